@@ -1,0 +1,108 @@
+// EventLoop is how logic meets time: it says what time it is, runs tasks now or later, and takes wake-ups from other threads.
+//
+// The same logic runs on a real loop (lib/os/epoll_loop.h), in virtual time (sim/sim_loop.h) and, later, inside ns-3. It never
+// waits, never reads a clock and never asks which of them it is on. The promises below are checked for every implementation
+// by tests/base/event_loop_contract.h.
+//
+// Law: tasks run one at a time, in order of their time, and in the order they were asked for where times are equal.
+// Law: no task runs inside the call that asked for it.
+// Thread rule: everything here is for the loop's own thread, except Signal::Raise.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "lib/base/time.h"
+
+namespace tokamak::base {
+
+class EventLoop;
+
+// A capture of up to 16 bytes ([this], say, or [this, index]) is stored without allocating.
+using Task = std::function<void()>;
+
+// The right to have one task run. Dropping or overwriting it cancels, so a task may safely capture the object that owns
+// its Timer. A fired timer is inert. Move-only; must not outlive its loop.
+class [[nodiscard]] Timer final {
+ public:
+  Timer() = default;
+  Timer(Timer&& other) noexcept : loop_(std::exchange(other.loop_, nullptr)), ticket_(other.ticket_) {}
+  Timer& operator=(Timer&& other) noexcept;
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+  ~Timer() { Cancel(); }
+
+  // The task will not run any more. Does nothing when it ran already.
+  void Cancel();
+
+  // True until the task starts to run or is cancelled.
+  bool armed() const;
+
+ private:
+  friend class EventLoop;
+  Timer(EventLoop& loop, uint64_t ticket) : loop_(&loop), ticket_(ticket) {}
+
+  EventLoop* loop_ = nullptr;
+  uint64_t ticket_ = 0;
+};
+
+// A wake-up that any thread may give. Raises that come before the task starts are answered by one run; every raise is
+// followed by a run that starts after it. Dropping it, on the loop's thread, cancels: the task never runs again. The caller
+// sees to it that no other thread raises it while or after it is dropped.
+class Signal {
+ public:
+  virtual ~Signal() = default;
+
+  // Thread-safe; neither waits nor allocates. What the raising thread wrote before is visible to the task.
+  virtual void Raise() = 0;
+};
+
+class EventLoop {
+ public:
+  virtual ~EventLoop() = default;
+
+  // Time since the loop began. Constant while one task runs, but for Spend.
+  virtual Time Now() const = 0;
+
+  // Runs `task` once, after the tasks that are already due.
+  Timer Post(Task task) { return RunAt(Now(), std::move(task)); }
+
+  // Runs `task` once at `time`, or as soon as possible where that has passed. Never early.
+  Timer RunAt(Time time, Task task) { return Timer(*this, Schedule(time, std::move(task))); }
+  Timer RunAfter(Duration delay, Task task) { return RunAt(Now() + delay, std::move(task)); }
+
+  // "This much processor time went by here." A real loop ignores it: it went by. A simulated loop advances its node's
+  // processor: what the task asks for after Spend takes effect then, what it asked for before leaves earlier, and the
+  // node's next task starts when the processor is free.
+  virtual void Spend(Duration duration) = 0;
+
+  // A wake-up for this loop, see Signal. `task` runs on this loop.
+  virtual std::unique_ptr<Signal> MakeSignal(Task task) = 0;
+
+ protected:
+  // For Timer. A ticket is never used twice in the life of a loop.
+  virtual uint64_t Schedule(Time time, Task task) = 0;
+  virtual void Unschedule(uint64_t ticket) = 0;
+  virtual bool Scheduled(uint64_t ticket) const = 0;
+
+ private:
+  friend class Timer;
+};
+
+inline Timer& Timer::operator=(Timer&& other) noexcept {
+  if (this == &other) return *this;
+  Cancel();
+  loop_ = std::exchange(other.loop_, nullptr);
+  ticket_ = other.ticket_;
+  return *this;
+}
+
+inline void Timer::Cancel() {
+  if (EventLoop* loop = std::exchange(loop_, nullptr)) loop->Unschedule(ticket_);
+}
+
+inline bool Timer::armed() const { return loop_ != nullptr && loop_->Scheduled(ticket_); }
+
+}  // namespace tokamak::base

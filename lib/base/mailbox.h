@@ -1,0 +1,90 @@
+// Mailbox hands values from one thread to one event loop: a bounded ring and a wake-up.
+//
+// It is how loops talk. One thread sends (where several must, each has a mailbox of its own); the receiving loop drains the
+// whole ring in one task. Neither side locks or allocates. It lives in base, with no syscall of its own, because the wake-up
+// is the loop's (EventLoop::MakeSignal): the same mailbox joins two threads and, in a simulation, two loops of one thread.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "lib/base/event_loop.h"
+
+namespace tokamak::base {
+
+// One producer, one consumer, bounded; wait-free on both sides.
+template <typename T>
+class Ring final {
+ public:
+  // `capacity` is rounded up to a power of two.
+  explicit Ring(size_t capacity) : slots_(RoundUp(capacity)), mask_(slots_.size() - 1) {}
+
+  // Producer. Returns false, leaving `value` as it was, when the ring is full.
+  [[nodiscard]] bool Push(T&& value) {
+    const size_t tail = tail_.load(std::memory_order_relaxed);
+    if (tail - head_.load(std::memory_order_acquire) == slots_.size()) return false;
+    slots_[tail & mask_] = std::move(value);
+    tail_.store(tail + 1, std::memory_order_release);
+    return true;
+  }
+
+  // Consumer. Returns false when the ring is empty.
+  [[nodiscard]] bool Pop(T* value) {
+    const size_t head = head_.load(std::memory_order_relaxed);
+    if (head == tail_.load(std::memory_order_acquire)) return false;
+    *value = std::move(slots_[head & mask_]);
+    head_.store(head + 1, std::memory_order_release);
+    return true;
+  }
+
+  // Either side; exact only on the thread that asks about its own end.
+  bool empty() const { return head_.load(std::memory_order_acquire) == tail_.load(std::memory_order_acquire); }
+  size_t capacity() const { return slots_.size(); }
+
+ private:
+  static size_t RoundUp(size_t n) {
+    size_t power = 1;
+    while (power < n) power *= 2;
+    return power;
+  }
+
+  std::vector<T> slots_;
+  const size_t mask_;
+  alignas(64) std::atomic<size_t> head_{0};
+  alignas(64) std::atomic<size_t> tail_{0};
+};
+
+template <typename T>
+class Mailbox final {
+ public:
+  using Handler = std::function<void(T)>;
+
+  // `handler` runs on `loop` once for each value, in the order sent. Made and dropped on the loop's thread; dropping it
+  // discards what has not been handled.
+  Mailbox(EventLoop& loop, size_t capacity, Handler handler)
+      : ring_(capacity), handler_(std::move(handler)), signal_(loop.MakeSignal([this] { Drain(); })) {}
+
+  // From the one sending thread. Returns false, leaving `value` as it was, when `capacity` values wait: the sender must
+  // hold back and say so.
+  [[nodiscard]] bool Send(T&& value) {
+    if (!ring_.Push(std::move(value))) return false;
+    signal_->Raise();
+    return true;
+  }
+
+ private:
+  void Drain() {
+    T value;
+    for (size_t i = 0; i < ring_.capacity() && ring_.Pop(&value); ++i) handler_(std::move(value));
+    if (!ring_.empty()) signal_->Raise();
+  }
+
+  Ring<T> ring_;
+  const Handler handler_;
+  const std::unique_ptr<Signal> signal_;
+};
+
+}  // namespace tokamak::base

@@ -1,0 +1,99 @@
+// Endpoint is one engine's end of the transport: it pulls objects from peers, serves pulls of peers, and carries short calls.
+//
+// It keeps one connection to each peer that it talks to: a control queue pair for messages and eager data, and one or more
+// bulk queue pairs for one-sided transfers. The protocol of a transfer is chosen by size (policy.h); the messages are drawn in
+// docs/transport.md. It is handed a device and a loop, and knows nothing of stores, threads or clocks.
+//
+// Thread rule: the engine's loop only. The device, the protection domain and the Registration are shared by engines.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/object_id.h"
+#include "lib/base/random.h"
+#include "lib/base/trace.h"
+#include "lib/transport/object_access.h"
+#include "lib/transport/policy.h"
+#include "lib/transport/registration.h"
+#include "lib/verbs/verbs.h"
+
+namespace tokamak::transport {
+
+struct EndpointOptions {
+  Policy policy;
+  uint32_t receive_slots = 128;            // pre-posted control receives for each connection
+  uint32_t slot_size = 16 * 1024;          // bytes of one message: header and body, also the eager chunk
+  uint32_t bulk_queue_pairs = 1;           // for each connection
+  uint32_t chunk_size = 1024 * 1024;       // bytes of one READ or WRITE request
+  uint32_t chunks_in_flight = 8;           // for each transfer
+  uint32_t max_transfers = 1024;           // served and pulled at once; further ones are refused (kResourceExhausted)
+  base::Duration connect_deadline = base::Seconds(5);
+  base::Duration idle_disconnect = base::Seconds(300);
+  verbs::ReliabilityOptions reliability;
+};
+
+struct PullRequest {
+  base::ObjectId id;
+  verbs::Address owner;                 // the service of the owner's engine
+  bool size_known = false;              // from the directory; write needs it
+  ObjectSize size;
+  Protocol protocol = Protocol::kAuto;  // override of the policy
+  base::Duration deadline = base::Seconds(30);
+};
+using PullId = uint64_t;
+
+struct EndpointCounters {
+  uint64_t pulls_started = 0, pulls_ok = 0, pulls_failed = 0;
+  uint64_t serves_started = 0, serves_ok = 0, serves_failed = 0;
+  uint64_t bytes_pulled[4] = {}, bytes_served[4] = {};       // by Protocol
+  uint64_t transfers_pulled[4] = {}, transfers_served[4] = {};
+  uint64_t downgrades = 0;           // the owner took eager though the puller asked for another protocol
+  uint64_t credit_stalls = 0;        // a message waited for the peer's slots
+  uint64_t connections_opened = 0, connections_lost = 0;
+  uint64_t protocol_errors = 0;      // messages of a peer that made no sense; its connection is closed
+};
+
+class Endpoint {
+ public:
+  // Answers a peer's call. `request` is looked at during the call; `reply` may be kept and run later, once, on this loop.
+  using Reply = std::function<void(absl::Span<const uint8_t>)>;
+  using CallHandler = std::function<void(absl::Span<const uint8_t> request, Reply reply)>;
+  using CallCallback = std::function<void(absl::StatusOr<absl::Span<const uint8_t>>)>;
+
+  // All references must outlive the endpoint. `source` serves the peers' pulls.
+  static absl::StatusOr<std::unique_ptr<Endpoint>> Open(base::EventLoop& loop, verbs::Device& device,
+                                                        verbs::ProtectionDomain& domain, Registration& registration,
+                                                        Source& source, base::Random random, base::Trace& trace,
+                                                        const EndpointOptions& options);
+  virtual ~Endpoint() = default;
+
+  // Accepts peers' connections at `address` from now on. kAlreadyExists: the port is taken.
+  virtual absl::Status Listen(const verbs::Address& address) = 0;
+  // Where it listens, with the port that was chosen where 0 was asked for.
+  virtual verbs::Address address() const = 0;
+
+  // Fetches an object into `sink`, which ends with Done by the deadline plus what it takes to make the memory safe. Errors:
+  // kNotFound (the owner does not have it), kUnavailable (no connection, or it broke), kDeadlineExceeded, kResourceExhausted
+  // (owner or we are at max_transfers), kCancelled, or what Reserve said.
+  virtual PullId StartPull(const PullRequest& request, std::unique_ptr<Sink> sink) = 0;
+  // Done comes with kCancelled as soon as the memory is safe. Nothing happens for a pull that is over.
+  virtual void CancelPull(PullId pull) = 0;
+
+  // A short request and its reply, both at most max_call_size() bytes, outside of any transfer's way. `done` runs once by the
+  // deadline, on this loop; the answer's bytes live during it.
+  virtual void Call(const verbs::Address& peer, absl::Span<const uint8_t> request, base::Duration deadline,
+                    CallCallback done) = 0;
+  virtual void SetCallHandler(CallHandler handler) = 0;
+  virtual uint32_t max_call_size() const = 0;
+
+  virtual const EndpointCounters& counters() const = 0;
+};
+
+}  // namespace tokamak::transport

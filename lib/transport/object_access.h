@@ -1,0 +1,76 @@
+// Source and Sink: all that the transport sees of a store.
+//
+// The owner of an object pins it and names its memory (Source); the puller offers memory for it to land in (Sink). Answers
+// come later, because the store lives on another loop than the transport.
+// Law: memory is given back (Unpin, ~Sink) only when no peer and no device can touch it any more. A deadline alone proves
+//      nothing; DONE, a revoked key or queue pairs in Error do.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/base/object_id.h"
+#include "lib/base/time.h"
+
+namespace tokamak::transport {
+
+// An object's bytes: its data, and its metadata as the tail.
+struct ObjectSize {
+  uint64_t data = 0;
+  uint64_t metadata = 0;
+  uint64_t total() const { return data + metadata; }
+};
+
+// Names a pin; unique within one Source. The transport draws them.
+using PinId = uint64_t;
+
+struct PinnedObject {
+  uint8_t* address = nullptr;  // total() bytes, inside the registered arena; not written by anybody while pinned
+  ObjectSize size;
+};
+
+// Called on the endpoint's loop; answers there, never inside the call.
+class Source {
+ public:
+  using PinCallback = std::function<void(absl::StatusOr<PinnedObject>)>;
+
+  virtual ~Source() = default;
+
+  // Finds a sealed object and keeps it in place until Unpin. kNotFound: not here (any more).
+  virtual void Pin(const base::ObjectId& id, PinId pin, PinCallback done) = 0;
+
+  // Gives back a pin that was granted or is still being asked for; of the latter `done` does not run.
+  virtual void Unpin(PinId pin) = 0;
+};
+
+// The protocols of docs/transport.md. kAuto: the policy decides.
+enum class Protocol : uint8_t { kAuto = 0, kEager = 1, kRead = 2, kWrite = 3 };
+const char* ToString(Protocol protocol);
+
+struct TransferReport {
+  Protocol protocol = Protocol::kAuto;  // what moved the bytes
+  ObjectSize size;
+  base::Duration elapsed;               // from StartPull to Done
+  bool downgraded = false;              // the owner took eager though another was asked for
+};
+
+// Where one pulled object lands. The endpoint owns it from StartPull on, and destroys it when the memory is safe to reuse.
+class Sink {
+ public:
+  using ReserveCallback = std::function<void(absl::StatusOr<absl::Span<uint8_t>>)>;
+
+  virtual ~Sink() = default;
+
+  // Memory for size.total() bytes inside the registered arena. Called at most once, on the endpoint's loop; answers there
+  // (where the memory is known already: from a posted task).
+  virtual void Reserve(const ObjectSize& size, ReserveCallback done) = 0;
+
+  // The transfer is over: all bytes are in place (ok) or not (the object must be aborted). Called once, unless the endpoint
+  // itself is dropped, right before destruction; no peer and no device can touch the memory any more.
+  virtual void Done(const absl::Status& status, const TransferReport& report) = 0;
+};
+
+}  // namespace tokamak::transport

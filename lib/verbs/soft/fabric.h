@@ -1,0 +1,59 @@
+// Seam 2: a Fabric carries packets between software NICs.
+//
+// The reliable-connection protocol above it is written once. Implementations: loopback_fabric (same process, for tests),
+// udp_fabric (RoCEv2 in UDP datagrams), sim/sim_fabric (virtual time, seeded faults) and, later, ns-3.
+//
+// A fabric may lose, duplicate, reorder and corrupt packets, as a network does; it never invents one that was not sent.
+// Thread rule: a port is used from the thread of its NIC's event loop only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/base/event_loop.h"
+#include "lib/verbs/soft/packet.h"
+#include "lib/verbs/types.h"
+
+namespace tokamak::verbs::soft {
+
+// One NIC's plug in the fabric. Dropping it unplugs: nothing is received after.
+class Port {
+ public:
+  // Packets that arrived together. The span and the payloads live during the call only.
+  using Receiver = std::function<void(absl::Span<const Packet>)>;
+
+  virtual ~Port() = default;
+
+  // Sends a batch, in order: the more at once, the cheaper. Returns how many were taken; fewer than all means that the port
+  // is busy for now: `on_ready` (see Open) runs when it takes packets again. Payloads are not looked at after the call.
+  virtual size_t Send(absl::Span<const Packet> packets) = 0;
+
+  // The address that peers send to.
+  virtual const Address& address() const = 0;
+
+  // The largest path MTU (256 to 4096) whose packets fit the link below.
+  virtual uint32_t max_mtu() const = 0;
+
+  // Bytes that may be in flight towards this port before the receiving side is likely to drop (a socket's buffer, say); the
+  // NIC bounds the READs that it has outstanding by it.
+  virtual uint64_t receive_window() const = 0;
+};
+
+struct PortCallbacks {
+  Port::Receiver on_packets;
+  std::function<void()> on_ready;
+};
+
+class Fabric {
+ public:
+  virtual ~Fabric() = default;
+
+  // Plugs a NIC in. Both callbacks run on `loop`, never inside Open or Send. kAlreadyExists: the address is taken.
+  virtual absl::StatusOr<std::unique_ptr<Port>> Open(base::EventLoop& loop, const Address& address,
+                                                     PortCallbacks callbacks) = 0;
+};
+
+}  // namespace tokamak::verbs::soft

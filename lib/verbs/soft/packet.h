@@ -1,0 +1,107 @@
+// Packet is one RoCEv2 packet, decoded: the headers that it has and where its payload lies.
+//
+// Between our own parts a packet travels like this; only fabrics with a wire (udp, pcap, the byte-exact test mode) turn it
+// into bytes, see wire.h. docs/packets.md draws every header.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "lib/verbs/types.h"
+
+namespace tokamak::verbs::soft {
+
+// BTH opcodes: RC (9.2, table 38) and the one UD opcode that CM MADs use.
+enum class PacketOpcode : uint8_t {
+  kSendFirst = 0x00,
+  kSendMiddle = 0x01,
+  kSendLast = 0x02,
+  kSendLastWithImm = 0x03,
+  kSendOnly = 0x04,
+  kSendOnlyWithImm = 0x05,
+  kWriteFirst = 0x06,
+  kWriteMiddle = 0x07,
+  kWriteLast = 0x08,
+  kWriteLastWithImm = 0x09,
+  kWriteOnly = 0x0a,
+  kWriteOnlyWithImm = 0x0b,
+  kReadRequest = 0x0c,
+  kReadResponseFirst = 0x0d,
+  kReadResponseMiddle = 0x0e,
+  kReadResponseLast = 0x0f,
+  kReadResponseOnly = 0x10,
+  kAcknowledge = 0x11,
+  kAtomicAcknowledge = 0x12,
+  kCompareSwap = 0x13,
+  kFetchAdd = 0x14,
+  kSendLastWithInvalidate = 0x16,
+  kSendOnlyWithInvalidate = 0x17,
+  kDatagramSendOnly = 0x64,
+};
+
+constexpr uint32_t kPsnMask = 0xffffff;
+constexpr uint32_t kMaxPayloadSlices = 8;
+constexpr uint32_t kManagementQueuePair = 1;      // QP 1 carries CM MADs
+constexpr uint32_t kManagementQkey = 0x80010000;  // (3.5.3)
+constexpr uint16_t kDefaultPkey = 0xffff;
+
+struct PayloadSlice {
+  const uint8_t* data = nullptr;
+  uint32_t length = 0;
+};
+
+struct Packet {
+  // BTH (9.2)
+  PacketOpcode opcode = PacketOpcode::kAcknowledge;
+  bool solicited = false;
+  bool ack_request = false;
+  bool corrupt = false;  // a simulated ICRC failure: the receiver counts and drops it
+  uint16_t pkey = kDefaultPkey;
+  uint32_t destination = 0;  // queue pair number, 24 bits
+  uint32_t psn = 0;          // 24 bits
+  // RETH and AtomicETH: writes, reads, atomics
+  uint64_t remote_address = 0;
+  uint32_t rkey = 0;        // also IETH: the key to invalidate
+  uint32_t dma_length = 0;  // RETH, bytes of the whole message
+  uint64_t swap_or_add = 0;
+  uint64_t compare = 0;
+  // AETH and AtomicAckETH: acknowledgements and some read responses
+  uint8_t syndrome = 0;
+  uint32_t msn = 0;  // 24 bits
+  uint64_t original = 0;
+  // ImmDt
+  uint32_t immediate = 0;  // host order
+  // DETH: datagrams
+  uint32_t qkey = 0;
+  uint32_t source_queue_pair = 0;
+
+  // The payload, without padding. Looked at by the fabric during Send only (it copies, or hands it to the kernel, before it
+  // returns), and by the receiver during the callback only.
+  uint32_t slices = 0;
+  PayloadSlice payload[kMaxPayloadSlices];
+
+  // Where it came from (received) or goes to (sent). The port is the fabric's: a UDP port where that applies.
+  Address peer;
+  uint16_t source_port = 0;  // udp: the flow's source port, chosen by the queue pair (for ECMP); 0 lets the fabric choose
+
+  uint32_t payload_length() const {
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < slices; ++i) sum += payload[i].length;
+    return sum;
+  }
+};
+
+// Which of the extended headers an opcode has. False for all when the opcode is unknown.
+bool IsKnown(PacketOpcode opcode);
+bool HasReth(PacketOpcode opcode);
+bool HasAeth(PacketOpcode opcode);
+bool HasImmediate(PacketOpcode opcode);
+bool HasAtomicEth(PacketOpcode opcode);
+bool HasAtomicAckEth(PacketOpcode opcode);
+bool HasIeth(PacketOpcode opcode);
+bool HasDeth(PacketOpcode opcode);
+
+// The bytes of all headers between UDP and the payload (BTH included).
+uint32_t HeaderLength(PacketOpcode opcode);
+
+}  // namespace tokamak::verbs::soft

@@ -1,0 +1,213 @@
+// The vocabulary of RDMA that both sides of the verbs seam share: keys, requests, completions, states, limits.
+//
+// Every name maps to one of ibverbs (docs/verbs.md has the table); chapter numbers are the InfiniBand Architecture
+// Specification's, volume 1.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "lib/base/time.h"
+
+namespace tokamak::verbs {
+
+// Where a device or a service is reached: an IP address (IPv4 is kept IPv4-mapped, as in a RoCE GID) and a port. For a
+// connection the port names the service (RDMA IP CM service id), it is no UDP port.
+struct Address {
+  std::array<uint8_t, 16> ip{};
+  uint16_t port = 0;
+
+  // "10.0.0.1:7000", "[fd00::1]:7000", or without a port, which is then 0.
+  static absl::StatusOr<Address> Parse(absl::string_view text);
+  std::string ToString() const;
+  bool is_ipv4() const;
+
+  bool operator==(const Address& other) const { return ip == other.ip && port == other.port; }
+  bool operator!=(const Address& other) const { return !(*this == other); }
+  bool operator<(const Address& other) const { return ip != other.ip ? ip < other.ip : port < other.port; }
+};
+
+// What may be done to a memory region or window. Combine with |. (10.6.3)
+enum Access : uint32_t {
+  kLocalRead = 0,  // always allowed
+  kLocalWrite = 1,
+  kRemoteWrite = 2,  // needs kLocalWrite
+  kRemoteRead = 4,
+  kRemoteAtomic = 8,  // needs kLocalWrite
+  kWindowBind = 16,
+};
+constexpr Access operator|(Access a, Access b) {
+  return static_cast<Access>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
+}
+
+enum class Opcode : uint8_t {
+  kSend,
+  kSendWithImm,
+  kSendWithInvalidate,
+  kWrite,
+  kWriteWithImm,
+  kRead,
+  kCompareSwap,
+  kFetchAdd,
+  kBindWindow,
+  kLocalInvalidate,
+};
+
+enum SendFlags : uint32_t {
+  kSignaled = 1,   // a completion also on success
+  kSolicited = 2,  // the receiver's solicited-only notification fires
+  kFence = 4,      // starts only after earlier READs and atomics of this queue pair have completed
+  kInline = 8,     // the bytes are taken during the call; lkeys are not looked at
+};
+constexpr SendFlags operator|(SendFlags a, SendFlags b) {
+  return static_cast<SendFlags>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
+}
+
+// A piece of local memory, scattered to or gathered from.
+struct Sge {
+  uint8_t* address = nullptr;
+  uint32_t length = 0;  // bytes
+  uint32_t lkey = 0;
+};
+
+class MemoryRegion;
+class MemoryWindow;
+
+// One work request for the send queue. Spans are looked at during PostSend only; the memory behind the sges belongs to the
+// device until the request has completed (with kInline until PostSend returns).
+struct SendRequest {
+  uint64_t id = 0;  // comes back in the completion
+  Opcode opcode = Opcode::kSend;
+  SendFlags flags = SendFlags{};
+  absl::Span<const Sge> sges;
+  uint32_t immediate = 0;       // host order; kSendWithImm, kWriteWithImm
+  uint64_t remote_address = 0;  // writes, reads, atomics (8-byte aligned)
+  uint32_t rkey = 0;            // the same; the key to drop for kSendWithInvalidate and kLocalInvalidate
+  uint64_t compare = 0;         // kCompareSwap
+  uint64_t swap_or_add = 0;     // kCompareSwap: the new value; kFetchAdd: the addend
+  struct {
+    MemoryWindow* window = nullptr;
+    MemoryRegion* region = nullptr;
+    uint8_t* address = nullptr;
+    uint64_t length = 0;
+    Access access = kLocalRead;
+  } bind;  // kBindWindow
+};
+
+struct ReceiveRequest {
+  uint64_t id = 0;
+  absl::Span<const Sge> sges;
+};
+
+// How many requests of a batch were taken: all, or those before the first bad one (ibverbs' bad_wr), with the reason.
+struct PostResult {
+  size_t accepted = 0;
+  absl::Status status;
+  bool ok() const { return status.ok(); }
+};
+
+// 11.6.2; one to one with IBV_WC_*.
+enum class CompletionStatus : uint8_t {
+  kSuccess,
+  kLocalLength,           // a message longer than the receive that met it, or than the device's limit
+  kLocalQpOperation,      // the queue pair could not do what was asked
+  kLocalProtection,       // a local key that does not cover the memory
+  kFlushed,               // the queue pair was in Error when the request's turn came
+  kWindowBind,            // a window that could not be bound
+  kBadResponse,           // the peer answered nonsense
+  kLocalAccess,           // a receive's memory that may not be written
+  kRemoteInvalidRequest,  // the peer could not make sense of the request
+  kRemoteAccess,          // a remote key that does not allow it
+  kRemoteOperation,       // the peer failed to carry it out
+  kRetryExceeded,         // no answer within (retry_count + 1) time-outs
+  kRnrRetryExceeded,      // the peer had no receive posted, rnr_retry_count + 1 times
+  kRemoteAborted,
+  kFatal,
+  kGeneral,
+};
+const char* ToString(CompletionStatus status);
+
+enum class CompletionOpcode : uint8_t {
+  kSend,
+  kWrite,
+  kRead,
+  kCompareSwap,
+  kFetchAdd,
+  kBindWindow,
+  kLocalInvalidate,
+  kReceive,
+  kReceiveWriteWithImm,  // the peer's kWriteWithImm consumed this receive
+};
+
+// With a status other than kSuccess only id, status, queue_pair_number and provider_code mean anything.
+struct Completion {
+  uint64_t id = 0;
+  CompletionStatus status = CompletionStatus::kSuccess;
+  CompletionOpcode opcode = CompletionOpcode::kSend;
+  bool has_immediate = false;
+  bool has_invalidated = false;  // the peer's SendWithInvalidate dropped `invalidated_rkey`
+  uint32_t byte_count = 0;       // receives, reads, atomics
+  uint32_t immediate = 0;
+  uint32_t invalidated_rkey = 0;
+  uint32_t queue_pair_number = 0;
+  uint32_t provider_code = 0;  // the device's own word for an error, for logs only
+};
+
+// 10.3.1. The legal steps are those of ibv_modify_qp.
+enum class QueuePairState : uint8_t { kReset, kInit, kReadyToReceive, kReadyToSend, kError };
+const char* ToString(QueuePairState state);
+
+// The path MTUs that the specification knows. (9.6.1.2.1)
+constexpr uint32_t kMinMtu = 256;
+constexpr uint32_t kMaxMtu = 4096;
+
+// Retry counts stop at 6: 7 means "for ever" to a responder that is not ready, and to some devices for every time-out.
+constexpr uint8_t kMaxRetryCount = 6;
+
+// How a reliable connection behaves once it is up. Both sides of a connection may differ.
+struct ReliabilityOptions {
+  base::Duration ack_timeout = base::Milliseconds(67);  // rounded up to 4.096 us x 2^n, n in 1..31 (9.7.6.1.3)
+  uint8_t retry_count = kMaxRetryCount;                 // 0..6
+  uint8_t rnr_retry_count = kMaxRetryCount;             // 0..6
+  base::Duration rnr_delay = base::Microseconds(640);   // what we ask a peer to wait; rounded up in the RNR timer table (9.7.5.2.8)
+  uint8_t reads_outstanding = 16;  // READs and atomics that we may have in flight (initiator depth)
+  uint8_t reads_served = 16;       // READs and atomics that the peer may have in flight (responder resources)
+};
+
+// Attributes for walking a queue pair by hand, see QueuePair::Modify.
+struct QueuePairAttributes {
+  Access remote_access = kLocalRead;  // Init: what any peer may do through this queue pair
+  Address peer;                       // ReadyToReceive: the peer device's address; port is not used
+  uint32_t peer_number = 0;           // ReadyToReceive
+  uint32_t receive_psn = 0;           // ReadyToReceive: the first PSN that the peer will send, 24 bits
+  uint32_t path_mtu = 1024;           // ReadyToReceive: 256, 512, 1024, 2048 or 4096
+  uint32_t send_psn = 0;              // ReadyToSend: the first PSN that we send, 24 bits
+  ReliabilityOptions reliability;     // ReadyToReceive, ReadyToSend
+};
+
+// What a device can do. Zero or false means that the call is refused with kUnimplemented.
+struct Limits {
+  bool atomics = false;
+  bool immediate = false;         // *WithImm
+  bool memory_windows = false;    // type 2: bound and invalidated by send requests
+  bool shared_receive = false;    // shared receive queues
+  bool manual_modify = false;     // QueuePair::Modify beyond Error
+  bool read_sink_needs_remote_write = false;  // iWARP: a READ's local region must have kRemoteWrite
+  uint32_t max_inline = 0;        // bytes
+  uint32_t max_sges = 0;          // for each send or receive request
+  uint32_t max_read_sges = 0;
+  uint32_t max_send_requests = 0;     // queue depth
+  uint32_t max_receive_requests = 0;  // queue depth
+  uint32_t max_completions = 0;       // completion queue depth
+  uint32_t max_queue_pairs = 0;
+  uint32_t max_reads = 0;             // largest reads_outstanding and reads_served
+  uint64_t max_message = 0;           // bytes, one request
+  uint32_t max_private_data = 56;     // bytes, what CM leaves to the application over IP
+  uint32_t active_mtu = 0;            // bytes, largest path MTU of the port as it is configured
+};
+
+}  // namespace tokamak::verbs

@@ -1,0 +1,233 @@
+// Seam 1: an RDMA device, as ibverbs and rdma_cm know it, so that everything above runs on any of them.
+//
+// A Device hands out ProtectionDomains (who may touch what memory), CompletionQueues (what is done) and, through its
+// ConnectionManager, connections between QueuePairs (what to do). Implementations: lib/verbs/soft, a software NIC that speaks
+// RoCEv2, and lib/verbs/ibv, rdma-core. What each promises is written as tests: tests/verbs/conformance.
+//
+// Law: no call waits for another machine; no callback runs inside the call that asked for it.
+// Law: handles may be dropped in any order; a parent lives on inside until its last child is gone. Dropping a handle ends
+//      what it named: no callback of it runs after, no completion of it is polled after, no byte of its memory is touched
+//      after.
+// Law: Limits are facts. What a device lacks is refused with kUnimplemented, never imitated.
+// Thread rule: Device, ProtectionDomain and MemoryRegion may be used from any thread. A CompletionQueue, the queue pairs that
+//      complete into it and their connections belong to the one thread of the EventLoop that the queue was made with.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/base/event_loop.h"
+#include "lib/verbs/types.h"
+
+namespace tokamak::verbs {
+
+// Memory that the device may touch, with its keys. Dropping it revokes the keys: when the destructor returns, neither the
+// device nor a peer touches the memory again. Registration may block for long (page faults): see Limits of the caller's loop.
+class MemoryRegion {
+ public:
+  virtual ~MemoryRegion() = default;
+  virtual uint8_t* address() const = 0;
+  virtual uint64_t length() const = 0;  // bytes
+  virtual uint32_t lkey() const = 0;
+  virtual uint32_t rkey() const = 0;
+};
+
+// A remote key for a part of a region, bound with Opcode::kBindWindow and revoked with kLocalInvalidate, without the cost of
+// a registration. (10.6.7, type 2)
+class MemoryWindow {
+ public:
+  virtual ~MemoryWindow() = default;
+  virtual uint32_t rkey() const = 0;  // changes with each bind
+};
+
+// Where completions arrive, in the order in which each queue pair finished them.
+class CompletionQueue {
+ public:
+  virtual ~CompletionQueue() = default;
+
+  // Moves at most completions.size() of them out; returns how many. Never waits.
+  virtual size_t Poll(absl::Span<Completion> completions) = 0;
+
+  // Arms one event: the next completion that arrives (with `solicited_only`, the next solicited receive or error) runs the
+  // queue's `on_event` once. Completions already there raise none: so arm, then drain. An event with nothing behind it is
+  // normal.
+  virtual void RequestNotify(bool solicited_only = false) = 0;
+
+  virtual uint32_t depth() const = 0;
+};
+
+// Receives that many queue pairs draw from.
+class SharedReceiveQueue {
+ public:
+  virtual ~SharedReceiveQueue() = default;
+  virtual PostResult PostReceive(absl::Span<const ReceiveRequest> requests) = 0;
+  // One DeviceEvent::kReceiveLimit when fewer than `limit` receives are left; 0 disarms.
+  virtual absl::Status Arm(uint32_t limit) = 0;
+};
+
+struct QueuePairOptions {
+  CompletionQueue* send_queue = nullptr;     // where send requests complete
+  CompletionQueue* receive_queue = nullptr;  // may be the same
+  SharedReceiveQueue* shared_receives = nullptr;
+  uint32_t max_send_requests = 64;  // posted and not yet polled, signaled or not
+  uint32_t max_receive_requests = 64;
+  uint32_t max_sges = 1;
+  uint32_t max_inline = 0;            // bytes
+  Access remote_access = kLocalRead;  // what any peer may do through this queue pair
+};
+
+// A reliable connection's end: a send and a receive queue. Made in Init, as rdma_create_qp leaves it: receives may be posted
+// before it is connected.
+class QueuePair {
+ public:
+  virtual ~QueuePair() = default;
+
+  virtual uint32_t number() const = 0;  // 24 bits
+  virtual QueuePairState state() const = 0;
+
+  // Takes a batch in order and stops at the first request it refuses: kResourceExhausted when the queue is full (a slot is
+  // free again when its completion, or that of a later request, was polled), kInvalidArgument for a request outside of the
+  // limits, kFailedPrecondition before ReadyToSend. In Error requests are taken and flushed. What goes wrong later comes as
+  // a completion; any but kSuccess means that the queue pair is in Error and all the rest is flushed, in order.
+  virtual PostResult PostSend(absl::Span<const SendRequest> requests) = 0;
+
+  // The same for receives, from Init on.
+  virtual PostResult PostReceive(absl::Span<const ReceiveRequest> requests) = 0;
+
+  // Walks the states. Error is always allowed. The other steps (Reset, Init, ReadyToReceive, ReadyToSend, by hand, with
+  // attributes exchanged by other means) need Limits::manual_modify and the order of the specification.
+  virtual absl::Status Modify(QueuePairState state, const QueuePairAttributes& attributes = {}) = 0;
+};
+
+class ProtectionDomain {
+ public:
+  virtual ~ProtectionDomain() = default;
+
+  // `memory` must stay mapped while the region lives. Errors: kInvalidArgument (empty, or access rights that need another),
+  // kResourceExhausted (locked memory: the text names the limit and the remedy).
+  virtual absl::StatusOr<std::unique_ptr<MemoryRegion>> RegisterMemory(absl::Span<uint8_t> memory, Access access) = 0;
+  virtual absl::StatusOr<std::unique_ptr<MemoryWindow>> CreateMemoryWindow() = 0;
+  virtual absl::StatusOr<std::unique_ptr<QueuePair>> CreateQueuePair(const QueuePairOptions& options) = 0;
+  virtual absl::StatusOr<std::unique_ptr<SharedReceiveQueue>> CreateSharedReceiveQueue(uint32_t depth,
+                                                                                       uint32_t max_sges) = 0;
+};
+
+struct ConnectionEvent {
+  enum class Kind : uint8_t {
+    kEstablished,   // the queue pair is ReadyToSend; private_data is the peer's (Connect side)
+    kRejected,      // status says why; private_data is the peer's
+    kUnreachable,   // nobody answered by the deadline
+    kDisconnected,  // the peer, or the network, ended it; the queue pair is in Error
+  };
+  Kind kind;
+  absl::Status status;
+  absl::Span<const uint8_t> private_data;  // looked at during the callback only
+  uint32_t path_mtu = 0;                   // kEstablished: bytes
+};
+const char* ToString(ConnectionEvent::Kind kind);
+
+// Runs on the loop of the queue pair's completion queue. May drop the Connection that it is about.
+using ConnectionHandler = std::function<void(const ConnectionEvent&)>;
+
+struct ConnectOptions {
+  absl::Span<const uint8_t> private_data;  // at most Limits::max_private_data
+  ReliabilityOptions reliability;
+  uint32_t max_path_mtu = kMaxMtu;              // the path may have less
+  base::Duration deadline = base::Seconds(5);  // from the call to kEstablished
+};
+
+// A connection that is being made, or is up. Dropping it disconnects: the peer is told, the queue pair goes to Error.
+class Connection {
+ public:
+  virtual ~Connection() = default;
+  virtual const Address& peer() const = 0;
+};
+
+// A peer that asks for a connection. Dropping it without an answer rejects.
+class ConnectionRequest {
+ public:
+  virtual ~ConnectionRequest() = default;
+  virtual const Address& peer() const = 0;
+  virtual absl::Span<const uint8_t> private_data() const = 0;
+
+  // Answers with `queue_pair`, which must outlive the connection and is walked to ReadyToReceive at once and to ReadyToSend
+  // by kEstablished. The active side sends first: some networks (iWARP) demand it.
+  virtual absl::StatusOr<std::unique_ptr<Connection>> Accept(QueuePair& queue_pair, const ConnectOptions& options,
+                                                             ConnectionHandler handler) = 0;
+  virtual void Reject(absl::Span<const uint8_t> private_data) = 0;
+};
+
+using RequestHandler = std::function<void(std::unique_ptr<ConnectionRequest>)>;
+
+// Dropping it stops listening; connections that were made go on.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  virtual const Address& address() const = 0;  // with the port that was chosen where 0 was asked for
+};
+
+class ConnectionManager {
+ public:
+  virtual ~ConnectionManager() = default;
+
+  // Requests arrive on `loop`; at most 64 may be unanswered, further ones are rejected. kAlreadyExists: the port is taken.
+  virtual absl::StatusOr<std::unique_ptr<Listener>> Listen(base::EventLoop& loop, const Address& address,
+                                                           RequestHandler handler) = 0;
+
+  // Connects `queue_pair`, in Init, to the service at `address`. The queue pair must outlive the connection.
+  virtual absl::StatusOr<std::unique_ptr<Connection>> Connect(QueuePair& queue_pair, const Address& address,
+                                                              const ConnectOptions& options,
+                                                              ConnectionHandler handler) = 0;
+};
+
+// 11.6.3: what happens to a device outside of any request.
+enum class DeviceEvent : uint8_t {
+  kPortUp,
+  kPortDown,
+  kAddressChanged,
+  kRemoved,
+  kCompletionQueueOverrun,  // the queue is dead and its queue pairs are in Error
+  kQueuePairFatal,
+  kReceiveLimit,  // SharedReceiveQueue::Arm
+};
+struct DeviceEventInfo {
+  DeviceEvent event;
+  uint32_t queue_pair_number = 0;  // kQueuePairFatal
+};
+using DeviceEventHandler = std::function<void(const DeviceEventInfo&)>;
+
+// Dropping it ends the watch.
+class DeviceWatch {
+ public:
+  virtual ~DeviceWatch() = default;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  // As it was opened: "soft:udp@127.0.0.1", "ibv:mlx5_0".
+  virtual const std::string& name() const = 0;
+  virtual const Limits& limits() const = 0;
+
+  // True when the bytes move in hardware or in the kernel's RDMA stack, which is what --require-rdma asks for.
+  virtual bool is_rdma() const = 0;
+
+  // Where peers reach this device; its port is 0.
+  virtual const Address& address() const = 0;
+
+  virtual absl::StatusOr<std::unique_ptr<ProtectionDomain>> CreateProtectionDomain() = 0;
+
+  // `on_event` runs on `loop`, see CompletionQueue::RequestNotify. When more than `depth` completions wait, the queue is
+  // overrun: it dies, loudly (DeviceEvent::kCompletionQueueOverrun).
+  virtual absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(base::EventLoop& loop, uint32_t depth,
+                                                                                 std::function<void()> on_event) = 0;
+  virtual ConnectionManager& connection_manager() = 0;
+  virtual std::unique_ptr<DeviceWatch> Watch(base::EventLoop& loop, DeviceEventHandler handler) = 0;
+};
+
+}  // namespace tokamak::verbs
