@@ -17,7 +17,6 @@
 #include "absl/status/statusor.h"
 #include "lib/base/object_id.h"
 #include "lib/base/time.h"
-#include "lib/verbs/types.h"
 
 namespace tokamak::directory {
 
@@ -30,7 +29,7 @@ constexpr size_t kMaxEngines = 16;
 struct NodeInfo {
   NodeId id;
   uint64_t incarnation = 0;
-  std::vector<verbs::Address> engines;  // where each engine's transport listens
+  std::vector<std::string> engines;  // where each engine's transport listens: "10.0.0.1:7000"
   std::string device;                   // "soft:udp@127.0.0.1", for people
   uint64_t capacity = 0;                // bytes
 };

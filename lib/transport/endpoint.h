@@ -19,6 +19,7 @@
 #include "lib/base/object_id.h"
 #include "lib/base/random.h"
 #include "lib/base/trace.h"
+#include "lib/transport/caller.h"
 #include "lib/transport/object_access.h"
 #include "lib/transport/policy.h"
 #include "lib/transport/registration.h"
@@ -60,20 +61,17 @@ struct EndpointCounters {
   uint64_t protocol_errors = 0;      // messages of a peer that made no sense; its connection is closed
 };
 
-class Endpoint {
+class Endpoint : public Caller {
  public:
   // Answers a peer's call. `request` is looked at during the call; `reply` may be kept and run later, once, on this loop.
   using Reply = std::function<void(absl::Span<const uint8_t>)>;
   using CallHandler = std::function<void(absl::Span<const uint8_t> request, Reply reply)>;
-  using CallCallback = std::function<void(absl::StatusOr<absl::Span<const uint8_t>>)>;
 
   // All references must outlive the endpoint. `source` serves the peers' pulls.
   static absl::StatusOr<std::unique_ptr<Endpoint>> Open(base::EventLoop& loop, verbs::Device& device,
                                                         verbs::ProtectionDomain& domain, Registration& registration,
                                                         Source& source, base::Random random, base::Trace& trace,
                                                         const EndpointOptions& options);
-  virtual ~Endpoint() = default;
-
   // Accepts peers' connections at `address` from now on. kAlreadyExists: the port is taken.
   virtual absl::Status Listen(const verbs::Address& address) = 0;
   // Where it listens, with the port that was chosen where 0 was asked for.
@@ -86,12 +84,8 @@ class Endpoint {
   // Done comes with kCancelled as soon as the memory is safe. Nothing happens for a pull that is over.
   virtual void CancelPull(PullId pull) = 0;
 
-  // A short request and its reply, both at most max_call_size() bytes, outside of any transfer's way. `done` runs once by the
-  // deadline, on this loop; the answer's bytes live during it.
-  virtual void Call(const verbs::Address& peer, absl::Span<const uint8_t> request, base::Duration deadline,
-                    CallCallback done) = 0;
+  // Who answers the peers' calls; without a handler they are refused.
   virtual void SetCallHandler(CallHandler handler) = 0;
-  virtual uint32_t max_call_size() const = 0;
 
   virtual const EndpointCounters& counters() const = 0;
 };
