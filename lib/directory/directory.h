@@ -40,11 +40,17 @@ struct ObjectInfo {
   std::vector<NodeId> holders;
 };
 
+enum class JoinResult {
+  kEntered,  // the directory did not know this life of the node (or was restarted): announce everything that is held
+  kRenewed,
+};
+
 // All deadlines count from the call. Errors of every call: kDeadlineExceeded, kUnavailable (the directory is out of reach; the
 // text says what to do).
 class Directory {
  public:
   using StatusCallback = std::function<void(absl::Status)>;
+  using JoinCallback = std::function<void(absl::StatusOr<JoinResult>)>;
   using LocateCallback = std::function<void(absl::StatusOr<ObjectInfo>)>;
   using NodesCallback = std::function<void(absl::StatusOr<std::vector<NodeInfo>>)>;
 
@@ -52,7 +58,7 @@ class Directory {
 
   // Enters or renews this node; it counts as alive for `lease` from now. A lower incarnation than the known one is refused
   // (kFailedPrecondition). A higher one forgets what the earlier life held.
-  virtual void Join(const NodeInfo& node, base::Duration lease, base::Duration deadline, StatusCallback done) = 0;
+  virtual void Join(const NodeInfo& node, base::Duration lease, base::Duration deadline, JoinCallback done) = 0;
 
   // Ends the lease at once.
   virtual void Leave(const NodeId& node, uint64_t incarnation, base::Duration deadline, StatusCallback done) = 0;
