@@ -1,0 +1,95 @@
+// Alarms: many deadlines of the NIC behind one timer of its loop.
+//
+// Time-outs of a NIC are set and moved far more often than they come due, and an owner's thread must be able to set one
+// (a connection's deadline, say) although only the NIC's thread may touch the loop. So a deadline is a field; a move to a
+// later time costs nothing until the earlier one comes due.
+//
+// Thread rule: everything is under the NIC's mutex. Set and Cancel from any thread; Begin, Fire and End are the NIC's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "lib/base/event_loop.h"
+
+namespace tokamak::verbs::soft {
+
+class AlarmClock;
+
+// One deadline. Dropping it cancels. Neither copied nor moved; must not outlive its clock.
+class Alarm final {
+ public:
+  // `on_due` runs on the NIC's thread, under the NIC's mutex. It may set and drop any alarm, this one too.
+  Alarm(AlarmClock& clock, base::Task on_due) : clock_(clock), on_due_(std::move(on_due)) {}
+  ~Alarm() { Forget(); }
+  Alarm(const Alarm&) = delete;
+  Alarm& operator=(const Alarm&) = delete;
+
+  // Due once, `delay` from now; replaces what was set. Set outside of the NIC's thread, it counts from the NIC's next turn.
+  void Set(base::Duration delay);
+  void Cancel() { set_ = false; }
+  bool set() const { return set_; }
+
+ private:
+  friend class AlarmClock;
+  static constexpr size_t kNotQueued = static_cast<size_t>(-1);
+
+  void Forget();
+
+  AlarmClock& clock_;
+  const base::Task on_due_;
+  bool set_ = false;
+  bool relative_ = false;    // `delay_` counts from the clock's next Begin
+  bool listed_ = false;      // in AlarmClock::relative_
+  base::Duration delay_;
+  base::Time deadline_;
+  size_t queued_at_ = kNotQueued;  // where in AlarmClock::queue_
+};
+
+class AlarmClock final {
+ public:
+  // `wake_up` asks, from any thread, for a turn of the NIC soon; `on_timer` starts a turn on the NIC's thread.
+  AlarmClock(base::EventLoop& loop, std::function<void()> wake_up, base::Task on_timer)
+      : loop_(loop), wake_up_(std::move(wake_up)), on_timer_(std::move(on_timer)) {}
+
+  // A turn of the NIC: Begin, Fire, whatever it has to do, End.
+  void Begin();
+  void Fire();
+  void End();
+
+  // The time of this turn; between Begin and End only.
+  base::Time now() const { return now_; }
+
+ private:
+  friend class Alarm;
+
+  // A binary heap; equal times in the order in which they were set. An entry may be earlier than its alarm's deadline.
+  struct Entry {
+    base::Time time;
+    uint64_t order;
+    Alarm* alarm;
+    bool Before(const Entry& other) const {
+      return time != other.time ? time < other.time : order < other.order;
+    }
+  };
+
+  void Enqueue(Alarm& alarm);
+  void Remove(size_t at);
+  void Place(size_t at, const Entry& entry);
+  void MoveUp(size_t at);
+  void MoveDown(size_t at);
+
+  base::EventLoop& loop_;
+  const std::function<void()> wake_up_;
+  const base::Task on_timer_;
+  bool in_turn_ = false;
+  base::Time now_;
+  uint64_t next_order_ = 0;
+  std::vector<Entry> queue_;
+  std::vector<Alarm*> relative_;
+  base::Timer timer_;
+  base::Time timer_time_;
+};
+
+}  // namespace tokamak::verbs::soft
