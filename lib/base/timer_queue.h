@@ -1,12 +1,12 @@
 // TimerQueue keeps the tasks of one event loop in the order in which they are to run: by time, then by the order asked.
 //
-// A binary heap of small keys over an array of slots. A ticket names a slot and the slot's generation, so a ticket of a task
-// that has run or was cancelled is known to be stale for ever: a slot whose generations are used up is retired. Adding and
-// removing take O(log n) and allocate only while the queue grows beyond any size it has had.
+// A binary heap of small keys over an array of slots. A ticket names a slot and the slot's generation, so a ticket of a
+// task that has run or was cancelled is known to be stale for ever: a slot whose generations are used up is retired.
+// Adding and removing take O(log n) and allocate only while the queue grows beyond any size it has had.
 //
 // Law: all times held at once lie less than 106 days apart, since Time compares as a serial number (time.h).
-// Thread rule: one thread, the loop's. Tasks may be destroyed inside Remove and Clear; what their destructors call on the
-// queue finds it consistent.
+// Thread rule: one thread, the loop's. Tasks may be destroyed inside Remove and Clear; what their destructors call on
+// the queue finds it consistent.
 #pragma once
 
 #include <cstddef>

@@ -1,0 +1,197 @@
+#include "sim/sim_loop.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace tokamak::sim {
+namespace {
+
+// Raises made at different times stay apart until a run answers them: one that a task makes after Spend must not be
+// answered before its time, nor delay one that another task makes earlier.
+class SimSignal final : public base::Signal {
+ public:
+  SimSignal(SimLoop& loop, base::Task task) : loop_(loop), task_(std::make_shared<const base::Task>(std::move(task))) {}
+
+  void Raise() override {
+    const base::Time now = loop_.Now();
+    for (const Pending& pending : pending_) {
+      if (pending.time == now) return;
+    }
+    pending_.push_back({now, loop_.RunAt(now, [this] { Run(); })});
+  }
+
+ private:
+  struct Pending {
+    base::Time time;
+    base::Timer timer;
+  };
+
+  void Run() {
+    const base::Time now = loop_.Now();
+    const auto answered = [now](const Pending& pending) { return pending.time <= now; };
+    pending_.erase(std::remove_if(pending_.begin(), pending_.end(), answered), pending_.end());
+    const std::shared_ptr<const base::Task> task = task_;  // may drop this signal
+    (*task)();
+  }
+
+  SimLoop& loop_;
+  const std::shared_ptr<const base::Task> task_;
+  std::vector<Pending> pending_;
+};
+
+}  // namespace
+
+Scheduler::~Scheduler() { CHECK_EQ(loops_, size_t{0}) << "a SimLoop outlives its Scheduler"; }
+
+bool Scheduler::Step() {
+  CHECK(!in_task_) << "a task must not run the scheduler";
+  if (heap_.empty()) return false;
+  SimLoop& loop = *heap_.front();
+  world_ = loop.start_;
+  task_now_ = world_;
+  loop.busy_until_ = world_;
+  running_ = &loop;
+  in_task_ = true;
+  ++tasks_run_;
+  loop.timers_.Take()();
+  in_task_ = false;
+  if (running_) Update(*std::exchange(running_, nullptr));
+  return true;
+}
+
+void Scheduler::Run() {
+  stopped_ = false;
+  while (!stopped_ && Step()) {
+  }
+}
+
+bool Scheduler::RunUntilIdle(uint64_t most) {
+  for (uint64_t i = 0; i < most && Step(); ++i) {
+  }
+  return idle();
+}
+
+void Scheduler::RunUntil(base::Time time) {
+  while (!heap_.empty() && heap_.front()->start_ <= time) Step();
+  world_ = std::max(world_, time);
+}
+
+bool Scheduler::RunUntil(const std::function<bool()>& done, base::Time limit) {
+  while (!done()) {
+    if (heap_.empty() || heap_.front()->start_ > limit) {
+      world_ = std::max(world_, limit);
+      return false;
+    }
+    Step();
+  }
+  return true;
+}
+
+bool Scheduler::Before(const SimLoop& a, const SimLoop& b) {
+  return a.start_ != b.start_ ? a.start_ < b.start_ : a.order_ < b.order_;
+}
+
+void Scheduler::Update(SimLoop& loop) {
+  if (&loop == running_) return;  // Step does it when the task has ended
+  if (loop.timers_.empty()) {
+    if (loop.position_ != SimLoop::kNotWaiting) RemoveAt(loop.position_);
+    return;
+  }
+  loop.start_ = std::max({loop.timers_.next_time(), loop.busy_until_, world_});
+  loop.order_ = loop.timers_.next_order();
+  if (loop.position_ == SimLoop::kNotWaiting) Place(heap_.size(), &loop);
+  SiftUp(loop.position_);
+  SiftDown(loop.position_);
+}
+
+void Scheduler::Forget(SimLoop& loop) {
+  if (&loop == running_) running_ = nullptr;
+  if (loop.position_ != SimLoop::kNotWaiting) RemoveAt(loop.position_);
+}
+
+void Scheduler::RemoveAt(size_t position) {
+  heap_[position]->position_ = SimLoop::kNotWaiting;
+  SimLoop* last = heap_.back();
+  heap_.pop_back();
+  if (position == heap_.size()) return;
+  Place(position, last);
+  SiftUp(last->position_);
+  SiftDown(last->position_);
+}
+
+void Scheduler::SiftUp(size_t position) {
+  SimLoop* loop = heap_[position];
+  for (; position > 0 && Before(*loop, *heap_[(position - 1) / 2]); position = (position - 1) / 2) {
+    Place(position, heap_[(position - 1) / 2]);
+  }
+  Place(position, loop);
+}
+
+void Scheduler::SiftDown(size_t position) {
+  SimLoop* loop = heap_[position];
+  for (;;) {
+    size_t child = 2 * position + 1;
+    if (child >= heap_.size()) break;
+    if (child + 1 < heap_.size() && Before(*heap_[child + 1], *heap_[child])) ++child;
+    if (!Before(*heap_[child], *loop)) break;
+    Place(position, heap_[child]);
+    position = child;
+  }
+  Place(position, loop);
+}
+
+void Scheduler::Place(size_t position, SimLoop* loop) {
+  if (position == heap_.size()) heap_.push_back(loop);
+  heap_[position] = loop;
+  loop->position_ = position;
+}
+
+SimLoop::SimLoop(Scheduler& scheduler)
+    : scheduler_(scheduler), busy_until_(scheduler.Now()), setup_now_(scheduler.Now()) {
+  ++scheduler_.loops_;
+}
+
+SimLoop::~SimLoop() {
+  timers_.Clear();
+  scheduler_.Forget(*this);
+  --scheduler_.loops_;
+}
+
+base::Time SimLoop::Now() const {
+  if (scheduler_.in_task_) return scheduler_.task_now_;
+  return std::max(scheduler_.world_, setup_now_);
+}
+
+void SimLoop::Spend(base::Duration duration) {
+  CHECK(duration >= base::Duration());
+  CHECK(!scheduler_.in_task_ || scheduler_.running_ == this) << "time is spent on a loop that does not run";
+  spent_ = spent_ + duration;
+  const base::Time now = Now() + duration;
+  if (scheduler_.in_task_) {
+    scheduler_.task_now_ = now;
+    busy_until_ = now;
+  } else {
+    setup_now_ = now;
+    busy_until_ = std::max(busy_until_, now);
+    scheduler_.Update(*this);
+  }
+}
+
+std::unique_ptr<base::Signal> SimLoop::MakeSignal(base::Task task) {
+  return std::make_unique<SimSignal>(*this, std::move(task));
+}
+
+uint64_t SimLoop::Schedule(base::Time time, base::Task task) {
+  const uint64_t ticket = timers_.Add(std::max(time, Now()), scheduler_.next_order_++, std::move(task));
+  scheduler_.Update(*this);
+  return ticket;
+}
+
+void SimLoop::Unschedule(uint64_t ticket) {
+  timers_.Remove(ticket);
+  scheduler_.Update(*this);
+}
+
+}  // namespace tokamak::sim
