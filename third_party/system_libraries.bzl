@@ -7,6 +7,7 @@ _LIBRARY = """
 cc_library(
     name = "{name}",
     linkopts = {linkopts},
+    deps = {deps},
 )
 """
 
@@ -17,7 +18,14 @@ config_setting(
     name = "sanitized",
     define_values = {"sanitized": "true"},
 )
+
+config_setting(
+    name = "tsan",
+    define_values = {"tsan": "true"},
+)
 """
+
+_SUPPRESSIONS = "select({\":tsan\": [\"@tokamak//ci:tsan_suppressions\"], \"//conditions:default\": []})"
 
 def _link_options(repository_ctx, modules):
     result = repository_ctx.execute(["pkg-config", "--libs"] + modules)
@@ -34,7 +42,7 @@ def _system_libraries_impl(repository_ctx):
         linkopts = repr(options)
         if name in repository_ctx.attr.unsanitized_only:
             linkopts = "select({\":sanitized\": [], \"//conditions:default\": %s})" % linkopts
-        build += _LIBRARY.format(name = name, linkopts = linkopts)
+        build += _LIBRARY.format(name = name, linkopts = linkopts, deps = _SUPPRESSIONS)
     repository_ctx.file("BUILD", build, executable = False)
 
 system_libraries = repository_rule(
