@@ -1,0 +1,156 @@
+#include "lib/directory/local.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+
+namespace tokamak::directory {
+
+absl::Status CheckNodeId(const NodeId& node) {
+  const bool length_ok = !node.empty() && node.size() <= kMaxNodeName;
+  const bool letters_ok = std::all_of(node.begin(), node.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == ':' || c == '-';
+  });
+  if (length_ok && letters_ok) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("a node's name has 1 to ", kMaxNodeName, " of A-Z a-z 0-9 . _ : -"));
+}
+
+void LocalDirectory::Answer(base::Task task) {
+  answers_.push_back(std::move(task));
+  if (answering_.armed()) return;
+  answering_ = loop_.Post([this] {
+    const std::vector<base::Task> answers = std::exchange(answers_, {});
+    for (const base::Task& answer : answers) answer();
+  });
+}
+
+void LocalDirectory::Join(const NodeInfo& node, base::Duration lease, base::Duration, JoinCallback done) {
+  const auto answer = [this, &done](absl::StatusOr<JoinResult> result) {
+    Answer([done = std::move(done), result = std::move(result)] { done(result); });
+  };
+  if (absl::Status status = CheckNodeId(node.id); !status.ok()) return answer(status);
+  if (node.engines.empty() || node.engines.size() > kMaxEngines) {
+    return answer(absl::InvalidArgumentError(absl::StrCat("a node has 1 to ", kMaxEngines, " engines")));
+  }
+  auto known = nodes_.find(node.id);
+  if (known == nodes_.end() && nodes_.size() >= kMaxNodes) {
+    return answer(absl::ResourceExhaustedError(absl::StrCat("the directory holds ", kMaxNodes, " nodes at most")));
+  }
+  if (known != nodes_.end() && known->second.info.incarnation > node.incarnation) {
+    return answer(absl::FailedPreconditionError(
+        absl::StrCat("a later life of node ", node.id, " is in the directory: stop this one, or give it another name")));
+  }
+  const bool renewed = known != nodes_.end() && known->second.info.incarnation == node.incarnation;
+  if (!renewed) Forget(node.id);
+  Member& member = nodes_[node.id];
+  member.info = node;
+  member.lease = loop_.RunAfter(lease, [this, id = node.id] { Forget(NodeId(id)); });
+  answer(renewed ? JoinResult::kRenewed : JoinResult::kEntered);
+}
+
+void LocalDirectory::Leave(const NodeId& node, uint64_t incarnation, base::Duration, StatusCallback done) {
+  const auto known = nodes_.find(node);
+  if (known != nodes_.end() && known->second.info.incarnation == incarnation) Forget(node);
+  Answer([done = std::move(done)] { done(absl::OkStatus()); });
+}
+
+void LocalDirectory::Announce(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size, const NodeId& node,
+                              base::Duration, StatusCallback done) {
+  const auto answer = [this, &done](absl::Status status) {
+    Answer([done = std::move(done), status = std::move(status)] { done(status); });
+  };
+  const auto member = nodes_.find(node);
+  if (member == nodes_.end()) {
+    return answer(absl::NotFoundError(absl::StrCat("node ", node, " has no lease in the directory: join first")));
+  }
+  Entry& entry = objects_[id];
+  ObjectInfo& info = entry.info;
+  if (info.holders.empty()) {
+    info.data_size = data_size;
+    info.metadata_size = metadata_size;
+  } else if (info.data_size != data_size || info.metadata_size != metadata_size) {
+    return answer(absl::InvalidArgumentError(
+        absl::StrCat("the cluster knows this object with ", info.data_size, " + ", info.metadata_size,
+                     " bytes: an id names one immutable object, choose another id")));
+  }
+  const bool known = std::find(info.holders.begin(), info.holders.end(), node) != info.holders.end();
+  if (!known && info.holders.size() < kMaxHolders) {
+    info.holders.push_back(node);
+    member->second.held.insert(id);
+  }
+  WakeWaiting(entry);
+  answer(absl::OkStatus());
+}
+
+void LocalDirectory::Withdraw(const base::ObjectId& id, const NodeId& node, base::Duration, StatusCallback done) {
+  if (const auto member = nodes_.find(node); member != nodes_.end()) member->second.held.erase(id);
+  Remove(id, node);
+  Answer([done = std::move(done)] { done(absl::OkStatus()); });
+}
+
+void LocalDirectory::Locate(const base::ObjectId& id, base::Duration wait, base::Duration, LocateCallback done) {
+  const auto found = objects_.find(id);
+  if (found != objects_.end() && !found->second.info.holders.empty()) {
+    return Answer([done = std::move(done), info = found->second.info] { done(info); });
+  }
+  if (wait <= base::Duration()) {
+    return Answer([done = std::move(done)] { done(absl::NotFoundError("no node holds the object")); });
+  }
+  if (waiting_ >= kMaxWaiting) {
+    return Answer([done = std::move(done)] {
+      done(absl::ResourceExhaustedError("too many wait in the directory for objects to appear: try again later"));
+    });
+  }
+  ++waiting_;
+  const uint64_t number = ++last_waiting_;
+  Waiting& waiting = objects_[id].waiting[number];
+  waiting.done = std::move(done);
+  waiting.timeout = loop_.RunAfter(wait, [this, id, number] {
+    const base::ObjectId object = id;  // the task goes with the entry
+    Entry& entry = objects_[object];
+    const LocateCallback callback = std::move(entry.waiting[number].done);
+    entry.waiting.erase(number);
+    --waiting_;
+    EraseIfIdle(object);
+    callback(absl::NotFoundError("no node holds the object"));
+  });
+}
+
+void LocalDirectory::Nodes(base::Duration, NodesCallback done) {
+  std::vector<NodeInfo> nodes;
+  for (const auto& [id, member] : nodes_) nodes.push_back(member.info);
+  Answer([done = std::move(done), nodes = std::move(nodes)] { done(nodes); });
+}
+
+void LocalDirectory::WakeWaiting(Entry& entry) {
+  for (auto& [number, waiting] : entry.waiting) {
+    --waiting_;
+    Answer([done = std::move(waiting.done), info = entry.info] { done(info); });
+  }
+  entry.waiting.clear();
+}
+
+void LocalDirectory::Forget(const NodeId& node) {
+  const auto member = nodes_.extract(node);  // its timer may be what calls
+  if (member.empty()) return;
+  for (const base::ObjectId& id : member.mapped().held) Remove(id, node);
+}
+
+void LocalDirectory::Remove(const base::ObjectId& id, const NodeId& node) {
+  const auto found = objects_.find(id);
+  if (found == objects_.end()) return;
+  std::vector<NodeId>& holders = found->second.info.holders;
+  holders.erase(std::remove(holders.begin(), holders.end(), node), holders.end());
+  EraseIfIdle(id);
+}
+
+void LocalDirectory::EraseIfIdle(const base::ObjectId& id) {
+  const auto found = objects_.find(id);
+  if (found != objects_.end() && found->second.info.holders.empty() && found->second.waiting.empty()) {
+    objects_.erase(found);
+  }
+}
+
+}  // namespace tokamak::directory

@@ -1,0 +1,73 @@
+// LocalDirectory is the directory as pure state in this process: one node's own, or what a serving node shares with others.
+//
+// Law: only nodes with a lease are named as holders; when a lease ends, all that the node held is forgotten.
+// Law: an object is known while somebody holds it, with the sizes that its first holder announced.
+// Bounds: kMaxNodes nodes, kMaxHolders holders of one object, kMaxWaiting waiting Locates (kResourceExhausted beyond).
+// Thread rule: its loop.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "lib/base/event_loop.h"
+#include "lib/directory/directory.h"
+
+namespace tokamak::directory {
+
+constexpr size_t kMaxNodes = 4096;
+constexpr size_t kMaxWaiting = 65536;
+
+class LocalDirectory final : public Directory {
+ public:
+  explicit LocalDirectory(base::EventLoop& loop) : loop_(loop) {}
+  LocalDirectory(const LocalDirectory&) = delete;
+  LocalDirectory& operator=(const LocalDirectory&) = delete;
+
+  void Join(const NodeInfo& node, base::Duration lease, base::Duration deadline, JoinCallback done) override;
+  void Leave(const NodeId& node, uint64_t incarnation, base::Duration deadline, StatusCallback done) override;
+  void Announce(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size, const NodeId& node,
+                base::Duration deadline, StatusCallback done) override;
+  void Withdraw(const base::ObjectId& id, const NodeId& node, base::Duration deadline, StatusCallback done) override;
+  void Locate(const base::ObjectId& id, base::Duration wait, base::Duration deadline, LocateCallback done) override;
+  void Nodes(base::Duration deadline, NodesCallback done) override;
+
+  size_t objects() const { return objects_.size(); }
+  size_t nodes() const { return nodes_.size(); }
+
+ private:
+  struct Member {
+    NodeInfo info;
+    std::set<base::ObjectId> held;
+    base::Timer lease;
+  };
+  struct Waiting {
+    LocateCallback done;
+    base::Timer timeout;
+  };
+  struct Entry {
+    ObjectInfo info;  // holders in the order announced
+    std::map<uint64_t, Waiting> waiting;
+  };
+
+  // The answer runs from a task of its own.
+  void Answer(base::Task task);
+  void Forget(const NodeId& node);
+  void Remove(const base::ObjectId& id, const NodeId& node);
+  void EraseIfIdle(const base::ObjectId& id);
+  void WakeWaiting(Entry& entry);
+
+  base::EventLoop& loop_;
+  std::map<NodeId, Member> nodes_;
+  std::map<base::ObjectId, Entry> objects_;
+  std::vector<base::Task> answers_;
+  base::Timer answering_;
+  uint64_t last_waiting_ = 0;
+  size_t waiting_ = 0;
+};
+
+// kInvalidArgument says what is wrong with a name.
+absl::Status CheckNodeId(const NodeId& node);
+
+}  // namespace tokamak::directory
