@@ -1,0 +1,193 @@
+// EpollLoop is the real event loop: the monotonic clock, epoll, and wake-ups from other threads.
+//
+// It goes in rounds: due timers, raised signals, pollers, file descriptors, a bounded number of each, so that none starves
+// another. When a round finds nothing the loop spins or sleeps, as its Detection says. A signal raised while the loop is awake
+// costs no syscall, and neither does a round, but for a look at the descriptors every kDescriptorInterval.
+//
+// Signals, pollers and descriptors have no order among timers: each runs in its part of a round.
+// Thread rule: one thread uses the loop (whoever runs it; before that, whoever sets it up), except for Stop and Signal::Raise.
+// Lifetimes: timers, signals, watches and pollers are dropped before the loop.
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "lib/base/event_loop.h"
+#include "lib/base/time.h"
+#include "lib/base/timer_queue.h"
+#include "lib/os/file_descriptor.h"
+#include "lib/os/poller.h"
+#include "lib/os/raised_signals.h"
+
+namespace tokamak::os {
+
+class EpollLoop;
+
+// How the loop finds out that there is work.
+struct Detection {
+  enum class Mode {
+    kBusy,      // never sleeps: the shortest delay, a whole core
+    kEvent,     // sleeps whenever a round finds nothing
+    kAdaptive,  // spins for `spin` after the last work, then sleeps
+  };
+  Mode mode = Mode::kEvent;
+  base::Duration spin;
+
+  static Detection Busy() { return {Mode::kBusy, {}}; }
+  static Detection Event() { return {Mode::kEvent, {}}; }
+  static Detection Adaptive(base::Duration spin) { return {Mode::kAdaptive, spin}; }
+};
+
+// A descriptor that is being watched. Dropping it ends that: its callback runs no more, also where its event is known already.
+// Drop it before the descriptor is closed. Move-only; must not outlive its loop.
+class [[nodiscard]] FdWatch final {
+ public:
+  FdWatch() = default;
+  FdWatch(FdWatch&& other) noexcept : loop_(std::exchange(other.loop_, nullptr)), ticket_(other.ticket_) {}
+  FdWatch& operator=(FdWatch&& other) noexcept;
+  ~FdWatch() { Reset(); }
+
+  // Watches for other events (EPOLLIN, EPOLLOUT, EPOLLRDHUP) from now on; 0 pauses, but for EPOLLERR and EPOLLHUP.
+  void SetEvents(uint32_t events);
+  void Reset();
+  bool active() const { return loop_ != nullptr; }
+
+ private:
+  friend class EpollLoop;
+  FdWatch(EpollLoop& loop, uint64_t ticket) : loop_(&loop), ticket_(ticket) {}
+
+  EpollLoop* loop_ = nullptr;
+  uint64_t ticket_ = 0;
+};
+
+// A poller that is being polled; dropping it ends that, also from inside its Poll. Drop it before the poller and before its
+// descriptor is closed. Move-only; must not outlive its loop.
+class [[nodiscard]] PollerHandle final {
+ public:
+  PollerHandle() = default;
+  PollerHandle(PollerHandle&& other) noexcept : loop_(std::exchange(other.loop_, nullptr)), poller_(other.poller_) {}
+  PollerHandle& operator=(PollerHandle&& other) noexcept;
+  ~PollerHandle() { Reset(); }
+
+  void Reset();
+
+ private:
+  friend class EpollLoop;
+  PollerHandle(EpollLoop& loop, Poller& poller) : loop_(&loop), poller_(&poller) {}
+
+  EpollLoop* loop_ = nullptr;
+  Poller* poller_ = nullptr;
+};
+
+class EpollLoop final : public base::EventLoop {
+ public:
+  using FdCallback = std::function<void(uint32_t events)>;
+
+  explicit EpollLoop(Detection detection = Detection::Event());
+  ~EpollLoop() override;
+
+  // Runs until Stop. Where Stop was called before, returns at once; may be called again after that.
+  void Run();
+
+  // Thread-safe. Run returns after the current round.
+  void Stop();
+
+  // Runs until `done`, which is asked before the first and after each round, until Stop or until `limit`. Returns whether
+  // `done`. For tests and programs; logic arms timers.
+  bool RunUntil(const std::function<bool()>& done, base::Time limit);
+
+  // Runs `callback` on each round in which one of `events` holds for `fd` (level-triggered), or EPOLLERR or EPOLLHUP. `fd`
+  // stays the caller's and is watched at most once.
+  FdWatch Watch(int fd, uint32_t events, FdCallback callback);
+
+  // Polls `poller` in every round, see Poller.
+  PollerHandle AddPoller(Poller& poller);
+
+  Detection detection() const { return detection_; }
+  void SetDetection(Detection detection);
+
+  // The clock, read once before each task; outside of tasks, now.
+  base::Time Now() const override { return in_round_ ? now_ : ReadClock(); }
+  void Spend(base::Duration) override {}
+  std::unique_ptr<base::Signal> MakeSignal(base::Task task) override;
+
+ protected:
+  uint64_t Schedule(base::Time time, base::Task task) override;
+  void Unschedule(uint64_t ticket) override { timers_.Remove(ticket); }
+  bool Scheduled(uint64_t ticket) const override { return timers_.Contains(ticket); }
+
+ private:
+  friend class FdWatch;
+  friend class PollerHandle;
+  class LoopSignal;
+
+  static constexpr int kTimersPerRound = 64;
+  static constexpr int kEventsPerRound = 64;
+  // How often a loop that does not sleep looks at its descriptors.
+  static constexpr base::Duration kDescriptorInterval = base::Microseconds(10);
+  // A loop with nothing to do looks up this often, so that times it remembers never get too old to compare.
+  static constexpr base::Duration kLongestSleep = base::Seconds(3600);
+
+  struct Watched {
+    int fd = -1;
+    uint32_t events = 0;
+    uint32_t generation = 0;
+    FdCallback callback;
+  };
+  struct Polled {
+    Poller* poller = nullptr;  // null once removed
+    FdWatch watch;
+  };
+
+  base::Time ReadClock() const;
+  void RefreshNow() { now_ = ReadClock(); }
+
+  void Turn(const base::Time* limit);
+  bool RunRound();
+  bool RunTimers();
+  bool RunSignals();
+  bool RunPollers();
+  bool RunDescriptors(base::Duration wait);
+  bool Spinning();
+  bool Sleep(const base::Time* limit);
+  void Wake();
+
+  Watched* FindWatched(uint64_t ticket);
+  void SetEvents(uint64_t ticket, uint32_t events);
+  void Unwatch(uint64_t ticket);
+  void RunCallback(uint64_t ticket, uint32_t events);
+  void RemovePoller(Poller* poller);
+
+  const uint64_t began_;  // nanoseconds of CLOCK_MONOTONIC
+  const FileDescriptor epoll_;
+  const FileDescriptor wake_;
+  Detection detection_;
+
+  base::Time now_;
+  base::Time descriptors_seen_;
+  base::Time spin_until_;
+  bool spinning_ = false;
+  bool in_round_ = false;
+  bool precise_wait_ = true;  // until the kernel turns out not to know epoll_pwait2
+  uint64_t next_order_ = 0;
+
+  base::TimerQueue timers_;
+  RaisedSignals signals_;
+  std::vector<Polled> pollers_;
+  bool pollers_removed_ = false;
+  std::vector<Watched> watched_;
+  std::vector<uint32_t> watched_free_;
+  std::array<epoll_event, kEventsPerRound> events_;
+
+  std::atomic<bool> asleep_{false};  // the loop sleeps, or is about to look for the last time before it does
+  std::atomic<bool> stopped_{false};
+};
+
+}  // namespace tokamak::os

@@ -1,0 +1,77 @@
+#include "lib/os/raised_signals.h"
+
+#include <glog/logging.h>
+
+#include <utility>
+
+namespace tokamak::os {
+
+class RaisedSignals::Entry final {
+ public:
+  explicit Entry(base::Task t) : task(std::move(t)) {}
+
+  base::Task task;
+  std::atomic<bool> raised{false};
+  Entry* next = nullptr;  // belongs to who set `raised`, then to the stack
+  bool dropped = false;   // loop's thread only
+};
+
+RaisedSignals::~RaisedSignals() {
+  for (Entry* entry = TakeAll(); entry != nullptr;) {
+    CHECK(entry->dropped) << "a signal outlives its loop";
+    delete std::exchange(entry, entry->next);
+  }
+}
+
+RaisedSignals::Entry* RaisedSignals::Make(base::Task task) { return new Entry(std::move(task)); }
+
+void RaisedSignals::Drop(Entry* entry) {
+  entry->dropped = true;
+  if (entry == running_) return;  // Run frees it, after its task
+  if (entry->raised.load(std::memory_order_relaxed)) {
+    const base::Task dropped = std::exchange(entry->task, nullptr);
+    return;  // Run frees it, when it comes to it
+  }
+  delete entry;
+}
+
+bool RaisedSignals::Raise(Entry* entry) {
+  if (entry->raised.exchange(true, std::memory_order_acq_rel)) return false;
+  entry->next = top_.load(std::memory_order_relaxed);
+  while (!top_.compare_exchange_weak(entry->next, entry, std::memory_order_seq_cst, std::memory_order_relaxed)) {
+  }
+  return true;
+}
+
+bool RaisedSignals::Run(absl::FunctionRef<void()> before_each) {
+  bool any = false;
+  for (Entry* next = TakeAll(); next != nullptr;) {
+    Entry* entry = std::exchange(next, next->next);
+    if (entry->dropped) {
+      delete entry;
+      continue;
+    }
+    any = true;
+    before_each();
+    // A raise from here on asks for another run; what earlier raisers wrote is visible to this one.
+    entry->raised.exchange(false, std::memory_order_acq_rel);
+    running_ = entry;
+    entry->task();
+    running_ = nullptr;
+    if (entry->dropped && !entry->raised.load(std::memory_order_relaxed)) delete entry;
+  }
+  return any;
+}
+
+// In the order raised: the stack turned over.
+RaisedSignals::Entry* RaisedSignals::TakeAll() {
+  Entry* raised = nullptr;
+  for (Entry* entry = top_.exchange(nullptr, std::memory_order_acquire); entry != nullptr;) {
+    Entry* below = entry->next;
+    entry->next = raised;
+    raised = std::exchange(entry, below);
+  }
+  return raised;
+}
+
+}  // namespace tokamak::os
