@@ -27,14 +27,19 @@ def parse_test_xml(text, label):
     """The cases of one test.xml as written by GoogleTest, or by Bazel for a test that writes none."""
     # A test's output, which Bazel quotes, may hold bytes that XML forbids.
     text = re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", "?", text)
+    root = ElementTree.fromstring(text)
+    # Bazel's own test.xml quotes the output: GoogleTest began and was not there to write the file.
+    ended_early = any("[==========] Running " in (e.text or "") for e in root.iter("system-out"))
     cases = []
-    for element in ElementTree.fromstring(text).iter("testcase"):
+    for element in root.iter("testcase"):
         suite = element.get("classname")
         name = f"{suite}.{element.get('name')}" if suite else label
         trouble = next((e for e in element if e.tag in ("failure", "error")), None)
         skip = element.find("skipped")
         if trouble is not None:
             cases.append(case(FAILED, name, (trouble.get("message") or trouble.text or "")[:200]))
+        elif ended_early and not suite:
+            cases.append(case(FAILED, name, "the program ended before GoogleTest did"))
         elif skip is not None:
             cases.append(case(SKIPPED, name, skip.get("message") or skip.text or "no reason given"))
         elif element.get("status") == "notrun":

@@ -57,6 +57,10 @@ class CountTestsTest(unittest.TestCase):
     def test_a_crash_counts_once_as_failed(self):
         self.assertEqual(statuses(self.collect([tested("//a:a", "FAILED")], 3, xml=CRASHED)), ["failed"])
 
+    def test_a_program_that_ends_before_googletest_does_is_a_failure(self):
+        cases = self.collect([tested("//a:a")], xml=SHELL.replace("colour", "[==========] Running 2 tests from 1 suite."))
+        self.assertEqual(cases, [count_tests.case("failed", "//a:a", "the program ended before GoogleTest did")])
+
     def test_failing_after_all_cases_passed_still_counts_as_failed(self):
         only_passed = GTEST.replace("<failure", "<properties").replace("</failure", "</properties")
         cases = self.collect([tested("//a:a", "FAILED")], 3, xml=only_passed)

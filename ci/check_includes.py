@@ -1,0 +1,66 @@
+"""Logic has no system calls, threads, clocks or random numbers of its own: checks what its files include.
+
+  check_includes.py FILE...        prints each wrong include; names of files are relative to the root of the tree
+
+Logic is handed an EventLoop, a Device and a Random instead (docs of lib/base). What may do without is listed here by name.
+"""
+
+import re
+import sys
+
+# Parts of lib/ that are not logic, by the beginning of their paths: they talk to the system.
+SYSTEM = (
+    "lib/cli/",
+    "lib/client/",
+    "lib/daemon/",
+    "lib/directory/redis",
+    "lib/os/",
+    "lib/verbs/ibv/",
+    "lib/verbs/soft/udp",
+)
+
+# C++ headers that wait, read a clock, draw, start something or touch files.
+FORBIDDEN = {
+    "chrono", "condition_variable", "csignal", "ctime", "filesystem", "fstream", "future", "mutex", "random", "shared_mutex", "thread"
+}
+FORBIDDEN_FOLDERS = ("absl/debugging/", "absl/random/", "absl/synchronization/", "absl/time/")
+
+# Every other header with a folder or of C is the system's or a library's: these are harmless.
+HARMLESS = ("absl/", "glog/logging.h", "isa-l/", "lib/")
+
+# Who may have one anyway, and why.
+EXCEPTIONS = {
+    # Work requests may be posted from any thread, as with hardware: one lock at the software NIC's door.
+    "lib/verbs/soft/": {"mutex"},
+}
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.MULTILINE)
+
+
+def is_logic(path):
+    return path.startswith("lib/") and path.endswith((".h", ".cc")) and not path.startswith(SYSTEM)
+
+
+def wrong_includes(path, text):
+    """The headers that the logic file `path` must not include."""
+    excepted = set().union(*(headers for start, headers in EXCEPTIONS.items() if path.startswith(start)))
+    wrong = []
+    for header in INCLUDE.findall(text):
+        foreign = ("/" in header or header.endswith(".h")) and not header.startswith(HARMLESS)
+        if (header in FORBIDDEN or header.startswith(FORBIDDEN_FOLDERS) or foreign) and header not in excepted:
+            wrong.append(header)
+    return wrong
+
+
+def main():
+    well = True
+    for path in filter(is_logic, sys.argv[1:]):
+        with open(path, encoding="utf-8") as file:
+            for header in wrong_includes(path, file.read()):
+                well = False
+                print(f"{path} is logic and must not include {header} (see ci/check_includes.py)", file=sys.stderr)
+    sys.exit(0 if well else 1)
+
+
+if __name__ == "__main__":
+    main()

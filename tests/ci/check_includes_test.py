@@ -1,0 +1,34 @@
+"""Logic that includes what it must not is found, and nothing else is."""
+
+import unittest
+
+from ci import check_includes
+
+
+class CheckIncludesTest(unittest.TestCase):
+    def test_finds_threads_clocks_randomness_and_system_calls(self):
+        for header in ("thread", "chrono", "random", "mutex", "unistd.h", "sys/mman.h", "time.h", "infiniband/verbs.h"):
+            with self.subTest(header):
+                self.assertEqual(check_includes.wrong_includes("lib/store/store.cc", f"#include <{header}>\n"), [header])
+
+    def test_finds_them_behind_quotes_spaces_and_other_lines(self):
+        text = '#include <vector>\n  #  include "absl/time/clock.h"\n#include <thread>  // why not\n'
+        self.assertEqual(check_includes.wrong_includes("lib/node/node.h", text), ["absl/time/clock.h", "thread"])
+
+    def test_leaves_containers_abseil_glog_and_our_own_headers_alone(self):
+        text = '#include <vector>\n#include <glog/logging.h>\n#include "absl/status/status.h"\n#include "lib/base/time.h"\n'
+        self.assertEqual(check_includes.wrong_includes("lib/transport/credits.cc", text), [])
+
+    def test_only_the_software_nic_has_a_lock(self):
+        self.assertEqual(check_includes.wrong_includes("lib/verbs/soft/nic_mutex.h", "#include <mutex>\n"), [])
+        self.assertEqual(check_includes.wrong_includes("lib/verbs/verbs.h", "#include <mutex>\n"), ["mutex"])
+
+    def test_knows_logic_from_what_talks_to_the_system(self):
+        for path in ("lib/base/random.cc", "lib/verbs/verbs.h", "lib/verbs/soft/requester.cc", "lib/directory/local.h", "lib/new/x.h"):
+            self.assertTrue(check_includes.is_logic(path), path)
+        for path in ("lib/os/epoll_loop.cc", "lib/verbs/soft/udp/udp_fabric.cc", "lib/client/client.h", "tests/base/x.cc", "lib/base/BUILD"):
+            self.assertFalse(check_includes.is_logic(path), path)
+
+
+if __name__ == "__main__":
+    unittest.main()
