@@ -1,0 +1,222 @@
+#include "lib/store/allocator.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+
+namespace tokamak::store {
+namespace {
+
+int HighestBit(uint64_t v) { return 63 - __builtin_clzll(v); }
+int LowestBit(uint64_t v) { return __builtin_ctzll(v); }
+
+}  // namespace
+
+Allocator::Allocator(uint64_t capacity) : capacity_(capacity / kAlignment) {
+  CHECK_LE(capacity, kMaxCapacity);
+  for (auto& row : bins_) row.fill(kNone);
+  if (capacity_ == 0) return;
+  const uint32_t whole = NewBlock();
+  blocks_[whole].size = capacity_;
+  Link(whole);
+}
+
+absl::optional<Allocation> Allocator::Allocate(uint64_t size) {
+  if (size > capacity()) return absl::nullopt;
+  const uint64_t units = ToUnits(size);
+  uint32_t index = FindInLargerBins(units);
+  if (index == kNone) index = FindInOwnBin(units);
+  if (index == kNone) return absl::nullopt;
+
+  Unlink(index);
+  SplitTail(index, units);
+  blocks_[index].use = Block::Use::kUsed;
+  used_ += units;
+  ++allocations_;
+  return Allocation{blocks_[index].offset * kAlignment, units * kAlignment, index};
+}
+
+void Allocator::Free(const Allocation& allocation) {
+  uint32_t index = allocation.block;
+  CHECK_LT(index, blocks_.size());
+  CHECK(blocks_[index].use == Block::Use::kUsed) << "freed twice: offset " << allocation.offset;
+  CHECK_EQ(blocks_[index].offset * kAlignment, allocation.offset);
+  CHECK_EQ(blocks_[index].size * kAlignment, allocation.size);
+  used_ -= blocks_[index].size;
+  --allocations_;
+
+  const uint32_t after = blocks_[index].after;
+  if (after != kNone && blocks_[after].use == Block::Use::kFree) {
+    Unlink(after);
+    MergeWithAfter(index);
+  }
+  const uint32_t before = blocks_[index].before;
+  if (before != kNone && blocks_[before].use == Block::Use::kFree) {
+    Unlink(before);
+    MergeWithAfter(before);
+    index = before;
+  }
+  Link(index);
+}
+
+uint64_t Allocator::largest_free() const {
+  if (coarse_map_ == 0) return 0;
+  const int coarse = HighestBit(coarse_map_);
+  const int fine = HighestBit(fine_map_[coarse]);
+  uint64_t largest = 0;
+  uint32_t index = bins_[coarse][fine];
+  for (int i = 0; i < kMaxScan && index != kNone; ++i, index = blocks_[index].next) {
+    largest = std::max(largest, blocks_[index].size);
+  }
+  return largest * kAlignment;
+}
+
+uint64_t Allocator::ToUnits(uint64_t size) {
+  return std::max<uint64_t>(1, size / kAlignment + (size % kAlignment != 0));
+}
+
+// Row 0 holds the sizes below kFineBins, one each; row c > 0 holds [2^(c+4), 2^(c+5)) in kFineBins equal parts.
+Allocator::Bin Allocator::BinOf(uint64_t units) {
+  if (units < kFineBins) return {0, static_cast<int>(units)};
+  const int shift = HighestBit(units) - kFineBits;
+  return {shift + 1, static_cast<int>((units >> shift) - kFineBins)};
+}
+
+// The first block of the smallest bin in which every block fits.
+uint32_t Allocator::FindInLargerBins(uint64_t units) const {
+  if (units >= kFineBins) units += (uint64_t{1} << (HighestBit(units) - kFineBits)) - 1;
+  Bin bin = BinOf(units);
+  uint32_t fine = fine_map_[bin.coarse] & (UINT32_MAX << bin.fine);
+  if (fine == 0) {
+    const uint64_t coarse = coarse_map_ & (UINT64_MAX << bin.coarse << 1);
+    if (coarse == 0) return kNone;
+    bin.coarse = LowestBit(coarse);
+    fine = fine_map_[bin.coarse];
+  }
+  return bins_[bin.coarse][LowestBit(fine)];
+}
+
+// Some block of the bin in which `units` itself falls may be large enough. Looks at a bounded number of them.
+uint32_t Allocator::FindInOwnBin(uint64_t units) const {
+  const Bin bin = BinOf(units);
+  uint32_t index = bins_[bin.coarse][bin.fine];
+  for (int i = 0; i < kMaxScan && index != kNone; ++i, index = blocks_[index].next) {
+    if (blocks_[index].size >= units) return index;
+  }
+  return kNone;
+}
+
+uint32_t Allocator::NewBlock() {
+  if (spare_ == kNone) {
+    CHECK_LT(blocks_.size(), size_t{kNone});
+    blocks_.emplace_back();
+    return static_cast<uint32_t>(blocks_.size() - 1);
+  }
+  const uint32_t index = spare_;
+  spare_ = blocks_[index].next;
+  blocks_[index] = Block();
+  return index;
+}
+
+void Allocator::DropBlock(uint32_t index) {
+  blocks_[index] = Block();
+  blocks_[index].next = spare_;
+  spare_ = index;
+}
+
+void Allocator::Link(uint32_t index) {
+  Block& block = blocks_[index];
+  const Bin bin = BinOf(block.size);
+  uint32_t& head = bins_[bin.coarse][bin.fine];
+  block.use = Block::Use::kFree;
+  block.previous = kNone;
+  block.next = head;
+  if (head != kNone) blocks_[head].previous = index;
+  head = index;
+  fine_map_[bin.coarse] |= 1u << bin.fine;
+  coarse_map_ |= uint64_t{1} << bin.coarse;
+}
+
+void Allocator::Unlink(uint32_t index) {
+  const Block& block = blocks_[index];
+  const Bin bin = BinOf(block.size);
+  if (block.next != kNone) blocks_[block.next].previous = block.previous;
+  if (block.previous != kNone) {
+    blocks_[block.previous].next = block.next;
+    return;
+  }
+  bins_[bin.coarse][bin.fine] = block.next;
+  if (block.next != kNone) return;
+  fine_map_[bin.coarse] &= ~(1u << bin.fine);
+  if (fine_map_[bin.coarse] == 0) coarse_map_ &= ~(uint64_t{1} << bin.coarse);
+}
+
+// Keeps the first `units` of an unlinked block and makes what is left a free block of its own.
+void Allocator::SplitTail(uint32_t index, uint64_t units) {
+  if (blocks_[index].size == units) return;
+  const uint32_t tail = NewBlock();
+  Block& block = blocks_[index];
+  blocks_[tail].offset = block.offset + units;
+  blocks_[tail].size = block.size - units;
+  blocks_[tail].before = index;
+  blocks_[tail].after = block.after;
+  if (block.after != kNone) blocks_[block.after].before = tail;
+  block.after = tail;
+  block.size = units;
+  Link(tail);
+}
+
+void Allocator::MergeWithAfter(uint32_t index) {
+  const uint32_t gone = blocks_[index].after;
+  blocks_[index].size += blocks_[gone].size;
+  blocks_[index].after = blocks_[gone].after;
+  if (blocks_[gone].after != kNone) blocks_[blocks_[gone].after].before = index;
+  DropBlock(gone);
+}
+
+absl::Status Allocator::CheckConsistency() const {
+  uint64_t end = 0, used = 0, used_blocks = 0, free_blocks = 0;
+  uint32_t before = kNone;
+  // Block 0 begins the arena: it is the first made, and merging keeps the block in front.
+  for (uint32_t i = capacity_ == 0 ? kNone : 0; i != kNone; before = i, i = blocks_[i].after) {
+    const Block& block = blocks_[i];
+    if (block.use == Block::Use::kSpare) return absl::InternalError(absl::StrCat("block ", i, " is spare"));
+    if (block.offset != end) return absl::InternalError(absl::StrCat("block ", i, " leaves a gap or overlaps"));
+    if (block.before != before) return absl::InternalError(absl::StrCat("block ", i, " does not know its neighbour"));
+    if (block.size == 0) return absl::InternalError(absl::StrCat("block ", i, " is empty"));
+    const bool is_free = block.use == Block::Use::kFree;
+    if (is_free && before != kNone && blocks_[before].use == Block::Use::kFree) {
+      return absl::InternalError(absl::StrCat("blocks ", before, " and ", i, " were not merged"));
+    }
+    end += block.size;
+    if (is_free) {
+      ++free_blocks;
+    } else {
+      ++used_blocks;
+      used += block.size;
+    }
+  }
+  if (end != capacity_) return absl::InternalError("the blocks do not tile the arena");
+  if (used != used_ || used_blocks != allocations_) return absl::InternalError("the used blocks do not add up");
+
+  uint64_t binned = 0;
+  for (int coarse = 0; coarse < kCoarseBins; ++coarse) {
+    if (((coarse_map_ >> coarse) & 1) != (fine_map_[coarse] != 0)) return absl::InternalError("coarse map is wrong");
+    for (int fine = 0; fine < kFineBins; ++fine) {
+      const uint32_t head = bins_[coarse][fine];
+      if (((fine_map_[coarse] >> fine) & 1) != (head != kNone)) return absl::InternalError("fine map is wrong");
+      for (uint32_t i = head; i != kNone; i = blocks_[i].next) {
+        const Bin bin = BinOf(blocks_[i].size);
+        if (blocks_[i].use != Block::Use::kFree || bin.coarse != coarse || bin.fine != fine) {
+          return absl::InternalError(absl::StrCat("block ", i, " hangs in a wrong bin"));
+        }
+        ++binned;
+      }
+    }
+  }
+  if (binned != free_blocks) return absl::InternalError("a free block hangs in no bin, or in two");
+  return absl::OkStatus();
+}
+
+}  // namespace tokamak::store

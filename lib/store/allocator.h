@@ -1,0 +1,97 @@
+// Allocator hands out ranges of an arena that it never touches: offsets in, offsets out, its notes kept elsewhere.
+//
+// The arena is shared with other processes and reached by other machines, so nothing that we rely on may lie in it. Two-level
+// segregated fit (Masmano et al. 2004): free blocks hang in bins by size, two bitmaps find a bin that fits, neighbours merge
+// when freed. Allocate and Free take constant time, whatever the arena holds.
+//
+// Law: blocks tile the arena; no two free blocks touch; every offset is a multiple of kAlignment.
+// Not thread-safe.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/optional.h"
+
+namespace tokamak::store {
+
+// A range that was given out. `size` is what was asked for, rounded up to kAlignment.
+struct Allocation {
+  uint64_t offset = 0;
+  uint64_t size = 0;
+  uint32_t block = 0;  // the allocator's own note
+};
+
+class Allocator final {
+ public:
+  static constexpr uint64_t kAlignment = 64;
+  static constexpr uint64_t kMaxCapacity = uint64_t{1} << 56;
+
+  // Manages [0, capacity) bytes, `capacity` rounded down to kAlignment and at most kMaxCapacity.
+  explicit Allocator(uint64_t capacity);
+
+  // Returns nothing, changing nothing, when no free block is found. A block up to 1/32 larger than `size` may be overlooked
+  // when many of nearly its size are free; anything up to largest_free() succeeds. A size of 0 takes kAlignment bytes.
+  absl::optional<Allocation> Allocate(uint64_t size);
+
+  // Gives a range back. One that is not allocated, a second Free in particular, is a CHECK.
+  void Free(const Allocation& allocation);
+
+  // An Allocate of this many bytes succeeds; exact when fewer than kMaxScan blocks are nearly as large as the largest.
+  uint64_t largest_free() const;
+
+  uint64_t capacity() const { return capacity_ * kAlignment; }
+  uint64_t used() const { return used_ * kAlignment; }
+  uint64_t free() const { return capacity() - used(); }
+  uint64_t allocations() const { return allocations_; }
+
+  // For tests: walks all blocks and says what is wrong.
+  absl::Status CheckConsistency() const;
+
+ private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+  static constexpr int kFineBits = 5;  // 32 bins between a power of two and the next
+  static constexpr int kFineBins = 1 << kFineBits;
+  static constexpr int kCoarseBins = 56 - 6 - kFineBits + 2;  // up to kMaxCapacity, in units of 64
+  static constexpr int kMaxScan = 16;
+
+  // In units of kAlignment. A block is free, in use, or a spare slot of blocks_.
+  struct Block {
+    enum class Use : uint8_t { kSpare, kFree, kUsed };
+    uint64_t offset = 0;
+    uint64_t size = 0;
+    uint32_t before = kNone;  // neighbours in the arena
+    uint32_t after = kNone;
+    uint32_t previous = kNone;  // neighbours in a bin; `next` also chains spare slots
+    uint32_t next = kNone;
+    Use use = Use::kSpare;
+  };
+  struct Bin {
+    int coarse;
+    int fine;
+  };
+
+  static uint64_t ToUnits(uint64_t size);
+  static Bin BinOf(uint64_t units);
+  uint32_t FindInLargerBins(uint64_t units) const;
+  uint32_t FindInOwnBin(uint64_t units) const;
+  uint32_t NewBlock();
+  void DropBlock(uint32_t index);
+  void Link(uint32_t index);
+  void Unlink(uint32_t index);
+  void SplitTail(uint32_t index, uint64_t units);
+  void MergeWithAfter(uint32_t index);
+
+  const uint64_t capacity_;  // units
+  uint64_t used_ = 0;        // units
+  uint64_t allocations_ = 0;
+  std::vector<Block> blocks_;
+  uint32_t spare_ = kNone;
+  uint64_t coarse_map_ = 0;  // bit c: some bin of row c has a block
+  std::array<uint32_t, kCoarseBins> fine_map_{};
+  std::array<std::array<uint32_t, kFineBins>, kCoarseBins> bins_;
+};
+
+}  // namespace tokamak::store

@@ -1,0 +1,190 @@
+// Store keeps immutable objects in an arena of memory that it is given.
+//
+// A creator reserves room (Create), fills it in place, and makes it visible for good (Seal). Readers pin (Acquire) and give
+// back (Release). Who writes into the arena, through which mapping or over which wire, is not the store's business: it keeps
+// the account. docs/architecture.md shows where it stands.
+//
+// Law: a sealed object never moves or changes, and a pinned one is neither evicted nor overwritten, whatever its state.
+// Law: every object that was created is still there, or was aborted, deleted or counted as evicted: statistics().lost() == 0.
+// Law: abuse by one owner (a foreign Seal, a Release too many) is refused and changes nothing for another.
+// Thread rule: one loop, the control loop. No callback runs inside the call that asked for it.
+//
+// Errors, as in Plasma: kAlreadyExists, kNotFound, kResourceExhausted (no room; the text names the remedy),
+// kFailedPrecondition (not in the right state, or not yours), kInvalidArgument.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "lib/base/bytes.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/object_id.h"
+#include "lib/base/trace.h"
+#include "lib/store/allocator.h"
+#include "lib/store/eviction.h"
+#include "lib/store/hashing.h"
+#include "lib/store/object_table.h"
+#include "lib/store/subscribers.h"
+#include "lib/store/types.h"
+#include "lib/store/waits.h"
+
+namespace tokamak::store {
+
+struct Options {
+  // Never evict an object that was created here; Create fails instead.
+  bool keep_primary = false;
+
+  // This node in traces.
+  uint32_t node = 0;
+
+  // Told of every range whose object is gone, before the range can be given out again (for registration caches). Runs inside
+  // the call that frees, so it must not call the store.
+  std::function<void(uint64_t offset, uint64_t size)> on_free;
+};
+
+// An object that comes as bytes instead of being filled in place.
+struct SmallObject {
+  base::ObjectId id;
+  absl::Span<const uint8_t> data;
+  absl::Span<const uint8_t> metadata;
+};
+
+class Store final {
+ public:
+  // The most bytes of one CreateAndSeal, or of one batch together: one task's worth of copying.
+  static constexpr uint64_t kMaxSmallBytes = base::kMaxCopyPerTask;
+
+  // Room is made in steps of the request or this part of the capacity, whichever is more.
+  static constexpr uint64_t kEvictionPart = 5;
+
+  // `arena` (64-byte aligned), `loop` and `trace` must outlive the store. The store reads the arena only to hash and writes it
+  // only in CreateAndSeal.
+  Store(absl::Span<uint8_t> arena, Options options, base::EventLoop& loop, base::Trace& trace);
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  // A number for one that will create or pin. Never given out twice.
+  Owner NewOwner() { return Owner{next_owner_++}; }
+
+  // `who` is gone: aborts its unsealed objects, ends its gets without an answer, gives back its pins.
+  void DropOwner(Owner who);
+
+  // Reserves room for data and, behind it, metadata, evicting where needed and allowed. The object belongs to `who` and is
+  // invisible until sealed; its bytes are whatever lay there before. kAlreadyExists; kFailedPrecondition while a deleted or
+  // aborted object of this id is still pinned; kResourceExhausted.
+  absl::StatusOr<Location> Create(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size, Origin origin,
+                                  Owner who);
+
+  // Makes the object visible, for good. Only its creator may (kFailedPrecondition), and only once nothing can write to its
+  // memory any more. It is unpinned afterwards unless it was pinned before. kNotFound.
+  absl::Status Seal(const base::ObjectId& id, Owner who);
+
+  // Drops an unsealed object; only its creator may. While somebody pins it (a transfer whose peer may still write), its memory
+  // and its id stay reserved. kNotFound.
+  absl::Status Abort(const base::ObjectId& id, Owner who);
+
+  // Create, copy and Seal in one. kInvalidArgument beyond kMaxSmallBytes; otherwise errors as Create.
+  absl::StatusOr<Location> CreateAndSeal(const SmallObject& object, Origin origin);
+
+  // The same for many; each succeeds or fails alone, answers in order. Beyond kMaxSmallBytes together, all fail.
+  std::vector<absl::StatusOr<Location>> CreateAndSealBatch(absl::Span<const SmallObject> objects, Origin origin);
+
+  // Pins a sealed object for reading. Every Acquire and Pin needs one Release. kNotFound when there is no sealed one.
+  absl::StatusOr<Location> Acquire(const base::ObjectId& id, Owner who);
+
+  // Pins an object whether it is sealed or not, so that its memory is not reused before Release, even if it is aborted.
+  absl::StatusOr<Location> Pin(const base::ObjectId& id, Owner who);
+
+  // Gives one pin back. kFailedPrecondition when `who` has none on `id`.
+  absl::Status Release(const base::ObjectId& id, Owner who);
+
+  // Makes a sealed object invisible at once; its memory is freed with its last pin. kNotFound; kFailedPrecondition when it is
+  // not sealed (abort it instead).
+  absl::Status Delete(const base::ObjectId& id);
+
+  // Where a sealed object lies, without pinning it: for looking only. kNotFound.
+  absl::StatusOr<Location> Find(const base::ObjectId& id) const;
+  bool Contains(const base::ObjectId& id) const { return Find(id).ok(); }
+
+  // One object in any state, lingering ones included. kNotFound.
+  absl::StatusOr<ObjectInfo> Stat(const base::ObjectId& id) const;
+
+  // Objects in any state by id, at most `limit`; `after` continues where an earlier list ended.
+  std::vector<ObjectInfo> List(size_t limit, absl::optional<base::ObjectId> after = absl::nullopt) const;
+
+  // Evicts at least `bytes` (as statistics().used_bytes counts), or all that may be evicted. Returns what went.
+  EvictionCount Evict(uint64_t bytes);
+
+  // Uses an object without reading it, so that others are evicted before it. kNotFound.
+  absl::Status Touch(const base::ObjectId& id);
+
+  // Reports what is sealed, deleted and evicted from now on, in order.
+  std::unique_ptr<Handle> Subscribe(EventCallback callback) { return subscribers_.Add(std::move(callback)); }
+
+  // Answers when all of `ids` are sealed, or at `deadline` with those that are. Each is pinned for `who` from when it was there;
+  // the pins of the answer are the caller's to release. Until the callback runs, dropping the handle gives them back.
+  [[nodiscard]] std::unique_ptr<Handle> GetLater(absl::Span<const base::ObjectId> ids, base::Time deadline, Owner who,
+                                                 GetCallback callback) {
+    return waits_.Get(ids, deadline, who, std::move(callback));
+  }
+
+  // Answers when `count` of `ids` have been sealed here, or at `deadline`: which of them were seen. Pins nothing, so any may be
+  // gone again.
+  [[nodiscard]] std::unique_ptr<Handle> WaitLater(absl::Span<const base::ObjectId> ids, size_t count,
+                                                  base::Time deadline, WaitCallback callback) {
+    return waits_.Wait(ids, count, deadline, std::move(callback));
+  }
+
+  // XXH64 of data and metadata together. kNotFound.
+  [[nodiscard]] std::unique_ptr<Handle> HashLater(const base::ObjectId& id, HashCallback callback) {
+    return hashing_.Start(id, std::move(callback));
+  }
+
+  // The memory of an object: all of it, data first. Stays valid as long as the object is unsealed or pinned.
+  absl::Span<uint8_t> Memory(const Location& location);
+  absl::Span<const uint8_t> Bytes(const Location& location) const;
+  absl::Span<const uint8_t> arena() const { return arena_; }
+
+  Statistics statistics() const;
+
+  // What a Create could get at best, fragmentation aside: free and evictable bytes. For admission.
+  uint64_t available_bytes() const { return allocator_.free() + eviction_.evictable_bytes(); }
+
+  // For tests and checkers: looks at everything and says what is wrong. Takes time in proportion to the objects.
+  absl::Status CheckConsistency() const;
+
+ private:
+  absl::Status CheckCreate(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size) const;
+  absl::optional<Allocation> Reserve(uint64_t size);
+  absl::Status NoRoom(uint64_t size) const;
+  absl::StatusOr<Object*> FindUnsealed(const base::ObjectId& id, Owner who, const char* verb);
+  Object* FindSealed(const base::ObjectId& id);
+  void SealObject(Object& object);
+  void PinObject(Object& object, Owner who);
+  void FreeIfUnpinned(Object& object);
+  void Record(base::TraceKind kind, uint32_t number, uint64_t size);
+  void Publish(Event::Kind kind, const Object& object);
+
+  const absl::Span<uint8_t> arena_;
+  const Options options_;
+  base::EventLoop& loop_;
+  base::Trace& trace_;
+  uint64_t next_owner_ = 1;
+  uint64_t creates_refused_ = 0;
+
+  Allocator allocator_;
+  ObjectTable table_;
+  EvictionOrder eviction_;
+  Subscribers subscribers_;
+  Waits waits_;
+  Hashing hashing_;
+};
+
+}  // namespace tokamak::store

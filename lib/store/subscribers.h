@@ -1,0 +1,38 @@
+// Subscribers hear of objects that were sealed, deleted or evicted, in the order it happened, each from tasks of its own.
+//
+// Not thread-safe: the store's loop.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "lib/base/event_loop.h"
+#include "lib/store/types.h"
+
+namespace tokamak::store {
+
+// All that happened since the last call. The span is valid during the call.
+using EventCallback = std::function<void(absl::Span<const Event> events)>;
+
+class Subscribers final {
+ public:
+  explicit Subscribers(base::EventLoop& loop) : loop_(loop) {}
+  ~Subscribers();
+  Subscribers(const Subscribers&) = delete;
+  Subscribers& operator=(const Subscribers&) = delete;
+
+  // `callback` hears of what is published from now on, until the handle is dropped.
+  std::unique_ptr<Handle> Add(EventCallback callback);
+
+  void Publish(const Event& event);
+
+ private:
+  class Subscriber;
+
+  base::EventLoop& loop_;
+  std::vector<Subscriber*> subscribers_;
+};
+
+}  // namespace tokamak::store

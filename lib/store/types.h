@@ -1,0 +1,109 @@
+// The store's vocabulary: what an object is, where it lies, who holds it, and what happened to it.
+#pragma once
+
+#include <cstdint>
+
+#include "lib/base/object_id.h"
+#include "lib/base/time.h"
+
+namespace tokamak::store {
+
+// Where an object lies in the arena. Data comes first and metadata is its tail, without a gap. No two objects that exist,
+// lingering ones included, overlap. All in bytes.
+struct Location {
+  uint64_t offset = 0;
+  uint64_t data_size = 0;
+  uint64_t metadata_size = 0;
+
+  uint64_t total_size() const { return data_size + metadata_size; }
+  bool operator==(const Location& o) const {
+    return offset == o.offset && data_size == o.data_size && metadata_size == o.metadata_size;
+  }
+};
+
+// Who creates, seals and pins: a client's connection, one transfer. Store::NewOwner() gives out the numbers.
+enum class Owner : uint64_t {};
+
+enum class Origin : uint8_t {
+  kCreatedHere,  // by a program of this node: perhaps the only copy
+  kPulled,       // a copy from another node: evicted first
+};
+
+// created -> sealed -> (evicted | deleted), or created -> aborted. Only a sealed object is visible. One that was deleted or
+// aborted while pinned lingers: nobody finds it, but its memory and its id are not used again before the last Release.
+enum class State : uint8_t { kCreated, kSealed, kEvicted, kDeleted, kAborted };
+
+const char* StateName(State state);
+
+// What is known of one object.
+struct ObjectInfo {
+  base::ObjectId id;
+  Location location;
+  State state = State::kCreated;
+  Origin origin = Origin::kCreatedHere;
+  uint64_t pins = 0;      // of all owners together
+  base::Time created_at;  // on the store's loop
+};
+
+// Something that subscribers hear about.
+struct Event {
+  enum class Kind : uint8_t { kSealed, kDeleted, kEvicted };
+  Kind kind = Kind::kSealed;
+  base::ObjectId id;
+  uint64_t data_size = 0;
+  uint64_t metadata_size = 0;
+  Origin origin = Origin::kCreatedHere;
+};
+
+// The right to be called back. Dropping it cancels: what was promised to the callback is given back, and it never runs. May be
+// dropped inside its own callback. One that outlives the store is inert.
+class Handle {
+ public:
+  virtual ~Handle() = default;
+};
+
+struct EvictionCount {
+  uint64_t objects = 0;
+  uint64_t bytes = 0;  // data and metadata
+
+  EvictionCount& operator+=(const EvictionCount& o) {
+    objects += o.objects;
+    bytes += o.bytes;
+    return *this;
+  }
+};
+
+// The store at one moment, and its totals since it began. Bytes are data and metadata together unless named otherwise.
+struct Statistics {
+  // Now.
+  uint64_t capacity_bytes = 0;      // of the arena
+  uint64_t used_bytes = 0;          // taken from the arena, rounding to 64 included
+  uint64_t largest_free_bytes = 0;  // a create of this size succeeds without eviction
+  uint64_t evictable_bytes = 0;     // of used_bytes: what eviction may take
+  uint64_t unsealed_objects = 0;
+  uint64_t unsealed_bytes = 0;
+  uint64_t sealed_objects = 0;
+  uint64_t sealed_bytes = 0;
+  uint64_t lingering_objects = 0;  // deleted or aborted, but still pinned
+  uint64_t lingering_bytes = 0;
+  uint64_t pinned_objects = 0;  // with at least one pin, lingering ones included
+  uint64_t pins = 0;
+  uint64_t waiting = 0;  // gets and waits that have not ended
+
+  // Totals.
+  uint64_t created = 0;
+  uint64_t sealed = 0;
+  uint64_t aborted = 0;
+  uint64_t deleted = 0;
+  EvictionCount evicted_pulled;
+  EvictionCount evicted_created_here;
+  uint64_t creates_refused = 0;  // for want of room
+
+  // Objects that are gone without an abort, a delete or a counted eviction. Must be 0, always.
+  int64_t lost() const {
+    return static_cast<int64_t>(created - aborted - deleted - evicted_pulled.objects - evicted_created_here.objects -
+                                unsealed_objects - sealed_objects);
+  }
+};
+
+}  // namespace tokamak::store

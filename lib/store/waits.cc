@@ -1,0 +1,139 @@
+#include "lib/store/waits.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "glog/logging.h"
+#include "lib/store/store.h"
+
+namespace tokamak::store {
+
+class Waits::Pending final : public Handle {
+ public:
+  // With an owner it pins what it finds.
+  Pending(Waits& waits, uint64_t number, absl::Span<const base::ObjectId> ids, size_t needed, absl::optional<Owner> who,
+          GetCallback callback)
+      : waits_(&waits), number_(number), needed_(needed), who_(who), callback_(std::move(callback)) {
+    for (const base::ObjectId& id : ids) entries_.push_back({id, absl::nullopt});
+    waits_->pending_.emplace(number_, this);
+  }
+
+  ~Pending() override { Cancel(); }
+
+  void Begin(base::Time deadline) {
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      if (!Look(i)) waits_->lacking_.emplace(Place{entries_[i].id, number_, i}, this);
+    }
+    timer_ = found_ >= needed_ ? waits_->loop_.Post([this] { Finish(); })
+                               : waits_->loop_.RunAt(deadline, [this] { Finish(); });
+  }
+
+  void Appeared(size_t index) {
+    CHECK(Look(index));
+    if (found_ == needed_) timer_ = waits_->loop_.Post([this] { Finish(); });
+  }
+
+  void Cancel() {
+    if (waits_ == nullptr) return;
+    if (who_.has_value()) {
+      for (const GetEntry& entry : entries_) {
+        if (entry.location.has_value()) CHECK(waits_->store_.Release(entry.id, *who_).ok());
+      }
+    }
+    Forget();
+  }
+
+  // The store is going away.
+  void Orphan() {
+    waits_ = nullptr;
+    timer_.Cancel();
+  }
+
+  absl::optional<Owner> who() const { return who_; }
+
+ private:
+  bool Look(size_t index) {
+    GetEntry& entry = entries_[index];
+    const absl::StatusOr<Location> location =
+        who_.has_value() ? waits_->store_.Acquire(entry.id, *who_) : waits_->store_.Find(entry.id);
+    if (!location.ok()) return false;
+    entry.location = *location;
+    ++found_;
+    return true;
+  }
+
+  void Finish() {
+    GetCallback callback = std::move(callback_);
+    std::vector<GetEntry> entries = std::move(entries_);
+    entries_.clear();
+    Forget(entries);
+    callback(std::move(entries));  // may destroy this
+  }
+
+  void Forget() { Forget(entries_); }
+
+  void Forget(const std::vector<GetEntry>& entries) {
+    for (size_t i = 0; i < entries.size(); ++i) {
+      if (!entries[i].location.has_value()) waits_->lacking_.erase(Place{entries[i].id, number_, i});
+    }
+    waits_->pending_.erase(number_);
+    waits_ = nullptr;
+    timer_.Cancel();
+  }
+
+  Waits* waits_;  // null once it has ended
+  const uint64_t number_;
+  const size_t needed_;
+  const absl::optional<Owner> who_;
+  GetCallback callback_;
+  std::vector<GetEntry> entries_;
+  size_t found_ = 0;
+  base::Timer timer_;
+};
+
+Waits::~Waits() {
+  for (const auto& [number, pending] : pending_) pending->Orphan();
+}
+
+std::unique_ptr<Handle> Waits::Get(absl::Span<const base::ObjectId> ids, base::Time deadline, Owner who,
+                                   GetCallback callback) {
+  return Start(ids, ids.size(), deadline, who, std::move(callback));
+}
+
+std::unique_ptr<Handle> Waits::Wait(absl::Span<const base::ObjectId> ids, size_t count, base::Time deadline,
+                                    WaitCallback callback) {
+  auto to_flags = [callback = std::move(callback)](const std::vector<GetEntry>& entries) {
+    std::vector<bool> sealed;
+    for (const GetEntry& entry : entries) sealed.push_back(entry.location.has_value());
+    callback(std::move(sealed));
+  };
+  return Start(ids, std::min(count, ids.size()), deadline, absl::nullopt, std::move(to_flags));
+}
+
+std::unique_ptr<Handle> Waits::Start(absl::Span<const base::ObjectId> ids, size_t needed, base::Time deadline,
+                                     absl::optional<Owner> who, GetCallback callback) {
+  auto pending = std::make_unique<Pending>(*this, next_number_++, ids, needed, who, std::move(callback));
+  pending->Begin(deadline);
+  return pending;
+}
+
+void Waits::Sealed(const base::ObjectId& id) {
+  std::vector<std::pair<Pending*, size_t>> served;
+  const auto first = lacking_.lower_bound(Place{id, 0, 0});
+  auto last = first;
+  for (; last != lacking_.end() && std::get<0>(last->first) == id; ++last) {
+    served.emplace_back(last->second, std::get<2>(last->first));
+  }
+  lacking_.erase(first, last);
+  for (const auto& [pending, index] : served) pending->Appeared(index);
+}
+
+void Waits::DropOwner(Owner who) {
+  std::vector<Pending*> dropped;
+  for (const auto& [number, pending] : pending_) {
+    if (pending->who() == who) dropped.push_back(pending);
+  }
+  for (Pending* pending : dropped) pending->Cancel();
+}
+
+}  // namespace tokamak::store

@@ -1,0 +1,70 @@
+// Waits are the gets and waits that have not ended: each knows what it still lacks, and when it must answer all the same.
+//
+// A get pins what it waits for as it appears, so that the first object of many is not evicted while the last is on its way.
+// Law: a callback runs at most once, from a posted task, and after it the wait holds nothing.
+// Not thread-safe: the store's loop.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/object_id.h"
+#include "lib/store/types.h"
+
+namespace tokamak::store {
+
+class Store;
+
+// One object of a get: where it lies, pinned once for the owner that asked; or nothing, when it was not sealed in time.
+struct GetEntry {
+  base::ObjectId id;
+  absl::optional<Location> location;
+};
+
+using GetCallback = std::function<void(std::vector<GetEntry> entries)>;
+using WaitCallback = std::function<void(std::vector<bool> sealed)>;
+
+class Waits final {
+ public:
+  // Both must outlive it.
+  Waits(Store& store, base::EventLoop& loop) : store_(store), loop_(loop) {}
+  ~Waits();
+  Waits(const Waits&) = delete;
+  Waits& operator=(const Waits&) = delete;
+
+  // See Store::GetLater and Store::WaitLater.
+  std::unique_ptr<Handle> Get(absl::Span<const base::ObjectId> ids, base::Time deadline, Owner who,
+                              GetCallback callback);
+  std::unique_ptr<Handle> Wait(absl::Span<const base::ObjectId> ids, size_t count, base::Time deadline,
+                               WaitCallback callback);
+
+  // `id` has just been sealed. Whoever waits for it has it pinned when this returns.
+  void Sealed(const base::ObjectId& id);
+
+  // Ends all gets of `who` without calling back.
+  void DropOwner(Owner who);
+
+  size_t size() const { return pending_.size(); }
+
+ private:
+  class Pending;
+  using Place = std::tuple<base::ObjectId, uint64_t, size_t>;  // object, number of the wait, index in it
+
+  std::unique_ptr<Handle> Start(absl::Span<const base::ObjectId> ids, size_t needed, base::Time deadline,
+                                absl::optional<Owner> who, GetCallback callback);
+
+  Store& store_;
+  base::EventLoop& loop_;
+  uint64_t next_number_ = 0;
+  absl::btree_map<uint64_t, Pending*> pending_;
+  absl::btree_map<Place, Pending*> lacking_;
+};
+
+}  // namespace tokamak::store

@@ -1,0 +1,164 @@
+// Making room: what is evicted for a create, in which order, and when a create fails instead.
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lib/store/store.h"
+#include "tests/store/fixture.h"
+
+namespace tokamak::store {
+namespace {
+
+using testing::HasSubstr;
+
+class StoreRoomTest : public StoreTest {
+ protected:
+  using StoreTest::StoreTest;
+  static constexpr uint64_t kTenth = kCapacity / 10 / 64 * 64;
+};
+
+TEST_F(StoreRoomTest, ACreateEvictsTheLeastRecentlyUsed) {
+  Put("old", kCapacity / 2);
+  Put("new", kCapacity / 2);
+  ASSERT_TRUE(Create("x", kCapacity / 2).ok());
+  EXPECT_FALSE(Has("old"));
+  EXPECT_TRUE(Has("new"));
+}
+
+TEST_F(StoreRoomTest, ReadingAndTouchingKeepAnObject) {
+  for (const char* name : {"a", "b", "c", "d"}) Put(name, kCapacity / 4);
+  ASSERT_TRUE(store_->Touch(Id("a")).ok());
+  ASSERT_TRUE(store_->Acquire(Id("b"), bob_).ok());
+  ASSERT_TRUE(store_->Release(Id("b"), bob_).ok());
+  ASSERT_TRUE(Create("x", kCapacity / 4).ok());
+  EXPECT_FALSE(Has("c"));
+  EXPECT_TRUE(Has("a") && Has("b") && Has("d"));
+}
+
+TEST_F(StoreRoomTest, PulledCopiesGoBeforeOlderObjectsCreatedHere) {
+  Put("ours", kCapacity / 2);
+  Put("copy", kCapacity / 2, Origin::kPulled);
+  ASSERT_TRUE(Create("x", 100).ok());
+  EXPECT_TRUE(Has("ours"));
+  EXPECT_FALSE(Has("copy"));
+  EXPECT_EQ(store_->statistics().evicted_pulled.objects, 1u);
+  EXPECT_EQ(store_->statistics().evicted_created_here.objects, 0u);
+}
+
+TEST_F(StoreRoomTest, EvictionsOfObjectsCreatedHereAreCountedApart) {
+  Put("ours", kCapacity);
+  ASSERT_TRUE(Create("x", 100).ok());
+  EXPECT_EQ(store_->statistics().evicted_created_here.objects, 1u);
+  EXPECT_EQ(store_->statistics().evicted_created_here.bytes, kCapacity);
+}
+
+TEST_F(StoreRoomTest, ASmallCreateFreesAFifthOfTheCapacity) {
+  for (int i = 0; i < 10; ++i) Put(std::to_string(i), kTenth, Origin::kPulled);
+  ASSERT_TRUE(Create("fill", kCapacity - 10 * kTenth).ok());
+  ASSERT_TRUE(Create("x", 64).ok());
+  const uint64_t evicted = store_->statistics().evicted_pulled.bytes;
+  EXPECT_GE(evicted, kCapacity / Store::kEvictionPart);
+  EXPECT_LT(evicted, kCapacity / Store::kEvictionPart + kTenth);
+}
+
+TEST_F(StoreRoomTest, EvictsFurtherWhenTheRoomIsInPieces) {
+  for (int i = 0; i < 8; ++i) Put(std::to_string(i), kCapacity / 8, Origin::kPulled);
+  for (const char* even : {"0", "2", "4", "6"}) ASSERT_TRUE(store_->Touch(Id(even)).ok());
+  // Freeing 1, 3 and 5 would be enough bytes, but no gap of this size.
+  ASSERT_TRUE(Create("x", kCapacity / 8 * 3).ok());
+}
+
+TEST_F(StoreRoomTest, PinnedAndUnsealedObjectsAreNotEvicted) {
+  Put("pinned", kCapacity / 2);
+  ASSERT_TRUE(store_->Acquire(Id("pinned"), bob_).ok());
+  ASSERT_TRUE(Create("unsealed", kCapacity / 2).ok());
+  const absl::Status status = Create("x", 100);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(status.message(), HasSubstr("release or delete"));
+  EXPECT_EQ(store_->statistics().creates_refused, 1u);
+}
+
+TEST_F(StoreRoomTest, NothingIsEvictedWhereItCannotHelp) {
+  Put("pinned", kCapacity / 2);
+  ASSERT_TRUE(store_->Acquire(Id("pinned"), bob_).ok());
+  Put("victim", 1000);
+  EXPECT_EQ(Create("x", kCapacity / 2 + 64).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(Has("victim"));
+}
+
+TEST_F(StoreRoomTest, AnObjectLargerThanTheStoreNamesTheRemedy) {
+  Put("innocent", 100);
+  for (const uint64_t size : {kCapacity + 1, UINT64_MAX}) {
+    const absl::Status status = Create("x", size);
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(status.message(), HasSubstr("--capacity"));
+  }
+  EXPECT_EQ(store_->Create(Id("x"), kCapacity, kCapacity, Origin::kPulled, alice_).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(Has("innocent"));
+}
+
+TEST_F(StoreRoomTest, EvictFreesWhatIsAskedForOrAllThereIs) {
+  for (int i = 0; i < 10; ++i) Put(std::to_string(i), kTenth, Origin::kPulled);
+  EXPECT_EQ(store_->Evict(0).objects, 0u);
+  EXPECT_EQ(store_->Evict(kTenth + 1).objects, 2u);
+  EXPECT_EQ(store_->Evict(UINT64_MAX).objects, 8u);
+  EXPECT_EQ(store_->statistics().used_bytes, 0u);
+}
+
+TEST_F(StoreRoomTest, AvailableIsWhatIsFreeOrEvictable) {
+  Put("evictable", kTenth);
+  Put("pinned", kTenth);
+  ASSERT_TRUE(store_->Acquire(Id("pinned"), bob_).ok());
+  EXPECT_EQ(store_->available_bytes(), kCapacity - kTenth);
+}
+
+class KeepPrimaryTest : public StoreRoomTest {
+ protected:
+  KeepPrimaryTest() : StoreRoomTest(MakeOptions()) {}
+  static Options MakeOptions() {
+    Options options;
+    options.keep_primary = true;
+    return options;
+  }
+};
+
+TEST_F(KeepPrimaryTest, TheCreateFailsInsteadOfEvictingWhatWasCreatedHere) {
+  Put("ours", kCapacity);
+  const absl::Status status = Create("x", 100);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(status.message(), HasSubstr("--keep-primary"));
+  EXPECT_EQ(store_->Evict(UINT64_MAX).objects, 0u);
+  EXPECT_TRUE(Has("ours"));
+}
+
+TEST_F(KeepPrimaryTest, PulledCopiesStillGo) {
+  Put("copy", kCapacity, Origin::kPulled);
+  EXPECT_TRUE(Create("x", 100).ok());
+  EXPECT_FALSE(Has("copy"));
+}
+
+class OnFreeTest : public StoreRoomTest {
+ protected:
+  OnFreeTest() : StoreRoomTest(MakeOptions()) {}
+  Options MakeOptions() {
+    Options options;
+    options.on_free = [this](uint64_t offset, uint64_t size) { freed_.emplace_back(offset, size); };
+    return options;
+  }
+  std::vector<std::pair<uint64_t, uint64_t>> freed_;
+};
+
+TEST_F(OnFreeTest, EveryFreedRangeIsReportedOnceItIsUnpinned) {
+  Put("x", 100);
+  const Location location = *store_->Acquire(Id("x"), bob_);
+  ASSERT_TRUE(store_->Delete(Id("x")).ok());
+  EXPECT_TRUE(freed_.empty());
+  ASSERT_TRUE(store_->Release(Id("x"), bob_).ok());
+  ASSERT_EQ(freed_.size(), 1u);
+  EXPECT_EQ(freed_[0], std::make_pair(location.offset, uint64_t{128}));
+}
+
+}  // namespace
+}  // namespace tokamak::store
