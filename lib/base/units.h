@@ -1,0 +1,26 @@
+// Sizes and spans of time as people write them: "512MiB", "64k", "250ms".
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "lib/base/time.h"
+
+namespace tokamak::base {
+
+// Bytes: a number, perhaps with a fraction, and B, K/KB/KiB, M.., G.., T.. in either case. With an i, or a bare letter, a
+// unit is a power of 1024; KB, MB, GB, TB are powers of 1000. kInvalidArgument names the remedy.
+absl::StatusOr<uint64_t> ParseSize(absl::string_view text);
+
+// "512 MiB", "1.5 GiB", "17 B".
+std::string FormatSize(uint64_t bytes);
+
+// A number and ns, us, ms, s or min.
+absl::StatusOr<Duration> ParseDuration(absl::string_view text);
+
+// "12.3 us", "1.50 s".
+std::string FormatDuration(Duration duration);
+
+}  // namespace tokamak::base
