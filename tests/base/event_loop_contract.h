@@ -1,0 +1,409 @@
+// What every EventLoop promises (lib/base/event_loop.h), as tests that each implementation runs:
+//
+//   INSTANTIATE_TEST_SUITE_P(Sim, EventLoopContract, testing::Values(LoopCase{"virtual", MakeMyLoop}), LoopCaseName);
+//
+// Loops that have threads around them pass event_loop_thread_contract.h as well.
+//
+// No test sleeps. One that must see that a task does not run posts another behind it and runs until that has run.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/base/event_loop.h"
+#include "lib/base/mailbox.h"
+
+namespace tokamak::base {
+
+// A loop and the means to drive it.
+class LoopHarness {
+ public:
+  virtual ~LoopHarness() = default;
+  virtual EventLoop& loop() = 0;
+
+  // Drives the loop until `done`. Returns false when that takes unreasonably long.
+  virtual bool RunUntil(const std::function<bool()>& done) = 0;
+};
+
+struct LoopCase {
+  std::string name;
+  std::function<std::unique_ptr<LoopHarness>()> make;
+};
+
+inline std::string LoopCaseName(const testing::TestParamInfo<LoopCase>& info) { return info.param.name; }
+
+class EventLoopContract : public testing::TestWithParam<LoopCase> {
+ protected:
+  EventLoopContract() : harness_(GetParam().make()), loop_(harness_->loop()) {}
+
+  // A task that notes `what` in ran_.
+  Task Note(int what) {
+    return [this, what] { ran_.push_back(what); };
+  }
+
+  // Runs what is posted by now, and what that posts to be run before.
+  void RunPosted() {
+    bool reached = false;
+    const Timer last = loop_.Post([&] { reached = true; });
+    ASSERT_TRUE(harness_->RunUntil([&] { return reached; }));
+  }
+
+  void RunFor(Duration duration) {
+    bool reached = false;
+    const Timer last = loop_.RunAfter(duration, [&] { reached = true; });
+    ASSERT_TRUE(harness_->RunUntil([&] { return reached; }));
+  }
+
+  void RunUntilRan(size_t count) {
+    ASSERT_TRUE(harness_->RunUntil([&] { return ran_.size() >= count; })) << ran_.size() << " of " << count;
+  }
+
+  const std::unique_ptr<LoopHarness> harness_;
+  EventLoop& loop_;
+  std::vector<int> ran_;
+  Timer timers_[4];
+};
+
+using Order = std::vector<int>;
+
+TEST_P(EventLoopContract, PostedTasksRunInTheOrderPosted) {
+  for (int i = 0; i < 4; ++i) timers_[i] = loop_.Post(Note(i));
+  RunUntilRan(4);
+  EXPECT_EQ(ran_, (Order{0, 1, 2, 3}));
+}
+
+TEST_P(EventLoopContract, TasksRunInOrderOfTheirTime) {
+  const Time now = loop_.Now();
+  timers_[0] = loop_.RunAt(now + Microseconds(300), Note(3));
+  timers_[1] = loop_.RunAt(now + Microseconds(100), Note(1));
+  timers_[2] = loop_.RunAt(now + Microseconds(200), Note(2));
+  RunUntilRan(3);
+  EXPECT_EQ(ran_, (Order{1, 2, 3}));
+}
+
+TEST_P(EventLoopContract, TasksOfOneTimeRunInTheOrderAsked) {
+  const Time time = loop_.Now() + Microseconds(100);
+  for (int i = 0; i < 4; ++i) timers_[i] = loop_.RunAt(time, Note(i));
+  RunUntilRan(4);
+  EXPECT_EQ(ran_, (Order{0, 1, 2, 3}));
+}
+
+TEST_P(EventLoopContract, NoTaskRunsInsideTheCallThatAskedForIt) {
+  timers_[0] = loop_.Post(Note(0));
+  timers_[1] = loop_.RunAt(loop_.Now() - Seconds(1), Note(1));
+  const std::unique_ptr<Signal> signal = loop_.MakeSignal(Note(2));
+  signal->Raise();
+  EXPECT_EQ(ran_, (Order{}));
+  RunUntilRan(3);
+}
+
+TEST_P(EventLoopContract, ATaskPostedByATaskRunsAfterItAndAfterThoseDueAlready) {
+  timers_[0] = loop_.Post([this] {
+    timers_[2] = loop_.Post(Note(2));
+    EXPECT_EQ(ran_, (Order{}));
+    ran_.push_back(0);
+  });
+  timers_[1] = loop_.Post(Note(1));
+  RunUntilRan(3);
+  EXPECT_EQ(ran_, (Order{0, 1, 2}));
+}
+
+TEST_P(EventLoopContract, ATimeThatHasPassedCountsAsNow) {
+  timers_[0] = loop_.Post([this] {
+    timers_[2] = loop_.RunAt(loop_.Now() - Seconds(1), Note(2));
+    timers_[3] = loop_.RunAt(loop_.Now() - Seconds(2), Note(3));
+  });
+  timers_[1] = loop_.Post(Note(1));
+  RunUntilRan(3);
+  EXPECT_EQ(ran_, (Order{1, 2, 3}));
+}
+
+TEST_P(EventLoopContract, ATaskNeverRunsEarly) {
+  for (const Duration delay : {Duration::Picoseconds(1), Nanoseconds(1), Microseconds(70), Milliseconds(2)}) {
+    const Time due = loop_.Now() + delay;
+    bool ran = false;
+    timers_[0] = loop_.RunAt(due, [&] {
+      EXPECT_TRUE(loop_.Now() >= due);
+      ran = true;
+    });
+    EXPECT_TRUE(harness_->RunUntil([&] { return ran; }));
+  }
+}
+
+TEST_P(EventLoopContract, RunAfterCountsFromNow) {
+  Time due;
+  timers_[0] = loop_.Post([&] {
+    due = loop_.Now() + Microseconds(50);
+    timers_[1] = loop_.RunAfter(Microseconds(50), [&] {
+      EXPECT_TRUE(loop_.Now() >= due);
+      ran_.push_back(1);
+    });
+  });
+  RunUntilRan(1);
+}
+
+TEST_P(EventLoopContract, TimeStandsStillWhileATaskRuns) {
+  timers_[0] = loop_.Post([this] {
+    const Time before = loop_.Now();
+    volatile int busy = 0;
+    for (int i = 0; i < 100'000; ++i) busy = i;
+    EXPECT_TRUE(loop_.Now() == before);
+    ran_.push_back(busy > 0);
+  });
+  RunUntilRan(1);
+}
+
+TEST_P(EventLoopContract, TimeNeverGoesBack) {
+  Time last = loop_.Now();
+  for (int i = 0; i < 100; ++i) {
+    timers_[i % 4] = loop_.RunAfter(Nanoseconds(i % 7), [&] {
+      EXPECT_TRUE(loop_.Now() >= last);
+      last = loop_.Now();
+    });
+    RunPosted();
+  }
+}
+
+TEST_P(EventLoopContract, DroppingTheTimerCancels) {
+  { const Timer dropped = loop_.Post(Note(0)); }
+  timers_[1] = loop_.Post(Note(1));
+  RunUntilRan(1);
+  EXPECT_EQ(ran_, (Order{1}));
+}
+
+TEST_P(EventLoopContract, OverwritingTheTimerCancels) {
+  timers_[0] = loop_.Post(Note(0));
+  timers_[0] = loop_.Post(Note(1));
+  RunUntilRan(1);
+  EXPECT_EQ(ran_, (Order{1}));
+}
+
+TEST_P(EventLoopContract, AnEarlierTaskOfTheSameTimeCanCancel) {
+  const Time time = loop_.Now() + Microseconds(10);
+  timers_[0] = loop_.RunAt(time, [this] { timers_[1].Cancel(); });
+  timers_[1] = loop_.RunAt(time, Note(1));
+  timers_[2] = loop_.RunAt(time, Note(2));
+  RunUntilRan(1);
+  EXPECT_EQ(ran_, (Order{2}));
+}
+
+TEST_P(EventLoopContract, CancellingOneOfManyLeavesTheOthersInOrder) {
+  std::vector<Timer> timers;
+  const Time now = loop_.Now();
+  for (int i = 0; i < 100; ++i) timers.push_back(loop_.RunAt(now + Microseconds((i * 37) % 100), Note((i * 37) % 100)));
+  Order expected;
+  for (int i = 0; i < 100; ++i) {
+    if (i % 3 != 0) expected.push_back(i);
+  }
+  for (int i = 0; i < 100; ++i) {
+    if ((i * 37) % 100 % 3 == 0) timers[static_cast<size_t>(i)].Cancel();
+  }
+  RunUntilRan(expected.size());
+  EXPECT_EQ(ran_, expected);
+}
+
+TEST_P(EventLoopContract, CancellingDestroysTheTaskAtOnce) {
+  auto held = std::make_shared<int>(1);
+  timers_[0] = loop_.RunAfter(Seconds(3600), [held] {});
+  EXPECT_EQ(held.use_count(), 2);
+  timers_[0].Cancel();
+  EXPECT_EQ(held.use_count(), 1);
+}
+
+TEST_P(EventLoopContract, ATaskIsDestroyedOnceItHasRun) {
+  auto held = std::make_shared<int>(1);
+  timers_[0] = loop_.Post([held] {});
+  RunPosted();
+  EXPECT_EQ(held.use_count(), 1);
+}
+
+TEST_P(EventLoopContract, ATimerIsArmedUntilItsTaskStarts) {
+  bool inside = true;
+  EXPECT_FALSE(timers_[0].armed());
+  timers_[0] = loop_.Post([&] { inside = timers_[0].armed(); });
+  EXPECT_TRUE(timers_[0].armed());
+  RunPosted();
+  EXPECT_FALSE(inside);
+  EXPECT_FALSE(timers_[0].armed());
+}
+
+TEST_P(EventLoopContract, ATimerThatWasCancelledIsNotArmed) {
+  timers_[0] = loop_.Post(Note(0));
+  timers_[0].Cancel();
+  EXPECT_FALSE(timers_[0].armed());
+  timers_[0].Cancel();
+}
+
+TEST_P(EventLoopContract, MovingATimerMovesTheRight) {
+  Timer from = loop_.Post(Note(0));
+  Timer to(std::move(from));
+  EXPECT_FALSE(from.armed());  // NOLINT(bugprone-use-after-move): what is promised
+  EXPECT_TRUE(to.armed());
+  from.Cancel();
+  EXPECT_TRUE(to.armed());
+  timers_[0] = std::move(to);
+  RunUntilRan(1);
+  EXPECT_EQ(ran_, (Order{0}));
+}
+
+TEST_P(EventLoopContract, AFiredTimerDoesNotCancelItsSuccessor) {
+  timers_[0] = loop_.Post(Note(0));
+  RunUntilRan(1);
+  timers_[1] = loop_.Post(Note(1));  // likely in the same place
+  timers_[0].Cancel();
+  EXPECT_TRUE(timers_[1].armed());
+  RunUntilRan(2);
+  EXPECT_EQ(ran_, (Order{0, 1}));
+}
+
+TEST_P(EventLoopContract, ATaskMayArmItsOwnTimerAgain) {
+  std::function<void()> again = [&] {
+    ran_.push_back(static_cast<int>(ran_.size()));
+    if (ran_.size() < 5) timers_[0] = loop_.RunAfter(Microseconds(1), [&] { again(); });
+  };
+  timers_[0] = loop_.Post([&] { again(); });
+  RunUntilRan(5);
+  EXPECT_EQ(ran_, (Order{0, 1, 2, 3, 4}));
+  EXPECT_FALSE(timers_[0].armed());
+}
+
+TEST_P(EventLoopContract, ATaskMayDropTheObjectThatOwnsItsTimer) {
+  struct Owner {
+    Timer timer;
+    int value = 7;
+  };
+  auto owner = std::make_unique<Owner>();
+  owner->timer = loop_.Post([this, &owner] {
+    owner.reset();
+    ran_.push_back(1);
+  });
+  RunUntilRan(1);
+  EXPECT_EQ(owner, nullptr);
+}
+
+TEST_P(EventLoopContract, ADroppedTaskMayOwnATimerItself) {
+  auto inner = std::make_shared<Timer>(loop_.Post(Note(0)));
+  timers_[0] = loop_.Post([inner] {});
+  inner.reset();
+  timers_[0].Cancel();
+  timers_[1] = loop_.Post(Note(1));
+  RunUntilRan(1);
+  EXPECT_EQ(ran_, (Order{1}));
+}
+
+TEST_P(EventLoopContract, ASignalRunsAfterARaise) {
+  const std::unique_ptr<Signal> signal = loop_.MakeSignal(Note(1));
+  RunPosted();
+  EXPECT_EQ(ran_, (Order{}));
+  signal->Raise();
+  RunUntilRan(1);
+  RunFor(Microseconds(100));
+  EXPECT_EQ(ran_, (Order{1}));
+}
+
+TEST_P(EventLoopContract, RaisesBeforeTheRunAreAnsweredByOne) {
+  const std::unique_ptr<Signal> signal = loop_.MakeSignal(Note(1));
+  for (int i = 0; i < 10; ++i) signal->Raise();
+  RunUntilRan(1);
+  RunFor(Microseconds(100));
+  EXPECT_EQ(ran_, (Order{1}));
+}
+
+TEST_P(EventLoopContract, ARaiseDuringTheRunIsFollowedByAnother) {
+  std::unique_ptr<Signal> signal;
+  signal = loop_.MakeSignal([&] {
+    ran_.push_back(static_cast<int>(ran_.size()));
+    if (ran_.size() < 3) signal->Raise();
+    if (ran_.size() < 3) signal->Raise();
+  });
+  signal->Raise();
+  RunUntilRan(3);
+  RunFor(Microseconds(100));
+  EXPECT_EQ(ran_, (Order{0, 1, 2}));
+}
+
+TEST_P(EventLoopContract, SignalsRunInTheOrderRaised) {
+  std::vector<std::unique_ptr<Signal>> signals;
+  for (int i = 0; i < 4; ++i) signals.push_back(loop_.MakeSignal(Note(i)));
+  for (const int i : {2, 0, 3, 1}) signals[static_cast<size_t>(i)]->Raise();
+  RunUntilRan(4);
+  EXPECT_EQ(ran_, (Order{2, 0, 3, 1}));
+}
+
+TEST_P(EventLoopContract, ASignalCanBeRaisedInATask) {
+  const std::unique_ptr<Signal> signal = loop_.MakeSignal(Note(2));
+  timers_[0] = loop_.Post([&] {
+    signal->Raise();
+    ran_.push_back(1);
+  });
+  RunUntilRan(2);
+  EXPECT_EQ(ran_, (Order{1, 2}));
+}
+
+TEST_P(EventLoopContract, DroppingARaisedSignalCancels) {
+  std::unique_ptr<Signal> signal = loop_.MakeSignal(Note(0));
+  const std::unique_ptr<Signal> other = loop_.MakeSignal(Note(1));
+  signal->Raise();
+  other->Raise();
+  signal.reset();
+  RunUntilRan(1);
+  RunFor(Microseconds(100));
+  EXPECT_EQ(ran_, (Order{1}));
+}
+
+TEST_P(EventLoopContract, ASignalCanDropAnotherThatIsRaisedToo) {
+  std::unique_ptr<Signal> second;
+  const std::unique_ptr<Signal> first = loop_.MakeSignal([&] {
+    second.reset();
+    ran_.push_back(1);
+  });
+  second = loop_.MakeSignal(Note(2));
+  first->Raise();
+  second->Raise();
+  RunUntilRan(1);
+  RunFor(Microseconds(100));
+  EXPECT_EQ(ran_, (Order{1}));
+}
+
+TEST_P(EventLoopContract, ASignalMayDropItselfWhileItRuns) {
+  for (const bool raise_again : {false, true}) {
+    std::unique_ptr<Signal> signal;
+    auto held = std::make_shared<int>(5);
+    signal = loop_.MakeSignal([this, raise_again, held, &signal] {
+      if (raise_again) signal->Raise();
+      signal.reset();
+      ran_.push_back(*held);  // its captures live until it returns
+    });
+    signal->Raise();
+    RunUntilRan(raise_again ? 2 : 1);
+    RunFor(Microseconds(100));
+    EXPECT_EQ(held.use_count(), 1);
+  }
+  EXPECT_EQ(ran_, (Order{5, 5}));
+}
+
+TEST_P(EventLoopContract, DroppingASignalDestroysItsTask) {
+  auto held = std::make_shared<int>(1);
+  std::unique_ptr<Signal> signal = loop_.MakeSignal([held] {});
+  signal->Raise();
+  signal.reset();
+  EXPECT_EQ(held.use_count(), 1);
+  RunPosted();
+}
+
+TEST_P(EventLoopContract, AMailboxHandsItsValuesOverInOrder) {
+  Mailbox<int> mailbox(loop_, 4, [this](int value) { ran_.push_back(value); });
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(mailbox.Send(int{i}));
+  EXPECT_FALSE(mailbox.Send(4));
+  RunUntilRan(4);
+  EXPECT_TRUE(mailbox.Send(5));
+  RunUntilRan(5);
+  EXPECT_EQ(ran_, (Order{0, 1, 2, 3, 5}));
+}
+
+}  // namespace tokamak::base
