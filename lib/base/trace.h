@@ -27,9 +27,9 @@ enum class TraceKind : uint16_t {
 struct TraceEvent {
   Time time;
   TraceKind kind;
-  uint32_t node = 0;     // which of the traced parties
-  uint32_t number = 0;   // PSN, queue pair number, state, protocol: by kind
-  uint64_t size = 0;     // bytes, where there are any
+  uint32_t node = 0;    // which of the traced parties
+  uint32_t number = 0;  // PSN, queue pair number, state, protocol: by kind
+  uint64_t size = 0;    // bytes, where there are any
 };
 
 class Trace {

@@ -21,11 +21,13 @@ absl::StatusOr<Quantity> Split(absl::string_view text, absl::string_view example
   text = absl::StripAsciiWhitespace(text);
   const size_t digits = text.find_first_not_of("0123456789.");
   const absl::string_view number = text.substr(0, digits);
-  const absl::string_view unit = digits == absl::string_view::npos ? "" : absl::StripAsciiWhitespace(text.substr(digits));
+  const absl::string_view unit =
+      digits == absl::string_view::npos ? "" : absl::StripAsciiWhitespace(text.substr(digits));
   Quantity quantity;
   quantity.unit = absl::AsciiStrToLower(unit);
   if (!absl::SimpleAtod(number, &quantity.number)) {
-    return absl::InvalidArgumentError(absl::StrCat("cannot read '", text, "': write a number and a unit, such as ", example));
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot read '", text, "': write a number and a unit, such as ", example));
   }
   return quantity;
 }

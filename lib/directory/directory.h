@@ -23,15 +23,15 @@ namespace tokamak::directory {
 // A node's name in the cluster, and which of its lives this is: a restarted node has a higher incarnation.
 using NodeId = std::string;  // at most kMaxNodeName bytes of [A-Za-z0-9._:-]
 constexpr size_t kMaxNodeName = 64;
-constexpr size_t kMaxHolders = 64;   // named for one object; further ones are not kept
+constexpr size_t kMaxHolders = 64;  // named for one object; further ones are not kept
 constexpr size_t kMaxEngines = 16;
 
 struct NodeInfo {
   NodeId id;
   uint64_t incarnation = 0;
   std::vector<std::string> engines;  // where each engine's transport listens: "10.0.0.1:7000"
-  std::string device;                   // "soft:udp@127.0.0.1", for people
-  uint64_t capacity = 0;                // bytes
+  std::string device;                // "soft:udp@127.0.0.1", for people
+  uint64_t capacity = 0;             // bytes
 };
 
 struct ObjectInfo {

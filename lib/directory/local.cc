@@ -39,8 +39,8 @@ void LocalDirectory::Join(const NodeInfo& node, base::Duration lease, base::Dura
     return answer(absl::ResourceExhaustedError(absl::StrCat("the directory holds ", kMaxNodes, " nodes at most")));
   }
   if (known != nodes_.end() && known->second.info.incarnation > node.incarnation) {
-    return answer(absl::FailedPreconditionError(
-        absl::StrCat("a later life of node ", node.id, " is in the directory: stop this one, or give it another name")));
+    return answer(absl::FailedPreconditionError(absl::StrCat(
+        "a later life of node ", node.id, " is in the directory: stop this one, or give it another name")));
   }
   const bool renewed = known != nodes_.end() && known->second.info.incarnation == node.incarnation;
   if (!renewed) Forget(node.id);

@@ -29,21 +29,23 @@ namespace tokamak::transport {
 
 struct EndpointOptions {
   Policy policy;
-  uint32_t receive_slots = 128;            // pre-posted control receives for each connection
-  uint32_t slot_size = 16 * 1024;          // bytes of one message: header and body, also the eager chunk
-  uint32_t bulk_queue_pairs = 1;           // for each connection
-  uint32_t chunk_size = 1024 * 1024;       // bytes of one READ or WRITE request
-  uint32_t chunks_in_flight = 8;           // for each transfer
-  uint32_t max_transfers = 1024;           // served and pulled at once; further ones are refused (kResourceExhausted)
+  uint32_t receive_slots = 128;       // pre-posted control receives for each connection
+  uint32_t slot_size = 16 * 1024;     // bytes of one message: header and body, also the eager chunk
+  uint32_t bulk_queue_pairs = 1;      // for each connection
+  uint32_t chunk_size = 1024 * 1024;  // bytes of one READ or WRITE request
+  uint32_t chunks_in_flight = 8;      // for each transfer
+  uint32_t max_transfers = 1024;      // served and pulled at once; further ones are refused (kResourceExhausted)
   base::Duration connect_deadline = base::Seconds(5);
+  base::Duration serve_deadline = base::Seconds(300);  // the longest that a puller may hold a pin, whatever it asks for
   base::Duration idle_disconnect = base::Seconds(300);
   verbs::ReliabilityOptions reliability;
+  uint32_t trace_node = 0;  // TraceEvent::node
 };
 
 struct PullRequest {
   base::ObjectId id;
-  verbs::Address owner;                 // the service of the owner's engine
-  bool size_known = false;              // from the directory; write needs it
+  verbs::Address owner;     // the service of the owner's engine
+  bool size_known = false;  // from the directory; write needs it
   ObjectSize size;
   Protocol protocol = Protocol::kAuto;  // override of the policy
   base::Duration deadline = base::Seconds(30);
@@ -53,12 +55,13 @@ using PullId = uint64_t;
 struct EndpointCounters {
   uint64_t pulls_started = 0, pulls_ok = 0, pulls_failed = 0;
   uint64_t serves_started = 0, serves_ok = 0, serves_failed = 0;
-  uint64_t bytes_pulled[4] = {}, bytes_served[4] = {};       // by Protocol
+  uint64_t bytes_pulled[4] = {}, bytes_served[4] = {};  // by Protocol
   uint64_t transfers_pulled[4] = {}, transfers_served[4] = {};
-  uint64_t downgrades = 0;           // the owner took eager though the puller asked for another protocol
-  uint64_t credit_stalls = 0;        // a message waited for the peer's slots
+  uint64_t downgrades = 0;     // the owner took eager though the puller asked for another protocol
+  uint64_t credit_stalls = 0;  // a message waited for the peer's slots
   uint64_t connections_opened = 0, connections_lost = 0;
-  uint64_t protocol_errors = 0;      // messages of a peer that made no sense; its connection is closed
+  uint64_t protocol_errors = 0;  // messages of a peer that made no sense; its connection is closed
+  uint64_t late_messages = 0;    // of transfers and calls that were over already: ignored
 };
 
 class Endpoint : public Caller {

@@ -53,8 +53,8 @@ const char* ToString(Protocol protocol);
 struct TransferReport {
   Protocol protocol = Protocol::kAuto;  // what moved the bytes
   ObjectSize size;
-  base::Duration elapsed;               // from StartPull to Done
-  bool downgraded = false;              // the owner took eager though another was asked for
+  base::Duration elapsed;   // from StartPull to Done
+  bool downgraded = false;  // the owner took eager though another was asked for
 };
 
 // Where one pulled object lands. The endpoint owns it from StartPull on, and destroys it when the memory is safe to reuse.

@@ -173,7 +173,8 @@ struct ReliabilityOptions {
   base::Duration ack_timeout = base::Milliseconds(67);  // rounded up to 4.096 us x 2^n, n in 1..31 (9.7.6.1.3)
   uint8_t retry_count = kMaxRetryCount;                 // 0..6
   uint8_t rnr_retry_count = kMaxRetryCount;             // 0..6
-  base::Duration rnr_delay = base::Microseconds(640);   // what we ask a peer to wait; rounded up in the RNR timer table (9.7.5.2.8)
+  base::Duration rnr_delay =
+      base::Microseconds(640);     // what we ask a peer to wait; rounded up in the RNR timer table (9.7.5.2.8)
   uint8_t reads_outstanding = 16;  // READs and atomics that we may have in flight (initiator depth)
   uint8_t reads_served = 16;       // READs and atomics that the peer may have in flight (responder resources)
 };
@@ -192,22 +193,22 @@ struct QueuePairAttributes {
 // What a device can do. Zero or false means that the call is refused with kUnimplemented.
 struct Limits {
   bool atomics = false;
-  bool immediate = false;         // *WithImm
-  bool memory_windows = false;    // type 2: bound and invalidated by send requests
-  bool shared_receive = false;    // shared receive queues
-  bool manual_modify = false;     // QueuePair::Modify beyond Error
+  bool immediate = false;                     // *WithImm
+  bool memory_windows = false;                // type 2: bound and invalidated by send requests
+  bool shared_receive = false;                // shared receive queues
+  bool manual_modify = false;                 // QueuePair::Modify beyond Error
   bool read_sink_needs_remote_write = false;  // iWARP: a READ's local region must have kRemoteWrite
-  uint32_t max_inline = 0;        // bytes
-  uint32_t max_sges = 0;          // for each send or receive request
+  uint32_t max_inline = 0;                    // bytes
+  uint32_t max_sges = 0;                      // for each send or receive request
   uint32_t max_read_sges = 0;
   uint32_t max_send_requests = 0;     // queue depth
   uint32_t max_receive_requests = 0;  // queue depth
   uint32_t max_completions = 0;       // completion queue depth
   uint32_t max_queue_pairs = 0;
-  uint32_t max_reads = 0;             // largest reads_outstanding and reads_served
-  uint64_t max_message = 0;           // bytes, one request
-  uint32_t max_private_data = 56;     // bytes, what CM leaves to the application over IP
-  uint32_t active_mtu = 0;            // bytes, largest path MTU of the port as it is configured
+  uint32_t max_reads = 0;          // largest reads_outstanding and reads_served
+  uint64_t max_message = 0;        // bytes, one request
+  uint32_t max_private_data = 56;  // bytes, what CM leaves to the application over IP
+  uint32_t active_mtu = 0;         // bytes, largest path MTU of the port as it is configured
 };
 
 }  // namespace tokamak::verbs

@@ -136,7 +136,7 @@ using ConnectionHandler = std::function<void(const ConnectionEvent&)>;
 struct ConnectOptions {
   absl::Span<const uint8_t> private_data;  // at most Limits::max_private_data
   ReliabilityOptions reliability;
-  uint32_t max_path_mtu = kMaxMtu;              // the path may have less
+  uint32_t max_path_mtu = kMaxMtu;             // the path may have less
   base::Duration deadline = base::Seconds(5);  // from the call to kEstablished
 };
 

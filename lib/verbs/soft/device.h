@@ -23,10 +23,10 @@ namespace tokamak::verbs::soft {
 
 struct DeviceOptions {
   std::string name = "soft";
-  Address address;           // where the fabric shall plug it in
+  Address address;  // where the fabric shall plug it in
   uint32_t max_mtu = kMaxMtu;
-  uint64_t seed = 1;         // PSNs, queue pair numbers, keys
-  uint32_t trace_node = 0;   // TraceEvent::node
+  uint64_t seed = 1;        // PSNs, queue pair numbers, keys
+  uint32_t trace_node = 0;  // TraceEvent::node
 };
 
 // `nic_loop`, `fabric` and `trace` must outlive the device. Called on the NIC loop's own thread, or before that loop runs.

@@ -82,7 +82,8 @@ struct Packet {
 
   // Where it came from (received) or goes to (sent). The port is the fabric's: a UDP port where that applies.
   Address peer;
-  uint16_t source_port = 0;  // udp: the flow's source port, chosen by the queue pair (for ECMP); 0 lets the fabric choose
+  uint16_t source_port =
+      0;  // udp: the flow's source port, chosen by the queue pair (for ECMP); 0 lets the fabric choose
 
   uint32_t payload_length() const {
     uint32_t sum = 0;
