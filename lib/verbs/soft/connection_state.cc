@@ -1,0 +1,299 @@
+#include "lib/verbs/soft/connection_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "glog/logging.h"
+
+namespace tokamak::verbs::soft {
+namespace {
+
+using Phase = ConnectionPhase;
+using Kind = ConnectionEvent::Kind;
+
+bool LegalStep(Phase from, Phase to) {
+  switch (to) {
+    case Phase::kIdle:
+      return false;
+    case Phase::kReqSent:
+    case Phase::kReqReceived:
+      return from == Phase::kIdle;
+    case Phase::kRepSent:
+      return from == Phase::kReqReceived;
+    case Phase::kEstablished:
+      return from == Phase::kReqSent || from == Phase::kRepSent;
+    case Phase::kDreqSent:
+      return from == Phase::kRepSent || from == Phase::kEstablished;
+    case Phase::kTimeWait:
+      return from != Phase::kIdle && from != Phase::kTimeWait && from != Phase::kClosed;
+    case Phase::kClosed:
+      return from == Phase::kTimeWait;
+  }
+  return false;
+}
+
+}  // namespace
+
+const char* ToString(ConnectionPhase phase) {
+  switch (phase) {
+    case Phase::kIdle:
+      return "Idle";
+    case Phase::kReqSent:
+      return "ReqSent";
+    case Phase::kReqReceived:
+      return "ReqReceived";
+    case Phase::kRepSent:
+      return "RepSent";
+    case Phase::kEstablished:
+      return "Established";
+    case Phase::kDreqSent:
+      return "DreqSent";
+    case Phase::kTimeWait:
+      return "TimeWait";
+    case Phase::kClosed:
+      return "Closed";
+  }
+  return "?";
+}
+
+ConnectionActions ConnectionState::Connect(const ConnectionOffer& offer) {
+  CHECK(!passive_);
+  ConnectionActions actions;
+  offer_ = offer;
+  path_mtu_ = offer.max_path_mtu;
+  Enter(Phase::kReqSent, &actions);
+  actions.limit_after = offer.deadline;
+  SendReq(&actions);
+  return actions;
+}
+
+ConnectionActions ConnectionState::AskAgain(uint32_t local_id, uint64_t transaction) {
+  CHECK(phase_ == Phase::kReqSent);
+  ConnectionActions actions;
+  identity_.local_id = local_id;
+  identity_.transaction = transaction;
+  repeats_ = 0;
+  SendReq(&actions);
+  return actions;
+}
+
+ConnectionActions ConnectionState::Begin() {
+  CHECK(passive_);
+  ConnectionActions actions;
+  remote_id_ = req_.local_id;
+  remote_queue_pair_ = req_.queue_pair;
+  send_psn_ = req_.starting_psn;
+  path_mtu_ = MtuOf(req_.mtu_code);
+  Enter(Phase::kReqReceived, &actions);
+  actions.limit_after = kMaxAnswerTime;
+  return actions;
+}
+
+ConnectionActions ConnectionState::Accept(const ConnectionOffer& offer) {
+  CHECK_GE(offer.max_path_mtu, path_mtu_);
+  ConnectionActions actions;
+  offer_ = offer;
+  AgreeOnReads(req_.responder_resources, req_.initiator_depth, &offer_.reliability);
+  rep_ = MakeRep(offer_, req_, identity_.ca_guid, identity_.local_id);
+  Enter(Phase::kRepSent, &actions);
+  actions.walk = Walk::kReadyToReceive;
+  actions.limit_after = offer.deadline;
+  actions.repeat_after = RepeatDelay(0, offer.deadline);
+  Send(rep_, &actions);
+  return actions;
+}
+
+ConnectionActions ConnectionState::Reject(const RejMad& rej) {
+  CHECK(phase_ == Phase::kReqReceived);
+  ConnectionActions actions;
+  rej_ = rej;
+  rej_->local_id = identity_.local_id;
+  Send(*rej_, &actions);
+  WaitOut(&actions);
+  return actions;
+}
+
+ConnectionActions ConnectionState::Drop() {
+  ConnectionActions actions;
+  switch (phase_) {
+    case Phase::kReqSent:
+      GiveUpAsking(&actions);
+      actions.walk = Walk::kError;
+      break;
+    case Phase::kReqReceived:
+      return Reject(MakeRej(req_, RejectReason::kConsumer));
+    case Phase::kRepSent:
+    case Phase::kEstablished:
+      Disconnect(&actions);
+      actions.walk = Walk::kError;
+      break;
+    default:
+      break;
+  }
+  return actions;
+}
+
+ConnectionActions ConnectionState::OnRepeat() {
+  ConnectionActions actions;
+  if (repeats_ >= kMaxCmRetries) {
+    if (phase_ == Phase::kDreqSent) WaitOut(&actions);
+    return actions;
+  }
+  ++repeats_;
+  if (phase_ == Phase::kReqSent) {
+    SendReq(&actions);
+  } else if (phase_ == Phase::kRepSent) {
+    Send(rep_, &actions);
+    actions.repeat_after = RepeatDelay(repeats_, offer_.deadline);
+  } else if (phase_ == Phase::kDreqSent) {
+    SendDreq(&actions);
+  }
+  return actions;
+}
+
+ConnectionActions ConnectionState::OnLimit() {
+  ConnectionActions actions;
+  switch (phase_) {
+    case Phase::kReqSent:
+      End(Kind::kUnreachable,
+          absl::DeadlineExceededError(absl::StrFormat(
+              "%s did not answer %d connection requests in %.3g s: is the host up, and does its RoCE port get packets?",
+              identity_.peer.ToString(), repeats_ + 1, offer_.deadline.seconds())),
+          &actions);
+      GiveUpAsking(&actions);
+      break;
+    case Phase::kReqReceived:
+      return Reject(MakeRej(req_, RejectReason::kTimeout));
+    case Phase::kRepSent:
+      End(Kind::kUnreachable,
+          absl::DeadlineExceededError(absl::StrFormat("%s asked for a connection, but did not confirm it in %.3g s",
+                                                      identity_.peer.ToString(), offer_.deadline.seconds())),
+          &actions);
+      Disconnect(&actions);
+      break;
+    case Phase::kTimeWait:
+      Enter(Phase::kClosed, &actions);
+      break;
+    default:
+      break;
+  }
+  return actions;
+}
+
+ConnectionActions ConnectionState::OnFirstData() {
+  ConnectionActions actions;
+  if (phase_ == Phase::kRepSent) Establish(UserData{}, &actions);
+  return actions;
+}
+
+ConnectionActions ConnectionState::OnQueuePairError(absl::Status status) {
+  ConnectionActions actions;
+  switch (phase_) {
+    case Phase::kReqSent:
+      End(Kind::kDisconnected, std::move(status), &actions);
+      GiveUpAsking(&actions);
+      break;
+    case Phase::kRepSent:
+    case Phase::kEstablished:
+      End(Kind::kDisconnected, std::move(status), &actions);
+      Disconnect(&actions);
+      break;
+    default:
+      break;
+  }
+  actions.walk = Walk::kStay;
+  return actions;
+}
+
+ConnectionActions ConnectionState::OnPeerRestarted() {
+  ConnectionActions actions;
+  switch (phase_) {
+    case Phase::kReqReceived:
+      return Reject(MakeRej(req_, RejectReason::kStaleConnection));
+    case Phase::kRepSent:
+    case Phase::kEstablished:
+      End(Kind::kDisconnected,
+          absl::AbortedError(
+              absl::StrCat(identity_.peer.ToString(), " forgot this connection: it may have been restarted")),
+          &actions);
+      Disconnect(&actions);
+      break;
+    default:
+      break;
+  }
+  return actions;
+}
+
+QueuePairAttributes ConnectionState::attributes() const {
+  QueuePairAttributes attributes;
+  attributes.peer_number = remote_queue_pair_;
+  attributes.receive_psn = offer_.receive_psn;
+  attributes.path_mtu = path_mtu_;
+  attributes.send_psn = send_psn_;
+  attributes.reliability = offer_.reliability;
+  return attributes;
+}
+
+void ConnectionState::Enter(ConnectionPhase phase, ConnectionActions* actions) {
+  CHECK(LegalStep(phase_, phase)) << ToString(phase_) << " to " << ToString(phase);
+  phase_ = phase;
+  repeats_ = 0;
+  actions->stop_timers = true;
+  actions->repeat_after.reset();
+  actions->limit_after.reset();
+}
+
+void ConnectionState::Send(decltype(Mad::body) body, ConnectionActions* actions) const {
+  actions->send = Mad{identity_.transaction, std::move(body)};
+}
+
+void ConnectionState::SendReq(ConnectionActions* actions) {
+  ConnectionOffer offer = offer_;
+  offer.max_path_mtu = path_mtu_;
+  req_ = MakeReq(offer, identity_.local, identity_.peer, identity_.ca_guid, identity_.local_id);
+  Send(req_, actions);
+  actions->repeat_after = RepeatDelay(repeats_, offer_.deadline);
+}
+
+void ConnectionState::SendDreq(ConnectionActions* actions) {
+  Send(DreqMad{identity_.local_id, remote_id_, remote_queue_pair_}, actions);
+  actions->repeat_after = RepeatDelay(repeats_, base::Duration());
+}
+
+void ConnectionState::Establish(const UserData& private_data, ConnectionActions* actions) {
+  Enter(Phase::kEstablished, actions);
+  actions->walk = Walk::kReadyToSend;
+  actions->news = ConnectionNews{Kind::kEstablished, absl::OkStatus(), private_data, path_mtu_};
+}
+
+void ConnectionState::Disconnect(ConnectionActions* actions) {
+  Enter(Phase::kDreqSent, actions);
+  SendDreq(actions);
+}
+
+// Tells a peer that may hold a half-open connection to forget it. It does not know our queue pair's other end yet, so it
+// finds the connection by our GUID and ID.
+void ConnectionState::GiveUpAsking(ConnectionActions* actions) {
+  RejMad rej;
+  rej.local_id = identity_.local_id;
+  rej.rejects = MadKind::kOther;
+  rej.reason = RejectReason::kTimeout;
+  rej.information_length = 8;
+  for (int i = 0; i < 8; ++i) rej.information[i] = static_cast<uint8_t>(identity_.ca_guid >> (56 - 8 * i));
+  Send(rej, actions);
+  WaitOut(actions);
+}
+
+void ConnectionState::WaitOut(ConnectionActions* actions) {
+  Enter(Phase::kTimeWait, actions);
+  actions->limit_after = TimeoutOf(kTimeWaitCode);
+}
+
+void ConnectionState::End(ConnectionEvent::Kind kind, absl::Status status, ConnectionActions* actions) {
+  actions->walk = Walk::kError;
+  actions->news = ConnectionNews{kind, std::move(status)};
+}
+
+}  // namespace tokamak::verbs::soft

@@ -1,0 +1,161 @@
+// The messages with which two connection managers make and end a connection: IB CM MADs (12.6), 256 bytes on QP 1.
+//
+// Values are as the Linux kernel's rdma_cm sends and expects them over RoCEv2; docs/connection.md draws the bytes. Sent over
+// IP, a REQ's private data starts with the RDMA IP CM header (annex A11) that carries addresses and ports, which leaves 56
+// bytes to the application.
+//
+// Law: DecodeMad(EncodeMad(mad)) == mad in every field that the wire has.
+// Law: DecodeMad looks at 256 bytes and trusts none; what it returns is within the fields' ranges, not yet plausible.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <variant>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/verbs/types.h"
+
+namespace tokamak::verbs::soft {
+
+constexpr size_t kMadLength = 256;
+constexpr size_t kReqPrivateData = 92;
+constexpr size_t kRepPrivateData = 196;
+constexpr size_t kRejPrivateData = 148;
+constexpr size_t kRejInformation = 72;
+constexpr size_t kIpHeaderSize = 36;
+constexpr size_t kUserPrivateData = kReqPrivateData - kIpHeaderSize;
+static_assert(kUserPrivateData == 56, "Limits::max_private_data");
+
+using MadBytes = std::array<uint8_t, kMadLength>;
+// What an application sends along. The wire has no length, so the receiver sees all 56 bytes, zeros after what was sent.
+using UserData = std::array<uint8_t, kUserPrivateData>;
+
+// What a REJ rejects, or an MRA asks to wait for.
+enum class MadKind : uint8_t { kReq = 0, kRep = 1, kOther = 2 };
+
+// 12.6.7.2. Others exist and are passed through.
+enum class RejectReason : uint16_t {
+  kNoQueuePair = 1,
+  kNoResources = 3,
+  kTimeout = 4,
+  kUnsupportedRequest = 5,
+  kInvalidCommunicationId = 6,
+  kInvalidServiceId = 8,
+  kInvalidTransportType = 9,
+  kStaleConnection = 10,
+  kInvalidGid = 12,  // the kernel's answer to a bad P_Key, too
+  kInvalidMtu = 26,  // additional information: one byte, the largest MTU code that is taken
+  kInsufficientResponderResources = 27,
+  kConsumer = 28,
+  kInvalidClassVersion = 31,
+};
+
+// Connect me. The sender of a REQ, and likewise of a REP, names the PSN that it expects to receive first.
+struct ReqMad {
+  uint32_t local_id = 0;
+  uint64_t service_id = 0;
+  uint64_t ca_guid = 0;
+  uint32_t queue_pair = 0;
+  uint8_t responder_resources = 0;  // READs and atomics that the sender serves
+  uint8_t initiator_depth = 0;      // READs and atomics that the sender may have in flight
+  uint8_t remote_cm_timeout = 0;    // 5 bits: 4.096 us x 2^n that the receiver may take to answer
+  uint8_t transport_type = 0;       // 2 bits, 0 = RC
+  uint32_t starting_psn = 0;
+  uint8_t local_cm_timeout = 0;  // 5 bits, as above for the sender
+  uint8_t retry_count = 0;       // 3 bits
+  uint16_t pkey = 0xffff;
+  uint8_t mtu_code = 0;         // 4 bits, see MtuCode
+  uint8_t rnr_retry_count = 0;  // 3 bits
+  uint8_t max_cm_retries = 0;   // 4 bits
+  std::array<uint8_t, 16> local_gid{};
+  std::array<uint8_t, 16> remote_gid{};
+  uint8_t hop_limit = 64;
+  uint8_t local_ack_timeout = 0;  // 5 bits
+  std::array<uint8_t, kReqPrivateData> private_data{};
+};
+
+// I work on what you sent: do not repeat it for a while.
+struct MraMad {
+  uint32_t local_id = 0;
+  uint32_t remote_id = 0;
+  MadKind answers = MadKind::kReq;
+  uint8_t service_timeout = 0;  // 5 bits
+};
+
+struct RejMad {
+  uint32_t local_id = 0;   // 0 where the sender has none
+  uint32_t remote_id = 0;  // 0 where the sender does not know it
+  MadKind rejects = MadKind::kReq;
+  RejectReason reason = RejectReason::kConsumer;
+  uint8_t information_length = 0;  // at most kRejInformation
+  std::array<uint8_t, kRejInformation> information{};
+  std::array<uint8_t, kRejPrivateData> private_data{};
+};
+
+struct RepMad {
+  uint32_t local_id = 0;
+  uint32_t remote_id = 0;
+  uint32_t queue_pair = 0;
+  uint32_t starting_psn = 0;
+  uint8_t responder_resources = 0;
+  uint8_t initiator_depth = 0;
+  uint8_t target_ack_delay = 0;  // 5 bits
+  uint8_t rnr_retry_count = 0;   // 3 bits
+  uint64_t ca_guid = 0;
+  std::array<uint8_t, kRepPrivateData> private_data{};
+};
+
+struct RtuMad {
+  uint32_t local_id = 0;
+  uint32_t remote_id = 0;
+};
+
+struct DreqMad {
+  uint32_t local_id = 0;
+  uint32_t remote_id = 0;
+  uint32_t remote_queue_pair = 0;  // the receiver's
+};
+
+struct DrepMad {
+  uint32_t local_id = 0;
+  uint32_t remote_id = 0;
+};
+
+struct Mad {
+  uint64_t transaction = 0;  // answers repeat the question's
+  std::variant<ReqMad, MraMad, RejMad, RepMad, RtuMad, DreqMad, DrepMad> body;
+};
+
+// A name for logs and tests: "REQ".
+const char* NameOf(const Mad& mad);
+
+// Values beyond a field's width are our own mistake (CHECKed).
+MadBytes EncodeMad(const Mad& mad);
+
+// kInvalidArgument, and the first thing found wrong, unless `bytes` are a CM MAD of a kind above: 256 bytes, base version 1,
+// class CM, class version 2, method Send.
+absl::StatusOr<Mad> DecodeMad(absl::Span<const uint8_t> bytes);
+
+// The RDMA IP CM service id of a TCP-like port, and back; kInvalidArgument for any other service.
+uint64_t ServiceId(uint16_t port);
+absl::StatusOr<uint16_t> ServicePort(uint64_t service_id);
+
+// The IP CM header and the application's bytes as a REQ's private data, and back. kInvalidArgument for another version of
+// the header or of IP. `destination` has no port: the service id has it.
+struct IpHeader {
+  Address source;
+  Address destination;
+};
+std::array<uint8_t, kReqPrivateData> JoinPrivateData(const IpHeader& header, const UserData& user);
+absl::StatusOr<IpHeader> SplitPrivateData(const std::array<uint8_t, kReqPrivateData>& data, UserData* user);
+
+// 256 = 1 ... 4096 = 5. MtuOf returns 0 for another code.
+uint8_t MtuCode(uint32_t mtu);
+uint32_t MtuOf(uint8_t code);
+
+// The smallest n with 4.096 us x 2^n >= timeout, at most 31; and back. (9.7.6.1.3)
+uint8_t TimeoutCode(base::Duration timeout);
+base::Duration TimeoutOf(uint8_t code);
+
+}  // namespace tokamak::verbs::soft
