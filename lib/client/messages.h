@@ -1,0 +1,419 @@
+// The bodies of the client protocol: one struct for each, in which Visit() lists the fields once, for both directions.
+//
+// A request names its kind and its reply: whoever sends a GetRequest gets a GetReply or an error. Bounds are protocol.h's.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "lib/base/object_id.h"
+#include "lib/client/protocol.h"
+
+namespace tokamak::client {
+
+// How one of many went.
+struct Outcome {
+  absl::StatusCode code = absl::StatusCode::kOk;
+  std::string message;  // empty when ok
+
+  static Outcome Of(const absl::Status& status) {
+    return {status.code(), std::string(status.message().substr(0, kMaxErrorText))};
+  }
+  absl::Status ToStatus() const { return absl::Status(code, message); }
+
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Code(m.code);
+    v.Text(m.message, kMaxErrorText);
+  }
+};
+
+// Where an object lies in the arena, in bytes; metadata follows data.
+struct Location {
+  uint64_t offset = 0;
+  uint64_t data_size = 0;
+  uint64_t metadata_size = 0;
+
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Integer(m.offset);
+    v.Integer(m.data_size);
+    v.Integer(m.metadata_size);
+  }
+};
+
+struct ObjectEntry {
+  base::ObjectId id;
+  uint64_t data_size = 0;
+  uint64_t metadata_size = 0;
+  uint64_t pins = 0;
+  uint64_t age_microseconds = 0;  // since its creation on this node
+  ObjectState state = ObjectState::kCreated;
+  Origin origin = Origin::kCreatedHere;
+
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Id(m.id);
+    v.Integer(m.data_size);
+    v.Integer(m.metadata_size);
+    v.Integer(m.pins);
+    v.Integer(m.age_microseconds);
+    v.Enum(m.state);
+    v.Enum(m.origin);
+  }
+};
+
+struct NodeEntry {
+  std::string name;
+  std::string address;  // where its transport listens, for people
+  std::string device;
+  uint64_t incarnation = 0;
+  uint64_t capacity = 0;  // bytes
+  bool is_this = false;   // the node of the daemon that answers
+
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Text(m.name, kMaxName);
+    v.Text(m.address, kMaxAddress);
+    v.Text(m.device, kMaxName);
+    v.Integer(m.incarnation);
+    v.Integer(m.capacity);
+    v.Bool(m.is_this);
+  }
+};
+
+struct NumberEntry {
+  std::string name;  // as in the metrics, unit last: store_used_bytes
+  uint64_t value = 0;
+
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Text(m.name, kMaxName);
+    v.Integer(m.value);
+  }
+};
+
+struct EventEntry {
+  EventKind kind = EventKind::kSealed;
+  Origin origin = Origin::kCreatedHere;
+  base::ObjectId id;
+  uint64_t data_size = 0;
+  uint64_t metadata_size = 0;
+
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Enum(m.kind);
+    v.Enum(m.origin);
+    v.Id(m.id);
+    v.Integer(m.data_size);
+    v.Integer(m.metadata_size);
+  }
+};
+
+// Bytes that a message only looks at: in a decoded one they lie in the frame, which must outlive them.
+struct InlineObject {
+  base::ObjectId id;
+  absl::Span<const uint8_t> data;
+  absl::Span<const uint8_t> metadata;
+
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Id(m.id);
+    v.Bytes(m.data, kMaxInlineBytes);
+    v.Bytes(m.metadata, kMaxInlineBytes);
+  }
+};
+
+// ---- bodies: a request names its kind and its reply ----
+
+// Where all there is to say is the status.
+template <Kind kind>
+struct DoneReply {
+  static constexpr uint16_t kKind = static_cast<uint16_t>(kind) | kReplyBit;
+  template <typename M, typename V>
+  static void Visit(M&, V&) {}
+};
+
+template <Kind kind>
+struct Request {
+  static constexpr uint16_t kKind = static_cast<uint16_t>(kind);
+  using Reply = DoneReply<kind>;
+};
+
+template <Kind kind>
+struct ReplyTo {
+  static constexpr uint16_t kKind = static_cast<uint16_t>(kind) | kReplyBit;
+};
+
+// A request that is about one object.
+template <Kind kind>
+struct ObjectRequest : Request<kind> {
+  base::ObjectId id;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Id(m.id);
+  }
+};
+
+using SealRequest = ObjectRequest<Kind::kSeal>;
+using AbortRequest = ObjectRequest<Kind::kAbort>;
+using DeleteRequest = ObjectRequest<Kind::kDelete>;
+using TouchRequest = ObjectRequest<Kind::kTouch>;
+
+// The daemon's answer to Hello, with the arena's descriptors beside it: the first is open for reading only; the second, sent
+// for Access::kReadAndCreate alone, for reading and writing.
+struct WelcomeReply : ReplyTo<Kind::kHello> {
+  uint64_t arena_size = 0;  // bytes to map
+  uint64_t capacity = 0;    // bytes that objects may take together
+  uint64_t incarnation = 0;
+  std::string node;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Integer(m.arena_size);
+    v.Integer(m.capacity);
+    v.Integer(m.incarnation);
+    v.Text(m.node, kMaxName);
+  }
+};
+// The first frame of a connection. A header of another version is answered with FailedPrecondition.
+struct HelloRequest : Request<Kind::kHello> {
+  using Reply = WelcomeReply;
+  Access access = Access::kReadAndCreate;
+  std::string name;  // of the client, for logs
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Enum(m.access);
+    v.Text(m.name, kMaxName);
+  }
+};
+
+struct CreateReply : ReplyTo<Kind::kCreate> {
+  Location location;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Part(m.location);
+  }
+};
+struct CreateRequest : Request<Kind::kCreate> {
+  using Reply = CreateReply;
+  base::ObjectId id;
+  uint64_t data_size = 0;
+  uint64_t metadata_size = 0;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Id(m.id);
+    v.Integer(m.data_size);
+    v.Integer(m.metadata_size);
+  }
+};
+
+struct CreateAndSealReply : ReplyTo<Kind::kCreateAndSeal> {
+  std::vector<Outcome> outcomes;  // as many as objects, in their order
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Parts(m.outcomes, kMaxIds);
+  }
+};
+// Small objects, copied into the arena by the daemon. At most kMaxInlineBytes together.
+struct CreateAndSealRequest : Request<Kind::kCreateAndSeal> {
+  using Reply = CreateAndSealReply;
+  std::vector<InlineObject> objects;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Parts(m.objects, kMaxIds);
+  }
+};
+
+// An object that was asked for: pinned for this connection where the outcome is OK.
+struct GetEntry {
+  Outcome outcome;
+  Location location;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Part(m.outcome);
+    v.Part(m.location);
+  }
+};
+struct GetReply : ReplyTo<Kind::kGet> {
+  std::vector<GetEntry> entries;  // as many as ids, in their order
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Parts(m.entries, kMaxIds);
+  }
+};
+// Pulls what is not here, waits for what does not exist yet.
+struct GetRequest : Request<Kind::kGet> {
+  using Reply = GetReply;
+  uint64_t timeout_microseconds = 0;
+  Protocol protocol = Protocol::kAuto;
+  std::vector<base::ObjectId> ids;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Bounded(m.timeout_microseconds, kMaxTimeoutMicroseconds);
+    v.Enum(m.protocol);
+    v.Ids(m.ids, kMaxIds);
+  }
+};
+
+// One pin of each. An id that is listed twice gives back two.
+struct ReleaseRequest : Request<Kind::kRelease> {
+  std::vector<base::ObjectId> ids;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Ids(m.ids, kMaxIds);
+  }
+};
+
+struct ContainsReply : ReplyTo<Kind::kContains> {
+  bool here = false;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Bool(m.here);
+  }
+};
+struct ContainsRequest : ObjectRequest<Kind::kContains> {
+  using Reply = ContainsReply;
+};
+
+struct ListReply : ReplyTo<Kind::kList> {
+  std::vector<ObjectEntry> objects;  // by id
+  bool more = false;                 // continue after the last one
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Parts(m.objects, kMaxListed);
+    v.Bool(m.more);
+  }
+};
+struct ListRequest : Request<Kind::kList> {
+  using Reply = ListReply;
+  uint32_t limit = kMaxListed;
+  bool continued = false;  // behind `after`; else from the first
+  base::ObjectId after;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Bounded(m.limit, uint32_t{kMaxListed});
+    v.Bool(m.continued);
+    v.Id(m.after);
+  }
+};
+
+struct StatReply : ReplyTo<Kind::kStat> {
+  bool here = false;     // `object` says how it is on this node; else only its id and sizes count
+  bool located = false;  // the directory answered
+  ObjectEntry object;
+  std::vector<std::string> holders;  // nodes, by name
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Bool(m.here);
+    v.Bool(m.located);
+    v.Part(m.object);
+    v.Texts(m.holders, kMaxHolders, kMaxName);
+  }
+};
+struct StatRequest : ObjectRequest<Kind::kStat> {
+  using Reply = StatReply;
+};
+
+struct EvictReply : ReplyTo<Kind::kEvict> {
+  uint64_t objects = 0;
+  uint64_t bytes = 0;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Integer(m.objects);
+    v.Integer(m.bytes);
+  }
+};
+struct EvictRequest : Request<Kind::kEvict> {
+  using Reply = EvictReply;
+  uint64_t bytes = 0;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Integer(m.bytes);
+  }
+};
+
+struct HashReply : ReplyTo<Kind::kHash> {
+  uint64_t hash = 0;  // XXH64 of data and metadata
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Integer(m.hash);
+  }
+};
+struct HashRequest : ObjectRequest<Kind::kHash> {
+  using Reply = HashReply;
+};
+
+struct WaitReply : ReplyTo<Kind::kWait> {
+  std::vector<uint8_t> ready;  // 0 or 1 for each id, in their order
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Flags(m.ready, kMaxIds);
+  }
+};
+// Until `count` of the objects exist, here or anywhere. Pins and moves nothing.
+struct WaitRequest : Request<Kind::kWait> {
+  using Reply = WaitReply;
+  uint64_t timeout_microseconds = 0;
+  uint32_t count = 0;
+  Scope scope = Scope::kLocal;
+  std::vector<base::ObjectId> ids;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Bounded(m.timeout_microseconds, kMaxTimeoutMicroseconds);
+    v.Bounded(m.count, uint32_t{kMaxIds});
+    v.Enum(m.scope);
+    v.Ids(m.ids, kMaxIds);
+  }
+};
+
+// Events follow the reply, until the connection ends.
+struct SubscribeRequest : Request<Kind::kSubscribe> {
+  template <typename M, typename V>
+  static void Visit(M&, V&) {}
+};
+struct EventsNotification {
+  static constexpr uint16_t kKind = static_cast<uint16_t>(Kind::kEvents);
+  uint64_t dropped = 0;  // events left out before these, because the client did not keep up
+  std::vector<EventEntry> events;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Integer(m.dropped);
+    v.Parts(m.events, kMaxEvents);
+  }
+};
+
+struct NodesReply : ReplyTo<Kind::kNodes> {
+  std::vector<NodeEntry> nodes;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Parts(m.nodes, kMaxNodes);
+  }
+};
+struct NodesRequest : Request<Kind::kNodes> {
+  using Reply = NodesReply;
+  template <typename M, typename V>
+  static void Visit(M&, V&) {}
+};
+
+struct NodeStatsReply : ReplyTo<Kind::kNodeStats> {
+  std::string node;
+  std::string device;  // that the daemon uses
+  std::vector<NumberEntry> numbers;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Text(m.node, kMaxName);
+    v.Text(m.device, kMaxName);
+    v.Parts(m.numbers, kMaxNumbers);
+  }
+};
+// Of the daemon that is asked.
+struct NodeStatsRequest : Request<Kind::kNodeStats> {
+  using Reply = NodeStatsReply;
+  template <typename M, typename V>
+  static void Visit(M&, V&) {}
+};
+
+}  // namespace tokamak::client

@@ -1,0 +1,198 @@
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "lib/base/random.h"
+#include "lib/client/frame.h"
+#include "lib/client/messages.h"
+#include "tests/client/samples.h"
+
+namespace tokamak::client {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+Bytes Hex(const std::string& digits) {
+  Bytes bytes;
+  for (size_t i = 0; i + 1 < digits.size(); i += 2) {
+    bytes.push_back(static_cast<uint8_t>(std::stoi(digits.substr(i, 2), nullptr, 16)));
+  }
+  return bytes;
+}
+
+// Puts a body behind a correct header.
+template <typename M>
+Bytes FrameOf(const Bytes& body) {
+  Header header;
+  header.kind = M::kKind;
+  return Frame(header, body);
+}
+
+template <typename M>
+bool Decodes(const Bytes& body) {
+  return DecodeBody<M>(FrameOf<M>(body)).ok();
+}
+
+TEST(ProtocolTest, EveryMessageComesBackAsItWasSent) {
+  int messages = 0;
+  ForEachSample([&](const auto& message) {
+    using Message = std::decay_t<decltype(message)>;
+    const Bytes frame = Encode(42, message);
+    const absl::StatusOr<Header> header = DecodeHeader(frame);
+    ASSERT_TRUE(header.ok()) << header.status();
+    EXPECT_EQ(header->kind, Message::kKind);
+    EXPECT_EQ(header->request_id, 42u);
+    const absl::StatusOr<Message> decoded = DecodeBody<Message>(frame);
+    ASSERT_TRUE(decoded.ok()) << "kind " << header->kind;
+    EXPECT_EQ(Encode(42, *decoded), frame) << "kind " << header->kind;
+    ++messages;
+  });
+  EXPECT_EQ(messages, 2 * 18 + 1) << "a request and a reply for each, and the notification";
+}
+
+TEST(ProtocolTest, NoTwoMessagesShareAKind) {
+  std::set<uint16_t> kinds;
+  ForEachSample([&](const auto& message) { EXPECT_TRUE(kinds.insert(std::decay_t<decltype(message)>::kKind).second); });
+}
+
+TEST(ProtocolTest, FieldsKeepTheirValues) {
+  GetRequest get;
+  get.timeout_microseconds = 1234;
+  get.protocol = Protocol::kRead;
+  get.ids = {SampleId(1), SampleId(2)};
+  const GetRequest decoded = *DecodeBody<GetRequest>(Encode(1, get));
+  EXPECT_EQ(decoded.timeout_microseconds, 1234u);
+  EXPECT_EQ(decoded.protocol, Protocol::kRead);
+  EXPECT_EQ(decoded.ids, get.ids);
+}
+
+// The drawing in docs/client-protocol.md, byte for byte.
+TEST(ProtocolTest, TheBytesAreThoseOfTheDrawing) {
+  CreateRequest create;
+  create.id = base::ObjectId();
+  create.data_size = 0x1122;
+  create.metadata_size = 3;
+  EXPECT_EQ(Encode(0x0102030405060708, create), Hex("544d414b"          // magic
+                                                    "0100"              // version
+                                                    "0200"              // kind: Create
+                                                    "0807060504030201"  // request id
+                                                    "24000000"          // length
+                                                    "00000000"          // status
+                                                    "0000000000000000000000000000000000000000"
+                                                    "2211000000000000"
+                                                    "0300000000000000"));
+}
+
+TEST(ProtocolTest, AnErrorBelongsToItsRequestAndKeepsItsText) {
+  const Bytes request = Encode(7, AboutObject<DeleteRequest>());
+  const Bytes frame = EncodeError(*DecodeHeader(request), absl::NotFoundError("no such object"));
+  const Header header = *DecodeHeader(frame);
+  EXPECT_EQ(header.kind, DeleteRequest::Reply::kKind);
+  EXPECT_EQ(header.request_id, 7u);
+  EXPECT_EQ(StatusOf(header, frame), absl::NotFoundError("no such object"));
+}
+
+TEST(ProtocolTest, ALongErrorTextIsCut) {
+  const Bytes frame = EncodeError(Header(), absl::InternalError(std::string(10'000, 'x')));
+  EXPECT_EQ(frame.size(), kHeaderSize + kMaxErrorText);
+  EXPECT_EQ(Outcome::Of(absl::InternalError(std::string(10'000, 'x'))).message.size(), kMaxErrorText);
+}
+
+TEST(ProtocolTest, AHeaderThatIsNotOursIsRefused) {
+  const Bytes good = Encode(1, NodesRequest());
+  EXPECT_FALSE(DecodeHeader({}).ok());
+  EXPECT_FALSE(DecodeHeader(absl::MakeSpan(good).first(kHeaderSize - 1)).ok());
+  Bytes bad = good;
+  bad[0] ^= 1;
+  EXPECT_FALSE(DecodeHeader(bad).ok()) << "magic";
+  bad = good;
+  bad[16] = 1;
+  EXPECT_FALSE(DecodeHeader(bad).ok()) << "length";
+  bad = good;
+  bad[20] = 17;
+  EXPECT_FALSE(DecodeHeader(bad).ok()) << "status";
+}
+
+TEST(ProtocolTest, AnotherVersionIsReadableEnoughToBeAnswered) {
+  Bytes frame = Encode(5, HelloRequest());
+  frame[4] = 99;
+  const absl::StatusOr<Header> header = DecodeHeader(frame);
+  ASSERT_TRUE(header.ok());
+  EXPECT_EQ(header->version, 99);
+  EXPECT_EQ(header->request_id, 5u);
+}
+
+TEST(ProtocolTest, ABodyThatIsTooShortOrTooLongIsMalformed) {
+  ForEachSample([](const auto& message) {
+    using Message = std::decay_t<decltype(message)>;
+    const Bytes frame = Encode(0, message);
+    Bytes body(frame.begin() + kHeaderSize, frame.end());
+    body.push_back(0);
+    EXPECT_FALSE(Decodes<Message>(body)) << Message::kKind;
+    body.pop_back();
+    while (!body.empty()) {
+      body.pop_back();
+      EXPECT_FALSE(Decodes<Message>(body)) << Message::kKind;
+    }
+  });
+}
+
+TEST(ProtocolTest, ValuesOutsideTheirBoundsAreMalformed) {
+  Bytes get(8 + 1 + 4);
+  EXPECT_TRUE(Decodes<GetRequest>(get));
+  get[8] = 4;
+  EXPECT_FALSE(Decodes<GetRequest>(get)) << "no such protocol";
+  get = Bytes(8 + 1 + 4);
+  get[7] = 1;
+  EXPECT_FALSE(Decodes<GetRequest>(get)) << "a time-out of years";
+  EXPECT_FALSE(Decodes<ContainsReply>({2})) << "neither true nor false";
+  EXPECT_FALSE(Decodes<WaitReply>({1, 0, 0, 0, 7})) << "neither true nor false";
+}
+
+TEST(ProtocolTest, AListThatAnnouncesMoreThanFollowsIsMalformed) {
+  EXPECT_FALSE(Decodes<ReleaseRequest>({255, 255, 255, 255}));
+  EXPECT_FALSE(Decodes<ListReply>({1, 4, 0, 0, 0}));
+  Bytes too_many((kMaxIds + 1) * base::ObjectId::kSize + 4);
+  base::StoreLittle(too_many.data(), static_cast<uint32_t>(kMaxIds + 1));
+  EXPECT_FALSE(Decodes<ReleaseRequest>(too_many));
+}
+
+// Decodes `frame` as M. What is accepted must be exactly what an encoder makes.
+template <typename M>
+void ExpectCanonical(const Bytes& frame) {
+  const absl::StatusOr<M> message = DecodeBody<M>(frame);
+  if (message.ok()) {
+    EXPECT_EQ(Encode(0, *message), FrameOf<M>(Bytes(frame.begin() + kHeaderSize, frame.end())));
+  }
+}
+
+TEST(ProtocolTest, RandomBytesNeverHarmADecoder) {
+  base::Random random(20);
+  for (int round = 0; round < 3000; ++round) {
+    Bytes body(random.Below(200));
+    for (uint8_t& byte : body) byte = static_cast<uint8_t>(random.Chance(0.7) ? random.Below(3) : random.Next());
+    ForEachSample([&](const auto& message) {
+      using Message = std::decay_t<decltype(message)>;
+      ExpectCanonical<Message>(FrameOf<Message>(body));
+    });
+  }
+}
+
+TEST(ProtocolTest, DamagedFramesNeverHarmADecoder) {
+  base::Random random(21);
+  for (int round = 0; round < 2000; ++round) {
+    ForEachSample([&](const auto& message) {
+      Bytes frame = Encode(round, message);
+      for (uint64_t hits = 1 + random.Below(4); hits != 0; --hits) {
+        frame[random.Below(frame.size())] = static_cast<uint8_t>(random.Next());
+      }
+      if (random.Chance(0.2)) frame.resize(random.Below(frame.size() + 1));
+      const absl::StatusOr<Header> header = DecodeHeader(frame);
+      if (header.ok()) ExpectCanonical<std::decay_t<decltype(message)>>(frame);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace tokamak::client

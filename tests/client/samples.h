@@ -1,0 +1,143 @@
+// One message of every kind, with every field set, and a way to visit them all.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/base/object_id.h"
+#include "lib/client/messages.h"
+
+namespace tokamak::client {
+
+inline base::ObjectId SampleId(int n) { return base::ObjectId::FromName(std::to_string(n)); }
+
+inline const std::vector<uint8_t>& SampleBytes() {
+  static const std::vector<uint8_t> bytes = {1, 2, 3, 4, 5};
+  return bytes;
+}
+
+inline ObjectEntry SampleObject() {
+  return {SampleId(1), 1 << 20, 77, 3, 123456, ObjectState::kSealed, Origin::kPulled};
+}
+
+template <typename M>
+M AboutObject() {
+  M message;
+  message.id = SampleId(9);
+  return message;
+}
+
+// Calls visit(message) for one message of every kind that there is.
+template <typename Visitor>
+void ForEachSample(Visitor visit) {
+  HelloRequest hello;
+  hello.access = Access::kReadAndCreate;
+  hello.name = "a client";
+  visit(hello);
+  WelcomeReply welcome;
+  welcome.arena_size = uint64_t{1} << 40;
+  welcome.capacity = 1000;
+  welcome.incarnation = 7;
+  welcome.node = "node-1";
+  visit(welcome);
+
+  CreateRequest create = AboutObject<CreateRequest>();
+  create.data_size = 10;
+  create.metadata_size = 20;
+  visit(create);
+  CreateReply created;
+  created.location = {64, 10, 20};
+  visit(created);
+  CreateAndSealRequest create_and_seal;
+  create_and_seal.objects = {{SampleId(1), SampleBytes(), {}}, {SampleId(2), {}, SampleBytes()}};
+  visit(create_and_seal);
+  CreateAndSealReply create_and_sealed;
+  create_and_sealed.outcomes = {{}, {absl::StatusCode::kAlreadyExists, "exists"}};
+  visit(create_and_sealed);
+
+  visit(AboutObject<SealRequest>());
+  visit(SealRequest::Reply());
+  visit(AboutObject<AbortRequest>());
+  visit(AbortRequest::Reply());
+  visit(AboutObject<DeleteRequest>());
+  visit(DeleteRequest::Reply());
+  visit(AboutObject<TouchRequest>());
+  visit(TouchRequest::Reply());
+
+  GetRequest get;
+  get.timeout_microseconds = 1'000'000;
+  get.protocol = Protocol::kWrite;
+  get.ids = {SampleId(1), SampleId(2)};
+  visit(get);
+  GetReply got;
+  got.entries = {{{}, {64, 10, 20}}, {{absl::StatusCode::kDeadlineExceeded, "not in time"}, {}}};
+  visit(got);
+  ReleaseRequest release;
+  release.ids = {SampleId(1), SampleId(1)};
+  visit(release);
+  visit(ReleaseRequest::Reply());
+
+  visit(AboutObject<ContainsRequest>());
+  ContainsReply contains;
+  contains.here = true;
+  visit(contains);
+  ListRequest list;
+  list.limit = 5;
+  list.continued = true;
+  list.after = SampleId(3);
+  visit(list);
+  ListReply listed;
+  listed.objects = {SampleObject()};
+  listed.more = true;
+  visit(listed);
+  visit(AboutObject<StatRequest>());
+  StatReply stat;
+  stat.here = true;
+  stat.located = true;
+  stat.object = SampleObject();
+  stat.holders = {"node-1", "node-2"};
+  visit(stat);
+
+  EvictRequest evict;
+  evict.bytes = 4096;
+  visit(evict);
+  EvictReply evicted;
+  evicted.objects = 2;
+  evicted.bytes = 8192;
+  visit(evicted);
+  visit(AboutObject<HashRequest>());
+  HashReply hash;
+  hash.hash = 0x0123456789abcdef;
+  visit(hash);
+  WaitRequest wait;
+  wait.timeout_microseconds = 5;
+  wait.count = 1;
+  wait.scope = Scope::kAnywhere;
+  wait.ids = {SampleId(1), SampleId(2)};
+  visit(wait);
+  WaitReply waited;
+  waited.ready = {1, 0};
+  visit(waited);
+
+  visit(SubscribeRequest());
+  visit(SubscribeRequest::Reply());
+  EventsNotification events;
+  events.dropped = 4;
+  events.events = {{EventKind::kEvicted, Origin::kPulled, SampleId(1), 10, 20}};
+  visit(events);
+
+  visit(NodesRequest());
+  NodesReply nodes;
+  nodes.nodes = {{"node-1", "10.0.0.1:7000", "ibv:mlx5_0", 3, 1 << 30, true}};
+  visit(nodes);
+  visit(NodeStatsRequest());
+  NodeStatsReply stats;
+  stats.node = "node-1";
+  stats.device = "soft:udp@127.0.0.1";
+  stats.numbers = {{"store_used_bytes", 4096}};
+  visit(stats);
+}
+
+}  // namespace tokamak::client
