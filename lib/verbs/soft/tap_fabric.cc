@@ -1,0 +1,68 @@
+#include "lib/verbs/soft/tap_fabric.h"
+
+#include <array>
+#include <utility>
+
+#include "lib/verbs/soft/datagram.h"
+
+namespace tokamak::verbs::soft {
+namespace {
+
+class TapPort final : public Port {
+ public:
+  TapPort(base::EventLoop& loop, WireTap& tap, TapFabric::Shows shows) : loop_(loop), tap_(tap), shows_(shows) {}
+
+  absl::Status Open(Fabric& inner, const Address& address, PortCallbacks callbacks) {
+    PortCallbacks ours = callbacks;
+    if (shows_ != TapFabric::Shows::kSent) {
+      ours.on_packets = [this, theirs = std::move(callbacks.on_packets)](absl::Span<const Packet> packets) {
+        for (const Packet& packet : packets) Show(packet, packet.peer, inner_->address());
+        theirs(packets);
+      };
+    }
+    absl::StatusOr<std::unique_ptr<Port>> port = inner.Open(loop_, address, std::move(ours));
+    if (!port.ok()) return port.status();
+    inner_ = *std::move(port);
+    return absl::OkStatus();
+  }
+
+  size_t Send(absl::Span<const Packet> packets) override {
+    const size_t taken = inner_->Send(packets);
+    if (shows_ != TapFabric::Shows::kReceived) {
+      for (const Packet& packet : packets.first(taken)) Show(packet, inner_->address(), packet.peer);
+    }
+    return taken;
+  }
+  const Address& address() const override { return inner_->address(); }
+  uint32_t max_mtu() const override { return inner_->max_mtu(); }
+  uint64_t receive_window() const override { return inner_->receive_window(); }
+
+ private:
+  void Show(const Packet& packet, const Address& source, const Address& destination) {
+    Datagram datagram;
+    datagram.time = loop_.Now();
+    datagram.source = WithRocePort(source);
+    datagram.destination = WithRocePort(destination);
+    const IcrcFlow flow(datagram.source, datagram.destination);
+    const PayloadSlice piece = {bytes_.data(), EncodeDatagram(packet, flow, datagram.identification, bytes_.data())};
+    datagram.pieces = absl::MakeConstSpan(&piece, 1);
+    tap_.Show(datagram);
+  }
+
+  base::EventLoop& loop_;
+  WireTap& tap_;
+  const TapFabric::Shows shows_;
+  std::array<uint8_t, kMaxDatagram> bytes_;
+  std::unique_ptr<Port> inner_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Port>> TapFabric::Open(base::EventLoop& loop, const Address& address,
+                                                      PortCallbacks callbacks) {
+  auto port = std::make_unique<TapPort>(loop, tap_, shows_);
+  if (absl::Status status = port->Open(inner_, address, std::move(callbacks)); !status.ok()) return status;
+  return port;
+}
+
+}  // namespace tokamak::verbs::soft

@@ -1,0 +1,144 @@
+// SimFabric is a network in virtual time that misbehaves from a seed: it delays, loses, duplicates, reorders and damages packets,
+// and can be cut in parts.
+//
+// Each ordered pair of addresses is a link with options, a bandwidth and a Random stream of its own, so what happens on one link
+// does not depend on the traffic of another. There is no switch in between and no congestion between links: that is sim/fabric.
+//
+// Packets fly on the network's own loop and arrive at whoever has the address then, also after a restart, as on a real network.
+// What arrives while a NIC's processor is busy waits in its receive buffer and is handed over in one batch.
+//
+// Law: the same calls with the same seed give the same packets at the same times. A payload is copied during Send.
+// Law: a packet that is delivered was sent; at most twice, where duplication is asked for.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/random.h"
+#include "lib/base/time.h"
+#include "lib/base/trace.h"
+#include "lib/verbs/soft/fabric.h"
+#include "lib/verbs/types.h"
+
+namespace tokamak::sim {
+
+struct LinkOptions {
+  base::Duration latency = base::Microseconds(2);  // of every packet, after its last byte has left
+  base::Duration jitter;                           // up to so much more, without overtaking
+  int64_t picoseconds_per_byte = 0;                // 80: 100 Gb/s; 0: no bound
+  uint64_t queue_bytes = 0;                        // that may wait to leave, the rest is dropped; 0: no bound
+  // Probabilities, for each packet.
+  double loss = 0;
+  double duplicate = 0;
+  double corrupt = 0;
+  double reorder = 0;
+  base::Duration reorder_delay = base::Microseconds(20);  // up to so much later, and overtaken
+};
+
+struct SimFabricOptions {
+  LinkOptions link;                   // of links without options of their own
+  uint32_t max_mtu = verbs::kMaxMtu;  // of every port
+  uint64_t receive_buffer = 8 << 20;  // bytes that wait at a port, the rest is dropped; half is receive_window()
+};
+
+// In packets. Nothing disappears: sent + duplicated == delivered + the dropped ones + those in flight or in a buffer.
+struct SimFabricCounters {
+  uint64_t sent = 0;
+  uint64_t duplicated = 0;
+  uint64_t reordered = 0;
+  uint64_t corrupted = 0;
+  uint64_t delivered = 0;
+  uint64_t lost = 0;            // by chance
+  uint64_t dropped_cut = 0;     // there was no way, when it left or when it should have arrived
+  uint64_t dropped_queue = 0;   // link full
+  uint64_t dropped_buffer = 0;  // receiver full
+  uint64_t dropped_nobody = 0;  // nobody had the address
+};
+
+// Addresses with port 0 and with RoCE's 4791 are the same.
+class SimFabric final : public verbs::soft::Fabric {
+ public:
+  using Address = verbs::Address;
+
+  // `loop` is the network's own (it shares no processor with a node). Drops are recorded in `trace`: node is the sender's
+  // number in order of opening. Both must outlive the fabric, and the fabric its ports.
+  SimFabric(base::EventLoop& loop, uint64_t seed, const SimFabricOptions& options, base::Trace& trace);
+  ~SimFabric() override;
+
+  absl::StatusOr<std::unique_ptr<verbs::soft::Port>> Open(base::EventLoop& loop, const Address& address,
+                                                          verbs::soft::PortCallbacks callbacks) override;
+
+  // From now on, for packets sent in this direction. Those in flight go on as they were.
+  void SetLink(const Address& from, const Address& to, const LinkOptions& options);
+  // For all links, also those with options of their own.
+  void SetAllLinks(const LinkOptions& options);
+
+  // Nothing passes in this direction, not even what is in flight when it should arrive.
+  void Cut(const Address& from, const Address& to);
+  void Mend(const Address& from, const Address& to);
+
+  // Nothing passes between these addresses and all others; a second call replaces the first.
+  void Partition(absl::Span<const Address> side);
+
+  // Ends every Cut and Partition.
+  void Heal();
+
+  const SimFabricCounters& counters() const { return counters_; }
+  // Not yet delivered, nor dropped.
+  uint64_t in_flight() const { return flights_.size() - free_flights_.size(); }
+
+ private:
+  class SimPort;
+
+  struct Link {
+    Address from;
+    Address to;
+    LinkOptions options;
+    base::Random random;
+    base::Time free_at;       // when the last byte has left
+    base::Time last_arrival;  // of those that keep their order
+    bool cut = false;
+  };
+
+  // A packet on its way, or in a port's receive buffer. Used again and again.
+  struct Flight {
+    verbs::soft::Packet packet;
+    std::vector<uint8_t> payload;
+    uint32_t bytes = 0;  // on the wire
+    uint32_t sender = 0;
+    const Link* link = nullptr;
+    base::Timer timer;
+  };
+
+  Link& LinkBetween(const Address& from, const Address& to);
+  bool Connected(const Link& link) const;
+  void Send(const SimPort& sender, const verbs::soft::Packet& packet);
+  void Launch(Link& link, const SimPort& sender, const verbs::soft::Packet& packet, base::Time left);
+  void Arrive(size_t flight);
+  void Drop(uint64_t* counter, uint32_t sender, const verbs::soft::Packet& packet);
+
+  size_t TakeFlight();
+  void FreeFlight(size_t flight);
+
+  base::EventLoop& loop_;
+  const base::Random random_;
+  SimFabricOptions options_;
+  base::Trace& trace_;
+  SimFabricCounters counters_;
+  uint32_t ports_opened_ = 0;
+  std::map<Address, SimPort*> ports_;
+  std::map<std::pair<Address, Address>, Link> links_;  // stays where it is in memory
+  std::set<Address> side_;                             // in the partition's side
+  std::deque<Flight> flights_;
+  std::vector<size_t> free_flights_;
+};
+
+}  // namespace tokamak::sim
