@@ -1,0 +1,87 @@
+// ChildProcess is a program that we started: it is watched through a descriptor, stopped politely and then firmly, and never
+// left behind by accident.
+//
+// descriptor() becomes readable when the program has ended, so an EpollLoop can watch it; Wait and Stop wait on it, without
+// ever sleeping blindly. With a process group of its own, the program's own children end with it.
+// Thread rule: one at a time. Start may be called from any thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lib/base/time.h"
+#include "lib/os/file_descriptor.h"
+
+namespace tokamak::os {
+
+struct ChildOptions {
+  std::vector<std::string> argv;  // the program first: a path, or a name that is looked for in PATH
+  std::vector<std::pair<std::string, std::string>> environment;  // added to ours, or in place of a variable of ours
+  std::string output;  // file that standard output and error are appended to; empty: ours are inherited
+  bool own_group = true;
+  // Killed when the thread that started it ends: for programs that must not outlive ours however it ends.
+  bool die_with_parent = false;
+};
+
+// How a program ended: by itself with a code, or by a signal.
+struct ExitStatus {
+  int code = 0;
+  int signal = 0;
+  bool ok() const { return code == 0 && signal == 0; }
+  std::string ToString() const;  // "exit code 1", "signal 9 (Killed)"
+};
+
+class ChildProcess final {
+ public:
+  // Starts the program, with nothing to read on its standard input and no signal blocked. kNotFound: there is no such program;
+  // other errors say what could not be done.
+  static absl::StatusOr<std::unique_ptr<ChildProcess>> Start(const ChildOptions& options);
+
+  // Kills the program, and its group, unless it was detached or has been waited for.
+  ~ChildProcess();
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  pid_t pid() const { return pid_; }
+
+  // Readable once the program has ended. Valid as long as this lives.
+  int descriptor() const { return descriptor_.get(); }
+
+  // Whether the program has not ended yet. Does not wait.
+  bool running();
+
+  // Sends a signal to the program, and to its group where it has one of its own. kFailedPrecondition: it has ended.
+  absl::Status Signal(int signal);
+
+  // Returns how the program ended, waiting for that up to `deadline`: kDeadlineExceeded. What is left of its group is killed.
+  absl::StatusOr<ExitStatus> Wait(base::Duration deadline);
+
+  // Asks it to end (SIGTERM), and after `grace` makes it (SIGKILL). Returns how it ended, also when that was before.
+  ExitStatus Stop(base::Duration grace);
+
+  // From now on nobody ends the program but itself. This object may be dropped.
+  void Detach() { detached_ = true; }
+
+ private:
+  ChildProcess(pid_t pid, FileDescriptor descriptor, bool own_group)
+      : pid_(pid), descriptor_(std::move(descriptor)), own_group_(own_group) {}
+
+  bool EndsWithin(base::Duration wait);
+  void Kill(int signal);
+  void Reap();
+
+  const pid_t pid_;
+  const FileDescriptor descriptor_;
+  const bool own_group_;
+  bool detached_ = false;
+  bool reaped_ = false;
+  ExitStatus status_;  // once reaped
+};
+
+}  // namespace tokamak::os
