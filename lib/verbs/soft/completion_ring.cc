@@ -1,0 +1,79 @@
+#include "lib/verbs/soft/completion_ring.h"
+
+#include <utility>
+
+namespace tokamak::verbs::soft {
+namespace {
+
+size_t RoundUp(size_t n) {
+  size_t power = 1;
+  while (power < n) power *= 2;
+  return power;
+}
+
+}  // namespace
+
+CompletionRing::CompletionRing(uint32_t depth, std::unique_ptr<base::Signal> event, base::EventLoop& loop)
+    : depth_(depth), loop_(loop), entries_(RoundUp(depth)), mask_(entries_.size() - 1), event_(std::move(event)) {}
+
+size_t CompletionRing::Poll(absl::Span<Completion> completions) {
+  const uint64_t tail = tail_.load(std::memory_order_seq_cst);
+  uint64_t head = head_.load(std::memory_order_relaxed);
+  size_t count = 0;
+  for (; head != tail && count < completions.size(); ++head) {
+    Entry& entry = entries_[head & mask_];
+    if (entry.released == nullptr) continue;
+    if (*entry.released < entry.release) *entry.released = entry.release;
+    completions[count++] = entry.completion;
+  }
+  head_.store(head, std::memory_order_release);
+  return count;
+}
+
+void CompletionRing::Arm(bool solicited_only) {
+  if (!solicited_only) {
+    armed_.store(kArmed, std::memory_order_seq_cst);
+    return;
+  }
+  // An event asked for by anything is not taken back by asking for less.
+  uint32_t expected = kNotArmed;
+  armed_.compare_exchange_strong(expected, kArmedSolicited, std::memory_order_seq_cst);
+}
+
+bool CompletionRing::Push(const Completion& completion, uint64_t* released, uint64_t release, bool solicited) {
+  if (dead_ || closed()) return true;
+  if (written_ - head_.load(std::memory_order_acquire) >= depth_) {
+    dead_ = true;
+    any_news_ = solicited_news_ = true;
+    return false;
+  }
+  entries_[written_++ & mask_] = {completion, released, release};
+  any_news_ = true;
+  solicited_news_ |= solicited || completion.status != CompletionStatus::kSuccess;
+  return true;
+}
+
+void CompletionRing::Publish() {
+  tail_.store(written_, std::memory_order_seq_cst);
+  if (closed()) return;
+  const uint32_t armed = armed_.load(std::memory_order_seq_cst);
+  if (armed == kNotArmed) {
+    any_news_ = solicited_news_ = false;
+    return;
+  }
+  if (armed == kArmed ? !any_news_ : !solicited_news_) return;
+  any_news_ = solicited_news_ = false;
+  armed_.store(kNotArmed, std::memory_order_seq_cst);
+  event_->Raise();
+}
+
+void CompletionRing::Forget(uint32_t number) {
+  for (uint64_t i = head_.load(std::memory_order_relaxed); i != written_; ++i) {
+    Entry& entry = entries_[i & mask_];
+    if (entry.completion.queue_pair_number == number) entry.released = nullptr;
+  }
+}
+
+std::unique_ptr<base::Signal> CompletionRing::Close() { return std::move(event_); }
+
+}  // namespace tokamak::verbs::soft

@@ -1,0 +1,75 @@
+// CompletionRing is the memory of a completion queue: the NIC writes at one end, the owner polls at the other.
+//
+// What the NIC writes becomes visible once per turn, with Publish, which also raises the event if the owner asked for one.
+// No wake-up is lost: the owner arms, then looks at the tail; the NIC moves the tail, then looks at the armed flag; both in
+// one total order, so that one of them sees the other.
+//
+// Thread rule: Poll, Arm: the owner's thread, never waiting. Push, Publish: under the NIC's mutex. Forget, Close: the owner's
+// thread under the NIC's mutex.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "lib/base/event_loop.h"
+#include "lib/verbs/types.h"
+
+namespace tokamak::verbs::soft {
+
+class CompletionRing final {
+ public:
+  // `event` wakes the owner.
+  CompletionRing(uint32_t depth, std::unique_ptr<base::Signal> event, base::EventLoop& loop);
+
+  // Owner.
+  size_t Poll(absl::Span<Completion> completions);
+  void Arm(bool solicited_only);
+  uint32_t depth() const { return depth_; }
+  base::EventLoop& loop() const { return loop_; }
+
+  // NIC. Polling it sets *released to at least `release`. Returns false, dropping it, when the ring is full: the queue is dead
+  // from then on. A closed or dead one swallows everything.
+  bool Push(const Completion& completion, uint64_t* released, uint64_t release, bool solicited);
+  void Publish();
+  bool dead() const { return dead_; }
+
+  // The completions of queue pair `number` that are waiting are never polled.
+  void Forget(uint32_t number);
+
+  // The owner dropped the queue: no event after this. Returns the signal, to be dropped without the mutex.
+  std::unique_ptr<base::Signal> Close();
+  bool closed() const { return event_ == nullptr; }
+
+  // The NIC's note that this ring has something unpublished.
+  bool unpublished = false;
+
+ private:
+  struct Entry {
+    Completion completion;
+    uint64_t* released = nullptr;  // null: forgotten
+    uint64_t release = 0;
+  };
+  enum Armed : uint32_t { kNotArmed, kArmed, kArmedSolicited };
+
+  const uint32_t depth_;
+  base::EventLoop& loop_;
+  std::vector<Entry> entries_;
+  const size_t mask_;
+
+  // NIC.
+  std::unique_ptr<base::Signal> event_;
+  uint64_t written_ = 0;
+  bool any_news_ = false;        // since the last event that could have been raised
+  bool solicited_news_ = false;
+  bool dead_ = false;
+
+  alignas(64) std::atomic<uint64_t> head_{0};  // owner's
+  alignas(64) std::atomic<uint64_t> tail_{0};  // NIC's
+  std::atomic<uint32_t> armed_{kNotArmed};
+};
+
+}  // namespace tokamak::verbs::soft

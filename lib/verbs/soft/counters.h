@@ -1,0 +1,85 @@
+// What a software NIC counted since it was opened, for metrics, logs and tests. None of it changes what the NIC does.
+#pragma once
+
+#include <cstdint>
+
+namespace tokamak::verbs::soft {
+
+// Of one queue pair, or summed over all that a device has and had.
+struct QueuePairCounters {
+  uint64_t packets_sent = 0;
+  uint64_t bytes_sent = 0;  // payload
+  uint64_t packets_received = 0;
+  uint64_t bytes_received = 0;
+
+  // As requester.
+  uint64_t packets_retransmitted = 0;
+  uint64_t timeouts = 0;
+  uint64_t responses_lost = 0;  // seen by a later answer: READ data or an atomic's result has to be asked for again
+  uint64_t naks_received_sequence = 0;
+  uint64_t naks_received_not_ready = 0;
+  uint64_t naks_received_fatal = 0;  // invalid request, remote access, remote operation
+  uint64_t answers_stale = 0;        // acknowledged already: late or twice
+  uint64_t answers_bad = 0;          // for what was never asked, or of a wrong form
+
+  // As responder.
+  uint64_t acks_sent = 0;
+  uint64_t naks_sent_sequence = 0;
+  uint64_t naks_sent_not_ready = 0;
+  uint64_t naks_sent_invalid_request = 0;
+  uint64_t naks_sent_remote_access = 0;
+  uint64_t naks_sent_remote_operation = 0;
+  uint64_t requests_duplicate = 0;
+  uint64_t requests_out_of_order = 0;  // dropped: after a gap, or while the peer waits for a receive
+  uint64_t requests_refused = 0;       // dropped: the queue pair is not in a state to receive
+
+  void Add(const QueuePairCounters& other);
+};
+
+// Of one device.
+struct DeviceCounters {
+  QueuePairCounters queue_pairs;  // summed
+  uint64_t batches_received = 0;
+  uint64_t batches_sent = 0;
+  uint64_t port_busy = 0;  // times that the port took fewer packets than it was given
+  uint64_t datagrams_sent = 0;
+  uint64_t datagrams_received = 0;
+
+  // Dropped on arrival, before any queue pair saw them.
+  uint64_t dropped_corrupt = 0;  // ICRC
+  uint64_t dropped_unknown_opcode = 0;
+  uint64_t dropped_unknown_queue_pair = 0;
+  uint64_t dropped_wrong_peer = 0;
+  uint64_t dropped_wrong_pkey = 0;
+  uint64_t dropped_wrong_qkey = 0;
+
+  uint64_t dropped_datagrams = 0;     // not sent: too many were waiting
+  uint64_t dropped_before_send = 0;   // not sent: their queue pair or memory went away
+  uint64_t completion_queue_overruns = 0;
+};
+
+inline void QueuePairCounters::Add(const QueuePairCounters& other) {
+  packets_sent += other.packets_sent;
+  bytes_sent += other.bytes_sent;
+  packets_received += other.packets_received;
+  bytes_received += other.bytes_received;
+  packets_retransmitted += other.packets_retransmitted;
+  timeouts += other.timeouts;
+  responses_lost += other.responses_lost;
+  naks_received_sequence += other.naks_received_sequence;
+  naks_received_not_ready += other.naks_received_not_ready;
+  naks_received_fatal += other.naks_received_fatal;
+  answers_stale += other.answers_stale;
+  answers_bad += other.answers_bad;
+  acks_sent += other.acks_sent;
+  naks_sent_sequence += other.naks_sent_sequence;
+  naks_sent_not_ready += other.naks_sent_not_ready;
+  naks_sent_invalid_request += other.naks_sent_invalid_request;
+  naks_sent_remote_access += other.naks_sent_remote_access;
+  naks_sent_remote_operation += other.naks_sent_remote_operation;
+  requests_duplicate += other.requests_duplicate;
+  requests_out_of_order += other.requests_out_of_order;
+  requests_refused += other.requests_refused;
+}
+
+}  // namespace tokamak::verbs::soft

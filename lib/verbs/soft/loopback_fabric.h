@@ -1,0 +1,40 @@
+// LoopbackFabric joins software NICs of one process: in order, without loss, each NIC on whatever loop and thread it likes.
+//
+// A batch is copied once, into memory that is used again, and wakes the receiver once.
+// Thread rule: Open from any thread; a port from the thread of its loop. The fabric may be dropped before its ports.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "lib/base/event_loop.h"
+#include "lib/verbs/soft/fabric.h"
+#include "lib/verbs/types.h"
+
+namespace tokamak::verbs::soft {
+
+struct LoopbackOptions {
+  uint32_t max_mtu = kMaxMtu;
+  uint64_t receive_window = 16 << 20;     // bytes, what Port::receive_window says
+  uint64_t receive_buffer = 256 << 20;    // bytes of payload that may wait at a port; the rest is dropped
+};
+
+class LoopbackFabric final : public Fabric {
+ public:
+  explicit LoopbackFabric(const LoopbackOptions& options = {});
+  ~LoopbackFabric() override;
+
+  absl::StatusOr<std::unique_ptr<Port>> Open(base::EventLoop& loop, const Address& address,
+                                             PortCallbacks callbacks) override;
+
+ private:
+  class Exchange;
+  class Inbox;
+  class LoopbackPort;
+
+  const LoopbackOptions options_;
+  const std::shared_ptr<Exchange> exchange_;
+};
+
+}  // namespace tokamak::verbs::soft

@@ -1,0 +1,61 @@
+// Outbox collects the packets of one turn, of all queue pairs, and gives them to the port in one batch.
+//
+// Packets that a busy port did not take wait here, with payloads that still lie in their owners' memory. So whoever ends the
+// right to look at that memory (a queue pair going to Error or away, a region revoked) first takes the packets out again; to
+// the peer they are lost.
+//
+// Thread rule: under the NIC's mutex; Flush on the NIC's thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "lib/verbs/soft/fabric.h"
+#include "lib/verbs/soft/packet.h"
+
+namespace tokamak::verbs::soft {
+
+class Outbox final {
+ public:
+  static constexpr size_t kCapacity = 256;
+
+  Outbox() : packets_(kCapacity), owners_(kCapacity) {}
+
+  bool empty() const { return begin_ == end_; }
+  bool full() const { return end_ == kCapacity; }
+  size_t size() const { return end_ - begin_; }
+
+  // A fresh packet at the end; there must be room. `owner` is a queue pair number.
+  Packet& Add(uint32_t owner) {
+    owners_[end_] = owner;
+    Packet& packet = packets_[end_++];
+    packet = Packet();
+    return packet;
+  }
+
+  // The packets that wait, first to last.
+  absl::Span<const Packet> waiting() const { return absl::MakeConstSpan(packets_).subspan(begin_, size()); }
+
+  // True when a packet of this queue pair waits.
+  bool Holds(uint32_t owner) const;
+
+  // Gives them to `port`; returns how many it took.
+  size_t Flush(Port& port);
+
+  // Take out the packets of a queue pair, or those with payload in a piece of memory; return how many.
+  size_t DropOwner(uint32_t owner);
+  size_t DropMemory(const uint8_t* address, uint64_t length);
+
+ private:
+  template <typename Condemned>
+  size_t Drop(Condemned condemned);
+
+  std::vector<Packet> packets_;
+  std::vector<uint32_t> owners_;
+  size_t begin_ = 0;
+  size_t end_ = 0;
+};
+
+}  // namespace tokamak::verbs::soft

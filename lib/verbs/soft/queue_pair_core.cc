@@ -1,0 +1,195 @@
+#include "lib/verbs/soft/queue_pair_core.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "lib/verbs/soft/psn.h"
+
+namespace tokamak::verbs::soft {
+namespace {
+
+bool IsPathMtu(uint32_t mtu) { return mtu >= kMinMtu && mtu <= kMaxMtu && (mtu & (mtu - 1)) == 0; }
+
+bool IsRequest(PacketOpcode opcode) {
+  return opcode < PacketOpcode::kReadResponseFirst || opcode > PacketOpcode::kAtomicAcknowledge;
+}
+
+absl::Status CheckReliability(const ReliabilityOptions& reliability, const Limits& limits) {
+  if (reliability.retry_count > kMaxRetryCount || reliability.rnr_retry_count > kMaxRetryCount) {
+    return absl::InvalidArgumentError(absl::StrCat("retry counts end at ", kMaxRetryCount));
+  }
+  if (reliability.reads_outstanding > limits.max_reads || reliability.reads_served > limits.max_reads) {
+    return absl::InvalidArgumentError(absl::StrCat("at most ", limits.max_reads, " READs in flight"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WrongState(QueuePairState from, QueuePairState to) {
+  return absl::FailedPreconditionError(absl::StrCat("no step from ", ToString(from), " to ", ToString(to)));
+}
+
+}  // namespace
+
+QueuePairCore::QueuePairCore(Engine& engine, uint32_t number, DomainId domain, const QueuePairOptions& options,
+                             std::shared_ptr<CompletionRing> send_ring, std::shared_ptr<CompletionRing> receive_ring,
+                             std::unique_ptr<Congestion> congestion, uint16_t source_port)
+    : sends(options.max_send_requests, options.max_inline), receives(options.max_receive_requests, 0), engine_(engine),
+      number_(number), domain_(domain), source_port_(source_port), send_ring_(std::move(send_ring)),
+      receive_ring_(std::move(receive_ring)), congestion_(std::move(congestion)),
+      requester_(engine, *this, *congestion_), responder_(engine, *this) {
+  attributes_.remote_access = options.remote_access;
+}
+
+QueuePairCore::~QueuePairCore() {
+  requester_.Reset();
+  engine_.ready.Remove(*this);
+  engine_.read_waiters.Remove(*this);
+  engine_.touched.Remove(*this);
+  engine_.counters.dropped_before_send += engine_.outbox.DropOwner(number_);
+}
+
+absl::Status QueuePairCore::Modify(QueuePairState to, const QueuePairAttributes& attributes, const Limits& limits) {
+  switch (to) {
+    case QueuePairState::kReset:
+      ToReset();
+      return absl::OkStatus();
+    case QueuePairState::kInit:
+      return ToInit(attributes);
+    case QueuePairState::kReadyToReceive:
+      return ToReadyToReceive(attributes, limits);
+    case QueuePairState::kReadyToSend:
+      return ToReadyToSend(attributes, limits);
+    case QueuePairState::kError:
+      Fail(CompletionStatus::kFlushed, CompletionStatus::kFlushed, 0);
+      return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError("no such state");
+}
+
+void QueuePairCore::ToReset() {
+  requester_.Reset();
+  responder_.Reset();
+  sends.ReleaseAll();
+  receives.ReleaseAll();
+  send_ring_->Forget(number_);
+  receive_ring_->Forget(number_);
+  engine_.counters.dropped_before_send += engine_.outbox.DropOwner(number_);
+  Enter(QueuePairState::kReset);
+}
+
+absl::Status QueuePairCore::ToInit(const QueuePairAttributes& attributes) {
+  if (state() != QueuePairState::kReset && state() != QueuePairState::kInit) {
+    return WrongState(state(), QueuePairState::kInit);
+  }
+  attributes_.remote_access = attributes.remote_access;
+  Enter(QueuePairState::kInit);
+  return absl::OkStatus();
+}
+
+absl::Status QueuePairCore::ToReadyToReceive(const QueuePairAttributes& attributes, const Limits& limits) {
+  if (state() != QueuePairState::kInit) return WrongState(state(), QueuePairState::kReadyToReceive);
+  if (!IsPathMtu(attributes.path_mtu) || attributes.path_mtu > limits.active_mtu) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("path MTU ", attributes.path_mtu, ": not 256 to 4096, or above the port's ", limits.active_mtu));
+  }
+  if (attributes.peer_number > kPsnMask || attributes.receive_psn > kPsnMask) {
+    return absl::InvalidArgumentError("queue pair numbers and PSNs have 24 bits");
+  }
+  if (absl::Status s = CheckReliability(attributes.reliability, limits); !s.ok()) return s;
+  const Access remote_access = attributes_.remote_access;
+  attributes_ = attributes;
+  attributes_.remote_access = remote_access;
+  attributes_.peer.port = 0;
+  responder_.Start(attributes.receive_psn);
+  Enter(QueuePairState::kReadyToReceive);
+  return absl::OkStatus();
+}
+
+absl::Status QueuePairCore::ToReadyToSend(const QueuePairAttributes& attributes, const Limits& limits) {
+  if (state() != QueuePairState::kReadyToReceive) return WrongState(state(), QueuePairState::kReadyToSend);
+  if (attributes.send_psn > kPsnMask) return absl::InvalidArgumentError("PSNs have 24 bits");
+  if (absl::Status s = CheckReliability(attributes.reliability, limits); !s.ok()) return s;
+  const ReliabilityOptions& wanted = attributes.reliability;
+  attributes_.send_psn = attributes.send_psn;
+  attributes_.reliability.ack_timeout = wanted.ack_timeout;
+  attributes_.reliability.retry_count = wanted.retry_count;
+  attributes_.reliability.rnr_retry_count = wanted.rnr_retry_count;
+  attributes_.reliability.reads_outstanding = wanted.reads_outstanding;
+  requester_.Start(attributes.send_psn);
+  Enter(QueuePairState::kReadyToSend);
+  return absl::OkStatus();
+}
+
+void QueuePairCore::Fail(CompletionStatus send_status, CompletionStatus receive_status, uint32_t provider_code) {
+  if (failed()) return;
+  // The state first: a request posted from now on is either seen by the flush or rings for another.
+  Enter(QueuePairState::kError);
+  engine_.counters.dropped_before_send += engine_.outbox.DropOwner(number_);
+  requester_.Flush(send_status, provider_code);
+  responder_.Flush(receive_status);
+  if (watched) engine_.on_error(number_);
+}
+
+void QueuePairCore::Enter(QueuePairState to) {
+  state_.store(to, std::memory_order_seq_cst);
+  engine_.Trace(base::TraceKind::kQueuePairState, number_, static_cast<uint64_t>(to));
+}
+
+void QueuePairCore::Receive(const Packet& packet) {
+  ++counters.packets_received;
+  counters.bytes_received += packet.payload_length();
+  const QueuePairState now = state();
+  if (IsRequest(packet.opcode)) {
+    if (now == QueuePairState::kReadyToReceive || now == QueuePairState::kReadyToSend) {
+      responder_.OnRequest(packet);
+    } else if (now == QueuePairState::kError) {
+      responder_.OnRequestInError(packet);
+    } else {
+      ++counters.requests_refused;
+    }
+    return;
+  }
+  if (now != QueuePairState::kReadyToSend) {
+    ++counters.answers_stale;
+    return;
+  }
+  engine_.touched.Add(*this);
+  if (packet.opcode == PacketOpcode::kAcknowledge) {
+    requester_.OnAcknowledge(packet);
+  } else if (packet.opcode == PacketOpcode::kAtomicAcknowledge) {
+    requester_.OnAtomicAcknowledge(packet);
+  } else {
+    requester_.OnReadResponse(packet);
+  }
+}
+
+void QueuePairCore::Settle() { requester_.Settle(); }
+
+void QueuePairCore::Answer() {
+  if (failed()) {
+    requester_.Flush(CompletionStatus::kFlushed, 0);
+    responder_.Flush(CompletionStatus::kFlushed);
+    return;
+  }
+  MarkReady();
+}
+
+bool QueuePairCore::Emit() {
+  Share share;
+  const bool answers = responder_.Emit(&share);
+  const bool requests = requester_.Emit(&share);
+  return answers || requests;
+}
+
+Packet& QueuePairCore::AddPacket(PacketOpcode opcode, uint64_t sequence) {
+  ++counters.packets_sent;
+  Packet& packet = engine_.outbox.Add(number_);
+  packet.opcode = opcode;
+  packet.destination = attributes_.peer_number;
+  packet.psn = ToPsn(sequence);
+  packet.peer = attributes_.peer;
+  packet.source_port = source_port_;
+  return packet;
+}
+
+}  // namespace tokamak::verbs::soft

@@ -1,0 +1,112 @@
+// QueuePairCore is a queue pair as the NIC sees it: its rings, its state, and the two halves of its protocol.
+//
+// The owner's half is SoftQueuePair (queue_pair.h); the two share the rings, the state and the doorbell flag.
+//
+// Law: in Error nothing of the owner's memory is sent or written, and every request posted is flushed, in order.
+// Thread rule: under the NIC's mutex, but for what says otherwise.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "lib/verbs/soft/completion_ring.h"
+#include "lib/verbs/soft/congestion.h"
+#include "lib/verbs/soft/counters.h"
+#include "lib/verbs/soft/engine.h"
+#include "lib/verbs/soft/packet.h"
+#include "lib/verbs/soft/requester.h"
+#include "lib/verbs/soft/responder.h"
+#include "lib/verbs/soft/work_queue.h"
+#include "lib/verbs/verbs.h"
+
+namespace tokamak::verbs::soft {
+
+class QueuePairCore final {
+ public:
+  QueuePairCore(Engine& engine, uint32_t number, DomainId domain, const QueuePairOptions& options,
+                std::shared_ptr<CompletionRing> send_ring, std::shared_ptr<CompletionRing> receive_ring,
+                std::unique_ptr<Congestion> congestion, uint16_t source_port);
+  ~QueuePairCore();
+
+  // Fixed for life.
+  uint32_t number() const { return number_; }
+  DomainId domain() const { return domain_; }
+  uint16_t source_port() const { return source_port_; }
+  CompletionRing& send_ring() const { return *send_ring_; }
+  CompletionRing& receive_ring() const { return *receive_ring_; }
+
+  // As of the last step.
+  QueuePairState state() const { return state_.load(std::memory_order_seq_cst); }  // any thread
+  const Address& peer() const { return attributes_.peer; }
+  uint32_t peer_number() const { return attributes_.peer_number; }
+  uint32_t mtu() const { return attributes_.path_mtu; }
+  Access remote_access() const { return attributes_.remote_access; }
+  const ReliabilityOptions& reliability() const { return attributes_.reliability; }
+
+  // A step as QueuePair::Modify describes it. `active_mtu` bounds the path MTU, `max_reads` the READ depths.
+  absl::Status Modify(QueuePairState state, const QueuePairAttributes& attributes, const Limits& limits);
+
+  // To Error: the send queue's (or the receive queue's) oldest request ends with the status given, all the rest is flushed.
+  void Fail(CompletionStatus send_status, CompletionStatus receive_status, uint32_t provider_code);
+  bool failed() const { return state() == QueuePairState::kError; }
+
+  // A packet of this queue pair's peer.
+  void Receive(const Packet& packet);
+
+  // Once per turn in which it received something, after the last packet.
+  void Settle();
+
+  // The owner rang: new requests, or receives posted in Error.
+  void Answer();
+
+  // Adds packets to the outbox, at most a fair share. True when it has more that could go at once.
+  bool Emit();
+
+  // A packet on its way to the peer.
+  Packet& AddPacket(PacketOpcode opcode, uint64_t sequence);
+
+  void MarkReady() { engine_.ready.Add(*this); }
+  void WaitForReads() { engine_.read_waiters.Add(*this); }
+
+  QueuePairCounters counters;
+  SendQueue sends;
+  ReceiveQueue receives;
+
+  // The doorbell: set while the queue pair is in the NIC's list of those that rang. Any thread.
+  std::atomic<bool> rang{false};
+  QueuePairCore* next_rang = nullptr;
+
+  // The connection manager's interest.
+  bool watched = false;
+
+ private:
+  friend class Engine;
+
+  void Enter(QueuePairState state);
+  absl::Status ToInit(const QueuePairAttributes& attributes);
+  absl::Status ToReadyToReceive(const QueuePairAttributes& attributes, const Limits& limits);
+  absl::Status ToReadyToSend(const QueuePairAttributes& attributes, const Limits& limits);
+  void ToReset();
+
+  Engine& engine_;
+  const uint32_t number_;
+  const DomainId domain_;
+  const uint16_t source_port_;
+  const std::shared_ptr<CompletionRing> send_ring_;
+  const std::shared_ptr<CompletionRing> receive_ring_;
+  const std::unique_ptr<Congestion> congestion_;
+  std::atomic<QueuePairState> state_{QueuePairState::kInit};
+  QueuePairAttributes attributes_;
+
+  Requester requester_;
+  Responder responder_;
+
+  // Engine's lists.
+  QueuePairLink ready_;
+  QueuePairLink waits_for_reads_;
+  QueuePairLink touched_;
+};
+
+}  // namespace tokamak::verbs::soft

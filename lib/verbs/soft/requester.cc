@@ -1,0 +1,235 @@
+#include "lib/verbs/soft/requester.h"
+
+#include <algorithm>
+
+#include "lib/verbs/soft/psn.h"
+#include "lib/verbs/soft/queue_pair_core.h"
+#include "lib/verbs/soft/time_codes.h"
+
+namespace tokamak::verbs::soft {
+namespace {
+
+// The peer is asked for an acknowledgement after so many packets at the latest, and often enough to keep a window moving.
+constexpr uint32_t kMaxPacketsPerAck = 32;
+constexpr uint32_t kAcksPerWindow = 4;
+
+// A READ is cut so that this many pieces fill a window: while one is taken in, the next are on their way.
+constexpr uint32_t kPiecesPerWindow = 4;
+
+PacketOpcode DataOpcode(Opcode opcode, bool first, bool last) {
+  const bool immediate = opcode == Opcode::kSendWithImm || opcode == Opcode::kWriteWithImm;
+  const bool send = opcode == Opcode::kSend || opcode == Opcode::kSendWithImm;
+  PacketOpcode sending = PacketOpcode::kSendMiddle;
+  if (first && last) {
+    sending = immediate ? PacketOpcode::kSendOnlyWithImm : PacketOpcode::kSendOnly;
+  } else if (first) {
+    sending = PacketOpcode::kSendFirst;
+  } else if (last) {
+    sending = immediate ? PacketOpcode::kSendLastWithImm : PacketOpcode::kSendLast;
+  }
+  if (send) return sending;
+  constexpr int kToWrite = static_cast<int>(PacketOpcode::kWriteFirst) - static_cast<int>(PacketOpcode::kSendFirst);
+  return static_cast<PacketOpcode>(static_cast<int>(sending) + kToWrite);
+}
+
+}  // namespace
+
+Requester::Requester(Engine& engine, QueuePairCore& queue_pair, Congestion& congestion)
+    : engine_(engine), queue_pair_(queue_pair), sends_(queue_pair.sends), congestion_(congestion),
+      retransmit_(engine.alarms, [this] { OnTimeout(); }),
+      ready_again_(engine.alarms, [this] { queue_pair_.MarkReady(); }) {}
+
+void Requester::Start(uint32_t psn) {
+  unacked_ = position_ = next_ = sent_ = FirstSequence(psn);
+  recovered_ = went_back_at_ = 0;
+  since_ack_request_ = acknowledged_ = timeouts_ = not_ready_ = 0;
+  window_ = congestion_.Window();
+  running_ = true;
+}
+
+bool Requester::Emit(Share* share) {
+  if (!running_ || ready_again_.set()) return false;
+  while (!share->spent() && !engine_.outbox.full()) {
+    if (halted_ != CompletionStatus::kSuccess) return false;
+    if (cursor_ == started_ && !StartNext()) return false;
+    if (position_ - unacked_ >= window_) return false;
+    SendSlot& slot = sends_.at(cursor_);
+    bool went = false;
+    if (!slot.wants_answer()) {
+      went = EmitData(slot, share);
+    } else if (slot.opcode == Opcode::kRead) {
+      went = EmitRead(slot, share);
+    } else {
+      went = EmitAtomic(slot, share);
+    }
+    if (!went) return false;
+    if (position_ == slot.end) ++cursor_;
+  }
+  return true;
+}
+
+bool Requester::StartNext() {
+  if (started_ == sends_.tail()) return false;
+  SendSlot& slot = sends_.at(started_);
+  if (slot.fence && unanswered_ > 0) return false;
+  slot.first = next_;
+  next_ += PacketsFor(slot.length, queue_pair_.mtu());
+  slot.end = next_;
+  if (slot.wants_answer()) ++unanswered_;
+  ++started_;
+  return true;
+}
+
+bool Requester::EmitData(SendSlot& slot, Share* share) {
+  const uint32_t mtu = queue_pair_.mtu();
+  const uint32_t offset = static_cast<uint32_t>((position_ - slot.first) * mtu);
+  const uint32_t length = std::min(mtu, slot.length - offset);
+  if (!MayRead(slot, offset, length)) {
+    Halt(CompletionStatus::kLocalProtection);
+    return false;
+  }
+  const bool first = position_ == slot.first;
+  const bool last = position_ + 1 == slot.end;
+  Packet& packet = queue_pair_.AddPacket(DataOpcode(slot.opcode, first, last), position_);
+  packet.remote_address = slot.remote_address;
+  packet.rkey = slot.rkey;
+  packet.dma_length = slot.length;
+  packet.immediate = slot.immediate;
+  packet.solicited = last && slot.solicited;
+  packet.ack_request = WantsAck(last);
+  Gather(slot, offset, length, &packet);
+  queue_pair_.counters.bytes_sent += length;
+  share->Spend(length);
+  Sent(1);
+  return true;
+}
+
+bool Requester::EmitRead(SendSlot& slot, Share* share) {
+  const uint32_t mtu = queue_pair_.mtu();
+  const uint32_t depth = queue_pair_.reliability().reads_outstanding;
+  if (depth == 0) {
+    Halt(CompletionStatus::kLocalQpOperation);
+    return false;
+  }
+  if (expected_count_ == depth) return false;
+  const uint64_t budget_packets = engine_.reads.window() / kPiecesPerWindow / mtu;
+  const uint64_t piece = std::max<uint64_t>(1, std::min<uint64_t>(window_ / std::min(depth, kPiecesPerWindow), budget_packets));
+  const uint64_t packets = std::min(piece, slot.end - position_);
+  if (packets > window_ - (position_ - unacked_)) return false;
+  const uint64_t offset = (position_ - slot.first) * mtu;
+  const uint32_t length = static_cast<uint32_t>(std::min<uint64_t>(packets * mtu, slot.length - offset));
+  if (!engine_.reads.Take(length, expected_count_ == 0)) {
+    queue_pair_.WaitForReads();
+    return false;
+  }
+  Packet& packet = queue_pair_.AddPacket(PacketOpcode::kReadRequest, position_);
+  packet.remote_address = slot.remote_address + offset;
+  packet.rkey = slot.rkey;
+  packet.dma_length = length;
+  packet.ack_request = true;
+  since_ack_request_ = 0;
+  Expect(packets, length);
+  share->Spend(0);
+  Sent(packets);
+  return true;
+}
+
+bool Requester::EmitAtomic(SendSlot& slot, Share* share) {
+  const uint32_t depth = queue_pair_.reliability().reads_outstanding;
+  if (depth == 0) {
+    Halt(CompletionStatus::kLocalQpOperation);
+    return false;
+  }
+  if (expected_count_ == depth) return false;
+  const bool swap = slot.opcode == Opcode::kCompareSwap;
+  Packet& packet = queue_pair_.AddPacket(swap ? PacketOpcode::kCompareSwap : PacketOpcode::kFetchAdd, position_);
+  packet.remote_address = slot.remote_address;
+  packet.rkey = slot.rkey;
+  packet.swap_or_add = slot.swap_or_add;
+  packet.compare = slot.compare;
+  packet.ack_request = true;
+  since_ack_request_ = 0;
+  Expect(1, 0);
+  share->Spend(0);
+  Sent(1);
+  return true;
+}
+
+bool Requester::MayRead(const SendSlot& slot, uint32_t offset, uint32_t length) const {
+  if (slot.is_inline || length == 0) return true;
+  for (uint32_t i = 0; i < slot.sge_count && length > 0; ++i) {
+    const Sge& sge = slot.sges[i];
+    if (offset >= sge.length) {
+      offset -= sge.length;
+      continue;
+    }
+    if (!engine_.keys.LocalAllows(queue_pair_.domain(), sge, false)) return false;
+    length -= std::min(length, sge.length - offset);
+    offset = 0;
+  }
+  return true;
+}
+
+void Requester::Gather(const SendSlot& slot, uint32_t offset, uint32_t length, Packet* packet) const {
+  if (length == 0) return;
+  if (slot.is_inline) {
+    packet->payload[packet->slices++] = {sends_.inline_at(cursor_) + offset, length};
+    return;
+  }
+  for (uint32_t i = 0; i < slot.sge_count && length > 0; ++i) {
+    const Sge& sge = slot.sges[i];
+    if (offset >= sge.length) {
+      offset -= sge.length;
+      continue;
+    }
+    const uint32_t part = std::min(length, sge.length - offset);
+    packet->payload[packet->slices++] = {sge.address + offset, part};
+    length -= part;
+    offset = 0;
+  }
+}
+
+bool Requester::WantsAck(bool last_of_message) {
+  ++since_ack_request_;
+  const uint32_t interval = std::max(1u, std::min(kMaxPacketsPerAck, window_ / kAcksPerWindow));
+  const bool window_full = position_ + 1 - unacked_ >= window_;
+  if (!last_of_message && !window_full && since_ack_request_ < interval) return false;
+  since_ack_request_ = 0;
+  return true;
+}
+
+void Requester::Sent(uint64_t packets) {
+  if (position_ < sent_) {
+    ++queue_pair_.counters.packets_retransmitted;
+    engine_.Trace(base::TraceKind::kRetransmit, ToPsn(position_), packets);
+  }
+  position_ += packets;
+  sent_ = std::max(sent_, position_);
+  if (!retransmit_.set()) retransmit_.Set(AckTimeout(AckTimeoutCode(queue_pair_.reliability().ack_timeout)));
+}
+
+void Requester::Halt(CompletionStatus status) {
+  halted_ = status;
+  if (oldest_ == cursor_) Fail(status, 0);
+}
+
+void Requester::Expect(uint64_t packets, uint64_t bytes) {
+  expected_[(expected_first_ + expected_count_++) % kMaxReads] = {position_ + packets, bytes};
+}
+
+void Requester::PopExpected() {
+  while (expected_count_ > 0 && expected_[expected_first_].end <= unacked_) {
+    engine_.GiveBackReads(expected_[expected_first_].bytes);
+    expected_first_ = (expected_first_ + 1) % kMaxReads;
+    --expected_count_;
+  }
+}
+
+void Requester::ForgetExpected() {
+  for (; expected_count_ > 0; --expected_count_) {
+    engine_.GiveBackReads(expected_[expected_first_].bytes);
+    expected_first_ = (expected_first_ + 1) % kMaxReads;
+  }
+}
+
+}  // namespace tokamak::verbs::soft

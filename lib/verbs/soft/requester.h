@@ -1,0 +1,142 @@
+// Requester is the sending half of a reliable connection: it turns send requests into packets and answers into completions.
+//
+// There is no copy of what was sent: a packet is made from its sequence number and the request that it belongs to, the first
+// time and each time again (go-back-N). The requests form one line:
+//
+//        oldest_                 cursor_              started_          tail
+//          |  partly or not       |  being sent,       |  not begun      |
+//          |  acknowledged        |  or again          |                 |
+//       unacked_              position_              next_                        (sequences)
+//
+// A READ takes as many sequences as its answer has packets. It goes out as a chain of READ requests, each for a piece that fits
+// the windows, so that an answer never arrives faster than it can be taken; a piece is outstanding until its last byte is here.
+//
+// Law: oldest_ <= cursor_ <= started_ <= tail; unacked_ <= position_ <= next_; unacked_ lies in request oldest_.
+// Law: requests complete in order, each once.
+// Thread rule: under the NIC's mutex.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "lib/verbs/soft/alarm.h"
+#include "lib/verbs/soft/congestion.h"
+#include "lib/verbs/soft/engine.h"
+#include "lib/verbs/soft/packet.h"
+#include "lib/verbs/soft/work_queue.h"
+#include "lib/verbs/types.h"
+
+namespace tokamak::verbs::soft {
+
+class QueuePairCore;
+
+constexpr uint32_t kMaxReads = 128;  // READs and atomics outstanding, as requester and as responder
+
+// How much one queue pair may add to the outbox before the next one's turn.
+struct Share {
+  uint32_t packets = 16;
+  uint32_t bytes = 65536;
+
+  bool spent() const { return packets == 0 || bytes == 0; }
+  void Spend(uint32_t payload) {
+    --packets;
+    bytes -= payload < bytes ? payload : bytes;
+  }
+};
+
+class Requester final {
+ public:
+  Requester(Engine& engine, QueuePairCore& queue_pair, Congestion& congestion);
+
+  // ReadyToSend: packets start at `psn`.
+  void Start(uint32_t psn);
+
+  // Everything posted is forgotten, without completions.
+  void Reset();
+
+  // Everything posted completes: the oldest with `first`, the others flushed.
+  void Flush(CompletionStatus first, uint32_t provider_code);
+
+  void OnAcknowledge(const Packet& packet);
+  void OnReadResponse(const Packet& packet);
+  void OnAtomicAcknowledge(const Packet& packet);
+
+  // After the answers of one turn.
+  void Settle();
+
+  // See QueuePairCore::Emit.
+  bool Emit(Share* share);
+
+ private:
+  // The answer to a READ request or atomic on the wire.
+  struct Expected {
+    uint64_t end = 0;    // the sequence after its last
+    uint64_t bytes = 0;  // taken from the read budget
+  };
+
+  // Sending.
+  bool StartNext();
+  bool EmitData(SendSlot& slot, Share* share);
+  bool EmitRead(SendSlot& slot, Share* share);
+  bool EmitAtomic(SendSlot& slot, Share* share);
+  bool MayRead(const SendSlot& slot, uint32_t offset, uint32_t length) const;
+  void Gather(const SendSlot& slot, uint32_t offset, uint32_t length, Packet* packet) const;
+  bool WantsAck(bool last_of_message);
+  void Sent(uint64_t packets);
+  void Halt(CompletionStatus status);
+
+  // Being answered.
+  SendSlot* Answered(const Packet& packet, uint64_t sequence);
+  bool AcknowledgeUpTo(uint64_t end);
+  void Progress(uint64_t to);
+  void CompleteOldest();
+  void Complete(uint64_t index, CompletionStatus status, uint32_t provider_code);
+  void OnNak(uint8_t syndrome);
+
+  // Trouble.
+  void Fail(CompletionStatus status, uint32_t provider_code);
+  void WaitUntilReady(uint8_t timer);
+  void ResendFromGap();
+  void GoBack(Loss loss);
+  void OnTimeout();
+
+  bool outstanding() const { return unacked_ < sent_; }
+  void Expect(uint64_t packets, uint64_t bytes);
+  void PopExpected();
+  void ForgetExpected();
+
+  Engine& engine_;
+  QueuePairCore& queue_pair_;
+  SendQueue& sends_;
+  Congestion& congestion_;
+
+  // Requests, by index.
+  uint64_t oldest_ = 0;
+  uint64_t cursor_ = 0;
+  uint64_t started_ = 0;
+  // Packets, by sequence.
+  uint64_t unacked_ = 0;
+  uint64_t position_ = 0;
+  uint64_t next_ = 0;
+  uint64_t sent_ = 0;           // one past the last that was ever sent
+  uint64_t recovered_ = 0;      // losses before this were told to congestion_ already
+  uint64_t went_back_at_ = 0;   // unacked_ at the last go-back; the same loss is not answered twice
+  uint32_t window_ = 1;         // packets
+  uint32_t since_ack_request_ = 0;
+  uint32_t acknowledged_ = 0;   // packets, in this turn
+  bool progressed_ = false;
+
+  uint32_t unanswered_ = 0;     // READs and atomics in [oldest_, started_)
+  std::array<Expected, kMaxReads> expected_;  // a ring
+  uint32_t expected_first_ = 0;
+  uint32_t expected_count_ = 0;
+
+  CompletionStatus halted_ = CompletionStatus::kSuccess;  // request cursor_ cannot be sent; it fails when it is the oldest
+  bool running_ = false;
+  uint32_t timeouts_ = 0;
+  uint32_t not_ready_ = 0;
+  Alarm retransmit_;
+  Alarm ready_again_;
+};
+
+}  // namespace tokamak::verbs::soft

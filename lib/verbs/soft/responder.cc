@@ -1,0 +1,311 @@
+#include "lib/verbs/soft/responder.h"
+
+#include <algorithm>
+
+#include "lib/verbs/soft/psn.h"
+#include "lib/verbs/soft/queue_pair_core.h"
+#include "lib/verbs/soft/scatter.h"
+#include "lib/verbs/soft/syndrome.h"
+#include "lib/verbs/soft/time_codes.h"
+
+namespace tokamak::verbs::soft {
+namespace {
+
+bool IsSend(PacketOpcode opcode) { return opcode <= PacketOpcode::kSendOnlyWithImm; }
+bool IsWrite(PacketOpcode opcode) {
+  return opcode >= PacketOpcode::kWriteFirst && opcode <= PacketOpcode::kWriteOnlyWithImm;
+}
+bool IsOnly(PacketOpcode opcode) {
+  return opcode == PacketOpcode::kSendOnly || opcode == PacketOpcode::kSendOnlyWithImm ||
+         opcode == PacketOpcode::kWriteOnly || opcode == PacketOpcode::kWriteOnlyWithImm;
+}
+bool Begins(PacketOpcode opcode) {
+  return opcode == PacketOpcode::kSendFirst || opcode == PacketOpcode::kWriteFirst || IsOnly(opcode);
+}
+bool Ends(PacketOpcode opcode) {
+  return opcode == PacketOpcode::kSendLast || opcode == PacketOpcode::kSendLastWithImm ||
+         opcode == PacketOpcode::kWriteLast || opcode == PacketOpcode::kWriteLastWithImm || IsOnly(opcode);
+}
+
+uint64_t AtomicallyUpdate(uint8_t* memory, const Packet& packet) {
+  uint64_t* word = reinterpret_cast<uint64_t*>(memory);
+  if (packet.opcode == PacketOpcode::kFetchAdd) return __atomic_fetch_add(word, packet.swap_or_add, __ATOMIC_SEQ_CST);
+  uint64_t original = packet.compare;
+  __atomic_compare_exchange_n(word, &original, packet.swap_or_add, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  return original;
+}
+
+}  // namespace
+
+Responder::Responder(Engine& engine, QueuePairCore& queue_pair)
+    : engine_(engine), queue_pair_(queue_pair), receives_(queue_pair.receives) {}
+
+void Responder::Start(uint32_t psn) {
+  const size_t served = std::max<size_t>(1, queue_pair_.reliability().reads_served);
+  expected_ = FirstSequence(psn);
+  msn_ = 0;
+  message_ = Message::kNone;
+  responses_.Reserve(2 * served + 2);
+  atomic_results_.assign(served, {});
+  atomic_next_ = 0;
+  ended_.reset();
+  ended_due_ = false;
+  running_ = true;
+}
+
+void Responder::OnRequest(const Packet& packet) {
+  if (fault_) {
+    ++queue_pair_.counters.requests_refused;
+    return;
+  }
+  const uint64_t sequence = ExtendPsn(packet.psn, expected_);
+  if (sequence < expected_) {
+    OnDuplicate(packet, sequence);
+    return;
+  }
+  if (sequence > expected_) {
+    OnGap();
+    return;
+  }
+  if (queue_pair_.watched && queue_pair_.state() == QueuePairState::kReadyToReceive) {
+    engine_.on_first_data(queue_pair_.number());
+    if (!running_) return;
+  }
+  gap_told_ = false;
+  nak_due_ = 0;
+  if (!Execute(packet)) return;
+  if (!packet.ack_request) return;
+  ack_due_ = true;
+  queue_pair_.MarkReady();
+}
+
+bool Responder::Execute(const Packet& packet) {
+  if (IsSend(packet.opcode)) return ExecuteSend(packet);
+  if (IsWrite(packet.opcode)) return ExecuteWrite(packet);
+  if (message_ != Message::kNone) return Refuse(kInvalidRequestNak);
+  if (packet.opcode == PacketOpcode::kReadRequest) return ExecuteRead(packet);
+  if (packet.opcode == PacketOpcode::kCompareSwap || packet.opcode == PacketOpcode::kFetchAdd) {
+    return ExecuteAtomic(packet);
+  }
+  return Refuse(kInvalidRequestNak);
+}
+
+// Whether a packet of `kind` may come here and is as long as its place in the message demands. (9.7.4.1)
+bool Responder::FitsMessage(const Packet& packet, Message kind) {
+  if (message_ != (Begins(packet.opcode) ? Message::kNone : kind)) return false;
+  const uint32_t length = packet.payload_length();
+  const uint32_t mtu = queue_pair_.mtu();
+  if (!Ends(packet.opcode)) return length == mtu;
+  if (IsOnly(packet.opcode)) return length <= mtu;
+  return length >= 1 && length <= mtu;
+}
+
+bool Responder::ExecuteSend(const Packet& packet) {
+  if (!FitsMessage(packet, Message::kSend)) return Refuse(kInvalidRequestNak);
+  if (Begins(packet.opcode)) {
+    if (!has_receive()) return NotReady();
+    message_ = Message::kSend;
+    bytes_ = 0;
+  }
+  const ReceiveSlot& slot = receives_.at(oldest_);
+  const uint32_t length = packet.payload_length();
+  if (length > slot.length - bytes_) return Refuse(kInvalidRequestNak, CompletionStatus::kLocalLength);
+  switch (Scatter(engine_.keys, queue_pair_.domain(), absl::MakeConstSpan(slot.sges.data(), slot.sge_count), bytes_,
+                  packet)) {
+    case ScatterResult::kDone:
+      break;
+    case ScatterResult::kNoKey:
+      return Refuse(kRemoteOperationNak, CompletionStatus::kLocalProtection);
+    case ScatterResult::kNotWritable:
+      return Refuse(kRemoteOperationNak, CompletionStatus::kLocalAccess);
+  }
+  bytes_ += length;
+  ++expected_;
+  if (!Ends(packet.opcode)) return true;
+  message_ = Message::kNone;
+  msn_ = (msn_ + 1) & kPsnMask;
+  CompleteReceive(packet, CompletionOpcode::kReceive, bytes_);
+  return true;
+}
+
+bool Responder::ExecuteWrite(const Packet& packet) {
+  if (!FitsMessage(packet, Message::kWrite)) return Refuse(kInvalidRequestNak);
+  if ((queue_pair_.remote_access() & kRemoteWrite) == 0) return Refuse(kInvalidRequestNak);
+  if (Begins(packet.opcode)) {
+    bytes_ = 0;
+    write_address_ = packet.remote_address;
+    write_key_ = packet.rkey;
+    write_length_ = packet.dma_length;
+  }
+  const bool ends = Ends(packet.opcode);
+  const uint32_t length = packet.payload_length();
+  const uint32_t left = write_length_ - bytes_;
+  if (ends ? length != left : length >= left) return Refuse(kInvalidRequestNak);
+  if (ends && HasImmediate(packet.opcode) && !has_receive()) return NotReady();
+  if (write_length_ > 0) {
+    // The whole range when it begins, so that nothing is written where not all may be; then piece by piece, since a region
+    // may go away meanwhile.
+    const bool begins = Begins(packet.opcode);
+    uint8_t* memory = engine_.keys.Remote(queue_pair_.domain(), write_key_, write_address_ + bytes_,
+                                          begins ? write_length_ : length, kRemoteWrite);
+    if (memory == nullptr) return Refuse(kRemoteAccessNak);
+    CopyPayload(packet, memory);
+  }
+  message_ = Message::kWrite;
+  bytes_ += length;
+  ++expected_;
+  if (!ends) return true;
+  message_ = Message::kNone;
+  msn_ = (msn_ + 1) & kPsnMask;
+  if (HasImmediate(packet.opcode)) CompleteReceive(packet, CompletionOpcode::kReceiveWriteWithImm, write_length_);
+  return true;
+}
+
+bool Responder::ExecuteRead(const Packet& packet) {
+  if ((queue_pair_.remote_access() & kRemoteRead) == 0) return Refuse(kInvalidRequestNak);
+  if (responses_.fresh() >= queue_pair_.reliability().reads_served) return Refuse(kInvalidRequestNak);
+  if (packet.dma_length > 0 && engine_.keys.Remote(queue_pair_.domain(), packet.rkey, packet.remote_address,
+                                                   packet.dma_length, kRemoteRead) == nullptr) {
+    return Refuse(kRemoteAccessNak);
+  }
+  Response response;
+  response.first = response.position = response.base = expected_;
+  response.end = expected_ + PacketsFor(packet.dma_length, queue_pair_.mtu());
+  response.address = packet.remote_address;
+  response.length = packet.dma_length;
+  response.key = packet.rkey;
+  response.msn = (msn_ + 1) & kPsnMask;
+  if (!responses_.Append(response)) return false;  // full of replays; the peer will ask again
+  msn_ = response.msn;
+  expected_ = response.end;
+  queue_pair_.MarkReady();
+  return true;
+}
+
+bool Responder::ExecuteAtomic(const Packet& packet) {
+  if ((queue_pair_.remote_access() & kRemoteAtomic) == 0) return Refuse(kInvalidRequestNak);
+  if (responses_.fresh() >= queue_pair_.reliability().reads_served) return Refuse(kInvalidRequestNak);
+  if (packet.remote_address % sizeof(uint64_t) != 0) return Refuse(kInvalidRequestNak);
+  uint8_t* memory = engine_.keys.Remote(queue_pair_.domain(), packet.rkey, packet.remote_address, sizeof(uint64_t),
+                                        kRemoteAtomic);
+  if (memory == nullptr) return Refuse(kRemoteAccessNak);
+  Response response;
+  response.atomic = true;
+  response.first = response.position = expected_;
+  response.end = expected_ + 1;
+  response.msn = (msn_ + 1) & kPsnMask;
+  if (!responses_.Append(response)) return false;  // before it is done: an atomic must not be done twice
+  responses_.back().original = AtomicallyUpdate(memory, packet);
+  atomic_results_[atomic_next_] = {expected_, responses_.back().original};
+  atomic_next_ = (atomic_next_ + 1) % atomic_results_.size();
+  msn_ = response.msn;
+  ++expected_;
+  queue_pair_.MarkReady();
+  return true;
+}
+
+void Responder::CompleteReceive(const Packet& packet, CompletionOpcode opcode, uint32_t byte_count) {
+  Completion completion;
+  completion.opcode = opcode;
+  completion.byte_count = byte_count;
+  completion.has_immediate = HasImmediate(packet.opcode);
+  completion.immediate = completion.has_immediate ? packet.immediate : 0;
+  CompleteReceive(oldest_++, CompletionStatus::kSuccess, completion, packet.solicited);
+}
+
+void Responder::CompleteReceive(uint64_t index, CompletionStatus status, const Completion& with, bool solicited) {
+  Completion completion = with;
+  completion.id = receives_.at(index).id;
+  completion.status = status;
+  completion.queue_pair_number = queue_pair_.number();
+  engine_.Push(queue_pair_.receive_ring(), completion, receives_.released(), index + 1, solicited);
+}
+
+void Responder::OnDuplicate(const Packet& packet, uint64_t sequence) {
+  ++queue_pair_.counters.requests_duplicate;
+  queue_pair_.MarkReady();
+  Response response;
+  response.first = response.position = response.base = sequence;
+  response.msn = msn_;
+  if (packet.opcode == PacketOpcode::kReadRequest) {
+    response.end = sequence + PacketsFor(packet.dma_length, queue_pair_.mtu());
+    response.address = packet.remote_address;
+    response.length = packet.dma_length;
+    response.key = packet.rkey;
+    if (response.end <= expected_) responses_.Replay(response);
+    return;
+  }
+  if (packet.opcode == PacketOpcode::kCompareSwap || packet.opcode == PacketOpcode::kFetchAdd) {
+    for (const AtomicResult& result : atomic_results_) {
+      if (result.sequence != sequence) continue;
+      response.atomic = true;
+      response.end = sequence + 1;
+      response.original = result.original;
+      responses_.Replay(response);
+    }
+    return;
+  }
+  ack_due_ = true;
+}
+
+void Responder::OnGap() {
+  ++queue_pair_.counters.requests_out_of_order;
+  if (gap_told_) return;
+  gap_told_ = true;
+  nak_due_ = kSequenceNak;
+  queue_pair_.MarkReady();
+}
+
+bool Responder::NotReady() {
+  gap_told_ = true;  // what follows this packet is no gap
+  nak_due_ = kNotReadyNak | NotReadyCode(queue_pair_.reliability().rnr_delay);
+  queue_pair_.MarkReady();
+  return false;
+}
+
+bool Responder::Refuse(uint8_t syndrome, CompletionStatus receive_status) {
+  const Fault fault{syndrome, expected_, receive_status};
+  queue_pair_.MarkReady();
+  if (responses_.empty()) {
+    End(fault);
+  } else {
+    fault_ = fault;
+  }
+  return false;
+}
+
+void Responder::End(const Fault& fault) {
+  queue_pair_.Fail(CompletionStatus::kFlushed, fault.receive_status, fault.syndrome);
+  ended_ = fault;
+  ended_due_ = true;
+  queue_pair_.MarkReady();
+}
+
+void Responder::OnRequestInError(const Packet& packet) {
+  if (!ended_ || ToPsn(ended_->sequence) != packet.psn) {
+    ++queue_pair_.counters.requests_refused;
+    return;
+  }
+  ended_due_ = true;
+  queue_pair_.MarkReady();
+}
+
+void Responder::Flush(CompletionStatus first) {
+  const uint64_t tail = receives_.tail();
+  for (uint64_t i = oldest_; i < tail; ++i) {
+    CompleteReceive(i, i == oldest_ ? first : CompletionStatus::kFlushed, {}, false);
+  }
+  Reset();
+}
+
+void Responder::Reset() {
+  running_ = false;
+  oldest_ = receives_.tail();
+  message_ = Message::kNone;
+  ack_due_ = gap_told_ = false;
+  nak_due_ = 0;
+  responses_.Clear();
+  fault_.reset();
+}
+
+}  // namespace tokamak::verbs::soft

@@ -1,0 +1,111 @@
+// Responder is the receiving half of a reliable connection: it takes requests in order, carries them out and answers.
+//
+// Only the packet that is expected is carried out. One from the past is a duplicate: it is answered again, never done again.
+// One from the future shows a gap: the peer is told once, then all is dropped until the expected one comes. (9.7.5)
+//
+// Answers go out in the order of the requests, READ data among them; acknowledgements of one turn become one packet.
+// What a peer may not do ends the connection: the requests before are answered, then a NAK says why, then the queue pair is
+// in Error. The NAK is repeated when the peer asks again.
+//
+// Thread rule: under the NIC's mutex.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "lib/verbs/soft/engine.h"
+#include "lib/verbs/soft/packet.h"
+#include "lib/verbs/soft/requester.h"
+#include "lib/verbs/soft/response_queue.h"
+#include "lib/verbs/soft/work_queue.h"
+#include "lib/verbs/types.h"
+
+namespace tokamak::verbs::soft {
+
+class Responder final {
+ public:
+  Responder(Engine& engine, QueuePairCore& queue_pair);
+
+  // ReadyToReceive: the peer's packets start at `psn`.
+  void Start(uint32_t psn);
+
+  // Receives are forgotten, without completions.
+  void Reset();
+
+  // Receives complete: the oldest with `first`, the others flushed.
+  void Flush(CompletionStatus first);
+
+  void OnRequest(const Packet& packet);
+
+  // A request that meets the queue pair in Error.
+  void OnRequestInError(const Packet& packet);
+
+  // See QueuePairCore::Emit.
+  bool Emit(Share* share);
+
+ private:
+  enum class Message : uint8_t { kNone, kSend, kWrite };
+  struct AtomicResult {
+    uint64_t sequence = 0;
+    uint64_t original = 0;
+  };
+  // Why the connection has to end.
+  struct Fault {
+    uint8_t syndrome;
+    uint64_t sequence;
+    CompletionStatus receive_status;
+  };
+
+  // One request in its turn; each returns whether it was carried out.
+  bool Execute(const Packet& packet);
+  bool ExecuteSend(const Packet& packet);
+  bool ExecuteWrite(const Packet& packet);
+  bool ExecuteRead(const Packet& packet);
+  bool ExecuteAtomic(const Packet& packet);
+  bool FitsMessage(const Packet& packet, Message kind);
+  void CompleteReceive(const Packet& packet, CompletionOpcode opcode, uint32_t byte_count);
+
+  void OnDuplicate(const Packet& packet, uint64_t sequence);
+  void OnGap();
+  bool NotReady();
+  bool Refuse(uint8_t syndrome, CompletionStatus receive_status = CompletionStatus::kFlushed);
+  void End(const Fault& fault);
+
+  bool has_receive() const { return oldest_ < receives_.tail(); }
+  void CompleteReceive(uint64_t index, CompletionStatus status, const Completion& with, bool solicited);
+  bool EmitResponse(Response& response, Share* share);
+  void RefuseResponse(const Response& response);
+  void EmitAcknowledge(uint8_t syndrome, uint64_t sequence);
+
+  Engine& engine_;
+  QueuePairCore& queue_pair_;
+  ReceiveQueue& receives_;
+
+  bool running_ = false;
+  uint64_t expected_ = 0;  // sequence
+  uint32_t msn_ = 0;       // messages carried out, 24 bits
+  uint64_t oldest_ = 0;    // the first receive that has not completed
+
+  // The message that is arriving.
+  Message message_ = Message::kNone;
+  uint32_t bytes_ = 0;  // of it, so far
+  uint64_t write_address_ = 0;
+  uint32_t write_key_ = 0;
+  uint32_t write_length_ = 0;
+
+  // What the peer has to be told.
+  bool ack_due_ = false;
+  uint8_t nak_due_ = 0;       // a syndrome, or 0
+  bool gap_told_ = false;     // silence until expected_ comes
+  ResponseQueue responses_;
+  std::optional<Fault> fault_;  // waits for the answers before it to be gone
+  std::optional<Fault> ended_;  // the NAK that ended the connection
+  bool ended_due_ = false;
+
+  std::vector<AtomicResult> atomic_results_;  // a ring
+  size_t atomic_next_ = 0;
+};
+
+}  // namespace tokamak::verbs::soft

@@ -1,0 +1,62 @@
+// ResponseQueue holds the READs and atomics that a responder has taken and not yet answered, in the order of their packets.
+//
+// An answer to a READ is many packets and may have to wait for the port, and meanwhile the peer may ask again for a part that
+// it missed, cut differently. What is asked again replaces what was asked before, packet by packet.
+//
+// Law: responses are in the order of their sequences and do not overlap.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tokamak::verbs::soft {
+
+struct Response {
+  bool atomic = false;
+  bool replay = false;     // asked for again
+  uint64_t first = 0;      // sequences [first, end): the answer's packets
+  uint64_t end = 0;
+  uint64_t position = 0;   // the next to be sent
+  uint32_t msn = 0;
+  // READ: byte 0 of these belongs to packet `base`.
+  uint64_t base = 0;
+  uint64_t address = 0;
+  uint32_t length = 0;
+  uint32_t key = 0;
+  // Atomic.
+  uint64_t original = 0;
+};
+
+class ResponseQueue final {
+ public:
+  // At most `capacity` responses wait.
+  void Reserve(size_t capacity) {
+    capacity_ = capacity;
+    responses_.reserve(capacity);
+  }
+
+  bool empty() const { return responses_.empty(); }
+  Response& front() { return responses_.front(); }
+  Response& back() { return responses_.back(); }
+  void PopFront();
+  void Clear();
+
+  // For a request that came in its turn. Returns false when there is no room.
+  bool Append(const Response& response);
+
+  // For a request that was answered before, or is being answered. Returns false, having changed nothing, when there is no room.
+  bool Replay(const Response& response);
+
+  // Those that were appended and are not answered.
+  size_t fresh() const { return fresh_; }
+
+ private:
+  void Erase(size_t at);
+
+  size_t capacity_ = 0;
+  std::vector<Response> responses_;
+  size_t fresh_ = 0;
+};
+
+}  // namespace tokamak::verbs::soft

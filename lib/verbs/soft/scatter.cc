@@ -1,0 +1,46 @@
+#include "lib/verbs/soft/scatter.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tokamak::verbs::soft {
+
+ScatterResult Scatter(const KeyTable& keys, DomainId domain, absl::Span<const Sge> sges, uint32_t offset,
+                      const Packet& packet) {
+  size_t at = 0;
+  bool checked = false;
+  for (uint32_t s = 0; s < packet.slices; ++s) {
+    PayloadSlice slice = packet.payload[s];
+    while (slice.length > 0) {
+      if (at == sges.size()) return ScatterResult::kNoKey;
+      const Sge& sge = sges[at];
+      if (offset >= sge.length) {
+        offset -= sge.length;
+        ++at;
+        checked = false;
+        continue;
+      }
+      if (!checked) {
+        if (!keys.LocalCovers(domain, sge)) return ScatterResult::kNoKey;
+        if (!keys.LocalAllows(domain, sge, true)) return ScatterResult::kNotWritable;
+        checked = true;
+      }
+      const uint32_t part = std::min(slice.length, sge.length - offset);
+      std::memcpy(sge.address + offset, slice.data, part);
+      slice.data += part;
+      slice.length -= part;
+      offset += part;
+    }
+  }
+  return ScatterResult::kDone;
+}
+
+void CopyPayload(const Packet& packet, uint8_t* to) {
+  for (uint32_t s = 0; s < packet.slices; ++s) {
+    if (packet.payload[s].length == 0) continue;
+    std::memcpy(to, packet.payload[s].data, packet.payload[s].length);
+    to += packet.payload[s].length;
+  }
+}
+
+}  // namespace tokamak::verbs::soft

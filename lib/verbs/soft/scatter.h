@@ -1,0 +1,27 @@
+// The one copy of arriving bytes: from a packet's slices to the memory of a request.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "lib/verbs/soft/memory.h"
+#include "lib/verbs/soft/packet.h"
+#include "lib/verbs/types.h"
+
+namespace tokamak::verbs::soft {
+
+enum class ScatterResult : uint8_t {
+  kDone,
+  kNoKey,        // a local key that does not cover the memory
+  kNotWritable,  // memory that may not be written
+};
+
+// Copies the payload of `packet` into `sges`, from `offset` bytes into them on; the caller has seen that it fits. Keys are
+// looked at as they are needed; nothing is written where the result is not kDone, but for the part before the bad sge.
+ScatterResult Scatter(const KeyTable& keys, DomainId domain, absl::Span<const Sge> sges, uint32_t offset,
+                      const Packet& packet);
+
+// The same into one piece of memory.
+void CopyPayload(const Packet& packet, uint8_t* to);
+
+}  // namespace tokamak::verbs::soft
