@@ -1,0 +1,151 @@
+// The suite in virtual time: two software NICs on a simulated network, clean or as bad as its seed makes it.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "lib/base/trace.h"
+#include "lib/verbs/soft/device.h"
+#include "sim/sim_fabric.h"
+#include "sim/sim_loop.h"
+#include "tests/verbs/conformance/backend.h"
+#include "tests/verbs/conformance/backends/faulty_fabric.h"
+
+namespace tokamak::verbs::conformance {
+namespace {
+
+constexpr size_t kDevices = 2;
+
+struct Network {
+  sim::LinkOptions link;
+  double fair_loss = 0;  // see FaultyFabric
+  uint64_t seed = 1;
+};
+
+class SimBackend final : public Backend {
+ public:
+  explicit SimBackend(const Network& network)
+      : wire_loop_(scheduler_),
+        fabric_(wire_loop_, network.seed, FabricOptions(network), trace_),
+        faulty_(fabric_, network.fair_loss, network.seed) {}
+
+  absl::Status Open(uint64_t seed) {
+    for (size_t i = 0; i < kDevices; ++i) {
+      auto node = std::make_unique<Node>(scheduler_);
+      soft::DeviceOptions options;
+      options.name = absl::StrCat("soft:sim", i);
+      options.address = AddressOf(i);
+      options.seed = seed * kDevices + i;
+      options.trace_node = static_cast<uint32_t>(i);
+      auto device = soft::OpenSoftDevice(node->nic_loop, faulty_, trace_, options);
+      if (!device.ok()) return device.status();
+      node->device = *std::move(device);
+      nodes_.push_back(std::move(node));
+    }
+    return absl::OkStatus();
+  }
+
+  size_t device_count() const override { return kDevices; }
+  Device& device(size_t index) override { return *nodes_[index]->device; }
+  base::EventLoop& loop(size_t index) override { return nodes_[index]->owner_loop; }
+
+  bool Drive(const std::function<bool()>& done, base::Duration limit) override {
+    const base::Time end = scheduler_.Now() + limit;
+    if (scheduler_.RunUntil(done, end)) return true;
+    scheduler_.RunUntil(end);  // time passes also where nothing happens
+    return done();
+  }
+
+  base::Duration quiet() const override { return base::Milliseconds(20); }
+  base::Duration slack() const override { return base::Milliseconds(1); }
+
+  ReliabilityOptions reliability() const override {
+    ReliabilityOptions options;
+    options.ack_timeout = base::Milliseconds(1);
+    options.rnr_delay = base::Microseconds(100);
+    return options;
+  }
+
+  Address nowhere() const override { return AddressOf(200); }
+
+  bool Vanish(size_t index) override {
+    faulty_.Vanish(index);
+    return true;
+  }
+
+  std::string Counters() const override {
+    const sim::SimFabricCounters& counters = fabric_.counters();
+    return absl::StrCat("At ", scheduler_.Now().picoseconds() / 1000000, " us: ", counters.sent, " packets sent, ",
+                        counters.delivered, " delivered, ", counters.lost, " lost, ", counters.duplicated, " doubled, ",
+                        counters.reordered, " reordered, ", counters.corrupted, " damaged, ",
+                        counters.dropped_queue + counters.dropped_buffer + counters.dropped_nobody, " dropped.");
+  }
+
+ private:
+  // A host and its NIC, each with a processor of its own.
+  struct Node {
+    explicit Node(sim::Scheduler& scheduler) : owner_loop(scheduler), nic_loop(scheduler) {}
+    sim::SimLoop owner_loop;
+    sim::SimLoop nic_loop;
+    std::unique_ptr<Device> device;
+  };
+
+  static sim::SimFabricOptions FabricOptions(const Network& network) {
+    sim::SimFabricOptions options;
+    options.link = network.link;
+    return options;
+  }
+  static Address AddressOf(size_t index) { return *Address::Parse(absl::StrCat("10.0.0.", index + 1)); }
+
+  sim::Scheduler scheduler_;
+  base::NoTrace trace_;
+  sim::SimLoop wire_loop_;
+  sim::SimFabric fabric_;
+  FaultyFabric faulty_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+};
+
+Profile Make(std::string name, const Network& network) {
+  Profile profile;
+  profile.name = std::move(name);
+  profile.lossy = network.fair_loss > 0 || network.link.loss > 0;
+  profile.make = [network]() -> absl::StatusOr<std::unique_ptr<Backend>> {
+    auto backend = std::make_unique<SimBackend>(network);
+    if (absl::Status status = backend->Open(network.seed); !status.ok()) return status;
+    return backend;
+  };
+  return profile;
+}
+
+}  // namespace
+
+std::vector<Profile> Profiles() {
+  Network clean;
+  clean.link.picoseconds_per_byte = 80;  // 100 Gb/s
+
+  std::vector<Profile> profiles = {Make("clean", clean)};
+  for (uint64_t seed : {1, 2, 3}) {
+    Network network = clean;
+    network.seed = seed;
+    network.link.jitter = base::Microseconds(1);
+    network.link.duplicate = 0.02;
+    network.link.reorder = 0.02;
+    network.link.corrupt = 0.01;
+    network.link.loss = 0.05;
+    profiles.push_back(Make(absl::StrCat("loss5_seed", seed), network));
+
+    network.link.loss = 0;
+    network.link.corrupt = 0;
+    network.fair_loss = 0.2;
+    profiles.push_back(Make(absl::StrCat("loss20_seed", seed), network));
+
+    network.fair_loss = 0;
+    network.link.duplicate = 0.2;
+    network.link.reorder = 0.1;
+    profiles.push_back(Make(absl::StrCat("disorder_seed", seed), network));
+  }
+  return profiles;
+}
+
+}  // namespace tokamak::verbs::conformance

@@ -1,0 +1,332 @@
+// Keys and rights: a request that leaves what it was given changes nothing, and ends its own queue pair only.
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "tests/verbs/conformance/fixture.h"
+
+namespace tokamak::verbs::conformance {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr size_t kSize = 20000;  // many packets at any MTU: the denial must come before the first byte
+constexpr Access kAtomic = kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic;
+
+// A pair with memory on both sides, and a remote request that is to fail.
+class RemoteProtectionTest : public ConformanceTest {
+ protected:
+  void Prepare(Access access = kEverything, Access remote_access = kRemoteWrite | kRemoteRead | kRemoteAtomic) {
+    PairOptions options;
+    if (!limits().atomics) remote_access = static_cast<Access>(remote_access & ~static_cast<uint32_t>(kRemoteAtomic));
+    options.passive.remote_access = remote_access;
+    pair_ = Connect(options);
+    here_ = std::make_unique<Memory>(*pair_->active.domain, kSize, 1);
+    there_ = std::make_unique<Memory>(*pair_->passive.domain, kSize, 2, access);
+  }
+
+  Memory& here() { return *here_; }
+  Memory& there() { return *there_; }
+  Pair& pair() { return *pair_; }
+
+  // Posts `bad` between requests that are right, and looks at what follows: `bad` fails, what came before it is done, what
+  // comes after it is flushed, nobody's memory has changed, and another pair of the same devices goes on.
+  void ExpectDenied(Fault fault, Work bad) {
+    PairOptions plain;
+    auto bystander = Connect(plain);
+    bad.request.id = 2;
+    pair().active.MustPost({Write(1, {}, 0, 0), bad, Write(3, {}, 0, 0), Write(4, {}, 0, 0).Unsignaled()});
+    EXPECT_THAT(pair().active.AwaitSends(1), ElementsAre(Done(1, CompletionOpcode::kWrite)));
+    ExpectFault(pair().active, fault, 2, {3, 4});
+    LookOn();
+    EXPECT_TRUE(here().Untouched());
+    EXPECT_TRUE(there().Untouched());
+    EXPECT_TRUE(PollNow(*pair().active.sends).empty());
+    ExpectWorks(bystander->active, bystander->passive);
+  }
+
+ private:
+  std::unique_ptr<Pair> pair_;
+  std::unique_ptr<Memory> here_, there_;
+};
+TOKAMAK_CONFORMANCE(RemoteProtectionTest);
+
+TEST_P(RemoteProtectionTest, AWriteWithAnUnknownKeyIsDenied) {
+  Prepare();
+  ExpectDenied(Fault::kRemoteKey, Write(0, {here().whole()}, there().remote(), there().rkey() ^ 0x5a5a5a));
+}
+
+TEST_P(RemoteProtectionTest, AReadWithAnUnknownKeyIsDenied) {
+  Prepare();
+  ExpectDenied(Fault::kRemoteKey, Read(0, {here().whole()}, there().remote(), there().rkey() ^ 0x5a5a5a));
+}
+
+TEST_P(RemoteProtectionTest, AnAtomicWithAnUnknownKeyIsDenied) {
+  TOKAMAK_NEEDS(atomics);
+  Prepare(kAtomic);
+  ExpectDenied(Fault::kRemoteKey, FetchAdd(0, here().piece(0, 8), there().remote(), there().rkey() ^ 0x5a5a5a, 1));
+}
+
+TEST_P(RemoteProtectionTest, AWriteOneByteTooLongIsDenied) {
+  Prepare();
+  ExpectDenied(Fault::kRemoteBounds, Write(0, {here().whole()}, there().remote(1), there().rkey()));
+}
+
+TEST_P(RemoteProtectionTest, AWriteThatBeginsBeforeTheRegionIsDenied) {
+  Prepare();
+  ExpectDenied(Fault::kRemoteBounds, Write(0, {here().piece(0, 100)}, there().remote() - 1, there().rkey()));
+}
+
+TEST_P(RemoteProtectionTest, AWriteBehindTheRegionIsDenied) {
+  Prepare();
+  ExpectDenied(Fault::kRemoteBounds, Write(0, {here().piece(0, 1)}, there().remote(kSize), there().rkey()));
+}
+
+TEST_P(RemoteProtectionTest, AWriteWhoseAddressOverflowsIsDenied) {
+  Prepare();
+  ExpectDenied(Fault::kRemoteBounds, Write(0, {here().piece(0, 100)}, UINT64_MAX - 49, there().rkey()));
+}
+
+TEST_P(RemoteProtectionTest, AReadOneByteTooLongIsDenied) {
+  Prepare();
+  ExpectDenied(Fault::kRemoteBounds, Read(0, {here().whole()}, there().remote(1), there().rkey()));
+}
+
+TEST_P(RemoteProtectionTest, AReadThatBeginsBeforeTheRegionIsDenied) {
+  Prepare();
+  ExpectDenied(Fault::kRemoteBounds, Read(0, {here().piece(0, 100)}, there().remote() - 1, there().rkey()));
+}
+
+TEST_P(RemoteProtectionTest, AReadWhoseAddressOverflowsIsDenied) {
+  Prepare();
+  ExpectDenied(Fault::kRemoteBounds, Read(0, {here().piece(0, 100)}, UINT64_MAX - 49, there().rkey()));
+}
+
+TEST_P(RemoteProtectionTest, AnAtomicBehindTheRegionIsDenied) {
+  TOKAMAK_NEEDS(atomics);
+  Prepare(kAtomic);
+  ExpectDenied(Fault::kRemoteBounds, FetchAdd(0, here().piece(0, 8), there().remote(kSize), there().rkey(), 1));
+}
+
+TEST_P(RemoteProtectionTest, AMisalignedAtomicIsDenied) {
+  TOKAMAK_NEEDS(atomics);
+  Prepare(kAtomic);
+  ExpectDenied(Fault::kRemoteAlignment, FetchAdd(0, here().piece(0, 8), there().remote(4), there().rkey(), 1));
+}
+
+TEST_P(RemoteProtectionTest, AWriteToARegionWithoutTheRightIsDenied) {
+  Prepare(kLocalWrite | kRemoteRead);
+  ExpectDenied(Fault::kRemoteRight, Write(0, {here().whole()}, there().remote(), there().rkey()));
+}
+
+TEST_P(RemoteProtectionTest, AReadFromARegionWithoutTheRightIsDenied) {
+  Prepare(kLocalWrite | kRemoteWrite);
+  ExpectDenied(Fault::kRemoteRight, Read(0, {here().whole()}, there().remote(), there().rkey()));
+}
+
+TEST_P(RemoteProtectionTest, AnAtomicOnARegionWithoutTheRightIsDenied) {
+  TOKAMAK_NEEDS(atomics);
+  Prepare(kEverything);
+  ExpectDenied(Fault::kRemoteRight, FetchAdd(0, here().piece(0, 8), there().remote(), there().rkey(), 1));
+}
+
+TEST_P(RemoteProtectionTest, AWriteThroughAQueuePairWithoutTheRightIsDenied) {
+  Prepare(kEverything, kRemoteRead);
+  ExpectDenied(Fault::kRemoteRight, Write(0, {here().whole()}, there().remote(), there().rkey()));
+}
+
+TEST_P(RemoteProtectionTest, AReadThroughAQueuePairWithoutTheRightIsDenied) {
+  Prepare(kEverything, kRemoteWrite);
+  ExpectDenied(Fault::kRemoteRight, Read(0, {here().whole()}, there().remote(), there().rkey()));
+}
+
+TEST_P(RemoteProtectionTest, AnAtomicThroughAQueuePairWithoutTheRightIsDenied) {
+  TOKAMAK_NEEDS(atomics);
+  Prepare(kAtomic, kRemoteRead | kRemoteWrite);
+  ExpectDenied(Fault::kRemoteRight, FetchAdd(0, here().piece(0, 8), there().remote(), there().rkey(), 1));
+}
+
+TEST_P(RemoteProtectionTest, AWriteToARegionThatIsGoneIsDenied) {
+  Prepare();
+  const uint32_t rkey = there().rkey();
+  there().Deregister();
+  ExpectDenied(Fault::kRemoteKey, Write(0, {here().whole()}, there().remote(), rkey));
+}
+
+TEST_P(RemoteProtectionTest, AReadFromARegionThatIsGoneIsDenied) {
+  Prepare();
+  const uint32_t rkey = there().rkey();
+  there().Deregister();
+  ExpectDenied(Fault::kRemoteKey, Read(0, {here().whole()}, there().remote(), rkey));
+}
+
+TEST_P(RemoteProtectionTest, TheKeyOfADeadRegionDoesNotOpenItsSuccessor) {
+  Prepare();
+  const uint32_t rkey = there().rkey();
+  there().Deregister();
+  auto successor = pair().passive.domain->RegisterMemory(absl::MakeSpan(there().data(), kSize), kEverything);
+  ASSERT_TRUE(successor.ok()) << successor.status();
+  EXPECT_NE((*successor)->rkey(), rkey);
+  ExpectDenied(Fault::kRemoteKey, Write(0, {here().whole()}, there().remote(), rkey));
+}
+
+TEST_P(RemoteProtectionTest, AKeyOfAnotherProtectionDomainIsDenied) {
+  Prepare();
+  auto other = pair().passive.device.CreateProtectionDomain();
+  ASSERT_TRUE(other.ok()) << other.status();
+  Memory foreign(**other, kSize, 5);
+  ExpectDenied(Fault::kRemoteKey, Write(0, {here().whole()}, foreign.remote(), foreign.rkey()));
+  EXPECT_TRUE(foreign.Untouched());
+}
+
+TEST_P(RemoteProtectionTest, AReadWithAKeyOfAnotherProtectionDomainIsDenied) {
+  Prepare();
+  auto other = pair().passive.device.CreateProtectionDomain();
+  ASSERT_TRUE(other.ok()) << other.status();
+  Memory foreign(**other, kSize, 5);
+  ExpectDenied(Fault::kRemoteKey, Read(0, {here().whole()}, foreign.remote(), foreign.rkey()));
+}
+
+TEST_P(RemoteProtectionTest, AWriteWithImmediateThatIsDeniedDeliversNothing) {
+  TOKAMAK_NEEDS(immediate);
+  Prepare(kLocalWrite | kRemoteRead);
+  pair().passive.MustPostReceives({{1, {}}});
+  ExpectDenied(Fault::kRemoteRight, WriteWithImm(0, {here().whole()}, there().remote(), there().rkey(), 5));
+  for (const Completion& completion : PollNow(*pair().passive.receives)) {
+    EXPECT_NE(completion.status, CompletionStatus::kSuccess);
+  }
+}
+
+TEST_P(RemoteProtectionTest, TheQueuePairThatDeniedIsInErrorToo) {
+  Prepare(kLocalWrite | kRemoteRead);
+  pair().passive.MustPostReceives({{1, {}}, {2, {}}});
+  ExpectDenied(Fault::kRemoteRight, Write(0, {here().whole()}, there().remote(), there().rkey()));
+  EXPECT_THAT(pair().passive.AwaitReceives(2), ElementsAre(Flushed(1), Flushed(2)));
+  EXPECT_EQ(pair().passive.state(), QueuePairState::kError);
+}
+
+// The owner of the memory: what it hands to its own device is checked as well.
+class LocalProtectionTest : public ConformanceTest {
+ protected:
+  void SetUp() override {
+    ConformanceTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    pair_ = Connect();
+    here_ = std::make_unique<Memory>(*pair_->active.domain, kSize, 1);
+    there_ = std::make_unique<Memory>(*pair_->passive.domain, kSize, 2);
+  }
+
+  Memory& here() { return *here_; }
+  Memory& there() { return *there_; }
+  Pair& pair() { return *pair_; }
+
+  void ExpectDenied(Fault fault, Work bad) {
+    bad.request.id = 2;
+    pair().active.MustPost({Write(1, {}, 0, 0), bad, Write(3, {}, 0, 0)});
+    EXPECT_THAT(pair().active.AwaitSends(1), ElementsAre(Done(1, CompletionOpcode::kWrite)));
+    ExpectFault(pair().active, fault, 2, {3});
+    LookOn();
+    EXPECT_TRUE(here().Untouched());
+    EXPECT_TRUE(there().Untouched());
+  }
+
+  // Posts a receive that cannot take a message, then a good one; both sides see why.
+  void ExpectReceiveDenied(Fault here_fault, Fault peer_fault, const Receive& bad, Sge message) {
+    pair().passive.MustPostReceives({{1, bad.pieces}, {2, {}}});
+    pair().active.MustPost({Send(1, {message}), Send(2, {})});
+    ExpectReceiveFault(pair().passive, here_fault, 1, {2});
+    ExpectFault(pair().active, peer_fault, 1, {2});
+  }
+
+ private:
+  std::unique_ptr<Pair> pair_;
+  std::unique_ptr<Memory> here_, there_;
+};
+TOKAMAK_CONFORMANCE(LocalProtectionTest);
+
+TEST_P(LocalProtectionTest, ASourceWithAnUnknownKeyIsDenied) {
+  ExpectDenied(Fault::kLocalKey,
+               Write(0, {{here().data(), 100, here().lkey() ^ 0x5a5a5a}}, there().remote(), there().rkey()));
+}
+
+TEST_P(LocalProtectionTest, ASourceThatLeavesItsRegionIsDenied) {
+  ExpectDenied(Fault::kLocalKey, Write(0, {here().piece(1, kSize)}, there().remote(), there().rkey()));
+}
+
+TEST_P(LocalProtectionTest, ASourceOfADeadRegionIsDenied) {
+  Memory dead(*pair().active.domain, 100, 3);
+  const Sge piece = dead.whole();
+  dead.Deregister();
+  ExpectDenied(Fault::kLocalKey, Write(0, {piece}, there().remote(), there().rkey()));
+}
+
+TEST_P(LocalProtectionTest, ASourceOfAnotherProtectionDomainIsDenied) {
+  auto other = pair().active.device.CreateProtectionDomain();
+  ASSERT_TRUE(other.ok()) << other.status();
+  Memory foreign(**other, 100, 3);
+  ExpectDenied(Fault::kLocalKey, Write(0, {foreign.whole()}, there().remote(), there().rkey()));
+}
+
+TEST_P(LocalProtectionTest, ASinkThatMayNotBeWrittenIsDenied) {
+  Memory constant(*pair().active.domain, 100, 3, kRemoteRead);
+  ExpectDenied(Fault::kLocalRight, Read(0, {constant.whole()}, there().remote(), there().rkey()));
+  EXPECT_TRUE(constant.Untouched());
+}
+
+TEST_P(LocalProtectionTest, ASinkThatLeavesItsRegionIsDenied) {
+  ExpectDenied(Fault::kLocalKey, Read(0, {here().piece(kSize - 99, 100)}, there().remote(), there().rkey()));
+}
+
+TEST_P(LocalProtectionTest, AReceiveWithAnUnknownKeyFailsBothSides) {
+  ExpectReceiveDenied(Fault::kReceiveKey, Fault::kPeerReceiveKey,
+                      {0, {{there().data(), 100, there().lkey() ^ 0x5a5a5a}}}, here().piece(0, 50));
+  EXPECT_TRUE(there().Untouched());
+}
+
+TEST_P(LocalProtectionTest, AReceiveThatLeavesItsRegionFailsBothSides) {
+  ExpectReceiveDenied(Fault::kReceiveKey, Fault::kPeerReceiveKey, {0, {there().piece(kSize - 50, 100)}},
+                      here().piece(0, 100));
+}
+
+TEST_P(LocalProtectionTest, AReceiveThatMayNotBeWrittenFailsBothSides) {
+  Memory constant(*pair().passive.domain, 100, 3, kRemoteRead);
+  ExpectReceiveDenied(Fault::kReceiveRight, Fault::kPeerReceiveKey, {0, {constant.whole()}}, here().piece(0, 100));
+  EXPECT_TRUE(constant.Untouched());
+}
+
+TEST_P(LocalProtectionTest, AMessageLongerThanItsReceiveFailsBothSides) {
+  ExpectReceiveDenied(Fault::kReceiveShort, Fault::kPeerReceiveShort, {0, {there().piece(0, 99)}},
+                      here().piece(0, 100));
+  EXPECT_TRUE(there().Untouched(99, kSize - 99));
+}
+
+TEST_P(LocalProtectionTest, AMessageOfManyPacketsLongerThanItsReceiveFailsBothSides) {
+  ExpectReceiveDenied(Fault::kReceiveShort, Fault::kPeerReceiveShort, {0, {there().piece(0, kSize - 1)}},
+                      here().whole());
+  EXPECT_TRUE(there().Untouched(kSize - 1, 1));
+}
+
+TEST_P(LocalProtectionTest, MemoryMustNotBeEmpty) {
+  auto region = pair().active.domain->RegisterMemory({}, kEverything);
+  EXPECT_TRUE(absl::IsInvalidArgument(region.status())) << region.status();
+}
+
+TEST_P(LocalProtectionTest, RemoteWritingNeedsLocalWriting) {
+  uint8_t bytes[64] = {};
+  auto region = pair().active.domain->RegisterMemory(absl::MakeSpan(bytes), kRemoteWrite);
+  EXPECT_TRUE(absl::IsInvalidArgument(region.status())) << region.status();
+}
+
+TEST_P(LocalProtectionTest, RemoteAtomicsNeedLocalWriting) {
+  TOKAMAK_NEEDS(atomics);
+  uint8_t bytes[64] = {};
+  auto region = pair().active.domain->RegisterMemory(absl::MakeSpan(bytes), kRemoteAtomic);
+  EXPECT_TRUE(absl::IsInvalidArgument(region.status())) << region.status();
+}
+
+TEST_P(LocalProtectionTest, ARegionSaysWhatItCovers) {
+  EXPECT_EQ(here().region()->address(), here().data());
+  EXPECT_EQ(here().region()->length(), kSize);
+}
+
+}  // namespace
+}  // namespace tokamak::verbs::conformance

@@ -1,0 +1,192 @@
+// Memory windows: a key for a part of a region, given and taken back by requests in the send queue's order.
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "tests/verbs/conformance/fixture.h"
+
+namespace tokamak::verbs::conformance {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::Field;
+
+constexpr size_t kSize = 10000;
+constexpr auto kBound = CompletionOpcode::kBindWindow;
+constexpr auto kInvalidated = CompletionOpcode::kLocalInvalidate;
+constexpr auto kWritten = CompletionOpcode::kWrite;
+
+Work Bind(uint64_t id, MemoryWindow& window, Memory& memory, size_t offset, size_t length, Access access) {
+  Work work = Send(id, {});
+  work.request.opcode = Opcode::kBindWindow;
+  work.request.bind = {&window, memory.region(), memory.data() + offset, length, access};
+  return work;
+}
+
+Work LocalInvalidate(uint64_t id, uint32_t rkey) {
+  Work work = Send(id, {});
+  work.request.opcode = Opcode::kLocalInvalidate;
+  work.request.rkey = rkey;
+  return work;
+}
+
+Work SendWithInvalidate(uint64_t id, std::vector<Sge> pieces, uint32_t rkey) {
+  Work work = Send(id, std::move(pieces));
+  work.request.opcode = Opcode::kSendWithInvalidate;
+  work.request.rkey = rkey;
+  return work;
+}
+
+// The passive side binds windows on memory without remote rights; the active side uses them.
+class WindowsTest : public ConformanceTest {
+ protected:
+  void SetUp() override {
+    ConformanceTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    TOKAMAK_NEEDS(memory_windows);
+    pair_ = Connect();
+    here_ = std::make_unique<Memory>(*owner().domain, kSize, 1, kLocalWrite | kWindowBind);
+    there_ = std::make_unique<Memory>(*user().domain, kSize, 2);
+    auto window = owner().domain->CreateMemoryWindow();
+    ASSERT_TRUE(window.ok()) << window.status();
+    window_ = *std::move(window);
+  }
+
+  End& owner() { return pair_->passive; }
+  End& user() { return pair_->active; }
+  Memory& owned() { return *here_; }
+  Memory& users() { return *there_; }
+  MemoryWindow& window() { return *window_; }
+  void DropWindow() { window_.reset(); }
+
+  void MustBind(size_t offset, size_t length, Access access) {
+    owner().MustPost({Bind(1, window(), owned(), offset, length, access)});
+    EXPECT_THAT(owner().AwaitSends(1), ElementsAre(Done(1, kBound)));
+  }
+
+  void ExpectDenied(Fault fault, Work work) {
+    work.request.id = 2;
+    user().MustPost({work});
+    ExpectFault(user(), fault, 2);
+    EXPECT_TRUE(owned().Untouched());
+  }
+
+ private:
+  std::unique_ptr<Pair> pair_;
+  std::unique_ptr<Memory> here_, there_;
+  std::unique_ptr<MemoryWindow> window_;
+};
+TOKAMAK_CONFORMANCE(WindowsTest);
+
+TEST_P(WindowsTest, AWindowOpensItsPartOfTheRegion) {
+  MustBind(100, 5000, kRemoteWrite | kRemoteRead);
+  Memory back(*user().domain, 5000, 3);
+  user().MustPost({Write(1, {users().piece(0, 5000)}, owned().remote(100), window().rkey()),
+                   Read(2, {back.whole()}, owned().remote(100), window().rkey())});
+  EXPECT_THAT(user().AwaitSends(2), ElementsAre(Done(1, kWritten), Done(2, CompletionOpcode::kRead)));
+  EXPECT_TRUE(owned().Untouched(0, 100));
+  EXPECT_TRUE(Same(owned().bytes(100, 5000), users().bytes(0, 5000)));
+  EXPECT_TRUE(owned().Untouched(5100, kSize - 5100));
+  EXPECT_TRUE(back.Holds(2));
+}
+
+TEST_P(WindowsTest, WhatIsBehindAWindowIsDenied) {
+  MustBind(100, 5000, kRemoteWrite);
+  ExpectDenied(Fault::kRemoteBounds, Write(0, {users().piece(0, 5000)}, owned().remote(101), window().rkey()));
+}
+
+TEST_P(WindowsTest, WhatIsBeforeAWindowIsDenied) {
+  MustBind(100, 5000, kRemoteWrite);
+  ExpectDenied(Fault::kRemoteBounds, Write(0, {users().piece(0, 10)}, owned().remote(99), window().rkey()));
+}
+
+TEST_P(WindowsTest, AWindowForReadingCannotBeWritten) {
+  MustBind(0, kSize, kRemoteRead);
+  ExpectDenied(Fault::kRemoteRight, Write(0, {users().piece(0, 10)}, owned().remote(), window().rkey()));
+}
+
+TEST_P(WindowsTest, TheRegionsOwnKeyStaysClosed) {
+  MustBind(0, kSize, kRemoteWrite);
+  ExpectDenied(Fault::kRemoteRight, Write(0, {users().piece(0, 10)}, owned().remote(), owned().rkey()));
+}
+
+TEST_P(WindowsTest, AnUnboundWindowOpensNothing) {
+  ExpectDenied(Fault::kRemoteKey, Write(0, {users().piece(0, 10)}, owned().remote(), window().rkey()));
+}
+
+TEST_P(WindowsTest, InvalidatingClosesAWindow) {
+  MustBind(0, kSize, kRemoteWrite);
+  const uint32_t rkey = window().rkey();
+  owner().MustPost({LocalInvalidate(5, rkey)});
+  EXPECT_THAT(owner().AwaitSends(1), ElementsAre(Done(5, kInvalidated)));
+  ExpectDenied(Fault::kRemoteKey, Write(0, {users().piece(0, 10)}, owned().remote(), rkey));
+}
+
+TEST_P(WindowsTest, DroppingAWindowClosesIt) {
+  MustBind(0, kSize, kRemoteWrite);
+  const uint32_t rkey = window().rkey();
+  DropWindow();
+  ExpectDenied(Fault::kRemoteKey, Write(0, {users().piece(0, 10)}, owned().remote(), rkey));
+}
+
+TEST_P(WindowsTest, EachBindGivesAnotherKey) {
+  MustBind(0, 100, kRemoteWrite);
+  const uint32_t first = window().rkey();
+  owner().MustPost({LocalInvalidate(5, first)});
+  EXPECT_THAT(owner().AwaitSends(1), ElementsAre(Done(5, kInvalidated)));
+  MustBind(200, 100, kRemoteWrite);
+  EXPECT_NE(window().rkey(), first);
+  user().MustPost({Write(1, {users().piece(0, 100)}, owned().remote(200), window().rkey())});
+  EXPECT_THAT(user().AwaitSends(1), ElementsAre(Done(1, kWritten)));
+  EXPECT_TRUE(Same(owned().bytes(200, 100), users().bytes(0, 100)));
+  owned().Fill(9);
+  ExpectDenied(Fault::kRemoteKey, Write(0, {users().piece(0, 100)}, owned().remote(0), first));
+}
+
+TEST_P(WindowsTest, TheKeyIsKnownWhenBindHasBeenPosted) {
+  Memory bell(*user().domain, 4, 7), word(*owner().domain, 4, 8);
+  user().MustPostReceives({{1, {bell.whole()}}});
+  owner().MustPost({Bind(1, window(), owned(), 0, kSize, kRemoteWrite), Send(2, {word.whole()})});
+  const uint32_t rkey = window().rkey();
+  EXPECT_THAT(user().AwaitReceives(1), ElementsAre(Received(1, 4)));
+  user().MustPost({Write(3, {users().whole()}, owned().remote(), rkey)});
+  EXPECT_THAT(user().AwaitSends(1), ElementsAre(Done(3, kWritten)));
+  EXPECT_TRUE(owned().Holds(2));
+}
+
+TEST_P(WindowsTest, APeerMayHandAKeyBackWithItsLastMessage) {
+  MustBind(0, kSize, kRemoteWrite);
+  const uint32_t rkey = window().rkey();
+  Memory sink(*owner().domain, 10, 5);
+  owner().MustPostReceives({{1, {sink.whole()}}});
+  user().MustPost(
+      {Write(1, {users().whole()}, owned().remote(), rkey), SendWithInvalidate(2, {users().piece(0, 10)}, rkey)});
+  EXPECT_THAT(owner().AwaitReceives(1),
+              ElementsAre(AllOf(Done(1, CompletionOpcode::kReceive), Field(&Completion::has_invalidated, true),
+                                Field(&Completion::invalidated_rkey, rkey), Field(&Completion::byte_count, 10u))));
+  EXPECT_THAT(user().AwaitSends(2), ElementsAre(Done(1, kWritten), Done(2, CompletionOpcode::kSend)));
+  EXPECT_TRUE(owned().Holds(2));
+  owned().Fill(9);
+  ExpectDenied(Fault::kRemoteKey, Write(0, {users().piece(0, 10)}, owned().remote(), rkey));
+}
+
+TEST_P(WindowsTest, AWindowIsBoundInsideItsRegionOnly) {
+  owner().MustPost({Bind(1, window(), owned(), 1, kSize, kRemoteWrite)});
+  const Completions done = owner().AwaitSends(1);
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_TRUE(done[0].status == CompletionStatus::kWindowBind || done[0].status == CompletionStatus::kLocalProtection)
+      << ToString(done[0].status);
+  EXPECT_EQ(owner().state(), QueuePairState::kError);
+}
+
+TEST_P(WindowsTest, ARegionWithoutTheRightTakesNoWindow) {
+  Memory closed(*owner().domain, 100, 3, kEverything);
+  owner().MustPost({Bind(1, window(), closed, 0, 100, kRemoteWrite)});
+  const Completions done = owner().AwaitSends(1);
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_TRUE(done[0].status == CompletionStatus::kWindowBind || done[0].status == CompletionStatus::kLocalProtection)
+      << ToString(done[0].status);
+}
+
+}  // namespace
+}  // namespace tokamak::verbs::conformance
