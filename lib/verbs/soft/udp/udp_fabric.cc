@@ -1,0 +1,161 @@
+#include "lib/verbs/soft/udp/udp_fabric.h"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "glog/logging.h"
+#include "lib/verbs/soft/udp/udp_receiver.h"
+#include "lib/verbs/soft/udp/udp_sender.h"
+
+namespace tokamak::verbs::soft {
+namespace {
+
+// So many batches are received before timers and doorbells get their turn.
+constexpr int kBatchesPerWake = 2;
+
+// How long to wait where the kernel does not say when it has memory again.
+constexpr base::Duration kMemoryDelay = base::Milliseconds(1);
+
+// The kernel charges a socket for the memory that a packet occupies, about twice its bytes, and gives a part of it back late:
+// a third is what surely fits.
+constexpr uint64_t kBufferPerPayload = 3;
+
+// One open socket. It lives while one of its callbacks runs, even when that callback drops the port.
+class UdpEndpoint final : public std::enable_shared_from_this<UdpEndpoint> {
+ public:
+  UdpEndpoint(os::EpollLoop& loop, UdpSocket socket, const UdpFabricOptions& options, UdpCounters& counters,
+              PortCallbacks callbacks)
+      : loop_(loop),
+        socket_(std::move(socket)),
+        callbacks_(std::move(callbacks)),
+        sender_(socket_, options.segment, loop, counters, options.tap),
+        receiver_(socket_, loop, counters, options.tap) {}
+
+  void Start() {
+    watch_ = loop_.Watch(socket_.fd.get(), EPOLLIN, [this](uint32_t events) { OnEvents(events); });
+  }
+
+  void Close() {
+    open_ = false;
+    watch_.Reset();
+    memory_timer_.Cancel();
+  }
+
+  size_t Send(absl::Span<const Packet> packets) {
+    const size_t taken = sender_.Send(packets);
+    switch (sender_.busy()) {
+      case UdpSender::Busy::kNo:
+        break;
+      case UdpSender::Busy::kSocket:
+        watch_.SetEvents(EPOLLIN | EPOLLOUT);
+        break;
+      case UdpSender::Busy::kMachine:
+        memory_timer_ = loop_.RunAfter(kMemoryDelay, [this] { TellReady(); });
+        break;
+    }
+    return taken;
+  }
+
+  const UdpSocket& socket() const { return socket_; }
+
+ private:
+  void OnEvents(uint32_t events) {
+    const std::shared_ptr<UdpEndpoint> keep = shared_from_this();
+    if ((events & EPOLLERR) != 0) ClearError();
+    if ((events & EPOLLOUT) != 0) {
+      watch_.SetEvents(EPOLLIN);
+      TellReady();
+    }
+    for (int i = 0; i < kBatchesPerWake && open_; ++i) {
+      const bool more = receiver_.Receive([this](absl::Span<const Packet> packets) {
+        callbacks_.on_packets(packets);
+        return open_;
+      });
+      if (!more) break;
+    }
+  }
+
+  void TellReady() {
+    const std::shared_ptr<UdpEndpoint> keep = shared_from_this();
+    if (callbacks_.on_ready) callbacks_.on_ready();
+  }
+
+  // An unconnected socket is told little, and what it is told names no packet; but unread it would wake us for ever.
+  void ClearError() {
+    int error = 0;
+    socklen_t size = sizeof(error);
+    getsockopt(socket_.fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+  }
+
+  os::EpollLoop& loop_;
+  const UdpSocket socket_;
+  const PortCallbacks callbacks_;
+  bool open_ = true;
+  UdpSender sender_;
+  UdpReceiver receiver_;
+  os::FdWatch watch_;
+  base::Timer memory_timer_;
+};
+
+class UdpPort final : public Port {
+ public:
+  explicit UdpPort(std::shared_ptr<UdpEndpoint> endpoint) : endpoint_(std::move(endpoint)) { endpoint_->Start(); }
+  ~UdpPort() override { endpoint_->Close(); }
+
+  size_t Send(absl::Span<const Packet> packets) override { return endpoint_->Send(packets); }
+  const Address& address() const override { return endpoint_->socket().local; }
+  uint32_t max_mtu() const override {
+    return PathMtuFor(endpoint_->socket().link_mtu, endpoint_->socket().local.is_ipv4());
+  }
+  uint64_t receive_window() const override { return endpoint_->socket().receive_buffer / kBufferPerPayload; }
+
+ private:
+  const std::shared_ptr<UdpEndpoint> endpoint_;
+};
+
+}  // namespace
+
+absl::StatusOr<Address> ParseUdpDevice(absl::string_view name) {
+  absl::string_view rest = name;
+  if (!absl::ConsumePrefix(&rest, "soft:udp@")) {
+    return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is not of the form soft:udp@ip[:udp_port]"));
+  }
+  const absl::StatusOr<Address> address = Address::Parse(rest);
+  if (!address.ok()) return address;
+  return WithRocePort(*address);
+}
+
+absl::StatusOr<std::unique_ptr<Port>> UdpFabric::Open(base::EventLoop& loop, const Address& address,
+                                                      PortCallbacks callbacks) {
+  CHECK(&loop == &loop_) << "a UdpFabric belongs to one loop";
+  absl::StatusOr<UdpSocket> socket = OpenUdpSocket(address, options_.socket);
+  if (!socket.ok()) return socket.status();
+  return std::make_unique<UdpPort>(
+      std::make_shared<UdpEndpoint>(loop_, *std::move(socket), options_, counters_, std::move(callbacks)));
+}
+
+const char* ToString(UdpDrop drop) {
+  switch (drop) {
+    case UdpDrop::kMalformed:
+      return "malformed";
+    case UdpDrop::kIcrc:
+      return "icrc";
+    case UdpDrop::kTruncated:
+      return "truncated";
+    case UdpDrop::kSocketBuffer:
+      return "socket buffer";
+    case UdpDrop::kUnreachable:
+      return "unreachable";
+    case UdpDrop::kTooLong:
+      return "too long";
+    case UdpDrop::kRefused:
+      return "refused";
+  }
+  return "?";
+}
+
+}  // namespace tokamak::verbs::soft

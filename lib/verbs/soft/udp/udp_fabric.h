@@ -1,0 +1,57 @@
+// UdpFabric carries packets between machines as RoCEv2: UDP datagrams to port 4791, which Wireshark decodes and RDMA NICs and
+// the kernel's Soft-RoCE understand. It needs no privilege.
+//
+// Batching is the design: a packet for each system call moves a tenth of the bytes that 64 do. So the NIC should Send what it
+// has in one batch, packets of one message after another, and it gets what arrived together in one batch.
+//
+// The kernel keeps two things from a UDP socket: the IPv4 identification, which the ICRC covers (udp_socket.h, icrc.h, and
+// docs/packets.md), and how much is in flight (receive_window: a UDP socket drops what does not fit its buffer).
+//
+// Thread rule: the fabric and its ports belong to the one thread of their loop; counters may be read from any. The fabric
+// must outlive its ports.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/verbs/soft/fabric.h"
+#include "lib/verbs/soft/udp/udp_counters.h"
+#include "lib/verbs/soft/udp/udp_socket.h"
+#include "lib/verbs/soft/wire_tap.h"
+
+namespace tokamak::verbs::soft {
+
+// "soft:udp@10.0.0.1", "soft:udp@[fd00::1]:4792": the address to open. Port 4791 unless given; another one is a private
+// dialect between our NICs, for several on one address.
+absl::StatusOr<Address> ParseUdpDevice(absl::string_view name);
+
+struct UdpFabricOptions {
+  UdpSocketOptions socket;
+  // Send batches with UDP_SEGMENT. A network card that segments in hardware but numbers the pieces differently from the
+  // kernel would break the ICRC for peers that do not solve for the identification; off is slower, and never wrong.
+  bool segment = true;
+  WireTap* tap = nullptr;  // shown all datagrams; must outlive the fabric
+};
+
+class UdpFabric final : public Fabric {
+ public:
+  explicit UdpFabric(os::EpollLoop& loop, const UdpFabricOptions& options = {}) : loop_(loop), options_(options) {}
+
+  // `loop` is the one that the fabric was made with. Address: ip and UDP port, 0 meaning 4791.
+  absl::StatusOr<std::unique_ptr<Port>> Open(base::EventLoop& loop, const Address& address,
+                                             PortCallbacks callbacks) override;
+
+  // Of all ports together.
+  const UdpCounters& counters() const { return counters_; }
+
+ private:
+  os::EpollLoop& loop_;
+  const UdpFabricOptions options_;
+  UdpCounters counters_;
+};
+
+}  // namespace tokamak::verbs::soft

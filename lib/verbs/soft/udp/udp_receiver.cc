@@ -1,0 +1,130 @@
+#include "lib/verbs/soft/udp/udp_receiver.h"
+
+#include <netinet/udp.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace tokamak::verbs::soft {
+
+UdpReceiver::UdpReceiver(const UdpSocket& socket, const base::EventLoop& loop, UdpCounters& counters, WireTap* tap)
+    : socket_(socket), loop_(loop), counters_(counters), tap_(tap), buffer_(new uint8_t[kMessages * kMessageBytes]) {
+  for (uint32_t i = 0; i < kMessages; ++i) piece_[i] = {buffer_.get() + i * kMessageBytes, kMessageBytes};
+}
+
+bool UdpReceiver::Receive(Deliver deliver) {
+  PrepareMessages();
+  const int received = recvmmsg(socket_.fd.get(), header_.data(), kMessages, MSG_DONTWAIT, nullptr);
+  counters_.receive_calls.Add(1);
+  if (received <= 0) return false;
+  packets_ = 0;
+  for (uint32_t i = 0; i < static_cast<uint32_t>(received); ++i) {
+    if (!TakeMessage(i, deliver)) return false;
+  }
+  return Flush(deliver) && received == kMessages;
+}
+
+void UdpReceiver::PrepareMessages() {
+  for (uint32_t i = 0; i < kMessages; ++i) {
+    msghdr& header = header_[i].msg_hdr;
+    header.msg_name = &name_[i];
+    header.msg_namelen = sizeof(name_[i]);
+    header.msg_iov = &piece_[i];
+    header.msg_iovlen = 1;
+    header.msg_control = &control_[i];
+    header.msg_controllen = sizeof(control_[i]);
+    header.msg_flags = 0;
+  }
+}
+
+// `*segment` is left alone where the message is one datagram.
+void UdpReceiver::ReadControl(msghdr& header, uint32_t* segment) {
+  for (cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr; control = CMSG_NXTHDR(&header, control)) {
+    if (control->cmsg_level == SOL_UDP && control->cmsg_type == UDP_GRO) {
+      int size = 0;
+      std::memcpy(&size, CMSG_DATA(control), sizeof(size));
+      if (size > 0) *segment = static_cast<uint32_t>(size);
+    } else if (control->cmsg_level == SOL_SOCKET && control->cmsg_type == SO_RXQ_OVFL) {
+      uint32_t drops = 0;
+      std::memcpy(&drops, CMSG_DATA(control), sizeof(drops));
+      counters_.Drop(UdpDrop::kSocketBuffer, drops - kernel_drops_);
+      kernel_drops_ = drops;
+    }
+  }
+}
+
+bool UdpReceiver::TakeMessage(uint32_t index, Deliver deliver) {
+  msghdr& header = header_[index].msg_hdr;
+  const auto* bytes = static_cast<const uint8_t*>(piece_[index].iov_base);
+  const uint32_t length = header_[index].msg_len;
+  uint32_t segment = length;
+  ReadControl(header, &segment);
+  if ((header.msg_flags & MSG_TRUNC) != 0) {
+    counters_.Drop(UdpDrop::kTruncated, 1);
+    return true;
+  }
+  source_ = FromSocketAddress(name_[index]);
+  const IcrcFlow flow(source_, socket_.local);
+  uint16_t identification = 0;
+  for (uint32_t offset = 0; offset < length; offset += segment) {
+    if (packets_ == kPackets && !Flush(deliver)) return false;
+    if (TakeDatagram(flow, {bytes + offset, std::min(segment, length - offset)}, &identification)) ++packets_;
+    ++identification;
+  }
+  return true;
+}
+
+// Expects `*identification` and sets it to what was found. Returns whether packet_[packets_] holds a good packet.
+bool UdpReceiver::TakeDatagram(const IcrcFlow& flow, absl::Span<const uint8_t> datagram, uint16_t* identification) {
+  const auto length = static_cast<uint32_t>(datagram.size());
+  if (length < kMinDatagram) {
+    counters_.Drop(UdpDrop::kMalformed, 1);
+    counters_.malformed[static_cast<uint32_t>(DecodeResult::kTooShort)].Add(1);
+    return false;
+  }
+  const uint32_t received = ReceivedIcrc(datagram);
+  const uint32_t computed = flow.OfDatagram(*identification, datagram);
+  if (computed != received) {
+    const std::optional<uint16_t> solved =
+        flow.is_ipv4() ? solver_.Solve(*identification, computed, received, length) : std::nullopt;
+    if (!solved.has_value()) {
+      counters_.Drop(UdpDrop::kIcrc, 1);
+      return false;
+    }
+    *identification = *solved;
+    counters_.identifications_solved.Add(1);
+  }
+  if (tap_ != nullptr) ShowReceived(datagram, *identification);
+  Packet& packet = packet_[packets_];
+  if (const DecodeResult result = Decode(datagram, &packet); result != DecodeResult::kOk) {
+    counters_.Drop(UdpDrop::kMalformed, 1);
+    counters_.malformed[static_cast<uint32_t>(result)].Add(1);
+    return false;
+  }
+  packet.peer = source_;
+  if (source_.port >= kFlowPorts) packet.peer.port = kRoceUdpPort;
+  packet.source_port = source_.port;
+  counters_.packets_received.Add(1);
+  counters_.bytes_received.Add(length);
+  return true;
+}
+
+bool UdpReceiver::Flush(Deliver deliver) {
+  if (packets_ == 0) return true;
+  const uint32_t packets = packets_;
+  packets_ = 0;
+  return deliver(absl::MakeConstSpan(packet_.data(), packets));
+}
+
+void UdpReceiver::ShowReceived(absl::Span<const uint8_t> datagram, uint16_t identification) {
+  const PayloadSlice piece = {datagram.data(), static_cast<uint32_t>(datagram.size())};
+  Datagram shown;
+  shown.time = loop_.Now();
+  shown.source = source_;
+  shown.destination = socket_.local;
+  shown.identification = identification;
+  shown.pieces = absl::MakeConstSpan(&piece, 1);
+  tap_->Show(shown);
+}
+
+}  // namespace tokamak::verbs::soft

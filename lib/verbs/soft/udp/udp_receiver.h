@@ -1,0 +1,76 @@
+// UdpReceiver takes datagrams from the kernel many at a time, checks and decodes them where they lie, and hands them on.
+//
+// With UDP_GRO one message of the kernel holds many datagrams of one flow. The identification that the ICRC covers is not
+// shown to us: the datagrams of one UDP_SEGMENT send have 0, 1, 2, ..., so that is tried first, and otherwise solved for
+// (icrc.h).
+//
+// Law: nothing is allocated after construction.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
+#include "lib/base/event_loop.h"
+#include "lib/verbs/soft/icrc.h"
+#include "lib/verbs/soft/packet.h"
+#include "lib/verbs/soft/udp/udp_counters.h"
+#include "lib/verbs/soft/udp/udp_socket.h"
+#include "lib/verbs/soft/wire_tap.h"
+
+namespace tokamak::verbs::soft {
+
+class UdpReceiver final {
+ public:
+  // Gets packets in the order in which they came; they live during the call. Returns false to get no more.
+  using Deliver = absl::FunctionRef<bool(absl::Span<const Packet>)>;
+
+  // `socket`, `loop`, `counters` and `tap`, which may be null, must outlive the receiver.
+  UdpReceiver(const UdpSocket& socket, const base::EventLoop& loop, UdpCounters& counters, WireTap* tap);
+
+  // Reads one batch. Returns whether more may wait.
+  bool Receive(Deliver deliver);
+
+ private:
+  // One recvmmsg. A message is as large as UDP allows; only what arrives is touched.
+  static constexpr uint32_t kMessages = 32;
+  static constexpr uint32_t kMessageBytes = 65536;
+  static constexpr uint32_t kPackets = 128;
+
+  union Control {
+    cmsghdr align;
+    char bytes[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t))];
+  };
+
+  void PrepareMessages();
+  void ReadControl(msghdr& header, uint32_t* segment);
+  bool TakeMessage(uint32_t index, Deliver deliver);
+  bool TakeDatagram(const IcrcFlow& flow, absl::Span<const uint8_t> datagram, uint16_t* identification);
+  bool Flush(Deliver deliver);
+  void ShowReceived(absl::Span<const uint8_t> datagram, uint16_t identification);
+
+  const UdpSocket& socket_;
+  const base::EventLoop& loop_;
+  UdpCounters& counters_;
+  WireTap* const tap_;
+  IdentificationSolver solver_;
+  uint32_t kernel_drops_ = 0;  // as the socket counts them
+
+  Address source_;  // of the message that is being taken apart
+  std::unique_ptr<uint8_t[]> buffer_;
+  std::array<mmsghdr, kMessages> header_;
+  std::array<sockaddr_storage, kMessages> name_;
+  std::array<Control, kMessages> control_;
+  std::array<iovec, kMessages> piece_;
+  uint32_t packets_ = 0;
+  std::array<Packet, kPackets> packet_;
+};
+
+}  // namespace tokamak::verbs::soft

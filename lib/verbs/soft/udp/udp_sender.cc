@@ -1,0 +1,228 @@
+#include "lib/verbs/soft/udp/udp_sender.h"
+
+#include <netinet/udp.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "glog/logging.h"
+#include "lib/base/bytes.h"
+
+namespace tokamak::verbs::soft {
+UdpSender::UdpSender(const UdpSocket& socket, bool segment, const base::EventLoop& loop, UdpCounters& counters,
+                     WireTap* tap)
+    : socket_(socket),
+      loop_(loop),
+      counters_(counters),
+      tap_(tap),
+      segment_(segment && socket.can_segment),
+      peer_(socket.local),
+      flow_(socket.local, peer_) {}
+
+size_t UdpSender::Send(absl::Span<const Packet> packets) {
+  busy_ = Busy::kNo;
+  size_t taken = 0;
+  while (taken < packets.size() && busy_ == Busy::kNo) {
+    const absl::Span<const Packet> rest = packets.subspan(taken);
+    const size_t planned = Plan(rest);
+    taken += Transmit(rest.first(planned));
+  }
+  if (busy_ != Busy::kNo) counters_.busy.Add(1);
+  return taken;
+}
+
+// Fills messages with the first of `packets`; returns with how many. At least one.
+size_t UdpSender::Plan(absl::Span<const Packet> packets) {
+  packets_ = messages_ = pieces_ = bytes_ = glue_used_ = 0;
+  for (const Packet& packet : packets) {
+    const uint32_t length = DatagramLength(packet);
+    CHECK(IsKnown(packet.opcode) && length <= kMaxDatagram) << "opcode " << static_cast<int>(packet.opcode);
+    if (packets_ == kPackets || pieces_ + kPiecesPerPacket > kPieces || bytes_ >= kBytes) break;
+    if (StartsMessage(packet, length)) {
+      if (messages_ == kMessages) break;
+      OpenMessage(packet, length);
+    }
+    Append(packet, length);
+  }
+  FinishMessages();
+  return packets_;
+}
+
+bool UdpSender::StartsMessage(const Packet& packet, uint32_t length) const {
+  if (messages_ == 0 || !segment_ || packets_ < singly_) return true;
+  const Message& open = message_[messages_ - 1];
+  return open.closed || length > open.segment || open.packets == kSegmentsPerMessage ||
+         open.bytes + length > kBytesPerMessage || WithRocePort(packet.peer) != peer_;
+}
+
+void UdpSender::OpenMessage(const Packet& packet, uint32_t length) {
+  const Address peer = WithRocePort(packet.peer);
+  if (peer != peer_) SetPeer(peer);
+  msghdr& header = header_[messages_].msg_hdr;
+  header = {};
+  header.msg_name = &name_[messages_];
+  header.msg_namelen = ToSocketAddress(peer_, socket_.scope, &name_[messages_]);
+  header.msg_iov = &piece_[pieces_];
+  message_[messages_] = {};
+  message_[messages_].first = packets_;
+  message_[messages_].segment = length;
+  ++messages_;
+}
+
+void UdpSender::SetPeer(const Address& peer) {
+  peer_ = peer;
+  flow_ = IcrcFlow(socket_.local, peer_);
+}
+
+void UdpSender::Append(const Packet& packet, uint32_t length) {
+  Message& message = message_[messages_ - 1];
+  Encoded& encoded = encoded_[packets_];
+
+  uint8_t* const header = &glue_[glue_used_];
+  const uint32_t header_length = EncodeHeader(packet, header);
+  glue_used_ += header_length;
+  AddPiece(header, header_length);
+
+  // The kernel numbers the datagrams of one send 0, 1, 2, ...
+  const auto identification = static_cast<uint16_t>(message.packets);
+  uint32_t icrc = flow_.Start(identification, {header, header_length}, length);
+  for (uint32_t i = 0; i < packet.slices; ++i) {
+    const PayloadSlice& slice = packet.payload[i];
+    if (slice.length == 0) continue;
+    CHECK(slice.data != nullptr);
+    icrc = IcrcFlow::Extend(icrc, slice.data, slice.length);
+    AddPiece(slice.data, slice.length);
+  }
+
+  uint8_t* const trailer = &glue_[glue_used_];
+  const uint32_t pad = PadLength(packet.payload_length());
+  std::memset(trailer, 0, pad);
+  icrc = IcrcFlow::Extend(icrc, trailer, pad);
+  base::StoreLittle<uint32_t>(trailer + pad, packet.corrupt ? ~icrc : icrc);
+  glue_used_ += pad + kIcrcLength;
+  AddPiece(trailer, pad + kIcrcLength);
+
+  encoded = {header, header_length, trailer, pad + kIcrcLength};
+  message.closed = length < message.segment;
+  message.bytes += length;
+  ++message.packets;
+  bytes_ += length;
+  ++packets_;
+}
+
+// Lengthens the last piece of the message where `bytes` follow it in memory.
+void UdpSender::AddPiece(const uint8_t* bytes, uint32_t length) {
+  msghdr& header = header_[messages_ - 1].msg_hdr;
+  if (header.msg_iovlen != 0) {
+    iovec& last = piece_[pieces_ - 1];
+    if (static_cast<const uint8_t*>(last.iov_base) + last.iov_len == bytes) {
+      last.iov_len += length;
+      return;
+    }
+  }
+  piece_[pieces_++] = {const_cast<uint8_t*>(bytes), length};
+  ++header.msg_iovlen;
+}
+
+void UdpSender::FinishMessages() {
+  for (uint32_t i = 0; i < messages_; ++i) {
+    if (message_[i].packets == 1) continue;
+    msghdr& header = header_[i].msg_hdr;
+    header.msg_control = &control_[i];
+    header.msg_controllen = sizeof(Control);
+    cmsghdr* control = CMSG_FIRSTHDR(&header);
+    control->cmsg_level = SOL_UDP;
+    control->cmsg_type = UDP_SEGMENT;
+    control->cmsg_len = CMSG_LEN(sizeof(uint16_t));
+    const auto segment = static_cast<uint16_t>(message_[i].segment);
+    std::memcpy(CMSG_DATA(control), &segment, sizeof(segment));
+  }
+}
+
+// Sends the planned messages; returns how many packets are done with.
+size_t UdpSender::Transmit(absl::Span<const Packet> packets) {
+  uint32_t done = 0;
+  while (done < messages_) {
+    const int sent = sendmmsg(socket_.fd.get(), &header_[done], messages_ - done, MSG_DONTWAIT);
+    counters_.send_calls.Add(1);
+    if (sent > 0) {
+      CountSent(packets, done, static_cast<uint32_t>(sent));
+      done += static_cast<uint32_t>(sent);
+    } else if (HandleError(errno, message_[done])) {
+      ++done;
+    } else {
+      break;
+    }
+  }
+  const size_t taken = done < messages_ ? message_[done].first : packets_;
+  singly_ -= singly_ < taken ? singly_ : taken;
+  if (done < messages_ && busy_ == Busy::kNo && message_[done].packets > 1) singly_ = message_[done].packets;
+  return taken;
+}
+
+// Returns whether `message` is done with, and was dropped; otherwise it goes again, in another way or later.
+bool UdpSender::HandleError(int error, const Message& message) {
+  switch (error) {
+    case EAGAIN:
+      busy_ = Busy::kSocket;
+      return false;
+    case ENOBUFS:
+    case ENOMEM:
+      busy_ = Busy::kMachine;
+      return false;
+    case EINTR:
+      return false;
+    case EIO:  // the interface cannot do UDP checksums, so neither segmentation
+      if (message.packets == 1) break;
+      LOG(WARNING) << "UDP segmentation does not work here; packets go one by one, which is slower";
+      segment_ = false;
+      return false;
+    case EINVAL:
+    case EMSGSIZE:  // perhaps of one datagram only: singly each gets an answer of its own
+      if (message.packets > 1) return false;
+      break;
+    default:
+      break;
+  }
+  UdpDrop drop = UdpDrop::kRefused;
+  if (error == EMSGSIZE) drop = UdpDrop::kTooLong;
+  if (error == ENETUNREACH || error == EHOSTUNREACH || error == ENETDOWN || error == EAFNOSUPPORT) {
+    drop = UdpDrop::kUnreachable;
+  }
+  counters_.Drop(drop, message.packets);
+  return true;
+}
+
+void UdpSender::CountSent(absl::Span<const Packet> packets, uint32_t first_message, uint32_t messages) {
+  uint64_t count = 0;
+  uint64_t bytes = 0;
+  for (uint32_t i = first_message; i < first_message + messages; ++i) {
+    count += message_[i].packets;
+    bytes += message_[i].bytes;
+    if (tap_ != nullptr) ShowSent(packets, message_[i]);
+  }
+  counters_.packets_sent.Add(count);
+  counters_.bytes_sent.Add(bytes);
+}
+
+void UdpSender::ShowSent(absl::Span<const Packet> packets, const Message& message) {
+  for (uint32_t i = 0; i < message.packets; ++i) {
+    const Packet& packet = packets[message.first + i];
+    const Encoded& encoded = encoded_[message.first + i];
+    PayloadSlice pieces[kPiecesPerPacket];
+    uint32_t count = 0;
+    pieces[count++] = {encoded.header, encoded.header_length};
+    for (uint32_t j = 0; j < packet.slices; ++j) pieces[count++] = packet.payload[j];
+    pieces[count++] = {encoded.trailer, encoded.trailer_length};
+
+    Datagram datagram;
+    datagram.time = loop_.Now();
+    datagram.source = socket_.local;
+    datagram.destination = WithRocePort(packet.peer);
+    datagram.identification = static_cast<uint16_t>(i);
+    datagram.pieces = absl::MakeConstSpan(pieces, count);
+    tap_->Show(datagram);
+  }
+}
+
+}  // namespace tokamak::verbs::soft

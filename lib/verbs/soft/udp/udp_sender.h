@@ -1,0 +1,122 @@
+// UdpSender turns packets into datagrams and gives them to the kernel in as few and as large pieces as it takes.
+//
+// Consecutive packets to one peer whose datagrams have one length (the last may be shorter) leave as one UDP_SEGMENT send;
+// many such sends leave in one sendmmsg. Payload goes to the kernel from where it lies; headers, pads and ICRCs are written
+// next to each other, so that the end of one packet and the start of the next are one piece.
+//
+// Law: nothing is allocated after construction.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/types/span.h"
+#include "lib/base/event_loop.h"
+#include "lib/verbs/soft/icrc.h"
+#include "lib/verbs/soft/packet.h"
+#include "lib/verbs/soft/udp/udp_counters.h"
+#include "lib/verbs/soft/udp/udp_socket.h"
+#include "lib/verbs/soft/wire.h"
+#include "lib/verbs/soft/wire_tap.h"
+
+namespace tokamak::verbs::soft {
+
+class UdpSender final {
+ public:
+  // Why fewer than all packets were taken.
+  enum class Busy {
+    kNo,       // all were
+    kSocket,   // the socket's buffer is full: it will be writable
+    kMachine,  // the kernel had no memory: nobody will tell when it has
+  };
+
+  // `socket`, `loop`, `counters` and `tap`, which may be null, must outlive the sender. `segment` allows UDP_SEGMENT.
+  UdpSender(const UdpSocket& socket, bool segment, const base::EventLoop& loop, UdpCounters& counters, WireTap* tap);
+
+  // Returns how many were taken: sent, or dropped for a reason that is counted.
+  size_t Send(absl::Span<const Packet> packets);
+
+  // About the last Send.
+  Busy busy() const { return busy_; }
+
+  bool segments() const { return segment_; }
+
+ private:
+  // The bounds of one sendmmsg; its bytes should fit a core's cache beside what the kernel does with them.
+  static constexpr uint32_t kPackets = 256;
+  static constexpr uint32_t kMessages = 64;
+  static constexpr uint32_t kBytes = 256 * 1024;
+  static constexpr uint32_t kPieces = 1024;
+  // The bounds of one message (the kernel's: 64 segments, an IP packet of 65,535 bytes, 1,024 pieces).
+  static constexpr uint32_t kSegmentsPerMessage = 64;
+  static constexpr uint32_t kBytesPerMessage = 65000;
+  static constexpr uint32_t kPiecesPerPacket = kMaxPayloadSlices + 2;
+  static_assert(kSegmentsPerMessage * kPiecesPerPacket <= 1024);
+  static_assert(kPiecesPerPacket <= kPieces);
+
+  // What is needed of a packet after it was encoded, for the tap.
+  struct Encoded {
+    const uint8_t* header;
+    uint32_t header_length;
+    const uint8_t* trailer;
+    uint32_t trailer_length;
+  };
+  struct Message {
+    uint32_t first = 0;  // index of its first packet
+    uint32_t packets = 0;
+    uint32_t segment = 0;  // length of each datagram but the last
+    uint32_t bytes = 0;
+    bool closed = false;  // its last datagram was shorter
+  };
+  union Control {
+    cmsghdr align;
+    char bytes[CMSG_SPACE(sizeof(uint16_t))];
+  };
+
+  size_t Plan(absl::Span<const Packet> packets);
+  bool StartsMessage(const Packet& packet, uint32_t length) const;
+  void OpenMessage(const Packet& packet, uint32_t length);
+  void Append(const Packet& packet, uint32_t length);
+  void AddPiece(const uint8_t* bytes, uint32_t length);
+  void FinishMessages();
+
+  size_t Transmit(absl::Span<const Packet> packets);
+  bool HandleError(int error, const Message& message);
+  void CountSent(absl::Span<const Packet> packets, uint32_t first_message, uint32_t messages);
+  void ShowSent(absl::Span<const Packet> packets, const Message& message);
+
+  void SetPeer(const Address& peer);
+
+  const UdpSocket& socket_;
+  const base::EventLoop& loop_;
+  UdpCounters& counters_;
+  WireTap* const tap_;
+  bool segment_;
+  size_t singly_ = 0;  // so many packets more go without UDP_SEGMENT
+  Busy busy_ = Busy::kNo;
+
+  // The peer of the message that is being filled.
+  Address peer_;
+  IcrcFlow flow_;
+
+  uint32_t packets_ = 0;
+  uint32_t messages_ = 0;
+  uint32_t pieces_ = 0;
+  uint32_t bytes_ = 0;
+  uint32_t glue_used_ = 0;
+  std::array<Encoded, kPackets> encoded_;
+  std::array<Message, kMessages> message_;
+  std::array<mmsghdr, kMessages> header_;
+  std::array<sockaddr_storage, kMessages> name_;
+  std::array<Control, kMessages> control_;
+  std::array<iovec, kPieces> piece_;
+  std::array<uint8_t, kPackets*(kMaxHeaderLength + kMaxTrailerLength)> glue_;
+};
+
+}  // namespace tokamak::verbs::soft

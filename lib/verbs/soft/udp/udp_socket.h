@@ -1,0 +1,47 @@
+// A UDP socket set up for RoCEv2: what is on the wire is what the ICRC covers, and batches go in and out in one piece.
+//
+// Law: the socket is never connected and never fragments (IP_PMTUDISC_DO). Only so the kernel sends IPv4 identification 0
+// and, within one UDP_SEGMENT send, 0, 1, 2, ...: the identifications that the ICRC is computed with.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "lib/os/file_descriptor.h"
+#include "lib/verbs/soft/datagram.h"
+#include "lib/verbs/types.h"
+
+namespace tokamak::verbs::soft {
+
+// RDMA NICs and the kernel's Soft-RoCE send from a port from here on, to spread flows over paths, and listen on 4791 alone. Ours
+// send from the port that they are bound to, which is below.
+constexpr uint16_t kFlowPorts = 0xc000;
+
+struct UdpSocketOptions {
+  uint32_t receive_buffer = 8 << 20;  // bytes asked of the kernel, which may give less
+  uint32_t send_buffer = 4 << 20;
+};
+
+struct UdpSocket {
+  os::FileDescriptor fd;
+  Address local;                // with the port that is bound
+  uint32_t scope = 0;           // interface index, where `local` is an IPv6 link-local address
+  uint32_t link_mtu = 0;        // bytes of an IP packet, of the interface that has the address
+  uint64_t receive_buffer = 0;  // bytes, as the kernel counts them: with its overhead
+  bool can_segment = false;     // the kernel knows UDP_SEGMENT
+};
+
+// Binds `address`; port 0 is kRoceUdpPort, ports from kFlowPorts on are refused. Errors say what an operator can do: kAlreadyExists when the port is taken,
+// kNotFound when no interface has the address.
+absl::StatusOr<UdpSocket> OpenUdpSocket(const Address& address, const UdpSocketOptions& options);
+
+// The largest path MTU (256 to 4096) whose packets fit an IP packet of `link_mtu` bytes with any headers; 0 when none does.
+uint32_t PathMtuFor(uint32_t link_mtu, bool is_ipv4);
+
+// The kernel's form of an address, of the family that the address is of; returns its length.
+socklen_t ToSocketAddress(const Address& address, uint32_t scope, sockaddr_storage* out);
+Address FromSocketAddress(const sockaddr_storage& address);
+
+}  // namespace tokamak::verbs::soft

@@ -1,0 +1,467 @@
+// The UDP fabric between real sockets on this machine's loopback (in a sandbox, its own), all on one loop.
+#include "lib/verbs/soft/udp/udp_fabric.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "lib/base/bytes.h"
+#include "lib/base/random.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/verbs/soft/datagram.h"
+
+namespace tokamak::verbs::soft {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+Address Parse(const std::string& text) { return Address::Parse(text).value(); }
+
+// What of a packet is looked at after its callback is over.
+struct Received {
+  Packet packet;
+  Bytes payload;
+};
+
+class TestNic final {
+ public:
+  TestNic(os::EpollLoop& loop, const std::string& address, const UdpFabricOptions& options = {})
+      : fabric_(loop, options) {
+    port_ = fabric_
+                .Open(loop, Parse(address),
+                      {[this](absl::Span<const Packet> packets) {
+                         ++batches_;
+                         for (const Packet& packet : packets) Take(packet);
+                       },
+                       [] {}})
+                .value();
+  }
+
+  Port& port() { return *port_; }
+  const Address& address() const { return port_->address(); }
+  const UdpCounters& counters() const { return fabric_.counters(); }
+  const std::vector<Received>& received() const { return received_; }
+  int batches() const { return batches_; }
+  void Unplug() { port_.reset(); }
+
+ private:
+  void Take(const Packet& packet) {
+    received_.push_back({packet, {}});
+    for (uint32_t i = 0; i < packet.slices; ++i) {
+      const PayloadSlice& slice = packet.payload[i];
+      received_.back().payload.insert(received_.back().payload.end(), slice.data, slice.data + slice.length);
+    }
+  }
+
+  UdpFabric fabric_;
+  std::vector<Received> received_;
+  int batches_ = 0;
+  std::unique_ptr<Port> port_;
+};
+
+// A plain socket, for what no fabric of ours would send.
+class PlainSocket final {
+ public:
+  explicit PlainSocket(const std::string& address) : local_(Parse(address)) {
+    fd_ = socket(local_.is_ipv4() ? AF_INET : AF_INET6, SOCK_DGRAM, 0);
+    sockaddr_storage name;
+    const socklen_t length = ToSocketAddress(local_, 0, &name);
+    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&name), length), 0);
+  }
+  ~PlainSocket() { close(fd_); }
+
+  void Send(const Address& to, const Bytes& datagram) {
+    sockaddr_storage name;
+    const socklen_t length = ToSocketAddress(to, 0, &name);
+    EXPECT_EQ(sendto(fd_, datagram.data(), datagram.size(), 0, reinterpret_cast<sockaddr*>(&name), length),
+              static_cast<ssize_t>(datagram.size()));
+  }
+  const Address& local() const { return local_; }
+
+ private:
+  const Address local_;
+  int fd_;
+};
+
+class UdpFabricTest : public testing::Test {
+ protected:
+  // A packet to `to` with this payload, in two slices.
+  static Packet Make(PacketOpcode opcode, uint32_t psn, const Address& to, absl::Span<const uint8_t> payload) {
+    Packet packet;
+    packet.opcode = opcode;
+    packet.psn = psn;
+    packet.peer = to;
+    const size_t cut = payload.size() / 2;
+    for (absl::Span<const uint8_t> part : {payload.first(cut), payload.subspan(cut)}) {
+      if (!part.empty()) packet.payload[packet.slices++] = {part.data(), static_cast<uint32_t>(part.size())};
+    }
+    return packet;
+  }
+
+  Bytes RandomBytes(size_t length) {
+    Bytes bytes(length);
+    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random.Next());
+    return bytes;
+  }
+
+  bool WaitFor(const std::function<bool()>& done) { return loop.RunUntil(done, loop.Now() + base::Seconds(20)); }
+
+  // For what must not happen: whatever is on its way has arrived.
+  void Settle() {
+    loop.RunUntil([] { return false; }, loop.Now() + base::Milliseconds(20));
+  }
+
+  // Random batches to `to`; all must arrive whole and in order.
+  void ExchangeRandomBatches(TestNic& from, TestNic& to) {
+    static constexpr PacketOpcode kOpcodes[] = {PacketOpcode::kWriteFirst, PacketOpcode::kWriteMiddle,
+                                                PacketOpcode::kWriteLast, PacketOpcode::kAcknowledge};
+    std::vector<Bytes> payloads;
+    std::vector<Packet> packets;
+    PacketOpcode opcode = PacketOpcode::kWriteMiddle;
+    size_t length = 1024;
+    for (uint32_t i = 0; i < 3000; ++i) {
+      if (random.Chance(0.1)) opcode = kOpcodes[random.Below(4)];
+      if (random.Chance(0.1)) length = random.Chance(0.5) ? 4096 : random.Below(4097);
+      payloads.push_back(RandomBytes(opcode == PacketOpcode::kAcknowledge ? 0 : length));
+      packets.push_back(Make(opcode, i, to.address(), payloads.back()));
+    }
+    for (size_t sent = 0; sent < packets.size();) {
+      const size_t batch = std::min<size_t>(1 + random.Below(300), packets.size() - sent);
+      ASSERT_EQ(from.port().Send(absl::MakeConstSpan(packets).subspan(sent, batch)), batch);
+      sent += batch;
+      ASSERT_TRUE(WaitFor([&] { return to.received().size() >= sent; }));
+    }
+    ASSERT_EQ(to.received().size(), packets.size());
+    for (size_t i = 0; i < packets.size(); ++i) {
+      const Received& received = to.received()[i];
+      ASSERT_EQ(received.packet.psn, i);
+      ASSERT_EQ(received.packet.opcode, packets[i].opcode);
+      ASSERT_EQ(received.packet.peer, from.address());
+      ASSERT_EQ(received.payload, payloads[i]) << i;
+    }
+    for (uint32_t i = 0; i < kUdpDrops; ++i) EXPECT_EQ(to.counters().dropped[i].value(), 0u) << i;
+    EXPECT_EQ(to.counters().packets_received.value(), packets.size());
+    EXPECT_EQ(from.counters().packets_sent.value(), packets.size());
+    EXPECT_EQ(from.counters().bytes_sent.value(), to.counters().bytes_received.value());
+    EXPECT_EQ(to.counters().identifications_solved.value(), 0u)
+        << "the kernel numbers segments otherwise than we think";
+  }
+
+  os::EpollLoop loop;
+  base::Random random{1};
+};
+
+TEST_F(UdpFabricTest, PacketsArriveWholeAndInOrder) {
+  TestNic a(loop, "127.0.0.1");
+  TestNic b(loop, "127.0.0.2");
+  ExchangeRandomBatches(a, b);
+  EXPECT_LT(a.counters().send_calls.value(), 200u);
+}
+
+TEST_F(UdpFabricTest, PacketsArriveWholeAndInOrderWithoutSegmentation) {
+  UdpFabricOptions options;
+  options.segment = false;
+  TestNic a(loop, "127.0.0.1", options);
+  TestNic b(loop, "127.0.0.2");
+  ExchangeRandomBatches(a, b);
+}
+
+TEST_F(UdpFabricTest, PacketsArriveWholeAndInOrderOverIpv6AndOnOtherPorts) {
+  TestNic a(loop, "[::1]");
+  TestNic b(loop, "[::1]:4792");
+  EXPECT_EQ(a.address().port, 4791);
+  ExchangeRandomBatches(a, b);
+}
+
+TEST_F(UdpFabricTest, OneBatchMayGoToManyPeers) {
+  TestNic a(loop, "127.0.0.1");
+  std::vector<std::unique_ptr<TestNic>> peers;
+  for (int i = 2; i < 6; ++i) peers.push_back(std::make_unique<TestNic>(loop, "127.0.0." + std::to_string(i)));
+  const Bytes payload = RandomBytes(500);
+  std::vector<Packet> packets;
+  for (uint32_t i = 0; i < 1000; ++i) {
+    packets.push_back(Make(PacketOpcode::kSendOnly, i, peers[random.Below(4)]->address(), payload));
+    if (random.Chance(0.5)) packets.back().peer.port = 0;  // the same as 4791
+  }
+  ASSERT_EQ(a.port().Send(packets), packets.size());
+  const auto arrived = [&] {
+    size_t sum = 0;
+    for (const auto& peer : peers) sum += peer->received().size();
+    return sum;
+  };
+  ASSERT_TRUE(WaitFor([&] { return arrived() == packets.size(); }));
+  for (const auto& peer : peers) {
+    uint32_t last = 0;
+    for (const Received& received : peer->received()) {
+      EXPECT_TRUE(received.packet.psn > last || received.packet.psn == 0);
+      last = received.packet.psn;
+      EXPECT_EQ(packets[last].peer.ip, peer->address().ip);
+      EXPECT_EQ(received.payload, payload);
+    }
+  }
+}
+
+TEST_F(UdpFabricTest, WhatArrivesTogetherIsHandedOverTogether) {
+  TestNic a(loop, "127.0.0.1");
+  TestNic b(loop, "127.0.0.2");
+  const Bytes payload = RandomBytes(1024);
+  const std::vector<Packet> packets(64, Make(PacketOpcode::kWriteMiddle, 1, b.address(), payload));
+  ASSERT_EQ(a.port().Send(packets), packets.size());
+  ASSERT_TRUE(WaitFor([&] { return b.received().size() == packets.size(); }));
+  EXPECT_LE(b.batches(), 2);
+  EXPECT_EQ(a.counters().send_calls.value(), 1u);
+}
+
+TEST_F(UdpFabricTest, ADamagedPacketIsCountedAndDropped) {
+  TestNic a(loop, "127.0.0.1");
+  TestNic b(loop, "127.0.0.2");
+  const Bytes payload = RandomBytes(1000);
+  std::vector<Packet> packets(10, Make(PacketOpcode::kWriteMiddle, 1, b.address(), payload));
+  packets[3].corrupt = true;
+  packets[9].corrupt = true;
+  ASSERT_EQ(a.port().Send(packets), packets.size());
+  ASSERT_TRUE(WaitFor([&] { return b.received().size() == 8; }));
+  Settle();
+  EXPECT_EQ(b.received().size(), 8u);
+  EXPECT_EQ(b.counters().Dropped(UdpDrop::kIcrc), 2u);
+}
+
+TEST_F(UdpFabricTest, AnyIdentificationIsFound) {
+  TestNic nic(loop, "127.0.0.1");
+  PlainSocket peer("127.0.0.3:49152");
+  const IcrcFlow flow(peer.local(), nic.address());
+  const Bytes payload = RandomBytes(1024);
+  for (int i = 0; i < 100; ++i) {
+    Bytes datagram(kMaxDatagram);
+    const Packet packet = Make(PacketOpcode::kSendOnly, static_cast<uint32_t>(i), nic.address(), payload);
+    datagram.resize(EncodeDatagram(packet, flow, static_cast<uint16_t>(1 + random.Below(65535)), datagram.data()));
+    peer.Send(nic.address(), datagram);
+  }
+  ASSERT_TRUE(WaitFor([&] { return nic.received().size() == 100; }));
+  EXPECT_EQ(nic.counters().identifications_solved.value(), 100u);
+  EXPECT_EQ(nic.received()[99].payload, payload);
+}
+
+TEST_F(UdpFabricTest, APeerIsAnsweredOnItsListeningPortNotOnTheOneItsFlowsComeFrom) {
+  TestNic nic(loop, "127.0.0.1");
+  PlainSocket kernel("127.0.0.3:63920");
+  PlainSocket ours("127.0.0.3:4792");
+  for (PlainSocket* peer : {&kernel, &ours}) {
+    const IcrcFlow flow(peer->local(), nic.address());
+    Bytes datagram(kMaxDatagram);
+    datagram.resize(EncodeDatagram(Packet(), flow, 0, datagram.data()));
+    peer->Send(nic.address(), datagram);
+  }
+  ASSERT_TRUE(WaitFor([&] { return nic.received().size() == 2; }));
+  EXPECT_EQ(nic.received()[0].packet.peer, Parse("127.0.0.3:4791"));
+  EXPECT_EQ(nic.received()[0].packet.source_port, 63920);
+  EXPECT_EQ(nic.received()[1].packet.peer, Parse("127.0.0.3:4792"));
+  EXPECT_EQ(nic.received()[1].packet.source_port, 4792);
+}
+
+TEST_F(UdpFabricTest, NoiseIsCountedByReasonAndNeverHandedOver) {
+  TestNic nic(loop, "127.0.0.1");
+  PlainSocket peer("127.0.0.3:4791");
+  const IcrcFlow flow(peer.local(), nic.address());
+  const auto sealed = [&](Bytes datagram) {
+    const uint32_t icrc = flow.OfDatagram(0, datagram);
+    base::StoreLittle<uint32_t>(datagram.data() + datagram.size() - 4, icrc);
+    return datagram;
+  };
+  peer.Send(nic.address(), {});
+  peer.Send(nic.address(), Bytes(15));
+  peer.Send(nic.address(), Bytes(64));  // no ICRC
+  Bytes unknown_opcode(64);
+  unknown_opcode[0] = 0xff;
+  peer.Send(nic.address(), sealed(unknown_opcode));
+  peer.Send(nic.address(), sealed(Bytes(63)));
+  for (int i = 0; i < 200; ++i) peer.Send(nic.address(), RandomBytes(random.Below(9000)));
+  peer.Send(nic.address(), sealed(Bytes(64)));  // a SEND FIRST
+  ASSERT_TRUE(WaitFor([&] { return !nic.received().empty(); }));
+  EXPECT_EQ(nic.received().size(), 1u);
+  const UdpCounters& counters = nic.counters();
+  const auto malformed = [&](DecodeResult result) { return counters.malformed[static_cast<size_t>(result)].value(); };
+  EXPECT_GE(malformed(DecodeResult::kTooShort), 1u);
+  EXPECT_EQ(malformed(DecodeResult::kUnknownOpcode), 1u);
+  EXPECT_EQ(malformed(DecodeResult::kUnalignedLength), 1u);
+  EXPECT_EQ(counters.Dropped(UdpDrop::kIcrc) + counters.Dropped(UdpDrop::kMalformed), 204u);
+}
+
+TEST_F(UdpFabricTest, ASmallReceiveBufferLosesPacketsAndSaysSo) {
+  UdpFabricOptions options;
+  options.socket.receive_buffer = 65536;
+  TestNic a(loop, "127.0.0.1");
+  TestNic b(loop, "127.0.0.2", options);
+  EXPECT_GT(b.port().receive_window(), 8192u);
+  EXPECT_LT(b.port().receive_window(), 65536u);
+  const Bytes payload = RandomBytes(4096);
+  const std::vector<Packet> packets(1000, Make(PacketOpcode::kWriteMiddle, 1, b.address(), payload));
+  ASSERT_EQ(a.port().Send(packets), packets.size());
+  Settle();
+  ASSERT_EQ(a.port().Send({packets.data(), 1}), 1u);
+  ASSERT_TRUE(WaitFor([&] { return b.counters().Dropped(UdpDrop::kSocketBuffer) > 0; }));
+  EXPECT_GE(b.received().size() * 4096, b.port().receive_window());
+}
+
+TEST_F(UdpFabricTest, TheReceiveWindowFits) {
+  TestNic a(loop, "127.0.0.1");
+  TestNic b(loop, "127.0.0.2");
+  for (uint32_t size : {256, 1024, 4096}) {
+    const size_t before = b.received().size();
+    const Bytes payload = RandomBytes(size);
+    const std::vector<Packet> packets(b.port().receive_window() / size,
+                                      Make(PacketOpcode::kWriteMiddle, 1, b.address(), payload));
+    ASSERT_EQ(a.port().Send(packets), packets.size());
+    ASSERT_TRUE(WaitFor([&] { return b.received().size() == before + packets.size(); })) << size;
+  }
+  EXPECT_EQ(b.counters().Dropped(UdpDrop::kSocketBuffer), 0u);
+}
+
+TEST_F(UdpFabricTest, WhatCannotBeSentIsDroppedAndCounted) {
+  TestNic a(loop, "127.0.0.1");
+  TestNic b(loop, "127.0.0.2");
+  const Bytes payload = RandomBytes(100);
+  const Packet lost = Make(PacketOpcode::kSendOnly, 1, Parse("[fd00::1]"), payload);
+  const Packet good = Make(PacketOpcode::kSendOnly, 2, b.address(), payload);
+  const std::vector<Packet> packets = {lost, lost, good, lost, good};
+  ASSERT_EQ(a.port().Send(packets), packets.size());
+  ASSERT_TRUE(WaitFor([&] { return b.received().size() == 2; }));
+  EXPECT_EQ(a.counters().Dropped(UdpDrop::kUnreachable), 3u);
+}
+
+TEST_F(UdpFabricTest, AReceiverMayDropItsPortInTheMiddleOfABatch) {
+  TestNic a(loop, "127.0.0.1");
+  UdpFabric fabric(loop);
+  std::unique_ptr<Port> port;
+  int batches = 0;
+  port = fabric
+             .Open(loop, Parse("127.0.0.2"),
+                   {[&](absl::Span<const Packet> packets) {
+                      ++batches;
+                      port.reset();
+                      EXPECT_EQ(packets.front().payload[0].data[0], 'x');
+                    },
+                    [] {}})
+             .value();
+  const Bytes payload(100, 'x');
+  const std::vector<Packet> packets(1000, Make(PacketOpcode::kSendOnly, 1, port->address(), payload));
+  ASSERT_EQ(a.port().Send(packets), packets.size());
+  ASSERT_TRUE(WaitFor([&] { return batches > 0; }));
+  Settle();
+  EXPECT_EQ(batches, 1);
+}
+
+TEST_F(UdpFabricTest, ADroppedPortLeavesItsAddressFree) {
+  TestNic a(loop, "127.0.0.1");
+  a.Unplug();
+  TestNic again(loop, "127.0.0.1");
+}
+
+TEST_F(UdpFabricTest, TimersRunWhilePacketsFloodIn) {
+  TestNic a(loop, "127.0.0.1");
+  const Bytes payload = RandomBytes(1024);
+  const std::vector<Packet> packets(64, Make(PacketOpcode::kWriteMiddle, 1, Parse("127.0.0.2"), payload));
+  UdpFabric fabric(loop);
+  // Each batch that arrives sends the next to itself: there is always something to receive.
+  std::unique_ptr<Port> port;
+  port = fabric.Open(loop, Parse("127.0.0.2"), {[&](absl::Span<const Packet>) { port->Send(packets); }, [] {}}).value();
+  a.port().Send(packets);
+  a.port().Send(packets);
+  int ticks = 0;
+  base::Timer timer;
+  std::function<void()> tick = [&] {
+    ++ticks;
+    timer = loop.RunAfter(base::Microseconds(100), tick);
+  };
+  tick();
+  ASSERT_TRUE(WaitFor([&] { return fabric.counters().packets_received.value() > 20000; }));
+  EXPECT_GT(ticks, 5);
+}
+
+TEST_F(UdpFabricTest, ATapSeesEveryDatagramWithTheIdentificationThatItsIcrcCovers) {
+  class Tap final : public WireTap {
+   public:
+    void Show(const Datagram& datagram) override {
+      Bytes bytes;
+      for (const PayloadSlice& piece : datagram.pieces)
+        bytes.insert(bytes.end(), piece.data, piece.data + piece.length);
+      const IcrcFlow flow(datagram.source, datagram.destination);
+      EXPECT_EQ(flow.OfDatagram(datagram.identification, bytes), ReceivedIcrc(bytes));
+      identifications.push_back(datagram.identification);
+    }
+    std::vector<uint16_t> identifications;
+  };
+  Tap sent, received;
+  UdpFabricOptions sends;
+  sends.tap = &sent;
+  UdpFabricOptions receives;
+  receives.tap = &received;
+  TestNic a(loop, "127.0.0.1", sends);
+  TestNic b(loop, "127.0.0.2", receives);
+  const Bytes payload = RandomBytes(1023);
+  const std::vector<Packet> packets(5, Make(PacketOpcode::kWriteMiddle, 1, b.address(), payload));
+  ASSERT_EQ(a.port().Send(packets), packets.size());
+  ASSERT_TRUE(WaitFor([&] { return b.received().size() == 5; }));
+  EXPECT_EQ(sent.identifications, (std::vector<uint16_t>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(received.identifications, sent.identifications);
+}
+
+TEST_F(UdpFabricTest, ATakenPortIsNamedWithWhoMayHaveIt) {
+  TestNic a(loop, "127.0.0.1");
+  UdpFabric fabric(loop);
+  const absl::Status status = fabric.Open(loop, Parse("127.0.0.1"), {}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_NE(status.message().find("UDP port 4791 of 127.0.0.1 is taken"), std::string::npos) << status;
+  EXPECT_NE(status.message().find("Soft-RoCE"), std::string::npos) << status;
+}
+
+TEST_F(UdpFabricTest, AnAddressOfAnotherMachineIsRefusedWithThoseOfThisOne) {
+  UdpFabric fabric(loop);
+  for (const char* address : {"203.0.113.1", "[2001:db8::1]"}) {
+    const absl::Status status = fabric.Open(loop, Parse(address), {}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << status;
+    EXPECT_NE(status.message().find("127.0.0.1"), std::string::npos) << status;
+  }
+}
+
+TEST_F(UdpFabricTest, AddressesThatNoPacketCanHaveAreRefused) {
+  UdpFabric fabric(loop);
+  for (const char* address : {"0.0.0.0", "[::]", "127.0.0.1:49152"}) {
+    EXPECT_EQ(fabric.Open(loop, Parse(address), {}).status().code(), absl::StatusCode::kInvalidArgument) << address;
+  }
+}
+
+TEST_F(UdpFabricTest, TheLargestMtuFitsTheInterface) {
+  TestNic a(loop, "127.0.0.1");
+  EXPECT_EQ(a.port().max_mtu(), 4096u);
+  EXPECT_EQ(PathMtuFor(65536, true), 4096u);
+  EXPECT_EQ(PathMtuFor(9000, false), 4096u);
+  EXPECT_EQ(PathMtuFor(4200, true), 4096u);
+  EXPECT_EQ(PathMtuFor(4096, true), 2048u);
+  EXPECT_EQ(PathMtuFor(1500, true), 1024u);
+  EXPECT_EQ(PathMtuFor(1500, false), 1024u);
+  EXPECT_EQ(PathMtuFor(576, true), 512u);
+  EXPECT_EQ(PathMtuFor(575, true), 256u);
+  EXPECT_EQ(PathMtuFor(300, true), 0u);
+}
+
+TEST(ParseUdpDeviceTest, TakesAnAddressAndPerhapsAPort) {
+  EXPECT_EQ(ParseUdpDevice("soft:udp@10.0.0.1").value(), Parse("10.0.0.1:4791"));
+  EXPECT_EQ(ParseUdpDevice("soft:udp@10.0.0.1:4800").value(), Parse("10.0.0.1:4800"));
+  EXPECT_EQ(ParseUdpDevice("soft:udp@[fd00::1]:4800").value(), Parse("[fd00::1]:4800"));
+  EXPECT_FALSE(ParseUdpDevice("soft:loopback").ok());
+  EXPECT_FALSE(ParseUdpDevice("soft:udp@").ok());
+  EXPECT_FALSE(ParseUdpDevice("soft:udp@host").ok());
+}
+
+TEST(UdpCountersTest, EveryDropHasAName) {
+  for (uint32_t i = 0; i < kUdpDrops; ++i) EXPECT_STRNE(ToString(static_cast<UdpDrop>(i)), "?");
+}
+
+}  // namespace
+}  // namespace tokamak::verbs::soft
