@@ -1,0 +1,43 @@
+// Hello is what both sides say of themselves when a queue pair is connected: the private data of the connection manager.
+//
+// A connection is several queue pairs: number 0 carries messages, the others bulk data. Each is connected by itself and says
+// with `token` and `queue` where it belongs. Sizes need not be equal: each side sends no more than the other can take.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace tokamak::transport {
+
+constexpr uint16_t kProtocolVersion = 1;
+constexpr uint32_t kMaxBulkQueuePairs = 16;
+constexpr uint32_t kMinReceiveSlots = 8;
+constexpr uint32_t kMaxReceiveSlots = 32768;  // credits travel in 16 bits
+constexpr uint32_t kMaxSlotSize = 256 * 1024;
+
+struct Hello {
+  uint16_t version = kProtocolVersion;
+  uint8_t queue = 0;             // which queue pair of the connection: 0 messages, 1.. bulk
+  uint8_t bulk_queue_pairs = 1;  // of the connection; the side that connects decides
+  uint8_t reads_served = 0;      // READs that we answer at once, for each queue pair
+  bool immediate = false;        // our device takes writes with immediate
+  uint32_t slot_size = 0;        // bytes of the messages we receive
+  uint32_t receive_slots = 0;    // that many are posted: the peer's first credits
+  uint32_t max_transfers = 0;    // that we serve at once
+  uint32_t max_calls = 0;        // that we answer at once
+  uint64_t token = 0;            // the connection's name, drawn by the side that connects
+};
+
+constexpr size_t kHelloSize = 40;
+static_assert(kHelloSize <= 56, "what IP connection management leaves to the application");
+
+void EncodeHello(const Hello& hello, absl::Span<uint8_t> out);
+
+// Takes kHelloSize bytes or more: connection managers pad with zeros. kFailedPrecondition: a peer that speaks another
+// version, or not this protocol at all; the text names both sides' values. kInvalidArgument: values out of bounds.
+absl::StatusOr<Hello> DecodeHello(absl::Span<const uint8_t> bytes);
+
+}  // namespace tokamak::transport

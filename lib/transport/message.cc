@@ -1,0 +1,256 @@
+#include "lib/transport/message.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "lib/base/bytes.h"
+
+namespace tokamak::transport {
+namespace {
+
+// The header as it lies on the wire. Bytes only, so that it has no alignment and no padding.
+struct WireHeader {
+  uint8_t kind;
+  uint8_t protocol;
+  uint8_t flags;
+  uint8_t status;
+  uint8_t credits[2];
+  uint8_t zero[2];
+  uint8_t body_size[4];
+  uint8_t deadline_ms[4];
+  uint8_t transfer[8];
+  uint8_t data_size[8];
+  uint8_t metadata_size[8];
+  uint8_t detail[24];  // TRANSFER: object id, 20 bytes; CHUNK: offset, 8; DATA: address, 8, and rkey, 4
+};
+static_assert(sizeof(WireHeader) == kHeaderSize, "the header's size is part of the protocol");
+
+constexpr uint8_t kLastStatus = static_cast<uint8_t>(absl::StatusCode::kUnauthenticated);
+
+absl::Status Nonsense(const char* what, uint64_t value) {
+  return absl::InvalidArgumentError(absl::StrCat("message with ", what, " ", value));
+}
+
+bool AllZero(const uint8_t* bytes, size_t size) {
+  return std::all_of(bytes, bytes + size, [](uint8_t b) { return b == 0; });
+}
+
+void StoreRange(const RemoteRange& range, uint8_t* out) {
+  base::StoreLittle<uint64_t>(out, range.address);
+  base::StoreLittle<uint32_t>(out + 8, range.rkey);
+}
+
+RemoteRange LoadRange(const uint8_t* in) {
+  return RemoteRange{base::LoadLittle<uint64_t>(in), base::LoadLittle<uint32_t>(in + 8)};
+}
+
+// What each kind may use beyond kind, credits and body.
+struct Shape {
+  bool protocol, flags, status, deadline, transfer, size;
+  size_t detail;  // bytes of it
+  bool body;
+};
+
+const Shape* ShapeOf(uint8_t kind) {
+  static constexpr Shape kShapes[] = {
+      {},                                                    // no kind is 0
+      {true, true, false, true, true, true, 20, false},      // TRANSFER; its range is checked apart
+      {true, false, false, true, true, true, 12, false},     // DATA
+      {true, false, false, false, true, true, 8, true},      // CHUNK
+      {true, false, false, false, true, false, 0, false},    // DONE
+      {false, false, false, false, true, false, 0, false},   // CANCEL
+      {false, false, true, false, true, false, 0, true},     // FAIL
+      {false, false, false, false, false, false, 0, false},  // CREDIT
+      {false, false, false, true, true, false, 0, true},     // CALL
+      {false, false, false, false, true, false, 0, true},    // REPLY
+  };
+  return kind >= 1 && kind < std::size(kShapes) ? &kShapes[kind] : nullptr;
+}
+
+absl::Status CheckUnused(const WireHeader& wire, const Shape& shape) {
+  if (!shape.protocol && wire.protocol != 0) return Nonsense("protocol", wire.protocol);
+  if (!shape.flags && wire.flags != 0) return Nonsense("flags", wire.flags);
+  if (!shape.status && wire.status != 0) return Nonsense("status", wire.status);
+  if (!AllZero(wire.zero, sizeof(wire.zero))) return Nonsense("reserved bytes, kind", wire.kind);
+  if (!shape.deadline && !AllZero(wire.deadline_ms, 4)) return Nonsense("deadline, kind", wire.kind);
+  if (!shape.size && !(AllZero(wire.data_size, 8) && AllZero(wire.metadata_size, 8)))
+    return Nonsense("size, kind", wire.kind);
+  if (!AllZero(wire.detail + shape.detail, sizeof(wire.detail) - shape.detail))
+    return Nonsense("detail, kind", wire.kind);
+  const uint64_t transfer = base::LoadLittle<uint64_t>(wire.transfer);
+  if (shape.transfer != (transfer != 0)) return Nonsense("transfer", transfer);
+  return absl::OkStatus();
+}
+
+absl::Status CheckTransfer(const Header& header, size_t body_size) {
+  if ((header.flags & ~(kSizeKnown | kProtocolGiven)) != 0) return Nonsense("flags", header.flags);
+  const bool size_known = (header.flags & kSizeKnown) != 0;
+  if (!size_known && header.size.total() != 0) return Nonsense("an unknown size of", header.size.total());
+  if (!size_known && header.protocol == Protocol::kWrite)
+    return Nonsense("a write of unknown size, transfer", header.transfer);
+  if (body_size != (CarriesRange(header) ? kRemoteRangeSize : 0)) return Nonsense("body size", body_size);
+  return absl::OkStatus();
+}
+
+absl::Status CheckData(const Header& header) {
+  if (header.protocol != Protocol::kRead) return Nonsense("protocol", static_cast<uint64_t>(header.protocol));
+  if (header.size.total() == 0 && (header.remote.address != 0 || header.remote.rkey != 0)) {
+    return Nonsense("a key for nothing, transfer", header.transfer);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckChunk(const Header& header, size_t body_size) {
+  if (header.protocol != Protocol::kEager) return Nonsense("protocol", static_cast<uint64_t>(header.protocol));
+  const uint64_t total = header.size.total();
+  if (header.offset > total || body_size > total - header.offset)
+    return Nonsense("bytes beyond the object, at", header.offset);
+  if (body_size == 0 && total != 0) return Nonsense("an empty chunk at", header.offset);
+  return absl::OkStatus();
+}
+
+absl::Status CheckKind(const Header& header, size_t body_size) {
+  switch (header.kind) {
+    case MessageKind::kTransfer:
+      return CheckTransfer(header, body_size);
+    case MessageKind::kData:
+      return CheckData(header);
+    case MessageKind::kChunk:
+      return CheckChunk(header, body_size);
+    case MessageKind::kDone:
+      if (header.protocol != Protocol::kRead && header.protocol != Protocol::kWrite) {
+        return Nonsense("protocol", static_cast<uint64_t>(header.protocol));
+      }
+      break;
+    case MessageKind::kFail:
+      if (header.status == absl::StatusCode::kOk) return Nonsense("a failure of status", 0);
+      if (body_size > kMaxFailText) return Nonsense("body size", body_size);
+      break;
+    case MessageKind::kCancel:
+    case MessageKind::kCredit:
+    case MessageKind::kCall:
+    case MessageKind::kReply:
+      break;
+  }
+  return absl::OkStatus();
+}
+
+// The bytes of `detail`, and of a range in the body, by kind.
+void LoadDetail(const WireHeader& wire, absl::Span<const uint8_t> body, Header* header) {
+  if (header->kind == MessageKind::kTransfer) {
+    std::array<uint8_t, base::ObjectId::kSize> id;
+    std::copy_n(wire.detail, id.size(), id.begin());
+    header->object = base::ObjectId(id);
+    if (CarriesRange(*header) && body.size() == kRemoteRangeSize) header->remote = LoadRange(body.data());
+  } else if (header->kind == MessageKind::kData) {
+    header->remote = LoadRange(wire.detail);
+  } else if (header->kind == MessageKind::kChunk) {
+    header->offset = base::LoadLittle<uint64_t>(wire.detail);
+  }
+}
+
+bool Wraps(const Header& header) {
+  return header.size.total() > 0 && header.remote.address > UINT64_MAX - (header.size.total() - 1);
+}
+
+}  // namespace
+
+const char* ToString(MessageKind kind) {
+  switch (kind) {
+    case MessageKind::kTransfer:
+      return "TRANSFER";
+    case MessageKind::kData:
+      return "DATA";
+    case MessageKind::kChunk:
+      return "CHUNK";
+    case MessageKind::kDone:
+      return "DONE";
+    case MessageKind::kCancel:
+      return "CANCEL";
+    case MessageKind::kFail:
+      return "FAIL";
+    case MessageKind::kCredit:
+      return "CREDIT";
+    case MessageKind::kCall:
+      return "CALL";
+    case MessageKind::kReply:
+      return "REPLY";
+  }
+  return "?";
+}
+
+void EncodeHeader(const Header& header, size_t body_size, uint8_t* out) {
+  WireHeader wire = {};
+  wire.kind = static_cast<uint8_t>(header.kind);
+  wire.protocol = static_cast<uint8_t>(header.protocol);
+  wire.flags = header.flags;
+  wire.status = static_cast<uint8_t>(header.status);
+  base::StoreLittle<uint16_t>(wire.credits, header.credits);
+  base::StoreLittle<uint32_t>(wire.body_size, static_cast<uint32_t>(body_size));
+  base::StoreLittle<uint32_t>(wire.deadline_ms, header.deadline_ms);
+  base::StoreLittle<uint64_t>(wire.transfer, header.transfer);
+  base::StoreLittle<uint64_t>(wire.data_size, header.size.data);
+  base::StoreLittle<uint64_t>(wire.metadata_size, header.size.metadata);
+  if (header.kind == MessageKind::kTransfer) std::memcpy(wire.detail, header.object.data(), base::ObjectId::kSize);
+  if (header.kind == MessageKind::kData) StoreRange(header.remote, wire.detail);
+  if (header.kind == MessageKind::kChunk) base::StoreLittle<uint64_t>(wire.detail, header.offset);
+  std::memcpy(out, &wire, kHeaderSize);
+}
+
+size_t MessageSize(const Header& header, size_t body_size) {
+  return kHeaderSize + (CarriesRange(header) ? kRemoteRangeSize : body_size);
+}
+
+size_t EncodeMessage(const Header& header, absl::Span<const uint8_t> body, absl::Span<uint8_t> out) {
+  const size_t size = MessageSize(header, body.size());
+  CHECK_LE(size, out.size());
+  EncodeHeader(header, size - kHeaderSize, out.data());
+  if (CarriesRange(header)) {
+    std::memset(out.data() + kHeaderSize, 0, kRemoteRangeSize);
+    StoreRange(header.remote, out.data() + kHeaderSize);
+  } else if (!body.empty()) {
+    std::memcpy(out.data() + kHeaderSize, body.data(), body.size());
+  }
+  return size;
+}
+
+absl::StatusOr<Message> DecodeMessage(absl::Span<const uint8_t> bytes) {
+  if (bytes.size() < kHeaderSize) return Nonsense("too few bytes:", bytes.size());
+  WireHeader wire;
+  std::memcpy(&wire, bytes.data(), kHeaderSize);
+  const Shape* shape = ShapeOf(wire.kind);
+  if (shape == nullptr) return Nonsense("kind", wire.kind);
+  if (absl::Status s = CheckUnused(wire, *shape); !s.ok()) return s;
+  if (wire.protocol > static_cast<uint8_t>(Protocol::kWrite)) return Nonsense("protocol", wire.protocol);
+  if (wire.status > kLastStatus) return Nonsense("status", wire.status);
+
+  Message message;
+  message.body = bytes.subspan(kHeaderSize);
+  const uint32_t body_size = base::LoadLittle<uint32_t>(wire.body_size);
+  if (body_size != message.body.size()) return Nonsense("body size", body_size);
+  Header& header = message.header;
+  header.kind = static_cast<MessageKind>(wire.kind);
+  if (!shape->body && header.kind != MessageKind::kTransfer && body_size != 0) return Nonsense("body size", body_size);
+  header.protocol = static_cast<Protocol>(wire.protocol);
+  header.flags = wire.flags;
+  header.status = static_cast<absl::StatusCode>(wire.status);
+  header.credits = base::LoadLittle<uint16_t>(wire.credits);
+  header.deadline_ms = base::LoadLittle<uint32_t>(wire.deadline_ms);
+  header.transfer = base::LoadLittle<uint64_t>(wire.transfer);
+  header.size.data = base::LoadLittle<uint64_t>(wire.data_size);
+  header.size.metadata = base::LoadLittle<uint64_t>(wire.metadata_size);
+  if (header.size.data > kMaxObjectSize || header.size.metadata > kMaxObjectSize)
+    return Nonsense("size", header.size.data);
+  LoadDetail(wire, message.body, &header);
+  if (absl::Status s = CheckKind(header, body_size); !s.ok()) return s;
+  if (Wraps(header)) return Nonsense("a range that wraps around, at", header.remote.address);
+  if (CarriesRange(header) && !AllZero(message.body.data() + 12, kRemoteRangeSize - 12)) {
+    return Nonsense("range, transfer", header.transfer);
+  }
+  if (header.kind == MessageKind::kTransfer) message.body = {};
+  return message;
+}
+
+}  // namespace tokamak::transport

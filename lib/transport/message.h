@@ -1,0 +1,86 @@
+// The transport's messages: a fixed 64-byte little-endian header and a bounded body, drawn in docs/transport.md.
+//
+// Both sides of a connection are ends of one program, but the peer is not trusted: Decode takes only what Encode can have
+// written. A field that a kind does not use is zero on the wire, and must be.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/base/object_id.h"
+#include "lib/transport/object_access.h"
+
+namespace tokamak::transport {
+
+enum class MessageKind : uint8_t {
+  kTransfer = 1,  // puller: send me this object; by write also where to
+  kData = 2,      // owner: READ it from here
+  kChunk = 3,     // owner: the next bytes, in the body
+  kDone = 4,      // read: the puller has it all; write: the owner has written it all
+  kCancel = 5,    // puller: stop; it will not touch the owner's memory any more
+  kFail = 6,      // owner: this transfer or call ended without success; the body says why
+  kCredit = 7,    // receive slots given back, when nothing else carries them
+  kCall = 8,      // a request of somebody above, in the body
+  kReply = 9,     // its answer
+};
+const char* ToString(MessageKind kind);
+
+enum MessageFlags : uint8_t {
+  kSizeKnown = 1,      // TRANSFER: `size` is what the puller expects
+  kProtocolGiven = 2,  // TRANSFER: the caller chose the protocol, not a policy: the owner keeps to it if it can
+};
+
+// Memory that the receiver of the message may reach.
+struct RemoteRange {
+  uint64_t address = 0;
+  uint32_t rkey = 0;
+};
+
+// A header as the program sees it.
+struct Header {
+  MessageKind kind = MessageKind::kCredit;
+  Protocol protocol = Protocol::kAuto;
+  uint8_t flags = 0;
+  absl::StatusCode status = absl::StatusCode::kOk;  // FAIL
+  uint16_t credits = 0;                             // any kind
+  uint32_t deadline_ms = 0;                         // TRANSFER, CALL: left for the asker; DATA: left to read
+  uint64_t transfer = 0;                            // all but CREDIT: the asker's number, from 1 up, never used twice
+  ObjectSize size;                                  // TRANSFER, DATA, CHUNK
+  base::ObjectId object;                            // TRANSFER
+  uint64_t offset = 0;                              // CHUNK
+  RemoteRange remote;                               // DATA; TRANSFER by write
+};
+
+struct Message {
+  Header header;
+  absl::Span<const uint8_t> body;  // CHUNK, FAIL, CALL, REPLY; looks at the decoded bytes
+};
+
+constexpr size_t kHeaderSize = 64;
+constexpr size_t kRemoteRangeSize = 16;                 // the body of a TRANSFER by write
+constexpr size_t kMaxFailText = 192;                    // bytes of a FAIL's body
+constexpr size_t kMinSlotSize = 512;                    // whatever the options say, these fit: see static_assert
+constexpr uint64_t kMaxObjectSize = uint64_t{1} << 48;  // bytes of data, and of metadata: sums cannot overflow
+static_assert(kHeaderSize + kMaxFailText <= kMinSlotSize && kHeaderSize + kRemoteRangeSize <= kMinSlotSize,
+              "every control message fits the smallest slot");
+
+// Writes the header, with `body_size` in it, into the first kHeaderSize bytes of `out`. A TRANSFER by write has its range as
+// its body: use EncodeMessage.
+void EncodeHeader(const Header& header, size_t body_size, uint8_t* out);
+
+// Writes header and body; returns how many bytes. `out` must hold MessageSize().
+size_t EncodeMessage(const Header& header, absl::Span<const uint8_t> body, absl::Span<uint8_t> out);
+size_t MessageSize(const Header& header, size_t body_size);
+
+// Reads one received message. kInvalidArgument says what about it no honest peer would send.
+absl::StatusOr<Message> DecodeMessage(absl::Span<const uint8_t> bytes);
+
+// True for a TRANSFER that names the puller's memory.
+inline bool CarriesRange(const Header& header) {
+  return header.kind == MessageKind::kTransfer && header.protocol == Protocol::kWrite && header.size.total() > 0;
+}
+
+}  // namespace tokamak::transport

@@ -1,0 +1,94 @@
+// The first words of both sides, and what is said when they do not fit.
+#include "lib/transport/hello.h"
+
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace tokamak::transport {
+namespace {
+
+Hello Sample() {
+  Hello hello;
+  hello.queue = 3;
+  hello.bulk_queue_pairs = 4;
+  hello.reads_served = 16;
+  hello.immediate = true;
+  hello.slot_size = 16384;
+  hello.receive_slots = 128;
+  hello.max_transfers = 1024;
+  hello.max_calls = 256;
+  hello.token = 0x0123456789abcdef;
+  return hello;
+}
+
+std::vector<uint8_t> Bytes(const Hello& hello) {
+  std::vector<uint8_t> bytes(kHelloSize);
+  EncodeHello(hello, absl::MakeSpan(bytes));
+  return bytes;
+}
+
+TEST(HelloTest, WhatIsEncodedIsDecoded) {
+  auto hello = DecodeHello(Bytes(Sample()));
+  ASSERT_TRUE(hello.ok()) << hello.status();
+  EXPECT_EQ(hello->version, kProtocolVersion);
+  EXPECT_EQ(hello->queue, 3);
+  EXPECT_EQ(hello->bulk_queue_pairs, 4);
+  EXPECT_EQ(hello->reads_served, 16);
+  EXPECT_TRUE(hello->immediate);
+  EXPECT_EQ(hello->slot_size, 16384u);
+  EXPECT_EQ(hello->receive_slots, 128u);
+  EXPECT_EQ(hello->max_transfers, 1024u);
+  EXPECT_EQ(hello->max_calls, 256u);
+  EXPECT_EQ(hello->token, 0x0123456789abcdefu);
+}
+
+TEST(HelloTest, PaddingIsIgnored) {
+  std::vector<uint8_t> bytes = Bytes(Sample());
+  bytes.resize(196);
+  EXPECT_TRUE(DecodeHello(bytes).ok());
+}
+
+TEST(HelloTest, AnotherVersionIsNamedOnBothSides) {
+  Hello newer = Sample();
+  newer.version = 7;
+  const auto hello = DecodeHello(Bytes(newer));
+  EXPECT_EQ(hello.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(hello.status().message().find("version 7"), absl::string_view::npos) << hello.status();
+  EXPECT_NE(hello.status().message().find("version 1"), absl::string_view::npos) << hello.status();
+}
+
+TEST(HelloTest, AnotherProtocolIsSaidToBeOne) {
+  std::vector<uint8_t> bytes = Bytes(Sample());
+  bytes[0] ^= 1;
+  EXPECT_EQ(DecodeHello(bytes).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(DecodeHello({}).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(HelloTest, TooShortIsRefused) {
+  const std::vector<uint8_t> bytes = Bytes(Sample());
+  for (size_t size = 0; size < kHelloSize; ++size) {
+    EXPECT_FALSE(DecodeHello(absl::MakeConstSpan(bytes.data(), size)).ok()) << size;
+  }
+}
+
+TEST(HelloTest, ValuesOutOfBoundsAreRefused) {
+  const auto refused = [](auto change) {
+    Hello hello = Sample();
+    change(hello);
+    return DecodeHello(Bytes(hello)).status().code() == absl::StatusCode::kInvalidArgument;
+  };
+  EXPECT_TRUE(refused([](Hello& h) { h.bulk_queue_pairs = 0; }));
+  EXPECT_TRUE(refused([](Hello& h) { h.bulk_queue_pairs = kMaxBulkQueuePairs + 1; }));
+  EXPECT_TRUE(refused([](Hello& h) { h.queue = 5; }));
+  EXPECT_TRUE(refused([](Hello& h) { h.slot_size = 511; }));
+  EXPECT_TRUE(refused([](Hello& h) { h.slot_size = kMaxSlotSize + 1; }));
+  EXPECT_TRUE(refused([](Hello& h) { h.receive_slots = kMinReceiveSlots - 1; }));
+  EXPECT_TRUE(refused([](Hello& h) { h.receive_slots = kMaxReceiveSlots + 1; }));
+  EXPECT_TRUE(refused([](Hello& h) { h.reads_served = 0; }));
+  EXPECT_TRUE(refused([](Hello& h) { h.max_transfers = 0; }));
+  EXPECT_TRUE(refused([](Hello& h) { h.max_calls = 0; }));
+}
+
+}  // namespace
+}  // namespace tokamak::transport

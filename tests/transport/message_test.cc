@@ -1,0 +1,269 @@
+// Messages as bytes: what Encode writes Decode reads, and nothing else.
+#include "lib/transport/message.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "lib/base/random.h"
+
+namespace tokamak::transport {
+namespace {
+
+std::vector<uint8_t> Bytes(const Header& header, const std::vector<uint8_t>& body = {}) {
+  std::vector<uint8_t> bytes(MessageSize(header, body.size()));
+  EXPECT_EQ(EncodeMessage(header, body, absl::MakeSpan(bytes)), bytes.size());
+  return bytes;
+}
+
+// One good message of each shape.
+std::vector<std::pair<Header, std::vector<uint8_t>>> Samples() {
+  std::vector<std::pair<Header, std::vector<uint8_t>>> samples;
+  Header h;
+  h.kind = MessageKind::kTransfer;
+  h.transfer = 1;
+  h.deadline_ms = 30000;
+  h.object = base::ObjectId::FromName("x");
+  samples.push_back({h, {}});  // any, size unknown
+  h.protocol = Protocol::kRead;
+  h.flags = kSizeKnown | kProtocolGiven;
+  h.size = {1000, 24};
+  samples.push_back({h, {}});
+  h.protocol = Protocol::kWrite;
+  h.remote = {0x7f0012345678, 0xabcd1234};
+  samples.push_back({h, {}});
+  h.size = {0, 0};
+  h.remote = {};
+  samples.push_back({h, {}});  // by write, nothing to write
+
+  h = {};
+  h.kind = MessageKind::kData;
+  h.protocol = Protocol::kRead;
+  h.transfer = 7;
+  h.deadline_ms = 10;
+  h.credits = 65535;
+  h.size = {kMaxObjectSize, kMaxObjectSize};
+  h.remote = {0x1000, 42};
+  samples.push_back({h, {}});
+
+  h = {};
+  h.kind = MessageKind::kChunk;
+  h.protocol = Protocol::kEager;
+  h.transfer = UINT64_MAX;
+  h.size = {6, 2};
+  h.offset = 5;
+  samples.push_back({h, {1, 2, 3}});
+  h.size = {};
+  h.offset = 0;
+  samples.push_back({h, {}});
+
+  h = {};
+  h.kind = MessageKind::kDone;
+  h.protocol = Protocol::kWrite;
+  h.transfer = 3;
+  samples.push_back({h, {}});
+  h = {};
+  h.kind = MessageKind::kCancel;
+  h.transfer = 3;
+  samples.push_back({h, {}});
+  h = {};
+  h.kind = MessageKind::kFail;
+  h.transfer = 3;
+  h.status = absl::StatusCode::kNotFound;
+  samples.push_back({h, {'n', 'o'}});
+  h = {};
+  h.kind = MessageKind::kCredit;
+  h.credits = 32;
+  samples.push_back({h, {}});
+  h = {};
+  h.kind = MessageKind::kCall;
+  h.transfer = 9;
+  h.deadline_ms = 5;
+  samples.push_back({h, std::vector<uint8_t>(4000, 7)});
+  h = {};
+  h.kind = MessageKind::kReply;
+  h.transfer = 9;
+  samples.push_back({h, {}});
+  return samples;
+}
+
+TEST(MessageTest, WhatIsEncodedIsDecoded) {
+  for (const auto& [header, body] : Samples()) {
+    SCOPED_TRACE(ToString(header.kind));
+    const std::vector<uint8_t> bytes = Bytes(header, body);
+    auto message = DecodeMessage(bytes);
+    ASSERT_TRUE(message.ok()) << message.status();
+    const Header& got = message->header;
+    EXPECT_EQ(got.kind, header.kind);
+    EXPECT_EQ(got.protocol, header.protocol);
+    EXPECT_EQ(got.flags, header.flags);
+    EXPECT_EQ(got.status, header.status);
+    EXPECT_EQ(got.credits, header.credits);
+    EXPECT_EQ(got.deadline_ms, header.deadline_ms);
+    EXPECT_EQ(got.transfer, header.transfer);
+    EXPECT_EQ(got.size.data, header.size.data);
+    EXPECT_EQ(got.size.metadata, header.size.metadata);
+    EXPECT_EQ(got.object, header.object);
+    EXPECT_EQ(got.offset, header.offset);
+    EXPECT_EQ(got.remote.address, header.remote.address);
+    EXPECT_EQ(got.remote.rkey, header.remote.rkey);
+    EXPECT_EQ(std::vector<uint8_t>(message->body.begin(), message->body.end()), body);
+  }
+}
+
+// The drawing in docs/transport.md.
+TEST(MessageTest, BytesLieWhereTheDrawingSays) {
+  Header h;
+  h.kind = MessageKind::kTransfer;
+  h.protocol = Protocol::kWrite;
+  h.flags = kSizeKnown;
+  h.credits = 0x0201;
+  h.deadline_ms = 0x04030201;
+  h.transfer = 0x0807060504030201;
+  h.size = {0x0102, 0x03};
+  h.object =
+      base::ObjectId(std::array<uint8_t, 20>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20});
+  h.remote = {0x1122334455667788, 0x99aabbcc};
+  const std::vector<uint8_t> expected = {
+      1,    3,    1,    0,    0x01, 0x02, 0,    0,                                                             //
+      16,   0,    0,    0,    1,    2,    3,    4,                                                             //
+      1,    2,    3,    4,    5,    6,    7,    8,                                                             //
+      2,    1,    0,    0,    0,    0,    0,    0,                                                             //
+      3,    0,    0,    0,    0,    0,    0,    0,                                                             //
+      1,    2,    3,    4,    5,    6,    7,    8,    9,    10,   11,   12,   13, 14, 15, 16, 17, 18, 19, 20,  //
+      0,    0,    0,    0,                                                                                     //
+      0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0xcc, 0xbb, 0xaa, 0x99, 0,  0,  0,  0};
+  EXPECT_EQ(Bytes(h), expected);
+}
+
+TEST(MessageTest, TooShortIsRefused) {
+  for (const auto& [header, body] : Samples()) {
+    const std::vector<uint8_t> bytes = Bytes(header, body);
+    for (size_t size = 0; size < bytes.size(); ++size) {
+      EXPECT_FALSE(DecodeMessage(absl::MakeConstSpan(bytes.data(), size)).ok()) << ToString(header.kind) << " " << size;
+    }
+  }
+}
+
+TEST(MessageTest, TooLongIsRefused) {
+  for (const auto& [header, body] : Samples()) {
+    std::vector<uint8_t> bytes = Bytes(header, body);
+    bytes.push_back(0);
+    EXPECT_FALSE(DecodeMessage(bytes).ok()) << ToString(header.kind);
+  }
+}
+
+TEST(MessageTest, UnknownKindsProtocolsAndStatusesAreRefused) {
+  for (const auto& [header, body] : Samples()) {
+    std::vector<uint8_t> bytes = Bytes(header, body);
+    bytes[1] = 4;
+    EXPECT_FALSE(DecodeMessage(bytes).ok()) << ToString(header.kind);
+    bytes = Bytes(header, body);
+    bytes[3] = 17;
+    EXPECT_FALSE(DecodeMessage(bytes).ok()) << ToString(header.kind);
+    for (uint8_t kind : {0, 10, 255}) {
+      bytes = Bytes(header, body);
+      bytes[0] = kind;
+      EXPECT_FALSE(DecodeMessage(bytes).ok());
+    }
+  }
+}
+
+// A byte that a kind does not use must be zero: flipping any of them is refused.
+TEST(MessageTest, FieldsThatAKindDoesNotUseMustBeZero) {
+  Header cancel;
+  cancel.kind = MessageKind::kCancel;
+  cancel.transfer = 3;
+  for (size_t at = 0; at < kHeaderSize; ++at) {
+    if (at == 0 || at == 4 || at == 5 || (at >= 16 && at < 24)) continue;  // kind, credits, transfer
+    std::vector<uint8_t> bytes = Bytes(cancel);
+    bytes[at] ^= 1;
+    EXPECT_FALSE(DecodeMessage(bytes).ok()) << at;
+  }
+}
+
+struct Bad {
+  const char* why;
+  Header header;
+  std::vector<uint8_t> body;
+};
+
+TEST(MessageTest, NonsenseIsRefused) {
+  const auto samples = Samples();
+  std::vector<Bad> bad;
+  const auto add = [&bad](const char* why, Header header, std::vector<uint8_t> body = {}) {
+    bad.push_back({why, header, std::move(body)});
+  };
+  Header h = samples[0].first;
+  h.size.data = 5;
+  add("a size that is not known", h);
+  h = samples[0].first;
+  h.protocol = Protocol::kWrite;
+  add("a write of unknown size", h);
+  h = samples[0].first;
+  h.flags = 4;
+  add("unknown flags", h);
+  h = samples[0].first;
+  h.transfer = 0;
+  add("no number", h);
+  h = samples[2].first;
+  h.remote.address = UINT64_MAX - 1022;
+  add("a range that wraps around", h);
+  h = samples[4].first;
+  h.protocol = Protocol::kEager;
+  add("DATA by eager", h);
+  h = samples[4].first;
+  h.size.data = kMaxObjectSize + 1;
+  add("a size beyond every machine", h);
+  h = samples[4].first;
+  h.size = {};
+  add("a key for nothing", h);
+  h = samples[5].first;
+  h.offset = 9;
+  add("a chunk beyond the end", h, {1});
+  h = samples[5].first;
+  h.offset = UINT64_MAX;
+  add("an offset that overflows", h, {1});
+  add("a chunk across the end", samples[5].first, {1, 2, 3, 4});
+  add("an empty chunk", samples[5].first);
+  h = samples[7].first;
+  h.protocol = Protocol::kEager;
+  add("DONE by eager", h);
+  h = samples[9].first;
+  h.status = absl::StatusCode::kOk;
+  add("a failure that is none", h);
+  add("too long a text", samples[9].first, std::vector<uint8_t>(kMaxFailText + 1));
+  h = samples[10].first;
+  h.transfer = 1;
+  add("CREDIT of a transfer", h);
+  add("CREDIT with a body", samples[10].first, {1});
+  add("CANCEL with a body", samples[8].first, {1});
+  for (const Bad& b : bad) {
+    const auto message = DecodeMessage(Bytes(b.header, b.body));
+    EXPECT_EQ(message.status().code(), absl::StatusCode::kInvalidArgument) << b.why;
+  }
+}
+
+// Whatever comes is either refused, or is exactly what Encode writes for what was understood.
+TEST(MessageTest, WhatIsUnderstoodIsWhatWouldBeWritten) {
+  base::Random random(1);
+  const auto samples = Samples();
+  int understood = 0;
+  for (int i = 0; i < 200000; ++i) {
+    const auto& [header, body] = samples[random.Below(samples.size())];
+    std::vector<uint8_t> bytes = Bytes(header, body);
+    for (uint64_t flips = random.Below(3) + 1; flips > 0; --flips) {
+      bytes[random.Below(std::min<size_t>(bytes.size(), 80))] = static_cast<uint8_t>(random.Next());
+    }
+    const auto message = DecodeMessage(bytes);
+    if (!message.ok()) continue;
+    ++understood;
+    const std::vector<uint8_t> body_again(message->body.begin(), message->body.end());
+    ASSERT_EQ(Bytes(message->header, body_again), bytes);
+  }
+  EXPECT_GT(understood, 1000);
+}
+
+}  // namespace
+}  // namespace tokamak::transport
