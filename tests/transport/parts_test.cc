@@ -1,0 +1,123 @@
+// The small bookkeeping of the transport: send ring, fifo, list, table, ids.
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "lib/transport/fifo.h"
+#include "lib/transport/intrusive_list.h"
+#include "lib/transport/request_id.h"
+#include "lib/transport/slots.h"
+#include "lib/transport/transfer_table.h"
+
+namespace tokamak::transport {
+namespace {
+
+TEST(SendRingTest, ACompletionFreesItsEntryAndThoseBefore) {
+  SendRing ring(8);
+  for (uint32_t i = 0; i < 8; ++i) EXPECT_EQ(ring.Take(), i);
+  EXPECT_TRUE(ring.full());
+  EXPECT_TRUE(ring.Complete(3));
+  EXPECT_EQ(ring.taken(), 4u);
+  EXPECT_EQ(ring.Take(), 0u);
+  EXPECT_TRUE(ring.Complete(0));
+  EXPECT_EQ(ring.taken(), 0u);
+}
+
+TEST(SendRingTest, ACompletionOfNothingIsRefused) {
+  SendRing ring(8);
+  EXPECT_FALSE(ring.Complete(0));
+  ring.Take();
+  EXPECT_FALSE(ring.Complete(1));
+  EXPECT_FALSE(ring.Complete(8));
+  EXPECT_TRUE(ring.Complete(0));
+  EXPECT_FALSE(ring.Complete(0));
+}
+
+TEST(SendRingTest, AFullRingAlwaysHasASignaledRequest) {
+  for (uint32_t entries : {4u, 5u, 8u, 63u, 64u}) {
+    SendRing ring(entries);
+    uint32_t last_signaled = UINT32_MAX;
+    for (int i = 0; i < 1000; ++i) {
+      if (ring.full()) {
+        ASSERT_NE(last_signaled, UINT32_MAX) << entries;
+        ASSERT_TRUE(ring.Complete(last_signaled));
+        last_signaled = UINT32_MAX;
+      }
+      const uint32_t entry = ring.Take();
+      if (ring.signal_due()) last_signaled = entry;
+    }
+  }
+}
+
+TEST(FifoTest, KeepsOrderWhileItGrowsAndWraps) {
+  Fifo<int> fifo;
+  int in = 0, out = 0;
+  for (int round = 0; round < 50; ++round) {
+    for (int i = 0; i < 7 + round % 5; ++i) fifo.Push(in++);
+    for (int i = 0; i < 5 && !fifo.empty(); ++i) EXPECT_EQ(fifo.Pop(), out++);
+  }
+  while (!fifo.empty()) EXPECT_EQ(fifo.Pop(), out++);
+  EXPECT_EQ(in, out);
+}
+
+struct Item {
+  explicit Item(int v) : value(v) {}
+  int value;
+  Link<Item> link;
+  Link<Item> table_link;
+};
+
+TEST(IntrusiveListTest, RemovesFromAnywhere) {
+  IntrusiveList<Item, &Item::link> list;
+  Item a(1), b(2), c(3);
+  list.PushBack(&a);
+  list.PushBack(&b);
+  list.PushBack(&c);
+  list.Remove(&b);
+  EXPECT_FALSE(list.Listed(&b));
+  EXPECT_EQ(list.first(), &a);
+  EXPECT_EQ(list.Next(&a), &c);
+  list.Remove(&c);
+  EXPECT_EQ(list.Next(&a), nullptr);
+  list.PushBack(&b);
+  EXPECT_EQ(list.PopFront(), &a);
+  EXPECT_EQ(list.PopFront(), &b);
+  EXPECT_TRUE(list.empty());
+}
+
+TEST(TransferTableTest, FindsByNumberAndVisitsInOrder) {
+  TransferTable<Item> table;
+  Item* a = table.Claim(1);
+  Item* b = table.Claim(2);
+  table.Bind(20, b);
+  table.Bind(10, a);
+  EXPECT_EQ(table.Find(10), a);
+  EXPECT_EQ(table.Find(20), b);
+  EXPECT_EQ(table.Find(30), nullptr);
+  EXPECT_EQ(table.first(), a);
+  EXPECT_EQ(table.Next(a), b);
+  table.Unbind(10);
+  EXPECT_EQ(table.Find(10), nullptr);
+  table.Release(a);
+  EXPECT_EQ(table.first(), b);
+  EXPECT_EQ(table.size(), 1u);
+}
+
+TEST(TransferTableTest, ReusesMemory) {
+  TransferTable<Item> table;
+  Item* a = table.Claim(1);
+  table.Release(a);
+  EXPECT_EQ(table.Claim(2), a);
+}
+
+TEST(RequestIdTest, IsFoundAgainInItsCompletion) {
+  const RequestId id = RequestId::Unpack(RequestId{16, true, 0xfffffff0}.Pack());
+  EXPECT_EQ(id.queue, 16);
+  EXPECT_TRUE(id.receive);
+  EXPECT_EQ(id.entry, 0xfffffff0u);
+  EXPECT_FALSE(RequestId::Unpack(RequestId{0, false, 1}.Pack()).receive);
+}
+
+}  // namespace
+}  // namespace tokamak::transport
