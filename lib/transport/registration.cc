@@ -1,0 +1,108 @@
+#include "lib/transport/registration.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace tokamak::transport {
+namespace {
+
+using verbs::Access;
+
+// A region for one transfer.
+class OwnRegion final : public Lease {
+ public:
+  explicit OwnRegion(std::unique_ptr<verbs::MemoryRegion> region) : region_(std::move(region)) {}
+  uint32_t lkey() const override { return region_->lkey(); }
+  uint32_t rkey() const override { return region_->rkey(); }
+
+ private:
+  const std::unique_ptr<verbs::MemoryRegion> region_;
+};
+
+// Keys that belong to somebody else.
+class SharedKeys final : public Lease {
+ public:
+  SharedKeys(uint32_t lkey, uint32_t rkey) : lkey_(lkey), rkey_(rkey) {}
+  uint32_t lkey() const override { return lkey_; }
+  uint32_t rkey() const override { return rkey_; }
+
+ private:
+  const uint32_t lkey_;
+  const uint32_t rkey_;
+};
+
+// No more than the use needs.
+Access AccessFor(Registration::Use use, const verbs::Limits& limits) {
+  switch (use) {
+    case Registration::Use::kReadSource:
+      return verbs::kRemoteRead;
+    case Registration::Use::kReadTarget:
+      return limits.read_sink_needs_remote_write ? verbs::kLocalWrite | verbs::kRemoteWrite : verbs::kLocalWrite;
+    case Registration::Use::kWriteTarget:
+      return verbs::kLocalWrite | verbs::kRemoteWrite;
+  }
+  return verbs::kLocalRead;
+}
+
+class OnDemand final : public Registration {
+ public:
+  OnDemand(verbs::Device& device, verbs::ProtectionDomain& domain) : device_(device), domain_(domain) {}
+
+  absl::StatusOr<std::unique_ptr<Lease>> Acquire(absl::Span<uint8_t> memory, Use use) override {
+    auto region = domain_.RegisterMemory(memory, AccessFor(use, device_.limits()));
+    if (!region.ok()) return region.status();
+    return std::make_unique<OwnRegion>(*std::move(region));
+  }
+
+ private:
+  verbs::Device& device_;
+  verbs::ProtectionDomain& domain_;
+};
+
+class Arena final : public Registration {
+ public:
+  Arena(verbs::Device& device, verbs::ProtectionDomain& domain, absl::Span<uint8_t> arena,
+        std::unique_ptr<verbs::MemoryRegion> region)
+      : device_(device), on_demand_(device, domain), arena_(arena), region_(std::move(region)) {}
+
+  absl::StatusOr<std::unique_ptr<Lease>> Acquire(absl::Span<uint8_t> memory, Use use) override {
+    if (!Covers(memory)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(memory.size(), " bytes that are not inside the registered arena of ", arena_.size()));
+    }
+    // What a peer may write never rides on the arena's key, and iWARP's READs write through a remote key.
+    const bool own =
+        use == Use::kWriteTarget || (use == Use::kReadTarget && device_.limits().read_sink_needs_remote_write);
+    if (own) return on_demand_.Acquire(memory, use);
+    return std::make_unique<SharedKeys>(region_->lkey(), region_->rkey());
+  }
+
+ private:
+  bool Covers(absl::Span<uint8_t> memory) const {
+    const auto begin = reinterpret_cast<uintptr_t>(memory.data());
+    const auto arena = reinterpret_cast<uintptr_t>(arena_.data());
+    return !memory.empty() && begin >= arena && begin - arena <= arena_.size() &&
+           memory.size() <= arena_.size() - (begin - arena);
+  }
+
+  verbs::Device& device_;
+  OnDemand on_demand_;
+  const absl::Span<uint8_t> arena_;
+  const std::unique_ptr<verbs::MemoryRegion> region_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Registration>> RegisterArena(verbs::Device& device, verbs::ProtectionDomain& domain,
+                                                            absl::Span<uint8_t> arena) {
+  auto region = domain.RegisterMemory(arena, verbs::kLocalWrite | verbs::kRemoteRead);
+  if (!region.ok()) return region.status();
+  return std::make_unique<Arena>(device, domain, arena, *std::move(region));
+}
+
+std::unique_ptr<Registration> RegisterOnDemand(verbs::Device& device, verbs::ProtectionDomain& domain) {
+  return std::make_unique<OnDemand>(device, domain);
+}
+
+}  // namespace tokamak::transport
