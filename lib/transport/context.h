@@ -1,0 +1,65 @@
+// Context is what all parts of one endpoint share: what it was given, its counters, and its numbers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/container/flat_hash_map.h"
+#include "lib/base/bytes.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/random.h"
+#include "lib/base/trace.h"
+#include "lib/transport/endpoint.h"
+#include "lib/verbs/verbs.h"
+
+namespace tokamak::transport {
+
+class Pull;
+
+// How long a transfer that was stopped may take to end in good order (requests in flight to finish, the owner to answer)
+// before the hard proof is made: key revoked or connection closed.
+constexpr base::Duration kDrainGrace = base::Milliseconds(500);
+
+// A connection with work to do on which nothing was heard for this long is probed, so that a dead peer is noticed.
+constexpr base::Duration kProbeInterval = base::Seconds(1);
+
+// Calls of one peer that we answer at once.
+constexpr uint32_t kMaxCallsServed = 256;
+
+// What one task may still copy (base::kMaxCopyPerTask).
+struct CopyBudget {
+  size_t left = base::kMaxCopyPerTask;
+  bool Covers(size_t size) const { return size <= left; }
+};
+
+inline void CopyWithin(CopyBudget& budget, base::EventLoop& loop, uint8_t* to, const uint8_t* from, size_t size) {
+  base::Copy(loop, to, from, size);
+  budget.left -= size < budget.left ? size : budget.left;
+}
+
+struct Context {
+  base::EventLoop& loop;
+  verbs::Device& device;
+  verbs::ProtectionDomain& domain;
+  Registration& registration;
+  Source& source;
+  base::Random random;
+  base::Trace& trace;
+  EndpointOptions options;  // checked, and within the device's limits
+  EndpointCounters counters;
+  Endpoint::CallHandler call_handler;
+
+  absl::flat_hash_map<PullId, Pull*> pulls;  // alive; never visited in its own order
+  PullId next_pull = 1;
+  PinId next_pin = 0;
+  uint32_t serves = 0;  // alive
+
+  void Record(base::TraceKind kind, uint32_t number, uint64_t size) {
+    trace.Record({loop.Now(), kind, options.trace_node, number, size});
+  }
+};
+
+// `options` as far as the device can carry them out, or what is wrong with them.
+absl::StatusOr<EndpointOptions> CheckOptions(const EndpointOptions& options, const verbs::Limits& limits);
+
+}  // namespace tokamak::transport

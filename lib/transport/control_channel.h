@@ -1,0 +1,122 @@
+// ControlChannel carries messages over one queue pair: control messages in order, and between them the chunks of eager
+// transfers, in turns.
+//
+// Receives are posted before the queue pair is connected and posted again as they are drained; a message leaves only with a
+// credit (credits.h), so the peer's queue pair never has to say "not ready". What cannot leave waits here, bounded.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lib/transport/context.h"
+#include "lib/transport/credits.h"
+#include "lib/transport/fifo.h"
+#include "lib/transport/hello.h"
+#include "lib/transport/intrusive_list.h"
+#include "lib/transport/message.h"
+#include "lib/transport/request_id.h"
+#include "lib/transport/slots.h"
+#include "lib/verbs/verbs.h"
+
+namespace tokamak::transport {
+
+class ControlChannel final {
+ public:
+  // An object that leaves in chunks. The channel takes chunks as slots and credits allow.
+  class Stream {
+   public:
+    virtual ~Stream() = default;
+    // Fills the next chunk: its header, and at most `room` bytes of body. Returns the body's size.
+    virtual size_t Next(Header* header, uint8_t* body, size_t room, CopyBudget& budget) = 0;
+    virtual bool over() const = 0;
+    // The last chunk was taken; the channel has forgotten the stream, which may go.
+    virtual void OnOver() = 0;
+    Link<Stream> link;
+  };
+
+  static constexpr uint32_t kMaxSendSlots = 64;
+  static constexpr uint32_t kMaxInline = 256;  // bytes; more is not asked of a device
+
+  // Makes the queue pair and posts its receives.
+  static absl::StatusOr<std::unique_ptr<ControlChannel>> Create(Context& context, verbs::CompletionQueue& completions);
+  // Completions that may be there at once.
+  static uint32_t CompletionsFor(const EndpointOptions& options);
+
+  verbs::QueuePair& queue_pair() { return *queue_pair_; }
+
+  // What the peer said of itself, before its first message is looked at.
+  void Meet(const Hello& peer);
+  // The queue pair is ReadyToSend.
+  void Enable() { enabled_ = true; }
+
+  // Queues a message. kResourceExhausted: the peer has let too many wait.
+  absl::Status Send(const Header& header, std::vector<uint8_t> body = {});
+  void Add(Stream* stream) { streams_.PushBack(stream); }
+  void Remove(Stream* stream) {
+    if (streams_.Listed(stream)) streams_.Remove(stream);
+  }
+  // Asks the peer's device for a sign of life.
+  void Probe();
+
+  // Bytes of body that the peer's slots, and ours, hold.
+  uint32_t max_body() const { return max_message_ - static_cast<uint32_t>(kHeaderSize); }
+
+  // Lets out what may leave. `*more` is set when only the budget held it back.
+  absl::Status Pump(CopyBudget& budget, bool* more);
+
+  // A send was done. kInternal: the device completed what was not posted.
+  absl::Status OnSent(uint32_t entry);
+  // A message came: its credits are taken. It lies in `slot` until Release. kInvalidArgument: nonsense.
+  absl::StatusOr<Message> OnReceived(uint32_t slot, uint32_t byte_count);
+  absl::Span<const uint8_t> Body(uint32_t slot, uint32_t size) const {
+    return {receives_.at(slot) + kHeaderSize, size};
+  }
+  void Release(uint32_t slot) { drained_.push_back(slot); }
+  // Posts what was released; the peer learns of it with Pump.
+  absl::Status Repost();
+
+  uint64_t received() const { return received_; }
+
+ private:
+  static constexpr size_t kBatch = 16;  // requests posted together
+
+  struct Outgoing {
+    Header header;
+    std::vector<uint8_t> body;
+  };
+
+  ControlChannel(Context& context, Slots sends, Slots receives);
+  absl::Status Open(verbs::CompletionQueue& completions);
+  bool SendNext(CopyBudget& budget, bool* more);
+  bool Claim();
+  void ReturnCredits();
+  void Stage(uint32_t entry, size_t size);
+  void Flush();
+
+  Context& context_;
+  Slots sends_;
+  Slots receives_;
+  std::unique_ptr<verbs::QueuePair> queue_pair_;  // after the slots: dropped before them
+  uint32_t max_inline_ = 0;
+  uint32_t max_message_ = kMinSlotSize;
+  size_t max_queued_ = 0;
+  Credits credits_;
+  SendRing ring_;
+  Fifo<Outgoing> queue_;
+  IntrusiveList<Stream, &Stream::link> streams_;
+  std::vector<uint32_t> drained_;
+  uint64_t received_ = 0;
+  bool enabled_ = false;
+  bool stalled_ = false;
+
+  std::array<verbs::SendRequest, kBatch> staged_;
+  std::array<verbs::Sge, kBatch> pieces_;
+  size_t staged_count_ = 0;
+  absl::Status post_status_;
+};
+
+}  // namespace tokamak::transport

@@ -1,0 +1,214 @@
+#include "lib/transport/endpoint.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "lib/transport/context.h"
+#include "lib/transport/inbound.h"
+#include "lib/transport/message.h"
+#include "lib/transport/outbound.h"
+
+namespace tokamak::transport {
+namespace {
+
+// Connections that peers may have to us at once; further ones are refused.
+constexpr size_t kMaxInbound = 4096;
+
+class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbound::Home {
+ public:
+  EndpointImpl(base::EventLoop& loop, verbs::Device& device, verbs::ProtectionDomain& domain,
+               Registration& registration, Source& source, base::Random random, base::Trace& trace,
+               const EndpointOptions& options)
+      : context_{loop, device, domain, registration, source, random, trace, options, {}, {}, {}} {
+    context_.next_pin = context_.random.Next();  // far from those of other endpoints with the same source
+    device_watch_ = device.Watch(loop, [this](const verbs::DeviceEventInfo& info) { OnDeviceEvent(info); });
+  }
+
+  absl::Status Listen(const verbs::Address& address) override {
+    auto listener = context_.device.connection_manager().Listen(
+        context_.loop, address,
+        [this](std::unique_ptr<verbs::ConnectionRequest> request) { OnRequest(std::move(request)); });
+    if (!listener.ok()) return listener.status();
+    listener_ = *std::move(listener);
+    return absl::OkStatus();
+  }
+
+  verbs::Address address() const override { return listener_ == nullptr ? verbs::Address() : listener_->address(); }
+
+  PullId StartPull(const PullRequest& request, std::unique_ptr<Sink> sink) override {
+    const PullId id = context_.next_pull++;
+    absl::Status refusal;
+    Outbound* outbound = nullptr;
+    if (context_.pulls.size() >= context_.options.max_transfers) {
+      refusal = absl::ResourceExhaustedError("as many pulls as may are under way");
+    } else {
+      outbound = OutboundTo(request.owner, &refusal);
+    }
+    if (outbound != nullptr) {
+      outbound->StartPull(id, request, std::move(sink));
+    } else {
+      RefusePull(refusal, request, std::move(sink));
+    }
+    return id;
+  }
+
+  void CancelPull(PullId pull) override {
+    auto it = context_.pulls.find(pull);
+    if (it != context_.pulls.end()) it->second->Cancel();
+  }
+
+  void Call(const verbs::Address& peer, absl::Span<const uint8_t> request, base::Duration deadline,
+            CallCallback done) override {
+    if (request.size() > max_call_size()) {
+      return Later([done = std::move(done), size = request.size(), most = max_call_size()] {
+        done(absl::InvalidArgumentError(absl::StrCat("a request of ", size, " bytes, possible are ", most)));
+      });
+    }
+    absl::Status refusal;
+    Outbound* outbound = OutboundTo(peer, &refusal);
+    if (outbound != nullptr && outbound->Call(request, deadline, &done)) return;
+    if (outbound != nullptr) refusal = absl::ResourceExhaustedError("too many calls to this peer wait");
+    Later([done = std::move(done), refusal] { done(refusal); });
+  }
+
+  uint32_t max_call_size() const override { return context_.options.slot_size - static_cast<uint32_t>(kHeaderSize); }
+  void SetCallHandler(CallHandler handler) override { context_.call_handler = std::move(handler); }
+  const EndpointCounters& counters() const override { return context_.counters; }
+
+ private:
+  struct InboundKey {
+    std::array<uint8_t, 16> ip;
+    uint64_t token;
+    bool operator<(const InboundKey& other) const { return ip != other.ip ? ip < other.ip : token < other.token; }
+  };
+
+  // ---- to peers
+
+  // The connection to `peer`, made where there is none. Null with the reason where the device cannot.
+  Outbound* OutboundTo(const verbs::Address& peer, absl::Status* refusal) {
+    std::unique_ptr<Outbound>& place = outbound_[peer];
+    if (place != nullptr && place->connection().broken()) leaving_.push_back(std::move(place));
+    if (place != nullptr) return place.get();
+    auto made = Outbound::Create(context_, *this, peer, context_.random.Next());
+    if (made.ok()) {
+      place = *std::move(made);
+      return place.get();
+    }
+    outbound_.erase(peer);
+    *refusal = absl::UnavailableError(absl::StrCat(peer.ToString(), ": ", made.status().ToString()));
+    return nullptr;
+  }
+
+  std::unique_ptr<Outbound> TakeOut(Outbound& outbound) override {
+    std::unique_ptr<Outbound> taken;
+    if (auto it = outbound_.find(outbound.peer()); it != outbound_.end() && it->second.get() == &outbound) {
+      taken = std::move(it->second);
+      outbound_.erase(it);
+      return taken;
+    }
+    auto it =
+        std::find_if(leaving_.begin(), leaving_.end(), [&outbound](const auto& o) { return o.get() == &outbound; });
+    CHECK(it != leaving_.end());
+    taken = std::move(*it);
+    leaving_.erase(it);
+    return taken;
+  }
+
+  void RefusePull(const absl::Status& status, const PullRequest& request, std::unique_ptr<Sink> sink) {
+    ++context_.counters.pulls_started;
+    ++context_.counters.pulls_failed;
+    TransferReport report;
+    report.protocol = request.protocol;
+    report.size = request.size;
+    Later([sink = std::shared_ptr<Sink>(std::move(sink)), status, report] { sink->Done(status, report); });
+  }
+
+  // Runs `task` once, in a task of its own.
+  void Later(std::function<void()> task) {
+    const uint64_t number = ++last_later_;
+    later_[number] = context_.loop.Post([this, number, task = std::move(task)] {
+      task();
+      later_.erase(number);
+    });
+  }
+
+  // ---- from peers
+
+  void OnRequest(std::unique_ptr<verbs::ConnectionRequest> request) {
+    auto theirs = DecodeHello(request->private_data());
+    if (!theirs.ok()) return Reject(*request, theirs.status());
+    const InboundKey key{request->peer().ip, theirs->token};
+    auto it = inbound_.find(key);
+    if (it == inbound_.end()) {
+      if (inbound_.size() >= kMaxInbound) return Reject(*request, absl::ResourceExhaustedError("too many connections"));
+      auto made = Inbound::Create(context_, *this, request->peer(), *theirs);
+      if (!made.ok()) return Reject(*request, made.status());
+      it = inbound_.emplace(key, *std::move(made)).first;
+    }
+    if (absl::Status s = it->second->Accept(*request, *theirs); !s.ok()) Reject(*request, s);
+  }
+
+  // The peer learns who we are, and so what does not fit.
+  void Reject(verbs::ConnectionRequest& request, const absl::Status& why) {
+    LOG(WARNING) << "refused a connection of " << request.peer().ToString() << ": " << why;
+    if (why.code() == absl::StatusCode::kFailedPrecondition) ++context_.counters.protocol_errors;
+    Hello ours;
+    ours.slot_size = context_.options.slot_size;
+    ours.receive_slots = context_.options.receive_slots;
+    std::array<uint8_t, kHelloSize> private_data;
+    EncodeHello(ours, absl::MakeSpan(private_data));
+    request.Reject(private_data);
+  }
+
+  std::unique_ptr<Inbound> TakeOut(Inbound& inbound) override {
+    auto it = inbound_.find({inbound.peer().ip, inbound.token()});
+    CHECK(it != inbound_.end() && it->second.get() == &inbound);
+    std::unique_ptr<Inbound> taken = std::move(it->second);
+    inbound_.erase(it);
+    return taken;
+  }
+
+  // ---- the device
+
+  void OnDeviceEvent(const verbs::DeviceEventInfo& info) {
+    const bool one = info.event == verbs::DeviceEvent::kQueuePairFatal;
+    if (!one && info.event != verbs::DeviceEvent::kRemoved) return;
+    const absl::Status status =
+        absl::UnavailableError(one ? "the device gave up a queue pair" : "the device was removed");
+    for (auto& [peer, outbound] : outbound_) {
+      if (!one || outbound->connection().Has(info.queue_pair_number)) outbound->connection().Break(status);
+    }
+    for (auto& [key, inbound] : inbound_) {
+      if (!one || inbound->connection().Has(info.queue_pair_number)) inbound->connection().Break(status);
+    }
+  }
+
+  Context context_;
+  std::map<verbs::Address, std::unique_ptr<Outbound>> outbound_;
+  std::vector<std::unique_ptr<Outbound>> leaving_;  // broken, about to be taken out; their place may be taken already
+  std::map<InboundKey, std::unique_ptr<Inbound>> inbound_;
+  std::unique_ptr<verbs::Listener> listener_;
+  std::unique_ptr<verbs::DeviceWatch> device_watch_;
+  uint64_t last_later_ = 0;
+  std::map<uint64_t, base::Timer> later_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Endpoint>> Endpoint::Open(base::EventLoop& loop, verbs::Device& device,
+                                                         verbs::ProtectionDomain& domain, Registration& registration,
+                                                         Source& source, base::Random random, base::Trace& trace,
+                                                         const EndpointOptions& options) {
+  auto checked = CheckOptions(options, device.limits());
+  if (!checked.ok()) return checked.status();
+  return std::make_unique<EndpointImpl>(loop, device, domain, registration, source, random, trace, *checked);
+}
+
+}  // namespace tokamak::transport

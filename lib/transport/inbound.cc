@@ -1,0 +1,98 @@
+#include "lib/transport/inbound.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace tokamak::transport {
+namespace {
+
+constexpr char kTooMany[] = "the owner serves as many transfers as it may";
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Inbound>> Inbound::Create(Context& context, Home& home, const verbs::Address& peer,
+                                                         const Hello& theirs) {
+  std::unique_ptr<Inbound> inbound(new Inbound(context, home, theirs.token));
+  auto connection =
+      Connection::Create(context, BulkChannel::Side::kOwner, theirs.bulk_queue_pairs, peer, theirs.token, *inbound);
+  if (!connection.ok()) return connection.status();
+  inbound->connection_ = *std::move(connection);
+  inbound->calls_.Use(*inbound->connection_);
+  return inbound;
+}
+
+absl::Status Inbound::OnMessage(const Message& message, uint32_t, bool*) {
+  const Header& header = message.header;
+  switch (header.kind) {
+    case MessageKind::kTransfer:
+      return OnTransfer(header);
+    case MessageKind::kDone:
+    case MessageKind::kCancel:
+      return OnEnd(header);
+    case MessageKind::kCall:
+      if (absl::Status s = TakeNumber(header.transfer); !s.ok()) return s;
+      connection_->Watch();
+      return calls_.OnCall(message);
+    default:
+      return absl::InvalidArgumentError(absl::StrCat(ToString(header.kind), " of a puller"));
+  }
+}
+
+// Numbers count up, so that none is used twice.
+absl::Status Inbound::TakeNumber(uint64_t number) {
+  if (number <= last_number_) {
+    return absl::InvalidArgumentError(absl::StrCat("transfer ", number, " asked for after ", last_number_));
+  }
+  last_number_ = number;
+  return absl::OkStatus();
+}
+
+absl::Status Inbound::OnTransfer(const Header& header) {
+  if (absl::Status s = TakeNumber(header.transfer); !s.ok()) return s;
+  if (context_.serves >= context_.options.max_transfers) {
+    Header refusal;
+    refusal.kind = MessageKind::kFail;
+    refusal.status = absl::StatusCode::kResourceExhausted;
+    refusal.transfer = header.transfer;
+    connection_->Send(refusal, std::vector<uint8_t>(kTooMany, kTooMany + sizeof(kTooMany) - 1));
+    return absl::OkStatus();
+  }
+  Serve* serve = serves_.Claim(context_, *this, header);
+  serves_.Bind(header.transfer, serve);
+  connection_->Watch();
+  serve->Start();
+  return absl::OkStatus();
+}
+
+absl::Status Inbound::OnEnd(const Header& header) {
+  Serve* serve = serves_.Find(header.transfer);
+  if (serve == nullptr) {
+    if (header.transfer > last_number_) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(ToString(header.kind), " of transfer ", header.transfer, ", which was not asked for"));
+    }
+    ++context_.counters.late_messages;
+    return absl::OkStatus();
+  }
+  if (header.kind == MessageKind::kDone) return serve->OnDone(header);
+  serve->OnCancel();
+  return absl::OkStatus();
+}
+
+absl::Status Inbound::OnNote(const Note& note) {
+  return absl::InvalidArgumentError(absl::StrCat("a note of a puller, for write ", note.number));
+}
+
+void Inbound::Forget(Serve* serve, uint64_t number) {
+  serves_.Unbind(number);
+  serves_.Release(serve);
+}
+
+void Inbound::OnBroken(const absl::Status&) {
+  const std::unique_ptr<Inbound> self = home_.TakeOut(*this);
+  context_.counters.serves_failed += serves_.size();  // they end with their table: pins are given back
+}
+
+}  // namespace tokamak::transport

@@ -1,0 +1,65 @@
+// Inbound is our side of a connection that a peer made: the transfers and calls that it asks of us.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lib/transport/connection.h"
+#include "lib/transport/context.h"
+#include "lib/transport/incoming_calls.h"
+#include "lib/transport/serve.h"
+#include "lib/transport/transfer_table.h"
+
+namespace tokamak::transport {
+
+class Inbound final : public Connection::User {
+ public:
+  // Who keeps it.
+  class Home {
+   public:
+    virtual ~Home() = default;
+    // Its connection is over: hands it out, to be dropped.
+    virtual std::unique_ptr<Inbound> TakeOut(Inbound& inbound) = 0;
+  };
+
+  // For a peer whose first queue pair said `theirs`.
+  static absl::StatusOr<std::unique_ptr<Inbound>> Create(Context& context, Home& home, const verbs::Address& peer,
+                                                         const Hello& theirs);
+
+  // The peer asks for one more queue pair of the connection.
+  absl::Status Accept(verbs::ConnectionRequest& request, const Hello& theirs) {
+    return connection_->Accept(request, theirs);
+  }
+  const verbs::Address& peer() const { return connection_->peer(); }
+  uint64_t token() const { return token_; }
+
+  // For serves.
+  Connection& connection() { return *connection_; }
+  void Forget(Serve* serve, uint64_t number);
+
+  // Connection::User
+  void OnUp() override {}
+  absl::Status OnMessage(const Message& message, uint32_t slot, bool* hold) override;
+  absl::Status OnNote(const Note& note) override;
+  bool busy() const override { return !serves_.empty() || !calls_.empty(); }
+  void OnBroken(const absl::Status& status) override;
+
+ private:
+  Inbound(Context& context, Home& home, uint64_t token)
+      : context_(context), home_(home), token_(token), calls_(context) {}
+  absl::Status TakeNumber(uint64_t number);
+  absl::Status OnTransfer(const Header& header);
+  absl::Status OnEnd(const Header& header);
+
+  Context& context_;
+  Home& home_;
+  const uint64_t token_;
+  uint64_t last_number_ = 0;
+  TransferTable<Serve> serves_;
+  IncomingCalls calls_;
+  std::unique_ptr<Connection> connection_;  // last: gone before the pins of what it touches
+};
+
+}  // namespace tokamak::transport

@@ -1,0 +1,130 @@
+#include "lib/transport/outbound.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+
+namespace tokamak::transport {
+namespace {
+
+// The peer's words, made safe to log.
+absl::Status FailureOf(const verbs::Address& peer, const Message& message) {
+  std::string text(message.body.begin(), message.body.end());
+  for (char& c : text) c = c >= ' ' && c <= '~' ? c : '?';
+  return absl::Status(message.header.status, absl::StrCat(peer.ToString(), ": ", text));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Outbound>> Outbound::Create(Context& context, Home& home, const verbs::Address& peer,
+                                                           uint64_t token) {
+  std::unique_ptr<Outbound> outbound(new Outbound(context, home));
+  auto connection =
+      Connection::Create(context, BulkChannel::Side::kPuller, context.options.bulk_queue_pairs, peer, token, *outbound);
+  if (!connection.ok()) return connection.status();
+  outbound->connection_ = *std::move(connection);
+  if (absl::Status s = outbound->connection_->Connect(); !s.ok()) return s;
+  return outbound;
+}
+
+void Outbound::StartPull(PullId id, const PullRequest& request, std::unique_ptr<Sink> sink) {
+  Pull* pull = pulls_.Claim(context_, *this, id, request, std::move(sink));
+  if (!connection_->up()) return;
+  connection_->Watch();
+  pull->Start();
+}
+
+bool Outbound::Call(absl::Span<const uint8_t> request, base::Duration deadline, Caller::CallCallback* done) {
+  if (!calls_.Add(request, deadline, done)) return false;
+  if (!connection_->up()) return true;
+  connection_->Watch();
+  calls_.SendWaiting(*connection_);
+  return true;
+}
+
+uint64_t Outbound::Bind(Pull* pull, bool by_write) {
+  uint64_t number = ++last_number_;
+  if (by_write) {  // notes carry only the low bits
+    while ((number & Note::kNumberMask) == 0 || writes_.contains(number & Note::kNumberMask)) number = ++last_number_;
+    writes_.emplace(number & Note::kNumberMask, pull);
+  }
+  pulls_.Bind(number, pull);
+  ++pulls_asked_;
+  return number;
+}
+
+void Outbound::NotByWrite(uint64_t number) {
+  if (writes_.erase(number & Note::kNumberMask) == 0 || writes_.size() + 1 != BulkChannel::kNotes) return;
+  for (Pull* pull = pulls_.first(); pull != nullptr; pull = TransferTable<Pull>::Next(pull)) {
+    if (pull->waits_for_turn()) return pull->OnTurn();
+  }
+}
+
+void Outbound::Unbind(uint64_t number, bool by_write) {
+  pulls_.Unbind(number);
+  --pulls_asked_;
+  if (by_write) NotByWrite(number);
+}
+
+void Outbound::Forget(Pull* pull) { pulls_.Release(pull); }
+
+void Outbound::OnUp() {
+  for (Pull* pull = pulls_.first(); pull != nullptr; pull = TransferTable<Pull>::Next(pull)) pull->Start();
+  calls_.SendWaiting(*connection_);
+}
+
+absl::Status Outbound::OnMessage(const Message& message, uint32_t slot, bool* hold) {
+  const Header& header = message.header;
+  if (Pull* pull = pulls_.Find(header.transfer)) return OnPullMessage(*pull, message, slot, hold);
+  if (header.kind == MessageKind::kReply && calls_.OnReply(header.transfer, message.body, *connection_)) {
+    return absl::OkStatus();
+  }
+  if (header.kind == MessageKind::kFail &&
+      calls_.OnReply(header.transfer, FailureOf(connection_->peer(), message), *connection_)) {
+    return absl::OkStatus();
+  }
+  return OnUnknown(header);
+}
+
+absl::Status Outbound::OnPullMessage(Pull& pull, const Message& message, uint32_t slot, bool* hold) {
+  switch (message.header.kind) {
+    case MessageKind::kData:
+      return pull.OnData(message.header);
+    case MessageKind::kChunk:
+      return pull.OnChunk(message, slot, hold);
+    case MessageKind::kDone:
+      return pull.OnDone(message.header);
+    case MessageKind::kFail:
+      return pull.OnFail(FailureOf(connection_->peer(), message)), absl::OkStatus();
+    default:
+      return absl::InvalidArgumentError(absl::StrCat(ToString(message.header.kind), " of an owner"));
+  }
+}
+
+// Of a transfer or call that is over, or that never was.
+absl::Status Outbound::OnUnknown(const Header& header) {
+  const bool of_owner = header.kind == MessageKind::kData || header.kind == MessageKind::kChunk ||
+                        header.kind == MessageKind::kDone || header.kind == MessageKind::kFail;
+  if (!of_owner || header.transfer > last_number_) {
+    return absl::InvalidArgumentError(absl::StrCat(ToString(header.kind), " of transfer ", header.transfer, " where ",
+                                                   last_number_, " were asked for"));
+  }
+  ++context_.counters.late_messages;
+  return absl::OkStatus();
+}
+
+absl::Status Outbound::OnNote(const Note& note) {
+  auto it = writes_.find(note.number);
+  if (it != writes_.end()) return it->second->OnNote(note);
+  ++context_.counters.late_messages;
+  return absl::OkStatus();
+}
+
+void Outbound::OnBroken(const absl::Status& status) {
+  const std::unique_ptr<Outbound> self = home_.TakeOut(*this);
+  while (!pulls_.empty()) pulls_.first()->OnBroken(status);
+  calls_.OnBroken(status);
+}
+
+}  // namespace tokamak::transport

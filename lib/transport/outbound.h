@@ -1,0 +1,72 @@
+// Outbound is our side of a connection that we made: the pulls and calls that we ask of one peer.
+//
+// Pulls and calls share one row of numbers, counted up and never used twice, so that what comes for one that is over is known
+// to be late, and what comes for a number that was never given is known to be nonsense.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "lib/transport/connection.h"
+#include "lib/transport/context.h"
+#include "lib/transport/outgoing_calls.h"
+#include "lib/transport/pull.h"
+#include "lib/transport/transfer_table.h"
+
+namespace tokamak::transport {
+
+class Outbound final : public Connection::User {
+ public:
+  // Who keeps it.
+  class Home {
+   public:
+    virtual ~Home() = default;
+    // Its connection is over: hands it out, to be dropped. The next pull makes a new one.
+    virtual std::unique_ptr<Outbound> TakeOut(Outbound& outbound) = 0;
+  };
+
+  // Starts to connect. An error means that this device cannot.
+  static absl::StatusOr<std::unique_ptr<Outbound>> Create(Context& context, Home& home, const verbs::Address& peer,
+                                                          uint64_t token);
+
+  void StartPull(PullId id, const PullRequest& request, std::unique_ptr<Sink> sink);
+  // False, and `done` untouched, when too many calls are under way.
+  [[nodiscard]] bool Call(absl::Span<const uint8_t> request, base::Duration deadline, Caller::CallCallback* done);
+  const verbs::Address& peer() const { return connection_->peer(); }
+
+  // For pulls.
+  Connection& connection() { return *connection_; }
+  bool peer_has_room() const { return pulls_asked_ < connection_->peer_hello().max_transfers; }
+  bool write_has_turn() const { return writes_.size() < BulkChannel::kNotes; }
+  // Gives it a number: it will be asked for in this very call.
+  uint64_t Bind(Pull* pull, bool by_write);
+  void NotByWrite(uint64_t number);
+  void Unbind(uint64_t number, bool by_write);
+  void Forget(Pull* pull);
+
+  // Connection::User
+  void OnUp() override;
+  absl::Status OnMessage(const Message& message, uint32_t slot, bool* hold) override;
+  absl::Status OnNote(const Note& note) override;
+  bool busy() const override { return !pulls_.empty() || !calls_.empty(); }
+  void OnBroken(const absl::Status& status) override;
+
+ private:
+  Outbound(Context& context, Home& home) : context_(context), home_(home), calls_(context, last_number_) {}
+  absl::Status OnPullMessage(Pull& pull, const Message& message, uint32_t slot, bool* hold);
+  absl::Status OnUnknown(const Header& header);
+
+  Context& context_;
+  Home& home_;
+  uint64_t last_number_ = 0;
+  TransferTable<Pull> pulls_;
+  OutgoingCalls calls_;
+  absl::flat_hash_map<uint32_t, Pull*> writes_;  // by the low bits that notes carry; never visited in its own order
+  uint32_t pulls_asked_ = 0;
+  std::unique_ptr<Connection> connection_;  // last: gone before the pulls whose memory it touches
+};
+
+}  // namespace tokamak::transport

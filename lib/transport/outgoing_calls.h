@@ -1,0 +1,62 @@
+// OutgoingCalls are the short requests that we ask of one peer, until their replies come.
+//
+// The peer answers so many at once (its hello says how many); others wait here. A call that passes its deadline is over for
+// the caller, but counts until the peer has answered it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "lib/transport/caller.h"
+#include "lib/transport/connection.h"
+#include "lib/transport/context.h"
+#include "lib/transport/fifo.h"
+#include "lib/transport/intrusive_list.h"
+#include "lib/transport/message.h"
+#include "lib/transport/transfer_table.h"
+
+namespace tokamak::transport {
+
+class OutgoingCalls final {
+ public:
+  static constexpr size_t kMaxCalls = 16384;  // under way and waiting
+
+  // Numbers come from `last_number`, shared with the pulls.
+  OutgoingCalls(Context& context, uint64_t& last_number) : context_(context), last_number_(last_number) {}
+
+  // False, and nothing is done, when there are too many.
+  [[nodiscard]] bool Add(absl::Span<const uint8_t> request, base::Duration deadline, Caller::CallCallback* done);
+
+  // Sends what may be sent, when the connection is up.
+  void SendWaiting(Connection& connection);
+
+  // The reply, or a refusal, of a call that we made; false: no such call.
+  [[nodiscard]] bool OnReply(uint64_t number, absl::StatusOr<absl::Span<const uint8_t>> reply, Connection& connection);
+
+  // The connection is gone.
+  void OnBroken(const absl::Status& status);
+
+  bool empty() const { return calls_.empty(); }
+
+ private:
+  struct OneCall {
+    std::vector<uint8_t> request;  // until it is sent
+    base::Time deadline_time;
+    base::Timer deadline;
+    Caller::CallCallback done;  // null: the caller has its answer
+    uint64_t number = 0;        // 0: waits
+    bool refused = false;       // too long for this peer; its caller hears of it in a task of its own
+    Link<OneCall> table_link;
+  };
+  void OnDeadline(OneCall* call);
+
+  Context& context_;
+  uint64_t& last_number_;
+  TransferTable<OneCall> calls_;
+  Fifo<OneCall*> waiting_;
+  uint32_t asked_ = 0;
+};
+
+}  // namespace tokamak::transport

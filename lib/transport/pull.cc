@@ -1,0 +1,330 @@
+#include "lib/transport/pull.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "lib/transport/outbound.h"
+
+namespace tokamak::transport {
+namespace {
+
+absl::Status OutOfTurn(const char* what) { return absl::InvalidArgumentError(absl::StrCat(what, " out of turn")); }
+
+}  // namespace
+
+Pull::Pull(Context& context, Outbound& outbound, PullId id, const PullRequest& request, std::unique_ptr<Sink> sink)
+    : context_(context),
+      outbound_(outbound),
+      id_(id),
+      request_(request),
+      sink_(std::move(sink)),
+      started_(context.loop.Now()),
+      asked_(AskedProtocol()),
+      eager_(context.loop) {
+  context_.pulls.emplace(id_, this);
+  ++context_.counters.pulls_started;
+  context_.Record(base::TraceKind::kTransferStart, static_cast<uint32_t>(asked_), request.size.total());
+  LimitTo(request.deadline);
+}
+
+Pull::~Pull() { context_.pulls.erase(id_); }
+
+Protocol Pull::AskedProtocol() const {
+  if (request_.protocol != Protocol::kAuto) return request_.protocol;
+  if (!request_.size_known) return Protocol::kAuto;
+  return context_.options.policy.Choose(request_.size.total(), true);
+}
+
+void Pull::LimitTo(base::Duration left) {
+  const base::Time limit = context_.loop.Now() + left;
+  if (deadline_.armed() && limit >= deadline_time_) return;
+  deadline_time_ = limit;
+  deadline_ =
+      context_.loop.RunAt(limit, [this] { Stop(absl::DeadlineExceededError("the pull's deadline has passed")); });
+}
+
+uint32_t Pull::MillisecondsLeft() const {
+  const int64_t left = (deadline_time_ - context_.loop.Now()).milliseconds();
+  return static_cast<uint32_t>(std::clamp<int64_t>(left, 1, UINT32_MAX));
+}
+
+void Pull::Enter(State state) {
+  CHECK(state > state_) << static_cast<int>(state_) << " -> " << static_cast<int>(state);
+  state_ = state;
+}
+
+// ---- asking
+
+void Pull::Start() {
+  if (state_ != State::kWaiting) return;
+  Enter(State::kPreparing);
+  if (by_write() && !request_.size_known) {
+    return Finish(absl::InvalidArgumentError("a write needs the object's size beforehand"));
+  }
+  if (!outbound_.peer_has_room()) {
+    return Finish(absl::ResourceExhaustedError("as many transfers as the owner serves at once are under way"));
+  }
+  // Memory and owner are asked at the same time, where the protocol allows.
+  if (!by_write()) Ask();
+  if (request_.size_known) AskForMemory(request_.size);
+}
+
+void Pull::AskForMemory(const ObjectSize& size) {
+  size_ = size;
+  memory_asked_ = true;
+  sink_->Reserve(size, [context = &context_, id = id_](absl::StatusOr<absl::Span<uint8_t>> memory) {
+    auto it = context->pulls.find(id);
+    if (it != context->pulls.end()) it->second->OnMemory(std::move(memory));
+  });
+}
+
+void Pull::OnMemory(absl::StatusOr<absl::Span<uint8_t>> memory) {
+  if (state_ >= State::kStopping || have_memory_ || outbound_.connection().broken()) return;
+  if (!memory.ok()) return Stop(memory.status());
+  if (memory->size() != size_.total()) {
+    return Stop(absl::FailedPreconditionError(
+        absl::StrCat("memory of ", memory->size(), " bytes for an object of ", size_.total())));
+  }
+  memory_ = *memory;
+  have_memory_ = true;
+  if (state_ == State::kPreparing) return OpenForWriting();
+  if (state_ != State::kMoving) return;
+  if (moved_by_ == Protocol::kRead) return StartReading();
+  eager_.SetMemory(memory_);
+  CopyHeld();
+}
+
+void Pull::OpenForWriting() {
+  if (!memory_.empty()) {
+    if (absl::Status s = write_.Open(context_.registration, memory_); !s.ok()) return Stop(s);
+  }
+  write_open_ = true;
+  OnTurn();
+}
+
+void Pull::OnTurn() {
+  if (outbound_.write_has_turn()) Ask();
+}
+
+void Pull::Ask() {
+  number_ = outbound_.Bind(this, by_write());
+  Header header;
+  header.kind = MessageKind::kTransfer;
+  header.protocol = asked_;
+  if (request_.size_known) header.flags |= kSizeKnown;
+  if (request_.protocol != Protocol::kAuto) header.flags |= kProtocolGiven;
+  header.deadline_ms = MillisecondsLeft();
+  header.transfer = number_;
+  if (request_.size_known) header.size = request_.size;
+  header.object = request_.id;
+  header.remote = write_.range();
+  Enter(State::kAsked);
+  outbound_.connection().Send(header);
+}
+
+// ---- what the owner says
+
+absl::Status Pull::CheckSize(const ObjectSize& actual) const {
+  if (!request_.size_known || (actual.data == request_.size.data && actual.metadata == request_.size.metadata)) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat("the owner's object has ", actual.data, " + ", actual.metadata,
+                                                    " bytes, expected were ", request_.size.data, " + ",
+                                                    request_.size.metadata));
+}
+
+absl::Status Pull::OnData(const Header& header) {
+  if (state_ != State::kAsked || (asked_ != Protocol::kRead && asked_ != Protocol::kAuto)) return OutOfTurn("DATA");
+  Enter(State::kMoving);
+  moved_by_ = Protocol::kRead;
+  source_ = header.remote;
+  if (absl::Status s = CheckSize(header.size); !s.ok()) return Stop(s), absl::OkStatus();
+  LimitTo(base::Milliseconds(header.deadline_ms));
+  if (!memory_asked_) {
+    AskForMemory(header.size);
+  } else if (have_memory_) {
+    StartReading();
+  }
+  return absl::OkStatus();
+}
+
+void Pull::StartReading() {
+  if (memory_.empty()) return EndIfComplete();
+  const absl::Status s = read_.Start(context_.registration, outbound_.connection().bulk(), memory_, source_, *this);
+  if (!s.ok()) return Stop(s);
+  outbound_.connection().Wake();
+}
+
+absl::Status Pull::OnChunk(const Message& message, uint32_t slot, bool* hold) {
+  if (state_ == State::kStopping) {  // by write: an owner that sends chunks does not write
+    if (by_write()) Finish(outcome_);
+    return absl::OkStatus();
+  }
+  if (state_ == State::kAsked) {
+    Enter(State::kMoving);
+    moved_by_ = Protocol::kEager;
+    downgraded_ = asked_ == Protocol::kRead || asked_ == Protocol::kWrite;
+    if (downgraded_) {
+      ++context_.counters.downgrades;
+      outbound_.NotByWrite(number_);
+      write_.Revoke();
+    }
+    if (absl::Status s = CheckSize(message.header.size); !s.ok()) return Stop(s), absl::OkStatus();
+    if (!memory_asked_) AskForMemory(message.header.size);
+    if (have_memory_) eager_.SetMemory(memory_);
+  }
+  if (state_ != State::kMoving || moved_by_ != Protocol::kEager) return OutOfTurn("CHUNK");
+  if (absl::Status s = eager_.Accept(message, slot, hold, outbound_.connection().budget()); !s.ok()) return s;
+  EndIfComplete();
+  return absl::OkStatus();
+}
+
+void Pull::CopyHeld() {
+  CopyBudget budget;
+  const bool more = eager_.CopyHeld(outbound_.connection().control(), budget);
+  outbound_.connection().Wake();  // slots are free again
+  if (more) {
+    next_ = context_.loop.Post([this] { CopyHeld(); });
+  } else {
+    EndIfComplete();
+  }
+}
+
+// By write, where there was nothing to write.
+absl::Status Pull::OnDone(const Header& header) {
+  if (state_ == State::kStopping && by_write()) return Finish(outcome_), absl::OkStatus();
+  if (state_ != State::kAsked || asked_ != Protocol::kWrite || header.protocol != Protocol::kWrite ||
+      !memory_.empty()) {
+    return OutOfTurn("DONE");
+  }
+  Enter(State::kMoving);
+  moved_by_ = Protocol::kWrite;
+  EndIfComplete();
+  return absl::OkStatus();
+}
+
+absl::Status Pull::OnNote(const Note& note) {
+  if (state_ != State::kAsked && state_ != State::kMoving && state_ != State::kStopping) return OutOfTurn("a note");
+  if (absl::Status s = write_.OnNote(note, outbound_.connection().bulk().queue_pairs()); !s.ok()) return s;
+  if (state_ == State::kStopping) {
+    if (write_.complete()) Finish(outcome_);
+    return absl::OkStatus();
+  }
+  if (state_ == State::kAsked) Enter(State::kMoving);
+  moved_by_ = Protocol::kWrite;
+  EndIfComplete();
+  return absl::OkStatus();
+}
+
+void Pull::OnFail(const absl::Status& status) {
+  if (state_ == State::kStopping) {
+    if (by_write()) Finish(outcome_);
+    return;
+  }
+  if (state_ == State::kMoving && moved_by_ == Protocol::kRead) return Stop(status);
+  Finish(status);
+}
+
+void Pull::OnJobOver() {
+  read_.Close();
+  if (state_ == State::kStopping) {
+    SendCancel();
+    return Finish(outcome_);
+  }
+  EndIfComplete();
+}
+
+// All bytes may be in place. By read this is asked only when they are.
+void Pull::EndIfComplete() {
+  if (moved_by_ == Protocol::kEager && !eager_.complete()) return;
+  if (moved_by_ == Protocol::kWrite && !memory_.empty() && !write_.complete()) return;
+  if (moved_by_ == Protocol::kRead) {
+    Header header;
+    header.kind = MessageKind::kDone;
+    header.protocol = Protocol::kRead;
+    header.transfer = number_;
+    outbound_.connection().Send(header);
+  }
+  Finish(absl::OkStatus());
+}
+
+// ---- ending early
+
+void Pull::Cancel() { Stop(absl::CancelledError("the pull was cancelled")); }
+
+// Something went wrong, or is not wanted any more: tells the owner, and waits until nothing touches the memory.
+void Pull::Stop(absl::Status status) {
+  if (state_ >= State::kStopping) return;
+  const bool asked = state_ >= State::kAsked;
+  Enter(State::kStopping);
+  outcome_ = std::move(status);
+  if (outbound_.connection().broken()) return;  // OnBroken follows
+  const bool reading = moved_by_ == Protocol::kRead && read_.Stop(outbound_.connection().bulk());
+  if (!asked) return Finish(outcome_);
+  if (!reading) SendCancel();  // else when the READs are done: the owner may reuse its memory then
+  if (!reading && !key_is_out()) return Finish(outcome_);
+  next_ = context_.loop.RunAfter(kDrainGrace, [this] { OnGrace(); });
+}
+
+// What should have ended in good order did not.
+void Pull::OnGrace() {
+  if (by_write()) {
+    write_.Revoke();
+    return Finish(outcome_);
+  }
+  outbound_.connection().Break(absl::UnavailableError("READs of a pull that has ended do not"));
+}
+
+void Pull::SendCancel() {
+  Header header;
+  header.kind = MessageKind::kCancel;
+  header.transfer = number_;
+  outbound_.connection().Send(header);
+}
+
+// The memory is safe, or about to be in this call; the rest of the end comes in a task of its own.
+void Pull::Finish(absl::Status status) {
+  if (state_ == State::kOver) return;
+  Enter(State::kOver);
+  outcome_ = std::move(status);
+  deadline_.Cancel();
+  read_.Close();
+  write_.Revoke();
+  if (number_ != 0) outbound_.Unbind(number_, by_write());
+  if (!outbound_.connection().broken()) eager_.DropHeld(outbound_.connection().control());
+  next_ = context_.loop.Post([this] { Conclude(); });
+}
+
+void Pull::OnBroken(const absl::Status& status) {
+  if (state_ == State::kStopping) Finish(outcome_);
+  if (state_ < State::kStopping) Finish(status);
+  Conclude();
+}
+
+void Pull::Conclude() {
+  next_.Cancel();
+  TransferReport report;
+  report.protocol = moved_by_ == Protocol::kAuto ? asked_ : moved_by_;
+  report.size = memory_asked_ ? size_ : request_.size;
+  report.elapsed = context_.loop.Now() - started_;
+  report.downgraded = downgraded_;
+  const auto by = static_cast<uint32_t>(report.protocol);
+  EndpointCounters& counters = context_.counters;
+  if (outcome_.ok()) {
+    ++counters.pulls_ok;
+    ++counters.transfers_pulled[by];
+    counters.bytes_pulled[by] += report.size.total();
+  } else {
+    ++counters.pulls_failed;
+  }
+  context_.Record(base::TraceKind::kTransferEnd, by << 8 | static_cast<uint32_t>(outcome_.code()), report.size.total());
+  context_.pulls.erase(id_);
+  const std::unique_ptr<Sink> sink = std::move(sink_);
+  const absl::Status outcome = std::move(outcome_);
+  outbound_.Forget(this);  // and with it this
+  sink->Done(outcome, report);
+}
+
+}  // namespace tokamak::transport

@@ -1,0 +1,112 @@
+// Pull is one transfer on the side that wants the object: it asks, gives memory, and runs the puller's half of a protocol.
+//
+//   waiting --> preparing --> asked --> moving --> over          preparing: by write, memory and its key come before asking
+//      |            |           |          |         ^
+//      +------------+-----------+----------+-> stopping          stopping: until the memory is safe
+//
+// Law: memory goes back to the sink (Done) only when no READ of ours is in flight into it and no key of the peer's opens it.
+// Law: Done runs in a task of its own, never inside a call of the user's or a callback's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/transport/bulk_channel.h"
+#include "lib/transport/connection.h"
+#include "lib/transport/context.h"
+#include "lib/transport/eager.h"
+#include "lib/transport/intrusive_list.h"
+#include "lib/transport/message.h"
+#include "lib/transport/read.h"
+#include "lib/transport/write.h"
+
+namespace tokamak::transport {
+
+class Outbound;
+
+class Pull final : public BulkJob::Owner {
+ public:
+  Pull(Context& context, Outbound& outbound, PullId id, const PullRequest& request, std::unique_ptr<Sink> sink);
+  ~Pull() override;
+
+  // The connection is up.
+  void Start();
+  // The sink's answer.
+  void OnMemory(absl::StatusOr<absl::Span<uint8_t>> memory);
+  // By write: fewer than BulkChannel::kNotes others have asked.
+  void OnTurn();
+
+  // What the owner says. Errors: no honest owner would say it now.
+  absl::Status OnData(const Header& header);
+  absl::Status OnChunk(const Message& message, uint32_t slot, bool* hold);
+  absl::Status OnDone(const Header& header);
+  absl::Status OnNote(const Note& note);
+  void OnFail(const absl::Status& status);
+
+  // The connection is gone, and with it everything that could touch the memory. May end this pull's life.
+  void OnBroken(const absl::Status& status);
+
+  void Cancel();
+
+  void OnJobOver() override;
+
+  bool waits_for_turn() const { return state_ == State::kPreparing && write_open_ && number_ == 0; }
+
+  Link<Pull> table_link;
+
+ private:
+  enum class State { kWaiting, kPreparing, kAsked, kMoving, kStopping, kOver };
+  void Enter(State state);
+
+  void AskForMemory(const ObjectSize& size);
+  void OpenForWriting();
+  void Ask();
+  void StartReading();
+  void CopyHeld();
+  void EndIfComplete();
+
+  void Stop(absl::Status status);
+  void OnGrace();
+  void SendCancel();
+  void Finish(absl::Status status);
+  void Conclude();
+
+  absl::Status CheckSize(const ObjectSize& actual) const;
+  void LimitTo(base::Duration left);
+  Protocol AskedProtocol() const;
+  uint32_t MillisecondsLeft() const;
+  bool by_write() const { return asked_ == Protocol::kWrite && !downgraded_; }
+  bool key_is_out() const { return by_write() && !memory_.empty(); }
+
+  Context& context_;
+  Outbound& outbound_;
+  const PullId id_;
+  const PullRequest request_;
+  std::unique_ptr<Sink> sink_;
+  const base::Time started_;
+  const Protocol asked_;  // kAuto: the owner chooses
+  State state_ = State::kWaiting;
+  uint64_t number_ = 0;  // on the wire; 0: not asked yet
+  ObjectSize size_;      // what the memory is for
+  Protocol moved_by_ = Protocol::kAuto;
+  bool downgraded_ = false;
+  bool memory_asked_ = false;
+  bool have_memory_ = false;
+  bool write_open_ = false;  // the key for the owner is made
+  absl::Span<uint8_t> memory_;
+  RemoteRange source_;  // by read
+
+  EagerPuller eager_;
+  ReadPuller read_;
+  WritePuller write_;
+
+  base::Time deadline_time_;
+  base::Timer deadline_;
+  base::Timer next_;  // held chunks to copy; then the grace of stopping; then the end
+  absl::Status outcome_;
+};
+
+}  // namespace tokamak::transport

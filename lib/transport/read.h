@@ -1,0 +1,46 @@
+// Read: the owner tells where the object is, the puller READs it into place, and says DONE. No copy; the owner's processor is
+// not needed while the bytes move.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "lib/transport/bulk_channel.h"
+#include "lib/transport/message.h"
+#include "lib/transport/registration.h"
+
+namespace tokamak::transport {
+
+// The owner's half: a key for the object until DONE.
+class ReadOwner final {
+ public:
+  // Errors are those of Registration::Acquire.
+  absl::Status Open(Registration& registration, const PinnedObject& object);
+  // What DATA says of it.
+  void Describe(Header* header) const;
+  void Close() { lease_.reset(); }
+
+ private:
+  PinnedObject object_;
+  std::unique_ptr<Lease> lease_;
+};
+
+// The puller's half.
+class ReadPuller final {
+ public:
+  // Starts to READ all of `memory`, which is not empty; `owner` hears of the end.
+  absl::Status Start(Registration& registration, BulkChannel& bulk, absl::Span<uint8_t> memory, const RemoteRange& from,
+                     BulkJob::Owner& owner);
+  // Posts no more. True: READs are in flight, and OnJobOver will follow.
+  bool Stop(BulkChannel& bulk) { return started_ && bulk.Stop(&job_); }
+  // Nothing is in flight.
+  void Close() { lease_.reset(); }
+
+ private:
+  BulkJob job_;
+  bool started_ = false;
+  std::unique_ptr<Lease> lease_;
+};
+
+}  // namespace tokamak::transport

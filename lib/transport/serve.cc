@@ -1,0 +1,178 @@
+#include "lib/transport/serve.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "lib/transport/inbound.h"
+
+namespace tokamak::transport {
+
+Serve::Serve(Context& context, Inbound& inbound, const Header& transfer)
+    : context_(context),
+      inbound_(inbound),
+      transfer_(transfer),
+      pin_(context.next_pin++),
+      eager_(context.loop, *this),
+      granted_(std::min(base::Milliseconds(transfer.deadline_ms), context.options.serve_deadline)) {
+  ++context_.serves;
+  ++context_.counters.serves_started;
+}
+
+Serve::~Serve() {
+  if (pinned_) context_.source.Unpin(pin_);
+  --context_.serves;
+}
+
+void Serve::Start() {
+  // The puller has the time that it was granted, and then some to end in good order.
+  deadline_ = context_.loop.RunAfter(granted_ + kDrainGrace * 2, [this] { OnDeadline(); });
+  context_.source.Pin(transfer_.object, pin_,
+                      [this](absl::StatusOr<PinnedObject> object) { OnPinned(std::move(object)); });
+}
+
+void Serve::OnPinned(absl::StatusOr<PinnedObject> object) {
+  if (!object.ok()) {
+    pinned_ = false;
+    return Fail(object.status());
+  }
+  object_ = *object;
+  if (absl::Status s = CheckSize(object_.size); !s.ok()) return Fail(s);
+  const Protocol protocol = Choose(object_.size.total());
+  if (protocol == Protocol::kRead && ServeRead()) return;
+  if (protocol == Protocol::kWrite && ServeWrite()) return;
+  ServeEager();
+}
+
+absl::Status Serve::CheckSize(const ObjectSize& actual) const {
+  const ObjectSize& expected = transfer_.size;
+  if ((transfer_.flags & kSizeKnown) == 0 || (actual.data == expected.data && actual.metadata == expected.metadata)) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat("the object has ", actual.data, " + ", actual.metadata,
+                                                    " bytes, expected were ", expected.data, " + ", expected.metadata));
+}
+
+// The puller's word, but where only its policy spoke, ours may make it eager.
+Protocol Serve::Choose(uint64_t size) const {
+  const Protocol ours = context_.options.policy.Choose(size, false);
+  if (transfer_.protocol == Protocol::kAuto) return ours;
+  const bool given = (transfer_.flags & kProtocolGiven) != 0;
+  return !given && ours == Protocol::kEager ? ours : transfer_.protocol;
+}
+
+void Serve::ServeEager() {
+  state_ = State::kEager;
+  if (transfer_.protocol == Protocol::kRead || transfer_.protocol == Protocol::kWrite) ++context_.counters.downgrades;
+  eager_.Open(transfer_.transfer, object_);
+  inbound_.connection().control().Add(&eager_);
+  inbound_.connection().Wake();
+}
+
+// False: it cannot be done, and nothing was.
+bool Serve::ServeRead() {
+  if (!read_.Open(context_.registration, object_).ok()) return false;
+  state_ = State::kReading;
+  Header header;
+  header.transfer = transfer_.transfer;
+  header.deadline_ms = static_cast<uint32_t>(granted_.milliseconds());
+  read_.Describe(&header);
+  inbound_.connection().Send(header);
+  return true;
+}
+
+bool Serve::ServeWrite() {
+  if (object_.size.total() > 0) {
+    const absl::Status s = write_.Start(context_.registration, inbound_.connection().bulk(), object_, transfer_.remote,
+                                        transfer_.transfer, *this);
+    if (!s.ok()) return false;
+    state_ = State::kWriting;
+    inbound_.connection().Wake();
+    return true;
+  }
+  Header header;
+  header.kind = MessageKind::kDone;
+  header.protocol = Protocol::kWrite;
+  header.transfer = transfer_.transfer;
+  inbound_.connection().Send(header);
+  state_ = State::kWriting;
+  End(true);
+  return true;
+}
+
+absl::Status Serve::OnDone(const Header& header) {
+  if (state_ != State::kReading || header.protocol != Protocol::kRead) {
+    return absl::InvalidArgumentError("DONE out of turn");
+  }
+  End(true);
+  return absl::OkStatus();
+}
+
+void Serve::OnCancel() {
+  const absl::Status cancelled = absl::CancelledError("cancelled by the puller");
+  // A puller that opened its memory waits for the word that we are out of it.
+  if (state_ == State::kWriting) return StopWriting(cancelled);
+  if (state_ == State::kStopping) return;
+  if (state_ == State::kPinning && transfer_.protocol == Protocol::kWrite) return Fail(cancelled);
+  End(false);
+}
+
+void Serve::OnStreamOver() { End(true); }
+
+void Serve::OnJobOver() {
+  write_.Close();
+  if (state_ == State::kStopping) return Fail(outcome_);
+  End(true);
+}
+
+void Serve::OnDeadline() {
+  const absl::Status late = absl::DeadlineExceededError("the transfer's deadline has passed at the owner");
+  switch (state_) {
+    case State::kPinning:
+    case State::kEager:
+      return Fail(late);
+    case State::kWriting:
+      return StopWriting(late);
+    // The deadline proves nothing: end what could still touch the object, then OnBroken gives back the pin.
+    case State::kReading:
+    case State::kStopping:
+      return inbound_.connection().Break(late);
+  }
+}
+
+void Serve::StopWriting(absl::Status status) {
+  state_ = State::kStopping;
+  outcome_ = std::move(status);
+  if (!write_.Stop(inbound_.connection().bulk())) return Fail(outcome_);
+  deadline_ = context_.loop.RunAfter(kDrainGrace, [this] { OnDeadline(); });
+}
+
+void Serve::Fail(const absl::Status& status) {
+  Header header;
+  header.kind = MessageKind::kFail;
+  header.status = status.code();
+  header.transfer = transfer_.transfer;
+  const absl::string_view text = status.message().substr(0, kMaxFailText);
+  inbound_.connection().Send(header, std::vector<uint8_t>(text.begin(), text.end()));
+  End(false);
+}
+
+void Serve::End(bool ok) {
+  EndpointCounters& counters = context_.counters;
+  if (ok) {
+    const Protocol by = state_ == State::kEager     ? Protocol::kEager
+                        : state_ == State::kReading ? Protocol::kRead
+                                                    : Protocol::kWrite;
+    ++counters.serves_ok;
+    ++counters.transfers_served[static_cast<size_t>(by)];
+    counters.bytes_served[static_cast<size_t>(by)] += object_.size.total();
+  } else {
+    ++counters.serves_failed;
+  }
+  if (!inbound_.connection().broken()) inbound_.connection().control().Remove(&eager_);
+  inbound_.Forget(this, transfer_.transfer);  // and with it this
+}
+
+}  // namespace tokamak::transport

@@ -1,0 +1,71 @@
+// Serve is one transfer on the side that has the object: it pins, picks the protocol where that is left to it, and runs the
+// owner's half.
+//
+//   pinning --> eager | reading | writing --> (end)       writing --> stopping: WRITEs in flight, no more are posted
+//
+// Law: the pin is given back only when nobody can READ the object through this transfer any more (DONE, CANCEL, or the
+// connection is gone) and no WRITE of ours is in flight from it.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lib/transport/bulk_channel.h"
+#include "lib/transport/context.h"
+#include "lib/transport/eager.h"
+#include "lib/transport/intrusive_list.h"
+#include "lib/transport/message.h"
+#include "lib/transport/read.h"
+#include "lib/transport/write.h"
+
+namespace tokamak::transport {
+
+class Inbound;
+
+class Serve final : public BulkJob::Owner, public EagerOwner::Listener {
+ public:
+  Serve(Context& context, Inbound& inbound, const Header& transfer);
+  ~Serve() override;
+
+  void Start();
+
+  // What the puller says. May end this serve's life. Errors: no honest puller would say it now.
+  absl::Status OnDone(const Header& header);
+  void OnCancel();
+
+  void OnJobOver() override;
+  void OnStreamOver() override;
+
+  Link<Serve> table_link;
+
+ private:
+  enum class State { kPinning, kEager, kReading, kWriting, kStopping };
+
+  void OnPinned(absl::StatusOr<PinnedObject> object);
+  absl::Status CheckSize(const ObjectSize& actual) const;
+  Protocol Choose(uint64_t size) const;
+  void ServeEager();
+  bool ServeRead();
+  bool ServeWrite();
+  void OnDeadline();
+  void StopWriting(absl::Status status);
+  void Fail(const absl::Status& status);
+  void End(bool ok);
+
+  Context& context_;
+  Inbound& inbound_;
+  const Header transfer_;
+  const PinId pin_;
+  State state_ = State::kPinning;
+  bool pinned_ = true;  // or being asked for
+  PinnedObject object_;
+  EagerOwner eager_;
+  ReadOwner read_;
+  WriteOwner write_;
+  base::Duration granted_;
+  base::Timer deadline_;
+  absl::Status outcome_;  // stopping
+};
+
+}  // namespace tokamak::transport
