@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lib/verbs/soft/connection_state.h"
+#include "lib/verbs/soft/time_codes.h"
 
 namespace tokamak::verbs::soft {
 namespace {
@@ -44,7 +45,7 @@ void ConnectionState::On(const ReqMad&, uint64_t, ConnectionActions* actions) {
 void ConnectionState::On(const MraMad& mra, uint64_t, ConnectionActions* actions) {
   const bool to_req = phase_ == Phase::kReqSent && mra.answers == MadKind::kReq;
   const bool to_rep = phase_ == Phase::kRepSent && mra.answers == MadKind::kRep;
-  if (to_req || to_rep) actions->repeat_after = TimeoutOf(mra.service_timeout) + TimeoutOf(kCmTimeoutCode);
+  if (to_req || to_rep) actions->repeat_after = AckTimeout(mra.service_timeout) + AckTimeout(kCmTimeoutCode);
 }
 
 void ConnectionState::On(const RepMad& rep, uint64_t, ConnectionActions* actions) {
@@ -59,7 +60,7 @@ void ConnectionState::On(const RepMad& rep, uint64_t, ConnectionActions* actions
 }
 
 void ConnectionState::On(const RtuMad&, uint64_t, ConnectionActions* actions) {
-  if (phase_ == Phase::kRepSent) Establish(UserData{}, actions);
+  if (phase_ == Phase::kRepSent) Establish(std::nullopt, actions);
 }
 
 void ConnectionState::On(const RejMad& rej, uint64_t, ConnectionActions* actions) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "lib/verbs/soft/time_codes.h"
 
 namespace tokamak::verbs::soft {
 namespace {
@@ -34,7 +35,7 @@ ReqMad MakeReq(const ConnectionOffer& offer, const Address& local, const Address
   req.max_cm_retries = kMaxCmRetries;
   req.local_gid = local.ip;
   req.remote_gid = peer.ip;
-  req.local_ack_timeout = TimeoutCode(offer.reliability.ack_timeout);
+  req.local_ack_timeout = AckTimeoutCode(offer.reliability.ack_timeout);
   req.private_data = JoinPrivateData({local, peer}, offer.private_data);
   return req;
 }
@@ -73,6 +74,7 @@ RejMad MakeMtuRej(const ReqMad& req, uint32_t max_mtu) {
 }
 
 std::optional<RejMad> Refuse(const ReqMad& req, const Address& local, const Address& sender, uint32_t max_mtu) {
+  if (req.local_id == 0) return MakeRej(req, RejectReason::kInvalidCommunicationId);
   if (req.transport_type != kReliableConnected) return MakeRej(req, RejectReason::kInvalidTransportType);
   if (!ServicePort(req.service_id).ok()) return MakeRej(req, RejectReason::kInvalidServiceId);
   if (!IsDefaultPkey(req.pkey) || req.remote_gid != local.ip) {
@@ -154,7 +156,7 @@ std::optional<Mad> AnswerForUnknown(const Mad& mad) {
 }
 
 base::Duration RepeatDelay(int repeats, base::Duration deadline) {
-  const base::Duration first = TimeoutOf(kCmTimeoutCode);
+  const base::Duration first = AckTimeout(kCmTimeoutCode);
   const base::Duration most = std::max(first * 4, deadline / 8);
   base::Duration delay = first;
   for (int i = 0; i < repeats && delay < most; ++i) delay = delay * 2;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "glog/logging.h"
+#include "lib/verbs/soft/time_codes.h"
 
 namespace tokamak::verbs::soft {
 namespace {
@@ -184,7 +185,7 @@ ConnectionActions ConnectionState::OnLimit() {
 
 ConnectionActions ConnectionState::OnFirstData() {
   ConnectionActions actions;
-  if (phase_ == Phase::kRepSent) Establish(UserData{}, &actions);
+  if (phase_ == Phase::kRepSent) Establish(std::nullopt, &actions);
   return actions;
 }
 
@@ -262,7 +263,7 @@ void ConnectionState::SendDreq(ConnectionActions* actions) {
   actions->repeat_after = RepeatDelay(repeats_, base::Duration());
 }
 
-void ConnectionState::Establish(const UserData& private_data, ConnectionActions* actions) {
+void ConnectionState::Establish(const std::optional<UserData>& private_data, ConnectionActions* actions) {
   Enter(Phase::kEstablished, actions);
   actions->walk = Walk::kReadyToSend;
   actions->news = ConnectionNews{Kind::kEstablished, absl::OkStatus(), private_data, path_mtu_};
@@ -288,7 +289,7 @@ void ConnectionState::GiveUpAsking(ConnectionActions* actions) {
 
 void ConnectionState::WaitOut(ConnectionActions* actions) {
   Enter(Phase::kTimeWait, actions);
-  actions->limit_after = TimeoutOf(kTimeWaitCode);
+  actions->limit_after = AckTimeout(kTimeWaitCode);
 }
 
 void ConnectionState::End(ConnectionEvent::Kind kind, absl::Status status, ConnectionActions* actions) {

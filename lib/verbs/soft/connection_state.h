@@ -38,10 +38,11 @@ enum class ConnectionPhase : uint8_t {
 };
 const char* ToString(ConnectionPhase phase);
 
+// A ConnectionEvent to be given.
 struct ConnectionNews {
   ConnectionEvent::Kind kind;
   absl::Status status;
-  UserData private_data{};
+  std::optional<UserData> private_data{};  // where the event came with a message that has room for it
   uint32_t path_mtu = 0;
 };
 
@@ -111,7 +112,7 @@ class ConnectionState final {
   void Send(decltype(Mad::body) body, ConnectionActions* actions) const;
   void SendReq(ConnectionActions* actions);
   void SendDreq(ConnectionActions* actions);
-  void Establish(const UserData& private_data, ConnectionActions* actions);
+  void Establish(const std::optional<UserData>& private_data, ConnectionActions* actions);
   void Disconnect(ConnectionActions* actions);
   void GiveUpAsking(ConnectionActions* actions);
   void WaitOut(ConnectionActions* actions);

@@ -275,12 +275,4 @@ uint8_t MtuCode(uint32_t mtu) {
 
 uint32_t MtuOf(uint8_t code) { return code >= 1 && code <= 5 ? 128u << code : 0; }
 
-uint8_t TimeoutCode(base::Duration timeout) {
-  uint8_t code = 1;
-  while (code < 31 && TimeoutOf(code) < timeout) ++code;
-  return code;
-}
-
-base::Duration TimeoutOf(uint8_t code) { return base::Nanoseconds(4096) * (int64_t{1} << (code & 31)); }
-
 }  // namespace tokamak::verbs::soft

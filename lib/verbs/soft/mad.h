@@ -59,7 +59,7 @@ struct ReqMad {
   uint32_t queue_pair = 0;
   uint8_t responder_resources = 0;  // READs and atomics that the sender serves
   uint8_t initiator_depth = 0;      // READs and atomics that the sender may have in flight
-  uint8_t remote_cm_timeout = 0;    // 5 bits: 4.096 us x 2^n that the receiver may take to answer
+  uint8_t remote_cm_timeout = 0;    // 5 bits, see time_codes.h: that the receiver may take to answer
   uint8_t transport_type = 0;       // 2 bits, 0 = RC
   uint32_t starting_psn = 0;
   uint8_t local_cm_timeout = 0;  // 5 bits, as above for the sender
@@ -153,9 +153,5 @@ absl::StatusOr<IpHeader> SplitPrivateData(const std::array<uint8_t, kReqPrivateD
 // 256 = 1 ... 4096 = 5. MtuOf returns 0 for another code.
 uint8_t MtuCode(uint32_t mtu);
 uint32_t MtuOf(uint8_t code);
-
-// The smallest n with 4.096 us x 2^n >= timeout, at most 31; and back. (9.7.6.1.3)
-uint8_t TimeoutCode(base::Duration timeout);
-base::Duration TimeoutOf(uint8_t code);
 
 }  // namespace tokamak::verbs::soft

@@ -65,7 +65,7 @@ class World {
     Address address;
     uint32_t next_id = 0;
     std::unique_ptr<ConnectionState> state;
-    int made = 0;         // connections, one after the other
+    int made = 0;          // connections, one after the other
     bool dropped = false;  // the application dropped the one it has now
     QueuePairState queue_pair = QueuePairState::kInit;
     bool established = false;  // told so
@@ -188,8 +188,8 @@ class World {
 
   void Tell(int side, const ConnectionNews& news) {
     Side& s = sides_[side];
-    absl::StrAppend(&log_, now_.picoseconds() / 1000000000, " ms: side ", side, " is told ", static_cast<int>(news.kind),
-                    " ", news.status.ToString(), "\n");
+    absl::StrAppend(&log_, now_.picoseconds() / 1000000000, " ms: side ", side, " is told ",
+                    static_cast<int>(news.kind), " ", news.status.ToString(), "\n");
     ASSERT_FALSE(s.ended) << log_;
     ASSERT_FALSE(s.dropped) << log_;
     if (news.kind == Kind::kEstablished) {
@@ -349,7 +349,8 @@ TEST(ConnectionExploreTest, EveryMessageRepeatedOrDelayedEndsAgreed) {
       for (const Duration delay : delays) {
         for (const bool twice : {false, true}) {
           World world(script.script, [=](int message) {
-            if (message != number / kMessages && message != number % kMessages) return std::vector<Duration>{Duration()};
+            if (message != number / kMessages && message != number % kMessages)
+              return std::vector<Duration>{Duration()};
             return twice ? std::vector<Duration>{Duration(), delay} : std::vector<Duration>{delay};
           });
           world.Run(Seconds(120));

@@ -268,16 +268,12 @@ TEST(MadTest, PrivateDataOfAnotherVersionIsRefused) {
   EXPECT_FALSE(SplitPrivateData(data, &user).ok());
 }
 
-TEST(MadTest, MtuAndTimeoutCodesAreTheSpecifications) {
+TEST(MadTest, MtuCodesAreTheSpecifications) {
   EXPECT_EQ(MtuCode(256), 1);
   EXPECT_EQ(MtuCode(4096), 5);
   EXPECT_EQ(MtuOf(3), 1024u);
   EXPECT_EQ(MtuOf(0), 0u);
   EXPECT_EQ(MtuOf(6), 0u);
-  EXPECT_EQ(TimeoutCode(base::Milliseconds(67)), 14);
-  EXPECT_EQ(TimeoutCode(base::Nanoseconds(1)), 1);
-  EXPECT_EQ(TimeoutCode(base::Seconds(1'000'000)), 31);
-  EXPECT_EQ(TimeoutOf(14), base::Nanoseconds(4096 << 14));
 }
 
 }  // namespace

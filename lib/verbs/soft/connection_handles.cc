@@ -1,0 +1,116 @@
+#include "lib/verbs/soft/connection_handles.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "glog/logging.h"
+
+namespace tokamak::verbs::soft {
+namespace {
+
+using NicLock = std::lock_guard<NicMutex>;
+
+}  // namespace
+
+SoftConnection::SoftConnection(std::shared_ptr<Management> nic, ConnectionDesk& desk, base::EventLoop& owner,
+                               const Address& peer, ConnectionHandler handler)
+    : nic_(std::move(nic)),
+      desk_(desk),
+      peer_(peer),
+      handler_(std::move(handler)),
+      signal_(owner.MakeSignal([this] { Deliver(); })) {}
+
+SoftConnection::~SoftConnection() {
+  if (dropped_ != nullptr) *dropped_ = true;
+  NicLock lock(nic_->mutex());
+  desk_.Forget(*this);
+}
+
+void SoftConnection::Tell(const ConnectionNews& news) {
+  news_.push_back(news);
+  signal_->Raise();
+}
+
+void SoftConnection::Deliver() {
+  absl::InlinedVector<ConnectionNews, 2> news;
+  {
+    NicLock lock(nic_->mutex());
+    news.swap(news_);
+  }
+  bool dropped = false;
+  dropped_ = &dropped;
+  const ConnectionHandler handler = std::move(handler_);  // it may drop this
+  for (const ConnectionNews& one : news) {
+    ConnectionEvent event;
+    event.kind = one.kind;
+    event.status = one.status;
+    if (one.private_data) event.private_data = *one.private_data;
+    event.path_mtu = one.path_mtu;
+    handler(event);
+    if (dropped) return;
+  }
+  handler_ = handler;
+  dropped_ = nullptr;
+}
+
+SoftConnectionRequest::~SoftConnectionRequest() {
+  if (answered_) return;
+  NicLock lock(nic_->mutex());
+  desk_.Reject(request_.key, UserData{});
+}
+
+absl::StatusOr<std::unique_ptr<Connection>> SoftConnectionRequest::Accept(QueuePair& queue_pair,
+                                                                          const ConnectOptions& options,
+                                                                          ConnectionHandler handler) {
+  if (answered_) return absl::FailedPreconditionError("this request has been answered");
+  auto connection = desk_.Accept(request_.key, queue_pair, options, std::move(handler));
+  answered_ = connection.ok();
+  return connection;
+}
+
+void SoftConnectionRequest::Reject(absl::Span<const uint8_t> private_data) {
+  if (answered_) return;
+  answered_ = true;
+  UserData data{};
+  CHECK_LE(private_data.size(), data.size());
+  std::copy(private_data.begin(), private_data.end(), data.begin());
+  NicLock lock(nic_->mutex());
+  desk_.Reject(request_.key, data);
+}
+
+SoftListener::SoftListener(std::shared_ptr<Management> nic, ConnectionDesk& desk, base::EventLoop& loop,
+                           const Address& address, RequestHandler handler)
+    : nic_(std::move(nic)),
+      desk_(desk),
+      address_(address),
+      handler_(std::move(handler)),
+      signal_(loop.MakeSignal([this] { Deliver(); })) {}
+
+SoftListener::~SoftListener() {
+  if (dropped_ != nullptr) *dropped_ = true;
+  NicLock lock(nic_->mutex());
+  desk_.Forget(*this);
+}
+
+void SoftListener::Deliver() {
+  bool dropped = false;
+  dropped_ = &dropped;
+  const RequestHandler handler = std::move(handler_);  // it may drop this
+  for (size_t i = 0; i < kMaxUnanswered; ++i) {
+    std::optional<PendingRequest> request;
+    {
+      NicLock lock(nic_->mutex());
+      request = desk_.TakeRequest(*this);
+    }
+    if (!request) break;
+    handler(std::make_unique<SoftConnectionRequest>(nic_, desk_, *request));
+    if (dropped) return;
+  }
+  handler_ = handler;
+  dropped_ = nullptr;
+  NicLock lock(nic_->mutex());
+  if (!waiting.empty()) Wake();
+}
+
+}  // namespace tokamak::verbs::soft

@@ -1,0 +1,124 @@
+// What an application holds of a connection: Connection, ConnectionRequest and Listener of the software NIC.
+//
+// A handle keeps the NIC alive and tells its application what happens, on the application's loop and never inside a call: the
+// connection manager leaves news with the handle under the NIC's mutex and raises its signal; the signal's task takes them
+// out and runs the handler without the mutex. Once a handle is dropped nobody reaches it any more.
+//
+// Thread rule: a handle belongs to the thread of its loop; Tell and what is said to be so are called with the NIC's mutex.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/container/inlined_vector.h"
+#include "lib/verbs/soft/connection_state.h"
+#include "lib/verbs/soft/management.h"
+#include "lib/verbs/verbs.h"
+
+namespace tokamak::verbs::soft {
+
+class SoftConnection;
+class SoftListener;
+
+// Requests to one listener that may be unanswered; further ones are rejected.
+constexpr size_t kMaxUnanswered = 64;
+
+// A request as its listener is told of it.
+struct PendingRequest {
+  uint64_t key = 0;  // of its record
+  Address peer;
+  UserData private_data{};
+};
+
+// The connection manager, as its handles see it. With the NIC's mutex held, but for Accept, which takes it.
+class ConnectionDesk {
+ public:
+  virtual absl::StatusOr<std::unique_ptr<Connection>> Accept(uint64_t key, QueuePair& queue_pair,
+                                                             const ConnectOptions& options,
+                                                             ConnectionHandler handler) = 0;
+  virtual void Reject(uint64_t key, const UserData& private_data) = 0;
+
+  // The handle is being dropped.
+  virtual void Forget(SoftConnection& handle) = 0;
+  virtual void Forget(SoftListener& handle) = 0;
+
+  // The oldest request of this listener that is still wanted and that its application does not know of.
+  virtual std::optional<PendingRequest> TakeRequest(SoftListener& handle) = 0;
+
+ protected:
+  ~ConnectionDesk() = default;
+};
+
+class SoftConnection final : public Connection {
+ public:
+  SoftConnection(std::shared_ptr<Management> nic, ConnectionDesk& desk, base::EventLoop& owner, const Address& peer,
+                 ConnectionHandler handler);
+  ~SoftConnection() override;
+
+  const Address& peer() const override { return peer_; }
+
+  // Under the mutex: the connection that it stands for, and what happens to it.
+  uint64_t key = 0;
+  void Tell(const ConnectionNews& news);
+
+ private:
+  void Deliver();
+
+  const std::shared_ptr<Management> nic_;
+  ConnectionDesk& desk_;
+  const Address peer_;
+  ConnectionHandler handler_;
+  absl::InlinedVector<ConnectionNews, 2> news_;  // under the mutex; Established and an end are all that comes
+  bool* dropped_ = nullptr;                      // while Deliver runs
+  const std::unique_ptr<base::Signal> signal_;
+};
+
+class SoftConnectionRequest final : public ConnectionRequest {
+ public:
+  SoftConnectionRequest(std::shared_ptr<Management> nic, ConnectionDesk& desk, const PendingRequest& request)
+      : nic_(std::move(nic)), desk_(desk), request_(request) {}
+  ~SoftConnectionRequest() override;
+
+  const Address& peer() const override { return request_.peer; }
+  absl::Span<const uint8_t> private_data() const override { return request_.private_data; }
+
+  absl::StatusOr<std::unique_ptr<Connection>> Accept(QueuePair& queue_pair, const ConnectOptions& options,
+                                                     ConnectionHandler handler) override;
+  void Reject(absl::Span<const uint8_t> private_data) override;
+
+ private:
+  const std::shared_ptr<Management> nic_;
+  ConnectionDesk& desk_;
+  const PendingRequest request_;
+  bool answered_ = false;
+};
+
+class SoftListener final : public Listener {
+ public:
+  SoftListener(std::shared_ptr<Management> nic, ConnectionDesk& desk, base::EventLoop& loop, const Address& address,
+               RequestHandler handler);
+  ~SoftListener() override;
+
+  const Address& address() const override { return address_; }
+
+  // Under the mutex.
+  std::deque<uint64_t> waiting;   // keys of the requests that the application does not know of yet
+  std::set<uint64_t> unanswered;  // those, and those that it has not answered
+  void Wake() { signal_->Raise(); }
+
+ private:
+  void Deliver();
+
+  const std::shared_ptr<Management> nic_;
+  ConnectionDesk& desk_;
+  const Address address_;
+  RequestHandler handler_;
+  bool* dropped_ = nullptr;  // while Deliver runs
+  const std::unique_ptr<base::Signal> signal_;
+};
+
+}  // namespace tokamak::verbs::soft

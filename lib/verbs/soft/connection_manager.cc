@@ -1,0 +1,393 @@
+#include "lib/verbs/soft/connection_manager.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+
+namespace tokamak::verbs::soft {
+namespace {
+
+using Phase = ConnectionPhase;
+using NicLock = std::lock_guard<NicMutex>;
+
+static_assert(kMadLength == kMadSize);
+
+constexpr uint8_t kMostRetries = 7;  // what the wire has room for
+constexpr uint16_t kFirstChosenPort = 32768;
+constexpr uint16_t kChosenPorts = 28232;
+
+bool IsUnspecified(const Address& address) {
+  const size_t from = address.is_ipv4() ? 12 : 0;
+  return std::all_of(address.ip.begin() + from, address.ip.end(), [](uint8_t byte) { return byte == 0; });
+}
+
+Address WithPort(const Address& address, uint16_t port) {
+  Address with = address;
+  with.port = port;
+  return with;
+}
+
+UserData ToUserData(absl::Span<const uint8_t> bytes) {
+  UserData data{};
+  std::copy(bytes.begin(), bytes.end(), data.begin());
+  return data;
+}
+
+// Managers tell hosts apart by it, so two devices that were given one seed shall not share it.
+uint64_t MakeGuid(Management& nic) {
+  uint64_t guid = nic.random().Next();
+  for (const uint8_t byte : nic.address().ip) guid = (guid ^ byte) * 0x100000001b3;
+  return guid;
+}
+
+}  // namespace
+
+SoftConnectionManager::SoftConnectionManager(Management& nic) : nic_(nic), ca_guid_(MakeGuid(nic)) {}
+
+SoftConnectionManager::~SoftConnectionManager() = default;
+
+absl::StatusOr<std::unique_ptr<Listener>> SoftConnectionManager::Listen(base::EventLoop& loop, const Address& address,
+                                                                        RequestHandler handler) {
+  NicLock lock(nic_.mutex());
+  if (address.ip != nic_.address().ip && !IsUnspecified(address)) {
+    return absl::InvalidArgumentError(absl::StrCat("cannot listen at ", address.ToString(),
+                                                   ": this device's address is ", nic_.address().ToString()));
+  }
+  uint16_t port = address.port;
+  if (port == 0) {
+    const absl::StatusOr<uint16_t> chosen = ChoosePort();
+    if (!chosen.ok()) return chosen.status();
+    port = *chosen;
+  }
+  if (listeners_.count(port) > 0) {
+    return absl::AlreadyExistsError(absl::StrCat("somebody listens at port ", port, " of this device already"));
+  }
+  auto listener =
+      std::make_unique<SoftListener>(nic_.Share(), *this, loop, WithPort(nic_.address(), port), std::move(handler));
+  listeners_.emplace(port, listener.get());
+  return listener;
+}
+
+absl::StatusOr<std::unique_ptr<Connection>> SoftConnectionManager::Connect(QueuePair& queue_pair,
+                                                                           const Address& address,
+                                                                           const ConnectOptions& options,
+                                                                           ConnectionHandler handler) {
+  NicLock lock(nic_.mutex());
+  const uint32_t number = queue_pair.number();
+  if (absl::Status status = CheckOptions(options); !status.ok()) return status;
+  if (absl::Status status = CheckQueuePair(number); !status.ok()) return status;
+  if (address.port == 0 || IsUnspecified(address) || address.is_ipv4() != nic_.address().is_ipv4()) {
+    return absl::InvalidArgumentError(absl::StrCat("cannot connect to ", address.ToString(), " from ",
+                                                   nic_.address().ToString(),
+                                                   ": an address of the same family and a port are needed"));
+  }
+  ConnectionState::Identity identity;
+  identity.local =
+      WithPort(nic_.address(), kFirstChosenPort + static_cast<uint16_t>(nic_.random().Below(kChosenPorts)));
+  identity.peer = address;
+  identity.ca_guid = ca_guid_;
+  identity.local_id = NewLocalId();
+  identity.transaction = nic_.random().Next();
+  ConnectionRecord& record = AddRecord(ConnectionState(identity), WithPort(address, 0));
+  auto handle = MakeHandle(record, number, address, std::move(handler));
+  Apply(record, record.state.Connect(MakeOffer(number, options)));
+  return handle;
+}
+
+absl::StatusOr<std::unique_ptr<Connection>> SoftConnectionManager::Accept(uint64_t key, QueuePair& queue_pair,
+                                                                          const ConnectOptions& options,
+                                                                          ConnectionHandler handler) {
+  NicLock lock(nic_.mutex());
+  ConnectionRecord* const record = table_.Get(key);
+  if (record == nullptr || record->state.phase() != Phase::kReqReceived) {
+    return absl::UnavailableError("the peer does not wait for this connection any more");
+  }
+  const uint32_t number = queue_pair.number();
+  if (absl::Status status = CheckOptions(options); !status.ok()) return status;
+  if (absl::Status status = CheckQueuePair(number); !status.ok()) return status;
+  const ConnectionOffer offer = MakeOffer(number, options);
+  const Address peer = record->state.identity().peer;
+  if (const uint32_t mtu = record->state.path_mtu(); mtu > offer.max_path_mtu) {
+    Apply(*record, record->state.Reject(MakeMtuRej(record->state.req(), offer.max_path_mtu)));
+    return absl::FailedPreconditionError(absl::StrCat(peer.ToString(), " asked for path MTU ", mtu, ", more than ",
+                                                      offer.max_path_mtu, ": it was told to ask again for less"));
+  }
+  auto handle = MakeHandle(*record, number, peer, std::move(handler));
+  Apply(*record, record->state.Accept(offer));
+  return handle;
+}
+
+void SoftConnectionManager::Reject(uint64_t key, const UserData& private_data) {
+  ConnectionRecord* const record = table_.Get(key);
+  if (record == nullptr || record->state.phase() != Phase::kReqReceived) return;
+  RejMad rej = MakeRej(record->state.req(), RejectReason::kConsumer);
+  std::copy(private_data.begin(), private_data.end(), rej.private_data.begin());
+  Apply(*record, record->state.Reject(rej));
+}
+
+void SoftConnectionManager::Forget(SoftConnection& handle) {
+  ConnectionRecord* const record = table_.Get(handle.key);
+  if (record == nullptr) return;
+  record->handle = nullptr;
+  Apply(*record, record->state.Drop());
+}
+
+void SoftConnectionManager::Forget(SoftListener& handle) {
+  listeners_.erase(handle.address().port);
+  const std::set<uint64_t> unanswered = handle.unanswered;
+  const std::set<uint64_t> unknown(handle.waiting.begin(), handle.waiting.end());
+  for (const uint64_t key : unanswered) {
+    ConnectionRecord& record = *CHECK_NOTNULL(table_.Get(key));
+    record.listener = nullptr;
+    if (unknown.count(key) == 0) continue;  // still to be answered by whoever has the request
+    Apply(record, record.state.Reject(MakeRej(record.state.req(), RejectReason::kInvalidServiceId)));
+  }
+}
+
+std::optional<PendingRequest> SoftConnectionManager::TakeRequest(SoftListener& handle) {
+  if (handle.waiting.empty()) return std::nullopt;
+  const ConnectionRecord& record = *CHECK_NOTNULL(table_.Get(handle.waiting.front()));
+  handle.waiting.pop_front();
+  PendingRequest request;
+  request.key = record.key;
+  request.peer = record.state.identity().peer;
+  SplitPrivateData(record.state.req().private_data, &request.private_data).IgnoreError();  // looked at before
+  return request;
+}
+
+// ---- From the network and the NIC.
+
+void SoftConnectionManager::OnMad(const Packet& packet) {
+  MadBytes bytes;
+  size_t length = 0;
+  if (packet.payload_length() != bytes.size()) return;
+  for (uint32_t i = 0; i < packet.slices; ++i) {
+    const PayloadSlice& slice = packet.payload[i];
+    std::copy_n(slice.data, slice.length, bytes.begin() + length);
+    length += slice.length;
+  }
+  const absl::StatusOr<Mad> mad = DecodeMad(bytes);
+  if (!mad.ok()) return;  // strangers' noise; a kernel ignores it as well
+  const Address peer = WithPort(packet.peer, 0);
+  if (std::holds_alternative<ReqMad>(mad->body)) return OnReq(peer, *mad);
+  if (ConnectionRecord* const record = table_.Find(peer, *mad)) {
+    Apply(*record, record->state.OnMad(*mad));
+  } else if (const std::optional<Mad> answer = AnswerForUnknown(*mad)) {
+    Send(peer, *answer);
+  }
+}
+
+void SoftConnectionManager::OnReq(const Address& peer, const Mad& mad) {
+  const ReqMad& req = std::get<ReqMad>(mad.body);
+  if (ConnectionRecord* const known = table_.FindByReq(peer, req.local_id)) {
+    const bool repeated = known->state.identity().transaction == mad.transaction &&
+                          known->state.req().starting_psn == req.starting_psn &&
+                          known->state.req().queue_pair == req.queue_pair;
+    if (repeated) return Apply(*known, known->state.OnMad(mad));
+    if (known->state.phase() != Phase::kTimeWait) {
+      Apply(*known, known->state.OnPeerRestarted());
+      return SendRej(peer, mad, MakeRej(req, RejectReason::kStaleConnection));
+    }
+    Erase(*known);
+  }
+  if (const std::optional<RejMad> refusal = Refuse(req, nic_.address(), peer, nic_.limits().active_mtu)) {
+    return SendRej(peer, mad, *refusal);
+  }
+  if (ConnectionRecord* const stale = table_.FindByPeerQueuePair(peer, req.queue_pair)) {
+    Apply(*stale, stale->state.OnPeerRestarted());
+    return SendRej(peer, mad, MakeRej(req, RejectReason::kStaleConnection));
+  }
+  const auto listener = listeners_.find(ServicePort(req.service_id).value());
+  if (listener == listeners_.end()) return SendRej(peer, mad, MakeRej(req, RejectReason::kInvalidServiceId));
+  if (listener->second->unanswered.size() >= kMaxUnanswered || !table_.MayOpen(peer)) {
+    return SendRej(peer, mad, MakeRej(req, RejectReason::kNoResources));
+  }
+
+  UserData user;
+  ConnectionState::Identity identity;
+  identity.local = listener->second->address();
+  identity.peer = WithPort(peer, SplitPrivateData(req.private_data, &user).value().source.port);
+  identity.ca_guid = ca_guid_;
+  identity.local_id = NewLocalId();
+  identity.transaction = mad.transaction;
+  ConnectionRecord& record = AddRecord(ConnectionState(identity, req), peer);
+  record.listener = listener->second;
+  record.listener->unanswered.insert(record.key);
+  record.listener->waiting.push_back(record.key);
+  record.listener->Wake();
+  Apply(record, record.state.Begin());
+}
+
+void SoftConnectionManager::SendRej(const Address& peer, const Mad& req, RejMad rej) {
+  Send(peer, Mad{req.transaction, std::move(rej)});
+}
+
+void SoftConnectionManager::OnFirstData(uint32_t number) {
+  if (ConnectionRecord* const record = table_.FindByQueuePair(number)) Apply(*record, record->state.OnFirstData());
+}
+
+void SoftConnectionManager::OnError(uint32_t number) {
+  if (ConnectionRecord* const record = table_.FindByQueuePair(number)) {
+    Apply(*record, record->state.OnQueuePairError(absl::AbortedError(
+                       "the queue pair went to Error: its first failed completion, if any, says why")));
+  }
+}
+
+void SoftConnectionManager::OnDropped(uint32_t number) {
+  if (ConnectionRecord* const record = table_.FindByQueuePair(number)) {
+    Apply(*record, record->state.OnQueuePairError(
+                       absl::FailedPreconditionError("the queue pair was dropped before its connection")));
+  }
+}
+
+// ---- Carrying out.
+
+void SoftConnectionManager::Apply(ConnectionRecord& record, const ConnectionActions& actions) {
+  if (actions.stop_timers) {
+    record.repeat.Cancel();
+    record.limit.Cancel();
+    nic_.Trace(base::TraceKind::kConnection, static_cast<uint32_t>(record.state.phase()), 0);
+  }
+  if (absl::Status status = Walk(record, actions.walk); !status.ok()) {
+    return Apply(record, record.state.OnQueuePairError(std::move(status)));
+  }
+  if (actions.send) Send(record.peer, *actions.send);
+  if (actions.repeat_after) record.repeat.Set(*actions.repeat_after);
+  if (actions.limit_after) record.limit.Set(*actions.limit_after);
+  if (actions.news && record.handle != nullptr) record.handle->Tell(*actions.news);
+  if (actions.ask_again) return Apply(record, record.state.AskAgain(NewLocalId(), nic_.random().Next()));
+
+  if (record.state.phase() == Phase::kClosed) return Erase(record);
+  if (record.state.phase() == Phase::kDreqSent || record.state.phase() == Phase::kTimeWait) Unwatch(record);
+  if (record.state.phase() != Phase::kReqReceived) SettleWithListener(record);
+  table_.Update(record);
+  if (ConnectionRecord* const surplus = table_.Surplus()) Erase(*surplus);
+}
+
+absl::Status SoftConnectionManager::Walk(ConnectionRecord& record, ConnectionActions::Walk walk) {
+  using Walk = ConnectionActions::Walk;
+  if (walk == Walk::kStay || !record.watched) return absl::OkStatus();
+  QueuePairAttributes attributes = record.state.attributes();
+  attributes.peer = record.peer;
+  const auto modify = [&](QueuePairState state) { return nic_.Modify(record.queue_pair, state, attributes); };
+  if (walk == Walk::kError) {
+    // It may be there already, or be on its way there.
+    modify(QueuePairState::kError).IgnoreError();
+    return absl::OkStatus();
+  }
+  if (nic_.State(record.queue_pair) == QueuePairState::kInit) {
+    if (absl::Status status = modify(QueuePairState::kReadyToReceive); !status.ok()) return status;
+  }
+  return walk == Walk::kReadyToSend ? modify(QueuePairState::kReadyToSend) : absl::OkStatus();
+}
+
+void SoftConnectionManager::Send(const Address& peer, const Mad& mad) { nic_.SendMad(peer, EncodeMad(mad)); }
+
+ConnectionRecord& SoftConnectionManager::AddRecord(ConnectionState state, const Address& peer) {
+  const uint64_t key = next_key_++;
+  return table_.Add(std::make_unique<ConnectionRecord>(
+      key, std::move(state), peer, nic_.alarms(),
+      [this, key] {
+        ConnectionRecord& record = *CHECK_NOTNULL(table_.Get(key));
+        Apply(record, record.state.OnRepeat());
+      },
+      [this, key] {
+        ConnectionRecord& record = *CHECK_NOTNULL(table_.Get(key));
+        Apply(record, record.state.OnLimit());
+      }));
+}
+
+std::unique_ptr<SoftConnection> SoftConnectionManager::MakeHandle(ConnectionRecord& record, uint32_t queue_pair,
+                                                                  const Address& peer, ConnectionHandler handler) {
+  auto handle =
+      std::make_unique<SoftConnection>(nic_.Share(), *this, nic_.OwnerLoop(queue_pair), peer, std::move(handler));
+  handle->key = record.key;
+  record.handle = handle.get();
+  record.queue_pair = queue_pair;
+  record.watched = true;
+  table_.Update(record);
+  nic_.Watch(queue_pair, true);
+  if (held_[queue_pair]++ == 0) nic_.HoldNumber(queue_pair);
+  return handle;
+}
+
+void SoftConnectionManager::Unwatch(ConnectionRecord& record) {
+  if (!record.watched) return;
+  record.watched = false;
+  nic_.Watch(record.queue_pair, false);
+}
+
+void SoftConnectionManager::SettleWithListener(ConnectionRecord& record) {
+  if (record.listener == nullptr) return;
+  std::deque<uint64_t>& waiting = record.listener->waiting;
+  waiting.erase(std::remove(waiting.begin(), waiting.end(), record.key), waiting.end());
+  record.listener->unanswered.erase(record.key);
+  record.listener = nullptr;
+}
+
+void SoftConnectionManager::Erase(ConnectionRecord& record) {
+  Unwatch(record);
+  SettleWithListener(record);
+  if (record.queue_pair != 0 && --held_[record.queue_pair] == 0) {
+    held_.erase(record.queue_pair);
+    nic_.ReleaseNumber(record.queue_pair);
+  }
+  table_.Erase(record);
+}
+
+absl::Status SoftConnectionManager::CheckOptions(const ConnectOptions& options) const {
+  const uint32_t mtu = options.max_path_mtu;
+  if (options.private_data.size() > kUserPrivateData) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.private_data.size(), " bytes of private data, more than ", kUserPrivateData));
+  }
+  if (mtu < kMinMtu || mtu > kMaxMtu || (mtu & (mtu - 1)) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("max_path_mtu ", mtu, " is none of 256, 512, 1024, 2048, 4096"));
+  }
+  if (options.reliability.retry_count > kMostRetries || options.reliability.rnr_retry_count > kMostRetries) {
+    return absl::InvalidArgumentError(absl::StrCat("retry counts end at ", kMaxRetryCount));
+  }
+  if (options.deadline <= base::Duration()) return absl::InvalidArgumentError("the deadline has passed already");
+  return absl::OkStatus();
+}
+
+absl::Status SoftConnectionManager::CheckQueuePair(uint32_t number) {
+  if (!nic_.Exists(number)) return absl::InvalidArgumentError("the queue pair is none of this device");
+  if (nic_.State(number) == QueuePairState::kInit && table_.FindByQueuePair(number) == nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("queue pair ", number, " is in use or in state ",
+                                                    ToString(nic_.State(number)), ": a connection starts in Init"));
+}
+
+ConnectionOffer SoftConnectionManager::MakeOffer(uint32_t queue_pair, const ConnectOptions& options) {
+  const auto max_reads = static_cast<uint8_t>(std::min<uint32_t>(nic_.limits().max_reads, 255));
+  ConnectionOffer offer;
+  offer.queue_pair = queue_pair;
+  offer.receive_psn = static_cast<uint32_t>(nic_.random().Next()) & kPsnMask;
+  offer.max_path_mtu = std::min(options.max_path_mtu, nic_.limits().active_mtu);
+  offer.reliability = options.reliability;
+  offer.reliability.reads_outstanding = std::min(offer.reliability.reads_outstanding, max_reads);
+  offer.reliability.reads_served = std::min(offer.reliability.reads_served, max_reads);
+  offer.deadline = options.deadline;
+  offer.private_data = ToUserData(options.private_data);
+  return offer;
+}
+
+uint32_t SoftConnectionManager::NewLocalId() {
+  for (;;) {
+    const auto id = static_cast<uint32_t>(nic_.random().Next());
+    if (id != 0 && !table_.HasLocalId(id)) return id;
+  }
+}
+
+absl::StatusOr<uint16_t> SoftConnectionManager::ChoosePort() {
+  if (listeners_.size() >= kChosenPorts) return absl::ResourceExhaustedError("no port is free");
+  for (;;) {
+    const auto port = static_cast<uint16_t>(kFirstChosenPort + nic_.random().Below(kChosenPorts));
+    if (listeners_.count(port) == 0) return port;
+  }
+}
+
+}  // namespace tokamak::verbs::soft

@@ -1,0 +1,104 @@
+// All connections of a NIC, found by what a message says of them.
+//
+// A message names a connection by the ID that its receiver gave; only a REQ, and the REJ of a REQ's sender, come before that
+// and name it by their sender. A message that names a connection of another peer names none.
+//
+// Law: a peer has at most kMaxHalfOpenPerPeer requests that are not yet connections, all peers have kMaxHalfOpen; what is
+//      over is remembered for at most kMaxEnding connections.
+// Thread rule: the NIC's mutex.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "lib/verbs/soft/alarm.h"
+#include "lib/verbs/soft/connection_state.h"
+
+namespace tokamak::verbs::soft {
+
+class SoftConnection;
+class SoftListener;
+
+constexpr size_t kMaxHalfOpenPerPeer = 64;
+constexpr size_t kMaxHalfOpen = 1024;
+constexpr size_t kMaxEnding = 8192;
+
+// A connection and what the NIC gave it.
+struct ConnectionRecord {
+  ConnectionRecord(uint64_t record_key, ConnectionState initial, const Address& peer_host, AlarmClock& clock,
+                   base::Task on_repeat, base::Task on_limit)
+      : key(record_key),
+        state(std::move(initial)),
+        peer(peer_host),
+        repeat(clock, std::move(on_repeat)),
+        limit(clock, std::move(on_limit)) {}
+
+  const uint64_t key;  // never used twice
+  ConnectionState state;
+  const Address peer;  // the device; its port is 0
+  Alarm repeat;
+  Alarm limit;
+  uint32_t queue_pair = 0;           // 0 until there is one
+  bool watched = false;              // news of the queue pair come here
+  SoftConnection* handle = nullptr;  // the application's, until dropped
+  SoftListener* listener = nullptr;  // that it came to, until answered
+
+ private:
+  friend class ConnectionTable;
+  using PeerName = std::pair<Address, uint32_t>;
+
+  // Under which names the table has it now; number 0 stands for none.
+  uint32_t listed_id_ = 0;
+  uint32_t listed_queue_pair_ = 0;
+  PeerName listed_req_;
+  PeerName listed_peer_queue_pair_;
+  bool listed_half_open_ = false;
+  uint64_t listed_ending_ = 0;
+};
+
+class ConnectionTable final {
+ public:
+  ConnectionRecord& Add(std::unique_ptr<ConnectionRecord> record);
+  void Erase(ConnectionRecord& record);
+
+  // After each change of the record's state.
+  void Update(ConnectionRecord& record);
+
+  // Null where there is none.
+  ConnectionRecord* Get(uint64_t key);
+  ConnectionRecord* FindByQueuePair(uint32_t queue_pair);                           // watched ones
+  ConnectionRecord* FindByReq(const Address& peer, uint32_t remote_id);             // made by a REQ with that ID
+  ConnectionRecord* FindByPeerQueuePair(const Address& peer, uint32_t queue_pair);  // neither ended nor ending
+  ConnectionRecord* Find(const Address& peer, const Mad& mad);                      // not for a REQ
+
+  bool HasLocalId(uint32_t local_id) const { return by_id_.count(local_id) > 0; }
+
+  // Whether a request of this peer is within the bounds.
+  bool MayOpen(const Address& peer) const;
+
+  // A connection to forget because too many are ending: the one that has ended for longest. Null while there is room.
+  ConnectionRecord* Surplus();
+
+  size_t size() const { return records_.size(); }
+
+ private:
+  using PeerName = ConnectionRecord::PeerName;
+
+  void UpdateNames(ConnectionRecord& record, bool gone);
+  void UpdateHalfOpen(ConnectionRecord& record, bool half_open);
+  void UpdateEnding(ConnectionRecord& record, bool ending);
+
+  std::map<uint64_t, std::unique_ptr<ConnectionRecord>> records_;
+  std::map<uint32_t, ConnectionRecord*> by_id_;
+  std::map<uint32_t, ConnectionRecord*> by_queue_pair_;
+  std::map<PeerName, ConnectionRecord*> by_req_;
+  std::map<PeerName, ConnectionRecord*> by_peer_queue_pair_;
+  std::map<Address, size_t> half_open_;  // by peer
+  size_t half_open_total_ = 0;
+  std::map<uint64_t, ConnectionRecord*> ending_;  // by the order in which they ended, from 1
+  uint64_t endings_ = 0;
+};
+
+}  // namespace tokamak::verbs::soft

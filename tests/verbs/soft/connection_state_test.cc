@@ -1,0 +1,309 @@
+#include "lib/verbs/soft/connection_state.h"
+
+#include <string>
+#include <utility>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tokamak::verbs::soft {
+namespace {
+
+using base::Duration;
+using base::Milliseconds;
+using base::Seconds;
+using ::testing::HasSubstr;
+using Kind = ConnectionEvent::Kind;
+using Phase = ConnectionPhase;
+using Walk = ConnectionActions::Walk;
+
+Address Host(uint8_t last, uint16_t port) {
+  Address address;
+  address.ip = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, last};
+  address.port = port;
+  return address;
+}
+
+template <typename Body>
+const Body& As(const std::optional<Mad>& mad) {
+  EXPECT_TRUE(mad.has_value());
+  return std::get<Body>(mad->body);
+}
+
+// An active connection with ID 11 and queue pair 101, a passive one with ID 22 and queue pair 202.
+class ConnectionStateTest : public ::testing::Test {
+ protected:
+  static ConnectionOffer Offer(uint32_t queue_pair) {
+    ConnectionOffer offer;
+    offer.queue_pair = queue_pair;
+    offer.receive_psn = queue_pair * 10;
+    return offer;
+  }
+
+  void MakePassive() {
+    const Mad req = *active_.Connect(Offer(101)).send;
+    ConnectionState::Identity identity;
+    identity.local = Host(2, 7000);
+    identity.peer = Host(1, 40000);
+    identity.ca_guid = 2;
+    identity.local_id = 22;
+    identity.transaction = req.transaction;
+    passive_.emplace(identity, std::get<ReqMad>(req.body));
+    passive_->Begin();
+  }
+
+  void Establish() {
+    MakePassive();
+    const ConnectionActions accepted = passive_->Accept(Offer(202));
+    const ConnectionActions answered = active_.OnMad(*accepted.send);
+    passive_->OnMad(*answered.send);
+    ASSERT_EQ(active_.phase(), Phase::kEstablished);
+    ASSERT_EQ(passive_->phase(), Phase::kEstablished);
+  }
+
+  ConnectionState active_{{Host(1, 40000), Host(2, 7000), 1, 11, 77}};
+  std::optional<ConnectionState> passive_;
+};
+
+TEST_F(ConnectionStateTest, ConnectAsksForWhatWasOffered) {
+  ConnectionOffer offer = Offer(101);
+  offer.max_path_mtu = 1024;
+  offer.reliability.retry_count = 3;
+  offer.reliability.rnr_retry_count = 4;
+  offer.reliability.ack_timeout = Milliseconds(67);
+  offer.reliability.reads_outstanding = 5;
+  offer.reliability.reads_served = 6;
+  offer.private_data[0] = 'p';
+  const ConnectionActions actions = active_.Connect(offer);
+  const ReqMad& req = As<ReqMad>(actions.send);
+  EXPECT_EQ(actions.send->transaction, 77u);
+  EXPECT_EQ(req.local_id, 11u);
+  EXPECT_EQ(req.service_id, ServiceId(7000));
+  EXPECT_EQ(req.queue_pair, 101u);
+  EXPECT_EQ(req.starting_psn, 1010u);
+  EXPECT_EQ(req.mtu_code, 3);
+  EXPECT_EQ(req.retry_count, 3);
+  EXPECT_EQ(req.rnr_retry_count, 4);
+  EXPECT_EQ(req.local_ack_timeout, 14);
+  EXPECT_EQ(req.initiator_depth, 5);
+  EXPECT_EQ(req.responder_resources, 6);
+  EXPECT_EQ(req.local_gid, Host(1, 0).ip);
+  EXPECT_EQ(req.remote_gid, Host(2, 0).ip);
+  EXPECT_EQ(req.private_data[kIpHeaderSize], 'p');
+  EXPECT_EQ(actions.limit_after, offer.deadline);
+  EXPECT_TRUE(actions.repeat_after.has_value());
+}
+
+TEST_F(ConnectionStateTest, AnswersCarryTheTransactionOfTheQuestion) {
+  MakePassive();
+  const ConnectionActions rep = passive_->Accept(Offer(202));
+  EXPECT_EQ(rep.send->transaction, 77u);
+  EXPECT_EQ(active_.OnMad(*rep.send).send->transaction, 77u);
+  EXPECT_EQ(passive_->OnMad({5, DreqMad{11, 22, 202}}).send->transaction, 5u);
+}
+
+TEST_F(ConnectionStateTest, AcceptIsReadyToReceiveBeforeTheRepLeaves) {
+  MakePassive();
+  const ConnectionActions actions = passive_->Accept(Offer(202));
+  EXPECT_EQ(actions.walk, Walk::kReadyToReceive);
+  const RepMad& rep = As<RepMad>(actions.send);
+  EXPECT_EQ(rep.local_id, 22u);
+  EXPECT_EQ(rep.remote_id, 11u);
+  EXPECT_EQ(rep.queue_pair, 202u);
+  EXPECT_EQ(rep.starting_psn, 2020u);
+  EXPECT_EQ(passive_->attributes().send_psn, 1010u);
+  EXPECT_EQ(passive_->attributes().receive_psn, 2020u);
+  EXPECT_EQ(passive_->attributes().peer_number, 101u);
+}
+
+TEST_F(ConnectionStateTest, TheRepMakesTheActiveSideReadyAndTheRtuThePassive) {
+  MakePassive();
+  const ConnectionActions rep = passive_->Accept(Offer(202));
+  const ConnectionActions actions = active_.OnMad(*rep.send);
+  EXPECT_EQ(actions.walk, Walk::kReadyToSend);
+  EXPECT_TRUE(actions.stop_timers);
+  EXPECT_FALSE(actions.limit_after.has_value());
+  ASSERT_TRUE(actions.news.has_value());
+  EXPECT_EQ(actions.news->kind, Kind::kEstablished);
+  EXPECT_EQ(actions.news->path_mtu, 4096u);
+  EXPECT_EQ(active_.attributes().send_psn, 2020u);
+  const ConnectionActions ready = passive_->OnMad(*actions.send);
+  EXPECT_EQ(ready.walk, Walk::kReadyToSend);
+  EXPECT_EQ(ready.news->kind, Kind::kEstablished);
+}
+
+TEST_F(ConnectionStateTest, ARepeatedReqGetsTheSameRepAgain) {
+  MakePassive();
+  EXPECT_FALSE(passive_->OnMad({77, passive_->req()}).send.has_value());
+  const Mad rep = *passive_->Accept(Offer(202)).send;
+  const ConnectionActions again = passive_->OnMad({77, passive_->req()});
+  EXPECT_EQ(EncodeMad(*again.send), EncodeMad(rep));
+  EXPECT_EQ(again.walk, Walk::kStay);
+}
+
+TEST_F(ConnectionStateTest, ARepeatedReqGetsTheSameRejAgain) {
+  MakePassive();
+  RejMad rej = MakeRej(passive_->req(), RejectReason::kConsumer);
+  rej.private_data[0] = 'n';
+  const Mad sent = *passive_->Reject(rej).send;
+  EXPECT_EQ(EncodeMad(*passive_->OnMad({77, passive_->req()}).send), EncodeMad(sent));
+}
+
+TEST_F(ConnectionStateTest, EachRepeatedRepGetsAnRtu) {
+  MakePassive();
+  const Mad rep = *passive_->Accept(Offer(202)).send;
+  active_.OnMad(rep);
+  for (int i = 0; i < 3; ++i) {
+    const ConnectionActions actions = active_.OnMad(rep);
+    As<RtuMad>(actions.send);
+    EXPECT_FALSE(actions.news.has_value());
+  }
+}
+
+TEST_F(ConnectionStateTest, ARepeatedDreqGetsADrepEachTime) {
+  Establish();
+  const Mad dreq = *active_.Drop().send;
+  const ConnectionActions first = passive_->OnMad(dreq);
+  As<DrepMad>(first.send);
+  EXPECT_EQ(first.walk, Walk::kError);
+  EXPECT_EQ(first.news->kind, Kind::kDisconnected);
+  const ConnectionActions second = passive_->OnMad(dreq);
+  As<DrepMad>(second.send);
+  EXPECT_FALSE(second.news.has_value());
+}
+
+TEST_F(ConnectionStateTest, DreqsThatCrossAreBothAnswered) {
+  Establish();
+  const Mad from_active = *active_.Drop().send;
+  const Mad from_passive = *passive_->Drop().send;
+  As<DrepMad>(active_.OnMad(from_passive).send);
+  As<DrepMad>(passive_->OnMad(from_active).send);
+  EXPECT_EQ(active_.phase(), Phase::kTimeWait);
+  EXPECT_EQ(passive_->phase(), Phase::kTimeWait);
+}
+
+TEST_F(ConnectionStateTest, ADreqForAnotherQueuePairIsIgnored) {
+  Establish();
+  EXPECT_FALSE(passive_->OnMad({1, DreqMad{11, 22, 203}}).send.has_value());
+  EXPECT_EQ(passive_->phase(), Phase::kEstablished);
+}
+
+TEST_F(ConnectionStateTest, ASilentPeerIsDeadAfterAllRepetitionsOfTheDreq) {
+  Establish();
+  active_.Drop();
+  for (int i = 0; i < kMaxCmRetries; ++i) As<DreqMad>(active_.OnRepeat().send);
+  const ConnectionActions last = active_.OnRepeat();
+  EXPECT_FALSE(last.send.has_value());
+  EXPECT_EQ(active_.phase(), Phase::kTimeWait);
+  active_.OnLimit();
+  EXPECT_EQ(active_.phase(), Phase::kClosed);
+}
+
+TEST_F(ConnectionStateTest, GivingUpTellsThePeerWhoMayHoldAHalfOpenConnection) {
+  MakePassive();
+  const ConnectionActions actions = active_.OnLimit();
+  EXPECT_EQ(actions.news->kind, Kind::kUnreachable);
+  EXPECT_EQ(actions.walk, Walk::kError);
+  const RejMad& rej = As<RejMad>(actions.send);
+  EXPECT_EQ(rej.reason, RejectReason::kTimeout);
+  EXPECT_EQ(rej.information_length, 8);
+  EXPECT_EQ(rej.information[7], 1);  // our GUID
+  passive_->OnMad(*actions.send);
+  EXPECT_EQ(passive_->phase(), Phase::kTimeWait);
+}
+
+TEST_F(ConnectionStateTest, AnMraPutsOffTheNextRepetition) {
+  active_.Connect(Offer(101));
+  MraMad mra;
+  mra.service_timeout = 20;  // 4.3 s
+  const ConnectionActions actions = active_.OnMad({77, mra});
+  ASSERT_TRUE(actions.repeat_after.has_value());
+  EXPECT_GT(*actions.repeat_after, Seconds(4));
+  EXPECT_FALSE(actions.limit_after.has_value());  // the deadline stands
+  mra.answers = MadKind::kRep;
+  EXPECT_FALSE(active_.OnMad({77, mra}).repeat_after.has_value());
+}
+
+TEST_F(ConnectionStateTest, ARejOfTheMtuIsAReasonToAskForLessAndEachTimeLess) {
+  active_.Connect(Offer(101));
+  RejMad rej;
+  rej.remote_id = 11;
+  rej.reason = RejectReason::kInvalidMtu;
+  rej.information_length = 1;
+  rej.information[0] = 3;
+  EXPECT_TRUE(active_.OnMad({77, rej}).ask_again);
+  const ConnectionActions again = active_.AskAgain(12, 78);
+  EXPECT_EQ(As<ReqMad>(again.send).mtu_code, 3);
+  EXPECT_EQ(As<ReqMad>(again.send).local_id, 12u);
+  EXPECT_EQ(again.send->transaction, 78u);
+  EXPECT_FALSE(again.limit_after.has_value());  // one deadline for all
+  const ConnectionActions same = active_.OnMad({78, rej});
+  EXPECT_FALSE(same.ask_again);
+  EXPECT_EQ(same.news->kind, Kind::kRejected);
+}
+
+TEST_F(ConnectionStateTest, ARepWithoutAQueuePairIsNone) {
+  active_.Connect(Offer(101));
+  RepMad rep;
+  rep.local_id = 22;
+  rep.remote_id = 11;
+  EXPECT_FALSE(active_.OnMad({77, rep}).send.has_value());
+  EXPECT_EQ(active_.phase(), Phase::kReqSent);
+}
+
+TEST_F(ConnectionStateTest, ADreqInsteadOfTheLostRepEndsTheAttempt) {
+  MakePassive();
+  passive_->Accept(Offer(202));
+  const ConnectionActions actions = active_.OnMad(*passive_->Drop().send);
+  As<DrepMad>(actions.send);
+  EXPECT_EQ(actions.news->kind, Kind::kRejected);
+  EXPECT_EQ(active_.phase(), Phase::kTimeWait);
+}
+
+TEST_F(ConnectionStateTest, AFailedQueuePairIsNotWalkedAgain) {
+  Establish();
+  const ConnectionActions actions = active_.OnQueuePairError(absl::AbortedError("retries"));
+  EXPECT_EQ(actions.walk, Walk::kStay);
+  EXPECT_EQ(actions.news->kind, Kind::kDisconnected);
+  EXPECT_THAT(actions.news->status.ToString(), HasSubstr("retries"));
+  As<DreqMad>(actions.send);
+}
+
+TEST(ConnectionRulesTest, RepetitionsSlowDownAndLastUntilTheDeadline) {
+  for (const Duration deadline : {Milliseconds(500), Seconds(5), Seconds(30), Seconds(60)}) {
+    Duration total;
+    Duration last;
+    for (int i = 0; i <= kMaxCmRetries; ++i) {
+      const Duration delay = RepeatDelay(i, deadline);
+      EXPECT_GE(delay, last);
+      last = delay;
+      total = total + delay;
+    }
+    EXPECT_GE(total, deadline);
+  }
+  EXPECT_EQ(RepeatDelay(0, Seconds(5)).milliseconds(), 134);
+  EXPECT_EQ(RepeatDelay(1, Seconds(5)).milliseconds(), 268);
+  EXPECT_EQ(RepeatDelay(9, Seconds(5)).milliseconds(), 625);
+}
+
+TEST(ConnectionRulesTest, EveryReasonHasAnErrorThatNamesThePeer) {
+  for (uint16_t reason = 0; reason < 50; ++reason) {
+    RejMad rej;
+    rej.reason = static_cast<RejectReason>(reason);
+    const absl::Status status = StatusOf(rej, Host(2, 7000));
+    EXPECT_FALSE(status.ok());
+    EXPECT_THAT(std::string(status.message()), HasSubstr("10.0.0.2:7000"));
+  }
+}
+
+TEST(ConnectionRulesTest, DepthsAgreeOnTheSmaller) {
+  ReliabilityOptions reliability;
+  reliability.reads_outstanding = 16;
+  reliability.reads_served = 4;
+  AgreeOnReads(/*peer_responder_resources=*/8, /*peer_initiator_depth=*/7, &reliability);
+  EXPECT_EQ(reliability.reads_outstanding, 8);
+  EXPECT_EQ(reliability.reads_served, 4);
+}
+
+}  // namespace
+}  // namespace tokamak::verbs::soft
