@@ -1,0 +1,200 @@
+#include "lib/verbs/soft/device.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "lib/verbs/soft/completion_ring.h"
+#include "lib/verbs/soft/connection_manager.h"
+#include "lib/verbs/soft/nic.h"
+#include "lib/verbs/soft/queue_pair.h"
+
+namespace tokamak::verbs::soft {
+namespace {
+
+class SoftMemoryRegion final : public MemoryRegion {
+ public:
+  SoftMemoryRegion(std::shared_ptr<Nic> nic, uint32_t key, absl::Span<uint8_t> memory)
+      : nic_(std::move(nic)), key_(key), memory_(memory) {}
+  ~SoftMemoryRegion() override {
+    Nic::Control control(*nic_);
+    nic_->Deregister(key_, memory_);
+  }
+  uint8_t* address() const override { return memory_.data(); }
+  uint64_t length() const override { return memory_.size(); }
+  uint32_t lkey() const override { return key_; }
+  uint32_t rkey() const override { return key_; }
+
+ private:
+  const std::shared_ptr<Nic> nic_;
+  const uint32_t key_;
+  const absl::Span<uint8_t> memory_;
+};
+
+class SoftCompletionQueue final : public CompletionQueue {
+ public:
+  SoftCompletionQueue(std::shared_ptr<Nic> nic, std::shared_ptr<CompletionRing> ring)
+      : nic_(std::move(nic)), ring_(std::move(ring)) {}
+  ~SoftCompletionQueue() override {
+    std::unique_ptr<base::Signal> signal;
+    Nic::Control control(*nic_);
+    signal = ring_->Close();
+  }
+  size_t Poll(absl::Span<Completion> completions) override { return ring_->Poll(completions); }
+  void RequestNotify(bool solicited_only) override { ring_->Arm(solicited_only); }
+  uint32_t depth() const override { return ring_->depth(); }
+
+  const Nic* nic() const { return nic_.get(); }
+  const std::shared_ptr<CompletionRing>& ring() const { return ring_; }
+
+ private:
+  const std::shared_ptr<Nic> nic_;
+  const std::shared_ptr<CompletionRing> ring_;
+};
+
+class SoftDeviceWatch final : public DeviceWatch {
+ public:
+  SoftDeviceWatch(std::shared_ptr<Nic> nic, base::EventLoop& loop, DeviceEventHandler handler)
+      : nic_(std::move(nic)), handler_(std::make_shared<DeviceEventHandler>(std::move(handler))),
+        watcher_(std::make_shared<DeviceWatcher>()) {
+    watcher_->signal = loop.MakeSignal([this] { Deliver(); });
+    Nic::Control control(*nic_);
+    nic_->AddWatcher(watcher_);
+  }
+  ~SoftDeviceWatch() override {
+    {
+      Nic::Control control(*nic_);
+      nic_->RemoveWatcher(*watcher_);
+    }
+    if (dropped_ != nullptr) *dropped_ = true;
+  }
+
+ private:
+  // The handler may drop this.
+  void Deliver() {
+    std::vector<DeviceEventInfo> events;
+    {
+      Nic::Control control(*nic_);
+      events.swap(watcher_->events);
+    }
+    bool dropped = false;
+    dropped_ = &dropped;
+    const std::shared_ptr<DeviceEventHandler> handler = handler_;
+    for (const DeviceEventInfo& event : events) {
+      (*handler)(event);
+      if (dropped) return;
+    }
+    dropped_ = nullptr;
+  }
+
+  const std::shared_ptr<Nic> nic_;
+  const std::shared_ptr<DeviceEventHandler> handler_;
+  const std::shared_ptr<DeviceWatcher> watcher_;
+  bool* dropped_ = nullptr;  // while Deliver runs
+};
+
+class SoftProtectionDomain final : public ProtectionDomain {
+ public:
+  SoftProtectionDomain(std::shared_ptr<Nic> nic, DomainId id) : nic_(std::move(nic)), id_(id) {}
+
+  absl::StatusOr<std::unique_ptr<MemoryRegion>> RegisterMemory(absl::Span<uint8_t> memory, Access access) override {
+    Nic::Control control(*nic_);
+    const absl::StatusOr<uint32_t> key = nic_->Register(id_, memory, access);
+    if (!key.ok()) return key.status();
+    return std::make_unique<SoftMemoryRegion>(nic_, *key, memory);
+  }
+
+  absl::StatusOr<std::unique_ptr<MemoryWindow>> CreateMemoryWindow() override {
+    return absl::UnimplementedError("no memory windows");
+  }
+
+  absl::StatusOr<std::unique_ptr<QueuePair>> CreateQueuePair(const QueuePairOptions& options) override {
+    if (options.shared_receives != nullptr) return absl::UnimplementedError("no shared receive queues");
+    const auto* send_queue = dynamic_cast<SoftCompletionQueue*>(options.send_queue);
+    const auto* receive_queue = dynamic_cast<SoftCompletionQueue*>(options.receive_queue);
+    if (send_queue == nullptr || receive_queue == nullptr || send_queue->nic() != nic_.get() ||
+        receive_queue->nic() != nic_.get()) {
+      return absl::InvalidArgumentError("a queue pair needs completion queues of its own device");
+    }
+    const Limits& limits = nic_->limits();
+    if (options.max_send_requests > limits.max_send_requests ||
+        options.max_receive_requests > limits.max_receive_requests || options.max_sges > limits.max_sges ||
+        options.max_inline > limits.max_inline) {
+      return absl::InvalidArgumentError("a queue pair beyond the limits of its device");
+    }
+    Nic::Control control(*nic_);
+    const absl::StatusOr<QueuePairCore*> core =
+        nic_->CreateQueuePair(id_, options, send_queue->ring(), receive_queue->ring());
+    if (!core.ok()) return core.status();
+    return std::make_unique<SoftQueuePair>(nic_, *core, options);
+  }
+
+  absl::StatusOr<std::unique_ptr<SharedReceiveQueue>> CreateSharedReceiveQueue(uint32_t, uint32_t) override {
+    return absl::UnimplementedError("no shared receive queues");
+  }
+
+ private:
+  const std::shared_ptr<Nic> nic_;
+  const DomainId id_;
+};
+
+class SoftDeviceHandle final : public SoftDevice {
+ public:
+  SoftDeviceHandle(std::shared_ptr<Nic> nic, std::string name, ConnectionManager& manager)
+      : nic_(std::move(nic)), name_(std::move(name)), manager_(manager) {}
+
+  const std::string& name() const override { return name_; }
+  const Limits& limits() const override { return nic_->limits(); }
+  bool is_rdma() const override { return false; }
+  const Address& address() const override { return nic_->address(); }
+
+  absl::StatusOr<std::unique_ptr<ProtectionDomain>> CreateProtectionDomain() override {
+    Nic::Control control(*nic_);
+    return std::make_unique<SoftProtectionDomain>(nic_, nic_->NewDomain());
+  }
+
+  absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(base::EventLoop& loop, uint32_t depth,
+                                                                         std::function<void()> on_event) override {
+    if (depth == 0 || depth > limits().max_completions) {
+      return absl::InvalidArgumentError(absl::StrCat("a completion queue has 1 to ", limits().max_completions));
+    }
+    auto ring = std::make_shared<CompletionRing>(depth, loop.MakeSignal(std::move(on_event)), loop);
+    return std::make_unique<SoftCompletionQueue>(nic_, std::move(ring));
+  }
+
+  ConnectionManager& connection_manager() override { return manager_; }
+
+  std::unique_ptr<DeviceWatch> Watch(base::EventLoop& loop, DeviceEventHandler handler) override {
+    return std::make_unique<SoftDeviceWatch>(nic_, loop, std::move(handler));
+  }
+
+  DeviceCounters counters() const override {
+    Nic::Control control(*nic_);
+    return nic_->counters();
+  }
+
+  absl::StatusOr<QueuePairCounters> queue_pair_counters(uint32_t number) const override {
+    Nic::Control control(*nic_);
+    return nic_->queue_pair_counters(number);
+  }
+
+ private:
+  const std::shared_ptr<Nic> nic_;
+  const std::string name_;
+  ConnectionManager& manager_;  // the NIC's
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SoftDevice>> OpenSoftDevice(base::EventLoop& nic_loop, Fabric& fabric, base::Trace& trace,
+                                                           const DeviceOptions& options) {
+  absl::StatusOr<std::shared_ptr<Nic>> nic = Nic::Open(nic_loop, fabric, trace, options);
+  if (!nic.ok()) return nic.status();
+  auto manager = std::make_unique<SoftConnectionManager>(**nic);
+  ConnectionManager& connection_manager = *manager;
+  (*nic)->SetManager(std::move(manager));
+  return std::make_unique<SoftDeviceHandle>(*std::move(nic), options.name, connection_manager);
+}
+
+}  // namespace tokamak::verbs::soft

@@ -1,0 +1,161 @@
+#include "lib/verbs/soft/queue_pair.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace tokamak::verbs::soft {
+namespace {
+
+uint64_t TotalLength(absl::Span<const Sge> sges) {
+  uint64_t sum = 0;
+  for (const Sge& sge : sges) sum += sge.length;
+  return sum;
+}
+
+bool IsSendOrWrite(Opcode opcode) {
+  return opcode == Opcode::kSend || opcode == Opcode::kSendWithImm || opcode == Opcode::kWrite ||
+         opcode == Opcode::kWriteWithImm;
+}
+
+bool IsAtomic(Opcode opcode) { return opcode == Opcode::kCompareSwap || opcode == Opcode::kFetchAdd; }
+
+bool IsWindowOperation(Opcode opcode) {
+  return opcode == Opcode::kSendWithInvalidate || opcode == Opcode::kBindWindow || opcode == Opcode::kLocalInvalidate;
+}
+
+absl::Status QueueFull(uint32_t depth) {
+  return absl::ResourceExhaustedError(absl::StrCat("the queue has ", depth, " requests; poll for completions"));
+}
+
+}  // namespace
+
+SoftQueuePair::SoftQueuePair(std::shared_ptr<Nic> nic, QueuePairCore* core, const QueuePairOptions& options)
+    : nic_(std::move(nic)), core_(core), max_sges_(options.max_sges), max_inline_(options.max_inline) {}
+
+SoftQueuePair::~SoftQueuePair() {
+  Nic::Control control(*nic_);
+  nic_->Destroy(core_);
+}
+
+PostResult SoftQueuePair::PostSend(absl::Span<const SendRequest> requests) {
+  PostResult result;
+  const QueuePairState now = state();
+  if (now != QueuePairState::kReadyToSend && now != QueuePairState::kError) {
+    result.status = absl::FailedPreconditionError(absl::StrCat("a queue pair in ", ToString(now), " cannot send"));
+    return result;
+  }
+  for (const SendRequest& request : requests) {
+    result.status = Prepare(request);
+    if (!result.status.ok()) break;
+    ++result.accepted;
+  }
+  if (result.accepted > 0) {
+    core_->sends.Publish();
+    nic_->Ring(*core_);
+  }
+  return result;
+}
+
+absl::Status SoftQueuePair::Prepare(const SendRequest& request) {
+  const uint64_t length = TotalLength(request.sges);
+  if (absl::Status s = Check(request, length); !s.ok()) return s;
+  SendQueue& sends = core_->sends;
+  if (sends.full()) return QueueFull(sends.depth());
+  SendSlot& slot = sends.next();
+  slot.id = request.id;
+  slot.opcode = request.opcode;
+  slot.remote_address = request.remote_address;
+  slot.rkey = request.rkey;
+  slot.immediate = request.immediate;
+  slot.compare = request.compare;
+  slot.swap_or_add = request.swap_or_add;
+  slot.length = static_cast<uint32_t>(length);
+  slot.signaled = (request.flags & kSignaled) != 0;
+  slot.solicited = (request.flags & kSolicited) != 0;
+  slot.fence = (request.flags & kFence) != 0;
+  slot.is_inline = (request.flags & kInline) != 0;
+  slot.sge_count = static_cast<uint8_t>(request.sges.size());
+  std::copy(request.sges.begin(), request.sges.end(), slot.sges.begin());
+  if (slot.is_inline) {
+    uint8_t* to = sends.next_inline();
+    for (const Sge& sge : request.sges) {
+      if (sge.length > 0) std::memcpy(to, sge.address, sge.length);
+      to += sge.length;
+    }
+  }
+  sends.Prepare();
+  return absl::OkStatus();
+}
+
+absl::Status SoftQueuePair::Check(const SendRequest& request, uint64_t length) const {
+  if (IsWindowOperation(request.opcode)) return absl::UnimplementedError("no memory windows");
+  if (request.sges.size() > max_sges_) {
+    return absl::InvalidArgumentError(absl::StrCat(request.sges.size(), " sges, at most ", max_sges_));
+  }
+  if (length > nic_->limits().max_message) {
+    return absl::InvalidArgumentError(absl::StrCat(length, " bytes, at most ", nic_->limits().max_message));
+  }
+  if ((request.flags & kInline) != 0) {
+    if (!IsSendOrWrite(request.opcode)) return absl::InvalidArgumentError("only sends and writes can be inline");
+    if (length > max_inline_) {
+      return absl::InvalidArgumentError(absl::StrCat(length, " bytes inline, at most ", max_inline_));
+    }
+  }
+  if (IsAtomic(request.opcode)) {
+    if (request.sges.size() != 1 || length != sizeof(uint64_t)) {
+      return absl::InvalidArgumentError("an atomic's result needs one sge of 8 bytes");
+    }
+    if (request.remote_address % sizeof(uint64_t) != 0) {
+      return absl::InvalidArgumentError("an atomic's address must be a multiple of 8");
+    }
+  }
+  return absl::OkStatus();
+}
+
+PostResult SoftQueuePair::PostReceive(absl::Span<const ReceiveRequest> requests) {
+  PostResult result;
+  if (state() == QueuePairState::kReset) {
+    result.status = absl::FailedPreconditionError("a queue pair in Reset takes no receives");
+    return result;
+  }
+  for (const ReceiveRequest& request : requests) {
+    result.status = Prepare(request);
+    if (!result.status.ok()) break;
+    ++result.accepted;
+  }
+  if (result.accepted > 0) {
+    core_->receives.Publish();
+    // The NIC finds receives by itself, but for those that it has to flush.
+    if (state() == QueuePairState::kError) nic_->Ring(*core_);
+  }
+  return result;
+}
+
+absl::Status SoftQueuePair::Prepare(const ReceiveRequest& request) {
+  if (request.sges.size() > max_sges_) {
+    return absl::InvalidArgumentError(absl::StrCat(request.sges.size(), " sges, at most ", max_sges_));
+  }
+  const uint64_t length = TotalLength(request.sges);
+  if (length > nic_->limits().max_message) {
+    return absl::InvalidArgumentError(absl::StrCat(length, " bytes, at most ", nic_->limits().max_message));
+  }
+  ReceiveQueue& receives = core_->receives;
+  if (receives.full()) return QueueFull(receives.depth());
+  ReceiveSlot& slot = receives.next();
+  slot.id = request.id;
+  slot.length = static_cast<uint32_t>(length);
+  slot.sge_count = static_cast<uint8_t>(request.sges.size());
+  std::copy(request.sges.begin(), request.sges.end(), slot.sges.begin());
+  receives.Prepare();
+  return absl::OkStatus();
+}
+
+absl::Status SoftQueuePair::Modify(QueuePairState state, const QueuePairAttributes& attributes) {
+  Nic::Control control(*nic_);
+  return nic_->ModifyByOwner(*core_, state, attributes);
+}
+
+}  // namespace tokamak::verbs::soft
