@@ -69,7 +69,7 @@ class EventLoop {
   // Runs `task` once, after the tasks that are already due.
   Timer Post(Task task) { return RunAt(Now(), std::move(task)); }
 
-  // Runs `task` once at `time`, or as soon as possible where that has passed. Never early.
+  // Runs `task` once at `time`; never early. A time that has passed counts as Now().
   Timer RunAt(Time time, Task task) { return Timer(*this, Schedule(time, std::move(task))); }
   Timer RunAfter(Duration delay, Task task) { return RunAt(Now() + delay, std::move(task)); }
 

@@ -26,7 +26,7 @@ TEST_P(EventLoopThreadContract, ARaiseByAnotherThreadShowsWhatItWrote) {
 }
 
 TEST_P(EventLoopThreadContract, NoRaiseByAnotherThreadIsLost) {
-  constexpr int kRounds = 2000;
+  constexpr int kRounds = 50;
   std::atomic<int> answered{0};
   std::atomic<int> asked{0};
   const std::unique_ptr<Signal> signal = loop_.MakeSignal([&] { answered = asked.load(); });
@@ -74,7 +74,7 @@ TEST_P(EventLoopThreadContract, ManyThreadsRaiseManySignals) {
 }
 
 TEST_P(EventLoopThreadContract, AMailboxJoinsTwoThreads) {
-  constexpr int kValues = 20'000;
+  constexpr int kValues = 500;
   Mailbox<int> mailbox(loop_, 8, [this](int value) { ran_.push_back(value); });
   std::thread other([&] {
     for (int i = 0; i < kValues; ++i) {
