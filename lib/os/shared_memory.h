@@ -1,0 +1,78 @@
+// SharedMemory is one piece of memory that several processes map: a memfd of fixed size, passed as a descriptor.
+//
+// It is sealed against shrinking, growing and further seals, so no process that has it can make another's access fail.
+// What cannot be had is refused when it is made, with the remedy in the Status; the memory itself comes page by page when it
+// is first touched, or ahead of that by Prefault.
+// Thread rule: none; the objects are plain values. Prefault may run while other threads use the mapping.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "lib/os/file_descriptor.h"
+
+namespace tokamak::os {
+
+// Shared memory in this process's address space; unmapped when dropped, and valid without the SharedMemory it came from.
+// Left out of core dumps. Move-only.
+class MemoryMapping final {
+ public:
+  MemoryMapping() = default;
+  MemoryMapping(MemoryMapping&& other) noexcept { *this = std::move(other); }
+  MemoryMapping& operator=(MemoryMapping&& other) noexcept;
+  ~MemoryMapping();
+
+  uint8_t* data() const { return data_; }  // writing where !writable() is a crash
+  size_t size() const { return size_; }    // bytes
+  bool writable() const { return writable_; }
+  absl::Span<const uint8_t> bytes() const { return {data_, size_}; }
+
+  // Brings pages into memory from `from` on, without changing what they hold, until all are or `limit` has passed (by up to
+  // kPrefaultStep more). Returns where it stopped: size() when done. Only where writable(). Blocks: about 2 us for 4 KiB.
+  absl::StatusOr<size_t> Prefault(size_t from, absl::Duration limit) const;
+  static constexpr size_t kPrefaultStep = size_t{64} << 20;
+
+ private:
+  friend class SharedMemory;
+  MemoryMapping(uint8_t* data, size_t size, bool writable) : data_(data), size_(size), writable_(writable) {}
+
+  uint8_t* data_ = nullptr;
+  size_t size_ = 0;
+  bool writable_ = false;
+};
+
+class SharedMemory final {
+ public:
+  struct Options {
+    bool huge_pages = false;  // of the default size, reserved at once; the administrator provides them
+  };
+
+  // New memory, all zero. `name` is seen in /proc only; `size`, in bytes, is rounded up to whole pages. ResourceExhausted
+  // where the machine cannot have that much.
+  static absl::StatusOr<SharedMemory> Create(const std::string& name, uint64_t size, Options options);
+  static absl::StatusOr<SharedMemory> Create(const std::string& name, uint64_t size) {
+    return Create(name, size, Options());
+  }
+
+  // Maps what another process sent. Nothing is believed: FailedPrecondition unless `fd` is a memfd of exactly `size` bytes
+  // that is sealed as above. `fd` stays the caller's and may be closed afterwards.
+  static absl::StatusOr<MemoryMapping> Attach(int fd, uint64_t size, bool writable);
+
+  absl::StatusOr<MemoryMapping> Map(bool writable) const;
+
+  int descriptor() const { return fd_.get(); }
+  uint64_t size() const { return size_; }  // bytes
+
+ private:
+  SharedMemory(FileDescriptor fd, uint64_t size) : fd_(std::move(fd)), size_(size) {}
+
+  FileDescriptor fd_;
+  uint64_t size_;
+};
+
+}  // namespace tokamak::os
