@@ -80,7 +80,10 @@ class ManagementHandler {
   // It may be walked to ReadyToSend inside the call.
   virtual void OnFirstData(uint32_t number) = 0;
 
-  // A watched queue pair went to Error (by its owner's Modify or by a fatal completion; not by Management::Modify).
+  // A watched queue pair went to Error (by its owner's Modify or by a fatal completion; not by Management::Modify). A peer that
+  // has work in flight finds out by itself, and why: from the NAK that is on its way to it, or from silence after its retries.
+  // A DREQ at once would overtake that and turn its verdict into a flush; so it goes out with the owner's drop of the
+  // connection, or when the peer has had that time.
   virtual void OnError(uint32_t number) = 0;
 
   // A watched queue pair is being dropped by its owner; its number is not valid any more when this returns.
