@@ -15,7 +15,6 @@ using NicLock = std::lock_guard<NicMutex>;
 
 static_assert(kMadLength == kMadSize);
 
-constexpr uint8_t kMostRetries = 7;  // what the wire has room for
 constexpr uint16_t kFirstChosenPort = 32768;
 constexpr uint16_t kChosenPorts = 28232;
 
@@ -261,7 +260,7 @@ void SoftConnectionManager::Apply(ConnectionRecord& record, const ConnectionActi
   if (actions.ask_again) return Apply(record, record.state.AskAgain(NewLocalId(), nic_.random().Next()));
 
   if (record.state.phase() == Phase::kClosed) return Erase(record);
-  if (record.state.phase() == Phase::kDreqSent || record.state.phase() == Phase::kTimeWait) Unwatch(record);
+  if (IsEnding(record.state.phase())) Unwatch(record);
   if (record.state.phase() != Phase::kReqReceived) SettleWithListener(record);
   table_.Update(record);
   if (ConnectionRecord* const surplus = table_.Surplus()) Erase(*surplus);
@@ -347,7 +346,7 @@ absl::Status SoftConnectionManager::CheckOptions(const ConnectOptions& options) 
   if (mtu < kMinMtu || mtu > kMaxMtu || (mtu & (mtu - 1)) != 0) {
     return absl::InvalidArgumentError(absl::StrCat("max_path_mtu ", mtu, " is none of 256, 512, 1024, 2048, 4096"));
   }
-  if (options.reliability.retry_count > kMostRetries || options.reliability.rnr_retry_count > kMostRetries) {
+  if (options.reliability.retry_count > kMaxRetryCount || options.reliability.rnr_retry_count > kMaxRetryCount) {
     return absl::InvalidArgumentError(absl::StrCat("retry counts end at ", kMaxRetryCount));
   }
   if (options.deadline <= base::Duration()) return absl::InvalidArgumentError("the deadline has passed already");

@@ -85,7 +85,7 @@ void ConnectionState::On(const DreqMad& dreq, uint64_t transaction, ConnectionAc
   if (phase_ == Phase::kReqSent) {  // its REP was lost, and then it lost interest
     const std::string peer = identity_.peer.ToString();
     End(Kind::kRejected, absl::AbortedError(absl::StrCat(peer, " accepted and disconnected at once")), actions);
-  } else if (phase_ != Phase::kDreqSent) {
+  } else if (phase_ == Phase::kRepSent || phase_ == Phase::kEstablished) {
     End(Kind::kDisconnected, absl::OkStatus(), actions);
   }
   actions->send = Mad{transaction, DrepMad{identity_.local_id, dreq.local_id}};

@@ -25,8 +25,10 @@ bool LegalStep(Phase from, Phase to) {
       return from == Phase::kReqReceived;
     case Phase::kEstablished:
       return from == Phase::kReqSent || from == Phase::kRepSent;
-    case Phase::kDreqSent:
+    case Phase::kFailed:
       return from == Phase::kRepSent || from == Phase::kEstablished;
+    case Phase::kDreqSent:
+      return from == Phase::kRepSent || from == Phase::kEstablished || from == Phase::kFailed;
     case Phase::kTimeWait:
       return from != Phase::kIdle && from != Phase::kTimeWait && from != Phase::kClosed;
     case Phase::kClosed:
@@ -49,6 +51,8 @@ const char* ToString(ConnectionPhase phase) {
       return "RepSent";
     case Phase::kEstablished:
       return "Established";
+    case Phase::kFailed:
+      return "Failed";
     case Phase::kDreqSent:
       return "DreqSent";
     case Phase::kTimeWait:
@@ -130,6 +134,9 @@ ConnectionActions ConnectionState::Drop() {
       Disconnect(&actions);
       actions.walk = Walk::kError;
       break;
+    case Phase::kFailed:
+      Disconnect(&actions);
+      break;
     default:
       break;
   }
@@ -174,6 +181,9 @@ ConnectionActions ConnectionState::OnLimit() {
           &actions);
       Disconnect(&actions);
       break;
+    case Phase::kFailed:
+      Disconnect(&actions);
+      break;
     case Phase::kTimeWait:
       Enter(Phase::kClosed, &actions);
       break;
@@ -199,7 +209,8 @@ ConnectionActions ConnectionState::OnQueuePairError(absl::Status status) {
     case Phase::kRepSent:
     case Phase::kEstablished:
       End(Kind::kDisconnected, std::move(status), &actions);
-      Disconnect(&actions);
+      Enter(Phase::kFailed, &actions);
+      actions.limit_after = AckTimeout(kFailedCode);
       break;
     default:
       break;

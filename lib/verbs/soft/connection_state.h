@@ -26,17 +26,25 @@ constexpr uint8_t kTimeWaitCode = 19;
 // How long a peer's request may wait for Accept or Reject.
 constexpr base::Duration kMaxAnswerTime = base::Seconds(30);
 
+// After a queue pair went to Error, its own last word (a NAK) shall reach the peer before a DREQ does. So that waits for the
+// application to drop its connection, at most for so long.
+constexpr uint8_t kFailedCode = kCmTimeoutCode;
+
 enum class ConnectionPhase : uint8_t {
   kIdle,         // nothing has happened yet
   kReqSent,      // active: REQ sent, waiting for REP
   kReqReceived,  // passive: the application has been asked
   kRepSent,      // passive: accepted, waiting for RTU or data
   kEstablished,
+  kFailed,    // the queue pair went to Error by itself; the peer is told soon
   kDreqSent,  // ended by this side, waiting for DREP
   kTimeWait,  // over; late messages are still answered
   kClosed,    // may be forgotten
 };
 const char* ToString(ConnectionPhase phase);
+
+// True when the application has been told of the end, or has asked for it.
+constexpr bool IsEnding(ConnectionPhase phase) { return phase >= ConnectionPhase::kFailed; }
 
 // A ConnectionEvent to be given.
 struct ConnectionNews {

@@ -7,10 +7,6 @@
 namespace tokamak::verbs::soft {
 namespace {
 
-using Phase = ConnectionPhase;
-
-bool IsEnding(Phase phase) { return phase == Phase::kDreqSent || phase == Phase::kTimeWait || phase == Phase::kClosed; }
-
 uint32_t NumberOf(uint32_t name) { return name; }
 uint32_t NumberOf(const std::pair<Address, uint32_t>& name) { return name.second; }
 

@@ -328,6 +328,9 @@ TEST_F(ConnectionManagerTest, AFailedQueuePairIsADisconnection) {
   Run(Milliseconds(1));
   EXPECT_THAT(active.events, ElementsAre(Kind::kEstablished, Kind::kDisconnected));
   EXPECT_FALSE(active.status.ok());
+  EXPECT_THAT(passive.events, ElementsAre(Kind::kEstablished));
+  active.connection.reset();
+  Run(Milliseconds(1));
   EXPECT_THAT(passive.events, ElementsAre(Kind::kEstablished, Kind::kDisconnected));
 }
 
@@ -335,7 +338,7 @@ TEST_F(ConnectionManagerTest, ADroppedQueuePairIsADisconnection) {
   End active(*a_), passive(*b_);
   Establish(active, passive);
   active.queue_pair.reset();
-  Run(Milliseconds(1));
+  Run(Milliseconds(150));
   EXPECT_THAT(active.events, ElementsAre(Kind::kEstablished, Kind::kDisconnected));
   EXPECT_THAT(passive.events, ElementsAre(Kind::kEstablished, Kind::kDisconnected));
   active.connection.reset();
@@ -526,6 +529,9 @@ TEST_F(ConnectionManagerTest, WrongArgumentsAreRefusedAtOnce) {
   ConnectOptions options;
   const std::vector<uint8_t> much(57);
   options.private_data = much;
+  EXPECT_TRUE(absl::IsInvalidArgument(end.Connect(At(*b_), options)));
+  options = {};
+  options.reliability.rnr_retry_count = 7;
   EXPECT_TRUE(absl::IsInvalidArgument(end.Connect(At(*b_), options)));
   options = {};
   options.max_path_mtu = 1500;

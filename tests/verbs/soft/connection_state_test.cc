@@ -266,7 +266,16 @@ TEST_F(ConnectionStateTest, AFailedQueuePairIsNotWalkedAgain) {
   EXPECT_EQ(actions.walk, Walk::kStay);
   EXPECT_EQ(actions.news->kind, Kind::kDisconnected);
   EXPECT_THAT(actions.news->status.ToString(), HasSubstr("retries"));
-  As<DreqMad>(actions.send);
+}
+
+TEST_F(ConnectionStateTest, AFailedQueuePairSpeaksFirstAndTheDreqFollows) {
+  Establish();
+  EXPECT_FALSE(active_.OnQueuePairError(absl::AbortedError("")).send.has_value());
+  As<DreqMad>(active_.Drop().send);
+  const ConnectionActions actions = passive_->OnQueuePairError(absl::AbortedError(""));
+  EXPECT_FALSE(actions.send.has_value());
+  ASSERT_TRUE(actions.limit_after.has_value());
+  As<DreqMad>(passive_->OnLimit().send);  // the application took its time
 }
 
 TEST(ConnectionRulesTest, RepetitionsSlowDownAndLastUntilTheDeadline) {
