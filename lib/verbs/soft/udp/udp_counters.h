@@ -42,8 +42,8 @@ struct UdpCounters {
   Counter packets_received;  // good ones
   Counter bytes_received;
   Counter receive_calls;
-  Counter identifications_solved;  // good ones whose IPv4 identification was not the expected one
-  Counter busy;                    // the kernel took no more for the moment
+  Counter identifications_unexpected;  // good ones, but with an IPv4 identification out of the blue: weakly checked
+  Counter busy;                        // the kernel took no more for the moment
   std::array<Counter, kUdpDrops> dropped;
   std::array<Counter, kDecodeResults> malformed;
 

@@ -70,6 +70,7 @@ class UdpEndpoint final : public std::enable_shared_from_this<UdpEndpoint> {
       watch_.SetEvents(EPOLLIN);
       TellReady();
     }
+    if ((events & EPOLLIN) == 0) return;
     for (int i = 0; i < kBatchesPerWake && open_; ++i) {
       const bool more = receiver_.Receive([this](absl::Span<const Packet> packets) {
         callbacks_.on_packets(packets);

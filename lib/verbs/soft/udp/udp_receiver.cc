@@ -64,6 +64,7 @@ bool UdpReceiver::TakeMessage(uint32_t index, Deliver deliver) {
     return true;
   }
   source_ = FromSocketAddress(name_[index]);
+  sender_ = &senders_[(source_.ip[15] ^ source_.ip[14]) % senders_.size()];
   const IcrcFlow flow(source_, socket_.local);
   uint16_t identification = 0;
   for (uint32_t offset = 0; offset < length; offset += segment) {
@@ -91,8 +92,10 @@ bool UdpReceiver::TakeDatagram(const IcrcFlow& flow, absl::Span<const uint8_t> d
       counters_.Drop(UdpDrop::kIcrc, 1);
       return false;
     }
+    if (!IsExpected(*solved)) counters_.identifications_unexpected.Add(1);
     *identification = *solved;
-    counters_.identifications_solved.Add(1);
+    sender_->ip = source_.ip;
+    sender_->identification = *solved;
   }
   if (tap_ != nullptr) ShowReceived(datagram, *identification);
   Packet& packet = packet_[packets_];
@@ -107,6 +110,12 @@ bool UdpReceiver::TakeDatagram(const IcrcFlow& flow, absl::Span<const uint8_t> d
   counters_.packets_received.Add(1);
   counters_.bytes_received.Add(length);
   return true;
+}
+
+bool UdpReceiver::IsExpected(uint16_t identification) const {
+  if (identification < kExpectedAhead) return true;
+  return sender_->ip == source_.ip &&
+         static_cast<uint16_t>(identification - sender_->identification - 1) < kExpectedAhead;
 }
 
 bool UdpReceiver::Flush(Deliver deliver) {

@@ -2,7 +2,8 @@
 //
 // With UDP_GRO one message of the kernel holds many datagrams of one flow. The identification that the ICRC covers is not
 // shown to us: the datagrams of one UDP_SEGMENT send have 0, 1, 2, ..., so that is tried first, and otherwise solved for
-// (icrc.h).
+// (icrc.h). What is solved is no surprise when it is a segment's number or follows the sender's last: then the check is about
+// as strong as the whole ICRC. Surprises are counted.
 //
 // Law: nothing is allocated after construction.
 #pragma once
@@ -49,10 +50,20 @@ class UdpReceiver final {
     char bytes[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t))];
   };
 
+  // A sender and the last identification that it used. Senders may share an entry; then some are surprises.
+  struct Sender {
+    std::array<uint8_t, 16> ip{};
+    uint16_t identification = 0;
+  };
+
+  // Identifications up to so far ahead are expected: packets may have been lost or sent elsewhere.
+  static constexpr uint16_t kExpectedAhead = 64;
+
   void PrepareMessages();
   void ReadControl(msghdr& header, uint32_t* segment);
   bool TakeMessage(uint32_t index, Deliver deliver);
   bool TakeDatagram(const IcrcFlow& flow, absl::Span<const uint8_t> datagram, uint16_t* identification);
+  bool IsExpected(uint16_t identification) const;
   bool Flush(Deliver deliver);
   void ShowReceived(absl::Span<const uint8_t> datagram, uint16_t identification);
 
@@ -63,7 +74,12 @@ class UdpReceiver final {
   IdentificationSolver solver_;
   uint32_t kernel_drops_ = 0;  // as the socket counts them
 
-  Address source_;  // of the message that is being taken apart
+  std::array<Sender, 64> senders_;
+
+  // Of the message that is being taken apart.
+  Address source_;
+  Sender* sender_ = nullptr;
+
   std::unique_ptr<uint8_t[]> buffer_;
   std::array<mmsghdr, kMessages> header_;
   std::array<sockaddr_storage, kMessages> name_;
