@@ -1,0 +1,44 @@
+#include "tests/transport/limited_device.h"
+
+#include <string>
+#include <utility>
+
+namespace tokamak::transport::testing {
+namespace {
+
+// Only the limits differ: the code under test must not use what they deny. (A software NIC would carry it out, and the peer
+// would see an immediate; tests look for that.)
+class LimitedDevice final : public verbs::Device {
+ public:
+  explicit LimitedDevice(std::unique_ptr<verbs::Device> device)
+      : device_(std::move(device)), limits_(device_->limits()) {
+    limits_.immediate = false;
+  }
+  const std::string& name() const override { return device_->name(); }
+  const verbs::Limits& limits() const override { return limits_; }
+  bool is_rdma() const override { return device_->is_rdma(); }
+  const verbs::Address& address() const override { return device_->address(); }
+  absl::StatusOr<std::unique_ptr<verbs::ProtectionDomain>> CreateProtectionDomain() override {
+    return device_->CreateProtectionDomain();
+  }
+  absl::StatusOr<std::unique_ptr<verbs::CompletionQueue>> CreateCompletionQueue(
+      base::EventLoop& loop, uint32_t depth, std::function<void()> on_event) override {
+    return device_->CreateCompletionQueue(loop, depth, std::move(on_event));
+  }
+  verbs::ConnectionManager& connection_manager() override { return device_->connection_manager(); }
+  std::unique_ptr<verbs::DeviceWatch> Watch(base::EventLoop& loop, verbs::DeviceEventHandler handler) override {
+    return device_->Watch(loop, std::move(handler));
+  }
+
+ private:
+  std::unique_ptr<verbs::Device> device_;
+  verbs::Limits limits_;
+};
+
+}  // namespace
+
+std::unique_ptr<verbs::Device> WithoutImmediate(std::unique_ptr<verbs::Device> device) {
+  return std::make_unique<LimitedDevice>(std::move(device));
+}
+
+}  // namespace tokamak::transport::testing

@@ -1,0 +1,280 @@
+#include "tests/transport/world.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "lib/verbs/soft/loopback_fabric.h"
+#include "tests/transport/limited_device.h"
+
+namespace tokamak::transport::testing {
+namespace {
+
+constexpr uint16_t kServicePort = 7000;
+constexpr uint8_t kSpoiled = 0xdd;
+constexpr uint8_t kGivenBack = 0xee;
+
+uint64_t SeedOf(const base::ObjectId& id) {
+  uint64_t seed;
+  std::memcpy(&seed, id.data(), sizeof(seed));
+  return seed | 1;
+}
+
+uint64_t WordAt(uint64_t seed, uint64_t i) {
+  const uint64_t x = (seed + i) * 0x9e3779b97f4a7c15;
+  return x ^ x >> 29;
+}
+
+}  // namespace
+
+absl::Span<uint8_t> FakeArena::Take(uint64_t size) {
+  CHECK_LE(used_ + size, size_) << "the test needs a larger arena";
+  const absl::Span<uint8_t> taken(memory_.get() + used_, size);
+  used_ += (size + 63) / 64 * 64;
+  return taken;
+}
+
+void FillObject(const base::ObjectId& id, absl::Span<uint8_t> memory) {
+  const uint64_t seed = SeedOf(id);
+  for (uint64_t at = 0; at < memory.size(); at += 8) {
+    const uint64_t word = WordAt(seed, at);
+    std::memcpy(memory.data() + at, &word, std::min<uint64_t>(8, memory.size() - at));
+  }
+}
+
+bool IsObject(const base::ObjectId& id, absl::Span<const uint8_t> memory) {
+  const uint64_t seed = SeedOf(id);
+  for (uint64_t at = 0; at < memory.size(); at += 8) {
+    const uint64_t word = WordAt(seed, at);
+    if (std::memcmp(memory.data() + at, &word, std::min<uint64_t>(8, memory.size() - at)) != 0) return false;
+  }
+  return true;
+}
+
+// ---- FakeSource
+
+void FakeSource::Add(const base::ObjectId& id, absl::Span<uint8_t> memory, uint64_t metadata_size) {
+  if (!memory.empty()) std::memset(memory.data(), kSpoiled, memory.size());
+  objects_[id] = {memory, metadata_size, 0};
+}
+
+void FakeSource::Pin(const base::ObjectId& id, PinId pin, PinCallback done) {
+  ++pins_ever_;
+  OnePin& one = pins_[pin];
+  EXPECT_EQ(one.done, nullptr) << "a pin's number was used twice";
+  one.id = id;
+  one.done = std::move(done);
+  one.answer = loop_.RunAfter(delay_, [this, pin] { Answer(pin); });
+}
+
+void FakeSource::Answer(PinId pin) {
+  OnePin& one = pins_.at(pin);
+  const PinCallback done = std::move(one.done);
+  auto object = objects_.find(one.id);
+  if (object == objects_.end()) {
+    pins_.erase(pin);
+    return done(absl::NotFoundError("not here"));
+  }
+  one.granted = true;
+  if (object->second.pinned++ == 0) FillObject(one.id, object->second.memory);
+  PinnedObject pinned;
+  pinned.address = object->second.memory.data();
+  pinned.size = {object->second.memory.size() - object->second.metadata_size, object->second.metadata_size};
+  done(pinned);
+}
+
+void FakeSource::Unpin(PinId pin) {
+  auto one = pins_.find(pin);
+  ASSERT_NE(one, pins_.end()) << "a pin was given back that is not held";
+  if (one->second.granted) {
+    Object& object = objects_.at(one->second.id);
+    if (--object.pinned == 0 && !object.memory.empty()) {
+      std::memset(object.memory.data(), kSpoiled, object.memory.size());
+    }
+  }
+  pins_.erase(one);
+}
+
+// ---- FakeSink
+
+class FakeSink final : public Sink {
+ public:
+  FakeSink(Node& node, SinkOptions options, std::shared_ptr<Outcome> outcome)
+      : node_(node), options_(std::move(options)), outcome_(std::move(outcome)) {}
+
+  ~FakeSink() override { outcome_->dropped = true; }
+
+  void Reserve(const ObjectSize& size, ReserveCallback done) override {
+    EXPECT_EQ(++outcome_->reserves, 1);
+    EXPECT_FALSE(outcome_->done);
+    done_ = std::move(done);
+    if (options_.never_answers) return;
+    answer_ = node_.loop.RunAfter(options_.delay, [this, size] {
+      if (!options_.refusal.ok()) return done_(options_.refusal);
+      outcome_->memory = node_.arena.Take(size.total());
+      if (size.total() > 0) std::memset(outcome_->memory.data(), kGivenBack, size.total());
+      done_(outcome_->memory);
+    });
+  }
+
+  void Done(const absl::Status& status, const TransferReport& report) override {
+    EXPECT_FALSE(outcome_->done) << "Done came twice";
+    outcome_->done = true;
+    outcome_->status = status;
+    outcome_->report = report;
+    outcome_->done_at = node_.loop.Now();
+    absl::Span<uint8_t> memory = outcome_->memory;
+    if (status.ok()) {
+      outcome_->right = memory.size() == report.size.total() && IsObject(outcome_->id, memory);
+    } else if (!memory.empty()) {
+      std::memset(memory.data(), kGivenBack, memory.size());
+      node_.given_back_.push_back(memory);
+    }
+    if (options_.on_done) options_.on_done(*outcome_);
+  }
+
+ private:
+  Node& node_;
+  const SinkOptions options_;
+  const std::shared_ptr<Outcome> outcome_;
+  ReserveCallback done_;
+  base::Timer answer_;
+};
+
+// ---- Node
+
+Node::Node(World& w, uint32_t i, const NodeOptions& o)
+    : world(w), index(i), options(o), loop(w.scheduler), nic_loop(w.scheduler), arena(o.arena_size), source(loop) {
+  address = *verbs::Address::Parse(absl::StrCat("10.0.0.", index + 1));
+  service = address;
+  service.port = kServicePort;
+  verbs::soft::DeviceOptions device_options;
+  device_options.name = absl::StrCat("soft:test", index);
+  device_options.address = address;
+  device_options.seed = world.options.seed * 100 + index;
+  device_options.trace_node = index;
+  auto opened = verbs::soft::OpenSoftDevice(nic_loop, *world.fabric, world.trace, device_options);
+  CHECK(opened.ok()) << opened.status();
+  device = *std::move(opened);
+  if (!options.immediate) device = WithoutImmediate(std::move(device));
+  auto made = device->CreateProtectionDomain();
+  CHECK(made.ok()) << made.status();
+  domain = *std::move(made);
+  if (options.on_demand) {
+    registration = RegisterOnDemand(*device, *domain);
+  } else {
+    auto registered = RegisterArena(*device, *domain, arena.all());
+    CHECK(registered.ok()) << registered.status();
+    registration = *std::move(registered);
+  }
+  Reopen();
+}
+
+Node::~Node() { endpoint.reset(); }
+
+void Node::Reopen() {
+  EndpointOptions endpoint_options = options.endpoint;
+  endpoint_options.trace_node = index;
+  auto opened = Endpoint::Open(loop, *device, *domain, *registration, source,
+                               base::Random(world.options.seed).Fork(index), world.trace, endpoint_options);
+  CHECK(opened.ok()) << opened.status();
+  endpoint = *std::move(opened);
+  const absl::Status listening = endpoint->Listen(service);
+  CHECK(listening.ok()) << listening;
+}
+
+base::ObjectId Node::AddObject(uint64_t data_size, uint64_t metadata_size) {
+  const base::ObjectId id = base::ObjectId::FromName(absl::StrCat(index, "/", sizes.size()));
+  sizes[id] = {data_size, metadata_size};
+  source.Add(id, arena.Take(data_size + metadata_size), metadata_size);
+  return id;
+}
+
+PullRequest Node::Request(const Node& owner, const base::ObjectId& id, Protocol protocol) const {
+  PullRequest request;
+  request.id = id;
+  request.owner = owner.service;
+  request.size_known = true;
+  auto size = owner.sizes.find(id);
+  if (size != owner.sizes.end()) request.size = size->second;
+  request.protocol = protocol;
+  return request;
+}
+
+std::shared_ptr<Outcome> Node::Pull(const PullRequest& request, const SinkOptions& sink) {
+  auto outcome = std::make_shared<Outcome>();
+  outcome->id = request.id;
+  outcome->pull = endpoint->StartPull(request, std::make_unique<FakeSink>(*this, sink, outcome));
+  EXPECT_FALSE(outcome->done) << "Done ran inside StartPull";
+  return outcome;
+}
+
+std::shared_ptr<Outcome> Node::Pull(const Node& owner, const base::ObjectId& id, Protocol protocol,
+                                    const SinkOptions& sink) {
+  return Pull(Request(owner, id, protocol), sink);
+}
+
+void Node::ExpectNothingWasTouched() const {
+  for (absl::Span<uint8_t> memory : given_back_) {
+    EXPECT_TRUE(std::all_of(memory.begin(), memory.end(), [](uint8_t b) { return b == kGivenBack; }))
+        << "memory of a failed pull was written after it was given back";
+  }
+}
+
+// ---- World
+
+sim::LinkOptions FastLink() {
+  sim::LinkOptions link;
+  link.picoseconds_per_byte = 80;
+  return link;
+}
+
+World::World(const WorldOptions& o) : wire_loop(scheduler), options(o) {
+  if (options.loopback) {
+    loopback = std::make_unique<verbs::soft::LoopbackFabric>();
+    fabric = loopback.get();
+  } else {
+    sim::SimFabricOptions fabric_options;
+    fabric_options.link = options.link;
+    sim_fabric = std::make_unique<sim::SimFabric>(wire_loop, options.seed, fabric_options, trace);
+    fabric = sim_fabric.get();
+  }
+}
+
+World::~World() {
+  for (auto& node : nodes_) node->DropEndpoint();
+  for (auto& node : nodes_) EXPECT_EQ(node->source.pins(), 0u) << "pins were kept by node " << node->index;
+}
+
+Node& World::Add(const NodeOptions& node_options) {
+  nodes_.push_back(std::make_unique<Node>(*this, static_cast<uint32_t>(nodes_.size()), node_options));
+  return *nodes_.back();
+}
+
+bool World::RunUntil(const std::function<bool()>& done, base::Duration limit) {
+  return scheduler.RunUntil(done, scheduler.Now() + limit);
+}
+
+bool World::Finish(const std::shared_ptr<Outcome>& outcome, base::Duration limit) {
+  return RunUntil([&outcome] { return outcome->done; }, limit) && outcome->dropped;
+}
+
+void World::ExpectClean() {
+  const auto pins = [this] {
+    size_t sum = 0;
+    for (auto& node : nodes_) sum += node->source.pins();
+    return sum;
+  };
+  EXPECT_TRUE(RunUntil([&pins] { return pins() == 0; }, base::Seconds(400))) << pins() << " pins were never given back";
+  for (auto& node : nodes_) {
+    node->ExpectNothingWasTouched();
+    if (node->endpoint == nullptr) continue;
+    const EndpointCounters& counters = node->endpoint->counters();
+    EXPECT_EQ(counters.pulls_started, counters.pulls_ok + counters.pulls_failed);
+    EXPECT_EQ(counters.serves_started, counters.serves_ok + counters.serves_failed);
+  }
+}
+
+}  // namespace tokamak::transport::testing

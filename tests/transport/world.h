@@ -1,0 +1,186 @@
+// A small world for the transport's tests: nodes with software NICs on one network, all in virtual time.
+//
+// The store of a node is a fake: objects lie in an arena, pins are counted, and memory is spoiled whenever it must not matter
+// any more. An object's bytes follow from its name and size; they are there only while it is pinned. What a failed pull gave
+// back is filled with a pattern that must still be there at the end (NothingWasTouched).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "lib/base/trace.h"
+#include "lib/transport/endpoint.h"
+#include "lib/verbs/soft/device.h"
+#include "lib/verbs/soft/fabric.h"
+#include "sim/sim_fabric.h"
+#include "sim/sim_loop.h"
+
+namespace tokamak::transport::testing {
+
+// Memory that nobody gets twice.
+class FakeArena {
+ public:
+  explicit FakeArena(uint64_t size) : memory_(new uint8_t[size]), size_(size) {}
+  absl::Span<uint8_t> all() { return {memory_.get(), size_}; }
+  absl::Span<uint8_t> Take(uint64_t size);
+
+ private:
+  std::unique_ptr<uint8_t[]> memory_;
+  uint64_t size_;
+  uint64_t used_ = 0;
+};
+
+// The bytes of an object.
+void FillObject(const base::ObjectId& id, absl::Span<uint8_t> memory);
+bool IsObject(const base::ObjectId& id, absl::Span<const uint8_t> memory);
+
+class FakeSource final : public Source {
+ public:
+  explicit FakeSource(base::EventLoop& loop) : loop_(loop) {}
+
+  void Add(const base::ObjectId& id, absl::Span<uint8_t> memory, uint64_t metadata_size);
+  void Remove(const base::ObjectId& id) { objects_.erase(id); }
+  // Answers take so long from now on.
+  void SetDelay(base::Duration delay) { delay_ = delay; }
+
+  void Pin(const base::ObjectId& id, PinId pin, PinCallback done) override;
+  void Unpin(PinId pin) override;
+
+  size_t pins() const { return pins_.size(); }  // granted or asked for
+  uint64_t pins_ever() const { return pins_ever_; }
+
+ private:
+  struct Object {
+    absl::Span<uint8_t> memory;
+    uint64_t metadata_size;
+    int pinned;
+  };
+  struct OnePin {
+    base::ObjectId id;
+    bool granted = false;
+    PinCallback done;
+    base::Timer answer;
+  };
+  void Answer(PinId pin);
+
+  base::EventLoop& loop_;
+  base::Duration delay_;
+  std::map<base::ObjectId, Object> objects_;
+  std::map<PinId, OnePin> pins_;
+  uint64_t pins_ever_ = 0;
+};
+
+// What became of a pull.
+struct Outcome {
+  PullId pull = 0;
+  bool done = false;
+  bool dropped = false;  // the sink
+  int reserves = 0;
+  absl::Status status;
+  TransferReport report;
+  absl::Span<uint8_t> memory;
+  base::ObjectId id;
+  base::Time done_at;
+  bool right = false;  // the bytes, when it was done
+};
+
+struct SinkOptions {
+  base::Duration delay;  // of Reserve's answer
+  absl::Status refusal;  // Reserve's answer
+  bool never_answers = false;
+  std::function<void(const Outcome&)> on_done;
+};
+
+constexpr uint64_t kSmallArena = 32 << 20;
+
+struct NodeOptions {
+  EndpointOptions endpoint;
+  bool on_demand = false;
+  uint64_t arena_size = kSmallArena;
+  bool immediate = true;  // the device has immediates
+};
+
+class World;
+
+class Node {
+ public:
+  Node(World& world, uint32_t index, const NodeOptions& options);
+  ~Node();
+
+  // The endpoint ends as a program does; the device goes on.
+  void DropEndpoint() { endpoint.reset(); }
+  void Reopen();
+
+  // An object of this node.
+  base::ObjectId AddObject(uint64_t data_size, uint64_t metadata_size = 0);
+
+  std::shared_ptr<Outcome> Pull(const PullRequest& request, const SinkOptions& sink = {});
+  // The whole of it from `owner`, size known.
+  std::shared_ptr<Outcome> Pull(const Node& owner, const base::ObjectId& id, Protocol protocol,
+                                const SinkOptions& sink = {});
+  PullRequest Request(const Node& owner, const base::ObjectId& id, Protocol protocol) const;
+
+  void ExpectNothingWasTouched() const;
+
+  World& world;
+  const uint32_t index;
+  const NodeOptions options;
+  sim::SimLoop loop;
+  sim::SimLoop nic_loop;
+  FakeArena arena;
+  FakeSource source;
+  std::unique_ptr<verbs::Device> device;
+  std::unique_ptr<verbs::ProtectionDomain> domain;
+  std::unique_ptr<Registration> registration;
+  std::unique_ptr<Endpoint> endpoint;
+  verbs::Address address;
+  verbs::Address service;
+  std::map<base::ObjectId, ObjectSize> sizes;
+
+ private:
+  friend class FakeSink;
+  std::vector<absl::Span<uint8_t>> given_back_;  // by failed pulls
+};
+
+struct WorldOptions {
+  bool loopback = false;  // else SimFabric
+  uint64_t seed = 1;
+  sim::LinkOptions link;
+};
+
+class World {
+ public:
+  explicit World(const WorldOptions& options = {});
+  ~World();
+
+  Node& Add(const NodeOptions& options = {});
+  Node& node(size_t i) { return *nodes_[i]; }
+
+  bool RunUntil(const std::function<bool()>& done, base::Duration limit = base::Seconds(120));
+  void RunFor(base::Duration duration) { scheduler.RunUntil(scheduler.Now() + duration); }
+  bool Finish(const std::shared_ptr<Outcome>& outcome, base::Duration limit = base::Seconds(120));
+
+  // Everything is over: no pins, no pulls, nothing touched what was given back.
+  void ExpectClean();
+
+  sim::Scheduler scheduler;
+  base::TraceHash trace;
+  sim::SimLoop wire_loop;
+  std::unique_ptr<sim::SimFabric> sim_fabric;  // where it is one
+  std::unique_ptr<verbs::soft::Fabric> loopback;
+  verbs::soft::Fabric* fabric = nullptr;
+  const WorldOptions options;
+
+ private:
+  std::vector<std::unique_ptr<Node>> nodes_;
+};
+
+// 100 Gb/s and 2 us.
+sim::LinkOptions FastLink();
+
+}  // namespace tokamak::transport::testing
