@@ -93,7 +93,7 @@ absl::StatusOr<size_t> MemoryMapping::Prefault(size_t from, absl::Duration limit
   return std::min(from, size_);
 }
 
-absl::StatusOr<SharedMemory> SharedMemory::Create(const std::string& name, uint64_t size, Options options) {
+absl::StatusOr<SharedMemory> SharedMemory::Create(const std::string& name, uint64_t size, SharedMemoryOptions options) {
   if (size == 0 || size > kLargest) {
     return absl::InvalidArgumentError(absl::StrCat(size, " bytes are no size for shared memory"));
   }
@@ -118,9 +118,16 @@ absl::StatusOr<SharedMemory> SharedMemory::Create(const std::string& name, uint6
         "no room for ", Gibibytes(size), " of shared memory: ", strerror(errno), "; ask for less, or free memory"));
   }
   if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return absl::ErrnoToStatus(errno, "seal shared memory");
-  SharedMemory memory(std::move(fd), size);
-  // The first mapping makes the kernel set huge pages aside; that outlasts it.
-  if (options.huge_pages && !memory.Map(true).ok()) return HugePagesMissing(size, FreeHugePages());
+  const absl::StatusOr<uint8_t*> data = MapDescriptor(fd.get(), size, /*writable=*/true);
+  // This mapping is also what makes the kernel set huge pages aside.
+  if (!data.ok() && options.huge_pages) return HugePagesMissing(size, FreeHugePages());
+  if (!data.ok()) return data.status();
+  SharedMemory memory(std::move(fd), MemoryMapping(*data, size, /*writable=*/true));
+  if (!options.prefault) return memory;
+  const absl::StatusOr<size_t> done = memory.mapping_.Prefault(0, kPrefaultLimit);
+  if (!done.ok()) return done.status();
+  LOG_IF(WARNING, *done < size) << "only " << Gibibytes(*done) << " of " << Gibibytes(size) << " were pre-faulted in "
+                                << kPrefaultLimit;
   return memory;
 }
 
@@ -139,12 +146,6 @@ absl::StatusOr<MemoryMapping> SharedMemory::Attach(int fd, uint64_t size, bool w
   const absl::StatusOr<uint8_t*> data = MapDescriptor(fd, size, writable);
   if (!data.ok()) return data.status();
   return MemoryMapping(*data, size, writable);
-}
-
-absl::StatusOr<MemoryMapping> SharedMemory::Map(bool writable) const {
-  const absl::StatusOr<uint8_t*> data = MapDescriptor(fd_.get(), size_, writable);
-  if (!data.ok()) return data.status();
-  return MemoryMapping(*data, size_, writable);
 }
 
 }  // namespace tokamak::os

@@ -18,8 +18,8 @@
 
 namespace tokamak::os {
 
-// Shared memory in this process's address space; unmapped when dropped, and valid without the SharedMemory it came from.
-// Left out of core dumps. Move-only.
+// Shared memory in this process's address space; unmapped when dropped, and valid also when the descriptor it came from is
+// closed. Left out of core dumps. Move-only.
 class MemoryMapping final {
  public:
   MemoryMapping() = default;
@@ -46,33 +46,33 @@ class MemoryMapping final {
   bool writable_ = false;
 };
 
+struct SharedMemoryOptions {
+  bool huge_pages = false;  // of the default size, reserved at once; the administrator provides them
+  bool prefault = false;    // brought in when made, for at most kPrefaultLimit; what is left comes with its first touch
+};
+
 class SharedMemory final {
  public:
-  struct Options {
-    bool huge_pages = false;  // of the default size, reserved at once; the administrator provides them
-  };
+  static constexpr absl::Duration kPrefaultLimit = absl::Seconds(120);
 
-  // New memory, all zero. `name` is seen in /proc only; `size`, in bytes, is rounded up to whole pages. ResourceExhausted
-  // where the machine cannot have that much.
-  static absl::StatusOr<SharedMemory> Create(const std::string& name, uint64_t size, Options options);
-  static absl::StatusOr<SharedMemory> Create(const std::string& name, uint64_t size) {
-    return Create(name, size, Options());
-  }
+  // New memory, all zero, mapped here for writing. `name` is seen in /proc only; `size`, in bytes, is rounded up to whole
+  // pages. ResourceExhausted where the machine cannot have that much.
+  static absl::StatusOr<SharedMemory> Create(const std::string& name, uint64_t size, SharedMemoryOptions options = {});
 
   // Maps what another process sent. Nothing is believed: FailedPrecondition unless `fd` is a memfd of exactly `size` bytes
   // that is sealed as above. `fd` stays the caller's and may be closed afterwards.
   static absl::StatusOr<MemoryMapping> Attach(int fd, uint64_t size, bool writable);
 
-  absl::StatusOr<MemoryMapping> Map(bool writable) const;
-
+  absl::Span<uint8_t> bytes() const { return {mapping_.data(), mapping_.size()}; }
+  uint64_t size() const { return mapping_.size(); }  // bytes
   int descriptor() const { return fd_.get(); }
-  uint64_t size() const { return size_; }  // bytes
+  const MemoryMapping& mapping() const { return mapping_; }
 
  private:
-  SharedMemory(FileDescriptor fd, uint64_t size) : fd_(std::move(fd)), size_(size) {}
+  SharedMemory(FileDescriptor fd, MemoryMapping mapping) : fd_(std::move(fd)), mapping_(std::move(mapping)) {}
 
   FileDescriptor fd_;
-  uint64_t size_;
+  MemoryMapping mapping_;
 };
 
 }  // namespace tokamak::os
