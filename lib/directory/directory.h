@@ -4,7 +4,9 @@
 // Liveness is a lease: a node renews it, and is gone, with all that it held, when it did not. Implementations: local.h (pure
 // state), remote.h (another node's local one, asked over the transport), redis.h. All pass tests/directory/conformance.
 //
-// Thread rule: one loop, the node's. Every callback runs once, there, never inside the call, by the call's deadline.
+// Law: every callback runs once, on the node's loop, never inside the call, by the call's deadline; but none runs after its
+// directory was dropped.
+// Thread rule: one loop, the node's.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +27,12 @@ using NodeId = std::string;  // at most kMaxNodeName bytes of [A-Za-z0-9._:-]
 constexpr size_t kMaxNodeName = 64;
 constexpr size_t kMaxHolders = 64;  // named for one object; further ones are not kept
 constexpr size_t kMaxEngines = 16;
+constexpr size_t kMaxAddressText = 64;  // bytes of an engine's address
+constexpr size_t kMaxDeviceText = 256;
+constexpr size_t kMaxNodes = 4096;  // with a lease at once; further ones are refused (kResourceExhausted)
+
+// kInvalidArgument says what is wrong with a name.
+absl::Status CheckNodeId(const NodeId& node);
 
 struct NodeInfo {
   NodeId id;
@@ -39,6 +47,9 @@ struct ObjectInfo {
   uint64_t metadata_size = 0;
   std::vector<NodeId> holders;
 };
+
+// kInvalidArgument says which bound it breaks.
+absl::Status CheckNode(const NodeInfo& node);
 
 enum class JoinResult {
   kEntered,  // the directory did not know this life of the node (or was restarted): announce everything that is held

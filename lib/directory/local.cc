@@ -3,26 +3,20 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
 namespace tokamak::directory {
-
-absl::Status CheckNodeId(const NodeId& node) {
-  const bool length_ok = !node.empty() && node.size() <= kMaxNodeName;
-  const bool letters_ok = std::all_of(node.begin(), node.end(), [](char c) {
-    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == ':' || c == '-';
-  });
-  if (length_ok && letters_ok) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("a node's name has 1 to ", kMaxNodeName, " of A-Z a-z 0-9 . _ : -"));
-}
 
 void LocalDirectory::Answer(base::Task task) {
   answers_.push_back(std::move(task));
   if (answering_.armed()) return;
   answering_ = loop_.Post([this] {
     const std::vector<base::Task> answers = std::exchange(answers_, {});
-    for (const base::Task& answer : answers) answer();
+    const std::weak_ptr<char> alive = alive_;
+    for (const base::Task& answer : answers) {
+      answer();
+      if (alive.expired()) return;
+    }
   });
 }
 
@@ -30,10 +24,7 @@ void LocalDirectory::Join(const NodeInfo& node, base::Duration lease, base::Dura
   const auto answer = [this, &done](absl::StatusOr<JoinResult> result) {
     Answer([done = std::move(done), result = std::move(result)] { done(result); });
   };
-  if (absl::Status status = CheckNodeId(node.id); !status.ok()) return answer(status);
-  if (node.engines.empty() || node.engines.size() > kMaxEngines) {
-    return answer(absl::InvalidArgumentError(absl::StrCat("a node has 1 to ", kMaxEngines, " engines")));
-  }
+  if (absl::Status status = CheckNode(node); !status.ok()) return answer(status);
   auto known = nodes_.find(node.id);
   if (known == nodes_.end() && nodes_.size() >= kMaxNodes) {
     return answer(absl::ResourceExhaustedError(absl::StrCat("the directory holds ", kMaxNodes, " nodes at most")));
@@ -64,6 +55,10 @@ void LocalDirectory::Announce(const base::ObjectId& id, uint64_t data_size, uint
   const auto member = nodes_.find(node);
   if (member == nodes_.end()) {
     return answer(absl::NotFoundError(absl::StrCat("node ", node, " has no lease in the directory: join first")));
+  }
+  if (objects_.size() >= bounds_.objects && objects_.count(id) == 0) {
+    return answer(
+        absl::ResourceExhaustedError(absl::StrCat("the directory holds ", bounds_.objects, " objects at most")));
   }
   Entry& entry = objects_[id];
   ObjectInfo& info = entry.info;
@@ -98,7 +93,7 @@ void LocalDirectory::Locate(const base::ObjectId& id, base::Duration wait, base:
   if (wait <= base::Duration()) {
     return Answer([done = std::move(done)] { done(absl::NotFoundError("no node holds the object")); });
   }
-  if (waiting_ >= kMaxWaiting) {
+  if (waiting_ >= bounds_.waiting) {
     return Answer([done = std::move(done)] {
       done(absl::ResourceExhaustedError("too many wait in the directory for objects to appear: try again later"));
     });

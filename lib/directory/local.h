@@ -2,12 +2,13 @@
 //
 // Law: only nodes with a lease are named as holders; when a lease ends, all that the node held is forgotten.
 // Law: an object is known while somebody holds it, with the sizes that its first holder announced.
-// Bounds: kMaxNodes nodes, kMaxHolders holders of one object, kMaxWaiting waiting Locates (kResourceExhausted beyond).
+// Bounds: kMaxNodes nodes, kMaxHolders holders of one object, and LocalBounds (kResourceExhausted beyond).
 // Thread rule: its loop.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <vector>
 
@@ -16,12 +17,15 @@
 
 namespace tokamak::directory {
 
-constexpr size_t kMaxNodes = 4096;
-constexpr size_t kMaxWaiting = 65536;
+struct LocalBounds {
+  size_t objects = size_t{1} << 24;  // known at once
+  size_t waiting = 65536;            // Locates
+};
 
 class LocalDirectory final : public Directory {
  public:
-  explicit LocalDirectory(base::EventLoop& loop) : loop_(loop) {}
+  // `loop` must outlive it.
+  explicit LocalDirectory(base::EventLoop& loop, const LocalBounds& bounds = {}) : loop_(loop), bounds_(bounds) {}
   LocalDirectory(const LocalDirectory&) = delete;
   LocalDirectory& operator=(const LocalDirectory&) = delete;
 
@@ -33,6 +37,7 @@ class LocalDirectory final : public Directory {
   void Locate(const base::ObjectId& id, base::Duration wait, base::Duration deadline, LocateCallback done) override;
   void Nodes(base::Duration deadline, NodesCallback done) override;
 
+  // Objects that somebody holds or waits for.
   size_t objects() const { return objects_.size(); }
   size_t nodes() const { return nodes_.size(); }
 
@@ -59,15 +64,14 @@ class LocalDirectory final : public Directory {
   void WakeWaiting(Entry& entry);
 
   base::EventLoop& loop_;
+  const LocalBounds bounds_;
   std::map<NodeId, Member> nodes_;
   std::map<base::ObjectId, Entry> objects_;
   std::vector<base::Task> answers_;
   base::Timer answering_;
+  const std::shared_ptr<char> alive_ = std::make_shared<char>();  // an answer may drop the directory
   uint64_t last_waiting_ = 0;
   size_t waiting_ = 0;
 };
-
-// kInvalidArgument says what is wrong with a name.
-absl::Status CheckNodeId(const NodeId& node);
 
 }  // namespace tokamak::directory
