@@ -3,7 +3,7 @@
 //
 // It covers the IP identification, which a UDP socket neither sets nor shows. Sending, we know it (see
 // udp/udp_fabric.h); receiving, IdentificationSolver finds it: a CRC is linear, so what a wrong identification does to
-// it is a combination of 16 known words. docs/packets.md shows the bytes covered. (A17.3.3)
+// it is a combination of 16 known words. docs/packets.md shows the bytes covered. (7.8.1, annex A17)
 //
 // Law: nothing here allocates.
 #pragma once

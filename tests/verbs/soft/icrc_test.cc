@@ -46,6 +46,10 @@ const Captured kToKernel(
     "4500003c00004000401126150a4d00010a4d000212b712b7002814d60a40ffff000000118011111b00007fc3258540000000025b00000000"
     "b37f2676");
 
+// The one that docs/packets.md draws.
+const Captured kDrawn(
+    "4500003800004000401126b30a0000010a00000212b712b70024f0d205f0ffff000001238000abcdcafef00d68656c6c6f00000084091f99");
+
 Bytes RandomDatagram(base::Random& random, uint32_t length) {
   Bytes datagram(length);
   for (uint8_t& byte : datagram) byte = static_cast<uint8_t>(random.Next());
@@ -56,8 +60,8 @@ void Seal(const IcrcFlow& flow, uint16_t identification, Bytes* datagram) {
   base::StoreLittle(datagram->data() + datagram->size() - kIcrcLength, flow.OfDatagram(identification, *datagram));
 }
 
-TEST(IcrcTest, AgreesWithPacketsOfTheKernel) {
-  for (const Captured* captured : {&kFromKernel, &kToKernel}) {
+TEST(IcrcTest, AgreesWithPacketsOfTheKernelAndOfTheDocumentation) {
+  for (const Captured* captured : {&kFromKernel, &kToKernel, &kDrawn}) {
     EXPECT_EQ(captured->flow().OfDatagram(captured->identification(), captured->datagram()),
               ReceivedIcrc(captured->datagram()));
   }

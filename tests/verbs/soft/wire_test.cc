@@ -135,6 +135,22 @@ TEST(WireTest, EncodesTheWriteThatTheKernelAccepted) {
             "0a40ffff000000118011111b00007fc3258540000000025b00000000");
 }
 
+TEST(WireTest, EncodesThePacketDrawnInTheDocumentation) {
+  const std::string hello = "hello";
+  Packet packet;
+  packet.opcode = PacketOpcode::kSendOnlyWithImm;
+  packet.solicited = true;
+  packet.ack_request = true;
+  packet.destination = 0x123;
+  packet.psn = 0xabcd;
+  packet.immediate = 0xcafef00d;
+  packet.slices = 1;
+  packet.payload[0] = {reinterpret_cast<const uint8_t*>(hello.data()), 5};
+  const Bytes bytes = Serialise(packet);
+  EXPECT_EQ(absl::BytesToHexString(std::string(bytes.begin(), bytes.end() - kIcrcLength)),
+            "05f0ffff000001238000abcdcafef00d68656c6c6f000000");
+}
+
 TEST(WireTest, DecodesTheAcknowledgementThatTheKernelSent) {
   const std::string bytes = absl::HexStringToBytes("1100ffff00123456001111111f000001bce11caa");
   const Bytes datagram(bytes.begin(), bytes.end());
