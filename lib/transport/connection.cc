@@ -83,12 +83,7 @@ absl::Status Connection::Connect() {
 }
 
 absl::Status Connection::Accept(verbs::ConnectionRequest& request, const Hello& theirs) {
-  if (broken()) return absl::UnavailableError("the connection has ended");
-  if (theirs.bulk_queue_pairs != bulk_->queue_pairs() || links_[theirs.queue].connection != nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat("queue pair ", theirs.queue, " of ", theirs.bulk_queue_pairs,
-                                                   " asks to join a connection of ", bulk_->queue_pairs(),
-                                                   " that has it already"));
-  }
+  CHECK(!broken() && theirs.bulk_queue_pairs == bulk_queue_pairs() && !Asked(theirs.queue));
   std::array<uint8_t, kHelloSize> private_data;
   EncodeHello(MyHello(theirs.queue), absl::MakeSpan(private_data));
   verbs::ConnectOptions options;
@@ -138,7 +133,7 @@ void Connection::OnEstablished(uint32_t queue, absl::Span<const uint8_t> private
 
 // A peer that speaks another version says so with its refusal.
 void Connection::OnRejected(const verbs::ConnectionEvent& event) {
-  if (!event.private_data.empty()) {
+  if (IsHello(event.private_data)) {
     if (auto theirs = DecodeHello(event.private_data);
         theirs.status().code() == absl::StatusCode::kFailedPrecondition) {
       return Break(theirs.status());

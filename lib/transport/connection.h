@@ -59,6 +59,7 @@ class Connection final {
   ControlChannel& control() { return *control_; }
   BulkChannel& bulk() { return *bulk_; }
   CopyBudget& budget() { return budget_; }
+  uint32_t bulk_queue_pairs() const { return static_cast<uint32_t>(links_.size()) - 1; }
   const Hello& peer_hello() const { return peer_hello_; }
   const verbs::Address& peer() const { return peer_; }
 
@@ -72,6 +73,8 @@ class Connection final {
   void BreakForNonsense(const absl::Status& status);
 
   bool Has(uint32_t queue_pair_number);
+  // By the peer.
+  bool Asked(uint8_t queue) const { return links_[queue].connection != nullptr; }
   bool up() const { return state_ == State::kUp; }
   bool broken() const { return state_ == State::kBroken; }
 

@@ -89,12 +89,21 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
     bool operator<(const InboundKey& other) const { return ip != other.ip ? ip < other.ip : token < other.token; }
   };
 
+  template <typename T>
+  static std::unique_ptr<T> TakeOutOf(std::vector<std::unique_ptr<T>>& leaving, const T* what) {
+    auto it = std::find_if(leaving.begin(), leaving.end(), [what](const auto& one) { return one.get() == what; });
+    CHECK(it != leaving.end());
+    std::unique_ptr<T> taken = std::move(*it);
+    leaving.erase(it);
+    return taken;
+  }
+
   // ---- to peers
 
   // The connection to `peer`, made where there is none. Null with the reason where the device cannot.
   Outbound* OutboundTo(const verbs::Address& peer, absl::Status* refusal) {
     std::unique_ptr<Outbound>& place = outbound_[peer];
-    if (place != nullptr && place->connection().broken()) leaving_.push_back(std::move(place));
+    if (place != nullptr && place->connection().broken()) leaving_outbound_.push_back(std::move(place));
     if (place != nullptr) return place.get();
     auto made = Outbound::Create(context_, *this, peer, context_.random.Next());
     if (made.ok()) {
@@ -107,17 +116,10 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
   }
 
   std::unique_ptr<Outbound> TakeOut(Outbound& outbound) override {
-    std::unique_ptr<Outbound> taken;
-    if (auto it = outbound_.find(outbound.peer()); it != outbound_.end() && it->second.get() == &outbound) {
-      taken = std::move(it->second);
-      outbound_.erase(it);
-      return taken;
-    }
-    auto it =
-        std::find_if(leaving_.begin(), leaving_.end(), [&outbound](const auto& o) { return o.get() == &outbound; });
-    CHECK(it != leaving_.end());
-    taken = std::move(*it);
-    leaving_.erase(it);
+    auto it = outbound_.find(outbound.peer());
+    if (it == outbound_.end() || it->second.get() != &outbound) return TakeOutOf(leaving_outbound_, &outbound);
+    std::unique_ptr<Outbound> taken = std::move(it->second);
+    outbound_.erase(it);
     return taken;
   }
 
@@ -146,6 +148,12 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
     if (!theirs.ok()) return Reject(*request, theirs.status());
     const InboundKey key{request->peer().ip, theirs->token};
     auto it = inbound_.find(key);
+    if (it != inbound_.end() && !it->second->Misses(*theirs)) {  // left over from an earlier life of the peer
+      it->second->connection().Break(absl::UnavailableError("the peer has begun anew"));
+      leaving_inbound_.push_back(std::move(it->second));
+      inbound_.erase(it);
+      it = inbound_.end();
+    }
     if (it == inbound_.end()) {
       if (inbound_.size() >= kMaxInbound) return Reject(*request, absl::ResourceExhaustedError("too many connections"));
       auto made = Inbound::Create(context_, *this, request->peer(), *theirs);
@@ -169,7 +177,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
 
   std::unique_ptr<Inbound> TakeOut(Inbound& inbound) override {
     auto it = inbound_.find({inbound.peer().ip, inbound.token()});
-    CHECK(it != inbound_.end() && it->second.get() == &inbound);
+    if (it == inbound_.end() || it->second.get() != &inbound) return TakeOutOf(leaving_inbound_, &inbound);
     std::unique_ptr<Inbound> taken = std::move(it->second);
     inbound_.erase(it);
     return taken;
@@ -192,8 +200,10 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
 
   Context context_;
   std::map<verbs::Address, std::unique_ptr<Outbound>> outbound_;
-  std::vector<std::unique_ptr<Outbound>> leaving_;  // broken, about to be taken out; their place may be taken already
   std::map<InboundKey, std::unique_ptr<Inbound>> inbound_;
+  // Broken, about to be taken out; their place may be another's already.
+  std::vector<std::unique_ptr<Outbound>> leaving_outbound_;
+  std::vector<std::unique_ptr<Inbound>> leaving_inbound_;
   std::unique_ptr<verbs::Listener> listener_;
   std::unique_ptr<verbs::DeviceWatch> device_watch_;
   uint64_t last_later_ = 0;

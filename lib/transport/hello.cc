@@ -43,9 +43,13 @@ void EncodeHello(const Hello& hello, absl::Span<uint8_t> out) {
   base::StoreLittle<uint64_t>(p + kTokenAt, hello.token);
 }
 
+bool IsHello(absl::Span<const uint8_t> bytes) {
+  return bytes.size() >= kVersionAt + 2 && base::LoadLittle<uint32_t>(bytes.data() + kMagicAt) == kMagic;
+}
+
 absl::StatusOr<Hello> DecodeHello(absl::Span<const uint8_t> bytes) {
   const uint8_t* p = bytes.data();
-  if (bytes.size() < kVersionAt + 2 || base::LoadLittle<uint32_t>(p + kMagicAt) != kMagic) {
+  if (!IsHello(bytes)) {
     return absl::FailedPreconditionError(absl::StrCat("the peer is no Tokamak transport (", bytes.size(),
                                                       " bytes of private data); this side is, version ",
                                                       kProtocolVersion));

@@ -36,6 +36,9 @@ static_assert(kHelloSize <= 56, "what IP connection management leaves to the app
 
 void EncodeHello(const Hello& hello, absl::Span<uint8_t> out);
 
+// Whether it is a hello at all, of whatever version.
+bool IsHello(absl::Span<const uint8_t> bytes);
+
 // Takes kHelloSize bytes or more: connection managers pad with zeros. kFailedPrecondition: a peer that speaks another
 // version, or not this protocol at all; the text names both sides' values. kInvalidArgument: values out of bounds.
 absl::StatusOr<Hello> DecodeHello(absl::Span<const uint8_t> bytes);

@@ -32,6 +32,11 @@ class Inbound final : public Connection::User {
   absl::Status Accept(verbs::ConnectionRequest& request, const Hello& theirs) {
     return connection_->Accept(request, theirs);
   }
+  // Whether that queue pair may join: of the same shape, and not there yet.
+  bool Misses(const Hello& theirs) const {
+    return !connection_->broken() && theirs.bulk_queue_pairs == connection_->bulk_queue_pairs() &&
+           !connection_->Asked(theirs.queue);
+  }
   const verbs::Address& peer() const { return connection_->peer(); }
   uint64_t token() const { return token_; }
 

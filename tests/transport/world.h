@@ -96,12 +96,12 @@ struct SinkOptions {
   std::function<void(const Outcome&)> on_done;
 };
 
-constexpr uint64_t kSmallArena = 32 << 20;
+constexpr uint64_t kArena = 256 << 20;  // never touched as a whole
 
 struct NodeOptions {
   EndpointOptions endpoint;
   bool on_demand = false;
-  uint64_t arena_size = kSmallArena;
+  uint64_t arena_size = kArena;
   bool immediate = true;  // the device has immediates
 };
 

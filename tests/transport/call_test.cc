@@ -1,0 +1,216 @@
+// Calls: short requests and their replies.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/transport/world.h"
+
+namespace tokamak::transport::testing {
+namespace {
+
+using base::Milliseconds;
+using base::Seconds;
+
+struct CallResult {
+  int answers = 0;
+  absl::Status status;
+  std::string reply;
+};
+
+class CallTest : public ::testing::Test {
+ protected:
+  CallTest() : server(world.Add()), client(world.Add()) {}
+
+  // Answers each request with itself, twice.
+  void Echo() {
+    server.endpoint->SetCallHandler([](absl::Span<const uint8_t> request, Endpoint::Reply reply) {
+      std::vector<uint8_t> twice(request.begin(), request.end());
+      twice.insert(twice.end(), request.begin(), request.end());
+      reply(twice);
+    });
+  }
+
+  std::shared_ptr<CallResult> Call(const std::string& request, base::Duration deadline = Seconds(5)) {
+    auto result = std::make_shared<CallResult>();
+    const auto* bytes = reinterpret_cast<const uint8_t*>(request.data());
+    client.endpoint->Call(server.service, absl::MakeConstSpan(bytes, request.size()), deadline,
+                          [result](absl::StatusOr<absl::Span<const uint8_t>> reply) {
+                            ++result->answers;
+                            result->status = reply.status();
+                            if (reply.ok()) result->reply.assign(reply->begin(), reply->end());
+                          });
+    EXPECT_EQ(result->answers, 0) << "answered inside the call";
+    return result;
+  }
+
+  void Finish(const std::shared_ptr<CallResult>& result, base::Duration limit = Seconds(10)) {
+    EXPECT_TRUE(world.RunUntil([&] { return result->answers > 0; }, limit));
+    EXPECT_EQ(result->answers, 1);
+  }
+
+  World world;
+  Node& server;
+  Node& client;
+};
+
+TEST_F(CallTest, ARequestGetsItsReply) {
+  Echo();
+  for (size_t size : {0, 1, 100, 5000, 8000}) {
+    const std::string request(size, static_cast<char>('a' + size % 26));
+    auto result = Call(request);
+    Finish(result);
+    EXPECT_TRUE(result->status.ok()) << result->status;
+    EXPECT_EQ(result->reply, request + request);
+  }
+}
+
+TEST_F(CallTest, RequestAndReplyMayBeAsLongAsSaid) {
+  server.endpoint->SetCallHandler([](absl::Span<const uint8_t> request, Endpoint::Reply reply) { reply(request); });
+  const std::string request(client.endpoint->max_call_size(), 'x');
+  EXPECT_EQ(request.size(), client.options.endpoint.slot_size - 64);
+  auto result = Call(request);
+  Finish(result);
+  EXPECT_TRUE(result->status.ok()) << result->status;
+  EXPECT_EQ(result->reply, request);
+  result = Call(request + "x");
+  Finish(result);
+  EXPECT_EQ(result->status.code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(CallTest, AReplyThatIsTooLongIsAnError) {
+  server.endpoint->SetCallHandler(
+      [](absl::Span<const uint8_t>, Endpoint::Reply reply) { reply(std::vector<uint8_t>(20000)); });
+  auto result = Call("x");
+  Finish(result);
+  EXPECT_EQ(result->status.code(), absl::StatusCode::kInternal) << result->status;
+}
+
+TEST_F(CallTest, WithoutAHandlerCallsAreRefused) {
+  auto result = Call("x");
+  Finish(result);
+  EXPECT_EQ(result->status.code(), absl::StatusCode::kUnimplemented) << result->status;
+}
+
+TEST_F(CallTest, AReplyMayComeLater) {
+  std::vector<std::pair<std::string, Endpoint::Reply>> kept;
+  server.endpoint->SetCallHandler([&](absl::Span<const uint8_t> request, Endpoint::Reply reply) {
+    kept.emplace_back(std::string(request.begin(), request.end()), std::move(reply));
+  });
+  auto a = Call("a");
+  auto b = Call("b");
+  EXPECT_TRUE(world.RunUntil([&] { return kept.size() == 2; }, Seconds(1)));
+  while (!kept.empty()) {  // the last first
+    const auto [request, reply] = std::move(kept.back());
+    kept.pop_back();
+    reply(absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(request.data()), request.size()));
+    reply({});  // a second answer counts for nothing
+  }
+  Finish(a);
+  Finish(b);
+  EXPECT_EQ(a->reply, "a");
+  EXPECT_EQ(b->reply, "b");
+}
+
+TEST_F(CallTest, AReplyThatIsDroppedIsAnError) {
+  server.endpoint->SetCallHandler([](absl::Span<const uint8_t>, Endpoint::Reply) {});
+  auto result = Call("x");
+  Finish(result, Milliseconds(100));
+  EXPECT_EQ(result->status.code(), absl::StatusCode::kUnavailable) << result->status;
+}
+
+TEST_F(CallTest, AReplyThatNeverComesEndsWithTheDeadline) {
+  std::vector<Endpoint::Reply> kept;
+  server.endpoint->SetCallHandler(
+      [&](absl::Span<const uint8_t>, Endpoint::Reply reply) { kept.push_back(std::move(reply)); });
+  auto result = Call("x", Milliseconds(300));
+  Finish(result, Milliseconds(301));
+  EXPECT_EQ(result->status.code(), absl::StatusCode::kDeadlineExceeded) << result->status;
+  world.RunFor(Seconds(1));
+  kept[0]({});  // far too late
+  world.RunFor(Seconds(1));
+  EXPECT_EQ(result->answers, 1);
+  EXPECT_LE(client.endpoint->counters().late_messages, 1u);
+  EXPECT_EQ(client.endpoint->counters().protocol_errors, 0u);
+}
+
+TEST_F(CallTest, ManyCallsAtOnce) {
+  Echo();
+  std::vector<std::shared_ptr<CallResult>> results;
+  for (int i = 0; i < 3000; ++i) results.push_back(Call(absl::StrCat("call ", i)));
+  for (int i = 0; i < 3000; ++i) {
+    Finish(results[i]);
+    ASSERT_TRUE(results[i]->status.ok()) << results[i]->status;
+    EXPECT_EQ(results[i]->reply, absl::StrCat("call ", i, "call ", i));
+  }
+}
+
+// Calls that nobody answers do not stop those that come after their deadline.
+TEST_F(CallTest, AbandonedCallsMakeRoom) {
+  std::vector<Endpoint::Reply> kept;
+  server.endpoint->SetCallHandler([&](absl::Span<const uint8_t> request, Endpoint::Reply reply) {
+    if (request.empty()) {
+      kept.push_back(std::move(reply));
+    } else {
+      reply(request);
+    }
+  });
+  std::vector<std::shared_ptr<CallResult>> results;
+  for (int i = 0; i < 1000; ++i) results.push_back(Call("", Milliseconds(500)));
+  auto good = Call("good", Seconds(5));
+  Finish(good, Seconds(3));
+  EXPECT_TRUE(good->status.ok()) << good->status;
+  for (auto& result : results) {
+    Finish(result);
+    EXPECT_EQ(result->status.code(), absl::StatusCode::kDeadlineExceeded);
+  }
+}
+
+TEST_F(CallTest, APeerThatEndsFailsItsCalls) {
+  std::vector<Endpoint::Reply> kept;
+  server.endpoint->SetCallHandler(
+      [&](absl::Span<const uint8_t>, Endpoint::Reply reply) { kept.push_back(std::move(reply)); });
+  auto result = Call("x", Seconds(30));
+  EXPECT_TRUE(world.RunUntil([&] { return kept.size() == 1; }, Seconds(1)));
+  server.DropEndpoint();
+  Finish(result, Seconds(1));
+  EXPECT_EQ(result->status.code(), absl::StatusCode::kUnavailable) << result->status;
+  kept[0]({});  // into nothing
+}
+
+TEST_F(CallTest, APeerThatVanishesFailsItsCallsSoon) {
+  std::vector<Endpoint::Reply> kept;
+  server.endpoint->SetCallHandler(
+      [&](absl::Span<const uint8_t>, Endpoint::Reply reply) { kept.push_back(std::move(reply)); });
+  auto result = Call("x", Seconds(30));
+  EXPECT_TRUE(world.RunUntil([&] { return kept.size() == 1; }, Seconds(1)));
+  const verbs::Address gone[] = {server.address};
+  world.sim_fabric->Partition(gone);
+  Finish(result, Seconds(6));
+  EXPECT_EQ(result->status.code(), absl::StatusCode::kUnavailable) << result->status;
+}
+
+// A lookup does not wait behind bulk data.
+TEST_F(CallTest, ACallOvertakesALargeTransfer) {
+  WorldOptions slow;
+  slow.link.picoseconds_per_byte = 8000;
+  World narrow(slow);
+  Node& owner = narrow.Add();
+  Node& puller = narrow.Add();
+  owner.endpoint->SetCallHandler([](absl::Span<const uint8_t> request, Endpoint::Reply reply) { reply(request); });
+  for (Protocol protocol : {Protocol::kRead, Protocol::kWrite}) {
+    auto outcome = puller.Pull(owner, owner.AddObject(8 << 20), protocol);
+    narrow.RunFor(Milliseconds(10));
+    bool answered = false;
+    puller.endpoint->Call(owner.service, {}, Seconds(1),
+                          [&](absl::StatusOr<absl::Span<const uint8_t>> reply) { answered = reply.ok(); });
+    EXPECT_TRUE(narrow.RunUntil([&] { return answered; }, Milliseconds(40)));
+    EXPECT_FALSE(outcome->done);
+    ASSERT_TRUE(narrow.Finish(outcome));
+    EXPECT_TRUE(outcome->right);
+  }
+}
+
+}  // namespace
+}  // namespace tokamak::transport::testing
