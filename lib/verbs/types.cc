@@ -62,7 +62,8 @@ bool ParseIpv6(absl::string_view text, std::array<uint8_t, 16>* ip) {
   if (gap == absl::string_view::npos) {
     if (!ParseGroups(text, true, &head) || head.size() != ip->size()) return false;
   } else {
-    if (!ParseGroups(text.substr(0, gap), false, &head) || !ParseGroups(text.substr(gap + 2), true, &tail)) return false;
+    if (!ParseGroups(text.substr(0, gap), false, &head) || !ParseGroups(text.substr(gap + 2), true, &tail))
+      return false;
     if (head.size() + tail.size() > ip->size() - 2) return false;
   }
   ip->fill(0);

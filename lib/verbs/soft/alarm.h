@@ -40,8 +40,8 @@ class Alarm final {
   AlarmClock& clock_;
   const base::Task on_due_;
   bool set_ = false;
-  bool relative_ = false;    // `delay_` counts from the clock's next Begin
-  bool listed_ = false;      // in AlarmClock::relative_
+  bool relative_ = false;  // `delay_` counts from the clock's next Begin
+  bool listed_ = false;    // in AlarmClock::relative_
   base::Duration delay_;
   base::Time deadline_;
   size_t queued_at_ = kNotQueued;  // where in AlarmClock::queue_
@@ -69,9 +69,7 @@ class AlarmClock final {
     base::Time time;
     uint64_t order;
     Alarm* alarm;
-    bool Before(const Entry& other) const {
-      return time != other.time ? time < other.time : order < other.order;
-    }
+    bool Before(const Entry& other) const { return time != other.time ? time < other.time : order < other.order; }
   };
 
   void Enqueue(Alarm& alarm);

@@ -63,7 +63,7 @@ class CompletionRing final {
   // NIC.
   std::unique_ptr<base::Signal> event_;
   uint64_t written_ = 0;
-  bool any_news_ = false;        // since the last event that could have been raised
+  bool any_news_ = false;  // since the last event that could have been raised
   bool solicited_news_ = false;
   bool dead_ = false;
 

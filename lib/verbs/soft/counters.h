@@ -53,8 +53,8 @@ struct DeviceCounters {
   uint64_t dropped_wrong_pkey = 0;
   uint64_t dropped_wrong_qkey = 0;
 
-  uint64_t dropped_datagrams = 0;     // not sent: too many were waiting
-  uint64_t dropped_before_send = 0;   // not sent: their queue pair or memory went away
+  uint64_t dropped_datagrams = 0;    // not sent: too many were waiting
+  uint64_t dropped_before_send = 0;  // not sent: their queue pair or memory went away
   uint64_t completion_queue_overruns = 0;
 };
 

@@ -56,7 +56,8 @@ class SoftCompletionQueue final : public CompletionQueue {
 class SoftDeviceWatch final : public DeviceWatch {
  public:
   SoftDeviceWatch(std::shared_ptr<Nic> nic, base::EventLoop& loop, DeviceEventHandler handler)
-      : nic_(std::move(nic)), handler_(std::make_shared<DeviceEventHandler>(std::move(handler))),
+      : nic_(std::move(nic)),
+        handler_(std::make_shared<DeviceEventHandler>(std::move(handler))),
         watcher_(std::make_shared<DeviceWatcher>()) {
     watcher_->signal = loop.MakeSignal([this] { Deliver(); });
     Nic::Control control(*nic_);
@@ -187,8 +188,8 @@ class SoftDeviceHandle final : public SoftDevice {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<SoftDevice>> OpenSoftDevice(base::EventLoop& nic_loop, Fabric& fabric, base::Trace& trace,
-                                                           const DeviceOptions& options) {
+absl::StatusOr<std::unique_ptr<SoftDevice>> OpenSoftDevice(base::EventLoop& nic_loop, Fabric& fabric,
+                                                           base::Trace& trace, const DeviceOptions& options) {
   absl::StatusOr<std::shared_ptr<Nic>> nic = Nic::Open(nic_loop, fabric, trace, options);
   if (!nic.ok()) return nic.status();
   auto manager = std::make_unique<SoftConnectionManager>(**nic);

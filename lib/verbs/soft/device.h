@@ -25,10 +25,10 @@ namespace tokamak::verbs::soft {
 
 struct DeviceOptions {
   std::string name = "soft";
-  Address address;           // where the fabric shall plug it in
+  Address address;  // where the fabric shall plug it in
   uint32_t max_mtu = kMaxMtu;
-  uint64_t seed = 1;         // PSNs, queue pair numbers, keys
-  uint32_t trace_node = 0;   // TraceEvent::node
+  uint64_t seed = 1;        // PSNs, queue pair numbers, keys
+  uint32_t trace_node = 0;  // TraceEvent::node
 
   // How many packets a queue pair may have unacknowledged, see congestion.h. The default finds out what the network can take.
   enum class Window : uint8_t { kAdditive, kFixed };
@@ -48,7 +48,7 @@ class SoftDevice : public Device {
 };
 
 // Called on the NIC loop's own thread, or before that loop runs. Errors: those of Fabric::Open.
-absl::StatusOr<std::unique_ptr<SoftDevice>> OpenSoftDevice(base::EventLoop& nic_loop, Fabric& fabric, base::Trace& trace,
-                                                           const DeviceOptions& options);
+absl::StatusOr<std::unique_ptr<SoftDevice>> OpenSoftDevice(base::EventLoop& nic_loop, Fabric& fabric,
+                                                           base::Trace& trace, const DeviceOptions& options);
 
 }  // namespace tokamak::verbs::soft

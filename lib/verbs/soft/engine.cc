@@ -30,9 +30,15 @@ void QueuePairList::Remove(QueuePairCore& queue_pair) {
   --size_;
 }
 
-Engine::Engine(base::EventLoop& loop, base::Trace& trace, uint32_t trace_node,
-               base::Random key_random, std::function<void()> wake_up, base::Task on_timer)
-    : keys(key_random), alarms(loop, std::move(wake_up), std::move(on_timer)), ready(&QueuePairCore::ready_), read_waiters(&QueuePairCore::waits_for_reads_), touched(&QueuePairCore::touched_),
-      trace_(trace), tracing_(dynamic_cast<base::NoTrace*>(&trace) == nullptr), trace_node_(trace_node) {}
+Engine::Engine(base::EventLoop& loop, base::Trace& trace, uint32_t trace_node, base::Random key_random,
+               std::function<void()> wake_up, base::Task on_timer)
+    : keys(key_random),
+      alarms(loop, std::move(wake_up), std::move(on_timer)),
+      ready(&QueuePairCore::ready_),
+      read_waiters(&QueuePairCore::waits_for_reads_),
+      touched(&QueuePairCore::touched_),
+      trace_(trace),
+      tracing_(dynamic_cast<base::NoTrace*>(&trace) == nullptr),
+      trace_node_(trace_node) {}
 
 }  // namespace tokamak::verbs::soft

@@ -16,8 +16,8 @@ namespace tokamak::verbs::soft {
 
 struct LoopbackOptions {
   uint32_t max_mtu = kMaxMtu;
-  uint64_t receive_window = 16 << 20;     // bytes, what Port::receive_window says
-  uint64_t receive_buffer = 256 << 20;    // bytes of payload that may wait at a port; the rest is dropped
+  uint64_t receive_window = 16 << 20;   // bytes, what Port::receive_window says
+  uint64_t receive_buffer = 256 << 20;  // bytes of payload that may wait at a port; the rest is dropped
 };
 
 class LoopbackFabric final : public Fabric {

@@ -17,11 +17,14 @@ constexpr uint16_t kFullMembership = 0x8000;  // of a P_Key; partial members are
 }  // namespace
 
 Nic::Nic(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& options)
-    : options_(options), random_(base::Random(options.seed).Fork(kOwnStream)),
+    : options_(options),
+      random_(base::Random(options.seed).Fork(kOwnStream)),
       manager_random_(base::Random(options.seed).Fork(kManagerStream)),
-      engine_(loop, trace, options.trace_node, base::Random(options.seed).Fork(kKeyStream), [this] { Wake(); },
-              [this] { OnTimer(); }),
-      table_(static_cast<uint8_t>(random_.Below(256))), doorbell_(loop.MakeSignal([this] { OnDoorbell(); })) {
+      engine_(
+          loop, trace, options.trace_node, base::Random(options.seed).Fork(kKeyStream), [this] { Wake(); },
+          [this] { OnTimer(); }),
+      table_(static_cast<uint8_t>(random_.Below(256))),
+      doorbell_(loop.MakeSignal([this] { OnDoorbell(); })) {
   mad_psn_ = static_cast<uint32_t>(random_.Below(kPsnMask + 1));
   engine_.on_first_data = [this](uint32_t number) { manager_->OnFirstData(number); };
   engine_.on_error = [this](uint32_t number) {

@@ -146,8 +146,8 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   mutable NicMutex mutex_;
   base::Random random_;
   base::Random manager_random_;
-  std::atomic<bool> woken_{false};               // the doorbell was raised and has not been answered
-  std::atomic<QueuePairCore*> rang_{nullptr};    // a stack, through next_rang
+  std::atomic<bool> woken_{false};             // the doorbell was raised and has not been answered
+  std::atomic<QueuePairCore*> rang_{nullptr};  // a stack, through next_rang
   Engine engine_;
   QueuePairTable table_;
   QueuePairCounters gone_;  // of queue pairs that were destroyed

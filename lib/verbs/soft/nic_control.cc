@@ -99,7 +99,8 @@ absl::StatusOr<QueuePairCore*> Nic::CreateQueuePair(DomainId domain, const Queue
                                                     std::shared_ptr<CompletionRing> send_ring,
                                                     std::shared_ptr<CompletionRing> receive_ring) {
   const uint32_t number = table_.Reserve();
-  if (number == 0) return absl::ResourceExhaustedError(absl::StrCat("more than ", limits_.max_queue_pairs, " queue pairs"));
+  if (number == 0)
+    return absl::ResourceExhaustedError(absl::StrCat("more than ", limits_.max_queue_pairs, " queue pairs"));
   const uint16_t source_port = static_cast<uint16_t>(kFirstFlowPort + random_.Below(kFlowPorts));
   auto* queue_pair = new QueuePairCore(engine_, number, domain, options, std::move(send_ring), std::move(receive_ring),
                                        MakeCongestion(), source_port);
@@ -130,7 +131,8 @@ void Nic::Destroy(QueuePairCore* queue_pair) {
   delete queue_pair;
 }
 
-absl::Status Nic::ModifyByOwner(QueuePairCore& queue_pair, QueuePairState state, const QueuePairAttributes& attributes) {
+absl::Status Nic::ModifyByOwner(QueuePairCore& queue_pair, QueuePairState state,
+                                const QueuePairAttributes& attributes) {
   // A queue pair whose requests are forgotten or flushed must not be found among those that rang.
   AnswerRings();
   return queue_pair.Modify(state, attributes, limits_);

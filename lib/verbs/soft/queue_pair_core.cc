@@ -33,10 +33,17 @@ absl::Status WrongState(QueuePairState from, QueuePairState to) {
 QueuePairCore::QueuePairCore(Engine& engine, uint32_t number, DomainId domain, const QueuePairOptions& options,
                              std::shared_ptr<CompletionRing> send_ring, std::shared_ptr<CompletionRing> receive_ring,
                              std::unique_ptr<Congestion> congestion, uint16_t source_port)
-    : sends(options.max_send_requests, options.max_inline), receives(options.max_receive_requests, 0), engine_(engine),
-      number_(number), domain_(domain), source_port_(source_port), send_ring_(std::move(send_ring)),
-      receive_ring_(std::move(receive_ring)), congestion_(std::move(congestion)),
-      requester_(engine, *this, *congestion_), responder_(engine, *this) {
+    : sends(options.max_send_requests, options.max_inline),
+      receives(options.max_receive_requests, 0),
+      engine_(engine),
+      number_(number),
+      domain_(domain),
+      source_port_(source_port),
+      send_ring_(std::move(send_ring)),
+      receive_ring_(std::move(receive_ring)),
+      congestion_(std::move(congestion)),
+      requester_(engine, *this, *congestion_),
+      responder_(engine, *this) {
   attributes_.remote_access = options.remote_access;
 }
 

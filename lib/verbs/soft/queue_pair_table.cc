@@ -4,8 +4,7 @@
 
 namespace tokamak::verbs::soft {
 
-QueuePairTable::QueuePairTable(uint8_t first_generation)
-    : first_generation_(first_generation), slots_(kFirstIndex) {}
+QueuePairTable::QueuePairTable(uint8_t first_generation) : first_generation_(first_generation), slots_(kFirstIndex) {}
 
 uint32_t QueuePairTable::Reserve() {
   // A few indexes rest before the oldest is used again.

@@ -13,8 +13,10 @@ namespace {
 constexpr uint32_t kMaxPacketsPerAck = 32;
 constexpr uint32_t kAcksPerWindow = 4;
 
-// A READ is cut so that this many pieces fill a window: while one is taken in, the next are on their way.
+// A READ is cut so that several pieces fill a window (while one is taken in, the next are on their way), but not too finely.
 constexpr uint32_t kPiecesPerWindow = 4;
+constexpr uint32_t kLeastPiece = 16;  // packets, where the window holds so many
+constexpr uint32_t kMostPiece = 32;
 
 PacketOpcode DataOpcode(Opcode opcode, bool first, bool last) {
   const bool immediate = opcode == Opcode::kSendWithImm || opcode == Opcode::kWriteWithImm;
@@ -35,7 +37,10 @@ PacketOpcode DataOpcode(Opcode opcode, bool first, bool last) {
 }  // namespace
 
 Requester::Requester(Engine& engine, QueuePairCore& queue_pair, Congestion& congestion)
-    : engine_(engine), queue_pair_(queue_pair), sends_(queue_pair.sends), congestion_(congestion),
+    : engine_(engine),
+      queue_pair_(queue_pair),
+      sends_(queue_pair.sends),
+      congestion_(congestion),
       retransmit_(engine.alarms, [this] { OnTimeout(); }),
       ready_again_(engine.alarms, [this] { queue_pair_.MarkReady(); }) {}
 
@@ -75,9 +80,18 @@ bool Requester::StartNext() {
   slot.first = next_;
   next_ += PacketsFor(slot.length, queue_pair_.mtu());
   slot.end = next_;
+  slot.piece = PiecePackets();
   if (slot.wants_answer()) ++unanswered_;
   ++started_;
   return true;
+}
+
+// Chosen once for each READ: one that is asked again is cut in the same places, since a responder knows a request only as
+// all new or all old.
+uint32_t Requester::PiecePackets() const {
+  const uint32_t by_window = std::min(std::max(window_ / kPiecesPerWindow, std::min(kLeastPiece, window_)), kMostPiece);
+  const uint64_t by_budget = engine_.reads.window() / kPiecesPerWindow / queue_pair_.mtu();
+  return std::max(1u, static_cast<uint32_t>(std::min<uint64_t>(by_window, by_budget)));
 }
 
 bool Requester::EmitData(SendSlot& slot, Share* share) {
@@ -112,10 +126,10 @@ bool Requester::EmitRead(SendSlot& slot, Share* share) {
     return false;
   }
   if (expected_count_ == depth) return false;
-  const uint64_t budget_packets = engine_.reads.window() / kPiecesPerWindow / mtu;
-  const uint64_t piece = std::max<uint64_t>(1, std::min<uint64_t>(window_ / std::min(depth, kPiecesPerWindow), budget_packets));
-  const uint64_t packets = std::min(piece, slot.end - position_);
-  if (packets > window_ - (position_ - unacked_)) return false;
+  const uint64_t piece_end = position_ + slot.piece - (position_ - slot.first) % slot.piece;
+  const uint64_t packets = std::min(piece_end, slot.end) - position_;
+  // A window that has shrunk below a piece lets one go, alone.
+  if (packets > window_ - (position_ - unacked_) && position_ != unacked_) return false;
   const uint64_t offset = (position_ - slot.first) * mtu;
   const uint32_t length = static_cast<uint32_t>(std::min<uint64_t>(packets * mtu, slot.length - offset));
   if (!engine_.reads.Take(length, expected_count_ == 0)) {

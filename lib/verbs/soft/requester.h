@@ -76,6 +76,7 @@ class Requester final {
 
   // Sending.
   bool StartNext();
+  uint32_t PiecePackets() const;
   bool EmitData(SendSlot& slot, Share* share);
   bool EmitRead(SendSlot& slot, Share* share);
   bool EmitAtomic(SendSlot& slot, Share* share);
@@ -118,20 +119,21 @@ class Requester final {
   uint64_t unacked_ = 0;
   uint64_t position_ = 0;
   uint64_t next_ = 0;
-  uint64_t sent_ = 0;           // one past the last that was ever sent
-  uint64_t recovered_ = 0;      // losses before this were told to congestion_ already
-  uint64_t went_back_at_ = 0;   // unacked_ at the last go-back; the same loss is not answered twice
-  uint32_t window_ = 1;         // packets
+  uint64_t sent_ = 0;          // one past the last that was ever sent
+  uint64_t recovered_ = 0;     // losses before this were told to congestion_ already
+  uint64_t went_back_at_ = 0;  // unacked_ at the last go-back; the same loss is not answered twice
+  uint32_t window_ = 1;        // packets
   uint32_t since_ack_request_ = 0;
-  uint32_t acknowledged_ = 0;   // packets, in this turn
+  uint32_t acknowledged_ = 0;  // packets, in this turn
   bool progressed_ = false;
 
-  uint32_t unanswered_ = 0;     // READs and atomics in [oldest_, started_)
+  uint32_t unanswered_ = 0;                   // READs and atomics in [oldest_, started_)
   std::array<Expected, kMaxReads> expected_;  // a ring
   uint32_t expected_first_ = 0;
   uint32_t expected_count_ = 0;
 
-  CompletionStatus halted_ = CompletionStatus::kSuccess;  // request cursor_ cannot be sent; it fails when it is the oldest
+  CompletionStatus halted_ =
+      CompletionStatus::kSuccess;  // request cursor_ cannot be sent; it fails when it is the oldest
   bool running_ = false;
   uint32_t timeouts_ = 0;
   uint32_t not_ready_ = 0;

@@ -96,8 +96,9 @@ void Requester::OnReadResponse(const Packet& packet) {
     Fail(CompletionStatus::kBadResponse, static_cast<uint32_t>(packet.opcode));
     return;
   }
-  const ScatterResult result = Scatter(engine_.keys, queue_pair_.domain(), absl::MakeConstSpan(slot->sges.data(), slot->sge_count),
-                                       static_cast<uint32_t>(offset), packet);
+  const ScatterResult result =
+      Scatter(engine_.keys, queue_pair_.domain(), absl::MakeConstSpan(slot->sges.data(), slot->sge_count),
+              static_cast<uint32_t>(offset), packet);
   if (result != ScatterResult::kDone) {
     Fail(CompletionStatus::kLocalProtection, 0);
     return;

@@ -186,8 +186,8 @@ bool Responder::ExecuteAtomic(const Packet& packet) {
   if ((queue_pair_.remote_access() & kRemoteAtomic) == 0) return Refuse(kInvalidRequestNak);
   if (responses_.fresh() >= queue_pair_.reliability().reads_served) return Refuse(kInvalidRequestNak);
   if (packet.remote_address % sizeof(uint64_t) != 0) return Refuse(kInvalidRequestNak);
-  uint8_t* memory = engine_.keys.Remote(queue_pair_.domain(), packet.rkey, packet.remote_address, sizeof(uint64_t),
-                                        kRemoteAtomic);
+  uint8_t* memory =
+      engine_.keys.Remote(queue_pair_.domain(), packet.rkey, packet.remote_address, sizeof(uint64_t), kRemoteAtomic);
   if (memory == nullptr) return Refuse(kRemoteAccessNak);
   Response response;
   response.atomic = true;
@@ -278,14 +278,21 @@ void Responder::End(const Fault& fault) {
   queue_pair_.Fail(CompletionStatus::kFlushed, fault.receive_status, fault.syndrome);
   ended_ = fault;
   ended_due_ = true;
+  ended_due_at_ = fault.sequence;
   queue_pair_.MarkReady();
 }
 
 void Responder::OnRequestInError(const Packet& packet) {
-  if (!ended_ || ToPsn(ended_->sequence) != packet.psn) {
+  const uint64_t sequence = ended_ ? ExtendPsn(packet.psn, ended_->sequence) : 0;
+  if (!ended_ || sequence > ended_->sequence) {
     ++queue_pair_.counters.requests_refused;
     return;
   }
+  // The NAK acknowledges what was carried out before it, but for answers that the peer missed: those it cannot get any more.
+  const bool wants_answer = packet.opcode == PacketOpcode::kReadRequest ||
+                            packet.opcode == PacketOpcode::kCompareSwap || packet.opcode == PacketOpcode::kFetchAdd;
+  const uint64_t at = wants_answer ? sequence : ended_->sequence;
+  ended_due_at_ = ended_due_ ? std::min(ended_due_at_, at) : at;
   ended_due_ = true;
   queue_pair_.MarkReady();
 }

@@ -97,12 +97,13 @@ class Responder final {
 
   // What the peer has to be told.
   bool ack_due_ = false;
-  uint8_t nak_due_ = 0;       // a syndrome, or 0
-  bool gap_told_ = false;     // silence until expected_ comes
+  uint8_t nak_due_ = 0;    // a syndrome, or 0
+  bool gap_told_ = false;  // silence until expected_ comes
   ResponseQueue responses_;
   std::optional<Fault> fault_;  // waits for the answers before it to be gone
   std::optional<Fault> ended_;  // the NAK that ended the connection
   bool ended_due_ = false;
+  uint64_t ended_due_at_ = 0;  // the sequence that it is to name
 
   std::vector<AtomicResult> atomic_results_;  // a ring
   size_t atomic_next_ = 0;

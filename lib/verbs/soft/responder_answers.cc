@@ -12,7 +12,7 @@ bool Responder::Emit(Share* share) {
   if (ended_due_) {
     if (engine_.outbox.full()) return true;
     ended_due_ = false;
-    EmitAcknowledge(ended_->syndrome, ended_->sequence);
+    EmitAcknowledge(ended_->syndrome, ended_due_at_);
     return false;
   }
   if (!running_) return false;

@@ -14,10 +14,10 @@ namespace tokamak::verbs::soft {
 
 struct Response {
   bool atomic = false;
-  bool replay = false;     // asked for again
-  uint64_t first = 0;      // sequences [first, end): the answer's packets
+  bool replay = false;  // asked for again
+  uint64_t first = 0;   // sequences [first, end): the answer's packets
   uint64_t end = 0;
-  uint64_t position = 0;   // the next to be sent
+  uint64_t position = 0;  // the next to be sent
   uint32_t msn = 0;
   // READ: byte 0 of these belongs to packet `base`.
   uint64_t base = 0;

@@ -19,8 +19,8 @@ constexpr uint8_t AckTimeoutCode(base::Duration delay) {
 
 // How long a peer waits that was told "not ready" with this code, 0..31. (table 45)
 constexpr base::Duration NotReadyDelay(uint8_t code) {
-  constexpr int32_t kTenMicroseconds[32] = {65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,
-                                            48,    64,  96,  128, 192,  256,  384,  512,  768,  1024, 1536,
+  constexpr int32_t kTenMicroseconds[32] = {65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
+                                            48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
                                             2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
   return base::Microseconds(10) * kTenMicroseconds[code & 31];
 }

@@ -40,6 +40,7 @@ struct SendSlot {
   // The NIC's, once it has started: the packets [first, end) carry the request or, for a READ, its answer.
   uint64_t first = 0;
   uint64_t end = 0;
+  uint32_t piece = 0;  // READ: packets of the answer that are asked for at once
 
   bool wants_answer() const {
     return opcode == Opcode::kRead || opcode == Opcode::kCompareSwap || opcode == Opcode::kFetchAdd;
@@ -57,7 +58,10 @@ template <typename Slot>
 class WorkQueue final {
  public:
   WorkQueue(uint32_t depth, uint32_t inline_bytes)
-      : depth_(depth), inline_bytes_(inline_bytes), slots_(RoundUp(depth)), mask_(slots_.size() - 1),
+      : depth_(depth),
+        inline_bytes_(inline_bytes),
+        slots_(RoundUp(depth)),
+        mask_(slots_.size() - 1),
         inline_(slots_.size() * inline_bytes) {}
 
   // Owner. Prepared slots are seen by the NIC only after Publish.
