@@ -4,7 +4,7 @@
 // The file is whole at any moment: records are written one or many at a time, never a part, and at latest kFlushDelay after
 // they were shown; so a program that is killed loses that much at most, and none if it drops its writer.
 //
-// Thread rule: one loop's thread.
+// Thread rule: one loop's thread. Writing may wait for the disk: a capture slows down what it watches.
 #pragma once
 
 #include <cstdint>

@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "glog/logging.h"
 #include "lib/verbs/soft/wire.h"
 
 namespace tokamak::verbs::soft {
@@ -176,6 +177,11 @@ absl::StatusOr<UdpSocket> OpenUdpSocket(const Address& address, const UdpSocketO
     return ErrnoStatus(absl::StatusCode::kUnavailable, "cannot read SO_RCVBUF");
   }
   result.receive_buffer = static_cast<uint64_t>(receive_buffer);
+  if (result.receive_buffer < options.receive_buffer) {
+    LOG(WARNING) << "the kernel gave UDP port " << result.local.port << " of " << IpText(address)
+                 << " a receive buffer of " << result.receive_buffer << " bytes; READs are slower than with "
+                 << options.receive_buffer << " (sysctl net.core.rmem_max)";
+  }
   result.can_segment = Set(fd, SOL_UDP, UDP_SEGMENT, 0);
   Set(fd, SOL_UDP, UDP_GRO, kOn);         // slower without
   Set(fd, SOL_SOCKET, SO_RXQ_OVFL, kOn);  // uncounted without
