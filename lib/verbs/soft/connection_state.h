@@ -26,9 +26,9 @@ constexpr uint8_t kTimeWaitCode = 19;
 // How long a peer's request may wait for Accept or Reject.
 constexpr base::Duration kMaxAnswerTime = base::Seconds(30);
 
-// After a queue pair went to Error, its own last word (a NAK) shall reach the peer before a DREQ does. So that waits for the
-// application to drop its connection, at most for so long.
-constexpr uint8_t kFailedCode = kCmTimeoutCode;
+// After a queue pair went to Error, the peer shall find out why (from a NAK, or from silence) before a DREQ tells it only that.
+// So the DREQ waits for the application to drop its connection, at most for so long: 2.1 s.
+constexpr uint8_t kFailedCode = 19;
 
 enum class ConnectionPhase : uint8_t {
   kIdle,         // nothing has happened yet

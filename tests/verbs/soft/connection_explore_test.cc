@@ -350,7 +350,7 @@ void Explore(const NamedScript& script, const MakeNetwork& make_network, bool (*
 }
 
 TEST(ConnectionExploreTest, EveryCombinationOfLossesEndsAgreed) {
-  constexpr int kMessages = 11;
+  constexpr int kMessages = 10;
   constexpr int kMostLost = 8;  // beyond that the deadline ends it
   for (const NamedScript& script : Scripts()) {
     for (uint32_t lost = 0; lost < 1u << kMessages; ++lost) {

@@ -338,7 +338,7 @@ TEST_F(ConnectionManagerTest, ADroppedQueuePairIsADisconnection) {
   End active(*a_), passive(*b_);
   Establish(active, passive);
   active.queue_pair.reset();
-  Run(Milliseconds(150));
+  Run(Milliseconds(2200));
   EXPECT_THAT(active.events, ElementsAre(Kind::kEstablished, Kind::kDisconnected));
   EXPECT_THAT(passive.events, ElementsAre(Kind::kEstablished, Kind::kDisconnected));
   active.connection.reset();
