@@ -16,6 +16,7 @@
 #include "lib/transport/context.h"
 #include "lib/transport/hello.h"
 #include "lib/transport/intrusive_list.h"
+#include "lib/transport/message.h"
 #include "lib/transport/request_id.h"
 #include "lib/transport/slots.h"
 #include "lib/verbs/verbs.h"
@@ -47,18 +48,6 @@ struct BulkJob {
   uint32_t first_queue = 0;
   bool stopped = false;
   Link<BulkJob> link;
-};
-
-// A note says which write ended here, and on how many queue pairs it ends.
-struct Note {
-  static constexpr uint32_t kNumberBits = 24;
-  static constexpr uint32_t kNumberMask = (1u << kNumberBits) - 1;
-  static constexpr uint32_t kGreeting = 0;  // the active side's first message: some networks want it to send first
-
-  uint32_t number = 0;  // low kNumberBits of the transfer's
-  uint32_t queues = 0;  // 1 to kMaxBulkQueuePairs
-  uint32_t Pack() const { return queues << kNumberBits | number; }
-  static Note Unpack(uint32_t value) { return {value & kNumberMask, value >> kNumberBits}; }
 };
 
 class BulkChannel final {

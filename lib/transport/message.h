@@ -59,6 +59,18 @@ struct Message {
   absl::Span<const uint8_t> body;  // CHUNK, FAIL, CALL, REPLY; looks at the decoded bytes
 };
 
+// What ends a write on a bulk queue pair, in 32 bits: which transfer's, and on how many queue pairs it ends.
+struct Note {
+  static constexpr uint32_t kNumberBits = 24;
+  static constexpr uint32_t kNumberMask = (1u << kNumberBits) - 1;
+  static constexpr uint32_t kGreeting = 0;  // the active side's first message: some networks want it to send first
+
+  uint32_t number = 0;  // low kNumberBits of the transfer's
+  uint32_t queues = 0;  // 1 to kMaxBulkQueuePairs
+  uint32_t Pack() const { return queues << kNumberBits | number; }
+  static Note Unpack(uint32_t value) { return {value & kNumberMask, value >> kNumberBits}; }
+};
+
 constexpr size_t kHeaderSize = 64;
 constexpr size_t kRemoteRangeSize = 16;                 // the body of a TRANSFER by write
 constexpr size_t kMaxFailText = 192;                    // bytes of a FAIL's body

@@ -1,0 +1,87 @@
+// RawPeer speaks to an endpoint by hand: it says what a test wants said, right or wrong.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "lib/transport/hello.h"
+#include "lib/transport/message.h"
+#include "tests/transport/world.h"
+
+namespace tokamak::transport::testing {
+
+class RawPeer final {
+ public:
+  RawPeer(World& world, uint8_t last_byte_of_ip);
+  ~RawPeer();
+
+  // What it says of itself.
+  Hello hello;
+
+  // Connects these queue pairs (0: messages, 1: bulk) to an endpoint.
+  void Connect(const verbs::Address& to, std::vector<uint8_t> queues = {0, 1});
+  // Waits to be connected to.
+  void Listen();
+  verbs::Address service() const;
+
+  bool up() const;
+  bool disconnected() const { return disconnected_; }
+  bool rejected() const { return rejected_; }
+  const std::vector<uint8_t>& rejection() const { return rejection_; }
+
+  void Send(const Header& header, const std::vector<uint8_t>& body = {});
+  void SendBytes(const std::vector<uint8_t>& bytes);
+  // One request over the bulk queue pair.
+  void Bulk(verbs::Opcode opcode, const RemoteRange& remote, uint32_t size, uint32_t immediate = 0);
+  // What requests came to.
+  std::vector<verbs::CompletionStatus> bulk_statuses;
+
+  // What came, oldest first.
+  struct Received {
+    Header header;
+    std::vector<uint8_t> body;
+  };
+  std::vector<Received> received;
+  size_t Count(MessageKind kind) const;
+  // The first message of a kind, from the test's patience on.
+  const Received* Await(MessageKind kind);
+
+  absl::Span<uint8_t> memory() { return absl::MakeSpan(memory_); }
+  RemoteRange range() const;  // of that memory, open to everybody
+  std::function<void(const Received&)> on_message;
+
+ private:
+  static constexpr uint32_t kSlot = 16384;
+  static constexpr uint32_t kReceives = 128;
+
+  void MakeQueuePairs();
+  std::vector<uint8_t> HelloFor(uint8_t queue) const;
+  void OnEvent(uint8_t queue, const verbs::ConnectionEvent& event);
+  void PostReceive(uint32_t slot);
+  void Drain();
+
+  World& world_;
+  sim::SimLoop loop_;
+  sim::SimLoop nic_loop_;
+  std::vector<uint8_t> memory_;
+  std::vector<uint8_t> slots_;
+  std::vector<std::vector<uint8_t>> sent_;  // must stay where it is until it has left
+  std::unique_ptr<verbs::Device> device_;
+  std::unique_ptr<verbs::ProtectionDomain> domain_;
+  std::vector<std::unique_ptr<verbs::MemoryRegion>> sent_regions_;
+  std::unique_ptr<verbs::MemoryRegion> memory_region_;
+  std::unique_ptr<verbs::MemoryRegion> slots_region_;
+  std::unique_ptr<verbs::CompletionQueue> completions_;
+  std::unique_ptr<verbs::QueuePair> queue_pairs_[2];
+  std::unique_ptr<verbs::Connection> connections_[2];
+  std::unique_ptr<verbs::Listener> listener_;
+  bool established_[2] = {false, false};
+  bool disconnected_ = false;
+  bool rejected_ = false;
+  std::vector<uint8_t> rejection_;
+  base::Timer drain_;
+};
+
+}  // namespace tokamak::transport::testing
