@@ -1,0 +1,65 @@
+#include "lib/client/buffer.h"
+
+#include "lib/client/connection.h"
+
+namespace tokamak::client {
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  if (this == &other) return *this;
+  Release();
+  connection_ = std::exchange(other.connection_, nullptr);
+  id_ = std::exchange(other.id_, {});
+  data_ = std::exchange(other.data_, {});
+  metadata_ = std::exchange(other.metadata_, {});
+  return *this;
+}
+
+void Buffer::Release() {
+  const std::shared_ptr<Connection> connection = std::exchange(connection_, nullptr);
+  data_ = metadata_ = {};
+  if (connection == nullptr) return;
+  ReleaseRequest release;
+  release.ids = {id_};
+  connection->Tell(release);
+}
+
+MutableBuffer& MutableBuffer::operator=(MutableBuffer&& other) noexcept {
+  if (this == &other) return *this;
+  Drop();
+  connection_ = std::exchange(other.connection_, nullptr);
+  id_ = std::exchange(other.id_, {});
+  data_ = std::exchange(other.data_, {});
+  metadata_ = std::exchange(other.metadata_, {});
+  return *this;
+}
+
+absl::Status MutableBuffer::Seal() {
+  const std::shared_ptr<Connection> connection = Forget();
+  if (connection == nullptr) return absl::FailedPreconditionError("this buffer was sealed or aborted before");
+  SealRequest seal;
+  seal.id = id_;
+  return connection->Call(seal, connection->CallDeadline()).status();
+}
+
+absl::Status MutableBuffer::Abort() {
+  const std::shared_ptr<Connection> connection = Forget();
+  if (connection == nullptr) return absl::FailedPreconditionError("this buffer was sealed or aborted before");
+  AbortRequest abort;
+  abort.id = id_;
+  return connection->Call(abort, connection->CallDeadline()).status();
+}
+
+void MutableBuffer::Drop() {
+  const std::shared_ptr<Connection> connection = Forget();
+  if (connection == nullptr) return;
+  AbortRequest abort;
+  abort.id = id_;
+  connection->Tell(abort);
+}
+
+std::shared_ptr<Connection> MutableBuffer::Forget() {
+  data_ = metadata_ = {};
+  return std::exchange(connection_, nullptr);
+}
+
+}  // namespace tokamak::client

@@ -1,0 +1,91 @@
+// Buffers are objects in place: a Buffer reads a sealed one in the shared arena, a MutableBuffer fills a new one.
+//
+// Lifetime: a buffer keeps its mapping and its connection alive, so it may outlive the Client it came from. While it lives, its
+// object is pinned: its bytes neither move nor change. When the daemon dies, what is mapped stays readable. When the daemon
+// lives but the connection is lost, the pins are lost with it: check Client::status() before trusting what was read.
+// Thread rule: const methods from any thread; otherwise one at a time. Dropping is safe on any thread. Not across fork().
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "lib/base/object_id.h"
+
+namespace tokamak::client {
+
+class Connection;
+
+// A sealed object, pinned until this is dropped. Move-only.
+class Buffer final {
+ public:
+  // Empty: no object, no bytes.
+  Buffer() = default;
+  Buffer(Buffer&& other) noexcept { *this = std::move(other); }
+  Buffer& operator=(Buffer&& other) noexcept;
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() { Release(); }
+
+  // Gives the object back now instead of when this is dropped. The bytes must not be read any more.
+  void Release();
+
+  const base::ObjectId& id() const { return id_; }
+  absl::Span<const uint8_t> data() const { return data_; }
+  absl::Span<const uint8_t> metadata() const { return metadata_; }
+  bool empty() const { return connection_ == nullptr; }
+
+ private:
+  friend class Client;
+  Buffer(std::shared_ptr<Connection> connection, const base::ObjectId& id, absl::Span<const uint8_t> data,
+         absl::Span<const uint8_t> metadata)
+      : connection_(std::move(connection)), id_(id), data_(data), metadata_(metadata) {}
+
+  std::shared_ptr<Connection> connection_;
+  base::ObjectId id_;
+  absl::Span<const uint8_t> data_;
+  absl::Span<const uint8_t> metadata_;
+};
+
+// A new object, writable and invisible until Seal. Dropping it unsealed aborts the object. Move-only.
+class MutableBuffer final {
+ public:
+  MutableBuffer() = default;
+  MutableBuffer(MutableBuffer&& other) noexcept { *this = std::move(other); }
+  MutableBuffer& operator=(MutableBuffer&& other) noexcept;
+  MutableBuffer(const MutableBuffer&) = delete;
+  MutableBuffer& operator=(const MutableBuffer&) = delete;
+  ~MutableBuffer() { Drop(); }
+
+  // What to fill, any time before Seal. Fresh memory holds whatever lay there before.
+  absl::Span<uint8_t> data() { return data_; }
+  absl::Span<uint8_t> metadata() { return metadata_; }
+  const base::ObjectId& id() const { return id_; }
+
+  // Makes the object visible, for good; this becomes empty, and its memory must not be written any more. Errors: kUnavailable,
+  // kDeadlineExceeded (the object may be sealed all the same).
+  absl::Status Seal();
+
+  // Drops the object; this becomes empty.
+  absl::Status Abort();
+
+  bool empty() const { return connection_ == nullptr; }
+
+ private:
+  friend class Client;
+  MutableBuffer(std::shared_ptr<Connection> connection, const base::ObjectId& id, absl::Span<uint8_t> data,
+                absl::Span<uint8_t> metadata)
+      : connection_(std::move(connection)), id_(id), data_(data), metadata_(metadata) {}
+
+  void Drop();
+  std::shared_ptr<Connection> Forget();
+
+  std::shared_ptr<Connection> connection_;
+  base::ObjectId id_;
+  absl::Span<uint8_t> data_;
+  absl::Span<uint8_t> metadata_;
+};
+
+}  // namespace tokamak::client

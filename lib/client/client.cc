@@ -1,0 +1,266 @@
+#include "lib/client/client.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "lib/client/connection.h"
+#include "lib/client/deadline.h"
+
+namespace tokamak::client {
+namespace {
+
+uint64_t ToMicroseconds(base::Duration timeout) {
+  return std::min(static_cast<uint64_t>(std::max<int64_t>(0, timeout.microseconds())), kMaxTimeoutMicroseconds);
+}
+
+// The daemon ends the call at its time-out; `call_timeout` more is for its answer.
+Deadline DeadlineFor(base::Duration timeout, const ClientOptions& options) {
+  return Deadline::After(base::Microseconds(static_cast<int64_t>(ToMicroseconds(timeout))) + options.call_timeout);
+}
+
+size_t SizeOf(const PutObject& object) { return object.data.size() + object.metadata.size(); }
+
+absl::Status WrongCount() { return absl::InternalError("the daemon answered for another number of objects"); }
+
+}  // namespace
+
+absl::StatusOr<Client> Client::Connect(const std::string& socket_path, const ClientOptions& options) {
+  HelloRequest hello;
+  hello.access = options.access;
+  hello.name = options.name.substr(0, kMaxName);
+  absl::StatusOr<std::shared_ptr<Connection>> connection = Connection::Open(socket_path, hello, options.call_timeout);
+  if (!connection.ok()) return connection.status();
+  return Client(socket_path, options, *std::move(connection));
+}
+
+Client::Client(std::string socket_path, ClientOptions options, std::shared_ptr<Connection> connection)
+    : socket_path_(std::move(socket_path)), options_(std::move(options)), connection_(std::move(connection)) {}
+
+template <typename R>
+absl::StatusOr<typename R::Reply> Client::CallAbout(const base::ObjectId& id) {
+  R request;
+  request.id = id;
+  return connection_->Call(request, connection_->CallDeadline());
+}
+
+absl::StatusOr<MutableBuffer> Client::Create(const base::ObjectId& id, uint64_t data_size,
+                                             absl::Span<const uint8_t> metadata) {
+  if (options_.access == Access::kRead) {
+    return absl::FailedPreconditionError("this client only reads: connect with Access::kReadAndCreate to create");
+  }
+  CreateRequest create;
+  create.id = id;
+  create.data_size = data_size;
+  create.metadata_size = metadata.size();
+  AbortRequest abort;
+  abort.id = id;
+  const absl::StatusOr<CreateReply> reply =
+      connection_->Call(create, connection_->CallDeadline(),
+                        [connection = connection_.get(), abort](const CreateReply&) { connection->Tell(abort); });
+  if (!reply.ok()) return reply.status();
+  if (reply->location.data_size != data_size || reply->location.metadata_size != metadata.size()) {
+    connection_->Tell(abort);
+    return absl::InternalError("the daemon reserved another size than it was asked for");
+  }
+  const absl::StatusOr<absl::Span<uint8_t>> memory = connection_->WritableMemory(reply->location);
+  if (!memory.ok()) return memory.status();
+  if (!metadata.empty()) std::memcpy(memory->data() + data_size, metadata.data(), metadata.size());
+  return MutableBuffer(connection_, id, memory->first(data_size), memory->subspan(data_size));
+}
+
+absl::Status Client::Put(const base::ObjectId& id, absl::Span<const uint8_t> data, absl::Span<const uint8_t> metadata) {
+  return Put({PutObject{id, data, metadata}}).front();
+}
+
+std::vector<absl::Status> Client::Put(absl::Span<const PutObject> objects) {
+  std::vector<absl::Status> statuses(objects.size());
+  std::vector<size_t> batch;
+  size_t batch_bytes = 0;
+  for (size_t i = 0; i < objects.size(); ++i) {
+    const size_t size = SizeOf(objects[i]);
+    if (size > kMaxInlineBytes) {
+      statuses[i] = PutLarge(objects[i]);
+      continue;
+    }
+    if (batch.size() == kMaxIds || batch_bytes + size > kMaxInlineBytes) {
+      PutSmall(objects, batch, statuses);
+      batch.clear();
+      batch_bytes = 0;
+    }
+    batch.push_back(i);
+    batch_bytes += size;
+  }
+  if (!batch.empty()) PutSmall(objects, batch, statuses);
+  return statuses;
+}
+
+absl::Status Client::PutLarge(const PutObject& object) {
+  absl::StatusOr<MutableBuffer> buffer = Create(object.id, object.data.size(), object.metadata);
+  if (!buffer.ok()) return buffer.status();
+  if (!object.data.empty()) std::memcpy(buffer->data().data(), object.data.data(), object.data.size());
+  return buffer->Seal();
+}
+
+void Client::PutSmall(absl::Span<const PutObject> objects, absl::Span<const size_t> which,
+                      std::vector<absl::Status>& statuses) {
+  CreateAndSealRequest request;
+  for (const size_t i : which) request.objects.push_back(objects[i]);
+  const absl::StatusOr<CreateAndSealReply> reply = connection_->Call(request, connection_->CallDeadline());
+  const bool counted = reply.ok() && reply->outcomes.size() == which.size();
+  for (size_t k = 0; k < which.size(); ++k) {
+    absl::Status& status = statuses[which[k]];
+    if (counted) {
+      status = reply->outcomes[k].ToStatus();
+    } else {
+      status = reply.ok() ? WrongCount() : reply.status();
+    }
+  }
+}
+
+absl::StatusOr<Buffer> Client::Get(const base::ObjectId& id, base::Duration timeout, Protocol protocol) {
+  return std::move(GetSome({id}, timeout, protocol).front());
+}
+
+std::vector<absl::StatusOr<Buffer>> Client::Get(absl::Span<const base::ObjectId> ids, base::Duration timeout,
+                                                Protocol protocol) {
+  const Deadline deadline = Deadline::After(timeout);
+  std::vector<absl::StatusOr<Buffer>> buffers;
+  buffers.reserve(ids.size());
+  for (; !ids.empty(); ids.remove_prefix(std::min(ids.size(), kMaxIds))) {
+    const base::Duration left = buffers.empty() ? timeout : deadline.remaining();
+    for (absl::StatusOr<Buffer>& buffer : GetSome(ids.subspan(0, kMaxIds), left, protocol)) {
+      buffers.push_back(std::move(buffer));
+    }
+  }
+  return buffers;
+}
+
+std::vector<absl::StatusOr<Buffer>> Client::GetSome(absl::Span<const base::ObjectId> ids, base::Duration timeout,
+                                                    Protocol protocol) {
+  GetRequest get;
+  get.timeout_microseconds = ToMicroseconds(timeout);
+  get.protocol = protocol;
+  get.ids.assign(ids.begin(), ids.end());
+  auto release_late = [connection = connection_.get(), asked = get.ids](const GetReply& reply) {
+    ReleaseRequest release;
+    for (size_t i = 0; i < std::min(asked.size(), reply.entries.size()); ++i) {
+      if (reply.entries[i].outcome.code == absl::StatusCode::kOk) release.ids.push_back(asked[i]);
+    }
+    if (!release.ids.empty()) connection->Tell(release);
+  };
+  const absl::StatusOr<GetReply> reply =
+      connection_->Call(get, DeadlineFor(timeout, options_), std::move(release_late));
+
+  std::vector<absl::StatusOr<Buffer>> buffers;
+  buffers.reserve(ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (!reply.ok() || reply->entries.size() != ids.size()) {
+      buffers.emplace_back(reply.ok() ? WrongCount() : reply.status());
+      continue;
+    }
+    const GetEntry& entry = reply->entries[i];
+    if (entry.outcome.code != absl::StatusCode::kOk) {
+      buffers.emplace_back(entry.outcome.ToStatus());
+      continue;
+    }
+    const absl::StatusOr<absl::Span<const uint8_t>> memory = connection_->ReadableMemory(entry.location);
+    if (!memory.ok()) {
+      buffers.emplace_back(memory.status());
+      continue;
+    }
+    buffers.emplace_back(Buffer(connection_, ids[i], memory->first(entry.location.data_size),
+                                memory->subspan(entry.location.data_size)));
+  }
+  return buffers;
+}
+
+absl::StatusOr<std::vector<bool>> Client::Wait(absl::Span<const base::ObjectId> ids, size_t count,
+                                               base::Duration timeout, Scope scope) {
+  if (ids.size() > kMaxIds) {
+    return absl::InvalidArgumentError(absl::StrCat("at most ", kMaxIds, " objects can be waited for at once"));
+  }
+  WaitRequest wait;
+  wait.timeout_microseconds = ToMicroseconds(timeout);
+  wait.count = static_cast<uint32_t>(std::min(count, ids.size()));
+  wait.scope = scope;
+  wait.ids.assign(ids.begin(), ids.end());
+  const absl::StatusOr<WaitReply> reply = connection_->Call(wait, DeadlineFor(timeout, options_));
+  if (!reply.ok()) return reply.status();
+  if (reply->ready.size() != ids.size()) return WrongCount();
+  return std::vector<bool>(reply->ready.begin(), reply->ready.end());
+}
+
+absl::StatusOr<bool> Client::Contains(const base::ObjectId& id) {
+  const absl::StatusOr<ContainsReply> reply = CallAbout<ContainsRequest>(id);
+  if (!reply.ok()) return reply.status();
+  return reply->here;
+}
+
+absl::StatusOr<std::vector<ObjectEntry>> Client::List(size_t limit, const absl::optional<base::ObjectId>& after) {
+  std::vector<ObjectEntry> objects;
+  ListRequest list;
+  list.continued = after.has_value();
+  list.after = after.value_or(base::ObjectId());
+  while (objects.size() < limit) {
+    list.limit = static_cast<uint32_t>(std::min(limit - objects.size(), kMaxListed));
+    const absl::StatusOr<ListReply> reply = connection_->Call(list, connection_->CallDeadline());
+    if (!reply.ok()) return reply.status();
+    objects.insert(objects.end(), reply->objects.begin(), reply->objects.end());
+    if (!reply->more || reply->objects.empty()) break;
+    list.continued = true;
+    list.after = objects.back().id;
+  }
+  return objects;
+}
+
+absl::StatusOr<StatReply> Client::Stat(const base::ObjectId& id) { return CallAbout<StatRequest>(id); }
+
+absl::StatusOr<uint64_t> Client::Hash(const base::ObjectId& id) {
+  const absl::StatusOr<HashReply> reply = CallAbout<HashRequest>(id);
+  if (!reply.ok()) return reply.status();
+  return reply->hash;
+}
+
+absl::StatusOr<Subscription> Client::Subscribe() {
+  HelloRequest hello;
+  hello.access = Access::kRead;
+  hello.name = absl::StrCat(options_.name, " (subscription)").substr(0, kMaxName);
+  absl::StatusOr<std::shared_ptr<Connection>> connection = Connection::Open(socket_path_, hello, options_.call_timeout);
+  if (!connection.ok()) return connection.status();
+  const auto reply = (*connection)->Call(SubscribeRequest(), (*connection)->CallDeadline());
+  if (!reply.ok()) return reply.status();
+  return Subscription(*std::move(connection));
+}
+
+absl::Status Client::Delete(const base::ObjectId& id) { return CallAbout<DeleteRequest>(id).status(); }
+
+absl::Status Client::Touch(const base::ObjectId& id) { return CallAbout<TouchRequest>(id).status(); }
+
+absl::StatusOr<EvictReply> Client::Evict(uint64_t bytes) {
+  EvictRequest evict;
+  evict.bytes = bytes;
+  return connection_->Call(evict, connection_->CallDeadline());
+}
+
+absl::StatusOr<std::vector<NodeEntry>> Client::Nodes() {
+  absl::StatusOr<NodesReply> reply = connection_->Call(NodesRequest(), connection_->CallDeadline());
+  if (!reply.ok()) return reply.status();
+  return std::move(reply->nodes);
+}
+
+absl::StatusOr<NodeStatsReply> Client::NodeStats() {
+  return connection_->Call(NodeStatsRequest(), connection_->CallDeadline());
+}
+
+const std::string& Client::node() const { return connection_->welcome().node; }
+
+uint64_t Client::capacity() const { return connection_->welcome().capacity; }
+
+absl::Status Client::status() const { return connection_->status(); }
+
+absl::StatusOr<EventsNotification> Subscription::Next(base::Duration timeout) {
+  return connection_->NextEvents(Deadline::After(timeout));
+}
+
+}  // namespace tokamak::client

@@ -1,0 +1,219 @@
+// The client against a daemon that is missing, silent, late, dying or lying.
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lib/client/client.h"
+#include "tests/client/fake_daemon.h"
+#include "tests/client/samples.h"
+
+namespace tokamak::client {
+namespace {
+
+using testing::HasSubstr;
+using Bytes = FakeDaemon::Bytes;
+
+class ClientErrorsTest : public testing::Test {
+ protected:
+  static ClientOptions Impatient() {
+    ClientOptions options;
+    options.call_timeout = base::Milliseconds(50);
+    return options;
+  }
+
+  Client Connect(const ClientOptions& options = {}) { return *Client::Connect(daemon_.path(), options); }
+
+  // Keeps the ids of requests instead of answering.
+  FakeDaemon::Script Silence() {
+    return [this](const Header& header, const Bytes&) {
+      unanswered_ = header.request_id;
+      return absl::nullopt;
+    };
+  }
+
+  template <typename M>
+  static FakeDaemon::Script Always(const M& message) {
+    return [message](const Header& header, const Bytes&) { return Encode(header.request_id, message); };
+  }
+
+  FakeDaemon daemon_;
+  uint64_t unanswered_ = 0;  // of the daemon's thread until the call has ended
+};
+
+TEST(ClientWithoutDaemonTest, SaysHowToStartOne) {
+  const absl::Status status = Client::Connect("/tmp/no-such-tokamak-socket").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(status.message(), HasSubstr("start one with tokd --socket /tmp/no-such-tokamak-socket"));
+}
+
+TEST_F(ClientErrorsTest, AnotherVersionIsAClearError) {
+  daemon_.Answer(Kind::kHello, [](const Header& header, const Bytes&) {
+    Bytes frame = Encode(header.request_id, WelcomeReply());
+    frame[4] = 2;
+    return frame;
+  });
+  const absl::Status status = Client::Connect(daemon_.path()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(), HasSubstr("version 2"));
+}
+
+TEST_F(ClientErrorsTest, ADaemonThatRefusesGivesItsReason) {
+  daemon_.Answer(Kind::kHello, [](const Header& header, const Bytes&) {
+    return EncodeError(header, absl::ResourceExhaustedError("too many clients"));
+  });
+  EXPECT_EQ(Client::Connect(daemon_.path()).status(), absl::ResourceExhaustedError("too many clients"));
+}
+
+TEST_F(ClientErrorsTest, SomethingElseThatListensIsNotADaemon) {
+  daemon_.Answer(Kind::kHello,
+                 [](const Header&, const Bytes&) { return Bytes{'2', '2', '0', ' ', 'm', 'a', 'i', 'l'}; });
+  EXPECT_THAT(Client::Connect(daemon_.path()).status().message(), HasSubstr("is not a tokd"));
+}
+
+TEST_F(ClientErrorsTest, AnArenaOfAnotherSizeIsRefused) {
+  WelcomeReply welcome;
+  welcome.arena_size = 2 * FakeDaemon::kCapacity;
+  daemon_.Answer(Kind::kHello, Always(welcome));
+  ClientOptions options;
+  options.access = Access::kRead;
+  EXPECT_EQ(Client::Connect(daemon_.path(), options).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(ClientErrorsTest, AMissingDescriptorIsRefused) {
+  daemon_.Answer(Kind::kHello, Always(WelcomeReply()));
+  EXPECT_THAT(Client::Connect(daemon_.path()).status().message(), HasSubstr("sent 1 descriptors"));
+}
+
+TEST_F(ClientErrorsTest, ASilentDaemonEndsTheCallInTime) {
+  Client client = Connect(Impatient());
+  daemon_.Answer(Kind::kContains, Silence());
+  EXPECT_EQ(client.Contains(SampleId(1)).status().code(), absl::StatusCode::kDeadlineExceeded);
+  daemon_.AnswerAsUsual(Kind::kContains);
+  EXPECT_TRUE(client.Contains(SampleId(1)).ok()) << "the connection goes on";
+}
+
+TEST_F(ClientErrorsTest, ALateAnswerGoesToNobodyElse) {
+  Client client = Connect(Impatient());
+  daemon_.Answer(Kind::kContains, Silence());
+  EXPECT_FALSE(client.Contains(SampleId(1)).ok());
+  daemon_.AnswerAsUsual(Kind::kContains);
+  ContainsReply yes;
+  yes.here = true;
+  daemon_.SendToAll(Encode(unanswered_, yes));
+  EXPECT_EQ(*client.Contains(SampleId(2)), false);
+  EXPECT_TRUE(client.status().ok());
+}
+
+TEST_F(ClientErrorsTest, WhatALateGetPinnedIsReleased) {
+  Client client = Connect(Impatient());
+  ASSERT_TRUE(client.Put(SampleId(1), SampleBytes()).ok());
+  daemon_.Answer(Kind::kGet, Silence());
+  EXPECT_EQ(client.Get(SampleId(1), base::Duration()).status().code(), absl::StatusCode::kDeadlineExceeded);
+
+  std::vector<base::ObjectId> released;
+  daemon_.Answer(Kind::kRelease, [&](const Header&, const Bytes& frame) {
+    released = DecodeBody<ReleaseRequest>(frame)->ids;
+    return absl::nullopt;
+  });
+  GetReply late;
+  late.entries.resize(1);
+  daemon_.SendToAll(Encode(unanswered_, late));
+  EXPECT_TRUE(client.Contains(SampleId(1)).ok());
+  EXPECT_TRUE(client.Contains(SampleId(1)).ok()) << "behind the release";
+  EXPECT_EQ(released, std::vector<base::ObjectId>{SampleId(1)});
+}
+
+TEST_F(ClientErrorsTest, WhatALateCreateReservedIsAborted) {
+  Client client = Connect(Impatient());
+  daemon_.Answer(Kind::kCreate, Silence());
+  EXPECT_EQ(client.Create(SampleId(1), 10).status().code(), absl::StatusCode::kDeadlineExceeded);
+
+  base::ObjectId aborted;
+  daemon_.Answer(Kind::kAbort, [&](const Header&, const Bytes& frame) {
+    aborted = DecodeBody<AbortRequest>(frame)->id;
+    return absl::nullopt;
+  });
+  daemon_.SendToAll(Encode(unanswered_, CreateReply()));
+  EXPECT_TRUE(client.Contains(SampleId(1)).ok());
+  EXPECT_TRUE(client.Contains(SampleId(1)).ok()) << "behind the abort";
+  EXPECT_EQ(aborted, SampleId(1));
+}
+
+TEST_F(ClientErrorsTest, ADyingDaemonEndsEveryCallAtOnce) {
+  Client client = Connect();
+  std::thread killer([&] {
+    while (daemon_.statistics().waiting != 2) std::this_thread::yield();
+    daemon_.Disconnect();
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  std::thread other(
+      [&] { EXPECT_EQ(client.Get(SampleId(1), base::Seconds(60)).status().code(), absl::StatusCode::kUnavailable); });
+  EXPECT_EQ(client.Get(SampleId(2), base::Seconds(60)).status().code(), absl::StatusCode::kUnavailable);
+  other.join();
+  killer.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+  EXPECT_THAT(client.status().message(), HasSubstr("connect again"));
+  EXPECT_EQ(client.Contains(SampleId(1)).status(), client.status());
+  EXPECT_TRUE(Client::Connect(daemon_.path()).ok());
+}
+
+TEST_F(ClientErrorsTest, ABufferStaysReadableWhenTheDaemonHasGone) {
+  Client client = Connect();
+  ASSERT_TRUE(client.Put(SampleId(1), SampleBytes()).ok());
+  const Buffer buffer = *client.Get(SampleId(1), base::Seconds(10));
+  daemon_.Disconnect();
+  EXPECT_EQ(buffer.data(), absl::MakeConstSpan(SampleBytes()));
+}
+
+TEST_F(ClientErrorsTest, MemoryOutsideOfTheArenaIsNotTouched) {
+  Client client = Connect();
+  for (const Location& location : {Location{FakeDaemon::kCapacity, 1, 0}, Location{UINT64_MAX, 1, 0},
+                                   Location{0, UINT64_MAX, 0}, Location{8, FakeDaemon::kCapacity - 8, 1}}) {
+    GetReply reply;
+    reply.entries = {{{}, location}};
+    daemon_.Answer(Kind::kGet, Always(reply));
+    EXPECT_EQ(client.Get(SampleId(1), base::Seconds(1)).status().code(), absl::StatusCode::kInternal);
+  }
+}
+
+TEST_F(ClientErrorsTest, AnswersForAnotherNumberOfObjectsAreAnError) {
+  Client client = Connect();
+  daemon_.Answer(Kind::kGet, Always(GetReply()));
+  daemon_.Answer(Kind::kCreateAndSeal, Always(CreateAndSealReply()));
+  daemon_.Answer(Kind::kWait, Always(WaitReply()));
+  EXPECT_EQ(client.Get(SampleId(1), base::Seconds(1)).status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(client.Put(SampleId(1), {}).code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(client.Wait({SampleId(1)}, 1, base::Seconds(1)).status().code(), absl::StatusCode::kInternal);
+}
+
+TEST_F(ClientErrorsTest, AnotherSizeThanAskedForIsAnError) {
+  Client client = Connect();
+  CreateReply reply;
+  reply.location = {0, 5, 0};
+  daemon_.Answer(Kind::kCreate, Always(reply));
+  daemon_.Answer(Kind::kAbort, [](const Header&, const Bytes&) { return absl::nullopt; });
+  EXPECT_EQ(client.Create(SampleId(1), 10).status().code(), absl::StatusCode::kInternal);
+}
+
+TEST_F(ClientErrorsTest, ADaemonThatMakesNoSenseIsLeft) {
+  for (const Bytes& nonsense : {Bytes{1, 2, 3}, Encode(999, ContainsReply()), Encode(2, StatReply()),
+                                Frame(
+                                    [] {
+                                      Header header;
+                                      header.kind = ContainsReply::kKind;
+                                      header.request_id = 2;
+                                      return header;
+                                    }(),
+                                    Bytes{7})}) {
+    Client client = Connect();
+    daemon_.Answer(Kind::kContains, [&](const Header&, const Bytes&) { return nonsense; });
+    EXPECT_FALSE(client.Contains(SampleId(1)).ok());
+    EXPECT_EQ(client.status().code(), absl::StatusCode::kUnavailable);
+  }
+}
+
+}  // namespace
+}  // namespace tokamak::client

@@ -1,0 +1,289 @@
+// The client against a daemon that behaves: what a program sees.
+#include "lib/client/client.h"
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lib/base/random.h"
+#include "tests/client/fake_daemon.h"
+#include "tests/client/samples.h"
+
+namespace tokamak::client {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr base::Duration kSoon = base::Seconds(10);  // long before it, unless something is broken
+constexpr base::Duration kShort = base::Milliseconds(20);
+
+absl::Span<const uint8_t> AsBytes(absl::string_view text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+class ClientTest : public testing::Test {
+ protected:
+  ClientTest() : client_(*Client::Connect(daemon_.path())) {}
+
+  // What the client did without waiting for an answer is done when this call, behind it, is answered.
+  void Settle() { ASSERT_TRUE(client_.Contains(SampleId(0)).ok()); }
+
+  uint64_t pins() {
+    Settle();
+    return daemon_.statistics().pins;
+  }
+
+  FakeDaemon daemon_;
+  Client client_;
+};
+
+TEST_F(ClientTest, KnowsItsNode) {
+  EXPECT_EQ(client_.node(), "fake");
+  EXPECT_EQ(client_.capacity(), FakeDaemon::kCapacity);
+  EXPECT_TRUE(client_.status().ok());
+}
+
+TEST_F(ClientTest, WhatWasPutIsReadInPlace) {
+  ASSERT_EQ(client_.Put(SampleId(1), AsBytes("data"), AsBytes("metadata")), absl::OkStatus());
+  const absl::StatusOr<Buffer> buffer = client_.Get(SampleId(1), kSoon);
+  ASSERT_TRUE(buffer.ok()) << buffer.status();
+  EXPECT_EQ(buffer->data(), AsBytes("data"));
+  EXPECT_EQ(buffer->metadata(), AsBytes("metadata"));
+  EXPECT_EQ(buffer->id(), SampleId(1));
+}
+
+TEST_F(ClientTest, ALargeObjectIsPutToo) {
+  std::vector<uint8_t> large(kMaxInlineBytes + 1);
+  std::generate(large.begin(), large.end(), [n = 0]() mutable { return static_cast<uint8_t>(n++ * 7); });
+  ASSERT_EQ(client_.Put(SampleId(1), large, AsBytes("m")), absl::OkStatus());
+  const Buffer buffer = *client_.Get(SampleId(1), kSoon);
+  EXPECT_EQ(buffer.data(), absl::MakeConstSpan(large));
+  EXPECT_EQ(buffer.metadata(), AsBytes("m"));
+}
+
+TEST_F(ClientTest, AnObjectCanBeFilledInPlace) {
+  absl::StatusOr<MutableBuffer> buffer = client_.Create(SampleId(1), 5, AsBytes("about"));
+  ASSERT_TRUE(buffer.ok()) << buffer.status();
+  EXPECT_FALSE(*client_.Contains(SampleId(1)));
+  std::copy_n("hello", 5, buffer->data().begin());
+  ASSERT_EQ(buffer->Seal(), absl::OkStatus());
+  EXPECT_TRUE(buffer->empty());
+  const Buffer read = *client_.Get(SampleId(1), kSoon);
+  EXPECT_EQ(read.data(), AsBytes("hello"));
+  EXPECT_EQ(read.metadata(), AsBytes("about"));
+}
+
+TEST_F(ClientTest, ABufferThatIsDroppedUnsealedAbortsItsObject) {
+  { const MutableBuffer buffer = *client_.Create(SampleId(1), 100); }
+  Settle();
+  EXPECT_EQ(daemon_.statistics().aborted, 1u);
+  EXPECT_TRUE(client_.Create(SampleId(1), 100).ok());
+}
+
+TEST_F(ClientTest, AbortingIsPossibleOnce) {
+  MutableBuffer buffer = *client_.Create(SampleId(1), 100);
+  EXPECT_EQ(buffer.Abort(), absl::OkStatus());
+  EXPECT_EQ(buffer.Abort().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(buffer.Seal().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(ClientTest, ABufferPinsItsObjectWhileItLives) {
+  ASSERT_TRUE(client_.Put(SampleId(1), AsBytes("x")).ok());
+  {
+    Buffer first = *client_.Get(SampleId(1), kSoon);
+    const Buffer second = *client_.Get(SampleId(1), kSoon);
+    EXPECT_EQ(pins(), 2u);
+    first = Buffer();
+    EXPECT_EQ(pins(), 1u);
+  }
+  EXPECT_EQ(pins(), 0u);
+}
+
+TEST_F(ClientTest, AMovedBufferReleasesOnce) {
+  ASSERT_TRUE(client_.Put(SampleId(1), AsBytes("x")).ok());
+  Buffer first = *client_.Get(SampleId(1), kSoon);
+  Buffer second = std::move(first);
+  EXPECT_TRUE(first.empty());  // NOLINT: what moving promises
+  EXPECT_EQ(second.data(), AsBytes("x"));
+  second.Release();
+  second.Release();
+  EXPECT_EQ(pins(), 0u);
+}
+
+TEST_F(ClientTest, ABufferOutlivesItsClient) {
+  ASSERT_TRUE(client_.Put(SampleId(1), AsBytes("x")).ok());
+  Buffer buffer;
+  {
+    Client other = *Client::Connect(daemon_.path());
+    buffer = *other.Get(SampleId(1), kSoon);
+  }
+  EXPECT_EQ(client_.Evict(1)->objects, 0u);
+  EXPECT_EQ(buffer.data(), AsBytes("x"));
+  buffer.Release();
+  while (daemon_.connections() != 1) std::this_thread::yield();
+  EXPECT_EQ(pins(), 0u);
+}
+
+TEST_F(ClientTest, WhatADeadClientHeldIsGivenBack) {
+  ASSERT_TRUE(client_.Put(SampleId(1), AsBytes("x")).ok());
+  MutableBuffer unsealed = *client_.Create(SampleId(2), 10);
+  const Buffer pinned = *client_.Get(SampleId(1), kSoon);
+  daemon_.Disconnect();
+  EXPECT_EQ(daemon_.statistics().pins, 0u);
+  EXPECT_EQ(daemon_.statistics().unsealed_objects, 0u);
+  EXPECT_EQ(unsealed.Seal().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(ClientTest, AGetWaitsForAnObjectThatDoesNotExistYet) {
+  std::thread putter([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_TRUE(client_.Put(SampleId(1), AsBytes("late")).ok());
+  });
+  const absl::StatusOr<Buffer> buffer = client_.Get(SampleId(1), kSoon);
+  putter.join();
+  ASSERT_TRUE(buffer.ok()) << buffer.status();
+  EXPECT_EQ(buffer->data(), AsBytes("late"));
+}
+
+TEST_F(ClientTest, AGetEndsByItsTimeOut) {
+  EXPECT_EQ(client_.Get(SampleId(1), kShort).status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(client_.Get(SampleId(1), base::Duration()).status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(client_.status().ok());
+}
+
+TEST_F(ClientTest, AMultiGetReturnsWhatIsThereInOrder) {
+  ASSERT_TRUE(client_.Put(SampleId(2), AsBytes("two")).ok());
+  const auto buffers = client_.Get({SampleId(1), SampleId(2)}, kShort);
+  ASSERT_EQ(buffers.size(), 2u);
+  EXPECT_EQ(buffers[0].status().code(), absl::StatusCode::kDeadlineExceeded);
+  ASSERT_TRUE(buffers[1].ok());
+  EXPECT_EQ(buffers[1]->data(), AsBytes("two"));
+  EXPECT_EQ(pins(), 1u);
+}
+
+TEST_F(ClientTest, MoreObjectsThanOneRequestTakesArePutListedAndGot) {
+  const size_t count = kMaxIds + 10;
+  std::vector<PutObject> objects;
+  std::vector<base::ObjectId> ids;
+  for (size_t i = 0; i < count; ++i) ids.push_back(SampleId(static_cast<int>(i)));
+  for (const base::ObjectId& id : ids) objects.push_back({id, {id.data(), base::ObjectId::kSize}, {}});
+  for (const absl::Status& status : client_.Put(objects)) ASSERT_EQ(status, absl::OkStatus());
+
+  EXPECT_EQ(client_.List()->size(), count);
+  EXPECT_EQ(client_.List(7)->size(), 7u);
+  EXPECT_EQ(client_.List(7, client_.List(7)->back().id)->size(), 7u);
+  auto buffers = client_.Get(ids, kSoon);
+  ASSERT_EQ(buffers.size(), count);
+  for (size_t i = 0; i < count; ++i) {
+    ASSERT_TRUE(buffers[i].ok());
+    ASSERT_EQ(buffers[i]->data(), absl::MakeConstSpan(ids[i].data(), base::ObjectId::kSize));
+  }
+  buffers.clear();
+  EXPECT_EQ(pins(), 0u);
+}
+
+TEST_F(ClientTest, EachObjectOfABatchSucceedsOrFailsAlone) {
+  ASSERT_TRUE(client_.Put(SampleId(2), AsBytes("there")).ok());
+  const std::vector<uint8_t> large(kMaxInlineBytes + 1);
+  const std::vector<uint8_t> medium(kMaxInlineBytes / 2 + 1);
+  const auto statuses = client_.Put({{SampleId(1), medium, {}},
+                                     {SampleId(2), AsBytes("again"), {}},
+                                     {SampleId(3), large, {}},
+                                     {SampleId(4), medium, {}}});
+  ASSERT_EQ(statuses.size(), 4u);
+  EXPECT_TRUE(statuses[0].ok() && statuses[2].ok() && statuses[3].ok());
+  EXPECT_EQ(statuses[1].code(), absl::StatusCode::kAlreadyExists);
+}
+
+TEST_F(ClientTest, TheDaemonsErrorsReachTheProgram) {
+  EXPECT_EQ(client_.Delete(SampleId(1)).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(client_.Touch(SampleId(1)).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(client_.Stat(SampleId(1)).status().code(), absl::StatusCode::kNotFound);
+  const absl::Status full = client_.Create(SampleId(1), FakeDaemon::kCapacity + 1).status();
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(full.message(), HasSubstr("--capacity"));
+}
+
+TEST_F(ClientTest, ObjectsAreLookedAtDeletedAndEvicted) {
+  ASSERT_TRUE(client_.Put(SampleId(1), AsBytes("12345"), AsBytes("1")).ok());
+  const StatReply stat = *client_.Stat(SampleId(1));
+  EXPECT_EQ(stat.object.data_size, 5u);
+  EXPECT_EQ(stat.object.state, ObjectState::kSealed);
+  EXPECT_THAT(stat.holders, ElementsAre("fake"));
+  EXPECT_EQ(client_.Touch(SampleId(1)), absl::OkStatus());
+  EXPECT_EQ(client_.Delete(SampleId(1)), absl::OkStatus());
+  EXPECT_FALSE(*client_.Contains(SampleId(1)));
+  ASSERT_TRUE(client_.Put(SampleId(2), AsBytes("x")).ok());
+  EXPECT_EQ(client_.Evict(1)->objects, 1u);
+  EXPECT_EQ(client_.Nodes()->at(0).name, "fake");
+}
+
+TEST_F(ClientTest, AWaitSaysWhichObjectsExist) {
+  ASSERT_TRUE(client_.Put(SampleId(2), AsBytes("x")).ok());
+  const auto ready = client_.Wait({SampleId(1), SampleId(2)}, 1, kSoon);
+  ASSERT_TRUE(ready.ok());
+  EXPECT_EQ(*ready, (std::vector<bool>{false, true}));
+  EXPECT_EQ(client_.Wait(std::vector<base::ObjectId>(kMaxIds + 1), 1, kSoon).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(ClientTest, ASubscriptionHearsOfObjects) {
+  Subscription subscription = *client_.Subscribe();
+  ASSERT_TRUE(client_.Put(SampleId(1), AsBytes("12345")).ok());
+  const absl::StatusOr<EventsNotification> events = subscription.Next(kSoon);
+  ASSERT_TRUE(events.ok()) << events.status();
+  EXPECT_EQ(events->events.at(0).kind, EventKind::kSealed);
+  EXPECT_EQ(events->events.at(0).id, SampleId(1));
+  EXPECT_EQ(events->events.at(0).data_size, 5u);
+  EXPECT_EQ(subscription.Next(kShort).status().code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(ClientTest, AClientThatOnlyReadsCannotCreate) {
+  ClientOptions options;
+  options.access = Access::kRead;
+  Client reader = *Client::Connect(daemon_.path(), options);
+  ASSERT_TRUE(client_.Put(SampleId(1), AsBytes("x")).ok());
+  EXPECT_EQ(reader.Get(SampleId(1), kSoon)->data(), AsBytes("x"));
+  EXPECT_EQ(reader.Create(SampleId(2), 10).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+using ClientDeathTest = ClientTest;
+
+TEST_F(ClientDeathTest, WritingToASealedObjectFaultsInTheWriter) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  ASSERT_TRUE(client_.Put(SampleId(1), AsBytes("x")).ok());
+  const Buffer buffer = *client_.Get(SampleId(1), kSoon);
+  EXPECT_DEATH(*const_cast<uint8_t*>(buffer.data().data()) = 0, "");
+}
+
+TEST_F(ClientTest, ManyThreadsShareOneClient) {
+  std::atomic<int> failures{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      base::Random random(static_cast<uint64_t>(t));
+      for (int i = 0; i < 100; ++i) {
+        const base::ObjectId id = base::ObjectId::FromName(absl::StrCat(t, "/", i));
+        const std::vector<uint8_t> data(1 + random.Below(100), static_cast<uint8_t>(t));
+        const bool put = client_.Put(id, data).ok();
+        // Half of them ask for what the next thread will put.
+        const int other = random.Chance(0.5) ? t : (t + 1) % 4;
+        const auto buffer = client_.Get(base::ObjectId::FromName(absl::StrCat(other, "/", i)), kSoon);
+        if (!put || !buffer.ok() || buffer->data()[0] != other) ++failures;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failures, 0);
+  EXPECT_EQ(pins(), 0u);
+}
+
+}  // namespace
+}  // namespace tokamak::client

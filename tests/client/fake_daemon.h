@@ -1,0 +1,81 @@
+// FakeDaemon answers clients from a real store, alone, and misbehaves where a test asks it to.
+//
+// Thread rule: one thread, the test's; the daemon itself runs on a thread of its own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "lib/base/trace.h"
+#include "lib/client/frame.h"
+#include "lib/client/messages.h"
+#include "lib/os/loop_thread.h"
+#include "lib/os/shared_memory.h"
+#include "lib/os/unix_socket.h"
+#include "lib/store/store.h"
+
+namespace tokamak::client {
+
+class FakeDaemon final {
+ public:
+  static constexpr uint64_t kCapacity = 1024 * 1024;
+
+  using Bytes = std::vector<uint8_t>;
+  // What to send instead of the usual answer; nothing for silence.
+  using Script = std::function<absl::optional<Bytes>(const Header& header, const Bytes& frame)>;
+
+  FakeDaemon();
+  ~FakeDaemon();
+
+  const std::string& path() const { return path_; }
+
+  // From now on requests of this kind are answered by `script`, on the daemon's thread.
+  void Answer(Kind kind, Script script);
+  void AnswerAsUsual(Kind kind);
+
+  // Sends a frame to every client.
+  void SendToAll(const Bytes& frame);
+
+  // Ends all connections; further ones are accepted.
+  void Disconnect();
+
+  store::Statistics statistics();
+  size_t connections();
+
+ private:
+  struct Peer {
+    store::Owner owner{};
+    std::unique_ptr<os::UnixConnection> connection;
+    std::map<uint64_t, std::unique_ptr<store::Handle>> waits;  // by request id
+    std::unique_ptr<store::Handle> subscription;
+  };
+
+  void Accept(os::FileDescriptor socket);
+  void End(uint64_t number);
+  void Handle(uint64_t number, const Bytes& frame);
+  absl::optional<Bytes> Reply(uint64_t number, Peer& peer, const Header& header, const Bytes& frame);
+  void StartGet(uint64_t number, Peer& peer, const Header& header, const GetRequest& get);
+  void StartSubscription(uint64_t number, Peer& peer, const Header& header);
+
+  std::string directory_;
+  std::string path_;
+  os::SharedMemory memory_;
+  os::FileDescriptor read_only_;
+  os::MemoryMapping mapping_;
+  os::LoopThread thread_;
+
+  // On the daemon's thread.
+  base::NoTrace trace_;
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<os::UnixListener> listener_;
+  uint64_t next_peer_ = 1;
+  std::map<uint64_t, Peer> peers_;
+  std::map<Kind, Script> scripts_;
+};
+
+}  // namespace tokamak::client
