@@ -1,0 +1,54 @@
+// Cluster is a Tokamak of several tokd on this machine, for trying things out: `tok up` starts one, `tok down` stops it.
+//
+// Node i listens on 127.0.0.i, has the device soft:udp@127.0.0.i and its socket, log and pid in the state folder. The folder
+// is the only memory between commands: cluster.json says what runs. Processes are told apart from strangers that took their
+// pid by the time at which they started.
+// Thread rule: one.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace tokamak::cli {
+
+struct ClusterSettings {
+  std::string folder;  // the state folder
+  uint32_t nodes = 3;
+  std::string memory = "512MiB";     // of each
+  std::string directory = "tokd";    // "tokd": the first node serves it; "redis": a private redis-server
+  uint16_t port = 7000;              // where each node listens, on its own address
+  uint16_t udp_port = 4791;
+  std::vector<std::string> extra;    // flags for each tokd, as they are
+};
+
+struct ClusterProcess {
+  std::string name;    // "node1", "redis"
+  pid_t pid = 0;
+  uint64_t started = 0;  // clock ticks since boot, from /proc: with the pid it names one process for good
+  std::string socket;
+};
+
+struct Cluster {
+  std::vector<ClusterProcess> nodes;
+  std::vector<ClusterProcess> helpers;  // redis
+};
+
+// $XDG_RUNTIME_DIR/tokamak, or /tmp/tokamak-UID.
+std::string DefaultFolder();
+
+// Starts all, each once the one before is ready. On an error nothing is left running. kAlreadyExists: one runs already.
+absl::StatusOr<Cluster> StartCluster(const ClusterSettings& settings);
+
+// What runs, from the folder. kNotFound: nothing was started there.
+absl::StatusOr<Cluster> LoadCluster(const std::string& folder);
+
+// Stops all (SIGTERM, and after a time SIGKILL) and empties the folder. Returns how many processes were stopped.
+absl::StatusOr<uint32_t> StopCluster(const std::string& folder);
+
+}  // namespace tokamak::cli

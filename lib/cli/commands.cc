@@ -1,0 +1,186 @@
+#include "lib/cli/commands.h"
+
+#include <filesystem>
+#include <iostream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "lib/base/units.h"
+#include "lib/cli/files.h"
+#include "lib/cli/output.h"
+#include "nlohmann/json.hpp"
+
+namespace tokamak::cli {
+
+using nlohmann::json;
+
+namespace {
+
+const char* StateText(client::ObjectState state) {
+  switch (state) {
+    case client::ObjectState::kCreated:
+      return "unsealed";
+    case client::ObjectState::kSealed:
+      return "sealed";
+    case client::ObjectState::kEvicted:
+      return "evicted";
+    case client::ObjectState::kDeleted:
+      return "deleted";
+    case client::ObjectState::kAborted:
+      return "aborted";
+  }
+  return "?";
+}
+
+const char* OriginText(client::Origin origin) { return origin == client::Origin::kPulled ? "pulled" : "created here"; }
+
+// The name that an object's metadata gives it; only looked up for objects of this node, so nothing is pulled.
+std::string NameOf(client::Client& client, const client::ObjectEntry& object) {
+  if (object.state != client::ObjectState::kSealed || object.metadata_size == 0) return "";
+  const auto buffer = client.Get(object.id, base::Duration());
+  return buffer.ok() ? NameIn(buffer->metadata()) : "";
+}
+
+json ToJson(const client::ObjectEntry& object, const std::string& name) {
+  return {{"id", object.id.ToHex()},
+          {"name", name},
+          {"data_bytes", object.data_size},
+          {"metadata_bytes", object.metadata_size},
+          {"pins", object.pins},
+          {"state", StateText(object.state)},
+          {"origin", OriginText(object.origin)},
+          {"age_seconds", static_cast<double>(object.age_microseconds) * 1e-6}};
+}
+
+void PrintMoved(const CommandContext& context, const char* verb, const std::string& name, const Moved& moved) {
+  if (context.json) {
+    std::cout << json({{"name", name}, {"files", moved.files}, {"bytes", moved.bytes}, {"path", moved.path}}) << "\n";
+    return;
+  }
+  std::cout << verb << " " << name << ": " << moved.files << (moved.files == 1 ? " file, " : " files, ")
+            << base::FormatSize(moved.bytes) << "\n";
+}
+
+}  // namespace
+
+absl::Status Put(const CommandContext& context, const std::vector<std::string>& paths, const std::string& as) {
+  if (!as.empty() && paths.size() > 1) return absl::InvalidArgumentError("--as names one object: put one path at a time");
+  for (const std::string& path : paths) {
+    std::filesystem::path plain(path);
+    if (!plain.has_filename()) plain = plain.parent_path();  // "dir/" is "dir"
+    const std::string name = as.empty() ? plain.filename().string() : as;
+    const auto moved = PutPath(context.client, path, name);
+    if (!moved.ok()) return moved.status();
+    PrintMoved(context, "put", name, *moved);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Get(const CommandContext& context, const GetFlags& flags) {
+  GetSettings settings;
+  settings.output = flags.output;
+  settings.timeout = flags.timeout;
+  settings.protocol = flags.protocol;
+  const auto moved = GetPath(context.client, flags.name, settings);
+  if (!moved.ok()) return moved.status();
+  PrintMoved(context, "got", flags.name, *moved);
+  if (!context.json) std::cout << "written to " << moved->path << "\n";
+  return absl::OkStatus();
+}
+
+absl::Status List(const CommandContext& context) {
+  const auto objects = context.client.List();
+  if (!objects.ok()) return objects.status();
+  json all = json::array();
+  std::vector<std::vector<std::string>> rows = {{"OBJECT", "DATA", "META", "STATE", "ORIGIN", "PINS", "NAME"}};
+  for (const client::ObjectEntry& object : *objects) {
+    const std::string name = NameOf(context.client, object);
+    all.push_back(ToJson(object, name));
+    rows.push_back({object.id.ToHex(), base::FormatSize(object.data_size), base::FormatSize(object.metadata_size),
+                    StateText(object.state), OriginText(object.origin), absl::StrCat(object.pins), name});
+  }
+  if (context.json) {
+    std::cout << all.dump(2) << "\n";
+  } else if (objects->empty()) {
+    std::cout << "no objects on node " << context.client.node() << "\n";
+  } else {
+    std::cout << FormatTable(rows, {1, 2, 5});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Stat(const CommandContext& context, const std::string& name) {
+  if (name.empty()) {
+    const auto stats = context.client.NodeStats();
+    if (!stats.ok()) return stats.status();
+    json numbers = json::object();
+    std::vector<std::vector<std::string>> rows;
+    for (const client::NumberEntry& number : stats->numbers) {
+      numbers[number.name] = number.value;
+      rows.push_back({number.name, absl::StrCat(number.value)});
+    }
+    if (context.json) {
+      std::cout << json({{"node", stats->node}, {"device", stats->device}, {"numbers", numbers}}).dump(2) << "\n";
+    } else {
+      std::cout << "node " << stats->node << " on " << stats->device << "\n" << FormatTable(rows, {1});
+    }
+    return absl::OkStatus();
+  }
+  const auto stat = context.client.Stat(IdOf(name));
+  if (!stat.ok()) return absl::Status(stat.status().code(), absl::StrCat(name, ": ", stat.status().message()));
+  const std::string own_name = stat->here ? NameOf(context.client, stat->object) : "";
+  if (context.json) {
+    json object = ToJson(stat->object, own_name);
+    object["here"] = stat->here;
+    object["holders"] = stat->holders;
+    object["directory_answered"] = stat->located;
+    std::cout << object.dump(2) << "\n";
+    return absl::OkStatus();
+  }
+  std::string holders;
+  for (const std::string& holder : stat->holders) absl::StrAppend(&holders, holders.empty() ? "" : ", ", holder);
+  if (!stat->located) holders = "unknown: the directory did not answer";
+  std::vector<std::vector<std::string>> rows = {{"object", stat->object.id.ToHex()},
+                                                {"name", own_name},
+                                                {"data", absl::StrCat(stat->object.data_size, " bytes")},
+                                                {"metadata", absl::StrCat(stat->object.metadata_size, " bytes")},
+                                                {"holders", holders}};
+  if (stat->here) {
+    rows.push_back({"here", absl::StrCat(StateText(stat->object.state), ", ", OriginText(stat->object.origin), ", ",
+                                         stat->object.pins, " pins")});
+  } else {
+    rows.push_back({"here", "no"});
+  }
+  std::cout << FormatTable(rows);
+  return absl::OkStatus();
+}
+
+absl::Status Remove(const CommandContext& context, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const auto removed = RemovePath(context.client, name);
+    if (!removed.ok()) return removed.status();
+    if (!context.json) std::cout << "removed " << name << (*removed > 1 ? absl::StrCat(": ", *removed, " objects") : "") << "\n";
+    if (context.json) std::cout << json({{"name", name}, {"objects", *removed}}) << "\n";
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Nodes(const CommandContext& context) {
+  const auto nodes = context.client.Nodes();
+  if (!nodes.ok()) return nodes.status();
+  json all = json::array();
+  std::vector<std::vector<std::string>> rows = {{"NODE", "ADDRESS", "DEVICE", "MEMORY", ""}};
+  for (const client::NodeEntry& node : *nodes) {
+    all.push_back({{"name", node.name},
+                   {"address", node.address},
+                   {"device", node.device},
+                   {"incarnation", node.incarnation},
+                   {"capacity_bytes", node.capacity},
+                   {"is_this", node.is_this}});
+    rows.push_back({node.name, node.address, node.device, base::FormatSize(node.capacity), node.is_this ? "(this)" : ""});
+  }
+  std::cout << (context.json ? all.dump(2) + "\n" : FormatTable(rows, {3}));
+  return absl::OkStatus();
+}
+
+}  // namespace tokamak::cli

@@ -1,0 +1,294 @@
+#include "lib/cli/demo.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <future>
+#include <iostream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "lib/base/units.h"
+#include "lib/cli/cluster.h"
+#include "lib/cli/demo_files.h"
+#include "lib/cli/output.h"
+#include "lib/client/client.h"
+#include "nlohmann/json.hpp"
+
+namespace tokamak::cli {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr base::Duration kGetTimeout = base::Seconds(60);
+constexpr uint64_t kKillBytes = 64 << 20;  // at least so much is under way when a holder is killed
+constexpr int kKillTries = 3;
+
+struct ProtocolName {
+  client::Protocol protocol;
+  const char* name;
+};
+constexpr ProtocolName kProtocols[] = {
+    {client::Protocol::kEager, "eager"}, {client::Protocol::kRead, "read"}, {client::Protocol::kWrite, "write"}};
+
+base::ObjectId IdOf(const DemoFile& file, const std::string& round) {
+  return base::ObjectId::FromName(absl::StrCat("demo/", round, file.path));
+}
+
+uint64_t Number(const client::NodeStatsReply& stats, absl::string_view name) {
+  for (const client::NumberEntry& number : stats.numbers) {
+    if (number.name == name) return number.value;
+  }
+  return 0;
+}
+
+class Demo final {
+ public:
+  explicit Demo(const DemoSettings& settings) : settings_(settings) {}
+
+  // Whatever happened, nothing is left running.
+  ~Demo() {
+    clients_.clear();
+    if (!cluster_.nodes.empty()) (void)StopCluster(settings_.folder);
+  }
+
+  absl::StatusOr<DemoResult> Run() {
+    for (const auto step : {&Demo::Prepare, &Demo::PutAll, &Demo::GetByEachProtocol, &Demo::KillAHolder, &Demo::Stop}) {
+      if (absl::Status status = (this->*step)(); !status.ok()) return status;
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void Say(const std::string& line) const {
+    if (!settings_.json) std::cout << line << std::endl;
+  }
+
+  absl::Status Prepare() {
+    auto files = ChooseFiles(settings_.sources, settings_.least_bytes, settings_.memory / 3);
+    if (!files.ok()) return files.status();
+    files_ = *std::move(files);
+    uint64_t bytes = 0;
+    for (const DemoFile& file : files_) bytes += file.bytes;
+    Say(absl::StrCat("files: ", files_.size(), " of this machine, ", base::FormatSize(bytes), " together, ",
+                     base::FormatSize(files_.front().bytes), " to ", base::FormatSize(files_.back().bytes)));
+
+    ClusterSettings cluster;
+    cluster.folder = settings_.folder;
+    cluster.memory = absl::StrCat(settings_.memory);
+    cluster.directory = "redis";
+    cluster.extra = settings_.tokd_flags;
+    auto started = StartCluster(cluster);
+    if (!started.ok()) return started.status();
+    cluster_ = *std::move(started);
+    for (const ClusterProcess& node : cluster_.nodes) {
+      auto client = client::Client::Connect(node.socket, {});
+      if (!client.ok()) return client.status();
+      clients_.push_back(*std::move(client));
+    }
+    const auto stats = clients_[0].NodeStats();
+    if (!stats.ok()) return stats.status();
+    Say(absl::StrCat("cluster: 3 tokd of ", base::FormatSize(settings_.memory), " on 127.0.0.1 to .3, device ",
+                     stats->device, ", directory in a private redis-server"));
+    return absl::OkStatus();
+  }
+
+  absl::Status Put(const DemoFile& file, const std::string& round) {
+    const auto bytes = ReadFile(file.path);
+    if (!bytes.ok()) return bytes.status();
+    return clients_[0].Put(IdOf(file, round), *bytes);
+  }
+
+  absl::Status PutAll() {
+    for (const DemoFile& file : files_) {
+      if (absl::Status status = Put(file, ""); !status.ok()) return status;
+    }
+    Say(absl::StrCat("put: all on ", cluster_.nodes[0].name));
+    return absl::OkStatus();
+  }
+
+  void Check(const DemoFile& file, const client::Buffer& buffer) {
+    if (Sha256(buffer.data()) == file.sha256) {
+      ++result_.verified;
+    } else {
+      ++result_.mismatches;
+      std::cerr << "demo: " << file.path << " came back with other bytes" << std::endl;
+    }
+  }
+
+  absl::Status GetByEachProtocol() {
+    for (const ProtocolName& protocol : kProtocols) {
+      std::vector<std::vector<double>> seconds(SizeClasses().size());
+      std::vector<uint64_t> bytes(SizeClasses().size());
+      for (size_t node = 1; node < clients_.size(); ++node) {
+        for (const DemoFile& file : files_) {
+          const Clock::time_point begin = Clock::now();
+          const auto buffer = clients_[node].Get(IdOf(file, ""), kGetTimeout, protocol.protocol);
+          const std::chrono::duration<double> took = Clock::now() - begin;
+          if (!buffer.ok()) {
+            return absl::Status(buffer.status().code(), absl::StrCat("get of ", file.path, " by ", protocol.name, ": ",
+                                                                     buffer.status().message()));
+          }
+          seconds[ClassOf(file.bytes)].push_back(took.count());
+          bytes[ClassOf(file.bytes)] += file.bytes;
+          Check(file, *buffer);
+        }
+        if (absl::Status status = CheckProtocol(node, protocol); !status.ok()) return status;
+      }
+      Summarise(protocol.name, seconds, bytes);
+      if (absl::Status status = EvictCopies(); !status.ok()) return status;
+      Say(absl::StrCat("got: all on the two others by ", protocol.name, ", SHA-256 compared"));
+    }
+    return absl::OkStatus();
+  }
+
+  // The figures must be of the protocol that they are printed for.
+  absl::Status CheckProtocol(size_t node, const ProtocolName& protocol) {
+    const auto stats = clients_[node].NodeStats();
+    if (!stats.ok()) return stats.status();
+    const uint64_t moved = Number(*stats, absl::StrCat("pulled_by_", protocol.name, "_total"));
+    if (moved == files_.size()) return absl::OkStatus();
+    return absl::InternalError(absl::StrCat(cluster_.nodes[node].name, " moved ", moved, " of ", files_.size(),
+                                            " objects by ", protocol.name, "; the others went another way"));
+  }
+
+  absl::Status EvictCopies() {
+    for (size_t node = 1; node < clients_.size(); ++node) {
+      if (const auto evicted = clients_[node].Evict(UINT64_MAX); !evicted.ok()) return evicted.status();
+    }
+    return absl::OkStatus();
+  }
+
+  void Summarise(const std::string& protocol, std::vector<std::vector<double>>& seconds,
+                 const std::vector<uint64_t>& bytes) {
+    for (size_t i = 0; i < seconds.size(); ++i) {
+      if (seconds[i].empty()) continue;
+      std::sort(seconds[i].begin(), seconds[i].end());
+      double total = 0;
+      for (const double one : seconds[i]) total += one;
+      const auto at = [&](double part) {
+        return seconds[i][static_cast<size_t>(part * static_cast<double>(seconds[i].size() - 1) + 0.5)];
+      };
+      result_.rows.push_back({SizeClasses()[i].name, protocol, seconds[i].size(), bytes[i], at(0.5), at(0.99),
+                              static_cast<double>(bytes[i]) / total});
+    }
+  }
+
+  // Two nodes hold the largest files; the third gets them, and whoever of the two is serving is killed.
+  absl::Status KillAHolder() {
+    for (int attempt = 0; attempt < kKillTries; ++attempt) {
+      const auto killed = KillOnce();
+      if (!killed.ok()) return killed.status();
+      if (*killed) return absl::OkStatus();
+    }
+    return absl::InternalError("no transfer was cut off by killing its holder: the files are too small for this machine");
+  }
+
+  absl::StatusOr<bool> KillOnce() {
+    std::vector<const DemoFile*> files;
+    std::vector<base::ObjectId> ids;
+    uint64_t bytes = 0;
+    for (auto file = files_.rbegin(); file != files_.rend() && bytes < kKillBytes; ++file) {
+      files.push_back(&*file);
+      ids.push_back(IdOf(*file, ""));
+      bytes += file->bytes;
+    }
+    for (const auto& held : clients_[1].Get(ids, kGetTimeout)) {
+      if (!held.ok()) return held.status();
+    }
+    if (const auto evicted = clients_[2].Evict(UINT64_MAX); !evicted.ok()) return evicted.status();
+    const auto before = clients_[2].NodeStats();
+    if (!before.ok()) return before.status();
+
+    auto get = std::async(std::launch::async, [&] { return clients_[2].Get(ids, kGetTimeout); });
+    const absl::StatusOr<size_t> victim = FindServing(get);
+    if (!victim.ok()) {
+      get.wait();
+      return absl::IsNotFound(victim.status()) ? absl::StatusOr<bool>(false) : victim.status();
+    }
+    kill(cluster_.nodes[*victim].pid, SIGKILL);
+    const auto buffers = get.get();
+    const auto after = clients_[2].NodeStats();
+    if (!after.ok()) return after.status();
+    for (size_t i = 0; i < files.size(); ++i) {
+      if (!buffers[i].ok()) return buffers[i].status();
+      Check(*files[i], *buffers[i]);
+    }
+    const uint64_t next = Number(*after, "pull_next_holder_total") - Number(*before, "pull_next_holder_total");
+    if (next == 0) {
+      return absl::InternalError(absl::StrCat(cluster_.nodes[*victim].name, " was killed, but no transfer went on elsewhere"));
+    }
+    result_.killed = absl::StrCat(cluster_.nodes[*victim].name, " was killed while it served ", cluster_.nodes[2].name, "; ",
+                                  next, next == 1 ? " transfer" : " transfers", " went on from the other holder");
+    Say("kill: " + result_.killed);
+    return true;
+  }
+
+  // Which of the first two nodes serves a peer now. kNotFound: the get was over before any was seen.
+  absl::StatusOr<size_t> FindServing(const std::future<std::vector<absl::StatusOr<client::Buffer>>>& get) {
+    while (get.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+      for (size_t node : {1, 0}) {
+        const auto stats = clients_[node].NodeStats();
+        if (!stats.ok()) return stats.status();
+        if (Number(*stats, "pins_of_peers") > 0) return node;
+      }
+    }
+    return absl::NotFoundError("the get was over before");
+  }
+
+  absl::Status Stop() {
+    clients_.clear();
+    const std::vector<ClusterProcess> processes = cluster_.nodes;
+    cluster_.nodes.clear();
+    const auto stopped = StopCluster(settings_.folder);
+    if (!stopped.ok()) return stopped.status();
+    Say(absl::StrCat("stop: ", *stopped, " processes ended, nothing left in ", settings_.folder));
+    return absl::OkStatus();
+  }
+
+  const DemoSettings& settings_;
+  Cluster cluster_;
+  std::vector<client::Client> clients_;
+  std::vector<DemoFile> files_;
+  DemoResult result_;
+};
+
+}  // namespace
+
+absl::StatusOr<DemoResult> RunDemo(const DemoSettings& settings) { return Demo(settings).Run(); }
+
+std::string FormatDemo(const DemoResult& result) {
+  std::vector<std::vector<std::string>> rows = {{"SIZE", "PROTOCOL", "GETS", "P50", "P99", "BANDWIDTH"}};
+  for (const SizeClass& size_class : SizeClasses()) {
+    for (const DemoRow& row : result.rows) {
+      if (row.size_class != size_class.name) continue;
+      const auto time = [](double seconds) { return base::FormatDuration(base::Nanoseconds(static_cast<int64_t>(seconds * 1e9))); };
+      rows.push_back({row.size_class, row.protocol, absl::StrCat(row.gets), time(row.p50), time(row.p99),
+                      base::FormatSize(static_cast<uint64_t>(row.bandwidth)) + "/s"});
+    }
+  }
+  return absl::StrCat("\n", FormatTable(rows, {2, 3, 4, 5}), "\nverified ", result.verified, " objects, ", result.mismatches,
+                      " mismatches\n");
+}
+
+std::string DemoToJson(const DemoResult& result) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const DemoRow& row : result.rows) {
+    rows.push_back({{"size_class", row.size_class},
+                    {"protocol", row.protocol},
+                    {"gets", row.gets},
+                    {"bytes", row.bytes},
+                    {"p50_seconds", row.p50},
+                    {"p99_seconds", row.p99},
+                    {"bytes_per_second", row.bandwidth}});
+  }
+  return nlohmann::json({{"rows", rows},
+                         {"verified", result.verified},
+                         {"mismatches", result.mismatches},
+                         {"killed", result.killed}})
+      .dump(2);
+}
+
+}  // namespace tokamak::cli

@@ -1,0 +1,70 @@
+#include "lib/daemon/client_server.h"
+
+#include "glog/logging.h"
+
+namespace tokamak::daemon {
+
+namespace {
+
+// From here on events are left out for a client, so that its answers still find room.
+constexpr size_t kCongestedBytes = os::kMaxQueued / 4;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ClientServer>> ClientServer::Listen(os::EpollLoop& loop, const std::string& path,
+                                                                   const SessionContext& context, int arena,
+                                                                   os::FileDescriptor read_only) {
+  auto server = std::unique_ptr<ClientServer>(new ClientServer(loop, context, arena, std::move(read_only)));
+  auto listener = os::UnixListener::Listen(
+      loop, path, [server = server.get()](os::FileDescriptor socket) { server->Accept(std::move(socket)); });
+  if (!listener.ok()) return listener.status();
+  server->listener_ = *std::move(listener);
+  return server;
+}
+
+ClientServer::~ClientServer() = default;
+
+void ClientServer::StopListening() { listener_.reset(); }
+
+void ClientServer::Accept(os::FileDescriptor socket) {
+  if (clients_.size() >= kMaxClients) {
+    LOG_EVERY_N(WARNING, 100) << "refused a client: " << kMaxClients << " are connected";
+    return;
+  }
+  const uint64_t number = ++last_number_;
+  Client& client = clients_[number];
+  client.session = std::make_unique<Session>(
+      context_, [this, number](std::vector<uint8_t> frame, Descriptors descriptors) { Send(number, frame, descriptors); });
+  client.connection = std::make_unique<os::UnixConnection>(
+      loop_, std::move(socket), [this, number](os::Frame frame) { Handle(number, std::move(frame)); },
+      [this, number](const absl::Status& why) { Drop(number, why); });
+}
+
+void ClientServer::Handle(uint64_t number, os::Frame frame) {
+  const auto client = clients_.find(number);
+  if (client == clients_.end()) return;
+  const absl::Status status = client->second.session->Handle(frame.body);
+  if (!status.ok()) Drop(number, status);
+}
+
+void ClientServer::Send(uint64_t number, const std::vector<uint8_t>& frame, Descriptors descriptors) {
+  const auto client = clients_.find(number);
+  if (client == clients_.end()) return;
+  std::vector<int> passed;
+  if (descriptors != Descriptors::kNone) passed.push_back(read_only_.get());
+  if (descriptors == Descriptors::kReadAndCreate) passed.push_back(arena_);
+  os::UnixConnection& connection = *client->second.connection;
+  connection.Send(frame, passed);
+  client->second.session->set_congested(connection.queued_bytes() > kCongestedBytes);
+}
+
+void ClientServer::Drop(uint64_t number, const absl::Status& why) {
+  const auto client = clients_.find(number);
+  if (client == clients_.end()) return;
+  VLOG(1) << "client " << number << " (pid " << client->second.connection->peer_pid() << ") is gone: " << why;
+  leaving_.push_back(std::move(client->second));
+  clients_.erase(client);
+  bury_ = loop_.Post([this] { leaving_.clear(); });
+}
+
+}  // namespace tokamak::daemon

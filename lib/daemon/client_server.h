@@ -1,0 +1,64 @@
+// ClientServer is the daemon's Unix socket: it accepts programs of this machine and gives each a Session.
+//
+// A client that breaks the protocol, or does not take its answers, loses its connection; what it held goes back. The number of
+// clients is bounded.
+// Thread rule: the control loop.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/daemon/session.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/os/file_descriptor.h"
+#include "lib/os/unix_socket.h"
+
+namespace tokamak::daemon {
+
+constexpr size_t kMaxClients = 1024;
+
+class ClientServer final {
+ public:
+  // `arena` is the memfd of the store, which must stay open, and `read_only` the same opened for reading only: a client gets
+  // the second, or both. kAlreadyExists: another daemon listens at `path`.
+  static absl::StatusOr<std::unique_ptr<ClientServer>> Listen(os::EpollLoop& loop, const std::string& path,
+                                                              const SessionContext& context, int arena,
+                                                              os::FileDescriptor read_only);
+  ~ClientServer();
+
+  // Takes no more clients; those that are connected go on.
+  void StopListening();
+
+  size_t clients() const { return clients_.size(); }
+
+ private:
+  struct Client {
+    std::unique_ptr<os::UnixConnection> connection;
+    std::unique_ptr<Session> session;
+  };
+
+  ClientServer(os::EpollLoop& loop, const SessionContext& context, int arena, os::FileDescriptor read_only)
+      : loop_(loop), context_(context), arena_(arena), read_only_(std::move(read_only)) {}
+
+  void Accept(os::FileDescriptor socket);
+  void Handle(uint64_t number, os::Frame frame);
+  void Send(uint64_t number, const std::vector<uint8_t>& frame, Descriptors descriptors);
+  void Drop(uint64_t number, const absl::Status& why);
+
+  os::EpollLoop& loop_;
+  const SessionContext& context_;
+  const int arena_;
+  const os::FileDescriptor read_only_;
+  uint64_t last_number_ = 0;
+  std::map<uint64_t, Client> clients_;
+  std::vector<Client> leaving_;  // dropped by a task of its own: what drops a client may be running in it
+  base::Timer bury_;
+  std::unique_ptr<os::UnixListener> listener_;
+};
+
+}  // namespace tokamak::daemon

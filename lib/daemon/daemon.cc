@@ -1,0 +1,148 @@
+#include "lib/daemon/daemon.h"
+
+#include <fcntl.h>
+
+#include <ctime>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+
+namespace tokamak::daemon {
+
+namespace {
+
+constexpr base::Duration kDrainStep = base::Milliseconds(20);
+
+// A later life of a node has a higher number, also after a restart of the machine: microseconds of the calendar.
+uint64_t NewIncarnation() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(os::EpollLoop& loop, const DaemonOptions& options) {
+  auto daemon = std::unique_ptr<Daemon>(new Daemon(loop, options));
+  if (absl::Status status = daemon->Open(); !status.ok()) return status;
+  return daemon;
+}
+
+absl::Status Daemon::Open() {
+  incarnation_ = NewIncarnation();
+  // The cheap things that can be wrong first: the memory comes last, as making it takes seconds.
+  if (absl::Status status = OpenDeviceByName(); !status.ok()) return status;
+  if (absl::Status status = OpenStore(); !status.ok()) return status;
+  if (absl::Status status = OpenTransport(); !status.ok()) return status;
+  auto directory = OpenDirectory(loop_, *engines_->links().front(), options_.directory);
+  if (!directory.ok()) return directory.status();
+  directory_ = *std::move(directory);
+  OpenNode();
+  return OpenClients();
+}
+
+absl::Status Daemon::OpenDeviceByName() {
+  DeviceSettings settings;
+  settings.detection = options_.detection;
+  settings.seed = incarnation_;
+  settings.pcap_path = options_.pcap;
+  auto device = OpenDevice(options_.device, settings);
+  if (!device.ok()) return device.status();
+  device_ = *std::move(device);
+  if (options_.require_rdma && !device_->device().is_rdma()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("--require-rdma: ", options_.device, " is software; name an RDMA device or leave the flag out"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::OpenStore() {
+  os::SharedMemoryOptions memory_options;
+  memory_options.huge_pages = options_.huge_pages;
+  memory_options.prefault = options_.prefault;
+  auto memory = os::SharedMemory::Create("tokamak", options_.memory, memory_options);
+  if (!memory.ok()) return memory.status();
+  memory_ = std::make_unique<os::SharedMemory>(*std::move(memory));
+  store::Options store_options;
+  store_options.keep_primary = options_.keep_primary;
+  store_ = std::make_unique<store::Store>(memory_->bytes(), store_options, loop_, trace_);
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::OpenTransport() {
+  auto domain = device_->device().CreateProtectionDomain();
+  if (!domain.ok()) return domain.status();
+  domain_ = *std::move(domain);
+  if (options_.registration == "on_demand") {
+    registration_ = transport::RegisterOnDemand(device_->device(), *domain_);
+  } else {
+    auto registration = transport::RegisterArena(device_->device(), *domain_, memory_->bytes());
+    if (!registration.ok()) return registration.status();
+    registration_ = *std::move(registration);
+  }
+  EngineSettings settings;
+  settings.count = options_.engines;
+  settings.detection = options_.detection;
+  settings.listen = options_.listen;
+  settings.seed = incarnation_;
+  settings.endpoint.policy = options_.policy;
+  settings.endpoint.bulk_queue_pairs = options_.bulk_queue_pairs;
+  auto engines = Engines::Start(loop_, device_->device(), *domain_, *registration_, settings);
+  if (!engines.ok()) return engines.status();
+  engines_ = *std::move(engines);
+  return absl::OkStatus();
+}
+
+void Daemon::OpenNode() {
+  node::NodeOptions node_options;
+  node_options.id = options_.name;
+  node_options.incarnation = incarnation_;
+  node_options.device = options_.device;
+  node_ = std::make_unique<node::Node>(loop_, *store_, directory_->directory(), engines_->links(),
+                                       base::Random(incarnation_), node_options);
+  directory_->Serve(node_->services());
+  node_->Start([](const absl::Status& status) {
+    LOG_IF(WARNING, !status.ok()) << "the directory is out of reach, trying again: " << status;
+  });
+}
+
+absl::Status Daemon::OpenClients() {
+  session_context_.reset(new SessionContext{loop_, *node_, memory_->size(), options_.device,
+                                            [this](std::vector<client::NumberEntry>& numbers) {
+                                              device_->AddNumbers(numbers);
+                                              engines_->AddNumbers(numbers);
+                                            }});
+  os::FileDescriptor read_only(
+      open(absl::StrCat("/proc/self/fd/", memory_->descriptor()).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!read_only.valid()) return absl::InternalError("cannot open the store's memory for reading only: is /proc mounted?");
+  auto clients =
+      ClientServer::Listen(loop_, options_.socket, *session_context_, memory_->descriptor(), std::move(read_only));
+  if (!clients.ok()) return clients.status();
+  clients_ = *std::move(clients);
+  return absl::OkStatus();
+}
+
+Daemon::~Daemon() {
+  clients_.reset();
+  if (engines_ != nullptr) engines_->Stop();  // no peer touches the store any more; then those who use the links may go
+  node_.reset();
+  directory_.reset();
+}
+
+void Daemon::Drain(std::function<void()> done) {
+  drained_ = std::move(done);
+  drain_until_ = loop_.Now() + options_.drain;
+  clients_->StopListening();
+  node_->Leave([this](const absl::Status& status) {
+    LOG_IF(WARNING, !status.ok()) << "could not leave the directory: " << status;
+    CheckDrained();
+  });
+}
+
+void Daemon::CheckDrained() {
+  if (node_->pins_of_peers() == 0 || loop_.Now() >= drain_until_) return drained_();
+  drain_timer_ = loop_.RunAfter(kDrainStep, [this] { CheckDrained(); });
+}
+
+}  // namespace tokamak::daemon

@@ -1,0 +1,71 @@
+// Daemon is tokd without its main: the store, the device, the engines, the directory, the node and the clients' socket, made
+// in the order in which they need each other and dropped in the reverse.
+//
+//   SharedMemory -> Store      OpenedDevice -> Engines -> DirectoryHost -> Node -> ClientServer
+//
+// Thread rule: the control loop's thread, which runs the loop that it is given.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/base/trace.h"
+#include "lib/daemon/client_server.h"
+#include "lib/daemon/device.h"
+#include "lib/daemon/directory_host.h"
+#include "lib/daemon/engines.h"
+#include "lib/daemon/options.h"
+#include "lib/daemon/session.h"
+#include "lib/node/node.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/os/shared_memory.h"
+#include "lib/store/store.h"
+#include "lib/transport/registration.h"
+
+namespace tokamak::daemon {
+
+class Daemon final {
+ public:
+  // Opens everything, or says in one line what is wrong and what to do, leaving nothing behind. Enters the directory once the
+  // loop runs; a directory that is out of reach is waited for.
+  static absl::StatusOr<std::unique_ptr<Daemon>> Start(os::EpollLoop& loop, const DaemonOptions& options);
+  ~Daemon();
+
+  // Leaves the directory, takes no more clients, waits for peers that still read from us (at most options.drain), then
+  // `done`. Destroy the daemon after.
+  void Drain(std::function<void()> done);
+
+  node::Node& node() { return *node_; }
+
+ private:
+  Daemon(os::EpollLoop& loop, const DaemonOptions& options) : loop_(loop), options_(options) {}
+  absl::Status Open();
+  absl::Status OpenDeviceByName();
+  absl::Status OpenStore();
+  absl::Status OpenTransport();
+  void OpenNode();
+  absl::Status OpenClients();
+  void CheckDrained();
+
+  os::EpollLoop& loop_;
+  const DaemonOptions options_;
+  uint64_t incarnation_ = 0;
+  base::NoTrace trace_;
+  std::unique_ptr<os::SharedMemory> memory_;
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<OpenedDevice> device_;
+  std::unique_ptr<verbs::ProtectionDomain> domain_;
+  std::unique_ptr<transport::Registration> registration_;
+  std::unique_ptr<Engines> engines_;
+  std::unique_ptr<DirectoryHost> directory_;
+  std::unique_ptr<node::Node> node_;
+  std::unique_ptr<SessionContext> session_context_;
+  std::unique_ptr<ClientServer> clients_;
+  std::function<void()> drained_;
+  base::Time drain_until_;
+  base::Timer drain_timer_;
+};
+
+}  // namespace tokamak::daemon

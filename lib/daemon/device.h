@@ -1,0 +1,38 @@
+// OpenedDevice is an RDMA device that was opened by name, with what it runs on: the wiring's one place that knows backends.
+//
+//   soft:udp@IP[:UDP_PORT]   our software NIC over UDP (RoCEv2), on a thread of its own
+//
+// No silent fallback: a name that this build cannot open is an error that says what it can open.
+// Thread rule: opened and dropped by one thread, which is none of the device's loops.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "lib/client/messages.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/verbs/verbs.h"
+
+namespace tokamak::daemon {
+
+struct DeviceSettings {
+  os::Detection detection;  // of the software NIC's thread
+  uint64_t seed = 1;
+  std::string pcap_path;  // the device's packets go there, as RoCEv2; empty: nowhere
+};
+
+class OpenedDevice {
+ public:
+  // Everything that came from the device must be dropped before.
+  virtual ~OpenedDevice() = default;
+  virtual verbs::Device& device() = 0;
+  virtual void AddNumbers(std::vector<client::NumberEntry>& numbers) const = 0;
+};
+
+absl::StatusOr<std::unique_ptr<OpenedDevice>> OpenDevice(absl::string_view name, const DeviceSettings& settings);
+
+}  // namespace tokamak::daemon

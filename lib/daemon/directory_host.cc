@@ -1,0 +1,72 @@
+#include "lib/daemon/directory_host.h"
+
+#include <utility>
+
+#include "lib/directory/local.h"
+#include "lib/directory/redis/redis_directory.h"
+#include "lib/directory/remote/remote.h"
+#include "lib/directory/remote/server.h"
+
+namespace tokamak::daemon {
+
+namespace {
+
+// This node's own directory, which it serves to the others.
+class ServedDirectory final : public DirectoryHost {
+ public:
+  ServedDirectory(base::EventLoop& loop, size_t max_reply) : local_(loop), server_(local_, max_reply) {}
+  directory::Directory& directory() override { return local_; }
+  void Serve(node::Services& services) override {
+    services.Register(node::Service::kDirectory, [this](absl::Span<const uint8_t> request, node::Services::Reply reply) {
+      server_.Handle(request, std::move(reply));
+    });
+  }
+
+ private:
+  directory::LocalDirectory local_;
+  directory::DirectoryServer server_;
+};
+
+// The directory of another node.
+class AskedDirectory final : public DirectoryHost {
+ public:
+  AskedDirectory(base::EventLoop& loop, node::EngineLink& link, const verbs::Address& server)
+      : caller_(link, node::Service::kDirectory), remote_(loop, caller_, server) {}
+  directory::Directory& directory() override { return remote_; }
+  void Serve(node::Services&) override {}
+
+ private:
+  node::ServiceCaller caller_;
+  directory::RemoteDirectory remote_;
+};
+
+class RedisHost final : public DirectoryHost {
+ public:
+  explicit RedisHost(std::unique_ptr<directory::Directory> directory) : directory_(std::move(directory)) {}
+  directory::Directory& directory() override { return *directory_; }
+  void Serve(node::Services&) override {}
+
+ private:
+  const std::unique_ptr<directory::Directory> directory_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DirectoryHost>> OpenDirectory(os::EpollLoop& loop, node::EngineLink& link,
+                                                             const DirectoryChoice& choice) {
+  switch (choice.kind) {
+    case DirectoryChoice::Kind::kServe:
+      return std::make_unique<ServedDirectory>(loop, link.max_call_size());
+    case DirectoryChoice::Kind::kRemote:
+      return std::make_unique<AskedDirectory>(loop, link, choice.server);
+    case DirectoryChoice::Kind::kRedis:
+      break;
+  }
+  directory::redis::Options redis;
+  redis.connection.address = choice.redis;
+  auto directory = directory::redis::RedisDirectory::Open(loop, redis);
+  if (!directory.ok()) return directory.status();
+  return std::make_unique<RedisHost>(*std::move(directory));
+}
+
+}  // namespace tokamak::daemon

@@ -1,0 +1,72 @@
+#include "lib/daemon/engines.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace tokamak::daemon {
+
+Engines::Engine::Engine(base::EventLoop& control_loop, uint32_t index, os::Detection detection)
+    : link(control_loop), thread({absl::StrCat("tokamak-eng", index)}, detection) {}
+
+absl::StatusOr<std::unique_ptr<Engines>> Engines::Start(base::EventLoop& control_loop, verbs::Device& device,
+                                                        verbs::ProtectionDomain& domain,
+                                                        transport::Registration& registration,
+                                                        const EngineSettings& settings) {
+  auto engines = std::make_unique<Engines>();
+  const base::Random random(settings.seed);
+  for (uint32_t i = 0; i < settings.count; ++i) {
+    engines->engines_.push_back(std::make_unique<Engine>(control_loop, i, settings.detection));
+    Engine& engine = *engines->engines_.back();
+    verbs::Address listen = settings.listen;
+    if (listen.port != 0) listen.port = static_cast<uint16_t>(listen.port + i);
+    absl::Status status;
+    engine.thread.CallOn([&] {
+      auto host = node::EngineHost::Open(engine.thread.loop(), engine.link, device, domain, registration, listen,
+                                         random.Fork(i), engines->trace_, settings.endpoint);
+      status = host.status();
+      if (host.ok()) engine.host = *std::move(host);
+    });
+    if (!status.ok()) return status;
+  }
+  return engines;
+}
+
+Engines::~Engines() { Stop(); }
+
+void Engines::Stop() {
+  for (const auto& engine : engines_) {
+    engine->thread.CallOn([&] { engine->host.reset(); });
+    engine->thread.Stop();
+  }
+}
+
+std::vector<node::EngineLink*> Engines::links() {
+  std::vector<node::EngineLink*> links;
+  for (const auto& engine : engines_) links.push_back(&engine->link);
+  return links;
+}
+
+void Engines::AddNumbers(std::vector<client::NumberEntry>& numbers) {
+  for (size_t i = 0; i < engines_.size(); ++i) {
+    transport::EndpointCounters counters;
+    engines_[i]->thread.CallOn([&] {
+      if (engines_[i]->host != nullptr) counters = engines_[i]->host->endpoint().counters();
+    });
+    const auto add = [&](const char* name, uint64_t value) {
+      numbers.push_back({absl::StrCat("engine", i, "_", name), value});
+    };
+    add("pulls_ok_total", counters.pulls_ok);
+    add("pulls_failed_total", counters.pulls_failed);
+    add("serves_ok_total", counters.serves_ok);
+    add("serves_failed_total", counters.serves_failed);
+    add("downgrades_total", counters.downgrades);
+    add("credit_stalls_total", counters.credit_stalls);
+    add("connections_opened_total", counters.connections_opened);
+    add("connections_lost_total", counters.connections_lost);
+    add("protocol_errors_total", counters.protocol_errors);
+  }
+}
+
+}  // namespace tokamak::daemon

@@ -1,0 +1,65 @@
+// tokd: the daemon of one node. See daemon.h for what it is made of, options.h for its flags.
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <iostream>
+
+#include "glog/logging.h"
+#include "lib/base/units.h"
+#include "lib/daemon/daemon.h"
+#include "lib/daemon/options.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/os/file_descriptor.h"
+
+namespace tokamak::daemon {
+namespace {
+
+// SIGTERM and SIGINT as a descriptor. Blocked before any thread starts, so that no other thread takes them.
+os::FileDescriptor TakeSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  return os::FileDescriptor(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+int Main(int argc, char** argv) {
+  const ParsedFlags flags = ParseFlags(argc, argv);
+  if (!flags.run) return flags.exit_code;
+
+  const os::FileDescriptor signals = TakeSignals();
+  os::EpollLoop loop(flags.options.detection);
+  absl::StatusOr<std::unique_ptr<Daemon>> daemon = Daemon::Start(loop, flags.options);
+  if (!daemon.ok()) {
+    std::cerr << "tokd: " << daemon.status().message() << std::endl;
+    return 2;
+  }
+  std::cout << "tokd " << flags.options.name << " ready: " << flags.options.device << ", "
+            << base::FormatSize(flags.options.memory) << ", socket " << flags.options.socket << std::endl;
+
+  // The first signal drains; a second one ends at once.
+  bool draining = false;
+  const os::FdWatch watch = loop.Watch(signals.get(), EPOLLIN, [&](uint32_t) {
+    signalfd_siginfo info{};
+    if (read(signals.get(), &info, sizeof info) != sizeof info) return;
+    if (draining) return loop.Stop();
+    draining = true;
+    LOG(INFO) << "draining; a second signal ends at once";
+    (*daemon)->Drain([&] { loop.Stop(); });
+  });
+  loop.Run();
+  daemon->reset();
+  return 0;
+}
+
+}  // namespace
+}  // namespace tokamak::daemon
+
+int main(int argc, char** argv) {
+  FLAGS_logtostderr = true;
+  google::InitGoogleLogging(argv[0]);
+  return tokamak::daemon::Main(argc, argv);
+}

@@ -1,0 +1,41 @@
+#include "lib/daemon/numbers.h"
+
+namespace tokamak::daemon {
+
+void AddNodeNumbers(const node::Node& node, std::vector<client::NumberEntry>& numbers) {
+  const store::Statistics store = node.store().statistics();
+  const node::PullCounters& pulls = node.pulls().counters();
+  const node::MembershipCounters& membership = node.membership().counters();
+  const auto add = [&numbers](const char* name, uint64_t value) { numbers.push_back({name, value}); };
+  add("store_capacity_bytes", store.capacity_bytes);
+  add("store_used_bytes", store.used_bytes);
+  add("store_evictable_bytes", store.evictable_bytes);
+  add("store_sealed_objects", store.sealed_objects);
+  add("store_sealed_bytes", store.sealed_bytes);
+  add("store_unsealed_objects", store.unsealed_objects);
+  add("store_pinned_objects", store.pinned_objects);
+  add("store_pins", store.pins);
+  add("store_created_total", store.created);
+  add("store_sealed_total", store.sealed);
+  add("store_deleted_total", store.deleted);
+  add("store_evicted_pulled_objects_total", store.evicted_pulled.objects);
+  add("store_evicted_created_here_objects_total", store.evicted_created_here.objects);
+  add("store_creates_refused_total", store.creates_refused);
+  add("store_lost_objects_total", static_cast<uint64_t>(store.lost()));
+  add("pulls_running", node.pulls().running());
+  add("pulled_objects_total", pulls.pulled);
+  add("pulled_bytes_total", pulls.pulled_bytes);
+  add("pulled_by_eager_total", pulls.pulled_by[1]);
+  add("pulled_by_read_total", pulls.pulled_by[2]);
+  add("pulled_by_write_total", pulls.pulled_by[3]);
+  add("pull_attempts_failed_total", pulls.failed_attempts);
+  add("pull_next_holder_total", pulls.next_holder);
+  add("pull_stale_holders_total", pulls.stale_holders);
+  add("pull_waited_for_room_total", pulls.waited_for_room);
+  add("pins_of_peers", node.pins_of_peers());
+  add("directory_updates_behind", node.membership().behind());
+  add("directory_failed_renewals_total", membership.failed_renewals);
+  add("directory_re_announcements_total", membership.re_announcements);
+}
+
+}  // namespace tokamak::daemon

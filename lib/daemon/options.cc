@@ -1,0 +1,143 @@
+#include "lib/daemon/options.h"
+
+#include <iostream>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "lib/base/units.h"
+
+namespace tokamak::daemon {
+
+namespace {
+
+constexpr char kAbout[] =
+    "tokd keeps immutable objects in shared memory for the programs of this machine, and moves them between machines over\n"
+    "RDMA verbs. One tokd runs for each node; programs reach it through --socket, other nodes through --listen.";
+constexpr char kExample[] =
+    "Example, two nodes on one machine, without RDMA hardware:\n"
+    "  tokd --listen 127.0.0.1:7000 --device soft:udp@127.0.0.1 --memory 512MiB --socket /tmp/node1.sock &\n"
+    "  tokd --listen 127.0.0.2:7000 --device soft:udp@127.0.0.2 --memory 512MiB --socket /tmp/node2.sock \\\n"
+    "       --directory tokd@127.0.0.1:7000 &\n"
+    "Exit codes: 0 after SIGTERM or SIGINT, 1 after a failure while running, 2 when it could not start.";
+
+// As given on the command line, before it is checked.
+struct Texts {
+  std::string listen, memory = "512MiB", directory = "serve", detection = "adaptive", policy, drain = "10s";
+};
+
+absl::StatusOr<os::Detection> ParseDetection(const std::string& text) {
+  if (text == "busy") return os::Detection::Busy();
+  if (text == "event") return os::Detection::Event();
+  if (text == "adaptive") return os::Detection::Adaptive(base::Microseconds(20));
+  if (absl::StartsWith(text, "adaptive:")) {
+    const auto spin = base::ParseDuration(text.substr(9));
+    if (!spin.ok()) return spin.status();
+    return os::Detection::Adaptive(*spin);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("unknown detection '", text, "': use busy, event, adaptive or adaptive:20us"));
+}
+
+// Reads what CLI11 took as text. The first thing wrong is returned, with the flag's name before it.
+absl::Status Check(const Texts& texts, DaemonOptions& options) {
+  const auto read = [](const char* flag, auto parsed, auto& into) -> absl::Status {
+    if (!parsed.ok()) return absl::InvalidArgumentError(absl::StrCat(flag, ": ", parsed.status().message()));
+    into = *std::move(parsed);
+    return absl::OkStatus();
+  };
+  absl::Status status;
+  status.Update(read("--listen", verbs::Address::Parse(texts.listen), options.listen));
+  status.Update(read("--memory", base::ParseSize(texts.memory), options.memory));
+  status.Update(read("--directory", ParseDirectory(texts.directory), options.directory));
+  status.Update(read("--detection", ParseDetection(texts.detection), options.detection));
+  status.Update(read("--drain", base::ParseDuration(texts.drain), options.drain));
+  if (!texts.policy.empty()) {
+    status.Update(read("--policy", transport::Policy::Parse(texts.policy), options.policy));
+  }
+  if (status.ok() && options.listen.port == 0) {
+    return absl::InvalidArgumentError("--listen: give a port as well, such as 127.0.0.1:7000");
+  }
+  if (status.ok() && options.memory < (1 << 20)) {
+    return absl::InvalidArgumentError("--memory: at least 1MiB, for objects and their bookkeeping");
+  }
+  return status;
+}
+
+}  // namespace
+
+absl::StatusOr<DirectoryChoice> ParseDirectory(const std::string& text) {
+  DirectoryChoice choice;
+  if (text == "serve") return choice;
+  absl::string_view rest = text;
+  if (absl::ConsumePrefix(&rest, "redis@") && !rest.empty()) {
+    choice.kind = DirectoryChoice::Kind::kRedis;
+    choice.redis = std::string(rest);
+    return choice;
+  }
+  if (absl::ConsumePrefix(&rest, "tokd@")) {
+    const auto server = verbs::Address::Parse(rest);
+    if (!server.ok()) return server.status();
+    if (server->port == 0) return absl::InvalidArgumentError("give the other node's port as well: tokd@10.0.0.1:7000");
+    choice.kind = DirectoryChoice::Kind::kRemote;
+    choice.server = *server;
+    return choice;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown directory '", text, "': use serve, tokd@IP:PORT or redis@HOST:PORT"));
+}
+
+ParsedFlags ParseFlags(int argc, const char* const* argv) {
+  ParsedFlags parsed;
+  DaemonOptions& options = parsed.options;
+  Texts texts;
+  CLI::App app(kAbout, "tokd");
+  app.footer(kExample);
+  app.add_option("--listen", texts.listen, "IP:PORT at which other nodes connect; engine i listens on PORT + i")->required();
+  app.add_option("--device", options.device, "RDMA device: soft:udp@IP[:UDP_PORT], our software NIC over UDP")->required();
+  app.add_option("--memory", texts.memory, "size of the object store, such as 512MiB or 16GiB")->capture_default_str();
+  app.add_option("--socket", options.socket, "path of the Unix socket for the programs of this machine")->required();
+  app.add_option("--directory", texts.directory,
+                 "who knows where objects are: serve (this node, for others too), tokd@IP:PORT (the node that serves) or "
+                 "redis@HOST:PORT")
+      ->capture_default_str();
+  app.add_option("--name", options.name, "this node's name in the cluster; the --listen address unless given");
+  app.add_option("--engines", options.engines, "transport engines, a thread each")
+      ->check(CLI::Range(1, 16))
+      ->capture_default_str();
+  app.add_option("--bulk-queue-pairs", options.bulk_queue_pairs, "queue pairs for large transfers, for each peer")
+      ->check(CLI::Range(1, 8))
+      ->capture_default_str();
+  app.add_option("--detection", texts.detection, "how completions are found: busy, event, adaptive or adaptive:TIME")
+      ->capture_default_str();
+  app.add_option("--registration", options.registration, "how object memory is registered: arena or on_demand")
+      ->check(CLI::IsMember({"arena", "on_demand"}))
+      ->capture_default_str();
+  app.add_option("--policy", texts.policy, "protocol by object size, such as eager:32KiB,read; built-in unless given");
+  app.add_option("--pcap", options.pcap, "write the software NIC's packets to this file, for Wireshark");
+  app.add_option("--drain", texts.drain, "after SIGTERM, wait so long for peers that still read")->capture_default_str();
+  app.add_flag("--require-rdma", options.require_rdma, "fail unless the device is real RDMA");
+  app.add_flag("--keep-primary", options.keep_primary, "never evict an object created here; creating fails instead");
+  app.add_flag("--huge-pages", options.huge_pages, "keep the store in huge pages");
+  app.add_flag("!--no-prefault", options.prefault, "do not touch all memory at the start: starts faster, first writes are slower");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    std::cout << app.help();
+    return parsed;
+  } catch (const CLI::ParseError& error) {
+    std::cerr << "tokd: " << error.what() << " (see tokd --help)" << std::endl;
+    parsed.exit_code = 2;
+    return parsed;
+  }
+  if (const absl::Status status = Check(texts, options); !status.ok()) {
+    std::cerr << "tokd: " << status.message() << std::endl;
+    parsed.exit_code = 2;
+    return parsed;
+  }
+  if (options.name.empty()) options.name = options.listen.ToString();
+  parsed.run = true;
+  return parsed;
+}
+
+}  // namespace tokamak::daemon

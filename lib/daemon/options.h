@@ -1,0 +1,54 @@
+// The flags of tokd, read and checked.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "lib/base/time.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/transport/policy.h"
+#include "lib/verbs/types.h"
+
+namespace tokamak::daemon {
+
+// Where the directory is: this node's own, served to others ("serve"), another node's ("tokd@IP:PORT") or Redis
+// ("redis@HOST:PORT", "redis@unix:PATH").
+struct DirectoryChoice {
+  enum class Kind { kServe, kRemote, kRedis };
+  Kind kind = Kind::kServe;
+  verbs::Address server;  // kRemote
+  std::string redis;      // kRedis: as given
+};
+absl::StatusOr<DirectoryChoice> ParseDirectory(const std::string& text);
+
+struct DaemonOptions {
+  std::string name;  // the node's; empty: from the address it listens on
+  verbs::Address listen;
+  std::string device;
+  uint64_t memory = 0;  // bytes
+  std::string socket;   // path
+  DirectoryChoice directory;
+  uint32_t engines = 1;
+  uint32_t bulk_queue_pairs = 1;
+  os::Detection detection;
+  std::string registration = "arena";
+  transport::Policy policy;
+  bool require_rdma = false;
+  bool keep_primary = false;
+  bool huge_pages = false;
+  bool prefault = true;
+  std::string pcap;
+  base::Duration drain = base::Seconds(10);
+};
+
+// What main shall do: run with these options, or leave at once with an exit code (0 after --help, 2 after a wrong flag; what
+// had to be said was said).
+struct ParsedFlags {
+  bool run = false;
+  int exit_code = 0;
+  DaemonOptions options;
+};
+ParsedFlags ParseFlags(int argc, const char* const* argv);
+
+}  // namespace tokamak::daemon

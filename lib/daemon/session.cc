@@ -1,0 +1,408 @@
+#include "lib/daemon/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "lib/daemon/numbers.h"
+
+namespace tokamak::daemon {
+
+static_assert(static_cast<int>(client::Protocol::kWrite) == static_cast<int>(transport::Protocol::kWrite));
+static_assert(static_cast<int>(client::ObjectState::kAborted) == static_cast<int>(store::State::kAborted));
+static_assert(static_cast<int>(client::Origin::kPulled) == static_cast<int>(store::Origin::kPulled));
+static_assert(static_cast<int>(client::EventKind::kEvicted) == static_cast<int>(store::Event::Kind::kEvicted));
+
+namespace {
+
+constexpr base::Duration kDirectoryDeadline = base::Seconds(2);
+
+client::Location ToWire(const store::Location& place) { return {place.offset, place.data_size, place.metadata_size}; }
+
+}  // namespace
+
+// Lives until its request is answered, or the session ends. Callbacks that no handle cancels hold a weak_ptr to it.
+struct Session::Waiting {
+  client::Header header;
+  std::unique_ptr<store::Handle> handle;
+  std::vector<std::unique_ptr<store::Handle>> handles;
+  client::StatReply stat;
+  client::WaitReply wait;
+  uint32_t ready = 0;
+  uint32_t unanswered = 0;
+};
+
+Session::Session(const SessionContext& context, Send send)
+    : context_(context), store_(context.node.store()), send_(std::move(send)), owner_(store_.NewOwner()) {}
+
+Session::~Session() {
+  waiting_.clear();  // ends gets, which give back their pins
+  store_.DropOwner(owner_);
+}
+
+template <typename Reply>
+void Session::Answer(const client::Header& header, const Reply& reply) {
+  if (header.request_id != 0) send_(client::Encode(header.request_id, reply), Descriptors::kNone);
+}
+
+void Session::AnswerStatus(const client::Header& header, const absl::Status& status) {
+  if (header.request_id == 0) return;
+  if (!status.ok()) return send_(client::EncodeError(header, status), Descriptors::kNone);
+  client::Header reply;
+  reply.kind = header.kind | client::kReplyBit;
+  reply.request_id = header.request_id;
+  send_(client::Frame(reply, {}), Descriptors::kNone);
+}
+
+Session::Waiting* Session::Begin(const client::Header& header) {
+  if (waiting_.size() >= kMaxWaitingRequests) {
+    AnswerStatus(header, absl::ResourceExhaustedError(
+                             absl::StrCat(kMaxWaitingRequests, " requests of this client wait already: await some")));
+    return nullptr;
+  }
+  auto waiting = std::make_shared<Waiting>();
+  waiting->header = header;
+  Waiting* const key = waiting.get();
+  waiting_.emplace(key, std::move(waiting));
+  return key;
+}
+
+void Session::End(Waiting* waiting) { waiting_.erase(waiting); }
+
+absl::Status Session::Handle(absl::Span<const uint8_t> frame) {
+  const absl::StatusOr<client::Header> header = client::DecodeHeader(frame);
+  if (!header.ok()) return header.status();
+  if (header->version != client::kVersion) {
+    AnswerStatus(*header, absl::FailedPreconditionError(absl::StrCat(
+                              "the client speaks version ", header->version, " of the protocol, this tokd version ",
+                              client::kVersion, ": use programs of one release")));
+    return absl::FailedPreconditionError("a client of another version");
+  }
+  if (!greeted_ && header->kind != client::HelloRequest::kKind) {
+    return absl::InvalidArgumentError("a client's first message must be its hello");
+  }
+  return Dispatch(*header, frame);
+}
+
+absl::Status Session::Dispatch(const client::Header& header, absl::Span<const uint8_t> frame) {
+  // Decodes the body of one kind, then does what it asks.
+  const auto as = [&](auto request_type, auto act) -> absl::Status {
+    using Request = decltype(request_type);
+    const absl::StatusOr<Request> request = client::DecodeBody<Request>(frame);
+    if (!request.ok()) return request.status();
+    act(*request);
+    return absl::OkStatus();
+  };
+  // The same for a request that changes objects, which a connection for reading only may not.
+  const auto as_creator = [&](auto request_type, auto act) -> absl::Status {
+    if (!read_only_) return as(request_type, act);
+    AnswerStatus(header, absl::PermissionDeniedError("this connection is for reading only: connect to create as well"));
+    return absl::OkStatus();
+  };
+  switch (static_cast<client::Kind>(header.kind)) {
+    case client::Kind::kHello:
+      if (greeted_) return absl::InvalidArgumentError("a client said hello twice");
+      return as(client::HelloRequest(), [&](const auto& request) { Greet(header, request); });
+    case client::Kind::kCreate:
+      return as_creator(client::CreateRequest(), [&](const auto& request) { Create(header, request); });
+    case client::Kind::kCreateAndSeal:
+      return as_creator(client::CreateAndSealRequest(), [&](const auto& request) { CreateAndSeal(header, request); });
+    case client::Kind::kSeal:
+      return as_creator(client::SealRequest(),
+                        [&](const auto& request) { AnswerStatus(header, store_.Seal(request.id, owner_)); });
+    case client::Kind::kAbort:
+      return as_creator(client::AbortRequest(),
+                        [&](const auto& request) { AnswerStatus(header, store_.Abort(request.id, owner_)); });
+    case client::Kind::kGet:
+      return as(client::GetRequest(), [&](const auto& request) { Get(header, request); });
+    case client::Kind::kRelease:
+      return as(client::ReleaseRequest(), [&](const auto& request) { Release(header, request); });
+    case client::Kind::kDelete:
+      return as_creator(client::DeleteRequest(), [&](const auto& request) { Delete(header, request); });
+    case client::Kind::kContains:
+      return as(client::ContainsRequest(), [&](const auto& request) {
+        client::ContainsReply reply;
+        reply.here = store_.Contains(request.id);
+        Answer(header, reply);
+      });
+    case client::Kind::kList:
+      return as(client::ListRequest(), [&](const auto& request) { List(header, request); });
+    case client::Kind::kStat:
+      return as(client::StatRequest(), [&](const auto& request) { Stat(header, request); });
+    case client::Kind::kTouch:
+      return as(client::TouchRequest(), [&](const auto& request) { AnswerStatus(header, store_.Touch(request.id)); });
+    case client::Kind::kEvict:
+      return as_creator(client::EvictRequest(), [&](const auto& request) { Evict(header, request); });
+    case client::Kind::kHash:
+      return as(client::HashRequest(), [&](const auto& request) { Hash(header, request); });
+    case client::Kind::kWait:
+      return as(client::WaitRequest(), [&](const auto& request) { Wait(header, request); });
+    case client::Kind::kSubscribe:
+      return as(client::SubscribeRequest(), [&](const auto&) { Subscribe(header); });
+    case client::Kind::kNodes:
+      return as(client::NodesRequest(), [&](const auto&) { Nodes(header); });
+    case client::Kind::kNodeStats:
+      return as(client::NodeStatsRequest(), [&](const auto&) { NodeStats(header); });
+    case client::Kind::kEvents:
+      break;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("a client sent a message of unknown kind ", header.kind));
+}
+
+void Session::Greet(const client::Header& header, const client::HelloRequest& request) {
+  greeted_ = true;
+  read_only_ = request.access == client::Access::kRead;
+  client::WelcomeReply reply;
+  reply.arena_size = context_.arena_size;
+  reply.capacity = store_.statistics().capacity_bytes;
+  reply.incarnation = context_.node.options().incarnation;
+  reply.node = context_.node.options().id;
+  send_(client::Encode(header.request_id, reply), read_only_ ? Descriptors::kRead : Descriptors::kReadAndCreate);
+}
+
+void Session::Create(const client::Header& header, const client::CreateRequest& request) {
+  const auto place =
+      store_.Create(request.id, request.data_size, request.metadata_size, store::Origin::kCreatedHere, owner_);
+  if (!place.ok()) return AnswerStatus(header, place.status());
+  client::CreateReply reply;
+  reply.location = ToWire(*place);
+  Answer(header, reply);
+}
+
+void Session::CreateAndSeal(const client::Header& header, const client::CreateAndSealRequest& request) {
+  std::vector<store::SmallObject> objects;
+  for (const client::InlineObject& object : request.objects) {
+    objects.push_back({object.id, object.data, object.metadata});
+  }
+  client::CreateAndSealReply reply;
+  for (const auto& place : store_.CreateAndSealBatch(objects, store::Origin::kCreatedHere)) {
+    reply.outcomes.push_back(client::Outcome::Of(place.status()));
+  }
+  Answer(header, reply);
+}
+
+void Session::Get(const client::Header& header, const client::GetRequest& request) {
+  Waiting* const waiting = Begin(header);
+  if (waiting == nullptr) return;
+  node::GetOptions options;
+  options.timeout = base::Microseconds(static_cast<int64_t>(request.timeout_microseconds));
+  options.protocol = static_cast<transport::Protocol>(request.protocol);
+  waiting->handle =
+      context_.node.Get(request.ids, options, owner_, [this, waiting](std::vector<node::GetResult> results) {
+        client::GetReply reply;
+        for (const node::GetResult& result : results) {
+          client::GetEntry& entry = reply.entries.emplace_back();
+          entry.outcome = client::Outcome::Of(result.status);
+          if (result.location.has_value()) entry.location = ToWire(*result.location);
+        }
+        Answer(waiting->header, reply);
+        End(waiting);
+      });
+}
+
+void Session::Release(const client::Header& header, const client::ReleaseRequest& request) {
+  absl::Status first_error;
+  for (const base::ObjectId& id : request.ids) first_error.Update(store_.Release(id, owner_));
+  AnswerStatus(header, first_error);
+}
+
+void Session::Delete(const client::Header& header, const client::DeleteRequest& request) {
+  Waiting* const waiting = Begin(header);
+  if (waiting == nullptr) return;
+  context_.node.Delete(request.id, [this, weak = std::weak_ptr<Waiting>(waiting_.at(waiting))](
+                                       absl::StatusOr<node::DeleteResult> result) {
+    const auto alive = weak.lock();
+    if (alive == nullptr) return;
+    absl::Status status = result.status();
+    if (result.ok() && result->unreachable > 0) {
+      status = absl::UnavailableError(absl::StrCat("deleted ", result->copies, " copies, but ", result->unreachable,
+                                                   " holders did not answer: their copies may live on"));
+    }
+    AnswerStatus(alive->header, status);
+    End(alive.get());
+  });
+}
+
+void Session::List(const client::Header& header, const client::ListRequest& request) {
+  absl::optional<base::ObjectId> after;
+  if (request.continued) after = request.after;
+  client::ListReply reply;
+  const auto page = store_.List(request.limit, after);
+  for (const store::ObjectInfo& info : page) reply.objects.push_back(Describe(info));
+  reply.more = !page.empty() && !store_.List(1, page.back().id).empty();
+  Answer(header, reply);
+}
+
+client::ObjectEntry Session::Describe(const store::ObjectInfo& info) const {
+  client::ObjectEntry entry;
+  entry.id = info.id;
+  entry.data_size = info.location.data_size;
+  entry.metadata_size = info.location.metadata_size;
+  entry.pins = info.pins;
+  entry.age_microseconds = static_cast<uint64_t>((context_.loop.Now() - info.created_at).microseconds());
+  entry.state = static_cast<client::ObjectState>(info.state);
+  entry.origin = static_cast<client::Origin>(info.origin);
+  return entry;
+}
+
+void Session::Stat(const client::Header& header, const client::StatRequest& request) {
+  Waiting* const waiting = Begin(header);
+  if (waiting == nullptr) return;
+  if (const auto info = store_.Stat(request.id); info.ok()) {
+    waiting->stat.here = true;
+    waiting->stat.object = Describe(*info);
+  }
+  waiting->stat.object.id = request.id;
+  context_.node.directory().Locate(
+      request.id, base::Duration(), kDirectoryDeadline,
+      [this, weak = std::weak_ptr<Waiting>(waiting_.at(waiting))](absl::StatusOr<directory::ObjectInfo> info) {
+        const auto alive = weak.lock();
+        if (alive == nullptr) return;
+        client::StatReply& reply = alive->stat;
+        reply.located = info.ok() || absl::IsNotFound(info.status());
+        if (info.ok()) {
+          reply.holders = info->holders;
+          if (!reply.here) reply.object.data_size = info->data_size;
+          if (!reply.here) reply.object.metadata_size = info->metadata_size;
+        }
+        if (reply.here || info.ok()) {
+          Answer(alive->header, reply);
+        } else {
+          AnswerStatus(alive->header, info.status());
+        }
+        End(alive.get());
+      });
+}
+
+void Session::Evict(const client::Header& header, const client::EvictRequest& request) {
+  const store::EvictionCount evicted = store_.Evict(request.bytes);
+  client::EvictReply reply;
+  reply.objects = evicted.objects;
+  reply.bytes = evicted.bytes;
+  Answer(header, reply);
+}
+
+void Session::Hash(const client::Header& header, const client::HashRequest& request) {
+  Waiting* const waiting = Begin(header);
+  if (waiting == nullptr) return;
+  waiting->handle = store_.HashLater(request.id, [this, waiting](absl::StatusOr<uint64_t> hash) {
+    if (hash.ok()) {
+      client::HashReply reply;
+      reply.hash = *hash;
+      Answer(waiting->header, reply);
+    } else {
+      AnswerStatus(waiting->header, hash.status());
+    }
+    End(waiting);
+  });
+}
+
+void Session::Wait(const client::Header& header, const client::WaitRequest& request) {
+  if (request.count > request.ids.size()) {
+    return AnswerStatus(header, absl::InvalidArgumentError("cannot wait for more objects than are named"));
+  }
+  if (request.scope == client::Scope::kAnywhere) return WaitAnywhere(header, request);
+  Waiting* const waiting = Begin(header);
+  if (waiting == nullptr) return;
+  const base::Duration timeout = base::Microseconds(static_cast<int64_t>(request.timeout_microseconds));
+  waiting->handle = store_.WaitLater(request.ids, request.count, context_.loop.Now() + timeout,
+                                     [this, waiting](const std::vector<bool>& sealed) {
+                                       client::WaitReply reply;
+                                       reply.ready.assign(sealed.begin(), sealed.end());
+                                       Answer(waiting->header, reply);
+                                       End(waiting);
+                                     });
+}
+
+// Asks the directory for each; answers when enough were found, or all have answered.
+void Session::WaitAnywhere(const client::Header& header, const client::WaitRequest& request) {
+  Waiting* const waiting = Begin(header);
+  if (waiting == nullptr) return;
+  const base::Duration timeout = base::Microseconds(static_cast<int64_t>(request.timeout_microseconds));
+  waiting->wait.ready.assign(request.ids.size(), 0);
+  waiting->unanswered = static_cast<uint32_t>(request.ids.size());
+  if (request.ids.empty()) {
+    Answer(header, waiting->wait);
+    return End(waiting);
+  }
+  for (size_t i = 0; i < request.ids.size(); ++i) {
+    context_.node.directory().Locate(
+        request.ids[i], timeout, timeout + kDirectoryDeadline,
+        [this, i, count = request.count, weak = std::weak_ptr<Waiting>(waiting_.at(waiting))](
+            absl::StatusOr<directory::ObjectInfo> info) {
+          const auto alive = weak.lock();
+          if (alive == nullptr || waiting_.count(alive.get()) == 0) return;
+          --alive->unanswered;
+          if (info.ok()) ++alive->ready;
+          if (info.ok()) alive->wait.ready[i] = 1;
+          if (alive->ready < count && alive->unanswered > 0) return;
+          Answer(alive->header, alive->wait);
+          End(alive.get());
+        });
+  }
+}
+
+void Session::Subscribe(const client::Header& header) {
+  AnswerStatus(header, absl::OkStatus());
+  subscription_ = store_.Subscribe(
+      [this, id = header.request_id](absl::Span<const store::Event> events) { SendEvents(id, events); });
+}
+
+void Session::SendEvents(uint64_t request_id, absl::Span<const store::Event> events) {
+  while (!events.empty()) {
+    if (congested_) {
+      dropped_events_ += events.size();
+      return;
+    }
+    const size_t count = std::min(events.size(), client::kMaxEvents);
+    client::EventsNotification notification;
+    notification.dropped = std::exchange(dropped_events_, 0);
+    for (const store::Event& event : events.first(count)) {
+      notification.events.push_back({static_cast<client::EventKind>(event.kind),
+                                     static_cast<client::Origin>(event.origin), event.id, event.data_size,
+                                     event.metadata_size});
+    }
+    send_(client::Encode(request_id, notification), Descriptors::kNone);
+    events.remove_prefix(count);
+  }
+}
+
+void Session::Nodes(const client::Header& header) {
+  Waiting* const waiting = Begin(header);
+  if (waiting == nullptr) return;
+  context_.node.directory().Nodes(
+      kDirectoryDeadline, [this, weak = std::weak_ptr<Waiting>(waiting_.at(waiting))](
+                              absl::StatusOr<std::vector<directory::NodeInfo>> nodes) {
+        const auto alive = weak.lock();
+        if (alive == nullptr) return;
+        if (nodes.ok()) {
+          client::NodesReply reply;
+          for (const directory::NodeInfo& info : *nodes) {
+            if (reply.nodes.size() == client::kMaxNodes) break;
+            client::NodeEntry& entry = reply.nodes.emplace_back();
+            entry.name = info.id;
+            entry.address = info.engines.empty() ? "" : info.engines.front().substr(0, client::kMaxAddress);
+            entry.device = info.device.substr(0, client::kMaxName);
+            entry.incarnation = info.incarnation;
+            entry.capacity = info.capacity;
+            entry.is_this = info.id == context_.node.options().id;
+          }
+          Answer(alive->header, reply);
+        } else {
+          AnswerStatus(alive->header, nodes.status());
+        }
+        End(alive.get());
+      });
+}
+
+void Session::NodeStats(const client::Header& header) {
+  client::NodeStatsReply reply;
+  reply.node = context_.node.options().id;
+  reply.device = context_.device.substr(0, client::kMaxName);
+  AddNodeNumbers(context_.node, reply.numbers);
+  context_.add_numbers(reply.numbers);
+  if (reply.numbers.size() > client::kMaxNumbers) reply.numbers.resize(client::kMaxNumbers);
+  Answer(header, reply);
+}
+
+}  // namespace tokamak::daemon

@@ -1,0 +1,101 @@
+// Session is one client of the daemon: it turns the frames of its connection into calls of the node, and answers them.
+//
+// It knows nothing of sockets: the ClientServer (client_server.h) feeds it frames and takes what it sends. A client is
+// untrusted in its form (a malformed frame ends the connection) and bounded in what it may have under way; what it holds,
+// pins and unsealed objects, goes back when the session ends.
+// Thread rule: the control loop.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "lib/base/event_loop.h"
+#include "lib/client/frame.h"
+#include "lib/client/messages.h"
+#include "lib/node/node.h"
+#include "lib/store/store.h"
+
+namespace tokamak::daemon {
+
+// Requests of one client that wait for an answer; further ones are refused (kResourceExhausted).
+constexpr size_t kMaxWaitingRequests = 4096;
+
+// What a client may ask about the daemon that no node knows.
+struct SessionContext {
+  base::EventLoop& loop;
+  node::Node& node;
+  uint64_t arena_size = 0;
+  std::string device;
+  // Numbers of the device and the engines, for NodeStats.
+  std::function<void(std::vector<client::NumberEntry>&)> add_numbers;
+};
+
+// What a session sends. The first frame of a welcome takes the arena's descriptors along.
+enum class Descriptors : uint8_t { kNone, kRead, kReadAndCreate };
+
+class Session final {
+ public:
+  using Send = std::function<void(std::vector<uint8_t> frame, Descriptors descriptors)>;
+
+  // Both must outlive it; `send` may drop what it cannot deliver.
+  Session(const SessionContext& context, Send send);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // A whole frame from the client. An error means that the client broke the protocol: end the connection.
+  absl::Status Handle(absl::Span<const uint8_t> frame);
+
+  // Events that the transport could not take are counted and told later, see EventsNotification::dropped.
+  void set_congested(bool congested) { congested_ = congested; }
+
+ private:
+  struct Waiting;  // one request that is answered later
+
+  absl::Status Dispatch(const client::Header& header, absl::Span<const uint8_t> frame);
+  void Greet(const client::Header& header, const client::HelloRequest& request);
+  void Create(const client::Header& header, const client::CreateRequest& request);
+  void CreateAndSeal(const client::Header& header, const client::CreateAndSealRequest& request);
+  void Get(const client::Header& header, const client::GetRequest& request);
+  void Release(const client::Header& header, const client::ReleaseRequest& request);
+  void Delete(const client::Header& header, const client::DeleteRequest& request);
+  void List(const client::Header& header, const client::ListRequest& request);
+  void Stat(const client::Header& header, const client::StatRequest& request);
+  void Evict(const client::Header& header, const client::EvictRequest& request);
+  void Hash(const client::Header& header, const client::HashRequest& request);
+  void Wait(const client::Header& header, const client::WaitRequest& request);
+  void WaitAnywhere(const client::Header& header, const client::WaitRequest& request);
+  void Subscribe(const client::Header& header);
+  void Nodes(const client::Header& header);
+  void NodeStats(const client::Header& header);
+
+  void SendEvents(uint64_t request_id, absl::Span<const store::Event> events);
+  client::ObjectEntry Describe(const store::ObjectInfo& info) const;
+
+  template <typename Reply>
+  void Answer(const client::Header& header, const Reply& reply);
+  void AnswerStatus(const client::Header& header, const absl::Status& status);
+
+  // Registers a request that is answered later; nullptr when there are too many, which was answered.
+  Waiting* Begin(const client::Header& header);
+  void End(Waiting* waiting);
+
+  const SessionContext& context_;
+  store::Store& store_;
+  const Send send_;
+  const store::Owner owner_;
+  bool greeted_ = false;
+  bool read_only_ = false;
+  bool congested_ = false;
+  uint64_t dropped_events_ = 0;
+  std::map<const Waiting*, std::shared_ptr<Waiting>> waiting_;
+  std::unique_ptr<store::Handle> subscription_;
+};
+
+}  // namespace tokamak::daemon

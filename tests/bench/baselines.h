@@ -1,0 +1,35 @@
+// What a pull is compared with, measured in the same run: one TCP stream, a Redis GET, and memcpy.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace tokamak::bench {
+
+// Something that brings `size` bytes here, again and again.
+class Contender {
+ public:
+  virtual ~Contender() = default;
+  virtual std::string name() const = 0;
+
+  // Gets ready for objects of `size` bytes; what it makes is not timed.
+  virtual absl::Status Prepare(uint64_t size) = 0;
+
+  // Brings one; returns how long that took, in seconds.
+  virtual absl::StatusOr<double> Fetch() = 0;
+};
+
+// A request of 8 bytes and a reply of `size` over one TCP connection on loopback, from another process, into memory that was
+// touched before.
+absl::StatusOr<std::unique_ptr<Contender>> StartTcpStream();
+
+// GET over TCP, by hiredis, from a private redis-server in `folder`.
+absl::StatusOr<std::unique_ptr<Contender>> StartRedisGet(const std::string& folder);
+
+// memcpy between two buffers that were touched before.
+std::unique_ptr<Contender> MakeMemcpy();
+
+}  // namespace tokamak::bench
