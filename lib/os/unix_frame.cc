@@ -116,8 +116,10 @@ void FrameAssembler::MakeRoom() {
     if (whole > held()) room = std::max(room, whole - held());
   }
   if (bytes_.size() - end_ >= room) return;
-  std::memmove(bytes_.data(), bytes_.data() + begin_, held());
-  end_ -= std::exchange(begin_, 0);
+  if (begin_ > 0) {
+    std::memmove(bytes_.data(), bytes_.data() + begin_, held());
+    end_ -= std::exchange(begin_, 0);
+  }
   if (bytes_.size() < end_ + room) bytes_.resize(end_ + room);
 }
 

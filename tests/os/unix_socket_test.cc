@@ -1,0 +1,376 @@
+#include "lib/os/unix_socket.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace tokamak::os {
+namespace {
+
+using base::Milliseconds;
+using base::Seconds;
+using Bytes = std::vector<uint8_t>;
+
+bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+class UnixSocketTest : public testing::Test {
+ protected:
+  UnixSocketTest() {
+    char name[] = "/tmp/unix_socket_test.XXXXXX";
+    directory_ = mkdtemp(name);
+    path_ = directory_ + "/socket";
+  }
+  ~UnixSocketTest() override {
+    connections_.clear();
+    listener_.reset();
+    EXPECT_EQ(rmdir(directory_.c_str()), 0) << "something was left behind";
+  }
+
+  // Accepts into connections_; each frame goes to got_, each end to ended_.
+  void Listen() {
+    auto listener = UnixListener::Listen(loop_, path_, [this](FileDescriptor socket) { Accept(std::move(socket)); });
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    listener_ = *std::move(listener);
+  }
+
+  void Accept(FileDescriptor socket) {
+    connections_.push_back(std::make_unique<UnixConnection>(
+        loop_, std::move(socket),
+        [this](Frame frame) {
+          got_.push_back(std::move(frame));
+          if (on_frame_) on_frame_();
+        },
+        [this](const absl::Status& why) {
+          ended_.push_back(why);
+          if (on_end_) on_end_();
+        }));
+  }
+
+  UnixSocket Connect() {
+    absl::StatusOr<UnixSocket> socket = UnixSocket::Connect(path_);
+    EXPECT_TRUE(socket.ok()) << socket.status();
+    const size_t before = connections_.size();
+    EXPECT_TRUE(RunUntil([&] { return connections_.size() > before; }));
+    return *std::move(socket);
+  }
+
+  bool RunUntil(const std::function<bool()>& done) { return loop_.RunUntil(done, loop_.Now() + Seconds(60)); }
+
+  // A listening socket as another program makes it: without a lock, and staying behind when closed.
+  FileDescriptor Stranger() {
+    FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, path_.c_str());
+    EXPECT_EQ(bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_EQ(listen(socket.get(), 1), 0);
+    return socket;
+  }
+
+  EpollLoop loop_;
+  std::string directory_, path_;
+  std::unique_ptr<UnixListener> listener_;
+  std::vector<std::unique_ptr<UnixConnection>> connections_;
+  std::vector<Frame> got_;
+  std::vector<absl::Status> ended_;
+  std::function<void()> on_frame_, on_end_;
+};
+
+TEST_F(UnixSocketTest, FramesGoBothWays) {
+  Listen();
+  UnixSocket client = Connect();
+  ASSERT_TRUE(client.Send({{'a', 's', 'k'}}, Seconds(10)).ok());
+  ASSERT_TRUE(RunUntil([this] { return got_.size() == 1; }));
+  EXPECT_EQ(got_[0].body, (Bytes{'a', 's', 'k'}));
+  bool sent = false;
+  connections_[0]->Send({{'o', 'k'}});
+  ASSERT_TRUE(RunUntil([&] { return std::exchange(sent, true); }));
+  const absl::StatusOr<Frame> answer = client.Receive(Seconds(10));
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->body, (Bytes{'o', 'k'}));
+}
+
+TEST_F(UnixSocketTest, DescriptorsGoBothWays) {
+  Listen();
+  UnixSocket client = Connect();
+  ASSERT_TRUE(client.Send({}, {STDIN_FILENO}, Seconds(10)).ok());
+  ASSERT_TRUE(RunUntil([this] { return got_.size() == 1; }));
+  EXPECT_EQ(got_[0].descriptors.size(), 1u);
+  connections_[0]->Send({}, {STDIN_FILENO, STDOUT_FILENO});
+  ASSERT_TRUE(RunUntil([this] { return connections_[0]->queued_bytes() == 0; }));
+  EXPECT_EQ(client.Receive(Seconds(10))->descriptors.size(), 2u);
+}
+
+TEST_F(UnixSocketTest, EachSideKnowsWhoTheOtherIs) {
+  Listen();
+  const UnixSocket client = Connect();
+  EXPECT_EQ(connections_[0]->peer_pid(), getpid());
+  EXPECT_EQ(connections_[0]->peer().uid, getuid());
+  EXPECT_EQ(client.peer().pid, getpid());
+  EXPECT_EQ(client.peer().gid, getgid());
+}
+
+TEST_F(UnixSocketTest, OnlyThisUserMayConnect) {
+  const mode_t before = umask(0);
+  Listen();
+  umask(before);
+  struct stat file;
+  ASSERT_EQ(stat(path_.c_str(), &file), 0);
+  EXPECT_EQ(file.st_mode & 0777, 0600u);
+}
+
+TEST_F(UnixSocketTest, DroppingTheListenerRemovesPathAndLock) {
+  Listen();
+  EXPECT_TRUE(Exists(path_));
+  EXPECT_TRUE(Exists(path_ + ".lock"));
+  listener_.reset();
+  EXPECT_FALSE(Exists(path_));
+  EXPECT_FALSE(Exists(path_ + ".lock"));
+  Listen();
+}
+
+TEST_F(UnixSocketTest, APathInUseIsLeftAlone) {
+  Listen();
+  const auto second = UnixListener::Listen(loop_, path_, [](FileDescriptor) {});
+  EXPECT_TRUE(absl::IsAlreadyExists(second.status())) << second.status();
+  EXPECT_NE(second.status().message().find(path_), absl::string_view::npos);
+  Connect();
+}
+
+TEST_F(UnixSocketTest, APathThatAProgramWithoutALockUsesIsLeftAlone) {
+  {
+    const FileDescriptor stranger = Stranger();
+    for (int i = 0; i < 3; ++i) {  // also once its queue of connections is full
+      const auto listener = UnixListener::Listen(loop_, path_, [](FileDescriptor) {});
+      EXPECT_TRUE(absl::IsAlreadyExists(listener.status())) << listener.status();
+    }
+  }
+  EXPECT_FALSE(Exists(path_ + ".lock"));
+  EXPECT_EQ(unlink(path_.c_str()), 0);
+}
+
+TEST_F(UnixSocketTest, WhatADeadProcessLeftIsReplaced) {
+  Stranger().Close();
+  std::ofstream(path_ + ".lock").close();
+  ASSERT_TRUE(Exists(path_));
+  Listen();
+  Connect();
+}
+
+TEST_F(UnixSocketTest, AFileThatIsNoSocketIsLeftAlone) {
+  std::ofstream(path_) << "precious";
+  const auto listener = UnixListener::Listen(loop_, path_, [](FileDescriptor) {});
+  EXPECT_TRUE(absl::IsInvalidArgument(listener.status())) << listener.status();
+  EXPECT_EQ(unlink(path_.c_str()), 0);
+}
+
+TEST_F(UnixSocketTest, AnothersFileInItsPlaceIsNotRemoved) {
+  Listen();
+  ASSERT_EQ(unlink(path_.c_str()), 0);
+  ASSERT_EQ(unlink((path_ + ".lock").c_str()), 0);
+  const FileDescriptor stranger = Stranger();
+  listener_.reset();
+  EXPECT_TRUE(Exists(path_));
+  EXPECT_EQ(unlink(path_.c_str()), 0);
+}
+
+TEST_F(UnixSocketTest, PathsThatAreNoneAreRefused) {
+  for (const std::string& path : {std::string(), std::string(200, 'x')}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(UnixListener::Listen(loop_, path, [](FileDescriptor) {}).status()));
+    EXPECT_TRUE(absl::IsInvalidArgument(UnixSocket::Connect(path).status()));
+  }
+  EXPECT_TRUE(absl::IsNotFound(UnixListener::Listen(loop_, "/nowhere/socket", [](FileDescriptor) {}).status()));
+}
+
+TEST_F(UnixSocketTest, ConnectingToNobodySaysWhy) {
+  EXPECT_TRUE(absl::IsNotFound(UnixSocket::Connect(path_).status()));
+  Stranger().Close();
+  EXPECT_TRUE(absl::IsUnavailable(UnixSocket::Connect(path_).status()));
+  EXPECT_EQ(unlink(path_.c_str()), 0);
+}
+
+TEST_F(UnixSocketTest, ConnectingDoesNotWaitForEverForAnAccept) {
+  const FileDescriptor stranger = Stranger();
+  std::vector<UnixSocket> waiting;
+  absl::Status status;
+  while (status.ok() && waiting.size() < 10) {
+    absl::StatusOr<UnixSocket> socket = UnixSocket::Connect(path_, Milliseconds(1));
+    status = socket.status();
+    if (socket.ok()) waiting.push_back(*std::move(socket));
+  }
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_EQ(unlink(path_.c_str()), 0);
+}
+
+TEST_F(UnixSocketTest, TheClientsEndComesAfterItsFrames) {
+  Listen();
+  {
+    UnixSocket client = Connect();
+    for (int i = 0; i < 3 * kFramesPerTurn; ++i) ASSERT_TRUE(client.Send({{1}}, Seconds(10)).ok());
+  }
+  size_t frames_at_end = 0;
+  on_end_ = [&] { frames_at_end = got_.size(); };
+  ASSERT_TRUE(RunUntil([this] { return !ended_.empty(); }));
+  EXPECT_EQ(frames_at_end, size_t{3 * kFramesPerTurn});
+  EXPECT_EQ(ended_.size(), 1u);
+  EXPECT_TRUE(absl::IsUnavailable(ended_[0])) << ended_[0];
+}
+
+TEST_F(UnixSocketTest, WhatAClientAskedBeforeItWentIsHandledThoughAnswersCannotLeave) {
+  Listen();
+  {
+    UnixSocket client = Connect();
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(client.Send({{1}}, Seconds(10)).ok());
+  }
+  on_frame_ = [this] { connections_[0]->Send({{2}}); };
+  connections_[0]->Send({{0}});
+  ASSERT_TRUE(RunUntil([this] { return !ended_.empty(); }));
+  EXPECT_EQ(got_.size(), 3u);
+}
+
+TEST_F(UnixSocketTest, BrokenFramesEndTheConnection) {
+  Listen();
+  {
+    FileDescriptor raw(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, path_.c_str());
+    ASSERT_EQ(connect(raw.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    const uint8_t bad[] = {0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff};
+    ASSERT_EQ(write(raw.get(), bad, sizeof(bad)), static_cast<ssize_t>(sizeof(bad)));
+    ASSERT_TRUE(RunUntil([this] { return !ended_.empty(); }));
+  }
+  EXPECT_EQ(got_.size(), 1u);
+  EXPECT_TRUE(absl::IsInvalidArgument(ended_[0])) << ended_[0];
+}
+
+TEST_F(UnixSocketTest, AClientThatDoesNotReadIsEnded) {
+  Listen();
+  UnixSocket client = Connect();
+  const Bytes body(100'000);
+  for (int i = 0; i < 200; ++i) connections_[0]->Send(body);
+  EXPECT_TRUE(ended_.empty()) << "not inside the call";
+  ASSERT_TRUE(RunUntil([this] { return !ended_.empty(); }));
+  EXPECT_TRUE(absl::IsResourceExhausted(ended_[0])) << ended_[0];
+  EXPECT_EQ(ended_.size(), 1u);
+}
+
+TEST_F(UnixSocketTest, ASlowReaderGetsEverything) {
+  Listen();
+  UnixSocket client = Connect();
+  constexpr int kFrames = 70;
+  for (int i = 0; i < kFrames; ++i) connections_[0]->Send(Bytes(100'000, static_cast<uint8_t>(i)));
+  int got = 0;
+  std::thread reader([&] {
+    for (; got < kFrames; ++got) {
+      const absl::StatusOr<Frame> frame = client.Receive(Seconds(60));
+      ASSERT_TRUE(frame.ok()) << frame.status();
+      ASSERT_EQ(frame->body, Bytes(100'000, static_cast<uint8_t>(got)));
+    }
+  });
+  EXPECT_TRUE(RunUntil([this] { return connections_[0]->queued_bytes() == 0; }));
+  reader.join();
+  EXPECT_EQ(got, kFrames);
+}
+
+TEST_F(UnixSocketTest, AHandlerMayDropItsConnection) {
+  Listen();
+  UnixSocket client = Connect();
+  on_frame_ = [this] { connections_.clear(); };
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(client.Send({{1}}, Seconds(10)).ok());
+  ASSERT_TRUE(RunUntil([this] { return connections_.empty(); }));
+  EXPECT_EQ(got_.size(), 1u);
+  EXPECT_TRUE(absl::IsUnavailable(client.Receive(Seconds(10)).status()));
+}
+
+TEST_F(UnixSocketTest, TheEndHandlerMayDropItsConnection) {
+  Listen();
+  { const UnixSocket client = Connect(); }
+  on_end_ = [this] { connections_.clear(); };
+  ASSERT_TRUE(RunUntil([this] { return connections_.empty(); }));
+}
+
+TEST_F(UnixSocketTest, WhatWasSentBeforeTheConnectionIsDroppedArrives) {
+  Listen();
+  UnixSocket client = Connect();
+  connections_[0]->Send({{'n', 'o'}});
+  connections_.clear();
+  EXPECT_EQ(client.Receive(Seconds(10))->body, (Bytes{'n', 'o'}));
+  EXPECT_TRUE(absl::IsUnavailable(client.Receive(Seconds(10)).status()));
+}
+
+TEST_F(UnixSocketTest, TheAcceptHandlerMayDropTheListener) {
+  auto listener = UnixListener::Listen(loop_, path_, [this](FileDescriptor socket) {
+    listener_.reset();
+    Accept(std::move(socket));
+  });
+  ASSERT_TRUE(listener.ok());
+  listener_ = *std::move(listener);
+  const auto first = UnixSocket::Connect(path_);
+  const auto second = UnixSocket::Connect(path_);
+  ASSERT_TRUE(RunUntil([this] { return !connections_.empty(); }));
+  EXPECT_EQ(connections_.size(), 1u);
+}
+
+TEST_F(UnixSocketTest, AProcessWithoutDescriptorsAcceptsLater) {
+  Listen();
+  auto client = UnixSocket::Connect(path_);
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const FileDescriptor lowest(dup(STDIN_FILENO));
+  const rlimit none = {static_cast<rlim_t>(lowest.get()), before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const base::Timer relief = loop_.RunAfter(Milliseconds(5), [&] { EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0); });
+  EXPECT_TRUE(RunUntil([this] { return connections_.size() == 1; }));
+}
+
+TEST_F(UnixSocketTest, ReceivingGivesUpAtItsDeadlineAndCanBeRepeated) {
+  Listen();
+  UnixSocket client = Connect();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(client.Receive(Milliseconds(1)).status()));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(client.Receive(Milliseconds(-5)).status()));
+  connections_[0]->Send({{1}});
+  ASSERT_TRUE(RunUntil([this] { return connections_[0]->queued_bytes() == 0; }));
+  EXPECT_TRUE(client.Receive(base::Duration()).ok()) << "what is there needs no time";
+}
+
+TEST_F(UnixSocketTest, SendingToWhoDoesNotReadGivesUpAtItsDeadline) {
+  Listen();
+  UnixSocket client = Connect();
+  absl::Status status;
+  for (int i = 0; i < 100 && status.ok(); ++i) status = client.Send(Bytes(100'000), Milliseconds(1));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+}
+
+TEST_F(UnixSocketTest, AFrameThatIsTooLongIsNotSent) {
+  Listen();
+  UnixSocket client = Connect();
+  EXPECT_TRUE(absl::IsInvalidArgument(client.Send(Bytes(kMaxFrame + 1), Seconds(1))));
+}
+
+TEST_F(UnixSocketTest, ShutdownEndsAReceiveThatWaits) {
+  Listen();
+  UnixSocket client = Connect();
+  absl::Status status;
+  std::thread waiter([&] { status = client.Receive(Seconds(60)).status(); });
+  client.Shutdown();
+  waiter.join();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+}
+
+}  // namespace
+}  // namespace tokamak::os
