@@ -4,6 +4,8 @@
 // Batching is the design: a packet for each system call moves a tenth of the bytes that 64 do. So the NIC should Send what it
 // has in one batch, packets of one message after another, and it gets what arrived together in one batch.
 //
+// A port is one socket: everything leaves from the port that it is bound to, whatever Packet::source_port asks for.
+//
 // The kernel keeps two things from a UDP socket: the IPv4 identification, which the ICRC covers (udp_socket.h, icrc.h, and
 // docs/packets.md), and how much is in flight (receive_window: a UDP socket drops what does not fit its buffer).
 //
