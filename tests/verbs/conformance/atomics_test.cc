@@ -128,14 +128,15 @@ TEST_P(AtomicsTest, EachAtomicHappensExactlyOnce) {
   EXPECT_EQ(*seen.rbegin(), kCount - 1);
 }
 
-TEST_P(AtomicsTest, ReadsAndAtomicsShareTheirOrder) {
+// A READ that is asked again sees what has changed meanwhile, so what comes after it has to wait for it.
+TEST_P(AtomicsTest, FencedAtomicsAndReadsKeepTheirOrder) {
   TOKAMAK_NEEDS(atomics);
   constexpr size_t kRounds = 20;
   auto pair = Connect(Options());
   Memory results(*pair->active.domain, kRounds * 16, 1), word(*pair->passive.domain, 8, 2, kAtomic);
   Store(word, 0);
   for (size_t i = 0; i < kRounds; ++i) {
-    pair->active.MustPost({FetchAdd(2 * i, results.piece(i * 16, 8), word.remote(), word.rkey(), 1),
+    pair->active.MustPost({FetchAdd(2 * i, results.piece(i * 16, 8), word.remote(), word.rkey(), 1).With(kFence),
                            Read(2 * i + 1, {results.piece(i * 16 + 8, 8)}, word.remote(), word.rkey())});
   }
   const Completions done = pair->active.AwaitSends(2 * kRounds);

@@ -10,6 +10,8 @@ const char* ToString(Fault fault) {
       return "remote bounds";
     case Fault::kRemoteRight:
       return "remote right";
+    case Fault::kQueuePairRight:
+      return "right of the peer's queue pair";
     case Fault::kRemoteAlignment:
       return "remote alignment";
     case Fault::kLocalKey:
@@ -43,6 +45,7 @@ bool Backend::Accepts(Fault fault, CompletionStatus status) const {
     case Fault::kRemoteBounds:
     case Fault::kRemoteRight:
       return status == CompletionStatus::kRemoteAccess;
+    case Fault::kQueuePairRight:
     case Fault::kRemoteAlignment:
       return status == CompletionStatus::kRemoteInvalidRequest || status == CompletionStatus::kRemoteAccess;
     case Fault::kLocalKey:

@@ -25,7 +25,8 @@ enum class Fault {
   // Seen by the side that asked.
   kRemoteKey,         // no such rkey, or it is dead, or belongs to another protection domain
   kRemoteBounds,      // the range leaves the region
-  kRemoteRight,       // the region or the queue pair does not allow it
+  kRemoteRight,       // the region does not allow it
+  kQueuePairRight,    // the peer's queue pair does not allow it
   kRemoteAlignment,   // an atomic whose address is no multiple of 8
   kLocalKey,          // a source or sink that the lkey does not cover
   kLocalRight,        // a sink that may not be written

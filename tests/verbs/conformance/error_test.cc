@@ -155,11 +155,10 @@ TEST_P(ErrorTest, ThePeerOfAQueuePairInErrorRunsOutOfRetries) {
 TEST_P(ErrorTest, APeerThatVanishedIsNoticedInTheComputedTime) {
   for (uint8_t retry_count : {0, 2, 6}) {
     SCOPED_TRACE(testing::Message() << "retry_count " << int{retry_count});
+    if (retry_count != 0) SetUp();  // the world before has lost a device
     PairOptions options;
     options.active_reliability = ConnectDefaults().reliability;
     options.active_reliability->retry_count = retry_count;
-    // A fresh world: the one before has lost a device.
-    if (retry_count != 0) SetUp();
     auto pair = Connect(options);
     Memory from(*pair->active.domain, 10, 1), to(*pair->passive.domain, 10, 2);
     if (!backend().Vanish(pair->passive.index)) GTEST_SKIP() << "skipped: no device of this backend can vanish";

@@ -26,6 +26,7 @@ void Establish(Backend& backend, End& active, End& passive, ConnectOptions activ
 }
 
 void ConformanceTest::SetUp() {
+  backend_.reset();
   auto made = GetParam().make();
   if (absl::IsUnavailable(made.status())) GTEST_SKIP() << "skipped: " << made.status().message();
   ASSERT_TRUE(made.ok()) << made.status();

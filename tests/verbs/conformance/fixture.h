@@ -54,6 +54,7 @@ void Establish(Backend& backend, End& active, End& passive, ConnectOptions activ
 
 class ConformanceTest : public testing::TestWithParam<Profile> {
  protected:
+  // A test may call it again for a fresh world, once it has dropped everything that it made in the present one.
   void SetUp() override;
 
   Backend& backend() { return *backend_; }

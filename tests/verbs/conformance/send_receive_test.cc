@@ -147,6 +147,20 @@ TEST_P(SendReceiveTest, AMessageIsGatheredFromPiecesAndScatteredOverOthers) {
   EXPECT_TRUE(Same(to.bytes(), message));
 }
 
+TEST_P(SendReceiveTest, PiecesOfNoLengthAreEmpty) {
+  if (limits().max_sges < 3) GTEST_SKIP() << "skipped: device lacks Limits::max_sges of 3";
+  PairOptions options;
+  options.active.max_sges = options.passive.max_sges = 3;
+  auto pair = Connect(options);
+  Memory from(*pair->active.domain, 100, 1), to(*pair->passive.domain, 100, 2);
+  pair->passive.MustPostReceives({{1, {to.piece(0, 0), to.piece(0, 60), to.piece(60, 40)}}, {2, {to.piece(0, 0)}}});
+  pair->active.MustPost(
+      {Send(3, {from.piece(0, 30), from.piece(99, 0), from.piece(30, 70)}), Send(4, {from.piece(0, 0)})});
+  EXPECT_THAT(pair->passive.AwaitReceives(2), ElementsAre(Received(1, 100), Received(2, 0)));
+  EXPECT_THAT(pair->active.AwaitSends(2), ElementsAre(Done(3, kSent), Done(4, kSent)));
+  EXPECT_TRUE(to.Holds(1));
+}
+
 TEST_P(SendReceiveTest, BothSidesSendAtOnce) {
   constexpr size_t kCount = 50, kSize = 2000;
   auto pair = Connect();

@@ -86,13 +86,6 @@ TEST_P(StatesTest, QueuePairNumbersHave24BitsAndDiffer) {
   EXPECT_GT(a.queue_pair->number(), 1u) << "0 and 1 are the management queue pairs";
 }
 
-TEST_P(StatesTest, WalkingByHandIsRefusedWhereTheDeviceCannot) {
-  if (limits().manual_modify) GTEST_SKIP() << "skipped: device has Limits::manual_modify";
-  End a(backend(), 0), b(backend(), 1);
-  EXPECT_TRUE(absl::IsUnimplemented(a.queue_pair->Modify(kReadyToReceive, Attributes(a, b, 1, 2))));
-  EXPECT_EQ(a.state(), kInit);
-}
-
 TEST_P(StatesTest, LegalStepsAreTaken) {
   TOKAMAK_NEEDS(manual_modify);
   constexpr std::pair<QueuePairState, QueuePairState> kLegal[] = {

@@ -1,9 +1,14 @@
 // The suite in virtual time: two software NICs on a simulated network, clean or as bad as its seed makes it.
+//
+// TOKAMAK_FIRST_SEED and TOKAMAK_SEEDS in the environment choose other seeds and more of them, to go hunting:
+//   TOKAMAK_SEEDS=200 bazel-bin/tests/verbs/conformance/sim_test --gtest_filter='*ReadTest*'
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "lib/base/trace.h"
 #include "lib/verbs/soft/device.h"
@@ -76,10 +81,17 @@ class SimBackend final : public Backend {
 
   std::string Counters() const override {
     const sim::SimFabricCounters& counters = fabric_.counters();
-    return absl::StrCat("At ", scheduler_.Now().picoseconds() / 1000000, " us: ", counters.sent, " packets sent, ",
-                        counters.delivered, " delivered, ", counters.lost, " lost, ", counters.duplicated, " doubled, ",
-                        counters.reordered, " reordered, ", counters.corrupted, " damaged, ",
-                        counters.dropped_queue + counters.dropped_buffer + counters.dropped_nobody, " dropped.");
+    std::string text =
+        absl::StrCat("At ", scheduler_.Now().picoseconds() / 1000000, " us: ", counters.sent, " packets sent, ",
+                     counters.delivered, " delivered, ", counters.lost, " lost, ", counters.duplicated, " doubled, ",
+                     counters.reordered, " reordered, ", counters.corrupted, " damaged, ",
+                     counters.dropped_queue + counters.dropped_buffer + counters.dropped_nobody, " dropped. ");
+    for (const auto& node : nodes_) {
+      const soft::QueuePairCounters sum = node->device->counters().queue_pairs;
+      absl::StrAppend(&text, node->device->name(), ": ", sum.packets_retransmitted, " again, ", sum.timeouts,
+                      " time-outs. ");
+    }
+    return text;
   }
 
  private:
@@ -88,7 +100,7 @@ class SimBackend final : public Backend {
     explicit Node(sim::Scheduler& scheduler) : owner_loop(scheduler), nic_loop(scheduler) {}
     sim::SimLoop owner_loop;
     sim::SimLoop nic_loop;
-    std::unique_ptr<Device> device;
+    std::unique_ptr<soft::SoftDevice> device;
   };
 
   static sim::SimFabricOptions FabricOptions(const Network& network) {
@@ -105,6 +117,12 @@ class SimBackend final : public Backend {
   FaultyFabric faulty_;
   std::vector<std::unique_ptr<Node>> nodes_;
 };
+
+uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  uint64_t value = 0;
+  return text != nullptr && absl::SimpleAtoi(text, &value) ? value : otherwise;
+}
 
 Profile Make(std::string name, const Network& network) {
   Profile profile;
@@ -125,7 +143,9 @@ std::vector<Profile> Profiles() {
   clean.link.picoseconds_per_byte = 80;  // 100 Gb/s
 
   std::vector<Profile> profiles = {Make("clean", clean)};
-  for (uint64_t seed : {1, 2, 3}) {
+  const uint64_t first = FromEnvironment("TOKAMAK_FIRST_SEED", 1);
+  const uint64_t seeds = FromEnvironment("TOKAMAK_SEEDS", 3);
+  for (uint64_t seed = first; seed < first + seeds; ++seed) {
     Network network = clean;
     network.seed = seed;
     network.link.jitter = base::Microseconds(1);
