@@ -154,7 +154,7 @@ class Starter final {
     ClusterProcess process{"redis", 0, 0, socket};
     return Start({"redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir",
                   settings_.folder},
-                 "Ready to accept connections", std::move(process), cluster_.helpers);
+                 "ready to accept connections", std::move(process), cluster_.helpers);
   }
 
   absl::Status StartNode(uint32_t index) {
@@ -258,7 +258,7 @@ absl::StatusOr<uint32_t> StopCluster(const std::string& folder) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const std::string suffix = entry.path().extension().string();
-    if (suffix == ".sock" || suffix == ".log" || entry.path().filename() == "cluster.json") fs::remove(entry.path(), error);
+    if (suffix == ".sock" || suffix == ".log" || suffix == ".lock" || entry.path().filename() == "cluster.json") fs::remove(entry.path(), error);
   }
   fs::remove(folder, error);  // where nothing else is in it
   return stopped;
