@@ -7,19 +7,6 @@
 
 namespace tokamak::directory {
 
-void LocalDirectory::Answer(base::Task task) {
-  answers_.push_back(std::move(task));
-  if (answering_.armed()) return;
-  answering_ = loop_.Post([this] {
-    const std::vector<base::Task> answers = std::exchange(answers_, {});
-    const std::weak_ptr<char> alive = alive_;
-    for (const base::Task& answer : answers) {
-      answer();
-      if (alive.expired()) return;
-    }
-  });
-}
-
 void LocalDirectory::Join(const NodeInfo& node, base::Duration lease, base::Duration, JoinCallback done) {
   const auto answer = [this, &done](absl::StatusOr<JoinResult> result) {
     Answer([done = std::move(done), result = std::move(result)] { done(result); });

@@ -8,11 +8,11 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <set>
-#include <vector>
+#include <utility>
 
 #include "lib/base/event_loop.h"
+#include "lib/directory/answers.h"
 #include "lib/directory/directory.h"
 
 namespace tokamak::directory {
@@ -25,7 +25,8 @@ struct LocalBounds {
 class LocalDirectory final : public Directory {
  public:
   // `loop` must outlive it.
-  explicit LocalDirectory(base::EventLoop& loop, const LocalBounds& bounds = {}) : loop_(loop), bounds_(bounds) {}
+  explicit LocalDirectory(base::EventLoop& loop, const LocalBounds& bounds = {})
+      : loop_(loop), bounds_(bounds), answers_(loop) {}
   LocalDirectory(const LocalDirectory&) = delete;
   LocalDirectory& operator=(const LocalDirectory&) = delete;
 
@@ -56,8 +57,7 @@ class LocalDirectory final : public Directory {
     std::map<uint64_t, Waiting> waiting;
   };
 
-  // The answer runs from a task of its own.
-  void Answer(base::Task task);
+  void Answer(base::Task answer) { answers_.Add(std::move(answer)); }
   void Forget(const NodeId& node);
   void Remove(const base::ObjectId& id, const NodeId& node);
   void EraseIfIdle(const base::ObjectId& id);
@@ -67,11 +67,9 @@ class LocalDirectory final : public Directory {
   const LocalBounds bounds_;
   std::map<NodeId, Member> nodes_;
   std::map<base::ObjectId, Entry> objects_;
-  std::vector<base::Task> answers_;
-  base::Timer answering_;
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();  // an answer may drop the directory
   uint64_t last_waiting_ = 0;
   size_t waiting_ = 0;
+  Answers answers_;
 };
 
 }  // namespace tokamak::directory

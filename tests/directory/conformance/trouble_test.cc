@@ -50,7 +50,7 @@ TEST_P(DirectoryOutageConformance, OutOfReachEveryCallEndsByItsDeadline) {
 TEST_P(DirectoryOutageConformance, AnOutageIsOverWhenItIsOver) {
   ASSERT_TRUE(Join("a").ok());
   backend_->CutOff();
-  EXPECT_TRUE(IsOutage(Await(StartAnnounce(here(), "x", 1, 1, "a", kShort))));
+  EXPECT_TRUE(IsOutage(Await(StartAnnounce(here(), "x", 100, 10, "a", kShort))));
   backend_->Heal();
   absl::Status announced;
   for (int i = 0; i < 100; ++i) {

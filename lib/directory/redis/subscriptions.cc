@@ -1,0 +1,92 @@
+#include "lib/directory/redis/subscriptions.h"
+
+#include <utility>
+
+namespace tokamak::directory::redis {
+
+absl::StatusOr<std::unique_ptr<Subscriptions>> Subscriptions::Open(os::EpollLoop& loop,
+                                                                   const ConnectionOptions& options,
+                                                                   const std::string& anchor,
+                                                                   std::function<void(const std::string&)> ask) {
+  auto all = std::unique_ptr<Subscriptions>(new Subscriptions(loop, anchor, std::move(ask)));
+  auto connection = Connection::Open(loop, options, [all = all.get()] { all->Began(); });
+  if (!connection.ok()) return connection.status();
+  all->connection_ = *std::move(connection);
+  all->connection_->OnHeard([all = all.get()](const Reply& reply) { all->Heard(reply); });
+  all->connection_->Start();
+  return all;
+}
+
+void Subscriptions::Began() {
+  connection_->Subscribe({"SUBSCRIBE", anchor_});
+  for (auto it = channels_.begin(); it != channels_.end();) {
+    Channel& channel = it->second;
+    if (!channel.wanted) {
+      it = channels_.erase(it);
+      continue;
+    }
+    channel.state = State::kWanted;
+    Settle(it->first, channel);
+    ++it;
+  }
+}
+
+void Subscriptions::Add(const std::string& name) {
+  Channel& channel = channels_[name];
+  channel.wanted = true;
+  Settle(name, channel);
+}
+
+void Subscriptions::Remove(const std::string& name) {
+  const auto found = channels_.find(name);
+  if (found == channels_.end()) return;
+  found->second.wanted = false;
+  if (found->second.state == State::kWanted) {
+    channels_.erase(found);
+  } else {
+    Settle(name, found->second);
+  }
+}
+
+// Takes the next step from what is to what is wanted, if no step is under way.
+void Subscriptions::Settle(const std::string& name, Channel& channel) {
+  if (channel.wanted && channel.state == State::kWanted) {
+    if (Send("SUBSCRIBE", name, channel)) channel.state = State::kSubscribing;
+  } else if (!channel.wanted && channel.state == State::kSubscribed) {
+    channel.state = State::kUnsubscribing;
+    Send("UNSUBSCRIBE", name, channel);
+  }
+}
+
+bool Subscriptions::Send(const std::string& verb, const std::string& name, Channel& channel) {
+  channel.deadline = loop_.RunAfter(Connection::kMaxSilence, [this] { connection_->Break("it does not answer"); });
+  return connection_->Subscribe({verb, name});
+}
+
+// ["subscribe" | "unsubscribe" | "message", channel, number or text]
+void Subscriptions::Heard(const Reply& reply) {
+  if (reply.elements.size() < 3) return;
+  const std::string& what = reply.elements[0].text;
+  const std::string name = reply.elements[1].text;
+  const auto found = channels_.find(name);
+  if (found == channels_.end()) return;
+  Channel& channel = found->second;
+  bool ask = what == "message";
+  if (what == "subscribe" && channel.state == State::kSubscribing) {
+    channel.state = State::kSubscribed;
+    channel.deadline.Cancel();
+    ask = true;
+    Settle(name, channel);
+  } else if (what == "unsubscribe" && channel.state == State::kUnsubscribing) {
+    if (!channel.wanted) {
+      channels_.erase(found);
+      return;
+    }
+    channel.state = State::kWanted;
+    channel.deadline.Cancel();
+    Settle(name, channel);
+  }
+  if (ask && channel.wanted) ask_(name);  // may change the channels
+}
+
+}  // namespace tokamak::directory::redis

@@ -1,0 +1,41 @@
+#include "tests/directory/redis_server.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "glog/logging.h"
+
+namespace tokamak::directory::redis {
+
+RedisServer::RedisServer(std::vector<std::string> arguments) : arguments_(std::move(arguments)) {
+  char path[] = "/tmp/redis_server.XXXXXX";
+  directory_ = mkdtemp(path);
+  Start();
+}
+
+RedisServer::~RedisServer() {
+  process_.reset();
+  std::filesystem::remove_all(directory_);
+}
+
+void RedisServer::Start() {
+  os::ChildOptions options;
+  options.argv = {
+      "redis-server", "--port", "0", "--unixsocket", directory_ + "/socket", "--dir", directory_, "--save", "",
+      "--appendonly", "no"};
+  options.argv.insert(options.argv.end(), arguments_.begin(), arguments_.end());
+  options.output = directory_ + "/log";
+  options.die_with_parent = true;
+  auto process = os::ChildProcess::Start(options);
+  CHECK(process.ok()) << process.status();
+  process_ = *std::move(process);
+}
+
+void RedisServer::Kill() { process_.reset(); }
+void RedisServer::Freeze() { CHECK(process_->Signal(SIGSTOP).ok()); }
+void RedisServer::Thaw() { CHECK(process_->Signal(SIGCONT).ok()); }
+
+}  // namespace tokamak::directory::redis

@@ -1,0 +1,34 @@
+// A Redis server of the test's own: in a directory of its own, without a port or persistence unless asked for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lib/os/child_process.h"
+
+namespace tokamak::directory::redis {
+
+class RedisServer final {
+ public:
+  // `arguments` are added to the server's command line.
+  explicit RedisServer(std::vector<std::string> arguments = {});
+  ~RedisServer();
+  RedisServer(const RedisServer&) = delete;
+  RedisServer& operator=(const RedisServer&) = delete;
+
+  // Starting waits for nothing: clients try until it is there.
+  void Start();
+  void Kill();
+  // It keeps its connections and does nothing.
+  void Freeze();
+  void Thaw();
+
+  std::string address() const { return "unix:" + directory_ + "/socket"; }
+
+ private:
+  const std::vector<std::string> arguments_;
+  std::string directory_;
+  std::unique_ptr<os::ChildProcess> process_;
+};
+
+}  // namespace tokamak::directory::redis
