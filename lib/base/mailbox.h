@@ -62,28 +62,42 @@ class Mailbox final {
  public:
   using Handler = std::function<void(T)>;
 
-  // `handler` runs on `loop` once for each value, in the order sent. Made and dropped on the loop's thread; dropping it
-  // discards what has not been handled.
+  // `handler` runs on `loop` once for each value, in the order sent. Made and dropped on the loop's thread, also by `handler`;
+  // dropping it discards what has not been handled.
   Mailbox(EventLoop& loop, size_t capacity, Handler handler)
-      : ring_(capacity), handler_(std::move(handler)), signal_(loop.MakeSignal([this] { Drain(); })) {}
+      : state_(std::make_shared<State>(capacity, std::move(handler))), signal_(loop.MakeSignal([this] { Drain(); })) {}
+  ~Mailbox() { state_->dropped = true; }
+  Mailbox(const Mailbox&) = delete;
+  Mailbox& operator=(const Mailbox&) = delete;
 
   // From the one sending thread. Returns false, leaving `value` as it was, when `capacity` values wait: the sender must
   // hold back and say so.
   [[nodiscard]] bool Send(T&& value) {
-    if (!ring_.Push(std::move(value))) return false;
+    if (!state_->ring.Push(std::move(value))) return false;
     signal_->Raise();
     return true;
   }
 
  private:
+  // What outlives a mailbox that its own handler drops.
+  struct State {
+    State(size_t capacity, Handler h) : ring(capacity), handler(std::move(h)) {}
+    Ring<T> ring;
+    const Handler handler;
+    bool dropped = false;
+  };
+
   void Drain() {
+    const std::shared_ptr<State> state = state_;
     T value;
-    for (size_t i = 0; i < ring_.capacity() && ring_.Pop(&value); ++i) handler_(std::move(value));
-    if (!ring_.empty()) signal_->Raise();
+    for (size_t i = 0; i < state->ring.capacity() && state->ring.Pop(&value); ++i) {
+      state->handler(std::move(value));
+      if (state->dropped) return;
+    }
+    if (!state->ring.empty()) signal_->Raise();
   }
 
-  Ring<T> ring_;
-  const Handler handler_;
+  const std::shared_ptr<State> state_;
   const std::unique_ptr<Signal> signal_;
 };
 

@@ -96,6 +96,20 @@ TEST_F(MailboxTest, ValuesSentByItsHandlerAreHandledLater) {
   EXPECT_EQ(got_.size(), 11u);
 }
 
+TEST_F(MailboxTest, ItsHandlerMayDropIt) {
+  std::unique_ptr<Mailbox<int>> mailbox;
+  auto held = std::make_shared<int>(1);
+  mailbox = std::make_unique<Mailbox<int>>(loop_, 4, [&, held](int value) {
+    mailbox.reset();
+    got_.push_back(value + *held);  // its captures live until it returns
+  });
+  EXPECT_TRUE(mailbox->Send(1));
+  EXPECT_TRUE(mailbox->Send(2));
+  scheduler_.Run();
+  EXPECT_EQ(got_, (std::vector<int>{2}));
+  EXPECT_EQ(held.use_count(), 1);
+}
+
 TEST_F(MailboxTest, DroppingItDiscardsWhatWaits) {
   auto held = std::make_shared<int>(1);
   auto mailbox = std::make_unique<Mailbox<std::shared_ptr<int>>>(loop_, 2, [](std::shared_ptr<int>) { FAIL(); });
