@@ -1,0 +1,236 @@
+// What a requester does about loss, about a peer that is not ready, and within its windows.
+#include "gmock/gmock.h"
+#include "lib/verbs/soft/requester.h"
+#include "lib/verbs/soft/time_codes.h"
+#include "tests/verbs/soft/one_nic.h"
+
+namespace tokamak::verbs::soft {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+using Op = PacketOpcode;
+using Status = CompletionStatus;
+
+class RequesterLossTest : public OneNic {
+ protected:
+  base::Duration timeout() const { return AckTimeout(AckTimeoutCode(reliability_.ack_timeout)); }
+};
+
+TEST_F(RequesterLossTest, ANakSendsAgainFromTheGapOn) {
+  Open();
+  for (uint64_t i = 0; i < 4; ++i) Post(Opcode::kSend, i, Piece(0, 1));
+  TakeSent();
+  Arrive({Ack(2, kSequenceNak)});
+  EXPECT_THAT(Outcomes(Poll()), ElementsAre(Pair(0, Status::kSuccess), Pair(1, Status::kSuccess)));
+  EXPECT_THAT(Psns(TakeSent()), ElementsAre(0u, 1u));
+  EXPECT_EQ(counters().packets_retransmitted, 2u);
+}
+
+TEST_F(RequesterLossTest, TheSameNakTwiceIsAnsweredOnce) {
+  Open();
+  Post(Opcode::kSend, 1, Piece(0, 1));
+  Post(Opcode::kSend, 2, Piece(0, 1));
+  TakeSent();
+  Arrive({Ack(0, kSequenceNak), Ack(0, kSequenceNak)});
+  EXPECT_EQ(TakeSent().size(), 2u);
+  Arrive({Ack(0, kSequenceNak)});
+  EXPECT_THAT(TakeSent(), IsEmpty());
+}
+
+TEST_F(RequesterLossTest, SilenceSendsAgainUntilTheRetriesAreUsedUp) {
+  Open();
+  Post(Opcode::kSend, 1, Piece(0, kMtu + 1));
+  Post(Opcode::kSend, 2, Piece(0, 1));
+  EXPECT_EQ(TakeSent().size(), 3u);
+  for (int retry = 0; retry < reliability_.retry_count; ++retry) {
+    Run(timeout() - base::Nanoseconds(1));
+    EXPECT_THAT(TakeSent(), IsEmpty());
+    Run(base::Nanoseconds(1));
+    EXPECT_EQ(TakeSent().size(), 3u);
+  }
+  Run(timeout());
+  EXPECT_THAT(Outcomes(Poll()), ElementsAre(Pair(1, Status::kRetryExceeded), Pair(2, Status::kFlushed)));
+  EXPECT_EQ(counters().timeouts, 3u);
+  Run(base::Seconds(10));
+  EXPECT_THAT(TakeSent(), IsEmpty());
+}
+
+TEST_F(RequesterLossTest, ProgressGivesAllRetriesBack) {
+  Open();
+  Post(Opcode::kSend, 1, Piece(0, 3 * kMtu));
+  TakeSent();
+  for (uint32_t packet = 0; packet < 2; ++packet) {
+    Run(timeout() * 2);
+    TakeSent();
+    Arrive({Ack(packet)});
+  }
+  Run(timeout() * 2);
+  EXPECT_THAT(Poll(), IsEmpty());
+  EXPECT_EQ(counters().timeouts, 6u);
+  Arrive({Ack(2)});
+  EXPECT_THAT(Outcomes(Poll()), ElementsAre(Pair(1, Status::kSuccess)));
+}
+
+TEST_F(RequesterLossTest, AnAckOfTheFirstTryCountsWhileTheSecondIsUnderWay) {
+  Open();
+  fabric_.room = 3;
+  Post(Opcode::kSend, 1, Piece(0, 3 * kMtu));
+  TakeSent();
+  Run(timeout());  // the port takes nothing of the second try
+  EXPECT_THAT(TakeSent(), IsEmpty());
+  Arrive({Ack(2)});
+  EXPECT_THAT(Outcomes(Poll()), ElementsAre(Pair(1, Status::kSuccess)));
+}
+
+TEST_F(RequesterLossTest, APeerThatIsNotReadyIsAskedAgainAfterTheTimeItNamed) {
+  Open();
+  Post(Opcode::kSend, 1, Piece(0, 1));
+  Post(Opcode::kSend, 2, Piece(0, 1));
+  TakeSent();
+  constexpr uint8_t kCode = 20;  // 10.24 ms
+  Arrive({Ack(0, kNotReadyNak | kCode)});
+  Run(base::Microseconds(10240) - base::Nanoseconds(1));
+  EXPECT_THAT(TakeSent(), IsEmpty()) << "nor a time-out meanwhile";
+  Run(base::Nanoseconds(1));
+  EXPECT_THAT(Psns(TakeSent()), ElementsAre(0xfffffeu, 0xffffffu));
+}
+
+TEST_F(RequesterLossTest, NotReadyTooOftenFailsTheRequest) {
+  Open();
+  Post(Opcode::kSend, 1, Piece(0, 1));
+  Post(Opcode::kSend, 2, Piece(0, 1));
+  TakeSent();
+  for (int i = 0; i < reliability_.rnr_retry_count; ++i) {
+    Arrive({Ack(0, kNotReadyNak | 1)});
+    Run(base::Milliseconds(1));
+    EXPECT_EQ(TakeSent().size(), 2u);
+  }
+  Arrive({Ack(0, kNotReadyNak | 1)});
+  EXPECT_THAT(Outcomes(Poll()), ElementsAre(Pair(1, Status::kRnrRetryExceeded), Pair(2, Status::kFlushed)));
+}
+
+TEST_F(RequesterLossTest, AReadIsResumedAtTheFirstMissingPacket) {
+  Open();
+  Post(Opcode::kRead, 1, Piece(0, 4 * kMtu));
+  TakeSent();
+  const auto bytes = Bytes(4 * kMtu, 9);
+  const auto part = absl::MakeConstSpan(bytes);
+  Arrive({Answer(Op::kReadResponseFirst, 0, part.subspan(0, kMtu)),
+          Answer(Op::kReadResponseMiddle, 2, part.subspan(2 * kMtu, kMtu))});
+  const auto again = TakeSent();
+  ASSERT_THAT(Opcodes(again), ElementsAre(Op::kReadRequest));
+  EXPECT_EQ(again[0].packet.psn, 0xffffffu);
+  EXPECT_EQ(again[0].packet.remote_address, 0x10000u + kMtu);
+  EXPECT_EQ(again[0].packet.dma_length, 3 * kMtu);
+  // The kernel's rxe goes on with MIDDLE where others begin anew with FIRST: the PSN decides.
+  Arrive({Answer(Op::kReadResponseMiddle, 1, part.subspan(kMtu, kMtu)),
+          Answer(Op::kReadResponseFirst, 2, part.subspan(2 * kMtu, kMtu)),
+          Answer(Op::kReadResponseLast, 3, part.subspan(3 * kMtu, kMtu))});
+  EXPECT_THAT(Outcomes(Poll()), ElementsAre(Pair(1, Status::kSuccess)));
+  EXPECT_TRUE(MemoryHolds(0, bytes));
+}
+
+TEST_F(RequesterLossTest, AReadThatIsAskedAgainIsCutWhereItWasCutBefore) {
+  fabric_.window = 32 * kMtu;  // pieces of 8
+  reliability_.reads_outstanding = 4;
+  Open();
+  Post(Opcode::kRead, 1, Piece(0, 20 * kMtu));
+  EXPECT_THAT(Psns(TakeSent()), ElementsAre(0xfffffeu, 6u, 14u));
+  Arrive({Answer(Op::kReadResponseFirst, 0, Bytes(kMtu, 1)), Answer(Op::kReadResponseMiddle, 1, Bytes(kMtu, 1)),
+          Answer(Op::kReadResponseMiddle, 2, Bytes(kMtu, 1))});
+  Run(timeout());
+  const auto again = TakeSent();
+  EXPECT_THAT(Psns(again), ElementsAre(1u, 6u, 14u));
+  EXPECT_EQ(again[0].packet.dma_length, 5 * kMtu);
+}
+
+TEST_F(RequesterLossTest, AnAnswerThatComesTwiceIsTakenOnce) {
+  Open();
+  Post(Opcode::kRead, 1, Piece(0, 2 * kMtu));
+  TakeSent();
+  const auto first = Bytes(kMtu, 1), other = Bytes(kMtu, 99);
+  Arrive({Answer(Op::kReadResponseFirst, 0, first), Answer(Op::kReadResponseFirst, 0, other),
+          Answer(Op::kReadResponseLast, 1, first)});
+  EXPECT_EQ(Poll().size(), 1u);
+  EXPECT_TRUE(MemoryHolds(0, first));
+  EXPECT_EQ(counters().answers_stale, 1u);
+}
+
+TEST_F(RequesterLossTest, NoMorePacketsAreUnacknowledgedThanTheWindowHolds) {
+  device_options_.window_packets = 8;
+  Open();
+  Post(Opcode::kSend, 1, Piece(0, 100 * kMtu));
+  const auto sent = TakeSent();
+  ASSERT_EQ(sent.size(), 8u);
+  EXPECT_TRUE(sent[7].packet.ack_request) << "or nothing would ever open the window again";
+  Arrive({Ack(1)});
+  EXPECT_EQ(TakeSent().size(), 2u);
+}
+
+TEST_F(RequesterLossTest, ALostPacketNarrowsTheWindow) {
+  device_options_.window = DeviceOptions::Window::kAdditive;
+  Open();
+  Post(Opcode::kSend, 1, Piece(0, 1000 * kMtu));
+  EXPECT_EQ(TakeSent().size(), 32u);
+  Arrive({Ack(31)});
+  EXPECT_EQ(TakeSent().size(), 64u) << "it doubles each round trip";
+  Arrive({Ack(32, kSequenceNak)});
+  EXPECT_EQ(TakeSent().size(), 32u);
+}
+
+TEST_F(RequesterLossTest, WhatABusyPortDidNotTakeGoesWhenItIsReady) {
+  Open();
+  fabric_.room = 2;
+  Post(Opcode::kSend, 1, Piece(0, 5 * kMtu));
+  EXPECT_EQ(TakeSent().size(), 2u);
+  Post(Opcode::kSend, 2, Piece(0, 1));
+  EXPECT_THAT(TakeSent(), IsEmpty());
+  fabric_.room = SIZE_MAX;
+  fabric_.Ready();
+  EXPECT_THAT(Psns(TakeSent()), ElementsAre(0u, 1u, 2u, 3u));
+}
+
+TEST_F(RequesterLossTest, PacketsThatWaitForThePortAreNotSentOnceTheirQueuePairIsInError) {
+  Open();
+  fabric_.room = 2;
+  Post(Opcode::kSend, 1, Piece(0, 5 * kMtu));
+  TakeSent();
+  ASSERT_TRUE(queue_pair_->Modify(QueuePairState::kError).ok());
+  fabric_.room = SIZE_MAX;
+  fabric_.Ready();
+  EXPECT_THAT(TakeSent(), IsEmpty());
+  EXPECT_EQ(device_->counters().dropped_before_send, 3u);
+}
+
+TEST_F(RequesterLossTest, PacketsThatWaitForThePortAreNotSentOnceTheirMemoryIsRevoked) {
+  Open();
+  fabric_.room = 2;
+  Post(Opcode::kSend, 1, Piece(0, 5 * kMtu));
+  TakeSent();
+  region_.reset();
+  fabric_.room = SIZE_MAX;
+  fabric_.Ready();
+  EXPECT_THAT(TakeSent(), IsEmpty());
+  Run(timeout());
+  EXPECT_THAT(Outcomes(Poll()), ElementsAre(Pair(1, Status::kLocalProtection)));
+}
+
+TEST_F(RequesterLossTest, QueuePairsShareTheWireInTurn) {
+  Open();
+  auto other = MakeQueuePair();
+  Walk(*other);
+  Post(Opcode::kSend, 1, Piece(0, 60 * kMtu));
+  std::swap(queue_pair_, other);
+  Post(Opcode::kSend, 2, Piece(0, 1));
+  std::swap(queue_pair_, other);
+  const auto sent = TakeSent();
+  ASSERT_EQ(sent.size(), 61u);
+  size_t at = 0;
+  while (sent[at].packet.opcode != Op::kSendOnly) ++at;
+  EXPECT_LE(at, 16u);
+}
+
+}  // namespace
+}  // namespace tokamak::verbs::soft
