@@ -1,0 +1,157 @@
+// Engine joins the node's control loop and one transport endpoint on a loop of its own.
+//
+// The store, the directory and the clients live on the control loop; each endpoint lives on its engine's. They talk through
+// two bounded mailboxes and share nothing else:
+//
+//   control loop                     mailboxes                    engine loop
+//   EngineLink  -- start, cancel, call, pinned, reserved -->  EngineHost, transport::Endpoint
+//   (the node)  <-- pin, unpin, reserve, done, called -----   (a Source and Sinks for the endpoint)
+//
+// Both loops may be one thread's (a simulation). Set-up and tear-down are the wiring's: make the link on the control loop,
+// open the host on the engine loop, drop the host first, while the control loop stands still.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/mailbox.h"
+#include "lib/base/object_id.h"
+#include "lib/transport/endpoint.h"
+
+namespace tokamak::node {
+
+class EngineHost;
+
+// What may wait between the two loops. Pulls, pins and calls are bounded before they get here, so a full mailbox is our own
+// mistake, not the world's.
+constexpr size_t kMaxEnginePulls = 1024;
+constexpr size_t kMaxEngineCalls = 1024;
+constexpr size_t kEngineMailbox = 8 * (kMaxEnginePulls + kMaxEngineCalls);
+
+// From the control loop to the engine.
+struct EngineCommand {
+  enum class Kind : uint8_t { kNone, kPull, kCancel, kPinned, kReserved, kCall, kReply };
+  Kind kind = Kind::kNone;
+  uint64_t token = 0;  // of the pull, pin or call
+  transport::PullRequest pull;
+  absl::Status status;
+  transport::PinnedObject pinned;
+  absl::Span<uint8_t> memory;  // kReserved; kPull: where size_known
+  verbs::Address peer;
+  base::Duration deadline;
+  std::vector<uint8_t> bytes;  // of a call or a reply
+};
+
+// From the engine to the control loop.
+struct EngineReport {
+  enum class Kind : uint8_t { kNone, kPin, kUnpin, kReserve, kPullDone, kCallDone, kCalled };
+  Kind kind = Kind::kNone;
+  uint64_t token = 0;
+  base::ObjectId id;
+  transport::ObjectSize size;
+  absl::Status status;
+  transport::TransferReport report;
+  std::vector<uint8_t> bytes;
+};
+
+// The control loop's end.
+class EngineLink final : public transport::Caller {
+ public:
+  // Who serves the peers: the node. A pin is answered later or at once, with Pinned.
+  struct Handlers {
+    std::function<void(uint64_t pin, const base::ObjectId& id)> pin;
+    std::function<void(uint64_t pin)> unpin;
+    std::function<void(absl::Span<const uint8_t> request, std::function<void(absl::Span<const uint8_t>)> reply)> call;
+  };
+  // A pull that runs on the engine.
+  struct PullHandlers {
+    // The size is known now: memory for it, or why not. Not asked where the pull came with memory.
+    std::function<absl::StatusOr<absl::Span<uint8_t>>(const transport::ObjectSize&)> reserve;
+    // The end: nobody touches the memory any more.
+    std::function<void(const absl::Status&, const transport::TransferReport&)> done;
+  };
+
+  explicit EngineLink(base::EventLoop& control_loop);
+  ~EngineLink() override;
+
+  void Serve(Handlers handlers) { handlers_ = std::move(handlers); }
+
+  // Where the engine listens; set when its host opened.
+  const verbs::Address& address() const { return address_; }
+  size_t pulls() const { return pulls_.size(); }
+
+  // Returns a token for Cancel, or 0 when kMaxEnginePulls run already. `memory` is the object's place, where the size is
+  // known; it must stay reserved until `done`.
+  uint64_t Pull(const transport::PullRequest& request, absl::Span<uint8_t> memory, PullHandlers handlers);
+  void Cancel(uint64_t token);
+
+  // Answers Handlers::pin.
+  void Pinned(uint64_t pin, absl::StatusOr<transport::PinnedObject> object);
+
+  void Call(const verbs::Address& peer, absl::Span<const uint8_t> request, base::Duration deadline,
+            CallCallback done) override;
+  uint32_t max_call_size() const override { return max_call_size_; }
+
+ private:
+  friend class EngineHost;
+
+  void Handle(EngineReport report);
+  void HandleReserve(const EngineReport& report);
+  void Send(EngineCommand command);
+
+  base::EventLoop& loop_;
+  base::Mailbox<EngineReport> from_engine_;
+  base::Mailbox<EngineCommand>* to_engine_ = nullptr;  // the host's, while it lives
+  Handlers handlers_;
+  verbs::Address address_;
+  uint32_t max_call_size_ = 0;
+  uint64_t last_token_ = 0;
+  std::map<uint64_t, PullHandlers> pulls_;
+  std::map<uint64_t, CallCallback> calls_;
+  std::vector<base::Timer> refused_;  // calls that were refused on the spot still answer later
+};
+
+// The engine loop's end: owns the endpoint.
+class EngineHost final : public transport::Source {
+ public:
+  // On the engine's loop (or before it runs). All references must outlive the host. Listens at `listen` and tells the link.
+  static absl::StatusOr<std::unique_ptr<EngineHost>> Open(base::EventLoop& engine_loop, EngineLink& link,
+                                                          verbs::Device& device, verbs::ProtectionDomain& domain,
+                                                          transport::Registration& registration,
+                                                          const verbs::Address& listen, base::Random random,
+                                                          base::Trace& trace,
+                                                          const transport::EndpointOptions& options);
+  ~EngineHost() override;
+
+  transport::Endpoint& endpoint() { return *endpoint_; }
+
+  void Pin(const base::ObjectId& id, transport::PinId pin, PinCallback done) override;
+  void Unpin(transport::PinId pin) override;
+
+ private:
+  class PullSink;
+
+  EngineHost(base::EventLoop& engine_loop, EngineLink& link);
+  void Handle(EngineCommand command);
+  void HandlePull(EngineCommand command);
+  void Send(EngineReport report);
+
+  base::EventLoop& loop_;
+  EngineLink& link_;
+  base::Mailbox<EngineCommand> from_control_;
+  std::map<uint64_t, PinCallback> pins_;
+  std::map<uint64_t, PullSink*> sinks_;
+  std::map<uint64_t, transport::PullId> pulls_;
+  std::map<uint64_t, transport::Endpoint::Reply> replies_;
+  uint64_t last_call_ = 0;
+  std::unique_ptr<transport::Endpoint> endpoint_;  // last: its end drops the sinks
+};
+
+}  // namespace tokamak::node

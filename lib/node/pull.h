@@ -1,0 +1,96 @@
+// Pulls brings objects of other nodes here: it asks the directory who holds one, makes room, has an engine move the bytes and
+// tries the next holder until it worked or nobody waits any more.
+//
+//   kLocating -> kAdmitting -> kMoving -> sealed
+//       ^____________|____________|        (next holder, back-off, another look at the directory)
+//
+// Law: one transfer for each object at a time, however many gets share it.
+// Law: an object that is only half here is never seen: it is created, pinned, and sealed or aborted when the engine has said
+//      that nobody touches its memory any more.
+// Thread rule: the node's control loop.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/random.h"
+#include "lib/directory/directory.h"
+#include "lib/node/engine.h"
+#include "lib/node/peers.h"
+#include "lib/store/store.h"
+
+namespace tokamak::node {
+
+struct PullOptions {
+  base::Duration first_retry = base::Milliseconds(10);  // after all holders failed, or when there is no room
+  base::Duration max_retry = base::Milliseconds(500);
+  base::Duration directory_deadline = base::Seconds(2);
+  base::Duration locate_wait = base::Seconds(1);  // one question to the directory waits so long for a holder to appear
+  // One attempt at one holder may take this long, and a second more for each 32 MiB.
+  base::Duration attempt_deadline = base::Seconds(10);
+};
+
+struct PullCounters {
+  uint64_t pulled = 0;
+  uint64_t pulled_bytes = 0;
+  uint64_t pulled_by[4] = {};  // by transport::Protocol
+  uint64_t failed_attempts = 0;
+  uint64_t next_holder = 0;    // a further holder was tried after a failure
+  uint64_t stale_holders = 0;  // a holder in the directory did not have the object
+  uint64_t waited_for_room = 0;
+};
+
+class Pulls final {
+ public:
+  // ok: the object is sealed here. Otherwise why it can never come: too large for this store, say.
+  using Callback = std::function<void(const absl::Status&)>;
+
+  // All references must outlive it. `engines` is not empty.
+  Pulls(base::EventLoop& loop, store::Store& store, directory::Directory& directory, Peers& peers,
+        std::vector<EngineLink*> engines, directory::NodeId self, base::Random random, const PullOptions& options);
+  ~Pulls();
+  Pulls(const Pulls&) = delete;
+  Pulls& operator=(const Pulls&) = delete;
+
+  // One who waits for an object. Dropping it stops waiting; when the last one stops, the pull is cancelled.
+  class Waiter {
+   public:
+    virtual ~Waiter() = default;
+    // What went wrong last while it goes on trying; ok when nothing did.
+    virtual absl::Status trouble() const = 0;
+  };
+
+  // Pulls `id`, or joins the pull that runs. Goes on until it worked, cannot work or the waiters are gone: the deadline is
+  // the caller's. `protocol` counts for a pull that is not moving yet; kAuto leaves it to the policy.
+  [[nodiscard]] std::unique_ptr<Waiter> Start(const base::ObjectId& id, transport::Protocol protocol, Callback done);
+
+  size_t running() const { return pulls_.size(); }
+  const PullCounters& counters() const { return counters_; }
+
+ private:
+  class Pull;
+  class WaiterHandle;
+
+  EngineLink& NextEngine() { return *engines_[next_engine_++ % engines_.size()]; }
+
+  base::EventLoop& loop_;
+  store::Store& store_;
+  directory::Directory& directory_;
+  Peers& peers_;
+  const std::vector<EngineLink*> engines_;
+  const directory::NodeId self_;
+  base::Random random_;
+  const PullOptions options_;
+  size_t next_engine_ = 0;
+  uint64_t last_number_ = 0;
+  PullCounters counters_;
+  // A pull that nobody waits for stays here until its engine has let go of the memory.
+  std::map<base::ObjectId, std::shared_ptr<Pull>> pulls_;
+};
+
+}  // namespace tokamak::node

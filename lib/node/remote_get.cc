@@ -1,0 +1,68 @@
+#include "lib/node/remote_get.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace tokamak::node {
+
+RemoteGet::RemoteGet(base::EventLoop& loop, store::Store& store, Pulls& pulls, absl::Span<const base::ObjectId> ids,
+                     const GetOptions& options, store::Owner who, Node::GetCallback done)
+    : loop_(loop),
+      store_(store),
+      pulls_(pulls),
+      ids_(ids.begin(), ids.end()),
+      options_(options),
+      who_(who),
+      done_(std::move(done)),
+      waiters_(ids_.size()),
+      failures_(ids_.size()) {
+  AnswerAt(loop_.Now() + options_.timeout);
+  if (options_.local_only || options_.timeout <= base::Duration()) return;
+  for (size_t i = 0; i < ids_.size(); ++i) {
+    if (!store_.Contains(ids_[i])) Pull(i);
+  }
+}
+
+void RemoteGet::Pull(size_t index) {
+  ++pulling_;
+  waiters_[index] = pulls_.Start(ids_[index], options_.protocol,
+                                 [this, index](const absl::Status& status) { Pulled(index, status); });
+}
+
+void RemoteGet::Pulled(size_t index, const absl::Status& status) {
+  --pulling_;
+  failures_[index] = status;
+  failed_ = failed_ || !status.ok();
+  // Nothing is on its way any more, and something can never come: waiting longer would not help.
+  if (pulling_ == 0 && failed_) AnswerAt(loop_.Now());
+}
+
+void RemoteGet::AnswerAt(base::Time deadline) {
+  get_ = store_.GetLater(ids_, deadline, who_,
+                         [this](std::vector<store::GetEntry> entries) { Answer(std::move(entries)); });
+}
+
+void RemoteGet::Answer(std::vector<store::GetEntry> entries) {
+  std::vector<GetResult> results(entries.size());
+  for (size_t i = 0; i < entries.size(); ++i) {
+    results[i].id = entries[i].id;
+    results[i].location = entries[i].location;
+    if (!entries[i].location.has_value()) results[i].status = WhyMissing(i);
+  }
+  waiters_.clear();
+  const Node::GetCallback done = std::move(done_);
+  done(std::move(results));  // may destroy this
+}
+
+absl::Status RemoteGet::WhyMissing(size_t index) const {
+  if (!failures_[index].ok()) return failures_[index];
+  if (options_.local_only || waiters_[index] == nullptr) return absl::NotFoundError("the object is not on this node");
+  const absl::Status trouble = waiters_[index]->trouble();
+  if (absl::IsNotFound(trouble)) return trouble;
+  if (trouble.ok()) return absl::DeadlineExceededError("the object did not arrive in time: try a longer time-out");
+  return absl::DeadlineExceededError(
+      absl::StrCat("the object did not arrive in time; last trouble: ", trouble.ToString()));
+}
+
+}  // namespace tokamak::node

@@ -1,0 +1,40 @@
+// RemoteGet is one get of a program: it waits on the store for all of its objects while the missing ones are pulled.
+//
+// Thread rule: the node's control loop.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "lib/node/node.h"
+
+namespace tokamak::node {
+
+class RemoteGet final : public store::Handle {
+ public:
+  // References must outlive it. Starts at once; `done` runs once, later.
+  RemoteGet(base::EventLoop& loop, store::Store& store, Pulls& pulls, absl::Span<const base::ObjectId> ids,
+            const GetOptions& options, store::Owner who, Node::GetCallback done);
+
+ private:
+  void Pull(size_t index);
+  void Pulled(size_t index, const absl::Status& status);
+  void AnswerAt(base::Time deadline);
+  void Answer(std::vector<store::GetEntry> entries);
+  absl::Status WhyMissing(size_t index) const;
+
+  base::EventLoop& loop_;
+  store::Store& store_;
+  Pulls& pulls_;
+  const std::vector<base::ObjectId> ids_;
+  const GetOptions options_;
+  const store::Owner who_;
+  Node::GetCallback done_;
+  std::vector<std::unique_ptr<Pulls::Waiter>> waiters_;  // by index; nullptr: not being pulled
+  std::vector<absl::Status> failures_;                   // by index
+  size_t pulling_ = 0;
+  bool failed_ = false;
+  std::unique_ptr<store::Handle> get_;
+};
+
+}  // namespace tokamak::node

@@ -1,0 +1,59 @@
+// Services share one call channel between nodes: the first byte of a request names the service that it is for.
+//
+// A request of a peer is untrusted: an unknown service, or none, gets an empty reply.
+// Thread rule: the node's control loop.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "lib/transport/caller.h"
+
+namespace tokamak::node {
+
+enum class Service : uint8_t { kDirectory = 1, kObjects = 2 };
+constexpr size_t kServices = 3;
+
+class Services final {
+ public:
+  using Reply = std::function<void(absl::Span<const uint8_t>)>;
+  using Handler = std::function<void(absl::Span<const uint8_t> request, Reply reply)>;
+
+  void Register(Service service, Handler handler) { handlers_[static_cast<size_t>(service)] = std::move(handler); }
+
+  // A peer's request, service byte included.
+  void Handle(absl::Span<const uint8_t> request, Reply reply) const {
+    if (request.empty() || request[0] >= kServices || handlers_[request[0]] == nullptr) return reply({});
+    handlers_[request[0]](request.subspan(1), std::move(reply));
+  }
+
+ private:
+  std::array<Handler, kServices> handlers_;
+};
+
+// Calls one service of the peers.
+class ServiceCaller final : public transport::Caller {
+ public:
+  // `caller` must outlive it.
+  ServiceCaller(transport::Caller& caller, Service service) : caller_(caller), service_(service) {}
+
+  void Call(const verbs::Address& peer, absl::Span<const uint8_t> request, base::Duration deadline,
+            CallCallback done) override {
+    std::vector<uint8_t> framed;
+    framed.reserve(1 + request.size());
+    framed.push_back(static_cast<uint8_t>(service_));
+    framed.insert(framed.end(), request.begin(), request.end());
+    caller_.Call(peer, framed, deadline, std::move(done));
+  }
+
+  uint32_t max_call_size() const override { return caller_.max_call_size() - 1; }
+
+ private:
+  transport::Caller& caller_;
+  const Service service_;
+};
+
+}  // namespace tokamak::node
