@@ -123,19 +123,22 @@ TEST(ChoiceTest, AnOwnerThatCannotRegisterDowngradesToEager) {
   }
 }
 
-TEST(ChoiceTest, WritesEndWithASendWhereADeviceHasNoImmediates) {
-  for (int without = 0; without < 2; ++without) {
+// No immediates: a write ends with a SEND. And a READ's sink has a key of its own.
+TEST(ChoiceTest, DevicesLikeIwarpCarryEveryProtocol) {
+  for (int limited_ones = 1; limited_ones <= 3; ++limited_ones) {
     NodeOptions plain, limited;
     plain.endpoint.bulk_queue_pairs = limited.endpoint.bulk_queue_pairs = 2;
-    limited.immediate = false;
+    limited.like_iwarp = true;
     World world;
-    Node& owner = world.Add(without == 0 ? limited : plain);
-    Node& puller = world.Add(without == 0 ? plain : limited);
-    for (uint64_t size : {0, 1, 1000000, 5000000}) {
-      auto outcome = puller.Pull(owner, owner.AddObject(size), Protocol::kWrite);
-      ASSERT_TRUE(world.Finish(outcome));
-      EXPECT_TRUE(outcome->status.ok() && outcome->right) << outcome->status;
-      EXPECT_EQ(outcome->report.protocol, Protocol::kWrite);
+    Node& owner = world.Add((limited_ones & 1) != 0 ? limited : plain);
+    Node& puller = world.Add((limited_ones & 2) != 0 ? limited : plain);
+    for (Protocol protocol : {Protocol::kRead, Protocol::kWrite}) {
+      for (uint64_t size : {0, 1, 1000000, 5000000}) {
+        auto outcome = puller.Pull(owner, owner.AddObject(size), protocol);
+        ASSERT_TRUE(world.Finish(outcome));
+        EXPECT_TRUE(outcome->status.ok() && outcome->right) << outcome->status;
+        EXPECT_EQ(outcome->report.protocol, protocol);
+      }
     }
     world.ExpectClean();
   }

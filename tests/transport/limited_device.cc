@@ -6,13 +6,13 @@
 namespace tokamak::transport::testing {
 namespace {
 
-// Only the limits differ: the code under test must not use what they deny. (A software NIC would carry it out, and the peer
-// would see an immediate; tests look for that.)
+// Only the limits differ: the code under test must not use what they deny. (The software NIC below would carry it out.)
 class LimitedDevice final : public verbs::Device {
  public:
   explicit LimitedDevice(std::unique_ptr<verbs::Device> device)
       : device_(std::move(device)), limits_(device_->limits()) {
     limits_.immediate = false;
+    limits_.read_sink_needs_remote_write = true;
   }
   const std::string& name() const override { return device_->name(); }
   const verbs::Limits& limits() const override { return limits_; }
@@ -37,7 +37,7 @@ class LimitedDevice final : public verbs::Device {
 
 }  // namespace
 
-std::unique_ptr<verbs::Device> WithoutImmediate(std::unique_ptr<verbs::Device> device) {
+std::unique_ptr<verbs::Device> LikeIwarp(std::unique_ptr<verbs::Device> device) {
   return std::make_unique<LimitedDevice>(std::move(device));
 }
 

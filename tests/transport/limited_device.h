@@ -7,7 +7,7 @@
 
 namespace tokamak::transport::testing {
 
-// Like iWARP: no *WithImm.
-std::unique_ptr<verbs::Device> WithoutImmediate(std::unique_ptr<verbs::Device> device);
+// No *WithImm, and a READ's sink needs kRemoteWrite.
+std::unique_ptr<verbs::Device> LikeIwarp(std::unique_ptr<verbs::Device> device);
 
 }  // namespace tokamak::transport::testing

@@ -158,7 +158,7 @@ Node::Node(World& w, uint32_t i, const NodeOptions& o)
   auto opened = verbs::soft::OpenSoftDevice(nic_loop, *world.fabric, world.trace, device_options);
   CHECK(opened.ok()) << opened.status();
   device = *std::move(opened);
-  if (!options.immediate) device = WithoutImmediate(std::move(device));
+  if (options.like_iwarp) device = LikeIwarp(std::move(device));
   auto made = device->CreateProtectionDomain();
   CHECK(made.ok()) << made.status();
   domain = *std::move(made);

@@ -102,7 +102,7 @@ struct NodeOptions {
   EndpointOptions endpoint;
   bool on_demand = false;
   uint64_t arena_size = kArena;
-  bool immediate = true;  // the device has immediates
+  bool like_iwarp = false;  // the device lacks what iWARP lacks
 };
 
 class World;

@@ -1,0 +1,144 @@
+// What each strategy asks of the device: which memory, which rights, for how long.
+#include "lib/transport/registration.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/transport/world.h"
+
+namespace tokamak::transport::testing {
+namespace {
+
+using Use = Registration::Use;
+
+// Notes what is registered; a region that is dropped is struck out.
+class NotingDomain final : public verbs::ProtectionDomain {
+ public:
+  struct Entry {
+    absl::Span<uint8_t> memory;
+    verbs::Access access;
+    bool alive;
+  };
+  std::vector<Entry> entries;
+  bool full = false;
+
+  absl::StatusOr<std::unique_ptr<verbs::MemoryRegion>> RegisterMemory(absl::Span<uint8_t> memory,
+                                                                      verbs::Access access) override {
+    if (full) return absl::ResourceExhaustedError("locked memory");
+    entries.push_back({memory, access, true});
+    return std::make_unique<Region>(*this, entries.size() - 1);
+  }
+  absl::StatusOr<std::unique_ptr<verbs::MemoryWindow>> CreateMemoryWindow() override {
+    return absl::UnimplementedError("");
+  }
+  absl::StatusOr<std::unique_ptr<verbs::QueuePair>> CreateQueuePair(const verbs::QueuePairOptions&) override {
+    return absl::UnimplementedError("");
+  }
+  absl::StatusOr<std::unique_ptr<verbs::SharedReceiveQueue>> CreateSharedReceiveQueue(uint32_t, uint32_t) override {
+    return absl::UnimplementedError("");
+  }
+
+ private:
+  class Region final : public verbs::MemoryRegion {
+   public:
+    Region(NotingDomain& domain, size_t entry) : domain_(domain), entry_(entry) {}
+    ~Region() override { domain_.entries[entry_].alive = false; }
+    uint8_t* address() const override { return domain_.entries[entry_].memory.data(); }
+    uint64_t length() const override { return domain_.entries[entry_].memory.size(); }
+    uint32_t lkey() const override { return 1000 + static_cast<uint32_t>(entry_); }
+    uint32_t rkey() const override { return 2000 + static_cast<uint32_t>(entry_); }
+
+   private:
+    NotingDomain& domain_;
+    const size_t entry_;
+  };
+};
+
+class RegistrationTest : public ::testing::Test {
+ protected:
+  RegistrationTest() : memory(4096) {}
+  absl::Span<uint8_t> Part(size_t at, size_t size) { return absl::MakeSpan(memory).subspan(at, size); }
+  static Node& AddIwarp(World& world) {
+    NodeOptions options;
+    options.like_iwarp = true;
+    return world.Add(options);
+  }
+
+  World world;
+  verbs::Device& device = *world.Add().device;
+  verbs::Device& iwarp = *AddIwarp(world).device;
+  NotingDomain domain;
+  std::vector<uint8_t> memory;
+};
+
+TEST_F(RegistrationTest, AnArenaIsRegisteredOnceForReading) {
+  auto arena = RegisterArena(device, domain, absl::MakeSpan(memory));
+  ASSERT_TRUE(arena.ok()) << arena.status();
+  for (Use use : {Use::kReadSource, Use::kReadTarget}) {
+    auto lease = (*arena)->Acquire(Part(100, 200), use);
+    ASSERT_TRUE(lease.ok()) << lease.status();
+    EXPECT_EQ((*lease)->lkey(), 1000u);
+    EXPECT_EQ((*lease)->rkey(), 2000u);
+  }
+  ASSERT_EQ(domain.entries.size(), 1u);
+  EXPECT_EQ(domain.entries[0].memory.size(), memory.size());
+  EXPECT_EQ(domain.entries[0].access, verbs::kLocalWrite | verbs::kRemoteRead);
+}
+
+TEST_F(RegistrationTest, AWriteTargetHasAKeyOfExactlyItsRange) {
+  auto arena = RegisterArena(device, domain, absl::MakeSpan(memory));
+  const auto on_demand = RegisterOnDemand(device, domain);
+  for (Registration* registration : {arena->get(), on_demand.get()}) {
+    auto lease = registration->Acquire(Part(100, 200), Use::kWriteTarget);
+    ASSERT_TRUE(lease.ok()) << lease.status();
+    const NotingDomain::Entry& entry = domain.entries.back();
+    EXPECT_EQ(entry.memory.data(), memory.data() + 100);
+    EXPECT_EQ(entry.memory.size(), 200u);
+    EXPECT_EQ(entry.access, verbs::kLocalWrite | verbs::kRemoteWrite);
+    EXPECT_NE((*lease)->rkey(), 2000u);
+    EXPECT_TRUE(entry.alive);
+    lease->reset();
+    EXPECT_FALSE(domain.entries.back().alive) << "a lease that is dropped revokes its key";
+  }
+  EXPECT_TRUE(domain.entries[0].alive);
+}
+
+TEST_F(RegistrationTest, OnDemandGivesNoMoreThanTheUseNeeds) {
+  const auto registration = RegisterOnDemand(device, domain);
+  auto source = registration->Acquire(Part(0, 10), Use::kReadSource);
+  auto target = registration->Acquire(Part(10, 10), Use::kReadTarget);
+  ASSERT_TRUE(source.ok() && target.ok());
+  EXPECT_EQ(domain.entries[0].access, verbs::kRemoteRead);
+  EXPECT_EQ(domain.entries[1].access, verbs::kLocalWrite);
+}
+
+TEST_F(RegistrationTest, IwarpReadsIntoAKeyOfItsOwn) {
+  auto arena = RegisterArena(iwarp, domain, absl::MakeSpan(memory));
+  EXPECT_EQ(domain.entries[0].access, verbs::kLocalWrite | verbs::kRemoteRead);
+  auto lease = (*arena)->Acquire(Part(100, 200), Use::kReadTarget);
+  ASSERT_TRUE(lease.ok());
+  EXPECT_EQ(domain.entries[1].memory.size(), 200u);
+  EXPECT_EQ(domain.entries[1].access, verbs::kLocalWrite | verbs::kRemoteWrite);
+}
+
+TEST_F(RegistrationTest, MemoryOutsideOfTheArenaIsRefused) {
+  auto arena = RegisterArena(device, domain, Part(1000, 1000));
+  for (auto [at, size] : {std::pair<size_t, size_t>{999, 10}, {0, 4096}, {1991, 10}, {2000, 1}, {1500, 0}}) {
+    EXPECT_EQ((*arena)->Acquire(Part(at, size), Use::kReadSource).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+  EXPECT_TRUE((*arena)->Acquire(Part(1000, 1000), Use::kReadSource).ok());
+  EXPECT_TRUE((*arena)->Acquire(Part(1999, 1), Use::kWriteTarget).ok());
+}
+
+TEST_F(RegistrationTest, WhatTheDeviceRefusesIsPassedOn) {
+  domain.full = true;
+  EXPECT_EQ(RegisterArena(device, domain, absl::MakeSpan(memory)).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(RegisterOnDemand(device, domain)->Acquire(Part(0, 1), Use::kReadSource).status().code(),
+            absl::StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace tokamak::transport::testing
