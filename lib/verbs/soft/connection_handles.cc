@@ -40,7 +40,7 @@ void SoftConnection::Deliver() {
   }
   bool dropped = false;
   dropped_ = &dropped;
-  const ConnectionHandler handler = std::move(handler_);  // it may drop this
+  ConnectionHandler handler = std::move(handler_);  // it may drop this
   for (const ConnectionNews& one : news) {
     ConnectionEvent event;
     event.kind = one.kind;
@@ -50,7 +50,7 @@ void SoftConnection::Deliver() {
     handler(event);
     if (dropped) return;
   }
-  handler_ = handler;
+  handler_ = std::move(handler);
   dropped_ = nullptr;
 }
 
@@ -96,7 +96,7 @@ SoftListener::~SoftListener() {
 void SoftListener::Deliver() {
   bool dropped = false;
   dropped_ = &dropped;
-  const RequestHandler handler = std::move(handler_);  // it may drop this
+  RequestHandler handler = std::move(handler_);  // it may drop this
   for (size_t i = 0; i < kMaxUnanswered; ++i) {
     std::optional<PendingRequest> request;
     {
@@ -107,7 +107,7 @@ void SoftListener::Deliver() {
     handler(std::make_unique<SoftConnectionRequest>(nic_, desk_, *request));
     if (dropped) return;
   }
-  handler_ = handler;
+  handler_ = std::move(handler);
   dropped_ = nullptr;
   NicLock lock(nic_->mutex());
   if (!waiting.empty()) Wake();

@@ -32,7 +32,14 @@ Nic::Nic(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& options
   };
 }
 
-Nic::~Nic() = default;
+// The last word is the connection manager's: peers of connections that were dropped just before are told so.
+Nic::~Nic() {
+  if (port_ == nullptr || port_busy_) return;
+  while (has_work()) {
+    AddMads();
+    if (engine_.outbox.empty() || !FlushOutbox()) return;
+  }
+}
 
 void Nic::OnPackets(absl::Span<const Packet> packets) {
   BeginTurn();

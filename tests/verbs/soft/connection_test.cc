@@ -319,6 +319,15 @@ TEST_F(ConnectionTest, ADeviceMayBeDroppedBeforeItsConnections) {
   EXPECT_TRUE(active.up());
 }
 
+TEST_F(ConnectionTest, ADeviceThatIsClosedRightAfterItsConnectionHasToldThePeer) {
+  auto active = std::make_unique<End>(*a_);
+  Establish(*active);
+  active.reset();
+  a_.reset();
+  Run(Milliseconds(10));
+  EXPECT_THAT(served_.back()->events, ElementsAre(Kind::kEstablished, Kind::kDisconnected));
+}
+
 // Whatever the network does, and whenever whoever drops: nobody is told of an end twice, both ends agree once the network
 // behaves, and in the end nothing is left that would still do something.
 class ConnectionSeedTest : public ConnectionTest, public ::testing::WithParamInterface<int> {
