@@ -52,9 +52,12 @@ void BulkChannel::Meet(const Hello& peer) {
   window_ = side_ == Side::kPuller ? std::min(reads, kDepth) : kWritesInFlight;
 }
 
-void BulkChannel::Enable(bool greet) {
+void BulkChannel::Enable() {
   enabled_ = true;
-  for (uint32_t q = 0; greet && q < queues_.size(); ++q) StageNote(q, nullptr, Note::kGreeting);
+  for (uint32_t q = 0; side_ == Side::kPuller && q < queues_.size(); ++q) {
+    StageNote(q, nullptr, Note::kGreeting);
+    queues_[q].open = true;
+  }
 }
 
 void BulkChannel::Add(BulkJob* job) {
@@ -88,7 +91,7 @@ absl::Status BulkChannel::Pump() {
 bool BulkChannel::PostNext(BulkJob* job) {
   const uint64_t stripes = queues_.size();
   const auto q = static_cast<uint32_t>((job->first_queue + job->chunks_posted) % stripes);
-  if (job->in_flight >= context_.options.chunks_in_flight || queues_[q].ring.taken() >= window_) return false;
+  if (job->in_flight >= context_.options.chunks_in_flight || !HasRoom(queues_[q])) return false;
 
   const uint64_t chunk = context_.options.chunk_size;
   const auto length = static_cast<uint32_t>(std::min(chunk, job->size - job->posted));
@@ -113,7 +116,7 @@ bool BulkChannel::PostNext(BulkJob* job) {
 }
 
 bool BulkChannel::AnyRoom() const {
-  return std::any_of(queues_.begin(), queues_.end(), [this](const Queue& q) { return q.ring.taken() < window_; });
+  return std::any_of(queues_.begin(), queues_.end(), [this](const Queue& queue) { return HasRoom(queue); });
 }
 
 // Every bulk request is signaled: a chunk is large, and its completion lets the next one go.
@@ -168,7 +171,9 @@ absl::StatusOr<uint32_t> BulkChannel::OnReceived(uint32_t q, uint32_t entry, con
   if (completion.byte_count != kNoteSize) {
     return absl::InvalidArgumentError(absl::StrCat("a note of ", completion.byte_count, " bytes"));
   }
-  return base::LoadLittle<uint32_t>(receives_.at(q * receives_each() + entry));
+  const uint32_t value = base::LoadLittle<uint32_t>(receives_.at(q * receives_each() + entry));
+  if (value == Note::kGreeting) queues_[q].open = true;
+  return value;
 }
 
 absl::Status BulkChannel::Repost() {

@@ -70,8 +70,8 @@ class BulkChannel final {
   verbs::QueuePair& queue_pair(uint32_t i) { return *queues_[i].queue_pair; }
 
   void Meet(const Hello& peer);
-  // All queue pairs are ReadyToSend. The active side greets.
-  void Enable(bool greet);
+  // All queue pairs are ReadyToSend. The puller greets; the owner sends on a queue pair when it was greeted there.
+  void Enable();
 
   void Add(BulkJob* job);
   // Posts no more of it. True: some is in flight, and OnJobOver will follow. False: nothing is, and it is forgotten.
@@ -96,12 +96,14 @@ class BulkChannel final {
     std::array<verbs::SendRequest, kBatch> staged;
     std::array<verbs::Sge, kBatch> pieces;
     size_t staged_count = 0;
+    bool open = false;  // requests may be posted
   };
 
   BulkChannel(Context& context, Side side, Slots sends, Slots receives);
   absl::Status Open(verbs::CompletionQueue& completions, uint32_t queue_pairs);
   bool PostNext(BulkJob* job);
   bool AnyRoom() const;
+  bool HasRoom(const Queue& queue) const { return queue.open && queue.ring.taken() < window_; }
   verbs::SendRequest& Stage(uint32_t queue, BulkJob* job, const verbs::Sge& piece);
   void StageNote(uint32_t queue, BulkJob* job, uint32_t value);
   void Flush(uint32_t queue);

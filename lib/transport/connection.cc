@@ -34,7 +34,7 @@ Connection::~Connection() { TearDown(); }
 absl::Status Connection::Open(uint32_t bulk_queue_pairs) {
   const uint32_t depth =
       ControlChannel::CompletionsFor(context_.options) + BulkChannel::CompletionsFor(side_, bulk_queue_pairs);
-  auto completions = context_.device.CreateCompletionQueue(context_.loop, depth, [this] { Work(); });
+  auto completions = context_.device.CreateCompletionQueue(context_.loop, depth, [this] { OnEvent(); });
   if (!completions.ok()) return completions.status();
   completions_ = *std::move(completions);
   auto control = ControlChannel::Create(context_, *completions_);
@@ -46,7 +46,7 @@ absl::Status Connection::Open(uint32_t bulk_queue_pairs) {
   links_ = std::vector<Link>(1 + bulk_queue_pairs);
   deadline_ = context_.loop.RunAfter(context_.options.connect_deadline,
                                      [this] { Break(absl::UnavailableError("not connected by the deadline")); });
-  Wake();  // arms the completion queue
+  completions_->RequestNotify();
   return absl::OkStatus();
 }
 
@@ -152,7 +152,7 @@ void Connection::ComeUp() {
   state_ = State::kUp;
   deadline_.Cancel();
   control_->Enable();
-  bulk_->Enable(side_ == BulkChannel::Side::kPuller);
+  bulk_->Enable();
   ++context_.counters.connections_opened;
   context_.Record(base::TraceKind::kConnection, static_cast<uint32_t>(ConnectionStep::kUp), links_.size());
   Watch();
@@ -171,12 +171,17 @@ void Connection::Wake() {
   work_ = context_.loop.Post([this] { Work(); });
 }
 
-// One task of it.
+void Connection::OnEvent() {
+  if (broken()) return;
+  completions_->RequestNotify();  // and then drain
+  Work();
+}
+
+// One task's share.
 void Connection::Work() {
   if (broken()) return;
   budget_ = CopyBudget();
   working_ = true;
-  completions_->RequestNotify();
   bool more = Drain();
   working_ = false;
   more |= !broken() && Repost();

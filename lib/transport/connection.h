@@ -101,6 +101,7 @@ class Connection final {
   void Meet(const Hello& theirs);
   void ComeUp();
 
+  void OnEvent();
   void Work();
   bool Drain();
   void Handle(const verbs::Completion& completion);

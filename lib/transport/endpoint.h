@@ -4,6 +4,7 @@
 // bulk queue pairs for one-sided transfers. The protocol of a transfer is chosen by size (policy.h); the messages are drawn in
 // docs/transport.md. It is handed a device and a loop, and knows nothing of stores, threads or clocks.
 //
+// Callbacks (of sources, sinks and calls) may call the endpoint, but not drop it.
 // Thread rule: the engine's loop only. The device, the protection domain and the Registration are shared by engines.
 #pragma once
 

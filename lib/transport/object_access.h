@@ -65,7 +65,7 @@ class Sink {
   virtual ~Sink() = default;
 
   // Memory for size.total() bytes inside the registered arena. Called at most once, on the endpoint's loop; answers there
-  // (where the memory is known already: from a posted task).
+  // (where the memory is known already: from a posted task). Done may come first; an answer after that counts for nothing.
   virtual void Reserve(const ObjectSize& size, ReserveCallback done) = 0;
 
   // The transfer is over: all bytes are in place (ok) or not (the object must be aborted). Called once, unless the endpoint

@@ -16,7 +16,8 @@ Serve::Serve(Context& context, Inbound& inbound, const Header& transfer)
       transfer_(transfer),
       pin_(context.next_pin++),
       eager_(context.loop, *this),
-      granted_(std::min(base::Milliseconds(transfer.deadline_ms), context.options.serve_deadline)) {
+      granted_until_(context.loop.Now() +
+                     std::min(base::Milliseconds(transfer.deadline_ms), context.options.serve_deadline)) {
   ++context_.serves;
   ++context_.counters.serves_started;
 }
@@ -28,7 +29,7 @@ Serve::~Serve() {
 
 void Serve::Start() {
   // The puller has the time that it was granted, and then some to end in good order.
-  deadline_ = context_.loop.RunAfter(granted_ + kDrainGrace * 2, [this] { OnDeadline(); });
+  deadline_ = context_.loop.RunAt(granted_until_ + kDrainGrace * 2, [this] { OnDeadline(); });
   context_.source.Pin(transfer_.object, pin_,
                       [this](absl::StatusOr<PinnedObject> object) { OnPinned(std::move(object)); });
 }
@@ -77,7 +78,8 @@ bool Serve::ServeRead() {
   state_ = State::kReading;
   Header header;
   header.transfer = transfer_.transfer;
-  header.deadline_ms = static_cast<uint32_t>(granted_.milliseconds());
+  const int64_t left = (granted_until_ - context_.loop.Now()).milliseconds();
+  header.deadline_ms = static_cast<uint32_t>(std::clamp<int64_t>(left, 1, UINT32_MAX));
   read_.Describe(&header);
   inbound_.connection().Send(header);
   return true;

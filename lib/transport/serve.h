@@ -63,7 +63,7 @@ class Serve final : public BulkJob::Owner, public EagerOwner::Listener {
   EagerOwner eager_;
   ReadOwner read_;
   WriteOwner write_;
-  base::Duration granted_;
+  const base::Time granted_until_;
   base::Timer deadline_;
   absl::Status outcome_;  // stopping
 };

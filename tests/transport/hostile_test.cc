@@ -207,6 +207,7 @@ TEST_F(HostilePullerTest, AWriteTargetThatIsNotThere) {
   transfer.flags = kSizeKnown | kProtocolGiven;
   transfer.size = {100000, 0};
   transfer.remote = {0x1000, 0x12345678};
+  peer->Bulk(verbs::Opcode::kSend, {}, 4);  // the greeting
   peer->Send(transfer);
   ExpectDisconnected(Seconds(3));
 }
