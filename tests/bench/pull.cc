@@ -10,6 +10,8 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <future>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -89,8 +91,15 @@ class Pair final {
   const std::string& folder() const { return folder_; }
   node::Node& node() { return daemon_->node(); }
   os::EpollLoop& loop() { return loop_; }
-  client::Client& client() { return *client_; }
   store::Owner who() const { return who_; }
+
+  // Calls the other node's daemon from a thread of its own, while our loop goes on: that daemon asks our directory.
+  absl::Status AskOther(const std::function<absl::Status(client::Client&)>& ask) {
+    auto answer = std::async(std::launch::async, [&] { return ask(*client_); });
+    loop_.RunUntil([&] { return answer.wait_for(std::chrono::seconds(0)) == std::future_status::ready; },
+                   loop_.Now() + base::Seconds(60));
+    return answer.get();
+  }
 
  private:
   // The other node is there when our directory knows two.
@@ -136,15 +145,19 @@ class Pull final : public Contender {
   std::string name() const override { return absl::StrCat("pull ", transport::ToString(protocol_)); }
 
   absl::Status Prepare(uint64_t size) override {
-    if (held_) {
-      if (absl::Status status = pair_.client().Delete(id_); !status.ok()) return status;
-    }
+    const base::ObjectId old = id_;
     id_ = base::ObjectId::FromName(absl::StrCat(name(), size));
-    auto buffer = pair_.client().Create(id_, size);
-    if (!buffer.ok()) return buffer.status();
-    std::fill(buffer->data().begin(), buffer->data().end(), 0x5a);
+    const absl::Status status = pair_.AskOther([&](client::Client& client) -> absl::Status {
+      if (held_) {
+        if (absl::Status gone = client.Delete(old); !gone.ok()) return gone;
+      }
+      auto buffer = client.Create(id_, size);
+      if (!buffer.ok()) return buffer.status();
+      std::fill(buffer->data().begin(), buffer->data().end(), 0x5a);
+      return buffer->Seal();
+    });
+    if (!status.ok()) return status;
     held_ = true;
-    if (absl::Status status = buffer->Seal(); !status.ok()) return status;
     return Fetch().status();  // the first makes the connection
   }
 
