@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -22,6 +23,13 @@ bool ParseDecimal(absl::string_view text, uint32_t max, uint32_t* value) {
   }
   *value = sum;
   return sum <= max;
+}
+
+// At most four digits.
+bool ParseHex(absl::string_view text, uint32_t* value) {
+  const auto is_digit = [](char c) { return absl::ascii_isxdigit(static_cast<unsigned char>(c)); };
+  return !text.empty() && text.size() <= 4 && std::all_of(text.begin(), text.end(), is_digit) &&
+         absl::SimpleHexAtoi(text, value);
 }
 
 bool ParseIpv4(absl::string_view text, uint8_t* bytes) {
@@ -47,8 +55,7 @@ bool ParseGroups(absl::string_view text, bool last_half, std::vector<uint8_t>* b
       continue;
     }
     uint32_t value = 0;
-    if (group.empty() || group.size() > 4 || !absl::SimpleHexAtoi(group, &value)) return false;
-    if (group[0] == '+' || group[0] == '-' || (group.size() > 1 && (group[1] == 'x' || group[1] == 'X'))) return false;
+    if (!ParseHex(group, &value)) return false;
     bytes->push_back(static_cast<uint8_t>(value >> 8));
     bytes->push_back(static_cast<uint8_t>(value));
   }

@@ -29,9 +29,8 @@ uint32_t KeyTable::Add(DomainId domain, uint8_t* address, uint64_t length, Acces
 void KeyTable::Remove(uint32_t key) {
   CHECK(Find(key) != nullptr);
   Region& region = entries_[key >> kTagBits];
-  const uint32_t step = 1 + static_cast<uint32_t>(random_.Below(kTagMask));  // never 0 modulo the number of tags
   region = Region();
-  region.key = (key & ~kTagMask) | ((key + step) & kTagMask);
+  region.key = (key & ~kTagMask) | ((key + tag_step_) & kTagMask);
   free_.push_back(key >> kTagBits);
   --live_;
 }

@@ -1,7 +1,7 @@
 // KeyTable says which memory a key opens, for whom and for what.
 //
 // It is asked for every packet that touches memory, so a look-up is an index and a comparison. A key is an index and a tag
-// that changes each time the index is used again: a key that was revoked opens nothing, also when its index is in use again.
+// that changes each time the index is used again: a key that was revoked opens nothing, until its index was used 4096 times.
 //
 // Thread rule: under the NIC's mutex.
 #pragma once
@@ -23,7 +23,10 @@ class KeyTable final {
  public:
   static constexpr size_t kMaxRegions = (size_t{1} << 20) - 1;
 
-  explicit KeyTable(base::Random random) : random_(random) { entries_.emplace_back(); }
+  explicit KeyTable(base::Random random)
+      : random_(random), tag_step_(1 | static_cast<uint32_t>(random_.Below(kTagMask))) {
+    entries_.emplace_back();
+  }
 
   // Returns the key, for local and remote use alike; 0 when kMaxRegions live.
   uint32_t Add(DomainId domain, uint8_t* address, uint64_t length, Access access);
@@ -80,6 +83,7 @@ class KeyTable final {
   }
 
   base::Random random_;
+  const uint32_t tag_step_;      // odd: an index goes through all tags before one comes again
   std::vector<Region> entries_;  // 0 is never used
   std::deque<uint32_t> free_;    // oldest first, so that an index rests before it is used again
   size_t live_ = 0;
