@@ -1,0 +1,58 @@
+"""What the documents say is true: examples are the tested files, links lead somewhere, README's commands exist."""
+
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+
+ROOT = os.getcwd()
+DOCUMENTS = [os.path.join(folder, name)
+             for folder, _, names in os.walk(ROOT, followlinks=True) if "external" not in folder
+             for name in names if name.endswith(".md")]
+
+
+def read(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return file.read()
+
+
+class DocumentsTest(unittest.TestCase):
+
+    def test_the_readme_shows_the_example_as_it_is(self):
+        blocks = re.findall(r"```cpp\n(.*?)```", read("README.md"), re.S)
+        self.assertIn(read("examples/put_and_get.cc"), blocks, "copy examples/put_and_get.cc into README.md")
+
+    def test_links_between_documents_lead_somewhere(self):
+        self.assertGreater(len(DOCUMENTS), 8)
+        for document in DOCUMENTS:
+            for link in re.findall(r"\]\(([^)#]+)[^)]*\)", read(document)):
+                if "://" in link:
+                    continue
+                target = os.path.join(os.path.dirname(document), link)
+                self.assertTrue(os.path.exists(target), f"{document} links to {link}")
+
+    def test_the_readme_has_exactly_the_two_commands(self):
+        commands = re.findall(r"^\$ (\S+)", read("README.md"), re.M)
+        self.assertEqual(commands, ["ci/demo", "ci/test"])
+        for command in commands:
+            self.assertTrue(os.access(os.path.join(ROOT, command), os.X_OK), command)
+
+
+class ExampleTest(unittest.TestCase):
+
+    def test_the_readme_example_moves_an_object_between_two_nodes(self):
+        with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+            tok = [os.path.join(ROOT, "lib/cli/tok"), "--state", folder + "/c"]
+            subprocess.run(tok + ["up", "--nodes", "2", "--memory", "16MiB"], check=True, timeout=120)
+            try:
+                output = subprocess.run(
+                    [os.path.join(ROOT, "examples/put_and_get"), folder + "/c/node1.sock", folder + "/c/node2.sock"],
+                    check=True, capture_output=True, text=True, timeout=60).stdout
+            finally:
+                subprocess.run(tok + ["down"], check=True, timeout=60)
+            self.assertEqual(output, "hello from the other node\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
