@@ -34,11 +34,11 @@ struct Settings {
   double seconds = 1;
   int repeats = 5;
   std::vector<uint32_t> payloads = {1024, 4096};
-  uint32_t batch = 64;        // packets for each Send
-  uint64_t arena = 64 << 20;  // bytes that are sent from and copied to, again and again
-  uint64_t window = 0;        // bytes in flight; 0: what the port says
-  std::string source = "127.0.0.1";
-  std::string sink = "127.0.0.2";
+  uint32_t batch = 64;                 // packets for each Send
+  uint64_t arena = 64 << 20;           // bytes that are sent from and copied to, again and again
+  uint64_t window = 0;                 // bytes in flight; 0: what the port says
+  std::string source = "127.47.91.1";  // which nothing else on the machine is likely to use
+  std::string sink = "127.47.91.2";
   bool segment = true;
 };
 
@@ -77,7 +77,7 @@ class Sink final {
     ack.opcode = PacketOpcode::kAcknowledge;
     ack.peer = packets.back().peer;
     ack.psn = packets.back().psn;
-    CHECK_EQ(port_->Send({&ack, 1}), 1u);
+    if (port_->Send({&ack, 1}) == 0) return;  // the next one says it as well
   }
 
   const uint32_t payload_;
