@@ -195,15 +195,15 @@ TEST_P(CompletionTest, AQueuePairMayRunManyTimesItsDepth) {
   Memory from(*pair->active.domain, kTotal, 1), to(*pair->passive.domain, kTotal, 2);
   uint64_t posted = 0, sent = 0, receives = 0, received = 0;
   EXPECT_TRUE(Drive([&] {
+    for (const Completion& completion : PollNow(*pair->active.sends)) EXPECT_THAT(completion, Done(sent++, kSent));
+    for (const Completion& completion : PollNow(*pair->passive.receives)) {
+      EXPECT_THAT(completion, Received(received++, 1));
+    }
     for (; receives < kTotal && receives - received < kDepth; ++receives) {
       pair->passive.MustPostReceives({{receives, {to.piece(receives, 1)}}});
     }
     for (; posted < kTotal && posted - sent < kDepth && posted < receives; ++posted) {
       pair->active.MustPost({Send(posted, {from.piece(posted, 1)})});
-    }
-    for (const Completion& completion : PollNow(*pair->active.sends)) EXPECT_THAT(completion, Done(sent++, kSent));
-    for (const Completion& completion : PollNow(*pair->passive.receives)) {
-      EXPECT_THAT(completion, Received(received++, 1));
     }
     return (sent == kTotal && received == kTotal) || HasFailure();
   })) << backend().Counters();

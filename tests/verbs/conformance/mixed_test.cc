@@ -129,8 +129,8 @@ class MixedTest : public ConformanceTest {
     Actor passive(pair->passive, pair->active, 10 * seed + 5);
     EXPECT_TRUE(Drive([&] {
       for (Actor* actor : {&active, &passive}) {
-        actor->PostMore();
         actor->Poll();
+        actor->PostMore();
       }
       return (active.done() && passive.done()) || HasFailure();
     })) << backend().Counters();

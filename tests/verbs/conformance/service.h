@@ -1,8 +1,9 @@
-// A Service listens at a device and keeps the requests that come, or accepts each with a new End.
+// A Service listens at a device and keeps the requests that come, or accepts or rejects each at once.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -18,7 +19,9 @@ class Service final {
     auto made = backend.device(index).connection_manager().Listen(
         backend.loop(index), any_port, [this](std::unique_ptr<ConnectionRequest> request) {
           ++seen;
-          if (accept_with) {
+          if (reject_with) {
+            request->Reject(*reject_with);
+          } else if (accept_with) {
             End& end = accept_with();
             last_accept = end.Accept(*request, accept_options);
           } else {
@@ -47,6 +50,7 @@ class Service final {
   size_t seen = 0;                                           // requests
   std::vector<std::unique_ptr<ConnectionRequest>> requests;  // unanswered
   std::function<End&()> accept_with;                         // who accepts the next request at once
+  std::optional<std::vector<uint8_t>> reject_with;           // private data: rejects all requests at once
   ConnectOptions accept_options;
   absl::Status last_accept;
   std::unique_ptr<Listener> listener;
