@@ -157,8 +157,8 @@ TEST_F(ResponderTest, AReadOfNothingIsAnsweredByOnePacketAndNoKeyIsLookedAt) {
 
 TEST_F(ResponderTest, AReadsAnswerAcknowledgesWhatCameBefore) {
   Open();
-  const Packet write = To(Request(Op::kWriteOnly, 0, Bytes(8, 1)), Remote(0), region_->rkey(), 8);
-  Arrive({write, Read(1, 0, 8)});
+  const auto bytes = Bytes(8, 1);
+  Arrive({To(Request(Op::kWriteOnly, 0, bytes), Remote(0), region_->rkey(), 8), Read(1, 0, 8)});
   EXPECT_THAT(Opcodes(TakeSent()), ElementsAre(Op::kReadResponseOnly));
 }
 
