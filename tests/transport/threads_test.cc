@@ -1,0 +1,221 @@
+// The same endpoints on real loops: NICs and engines each on a thread of their own, two engines sharing a device, in real time.
+// What is looked for here is what virtual time cannot show: data races, and memory touched by another thread's NIC too late.
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "lib/base/trace.h"
+#include "lib/os/loop_thread.h"
+#include "lib/transport/endpoint.h"
+#include "lib/verbs/soft/device.h"
+#include "lib/verbs/soft/loopback_fabric.h"
+#include "tests/transport/world.h"
+
+namespace tokamak::transport::testing {
+namespace {
+
+using base::Milliseconds;
+using base::Seconds;
+
+constexpr uint64_t kArenaSize = 256 << 20;  // never touched as a whole
+constexpr int kObjects = 12;
+
+uint64_t SizeOf(int object) { return static_cast<uint64_t>(object) * object * 20011 % 400000; }
+
+// What one engine pulled, counted.
+struct Score {
+  std::atomic<int> ok{0};
+  std::atomic<int> failed{0};
+  std::atomic<int> wrong{0};
+  std::atomic<int> running{0};
+};
+
+class ScoringSink final : public Sink {
+ public:
+  ScoringSink(base::EventLoop& loop, const base::ObjectId& id, absl::Span<uint8_t> memory, Score& score)
+      : loop_(loop), id_(id), memory_(memory), score_(score) {}
+  ~ScoringSink() override { --score_.running; }
+  void Reserve(const ObjectSize& size, ReserveCallback done) override {
+    answer_ = loop_.Post([this, size = size.total(), done = std::move(done)] { done(memory_.subspan(0, size)); });
+  }
+  void Done(const absl::Status& status, const TransferReport& report) override {
+    if (!status.ok()) {
+      ++score_.failed;
+    } else if (IsObject(id_, memory_.subspan(0, report.size.total()))) {
+      ++score_.ok;
+    } else {
+      ++score_.wrong;
+    }
+  }
+
+ private:
+  base::EventLoop& loop_;
+  const base::ObjectId id_;
+  const absl::Span<uint8_t> memory_;
+  Score& score_;
+  base::Timer answer_;
+};
+
+// A thread with an endpoint. Serves kObjects objects and pulls those of others.
+class Engine {
+ public:
+  Engine(verbs::Device& device, verbs::ProtectionDomain& domain, bool on_demand, uint16_t port)
+      : thread_({absl::StrCat("engine", port)}, os::Detection::Adaptive(base::Microseconds(20))),
+        arena_(kArenaSize),
+        source_(thread_.loop()),
+        device_(device),
+        domain_(domain) {
+    registration_ = on_demand ? RegisterOnDemand(device, domain) : *RegisterArena(device, domain, arena_.all());
+    service_ = device.address();
+    service_.port = port;
+    for (int i = 0; i < kObjects; ++i) source_.Add(Id(i), arena_.Take(SizeOf(i)), 0);
+    thread_.CallOn([this] { Open(); });
+  }
+  ~Engine() {
+    thread_.CallOn([this] { endpoint_.reset(); });
+    thread_.Stop();
+    EXPECT_EQ(source_.pins(), 0u);
+  }
+
+  void Open() {
+    EndpointOptions options;
+    options.bulk_queue_pairs = 2;
+    options.chunk_size = 64 * 1024;
+    auto opened = Endpoint::Open(thread_.loop(), device_, domain_, *registration_, source_,
+                                 base::Random(service_.port + 1000 * ++lives_), trace_, options);
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    endpoint_ = *std::move(opened);
+    ASSERT_TRUE(endpoint_->Listen(service_).ok());
+  }
+
+  static base::ObjectId Id(int object) { return base::ObjectId::FromName(absl::StrCat("object ", object)); }
+
+  // Every object of `owner` under every protocol.
+  void PullAll(const Engine& owner, Score& score) {
+    const verbs::Address from = owner.service_;
+    thread_.CallOn([&] {
+      for (Protocol protocol : {Protocol::kEager, Protocol::kRead, Protocol::kWrite, Protocol::kAuto}) {
+        for (int i = 0; i < kObjects; ++i) {
+          PullRequest request;
+          request.id = Id(i);
+          request.owner = from;
+          request.size_known = true;
+          request.size = {SizeOf(i), 0};
+          request.protocol = protocol;
+          ++score.running;
+          last_pull_ = endpoint_->StartPull(
+              request, std::make_unique<ScoringSink>(thread_.loop(), request.id, arena_.Take(SizeOf(i)), score));
+        }
+      }
+    });
+  }
+  void Restart() {
+    thread_.CallOn([this] {
+      endpoint_.reset();
+      Open();
+    });
+  }
+  void CancelLast() {
+    thread_.CallOn([this] { endpoint_->CancelPull(last_pull_); });
+  }
+
+ private:
+  os::LoopThread thread_;
+  base::NoTrace trace_;
+  FakeArena arena_;
+  FakeSource source_;
+  verbs::Device& device_;
+  verbs::ProtectionDomain& domain_;
+  std::unique_ptr<Registration> registration_;
+  std::unique_ptr<Endpoint> endpoint_;
+  verbs::Address service_;
+  uint64_t lives_ = 0;
+  PullId last_pull_ = 0;
+};
+
+// A NIC with its thread, and the engines that share it.
+struct Host {
+  Host(verbs::soft::Fabric& fabric, const std::string& address, uint64_t seed, bool on_demand)
+      : thread({absl::StrCat("nic", seed)}, os::Detection::Adaptive(base::Microseconds(20))) {
+    thread.CallOn([&] {
+      verbs::soft::DeviceOptions options;
+      options.address = *verbs::Address::Parse(address);
+      options.seed = seed;
+      options.run_on_nic_loop = [this](const std::function<void()>& call) { thread.CallOn(call); };
+      device = *verbs::soft::OpenSoftDevice(thread.loop(), fabric, trace, options);
+    });
+    domain = *device->CreateProtectionDomain();
+    for (uint16_t port : {7000, 7001}) engines.push_back(std::make_unique<Engine>(*device, *domain, on_demand, port));
+  }
+  ~Host() {
+    engines.clear();
+    domain.reset();
+    device.reset();
+    thread.Stop();
+  }
+
+  base::NoTrace trace;
+  os::LoopThread thread;
+  std::unique_ptr<verbs::Device> device;
+  std::unique_ptr<verbs::ProtectionDomain> domain;
+  std::vector<std::unique_ptr<Engine>> engines;
+};
+
+class ThreadsTest : public ::testing::TestWithParam<bool> {
+ protected:
+  ThreadsTest() : a(fabric, "10.0.0.1", 1, GetParam()), b(fabric, "10.0.0.2", 2, GetParam()) {}
+
+  // The main thread looks on.
+  static bool Await(const Score& score) {
+    os::EpollLoop loop;
+    base::Timer tick;
+    std::function<void()> look = [&] { tick = loop.RunAfter(Milliseconds(1), look); };
+    look();
+    return loop.RunUntil([&] { return score.running == 0; }, loop.Now() + Seconds(60));
+  }
+
+  verbs::soft::LoopbackFabric fabric;
+  Host a;
+  Host b;
+};
+
+TEST_P(ThreadsTest, EverybodyPullsFromEverybody) {
+  Score score;
+  for (auto& puller : a.engines) {
+    for (auto& owner : b.engines) {
+      puller->PullAll(*owner, score);
+      owner->PullAll(*puller, score);
+    }
+  }
+  EXPECT_TRUE(Await(score)) << score.running << " pulls did not end";
+  EXPECT_EQ(score.ok, 8 * 4 * kObjects);
+  EXPECT_EQ(score.wrong, 0);
+  EXPECT_EQ(score.failed, 0);
+}
+
+TEST_P(ThreadsTest, EnginesComeAndGo) {
+  Score score;
+  for (int round = 0; round < 5; ++round) {
+    a.engines[0]->PullAll(*b.engines[0], score);
+    b.engines[0]->PullAll(*a.engines[0], score);
+    b.engines[1]->PullAll(*a.engines[0], score);
+    b.engines[1]->CancelLast();
+    (round % 2 == 0 ? a : b).engines[0]->Restart();
+  }
+  EXPECT_TRUE(Await(score)) << score.running << " pulls did not end";
+  EXPECT_EQ(score.wrong, 0);
+  Score after;
+  a.engines[0]->PullAll(*b.engines[0], after);
+  EXPECT_TRUE(Await(after));
+  EXPECT_EQ(after.wrong, 0);
+}
+
+std::string NameOf(const ::testing::TestParamInfo<bool>& info) { return info.param ? "on_demand" : "arena"; }
+
+INSTANTIATE_TEST_SUITE_P(All, ThreadsTest, ::testing::Bool(), NameOf);
+
+}  // namespace
+}  // namespace tokamak::transport::testing
