@@ -78,7 +78,6 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
                                                  std::shared_ptr<CompletionRing> receive_ring);
   void Destroy(QueuePairCore* queue_pair);
   absl::Status ModifyByOwner(QueuePairCore& queue_pair, QueuePairState state, const QueuePairAttributes& attributes);
-  void Close(CompletionRing& ring, std::unique_ptr<base::Signal>* signal);
 
   void AddWatcher(std::shared_ptr<DeviceWatcher> watcher) { watchers_.push_back(std::move(watcher)); }
   void RemoveWatcher(const DeviceWatcher& watcher);
@@ -104,8 +103,8 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   void ReleaseNumber(uint32_t number) override { table_.Release(number); }
 
  private:
-  // A turn may send so many batches before it lets the loop receive again.
-  static constexpr int kBatchesPerTurn = 4;
+  // A turn may send so many batches (of Outbox::kCapacity packets) before it lets the loop receive again.
+  static constexpr int kBatchesPerTurn = 2;
 
   struct Mad {
     Address peer;

@@ -148,8 +148,6 @@ absl::Status Nic::Modify(uint32_t number, QueuePairState state, const QueuePairA
   return status;
 }
 
-void Nic::Close(CompletionRing& ring, std::unique_ptr<base::Signal>* signal) { *signal = ring.Close(); }
-
 void Nic::RemoveWatcher(const DeviceWatcher& watcher) {
   watchers_.erase(std::find_if(watchers_.begin(), watchers_.end(),
                                [&](const std::shared_ptr<DeviceWatcher>& w) { return w.get() == &watcher; }));

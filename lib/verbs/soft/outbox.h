@@ -19,7 +19,7 @@ namespace tokamak::verbs::soft {
 
 class Outbox final {
  public:
-  static constexpr size_t kCapacity = 256;
+  static constexpr size_t kCapacity = 128;
 
   Outbox() : packets_(kCapacity), owners_(kCapacity) {}
 

@@ -16,7 +16,7 @@ constexpr uint32_t kAcksPerWindow = 4;
 // A READ is cut so that several pieces fill a window (while one is taken in, the next are on their way), but not too finely.
 constexpr uint32_t kPiecesPerWindow = 4;
 constexpr uint32_t kLeastPiece = 16;  // packets, where the window holds so many
-constexpr uint32_t kMostPiece = 32;
+constexpr uint32_t kMostPieceBytes = 128 * 1024;
 
 PacketOpcode DataOpcode(Opcode opcode, bool first, bool last) {
   const bool immediate = opcode == Opcode::kSendWithImm || opcode == Opcode::kWriteWithImm;
@@ -89,8 +89,10 @@ bool Requester::StartNext() {
 // Chosen once for each READ: one that is asked again is cut in the same places, since a responder knows a request only as
 // all new or all old.
 uint32_t Requester::PiecePackets() const {
-  const uint32_t by_window = std::min(std::max(window_ / kPiecesPerWindow, std::min(kLeastPiece, window_)), kMostPiece);
-  const uint64_t by_budget = engine_.reads.window() / kPiecesPerWindow / queue_pair_.mtu();
+  const uint32_t mtu = queue_pair_.mtu();
+  const uint32_t several = std::max(window_ / kPiecesPerWindow, std::min(kLeastPiece, window_));
+  const uint32_t by_window = std::min(several, kMostPieceBytes / mtu);
+  const uint64_t by_budget = engine_.reads.window() / kPiecesPerWindow / mtu;
   return std::max(1u, static_cast<uint32_t>(std::min<uint64_t>(by_window, by_budget)));
 }
 

@@ -32,10 +32,10 @@ class QueuePairCore;
 
 constexpr uint32_t kMaxReads = 128;  // READs and atomics outstanding, as requester and as responder
 
-// How much one queue pair may add to the outbox before the next one's turn.
+// How much one queue pair may add to the outbox before the next one's turn: what a UDP socket takes in one piece.
 struct Share {
-  uint32_t packets = 16;
-  uint32_t bytes = 65536;
+  uint32_t packets = 32;
+  uint32_t bytes = 15 * kMaxMtu;
 
   bool spent() const { return packets == 0 || bytes == 0; }
   void Spend(uint32_t payload) {
@@ -51,8 +51,8 @@ class Requester final {
   // ReadyToSend: packets start at `psn`.
   void Start(uint32_t psn);
 
-  // Everything posted is forgotten, without completions.
-  void Reset();
+  // Everything posted is forgotten, without completions. The owner's thread calls.
+  void Reset() { Forget(sends_.tail()); }
 
   // Everything posted completes: the oldest with `first`, the others flushed.
   void Flush(CompletionStatus first, uint32_t provider_code);
@@ -100,6 +100,7 @@ class Requester final {
   void ResendFromGap();
   void GoBack(Loss loss);
   void OnTimeout();
+  void Forget(uint64_t tail);
 
   bool outstanding() const { return unacked_ < sent_; }
   void Expect(uint64_t packets, uint64_t bytes);

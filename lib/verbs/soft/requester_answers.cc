@@ -260,13 +260,14 @@ void Requester::Flush(CompletionStatus first, uint32_t provider_code) {
     const bool failed = i == oldest_ && first != CompletionStatus::kFlushed;
     Complete(i, failed ? first : CompletionStatus::kFlushed, failed ? provider_code : 0);
   }
-  Reset();
+  Forget(tail);
 }
 
-void Requester::Reset() {
+// Requests before `tail` are over. Those that the owner posts meanwhile are not.
+void Requester::Forget(uint64_t tail) {
   running_ = false;
   progressed_ = false;
-  oldest_ = cursor_ = started_ = sends_.tail();
+  oldest_ = cursor_ = started_ = tail;
   unacked_ = position_ = next_ = sent_;
   unanswered_ = 0;
   halted_ = CompletionStatus::kSuccess;

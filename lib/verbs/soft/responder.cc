@@ -302,12 +302,13 @@ void Responder::Flush(CompletionStatus first) {
   for (uint64_t i = oldest_; i < tail; ++i) {
     CompleteReceive(i, i == oldest_ ? first : CompletionStatus::kFlushed, {}, false);
   }
-  Reset();
+  Forget(tail);
 }
 
-void Responder::Reset() {
+// Receives before `tail` are over. Those that the owner posts meanwhile are not.
+void Responder::Forget(uint64_t tail) {
   running_ = false;
-  oldest_ = receives_.tail();
+  oldest_ = tail;
   message_ = Message::kNone;
   ack_due_ = gap_told_ = false;
   nak_due_ = 0;

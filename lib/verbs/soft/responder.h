@@ -31,8 +31,8 @@ class Responder final {
   // ReadyToReceive: the peer's packets start at `psn`.
   void Start(uint32_t psn);
 
-  // Receives are forgotten, without completions.
-  void Reset();
+  // Receives are forgotten, without completions. The owner's thread calls.
+  void Reset() { Forget(receives_.tail()); }
 
   // Receives complete: the oldest with `first`, the others flushed.
   void Flush(CompletionStatus first);
@@ -72,6 +72,7 @@ class Responder final {
   bool NotReady();
   bool Refuse(uint8_t syndrome, CompletionStatus receive_status = CompletionStatus::kFlushed);
   void End(const Fault& fault);
+  void Forget(uint64_t tail);
 
   bool has_receive() const { return oldest_ < receives_.tail(); }
   void CompleteReceive(uint64_t index, CompletionStatus status, const Completion& with, bool solicited);

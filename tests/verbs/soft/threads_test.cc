@@ -1,0 +1,202 @@
+// Owners on threads of their own, each with queue pairs on the same two NICs, which have threads too: what one owner does,
+// makes and drops never disturbs another. (Run it with --config=tsan.)
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "lib/base/random.h"
+#include "lib/base/trace.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/os/loop_thread.h"
+#include "lib/verbs/soft/device.h"
+#include "lib/verbs/soft/loopback_fabric.h"
+
+namespace tokamak::verbs::soft {
+namespace {
+
+constexpr size_t kSize = 20000;
+constexpr Access kAll = kLocalWrite | kRemoteWrite | kRemoteRead;
+
+// A NIC on a thread of its own.
+struct Card {
+  explicit Card(LoopbackFabric& fabric, const char* address) : thread({"nic"}) {
+    DeviceOptions options;
+    options.address = *Address::Parse(address);
+    options.run_on_nic_loop = [this](const std::function<void()>& call) { thread.CallOn(call); };
+    thread.CallOn([&] { device = *OpenSoftDevice(thread.loop(), fabric, trace, options); });
+  }
+  os::LoopThread thread;
+  base::NoTrace trace;
+  std::unique_ptr<SoftDevice> device;
+};
+
+// One end of a connection.
+struct End {
+  End(Card& on, os::EpollLoop& loop, uint8_t seed) : card(on), memory(kSize) {
+    for (size_t i = 0; i < kSize; ++i) memory[i] = static_cast<uint8_t>(seed + i * 7);
+    domain = *card.device->CreateProtectionDomain();
+    completions = *card.device->CreateCompletionQueue(loop, 128, [this] { event = true; });
+    region = *domain->RegisterMemory(absl::MakeSpan(memory), kAll);
+    QueuePairOptions options;
+    options.send_queue = options.receive_queue = completions.get();
+    options.remote_access = kAll;
+    queue_pair = *domain->CreateQueuePair(options);
+  }
+  void Walk(const End& peer) {
+    QueuePairAttributes attributes;
+    attributes.peer = peer.card.device->address();
+    attributes.peer_number = peer.queue_pair->number();
+    ASSERT_TRUE(queue_pair->Modify(QueuePairState::kReadyToReceive, attributes).ok());
+    ASSERT_TRUE(queue_pair->Modify(QueuePairState::kReadyToSend, attributes).ok());
+  }
+  Sge whole() { return {memory.data(), kSize, region->lkey()}; }
+  bool Post(Opcode opcode, End& peer, uint64_t id) {
+    const Sge sge = whole();
+    SendRequest request;
+    request.id = id;
+    request.opcode = opcode;
+    request.flags = kSignaled;
+    request.sges = absl::MakeConstSpan(&sge, 1);
+    request.remote_address = reinterpret_cast<uint64_t>(peer.memory.data());
+    request.rkey = peer.region->rkey();
+    return queue_pair->PostSend(absl::MakeConstSpan(&request, 1)).ok();
+  }
+  void PostReceive(uint64_t id) {
+    const Sge sge = whole();
+    ReceiveRequest request{id, absl::MakeConstSpan(&sge, 1)};
+    ASSERT_TRUE(queue_pair->PostReceive(absl::MakeConstSpan(&request, 1)).ok());
+  }
+  // Waits for one completion by its event.
+  Completion Await(os::EpollLoop& loop) {
+    Completion completion;
+    for (;;) {
+      event = false;
+      completions->RequestNotify();
+      if (completions->Poll(absl::MakeSpan(&completion, 1)) == 1) return completion;
+      if (!loop.RunUntil([this] { return event; }, loop.Now() + base::Seconds(30))) {
+        ADD_FAILURE() << "no event";
+        return completion;
+      }
+    }
+  }
+
+  Card& card;
+  std::vector<uint8_t> memory;
+  bool event = false;
+  std::unique_ptr<ProtectionDomain> domain;
+  std::unique_ptr<CompletionQueue> completions;
+  std::unique_ptr<MemoryRegion> region;
+  std::unique_ptr<QueuePair> queue_pair;
+};
+
+class ThreadsTest : public ::testing::Test {
+ protected:
+  // Runs `owner` on several threads at once.
+  static void OnThreads(const std::function<void(uint64_t seed)>& owner) {
+    std::vector<std::thread> threads;
+    for (uint64_t seed = 1; seed <= 3; ++seed) threads.emplace_back(owner, seed);
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  LoopbackFabric fabric_;
+  Card left_{fabric_, "10.0.0.1"};
+  Card right_{fabric_, "10.0.0.2"};
+};
+
+TEST_F(ThreadsTest, OwnersMoveBytesSideBySide) {
+  OnThreads([this](uint64_t seed) {
+    os::EpollLoop loop;
+    End a(left_, loop, static_cast<uint8_t>(seed)), b(right_, loop, static_cast<uint8_t>(100 + seed));
+    a.Walk(b);
+    b.Walk(a);
+    base::Random random(seed);
+    for (uint64_t i = 0; i < 300; ++i) {
+      std::memset(b.memory.data(), 0, kSize);
+      const uint64_t kind = random.Below(3);
+      if (kind == 0) b.PostReceive(i);
+      ASSERT_TRUE(a.Post(kind == 0 ? Opcode::kSend : kind == 1 ? Opcode::kWrite : Opcode::kRead, b, i));
+      const Completion done = a.Await(loop);
+      ASSERT_EQ(done.status, CompletionStatus::kSuccess);
+      ASSERT_EQ(done.id, i);
+      if (kind == 0) {
+        ASSERT_EQ(b.Await(loop).byte_count, kSize);
+      }
+      ASSERT_EQ(std::memcmp(a.memory.data(), b.memory.data(), kSize), 0);
+      if (kind == 2) {
+        for (size_t k = 0; k < kSize; ++k) a.memory[k] = static_cast<uint8_t>(i + k);
+      }
+    }
+  });
+}
+
+TEST_F(ThreadsTest, OwnersMakeAndDropEverythingWhileOthersWork) {
+  OnThreads([this](uint64_t seed) {
+    os::EpollLoop loop;
+    base::Random random(seed);
+    for (int round = 0; round < 60; ++round) {
+      auto a = std::make_unique<End>(left_, loop, 1), b = std::make_unique<End>(right_, loop, 2);
+      a->Walk(*b);
+      b->Walk(*a);
+      for (uint64_t i = 0; i < 20; ++i) {
+        ASSERT_TRUE(a->Post(i % 2 == 0 ? Opcode::kWrite : Opcode::kRead, *b, i));
+        ASSERT_TRUE(b->Post(i % 2 == 0 ? Opcode::kRead : Opcode::kWrite, *a, i));
+      }
+      a->completions->RequestNotify();
+      for (uint64_t wait = random.Below(3); wait > 0; --wait) a->Await(loop);
+      switch (random.Below(5)) {
+        case 0:
+          a->region.reset();
+          std::memset(a->memory.data(), 7, kSize);
+          break;
+        case 1:
+          b->queue_pair.reset();
+          break;
+        case 2:
+          ASSERT_TRUE(a->queue_pair->Modify(QueuePairState::kError).ok());
+          break;
+        case 3:
+          a->completions.reset();
+          break;
+        default:
+          ASSERT_TRUE(b->queue_pair->Modify(QueuePairState::kReset).ok());
+      }
+      (random.Chance(0.5) ? a : b).reset();
+    }
+  });
+  EXPECT_GT(left_.device->counters().queue_pairs.packets_sent, 0u);
+}
+
+TEST_F(ThreadsTest, RequestsPostedWhileTheQueuePairFailsAreAllFlushed) {
+  OnThreads([this](uint64_t seed) {
+    os::EpollLoop loop;
+    for (int round = 0; round < 100; ++round) {
+      End a(left_, loop, static_cast<uint8_t>(seed)), b(right_, loop, 2);
+      a.Walk(b);
+      b.Walk(a);
+      b.region.reset();
+      b.region = *b.domain->RegisterMemory(absl::MakeSpan(b.memory), kLocalWrite);  // the peer may not write
+      uint64_t posted = 0;
+      while (posted < 30 && a.Post(Opcode::kWrite, b, posted)) {
+        a.PostReceive(1000 + posted);
+        ++posted;
+      }
+      uint64_t sends = 0, receives = 0;
+      for (uint64_t i = 0; i < 2 * posted; ++i) {
+        const Completion completion = a.Await(loop);
+        ASSERT_NE(completion.status, CompletionStatus::kSuccess);
+        if (completion.id < 1000) {
+          ASSERT_EQ(completion.id, sends++);
+        } else {
+          ASSERT_EQ(completion.id, 1000 + receives++);
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace tokamak::verbs::soft
