@@ -1,6 +1,7 @@
 #include "lib/node/cluster_delete.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -18,11 +19,10 @@ constexpr uint8_t kNotHere = 2;
 
 }  // namespace
 
-ClusterDelete::ClusterDelete(base::EventLoop& loop, store::Store& store, directory::Directory& directory, Peers& peers,
+ClusterDelete::ClusterDelete(store::Store& store, directory::Directory& directory, Peers& peers,
                              transport::Caller& holders, directory::NodeId self, const base::ObjectId& id,
                              base::Duration deadline, Node::DeleteCallback done)
-    : loop_(loop),
-      store_(store),
+    : store_(store),
       directory_(directory),
       peers_(peers),
       holders_(holders),
@@ -37,11 +37,15 @@ std::vector<uint8_t> ClusterDelete::EncodeRequest(const base::ObjectId& id) {
   return request;
 }
 
-std::vector<uint8_t> ClusterDelete::Answer(absl::Span<const uint8_t> request, store::Store& store) {
+std::vector<uint8_t> ClusterDelete::Answer(absl::Span<const uint8_t> request, store::Store& store,
+                                           Membership& membership) {
   if (request.size() != 1 + base::ObjectId::kSize || request[0] != kDelete) return {};
   std::array<uint8_t, base::ObjectId::kSize> bytes;
   std::copy(request.begin() + 1, request.end(), bytes.begin());
-  return {store.Delete(base::ObjectId(bytes)).ok() ? kDeleted : kNotHere};
+  const base::ObjectId id(bytes);
+  if (store.Delete(id).ok()) return {kDeleted};
+  membership.Recheck(id);  // the peer was told that it is here
+  return {kNotHere};
 }
 
 void ClusterDelete::Begin() {
@@ -60,8 +64,16 @@ void ClusterDelete::Located(absl::StatusOr<directory::ObjectInfo> info) {
   info_ = *std::move(info);
   info_.holders.erase(std::remove(info_.holders.begin(), info_.holders.end(), self_), info_.holders.end());
   if (info_.holders.empty()) return Settle();
+  if (AllKnown()) return AskHolders();
   peers_.Refresh([self = weak_from_this()](const absl::Status&) {
     if (const auto alive = self.lock()) alive->AskHolders();
+  });
+}
+
+bool ClusterDelete::AllKnown() const {
+  return std::all_of(info_.holders.begin(), info_.holders.end(), [this](const directory::NodeId& holder) {
+    const Peers::Peer* peer = peers_.Find(holder);
+    return peer != nullptr && !peer->suspect;
   });
 }
 
@@ -69,7 +81,7 @@ void ClusterDelete::AskHolders() {
   std::vector<verbs::Address> reachable;
   for (const directory::NodeId& holder : info_.holders) {
     const Peers::Peer* peer = peers_.Find(holder);
-    if (peer == nullptr || peer->engines.empty()) {
+    if (peer == nullptr) {
       ++result_.unreachable;
     } else {
       reachable.push_back(peer->engines.front());

@@ -4,9 +4,9 @@
 // Thread rule: the node's control loop.
 #pragma once
 
-#include <functional>
+#include <cstdint>
 #include <memory>
-#include <set>
+#include <vector>
 
 #include "lib/node/node.h"
 
@@ -15,24 +15,23 @@ namespace tokamak::node {
 class ClusterDelete final : public std::enable_shared_from_this<ClusterDelete> {
  public:
   // References must outlive it. `done` runs once, after Begin, never inside it.
-  ClusterDelete(base::EventLoop& loop, store::Store& store, directory::Directory& directory, Peers& peers,
-                transport::Caller& holders, directory::NodeId self, const base::ObjectId& id, base::Duration deadline,
-                Node::DeleteCallback done);
+  ClusterDelete(store::Store& store, directory::Directory& directory, Peers& peers, transport::Caller& holders,
+                directory::NodeId self, const base::ObjectId& id, base::Duration deadline, Node::DeleteCallback done);
 
   // Must be owned by a shared_ptr.
   void Begin();
 
   // A peer's request to delete here, and the answer to it.
   static std::vector<uint8_t> EncodeRequest(const base::ObjectId& id);
-  static std::vector<uint8_t> Answer(absl::Span<const uint8_t> request, store::Store& store);
+  static std::vector<uint8_t> Answer(absl::Span<const uint8_t> request, store::Store& store, Membership& membership);
 
  private:
   void Located(absl::StatusOr<directory::ObjectInfo> info);
+  bool AllKnown() const;
   void AskHolders();
   void Ask(const verbs::Address& holder);
   void Settle();
 
-  base::EventLoop& loop_;
   store::Store& store_;
   directory::Directory& directory_;
   Peers& peers_;

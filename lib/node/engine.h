@@ -8,14 +8,18 @@
 //   (the node)  <-- pin, unpin, reserve, done, called -----   (a Source and Sinks for the endpoint)
 //
 // Both loops may be one thread's (a simulation). Set-up and tear-down are the wiring's: make the link on the control loop,
-// open the host on the engine loop, drop the host first, while the control loop stands still.
+// open the host on the engine loop, drop the host first, while the control loop stands still. What runs then, and what is
+// asked after, ends with kUnavailable.
+// Law: memory of a pull and pins of peers are given back only when the engine has said so, or is gone.
+// Bounds: kMaxEnginePulls pulls and kMaxEngineCalls calls of ours at once; peers' pins and calls are refused while
+// kMaxReportsWaiting reports wait for the control loop.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <string>
+#include <set>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -23,17 +27,17 @@
 #include "lib/base/event_loop.h"
 #include "lib/base/mailbox.h"
 #include "lib/base/object_id.h"
+#include "lib/node/outbox.h"
 #include "lib/transport/endpoint.h"
 
 namespace tokamak::node {
 
 class EngineHost;
 
-// What may wait between the two loops. Pulls, pins and calls are bounded before they get here, so a full mailbox is our own
-// mistake, not the world's.
 constexpr size_t kMaxEnginePulls = 1024;
 constexpr size_t kMaxEngineCalls = 1024;
-constexpr size_t kEngineMailbox = 8 * (kMaxEnginePulls + kMaxEngineCalls);
+constexpr size_t kMaxReportsWaiting = 1024;  // beyond those in the mailbox
+constexpr size_t kEngineMailbox = 256;       // a burst; more waits in an Outbox
 
 // From the control loop to the engine.
 struct EngineCommand {
@@ -64,11 +68,13 @@ struct EngineReport {
 // The control loop's end.
 class EngineLink final : public transport::Caller {
  public:
-  // Who serves the peers: the node. A pin is answered later or at once, with Pinned.
+  // Who serves the peers: the node. A pin is answered later or at once, with Pinned. A call's reply that is dropped unused tells
+  // the peer that there is none.
+  using Reply = std::function<void(absl::Span<const uint8_t>)>;
   struct Handlers {
     std::function<void(uint64_t pin, const base::ObjectId& id)> pin;
     std::function<void(uint64_t pin)> unpin;
-    std::function<void(absl::Span<const uint8_t> request, std::function<void(absl::Span<const uint8_t>)> reply)> call;
+    std::function<void(absl::Span<const uint8_t> request, Reply reply)> call;
   };
   // A pull that runs on the engine.
   struct PullHandlers {
@@ -81,15 +87,21 @@ class EngineLink final : public transport::Caller {
   explicit EngineLink(base::EventLoop& control_loop);
   ~EngineLink() override;
 
+  // Without handlers, before and after, peers are refused.
   void Serve(Handlers handlers) { handlers_ = std::move(handlers); }
+  void StopServing() { handlers_ = Refusal(); }
 
+  // Between the host's opening and its end.
+  bool open() const { return to_engine_ != nullptr; }
   // Where the engine listens; set when its host opened.
   const verbs::Address& address() const { return address_; }
   size_t pulls() const { return pulls_.size(); }
 
-  // Returns a token for Cancel, or 0 when kMaxEnginePulls run already. `memory` is the object's place, where the size is
-  // known; it must stay reserved until `done`.
-  uint64_t Pull(const transport::PullRequest& request, absl::Span<uint8_t> memory, PullHandlers handlers);
+  // Returns a token for Cancel. `memory` is the object's place, where the size is known; it must stay reserved until `done`.
+  // kResourceExhausted: kMaxEnginePulls run already; kUnavailable: the engine is gone.
+  absl::StatusOr<uint64_t> Pull(const transport::PullRequest& request, absl::Span<uint8_t> memory,
+                                PullHandlers handlers);
+  // `done` comes as soon as the memory is safe.
   void Cancel(uint64_t token);
 
   // Answers Handlers::pin.
@@ -102,20 +114,31 @@ class EngineLink final : public transport::Caller {
  private:
   friend class EngineHost;
 
+  class Ticket;  // the right to answer one call
+
+  Handlers Refusal();
   void Handle(EngineReport report);
   void HandleReserve(const EngineReport& report);
+  void HandlePullDone(const EngineReport& report);
+  void HandleCallDone(const EngineReport& report);
+  void RefuseCall(CallCallback done, absl::Status status);
+  void Closed();
   void Send(EngineCommand command);
 
   base::EventLoop& loop_;
   base::Mailbox<EngineReport> from_engine_;
-  base::Mailbox<EngineCommand>* to_engine_ = nullptr;  // the host's, while it lives
+  std::unique_ptr<Outbox<EngineCommand>> to_engine_;  // while the host lives
+  std::vector<EngineReport> last_reports_;            // left by a host that is gone
+  const std::unique_ptr<base::Signal> closed_;        // raised by it
   Handlers handlers_;
   verbs::Address address_;
   uint32_t max_call_size_ = 0;
   uint64_t last_token_ = 0;
   std::map<uint64_t, PullHandlers> pulls_;
   std::map<uint64_t, CallCallback> calls_;
-  std::vector<base::Timer> refused_;  // calls that were refused on the spot still answer later
+  std::vector<base::Task> refused_;  // calls that are refused still answer later
+  base::Timer refusing_;
+  const std::shared_ptr<EngineLink*> self_;  // for tickets that outlive us
 };
 
 // The engine loop's end: owns the endpoint.
@@ -141,12 +164,19 @@ class EngineHost final : public transport::Source {
   EngineHost(base::EventLoop& engine_loop, EngineLink& link);
   void Handle(EngineCommand command);
   void HandlePull(EngineCommand command);
-  void Send(EngineReport report);
+  void HandlePinned(const EngineCommand& command);
+  void HandleCall(EngineCommand command);
+  void HandleReply(const EngineCommand& command);
+  void HandleCalled(absl::Span<const uint8_t> request, transport::Endpoint::Reply reply);
+  void RefusePins();
 
   base::EventLoop& loop_;
   EngineLink& link_;
   base::Mailbox<EngineCommand> from_control_;
-  std::map<uint64_t, PinCallback> pins_;
+  Outbox<EngineReport> to_control_;
+  std::map<uint64_t, PinCallback> pins_;  // asked for
+  std::set<uint64_t> refused_pins_;       // of these, that the control loop was not asked for
+  base::Timer refusing_;
   std::map<uint64_t, PullSink*> sinks_;
   std::map<uint64_t, transport::PullId> pulls_;
   std::map<uint64_t, transport::Endpoint::Reply> replies_;

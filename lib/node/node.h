@@ -65,7 +65,8 @@ class Node final {
   using GetCallback = std::function<void(std::vector<GetResult>)>;
   using DeleteCallback = std::function<void(absl::StatusOr<DeleteResult>)>;
 
-  // All must outlive the node. Engines are open already; at least one.
+  // All must outlive the node. Engines are open already; at least one. Their hosts must be dropped before the node: until then
+  // they may touch the store.
   Node(base::EventLoop& loop, store::Store& store, directory::Directory& directory, std::vector<EngineLink*> engines,
        base::Random random, const NodeOptions& options);
   ~Node();
@@ -83,10 +84,11 @@ class Node final {
   [[nodiscard]] std::unique_ptr<store::Handle> Get(absl::Span<const base::ObjectId> ids, const GetOptions& options,
                                                    store::Owner who, GetCallback done);
 
-  // Deletes every copy that the directory knows of, ours too. kNotFound: nobody has it.
+  // Deletes every copy that the directory knows of, ours too. kNotFound: nobody has it. A copy that is just on its way to a
+  // node may be missed. Where the directory cannot be asked only ours is deleted, and the error says so.
   void Delete(const base::ObjectId& id, DeleteCallback done);
 
-  // Transfers that peers are served with now; a draining daemon waits for none.
+  // Objects pinned for peers now; a draining daemon waits until there are none.
   size_t pins_of_peers() const;
 
   Services& services() { return services_; }
@@ -106,6 +108,8 @@ class Node final {
   };
 
   void Serve(Served& served);
+  void PinFor(Served& served, uint64_t pin, const base::ObjectId& id);
+  void UnpinFor(Served& served, uint64_t pin);
   void HandleObjectCall(absl::Span<const uint8_t> request, const Services::Reply& reply);
   static directory::NodeInfo SelfInfo(const std::vector<EngineLink*>& engines, uint64_t capacity,
                                       const NodeOptions& options);

@@ -1,13 +1,16 @@
 // Peers is the node's address book: who is alive, where their engines listen, and who is better left alone for a while.
 //
-// Addresses come from the directory and are asked for again when a name is unknown. A peer that failed is passed over for a
-// back-off that doubles with each failure, while others hold the object; a success clears it.
+// Addresses come from the directory, and are asked for again when a name is unknown or its node has failed us: it may have been
+// restarted elsewhere. A peer that failed is passed over for a back-off that doubles with each further failure; a success clears
+// it. From one peer at most max_pulls run at once; who comes later waits for its turn.
 // Thread rule: the node's control loop.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
+#include <set>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,40 +31,48 @@ class Peers final {
  public:
   struct Peer {
     uint64_t incarnation = 0;
-    std::vector<verbs::Address> engines;
-    uint32_t pulls = 0;       // running now
-    base::Duration back_off;  // zero after a success
-    base::Time shunned_until;
+    std::vector<verbs::Address> engines;  // not empty
+    uint32_t pulls = 0;                   // running now
+    bool suspect = false;                 // failed since it was last looked up
+    base::Duration back_off;              // zero after a success
+    base::Time shunned_until;             // while there is a back-off
+  };
+  enum class Use {
+    kReady,
+    kBusy,     // max_pulls run
+    kShunned,  // wait, or look it up again
+    kUnknown,  // look it up
   };
 
   Peers(base::EventLoop& loop, directory::Directory& directory, const PeersOptions& options)
-      : loop_(loop), directory_(directory), options_(options) {}
+      : loop_(loop), directory_(directory), options_(options), self_(std::make_shared<Peers*>(this)) {}
+  ~Peers() { *self_ = nullptr; }
+  Peers(const Peers&) = delete;
+  Peers& operator=(const Peers&) = delete;
 
-  // nullptr: not known; ask Refresh. The pointer is valid until the next task.
-  Peer* Find(const directory::NodeId& id);
+  // nullptr: not known. The pointer is valid until the next task.
+  const Peer* Find(const directory::NodeId& id) const;
+  Use UseOf(const directory::NodeId& id) const;
 
-  // May be pulled from now: known, not shunned, below max_pulls.
-  bool Ready(const directory::NodeId& id);
+  // A pull from a ready peer begins; how it ended. kFailed: the peer could not be reached or did not keep up.
+  enum class End { kOk, kFailed, kOther };
+  void Begin(const directory::NodeId& id);
+  void Ended(const directory::NodeId& id, End end);
 
-  void Succeeded(const directory::NodeId& id);
-  void Failed(const directory::NodeId& id);
-
-  // Asks the directory for all nodes; `done` runs when the book is up to date, or could not be brought so. Several at once
+  // Asks the directory for all nodes; `done` runs later, when the book is up to date or could not be brought so. Several at once
   // share one question.
   void Refresh(std::function<void(const absl::Status&)> done);
 
-  // As of the last Refresh, by id.
-  const std::vector<directory::NodeInfo>& nodes() const { return nodes_; }
-
  private:
-  void Update(std::vector<directory::NodeInfo> nodes);
+  void Update(const std::vector<directory::NodeInfo>& nodes);
+  void Refreshed(const absl::StatusOr<std::vector<directory::NodeInfo>>& nodes);
 
   base::EventLoop& loop_;
   directory::Directory& directory_;
   const PeersOptions options_;
   std::map<directory::NodeId, Peer> peers_;
-  std::vector<directory::NodeInfo> nodes_;
   std::vector<std::function<void(const absl::Status&)>> waiting_;
+  const std::shared_ptr<Peers*> self_;  // for answers that come after we are gone
 };
 
 }  // namespace tokamak::node

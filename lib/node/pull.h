@@ -1,8 +1,10 @@
 // Pulls brings objects of other nodes here: it asks the directory who holds one, makes room, has an engine move the bytes and
 // tries the next holder until it worked or nobody waits any more.
 //
-//   kLocating -> kAdmitting -> kMoving -> sealed
-//       ^____________|____________|        (next holder, back-off, another look at the directory)
+//   locating -> moving -> sealed          back-off: all holders failed, or there is no room
+//     ^  ^        |   \___ next holder    queued: the holders are busy with other pulls of ours
+//     |  +--------+------> back-off       refreshing: a holder's address is not known, or no longer right
+//     +------------------- queued
 //
 // Law: one transfer for each object at a time, however many gets share it.
 // Law: an object that is only half here is never seen: it is created, pinned, and sealed or aborted when the engine has said
@@ -14,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -27,8 +30,10 @@
 namespace tokamak::node {
 
 struct PullOptions {
-  base::Duration first_retry = base::Milliseconds(10);  // after all holders failed, or when there is no room
+  base::Duration first_retry =
+      base::Milliseconds(10);  // after all holders failed, or when there is no room; then doubled
   base::Duration max_retry = base::Milliseconds(500);
+  base::Duration max_queued = base::Seconds(5);  // then the directory is asked again: there may be more holders
   base::Duration directory_deadline = base::Seconds(2);
   base::Duration locate_wait = base::Seconds(1);  // one question to the directory waits so long for a holder to appear
   // One attempt at one holder may take this long, and a second more for each 32 MiB.
@@ -43,16 +48,20 @@ struct PullCounters {
   uint64_t next_holder = 0;    // a further holder was tried after a failure
   uint64_t stale_holders = 0;  // a holder in the directory did not have the object
   uint64_t waited_for_room = 0;
+  uint64_t queued = 0;  // all holders were busy with other pulls of ours
 };
 
 class Pulls final {
  public:
   // ok: the object is sealed here. Otherwise why it can never come: too large for this store, say.
   using Callback = std::function<void(const absl::Status&)>;
+  // Has this node's entry for an object looked at again.
+  using Recheck = std::function<void(const base::ObjectId&)>;
 
-  // All references must outlive it. `engines` is not empty.
+  // All references must outlive it, and the engines' hosts must have been dropped before it is. `engines` is not empty.
   Pulls(base::EventLoop& loop, store::Store& store, directory::Directory& directory, Peers& peers,
-        std::vector<EngineLink*> engines, directory::NodeId self, base::Random random, const PullOptions& options);
+        std::vector<EngineLink*> engines, directory::NodeId self, Recheck recheck, base::Random random,
+        const PullOptions& options);
   ~Pulls();
   Pulls(const Pulls&) = delete;
   Pulls& operator=(const Pulls&) = delete;
@@ -77,6 +86,10 @@ class Pulls final {
   class WaiterHandle;
 
   EngineLink& NextEngine() { return *engines_[next_engine_++ % engines_.size()]; }
+  void Enqueue(const directory::NodeId& holder, Pull& pull);
+  void Dequeue(const directory::NodeId& holder, const Pull& pull);
+  void SlotFreed(const directory::NodeId& holder);
+  void GiveTurns();
 
   base::EventLoop& loop_;
   store::Store& store_;
@@ -84,6 +97,7 @@ class Pulls final {
   Peers& peers_;
   const std::vector<EngineLink*> engines_;
   const directory::NodeId self_;
+  const Recheck recheck_;
   base::Random random_;
   const PullOptions options_;
   size_t next_engine_ = 0;
@@ -91,6 +105,9 @@ class Pulls final {
   PullCounters counters_;
   // A pull that nobody waits for stays here until its engine has let go of the memory.
   std::map<base::ObjectId, std::shared_ptr<Pull>> pulls_;
+  std::map<directory::NodeId, std::map<uint64_t, Pull*>> queues_;  // by holder, in the order that pulls began
+  std::set<directory::NodeId> freed_;                              // holders with a slot to give
+  base::Timer giving_turns_;
 };
 
 }  // namespace tokamak::node

@@ -49,7 +49,10 @@ class ServiceCaller final : public transport::Caller {
     caller_.Call(peer, framed, deadline, std::move(done));
   }
 
-  uint32_t max_call_size() const override { return caller_.max_call_size() - 1; }
+  uint32_t max_call_size() const override {
+    const uint32_t whole = caller_.max_call_size();
+    return whole == 0 ? 0 : whole - 1;
+  }
 
  private:
   transport::Caller& caller_;

@@ -1,0 +1,168 @@
+#include "lib/node/peers.h"
+
+#include <memory>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "sim/sim_loop.h"
+#include "tests/node/trouble_directory.h"
+
+namespace tokamak::node {
+namespace {
+
+using base::Milliseconds;
+using base::Seconds;
+using Use = Peers::Use;
+using End = Peers::End;
+
+class PeersTest : public testing::Test {
+ protected:
+  void Join(const directory::NodeId& id, uint64_t incarnation = 1, std::vector<std::string> engines = {"10.0.0.1:7000"},
+            base::Duration lease = Seconds(1000)) {
+    directory_.local().Join({id, incarnation, std::move(engines), "soft", 0}, lease, Seconds(1),
+                            [](const auto& joined) { EXPECT_TRUE(joined.ok()) << joined.status(); });
+  }
+  absl::Status Refresh() {
+    absl::Status status = absl::InternalError("no answer");
+    peers_->Refresh([&](const absl::Status& s) { status = s; });
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << "the callback ran inside the call";
+    scheduler_.RunFor(options_.directory_deadline);
+    return status;
+  }
+  void Pull(const directory::NodeId& id, End end) {
+    peers_->Begin(id);
+    peers_->Ended(id, end);
+  }
+
+  sim::Scheduler scheduler_;
+  sim::SimLoop loop_{scheduler_};
+  TroubleDirectory directory_{loop_};
+  PeersOptions options_;
+  std::unique_ptr<Peers> peers_ = std::make_unique<Peers>(loop_, directory_, options_);
+};
+
+TEST_F(PeersTest, NobodyIsKnownBeforeTheDirectoryWasAsked) {
+  Join("b");
+  EXPECT_EQ(peers_->UseOf("b"), Use::kUnknown);
+  EXPECT_EQ(peers_->Find("b"), nullptr);
+}
+
+TEST_F(PeersTest, ARefreshBringsNamesAndAddresses) {
+  Join("b", 1, {"10.0.0.2:7000", "10.0.0.2:7001"});
+  EXPECT_TRUE(Refresh().ok());
+  ASSERT_NE(peers_->Find("b"), nullptr);
+  EXPECT_EQ(peers_->UseOf("b"), Use::kReady);
+  ASSERT_EQ(peers_->Find("b")->engines.size(), 2u);
+  EXPECT_EQ(peers_->Find("b")->engines[1].ToString(), "10.0.0.2:7001");
+}
+
+TEST_F(PeersTest, ANodeWithoutAnAddressThatMakesSenseIsUnknown) {
+  Join("b", 1, {"somewhere"});
+  EXPECT_TRUE(Refresh().ok());
+  EXPECT_EQ(peers_->UseOf("b"), Use::kUnknown);
+}
+
+TEST_F(PeersTest, SeveralRefreshesShareOneQuestion) {
+  int answers = 0;
+  for (int i = 0; i < 10; ++i) peers_->Refresh([&](const absl::Status&) { ++answers; });
+  scheduler_.RunFor(Seconds(1));
+  EXPECT_EQ(answers, 10);
+  EXPECT_EQ(directory_.Count("nodes"), 1u);
+  EXPECT_TRUE(Refresh().ok());
+  EXPECT_EQ(directory_.Count("nodes"), 2u);
+}
+
+TEST_F(PeersTest, AnOutageLeavesTheBookAsItWas) {
+  Join("b");
+  EXPECT_TRUE(Refresh().ok());
+  directory_.out_of_reach = true;
+  EXPECT_TRUE(absl::IsDeadlineExceeded(Refresh()));
+  EXPECT_EQ(peers_->UseOf("b"), Use::kReady);
+}
+
+TEST_F(PeersTest, NoMorePullsRunFromOnePeerThanAllowed) {
+  Join("b");
+  EXPECT_TRUE(Refresh().ok());
+  for (uint32_t i = 0; i < options_.max_pulls; ++i) peers_->Begin("b");
+  EXPECT_EQ(peers_->UseOf("b"), Use::kBusy);
+  peers_->Ended("b", End::kOther);
+  EXPECT_EQ(peers_->UseOf("b"), Use::kReady);
+}
+
+TEST_F(PeersTest, APeerThatFailedIsLeftAloneForAWhileAndLookedUpAgain) {
+  Join("b");
+  EXPECT_TRUE(Refresh().ok());
+  Pull("b", End::kFailed);
+  EXPECT_EQ(peers_->UseOf("b"), Use::kShunned);
+  EXPECT_TRUE(peers_->Find("b")->suspect);
+  scheduler_.RunFor(options_.first_back_off);
+  EXPECT_EQ(peers_->UseOf("b"), Use::kReady);
+}
+
+TEST_F(PeersTest, TheBackOffDoublesUpToItsLimitAndASuccessClearsIt) {
+  Join("b");
+  EXPECT_TRUE(Refresh().ok());
+  base::Duration expected = options_.first_back_off;
+  for (int i = 0; i < 12; ++i) {
+    Pull("b", End::kFailed);
+    EXPECT_EQ(peers_->Find("b")->back_off, expected);
+    expected = std::min(expected * 2, options_.max_back_off);
+    scheduler_.RunUntil(peers_->Find("b")->shunned_until);
+  }
+  Pull("b", End::kOk);
+  EXPECT_EQ(peers_->UseOf("b"), Use::kReady);
+  Pull("b", End::kFailed);
+  EXPECT_EQ(peers_->Find("b")->back_off, options_.first_back_off);
+}
+
+TEST_F(PeersTest, ManyPullsThatFailTogetherCountAsOneFailure) {
+  Join("b");
+  EXPECT_TRUE(Refresh().ok());
+  for (int i = 0; i < 10; ++i) peers_->Begin("b");
+  for (int i = 0; i < 10; ++i) peers_->Ended("b", End::kFailed);
+  EXPECT_EQ(peers_->Find("b")->back_off, options_.first_back_off);
+}
+
+TEST_F(PeersTest, ALaterLifeOfAPeerStartsWithACleanSheet) {
+  Join("b", 1, {"10.0.0.2:7000"});
+  EXPECT_TRUE(Refresh().ok());
+  peers_->Begin("b");
+  Pull("b", End::kFailed);
+  Join("b", 2, {"10.0.0.3:7000"});
+  EXPECT_TRUE(Refresh().ok());
+  EXPECT_EQ(peers_->UseOf("b"), Use::kReady);
+  EXPECT_EQ(peers_->Find("b")->engines[0].ToString(), "10.0.0.3:7000");
+  EXPECT_EQ(peers_->Find("b")->pulls, 1u);
+  peers_->Ended("b", End::kOther);
+}
+
+TEST_F(PeersTest, TheSameLifeStaysShunnedThoughItWasLookedUp) {
+  Join("b");
+  EXPECT_TRUE(Refresh().ok());
+  Pull("b", End::kFailed);
+  peers_->Refresh([](const absl::Status&) {});
+  scheduler_.RunFor(Milliseconds(1));
+  EXPECT_EQ(peers_->UseOf("b"), Use::kShunned);
+  EXPECT_FALSE(peers_->Find("b")->suspect);
+}
+
+TEST_F(PeersTest, APeerThatIsGoneIsForgottenWhenItsLastPullEnds) {
+  Join("b", 1, {"10.0.0.2:7000"}, Seconds(1));
+  EXPECT_TRUE(Refresh().ok());
+  peers_->Begin("b");
+  scheduler_.RunFor(Seconds(2));
+  EXPECT_TRUE(Refresh().ok());
+  ASSERT_NE(peers_->Find("b"), nullptr);
+  peers_->Ended("b", End::kFailed);
+  EXPECT_TRUE(Refresh().ok());
+  EXPECT_EQ(peers_->Find("b"), nullptr);
+}
+
+TEST_F(PeersTest, MayBeDroppedWhileTheDirectoryIsAsked) {
+  peers_->Refresh([](const absl::Status&) { FAIL(); });
+  peers_.reset();
+  scheduler_.RunFor(Seconds(5));
+}
+
+}  // namespace
+}  // namespace tokamak::node

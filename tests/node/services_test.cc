@@ -1,0 +1,78 @@
+#include "lib/node/services.h"
+
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace tokamak::node {
+namespace {
+
+std::vector<uint8_t> Bytes(absl::Span<const uint8_t> span) { return {span.begin(), span.end()}; }
+
+class ServicesTest : public testing::Test {
+ protected:
+  // What the services answer, with an x for each time that they do.
+  std::string Ask(const std::vector<uint8_t>& request) {
+    std::string answer;
+    services_.Handle(request,
+                     [&](absl::Span<const uint8_t> reply) { answer += "x" + std::string(reply.begin(), reply.end()); });
+    return answer;
+  }
+  void Echo(Service service, const std::string& name) {
+    services_.Register(service, [name](absl::Span<const uint8_t> request, const Services::Reply& reply) {
+      const std::string text = name + std::string(request.begin(), request.end());
+      reply({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+    });
+  }
+
+  Services services_;
+};
+
+TEST_F(ServicesTest, TheFirstByteChoosesTheService) {
+  Echo(Service::kDirectory, "directory:");
+  Echo(Service::kObjects, "objects:");
+  EXPECT_EQ(Ask({1, 'a', 'b'}), "xdirectory:ab");
+  EXPECT_EQ(Ask({2}), "xobjects:");
+}
+
+TEST_F(ServicesTest, WhatNobodyServesGetsAnEmptyReply) {
+  Echo(Service::kObjects, "objects:");
+  EXPECT_EQ(Ask({}), "x");
+  EXPECT_EQ(Ask({0, 1, 2}), "x");
+  EXPECT_EQ(Ask({1, 2, 3}), "x");
+  EXPECT_EQ(Ask({3}), "x");
+  EXPECT_EQ(Ask({255, 255}), "x");
+}
+
+class NotingCaller final : public transport::Caller {
+ public:
+  void Call(const verbs::Address& peer, absl::Span<const uint8_t> request, base::Duration, CallCallback) override {
+    peers.push_back(peer);
+    requests.push_back(Bytes(request));
+  }
+  uint32_t max_call_size() const override { return size; }
+
+  uint32_t size = 100;
+  std::vector<verbs::Address> peers;
+  std::vector<std::vector<uint8_t>> requests;
+};
+
+TEST(ServiceCallerTest, NamesTheServiceBeforeTheRequest) {
+  NotingCaller below;
+  ServiceCaller caller(below, Service::kObjects);
+  const auto peer = *verbs::Address::Parse("10.0.0.2:7000");
+  caller.Call(peer, std::vector<uint8_t>{7, 8}, base::Seconds(1), [](const auto&) {});
+  EXPECT_EQ(below.peers[0], peer);
+  EXPECT_EQ(below.requests[0], (std::vector<uint8_t>{2, 7, 8}));
+}
+
+TEST(ServiceCallerTest, LeavesRoomForTheName) {
+  NotingCaller below;
+  EXPECT_EQ(ServiceCaller(below, Service::kObjects).max_call_size(), 99u);
+  below.size = 0;
+  EXPECT_EQ(ServiceCaller(below, Service::kObjects).max_call_size(), 0u);
+}
+
+}  // namespace
+}  // namespace tokamak::node
