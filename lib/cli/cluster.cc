@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -10,6 +11,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
@@ -34,12 +37,15 @@ using nlohmann::json;
 namespace {
 
 constexpr int kReadyMilliseconds = 60'000;
+constexpr int64_t kLookMilliseconds = 1'000;  // where inotify has nothing left to give, the log is looked at this often
 constexpr int kStopMilliseconds = 15'000;
 
 std::string ReadText(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
+
+std::string StatePath(const std::string& folder) { return folder + "/cluster.json"; }
 
 int64_t NowMilliseconds() {
   timespec now{};
@@ -68,22 +74,24 @@ std::string FindProgram(const std::string& name, const std::string& package) {
   return name;
 }
 
-// Waits until the log says `sign`, or the program ends.
-absl::Status AwaitReady(os::ChildProcess& child, const std::string& name, const std::string& log, const std::string& sign) {
+// Waits until the log says `sign`, or the program ends. What it says last is why it ended, so that is read after it has.
+absl::Status AwaitReady(os::ChildProcess& child, const std::string& name, const std::string& log,
+                        const std::string& sign) {
   const os::FileDescriptor changes(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   inotify_add_watch(changes.get(), fs::path(log).parent_path().c_str(), IN_MODIFY | IN_CREATE);
   const int64_t deadline = NowMilliseconds() + kReadyMilliseconds;
   while (true) {
+    const bool running = child.running();
     const std::string text = ReadText(log);
     if (absl::StrContains(text, sign)) return absl::OkStatus();
     const int64_t left = deadline - NowMilliseconds();
-    if (!child.running() || left <= 0) {
+    if (!running || left <= 0) {
       const std::vector<absl::string_view> lines = absl::StrSplit(absl::StripTrailingAsciiWhitespace(text), '\n');
       return absl::UnavailableError(
           absl::StrCat(name, left <= 0 ? " is not ready after a minute" : " did not start", ": ", lines.back()));
     }
     pollfd waits[2] = {{changes.get(), POLLIN, 0}, {child.descriptor(), POLLIN, 0}};
-    if (poll(waits, 2, static_cast<int>(left)) > 0) {
+    if (poll(waits, 2, static_cast<int>(std::min(left, kLookMilliseconds))) > 0) {
       char drained[4096];
       while (read(changes.get(), drained, sizeof drained) > 0) {
       }
@@ -95,13 +103,19 @@ json ToJson(const ClusterProcess& process) {
   return {{"name", process.name}, {"pid", process.pid}, {"started", process.started}, {"socket", process.socket}};
 }
 
-ClusterProcess FromJson(const json& value) {
-  ClusterProcess process;
-  process.name = value.value("name", "");
-  process.pid = value.value("pid", 0);
-  process.started = value.value("started", uint64_t{0});
-  process.socket = value.value("socket", "");
-  return process;
+// Of one list in the saved cluster. What is no process is left out.
+std::vector<ClusterProcess> FromJson(const json& saved, const char* list) {
+  std::vector<ClusterProcess> processes;
+  for (const json& value : saved.value(list, json::array())) {
+    const auto has = [&](const char* key, auto check) {
+      return value.is_object() && value.contains(key) && check(value[key]);
+    };
+    const auto text = [](const json& field) { return field.is_string(); };
+    const auto number = [](const json& field) { return field.is_number_unsigned(); };
+    if (!has("name", text) || !has("pid", number) || !has("started", number) || !has("socket", text)) continue;
+    processes.push_back({value["name"], value["pid"], value["started"], value["socket"]});
+  }
+  return processes;
 }
 
 absl::Status Save(const Cluster& cluster, const std::string& folder) {
@@ -109,10 +123,27 @@ absl::Status Save(const Cluster& cluster, const std::string& folder) {
   json helpers = json::array();
   for (const ClusterProcess& node : cluster.nodes) nodes.push_back(ToJson(node));
   for (const ClusterProcess& helper : cluster.helpers) helpers.push_back(ToJson(helper));
-  std::ofstream file(folder + "/cluster.json");
+  const std::string path = StatePath(folder);
+  const std::string part = path + ".part";
+  std::ofstream file(part);
   file << json({{"nodes", nodes}, {"helpers", helpers}}).dump(2) << "\n";
   file.close();
-  return file ? absl::OkStatus() : absl::UnknownError(absl::StrCat("cannot write ", folder, "/cluster.json"));
+  if (file && rename(part.c_str(), path.c_str()) == 0) return absl::OkStatus();
+  return absl::UnknownError(absl::StrCat("cannot write ", path));
+}
+
+// Removes what the processes of a cluster left, then the folder if nothing else is in it.
+void Clean(const Cluster& cluster, const std::string& folder) {
+  std::error_code error;
+  for (const auto* processes : {&cluster.nodes, &cluster.helpers}) {
+    for (const ClusterProcess& process : *processes) {
+      fs::remove(process.socket, error);
+      fs::remove(process.socket + ".lock", error);
+      fs::remove(absl::StrCat(folder, "/", process.name, ".log"), error);
+    }
+  }
+  fs::remove(StatePath(folder), error);
+  fs::remove(folder, error);
 }
 
 bool Runs(const ClusterProcess& process) {
@@ -122,7 +153,8 @@ bool Runs(const ClusterProcess& process) {
 // Stops one process that may not be our child.
 void StopProcess(const ClusterProcess& process) {
   const os::FileDescriptor handle(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
-  if (!handle.valid() || !Runs(process)) return;  // the descriptor was taken first, so it is the process that was asked about
+  if (!handle.valid() || !Runs(process))
+    return;  // the descriptor was taken first, so it is the process that was asked about
   for (const int signal : {SIGTERM, SIGKILL}) {
     syscall(SYS_pidfd_send_signal, handle.get(), signal, nullptr, 0);
     pollfd ended = {handle.get(), POLLIN, 0};
@@ -130,23 +162,41 @@ void StopProcess(const ClusterProcess& process) {
   }
 }
 
+// Holds the lock of a state folder, so that of two commands at once one starts or stops a cluster there.
+absl::StatusOr<os::FileDescriptor> LockFolder(const std::string& folder) {
+  os::FileDescriptor lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!lock.valid()) return absl::UnknownError(absl::StrCat("cannot open ", folder, ": ", std::strerror(errno)));
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
+  return absl::AlreadyExistsError(absl::StrCat("another tok starts or stops a cluster in ", folder, ": wait for it"));
+}
+
 class Starter final {
  public:
   explicit Starter(const ClusterSettings& settings) : settings_(settings) {}
 
   absl::StatusOr<Cluster> Run() {
+    if (absl::Status status = StartAll(); !status.ok()) {
+      for (auto child = children_.rbegin(); child != children_.rend(); ++child) {
+        (*child)->Stop(base::Milliseconds(kStopMilliseconds));
+      }
+      Clean(cluster_, settings_.folder);
+      return status;
+    }
+    for (const auto& child : children_) child->Detach();
+    return std::move(cluster_);
+  }
+
+ private:
+  absl::Status StartAll() {
     if (settings_.directory == "redis") {
       if (absl::Status status = StartRedis(); !status.ok()) return status;
     }
     for (uint32_t i = 1; i <= settings_.nodes; ++i) {
       if (absl::Status status = StartNode(i); !status.ok()) return status;
     }
-    if (absl::Status status = Save(cluster_, settings_.folder); !status.ok()) return status;
-    for (const auto& child : children_) child->Detach();
-    return std::move(cluster_);
+    return absl::OkStatus();
   }
 
- private:
   std::string Path(const std::string& file) const { return settings_.folder + "/" + file; }
 
   absl::Status StartRedis() {
@@ -164,12 +214,18 @@ class Starter final {
     if (index == 1) directory = "serve";
     if (settings_.directory == "redis") directory = "redis@unix:" + Path("redis.sock");
     std::vector<std::string> argv = {FindProgram("tokd", "daemon"),
-                                     "--name", process.name,
-                                     "--listen", absl::StrCat(ip, ":", settings_.port),
-                                     "--device", absl::StrCat("soft:udp@", ip, ":", settings_.udp_port),
-                                     "--memory", settings_.memory,
-                                     "--socket", process.socket,
-                                     "--directory", directory};
+                                     "--name",
+                                     process.name,
+                                     "--listen",
+                                     absl::StrCat(ip, ":", settings_.port),
+                                     "--device",
+                                     absl::StrCat("soft:udp@", ip, ":", settings_.udp_port),
+                                     "--memory",
+                                     settings_.memory,
+                                     "--socket",
+                                     process.socket,
+                                     "--directory",
+                                     directory};
     argv.insert(argv.end(), settings_.extra.begin(), settings_.extra.end());
     for (std::string& flag : argv) {
       // "--pcap FILE" gives each node a file of its own where FILE has a %.
@@ -184,17 +240,19 @@ class Starter final {
     os::ChildOptions options;
     options.argv = std::move(argv);
     options.output = Path(process.name + ".log");
+    unlink(options.output.c_str());  // of an earlier cluster
+    into.push_back(process);         // so that its files are removed, also where it does not start
     auto child = os::ChildProcess::Start(options);
     if (!child.ok()) {
       return absl::Status(child.status().code(), absl::StrCat(process.name, ": ", child.status().message(),
                                                               " (ci/setup installs all that is needed)"));
     }
-    if (absl::Status status = AwaitReady(**child, process.name, options.output, sign); !status.ok()) return status;
-    process.pid = (*child)->pid();
-    process.started = StartTime(process.pid);
-    into.push_back(std::move(process));
     children_.push_back(*std::move(child));
-    return absl::OkStatus();
+    into.back().pid = children_.back()->pid();
+    into.back().started = StartTime(into.back().pid);
+    // Saved each time: also when tok is killed in between, tok down finds what runs.
+    if (absl::Status status = Save(cluster_, settings_.folder); !status.ok()) return status;
+    return AwaitReady(*children_.back(), process.name, options.output, sign);
   }
 
   const ClusterSettings& settings_;
@@ -211,39 +269,40 @@ std::string DefaultFolder() {
 }
 
 absl::StatusOr<Cluster> StartCluster(const ClusterSettings& settings) {
-  if (const auto running = LoadCluster(settings.folder); running.ok()) {
-    for (const ClusterProcess& node : running->nodes) {
-      if (Runs(node)) {
-        return absl::AlreadyExistsError(
-            absl::StrCat("a cluster runs already in ", settings.folder, ": stop it with tok down, or name another --state"));
-      }
-    }
-  }
   if (mkdir(settings.folder.c_str(), 0700) != 0 && errno != EEXIST) {
     return absl::UnknownError(absl::StrCat("cannot make ", settings.folder, ": ", std::strerror(errno)));
   }
   struct stat info {};
   if (stat(settings.folder.c_str(), &info) != 0 || info.st_uid != getuid() || (info.st_mode & 022) != 0) {
-    return absl::PermissionDeniedError(absl::StrCat(settings.folder, " is not ours alone: name another --state folder"));
+    return absl::PermissionDeniedError(
+        absl::StrCat(settings.folder, " is not ours alone: name another --state folder"));
   }
-  for (const auto& entry : fs::directory_iterator(settings.folder)) {
-    if (entry.path().extension() == ".log") fs::remove(entry.path());  // of an earlier cluster
+  const auto lock = LockFolder(settings.folder);
+  if (!lock.ok()) return lock.status();
+  if (const auto known = LoadCluster(settings.folder); known.ok()) {
+    for (const auto* processes : {&known->nodes, &known->helpers}) {
+      if (std::any_of(processes->begin(), processes->end(), Runs)) {
+        return absl::AlreadyExistsError(absl::StrCat("a cluster runs already in ", settings.folder,
+                                                     ": stop it with tok down, or name another --state"));
+      }
+    }
   }
   return Starter(settings).Run();
 }
 
 absl::StatusOr<Cluster> LoadCluster(const std::string& folder) {
-  const json saved = json::parse(ReadText(folder + "/cluster.json"), nullptr, /*allow_exceptions=*/false);
+  const json saved = json::parse(ReadText(StatePath(folder)), nullptr, /*allow_exceptions=*/false);
   if (!saved.is_object()) {
-    return absl::NotFoundError(absl::StrCat("no cluster was started in ", folder, ": start one with tok up, or name a --socket"));
+    return absl::NotFoundError(
+        absl::StrCat("no cluster was started in ", folder, ": start one with tok up, or name a --socket"));
   }
-  Cluster cluster;
-  for (const json& node : saved.value("nodes", json::array())) cluster.nodes.push_back(FromJson(node));
-  for (const json& helper : saved.value("helpers", json::array())) cluster.helpers.push_back(FromJson(helper));
-  return cluster;
+  return Cluster{FromJson(saved, "nodes"), FromJson(saved, "helpers")};
 }
 
 absl::StatusOr<uint32_t> StopCluster(const std::string& folder) {
+  if (const auto known = LoadCluster(folder); !known.ok()) return known.status();
+  const auto lock = LockFolder(folder);
+  if (!lock.ok()) return lock.status();
   const auto cluster = LoadCluster(folder);
   if (!cluster.ok()) return cluster.status();
   uint32_t stopped = 0;
@@ -255,12 +314,7 @@ absl::StatusOr<uint32_t> StopCluster(const std::string& folder) {
       ++stopped;
     }
   }
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const std::string suffix = entry.path().extension().string();
-    if (suffix == ".sock" || suffix == ".log" || suffix == ".lock" || entry.path().filename() == "cluster.json") fs::remove(entry.path(), error);
-  }
-  fs::remove(folder, error);  // where nothing else is in it
+  Clean(*cluster, folder);
   return stopped;
 }
 

@@ -2,7 +2,7 @@
 //
 // Node i listens on 127.0.0.i, has the device soft:udp@127.0.0.i and its socket, log and pid in the state folder. The folder
 // is the only memory between commands: cluster.json says what runs. Processes are told apart from strangers that took their
-// pid by the time at which they started.
+// pid by the time at which they started. Nothing in the folder but what a cluster made is touched.
 // Thread rule: one.
 #pragma once
 
@@ -18,17 +18,17 @@
 namespace tokamak::cli {
 
 struct ClusterSettings {
-  std::string folder;  // the state folder
+  std::string folder;  // the state folder, as an absolute path: later commands are given elsewhere
   uint32_t nodes = 3;
-  std::string memory = "512MiB";     // of each
-  std::string directory = "tokd";    // "tokd": the first node serves it; "redis": a private redis-server
-  uint16_t port = 7000;              // where each node listens, on its own address
+  std::string memory = "512MiB";   // of each
+  std::string directory = "tokd";  // "tokd": the first node serves it; "redis": a private redis-server
+  uint16_t port = 7000;            // where each node listens, on its own address
   uint16_t udp_port = 4791;
-  std::vector<std::string> extra;    // flags for each tokd, as they are
+  std::vector<std::string> extra;  // flags for each tokd, as they are
 };
 
 struct ClusterProcess {
-  std::string name;    // "node1", "redis"
+  std::string name;  // "node1", "redis"
   pid_t pid = 0;
   uint64_t started = 0;  // clock ticks since boot, from /proc: with the pid it names one process for good
   std::string socket;
@@ -48,7 +48,7 @@ absl::StatusOr<Cluster> StartCluster(const ClusterSettings& settings);
 // What runs, from the folder. kNotFound: nothing was started there.
 absl::StatusOr<Cluster> LoadCluster(const std::string& folder);
 
-// Stops all (SIGTERM, and after a time SIGKILL) and empties the folder. Returns how many processes were stopped.
+// Stops all (SIGTERM, and after a time SIGKILL) and removes what they left, and the folder if that was all. Returns how many processes were stopped.
 absl::StatusOr<uint32_t> StopCluster(const std::string& folder);
 
 }  // namespace tokamak::cli

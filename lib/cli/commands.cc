@@ -54,20 +54,28 @@ json ToJson(const client::ObjectEntry& object, const std::string& name) {
 
 void PrintMoved(const CommandContext& context, const char* verb, const std::string& name, const Moved& moved) {
   if (context.json) {
-    std::cout << json({{"name", name}, {"files", moved.files}, {"bytes", moved.bytes}, {"path", moved.path}}) << "\n";
+    std::cout << json({{"name", name},
+                       {"files", moved.files},
+                       {"bytes", moved.bytes},
+                       {"skipped", moved.skipped},
+                       {"path", moved.path}})
+              << "\n";
     return;
   }
   std::cout << verb << " " << name << ": " << moved.files << (moved.files == 1 ? " file, " : " files, ")
-            << base::FormatSize(moved.bytes) << "\n";
+            << base::FormatSize(moved.bytes);
+  if (moved.skipped > 0) std::cout << "; skipped " << moved.skipped << " that are no files";
+  std::cout << "\n";
 }
 
 }  // namespace
 
 absl::Status Put(const CommandContext& context, const std::vector<std::string>& paths, const std::string& as) {
-  if (!as.empty() && paths.size() > 1) return absl::InvalidArgumentError("--as names one object: put one path at a time");
+  if (!as.empty() && paths.size() > 1)
+    return absl::InvalidArgumentError("--as names one object: put one path at a time");
   for (const std::string& path : paths) {
-    std::filesystem::path plain(path);
-    if (!plain.has_filename()) plain = plain.parent_path();  // "dir/" is "dir"
+    std::filesystem::path plain = std::filesystem::absolute(path).lexically_normal();  // "." has a name as well
+    if (!plain.has_filename()) plain = plain.parent_path();                            // "dir/" is "dir"
     const std::string name = as.empty() ? plain.filename().string() : as;
     const auto moved = PutPath(context.client, path, name);
     if (!moved.ok()) return moved.status();
@@ -159,7 +167,8 @@ absl::Status Remove(const CommandContext& context, const std::vector<std::string
   for (const std::string& name : names) {
     const auto removed = RemovePath(context.client, name);
     if (!removed.ok()) return removed.status();
-    if (!context.json) std::cout << "removed " << name << (*removed > 1 ? absl::StrCat(": ", *removed, " objects") : "") << "\n";
+    if (!context.json)
+      std::cout << "removed " << name << (*removed > 1 ? absl::StrCat(": ", *removed, " objects") : "") << "\n";
     if (context.json) std::cout << json({{"name", name}, {"objects", *removed}}) << "\n";
   }
   return absl::OkStatus();
@@ -177,7 +186,8 @@ absl::Status Nodes(const CommandContext& context) {
                    {"incarnation", node.incarnation},
                    {"capacity_bytes", node.capacity},
                    {"is_this", node.is_this}});
-    rows.push_back({node.name, node.address, node.device, base::FormatSize(node.capacity), node.is_this ? "(this)" : ""});
+    rows.push_back(
+        {node.name, node.address, node.device, base::FormatSize(node.capacity), node.is_this ? "(this)" : ""});
   }
   std::cout << (context.json ? all.dump(2) + "\n" : FormatTable(rows, {3}));
   return absl::OkStatus();

@@ -13,7 +13,7 @@
 namespace tokamak::cli {
 
 struct DemoSettings {
-  std::string folder;                  // for the cluster's state; made and removed
+  std::string folder;                               // for the cluster's state; made and removed
   std::vector<std::string> sources = {"/usr/lib"};  // where files are looked for
   uint64_t least_bytes = uint64_t{200} << 20;       // put at least so much, if the sources have it
   uint64_t memory = uint64_t{1} << 30;              // bytes of each node's store

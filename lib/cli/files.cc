@@ -35,20 +35,33 @@ absl::Status FileError(const std::string& verb, const std::string& path) {
 std::vector<uint8_t> ToBytes(const std::string& text) { return {text.begin(), text.end()}; }
 
 absl::Status Explain(const absl::Status& status, const std::string& name) {
+  if (status.ok()) return status;
   if (!absl::IsAlreadyExists(status)) return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
-  return absl::AlreadyExistsError(
-      absl::StrCat(name, ": an object of this name exists, and objects never change: tok rm it first, or put --as another name"));
+  return absl::AlreadyExistsError(absl::StrCat(
+      name, ": an object of this name exists, and objects never change: tok rm it first, or put --as another name"));
+}
+
+// Names travel as JSON.
+absl::Status CheckName(const std::string& name) {
+  if (name.empty()) return absl::InvalidArgumentError("an object's name has at least one byte: give one with --as");
+  const std::string kept = json(name).dump(-1, ' ', false, json::error_handler_t::ignore);
+  if (json::parse(kept).get<std::string>() == name) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the name '", name, "' is no UTF-8: rename it, or give another with --as"));
 }
 
 // Reads a file straight into the new object's shared memory.
 absl::StatusOr<uint64_t> PutFile(client::Client& client, const std::string& path, const std::string& name,
                                  Progress& progress) {
-  const os::FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (absl::Status status = CheckName(name); !status.ok()) return status;
+  const os::FileDescriptor file(
+      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe would wait for a writer
   struct stat info {};
   if (!file.valid() || fstat(file.get(), &info) != 0) return FileError("read", path);
-  if (!S_ISREG(info.st_mode)) return absl::InvalidArgumentError(absl::StrCat(path, " is neither a file nor a directory"));
+  if (!S_ISREG(info.st_mode))
+    return absl::InvalidArgumentError(absl::StrCat(path, " is neither a file nor a directory"));
   const json metadata = {{"name", name}, {"kind", "file"}, {"mode", info.st_mode & 0777}};
-  auto buffer = client.Create(base::ObjectId::FromName(name), static_cast<uint64_t>(info.st_size), ToBytes(metadata.dump()));
+  auto buffer = client.Create(IdOf(name), static_cast<uint64_t>(info.st_size), ToBytes(metadata.dump()));
   if (!buffer.ok()) return Explain(buffer.status(), name);
   absl::Span<uint8_t> rest = buffer->data();
   while (!rest.empty()) {
@@ -65,7 +78,7 @@ absl::StatusOr<uint64_t> PutFile(client::Client& client, const std::string& path
 
 absl::Status WriteFile(const std::string& path, absl::Span<const uint8_t> bytes, mode_t mode, Progress& progress) {
   const std::string part = absl::StrCat(path, ".part", getpid());
-  const os::FileDescriptor file(open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
+  const os::FileDescriptor file(open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode));
   if (!file.valid()) return FileError("write", part);
   while (!bytes.empty()) {
     const ssize_t put = write(file.get(), bytes.data(), std::min(bytes.size(), kStep));
@@ -115,15 +128,20 @@ absl::StatusOr<Moved> GetDirectory(client::Client& client, const std::string& na
   const json files = ParseMetadata(listing.data()).value("files", json::array());
   Moved moved;
   moved.path = output;
+  std::error_code made;
+  fs::create_directories(output, made);
+  if (made) return absl::UnknownError(absl::StrCat("cannot make ", output, ": ", made.message()));
   for (const json& entry : files) {
     const std::string relative = entry.is_string() ? entry.get<std::string>() : "";
     if (!StaysBelow(relative)) {
-      return absl::InvalidArgumentError(absl::StrCat(name, " lists the path '", relative, "', which leaves its folder"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, " lists the path '", relative, "', which leaves its folder"));
     }
     const fs::path path = fs::path(output) / relative;
     std::error_code error;
     fs::create_directories(path.parent_path(), error);
-    if (error) return absl::UnknownError(absl::StrCat("cannot make ", path.parent_path().string(), ": ", error.message()));
+    if (error)
+      return absl::UnknownError(absl::StrCat("cannot make ", path.parent_path().string(), ": ", error.message()));
     const auto bytes = GetFile(client, absl::StrCat(name, "/", relative), path.string(), settings);
     if (!bytes.ok()) return bytes.status();
     ++moved.files;
@@ -132,33 +150,63 @@ absl::StatusOr<Moved> GetDirectory(client::Client& client, const std::string& na
   return moved;
 }
 
-absl::StatusOr<Moved> PutDirectory(client::Client& client, const std::string& path, const std::string& name) {
+// The files below a folder, by their paths in it.
+struct Tree {
   std::vector<std::string> files;
-  uint64_t total = 0;
+  uint64_t bytes = 0;
+  uint64_t skipped = 0;
+};
+
+absl::StatusOr<Tree> Look(const std::string& folder) {
+  Tree tree;
   std::error_code error;
-  for (auto it = fs::recursive_directory_iterator(path, error); !error && it != fs::recursive_directory_iterator();
+  for (auto it = fs::recursive_directory_iterator(folder, error); !error && it != fs::recursive_directory_iterator();
        it.increment(error)) {
-    if (!it->is_regular_file(error)) continue;
-    files.push_back(fs::relative(it->path(), path, error).string());
-    total += it->file_size(error);
+    std::error_code none;
+    // A link is followed to a file, as its bytes are what is put, but not to a folder, which may lie above this one.
+    if (it->is_directory(none) && !it->is_symlink(none)) continue;
+    const uint64_t bytes = it->is_regular_file(none) ? it->file_size(none) : 0;
+    if (none || !it->is_regular_file(none)) {
+      ++tree.skipped;
+      continue;
+    }
+    tree.files.push_back(it->path().lexically_relative(folder).string());
+    tree.bytes += bytes;
   }
-  if (error) return absl::UnknownError(absl::StrCat("cannot read ", path, ": ", error.message()));
-  std::sort(files.begin(), files.end());
-  Progress progress("put", total);
+  if (error) return absl::UnknownError(absl::StrCat("cannot read ", folder, ": ", error.message()));
+  std::sort(tree.files.begin(), tree.files.end());
+  return tree;
+}
+
+absl::Status PutListing(client::Client& client, const std::vector<std::string>& files, const std::string& name) {
+  const json metadata = {{"name", name}, {"kind", "directory"}};
+  const json listing = {{"files", files}};
+  return Explain(client.Put(IdOf(name), ToBytes(listing.dump()), ToBytes(metadata.dump())), name);
+}
+
+absl::StatusOr<Moved> PutDirectory(client::Client& client, const std::string& path, const std::string& name) {
+  if (absl::Status status = CheckName(name); !status.ok()) return status;
+  const auto tree = Look(path);
+  if (!tree.ok()) return tree.status();
+  Progress progress("put", tree->bytes);
   Moved moved;
   moved.path = path;
-  for (const std::string& file : files) {
+  moved.skipped = tree->skipped;
+  absl::Status status;
+  for (const std::string& file : tree->files) {
     const auto bytes = PutFile(client, absl::StrCat(path, "/", file), absl::StrCat(name, "/", file), progress);
-    if (!bytes.ok()) return bytes.status();
+    status = bytes.status();
+    if (!bytes.ok()) break;
     ++moved.files;
     moved.bytes += *bytes;
   }
-  const json metadata = {{"name", name}, {"kind", "directory"}};
-  const json listing = {{"files", files}};
-  const absl::Status status =
-      client.Put(base::ObjectId::FromName(name), ToBytes(listing.dump()), ToBytes(metadata.dump()));
-  if (!status.ok()) return Explain(status, name);
-  return moved;
+  if (status.ok()) status = PutListing(client, tree->files, name);
+  if (status.ok()) return moved;
+  // All or nothing: what was put belongs to no folder.
+  for (uint64_t i = 0; i < moved.files; ++i) {
+    client.Delete(IdOf(absl::StrCat(name, "/", tree->files[i]))).IgnoreError();
+  }
+  return status;
 }
 
 }  // namespace
@@ -180,7 +228,7 @@ absl::StatusOr<Moved> PutPath(client::Client& client, const std::string& path, c
   Progress progress("put", error ? 0 : size);
   const auto bytes = PutFile(client, path, name, progress);
   if (!bytes.ok()) return bytes.status();
-  return Moved{1, *bytes, path};
+  return Moved{1, *bytes, 0, path};
 }
 
 absl::StatusOr<Moved> GetPath(client::Client& client, const std::string& name, const GetSettings& settings) {
@@ -191,6 +239,10 @@ absl::StatusOr<Moved> GetPath(client::Client& client, const std::string& name, c
     if (output.empty()) {
       const std::string own_name = NameIn(buffer->metadata());
       output = fs::path(own_name.empty() ? name : own_name).filename().string();
+      if (!StaysBelow(output)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("'", own_name, "' is no name for a file: say where to with --output"));
+      }
     }
     if (ParseMetadata(buffer->metadata()).value("kind", "") == "directory") {
       return GetDirectory(client, NameIn(buffer->metadata()), *buffer, output, settings);
@@ -198,7 +250,7 @@ absl::StatusOr<Moved> GetPath(client::Client& client, const std::string& name, c
   }
   const auto bytes = GetFile(client, name, output, settings);
   if (!bytes.ok()) return bytes.status();
-  return Moved{1, *bytes, output};
+  return Moved{1, *bytes, 0, output};
 }
 
 absl::StatusOr<uint64_t> RemovePath(client::Client& client, const std::string& name) {
@@ -212,7 +264,7 @@ absl::StatusOr<uint64_t> RemovePath(client::Client& client, const std::string& n
       for (const json& file : ParseMetadata(buffer->data()).value("files", json::array())) {
         if (!file.is_string()) continue;
         const std::string path = absl::StrCat(NameIn(buffer->metadata()), "/", file.get<std::string>());
-        const absl::Status status = client.Delete(base::ObjectId::FromName(path));
+        const absl::Status status = client.Delete(IdOf(path));
         if (!status.ok() && !absl::IsNotFound(status)) return Explain(status, path);
         if (status.ok()) ++removed;
       }

@@ -1,6 +1,6 @@
 // Files as objects: a file is one object, named by its path; a directory is an object that lists the files below it.
 //
-// The id of a name is ObjectId::FromName(name). Metadata of a file's object is {"name": ..., "kind": "file", "mode": ...} as
+// The id of a name is IdOf(name). Metadata of a file's object is {"name": ..., "kind": "file", "mode": ...} as
 // JSON; a directory's is {"name": ..., "kind": "directory"} and its data {"files": ["a", "b/c", ...]}, each of which is the
 // object NAME/PATH. Bytes go between file and shared memory without a copy of ours in between.
 #pragma once
@@ -22,14 +22,16 @@ namespace tokamak::cli {
 struct Moved {
   uint64_t files = 0;
   uint64_t bytes = 0;
+  uint64_t skipped =
+      0;  // of a directory: what is no file (links to directories, pipes, ...); empty directories do not count
   std::string path;  // of the file or directory that was written
 };
 
 // 40 hexadecimal digits are an id; anything else is a name.
 base::ObjectId IdOf(const std::string& name_or_id);
 
-// Puts a file, or a directory with all regular files below it (the directory's own object last, so that whoever sees it
-// finds the files). kAlreadyExists: objects never change, so remove the old one or choose another name.
+// Puts a file, or a directory with all files below it (the directory's own object last, so that whoever sees it finds the
+// files; when one fails, none stays). Links to files are followed. kAlreadyExists: objects never change, so remove the old one or choose another name.
 absl::StatusOr<Moved> PutPath(client::Client& client, const std::string& path, const std::string& name);
 
 struct GetSettings {

@@ -1,5 +1,6 @@
 // tok: the command line of Tokamak. `tok up` starts a cluster on this machine; the other commands talk to one daemon.
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -17,7 +18,8 @@ namespace tokamak::cli {
 namespace {
 
 constexpr char kFooter[] =
-    "Which daemon: --socket PATH, else $TOKAMAK_SOCKET, else node --node (1 unless given) of the cluster that tok up started.\n"
+    "Which daemon: --socket PATH, else $TOKAMAK_SOCKET, else node --node (1 unless given) of the cluster that tok up "
+    "started.\n"
     "Example:\n"
     "  tok up --nodes 3\n"
     "  tok put /usr/share/dict --as dict\n"
@@ -32,6 +34,7 @@ struct Flags {
   bool json = false;
   ClusterSettings cluster;
   DemoSettings demo;
+  std::string demo_memory = "1GiB";
   std::vector<std::string> paths;
   std::string as;
   std::string name;
@@ -83,6 +86,9 @@ int Down(const Flags& flags) {
 int RunTheDemo(Flags& flags) {
   flags.demo.folder = flags.state + "-demo";
   flags.demo.json = flags.json;
+  const auto memory = base::ParseSize(flags.demo_memory);
+  if (!memory.ok()) return Fail(memory.status(), 2);
+  flags.demo.memory = *memory;
   const auto result = RunDemo(flags.demo);
   if (!result.ok()) return Fail(result.status(), 1);
   std::cout << (flags.json ? DemoToJson(*result) + "\n" : FormatDemo(*result)) << std::flush;
@@ -91,7 +97,8 @@ int RunTheDemo(Flags& flags) {
 
 absl::StatusOr<std::string> FindSocket(const Flags& flags) {
   if (!flags.socket.empty()) return flags.socket;
-  if (const char* socket = std::getenv("TOKAMAK_SOCKET"); socket != nullptr && *socket != '\0') return std::string(socket);
+  if (const char* socket = std::getenv("TOKAMAK_SOCKET"); socket != nullptr && *socket != '\0')
+    return std::string(socket);
   const auto cluster = LoadCluster(flags.state);
   if (!cluster.ok()) return cluster.status();
   if (flags.node < 1 || flags.node > cluster->nodes.size()) {
@@ -129,6 +136,12 @@ int Talk(const Flags& flags, const std::string& command) {
   return status.ok() ? 0 : Fail(status, 1);
 }
 
+// What CLI11 took, brought into shape. Later commands are given in other folders, so paths are whole.
+void Complete(Flags& flags) {
+  flags.state = std::filesystem::absolute(flags.state).lexically_normal().string();
+  while (flags.state.size() > 1 && flags.state.back() == '/') flags.state.pop_back();
+}
+
 int Main(int argc, char** argv) {
   Flags flags;
   CLI::App app("tok puts files into Tokamak's shared memory and gets them on other nodes.", "tok");
@@ -148,19 +161,24 @@ int Main(int argc, char** argv) {
       ->capture_default_str();
   up->add_option("--port", flags.cluster.port, "port that each node listens on")->capture_default_str();
   up->add_option("--udp-port", flags.cluster.udp_port, "UDP port of the software NICs")->capture_default_str();
-  up->add_option("--tokd", flags.cluster.extra, "a further flag for each tokd (again for each; % stands for the node's name)")
+  up->add_option("--tokd", flags.cluster.extra,
+                 "a further flag for each tokd (again for each; % stands for the node's name)")
       ->allow_extra_args(false);
   app.add_subcommand("down", "stop the cluster that tok up started");
 
-  CLI::App* demo = app.add_subcommand("demo", "move real files between three nodes by every protocol, and compare hashes");
+  CLI::App* demo =
+      app.add_subcommand("demo", "move real files between three nodes by every protocol, and compare hashes");
   demo->add_option("--from", flags.demo.sources, "folders whose files are moved")->capture_default_str();
+  demo->add_option("--memory", flags.demo_memory, "store of each node; files up to a third of it are moved")
+      ->capture_default_str();
   demo->add_option("--tokd", flags.demo.tokd_flags, "a further flag for each tokd, as for up")->allow_extra_args(false);
 
   CLI::App* put = app.add_subcommand("put", "put files or folders, each as an object named like it");
   put->add_option("path", flags.paths, "FILE or DIR")->required();
   put->add_option("--as", flags.as, "the object's name");
 
-  CLI::App* get = app.add_subcommand("get", "get an object, from whichever node has it, and write it to a file or folder");
+  CLI::App* get =
+      app.add_subcommand("get", "get an object, from whichever node has it, and write it to a file or folder");
   get->add_option("name", flags.name, "name or 40-digit id")->required();
   get->add_option("-o,--output", flags.output, "where to; the object's own name in this folder unless given");
   get->add_option("--timeout", flags.timeout, "wait so long for it to appear and arrive")->capture_default_str();
@@ -183,6 +201,7 @@ int Main(int argc, char** argv) {
     std::cerr << "tok: " << error.what() << " (see tok --help)" << std::endl;
     return 2;
   }
+  Complete(flags);
   const std::string command = app.get_subcommands().front()->get_name();
   if (command == "up") return Up(flags);
   if (command == "down") return Down(flags);

@@ -52,7 +52,8 @@ std::string FormatProgress(const std::string& what, uint64_t done, uint64_t tota
   const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
   const double left = rate > 0 ? static_cast<double>(total - std::min(done, total)) / rate : 0;
   return absl::StrFormat("%s  [%s%s]  %3.0f %%  %s/s  %.0f s left", what, std::string(filled, '#'),
-                         std::string(width - filled, '.'), part * 100, base::FormatSize(static_cast<uint64_t>(rate)), left);
+                         std::string(width - filled, '.'), part * 100, base::FormatSize(static_cast<uint64_t>(rate)),
+                         left);
 }
 
 Progress::Progress(std::string what, uint64_t total)

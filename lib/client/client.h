@@ -96,10 +96,13 @@ class Client final {
   // What is sealed, deleted and evicted from now on.
   absl::StatusOr<Subscription> Subscribe();
 
-  // ---- managing, all on this node ----
+  // ---- managing ----
 
-  // Makes an object invisible at once; its memory is freed when nobody reads it any more.
+  // Deletes every copy, on all nodes that hold one: each is invisible at once, its memory is freed when nobody reads it any
+  // more. kNotFound: no node has it. kUnavailable: the directory, or a holder, did not answer; its copy may live on.
   absl::Status Delete(const base::ObjectId& id);
+
+  // The rest is about this node alone.
 
   // Uses an object without reading it, so that others are evicted before it.
   absl::Status Touch(const base::ObjectId& id);

@@ -11,10 +11,8 @@ constexpr size_t kCongestedBytes = os::kMaxQueued / 4;
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ClientServer>> ClientServer::Listen(os::EpollLoop& loop, const std::string& path,
-                                                                   const SessionContext& context, int arena,
-                                                                   os::FileDescriptor read_only) {
-  auto server = std::unique_ptr<ClientServer>(new ClientServer(loop, context, arena, std::move(read_only)));
+absl::StatusOr<std::unique_ptr<ClientServer>> ClientServer::Listen(os::EpollLoop& loop, const std::string& path) {
+  auto server = std::unique_ptr<ClientServer>(new ClientServer(loop));
   auto listener = os::UnixListener::Listen(
       loop, path, [server = server.get()](os::FileDescriptor socket) { server->Accept(std::move(socket)); });
   if (!listener.ok()) return listener.status();
@@ -24,9 +22,16 @@ absl::StatusOr<std::unique_ptr<ClientServer>> ClientServer::Listen(os::EpollLoop
 
 ClientServer::~ClientServer() = default;
 
+void ClientServer::Serve(const SessionContext& context, int arena, os::FileDescriptor read_only) {
+  context_ = &context;
+  arena_ = arena;
+  read_only_ = std::move(read_only);
+}
+
 void ClientServer::StopListening() { listener_.reset(); }
 
 void ClientServer::Accept(os::FileDescriptor socket) {
+  CHECK(context_ != nullptr) << "the loop ran before Serve";
   if (clients_.size() >= kMaxClients) {
     LOG_EVERY_N(WARNING, 100) << "refused a client: " << kMaxClients << " are connected";
     return;
@@ -34,7 +39,9 @@ void ClientServer::Accept(os::FileDescriptor socket) {
   const uint64_t number = ++last_number_;
   Client& client = clients_[number];
   client.session = std::make_unique<Session>(
-      context_, [this, number](std::vector<uint8_t> frame, Descriptors descriptors) { Send(number, frame, descriptors); });
+      *context_,
+      [this, number](const std::vector<uint8_t>& frame, Descriptors descriptors) { Send(number, frame, descriptors); },
+      [this, number] { return Congested(number); });
   client.connection = std::make_unique<os::UnixConnection>(
       loop_, std::move(socket), [this, number](os::Frame frame) { Handle(number, std::move(frame)); },
       [this, number](const absl::Status& why) { Drop(number, why); });
@@ -53,9 +60,12 @@ void ClientServer::Send(uint64_t number, const std::vector<uint8_t>& frame, Desc
   std::vector<int> passed;
   if (descriptors != Descriptors::kNone) passed.push_back(read_only_.get());
   if (descriptors == Descriptors::kReadAndCreate) passed.push_back(arena_);
-  os::UnixConnection& connection = *client->second.connection;
-  connection.Send(frame, passed);
-  client->second.session->set_congested(connection.queued_bytes() > kCongestedBytes);
+  client->second.connection->Send(frame, passed);
+}
+
+bool ClientServer::Congested(uint64_t number) const {
+  const auto client = clients_.find(number);
+  return client != clients_.end() && client->second.connection->queued_bytes() > kCongestedBytes;
 }
 
 void ClientServer::Drop(uint64_t number, const absl::Status& why) {

@@ -24,12 +24,13 @@ constexpr size_t kMaxClients = 1024;
 
 class ClientServer final {
  public:
-  // `arena` is the memfd of the store, which must stay open, and `read_only` the same opened for reading only: a client gets
-  // the second, or both. kAlreadyExists: another daemon listens at `path`.
-  static absl::StatusOr<std::unique_ptr<ClientServer>> Listen(os::EpollLoop& loop, const std::string& path,
-                                                              const SessionContext& context, int arena,
-                                                              os::FileDescriptor read_only);
+  // Takes the path; clients wait until Serve and until the loop runs. kAlreadyExists: another daemon listens at `path`.
+  static absl::StatusOr<std::unique_ptr<ClientServer>> Listen(os::EpollLoop& loop, const std::string& path);
   ~ClientServer();
+
+  // Once, before the loop runs. `context` must outlive it. `arena` is the memfd of the store, which must stay open, and
+  // `read_only` the same opened for reading only: a client gets the second, or both.
+  void Serve(const SessionContext& context, int arena, os::FileDescriptor read_only);
 
   // Takes no more clients; those that are connected go on.
   void StopListening();
@@ -42,18 +43,18 @@ class ClientServer final {
     std::unique_ptr<Session> session;
   };
 
-  ClientServer(os::EpollLoop& loop, const SessionContext& context, int arena, os::FileDescriptor read_only)
-      : loop_(loop), context_(context), arena_(arena), read_only_(std::move(read_only)) {}
+  explicit ClientServer(os::EpollLoop& loop) : loop_(loop) {}
 
   void Accept(os::FileDescriptor socket);
   void Handle(uint64_t number, os::Frame frame);
   void Send(uint64_t number, const std::vector<uint8_t>& frame, Descriptors descriptors);
+  bool Congested(uint64_t number) const;
   void Drop(uint64_t number, const absl::Status& why);
 
   os::EpollLoop& loop_;
-  const SessionContext& context_;
-  const int arena_;
-  const os::FileDescriptor read_only_;
+  const SessionContext* context_ = nullptr;  // until Serve
+  int arena_ = -1;
+  os::FileDescriptor read_only_;
   uint64_t last_number_ = 0;
   std::map<uint64_t, Client> clients_;
   std::vector<Client> leaving_;  // dropped by a task of its own: what drops a client may be running in it

@@ -6,13 +6,17 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "glog/logging.h"
+#include "lib/base/units.h"
 
 namespace tokamak::daemon {
 
 namespace {
 
 constexpr base::Duration kDrainStep = base::Milliseconds(20);
+constexpr absl::Duration kTouchStep = absl::Seconds(1);  // between two words of how far it is
+constexpr base::Duration kTouchLimit = base::Seconds(120);
 
 // A later life of a node has a higher number, also after a restart of the machine: microseconds of the calendar.
 uint64_t NewIncarnation() {
@@ -23,23 +27,30 @@ uint64_t NewIncarnation() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(os::EpollLoop& loop, const DaemonOptions& options) {
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(os::EpollLoop& loop, const DaemonOptions& options,
+                                                      const std::function<bool()>& stop_asked) {
   auto daemon = std::unique_ptr<Daemon>(new Daemon(loop, options));
-  if (absl::Status status = daemon->Open(); !status.ok()) return status;
+  if (absl::Status status = daemon->Open(stop_asked); !status.ok()) return status;
   return daemon;
 }
 
-absl::Status Daemon::Open() {
+absl::Status Daemon::Open(const std::function<bool()>& stop_asked) {
   incarnation_ = NewIncarnation();
-  // The cheap things that can be wrong first: the memory comes last, as making it takes seconds.
+  // What may be taken already is found out before the memory is touched, which takes seconds; peers find us only after that.
   if (absl::Status status = OpenDeviceByName(); !status.ok()) return status;
+  auto clients = ClientServer::Listen(loop_, options_.socket);
+  if (!clients.ok()) return clients.status();
+  clients_ = *std::move(clients);
   if (absl::Status status = OpenStore(); !status.ok()) return status;
+  if (options_.prefault) {
+    if (absl::Status status = TouchMemory(stop_asked); !status.ok()) return status;
+  }
   if (absl::Status status = OpenTransport(); !status.ok()) return status;
   auto directory = OpenDirectory(loop_, *engines_->links().front(), options_.directory);
   if (!directory.ok()) return directory.status();
   directory_ = *std::move(directory);
   OpenNode();
-  return OpenClients();
+  return ServeClients();
 }
 
 absl::Status Daemon::OpenDeviceByName() {
@@ -60,13 +71,27 @@ absl::Status Daemon::OpenDeviceByName() {
 absl::Status Daemon::OpenStore() {
   os::SharedMemoryOptions memory_options;
   memory_options.huge_pages = options_.huge_pages;
-  memory_options.prefault = options_.prefault;
   auto memory = os::SharedMemory::Create("tokamak", options_.memory, memory_options);
   if (!memory.ok()) return memory.status();
   memory_ = std::make_unique<os::SharedMemory>(*std::move(memory));
   store::Options store_options;
   store_options.keep_primary = options_.keep_primary;
   store_ = std::make_unique<store::Store>(memory_->bytes(), store_options, loop_, trace_);
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::TouchMemory(const std::function<bool()>& stop_asked) {
+  const base::Time limit = loop_.Now() + kTouchLimit;
+  size_t done = 0;
+  while (done < memory_->size() && loop_.Now() < limit) {
+    if (stop_asked()) return absl::CancelledError("stopped while it started");
+    const auto reached = memory_->mapping().Prefault(done, kTouchStep);
+    if (!reached.ok()) return reached.status();
+    done = *reached;
+    LOG_IF(INFO, done < memory_->size()) << "touching memory: " << base::FormatSize(done) << " of "
+                                         << base::FormatSize(memory_->size());
+  }
+  LOG_IF(WARNING, done < memory_->size()) << "the rest of the memory is touched when it is first used, which is slower";
   return absl::OkStatus();
 }
 
@@ -107,7 +132,7 @@ void Daemon::OpenNode() {
   });
 }
 
-absl::Status Daemon::OpenClients() {
+absl::Status Daemon::ServeClients() {
   session_context_.reset(new SessionContext{loop_, *node_, memory_->size(), options_.device,
                                             [this](std::vector<client::NumberEntry>& numbers) {
                                               device_->AddNumbers(numbers);
@@ -115,11 +140,9 @@ absl::Status Daemon::OpenClients() {
                                             }});
   os::FileDescriptor read_only(
       open(absl::StrCat("/proc/self/fd/", memory_->descriptor()).c_str(), O_RDONLY | O_CLOEXEC));
-  if (!read_only.valid()) return absl::InternalError("cannot open the store's memory for reading only: is /proc mounted?");
-  auto clients =
-      ClientServer::Listen(loop_, options_.socket, *session_context_, memory_->descriptor(), std::move(read_only));
-  if (!clients.ok()) return clients.status();
-  clients_ = *std::move(clients);
+  if (!read_only.valid())
+    return absl::InternalError("cannot open the store's memory for reading only: is /proc mounted?");
+  clients_->Serve(*session_context_, memory_->descriptor(), std::move(read_only));
   return absl::OkStatus();
 }
 

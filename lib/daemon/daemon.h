@@ -29,8 +29,10 @@ namespace tokamak::daemon {
 class Daemon final {
  public:
   // Opens everything, or says in one line what is wrong and what to do, leaving nothing behind. Enters the directory once the
-  // loop runs; a directory that is out of reach is waited for.
-  static absl::StatusOr<std::unique_ptr<Daemon>> Start(os::EpollLoop& loop, const DaemonOptions& options);
+  // loop runs; a directory that is out of reach is waited for. Touching much memory takes seconds: `stop_asked` is looked at
+  // meanwhile, and ends the start (kCancelled).
+  static absl::StatusOr<std::unique_ptr<Daemon>> Start(os::EpollLoop& loop, const DaemonOptions& options,
+                                                       const std::function<bool()>& stop_asked);
   ~Daemon();
 
   // Leaves the directory, takes no more clients, waits for peers that still read from us (at most options.drain), then
@@ -41,12 +43,13 @@ class Daemon final {
 
  private:
   Daemon(os::EpollLoop& loop, const DaemonOptions& options) : loop_(loop), options_(options) {}
-  absl::Status Open();
+  absl::Status Open(const std::function<bool()>& stop_asked);
   absl::Status OpenDeviceByName();
   absl::Status OpenStore();
+  absl::Status TouchMemory(const std::function<bool()>& stop_asked);
   absl::Status OpenTransport();
   void OpenNode();
-  absl::Status OpenClients();
+  absl::Status ServeClients();
   void CheckDrained();
 
   os::EpollLoop& loop_;

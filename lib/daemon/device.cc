@@ -97,7 +97,8 @@ absl::StatusOr<std::unique_ptr<OpenedDevice>> OpenDevice(absl::string_view name,
     return absl::UnimplementedError(
         absl::StrCat("this tokd cannot open '", name, "': it has no rdma-core backend; use soft:udp@IP"));
   }
-  return absl::InvalidArgumentError(absl::StrCat("unknown device '", name, "': use soft:udp@IP, say soft:udp@127.0.0.1"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown device '", name, "': use soft:udp@IP, say soft:udp@127.0.0.1"));
 }
 
 }  // namespace tokamak::daemon

@@ -17,9 +17,10 @@ class ServedDirectory final : public DirectoryHost {
   ServedDirectory(base::EventLoop& loop, size_t max_reply) : local_(loop), server_(local_, max_reply) {}
   directory::Directory& directory() override { return local_; }
   void Serve(node::Services& services) override {
-    services.Register(node::Service::kDirectory, [this](absl::Span<const uint8_t> request, node::Services::Reply reply) {
-      server_.Handle(request, std::move(reply));
-    });
+    services.Register(node::Service::kDirectory,
+                      [this](absl::Span<const uint8_t> request, node::Services::Reply reply) {
+                        server_.Handle(request, std::move(reply));
+                      });
   }
 
  private:

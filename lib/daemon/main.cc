@@ -26,13 +26,21 @@ os::FileDescriptor TakeSignals() {
   return os::FileDescriptor(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
+// Whether one of them waits already: while the daemon starts, nobody reads the descriptor.
+bool StopAsked() {
+  sigset_t waiting;
+  sigpending(&waiting);
+  return sigismember(&waiting, SIGTERM) == 1 || sigismember(&waiting, SIGINT) == 1;
+}
+
 int Main(int argc, char** argv) {
   const ParsedFlags flags = ParseFlags(argc, argv);
   if (!flags.run) return flags.exit_code;
 
   const os::FileDescriptor signals = TakeSignals();
   os::EpollLoop loop(flags.options.detection);
-  absl::StatusOr<std::unique_ptr<Daemon>> daemon = Daemon::Start(loop, flags.options);
+  absl::StatusOr<std::unique_ptr<Daemon>> daemon = Daemon::Start(loop, flags.options, StopAsked);
+  if (absl::IsCancelled(daemon.status())) return 0;
   if (!daemon.ok()) {
     std::cerr << "tokd: " << daemon.status().message() << std::endl;
     return 2;

@@ -7,20 +7,23 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "lib/base/units.h"
+#include "lib/directory/directory.h"
 
 namespace tokamak::daemon {
 
 namespace {
 
 constexpr char kAbout[] =
-    "tokd keeps immutable objects in shared memory for the programs of this machine, and moves them between machines over\n"
+    "tokd keeps immutable objects in shared memory for the programs of this machine, and moves them between machines "
+    "over\n"
     "RDMA verbs. One tokd runs for each node; programs reach it through --socket, other nodes through --listen.";
 constexpr char kExample[] =
     "Example, two nodes on one machine, without RDMA hardware:\n"
     "  tokd --listen 127.0.0.1:7000 --device soft:udp@127.0.0.1 --memory 512MiB --socket /tmp/node1.sock &\n"
     "  tokd --listen 127.0.0.2:7000 --device soft:udp@127.0.0.2 --memory 512MiB --socket /tmp/node2.sock \\\n"
     "       --directory tokd@127.0.0.1:7000 &\n"
-    "Exit codes: 0 after SIGTERM or SIGINT, 1 after a failure while running, 2 when it could not start.";
+    "SIGTERM or SIGINT drains (--drain) and ends; a second one ends at once.\n"
+    "Exit codes: 0 after SIGTERM or SIGINT, 2 when it could not start.";
 
 // As given on the command line, before it is checked.
 struct Texts {
@@ -36,7 +39,16 @@ absl::StatusOr<os::Detection> ParseDetection(const std::string& text) {
     if (!spin.ok()) return spin.status();
     return os::Detection::Adaptive(*spin);
   }
-  return absl::InvalidArgumentError(absl::StrCat("unknown detection '", text, "': use busy, event, adaptive or adaptive:20us"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown detection '", text, "': use busy, event, adaptive or adaptive:20us"));
+}
+
+// A name that directory::CheckNodeId accepts: IPv6 brackets are none.
+std::string DefaultName(const verbs::Address& listen) {
+  if (listen.is_ipv4()) return listen.ToString();
+  verbs::Address ip = listen;
+  ip.port = 0;
+  return absl::StrCat(ip.ToString(), "-", listen.port);
 }
 
 // Reads what CLI11 took as text. The first thing wrong is returned, with the flag's name before it.
@@ -58,10 +70,19 @@ absl::Status Check(const Texts& texts, DaemonOptions& options) {
   if (status.ok() && options.listen.port == 0) {
     return absl::InvalidArgumentError("--listen: give a port as well, such as 127.0.0.1:7000");
   }
+  if (status.ok() && options.listen.port + options.engines - 1 > UINT16_MAX) {
+    return absl::InvalidArgumentError(absl::StrCat("--listen: ", options.engines, " engines need ports up to ",
+                                                   options.listen.port + options.engines - 1, ": choose a lower port"));
+  }
   if (status.ok() && options.memory < (1 << 20)) {
     return absl::InvalidArgumentError("--memory: at least 1MiB, for objects and their bookkeeping");
   }
-  return status;
+  if (!status.ok()) return status;
+  if (options.name.empty()) options.name = DefaultName(options.listen);
+  if (absl::Status name = directory::CheckNodeId(options.name); !name.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--name: ", name.message()));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -84,7 +105,7 @@ absl::StatusOr<DirectoryChoice> ParseDirectory(const std::string& text) {
     return choice;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("unknown directory '", text, "': use serve, tokd@IP:PORT or redis@HOST:PORT"));
+      absl::StrCat("unknown directory '", text, "': use serve, tokd@IP:PORT, redis@HOST:PORT or redis@unix:PATH"));
 }
 
 ParsedFlags ParseFlags(int argc, const char* const* argv) {
@@ -93,15 +114,18 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
   Texts texts;
   CLI::App app(kAbout, "tokd");
   app.footer(kExample);
-  app.add_option("--listen", texts.listen, "IP:PORT at which other nodes connect; engine i listens on PORT + i")->required();
-  app.add_option("--device", options.device, "RDMA device: soft:udp@IP[:UDP_PORT], our software NIC over UDP")->required();
+  app.add_option("--listen", texts.listen, "IP:PORT at which other nodes connect; engine i listens on PORT + i")
+      ->required();
+  app.add_option("--device", options.device, "RDMA device: soft:udp@IP[:UDP_PORT], our software NIC over UDP")
+      ->required();
   app.add_option("--memory", texts.memory, "size of the object store, such as 512MiB or 16GiB")->capture_default_str();
   app.add_option("--socket", options.socket, "path of the Unix socket for the programs of this machine")->required();
   app.add_option("--directory", texts.directory,
-                 "who knows where objects are: serve (this node, for others too), tokd@IP:PORT (the node that serves) or "
-                 "redis@HOST:PORT")
+                 "who knows where objects are: serve (this node, for others too), tokd@IP:PORT (the node that serves), "
+                 "redis@HOST:PORT or redis@unix:PATH")
       ->capture_default_str();
-  app.add_option("--name", options.name, "this node's name in the cluster; the --listen address unless given");
+  app.add_option("--name", options.name,
+                 "this node's name in the cluster, of A-Z a-z 0-9 . _ : -; the --listen address unless given");
   app.add_option("--engines", options.engines, "transport engines, a thread each")
       ->check(CLI::Range(1, 16))
       ->capture_default_str();
@@ -115,11 +139,13 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
       ->capture_default_str();
   app.add_option("--policy", texts.policy, "protocol by object size, such as eager:32KiB,read; built-in unless given");
   app.add_option("--pcap", options.pcap, "write the software NIC's packets to this file, for Wireshark");
-  app.add_option("--drain", texts.drain, "after SIGTERM, wait so long for peers that still read")->capture_default_str();
+  app.add_option("--drain", texts.drain, "after SIGTERM, wait so long for peers that still read")
+      ->capture_default_str();
   app.add_flag("--require-rdma", options.require_rdma, "fail unless the device is real RDMA");
   app.add_flag("--keep-primary", options.keep_primary, "never evict an object created here; creating fails instead");
   app.add_flag("--huge-pages", options.huge_pages, "keep the store in huge pages");
-  app.add_flag("!--no-prefault", options.prefault, "do not touch all memory at the start: starts faster, first writes are slower");
+  app.add_flag("!--no-prefault", options.prefault,
+               "do not touch all memory at the start: starts faster, first writes are slower");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
@@ -135,7 +161,6 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
     parsed.exit_code = 2;
     return parsed;
   }
-  if (options.name.empty()) options.name = options.listen.ToString();
   parsed.run = true;
   return parsed;
 }

@@ -23,8 +23,8 @@ struct DirectoryChoice {
 absl::StatusOr<DirectoryChoice> ParseDirectory(const std::string& text);
 
 struct DaemonOptions {
-  std::string name;  // the node's; empty: from the address it listens on
-  verbs::Address listen;
+  std::string name;       // the node's
+  verbs::Address listen;  // of the first engine; engine i listens on its port + i
   std::string device;
   uint64_t memory = 0;  // bytes
   std::string socket;   // path

@@ -25,15 +25,18 @@ client::Location ToWire(const store::Location& place) { return {place.offset, pl
 struct Session::Waiting {
   client::Header header;
   std::unique_ptr<store::Handle> handle;
-  std::vector<std::unique_ptr<store::Handle>> handles;
   client::StatReply stat;
   client::WaitReply wait;
   uint32_t ready = 0;
   uint32_t unanswered = 0;
 };
 
-Session::Session(const SessionContext& context, Send send)
-    : context_(context), store_(context.node.store()), send_(std::move(send)), owner_(store_.NewOwner()) {}
+Session::Session(const SessionContext& context, Send send, Congested congested)
+    : context_(context),
+      store_(context.node.store()),
+      send_(std::move(send)),
+      congested_(std::move(congested)),
+      owner_(store_.NewOwner()) {}
 
 Session::~Session() {
   waiting_.clear();  // ends gets, which give back their pins
@@ -314,22 +317,26 @@ void Session::Wait(const client::Header& header, const client::WaitRequest& requ
                                      });
 }
 
-// Asks the directory for each; answers when enough were found, or all have answered.
+// Asks the directory for each that is not here; answers when enough were found, or all have answered.
 void Session::WaitAnywhere(const client::Header& header, const client::WaitRequest& request) {
   Waiting* const waiting = Begin(header);
   if (waiting == nullptr) return;
   const base::Duration timeout = base::Microseconds(static_cast<int64_t>(request.timeout_microseconds));
-  waiting->wait.ready.assign(request.ids.size(), 0);
-  waiting->unanswered = static_cast<uint32_t>(request.ids.size());
-  if (request.ids.empty()) {
+  for (const base::ObjectId& id : request.ids) {
+    const bool here = store_.Contains(id);
+    waiting->wait.ready.push_back(here ? 1 : 0);
+    ++(here ? waiting->ready : waiting->unanswered);
+  }
+  if (waiting->ready >= request.count || waiting->unanswered == 0) {
     Answer(header, waiting->wait);
     return End(waiting);
   }
   for (size_t i = 0; i < request.ids.size(); ++i) {
+    if (waiting->wait.ready[i] != 0) continue;
     context_.node.directory().Locate(
         request.ids[i], timeout, timeout + kDirectoryDeadline,
-        [this, i, count = request.count, weak = std::weak_ptr<Waiting>(waiting_.at(waiting))](
-            absl::StatusOr<directory::ObjectInfo> info) {
+        [this, i, count = request.count,
+         weak = std::weak_ptr<Waiting>(waiting_.at(waiting))](absl::StatusOr<directory::ObjectInfo> info) {
           const auto alive = weak.lock();
           if (alive == nullptr || waiting_.count(alive.get()) == 0) return;
           --alive->unanswered;
@@ -350,7 +357,7 @@ void Session::Subscribe(const client::Header& header) {
 
 void Session::SendEvents(uint64_t request_id, absl::Span<const store::Event> events) {
   while (!events.empty()) {
-    if (congested_) {
+    if (congested_()) {
       dropped_events_ += events.size();
       return;
     }
@@ -370,29 +377,28 @@ void Session::SendEvents(uint64_t request_id, absl::Span<const store::Event> eve
 void Session::Nodes(const client::Header& header) {
   Waiting* const waiting = Begin(header);
   if (waiting == nullptr) return;
-  context_.node.directory().Nodes(
-      kDirectoryDeadline, [this, weak = std::weak_ptr<Waiting>(waiting_.at(waiting))](
-                              absl::StatusOr<std::vector<directory::NodeInfo>> nodes) {
-        const auto alive = weak.lock();
-        if (alive == nullptr) return;
-        if (nodes.ok()) {
-          client::NodesReply reply;
-          for (const directory::NodeInfo& info : *nodes) {
-            if (reply.nodes.size() == client::kMaxNodes) break;
-            client::NodeEntry& entry = reply.nodes.emplace_back();
-            entry.name = info.id;
-            entry.address = info.engines.empty() ? "" : info.engines.front().substr(0, client::kMaxAddress);
-            entry.device = info.device.substr(0, client::kMaxName);
-            entry.incarnation = info.incarnation;
-            entry.capacity = info.capacity;
-            entry.is_this = info.id == context_.node.options().id;
-          }
-          Answer(alive->header, reply);
-        } else {
-          AnswerStatus(alive->header, nodes.status());
-        }
-        End(alive.get());
-      });
+  context_.node.directory().Nodes(kDirectoryDeadline, [this, weak = std::weak_ptr<Waiting>(waiting_.at(waiting))](
+                                                          absl::StatusOr<std::vector<directory::NodeInfo>> nodes) {
+    const auto alive = weak.lock();
+    if (alive == nullptr) return;
+    if (nodes.ok()) {
+      client::NodesReply reply;
+      for (const directory::NodeInfo& info : *nodes) {
+        if (reply.nodes.size() == client::kMaxNodes) break;
+        client::NodeEntry& entry = reply.nodes.emplace_back();
+        entry.name = info.id;
+        entry.address = info.engines.empty() ? "" : info.engines.front().substr(0, client::kMaxAddress);
+        entry.device = info.device.substr(0, client::kMaxName);
+        entry.incarnation = info.incarnation;
+        entry.capacity = info.capacity;
+        entry.is_this = info.id == context_.node.options().id;
+      }
+      Answer(alive->header, reply);
+    } else {
+      AnswerStatus(alive->header, nodes.status());
+    }
+    End(alive.get());
+  });
 }
 
 void Session::NodeStats(const client::Header& header) {

@@ -43,17 +43,17 @@ class Session final {
  public:
   using Send = std::function<void(std::vector<uint8_t> frame, Descriptors descriptors)>;
 
-  // Both must outlive it; `send` may drop what it cannot deliver.
-  Session(const SessionContext& context, Send send);
+  // Whether the client is so far behind that events are left out; answers never are.
+  using Congested = std::function<bool()>;
+
+  // `context` must outlive it; `send` may drop what it cannot deliver.
+  Session(const SessionContext& context, Send send, Congested congested);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   // A whole frame from the client. An error means that the client broke the protocol: end the connection.
   absl::Status Handle(absl::Span<const uint8_t> frame);
-
-  // Events that the transport could not take are counted and told later, see EventsNotification::dropped.
-  void set_congested(bool congested) { congested_ = congested; }
 
  private:
   struct Waiting;  // one request that is answered later
@@ -89,11 +89,11 @@ class Session final {
   const SessionContext& context_;
   store::Store& store_;
   const Send send_;
+  const Congested congested_;
   const store::Owner owner_;
   bool greeted_ = false;
   bool read_only_ = false;
-  bool congested_ = false;
-  uint64_t dropped_events_ = 0;
+  uint64_t dropped_events_ = 0;  // left out since the last notification, which will say so
   std::map<const Waiting*, std::shared_ptr<Waiting>> waiting_;
   std::unique_ptr<store::Handle> subscription_;
 };
