@@ -150,7 +150,8 @@ absl::StatusOr<std::unique_ptr<Contender>> StartTcpStream() {
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t length = sizeof address;
-  if (bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 || listen(listener.get(), 1) != 0 ||
+  if (bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      listen(listener.get(), 1) != 0 ||
       getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
     return absl::UnavailableError("cannot listen on loopback");
   }
@@ -169,8 +170,9 @@ absl::StatusOr<std::unique_ptr<Contender>> StartRedisGet(const std::string& fold
   constexpr int kPort = 16379;
   constexpr int kTries = 200;
   os::ChildOptions options;
-  options.argv = {"redis-server", "--port", absl::StrCat(kPort), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
-                  "--dir", folder};
+  options.argv = {"redis-server", "--port", absl::StrCat(kPort), "--bind", "127.0.0.1",
+                  "--save",       "",       "--appendonly",      "no",     "--dir",
+                  folder};
   options.output = folder + "/redis.log";
   options.die_with_parent = true;
   auto server = os::ChildProcess::Start(options);

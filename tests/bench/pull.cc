@@ -37,7 +37,8 @@ using Clock = std::chrono::steady_clock;
 using nlohmann::json;
 
 struct Settings {
-  std::vector<uint64_t> sizes = {1, 64, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20};
+  std::vector<uint64_t> sizes = {1,         64,      1 << 10, 4 << 10,  16 << 10, 64 << 10,
+                                 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20};
   uint64_t bytes_per_size = 512 << 20;  // how often each contender fetches depends on the size
   uint32_t most_rounds = 500;
   uint32_t least_rounds = 7;
@@ -53,10 +54,12 @@ class Pair final {
   absl::Status Start(const Settings& settings) {
     folder_ = std::filesystem::temp_directory_path() / absl::StrCat("tokamak-bench-", getpid());
     std::filesystem::create_directory(folder_);
-    const std::vector<std::string> common = {"--memory", "1GiB", "--detection", settings.detection,
-                                             "--registration", settings.registration, "--engines", absl::StrCat(settings.engines)};
-    std::vector<std::string> mine = {"pull", "--listen", "127.0.0.1:7100", "--device", "soft:udp@127.0.0.1", "--socket",
-                                     folder_ + "/here.sock"};
+    const std::vector<std::string> common = {"--memory",       "1GiB",
+                                             "--detection",    settings.detection,
+                                             "--registration", settings.registration,
+                                             "--engines",      absl::StrCat(settings.engines)};
+    std::vector<std::string> mine = {
+        "pull", "--listen", "127.0.0.1:7100", "--device", "soft:udp@127.0.0.1", "--socket", folder_ + "/here.sock"};
     mine.insert(mine.end(), common.begin(), common.end());
     std::vector<const char*> argv;
     for (const std::string& word : mine) argv.push_back(word.c_str());
@@ -69,8 +72,9 @@ class Pair final {
     who_ = daemon_->node().store().NewOwner();
 
     os::ChildOptions child;
-    child.argv = {"lib/daemon/tokd", "--listen", "127.0.0.2:7100", "--device", "soft:udp@127.0.0.2", "--socket",
-                  folder_ + "/there.sock", "--directory", "tokd@127.0.0.1:7100"};
+    child.argv = {"lib/daemon/tokd",    "--listen", "127.0.0.2:7100",        "--device",
+                  "soft:udp@127.0.0.2", "--socket", folder_ + "/there.sock", "--directory",
+                  "tokd@127.0.0.1:7100"};
     child.argv.insert(child.argv.end(), common.begin(), common.end());
     child.output = folder_ + "/there.log";
     child.die_with_parent = true;
@@ -110,10 +114,11 @@ class Pair final {
         [&] {
           if (!asking && nodes < 2) {
             asking = true;
-            daemon_->node().directory().Nodes(base::Seconds(1), [&](absl::StatusOr<std::vector<directory::NodeInfo>> all) {
-              nodes = all.ok() ? all->size() : 0;
-              asking = false;
-            });
+            daemon_->node().directory().Nodes(base::Seconds(1),
+                                              [&](absl::StatusOr<std::vector<directory::NodeInfo>> all) {
+                                                nodes = all.ok() ? all->size() : 0;
+                                                asking = false;
+                                              });
           }
           return nodes == 2;
         },
@@ -180,7 +185,8 @@ class Pull final : public Contender {
     // Give the copy up, so that the next one pulls again, and let the directory hear of it.
     if (absl::Status release = pair_.node().store().Release(id_, pair_.who()); !release.ok()) return release;
     if (absl::Status gone = pair_.node().store().Delete(id_); !gone.ok()) return gone;
-    pair_.loop().RunUntil([&] { return pair_.node().membership().behind() == 0; }, pair_.loop().Now() + base::Seconds(5));
+    pair_.loop().RunUntil([&] { return pair_.node().membership().behind() == 0; },
+                          pair_.loop().Now() + base::Seconds(5));
     return seconds;
   }
 
@@ -200,7 +206,9 @@ struct Row {
 
 Row Summarise(uint64_t size, const std::string& name, std::vector<double> seconds) {
   std::sort(seconds.begin(), seconds.end());
-  const auto at = [&](double part) { return seconds[static_cast<size_t>(part * static_cast<double>(seconds.size() - 1) + 0.5)]; };
+  const auto at = [&](double part) {
+    return seconds[static_cast<size_t>(part * static_cast<double>(seconds.size() - 1) + 0.5)];
+  };
   return {size, name, seconds.size(), at(0.1), at(0.5), at(0.9)};
 }
 
@@ -208,14 +216,21 @@ void Print(const std::vector<Row>& rows, bool as_json) {
   json all = json::array();
   for (const Row& row : rows) {
     const double rate = static_cast<double>(row.size) / row.p50;
-    all.push_back({{"size", row.size}, {"contender", row.name}, {"rounds", row.rounds}, {"p10_seconds", row.p10},
-                   {"p50_seconds", row.p50}, {"p90_seconds", row.p90}, {"bytes_per_second", rate}});
+    all.push_back({{"size", row.size},
+                   {"contender", row.name},
+                   {"rounds", row.rounds},
+                   {"p10_seconds", row.p10},
+                   {"p50_seconds", row.p50},
+                   {"p90_seconds", row.p90},
+                   {"bytes_per_second", rate}});
   }
   if (as_json) std::cout << all.dump(2) << "\n";
 }
 
 void PrintRow(const Row& row) {
-  const auto time = [](double seconds) { return base::FormatDuration(base::Nanoseconds(static_cast<int64_t>(seconds * 1e9))); };
+  const auto time = [](double seconds) {
+    return base::FormatDuration(base::Nanoseconds(static_cast<int64_t>(seconds * 1e9)));
+  };
   std::cerr << absl::StrFormat("%-10s %-12s p50 %-10s p10 %-10s p90 %-10s %s/s\n", base::FormatSize(row.size), row.name,
                                time(row.p50), time(row.p10), time(row.p90),
                                base::FormatSize(static_cast<uint64_t>(static_cast<double>(row.size) / row.p50)));
@@ -250,7 +265,8 @@ absl::Status Run(const Settings& settings) {
     for (uint32_t round = 0; round < rounds; ++round) {
       for (size_t i = 0; i < contenders.size(); ++i) {
         const auto took = contenders[i]->Fetch();
-        if (!took.ok()) return absl::Status(took.status().code(), absl::StrCat(contenders[i]->name(), ": ", took.status().message()));
+        if (!took.ok())
+          return absl::Status(took.status().code(), absl::StrCat(contenders[i]->name(), ": ", took.status().message()));
         seconds[i].push_back(*took);
       }
     }
