@@ -112,6 +112,7 @@ void Connection::OnConnectionEvent(uint32_t queue, const verbs::ConnectionEvent&
       Break(absl::UnavailableError(absl::StrCat("not reachable: ", event.status.message())));
       break;
     case verbs::ConnectionEvent::Kind::kDisconnected:
+      budget_ = CopyBudget();
       Drain();  // what the peer sent before it left still counts
       Break(absl::UnavailableError(absl::StrCat("disconnected: ", event.status.message())));
       break;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "tests/transport/limited_device.h"
 #include "tests/transport/world.h"
 
 namespace tokamak::transport::testing {
@@ -322,6 +323,24 @@ TEST(ConnectTest, APullMayBeCancelledWhileConnecting) {
   EXPECT_FALSE(outcome->done);
   ASSERT_TRUE(world.Finish(outcome, Milliseconds(1)));
   EXPECT_EQ(outcome->status.code(), absl::StatusCode::kCancelled);
+  world.ExpectClean();
+}
+
+TEST(ConnectTest, ADeviceThatIsRemovedEndsItsConnections) {
+  NodeOptions options;
+  options.like_iwarp = true;
+  World world(SlowWorld());
+  Node& owner = world.Add();
+  Node& puller = world.Add(options);
+  auto outcome = puller.Pull(owner, owner.AddObject(kLarge), Protocol::kRead);
+  world.RunFor(Milliseconds(10));
+  Happen(*puller.device, {verbs::DeviceEvent::kPortDown, 0});
+  Happen(*puller.device, {verbs::DeviceEvent::kQueuePairFatal, UINT32_MAX});  // of somebody else's
+  world.RunFor(Milliseconds(1));
+  EXPECT_FALSE(outcome->done);
+  Happen(*puller.device, {verbs::DeviceEvent::kRemoved, 0});
+  ASSERT_TRUE(world.Finish(outcome, Milliseconds(1)));
+  EXPECT_EQ(outcome->status.code(), absl::StatusCode::kUnavailable) << outcome->status;
   world.ExpectClean();
 }
 

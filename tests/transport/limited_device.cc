@@ -1,5 +1,6 @@
 #include "tests/transport/limited_device.h"
 
+#include <set>
 #include <string>
 #include <utility>
 
@@ -26,11 +27,24 @@ class LimitedDevice final : public verbs::Device {
     return device_->CreateCompletionQueue(loop, depth, std::move(on_event));
   }
   verbs::ConnectionManager& connection_manager() override { return device_->connection_manager(); }
-  std::unique_ptr<verbs::DeviceWatch> Watch(base::EventLoop& loop, verbs::DeviceEventHandler handler) override {
-    return device_->Watch(loop, std::move(handler));
+  std::unique_ptr<verbs::DeviceWatch> Watch(base::EventLoop&, verbs::DeviceEventHandler handler) override {
+    return std::make_unique<OneWatch>(*this, std::move(handler));
+  }
+  void Happen(const verbs::DeviceEventInfo& info) {
+    for (OneWatch* watch : std::set<OneWatch*>(watches_)) watch->handler(info);
   }
 
  private:
+  struct OneWatch final : verbs::DeviceWatch {
+    OneWatch(LimitedDevice& d, verbs::DeviceEventHandler h) : device(d), handler(std::move(h)) {
+      device.watches_.insert(this);
+    }
+    ~OneWatch() override { device.watches_.erase(this); }
+    LimitedDevice& device;
+    const verbs::DeviceEventHandler handler;
+  };
+
+  std::set<OneWatch*> watches_;
   std::unique_ptr<verbs::Device> device_;
   verbs::Limits limits_;
 };
@@ -39,6 +53,10 @@ class LimitedDevice final : public verbs::Device {
 
 std::unique_ptr<verbs::Device> LikeIwarp(std::unique_ptr<verbs::Device> device) {
   return std::make_unique<LimitedDevice>(std::move(device));
+}
+
+void Happen(verbs::Device& device, const verbs::DeviceEventInfo& info) {
+  static_cast<LimitedDevice&>(device).Happen(info);
 }
 
 }  // namespace tokamak::transport::testing

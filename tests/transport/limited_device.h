@@ -1,4 +1,4 @@
-// A device that lacks something, made from one that has it.
+// A device that lacks something, made from one that has it, and to which a test lets things happen.
 #pragma once
 
 #include <memory>
@@ -9,5 +9,8 @@ namespace tokamak::transport::testing {
 
 // No *WithImm, and a READ's sink needs kRemoteWrite.
 std::unique_ptr<verbs::Device> LikeIwarp(std::unique_ptr<verbs::Device> device);
+
+// Something happens to a device that LikeIwarp made: its watchers hear of it, in this call.
+void Happen(verbs::Device& device, const verbs::DeviceEventInfo& info);
 
 }  // namespace tokamak::transport::testing
