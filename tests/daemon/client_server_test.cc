@@ -1,0 +1,258 @@
+#include "lib/daemon/client_server.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "lib/client/frame.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/os/shared_memory.h"
+#include "lib/os/unix_socket.h"
+#include "tests/daemon/lonely_node.h"
+
+namespace tokamak::daemon {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+constexpr base::Duration kPatience = base::Seconds(60);
+constexpr base::Duration kAtOnce = base::Milliseconds(1);
+constexpr uint64_t kMemory = 4 << 20;
+
+// The server runs on the test's own loop, between the calls of the clients.
+class ClientServerTest : public testing::Test {
+ protected:
+  ClientServerTest() : memory_(*os::SharedMemory::Create("test", kMemory)), node_(loop_, memory_.bytes()) {
+    char path[] = "/tmp/client_server_test.XXXXXX";
+    folder_ = mkdtemp(path);
+    auto server = ClientServer::Listen(loop_, Path());
+    EXPECT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    server_->Serve(node_.context(), memory_.descriptor(), ReadOnly());
+  }
+  ~ClientServerTest() override {
+    server_.reset();
+    const absl::Status consistent = node_.store().CheckConsistency();
+    EXPECT_TRUE(consistent.ok()) << consistent;
+    EXPECT_EQ(node_.store().statistics().unsealed_objects, 0u);
+    EXPECT_EQ(rmdir(folder_.c_str()), 0) << "something is left in " << folder_;
+  }
+
+  std::string Path() const { return folder_ + "/s"; }
+  os::FileDescriptor ReadOnly() const {
+    return os::FileDescriptor(open(absl::StrCat("/proc/self/fd/", memory_.descriptor()).c_str(), O_RDONLY | O_CLOEXEC));
+  }
+
+  bool RunUntil(const std::function<bool()>& done) { return loop_.RunUntil(done, loop_.Now() + kPatience); }
+
+  os::UnixSocket Connect() {
+    auto socket = os::UnixSocket::Connect(Path());
+    EXPECT_TRUE(socket.ok()) << socket.status();
+    return *std::move(socket);
+  }
+
+  // The next frame, while the server runs.
+  absl::StatusOr<os::Frame> Receive(os::UnixSocket& socket) {
+    absl::StatusOr<os::Frame> frame = absl::DeadlineExceededError("nothing came");
+    RunUntil([&] {
+      frame = socket.Receive(kAtOnce);
+      return !absl::IsDeadlineExceeded(frame.status());
+    });
+    return frame;
+  }
+
+  template <typename Request>
+  void Send(os::UnixSocket& socket, const Request& request, uint64_t id = 1) {
+    const absl::Status status = socket.Send(client::Encode(id, request), kPatience);
+    EXPECT_TRUE(status.ok()) << status;
+  }
+
+  void Greet(os::UnixSocket& socket) {
+    Send(socket, client::HelloRequest());
+    EXPECT_TRUE(Receive(socket).ok());
+  }
+
+  os::EpollLoop loop_;
+  os::SharedMemory memory_;
+  LonelyNode node_;
+  std::string folder_;
+  std::unique_ptr<ClientServer> server_;
+};
+
+TEST_F(ClientServerTest, AReaderGetsOneDescriptorThatCannotWrite) {
+  os::UnixSocket socket = Connect();
+  client::HelloRequest hello;
+  hello.access = client::Access::kRead;
+  Send(socket, hello);
+  const auto frame = Receive(socket);
+  ASSERT_TRUE(frame.ok()) << frame.status();
+  ASSERT_EQ(frame->descriptors.size(), 1u);
+  EXPECT_EQ(fcntl(frame->descriptors[0].get(), F_GETFL) & O_ACCMODE, O_RDONLY);
+  EXPECT_TRUE(os::SharedMemory::Attach(frame->descriptors[0].get(), kMemory, /*writable=*/false).ok());
+  EXPECT_FALSE(os::SharedMemory::Attach(frame->descriptors[0].get(), kMemory, /*writable=*/true).ok());
+}
+
+TEST_F(ClientServerTest, ACreatorSeesWhatItWritesInTheStore) {
+  os::UnixSocket socket = Connect();
+  Send(socket, client::HelloRequest());
+  const auto welcome = Receive(socket);
+  ASSERT_TRUE(welcome.ok()) << welcome.status();
+  ASSERT_EQ(welcome->descriptors.size(), 2u);
+  const auto mapping = os::SharedMemory::Attach(welcome->descriptors[1].get(), kMemory, /*writable=*/true);
+  ASSERT_TRUE(mapping.ok()) << mapping.status();
+  client::CreateRequest create;
+  create.id = base::ObjectId::FromName("a");
+  create.data_size = 5;
+  Send(socket, create);
+  const auto created = Receive(socket);
+  ASSERT_TRUE(created.ok()) << created.status();
+  const auto place = client::DecodeBody<client::CreateReply>(created->body);
+  ASSERT_TRUE(place.ok());
+  mapping->data()[place->location.offset] = 77;
+  EXPECT_EQ(memory_.bytes()[place->location.offset], 77);
+}
+
+TEST_F(ClientServerTest, AClientThatBreaksTheProtocolLosesItsConnection) {
+  os::UnixSocket socket = Connect();
+  Greet(socket);
+  ASSERT_TRUE(socket.Send(Bytes(100, 0xee), kPatience).ok());
+  EXPECT_TRUE(absl::IsUnavailable(Receive(socket).status()));
+  EXPECT_EQ(server_->clients(), 0u);
+}
+
+TEST_F(ClientServerTest, AClientOfAnotherVersionHearsWhy) {
+  os::UnixSocket socket = Connect();
+  Bytes hello = client::Encode(1, client::HelloRequest());
+  ++hello[4];
+  ASSERT_TRUE(socket.Send(hello, kPatience).ok());
+  const auto answer = Receive(socket);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  const auto header = client::DecodeHeader(answer->body);
+  ASSERT_TRUE(header.ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(client::StatusOf(*header, answer->body)));
+  EXPECT_TRUE(absl::IsUnavailable(Receive(socket).status()));
+}
+
+TEST_F(ClientServerTest, WhatAClientHadGoesBackWhenItsConnectionEnds) {
+  {
+    os::UnixSocket socket = Connect();
+    Greet(socket);
+    client::CreateRequest create;
+    create.id = base::ObjectId::FromName("half");
+    create.data_size = 1000;
+    Send(socket, create);
+    EXPECT_TRUE(Receive(socket).ok());
+    EXPECT_EQ(node_.store().statistics().unsealed_objects, 1u);
+  }
+  EXPECT_TRUE(RunUntil([&] { return node_.store().statistics().unsealed_objects == 0; }));
+  EXPECT_EQ(server_->clients(), 0u);
+}
+
+TEST_F(ClientServerTest, AClientThatTakesNoAnswersIsDropped) {
+  os::UnixSocket slow = Connect();
+  os::UnixSocket other = Connect();
+  Greet(slow);
+  Greet(other);
+  Send(other, client::ListRequest());
+  // Each list's answer is large, and none is taken.
+  const Bytes data = {1};
+  for (int i = 0; i < 1000; ++i) {
+    const auto id = base::ObjectId::FromName(absl::StrCat(i));
+    ASSERT_TRUE(node_.store().CreateAndSeal({id, data, {}}, store::Origin::kCreatedHere).ok());
+  }
+  bool ended = false;
+  for (int i = 0; i < 10'000 && !ended; ++i) {
+    ended = !slow.Send(client::Encode(1, client::ListRequest()), kAtOnce).ok();
+    loop_.RunUntil([] { return false; }, loop_.Now() + base::Microseconds(100));
+    ended = ended || server_->clients() == 1;
+  }
+  EXPECT_TRUE(RunUntil([&] { return server_->clients() == 1; }));
+  EXPECT_TRUE(Receive(other).ok());
+}
+
+TEST_F(ClientServerTest, ASubscriberThatFellBehindHearsAgainAndHowMuchItMissed) {
+  os::UnixSocket socket = Connect();
+  Greet(socket);
+  Send(socket, client::SubscribeRequest());
+  EXPECT_TRUE(Receive(socket).ok());
+  const Bytes data = {1};
+  uint64_t sealed = 0;
+  const auto seal = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      const auto id = base::ObjectId::FromName(absl::StrCat(sealed++));
+      ASSERT_TRUE(node_.store().CreateAndSeal({id, data, {}}, store::Origin::kCreatedHere).ok());
+      ASSERT_TRUE(node_.store().Delete(id).ok());
+    }
+    loop_.RunUntil([] { return false; }, loop_.Now() + base::Milliseconds(1));
+  };
+  for (int i = 0; i < 200; ++i) seal(500);
+  EXPECT_EQ(server_->clients(), 1u);
+  // It reads again.
+  uint64_t heard = 0;
+  uint64_t missed = 0;
+  const auto take = [&](const os::Frame& frame) {
+    const auto events = client::DecodeBody<client::EventsNotification>(frame.body);
+    ASSERT_TRUE(events.ok());
+    heard += events->events.size();
+    missed += events->dropped;
+  };
+  for (;;) {
+    loop_.RunUntil([] { return false; }, loop_.Now() + base::Milliseconds(1));
+    const auto frame = socket.Receive(base::Milliseconds(100));
+    if (!frame.ok()) break;
+    take(*frame);
+  }
+  EXPECT_LT(heard, 2 * sealed);
+  seal(1);
+  while (heard + missed < 2 * sealed) {
+    const auto frame = Receive(socket);
+    ASSERT_TRUE(frame.ok()) << frame.status() << " after " << heard << " and " << missed << " missed";
+    take(*frame);
+  }
+  EXPECT_GT(missed, 0u);
+  EXPECT_EQ(heard + missed, 2 * sealed);
+}
+
+TEST_F(ClientServerTest, TheNumberOfClientsIsBounded) {
+  std::vector<os::UnixSocket> sockets;
+  while (sockets.size() < kMaxClients) {
+    sockets.push_back(Connect());
+    if (sockets.size() % 64 != 0) continue;
+    ASSERT_TRUE(RunUntil([&] { return server_->clients() == sockets.size(); }));
+  }
+  os::UnixSocket one_more = Connect();
+  EXPECT_TRUE(absl::IsUnavailable(Receive(one_more).status()));
+  EXPECT_EQ(server_->clients(), kMaxClients);
+  sockets.pop_back();
+  ASSERT_TRUE(RunUntil([&] { return server_->clients() == kMaxClients - 1; }));
+  os::UnixSocket next = Connect();
+  Greet(next);
+}
+
+TEST_F(ClientServerTest, NobodyNewComesOnceItStopsListening) {
+  os::UnixSocket socket = Connect();
+  Greet(socket);
+  server_->StopListening();
+  EXPECT_FALSE(os::UnixSocket::Connect(Path()).ok());
+  Send(socket, client::ListRequest());
+  EXPECT_TRUE(Receive(socket).ok());
+}
+
+TEST_F(ClientServerTest, TheSocketIsForThisUserOnlyAndForOneDaemon) {
+  struct stat info {};
+  ASSERT_EQ(stat(Path().c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+  EXPECT_TRUE(absl::IsAlreadyExists(ClientServer::Listen(loop_, Path()).status()));
+}
+
+}  // namespace
+}  // namespace tokamak::daemon

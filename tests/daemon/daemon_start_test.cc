@@ -1,0 +1,145 @@
+// Starts of tokd that must fail: exit code 2, one line that says what to do, nothing left behind. And ends that must be clean.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "lib/os/file_descriptor.h"
+#include "tests/daemon/tokd_process.h"
+
+namespace tokamak::daemon {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+class DaemonStartTest : public testing::Test {
+ protected:
+  // Node 9 with these flags does not start: one line on standard error that has all `parts`, and no file but its log.
+  void ExpectRefused(const Strings& flags, const Strings& parts) {
+    const Strings before = FilesButLog();
+    TokdProcess tokd(folder_, 9, flags);
+    const Ended ended = tokd.AwaitEnd();
+    EXPECT_EQ(ended.status.code, 2) << ended.status.ToString();
+    EXPECT_EQ(ended.lines(), 1u) << ended.text;
+    EXPECT_TRUE(absl::StartsWith(ended.text, "tokd: ")) << ended.text;
+    for (const std::string& part : parts) EXPECT_TRUE(absl::StrContains(ended.text, part)) << ended.text << " lacks " << part;
+    EXPECT_EQ(FilesButLog(), before);
+  }
+
+  Strings FilesButLog() const {
+    Strings files = folder_.Files();
+    files.erase(std::remove(files.begin(), files.end(), "node9.log"), files.end());
+    return files;
+  }
+
+  ShortFolder folder_;
+};
+
+TEST_F(DaemonStartTest, AnOccupiedUdpPortIsSaid) {
+  const os::FileDescriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(4791);
+  address.sin_addr.s_addr = inet_addr("127.0.0.9");
+  ASSERT_EQ(bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ExpectRefused({}, {"127.0.0.9", "4791"});
+}
+
+TEST_F(DaemonStartTest, AnAddressThatIsNotOfThisMachineIsSaid) {
+  ExpectRefused({"--device", "soft:udp@192.0.2.1", "--listen", "192.0.2.1:7000"}, {"192.0.2.1"});
+}
+
+TEST_F(DaemonStartTest, AListenAddressThatIsNotTheDevicesIsSaid) {
+  ExpectRefused({"--listen", "127.0.0.8:7000"}, {"127.0.0.8"});
+}
+
+TEST_F(DaemonStartTest, AnOccupiedSocketIsSaidAndItsOwnerGoesOn) {
+  TokdProcess owner(folder_, 1, {});
+  owner.AwaitReady();
+  ExpectRefused({"--socket", owner.socket()}, {owner.socket(), "stop it or choose another path"});
+  client::Client client = owner.Connect();
+  EXPECT_TRUE(client.Put(base::ObjectId::FromName("a"), Pattern(10, 1)).ok());
+  EXPECT_EQ(owner.Terminate().status.code, 0);
+}
+
+TEST_F(DaemonStartTest, ASocketPathThatIsNoSocketIsSaidAndKept) {
+  std::ofstream(folder_.Path("file")) << "kept";
+  ExpectRefused({"--socket", folder_.Path("file")}, {"/file", "choose another path"});
+  ExpectRefused({"--socket", folder_.Path("missing/tokd.sock")}, {"missing/tokd.sock"});
+  ExpectRefused({"--socket", folder_.Path(std::string(120, 'x'))}, {"107 bytes"});
+}
+
+TEST_F(DaemonStartTest, ImpossibleMemoryIsSaid) { ExpectRefused({"--memory", "4000TiB"}, {"memory"}); }
+
+TEST_F(DaemonStartTest, DevicesThatCannotBeOpenedAreSaid) {
+  ExpectRefused({"--device", "hard:candy"}, {"hard:candy", "soft:udp@IP"});
+  ExpectRefused({"--device", "soft:udp@nowhere"}, {"nowhere"});
+  ExpectRefused({"--device", "ibv:none_such0"}, {"ibv:none_such0"});
+}
+
+TEST_F(DaemonStartTest, SoftwareIsNoRdmaWhereThatIsRequired) {
+  ExpectRefused({"--require-rdma"}, {"--require-rdma", "soft:udp@127.0.0.9"});
+}
+
+TEST_F(DaemonStartTest, APcapFileThatCannotBeWrittenIsSaid) {
+  ExpectRefused({"--pcap", folder_.Path("missing/x.pcap")}, {"missing/x.pcap"});
+}
+
+TEST_F(DaemonStartTest, SigtermEndsItCleanly) {
+  TokdProcess tokd(folder_, 1, {});
+  tokd.AwaitReady();
+  EXPECT_EQ(folder_.Files(), (Strings{"node1.log", "node1.sock", "node1.sock.lock"}));
+  const Ended ended = tokd.Terminate();
+  EXPECT_EQ(ended.status.code, 0) << ended.text;
+  EXPECT_EQ(folder_.Files(), Strings{"node1.log"});
+}
+
+TEST_F(DaemonStartTest, SigintDoesTheSame) {
+  TokdProcess tokd(folder_, 1, {});
+  tokd.AwaitReady();
+  tokd.Signal(SIGINT);
+  EXPECT_EQ(tokd.AwaitEnd().status.code, 0);
+  EXPECT_EQ(folder_.Files(), Strings{"node1.log"});
+}
+
+TEST_F(DaemonStartTest, SigtermWhileItStartsEndsItCleanly) {
+  TokdProcess tokd(folder_, 1, {"--memory", "256MiB"});
+  ASSERT_TRUE(Eventually([&] { return folder_.Files().size() > 1; }));  // its socket or the lock
+  const Ended ended = tokd.Terminate();
+  EXPECT_EQ(ended.status.code, 0) << ended.status.ToString() << ended.text;
+  EXPECT_EQ(folder_.Files(), Strings{"node1.log"});
+}
+
+TEST_F(DaemonStartTest, TwoSigtermsEndItAtOnceAlsoWithoutADirectory) {
+  TokdProcess tokd(folder_, 2, {"--directory", "tokd@127.0.0.1:7000", "--drain", "10min"});
+  tokd.AwaitReady();
+  tokd.Signal(SIGTERM);
+  ASSERT_TRUE(Eventually([&] { return absl::StrContains(tokd.log(), "draining") || !tokd.running(); }));
+  if (tokd.running()) (void)kill(tokd.pid(), SIGTERM);
+  EXPECT_EQ(tokd.AwaitEnd().status.code, 0);
+  EXPECT_EQ(folder_.Files(), Strings{"node2.log"});
+}
+
+TEST_F(DaemonStartTest, AKilledOneIsReplacedOnTheSamePath) {
+  {
+    TokdProcess killed(folder_, 1, {});
+    killed.AwaitReady();
+    killed.Kill();
+    EXPECT_EQ(folder_.Files(), (Strings{"node1.log", "node1.sock", "node1.sock.lock"}));
+  }
+  TokdProcess tokd(folder_, 1, {});
+  tokd.AwaitReady();
+  EXPECT_TRUE(tokd.Connect().Put(base::ObjectId::FromName("a"), Pattern(10, 1)).ok());
+  EXPECT_EQ(tokd.Terminate().status.code, 0);
+  EXPECT_EQ(folder_.Files(), Strings{"node1.log"});
+}
+
+}  // namespace
+}  // namespace tokamak::daemon

@@ -1,0 +1,193 @@
+// Whole tokd processes on a loopback of their own, used through the client library.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "lib/client/frame.h"
+#include "lib/os/unix_socket.h"
+#include "tests/daemon/tokd_process.h"
+
+namespace tokamak::daemon {
+namespace {
+
+using client::Protocol;
+using Strings = std::vector<std::string>;
+
+base::ObjectId Id(const std::string& name) { return base::ObjectId::FromName(name); }
+
+class DaemonTest : public testing::Test {
+ protected:
+  TokdProcess& Start(int index, Strings more = {}) {
+    if (index != 1) {
+      for (const std::string& flag : DirectoryOfNode1()) more.push_back(flag);
+    }
+    nodes_.push_back(std::make_unique<TokdProcess>(folder_, index, more));
+    nodes_.back()->AwaitReady();
+    return *nodes_.back();
+  }
+
+  // Objects of all sizes from one node to the other by each protocol.
+  void MoveAll(client::Client& from, client::Client& to) {
+    const struct {
+      Protocol protocol;
+      const char* name;
+    } protocols[] = {{Protocol::kEager, "eager"}, {Protocol::kRead, "read"}, {Protocol::kWrite, "write"}};
+    for (const auto& by : protocols) {
+      const std::string counter = absl::StrCat("pulled_by_", by.name, "_total");
+      const uint64_t before = Number(to, counter);
+      uint64_t moved = 0;
+      for (const size_t size : {size_t{0}, size_t{1}, size_t{5000}, size_t{3} << 20}) {
+        const base::ObjectId id = Id(absl::StrCat(by.name, size));
+        const std::vector<uint8_t> data = Pattern(size, static_cast<uint8_t>(size));
+        const std::vector<uint8_t> metadata = Pattern(33, 7);
+        ASSERT_TRUE(from.Put(id, data, metadata).ok());
+        const auto buffer = to.Get(id, kPatience, by.protocol);
+        ASSERT_TRUE(buffer.ok()) << by.name << " " << size << ": " << buffer.status();
+        EXPECT_TRUE(Same(buffer->data(), data)) << by.name << " " << size;
+        EXPECT_TRUE(Same(buffer->metadata(), metadata)) << by.name << " " << size;
+        ++moved;
+      }
+      EXPECT_EQ(Number(to, counter), before + moved) << by.name;
+    }
+  }
+
+  // SIGTERM for all, the directory last: exit code 0, and nothing but logs stays.
+  void StopAll() {
+    size_t logs = nodes_.size();
+    while (!nodes_.empty()) {
+      const Ended ended = nodes_.back()->Terminate();
+      EXPECT_EQ(ended.status.code, 0) << ended.status.ToString() << "\n" << ended.text;
+      nodes_.pop_back();
+    }
+    for (const std::string& file : folder_.Files()) EXPECT_NE(file.find(".log"), std::string::npos) << file;
+    EXPECT_EQ(folder_.Files().size(), logs);
+  }
+
+  ShortFolder folder_;
+  std::vector<std::unique_ptr<TokdProcess>> nodes_;
+};
+
+TEST_F(DaemonTest, ObjectsMoveByEachProtocolBothWays) {
+  client::Client one = Start(1).Connect();
+  client::Client two = Start(2).Connect();
+  MoveAll(one, two);
+  const std::vector<uint8_t> data = Pattern(100'000, 3);
+  ASSERT_TRUE(two.Put(Id("back"), data).ok());
+  const auto buffer = one.Get(Id("back"), kPatience);
+  ASSERT_TRUE(buffer.ok()) << buffer.status();
+  EXPECT_TRUE(Same(buffer->data(), data));
+  StopAll();
+}
+
+TEST_F(DaemonTest, TwoEnginesServeAsOneDoes) {
+  client::Client one = Start(1, {"--engines", "2"}).Connect();
+  client::Client two = Start(2, {"--engines", "2"}).Connect();
+  MoveAll(one, two);
+  const uint64_t pulls = Number(two, "engine0_pulls_ok_total") + Number(two, "engine1_pulls_ok_total");
+  EXPECT_EQ(pulls, 12u);
+  StopAll();
+}
+
+TEST_F(DaemonTest, OnDemandRegistrationAndEveryDetectionWork) {
+  client::Client one = Start(1, {"--registration", "on_demand", "--detection", "event", "--no-prefault"}).Connect();
+  client::Client two = Start(2, {"--registration", "on_demand", "--detection", "adaptive:5us"}).Connect();
+  MoveAll(one, two);
+  StopAll();
+}
+
+TEST_F(DaemonTest, AGetWaitsForAnObjectThatIsPutElsewhereLater) {
+  client::Client one = Start(1).Connect();
+  client::Client two = Start(2).Connect();
+  std::thread getter([&] {
+    const auto buffer = two.Get(Id("late"), kPatience);
+    EXPECT_TRUE(buffer.ok()) << buffer.status();
+  });
+  client::Client looker = nodes_[1]->Connect();
+  EXPECT_TRUE(Eventually([&] { return Number(looker, "pulls_running") > 0; }));
+  EXPECT_TRUE(one.Put(Id("late"), Pattern(1000, 1)).ok());
+  getter.join();
+  StopAll();
+}
+
+TEST_F(DaemonTest, DeleteReachesAllNodes) {
+  client::Client one = Start(1).Connect();
+  client::Client two = Start(2).Connect();
+  ASSERT_TRUE(one.Put(Id("a"), Pattern(1000, 1)).ok());
+  ASSERT_TRUE(two.Get(Id("a"), kPatience).ok());
+  EXPECT_TRUE(Eventually([&] {
+    const auto stat = one.Stat(Id("a"));
+    return stat.ok() && stat->holders.size() == 2;
+  }));
+  const absl::Status deleted = two.Delete(Id("a"));
+  EXPECT_TRUE(deleted.ok()) << deleted;
+  EXPECT_FALSE(*one.Contains(Id("a")));
+  EXPECT_FALSE(*two.Contains(Id("a")));
+  StopAll();
+}
+
+TEST_F(DaemonTest, AClientThatDiesInTheMiddleOfACreateLeavesNothing) {
+  TokdProcess& tokd = Start(1);
+  client::Client watcher = tokd.Connect();
+  {
+    // A connection that ends without a word, as a killed program's does.
+    auto socket = os::UnixSocket::Connect(tokd.socket());
+    ASSERT_TRUE(socket.ok()) << socket.status();
+    client::CreateRequest create;
+    create.id = Id("half");
+    create.data_size = 1 << 20;
+    ASSERT_TRUE(socket->Send(client::Encode(1, client::HelloRequest()), kPatience).ok());
+    ASSERT_TRUE(socket->Send(client::Encode(2, create), kPatience).ok());
+    ASSERT_TRUE(Eventually([&] { return Number(watcher, "store_unsealed_objects") == 1; }));
+  }
+  EXPECT_TRUE(Eventually([&] { return Number(watcher, "store_unsealed_objects") == 0; }));
+  EXPECT_EQ(Number(watcher, "store_used_bytes"), 0u);
+  EXPECT_TRUE(watcher.Put(Id("half"), Pattern(10, 1)).ok());
+  StopAll();
+}
+
+TEST_F(DaemonTest, ARestartedNodeIsANewLifeToTheDirectory) {
+  client::Client one = Start(1).Connect();
+  TokdProcess& first = Start(2);
+  ASSERT_TRUE(first.Connect().Put(Id("gone"), Pattern(1000, 1)).ok());
+  EXPECT_TRUE(Eventually([&] {
+    const auto stat = one.Stat(Id("gone"));
+    return stat.ok() && !stat->holders.empty();
+  }));
+  const auto life = [&] {
+    uint64_t incarnation = 0;
+    const auto nodes = one.Nodes();
+    if (!nodes.ok()) return incarnation;
+    for (const client::NodeEntry& node : *nodes) {
+      if (node.name == "node2") incarnation = node.incarnation;
+    }
+    return incarnation;
+  };
+  const uint64_t before = life();
+  EXPECT_NE(before, 0u);
+  first.Kill();
+  nodes_.pop_back();
+  client::Client two = Start(2).Connect();
+  EXPECT_TRUE(Eventually([&] { return life() > before; }));
+  // What the earlier life held is forgotten, and the new one is served and serves.
+  EXPECT_TRUE(absl::IsNotFound(one.Stat(Id("gone")).status()));
+  ASSERT_TRUE(two.Put(Id("new"), Pattern(100'000, 2)).ok());
+  const auto buffer = one.Get(Id("new"), kPatience);
+  ASSERT_TRUE(buffer.ok()) << buffer.status();
+  EXPECT_TRUE(Same(buffer->data(), Pattern(100'000, 2)));
+  StopAll();
+}
+
+TEST_F(DaemonTest, AConnectedClientLosesAKilledDaemonAndSaysSo) {
+  TokdProcess& tokd = Start(1);
+  client::Client client = tokd.Connect();
+  tokd.Kill();
+  EXPECT_TRUE(absl::IsUnavailable(client.Put(Id("a"), Pattern(10, 1))));
+}
+
+}  // namespace
+}  // namespace tokamak::daemon

@@ -1,0 +1,165 @@
+#include "lib/daemon/options.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace tokamak::daemon {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+class OptionsTest : public testing::Test {
+ protected:
+  // Parses the flags of a good command line with `more` behind them.
+  ParsedFlags Parse(const Strings& more, const std::string& listen = "127.0.0.1:7000") {
+    Strings all = {"--listen", listen, "--device", "soft:udp@127.0.0.1", "--socket", "/tmp/s"};
+    all.insert(all.end(), more.begin(), more.end());
+    return ParseOnly(all);
+  }
+
+  ParsedFlags ParseOnly(const Strings& flags) {
+    std::vector<const char*> argv = {"tokd"};
+    for (const std::string& flag : flags) argv.push_back(flag.c_str());
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    ParsedFlags parsed = ParseFlags(static_cast<int>(argv.size()), argv.data());
+    output_ = testing::internal::GetCapturedStdout();
+    error_ = testing::internal::GetCapturedStderr();
+    return parsed;
+  }
+
+  // Refused with exit code 2 and one line that has all of `parts`.
+  void ExpectRefused(const ParsedFlags& parsed, const Strings& parts) {
+    EXPECT_FALSE(parsed.run);
+    EXPECT_EQ(parsed.exit_code, 2);
+    EXPECT_EQ(output_, "");
+    EXPECT_EQ(std::count(error_.begin(), error_.end(), '\n'), 1) << error_;
+    EXPECT_EQ(error_.substr(0, 6), "tokd: ");
+    for (const std::string& part : parts) EXPECT_NE(error_.find(part), std::string::npos) << error_ << " lacks " << part;
+  }
+
+  std::string output_;
+  std::string error_;
+};
+
+TEST_F(OptionsTest, ThreeFlagsAreEnough) {
+  const ParsedFlags parsed = Parse({});
+  ASSERT_TRUE(parsed.run) << error_;
+  const DaemonOptions& options = parsed.options;
+  EXPECT_EQ(options.listen.ToString(), "127.0.0.1:7000");
+  EXPECT_EQ(options.name, "127.0.0.1:7000");
+  EXPECT_EQ(options.device, "soft:udp@127.0.0.1");
+  EXPECT_EQ(options.socket, "/tmp/s");
+  EXPECT_EQ(options.memory, uint64_t{512} << 20);
+  EXPECT_EQ(options.directory.kind, DirectoryChoice::Kind::kServe);
+  EXPECT_EQ(options.engines, 1u);
+  EXPECT_EQ(options.registration, "arena");
+  EXPECT_EQ(options.detection.mode, os::Detection::Mode::kAdaptive);
+  EXPECT_EQ(options.drain, base::Seconds(10));
+  EXPECT_TRUE(options.prefault);
+  EXPECT_FALSE(options.require_rdma);
+  EXPECT_FALSE(options.keep_primary);
+  EXPECT_FALSE(options.huge_pages);
+}
+
+TEST_F(OptionsTest, EveryFlagIsRead) {
+  const ParsedFlags parsed =
+      Parse({"--memory",      "2GiB",         "--directory",    "tokd@10.0.0.1:7000", "--name",         "n-1",
+             "--engines",     "2",            "--detection",    "busy",               "--registration", "on_demand",
+             "--policy",      "eager:32KiB,read", "--pcap",     "/tmp/p",             "--drain",        "3s",
+             "--bulk-queue-pairs", "4",       "--require-rdma", "--keep-primary",     "--huge-pages",   "--no-prefault"});
+  ASSERT_TRUE(parsed.run) << error_;
+  const DaemonOptions& options = parsed.options;
+  EXPECT_EQ(options.memory, uint64_t{2} << 30);
+  EXPECT_EQ(options.directory.kind, DirectoryChoice::Kind::kRemote);
+  EXPECT_EQ(options.directory.server.ToString(), "10.0.0.1:7000");
+  EXPECT_EQ(options.name, "n-1");
+  EXPECT_EQ(options.engines, 2u);
+  EXPECT_EQ(options.bulk_queue_pairs, 4u);
+  EXPECT_EQ(options.detection.mode, os::Detection::Mode::kBusy);
+  EXPECT_EQ(options.registration, "on_demand");
+  EXPECT_EQ(options.pcap, "/tmp/p");
+  EXPECT_EQ(options.drain, base::Seconds(3));
+  EXPECT_TRUE(options.require_rdma);
+  EXPECT_TRUE(options.keep_primary);
+  EXPECT_TRUE(options.huge_pages);
+  EXPECT_FALSE(options.prefault);
+}
+
+TEST_F(OptionsTest, DetectionTakesATimeToSpin) {
+  const ParsedFlags parsed = Parse({"--detection", "adaptive:50us"});
+  ASSERT_TRUE(parsed.run) << error_;
+  EXPECT_EQ(parsed.options.detection.spin, base::Microseconds(50));
+}
+
+TEST_F(OptionsTest, RedisIsNamedByHostOrBySocket) {
+  for (const std::string where : {"localhost:6379", "unix:/run/redis.sock"}) {
+    const ParsedFlags parsed = Parse({"--directory", "redis@" + where});
+    ASSERT_TRUE(parsed.run) << error_;
+    EXPECT_EQ(parsed.options.directory.kind, DirectoryChoice::Kind::kRedis);
+    EXPECT_EQ(parsed.options.directory.redis, where);
+  }
+}
+
+TEST_F(OptionsTest, TheDefaultNameOfAnIpv6NodeIsANameThatTheDirectoryTakes) {
+  const ParsedFlags parsed = Parse({}, "[fd00::1]:7000");
+  ASSERT_TRUE(parsed.run) << error_;
+  EXPECT_EQ(parsed.options.name, "fd00::1-7000");
+}
+
+TEST_F(OptionsTest, HelpNamesEveryFlagAndEndsWell) {
+  const ParsedFlags parsed = ParseOnly({"--help"});
+  EXPECT_FALSE(parsed.run);
+  EXPECT_EQ(parsed.exit_code, 0);
+  EXPECT_EQ(error_, "");
+  for (const char* flag :
+       {"--listen", "--device", "--memory", "--socket", "--directory", "--name", "--engines", "--bulk-queue-pairs",
+        "--detection", "--registration", "--policy", "--pcap", "--drain", "--require-rdma", "--keep-primary",
+        "--huge-pages", "--no-prefault", "Exit codes", "Example"}) {
+    EXPECT_NE(output_.find(flag), std::string::npos) << flag;
+  }
+}
+
+TEST_F(OptionsTest, WhatIsRequiredIsSaid) {
+  ExpectRefused(ParseOnly({"--device", "soft:udp@127.0.0.1", "--socket", "/tmp/s"}), {"--listen", "required", "--help"});
+  ExpectRefused(ParseOnly({"--listen", "127.0.0.1:1", "--socket", "/tmp/s"}), {"--device", "required"});
+  ExpectRefused(ParseOnly({"--listen", "127.0.0.1:1", "--device", "soft:udp@127.0.0.1"}), {"--socket", "required"});
+}
+
+TEST_F(OptionsTest, AWrongValueIsRefusedInOneLineThatNamesTheFlag) {
+  ExpectRefused(Parse({}, "localhost"), {"--listen", "localhost"});
+  ExpectRefused(Parse({}, "127.0.0.1"), {"--listen", "port", "127.0.0.1:7000"});
+  ExpectRefused(Parse({"--memory", "lots"}), {"--memory"});
+  ExpectRefused(Parse({"--memory", "4KiB"}), {"--memory", "at least 1MiB"});
+  ExpectRefused(Parse({"--directory", "nowhere"}), {"--directory", "serve", "tokd@IP:PORT", "redis@HOST:PORT"});
+  ExpectRefused(Parse({"--directory", "redis@"}), {"--directory", "redis@HOST:PORT"});
+  ExpectRefused(Parse({"--directory", "tokd@10.0.0.1"}), {"--directory", "port", "tokd@10.0.0.1:7000"});
+  ExpectRefused(Parse({"--directory", "tokd@here:7"}), {"--directory", "here"});
+  ExpectRefused(Parse({"--engines", "0"}), {"--engines", "1 to 16"});
+  ExpectRefused(Parse({"--engines", "17"}), {"--engines", "1 to 16"});
+  ExpectRefused(Parse({"--bulk-queue-pairs", "9"}), {"--bulk-queue-pairs", "1 to 8"});
+  ExpectRefused(Parse({"--detection", "psychic"}), {"--detection", "busy, event, adaptive"});
+  ExpectRefused(Parse({"--detection", "adaptive:soon"}), {"--detection"});
+  ExpectRefused(Parse({"--registration", "never"}), {"--registration", "arena", "on_demand"});
+  ExpectRefused(Parse({"--policy", "teleport"}), {"--policy"});
+  ExpectRefused(Parse({"--drain", "long"}), {"--drain"});
+  ExpectRefused(Parse({"--frobnicate"}), {"--frobnicate", "--help"});
+  ExpectRefused(Parse({"stray"}), {"stray", "--help"});
+}
+
+TEST_F(OptionsTest, ANameThatTheDirectoryWouldRefuseIsRefusedAtOnce) {
+  ExpectRefused(Parse({"--name", "two words"}), {"--name", "A-Z a-z 0-9 . _ : -"});
+  ExpectRefused(Parse({"--name", "[fd00::1]:7000"}), {"--name"});
+  ExpectRefused(Parse({"--name", std::string(65, 'x')}), {"--name", "64"});
+}
+
+TEST_F(OptionsTest, EnginesNeedPortsOfTheirOwn) {
+  EXPECT_TRUE(Parse({"--engines", "2"}, "127.0.0.1:65534").run);
+  ExpectRefused(Parse({"--engines", "2"}, "127.0.0.1:65535"), {"--listen", "2 engines", "65536", "lower port"});
+}
+
+}  // namespace
+}  // namespace tokamak::daemon

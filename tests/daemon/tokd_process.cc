@@ -1,0 +1,142 @@
+#include "tests/daemon/tokd_process.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+
+namespace tokamak::daemon {
+
+namespace fs = std::filesystem;
+
+ShortFolder::ShortFolder() {
+  char path[] = "/tmp/tokd_test.XXXXXX";
+  CHECK(mkdtemp(path) != nullptr);
+  path_ = path;
+}
+
+ShortFolder::~ShortFolder() { fs::remove_all(path_); }
+
+std::vector<std::string> ShortFolder::Files() const {
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(path_)) files.push_back(entry.path().filename());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+size_t Ended::lines() const { return static_cast<size_t>(std::count(text.begin(), text.end(), '\n')); }
+
+TokdProcess::TokdProcess(const ShortFolder& folder, int index, const std::vector<std::string>& more)
+    : socket_(folder.Path(absl::StrCat("node", index, ".sock"))),
+      log_(folder.Path(absl::StrCat("node", index, ".log"))) {
+  const std::string ip = absl::StrCat("127.0.0.", index);
+  std::vector<std::pair<std::string, std::string>> flags = {{"--name", absl::StrCat("node", index)},
+                                                            {"--listen", ip + ":7000"},
+                                                            {"--device", "soft:udp@" + ip},
+                                                            {"--memory", "32MiB"},
+                                                            {"--socket", socket_}};
+  os::ChildOptions options;
+  options.argv = {"lib/daemon/tokd"};
+  for (const auto& [name, value] : flags) {
+    // What a test gives itself takes its place.
+    if (std::find(more.begin(), more.end(), name) != more.end()) continue;
+    options.argv.push_back(name);
+    options.argv.push_back(value);
+  }
+  options.argv.insert(options.argv.end(), more.begin(), more.end());
+  options.output = log_;
+  options.die_with_parent = true;
+  fs::remove(log_);
+  auto process = os::ChildProcess::Start(options);
+  CHECK(process.ok()) << process.status();
+  process_ = *std::move(process);
+}
+
+std::string TokdProcess::log() const {
+  std::ifstream file(log_);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+void TokdProcess::AwaitReady() {
+  ASSERT_TRUE(Eventually([&] { return absl::StrContains(log(), " ready: ") || !running(); }));
+  ASSERT_TRUE(running()) << log();
+}
+
+Ended TokdProcess::AwaitEnd() {
+  const auto status = process_->Wait(kPatience);
+  EXPECT_TRUE(status.ok()) << "still running: " << log();
+  return {status.ok() ? *status : os::ExitStatus(), log()};
+}
+
+void TokdProcess::Signal(int signal) {
+  const absl::Status status = process_->Signal(signal);
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+Ended TokdProcess::Terminate() {
+  Signal(SIGTERM);
+  return AwaitEnd();
+}
+
+void TokdProcess::Kill() {
+  Signal(SIGKILL);
+  EXPECT_EQ(AwaitEnd().status.signal, SIGKILL);
+}
+
+client::Client TokdProcess::Connect(client::Access access) const {
+  client::ClientOptions options;
+  options.access = access;
+  options.call_timeout = kPatience;
+  auto client = client::Client::Connect(socket_, options);
+  CHECK(client.ok()) << client.status() << "\n" << log();
+  return *std::move(client);
+}
+
+std::vector<std::string> DirectoryOfNode1() { return {"--directory", "tokd@127.0.0.1:7000"}; }
+
+bool Eventually(const std::function<bool()>& check) {
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::microseconds(kPatience.microseconds());
+  while (!check()) {
+    if (std::chrono::steady_clock::now() > limit) return false;
+    poll(nullptr, 0, 5);  // another process's doing, of which nothing else tells
+  }
+  return true;
+}
+
+uint64_t Number(client::Client& client, const std::string& name) {
+  const auto stats = client.NodeStats();
+  EXPECT_TRUE(stats.ok()) << stats.status();
+  if (!stats.ok()) return 0;
+  for (const client::NumberEntry& number : stats->numbers) {
+    if (number.name == name) return number.value;
+  }
+  ADD_FAILURE() << "no number " << name;
+  return 0;
+}
+
+std::vector<uint8_t> Pattern(size_t size, uint8_t seed) {
+  std::vector<uint8_t> bytes(size);
+  uint32_t state = seed + 1u;
+  for (uint8_t& byte : bytes) {
+    state = state * 1664525 + 1013904223;
+    byte = static_cast<uint8_t>(state >> 24);
+  }
+  return bytes;
+}
+
+bool Same(absl::Span<const uint8_t> a, absl::Span<const uint8_t> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
+
+}  // namespace tokamak::daemon

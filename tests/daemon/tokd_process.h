@@ -1,0 +1,78 @@
+// TokdProcess runs the real tokd in a folder of its own, and can tell what it left behind.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/client/client.h"
+#include "lib/os/child_process.h"
+
+namespace tokamak::daemon {
+
+constexpr base::Duration kPatience = base::Seconds(60);
+
+// A folder below /tmp: a socket's path is short. Removed with all that is in it.
+class ShortFolder final {
+ public:
+  ShortFolder();
+  ~ShortFolder();
+  std::string Path(const std::string& file) const { return path_ + "/" + file; }
+  // What is in it, by name.
+  std::vector<std::string> Files() const;
+
+ private:
+  std::string path_;
+};
+
+// How a tokd that was to fail ended.
+struct Ended {
+  os::ExitStatus status;
+  std::string text;  // standard output and error
+  size_t lines() const;
+};
+
+class TokdProcess final {
+ public:
+  // tokd with node `index`'s addresses (127.0.0.INDEX), socket nodeINDEX.sock and a small memory, and `more` flags behind.
+  TokdProcess(const ShortFolder& folder, int index, const std::vector<std::string>& more);
+
+  // Waits until it is ready; a failure of the test if it does not get there.
+  void AwaitReady();
+  // Waits for its end.
+  Ended AwaitEnd();
+  // As asked by SIGTERM.
+  Ended Terminate();
+  void Signal(int signal);
+  // kill -9, and waited for.
+  void Kill();
+
+  client::Client Connect(client::Access access = client::Access::kReadAndCreate) const;
+  const std::string& socket() const { return socket_; }
+  bool running() { return process_->running(); }
+  pid_t pid() const { return process_->pid(); }
+  std::string log() const;
+
+ private:
+  std::string socket_;
+  std::string log_;
+  std::unique_ptr<os::ChildProcess> process_;
+};
+
+// The flag that names node 1 as the directory.
+std::vector<std::string> DirectoryOfNode1();
+
+// Waits until `check` holds, looking again and again; false after kPatience.
+bool Eventually(const std::function<bool()>& check);
+
+uint64_t Number(client::Client& client, const std::string& name);
+
+// `size` bytes that `seed` decides.
+std::vector<uint8_t> Pattern(size_t size, uint8_t seed);
+bool Same(absl::Span<const uint8_t> a, absl::Span<const uint8_t> b);
+
+}  // namespace tokamak::daemon
