@@ -14,6 +14,24 @@ constexpr uint64_t kBulkBit = 1u << 17;
 
 }  // namespace
 
+Header Transfer(uint64_t number, const base::ObjectId& id, Protocol protocol) {
+  Header header;
+  header.kind = MessageKind::kTransfer;
+  header.transfer = number;
+  header.object = id;
+  header.protocol = protocol;
+  header.deadline_ms = 5000;
+  return header;
+}
+
+Header Plain(MessageKind kind, uint64_t number, Protocol protocol) {
+  Header header;
+  header.kind = kind;
+  header.transfer = number;
+  header.protocol = protocol;
+  return header;
+}
+
 RawPeer::RawPeer(World& world, uint8_t last_byte_of_ip)
     : world_(world),
       loop_(world.scheduler),

@@ -12,6 +12,11 @@
 
 namespace tokamak::transport::testing {
 
+// A TRANSFER, of unknown size unless more is filled in.
+Header Transfer(uint64_t number, const base::ObjectId& id, Protocol protocol = Protocol::kAuto);
+// A message that says no more than this.
+Header Plain(MessageKind kind, uint64_t number, Protocol protocol = Protocol::kAuto);
+
 class RawPeer final {
  public:
   RawPeer(World& world, uint8_t last_byte_of_ip);
