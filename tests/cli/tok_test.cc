@@ -1,0 +1,230 @@
+// The tok program against clusters that it starts itself, on a loopback of its own.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tests/daemon/tokd_process.h"
+
+namespace tokamak::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using daemon::kPatience;
+using nlohmann::json;
+using Strings = std::vector<std::string>;
+
+class TokTest : public testing::Test {
+ protected:
+  ~TokTest() override {
+    if (fs::exists(State())) Tok({"down"});
+    EXPECT_FALSE(fs::exists(State()));
+  }
+
+  std::string State() const { return folder_.Path("st"); }
+  std::string Path(const std::string& name) const { return folder_.Path(name); }
+  void Make(const std::string& name, const std::string& text) {
+    fs::create_directories(fs::path(Path(name)).parent_path());
+    std::ofstream(Path(name)) << text;
+  }
+  static std::string Read(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  }
+
+  // Runs tok on the state folder; its exit code, and in text_ what it said.
+  int Tok(const Strings& arguments) {
+    os::ChildOptions options;
+    options.argv = {"lib/cli/tok", "--state", State()};
+    options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
+    options.output = Path("output");
+    options.own_group = false;
+    fs::remove(options.output);
+    const auto process = os::ChildProcess::Start(options);
+    EXPECT_TRUE(process.ok()) << process.status();
+    if (!process.ok()) return -1;
+    const auto ended = (*process)->Wait(kPatience);
+    text_ = Read(options.output);
+    EXPECT_TRUE(ended.ok() && ended->signal == 0) << text_;
+    return ended.ok() ? ended->code : -1;
+  }
+  void Do(const Strings& arguments) { ASSERT_EQ(Tok(arguments), 0) << text_; }
+  json DoJson(Strings arguments) {
+    arguments.insert(arguments.begin(), "--json");
+    EXPECT_EQ(Tok(arguments), 0) << text_;
+    return json::parse(text_, nullptr, /*allow_exceptions=*/false);
+  }
+  // Fails with this code and one line that has all parts.
+  void ExpectFailure(int code, const Strings& arguments, const Strings& parts) {
+    EXPECT_EQ(Tok(arguments), code) << text_;
+    EXPECT_EQ(std::count(text_.begin(), text_.end(), '\n'), 1) << text_;
+    EXPECT_TRUE(absl::StartsWith(text_, "tok: ")) << text_;
+    for (const std::string& part : parts) EXPECT_TRUE(absl::StrContains(text_, part)) << text_ << " lacks " << part;
+  }
+
+  json Up(const Strings& more = {}) {
+    Strings arguments = {"up", "--memory", "32MiB"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return DoJson(arguments);
+  }
+
+  daemon::ShortFolder folder_;
+  std::string text_;
+};
+
+TEST_F(TokTest, FilesGoInOnOneNodeAndComeOutOnAnother) {
+  const json up = Up({"--nodes", "2"});
+  ASSERT_EQ(up["nodes"].size(), 2u);
+  EXPECT_EQ(up["state"], State());
+  Make("greeting", "hello");
+  Make("d/a", "1");
+  Make("d/b/c", "22");
+  const json put = DoJson({"put", Path("greeting")});
+  EXPECT_EQ(put["name"], "greeting");
+  EXPECT_EQ(put["bytes"], 5);
+  EXPECT_EQ(DoJson({"put", Path("d") + "/", "--as", "tree"})["files"], 2);
+  for (const char* protocol : {"eager", "read", "write", "auto"}) {
+    const std::string output = Path(absl::StrCat("out-", protocol));
+    EXPECT_EQ(DoJson({"--node", "2", "get", "greeting", "-o", output, "--protocol", protocol})["bytes"], 5);
+    EXPECT_EQ(Read(output), "hello");
+  }
+  Do({"--node", "2", "get", "tree", "-o", Path("e")});
+  EXPECT_EQ(Read(Path("e/b/c")), "22");
+
+  const json list = DoJson({"ls"});
+  ASSERT_EQ(list.size(), 4u);
+  Strings names;
+  for (const json& object : list) names.push_back(object["name"]);
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names, (Strings{"greeting", "tree", "tree/a", "tree/b/c"}));
+  const json stat = DoJson({"stat", "greeting"});
+  EXPECT_EQ(stat["here"], true);
+  EXPECT_EQ(stat["data_bytes"], 5);
+  EXPECT_EQ(stat["holders"].size(), 2u);
+  EXPECT_EQ(DoJson({"stat"})["node"], "node1");
+  EXPECT_GT(DoJson({"--node", "2", "stat"})["numbers"]["pulled_objects_total"], 0);
+  const json nodes = DoJson({"nodes"});
+  ASSERT_EQ(nodes.size(), 2u);
+  EXPECT_EQ(nodes[0]["name"], "node1");
+  EXPECT_EQ(nodes[0]["is_this"], true);
+
+  // For people.
+  Do({"ls"});
+  EXPECT_TRUE(absl::StrContains(text_, "OBJECT") && absl::StrContains(text_, "greeting")) << text_;
+  Do({"nodes"});
+  EXPECT_TRUE(absl::StrContains(text_, "soft:udp@127.0.0.2")) << text_;
+  Do({"stat", "greeting"});
+  EXPECT_TRUE(absl::StrContains(text_, "node1, node2")) << text_;
+
+  EXPECT_EQ(DoJson({"rm", "tree"})["objects"], 3);
+  Do({"rm", "greeting"});
+  EXPECT_EQ(DoJson({"--node", "2", "ls"}).size(), 0u);
+  ExpectFailure(1, {"stat", "greeting"}, {"greeting"});
+
+  const json down = DoJson({"down"});
+  EXPECT_EQ(down["stopped"], 2);
+  for (const json& node : up["nodes"]) EXPECT_NE(kill(node["pid"], 0), 0) << "still runs";
+  EXPECT_FALSE(fs::exists(State()));
+}
+
+TEST_F(TokTest, ASecondUpIsRefusedAndTheFirstGoesOn) {
+  Up({"--nodes", "1"});
+  ExpectFailure(2, {"up"}, {"runs already", "tok down", "--state"});
+  Do({"nodes"});
+  Do({"down"});
+  ExpectFailure(2, {"down"}, {"tok up"});
+}
+
+TEST_F(TokTest, ADirectoryInRedisWorksAndGoesWithTheCluster) {
+  const json up = Up({"--nodes", "2", "--directory", "redis"});
+  ASSERT_EQ(up["nodes"].size(), 2u);
+  Make("a", "text");
+  Do({"put", Path("a")});
+  Do({"--node", "2", "get", "a", "-o", Path("b")});
+  EXPECT_EQ(Read(Path("b")), "text");
+  EXPECT_EQ(DoJson({"down"})["stopped"], 3);
+}
+
+TEST_F(TokTest, AClusterWhoseNodesWereKilledIsReplaced) {
+  const json up = Up({"--nodes", "2"});
+  for (const json& node : up["nodes"]) {
+    ASSERT_EQ(kill(node["pid"], SIGKILL), 0);
+    ASSERT_TRUE(daemon::Eventually([&] {
+      const std::string stat = Read(absl::StrCat("/proc/", node["pid"].get<int>(), "/stat"));
+      return stat.empty() || absl::StrContains(stat, ") Z ");
+    }));
+  }
+  EXPECT_EQ(Up({"--nodes", "2"})["nodes"].size(), 2u);
+  EXPECT_EQ(DoJson({"down"})["stopped"], 2);
+}
+
+TEST_F(TokTest, AClusterThatCannotStartLeavesNothing) {
+  ExpectFailure(2, {"up", "--memory", "lots"}, {"node1", "--memory"});
+  EXPECT_FALSE(fs::exists(State()));
+  // The first node starts, the second does not.
+  ExpectFailure(2, {"up", "--nodes", "2", "--memory", "32MiB", "--tokd=--pcap=/%"}, {"node1"});
+  EXPECT_FALSE(fs::exists(State()));
+}
+
+TEST_F(TokTest, FilesOfOthersInTheStateFolderStay) {
+  fs::create_directory(State());
+  fs::permissions(State(), fs::perms::owner_all);
+  Make("st/mine.log", "kept");
+  Make("st/mine.sock", "kept");
+  Up({"--nodes", "1"});
+  Do({"down"});
+  EXPECT_EQ(Read(Path("st/mine.log")), "kept");
+  EXPECT_TRUE(fs::exists(Path("st/mine.sock")));
+  EXPECT_FALSE(fs::exists(Path("st/node1.log")));
+  EXPECT_FALSE(fs::exists(Path("st/cluster.json")));
+  fs::remove_all(State());
+}
+
+TEST_F(TokTest, ABrokenStateIsNoCluster) {
+  fs::create_directory(State());
+  fs::permissions(State(), fs::perms::owner_all);
+  for (const char* text : {"", "{", "[]", R"({"nodes": 7})", R"({"nodes": [7, {}, {"name": 1, "pid": "x"}]})"}) {
+    Make("st/cluster.json", text);
+    EXPECT_EQ(Tok({"nodes"}), 2) << text << text_;
+  }
+  fs::remove_all(State());
+}
+
+TEST_F(TokTest, FlagsReachEachDaemonWithItsName) {
+  Up({"--nodes", "2", absl::StrCat("--tokd=--pcap=", Path("%.pcap")), "--tokd=--engines=2"});
+  EXPECT_TRUE(DoJson({"stat"})["numbers"].contains("engine1_pulls_ok_total"));
+  Do({"down"});
+  EXPECT_GT(fs::file_size(Path("node1.pcap")), 100u);
+  EXPECT_GT(fs::file_size(Path("node2.pcap")), 100u);
+}
+
+TEST_F(TokTest, WrongUseIsSaidInOneLine) {
+  ExpectFailure(2, {}, {"tok --help"});
+  ExpectFailure(2, {"frobnicate"}, {"tok --help"});
+  ExpectFailure(2, {"put"}, {"path", "tok --help"});
+  ExpectFailure(2, {"get", "x", "--protocol", "pigeon"}, {"--protocol", "eager"});
+  ExpectFailure(2, {"up", "--nodes", "0"}, {"--nodes"});
+  ExpectFailure(2, {"up", "--directory", "paper"}, {"--directory", "redis"});
+  ExpectFailure(2, {"ls"}, {"tok up", "--socket"});
+  ExpectFailure(2, {"--socket", Path("none"), "ls"}, {Path("none")});
+  ExpectFailure(2, {"--socket", Path("none"), "get", "x", "--timeout", "soon"}, {"soon"});
+}
+
+TEST_F(TokTest, HelpNamesEveryCommand) {
+  Do({"--help"});
+  for (const char* word : {"up", "down", "demo", "put", "get", "ls", "stat", "rm", "nodes", "--socket", "--state", "--node",
+                           "--json", "TOKAMAK_SOCKET", "Exit codes"}) {
+    EXPECT_TRUE(absl::StrContains(text_, word)) << word;
+  }
+}
+
+}  // namespace
+}  // namespace tokamak::cli
