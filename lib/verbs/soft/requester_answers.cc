@@ -247,6 +247,7 @@ void Requester::OnTimeout() {
   }
   ++timeouts_;
   GoBack(Loss::kTimeout);
+  went_back_at_ = 0;  // what is told from now on is news
   retransmit_.Set(AckTimeout(AckTimeoutCode(queue_pair_.reliability().ack_timeout)));
 }
 

@@ -132,6 +132,17 @@ TEST_F(RequesterLossTest, AReadIsResumedAtTheFirstMissingPacket) {
   EXPECT_TRUE(MemoryHolds(0, bytes));
 }
 
+TEST_F(RequesterLossTest, AfterATimeOutALossIsNoticedAgain) {
+  Open();
+  Post(Opcode::kRead, 1, Piece(0, 3 * kMtu));
+  TakeSent();
+  Run(timeout());
+  EXPECT_THAT(Opcodes(TakeSent()), ElementsAre(Op::kReadRequest));
+  const auto bytes = Bytes(kMtu, 1);
+  Arrive({Answer(Op::kReadResponseMiddle, 1, bytes), Answer(Op::kReadResponseLast, 2, bytes)});
+  EXPECT_THAT(Opcodes(TakeSent()), ElementsAre(Op::kReadRequest)) << "once";
+}
+
 TEST_F(RequesterLossTest, AReadThatIsAskedAgainIsCutWhereItWasCutBefore) {
   fabric_.window = 32 * kMtu;  // pieces of 8
   reliability_.reads_outstanding = 4;
