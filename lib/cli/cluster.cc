@@ -240,6 +240,7 @@ class Starter final {
     os::ChildOptions options;
     options.argv = std::move(argv);
     options.output = Path(process.name + ".log");
+    options.die_with_parent = settings_.end_with_us;
     unlink(options.output.c_str());  // of an earlier cluster
     into.push_back(process);         // so that its files are removed, also where it does not start
     auto child = os::ChildProcess::Start(options);

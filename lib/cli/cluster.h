@@ -24,6 +24,7 @@ struct ClusterSettings {
   std::string directory = "tokd";  // "tokd": the first node serves it; "redis": a private redis-server
   uint16_t port = 7000;            // where each node listens, on its own address
   uint16_t udp_port = 4791;
+  bool end_with_us = false;        // however this program ends, its cluster ends with it; StopCluster tidies up
   std::vector<std::string> extra;  // flags for each tokd, as they are
 };
 

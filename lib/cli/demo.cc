@@ -78,6 +78,7 @@ class Demo final {
     cluster.folder = settings_.folder;
     cluster.memory = absl::StrCat(settings_.memory);
     cluster.directory = "redis";
+    cluster.end_with_us = true;
     cluster.extra = settings_.tokd_flags;
     auto started = StartCluster(cluster);
     if (!started.ok()) return started.status();

@@ -110,6 +110,11 @@ json ParseMetadata(absl::Span<const uint8_t> metadata) {
   return parsed.is_object() ? parsed : json::object();
 }
 
+bool IsDirectory(const client::Buffer& buffer) {
+  const json metadata = ParseMetadata(buffer.metadata());
+  return metadata.contains("kind") && metadata["kind"] == "directory";
+}
+
 absl::StatusOr<uint64_t> GetFile(client::Client& client, const std::string& name, const std::string& path,
                                  const GetSettings& settings) {
   auto buffer = client.Get(IdOf(name), settings.timeout, settings.protocol);
@@ -244,7 +249,7 @@ absl::StatusOr<Moved> GetPath(client::Client& client, const std::string& name, c
             absl::StrCat("'", own_name, "' is no name for a file: say where to with --output"));
       }
     }
-    if (ParseMetadata(buffer->metadata()).value("kind", "") == "directory") {
+    if (IsDirectory(*buffer)) {
       return GetDirectory(client, NameIn(buffer->metadata()), *buffer, output, settings);
     }
   }
@@ -260,7 +265,7 @@ absl::StatusOr<uint64_t> RemovePath(client::Client& client, const std::string& n
   if (!stat.ok()) return Explain(stat.status(), name);
   if (stat->object.data_size <= kMaxListingBytes) {
     const auto buffer = client.Get(IdOf(name), kListingTimeout);
-    if (buffer.ok() && ParseMetadata(buffer->metadata()).value("kind", "") == "directory") {
+    if (buffer.ok() && IsDirectory(*buffer)) {
       for (const json& file : ParseMetadata(buffer->data()).value("files", json::array())) {
         if (!file.is_string()) continue;
         const std::string path = absl::StrCat(NameIn(buffer->metadata()), "/", file.get<std::string>());

@@ -25,8 +25,6 @@ class Progress final {
   void Advance(uint64_t bytes);
 
  private:
-  void Draw(double seconds);
-
   const std::string what_;
   const uint64_t total_;
   const bool terminal_;

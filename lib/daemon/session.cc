@@ -5,19 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "lib/daemon/numbers.h"
+#include "lib/daemon/wire.h"
 
 namespace tokamak::daemon {
-
-static_assert(static_cast<int>(client::Protocol::kWrite) == static_cast<int>(transport::Protocol::kWrite));
-static_assert(static_cast<int>(client::ObjectState::kAborted) == static_cast<int>(store::State::kAborted));
-static_assert(static_cast<int>(client::Origin::kPulled) == static_cast<int>(store::Origin::kPulled));
-static_assert(static_cast<int>(client::EventKind::kEvicted) == static_cast<int>(store::Event::Kind::kEvicted));
 
 namespace {
 
 constexpr base::Duration kDirectoryDeadline = base::Seconds(2);
-
-client::Location ToWire(const store::Location& place) { return {place.offset, place.data_size, place.metadata_size}; }
 
 }  // namespace
 
@@ -231,21 +225,9 @@ void Session::List(const client::Header& header, const client::ListRequest& requ
   if (request.continued) after = request.after;
   client::ListReply reply;
   const auto page = store_.List(request.limit, after);
-  for (const store::ObjectInfo& info : page) reply.objects.push_back(Describe(info));
+  for (const store::ObjectInfo& info : page) reply.objects.push_back(ToWire(info, context_.loop.Now()));
   reply.more = !page.empty() && !store_.List(1, page.back().id).empty();
   Answer(header, reply);
-}
-
-client::ObjectEntry Session::Describe(const store::ObjectInfo& info) const {
-  client::ObjectEntry entry;
-  entry.id = info.id;
-  entry.data_size = info.location.data_size;
-  entry.metadata_size = info.location.metadata_size;
-  entry.pins = info.pins;
-  entry.age_microseconds = static_cast<uint64_t>((context_.loop.Now() - info.created_at).microseconds());
-  entry.state = static_cast<client::ObjectState>(info.state);
-  entry.origin = static_cast<client::Origin>(info.origin);
-  return entry;
 }
 
 void Session::Stat(const client::Header& header, const client::StatRequest& request) {
@@ -253,7 +235,7 @@ void Session::Stat(const client::Header& header, const client::StatRequest& requ
   if (waiting == nullptr) return;
   if (const auto info = store_.Stat(request.id); info.ok()) {
     waiting->stat.here = true;
-    waiting->stat.object = Describe(*info);
+    waiting->stat.object = ToWire(*info, context_.loop.Now());
   }
   waiting->stat.object.id = request.id;
   context_.node.directory().Locate(
@@ -365,9 +347,7 @@ void Session::SendEvents(uint64_t request_id, absl::Span<const store::Event> eve
     client::EventsNotification notification;
     notification.dropped = std::exchange(dropped_events_, 0);
     for (const store::Event& event : events.first(count)) {
-      notification.events.push_back({static_cast<client::EventKind>(event.kind),
-                                     static_cast<client::Origin>(event.origin), event.id, event.data_size,
-                                     event.metadata_size});
+      notification.events.push_back(ToWire(event));
     }
     send_(client::Encode(request_id, notification), Descriptors::kNone);
     events.remove_prefix(count);
@@ -385,13 +365,7 @@ void Session::Nodes(const client::Header& header) {
       client::NodesReply reply;
       for (const directory::NodeInfo& info : *nodes) {
         if (reply.nodes.size() == client::kMaxNodes) break;
-        client::NodeEntry& entry = reply.nodes.emplace_back();
-        entry.name = info.id;
-        entry.address = info.engines.empty() ? "" : info.engines.front().substr(0, client::kMaxAddress);
-        entry.device = info.device.substr(0, client::kMaxName);
-        entry.incarnation = info.incarnation;
-        entry.capacity = info.capacity;
-        entry.is_this = info.id == context_.node.options().id;
+        reply.nodes.push_back(ToWire(info, info.id == context_.node.options().id));
       }
       Answer(alive->header, reply);
     } else {

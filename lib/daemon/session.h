@@ -76,7 +76,6 @@ class Session final {
   void NodeStats(const client::Header& header);
 
   void SendEvents(uint64_t request_id, absl::Span<const store::Event> events);
-  client::ObjectEntry Describe(const store::ObjectInfo& info) const;
 
   template <typename Reply>
   void Answer(const client::Header& header, const Reply& reply);

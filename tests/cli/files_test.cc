@@ -183,7 +183,7 @@ TEST_F(FilesTest, ANameFromElsewhereNeverLeavesThisFolder) {
 }
 
 TEST_F(FilesTest, MetadataThatIsNotOursIsTakenAsAFile) {
-  for (const std::string metadata : {"", "{", "[1]", R"({"mode": -1})", R"({"mode": "x", "name": 7})"}) {
+  for (const std::string metadata : {"", "{", "[1]", R"({"mode": -1})", R"({"mode": "x", "name": 7, "kind": 7})"}) {
     PutRaw("m" + metadata, "bytes", metadata);
     const auto got = Get("m" + metadata, "out");
     ASSERT_TRUE(got.ok()) << metadata << ": " << got.status();

@@ -220,8 +220,8 @@ TEST_F(TokTest, WrongUseIsSaidInOneLine) {
 
 TEST_F(TokTest, HelpNamesEveryCommand) {
   Do({"--help"});
-  for (const char* word : {"up", "down", "demo", "put", "get", "ls", "stat", "rm", "nodes", "--socket", "--state", "--node",
-                           "--json", "TOKAMAK_SOCKET", "Exit codes"}) {
+  for (const char* word : {"up", "down", "demo", "put", "get", "ls", "stat", "rm", "nodes", "--socket", "--state",
+                           "--node", "--json", "TOKAMAK_SOCKET", "Exit codes"}) {
     EXPECT_TRUE(absl::StrContains(text_, word)) << word;
   }
 }

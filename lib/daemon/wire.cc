@@ -1,0 +1,44 @@
+#include "lib/daemon/wire.h"
+
+#include "lib/client/protocol.h"
+#include "lib/transport/object_access.h"
+
+namespace tokamak::daemon {
+
+static_assert(static_cast<int>(client::Protocol::kWrite) == static_cast<int>(transport::Protocol::kWrite));
+static_assert(static_cast<int>(client::ObjectState::kAborted) == static_cast<int>(store::State::kAborted));
+static_assert(static_cast<int>(client::Origin::kPulled) == static_cast<int>(store::Origin::kPulled));
+static_assert(static_cast<int>(client::EventKind::kEvicted) == static_cast<int>(store::Event::Kind::kEvicted));
+static_assert(client::kMaxHolders >= directory::kMaxHolders && client::kMaxName >= directory::kMaxNodeName);
+
+client::Location ToWire(const store::Location& place) { return {place.offset, place.data_size, place.metadata_size}; }
+
+client::ObjectEntry ToWire(const store::ObjectInfo& info, base::Time now) {
+  client::ObjectEntry entry;
+  entry.id = info.id;
+  entry.data_size = info.location.data_size;
+  entry.metadata_size = info.location.metadata_size;
+  entry.pins = info.pins;
+  entry.age_microseconds = static_cast<uint64_t>((now - info.created_at).microseconds());
+  entry.state = static_cast<client::ObjectState>(info.state);
+  entry.origin = static_cast<client::Origin>(info.origin);
+  return entry;
+}
+
+client::EventEntry ToWire(const store::Event& event) {
+  return {static_cast<client::EventKind>(event.kind), static_cast<client::Origin>(event.origin), event.id,
+          event.data_size, event.metadata_size};
+}
+
+client::NodeEntry ToWire(const directory::NodeInfo& info, bool is_this) {
+  client::NodeEntry entry;
+  entry.name = info.id;
+  entry.address = info.engines.empty() ? "" : info.engines.front().substr(0, client::kMaxAddress);
+  entry.device = info.device.substr(0, client::kMaxName);
+  entry.incarnation = info.incarnation;
+  entry.capacity = info.capacity;
+  entry.is_this = is_this;
+  return entry;
+}
+
+}  // namespace tokamak::daemon
