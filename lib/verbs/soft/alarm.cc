@@ -53,7 +53,8 @@ void AlarmClock::Fire() {
       continue;
     }
     alarm.set_ = false;
-    alarm.on_due_();
+    const base::Task due = alarm.on_due_;  // it may drop the alarm
+    due();
   }
 }
 

@@ -34,11 +34,11 @@ Nic::Nic(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& options
 
 // The last word is the connection manager's: peers of connections that were dropped just before are told so.
 Nic::~Nic() {
-  if (port_ == nullptr || port_busy_) return;
-  while (has_work()) {
+  while (port_ != nullptr && !port_busy_ && has_work()) {
     AddMads();
-    if (engine_.outbox.empty() || !FlushOutbox()) return;
+    if (engine_.outbox.empty() || !FlushOutbox()) break;
   }
+  manager_.reset();  // it uses the rest
 }
 
 void Nic::OnPackets(absl::Span<const Packet> packets) {

@@ -48,8 +48,6 @@ void Responder::Start(uint32_t psn) {
   responses_.Reserve(2 * served + 2);
   atomic_results_.assign(served, {});
   atomic_next_ = 0;
-  ended_.reset();
-  ended_due_ = false;
   running_ = true;
 }
 
@@ -295,6 +293,12 @@ void Responder::OnRequestInError(const Packet& packet) {
   ended_due_at_ = ended_due_ ? std::min(ended_due_at_, at) : at;
   ended_due_ = true;
   queue_pair_.MarkReady();
+}
+
+void Responder::Reset() {
+  Forget(receives_.tail());
+  ended_.reset();
+  ended_due_ = false;
 }
 
 void Responder::Flush(CompletionStatus first) {

@@ -31,8 +31,8 @@ class Responder final {
   // ReadyToReceive: the peer's packets start at `psn`.
   void Start(uint32_t psn);
 
-  // Receives are forgotten, without completions. The owner's thread calls.
-  void Reset() { Forget(receives_.tail()); }
+  // Receives are forgotten, without completions, and so is why the connection ended. The owner's thread calls.
+  void Reset();
 
   // Receives complete: the oldest with `first`, the others flushed.
   void Flush(CompletionStatus first);

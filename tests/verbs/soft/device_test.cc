@@ -113,5 +113,17 @@ TEST_F(DeviceTest, AtomicsReturnWhatWasThere) {
   EXPECT_EQ(value, 100u);
 }
 
+TEST_F(DeviceTest, AnAddressThatIsTakenIsRefused) {
+  DeviceOptions options;
+  options.address = a_.device->address();
+  bool on_nic_loop = false;
+  options.run_on_nic_loop = [&](const std::function<void()>& call) {
+    on_nic_loop = true;
+    call();
+  };
+  EXPECT_TRUE(absl::IsAlreadyExists(OpenSoftDevice(a_.nic_loop, fabric_, a_.trace, options).status()));
+  EXPECT_TRUE(on_nic_loop) << "what was made of it is dropped there";
+}
+
 }  // namespace
 }  // namespace tokamak::verbs::soft
