@@ -42,7 +42,8 @@ int main(int argc, char** argv) {
     std::cerr << object.status() << std::endl;
     return 1;
   }
-  std::cout.write(reinterpret_cast<const char*>(object->data().data()), static_cast<std::streamsize>(object->data().size()));
+  std::cout.write(reinterpret_cast<const char*>(object->data().data()),
+                  static_cast<std::streamsize>(object->data().size()));
   std::cout << std::endl;
   return 0;
 }

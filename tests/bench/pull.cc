@@ -43,7 +43,7 @@ struct Settings {
   uint32_t most_rounds = 500;
   uint32_t least_rounds = 7;
   uint32_t engines = 1;
-  std::string detection = "adaptive:50us";
+  std::string detection = "event";
   std::string registration = "arena";
   bool json = false;
 };
@@ -66,7 +66,7 @@ class Pair final {
     const daemon::ParsedFlags flags = daemon::ParseFlags(static_cast<int>(argv.size()), argv.data());
     if (!flags.run) return absl::InvalidArgumentError("wrong flags");
     loop_.SetDetection(flags.options.detection);
-    auto daemon = daemon::Daemon::Start(loop_, flags.options);
+    auto daemon = daemon::Daemon::Start(loop_, flags.options, [] { return false; });
     if (!daemon.ok()) return daemon.status();
     daemon_ = *std::move(daemon);
     who_ = daemon_->node().store().NewOwner();
