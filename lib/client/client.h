@@ -68,7 +68,8 @@ class Client final {
 
   // ---- getting ----
 
-  // The object, from here or from another node, waiting up to `timeout` for one that does not exist yet (kDeadlineExceeded).
+  // The object, from here or from another node, waiting up to `timeout` for one that does not exist yet. After it:
+  // kNotFound (no node holds it) or kDeadlineExceeded (it did not arrive in time; the text says what was in its way).
   absl::StatusOr<Buffer> Get(const base::ObjectId& id, base::Duration timeout, Protocol protocol = Protocol::kAuto);
 
   // Many at once: answers when all are here, or at `timeout` with those that are. As many as `ids`, in their order.

@@ -1,6 +1,7 @@
 #include "lib/daemon/device.h"
 
 #include <ctime>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -72,6 +73,7 @@ class SoftUdpDevice final : public OpenedDevice {
     options.name = std::string(name);
     options.address = address;
     options.seed = settings.seed;
+    options.run_on_nic_loop = [this](const std::function<void()>& call) { thread_.CallOn(call); };
     auto device = verbs::soft::OpenSoftDevice(thread_.loop(), *fabric_, trace_, options);
     if (!device.ok()) return device.status();
     device_ = *std::move(device);

@@ -1,6 +1,7 @@
 #include "lib/daemon/options.h"
 
 #include <iostream>
+#include <thread>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
@@ -27,10 +28,15 @@ constexpr char kExample[] =
 
 // As given on the command line, before it is checked.
 struct Texts {
-  std::string listen, memory = "512MiB", directory = "serve", detection = "adaptive", policy, drain = "10s";
+  std::string listen, memory = "512MiB", directory = "serve", detection = "auto", policy, drain = "10s";
 };
 
+constexpr unsigned kProcessorsToSpin = 8;
+
 absl::StatusOr<os::Detection> ParseDetection(const std::string& text) {
+  // Three loops that spin need processors of their own: with fewer, they keep each other from working.
+  const bool can_spin = std::thread::hardware_concurrency() >= kProcessorsToSpin;
+  if (text == "auto") return can_spin ? os::Detection::Adaptive(base::Microseconds(20)) : os::Detection::Event();
   if (text == "busy") return os::Detection::Busy();
   if (text == "event") return os::Detection::Event();
   if (text == "adaptive") return os::Detection::Adaptive(base::Microseconds(20));
@@ -40,7 +46,7 @@ absl::StatusOr<os::Detection> ParseDetection(const std::string& text) {
     return os::Detection::Adaptive(*spin);
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("unknown detection '", text, "': use busy, event, adaptive or adaptive:20us"));
+      absl::StrCat("unknown detection '", text, "': use auto, busy, event, adaptive or adaptive:20us"));
 }
 
 // A name that directory::CheckNodeId accepts: IPv6 brackets are none.
@@ -132,7 +138,9 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
   app.add_option("--bulk-queue-pairs", options.bulk_queue_pairs, "queue pairs for large transfers, for each peer")
       ->check(CLI::Range(1, 8))
       ->capture_default_str();
-  app.add_option("--detection", texts.detection, "how completions are found: busy, event, adaptive or adaptive:TIME")
+  app.add_option("--detection", texts.detection,
+                 "how completions are found: busy, event, adaptive:TIME (spin, then sleep), or auto: adaptive:20us "
+                 "from 8 processors on")
       ->capture_default_str();
   app.add_option("--registration", options.registration, "how object memory is registered: arena or on_demand")
       ->check(CLI::IsMember({"arena", "on_demand"}))

@@ -84,13 +84,13 @@ absl::Status Store::NoRoom(uint64_t size) const {
   if (size > allocator_.capacity()) {
     return absl::ResourceExhaustedError(absl::StrCat("an object of ", size, " bytes is larger than this store (",
                                                      allocator_.capacity(),
-                                                     " bytes): start the daemon with a larger --capacity"));
+                                                     " bytes): start tokd with more --memory"));
   }
   return absl::ResourceExhaustedError(absl::StrCat(
       "no room for ", size, " bytes: of ", allocator_.capacity(), " bytes ", allocator_.used(), " are used and ",
       eviction_.evictable_bytes(), " of those may be evicted (unsealed and pinned objects may not",
       options_.keep_primary ? ", nor what was created here, because of --keep-primary" : "",
-      "): release or delete objects, or start the daemon with a larger --capacity"));
+      "): release or delete objects, or start tokd with more --memory"));
 }
 
 absl::Status Store::Seal(const base::ObjectId& id, Owner who) {

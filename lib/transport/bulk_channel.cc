@@ -77,7 +77,8 @@ absl::Status BulkChannel::Pump() {
   if (!enabled_) return absl::OkStatus();
   for (bool progress = true; progress && AnyRoom();) {
     progress = false;
-    for (size_t turns = ready_.size(); turns > 0; --turns) {
+    // A pass ends where the room ends, so that the next one starts with the job that did not come to its turn.
+    for (size_t turns = ready_.size(); turns > 0 && AnyRoom(); --turns) {
       BulkJob* job = ready_.PopFront();
       progress |= PostNext(job);
       if (job->posted < job->size) ready_.PushBack(job);

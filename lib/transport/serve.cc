@@ -23,6 +23,9 @@ Serve::Serve(Context& context, Inbound& inbound, const Header& transfer)
 }
 
 Serve::~Serve() {
+  // The keys go first: what is unpinned may be another object's memory at once.
+  read_.Close();
+  write_.Close();
   if (pinned_) context_.source.Unpin(pin_);
   --context_.serves;
 }

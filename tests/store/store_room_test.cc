@@ -92,7 +92,7 @@ TEST_F(StoreRoomTest, AnObjectLargerThanTheStoreNamesTheRemedy) {
   for (const uint64_t size : {kCapacity + 1, UINT64_MAX}) {
     const absl::Status status = Create("x", size);
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-    EXPECT_THAT(status.message(), HasSubstr("--capacity"));
+    EXPECT_THAT(status.message(), HasSubstr("--memory"));
   }
   EXPECT_EQ(store_->Create(Id("x"), kCapacity, kCapacity, Origin::kPulled, alice_).status().code(),
             absl::StatusCode::kResourceExhausted);

@@ -108,5 +108,25 @@ TEST_P(TransferTest, ManyAtOnceBothWays) {
 
 INSTANTIATE_TEST_SUITE_P(All, TransferTest, ::testing::ValuesIn(Settings()), NameOf);
 
+class TurnsTest : public ::testing::TestWithParam<Protocol> {};
+
+TEST_P(TurnsTest, ASmallTransferDoesNotWaitForLargeOnes) {
+  WorldOptions options;
+  options.link = FastLink();
+  World world(options);
+  Node& owner = world.Add();
+  Node& puller = world.Add();
+  std::vector<std::shared_ptr<Outcome>> large;
+  for (int i = 0; i < 6; ++i) large.push_back(puller.Pull(owner, owner.AddObject(32 << 20), GetParam()));
+  world.RunFor(Milliseconds(1));
+  const auto small = puller.Pull(owner, owner.AddObject(64 << 10), GetParam());
+  ASSERT_TRUE(world.RunUntil([&] { return small->done; }, Seconds(60)));
+  EXPECT_TRUE(small->status.ok()) << small->status;
+  for (const auto& one : large) EXPECT_FALSE(one->done);
+}
+
+INSTANTIATE_TEST_SUITE_P(Bulk, TurnsTest, ::testing::Values(Protocol::kRead, Protocol::kWrite),
+                         [](const auto& setting) { return std::string(ToString(setting.param)); });
+
 }  // namespace
 }  // namespace tokamak::transport::testing

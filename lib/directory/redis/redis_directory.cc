@@ -40,7 +40,10 @@ absl::StatusOr<ObjectInfo> ToObject(const Reply& reply) {
       !IsNumber(reply.elements[1], &object.metadata_size)) {
     return Nonsense();
   }
-  for (size_t i = 2; i < reply.elements.size(); ++i) object.holders.push_back(reply.elements[i].text);
+  for (size_t i = 2; i < reply.elements.size() && object.holders.size() < kMaxHolders; ++i) {
+    if (!CheckNodeId(reply.elements[i].text).ok()) return Nonsense();
+    object.holders.push_back(reply.elements[i].text);
+  }
   std::sort(object.holders.begin(), object.holders.end());
   return object;
 }
@@ -62,6 +65,7 @@ absl::StatusOr<std::vector<NodeInfo>> ToNodes(const Reply& reply) {
   for (const Reply& element : reply.elements) {
     absl::StatusOr<NodeInfo> node = ToNode(element);
     if (!node.ok()) return node.status();
+    if (!CheckNode(*node).ok() || nodes.size() == kMaxNodes) return Nonsense();
     nodes.push_back(*std::move(node));
   }
   std::sort(nodes.begin(), nodes.end(), [](const NodeInfo& a, const NodeInfo& b) { return a.id < b.id; });
