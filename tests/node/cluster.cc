@@ -207,6 +207,7 @@ bool Cluster::RunUntil(const std::function<bool()>& done, base::Duration limit) 
 }
 
 void Cluster::Settle() {
+  RunFor(base::Microseconds(1));  // what was just sealed is known to the node
   EXPECT_TRUE(RunUntil([this] {
     return std::all_of(machines_.begin(), machines_.end(), [](const auto& machine) {
       return machine == nullptr || (machine->node->membership().joined() && machine->node->membership().behind() == 0);

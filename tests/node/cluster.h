@@ -77,6 +77,7 @@ class Machine {
 
   // The program ends: peers see its connections close.
   void EndEngines() { engines_.clear_hosts(); }
+  EngineLink& link(size_t i = 0) { return engines_.all[i]->link; }
 
   Cluster& cluster;
   const uint32_t index;

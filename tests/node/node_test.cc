@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "gtest/gtest.h"
-#include "tests/node/cluster.h"
+#include "tests/node/node_fixture.h"
 
 namespace tokamak::node {
 namespace {
@@ -15,34 +14,6 @@ namespace {
 using base::Milliseconds;
 using base::Seconds;
 using transport::Protocol;
-
-GetOptions Within(base::Duration timeout) {
-  GetOptions options;
-  options.timeout = timeout;
-  return options;
-}
-GetOptions By(Protocol protocol) {
-  GetOptions options = Within(Seconds(30));
-  options.protocol = protocol;
-  return options;
-}
-
-class NodeTest : public testing::Test {
- protected:
-  void Build(size_t machines, const MachineOptions& machine = {}, const ClusterOptions& options = {}) {
-    cluster_ = std::make_unique<Cluster>(options);
-    for (size_t i = 0; i < machines; ++i) cluster_->Add(machine);
-    cluster_->Settle();
-  }
-  void TearDown() override { cluster_->ExpectClean(); }
-  Machine& at(size_t i) { return (*cluster_)[i]; }
-  void Put(size_t i, const std::string& name, uint64_t size, uint64_t metadata = 0) {
-    ASSERT_EQ(at(i).Put(name, size, metadata), absl::OkStatus());
-    cluster_->Settle();
-  }
-
-  std::unique_ptr<Cluster> cluster_;
-};
 
 TEST_F(NodeTest, WhatIsPutOnOneIsGotOnTheOthersByEachProtocol) {
   Build(3);

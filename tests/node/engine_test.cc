@@ -1,0 +1,150 @@
+// What joins the control loop and the engines, under load and at its end.
+#include "lib/node/engine.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/node/node_fixture.h"
+
+namespace tokamak::node {
+namespace {
+
+using base::Milliseconds;
+using base::Seconds;
+
+class EngineTest : public NodeTest {
+ protected:
+  // Calls the objects' service of node `to` with a request of `size` bytes that it has no answer to.
+  void Call(size_t from, size_t to, size_t size = 10, base::Duration deadline = Seconds(20)) {
+    const std::vector<uint8_t> request(size, static_cast<uint8_t>(Service::kObjects));
+    verbs::Address peer = at(to).address;
+    peer.port = 7000;
+    in_call_ = true;
+    at(from).link().Call(peer, request, deadline, [this](absl::StatusOr<absl::Span<const uint8_t>> reply) {
+      EXPECT_FALSE(in_call_);
+      answers_.push_back(reply.status());
+    });
+    in_call_ = false;
+  }
+  size_t Count(absl::StatusCode code) const {
+    return static_cast<size_t>(
+        std::count_if(answers_.begin(), answers_.end(), [code](const absl::Status& s) { return s.code() == code; }));
+  }
+
+  std::vector<absl::Status> answers_;
+  bool in_call_ = false;
+};
+
+TEST_F(EngineTest, ACallReachesTheServiceOfAPeerAndItsReplyComesBack) {
+  Build(2);
+  Call(0, 1);
+  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 1; }));
+  EXPECT_TRUE(answers_[0].ok()) << answers_[0];
+}
+
+TEST_F(EngineTest, ACallThatNobodyAnswersIsToldSoonToThePeer) {
+  Build(2);
+  at(1).node->services().Register(Service::kObjects, [](absl::Span<const uint8_t>, const Services::Reply&) {});
+  const base::Time asked = cluster_->scheduler.Now();
+  Call(0, 1);
+  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 1; }));
+  EXPECT_TRUE(absl::IsUnavailable(answers_[0])) << answers_[0];
+  EXPECT_LT(cluster_->scheduler.Now() - asked, Milliseconds(10));
+}
+
+TEST_F(EngineTest, OwnCallsBeyondTheBoundAreRefused) {
+  Build(2);
+  for (size_t i = 0; i < kMaxEngineCalls + 5; ++i) Call(0, 1);
+  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == kMaxEngineCalls + 5; }));
+  EXPECT_GE(Count(absl::StatusCode::kResourceExhausted), 5u);
+}
+
+TEST_F(EngineTest, ARequestThatIsTooLongIsRefused) {
+  Build(2);
+  Call(0, 1, at(0).link().max_call_size() + 1);
+  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 1; }));
+  EXPECT_TRUE(absl::IsInvalidArgument(answers_[0])) << answers_[0];
+}
+
+TEST_F(EngineTest, ACallToNobodyEndsByItsDeadline) {
+  Build(2);
+  cluster_->Crash(1);
+  cluster_->Add();
+  verbs::Address nobody = *verbs::Address::Parse("10.0.0.99:7000");
+  const base::Time asked = cluster_->scheduler.Now();
+  at(0).link().Call(nobody, std::vector<uint8_t>{1}, Seconds(2),
+                    [this](const auto& reply) { answers_.push_back(reply.status()); });
+  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 1; }));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(answers_[0]) || absl::IsUnavailable(answers_[0])) << answers_[0];
+  EXPECT_LE(cluster_->scheduler.Now() - asked, Seconds(2) + Milliseconds(1));
+}
+
+// A control loop that is busy for a second while more comes than fits: some of it is refused, none is lost.
+TEST_F(EngineTest, PeersThatAskMoreThanFitsAreRefusedAndNothingBreaks) {
+  Build(9);
+  for (size_t i = 1; i < 9; ++i) Call(i, 0);  // connections are up
+  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 8; }));
+  const base::Timer busy = at(0).loop.Post([this] { at(0).loop.Spend(Seconds(1)); });
+  cluster_->RunFor(base::Microseconds(1));
+  for (int n = 0; n < 250; ++n) {
+    for (size_t i = 1; i < 9; ++i) Call(i, 0);
+  }
+  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 8 + 8 * 250; }));
+  EXPECT_GT(Count(absl::StatusCode::kUnavailable), 100u);
+  EXPECT_GT(Count(absl::StatusCode::kOk), 1000u);
+  EXPECT_EQ(Count(absl::StatusCode::kUnavailable) + Count(absl::StatusCode::kOk), answers_.size());
+}
+
+TEST_F(EngineTest, ABusyControlLoopDelaysPullsAndLosesNone) {
+  Build(3);
+  std::vector<std::string> names;
+  for (int i = 0; i < 300; ++i) {
+    names.push_back(std::to_string(i));
+    ASSERT_EQ(at(0).Put(names.back(), 1000), absl::OkStatus());
+  }
+  cluster_->Settle();
+  const auto first = at(1).StartGet(names, Within(Seconds(60)));
+  const auto second = at(2).StartGet(names, Within(Seconds(60)));
+  for (int i = 0; i < 10; ++i) {
+    const base::Timer busy = at(0).loop.Post([this] { at(0).loop.Spend(Milliseconds(30)); });
+    cluster_->RunFor(Milliseconds(50));
+  }
+  cluster_->Await(first);
+  cluster_->Await(second);
+  for (const auto& got : {first, second}) {
+    for (const GetResult& result : got->results) EXPECT_EQ(result.status, absl::OkStatus());
+  }
+  at(1).Release(*first);
+  at(2).Release(*second);
+}
+
+TEST_F(EngineTest, ALinkThatServesNobodyRefusesPeers) {
+  Build(3);
+  Put(1, "x", 1000);
+  at(1).link().StopServing();
+  const absl::Status status = cluster_->Get(at(2), "x", Within(Milliseconds(50)));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status));
+  EXPECT_NE(status.message().find("does not serve objects now"), std::string::npos) << status;
+}
+
+TEST_F(EngineTest, WhenTheEngineEndsWhatRunsAndWhatComesAfterIsAnswered) {
+  Build(2);
+  at(1).node->services().Register(Service::kObjects, [](absl::Span<const uint8_t>, Services::Reply reply) {
+    static Services::Reply kept;
+    kept = std::move(reply);
+  });
+  Call(0, 1);
+  cluster_->RunFor(Milliseconds(5));
+  EXPECT_TRUE(answers_.empty());
+  at(0).EndEngines();
+  EXPECT_FALSE(at(0).link().open());
+  Call(0, 1);
+  EXPECT_TRUE(answers_.empty());
+  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 2; }, Milliseconds(1)));
+  EXPECT_EQ(Count(absl::StatusCode::kUnavailable), 2u);
+  EXPECT_TRUE(absl::IsUnavailable(at(0).link().Pull({}, {}, {}).status()));
+}
+
+}  // namespace
+}  // namespace tokamak::node

@@ -1,0 +1,221 @@
+// Nodes whose engines and NICs have threads of their own, over real sockets: what virtual time cannot show.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "lib/base/random.h"
+#include "lib/base/trace.h"
+#include "lib/daemon/device.h"
+#include "lib/directory/local.h"
+#include "lib/node/engine.h"
+#include "lib/node/node.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/os/loop_thread.h"
+#include "lib/transport/registration.h"
+
+namespace tokamak::node {
+namespace {
+
+using base::Milliseconds;
+using base::Seconds;
+using transport::Protocol;
+
+constexpr base::Duration kPatience = Seconds(60);
+constexpr size_t kMemory = 16 << 20;
+
+struct alignas(64) Block {
+  uint8_t bytes[64];
+};
+
+// One node; its control loop is the test's, which all nodes share.
+class Machine {
+ public:
+  Machine(os::EpollLoop& loop, directory::Directory& directory, int index, size_t engines)
+      : memory_(new Block[kMemory / sizeof(Block)]),
+        store(absl::MakeSpan(memory_[0].bytes, kMemory), {}, loop, trace_),
+        me(store.NewOwner()) {
+    daemon::DeviceSettings settings;
+    settings.seed = static_cast<uint64_t>(index) + 1;
+    device_ = *daemon::OpenDevice(absl::StrCat("soft:udp@127.0.0.", index + 1), settings);
+    domain_ = *device_->device().CreateProtectionDomain();
+    registration_ = *transport::RegisterArena(device_->device(), *domain_, absl::MakeSpan(memory_[0].bytes, kMemory));
+    std::vector<EngineLink*> links;
+    for (size_t i = 0; i < engines; ++i) links.push_back(OpenEngine(loop, index, i));
+    NodeOptions options;
+    options.id = absl::StrCat("n", index);
+    node = std::make_unique<Node>(loop, store, directory, links, base::Random(settings.seed), options);
+    node->Start([](const absl::Status& status) { EXPECT_TRUE(status.ok()) << status; });
+  }
+  ~Machine() {
+    EndEngines();
+    node.reset();
+    EXPECT_EQ(store.statistics().pins, 0u);
+    EXPECT_EQ(store.CheckConsistency(), absl::OkStatus());
+  }
+
+  void EndEngines() {
+    for (auto& engine : engines_) engine->thread.CallOn([&] { engine->host.reset(); });
+  }
+
+  void Put(const std::string& name, uint64_t size) {
+    const base::ObjectId id = base::ObjectId::FromName(name);
+    const auto place = store.Create(id, size, 0, store::Origin::kCreatedHere, me);
+    ASSERT_TRUE(place.ok()) << place.status();
+    for (uint8_t& byte : store.Memory(*place)) byte = id.data()[0];
+    ASSERT_TRUE(store.Seal(id, me).ok());
+  }
+  bool IsRight(const GetResult& result) {
+    for (const uint8_t byte : store.Bytes(*result.location)) {
+      if (byte != result.id.data()[0]) return false;
+    }
+    return true;
+  }
+
+ private:
+  struct Engine {
+    Engine(os::EpollLoop& control, size_t index) : link(control), thread({absl::StrCat("engine", index)}) {}
+    EngineLink link;
+    os::LoopThread thread;
+    std::unique_ptr<EngineHost> host;
+  };
+
+  EngineLink* OpenEngine(os::EpollLoop& loop, int index, size_t number) {
+    engines_.push_back(std::make_unique<Engine>(loop, number));
+    Engine& engine = *engines_.back();
+    verbs::Address listen = *verbs::Address::Parse(absl::StrCat("127.0.0.", index + 1));
+    listen.port = static_cast<uint16_t>(7000 + number);
+    engine.thread.CallOn([&] {
+      auto host = EngineHost::Open(engine.thread.loop(), engine.link, device_->device(), *domain_, *registration_,
+                                   listen, base::Random(static_cast<uint64_t>(index) * 10 + number), trace_, {});
+      ASSERT_TRUE(host.ok()) << host.status();
+      engine.host = *std::move(host);
+    });
+    return &engine.link;
+  }
+
+  base::NoTrace trace_;
+  const std::unique_ptr<Block[]> memory_;
+  std::unique_ptr<daemon::OpenedDevice> device_;
+  std::unique_ptr<verbs::ProtectionDomain> domain_;
+  std::unique_ptr<transport::Registration> registration_;
+  std::vector<std::unique_ptr<Engine>> engines_;
+
+ public:
+  store::Store store;
+  const store::Owner me;
+  std::unique_ptr<Node> node;
+};
+
+class ThreadsTest : public testing::TestWithParam<size_t> {
+ protected:
+  ThreadsTest() {
+    for (int i = 0; i < 2; ++i) {
+      machines_.push_back(std::make_unique<Machine>(loop_, directory_, i, GetParam()));
+    }
+  }
+
+  struct Got {
+    bool done = false;
+    std::vector<GetResult> results;
+    std::unique_ptr<store::Handle> handle;
+  };
+  std::shared_ptr<Got> StartGet(Machine& machine, const std::vector<std::string>& names, Protocol protocol) {
+    std::vector<base::ObjectId> ids;
+    for (const std::string& name : names) ids.push_back(base::ObjectId::FromName(name));
+    GetOptions options;
+    options.timeout = kPatience;
+    options.protocol = protocol;
+    auto got = std::make_shared<Got>();
+    got->handle = machine.node->Get(ids, options, machine.me, [got = got.get()](std::vector<GetResult> results) {
+      got->done = true;
+      got->results = std::move(results);
+    });
+    return got;
+  }
+  void Await(const std::shared_ptr<Got>& got) {
+    EXPECT_TRUE(loop_.RunUntil([&] { return got->done; }, loop_.Now() + kPatience * 2));
+  }
+  static void Release(Machine& machine, const Got& got) {
+    for (const GetResult& result : got.results) {
+      if (!result.location.has_value()) continue;
+      EXPECT_TRUE(machine.IsRight(result));
+      EXPECT_TRUE(machine.store.Release(result.id, machine.me).ok());
+    }
+  }
+
+  os::EpollLoop loop_;
+  directory::LocalDirectory directory_{loop_};
+  std::vector<std::unique_ptr<Machine>> machines_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Engines, ThreadsTest, testing::Values(1, 2));
+
+TEST_P(ThreadsTest, ObjectsTravelByEachProtocol) {
+  for (const Protocol protocol : {Protocol::kEager, Protocol::kRead, Protocol::kWrite}) {
+    std::vector<std::string> names;
+    for (int i = 0; i < 20; ++i) {
+      names.push_back(absl::StrCat(transport::ToString(protocol), i));
+      machines_[0]->Put(names.back(), 10'000 * static_cast<uint64_t>(i));
+    }
+    const auto got = StartGet(*machines_[1], names, protocol);
+    Await(got);
+    for (const GetResult& result : got->results) EXPECT_EQ(result.status, absl::OkStatus());
+    Release(*machines_[1], *got);
+  }
+}
+
+TEST_P(ThreadsTest, GetsThatComeAndGoInBothDirectionsLeaveNothing) {
+  base::Random random(GetParam());
+  for (int i = 0; i < 20; ++i) {
+    machines_[static_cast<size_t>(i) % 2]->Put(absl::StrCat(i), 50'000 * static_cast<uint64_t>(i % 5));
+  }
+  std::vector<std::pair<size_t, std::shared_ptr<Got>>> gets;
+  for (int step = 0; step < 200; ++step) {
+    const size_t machine = random.Below(2);
+    gets.emplace_back(machine, StartGet(*machines_[machine], {absl::StrCat(random.Below(20))},
+                                        static_cast<Protocol>(random.Below(4))));
+    const auto now = loop_.Now();
+    loop_.RunUntil([] { return false; }, now + base::Microseconds(static_cast<int64_t>(random.Below(1000))));
+    if (random.Chance(0.3)) {
+      const size_t dropped = random.Below(gets.size());
+      gets[dropped].second->handle.reset();
+      Release(*machines_[gets[dropped].first], *gets[dropped].second);
+      gets.erase(gets.begin() + static_cast<ptrdiff_t>(dropped));
+    }
+    if (random.Chance(0.2)) {
+      (void)machines_[machine]->store.Evict(1 << 20);
+      (void)machines_[machine]->store.Delete(base::ObjectId::FromName("none"));
+    }
+    for (int i = 0; i < 20; ++i) {  // what was evicted everywhere comes back
+      const base::ObjectId id = base::ObjectId::FromName(absl::StrCat(i));
+      Machine& home = *machines_[static_cast<size_t>(i) % 2];
+      if (!home.store.Stat(id).ok()) home.Put(absl::StrCat(i), 50'000 * static_cast<uint64_t>(i % 5));
+    }
+  }
+  for (const auto& [machine, got] : gets) {
+    Await(got);
+    Release(*machines_[machine], *got);
+  }
+  const auto quiet = [this] {
+    return machines_[0]->node->pins_of_peers() + machines_[1]->node->pins_of_peers() == 0 &&
+           machines_[0]->node->pulls().running() + machines_[1]->node->pulls().running() == 0;
+  };
+  EXPECT_TRUE(loop_.RunUntil(quiet, loop_.Now() + kPatience));
+}
+
+TEST_P(ThreadsTest, EnginesThatEndInTheMiddleGiveEverythingBack) {
+  machines_[0]->Put("x", 8 << 20);
+  const auto got = StartGet(*machines_[1], {"x"}, Protocol::kAuto);
+  EXPECT_TRUE(loop_.RunUntil([this] { return machines_[0]->node->pins_of_peers() > 0; }, loop_.Now() + kPatience));
+  machines_[1]->EndEngines();
+  loop_.RunUntil([] { return false; }, loop_.Now() + Milliseconds(50));
+  EXPECT_FALSE(got->done);  // it goes on trying
+  got->handle.reset();
+  EXPECT_EQ(machines_[1]->store.statistics().used_bytes, 0u);
+  EXPECT_TRUE(loop_.RunUntil([this] { return machines_[0]->node->pins_of_peers() == 0; }, loop_.Now() + kPatience));
+}
+
+}  // namespace
+}  // namespace tokamak::node

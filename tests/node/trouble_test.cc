@@ -1,0 +1,308 @@
+// Whole nodes in trouble: holders that vanish or do not have it, no room, gets that are dropped, a directory that is away.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/node/node_fixture.h"
+
+namespace tokamak::node {
+namespace {
+
+using base::Milliseconds;
+using base::Seconds;
+using transport::Protocol;
+
+class NodeTroubleTest : public NodeTest {};
+
+class EachProtocol : public NodeTest, public testing::WithParamInterface<Protocol> {};
+INSTANTIATE_TEST_SUITE_P(Protocols, EachProtocol, testing::Values(Protocol::kEager, Protocol::kRead, Protocol::kWrite),
+                         [](const testing::TestParamInfo<Protocol>& protocol) {
+                           return std::string(transport::ToString(protocol.param));
+                         });
+
+// ---- holders
+
+TEST_P(EachProtocol, WhenAHolderVanishesInTheMiddleTheNextIsAsked) {
+  Build(4);
+  Put(1, "x", 3'000'000);
+  ASSERT_EQ(cluster_->Get(at(2), "x"), absl::OkStatus());
+  cluster_->Settle();
+  const auto got = at(3).StartGet({"x"}, By(GetParam()));
+  ASSERT_TRUE(cluster_->RunUntil([&] { return at(1).node->pins_of_peers() + at(2).node->pins_of_peers() > 0; }));
+  cluster_->RunFor(base::Microseconds(50));
+  cluster_->Crash(at(1).node->pins_of_peers() > 0 ? 1 : 2);
+  cluster_->Await(got);
+  EXPECT_EQ(got->results[0].status, absl::OkStatus());
+  EXPECT_EQ(at(3).node->pulls().counters().next_holder, 1u);
+  at(3).Release(*got);
+}
+
+TEST_P(EachProtocol, WhenTheLastGetIsDroppedTheTransferIsCancelled) {
+  Build(2);
+  Put(0, "x", 4'000'000);
+  const auto got = at(1).StartGet({"x"}, By(GetParam()));
+  ASSERT_TRUE(Serves(0));
+  cluster_->RunFor(base::Microseconds(30));
+  got->handle.reset();
+  cluster_->RunFor(Seconds(5));
+  EXPECT_FALSE(got->done);
+  EXPECT_FALSE(at(1).Has("x"));
+  EXPECT_EQ(at(1).node->pulls().running(), 0u);
+  EXPECT_EQ(at(0).node->pins_of_peers(), 0u);
+  EXPECT_EQ(at(1).store->statistics().used_bytes, 0u);
+}
+
+TEST_P(EachProtocol, AGetThatComesWhileAPullIsCancelledGetsTheObject) {
+  Build(2);
+  Put(0, "x", 4'000'000);
+  const auto dropped = at(1).StartGet({"x"}, By(GetParam()));
+  ASSERT_TRUE(Serves(0));
+  cluster_->RunFor(base::Microseconds(30));
+  dropped->handle.reset();
+  EXPECT_EQ(cluster_->Get(at(1), "x", By(GetParam())), absl::OkStatus());
+  EXPECT_EQ(at(1).node->pulls().counters().failed_attempts, 0u);
+}
+
+TEST_P(EachProtocol, ATimeOutInTheMiddleOfATransferLeavesNothingBehind) {
+  ClusterOptions options;
+  options.link.picoseconds_per_byte = 80'000;  // 100 Mb/s
+  Build(2, {}, options);
+  Put(0, "x", 4'000'000);
+  GetOptions get = By(GetParam());
+  get.timeout = Milliseconds(100);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(cluster_->Get(at(1), "x", get)));
+  cluster_->RunFor(Seconds(5));
+  EXPECT_EQ(at(1).store->statistics().used_bytes, 0u);
+}
+
+TEST_F(NodeTroubleTest, AHolderThatDoesNotHaveItIsWithdrawnAndThePullerGoesOn) {
+  for (uint64_t seed = 1; seed <= 6; ++seed) {  // which holder is asked first is up to chance
+    ClusterOptions options;
+    options.seed = seed;
+    Build(4, {}, options);
+    Put(2, "x", 1000);
+    at(0).served->Announce(Id("x"), 1000, 0, "n1", Seconds(1), [](const absl::Status& s) { EXPECT_TRUE(s.ok()); });
+    EXPECT_EQ(cluster_->Get(at(3), "x"), absl::OkStatus());
+    cluster_->Settle();
+    const bool asked_wrongly = at(3).node->pulls().counters().stale_holders > 0;
+    EXPECT_EQ(Holders("x").size(), asked_wrongly ? 2u : 3u);
+    cluster_->ExpectClean();
+  }
+}
+
+TEST_F(NodeTroubleTest, WhenAllHoldersAreStaleTheGetWaitsForOne) {
+  Build(3);
+  at(0).served->Announce(Id("x"), 1000, 0, "n1", Seconds(1), [](const absl::Status&) {});
+  const auto got = at(2).StartGet({"x"}, Within(Seconds(30)));
+  cluster_->RunFor(Seconds(2));
+  EXPECT_TRUE(Holders("x").empty());
+  EXPECT_FALSE(got->done);
+  Put(1, "x", 500);
+  cluster_->Await(got, Seconds(1));
+  EXPECT_EQ(got->results[0].status, absl::OkStatus());
+  at(2).Release(*got);
+}
+
+TEST_F(NodeTroubleTest, AnEntryThatNamesTheAskerItselfIsCorrected) {
+  Build(2);
+  at(0).served->Announce(Id("x"), 1000, 0, "n1", Seconds(1), [](const absl::Status&) {});
+  EXPECT_FALSE(cluster_->Get(at(1), "x", Within(Seconds(1))).ok());
+  EXPECT_TRUE(Holders("x").empty());
+}
+
+TEST_F(NodeTroubleTest, AHolderWithOtherSizesThanTheDirectorySaysIsNotShunned) {
+  Build(3);
+  Put(1, "x", 1000);
+  Put(1, "y", 1000);
+  // Somebody announced it with other sizes before.
+  at(0).served->Withdraw(Id("x"), "n1", Seconds(1), [](const absl::Status&) {});
+  at(0).served->Announce(Id("x"), 999, 0, "n1", Seconds(1), [](const absl::Status&) {});
+  const absl::Status status = cluster_->Get(at(2), "x", Within(Seconds(2)));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status));
+  EXPECT_NE(status.message().find("1000"), std::string::npos) << status;
+  const base::Time asked = cluster_->scheduler.Now();
+  EXPECT_EQ(cluster_->Get(at(2), "y"), absl::OkStatus());
+  EXPECT_LT(cluster_->scheduler.Now() - asked, Milliseconds(5));
+}
+
+TEST_F(NodeTroubleTest, AHolderThatWasRestartedIsTrustedAgainAtOnce) {
+  Build(3);
+  Put(1, "x", 1000);
+  cluster_->Crash(1);
+  EXPECT_FALSE(cluster_->Get(at(2), "x", Within(Seconds(30))).ok());
+  cluster_->Restart(1);
+  cluster_->Settle();
+  Put(1, "y", 1000);
+  const base::Time asked = cluster_->scheduler.Now();
+  EXPECT_EQ(cluster_->Get(at(2), "y"), absl::OkStatus());
+  EXPECT_LT(cluster_->scheduler.Now() - asked, Seconds(1));
+}
+
+TEST_F(NodeTroubleTest, WhatACrashedNodeAloneHeldIsNotFoundOnceItsLeaseHasEnded) {
+  Build(3);
+  Put(1, "x", 1000);
+  cluster_->Crash(1);
+  const absl::Status early = cluster_->Get(at(2), "x", Within(Seconds(3)));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(early)) << early;
+  cluster_->RunFor(cluster_->options.membership.lease);
+  EXPECT_TRUE(absl::IsNotFound(cluster_->Get(at(2), "x", Within(Seconds(3)))));
+}
+
+// ---- gets
+
+TEST_F(NodeTroubleTest, ADroppedGetDoesNotDisturbOthers) {
+  Build(2);
+  Put(0, "x", 4'000'000);
+  const auto stays = at(1).StartGet({"x"}, Within(Seconds(10)));
+  const auto goes = at(1).StartGet({"x"}, Within(Seconds(10)));
+  ASSERT_TRUE(Serves(0));
+  goes->handle.reset();
+  cluster_->Await(stays);
+  EXPECT_EQ(stays->results[0].status, absl::OkStatus());
+  EXPECT_FALSE(goes->done);
+  at(1).Release(*stays);
+}
+
+TEST_F(NodeTroubleTest, AGetDroppedWhileTheDirectoryIsAskedLeavesNothing) {
+  Build(2);
+  const auto got = at(1).StartGet({"x"}, Within(Seconds(10)));
+  cluster_->RunFor(Milliseconds(1));
+  got->handle.reset();
+  EXPECT_EQ(at(1).node->pulls().running(), 0u);
+}
+
+TEST_F(NodeTroubleTest, ALocalCreatorWinsOverAPull) {
+  Build(2);
+  ASSERT_EQ(at(1).Create("x", 1000), absl::OkStatus());
+  Put(0, "x", 1000);
+  const auto got = at(1).StartGet({"x"}, Within(Seconds(10)));
+  cluster_->RunFor(Seconds(1));
+  EXPECT_FALSE(got->done);
+  ASSERT_EQ(at(1).Seal("x"), absl::OkStatus());
+  cluster_->Await(got, Milliseconds(1));
+  EXPECT_EQ(got->results[0].status, absl::OkStatus());
+  EXPECT_EQ(at(0).transfers_served(), 0u);
+  at(1).Release(*got);
+}
+
+TEST_F(NodeTroubleTest, WhenTheLocalCreatorGivesUpTheObjectIsPulled) {
+  Build(2);
+  ASSERT_EQ(at(1).Create("x", 1000), absl::OkStatus());
+  Put(0, "x", 1000);
+  const auto got = at(1).StartGet({"x"}, Within(Seconds(10)));
+  cluster_->RunFor(Seconds(1));
+  ASSERT_EQ(at(1).store->Abort(Id("x"), at(1).me), absl::OkStatus());
+  cluster_->Await(got, Seconds(1));
+  EXPECT_EQ(got->results[0].status, absl::OkStatus());
+  at(1).Release(*got);
+}
+
+// ---- room
+
+TEST_F(NodeTroubleTest, AnObjectLargerThanTheStoreIsAClearErrorAtOnce) {
+  Build(1);
+  MachineOptions small;
+  small.memory = 1 << 20;
+  cluster_->Add(small);
+  Put(0, "x", 2 << 20);
+  const base::Time asked = cluster_->scheduler.Now();
+  const absl::Status status = cluster_->Get(at(1), "x", Within(Seconds(60)));
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_NE(status.message().find("larger than this store"), std::string::npos) << status;
+  EXPECT_LT(cluster_->scheduler.Now() - asked, Seconds(1));
+}
+
+TEST_F(NodeTroubleTest, WithoutRoomAPullWaitsUntilPinsAreReleased) {
+  MachineOptions small;
+  small.memory = 1 << 20;
+  Build(2, small);
+  Put(1, "old", 800'000);
+  ASSERT_TRUE(at(1).store->Acquire(Id("old"), at(1).me).ok());
+  Put(0, "x", 500'000);
+  const auto got = at(1).StartGet({"x"}, Within(Seconds(60)));
+  cluster_->RunFor(Seconds(5));
+  EXPECT_FALSE(got->done);
+  EXPECT_GT(at(1).node->pulls().counters().waited_for_room, 0u);
+  at(1).Release("old");
+  cluster_->Await(got, Seconds(1));
+  EXPECT_EQ(got->results[0].status, absl::OkStatus());
+  at(1).Release(*got);
+}
+
+TEST_F(NodeTroubleTest, WithoutRoomUntilTheTimeOutTheErrorSaysWhy) {
+  MachineOptions small;
+  small.memory = 1 << 20;
+  small.keep_primary = true;
+  Build(2, small);
+  Put(1, "old", 800'000);
+  Put(0, "x", 500'000);
+  const absl::Status status = cluster_->Get(at(1), "x", Within(Seconds(3)));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_NE(status.message().find("--keep-primary"), std::string::npos) << status;
+}
+
+TEST_F(NodeTroubleTest, PulledCopiesMakeRoomForOthers) {
+  MachineOptions small;
+  small.memory = 1 << 20;
+  Build(2, small);
+  for (int i = 0; i < 20; ++i) {
+    const std::string name = absl::StrCat(i);
+    Put(0, name, 300'000);
+    EXPECT_EQ(cluster_->Get(at(1), name), absl::OkStatus());
+    ASSERT_EQ(at(0).store->Delete(Id(name)), absl::OkStatus());
+  }
+  EXPECT_GT(at(1).store->statistics().evicted_pulled.objects, 10u);
+}
+
+// ---- the directory
+
+TEST_F(NodeTroubleTest, WhileTheDirectoryIsAwayAGetWaitsAndThenGoesOn) {
+  Build(3);
+  Put(1, "x", 1000);
+  cluster_->fabric.Cut(at(2).address, at(0).address);
+  cluster_->fabric.Cut(at(0).address, at(2).address);
+  const auto got = at(2).StartGet({"x"}, Within(Seconds(60)));
+  cluster_->RunFor(Seconds(8));
+  EXPECT_FALSE(got->done);
+  cluster_->fabric.Heal();
+  cluster_->Await(got, Seconds(15));
+  EXPECT_EQ(got->results[0].status, absl::OkStatus());
+  at(2).Release(*got);
+}
+
+TEST_F(NodeTroubleTest, WhileTheDirectoryIsAwayATimeOutSaysSo) {
+  Build(3);
+  Put(1, "x", 1000);
+  cluster_->fabric.Cut(at(2).address, at(0).address);
+  const absl::Status status = cluster_->Get(at(2), "x", Within(Seconds(10)));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_NE(status.message().find("directory at 10.0.0.1:7000"), std::string::npos) << status;
+}
+
+TEST_F(NodeTroubleTest, AfterARestartOfTheDirectoryEverythingIsFoundAgain) {
+  Build(3);
+  for (int i = 0; i < 300; ++i) ASSERT_EQ(at(1).Put(absl::StrCat(i), 100), absl::OkStatus());
+  cluster_->Settle();
+  cluster_->Crash(0);
+  cluster_->RunFor(Seconds(20));
+  cluster_->Restart(0);
+  std::vector<std::string> names;
+  for (int i = 0; i < 300; ++i) names.push_back(absl::StrCat(i));
+  for (const absl::Status& status : cluster_->GetAll(at(2), names)) EXPECT_EQ(status, absl::OkStatus());
+  EXPECT_EQ(at(1).node->membership().counters().re_announcements, 2u);
+}
+
+TEST_F(NodeTroubleTest, TheEngineOfANodeThatEndsAnswersAllThatRan) {
+  Build(3);
+  Put(0, "x", 4'000'000);
+  const auto got = at(1).StartGet({"x"}, Within(Seconds(3)));
+  ASSERT_TRUE(Serves(0));
+  at(1).EndEngines();
+  cluster_->Await(got);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(got->results[0].status));
+  EXPECT_NE(got->results[0].status.message().find("engine has ended"), std::string::npos) << got->results[0].status;
+}
+
+}  // namespace
+}  // namespace tokamak::node
