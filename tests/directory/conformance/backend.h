@@ -47,5 +47,6 @@ inline void PrintTo(const BackendCase& backend, std::ostream* out) { *out << bac
 
 std::unique_ptr<Backend> MakeLocalBackend();
 std::unique_ptr<Backend> MakeRemoteBackend();
+std::unique_ptr<Backend> MakeTransportBackend();
 
 }  // namespace tokamak::directory
