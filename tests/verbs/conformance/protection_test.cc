@@ -179,13 +179,19 @@ TEST_P(RemoteProtectionTest, AReadFromARegionThatIsGoneIsDenied) {
   ExpectDenied(Fault::kRemoteKey, Read(0, {here().whole()}, there().remote(), rkey));
 }
 
-TEST_P(RemoteProtectionTest, TheKeyOfADeadRegionDoesNotOpenItsSuccessor) {
+TEST_P(RemoteProtectionTest, TheKeyOfADeadRegionDoesNotOpenItsSuccessors) {
   Prepare();
   const uint32_t rkey = there().rkey();
   there().Deregister();
-  auto successor = pair().passive.domain->RegisterMemory(absl::MakeSpan(there().data(), kSize), kEverything);
-  ASSERT_TRUE(successor.ok()) << successor.status();
-  EXPECT_NE((*successor)->rkey(), rkey);
+  // A device uses its entries again, sooner or later.
+  std::unique_ptr<MemoryRegion> successor;
+  for (int i = 0; i < 300; ++i) {
+    successor.reset();
+    auto made = pair().passive.domain->RegisterMemory(absl::MakeSpan(there().data(), kSize), kEverything);
+    ASSERT_TRUE(made.ok()) << made.status();
+    successor = *std::move(made);
+    ASSERT_NE(successor->rkey(), rkey) << "after " << i << " others";
+  }
   ExpectDenied(Fault::kRemoteKey, Write(0, {here().whole()}, there().remote(), rkey));
 }
 
@@ -289,6 +295,17 @@ TEST_P(LocalProtectionTest, ASourceOfAnotherProtectionDomainIsDenied) {
 TEST_P(LocalProtectionTest, ASinkThatMayNotBeWrittenIsDenied) {
   Memory constant(*pair().active.domain, 100, 3, kRemoteRead);
   ExpectDenied(Fault::kLocalRight, Read(0, {constant.whole()}, there().remote(), there().rkey()));
+  EXPECT_TRUE(constant.Untouched());
+}
+
+TEST_P(LocalProtectionTest, AnAtomicsSinkThatMayNotBeWrittenIsDenied) {
+  TOKAMAK_NEEDS(atomics);
+  PairOptions options;
+  options.passive.remote_access = kRemoteAtomic;
+  auto atomic_pair = Connect(options);
+  Memory constant(*atomic_pair->active.domain, 8, 3, kRemoteRead), word(*atomic_pair->passive.domain, 8, 4, kAtomic);
+  atomic_pair->active.MustPost({FetchAdd(1, constant.whole(), word.remote(), word.rkey(), 1)});
+  ExpectFault(atomic_pair->active, Fault::kLocalRight, 1);
   EXPECT_TRUE(constant.Untouched());
 }
 

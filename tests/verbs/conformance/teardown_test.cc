@@ -91,18 +91,20 @@ TEST_P(TeardownTest, NoByteOfARegionChangesAfterItWasDroppedWhileThePeerWrites) 
     EXPECT_EQ(pair->active.AwaitSends(1 + round).size(), 1u + round);
     to.Deregister();
     to.Fill(3);
-    LookOn();
-    EXPECT_TRUE(to.Untouched());
 
-    // The writer learns it.
-    Completion last;
+    // The writer, who goes on, learns it.
+    Completion first_failure;
     EXPECT_TRUE(Drive([&] {
       for (const Completion& completion : PollNow(*pair->active.sends)) {
-        if (last.status == CompletionStatus::kSuccess) last = completion;
+        if (first_failure.status == CompletionStatus::kSuccess) first_failure = completion;
       }
-      return last.status != CompletionStatus::kSuccess;
-    }));
-    EXPECT_TRUE(backend().Accepts(Fault::kRemoteKey, last.status)) << ToString(last.status);
+      if (first_failure.status != CompletionStatus::kSuccess) return true;
+      WriteMore(pair->active, from, to, rkey);
+      return false;
+    })) << backend().Counters();
+    EXPECT_TRUE(backend().Accepts(Fault::kRemoteKey, first_failure.status)) << ToString(first_failure.status);
+    LookOn();
+    EXPECT_TRUE(to.Untouched());
   }
 }
 

@@ -25,6 +25,7 @@ constexpr size_t kDevices = 2;
 struct Network {
   sim::LinkOptions link;
   double fair_loss = 0;  // see FaultyFabric
+  bool busy = false;     // ports, at times
   uint64_t seed = 1;
 };
 
@@ -33,7 +34,7 @@ class SimBackend final : public Backend {
   explicit SimBackend(const Network& network)
       : wire_loop_(scheduler_),
         fabric_(wire_loop_, network.seed, FabricOptions(network), trace_),
-        faulty_(fabric_, network.fair_loss, network.seed) {}
+        faulty_(fabric_, {network.fair_loss, network.busy, network.seed}) {}
 
   absl::Status Open(uint64_t seed) {
     for (size_t i = 0; i < kDevices; ++i) {
@@ -142,7 +143,10 @@ std::vector<Profile> Profiles() {
   Network clean;
   clean.link.picoseconds_per_byte = 80;  // 100 Gb/s
 
-  std::vector<Profile> profiles = {Make("clean", clean)};
+  Network busy = clean;
+  busy.busy = true;
+
+  std::vector<Profile> profiles = {Make("clean", clean), Make("busy", busy)};
   const uint64_t first = FromEnvironment("TOKAMAK_FIRST_SEED", 1);
   const uint64_t seeds = FromEnvironment("TOKAMAK_SEEDS", 3);
   for (uint64_t seed = first; seed < first + seeds; ++seed) {
@@ -163,6 +167,7 @@ std::vector<Profile> Profiles() {
     network.fair_loss = 0;
     network.link.duplicate = 0.2;
     network.link.reorder = 0.1;
+    network.busy = true;
     profiles.push_back(Make(absl::StrCat("disorder_seed", seed), network));
   }
   return profiles;
