@@ -18,6 +18,7 @@ constexpr base::Duration kDirectoryDeadline = base::Seconds(2);
 // Lives until its request is answered, or the session ends. Callbacks that no handle cancels hold a weak_ptr to it.
 struct Session::Waiting {
   client::Header header;
+  size_t ids = 0;
   std::unique_ptr<store::Handle> handle;
   client::StatReply stat;
   client::WaitReply wait;
@@ -51,20 +52,27 @@ void Session::AnswerStatus(const client::Header& header, const absl::Status& sta
   send_(client::Frame(reply, {}), Descriptors::kNone);
 }
 
-Session::Waiting* Session::Begin(const client::Header& header) {
-  if (waiting_.size() >= kMaxWaitingRequests) {
-    AnswerStatus(header, absl::ResourceExhaustedError(
-                             absl::StrCat(kMaxWaitingRequests, " requests of this client wait already: await some")));
+Session::Waiting* Session::Begin(const client::Header& header, size_t ids) {
+  if (waiting_.size() >= kMaxWaitingRequests || waiting_ids_ + ids > kMaxWaitingIds) {
+    AnswerStatus(
+        header, absl::ResourceExhaustedError(absl::StrCat(
+                    waiting_.size(), " requests of this client about ", waiting_ids_, " objects wait already (at most ",
+                    kMaxWaitingRequests, " and ", kMaxWaitingIds, "): await some")));
     return nullptr;
   }
   auto waiting = std::make_shared<Waiting>();
+  waiting->ids = ids;
+  waiting_ids_ += ids;
   waiting->header = header;
   Waiting* const key = waiting.get();
   waiting_.emplace(key, std::move(waiting));
   return key;
 }
 
-void Session::End(Waiting* waiting) { waiting_.erase(waiting); }
+void Session::End(Waiting* waiting) {
+  waiting_ids_ -= waiting->ids;
+  waiting_.erase(waiting);
+}
 
 absl::Status Session::Handle(absl::Span<const uint8_t> frame) {
   const absl::StatusOr<client::Header> header = client::DecodeHeader(frame);
@@ -179,7 +187,7 @@ void Session::CreateAndSeal(const client::Header& header, const client::CreateAn
 }
 
 void Session::Get(const client::Header& header, const client::GetRequest& request) {
-  Waiting* const waiting = Begin(header);
+  Waiting* const waiting = Begin(header, request.ids.size());
   if (waiting == nullptr) return;
   node::GetOptions options;
   options.timeout = base::Microseconds(static_cast<int64_t>(request.timeout_microseconds));
@@ -287,7 +295,7 @@ void Session::Wait(const client::Header& header, const client::WaitRequest& requ
     return AnswerStatus(header, absl::InvalidArgumentError("cannot wait for more objects than are named"));
   }
   if (request.scope == client::Scope::kAnywhere) return WaitAnywhere(header, request);
-  Waiting* const waiting = Begin(header);
+  Waiting* const waiting = Begin(header, request.ids.size());
   if (waiting == nullptr) return;
   const base::Duration timeout = base::Microseconds(static_cast<int64_t>(request.timeout_microseconds));
   waiting->handle = store_.WaitLater(request.ids, request.count, context_.loop.Now() + timeout,
@@ -301,7 +309,7 @@ void Session::Wait(const client::Header& header, const client::WaitRequest& requ
 
 // Asks the directory for each that is not here; answers when enough were found, or all have answered.
 void Session::WaitAnywhere(const client::Header& header, const client::WaitRequest& request) {
-  Waiting* const waiting = Begin(header);
+  Waiting* const waiting = Begin(header, request.ids.size());
   if (waiting == nullptr) return;
   const base::Duration timeout = base::Microseconds(static_cast<int64_t>(request.timeout_microseconds));
   for (const base::ObjectId& id : request.ids) {

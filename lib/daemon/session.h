@@ -25,6 +25,7 @@ namespace tokamak::daemon {
 
 // Requests of one client that wait for an answer; further ones are refused (kResourceExhausted).
 constexpr size_t kMaxWaitingRequests = 4096;
+constexpr size_t kMaxWaitingIds = 65536;  // objects that all of these are about, together
 
 // What a client may ask about the daemon that no node knows.
 struct SessionContext {
@@ -82,7 +83,7 @@ class Session final {
   void AnswerStatus(const client::Header& header, const absl::Status& status);
 
   // Registers a request that is answered later; nullptr when there are too many, which was answered.
-  Waiting* Begin(const client::Header& header);
+  Waiting* Begin(const client::Header& header, size_t ids = 1);
   void End(Waiting* waiting);
 
   const SessionContext& context_;
@@ -93,6 +94,7 @@ class Session final {
   bool greeted_ = false;
   bool read_only_ = false;
   uint64_t dropped_events_ = 0;  // left out since the last notification, which will say so
+  size_t waiting_ids_ = 0;
   std::map<const Waiting*, std::shared_ptr<Waiting>> waiting_;
   std::unique_ptr<store::Handle> subscription_;
 };

@@ -29,7 +29,8 @@ class DaemonStartTest : public testing::Test {
     EXPECT_EQ(ended.status.code, 2) << ended.status.ToString();
     EXPECT_EQ(ended.lines(), 1u) << ended.text;
     EXPECT_TRUE(absl::StartsWith(ended.text, "tokd: ")) << ended.text;
-    for (const std::string& part : parts) EXPECT_TRUE(absl::StrContains(ended.text, part)) << ended.text << " lacks " << part;
+    for (const std::string& part : parts)
+      EXPECT_TRUE(absl::StrContains(ended.text, part)) << ended.text << " lacks " << part;
     EXPECT_EQ(FilesButLog(), before);
   }
 

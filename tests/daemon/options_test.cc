@@ -38,7 +38,8 @@ class OptionsTest : public testing::Test {
     EXPECT_EQ(output_, "");
     EXPECT_EQ(std::count(error_.begin(), error_.end(), '\n'), 1) << error_;
     EXPECT_EQ(error_.substr(0, 6), "tokd: ");
-    for (const std::string& part : parts) EXPECT_NE(error_.find(part), std::string::npos) << error_ << " lacks " << part;
+    for (const std::string& part : parts)
+      EXPECT_NE(error_.find(part), std::string::npos) << error_ << " lacks " << part;
   }
 
   std::string output_;
@@ -66,11 +67,30 @@ TEST_F(OptionsTest, ThreeFlagsAreEnough) {
 }
 
 TEST_F(OptionsTest, EveryFlagIsRead) {
-  const ParsedFlags parsed =
-      Parse({"--memory",      "2GiB",         "--directory",    "tokd@10.0.0.1:7000", "--name",         "n-1",
-             "--engines",     "2",            "--detection",    "busy",               "--registration", "on_demand",
-             "--policy",      "eager:32KiB,read", "--pcap",     "/tmp/p",             "--drain",        "3s",
-             "--bulk-queue-pairs", "4",       "--require-rdma", "--keep-primary",     "--huge-pages",   "--no-prefault"});
+  const ParsedFlags parsed = Parse({"--memory",
+                                    "2GiB",
+                                    "--directory",
+                                    "tokd@10.0.0.1:7000",
+                                    "--name",
+                                    "n-1",
+                                    "--engines",
+                                    "2",
+                                    "--detection",
+                                    "busy",
+                                    "--registration",
+                                    "on_demand",
+                                    "--policy",
+                                    "eager:32KiB,read",
+                                    "--pcap",
+                                    "/tmp/p",
+                                    "--drain",
+                                    "3s",
+                                    "--bulk-queue-pairs",
+                                    "4",
+                                    "--require-rdma",
+                                    "--keep-primary",
+                                    "--huge-pages",
+                                    "--no-prefault"});
   ASSERT_TRUE(parsed.run) << error_;
   const DaemonOptions& options = parsed.options;
   EXPECT_EQ(options.memory, uint64_t{2} << 30);
@@ -124,7 +144,8 @@ TEST_F(OptionsTest, HelpNamesEveryFlagAndEndsWell) {
 }
 
 TEST_F(OptionsTest, WhatIsRequiredIsSaid) {
-  ExpectRefused(ParseOnly({"--device", "soft:udp@127.0.0.1", "--socket", "/tmp/s"}), {"--listen", "required", "--help"});
+  ExpectRefused(ParseOnly({"--device", "soft:udp@127.0.0.1", "--socket", "/tmp/s"}),
+                {"--listen", "required", "--help"});
   ExpectRefused(ParseOnly({"--listen", "127.0.0.1:1", "--socket", "/tmp/s"}), {"--device", "required"});
   ExpectRefused(ParseOnly({"--listen", "127.0.0.1:1", "--device", "soft:udp@127.0.0.1"}), {"--socket", "required"});
 }

@@ -27,7 +27,8 @@ class PcapTest : public testing::Test {
   Strings Decode(const std::string& file, const std::string& filter, const Strings& fields) {
     os::ChildOptions options;
     options.argv = {"tshark", "-r", file, "-Y", filter, "-T", "fields"};
-    for (const std::string& guesser : kGuessers) options.argv.insert(options.argv.end(), {"--disable-protocol", guesser});
+    for (const std::string& guesser : kGuessers)
+      options.argv.insert(options.argv.end(), {"--disable-protocol", guesser});
     for (const std::string& field : fields) options.argv.insert(options.argv.end(), {"-e", field});
     options.output = folder_.Path("tshark.out");
     options.environment = {{"HOME", folder_.Path("")}};
@@ -46,7 +47,9 @@ class PcapTest : public testing::Test {
     return lines;
   }
 
-  size_t Count(const std::string& file, const std::string& filter) { return Decode(file, filter, {"frame.number"}).size(); }
+  size_t Count(const std::string& file, const std::string& filter) {
+    return Decode(file, filter, {"frame.number"}).size();
+  }
 
   ShortFolder folder_;
 };
@@ -89,7 +92,9 @@ TEST_F(PcapTest, TsharkDecodesAllThatTwoNodesSay) {
       EXPECT_GT(Count(file, "infiniband.bth.opcode == " + opcode), 0u) << file << " opcode " << opcode;
     }
     for (const auto& [name, attribute] : messages) {
-      EXPECT_GT(Count(file, absl::StrCat("infiniband.mad.mgmtclass == 0x07 && infiniband.mad.attributeid == ", attribute)), 0u)
+      EXPECT_GT(
+          Count(file, absl::StrCat("infiniband.mad.mgmtclass == 0x07 && infiniband.mad.attributeid == ", attribute)),
+          0u)
           << file << " " << name;
     }
   }

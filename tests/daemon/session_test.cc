@@ -43,7 +43,10 @@ class SessionTest : public testing::Test {
 
   void Open() {
     session_ = std::make_unique<Session>(
-        node_.context(), [this](Bytes frame, Descriptors descriptors) { sent_.push_back({std::move(frame), descriptors}); },
+        node_.context(),
+        [this](Bytes frame, Descriptors descriptors) {
+          sent_.push_back({std::move(frame), descriptors});
+        },
         [this] { return congested_; });
   }
 
@@ -258,6 +261,17 @@ TEST_F(SessionTest, AGetEndsAtItsTimeOut) {
 TEST_F(SessionTest, RequestsThatWaitAreBounded) {
   OpenAndGreet();
   for (size_t i = 0; i < kMaxWaitingRequests; ++i) EXPECT_TRUE(Tell(GetOf({"never"}), i + 10).ok());
+  EXPECT_TRUE(sent_.empty());
+  EXPECT_TRUE(Tell(GetOf({"never"}), 7).ok());
+  const absl::Status refused = Answered(7);
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+}
+
+TEST_F(SessionTest, ObjectsThatAreWaitedForAreBounded) {
+  OpenAndGreet();
+  client::GetRequest get = GetOf({"never"});
+  get.ids.assign(client::kMaxIds, Id("never"));
+  for (size_t i = 0; i < kMaxWaitingIds / client::kMaxIds; ++i) EXPECT_TRUE(Tell(get, i + 10).ok());
   EXPECT_TRUE(sent_.empty());
   EXPECT_TRUE(Tell(GetOf({"never"}), 7).ok());
   const absl::Status refused = Answered(7);
