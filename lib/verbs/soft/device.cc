@@ -19,7 +19,7 @@ class SoftMemoryRegion final : public MemoryRegion {
       : nic_(std::move(nic)), key_(key), memory_(memory) {}
   ~SoftMemoryRegion() override {
     Nic::Control control(*nic_);
-    nic_->Deregister(key_, memory_);
+    nic_->Deregister(key_);
   }
   uint8_t* address() const override { return memory_.data(); }
   uint64_t length() const override { return memory_.size(); }

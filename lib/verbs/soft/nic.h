@@ -70,7 +70,7 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   // The rest: any thread, inside a Control.
   DomainId NewDomain() { return next_domain_++; }
   absl::StatusOr<uint32_t> Register(DomainId domain, absl::Span<uint8_t> memory, Access access);
-  void Deregister(uint32_t key, absl::Span<uint8_t> memory);
+  void Deregister(uint32_t key);
 
   // The queue pair lives until Destroy.
   absl::StatusOr<QueuePairCore*> CreateQueuePair(DomainId domain, const QueuePairOptions& options,

@@ -90,9 +90,9 @@ absl::StatusOr<uint32_t> Nic::Register(DomainId domain, absl::Span<uint8_t> memo
   return key;
 }
 
-void Nic::Deregister(uint32_t key, absl::Span<uint8_t> memory) {
+void Nic::Deregister(uint32_t key) {
   engine_.keys.Remove(key);
-  engine_.counters.dropped_before_send += engine_.outbox.DropMemory(memory.data(), memory.size());
+  engine_.counters.dropped_before_send += engine_.outbox.DropKey(key);
 }
 
 absl::StatusOr<QueuePairCore*> Nic::CreateQueuePair(DomainId domain, const QueuePairOptions& options,

@@ -15,22 +15,17 @@ size_t Outbox::Flush(Port& port) {
 }
 
 bool Outbox::Holds(uint32_t owner) const {
-  return std::find(owners_.begin() + static_cast<ptrdiff_t>(begin_), owners_.begin() + static_cast<ptrdiff_t>(end_),
-                   owner) != owners_.begin() + static_cast<ptrdiff_t>(end_);
+  return std::any_of(claims_.begin() + static_cast<ptrdiff_t>(begin_), claims_.begin() + static_cast<ptrdiff_t>(end_),
+                     [owner](const Claim& claim) { return claim.owner == owner; });
 }
 
 size_t Outbox::DropOwner(uint32_t owner) {
-  return Drop([&](size_t i) { return owners_[i] == owner; });
+  return Drop([owner](const Claim& claim) { return claim.owner == owner; });
 }
 
-size_t Outbox::DropMemory(const uint8_t* address, uint64_t length) {
-  return Drop([&](size_t i) {
-    const Packet& packet = packets_[i];
-    for (uint32_t s = 0; s < packet.slices; ++s) {
-      const PayloadSlice& slice = packet.payload[s];
-      if (slice.data < address + length && address < slice.data + slice.length) return true;
-    }
-    return false;
+size_t Outbox::DropKey(uint32_t key) {
+  return Drop([key](const Claim& claim) {
+    return std::find(claim.key.begin(), claim.key.begin() + claim.keys, key) != claim.key.begin() + claim.keys;
   });
 }
 
@@ -38,10 +33,10 @@ template <typename Condemned>
 size_t Outbox::Drop(Condemned condemned) {
   size_t kept = begin_;
   for (size_t i = begin_; i < end_; ++i) {
-    if (condemned(i)) continue;
+    if (condemned(claims_[i])) continue;
     if (kept != i) {
       packets_[kept] = packets_[i];
-      owners_[kept] = owners_[i];
+      claims_[kept] = claims_[i];
     }
     ++kept;
   }

@@ -7,6 +7,7 @@
 // Thread rule: under the NIC's mutex; Flush on the NIC's thread.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -21,7 +22,7 @@ class Outbox final {
  public:
   static constexpr size_t kCapacity = 128;
 
-  Outbox() : packets_(kCapacity), owners_(kCapacity) {}
+  Outbox() : packets_(kCapacity), claims_(kCapacity) {}
 
   bool empty() const { return begin_ == end_; }
   bool full() const { return end_ == kCapacity; }
@@ -29,10 +30,17 @@ class Outbox final {
 
   // A fresh packet at the end; there must be room. `owner` is a queue pair number.
   Packet& Add(uint32_t owner) {
-    owners_[end_] = owner;
+    claims_[end_].owner = owner;
+    claims_[end_].keys = 0;
     Packet& packet = packets_[end_++];
     packet = Packet();
     return packet;
+  }
+
+  // The packet added last looks at memory by the right of `key`.
+  void Uses(uint32_t key) {
+    Claim& claim = claims_[end_ - 1];
+    claim.key[claim.keys++] = key;
   }
 
   // The packets that wait, first to last.
@@ -44,16 +52,23 @@ class Outbox final {
   // Gives them to `port`; returns how many it took.
   size_t Flush(Port& port);
 
-  // Take out the packets of a queue pair, or those with payload in a piece of memory; return how many.
+  // Take out the packets of a queue pair, or those that look at memory by the right of a key; return how many.
   size_t DropOwner(uint32_t owner);
-  size_t DropMemory(const uint8_t* address, uint64_t length);
+  size_t DropKey(uint32_t key);
 
  private:
   template <typename Condemned>
   size_t Drop(Condemned condemned);
 
+  // On whose behalf a packet waits.
+  struct Claim {
+    uint32_t owner = 0;
+    uint32_t keys = 0;
+    std::array<uint32_t, kMaxPayloadSlices> key;
+  };
+
   std::vector<Packet> packets_;
-  std::vector<uint32_t> owners_;
+  std::vector<Claim> claims_;
   size_t begin_ = 0;
   size_t end_ = 0;
 };

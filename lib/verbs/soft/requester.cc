@@ -200,6 +200,7 @@ void Requester::Gather(const SendSlot& slot, uint32_t offset, uint32_t length, P
     }
     const uint32_t part = std::min(length, sge.length - offset);
     packet->payload[packet->slices++] = {sge.address + offset, part};
+    engine_.outbox.Uses(sge.lkey);
     length -= part;
     offset = 0;
   }

@@ -73,7 +73,10 @@ bool Responder::EmitResponse(Response& response, Share* share) {
     packet.syndrome = kAck;
     packet.msn = response.msn;
   }
-  if (length > 0) packet.payload[packet.slices++] = {memory, length};
+  if (length > 0) {
+    packet.payload[packet.slices++] = {memory, length};
+    engine_.outbox.Uses(response.key);
+  }
   queue_pair_.counters.bytes_sent += length;
   share->Spend(length);
   ++response.position;

@@ -196,20 +196,23 @@ TEST(CongestionTest, AnAdditiveWindowBeginsAnewAfterATimeOutAndStaysBelowItsMaxi
   EXPECT_EQ(window->Window(), 40u);
 }
 
-TEST(OutboxTest, PacketsAreTakenOutByOwnerAndByMemory) {
-  std::vector<uint8_t> memory(1000);
+TEST(OutboxTest, PacketsAreTakenOutByOwnerAndByKey) {
   Outbox outbox;
   for (uint32_t i = 0; i < 6; ++i) {
-    Packet& packet = outbox.Add(i % 2);
-    packet.psn = i;
-    packet.payload[packet.slices++] = {memory.data() + i * 100, 100};
+    outbox.Add(i % 2).psn = i;
+    outbox.Uses(7);
+    if (i == 2) outbox.Uses(100);
   }
+  outbox.Add(0).psn = 6;
   EXPECT_EQ(outbox.DropOwner(1), 3u);
   EXPECT_FALSE(outbox.Holds(1));
-  EXPECT_EQ(outbox.DropMemory(memory.data() + 299, 100), 1u);
-  ASSERT_EQ(outbox.size(), 2u);
+  EXPECT_TRUE(outbox.Holds(0));
+  EXPECT_EQ(outbox.DropKey(100), 1u);
+  ASSERT_EQ(outbox.size(), 3u);
   EXPECT_EQ(outbox.waiting()[0].psn, 0u);
   EXPECT_EQ(outbox.waiting()[1].psn, 4u);
+  EXPECT_EQ(outbox.DropKey(7), 2u);
+  EXPECT_EQ(outbox.waiting()[0].psn, 6u) << "it needed no key";
 }
 
 }  // namespace
