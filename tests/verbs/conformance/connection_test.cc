@@ -196,6 +196,21 @@ TEST_P(ConnectionTest, AcceptWalksTheQueuePairToReadyToReceiveAtOnce) {
   EXPECT_TRUE(passive.state() == QueuePairState::kReadyToReceive || passive.state() == QueuePairState::kReadyToSend);
 }
 
+// CM lets only the active side name the path MTU, so a device may ask again for less or reject.
+TEST_P(ConnectionTest, ThePassiveSideGetsNoLargerPacketsThanItAllows) {
+  End active(backend(), 0), passive(backend(), 1);
+  Service service(backend(), 1);
+  service.accept_with = [&]() -> End& { return passive; };
+  service.accept_options = ConnectDefaults();
+  service.accept_options.max_path_mtu = 512;
+  ASSERT_TRUE(active.Connect(service.address(), ConnectDefaults()).ok());
+  EXPECT_TRUE(Drive([&] { return active.Saw(kRejected) || (active.Saw(kEstablished) && passive.Saw(kEstablished)); }));
+  if (active.Saw(kRejected)) return;
+  EXPECT_EQ(active.path_mtu, 512u);
+  EXPECT_EQ(passive.path_mtu, 512u);
+  ExpectWorks(active, passive);
+}
+
 TEST_P(ConnectionTest, AQueuePairConnectsOnce) {
   auto pair = Connect();
   Service service(backend(), 1);
