@@ -21,13 +21,13 @@ uint8_t ByteAt(const base::ObjectId& id, uint64_t i) {
 
 // ---- Machine
 
-Machine::Machine(Cluster& c, uint32_t i, const MachineOptions& o, uint64_t incarnation)
+Machine::Machine(Cluster& c, uint32_t i, const MachineOptions& o, uint64_t incarnation, const std::string& ip)
     : cluster(c),
       index(i),
       options(o),
       name(absl::StrCat("n", i)),
       loop(c.scheduler),
-      address(*verbs::Address::Parse(absl::StrCat("10.0.0.", i + 1))),
+      address(*verbs::Address::Parse(ip.empty() ? absl::StrCat("10.0.0.", i + 1) : ip)),
       nic_loop_(c.scheduler),
       memory_(new Block[o.memory / sizeof(Block)]) {
   store::Options store_options;
@@ -198,8 +198,9 @@ void Cluster::Crash(size_t i) {
   fabric.Heal();
 }
 
-void Cluster::Restart(size_t i) {
-  machines_[i] = std::make_unique<Machine>(*this, static_cast<uint32_t>(i), machine_options_[i], ++incarnations_[i]);
+void Cluster::Restart(size_t i, const std::string& ip) {
+  machines_[i] =
+      std::make_unique<Machine>(*this, static_cast<uint32_t>(i), machine_options_[i], ++incarnations_[i], ip);
 }
 
 bool Cluster::RunUntil(const std::function<bool()>& done, base::Duration limit) {

@@ -56,7 +56,8 @@ struct Got {
 
 class Machine {
  public:
-  Machine(Cluster& cluster, uint32_t index, const MachineOptions& options, uint64_t incarnation);
+  Machine(Cluster& cluster, uint32_t index, const MachineOptions& options, uint64_t incarnation,
+          const std::string& ip = "");
   ~Machine();
 
   // A program of this machine.
@@ -131,9 +132,9 @@ class Cluster {
   Machine& operator[](size_t i) { return *machines_[i]; }
   size_t size() const { return machines_.size(); }
 
-  // The machine loses its power: nobody is told. Restart gives it a later life, with an empty store.
+  // The machine loses its power: nobody is told. Restart gives it a later life, with an empty store, perhaps at another address.
   void Crash(size_t i);
-  void Restart(size_t i);
+  void Restart(size_t i, const std::string& ip = "");
   bool alive(size_t i) const { return machines_[i] != nullptr; }
 
   bool RunUntil(const std::function<bool()>& done, base::Duration limit = base::Seconds(120));
