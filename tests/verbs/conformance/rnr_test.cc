@@ -116,7 +116,9 @@ TEST_P(RnrTest, EveryRetryWaitsAsLongAsThePeerAskedAndThereIsNoneMore) {
   ExpectFault(pair->active, Fault::kNotReady, 1);
   const base::Duration took = pair->active.loop.Now() - start;
   EXPECT_GE(took.microseconds(), (delay * kRetries).microseconds());
-  if (!GetParam().lossy) EXPECT_LE(took.microseconds(), (delay * kRetries + backend().slack()).microseconds());
+  if (!GetParam().lossy) {
+    EXPECT_LE(took.microseconds(), (delay * kRetries + backend().slack()).microseconds());
+  }
 }
 
 TEST_P(RnrTest, TheSideThatWasNotReadyIsNotInError) {
