@@ -14,7 +14,6 @@
 
 namespace tokamak::verbs::soft {
 
-
 using base::Duration;
 using base::Microseconds;
 using base::Milliseconds;
