@@ -83,8 +83,7 @@ absl::optional<Allocation> Store::Reserve(uint64_t size) {
 absl::Status Store::NoRoom(uint64_t size) const {
   if (size > allocator_.capacity()) {
     return absl::ResourceExhaustedError(absl::StrCat("an object of ", size, " bytes is larger than this store (",
-                                                     allocator_.capacity(),
-                                                     " bytes): start tokd with more --memory"));
+                                                     allocator_.capacity(), " bytes): start tokd with more --memory"));
   }
   return absl::ResourceExhaustedError(absl::StrCat(
       "no room for ", size, " bytes: of ", allocator_.capacity(), " bytes ", allocator_.used(), " are used and ",
