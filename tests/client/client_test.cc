@@ -208,7 +208,7 @@ TEST_F(ClientTest, TheDaemonsErrorsReachTheProgram) {
   EXPECT_EQ(client_.Stat(SampleId(1)).status().code(), absl::StatusCode::kNotFound);
   const absl::Status full = client_.Create(SampleId(1), FakeDaemon::kCapacity + 1).status();
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(full.message(), HasSubstr("--capacity"));
+  EXPECT_THAT(full.message(), HasSubstr("--memory"));
 }
 
 TEST_F(ClientTest, ObjectsAreLookedAtDeletedAndEvicted) {
