@@ -54,7 +54,7 @@ class Pair final {
   absl::Status Start(const Settings& settings) {
     folder_ = std::filesystem::temp_directory_path() / absl::StrCat("tokamak-bench-", getpid());
     std::filesystem::create_directory(folder_);
-    const std::vector<std::string> common = {"--memory",       "1GiB",
+    const std::vector<std::string> common = {"--memory",       "2GiB",
                                              "--detection",    settings.detection,
                                              "--registration", settings.registration,
                                              "--engines",      absl::StrCat(settings.engines)};
