@@ -73,9 +73,8 @@ void LocalDirectory::Withdraw(const base::ObjectId& id, const NodeId& node, base
 }
 
 void LocalDirectory::Locate(const base::ObjectId& id, base::Duration wait, base::Duration, LocateCallback done) {
-  const auto found = objects_.find(id);
-  if (found != objects_.end() && !found->second.info.holders.empty()) {
-    return Answer([done = std::move(done), info = found->second.info] { done(info); });
+  if (const ObjectInfo* held = FindHeld(id)) {
+    return Answer([done = std::move(done), info = *held] { done(info); });
   }
   if (wait <= base::Duration()) {
     return Answer([done = std::move(done)] { done(absl::NotFoundError("no node holds the object")); });
@@ -85,19 +84,31 @@ void LocalDirectory::Locate(const base::ObjectId& id, base::Duration wait, base:
       done(absl::ResourceExhaustedError("too many wait in the directory for objects to appear: try again later"));
     });
   }
-  ++waiting_;
-  const uint64_t number = ++last_waiting_;
-  Waiting& waiting = objects_[id].waiting[number];
-  waiting.done = std::move(done);
-  waiting.timeout = loop_.RunAfter(wait, [this, id, number] {
-    const base::ObjectId object = id;  // the task goes with the entry
-    Entry& entry = objects_[object];
-    const LocateCallback callback = std::move(entry.waiting[number].done);
-    entry.waiting.erase(number);
-    --waiting_;
-    EraseIfIdle(object);
+  const uint64_t number = AddWaiting(id, std::move(done));
+  objects_[id].waiting[number].timeout = loop_.RunAfter(wait, [this, id, number] {
+    const LocateCallback callback = std::move(objects_[id].waiting[number].done);
+    DropWaiting(base::ObjectId(id), number);
     callback(absl::NotFoundError("no node holds the object"));
   });
+}
+
+const ObjectInfo* LocalDirectory::FindHeld(const base::ObjectId& id) const {
+  const auto found = objects_.find(id);
+  return found == objects_.end() || found->second.info.holders.empty() ? nullptr : &found->second.info;
+}
+
+uint64_t LocalDirectory::AddWaiting(const base::ObjectId& id, LocateCallback done) {
+  ++waiting_;
+  objects_[id].waiting[++last_waiting_].done = std::move(done);
+  return last_waiting_;
+}
+
+// Does nothing where it was woken.
+void LocalDirectory::DropWaiting(const base::ObjectId& id, uint64_t number) {
+  const auto found = objects_.find(id);
+  if (found == objects_.end() || found->second.waiting.erase(number) == 0) return;
+  --waiting_;
+  EraseIfIdle(id);
 }
 
 void LocalDirectory::Nodes(base::Duration, NodesCallback done) {

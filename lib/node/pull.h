@@ -35,7 +35,7 @@ struct PullOptions {
   base::Duration max_retry = base::Milliseconds(500);
   base::Duration max_queued = base::Seconds(5);  // then the directory is asked again: there may be more holders
   base::Duration directory_deadline = base::Seconds(2);
-  base::Duration locate_wait = base::Seconds(1);  // one question to the directory waits so long for a holder to appear
+  base::Duration locate_wait = base::Seconds(5);  // one question to the directory waits so long for a holder to appear
   // One attempt at one holder may take this long, and a second more for each 4 MiB: a holder that serves many at once is slow,
   // not dead. One that is dead is noticed by its connection, long before.
   base::Duration attempt_deadline = base::Seconds(10);

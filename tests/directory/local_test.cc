@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "sim/sim_loop.h"
@@ -66,6 +67,84 @@ TEST_F(LocalDirectoryTest, NothingIsLeftOfWaitsAndLeasesThatEnded) {
   EXPECT_EQ(local_.objects(), 0u);
   EXPECT_EQ(local_.nodes(), 0u);
   EXPECT_TRUE(scheduler_.idle());
+}
+
+class LocateAnyTest : public LocalDirectoryTest {
+ protected:
+  LocateAnyTest() { Join("a"); }
+  std::unique_ptr<AnyWait> Start(const std::vector<int>& objects, base::Duration wait) {
+    std::vector<base::ObjectId> ids;
+    for (const int object : objects) ids.push_back(Id(object));
+    auto any = local_.LocateAny(ids, wait, [this](const absl::StatusOr<LocalDirectory::Found>& found) {
+      ++answers_;
+      status_ = found.status();
+      places_.clear();
+      if (!found.ok()) return;
+      for (const auto& [place, object] : *found) places_.push_back(place);
+    });
+    EXPECT_EQ(answers_, 0);
+    return any;
+  }
+
+  int answers_ = 0;
+  absl::Status status_;
+  std::vector<size_t> places_;
+};
+
+TEST_F(LocateAnyTest, AllThatAreHeldAreFoundAtOnce) {
+  EXPECT_TRUE(Announce(0, "a").ok());
+  EXPECT_TRUE(Announce(2, "a").ok());
+  const auto any = Start({0, 1, 2}, base::Seconds(1));
+  scheduler_.RunFor(base::Microseconds(1));
+  EXPECT_EQ(answers_, 1);
+  EXPECT_EQ(places_, (std::vector<size_t>{0, 2}));
+}
+
+TEST_F(LocateAnyTest, WhatAppearsFirstIsFoundAndNothingIsLeftWaiting) {
+  const auto any = Start({0, 1}, base::Seconds(5));
+  scheduler_.RunFor(base::Seconds(1));
+  EXPECT_EQ(answers_, 0);
+  EXPECT_TRUE(Announce(1, "a").ok());
+  EXPECT_EQ(answers_, 1);
+  EXPECT_EQ(places_, std::vector<size_t>{1});
+  EXPECT_EQ(local_.objects(), 1u);
+  EXPECT_TRUE(Announce(0, "a").ok());
+  EXPECT_EQ(answers_, 1);
+}
+
+TEST_F(LocateAnyTest, WhatAppearsTogetherIsFoundTogether) {
+  const auto any = Start({0, 1}, base::Seconds(5));
+  local_.Announce(Id(0), 1, 1, "a", kDeadline, [](const absl::Status&) {});
+  local_.Announce(Id(1), 1, 1, "a", kDeadline, [](const absl::Status&) {});
+  scheduler_.RunFor(base::Microseconds(1));
+  EXPECT_EQ(places_.size(), 2u);
+}
+
+TEST_F(LocateAnyTest, AWaitInVainEndsInItsTime) {
+  const auto any = Start({0, 1}, base::Seconds(5));
+  scheduler_.RunFor(base::Seconds(5) - base::Microseconds(1));
+  EXPECT_EQ(answers_, 0);
+  scheduler_.RunFor(base::Microseconds(1));
+  EXPECT_EQ(answers_, 1);
+  EXPECT_TRUE(absl::IsNotFound(status_));
+  EXPECT_EQ(local_.objects(), 0u);
+}
+
+TEST_F(LocateAnyTest, DroppedItAnswersNoMoreAndLeavesNothing) {
+  auto any = Start({0, 1}, base::Seconds(5));
+  any.reset();
+  EXPECT_EQ(local_.objects(), 0u);
+  EXPECT_TRUE(Announce(1, "a").ok());
+  any = Start({1}, base::Seconds(5));
+  any.reset();
+  scheduler_.RunFor(base::Seconds(10));
+  EXPECT_EQ(answers_, 0);
+}
+
+TEST_F(LocateAnyTest, BeyondTheBoundItIsRefused) {
+  const auto any = Start({0, 1, 2}, base::Seconds(5));
+  scheduler_.RunFor(base::Microseconds(1));
+  EXPECT_TRUE(absl::IsResourceExhausted(status_));
 }
 
 TEST_F(LocalDirectoryTest, ALeaseEndsToThePicosecond) {

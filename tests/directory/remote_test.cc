@@ -1,98 +1,20 @@
 // The remote directory under lost, late and garbled replies; what all directories promise is in conformance/.
 #include "lib/directory/remote/remote.h"
 
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "gtest/gtest.h"
 #include "lib/base/random.h"
-#include "lib/directory/local.h"
-#include "lib/directory/remote/server.h"
-#include "sim/sim_loop.h"
-#include "tests/directory/fake_caller.h"
+#include "tests/directory/remote_fixture.h"
 
 namespace tokamak::directory {
 namespace {
-
-constexpr base::Duration kDeadline = base::Seconds(2);
-constexpr base::Duration kLease = base::Seconds(3600);
-
-class RemoteDirectoryTest : public testing::Test {
- protected:
-  static NodeInfo Node(const NodeId& id) { return {id, 1, {"10.0.0.1:7000"}, "soft", 1 << 20}; }
-  static base::ObjectId Id(const std::string& name) { return base::ObjectId::FromName(name); }
-
-  absl::Status Join(const NodeId& id) {
-    absl::Status status = absl::InternalError("no answer");
-    remote_.Join(Node(id), kLease, kDeadline, [&](absl::StatusOr<JoinResult> result) { status = result.status(); });
-    scheduler_.RunFor(kDeadline);
-    return status;
-  }
-  absl::Status Announce(const std::string& object, const NodeId& node) {
-    absl::Status status = absl::InternalError("no answer");
-    remote_.Announce(Id(object), 1, 2, node, kDeadline, [&](const absl::Status& s) { status = s; });
-    scheduler_.RunFor(kDeadline);
-    return status;
-  }
-  absl::StatusOr<ObjectInfo> Locate(const std::string& object, base::Duration wait, base::Duration deadline) {
-    absl::StatusOr<ObjectInfo> result = absl::InternalError("no answer");
-    bool answered = false;
-    remote_.Locate(Id(object), wait, deadline, [&](absl::StatusOr<ObjectInfo> info) {
-      result = std::move(info);
-      answered = true;
-    });
-    scheduler_.RunUntil([&] { return answered; }, scheduler_.Now() + deadline);
-    return result;
-  }
-  absl::StatusOr<std::vector<NodeInfo>> Nodes() {
-    absl::StatusOr<std::vector<NodeInfo>> result = absl::InternalError("no answer");
-    remote_.Nodes(kDeadline, [&](absl::StatusOr<std::vector<NodeInfo>> nodes) { result = std::move(nodes); });
-    scheduler_.RunFor(kDeadline);
-    return result;
-  }
-  // Makes the server answer with exactly these bytes.
-  void AnswerWith(FakeCaller::Bytes bytes) {
-    caller_.garble = [bytes](FakeCaller::Bytes& reply) { reply = bytes; };
-  }
-
-  sim::Scheduler scheduler_;
-  sim::SimLoop server_loop_{scheduler_};
-  sim::SimLoop loop_{scheduler_};
-  LocalDirectory local_{server_loop_};
-  DirectoryServer server_{local_, 16 * 1024};
-  FakeCaller caller_{loop_, [this](absl::Span<const uint8_t> request, DirectoryServer::Reply reply) {
-                       server_.Handle(request, std::move(reply));
-                     }};
-  RemoteDirectory remote_{loop_, caller_, *verbs::Address::Parse("10.0.0.1:7000")};
-};
 
 TEST_F(RemoteDirectoryTest, ALostReplyEndsTheCallAtItsDeadlineThoughTheServerActed) {
   caller_.lose_replies = true;
   const absl::Status status = Join("a");
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
   EXPECT_EQ(local_.nodes(), 1u);
-}
-
-TEST_F(RemoteDirectoryTest, HoweverManyWaitFewCallsAreHeldAndALeaseIsRenewed) {
-  ASSERT_TRUE(Join("a").ok());
-  size_t found = 0;
-  size_t missing = 0;
-  for (int i = 0; i < 2000; ++i) {
-    remote_.Locate(Id(std::to_string(i)), base::Seconds(60), base::Seconds(62), [&](absl::StatusOr<ObjectInfo> info) {
-      ++(info.ok() ? found : missing);
-      EXPECT_TRUE(info.ok() || absl::IsNotFound(info.status())) << info.status();
-    });
-  }
-  scheduler_.RunFor(base::Seconds(1));  // all have asked once
-  EXPECT_LE(caller_.pending(), kMaxWaitingAsked);
-  EXPECT_TRUE(Join("a").ok());
-  local_.Announce(Id("1999"), 1, 2, "a", kDeadline, [](const absl::Status&) {});
-  scheduler_.RunFor(base::Seconds(5));
-  EXPECT_EQ(found, 1u);
-  scheduler_.RunFor(base::Seconds(60));
-  EXPECT_EQ(missing, 1999u);
-  EXPECT_EQ(caller_.pending(), 0u);
 }
 
 TEST_F(RemoteDirectoryTest, AnErrorNamesTheServerThatDidNotAnswer) {
@@ -104,16 +26,6 @@ TEST_F(RemoteDirectoryTest, ALateReplyIsNoReply) {
   caller_.one_way = kDeadline;
   EXPECT_TRUE(absl::IsDeadlineExceeded(Join("a")));
   scheduler_.RunFor(kDeadline * 4);
-}
-
-TEST_F(RemoteDirectoryTest, AWaitLongerThanTheServersLimitGoesOn) {
-  ASSERT_TRUE(Join("a").ok());
-  const uint64_t before = caller_.calls();
-  const base::Time asked = scheduler_.Now();
-  const auto vain = Locate("x", kMaxRemoteWait * 5 / 2, kMaxRemoteWait * 3);
-  EXPECT_TRUE(absl::IsNotFound(vain.status()));
-  EXPECT_GE(scheduler_.Now() - asked, kMaxRemoteWait * 5 / 2);
-  EXPECT_EQ(caller_.calls() - before, 4u);
 }
 
 TEST_F(RemoteDirectoryTest, ManyNodesComeInManyReplies) {

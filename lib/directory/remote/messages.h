@@ -14,12 +14,21 @@
 
 namespace tokamak::directory {
 
-enum class RequestKind : uint8_t { kJoin = 1, kLeave = 2, kAnnounce = 3, kWithdraw = 4, kLocate = 5, kNodes = 6 };
+enum class RequestKind : uint8_t {
+  kJoin = 1,
+  kLeave = 2,
+  kAnnounce = 3,
+  kWithdraw = 4,
+  kLocate = 5,  // at once
+  kNodes = 6,
+  kLocateAny = 7,  // of many objects those that are held, or the first that appear
+};
 
 constexpr size_t kMaxStatusText = 512;  // bytes; longer texts are cut
 
 // No request may ask the server to wait longer, so that what waits there is bounded in time.
 constexpr base::Duration kMaxRemoteWait = base::Seconds(60);
+constexpr size_t kMaxIdsAsked = 512;  // in one request
 
 // Of a node that CheckNode finds in order.
 void WriteNode(base::Writer& writer, const NodeInfo& node);

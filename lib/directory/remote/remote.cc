@@ -16,14 +16,6 @@ base::Writer Request(RequestKind kind) {
   return writer;
 }
 
-// How long a Locate may keep its place, as the `asked`th to have one, when `others` wait for theirs: half of the places are for
-// long waits, the others change hands quickly enough that all come to their turn.
-base::Duration TurnFor(uint32_t asked, size_t others) {
-  if (asked <= kMaxWaitingAsked / 2) return kMaxRemoteWait;
-  if (others == 0) return base::Seconds(1);
-  return others < 512 ? base::Milliseconds(100) : base::Milliseconds(10);
-}
-
 }  // namespace
 
 void RemoteDirectory::Ask(const base::Writer& request, base::Duration deadline,
@@ -86,42 +78,15 @@ void RemoteDirectory::Withdraw(const base::ObjectId& id, const NodeId& node, bas
 
 void RemoteDirectory::Locate(const base::ObjectId& id, base::Duration wait, base::Duration deadline,
                              LocateCallback done) {
-  // The first time without waiting: what exists is found at once, whoever else waits.
-  AskWhere({id, loop_.Now() + wait, loop_.Now() + deadline, std::move(done)}, base::Duration());
-}
-
-void RemoteDirectory::AskWhere(Locating locating, base::Duration wait) {
+  if (wait > base::Duration()) return waits_.Locate(id, wait, deadline, std::move(done));
   base::Writer request = Request(RequestKind::kLocate);
-  request.Id(locating.id);
-  request.Integer(wait.picoseconds());
-  Ask(request, locating.deadline - loop_.Now(),
-      [this, locating](const absl::Status& status, base::Reader& reader) { Located(locating, status, reader); });
-}
-
-void RemoteDirectory::Located(Locating locating, const absl::Status& status, base::Reader& reader) {
-  if (locating.holds_place) --waiting_asked_;
-  locating.holds_place = false;
-  const LocateCallback done = locating.done;
-  if (absl::IsNotFound(status) && loop_.Now() < locating.wait_end) {
-    waiting_.push_back(std::move(locating));
-    return AskForWaiting();
-  }
-  AskForWaiting();
-  if (!status.ok()) return done(status);
-  ObjectInfo object = ReadObject(reader);
-  if (!reader.Complete() || object.holders.empty()) return done(NonsenseReply());
-  done(std::move(object));
-}
-
-void RemoteDirectory::AskForWaiting() {
-  while (waiting_asked_ < kMaxWaitingAsked && !waiting_.empty()) {
-    Locating locating = std::move(waiting_.front());
-    waiting_.pop_front();
-    locating.holds_place = true;
-    ++waiting_asked_;
-    const base::Duration left = std::max(locating.wait_end - loop_.Now(), base::Duration());
-    AskWhere(std::move(locating), std::min(left, TurnFor(waiting_asked_, waiting_.size())));
-  }
+  request.Id(id);
+  Ask(request, deadline, [done = std::move(done)](const absl::Status& status, base::Reader& reader) {
+    if (!status.ok()) return done(status);
+    ObjectInfo object = ReadObject(reader);
+    if (!reader.Complete() || object.holders.empty()) return done(NonsenseReply());
+    done(std::move(object));
+  });
 }
 
 void RemoteDirectory::Nodes(base::Duration deadline, NodesCallback done) {

@@ -2,12 +2,10 @@
 //
 // The node that serves has a DirectoryServer (server.h) before its LocalDirectory. A reply that makes no sense counts as no
 // reply (kUnavailable).
-// A Locate that waits is a call that the server holds. Servers hold few for each peer, and a node's lease goes the same way: so
-// at most kMaxWaitingAsked of them are under way, and they take turns, however many wait.
+// Locates that wait are asked together, see waits.h.
 // Thread rule: the loop of the Caller.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -16,19 +14,24 @@
 #include "lib/base/event_loop.h"
 #include "lib/directory/directory.h"
 #include "lib/directory/remote/messages.h"
+#include "lib/directory/remote/waits.h"
 #include "lib/transport/caller.h"
 #include "lib/verbs/types.h"
 
 namespace tokamak::directory {
 
-constexpr uint32_t kMaxWaitingAsked = 64;
-static_assert(kMaxWaitingAsked * 4 <= 256, "of the calls that an endpoint serves for a peer, three quarters stay free");
-
 class RemoteDirectory final : public Directory {
  public:
   // `loop` and `caller` must outlive it. `server` is where the serving node's first engine listens.
   RemoteDirectory(base::EventLoop& loop, transport::Caller& caller, const verbs::Address& server)
-      : loop_(loop), caller_(caller), server_(server), alive_(std::make_shared<char>()) {}
+      : loop_(loop),
+        caller_(caller),
+        server_(server),
+        waits_(loop, caller.max_call_size(),
+               [this](const base::Writer& request, base::Duration deadline, RemoteWaits::Read read) {
+                 Ask(request, deadline, std::move(read));
+               }),
+        alive_(std::make_shared<char>()) {}
   RemoteDirectory(const RemoteDirectory&) = delete;
   RemoteDirectory& operator=(const RemoteDirectory&) = delete;
 
@@ -48,30 +51,17 @@ class RemoteDirectory final : public Directory {
     NodesCallback done;
   };
 
-  // A Locate that waits for its object to appear.
-  struct Locating {
-    base::ObjectId id;
-    base::Time wait_end;
-    base::Time deadline;
-    LocateCallback done;
-    bool holds_place = false;  // is one of kMaxWaitingAsked
-  };
-
   // `read` gets the status and, where that is ok, what follows it in the reply.
   void Ask(const base::Writer& request, base::Duration deadline,
            std::function<void(const absl::Status&, base::Reader&)> read);
   void AskStatus(const base::Writer& request, base::Duration deadline, StatusCallback done);
-  void AskWhere(Locating locating, base::Duration wait);
-  void Located(Locating locating, const absl::Status& status, base::Reader& reader);
-  void AskForWaiting();
   void AskNodes(std::shared_ptr<NodesSoFar> so_far);
   static absl::Status ReadNodes(base::Reader& reader, std::vector<NodeInfo>& nodes, bool* more);
 
   base::EventLoop& loop_;
   transport::Caller& caller_;
   const verbs::Address server_;
-  std::deque<Locating> waiting_;  // for their next turn to ask
-  uint32_t waiting_asked_ = 0;
+  RemoteWaits waits_;
   const std::shared_ptr<char> alive_;  // calls that are answered after we are gone look here
 };
 

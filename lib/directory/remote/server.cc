@@ -9,14 +9,14 @@ namespace tokamak::directory {
 
 namespace {
 
-// What the local directory may take: it answers at once, or after the wait that was asked for.
+// What the local directory may take: it answers at once.
 constexpr base::Duration kLocalDeadline = base::Seconds(5);
 constexpr base::Duration kMaxLease = base::Seconds(3600);
 
-// Of a NODES reply, beside the nodes.
+// Of a reply, beside the nodes or objects; and of one with an object, beside its holders.
 constexpr size_t kNodesOverhead = 16;
-// Of a LOCATE reply, beside the holders.
-constexpr size_t kLocateOverhead = 32;
+constexpr size_t kLocateOverhead = 48;
+static_assert(DirectoryServer::kMinReply > kLocateOverhead + sizeof(uint32_t) + kMaxNodeName, "room for a holder");
 
 void ReplyStatus(const DirectoryServer::Reply& reply, const absl::Status& status) {
   base::Writer writer;
@@ -63,6 +63,8 @@ void DirectoryServer::Handle(absl::Span<const uint8_t> request, Reply reply) {
       return HandleLocate(reader, std::move(reply));
     case RequestKind::kNodes:
       return HandleNodes(reader, std::move(reply));
+    case RequestKind::kLocateAny:
+      return HandleLocateAny(reader, std::move(reply));
   }
   Refuse(reply);
 }
@@ -81,19 +83,54 @@ void DirectoryServer::HandleJoin(base::Reader& reader, Reply reply) {
 
 void DirectoryServer::HandleLocate(base::Reader& reader, Reply reply) {
   const base::ObjectId id = reader.Id();
+  if (!reader.Complete()) return Refuse(reply);
+  directory_.Locate(id, {}, kLocalDeadline, [this, reply = std::move(reply)](absl::StatusOr<ObjectInfo> object) {
+    base::Writer writer;
+    WriteStatus(writer, object.status());
+    if (object.ok()) WriteObject(writer, *std::move(object));
+    reply(writer.bytes());
+  });
+}
+
+// Holders that would not fit a reply are left out: one is enough, and there are others next time.
+void DirectoryServer::WriteObject(base::Writer& writer, ObjectInfo object) const {
+  const size_t room = (max_reply_ - kLocateOverhead) / (sizeof(uint32_t) + kMaxNodeName);
+  object.holders.resize(std::min(object.holders.size(), room));
+  directory::WriteObject(writer, object);
+}
+
+void DirectoryServer::HandleLocateAny(base::Reader& reader, Reply reply) {
   const base::Duration wait = base::Duration::Picoseconds(reader.Integer<int64_t>());
+  std::vector<base::ObjectId> ids(reader.Count(kMaxIdsAsked, base::ObjectId::kSize));
+  for (base::ObjectId& id : ids) id = reader.Id();
   if (!reader.Complete() || wait < base::Duration() || wait > kMaxRemoteWait) return Refuse(reply);
-  const size_t most_holders = (max_reply_ - std::min(max_reply_, kLocateOverhead)) / (sizeof(uint32_t) + kMaxNodeName);
-  directory_.Locate(id, wait, wait + kLocalDeadline,
-                    [reply = std::move(reply), most_holders](absl::StatusOr<ObjectInfo> object) {
-                      base::Writer writer;
-                      WriteStatus(writer, object.status());
-                      if (object.ok()) {
-                        object->holders.resize(std::min(object->holders.size(), std::max<size_t>(most_holders, 1)));
-                        WriteObject(writer, *object);
-                      }
-                      reply(writer.bytes());
-                    });
+  const uint64_t number = ++last_wait_;
+  waits_[number] = directory_.LocateAny(
+      ids, wait, [this, number, reply = std::move(reply)](const absl::StatusOr<LocalDirectory::Found>& found) {
+        const auto ended = waits_.extract(number);  // and with it this, but not before the end
+        ReplyFound(reply, found);
+      });
+}
+
+// As many as fit, and whether there are more: these are asked for again.
+void DirectoryServer::ReplyFound(const Reply& reply, const absl::StatusOr<LocalDirectory::Found>& found) const {
+  if (!found.ok()) return ReplyStatus(reply, found.status());
+  base::Writer entries;
+  uint32_t count = 0;
+  for (const auto& [place, object] : *found) {
+    base::Writer entry;
+    entry.Integer(static_cast<uint32_t>(place));
+    WriteObject(entry, object);
+    if (entries.size() + entry.size() + kNodesOverhead > max_reply_) break;
+    entries.Raw(entry.bytes());
+    ++count;
+  }
+  base::Writer writer;
+  WriteStatus(writer, absl::OkStatus());
+  writer.Integer<uint8_t>(count < found->size() ? 1 : 0);
+  writer.Integer(count);
+  writer.Raw(entries.bytes());
+  reply(writer.bytes());
 }
 
 // As many as fit one reply, after the name that was given; the asker comes back for more.

@@ -20,7 +20,7 @@ class TransportBackend final : public Backend {
   ~TransportBackend() override {
     // Whoever was asked and did not answer is told that it will not be.
     world_.node(0).endpoint->SetCallHandler(nullptr);
-    directory_.reset();
+    server_.reset();
   }
 
   base::EventLoop& loop() override { return world_.node(1).loop; }
@@ -33,6 +33,7 @@ class TransportBackend final : public Backend {
   Directory& there() override { return there_; }
   void DropHere() override { here_.reset(); }
   void Restart() override {
+    server_.reset();
     directory_ = std::make_unique<LocalDirectory>(world_.node(0).loop);
     server_ = std::make_unique<DirectoryServer>(*directory_, world_.node(0).endpoint->max_call_size());
   }

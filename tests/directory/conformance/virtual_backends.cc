@@ -38,6 +38,7 @@ class RemoteBackend final : public Backend {
   Directory& there() override { return there_; }
   void DropHere() override { here_.reset(); }
   void Restart() override {
+    server_.reset();
     directory_ = std::make_unique<LocalDirectory>(server_loop_);
     server_ = std::make_unique<DirectoryServer>(*directory_, caller_.max_call_size());
   }
