@@ -58,8 +58,9 @@ bool Backend::Accepts(Fault fault, CompletionStatus status) const {
     case Fault::kNotReady:
       return status == CompletionStatus::kRnrRetryExceeded;
     case Fault::kPeerVanished:
-    case Fault::kPeerInError:
       return status == CompletionStatus::kRetryExceeded;
+    case Fault::kPeerInError:  // or the peer disconnected by itself
+      return status == CompletionStatus::kRetryExceeded || status == CompletionStatus::kFlushed;
     case Fault::kReceiveKey:
     case Fault::kReceiveRight:
       return status == CompletionStatus::kLocalProtection || status == CompletionStatus::kLocalAccess;

@@ -46,7 +46,7 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  // Two at least. Two indexes may name the same device.
+  // Two at least, three where that can be had. Two indexes may name the same device.
   virtual size_t device_count() const = 0;
   virtual Device& device(size_t index) = 0;
 

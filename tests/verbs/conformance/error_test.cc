@@ -146,7 +146,7 @@ TEST_P(ErrorTest, OneQueuePairsErrorLeavesItsNeighboursAlone) {
   ExpectWorks(neighbour->active, neighbour->passive);
 }
 
-TEST_P(ErrorTest, ThePeerOfAQueuePairInErrorRunsOutOfRetries) {
+TEST_P(ErrorTest, ThePeerOfAQueuePairInErrorHearsOfIt) {
   auto pair = Connect();
   Memory from(*pair->active.domain, 10, 1), to(*pair->passive.domain, 10, 2);
   ToError(pair->passive);
@@ -198,6 +198,31 @@ TEST_P(ErrorTest, APeerThatVanishesInMidTransferIsNoticed) {
   EXPECT_TRUE(backend().Accepts(Fault::kPeerVanished, done[0].status)) << ToString(done[0].status);
   EXPECT_THAT(done[1], Flushed(2));
   EXPECT_EQ(pair->active.state(), QueuePairState::kError);
+}
+
+TEST_P(ErrorTest, APeerThatVanishedDoesNotHoldUpTheOthers) {
+  if (backend().device_count() < 3) GTEST_SKIP() << "skipped: backend has two devices";
+  constexpr size_t kSize = 300000;
+  PairOptions to_other;
+  to_other.passive_device = 2;
+  auto doomed = Connect();
+  auto other = Connect(to_other);
+  Memory here(*doomed->active.domain, kSize, 1), gone(*doomed->passive.domain, kSize, 2);
+  Memory sink(*other->active.domain, kSize, 3), source(*other->passive.domain, kSize, 4);
+  if (!backend().Vanish(doomed->passive.index)) GTEST_SKIP() << "skipped: no device of this backend can vanish";
+  // Much is asked of the one that is gone, both ways; and meanwhile the other one is read from.
+  for (uint64_t i = 0; i < 20; ++i) {
+    doomed->active.MustPost({i % 2 == 0 ? Read(i, {here.whole()}, gone.remote(), gone.rkey())
+                                        : Write(i, {here.whole()}, gone.remote(), gone.rkey())});
+  }
+  for (uint64_t i = 0; i < 5; ++i) {
+    other->active.MustPost({Read(i, {sink.whole()}, source.remote(), source.rkey())});
+    EXPECT_THAT(other->active.AwaitSends(1), ElementsAre(Done(i, CompletionOpcode::kRead)));
+    EXPECT_TRUE(sink.Holds(4));
+    sink.Fill(3);
+  }
+  const Completions failed = doomed->active.AwaitSends(20);
+  for (uint64_t i = 1; i < failed.size(); ++i) EXPECT_THAT(failed[i], Flushed(i));
 }
 
 TEST_P(ErrorTest, AnIdleConnectionDoesNotNoticeThatThePeerVanished) {

@@ -189,6 +189,17 @@ TEST_P(SendReceiveTest, TwoQueuePairsOfOneDeviceReachEachOther) {
   ExpectWorks(pair->active, pair->passive);
 }
 
+TEST_P(SendReceiveTest, OneDeviceTalksToTwoOthers) {
+  if (backend().device_count() < 3) GTEST_SKIP() << "skipped: backend has two devices";
+  PairOptions to_first, to_second;
+  to_second.passive_device = 2;
+  auto first = Connect(to_first);
+  auto second = Connect(to_second);
+  ExpectWorks(first->active, first->passive);
+  ExpectWorks(second->active, second->passive);
+  ExpectWorks(first->passive, first->active);
+}
+
 TEST_P(SendReceiveTest, AReceiveMayBePostedBeforeTheConnectionIsMade) {
   PairOptions options;
   Pair pair(backend(), options);

@@ -25,7 +25,7 @@ class Shared final : public soft::Fabric {
 class LoopbackBackend final : public ThreadsBackend {
  public:
   absl::Status Open() {
-    for (int host : {1, 2}) {
+    for (int host : {1, 2, 3}) {
       const auto make_fabric = [this](os::EpollLoop&) { return std::make_unique<Shared>(joined_); };
       if (absl::Status s = AddNic("soft:loopback", AddressOf(host), make_fabric); !s.ok()) return s;
     }

@@ -1,4 +1,4 @@
-// The suite in virtual time: two software NICs on a simulated network, clean or as bad as its seed makes it.
+// The suite in virtual time: three software NICs on a simulated network, clean or as bad as its seed makes it.
 //
 // TOKAMAK_FIRST_SEED and TOKAMAK_SEEDS in the environment choose other seeds and more of them, to go hunting:
 //   TOKAMAK_SEEDS=200 bazel-bin/tests/verbs/conformance/sim_test --gtest_filter='*ReadTest*'
@@ -20,7 +20,7 @@
 namespace tokamak::verbs::conformance {
 namespace {
 
-constexpr size_t kDevices = 2;
+constexpr size_t kDevices = 3;
 
 struct Network {
   sim::LinkOptions link;

@@ -13,7 +13,7 @@ namespace {
 class UdpBackend final : public ThreadsBackend {
  public:
   absl::Status Open() {
-    for (int host : {1, 2}) {
+    for (int host : {1, 2, 3}) {
       const auto make_fabric = [](os::EpollLoop& loop) { return std::make_unique<soft::UdpFabric>(loop); };
       const Address address = AddressOf(host);
       if (absl::Status s = AddNic(absl::StrCat("soft:udp@", address.ToString()), address, make_fabric); !s.ok())
