@@ -5,13 +5,8 @@
 // Two threads, each pinned to a processor of its own where there are two. One sends WRITE packets within a window that the other
 // one's acknowledgements move; that one checks each ICRC and copies the payload into place. Nothing above the fabric takes part.
 // For a profile: CPUPROFILE=/tmp/fabric.prof CPUPROFILE_FREQUENCY=1000, built with --config=profile.
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -19,13 +14,15 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
 #include "glog/logging.h"
 #include "lib/os/loop_thread.h"
-#include "lib/os/thread.h"
 #include "lib/verbs/soft/udp/udp_fabric.h"
+#include "tests/bench/summary.h"
+#include "tests/bench/tcp_peer.h"
 
 namespace tokamak::verbs::soft {
 namespace {
@@ -189,67 +186,32 @@ double MeasureUdp(const Settings& settings, uint32_t payload) {
   return rate;
 }
 
-double MeasureTcp(const Settings& settings) {
-  constexpr size_t kChunk = 256 << 10;
-  const int listener = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in name = {};
-  name.sin_family = AF_INET;
-  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(name);
-  PCHECK(bind(listener, reinterpret_cast<sockaddr*>(&name), size) == 0);
-  PCHECK(listen(listener, 1) == 0);
-  PCHECK(getsockname(listener, reinterpret_cast<sockaddr*>(&name), &size) == 0);
-  const int sender = socket(AF_INET, SOCK_STREAM, 0);
-  PCHECK(connect(sender, reinterpret_cast<sockaddr*>(&name), size) == 0);
-  const int receiver = accept(listener, nullptr, nullptr);
-  PCHECK(receiver >= 0);
-
-  Counter received;
-  std::thread sink = os::StartThread({"tcp sink", CpuFor(1)}, [&] {
-    std::vector<uint8_t> arena = MakeArena(settings.arena);
-    size_t at = 0;
-    for (;;) {
-      if (at + kChunk > arena.size()) at = 0;
-      const ssize_t got = recv(receiver, &arena[at], kChunk, 0);
-      if (got <= 0) return;
-      at += static_cast<size_t>(got);
-      received.Add(static_cast<uint64_t>(got));
-    }
-  });
-  std::thread source = os::StartThread({"tcp source", CpuFor(0)}, [&] {
-    const std::vector<uint8_t> arena = MakeArena(settings.arena);
-    for (size_t at = 0;; at = at + 2 * kChunk > arena.size() ? 0 : at + kChunk) {
-      if (send(sender, &arena[at], kChunk, MSG_NOSIGNAL) <= 0) return;
-    }
-  });
-  const double rate = Measure(settings, [&] { return received.value(); });
-  shutdown(sender, SHUT_RDWR);
-  shutdown(receiver, SHUT_RDWR);
-  source.join();
-  sink.join();
-  close(sender);
-  close(receiver);
-  close(listener);
-  return rate;
+double MeasureTcp(bench::TcpPeer& peer, const Settings& settings, absl::Span<const uint8_t> arena) {
+  constexpr uint64_t kMessage = 256 << 10;
+  const absl::StatusOr<double> rate = peer.Stream(arena, kMessage, settings.seconds);
+  CHECK(rate.ok()) << rate.status();
+  return *rate;
 }
 
-void Print(const std::string& what, std::vector<double> rates) {
-  std::sort(rates.begin(), rates.end());
-  absl::PrintF("%-14s %6.2f GB/s median  (%.2f to %.2f, %d runs)\n", what, rates[rates.size() / 2] / 1e9,
-               rates.front() / 1e9, rates.back() / 1e9, rates.size());
+void Print(const std::string& what, const bench::Summary& rate) {
+  absl::PrintF("%-14s %6.2f GB/s median  (%.2f to %.2f, %d runs)\n", what, rate.median / 1e9, rate.least / 1e9,
+               rate.most / 1e9, rate.count);
 }
 
 void Run(const Settings& settings) {
+  auto peer = bench::TcpPeer::Start();  // first: it forks
+  CHECK(peer.ok()) << peer.status();
+  const std::vector<uint8_t> arena = MakeArena(settings.arena);
   std::vector<std::vector<double>> udp(settings.payloads.size());
   std::vector<double> tcp;
   for (int i = 0; i < settings.repeats; ++i) {  // in turns, so that a busy machine is busy for all
     for (size_t j = 0; j < settings.payloads.size(); ++j) udp[j].push_back(MeasureUdp(settings, settings.payloads[j]));
-    tcp.push_back(MeasureTcp(settings));
+    tcp.push_back(MeasureTcp(**peer, settings, arena));
   }
   for (size_t j = 0; j < settings.payloads.size(); ++j) {
-    Print(absl::StrFormat("udp %d B", settings.payloads[j]), udp[j]);
+    Print(absl::StrFormat("udp %d B", settings.payloads[j]), bench::Summarise(std::move(udp[j])));
   }
-  Print("tcp stream", tcp);
+  Print("tcp stream", bench::Summarise(std::move(tcp)));
 }
 
 }  // namespace

@@ -29,6 +29,7 @@
 #include "lib/os/epoll_loop.h"
 #include "nlohmann/json.hpp"
 #include "tests/bench/baselines.h"
+#include "tests/bench/summary.h"
 
 namespace tokamak::bench {
 namespace {
@@ -200,28 +201,19 @@ class Pull final : public Contender {
 struct Row {
   uint64_t size;
   std::string name;
-  size_t rounds;
-  double p10, p50, p90;  // seconds
+  Summary seconds;
 };
-
-Row Summarise(uint64_t size, const std::string& name, std::vector<double> seconds) {
-  std::sort(seconds.begin(), seconds.end());
-  const auto at = [&](double part) {
-    return seconds[static_cast<size_t>(part * static_cast<double>(seconds.size() - 1) + 0.5)];
-  };
-  return {size, name, seconds.size(), at(0.1), at(0.5), at(0.9)};
-}
 
 void Print(const std::vector<Row>& rows, bool as_json) {
   json all = json::array();
   for (const Row& row : rows) {
-    const double rate = static_cast<double>(row.size) / row.p50;
+    const double rate = static_cast<double>(row.size) / row.seconds.median;
     all.push_back({{"size", row.size},
                    {"contender", row.name},
-                   {"rounds", row.rounds},
-                   {"p10_seconds", row.p10},
-                   {"p50_seconds", row.p50},
-                   {"p90_seconds", row.p90},
+                   {"rounds", row.seconds.count},
+                   {"p10_seconds", row.seconds.p10},
+                   {"p50_seconds", row.seconds.median},
+                   {"p90_seconds", row.seconds.p90},
                    {"bytes_per_second", rate}});
   }
   if (as_json) std::cout << all.dump(2) << "\n";
@@ -231,9 +223,10 @@ void PrintRow(const Row& row) {
   const auto time = [](double seconds) {
     return base::FormatDuration(base::Nanoseconds(static_cast<int64_t>(seconds * 1e9)));
   };
-  std::cerr << absl::StrFormat("%-10s %-12s p50 %-10s p10 %-10s p90 %-10s %s/s\n", base::FormatSize(row.size), row.name,
-                               time(row.p50), time(row.p10), time(row.p90),
-                               base::FormatSize(static_cast<uint64_t>(static_cast<double>(row.size) / row.p50)));
+  std::cerr << absl::StrFormat(
+      "%-10s %-12s p50 %-10s p10 %-10s p90 %-10s %s/s\n", base::FormatSize(row.size), row.name,
+      time(row.seconds.median), time(row.seconds.p10), time(row.seconds.p90),
+      base::FormatSize(static_cast<uint64_t>(static_cast<double>(row.size) / row.seconds.median)));
 }
 
 absl::Status Run(const Settings& settings) {
@@ -271,7 +264,7 @@ absl::Status Run(const Settings& settings) {
       }
     }
     for (size_t i = 0; i < contenders.size(); ++i) {
-      rows.push_back(Summarise(size, contenders[i]->name(), std::move(seconds[i])));
+      rows.push_back({size, contenders[i]->name(), Summarise(std::move(seconds[i]))});
       PrintRow(rows.back());
     }
   }
