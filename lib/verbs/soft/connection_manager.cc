@@ -159,50 +159,59 @@ std::optional<PendingRequest> SoftConnectionManager::TakeRequest(SoftListener& h
 
 // ---- From the network and the NIC.
 
-void SoftConnectionManager::OnMad(const Packet& packet) {
+DatagramResult SoftConnectionManager::OnMad(const Packet& packet) {
   MadBytes bytes;
   size_t length = 0;
-  if (packet.payload_length() != bytes.size()) return;
+  if (packet.payload_length() != bytes.size()) return DatagramResult::kNoMessage;
   for (uint32_t i = 0; i < packet.slices; ++i) {
     const PayloadSlice& slice = packet.payload[i];
     std::copy_n(slice.data, slice.length, bytes.begin() + length);
     length += slice.length;
   }
   const absl::StatusOr<Mad> mad = DecodeMad(bytes);
-  if (!mad.ok()) return;  // strangers' noise; a kernel ignores it as well
+  if (!mad.ok()) return DatagramResult::kNoMessage;  // strangers' noise; a kernel ignores it as well
   const Address peer = WithPort(packet.peer, 0);
-  if (std::holds_alternative<ReqMad>(mad->body)) return OnReq(peer, *mad);
+  if (std::holds_alternative<ReqMad>(mad->body)) {
+    const std::optional<RejMad> rejection = OnReq(peer, *mad);
+    if (rejection) Send(peer, {mad->transaction, *rejection});
+    const bool full = rejection && rejection->reason == RejectReason::kNoResources;
+    return full ? DatagramResult::kRefused : DatagramResult::kTaken;
+  }
   if (ConnectionRecord* const record = table_.Find(peer, *mad)) {
     Apply(*record, record->state.OnMad(*mad));
   } else if (const std::optional<Mad> answer = AnswerForUnknown(*mad)) {
     Send(peer, *answer);
   }
+  return DatagramResult::kTaken;
 }
 
-void SoftConnectionManager::OnReq(const Address& peer, const Mad& mad) {
+std::optional<RejMad> SoftConnectionManager::OnReq(const Address& peer, const Mad& mad) {
   const ReqMad& req = std::get<ReqMad>(mad.body);
   if (ConnectionRecord* const known = table_.FindByReq(peer, req.local_id)) {
     const bool repeated = known->state.identity().transaction == mad.transaction &&
                           known->state.req().starting_psn == req.starting_psn &&
                           known->state.req().queue_pair == req.queue_pair;
-    if (repeated) return Apply(*known, known->state.OnMad(mad));
+    if (repeated) {
+      Apply(*known, known->state.OnMad(mad));
+      return std::nullopt;
+    }
     if (known->state.phase() != Phase::kTimeWait) {
       Apply(*known, known->state.OnPeerRestarted());
-      return SendRej(peer, mad, MakeRej(req, RejectReason::kStaleConnection));
+      return MakeRej(req, RejectReason::kStaleConnection);
     }
     Erase(*known);
   }
   if (const std::optional<RejMad> refusal = Refuse(req, nic_.address(), peer, nic_.limits().active_mtu)) {
-    return SendRej(peer, mad, *refusal);
+    return refusal;
   }
   if (ConnectionRecord* const stale = table_.FindByPeerQueuePair(peer, req.queue_pair)) {
     Apply(*stale, stale->state.OnPeerRestarted());
-    return SendRej(peer, mad, MakeRej(req, RejectReason::kStaleConnection));
+    return MakeRej(req, RejectReason::kStaleConnection);
   }
   const auto listener = listeners_.find(ServicePort(req.service_id).value());
-  if (listener == listeners_.end()) return SendRej(peer, mad, MakeRej(req, RejectReason::kInvalidServiceId));
+  if (listener == listeners_.end()) return MakeRej(req, RejectReason::kInvalidServiceId);
   if (listener->second->unanswered.size() >= kMaxUnanswered || !table_.MayOpen(peer)) {
-    return SendRej(peer, mad, MakeRej(req, RejectReason::kNoResources));
+    return MakeRej(req, RejectReason::kNoResources);
   }
 
   UserData user;
@@ -218,10 +227,7 @@ void SoftConnectionManager::OnReq(const Address& peer, const Mad& mad) {
   record.listener->waiting.push_back(record.key);
   record.listener->Wake();
   Apply(record, record.state.Begin());
-}
-
-void SoftConnectionManager::SendRej(const Address& peer, const Mad& req, RejMad rej) {
-  Send(peer, Mad{req.transaction, std::move(rej)});
+  return std::nullopt;
 }
 
 void SoftConnectionManager::OnFirstData(uint32_t number) {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -33,13 +34,14 @@ class SoftConnectionManager final : public ConnectionManager, public ManagementH
                                                       const ConnectOptions& options,
                                                       ConnectionHandler handler) override;
 
-  void OnMad(const Packet& packet) override;
+  DatagramResult OnMad(const Packet& packet) override;
   void OnFirstData(uint32_t number) override;
   void OnError(uint32_t number) override;
   void OnDropped(uint32_t number) override;
 
   // Connections that are made, up, or still remembered.
   size_t connections() const { return table_.size(); }
+  size_t half_open() const { return table_.half_open(); }
 
  private:
   // ConnectionDesk
@@ -50,8 +52,7 @@ class SoftConnectionManager final : public ConnectionManager, public ManagementH
   void Forget(SoftListener& handle) override;
   std::optional<PendingRequest> TakeRequest(SoftListener& handle) override;
 
-  void OnReq(const Address& peer, const Mad& mad);
-  void SendRej(const Address& peer, const Mad& req, RejMad rej);
+  std::optional<RejMad> OnReq(const Address& peer, const Mad& mad);  // what to reject it with, if so
   ConnectionRecord& AddRecord(ConnectionState state, const Address& peer);
   void SettleWithListener(ConnectionRecord& record);
 

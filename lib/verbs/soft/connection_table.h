@@ -82,6 +82,7 @@ class ConnectionTable final {
   ConnectionRecord* Surplus();
 
   size_t size() const { return records_.size(); }
+  size_t half_open() const { return half_open_total_; }
 
  private:
   using PeerName = ConnectionRecord::PeerName;

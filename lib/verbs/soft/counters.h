@@ -1,4 +1,7 @@
 // What a software NIC counted since it was opened, for metrics, logs and tests. None of it changes what the NIC does.
+//
+// Law: each packet that arrives is counted once: as DeviceCounters::dropped_* or datagrams_received where no queue pair saw it,
+//      else as packets_received and in exactly one of the lines marked (*).
 #pragma once
 
 #include <cstdint>
@@ -15,12 +18,13 @@ struct QueuePairCounters {
   // As requester.
   uint64_t packets_retransmitted = 0;
   uint64_t timeouts = 0;
-  uint64_t responses_lost = 0;  // seen by a later answer: READ data or an atomic's result has to be asked for again
-  uint64_t naks_received_sequence = 0;
-  uint64_t naks_received_not_ready = 0;
-  uint64_t naks_received_fatal = 0;  // invalid request, remote access, remote operation
-  uint64_t answers_stale = 0;        // acknowledged already: late or twice
-  uint64_t answers_bad = 0;          // for what was never asked, or of a wrong form
+  uint64_t answers_taken = 0;   // (*) acknowledgements, READ data, results of atomics
+  uint64_t responses_lost = 0;  // (*) seen by a later answer: READ data or an atomic's result has to be asked for again
+  uint64_t naks_received_sequence = 0;   // (*)
+  uint64_t naks_received_not_ready = 0;  // (*)
+  uint64_t naks_received_fatal = 0;      // (*) invalid request, remote access, remote operation
+  uint64_t answers_stale = 0;            // (*) acknowledged already: late or twice
+  uint64_t answers_bad = 0;              // (*) for what was never asked, or of a wrong form
 
   // As responder.
   uint64_t acks_sent = 0;
@@ -29,9 +33,11 @@ struct QueuePairCounters {
   uint64_t naks_sent_invalid_request = 0;
   uint64_t naks_sent_remote_access = 0;
   uint64_t naks_sent_remote_operation = 0;
-  uint64_t requests_duplicate = 0;
-  uint64_t requests_out_of_order = 0;  // dropped: after a gap, or while the peer waits for a receive
-  uint64_t requests_refused = 0;       // dropped: the queue pair is not in a state to receive
+  uint64_t requests_executed = 0;      // (*)
+  uint64_t requests_duplicate = 0;     // (*)
+  uint64_t requests_out_of_order = 0;  // (*) dropped: after a gap, or while the peer waits for a receive
+  uint64_t requests_refused = 0;       // (*) dropped: the queue pair is not in a state to receive
+  uint64_t requests_rejected = 0;      // (*) dropped: not allowed (a NAK says why), or no receive, or no room to answer
 
   void Add(const QueuePairCounters& other);
 };
@@ -43,7 +49,8 @@ struct DeviceCounters {
   uint64_t batches_sent = 0;
   uint64_t port_busy = 0;  // times that the port took fewer packets than it was given
   uint64_t datagrams_sent = 0;
-  uint64_t datagrams_received = 0;
+  uint64_t datagrams_received = 0;   // by the connection manager
+  uint64_t connections_refused = 0;  // of these, requests beyond what it bounds: unanswered, half-open
 
   // Dropped on arrival, before any queue pair saw them.
   uint64_t dropped_corrupt = 0;  // ICRC
@@ -52,6 +59,7 @@ struct DeviceCounters {
   uint64_t dropped_wrong_peer = 0;
   uint64_t dropped_wrong_pkey = 0;
   uint64_t dropped_wrong_qkey = 0;
+  uint64_t dropped_bad_datagram = 0;  // to the connection manager, but no message of its
 
   uint64_t dropped_datagrams = 0;    // not sent: too many were waiting
   uint64_t dropped_before_send = 0;  // not sent: their queue pair or memory went away
@@ -65,6 +73,7 @@ inline void QueuePairCounters::Add(const QueuePairCounters& other) {
   bytes_received += other.bytes_received;
   packets_retransmitted += other.packets_retransmitted;
   timeouts += other.timeouts;
+  answers_taken += other.answers_taken;
   responses_lost += other.responses_lost;
   naks_received_sequence += other.naks_received_sequence;
   naks_received_not_ready += other.naks_received_not_ready;
@@ -77,9 +86,11 @@ inline void QueuePairCounters::Add(const QueuePairCounters& other) {
   naks_sent_invalid_request += other.naks_sent_invalid_request;
   naks_sent_remote_access += other.naks_sent_remote_access;
   naks_sent_remote_operation += other.naks_sent_remote_operation;
+  requests_executed += other.requests_executed;
   requests_duplicate += other.requests_duplicate;
   requests_out_of_order += other.requests_out_of_order;
   requests_refused += other.requests_refused;
+  requests_rejected += other.requests_rejected;
 }
 
 }  // namespace tokamak::verbs::soft

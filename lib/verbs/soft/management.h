@@ -68,13 +68,20 @@ class Management {
   virtual void ReleaseNumber(uint32_t number) = 0;
 };
 
+// What became of a datagram.
+enum class DatagramResult : uint8_t {
+  kTaken,
+  kNoMessage,  // nothing that a connection manager sends: dropped
+  kRefused,    // a request for a connection beyond the bounds: answered with a rejection
+};
+
 // What the NIC tells its connection manager: on the NIC's thread or inside an owner's call, always with the mutex held.
 class ManagementHandler {
  public:
   virtual ~ManagementHandler() = default;
 
   // A datagram to QP 1 with the right Q_Key; packet.peer is its sender, the payload lives during the call only.
-  virtual void OnMad(const Packet& packet) = 0;
+  virtual DatagramResult OnMad(const Packet& packet) = 0;
 
   // A valid request of the peer arrived at a watched queue pair in ReadyToReceive: the peer has been told that it is up.
   // It may be walked to ReadyToSend inside the call.

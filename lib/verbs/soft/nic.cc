@@ -93,8 +93,16 @@ void Nic::Dispatch(const Packet& packet) {
   if (packet.destination == kManagementQueuePair) {
     if (!datagram) return Drop(packet, &counters.dropped_unknown_opcode);
     if (packet.qkey != kManagementQkey) return Drop(packet, &counters.dropped_wrong_qkey);
+    switch (manager_->OnMad(packet)) {
+      case DatagramResult::kNoMessage:
+        return Drop(packet, &counters.dropped_bad_datagram);
+      case DatagramResult::kRefused:
+        ++counters.connections_refused;
+        break;
+      case DatagramResult::kTaken:
+        break;
+    }
     ++counters.datagrams_received;
-    manager_->OnMad(packet);
     return;
   }
   QueuePairCore* queue_pair = table_.Find(packet.destination);

@@ -12,7 +12,6 @@ namespace {
 
 constexpr uint32_t kMaxRequests = 16384;
 constexpr uint32_t kMaxCompletions = 1 << 20;
-constexpr uint64_t kMaxMessage = uint64_t{1} << 31;  // (9.7.2)
 
 // Of a queue pair, where the port does not say less.
 constexpr uint32_t kLeastWindow = 16;

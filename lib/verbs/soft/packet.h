@@ -41,8 +41,9 @@ enum class PacketOpcode : uint8_t {
 
 constexpr uint32_t kPsnMask = 0xffffff;
 constexpr uint32_t kMaxPayloadSlices = 8;
-constexpr uint32_t kManagementQueuePair = 1;      // QP 1 carries CM MADs
-constexpr uint32_t kManagementQkey = 0x80010000;  // (3.5.3)
+constexpr uint64_t kMaxMessage = uint64_t{1} << 31;  // bytes; so no message spans more than half of the PSNs (9.7.2)
+constexpr uint32_t kManagementQueuePair = 1;         // QP 1 carries CM MADs
+constexpr uint32_t kManagementQkey = 0x80010000;     // (3.5.3)
 constexpr uint16_t kDefaultPkey = 0xffff;
 
 struct PayloadSlice {

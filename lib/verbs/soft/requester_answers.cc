@@ -48,7 +48,7 @@ void Requester::OnAcknowledge(const Packet& packet) {
     return;
   }
   if (IsAck(packet.syndrome)) {
-    AcknowledgeUpTo(sequence + 1);
+    if (AcknowledgeUpTo(sequence + 1)) ++queue_pair_.counters.answers_taken;
   } else if (AcknowledgeUpTo(sequence)) {
     OnNak(packet.syndrome);
   }
@@ -96,6 +96,7 @@ void Requester::OnReadResponse(const Packet& packet) {
     Fail(CompletionStatus::kBadResponse, static_cast<uint32_t>(packet.opcode));
     return;
   }
+  ++queue_pair_.counters.answers_taken;
   const ScatterResult result =
       Scatter(engine_.keys, queue_pair_.domain(), absl::MakeConstSpan(slot->sges.data(), slot->sge_count),
               static_cast<uint32_t>(offset), packet);
@@ -116,6 +117,7 @@ void Requester::OnAtomicAcknowledge(const Packet& packet) {
     Fail(CompletionStatus::kBadResponse, static_cast<uint32_t>(packet.opcode));
     return;
   }
+  ++queue_pair_.counters.answers_taken;
   if (!engine_.keys.LocalAllows(queue_pair_.domain(), slot->sges[0], true)) {
     Fail(CompletionStatus::kLocalProtection, 0);
     return;

@@ -67,11 +67,18 @@ void Responder::OnRequest(const Packet& packet) {
   }
   if (queue_pair_.watched && queue_pair_.state() == QueuePairState::kReadyToReceive) {
     engine_.on_first_data(queue_pair_.number());
-    if (!running_) return;
+    if (!running_) {
+      ++queue_pair_.counters.requests_refused;
+      return;
+    }
   }
   gap_told_ = false;
   nak_due_ = 0;
-  if (!Execute(packet)) return;
+  if (!Execute(packet)) {
+    ++queue_pair_.counters.requests_rejected;
+    return;
+  }
+  ++queue_pair_.counters.requests_executed;
   if (!packet.ack_request) return;
   ack_due_ = true;
   queue_pair_.MarkReady();
@@ -134,6 +141,7 @@ bool Responder::ExecuteWrite(const Packet& packet) {
     write_address_ = packet.remote_address;
     write_key_ = packet.rkey;
     write_length_ = packet.dma_length;
+    if (write_length_ > kMaxMessage) return Refuse(kInvalidRequestNak);
   }
   const bool ends = Ends(packet.opcode);
   const uint32_t length = packet.payload_length();
@@ -162,6 +170,7 @@ bool Responder::ExecuteWrite(const Packet& packet) {
 bool Responder::ExecuteRead(const Packet& packet) {
   if ((queue_pair_.remote_access() & kRemoteRead) == 0) return Refuse(kInvalidRequestNak);
   if (responses_.fresh() >= queue_pair_.reliability().reads_served) return Refuse(kInvalidRequestNak);
+  if (packet.dma_length > kMaxMessage) return Refuse(kInvalidRequestNak);
   if (packet.dma_length > 0 && engine_.keys.Remote(queue_pair_.domain(), packet.rkey, packet.remote_address,
                                                    packet.dma_length, kRemoteRead) == nullptr) {
     return Refuse(kRemoteAccessNak);
@@ -281,11 +290,9 @@ void Responder::End(const Fault& fault) {
 }
 
 void Responder::OnRequestInError(const Packet& packet) {
+  ++queue_pair_.counters.requests_refused;
   const uint64_t sequence = ended_ ? ExtendPsn(packet.psn, ended_->sequence) : 0;
-  if (!ended_ || sequence > ended_->sequence) {
-    ++queue_pair_.counters.requests_refused;
-    return;
-  }
+  if (!ended_ || sequence > ended_->sequence) return;
   // The NAK acknowledges what was carried out before it, but for answers that the peer missed: those it cannot get any more.
   const bool wants_answer = packet.opcode == PacketOpcode::kReadRequest ||
                             packet.opcode == PacketOpcode::kCompareSwap || packet.opcode == PacketOpcode::kFetchAdd;

@@ -36,6 +36,7 @@ TEST_F(ConnectionBoundsTest, HalfOpenConnectionsOfOnePeerAreBoundedAndTimeOut) {
     Run(Milliseconds(1));
   }
   EXPECT_EQ(ends.size(), kMaxHalfOpenPerPeer);
+  EXPECT_EQ(b_->manager->half_open(), kMaxHalfOpenPerPeer);
   EXPECT_EQ(ReasonOfLast(), RejectReason::kNoResources);
   End good(*a_);
   ASSERT_TRUE(good.Connect(At(*b_)).ok());  // another peer is not held up
@@ -45,6 +46,45 @@ TEST_F(ConnectionBoundsTest, HalfOpenConnectionsOfOnePeerAreBoundedAndTimeOut) {
   for (size_t i = 0; i < kMaxHalfOpenPerPeer; ++i) EXPECT_THAT(ends[i]->events, ElementsAre(Kind::kUnreachable));
   Run(Seconds(20));
   EXPECT_EQ(b_->manager->connections(), 1u);
+}
+
+TEST_F(ConnectionBoundsTest, HalfOpenConnectionsOfAllPeersAreBounded) {
+  std::vector<std::unique_ptr<End>> ends;
+  auto listener = *b_->manager->Listen(b_->owner, At(*b_), [&](std::unique_ptr<ConnectionRequest> request) {
+    ends.push_back(std::make_unique<End>(*b_));
+    EXPECT_TRUE(ends.back()->Accept(*request).ok());
+  });
+  size_t refused = 0;
+  constexpr size_t kPeers = kMaxHalfOpen / kMaxHalfOpenPerPeer + 2;
+  for (uint32_t i = 1; i <= kPeers * kMaxHalfOpenPerPeer; ++i) {  // as many as each may have
+    const auto host = static_cast<uint8_t>(9 + i % kPeers);
+    refused +=
+        b_->ReceiveMad(FakeAddress(host), StrangersReq(i, 1000 + i, *b_, kPort, host)) == DatagramResult::kRefused;
+    EXPECT_LE(b_->manager->half_open(), kMaxHalfOpen);
+    Run(Microseconds(1));
+  }
+  EXPECT_EQ(b_->manager->half_open(), kMaxHalfOpen);
+  EXPECT_EQ(refused, 2 * kMaxHalfOpenPerPeer);
+  EXPECT_EQ(ends.size(), kMaxHalfOpen);
+  Run(Seconds(30));
+  EXPECT_EQ(b_->manager->half_open(), 0u);
+  EXPECT_EQ(b_->manager->connections(), 0u);
+}
+
+TEST_F(ConnectionBoundsTest, WhatIsOverIsRememberedForABoundedNumber) {
+  auto listener = *b_->manager->Listen(b_->owner, At(*b_), [](std::unique_ptr<ConnectionRequest> request) {
+    request->Reject({});  // answered to the end of its time, should the peer ask again
+  });
+  size_t most = 0;
+  for (uint32_t i = 1; i <= kMaxEnding + 500; ++i) {
+    b_->ReceiveMad(FakeAddress(9), StrangersReq(i, 1000 + i, *b_));
+    Run(Microseconds(1));
+    most = std::max(most, b_->manager->connections());
+  }
+  EXPECT_GE(most, kMaxEnding);
+  EXPECT_LE(most, kMaxEnding + 1);
+  Run(Seconds(30));
+  EXPECT_EQ(b_->manager->connections(), 0u);
 }
 
 TEST_F(ConnectionBoundsTest, ARequestThatNobodyAnswersTimesOut) {

@@ -109,11 +109,11 @@ class ConnectionManagerTest : public ::testing::Test {
     wire_.sent.clear();
   }
 
-  // What a stranger at host 9 would send.
-  static Mad StrangersReq(uint32_t id, uint32_t queue_pair, FakeNic& to, uint16_t port = kPort) {
+  // What a stranger at host 9, or another, would send.
+  static Mad StrangersReq(uint32_t id, uint32_t queue_pair, FakeNic& to, uint16_t port = kPort, uint8_t host = 9) {
     ConnectionOffer offer;
     offer.queue_pair = queue_pair;
-    return {id, MakeReq(offer, FakeAddress(9, 40000), At(to, port), 99, id)};
+    return {id, MakeReq(offer, FakeAddress(host, 40000), At(to, port), 99, id)};
   }
 
   RejectReason ReasonOfLast() { return std::get<RejMad>(wire_.sent.back().body).reason; }

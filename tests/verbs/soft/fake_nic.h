@@ -117,15 +117,17 @@ class FakeNic final : public Management, public std::enable_shared_from_this<Fak
       if (queue_pairs.at(number).watched) manager->OnError(number);
     });
   }
-  void Receive(const Packet& packet) {
-    InTurn([this, &packet] { manager->OnMad(packet); });
+  DatagramResult Receive(const Packet& packet) {
+    DatagramResult result{};
+    InTurn([&] { result = manager->OnMad(packet); });
+    return result;
   }
   // A datagram of any peer.
-  void ReceiveMad(const Address& from, const Mad& mad) {
+  DatagramResult ReceiveMad(const Address& from, const Mad& mad) {
     const MadBytes bytes = EncodeMad(mad);
-    ReceiveBytes(from, bytes);
+    return ReceiveBytes(from, bytes);
   }
-  void ReceiveBytes(const Address& from, absl::Span<const uint8_t> bytes) {
+  DatagramResult ReceiveBytes(const Address& from, absl::Span<const uint8_t> bytes) {
     Packet packet;
     packet.opcode = PacketOpcode::kDatagramSendOnly;
     packet.destination = kManagementQueuePair;
@@ -133,7 +135,7 @@ class FakeNic final : public Management, public std::enable_shared_from_this<Fak
     packet.slices = 2;
     packet.payload[0] = {bytes.data(), static_cast<uint32_t>(bytes.size() / 2)};
     packet.payload[1] = {bytes.data() + bytes.size() / 2, static_cast<uint32_t>(bytes.size() - bytes.size() / 2)};
-    Receive(packet);
+    return Receive(packet);
   }
 
   sim::SimLoop owner;

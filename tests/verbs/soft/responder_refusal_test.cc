@@ -1,7 +1,10 @@
 // What a responder refuses, and how it says so: a peer's mistake or malice ends one connection and nothing else.
+#include <sys/mman.h>
+
 #include "gmock/gmock.h"
 #include "lib/base/random.h"
 #include "lib/verbs/soft/responder.h"
+#include "tests/verbs/soft/accounted.h"
 #include "tests/verbs/soft/one_nic.h"
 
 namespace tokamak::verbs::soft {
@@ -71,7 +74,7 @@ TEST_F(ResponderRefusalTest, MemoryThatTheKeyDoesNotOpen) {
                                                              {end - 7, key, 8},
                                                              {end, key, 8},
                                                              {begin, key, kMemory + 1},
-                                                             {begin + 8, key, 0xffffffff},
+                                                             {begin + 8, key, 0x80000000},
                                                              {0xfffffffffffffff8, key, 8},
                                                              {0xfffffffffffffff8, key, 16},
                                                              {0, key, 8}}) {
@@ -116,6 +119,20 @@ TEST_F(ResponderRefusalTest, RightsThatAQueuePairDoesNotGive) {
   ExpectRefused({To(Request(Op::kReadRequest, 0), Remote(0), key, 8)}, kInvalidRequestNak);
   ExpectRefused({To(Request(Op::kWriteOnly, 0, Bytes(8, 0)), Remote(0), key, 8)}, kInvalidRequestNak);
   ExpectRefused({To(Request(Op::kFetchAdd, 0), Remote(0), key, 8)}, kInvalidRequestNak);
+}
+
+// No message has more packets than half of the PSNs: beyond that, new and old could not be told apart.
+TEST_F(ResponderRefusalTest, AMessageLongerThanAnyMayBe) {
+  Open();
+  constexpr size_t kHuge = (size_t{1} << 31) + kMtu;
+  void* const memory = mmap(nullptr, kHuge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto huge = *domain_->RegisterMemory(absl::MakeSpan(static_cast<uint8_t*>(memory), kHuge), kAll);
+  const auto address = reinterpret_cast<uint64_t>(memory);
+  ExpectRefused({To(Request(Op::kReadRequest, 0), address, huge->rkey(), kMaxMessage + 1)}, kInvalidRequestNak);
+  ExpectRefused({To(Request(Op::kWriteFirst, 0, full_), address, huge->rkey(), kMaxMessage + 1)}, kInvalidRequestNak);
+  huge.reset();
+  munmap(memory, kHuge);
 }
 
 TEST_F(ResponderRefusalTest, AKeyOfAnotherDomain) {
@@ -233,7 +250,9 @@ TEST_F(ResponderRefusalTest, PacketsForNobodyAreDroppedAndCounted) {
   qkey.qkey = 1;
   Packet management = good;
   management.destination = kManagementQueuePair;
-  Arrive({corrupt, unknown, stranger, key, opcode, datagram, qkey, management});
+  Packet noise = qkey;
+  noise.qkey = kManagementQkey;
+  Arrive({corrupt, unknown, stranger, key, opcode, datagram, qkey, management, noise});
   EXPECT_THAT(TakeSent(), IsEmpty());
   const DeviceCounters counters = device_->counters();
   EXPECT_EQ(counters.dropped_corrupt, 1u);
@@ -242,10 +261,12 @@ TEST_F(ResponderRefusalTest, PacketsForNobodyAreDroppedAndCounted) {
   EXPECT_EQ(counters.dropped_wrong_pkey, 1u);
   EXPECT_EQ(counters.dropped_unknown_opcode, 3u);
   EXPECT_EQ(counters.dropped_wrong_qkey, 1u);
+  EXPECT_EQ(counters.dropped_bad_datagram, 1u);
+  EXPECT_EQ(Arrived(counters), 9u);
   EXPECT_EQ(counters.queue_pairs.packets_received, 0u);
 }
 
-TEST_F(ResponderRefusalTest, NoPacketWhateverItSaysDoesHarm) {
+TEST_F(ResponderRefusalTest, NoPacketWhateverItSaysDoesHarmOrGoesUncounted) {
   Open();
   base::Random random(7);
   const auto payload = Bytes(5000, 1);
@@ -277,6 +298,9 @@ TEST_F(ResponderRefusalTest, NoPacketWhateverItSaysDoesHarm) {
     if (i % 16 == 0) TakeSent();
   }
   EXPECT_GT(walks, 100);
+  const DeviceCounters counters = device_->counters();
+  EXPECT_EQ(Arrived(counters), 100'000u);
+  EXPECT_EQ(Accounted(counters.queue_pairs), counters.queue_pairs.packets_received);
 }
 
 }  // namespace
