@@ -47,16 +47,22 @@ class QueuePairList final {
 };
 
 // Bytes of READ answers that may be on their way to this NIC at once, over all queue pairs: more would overrun the port.
+//
+// A part is kept for queue pairs that have nothing outstanding, so that peers that do not answer, and hold what they took until
+// their time-out, leave the others something.
+// Law: used <= window, but for a single answer that is larger.
 class ReadBudget final {
  public:
+  // Of the window; a READ is cut in pieces that fit it.
+  static constexpr uint64_t kReservedShare = 4;
+
   // Before the first READ.
   void set_window(uint64_t bytes) { window_ = bytes; }
 
-  // A queue pair that has nothing outstanding may always take a little, so that one dead peer cannot block the others.
-  static constexpr uint64_t kAlwaysAllowed = 16384;
-
+  // `first`: the queue pair has nothing outstanding.
   bool Take(uint64_t bytes, bool first) {
-    if (bytes > window_ - used() && used() > 0 && !(first && bytes <= kAlwaysAllowed)) return false;
+    const uint64_t limit = first ? window_ : window_ - window_ / kReservedShare;
+    if (used_ > 0 && (used_ > limit || bytes > limit - used_)) return false;
     used_ += bytes;
     return true;
   }
@@ -65,8 +71,6 @@ class ReadBudget final {
   uint64_t window() const { return window_; }
 
  private:
-  uint64_t used() const { return used_ < window_ ? used_ : window_; }
-
   uint64_t window_ = UINT64_MAX;
   uint64_t used_ = 0;
 };

@@ -17,6 +17,7 @@ constexpr uint32_t kAcksPerWindow = 4;
 constexpr uint32_t kPiecesPerWindow = 4;
 constexpr uint32_t kLeastPiece = 16;  // packets, where the window holds so many
 constexpr uint32_t kMostPieceBytes = 128 * 1024;
+static_assert(kPiecesPerWindow >= ReadBudget::kReservedShare);
 
 PacketOpcode DataOpcode(Opcode opcode, bool first, bool last) {
   const bool immediate = opcode == Opcode::kSendWithImm || opcode == Opcode::kWriteWithImm;

@@ -5,6 +5,7 @@
 #include "gtest/gtest.h"
 #include "lib/base/random.h"
 #include "lib/verbs/soft/congestion.h"
+#include "lib/verbs/soft/engine.h"
 #include "lib/verbs/soft/memory.h"
 #include "lib/verbs/soft/outbox.h"
 #include "lib/verbs/soft/psn.h"
@@ -194,6 +195,28 @@ TEST(CongestionTest, AnAdditiveWindowBeginsAnewAfterATimeOutAndStaysBelowItsMaxi
   EXPECT_EQ(window->Window(), 4u);
   for (int i = 0; i < 1000; ++i) window->OnAck(window->Window());
   EXPECT_EQ(window->Window(), 40u);
+}
+
+TEST(ReadBudgetTest, AQuarterIsKeptForThoseThatHaveNothingOutstanding) {
+  ReadBudget reads;
+  reads.set_window(100);
+  EXPECT_TRUE(reads.Take(50, true));
+  EXPECT_TRUE(reads.Take(25, false));
+  EXPECT_FALSE(reads.Take(1, false));
+  EXPECT_FALSE(reads.Take(26, true));
+  EXPECT_TRUE(reads.Take(25, true));
+  EXPECT_FALSE(reads.Take(1, true));
+  reads.GiveBack(50);
+  EXPECT_TRUE(reads.Take(25, false));
+}
+
+TEST(ReadBudgetTest, WhatIsLargerThanTheWindowGoesAlone) {
+  ReadBudget reads;
+  reads.set_window(100);
+  EXPECT_TRUE(reads.Take(500, false));
+  EXPECT_FALSE(reads.Take(1, true));
+  reads.GiveBack(500);
+  EXPECT_TRUE(reads.Take(1, false));
 }
 
 TEST(OutboxTest, PacketsAreTakenOutByOwnerAndByKey) {

@@ -1,4 +1,7 @@
 // What a requester does about loss, about a peer that is not ready, and within its windows.
+#include <memory>
+#include <utility>
+
 #include "gmock/gmock.h"
 #include "lib/verbs/soft/requester.h"
 #include "lib/verbs/soft/time_codes.h"
@@ -155,6 +158,18 @@ TEST_F(RequesterLossTest, AReadThatIsAskedAgainIsCutWhereItWasCutBefore) {
   const auto again = TakeSent();
   EXPECT_THAT(Psns(again), ElementsAre(1u, 6u, 14u));
   EXPECT_EQ(again[0].packet.dma_length, 5 * kMtu);
+}
+
+TEST_F(RequesterLossTest, APeerThatDoesNotAnswerLeavesRoomForTheReadsOfOthers) {
+  fabric_.window = 32 * kMtu;  // pieces of 8
+  reliability_.reads_outstanding = 16;
+  Open();
+  Post(Opcode::kRead, 1, Piece(0, 100 * kMtu));
+  EXPECT_EQ(TakeSent().size(), 3u);
+  const std::unique_ptr<QueuePair> dead = std::exchange(queue_pair_, MakeQueuePair());
+  Walk(*queue_pair_);
+  Post(Opcode::kRead, 2, Piece(0, 8 * kMtu));
+  EXPECT_THAT(Opcodes(TakeSent()), ElementsAre(Op::kReadRequest));
 }
 
 TEST_F(RequesterLossTest, AnAnswerThatComesTwiceIsTakenOnce) {
