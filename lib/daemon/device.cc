@@ -30,10 +30,10 @@ class SoftUdpDevice final : public OpenedDevice {
   }
 
   absl::Status Open(absl::string_view name, const DeviceSettings& settings) {
-    const auto address = verbs::soft::ParseUdpDevice(name);
-    if (!address.ok()) return address.status();
+    const auto parsed = verbs::soft::ParseUdpDevice(name);
+    if (!parsed.ok()) return parsed.status();
     absl::Status status;
-    thread_.CallOn([&] { status = OpenOnThread(name, *address, settings); });
+    thread_.CallOn([&] { status = OpenOnThread(name, *parsed, settings); });
     return status;
   }
 
@@ -55,8 +55,10 @@ class SoftUdpDevice final : public OpenedDevice {
   }
 
  private:
-  absl::Status OpenOnThread(absl::string_view name, const verbs::Address& address, const DeviceSettings& settings) {
+  absl::Status OpenOnThread(absl::string_view name, const verbs::soft::UdpDeviceName& parsed,
+                            const DeviceSettings& settings) {
     verbs::soft::UdpFabricOptions fabric_options;
+    fabric_options.raw = parsed.raw;
     if (!settings.pcap_path.empty()) {
       timespec now{};
       clock_gettime(CLOCK_REALTIME, &now);
@@ -71,7 +73,7 @@ class SoftUdpDevice final : public OpenedDevice {
     fabric_ = std::make_unique<verbs::soft::UdpFabric>(thread_.loop(), fabric_options);
     verbs::soft::DeviceOptions options;
     options.name = std::string(name);
-    options.address = address;
+    options.address = parsed.address;
     options.seed = settings.seed;
     options.run_on_nic_loop = [this](const std::function<void()>& call) { thread_.CallOn(call); };
     auto device = verbs::soft::OpenSoftDevice(thread_.loop(), *fabric_, trace_, options);
@@ -90,7 +92,7 @@ class SoftUdpDevice final : public OpenedDevice {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<OpenedDevice>> OpenDevice(absl::string_view name, const DeviceSettings& settings) {
-  if (absl::StartsWith(name, "soft:udp@")) {
+  if (verbs::soft::IsUdpDevice(name)) {
     auto device = std::make_unique<SoftUdpDevice>(settings);
     if (absl::Status status = device->Open(name, settings); !status.ok()) return status;
     return device;
@@ -100,7 +102,7 @@ absl::StatusOr<std::unique_ptr<OpenedDevice>> OpenDevice(absl::string_view name,
         absl::StrCat("this tokd cannot open '", name, "': it has no rdma-core backend; use soft:udp@IP"));
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("unknown device '", name, "': use soft:udp@IP, say soft:udp@127.0.0.1"));
+      absl::StrCat("unknown device '", name, "': use soft:udp@IP, say soft:udp@127.0.0.1, or soft:raw@IP"));
 }
 
 }  // namespace tokamak::daemon

@@ -122,7 +122,10 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
   app.footer(kExample);
   app.add_option("--listen", texts.listen, "IP:PORT at which other nodes connect; engine i listens on PORT + i")
       ->required();
-  app.add_option("--device", options.device, "RDMA device: soft:udp@IP[:UDP_PORT], our software NIC over UDP")
+  app.add_option(
+         "--device", options.device,
+         "RDMA device: soft:udp@IP[:UDP_PORT], our software NIC over UDP; soft:raw@IP[:UDP_PORT], the same through raw "
+         "sockets, which need CAP_NET_RAW")
       ->required();
   app.add_option("--memory", texts.memory, "size of the object store, such as 512MiB or 16GiB")->capture_default_str();
   app.add_option("--socket", options.socket, "path of the Unix socket for the programs of this machine")->required();

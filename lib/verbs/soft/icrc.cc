@@ -14,18 +14,19 @@ constexpr uint32_t kOnes = 8;
 constexpr uint32_t kIpv4Header = 20;
 constexpr uint32_t kIpv6Header = 40;
 constexpr uint32_t kUdpHeader = 8;
+constexpr uint16_t kDontFragment = 0x4000;
 
 constexpr uint32_t kIpv4TotalLength = kOnes + 2;
 constexpr uint32_t kIpv4Identification = kOnes + 4;
 constexpr uint32_t kIpv6PayloadLength = kOnes + 4;
 
 // Masked fields hold ones.
-uint32_t FillIpv4(const Address& source, const Address& destination, uint8_t* ip) {
+uint32_t FillIpv4(const Address& source, const Address& destination, bool dont_fragment, uint8_t* ip) {
   ip[0] = 0x45;
-  ip[1] = 0xff;                       // type of service
-  base::StoreBig16(ip + 2, 0);        // total length: by packet
-  base::StoreBig16(ip + 4, 0);        // identification: by packet
-  base::StoreBig16(ip + 6, 0x4000);   // don't fragment
+  ip[1] = 0xff;                 // type of service
+  base::StoreBig16(ip + 2, 0);  // total length: by packet
+  base::StoreBig16(ip + 4, 0);  // identification: by packet
+  base::StoreBig16(ip + 6, dont_fragment ? kDontFragment : 0);
   ip[8] = 0xff;                       // time to live
   ip[9] = 17;                         // UDP
   base::StoreBig16(ip + 10, 0xffff);  // header checksum
@@ -46,11 +47,12 @@ uint32_t FillIpv6(const Address& source, const Address& destination, uint8_t* ip
 
 }  // namespace
 
-IcrcFlow::IcrcFlow(const Address& source, const Address& destination) : is_ipv4_(destination.is_ipv4()) {
+IcrcFlow::IcrcFlow(const Address& source, const Address& destination, bool dont_fragment)
+    : is_ipv4_(destination.is_ipv4()) {
   static_assert(kMaxPrefixLength == kOnes + kIpv6Header + kUdpHeader);
   std::memset(prefix_.data(), 0xff, kOnes);
   uint8_t* ip = prefix_.data() + kOnes;
-  uint8_t* udp = ip + (is_ipv4_ ? FillIpv4(source, destination, ip) : FillIpv6(source, destination, ip));
+  uint8_t* udp = ip + (is_ipv4_ ? FillIpv4(source, destination, dont_fragment, ip) : FillIpv6(source, destination, ip));
   base::StoreBig16(udp, source.port);
   base::StoreBig16(udp + 2, destination.port);
   base::StoreBig16(udp + 4, 0);       // length: by packet

@@ -21,8 +21,8 @@ namespace tokamak::verbs::soft {
 // One direction between two UDP ports: the part of the ICRC that is the same for all its packets.
 class IcrcFlow final {
  public:
-  // Addresses are ip and UDP port, as on the wire; both IPv4 or both IPv6.
-  IcrcFlow(const Address& source, const Address& destination);
+  // Addresses are ip and UDP port, as on the wire; both IPv4 or both IPv6. `dont_fragment` is IPv4's DF bit.
+  IcrcFlow(const Address& source, const Address& destination, bool dont_fragment = true);
 
   // The CRC over the pseudo header and `headers`: BTH and what follows it up to the payload, at most kMaxHeaderLength
   // bytes. `datagram_length` counts the UDP payload, BTH to ICRC. IPv6 has no identification and ignores it.

@@ -5,14 +5,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "glog/logging.h"
+#include "lib/verbs/soft/udp/raw_socket.h"
 #include "lib/verbs/soft/udp/udp_receiver.h"
 #include "lib/verbs/soft/udp/udp_sender.h"
 
 namespace tokamak::verbs::soft {
 namespace {
+
+constexpr absl::string_view kUdpPrefix = "soft:udp@";
+constexpr absl::string_view kRawPrefix = "soft:raw@";
 
 // So many batches are received before timers and doorbells get their turn.
 constexpr int kBatchesPerWake = 2;
@@ -36,7 +41,7 @@ class UdpEndpoint final : public std::enable_shared_from_this<UdpEndpoint> {
         receiver_(socket_, loop, counters, options.tap) {}
 
   void Start() {
-    watch_ = loop_.Watch(socket_.fd.get(), EPOLLIN, [this](uint32_t events) { OnEvents(events); });
+    watch_ = loop_.Watch(socket_.wire(), EPOLLIN, [this](uint32_t events) { OnEvents(events); });
   }
 
   void Close() {
@@ -89,7 +94,7 @@ class UdpEndpoint final : public std::enable_shared_from_this<UdpEndpoint> {
   void ClearError() {
     int error = 0;
     socklen_t size = sizeof(error);
-    getsockopt(socket_.fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+    getsockopt(socket_.wire(), SOL_SOCKET, SO_ERROR, &error, &size);
   }
 
   os::EpollLoop& loop_;
@@ -120,20 +125,29 @@ class UdpPort final : public Port {
 
 }  // namespace
 
-absl::StatusOr<Address> ParseUdpDevice(absl::string_view name) {
+bool IsUdpDevice(absl::string_view name) {
+  return absl::StartsWith(name, kUdpPrefix) || absl::StartsWith(name, kRawPrefix);
+}
+
+absl::StatusOr<UdpDeviceName> ParseUdpDevice(absl::string_view name) {
+  UdpDeviceName device;
   absl::string_view rest = name;
-  if (!absl::ConsumePrefix(&rest, "soft:udp@")) {
-    return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is not of the form soft:udp@ip[:udp_port]"));
+  device.raw = absl::ConsumePrefix(&rest, kRawPrefix);
+  if (!device.raw && !absl::ConsumePrefix(&rest, kUdpPrefix)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", name, "\" is not of the form soft:udp@ip[:udp_port] or soft:raw@ip[:udp_port]"));
   }
   const absl::StatusOr<Address> address = Address::Parse(rest);
-  if (!address.ok()) return address;
-  return WithRocePort(*address);
+  if (!address.ok()) return address.status();
+  device.address = WithRocePort(*address);
+  return device;
 }
 
 absl::StatusOr<std::unique_ptr<Port>> UdpFabric::Open(base::EventLoop& loop, const Address& address,
                                                       PortCallbacks callbacks) {
   CHECK(&loop == &loop_) << "a UdpFabric belongs to one loop";
-  absl::StatusOr<UdpSocket> socket = OpenUdpSocket(address, options_.socket);
+  absl::StatusOr<UdpSocket> socket =
+      options_.raw ? OpenRawSocket(address, options_.socket) : OpenUdpSocket(address, options_.socket);
   if (!socket.ok()) return socket.status();
   return std::make_unique<UdpPort>(
       std::make_shared<UdpEndpoint>(loop_, *std::move(socket), options_, counters_, std::move(callbacks)));

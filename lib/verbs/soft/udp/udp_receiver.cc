@@ -4,17 +4,25 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+
+#include "lib/verbs/soft/udp/ipv4.h"
 
 namespace tokamak::verbs::soft {
 
 UdpReceiver::UdpReceiver(const UdpSocket& socket, const base::EventLoop& loop, UdpCounters& counters, WireTap* tap)
-    : socket_(socket), loop_(loop), counters_(counters), tap_(tap), buffer_(new uint8_t[kMessages * kMessageBytes]) {
+    : socket_(socket),
+      loop_(loop),
+      counters_(counters),
+      tap_(tap),
+      finder_(socket.is_raw() ? std::make_unique<SegmentFinder>() : nullptr),
+      buffer_(new uint8_t[kMessages * kMessageBytes]) {
   for (uint32_t i = 0; i < kMessages; ++i) piece_[i] = {buffer_.get() + i * kMessageBytes, kMessageBytes};
 }
 
 bool UdpReceiver::Receive(Deliver deliver) {
   PrepareMessages();
-  const int received = recvmmsg(socket_.fd.get(), header_.data(), kMessages, MSG_DONTWAIT, nullptr);
+  const int received = recvmmsg(socket_.wire(), header_.data(), kMessages, MSG_DONTWAIT, nullptr);
   counters_.receive_calls.Add(1);
   if (received <= 0) return false;
   packets_ = 0;
@@ -63,6 +71,7 @@ bool UdpReceiver::TakeMessage(uint32_t index, Deliver deliver) {
     counters_.Drop(UdpDrop::kTruncated, 1);
     return true;
   }
+  if (socket_.is_raw()) return TakeRawMessage({bytes, length}, deliver);
   source_ = FromSocketAddress(name_[index]);
   sender_ = &senders_[(source_.ip[15] ^ source_.ip[14]) % senders_.size()];
   const IcrcFlow flow(source_, socket_.local);
@@ -75,14 +84,42 @@ bool UdpReceiver::TakeMessage(uint32_t index, Deliver deliver) {
   return true;
 }
 
+// One IP packet: one datagram or, from a sender on this machine, several behind each other.
+bool UdpReceiver::TakeRawMessage(absl::Span<const uint8_t> message, Deliver deliver) {
+  const std::optional<Ipv4AndUdp> header = ReadIpv4AndUdp(message);
+  if (!header.has_value() || header->destination != socket_.local) return true;  // came before the socket's filter
+  source_ = header->source;
+  const IcrcFlow flow(source_, socket_.local, header->dont_fragment);
+  absl::Span<const uint8_t> rest = message.subspan(kIpv4AndUdpHeader);
+  if (rest.size() < kMinDatagram) {
+    DropMalformed(DecodeResult::kTooShort);
+    return true;
+  }
+  const auto fits = [&](absl::Span<const uint8_t> datagram, uint16_t identification) {
+    return datagram.size() >= kMinDatagram && datagram.size() <= kMaxDatagram &&
+           flow.OfDatagram(identification, datagram) == ReceivedIcrc(datagram);
+  };
+  uint16_t identification = header->identification;
+  size_t segment = rest.size();
+  if (!fits(rest, identification)) segment = finder_->Find(flow, identification, rest);
+  if (segment == 0) counters_.Drop(UdpDrop::kIcrc, 1);
+  for (bool known_good = segment == rest.size(); segment != 0 && !rest.empty(); ++identification) {
+    const absl::Span<const uint8_t> datagram = rest.subspan(0, segment);
+    rest.remove_prefix(datagram.size());
+    if (packets_ == kPackets && !Flush(deliver)) return false;
+    if (!known_good && !fits(datagram, identification)) {
+      counters_.Drop(UdpDrop::kIcrc, 1);
+    } else if (TakeGood(datagram, identification)) {
+      ++packets_;
+    }
+  }
+  return true;
+}
+
 // Expects `*identification` and sets it to what was found. Returns whether packet_[packets_] holds a good packet.
 bool UdpReceiver::TakeDatagram(const IcrcFlow& flow, absl::Span<const uint8_t> datagram, uint16_t* identification) {
   const auto length = static_cast<uint32_t>(datagram.size());
-  if (length < kMinDatagram) {
-    counters_.Drop(UdpDrop::kMalformed, 1);
-    counters_.malformed[static_cast<uint32_t>(DecodeResult::kTooShort)].Add(1);
-    return false;
-  }
+  if (length < kMinDatagram) return DropMalformed(DecodeResult::kTooShort);
   const uint32_t received = ReceivedIcrc(datagram);
   const uint32_t computed = flow.OfDatagram(*identification, datagram);
   if (computed != received) {
@@ -97,19 +134,26 @@ bool UdpReceiver::TakeDatagram(const IcrcFlow& flow, absl::Span<const uint8_t> d
     sender_->ip = source_.ip;
     sender_->identification = *solved;
   }
-  if (tap_ != nullptr) ShowReceived(datagram, *identification);
+  return TakeGood(datagram, *identification);
+}
+
+// One whose ICRC is right. Returns whether packet_[packets_] holds it.
+bool UdpReceiver::TakeGood(absl::Span<const uint8_t> datagram, uint16_t identification) {
+  if (tap_ != nullptr) ShowReceived(datagram, identification);
   Packet& packet = packet_[packets_];
-  if (const DecodeResult result = Decode(datagram, &packet); result != DecodeResult::kOk) {
-    counters_.Drop(UdpDrop::kMalformed, 1);
-    counters_.malformed[static_cast<uint32_t>(result)].Add(1);
-    return false;
-  }
+  if (const DecodeResult result = Decode(datagram, &packet); result != DecodeResult::kOk) return DropMalformed(result);
   packet.peer = source_;
   if (source_.port >= kFlowPorts) packet.peer.port = kRoceUdpPort;
   packet.source_port = source_.port;
   counters_.packets_received.Add(1);
-  counters_.bytes_received.Add(length);
+  counters_.bytes_received.Add(datagram.size());
   return true;
+}
+
+bool UdpReceiver::DropMalformed(DecodeResult why) {
+  counters_.Drop(UdpDrop::kMalformed, 1);
+  counters_.malformed[static_cast<uint32_t>(why)].Add(1);
+  return false;
 }
 
 bool UdpReceiver::IsExpected(uint16_t identification) const {

@@ -5,6 +5,8 @@
 // (icrc.h). What is solved is no surprise when it is a segment's number or follows the sender's last: then the check is about
 // as strong as the whole ICRC. Surprises are counted.
 //
+// A raw socket shows the identification: there the whole ICRC is checked (raw_socket.h).
+//
 // Law: nothing is allocated after construction.
 #pragma once
 
@@ -22,6 +24,7 @@
 #include "lib/base/event_loop.h"
 #include "lib/verbs/soft/icrc.h"
 #include "lib/verbs/soft/packet.h"
+#include "lib/verbs/soft/udp/segment_finder.h"
 #include "lib/verbs/soft/udp/udp_counters.h"
 #include "lib/verbs/soft/udp/udp_socket.h"
 #include "lib/verbs/soft/wire_tap.h"
@@ -62,7 +65,10 @@ class UdpReceiver final {
   void PrepareMessages();
   void ReadControl(msghdr& header, uint32_t* segment);
   bool TakeMessage(uint32_t index, Deliver deliver);
+  bool TakeRawMessage(absl::Span<const uint8_t> message, Deliver deliver);
   bool TakeDatagram(const IcrcFlow& flow, absl::Span<const uint8_t> datagram, uint16_t* identification);
+  bool TakeGood(absl::Span<const uint8_t> datagram, uint16_t identification);
+  bool DropMalformed(DecodeResult why);
   bool IsExpected(uint16_t identification) const;
   bool Flush(Deliver deliver);
   void ShowReceived(absl::Span<const uint8_t> datagram, uint16_t identification);
@@ -72,7 +78,8 @@ class UdpReceiver final {
   UdpCounters& counters_;
   WireTap* const tap_;
   IdentificationSolver solver_;
-  uint32_t kernel_drops_ = 0;  // as the socket counts them
+  const std::unique_ptr<const SegmentFinder> finder_;  // raw only
+  uint32_t kernel_drops_ = 0;                          // as the socket counts them
 
   std::array<Sender, 64> senders_;
 

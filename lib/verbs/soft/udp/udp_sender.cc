@@ -9,6 +9,7 @@
 #include "lib/base/bytes.h"
 
 namespace tokamak::verbs::soft {
+
 UdpSender::UdpSender(const UdpSocket& socket, bool segment, const base::EventLoop& loop, UdpCounters& counters,
                      WireTap* tap)
     : socket_(socket),
@@ -16,8 +17,9 @@ UdpSender::UdpSender(const UdpSocket& socket, bool segment, const base::EventLoo
       counters_(counters),
       tap_(tap),
       segment_(segment && socket.can_segment),
+      source_(socket.local),
       peer_(socket.local),
-      flow_(socket.local, peer_) {}
+      flow_(source_, peer_) {}
 
 size_t UdpSender::Send(absl::Span<const Packet> packets) {
   busy_ = Busy::kNo;
@@ -57,7 +59,12 @@ bool UdpSender::StartsMessage(const Packet& packet, uint32_t length) const {
 
 void UdpSender::OpenMessage(const Packet& packet, uint32_t length) {
   const Address peer = WithRocePort(packet.peer);
-  if (peer != peer_) SetPeer(peer);
+  const Address source = SourceOf(packet);
+  if (peer != peer_ || source != source_) {
+    peer_ = peer;
+    source_ = source;
+    flow_ = IcrcFlow(source_, peer_);
+  }
   msghdr& header = header_[messages_].msg_hdr;
   header = {};
   header.msg_name = &name_[messages_];
@@ -69,22 +76,34 @@ void UdpSender::OpenMessage(const Packet& packet, uint32_t length) {
   ++messages_;
 }
 
-void UdpSender::SetPeer(const Address& peer) {
-  peer_ = peer;
-  flow_ = IcrcFlow(socket_.local, peer_);
+Address UdpSender::SourceOf(const Packet& packet) const {
+  Address source = socket_.local;
+  if (socket_.is_raw() && packet.source_port != 0) source.port = packet.source_port;
+  return source;
+}
+
+// The kernel numbers the datagrams of one send 0, 1, 2, ... We count all, without 0, which the kernel would take for none.
+uint16_t UdpSender::NextIdentification(const Message& message) {
+  if (!socket_.is_raw()) return static_cast<uint16_t>(message.packets);
+  if (++identification_ == 0) ++identification_;
+  return identification_;
 }
 
 void UdpSender::Append(const Packet& packet, uint32_t length) {
   Message& message = message_[messages_ - 1];
   Encoded& encoded = encoded_[packets_];
 
+  const uint16_t identification = NextIdentification(message);
+  if (socket_.is_raw()) {
+    WriteIpv4AndUdp(source_, peer_, identification, length, &glue_[glue_used_]);
+    AddPiece(&glue_[glue_used_], kIpv4AndUdpHeader);
+    glue_used_ += kIpv4AndUdpHeader;
+  }
   uint8_t* const header = &glue_[glue_used_];
   const uint32_t header_length = EncodeHeader(packet, header);
   glue_used_ += header_length;
   AddPiece(header, header_length);
 
-  // The kernel numbers the datagrams of one send 0, 1, 2, ...
-  const auto identification = static_cast<uint16_t>(message.packets);
   uint32_t icrc = flow_.Start(identification, {header, header_length}, length);
   for (uint32_t i = 0; i < packet.slices; ++i) {
     const PayloadSlice& slice = packet.payload[i];
@@ -102,7 +121,7 @@ void UdpSender::Append(const Packet& packet, uint32_t length) {
   glue_used_ += pad + kIcrcLength;
   AddPiece(trailer, pad + kIcrcLength);
 
-  encoded = {header, header_length, trailer, pad + kIcrcLength};
+  encoded = {header, header_length, trailer, pad + kIcrcLength, identification};
   message.closed = length < message.segment;
   message.bytes += length;
   ++message.packets;
@@ -143,7 +162,7 @@ void UdpSender::FinishMessages() {
 size_t UdpSender::Transmit(absl::Span<const Packet> packets) {
   uint32_t done = 0;
   while (done < messages_) {
-    const int sent = sendmmsg(socket_.fd.get(), &header_[done], messages_ - done, MSG_DONTWAIT);
+    const int sent = sendmmsg(socket_.wire(), &header_[done], messages_ - done, MSG_DONTWAIT);
     counters_.send_calls.Add(1);
     if (sent > 0) {
       CountSent(packets, done, static_cast<uint32_t>(sent));
@@ -217,9 +236,9 @@ void UdpSender::ShowSent(absl::Span<const Packet> packets, const Message& messag
 
     Datagram datagram;
     datagram.time = loop_.Now();
-    datagram.source = socket_.local;
+    datagram.source = SourceOf(packet);
     datagram.destination = WithRocePort(packet.peer);
-    datagram.identification = static_cast<uint16_t>(i);
+    datagram.identification = encoded.identification;
     datagram.pieces = absl::MakeConstSpan(pieces, count);
     tap_->Show(datagram);
   }

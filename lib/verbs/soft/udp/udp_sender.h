@@ -4,6 +4,8 @@
 // many such sends leave in one sendmmsg. Payload goes to the kernel from where it lies; headers, pads and ICRCs are written
 // next to each other, so that the end of one packet and the start of the next are one piece.
 //
+// Through a raw socket each packet leaves with IP and UDP headers of ours, numbered by us, from its flow's source port.
+//
 // Law: nothing is allocated after construction.
 #pragma once
 
@@ -20,6 +22,7 @@
 #include "lib/base/event_loop.h"
 #include "lib/verbs/soft/icrc.h"
 #include "lib/verbs/soft/packet.h"
+#include "lib/verbs/soft/udp/ipv4.h"
 #include "lib/verbs/soft/udp/udp_counters.h"
 #include "lib/verbs/soft/udp/udp_socket.h"
 #include "lib/verbs/soft/wire.h"
@@ -66,6 +69,7 @@ class UdpSender final {
     uint32_t header_length;
     const uint8_t* trailer;
     uint32_t trailer_length;
+    uint16_t identification;
   };
   struct Message {
     uint32_t first = 0;  // index of its first packet
@@ -91,7 +95,8 @@ class UdpSender final {
   void CountSent(absl::Span<const Packet> packets, uint32_t first_message, uint32_t messages);
   void ShowSent(absl::Span<const Packet> packets, const Message& message);
 
-  void SetPeer(const Address& peer);
+  uint16_t NextIdentification(const Message& message);
+  Address SourceOf(const Packet& packet) const;
 
   const UdpSocket& socket_;
   const base::EventLoop& loop_;
@@ -101,7 +106,10 @@ class UdpSender final {
   size_t singly_ = 0;  // so many packets more go without UDP_SEGMENT
   Busy busy_ = Busy::kNo;
 
-  // The peer of the message that is being filled.
+  uint16_t identification_ = 0;  // raw: the last one
+
+  // The ends of the message that is being filled.
+  Address source_;
   Address peer_;
   IcrcFlow flow_;
 
@@ -116,7 +124,7 @@ class UdpSender final {
   std::array<sockaddr_storage, kMessages> name_;
   std::array<Control, kMessages> control_;
   std::array<iovec, kPieces> piece_;
-  std::array<uint8_t, kPackets*(kMaxHeaderLength + kMaxTrailerLength)> glue_;
+  std::array<uint8_t, kPackets*(kIpv4AndUdpHeader + kMaxHeaderLength + kMaxTrailerLength)> glue_;
 };
 
 }  // namespace tokamak::verbs::soft

@@ -131,14 +131,6 @@ absl::Status SetUpWire(int fd, bool is_ipv4) {
   return absl::OkStatus();
 }
 
-// Beyond the system's limit where we may, up to it where not.
-void SetUpBuffers(int fd, const UdpSocketOptions& options) {
-  const int receive = static_cast<int>(options.receive_buffer);
-  const int send = static_cast<int>(options.send_buffer);
-  if (!Set(fd, SOL_SOCKET, SO_RCVBUFFORCE, receive)) Set(fd, SOL_SOCKET, SO_RCVBUF, receive);
-  if (!Set(fd, SOL_SOCKET, SO_SNDBUFFORCE, send)) Set(fd, SOL_SOCKET, SO_SNDBUF, send);
-}
-
 }  // namespace
 
 absl::StatusOr<UdpSocket> OpenUdpSocket(const Address& address, const UdpSocketOptions& options) {
@@ -170,22 +162,31 @@ absl::StatusOr<UdpSocket> OpenUdpSocket(const Address& address, const UdpSocketO
                                                       result.link_mtu, ": too small for RoCE's smallest packets"));
   }
 
-  SetUpBuffers(fd, options);
-  int receive_buffer = 0;
-  socklen_t size = sizeof(receive_buffer);
-  if (getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_buffer, &size) != 0) {
-    return ErrnoStatus(absl::StatusCode::kUnavailable, "cannot read SO_RCVBUF");
-  }
-  result.receive_buffer = static_cast<uint64_t>(receive_buffer);
-  if (result.receive_buffer < options.receive_buffer) {
-    LOG(WARNING) << "the kernel gave UDP port " << result.local.port << " of " << IpText(address)
-                 << " a receive buffer of " << result.receive_buffer << " bytes; READs are slower than with "
-                 << options.receive_buffer << " (sysctl net.core.rmem_max)";
-  }
+  const absl::StatusOr<uint64_t> receive_buffer = SetUpBuffers(fd, options, result.local);
+  if (!receive_buffer.ok()) return receive_buffer.status();
+  result.receive_buffer = *receive_buffer;
   result.can_segment = Set(fd, SOL_UDP, UDP_SEGMENT, 0);
   Set(fd, SOL_UDP, UDP_GRO, kOn);         // slower without
   Set(fd, SOL_SOCKET, SO_RXQ_OVFL, kOn);  // uncounted without
   return result;
+}
+
+absl::StatusOr<uint64_t> SetUpBuffers(int fd, const UdpSocketOptions& options, const Address& local) {
+  const int receive = static_cast<int>(options.receive_buffer);
+  const int send = static_cast<int>(options.send_buffer);
+  if (!Set(fd, SOL_SOCKET, SO_RCVBUFFORCE, receive)) Set(fd, SOL_SOCKET, SO_RCVBUF, receive);
+  if (!Set(fd, SOL_SOCKET, SO_SNDBUFFORCE, send)) Set(fd, SOL_SOCKET, SO_SNDBUF, send);
+  int given = 0;
+  socklen_t size = sizeof(given);
+  if (getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &given, &size) != 0) {
+    return ErrnoStatus(absl::StatusCode::kUnavailable, "cannot read SO_RCVBUF");
+  }
+  if (given < receive) {
+    LOG(WARNING) << "the kernel gave UDP port " << local.port << " of " << IpText(local) << " a receive buffer of "
+                 << given << " bytes; READs are slower than with " << options.receive_buffer
+                 << " (sysctl net.core.rmem_max)";
+  }
+  return static_cast<uint64_t>(given);
 }
 
 uint32_t PathMtuFor(uint32_t link_mtu, bool is_ipv4) {

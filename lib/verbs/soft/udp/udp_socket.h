@@ -26,16 +26,25 @@ struct UdpSocketOptions {
 
 struct UdpSocket {
   os::FileDescriptor fd;
+  os::FileDescriptor raw;       // soft:raw: packets pass through this one, and `fd` keeps the port (raw_socket.h)
   Address local;                // with the port that is bound
   uint32_t scope = 0;           // interface index, where `local` is an IPv6 link-local address
   uint32_t link_mtu = 0;        // bytes of an IP packet, of the interface that has the address
   uint64_t receive_buffer = 0;  // bytes, as the kernel counts them: with its overhead
   bool can_segment = false;     // the kernel knows UDP_SEGMENT
+
+  bool is_raw() const { return raw.valid(); }
+  // The one that packets pass through.
+  int wire() const { return is_raw() ? raw.get() : fd.get(); }
 };
 
 // Binds `address`; port 0 is kRoceUdpPort, ports from kFlowPorts on are refused. Errors say what an operator can do: kAlreadyExists when the port is taken,
 // kNotFound when no interface has the address.
 absl::StatusOr<UdpSocket> OpenUdpSocket(const Address& address, const UdpSocketOptions& options);
+
+// Gives a socket buffers, beyond the system's limit where we may, up to it where not. Returns how large the receive buffer is, as
+// the kernel counts it. What is less than asked for is logged, as of `local`.
+absl::StatusOr<uint64_t> SetUpBuffers(int fd, const UdpSocketOptions& options, const Address& local);
 
 // The largest path MTU (256 to 4096) whose packets fit an IP packet of `link_mtu` bytes with any headers; 0 when none does.
 uint32_t PathMtuFor(uint32_t link_mtu, bool is_ipv4);

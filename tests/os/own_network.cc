@@ -1,0 +1,50 @@
+#include "tests/os/own_network.h"
+
+#include <arpa/inet.h>
+#include <linux/ipv6.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "lib/os/file_descriptor.h"
+
+namespace tokamak::tests {
+namespace {
+
+absl::Status ErrnoStatus(const char* what) {
+  return absl::InternalError(absl::StrCat(what, ": ", std::strerror(errno)));
+}
+
+}  // namespace
+
+absl::Status EnterOwnNetwork() {
+  if (unshare(CLONE_NEWNET) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) {
+    return absl::UnavailableError(
+        absl::StrCat("no network namespace without CAP_SYS_ADMIN or user namespaces: ", std::strerror(errno)));
+  }
+  const os::FileDescriptor fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request = {};
+  std::strcpy(request.ifr_name, "lo");
+  if (ioctl(fd.get(), SIOCGIFFLAGS, &request) != 0) return ErrnoStatus("flags of lo");
+  request.ifr_flags |= IFF_UP;
+  if (ioctl(fd.get(), SIOCSIFFLAGS, &request) != 0) return ErrnoStatus("lo up");
+  return absl::OkStatus();
+}
+
+absl::Status AddLoopbackIpv6(const std::string& ip) {
+  const os::FileDescriptor fd(socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return absl::UnavailableError("this machine has no IPv6");
+  in6_ifreq request = {};
+  request.ifr6_ifindex = static_cast<int>(if_nametoindex("lo"));
+  request.ifr6_prefixlen = 128;
+  if (inet_pton(AF_INET6, ip.c_str(), &request.ifr6_addr) != 1) return absl::InvalidArgumentError(ip);
+  if (ioctl(fd.get(), SIOCSIFADDR, &request) != 0) return ErrnoStatus("address of lo");
+  return absl::OkStatus();
+}
+
+}  // namespace tokamak::tests
