@@ -24,6 +24,7 @@ ClientServer::~ClientServer() = default;
 
 void ClientServer::Serve(const SessionContext& context, int arena, os::FileDescriptor read_only) {
   context_ = &context;
+  departed_ = std::make_unique<Departed>(loop_, context.node.store());
   arena_ = arena;
   read_only_ = std::move(read_only);
 }
@@ -74,7 +75,12 @@ void ClientServer::Drop(uint64_t number, const absl::Status& why) {
   VLOG(1) << "client " << number << " (pid " << client->second.connection->peer_pid() << ") is gone: " << why;
   leaving_.push_back(std::move(client->second));
   clients_.erase(client);
-  bury_ = loop_.Post([this] { leaving_.clear(); });
+  if (!bury_.armed()) bury_ = loop_.Post([this] { Bury(); });
+}
+
+void ClientServer::Bury() {
+  for (const Client& client : leaving_) departed_->Add(client.session->Leave(), client.connection->peer_pid());
+  leaving_.clear();
 }
 
 }  // namespace tokamak::daemon

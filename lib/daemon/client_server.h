@@ -1,7 +1,7 @@
 // ClientServer is the daemon's Unix socket: it accepts programs of this machine and gives each a Session.
 //
-// A client that breaks the protocol, or does not take its answers, loses its connection; what it held goes back. The number of
-// clients is bounded.
+// A client that breaks the protocol, or does not take its answers, loses its connection; what it held goes back, the memory of
+// what it had not sealed only when its program has ended (departed.h). The number of clients is bounded.
 // Thread rule: the control loop.
 #pragma once
 
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "lib/daemon/departed.h"
 #include "lib/daemon/session.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/file_descriptor.h"
@@ -36,6 +37,8 @@ class ClientServer final {
   void StopListening();
 
   size_t clients() const { return clients_.size(); }
+  // Programs without a connection that may still write to memory.
+  size_t departed() const { return departed_ == nullptr ? 0 : departed_->programs(); }
 
  private:
   struct Client {
@@ -50,12 +53,14 @@ class ClientServer final {
   void Send(uint64_t number, const std::vector<uint8_t>& frame, Descriptors descriptors);
   bool Congested(uint64_t number) const;
   void Drop(uint64_t number, const absl::Status& why);
+  void Bury();
 
   os::EpollLoop& loop_;
   const SessionContext* context_ = nullptr;  // until Serve
   int arena_ = -1;
   os::FileDescriptor read_only_;
   uint64_t last_number_ = 0;
+  std::unique_ptr<Departed> departed_;  // from Serve on
   std::map<uint64_t, Client> clients_;
   std::vector<Client> leaving_;  // dropped by a task of its own: what drops a client may be running in it
   base::Timer bury_;

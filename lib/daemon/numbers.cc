@@ -13,6 +13,7 @@ void AddNodeNumbers(const node::Node& node, std::vector<client::NumberEntry>& nu
   add("store_sealed_objects", store.sealed_objects);
   add("store_sealed_bytes", store.sealed_bytes);
   add("store_unsealed_objects", store.unsealed_objects);
+  add("store_quarantined_bytes", store.quarantined_bytes);
   add("store_pinned_objects", store.pinned_objects);
   add("store_pins", store.pins);
   add("store_created_total", store.created);

@@ -34,8 +34,14 @@ Session::Session(const SessionContext& context, Send send, Congested congested)
       owner_(store_.NewOwner()) {}
 
 Session::~Session() {
+  if (!left_) store_.DropOwner(Leave());
+}
+
+store::Owner Session::Leave() {
+  left_ = true;
   waiting_.clear();  // ends gets, which give back their pins
-  store_.DropOwner(owner_);
+  subscription_.reset();
+  return owner_;
 }
 
 template <typename Reply>

@@ -2,7 +2,7 @@
 //
 // It knows nothing of sockets: the ClientServer (client_server.h) feeds it frames and takes what it sends. A client is
 // untrusted in its form (a malformed frame ends the connection) and bounded in what it may have under way; what it holds,
-// pins and unsealed objects, goes back when the session ends.
+// pins and unsealed objects, goes back when the session ends, unless Leave gave it to somebody else.
 // Thread rule: the control loop.
 #pragma once
 
@@ -53,6 +53,10 @@ class Session final {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
+  // The client is gone, but the program may still write to what it did not seal: ends all requests, and leaves what the client
+  // holds to the caller, who drops or abandons that owner. Nothing may be handled after.
+  store::Owner Leave();
+
   // A whole frame from the client. An error means that the client broke the protocol: end the connection.
   absl::Status Handle(absl::Span<const uint8_t> frame);
 
@@ -91,6 +95,7 @@ class Session final {
   const Send send_;
   const Congested congested_;
   const store::Owner owner_;
+  bool left_ = false;
   bool greeted_ = false;
   bool read_only_ = false;
   uint64_t dropped_events_ = 0;  // left out since the last notification, which will say so

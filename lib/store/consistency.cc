@@ -13,21 +13,27 @@ absl::Status Store::CheckConsistency() const {
   if (absl::Status s = table_.CheckConsistency(); !s.ok()) return s;
   if (absl::Status s = eviction_.CheckConsistency(); !s.ok()) return s;
 
-  std::vector<const Object*> objects = table_.List(nullptr, std::numeric_limits<size_t>::max());
-  std::sort(objects.begin(), objects.end(),
-            [](const Object* a, const Object* b) { return a->allocation.offset < b->allocation.offset; });
-  uint64_t end = 0, used = 0, evictable = 0;
+  const std::vector<const Object*> objects = table_.List(nullptr, std::numeric_limits<size_t>::max());
+  uint64_t used = 0, evictable = 0;
+  std::vector<Allocation> taken = quarantine_.ranges();
   for (const Object* object : objects) {
     const Allocation& allocation = object->allocation;
     const Location& location = object->info.location;
     const std::string id = object->info.id.ToHex();
-    if (allocation.offset < end) return absl::InternalError(absl::StrCat(id, " overlaps another object"));
     if (location.offset != allocation.offset || location.total_size() > allocation.size) {
       return absl::InternalError(absl::StrCat(id, " lies outside of its allocation"));
     }
+    taken.push_back(allocation);
+    evictable += object->sealed() && object->info.pins == 0;
+  }
+  std::sort(taken.begin(), taken.end(), [](const Allocation& a, const Allocation& b) { return a.offset < b.offset; });
+  uint64_t end = 0;
+  for (const Allocation& allocation : taken) {
+    if (allocation.offset < end) {
+      return absl::InternalError(absl::StrCat("what lies at ", allocation.offset, " overlaps another object"));
+    }
     end = allocation.offset + allocation.size;
     used += allocation.size;
-    evictable += object->sealed() && object->info.pins == 0;
   }
   if (end > arena_.size()) return absl::InternalError("an object lies outside of the arena");
   if (used != allocator_.used()) return absl::InternalError("the arena does not add up: memory without an object");

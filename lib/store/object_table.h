@@ -15,6 +15,7 @@
 #include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
 #include "absl/status/status.h"
+#include "absl/types/optional.h"
 #include "lib/base/object_id.h"
 #include "lib/store/allocator.h"
 #include "lib/store/types.h"
@@ -24,9 +25,10 @@ namespace tokamak::store {
 // One object. The address of a record is stable while it is in the table.
 struct Object {
   ObjectInfo info;
-  Owner creator{};          // may seal or abort it
-  Allocation allocation;    // its memory; may be larger than the object
-  Object* older = nullptr;  // neighbours in a list of EvictionOrder
+  Owner creator{};                   // may seal or abort it
+  Allocation allocation;             // its memory; may be larger than the object
+  absl::optional<Owner> quarantine;  // its memory may be written to until this keeper says that it is not
+  Object* older = nullptr;           // neighbours in a list of EvictionOrder
   Object* newer = nullptr;
 
   bool sealed() const { return info.state == State::kSealed; }

@@ -1,6 +1,7 @@
 #include "lib/store/store.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -34,6 +35,18 @@ void Store::DropOwner(Owner who) {
   waits_.DropOwner(who);
   for (const base::ObjectId& id : table_.UnsealedOf(who)) CHECK(Abort(id, who).ok());
   for (const base::ObjectId& id : table_.PinnedBy(who)) CHECK(Release(id, who).ok());
+}
+
+bool Store::AbandonOwner(Owner who, Owner keeper) {
+  const std::vector<base::ObjectId> unsealed = table_.UnsealedOf(who);
+  if (!unsealed.empty()) quarantine_.Open(keeper);
+  for (const base::ObjectId& id : unsealed) table_.Find(id)->quarantine = keeper;
+  DropOwner(who);
+  return !unsealed.empty();
+}
+
+void Store::EndQuarantine(Owner keeper) {
+  for (const Allocation& allocation : quarantine_.Close(keeper)) Free(allocation);
 }
 
 absl::StatusOr<Location> Store::Create(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size,
@@ -88,6 +101,9 @@ absl::Status Store::NoRoom(uint64_t size) const {
   return absl::ResourceExhaustedError(absl::StrCat(
       "no room for ", size, " bytes: of ", allocator_.capacity(), " bytes ", allocator_.used(), " are used and ",
       eviction_.evictable_bytes(), " of those may be evicted (unsealed and pinned objects may not",
+      quarantine_.bytes() == 0 ? std::string()
+                               : absl::StrCat(", nor ", quarantine_.bytes(),
+                                              " bytes that programs which lost their connection may still write to"),
       options_.keep_primary ? ", nor what was created here, because of --keep-primary" : "",
       "): release or delete objects, or start tokd with more --memory"));
 }
@@ -238,7 +254,13 @@ absl::Status Store::Touch(const base::ObjectId& id) {
 void Store::FreeIfUnpinned(Object& object) {
   if (object.info.pins != 0) return;
   const Allocation allocation = object.allocation;
+  const absl::optional<Owner> keeper = object.quarantine;
   table_.Erase(object);
+  if (keeper.has_value() && quarantine_.Hold(*keeper, allocation)) return;
+  Free(allocation);
+}
+
+void Store::Free(const Allocation& allocation) {
   if (options_.on_free) options_.on_free(allocation.offset, allocation.size);
   allocator_.Free(allocation);
 }
@@ -282,6 +304,7 @@ Statistics Store::statistics() const {
   s.used_bytes = allocator_.used();
   s.largest_free_bytes = allocator_.largest_free();
   s.evictable_bytes = eviction_.evictable_bytes();
+  s.quarantined_bytes = quarantine_.bytes();
   s.waiting = waits_.size();
   s.creates_refused = creates_refused_;
   return s;

@@ -6,6 +6,7 @@
 //
 // Law: a sealed object never moves or changes, and a pinned one is neither evicted nor overwritten, whatever its state.
 // Law: every object that was created is still there, or was aborted, deleted or counted as evicted: statistics().lost() == 0.
+// Law: memory that an owner may still write to is never another object's.
 // Law: abuse by one owner (a foreign Seal, a Release too many) is refused and changes nothing for another.
 // Thread rule: one loop, the control loop. No callback runs inside the call that asked for it.
 //
@@ -30,6 +31,7 @@
 #include "lib/store/eviction.h"
 #include "lib/store/hashing.h"
 #include "lib/store/object_table.h"
+#include "lib/store/quarantine.h"
 #include "lib/store/subscribers.h"
 #include "lib/store/types.h"
 #include "lib/store/waits.h"
@@ -75,6 +77,12 @@ class Store final {
 
   // `who` is gone: aborts its unsealed objects, ends its gets without an answer, gives back its pins.
   void DropOwner(Owner who);
+
+  // `who` is gone, but may still write to its unsealed objects: as DropOwner, except that their memory is given out again only
+  // after EndQuarantine(keeper). Their ids are free at once. `keeper`, a number of its own, may keep for several. Returns
+  // whether anything is held back; if not, there is nothing to end.
+  [[nodiscard]] bool AbandonOwner(Owner who, Owner keeper);
+  void EndQuarantine(Owner keeper);
 
   // Reserves room for data and, behind it, metadata, evicting where needed and allowed. The object belongs to `who` and is
   // invisible until sealed; its bytes are whatever lay there before. kAlreadyExists; kFailedPrecondition while a deleted or
@@ -169,6 +177,7 @@ class Store final {
   void SealObject(Object& object);
   void PinObject(Object& object, Owner who);
   void FreeIfUnpinned(Object& object);
+  void Free(const Allocation& allocation);
   void Record(base::TraceKind kind, uint32_t number, uint64_t size);
   void Publish(Event::Kind kind, const Object& object);
 
@@ -181,6 +190,7 @@ class Store final {
 
   Allocator allocator_;
   ObjectTable table_;
+  Quarantine quarantine_;
   EvictionOrder eviction_;
   Subscribers subscribers_;
   Waits waits_;

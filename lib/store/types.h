@@ -86,7 +86,8 @@ struct Statistics {
   uint64_t sealed_bytes = 0;
   uint64_t lingering_objects = 0;  // deleted or aborted, but still pinned
   uint64_t lingering_bytes = 0;
-  uint64_t pinned_objects = 0;  // with at least one pin, lingering ones included
+  uint64_t quarantined_bytes = 0;  // of used_bytes: of no object, but perhaps still written to (Store::AbandonOwner)
+  uint64_t pinned_objects = 0;     // with at least one pin, lingering ones included
   uint64_t pins = 0;
   uint64_t waiting = 0;  // gets and waits that have not ended
 

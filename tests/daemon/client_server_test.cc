@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -27,6 +30,33 @@ using Bytes = std::vector<uint8_t>;
 constexpr base::Duration kPatience = base::Seconds(60);
 constexpr base::Duration kAtOnce = base::Milliseconds(1);
 constexpr uint64_t kMemory = 4 << 20;
+
+constexpr uint8_t kLateByte = 0xee;
+
+// A program: creates an object of `size` bytes, loses its connection, writes to the object when it is told to by a byte from
+// `ask`, says so to `answer`, and ends with the end of `ask`.
+[[noreturn]] void WriteWithoutConnection(const std::string& path, uint64_t size, int ask, int answer) {
+  auto socket = os::UnixSocket::Connect(path);
+  if (!socket.ok() || !socket->Send(client::Encode(1, client::HelloRequest()), kPatience).ok()) _exit(1);
+  auto welcome = socket->Receive(kPatience);
+  if (!welcome.ok() || welcome->descriptors.size() != 2) _exit(2);
+  auto arena = os::SharedMemory::Attach(welcome->descriptors[1].get(), kMemory, /*writable=*/true);
+  client::CreateRequest create;
+  create.id = base::ObjectId::FromName("half");
+  create.data_size = size;
+  if (!arena.ok() || !socket->Send(client::Encode(2, create), kPatience).ok()) _exit(3);
+  auto created = socket->Receive(kPatience);
+  if (!created.ok()) _exit(4);
+  const auto place = client::DecodeBody<client::CreateReply>(created->body);
+  if (!place.ok()) _exit(5);
+  { const os::UnixSocket lost = *std::move(socket); }
+  char word = 0;
+  while (read(ask, &word, 1) == 1) {
+    std::memset(arena->data() + place->location.offset, kLateByte, size);
+    if (write(answer, &word, 1) != 1) _exit(6);
+  }
+  _exit(0);
+}
 
 // The server runs on the test's own loop, between the calls of the clients.
 class ClientServerTest : public testing::Test {
@@ -142,8 +172,27 @@ TEST_F(ClientServerTest, AClientOfAnotherVersionHearsWhy) {
   EXPECT_TRUE(absl::IsUnavailable(Receive(socket).status()));
 }
 
-TEST_F(ClientServerTest, WhatAClientHadGoesBackWhenItsConnectionEnds) {
+TEST_F(ClientServerTest, PinsGoBackWhenTheConnectionEnds) {
+  const Bytes data = {1};
+  const auto id = base::ObjectId::FromName("a");
+  ASSERT_TRUE(node_.store().CreateAndSeal({id, data, {}}, store::Origin::kCreatedHere).ok());
   {
+    os::UnixSocket socket = Connect();
+    Greet(socket);
+    client::GetRequest get;
+    get.ids = {id};
+    Send(socket, get);
+    EXPECT_TRUE(Receive(socket).ok());
+    EXPECT_EQ(node_.store().statistics().pins, 1u);
+  }
+  EXPECT_TRUE(RunUntil([&] { return node_.store().statistics().pins == 0; }));
+  EXPECT_EQ(server_->clients(), 0u);
+  EXPECT_EQ(server_->departed(), 0u);
+}
+
+// The program is this one: it lives on.
+TEST_F(ClientServerTest, UnsealedObjectsGoWithTheConnectionButNotTheirMemory) {
+  for (int i = 0; i < 3; ++i) {
     os::UnixSocket socket = Connect();
     Greet(socket);
     client::CreateRequest create;
@@ -155,6 +204,64 @@ TEST_F(ClientServerTest, WhatAClientHadGoesBackWhenItsConnectionEnds) {
   }
   EXPECT_TRUE(RunUntil([&] { return node_.store().statistics().unsealed_objects == 0; }));
   EXPECT_EQ(server_->clients(), 0u);
+  EXPECT_EQ(server_->departed(), 1u) << "one program, whatever the number of its connections";
+  EXPECT_EQ(node_.store().statistics().quarantined_bytes, 3u * 1024);
+}
+
+// Another process, which lives on without its connection, and writes.
+TEST_F(ClientServerTest, AProgramThatLostItsConnectionCannotDamageLaterObjects) {
+  constexpr uint64_t kSize = kMemory / 2;
+  int ask[2], answer[2];
+  ASSERT_EQ(pipe2(ask, O_CLOEXEC) + pipe2(answer, O_CLOEXEC), 0);
+  const pid_t pid = fork();
+  ASSERT_GE(pid, 0);
+  if (pid == 0) {
+    close(ask[1]);
+    WriteWithoutConnection(Path(), kSize, ask[0], answer[1]);
+  }
+  close(ask[0]);
+  close(answer[1]);
+  ASSERT_TRUE(RunUntil([&] { return node_.store().statistics().quarantined_bytes == kSize; }));
+  EXPECT_EQ(server_->clients(), 0u);
+  EXPECT_EQ(server_->departed(), 1u);
+
+  // All that is left is filled, then it writes.
+  const auto id = base::ObjectId::FromName("later");
+  const store::Owner who = node_.store().NewOwner();
+  const auto place = node_.store().Create(id, kSize, 0, store::Origin::kCreatedHere, who);
+  ASSERT_TRUE(place.ok()) << place.status();
+  const auto bytes = node_.store().Memory(*place);
+  std::fill(bytes.begin(), bytes.end(), 1);
+  ASSERT_TRUE(node_.store().Seal(id, who).ok());
+  char word = 'w';
+  ASSERT_EQ(write(ask[1], &word, 1), 1);
+  ASSERT_EQ(read(answer[0], &word, 1), 1) << "the program could not write";
+  EXPECT_EQ(memory_.bytes()[place->offset == 0 ? kSize : 0], kLateByte) << "it wrote somewhere else";
+  EXPECT_TRUE(std::all_of(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte == 1; }));
+
+  // With its end the memory is free.
+  close(ask[1]);
+  EXPECT_TRUE(RunUntil([&] { return node_.store().statistics().quarantined_bytes == 0; }));
+  EXPECT_EQ(server_->departed(), 0u);
+  EXPECT_EQ(waitpid(pid, nullptr, 0), pid);
+  close(answer[0]);
+  EXPECT_TRUE(node_.store().Create(base::ObjectId::FromName("x"), kSize, 0, store::Origin::kCreatedHere, who).ok());
+  ASSERT_TRUE(node_.store().Abort(base::ObjectId::FromName("x"), who).ok());
+}
+
+TEST_F(ClientServerTest, MemoryOfAProgramThatDiedIsFreeAtOnce) {
+  const pid_t pid = fork();
+  ASSERT_GE(pid, 0);
+  if (pid == 0) {
+    const os::FileDescriptor ended(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    WriteWithoutConnection(Path(), kMemory / 2, ended.get(), -1);
+  }
+  EXPECT_TRUE(RunUntil([&] {
+    const store::Statistics statistics = node_.store().statistics();
+    return statistics.aborted == 1 && statistics.used_bytes == 0;
+  }));
+  EXPECT_EQ(server_->departed(), 0u);
+  EXPECT_EQ(waitpid(pid, nullptr, 0), pid);
 }
 
 TEST_F(ClientServerTest, AClientThatTakesNoAnswersIsDropped) {

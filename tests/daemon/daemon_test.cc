@@ -1,6 +1,8 @@
 // Whole tokd processes on a loopback of their own, used through the client library.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <memory>
 #include <string>
@@ -133,8 +135,30 @@ TEST_F(DaemonTest, DeleteReachesAllNodes) {
 TEST_F(DaemonTest, AClientThatDiesInTheMiddleOfACreateLeavesNothing) {
   TokdProcess& tokd = Start(1);
   client::Client watcher = tokd.Connect();
+  const pid_t pid = fork();
+  ASSERT_GE(pid, 0);
+  if (pid == 0) {
+    auto doomed = client::Client::Connect(tokd.socket());
+    if (!doomed.ok()) _exit(1);
+    const auto half = doomed->Create(Id("half"), 1 << 20);
+    if (!half.ok()) _exit(2);
+    kill(getpid(), SIGKILL);
+  }
+  int how = 0;
+  ASSERT_EQ(waitpid(pid, &how, 0), pid);
+  ASSERT_TRUE(WIFSIGNALED(how)) << WEXITSTATUS(how);
+  EXPECT_TRUE(Eventually([&] { return Number(watcher, "store_used_bytes") == 0; }));
+  EXPECT_EQ(Number(watcher, "store_unsealed_objects"), 0u);
+  EXPECT_EQ(Number(watcher, "store_quarantined_bytes"), 0u);
+  EXPECT_TRUE(watcher.Put(Id("half"), Pattern(10, 1)).ok());
+  StopAll();
+}
+
+TEST_F(DaemonTest, AClientThatOnlyLostItsConnectionCannotDamageWhatComesAfter) {
+  TokdProcess& tokd = Start(1);
+  client::Client watcher = tokd.Connect();
   {
-    // A connection that ends without a word, as a killed program's does.
+    // A connection that ends without a word, of a program that lives on: this one.
     auto socket = os::UnixSocket::Connect(tokd.socket());
     ASSERT_TRUE(socket.ok()) << socket.status();
     client::CreateRequest create;
@@ -144,9 +168,9 @@ TEST_F(DaemonTest, AClientThatDiesInTheMiddleOfACreateLeavesNothing) {
     ASSERT_TRUE(socket->Send(client::Encode(2, create), kPatience).ok());
     ASSERT_TRUE(Eventually([&] { return Number(watcher, "store_unsealed_objects") == 1; }));
   }
-  EXPECT_TRUE(Eventually([&] { return Number(watcher, "store_unsealed_objects") == 0; }));
-  EXPECT_EQ(Number(watcher, "store_used_bytes"), 0u);
-  EXPECT_TRUE(watcher.Put(Id("half"), Pattern(10, 1)).ok());
+  EXPECT_TRUE(Eventually([&] { return Number(watcher, "store_quarantined_bytes") == 1 << 20; }));
+  EXPECT_EQ(Number(watcher, "store_unsealed_objects"), 0u);
+  EXPECT_TRUE(watcher.Put(Id("half"), Pattern(10, 1)).ok()) << "its id is free";
   StopAll();
 }
 

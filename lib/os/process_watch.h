@@ -1,0 +1,39 @@
+// ProcessWatch hears of the end of a process that need not be our child.
+//
+// A process that has ended has no thread and no mapping any more: it writes to shared memory never again. (What it gave away,
+// a mapping to a forked child or a descriptor to another process, is not seen.)
+// Thread rule: the loop's thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/os/file_descriptor.h"
+
+namespace tokamak::os {
+
+class ProcessWatch final {
+ public:
+  // `ended` runs once, in a task of its own, and may drop the watch. kNotFound: it has ended already. Other errors: it cannot
+  // be watched (a process of another pid namespace has the number 0 here; no descriptor is left).
+  static absl::StatusOr<std::unique_ptr<ProcessWatch>> Start(EpollLoop& loop, pid_t pid, std::function<void()> ended);
+
+  // Whether it has not ended yet, whatever the loop knows.
+  bool running() const;
+
+  ProcessWatch(const ProcessWatch&) = delete;
+  ProcessWatch& operator=(const ProcessWatch&) = delete;
+
+ private:
+  ProcessWatch(EpollLoop& loop, FileDescriptor process, std::function<void()> ended);
+
+  const FileDescriptor process_;
+  const std::shared_ptr<const std::function<void()>> ended_;
+  FdWatch watch_;
+};
+
+}  // namespace tokamak::os
