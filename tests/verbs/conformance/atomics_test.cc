@@ -3,6 +3,7 @@
 #include <cstring>
 #include <set>
 
+#include "absl/status/status.h"
 #include "tests/verbs/conformance/fixture.h"
 
 namespace tokamak::verbs::conformance {
@@ -147,6 +148,73 @@ TEST_P(AtomicsTest, FencedAtomicsAndReadsKeepTheirOrder) {
     EXPECT_EQ(Load(results, i * 16), i);
     EXPECT_EQ(Load(results, i * 16 + 8), i + 1);
   }
+}
+
+TEST_P(AtomicsTest, MoreAtomicsThanMayBeOutstandingWaitTheirTurn) {
+  TOKAMAK_NEEDS(atomics);
+  constexpr size_t kCount = 40;
+  PairOptions options = Options();
+  options.active_reliability = options.passive_reliability = ConnectDefaults().reliability;
+  options.active_reliability->reads_outstanding = 1;
+  auto pair = Connect(options);
+  Memory results(*pair->active.domain, kCount * 8, 1), word(*pair->passive.domain, 8, 2, kAtomic);
+  Store(word, 0);
+  for (size_t i = 0; i < kCount; ++i) {
+    pair->active.MustPost({FetchAdd(i, results.piece(i * 8, 8), word.remote(), word.rkey(), 1)});
+  }
+  const Completions done = pair->active.AwaitSends(kCount);
+  for (size_t i = 0; i < done.size(); ++i) EXPECT_THAT(done[i], AtomicDone(i, CompletionOpcode::kFetchAdd));
+  for (size_t i = 0; i < kCount; ++i) EXPECT_EQ(Load(results, i * 8), i);
+}
+
+TEST_P(AtomicsTest, AFencedSendCarriesWhatTheAtomicBeforeItReturned) {
+  TOKAMAK_NEEDS(atomics);
+  auto pair = Connect(Options());
+  Memory result(*pair->active.domain, 8, 1);
+  Memory word(*pair->passive.domain, 8, 2, kAtomic), inbox(*pair->passive.domain, 8, 3);
+  for (uint64_t i = 0; i < 20; ++i) {
+    Store(word, 1000 + i);
+    pair->passive.MustPostReceives({{i, {inbox.whole()}}});
+    pair->active.MustPost({FetchAdd(1, result.whole(), word.remote(), word.rkey(), 7).Unsignaled(),
+                           Send(2, {result.whole()}).With(kFence)});
+    EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(2, CompletionOpcode::kSend)));
+    EXPECT_THAT(pair->passive.AwaitReceives(1), ElementsAre(Received(i, 8)));
+    EXPECT_EQ(Load(inbox), 1000 + i);
+  }
+}
+
+TEST_P(AtomicsTest, TheFirstAndTheLastWordOfARegionMayBeChanged) {
+  TOKAMAK_NEEDS(atomics);
+  auto pair = Connect(Options());
+  Memory results(*pair->active.domain, 16, 1), words(*pair->passive.domain, 64, 2, kAtomic);
+  Store(words, 5, 0);
+  Store(words, 6, 56);
+  pair->active.MustPost({FetchAdd(1, results.piece(0, 8), words.remote(0), words.rkey(), 1),
+                         FetchAdd(2, results.piece(8, 8), words.remote(56), words.rkey(), 1)});
+  EXPECT_THAT(pair->active.AwaitSends(2),
+              ElementsAre(AtomicDone(1, CompletionOpcode::kFetchAdd), AtomicDone(2, CompletionOpcode::kFetchAdd)));
+  EXPECT_EQ(Load(words, 0), 6u);
+  EXPECT_EQ(Load(words, 56), 7u);
+  EXPECT_TRUE(words.Untouched(8, 48));
+}
+
+TEST_P(AtomicsTest, AnAtomicsResultIsEightBytesInOnePiece) {
+  TOKAMAK_NEEDS(atomics);
+  PairOptions options = Options();
+  options.active.max_sges = std::min(limits().max_sges, 2u);
+  auto pair = Connect(options);
+  Memory result(*pair->active.domain, 16, 1), word(*pair->passive.domain, 8, 2, kAtomic);
+  for (std::vector<Sge> pieces : std::vector<std::vector<Sge>>{
+           {}, {result.piece(0, 4)}, {result.piece(0, 16)}, {result.piece(0, 4), result.piece(4, 4)}}) {
+    SCOPED_TRACE(testing::Message() << pieces.size() << " pieces");
+    Work work = FetchAdd(1, result.whole(), word.remote(), word.rkey(), 1);
+    work.pieces = pieces;
+    const PostResult posted = pair->active.Post({work});
+    EXPECT_TRUE(absl::IsInvalidArgument(posted.status)) << posted.status;
+  }
+  LookOn();
+  EXPECT_TRUE(word.Untouched());
+  ExpectWorks(pair->active, pair->passive);
 }
 
 }  // namespace

@@ -28,6 +28,8 @@ const char* ToString(Fault fault) {
       return "peer vanished";
     case Fault::kPeerInError:
       return "peer in Error";
+    case Fault::kTooManyReads:
+      return "too many READs";
     case Fault::kReceiveKey:
       return "receive key";
     case Fault::kReceiveRight:
@@ -54,6 +56,7 @@ bool Backend::Accepts(Fault fault, CompletionStatus status) const {
     case Fault::kPeerReceiveKey:
       return status == CompletionStatus::kRemoteOperation;
     case Fault::kPeerReceiveShort:
+    case Fault::kTooManyReads:
       return status == CompletionStatus::kRemoteInvalidRequest;
     case Fault::kNotReady:
       return status == CompletionStatus::kRnrRetryExceeded;

@@ -35,6 +35,7 @@ enum class Fault {
   kNotReady,          // the peer posted no receive, for long
   kPeerVanished,      // the peer does not answer any more
   kPeerInError,       // the peer's queue pair is in Error
+  kTooManyReads,      // more READs at once than the peer serves
   // Seen by the side that is asked.
   kReceiveKey,    // the receive has an lkey that does not cover its memory
   kReceiveRight,  // the receive's memory may not be written

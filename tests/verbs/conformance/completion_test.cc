@@ -265,5 +265,88 @@ TEST_P(CompletionTest, AMessageAboveTheDevicesLimitIsRefused) {
   EXPECT_EQ(pair->active.state(), QueuePairState::kReadyToSend);
 }
 
+TEST_P(CompletionTest, OfAMixTheSignaledCompleteInOrderAndNoOthers) {
+  constexpr uint64_t kCount = 60;
+  auto pair = Connect();
+  Memory here(*pair->active.domain, kCount * 8, 1), there(*pair->passive.domain, kCount * 8, 2);
+  std::vector<CompletionMatcher> expected;
+  std::vector<Work> batch;
+  for (uint64_t i = 0; i < kCount; ++i) {
+    const Sge piece = here.piece(i * 8, 8);
+    const CompletionOpcode opcode = i % 3 == 0 ? kSent : i % 3 == 1 ? kWritten : CompletionOpcode::kRead;
+    Work work = i % 3 == 0   ? Send(i, {piece})
+                : i % 3 == 1 ? Write(i, {piece}, there.remote(i * 8), there.rkey())
+                             : Read(i, {piece}, there.remote(i * 8), there.rkey());
+    if (i % 3 == 0) pair->passive.MustPostReceives({{i, {there.piece(i * 8, 8)}}});
+    const bool signaled = i * i % 7 == 2 || i + 1 == kCount;  // neighbours of all kinds, and runs of several
+    if (signaled) {
+      expected.push_back(Done(i, opcode));
+    } else {
+      work.Unsignaled();
+    }
+    batch.push_back(work);
+  }
+  pair->active.MustPost(batch);
+  EXPECT_THAT(pair->active.AwaitSends(expected.size()), testing::ElementsAreArray(expected));
+  EXPECT_EQ(pair->passive.AwaitReceives(kCount / 3).size(), kCount / 3);
+  LookOn();
+  EXPECT_TRUE(PollNow(*pair->active.sends).empty());
+}
+
+TEST_P(CompletionTest, SendsAndReceivesMayCompleteIntoOneQueue) {
+  constexpr uint64_t kCount = 20;
+  PairOptions options;
+  options.active.one_completion_queue = options.passive.one_completion_queue = true;
+  auto pair = Connect(options);
+  for (End* end : {&pair->active, &pair->passive}) {
+    for (uint64_t i = 0; i < kCount; ++i) end->MustPostReceives({{100 + i, {}}});
+  }
+  for (uint64_t i = 0; i < kCount; ++i) {
+    for (End* end : {&pair->active, &pair->passive}) end->MustPost({Send(i, {})});
+  }
+  for (End* end : {&pair->active, &pair->passive}) {
+    uint64_t sent = 0, received = 0;
+    for (const Completion& completion : end->AwaitSends(2 * kCount)) {
+      if (completion.id < 100) {
+        EXPECT_THAT(completion, Done(sent++, kSent));
+      } else {
+        EXPECT_THAT(completion, Received(100 + received++, 0));
+      }
+    }
+    EXPECT_EQ(sent, kCount);
+    EXPECT_EQ(received, kCount);
+  }
+}
+
+TEST_P(CompletionTest, WhatFollowedTheBadRequestMayBePostedAgain) {
+  auto pair = Connect();
+  Memory from(*pair->active.domain, 20, 1), to(*pair->passive.domain, 20, 2);
+  const Work bad = Write(9, {from.piece(0, 1), from.piece(1, 1)}, to.remote(), to.rkey());
+  const PostResult result = pair->active.Post({bad, Write(1, {from.whole()}, to.remote(), to.rkey())});
+  EXPECT_TRUE(absl::IsInvalidArgument(result.status)) << result.status;
+  EXPECT_EQ(result.accepted, 0u);
+  pair->active.MustPost({Write(1, {from.whole()}, to.remote(), to.rkey())});
+  EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(1, kWritten)));
+  EXPECT_TRUE(to.Holds(1));
+}
+
+TEST_P(CompletionTest, InlineBytesAreGatheredFromPieces) {
+  TOKAMAK_NEEDS(max_inline);
+  if (limits().max_sges < 3) GTEST_SKIP() << "skipped: device lacks Limits::max_sges of 3";
+  const uint32_t size = std::min(limits().max_inline, 33u);
+  if (size < 3) GTEST_SKIP() << "skipped: device lacks Limits::max_inline of 3";
+  PairOptions options;
+  options.active.max_inline = size;
+  options.active.max_sges = 3;
+  auto pair = Connect(options);
+  Memory from(*pair->active.domain, size, 1), to(*pair->passive.domain, size, 2);
+  pair->active.MustPost(
+      {Write(1, {from.piece(0, 1), from.piece(1, size - 2), from.piece(size - 1, 1)}, to.remote(), to.rkey())
+           .With(kInline)});
+  from.Fill(9);
+  EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(1, kWritten)));
+  EXPECT_TRUE(to.Holds(1));
+}
+
 }  // namespace
 }  // namespace tokamak::verbs::conformance

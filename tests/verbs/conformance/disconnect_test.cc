@@ -153,11 +153,31 @@ TEST_P(DisconnectTest, OneConnectionsEndLeavesItsNeighboursAlone) {
 TEST_P(DisconnectTest, LeavingAPeerThatVanishedHarmsNobody) {
   auto pair = Connect();
   pair->active.MustPostReceives({{1, {}}});
-  if (!backend().Vanish(pair->passive.index)) GTEST_SKIP() << "skipped: no device of this backend can vanish";
+  if (!backend().Vanish(pair->passive.index)) GTEST_SKIP() << "skipped: backend lacks Backend::Vanish";
   pair->active.connection.reset();
   EXPECT_THAT(pair->active.AwaitReceives(1), ElementsAre(Flushed(1)));
   LookOn();
   EXPECT_THAT(pair->active.events, ElementsAre(kEstablished));
+}
+
+TEST_P(DisconnectTest, AQueuePairThatWasResetConnectsAgain) {
+  TOKAMAK_NEEDS(manual_modify);
+  End active(backend(), 0), passive(backend(), 1);
+  for (int round = 0; round < 3; ++round) {
+    SCOPED_TRACE(testing::Message() << "round " << round);
+    ASSERT_NO_FATAL_FAILURE(Establish(backend(), active, passive, ConnectDefaults(), ConnectDefaults()));
+    ExpectWorks(active, passive);
+    active.connection.reset();
+    ASSERT_TRUE(Drive([&] { return passive.Saw(kDisconnected); }));
+    passive.connection.reset();
+    for (End* end : {&active, &passive}) {
+      QueuePairAttributes attributes;
+      attributes.remote_access = end->options.remote_access;
+      EXPECT_TRUE(end->queue_pair->Modify(QueuePairState::kReset).ok());
+      EXPECT_TRUE(end->queue_pair->Modify(QueuePairState::kInit, attributes).ok());
+      end->events.clear();
+    }
+  }
 }
 
 }  // namespace

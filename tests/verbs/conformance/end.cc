@@ -55,7 +55,9 @@ End::End(Backend& world, size_t device_index, const EndOptions& end_options, End
     EXPECT_TRUE(made.ok()) << made.status();
     if (made.ok()) domain = *std::move(made);
     sends = MakeCompletionQueue(options.send_completions, &send_events, &on_send_event);
-    receives = MakeCompletionQueue(options.receive_completions, &receive_events, &on_receive_event);
+    if (!options.one_completion_queue) {
+      receives = MakeCompletionQueue(options.receive_completions, &receive_events, &on_receive_event);
+    }
   }
   MakeQueuePair();
 }
@@ -74,7 +76,7 @@ std::unique_ptr<CompletionQueue> End::MakeCompletionQueue(uint32_t depth, int* e
 void End::MakeQueuePair() {
   QueuePairOptions request;
   request.send_queue = home_.sends.get();
-  request.receive_queue = home_.receives.get();
+  request.receive_queue = (options.one_completion_queue ? home_.sends : home_.receives).get();
   request.max_send_requests = options.max_send_requests;
   request.max_receive_requests = options.max_receive_requests;
   request.max_sges = options.max_sges;

@@ -24,6 +24,7 @@ struct EndOptions {
   Access remote_access = kRemoteWrite | kRemoteRead;
   uint32_t send_completions = 256;
   uint32_t receive_completions = 256;
+  bool one_completion_queue = false;  // `sends` serves receives, too; `receives` is null
 };
 
 // Moves what is there out of `queue`, at most `most`.

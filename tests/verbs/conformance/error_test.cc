@@ -164,7 +164,7 @@ TEST_P(ErrorTest, APeerThatVanishedIsNoticedInTheComputedTime) {
     options.active_reliability->retry_count = retry_count;
     auto pair = Connect(options);
     Memory from(*pair->active.domain, 10, 1), to(*pair->passive.domain, 10, 2);
-    if (!backend().Vanish(pair->passive.index)) GTEST_SKIP() << "skipped: no device of this backend can vanish";
+    if (!backend().Vanish(pair->passive.index)) GTEST_SKIP() << "skipped: backend lacks Backend::Vanish";
     const base::Time start = pair->active.loop.Now();
     pair->active.MustPost({Write(1, {from.whole()}, to.remote(), to.rkey()), Write(2, {}, 0, 0)});
     ExpectFault(pair->active, Fault::kPeerVanished, 1, {2});
@@ -179,7 +179,7 @@ TEST_P(ErrorTest, APeerThatVanishedIsNoticedInTheComputedTime) {
 TEST_P(ErrorTest, AReadOfAPeerThatVanishedFailsToo) {
   auto pair = Connect();
   Memory to(*pair->active.domain, 10000, 1), from(*pair->passive.domain, 10000, 2);
-  if (!backend().Vanish(pair->passive.index)) GTEST_SKIP() << "skipped: no device of this backend can vanish";
+  if (!backend().Vanish(pair->passive.index)) GTEST_SKIP() << "skipped: backend lacks Backend::Vanish";
   pair->active.MustPost({Read(1, {to.whole()}, from.remote(), from.rkey()), Write(2, {}, 0, 0)});
   ExpectFault(pair->active, Fault::kPeerVanished, 1, {2});
 }
@@ -191,7 +191,7 @@ TEST_P(ErrorTest, APeerThatVanishesInMidTransferIsNoticed) {
   pair->active.MustPost({Write(0, {from.piece(0, 8)}, to.remote(), to.rkey()),
                          Write(1, {from.whole()}, to.remote(), to.rkey()), Write(2, {}, 0, 0)});
   EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(0, CompletionOpcode::kWrite)));
-  if (!backend().Vanish(pair->passive.index)) GTEST_SKIP() << "skipped: no device of this backend can vanish";
+  if (!backend().Vanish(pair->passive.index)) GTEST_SKIP() << "skipped: backend lacks Backend::Vanish";
   const Completions done = pair->active.AwaitSends(2);
   ASSERT_EQ(done.size(), 2u);
   if (done[0].status == CompletionStatus::kSuccess) return;  // it was faster
@@ -201,7 +201,7 @@ TEST_P(ErrorTest, APeerThatVanishesInMidTransferIsNoticed) {
 }
 
 TEST_P(ErrorTest, APeerThatVanishedDoesNotHoldUpTheOthers) {
-  if (backend().device_count() < 3) GTEST_SKIP() << "skipped: backend has two devices";
+  if (backend().device_count() < 3) GTEST_SKIP() << "skipped: backend lacks Backend::device_count of 3";
   constexpr size_t kSize = 300000;
   PairOptions to_other;
   to_other.passive_device = 2;
@@ -209,7 +209,7 @@ TEST_P(ErrorTest, APeerThatVanishedDoesNotHoldUpTheOthers) {
   auto other = Connect(to_other);
   Memory here(*doomed->active.domain, kSize, 1), gone(*doomed->passive.domain, kSize, 2);
   Memory sink(*other->active.domain, kSize, 3), source(*other->passive.domain, kSize, 4);
-  if (!backend().Vanish(doomed->passive.index)) GTEST_SKIP() << "skipped: no device of this backend can vanish";
+  if (!backend().Vanish(doomed->passive.index)) GTEST_SKIP() << "skipped: backend lacks Backend::Vanish";
   // Much is asked of the one that is gone, both ways; and meanwhile the other one is read from.
   for (uint64_t i = 0; i < 20; ++i) {
     doomed->active.MustPost({i % 2 == 0 ? Read(i, {here.whole()}, gone.remote(), gone.rkey())
@@ -228,10 +228,35 @@ TEST_P(ErrorTest, APeerThatVanishedDoesNotHoldUpTheOthers) {
 TEST_P(ErrorTest, AnIdleConnectionDoesNotNoticeThatThePeerVanished) {
   auto pair = Connect();
   pair->active.MustPostReceives({{1, {}}});
-  if (!backend().Vanish(pair->passive.index)) GTEST_SKIP() << "skipped: no device of this backend can vanish";
+  if (!backend().Vanish(pair->passive.index)) GTEST_SKIP() << "skipped: backend lacks Backend::Vanish";
   LookOn();
   EXPECT_EQ(pair->active.state(), QueuePairState::kReadyToSend);
   EXPECT_TRUE(PollNow(*pair->active.receives).empty());
+}
+
+TEST_P(ErrorTest, RequestsOfEveryKindAreFlushed) {
+  auto pair = ConnectUnready();
+  End& end = pair->active;
+  Memory memory(*end.domain, 8, 1), there(*pair->passive.domain, 8, 2);
+  std::vector<Work> batch = {Send(1, {memory.whole()}), Write(2, {memory.whole()}, there.remote(), there.rkey()),
+                             Read(3, {memory.whole()}, there.remote(), there.rkey())};
+  if (limits().immediate) {
+    batch.push_back(SendWithImm(4, {memory.whole()}, 1));
+    batch.push_back(WriteWithImm(5, {memory.whole()}, there.remote(), there.rkey(), 1));
+  }
+  if (limits().atomics) {
+    batch.push_back(FetchAdd(6, memory.whole(), there.remote(), there.rkey(), 1));
+    batch.push_back(CompareSwap(7, memory.whole(), there.remote(), there.rkey(), 1, 2));
+  }
+  end.MustPost(batch);
+  LookOn();
+  ToError(end);
+  std::vector<CompletionMatcher> expected;
+  for (const Work& work : batch) expected.push_back(Flushed(work.request.id));
+  EXPECT_THAT(end.AwaitSends(batch.size()), testing::ElementsAreArray(expected));
+  LookOn();
+  EXPECT_TRUE(memory.Untouched());
+  EXPECT_TRUE(there.Untouched());
 }
 
 }  // namespace

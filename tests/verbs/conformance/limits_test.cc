@@ -126,5 +126,13 @@ TEST_P(LimitsTest, ManyQueuePairsLiveAtOnce) {
   EXPECT_EQ(std::adjacent_find(numbers.begin(), numbers.end()), numbers.end());
 }
 
+TEST_P(LimitsTest, AQueueTakesAsManyAsItWasMadeForAndNoMore) {
+  EndOptions options;
+  options.max_receive_requests = std::min(limits().max_receive_requests, 4096u);
+  End end(backend(), 0, options);
+  for (uint32_t i = 0; i < options.max_receive_requests; ++i) end.MustPostReceives({{i, {}}});
+  EXPECT_TRUE(absl::IsResourceExhausted(end.PostReceives({{0, {}}}).status));
+}
+
 }  // namespace
 }  // namespace tokamak::verbs::conformance

@@ -171,7 +171,7 @@ TEST_P(NotifyTest, AnOverrunQueueDiesLoudly) {
   options.passive.max_receive_requests = 64;
   auto pair = Connect(options);
   const uint32_t depth = pair->passive.receives->depth();
-  if (depth >= 60) GTEST_SKIP() << "skipped: device makes no completion queue of less than 60";
+  if (depth >= 60) GTEST_SKIP() << "skipped: device lacks a CompletionQueue::depth of less than 60";
   bool overrun = false;
   auto watch = pair->passive.device.Watch(pair->passive.loop, [&](const DeviceEventInfo& info) {
     overrun = overrun || info.event == DeviceEvent::kCompletionQueueOverrun;
@@ -188,7 +188,7 @@ TEST_P(NotifyTest, AFullQueueThatIsPolledInTimeIsNotOverrun) {
   options.passive.max_receive_requests = 64;
   auto pair = Connect(options);
   const uint32_t depth = pair->passive.receives->depth();
-  if (depth > 64) GTEST_SKIP() << "skipped: device makes no completion queue of less than 64";
+  if (depth > 64) GTEST_SKIP() << "skipped: device lacks a CompletionQueue::depth of 64 or less";
   for (int round = 0; round < 5; ++round) {
     for (uint64_t i = 0; i < depth; ++i) pair->passive.MustPostReceives({{i, {}}});
     for (uint64_t i = 0; i < depth; ++i) pair->active.MustPost({Send(i, {})});
@@ -196,6 +196,60 @@ TEST_P(NotifyTest, AFullQueueThatIsPolledInTimeIsNotOverrun) {
     EXPECT_EQ(pair->passive.AwaitReceives(depth).size(), depth);
   }
   EXPECT_EQ(pair->passive.state(), QueuePairState::kReadyToSend);
+}
+
+TEST_P(NotifyTest, ASolicitedOnlyQueueSleepsThroughSuccessesOfItsOwnSends) {
+  auto pair = Connect();
+  pair->passive.MustPostReceives({{1, {}}});
+  pair->active.Arm(*pair->active.sends, /*solicited_only=*/true);
+  pair->active.MustPost({Send(1, {}).With(kSolicited), Write(2, {}, 0, 0)});
+  EXPECT_EQ(pair->active.AwaitSends(2).size(), 2u);
+  LookOn();
+  EXPECT_EQ(pair->active.send_events, 0);
+}
+
+TEST_P(NotifyTest, ASolicitedSendWithImmediateWakes) {
+  TOKAMAK_NEEDS(immediate);
+  auto pair = Connect();
+  pair->passive.MustPostReceives({{1, {}}});
+  pair->passive.Arm(*pair->passive.receives, /*solicited_only=*/true);
+  pair->active.MustPost({SendWithImm(1, {}, 5).With(kSolicited)});
+  EXPECT_TRUE(Drive([&] { return pair->passive.receive_events == 1; }));
+  EXPECT_THAT(PollNow(*pair->passive.receives), ElementsAre(ReceivedImm(1, 0, 5)));
+}
+
+TEST_P(NotifyTest, AnOverrunQueueOfSendsDiesLoudly) {
+  PairOptions options;
+  options.active.send_completions = 4;
+  auto pair = Connect(options);
+  const uint32_t depth = pair->active.sends->depth();
+  if (depth >= 60) GTEST_SKIP() << "skipped: device lacks a CompletionQueue::depth of less than 60";
+  bool overrun = false;
+  auto watch = pair->active.device.Watch(pair->active.loop, [&](const DeviceEventInfo& info) {
+    overrun = overrun || info.event == DeviceEvent::kCompletionQueueOverrun;
+  });
+  for (uint64_t i = 0; i < depth + 2; ++i) pair->active.MustPost({Write(i, {}, 0, 0)});
+  EXPECT_TRUE(Drive([&] { return overrun && pair->active.state() == QueuePairState::kError; }));
+  const Completions left = PollNow(*pair->active.sends);
+  EXPECT_LE(left.size(), depth);
+  for (size_t i = 0; i < left.size(); ++i) EXPECT_EQ(left[i].id, i);
+}
+
+TEST_P(NotifyTest, AnOverrunQueueTakesAllItsQueuePairsAndNoOthers) {
+  EndOptions small;
+  small.receive_completions = 4;
+  End home(backend(), 1, small), active(backend(), 0), second_active(backend(), 0);
+  End second(backend(), 1, small, &home);
+  const uint32_t depth = home.receives->depth();
+  if (depth >= 60) GTEST_SKIP() << "skipped: device lacks a CompletionQueue::depth of less than 60";
+  auto bystander = Connect();
+  ASSERT_NO_FATAL_FAILURE(Establish(backend(), active, home, ConnectDefaults(), ConnectDefaults()));
+  ASSERT_NO_FATAL_FAILURE(Establish(backend(), second_active, second, ConnectDefaults(), ConnectDefaults()));
+  for (uint64_t i = 0; i < depth + 2; ++i) home.MustPostReceives({{i, {}}});
+  for (uint64_t i = 0; i < depth + 2; ++i) active.MustPost({Send(i, {})});
+  EXPECT_TRUE(
+      Drive([&] { return home.state() == QueuePairState::kError && second.state() == QueuePairState::kError; }));
+  ExpectWorks(bystander->active, bystander->passive);
 }
 
 }  // namespace

@@ -365,5 +365,9 @@ TEST_P(LocalProtectionTest, ARegionSaysWhatItCovers) {
   EXPECT_EQ(here().region()->length(), kSize);
 }
 
+TEST_P(LocalProtectionTest, AByteForAReceiveOfNothingFailsBothSides) {
+  ExpectReceiveDenied(Fault::kReceiveShort, Fault::kPeerReceiveShort, {0, {}}, here().piece(0, 1));
+}
+
 }  // namespace
 }  // namespace tokamak::verbs::conformance

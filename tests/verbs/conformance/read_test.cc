@@ -188,5 +188,15 @@ TEST_P(ReadTest, ARegionThatMayOnlyBeReadIsGoodEnoughToReadFrom) {
   EXPECT_TRUE(to.Holds(2));
 }
 
+TEST_P(ReadTest, TheFirstAndTheLastByteOfARegionMayBeRead) {
+  auto pair = Connect();
+  Memory to(*pair->active.domain, 2, 1), from(*pair->passive.domain, 1000, 2);
+  pair->active.MustPost({Read(1, {to.piece(0, 1)}, from.remote(0), from.rkey()),
+                         Read(2, {to.piece(1, 1)}, from.remote(999), from.rkey())});
+  EXPECT_THAT(pair->active.AwaitSends(2), ElementsAre(ReadDone(1, 1), ReadDone(2, 1)));
+  EXPECT_TRUE(Same(to.bytes(0, 1), from.bytes(0, 1)));
+  EXPECT_TRUE(Same(to.bytes(1, 1), from.bytes(999, 1)));
+}
+
 }  // namespace
 }  // namespace tokamak::verbs::conformance

@@ -128,5 +128,39 @@ TEST_P(RnrTest, TheSideThatWasNotReadyIsNotInError) {
   EXPECT_EQ(pair->passive.state(), QueuePairState::kReadyToSend);
 }
 
+// The specification's table of delays, as far as a test can wait. A wish between two of them is rounded up. (table 45)
+TEST_P(RnrTest, ADelayIsTheNextOneOfTheTable) {
+  constexpr int64_t kTable[] = {10,   20,   30,   40,   60,   80,   120,   160,   240,   320,   480,   640,  960,
+                                1280, 1920, 2560, 3840, 5120, 7680, 10240, 15360, 20480, 30720, 40960, 61440};
+  int64_t shorter = 0;
+  for (const int64_t entry : kTable) {
+    const base::Duration delay = base::Microseconds(entry);
+    for (const int64_t wish : {shorter + 1, entry}) {
+      SCOPED_TRACE(testing::Message() << "asked for " << wish << " us");
+      auto pair = Connect(Options(1, base::Microseconds(wish)));
+      const base::Time start = pair->active.loop.Now();
+      pair->active.MustPost({Send(1, {})});
+      ExpectFault(pair->active, Fault::kNotReady, 1);
+      const base::Duration took = pair->active.loop.Now() - start;
+      EXPECT_GE(took.microseconds(), entry);
+      if (!GetParam().lossy) {
+        EXPECT_LE(took.microseconds(), (delay + backend().slack()).microseconds());
+      }
+      if (HasFailure()) return;
+    }
+    shorter = entry;
+  }
+}
+
+TEST_P(RnrTest, TheWaitsOfOneMessageAreNotChargedToTheNext) {
+  auto pair = Connect(Options(1, backend().quiet() * 8));
+  for (uint64_t i = 0; i < 5; ++i) {
+    pair->active.MustPost({Send(i, {})});
+    backend().Drive([] { return false; }, backend().quiet() / 4);
+    pair->passive.MustPostReceives({{i, {}}});
+    EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(i, kSent)));
+  }
+}
+
 }  // namespace
 }  // namespace tokamak::verbs::conformance

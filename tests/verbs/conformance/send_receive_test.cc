@@ -190,7 +190,7 @@ TEST_P(SendReceiveTest, TwoQueuePairsOfOneDeviceReachEachOther) {
 }
 
 TEST_P(SendReceiveTest, OneDeviceTalksToTwoOthers) {
-  if (backend().device_count() < 3) GTEST_SKIP() << "skipped: backend has two devices";
+  if (backend().device_count() < 3) GTEST_SKIP() << "skipped: backend lacks Backend::device_count of 3";
   PairOptions to_first, to_second;
   to_second.passive_device = 2;
   auto first = Connect(to_first);
@@ -248,6 +248,26 @@ TEST_P(SendReceiveTest, QueuePairsOfOneDeviceDoNotMixTheirMessages) {
     ASSERT_LT(completion.id, kTotal);
     EXPECT_EQ(completion.queue_pair_number, passives[completion.id / kMessages]->queue_pair->number());
   }
+  EXPECT_TRUE(to.Holds(1));
+}
+
+TEST_P(SendReceiveTest, AMessageOfAsManyPiecesAsTheDeviceHasArrives) {
+  const uint32_t pieces = limits().max_sges;
+  constexpr size_t kPiece = 301;
+  PairOptions options;
+  options.active.max_sges = options.passive.max_sges = pieces;
+  auto pair = Connect(options);
+  const size_t size = pieces * kPiece;
+  Memory from(*pair->active.domain, size, 1), to(*pair->passive.domain, size, 2);
+  std::vector<Sge> gather, scatter;
+  for (size_t i = 0; i < pieces; ++i) {
+    gather.push_back(from.piece(i * kPiece, kPiece));
+    scatter.push_back(to.piece(i * kPiece, kPiece));
+  }
+  pair->passive.MustPostReceives({{1, scatter}});
+  pair->active.MustPost({Send(2, gather)});
+  EXPECT_THAT(pair->passive.AwaitReceives(1), ElementsAre(Received(1, size)));
+  EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(2, kSent)));
   EXPECT_TRUE(to.Holds(1));
 }
 

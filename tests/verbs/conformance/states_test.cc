@@ -256,5 +256,61 @@ TEST_P(StatesTest, AfterAnErrorAQueuePairMayBeWalkedAgain) {
   }
 }
 
+TEST_P(StatesTest, AtomicsAndImmediatesCrossTheWrapOnceEach) {
+  TOKAMAK_NEEDS(manual_modify);
+  TOKAMAK_NEEDS(atomics);
+  TOKAMAK_NEEDS(immediate);
+  constexpr uint64_t kCount = 16;
+  End a(backend(), 0), b(backend(), 1);
+  QueuePairAttributes of_a = Attributes(a, b, 0xfffff8, 0xfffff8, 256),
+                      of_b = Attributes(b, a, 0xfffff8, 0xfffff8, 256);
+  MustModify(b, kReset, {});
+  of_b.remote_access = kRemoteWrite | kRemoteRead | kRemoteAtomic;
+  MustModify(b, kInit, of_b);
+  ToReadyToSend(a, of_a);
+  ToReadyToSend(b, of_b);
+  Memory result(*a.domain, 8, 1), word(*b.domain, 8, 2, kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic);
+  std::fill(word.data(), word.data() + 8, uint8_t{0});
+  for (uint64_t i = 0; i < kCount; ++i) b.MustPostReceives({{i, {}}});
+  for (uint64_t i = 0; i < kCount; ++i) {
+    a.MustPost({FetchAdd(2 * i, result.whole(), word.remote(), word.rkey(), 1),
+                SendWithImm(2 * i + 1, {}, static_cast<uint32_t>(i))});
+  }
+  EXPECT_EQ(a.AwaitSends(2 * kCount).size(), 2 * kCount);
+  const Completions received = b.AwaitReceives(kCount);
+  for (uint32_t i = 0; i < received.size(); ++i) EXPECT_THAT(received[i], ReceivedImm(i, 0, i));
+  EXPECT_EQ(word.bytes()[0], kCount);
+  EXPECT_EQ(result.bytes()[0], kCount - 1);
+}
+
+// The connection manager agrees on what is served; by hand a side may ask for more, which the specification calls invalid.
+TEST_P(StatesTest, MoreReadsThanThePeerServesAreDoneOrEndTheConnection) {
+  TOKAMAK_NEEDS(manual_modify);
+  constexpr uint64_t kCount = 12;
+  constexpr size_t kSize = 30000;
+  End a(backend(), 0), b(backend(), 1);
+  QueuePairAttributes of_a = Attributes(a, b, 5, 6), of_b = Attributes(b, a, 6, 5);
+  of_a.reliability.reads_outstanding = static_cast<uint8_t>(std::min(limits().max_reads, 12u));
+  of_b.reliability.reads_served = 1;
+  ToReadyToSend(a, of_a);
+  ToReadyToSend(b, of_b);
+  Memory to(*a.domain, kCount * kSize, 1), from(*b.domain, kCount * kSize, 2);
+  for (uint64_t i = 0; i < kCount; ++i) {
+    a.MustPost({Read(i, {to.piece(i * kSize, kSize)}, from.remote(i * kSize), from.rkey())});
+  }
+  const Completions done = a.AwaitSends(kCount);
+  ASSERT_EQ(done.size(), kCount);
+  uint64_t i = 0;
+  for (; i < kCount && done[i].status == CompletionStatus::kSuccess; ++i) {
+    EXPECT_THAT(done[i], Done(i, CompletionOpcode::kRead));
+    EXPECT_TRUE(Same(to.bytes(i * kSize, kSize), from.bytes(i * kSize, kSize)));
+  }
+  if (i == kCount) return;
+  EXPECT_TRUE(backend().Accepts(Fault::kTooManyReads, done[i].status)) << ToString(done[i].status);
+  EXPECT_EQ(done[i].id, i);
+  for (++i; i < kCount; ++i) EXPECT_THAT(done[i], Flushed(i));
+  EXPECT_EQ(a.state(), kError);
+}
+
 }  // namespace
 }  // namespace tokamak::verbs::conformance

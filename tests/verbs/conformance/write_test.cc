@@ -188,5 +188,18 @@ TEST_P(WriteTest, SendsAndImmediatesTakeReceivesInTheOrderPosted) {
   EXPECT_TRUE(sink.Untouched(30, 10));
 }
 
+TEST_P(WriteTest, AnImmediateOfZeroIsDeliveredToo) {
+  TOKAMAK_NEEDS(immediate);
+  auto pair = Connect();
+  Memory from(*pair->active.domain, 10000, 1), to(*pair->passive.domain, 10000, 2);
+  pair->passive.MustPostReceives({{1, {}}, {2, {}}});
+  pair->active.MustPost({WriteWithImm(1, {from.piece(0, 8)}, to.remote(), to.rkey(), 0),
+                         WriteWithImm(2, {from.whole()}, to.remote(), to.rkey(), 0)});
+  EXPECT_THAT(pair->passive.AwaitReceives(2),
+              ElementsAre(ReceivedImm(1, 8, 0, CompletionOpcode::kReceiveWriteWithImm),
+                          ReceivedImm(2, 10000, 0, CompletionOpcode::kReceiveWriteWithImm)));
+  EXPECT_TRUE(to.Holds(1));
+}
+
 }  // namespace
 }  // namespace tokamak::verbs::conformance
