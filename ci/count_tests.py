@@ -92,10 +92,10 @@ def label_of_trouble(event):
     return None
 
 
-def collect(events, exit_code, read=read_uri):
-    """All cases of one `bazel test`, from the lines of its build event file."""
-    attempts = {}  # (label, run, shard) -> the last attempt's (attempt, result)
-    troubled = {}  # labels in order
+def attempts_and_troubles(events):
+    """The last attempt of each test, {(label, run, shard): result}, and the labels that did not build, in order."""
+    attempts = {}  # with the number of the attempt
+    troubled = {}
     for line in events:
         event = json.loads(line)
         trouble = label_of_trouble(event)
@@ -107,9 +107,23 @@ def collect(events, exit_code, read=read_uri):
             attempt = identity.get("attempt", 1)
             if key not in attempts or attempt >= attempts[key][0]:
                 attempts[key] = (attempt, event["testResult"])
+    return {key: result for key, (_, result) in attempts.items()}, list(troubled)
+
+
+def cases_by_label(events, read=read_uri):
+    """The cases of each test target that ran in one `bazel test`, from the lines of its build event file."""
+    cases = {}
+    for (label, _, _), result in attempts_and_troubles(events)[0].items():
+        cases.setdefault(label, []).extend(cases_of_attempt(label, result, read))
+    return cases
+
+
+def collect(events, exit_code, read=read_uri):
+    """All cases of one `bazel test`, from the lines of its build event file."""
+    attempts, troubled = attempts_and_troubles(events)
     cases = []
     tested = set()
-    for (label, _, _), (_, result) in attempts.items():
+    for (label, _, _), result in attempts.items():
         tested.add(label)
         cases.extend(cases_of_attempt(label, result, read))
     cases.extend(case(FAILED, label, "did not build") for label in troubled if label not in tested)

@@ -1,0 +1,222 @@
+"""docs/conformance.md: every promise of the conformance suite, and which backend keeps it, as a run of the suite found it.
+
+  conformance_table.py write --events FILE   writes the table
+  conformance_table.py check --events FILE   fails where the table that is checked in is not the run's
+
+FILE is the build event file of a `bazel test` that ran the suite on all backends; nothing is built or run here. A promise is a
+test; its sentence is the test's name. Its suite is introduced by the comment at the head of its file, or, for a further suite of
+the same file, by the comment at its class. A backend that cannot be had on this machine keeps the column that it has.
+"""
+
+import argparse
+import collections
+import pathlib
+import re
+import sys
+
+import count_tests
+
+SUITE = "//tests/verbs/conformance"
+# A backend and the test target that runs the suite on it. One target may do so in several profiles.
+BACKENDS = [
+    ("loopback", f"{SUITE}:loopback_test"),
+    ("sim", f"{SUITE}:sim_test"),
+    ("udp", f"{SUITE}:udp_test"),
+    ("udp6", f"{SUITE}:udp6_test"),
+    ("raw", f"{SUITE}:raw_test"),
+]
+TABLE = pathlib.Path("docs/conformance.md")
+COMMAND = "ci/conformance_table"
+
+# Names of tests have no apostrophes; here the first word wants one.
+POSSESSIVES = [
+    "actives reads",
+    "atomics result",
+    "atomics sink",
+    "connections end",
+    "devices limit",
+    "ends error",
+    "listeners port",
+    "pairs error",
+    "peers bytes",
+    "peers memory",
+    "peers reads",
+    "regions own",
+]
+
+Suite = collections.namedtuple("Suite", "name text")
+
+
+def sentence(name):
+    """AWriteOneByteTooLongIsDenied -> A write one byte too long is denied"""
+    words = re.findall(r"[A-Z](?=[A-Z][a-z])|[A-Z][a-z]+|[A-Z]+|[0-9]+|[a-z]+", name)
+    text = " ".join(word.lower() for word in words)
+    for phrase in POSSESSIVES:
+        owner, owned = phrase.split()
+        text = re.sub(rf"\b{phrase}\b", f"{owner[:-1]}'s {owned}", text)
+    return text[:1].upper() + text[1:]
+
+
+def comment_before(lines, index):
+    """The // comment that ends on the line before lines[index], as one line of text."""
+    start = index
+    while start > 0 and lines[start - 1].startswith("//"):
+        start -= 1
+    return " ".join(line[2:].strip() for line in lines[start:index])
+
+
+def suites_of(path, text):
+    """The suites that a test file declares, with what introduces each."""
+    lines = text.splitlines()
+    first_code = next((i for i, line in enumerate(lines) if not line.startswith("//")), len(lines))
+    suites = []
+    for match in re.finditer(r"^TOKAMAK_CONFORMANCE\((\w+)\)", text, re.MULTILINE):
+        index = first_code
+        if suites:
+            index = next(i for i, line in enumerate(lines) if re.match(rf"class {match.group(1)}\b", line))
+        suites.append(Suite(match.group(1), comment_before(lines, index) or str(path)))
+    return suites
+
+
+def read_suites(root):
+    suites = []
+    for path in sorted((root / SUITE.lstrip("/")).glob("*_test.cc")):
+        suites += suites_of(path, path.read_text(encoding="utf-8"))
+    return suites
+
+
+def promises_of(cases):
+    """{(suite, name): {profile: case}} from the cases of one backend, in their order."""
+    promises = {}
+    for case in cases:
+        match = re.fullmatch(r"Conformance/(\w+)\.(\w+)/(\w+)", case["name"])
+        if match:
+            suite, name, profile = match.groups()
+            promises.setdefault((suite, name), {})[profile] = case
+    return promises
+
+
+def lacking(reason):
+    """What a skip says is missing, a capability's name; None when it names none."""
+    match = re.search(r"\b[A-Z]\w*::(\w+)", reason)
+    return match.group(1) if match else None
+
+
+def cell(profiles):
+    """What one backend makes of one promise, and what is wrong with that, if anything."""
+    if not profiles:
+        return "**not run**", "was not run"
+    count = collections.Counter(case["status"] for case in profiles.values())
+    if count[count_tests.FAILED]:
+        return "**broken**", "is broken"
+    skips = [case["reason"] for case in profiles.values() if case["status"] == count_tests.SKIPPED]
+    unnamed = [reason for reason in skips if lacking(reason) is None]
+    if unnamed:
+        return "**skipped**", f"is skipped without naming a capability ({unnamed[0]})"
+    kept = count[count_tests.PASSED]
+    if not skips:
+        return ("kept" if kept == 1 else f"kept, {kept} of {kept}"), None
+    lacks = "lacks " + ", ".join(f"`{name}`" for name in sorted({lacking(reason) for reason in skips}))
+    return (f"kept, {kept} of {len(profiles)}; else {lacks}" if kept else lacks), None
+
+
+def unavailable(promises):
+    """True for a backend that this machine does not have: all is skipped, and not for a capability."""
+    cases = [case for profiles in promises.values() for case in profiles.values()]
+    skipped = [c for c in cases if c["status"] == count_tests.SKIPPED and lacking(c["reason"]) is None]
+    return bool(cases) and len(skipped) == len(cases)
+
+
+def cells_of(table):
+    """{(suite's heading, sentence, backend): cell} of a document that render wrote."""
+    cells, heading, columns = {}, None, []
+    for line in table.splitlines():
+        fields = [field.strip() for field in line.strip("|").split(" | ")]
+        if line.startswith("## "):
+            heading = line[3:]
+        elif line.startswith("| promise |"):
+            columns = fields[1:]
+        elif line.startswith("| ") and heading:
+            cells.update({(heading, fields[0], column): text for column, text in zip(columns, fields[1:])})
+    return cells
+
+
+def render(suites, backends, before=""):
+    """The document, and the lines that say what is wrong. `backends`: [(name, promises)]; `before`: the last document."""
+    kept_cells = cells_of(before)
+    absent = {name for name, promises in backends if unavailable(promises)}
+    known = {}
+    for _, promises in backends:
+        for promise in promises:
+            known.setdefault(promise[0], {})[promise[1]] = True
+    lines = [
+        "# What a device promises, and which keep it",
+        "",
+        f"Written by `{COMMAND}` from a run of `tests/verbs/conformance`, not by hand; `ci/test` fails where it is not that of",
+        "its own run. One row is one test. `kept`: it passed (of several networks: in how many); `lacks`: the backend lacks",
+        "that capability of `verbs::Limits` (or of the test's backend) and says so.",
+        "",
+        "| backend | is |",
+        "|---|---|",
+        "| loopback | software NICs within one process, on threads of their own |",
+        "| sim | software NICs on simulated networks in virtual time: clean, busy, with loss, duplicates, disorder |",
+        "| udp, udp6 | software NICs over UDP sockets, IPv4 and IPv6 |",
+        "| raw | software NICs over raw sockets |",
+        "| rxe, siw, hardware | rdma-core: to come |",
+        "| ns-3 | software NICs on ns-3's network: to come |",
+    ]
+    troubles = []
+    total = 0
+    for suite in suites:
+        names = known.pop(suite.name, {})
+        if not names:
+            troubles.append(f"{suite.name} has no test that ran")
+            continue
+        heading = sentence(re.sub("Test$", "", suite.name))
+        lines += ["", f"## {heading}", "", suite.text, ""]
+        lines.append("| promise | " + " | ".join(name for name, _ in backends) + " |")
+        lines.append("|---|" + "---|" * len(backends))
+        for name in names:
+            total += 1
+            cells = []
+            for backend, promises in backends:
+                text, trouble = cell(promises.get((suite.name, name), {}))
+                if backend in absent and (heading, sentence(name), backend) in kept_cells:
+                    text, trouble = kept_cells[heading, sentence(name), backend], None
+                cells.append(text)
+                if trouble:
+                    troubles.append(f"{suite.name}.{name} {trouble} on {backend}")
+            lines.append(f"| {sentence(name)} | " + " | ".join(cells) + " |")
+    troubles += [f"{name} is no suite of {SUITE}" for name in known]
+    lines += ["", f"{total} promises."]
+    return "\n".join(lines) + "\n", troubles
+
+
+def from_events(root, events, before):
+    cases = count_tests.cases_by_label(events)
+    backends = [(name, promises_of(cases.get(label, []))) for name, label in BACKENDS]
+    return render(read_suites(root), backends, before)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=["write", "check"])
+    parser.add_argument("--events", required=True)
+    args = parser.parse_args()
+    root = pathlib.Path(__file__).resolve().parent.parent
+    table = root / TABLE
+    before = table.read_text(encoding="utf-8") if table.exists() else ""
+    with open(args.events, encoding="utf-8", errors="replace") as events:
+        text, troubles = from_events(root, events, before)
+    for trouble in troubles:
+        print(f"{COMMAND}: {trouble}", file=sys.stderr)
+    if args.command == "write":
+        table.write_text(text, encoding="utf-8")
+    elif before != text:
+        print(f"{TABLE} is not that of this run: run {COMMAND} and commit what it writes", file=sys.stderr)
+        sys.exit(1)
+    sys.exit(1 if troubles else 0)
+
+
+if __name__ == "__main__":
+    main()
