@@ -191,7 +191,8 @@ TEST_F(RawFabricTest, WithoutTheCapabilityItSaysWhatToDo) {
     __user_cap_data_struct none[2] = {};
     ASSERT_EQ(syscall(SYS_capset, &header, none), 0);
     status = OpenRawSocket(Parse("127.0.0.1"), {}).status();
-  }).join();
+  })
+      .join();
   EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
   EXPECT_THAT(std::string(status.message()), HasSubstr("CAP_NET_RAW"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("soft:udp@IP"));
