@@ -118,8 +118,9 @@ void RawPeer::Listen() {
         if (hello.version != kProtocolVersion) return request->Reject(private_data);
         verbs::ConnectOptions options;
         options.private_data = private_data;
-        connections_[queue] = *request->Accept(*queue_pairs_[queue], options,
-                                               [this, queue](const verbs::ConnectionEvent& e) { OnEvent(queue, e); });
+        auto made = request->Accept(*queue_pairs_[queue], options,
+                                    [this, queue](const verbs::ConnectionEvent& e) { OnEvent(queue, e); });
+        if (made.ok()) connections_[queue] = *std::move(made);  // it has no second set of queue pairs
       });
 }
 

@@ -1,0 +1,245 @@
+// Writes the first inputs of each fuzz target, one valid message of each kind or a random program: make_corpus FOLDER
+//
+// What is committed below corpus/ began like this and was then extended and minimised by ci/fuzz --minimise.
+#include <sys/stat.h>
+
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "lib/base/codec.h"
+#include "lib/base/random.h"
+#include "lib/client/frame.h"
+#include "lib/transport/hello.h"
+#include "lib/transport/message.h"
+#include "lib/verbs/soft/connection_rules.h"
+#include "lib/verbs/soft/datagram.h"
+#include "lib/verbs/soft/mad.h"
+
+namespace tokamak::fuzz {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+class Corpus final {
+ public:
+  explicit Corpus(std::string folder) : folder_(std::move(folder)) { mkdir(folder_.c_str(), 0755); }
+
+  void Add(const std::string& target, const Bytes& bytes) {
+    const std::string folder = folder_ + "/" + target;
+    mkdir(folder.c_str(), 0755);
+    std::ofstream file(absl::StrCat(folder, "/seed-", number_++), std::ios::binary);
+    file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    CHECK(file.good()) << folder;
+  }
+  void Add(const std::string& target, uint8_t first, const std::string& text) {
+    Bytes bytes = {first};
+    bytes.insert(bytes.end(), text.begin(), text.end());
+    Add(target, bytes);
+  }
+
+ private:
+  const std::string folder_;
+  int number_ = 0;
+};
+
+void AddPackets(Corpus& corpus) {
+  using namespace verbs::soft;  // NOLINT: in a function
+  const IcrcFlow flow(*verbs::Address::Parse("10.0.0.1:50000"), *verbs::Address::Parse("10.0.0.2:4791"));
+  const Bytes payload(256, 0x5a);
+  for (int opcode = 0; opcode < 256; ++opcode) {
+    Packet packet;
+    packet.opcode = static_cast<PacketOpcode>(opcode);
+    if (!IsKnown(packet.opcode)) continue;
+    packet.destination = 0x123456;
+    packet.psn = 0xfffffe;
+    packet.remote_address = 0x7f0000001000;
+    packet.rkey = 0x1234;
+    packet.dma_length = 5;
+    const bool bare = packet.opcode == PacketOpcode::kReadRequest || packet.opcode == PacketOpcode::kAcknowledge ||
+                      packet.opcode >= PacketOpcode::kAtomicAcknowledge;
+    packet.slices = bare ? 0 : 1;
+    packet.payload[0] = {payload.data(), static_cast<uint32_t>(opcode % 3 == 0 ? payload.size() : 5)};
+    Bytes bytes(2 + kMaxDatagram);
+    bytes.resize(2 + EncodeDatagram(packet, flow, 0, bytes.data() + 2));
+    corpus.Add("packet", bytes);
+  }
+  // From the kernel's Soft-RoCE: an acknowledgement, and a WRITE of nothing, behind their IP and UDP headers.
+  for (const char* hex : {"1100ffff00123456001111111f000001bce11caa",
+                          "0a40ffff000000118011111b00007fc3258540000000025b00000000b37f2676"}) {
+    const std::string text = absl::HexStringToBytes(hex);
+    Bytes bytes = {0x9f, 0x09};
+    bytes.insert(bytes.end(), text.begin(), text.end());
+    corpus.Add("packet", bytes);
+  }
+  const std::string whole = absl::HexStringToBytes(
+      "000045000030099f400040111c820a4d00020a4d0001f9b012b7001c00001100ffff00123456001111111f000001bce11caa");
+  corpus.Add("packet", Bytes(whole.begin(), whole.end()));
+}
+
+void AddMads(Corpus& corpus) {
+  using namespace verbs::soft;  // NOLINT: in a function
+  ConnectionOffer offer;
+  offer.queue_pair = 17;
+  offer.max_path_mtu = 1024;
+  const ReqMad req =
+      MakeReq(offer, *verbs::Address::Parse("10.0.0.9:40000"), *verbs::Address::Parse("10.0.0.2:7000"), 99, 1);
+  for (const Mad& mad :
+       {Mad{1, req}, Mad{1, MraMad{1, 2}}, Mad{1, MakeMtuRej(req, 512)}, Mad{1, MakeRep(offer, req, 7, 3)},
+        Mad{1, RtuMad{1, 2}}, Mad{1, DreqMad{1, 2, 3}}, Mad{1, DrepMad{1, 2}}}) {
+    const MadBytes bytes = EncodeMad(mad);
+    corpus.Add("mad", Bytes(bytes.begin(), bytes.end()));
+  }
+}
+
+void AddMessages(Corpus& corpus) {
+  using namespace transport;  // NOLINT: in a function
+  for (uint8_t kind = 1; kind <= static_cast<uint8_t>(MessageKind::kReply); ++kind) {
+    Header header;
+    header.kind = static_cast<MessageKind>(kind);
+    if (header.kind != MessageKind::kCredit) header.transfer = 7;
+    size_t body = 0;
+    switch (header.kind) {
+      case MessageKind::kTransfer:
+        header.flags = kSizeKnown;
+        header.protocol = Protocol::kWrite;
+        header.size = {100, 20};
+        header.remote = {0x7f0000001000, 0x1234};
+        break;
+      case MessageKind::kData:
+        header.protocol = Protocol::kRead;
+        header.size = {100, 20};
+        header.remote = {0x7f0000001000, 0x1234};
+        break;
+      case MessageKind::kChunk:
+        header.protocol = Protocol::kEager;
+        header.size = {100, 20};
+        header.offset = 50;
+        body = 30;
+        break;
+      case MessageKind::kDone:
+        header.protocol = Protocol::kRead;
+        break;
+      case MessageKind::kFail:
+        header.status = absl::StatusCode::kNotFound;
+        body = 9;
+        break;
+      case MessageKind::kCall:
+      case MessageKind::kReply:
+        body = 12;
+        break;
+      case MessageKind::kCancel:
+      case MessageKind::kCredit:
+        header.credits = 3;
+        break;
+    }
+    Bytes bytes(1 + MessageSize(header, body));
+    bytes[0] = 2;
+    EncodeMessage(header, Bytes(body, 0x61), absl::MakeSpan(bytes).subspan(1));
+    corpus.Add("message", bytes);
+  }
+  Hello hello;
+  hello.reads_served = 16;
+  hello.slot_size = 16384;
+  hello.receive_slots = 128;
+  hello.max_transfers = hello.max_calls = 100;
+  Bytes bytes(1 + kHelloSize);
+  EncodeHello(hello, absl::MakeSpan(bytes).subspan(1));
+  corpus.Add("message", bytes);
+  corpus.Add("message", {1, 7, 0, 0, 2});
+}
+
+template <typename... Messages>
+void AddClientMessages(Corpus& corpus) {
+  (corpus.Add("client_message", client::Encode(1, Messages())), ...);
+  (corpus.Add("client_message", client::Encode(2, typename Messages::Reply())), ...);
+}
+
+void AddClientMessages(Corpus& corpus) {
+  using namespace client;  // NOLINT: in a function
+  AddClientMessages<HelloRequest, CreateRequest, CreateAndSealRequest, SealRequest, GetRequest, ContainsRequest,
+                    ListRequest, StatRequest, EvictRequest, HashRequest, WaitRequest, NodesRequest, NodeStatsRequest>(
+      corpus);
+  GetRequest get;
+  get.ids.resize(2);
+  corpus.Add("client_message", Encode(3, get));
+  GetReply got;
+  got.entries.resize(2);
+  got.entries[0].outcome = {absl::StatusCode::kNotFound, "gone"};
+  corpus.Add("client_message", Encode(3, got));
+  StatReply stat;
+  stat.holders = {"a", "b"};
+  corpus.Add("client_message", Encode(4, stat));
+  const Bytes data(10, 0x64);
+  CreateAndSealRequest create;
+  create.objects.push_back({base::ObjectId::FromName("x"), data, {}});
+  corpus.Add("client_message", Encode(5, create));
+  NodesReply nodes;
+  nodes.nodes.resize(1);
+  nodes.nodes[0].name = "node";
+  corpus.Add("client_message", Encode(6, nodes));
+  EventsNotification events;
+  events.events.resize(1);
+  corpus.Add("client_message", Encode(7, events));
+  Header header;
+  header.kind = SealRequest::kKind;
+  corpus.Add("client_message", EncodeError(header, absl::NotFoundError("no such object")));
+}
+
+void AddTexts(Corpus& corpus) {
+  const std::vector<std::vector<std::string>> texts = {
+      {"10.0.0.1:7000", "[fd00::1]:7000", "10.0.0.1", "fd00::1"},
+      {"soft:udp@10.0.0.1", "soft:udp@[fd00::1]:4792"},
+      {"eager:32KiB,read", "eager:32KiB,read:1MiB,write", "read"},
+      {"512MiB", "1.5GiB", "17", "64k", "2TB"},
+      {"250ms", "1.5s", "3min", "20us", "7ns"},
+      {"serve", "tokd@10.0.0.1:7000", "redis@localhost:6379", "redis@unix:/run/redis.sock"},
+      {"--listen\n10.0.0.1:7000\n--device\nsoft:udp@10.0.0.1\n--socket\n/run/t.sock\n--memory\n64MiB\n--engines\n2",
+       "--help"},
+  };
+  for (size_t kind = 0; kind < texts.size(); ++kind) {
+    for (const std::string& text : texts[kind]) corpus.Add("text", static_cast<uint8_t>(kind), text);
+  }
+}
+
+// Two frames in three pieces, one with a descriptor.
+void AddStreams(Corpus& corpus) {
+  corpus.Add("unix_frame", {0, 7, 0, 3, 0, 0, 0, 'a', 'b', 'c', 24, 6, 0, 2, 0, 0, 1, 'd', 'e', 0, 4, 0, 0, 0, 0, 0});
+}
+
+// Programs of steps: any bytes are one.
+void AddPrograms(Corpus& corpus) {
+  base::Random random(1);
+  for (const char* target : {"nic", "connections", "endpoint", "directory"}) {
+    for (int i = 0; i < 4; ++i) {
+      Bytes bytes(200);
+      for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random.Next());
+      corpus.Add(target, bytes);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tokamak::fuzz
+
+int main(int argc, char** argv) {
+  using namespace tokamak::fuzz;  // NOLINT: in a function
+  if (argc != 2 || argv[1][0] == '-') {
+    std::cerr << "usage: make_corpus FOLDER" << std::endl;
+    return 2;
+  }
+  Corpus corpus(argv[1]);
+  AddPackets(corpus);
+  AddMads(corpus);
+  AddMessages(corpus);
+  AddClientMessages(corpus);
+  AddTexts(corpus);
+  AddStreams(corpus);
+  AddPrograms(corpus);
+  return 0;
+}

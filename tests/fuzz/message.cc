@@ -1,0 +1,66 @@
+// The transport's messages and hellos: what Decode takes is, byte for byte, what Encode writes.
+#include "lib/transport/message.h"
+
+#include <vector>
+
+#include "glog/logging.h"
+#include "lib/transport/hello.h"
+#include "tests/fuzz/input.h"
+#include "tests/fuzz/target.h"
+
+namespace tokamak::fuzz {
+namespace {
+
+using namespace transport;  // NOLINT: its whole wire is the subject
+
+void TryMessage(absl::Span<const uint8_t> given) {
+  const std::vector<uint8_t> bytes(given.begin(), given.end());  // of its exact size: a step beyond it is seen
+  const absl::StatusOr<Message> message = DecodeMessage(bytes);
+  if (!message.ok()) return;
+  CHECK_NE(ToString(message->header.kind)[0], '?');
+  CHECK_LE(message->header.size.data, kMaxObjectSize);
+  CHECK_LE(message->header.size.metadata, kMaxObjectSize);
+  std::vector<uint8_t> again(MessageSize(message->header, message->body.size()));
+  CHECK_EQ(EncodeMessage(message->header, message->body, absl::MakeSpan(again)), again.size());
+  CHECK(again == bytes) << ToString(message->header.kind);
+}
+
+void TryHello(absl::Span<const uint8_t> given) {
+  const std::vector<uint8_t> bytes(given.begin(), given.end());
+  const absl::StatusOr<Hello> hello = DecodeHello(bytes);
+  if (!hello.ok()) return;
+  CHECK(IsHello(bytes));
+  CHECK(hello->queue <= hello->bulk_queue_pairs && hello->bulk_queue_pairs <= kMaxBulkQueuePairs);
+  CHECK(hello->slot_size >= kMinSlotSize && hello->slot_size <= kMaxSlotSize);
+  CHECK(hello->receive_slots >= kMinReceiveSlots && hello->receive_slots <= kMaxReceiveSlots);
+  std::vector<uint8_t> first(kHelloSize), second(kHelloSize);
+  EncodeHello(*hello, absl::MakeSpan(first));
+  const absl::StatusOr<Hello> again = DecodeHello(first);
+  CHECK(again.ok()) << again.status();
+  EncodeHello(*again, absl::MakeSpan(second));
+  CHECK(first == second);
+}
+
+void TryNote(uint32_t value) {
+  const Note note = Note::Unpack(value);
+  CHECK_EQ(note.Pack(), value);
+  CHECK_LE(note.number, Note::kNumberMask);
+}
+
+}  // namespace
+}  // namespace tokamak::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  tokamak::fuzz::Input input(data, size);
+  switch (input.Below(4)) {
+    case 0:
+      tokamak::fuzz::TryHello(input.Rest());
+      break;
+    case 1:
+      tokamak::fuzz::TryNote(input.Take<uint32_t>());
+      break;
+    default:
+      tokamak::fuzz::TryMessage(input.Rest());
+  }
+  return 0;
+}

@@ -1,0 +1,8 @@
+// What a target needs before the first input, under libFuzzer and in the replaying test alike: silence, and no forgiveness.
+#pragma once
+
+namespace tokamak::fuzz {
+
+void Prepare();
+
+}  // namespace tokamak::fuzz
