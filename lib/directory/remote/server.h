@@ -26,7 +26,7 @@ class DirectoryServer final {
   DirectoryServer(const DirectoryServer&) = delete;
   DirectoryServer& operator=(const DirectoryServer&) = delete;
 
-  // `reply` runs once, later; `request` is looked at during the call.
+  // `reply` runs once: inside the call for a request that makes no sense, else later. `request` is looked at during the call.
   void Handle(absl::Span<const uint8_t> request, Reply reply);
 
  private:
