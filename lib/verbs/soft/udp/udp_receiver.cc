@@ -72,6 +72,7 @@ bool UdpReceiver::TakeMessage(uint32_t index, Deliver deliver) {
     return true;
   }
   if (socket_.is_raw()) return TakeRawMessage({bytes, length}, deliver);
+  if (length == 0) DropMalformed(DecodeResult::kTooShort);
   source_ = FromSocketAddress(name_[index]);
   sender_ = &senders_[(source_.ip[15] ^ source_.ip[14]) % senders_.size()];
   const IcrcFlow flow(source_, socket_.local);
