@@ -18,7 +18,9 @@ struct QueuePairCounters {
   // As requester.
   uint64_t packets_retransmitted = 0;
   uint64_t timeouts = 0;
-  uint64_t answers_taken = 0;   // (*) acknowledgements, READ data, results of atomics
+  uint64_t answers_overdue =
+      0;                       // nothing came for some round trips, long before the time-out: the oldest was sent again
+  uint64_t answers_taken = 0;  // (*) acknowledgements, READ data, results of atomics
   uint64_t responses_lost = 0;  // (*) seen by a later answer: READ data or an atomic's result has to be asked for again
   uint64_t naks_received_sequence = 0;   // (*)
   uint64_t naks_received_not_ready = 0;  // (*)
@@ -73,6 +75,7 @@ inline void QueuePairCounters::Add(const QueuePairCounters& other) {
   bytes_received += other.bytes_received;
   packets_retransmitted += other.packets_retransmitted;
   timeouts += other.timeouts;
+  answers_overdue += other.answers_overdue;
   answers_taken += other.answers_taken;
   responses_lost += other.responses_lost;
   naks_received_sequence += other.naks_received_sequence;

@@ -43,12 +43,14 @@ Requester::Requester(Engine& engine, QueuePairCore& queue_pair, Congestion& cong
       sends_(queue_pair.sends),
       congestion_(congestion),
       retransmit_(engine.alarms, [this] { OnTimeout(); }),
+      overdue_(engine.alarms, [this] { OnOverdue(); }),
       ready_again_(engine.alarms, [this] { queue_pair_.MarkReady(); }) {}
 
 void Requester::Start(uint32_t psn) {
   unacked_ = position_ = next_ = sent_ = FirstSequence(psn);
   recovered_ = went_back_at_ = 0;
-  since_ack_request_ = acknowledged_ = timeouts_ = not_ready_ = 0;
+  since_ack_request_ = acknowledged_ = timeouts_ = not_ready_ = overdue_in_a_row_ = 0;
+  timing_ = false;
   window_ = congestion_.Window();
   running_ = true;
 }
@@ -220,10 +222,14 @@ void Requester::Sent(uint64_t packets) {
   if (position_ < sent_) {
     ++queue_pair_.counters.packets_retransmitted;
     engine_.Trace(base::TraceKind::kRetransmit, ToPsn(position_), packets);
+  } else if (!timing_ && since_ack_request_ == 0) {
+    timing_ = true;
+    timed_ = position_;
+    timed_at_ = engine_.alarms.now();
   }
   position_ += packets;
   sent_ = std::max(sent_, position_);
-  if (!retransmit_.set()) retransmit_.Set(AckTimeout(AckTimeoutCode(queue_pair_.reliability().ack_timeout)));
+  if (!retransmit_.set()) ExpectAnswer();
 }
 
 void Requester::Halt(CompletionStatus status) {

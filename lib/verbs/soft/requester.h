@@ -100,6 +100,10 @@ class Requester final {
   void ResendFromGap();
   void GoBack(Loss loss);
   void OnTimeout();
+  void OnOverdue();
+  void ExpectAnswer();
+  void SetOverdue();
+  void MeasureRoundTrip();
   void Forget(uint64_t tail);
 
   bool outstanding() const { return unacked_ < sent_; }
@@ -138,7 +142,12 @@ class Requester final {
   bool running_ = false;
   uint32_t timeouts_ = 0;
   uint32_t not_ready_ = 0;
+  uint32_t overdue_in_a_row_ = 0;  // since the last round trip that was measured
+  bool timing_ = false;            // a round trip: of `timed_`, sent at `timed_at_`
+  uint64_t timed_ = 0;
+  base::Time timed_at_;
   Alarm retransmit_;
+  Alarm overdue_;
   Alarm ready_again_;
 };
 

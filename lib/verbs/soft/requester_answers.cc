@@ -1,6 +1,7 @@
 // The half of Requester that is driven by answers and by their absence.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "lib/verbs/soft/psn.h"
 #include "lib/verbs/soft/queue_pair_core.h"
@@ -11,6 +12,8 @@
 
 namespace tokamak::verbs::soft {
 namespace {
+
+constexpr uint32_t kMostOverdue = 16;  // in a row; the time-out is shorter long before
 
 CompletionOpcode ToCompletionOpcode(Opcode opcode) {
   switch (opcode) {
@@ -195,14 +198,39 @@ void Requester::Settle() {
   progressed_ = false;
   congestion_.OnAck(acknowledged_);
   acknowledged_ = 0;
+  MeasureRoundTrip();
   window_ = congestion_.Window();
   if (!outstanding() || ready_again_.set()) {
     retransmit_.Cancel();
+    overdue_.Cancel();
   } else {
-    retransmit_.Set(AckTimeout(AckTimeoutCode(queue_pair_.reliability().ack_timeout)));
+    ExpectAnswer();
   }
   queue_pair_.MarkReady();
   if (halted_ != CompletionStatus::kSuccess && oldest_ == cursor_) Fail(halted_, 0);
+}
+
+// From now on: something must come within the time-out agreed, and should come sooner.
+void Requester::ExpectAnswer() {
+  retransmit_.Set(AckTimeout(AckTimeoutCode(queue_pair_.reliability().ack_timeout)));
+  SetOverdue();
+}
+
+// What is overdue again and again, without a round trip to learn from, is given twice the time each time.
+void Requester::SetOverdue() {
+  overdue_.Cancel();
+  const std::optional<base::Duration> overdue = congestion_.Overdue();
+  if (!overdue.has_value() || overdue_in_a_row_ >= kMostOverdue) return;
+  const base::Duration delay = *overdue * (int64_t{1} << overdue_in_a_row_);
+  if (delay < queue_pair_.reliability().ack_timeout) overdue_.Set(delay);
+}
+
+// One packet at a time is timed, and only when it was not sent again: else its answer may be that to the first try.
+void Requester::MeasureRoundTrip() {
+  if (!timing_ || unacked_ <= timed_) return;
+  timing_ = false;
+  overdue_in_a_row_ = 0;
+  congestion_.OnRoundTrip(engine_.alarms.now() - timed_at_);
 }
 
 void Requester::WaitUntilReady(uint8_t timer) {
@@ -216,27 +244,31 @@ void Requester::WaitUntilReady(uint8_t timer) {
   cursor_ = oldest_;
   halted_ = CompletionStatus::kSuccess;
   ForgetExpected();
+  timing_ = false;
   retransmit_.Cancel();
+  overdue_.Cancel();
   ready_again_.Set(NotReadyDelay(timer));
 }
 
-// Something at unacked_ was lost. Told twice about the same loss it does nothing: a second loss is for the time-out.
+// Something at unacked_ was lost. Told twice about the same loss it does nothing: a second loss is for OnOverdue.
 void Requester::ResendFromGap() {
   if (went_back_at_ == unacked_) return;
   GoBack(Loss::kGap);
 }
 
 void Requester::GoBack(Loss loss) {
-  if (unacked_ >= recovered_) {
+  if (unacked_ >= recovered_ || loss == Loss::kOverdue) {
     recovered_ = sent_;
     congestion_.OnLoss(loss);
     window_ = congestion_.Window();
   }
+  timing_ = false;
   went_back_at_ = unacked_;
   position_ = unacked_;
   cursor_ = oldest_;
   halted_ = CompletionStatus::kSuccess;
   ForgetExpected();
+  SetOverdue();
   queue_pair_.MarkReady();
 }
 
@@ -251,6 +283,15 @@ void Requester::OnTimeout() {
   GoBack(Loss::kTimeout);
   went_back_at_ = 0;  // what is told from now on is news
   retransmit_.Set(AckTimeout(AckTimeoutCode(queue_pair_.reliability().ack_timeout)));
+}
+
+// A last packet, its answer or what was sent again got lost: nobody tells. This is no retry that was agreed: the time-out goes on.
+void Requester::OnOverdue() {
+  if (!running_ || !outstanding() || ready_again_.set()) return;
+  ++queue_pair_.counters.answers_overdue;
+  ++overdue_in_a_row_;
+  GoBack(Loss::kOverdue);
+  went_back_at_ = 0;  // what is told from now on is news
 }
 
 void Requester::Fail(CompletionStatus status, uint32_t provider_code) {
@@ -276,6 +317,7 @@ void Requester::Forget(uint64_t tail) {
   halted_ = CompletionStatus::kSuccess;
   ForgetExpected();
   retransmit_.Cancel();
+  overdue_.Cancel();
   ready_again_.Cancel();
 }
 

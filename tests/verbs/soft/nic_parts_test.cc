@@ -1,4 +1,5 @@
 // The small parts of the NIC that keep promises of their own: keys, numbers, queues of answers, windows, delays.
+#include <optional>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -195,6 +196,31 @@ TEST(CongestionTest, AnAdditiveWindowBeginsAnewAfterATimeOutAndStaysBelowItsMaxi
   EXPECT_EQ(window->Window(), 4u);
   for (int i = 0; i < 1000; ++i) window->OnAck(window->Window());
   EXPECT_EQ(window->Window(), 40u);
+}
+
+TEST(CongestionTest, AnAnswerIsOverdueAfterTheRoundTripsThatWereMeasuredAndAPause) {
+  auto window = MakeAdditiveWindow(1000);
+  EXPECT_EQ(window->Overdue(), std::nullopt);
+  window->OnRoundTrip(base::Milliseconds(10));
+  EXPECT_EQ(window->Overdue(), base::Milliseconds(10 + 4 * 5 + 1));
+  for (int i = 0; i < 100; ++i) window->OnRoundTrip(base::Milliseconds(10));
+  EXPECT_LT(*window->Overdue(), base::Milliseconds(22)) << "twice, once it is steady";
+  window->OnRoundTrip(base::Milliseconds(100));
+  EXPECT_GT(*window->Overdue(), base::Milliseconds(100));
+}
+
+TEST(CongestionTest, AfterAnOverdueAnswerTheWindowGrowsBackToWhatItWas) {
+  auto window = MakeAdditiveWindow(1000);
+  window->OnAck(32);
+  window->OnLoss(Loss::kGap);
+  window->OnAck(32);
+  EXPECT_EQ(window->Window(), 33u);
+  for (int i = 0; i < 3; ++i) window->OnLoss(Loss::kOverdue);
+  EXPECT_EQ(window->Window(), 4u);
+  window->OnAck(4);
+  EXPECT_EQ(window->Window(), 8u);
+  window->OnAck(100);
+  EXPECT_EQ(window->Window(), 33u);
 }
 
 TEST(ReadBudgetTest, AQuarterIsKeptForThoseThatHaveNothingOutstanding) {

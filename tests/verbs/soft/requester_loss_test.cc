@@ -160,6 +160,49 @@ TEST_F(RequesterLossTest, AReadThatIsAskedAgainIsCutWhereItWasCutBefore) {
   EXPECT_EQ(again[0].packet.dma_length, 5 * kMtu);
 }
 
+TEST_F(RequesterLossTest, AnOverdueAnswerIsAskedForAgainLongBeforeTheTimeOut) {
+  device_options_.window = DeviceOptions::Window::kAdditive;
+  reliability_.ack_timeout = base::Milliseconds(67);
+  Open();
+  Post(Opcode::kSend, 1, Piece(0, 1));
+  TakeSent();
+  Run(base::Microseconds(200));
+  Arrive({Ack(0)});
+  for (uint64_t i = 2; i < 12; ++i) Post(Opcode::kSend, i, Piece(0, 1));
+  EXPECT_EQ(TakeSent().size(), 10u);
+  Run(base::Milliseconds(1));
+  EXPECT_THAT(TakeSent(), IsEmpty());
+  Run(base::Milliseconds(1));
+  EXPECT_EQ(TakeSent().size(), 4u) << "carefully";
+  Run(base::Milliseconds(2));
+  EXPECT_THAT(TakeSent(), IsEmpty()) << "twice the time, the second time";
+  Run(base::Milliseconds(2));
+  EXPECT_EQ(TakeSent().size(), 4u);
+  EXPECT_EQ(counters().answers_overdue, 2u);
+  EXPECT_EQ(counters().timeouts, 0u);
+  Arrive({Ack(10)});
+  EXPECT_EQ(Poll().size(), 11u);
+  Run(base::Seconds(1));
+  EXPECT_THAT(TakeSent(), IsEmpty());
+}
+
+TEST_F(RequesterLossTest, WhatIsOverdueDoesNotCountAsARetry) {
+  device_options_.window = DeviceOptions::Window::kAdditive;
+  reliability_.ack_timeout = base::Milliseconds(67);
+  Open();
+  Post(Opcode::kSend, 1, Piece(0, 1));
+  TakeSent();
+  Arrive({Ack(0)});
+  Poll();
+  Post(Opcode::kSend, 2, Piece(0, 1));
+  Run();
+  Run(timeout() * 3 - base::Nanoseconds(1));
+  EXPECT_GT(counters().answers_overdue, 2u);
+  EXPECT_THAT(Poll(), IsEmpty());
+  Run(base::Nanoseconds(1));
+  EXPECT_THAT(Outcomes(Poll()), ElementsAre(Pair(2, Status::kRetryExceeded)));
+}
+
 TEST_F(RequesterLossTest, APeerThatDoesNotAnswerLeavesRoomForTheReadsOfOthers) {
   fabric_.window = 32 * kMtu;  // pieces of 8
   reliability_.reads_outstanding = 16;

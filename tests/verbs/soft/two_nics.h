@@ -106,11 +106,6 @@ class TwoNics : public ::testing::Test {
     ASSERT_TRUE(result.ok()) << result.status;
   }
 
-  sim::Scheduler scheduler_;
-  Host a_;
-  Host b_;
-
- private:
   static void OpenHost(Fabric& fabric, DeviceOptions options, QueuePairOptions queue_pair, const char* address,
                        uint64_t seed, Host* host) {
     options.address = *Address::Parse(address);
@@ -127,6 +122,11 @@ class TwoNics : public ::testing::Test {
     host->region = *host->domain->RegisterMemory(absl::MakeSpan(host->memory), kAllAccess);
   }
 
+  sim::Scheduler scheduler_;
+  Host a_;
+  Host b_;
+
+ private:
   static inline Sge sge_;
 };
 
