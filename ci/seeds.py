@@ -1,7 +1,7 @@
 """Runs the conformance suite over simulated networks that are drawn from seeds: 0 to 20 % loss, reordering, duplication.
 
-  ci/seeds                              200 seeds, optimized
-  ci/seeds --under asan                 the same under a sanitizer
+  ci/seeds                              200 seeds, with the program that ci/test built
+  ci/seeds --under asan                 the same under a sanitizer, or opt
   ci/seeds --first 17 --seeds 1 --filter '*ReadTest.*'     what a failure says to repeat
   ci/seeds --of-commit                  a few seeds that the commit's hash chooses, as ci/test runs them
 
@@ -24,8 +24,8 @@ import count_tests
 
 TARGET = "//tests/verbs/conformance:sim_test"
 SEEDS = 200
-SEEDS_OF_COMMIT = 4
-SEEDS_PER_PROCESS = 2  # a process that crashes or hangs takes no more with it
+SEEDS_OF_COMMIT = 8
+SEEDS_PER_PROCESS = 4  # a process that crashes or hangs takes no more with it
 SECONDS_PER_SEED = 900  # a bound for the slowest sanitizer on a busy machine, not an expectation
 MOST_FAILURES_TOLD = 10
 
@@ -53,7 +53,7 @@ def seed_of(name):
 
 def repeat_command(name, config):
     """How to run the one case again."""
-    under = f" --under {config}" if config != "opt" else ""
+    under = f" --under {config}" if config else ""
     return f"ci/seeds --first {seed_of(name)} --seeds 1{under} --filter {shlex.quote(name)}"
 
 
@@ -109,15 +109,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--first", type=int, default=1, metavar="SEED")
-    parser.add_argument("--under", default="opt", metavar="CONFIG", help="a configuration of .bazelrc: asan, ubsan, tsan, opt")
+    parser.add_argument("--under", default="", metavar="CONFIG", help="a configuration of .bazelrc: asan, ubsan, tsan, opt")
     parser.add_argument("--filter", default="*", metavar="PATTERN", help="of GoogleTest")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at once")
-    parser.add_argument("--of-commit", action="store_true", help="the seeds of this commit, in ci/test's own build")
+    parser.add_argument("--of-commit", action="store_true", help="a few seeds that the commit's hash chooses")
     args = parser.parse_args()
     config, first, seeds = args.under, args.first, args.seeds
     if args.of_commit:
         commit = subprocess.run(["git", "rev-parse", "HEAD"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
-        config, first, seeds = "", first_of_commit(commit), SEEDS_OF_COMMIT
+        first, seeds = first_of_commit(commit), SEEDS_OF_COMMIT
     if seeds < 1 or first < 0:
         parser.error("at least one seed is needed, and none below 0")
 
@@ -141,7 +141,7 @@ def main():
                     told += 1
                     print(f"FAILED {case['name']}: {case['reason']}\n{output_of(case['name'], output)}")
                     if seed_of(case["name"]) is not None:
-                        print(f"seed {seed_of(case['name'])}; repeat it with: {repeat_command(case['name'], config or 'opt')}")
+                        print(f"seed {seed_of(case['name'])}; repeat it with: {repeat_command(case['name'], config)}")
                     sys.stdout.flush()
     count = {s: sum(c["status"] == s for c in all_cases) for s in (count_tests.PASSED, count_tests.FAILED, count_tests.SKIPPED)}
     print(
