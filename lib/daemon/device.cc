@@ -52,6 +52,18 @@ class SoftUdpDevice final : public OpenedDevice {
     numbers.push_back({"udp_packets_dropped_total", dropped});
     numbers.push_back({"udp_packets_dropped_icrc_total", udp.Dropped(verbs::soft::UdpDrop::kIcrc)});
     numbers.push_back({"udp_packets_dropped_buffer_total", udp.Dropped(verbs::soft::UdpDrop::kSocketBuffer)});
+    const verbs::soft::DeviceCounters nic = device_->counters();
+    const verbs::soft::QueuePairCounters& sum = nic.queue_pairs;
+    numbers.push_back({"nic_packets_sent_total", sum.packets_sent});
+    numbers.push_back({"nic_packets_received_total", sum.packets_received});
+    numbers.push_back({"nic_packets_retransmitted_total", sum.packets_retransmitted});
+    numbers.push_back({"nic_responses_lost_total", sum.responses_lost});
+    numbers.push_back({"nic_naks_received_sequence_total", sum.naks_received_sequence});
+    numbers.push_back({"nic_naks_received_not_ready_total", sum.naks_received_not_ready});
+    numbers.push_back({"nic_answers_overdue_total", sum.answers_overdue});
+    numbers.push_back({"nic_timeouts_total", sum.timeouts});
+    numbers.push_back({"nic_port_busy_total", nic.port_busy});
+    numbers.push_back({"nic_completion_queue_overruns_total", nic.completion_queue_overruns});
   }
 
  private:
@@ -86,7 +98,7 @@ class SoftUdpDevice final : public OpenedDevice {
   base::NoTrace trace_;
   std::unique_ptr<verbs::soft::PcapWriter> pcap_;
   std::unique_ptr<verbs::soft::UdpFabric> fabric_;
-  std::unique_ptr<verbs::Device> device_;
+  std::unique_ptr<verbs::soft::SoftDevice> device_;
 };
 
 }  // namespace

@@ -56,6 +56,7 @@ class DaemonTest : public testing::Test {
       }
       EXPECT_EQ(Number(to, counter), before + moved) << by.name;
     }
+    EXPECT_GT(Number(to, "nic_packets_received_total"), 3 * (size_t{3} << 20) / 4096);
   }
 
   // SIGTERM for all, the directory last: exit code 0, and nothing but logs stays.
