@@ -33,7 +33,7 @@ class Outbox final {
     claims_[end_].owner = owner;
     claims_[end_].keys = 0;
     Packet& packet = packets_[end_++];
-    packet = Packet();
+    packet.Reset();
     return packet;
   }
 

@@ -51,7 +51,8 @@ struct PayloadSlice {
   uint32_t length = 0;
 };
 
-struct Packet {
+// All of a packet but its payload.
+struct PacketHeaders {
   // BTH (9.2)
   PacketOpcode opcode = PacketOpcode::kAcknowledge;
   bool solicited = false;
@@ -76,15 +77,26 @@ struct Packet {
   uint32_t qkey = 0;
   uint32_t source_queue_pair = 0;
 
+  // Where it came from (received) or goes to (sent). The port is the fabric's: a UDP port where that applies.
+  Address peer;
+  // udp: the flow's source port, chosen by the queue pair (for ECMP); 0 lets the fabric choose
+  uint16_t source_port = 0;
+};
+
+inline constexpr PacketHeaders kFreshHeaders;
+
+struct Packet : PacketHeaders {
   // The payload, without padding. Looked at by the fabric during Send only (it copies, or hands it to the kernel, before it
   // returns), and by the receiver during the callback only.
   uint32_t slices = 0;
   PayloadSlice payload[kMaxPayloadSlices];
 
-  // Where it came from (received) or goes to (sent). The port is the fabric's: a UDP port where that applies.
-  Address peer;
-  uint16_t source_port =
-      0;  // udp: the flow's source port, chosen by the queue pair (for ECMP); 0 lets the fabric choose
+  // As new, at little cost, since this is done for each packet: slices, which nobody looks at beyond the first `slices`, are left
+  // as they are, and the headers are copied from constants, which is faster than making them.
+  void Reset() {
+    static_cast<PacketHeaders&>(*this) = kFreshHeaders;
+    slices = 0;
+  }
 
   uint32_t payload_length() const {
     uint32_t sum = 0;

@@ -157,7 +157,7 @@ DecodeResult Decode(absl::Span<const uint8_t> datagram, Packet* packet) {
   if (padded != 0 && !MayCarryPayload(opcode)) return DecodeResult::kUnexpectedPayload;
   if (padded - pad > kMaxMtu) return DecodeResult::kPayloadTooLong;
 
-  *packet = Packet{};
+  packet->Reset();
   packet->opcode = opcode;
   DecodeHeader(p, packet);
   if (padded != 0) {

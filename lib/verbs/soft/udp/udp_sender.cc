@@ -54,7 +54,12 @@ bool UdpSender::StartsMessage(const Packet& packet, uint32_t length) const {
   if (messages_ == 0 || !segment_ || packets_ < singly_) return true;
   const Message& open = message_[messages_ - 1];
   return open.closed || length > open.segment || open.packets == kSegmentsPerMessage ||
-         open.bytes + length > kBytesPerMessage || WithRocePort(packet.peer) != peer_;
+         open.bytes + length > kBytesPerMessage || !IsPeer(packet.peer);
+}
+
+// Without a copy: this is asked for each packet.
+bool UdpSender::IsPeer(const Address& peer) const {
+  return (peer.port == 0 ? kRoceUdpPort : peer.port) == peer_.port && peer.ip == peer_.ip;
 }
 
 void UdpSender::OpenMessage(const Packet& packet, uint32_t length) {

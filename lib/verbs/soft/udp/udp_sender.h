@@ -97,6 +97,7 @@ class UdpSender final {
 
   uint16_t NextIdentification(const Message& message);
   Address SourceOf(const Packet& packet) const;
+  bool IsPeer(const Address& peer) const;
 
   const UdpSocket& socket_;
   const base::EventLoop& loop_;
