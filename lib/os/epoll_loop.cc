@@ -162,7 +162,7 @@ void EpollLoop::Turn(const base::Time* limit) {
   RefreshNow();
   in_round_ = true;
   bool any = RunRound();
-  if (!any && !Spinning()) any = Sleep(limit);
+  if (!any) any = Spinning() ? Look() : Sleep(limit);
   if (any) {
     spinning_ = detection_.mode == Detection::Mode::kAdaptive;
     spin_until_ = now_ + detection_.spin;
@@ -230,6 +230,11 @@ bool EpollLoop::Spinning() {
   if (detection_.mode == Detection::Mode::kBusy) return true;
   spinning_ = spinning_ && now_ < spin_until_;
   return spinning_;
+}
+
+// At the descriptors, after a round of a spinning loop that found nothing.
+bool EpollLoop::Look() {
+  return now_ - descriptors_seen_ >= kIdleDescriptorInterval && RunDescriptors(base::Duration());
 }
 
 // Until something happens, a timer is due or it is `limit`. Returns whether anything ran.

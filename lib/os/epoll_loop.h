@@ -2,7 +2,8 @@
 //
 // It goes in rounds: due timers, raised signals, pollers, file descriptors, a bounded number of each, so that none starves
 // another. When a round finds nothing the loop spins or sleeps, as its Detection says. A signal raised while the loop is awake
-// costs no syscall, and neither does a round, but for a look at the descriptors every kDescriptorInterval.
+// costs no syscall, and neither does a round, but for a look at the descriptors every kDescriptorInterval (while spinning, with
+// nothing else to do, every kIdleDescriptorInterval).
 //
 // Signals, pollers and descriptors have no order among timers: each runs in its part of a round.
 // Thread rule: one thread uses the loop (whoever runs it; before that, whoever sets it up), except for Stop and Signal::Raise.
@@ -130,8 +131,9 @@ class EpollLoop final : public base::EventLoop {
 
   static constexpr int kTimersPerRound = 64;
   static constexpr int kEventsPerRound = 64;
-  // How often a loop that does not sleep looks at its descriptors.
+  // How often a loop that does not sleep looks at its descriptors: while it has other work, and while it has none.
   static constexpr base::Duration kDescriptorInterval = base::Microseconds(10);
+  static constexpr base::Duration kIdleDescriptorInterval = base::Microseconds(1);
   // A loop with nothing to do looks up this often, so that times it remembers never get too old to compare.
   static constexpr base::Duration kLongestSleep = base::Seconds(3600);
 
@@ -156,6 +158,7 @@ class EpollLoop final : public base::EventLoop {
   bool RunPollers();
   bool RunDescriptors(base::Duration wait);
   bool Spinning();
+  bool Look();
   bool Sleep(const base::Time* limit);
   void Wake();
 
