@@ -31,6 +31,7 @@ struct DeviceOptions {
   uint32_t trace_node = 0;  // TraceEvent::node
 
   // How many packets a queue pair may have unacknowledged, see congestion.h. The default finds out what the network can take.
+  // All queue pairs together may have as many as the port's receive_window holds, or `window_packets` where that is more.
   enum class Window : uint8_t { kAdditive, kFixed };
   Window window = Window::kAdditive;
   uint32_t window_packets = 0;  // the most; 0: what the port's receive_window holds

@@ -36,6 +36,7 @@ Engine::Engine(base::EventLoop& loop, base::Trace& trace, uint32_t trace_node, b
       alarms(loop, std::move(wake_up), std::move(on_timer)),
       ready(&QueuePairCore::ready_),
       read_waiters(&QueuePairCore::waits_for_reads_),
+      send_waiters(&QueuePairCore::waits_to_send_),
       touched(&QueuePairCore::touched_),
       trace_(trace),
       tracing_(dynamic_cast<base::NoTrace*>(&trace) == nullptr),

@@ -75,6 +75,28 @@ class ReadBudget final {
   uint64_t used_ = 0;
 };
 
+// Packets of requests that may be unacknowledged at once, over all queue pairs of this NIC. Each queue pair has a window of its
+// own, but what it sends meets the others' in one buffer, at the peer or before it, which a thousand windows would overrun.
+class SendBudget final {
+ public:
+  // Before the first request.
+  void set_window(uint64_t packets) { window_ = packets; }
+
+  bool room() const { return used_ < window_; }
+
+  // One packet. A queue pair that has none unacknowledged may always send one, so that a dead peer cannot block the others.
+  bool Take(bool first) {
+    if (!room() && !first) return false;
+    ++used_;
+    return true;
+  }
+  void GiveBack(uint64_t packets) { used_ -= packets; }
+
+ private:
+  uint64_t window_ = UINT64_MAX;
+  uint64_t used_ = 0;
+};
+
 class Engine final {
  public:
   Engine(base::EventLoop& loop, base::Trace& trace, uint32_t trace_node, base::Random key_random,
@@ -84,8 +106,10 @@ class Engine final {
   Outbox outbox;
   AlarmClock alarms;
   ReadBudget reads;
+  SendBudget sends;
   QueuePairList ready;         // may have something to send
   QueuePairList read_waiters;  // wait for `reads`
+  QueuePairList send_waiters;  // wait for `sends`; their turn comes before that of those that are ready
   QueuePairList touched;       // received something in this turn, to be settled at its end
   std::vector<CompletionRing*> unpublished;
   std::vector<CompletionRing*> overrun;  // just died; their queue pairs have to follow
@@ -108,6 +132,13 @@ class Engine final {
     reads.GiveBack(bytes);
     while (QueuePairCore* waiter = read_waiters.TakeFirst()) ready.Add(*waiter);
   }
+
+  // The next queue pair that is to send, or null.
+  QueuePairCore* TakeNext() {
+    QueuePairCore* waiter = sends.room() ? send_waiters.TakeFirst() : nullptr;
+    return waiter != nullptr ? waiter : ready.TakeFirst();
+  }
+  bool anyone_next() const { return !ready.empty() || (sends.room() && !send_waiters.empty()); }
 
   bool tracing() const { return tracing_; }
   void Trace(base::TraceKind kind, uint32_t number, uint64_t size) {

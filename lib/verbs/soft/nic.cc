@@ -139,7 +139,7 @@ void Nic::Fill() {
   AddMads();
   size_t idle = 0;  // queue pairs in a row that had more to say but could not
   while (!engine_.outbox.full() && idle <= engine_.ready.size()) {
-    QueuePairCore* queue_pair = engine_.ready.TakeFirst();
+    QueuePairCore* queue_pair = engine_.TakeNext();
     if (queue_pair == nullptr) return;
     const size_t before = engine_.outbox.size();
     if (!queue_pair->Emit()) {

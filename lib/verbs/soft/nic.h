@@ -130,7 +130,7 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   void Fill();
   void AddMads();
   bool FlushOutbox();
-  bool has_work() const { return !engine_.ready.empty() || mads_added_ < mads_.size() || !engine_.outbox.empty(); }
+  bool has_work() const { return engine_.anyone_next() || mads_added_ < mads_.size() || !engine_.outbox.empty(); }
 
   // In a turn or a control call.
   void AnswerRings();
@@ -139,6 +139,7 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   void Tell(const DeviceEventInfo& event);
   void LeaveControl();
   void Wake();
+  uint32_t PortPackets() const;
   std::unique_ptr<Congestion> MakeCongestion() const;
 
   const DeviceOptions options_;

@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kMaxRequests = 16384;
 constexpr uint32_t kMaxCompletions = 1 << 20;
 
-// Of a queue pair, where the port does not say less.
+// Of a queue pair, and of all together, where the port does not say less.
 constexpr uint32_t kLeastWindow = 16;
 constexpr uint32_t kMostWindow = 4096;
 
@@ -69,7 +69,9 @@ absl::Status Nic::Plug(base::EventLoop& loop, Fabric& fabric, const DeviceOption
   address_ = port_->address();
   address_.port = 0;
   limits_ = MakeLimits(RoundMtu(std::min(port_->max_mtu(), options.max_mtu)));
+  // Peers are taken to have as much room as we have.
   engine_.reads.set_window(port_->receive_window());
+  engine_.sends.set_window(std::max(PortPackets(), options.window_packets));
   return absl::OkStatus();
 }
 
@@ -107,12 +109,14 @@ absl::StatusOr<QueuePairCore*> Nic::CreateQueuePair(DomainId domain, const Queue
   return queue_pair;
 }
 
+// What the port's receive_window holds.
+uint32_t Nic::PortPackets() const {
+  const uint64_t fits = port_->receive_window() / limits_.active_mtu;
+  return static_cast<uint32_t>(std::min<uint64_t>(std::max<uint64_t>(fits, kLeastWindow), kMostWindow));
+}
+
 std::unique_ptr<Congestion> Nic::MakeCongestion() const {
-  uint32_t packets = options_.window_packets;
-  if (packets == 0) {
-    const uint64_t fits = port_->receive_window() / limits_.active_mtu;
-    packets = static_cast<uint32_t>(std::min<uint64_t>(std::max<uint64_t>(fits, kLeastWindow), kMostWindow));
-  }
+  const uint32_t packets = options_.window_packets != 0 ? options_.window_packets : PortPackets();
   return options_.window == DeviceOptions::Window::kFixed ? MakeFixedWindow(packets) : MakeAdditiveWindow(packets);
 }
 

@@ -51,6 +51,7 @@ QueuePairCore::~QueuePairCore() {
   requester_.Reset();
   engine_.ready.Remove(*this);
   engine_.read_waiters.Remove(*this);
+  engine_.send_waiters.Remove(*this);
   engine_.touched.Remove(*this);
   engine_.counters.dropped_before_send += engine_.outbox.DropOwner(number_);
 }

@@ -69,6 +69,7 @@ class QueuePairCore final {
 
   void MarkReady() { engine_.ready.Add(*this); }
   void WaitForReads() { engine_.read_waiters.Add(*this); }
+  void WaitToSend() { engine_.send_waiters.Add(*this); }
 
   QueuePairCounters counters;
   SendQueue sends;
@@ -106,6 +107,7 @@ class QueuePairCore final {
   // Engine's lists.
   QueuePairLink ready_;
   QueuePairLink waits_for_reads_;
+  QueuePairLink waits_to_send_;
   QueuePairLink touched_;
 };
 

@@ -107,6 +107,11 @@ bool Requester::EmitData(SendSlot& slot, Share* share) {
     Halt(CompletionStatus::kLocalProtection);
     return false;
   }
+  if (!engine_.sends.Take(charged_ == 0)) {
+    queue_pair_.WaitToSend();
+    return false;
+  }
+  ++charged_;
   const bool first = position_ == slot.first;
   const bool last = position_ + 1 == slot.end;
   Packet& packet = queue_pair_.AddPacket(DataOpcode(slot.opcode, first, last), position_);
@@ -115,10 +120,10 @@ bool Requester::EmitData(SendSlot& slot, Share* share) {
   packet.dma_length = slot.length;
   packet.immediate = slot.immediate;
   packet.solicited = last && slot.solicited;
-  packet.ack_request = WantsAck(last);
+  share->Spend(length);
+  packet.ack_request = WantsAck(last, *share);
   Gather(slot, offset, length, &packet);
   queue_pair_.counters.bytes_sent += length;
-  share->Spend(length);
   Sent(1);
   return true;
 }
@@ -209,11 +214,13 @@ void Requester::Gather(const SendSlot& slot, uint32_t offset, uint32_t length, P
   }
 }
 
-bool Requester::WantsAck(bool last_of_message) {
+// Also where others go next: the turn after that may have to wait for room that only acknowledgements give back.
+bool Requester::WantsAck(bool last_of_message, const Share& share) {
   ++since_ack_request_;
   const uint32_t interval = std::max(1u, std::min(kMaxPacketsPerAck, window_ / kAcksPerWindow));
   const bool window_full = position_ + 1 - unacked_ >= window_;
-  if (!last_of_message && !window_full && since_ack_request_ < interval) return false;
+  const bool turn_ends = share.spent() || !engine_.sends.room();
+  if (!last_of_message && !window_full && !turn_ends && since_ack_request_ < interval) return false;
   since_ack_request_ = 0;
   return true;
 }
@@ -247,6 +254,13 @@ void Requester::PopExpected() {
     expected_first_ = (expected_first_ + 1) % kMaxReads;
     --expected_count_;
   }
+}
+
+// Those that went before going back were given back then: acknowledged late, they cost nothing any more.
+void Requester::GiveBackSends(uint64_t packets) {
+  const uint64_t held = std::min(packets, charged_);
+  charged_ -= held;
+  engine_.sends.GiveBack(held);
 }
 
 void Requester::ForgetExpected() {

@@ -82,7 +82,7 @@ class Requester final {
   bool EmitAtomic(SendSlot& slot, Share* share);
   bool MayRead(const SendSlot& slot, uint32_t offset, uint32_t length) const;
   void Gather(const SendSlot& slot, uint32_t offset, uint32_t length, Packet* packet) const;
-  bool WantsAck(bool last_of_message);
+  bool WantsAck(bool last_of_message, const Share& share);
   void Sent(uint64_t packets);
   void Halt(CompletionStatus status);
 
@@ -109,6 +109,7 @@ class Requester final {
   bool outstanding() const { return unacked_ < sent_; }
   void Expect(uint64_t packets, uint64_t bytes);
   void PopExpected();
+  void GiveBackSends(uint64_t packets);
   void ForgetExpected();
 
   Engine& engine_;
@@ -132,6 +133,7 @@ class Requester final {
   uint32_t acknowledged_ = 0;  // packets, in this turn
   bool progressed_ = false;
 
+  uint64_t charged_ = 0;                      // packets taken from the send budget
   uint32_t unanswered_ = 0;                   // READs and atomics in [oldest_, started_)
   std::array<Expected, kMaxReads> expected_;  // a ring
   uint32_t expected_first_ = 0;

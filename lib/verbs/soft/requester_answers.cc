@@ -159,7 +159,9 @@ bool Requester::AcknowledgeUpTo(uint64_t end) {
       ResendFromGap();
       return false;
     }
-    Progress(std::min(end, slot.end));
+    const uint64_t to = std::min(end, slot.end);
+    GiveBackSends(to - unacked_);
+    Progress(to);
     if (unacked_ == slot.end) CompleteOldest();
   }
   return true;
@@ -244,6 +246,7 @@ void Requester::WaitUntilReady(uint8_t timer) {
   cursor_ = oldest_;
   halted_ = CompletionStatus::kSuccess;
   ForgetExpected();
+  GiveBackSends(charged_);
   timing_ = false;
   retransmit_.Cancel();
   overdue_.Cancel();
@@ -268,6 +271,7 @@ void Requester::GoBack(Loss loss) {
   cursor_ = oldest_;
   halted_ = CompletionStatus::kSuccess;
   ForgetExpected();
+  GiveBackSends(charged_);
   SetOverdue();
   queue_pair_.MarkReady();
 }
@@ -316,6 +320,7 @@ void Requester::Forget(uint64_t tail) {
   unanswered_ = 0;
   halted_ = CompletionStatus::kSuccess;
   ForgetExpected();
+  GiveBackSends(charged_);
   retransmit_.Cancel();
   overdue_.Cancel();
   ready_again_.Cancel();
