@@ -207,6 +207,12 @@ absl::Status Store::Release(const base::ObjectId& id, Owner who) {
   return absl::OkStatus();
 }
 
+void Store::PassPin(const base::ObjectId& id, Owner from, Owner to) {
+  Object* object = CHECK_NOTNULL(table_.Find(id));
+  table_.Pin(*object, to);
+  CHECK(table_.Unpin(*object, from));
+}
+
 absl::Status Store::Delete(const base::ObjectId& id) {
   Object* object = table_.Find(id);
   if (object == nullptr || object->lingers()) return NotHere(id);

@@ -113,6 +113,9 @@ class Store final {
   // Gives one pin back. kFailedPrecondition when `who` has none on `id`.
   absl::Status Release(const base::ObjectId& id, Owner who);
 
+  // One pin of `from`, which must have it, is one of `to` from now on.
+  void PassPin(const base::ObjectId& id, Owner from, Owner to);
+
   // Makes a sealed object invisible at once; its memory is freed with its last pin. kNotFound; kFailedPrecondition when it is
   // not sealed (abort it instead).
   absl::Status Delete(const base::ObjectId& id);
@@ -136,8 +139,8 @@ class Store final {
   // Reports what is sealed, deleted and evicted from now on, in order.
   std::unique_ptr<Handle> Subscribe(EventCallback callback) { return subscribers_.Add(std::move(callback)); }
 
-  // Answers when all of `ids` are sealed, or at `deadline` with those that are. Each is pinned for `who` from when it was there;
-  // the pins of the answer are the caller's to release. Until the callback runs, dropping the handle gives them back.
+  // Answers when all of `ids` are sealed, or at `deadline` with those that are. Each is pinned from when it was there; with the
+  // answer the pins are those of `who`, to be released. Until the callback runs, dropping the handle gives them back.
   [[nodiscard]] std::unique_ptr<Handle> GetLater(absl::Span<const base::ObjectId> ids, base::Time deadline, Owner who,
                                                  GetCallback callback) {
     return waits_.Get(ids, deadline, who, std::move(callback));

@@ -10,10 +10,16 @@ namespace tokamak::store {
 
 class Waits::Pending final : public Handle {
  public:
-  // With an owner it pins what it finds.
+  // With an owner it pins what it finds: as an owner of its own until it answers, so that no Release of the other, too early
+  // or one too many, takes a pin away from under it.
   Pending(Waits& waits, uint64_t number, absl::Span<const base::ObjectId> ids, size_t needed, absl::optional<Owner> who,
           GetCallback callback)
-      : waits_(&waits), number_(number), needed_(needed), who_(who), callback_(std::move(callback)) {
+      : waits_(&waits),
+        number_(number),
+        needed_(needed),
+        who_(who),
+        hold_(waits.store_.NewOwner()),
+        callback_(std::move(callback)) {
     for (const base::ObjectId& id : ids) entries_.push_back({id, absl::nullopt});
     waits_->pending_.emplace(number_, this);
   }
@@ -37,7 +43,7 @@ class Waits::Pending final : public Handle {
     if (waits_ == nullptr) return;
     if (who_.has_value()) {
       for (const GetEntry& entry : entries_) {
-        if (entry.location.has_value()) CHECK(waits_->store_.Release(entry.id, *who_).ok());
+        if (entry.location.has_value()) CHECK(waits_->store_.Release(entry.id, hold_).ok());
       }
     }
     Forget();
@@ -55,7 +61,7 @@ class Waits::Pending final : public Handle {
   bool Look(size_t index) {
     GetEntry& entry = entries_[index];
     const absl::StatusOr<Location> location =
-        who_.has_value() ? waits_->store_.Acquire(entry.id, *who_) : waits_->store_.Find(entry.id);
+        who_.has_value() ? waits_->store_.Acquire(entry.id, hold_) : waits_->store_.Find(entry.id);
     if (!location.ok()) return false;
     entry.location = *location;
     ++found_;
@@ -66,6 +72,9 @@ class Waits::Pending final : public Handle {
     GetCallback callback = std::move(callback_);
     std::vector<GetEntry> entries = std::move(entries_);
     entries_.clear();
+    for (const GetEntry& entry : entries) {
+      if (who_.has_value() && entry.location.has_value()) waits_->store_.PassPin(entry.id, hold_, *who_);
+    }
     Forget(entries);
     callback(std::move(entries));  // may destroy this
   }
@@ -85,6 +94,7 @@ class Waits::Pending final : public Handle {
   const uint64_t number_;
   const size_t needed_;
   const absl::optional<Owner> who_;
+  const Owner hold_;
   GetCallback callback_;
   std::vector<GetEntry> entries_;
   size_t found_ = 0;

@@ -1,6 +1,7 @@
 // Waits are the gets and waits that have not ended: each knows what it still lacks, and when it must answer all the same.
 //
-// A get pins what it waits for as it appears, so that the first object of many is not evicted while the last is on its way.
+// A get pins what it waits for as it appears, so that the first object of many is not evicted while the last is on its way. The
+// pins become the asker's with the answer.
 // Law: a callback runs at most once, from a posted task, and after it the wait holds nothing.
 // Not thread-safe: the store's loop.
 #pragma once

@@ -97,6 +97,17 @@ TEST_F(StoreWaitsTest, DroppingAGetThatIsAboutToAnswerGivesItsPinsBack) {
   EXPECT_EQ(pins(), 0u);
 }
 
+TEST_F(StoreWaitsTest, AReleaseTakesNothingFromAGetThatWaits) {
+  Put("a", 100);
+  {
+    const auto get =
+        store_->GetLater({Id("a"), Id("b")}, In(base::Seconds(1)), bob_, [](std::vector<GetEntry>) { FAIL(); });
+    EXPECT_EQ(store_->Release(Id("a"), bob_).code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(store_->statistics().pins, 1u);
+  }
+  EXPECT_EQ(store_->statistics().pins, 0u);
+}
+
 TEST_F(StoreWaitsTest, AGetMayDropItselfInItsCallback) {
   Put("x", 100);
   std::unique_ptr<Handle> handle;
