@@ -215,7 +215,7 @@ void AddStreams(Corpus& corpus) {
 // Programs of steps: any bytes are one.
 void AddPrograms(Corpus& corpus) {
   base::Random random(1);
-  for (const char* target : {"nic", "connections", "endpoint", "directory", "udp"}) {
+  for (const char* target : {"nic", "connections", "endpoint", "directory", "udp", "session"}) {
     for (int i = 0; i < 4; ++i) {
       Bytes bytes(200);
       for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random.Next());

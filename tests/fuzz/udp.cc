@@ -87,8 +87,8 @@ std::vector<uint8_t> Sealed(Input* input, const IcrcFlow& flow) {
 }
 
 uint64_t Counted(const UdpCounters& counters) {
-  return counters.packets_received.value() + counters.Dropped(UdpDrop::kMalformed) +
-         counters.Dropped(UdpDrop::kIcrc) + counters.Dropped(UdpDrop::kTruncated);
+  return counters.packets_received.value() + counters.Dropped(UdpDrop::kMalformed) + counters.Dropped(UdpDrop::kIcrc) +
+         counters.Dropped(UdpDrop::kTruncated);
 }
 
 void Try(Input input) {
@@ -128,8 +128,9 @@ void Try(Input input) {
     sent += sender.Send(here, bytes, segment);
   }
   // On loopback what was sent has arrived; but for the kernel's own mishaps, which it counts.
-  CHECK(loop.RunUntil([&] { return Counted(fabric.counters()) + fabric.counters().Dropped(UdpDrop::kSocketBuffer) >= sent; },
-                      loop.Now() + base::Seconds(10)))
+  CHECK(loop.RunUntil(
+      [&] { return Counted(fabric.counters()) + fabric.counters().Dropped(UdpDrop::kSocketBuffer) >= sent; },
+      loop.Now() + base::Seconds(10)))
       << Counted(fabric.counters()) << " of " << sent << " datagrams are accounted for";
   CHECK_LE(Counted(fabric.counters()), sent);
   CHECK_EQ(fabric.counters().packets_received.value(), handed_over);
