@@ -20,10 +20,10 @@
 namespace tokamak::verbs::soft {
 
 struct BottleneckOptions {
-  int64_t picoseconds_per_byte = 0;           // 8000: 1 Gb/s; 0: no bound
-  uint64_t queue_bytes = 1 << 30;             // that may wait to leave
+  int64_t picoseconds_per_byte = 0;               // 8000: 1 Gb/s; 0: no bound
+  uint64_t queue_bytes = 1 << 30;                 // that may wait to leave
   base::Duration delay = base::Microseconds(20);  // of every packet, after it has left
-  double loss = 0;                            // by chance, for each packet
+  double loss = 0;                                // by chance, for each packet
   uint64_t seed = 1;
 };
 
@@ -57,8 +57,8 @@ class Bottleneck final {
     }
     const base::Time now = loop_.Now();
     const int64_t bytes = DatagramLength(packet) + kHeaders;
-    if (free_at_ - now > base::Duration::Picoseconds(options_.picoseconds_per_byte *
-                                                     static_cast<int64_t>(options_.queue_bytes))) {
+    if (free_at_ - now >
+        base::Duration::Picoseconds(options_.picoseconds_per_byte * static_cast<int64_t>(options_.queue_bytes))) {
       ++counters_.dropped;
       return;
     }

@@ -98,8 +98,8 @@ class FlowsTest : public TwoNics {
       const QueuePairCounters r = right(i).device->counters().queue_pairs;
       absl::StrAppend(&text, "flow ", i, ": ", flows[i].acknowledged >> 20, " MiB in ", took.picoseconds() / 1000000000,
                       " ms; sent ", l.packets_sent, "+", r.packets_sent, ", again ", l.packets_retransmitted,
-                      ", overdue ", l.answers_overdue, ", time-outs ", l.timeouts, ", out of order ", r.requests_out_of_order, ", lost responses ",
-                      l.responses_lost, "\n");
+                      ", overdue ", l.answers_overdue, ", time-outs ", l.timeouts, ", out of order ",
+                      r.requests_out_of_order, ", lost responses ", l.responses_lost, "\n");
     }
     const BottleneckCounters& c = fabric_->there();
     const BottleneckCounters& d = fabric_->back();

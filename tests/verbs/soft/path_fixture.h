@@ -17,7 +17,8 @@ namespace tokamak::verbs::soft {
 class PathWorld final : public conformance::ThreadsBackend {
  public:
   // `prepare` runs on the NIC's thread before its socket is opened.
-  absl::Status Add(const std::string& ip, const std::function<void()>& prepare = [] {}) {
+  absl::Status Add(
+      const std::string& ip, const std::function<void()>& prepare = [] {}) {
     return AddNic(absl::StrCat("soft:udp@", ip), *Address::Parse(ip), [&](os::EpollLoop& loop) {
       prepare();
       return std::make_unique<UdpFabric>(loop);
