@@ -33,7 +33,8 @@ class Relay final {
   }
 
   // `left` sends to `as_right`, `right` to `as_left`.
-  void Join(const std::string& left, const std::string& as_right, const std::string& right, const std::string& as_left) {
+  void Join(const std::string& left, const std::string& as_right, const std::string& right,
+            const std::string& as_left) {
     thread_.CallOn([&] {
       OpenWay(as_right, as_left, right, *there_);
       OpenWay(as_left, as_right, left, *back_);
