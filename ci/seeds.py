@@ -1,7 +1,7 @@
 """Runs the conformance suite over simulated networks that are drawn from seeds: 0 to 20 % loss, reordering, duplication.
 
   ci/seeds                              200 seeds, with the program that ci/test built
-  ci/seeds --under asan                 the same under a sanitizer, or opt
+  ci/seeds --under asan_ubsan           the same under sanitizers, or opt
   ci/seeds --first 17 --seeds 1 --filter '*ReadTest.*'     what a failure says to repeat
   ci/seeds --of-commit                  a few seeds that the commit's hash chooses, as ci/test runs them
 
@@ -41,8 +41,13 @@ def first_of_commit(commit):
 
 
 def test_environment(bazelrc, config):
-    """What .bazelrc gives the tests of a configuration: the sanitizers' options."""
-    return dict(re.findall(rf"^build:{re.escape(config)} --test_env=(\w+)=(\S+)$", bazelrc, re.MULTILINE))
+    """What .bazelrc gives the tests of a configuration, and of those that it is made of: the sanitizers' options."""
+    options = " ".join(re.findall(rf"^build:{re.escape(config)} (.*)$", bazelrc, re.MULTILINE))
+    environment = {}
+    for part in re.findall(r"--config=(\S+)", options):
+        environment.update(test_environment(bazelrc, part))
+    environment.update(re.findall(r"--test_env=(\w+)=(\S+)", options))
+    return environment
 
 
 def seed_of(name):
@@ -109,7 +114,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--first", type=int, default=1, metavar="SEED")
-    parser.add_argument("--under", default="", metavar="CONFIG", help="a configuration of .bazelrc: asan, ubsan, tsan, opt")
+    parser.add_argument("--under", default="", metavar="CONFIG", help="a configuration of .bazelrc: asan_ubsan, tsan, opt")
     parser.add_argument("--filter", default="*", metavar="PATTERN", help="of GoogleTest")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at once")
     parser.add_argument("--of-commit", action="store_true", help="a few seeds that the commit's hash chooses")

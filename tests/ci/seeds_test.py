@@ -56,7 +56,9 @@ class SeedsTest(unittest.TestCase):
 
     def test_the_sanitizers_options_are_those_of_bazelrc(self):
         bazelrc = "build:asan --copt=-x\nbuild:asan --test_env=ASAN_OPTIONS=halt_on_error=1:detect_leaks=1\ntest --a\n"
+        bazelrc += "build:ubsan --test_env=UBSAN_OPTIONS=print_stacktrace=1\nbuild:both --config=asan --config=ubsan\n"
         self.assertEqual(seeds.test_environment(bazelrc, "asan"), {"ASAN_OPTIONS": "halt_on_error=1:detect_leaks=1"})
+        self.assertEqual(sorted(seeds.test_environment(bazelrc, "both")), ["ASAN_OPTIONS", "UBSAN_OPTIONS"])
         self.assertEqual(seeds.test_environment(bazelrc, "tsan"), {})
 
 
