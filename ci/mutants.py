@@ -181,6 +181,7 @@ def main():
         parser.error(str(error))
     if not mutants:
         parser.error(f"no patch in {PATCHES}")
+    subprocess.run(["ci/setup"], check=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was made is removed
     folder = args.folder.resolve() if args.folder else pathlib.Path(tempfile.mkdtemp(prefix="tokamak-mutants."))
     workshop = None

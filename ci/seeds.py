@@ -119,6 +119,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at once")
     parser.add_argument("--of-commit", action="store_true", help="a few seeds that the commit's hash chooses")
     args = parser.parse_args()
+    subprocess.run(["ci/setup"], check=True)
     config, first, seeds = args.under, args.first, args.seeds
     if args.of_commit:
         commit = subprocess.run(["git", "rev-parse", "HEAD"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
