@@ -3,6 +3,8 @@
 // Law: each request is answered once by a reply of its kind, none with id 0; whatever is sent is well-formed.
 // Law: what a reply says of an object's place lies in the arena, and a got object has the bytes with which it was sealed.
 // Law: when all programs are gone the store is consistent: no pin, nothing unsealed, nobody waiting.
+#include "lib/daemon/session.h"
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -14,7 +16,6 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lib/client/frame.h"
-#include "lib/daemon/session.h"
 #include "sim/sim_loop.h"
 #include "tests/daemon/lonely_node.h"
 #include "tests/fuzz/input.h"
