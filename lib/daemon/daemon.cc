@@ -164,8 +164,23 @@ void Daemon::Drain(std::function<void()> done) {
 }
 
 void Daemon::CheckDrained() {
-  if (node_->pins_of_peers() == 0 || loop_.Now() >= drain_until_) return drained_();
+  if (loop_.Now() >= drain_until_) return drained_();
+  if (node_->pins_of_peers() == 0) return SettleEngines();
   drain_timer_ = loop_.RunAfter(kDrainStep, [this] { CheckDrained(); });
+}
+
+// What was copied into messages is pinned no more, but the peers may not have it yet.
+void Daemon::SettleEngines() {
+  drain_timer_ = loop_.RunAt(drain_until_, [this] { drained_(); });
+  const std::vector<node::EngineLink*> links = engines_->links();
+  engines_to_settle_ = links.size();
+  for (node::EngineLink* link : links) {
+    link->Settle([this] {
+      if (--engines_to_settle_ > 0 || !drain_timer_.armed()) return;
+      drain_timer_.Cancel();
+      drained_();
+    });
+  }
 }
 
 }  // namespace tokamak::daemon

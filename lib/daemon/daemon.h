@@ -35,8 +35,8 @@ class Daemon final {
                                                        const std::function<bool()>& stop_asked);
   ~Daemon();
 
-  // Leaves the directory, takes no more clients, waits for peers that still read from us (at most options.drain), then
-  // `done`. Destroy the daemon after.
+  // Leaves the directory, takes no more clients, waits for peers that still read from us or have not all that we sent them (at
+  // most options.drain), then `done`. Destroy the daemon after.
   void Drain(std::function<void()> done);
 
   node::Node& node() { return *node_; }
@@ -51,6 +51,7 @@ class Daemon final {
   void OpenNode();
   absl::Status ServeClients();
   void CheckDrained();
+  void SettleEngines();
 
   os::EpollLoop& loop_;
   const DaemonOptions options_;
@@ -69,6 +70,7 @@ class Daemon final {
   std::function<void()> drained_;
   base::Time drain_until_;
   base::Timer drain_timer_;
+  size_t engines_to_settle_ = 0;
 };
 
 }  // namespace tokamak::daemon

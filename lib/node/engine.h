@@ -41,7 +41,7 @@ constexpr size_t kEngineMailbox = 256;       // a burst; more waits in an Outbox
 
 // From the control loop to the engine.
 struct EngineCommand {
-  enum class Kind : uint8_t { kNone, kPull, kCancel, kPinned, kReserved, kCall, kReply };
+  enum class Kind : uint8_t { kNone, kPull, kCancel, kPinned, kReserved, kCall, kReply, kSettle };
   Kind kind = Kind::kNone;
   uint64_t token = 0;  // of the pull, pin or call
   transport::PullRequest pull;
@@ -55,7 +55,7 @@ struct EngineCommand {
 
 // From the engine to the control loop.
 struct EngineReport {
-  enum class Kind : uint8_t { kNone, kPin, kUnpin, kReserve, kPullDone, kCallDone, kCalled };
+  enum class Kind : uint8_t { kNone, kPin, kUnpin, kReserve, kPullDone, kCallDone, kCalled, kSettled };
   Kind kind = Kind::kNone;
   uint64_t token = 0;
   base::ObjectId id;
@@ -107,6 +107,9 @@ class EngineLink final : public transport::Caller {
   // Answers Handlers::pin.
   void Pinned(uint64_t pin, absl::StatusOr<transport::PinnedObject> object);
 
+  // Runs `done` when the engine serves nothing any more and the peers have all that it sent them, or when it is gone.
+  void Settle(std::function<void()> done);
+
   void Call(const verbs::Address& peer, absl::Span<const uint8_t> request, base::Duration deadline,
             CallCallback done) override;
   uint32_t max_call_size() const override { return max_call_size_; }
@@ -121,6 +124,7 @@ class EngineLink final : public transport::Caller {
   void HandleReserve(const EngineReport& report);
   void HandlePullDone(const EngineReport& report);
   void HandleCallDone(const EngineReport& report);
+  void HandleSettled();
   void RefuseCall(CallCallback done, absl::Status status);
   void Closed();
   void Send(EngineCommand command);
@@ -136,6 +140,7 @@ class EngineLink final : public transport::Caller {
   uint64_t last_token_ = 0;
   std::map<uint64_t, PullHandlers> pulls_;
   std::map<uint64_t, CallCallback> calls_;
+  std::vector<std::function<void()>> settling_;
   std::vector<base::Task> refused_;  // calls that are refused still answer later
   base::Timer refusing_;
   const std::shared_ptr<EngineLink*> self_;  // for tickets that outlive us

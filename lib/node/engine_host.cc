@@ -109,6 +109,12 @@ void EngineHost::Handle(EngineCommand command) {
       return HandleCall(std::move(command));
     case EngineCommand::Kind::kReply:
       return HandleReply(command);
+    case EngineCommand::Kind::kSettle:
+      return endpoint_->Settle([this] {
+        EngineReport report;
+        report.kind = EngineReport::Kind::kSettled;
+        to_control_.Send(std::move(report));
+      });
     case EngineCommand::Kind::kNone:
       break;
   }

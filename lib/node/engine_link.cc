@@ -112,6 +112,14 @@ void EngineLink::Call(const verbs::Address& peer, absl::Span<const uint8_t> requ
   Send(std::move(command));
 }
 
+void EngineLink::Settle(std::function<void()> done) {
+  settling_.push_back(std::move(done));
+  if (to_engine_ == nullptr) return closed_->Raise();
+  EngineCommand command;
+  command.kind = EngineCommand::Kind::kSettle;
+  Send(std::move(command));
+}
+
 void EngineLink::RefuseCall(CallCallback done, absl::Status status) {
   refused_.push_back([done = std::move(done), status = std::move(status)] { done(status); });
   if (refusing_.armed()) return;
@@ -142,6 +150,8 @@ void EngineLink::Handle(EngineReport report) {
       const auto ticket = std::make_shared<Ticket>(self_, report.token);
       return handlers_.call(report.bytes, [ticket](absl::Span<const uint8_t> reply) { ticket->Answer(reply); });
     }
+    case EngineReport::Kind::kSettled:
+      return HandleSettled();
     case EngineReport::Kind::kNone:
       break;
   }
@@ -172,6 +182,14 @@ void EngineLink::HandleCallDone(const EngineReport& report) {
   call.mapped()(absl::MakeConstSpan(report.bytes));
 }
 
+// Each question has its answer, in order; once the engine is gone all have.
+void EngineLink::HandleSettled() {
+  if (settling_.empty()) return;
+  const std::function<void()> done = std::move(settling_.front());
+  settling_.erase(settling_.begin());
+  done();
+}
+
 // The host is gone, after its last report: with it whatever touched memory, and whoever could answer.
 void EngineLink::Closed() {
   const std::shared_ptr<EngineLink*> self = self_;  // a callback may drop us
@@ -185,6 +203,10 @@ void EngineLink::Closed() {
   }
   for (const auto& [token, done] : std::exchange(calls_, {})) {
     done(Gone());
+    if (*self == nullptr) return;
+  }
+  for (const std::function<void()>& done : std::exchange(settling_, {})) {
+    done();
     if (*self == nullptr) return;
   }
 }

@@ -112,9 +112,8 @@ void Connection::OnConnectionEvent(uint32_t queue, const verbs::ConnectionEvent&
       Break(absl::UnavailableError(absl::StrCat("not reachable: ", event.status.message())));
       break;
     case verbs::ConnectionEvent::Kind::kDisconnected:
-      budget_ = CopyBudget();
-      Drain();  // what the peer sent before it left still counts
-      Break(absl::UnavailableError(absl::StrCat("disconnected: ", event.status.message())));
+      if (leaving_.ok()) leaving_ = absl::UnavailableError(absl::StrCat("disconnected: ", event.status.message()));
+      Wake();  // what the peer sent before it left still counts
       break;
   }
 }
@@ -185,6 +184,7 @@ void Connection::Work() {
   working_ = true;
   bool more = Drain();
   working_ = false;
+  if (!leaving_.ok()) return more ? Wake() : Break(leaving_);
   more |= !broken() && Repost();
   more |= !broken() && Pump();
   if (more) Wake();
@@ -250,6 +250,14 @@ bool Connection::Pump() {
   if (s.ok()) s = bulk_->Pump();
   if (!s.ok()) Break(absl::UnavailableError(s.message()));
   return more && !broken();
+}
+
+bool Connection::Settle() {
+  if (leaving()) return true;
+  control_->Settle();
+  if (control_->settled()) return true;
+  Wake();
+  return false;
 }
 
 void Connection::Watch() {

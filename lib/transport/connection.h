@@ -65,6 +65,8 @@ class Connection final {
 
   // Something was added to a channel: work will be done.
   void Wake();
+  // Whether all messages have left and reached the peer. Where not, sees to it that this can be known: ask again.
+  bool Settle();
   // There are transfers or calls under way (again).
   void Watch();
   // Ends it: OnBroken follows. Only the first counts.
@@ -77,6 +79,8 @@ class Connection final {
   bool Asked(uint8_t queue) const { return links_[queue].connection != nullptr; }
   bool up() const { return state_ == State::kUp; }
   bool broken() const { return state_ == State::kBroken; }
+  // The peer has left: what it sent before is still passed on, then OnBroken follows. Nothing new should be started.
+  bool leaving() const { return !leaving_.ok() || broken(); }
 
  private:
   enum class State { kConnecting, kUp, kBroken };
@@ -119,6 +123,7 @@ class Connection final {
   User& user_;
   State state_ = State::kConnecting;
   Hello peer_hello_;
+  absl::Status leaving_;  // why; OK while the peer is there
   absl::Status reason_;
 
   // Dropped from the last to the first: connections, queue pairs, completion queue.

@@ -75,6 +75,12 @@ void ControlChannel::Probe() {
   if (enabled_ && queue_.empty() && credits_.can_take()) queue_.Push({});
 }
 
+void ControlChannel::Settle() {
+  if (settling_ || settled()) return;
+  settling_ = true;
+  if (queue_.empty()) queue_.Push({});  // its completion proves all before it
+}
+
 absl::Status ControlChannel::Pump(CopyBudget& budget, bool* more) {
   if (!enabled_) return absl::OkStatus();
   while (SendNext(budget, more)) {
@@ -142,7 +148,7 @@ void ControlChannel::Stage(uint32_t entry, size_t size) {
   request.id = RequestId{0, false, entry}.Pack();
   request.sges = absl::MakeConstSpan(&pieces_[staged_count_], 1);
   if (size <= max_inline_) request.flags = request.flags | verbs::kInline;
-  if (ring_.signal_due()) request.flags = request.flags | verbs::kSignaled;
+  if (ring_.signal_due() || settling_) request.flags = request.flags | verbs::kSignaled;
   ++staged_count_;
 }
 
@@ -154,7 +160,10 @@ void ControlChannel::Flush() {
 }
 
 absl::Status ControlChannel::OnSent(uint32_t entry) {
-  if (ring_.Complete(entry)) return absl::OkStatus();
+  if (ring_.Complete(entry)) {
+    if (settled()) settling_ = false;
+    return absl::OkStatus();
+  }
   return absl::InternalError(absl::StrCat("the device completed send ", entry, ", which is not posted"));
 }
 

@@ -79,6 +79,11 @@ class ControlChannel final {
   // Posts what was released; the peer learns of it with Pump.
   absl::Status Repost();
 
+  // Nothing waits to be sent, and the peer has all that was.
+  bool settled() const { return !enabled_ || (queue_.empty() && streams_.empty() && ring_.taken() == 0); }
+  // Most messages need no completion of their own. Has this one known: settled() will come true, if the peer lives.
+  void Settle();
+
   uint64_t received() const { return received_; }
 
  private:
@@ -112,6 +117,7 @@ class ControlChannel final {
   uint64_t received_ = 0;
   bool enabled_ = false;
   bool stalled_ = false;
+  bool settling_ = false;
 
   std::array<verbs::SendRequest, kBatch> staged_;
   std::array<verbs::Sge, kBatch> pieces_;

@@ -21,6 +21,8 @@ namespace {
 // Connections that peers may have to us at once; further ones are refused.
 constexpr size_t kMaxInbound = 4096;
 
+constexpr base::Duration kSettleStep = base::Milliseconds(1);  // between two looks
+
 class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbound::Home {
  public:
   EndpointImpl(base::EventLoop& loop, verbs::Device& device, verbs::ProtectionDomain& domain,
@@ -79,6 +81,11 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
   }
 
   uint32_t max_call_size() const override { return context_.options.slot_size - static_cast<uint32_t>(kHeaderSize); }
+  void Settle(std::function<void()> done) override {
+    settling_.push_back(std::move(done));
+    if (!settle_.armed()) settle_ = context_.loop.Post([this] { CheckSettled(); });
+  }
+
   void SetCallHandler(CallHandler handler) override { context_.call_handler = std::move(handler); }
   const EndpointCounters& counters() const override { return context_.counters; }
 
@@ -103,7 +110,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
   // The connection to `peer`, made where there is none. Null with the reason where the device cannot.
   Outbound* OutboundTo(const verbs::Address& peer, absl::Status* refusal) {
     std::unique_ptr<Outbound>& place = outbound_[peer];
-    if (place != nullptr && place->connection().broken()) leaving_outbound_.push_back(std::move(place));
+    if (place != nullptr && place->connection().leaving()) leaving_outbound_.push_back(std::move(place));
     if (place != nullptr) return place.get();
     auto made = Outbound::Create(context_, *this, peer, context_.random.Next());
     if (made.ok()) {
@@ -183,6 +190,16 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
     return taken;
   }
 
+  void CheckSettled() {
+    bool settled = context_.serves == 0;
+    for (const auto& [key, inbound] : inbound_) settled &= inbound->connection().Settle();
+    if (!settled) {
+      settle_ = context_.loop.RunAfter(kSettleStep, [this] { CheckSettled(); });
+      return;
+    }
+    for (const std::function<void()>& done : std::exchange(settling_, {})) done();
+  }
+
   // ---- the device
 
   void OnDeviceEvent(const verbs::DeviceEventInfo& info) {
@@ -206,6 +223,8 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
   std::vector<std::unique_ptr<Inbound>> leaving_inbound_;
   std::unique_ptr<verbs::Listener> listener_;
   std::unique_ptr<verbs::DeviceWatch> device_watch_;
+  std::vector<std::function<void()>> settling_;
+  base::Timer settle_;
   uint64_t last_later_ = 0;
   std::map<uint64_t, base::Timer> later_;
 };

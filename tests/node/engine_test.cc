@@ -119,6 +119,32 @@ TEST_F(EngineTest, ABusyControlLoopDelaysPullsAndLosesNone) {
   at(2).Release(*second);
 }
 
+TEST_F(EngineTest, ItIsSettledWhenPeersHaveAllThatWasSent) {
+  Build(3);
+  ASSERT_EQ(at(1).Put("x", 100'000), absl::OkStatus());
+  cluster_->Settle();
+  const auto get = at(2).StartGet({"x"}, Within(Seconds(60)));
+  EXPECT_TRUE(cluster_->RunUntil([&] { return at(1).node->pins_of_peers() == 1; }));
+  int settled = 0;
+  for (int i = 0; i < 2; ++i) at(1).link().Settle([&] { ++settled; });
+  EXPECT_EQ(settled, 0);
+  EXPECT_TRUE(cluster_->RunUntil([&] { return settled == 2; }));
+  EXPECT_EQ(at(1).node->pins_of_peers(), 0u);
+  cluster_->Crash(1);
+  EXPECT_TRUE(cluster_->RunUntil([&] { return get->done; }));
+  EXPECT_TRUE(at(2).Has("x"));
+  at(2).Release(*get);
+}
+
+TEST_F(EngineTest, AnEngineThatHasEndedIsSettled) {
+  Build(1);
+  int settled = 0;
+  at(0).link().Settle([&] { ++settled; });
+  at(0).EndEngines();
+  at(0).link().Settle([&] { ++settled; });
+  EXPECT_TRUE(cluster_->RunUntil([&] { return settled == 2; }, Milliseconds(1)));
+}
+
 TEST_F(EngineTest, ALinkThatServesNobodyRefusesPeers) {
   Build(3);
   Put(1, "x", 1000);

@@ -1,0 +1,135 @@
+// An endpoint that is about to end: what it may be dropped after, and what its peer makes of all that it had sent.
+#include <memory>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/transport/world.h"
+
+namespace tokamak::transport::testing {
+namespace {
+
+using base::Milliseconds;
+using base::Seconds;
+
+// 500 Mb/s: a transfer has a middle.
+WorldOptions SlowWorld() {
+  WorldOptions options;
+  options.link.picoseconds_per_byte = 16000;
+  return options;
+}
+
+class SettleTest : public ::testing::Test {
+ protected:
+  explicit SettleTest(const WorldOptions& options = SlowWorld())
+      : world_(options), owner_(world_.Add()), puller_(world_.Add()) {
+    auto first = puller_.Pull(owner_, owner_.AddObject(1000), Protocol::kEager);
+    EXPECT_TRUE(world_.Finish(first));
+  }
+
+  void Settle() {
+    owner_.endpoint->Settle([this] { settled_ = true; });
+    EXPECT_FALSE(settled_) << "inside the call";
+  }
+  bool RunUntilSettled() {
+    return world_.RunUntil([this] { return settled_; }, Seconds(10));
+  }
+
+  World world_;
+  Node& owner_;
+  Node& puller_;
+  bool settled_ = false;
+};
+
+TEST_F(SettleTest, WithNothingToDoItIsAtOnce) {
+  Settle();
+  EXPECT_TRUE(world_.RunUntil([this] { return settled_; }, Milliseconds(5)));
+}
+
+TEST_F(SettleTest, ChunksThatAreUnderWayArriveBeforeItIsSettled) {
+  const uint64_t before = owner_.source.pins_ever();
+  auto outcome = puller_.Pull(owner_, owner_.AddObject(100'000), Protocol::kEager);
+  ASSERT_TRUE(world_.RunUntil([&] { return owner_.source.pins_ever() > before && owner_.source.pins() == 0; }));
+  ASSERT_FALSE(outcome->done) << "all is copied into messages, but has not arrived";
+  Settle();
+  ASSERT_TRUE(RunUntilSettled());
+  owner_.DropEndpoint();
+  ASSERT_TRUE(world_.Finish(outcome));
+  EXPECT_TRUE(outcome->status.ok()) << outcome->status;
+  EXPECT_TRUE(outcome->right);
+  world_.ExpectClean();
+}
+
+TEST_F(SettleTest, AnswersArriveToo) {
+  owner_.endpoint->SetCallHandler([](absl::Span<const uint8_t>, const Endpoint::Reply& reply) {
+    reply(std::vector<uint8_t>(10'000, 7));
+  });
+  size_t received = 0;
+  puller_.endpoint->Call(owner_.service, {}, Seconds(5), [&](absl::StatusOr<absl::Span<const uint8_t>> reply) {
+    if (reply.ok()) received = reply->size();
+  });
+  world_.RunFor(base::Microseconds(100));  // it is on its way, which takes longer
+  ASSERT_EQ(received, 0u);
+  Settle();
+  ASSERT_TRUE(RunUntilSettled());
+  owner_.DropEndpoint();
+  EXPECT_TRUE(world_.RunUntil([&] { return received == 10'000; }, Seconds(1)));
+  world_.ExpectClean();
+}
+
+TEST_F(SettleTest, ItWaitsForTransfersThatAreServed) {
+  for (const Protocol protocol : {Protocol::kRead, Protocol::kWrite}) {
+    settled_ = false;
+    auto outcome = puller_.Pull(owner_, owner_.AddObject(4 << 20), protocol);
+    ASSERT_TRUE(world_.RunUntil([&] { return owner_.source.pins() == 1; }));
+    Settle();
+    ASSERT_TRUE(RunUntilSettled());
+    EXPECT_EQ(owner_.source.pins(), 0u);
+    ASSERT_TRUE(world_.Finish(outcome));
+    EXPECT_TRUE(outcome->status.ok()) << outcome->status;
+  }
+  world_.ExpectClean();
+}
+
+TEST_F(SettleTest, APeerThatGoesDoesNotKeepItWaiting) {
+  auto outcome = puller_.Pull(owner_, owner_.AddObject(100'000), Protocol::kEager);
+  ASSERT_TRUE(world_.RunUntil([&] { return owner_.source.pins() == 1; }));
+  Settle();
+  puller_.DropEndpoint();
+  EXPECT_TRUE(RunUntilSettled());
+  world_.ExpectClean();
+}
+
+class FastSettleTest : public SettleTest {
+ protected:
+  FastSettleTest() : SettleTest(Fast()) {}
+  static WorldOptions Fast() {
+    WorldOptions options;
+    options.link = FastLink();
+    return options;
+  }
+};
+
+// More than one task of the puller may copy, and the word that the owner has left behind it.
+TEST_F(FastSettleTest, AllThatCameBeforeTheOwnerLeftCounts) {
+  constexpr uint64_t kObjects = 12;
+  const uint64_t before = owner_.source.pins_ever();
+  std::vector<std::shared_ptr<Outcome>> outcomes;
+  for (uint64_t i = 0; i < kObjects; ++i) {
+    outcomes.push_back(puller_.Pull(owner_, owner_.AddObject(100'000 + i), Protocol::kEager));
+  }
+  ASSERT_TRUE(world_.RunUntil([&] { return owner_.source.pins_ever() == before + kObjects; }));
+  const base::Timer busy = puller_.loop.Post([this] { puller_.loop.Spend(Milliseconds(100)); });
+  Settle();
+  ASSERT_TRUE(RunUntilSettled());
+  EXPECT_FALSE(outcomes.back()->done);
+  owner_.DropEndpoint();
+  for (const auto& outcome : outcomes) {
+    ASSERT_TRUE(world_.Finish(outcome));
+    EXPECT_TRUE(outcome->status.ok()) << outcome->status;
+    EXPECT_TRUE(outcome->right);
+  }
+  world_.ExpectClean();
+}
+
+}  // namespace
+}  // namespace tokamak::transport::testing
