@@ -50,10 +50,8 @@ std::vector<node::EngineLink*> Engines::links() {
 
 void Engines::AddNumbers(std::vector<client::NumberEntry>& numbers) {
   for (size_t i = 0; i < engines_.size(); ++i) {
-    transport::EndpointCounters counters;
-    engines_[i]->thread.CallOn([&] {
-      if (engines_[i]->host != nullptr) counters = engines_[i]->host->endpoint().counters();
-    });
+    if (engines_[i]->host == nullptr) continue;  // stopped
+    const transport::EndpointCounters& counters = engines_[i]->host->endpoint().counters();
     const auto add = [&](const char* name, uint64_t value) {
       numbers.push_back({absl::StrCat("engine", i, "_", name), value});
     };

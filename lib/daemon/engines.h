@@ -40,6 +40,7 @@ class Engines final {
   void Stop();
 
   std::vector<node::EngineLink*> links();
+  // Reads what the engines have counted; waits for none of them.
   void AddNumbers(std::vector<client::NumberEntry>& numbers);
 
  private:

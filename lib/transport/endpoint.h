@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "lib/base/counter.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/object_id.h"
 #include "lib/base/random.h"
@@ -53,16 +54,17 @@ struct PullRequest {
 };
 using PullId = uint64_t;
 
+// Counted on the endpoint's loop; any thread may read them while the endpoint lives.
 struct EndpointCounters {
-  uint64_t pulls_started = 0, pulls_ok = 0, pulls_failed = 0;
-  uint64_t serves_started = 0, serves_ok = 0, serves_failed = 0;
-  uint64_t bytes_pulled[4] = {}, bytes_served[4] = {};  // by Protocol
-  uint64_t transfers_pulled[4] = {}, transfers_served[4] = {};
-  uint64_t downgrades = 0;     // the owner took eager though the puller asked for another protocol
-  uint64_t credit_stalls = 0;  // a message waited for the peer's slots
-  uint64_t connections_opened = 0, connections_lost = 0;
-  uint64_t protocol_errors = 0;  // messages of a peer that made no sense; its connection is closed
-  uint64_t late_messages = 0;    // of transfers and calls that were over already: ignored
+  base::Counter pulls_started, pulls_ok, pulls_failed;
+  base::Counter serves_started, serves_ok, serves_failed;
+  base::Counter bytes_pulled[4], bytes_served[4];  // by Protocol
+  base::Counter transfers_pulled[4], transfers_served[4];
+  base::Counter downgrades;     // the owner took eager though the puller asked for another protocol
+  base::Counter credit_stalls;  // a message waited for the peer's slots
+  base::Counter connections_opened, connections_lost;
+  base::Counter protocol_errors;  // messages of a peer that made no sense; its connection is closed
+  base::Counter late_messages;    // of transfers and calls that were over already: ignored
 };
 
 class Endpoint : public Caller {

@@ -60,9 +60,8 @@ TEST_F(SettleTest, ChunksThatAreUnderWayArriveBeforeItIsSettled) {
 }
 
 TEST_F(SettleTest, AnswersArriveToo) {
-  owner_.endpoint->SetCallHandler([](absl::Span<const uint8_t>, const Endpoint::Reply& reply) {
-    reply(std::vector<uint8_t>(10'000, 7));
-  });
+  owner_.endpoint->SetCallHandler(
+      [](absl::Span<const uint8_t>, const Endpoint::Reply& reply) { reply(std::vector<uint8_t>(10'000, 7)); });
   size_t received = 0;
   puller_.endpoint->Call(owner_.service, {}, Seconds(5), [&](absl::StatusOr<absl::Span<const uint8_t>> reply) {
     if (reply.ok()) received = reply->size();

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 
+#include "lib/base/counter.h"
 #include "lib/verbs/soft/wire.h"
 
 namespace tokamak::verbs::soft {
@@ -24,15 +24,7 @@ enum class UdpDrop : uint8_t {
 constexpr uint32_t kUdpDrops = 7;
 const char* ToString(UdpDrop drop);
 
-// A number that one thread adds to and any thread reads.
-class Counter final {
- public:
-  void Add(uint64_t n) { value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
-  uint64_t value() const { return value_.load(std::memory_order_relaxed); }
-
- private:
-  std::atomic<uint64_t> value_{0};
-};
+using base::Counter;
 
 // Thread rule: the fabric's loop counts, any thread reads.
 struct UdpCounters {
