@@ -7,6 +7,8 @@
 #include <fstream>
 #include <string>
 
+#include "tests/support/short_folder.h"
+
 namespace tokamak::cli {
 namespace {
 
@@ -14,18 +16,13 @@ namespace fs = std::filesystem;
 
 class DemoFilesTest : public testing::Test {
  protected:
-  DemoFilesTest() {
-    char path[] = "/tmp/demo_files_test.XXXXXX";
-    folder_ = mkdtemp(path);
-  }
-  ~DemoFilesTest() override { fs::remove_all(folder_); }
-
   void Make(const std::string& name, size_t size) {
     fs::create_directories(fs::path(folder_ + "/" + name).parent_path());
     std::ofstream(folder_ + "/" + name) << std::string(size, 'x');
   }
 
-  std::string folder_;
+  const testing_support::ShortFolder where_;
+  const std::string folder_ = where_.long_path();
 };
 
 TEST_F(DemoFilesTest, ClassesEndAtTheirBounds) {

@@ -12,6 +12,7 @@
 
 #include "lib/client/client.h"
 #include "tests/client/fake_daemon.h"
+#include "tests/support/short_folder.h"
 
 namespace tokamak::cli {
 namespace {
@@ -20,11 +21,7 @@ namespace fs = std::filesystem;
 
 class FilesTest : public testing::Test {
  protected:
-  FilesTest() : client_(*client::Client::Connect(daemon_.path())) {
-    char path[] = "/tmp/files_test.XXXXXX";
-    folder_ = mkdtemp(path);
-  }
-  ~FilesTest() override { fs::remove_all(folder_); }
+  FilesTest() : client_(*client::Client::Connect(daemon_.path())) {}
 
   std::string Path(const std::string& name) const { return folder_ + "/" + name; }
   void Make(const std::string& name, const std::string& text) {
@@ -50,7 +47,8 @@ class FilesTest : public testing::Test {
 
   client::FakeDaemon daemon_;
   client::Client client_;
-  std::string folder_;
+  const testing_support::ShortFolder where_;
+  const std::string folder_ = where_.long_path();
 };
 
 TEST_F(FilesTest, AFileComesBackWithItsMode) {

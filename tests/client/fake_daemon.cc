@@ -18,12 +18,6 @@ os::SharedMemory MakeMemory() {
   return *std::move(memory);
 }
 
-std::string MakeDirectory() {
-  std::string name = "/tmp/tokamak-client-test-XXXXXX";
-  CHECK(mkdtemp(name.data()) != nullptr);
-  return name;
-}
-
 // The answer of a call that either worked or did not.
 template <typename R>
 FakeDaemon::Bytes Done(const Header& header, const absl::Status& status) {
@@ -45,8 +39,7 @@ Location Wire(const store::Location& location) { return {location.offset, locati
 
 }  // namespace
 
-FakeDaemon::FakeDaemon()
-    : directory_(MakeDirectory()), path_(directory_ + "/socket"), memory_(MakeMemory()), thread_({"fake"}) {
+FakeDaemon::FakeDaemon() : path_(folder_.Path("socket")), memory_(MakeMemory()), thread_({"fake"}) {
   const std::string again = absl::StrCat("/proc/self/fd/", memory_.descriptor());
   read_only_ = os::FileDescriptor(open(again.c_str(), O_RDONLY | O_CLOEXEC));
   CHECK(read_only_.valid());
@@ -69,7 +62,6 @@ FakeDaemon::~FakeDaemon() {
     store_.reset();
   });
   thread_.Stop();
-  CHECK_EQ(system(("rm -rf " + directory_).c_str()), 0);
 }
 
 void FakeDaemon::Answer(Kind kind, Script script) {

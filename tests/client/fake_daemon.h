@@ -18,6 +18,7 @@
 #include "lib/os/shared_memory.h"
 #include "lib/os/unix_socket.h"
 #include "lib/store/store.h"
+#include "tests/support/short_folder.h"
 
 namespace tokamak::client {
 
@@ -62,7 +63,7 @@ class FakeDaemon final {
   void StartGet(uint64_t number, Peer& peer, const Header& header, const GetRequest& get);
   void StartSubscription(uint64_t number, Peer& peer, const Header& header);
 
-  std::string directory_;
+  const testing_support::ShortFolder folder_;
   std::string path_;
   os::SharedMemory memory_;
   os::FileDescriptor read_only_;

@@ -21,6 +21,7 @@
 #include "lib/os/shared_memory.h"
 #include "lib/os/unix_socket.h"
 #include "tests/daemon/lonely_node.h"
+#include "tests/support/short_folder.h"
 
 namespace tokamak::daemon {
 namespace {
@@ -62,8 +63,6 @@ constexpr uint8_t kLateByte = 0xee;
 class ClientServerTest : public testing::Test {
  protected:
   ClientServerTest() : memory_(*os::SharedMemory::Create("test", kMemory)), node_(loop_, memory_.bytes()) {
-    char path[] = "/tmp/client_server_test.XXXXXX";
-    folder_ = mkdtemp(path);
     auto server = ClientServer::Listen(loop_, Path());
     EXPECT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
@@ -74,10 +73,10 @@ class ClientServerTest : public testing::Test {
     const absl::Status consistent = node_.store().CheckConsistency();
     EXPECT_TRUE(consistent.ok()) << consistent;
     EXPECT_EQ(node_.store().statistics().unsealed_objects, 0u);
-    EXPECT_EQ(rmdir(folder_.c_str()), 0) << "something is left in " << folder_;
+    EXPECT_TRUE(folder_.Files().empty()) << "something is left";
   }
 
-  std::string Path() const { return folder_ + "/s"; }
+  std::string Path() const { return folder_.Path("s"); }
   os::FileDescriptor ReadOnly() const {
     return os::FileDescriptor(open(absl::StrCat("/proc/self/fd/", memory_.descriptor()).c_str(), O_RDONLY | O_CLOEXEC));
   }
@@ -114,7 +113,7 @@ class ClientServerTest : public testing::Test {
   os::EpollLoop loop_;
   os::SharedMemory memory_;
   LonelyNode node_;
-  std::string folder_;
+  const testing_support::ShortFolder folder_;
   std::unique_ptr<ClientServer> server_;
 };
 

@@ -20,21 +20,6 @@ namespace tokamak::daemon {
 
 namespace fs = std::filesystem;
 
-ShortFolder::ShortFolder() {
-  char path[] = "/tmp/tokd_test.XXXXXX";
-  CHECK(mkdtemp(path) != nullptr);
-  path_ = path;
-}
-
-ShortFolder::~ShortFolder() { fs::remove_all(path_); }
-
-std::vector<std::string> ShortFolder::Files() const {
-  std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(path_)) files.push_back(entry.path().filename());
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 size_t Ended::lines() const { return static_cast<size_t>(std::count(text.begin(), text.end(), '\n')); }
 
 TokdProcess::TokdProcess(const ShortFolder& folder, int index, const std::vector<std::string>& more)

@@ -11,23 +11,13 @@
 #include "absl/types/span.h"
 #include "lib/client/client.h"
 #include "lib/os/child_process.h"
+#include "tests/support/short_folder.h"
 
 namespace tokamak::daemon {
 
 constexpr base::Duration kPatience = base::Seconds(60);
 
-// A folder below /tmp: a socket's path is short. Removed with all that is in it.
-class ShortFolder final {
- public:
-  ShortFolder();
-  ~ShortFolder();
-  std::string Path(const std::string& file) const { return path_ + "/" + file; }
-  // What is in it, by name.
-  std::vector<std::string> Files() const;
-
- private:
-  std::string path_;
-};
+using testing_support::ShortFolder;
 
 // How a tokd that was to fail ended.
 struct Ended {

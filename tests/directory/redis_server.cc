@@ -1,33 +1,24 @@
 #include "tests/directory/redis_server.h"
 
 #include <signal.h>
-#include <stdlib.h>
 
-#include <filesystem>
 #include <utility>
 
 #include "glog/logging.h"
 
 namespace tokamak::directory::redis {
 
-RedisServer::RedisServer(std::vector<std::string> arguments) : arguments_(std::move(arguments)) {
-  char path[] = "/tmp/redis_server.XXXXXX";
-  directory_ = mkdtemp(path);
-  Start();
-}
+RedisServer::RedisServer(std::vector<std::string> arguments) : arguments_(std::move(arguments)) { Start(); }
 
-RedisServer::~RedisServer() {
-  process_.reset();
-  std::filesystem::remove_all(directory_);
-}
+RedisServer::~RedisServer() = default;
 
 void RedisServer::Start() {
   os::ChildOptions options;
   options.argv = {
-      "redis-server", "--port", "0", "--unixsocket", directory_ + "/socket", "--dir", directory_, "--save", "",
+      "redis-server", "--port", "0", "--unixsocket", folder_.Path("socket"), "--dir", folder_.path(), "--save", "",
       "--appendonly", "no"};
   options.argv.insert(options.argv.end(), arguments_.begin(), arguments_.end());
-  options.output = directory_ + "/log";
+  options.output = folder_.Path("log");
   options.die_with_parent = true;
   auto process = os::ChildProcess::Start(options);
   CHECK(process.ok()) << process.status();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lib/os/child_process.h"
+#include "tests/support/short_folder.h"
 
 namespace tokamak::directory::redis {
 
@@ -23,11 +24,11 @@ class RedisServer final {
   void Freeze();
   void Thaw();
 
-  std::string address() const { return "unix:" + directory_ + "/socket"; }
+  std::string address() const { return "unix:" + folder_.Path("socket"); }
 
  private:
   const std::vector<std::string> arguments_;
-  std::string directory_;
+  const testing_support::ShortFolder folder_;
   std::unique_ptr<os::ChildProcess> process_;
 };
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "lib/os/epoll_loop.h"
+#include "tests/support/short_folder.h"
 
 namespace tokamak::os {
 namespace {
@@ -24,19 +25,10 @@ constexpr base::Duration kPatience = base::Seconds(60);
 // A shell whose script may write to $FIFO, from which the test reads: how either hears of the other without sleeping.
 class ChildProcessTest : public testing::Test {
  protected:
-  ChildProcessTest() {
-    char path[] = "/tmp/child_process_test.XXXXXX";
-    directory_ = mkdtemp(path);
-    EXPECT_EQ(mkfifo(fifo().c_str(), 0600), 0);
-  }
-  ~ChildProcessTest() override {
-    unlink(fifo().c_str());
-    unlink(output().c_str());
-    rmdir(directory_.c_str());
-  }
+  ChildProcessTest() { EXPECT_EQ(mkfifo(fifo().c_str(), 0600), 0); }
 
-  std::string fifo() const { return directory_ + "/fifo"; }
-  std::string output() const { return directory_ + "/output"; }
+  std::string fifo() const { return folder_.Path("fifo"); }
+  std::string output() const { return folder_.Path("output"); }
 
   ChildOptions Shell(const std::string& script) const {
     ChildOptions options;
@@ -68,7 +60,7 @@ class ChildProcessTest : public testing::Test {
     return !std::getline(reader_, line);
   }
 
-  std::string directory_;
+  const testing_support::ShortFolder folder_;
   std::ifstream reader_;
 };
 

@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/short_folder.h"
+
 namespace tokamak::os {
 namespace {
 
@@ -29,15 +31,11 @@ bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
 class UnixSocketTest : public testing::Test {
  protected:
-  UnixSocketTest() {
-    char name[] = "/tmp/unix_socket_test.XXXXXX";
-    directory_ = mkdtemp(name);
-    path_ = directory_ + "/socket";
-  }
+  UnixSocketTest() : directory_(folder_.path()), path_(folder_.Path("socket")) {}
   ~UnixSocketTest() override {
     connections_.clear();
     listener_.reset();
-    EXPECT_EQ(rmdir(directory_.c_str()), 0) << "something was left behind";
+    EXPECT_TRUE(folder_.Files().empty()) << "something was left behind";
   }
 
   // Accepts into connections_; each frame goes to got_, each end to ended_.
@@ -82,7 +80,8 @@ class UnixSocketTest : public testing::Test {
   }
 
   EpollLoop loop_;
-  std::string directory_, path_;
+  const testing_support::ShortFolder folder_;
+  const std::string directory_, path_;
   std::unique_ptr<UnixListener> listener_;
   std::vector<std::unique_ptr<UnixConnection>> connections_;
   std::vector<Frame> got_;
