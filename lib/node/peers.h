@@ -16,15 +16,20 @@
 #include "absl/status/status.h"
 #include "lib/base/event_loop.h"
 #include "lib/directory/directory.h"
+#include "lib/transport/limits.h"
 #include "lib/verbs/types.h"
 
 namespace tokamak::node {
+
+// Pulls at once from one peer, over all engines. A peer refuses more than its share for us.
+constexpr uint32_t kMaxPullsOfPeer = 64;
+static_assert(kMaxPullsOfPeer <= transport::kMaxTransfers / transport::kPeerPart);
 
 struct PeersOptions {
   base::Duration directory_deadline = base::Seconds(2);
   base::Duration first_back_off = base::Milliseconds(100);
   base::Duration max_back_off = base::Seconds(10);
-  uint32_t max_pulls = 64;  // at once from one peer
+  uint32_t max_pulls = kMaxPullsOfPeer;
 };
 
 class Peers final {

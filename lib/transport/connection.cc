@@ -59,7 +59,7 @@ Hello Connection::MyHello(uint8_t queue) const {
   hello.immediate = context_.device.limits().immediate;
   hello.slot_size = options.slot_size;
   hello.receive_slots = options.receive_slots;
-  hello.max_transfers = options.max_transfers;
+  hello.max_transfers = PeerShares::PartOf(options.max_transfers);
   hello.max_calls = kMaxCallsServed;
   hello.token = token_;
   return hello;

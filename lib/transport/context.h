@@ -10,6 +10,7 @@
 #include "lib/base/random.h"
 #include "lib/base/trace.h"
 #include "lib/transport/endpoint.h"
+#include "lib/transport/peer_shares.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::transport {
@@ -53,6 +54,7 @@ struct Context {
   PullId next_pull = 1;
   PinId next_pin = 0;
   uint32_t serves = 0;  // alive
+  PeerShares shares = {};
 
   void Record(base::TraceKind kind, uint32_t number, uint64_t size) {
     trace.Record({loop.Now(), kind, options.trace_node, number, size});

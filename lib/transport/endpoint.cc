@@ -19,7 +19,10 @@ namespace tokamak::transport {
 namespace {
 
 // Connections that peers may have to us at once; further ones are refused.
-constexpr size_t kMaxInbound = 4096;
+constexpr uint32_t kMaxInbound = 4096;
+// Of these one peer may have so many: it makes one for each of its engines.
+constexpr uint32_t kMaxInboundOfPeer = 128;
+static_assert(kMaxInboundOfPeer <= PeerShares::PartOf(kMaxInbound), "no peer has them all");
 
 constexpr base::Duration kSettleStep = base::Milliseconds(1);  // between two looks
 
@@ -162,7 +165,9 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
       it = inbound_.end();
     }
     if (it == inbound_.end()) {
-      if (inbound_.size() >= kMaxInbound) return Reject(*request, absl::ResourceExhaustedError("too many connections"));
+      if (inbound_.size() >= kMaxInbound || context_.shares.ConnectionsOf(key.ip) >= kMaxInboundOfPeer) {
+        return Reject(*request, absl::ResourceExhaustedError("too many connections"));
+      }
       auto made = Inbound::Create(context_, *this, request->peer(), *theirs);
       if (!made.ok()) return Reject(*request, made.status());
       it = inbound_.emplace(key, *std::move(made)).first;

@@ -22,6 +22,7 @@
 #include "lib/base/random.h"
 #include "lib/base/trace.h"
 #include "lib/transport/caller.h"
+#include "lib/transport/limits.h"
 #include "lib/transport/object_access.h"
 #include "lib/transport/policy.h"
 #include "lib/transport/registration.h"
@@ -36,7 +37,8 @@ struct EndpointOptions {
   uint32_t bulk_queue_pairs = 1;      // for each connection
   uint32_t chunk_size = 1024 * 1024;  // bytes of one READ or WRITE request
   uint32_t chunks_in_flight = 8;      // for each transfer
-  uint32_t max_transfers = 1024;      // served and pulled at once; further ones are refused (kResourceExhausted)
+  // Served at once, and pulled at once; further ones are refused (kResourceExhausted). One peer is served at most a kPeerPart-th, so that the others find room.
+  uint32_t max_transfers = kMaxTransfers;
   base::Duration connect_deadline = base::Seconds(5);
   base::Duration serve_deadline = base::Seconds(300);  // the longest that a puller may hold a pin, whatever it asks for
   base::Duration idle_disconnect = base::Seconds(300);
@@ -85,7 +87,7 @@ class Endpoint : public Caller {
 
   // Fetches an object into `sink`, which ends with Done by the deadline plus what it takes to make the memory safe. Errors:
   // kNotFound (the owner does not have it), kUnavailable (no connection, or it broke), kDeadlineExceeded, kResourceExhausted
-  // (owner or we are at max_transfers), kCancelled, or what Reserve said.
+  // (we are at max_transfers, or the owner at what it serves us), kCancelled, or what Reserve said.
   virtual PullId StartPull(const PullRequest& request, std::unique_ptr<Sink> sink) = 0;
   // Done comes with kCancelled as soon as the memory is safe. Nothing happens for a pull that is over.
   virtual void CancelPull(PullId pull) = 0;

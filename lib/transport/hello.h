@@ -26,7 +26,7 @@ struct Hello {
   bool immediate = false;        // our device takes writes with immediate
   uint32_t slot_size = 0;        // bytes of the messages we receive
   uint32_t receive_slots = 0;    // that many are posted: the peer's first credits
-  uint32_t max_transfers = 0;    // that we serve at once
+  uint32_t max_transfers = 0;    // that we serve this peer at once
   uint32_t max_calls = 0;        // that we answer at once
   uint64_t token = 0;            // the connection's name, drawn by the side that connects
 };

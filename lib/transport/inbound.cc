@@ -9,12 +9,13 @@ namespace tokamak::transport {
 namespace {
 
 constexpr char kTooMany[] = "the owner serves as many transfers as it may";
+constexpr char kTooManyOfPeer[] = "the owner serves this peer as many transfers as it may";
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Inbound>> Inbound::Create(Context& context, Home& home, const verbs::Address& peer,
                                                          const Hello& theirs) {
-  std::unique_ptr<Inbound> inbound(new Inbound(context, home, theirs.token));
+  std::unique_ptr<Inbound> inbound(new Inbound(context, home, peer, theirs.token));
   auto connection =
       Connection::Create(context, BulkChannel::Side::kOwner, theirs.bulk_queue_pairs, peer, theirs.token, *inbound);
   if (!connection.ok()) return connection.status();
@@ -51,19 +52,22 @@ absl::Status Inbound::TakeNumber(uint64_t number) {
 
 absl::Status Inbound::OnTransfer(const Header& header) {
   if (absl::Status s = TakeNumber(header.transfer); !s.ok()) return s;
-  if (context_.serves >= context_.options.max_transfers) {
-    Header refusal;
-    refusal.kind = MessageKind::kFail;
-    refusal.status = absl::StatusCode::kResourceExhausted;
-    refusal.transfer = header.transfer;
-    connection_->Send(refusal, std::vector<uint8_t>(kTooMany, kTooMany + sizeof(kTooMany) - 1));
-    return absl::OkStatus();
-  }
+  const uint32_t most = context_.options.max_transfers;
+  if (context_.serves >= most) return Refuse(header, kTooMany), absl::OkStatus();
+  if (share().serves >= PeerShares::PartOf(most)) return Refuse(header, kTooManyOfPeer), absl::OkStatus();
   Serve* serve = serves_.Claim(context_, *this, header);
   serves_.Bind(header.transfer, serve);
   connection_->Watch();
   serve->Start();
   return absl::OkStatus();
+}
+
+void Inbound::Refuse(const Header& transfer, absl::string_view why) {
+  Header refusal;
+  refusal.kind = MessageKind::kFail;
+  refusal.status = absl::StatusCode::kResourceExhausted;
+  refusal.transfer = transfer.transfer;
+  connection_->Send(refusal, std::vector<uint8_t>(why.begin(), why.end()));
 }
 
 absl::Status Inbound::OnEnd(const Header& header) {

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "lib/transport/connection.h"
 #include "lib/transport/context.h"
 #include "lib/transport/incoming_calls.h"
@@ -43,6 +44,7 @@ class Inbound final : public Connection::User {
   // For serves.
   Connection& connection() { return *connection_; }
   void Forget(Serve* serve, uint64_t number);
+  PeerShares::Share& share() { return membership_.share(); }
 
   // Connection::User
   void OnUp() override {}
@@ -52,15 +54,17 @@ class Inbound final : public Connection::User {
   void OnBroken(const absl::Status& status) override;
 
  private:
-  Inbound(Context& context, Home& home, uint64_t token)
-      : context_(context), home_(home), token_(token), calls_(context) {}
+  Inbound(Context& context, Home& home, const verbs::Address& peer, uint64_t token)
+      : context_(context), home_(home), token_(token), membership_(context.shares, peer.ip), calls_(context) {}
   absl::Status TakeNumber(uint64_t number);
   absl::Status OnTransfer(const Header& header);
+  void Refuse(const Header& transfer, absl::string_view why);
   absl::Status OnEnd(const Header& header);
 
   Context& context_;
   Home& home_;
   const uint64_t token_;
+  PeerShares::Membership membership_;  // before the serves that it counts
   uint64_t last_number_ = 0;
   TransferTable<Serve> serves_;
   IncomingCalls calls_;

@@ -19,6 +19,7 @@ Serve::Serve(Context& context, Inbound& inbound, const Header& transfer)
       granted_until_(context.loop.Now() +
                      std::min(base::Milliseconds(transfer.deadline_ms), context.options.serve_deadline)) {
   ++context_.serves;
+  ++inbound_.share().serves;
   ++context_.counters.serves_started;
 }
 
@@ -27,6 +28,7 @@ Serve::~Serve() {
   read_.Close();
   write_.Close();
   if (pinned_) context_.source.Unpin(pin_);
+  --inbound_.share().serves;
   --context_.serves;
 }
 

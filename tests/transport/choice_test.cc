@@ -161,7 +161,7 @@ TEST(LimitsTest, MorePullsThanMayBeAreRefused) {
 
 TEST(LimitsTest, MoreThanTheOwnerServesAreRefused) {
   NodeOptions options;
-  options.endpoint.max_transfers = 4;
+  options.endpoint.max_transfers = 8;  // two for each peer
   World world;
   Node& owner = world.Add(options);
   Node& a = world.Add();
@@ -192,6 +192,7 @@ TEST(LimitsTest, FewCreditsAreEnough) {
     NodeOptions options;
     options.endpoint.receive_slots = 8;
     options.endpoint.slot_size = 512;
+    options.endpoint.max_transfers = 2048;  // for one peer a part of it
     World world;
     Node& a = world.Add(options);
     Node& b = world.Add(options);

@@ -7,6 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "lib/base/random.h"
+#include "lib/transport/limits.h"
 #include "tests/transport/raw_peer.h"
 #include "tests/transport/world.h"
 
@@ -202,6 +203,41 @@ TEST_F(HostilePullerTest, NeverGivingBackCredits) {
   ExpectDisconnected();
   EXPECT_LE(peer->Count(MessageKind::kFail), 127u) << "of 128 credits the last is kept";
   EXPECT_GE(peer->Count(MessageKind::kFail), 100u);
+}
+
+// It asks for all that is served at once, and ends none of it.
+TEST_F(HostilePullerTest, AGreedyPeerLeavesRoomForOthers) {
+  NodeOptions options;
+  options.endpoint.max_transfers = 16;
+  owner = &world.Add(options);
+  id = owner->AddObject(100000);
+  Connect();
+  for (uint64_t i = 1; i <= 20; ++i) {
+    Header transfer = Transfer(i, id, Protocol::kRead);
+    transfer.flags = kProtocolGiven;
+    transfer.deadline_ms = 1'000'000;
+    peer->Send(transfer);
+  }
+  ASSERT_TRUE(world.RunUntil([&] { return peer->received.size() == 20; }, Seconds(1)));
+  EXPECT_EQ(peer->Count(MessageKind::kData), 16 / kPeerPart);
+  EXPECT_EQ(peer->Count(MessageKind::kFail), 20 - 16 / kPeerPart);
+  Node& honest = world.Add();
+  std::vector<std::shared_ptr<Outcome>> outcomes;
+  for (uint32_t i = 0; i < 16 / kPeerPart; ++i) {
+    outcomes.push_back(honest.Pull(*owner, owner->AddObject(500'000 + i), Protocol::kRead));
+  }
+  for (const auto& outcome : outcomes) {
+    ASSERT_TRUE(world.Finish(outcome, Seconds(1)));
+    EXPECT_TRUE(outcome->status.ok()) << outcome->status;
+  }
+  EXPECT_TRUE(world.RunUntil([&] { return owner->source.pins() == 16 / kPeerPart; }, Seconds(1)));
+  // What it ends it may have again.
+  peer->Send(Plain(MessageKind::kDone, 1, Protocol::kRead));
+  Header next = Transfer(21, id, Protocol::kRead);
+  next.flags = kProtocolGiven;
+  peer->Send(next);
+  ASSERT_TRUE(world.RunUntil([&] { return peer->received.size() == 21; }, Seconds(1)));
+  EXPECT_EQ(peer->Count(MessageKind::kData), 16 / kPeerPart + 1);
 }
 
 TEST_F(HostilePullerTest, MoreCallsThanAreAnswered) {

@@ -6,6 +6,7 @@
 #include "gtest/gtest.h"
 #include "lib/transport/fifo.h"
 #include "lib/transport/intrusive_list.h"
+#include "lib/transport/peer_shares.h"
 #include "lib/transport/request_id.h"
 #include "lib/transport/slots.h"
 #include "lib/transport/transfer_table.h"
@@ -109,6 +110,33 @@ TEST(TransferTableTest, ReusesMemory) {
   Item* a = table.Claim(1);
   table.Release(a);
   EXPECT_EQ(table.Claim(2), a);
+}
+
+TEST(PeerSharesTest, ConnectionsOfOnePeerShareAndOthersDoNot) {
+  PeerShares shares;
+  const PeerShares::Ip one = {1}, two = {2};
+  auto a = std::make_unique<PeerShares::Membership>(shares, one);
+  auto b = std::make_unique<PeerShares::Membership>(shares, one);
+  auto c = std::make_unique<PeerShares::Membership>(shares, two);
+  EXPECT_EQ(shares.ConnectionsOf(one), 2u);
+  EXPECT_EQ(shares.ConnectionsOf(two), 1u);
+  ++a->share().serves;
+  EXPECT_EQ(b->share().serves, 1u);
+  EXPECT_EQ(c->share().serves, 0u);
+  --b->share().serves;
+  a.reset();
+  EXPECT_EQ(shares.ConnectionsOf(one), 1u);
+  b.reset();
+  EXPECT_EQ(shares.ConnectionsOf(one), 0u);
+  EXPECT_EQ(shares.peers(), 1u);
+}
+
+TEST(PeerSharesTest, NobodyMayHaveAllAndEverybodyOne) {
+  for (uint32_t all : {2u, 3u, 4u, 5u, 1024u, 65536u}) {
+    EXPECT_LT(PeerShares::PartOf(all), all);
+    EXPECT_GE(PeerShares::PartOf(all), 1u);
+  }
+  EXPECT_EQ(PeerShares::PartOf(1024), 256u);
 }
 
 TEST(RequestIdTest, IsFoundAgainInItsCompletion) {
