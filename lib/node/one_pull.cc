@@ -201,9 +201,8 @@ transport::PullRequest Pulls::Pull::RequestTo(const Peers::Peer& peer) const {
   request.size_known = true;
   request.size = {info_.data_size, info_.metadata_size};
   request.protocol = protocol_;
-  const auto more_seconds = static_cast<int64_t>(request.size.total() >> 22);
-  request.deadline = std::min(pulls_.options_.attempt_deadline + base::Seconds(1) * more_seconds,
-                              pulls_.options_.max_attempt_deadline);
+  request.deadline = pulls_.options_.attempt_deadline;
+  request.patience = pulls_.options_.patience;
   return request;
 }
 

@@ -26,8 +26,14 @@
 #include "lib/node/engine.h"
 #include "lib/node/peers.h"
 #include "lib/store/store.h"
+#include "lib/transport/limits.h"
 
 namespace tokamak::node {
+
+// One attempt at one holder ends at last after this time, however slowly bytes still come.
+constexpr base::Duration kAttemptDeadline = base::Seconds(280);
+static_assert(kAttemptDeadline + transport::kDrainGrace * 4 < transport::kServeDeadline,
+              "the holder keeps its pin longer");
 
 struct PullOptions {
   base::Duration first_retry =
@@ -36,10 +42,10 @@ struct PullOptions {
   base::Duration max_queued = base::Seconds(5);  // then the directory is asked again: there may be more holders
   base::Duration directory_deadline = base::Seconds(2);
   base::Duration locate_wait = base::Seconds(5);  // one question to the directory waits so long for a holder to appear
-  // One attempt at one holder may take this long, and a second more for each 4 MiB: a holder that serves many at once is slow,
-  // not dead. One that is dead is noticed by its connection, long before.
-  base::Duration attempt_deadline = base::Seconds(10);
-  base::Duration max_attempt_deadline = base::Seconds(280);  // less than a holder keeps a pin (EndpointOptions)
+  // A holder from which nothing comes for so long is given up; one that serves many at once is slow, not dead, and one that is
+  // dead is mostly noticed by its connection, before.
+  base::Duration patience = transport::kPatience;
+  base::Duration attempt_deadline = kAttemptDeadline;
 };
 
 struct PullCounters {

@@ -162,7 +162,9 @@ absl::Status BulkChannel::OnSent(uint32_t q, uint32_t entry) {
   BulkJob* job = std::exchange(queue.jobs[entry], nullptr);
   if (job == nullptr) return absl::OkStatus();
   --job->in_flight;
-  if (job->in_flight == 0 && (job->stopped || job->posted == job->size)) job->owner->OnJobOver();
+  ++job->requests_done;
+  const bool over = job->in_flight == 0 && (job->stopped || job->posted == job->size);
+  over ? job->owner->OnJobOver() : job->owner->OnJobProgress();
   return absl::OkStatus();
 }
 

@@ -28,6 +28,8 @@ struct BulkJob {
   class Owner {
    public:
     virtual ~Owner() = default;
+    // A request of the job is done, and it is not over.
+    virtual void OnJobProgress() = 0;
     // Nothing of the job is in flight any more: all of it is done, or it was stopped. The channel has forgotten it.
     virtual void OnJobOver() = 0;
   };
@@ -44,6 +46,7 @@ struct BulkJob {
   // The channel's.
   uint64_t posted = 0;  // bytes
   uint64_t chunks_posted = 0;
+  uint64_t requests_done = 0;
   uint32_t in_flight = 0;  // requests
   uint32_t first_queue = 0;
   bool stopped = false;

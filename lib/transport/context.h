@@ -17,10 +17,6 @@ namespace tokamak::transport {
 
 class Pull;
 
-// How long a transfer that was stopped may take to end in good order (requests in flight to finish, the owner to answer)
-// before the hard proof is made: key revoked or connection closed.
-constexpr base::Duration kDrainGrace = base::Milliseconds(500);
-
 // A connection with work to do on which nothing was heard for this long is probed, so that a dead peer is noticed.
 constexpr base::Duration kProbeInterval = base::Seconds(1);
 

@@ -40,7 +40,7 @@ struct EndpointOptions {
   // Served at once, and pulled at once; further ones are refused (kResourceExhausted). One peer is served at most a kPeerPart-th, so that the others find room.
   uint32_t max_transfers = kMaxTransfers;
   base::Duration connect_deadline = base::Seconds(5);
-  base::Duration serve_deadline = base::Seconds(300);  // the longest that a puller may hold a pin, whatever it asks for
+  base::Duration serve_deadline = kServeDeadline;
   base::Duration idle_disconnect = base::Seconds(300);
   verbs::ReliabilityOptions reliability;
   uint32_t trace_node = 0;  // TraceEvent::node
@@ -51,8 +51,9 @@ struct PullRequest {
   verbs::Address owner;     // the service of the owner's engine
   bool size_known = false;  // from the directory; write needs it
   ObjectSize size;
-  Protocol protocol = Protocol::kAuto;  // override of the policy
-  base::Duration deadline = base::Seconds(30);
+  Protocol protocol = Protocol::kAuto;          // override of the policy
+  base::Duration deadline = base::Seconds(30);  // for all of it
+  base::Duration patience = kPatience;          // with an owner from whom nothing comes
 };
 using PullId = uint64_t;
 
@@ -85,8 +86,8 @@ class Endpoint : public Caller {
   // Where it listens, with the port that was chosen where 0 was asked for.
   virtual verbs::Address address() const = 0;
 
-  // Fetches an object into `sink`, which ends with Done by the deadline plus what it takes to make the memory safe. Errors:
-  // kNotFound (the owner does not have it), kUnavailable (no connection, or it broke), kDeadlineExceeded, kResourceExhausted
+  // Fetches an object into `sink`, which ends with Done by the deadline, or when nothing has come for `patience`, plus what it
+  // takes to make the memory safe. Errors: kNotFound (the owner does not have it), kUnavailable (no connection, or it broke), kDeadlineExceeded, kResourceExhausted
   // (we are at max_transfers, or the owner at what it serves us), kCancelled, or what Reserve said.
   virtual PullId StartPull(const PullRequest& request, std::unique_ptr<Sink> sink) = 0;
   // Done comes with kCancelled as soon as the memory is safe. Nothing happens for a pull that is over.

@@ -12,7 +12,7 @@
 
 namespace tokamak::transport {
 
-constexpr uint16_t kProtocolVersion = 1;
+constexpr uint16_t kProtocolVersion = 2;
 constexpr uint32_t kMaxBulkQueuePairs = 16;
 constexpr uint32_t kMinReceiveSlots = 8;
 constexpr uint32_t kMaxReceiveSlots = 32768;  // credits travel in 16 bits

@@ -1,7 +1,9 @@
-// The transport's bounds that others count on.
+// The transport's bounds that others count on. docs/bounds.md has all bounds of the project.
 #pragma once
 
 #include <cstdint>
+
+#include "lib/base/time.h"
 
 namespace tokamak::transport {
 
@@ -10,5 +12,21 @@ constexpr uint32_t kMaxTransfers = 1024;
 
 // Of what an endpoint serves one peer may have this part.
 constexpr uint32_t kPeerPart = 4;
+
+// How long a pull waits for anything to happen before it gives its owner up, unless the request says otherwise: a chunk that
+// arrives, a READ that completes, an owner's word.
+constexpr base::Duration kPatience = base::Seconds(10);
+
+// While an owner writes, which the puller's processor does not see, it says so often how far it is.
+constexpr base::Duration kProgressInterval = base::Seconds(1);
+static_assert(kProgressInterval * 4 <= kPatience,
+              "a word that is late, or one that is lost with its connection, is no end");
+
+// A transfer that was stopped may take so long to end in good order (requests in flight to finish, the owner to answer) before
+// the hard proof is made: key revoked or connection closed.
+constexpr base::Duration kDrainGrace = base::Milliseconds(500);
+
+// The longest that a puller may hold a pin, whatever it asks for.
+constexpr base::Duration kServeDeadline = base::Seconds(300);
 
 }  // namespace tokamak::transport

@@ -65,6 +65,7 @@ const Shape* ShapeOf(uint8_t kind) {
       {false, false, false, false, false, false, 0, false},  // CREDIT
       {false, false, false, true, true, false, 0, true},     // CALL
       {false, false, false, false, true, false, 0, true},    // REPLY
+      {false, false, false, false, true, false, 8, false},   // PROGRESS
   };
   return kind >= 1 && kind < std::size(kShapes) ? &kShapes[kind] : nullptr;
 }
@@ -132,6 +133,7 @@ absl::Status CheckKind(const Header& header, size_t body_size) {
     case MessageKind::kCredit:
     case MessageKind::kCall:
     case MessageKind::kReply:
+    case MessageKind::kProgress:
       break;
   }
   return absl::OkStatus();
@@ -146,7 +148,7 @@ void LoadDetail(const WireHeader& wire, absl::Span<const uint8_t> body, Header* 
     if (CarriesRange(*header) && body.size() == kRemoteRangeSize) header->remote = LoadRange(body.data());
   } else if (header->kind == MessageKind::kData) {
     header->remote = LoadRange(wire.detail);
-  } else if (header->kind == MessageKind::kChunk) {
+  } else if (header->kind == MessageKind::kChunk || header->kind == MessageKind::kProgress) {
     header->offset = base::LoadLittle<uint64_t>(wire.detail);
   }
 }
@@ -177,6 +179,8 @@ const char* ToString(MessageKind kind) {
       return "CALL";
     case MessageKind::kReply:
       return "REPLY";
+    case MessageKind::kProgress:
+      return "PROGRESS";
   }
   return "?";
 }
@@ -195,7 +199,9 @@ void EncodeHeader(const Header& header, size_t body_size, uint8_t* out) {
   base::StoreLittle<uint64_t>(wire.metadata_size, header.size.metadata);
   if (header.kind == MessageKind::kTransfer) std::memcpy(wire.detail, header.object.data(), base::ObjectId::kSize);
   if (header.kind == MessageKind::kData) StoreRange(header.remote, wire.detail);
-  if (header.kind == MessageKind::kChunk) base::StoreLittle<uint64_t>(wire.detail, header.offset);
+  if (header.kind == MessageKind::kChunk || header.kind == MessageKind::kProgress) {
+    base::StoreLittle<uint64_t>(wire.detail, header.offset);
+  }
   std::memcpy(out, &wire, kHeaderSize);
 }
 

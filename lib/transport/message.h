@@ -16,15 +16,16 @@
 namespace tokamak::transport {
 
 enum class MessageKind : uint8_t {
-  kTransfer = 1,  // puller: send me this object; by write also where to
-  kData = 2,      // owner: READ it from here
-  kChunk = 3,     // owner: the next bytes, in the body
-  kDone = 4,      // read: the puller has it all; write: the owner has written it all
-  kCancel = 5,    // puller: stop; it will not touch the owner's memory any more
-  kFail = 6,      // owner: this transfer or call ended without success; the body says why
-  kCredit = 7,    // receive slots given back, when nothing else carries them
-  kCall = 8,      // a request of somebody above, in the body
-  kReply = 9,     // its answer
+  kTransfer = 1,   // puller: send me this object; by write also where to
+  kData = 2,       // owner: READ it from here
+  kChunk = 3,      // owner: the next bytes, in the body
+  kDone = 4,       // read: the puller has it all; write: the owner has written it all
+  kCancel = 5,     // puller: stop; it will not touch the owner's memory any more
+  kFail = 6,       // owner: this transfer or call ended without success; the body says why
+  kCredit = 7,     // receive slots given back, when nothing else carries them
+  kCall = 8,       // a request of somebody above, in the body
+  kReply = 9,      // its answer
+  kProgress = 10,  // write: the owner has written so many bytes; it says so from time to time
 };
 const char* ToString(MessageKind kind);
 
@@ -50,7 +51,7 @@ struct Header {
   uint64_t transfer = 0;                            // all but CREDIT: the asker's number, from 1 up, never used twice
   ObjectSize size;                                  // TRANSFER, DATA, CHUNK
   base::ObjectId object;                            // TRANSFER
-  uint64_t offset = 0;                              // CHUNK
+  uint64_t offset = 0;                              // CHUNK; PROGRESS: bytes
   RemoteRange remote;                               // DATA; TRANSFER by write
 };
 

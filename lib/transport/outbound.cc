@@ -95,6 +95,8 @@ absl::Status Outbound::OnPullMessage(Pull& pull, const Message& message, uint32_
       return pull.OnChunk(message, slot, hold);
     case MessageKind::kDone:
       return pull.OnDone(message.header);
+    case MessageKind::kProgress:
+      return pull.OnProgress(message.header);
     case MessageKind::kFail:
       return pull.OnFail(FailureOf(connection_->peer(), message)), absl::OkStatus();
     default:
@@ -105,7 +107,8 @@ absl::Status Outbound::OnPullMessage(Pull& pull, const Message& message, uint32_
 // Of a transfer or call that is over, or that never was.
 absl::Status Outbound::OnUnknown(const Header& header) {
   const bool of_owner = header.kind == MessageKind::kData || header.kind == MessageKind::kChunk ||
-                        header.kind == MessageKind::kDone || header.kind == MessageKind::kFail;
+                        header.kind == MessageKind::kDone || header.kind == MessageKind::kFail ||
+                        header.kind == MessageKind::kProgress;
   if (!of_owner || header.transfer > last_number_) {
     return absl::InvalidArgumentError(absl::StrCat(ToString(header.kind), " of transfer ", header.transfer, " where ",
                                                    last_number_, " were asked for"));

@@ -26,6 +26,7 @@ Pull::Pull(Context& context, Outbound& outbound, PullId id, const PullRequest& r
   context_.pulls.emplace(id_, this);
   ++context_.counters.pulls_started;
   context_.Record(base::TraceKind::kTransferStart, static_cast<uint32_t>(asked_), request.size.total());
+  Moves();
   LimitTo(request.deadline);
 }
 
@@ -39,10 +40,26 @@ Protocol Pull::AskedProtocol() const {
 
 void Pull::LimitTo(base::Duration left) {
   const base::Time limit = context_.loop.Now() + left;
-  if (deadline_.armed() && limit >= deadline_time_) return;
+  if (limit_.armed() && limit >= deadline_time_) return;
   deadline_time_ = limit;
-  deadline_ =
-      context_.loop.RunAt(limit, [this] { Stop(absl::DeadlineExceededError("the pull's deadline has passed")); });
+  ArmLimit();
+}
+
+void Pull::ArmLimit() {
+  limit_ = context_.loop.RunAt(std::min(deadline_time_, moved_at_ + request_.patience), [this] { OnLimit(); });
+}
+
+void Pull::OnLimit() {
+  if (context_.loop.Now() >= deadline_time_) {
+    return Stop(absl::DeadlineExceededError("the pull's deadline has passed"));
+  }
+  // What waits here, for a turn or for memory, is not the owner's fault.
+  if (state_ < State::kAsked || (memory_asked_ && !have_memory_)) Moves();
+  if (context_.loop.Now() >= moved_at_ + request_.patience) {
+    return Stop(absl::DeadlineExceededError(
+        absl::StrCat("nothing came from the owner for ", request_.patience.milliseconds(), " ms")));
+  }
+  ArmLimit();
 }
 
 uint32_t Pull::MillisecondsLeft() const {
@@ -89,6 +106,7 @@ void Pull::OnMemory(absl::StatusOr<absl::Span<uint8_t>> memory) {
   }
   memory_ = *memory;
   have_memory_ = true;
+  Moves();  // what was waited for was ours
   if (state_ == State::kPreparing) return OpenForWriting();
   if (state_ != State::kMoving) return;
   if (moved_by_ == Protocol::kRead) return StartReading();
@@ -121,6 +139,7 @@ void Pull::Ask() {
   header.object = request_.id;
   header.remote = write_.range();
   Enter(State::kAsked);
+  Moves();
   outbound_.connection().Send(header);
 }
 
@@ -138,6 +157,7 @@ absl::Status Pull::CheckSize(const ObjectSize& actual) const {
 absl::Status Pull::OnData(const Header& header) {
   if (state_ != State::kAsked || (asked_ != Protocol::kRead && asked_ != Protocol::kAuto)) return OutOfTurn("DATA");
   Enter(State::kMoving);
+  Moves();
   moved_by_ = Protocol::kRead;
   source_ = header.remote;
   if (absl::Status s = CheckSize(header.size); !s.ok()) return Stop(s), absl::OkStatus();
@@ -176,6 +196,7 @@ absl::Status Pull::OnChunk(const Message& message, uint32_t slot, bool* hold) {
     if (have_memory_) eager_.SetMemory(memory_);
   }
   if (state_ != State::kMoving || moved_by_ != Protocol::kEager) return OutOfTurn("CHUNK");
+  Moves();
   if (absl::Status s = eager_.Accept(message, slot, hold, outbound_.connection().budget()); !s.ok()) return s;
   EndIfComplete();
   return absl::OkStatus();
@@ -213,8 +234,16 @@ absl::Status Pull::OnNote(const Note& note) {
     return absl::OkStatus();
   }
   if (state_ == State::kAsked) Enter(State::kMoving);
+  Moves();
   moved_by_ = Protocol::kWrite;
   EndIfComplete();
+  return absl::OkStatus();
+}
+
+absl::Status Pull::OnProgress(const Header& header) {
+  if (!by_write() || header.offset <= written_ || header.offset >= size_.total()) return OutOfTurn("PROGRESS");
+  written_ = header.offset;
+  Moves();
   return absl::OkStatus();
 }
 
@@ -289,7 +318,7 @@ void Pull::Finish(absl::Status status) {
   if (state_ == State::kOver) return;
   Enter(State::kOver);
   outcome_ = std::move(status);
-  deadline_.Cancel();
+  limit_.Cancel();
   read_.Close();
   write_.Revoke();
   if (number_ != 0) outbound_.Unbind(number_, by_write());

@@ -5,6 +5,8 @@
 //      +------------+-----------+----------+-> stopping          stopping: until the memory is safe
 //
 // Law: memory goes back to the sink (Done) only when no READ of ours is in flight into it and no key of the peer's opens it.
+// A pull from which nothing has come for `patience` since it was asked for is given up, long before a deadline that leaves room
+// for a slow one.
 // Law: Done runs in a task of its own, never inside a call of the user's or a callback's.
 #pragma once
 
@@ -44,6 +46,7 @@ class Pull final : public BulkJob::Owner {
   absl::Status OnChunk(const Message& message, uint32_t slot, bool* hold);
   absl::Status OnDone(const Header& header);
   absl::Status OnNote(const Note& note);
+  absl::Status OnProgress(const Header& header);
   void OnFail(const absl::Status& status);
 
   // The connection is gone, and with it everything that could touch the memory. May end this pull's life.
@@ -51,6 +54,7 @@ class Pull final : public BulkJob::Owner {
 
   void Cancel();
 
+  void OnJobProgress() override { Moves(); }
   void OnJobOver() override;
 
   bool waits_for_turn() const { return state_ == State::kPreparing && write_open_ && number_ == 0; }
@@ -76,6 +80,9 @@ class Pull final : public BulkJob::Owner {
 
   absl::Status CheckSize(const ObjectSize& actual) const;
   void LimitTo(base::Duration left);
+  void ArmLimit();
+  void OnLimit();
+  void Moves() { moved_at_ = context_.loop.Now(); }
   Protocol AskedProtocol() const;
   uint32_t MillisecondsLeft() const;
   bool by_write() const { return asked_ == Protocol::kWrite && !downgraded_; }
@@ -103,9 +110,11 @@ class Pull final : public BulkJob::Owner {
   ReadPuller read_;
   WritePuller write_;
 
+  uint64_t written_ = 0;  // by write: what the owner said last
+  base::Time moved_at_;   // when something came last
   base::Time deadline_time_;
-  base::Timer deadline_;
-  base::Timer next_;  // held chunks to copy; then the grace of stopping; then the end
+  base::Timer limit_;  // the deadline, or the end of patience
+  base::Timer next_;   // held chunks to copy; then the grace of stopping; then the end
   absl::Status outcome_;
 };
 

@@ -96,6 +96,7 @@ bool Serve::ServeWrite() {
                                         transfer_.transfer, *this);
     if (!s.ok()) return false;
     state_ = State::kWriting;
+    progress_ = context_.loop.RunAfter(kProgressInterval, [this] { TellProgress(); });
     inbound_.connection().Wake();
     return true;
   }
@@ -107,6 +108,21 @@ bool Serve::ServeWrite() {
   state_ = State::kWriting;
   End(true);
   return true;
+}
+
+// The puller cannot see what is written into its memory: without a word it would think us dead. Where nothing moves, none.
+void Serve::TellProgress() {
+  if (state_ != State::kWriting) return;
+  const uint64_t written = write_.BytesWritten(context_.options.chunk_size);
+  if (written > told_) {
+    told_ = written;
+    Header header;
+    header.kind = MessageKind::kProgress;
+    header.transfer = transfer_.transfer;
+    header.offset = written;
+    inbound_.connection().Send(header);
+  }
+  progress_ = context_.loop.RunAfter(kProgressInterval, [this] { TellProgress(); });
 }
 
 absl::Status Serve::OnDone(const Header& header) {

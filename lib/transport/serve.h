@@ -34,6 +34,7 @@ class Serve final : public BulkJob::Owner, public EagerOwner::Listener {
   absl::Status OnDone(const Header& header);
   void OnCancel();
 
+  void OnJobProgress() override {}
   void OnJobOver() override;
   void OnStreamOver() override;
 
@@ -48,6 +49,7 @@ class Serve final : public BulkJob::Owner, public EagerOwner::Listener {
   void ServeEager();
   bool ServeRead();
   bool ServeWrite();
+  void TellProgress();
   void OnDeadline();
   void StopWriting(absl::Status status);
   void Fail(const absl::Status& status);
@@ -65,6 +67,8 @@ class Serve final : public BulkJob::Owner, public EagerOwner::Listener {
   WriteOwner write_;
   const base::Time granted_until_;
   base::Timer deadline_;
+  base::Timer progress_;  // writing: the next word of how far it is
+  uint64_t told_ = 0;     // bytes
   absl::Status outcome_;  // stopping
 };
 

@@ -2,6 +2,7 @@
 // copy. The key is revoked before the object is sealed.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 
@@ -44,6 +45,8 @@ class WriteOwner final {
   bool Stop(BulkChannel& bulk) { return started_ && bulk.Stop(&job_); }
   // Nothing is in flight.
   void Close() { lease_.reset(); }
+  // Bytes that are written, as far as the device has said; less than all while the transfer goes on.
+  uint64_t BytesWritten(uint64_t chunk_size) const { return std::min(job_.requests_done * chunk_size, job_.size - 1); }
 
  private:
   BulkJob job_;

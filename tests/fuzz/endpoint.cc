@@ -132,13 +132,15 @@ class Player final {
   }
 
   Header AnyHeader() {
-    static constexpr MessageKind kKinds[] = {MessageKind::kDone,   MessageKind::kCancel, MessageKind::kFail,
-                                             MessageKind::kCredit, MessageKind::kCall,   MessageKind::kReply};
+    static constexpr MessageKind kKinds[] = {MessageKind::kDone,    MessageKind::kCancel, MessageKind::kFail,
+                                             MessageKind::kCredit,  MessageKind::kCall,   MessageKind::kReply,
+                                             MessageKind::kProgress};
     Header header = Plain(kKinds[in_.Below(std::size(kKinds))], Number());
     if (header.kind == MessageKind::kDone) header.protocol = in_.Flag() ? Protocol::kRead : Protocol::kWrite;
     if (header.kind == MessageKind::kFail) header.status = absl::StatusCode::kAborted;
     if (header.kind == MessageKind::kCredit) header.transfer = 0;
     if (header.kind == MessageKind::kCall) header.deadline_ms = in_.Take<uint16_t>();
+    if (header.kind == MessageKind::kProgress) header.offset = in_.Take<uint16_t>();
     header.credits = in_.Below(4) == 3 ? in_.Take<uint16_t>() : static_cast<uint16_t>(in_.Below(4));
     return header;
   }

@@ -99,7 +99,7 @@ void AddMads(Corpus& corpus) {
 
 void AddMessages(Corpus& corpus) {
   using namespace transport;  // NOLINT: in a function
-  for (uint8_t kind = 1; kind <= static_cast<uint8_t>(MessageKind::kReply); ++kind) {
+  for (uint8_t kind = 1; kind <= static_cast<uint8_t>(MessageKind::kProgress); ++kind) {
     Header header;
     header.kind = static_cast<MessageKind>(kind);
     if (header.kind != MessageKind::kCredit) header.transfer = 7;
@@ -132,6 +132,9 @@ void AddMessages(Corpus& corpus) {
       case MessageKind::kCall:
       case MessageKind::kReply:
         body = 12;
+        break;
+      case MessageKind::kProgress:
+        header.offset = 50;
         break;
       case MessageKind::kCancel:
       case MessageKind::kCredit:

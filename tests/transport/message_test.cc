@@ -85,6 +85,11 @@ std::vector<std::pair<Header, std::vector<uint8_t>>> Samples() {
   h.kind = MessageKind::kReply;
   h.transfer = 9;
   samples.push_back({h, {}});
+  h = {};
+  h.kind = MessageKind::kProgress;
+  h.transfer = 4;
+  h.offset = 1 << 20;
+  samples.push_back({h, {}});
   return samples;
 }
 
@@ -162,7 +167,7 @@ TEST(MessageTest, UnknownKindsProtocolsAndStatusesAreRefused) {
     bytes = Bytes(header, body);
     bytes[3] = 17;
     EXPECT_FALSE(DecodeMessage(bytes).ok()) << ToString(header.kind);
-    for (uint8_t kind : {0, 10, 255}) {
+    for (uint8_t kind : {0, 11, 255}) {
       bytes = Bytes(header, body);
       bytes[0] = kind;
       EXPECT_FALSE(DecodeMessage(bytes).ok());
