@@ -7,23 +7,25 @@
 
 namespace tokamak::daemon {
 
-Engines::Engine::Engine(base::EventLoop& control_loop, uint32_t index, os::Detection detection)
-    : link(control_loop), thread({absl::StrCat("tokamak-eng", index)}, detection) {}
-
 absl::StatusOr<std::unique_ptr<Engines>> Engines::Start(base::EventLoop& control_loop, verbs::Device& device,
                                                         verbs::ProtectionDomain& domain,
                                                         transport::Registration& registration,
                                                         const EngineSettings& settings) {
   auto engines = std::make_unique<Engines>();
   const base::Random random(settings.seed);
-  for (uint32_t i = 0; i < settings.count; ++i) {
-    engines->engines_.push_back(std::make_unique<Engine>(control_loop, i, settings.detection));
+  const bool shared = settings.count == 0;
+  for (uint32_t i = 0; i < (shared ? 1 : settings.count); ++i) {
+    engines->engines_.push_back(std::make_unique<Engine>(control_loop));
     Engine& engine = *engines->engines_.back();
+    if (!shared) {
+      const os::ThreadOptions options{absl::StrCat("tokamak-eng", i)};
+      engine.thread = std::make_unique<os::LoopThread>(options, settings.detection);
+    }
     verbs::Address listen = settings.listen;
     if (listen.port != 0) listen.port = static_cast<uint16_t>(listen.port + i);
     absl::Status status;
-    engine.thread.CallOn([&] {
-      auto host = node::EngineHost::Open(engine.thread.loop(), engine.link, device, domain, registration, listen,
+    engine.CallOn([&] {
+      auto host = node::EngineHost::Open(engine.loop(), engine.link, device, domain, registration, listen,
                                          random.Fork(i), engines->trace_, settings.endpoint);
       status = host.status();
       if (host.ok()) engine.host = *std::move(host);
@@ -37,8 +39,8 @@ Engines::~Engines() { Stop(); }
 
 void Engines::Stop() {
   for (const auto& engine : engines_) {
-    engine->thread.CallOn([&] { engine->host.reset(); });
-    engine->thread.Stop();
+    engine->CallOn([&] { engine->host.reset(); });
+    if (engine->thread != nullptr) engine->thread->Stop();
   }
 }
 

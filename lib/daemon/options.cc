@@ -135,8 +135,8 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
       ->capture_default_str();
   app.add_option("--name", options.name,
                  "this node's name in the cluster, of A-Z a-z 0-9 . _ : -; the --listen address unless given");
-  app.add_option("--engines", options.engines, "transport engines, a thread each")
-      ->check(CLI::Range(1, 16))
+  app.add_option("--engines", options.engines, "transport engines, a thread each; 0: one that shares the control loop")
+      ->check(CLI::Range(0, 16))
       ->capture_default_str();
   app.add_option("--bulk-queue-pairs", options.bulk_queue_pairs, "queue pairs for large transfers, for each peer")
       ->check(CLI::Range(1, 8))

@@ -29,7 +29,7 @@ struct DaemonOptions {
   uint64_t memory = 0;  // bytes
   std::string socket;   // path
   DirectoryChoice directory;
-  uint32_t engines = 1;
+  uint32_t engines = 1;  // 0: one, on the control loop
   uint32_t bulk_queue_pairs = 1;
   os::Detection detection;
   std::string registration = "arena";

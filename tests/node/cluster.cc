@@ -81,14 +81,18 @@ void Machine::OpenDevice(uint64_t incarnation) {
 }
 
 void Machine::OpenEngines(uint64_t incarnation) {
-  for (uint32_t i = 0; i < options.engines; ++i) {
-    engines_.all.push_back(std::make_unique<Engine>(cluster.scheduler, loop));
+  for (uint32_t i = 0; i < std::max(options.engines, 1u); ++i) {
+    engines_.all.push_back(std::make_unique<Engine>(loop));
     Engine& engine = *engines_.all.back();
+    if (options.engines > 0) {
+      engine.own_loop = std::make_unique<sim::SimLoop>(cluster.scheduler);
+      engine.loop = engine.own_loop.get();
+    }
     verbs::Address listen = address;
     listen.port = static_cast<uint16_t>(kPort + i);
     transport::EndpointOptions endpoint = cluster.options.endpoint;
     endpoint.trace_node = index;
-    auto host = EngineHost::Open(engine.loop, engine.link, *device_, *domain_, *registration_, listen,
+    auto host = EngineHost::Open(*engine.loop, engine.link, *device_, *domain_, *registration_, listen,
                                  base::Random(cluster.options.seed * 7919 + index * 31 + i + incarnation * 1013),
                                  cluster.trace, endpoint);
     CHECK(host.ok()) << host.status();

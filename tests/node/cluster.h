@@ -30,7 +30,7 @@ namespace tokamak::node {
 struct MachineOptions {
   uint64_t memory = 8 << 20;
   bool keep_primary = false;
-  uint32_t engines = 1;
+  uint32_t engines = 1;  // 0: one, on the control loop
 };
 
 struct ClusterOptions {
@@ -93,8 +93,9 @@ class Machine {
 
  private:
   struct Engine {
-    Engine(sim::Scheduler& scheduler, base::EventLoop& control) : loop(scheduler), link(control) {}
-    sim::SimLoop loop;
+    explicit Engine(base::EventLoop& control) : loop(&control), link(control) {}
+    std::unique_ptr<sim::SimLoop> own_loop;  // null: it shares the control loop
+    base::EventLoop* loop;
     EngineLink link;
     std::unique_ptr<EngineHost> host;
   };

@@ -133,9 +133,12 @@ TEST_F(NodeTest, ACopyIsAHolderToo) {
   EXPECT_EQ(at(1).transfers_served(), 1u);
 }
 
-TEST_F(NodeTest, WithSeveralEnginesAllOfThemWork) {
+class EnginesTest : public NodeTest, public testing::WithParamInterface<uint32_t> {};
+INSTANTIATE_TEST_SUITE_P(Engines, EnginesTest, testing::Values(0, 1, 2));
+
+TEST_P(EnginesTest, HoweverManyThereAreAllOfThemWork) {
   MachineOptions machine;
-  machine.engines = 2;
+  machine.engines = GetParam();
   Build(2, machine);
   std::vector<std::string> names;
   for (int i = 0; i < 40; ++i) {
@@ -144,6 +147,19 @@ TEST_F(NodeTest, WithSeveralEnginesAllOfThemWork) {
   }
   for (const absl::Status& status : cluster_->GetAll(at(1), names)) EXPECT_EQ(status, absl::OkStatus());
   EXPECT_EQ(at(0).transfers_served(), 40u);
+}
+
+TEST_P(EnginesTest, AnEngineThatEndsWithItsNodeTellsItsPeers) {
+  MachineOptions machine;
+  machine.engines = GetParam();
+  Build(3, machine);
+  ASSERT_EQ(at(1).Put("x", 4'000'000), absl::OkStatus());
+  cluster_->Settle();
+  const auto got = at(2).StartGet({"x"}, Within(Seconds(5)));
+  ASSERT_TRUE(cluster_->RunUntil([&] { return at(1).node->pins_of_peers() == 1; }));
+  at(1).EndEngines();
+  EXPECT_TRUE(cluster_->RunUntil([&] { return got->done; }));
+  EXPECT_FALSE(got->results[0].status.ok());
 }
 
 TEST_F(NodeTest, WithoutATimeOutOnlyWhatIsHereIsGot) {

@@ -1,4 +1,5 @@
 // Nodes whose engines and NICs have threads of their own, over real sockets: what virtual time cannot show.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -42,7 +43,7 @@ class Machine {
     domain_ = *device_->device().CreateProtectionDomain();
     registration_ = *transport::RegisterArena(device_->device(), *domain_, absl::MakeSpan(memory_[0].bytes, kMemory));
     std::vector<EngineLink*> links;
-    for (size_t i = 0; i < engines; ++i) links.push_back(OpenEngine(loop, index, i));
+    for (size_t i = 0; i < std::max<size_t>(engines, 1); ++i) links.push_back(OpenEngine(loop, index, i, engines > 0));
     NodeOptions options;
     options.id = absl::StrCat("n", index);
     node = std::make_unique<Node>(loop, store, directory, links, base::Random(settings.seed), options);
@@ -56,7 +57,7 @@ class Machine {
   }
 
   void EndEngines() {
-    for (auto& engine : engines_) engine->thread.CallOn([&] { engine->host.reset(); });
+    for (auto& engine : engines_) engine->CallOn([&] { engine->host.reset(); });
   }
 
   void Put(const std::string& name, uint64_t size) {
@@ -75,20 +76,29 @@ class Machine {
 
  private:
   struct Engine {
-    Engine(os::EpollLoop& control, size_t index) : link(control), thread({absl::StrCat("engine", index)}) {}
+    explicit Engine(os::EpollLoop& control) : loop(&control), link(control) {}
+    template <typename Call>
+    void CallOn(const Call& call) {
+      thread == nullptr ? call() : thread->CallOn(call);
+    }
+    os::EpollLoop* loop;
     EngineLink link;
-    os::LoopThread thread;
+    std::unique_ptr<os::LoopThread> thread;  // null: it shares the control loop
     std::unique_ptr<EngineHost> host;
   };
 
-  EngineLink* OpenEngine(os::EpollLoop& loop, int index, size_t number) {
-    engines_.push_back(std::make_unique<Engine>(loop, number));
+  EngineLink* OpenEngine(os::EpollLoop& loop, int index, size_t number, bool own_thread) {
+    engines_.push_back(std::make_unique<Engine>(loop));
     Engine& engine = *engines_.back();
+    if (own_thread) {
+      engine.thread = std::make_unique<os::LoopThread>(os::ThreadOptions{absl::StrCat("engine", number)});
+      engine.loop = &engine.thread->loop();
+    }
     verbs::Address listen = *verbs::Address::Parse(absl::StrCat("127.0.0.", index + 1));
     listen.port = static_cast<uint16_t>(7000 + number);
-    engine.thread.CallOn([&] {
-      auto host = EngineHost::Open(engine.thread.loop(), engine.link, device_->device(), *domain_, *registration_,
-                                   listen, base::Random(static_cast<uint64_t>(index) * 10 + number), trace_, {});
+    engine.CallOn([&] {
+      auto host = EngineHost::Open(*engine.loop, engine.link, device_->device(), *domain_, *registration_, listen,
+                                   base::Random(static_cast<uint64_t>(index) * 10 + number), trace_, {});
       ASSERT_TRUE(host.ok()) << host.status();
       engine.host = *std::move(host);
     });
@@ -150,7 +160,7 @@ class ThreadsTest : public testing::TestWithParam<size_t> {
   std::vector<std::unique_ptr<Machine>> machines_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Engines, ThreadsTest, testing::Values(1, 2));
+INSTANTIATE_TEST_SUITE_P(Engines, ThreadsTest, testing::Values(0, 1, 2));
 
 TEST_P(ThreadsTest, ObjectsTravelByEachProtocol) {
   for (const Protocol protocol : {Protocol::kEager, Protocol::kRead, Protocol::kWrite}) {
