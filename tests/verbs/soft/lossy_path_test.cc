@@ -81,12 +81,20 @@ class LossyPathTest : public testing::Test {
       relay_->Join(left, as_right, right, as_left);
       ASSERT_TRUE(world_.Add(left).ok());
       ASSERT_TRUE(world_.Add(right).ok());
-      ends_.push_back(std::make_unique<PathEnd>(world_, 2 * i, 1));
-      ends_.push_back(std::make_unique<PathEnd>(world_, 2 * i + 1, 2));
-      ends_[2 * i]->Connect(as_right, *ends_[2 * i + 1], 4096);
-      ends_[2 * i + 1]->Connect(as_left, *ends_[2 * i], 4096);
-      flows_.push_back(std::make_unique<PathFlow>(*ends_[2 * i], *ends_[2 * i + 1]));
+      AddFlow(i);
     }
+  }
+
+  // From the left to the right NIC of a pair.
+  void AddFlow(size_t pair) {
+    const std::string base = absl::StrCat("127.0.", pair, ".");
+    ends_.push_back(std::make_unique<PathEnd>(world_, 2 * pair, 1));
+    PathEnd& left = *ends_.back();
+    ends_.push_back(std::make_unique<PathEnd>(world_, 2 * pair + 1, 2));
+    PathEnd& right = *ends_.back();
+    left.Connect(base + "22", right, 4096);
+    right.Connect(base + "21", left, 4096);
+    flows_.push_back(std::make_unique<PathFlow>(left, right));
   }
 
   std::unique_ptr<Relay> relay_;
@@ -119,12 +127,16 @@ TEST_P(LossTest, BytesArriveWithoutFlooding) {
 
 INSTANTIATE_TEST_SUITE_P(PerMille, LossTest, testing::Values(1, 10, 50), testing::PrintToStringParamName());
 
-TEST_F(LossyPathTest, TwoFlowsThroughASmallBottleneckFillItWithoutDropStormsAndNeitherStarves) {
+class BottleneckTest : public LossyPathTest, public testing::WithParamInterface<std::string> {};
+
+TEST_P(BottleneckTest, TwoFlowsFillItWithoutDropStormsAndNeitherStarves) {
   BottleneckOptions path;
   path.picoseconds_per_byte = 80'000;  // 12.5 MB/s
   path.queue_bytes = 64 * 4200;
   path.delay = base::Microseconds(100);
-  Build(2, path, path);
+  const bool two_nics = GetParam() == "TwoNics";
+  Build(two_nics ? 2 : 1, path, path);
+  if (!two_nics) AddFlow(0);
   const auto run = [&](base::Duration time) {
     world_.Drive(
         [&] {
@@ -145,6 +157,9 @@ TEST_F(LossyPathTest, TwoFlowsThroughASmallBottleneckFillItWithoutDropStormsAndN
   EXPECT_GT(counters.dropped, 0u);
   EXPECT_LE(counters.dropped, counters.offered / 5) << world_.Counters();
 }
+
+INSTANTIATE_TEST_SUITE_P(Of, BottleneckTest, testing::Values("TwoNics", "TwoQueuePairs"),
+                         [](const auto& tested) { return tested.param; });
 
 }  // namespace
 }  // namespace tokamak::verbs::soft
