@@ -47,7 +47,7 @@ constexpr Access operator|(Access a, Access b) {
 enum class Opcode : uint8_t {
   kSend,
   kSendWithImm,
-  kSendWithInvalidate,
+  kSendWithInvalidate,  // and the peer's device takes back the key of a window; needs kFence behind READs through it
   kWrite,
   kWriteWithImm,
   kRead,
@@ -60,8 +60,8 @@ enum class Opcode : uint8_t {
 enum SendFlags : uint32_t {
   kSignaled = 1,   // a completion also on success
   kSolicited = 2,  // the receiver's solicited-only notification fires
-  kFence = 4,      // starts only after earlier READs and atomics of this queue pair have completed
-  kInline = 8,     // the bytes are taken during the call; lkeys are not looked at
+  kFence = 4,   // starts only after earlier READs and atomics of this queue pair have completed; kLocalInvalidate: all
+  kInline = 8,  // the bytes are taken during the call; lkeys are not looked at
 };
 constexpr SendFlags operator|(SendFlags a, SendFlags b) {
   return static_cast<SendFlags>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
@@ -117,7 +117,7 @@ enum class CompletionStatus : uint8_t {
   kLocalQpOperation,      // the queue pair could not do what was asked
   kLocalProtection,       // a local key that does not cover the memory
   kFlushed,               // the queue pair was in Error when the request's turn came
-  kWindowBind,            // a window that could not be bound
+  kWindowBind,            // a window that could not be bound or invalidated
   kBadResponse,           // the peer answered nonsense
   kLocalAccess,           // a receive's memory that may not be written
   kRemoteInvalidRequest,  // the peer could not make sense of the request

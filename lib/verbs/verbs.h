@@ -10,7 +10,9 @@
 //      after.
 // Law: Limits are facts. What a device lacks is refused with kUnimplemented, never imitated.
 // Thread rule: Device, ProtectionDomain and MemoryRegion may be used from any thread. A CompletionQueue, the queue pairs that
-//      complete into it and their connections belong to the one thread of the EventLoop that the queue was made with.
+//      complete into it and their connections belong to the one thread of the EventLoop that the queue was made with; a
+//      MemoryWindow to the thread of the queue pair that it is bound through, a SharedReceiveQueue to that of the queue pairs
+//      that draw from it.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +27,9 @@
 
 namespace tokamak::verbs {
 
-// Memory that the device may touch, with its keys. Dropping it revokes the keys: when the destructor returns, neither the
-// device nor a peer touches the memory again. Registration may block for long (page faults): see Limits of the caller's loop.
+// Memory that the device may touch, with its keys. Dropping it revokes the keys, and those of the windows bound in it: when the
+// destructor returns, neither the device nor a peer touches the memory again. Registration may block for long (page faults):
+// see Limits of the caller's loop.
 class MemoryRegion {
  public:
   virtual ~MemoryRegion() = default;
@@ -36,12 +39,22 @@ class MemoryRegion {
   virtual uint32_t rkey() const = 0;
 };
 
-// A remote key for a part of a region, bound with Opcode::kBindWindow and revoked with kLocalInvalidate, without the cost of
-// a registration. (10.6.7, type 2)
+// A remote key for a part of a region, without the cost of a registration. (10.6.7, type 2B)
+//
+// Opcode::kBindWindow opens the part to the peer of the queue pair that carries the bind out, and to nobody else, until the
+// window is invalidated: by kLocalInvalidate there, or by the peer's kSendWithInvalidate. A window that is bound must be
+// invalidated before it is bound again. The region needs kWindowBind, and kLocalWrite where the window gives kRemoteWrite or
+// kRemoteAtomic; what it gives to others by its own key does not matter. What cannot be bound or invalidated completes with
+// CompletionStatus::kWindowBind and so ends the queue pair.
+//
+// A bind is ordered: requests before it do not see it, those after it find it done. An invalidate may overtake requests before
+// it that have not completed; with kFence it waits for them. Once it has completed nothing is touched by the window's right.
+// Dropping a window, or the region below it, has the same effect when the destructor returns. A window opens nothing any more
+// when its queue pair is in Error, reset or gone.
 class MemoryWindow {
  public:
   virtual ~MemoryWindow() = default;
-  virtual uint32_t rkey() const = 0;  // changes with each bind
+  virtual uint32_t rkey() const = 0;  // changes with each bind, when that is posted
 };
 
 // Where completions arrive, in the order in which each queue pair finished them.
@@ -60,20 +73,30 @@ class CompletionQueue {
   virtual uint32_t depth() const = 0;
 };
 
-// Receives that many queue pairs draw from.
+// Receives that many queue pairs draw from, in the order posted. (10.2.9)
+//
+// All of them are of the queue's own protection domain and complete their receives on one loop. A message takes its receive when
+// it begins; from then on that receive is its queue pair's, and completes, or is flushed, there. Receives that nobody took stay
+// when a queue pair goes to Error. While the queue is empty messages wait as for a receiver that is not ready.
+//
+// Dropping it forgets the receives that nobody took, and the queue pairs that draw from it, which can receive nothing any more,
+// go to Error: drop them first.
 class SharedReceiveQueue {
  public:
   virtual ~SharedReceiveQueue() = default;
+
+  // As QueuePair::PostReceive: a slot is free again when its completion, or a later one of this queue, was polled.
   virtual PostResult PostReceive(absl::Span<const ReceiveRequest> requests) = 0;
-  // One DeviceEvent::kReceiveLimit when fewer than `limit` receives are left; 0 disarms.
+
+  // One DeviceEvent::kReceiveLimit when fewer than `limit` receives are left to take, which may be at once; 0 disarms.
   virtual absl::Status Arm(uint32_t limit) = 0;
 };
 
 struct QueuePairOptions {
-  CompletionQueue* send_queue = nullptr;     // where send requests complete
-  CompletionQueue* receive_queue = nullptr;  // may be the same
-  SharedReceiveQueue* shared_receives = nullptr;
-  uint32_t max_send_requests = 64;  // posted and not yet polled, signaled or not
+  CompletionQueue* send_queue = nullptr;          // where send requests complete
+  CompletionQueue* receive_queue = nullptr;       // may be the same
+  SharedReceiveQueue* shared_receives = nullptr;  // then the queue pair has no receives of its own
+  uint32_t max_send_requests = 64;                // posted and not yet polled, signaled or not
   uint32_t max_receive_requests = 64;
   uint32_t max_sges = 1;
   uint32_t max_inline = 0;            // bytes
@@ -195,8 +218,9 @@ enum class DeviceEvent : uint8_t {
   kReceiveLimit,  // SharedReceiveQueue::Arm
 };
 struct DeviceEventInfo {
-  DeviceEvent event;
-  uint32_t queue_pair_number = 0;  // kQueuePairFatal
+  DeviceEvent event = DeviceEvent::kPortUp;
+  uint32_t queue_pair_number = 0;                       // kQueuePairFatal
+  const SharedReceiveQueue* shared_receives = nullptr;  // kReceiveLimit: which; only to be compared
 };
 using DeviceEventHandler = std::function<void(const DeviceEventInfo&)>;
 

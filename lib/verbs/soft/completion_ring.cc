@@ -70,7 +70,9 @@ void CompletionRing::Publish() {
 void CompletionRing::Forget(uint32_t number) {
   for (uint64_t i = head_.load(std::memory_order_relaxed); i != written_; ++i) {
     Entry& entry = entries_[i & mask_];
-    if (entry.completion.queue_pair_number == number) entry.released = nullptr;
+    if (entry.completion.queue_pair_number != number || entry.released == nullptr) continue;
+    if (*entry.released < entry.release) *entry.released = entry.release;
+    entry.released = nullptr;
   }
 }
 

@@ -37,7 +37,7 @@ class CompletionRing final {
   void Publish();
   bool dead() const { return dead_; }
 
-  // The completions of queue pair `number` that are waiting are never polled.
+  // The completions of queue pair `number` that are waiting are never polled; what polling releases is released.
   void Forget(uint32_t number);
 
   // The owner dropped the queue: no event after this. Returns the signal, to be dropped without the mutex.

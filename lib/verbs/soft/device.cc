@@ -7,30 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "lib/verbs/soft/completion_ring.h"
 #include "lib/verbs/soft/connection_manager.h"
+#include "lib/verbs/soft/memory_handles.h"
 #include "lib/verbs/soft/nic.h"
 #include "lib/verbs/soft/queue_pair.h"
+#include "lib/verbs/soft/shared_receive_queue.h"
 
 namespace tokamak::verbs::soft {
 namespace {
-
-class SoftMemoryRegion final : public MemoryRegion {
- public:
-  SoftMemoryRegion(std::shared_ptr<Nic> nic, uint32_t key, absl::Span<uint8_t> memory)
-      : nic_(std::move(nic)), key_(key), memory_(memory) {}
-  ~SoftMemoryRegion() override {
-    Nic::Control control(*nic_);
-    nic_->Deregister(key_);
-  }
-  uint8_t* address() const override { return memory_.data(); }
-  uint64_t length() const override { return memory_.size(); }
-  uint32_t lkey() const override { return key_; }
-  uint32_t rkey() const override { return key_; }
-
- private:
-  const std::shared_ptr<Nic> nic_;
-  const uint32_t key_;
-  const absl::Span<uint8_t> memory_;
-};
 
 class SoftCompletionQueue final : public CompletionQueue {
  public:
@@ -74,19 +57,30 @@ class SoftDeviceWatch final : public DeviceWatch {
  private:
   // The handler may drop this.
   void Deliver() {
-    std::vector<DeviceEventInfo> events;
-    {
-      Nic::Control control(*nic_);
-      events.swap(watcher_->events);
-    }
     bool dropped = false;
     dropped_ = &dropped;
     const std::shared_ptr<DeviceEventHandler> handler = handler_;
-    for (const DeviceEventInfo& event : events) {
+    DeviceEventInfo event;
+    // What the handler itself causes comes in a task of its own.
+    for (size_t left = waiting(); left > 0 && Next(&event); --left) {
       (*handler)(event);
       if (dropped) return;
     }
     dropped_ = nullptr;
+  }
+
+  size_t waiting() const {
+    Nic::Control control(*nic_);
+    return watcher_->events.size();
+  }
+
+  // One at a time: what the handler drops is not heard of again.
+  bool Next(DeviceEventInfo* event) {
+    Nic::Control control(*nic_);
+    if (watcher_->events.empty()) return false;
+    *event = watcher_->events.front();
+    watcher_->events.erase(watcher_->events.begin());
+    return true;
   }
 
   const std::shared_ptr<Nic> nic_;
@@ -107,11 +101,13 @@ class SoftProtectionDomain final : public ProtectionDomain {
   }
 
   absl::StatusOr<std::unique_ptr<MemoryWindow>> CreateMemoryWindow() override {
-    return absl::UnimplementedError("no memory windows");
+    Nic::Control control(*nic_);
+    const absl::StatusOr<WindowId> window = nic_->CreateWindow(id_);
+    if (!window.ok()) return window.status();
+    return std::make_unique<SoftMemoryWindow>(nic_, *window);
   }
 
   absl::StatusOr<std::unique_ptr<QueuePair>> CreateQueuePair(const QueuePairOptions& options) override {
-    if (options.shared_receives != nullptr) return absl::UnimplementedError("no shared receive queues");
     const auto* send_queue = dynamic_cast<SoftCompletionQueue*>(options.send_queue);
     const auto* receive_queue = dynamic_cast<SoftCompletionQueue*>(options.receive_queue);
     if (send_queue == nullptr || receive_queue == nullptr || send_queue->nic() != nic_.get() ||
@@ -125,14 +121,29 @@ class SoftProtectionDomain final : public ProtectionDomain {
       return absl::InvalidArgumentError("a queue pair beyond the limits of its device");
     }
     Nic::Control control(*nic_);
+    std::shared_ptr<SharedReceives> shared;
+    if (options.shared_receives != nullptr) {
+      const auto* queue = dynamic_cast<SoftSharedReceiveQueue*>(options.shared_receives);
+      if (queue == nullptr || queue->nic() != nic_.get() || queue->receives()->domain() != id_ ||
+          !queue->receives()->BelongsTo(receive_queue->ring()->loop())) {
+        return absl::InvalidArgumentError("queue pairs share receives within one domain and one loop");
+      }
+      shared = queue->receives();
+    }
     const absl::StatusOr<QueuePairCore*> core =
-        nic_->CreateQueuePair(id_, options, send_queue->ring(), receive_queue->ring());
+        nic_->CreateQueuePair(id_, options, send_queue->ring(), receive_queue->ring(), std::move(shared));
     if (!core.ok()) return core.status();
     return std::make_unique<SoftQueuePair>(nic_, *core, options);
   }
 
-  absl::StatusOr<std::unique_ptr<SharedReceiveQueue>> CreateSharedReceiveQueue(uint32_t, uint32_t) override {
-    return absl::UnimplementedError("no shared receive queues");
+  absl::StatusOr<std::unique_ptr<SharedReceiveQueue>> CreateSharedReceiveQueue(uint32_t depth,
+                                                                               uint32_t max_sges) override {
+    const Limits& limits = nic_->limits();
+    if (depth == 0 || depth > limits.max_receive_requests || max_sges > limits.max_sges) {
+      return absl::InvalidArgumentError(absl::StrCat("a shared receive queue has 1 to ", limits.max_receive_requests,
+                                                     " receives of at most ", limits.max_sges, " sges"));
+    }
+    return std::make_unique<SoftSharedReceiveQueue>(nic_, id_, depth, max_sges);
   }
 
  private:

@@ -19,6 +19,7 @@
 namespace tokamak::verbs::soft {
 
 class QueuePairCore;
+class SharedReceives;
 
 // A queue pair's place in a QueuePairList.
 struct QueuePairLink {
@@ -115,9 +116,14 @@ class Engine final {
   std::vector<CompletionRing*> overrun;  // just died; their queue pairs have to follow
   DeviceCounters counters;
 
+  QueuePairLife NewLife() { return ++lives_; }
+
   // What the connection manager wants to know of watched queue pairs, see ManagementHandler.
   std::function<void(uint32_t number)> on_first_data;
   std::function<void(uint32_t number)> on_error;
+
+  // Fewer receives are left than their owner wants.
+  std::function<void(SharedReceives& receives)> on_receive_limit;
 
   void Push(CompletionRing& ring, const Completion& completion, uint64_t* released, uint64_t release, bool solicited) {
     if (!ring.Push(completion, released, release, solicited)) overrun.push_back(&ring);
@@ -146,6 +152,7 @@ class Engine final {
   }
 
  private:
+  QueuePairLife lives_ = 0;
   base::Trace& trace_;
   const bool tracing_;  // spares a call for each packet where nobody looks
   const uint32_t trace_node_;

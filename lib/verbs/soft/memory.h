@@ -1,9 +1,14 @@
 // KeyTable says which memory a key opens, for whom and for what.
 //
 // It is asked for every packet that touches memory, so a look-up is an index and a comparison. A key is an index and a tag
-// that changes each time the index is used again: a key that was revoked opens nothing, until its index was used 4096 times.
+// that changes each time the index is used again, and each time a window is bound: a key that was revoked opens nothing, until
+// its index was used 4096 times.
 //
-// Thread rule: under the NIC's mutex.
+// A region's key opens it to the whole domain. A window's key opens a part of a region to peers of one queue pair, from its
+// bind on until it is invalidated, or the window, the region or the queue pair is gone. (10.6.7, type 2B) Nobody looks for
+// the windows of a region or of a queue pair that goes: a window remembers the one life of each that it was bound in.
+//
+// Thread rule: under the NIC's mutex, but for NextKey.
 #pragma once
 
 #include <cstddef>
@@ -19,25 +24,69 @@ namespace tokamak::verbs::soft {
 // A protection domain, as regions and queue pairs remember it.
 using DomainId = uint32_t;
 
+// A queue pair from when it was made, or last reset, on. Never used again; 0 is none.
+using QueuePairLife = uint64_t;
+
+// On whose behalf a peer asks for memory.
+struct Asker {
+  DomainId domain = 0;
+  QueuePairLife queue_pair = 0;
+};
+
+// A window as its handle knows it. `life` tells it from others that had its index before.
+struct WindowId {
+  uint32_t key = 0;
+  uint64_t life = 0;
+};
+
+// What a bind asks for. (10.6.7.2.4)
+struct WindowBinding {
+  WindowId window;          // with the key that it is to have: NextKey of the one that it had
+  uint32_t region_key = 0;  // of the region below it
+  uint64_t address = 0;
+  uint64_t length = 0;  // bytes, not 0
+  Access access = kLocalRead;
+};
+
 class KeyTable final {
  public:
-  static constexpr size_t kMaxRegions = (size_t{1} << 20) - 1;
+  static constexpr size_t kMaxKeys = (size_t{1} << 20) - 1;  // regions and windows
 
   explicit KeyTable(base::Random random)
       : random_(random), tag_step_(1 | static_cast<uint32_t>(random_.Below(kTagMask))) {
     entries_.emplace_back();
   }
 
-  // Returns the key, for local and remote use alike; 0 when kMaxRegions live.
+  // Returns a region's key, for local and remote use alike; 0 when kMaxKeys live.
   uint32_t Add(DomainId domain, uint8_t* address, uint64_t length, Access access);
   void Remove(uint32_t key);
+
+  // A window that is not bound: its key, which opens nothing yet, is 0 when kMaxKeys live.
+  WindowId AddWindow(DomainId domain);
+
+  // `window` is as its handle knows it; returns the key under which it was bound last, which may be an older one.
+  uint32_t RemoveWindow(const WindowId& window);
+
+  // The key of a window after its next bind. Any thread.
+  uint32_t NextKey(uint32_t key) const { return (key & ~kTagMask) | ((key + tag_step_) & kTagMask); }
+
+  // Returns false, having changed nothing, when the window may not be bound like this: it is gone, or bound; it, the region or
+  // the queue pair are of different domains; the region does not cover the range, is not kWindowBind, or is to be written
+  // through the window and is not kLocalWrite.
+  [[nodiscard]] bool Bind(const Asker& asker, const WindowBinding& binding);
+
+  // True when `key` is that of a window that is bound for `asker`: what its peer may invalidate.
+  bool IsWindowOf(const Asker& asker, uint32_t key) const;
+
+  // Takes back the key of a window of `domain`. Returns false when there is no such window, or it is not bound.
+  [[nodiscard]] bool Invalidate(DomainId domain, uint32_t key);
 
   // The memory of an sge, or null when its key does not cover it. With `write` the region must be kLocalWrite.
   // An empty sge is always good.
   bool LocalAllows(DomainId domain, const Sge& sge, bool write) const {
     if (sge.length == 0) return true;
-    const Region* region = Find(sge.lkey);
-    if (region == nullptr || region->domain != domain) return false;
+    const Entry* region = Find(sge.lkey);
+    if (region == nullptr || region->kind != Kind::kRegion || region->domain != domain) return false;
     if (write && (region->access & kLocalWrite) == 0) return false;
     return Covers(*region, reinterpret_cast<uint64_t>(sge.address), sge.length);
   }
@@ -46,47 +95,69 @@ class KeyTable final {
   bool LocalCovers(DomainId domain, const Sge& sge) const { return LocalAllows(domain, sge, false); }
 
   // Where a peer's access goes, or null when `key` does not allow it. `length` must not be 0: then no key is looked at.
-  uint8_t* Remote(DomainId domain, uint32_t key, uint64_t address, uint64_t length, Access access) const {
-    const Region* region = Find(key);
-    if (region == nullptr || region->domain != domain) return nullptr;
-    if ((region->access & access) != static_cast<uint32_t>(access)) return nullptr;
-    return Covers(*region, address, length) ? reinterpret_cast<uint8_t*>(address) : nullptr;
+  uint8_t* Remote(const Asker& asker, uint32_t key, uint64_t address, uint64_t length, Access access) const {
+    const Entry* entry = Find(key);
+    if (entry == nullptr || entry->domain != asker.domain) return nullptr;
+    if (entry->kind == Kind::kWindow && entry->queue_pair != asker.queue_pair) return nullptr;
+    if ((entry->access & access) != static_cast<uint32_t>(access)) return nullptr;
+    return Covers(*entry, address, length) ? reinterpret_cast<uint8_t*>(address) : nullptr;
   }
 
-  size_t regions() const { return live_; }
+  // The key of the region that is opened by `key`, its own or a window's; 0 when it opens nothing.
+  uint32_t RegionOf(uint32_t key) const;
+
+  size_t regions() const { return regions_; }
+  size_t windows() const { return windows_; }
 
  private:
-  struct Region {
-    uint8_t* address = nullptr;
-    uint64_t length = 0;
+  enum class Kind : uint8_t { kFree, kRegion, kWindow };
+  struct Entry {
+    Kind kind = Kind::kFree;
+    bool open = false;  // a region, or a bound window
+    uint32_t key = 0;   // with the tag of its current or next use
     DomainId domain = 0;
     Access access = kLocalRead;
-    uint32_t key = 0;  // with the tag of its current or next use
-    bool live = false;
+    uint8_t* address = nullptr;
+    uint64_t length = 0;
+    uint64_t life = 0;  // of this use of the index; never used again, 0 is none
+    // Windows, while bound.
+    QueuePairLife queue_pair = 0;
+    uint32_t region = 0;  // index
+    uint64_t region_life = 0;
   };
   static constexpr uint32_t kTagBits = 12;
   static constexpr uint32_t kTagMask = (1u << kTagBits) - 1;
 
-  const Region* Find(uint32_t key) const {
+  // An open entry.
+  const Entry* Find(uint32_t key) const {
     const uint32_t index = key >> kTagBits;
     if (index >= entries_.size()) return nullptr;
-    const Region& region = entries_[index];
-    return region.live && region.key == key ? &region : nullptr;
+    const Entry& entry = entries_[index];
+    if (!entry.open || entry.key != key) return nullptr;
+    if (entry.kind == Kind::kWindow && !HasRegion(entry)) return nullptr;
+    return &entry;
   }
+  bool HasRegion(const Entry& window) const { return entries_[window.region].life == window.region_life; }
 
   // Neither sum nor difference can wrap: `length` is compared with what is left of the region.
-  static bool Covers(const Region& region, uint64_t address, uint64_t length) {
-    const uint64_t begin = reinterpret_cast<uint64_t>(region.address);
+  static bool Covers(const Entry& entry, uint64_t address, uint64_t length) {
+    const uint64_t begin = reinterpret_cast<uint64_t>(entry.address);
     if (address < begin) return false;
     const uint64_t offset = address - begin;
-    return offset <= region.length && length <= region.length - offset;
+    return offset <= entry.length && length <= entry.length - offset;
   }
 
+  Entry* Window(const WindowId& window);
+  Entry* Take();  // null when kMaxKeys live
+  void Free(uint32_t key);
+
   base::Random random_;
-  const uint32_t tag_step_;      // odd: an index goes through all tags before one comes again
-  std::vector<Region> entries_;  // 0 is never used
-  std::deque<uint32_t> free_;    // oldest first, so that an index rests before it is used again
-  size_t live_ = 0;
+  const uint32_t tag_step_;  // odd: an index goes through all tags before one comes again
+  uint64_t next_life_ = 1;
+  std::vector<Entry> entries_;  // 0 is never used
+  std::deque<uint32_t> free_;   // oldest first, so that an index rests before it is used again
+  size_t regions_ = 0;
+  size_t windows_ = 0;
 };
 
 }  // namespace tokamak::verbs::soft

@@ -30,6 +30,9 @@ Nic::Nic(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& options
   engine_.on_error = [this](uint32_t number) {
     if (!walking_) manager_->OnError(number);
   };
+  engine_.on_receive_limit = [this](SharedReceives& receives) {
+    Tell({DeviceEvent::kReceiveLimit, 0, receives.handle()});
+  };
 }
 
 // The last word is the connection manager's: peers of connections that were dropped just before are told so.
@@ -235,7 +238,7 @@ void Nic::Publish() {
 void Nic::EndOverrun(CompletionRing& ring) {
   ++engine_.counters.completion_queue_overruns;
   LOG(ERROR) << options_.name << ": a completion queue of " << ring.depth() << " is overrun; its queue pairs end";
-  Tell({DeviceEvent::kCompletionQueueOverrun, 0});
+  Tell({DeviceEvent::kCompletionQueueOverrun});
   table_.ForEach([&](QueuePairCore& queue_pair) {
     if (&queue_pair.send_ring() != &ring && &queue_pair.receive_ring() != &ring) return;
     queue_pair.Fail(CompletionStatus::kFlushed, CompletionStatus::kFlushed, 0);

@@ -67,17 +67,29 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   // From any thread, without the mutex: `queue_pair` has requests for the NIC.
   void Ring(QueuePairCore& queue_pair);
 
+  // The same: what a window's key will be after its next bind.
+  uint32_t NextKey(uint32_t key) const { return engine_.keys.NextKey(key); }
+
   // The rest: any thread, inside a Control.
   DomainId NewDomain() { return next_domain_++; }
   absl::StatusOr<uint32_t> Register(DomainId domain, absl::Span<uint8_t> memory, Access access);
   void Deregister(uint32_t key);
+  absl::StatusOr<WindowId> CreateWindow(DomainId domain);
+  void DestroyWindow(const WindowId& window);
 
   // The queue pair lives until Destroy.
   absl::StatusOr<QueuePairCore*> CreateQueuePair(DomainId domain, const QueuePairOptions& options,
                                                  std::shared_ptr<CompletionRing> send_ring,
-                                                 std::shared_ptr<CompletionRing> receive_ring);
+                                                 std::shared_ptr<CompletionRing> receive_ring,
+                                                 std::shared_ptr<SharedReceives> shared_receives);
   void Destroy(QueuePairCore* queue_pair);
   absl::Status ModifyByOwner(QueuePairCore& queue_pair, QueuePairState state, const QueuePairAttributes& attributes);
+
+  // One kReceiveLimit when fewer than `limit` are left, also when that is so already.
+  void ArmShared(SharedReceives& receives, uint32_t limit);
+
+  // The queue pairs that draw from it go to Error; nobody hears of it any more.
+  void CloseShared(SharedReceives& receives);
 
   void AddWatcher(std::shared_ptr<DeviceWatcher> watcher) { watchers_.push_back(std::move(watcher)); }
   void RemoveWatcher(const DeviceWatcher& watcher);

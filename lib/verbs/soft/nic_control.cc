@@ -25,6 +25,8 @@ Limits MakeLimits(uint32_t active_mtu) {
   Limits limits;
   limits.atomics = true;
   limits.immediate = true;
+  limits.memory_windows = true;
+  limits.shared_receive = true;
   limits.manual_modify = true;
   limits.max_inline = kMaxInline;
   limits.max_sges = kMaxSges;
@@ -44,6 +46,10 @@ uint32_t RoundMtu(uint32_t mtu) {
   uint32_t rounded = kMinMtu;
   while (rounded * 2 <= std::min(mtu, kMaxMtu)) rounded *= 2;
   return rounded;
+}
+
+absl::Status NoMoreKeys() {
+  return absl::ResourceExhaustedError(absl::StrCat("more than ", KeyTable::kMaxKeys, " regions and windows"));
 }
 
 }  // namespace
@@ -87,7 +93,7 @@ absl::StatusOr<uint32_t> Nic::Register(DomainId domain, absl::Span<uint8_t> memo
     return absl::InvalidArgumentError("remote write and remote atomic access need local write");
   }
   const uint32_t key = engine_.keys.Add(domain, memory.data(), memory.size(), access);
-  if (key == 0) return absl::ResourceExhaustedError(absl::StrCat("more than ", KeyTable::kMaxRegions, " regions"));
+  if (key == 0) return NoMoreKeys();
   return key;
 }
 
@@ -96,15 +102,27 @@ void Nic::Deregister(uint32_t key) {
   engine_.counters.dropped_before_send += engine_.outbox.DropKey(key);
 }
 
+absl::StatusOr<WindowId> Nic::CreateWindow(DomainId domain) {
+  const WindowId window = engine_.keys.AddWindow(domain);
+  if (window.key == 0) return NoMoreKeys();
+  return window;
+}
+
+void Nic::DestroyWindow(const WindowId& window) {
+  const uint32_t bound = engine_.keys.RemoveWindow(window);
+  engine_.counters.dropped_before_send += engine_.outbox.DropKey(bound);
+}
+
 absl::StatusOr<QueuePairCore*> Nic::CreateQueuePair(DomainId domain, const QueuePairOptions& options,
                                                     std::shared_ptr<CompletionRing> send_ring,
-                                                    std::shared_ptr<CompletionRing> receive_ring) {
+                                                    std::shared_ptr<CompletionRing> receive_ring,
+                                                    std::shared_ptr<SharedReceives> shared_receives) {
   const uint32_t number = table_.Reserve();
   if (number == 0)
     return absl::ResourceExhaustedError(absl::StrCat("more than ", limits_.max_queue_pairs, " queue pairs"));
   const uint16_t source_port = static_cast<uint16_t>(kFirstFlowPort + random_.Below(kFlowPorts));
   auto* queue_pair = new QueuePairCore(engine_, number, domain, options, std::move(send_ring), std::move(receive_ring),
-                                       MakeCongestion(), source_port);
+                                       std::move(shared_receives), MakeCongestion(), source_port);
   table_.Insert(number, queue_pair);
   return queue_pair;
 }
@@ -149,6 +167,25 @@ absl::Status Nic::Modify(uint32_t number, QueuePairState state, const QueuePairA
   walking_ = false;
   if (!in_turn_) Wake();  // to publish what was flushed
   return status;
+}
+
+void Nic::ArmShared(SharedReceives& receives, uint32_t limit) {
+  receives.Arm(limit);
+  if (receives.RanLow()) engine_.on_receive_limit(receives);
+}
+
+void Nic::CloseShared(SharedReceives& receives) {
+  AnswerRings();  // as in ModifyByOwner
+  receives.Close();
+  table_.ForEach([&](QueuePairCore& queue_pair) {
+    if (queue_pair.shared_receives() != &receives) return;
+    queue_pair.Fail(CompletionStatus::kFlushed, CompletionStatus::kFlushed, 0);
+  });
+  for (const std::shared_ptr<DeviceWatcher>& watcher : watchers_) {
+    const auto about_it = [&](const DeviceEventInfo& info) { return info.shared_receives == receives.handle(); };
+    watcher->events.erase(std::remove_if(watcher->events.begin(), watcher->events.end(), about_it),
+                          watcher->events.end());
+  }
 }
 
 void Nic::RemoveWatcher(const DeviceWatcher& watcher) {

@@ -5,30 +5,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "lib/verbs/soft/memory_handles.h"
+#include "lib/verbs/soft/posting.h"
 
 namespace tokamak::verbs::soft {
 namespace {
 
-uint64_t TotalLength(absl::Span<const Sge> sges) {
-  uint64_t sum = 0;
-  for (const Sge& sge : sges) sum += sge.length;
-  return sum;
-}
-
 bool IsSendOrWrite(Opcode opcode) {
-  return opcode == Opcode::kSend || opcode == Opcode::kSendWithImm || opcode == Opcode::kWrite ||
-         opcode == Opcode::kWriteWithImm;
+  return opcode == Opcode::kSend || opcode == Opcode::kSendWithImm || opcode == Opcode::kSendWithInvalidate ||
+         opcode == Opcode::kWrite || opcode == Opcode::kWriteWithImm;
 }
 
 bool IsAtomic(Opcode opcode) { return opcode == Opcode::kCompareSwap || opcode == Opcode::kFetchAdd; }
-
-bool IsWindowOperation(Opcode opcode) {
-  return opcode == Opcode::kSendWithInvalidate || opcode == Opcode::kBindWindow || opcode == Opcode::kLocalInvalidate;
-}
-
-absl::Status QueueFull(uint32_t depth) {
-  return absl::ResourceExhaustedError(absl::StrCat("the queue has ", depth, " requests; poll for completions"));
-}
 
 }  // namespace
 
@@ -79,6 +67,12 @@ absl::Status SoftQueuePair::Prepare(const SendRequest& request) {
   slot.is_inline = (request.flags & kInline) != 0;
   slot.sge_count = static_cast<uint8_t>(request.sges.size());
   std::copy(request.sges.begin(), request.sges.end(), slot.sges.begin());
+  if (request.opcode == Opcode::kBindWindow) {
+    auto& window = static_cast<SoftMemoryWindow&>(*request.bind.window);
+    slot.bind = {window.Next(), request.bind.region->rkey(), reinterpret_cast<uint64_t>(request.bind.address),
+                 request.bind.length, request.bind.access};
+    window.Posted(slot.bind.window);
+  }
   if (slot.is_inline) {
     uint8_t* to = sends.next_inline();
     for (const Sge& sge : request.sges) {
@@ -91,13 +85,10 @@ absl::Status SoftQueuePair::Prepare(const SendRequest& request) {
 }
 
 absl::Status SoftQueuePair::Check(const SendRequest& request, uint64_t length) const {
-  if (IsWindowOperation(request.opcode)) return absl::UnimplementedError("no memory windows");
   if (request.sges.size() > max_sges_) {
     return absl::InvalidArgumentError(absl::StrCat(request.sges.size(), " sges, at most ", max_sges_));
   }
-  if (length > nic_->limits().max_message) {
-    return absl::InvalidArgumentError(absl::StrCat(length, " bytes, at most ", nic_->limits().max_message));
-  }
+  if (absl::Status s = CheckLength(length, nic_->limits()); !s.ok()) return s;
   if ((request.flags & kInline) != 0) {
     if (!IsSendOrWrite(request.opcode)) return absl::InvalidArgumentError("only sends and writes can be inline");
     if (length > max_inline_) {
@@ -112,6 +103,25 @@ absl::Status SoftQueuePair::Check(const SendRequest& request, uint64_t length) c
       return absl::InvalidArgumentError("an atomic's address must be a multiple of 8");
     }
   }
+  if (request.opcode == Opcode::kBindWindow) return CheckBind(request);
+  if (request.opcode == Opcode::kLocalInvalidate && !request.sges.empty()) {
+    return absl::InvalidArgumentError("an invalidate has no sges");
+  }
+  return absl::OkStatus();
+}
+
+// What of the memory itself may be wrong shows when it is bound: WindowBinding.
+absl::Status SoftQueuePair::CheckBind(const SendRequest& request) const {
+  const auto* window = dynamic_cast<const SoftMemoryWindow*>(request.bind.window);
+  const auto* region = dynamic_cast<const SoftMemoryRegion*>(request.bind.region);
+  if (window == nullptr || region == nullptr || window->nic() != nic_.get() || region->nic() != nic_.get()) {
+    return absl::InvalidArgumentError("a bind needs a window and a region of its queue pair's device");
+  }
+  if (!request.sges.empty()) return absl::InvalidArgumentError("a bind has no sges");
+  constexpr uint32_t kRemote = kRemoteWrite | kRemoteRead | kRemoteAtomic;
+  if ((request.bind.access & ~kRemote) != 0) {
+    return absl::InvalidArgumentError("a window gives remote rights and no others");
+  }
   return absl::OkStatus();
 }
 
@@ -121,36 +131,14 @@ PostResult SoftQueuePair::PostReceive(absl::Span<const ReceiveRequest> requests)
     result.status = absl::FailedPreconditionError("a queue pair in Reset takes no receives");
     return result;
   }
-  for (const ReceiveRequest& request : requests) {
-    result.status = Prepare(request);
-    if (!result.status.ok()) break;
-    ++result.accepted;
+  if (core_->shared_receives() != nullptr) {
+    result.status = absl::InvalidArgumentError("the receives of this queue pair are those of its shared queue");
+    return result;
   }
-  if (result.accepted > 0) {
-    core_->receives.Publish();
-    // The NIC finds receives by itself, but for those that it has to flush.
-    if (state() == QueuePairState::kError) nic_->Ring(*core_);
-  }
+  result = PostReceives(requests, max_sges_, nic_->limits(), core_->receives);
+  // The NIC finds receives by itself, but for those that it has to flush.
+  if (result.accepted > 0 && state() == QueuePairState::kError) nic_->Ring(*core_);
   return result;
-}
-
-absl::Status SoftQueuePair::Prepare(const ReceiveRequest& request) {
-  if (request.sges.size() > max_sges_) {
-    return absl::InvalidArgumentError(absl::StrCat(request.sges.size(), " sges, at most ", max_sges_));
-  }
-  const uint64_t length = TotalLength(request.sges);
-  if (length > nic_->limits().max_message) {
-    return absl::InvalidArgumentError(absl::StrCat(length, " bytes, at most ", nic_->limits().max_message));
-  }
-  ReceiveQueue& receives = core_->receives;
-  if (receives.full()) return QueueFull(receives.depth());
-  ReceiveSlot& slot = receives.next();
-  slot.id = request.id;
-  slot.length = static_cast<uint32_t>(length);
-  slot.sge_count = static_cast<uint8_t>(request.sges.size());
-  std::copy(request.sges.begin(), request.sges.end(), slot.sges.begin());
-  receives.Prepare();
-  return absl::OkStatus();
 }
 
 absl::Status SoftQueuePair::Modify(QueuePairState state, const QueuePairAttributes& attributes) {

@@ -27,8 +27,8 @@ class SoftQueuePair final : public QueuePair {
 
  private:
   absl::Status Prepare(const SendRequest& request);
-  absl::Status Prepare(const ReceiveRequest& request);
   absl::Status Check(const SendRequest& request, uint64_t length) const;
+  absl::Status CheckBind(const SendRequest& request) const;
 
   const std::shared_ptr<Nic> nic_;
   QueuePairCore* const core_;

@@ -32,15 +32,18 @@ absl::Status WrongState(QueuePairState from, QueuePairState to) {
 
 QueuePairCore::QueuePairCore(Engine& engine, uint32_t number, DomainId domain, const QueuePairOptions& options,
                              std::shared_ptr<CompletionRing> send_ring, std::shared_ptr<CompletionRing> receive_ring,
-                             std::unique_ptr<Congestion> congestion, uint16_t source_port)
+                             std::shared_ptr<SharedReceives> shared_receives, std::unique_ptr<Congestion> congestion,
+                             uint16_t source_port)
     : sends(options.max_send_requests, options.max_inline),
-      receives(options.max_receive_requests, 0),
+      receives(shared_receives != nullptr ? 0 : options.max_receive_requests, 0),
       engine_(engine),
       number_(number),
       domain_(domain),
+      life_(engine.NewLife()),
       source_port_(source_port),
       send_ring_(std::move(send_ring)),
       receive_ring_(std::move(receive_ring)),
+      shared_receives_(std::move(shared_receives)),
       congestion_(std::move(congestion)),
       requester_(engine, *this, *congestion_),
       responder_(engine, *this) {
@@ -49,6 +52,7 @@ QueuePairCore::QueuePairCore(Engine& engine, uint32_t number, DomainId domain, c
 
 QueuePairCore::~QueuePairCore() {
   requester_.Reset();
+  responder_.Reset();
   engine_.ready.Remove(*this);
   engine_.read_waiters.Remove(*this);
   engine_.send_waiters.Remove(*this);
@@ -82,6 +86,7 @@ void QueuePairCore::ToReset() {
   send_ring_->Forget(number_);
   receive_ring_->Forget(number_);
   engine_.counters.dropped_before_send += engine_.outbox.DropOwner(number_);
+  life_ = engine_.NewLife();  // windows that were bound for the peer are not for the next one
   Enter(QueuePairState::kReset);
 }
 

@@ -18,6 +18,7 @@
 #include "lib/verbs/soft/packet.h"
 #include "lib/verbs/soft/requester.h"
 #include "lib/verbs/soft/responder.h"
+#include "lib/verbs/soft/shared_receives.h"
 #include "lib/verbs/soft/work_queue.h"
 #include "lib/verbs/verbs.h"
 
@@ -27,15 +28,18 @@ class QueuePairCore final {
  public:
   QueuePairCore(Engine& engine, uint32_t number, DomainId domain, const QueuePairOptions& options,
                 std::shared_ptr<CompletionRing> send_ring, std::shared_ptr<CompletionRing> receive_ring,
-                std::unique_ptr<Congestion> congestion, uint16_t source_port);
+                std::shared_ptr<SharedReceives> shared_receives, std::unique_ptr<Congestion> congestion,
+                uint16_t source_port);
   ~QueuePairCore();
 
   // Fixed for life.
   uint32_t number() const { return number_; }
   DomainId domain() const { return domain_; }
+  Asker asker() const { return {domain_, life_}; }
   uint16_t source_port() const { return source_port_; }
   CompletionRing& send_ring() const { return *send_ring_; }
   CompletionRing& receive_ring() const { return *receive_ring_; }
+  SharedReceives* shared_receives() const { return shared_receives_.get(); }  // null: it has receives of its own
 
   // As of the last step.
   QueuePairState state() const { return state_.load(std::memory_order_seq_cst); }  // any thread
@@ -94,9 +98,11 @@ class QueuePairCore final {
   Engine& engine_;
   const uint32_t number_;
   const DomainId domain_;
+  QueuePairLife life_;
   const uint16_t source_port_;
   const std::shared_ptr<CompletionRing> send_ring_;
   const std::shared_ptr<CompletionRing> receive_ring_;
+  const std::shared_ptr<SharedReceives> shared_receives_;
   const std::unique_ptr<Congestion> congestion_;
   std::atomic<QueuePairState> state_{QueuePairState::kInit};
   QueuePairAttributes attributes_;

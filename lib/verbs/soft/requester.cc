@@ -20,8 +20,11 @@ constexpr uint32_t kMostPieceBytes = 128 * 1024;
 static_assert(kPiecesPerWindow >= ReadBudget::kReservedShare);
 
 PacketOpcode DataOpcode(Opcode opcode, bool first, bool last) {
+  if (last && opcode == Opcode::kSendWithInvalidate) {
+    return first ? PacketOpcode::kSendOnlyWithInvalidate : PacketOpcode::kSendLastWithInvalidate;
+  }
   const bool immediate = opcode == Opcode::kSendWithImm || opcode == Opcode::kWriteWithImm;
-  const bool send = opcode == Opcode::kSend || opcode == Opcode::kSendWithImm;
+  const bool write = opcode == Opcode::kWrite || opcode == Opcode::kWriteWithImm;
   PacketOpcode sending = PacketOpcode::kSendMiddle;
   if (first && last) {
     sending = immediate ? PacketOpcode::kSendOnlyWithImm : PacketOpcode::kSendOnly;
@@ -30,7 +33,7 @@ PacketOpcode DataOpcode(Opcode opcode, bool first, bool last) {
   } else if (last) {
     sending = immediate ? PacketOpcode::kSendLastWithImm : PacketOpcode::kSendLast;
   }
-  if (send) return sending;
+  if (!write) return sending;
   constexpr int kToWrite = static_cast<int>(PacketOpcode::kWriteFirst) - static_cast<int>(PacketOpcode::kSendFirst);
   return static_cast<PacketOpcode>(static_cast<int>(sending) + kToWrite);
 }
@@ -60,8 +63,13 @@ bool Requester::Emit(Share* share) {
   while (!share->spent() && !engine_.outbox.full()) {
     if (halted_ != CompletionStatus::kSuccess) return false;
     if (cursor_ == started_ && !StartNext()) return false;
-    if (position_ - unacked_ >= window_) return false;
     SendSlot& slot = sends_.at(cursor_);
+    if (slot.is_local()) {
+      if (!PassLocal()) return false;
+      share->Spend(0);
+      continue;
+    }
+    if (position_ - unacked_ >= window_) return false;
     bool went = false;
     if (!slot.wants_answer()) {
       went = EmitData(slot, share);
@@ -79,13 +87,41 @@ bool Requester::Emit(Share* share) {
 bool Requester::StartNext() {
   if (started_ == sends_.tail()) return false;
   SendSlot& slot = sends_.at(started_);
-  if (slot.fence && unanswered_ > 0) return false;
+  if (!MayStart(slot)) return false;
   slot.first = next_;
-  next_ += PacketsFor(slot.length, queue_pair_.mtu());
+  if (slot.is_local()) {
+    slot.refused = !CarryOut(slot);
+  } else {
+    next_ += PacketsFor(slot.length, queue_pair_.mtu());
+    slot.piece = PiecePackets();
+  }
   slot.end = next_;
-  slot.piece = PiecePackets();
   if (slot.wants_answer()) ++unanswered_;
   ++started_;
+  return true;
+}
+
+// A fence waits for READs and atomics, that of an invalidate for everything. (10.8.3.3)
+bool Requester::MayStart(const SendSlot& slot) const {
+  if (!slot.fence) return true;
+  return slot.opcode == Opcode::kLocalInvalidate ? oldest_ == started_ : unanswered_ == 0;
+}
+
+bool Requester::CarryOut(const SendSlot& slot) {
+  if (slot.opcode == Opcode::kBindWindow) return engine_.keys.Bind(queue_pair_.asker(), slot.bind);
+  if (!engine_.keys.Invalidate(queue_pair_.domain(), slot.rkey)) return false;
+  engine_.counters.dropped_before_send += engine_.outbox.DropKey(slot.rkey);
+  return true;
+}
+
+// Request cursor_ was carried out when it started. Returns false when that failed: nothing after it goes.
+bool Requester::PassLocal() {
+  if (sends_.at(cursor_).refused) {
+    Halt(CompletionStatus::kWindowBind);
+    return false;
+  }
+  ++cursor_;
+  CompleteLocal();
   return true;
 }
 

@@ -11,6 +11,9 @@
 // A READ takes as many sequences as its answer has packets. It goes out as a chain of READ requests, each for a piece that fits
 // the windows, so that an answer never arrives faster than it can be taken; a piece is outstanding until its last byte is here.
 //
+// Requests that need no packet (binding and invalidating windows) are carried out when they start, once, and then only wait
+// for those before them to complete.
+//
 // Law: oldest_ <= cursor_ <= started_ <= tail; unacked_ <= position_ <= next_; unacked_ lies in request oldest_.
 // Law: requests complete in order, each once.
 // Thread rule: under the NIC's mutex.
@@ -76,6 +79,9 @@ class Requester final {
 
   // Sending.
   bool StartNext();
+  bool MayStart(const SendSlot& slot) const;
+  bool CarryOut(const SendSlot& slot);
+  bool PassLocal();
   uint32_t PiecePackets() const;
   bool EmitData(SendSlot& slot, Share* share);
   bool EmitRead(SendSlot& slot, Share* share);
@@ -91,6 +97,7 @@ class Requester final {
   bool AcknowledgeUpTo(uint64_t end);
   void Progress(uint64_t to);
   void CompleteOldest();
+  void CompleteLocal();
   void Complete(uint64_t index, CompletionStatus status, uint32_t provider_code);
   void OnNak(uint8_t syndrome);
 

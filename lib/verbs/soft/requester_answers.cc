@@ -179,7 +179,15 @@ void Requester::CompleteOldest() {
   Complete(oldest_, CompletionStatus::kSuccess, 0);
   if (sends_.at(oldest_).wants_answer()) --unanswered_;
   ++oldest_;
+  CompleteLocal();
   cursor_ = std::max(cursor_, oldest_);
+}
+
+// Those that were carried out and have nothing before them any more.
+void Requester::CompleteLocal() {
+  for (; oldest_ < started_ && sends_.at(oldest_).is_local() && !sends_.at(oldest_).refused; ++oldest_) {
+    Complete(oldest_, CompletionStatus::kSuccess, 0);
+  }
 }
 
 void Requester::Complete(uint64_t index, CompletionStatus status, uint32_t provider_code) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "glog/logging.h"
 #include "lib/verbs/soft/psn.h"
 #include "lib/verbs/soft/queue_pair_core.h"
 #include "lib/verbs/soft/scatter.h"
@@ -11,20 +12,22 @@
 namespace tokamak::verbs::soft {
 namespace {
 
-bool IsSend(PacketOpcode opcode) { return opcode <= PacketOpcode::kSendOnlyWithImm; }
+bool IsSend(PacketOpcode opcode) { return opcode <= PacketOpcode::kSendOnlyWithImm || HasIeth(opcode); }
 bool IsWrite(PacketOpcode opcode) {
   return opcode >= PacketOpcode::kWriteFirst && opcode <= PacketOpcode::kWriteOnlyWithImm;
 }
 bool IsOnly(PacketOpcode opcode) {
   return opcode == PacketOpcode::kSendOnly || opcode == PacketOpcode::kSendOnlyWithImm ||
-         opcode == PacketOpcode::kWriteOnly || opcode == PacketOpcode::kWriteOnlyWithImm;
+         opcode == PacketOpcode::kSendOnlyWithInvalidate || opcode == PacketOpcode::kWriteOnly ||
+         opcode == PacketOpcode::kWriteOnlyWithImm;
 }
 bool Begins(PacketOpcode opcode) {
   return opcode == PacketOpcode::kSendFirst || opcode == PacketOpcode::kWriteFirst || IsOnly(opcode);
 }
 bool Ends(PacketOpcode opcode) {
   return opcode == PacketOpcode::kSendLast || opcode == PacketOpcode::kSendLastWithImm ||
-         opcode == PacketOpcode::kWriteLast || opcode == PacketOpcode::kWriteLastWithImm || IsOnly(opcode);
+         opcode == PacketOpcode::kSendLastWithInvalidate || opcode == PacketOpcode::kWriteLast ||
+         opcode == PacketOpcode::kWriteLastWithImm || IsOnly(opcode);
 }
 
 uint64_t AtomicallyUpdate(uint8_t* memory, const Packet& packet) {
@@ -38,7 +41,7 @@ uint64_t AtomicallyUpdate(uint8_t* memory, const Packet& packet) {
 }  // namespace
 
 Responder::Responder(Engine& engine, QueuePairCore& queue_pair)
-    : engine_(engine), queue_pair_(queue_pair), receives_(queue_pair.receives) {}
+    : engine_(engine), queue_pair_(queue_pair), receives_(engine, queue_pair) {}
 
 void Responder::Start(uint32_t psn) {
   const size_t served = std::max<size_t>(1, queue_pair_.reliability().reads_served);
@@ -108,13 +111,16 @@ bool Responder::FitsMessage(const Packet& packet, Message kind) {
 bool Responder::ExecuteSend(const Packet& packet) {
   if (!FitsMessage(packet, Message::kSend)) return Refuse(kInvalidRequestNak);
   if (Begins(packet.opcode)) {
-    if (!has_receive()) return NotReady();
+    if (!receives_.available()) return NotReady();
+    receives_.Take();
     message_ = Message::kSend;
     bytes_ = 0;
   }
-  const ReceiveSlot& slot = receives_.at(oldest_);
+  const ReceiveSlot& slot = receives_.present();
   const uint32_t length = packet.payload_length();
   if (length > slot.length - bytes_) return Refuse(kInvalidRequestNak, CompletionStatus::kLocalLength);
+  const bool invalidates = HasIeth(packet.opcode);
+  if (invalidates && !engine_.keys.IsWindowOf(queue_pair_.asker(), packet.rkey)) return Refuse(kRemoteAccessNak);
   switch (Scatter(engine_.keys, queue_pair_.domain(), absl::MakeConstSpan(slot.sges.data(), slot.sge_count), bytes_,
                   packet)) {
     case ScatterResult::kDone:
@@ -127,10 +133,17 @@ bool Responder::ExecuteSend(const Packet& packet) {
   bytes_ += length;
   ++expected_;
   if (!Ends(packet.opcode)) return true;
+  if (invalidates) Invalidate(packet.rkey);
   message_ = Message::kNone;
   msn_ = (msn_ + 1) & kPsnMask;
   CompleteReceive(packet, CompletionOpcode::kReceive, bytes_);
   return true;
+}
+
+// The peer hands back `key`, which is that of a window bound for it. Answers by its right that wait are lost.
+void Responder::Invalidate(uint32_t key) {
+  CHECK(engine_.keys.Invalidate(queue_pair_.domain(), key));
+  engine_.counters.dropped_before_send += engine_.outbox.DropKey(key);
 }
 
 bool Responder::ExecuteWrite(const Packet& packet) {
@@ -147,12 +160,12 @@ bool Responder::ExecuteWrite(const Packet& packet) {
   const uint32_t length = packet.payload_length();
   const uint32_t left = write_length_ - bytes_;
   if (ends ? length != left : length >= left) return Refuse(kInvalidRequestNak);
-  if (ends && HasImmediate(packet.opcode) && !has_receive()) return NotReady();
+  if (ends && HasImmediate(packet.opcode) && !receives_.available()) return NotReady();
   if (write_length_ > 0) {
     // The whole range when it begins, so that nothing is written where not all may be; then piece by piece, since a region
     // may go away meanwhile.
     const bool begins = Begins(packet.opcode);
-    uint8_t* memory = engine_.keys.Remote(queue_pair_.domain(), write_key_, write_address_ + bytes_,
+    uint8_t* memory = engine_.keys.Remote(queue_pair_.asker(), write_key_, write_address_ + bytes_,
                                           begins ? write_length_ : length, kRemoteWrite);
     if (memory == nullptr) return Refuse(kRemoteAccessNak);
     CopyPayload(packet, memory);
@@ -163,7 +176,10 @@ bool Responder::ExecuteWrite(const Packet& packet) {
   if (!ends) return true;
   message_ = Message::kNone;
   msn_ = (msn_ + 1) & kPsnMask;
-  if (HasImmediate(packet.opcode)) CompleteReceive(packet, CompletionOpcode::kReceiveWriteWithImm, write_length_);
+  if (HasImmediate(packet.opcode)) {
+    receives_.Take();
+    CompleteReceive(packet, CompletionOpcode::kReceiveWriteWithImm, write_length_);
+  }
   return true;
 }
 
@@ -171,7 +187,7 @@ bool Responder::ExecuteRead(const Packet& packet) {
   if ((queue_pair_.remote_access() & kRemoteRead) == 0) return Refuse(kInvalidRequestNak);
   if (responses_.fresh() >= queue_pair_.reliability().reads_served) return Refuse(kInvalidRequestNak);
   if (packet.dma_length > kMaxMessage) return Refuse(kInvalidRequestNak);
-  if (packet.dma_length > 0 && engine_.keys.Remote(queue_pair_.domain(), packet.rkey, packet.remote_address,
+  if (packet.dma_length > 0 && engine_.keys.Remote(queue_pair_.asker(), packet.rkey, packet.remote_address,
                                                    packet.dma_length, kRemoteRead) == nullptr) {
     return Refuse(kRemoteAccessNak);
   }
@@ -194,7 +210,7 @@ bool Responder::ExecuteAtomic(const Packet& packet) {
   if (responses_.fresh() >= queue_pair_.reliability().reads_served) return Refuse(kInvalidRequestNak);
   if (packet.remote_address % sizeof(uint64_t) != 0) return Refuse(kInvalidRequestNak);
   uint8_t* memory =
-      engine_.keys.Remote(queue_pair_.domain(), packet.rkey, packet.remote_address, sizeof(uint64_t), kRemoteAtomic);
+      engine_.keys.Remote(queue_pair_.asker(), packet.rkey, packet.remote_address, sizeof(uint64_t), kRemoteAtomic);
   if (memory == nullptr) return Refuse(kRemoteAccessNak);
   Response response;
   response.atomic = true;
@@ -217,15 +233,9 @@ void Responder::CompleteReceive(const Packet& packet, CompletionOpcode opcode, u
   completion.byte_count = byte_count;
   completion.has_immediate = HasImmediate(packet.opcode);
   completion.immediate = completion.has_immediate ? packet.immediate : 0;
-  CompleteReceive(oldest_++, CompletionStatus::kSuccess, completion, packet.solicited);
-}
-
-void Responder::CompleteReceive(uint64_t index, CompletionStatus status, const Completion& with, bool solicited) {
-  Completion completion = with;
-  completion.id = receives_.at(index).id;
-  completion.status = status;
-  completion.queue_pair_number = queue_pair_.number();
-  engine_.Push(queue_pair_.receive_ring(), completion, receives_.released(), index + 1, solicited);
+  completion.has_invalidated = HasIeth(packet.opcode);
+  completion.invalidated_rkey = completion.has_invalidated ? packet.rkey : 0;
+  receives_.Complete(completion, packet.solicited);
 }
 
 void Responder::OnDuplicate(const Packet& packet, uint64_t sequence) {
@@ -303,23 +313,19 @@ void Responder::OnRequestInError(const Packet& packet) {
 }
 
 void Responder::Reset() {
-  Forget(receives_.tail());
+  receives_.Forget();
+  Stop();
   ended_.reset();
   ended_due_ = false;
 }
 
 void Responder::Flush(CompletionStatus first) {
-  const uint64_t tail = receives_.tail();
-  for (uint64_t i = oldest_; i < tail; ++i) {
-    CompleteReceive(i, i == oldest_ ? first : CompletionStatus::kFlushed, {}, false);
-  }
-  Forget(tail);
+  receives_.Flush(first);
+  Stop();
 }
 
-// Receives before `tail` are over. Those that the owner posts meanwhile are not.
-void Responder::Forget(uint64_t tail) {
+void Responder::Stop() {
   running_ = false;
-  oldest_ = tail;
   message_ = Message::kNone;
   ack_due_ = gap_told_ = false;
   nak_due_ = 0;

@@ -17,9 +17,9 @@
 
 #include "lib/verbs/soft/engine.h"
 #include "lib/verbs/soft/packet.h"
+#include "lib/verbs/soft/receives.h"
 #include "lib/verbs/soft/requester.h"
 #include "lib/verbs/soft/response_queue.h"
-#include "lib/verbs/soft/work_queue.h"
 #include "lib/verbs/types.h"
 
 namespace tokamak::verbs::soft {
@@ -65,6 +65,7 @@ class Responder final {
   bool ExecuteRead(const Packet& packet);
   bool ExecuteAtomic(const Packet& packet);
   bool FitsMessage(const Packet& packet, Message kind);
+  void Invalidate(uint32_t key);
   void CompleteReceive(const Packet& packet, CompletionOpcode opcode, uint32_t byte_count);
 
   void OnDuplicate(const Packet& packet, uint64_t sequence);
@@ -72,22 +73,18 @@ class Responder final {
   bool NotReady();
   bool Refuse(uint8_t syndrome, CompletionStatus receive_status = CompletionStatus::kFlushed);
   void End(const Fault& fault);
-  void Forget(uint64_t tail);
-
-  bool has_receive() const { return oldest_ < receives_.tail(); }
-  void CompleteReceive(uint64_t index, CompletionStatus status, const Completion& with, bool solicited);
+  void Stop();
   bool EmitResponse(Response& response, Share* share);
   void RefuseResponse(const Response& response);
   void EmitAcknowledge(uint8_t syndrome, uint64_t sequence);
 
   Engine& engine_;
   QueuePairCore& queue_pair_;
-  ReceiveQueue& receives_;
+  Receives receives_;
 
   bool running_ = false;
   uint64_t expected_ = 0;  // sequence
   uint32_t msn_ = 0;       // messages carried out, 24 bits
-  uint64_t oldest_ = 0;    // the first receive that has not completed
 
   // The message that is arriving.
   Message message_ = Message::kNone;

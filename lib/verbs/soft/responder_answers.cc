@@ -58,7 +58,7 @@ bool Responder::EmitResponse(Response& response, Share* share) {
   const uint32_t length = static_cast<uint32_t>(std::min<uint64_t>(mtu, response.length - offset));
   const uint8_t* memory = nullptr;
   if (length > 0) {
-    memory = engine_.keys.Remote(queue_pair_.domain(), response.key, response.address + offset, length, kRemoteRead);
+    memory = engine_.keys.Remote(queue_pair_.asker(), response.key, response.address + offset, length, kRemoteRead);
     if (memory == nullptr) {
       RefuseResponse(response);
       return false;
@@ -76,6 +76,7 @@ bool Responder::EmitResponse(Response& response, Share* share) {
   if (length > 0) {
     packet.payload[packet.slices++] = {memory, length};
     engine_.outbox.Uses(response.key);
+    engine_.outbox.Uses(engine_.keys.RegionOf(response.key));
   }
   queue_pair_.counters.bytes_sent += length;
   share->Spend(length);
@@ -83,7 +84,7 @@ bool Responder::EmitResponse(Response& response, Share* share) {
   return true;
 }
 
-// The region of a READ went away while it was being answered.
+// The region or window of a READ went away while it was being answered.
 void Responder::RefuseResponse(const Response& response) {
   const Fault fault{kRemoteAccessNak, response.position, CompletionStatus::kFlushed};
   if (response.replay) {

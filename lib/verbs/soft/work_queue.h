@@ -3,7 +3,7 @@
 // Slots are made once; a request is copied into one, so that posting neither allocates nor locks. Indexes count up for ever.
 //
 // Law: released <= tail <= released + depth. A slot is used again only when its completion, or that of a later request, was
-//      polled; polling is the owner's, so only `tail` is shared.
+//      polled; polling is the owner's, so only `tail` is shared. (Shared receives: see shared_receives.h.)
 // Thread rule: posting side and `released`: the owner's thread. Reading side: the NIC, under its mutex.
 #pragma once
 
@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "lib/verbs/soft/memory.h"
 #include "lib/verbs/types.h"
 
 namespace tokamak::verbs::soft {
@@ -36,15 +37,20 @@ struct SendSlot {
   bool fence = false;
   bool is_inline = false;
   std::array<Sge, kMaxSges> sges;
+  WindowBinding bind;
 
   // The NIC's, once it has started: the packets [first, end) carry the request or, for a READ, its answer.
   uint64_t first = 0;
   uint64_t end = 0;
-  uint32_t piece = 0;  // READ: packets of the answer that are asked for at once
+  uint32_t piece = 0;    // READ: packets of the answer that are asked for at once
+  bool refused = false;  // carried out here, without success
 
   bool wants_answer() const {
     return opcode == Opcode::kRead || opcode == Opcode::kCompareSwap || opcode == Opcode::kFetchAdd;
   }
+
+  // Carried out by this NIC alone, without a packet.
+  bool is_local() const { return opcode == Opcode::kBindWindow || opcode == Opcode::kLocalInvalidate; }
 };
 
 struct ReceiveSlot {

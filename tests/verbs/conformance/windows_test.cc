@@ -58,10 +58,39 @@ class WindowsTest : public ConformanceTest {
   Memory& users() { return *there_; }
   MemoryWindow& window() { return *window_; }
   void DropWindow() { window_.reset(); }
+  std::unique_ptr<MemoryWindow> TakeWindow() { return std::move(window_); }
 
   void MustBind(size_t offset, size_t length, Access access) {
     owner().MustPost({Bind(1, window(), owned(), offset, length, access)});
     EXPECT_THAT(owner().AwaitSends(1), ElementsAre(Done(1, kBound)));
+  }
+
+  // The next completion of the owner's is that of a window request that could not be carried out, and its queue pair ends.
+  void ExpectWindowFault(uint64_t id) {
+    const Completions done = owner().AwaitSends(1);
+    ASSERT_EQ(done.size(), 1u);
+    EXPECT_EQ(done[0].id, id);
+    EXPECT_TRUE(done[0].status == CompletionStatus::kWindowBind ||
+                done[0].status == CompletionStatus::kLocalProtection ||
+                done[0].status == CompletionStatus::kLocalQpOperation)
+        << ToString(done[0].status);
+    EXPECT_EQ(owner().state(), QueuePairState::kError);
+  }
+
+  // The user's writes fill the window over and over ; once the window is closed nothing changes the
+  // owner's memory any more.
+  void ExpectNothingIsWrittenAfter(const std::function<void()>& close) {
+    MustBind(0, kSize, kRemoteWrite);
+    std::vector<Work> writes;
+    for (uint64_t i = 0; i < 60; ++i) writes.push_back(Write(i, {users().whole()}, owned().remote(), window().rkey()));
+    user().MustPost(writes);
+    Drive([&] { return owned().bytes()[kSize - 1] == users().bytes()[kSize - 1]; });
+    close();
+    owned().Fill(9);
+    LookOn();
+    EXPECT_TRUE(owned().Untouched());
+    const Completions done = user().AwaitSends(writes.size());
+    EXPECT_FALSE(done.empty());
   }
 
   void ExpectDenied(Fault fault, Work work) {
@@ -170,22 +199,134 @@ TEST_P(WindowsTest, APeerMayHandAKeyBackWithItsLastMessage) {
   ExpectDenied(Fault::kRemoteKey, Write(0, {users().piece(0, 10)}, owned().remote(), rkey));
 }
 
+TEST_P(WindowsTest, APeerHandsBackNoKeyButThatOfAWindowOfItsConnection) {
+  MustBind(0, kSize, kRemoteWrite);
+  Memory sink(*owner().domain, 10, 5);
+  Memory open(*owner().domain, 10, 6);
+  owner().MustPostReceives({{1, {sink.whole()}}});
+  user().MustPost({SendWithInvalidate(2, {users().piece(0, 10)}, open.rkey())});
+  ExpectFault(user(), Fault::kRemoteKey, 2);
+}
+
+TEST_P(WindowsTest, AWindowServesThePeerOfItsQueuePairOnly) {
+  MustBind(0, kSize, kRemoteWrite);
+  End other_owner(backend(), 1, EndOptions(), &owner());
+  End other_user(backend(), 0);
+  Establish(backend(), other_user, other_owner, ConnectDefaults(), ConnectDefaults());
+  Memory from(*other_user.domain, 10, 3);
+  other_user.MustPost({Write(4, {from.whole()}, owned().remote(), window().rkey())});
+  ExpectFault(other_user, Fault::kRemoteKey, 4);
+  EXPECT_TRUE(owned().Untouched());
+  user().MustPost({Write(5, {users().whole()}, owned().remote(), window().rkey())});
+  EXPECT_THAT(user().AwaitSends(1), ElementsAre(Done(5, kWritten)));
+}
+
+TEST_P(WindowsTest, AWindowIsBoundAgainOnlyAfterItWasInvalidated) {
+  MustBind(0, 100, kRemoteWrite);
+  owner().MustPost({Bind(6, window(), owned(), 200, 100, kRemoteWrite)});
+  ExpectWindowFault(6);
+}
+
+TEST_P(WindowsTest, BindsInvalidatesAndMessagesKeepTheirOrder) {
+  Memory word(*owner().domain, 4, 8), bell(*user().domain, 8, 7);
+  user().MustPostReceives({{1, {bell.piece(0, 4)}}, {2, {bell.piece(4, 4)}}});
+  owner().MustPost({Bind(1, window(), owned(), 0, 100, kRemoteWrite), Send(2, {word.whole()})});
+  const uint32_t first = window().rkey();
+  owner().MustPost({LocalInvalidate(3, first).With(kFence), Bind(4, window(), owned(), 0, 100, kRemoteWrite),
+                    Send(5, {word.whole()})});
+  EXPECT_NE(window().rkey(), first);
+  EXPECT_THAT(owner().AwaitSends(5),
+              ElementsAre(Done(1, kBound), Done(2, CompletionOpcode::kSend), Done(3, kInvalidated), Done(4, kBound),
+                          Done(5, CompletionOpcode::kSend)));
+  user().MustPost({Write(1, {users().piece(0, 100)}, owned().remote(), window().rkey())});
+  EXPECT_THAT(user().AwaitSends(1), ElementsAre(Done(1, kWritten)));
+}
+
+TEST_P(WindowsTest, BindingDisturbsNoWriteThatIsInFlight) {
+  MustBind(0, kSize / 2, kRemoteWrite);
+  auto second = owner().domain->CreateMemoryWindow();
+  ASSERT_TRUE(second.ok()) << second.status();
+  std::vector<Work> writes;
+  for (uint64_t i = 0; i < 20; ++i) {
+    writes.push_back(Write(i, {users().piece(0, kSize / 2)}, owned().remote(), window().rkey()).Unsignaled());
+  }
+  writes.push_back(Write(20, {users().piece(0, kSize / 2)}, owned().remote(), window().rkey()));
+  user().MustPost(writes);
+  owner().MustPost({Bind(7, **second, owned(), kSize / 2, kSize / 2, kRemoteWrite)});
+  EXPECT_THAT(owner().AwaitSends(1), ElementsAre(Done(7, kBound)));
+  user().MustPost({Write(21, {users().piece(0, kSize / 2)}, owned().remote(kSize / 2), (*second)->rkey())});
+  EXPECT_THAT(user().AwaitSends(2), ElementsAre(Done(20, kWritten), Done(21, kWritten)));
+  EXPECT_TRUE(Same(owned().bytes(0, kSize / 2), users().bytes(0, kSize / 2)));
+  EXPECT_TRUE(Same(owned().bytes(kSize / 2, kSize / 2), users().bytes(0, kSize / 2)));
+}
+
+TEST_P(WindowsTest, NothingIsWrittenAfterAnInvalidateCompleted) {
+  ExpectNothingIsWrittenAfter([&] {
+    owner().MustPost({LocalInvalidate(5, window().rkey())});
+    // The connection may have ended in between: the peer's write met a closed window.
+    const Completions done = owner().AwaitSends(1);
+    ASSERT_EQ(done.size(), 1u);
+    EXPECT_EQ(done[0].id, 5u);
+  });
+}
+
+TEST_P(WindowsTest, NothingIsWrittenAfterAWindowWasDropped) {
+  ExpectNothingIsWrittenAfter([&] { DropWindow(); });
+}
+
+TEST_P(WindowsTest, NothingIsWrittenAfterTheRegionBelowAWindowWasDropped) {
+  ExpectNothingIsWrittenAfter([&] { owned().Deregister(); });
+}
+
+TEST_P(WindowsTest, AWindowOfARegionThatIsGoneOpensNothing) {
+  MustBind(0, kSize, kRemoteWrite);
+  owned().Deregister();
+  ExpectDenied(Fault::kRemoteKey, Write(0, {users().piece(0, 10)}, owned().remote(), window().rkey()));
+}
+
+TEST_P(WindowsTest, AWindowOutlivesItsOtherHandles) {
+  MustBind(0, kSize, kRemoteWrite);
+  auto kept = TakeWindow();
+  owner().connection.reset();
+  owner().queue_pair.reset();
+  owned().Deregister();
+  kept.reset();
+}
+
+TEST_P(WindowsTest, WhatIsNoWindowCannotBeInvalidated) {
+  owner().MustPost({LocalInvalidate(6, owned().rkey())});
+  ExpectWindowFault(6);
+}
+
+TEST_P(WindowsTest, AWindowOfAnotherDomainIsNotBound) {
+  auto domain = owner().device.CreateProtectionDomain();
+  ASSERT_TRUE(domain.ok()) << domain.status();
+  auto foreign = (*domain)->CreateMemoryWindow();
+  ASSERT_TRUE(foreign.ok()) << foreign.status();
+  owner().MustPost({Bind(6, **foreign, owned(), 0, 100, kRemoteWrite)});
+  ExpectWindowFault(6);
+}
+
+TEST_P(WindowsTest, AWindowOfNothingIsNotBound) {
+  owner().MustPost({Bind(6, window(), owned(), 0, 0, kRemoteWrite)});
+  ExpectWindowFault(6);
+}
+
 TEST_P(WindowsTest, AWindowIsBoundInsideItsRegionOnly) {
   owner().MustPost({Bind(1, window(), owned(), 1, kSize, kRemoteWrite)});
-  const Completions done = owner().AwaitSends(1);
-  ASSERT_EQ(done.size(), 1u);
-  EXPECT_TRUE(done[0].status == CompletionStatus::kWindowBind || done[0].status == CompletionStatus::kLocalProtection)
-      << ToString(done[0].status);
-  EXPECT_EQ(owner().state(), QueuePairState::kError);
+  ExpectWindowFault(1);
 }
 
 TEST_P(WindowsTest, ARegionWithoutTheRightTakesNoWindow) {
   Memory closed(*owner().domain, 100, 3, kEverything);
   owner().MustPost({Bind(1, window(), closed, 0, 100, kRemoteWrite)});
-  const Completions done = owner().AwaitSends(1);
-  ASSERT_EQ(done.size(), 1u);
-  EXPECT_TRUE(done[0].status == CompletionStatus::kWindowBind || done[0].status == CompletionStatus::kLocalProtection)
-      << ToString(done[0].status);
+  ExpectWindowFault(1);
+}
+
+TEST_P(WindowsTest, ARegionThatMayNotBeWrittenTakesNoWindowForWriting) {
+  Memory fixed(*owner().domain, 100, 3, kWindowBind);
+  owner().MustPost({Bind(1, window(), fixed, 0, 100, kRemoteWrite)});
+  ExpectWindowFault(1);
 }
 
 }  // namespace

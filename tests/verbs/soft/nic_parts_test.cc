@@ -58,10 +58,10 @@ class KeyTableTest : public ::testing::Test {
 TEST_F(KeyTableTest, AKeyOpensItsRegionUpToTheLastByte) {
   const uint32_t key = keys_.Add(1, memory_.data(), memory_.size(), kLocalWrite | kRemoteWrite);
   const auto begin = reinterpret_cast<uint64_t>(memory_.data());
-  EXPECT_EQ(keys_.Remote(1, key, begin + 990, 10, kRemoteWrite), memory_.data() + 990);
-  EXPECT_EQ(keys_.Remote(1, key, begin + 991, 10, kRemoteWrite), nullptr);
-  EXPECT_EQ(keys_.Remote(1, key, begin, 10, kRemoteRead), nullptr);
-  EXPECT_EQ(keys_.Remote(2, key, begin, 10, kRemoteWrite), nullptr);
+  EXPECT_EQ(keys_.Remote({1, 5}, key, begin + 990, 10, kRemoteWrite), memory_.data() + 990);
+  EXPECT_EQ(keys_.Remote({1, 5}, key, begin + 991, 10, kRemoteWrite), nullptr);
+  EXPECT_EQ(keys_.Remote({1, 5}, key, begin, 10, kRemoteRead), nullptr);
+  EXPECT_EQ(keys_.Remote({2, 5}, key, begin, 10, kRemoteWrite), nullptr);
   EXPECT_TRUE(keys_.LocalAllows(1, {memory_.data(), 1000, key}, true));
   EXPECT_FALSE(keys_.LocalAllows(1, {memory_.data() + 1, 1000, key}, false));
 }

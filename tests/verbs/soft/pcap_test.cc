@@ -142,6 +142,23 @@ TEST_F(PcapTest, TsharkReadsEveryOpcode) {
   for (const std::string& line : Tshark("-V")) EXPECT_THAT(line, Not(HasSubstr("Malformed")));
 }
 
+TEST_F(PcapTest, TsharkReadsTheKeyThatIsHandedBack) {
+  if (!HasTshark()) GTEST_SKIP() << "tshark is not installed";
+  const Bytes payload(5, 7);
+  std::unique_ptr<PcapWriter> writer = Create();
+  for (const PacketOpcode opcode : {PacketOpcode::kSendLastWithInvalidate, PacketOpcode::kSendOnlyWithInvalidate}) {
+    Packet packet;
+    packet.opcode = opcode;
+    packet.rkey = 0xcafef00d;
+    packet.slices = 1;
+    packet.payload[0] = {payload.data(), static_cast<uint32_t>(payload.size())};
+    Show(*writer, packet, a, b);
+  }
+  writer.reset();
+  EXPECT_THAT(Tshark("-T fields -e infiniband.bth.opcode -e infiniband.bth.padcnt -e infiniband.ieth -E separator=,"),
+              testing::ElementsAre(HasSubstr("22,3,ca"), HasSubstr("23,3,ca")));
+}
+
 TEST_F(PcapTest, ASimulatedConversationBecomesAFile) {
   base::NoTrace trace;
   sim::SimFabric inner(loop, 1, {}, trace);

@@ -59,7 +59,6 @@ TEST_F(ResponderRefusalTest, MessagesThatAreNotWellFormed) {
   ExpectRefused({Write(Op::kWriteFirst, 0, kMtu, kMtu + 5), Request(Op::kWriteLast, 1, full_)}, kInvalidRequestNak);
   ExpectRefused({Write(Op::kWriteOnly, 0, 10, 9)}, kInvalidRequestNak);
   ExpectRefused({Write(Op::kWriteOnly, 0, 10, 11)}, kInvalidRequestNak);
-  ExpectRefused({Request(Op::kSendOnlyWithInvalidate, 0)}, kInvalidRequestNak);
 }
 
 TEST_F(ResponderRefusalTest, MemoryThatTheKeyDoesNotOpen) {

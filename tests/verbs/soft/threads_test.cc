@@ -1,10 +1,12 @@
 // Owners on threads of their own, each with queue pairs on the same two NICs, which have threads too: what one owner does,
 // makes and drops never disturbs another. (Run it with --config=tsan.)
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -54,7 +56,8 @@ struct End {
     ASSERT_TRUE(queue_pair->Modify(QueuePairState::kReadyToSend, attributes).ok());
   }
   Sge whole() { return {memory.data(), kSize, region->lkey()}; }
-  bool Post(Opcode opcode, End& peer, uint64_t id) {
+  bool Post(Opcode opcode, End& peer, uint64_t id) { return Post(opcode, peer, id, peer.region->rkey()); }
+  bool Post(Opcode opcode, End& peer, uint64_t id, uint32_t rkey) {
     const Sge sge = whole();
     SendRequest request;
     request.id = id;
@@ -62,7 +65,7 @@ struct End {
     request.flags = kSignaled;
     request.sges = absl::MakeConstSpan(&sge, 1);
     request.remote_address = reinterpret_cast<uint64_t>(peer.memory.data());
-    request.rkey = peer.region->rkey();
+    request.rkey = rkey;
     return queue_pair->PostSend(absl::MakeConstSpan(&request, 1)).ok();
   }
   void PostReceive(uint64_t id) {
@@ -195,6 +198,103 @@ TEST_F(ThreadsTest, RequestsPostedWhileTheQueuePairFailsAreAllFlushed) {
         }
       }
     }
+  });
+}
+
+TEST_F(ThreadsTest, NothingIsWrittenThroughAWindowThatWasClosed) {
+  OnThreads([this](uint64_t seed) {
+    os::EpollLoop loop;
+    base::Random random(seed);
+    for (int round = 0; round < 40; ++round) {
+      End a(left_, loop, static_cast<uint8_t>(seed)), b(right_, loop, 2);
+      a.Walk(b);
+      b.Walk(a);
+      auto ground = *b.domain->RegisterMemory(absl::MakeSpan(b.memory), kLocalWrite | kWindowBind);
+      auto window = *b.domain->CreateMemoryWindow();
+      SendRequest bind;
+      bind.id = 1;
+      bind.opcode = Opcode::kBindWindow;
+      bind.flags = kSignaled;
+      bind.bind = {window.get(), ground.get(), b.memory.data(), kSize, kRemoteWrite};
+      ASSERT_TRUE(b.queue_pair->PostSend({&bind, 1}).ok());
+      ASSERT_EQ(b.Await(loop).status, CompletionStatus::kSuccess);
+      constexpr uint64_t kWrites = 20;
+      for (uint64_t i = 0; i < kWrites; ++i) ASSERT_TRUE(a.Post(Opcode::kWrite, b, i, window->rkey()));
+      uint64_t seen = 0;
+      for (const uint64_t wait = random.Below(4); seen < wait; ++seen) {
+        ASSERT_EQ(a.Await(loop).status, CompletionStatus::kSuccess);
+      }
+      const uint64_t how = random.Below(3);
+      if (how == 0) window.reset();
+      if (how == 1) ground.reset();
+      if (how == 2) {
+        SendRequest invalidate;
+        invalidate.opcode = Opcode::kLocalInvalidate;
+        invalidate.flags = kSignaled;
+        invalidate.rkey = window->rkey();
+        ASSERT_TRUE(b.queue_pair->PostSend({&invalidate, 1}).ok());
+        b.Await(loop);  // flushed, where the peer met the closed window first
+      }
+      std::memset(b.memory.data(), 7, kSize);
+      for (; seen < kWrites; ++seen) a.Await(loop);
+      ASSERT_EQ(std::count(b.memory.begin(), b.memory.end(), 7), static_cast<ptrdiff_t>(kSize)) << "way " << how;
+    }
+  });
+}
+
+TEST_F(ThreadsTest, QueuePairsOfAnOwnerShareReceives) {
+  OnThreads([this](uint64_t seed) {
+    os::EpollLoop loop;
+    constexpr uint64_t kPeers = 3, kEach = 100, kDepth = 4;
+    End home(right_, loop, 1);
+    auto shared = *home.domain->CreateSharedReceiveQueue(kDepth, 1);
+    int low = 0;
+    auto watch =
+        right_.device->Watch(loop, [&](const DeviceEventInfo& info) { low += info.shared_receives == shared.get(); });
+    std::vector<std::unique_ptr<QueuePair>> drawing;
+    std::vector<std::unique_ptr<End>> peers;
+    for (uint64_t i = 0; i < kPeers; ++i) {
+      QueuePairOptions options;
+      options.send_queue = options.receive_queue = home.completions.get();
+      options.shared_receives = shared.get();
+      drawing.push_back(std::exchange(home.queue_pair, *home.domain->CreateQueuePair(options)));
+      peers.push_back(std::make_unique<End>(left_, loop, static_cast<uint8_t>(10 * seed + i)));
+      home.Walk(*peers[i]);
+      peers[i]->Walk(home);
+    }
+    const auto post = [&](uint64_t id) {
+      const Sge sge{home.memory.data() + id * kSize / kDepth, kSize / kDepth, home.region->lkey()};
+      const ReceiveRequest request{id, {&sge, 1}};
+      ASSERT_TRUE(shared->PostReceive({&request, 1}).ok());
+    };
+    for (uint64_t id = 0; id < kDepth; ++id) post(id);
+    ASSERT_TRUE(shared->Arm(kDepth).ok());
+    std::vector<uint64_t> sent(kPeers, 0);
+    uint64_t total = 0;
+    for (uint64_t received = 0; received < kPeers * kEach; ++received) {
+      for (uint64_t i = 0; i < kPeers; ++i) {
+        Completion done;
+        // Never more than there are receives, so that nobody has to try again and again.
+        if (sent[i] < kEach && total < received + kDepth) {
+          const Sge sge{peers[i]->memory.data(), kSize / kDepth, peers[i]->region->lkey()};
+          SendRequest request;
+          request.id = sent[i]++;
+          request.flags = kSignaled;
+          request.sges = {&sge, 1};
+          ASSERT_TRUE(peers[i]->queue_pair->PostSend({&request, 1}).ok());
+          ++total;
+        }
+        while (peers[i]->completions->Poll({&done, 1}) == 1) ASSERT_EQ(done.status, CompletionStatus::kSuccess);
+      }
+      const Completion done = home.Await(loop);
+      ASSERT_EQ(done.status, CompletionStatus::kSuccess);
+      ASSERT_LT(done.id, kDepth);
+      ASSERT_EQ(done.byte_count, kSize / kDepth);
+      const uint8_t* bytes = home.memory.data() + done.id * kSize / kDepth;
+      for (size_t k = 1; k < kSize / kDepth; ++k) ASSERT_EQ(bytes[k], static_cast<uint8_t>(bytes[0] + k * 7));
+      post(done.id);
+    }
+    EXPECT_TRUE(loop.RunUntil([&] { return low == 1; }, loop.Now() + base::Seconds(30)));
   });
 }
 

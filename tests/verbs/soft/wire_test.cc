@@ -151,6 +151,33 @@ TEST(WireTest, EncodesThePacketDrawnInTheDocumentation) {
             "05f0ffff000001238000abcdcafef00d68656c6c6f000000");
 }
 
+TEST(WireTest, AnInvalidateNamesItsKeyBetweenBthAndPayload) {
+  const std::string bye = "bye";
+  Packet packet;
+  packet.opcode = PacketOpcode::kSendOnlyWithInvalidate;
+  packet.ack_request = true;
+  packet.destination = 0x123;
+  packet.psn = 0xabcd;
+  packet.rkey = 0xcafef00d;
+  packet.slices = 1;
+  packet.payload[0] = {reinterpret_cast<const uint8_t*>(bye.data()), 3};
+  for (const auto& [opcode, first_byte] : {std::pair(PacketOpcode::kSendOnlyWithInvalidate, "17"),
+                                           std::pair(PacketOpcode::kSendLastWithInvalidate, "16")}) {
+    packet.opcode = opcode;
+    const Bytes bytes = Serialise(packet);
+    EXPECT_EQ(absl::BytesToHexString(std::string(bytes.begin(), bytes.end() - kIcrcLength)),
+              std::string(first_byte) + "50ffff000001238000abcdcafef00d62796500");
+    Packet back;
+    ASSERT_EQ(Decode(bytes, &back), DecodeResult::kOk);
+    ExpectEqual(packet, back);
+    // Without the IETH, or with half of one.
+    EXPECT_EQ(Decode(absl::MakeConstSpan(bytes).first(kBthLength + kIcrcLength), &back),
+              DecodeResult::kTruncatedHeader);
+    EXPECT_EQ(Decode(absl::MakeConstSpan(bytes).first(kBthLength + kIcrcLength + 2), &back),
+              DecodeResult::kTruncatedHeader);
+  }
+}
+
 TEST(WireTest, DecodesTheAcknowledgementThatTheKernelSent) {
   const std::string bytes = absl::HexStringToBytes("1100ffff00123456001111111f000001bce11caa");
   const Bytes datagram(bytes.begin(), bytes.end());

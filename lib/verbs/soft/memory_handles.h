@@ -1,0 +1,58 @@
+// The handles of memory: what ProtectionDomain gives out, and what a bind names.
+//
+// Thread rule: see verbs.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/types/span.h"
+#include "lib/verbs/soft/nic.h"
+#include "lib/verbs/verbs.h"
+
+namespace tokamak::verbs::soft {
+
+class SoftMemoryRegion final : public MemoryRegion {
+ public:
+  SoftMemoryRegion(std::shared_ptr<Nic> nic, uint32_t key, absl::Span<uint8_t> memory)
+      : nic_(std::move(nic)), key_(key), memory_(memory) {}
+  ~SoftMemoryRegion() override {
+    Nic::Control control(*nic_);
+    nic_->Deregister(key_);
+  }
+  uint8_t* address() const override { return memory_.data(); }
+  uint64_t length() const override { return memory_.size(); }
+  uint32_t lkey() const override { return key_; }
+  uint32_t rkey() const override { return key_; }
+
+  const Nic* nic() const { return nic_.get(); }
+
+ private:
+  const std::shared_ptr<Nic> nic_;
+  const uint32_t key_;
+  const absl::Span<uint8_t> memory_;
+};
+
+// The key after a bind is known here when the bind is posted; the NIC learns it with the request.
+class SoftMemoryWindow final : public MemoryWindow {
+ public:
+  SoftMemoryWindow(std::shared_ptr<Nic> nic, const WindowId& window) : nic_(std::move(nic)), window_(window) {}
+  ~SoftMemoryWindow() override {
+    Nic::Control control(*nic_);
+    nic_->DestroyWindow(window_);
+  }
+  uint32_t rkey() const override { return window_.key; }
+
+  const Nic* nic() const { return nic_.get(); }
+
+  // The window as the next bind makes it.
+  WindowId Next() const { return {nic_->NextKey(window_.key), window_.life}; }
+  void Posted(const WindowId& next) { window_ = next; }
+
+ private:
+  const std::shared_ptr<Nic> nic_;
+  WindowId window_;
+};
+
+}  // namespace tokamak::verbs::soft

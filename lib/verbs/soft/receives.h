@@ -1,0 +1,51 @@
+// Receives is where the messages of one queue pair go: its own receives, in their order, or those of a shared queue, of which
+// it holds at most one, the one that is being filled.
+//
+// Thread rule: under the NIC's mutex; Forget also on the owner's thread.
+#pragma once
+
+#include <cstdint>
+
+#include "lib/verbs/soft/engine.h"
+#include "lib/verbs/soft/shared_receives.h"
+#include "lib/verbs/soft/work_queue.h"
+#include "lib/verbs/types.h"
+
+namespace tokamak::verbs::soft {
+
+class QueuePairCore;
+
+class Receives final {
+ public:
+  Receives(Engine& engine, QueuePairCore& queue_pair);
+
+  // True when there is one for the next message.
+  bool available() const { return shared_ != nullptr ? shared_->left() > 0 : oldest_ < own_.tail(); }
+
+  // The next one becomes the present one; one must be available.
+  void Take();
+  const ReceiveSlot& present() const { return *present_; }
+
+  // The present one completes with success.
+  void Complete(const Completion& completion, bool solicited);
+
+  // The oldest completes with `first`, the others flushed. Those that the owner posts meanwhile, and those of a shared queue
+  // that are not being filled, stay.
+  void Flush(CompletionStatus first);
+
+  // They end without completions.
+  void Forget();
+
+ private:
+  void Push(const ReceiveSlot& slot, CompletionStatus status, const Completion& with, bool solicited);
+
+  Engine& engine_;
+  QueuePairCore& queue_pair_;
+  ReceiveQueue& own_;
+  SharedReceives* const shared_;  // null: own_ is used
+  uint64_t oldest_ = 0;           // in own_: the first that has not completed
+  const ReceiveSlot* present_ = nullptr;
+  ReceiveSlot taken_;  // of a shared queue
+};
+
+}  // namespace tokamak::verbs::soft

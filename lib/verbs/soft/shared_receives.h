@@ -1,0 +1,82 @@
+// SharedReceives is a shared receive queue in memory: its owner posts at one end, at the other the responders of many queue
+// pairs take.
+//
+// A receive that is taken is copied out. So the ring is used in its order, although the messages of different queue pairs end
+// in any order. What polling a completion releases is counted, not named: the n-th receive that is over releases n of them.
+//
+// Law: over <= taken <= posted, and posted - released <= depth.
+// Thread rule: as ReceiveQueue: posting on the owner's thread, the rest under the NIC's mutex. Forget: on the owner's thread and
+// under the mutex.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "glog/logging.h"
+#include "lib/base/event_loop.h"
+#include "lib/verbs/soft/memory.h"
+#include "lib/verbs/soft/work_queue.h"
+
+namespace tokamak::verbs {
+class SharedReceiveQueue;
+}
+
+namespace tokamak::verbs::soft {
+
+class SharedReceives final {
+ public:
+  // `handle` is what device events name.
+  SharedReceives(uint32_t depth, DomainId domain, const SharedReceiveQueue* handle)
+      : queue(depth, 0), domain_(domain), handle_(handle) {}
+
+  DomainId domain() const { return domain_; }
+  const SharedReceiveQueue* handle() const { return handle_; }
+
+  // All queue pairs of one shared queue have one owner's loop: the first one's. Returns false for another.
+  bool BelongsTo(base::EventLoop& loop) {
+    if (loop_ == nullptr) loop_ = &loop;
+    return loop_ == &loop;
+  }
+
+  uint64_t left() const { return closed_ ? 0 : queue.tail() - taken_; }
+
+  // The oldest; there must be one left.
+  void Take(ReceiveSlot* to) {
+    DCHECK_GT(left(), 0u);
+    *to = queue.at(taken_++);
+  }
+
+  // One that was taken completes: polling that releases it up to the count that is returned.
+  uint64_t Over() { return ++over_; }
+
+  // One that was taken ends without a completion.
+  void Forget() { *queue.released() = std::max(*queue.released(), Over()); }
+
+  void Arm(uint64_t limit) { limit_ = limit; }
+
+  // True once after each Arm: when fewer than its limit are left.
+  bool RanLow() {
+    if (left() >= limit_) return false;
+    limit_ = 0;
+    return true;
+  }
+
+  // The owner dropped it: nothing is left.
+  void Close() {
+    closed_ = true;
+    limit_ = 0;
+  }
+
+  ReceiveQueue queue;
+
+ private:
+  const DomainId domain_;
+  const SharedReceiveQueue* const handle_;
+  base::EventLoop* loop_ = nullptr;
+  uint64_t taken_ = 0;
+  uint64_t over_ = 0;
+  uint64_t limit_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace tokamak::verbs::soft
