@@ -5,9 +5,9 @@
 // RoCEv2; rdma-core is to follow. What each promises is written as tests: tests/verbs/conformance.
 //
 // Law: no call waits for another machine; no callback runs inside the call that asked for it.
-// Law: handles may be dropped in any order; a parent lives on inside until its last child is gone. Dropping a handle ends
-//      what it named: no callback of it runs after, no completion of it is polled after, no byte of its memory is touched
-//      after.
+// Law: handles may be dropped in any order, with one exception: a QueuePair outlives its Connection. A parent lives on inside
+//      until its last child is gone. Dropping a handle ends what it named: no callback of it runs after, no completion of it
+//      is polled after, no byte of its memory is touched after.
 // Law: Limits are facts. What a device lacks is refused with kUnimplemented, never imitated.
 // Thread rule: Device, ProtectionDomain and MemoryRegion may be used from any thread. A CompletionQueue, the queue pairs that
 //      complete into it and their connections belong to the one thread of the EventLoop that the queue was made with; a
@@ -66,8 +66,8 @@ class CompletionQueue {
   virtual size_t Poll(absl::Span<Completion> completions) = 0;
 
   // Arms one event: the next completion that arrives (with `solicited_only`, the next solicited receive or error) runs the
-  // queue's `on_event` once. Completions already there raise none: so arm, then drain. An event with nothing behind it is
-  // normal.
+  // queue's `on_event` once. Nothing is promised for completions that wait already, a device may raise the event for them or
+  // not: so arm, then drain. What the event announced may have been polled by then, so it may find nothing.
   virtual void RequestNotify(bool solicited_only = false) = 0;
 
   virtual uint32_t depth() const = 0;
@@ -214,8 +214,8 @@ enum class DeviceEvent : uint8_t {
   kAddressChanged,
   kRemoved,
   kCompletionQueueOverrun,  // the queue is dead and its queue pairs are in Error
-  kQueuePairFatal,
-  kReceiveLimit,  // SharedReceiveQueue::Arm
+  kQueuePairFatal,          // the device gave it up for a fault of its own; the software NIC never does
+  kReceiveLimit,            // SharedReceiveQueue::Arm
 };
 struct DeviceEventInfo {
   DeviceEvent event = DeviceEvent::kPortUp;
