@@ -32,7 +32,7 @@ class Player final {
 
  private:
   void Step() {
-    switch (in_.Below(18)) {
+    switch (in_.Below(20)) {
       case 0:
       case 1:
       case 2:
@@ -63,6 +63,9 @@ class Player final {
       case 16:
         return Datagram();
       case 17:
+      case 18:
+        return Bind();
+      case 19:
         world_.Poll();
         return world_.CheckMemory();
     }
@@ -92,7 +95,11 @@ class Player final {
         break;
     }
     if (IsAtomic(packet->opcode) && in_.Below(4) != 3) packet->remote_address = (packet->remote_address + 7) & ~7ull;
-    switch (in_.Below(6)) {
+    switch (in_.Below(8)) {
+      case 6:
+      case 7:
+        packet->rkey = world_.window_key(in_.Below(NicWorld::kWindows));
+        break;
       case 4:
         packet->rkey = world_.block(in_.Below(kBlocks)).revoked_key;
         break;
@@ -284,7 +291,7 @@ class Player final {
     const uint32_t length = std::min(size - offset, in_.Take<uint16_t>() % size);
     const bool right = &block == &world_.block(kReceives) || &block == &world_.block(kSource) || in_.Flag();
     uint32_t key = block.revoked_key;
-    if (block.region != nullptr && right && !(block.frozen && IsWritable(block))) key = block.region->lkey();
+    if (block.region != nullptr && right && (block.frozen.empty() || !IsWritable(block))) key = block.region->lkey();
     return {block.memory.data() + offset, length, key};
   }
   // Frozen blocks that the owner itself could have written are left alone by it.
@@ -306,13 +313,27 @@ class Player final {
     if ((request.flags & kInline) != 0) piece.length %= 65;
     request.sges = absl::MakeConstSpan(&piece, 1);
     request.remote_address = 8 * in_.Below(100);
-    request.rkey = in_.Below(4);
+    request.rkey = in_.Flag() ? world_.window_key(in_.Below(NicWorld::kWindows)) : in_.Below(4);
     world_.PostSend(line, request);
     world_.Run({});
   }
 
+  void Bind() {
+    const size_t window = in_.Below(NicWorld::kWindows);
+    const uint32_t length = in_.Take<uint16_t>() % 1000, offset = in_.Take<uint16_t>() % 1600;
+    static constexpr Access kRights[] = {kRemoteRead, kRemoteWrite, kRemoteRead | kRemoteWrite, kRemoteAtomic,
+                                         kLocalRead};
+    const Access access = kRights[in_.Below(std::size(kRights))];
+    world_.Bind(AnyLine(), window, offset, length, access,
+                static_cast<SendFlags>(in_.Below(16) & (kSignaled | kFence)));
+    world_.Run({});
+  }
+
   void Keys() {
-    Block& block = world_.block(in_.Below(4) == 3 ? kReceives : in_.Flag() ? kOpen : kReadable);
+    static constexpr BlockName kChanging[] = {kOpen, kReadable, kReceives, kWindowed};
+    const uint32_t choice = in_.Below(std::size(kChanging) + 1);
+    if (choice == std::size(kChanging)) return world_.RenewWindow(in_.Below(NicWorld::kWindows));
+    Block& block = world_.block(kChanging[choice]);
     if (block.region != nullptr) return world_.Revoke(block);
     world_.Register(block);
   }

@@ -77,14 +77,17 @@ NicWorld::NicWorld() {
   domain_ = *device_->CreateProtectionDomain();
   other_domain_ = *device_->CreateProtectionDomain();
   completions_ = *device_->CreateCompletionQueue(loop_, 2 * kDepth * kLines, [] {});
-  Make(kOpen, 3000, kAll, false, *domain_);
-  Make(kReadable, 1500, kRemoteRead, true, *domain_);
-  Make(kClosed, 1000, kLocalWrite, true, *domain_);
-  Make(kForeign, 1000, kAll, true, *other_domain_);
-  Make(kRevoked, 1000, kAll, true, *domain_);
-  Make(kReceives, 2000, kLocalWrite, false, *domain_);
-  Make(kSource, 2000, kLocalRead, true, *domain_);
+  shared_ = *domain_->CreateSharedReceiveQueue(kDepth, 1);
+  Make(kOpen, 3000, kAll, 3000, *domain_);
+  Make(kReadable, 1500, kRemoteRead, 0, *domain_);
+  Make(kClosed, 1000, kLocalWrite, 0, *domain_);
+  Make(kForeign, 1000, kAll, 0, *other_domain_);
+  Make(kRevoked, 1000, kAll, 0, *domain_);
+  Make(kReceives, 2000, kLocalWrite, 2000, *domain_);
+  Make(kSource, 2000, kLocalRead, 0, *domain_);
+  Make(kWindowed, 1600, kLocalWrite | kWindowBind, 800, *domain_);
   Revoke(blocks_[kRevoked]);
+  for (size_t i = 0; i < kWindows; ++i) RenewWindow(i);
   for (size_t i = 0; i < kLines; ++i) {
     lines_[i].peer = *Address::Parse(i == 0 ? "10.0.0.2" : "10.0.0.3");
     lines_[i].peer_number = 0x123456 + static_cast<uint32_t>(i);
@@ -106,13 +109,13 @@ NicWorld::~NicWorld() {
   CheckCounters();
 }
 
-void NicWorld::Make(BlockName name, size_t size, Access access, bool frozen, ProtectionDomain& domain) {
+void NicWorld::Make(BlockName name, size_t size, Access access, size_t frozen_from, ProtectionDomain& domain) {
   Block& block = blocks_[name];
   block.bytes.assign(size + 2 * kCanary, kCanaryByte);
   block.memory = absl::MakeSpan(block.bytes).subspan(kCanary, size);
   std::fill(block.memory.begin(), block.memory.end(), kFrozenByte);
   block.access = access;
-  block.frozen = frozen;
+  block.frozen = block.memory.subspan(frozen_from);
   block.region = *domain.RegisterMemory(block.memory, access);
 }
 
@@ -142,14 +145,41 @@ void NicWorld::PostReceive(Line& line, const Sge& sge) {
   ReceiveRequest request;
   request.id = next_id_++;
   request.sges = absl::MakeConstSpan(&sge, 1);
-  const PostResult result = line.queue_pair->PostReceive(absl::MakeConstSpan(&request, 1));
-  if (result.ok()) posted_[request.id] = {line.queue_pair->number(), true};
+  const bool shared = &line == &lines_[1];
+  const PostResult result = shared ? shared_->PostReceive(absl::MakeConstSpan(&request, 1))
+                                   : line.queue_pair->PostReceive(absl::MakeConstSpan(&request, 1));
+  // A shared receive that no message took stays.
+  if (result.ok()) posted_[request.id] = {line.queue_pair->number(), !shared, shared};
 }
 
 void NicWorld::PostSend(Line& line, SendRequest request) {
   request.id = next_id_++;
   const PostResult result = line.queue_pair->PostSend(absl::MakeConstSpan(&request, 1));
   if (result.ok()) posted_[request.id] = {line.queue_pair->number(), (request.flags & kSignaled) != 0};
+}
+
+void NicWorld::Bind(Line& line, size_t window, uint32_t offset, uint32_t length, Access access, SendFlags flags) {
+  Block& block = blocks_[kWindowed];
+  if (block.region == nullptr) return;
+  SendRequest request;
+  request.opcode = Opcode::kBindWindow;
+  request.flags = flags;
+  request.bind.window = windows_[window].get();
+  request.bind.region = block.region.get();
+  request.bind.address = block.memory.data() + offset;
+  request.bind.length = length;
+  const bool frozen = uint64_t{offset} + length > block.memory.size() - block.frozen.size();
+  request.bind.access = frozen ? static_cast<Access>(access & kRemoteRead) : access;
+  const bool inside = uint64_t{offset} + length <= block.memory.size();
+  if (inside && (access & kRemoteRead) != 0) opened_.push_back({window, block.memory.subspan(offset, length)});
+  PostSend(line, request);
+}
+
+// Another window instead; what the old one opened is closed.
+void NicWorld::RenewWindow(size_t window) {
+  windows_[window] = *domain_->CreateMemoryWindow();
+  opened_.erase(std::remove_if(opened_.begin(), opened_.end(), [=](const Opened& o) { return o.window == window; }),
+                opened_.end());
 }
 
 void NicWorld::Register(Block& block) {
@@ -160,6 +190,7 @@ void NicWorld::Revoke(Block& block) {
   if (block.region == nullptr) return;
   block.revoked_key = block.region->rkey();
   block.region.reset();
+  if (&block == &blocks_[kWindowed]) opened_.clear();
 }
 
 void NicWorld::Walk(Line& line, bool to_send) {
@@ -186,7 +217,7 @@ void NicWorld::Renew(Line& line) {
     const uint32_t old = line.queue_pair->number();
     line.queue_pair.reset();
     for (auto& [id, posted] : posted_) {
-      if (posted.queue_pair == old) posted = {0, false};
+      if (posted.queue_pair == old && !posted.shared) posted = {};
     }
   }
   QueuePairOptions options;
@@ -195,6 +226,7 @@ void NicWorld::Renew(Line& line) {
   options.max_sges = 2;
   options.max_inline = 64;
   options.remote_access = line.access;
+  if (&line == &lines_[1]) options.shared_receives = shared_.get();
   line.queue_pair = *domain_->CreateQueuePair(options);
 }
 
@@ -204,7 +236,8 @@ void NicWorld::Poll() {
   for (const Completion& completion : absl::MakeConstSpan(polled).first(count)) {
     const auto found = posted_.find(completion.id);
     CHECK(found != posted_.end()) << "completion of what was not posted, or has completed: " << completion.id;
-    CHECK_EQ(found->second.queue_pair, completion.queue_pair_number);
+    const uint32_t drawer = lines_[1].queue_pair->number();
+    CHECK_EQ(found->second.shared ? drawer : found->second.queue_pair, completion.queue_pair_number);
     posted_.erase(found);
   }
 }
@@ -233,7 +266,8 @@ bool NicWorld::MayBeSent(const Packet& packet, const PayloadSlice& slice) const 
     const auto readable = [&](BlockName name) {
       return blocks_[name].region != nullptr && Holds(blocks_[name].memory, slice);
     };
-    return readable(kOpen) || readable(kReadable);
+    const auto opened = [&](const Opened& o) { return Holds(o.memory, slice); };
+    return readable(kOpen) || readable(kReadable) || std::any_of(opened_.begin(), opened_.end(), opened);
   }
   // What the owner sends lies in its blocks, or inside the NIC (inline bytes, datagrams).
   for (const Block& block : blocks_) {
@@ -247,7 +281,7 @@ void NicWorld::CheckMemory() const {
   for (const Block& block : blocks_) {
     const absl::Span<const uint8_t> bytes = block.bytes;
     CHECK(All(bytes.first(kCanary), kCanaryByte) && All(bytes.last(kCanary), kCanaryByte));
-    CHECK(!block.frozen || All(block.memory, kFrozenByte));
+    CHECK(All(block.frozen, kFrozenByte));
   }
 }
 

@@ -28,8 +28,8 @@ struct Block {
   absl::Span<uint8_t> memory;  // the region
   std::unique_ptr<verbs::MemoryRegion> region;
   verbs::Access access = verbs::kLocalRead;
-  bool frozen = false;       // nobody may change it
-  uint32_t revoked_key = 0;  // the last key that it had before
+  absl::Span<uint8_t> frozen;  // of the region: nobody may change it
+  uint32_t revoked_key = 0;    // the last key that it had before
 };
 
 enum BlockName : uint32_t {
@@ -40,10 +40,11 @@ enum BlockName : uint32_t {
   kRevoked,   // its key is void
   kReceives,  // the owner's receives and answers go here
   kSource,    // what the owner sends
+  kWindowed,  // nothing remote but through windows, which never open its second half for writing
   kBlocks
 };
 
-// A queue pair and what is in flight on it.
+// A queue pair and what is in flight on it. The second one draws from a shared receive queue.
 struct Line {
   std::unique_ptr<verbs::QueuePair> queue_pair;
   verbs::Address peer;
@@ -59,6 +60,7 @@ class NicWorld final : public verbs::soft::Fabric {
   static constexpr uint32_t kMtu = 256;
   static constexpr uint32_t kDepth = 16;
   static constexpr size_t kLines = 2;
+  static constexpr size_t kWindows = 2;
 
   NicWorld();
   ~NicWorld() override;  // ends what is open and checks all laws
@@ -78,6 +80,9 @@ class NicWorld final : public verbs::soft::Fabric {
   // The owner's doings. A request that the device refuses is none.
   void PostReceive(Line& line, const verbs::Sge& sge);
   void PostSend(Line& line, verbs::SendRequest request);
+  void Bind(Line& line, size_t window, uint32_t offset, uint32_t length, verbs::Access access, verbs::SendFlags flags);
+  uint32_t window_key(size_t window) const { return windows_[window]->rkey(); }
+  void RenewWindow(size_t window);
   void Register(Block& block);
   void Revoke(Block& block);
   void Walk(Line& line, bool to_send);
@@ -89,7 +94,13 @@ class NicWorld final : public verbs::soft::Fabric {
  private:
   class WirePort;
 
-  void Make(BlockName name, size_t size, verbs::Access access, bool frozen, verbs::ProtectionDomain& domain);
+  // A part of kWindowed that may be read through a window, or could be once.
+  struct Opened {
+    size_t window;
+    absl::Span<const uint8_t> memory;
+  };
+
+  void Make(BlockName name, size_t size, verbs::Access access, size_t frozen_from, verbs::ProtectionDomain& domain);
   void OnSent(const verbs::soft::Packet& packet);
   bool MayBeSent(const verbs::soft::Packet& packet, const verbs::soft::PayloadSlice& slice) const;
   void CheckCounters() const;
@@ -103,6 +114,9 @@ class NicWorld final : public verbs::soft::Fabric {
   std::unique_ptr<verbs::soft::SoftDevice> device_;
   std::unique_ptr<verbs::ProtectionDomain> domain_, other_domain_;
   std::unique_ptr<verbs::CompletionQueue> completions_;
+  std::unique_ptr<verbs::SharedReceiveQueue> shared_;
+  std::unique_ptr<verbs::MemoryWindow> windows_[kWindows];
+  std::vector<Opened> opened_;
   Block blocks_[kBlocks];
   Line lines_[kLines];
 
@@ -113,6 +127,7 @@ class NicWorld final : public verbs::soft::Fabric {
   struct Posted {
     uint32_t queue_pair = 0;
     bool must_complete = false;
+    bool shared = false;  // a receive of the shared queue
   };
   std::map<uint64_t, Posted> posted_;
 };
