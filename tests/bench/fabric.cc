@@ -47,11 +47,17 @@ std::vector<uint8_t> MakeArena(uint64_t bytes) {
 
 int CpuFor(int thread) { return std::thread::hardware_concurrency() > 1 ? thread : -1; }
 
+UdpFabricOptions FabricOptions(const Settings& settings) {
+  UdpFabricOptions options;
+  options.segment = settings.segment;
+  return options;
+}
+
 // Copies into place and acknowledges each batch.
 class Sink final {
  public:
   Sink(os::EpollLoop& loop, const Settings& settings, uint32_t payload)
-      : payload_(payload), arena_(MakeArena(settings.arena)), fabric_(loop, {{}, settings.segment, nullptr}) {
+      : payload_(payload), arena_(MakeArena(settings.arena)), fabric_(loop, FabricOptions(settings)) {
     absl::StatusOr<std::unique_ptr<Port>> port =
         fabric_.Open(loop, Address::Parse(settings.sink).value(),
                      {[this](absl::Span<const Packet> packets) { OnPackets(packets); }, [] {}});
@@ -91,7 +97,7 @@ class Source final {
         payload_(payload),
         window_((settings.window != 0 ? settings.window : sink.receive_window()) / payload),
         arena_(MakeArena(settings.arena)),
-        fabric_(loop, {{}, settings.segment, nullptr}),
+        fabric_(loop, FabricOptions(settings)),
         packets_(settings.batch) {
     absl::StatusOr<std::unique_ptr<Port>> port =
         fabric_.Open(loop, Address::Parse(settings.source).value(),
