@@ -15,6 +15,7 @@ import os
 import pathlib
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -85,17 +86,29 @@ def judge(xml, output, exit_code, what):
     return [count_tests.case(count_tests.FAILED, last_started(output) or what, f"the program {ended}")]
 
 
+running = set()  # processes, for whoever ends this program before its time
+
+
+def end_all(pool):
+    pool.shutdown(wait=False, cancel_futures=True)
+    for process in list(running):
+        process.kill()
+
+
 def run_chunk(binary, first, count, pattern, environment, folder):
     xml, log = folder / f"{first}.xml", folder / f"{first}.log"
     command = [binary, f"--gtest_output=xml:{xml}", f"--gtest_filter={pattern}"]
     environment = {**environment, "TOKAMAK_FIRST_SEED": str(first), "TOKAMAK_SEEDS": str(count)}
     with open(log, "w", encoding="utf-8") as file:
+        process = subprocess.Popen(command, env=environment, stdout=file, stderr=subprocess.STDOUT)
+        running.add(process)
         try:
-            code = subprocess.run(
-                command, env=environment, stdout=file, stderr=subprocess.STDOUT, timeout=SECONDS_PER_SEED * count, check=False
-            ).returncode
+            code = process.wait(timeout=SECONDS_PER_SEED * count)
         except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
             code = None
+        running.discard(process)
     output = log.read_text(encoding="utf-8", errors="replace")
     text = xml.read_text(encoding="utf-8", errors="replace") if xml.exists() else None
     return judge(text, output, code, f"seeds {first} to {first + count - 1}"), output
@@ -119,6 +132,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at once")
     parser.add_argument("--of-commit", action="store_true", help="a few seeds that the commit's hash chooses")
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     subprocess.run(["ci/setup"], check=True)
     config, first, seeds = args.under, args.first, args.seeds
     if args.of_commit:
@@ -138,17 +152,21 @@ def main():
                 pool.submit(run_chunk, binary, at, count, args.filter, environment, pathlib.Path(folder))
                 for at, count in chunks(first, seeds)
             ]
-            for run in concurrent.futures.as_completed(runs):
-                cases, output = run.result()
-                all_cases += cases
-                for case in cases:
-                    if case["status"] != count_tests.FAILED or told >= MOST_FAILURES_TOLD:
-                        continue
-                    told += 1
-                    print(f"FAILED {case['name']}: {case['reason']}\n{output_of(case['name'], output)}")
-                    if seed_of(case["name"]) is not None:
-                        print(f"seed {seed_of(case['name'])}; repeat it with: {repeat_command(case['name'], config)}")
-                    sys.stdout.flush()
+            try:
+                for run in concurrent.futures.as_completed(runs):
+                    cases, output = run.result()
+                    all_cases += cases
+                    for case in cases:
+                        if case["status"] != count_tests.FAILED or told >= MOST_FAILURES_TOLD:
+                            continue
+                        told += 1
+                        print(f"FAILED {case['name']}: {case['reason']}\n{output_of(case['name'], output)}")
+                        if seed_of(case["name"]) is not None:
+                            print(f"seed {seed_of(case['name'])}; repeat it with: {repeat_command(case['name'], config)}")
+                        sys.stdout.flush()
+            except BaseException:  # Ctrl-C, SIGTERM: nothing goes on behind it
+                end_all(pool)
+                raise
     count = {s: sum(c["status"] == s for c in all_cases) for s in (count_tests.PASSED, count_tests.FAILED, count_tests.SKIPPED)}
     print(
         f"{seeds} seeds in {time.monotonic() - began:.0f} s: {count['passed']} passed, {count['failed']} failed,"
