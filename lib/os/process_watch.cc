@@ -35,7 +35,7 @@ ProcessWatch::ProcessWatch(EpollLoop& loop, FileDescriptor process, std::functio
 
 bool ProcessWatch::running() const {
   pollfd polled = {process_.get(), POLLIN, 0};
-  return poll(&polled, 1, 0) == 0;
+  return poll(&polled, 1, 0) != 1;  // an error says nothing of the process
 }
 
 }  // namespace tokamak::os

@@ -22,7 +22,7 @@ class ProcessWatch final {
   // be watched (a process of another pid namespace has the number 0 here; no descriptor is left).
   static absl::StatusOr<std::unique_ptr<ProcessWatch>> Start(EpollLoop& loop, pid_t pid, std::function<void()> ended);
 
-  // Whether it has not ended yet, whatever the loop knows.
+  // Whether it has not ended yet, whatever the loop knows. True where that cannot be found out.
   bool running() const;
 
   ProcessWatch(const ProcessWatch&) = delete;

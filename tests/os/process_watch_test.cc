@@ -1,7 +1,9 @@
 #include "lib/os/process_watch.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <memory>
 #include <utility>
@@ -58,6 +60,21 @@ TEST_F(ProcessWatchTest, MayBeDroppedByItsCallback) {
   watch_ = *std::move(watch);
   child_->Stop(base::Duration());
   EXPECT_TRUE(RunUntilEnded());
+}
+
+TEST_F(ProcessWatchTest, RunsWhereTheKernelCannotSay) {
+  auto watch = ProcessWatch::Start(loop_, child_->pid(), [] {});
+  ASSERT_TRUE(watch.ok()) << watch.status();
+  rlimit usual;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &usual), 0);
+  const rlimit none = {0, usual.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);  // poll(2) refuses even one descriptor
+  pollfd nothing = {-1, 0, 0};
+  const int polled = poll(&nothing, 1, 0);
+  const bool running = (*watch)->running();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &usual), 0);
+  EXPECT_EQ(polled, -1);
+  EXPECT_TRUE(running);
 }
 
 TEST_F(ProcessWatchTest, SaysThatThereIsNoSuchProcess) {
