@@ -20,8 +20,6 @@ namespace {
 
 // Connections that peers may have to us at once; further ones are refused.
 constexpr uint32_t kMaxInbound = 4096;
-// Of these one peer may have so many: it makes one for each of its engines.
-constexpr uint32_t kMaxInboundOfPeer = 128;
 static_assert(kMaxInboundOfPeer <= PeerShares::PartOf(kMaxInbound), "no peer has them all");
 
 constexpr base::Duration kSettleStep = base::Milliseconds(1);  // between two looks
@@ -98,6 +96,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
     uint64_t token;
     bool operator<(const InboundKey& other) const { return ip != other.ip ? ip < other.ip : token < other.token; }
   };
+  using InboundMap = std::map<InboundKey, std::unique_ptr<Inbound>>;
 
   template <typename T>
   static std::unique_ptr<T> TakeOutOf(std::vector<std::unique_ptr<T>>& leaving, const T* what) {
@@ -159,20 +158,38 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
     const InboundKey key{request->peer().ip, theirs->token};
     auto it = inbound_.find(key);
     if (it != inbound_.end() && !it->second->Misses(*theirs)) {  // left over from an earlier life of the peer
-      it->second->connection().Break(absl::UnavailableError("the peer has begun anew"));
-      leaving_inbound_.push_back(std::move(it->second));
-      inbound_.erase(it);
+      SendAway(it, "the peer has begun anew");
       it = inbound_.end();
     }
     if (it == inbound_.end()) {
-      if (inbound_.size() >= kMaxInbound || context_.shares.ConnectionsOf(key.ip) >= kMaxInboundOfPeer) {
-        return Reject(*request, absl::ResourceExhaustedError("too many connections"));
-      }
+      if (!MakeRoomFor(key.ip)) return Reject(*request, absl::ResourceExhaustedError("too many connections"));
       auto made = Inbound::Create(context_, *this, request->peer(), *theirs);
       if (!made.ok()) return Reject(*request, made.status());
       it = inbound_.emplace(key, *std::move(made)).first;
     }
     if (absl::Status s = it->second->Accept(*request, *theirs); !s.ok()) Reject(*request, s);
+  }
+
+  void SendAway(InboundMap::iterator which, const char* why) {
+    which->second->connection().Break(absl::UnavailableError(why));
+    leaving_inbound_.push_back(std::move(which->second));
+    inbound_.erase(which);
+  }
+
+  // False: there is no room for one more connection of `peer`. Those of its earlier lives are not known to be dead, as nobody
+  // probes a connection without work: at the peer's bound the one that it used least lately gives way. A live engine that
+  // loses it connects again with its next pull.
+  bool MakeRoomFor(const PeerShares::Ip& peer) {
+    if (inbound_.size() >= kMaxInbound) return false;
+    if (context_.shares.ConnectionsOf(peer) < kMaxInboundOfPeer) return true;
+    auto oldest = inbound_.end();
+    for (auto it = inbound_.lower_bound({peer, 0}); it != inbound_.end() && it->first.ip == peer; ++it) {
+      if (!it->second->idle()) continue;
+      if (oldest == inbound_.end() || it->second->asked_at() < oldest->second->asked_at()) oldest = it;
+    }
+    if (oldest == inbound_.end()) return false;
+    SendAway(oldest, "the peer has a new connection instead");
+    return true;
   }
 
   // The peer learns who we are, and so what does not fit.
@@ -222,7 +239,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
 
   Context context_;
   std::map<verbs::Address, std::unique_ptr<Outbound>> outbound_;
-  std::map<InboundKey, std::unique_ptr<Inbound>> inbound_;
+  InboundMap inbound_;
   // Broken, about to be taken out; their place may be another's already.
   std::vector<std::unique_ptr<Outbound>> leaving_outbound_;
   std::vector<std::unique_ptr<Inbound>> leaving_inbound_;

@@ -47,6 +47,7 @@ absl::Status Inbound::TakeNumber(uint64_t number) {
     return absl::InvalidArgumentError(absl::StrCat("transfer ", number, " asked for after ", last_number_));
   }
   last_number_ = number;
+  asked_at_ = context_.loop.Now();
   return absl::OkStatus();
 }
 

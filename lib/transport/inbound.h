@@ -40,6 +40,10 @@ class Inbound final : public Connection::User {
   }
   const verbs::Address& peer() const { return connection_->peer(); }
   uint64_t token() const { return token_; }
+  // Nothing is asked for, so that it may go when another needs its place.
+  bool idle() const { return connection_->up() && !busy(); }
+  // When the peer asked for something last, or came.
+  base::Time asked_at() const { return asked_at_; }
 
   // For serves.
   Connection& connection() { return *connection_; }
@@ -55,7 +59,12 @@ class Inbound final : public Connection::User {
 
  private:
   Inbound(Context& context, Home& home, const verbs::Address& peer, uint64_t token)
-      : context_(context), home_(home), token_(token), membership_(context.shares, peer.ip), calls_(context) {}
+      : context_(context),
+        home_(home),
+        token_(token),
+        asked_at_(context.loop.Now()),
+        membership_(context.shares, peer.ip),
+        calls_(context) {}
   absl::Status TakeNumber(uint64_t number);
   absl::Status OnTransfer(const Header& header);
   void Refuse(const Header& transfer, absl::string_view why);
@@ -64,6 +73,7 @@ class Inbound final : public Connection::User {
   Context& context_;
   Home& home_;
   const uint64_t token_;
+  base::Time asked_at_;
   PeerShares::Membership membership_;  // before the serves that it counts
   uint64_t last_number_ = 0;
   TransferTable<Serve> serves_;

@@ -13,6 +13,9 @@ constexpr uint32_t kMaxTransfers = 1024;
 // Of what an endpoint serves one peer may have this part.
 constexpr uint32_t kPeerPart = 4;
 
+// Connections to an endpoint that one peer may have: one for each of its engines. Beyond, one without work gives way.
+constexpr uint32_t kMaxInboundOfPeer = 128;
+
 // How long a pull waits for anything to happen before it gives its owner up, unless the request says otherwise: a chunk that
 // arrives, a READ that completes, an owner's word.
 constexpr base::Duration kPatience = base::Seconds(10);
