@@ -81,6 +81,9 @@ void Nic::EndTurn() {
   Publish();
   Transmit();
   Publish();
+  // What is left without a packet that waits for the port: requests that make none, or those whom an overrun gave room.
+  // Each such turn carries requests out or sends, so it does not go round for nothing.
+  if (!port_busy_ && has_work()) Wake();
   engine_.alarms.End();
   in_turn_ = false;
   mutex_.unlock();

@@ -69,6 +69,22 @@ class WindowsTest : public OneNic {
   std::unique_ptr<MemoryWindow> window_;
 };
 
+// They add no packet to any batch, so nothing that is sent or answered begins the next turn.
+TEST_F(WindowsTest, AnyNumberOfBindsAndInvalidatesAtOnceIsCarriedOutThoughNothingElseHappens) {
+  constexpr uint64_t kPairs = 100;
+  queue_pair_options_.max_send_requests = 2 * kPairs;
+  OpenWithWindow();
+  for (uint64_t pair = 0; pair < kPairs; ++pair) {
+    ASSERT_TRUE(PostRequest(BindRequest(2 * pair, 1000, 500, kRemoteWrite)).ok());
+    ASSERT_TRUE(PostRequest(InvalidateRequest(2 * pair + 1, window_->rkey())).ok());
+  }
+  Run();
+  const auto done = Outcomes(Poll());
+  ASSERT_THAT(done, SizeIs(2 * kPairs));
+  for (uint64_t id = 0; id < done.size(); ++id) EXPECT_THAT(done[id], Pair(id, Status::kSuccess));
+  EXPECT_THAT(TakeSent(), IsEmpty());
+}
+
 TEST_F(WindowsTest, APeerInvalidatesWithTheLastPacketOfItsMessage) {
   OpenWithWindow();
   MustBind(1000, 500, kRemoteWrite);
