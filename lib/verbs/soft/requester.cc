@@ -255,7 +255,7 @@ bool Requester::WantsAck(bool last_of_message, const Share& share) {
   ++since_ack_request_;
   const uint32_t interval = std::max(1u, std::min(kMaxPacketsPerAck, window_ / kAcksPerWindow));
   const bool window_full = position_ + 1 - unacked_ >= window_;
-  const bool turn_ends = share.spent() || !engine_.sends.room();
+  const bool turn_ends = share.spent() || engine_.outbox.full() || !engine_.sends.room();
   if (!last_of_message && !window_full && !turn_ends && since_ack_request_ < interval) return false;
   since_ack_request_ = 0;
   return true;

@@ -1,8 +1,10 @@
 // What a requester does about loss, about a peer that is not ready, and within its windows.
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "gmock/gmock.h"
+#include "lib/verbs/soft/outbox.h"
 #include "lib/verbs/soft/requester.h"
 #include "lib/verbs/soft/time_codes.h"
 #include "tests/verbs/soft/one_nic.h"
@@ -236,6 +238,22 @@ TEST_F(RequesterLossTest, NoMorePacketsAreUnacknowledgedThanTheWindowHolds) {
   EXPECT_TRUE(sent[7].packet.ack_request) << "or nothing would ever open the window again";
   Arrive({Ack(1)});
   EXPECT_EQ(TakeSent().size(), 2u);
+}
+
+// What the next batch takes may be others' packets.
+TEST_F(RequesterLossTest, WhoeverFillsTheBatchAsksForAnAcknowledgement) {
+  device_options_.window_packets = 2 * Outbox::kCapacity;
+  Open();
+  auto other = MakeQueuePair();
+  Walk(*other);
+  Post(Opcode::kSend, 1, Piece(0, 1));
+  std::swap(queue_pair_, other);
+  Post(Opcode::kSend, 2, Piece(0, 2 * Outbox::kCapacity * kMtu));
+  std::swap(queue_pair_, other);
+  const auto sent = TakeSent();
+  ASSERT_GT(sent.size(), Outbox::kCapacity);
+  EXPECT_TRUE(sent[Outbox::kCapacity - 1].packet.ack_request);
+  EXPECT_FALSE(sent[Outbox::kCapacity - 2].packet.ack_request);
 }
 
 TEST_F(RequesterLossTest, ALostPacketNarrowsTheWindow) {
