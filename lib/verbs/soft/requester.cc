@@ -179,6 +179,7 @@ bool Requester::EmitRead(SendSlot& slot, Share* share) {
   const uint64_t offset = (position_ - slot.first) * mtu;
   const uint32_t length = static_cast<uint32_t>(std::min<uint64_t>(packets * mtu, slot.length - offset));
   if (!engine_.reads.Take(length, expected_count_ == 0)) {
+    if (position_ == unacked_) retransmit_.Cancel();  // nothing is asked that could be answered
     queue_pair_.WaitForReads();
     return false;
   }
@@ -270,9 +271,12 @@ void Requester::Sent(uint64_t packets) {
     timed_ = position_;
     timed_at_ = engine_.alarms.now();
   }
+  if (position_ == unacked_) {
+    if (!retransmit_.set()) SetRetransmit();
+    SetOverdue();
+  }
   position_ += packets;
   sent_ = std::max(sent_, position_);
-  if (!retransmit_.set()) ExpectAnswer();
 }
 
 void Requester::Halt(CompletionStatus status) {

@@ -16,6 +16,8 @@
 //
 // Law: oldest_ <= cursor_ <= started_ <= tail; unacked_ <= position_ <= next_; unacked_ lies in request oldest_.
 // Law: requests complete in order, each once.
+// Law: time runs (retransmit_, overdue_) only while something is out, unacked_ < position_; after an overdue answer also until it
+// is sent again.
 // Thread rule: under the NIC's mutex.
 #pragma once
 
@@ -108,7 +110,7 @@ class Requester final {
   void GoBack(Loss loss);
   void OnTimeout();
   void OnOverdue();
-  void ExpectAnswer();
+  void SetRetransmit();
   void SetOverdue();
   void MeasureRoundTrip();
   void Forget(uint64_t tail);

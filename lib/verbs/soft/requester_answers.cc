@@ -210,20 +210,20 @@ void Requester::Settle() {
   acknowledged_ = 0;
   MeasureRoundTrip();
   window_ = congestion_.Window();
-  if (!outstanding() || ready_again_.set()) {
+  if (position_ == unacked_) {
     retransmit_.Cancel();
     overdue_.Cancel();
   } else {
-    ExpectAnswer();
+    // From now on: something must come within the time-out agreed, and should come sooner.
+    SetRetransmit();
+    SetOverdue();
   }
   queue_pair_.MarkReady();
   if (halted_ != CompletionStatus::kSuccess && oldest_ == cursor_) Fail(halted_, 0);
 }
 
-// From now on: something must come within the time-out agreed, and should come sooner.
-void Requester::ExpectAnswer() {
+void Requester::SetRetransmit() {
   retransmit_.Set(AckTimeout(AckTimeoutCode(queue_pair_.reliability().ack_timeout)));
-  SetOverdue();
 }
 
 // What is overdue again and again, without a round trip to learn from, is given twice the time each time.
@@ -280,7 +280,9 @@ void Requester::GoBack(Loss loss) {
   halted_ = CompletionStatus::kSuccess;
   ForgetExpected();
   GiveBackSends(charged_);
-  SetOverdue();
+  // Time runs again when something is sent again; that may have to wait. What is only overdue gets no more of it.
+  overdue_.Cancel();
+  if (loss != Loss::kOverdue) retransmit_.Cancel();
   queue_pair_.MarkReady();
 }
 
@@ -294,7 +296,6 @@ void Requester::OnTimeout() {
   ++timeouts_;
   GoBack(Loss::kTimeout);
   went_back_at_ = 0;  // what is told from now on is news
-  retransmit_.Set(AckTimeout(AckTimeoutCode(queue_pair_.reliability().ack_timeout)));
 }
 
 // A last packet, its answer or what was sent again got lost: nobody tells. This is no retry that was agreed: the time-out goes on.

@@ -217,6 +217,34 @@ TEST_F(RequesterLossTest, APeerThatDoesNotAnswerLeavesRoomForTheReadsOfOthers) {
   EXPECT_THAT(Opcodes(TakeSent()), ElementsAre(Op::kReadRequest));
 }
 
+// Going back gives the READ's budget back, to whom waited longer: what is not asked again cannot be answered.
+TEST_F(RequesterLossTest, WaitingForReadBudgetUsesUpNoRetries) {
+  fabric_.window = 32 * kMtu;  // pieces of 8
+  reliability_.reads_outstanding = 1;
+  Open();
+  Post(Opcode::kRead, 1, Piece(0, 8 * kMtu));
+  const base::Duration short_timeout = timeout();
+  reliability_.ack_timeout = base::Seconds(4);
+  std::vector<std::unique_ptr<QueuePair>> others;
+  for (uint64_t id = 2; id < 6; ++id) {
+    others.push_back(MakeQueuePair());
+    Walk(*others.back());
+    std::swap(queue_pair_, others.back());
+    Post(Opcode::kRead, id, Piece(0, 8 * kMtu));
+    std::swap(queue_pair_, others.back());
+    EXPECT_EQ(TakeSent().size(), id == 2 ? 2u : id < 5 ? 1u : 0u);
+  }
+  Run(short_timeout);
+  EXPECT_EQ(TakeSent().size(), 1u) << "that of the last";
+  Run(short_timeout * 100);
+  EXPECT_EQ(counters().timeouts, 1u);
+  EXPECT_THAT(Poll(), IsEmpty());
+  others.pop_back();
+  EXPECT_THAT(Psns(TakeSent()), ElementsAre(kFirstSent)) << "its own, again";
+  Run(short_timeout);
+  EXPECT_EQ(counters().timeouts, 2u) << "now something is asked for";
+}
+
 TEST_F(RequesterLossTest, AnAnswerThatComesTwiceIsTakenOnce) {
   Open();
   Post(Opcode::kRead, 1, Piece(0, 2 * kMtu));
