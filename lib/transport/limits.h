@@ -17,7 +17,8 @@ constexpr uint32_t kPeerPart = 4;
 constexpr uint32_t kMaxInboundOfPeer = 128;
 
 // How long a pull waits for anything to happen before it gives its owner up, unless the request says otherwise: a chunk that
-// arrives, a READ that completes, an owner's word.
+// arrives, a READ that completes, an owner's word; READs and WRITEs of other pulls on the connection, with which it takes
+// turns, count too.
 constexpr base::Duration kPatience = base::Seconds(10);
 
 // While an owner writes, which the puller's processor does not see, it says so often how far it is.

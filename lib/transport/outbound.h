@@ -46,6 +46,9 @@ class Outbound final : public Connection::User {
   void NotByWrite(uint64_t number);
   void Unbind(uint64_t number, bool by_write);
   void Forget(Pull* pull);
+  // When a READ of any of its pulls completed last, or the owner said that it had written for one.
+  base::Time bulk_moved_at() const { return bulk_moved_at_; }
+  void BulkMovedAt(base::Time now) { bulk_moved_at_ = now; }
 
   // Connection::User
   void OnUp() override;
@@ -66,6 +69,7 @@ class Outbound final : public Connection::User {
   OutgoingCalls calls_;
   absl::flat_hash_map<uint32_t, Pull*> writes_;  // by the low bits that notes carry; never visited in its own order
   uint32_t pulls_asked_ = 0;
+  base::Time bulk_moved_at_;
   std::unique_ptr<Connection> connection_;  // last: gone before the pulls whose memory it touches
 };
 

@@ -55,6 +55,7 @@ void Pull::OnLimit() {
   }
   // What waits here, for a turn or for memory, is not the owner's fault.
   if (state_ < State::kAsked || (memory_asked_ && !have_memory_)) Moves();
+  if (takes_bulk_turns()) moved_at_ = std::max(moved_at_, outbound_.bulk_moved_at());
   if (context_.loop.Now() >= moved_at_ + request_.patience) {
     return Stop(absl::DeadlineExceededError(
         absl::StrCat("nothing came from the owner for ", request_.patience.milliseconds(), " ms")));
@@ -234,7 +235,7 @@ absl::Status Pull::OnNote(const Note& note) {
     return absl::OkStatus();
   }
   if (state_ == State::kAsked) Enter(State::kMoving);
-  Moves();
+  BulkMoves();
   moved_by_ = Protocol::kWrite;
   EndIfComplete();
   return absl::OkStatus();
@@ -243,7 +244,7 @@ absl::Status Pull::OnNote(const Note& note) {
 absl::Status Pull::OnProgress(const Header& header) {
   if (!by_write() || header.offset <= written_ || header.offset >= size_.total()) return OutOfTurn("PROGRESS");
   written_ = header.offset;
-  Moves();
+  BulkMoves();
   return absl::OkStatus();
 }
 
@@ -256,7 +257,13 @@ void Pull::OnFail(const absl::Status& status) {
   Finish(status);
 }
 
+void Pull::BulkMoves() {
+  Moves();
+  outbound_.BulkMovedAt(moved_at_);
+}
+
 void Pull::OnJobOver() {
+  BulkMoves();
   read_.Close();
   if (state_ == State::kStopping) {
     SendCancel();

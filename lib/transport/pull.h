@@ -6,7 +6,7 @@
 //
 // Law: memory goes back to the sink (Done) only when no READ of ours is in flight into it and no key of the peer's opens it.
 // A pull from which nothing has come for `patience` since it was asked for is given up, long before a deadline that leaves room
-// for a slow one.
+// for a slow one. READs and WRITEs take turns on a connection: where those of others there move, it only waits.
 // Law: Done runs in a task of its own, never inside a call of the user's or a callback's.
 #pragma once
 
@@ -54,7 +54,7 @@ class Pull final : public BulkJob::Owner {
 
   void Cancel();
 
-  void OnJobProgress() override { Moves(); }
+  void OnJobProgress() override { BulkMoves(); }
   void OnJobOver() override;
 
   bool waits_for_turn() const { return state_ == State::kPreparing && write_open_ && number_ == 0; }
@@ -83,9 +83,15 @@ class Pull final : public BulkJob::Owner {
   void ArmLimit();
   void OnLimit();
   void Moves() { moved_at_ = context_.loop.Now(); }
+  void BulkMoves();
   Protocol AskedProtocol() const;
   uint32_t MillisecondsLeft() const;
   bool by_write() const { return asked_ == Protocol::kWrite && !downgraded_; }
+  // Its chunks take turns with those of others on the connection: where those move, it will.
+  bool takes_bulk_turns() const {
+    if (by_write()) return state_ == State::kAsked || state_ == State::kMoving;
+    return state_ == State::kMoving && moved_by_ == Protocol::kRead;
+  }
   bool key_is_out() const { return by_write() && !memory_.empty(); }
 
   Context& context_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "lib/transport/limits.h"
@@ -38,6 +39,32 @@ TEST_P(PatienceTest, ASlowTransferThatMovesIsNotCut) {
   EXPECT_TRUE(outcome->right);
   EXPECT_GT(outcome->done_at - asked, request.patience * 2);
   EXPECT_EQ(owner.endpoint->counters().protocol_errors + puller.endpoint->counters().protocol_errors, 0u);
+  world.ExpectClean();
+}
+
+// 64 at 2.5 MB/s: from one turn of a transfer to its next it is more than six seconds.
+TEST_P(PatienceTest, WhatWaitsForItsTurnIsNotCut) {
+  WorldOptions slow;
+  slow.link.picoseconds_per_byte = 400'000;
+  NodeOptions options;
+  options.endpoint.chunk_size = 256 * 1024;
+  options.endpoint.bulk_queue_pairs = 1;
+  options.endpoint.reliability.ack_timeout = Seconds(4);
+  World world(slow);
+  Node& owner = world.Add(options);
+  Node& puller = world.Add(options);
+  std::vector<std::shared_ptr<Outcome>> outcomes;
+  for (int i = 0; i < 64; ++i) {
+    PullRequest request = puller.Request(owner, owner.AddObject(1 << 20), GetParam());
+    request.deadline = Seconds(280);
+    request.patience = Seconds(5);
+    outcomes.push_back(puller.Pull(request));
+  }
+  for (const auto& outcome : outcomes) {
+    ASSERT_TRUE(world.Finish(outcome));
+    EXPECT_TRUE(outcome->status.ok()) << outcome->status;
+    EXPECT_TRUE(outcome->right);
+  }
   world.ExpectClean();
 }
 
@@ -128,6 +155,20 @@ TEST_F(WordsTest, TheyKeepAPullAliveUntilItsDeadline) {
   }
   ASSERT_TRUE(world_.Finish(outcome, Seconds(3)));
   EXPECT_EQ(outcome->status.code(), absl::StatusCode::kDeadlineExceeded) << outcome->status;
+  world_.ExpectClean();
+}
+
+TEST_F(WordsTest, OfOneTransferCountForTheOthersAsLongAsTheyCome) {
+  auto first = Ask(Protocol::kWrite);
+  auto waits = puller_.Pull(request_);
+  for (uint64_t i = 1; i <= 14; ++i) {
+    Claim(i);
+    world_.RunFor(Seconds(1));
+    ASSERT_FALSE(waits->done) << i << ": " << waits->status;
+  }
+  ASSERT_TRUE(world_.Finish(waits, kPatience));
+  EXPECT_NE(waits->status.message().find("nothing came"), absl::string_view::npos) << waits->status;
+  ASSERT_TRUE(world_.Finish(first, Seconds(1)));
   world_.ExpectClean();
 }
 
