@@ -21,7 +21,7 @@ class Input final {
   T Take() {
     T value = 0;
     const size_t size = std::min(sizeof(T), rest_.size());
-    std::memcpy(&value, rest_.data(), size);
+    if (size > 0) std::memcpy(&value, rest_.data(), size);
     rest_.remove_prefix(size);
     return value;
   }
