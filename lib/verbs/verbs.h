@@ -50,7 +50,7 @@ class MemoryRegion {
 // A bind is ordered: requests before it do not see it, those after it find it done. An invalidate may overtake requests before
 // it that have not completed; with kFence it waits for them. Once it has completed nothing is touched by the window's right.
 // Dropping a window, or the region below it, has the same effect when the destructor returns. A window opens nothing any more
-// when its queue pair is in Error, reset or gone.
+// when its queue pair is in Error, reset or gone; then it may be bound again, through another.
 class MemoryWindow {
  public:
   virtual ~MemoryWindow() = default;

@@ -116,8 +116,6 @@ class Engine final {
   std::vector<CompletionRing*> overrun;  // just died; their queue pairs have to follow
   DeviceCounters counters;
 
-  QueuePairLife NewLife() { return ++lives_; }
-
   // What the connection manager wants to know of watched queue pairs, see ManagementHandler.
   std::function<void(uint32_t number)> on_first_data;
   std::function<void(uint32_t number)> on_error;
@@ -152,7 +150,6 @@ class Engine final {
   }
 
  private:
-  QueuePairLife lives_ = 0;
   base::Trace& trace_;
   const bool tracing_;  // spares a call for each packet where nobody looks
   const uint32_t trace_node_;

@@ -45,7 +45,7 @@ uint32_t KeyTable::RemoveWindow(const WindowId& window) {
 bool KeyTable::Bind(const Asker& asker, const WindowBinding& binding) {
   Entry* window = Window(binding.window);
   if (window == nullptr || window->domain != asker.domain) return false;
-  if (window->open && HasRegion(*window)) return false;
+  if (IsBound(*window)) return false;
   const Entry* region = Find(binding.region_key);
   if (region == nullptr || region->kind != Kind::kRegion || region->domain != asker.domain) return false;
   if ((region->access & kWindowBind) == 0) return false;

@@ -16,6 +16,7 @@
 #include <deque>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "lib/base/random.h"
 #include "lib/verbs/types.h"
 
@@ -24,7 +25,7 @@ namespace tokamak::verbs::soft {
 // A protection domain, as regions and queue pairs remember it.
 using DomainId = uint32_t;
 
-// A queue pair from when it was made, or last reset, on. Never used again; 0 is none.
+// A queue pair from when it was made, or last reset, on, until it is in Error. Never used again; 0 is none.
 using QueuePairLife = uint64_t;
 
 // On whose behalf a peer asks for memory.
@@ -69,6 +70,10 @@ class KeyTable final {
 
   // The key of a window after its next bind. Any thread.
   uint32_t NextKey(uint32_t key) const { return (key & ~kTagMask) | ((key + tag_step_) & kTagMask); }
+
+  // A queue pair's life begins; once it has ended, windows that were bound in it are free to be bound in another.
+  QueuePairLife BeginLife() { return *living_.insert(++lives_).first; }
+  void EndLife(QueuePairLife life) { living_.erase(life); }
 
   // Returns false, having changed nothing, when the window may not be bound like this: it is gone, or bound; it, the region or
   // the queue pair are of different domains; the region does not cover the range, is not kWindowBind, or is to be written
@@ -137,6 +142,9 @@ class KeyTable final {
     if (entry.kind == Kind::kWindow && !HasRegion(entry)) return nullptr;
     return &entry;
   }
+  bool IsBound(const Entry& window) const {
+    return window.open && HasRegion(window) && living_.contains(window.queue_pair);
+  }
   bool HasRegion(const Entry& window) const { return entries_[window.region].life == window.region_life; }
 
   // Neither sum nor difference can wrap: `length` is compared with what is left of the region.
@@ -154,6 +162,8 @@ class KeyTable final {
   base::Random random_;
   const uint32_t tag_step_;  // odd: an index goes through all tags before one comes again
   uint64_t next_life_ = 1;
+  QueuePairLife lives_ = 0;  // that ever began
+  absl::flat_hash_set<QueuePairLife> living_;
   std::vector<Entry> entries_;  // 0 is never used
   std::deque<uint32_t> free_;   // oldest first, so that an index rests before it is used again
   size_t regions_ = 0;

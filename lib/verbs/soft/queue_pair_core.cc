@@ -39,7 +39,7 @@ QueuePairCore::QueuePairCore(Engine& engine, uint32_t number, DomainId domain, c
       engine_(engine),
       number_(number),
       domain_(domain),
-      life_(engine.NewLife()),
+      life_(engine.keys.BeginLife()),
       source_port_(source_port),
       send_ring_(std::move(send_ring)),
       receive_ring_(std::move(receive_ring)),
@@ -57,6 +57,7 @@ QueuePairCore::~QueuePairCore() {
   engine_.read_waiters.Remove(*this);
   engine_.send_waiters.Remove(*this);
   engine_.touched.Remove(*this);
+  engine_.keys.EndLife(life_);
   engine_.counters.dropped_before_send += engine_.outbox.DropOwner(number_);
 }
 
@@ -86,7 +87,8 @@ void QueuePairCore::ToReset() {
   send_ring_->Forget(number_);
   receive_ring_->Forget(number_);
   engine_.counters.dropped_before_send += engine_.outbox.DropOwner(number_);
-  life_ = engine_.NewLife();  // windows that were bound for the peer are not for the next one
+  engine_.keys.EndLife(life_);
+  life_ = engine_.keys.BeginLife();  // windows that were bound for the peer are not for the next one
   Enter(QueuePairState::kReset);
 }
 
@@ -137,6 +139,7 @@ void QueuePairCore::Fail(CompletionStatus send_status, CompletionStatus receive_
   if (failed()) return;
   // The state first: a request posted from now on is either seen by the flush or rings for another.
   Enter(QueuePairState::kError);
+  engine_.keys.EndLife(life_);
   engine_.counters.dropped_before_send += engine_.outbox.DropOwner(number_);
   requester_.Flush(send_status, provider_code);
   responder_.Flush(receive_status);

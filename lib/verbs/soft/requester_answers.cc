@@ -222,9 +222,7 @@ void Requester::Settle() {
   if (halted_ != CompletionStatus::kSuccess && oldest_ == cursor_) Fail(halted_, 0);
 }
 
-void Requester::SetRetransmit() {
-  retransmit_.Set(AckTimeout(AckTimeoutCode(queue_pair_.reliability().ack_timeout)));
-}
+void Requester::SetRetransmit() { retransmit_.Set(AckTimeout(AckTimeoutCode(queue_pair_.reliability().ack_timeout))); }
 
 // What is overdue again and again, without a round trip to learn from, is given twice the time each time.
 void Requester::SetOverdue() {

@@ -13,6 +13,11 @@ constexpr Access kWindowed = kLocalWrite | kWindowBind;
 
 class WindowTableTest : public ::testing::Test {
  protected:
+  WindowTableTest() {
+    while (keys_.BeginLife() < 8) {  // queue pairs 1 to 8 live
+    }
+  }
+
   // Binds `window` to bytes [at, at + length) of the region; advances its key as the handle does.
   bool Bind(WindowId* window, uint64_t at, uint64_t length, Access access, const Asker& asker = {1, 7}) {
     window->key = keys_.NextKey(window->key);
@@ -80,6 +85,17 @@ TEST_F(WindowTableTest, ABoundWindowIsBoundAgainOnlyAfterItWasInvalidated) {
   ASSERT_TRUE(Bind(&window_, 200, 100, kRemoteWrite));
   EXPECT_TRUE(Opens(window_.key, 200, 100));
   EXPECT_FALSE(Opens(first, 200, 100));
+}
+
+TEST_F(WindowTableTest, AWindowOfAQueuePairThatEndedIsFreeToBeBoundForAnother) {
+  ASSERT_TRUE(Bind(&window_, 0, 100, kRemoteWrite));
+  const uint32_t first = window_.key;
+  keys_.EndLife(8);
+  EXPECT_FALSE(Bind(&window_, 200, 100, kRemoteWrite, {1, 6})) << "another ended";
+  keys_.EndLife(7);
+  ASSERT_TRUE(Bind(&window_, 200, 100, kRemoteWrite, {1, 6}));
+  EXPECT_FALSE(Opens(first, 0, 100));
+  EXPECT_TRUE(Opens(window_.key, 200, 100, {1, 6}));
 }
 
 TEST_F(WindowTableTest, ARegionsKeyCannotBeInvalidated) {

@@ -1,4 +1,8 @@
 // Memory windows packet by packet: what a peer may open, hand back and forge, and what a retransmission must not do twice.
+#include <memory>
+#include <string>
+#include <utility>
+
 #include "gmock/gmock.h"
 #include "lib/base/random.h"
 #include "tests/verbs/soft/one_nic.h"
@@ -83,6 +87,32 @@ TEST_F(WindowsTest, AnyNumberOfBindsAndInvalidatesAtOnceIsCarriedOutThoughNothin
   ASSERT_THAT(done, SizeIs(2 * kPairs));
   for (uint64_t id = 0; id < done.size(); ++id) EXPECT_THAT(done[id], Pair(id, Status::kSuccess));
   EXPECT_THAT(TakeSent(), IsEmpty());
+}
+
+TEST_F(WindowsTest, AWindowWhoseQueuePairEndedIsBoundAgainThroughAnother) {
+  OpenWithWindow();
+  for (const char* how : {"Error", "reset", "gone"}) {
+    SCOPED_TRACE(how);
+    MustBind(1000, 500, kRemoteWrite);
+    if (how == std::string("Error")) {
+      ASSERT_TRUE(queue_pair_->Modify(QueuePairState::kError).ok());
+    } else if (how == std::string("reset")) {
+      ASSERT_TRUE(queue_pair_->Modify(QueuePairState::kReset).ok());
+    } else {
+      queue_pair_.reset();
+    }
+    const std::unique_ptr<QueuePair> before = std::exchange(queue_pair_, MakeQueuePair());
+    Walk(*queue_pair_);
+    MustBind(1000, 500, kRemoteWrite);
+    TakeSent();
+    Arrive({WriteTo(0, 1000, window_->rkey())});
+    const auto sent = TakeSent();
+    ASSERT_THAT(sent, SizeIs(1));
+    EXPECT_EQ(sent[0].packet.syndrome, kAck);
+    ASSERT_TRUE(PostRequest(InvalidateRequest(2, window_->rkey())).ok());
+    Run();
+    EXPECT_THAT(Outcomes(Poll()), ElementsAre(Pair(2, Status::kSuccess)));
+  }
 }
 
 TEST_F(WindowsTest, APeerInvalidatesWithTheLastPacketOfItsMessage) {
