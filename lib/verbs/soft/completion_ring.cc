@@ -1,5 +1,6 @@
 #include "lib/verbs/soft/completion_ring.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tokamak::verbs::soft {
@@ -21,8 +22,7 @@ size_t CompletionRing::Poll(absl::Span<Completion> completions) {
   uint64_t head = head_.load(std::memory_order_relaxed);
   size_t count = 0;
   for (; head != tail && count < completions.size(); ++head) {
-    Entry& entry = entries_[head & mask_];
-    if (entry.released == nullptr) continue;
+    const Entry& entry = entries_[head & mask_];
     if (*entry.released < entry.release) *entry.released = entry.release;
     completions[count++] = entry.completion;
   }
@@ -67,13 +67,41 @@ void CompletionRing::Publish() {
   event_->Raise();
 }
 
-void CompletionRing::Forget(uint32_t number) {
-  for (uint64_t i = head_.load(std::memory_order_relaxed); i != written_; ++i) {
-    Entry& entry = entries_[i & mask_];
-    if (entry.completion.queue_pair_number != number || entry.released == nullptr) continue;
-    if (*entry.released < entry.release) *entry.released = entry.release;
-    entry.released = nullptr;
+void CompletionRing::Forget(uint32_t number, uint64_t* released) {
+  const uint64_t head = head_.load(std::memory_order_relaxed);
+  const uint64_t tail = tail_.load(std::memory_order_relaxed);
+  const auto goes = [&](const Entry& entry) {
+    return entry.released == released && entry.completion.queue_pair_number == number;
+  };
+  std::vector<uint64_t> releases;  // what polling would release, step by step
+  size_t gone = 0;
+  for (uint64_t i = head; i != written_; ++i) {
+    const Entry& entry = entries_[i & mask_];
+    if (entry.released == released) releases.push_back(entry.release);
+    if (goes(entry)) ++gone;
   }
+  if (gone == 0) return;
+  // So many steps are taken now; those that stay take the others.
+  *released = std::max(*released, releases[gone - 1]);
+  uint64_t kept = head;
+  uint64_t shown = head;
+  for (uint64_t i = head; i != written_; ++i) {
+    Entry entry = entries_[i & mask_];
+    if (goes(entry)) continue;
+    if (entry.released == released) entry.release = releases[gone++];
+    entries_[kept++ & mask_] = entry;
+    if (i < tail) shown = kept;
+  }
+  written_ = kept;
+  tail_.store(shown, std::memory_order_seq_cst);
+}
+
+void CompletionRing::Release(uint64_t* released, uint64_t release) {
+  for (uint64_t i = written_; i != head_.load(std::memory_order_relaxed); --i) {
+    Entry& entry = entries_[(i - 1) & mask_];
+    if (entry.released == released) std::swap(entry.release, release);
+  }
+  *released = std::max(*released, release);
 }
 
 std::unique_ptr<base::Signal> CompletionRing::Close() { return std::move(event_); }

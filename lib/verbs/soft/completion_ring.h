@@ -4,8 +4,8 @@
 // No wake-up is lost: the owner arms, then looks at the tail; the NIC moves the tail, then looks at the armed flag; both in
 // one total order, so that one of them sees the other.
 //
-// Thread rule: Poll, Arm: the owner's thread, never waiting. Push, Publish: under the NIC's mutex. Forget, Close: the owner's
-// thread under the NIC's mutex.
+// Thread rule: Poll, Arm: the owner's thread, never waiting. Push, Publish: under the NIC's mutex. Forget, Release, Close: the
+// owner's thread under the NIC's mutex.
 #pragma once
 
 #include <atomic>
@@ -37,8 +37,12 @@ class CompletionRing final {
   void Publish();
   bool dead() const { return dead_; }
 
-  // The completions of queue pair `number` that are waiting are never polled; what polling releases is released.
-  void Forget(uint32_t number);
+  // The completions of queue pair `number` that wait to release into `released` are never polled and leave no gap. As much
+  // comes free as they would have released, and no more: what waits for other queue pairs of a shared queue still releases its own.
+  void Forget(uint32_t number, uint64_t* released);
+
+  // As if one that releases `release`, the latest so far, were pushed and forgotten.
+  void Release(uint64_t* released, uint64_t release);
 
   // The owner dropped the queue: no event after this. Returns the signal, to be dropped without the mutex.
   std::unique_ptr<base::Signal> Close();
@@ -50,7 +54,7 @@ class CompletionRing final {
  private:
   struct Entry {
     Completion completion;
-    uint64_t* released = nullptr;  // null: forgotten
+    uint64_t* released = nullptr;
     uint64_t release = 0;
   };
   enum Armed : uint32_t { kNotArmed, kArmed, kArmedSolicited };

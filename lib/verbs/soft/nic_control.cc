@@ -144,8 +144,7 @@ void Nic::Destroy(QueuePairCore* queue_pair) {
   const uint32_t number = queue_pair->number();
   if (queue_pair->watched) manager_->OnDropped(number);
   table_.Remove(number);
-  queue_pair->send_ring().Forget(number);
-  queue_pair->receive_ring().Forget(number);
+  queue_pair->ForgetCompletions();
   // Rings that it shares with others, or that live on with their handles, are published before the mutex is released.
   Publish();
   gone_.Add(queue_pair->counters);

@@ -84,12 +84,16 @@ void QueuePairCore::ToReset() {
   responder_.Reset();
   sends.ReleaseAll();
   receives.ReleaseAll();
-  send_ring_->Forget(number_);
-  receive_ring_->Forget(number_);
+  ForgetCompletions();
   engine_.counters.dropped_before_send += engine_.outbox.DropOwner(number_);
   engine_.keys.EndLife(life_);
   life_ = engine_.keys.BeginLife();  // windows that were bound for the peer are not for the next one
   Enter(QueuePairState::kReset);
+}
+
+void QueuePairCore::ForgetCompletions() {
+  send_ring_->Forget(number_, sends.released());
+  receive_ring_->Forget(number_, (shared_receives_ != nullptr ? shared_receives_->queue : receives).released());
 }
 
 absl::Status QueuePairCore::ToInit(const QueuePairAttributes& attributes) {

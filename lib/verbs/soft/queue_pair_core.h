@@ -56,6 +56,9 @@ class QueuePairCore final {
   void Fail(CompletionStatus send_status, CompletionStatus receive_status, uint32_t provider_code);
   bool failed() const { return state() == QueuePairState::kError; }
 
+  // Its completions that wait are never polled. The owner's thread calls.
+  void ForgetCompletions();
+
   // A packet of this queue pair's peer.
   void Receive(const Packet& packet);
 

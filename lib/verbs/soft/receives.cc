@@ -36,7 +36,7 @@ void Receives::Flush(CompletionStatus first) {
 
 void Receives::Forget() {
   if (shared_ != nullptr) {
-    if (present_ != nullptr) shared_->Forget();
+    if (present_ != nullptr) queue_pair_.receive_ring().Release(shared_->queue.released(), shared_->Over());
   } else {
     oldest_ = own_.tail();
   }

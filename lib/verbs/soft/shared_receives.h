@@ -5,11 +5,9 @@
 // in any order. What polling a completion releases is counted, not named: the n-th receive that is over releases n of them.
 //
 // Law: over <= taken <= posted, and posted - released <= depth.
-// Thread rule: as ReceiveQueue: posting on the owner's thread, the rest under the NIC's mutex. Forget: on the owner's thread and
-// under the mutex.
+// Thread rule: as ReceiveQueue: posting on the owner's thread, the rest under the NIC's mutex.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "glog/logging.h"
@@ -46,11 +44,8 @@ class SharedReceives final {
     *to = queue.at(taken_++);
   }
 
-  // One that was taken completes: polling that releases it up to the count that is returned.
+  // One that was taken completes, or ends without: polling that releases it up to the count that is returned.
   uint64_t Over() { return ++over_; }
-
-  // One that was taken ends without a completion.
-  void Forget() { *queue.released() = std::max(*queue.released(), Over()); }
 
   void Arm(uint64_t limit) { limit_ = limit; }
 

@@ -134,6 +134,39 @@ TEST_F(SharedReceiveTest, WhatAQueuePairTookIsFreeAgainWhenItGoes) {
   }
 }
 
+// A completion queue as deep as the shared queue is never overrun, whoever goes when.
+TEST_F(SharedReceiveTest, AQueuePairThatGoesFreesNothingThatWaitsForOthers) {
+  OpenShared(4);
+  queue_pair_.reset();
+  completions_ = *device_->CreateCompletionQueue(loop_, 4, [] {});
+  queue_pair_ = MakeWalked();
+  uint32_t next = 0;
+  for (const bool completes : {true, false}) {
+    for (uint64_t place = 0; place < 4; ++place) {
+      SCOPED_TRACE(testing::Message() << (completes ? "completed " : "begun ") << place);
+      other_ = MakeWalked();
+      MustPost(0, 4);
+      for (uint64_t id = 0; id < 4; ++id) {
+        if (id != place) {
+          Arrive(*queue_pair_, Request(Op::kSendOnly, next++, few_));
+        } else {
+          Arrive(*other_, Request(completes ? Op::kSendOnly : Op::kSendFirst, 0, completes ? few_ : full_));
+        }
+      }
+      other_.reset();
+      ASSERT_TRUE(Post(4, Piece(0, 1000)).ok());
+      ASSERT_TRUE(absl::IsResourceExhausted(Post(5, Piece(0, 1000))));
+      Arrive(*queue_pair_, Request(Op::kSendOnly, next++, few_));
+      ASSERT_EQ(queue_pair_->state(), QueuePairState::kReadyToSend);
+      const auto done = Poll();
+      ASSERT_EQ(done.size(), 4u);
+      for (size_t i = 0; i < 4; ++i) EXPECT_EQ(done[i].id, i < place ? i : i + 1);
+    }
+  }
+  MustPost(0, 4);
+  EXPECT_TRUE(absl::IsResourceExhausted(Post(5, Piece(0, 1000))));
+}
+
 TEST_F(SharedReceiveTest, AnEmptyQueueMeansNotReadyForMessagesAndForNothingElse) {
   OpenShared(4);
   Arrive(*queue_pair_, Request(Op::kSendOnly, 0, few_));
