@@ -14,6 +14,7 @@ constexpr base::Duration kPause = base::Milliseconds(1);
 class FixedWindow final : public Congestion {
  public:
   explicit FixedWindow(uint32_t packets) : packets_(std::max(packets, 1u)) {}
+  void Reset() override {}
   void OnAck(uint32_t) override {}
   void OnRoundTrip(base::Duration) override {}
   void OnLoss(Loss) override {}
@@ -26,8 +27,14 @@ class FixedWindow final : public Congestion {
 
 class AdditiveWindow final : public Congestion {
  public:
-  explicit AdditiveWindow(uint32_t max_packets)
-      : max_(std::max(max_packets, 1u)), window_(std::min(kInitialWindow, max_)), threshold_(max_) {}
+  explicit AdditiveWindow(uint32_t max_packets) : max_(std::max(max_packets, 1u)) { Reset(); }
+
+  void Reset() override {
+    window_ = std::min(kInitialWindow, max_);
+    threshold_ = max_;
+    acknowledged_ = 0;
+    measured_ = false;
+  }
 
   void OnAck(uint32_t packets) override {
     if (window_ < threshold_) {
@@ -73,8 +80,8 @@ class AdditiveWindow final : public Congestion {
 
  private:
   const uint32_t max_;
-  uint32_t window_;
-  uint32_t threshold_;         // below it the window doubles each round trip
+  uint32_t window_ = 0;
+  uint32_t threshold_ = 0;     // below it the window doubles each round trip
   uint32_t acknowledged_ = 0;  // since the window last grew by one
   bool measured_ = false;
   base::Duration smoothed_;   // round trip

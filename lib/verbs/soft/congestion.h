@@ -23,6 +23,9 @@ class Congestion {
  public:
   virtual ~Congestion() = default;
 
+  // A new connection begins: what is known is of another path.
+  virtual void Reset() = 0;
+
   // `packets` more were acknowledged.
   virtual void OnAck(uint32_t packets) = 0;
 

@@ -54,6 +54,7 @@ void Requester::Start(uint32_t psn) {
   recovered_ = went_back_at_ = 0;
   since_ack_request_ = acknowledged_ = timeouts_ = not_ready_ = overdue_in_a_row_ = 0;
   timing_ = false;
+  congestion_.Reset();
   window_ = congestion_.Window();
   running_ = true;
 }

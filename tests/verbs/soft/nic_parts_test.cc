@@ -223,6 +223,17 @@ TEST(CongestionTest, AfterAnOverdueAnswerTheWindowGrowsBackToWhatItWas) {
   EXPECT_EQ(window->Window(), 33u);
 }
 
+TEST(CongestionTest, ANewConnectionBeginsWithoutWhatTheLastOneLearned) {
+  auto window = MakeAdditiveWindow(1000);
+  window->OnRoundTrip(base::Milliseconds(10));
+  window->OnLoss(Loss::kTimeout);
+  window->Reset();
+  EXPECT_EQ(window->Window(), 32u);
+  EXPECT_EQ(window->Overdue(), std::nullopt);
+  window->OnAck(32);
+  EXPECT_EQ(window->Window(), 64u) << "it doubles again";
+}
+
 TEST(ReadBudgetTest, AQuarterIsKeptForThoseThatHaveNothingOutstanding) {
   ReadBudget reads;
   reads.set_window(100);

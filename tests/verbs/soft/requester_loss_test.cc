@@ -295,6 +295,20 @@ TEST_F(RequesterLossTest, ALostPacketNarrowsTheWindow) {
   EXPECT_EQ(TakeSent().size(), 32u);
 }
 
+TEST_F(RequesterLossTest, AQueuePairThatIsResetBeginsWithTheFirstWindowAgain) {
+  device_options_.window = DeviceOptions::Window::kAdditive;
+  Open();
+  Post(Opcode::kSend, 1, Piece(0, 1000 * kMtu));
+  TakeSent();
+  Run(timeout());
+  EXPECT_EQ(TakeSent().size(), 4u);
+  ASSERT_TRUE(queue_pair_->Modify(QueuePairState::kReset).ok());
+  ASSERT_TRUE(queue_pair_->Modify(QueuePairState::kInit).ok());
+  Walk(*queue_pair_);
+  Post(Opcode::kSend, 1, Piece(0, 1000 * kMtu));
+  EXPECT_EQ(TakeSent().size(), 32u);
+}
+
 TEST_F(RequesterLossTest, WhatABusyPortDidNotTakeGoesWhenItIsReady) {
   Open();
   fabric_.room = 2;
