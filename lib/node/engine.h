@@ -107,7 +107,8 @@ class EngineLink final : public transport::Caller {
   // Answers Handlers::pin.
   void Pinned(uint64_t pin, absl::StatusOr<transport::PinnedObject> object);
 
-  // Runs `done` when the engine serves nothing any more and the peers have all that it sent them, or when it is gone.
+  // The engine refuses the peers' new transfers from now on. Runs `done` when it serves nothing any more and the peers have
+  // all that it sent them, or when it is gone.
   void Settle(std::function<void()> done);
 
   void Call(const verbs::Address& peer, absl::Span<const uint8_t> request, base::Duration deadline,

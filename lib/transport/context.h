@@ -49,7 +49,8 @@ struct Context {
   absl::flat_hash_map<PullId, Pull*> pulls;  // alive; never visited in its own order
   PullId next_pull = 1;
   PinId next_pin = 0;
-  uint32_t serves = 0;  // alive
+  uint32_t serves = 0;   // alive
+  bool leaving = false;  // peers' transfers are refused
   PeerShares shares = {};
 
   void Record(base::TraceKind kind, uint32_t number, uint64_t size) {

@@ -83,6 +83,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
 
   uint32_t max_call_size() const override { return context_.options.slot_size - static_cast<uint32_t>(kHeaderSize); }
   void Settle(std::function<void()> done) override {
+    context_.leaving = true;
     settling_.push_back(std::move(done));
     if (!settle_.armed()) settle_ = context_.loop.Post([this] { CheckSettled(); });
   }

@@ -93,8 +93,10 @@ class Endpoint : public Caller {
   // Done comes with kCancelled as soon as the memory is safe. Nothing happens for a pull that is over.
   virtual void CancelPull(PullId pull) = 0;
 
-  // Runs `done` in a task of its own, as soon as nothing is served and the peers have all that was sent to them: then nothing is
-  // lost by dropping the endpoint. A peer that takes nothing delays it, until its connection ends.
+  // For an endpoint that is about to be dropped: from now on peers' transfers are refused (kUnavailable), so that they go
+  // elsewhere. Runs `done` in a task of its own, as soon as nothing is served and the peers have all that was sent to them:
+  // then no transfer is lost by dropping it. A peer that takes nothing delays that, until its connection ends. Calls are
+  // answered until the end; one that is still being answered, as a question that is held, delays nothing.
   virtual void Settle(std::function<void()> done) = 0;
 
   // Who answers the peers' calls; without a handler they are refused.

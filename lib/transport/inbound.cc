@@ -9,6 +9,7 @@ namespace tokamak::transport {
 namespace {
 
 constexpr char kTooMany[] = "the owner serves as many transfers as it may";
+constexpr char kLeaving[] = "the owner is about to leave";
 constexpr char kTooManyOfPeer[] = "the owner serves this peer as many transfers as it may";
 
 }  // namespace
@@ -53,9 +54,12 @@ absl::Status Inbound::TakeNumber(uint64_t number) {
 
 absl::Status Inbound::OnTransfer(const Header& header) {
   if (absl::Status s = TakeNumber(header.transfer); !s.ok()) return s;
+  if (context_.leaving) return Refuse(header, absl::UnavailableError(kLeaving)), absl::OkStatus();
   const uint32_t most = context_.options.max_transfers;
-  if (context_.serves >= most) return Refuse(header, kTooMany), absl::OkStatus();
-  if (share().serves >= PeerShares::PartOf(most)) return Refuse(header, kTooManyOfPeer), absl::OkStatus();
+  if (context_.serves >= most) return Refuse(header, absl::ResourceExhaustedError(kTooMany)), absl::OkStatus();
+  if (share().serves >= PeerShares::PartOf(most)) {
+    return Refuse(header, absl::ResourceExhaustedError(kTooManyOfPeer)), absl::OkStatus();
+  }
   Serve* serve = serves_.Claim(context_, *this, header);
   serves_.Bind(header.transfer, serve);
   connection_->Watch();
@@ -63,12 +67,13 @@ absl::Status Inbound::OnTransfer(const Header& header) {
   return absl::OkStatus();
 }
 
-void Inbound::Refuse(const Header& transfer, absl::string_view why) {
+void Inbound::Refuse(const Header& transfer, const absl::Status& why) {
   Header refusal;
   refusal.kind = MessageKind::kFail;
-  refusal.status = absl::StatusCode::kResourceExhausted;
+  refusal.status = why.code();
   refusal.transfer = transfer.transfer;
-  connection_->Send(refusal, std::vector<uint8_t>(why.begin(), why.end()));
+  const absl::string_view text = why.message();
+  connection_->Send(refusal, std::vector<uint8_t>(text.begin(), text.end()));
 }
 
 absl::Status Inbound::OnEnd(const Header& header) {

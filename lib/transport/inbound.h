@@ -6,7 +6,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "lib/transport/connection.h"
 #include "lib/transport/context.h"
 #include "lib/transport/incoming_calls.h"
@@ -67,7 +66,7 @@ class Inbound final : public Connection::User {
         calls_(context) {}
   absl::Status TakeNumber(uint64_t number);
   absl::Status OnTransfer(const Header& header);
-  void Refuse(const Header& transfer, absl::string_view why);
+  void Refuse(const Header& transfer, const absl::Status& why);
   absl::Status OnEnd(const Header& header);
 
   Context& context_;

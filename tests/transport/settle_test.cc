@@ -1,5 +1,6 @@
 // An endpoint that is about to end: what it may be dropped after, and what its peer makes of all that it had sent.
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -75,17 +76,44 @@ TEST_F(SettleTest, AnswersArriveToo) {
   world_.ExpectClean();
 }
 
-TEST_F(SettleTest, ItWaitsForTransfersThatAreServed) {
-  for (const Protocol protocol : {Protocol::kRead, Protocol::kWrite}) {
-    settled_ = false;
-    auto outcome = puller_.Pull(owner_, owner_.AddObject(4 << 20), protocol);
-    ASSERT_TRUE(world_.RunUntil([&] { return owner_.source.pins() == 1; }));
-    Settle();
-    ASSERT_TRUE(RunUntilSettled());
-    EXPECT_EQ(owner_.source.pins(), 0u);
-    ASSERT_TRUE(world_.Finish(outcome));
-    EXPECT_TRUE(outcome->status.ok()) << outcome->status;
-  }
+std::string NameOf(const ::testing::TestParamInfo<Protocol>& info) { return ToString(info.param); }
+
+class ServedSettleTest : public SettleTest, public ::testing::WithParamInterface<Protocol> {};
+
+TEST_P(ServedSettleTest, ItWaitsForTransfersThatAreServedAndRefusesFurtherOnes) {
+  auto outcome = puller_.Pull(owner_, owner_.AddObject(4 << 20), GetParam());
+  ASSERT_TRUE(world_.RunUntil([&] { return owner_.source.pins() == 1; }));
+  Settle();
+  auto during = puller_.Pull(owner_, owner_.AddObject(1000), GetParam());
+  ASSERT_TRUE(world_.Finish(during));
+  EXPECT_EQ(during->status.code(), absl::StatusCode::kUnavailable) << during->status;
+  ASSERT_FALSE(settled_);
+  ASSERT_TRUE(RunUntilSettled());
+  EXPECT_EQ(owner_.source.pins(), 0u);
+  ASSERT_TRUE(world_.Finish(outcome));
+  EXPECT_TRUE(outcome->status.ok()) << outcome->status;
+  auto after = puller_.Pull(owner_, owner_.AddObject(1000), GetParam());
+  ASSERT_TRUE(world_.Finish(after));
+  EXPECT_EQ(after->status.code(), absl::StatusCode::kUnavailable) << after->status;
+  EXPECT_EQ(puller_.endpoint->counters().connections_lost, 0u) << "it was refused, not cut";
+  world_.ExpectClean();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ServedSettleTest, ::testing::Values(Protocol::kRead, Protocol::kWrite), NameOf);
+
+TEST_F(SettleTest, ACallThatIsHeldDelaysNothing) {
+  Endpoint::Reply held;
+  owner_.endpoint->SetCallHandler([&held](absl::Span<const uint8_t>, const Endpoint::Reply& reply) { held = reply; });
+  absl::Status end;
+  puller_.endpoint->Call(owner_.service, {}, Seconds(60),
+                         [&](absl::StatusOr<absl::Span<const uint8_t>> reply) { end = reply.status(); });
+  ASSERT_TRUE(world_.RunUntil([&] { return held != nullptr; }, Seconds(1)));
+  Settle();
+  ASSERT_TRUE(RunUntilSettled());
+  EXPECT_TRUE(end.ok()) << end;
+  owner_.DropEndpoint();
+  EXPECT_TRUE(world_.RunUntil([&] { return !end.ok(); }, Seconds(1))) << "the caller is told";
+  EXPECT_EQ(end.code(), absl::StatusCode::kUnavailable) << end;
   world_.ExpectClean();
 }
 
