@@ -2,7 +2,7 @@
 //
 // A program maps the store's memory for writing. When its connection ends it may be dead, or live on and write to the objects
 // that it had not sealed: that memory must not become another object's. Its end is the proof, and the kernel tells it.
-// What is held back for a program that cannot be watched (it lives in another pid namespace, or kMaxDeparted are watched
+// What is held back for a program that cannot be watched (our pid namespace does not show it, or kMaxDeparted are watched
 // already) stays held back until the daemon ends.
 // Thread rule: the control loop.
 #pragma once

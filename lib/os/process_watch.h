@@ -19,7 +19,8 @@ namespace tokamak::os {
 class ProcessWatch final {
  public:
   // `ended` runs once, in a task of its own, and may drop the watch. kNotFound: it has ended already. Other errors: it cannot
-  // be watched (a process of another pid namespace has the number 0 here; no descriptor is left).
+  // be watched (a process that our pid namespace does not show has the number 0 here; one of a namespace below ours is shown
+  // and watched; no descriptor is left).
   static absl::StatusOr<std::unique_ptr<ProcessWatch>> Start(EpollLoop& loop, pid_t pid, std::function<void()> ended);
 
   // Whether it has not ended yet, whatever the loop knows. True where that cannot be found out.
