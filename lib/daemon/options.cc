@@ -150,7 +150,8 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
       ->capture_default_str();
   app.add_option("--policy", texts.policy, "protocol by object size, such as eager:32KiB,read; built-in unless given");
   app.add_option("--pcap", options.pcap, "write the software NIC's packets to this file, for Wireshark");
-  app.add_option("--drain", texts.drain, "after SIGTERM, wait so long for peers that still read")
+  app.add_option("--drain", texts.drain,
+                 "after SIGTERM, wait so long for peers that still read, or that have not got all that was sent")
       ->capture_default_str();
   app.add_flag("--require-rdma", options.require_rdma, "fail unless the device is real RDMA");
   app.add_flag("--keep-primary", options.keep_primary, "never evict an object created here; creating fails instead");

@@ -34,6 +34,7 @@ namespace tokamak::node {
 constexpr base::Duration kAttemptDeadline = base::Seconds(280);
 static_assert(kAttemptDeadline + transport::kDrainGrace * 4 < transport::kServeDeadline,
               "the holder keeps its pin longer");
+static_assert(transport::kPatience < kAttemptDeadline, "a holder that is silent is left long before one that is slow");
 
 struct PullOptions {
   base::Duration first_retry =

@@ -20,6 +20,10 @@ class Pull;
 // A connection with work to do on which nothing was heard for this long is probed, so that a dead peer is noticed.
 constexpr base::Duration kProbeInterval = base::Seconds(1);
 
+static_assert(kDrainGrace < kProbeInterval && kProbeInterval <= kProgressInterval &&
+                  kProgressInterval < kConnectDeadline && kConnectDeadline < kPatience && kPatience < kServeDeadline,
+              "in this order docs/bounds.md has them");
+
 // Calls of one peer that we answer at once.
 constexpr uint32_t kMaxCallsServed = 256;
 

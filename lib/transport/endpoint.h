@@ -39,7 +39,7 @@ struct EndpointOptions {
   uint32_t chunks_in_flight = 8;      // for each transfer
   // Served at once, and pulled at once; further ones are refused (kResourceExhausted). One peer is served at most a kPeerPart-th, so that the others find room.
   uint32_t max_transfers = kMaxTransfers;
-  base::Duration connect_deadline = base::Seconds(5);
+  base::Duration connect_deadline = kConnectDeadline;
   base::Duration serve_deadline = kServeDeadline;
   base::Duration idle_disconnect = base::Seconds(300);
   verbs::ReliabilityOptions reliability;

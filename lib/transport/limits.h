@@ -16,6 +16,9 @@ constexpr uint32_t kPeerPart = 4;
 // Connections to an endpoint that one peer may have: one for each of its engines. Beyond, one without work gives way.
 constexpr uint32_t kMaxInboundOfPeer = 128;
 
+// How long both sides wait for all queue pairs of a connection, unless their options say otherwise.
+constexpr base::Duration kConnectDeadline = base::Seconds(5);
+
 // How long a pull waits for anything to happen before it gives its owner up, unless the request says otherwise: a chunk that
 // arrives, a READ that completes, an owner's word; READs and WRITEs of other pulls on the connection, with which it takes
 // turns, count too.
