@@ -8,9 +8,6 @@ namespace {
 constexpr uint32_t kInitialWindow = 32;
 constexpr uint32_t kLeastWindow = 4;
 
-// What threads and timers may add to a round trip: less would take every pause of a busy machine for a loss.
-constexpr base::Duration kPause = base::Milliseconds(1);
-
 class FixedWindow final : public Congestion {
  public:
   explicit FixedWindow(uint32_t packets) : packets_(std::max(packets, 1u)) {}

@@ -19,6 +19,9 @@ enum class Loss : uint8_t {
   kTimeout,  // nothing came back at all, for the time-out that was agreed
 };
 
+// What threads and timers may add to a round trip: less would take every pause of a busy machine for a loss.
+constexpr base::Duration kPause = base::Milliseconds(1);
+
 class Congestion {
  public:
   virtual ~Congestion() = default;

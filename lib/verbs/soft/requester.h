@@ -154,6 +154,8 @@ class Requester final {
   uint32_t timeouts_ = 0;
   uint32_t not_ready_ = 0;
   uint32_t overdue_in_a_row_ = 0;  // since the last round trip that was measured
+  base::Time overdue_at_;          // when overdue_ should come due
+  bool excused_ = false;           // it came due too late, and was put off for once
   bool timing_ = false;            // a round trip: of `timed_`, sent at `timed_at_`
   uint64_t timed_ = 0;
   base::Time timed_at_;

@@ -227,10 +227,13 @@ void Requester::SetRetransmit() { retransmit_.Set(AckTimeout(AckTimeoutCode(queu
 // What is overdue again and again, without a round trip to learn from, is given twice the time each time.
 void Requester::SetOverdue() {
   overdue_.Cancel();
+  excused_ = false;
   const std::optional<base::Duration> overdue = congestion_.Overdue();
   if (!overdue.has_value() || overdue_in_a_row_ >= kMostOverdue) return;
   const base::Duration delay = *overdue * (int64_t{1} << overdue_in_a_row_);
-  if (delay < queue_pair_.reliability().ack_timeout) overdue_.Set(delay);
+  if (delay >= queue_pair_.reliability().ack_timeout) return;
+  overdue_.Set(delay);
+  overdue_at_ = engine_.alarms.now() + delay;
 }
 
 // One packet at a time is timed, and only when it was not sent again: else its answer may be that to the first try.
@@ -299,6 +302,12 @@ void Requester::OnTimeout() {
 // A last packet, its answer or what was sent again got lost: nobody tells. This is no retry that was agreed: the time-out goes on.
 void Requester::OnOverdue() {
   if (!running_ || !outstanding() || ready_again_.set()) return;
+  if (!excused_ && engine_.alarms.now() - overdue_at_ > kPause) {
+    // It was this NIC that paused: what came meanwhile may not have been looked at.
+    excused_ = true;
+    overdue_.Set(kPause);
+    return;
+  }
   ++queue_pair_.counters.answers_overdue;
   ++overdue_in_a_row_;
   GoBack(Loss::kOverdue);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "lib/verbs/soft/congestion.h"
 #include "lib/verbs/soft/outbox.h"
 #include "lib/verbs/soft/requester.h"
 #include "lib/verbs/soft/time_codes.h"
@@ -186,6 +187,27 @@ TEST_F(RequesterLossTest, AnOverdueAnswerIsAskedForAgainLongBeforeTheTimeOut) {
   EXPECT_EQ(Poll().size(), 11u);
   Run(base::Seconds(1));
   EXPECT_THAT(TakeSent(), IsEmpty());
+}
+
+TEST_F(RequesterLossTest, APauseOfThisNicIsNotTakenForALoss) {
+  device_options_.window = DeviceOptions::Window::kAdditive;
+  reliability_.ack_timeout = base::Milliseconds(67);
+  Open();
+  Post(Opcode::kSend, 1, Piece(0, 1));
+  TakeSent();
+  Arrive({Ack(0)});
+  for (const bool answered : {false, true}) {
+    Post(Opcode::kSend, 2, Piece(0, 1));
+    EXPECT_EQ(TakeSent().size(), 1u);
+    nic_loop_.Spend(base::Milliseconds(10));
+    Run(base::Milliseconds(10));
+    EXPECT_THAT(TakeSent(), IsEmpty()) << "what came meanwhile is looked at first";
+    if (answered) Arrive({Ack(2)});
+    Run(kPause);
+    EXPECT_EQ(TakeSent().size(), answered ? 0u : 1u) << "only once";
+    Arrive({Ack(1)});
+    EXPECT_EQ(counters().answers_overdue, 1u);
+  }
 }
 
 TEST_F(RequesterLossTest, WhatIsOverdueDoesNotCountAsARetry) {
