@@ -12,6 +12,7 @@
 #include "lib/os/file_descriptor.h"
 #include "lib/verbs/soft/udp/ipv4.h"
 #include "lib/verbs/soft/udp/raw_socket.h"
+#include "lib/verbs/soft/udp/udp_receiver.h"
 #include "tests/os/own_network.h"
 #include "tests/verbs/soft/udp_fabric_fixture.h"
 
@@ -71,6 +72,19 @@ class RawFabricTest : public UdpFabricTest {
     const uint32_t length = EncodeDatagram(packet, flow, covered, &bytes[kIpv4AndUdpHeader]);
     WriteIpv4AndUdp(from, packet.peer, identification, length, bytes.data());
     bytes.resize(kIpv4AndUdpHeader + length);
+    return bytes;
+  }
+
+  // So many small packets behind each other, as one UDP_SEGMENT send arrives.
+  Bytes Segments(uint32_t count, const Address& to) {
+    const Address from = Parse("127.0.0.3:49152");
+    const Bytes payload = RandomBytes(8);
+    Bytes bytes(kIpv4AndUdpHeader);
+    for (uint16_t i = 1; i <= count; ++i) {
+      const Bytes one = WithHeaders(Make(PacketOpcode::kSendOnly, i, to, payload), from, i, i);
+      bytes.insert(bytes.end(), one.begin() + kIpv4AndUdpHeader, one.end());
+    }
+    WriteIpv4AndUdp(from, to, 1, static_cast<uint32_t>(bytes.size() - kIpv4AndUdpHeader), bytes.data());
     return bytes;
   }
 };
@@ -168,6 +182,37 @@ TEST_F(RawFabricTest, NoiseIsDropped) {
   ASSERT_TRUE(WaitFor([&] { return !nic.received().empty(); }));
   EXPECT_EQ(nic.received().size(), 1u);
   EXPECT_EQ(nic.counters().Dropped(UdpDrop::kIcrc) + nic.counters().Dropped(UdpDrop::kMalformed), 300u);
+}
+
+// Messages that wait together are one batch.
+TEST_F(RawFabricTest, AfterSomeSearchesInVainABatchIsNotSearchedForSegments) {
+  TestNic nic(loop, "127.0.0.1", Raw());
+  RawPeer peer;
+  const Bytes segments = Segments(2, nic.address());
+  Bytes damaged = segments;
+  damaged[kIpv4AndUdpHeader] ^= 1;
+  const auto flood = [&](uint32_t times) {
+    for (uint32_t i = 0; i < times; ++i) peer.Send(nic.address(), damaged);
+    peer.Send(nic.address(), segments);
+  };
+  flood(UdpReceiver::kMaxSearchesInVain - 1);
+  ASSERT_TRUE(WaitFor([&] { return nic.received().size() == 2; }));
+  flood(UdpReceiver::kMaxSearchesInVain);
+  ASSERT_TRUE(WaitFor([&] { return nic.counters().Dropped(UdpDrop::kIcrc) == 2 * UdpReceiver::kMaxSearchesInVain; }));
+  EXPECT_EQ(nic.received().size(), 2u);
+  peer.Send(nic.address(), segments);
+  EXPECT_TRUE(WaitFor([&] { return nic.received().size() == 4; })) << "the next batch is";
+}
+
+TEST_F(RawFabricTest, NoMoreSegmentsAreTakenThanAKernelMakes) {
+  TestNic nic(loop, "127.0.0.1", Raw());
+  RawPeer peer;
+  peer.Send(nic.address(), Segments(UdpReceiver::kMaxSegments, nic.address()));
+  ASSERT_TRUE(WaitFor([&] { return nic.received().size() == UdpReceiver::kMaxSegments; }));
+  peer.Send(nic.address(), Segments(UdpReceiver::kMaxSegments + 2, nic.address()));
+  ASSERT_TRUE(WaitFor([&] { return nic.received().size() == 2 * UdpReceiver::kMaxSegments; }));
+  EXPECT_EQ(nic.counters().Dropped(UdpDrop::kTruncated), 1u);
+  EXPECT_EQ(nic.counters().Dropped(UdpDrop::kIcrc), 0u);
 }
 
 TEST_F(RawFabricTest, OnePortOfOneAddressIsOpenedOnce) {

@@ -25,7 +25,7 @@ bool UdpReceiver::Receive(Deliver deliver) {
   const int received = recvmmsg(socket_.wire(), header_.data(), kMessages, MSG_DONTWAIT, nullptr);
   counters_.receive_calls.Add(1);
   if (received <= 0) return false;
-  packets_ = 0;
+  packets_ = searches_in_vain_ = 0;
   for (uint32_t i = 0; i < static_cast<uint32_t>(received); ++i) {
     if (!TakeMessage(i, deliver)) return false;
   }
@@ -102,9 +102,20 @@ bool UdpReceiver::TakeRawMessage(absl::Span<const uint8_t> message, Deliver deli
   };
   uint16_t identification = header->identification;
   size_t segment = rest.size();
-  if (!fits(rest, identification)) segment = finder_->Find(flow, identification, rest);
-  if (segment == 0) counters_.Drop(UdpDrop::kIcrc, 1);
-  for (bool known_good = segment == rest.size(); segment != 0 && !rest.empty(); ++identification) {
+  if (!fits(rest, identification)) {
+    segment = searches_in_vain_ < kMaxSearchesInVain ? finder_->Find(flow, identification, rest) : 0;
+    if (segment == 0) {
+      ++searches_in_vain_;
+      counters_.Drop(UdpDrop::kIcrc, 1);
+      return true;
+    }
+  }
+  const bool known_good = segment == rest.size();
+  for (uint32_t segments = 0; !rest.empty(); ++identification) {
+    if (segments++ == kMaxSegments) {
+      counters_.Drop(UdpDrop::kTruncated, 1);
+      return true;
+    }
     const absl::Span<const uint8_t> datagram = rest.subspan(0, segment);
     rest.remove_prefix(datagram.size());
     if (packets_ == kPackets && !Flush(deliver)) return false;

@@ -36,6 +36,14 @@ class UdpReceiver final {
   // Gets packets in the order in which they came; they live during the call. Returns false to get no more.
   using Deliver = absl::FunctionRef<bool(absl::Span<const Packet>)>;
 
+  // Of one message of a raw socket: as many as the kernel makes of one send (UDP_MAX_SEGMENTS, 128 in newer kernels). The rest is
+  // dropped.
+  static constexpr uint32_t kMaxSegments = 128;
+
+  // Looking for segments costs ten times what a good packet does, and anybody may send what holds none. After so many in vain,
+  // what is not one good packet is dropped unsearched until the next batch.
+  static constexpr uint32_t kMaxSearchesInVain = 4;
+
   // `socket`, `loop`, `counters` and `tap`, which may be null, must outlive the receiver.
   UdpReceiver(const UdpSocket& socket, const base::EventLoop& loop, UdpCounters& counters, WireTap* tap);
 
@@ -93,6 +101,7 @@ class UdpReceiver final {
   std::array<Control, kMessages> control_;
   std::array<iovec, kMessages> piece_;
   uint32_t packets_ = 0;
+  uint32_t searches_in_vain_ = 0;  // in this batch
   std::array<Packet, kPackets> packet_;
 };
 
