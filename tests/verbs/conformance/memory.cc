@@ -57,6 +57,11 @@ Memory::~Memory() {
   EXPECT_TRUE(GuardsIntact());
 }
 
+__attribute__((no_sanitize("thread"), noinline)) uint8_t Memory::Peek(size_t offset) const {
+  const volatile uint8_t* const byte = storage_.data() + start_ + offset;
+  return *byte;
+}
+
 void Memory::Fill(uint64_t seed) {
   seed_ = seed;
   const std::vector<uint8_t> pattern = Pattern(seed, size_);

@@ -35,6 +35,10 @@ class Memory final {
   absl::Span<const uint8_t> bytes() const { return absl::MakeConstSpan(storage_.data() + start_, size_); }
   absl::Span<const uint8_t> bytes(size_t offset, size_t length) const { return bytes().subspan(offset, length); }
 
+  // One byte that the device may be writing just now: how a program looks that polls memory. A race by design, which the thread
+  // sanitizer is not shown.
+  uint8_t Peek(size_t offset) const;
+
   // 0 when it could not be registered (the test has then failed already) or is not any more.
   uint32_t lkey() const { return region_ == nullptr ? 0 : region_->lkey(); }
   uint32_t rkey() const { return region_ == nullptr ? 0 : region_->rkey(); }

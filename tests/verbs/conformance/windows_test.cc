@@ -77,14 +77,13 @@ class WindowsTest : public ConformanceTest {
     EXPECT_EQ(owner().state(), QueuePairState::kError);
   }
 
-  // The user's writes fill the window over and over ; once the window is closed nothing changes the
-  // owner's memory any more.
+  // The user's writes fill the window over and over; once the window is closed nothing changes the owner's memory any more.
   void ExpectNothingIsWrittenAfter(const std::function<void()>& close) {
     MustBind(0, kSize, kRemoteWrite);
     std::vector<Work> writes;
     for (uint64_t i = 0; i < 60; ++i) writes.push_back(Write(i, {users().whole()}, owned().remote(), window().rkey()));
     user().MustPost(writes);
-    Drive([&] { return owned().bytes()[kSize - 1] == users().bytes()[kSize - 1]; });
+    Drive([&] { return owned().Peek(kSize - 1) == users().bytes()[kSize - 1]; });
     close();
     owned().Fill(9);
     LookOn();
