@@ -1,0 +1,147 @@
+// Completion queues: where the provider writes, the owner polls and the owner's loop is told.
+//
+// In between is what verbs.h promises and libibverbs does not: a completion finds the queue pair that it belongs to, which gives
+// its slot free when it is handed out and not before; when a queue pair goes, its completions go too; posts into Error that the
+// provider would not take come back flushed, behind all that the provider has.
+//
+// Detection. The loop polls the queue in every round (os::Poller): while the owner has asked for an event, that looks into the
+// queue's memory, without a system call. Before the loop sleeps it arms the device, and the completion channel's descriptor wakes
+// it. The descriptor has a watch of its own instead of being the poller's, so that rounds that spin never read it.
+//
+// Thread rule: the loop's thread, except for Overrun.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/os/poller.h"
+#include "lib/verbs/ibv/async_events.h"
+#include "lib/verbs/ibv/context.h"
+#include "lib/verbs/verbs.h"
+
+namespace tokamak::verbs::ibv {
+
+// What a completion queue knows of a queue pair.
+class CompletionOwner {
+ public:
+  virtual uint32_t completion_number() const = 0;  // ibv_wc::qp_num
+
+  // `done` is about to be handed out: its slot is free from now on. Returns the program's id.
+  virtual uint64_t Finish(const ibv_wc& done) = 0;
+
+  // The queue pair ended: its completion queue is dead. From any thread; waits for nobody.
+  virtual void Fail() = 0;
+
+ protected:
+  ~CompletionOwner() = default;
+};
+
+// The queue itself; its handle and the queue pairs that complete into it share it.
+class CompletionCore final : public AsyncTarget {
+ public:
+  static absl::StatusOr<std::shared_ptr<CompletionCore>> Make(std::shared_ptr<Context> context, os::EpollLoop& loop,
+                                                              uint32_t depth);
+  CompletionCore(std::shared_ptr<Context> context, os::EpollLoop& loop) : context_(std::move(context)), loop_(loop) {}
+  ~CompletionCore();
+  CompletionCore(const CompletionCore&) = delete;
+  CompletionCore& operator=(const CompletionCore&) = delete;
+
+  const Context* context() const { return context_.get(); }
+  os::EpollLoop& loop() const { return loop_; }
+  ibv_cq* queue() const { return queue_; }
+  uint32_t depth() const { return static_cast<uint32_t>(queue_->cqe); }
+  int descriptor() const { return channel_->fd; }
+
+  size_t Poll(absl::Span<Completion> completions);
+
+  // Whether Poll would give anything.
+  bool AnyWaiting();
+
+  // ibv_req_notify_cq.
+  void Arm(bool solicited_only);
+
+  // Takes the events of the channel; returns whether there was any.
+  bool TakeEvents();
+
+  // A queue pair completes here from now on, until Remove, which is called once before (so that Overrun leaves it alone)
+  // and Forget once after it was destroyed or reset.
+  void Add(CompletionOwner& owner);
+  void Remove(CompletionOwner& owner);
+
+  // Nothing of `owner` is handed out any more of what has completed until now. With `for_good` it is not known any more.
+  void Forget(CompletionOwner& owner, bool for_good);
+
+  // A request that the provider did not take comes back flushed, after everything that the provider has.
+  void AddFlush(uint32_t number, uint64_t wr_id);
+
+  void OnAsyncEvent(ibv_event_type event) override;
+
+ private:
+  // Completions looked at ahead of Poll, and in one call of the provider.
+  static constexpr size_t kBatch = 16;
+
+  size_t Fetch(ibv_wc* to, size_t most);
+  CompletionOwner* Find(uint32_t number);
+  bool HandOut(const ibv_wc& done, Completion* to);
+
+  const std::shared_ptr<Context> context_;
+  os::EpollLoop& loop_;
+  ibv_comp_channel* channel_ = nullptr;
+  ibv_cq* queue_ = nullptr;
+  unsigned int unacknowledged_ = 0;  // events
+
+  // Taken out of the provider's queue already, from held_begin_ on; bounded by the queue's depth and kBatch.
+  std::vector<ibv_wc> held_;
+  size_t held_begin_ = 0;
+  std::vector<ibv_wc> flushed_;  // by us; bounded by the depths of the queue pairs' queues
+
+  absl::flat_hash_map<uint32_t, CompletionOwner*> owners_;
+  CompletionOwner* last_ = nullptr;  // that was found
+
+  std::mutex overrun_mutex_;
+  std::vector<CompletionOwner*> doomed_;  // by an overrun; under overrun_mutex_
+};
+
+class IbvCompletionQueue final : public CompletionQueue, private os::Poller {
+ public:
+  IbvCompletionQueue(std::shared_ptr<CompletionCore> core, std::function<void()> on_event);
+  ~IbvCompletionQueue() override;
+
+  size_t Poll(absl::Span<Completion> completions) override { return core_->Poll(completions); }
+  void RequestNotify(bool solicited_only) override;
+  uint32_t depth() const override { return core_->depth(); }
+
+  const std::shared_ptr<CompletionCore>& core() const { return core_; }
+
+ private:
+  enum Armed : uint8_t { kNotArmed, kSolicited, kAll };
+
+  // os::Poller.
+  bool Poll() override;
+  void Arm() override;
+  int descriptor() const override { return -1; }
+
+  void OnChannel();
+  void Deliver();
+
+  const std::shared_ptr<CompletionCore> core_;
+  const std::shared_ptr<std::function<void()>> on_event_;
+  Armed asked_ = kNotArmed;   // by the owner
+  Armed device_ = kNotArmed;  // what the device is armed for
+  bool look_ = false;         // the device was armed late: an event for anything that waits, rather than none
+  bool* dropped_ = nullptr;   // while Deliver runs
+  os::FdWatch watch_;
+  os::PollerHandle poller_;
+};
+
+}  // namespace tokamak::verbs::ibv

@@ -1,0 +1,50 @@
+// Context is an opened device: its port, its GID, what it can do, and its asynchronous events. All handles keep it alive.
+//
+// Thread rule: constant after Open, so from any thread; libibverbs' calls are thread-safe.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "lib/verbs/ibv/async_events.h"
+#include "lib/verbs/ibv/attributes.h"
+#include "lib/verbs/ibv/device.h"
+#include "lib/verbs/types.h"
+
+namespace tokamak::verbs::ibv {
+
+struct CloseDevice {
+  void operator()(ibv_context* context) const { ibv_close_device(context); }
+};
+
+class Context final {
+ public:
+  // Errors: see OpenIbvDevice.
+  static absl::StatusOr<std::shared_ptr<Context>> Open(const DeviceOptions& options);
+
+  Context(std::unique_ptr<ibv_context, CloseDevice> device, const DeviceOptions& options, const LocalPort& port,
+          const Address& address, const Limits& limits);
+
+  ibv_context* device() const { return device_.get(); }
+  const DeviceOptions& options() const { return options_; }
+  const std::string& name() const { return name_; }
+  const LocalPort& port() const { return port_; }
+  LinkKind link() const { return port_.link; }
+  const Address& address() const { return address_; }  // its port is 0
+  const Limits& limits() const { return limits_; }
+  AsyncEvents& events() { return events_; }
+
+ private:
+  const std::unique_ptr<ibv_context, CloseDevice> device_;
+  const DeviceOptions options_;
+  const std::string name_;
+  const LocalPort port_;
+  const Address address_;
+  const Limits limits_;
+  AsyncEvents events_;
+};
+
+}  // namespace tokamak::verbs::ibv

@@ -1,0 +1,42 @@
+// OpenIbvDevice opens an RDMA device of the machine through libibverbs: InfiniBand, RoCE or iWARP, hardware or the kernel's
+// Soft-RoCE and SoftiWARP.
+//
+// One port and one GID of a device make one verbs::Device. Opening it tries it: a domain, a completion queue and a queue pair are
+// made, so a device that is listed but cannot be used here is refused now, in words, rather than at the first transfer.
+//
+// Completion queues and connections live on loops of the owner, which must be os::EpollLoops (loops.h). The device's own
+// asynchronous events are read by a thread that sleeps otherwise (async_events.h).
+//
+// Thread rule: see verbs.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "lib/verbs/ibv/device_name.h"
+#include "lib/verbs/verbs.h"
+
+namespace tokamak::verbs::ibv {
+
+// Who makes connections.
+enum class Exchange : uint8_t {
+  kRdmaCm,  // the kernel's RDMA connection manager: needs IP on the fabric
+  kTcp,     // numbers are exchanged over TCP and the queue pairs are walked by hand: works without; not for iWARP
+};
+
+struct DeviceOptions {
+  DeviceName name;
+  Exchange exchange = Exchange::kRdmaCm;
+  Address tcp_address;        // kTcp: the address that peers reach, and Device::address()
+  uint16_t pkey_index = 0;    // the partition
+  uint8_t service_level = 0;  // 0..15; for RoCE the priority
+  uint8_t traffic_class = 0;  // with a GRH; for RoCE v2 the IP header's DSCP and ECN
+};
+
+// Errors: kNotFound (no such device or port; the text lists what there is), kUnavailable (it is there and cannot be used: the
+// port is down, no GID is usable, the provider refuses; the text says what to do), kPermissionDenied (/dev/infiniband).
+absl::StatusOr<std::unique_ptr<Device>> OpenIbvDevice(const DeviceOptions& options);
+
+}  // namespace tokamak::verbs::ibv

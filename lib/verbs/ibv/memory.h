@@ -1,0 +1,109 @@
+// The handles of memory: what ProtectionDomain gives out, and what a bind names.
+//
+// libibverbs leaves two things to the program that verbs.h promises. A region with windows bound in it cannot be deregistered
+// (EBUSY, or EINVAL), so a region knows the windows that were bound in it last and deallocates them first; such a window gets a
+// new one of libibverbs' when it is bound the next time. And a window whose queue pair ended stays bound to it for ever, so it is
+// replaced, too, when it is bound through another.
+//
+// Thread rule: see verbs.h. A region may be dropped on any thread, so what it knows of windows is under the domain's mutex.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/verbs/ibv/context.h"
+#include "lib/verbs/verbs.h"
+
+namespace tokamak::verbs::ibv {
+
+class IbvMemoryWindow;
+
+// The protection domain itself; its handle and all that was made in it share it.
+class Domain final {
+ public:
+  Domain(std::shared_ptr<Context> context, ibv_pd* pd) : context_(std::move(context)), pd_(pd) {}
+  ~Domain();
+  Domain(const Domain&) = delete;
+  Domain& operator=(const Domain&) = delete;
+
+  Context& context() const { return *context_; }
+  const std::shared_ptr<Context>& shared_context() const { return context_; }
+  ibv_pd* pd() const { return pd_; }
+  std::mutex& windows_mutex() { return windows_mutex_; }
+
+ private:
+  const std::shared_ptr<Context> context_;
+  ibv_pd* const pd_;
+  std::mutex windows_mutex_;
+};
+
+// Whether a queue pair, since its last reset, may still open windows to a peer. Windows that it bound share it.
+struct QueuePairLife {
+  std::atomic<bool> over{false};
+};
+
+class IbvMemoryRegion final : public MemoryRegion {
+ public:
+  // Errors: see ProtectionDomain::RegisterMemory.
+  static absl::StatusOr<std::unique_ptr<IbvMemoryRegion>> Register(std::shared_ptr<Domain> domain,
+                                                                   absl::Span<uint8_t> memory, Access access);
+  IbvMemoryRegion(std::shared_ptr<Domain> domain, ibv_mr* region, absl::Span<uint8_t> memory)
+      : domain_(std::move(domain)), region_(region), memory_(memory) {}
+  ~IbvMemoryRegion() override;
+
+  uint8_t* address() const override { return memory_.data(); }
+  uint64_t length() const override { return memory_.size(); }
+  uint32_t lkey() const override { return region_->lkey; }
+  uint32_t rkey() const override { return region_->rkey; }
+
+  const Domain* domain() const { return domain_.get(); }
+
+ private:
+  friend class IbvMemoryWindow;
+
+  const std::shared_ptr<Domain> domain_;
+  ibv_mr* const region_;
+  const absl::Span<uint8_t> memory_;
+  std::vector<IbvMemoryWindow*> windows_;  // bound here last; under the domain's mutex
+};
+
+class IbvMemoryWindow final : public MemoryWindow {
+ public:
+  static absl::StatusOr<std::unique_ptr<IbvMemoryWindow>> Allocate(std::shared_ptr<Domain> domain);
+  IbvMemoryWindow(std::shared_ptr<Domain> domain, ibv_mw* window)
+      : domain_(std::move(domain)), window_(window), rkey_(window->rkey) {}
+  ~IbvMemoryWindow() override;
+
+  uint32_t rkey() const override { return rkey_; }
+
+  const Domain* domain() const { return domain_.get(); }
+
+  // Fills in the bind of `request` through the queue pair that `life` is of. Nothing is bound yet, but the region knows of it.
+  // Errors: the device has no more windows (only where this one has to be replaced).
+  absl::Status PrepareBind(const SendRequest& request, const std::shared_ptr<QueuePairLife>& life, ibv_send_wr* to);
+
+  // It was posted: the key changes now.
+  void Posted(uint32_t rkey);
+
+ private:
+  friend class IbvMemoryRegion;
+
+  absl::Status Replace();
+  void Leave();
+
+  const std::shared_ptr<Domain> domain_;
+  ibv_mw* window_;  // null once its region was dropped; under the domain's mutex
+  uint32_t rkey_;
+  IbvMemoryRegion* region_ = nullptr;    // that it was bound in last; under the domain's mutex
+  std::shared_ptr<QueuePairLife> life_;  // of the queue pair that it was bound through last
+};
+
+}  // namespace tokamak::verbs::ibv

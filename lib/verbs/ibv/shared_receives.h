@@ -1,0 +1,121 @@
+// Shared receive queues: receives that many queue pairs draw from.
+//
+// The device takes them in order and finishes them in any, so each has a slot, and the slot's number is its wr_id.
+//
+// Thread rule: the loop's thread, except for OnAsyncEvent.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/verbs/ibv/async_events.h"
+#include "lib/verbs/ibv/memory.h"
+#include "lib/verbs/ibv/posting.h"
+#include "lib/verbs/verbs.h"
+
+namespace tokamak::verbs::ibv {
+
+// The program's ids of shared receives, and which slots are free.
+//
+// A slot is free again when its own completion was polled; room is counted by the latest that was, as verbs.h has it. So there
+// are twice as many slots as the queue is deep: one that takes long does not hold up the others.
+class SharedSlots final {
+ public:
+  explicit SharedSlots(uint32_t depth);
+
+  uint32_t depth() const { return depth_; }
+
+  // The slot of the next receive; false when there is none, or no room. Back undoes the latest Takes, the last one first.
+  [[nodiscard]] bool Take(uint64_t id, uint32_t* slot);
+  void Back(uint32_t slot);
+
+  // Its completion is handed out, or never will be. Returns the id.
+  uint64_t Release(uint32_t slot);
+
+ private:
+  struct Slot {
+    uint64_t id = 0;
+    uint64_t order = 0;
+  };
+
+  const uint32_t depth_;
+  std::vector<Slot> slots_;
+  std::vector<uint32_t> free_;
+  uint64_t posted_ = 0;
+  uint64_t released_ = 0;  // by the latest completion
+};
+
+// A queue pair that draws from a shared queue, as that sees it.
+class SharedReceiver {
+ public:
+  virtual void SharedQueueDropped() = 0;  // it goes to Error
+
+ protected:
+  ~SharedReceiver() = default;
+};
+
+// The queue itself; its handle and its queue pairs share it.
+class SharedReceivesCore final : public SharedReceivesTarget {
+ public:
+  static absl::StatusOr<std::shared_ptr<SharedReceivesCore>> Make(std::shared_ptr<Domain> domain, uint32_t depth,
+                                                                  uint32_t max_sges);
+  SharedReceivesCore(std::shared_ptr<Domain> domain, uint32_t depth, uint32_t max_sges)
+      : slots(depth), domain_(std::move(domain)), bounds_{max_sges, 0} {}
+  ~SharedReceivesCore();
+  SharedReceivesCore(const SharedReceivesCore&) = delete;
+  SharedReceivesCore& operator=(const SharedReceivesCore&) = delete;
+
+  PostResult PostReceive(absl::Span<const ReceiveRequest> requests);
+  absl::Status Arm(uint32_t limit);
+
+  ibv_srq* queue() const { return queue_; }
+  const Domain* domain() const { return domain_.get(); }
+
+  // All of them complete their receives on one loop, that of the first.
+  bool BelongsTo(const base::EventLoop& loop);
+  void Add(SharedReceiver& receiver) { receivers_.push_back(&receiver); }
+  void Remove(SharedReceiver& receiver);
+
+  void SetHandle(const SharedReceiveQueue* handle) { handle_.store(handle); }
+  void Close();  // the handle is being dropped
+
+  const SharedReceiveQueue* handle() const override { return handle_.load(); }
+  void OnAsyncEvent(ibv_event_type) override {}
+
+  SharedSlots slots;
+
+ private:
+  PostResult PostBatch(absl::Span<const ReceiveRequest> requests);
+
+  const std::shared_ptr<Domain> domain_;
+  const QueueBounds bounds_;
+  ibv_srq* queue_ = nullptr;
+  const base::EventLoop* loop_ = nullptr;  // of the queue pairs
+  std::vector<SharedReceiver*> receivers_;
+  std::atomic<const SharedReceiveQueue*> handle_{nullptr};
+};
+
+class IbvSharedReceiveQueue final : public SharedReceiveQueue {
+ public:
+  explicit IbvSharedReceiveQueue(std::shared_ptr<SharedReceivesCore> core) : core_(std::move(core)) {
+    core_->SetHandle(this);
+  }
+  ~IbvSharedReceiveQueue() override { core_->Close(); }
+
+  PostResult PostReceive(absl::Span<const ReceiveRequest> requests) override { return core_->PostReceive(requests); }
+  absl::Status Arm(uint32_t limit) override { return core_->Arm(limit); }
+
+  const std::shared_ptr<SharedReceivesCore>& core() const { return core_; }
+
+ private:
+  const std::shared_ptr<SharedReceivesCore> core_;
+};
+
+}  // namespace tokamak::verbs::ibv
