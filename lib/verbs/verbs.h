@@ -30,6 +30,9 @@ namespace tokamak::verbs {
 // Memory that the device may touch, with its keys. Dropping it revokes the keys, and those of the windows bound in it: when the
 // destructor returns, neither the device nor a peer touches the memory again. Registration may block for long (page faults):
 // see Limits of the caller's loop.
+//
+// Memory that a peer may read can be looked at after its READ has completed: a READ that was asked for twice is answered twice,
+// and the second answer reaches nobody. What the owner writes there meanwhile harms neither side.
 class MemoryRegion {
  public:
   virtual ~MemoryRegion() = default;

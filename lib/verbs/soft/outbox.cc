@@ -29,6 +29,10 @@ size_t Outbox::DropKey(uint32_t key) {
   });
 }
 
+size_t Outbox::DropAcknowledged(uint32_t owner, uint64_t unacknowledged) {
+  return Drop([=](const Claim& claim) { return claim.owner == owner && claim.sequence < unacknowledged; });
+}
+
 template <typename Condemned>
 size_t Outbox::Drop(Condemned condemned) {
   size_t kept = begin_;

@@ -1,8 +1,8 @@
 // Outbox collects the packets of one turn, of all queue pairs, and gives them to the port in one batch.
 //
 // Packets that a busy port did not take wait here, with payloads that still lie in their owners' memory. So whoever ends the
-// right to look at that memory (a queue pair going to Error or away, a region revoked) first takes the packets out again; to
-// the peer they are lost.
+// right to look at that memory (a queue pair going to Error or away, a region revoked, an acknowledgement of an earlier copy
+// that gives it back) first takes the packets out again; to the peer they are lost.
 //
 // Thread rule: under the NIC's mutex; Flush on the NIC's thread.
 #pragma once
@@ -32,6 +32,7 @@ class Outbox final {
   Packet& Add(uint32_t owner) {
     claims_[end_].owner = owner;
     claims_[end_].keys = 0;
+    claims_[end_].sequence = kNever;
     Packet& packet = packets_[end_++];
     packet.Reset();
     return packet;
@@ -42,6 +43,9 @@ class Outbox final {
     Claim& claim = claims_[end_ - 1];
     claim.key[claim.keys++] = key;
   }
+
+  // The packet added last looks at memory that its owner has back once this sequence is acknowledged.
+  void LooksUntil(uint64_t sequence) { claims_[end_ - 1].sequence = sequence; }
 
   // The packets that wait, first to last.
   absl::Span<const Packet> waiting() const { return absl::MakeConstSpan(packets_).subspan(begin_, size()); }
@@ -56,7 +60,12 @@ class Outbox final {
   size_t DropOwner(uint32_t owner);
   size_t DropKey(uint32_t key);
 
+  // The same for those of a queue pair whose memory went back to its owner, with all sequences before `unacknowledged`.
+  size_t DropAcknowledged(uint32_t owner, uint64_t unacknowledged);
+
  private:
+  static constexpr uint64_t kNever = UINT64_MAX;
+
   template <typename Condemned>
   size_t Drop(Condemned condemned);
 
@@ -64,6 +73,7 @@ class Outbox final {
   struct Claim {
     uint32_t owner = 0;
     uint32_t keys = 0;
+    uint64_t sequence = kNever;
     std::array<uint32_t, kMaxPayloadSlices> key;
   };
 

@@ -159,6 +159,7 @@ bool Requester::EmitData(SendSlot& slot, Share* share) {
   packet.solicited = last && slot.solicited;
   share->Spend(length);
   packet.ack_request = WantsAck(last, *share);
+  engine_.outbox.LooksUntil(position_);
   Gather(slot, offset, length, &packet);
   queue_pair_.counters.bytes_sent += length;
   Sent(1);

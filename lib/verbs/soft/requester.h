@@ -110,6 +110,7 @@ class Requester final {
   void GoBack(Loss loss);
   void OnTimeout();
   void OnOverdue();
+  void TakeBackMemory();
   void SetRetransmit();
   void SetOverdue();
   void MeasureRoundTrip();

@@ -206,6 +206,7 @@ void Requester::Complete(uint64_t index, CompletionStatus status, uint32_t provi
 void Requester::Settle() {
   if (!running_ || !progressed_) return;
   progressed_ = false;
+  TakeBackMemory();
   congestion_.OnAck(acknowledged_);
   acknowledged_ = 0;
   MeasureRoundTrip();
@@ -220,6 +221,13 @@ void Requester::Settle() {
   }
   queue_pair_.MarkReady();
   if (halted_ != CompletionStatus::kSuccess && oldest_ == cursor_) Fail(halted_, 0);
+}
+
+// Copies that wait for the port, of packets that were sent again and acknowledged meanwhile: completions are told next, and
+// then the owner may write that memory.
+void Requester::TakeBackMemory() {
+  if (engine_.outbox.empty()) return;
+  engine_.counters.dropped_before_send += engine_.outbox.DropAcknowledged(queue_pair_.number(), unacked_);
 }
 
 void Requester::SetRetransmit() { retransmit_.Set(AckTimeout(AckTimeoutCode(queue_pair_.reliability().ack_timeout))); }

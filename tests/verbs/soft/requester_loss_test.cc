@@ -368,6 +368,25 @@ TEST_F(RequesterLossTest, PacketsThatWaitForThePortAreNotSentOnceTheirMemoryIsRe
   EXPECT_THAT(Outcomes(Poll()), ElementsAre(Pair(1, Status::kLocalProtection)));
 }
 
+// Where a packet is sent again and the copy waits for the port when the first one is acknowledged, the owner has its memory back.
+TEST_F(RequesterLossTest, CopiesThatWaitForThePortAreNotSentOnceTheyAreAcknowledged) {
+  Open();
+  Post(Opcode::kSend, 1, Piece(0, 2 * kMtu));
+  Post(Opcode::kSend, 2, Piece(2 * kMtu, 1));
+  EXPECT_EQ(TakeSent().size(), 3u);
+  fabric_.room = 0;
+  Run(timeout());
+  ASSERT_EQ(counters().packets_retransmitted, 3u);
+  Arrive({Ack(1)});
+  EXPECT_THAT(Outcomes(Poll()), ElementsAre(Pair(1, Status::kSuccess)));
+  fabric_.room = SIZE_MAX;
+  fabric_.Ready();
+  EXPECT_THAT(Psns(TakeSent()), ElementsAre(0u));  // what is not acknowledged still goes
+  EXPECT_EQ(device_->counters().dropped_before_send, 2u);
+  Arrive({Ack(2)});
+  EXPECT_THAT(Outcomes(Poll()), ElementsAre(Pair(2, Status::kSuccess)));
+}
+
 TEST_F(RequesterLossTest, QueuePairsShareTheWireInTurn) {
   Open();
   auto other = MakeQueuePair();
