@@ -55,6 +55,7 @@ QueuePairCore::~QueuePairCore() {
   responder_.Reset();
   engine_.ready.Remove(*this);
   engine_.read_waiters.Remove(*this);
+  engine_.first_read_waiters.Remove(*this);
   engine_.send_waiters.Remove(*this);
   engine_.touched.Remove(*this);
   engine_.keys.EndLife(life_);

@@ -75,8 +75,8 @@ class QueuePairCore final {
   Packet& AddPacket(PacketOpcode opcode, uint64_t sequence);
 
   void MarkReady() { engine_.ready.Add(*this); }
-  void WaitForReads() { engine_.read_waiters.Add(*this); }
-  void WaitToSend() { engine_.send_waiters.Add(*this); }
+  void WaitForReads(bool first) { engine_.WaitForReads(*this, first); }
+  void WaitToSend(bool first) { engine_.WaitToSend(*this, first); }
 
   QueuePairCounters counters;
   SendQueue sends;
@@ -116,6 +116,7 @@ class QueuePairCore final {
   // Engine's lists.
   QueuePairLink ready_;
   QueuePairLink waits_for_reads_;
+  QueuePairLink waits_for_first_read_;
   QueuePairLink waits_to_send_;
   QueuePairLink touched_;
 };

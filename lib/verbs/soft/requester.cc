@@ -145,7 +145,7 @@ bool Requester::EmitData(SendSlot& slot, Share* share) {
     return false;
   }
   if (!engine_.sends.Take(charged_ == 0)) {
-    queue_pair_.WaitToSend();
+    queue_pair_.WaitToSend(charged_ == 0);
     return false;
   }
   ++charged_;
@@ -182,7 +182,7 @@ bool Requester::EmitRead(SendSlot& slot, Share* share) {
   const uint32_t length = static_cast<uint32_t>(std::min<uint64_t>(packets * mtu, slot.length - offset));
   if (!engine_.reads.Take(length, expected_count_ == 0)) {
     if (position_ == unacked_) retransmit_.Cancel();  // nothing is asked that could be answered
-    queue_pair_.WaitForReads();
+    queue_pair_.WaitForReads(expected_count_ == 0);
     return false;
   }
   Packet& packet = queue_pair_.AddPacket(PacketOpcode::kReadRequest, position_);
@@ -292,7 +292,7 @@ void Requester::Expect(uint64_t packets, uint64_t bytes) {
 
 void Requester::PopExpected() {
   while (expected_count_ > 0 && expected_[expected_first_].end <= unacked_) {
-    engine_.GiveBackReads(expected_[expected_first_].bytes);
+    engine_.reads.GiveBack(expected_[expected_first_].bytes);
     expected_first_ = (expected_first_ + 1) % kMaxReads;
     --expected_count_;
   }
@@ -307,7 +307,7 @@ void Requester::GiveBackSends(uint64_t packets) {
 
 void Requester::ForgetExpected() {
   for (; expected_count_ > 0; --expected_count_) {
-    engine_.GiveBackReads(expected_[expected_first_].bytes);
+    engine_.reads.GiveBack(expected_[expected_first_].bytes);
     expected_first_ = (expected_first_ + 1) % kMaxReads;
   }
 }

@@ -256,6 +256,23 @@ TEST(ReadBudgetTest, WhatIsLargerThanTheWindowGoesAlone) {
   EXPECT_TRUE(reads.Take(1, false));
 }
 
+TEST(ReadBudgetTest, WhoeverIsRefusedEndsTheRoomOfItsKindUntilSomethingIsGivenBack) {
+  ReadBudget reads;
+  reads.set_window(100);
+  EXPECT_TRUE(reads.Take(75, true));
+  EXPECT_TRUE(reads.room(false));
+  EXPECT_FALSE(reads.Take(20, false));
+  EXPECT_FALSE(reads.room(false));
+  EXPECT_TRUE(reads.room(true)) << "a quarter is kept for these";
+  EXPECT_FALSE(reads.Take(26, true));
+  EXPECT_FALSE(reads.room(true));
+  reads.GiveBack(0);
+  EXPECT_FALSE(reads.room(true)) << "nothing was given back";
+  reads.GiveBack(1);
+  EXPECT_TRUE(reads.room(true));
+  EXPECT_TRUE(reads.room(false));
+}
+
 TEST(OutboxTest, PacketsAreTakenOutByOwnerAndByKey) {
   Outbox outbox;
   for (uint32_t i = 0; i < 6; ++i) {
