@@ -10,6 +10,8 @@
 
 #include <infiniband/verbs.h>
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -46,8 +48,7 @@ std::optional<DeviceEventInfo> ToDeviceEvent(const ibv_async_event& event, uint8
 
 class AsyncEvents final {
  public:
-  // Events that may wait for one watch. One that waits already is not added again, so only many queue pairs that die at once come
-  // near; what is beyond is logged and lost.
+  // Events that may wait for one watch; twice the same in a row is one. What is beyond is logged and lost.
   static constexpr size_t kMaxWaiting = 1024;
 
   AsyncEvents(ibv_context* device, uint8_t port);
@@ -57,6 +58,10 @@ class AsyncEvents final {
 
   // `keep` lives on while the watch does.
   std::unique_ptr<DeviceWatch> Watch(std::shared_ptr<void> keep, base::EventLoop& loop, DeviceEventHandler handler);
+
+  // `heard` is told which queue pairs got their first data before their connection was known to be up (IBV_EVENT_COMM_EST), on
+  // the events' thread, until it is replaced or taken away by null.
+  void OnFirstData(std::function<void(uint32_t queue_pair_number)> heard);
 
   // The handle is being dropped: nobody hears of it any more.
   void Forget(const SharedReceiveQueue* handle);
@@ -68,13 +73,16 @@ class AsyncEvents final {
     std::unique_ptr<base::Signal> signal;
   };
 
-  void Read();
+  void Read(uint32_t seen);
+  void Handle(const ibv_async_event& event);
   void Tell(const DeviceEventInfo& event);
 
   ibv_context* const device_;
   const uint8_t port_;
   std::mutex mutex_;
   std::vector<Watcher*> watchers_;  // guarded by mutex_, and so is what they point to
+  std::mutex first_data_mutex_;
+  std::function<void(uint32_t)> first_data_;  // guarded by first_data_mutex_
   os::LoopThread thread_;
   os::FdWatch watch_;
 };

@@ -36,8 +36,9 @@ class CompletionOwner {
  public:
   virtual uint32_t completion_number() const = 0;  // ibv_wc::qp_num
 
-  // `done` is about to be handed out: its slot is free from now on. Returns the program's id.
-  virtual uint64_t Finish(const ibv_wc& done) = 0;
+  // `done` is about to be handed out, or forgotten: its slot is free from now on. Gives the program's id; false for what was
+  // forgotten already.
+  virtual bool Finish(const ibv_wc& done, uint64_t* id) = 0;
 
   // The queue pair ended: its completion queue is dead. From any thread; waits for nobody.
   virtual void Fail() = 0;
@@ -64,8 +65,9 @@ class CompletionCore final : public AsyncTarget {
 
   size_t Poll(absl::Span<Completion> completions);
 
-  // Whether Poll would give anything.
+  // Whether Poll would give anything; whether any of that is a flush of ours.
   bool AnyWaiting();
+  bool AnyFlushed() const { return !flushed_.empty(); }
 
   // ibv_req_notify_cq.
   void Arm(bool solicited_only);

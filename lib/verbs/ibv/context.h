@@ -19,26 +19,30 @@ namespace tokamak::verbs::ibv {
 struct CloseDevice {
   void operator()(ibv_context* context) const { ibv_close_device(context); }
 };
+using OpenedDevice = std::unique_ptr<ibv_context, CloseDevice>;
 
 class Context final {
  public:
   // Errors: see OpenIbvDevice.
   static absl::StatusOr<std::shared_ptr<Context>> Open(const DeviceOptions& options);
 
-  Context(std::unique_ptr<ibv_context, CloseDevice> device, const DeviceOptions& options, const LocalPort& port,
-          const Address& address, const Limits& limits);
+  Context(OpenedDevice device, const DeviceOptions& options, const LocalPort& port, const Address& address,
+          const Limits& limits);
 
   ibv_context* device() const { return device_.get(); }
   const DeviceOptions& options() const { return options_; }
   const std::string& name() const { return name_; }
-  const LocalPort& port() const { return port_; }
+  const LocalPort& port() const { return port_; }  // as it was when it was opened
   LinkKind link() const { return port_.link; }
   const Address& address() const { return address_; }  // its port is 0
   const Limits& limits() const { return limits_; }
   AsyncEvents& events() { return events_; }
 
+  // As it is now: its MTU and its LID may change. Asks the kernel.
+  LocalPort PortNow() const;
+
  private:
-  const std::unique_ptr<ibv_context, CloseDevice> device_;
+  const OpenedDevice device_;
   const DeviceOptions options_;
   const std::string name_;
   const LocalPort port_;

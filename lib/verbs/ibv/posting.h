@@ -53,8 +53,11 @@ class Batch final {
   void SetSges(absl::Span<const Sge> sges, bool never_none);
 
   Request* first() { return requests_.data(); }
-  // How many requests come before `bad`, which the provider refused.
-  size_t Before(const Request* bad) const { return static_cast<size_t>(bad - requests_.data()); }
+  // How many requests a call took that ended with `error` and named `bad` as the first that it refused. Where it names none it
+  // has all of them: it is the provider's doorbell that failed, because the queue pair ended meanwhile.
+  size_t Accepted(int error, const Request* bad) const {
+    return error == 0 || bad == nullptr ? size_ : static_cast<size_t>(bad - requests_.data());
+  }
   void Clear() { size_ = sges_used_ = 0; }
 
  private:
@@ -69,7 +72,7 @@ extern template class Batch<ibv_send_wr>;
 extern template class Batch<ibv_recv_wr>;
 
 // Adds a request that was checked; of a bind all but the memory (IbvMemoryWindow::PrepareBind).
-void AddSend(const SendRequest& request, uint64_t wr_id, SendBatch* batch);
+ibv_send_wr& AddSend(const SendRequest& request, uint64_t wr_id, SendBatch* batch);
 void AddReceive(const ReceiveRequest& request, uint64_t wr_id, bool never_none, ReceiveBatch* batch);
 
 }  // namespace tokamak::verbs::ibv

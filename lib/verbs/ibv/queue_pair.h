@@ -41,7 +41,7 @@ class IbvQueuePair final : public QueuePair,
   IbvQueuePair& operator=(const IbvQueuePair&) = delete;
 
   // QueuePair.
-  uint32_t number() const override { return queue_pair_->qp_num; }
+  uint32_t number() const override { return number_; }
   QueuePairState state() const override;
   PostResult PostSend(absl::Span<const SendRequest> requests) override;
   PostResult PostReceive(absl::Span<const ReceiveRequest> requests) override;
@@ -67,19 +67,18 @@ class IbvQueuePair final : public QueuePair,
 
   // CompletionOwner.
   uint32_t completion_number() const override { return number(); }
-  uint64_t Finish(const ibv_wc& done) override;
+  bool Finish(const ibv_wc& done, uint64_t* id) override;
   void Fail() override;
 
   void SharedQueueDropped() override;
   void OnAsyncEvent(ibv_event_type event) override;
 
   absl::Status Create(const QueuePairOptions& options);
-  absl::Status AddToBatch(const SendRequest& request, SendBatch* batch);
+  absl::Status PostBind(const SendRequest& request, PostResult* result);
   absl::Status PostBatch(SendBatch* batch, PostResult* result);
   absl::Status PostBatch(ReceiveBatch* batch, PostResult* result);
-  void FlushSends(size_t count);
-  void FlushReceives(size_t count);
-  absl::Status Step(QueuePairState to, const QueuePairAttributes& attributes);
+  absl::Status Posted(int error, size_t wanted, size_t accepted, bool receives, PostResult* result);
+  bool FlushesHere() const;
   void Enter(QueuePairState state);
   void TellError();
 
@@ -90,7 +89,8 @@ class IbvQueuePair final : public QueuePair,
   const QueueBounds bounds_;
   Access remote_access_;
   ibv_qp* queue_pair_ = nullptr;
-  std::atomic<QueuePairState> state_{QueuePairState::kReset};
+  uint32_t number_ = 0;
+  mutable std::atomic<QueuePairState> state_{QueuePairState::kReset};
   WorkRing sends_;
   WorkRing receives_;
   std::shared_ptr<QueuePairLife> life_;

@@ -1,7 +1,5 @@
 // Shared receive queues: receives that many queue pairs draw from.
 //
-// The device takes them in order and finishes them in any, so each has a slot, and the slot's number is its wr_id.
-//
 // Thread rule: the loop's thread, except for OnAsyncEvent.
 #pragma once
 
@@ -10,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,39 +17,10 @@
 #include "lib/verbs/ibv/async_events.h"
 #include "lib/verbs/ibv/memory.h"
 #include "lib/verbs/ibv/posting.h"
+#include "lib/verbs/ibv/shared_slots.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::verbs::ibv {
-
-// The program's ids of shared receives, and which slots are free.
-//
-// A slot is free again when its own completion was polled; room is counted by the latest that was, as verbs.h has it. So there
-// are twice as many slots as the queue is deep: one that takes long does not hold up the others.
-class SharedSlots final {
- public:
-  explicit SharedSlots(uint32_t depth);
-
-  uint32_t depth() const { return depth_; }
-
-  // The slot of the next receive; false when there is none, or no room. Back undoes the latest Takes, the last one first.
-  [[nodiscard]] bool Take(uint64_t id, uint32_t* slot);
-  void Back(uint32_t slot);
-
-  // Its completion is handed out, or never will be. Returns the id.
-  uint64_t Release(uint32_t slot);
-
- private:
-  struct Slot {
-    uint64_t id = 0;
-    uint64_t order = 0;
-  };
-
-  const uint32_t depth_;
-  std::vector<Slot> slots_;
-  std::vector<uint32_t> free_;
-  uint64_t posted_ = 0;
-  uint64_t released_ = 0;  // by the latest completion
-};
 
 // A queue pair that draws from a shared queue, as that sees it.
 class SharedReceiver {
@@ -92,8 +62,6 @@ class SharedReceivesCore final : public SharedReceivesTarget {
   SharedSlots slots;
 
  private:
-  PostResult PostBatch(absl::Span<const ReceiveRequest> requests);
-
   const std::shared_ptr<Domain> domain_;
   const QueueBounds bounds_;
   ibv_srq* queue_ = nullptr;

@@ -1,0 +1,266 @@
+#include "lib/verbs/ibv/completion_queue.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "lib/verbs/ibv/errors.h"
+#include "lib/verbs/ibv/work_ring.h"
+
+namespace tokamak::verbs::ibv {
+namespace {
+
+CompletionOpcode ToCompletionOpcode(ibv_wc_opcode opcode) {
+  switch (opcode) {
+    case IBV_WC_RDMA_WRITE:
+      return CompletionOpcode::kWrite;
+    case IBV_WC_RDMA_READ:
+      return CompletionOpcode::kRead;
+    case IBV_WC_COMP_SWAP:
+      return CompletionOpcode::kCompareSwap;
+    case IBV_WC_FETCH_ADD:
+      return CompletionOpcode::kFetchAdd;
+    case IBV_WC_BIND_MW:
+      return CompletionOpcode::kBindWindow;
+    case IBV_WC_LOCAL_INV:
+      return CompletionOpcode::kLocalInvalidate;
+    case IBV_WC_RECV:
+      return CompletionOpcode::kReceive;
+    case IBV_WC_RECV_RDMA_WITH_IMM:
+      return CompletionOpcode::kReceiveWriteWithImm;
+    default:
+      return CompletionOpcode::kSend;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<CompletionCore>> CompletionCore::Make(std::shared_ptr<Context> context,
+                                                                     os::EpollLoop& loop, uint32_t depth) {
+  auto core = std::make_shared<CompletionCore>(std::move(context), loop);
+  ibv_context* const device = core->context_->device();
+  errno = 0;
+  core->channel_ = ibv_create_comp_channel(device);
+  if (core->channel_ == nullptr) return ErrnoStatus(errno == 0 ? EIO : errno, "ibv_create_comp_channel");
+  const int flags = fcntl(core->channel_->fd, F_GETFL);
+  PCHECK(flags >= 0 && fcntl(core->channel_->fd, F_SETFL, flags | O_NONBLOCK) == 0);
+  errno = 0;
+  core->queue_ =
+      ibv_create_cq(device, static_cast<int>(depth), static_cast<AsyncTarget*>(core.get()), core->channel_, 0);
+  if (core->queue_ == nullptr) return ErrnoStatus(errno == 0 ? EIO : errno, "ibv_create_cq");
+  return core;
+}
+
+CompletionCore::~CompletionCore() {
+  if (queue_ != nullptr) {
+    TakeEvents();
+    ibv_ack_cq_events(queue_, unacknowledged_);
+    const int error = ibv_destroy_cq(queue_);
+    LOG_IF(ERROR, error != 0) << "ibv_destroy_cq: " << std::strerror(error);
+  }
+  if (channel_ != nullptr) ibv_destroy_comp_channel(channel_);
+}
+
+size_t CompletionCore::Poll(absl::Span<Completion> completions) {
+  size_t count = 0;
+  while (count < completions.size()) {
+    ibv_wc batch[kBatch];
+    const size_t fetched = Fetch(batch, std::min(kBatch, completions.size() - count));
+    if (fetched == 0) break;
+    for (size_t i = 0; i < fetched; ++i) {
+      if (HandOut(batch[i], &completions[count])) ++count;
+    }
+  }
+  return count;
+}
+
+// First what was taken out before, then the provider's, then what only we flush.
+size_t CompletionCore::Fetch(ibv_wc* to, size_t most) {
+  if (held_begin_ < held_.size()) {
+    const size_t count = std::min(most, held_.size() - held_begin_);
+    std::copy_n(held_.begin() + static_cast<ptrdiff_t>(held_begin_), count, to);
+    held_begin_ += count;
+    if (held_begin_ == held_.size()) {
+      held_.clear();
+      held_begin_ = 0;
+    }
+    return count;
+  }
+  const int polled = ibv_poll_cq(queue_, static_cast<int>(most), to);
+  if (polled > 0) return static_cast<size_t>(polled);
+  if (flushed_.empty()) return 0;
+  const size_t count = std::min(most, flushed_.size());
+  const auto end = flushed_.begin() + static_cast<ptrdiff_t>(count);
+  std::copy(flushed_.begin(), end, to);
+  flushed_.erase(flushed_.begin(), end);
+  return count;
+}
+
+CompletionOwner* CompletionCore::Find(uint32_t number) {
+  if (last_ != nullptr && last_->completion_number() == number) return last_;
+  const auto it = owners_.find(number);
+  if (it == owners_.end()) return nullptr;
+  last_ = it->second;
+  return last_;
+}
+
+bool CompletionCore::HandOut(const ibv_wc& done, Completion* to) {
+  CompletionOwner* const owner = Find(done.qp_num);
+  if (owner == nullptr) {
+    LOG(ERROR) << "a completion of queue pair " << done.qp_num << ", which does not complete here";
+    return false;
+  }
+  *to = Completion();
+  to->status = ToCompletionStatus(done.status);
+  to->queue_pair_number = done.qp_num;
+  to->provider_code = done.vendor_err;
+  if (done.status == IBV_WC_SUCCESS) {
+    to->opcode = ToCompletionOpcode(done.opcode);
+    to->byte_count = done.byte_len;
+    if ((done.wc_flags & IBV_WC_WITH_IMM) != 0) {
+      to->has_immediate = true;
+      to->immediate = ntohl(done.imm_data);
+    } else if ((done.wc_flags & IBV_WC_WITH_INV) != 0) {
+      to->has_invalidated = true;
+      to->invalidated_rkey = done.invalidated_rkey;
+    }
+  }
+  return owner->Finish(done, &to->id);
+}
+
+bool CompletionCore::AnyWaiting() {
+  if (held_begin_ < held_.size() || !flushed_.empty()) return true;
+  ibv_wc batch[kBatch];
+  const int polled = ibv_poll_cq(queue_, static_cast<int>(kBatch), batch);
+  if (polled <= 0) return false;
+  held_.assign(batch, batch + polled);
+  return true;
+}
+
+void CompletionCore::Arm(bool solicited_only) {
+  const int error = ibv_req_notify_cq(queue_, solicited_only ? 1 : 0);
+  LOG_IF(ERROR, error != 0) << "ibv_req_notify_cq: " << std::strerror(std::abs(error));
+}
+
+bool CompletionCore::TakeEvents() {
+  // libibverbs counts them in 32 bits and takes a lock to do so: in batches.
+  constexpr unsigned int kAcknowledgeAt = 256;
+  bool any = false;
+  ibv_cq* queue = nullptr;
+  void* unused = nullptr;
+  while (ibv_get_cq_event(channel_, &queue, &unused) == 0) {
+    any = true;
+    ++unacknowledged_;
+  }
+  if (unacknowledged_ >= kAcknowledgeAt) ibv_ack_cq_events(queue_, std::exchange(unacknowledged_, 0));
+  return any;
+}
+
+void CompletionCore::Add(CompletionOwner& owner) {
+  owners_[owner.completion_number()] = &owner;
+  const std::lock_guard<std::mutex> lock(overrun_mutex_);
+  doomed_.push_back(&owner);
+}
+
+void CompletionCore::Remove(CompletionOwner& owner) {
+  const std::lock_guard<std::mutex> lock(overrun_mutex_);
+  doomed_.erase(std::remove(doomed_.begin(), doomed_.end(), &owner), doomed_.end());
+}
+
+void CompletionCore::Forget(CompletionOwner& owner, bool for_good) {
+  const uint32_t number = owner.completion_number();
+  const auto forget = [&](const ibv_wc& done) {
+    if (done.qp_num != number) return false;
+    uint64_t unused;
+    owner.Finish(done, &unused);
+    return true;
+  };
+  held_.erase(held_.begin(), held_.begin() + static_cast<ptrdiff_t>(held_begin_));
+  held_begin_ = 0;
+  ibv_wc batch[kBatch];
+  for (int polled; (polled = ibv_poll_cq(queue_, static_cast<int>(kBatch), batch)) > 0;) {
+    held_.insert(held_.end(), batch, batch + polled);
+  }
+  held_.erase(std::remove_if(held_.begin(), held_.end(), forget), held_.end());
+  flushed_.erase(std::remove_if(flushed_.begin(), flushed_.end(), forget), flushed_.end());
+  if (!for_good) return;
+  owners_.erase(number);
+  last_ = nullptr;
+}
+
+void CompletionCore::AddFlush(uint32_t number, uint64_t wr_id) {
+  ibv_wc flush{};
+  flush.wr_id = wr_id;
+  flush.status = IBV_WC_WR_FLUSH_ERR;
+  flush.qp_num = number;
+  flushed_.push_back(flush);
+}
+
+void CompletionCore::OnAsyncEvent(ibv_event_type event) {
+  if (event != IBV_EVENT_CQ_ERR) return;
+  const std::lock_guard<std::mutex> lock(overrun_mutex_);
+  for (CompletionOwner* owner : doomed_) owner->Fail();
+}
+
+IbvCompletionQueue::IbvCompletionQueue(std::shared_ptr<CompletionCore> core, std::function<void()> on_event)
+    : core_(std::move(core)), on_event_(std::make_shared<std::function<void()>>(std::move(on_event))) {
+  watch_ = core_->loop().Watch(core_->descriptor(), EPOLLIN, [this](uint32_t) { OnChannel(); });
+  poller_ = core_->loop().AddPoller(*this);
+}
+
+IbvCompletionQueue::~IbvCompletionQueue() {
+  if (dropped_ != nullptr) *dropped_ = true;
+}
+
+void IbvCompletionQueue::RequestNotify(bool solicited_only) {
+  if (!solicited_only) {
+    asked_ = kAll;  // the loop looks, and arms the device before it sleeps
+    return;
+  }
+  if (asked_ == kAll) return;
+  asked_ = kSolicited;
+  if (device_ != kNotArmed) return;
+  // Which completions are solicited only the device knows, so it is armed before the owner drains.
+  core_->Arm(true);
+  device_ = kSolicited;
+}
+
+bool IbvCompletionQueue::Poll() {
+  if (asked_ == kNotArmed || (asked_ == kSolicited && !look_ && !core_->AnyFlushed())) return false;
+  look_ = false;
+  if (!core_->AnyWaiting()) return false;
+  Deliver();
+  return true;
+}
+
+void IbvCompletionQueue::Arm() {
+  if (asked_ <= device_) return;
+  core_->Arm(asked_ == kSolicited);
+  // Solicited completions may have come unnoticed since the device's last event.
+  look_ = asked_ == kSolicited;
+  device_ = asked_;
+}
+
+void IbvCompletionQueue::OnChannel() {
+  if (!core_->TakeEvents()) return;
+  device_ = kNotArmed;
+  // Where everything was polled already, the loop arms the device again before it sleeps.
+  if (asked_ != kNotArmed && core_->AnyWaiting()) Deliver();
+}
+
+// The owner may drop the queue in its event.
+void IbvCompletionQueue::Deliver() {
+  asked_ = kNotArmed;
+  bool dropped = false;
+  dropped_ = &dropped;
+  const std::shared_ptr<std::function<void()>> on_event = on_event_;
+  (*on_event)();
+  if (!dropped) dropped_ = nullptr;
+}
+
+}  // namespace tokamak::verbs::ibv

@@ -1,0 +1,187 @@
+#include "lib/verbs/ibv/context.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "lib/verbs/ibv/errors.h"
+#include "lib/verbs/ibv/gid.h"
+#include "lib/verbs/ibv/limits.h"
+#include "lib/verbs/ibv/rdma_address.h"
+#include "lib/verbs/ibv/trial.h"
+
+namespace tokamak::verbs::ibv {
+namespace {
+
+absl::StatusOr<OpenedDevice> OpenByName(const std::string& name) {
+  int count = 0;
+  ibv_device** const list = ibv_get_device_list(&count);
+  if (list == nullptr) return ErrnoStatus(errno, "ibv_get_device_list");
+  const absl::Cleanup free_list = [list] { ibv_free_device_list(list); };
+  std::string names;
+  for (int i = 0; i < count; ++i) {
+    if (name != ibv_get_device_name(list[i])) {
+      absl::StrAppend(&names, names.empty() ? "" : ", ", ibv_get_device_name(list[i]));
+      continue;
+    }
+    OpenedDevice device(ibv_open_device(list[i]));
+    if (device != nullptr) return device;
+    const absl::Status status = ErrnoStatus(errno == 0 ? EIO : errno, absl::StrCat("open RDMA device ", name));
+    return absl::Status(status.code(), absl::StrCat(status.message(), "; it needs /dev/infiniband/", list[i]->dev_name,
+                                                    ", readable and writable here"));
+  }
+  if (names.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat("no RDMA device ", name,
+                     ": this machine has none; Soft-RoCE makes one of a network device: modprobe "
+                     "rdma_rxe; rdma link add rxe0 type rxe netdev eth0"));
+  }
+  return absl::NotFoundError(absl::StrCat("no RDMA device ", name, ": there are ", names));
+}
+
+bool IsActive(const ibv_port_attr& port) {
+  return port.state == IBV_PORT_ACTIVE || port.state == IBV_PORT_ACTIVE_DEFER;
+}
+
+absl::StatusOr<ibv_port_attr> QueryPort(ibv_context* device, uint8_t number) {
+  ibv_port_attr port{};
+  if (const int error = ibv_query_port(device, number, &port); error != 0) {
+    return ErrnoStatus(error, absl::StrCat("ibv_query_port of port ", number));
+  }
+  return port;
+}
+
+// The asked for one, or the first that is active.
+absl::StatusOr<std::pair<uint8_t, ibv_port_attr>> ChoosePort(ibv_context* device, const ibv_device_attr& attributes,
+                                                             const DeviceName& name) {
+  if (name.port > attributes.phys_port_cnt) {
+    return absl::NotFoundError(
+        absl::StrCat("no port ", name.port, ": RDMA device ", name.device, " has ", attributes.phys_port_cnt));
+  }
+  std::string states;
+  for (uint8_t number = 1; number != 0 && number <= attributes.phys_port_cnt; ++number) {
+    if (name.port != 0 && name.port != number) continue;
+    const absl::StatusOr<ibv_port_attr> port = QueryPort(device, number);
+    if (!port.ok()) return port.status();
+    if (IsActive(*port)) return std::make_pair(number, *port);
+    absl::StrAppend(&states, states.empty() ? "" : ", ", "port ", number, " is ", ibv_port_state_str(port->state));
+  }
+  return absl::UnavailableError(absl::StrCat("RDMA device ", name.device, " has no active port: ", states,
+                                             "; set its network device up, or look at the cable"));
+}
+
+// The entry of the GID table to speak from; none where the link goes without (iWARP).
+absl::StatusOr<std::optional<GidEntry>> FindGid(ibv_context* device, LinkKind link, uint8_t port,
+                                                const DeviceName& name) {
+  const absl::StatusOr<std::vector<GidEntry>> table = ReadGidTable(device, port);
+  if (!table.ok()) return table.status();
+  const GidChoice choice = ChooseGid(link, *table, name.gid_index);
+  if (const GidEntry* entry = choice.entry(); entry != nullptr) return std::make_optional(*entry);
+  if (link == LinkKind::kIwarp && !name.gid_index) return std::nullopt;
+  if (name.gid_index) {
+    return absl::NotFoundError(absl::StrCat("no GID ", *name.gid_index, " at port ", port, " of RDMA device ",
+                                            name.device, ":\n", choice.ToString()));
+  }
+  return absl::UnavailableError(absl::StrCat("no usable GID at port ", port, " of RDMA device ", name.device,
+                                             "; its network device must be up and have an address:\n",
+                                             choice.ToString()));
+}
+
+// Where peers reach it.
+absl::StatusOr<Address> FindAddress(const DeviceOptions& options, const LocalPort& port) {
+  Address address;
+  if (options.exchange == Exchange::kTcp) {
+    address = options.tcp_address;
+    address.port = 0;
+    return address;
+  }
+  if (port.link == LinkKind::kRoce) {
+    address.ip = port.gid;
+    return address;
+  }
+  const absl::StatusOr<std::vector<Address>> all = RdmaAddressesOf(options.name.device, port.number);
+  if (!all.ok()) return all.status();
+  if (!all->empty()) return all->front();
+  return absl::UnavailableError(absl::StrCat("no IP address leads to port ", port.number, " of RDMA device ",
+                                             options.name.device,
+                                             "; rdma_cm needs one: give its network device an "
+                                             "address, or exchange over TCP (--cm tcp)"));
+}
+
+absl::Status CheckOptions(const DeviceOptions& options, LinkKind link) {
+  if (options.exchange == Exchange::kTcp && link == LinkKind::kIwarp) {
+    return absl::InvalidArgumentError("iWARP connects by rdma_cm only, not over TCP by hand");
+  }
+  if (options.exchange == Exchange::kTcp && options.tcp_address.ip == Address().ip) {
+    return absl::InvalidArgumentError("connections exchanged over TCP need an address to listen at");
+  }
+  if (options.service_level > 15) return absl::InvalidArgumentError("service levels are 0 to 15");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Context>> Context::Open(const DeviceOptions& options) {
+  absl::StatusOr<OpenedDevice> opened = OpenByName(options.name.device);
+  if (!opened.ok()) return opened.status();
+  ibv_context* const device = opened->get();
+  ibv_device_attr attributes{};
+  if (const int error = ibv_query_device(device, &attributes); error != 0) {
+    return ErrnoStatus(error, "ibv_query_device");
+  }
+  const auto chosen = ChoosePort(device, attributes, options.name);
+  if (!chosen.ok()) return chosen.status();
+  const auto& [number, queried] = *chosen;
+  const LinkKind link = LinkOf(device->device->transport_type, queried.link_layer);
+  if (absl::Status s = CheckOptions(options, link); !s.ok()) return s;
+  const auto gid = FindGid(device, link, number, options.name);
+  if (!gid.ok()) return gid.status();
+
+  LocalPort port;
+  port.link = link;
+  port.number = number;
+  if (gid->has_value()) {
+    port.gid = (*gid)->gid;
+    port.gid_index = static_cast<uint8_t>((*gid)->index);
+  }
+  port.global_routes_only = (queried.flags & IBV_QPF_GRH_REQUIRED) != 0;
+  port.lid = queried.lid;
+  port.pkey_index = options.pkey_index;
+  port.service_level = options.service_level;
+  port.traffic_class = options.traffic_class;
+  port.active_mtu = MtuBytes(queried.active_mtu);
+
+  const absl::StatusOr<Address> address = FindAddress(options, port);
+  if (!address.ok()) return address.status();
+  const absl::StatusOr<uint32_t> max_inline = TryDevice(device, port);
+  if (!max_inline.ok()) {
+    return absl::UnavailableError(absl::StrCat("RDMA device ", options.name.device,
+                                               " is listed, but cannot be used: ", max_inline.status().message()));
+  }
+  const Limits limits = MakeLimits(link, attributes, queried, *max_inline);
+  return std::make_shared<Context>(*std::move(opened), options, port, *address, limits);
+}
+
+Context::Context(OpenedDevice device, const DeviceOptions& options, const LocalPort& port, const Address& address,
+                 const Limits& limits)
+    : device_(std::move(device)),
+      options_(options),
+      name_(options.name.ToString()),
+      port_(port),
+      address_(address),
+      limits_(limits),
+      events_(device_.get(), port.number) {}
+
+LocalPort Context::PortNow() const {
+  LocalPort now = port_;
+  const absl::StatusOr<ibv_port_attr> queried = QueryPort(device_.get(), port_.number);
+  if (!queried.ok()) return now;
+  now.lid = queried->lid;
+  now.active_mtu = MtuBytes(queried->active_mtu);
+  return now;
+}
+
+}  // namespace tokamak::verbs::ibv

@@ -1,0 +1,115 @@
+#include "lib/verbs/ibv/device.h"
+
+#include <cerrno>
+#include <functional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "lib/verbs/ibv/completion_queue.h"
+#include "lib/verbs/ibv/context.h"
+#include "lib/verbs/ibv/errors.h"
+#include "lib/verbs/ibv/loops.h"
+#include "lib/verbs/ibv/memory.h"
+#include "lib/verbs/ibv/queue_pair.h"
+#include "lib/verbs/ibv/rdma_cm.h"
+#include "lib/verbs/ibv/shared_receives.h"
+#include "lib/verbs/ibv/tcp_cm.h"
+
+namespace tokamak::verbs::ibv {
+namespace {
+
+class IbvProtectionDomain final : public ProtectionDomain {
+ public:
+  explicit IbvProtectionDomain(std::shared_ptr<Domain> domain) : domain_(std::move(domain)) {}
+
+  absl::StatusOr<std::unique_ptr<MemoryRegion>> RegisterMemory(absl::Span<uint8_t> memory, Access access) override {
+    return IbvMemoryRegion::Register(domain_, memory, access);
+  }
+  absl::StatusOr<std::unique_ptr<MemoryWindow>> CreateMemoryWindow() override {
+    return IbvMemoryWindow::Allocate(domain_);
+  }
+  absl::StatusOr<std::unique_ptr<QueuePair>> CreateQueuePair(const QueuePairOptions& options) override {
+    return IbvQueuePair::Make(domain_, options);
+  }
+  absl::StatusOr<std::unique_ptr<SharedReceiveQueue>> CreateSharedReceiveQueue(uint32_t depth,
+                                                                               uint32_t max_sges) override {
+    auto core = SharedReceivesCore::Make(domain_, depth, max_sges);
+    if (!core.ok()) return core.status();
+    return std::make_unique<IbvSharedReceiveQueue>(*std::move(core));
+  }
+
+ private:
+  const std::shared_ptr<Domain> domain_;
+};
+
+class IbvDevice final : public Device {
+ public:
+  IbvDevice(std::shared_ptr<Context> context, std::unique_ptr<ConnectionManager> manager)
+      : context_(std::move(context)), manager_(std::move(manager)) {
+    if (auto* const rdma_cm = dynamic_cast<RdmaConnectionManager*>(manager_.get()); rdma_cm != nullptr) {
+      context_->events().OnFirstData([rdma_cm](uint32_t number) { rdma_cm->OnFirstData(number); });
+    }
+  }
+  ~IbvDevice() override { context_->events().OnFirstData(nullptr); }
+
+  const std::string& name() const override { return context_->name(); }
+  const Limits& limits() const override { return context_->limits(); }
+  bool is_rdma() const override { return true; }
+  const Address& address() const override { return context_->address(); }
+
+  absl::StatusOr<std::unique_ptr<ProtectionDomain>> CreateProtectionDomain() override {
+    errno = 0;
+    ibv_pd* const pd = ibv_alloc_pd(context_->device());
+    if (pd == nullptr) return ErrnoStatus(errno == 0 ? EIO : errno, "ibv_alloc_pd");
+    return std::make_unique<IbvProtectionDomain>(std::make_shared<Domain>(context_, pd));
+  }
+
+  absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(base::EventLoop& loop, uint32_t depth,
+                                                                         std::function<void()> on_event) override {
+    if (depth == 0 || depth > limits().max_completions) {
+      return absl::InvalidArgumentError(absl::StrCat("a completion queue has 1 to ", limits().max_completions));
+    }
+    auto core = CompletionCore::Make(context_, RealLoop(loop), depth);
+    if (!core.ok()) return core.status();
+    return std::make_unique<IbvCompletionQueue>(*std::move(core), std::move(on_event));
+  }
+
+  ConnectionManager& connection_manager() override { return *manager_; }
+
+  std::unique_ptr<DeviceWatch> Watch(base::EventLoop& loop, DeviceEventHandler handler) override {
+    return context_->events().Watch(context_, loop, std::move(handler));
+  }
+
+ private:
+  const std::shared_ptr<Context> context_;
+  const std::unique_ptr<ConnectionManager> manager_;
+};
+
+absl::StatusOr<std::unique_ptr<ConnectionManager>> MakeManager(const std::shared_ptr<Context>& context) {
+  const std::function<LocalPort()> port = [context] { return context->PortNow(); };
+  if (context->options().exchange == Exchange::kTcp) {
+    TcpCmOptions options;
+    options.address = context->address();
+    options.port = port;
+    options.max_reads = context->limits().max_reads;
+    return TcpConnectionManager::Make(options);
+  }
+  RdmaCmOptions options;
+  options.device = context->options().name.device;
+  options.address = context->address();
+  options.port = port;
+  options.max_reads = context->limits().max_reads;
+  return RdmaConnectionManager::Make(options);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Device>> OpenIbvDevice(const DeviceOptions& options) {
+  absl::StatusOr<std::shared_ptr<Context>> context = Context::Open(options);
+  if (!context.ok()) return context.status();
+  auto manager = MakeManager(*context);
+  if (!manager.ok()) return manager.status();
+  return std::make_unique<IbvDevice>(*std::move(context), *std::move(manager));
+}
+
+}  // namespace tokamak::verbs::ibv

@@ -1,0 +1,118 @@
+#include "lib/verbs/ibv/memory.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "lib/verbs/ibv/errors.h"
+
+namespace tokamak::verbs::ibv {
+namespace {
+
+// A device that is gone has let go of the memory; any other refusal would leave it open to peers for ever.
+void MustRevoke(int error, const char* call) {
+  if (error == 0 || error == EIO || error == ENODEV) return;
+  LOG(FATAL) << call << ": " << std::strerror(error) << "; peers may still reach this memory";
+}
+
+}  // namespace
+
+Domain::~Domain() {
+  const int error = ibv_dealloc_pd(pd_);
+  LOG_IF(ERROR, error != 0) << "ibv_dealloc_pd: " << std::strerror(error);
+}
+
+absl::StatusOr<std::unique_ptr<IbvMemoryRegion>> IbvMemoryRegion::Register(std::shared_ptr<Domain> domain,
+                                                                           absl::Span<uint8_t> memory, Access access) {
+  if (memory.empty()) return absl::InvalidArgumentError("memory of no bytes cannot be registered");
+  if ((access & (kRemoteWrite | kRemoteAtomic)) != 0 && (access & kLocalWrite) == 0) {
+    return absl::InvalidArgumentError("kRemoteWrite and kRemoteAtomic need kLocalWrite");
+  }
+  const Limits& limits = domain->context().limits();
+  if ((access & kRemoteAtomic) != 0 && !limits.atomics) return absl::UnimplementedError("the device has no atomics");
+  if ((access & kWindowBind) != 0 && !limits.memory_windows) {
+    return absl::UnimplementedError("the device has no memory windows");
+  }
+  errno = 0;
+  ibv_mr* const region = ibv_reg_mr(domain->pd(), memory.data(), memory.size(), static_cast<int>(AccessFlags(access)));
+  if (region == nullptr) return RegistrationStatus(errno == 0 ? EIO : errno, memory.size());
+  return std::make_unique<IbvMemoryRegion>(std::move(domain), region, memory);
+}
+
+IbvMemoryRegion::~IbvMemoryRegion() {
+  {
+    const std::lock_guard<std::mutex> lock(domain_->windows_mutex());
+    for (IbvMemoryWindow* window : windows_) {
+      MustRevoke(ibv_dealloc_mw(window->window_), "ibv_dealloc_mw");
+      window->window_ = nullptr;
+      window->region_ = nullptr;
+    }
+  }
+  MustRevoke(ibv_dereg_mr(region_), "ibv_dereg_mr");
+}
+
+absl::StatusOr<std::unique_ptr<IbvMemoryWindow>> IbvMemoryWindow::Allocate(std::shared_ptr<Domain> domain) {
+  if (!domain->context().limits().memory_windows) return absl::UnimplementedError("the device has no memory windows");
+  errno = 0;
+  ibv_mw* const window = ibv_alloc_mw(domain->pd(), IBV_MW_TYPE_2);
+  if (window == nullptr) return ErrnoStatus(errno == 0 ? EIO : errno, "ibv_alloc_mw");
+  return std::make_unique<IbvMemoryWindow>(std::move(domain), window);
+}
+
+IbvMemoryWindow::~IbvMemoryWindow() {
+  const std::lock_guard<std::mutex> lock(domain_->windows_mutex());
+  Leave();
+  if (window_ != nullptr) MustRevoke(ibv_dealloc_mw(window_), "ibv_dealloc_mw");
+}
+
+absl::Status IbvMemoryWindow::PrepareBind(const SendRequest& request, const std::shared_ptr<QueuePairLife>& life,
+                                          ibv_send_wr* to) {
+  auto& region = static_cast<IbvMemoryRegion&>(*request.bind.region);
+  const std::lock_guard<std::mutex> lock(domain_->windows_mutex());
+  const bool stranded = life_ != nullptr && life_ != life && life_->over.load();
+  if (window_ == nullptr || stranded) {
+    if (absl::Status s = Replace(); !s.ok()) return s;
+  }
+  // Between domains the device refuses it, when its turn comes.
+  if (region.domain_ == domain_) {
+    Leave();
+    region.windows_.push_back(this);
+    region_ = &region;
+    life_ = life;
+  }
+  to->bind_mw.mw = window_;
+  to->bind_mw.rkey = ibv_inc_rkey(window_->rkey);
+  to->bind_mw.bind_info.mr = region.region_;
+  to->bind_mw.bind_info.addr = reinterpret_cast<uint64_t>(request.bind.address);
+  to->bind_mw.bind_info.length = request.bind.length;
+  to->bind_mw.bind_info.mw_access_flags = AccessFlags(request.bind.access);
+  return absl::OkStatus();
+}
+
+void IbvMemoryWindow::Posted(uint32_t rkey) {
+  const std::lock_guard<std::mutex> lock(domain_->windows_mutex());
+  if (window_ != nullptr) window_->rkey = rkey;
+  rkey_ = rkey;
+}
+
+absl::Status IbvMemoryWindow::Replace() {
+  errno = 0;
+  ibv_mw* const fresh = ibv_alloc_mw(domain_->pd(), IBV_MW_TYPE_2);
+  if (fresh == nullptr) return ErrnoStatus(errno == 0 ? EIO : errno, "ibv_alloc_mw");
+  if (window_ != nullptr) MustRevoke(ibv_dealloc_mw(window_), "ibv_dealloc_mw");
+  window_ = fresh;
+  return absl::OkStatus();
+}
+
+void IbvMemoryWindow::Leave() {
+  if (region_ == nullptr) return;
+  std::vector<IbvMemoryWindow*>& all = region_->windows_;
+  all.erase(std::remove(all.begin(), all.end(), this), all.end());
+  region_ = nullptr;
+}
+
+}  // namespace tokamak::verbs::ibv

@@ -1,0 +1,389 @@
+#include "lib/verbs/ibv/queue_pair.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "lib/verbs/ibv/attributes.h"
+#include "lib/verbs/ibv/errors.h"
+
+namespace tokamak::verbs::ibv {
+namespace {
+
+QueuePairState FromWire(ibv_qp_state state) {
+  switch (state) {
+    case IBV_QPS_RESET:
+      return QueuePairState::kReset;
+    case IBV_QPS_INIT:
+      return QueuePairState::kInit;
+    case IBV_QPS_RTR:
+      return QueuePairState::kReadyToReceive;
+    case IBV_QPS_RTS:
+      return QueuePairState::kReadyToSend;
+    default:
+      return QueuePairState::kError;
+  }
+}
+
+absl::Status CheckOptions(const QueuePairOptions& options, const Limits& limits) {
+  if (options.max_send_requests == 0 || options.max_send_requests > limits.max_send_requests ||
+      options.max_receive_requests > limits.max_receive_requests || options.max_sges > limits.max_sges ||
+      options.max_inline > limits.max_inline) {
+    return absl::InvalidArgumentError("a queue pair beyond the limits of its device");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<IbvQueuePair>> IbvQueuePair::Make(std::shared_ptr<Domain> domain,
+                                                                 const QueuePairOptions& options) {
+  const auto* send_queue = dynamic_cast<IbvCompletionQueue*>(options.send_queue);
+  const auto* receive_queue = dynamic_cast<IbvCompletionQueue*>(options.receive_queue);
+  const Context* const context = &domain->context();
+  if (send_queue == nullptr || receive_queue == nullptr || send_queue->core()->context() != context ||
+      receive_queue->core()->context() != context) {
+    return absl::InvalidArgumentError("a queue pair needs completion queues of its own device");
+  }
+  if (&send_queue->core()->loop() != &receive_queue->core()->loop()) {
+    return absl::InvalidArgumentError("both completion queues of a queue pair live on one loop");
+  }
+  if (absl::Status s = CheckOptions(options, context->limits()); !s.ok()) return s;
+  std::shared_ptr<SharedReceivesCore> shared;
+  if (options.shared_receives != nullptr) {
+    const auto* queue = dynamic_cast<IbvSharedReceiveQueue*>(options.shared_receives);
+    if (queue == nullptr || queue->core()->domain() != domain.get() ||
+        !queue->core()->BelongsTo(receive_queue->core()->loop())) {
+      return absl::InvalidArgumentError("queue pairs share receives within one domain and one loop");
+    }
+    shared = queue->core();
+  }
+  std::unique_ptr<IbvQueuePair> made(
+      new IbvQueuePair(std::move(domain), options, send_queue->core(), receive_queue->core(), std::move(shared)));
+  if (absl::Status s = made->Create(options); !s.ok()) return s;
+  return made;
+}
+
+IbvQueuePair::IbvQueuePair(std::shared_ptr<Domain> domain, const QueuePairOptions& options,
+                           std::shared_ptr<CompletionCore> sends_done, std::shared_ptr<CompletionCore> receives_done,
+                           std::shared_ptr<SharedReceivesCore> shared)
+    : domain_(std::move(domain)),
+      sends_done_(std::move(sends_done)),
+      receives_done_(std::move(receives_done)),
+      shared_(std::move(shared)),
+      bounds_{options.max_sges, options.max_inline},
+      remote_access_(options.remote_access),
+      sends_(options.max_send_requests),
+      receives_(options.max_receive_requests),
+      life_(std::make_shared<QueuePairLife>()) {}
+
+absl::Status IbvQueuePair::Create(const QueuePairOptions& options) {
+  ibv_qp_init_attr wanted{};
+  wanted.qp_context = static_cast<AsyncTarget*>(this);
+  wanted.send_cq = sends_done_->queue();
+  wanted.recv_cq = receives_done_->queue();
+  wanted.srq = shared_ == nullptr ? nullptr : shared_->queue();
+  wanted.qp_type = IBV_QPT_RC;
+  wanted.cap.max_send_wr = options.max_send_requests;
+  wanted.cap.max_recv_wr = shared_ == nullptr ? std::max(options.max_receive_requests, 1u) : 0;
+  wanted.cap.max_send_sge = std::max(options.max_sges, 1u);
+  wanted.cap.max_recv_sge = shared_ == nullptr ? std::max(options.max_sges, 1u) : 0;
+  wanted.cap.max_inline_data = options.max_inline;
+  errno = 0;
+  queue_pair_ = ibv_create_qp(domain_->pd(), &wanted);
+  if (queue_pair_ == nullptr) return ErrnoStatus(errno == 0 ? EIO : errno, "ibv_create_qp");
+  number_ = queue_pair_->qp_num;
+  sends_done_->Add(*this);
+  if (receives_done_ != sends_done_) receives_done_->Add(*this);
+  if (shared_ != nullptr) shared_->Add(*this);
+  const ibv::Step init = InitStep(context().port(), remote_access_);
+  return Walk(init.attributes, init.mask);
+}
+
+IbvQueuePair::~IbvQueuePair() {
+  if (queue_pair_ == nullptr) return;
+  CHECK(!held_) << "a queue pair outlives its connection";
+  // In Error it ends what it is at, and gives back what it took from a shared queue.
+  Enter(QueuePairState::kError);
+  TellError();
+  sends_done_->Remove(*this);
+  receives_done_->Remove(*this);
+  if (shared_ != nullptr) shared_->Remove(*this);
+  // Some providers take its completions away with it, and some do not.
+  receives_done_->Forget(*this, /*for_good=*/false);
+  const int error = ibv_destroy_qp(queue_pair_);
+  LOG_IF(ERROR, error != 0) << "ibv_destroy_qp: " << std::strerror(std::abs(error));
+  sends_done_->Forget(*this, /*for_good=*/true);
+  if (receives_done_ != sends_done_) receives_done_->Forget(*this, /*for_good=*/true);
+}
+
+QueuePairState IbvQueuePair::state() const {
+  const QueuePairState known = state_.load();
+  const bool asked = known == QueuePairState::kInit || known == QueuePairState::kReadyToReceive ||
+                     known == QueuePairState::kReadyToSend;
+  // siw does not tell.
+  if (!asked || context().link() == LinkKind::kIwarp) return known;
+  ibv_qp_attr attributes{};
+  ibv_qp_init_attr unused{};
+  if (ibv_query_qp(queue_pair_, &attributes, IBV_QP_STATE, &unused) != 0) return known;
+  if (FromWire(attributes.qp_state) != QueuePairState::kError) return known;
+  life_->over = true;
+  state_ = QueuePairState::kError;
+  return QueuePairState::kError;
+}
+
+PostResult IbvQueuePair::PostSend(absl::Span<const SendRequest> requests) {
+  PostResult result;
+  const QueuePairState now = state_.load(std::memory_order_relaxed);
+  if (now != QueuePairState::kReadyToSend && now != QueuePairState::kError) {
+    result.status = absl::FailedPreconditionError(absl::StrCat("a queue pair in ", ToString(now), " cannot send"));
+    return result;
+  }
+  const Limits& limits = context().limits();
+  SendBatch batch;
+  for (const SendRequest& request : requests) {
+    absl::Status status = CheckSend(request, limits, bounds_);
+    if (status.ok() && (request.opcode == Opcode::kBindWindow || !batch.HasRoomFor(request.sges.size()))) {
+      status = PostBatch(&batch, &result);
+    }
+    if (status.ok() && sends_.room() == batch.size()) status = QueueFull(sends_.depth());
+    if (status.ok() && request.opcode == Opcode::kBindWindow) {
+      status = PostBind(request, &result);
+    } else if (status.ok()) {
+      AddSend(request, sends_.Note(static_cast<uint32_t>(batch.size()), request.id), &batch);
+    }
+    if (!status.ok()) {
+      result.status = std::move(status);
+      break;
+    }
+  }
+  if (absl::Status status = PostBatch(&batch, &result); !status.ok()) result.status = std::move(status);
+  return result;
+}
+
+// A batch of its own: the key after it counts for the next one, which may bind the same window again.
+absl::Status IbvQueuePair::PostBind(const SendRequest& request, PostResult* result) {
+  auto* const window = dynamic_cast<IbvMemoryWindow*>(request.bind.window);
+  const auto* const region = dynamic_cast<const IbvMemoryRegion*>(request.bind.region);
+  if (window == nullptr || region == nullptr || &window->domain()->context() != &context() ||
+      &region->domain()->context() != &context()) {
+    return absl::InvalidArgumentError("a bind needs a window and a region of its queue pair's device");
+  }
+  SendBatch batch;
+  ibv_send_wr& to = AddSend(request, sends_.Note(0, request.id), &batch);
+  if (absl::Status s = window->PrepareBind(request, life_, &to); !s.ok()) return s;
+  if (absl::Status s = PostBatch(&batch, result); !s.ok()) return s;
+  window->Posted(to.bind_mw.rkey);
+  return absl::OkStatus();
+}
+
+PostResult IbvQueuePair::PostReceive(absl::Span<const ReceiveRequest> requests) {
+  PostResult result;
+  if (state_.load(std::memory_order_relaxed) == QueuePairState::kReset) {
+    result.status = absl::FailedPreconditionError("a queue pair in Reset takes no receives");
+    return result;
+  }
+  if (shared_ != nullptr) {
+    result.status = absl::InvalidArgumentError("the receives of this queue pair are those of its shared queue");
+    return result;
+  }
+  const Limits& limits = context().limits();
+  const bool never_none = context().link() == LinkKind::kIwarp;
+  ReceiveBatch batch;
+  for (const ReceiveRequest& request : requests) {
+    absl::Status status = CheckReceive(request, limits, bounds_);
+    if (status.ok() && !batch.HasRoomFor(std::max<size_t>(request.sges.size(), 1))) {
+      status = PostBatch(&batch, &result);
+    }
+    if (status.ok() && receives_.room() == batch.size()) status = QueueFull(receives_.depth());
+    if (!status.ok()) {
+      result.status = std::move(status);
+      break;
+    }
+    const uint64_t position = receives_.Note(static_cast<uint32_t>(batch.size()), request.id);
+    AddReceive(request, kReceiveMark | position, never_none, &batch);
+  }
+  if (absl::Status status = PostBatch(&batch, &result); !status.ok()) result.status = std::move(status);
+  // Not every provider looks for receives that come after the end (rxe): told again, it does.
+  if (result.accepted > 0 && state_.load() == QueuePairState::kError && !FlushesHere()) TellError();
+  return result;
+}
+
+absl::Status IbvQueuePair::PostBatch(SendBatch* batch, PostResult* result) {
+  if (batch->empty()) return absl::OkStatus();
+  ibv_send_wr* bad = batch->first();
+  const int error = FlushesHere() ? ENOTCONN : ibv_post_send(queue_pair_, batch->first(), &bad);
+  const size_t wanted = batch->size();
+  const size_t accepted = batch->Accepted(error, bad);
+  batch->Clear();
+  return Posted(error, wanted, accepted, /*receives=*/false, result);
+}
+
+absl::Status IbvQueuePair::PostBatch(ReceiveBatch* batch, PostResult* result) {
+  if (batch->empty()) return absl::OkStatus();
+  ibv_recv_wr* bad = batch->first();
+  const int error = FlushesHere() ? ENOTCONN : ibv_post_recv(queue_pair_, batch->first(), &bad);
+  const size_t wanted = batch->size();
+  const size_t accepted = batch->Accepted(error, bad);
+  batch->Clear();
+  return Posted(error, wanted, accepted, /*receives=*/true, result);
+}
+
+// What the provider did not take: where the queue pair has ended it comes back flushed all the same, otherwise it is refused.
+absl::Status IbvQueuePair::Posted(int error, size_t wanted, size_t accepted, bool receives, PostResult* result) {
+  WorkRing& ring = receives ? receives_ : sends_;
+  ring.Commit(static_cast<uint32_t>(accepted));
+  result->accepted += accepted;
+  if (accepted == wanted) return absl::OkStatus();
+  if (state_.load() != QueuePairState::kError) {
+    return ErrnoStatus(error, receives ? "ibv_post_recv" : "ibv_post_send");
+  }
+  CompletionCore& done = receives ? *receives_done_ : *sends_done_;
+  for (size_t i = accepted; i < wanted; ++i) {
+    done.AddFlush(number_, ring.posted() | (receives ? kReceiveMark : 0));
+    ring.Commit(1);
+  }
+  result->accepted += wanted - accepted;
+  return absl::OkStatus();
+}
+
+// iWARP's queue pairs take nothing once they have ended.
+bool IbvQueuePair::FlushesHere() const {
+  return context().link() == LinkKind::kIwarp && state_.load(std::memory_order_relaxed) == QueuePairState::kError;
+}
+
+bool IbvQueuePair::Finish(const ibv_wc& done, uint64_t* id) {
+  if (done.status != IBV_WC_SUCCESS) {
+    life_->over = true;
+    if (state_.load() != QueuePairState::kError) {
+      Enter(QueuePairState::kError);
+      TellError();
+    }
+  }
+  const bool receive = (done.wr_id & kReceiveMark) != 0;
+  const uint64_t place = done.wr_id & ~kReceiveMark;
+  if (receive && shared_ != nullptr) {
+    *id = shared_->slots.Release(static_cast<uint32_t>(place));
+    return true;
+  }
+  WorkRing& ring = receive ? receives_ : sends_;
+  if (!ring.Holds(place)) return false;
+  *id = ring.id(place);
+  ring.Release(place);
+  return true;
+}
+
+// From any thread.
+void IbvQueuePair::Fail() {
+  state_ = QueuePairState::kError;
+  TellError();
+}
+
+void IbvQueuePair::SharedQueueDropped() {
+  Enter(QueuePairState::kError);
+  TellError();
+}
+
+void IbvQueuePair::OnAsyncEvent(ibv_event_type) { Fail(); }
+
+absl::Status IbvQueuePair::Modify(QueuePairState to, const QueuePairAttributes& attributes) {
+  if (to == QueuePairState::kError) {
+    const ibv::Step error = ErrorStep();
+    return Walk(error.attributes, error.mask);
+  }
+  const Limits& limits = context().limits();
+  if (!limits.manual_modify) {
+    return absl::UnimplementedError("queue pairs of this device are walked by its connection manager only");
+  }
+  if (to == QueuePairState::kReset) {
+    const ibv::Step reset = ResetStep();
+    return Walk(reset.attributes, reset.mask);
+  }
+  const QueuePairState from = state();
+  const bool legal = (to == QueuePairState::kInit && from == QueuePairState::kReset) ||
+                     (to == QueuePairState::kReadyToReceive && from == QueuePairState::kInit) ||
+                     (to == QueuePairState::kReadyToSend && from == QueuePairState::kReadyToReceive);
+  if (!legal) return absl::FailedPreconditionError(absl::StrCat("no step from ", ToString(from), " to ", ToString(to)));
+  if (to == QueuePairState::kInit) {
+    const ibv::Step init = InitStep(context().port(), attributes.remote_access);
+    if (absl::Status s = Walk(init.attributes, init.mask); !s.ok()) return s;
+    remote_access_ = attributes.remote_access;
+    return absl::OkStatus();
+  }
+  constexpr uint32_t k24Bits = 0xffffff;
+  if (attributes.peer_number > k24Bits || attributes.receive_psn > k24Bits || attributes.send_psn > k24Bits) {
+    return absl::InvalidArgumentError("queue pair numbers and PSNs have 24 bits");
+  }
+  if (attributes.reliability.reads_outstanding > limits.max_reads ||
+      attributes.reliability.reads_served > limits.max_reads) {
+    return absl::InvalidArgumentError(absl::StrCat("at most ", limits.max_reads, " READs at once"));
+  }
+  Agreement agreement;
+  agreement.peer_number = attributes.peer_number;
+  agreement.receive_psn = attributes.receive_psn;
+  agreement.send_psn = attributes.send_psn;
+  agreement.path_mtu = attributes.path_mtu;
+  agreement.reliability = attributes.reliability;
+  PeerPort peer;
+  peer.gid = attributes.peer.ip;
+  const LocalPort port = context().PortNow();
+  const absl::StatusOr<ibv::Step> step = to == QueuePairState::kReadyToReceive
+                                             ? ReadyToReceiveStep(port, peer, agreement)
+                                             : ReadyToSendStep(port, agreement);
+  if (!step.ok()) return step.status();
+  return Walk(step->attributes, step->mask);
+}
+
+absl::Status IbvQueuePair::Walk(ibv_qp_attr attributes, int mask) {
+  const QueuePairState to = FromWire(attributes.qp_state);
+  const QueuePairState from = state_.load();
+  const bool moves = (mask & IBV_QP_STATE) != 0;
+  if (moves && to == QueuePairState::kError) {
+    if (from == QueuePairState::kError && context().link() == LinkKind::kIwarp) return absl::OkStatus();
+    // libibverbs has no step from Reset to Error.
+    if (from == QueuePairState::kReset) {
+      const ibv::Step init = InitStep(context().port(), remote_access_);
+      if (absl::Status s = Walk(init.attributes, init.mask); !s.ok()) return s;
+    }
+  }
+  if (const int error = ibv_modify_qp(queue_pair_, &attributes, mask); error != 0) {
+    return ErrnoStatus(error, absl::StrCat("ibv_modify_qp to ", ToString(to)));
+  }
+  if (moves) Enter(to);
+  return absl::OkStatus();
+}
+
+void IbvQueuePair::WasMoved(QueuePairState state) { Enter(state); }
+
+bool IbvQueuePair::Hold() {
+  if (held_) return false;
+  held_ = true;
+  return true;
+}
+
+void IbvQueuePair::Enter(QueuePairState state) {
+  if (state == QueuePairState::kError || state == QueuePairState::kReset) life_->over = true;
+  if (state == QueuePairState::kReset) {
+    // What was posted is forgotten, also what has completed and waits.
+    state_ = QueuePairState::kError;
+    sends_done_->Forget(*this, /*for_good=*/false);
+    if (receives_done_ != sends_done_) receives_done_->Forget(*this, /*for_good=*/false);
+    sends_.Clear();
+    receives_.Clear();
+    life_ = std::make_shared<QueuePairLife>();
+  }
+  state_ = state;
+}
+
+// From any thread. That it was in Error already, or that the device is gone, is no news.
+void IbvQueuePair::TellError() {
+  ibv::Step error = ErrorStep();
+  (void)ibv_modify_qp(queue_pair_, &error.attributes, error.mask);
+}
+
+}  // namespace tokamak::verbs::ibv
