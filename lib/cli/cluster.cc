@@ -191,8 +191,10 @@ class Starter final {
     if (settings_.directory == "redis") {
       if (absl::Status status = StartRedis(); !status.ok()) return status;
     }
+    const auto places = PlaceNodes(settings_.places, settings_.nodes);
+    if (!places.ok()) return places.status();
     for (uint32_t i = 1; i <= settings_.nodes; ++i) {
-      if (absl::Status status = StartNode(i); !status.ok()) return status;
+      if (absl::Status status = StartNode(i, *places); !status.ok()) return status;
     }
     return absl::OkStatus();
   }
@@ -207,19 +209,19 @@ class Starter final {
                  "ready to accept connections", std::move(process), cluster_.helpers);
   }
 
-  absl::Status StartNode(uint32_t index) {
-    const std::string ip = absl::StrCat("127.0.0.", index);
+  absl::Status StartNode(uint32_t index, const std::vector<NodePlace>& places) {
+    const NodePlace& place = places[index - 1];
     ClusterProcess process{absl::StrCat("node", index), 0, 0, Path(absl::StrCat("node", index, ".sock"))};
-    std::string directory = absl::StrCat("tokd@127.0.0.1:", settings_.port);
+    std::string directory = "tokd@" + places[0].listen.ToString();
     if (index == 1) directory = "serve";
     if (settings_.directory == "redis") directory = "redis@unix:" + Path("redis.sock");
     std::vector<std::string> argv = {FindProgram("tokd", "daemon"),
                                      "--name",
                                      process.name,
                                      "--listen",
-                                     absl::StrCat(ip, ":", settings_.port),
+                                     place.listen.ToString(),
                                      "--device",
-                                     absl::StrCat("soft:udp@", ip, ":", settings_.udp_port),
+                                     place.device,
                                      "--memory",
                                      settings_.memory,
                                      "--socket",
@@ -229,8 +231,8 @@ class Starter final {
     argv.insert(argv.end(), settings_.extra.begin(), settings_.extra.end());
     for (std::string& flag : argv) {
       // "--pcap FILE" gives each node a file of its own where FILE has a %.
-      const size_t place = flag.find('%');
-      if (place != std::string::npos) flag.replace(place, 1, process.name);
+      const size_t sign = flag.find('%');
+      if (sign != std::string::npos) flag.replace(sign, 1, process.name);
     }
     return Start(std::move(argv), " ready: ", std::move(process), cluster_.nodes);
   }

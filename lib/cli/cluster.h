@@ -1,6 +1,6 @@
 // Cluster is a Tokamak of several tokd on this machine, for trying things out: `tok up` starts one, `tok down` stops it.
 //
-// Node i listens on 127.0.0.i, has the device soft:udp@127.0.0.i and its socket, log and pid in the state folder. The folder
+// Where node i listens and which device it has, lib/cli/places.h says; its socket, log and pid are in the state folder. The folder
 // is the only memory between commands: cluster.json says what runs. Processes are told apart from strangers that took their
 // pid by the time at which they started. Nothing in the folder but what a cluster made is touched.
 // Thread rule: one.
@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "lib/cli/places.h"
 
 namespace tokamak::cli {
 
@@ -22,8 +23,7 @@ struct ClusterSettings {
   uint32_t nodes = 3;
   std::string memory = "512MiB";   // of each
   std::string directory = "tokd";  // "tokd": the first node serves it; "redis": a private redis-server
-  uint16_t port = 7000;            // where each node listens, on its own address
-  uint16_t udp_port = 4791;
+  Places places;
   bool end_with_us = false;        // however this program ends, its cluster ends with it; StopCluster tidies up
   std::vector<std::string> extra;  // flags for each tokd, as they are
 };

@@ -17,6 +17,7 @@ struct DemoSettings {
   std::vector<std::string> sources = {"/usr/lib"};  // where files are looked for
   uint64_t least_bytes = uint64_t{200} << 20;       // put at least so much, if the sources have it
   uint64_t memory = uint64_t{1} << 30;              // bytes of each node's store
+  std::vector<std::string> devices;                 // of the nodes, see lib/cli/places.h
   std::vector<std::string> tokd_flags;
   bool json = false;
 };

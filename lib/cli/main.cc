@@ -35,6 +35,7 @@ struct Flags {
   ClusterSettings cluster;
   DemoSettings demo;
   std::string demo_memory = "1GiB";
+  std::string demo_least = "200MiB";
   std::vector<std::string> paths;
   std::string as;
   std::string name;
@@ -89,6 +90,9 @@ int RunTheDemo(Flags& flags) {
   const auto memory = base::ParseSize(flags.demo_memory);
   if (!memory.ok()) return Fail(memory.status(), 2);
   flags.demo.memory = *memory;
+  const auto least = base::ParseSize(flags.demo_least);
+  if (!least.ok()) return Fail(least.status(), 2);
+  flags.demo.least_bytes = *least;
   const auto result = RunDemo(flags.demo);
   if (!result.ok()) return Fail(result.status(), 1);
   std::cout << (flags.json ? DemoToJson(*result) + "\n" : FormatDemo(*result)) << std::flush;
@@ -154,13 +158,16 @@ int Main(int argc, char** argv) {
   app.add_flag("--json", flags.json, "print JSON");
 
   CLI::App* up = app.add_subcommand("up", "start a cluster on this machine: node i on 127.0.0.i");
+  const char* const devices_help =
+      "RDMA devices that the nodes take in turn, such as ibv:rxe0,ibv:rxe1; the software NIC unless given";
+  up->add_option("--device", flags.cluster.places.devices, devices_help)->delimiter(',')->allow_extra_args(false);
   up->add_option("--nodes", flags.cluster.nodes, "how many")->check(CLI::Range(1, 64))->capture_default_str();
   up->add_option("--memory", flags.cluster.memory, "store of each node")->capture_default_str();
   up->add_option("--directory", flags.cluster.directory, "tokd: node 1 serves it; redis: a private redis-server")
       ->check(CLI::IsMember({"tokd", "redis"}))
       ->capture_default_str();
-  up->add_option("--port", flags.cluster.port, "port that each node listens on")->capture_default_str();
-  up->add_option("--udp-port", flags.cluster.udp_port, "UDP port of the software NICs")->capture_default_str();
+  up->add_option("--port", flags.cluster.places.port, "port that each node listens on")->capture_default_str();
+  up->add_option("--udp-port", flags.cluster.places.udp_port, "UDP port of the software NICs")->capture_default_str();
   up->add_option("--tokd", flags.cluster.extra,
                  "a further flag for each tokd (again for each; % stands for the node's name)")
       ->allow_extra_args(false);
@@ -169,8 +176,11 @@ int Main(int argc, char** argv) {
   CLI::App* demo =
       app.add_subcommand("demo", "move real files between three nodes by every protocol, and compare hashes");
   demo->add_option("--from", flags.demo.sources, "folders whose files are moved")->capture_default_str();
+  demo->add_option("--least", flags.demo_least, "files of so much together, if there are so many")
+      ->capture_default_str();
   demo->add_option("--memory", flags.demo_memory, "store of each node; files up to a third of it are moved")
       ->capture_default_str();
+  demo->add_option("--device", flags.demo.devices, devices_help)->delimiter(',')->allow_extra_args(false);
   demo->add_option("--tokd", flags.demo.tokd_flags, "a further flag for each tokd, as for up")->allow_extra_args(false);
 
   CLI::App* put = app.add_subcommand("put", "put files or folders, each as an object named like it");

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
 #include "tests/daemon/tokd_process.h"
+#include "tests/support/test_devices.h"
 
 namespace tokamak::cli {
 namespace {
@@ -25,7 +27,8 @@ class DemoTest : public testing::Test {
     Make("tiny", 1);
     Make("small", 20'000);
     Make("medium", 700'000);
-    Make("large", size_t{100} << 20);  // long enough in transfer to be caught in the middle
+    // Long enough in transfer to be caught in the middle; real devices are emulated ones here.
+    Make("large", size_t{testing_support::OnSoftwareNic() ? 100u : 48u} << 20);
   }
 
   void Make(const std::string& name, size_t size) {
@@ -40,6 +43,9 @@ class DemoTest : public testing::Test {
     options.argv.insert(options.argv.end(), before.begin(), before.end());
     options.argv.push_back("demo");
     options.argv.insert(options.argv.end(), after.begin(), after.end());
+    if (!testing_support::OnSoftwareNic()) {
+      options.argv.push_back("--device=" + absl::StrJoin(testing_support::TestDevices(), ","));
+    }
     options.output = folder_.Path("output");
     const auto process = os::ChildProcess::Start(options);
     EXPECT_TRUE(process.ok()) << process.status();
@@ -56,7 +62,10 @@ class DemoTest : public testing::Test {
 };
 
 TEST_F(DemoTest, EveryProtocolIsVerifiedAndAKilledHolderIsReplaced) {
-  ASSERT_EQ(Run({"--json"}, {"--from", folder_.Path("files"), "--memory", "320MiB"}), 0) << text_;
+  ASSERT_EQ(Run({"--json"},
+                {"--from", folder_.Path("files"), "--memory", testing_support::OnSoftwareNic() ? "320MiB" : "160MiB"}),
+            0)
+      << text_;
   const auto result = nlohmann::json::parse(text_, nullptr, /*allow_exceptions=*/false);
   ASSERT_TRUE(result.is_object()) << text_;
   EXPECT_EQ(result["mismatches"], 0);

@@ -15,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "tests/support/test_devices.h"
 
 namespace tokamak::daemon {
 
@@ -25,10 +26,10 @@ size_t Ended::lines() const { return static_cast<size_t>(std::count(text.begin()
 TokdProcess::TokdProcess(const ShortFolder& folder, int index, const std::vector<std::string>& more)
     : socket_(folder.Path(absl::StrCat("node", index, ".sock"))),
       log_(folder.Path(absl::StrCat("node", index, ".log"))) {
-  const std::string ip = absl::StrCat("127.0.0.", index);
+  const cli::NodePlace place = testing_support::PlaceOfNode(index);
   std::vector<std::pair<std::string, std::string>> flags = {{"--name", absl::StrCat("node", index)},
-                                                            {"--listen", ip + ":7000"},
-                                                            {"--device", "soft:udp@" + ip},
+                                                            {"--listen", place.listen.ToString()},
+                                                            {"--device", place.device},
                                                             {"--memory", "32MiB"},
                                                             {"--socket", socket_}};
   os::ChildOptions options;
@@ -88,7 +89,9 @@ client::Client TokdProcess::Connect(client::Access access) const {
   return *std::move(client);
 }
 
-std::vector<std::string> DirectoryOfNode1() { return {"--directory", "tokd@127.0.0.1:7000"}; }
+std::vector<std::string> DirectoryOfNode1() {
+  return {"--directory", "tokd@" + testing_support::PlaceOfNode(1).listen.ToString()};
+}
 
 bool Eventually(const std::function<bool()>& check) {
   const auto limit = std::chrono::steady_clock::now() + std::chrono::microseconds(kPatience.microseconds());

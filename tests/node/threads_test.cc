@@ -1,4 +1,4 @@
-// Nodes whose engines and NICs have threads of their own, over real sockets: what virtual time cannot show.
+// Nodes whose engines and NICs have threads of their own, over real sockets or real devices: what virtual time cannot show.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -15,6 +15,7 @@
 #include "lib/os/epoll_loop.h"
 #include "lib/os/loop_thread.h"
 #include "lib/transport/registration.h"
+#include "tests/support/test_devices.h"
 
 namespace tokamak::node {
 namespace {
@@ -39,7 +40,7 @@ class Machine {
         me(store.NewOwner()) {
     daemon::DeviceSettings settings;
     settings.seed = static_cast<uint64_t>(index) + 1;
-    device_ = *daemon::OpenDevice(absl::StrCat("soft:udp@127.0.0.", index + 1), settings);
+    device_ = *daemon::OpenDevice(testing_support::PlaceOfNode(index + 1).device, settings);
     domain_ = *device_->device().CreateProtectionDomain();
     registration_ = *transport::RegisterArena(device_->device(), *domain_, absl::MakeSpan(memory_[0].bytes, kMemory));
     std::vector<EngineLink*> links;
@@ -94,8 +95,8 @@ class Machine {
       engine.thread = std::make_unique<os::LoopThread>(os::ThreadOptions{absl::StrCat("engine", number)});
       engine.loop = &engine.thread->loop();
     }
-    verbs::Address listen = *verbs::Address::Parse(absl::StrCat("127.0.0.", index + 1));
-    listen.port = static_cast<uint16_t>(7000 + number);
+    verbs::Address listen = testing_support::PlaceOfNode(index + 1).listen;
+    listen.port = static_cast<uint16_t>(listen.port + number);
     engine.CallOn([&] {
       auto host = EngineHost::Open(*engine.loop, engine.link, device_->device(), *domain_, *registration_, listen,
                                    base::Random(static_cast<uint64_t>(index) * 10 + number), trace_, {});

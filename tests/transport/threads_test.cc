@@ -8,10 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "lib/base/trace.h"
+#include "lib/daemon/device.h"
 #include "lib/os/loop_thread.h"
 #include "lib/transport/endpoint.h"
 #include "lib/verbs/soft/device.h"
 #include "lib/verbs/soft/loopback_fabric.h"
+#include "tests/support/test_devices.h"
 #include "tests/transport/world.h"
 
 namespace tokamak::transport::testing {
@@ -20,7 +22,7 @@ namespace {
 using base::Milliseconds;
 using base::Seconds;
 
-constexpr uint64_t kArenaSize = 256 << 20;  // never touched as a whole
+constexpr uint64_t kArenaSize = 48 << 20;  // real devices pin all of it
 constexpr int kObjects = 12;
 
 uint64_t SizeOf(int object) { return static_cast<uint64_t>(object) * object * 20011 % 400000; }
@@ -136,37 +138,57 @@ class Engine {
   PullId last_pull_ = 0;
 };
 
-// A NIC with its thread, and the engines that share it.
-struct Host {
-  Host(verbs::soft::Fabric& fabric, const std::string& address, uint64_t seed, bool on_demand)
-      : thread({absl::StrCat("nic", seed)}, os::Detection::Adaptive(base::Microseconds(20))) {
-    thread.CallOn([&] {
+// A software NIC on a thread of its own, on the fabric of the test.
+class NicThread final {
+ public:
+  NicThread(verbs::soft::Fabric& fabric, int host)
+      : thread_({absl::StrCat("nic", host)}, os::Detection::Adaptive(base::Microseconds(20))) {
+    thread_.CallOn([&] {
       verbs::soft::DeviceOptions options;
-      options.address = *verbs::Address::Parse(address);
-      options.seed = seed;
-      options.run_on_nic_loop = [this](const std::function<void()>& call) { thread.CallOn(call); };
-      device = *verbs::soft::OpenSoftDevice(thread.loop(), fabric, trace, options);
+      options.address = *verbs::Address::Parse(absl::StrCat("10.0.0.", host));
+      options.seed = static_cast<uint64_t>(host);
+      options.run_on_nic_loop = [this](const std::function<void()>& call) { thread_.CallOn(call); };
+      device_ = *verbs::soft::OpenSoftDevice(thread_.loop(), fabric, trace_, options);
     });
-    domain = *device->CreateProtectionDomain();
-    for (uint16_t port : {7000, 7001}) engines.push_back(std::make_unique<Engine>(*device, *domain, on_demand, port));
   }
-  ~Host() {
-    engines.clear();
-    domain.reset();
-    device.reset();
-    thread.Stop();
+  ~NicThread() {
+    device_.reset();
+    thread_.Stop();
+  }
+  verbs::Device& device() { return *device_; }
+
+ private:
+  base::NoTrace trace_;
+  os::LoopThread thread_;
+  std::unique_ptr<verbs::Device> device_;
+};
+
+// A device, and the engines that share it: a software NIC of the test's, unless the environment names real ones.
+class Host {
+ public:
+  Host(verbs::soft::Fabric& fabric, int host, bool on_demand) {
+    if (testing_support::OnSoftwareNic()) {
+      nic_ = std::make_unique<NicThread>(fabric, host);
+    } else {
+      opened_ = *daemon::OpenDevice(testing_support::PlaceOfNode(host).device, {});
+    }
+    verbs::Device& device = nic_ != nullptr ? nic_->device() : opened_->device();
+    domain_ = *device.CreateProtectionDomain();
+    for (uint16_t port : {7000, 7001}) engines.push_back(std::make_unique<Engine>(device, *domain_, on_demand, port));
   }
 
-  base::NoTrace trace;
-  os::LoopThread thread;
-  std::unique_ptr<verbs::Device> device;
-  std::unique_ptr<verbs::ProtectionDomain> domain;
+ private:
+  std::unique_ptr<NicThread> nic_;
+  std::unique_ptr<daemon::OpenedDevice> opened_;
+  std::unique_ptr<verbs::ProtectionDomain> domain_;
+
+ public:
   std::vector<std::unique_ptr<Engine>> engines;
 };
 
 class ThreadsTest : public ::testing::TestWithParam<bool> {
  protected:
-  ThreadsTest() : a(fabric, "10.0.0.1", 1, GetParam()), b(fabric, "10.0.0.2", 2, GetParam()) {}
+  ThreadsTest() : a(fabric, 1, GetParam()), b(fabric, 2, GetParam()) {}
 
   // The main thread looks on.
   static bool Await(const Score& score) {
