@@ -1,0 +1,54 @@
+"""Tests that run in a guest with software RDMA devices (ci/softroce, docs/softroce-lab.md)."""
+
+def softroce_test(
+        name,
+        test,
+        device = "rxe",
+        hosts = 1,
+        netem = None,
+        mtu = None,
+        cpus = 1,
+        args = [],
+        env = {},
+        data = [],
+        tags = [],
+        size = "medium",
+        **kwargs):
+    """Runs a program, say that of a cc_test, in a guest of the lab, or in several.
+
+    Its exit status is the test's, and the cases that GoogleTest counts there are counted here; with several hosts, those of
+    guest N end with @N. The lab ends the guests shortly before Bazel's time-out, so that their consoles are shown. Where QEMU is
+    missing, the test is skipped.
+
+    Args:
+      name: of the test.
+      test: label of the program. Give it the tag `manual`, or make it a testonly cc_binary, if it makes no sense outside.
+      device: rxe (Soft-RoCE) or siw (SoftiWARP).
+      hosts: 1 guest with two devices, or 2 or 3 with one each; the program runs in each of them.
+      netem: what tc-netem(8) does to packets, say "loss 1%".
+      mtu: of the network interfaces; 9000 unless given.
+      cpus: of each guest; take 2 where two programs poll without a pause.
+      args: of the program.
+      env: variables of the program's environment, beside those of the lab.
+      data: files that the program needs beside its own.
+      tags: beside softroce and exclusive.
+      size: of the test; remember that an emulated CPU is some twenty times slower.
+      **kwargs: as for any test.
+    """
+    lab = ["--device=" + device, "--hosts=%d" % hosts, "--cpus=%d" % cpus]
+    if netem:
+        lab.append("--netem='%s'" % netem)
+    if mtu:
+        lab.append("--mtu=%d" % mtu)
+    lab += ["--env='%s=%s'" % (key, env[key]) for key in sorted(env)]
+    native.py_test(
+        name = name,
+        size = size,
+        srcs = ["//tests/softroce:run_in_guest.py"],
+        args = lab + ["--", "$(rootpath %s)" % test] + args,
+        data = [test] + data,
+        main = "//tests/softroce:run_in_guest.py",
+        tags = tags + ["exclusive", "softroce"],
+        deps = ["//ci:lab"],
+        **kwargs
+    )
