@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lib/verbs/soft/connection_state.h"
-#include "lib/verbs/soft/time_codes.h"
+#include "lib/verbs/time_codes.h"
 
 namespace tokamak::verbs::soft {
 namespace {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "glog/logging.h"
-#include "lib/verbs/soft/time_codes.h"
+#include "lib/verbs/time_codes.h"
 
 namespace tokamak::verbs::soft {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "lib/verbs/soft/psn.h"
 #include "lib/verbs/soft/queue_pair_core.h"
-#include "lib/verbs/soft/time_codes.h"
+#include "lib/verbs/time_codes.h"
 
 namespace tokamak::verbs::soft {
 namespace {

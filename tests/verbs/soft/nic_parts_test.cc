@@ -11,7 +11,7 @@
 #include "lib/verbs/soft/outbox.h"
 #include "lib/verbs/soft/psn.h"
 #include "lib/verbs/soft/response_queue.h"
-#include "lib/verbs/soft/time_codes.h"
+#include "lib/verbs/time_codes.h"
 
 namespace tokamak::verbs::soft {
 namespace {

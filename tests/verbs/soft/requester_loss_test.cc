@@ -7,7 +7,7 @@
 #include "lib/verbs/soft/congestion.h"
 #include "lib/verbs/soft/outbox.h"
 #include "lib/verbs/soft/requester.h"
-#include "lib/verbs/soft/time_codes.h"
+#include "lib/verbs/time_codes.h"
 #include "tests/verbs/soft/one_nic.h"
 
 namespace tokamak::verbs::soft {

@@ -2,7 +2,7 @@
 #include "lib/verbs/soft/responder.h"
 
 #include "gmock/gmock.h"
-#include "lib/verbs/soft/time_codes.h"
+#include "lib/verbs/time_codes.h"
 #include "tests/verbs/soft/one_nic.h"
 
 namespace tokamak::verbs::soft {

@@ -1,11 +1,11 @@
-// The two ways in which InfiniBand writes a delay in five bits.
+// The two ways in which InfiniBand writes a delay in five bits, on the wire as in ibv_qp_attr.
 #pragma once
 
 #include <cstdint>
 
 #include "lib/base/time.h"
 
-namespace tokamak::verbs::soft {
+namespace tokamak::verbs {
 
 // 4.096 us x 2^n. (9.7.6.1.3)
 constexpr base::Duration AckTimeout(uint8_t code) { return base::Nanoseconds(int64_t{4096} << code); }
@@ -33,4 +33,4 @@ constexpr uint8_t NotReadyCode(base::Duration delay) {
   return 0;
 }
 
-}  // namespace tokamak::verbs::soft
+}  // namespace tokamak::verbs
