@@ -207,7 +207,7 @@ struct Limits {
   uint32_t max_queue_pairs = 0;
   uint32_t max_reads = 0;          // largest reads_outstanding and reads_served
   uint64_t max_message = 0;        // bytes, one request
-  uint32_t max_private_data = 56;  // bytes, what CM leaves to the application over IP
+  uint32_t max_private_data = 56;  // bytes, 52 at least: what CM over IP and the device leave to the application
   uint32_t active_mtu = 0;         // bytes, largest path MTU of the port as it is configured
 };
 

@@ -40,7 +40,7 @@ TEST_P(LimitsTest, TheLimitsAreUsable) {
     EXPECT_GE(facts.max_queue_pairs, 2u);
     EXPECT_GE(facts.max_reads, 1u);
     EXPECT_GE(facts.max_message, 1u << 30);
-    EXPECT_GE(facts.max_private_data, 56u);
+    EXPECT_GE(facts.max_private_data, 52u);
     EXPECT_GE(facts.active_mtu, kMinMtu);
     EXPECT_LE(facts.active_mtu, kMaxMtu);
   }
