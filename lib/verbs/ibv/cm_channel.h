@@ -1,0 +1,77 @@
+// CmChannel is an event channel of librdmacm on a loop: it reads events as they come and hands each to whom its id belongs.
+//
+// librdmacm makes rdma_destroy_id and rdma_migrate_id wait until all events of the id are acknowledged. So an event is copied and
+// acknowledged before anybody hears of it, and neither ever waits.
+//
+// Law: an id's events go to the sink that it was made with, and to nobody once the id was destroyed or moved to another channel.
+// Thread rule: the loop's. Kept alive by the ids on it: who owns an id owns a share.
+#pragma once
+
+#include <rdma/rdma_cma.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/os/epoll_loop.h"
+
+namespace tokamak::verbs::ibv {
+
+struct CloseCmChannel {
+  void operator()(rdma_event_channel* channel) const { rdma_destroy_event_channel(channel); }
+};
+using CmChannelHandle = std::unique_ptr<rdma_event_channel, CloseCmChannel>;
+
+// A channel whose rdma_get_cm_event does not wait. kUnavailable: there is no rdma_cm here; the text says what to do.
+absl::StatusOr<CmChannelHandle> OpenCmChannel();
+
+// A copy of an rdma_cm_event.
+struct CmEvent {
+  rdma_cm_event_type type = RDMA_CM_EVENT_ADDR_RESOLVED;
+  int status = 0;            // 0; -errno; or, positive, InfiniBand's reason for a rejection
+  rdma_cm_id* id = nullptr;  // of a CONNECT_REQUEST: a new one, which is the receiver's
+  uint8_t peer_serves = 0;   // reads: the peer's responder resources
+  uint8_t peer_asks = 0;     // and its initiator depth
+  uint8_t private_data_size = 0;
+  std::array<uint8_t, 256> bytes{};
+
+  absl::Span<const uint8_t> private_data() const { return {bytes.data(), private_data_size}; }
+};
+
+// What an id's context points to: who hears of it.
+class CmSink {
+ public:
+  // May destroy the id, the sink and the channel's last share.
+  virtual void OnCmEvent(const CmEvent& event) = 0;
+
+ protected:
+  ~CmSink() = default;
+};
+
+// Reads one event and acknowledges it; false when there is none now. `context`: that of the id that hears of it.
+bool TakeCmEvent(rdma_event_channel* channel, CmEvent* event, void** context);
+
+class CmChannel final : public std::enable_shared_from_this<CmChannel> {
+ public:
+  static absl::StatusOr<std::shared_ptr<CmChannel>> Open(os::EpollLoop& loop);
+
+  CmChannel(os::EpollLoop& loop, CmChannelHandle channel);
+  CmChannel(const CmChannel&) = delete;
+  CmChannel& operator=(const CmChannel&) = delete;
+
+  rdma_event_channel* handle() const { return channel_.get(); }
+  os::EpollLoop& loop() const { return loop_; }
+
+ private:
+  static constexpr int kEventsPerTurn = 64;
+
+  void Read();
+
+  os::EpollLoop& loop_;
+  const CmChannelHandle channel_;
+  os::FdWatch watch_;  // declared after the channel, so it goes first
+};
+
+}  // namespace tokamak::verbs::ibv

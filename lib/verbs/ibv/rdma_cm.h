@@ -1,0 +1,64 @@
+// verbs::ConnectionManager over librdmacm, the kernel's RDMA connection manager: InfiniBand, RoCE and iWARP.
+//
+// Our queue pairs exist before their connection, so librdmacm is told only their numbers. On InfiniBand and RoCE it hands out the
+// attributes (rdma_init_qp_attr), and we walk the queue pair, with path MTU, time-outs and retries of our own choice; on iWARP
+// the kernel walks it.
+//
+//   active    resolve address (from our device's own), resolve route, connect with the queue pair's number;
+//             the answer: walk to ReadyToSend, rdma_establish, kEstablished
+//   passive   request; Accept: walk to ReadyToSend, rdma_accept; RTU, or the first data: kEstablished
+//   end       either side's disconnect, a lost device: the queue pair to Error, so that all its work comes back
+//
+// Who goes first is not left to chance: the active side hears of the connection first and may send at once.
+//
+// Every attempt ends by its own deadline, whatever the kernel's are. Where packets get lost it repeats a request after some
+// 4 s, which cannot be changed from here: deadlines below that allow for no loss.
+//
+// Thread rule: see verbs.h. Events of a connection are read by the loop of its queue pair (cm_channel.h), goodbyes are waited
+// for by a thread (departures.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "lib/verbs/ibv/attributes.h"
+#include "lib/verbs/verbs.h"
+
+namespace tokamak::verbs::ibv {
+
+// The device that the manager works for.
+struct RdmaCmOptions {
+  std::string device;               // as ibv_devices lists it: nothing else is connected
+  Address address;                  // Device::address(): where requests start from
+  std::function<LocalPort()> port;  // as it is now, from any thread: its MTU may change
+  uint32_t max_reads = 0;           // Limits::max_reads
+};
+
+class RdmaCmCore;
+
+class RdmaConnectionManager final : public ConnectionManager {
+ public:
+  // kUnavailable: there is no rdma_cm here.
+  static absl::StatusOr<std::unique_ptr<RdmaConnectionManager>> Make(const RdmaCmOptions& options);
+  ~RdmaConnectionManager() override;
+
+  absl::StatusOr<std::unique_ptr<Listener>> Listen(base::EventLoop& loop, const Address& address,
+                                                   RequestHandler handler) override;
+  absl::StatusOr<std::unique_ptr<Connection>> Connect(QueuePair& queue_pair, const Address& address,
+                                                      const ConnectOptions& options,
+                                                      ConnectionHandler handler) override;
+
+  // The device says that data came in (IBV_EVENT_COMM_EST): a queue pair that waits for the last message of its connection's making
+  // need not wait longer. From any thread; does nothing for others.
+  void OnFirstData(uint32_t queue_pair_number);
+
+ private:
+  explicit RdmaConnectionManager(std::shared_ptr<RdmaCmCore> core);
+
+  const std::shared_ptr<RdmaCmCore> core_;  // handles keep it, too
+};
+
+}  // namespace tokamak::verbs::ibv

@@ -1,0 +1,48 @@
+// What all handles of one RdmaConnectionManager share, and keep alive: the device's facts, a channel for each loop, the
+// thread for goodbyes.
+//
+// Thread rule: from any thread.
+#pragma once
+
+#include <rdma/rdma_cma.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "absl/status/statusor.h"
+#include "lib/verbs/ibv/cm_channel.h"
+#include "lib/verbs/ibv/departures.h"
+#include "lib/verbs/ibv/rdma_cm.h"
+
+namespace tokamak::verbs::ibv {
+
+class RdmaCmCore final {
+ public:
+  RdmaCmCore(const RdmaCmOptions& options, std::unique_ptr<Departures> departures)
+      : options_(options), departures_(std::move(departures)) {}
+
+  const RdmaCmOptions& options() const { return options_; }
+  Departures& departures() { return *departures_; }
+
+  // The loop's channel, made where there is none. On the loop's thread.
+  absl::StatusOr<std::shared_ptr<CmChannel>> ChannelOf(os::EpollLoop& loop);
+
+  // kFailedPrecondition: rdma_cm bound the id to another device or port than ours.
+  absl::Status CheckDevice(const rdma_cm_id* id) const;
+
+  // Between these, first data for the queue pair makes the connection of `id`.
+  void AwaitData(uint32_t queue_pair_number, rdma_cm_id* id);
+  void StopAwaiting(uint32_t queue_pair_number);
+  void OnFirstData(uint32_t queue_pair_number);
+
+ private:
+  const RdmaCmOptions options_;
+  const std::unique_ptr<Departures> departures_;
+  std::mutex mutex_;
+  std::map<os::EpollLoop*, std::weak_ptr<CmChannel>> channels_;  // guarded by mutex_
+  std::map<uint32_t, rdma_cm_id*> awaiting_;                     // guarded by mutex_
+};
+
+}  // namespace tokamak::verbs::ibv
