@@ -1,0 +1,186 @@
+#include "lib/verbs/ibv/tcp_connection.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+
+namespace tokamak::verbs::ibv {
+
+using Kind = ConnectionEvent::Kind;
+
+uint32_t DrawPsn() {
+  uint32_t psn = 0;
+  PCHECK(getrandom(&psn, sizeof(psn), 0) == sizeof(psn));
+  return psn & 0xffffff;
+}
+
+TcpConnection::TcpConnection(const TcpOffer& offer, HeldQueuePair queue_pair, const Address& peer,
+                             const ConnectOptions& options, ConnectionHandler handler)
+    : offer_(offer),
+      queue_pair_(std::move(queue_pair)),
+      loop_(queue_pair_->loop()),
+      peer_(peer),
+      wanted_(options.reliability),
+      until_(loop_.Now() + options.deadline),
+      handler_(std::move(handler)) {
+  const ReliabilityOptions reads = AgreeOnReads(wanted_, offer_.max_reads, 255, 255);
+  hello_.link = offer_.port.link;
+  hello_.queue_pair_number = queue_pair_->connection_number();
+  hello_.psn = offer_.psn;
+  hello_.port = {offer_.port.gid, static_cast<uint16_t>(offer_.port.lid + offer_.port.path_bits)};
+  hello_.path_mtu = offer_.own_mtu;
+  hello_.reads_served = reads.reads_served;
+  hello_.reads_outstanding = reads.reads_outstanding;
+  hello_.SetPrivateData(options.private_data);
+}
+
+TcpConnection::~TcpConnection() {
+  if (dropped_ != nullptr) *dropped_ = true;
+  if (phase_ != Phase::kNew && phase_ != Phase::kOver) ToError();
+}
+
+void TcpConnection::Start(const Address& from) {
+  phase_ = Phase::kConnecting;
+  deadline_ = loop_.RunAt(until_, [this] {
+    End(Kind::kUnreachable, absl::DeadlineExceededError(absl::StrCat(peer_.ToString(), " did not answer in time")));
+  });
+  auto socket = TcpLine::Connect(from, peer_);
+  if (!socket.ok()) {
+    failed_ = loop_.Post([this, status = socket.status()] { End(Kind::kUnreachable, status); });
+    return;
+  }
+  TcpLine::Owner& owner = *this;
+  line_.emplace(loop_, *std::move(socket), true, owner);
+}
+
+absl::Status TcpConnection::Accept(os::FileDescriptor socket, const TcpHello& ask) {
+  phase_ = Phase::kAnswered;
+  TcpLine::Owner& owner = *this;
+  line_.emplace(loop_, std::move(socket), false, owner);
+  absl::Status status = WalkToReadyToSend(ask, std::min(offer_.own_mtu, ask.path_mtu));
+  hello_.path_mtu = path_mtu_;
+  if (status.ok()) status = line_->Send(OwnHello(TcpHello::Kind::kAccept));
+  if (status.ok()) {
+    deadline_ = loop_.RunAt(until_, [this] {
+      End(Kind::kUnreachable, absl::DeadlineExceededError(absl::StrCat(peer_.ToString(), " did not answer in time")));
+    });
+    return status;
+  }
+  phase_ = Phase::kOver;
+  if (walked_) ToError();
+  TcpHello reject;
+  reject.kind = TcpHello::Kind::kReject;
+  reject.link = offer_.port.link;
+  if (absl::Status sent = line_->Send(reject); !sent.ok()) VLOG(1) << peer_.ToString() << ": " << sent;
+  line_.reset();
+  return absl::Status(status.code(), absl::StrCat("accept ", peer_.ToString(), ": ", status.message()));
+}
+
+void TcpConnection::OnLineUp() {
+  phase_ = Phase::kAsked;
+  if (absl::Status status = line_->Send(OwnHello(TcpHello::Kind::kAsk)); !status.ok()) End(Kind::kUnreachable, status);
+}
+
+void TcpConnection::OnHello(const TcpHello& hello) {
+  if (phase_ == Phase::kAsked) return OnAnswer(hello);
+  if (phase_ == Phase::kAnswered && hello.kind == TcpHello::Kind::kReady) return Establish({});
+  OnLineLost(absl::InvalidArgumentError(
+      absl::StrCat("a message of kind ", static_cast<int>(hello.kind), " where none of them is expected")));
+}
+
+void TcpConnection::OnAnswer(const TcpHello& hello) {
+  if (hello.kind == TcpHello::Kind::kReject) {
+    return End(Kind::kRejected, absl::UnavailableError(absl::StrCat(peer_.ToString(), " rejected")),
+               hello.private_data_span());
+  }
+  if (hello.kind != TcpHello::Kind::kAccept) {
+    return End(Kind::kUnreachable, absl::InvalidArgumentError(absl::StrCat(peer_.ToString(), " answered nonsense")));
+  }
+  const auto mtu = KeepPathMtu(offer_.own_mtu, hello.path_mtu, kMaxMtu);
+  absl::Status status = mtu.ok() ? WalkToReadyToSend(hello, *mtu) : mtu.status();
+  if (status.ok()) status = line_->Send(OwnHello(TcpHello::Kind::kReady));
+  if (!status.ok()) return End(Kind::kUnreachable, status);
+  Establish(hello.private_data_span());
+}
+
+void TcpConnection::OnLineLost(const absl::Status& why) {
+  const absl::Status status(absl::IsDeadlineExceeded(why) ? why.code() : absl::StatusCode::kUnavailable,
+                            absl::StrCat(peer_.ToString(), ": ", why.message()));
+  if (phase_ == Phase::kUp) return End(Kind::kDisconnected, status);
+  // Whoever closes without an answer does not want us; who cannot be reached may.
+  End(absl::IsAborted(why) ? Kind::kRejected : Kind::kUnreachable, status);
+}
+
+absl::Status TcpConnection::WalkToReadyToSend(const TcpHello& peer, uint32_t path_mtu) {
+  if (peer.link != offer_.port.link) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the peer's link is ", ToString(peer.link), " and ours ", ToString(offer_.port.link)));
+  }
+  Agreement agreement;
+  agreement.peer_number = peer.queue_pair_number;
+  agreement.receive_psn = peer.psn;
+  agreement.send_psn = offer_.psn;
+  agreement.path_mtu = path_mtu;
+  agreement.reliability = AgreeOnReads(wanted_, offer_.max_reads, peer.reads_served, peer.reads_outstanding);
+  const auto receive = ReadyToReceiveStep(offer_.port, peer.port, agreement);
+  if (!receive.ok()) return receive.status();
+  const auto send = ReadyToSendStep(offer_.port, agreement);
+  if (!send.ok()) return send.status();
+  walked_ = true;
+  path_mtu_ = path_mtu;
+  if (absl::Status status = queue_pair_->Walk(receive->attributes, receive->mask); !status.ok()) return status;
+  return queue_pair_->Walk(send->attributes, send->mask);
+}
+
+TcpHello TcpConnection::OwnHello(TcpHello::Kind kind) const {
+  TcpHello hello = hello_;
+  hello.kind = kind;
+  return hello;
+}
+
+void TcpConnection::Establish(absl::Span<const uint8_t> private_data) {
+  phase_ = Phase::kUp;
+  deadline_.Cancel();
+  ConnectionEvent event{};
+  event.kind = Kind::kEstablished;
+  event.private_data = private_data;
+  event.path_mtu = path_mtu_;
+  Tell(event);
+}
+
+void TcpConnection::End(Kind kind, absl::Status why, absl::Span<const uint8_t> private_data) {
+  if (phase_ == Phase::kOver) return;
+  phase_ = Phase::kOver;
+  deadline_.Cancel();
+  failed_.Cancel();
+  line_.reset();
+  if (walked_) ToError();
+  ConnectionEvent event{};
+  event.kind = kind;
+  event.status = std::move(why);
+  event.private_data = private_data;
+  Tell(event);
+}
+
+void TcpConnection::ToError() {
+  const Step error = ErrorStep();
+  if (absl::Status status = queue_pair_->Walk(error.attributes, error.mask); !status.ok()) {
+    LOG(WARNING) << "queue pair " << queue_pair_->connection_number() << " to Error: " << status;
+  }
+}
+
+void TcpConnection::Tell(const ConnectionEvent& event) {
+  bool dropped = false;
+  dropped_ = &dropped;
+  ConnectionHandler handler = std::move(handler_);  // it may drop this
+  handler(event);
+  if (dropped) return;
+  handler_ = std::move(handler);
+  dropped_ = nullptr;
+}
+
+}  // namespace tokamak::verbs::ibv

@@ -1,0 +1,82 @@
+// TcpConnection is one connection that is made by hand: the exchange over TCP, and what it means for a queue pair.
+//
+//   active    kConnecting -> kAsked -> kUp -> kOver        passive   kAnswered -> kUp -> kOver
+//
+// Law: one kEstablished at most, then one kDisconnected at most; or one kRejected or kUnreachable; nothing after any end.
+// Thread rule: the loop's of its queue pair.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "lib/base/time.h"
+#include "lib/verbs/ibv/attributes.h"
+#include "lib/verbs/ibv/connection_rules.h"
+#include "lib/verbs/ibv/tcp_line.h"
+#include "lib/verbs/verbs.h"
+
+namespace tokamak::verbs::ibv {
+
+// Our side of a connection that is made by hand.
+struct TcpOffer {
+  LocalPort port;
+  uint32_t psn = 0;  // the first that we send
+  uint32_t own_mtu = 0;
+  uint32_t max_reads = 0;
+};
+
+class TcpConnection final : public Connection, private TcpLine::Owner {
+ public:
+  // `options` were checked. Nothing happens yet.
+  TcpConnection(const TcpOffer& offer, HeldQueuePair queue_pair, const Address& peer, const ConnectOptions& options,
+                ConnectionHandler handler);
+  ~TcpConnection() override;
+
+  const Address& peer() const override { return peer_; }
+
+  // The active side's first step. What goes wrong is an event.
+  void Start(const Address& from);
+
+  // The passive side's: `socket` brought `ask`. Takes over the socket; when it fails the peer was rejected.
+  absl::Status Accept(os::FileDescriptor socket, const TcpHello& ask);
+
+ private:
+  enum class Phase { kNew, kConnecting, kAsked, kAnswered, kUp, kOver };
+
+  void OnLineUp() override;
+  void OnHello(const TcpHello& hello) override;
+  void OnLineLost(const absl::Status& why) override;
+  void OnAnswer(const TcpHello& hello);
+
+  absl::Status WalkToReadyToSend(const TcpHello& peer, uint32_t path_mtu);
+  TcpHello OwnHello(TcpHello::Kind kind) const;
+  void Establish(absl::Span<const uint8_t> private_data);
+  void End(ConnectionEvent::Kind kind, absl::Status why, absl::Span<const uint8_t> private_data = {});
+  void ToError();
+  void Tell(const ConnectionEvent& event);  // may drop this
+
+  const TcpOffer offer_;
+  const HeldQueuePair queue_pair_;
+  os::EpollLoop& loop_;
+  const Address peer_;
+  const ReliabilityOptions wanted_;
+  const base::Time until_;
+  TcpHello hello_;  // what is ours in every message
+  ConnectionHandler handler_;
+
+  Phase phase_ = Phase::kNew;
+  bool walked_ = false;  // the queue pair has left Init
+  uint32_t path_mtu_ = 0;
+  bool* dropped_ = nullptr;  // while Tell runs the handler
+  std::optional<TcpLine> line_;
+  base::Timer deadline_;
+  base::Timer failed_;  // what failed inside a call is told after it
+};
+
+// The queue pair's first PSN: 24 bits that no earlier connection's late packets are likely to match.
+uint32_t DrawPsn();
+
+}  // namespace tokamak::verbs::ibv

@@ -1,0 +1,88 @@
+// Listening for --cm tcp: TcpListener, and TcpRequest for each peer that asked.
+//
+// Who connects has kAskDeadline to say what it wants, and kMaxHalfOpen may be at that; more are closed at once. A request that was
+// presented is a socket that nobody watches, so it outlives its listener and may be answered from the loop of any queue pair.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "lib/base/time.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/os/file_descriptor.h"
+#include "lib/verbs/ibv/tcp_connection.h"
+#include "lib/verbs/ibv/tcp_line.h"
+#include "lib/verbs/verbs.h"
+
+namespace tokamak::verbs::ibv {
+
+constexpr base::Duration kAskDeadline = base::Seconds(5);
+constexpr size_t kMaxHalfOpen = 128;
+
+// What our side brings to a connection with these options, as the device is now. From any thread.
+using MakeTcpOffer = std::function<TcpOffer(const ConnectOptions& options)>;
+
+class TcpRequest final : public ConnectionRequest {
+ public:
+  // Counts itself among the unanswered.
+  TcpRequest(MakeTcpOffer make_offer, std::shared_ptr<std::atomic<size_t>> unanswered, os::FileDescriptor socket,
+             const Address& peer, const TcpHello& ask);
+  ~TcpRequest() override;
+
+  const Address& peer() const override { return peer_; }
+  absl::Span<const uint8_t> private_data() const override { return ask_.private_data_span(); }
+
+  // A failure beyond wrong options or a wrong queue pair rejects the peer.
+  absl::StatusOr<std::unique_ptr<Connection>> Accept(QueuePair& queue_pair, const ConnectOptions& options,
+                                                     ConnectionHandler handler) override;
+  void Reject(absl::Span<const uint8_t> private_data) override;
+
+ private:
+  os::FileDescriptor Answer();  // it is no longer unanswered
+
+  const MakeTcpOffer make_offer_;
+  const std::shared_ptr<std::atomic<size_t>> unanswered_;
+  os::FileDescriptor socket_;  // none once answered
+  const Address peer_;
+  const TcpHello ask_;
+};
+
+class TcpListener final : public Listener {
+ public:
+  // kAlreadyExists: the port is taken.
+  static absl::StatusOr<std::unique_ptr<TcpListener>> Listen(os::EpollLoop& loop, const Address& address,
+                                                             MakeTcpOffer make_offer, RequestHandler handler);
+  ~TcpListener() override;
+
+  const Address& address() const override { return address_; }
+
+ private:
+  static constexpr int kAcceptsPerTurn = 16;
+  static constexpr base::Duration kRetryAccept = base::Milliseconds(100);  // when there are no descriptors left
+
+  class HalfOpen;
+
+  TcpListener(os::EpollLoop& loop, os::FileDescriptor socket, const Address& address, MakeTcpOffer make_offer,
+              RequestHandler handler);
+
+  void AcceptSome();
+  void Drop(HalfOpen* half_open);
+  void Present(HalfOpen* half_open, const TcpHello& ask);  // may drop this
+
+  os::EpollLoop& loop_;
+  const os::FileDescriptor socket_;
+  const Address address_;
+  const MakeTcpOffer make_offer_;
+  RequestHandler handler_;
+  const std::shared_ptr<std::atomic<size_t>> unanswered_;
+  std::list<std::unique_ptr<HalfOpen>> half_open_;
+  bool* dropped_ = nullptr;  // while the handler runs
+  base::Timer retry_;
+  os::FdWatch watch_;
+};
+
+}  // namespace tokamak::verbs::ibv
