@@ -7,10 +7,12 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "lib/verbs/ibv/connection_rules.h"
 #include "lib/verbs/ibv/errors.h"
 #include "lib/verbs/ibv/gid.h"
 #include "lib/verbs/ibv/limits.h"
 #include "lib/verbs/ibv/rdma_address.h"
+#include "lib/verbs/ibv/tcp_hello.h"
 #include "lib/verbs/ibv/trial.h"
 
 namespace tokamak::verbs::ibv {
@@ -161,7 +163,8 @@ absl::StatusOr<std::shared_ptr<Context>> Context::Open(const DeviceOptions& opti
     return absl::UnavailableError(absl::StrCat("RDMA device ", options.name.device,
                                                " is listed, but cannot be used: ", max_inline.status().message()));
   }
-  const Limits limits = MakeLimits(link, attributes, queried, *max_inline);
+  Limits limits = MakeLimits(link, attributes, queried, *max_inline);
+  limits.max_private_data = options.exchange == Exchange::kTcp ? kTcpCmPrivateData : kRdmaCmPrivateData;
   return std::make_shared<Context>(*std::move(opened), options, port, *address, limits);
 }
 
