@@ -64,7 +64,8 @@ def make(kernel, settings):
         "bin/busybox": (0o755, kernel.busybox.read_bytes()),
         "modules/order": (0o644, "".join(f"{os.path.basename(path)}\n" for path in order).encode()),
         "lab/boot": (0o755, (GUEST / "boot").read_bytes()),
-        "lab/settings": (0o644, shell_settings({**settings, "abi": kernel.abi, "modules": kernel.modules})),
+        "lab/settings": (0o644, shell_settings(settings)),
+        "lab/paths": (0o644, shell_settings({"abi": kernel.abi, "modules": kernel.modules, "out": settings["out"]})),
     }
     for path in order:
         files[f"modules/{os.path.basename(path)}"] = (0o644, (kernel.modules / path).read_bytes())
