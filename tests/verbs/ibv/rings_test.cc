@@ -1,0 +1,115 @@
+#include <cstdint>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "lib/verbs/ibv/shared_slots.h"
+#include "lib/verbs/ibv/work_ring.h"
+
+namespace tokamak::verbs::ibv {
+namespace {
+
+uint64_t Post(WorkRing& ring, uint64_t id) {
+  const uint64_t position = ring.Note(0, id);
+  ring.Commit(1);
+  return position;
+}
+
+TEST(WorkRingTest, TakesAsManyAsItIsDeepAndNoMore) {
+  WorkRing ring(5);
+  for (uint64_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(ring.room(), 5 - i);
+    Post(ring, i);
+  }
+  EXPECT_EQ(ring.room(), 0u);
+}
+
+TEST(WorkRingTest, ACompletionFreesWhatCameBeforeIt) {
+  WorkRing ring(5);
+  for (uint64_t i = 0; i < 5; ++i) Post(ring, 100 + i);
+  EXPECT_EQ(ring.id(3), 103u);
+  ring.Release(3);
+  EXPECT_EQ(ring.room(), 4u);
+  EXPECT_FALSE(ring.Holds(2));
+  EXPECT_TRUE(ring.Holds(4));
+  EXPECT_FALSE(ring.Holds(5));
+}
+
+TEST(WorkRingTest, IdsStayThroughManyRounds) {
+  WorkRing ring(6);  // not a power of two
+  for (uint64_t i = 0; i < 1000; ++i) {
+    const uint64_t position = Post(ring, i * i);
+    ASSERT_EQ(ring.id(position), i * i);
+    if (i % 3 == 2) ring.Release(position);
+  }
+}
+
+TEST(WorkRingTest, OfABatchOnlyWhatWasTakenCounts) {
+  WorkRing ring(4);
+  EXPECT_EQ(ring.Note(0, 7), 0u);
+  EXPECT_EQ(ring.Note(1, 8), 1u);
+  ring.Commit(1);
+  EXPECT_EQ(ring.room(), 3u);
+  EXPECT_EQ(ring.Note(0, 9), 1u);
+  EXPECT_EQ(ring.id(1), 9u);
+}
+
+TEST(WorkRingTest, AResetForgets) {
+  WorkRing ring(4);
+  const uint64_t position = Post(ring, 1);
+  ring.Clear();
+  EXPECT_EQ(ring.room(), 4u);
+  EXPECT_FALSE(ring.Holds(position));
+}
+
+TEST(SharedSlotsTest, TakesAsManyAsItIsDeep) {
+  SharedSlots slots(3);
+  uint32_t slot = 0;
+  for (uint64_t i = 0; i < 3; ++i) EXPECT_TRUE(slots.Take(i, &slot));
+  EXPECT_FALSE(slots.Take(3, &slot));
+}
+
+TEST(SharedSlotsTest, ReceivesMayEndInAnyOrder) {
+  SharedSlots slots(3);
+  uint32_t at[3];
+  for (uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(slots.Take(10 + i, &at[i]));
+  EXPECT_EQ(slots.Release(at[1]), 11u);
+  EXPECT_EQ(slots.Release(at[2]), 12u);
+  EXPECT_EQ(slots.Release(at[0]), 10u);
+}
+
+TEST(SharedSlotsTest, OneThatTakesLongDoesNotHoldUpTheOthers) {
+  SharedSlots slots(3);
+  uint32_t slow = 0;
+  ASSERT_TRUE(slots.Take(1, &slow));
+  for (uint64_t i = 0; i < 100; ++i) {
+    uint32_t slot = 0;
+    ASSERT_TRUE(slots.Take(100 + i, &slot)) << "round " << i;
+    EXPECT_EQ(slots.Release(slot), 100 + i);
+  }
+  EXPECT_EQ(slots.Release(slow), 1u);
+}
+
+TEST(SharedSlotsTest, ManyThatNeverEndAreBounded) {
+  SharedSlots slots(3);
+  uint32_t slot = 0;
+  size_t taken = 0;
+  // Every second one completes, the others never.
+  while (taken < 100 && slots.Take(taken, &slot)) {
+    if (++taken % 2 == 0) slots.Release(slot);
+  }
+  EXPECT_LT(taken, 100u);
+}
+
+TEST(SharedSlotsTest, WhatTheDeviceRefusedIsTakenBack) {
+  SharedSlots slots(2);
+  uint32_t first = 0, second = 0;
+  ASSERT_TRUE(slots.Take(1, &first));
+  ASSERT_TRUE(slots.Take(2, &second));
+  slots.Back(second);
+  ASSERT_TRUE(slots.Take(3, &second));
+  EXPECT_EQ(slots.Release(first), 1u);
+  EXPECT_EQ(slots.Release(second), 3u);
+}
+
+}  // namespace
+}  // namespace tokamak::verbs::ibv
