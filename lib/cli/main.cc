@@ -11,6 +11,7 @@
 #include "lib/cli/cluster.h"
 #include "lib/cli/commands.h"
 #include "lib/cli/demo.h"
+#include "lib/cli/doctor/command.h"
 #include "lib/client/client.h"
 #include "nlohmann/json.hpp"
 
@@ -25,7 +26,7 @@ constexpr char kFooter[] =
     "  tok put /usr/share/dict --as dict\n"
     "  tok --node 2 get dict -o /tmp/dict --protocol read\n"
     "  tok down\n"
-    "Exit codes: 0 done, 1 it failed, 2 wrong flags or no daemon.";
+    "Exit codes: 0 done, 1 it failed, 2 wrong flags or no daemon; of doctor: 0 RDMA works here, 1 it does not.";
 
 struct Flags {
   std::string socket;
@@ -34,6 +35,7 @@ struct Flags {
   bool json = false;
   ClusterSettings cluster;
   DemoSettings demo;
+  doctor::CommandFlags doctor;
   std::string demo_memory = "1GiB";
   std::string demo_least = "200MiB";
   std::vector<std::string> paths;
@@ -203,6 +205,8 @@ int Main(int argc, char** argv) {
   rm->add_option("name", flags.names, "name or 40-digit id")->required();
   app.add_subcommand("nodes", "list the nodes of the cluster");
 
+  doctor::AddCommand(app, flags.doctor);
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
@@ -216,6 +220,7 @@ int Main(int argc, char** argv) {
   if (command == "up") return Up(flags);
   if (command == "down") return Down(flags);
   if (command == "demo") return RunTheDemo(flags);
+  if (command == "doctor") return doctor::RunCommand(flags.doctor, flags.json);
   return Talk(flags, command);
 }
 

@@ -1,0 +1,57 @@
+#include "lib/cli/doctor/listen.h"
+
+#include <sys/signalfd.h>
+
+#include <csignal>
+#include <iostream>
+
+#include "lib/cli/doctor/peer_desk.h"
+#include "lib/cli/doctor/ping_pong.h"
+#include "lib/daemon/device.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/os/file_descriptor.h"
+
+namespace tokamak::cli::doctor {
+
+namespace {
+
+// As the doctor that calls: see RunProbe.
+constexpr base::Duration kSpin = base::Microseconds(50);
+
+// Blocked before any thread starts, so that no other thread takes them.
+os::FileDescriptor TakeSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return os::FileDescriptor(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+}  // namespace
+
+absl::Status Listen(const ListenSettings& settings) {
+  const os::FileDescriptor signals = TakeSignals();
+  os::EpollLoop loop(os::Detection::Adaptive(kSpin));
+  daemon::DeviceSettings device_settings;
+  device_settings.detection = os::Detection::Adaptive(kSpin);
+  const auto opened = daemon::OpenDevice(settings.device, device_settings);
+  if (!opened.ok()) return opened.status();
+  verbs::Device& device = (*opened)->device();
+  const auto responder = PingPongResponder::Start(loop, device);
+  if (!responder.ok()) return responder.status();
+  PeerHello hello;
+  hello.device = settings.device;
+  hello.service = (*responder)->service();
+  hello.active_mtu = device.limits().active_mtu;
+  hello.netdev_mtu = settings.netdev_mtu;
+  const auto desk = PeerDesk::Open(loop, settings.port, hello);
+  if (!desk.ok()) return desk.status();
+  std::cout << "listening on TCP port " << (*desk)->port() << ", RDMA at " << hello.service.ToString()
+            << "; on the other host: tok doctor --peer THIS_HOST; end with Ctrl-C" << std::endl;
+  const os::FdWatch watch = loop.Watch(signals.get(), EPOLLIN, [&](uint32_t) { loop.Stop(); });
+  loop.Run();
+  return absl::OkStatus();
+}
+
+}  // namespace tokamak::cli::doctor

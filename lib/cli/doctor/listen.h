@@ -1,0 +1,20 @@
+// What `tok doctor --listen` does once its own device is found healthy: it waits for the doctors of other hosts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace tokamak::cli::doctor {
+
+struct ListenSettings {
+  std::string device;
+  uint16_t port = 0;        // TCP; 0: one of the system's choice, which is printed
+  uint32_t netdev_mtu = 0;  // bytes, to be told to peers
+};
+
+// Answers peers one at a time until SIGINT or SIGTERM. Prints one line when it is ready. An error: it could not begin.
+absl::Status Listen(const ListenSettings& settings);
+
+}  // namespace tokamak::cli::doctor

@@ -1,0 +1,36 @@
+// What a machine's facts mean for RDMA: one pure function for each check, from facts to a Finding.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/cli/doctor/finding.h"
+#include "lib/cli/doctor/machine_facts.h"
+#include "lib/cli/doctor/rdma_facts.h"
+
+namespace tokamak::cli::doctor {
+
+// Beside the store, a node locks buffers for messages: some 3 MiB for each connection, here for about twenty.
+constexpr uint64_t kLockedBuffers = 64 << 20;
+
+// Are the kernel's doors to verbs and to rdma_cm there?
+Finding CheckModules(const MachineFacts& machine);
+
+// Is there any RDMA device? A device that is missing comes with how to get one.
+Finding CheckDevices(const MachineFacts& machine, const std::vector<RdmaFacts>& devices);
+
+// May /dev/infiniband be opened?
+Finding CheckPermission(const MachineFacts& machine, const std::vector<RdmaFacts>& devices);
+
+// May a store of `store` bytes be locked, as registering it does?
+Finding CheckMemlock(const MachineFacts& machine, uint64_t store);
+
+Finding CheckHugePages(const MachineFacts& machine, uint64_t store);
+
+// Rxe devices outside of the first network namespace look healthy and swallow everything.
+Finding CheckNetwork(const MachineFacts& machine, const std::vector<RdmaFacts>& devices);
+
+// What a software NIC's UDP socket gets, of the `wanted` bytes.
+Finding CheckUdpBuffers(const MachineFacts& machine, uint64_t wanted);
+
+}  // namespace tokamak::cli::doctor

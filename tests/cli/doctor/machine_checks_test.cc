@@ -1,0 +1,130 @@
+#include "lib/cli/doctor/machine_checks.h"
+
+#include <gtest/gtest.h>
+
+#include "absl/strings/match.h"
+
+namespace tokamak::cli::doctor {
+namespace {
+
+constexpr uint64_t kStore = 512 << 20;
+constexpr uint64_t kWanted = 8 << 20;
+
+void Expect(const Finding& finding, Verdict verdict, const std::string& seen, const std::string& advice) {
+  EXPECT_EQ(finding.verdict, verdict) << finding.seen;
+  EXPECT_TRUE(absl::StrContains(finding.seen, seen)) << finding.seen;
+  EXPECT_TRUE(absl::StrContains(finding.advice, advice)) << finding.advice;
+}
+
+MachineFacts Healthy() {
+  MachineFacts machine;
+  machine.lock_limit = machine.lock_limit_hard = kUnlimited;
+  machine.huge_page_size = 2 << 20;
+  machine.verbs_loaded = machine.cm_loaded = true;
+  machine.nodes = {{"rdma_cm", true}, {"uverbs0", true}};
+  machine.receive_buffer_limit = 212992;
+  return machine;
+}
+
+std::vector<RdmaFacts> Devices(const std::string& driver) { return {{"rxe0", driver, {}}}; }
+
+TEST(MachineChecksTest, ModulesThatAreMissingAreNamed) {
+  MachineFacts machine = Healthy();
+  Expect(CheckModules(machine), Verdict::kOk, "are loaded", "");
+  machine.cm_loaded = false;
+  Expect(CheckModules(machine), Verdict::kFailed, "rdma_ucm is not", "modprobe rdma_ucm");
+  machine.verbs_loaded = false;
+  Expect(CheckModules(machine), Verdict::kFailed, "ib_uverbs is not", "modprobe ib_uverbs rdma_ucm");
+}
+
+TEST(MachineChecksTest, WithoutADeviceTheAdviceIsWhatThisMachineCouldHave) {
+  MachineFacts machine = Healthy();
+  Expect(CheckDevices(machine, {}), Verdict::kFailed, "no RDMA device", "no rdma_rxe module");
+  machine.has_soft_roce = true;
+  Expect(CheckDevices(machine, {}), Verdict::kFailed, "no RDMA device", "rdma link add rxe0 type rxe");
+  machine.cards = {"mlx5_ib for 0000:3b:00.0"};
+  Expect(CheckDevices(machine, {}), Verdict::kFailed, "no RDMA device", "modprobe mlx5_ib");
+}
+
+TEST(MachineChecksTest, DevicesAreListedWithTheirDrivers) {
+  Expect(CheckDevices(Healthy(), Devices("rdma_rxe")), Verdict::kOk, "rxe0 (rdma_rxe)", "");
+}
+
+TEST(MachineChecksTest, AContainerWithoutTheDeviceFilesIsToldHowToGetThem) {
+  MachineFacts machine = Healthy();
+  machine.nodes.clear();
+  machine.container = "a Docker container";
+  Expect(CheckPermission(machine, Devices("mlx5_core")), Verdict::kFailed, "a Docker container without /dev/infiniband",
+         "--device /dev/infiniband");
+  machine.container.clear();
+  Expect(CheckPermission(machine, Devices("mlx5_core")), Verdict::kFailed, "not their files", "rdma-core");
+  Expect(CheckPermission(machine, {}), Verdict::kNotApplicable, "not there", "");
+}
+
+TEST(MachineChecksTest, FilesThatMayNotBeOpenedAreNamed) {
+  MachineFacts machine = Healthy();
+  Expect(CheckPermission(machine, Devices("siw")), Verdict::kOk, "rdma_cm, uverbs0 may be opened", "");
+  machine.nodes[1].may_open = false;
+  Expect(CheckPermission(machine, Devices("siw")), Verdict::kFailed, "write uverbs0",
+         "chmod 666 /dev/infiniband/uverbs0");
+}
+
+TEST(MachineChecksTest, AContainerWithHalfOfTheDeviceFilesLacksTheManager) {
+  MachineFacts machine = Healthy();
+  machine.nodes = {{"uverbs0", true}};
+  Expect(CheckPermission(machine, Devices("siw")), Verdict::kFailed, "rdma_cm is missing", "--device /dev/infiniband");
+}
+
+TEST(MachineChecksTest, LockedMemoryMustHoldTheStoreAndItsBuffers) {
+  MachineFacts machine = Healthy();
+  machine.lock_limit = kStore + kLockedBuffers;
+  Expect(CheckMemlock(machine, kStore), Verdict::kOk, "576 MiB", "");
+  machine.lock_limit -= 1;
+  Expect(CheckMemlock(machine, kStore), Verdict::kFailed, "need 576 MiB", "ulimit -l unlimited");
+  machine.lock_limit_hard = machine.lock_limit;
+  Expect(CheckMemlock(machine, kStore), Verdict::kFailed, "need 576 MiB", "LimitMEMLOCK=infinity");
+  machine.locks_without_limit = true;
+  Expect(CheckMemlock(machine, kStore), Verdict::kOk, "CAP_IPC_LOCK", "");
+}
+
+TEST(MachineChecksTest, AnUnlimitedLimitIsNoNumber) {
+  const Finding finding = CheckMemlock(Healthy(), kStore);
+  EXPECT_EQ(finding.verdict, Verdict::kOk);
+  ASSERT_EQ(finding.numbers.size(), 1u);
+  EXPECT_EQ(finding.numbers[0].first, "needed_bytes");
+}
+
+TEST(MachineChecksTest, HugePagesAreOptionalButTooFewAreAWarning) {
+  MachineFacts machine = Healthy();
+  Expect(CheckHugePages(machine, kStore), Verdict::kNotApplicable, "optional", "vm.nr_hugepages=256");
+  machine.huge_pages = 300;
+  machine.huge_pages_free = 255;
+  Expect(CheckHugePages(machine, kStore), Verdict::kWarning, "255 of 300", "vm.nr_hugepages=256");
+  machine.huge_pages_free = 256;
+  Expect(CheckHugePages(machine, kStore), Verdict::kOk, "256 of 300", "");
+  Expect(CheckHugePages(machine, kStore + 1), Verdict::kWarning, "needs 257", "vm.nr_hugepages=257");
+  machine.huge_page_size = 0;
+  Expect(CheckHugePages(machine, kStore), Verdict::kNotApplicable, "none", "");
+}
+
+TEST(MachineChecksTest, SoftRoceInANetworkNamespaceIsWarnedOf) {
+  MachineFacts machine = Healthy();
+  Expect(CheckNetwork(machine, Devices("rdma_rxe")), Verdict::kOk, "machine's own", "");
+  machine.in_initial_network = false;
+  Expect(CheckNetwork(machine, Devices("rdma_rxe")), Verdict::kWarning, "Soft-RoCE sends nothing", "--network host");
+  Expect(CheckNetwork(machine, Devices("siw")), Verdict::kOk, "namespace of its own", "");
+}
+
+TEST(MachineChecksTest, UdpBuffersAreTwiceTheLimitAsTheKernelCounts) {
+  MachineFacts machine = Healthy();
+  Expect(CheckUdpBuffers(machine, kWanted), Verdict::kWarning, "416 KiB instead of 8 MiB", "net.core.rmem_max=8388608");
+  machine.receive_buffer_limit = kWanted / 2;
+  Expect(CheckUdpBuffers(machine, kWanted), Verdict::kOk, "8 MiB", "");
+  machine.receive_buffer_limit.reset();
+  Expect(CheckUdpBuffers(machine, kWanted), Verdict::kNotApplicable, "not shown", "");
+  machine.exceeds_buffer_limit = true;
+  Expect(CheckUdpBuffers(machine, kWanted), Verdict::kOk, "CAP_NET_ADMIN", "");
+}
+
+}  // namespace
+}  // namespace tokamak::cli::doctor
