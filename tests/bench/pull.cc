@@ -2,19 +2,14 @@
 //
 //   bazel run -c opt //tests/bench:pull -- --json
 //
-// This process is one node (the daemon's own wiring on its own loop, without the client protocol); a tokd beside it is the
-// other, on 127.0.0.2. Contenders take turns within each size, so that a machine that slows down slows all of them down.
-#include <unistd.h>
-
+// This process is one node, a tokd beside it the other (node_pair.h). Contenders take turns within each size, so that a machine
+// that slows down slows all of them down.
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <future>
 #include <iostream>
-#include <iterator>
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,11 +19,10 @@
 #include "glog/logging.h"
 #include "lib/base/units.h"
 #include "lib/client/client.h"
-#include "lib/daemon/daemon.h"
-#include "lib/os/child_process.h"
-#include "lib/os/epoll_loop.h"
 #include "nlohmann/json.hpp"
 #include "tests/bench/baselines.h"
+#include "tests/bench/node_pair.h"
+#include "tests/bench/register_memory.h"
 #include "tests/bench/summary.h"
 
 namespace tokamak::bench {
@@ -37,116 +31,27 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using nlohmann::json;
 
+// In the order in which they take turns.
+const std::vector<std::string> kContenders = {"eager", "read", "write", "auto", "tcp", "redis", "memcpy", "register"};
+
 struct Settings {
   std::vector<uint64_t> sizes = {1,         64,      1 << 10, 4 << 10,  16 << 10, 64 << 10,
                                  256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20};
   uint64_t bytes_per_size = 512 << 20;  // how often each contender fetches depends on the size
   uint32_t most_rounds = 500;
   uint32_t least_rounds = 7;
+  std::vector<std::string> contenders = {"eager", "read", "write", "auto", "tcp", "redis", "memcpy"};
+  std::vector<std::string> devices;
+  std::string memory = "2GiB";
   uint32_t engines = 1;
   std::string detection = "event";
   std::string registration = "arena";
   bool json = false;
 };
 
-// Both nodes, joined by the first one's directory.
-class Pair final {
- public:
-  absl::Status Start(const Settings& settings) {
-    folder_ = std::filesystem::temp_directory_path() / absl::StrCat("tokamak-bench-", getpid());
-    std::filesystem::create_directory(folder_);
-    const std::vector<std::string> common = {"--memory",       "2GiB",
-                                             "--detection",    settings.detection,
-                                             "--registration", settings.registration,
-                                             "--engines",      absl::StrCat(settings.engines)};
-    std::vector<std::string> mine = {
-        "pull", "--listen", "127.0.0.1:7100", "--device", "soft:udp@127.0.0.1", "--socket", folder_ + "/here.sock"};
-    mine.insert(mine.end(), common.begin(), common.end());
-    std::vector<const char*> argv;
-    for (const std::string& word : mine) argv.push_back(word.c_str());
-    const daemon::ParsedFlags flags = daemon::ParseFlags(static_cast<int>(argv.size()), argv.data());
-    if (!flags.run) return absl::InvalidArgumentError("wrong flags");
-    loop_.SetDetection(flags.options.detection);
-    auto daemon = daemon::Daemon::Start(loop_, flags.options, [] { return false; });
-    if (!daemon.ok()) return daemon.status();
-    daemon_ = *std::move(daemon);
-    who_ = daemon_->node().store().NewOwner();
-
-    os::ChildOptions child;
-    child.argv = {"lib/daemon/tokd",    "--listen", "127.0.0.2:7100",        "--device",
-                  "soft:udp@127.0.0.2", "--socket", folder_ + "/there.sock", "--directory",
-                  "tokd@127.0.0.1:7100"};
-    child.argv.insert(child.argv.end(), common.begin(), common.end());
-    child.output = folder_ + "/there.log";
-    child.die_with_parent = true;
-    auto started = os::ChildProcess::Start(child);
-    if (!started.ok()) return started.status();
-    other_ = *std::move(started);
-    return AwaitOther();
-  }
-
-  ~Pair() {
-    client_.reset();
-    if (other_ != nullptr) other_->Stop(base::Seconds(10));
-    daemon_.reset();
-    std::error_code error;
-    std::filesystem::remove_all(folder_, error);
-  }
-
-  const std::string& folder() const { return folder_; }
-  node::Node& node() { return daemon_->node(); }
-  os::EpollLoop& loop() { return loop_; }
-  store::Owner who() const { return who_; }
-
-  // Calls the other node's daemon from a thread of its own, while our loop goes on: that daemon asks our directory.
-  absl::Status AskOther(const std::function<absl::Status(client::Client&)>& ask) {
-    auto answer = std::async(std::launch::async, [&] { return ask(*client_); });
-    loop_.RunUntil([&] { return answer.wait_for(std::chrono::seconds(0)) == std::future_status::ready; },
-                   loop_.Now() + base::Seconds(60));
-    return answer.get();
-  }
-
- private:
-  // The other node is there when our directory knows two.
-  absl::Status AwaitOther() {
-    size_t nodes = 0;
-    bool asking = false;
-    const bool ready = loop_.RunUntil(
-        [&] {
-          if (!asking && nodes < 2) {
-            asking = true;
-            daemon_->node().directory().Nodes(base::Seconds(1),
-                                              [&](absl::StatusOr<std::vector<directory::NodeInfo>> all) {
-                                                nodes = all.ok() ? all->size() : 0;
-                                                asking = false;
-                                              });
-          }
-          return nodes == 2;
-        },
-        loop_.Now() + base::Seconds(30));
-    if (!ready) return absl::UnavailableError(absl::StrCat("the other tokd did not join: ", Log()));
-    auto client = client::Client::Connect(folder_ + "/there.sock", {});
-    if (!client.ok()) return client.status();
-    client_ = std::make_unique<client::Client>(*std::move(client));
-    return absl::OkStatus();
-  }
-
-  std::string Log() const {
-    std::ifstream file(folder_ + "/there.log");
-    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  }
-
-  std::string folder_;
-  os::EpollLoop loop_;
-  std::unique_ptr<daemon::Daemon> daemon_;
-  std::unique_ptr<os::ChildProcess> other_;
-  std::unique_ptr<client::Client> client_;
-  store::Owner who_{};
-};
-
 class Pull final : public Contender {
  public:
-  Pull(Pair& pair, transport::Protocol protocol) : pair_(pair), protocol_(protocol) {}
+  Pull(NodePair& pair, transport::Protocol protocol) : pair_(pair), protocol_(protocol) {}
 
   std::string name() const override { return absl::StrCat("pull ", transport::ToString(protocol_)); }
 
@@ -192,7 +97,7 @@ class Pull final : public Contender {
   }
 
  private:
-  Pair& pair_;
+  NodePair& pair_;
   const transport::Protocol protocol_;
   base::ObjectId id_;
   bool held_ = false;
@@ -229,21 +134,45 @@ void PrintRow(const Row& row) {
       base::FormatSize(static_cast<uint64_t>(static_cast<double>(row.size) / row.seconds.median)));
 }
 
+absl::StatusOr<std::unique_ptr<Contender>> Make(const std::string& name, const Settings& settings, NodePair& pair) {
+  static const std::map<std::string, transport::Protocol> protocols = {{"eager", transport::Protocol::kEager},
+                                                                       {"read", transport::Protocol::kRead},
+                                                                       {"write", transport::Protocol::kWrite},
+                                                                       {"auto", transport::Protocol::kAuto}};
+  if (const auto it = protocols.find(name); it != protocols.end()) return std::make_unique<Pull>(pair, it->second);
+  if (name == "redis") return StartRedisGet(pair.folder());
+  if (name == "register")
+    return OpenRegistration(settings.devices.empty() ? "soft:udp@127.0.0.3" : settings.devices[0]);
+  return MakeMemcpy();
+}
+
 absl::Status Run(const Settings& settings) {
-  auto tcp = StartTcpStream();  // first: it forks, and this process has one thread now
-  if (!tcp.ok()) return tcp.status();
-  Pair pair;
-  if (absl::Status status = pair.Start(settings); !status.ok()) return status;
-  std::vector<std::unique_ptr<Contender>> contenders;
-  for (const auto protocol : {transport::Protocol::kEager, transport::Protocol::kRead, transport::Protocol::kWrite,
-                              transport::Protocol::kAuto}) {
-    contenders.push_back(std::make_unique<Pull>(pair, protocol));
+  const auto wanted = [&](const std::string& name) {
+    return std::find(settings.contenders.begin(), settings.contenders.end(), name) != settings.contenders.end();
+  };
+  std::unique_ptr<Contender> tcp;
+  if (wanted("tcp")) {  // first: it forks, and this process has one thread now
+    auto started = StartTcpStream();
+    if (!started.ok()) return started.status();
+    tcp = *std::move(started);
   }
-  contenders.push_back(*std::move(tcp));
-  auto redis = StartRedisGet(pair.folder());
-  if (!redis.ok()) return redis.status();
-  contenders.push_back(*std::move(redis));
-  contenders.push_back(MakeMemcpy());
+  NodePair pair;
+  NodePairOptions options;
+  options.devices = settings.devices;
+  options.flags = {"--memory",       settings.memory,       "--detection", settings.detection,
+                   "--registration", settings.registration, "--engines",   absl::StrCat(settings.engines)};
+  if (absl::Status status = pair.Start(options); !status.ok()) return status;
+  std::vector<std::unique_ptr<Contender>> contenders;
+  for (const std::string& name : kContenders) {
+    if (!wanted(name)) continue;
+    if (name == "tcp") {
+      contenders.push_back(std::move(tcp));
+      continue;
+    }
+    auto made = Make(name, settings, pair);
+    if (!made.ok()) return made.status();
+    contenders.push_back(*std::move(made));
+  }
 
   std::vector<Row> rows;
   for (const uint64_t size : settings.sizes) {
@@ -274,10 +203,18 @@ absl::Status Run(const Settings& settings) {
 
 int Main(int argc, char** argv) {
   Settings settings;
-  CLI::App app("Times pulls between two processes on loopback, beside TCP, Redis and memcpy.", "pull");
+  CLI::App app("Times pulls between two processes of this machine, beside TCP, Redis, memcpy and registration.",
+               "pull");
   app.add_flag("--json", settings.json, "print JSON on standard output; the table goes to standard error");
   app.add_option("--sizes", settings.sizes, "object sizes in bytes")->delimiter(',');
   app.add_option("--rounds", settings.most_rounds, "at most so many fetches of each size")->capture_default_str();
+  app.add_option("--contenders", settings.contenders,
+                 "what takes turns; also: register, of memory with the first device")
+      ->delimiter(',')
+      ->check(CLI::IsMember(kContenders));
+  app.add_option("--device", settings.devices, "of the two nodes, say ibv:rxe0,ibv:rxe1; software NICs unless given")
+      ->delimiter(',');
+  app.add_option("--memory", settings.memory, "of each store")->capture_default_str();
   app.add_option("--engines", settings.engines, "transport engines of each node")->capture_default_str();
   app.add_option("--detection", settings.detection, "busy, event or adaptive:TIME")->capture_default_str();
   app.add_option("--registration", settings.registration, "arena or on_demand")->capture_default_str();

@@ -1,0 +1,103 @@
+#include "tests/bench/node_pair.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "lib/cli/places.h"
+
+namespace tokamak::bench {
+
+absl::Status NodePair::Start(const NodePairOptions& options) {
+  cli::Places places;
+  places.devices = options.devices;
+  places.port = 7100;
+  const auto placed = cli::PlaceNodes(places, 2);
+  if (!placed.ok()) return placed.status();
+  folder_ = std::filesystem::temp_directory_path() / absl::StrCat("tokamak-bench-", getpid());
+  std::filesystem::create_directory(folder_);
+  const std::string here = (*placed)[0].listen.ToString(), there = (*placed)[1].listen.ToString();
+  if (absl::Status s = StartHere((*placed)[0].device, here, options.flags); !s.ok()) return s;
+  if (absl::Status s = StartThere((*placed)[1].device, there, here, options.flags); !s.ok()) return s;
+  return AwaitOther();
+}
+
+absl::Status NodePair::StartHere(const std::string& device, const std::string& listen,
+                                 const std::vector<std::string>& flags) {
+  std::vector<std::string> words = {"bench",  "--listen", listen,   "--device",
+                                    device, "--socket", folder_ + "/here.sock"};
+  words.insert(words.end(), flags.begin(), flags.end());
+  std::vector<const char*> argv;
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  const daemon::ParsedFlags parsed = daemon::ParseFlags(static_cast<int>(argv.size()), argv.data());
+  if (!parsed.run) return absl::InvalidArgumentError("wrong flags");
+  loop_.SetDetection(parsed.options.detection);
+  auto daemon = daemon::Daemon::Start(loop_, parsed.options, [] { return false; });
+  if (!daemon.ok()) return daemon.status();
+  daemon_ = *std::move(daemon);
+  who_ = daemon_->node().store().NewOwner();
+  return absl::OkStatus();
+}
+
+absl::Status NodePair::StartThere(const std::string& device, const std::string& listen, const std::string& directory,
+                                  const std::vector<std::string>& flags) {
+  os::ChildOptions child;
+  child.argv = {"lib/daemon/tokd", "--listen", listen,
+                "--device",        device,     "--socket",
+                folder_ + "/there.sock", "--directory", absl::StrCat("tokd@", directory)};
+  child.argv.insert(child.argv.end(), flags.begin(), flags.end());
+  child.output = folder_ + "/there.log";
+  child.die_with_parent = true;
+  auto started = os::ChildProcess::Start(child);
+  if (!started.ok()) return started.status();
+  other_ = *std::move(started);
+  return absl::OkStatus();
+}
+
+NodePair::~NodePair() {
+  ask_again_ = base::Timer();
+  client_.reset();
+  if (other_ != nullptr) other_->Stop(base::Seconds(10));
+  daemon_.reset();
+  std::error_code error;
+  if (!folder_.empty()) std::filesystem::remove_all(folder_, error);
+}
+
+absl::Status NodePair::AskOther(const std::function<absl::Status(client::Client&)>& ask) {
+  auto answer = std::async(std::launch::async, [&] { return ask(*client_); });
+  loop_.RunUntil([&] { return answer.wait_for(std::chrono::seconds(0)) == std::future_status::ready; },
+                 loop_.Now() + base::Seconds(60));
+  return answer.get();
+}
+
+// The other node is there when our directory knows two.
+absl::Status NodePair::AwaitOther() {
+  AskForNodes();
+  const bool ready = loop_.RunUntil([&] { return nodes_ == 2; }, loop_.Now() + base::Seconds(30));
+  if (!ready) return absl::UnavailableError(absl::StrCat("the other tokd did not join: ", Log()));
+  auto client = client::Client::Connect(folder_ + "/there.sock", {});
+  if (!client.ok()) return client.status();
+  client_ = std::make_unique<client::Client>(*std::move(client));
+  return absl::OkStatus();
+}
+
+void NodePair::AskForNodes() {
+  constexpr base::Duration kAskAgain = base::Milliseconds(20);
+  daemon_->node().directory().Nodes(base::Seconds(1), [this](absl::StatusOr<std::vector<directory::NodeInfo>> all) {
+    nodes_ = all.ok() ? all->size() : 0;
+    if (nodes_ < 2) ask_again_ = loop_.RunAfter(kAskAgain, [this] { AskForNodes(); });
+  });
+}
+
+std::string NodePair::Log() const {
+  std::ifstream file(folder_ + "/there.log");
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+}  // namespace tokamak::bench
