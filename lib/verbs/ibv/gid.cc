@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "lib/os/file_descriptor.h"
 
 namespace tokamak::verbs::ibv {
@@ -92,7 +93,7 @@ GidType TypeOf(uint32_t type) {
 
 bool IsUp(int socket, const char* name) {
   ifreq request{};
-  std::strncpy(request.ifr_name, name, IFNAMSIZ - 1);
+  absl::string_view(name).copy(request.ifr_name, IFNAMSIZ - 1);
   if (ioctl(socket, SIOCGIFFLAGS, &request) != 0) return false;
   constexpr int kUp = IFF_UP | IFF_RUNNING;
   return (request.ifr_flags & kUp) == kUp;
