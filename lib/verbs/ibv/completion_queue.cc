@@ -144,7 +144,7 @@ bool CompletionCore::AnyWaiting() {
 
 void CompletionCore::Arm(bool solicited_only) {
   const int error = ibv_req_notify_cq(queue_, solicited_only ? 1 : 0);
-  LOG_IF(ERROR, error != 0) << "ibv_req_notify_cq: " << std::strerror(std::abs(error));
+  LOG_IF_EVERY_N(ERROR, error != 0, 1000) << "ibv_req_notify_cq: " << std::strerror(std::abs(error));
 }
 
 bool CompletionCore::TakeEvents() {

@@ -109,8 +109,8 @@ IbvQueuePair::~IbvQueuePair() {
   if (queue_pair_ == nullptr) return;
   CHECK(!held_) << "a queue pair outlives its connection";
   // In Error it ends what it is at, and gives back what it took from a shared queue.
-  Enter(QueuePairState::kError);
   TellError();
+  Enter(QueuePairState::kError);
   sends_done_->Remove(*this);
   receives_done_->Remove(*this);
   if (shared_ != nullptr) shared_->Remove(*this);
@@ -145,6 +145,7 @@ PostResult IbvQueuePair::PostSend(absl::Span<const SendRequest> requests) {
     return result;
   }
   const Limits& limits = context().limits();
+  const bool iwarp = context().link() == LinkKind::kIwarp;
   SendBatch batch;
   for (const SendRequest& request : requests) {
     absl::Status status = CheckSend(request, limits, bounds_);
@@ -155,7 +156,9 @@ PostResult IbvQueuePair::PostSend(absl::Span<const SendRequest> requests) {
     if (status.ok() && request.opcode == Opcode::kBindWindow) {
       status = PostBind(request, &result);
     } else if (status.ok()) {
-      AddSend(request, sends_.Note(static_cast<uint32_t>(batch.size()), request.id), &batch);
+      ibv_send_wr& to = AddSend(request, sends_.Note(static_cast<uint32_t>(batch.size()), request.id), &batch);
+      // Without it iWARP's (siw) may complete what follows a READ before the READ.
+      if (iwarp && request.opcode != Opcode::kRead) to.send_flags |= IBV_SEND_FENCE;
     }
     if (!status.ok()) {
       result.status = std::move(status);
@@ -261,8 +264,8 @@ bool IbvQueuePair::Finish(const ibv_wc& done, uint64_t* id) {
   if (done.status != IBV_WC_SUCCESS) {
     life_->over = true;
     if (state_.load() != QueuePairState::kError) {
-      Enter(QueuePairState::kError);
       TellError();
+      Enter(QueuePairState::kError);
     }
   }
   const bool receive = (done.wr_id & kReceiveMark) != 0;
@@ -285,8 +288,8 @@ void IbvQueuePair::Fail() {
 }
 
 void IbvQueuePair::SharedQueueDropped() {
-  Enter(QueuePairState::kError);
   TellError();
+  Enter(QueuePairState::kError);
 }
 
 void IbvQueuePair::OnAsyncEvent(ibv_event_type) { Fail(); }
@@ -351,10 +354,13 @@ absl::Status IbvQueuePair::Walk(ibv_qp_attr attributes, int mask) {
       if (absl::Status s = Walk(init.attributes, init.mask); !s.ok()) return s;
     }
   }
-  if (const int error = ibv_modify_qp(queue_pair_, &attributes, mask); error != 0) {
+  const int error = std::abs(ibv_modify_qp(queue_pair_, &attributes, mask));
+  const bool gone = error == EIO || error == ENODEV;
+  if (error != 0 && !(gone && moves && to == QueuePairState::kError)) {
     return ErrnoStatus(error, absl::StrCat("ibv_modify_qp to ", ToString(to)));
   }
   if (moves) Enter(to);
+  if (gone) FlushOutstanding();
   return absl::OkStatus();
 }
 
@@ -368,6 +374,8 @@ bool IbvQueuePair::Hold() {
 
 void IbvQueuePair::Enter(QueuePairState state) {
   if (state == QueuePairState::kError || state == QueuePairState::kReset) life_->over = true;
+  const bool ends = state == QueuePairState::kError && state_.load() != QueuePairState::kError;
+  if (ends && context().link() == LinkKind::kIwarp) FlushOutstanding();
   if (state == QueuePairState::kReset) {
     // What was posted is forgotten, also what has completed and waits.
     state_ = QueuePairState::kError;
@@ -378,6 +386,16 @@ void IbvQueuePair::Enter(QueuePairState state) {
     life_ = std::make_shared<QueuePairLife>();
   }
   state_ = state;
+}
+
+// All that was posted and not polled comes back flushed, after what the provider has of it: a lost device tells nothing any more, and
+// iWARP's forget what was posted when they had ended unnoticed. What comes from the provider after all is not heard of twice.
+void IbvQueuePair::FlushOutstanding() {
+  for (uint64_t at = sends_.released(); at < sends_.posted(); ++at) sends_done_->AddFlush(number_, at);
+  if (shared_ != nullptr) return;
+  for (uint64_t at = receives_.released(); at < receives_.posted(); ++at) {
+    receives_done_->AddFlush(number_, kReceiveMark | at);
+  }
 }
 
 // From any thread. That it was in Error already, or that the device is gone, is no news.

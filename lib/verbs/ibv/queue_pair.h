@@ -79,6 +79,7 @@ class IbvQueuePair final : public QueuePair,
   absl::Status PostBatch(ReceiveBatch* batch, PostResult* result);
   absl::Status Posted(int error, size_t wanted, size_t accepted, bool receives, PostResult* result);
   bool FlushesHere() const;
+  void FlushOutstanding();
   void Enter(QueuePairState state);
   void TellError();
 

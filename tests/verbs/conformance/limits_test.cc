@@ -39,7 +39,7 @@ TEST_P(LimitsTest, TheLimitsAreUsable) {
     EXPECT_GE(facts.max_completions, 256u);
     EXPECT_GE(facts.max_queue_pairs, 2u);
     EXPECT_GE(facts.max_reads, 1u);
-    EXPECT_GE(facts.max_message, 1u << 30);
+    EXPECT_GE(facts.max_message, 1u << 22);  // Soft-RoCE has 2^23, others 2^30 and more
     EXPECT_GE(facts.max_private_data, 52u);
     EXPECT_GE(facts.active_mtu, kMinMtu);
     EXPECT_LE(facts.active_mtu, kMaxMtu);

@@ -72,6 +72,11 @@ TEST_F(MakeLimitsTest, WindowsOfType1AloneAreNone) {
   EXPECT_FALSE(MakeLimits(LinkKind::kRoce, device, port, 0).memory_windows);
 }
 
+TEST_F(MakeLimitsTest, WindowsThatPeersCanLeaveAreNone) {
+  device.vendor_id = 0xffffff;  // rdma_rxe's
+  EXPECT_FALSE(MakeLimits(LinkKind::kRoce, device, port, 0).memory_windows);
+}
+
 TEST_F(MakeLimitsTest, LongListsOfPiecesEndAtOurs) {
   device.max_sge = 1000;
   EXPECT_EQ(MakeLimits(LinkKind::kRoce, device, port, 0).max_sges, kMaxSges);
