@@ -30,8 +30,8 @@ absl::Status NodePair::Start(const NodePairOptions& options) {
 
 absl::Status NodePair::StartHere(const std::string& device, const std::string& listen,
                                  const std::vector<std::string>& flags) {
-  std::vector<std::string> words = {"bench",  "--listen", listen,   "--device",
-                                    device, "--socket", folder_ + "/here.sock"};
+  std::vector<std::string> words = {
+      "bench", "--listen", listen, "--device", device, "--socket", folder_ + "/here.sock"};
   words.insert(words.end(), flags.begin(), flags.end());
   std::vector<const char*> argv;
   for (const std::string& word : words) argv.push_back(word.c_str());
@@ -48,9 +48,15 @@ absl::Status NodePair::StartHere(const std::string& device, const std::string& l
 absl::Status NodePair::StartThere(const std::string& device, const std::string& listen, const std::string& directory,
                                   const std::vector<std::string>& flags) {
   os::ChildOptions child;
-  child.argv = {"lib/daemon/tokd", "--listen", listen,
-                "--device",        device,     "--socket",
-                folder_ + "/there.sock", "--directory", absl::StrCat("tokd@", directory)};
+  child.argv = {"lib/daemon/tokd",
+                "--listen",
+                listen,
+                "--device",
+                device,
+                "--socket",
+                folder_ + "/there.sock",
+                "--directory",
+                absl::StrCat("tokd@", directory)};
   child.argv.insert(child.argv.end(), flags.begin(), flags.end());
   child.output = folder_ + "/there.log";
   child.die_with_parent = true;
