@@ -97,6 +97,8 @@ void RdmaConnection::OnCmEvent(const CmEvent& event) {
     case RDMA_CM_EVENT_REJECTED:
       return OnRejected(event);
     case RDMA_CM_EVENT_ADDR_ERROR:
+      if (event.status == -ETIMEDOUT && phase_ == Phase::kAddress) return TryAgain({});
+      [[fallthrough]];
     case RDMA_CM_EVENT_ROUTE_ERROR:
     case RDMA_CM_EVENT_CONNECT_ERROR:
     case RDMA_CM_EVENT_UNREACHABLE:
@@ -127,7 +129,9 @@ absl::Status RdmaConnection::ResolveAddress() {
   }
   // From our own device: the kernel would take any that reaches the peer, on one machine the peer's own.
   SocketAddress from = ToSocketAddress(core_->options().address), to = ToSocketAddress(peer_);
-  if (rdma_resolve_addr(id_, from.get(), to.get(), MillisecondsLeft()) == 0) return absl::OkStatus();
+  const base::Time limit = std::min(until_, channel_->loop().Now() + address_patience_);
+  address_patience_ = address_patience_ * 2;
+  if (rdma_resolve_addr(id_, from.get(), to.get(), MillisecondsUntil(limit)) == 0) return absl::OkStatus();
   return ErrnoStatus(errno, absl::StrCat("rdma_resolve_addr ", peer_.ToString()));
 }
 
@@ -135,7 +139,7 @@ absl::Status RdmaConnection::ResolveRoute() {
   if (phase_ != Phase::kAddress) return absl::OkStatus();
   phase_ = Phase::kRoute;
   if (absl::Status status = core_->CheckDevice(id_); !status.ok()) return status;
-  if (rdma_resolve_route(id_, MillisecondsLeft()) == 0) return absl::OkStatus();
+  if (rdma_resolve_route(id_, MillisecondsUntil(until_)) == 0) return absl::OkStatus();
   return ErrnoStatus(errno, absl::StrCat("rdma_resolve_route ", peer_.ToString()));
 }
 
@@ -172,20 +176,22 @@ void RdmaConnection::OnAnswer(const CmEvent& event) {
 }
 
 void RdmaConnection::OnRejected(const CmEvent& event) {
-  if (active_ && port_.link != LinkKind::kIwarp && event.status == kStaleConnection) return TryAgain();
+  if (active_ && port_.link != LinkKind::kIwarp && event.status == kStaleConnection) {
+    // Its kernel takes our number for one that it knows from before, ends that and will have room then.
+    stale_delay_ = stale_delay_ * 2;
+    return TryAgain(stale_delay_ / 2);
+  }
   const Carried carried = ReadCarried(event.private_data());
   End(Kind::kRejected, absl::UnavailableError(absl::StrCat(peer_.ToString(), " rejected: ", EventText(event))),
       carried.private_data);
 }
 
-// The peer's kernel takes our number for one that it knows from before, ends that and will have room then.
-void RdmaConnection::TryAgain() {
+void RdmaConnection::TryAgain(base::Duration delay) {
   ReleaseId(false);
   phase_ = Phase::kAddress;
-  next_ = channel_->loop().RunAfter(stale_delay_, [this] {
+  next_ = channel_->loop().RunAfter(delay, [this] {
     if (absl::Status status = ResolveAddress(); !status.ok()) End(Kind::kUnreachable, status);
   });
-  stale_delay_ = stale_delay_ * 2;
 }
 
 // What the route carries, in bytes: InfiniBand's subnet manager, or the MTU of the asking side's RoCE port.
@@ -236,8 +242,8 @@ rdma_conn_param RdmaConnection::Parameters(const ReliabilityOptions& reliability
   return parameters;
 }
 
-int RdmaConnection::MillisecondsLeft() const {
-  return static_cast<int>(std::clamp<int64_t>((until_ - channel_->loop().Now()).milliseconds(), 1, INT32_MAX));
+int RdmaConnection::MillisecondsUntil(base::Time time) const {
+  return static_cast<int>(std::clamp<int64_t>((time - channel_->loop().Now()).milliseconds(), 1, INT32_MAX));
 }
 
 void RdmaConnection::Establish(absl::Span<const uint8_t> private_data) {

@@ -47,6 +47,10 @@ class RdmaConnection final : public Connection, private CmSink {
   // A peer that still believes in an earlier life of our queue pair's number is asked again after this, doubling.
   static constexpr base::Duration kStaleDelay = base::Milliseconds(20);
 
+  // The kernel looks for the peer's link address so long before it looks again, doubling: where that comes at once, as over a
+  // virtual cable, Linux misses the news of it and would sleep for all the time that it was given.
+  static constexpr base::Duration kAddressPatience = base::Milliseconds(20);
+
   void OnCmEvent(const CmEvent& event) override;
   void OnDeadline();
 
@@ -55,12 +59,12 @@ class RdmaConnection final : public Connection, private CmSink {
   absl::Status Ask();
   void OnAnswer(const CmEvent& event);
   void OnRejected(const CmEvent& event);
-  void TryAgain();
+  void TryAgain(base::Duration delay);
 
   absl::Status WalkToReadyToSend(const ReliabilityOptions& reliability);
   absl::StatusOr<uint32_t> RouteMtu();
   rdma_conn_param Parameters(const ReliabilityOptions& reliability, const CarriedData& bytes) const;
-  int MillisecondsLeft() const;
+  int MillisecondsUntil(base::Time time) const;
 
   void Establish(absl::Span<const uint8_t> private_data);
   void End(ConnectionEvent::Kind kind, absl::Status why, absl::Span<const uint8_t> private_data = {});
@@ -85,6 +89,7 @@ class RdmaConnection final : public Connection, private CmSink {
   rdma_cm_id* id_ = nullptr;
   uint32_t path_mtu_ = 0;
   base::Duration stale_delay_ = kStaleDelay;
+  base::Duration address_patience_ = kAddressPatience;
   bool* dropped_ = nullptr;  // while Tell runs the handler
   base::Timer deadline_;
   base::Timer next_;  // a step that is not to be taken inside a call, or not yet
