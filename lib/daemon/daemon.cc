@@ -58,6 +58,8 @@ absl::Status Daemon::OpenDeviceByName() {
   settings.detection = options_.detection;
   settings.seed = incarnation_;
   settings.pcap_path = options_.pcap;
+  settings.connect_by = options_.connect_by;
+  settings.address = options_.listen;
   auto device = OpenDevice(options_.device, settings);
   if (!device.ok()) return device.status();
   device_ = *std::move(device);

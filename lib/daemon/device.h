@@ -2,6 +2,7 @@
 //
 //   soft:udp@IP[:UDP_PORT]   our software NIC over UDP (RoCEv2), on a thread of its own
 //   soft:raw@IP[:UDP_PORT]   the same through raw sockets: all of the IPv4 header is ours; needs CAP_NET_RAW
+//   ibv:NAME[:PORT][@GID]    real verbs (rdma-core): InfiniBand, RoCE, iWARP, Soft-RoCE, Soft-iWARP
 //
 // No silent fallback: a name that this build cannot open is an error that says what it can open.
 // Thread rule: opened and dropped by one thread, which is none of the device's loops.
@@ -20,10 +21,18 @@
 
 namespace tokamak::daemon {
 
+// How the connections of real verbs are made.
+enum class ConnectBy {
+  kRdmaCm,  // by the kernel's manager, which needs IP on the fabric
+  kTcp,     // by an exchange over TCP, on any network that joins the hosts; not for iWARP
+};
+
 struct DeviceSettings {
   os::Detection detection;  // of the software NIC's thread
   uint64_t seed = 1;
-  std::string pcap_path;  // the device's packets go there, as RoCEv2; empty: nowhere
+  std::string pcap_path;  // the software NIC's packets go there, as RoCEv2; empty: nowhere
+  ConnectBy connect_by = ConnectBy::kRdmaCm;
+  verbs::Address address;  // with kTcp: where peers reach this host; the device's own unless given
 };
 
 class OpenedDevice {

@@ -28,7 +28,7 @@ constexpr char kExample[] =
 
 // As given on the command line, before it is checked.
 struct Texts {
-  std::string listen, memory = "512MiB", directory = "serve", detection = "auto", policy, drain = "10s";
+  std::string listen, memory = "512MiB", directory = "serve", detection = "auto", policy, drain = "10s", cm = "rdma";
 };
 
 constexpr unsigned kProcessorsToSpin = 8;
@@ -73,6 +73,7 @@ absl::Status Check(const Texts& texts, DaemonOptions& options) {
   if (!texts.policy.empty()) {
     status.Update(read("--policy", transport::Policy::Parse(texts.policy), options.policy));
   }
+  options.connect_by = texts.cm == "tcp" ? ConnectBy::kTcp : ConnectBy::kRdmaCm;
   if (status.ok() && options.listen.port == 0) {
     return absl::InvalidArgumentError("--listen: give a port as well, such as 127.0.0.1:7000");
   }
@@ -125,7 +126,7 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
   app.add_option(
          "--device", options.device,
          "RDMA device: soft:udp@IP[:UDP_PORT], our software NIC over UDP; soft:raw@IP[:UDP_PORT], the same through raw "
-         "sockets, which need CAP_NET_RAW")
+         "sockets, which need CAP_NET_RAW; ibv:NAME[:PORT][@GID_INDEX], real verbs: ibv_devices lists names")
       ->required();
   app.add_option("--memory", texts.memory, "size of the object store, such as 512MiB or 16GiB")->capture_default_str();
   app.add_option("--socket", options.socket, "path of the Unix socket for the programs of this machine")->required();
@@ -152,6 +153,12 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
   app.add_option("--pcap", options.pcap, "write the software NIC's packets to this file, for Wireshark");
   app.add_option("--drain", texts.drain,
                  "after SIGTERM, wait so long for peers that still read, or that have not got all that was sent")
+      ->capture_default_str();
+  app.add_option(
+         "--cm", texts.cm,
+         "how connections of ibv: are made: rdma (rdma_cm, which needs IP on the fabric) or tcp (an exchange over "
+         "TCP at --listen)")
+      ->check(CLI::IsMember({"rdma", "tcp"}))
       ->capture_default_str();
   app.add_flag("--require-rdma", options.require_rdma, "fail unless the device is real RDMA");
   app.add_flag("--keep-primary", options.keep_primary, "never evict an object created here; creating fails instead");

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "lib/base/time.h"
+#include "lib/daemon/device.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/transport/policy.h"
 #include "lib/verbs/types.h"
@@ -34,6 +35,7 @@ struct DaemonOptions {
   os::Detection detection;
   std::string registration = "arena";
   transport::Policy policy;
+  ConnectBy connect_by = ConnectBy::kRdmaCm;
   bool require_rdma = false;
   bool keep_primary = false;
   bool huge_pages = false;

@@ -64,6 +64,7 @@ TEST_F(OptionsTest, ThreeFlagsAreEnough) {
   EXPECT_EQ(options.detection.mode, spins ? os::Detection::Mode::kAdaptive : os::Detection::Mode::kEvent);
   EXPECT_EQ(options.drain, base::Seconds(10));
   EXPECT_TRUE(options.prefault);
+  EXPECT_EQ(options.connect_by, ConnectBy::kRdmaCm);
   EXPECT_FALSE(options.require_rdma);
   EXPECT_FALSE(options.keep_primary);
   EXPECT_FALSE(options.huge_pages);
@@ -90,6 +91,8 @@ TEST_F(OptionsTest, EveryFlagIsRead) {
                                     "3s",
                                     "--bulk-queue-pairs",
                                     "4",
+                                    "--cm",
+                                    "tcp",
                                     "--require-rdma",
                                     "--keep-primary",
                                     "--huge-pages",
@@ -106,6 +109,7 @@ TEST_F(OptionsTest, EveryFlagIsRead) {
   EXPECT_EQ(options.registration, "on_demand");
   EXPECT_EQ(options.pcap, "/tmp/p");
   EXPECT_EQ(options.drain, base::Seconds(3));
+  EXPECT_EQ(options.connect_by, ConnectBy::kTcp);
   EXPECT_TRUE(options.require_rdma);
   EXPECT_TRUE(options.keep_primary);
   EXPECT_TRUE(options.huge_pages);
@@ -138,10 +142,11 @@ TEST_F(OptionsTest, HelpNamesEveryFlagAndEndsWell) {
   EXPECT_FALSE(parsed.run);
   EXPECT_EQ(parsed.exit_code, 0);
   EXPECT_EQ(error_, "");
-  for (const char* flag :
-       {"--listen", "--device", "--memory", "--socket", "--directory", "--name", "--engines", "--bulk-queue-pairs",
-        "--detection", "--registration", "--policy", "--pcap", "--drain", "--require-rdma", "--keep-primary",
-        "--huge-pages", "--no-prefault", "Exit codes", "Example"}) {
+  for (const char* flag : {"--listen",     "--device",       "--memory",       "--socket",
+                           "--directory",  "--name",         "--engines",      "--bulk-queue-pairs",
+                           "--detection",  "--registration", "--policy",       "--pcap",
+                           "--drain",      "--cm",           "--require-rdma", "--keep-primary",
+                           "--huge-pages", "--no-prefault",  "Exit codes",     "Example"}) {
     EXPECT_NE(output_.find(flag), std::string::npos) << flag;
   }
 }
