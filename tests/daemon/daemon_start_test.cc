@@ -82,7 +82,8 @@ TEST_F(DaemonStartTest, ImpossibleMemoryIsSaid) { ExpectRefused({"--memory", "40
 TEST_F(DaemonStartTest, DevicesThatCannotBeOpenedAreSaid) {
   ExpectRefused({"--device", "hard:candy"}, {"hard:candy", "soft:udp@IP"});
   ExpectRefused({"--device", "soft:udp@nowhere"}, {"nowhere"});
-  ExpectRefused({"--device", "ibv:none_such0"}, {"ibv:none_such0"});
+  ExpectRefused({"--device", "ibv:none_such0"}, {"none_such0"});
+  ExpectRefused({"--device", "ibv:"}, {"ibv:", "ibv:NAME"});
 }
 
 TEST_F(DaemonStartTest, SoftwareIsNoRdmaWhereThatIsRequired) {

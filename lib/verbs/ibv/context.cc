@@ -21,6 +21,11 @@ namespace {
 absl::StatusOr<OpenedDevice> OpenByName(const std::string& name) {
   int count = 0;
   ibv_device** const list = ibv_get_device_list(&count);
+  if (list == nullptr && errno == ENOSYS) {
+    return absl::NotFoundError(
+        absl::StrCat("no RDMA device ", name,
+                     ": this machine's kernel has no verbs for programs; where it has RDMA, modprobe ib_uverbs"));
+  }
   if (list == nullptr) return ErrnoStatus(errno, "ibv_get_device_list");
   const absl::Cleanup free_list = [list] { ibv_free_device_list(list); };
   std::string names;
