@@ -14,6 +14,9 @@
 // Every attempt ends by its own deadline, whatever the kernel's are. Where packets get lost it repeats a request after some
 // 4 s, which cannot be changed from here: deadlines below that allow for no loss.
 //
+// iWARP: the passive side's answer is the last word, so it may come up for a peer that gave up meanwhile, and is disconnected then.
+// SoftiWARP's rdma_connect waits in the kernel until TCP has connected, and so does its loop; other devices' do not.
+//
 // Thread rule: see verbs.h. Events of a connection are read by the loop of its queue pair (cm_channel.h), goodbyes are waited
 // for by a thread (departures.h).
 #pragma once

@@ -81,7 +81,7 @@ void RdmaConnection::OnCmEvent(const CmEvent& event) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
     case RDMA_CM_EVENT_ROUTE_RESOLVED: {
       const absl::Status status = event.type == RDMA_CM_EVENT_ADDR_RESOLVED ? ResolveRoute() : Ask();
-      if (!status.ok()) End(Kind::kUnreachable, status);
+      if (!status.ok()) End(absl::IsAborted(status) ? Kind::kRejected : Kind::kUnreachable, status);
       return;
     }
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
@@ -150,6 +150,9 @@ absl::Status RdmaConnection::Ask() {
   const CarriedData bytes = Carry(private_data_, own_mtu_);
   rdma_conn_param parameters = Parameters(reliability, bytes);
   if (rdma_connect(id_, &parameters) == 0) return absl::OkStatus();
+  if (errno == ECONNREFUSED) {  // SoftiWARP asks at once
+    return absl::AbortedError(absl::StrCat(peer_.ToString(), " rejected: nobody listens at this port"));
+  }
   return ErrnoStatus(errno, absl::StrCat("rdma_connect ", peer_.ToString()));
 }
 
