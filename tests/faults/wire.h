@@ -1,0 +1,39 @@
+// The wire between the RDMA devices of this machine, and what goes wrong on it: arranged with tc, as root.
+//
+// Only net devices that the kernel made up (veth, in the lab's guest) are touched, so a test that is started on a machine with real
+// ports harms nobody. What was arranged ends with its handle.
+// Thread rule: one.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace tokamak::faults {
+
+// The net device below an RDMA device: "rxe0" -> "v0". kNotFound: it has none.
+absl::StatusOr<std::string> NetDeviceOf(const std::string& rdma_device);
+
+// kUnavailable for a net device that the kernel did not make up.
+absl::Status CheckVirtual(const std::string& net_device);
+
+class Netem final {
+ public:
+  // From now on what `net_devices` send goes through netem with these words: "loss 1%". kUnavailable: they are no virtual ones,
+  // the kernel or the user lacks something, or they have a netem already.
+  static absl::StatusOr<std::unique_ptr<Netem>> Start(const std::vector<std::string>& net_devices,
+                                                      const std::string& words);
+  ~Netem();
+  Netem(const Netem&) = delete;
+  Netem& operator=(const Netem&) = delete;
+
+ private:
+  Netem() = default;
+
+  std::vector<std::string> net_devices_;  // that have it
+};
+
+}  // namespace tokamak::faults
