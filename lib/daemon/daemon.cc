@@ -115,6 +115,7 @@ absl::Status Daemon::OpenTransport() {
   settings.seed = incarnation_;
   settings.endpoint.policy = options_.policy;
   settings.endpoint.bulk_queue_pairs = options_.bulk_queue_pairs;
+  settings.endpoint.reliability.ack_timeout = options_.ack_timeout;
   auto engines = Engines::Start(loop_, device_->device(), *domain_, *registration_, settings);
   if (!engines.ok()) return engines.status();
   engines_ = *std::move(engines);

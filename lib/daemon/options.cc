@@ -9,6 +9,7 @@
 #include "absl/strings/strip.h"
 #include "lib/base/units.h"
 #include "lib/directory/directory.h"
+#include "lib/transport/limits.h"
 
 namespace tokamak::daemon {
 
@@ -28,10 +29,14 @@ constexpr char kExample[] =
 
 // As given on the command line, before it is checked.
 struct Texts {
-  std::string listen, memory = "512MiB", directory = "serve", detection = "auto", policy, drain = "10s", cm = "rdma";
+  std::string listen, memory = "512MiB", directory = "serve", detection = "auto", policy, drain = "10s", cm = "rdma",
+                      ack_timeout;
 };
 
 constexpr unsigned kProcessorsToSpin = 8;
+
+static_assert(kMaxAckTimeout * (verbs::kMaxRetryCount + 1) < transport::kConnectDeadline,
+              "a peer that is gone is given up first");
 
 absl::StatusOr<os::Detection> ParseDetection(const std::string& text) {
   // Three loops that spin need processors of their own: with fewer, they keep each other from working.
@@ -70,6 +75,9 @@ absl::Status Check(const Texts& texts, DaemonOptions& options) {
   status.Update(read("--directory", ParseDirectory(texts.directory), options.directory));
   status.Update(read("--detection", ParseDetection(texts.detection), options.detection));
   status.Update(read("--drain", base::ParseDuration(texts.drain), options.drain));
+  if (!texts.ack_timeout.empty()) {
+    status.Update(read("--ack-timeout", base::ParseDuration(texts.ack_timeout), options.ack_timeout));
+  }
   if (!texts.policy.empty()) {
     status.Update(read("--policy", transport::Policy::Parse(texts.policy), options.policy));
   }
@@ -83,6 +91,10 @@ absl::Status Check(const Texts& texts, DaemonOptions& options) {
   }
   if (status.ok() && options.memory < (1 << 20)) {
     return absl::InvalidArgumentError("--memory: at least 1MiB, for objects and their bookkeeping");
+  }
+  if (status.ok() && (options.ack_timeout < base::Milliseconds(1) || options.ack_timeout > kMaxAckTimeout)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--ack-timeout: from 1ms to ", base::FormatDuration(kMaxAckTimeout)));
   }
   if (!status.ok()) return status;
   if (options.name.empty()) options.name = DefaultName(options.listen);
@@ -151,6 +163,10 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
       ->capture_default_str();
   app.add_option("--policy", texts.policy, "protocol by object size, such as eager:32KiB,read; built-in unless given");
   app.add_option("--pcap", options.pcap, "write the software NIC's packets to this file, for Wireshark");
+  app.add_option(
+      "--ack-timeout", texts.ack_timeout,
+      "how long a peer may take to acknowledge, seven times in a row, before it is given up; 67ms unless given, "
+      "more for slow machines or long ways");
   app.add_option("--drain", texts.drain,
                  "after SIGTERM, wait so long for peers that still read, or that have not got all that was sent")
       ->capture_default_str();

@@ -23,6 +23,9 @@ struct DirectoryChoice {
 };
 absl::StatusOr<DirectoryChoice> ParseDirectory(const std::string& text);
 
+// For one acknowledgement: even with all retries a peer that is gone is given up before an attempt to connect would be.
+constexpr base::Duration kMaxAckTimeout = base::Milliseconds(500);
+
 struct DaemonOptions {
   std::string name;       // the node's
   verbs::Address listen;  // of the first engine; engine i listens on its port + i
@@ -42,6 +45,7 @@ struct DaemonOptions {
   bool prefault = true;
   std::string pcap;
   base::Duration drain = base::Seconds(10);
+  base::Duration ack_timeout = verbs::ReliabilityOptions().ack_timeout;
 };
 
 // What main shall do: run with these options, or leave at once with an exit code (0 after --help, 2 after a wrong flag; what

@@ -63,6 +63,7 @@ TEST_F(OptionsTest, ThreeFlagsAreEnough) {
   const bool spins = std::thread::hardware_concurrency() >= 8;
   EXPECT_EQ(options.detection.mode, spins ? os::Detection::Mode::kAdaptive : os::Detection::Mode::kEvent);
   EXPECT_EQ(options.drain, base::Seconds(10));
+  EXPECT_EQ(options.ack_timeout, base::Milliseconds(67));
   EXPECT_TRUE(options.prefault);
   EXPECT_EQ(options.connect_by, ConnectBy::kRdmaCm);
   EXPECT_FALSE(options.require_rdma);
@@ -89,6 +90,8 @@ TEST_F(OptionsTest, EveryFlagIsRead) {
                                     "/tmp/p",
                                     "--drain",
                                     "3s",
+                                    "--ack-timeout",
+                                    "250ms",
                                     "--bulk-queue-pairs",
                                     "4",
                                     "--cm",
@@ -109,6 +112,7 @@ TEST_F(OptionsTest, EveryFlagIsRead) {
   EXPECT_EQ(options.registration, "on_demand");
   EXPECT_EQ(options.pcap, "/tmp/p");
   EXPECT_EQ(options.drain, base::Seconds(3));
+  EXPECT_EQ(options.ack_timeout, base::Milliseconds(250));
   EXPECT_EQ(options.connect_by, ConnectBy::kTcp);
   EXPECT_TRUE(options.require_rdma);
   EXPECT_TRUE(options.keep_primary);
@@ -146,7 +150,8 @@ TEST_F(OptionsTest, HelpNamesEveryFlagAndEndsWell) {
                            "--directory",  "--name",         "--engines",      "--bulk-queue-pairs",
                            "--detection",  "--registration", "--policy",       "--pcap",
                            "--drain",      "--cm",           "--require-rdma", "--keep-primary",
-                           "--huge-pages", "--no-prefault",  "Exit codes",     "Example"}) {
+                           "--huge-pages", "--no-prefault",  "--ack-timeout",  "Exit codes",
+                           "Example"}) {
     EXPECT_NE(output_.find(flag), std::string::npos) << flag;
   }
 }
@@ -174,6 +179,8 @@ TEST_F(OptionsTest, AWrongValueIsRefusedInOneLineThatNamesTheFlag) {
   ExpectRefused(Parse({"--registration", "never"}), {"--registration", "arena", "on_demand"});
   ExpectRefused(Parse({"--policy", "teleport"}), {"--policy"});
   ExpectRefused(Parse({"--drain", "long"}), {"--drain"});
+  ExpectRefused(Parse({"--ack-timeout", "0s"}), {"--ack-timeout", "1ms"});
+  ExpectRefused(Parse({"--ack-timeout", "501ms"}), {"--ack-timeout", "500"});
   ExpectRefused(Parse({"--frobnicate"}), {"--frobnicate", "--help"});
   ExpectRefused(Parse({"stray"}), {"stray", "--help"});
 }
