@@ -25,7 +25,7 @@
 namespace tokamak::interop {
 
 constexpr uint32_t kMaxInFlight = 16;           // requests of one step
-constexpr uint32_t kInFlightBytes = 64 * 1024;  // of each of them
+constexpr uint32_t kInFlightBytes = 16 * 1024;  // of each of them
 constexpr uint32_t kMinLargest = 4096;
 constexpr uint32_t kMaxLargest = 64 << 20;
 

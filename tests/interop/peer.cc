@@ -29,11 +29,12 @@
 namespace tokamak::interop {
 namespace {
 
-// A lost disconnection is sent again while the device lives, and nothing tells when the peer has it.
+// What the peer has not acknowledged, a disconnection or the last message, is sent again while its queue pair and its device live;
+// and what the peer sends again is acknowledged. Nothing tells when all is said.
 constexpr base::Duration kLinger = base::Seconds(1);
 
 // An emulated machine pauses for longer than a real one answers.
-constexpr base::Duration kAckTimeout = base::Milliseconds(250);
+constexpr base::Duration kAckTimeout = base::Milliseconds(500);
 
 struct Flags {
   std::string device;
@@ -123,9 +124,14 @@ absl::StatusOr<std::string> Converse(const Flags& flags, const Settings& setting
     auto request = service->Await(settings.link.patience);
     return request.ok() ? (*link)->Accept(**request) : request.status();
   };
-  if (settings.kind == Kind::kRping) return RunRping(flags, **link, join);
-  if (settings.kind == Kind::kExchange) return RunExchange(flags, settings, **link, join);
-  return RunPingpong(flags, settings, **link, device.address());
+  const auto talk = [&] {
+    if (settings.kind == Kind::kRping) return RunRping(flags, **link, join);
+    if (settings.kind == Kind::kExchange) return RunExchange(flags, settings, **link, join);
+    return RunPingpong(flags, settings, **link, device.address());
+  };
+  auto said = talk();
+  loop.RunUntil([] { return false; }, loop.Now() + kLinger);
+  return said;
 }
 
 absl::Status Run(const Flags& flags, const Settings& settings, os::EpollLoop& loop, verbs::Device& device) {
@@ -206,7 +212,6 @@ int Main(int argc, char** argv) {
   if (!device.ok()) return Fail(device.status(), 2);
   os::EpollLoop loop;
   const absl::Status status = Run(flags, *settings, loop, (*device)->device());
-  loop.RunUntil([] { return false; }, loop.Now() + kLinger);
   return status.ok() ? 0 : Fail(status, 1);
 }
 

@@ -1,6 +1,7 @@
 #include "tests/interop/pieces.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "glog/logging.h"
 #include "lib/base/random.h"
@@ -8,15 +9,15 @@
 namespace tokamak::interop {
 namespace {
 
-// Calls `see` with each byte of the pattern and its place; stops where it says false.
+// Calls `see` with each word of the pattern, its place and how many of its bytes count; stops where it says false.
 template <typename See>
-void EachByte(const Pieces& pieces, const See& see) {
+void EachWord(const Pieces& pieces, const See& see) {
   for (uint32_t piece = 0; piece < pieces.count; ++piece) {
     base::Random random(pieces.seed + piece);
-    uint64_t word = 0;
-    for (uint32_t i = 0; i < pieces.length; ++i) {
-      if (i % 8 == 0) word = random.Next();
-      if (!see(pieces.offset(piece) + i, static_cast<uint8_t>(word >> (i % 8 * 8)))) return;
+    for (uint32_t at = 0; at < pieces.length; at += sizeof(uint64_t)) {
+      const uint64_t word = random.Next();
+      const size_t bytes = std::min<size_t>(sizeof word, pieces.length - at);
+      if (!see(pieces.offset(piece) + at, reinterpret_cast<const uint8_t*>(&word), bytes)) return;
     }
   }
 }
@@ -30,8 +31,8 @@ void Clear(absl::Span<uint8_t> memory, const Pieces& pieces) {
 
 void Fill(absl::Span<uint8_t> memory, const Pieces& pieces) {
   CHECK_LE(pieces.bytes_with_guard(), memory.size());
-  EachByte(pieces, [&](uint64_t at, uint8_t byte) {
-    memory[at] = byte;
+  EachWord(pieces, [&](uint64_t at, const uint8_t* word, size_t bytes) {
+    std::memcpy(memory.data() + at, word, bytes);
     return true;
   });
   std::fill_n(memory.begin() + static_cast<int64_t>(pieces.bytes()), kGuard, kClearByte);
@@ -40,9 +41,11 @@ void Fill(absl::Span<uint8_t> memory, const Pieces& pieces) {
 std::optional<uint64_t> FindWrong(absl::Span<const uint8_t> memory, const Pieces& pieces) {
   CHECK_LE(pieces.bytes_with_guard(), memory.size());
   std::optional<uint64_t> wrong;
-  EachByte(pieces, [&](uint64_t at, uint8_t byte) {
-    if (memory[at] != byte) wrong = at;
-    return !wrong;
+  EachWord(pieces, [&](uint64_t at, const uint8_t* word, size_t bytes) {
+    if (std::memcmp(memory.data() + at, word, bytes) == 0) return true;
+    const uint8_t* const place = memory.data() + at;
+    wrong = at + static_cast<uint64_t>(std::mismatch(word, word + bytes, place).first - word);
+    return false;
   });
   for (uint64_t at = pieces.bytes(); !wrong && at < pieces.bytes_with_guard(); ++at) {
     if (memory[at] != kClearByte) wrong = at;
