@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/ipv6.h>
 #include <net/if.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -35,6 +36,21 @@ absl::Status EnterUserNamespace() {
   return absl::OkStatus();
 }
 
+// The kernel looks for others with a new address, also on loopback, in a task of its own; until then nobody can bind to it. It
+// tells nobody when that is over.
+absl::Status AwaitUsable(const in6_addr& ip) {
+  constexpr int kTries = 1000;
+  sockaddr_in6 address = {};
+  address.sin6_family = AF_INET6;
+  address.sin6_addr = ip;
+  for (int i = 0; i < kTries; ++i) {
+    const os::FileDescriptor fd(socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return absl::OkStatus();
+    poll(nullptr, 0, 10);
+  }
+  return ErrnoStatus("the new address of lo cannot be used");
+}
+
 }  // namespace
 
 absl::Status EnterOwnNetwork() {
@@ -58,7 +74,7 @@ absl::Status AddLoopbackIpv6(const std::string& ip) {
   request.ifr6_prefixlen = 128;
   if (inet_pton(AF_INET6, ip.c_str(), &request.ifr6_addr) != 1) return absl::InvalidArgumentError(ip);
   if (ioctl(fd.get(), SIOCSIFADDR, &request) != 0) return ErrnoStatus("address of lo");
-  return absl::OkStatus();
+  return AwaitUsable(request.ifr6_addr);
 }
 
 }  // namespace tokamak::tests
