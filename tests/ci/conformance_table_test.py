@@ -78,6 +78,14 @@ class ConformanceTableTest(unittest.TestCase):
         _, troubles = conformance_table.render(SUITES, [("udp", here), ("raw", nowhere)])
         self.assertEqual(len(troubles), 1)
 
+    def test_a_backend_whose_test_did_not_come_to_run_keeps_its_column(self):
+        here, there = run(("passed", "ASend/udp", "")), run(("passed", "ASend/rxe", ""))
+        before, _ = conformance_table.render(SUITES, [("udp", here), ("rxe", there)])
+        after, troubles = conformance_table.render(SUITES, [("udp", here), ("rxe", {})], before, absent=["rxe"])
+        self.assertEqual((after, troubles), (before, []))
+        self.assertTrue(conformance_table.is_skipped([{"status": "skipped"}]))
+        self.assertFalse(conformance_table.is_skipped([]))
+
     def test_a_suite_without_tests_is_trouble(self):
         _, troubles = conformance_table.render(SUITES, [("sim", {})])
         self.assertEqual(troubles, ["SendTest has no test that ran"])
