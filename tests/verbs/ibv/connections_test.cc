@@ -1,0 +1,274 @@
+// Connections of real verbs among several loops, each on a thread of its own, and what is left of them. Runs on two RDMA devices: in
+// the lab, or those of $TOKAMAK_TEST_DEVICES.
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lib/base/random.h"
+#include "lib/os/loop_thread.h"
+#include "lib/verbs/ibv/device.h"
+#include "lib/verbs/ibv/device_name.h"
+#include "tests/support/test_devices.h"
+
+namespace tokamak::verbs::ibv {
+namespace {
+
+using Kind = ConnectionEvent::Kind;
+
+// On an emulated processor that others use, too.
+constexpr base::Duration kPatience = base::Seconds(60);
+
+struct Manager {
+  std::string name;
+  Exchange exchange;
+};
+
+ConnectOptions Patient() {
+  ConnectOptions options;
+  options.deadline = base::Seconds(30);
+  return options;
+}
+
+// A loop on a thread of its own, with what a queue pair needs.
+class Worker final {
+ public:
+  Worker(Device& device, const std::string& name) : thread_({name}) {
+    thread_.CallOn([&] {
+      id_ = std::this_thread::get_id();
+      domain_ = *device.CreateProtectionDomain();
+      completions_ = *device.CreateCompletionQueue(thread_.loop(), 256, [] {});
+    });
+  }
+  ~Worker() {
+    thread_.CallOn([&] {
+      completions_.reset();
+      domain_.reset();
+    });
+  }
+
+  std::unique_ptr<QueuePair> MakeQueuePair() {
+    QueuePairOptions options;
+    options.send_queue = options.receive_queue = completions_.get();
+    options.max_send_requests = options.max_receive_requests = 4;
+    return *domain_->CreateQueuePair(options);
+  }
+
+  void CallOn(absl::FunctionRef<void()> call) { thread_.CallOn(call); }
+  os::EpollLoop& loop() { return thread_.loop(); }
+  bool IsHere() const { return std::this_thread::get_id() == id_; }
+
+ private:
+  os::LoopThread thread_;
+  std::thread::id id_;
+  std::unique_ptr<ProtectionDomain> domain_;
+  std::unique_ptr<CompletionQueue> completions_;
+};
+
+// One side's end of a connection: lives on its worker's loop.
+struct End {
+  explicit End(Worker& its_worker) : worker(its_worker) {
+    worker.CallOn([&] { queue_pair = worker.MakeQueuePair(); });
+  }
+  ~End() {
+    worker.CallOn([&] {
+      connection.reset();
+      queue_pair.reset();
+    });
+  }
+  ConnectionHandler Handler() {
+    return [this](const ConnectionEvent& event) {
+      if (!worker.IsHere()) ++elsewhere;
+      if (gone) ++after_drop;
+      (event.kind == Kind::kEstablished ? up : over) = true;
+    };
+  }
+  void Drop() {
+    worker.CallOn([&] {
+      connection.reset();
+      gone = true;
+    });
+  }
+
+  Worker& worker;
+  std::unique_ptr<QueuePair> queue_pair;
+  std::unique_ptr<Connection> connection;
+  std::atomic<bool> up{false}, over{false};
+  std::atomic<int> elsewhere{0}, after_drop{0};
+  bool gone = false;  // on its loop
+};
+
+class ConnectionsTest : public testing::TestWithParam<Manager> {
+ protected:
+  void SetUp() override {
+    const std::vector<std::string> names = testing_support::TestDevices();
+    if (names.size() < 2) GTEST_SKIP() << "skipped: two RDMA devices are needed; the lab has them: ci/softroce";
+    for (size_t i = 0; i < 2; ++i) {
+      DeviceOptions options;
+      options.name = *ParseDeviceName(names[i]);
+      auto device = OpenIbvDevice(options);
+      ASSERT_TRUE(device.ok()) << device.status();
+      if (GetParam().exchange == Exchange::kTcp) {
+        if (!(*device)->limits().manual_modify) GTEST_SKIP() << "skipped: device lacks Limits::manual_modify";
+        options.exchange = Exchange::kTcp;
+        options.tcp_address = (*device)->address();
+        device->reset();
+        device = OpenIbvDevice(options);
+        ASSERT_TRUE(device.ok()) << device.status();
+      }
+      devices_.push_back(*std::move(device));
+    }
+  }
+
+  static bool Await(const std::function<bool()>& done) {
+    os::EpollLoop clock;
+    std::function<void()> tick;
+    base::Timer timer;
+    tick = [&] { timer = clock.RunAfter(base::Milliseconds(1), tick); };
+    tick();
+    return clock.RunUntil(done, clock.Now() + kPatience);
+  }
+
+  std::unique_ptr<Listener> Listen(Worker& worker, RequestHandler handler) {
+    std::unique_ptr<Listener> listener;
+    worker.CallOn([&] {
+      auto made = devices_[1]->connection_manager().Listen(worker.loop(), devices_[1]->address(), std::move(handler));
+      EXPECT_TRUE(made.ok()) << made.status();
+      if (made.ok()) listener = *std::move(made);
+    });
+    return listener;
+  }
+
+  void Connect(End& end, const Address& service) {
+    end.worker.CallOn([&] {
+      auto made = devices_[0]->connection_manager().Connect(*end.queue_pair, service, Patient(), end.Handler());
+      ASSERT_TRUE(made.ok()) << made.status();
+      end.connection = *std::move(made);
+    });
+  }
+
+  std::vector<std::unique_ptr<Device>> devices_;
+};
+
+INSTANTIATE_TEST_SUITE_P(RealVerbs, ConnectionsTest,
+                         testing::Values(Manager{"rdma", Exchange::kRdmaCm}, Manager{"tcp", Exchange::kTcp}),
+                         [](const auto& test) { return test.param.name; });
+
+// The listener's loop, the loops of those who accept and those of those who ask are all different.
+TEST_P(ConnectionsTest, EachConnectionsEventsRunOnItsQueuePairsLoop) {
+  constexpr size_t kCount = 24, kLoops = 2;
+  Worker door(*devices_[1], "door");
+  std::vector<std::unique_ptr<Worker>> asking, accepting;
+  for (size_t i = 0; i < kLoops; ++i) {
+    asking.push_back(std::make_unique<Worker>(*devices_[0], "ask"));
+    accepting.push_back(std::make_unique<Worker>(*devices_[1], "accept"));
+  }
+  std::vector<std::unique_ptr<End>> actives, passives;  // passives: the door's until all are there
+  std::atomic<size_t> accepted{0};
+  auto listener = Listen(door, [&](std::unique_ptr<ConnectionRequest> request) {
+    passives.push_back(std::make_unique<End>(*accepting[passives.size() % kLoops]));
+    End& end = *passives.back();
+    end.worker.CallOn([&] {
+      auto made = request->Accept(*end.queue_pair, Patient(), end.Handler());
+      EXPECT_TRUE(made.ok()) << made.status();
+      if (made.ok()) end.connection = *std::move(made);
+      request.reset();
+    });
+    ++accepted;
+  });
+  for (size_t i = 0; i < kCount; ++i) {
+    actives.push_back(std::make_unique<End>(*asking[i % kLoops]));
+    Connect(*actives.back(), listener->address());
+  }
+  ASSERT_TRUE(Await([&] { return accepted == kCount; })) << accepted;
+  for (auto* side : {&actives, &passives}) {
+    for (auto& end : *side) EXPECT_TRUE(Await([&] { return end->up.load(); }));
+  }
+  // Half of them leave; who asked third need not have been accepted third, so any half will do.
+  for (size_t i = 0; i < kCount; i += 2) actives[i]->Drop();
+  EXPECT_TRUE(Await([&] {
+    size_t over = 0;
+    for (auto& end : passives) over += end->over.load() ? 1 : 0;
+    return over == kCount / 2;
+  }));
+  for (auto& end : passives) end->Drop();
+  for (size_t i = 1; i < kCount; i += 2) EXPECT_TRUE(Await([&] { return actives[i]->over.load(); }));
+  for (auto* side : {&actives, &passives}) {
+    for (auto& end : *side) {
+      EXPECT_EQ(end->elsewhere, 0);
+      EXPECT_EQ(end->after_drop, 0);
+    }
+  }
+  door.CallOn([&] { listener.reset(); });
+  actives.clear();
+  passives.clear();
+}
+
+// Attempts are dropped at any moment, requests are forgotten, accepted or left; then no descriptor and no thread is left.
+TEST_P(ConnectionsTest, WhereverAnAttemptIsDroppedNothingIsLeft) {
+  const auto count = [](const char* folder) {
+    size_t entries = 0;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) ++entries;
+    return entries;
+  };
+  base::Random random(11);
+  const auto round = [&](size_t attempts) {
+    Worker door(*devices_[1], "door"), asking(*devices_[0], "ask");
+    std::vector<std::unique_ptr<End>> passives;                // the door's
+    std::vector<std::unique_ptr<ConnectionRequest>> requests;  // the door's
+    base::Random dice(random.Next());
+    auto listener = Listen(door, [&](std::unique_ptr<ConnectionRequest> request) {
+      if (dice.Below(3) == 0) return;  // forgotten, so rejected
+      if (dice.Below(3) == 0) {
+        requests.push_back(std::move(request));
+        return;
+      }
+      passives.push_back(std::make_unique<End>(door));
+      End& end = *passives.back();
+      auto made = request->Accept(*end.queue_pair, Patient(), end.Handler());
+      if (made.ok()) end.connection = *std::move(made);  // else the peer has given up
+    });
+    for (size_t i = 0; i < attempts; ++i) {
+      End end(asking);
+      Connect(end, listener->address());
+      const base::Duration life = base::Microseconds(static_cast<int64_t>(random.Below(40'000)));
+      const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(life.microseconds());
+      EXPECT_TRUE(Await([&] { return std::chrono::steady_clock::now() >= until; }));
+      end.Drop();
+      asking.CallOn([] {});
+      EXPECT_EQ(end.elsewhere, 0);
+      EXPECT_EQ(end.after_drop, 0);
+    }
+    door.CallOn([&] {
+      listener.reset();
+      requests.clear();
+    });
+    // Whoever came up hears of the end.
+    door.CallOn([] {});
+    for (auto& end : passives) {
+      bool connected = false;
+      door.CallOn([&] { connected = end->connection != nullptr; });
+      EXPECT_TRUE(!connected || Await([&] { return end->over.load(); }));
+    }
+    passives.clear();
+  };
+  round(4);  // what the libraries keep for good
+  size_t descriptors = 0, threads = 0;
+  ASSERT_TRUE(Await([&] {  // which has descriptors of its own
+    descriptors = count("/proc/self/fd");
+    threads = count("/proc/self/task");
+    return true;
+  }));
+  round(40);
+  EXPECT_TRUE(Await([&] { return count("/proc/self/fd") <= descriptors; })) << "had been " << descriptors;
+  EXPECT_TRUE(Await([&] { return count("/proc/self/task") <= threads; })) << "had been " << threads;
+}
+
+}  // namespace
+}  // namespace tokamak::verbs::ibv
