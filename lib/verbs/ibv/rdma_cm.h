@@ -15,6 +15,7 @@
 // 4 s, which cannot be changed from here: deadlines below that allow for no loss.
 //
 // iWARP: the passive side's answer is the last word, so it may come up for a peer that gave up meanwhile, and is disconnected then.
+// The kernel cannot call an attempt off: a queue pair that is dropped in the middle of one waits for its end (SoftiWARP: 10 s at most).
 // SoftiWARP's rdma_connect waits in the kernel until TCP has connected, and so does its loop; other devices' do not.
 //
 // Thread rule: see verbs.h. Events of a connection are read by the loop of its queue pair (cm_channel.h), goodbyes are waited

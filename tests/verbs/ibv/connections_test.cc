@@ -265,7 +265,7 @@ TEST_P(ConnectionsTest, WhereverAnAttemptIsDroppedNothingIsLeft) {
     threads = count("/proc/self/task");
     return true;
   }));
-  round(40);
+  round(20);
   EXPECT_TRUE(Await([&] { return count("/proc/self/fd") <= descriptors; })) << "had been " << descriptors;
   EXPECT_TRUE(Await([&] { return count("/proc/self/task") <= threads; })) << "had been " << threads;
 }
