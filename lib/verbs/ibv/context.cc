@@ -118,6 +118,17 @@ absl::StatusOr<Address> FindAddress(const DeviceOptions& options, const LocalPor
                                              "address, or exchange over TCP (--cm tcp)"));
 }
 
+// siw's library takes one of the places in which the kernel offers it a queue's memory, 0x90000, for "none", and then a queue that
+// begins there cannot be made: with queues of one page that is the 71st queue pair. Places are given out from 0 on, so a first
+// queue that nobody uses, and that is long enough, lies over it.
+SparedQueue SpareForbiddenKey(ibv_context* device, const ibv_device_attr& attributes) {
+  constexpr uint32_t kSiwVendor = 0x626d74;
+  constexpr int kForbiddenPlace = 0x90000;  // bytes
+  constexpr int kSmallestEntry = 32;        // bytes of a completion; siw's are somewhat larger
+  if (attributes.vendor_id != kSiwVendor) return nullptr;
+  return SparedQueue(ibv_create_cq(device, kForbiddenPlace / kSmallestEntry + 1, nullptr, nullptr, 0));
+}
+
 absl::Status CheckOptions(const DeviceOptions& options, LinkKind link) {
   if (options.exchange == Exchange::kTcp && link == LinkKind::kIwarp) {
     return absl::InvalidArgumentError("iWARP connects by rdma_cm only, not over TCP by hand");
@@ -170,12 +181,14 @@ absl::StatusOr<std::shared_ptr<Context>> Context::Open(const DeviceOptions& opti
   }
   Limits limits = MakeLimits(link, attributes, queried, *max_inline);
   limits.max_private_data = options.exchange == Exchange::kTcp ? kTcpCmPrivateData : kRdmaCmPrivateData;
-  return std::make_shared<Context>(*std::move(opened), options, port, *address, limits);
+  SparedQueue spared = SpareForbiddenKey(device, attributes);
+  return std::make_shared<Context>(*std::move(opened), std::move(spared), options, port, *address, limits);
 }
 
-Context::Context(OpenedDevice device, const DeviceOptions& options, const LocalPort& port, const Address& address,
-                 const Limits& limits)
+Context::Context(OpenedDevice device, SparedQueue spared, const DeviceOptions& options, const LocalPort& port,
+                 const Address& address, const Limits& limits)
     : device_(std::move(device)),
+      spared_(std::move(spared)),
       options_(options),
       name_(options.name.ToString()),
       port_(port),

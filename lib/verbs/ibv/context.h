@@ -21,13 +21,18 @@ struct CloseDevice {
 };
 using OpenedDevice = std::unique_ptr<ibv_context, CloseDevice>;
 
+struct DestroyQueue {
+  void operator()(ibv_cq* queue) const { ibv_destroy_cq(queue); }
+};
+using SparedQueue = std::unique_ptr<ibv_cq, DestroyQueue>;
+
 class Context final {
  public:
   // Errors: see OpenIbvDevice.
   static absl::StatusOr<std::shared_ptr<Context>> Open(const DeviceOptions& options);
 
-  Context(OpenedDevice device, const DeviceOptions& options, const LocalPort& port, const Address& address,
-          const Limits& limits);
+  Context(OpenedDevice device, SparedQueue spared, const DeviceOptions& options, const LocalPort& port,
+          const Address& address, const Limits& limits);
 
   ibv_context* device() const { return device_.get(); }
   const DeviceOptions& options() const { return options_; }
@@ -43,6 +48,7 @@ class Context final {
 
  private:
   const OpenedDevice device_;
+  const SparedQueue spared_;  // see SpareForbiddenKey in the .cc; null but for siw
   const DeviceOptions options_;
   const std::string name_;
   const LocalPort port_;

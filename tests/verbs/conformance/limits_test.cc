@@ -121,6 +121,7 @@ TEST_P(LimitsTest, ManyQueuePairsLiveAtOnce) {
   std::vector<std::unique_ptr<End>> ends;
   for (size_t i = 0; i + 1 < count; ++i) ends.push_back(std::make_unique<End>(backend(), 0, options, &home));
   std::vector<uint32_t> numbers;
+  for (const auto& end : ends) ASSERT_NE(end->queue_pair, nullptr);
   for (const auto& end : ends) numbers.push_back(end->queue_pair->number());
   std::sort(numbers.begin(), numbers.end());
   EXPECT_EQ(std::adjacent_find(numbers.begin(), numbers.end()), numbers.end());

@@ -1,6 +1,7 @@
 // A message that finds no receive waits and is tried again, in order, as often as agreed and no more.
 #include <algorithm>
 
+#include "tests/verbs/conformance/acknowledged.h"
 #include "tests/verbs/conformance/fixture.h"
 
 namespace tokamak::verbs::conformance {
@@ -12,6 +13,11 @@ constexpr auto kSent = CompletionOpcode::kSend;
 
 class RnrTest : public ConformanceTest {
  protected:
+  void SetUp() override {
+    ConformanceTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    TOKAMAK_NEEDS_ACKNOWLEDGEMENTS();
+  }
   PairOptions Options(uint8_t rnr_retry_count, base::Duration rnr_delay) {
     PairOptions options;
     options.active_reliability = options.passive_reliability = ConnectDefaults().reliability;
