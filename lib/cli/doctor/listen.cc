@@ -47,7 +47,7 @@ absl::Status Listen(const ListenSettings& settings) {
   hello.netdev_mtu = settings.netdev_mtu;
   const auto desk = PeerDesk::Open(loop, settings.port, hello);
   if (!desk.ok()) return desk.status();
-  std::cout << "listening on TCP port " << (*desk)->port() << ", RDMA at " << hello.service.ToString()
+  std::cerr << "listening on TCP port " << (*desk)->port() << ", RDMA at " << hello.service.ToString()
             << "; on the other host: tok doctor --peer THIS_HOST; end with Ctrl-C" << std::endl;
   const os::FdWatch watch = loop.Watch(signals.get(), EPOLLIN, [&](uint32_t) { loop.Stop(); });
   loop.Run();

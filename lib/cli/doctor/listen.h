@@ -14,7 +14,8 @@ struct ListenSettings {
   uint32_t netdev_mtu = 0;  // bytes, to be told to peers
 };
 
-// Answers peers one at a time until SIGINT or SIGTERM. Prints one line when it is ready. An error: it could not begin.
+// Answers peers one at a time until SIGINT or SIGTERM. Says on standard error when it is ready: the report has
+// standard output to itself. An error: it could not begin.
 absl::Status Listen(const ListenSettings& settings);
 
 }  // namespace tokamak::cli::doctor

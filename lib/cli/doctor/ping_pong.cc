@@ -138,6 +138,7 @@ class Caller final {
   absl::Status TransferBatch(absl::string_view step, verbs::Opcode opcode, absl::Span<uint8_t> local) {
     completed_ = 0;
     uint64_t posted = 0;
+    const base::Time until = loop_.Now() + plan_.patience * 2;
     while (completed_ < kTransfersPerBatch) {
       while (posted < kTransfersPerBatch && posted - completed_ < kTransfersInFlight) {
         if (auto s = side_->Transfer(opcode, local, offer_); !s.ok()) return s;
@@ -145,7 +146,8 @@ class Caller final {
       }
       const uint64_t before = completed_;
       const std::string what = absl::StrCat("a ", step, " of ", base::FormatSize(kTransferBytes));
-      if (auto s = Await(what, plan_.patience, [&] { return completed_ > before; }); !s.ok()) return s;
+      const base::Duration left = std::min(plan_.patience, until - loop_.Now());
+      if (auto s = Await(what, left, [&] { return completed_ > before; }); !s.ok()) return s;
     }
     return absl::OkStatus();
   }

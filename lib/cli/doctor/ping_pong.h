@@ -27,7 +27,7 @@ constexpr uint32_t kTransfersInFlight = 8;
 constexpr uint32_t kTransfersPerBatch = 16;  // one batch gives one figure of bandwidth
 
 struct PingPongPlan {
-  base::Duration patience = base::Seconds(5);  // for the connection, and then for each completion
+  base::Duration patience = base::Seconds(5);  // for the connection, then for each completion; twice that for a batch
   base::Duration spend = base::Seconds(1);     // on each of the three measurements, which then stop with what they have
   uint32_t rounds = 500;                       // of latency, at most
   uint32_t batches = 15;                       // of bandwidth, at most; at least one is made
