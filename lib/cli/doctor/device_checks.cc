@@ -55,6 +55,7 @@ std::string UseAdvice(const DeviceSituation& situation, const ProbeOutcome& self
     return "apt-get install ibverbs-providers: libibverbs needs the device's provider; rdma link shows what the kernel "
            "has";
   }
+  if (self.failure.code() == absl::StatusCode::kUnavailable) return "see 'link' and 'gid' above";
   if (step == "memory") return "raise the limit on locked memory: ulimit -l unlimited, docker: --ulimit memlock=-1";
   if (step == "listen") return "the address must be on an interface that is up: ip address; rdma_ucm must be loaded";
   return "see dmesg; a device that is listed but cannot be used: remove it (rdma link delete) and add it again";
@@ -143,6 +144,9 @@ Finding CheckGid(const PortFacts& port, std::optional<uint32_t> index, std::vect
                   "leave out @INDEX, or choose one of the table");
   }
   const std::string netdev = port.netdev.name.empty() ? "its network device" : port.netdev.name;
+  if (port.netdev.here && !port.netdev.up) {
+    return Failed("gid", absl::StrCat("no entry can be used while ", netdev, " is down"), "see 'link' above");
+  }
   return Failed("gid", "no entry can be used: RoCE v2 needs an IP address on a network device that is up",
                 absl::StrCat("ip address add 10.0.0.1/24 dev ", netdev, "; ip link set ", netdev, " up"));
 }

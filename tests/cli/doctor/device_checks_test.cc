@@ -130,6 +130,14 @@ TEST(GidTest, ATableOfWhichNothingCanBeUsedNeedsAnAddress) {
   EXPECT_EQ(lines.size(), 2u);
 }
 
+TEST(GidTest, AnUnusableTableOfANetworkDeviceThatIsDownIsTheLinksMatter) {
+  PortFacts port = RocePort();
+  port.netdev.up = false;
+  for (GidEntry& entry : port.gids) entry.net_device_up = false;
+  std::vector<GidLine> lines;
+  Expect(CheckGid(port, std::nullopt, lines), Verdict::kFailed, "while v0 is down", "see 'link'");
+}
+
 TEST(GidTest, AnIndexThatIsNotThereIsSaid) {
   std::vector<GidLine> lines;
   Expect(CheckGid(RocePort(), 7, lines), Verdict::kFailed, "no GID with index 7", "leave out @INDEX");
@@ -196,6 +204,11 @@ TEST(ProbeChecksTest, AMissingRightIsNamedByWhereWeAre) {
 TEST(ProbeChecksTest, AProviderThatIsMissingIsToBeInstalled) {
   Expect(CheckUse(kRxe, FailedIn("inspect", absl::NotFoundError("libibverbs has no device rxe0"))), Verdict::kFailed,
          "rxe0", "ibverbs-providers");
+}
+
+TEST(ProbeChecksTest, APortThatIsDownIsTheLinksMatter) {
+  Expect(CheckUse(kRxe, FailedIn("open", absl::UnavailableError("rxe0 has no active port"))), Verdict::kFailed,
+         "no active port", "see 'link'");
 }
 
 TEST(ProbeChecksTest, MemoryThatCannotBeLockedLeadsToTheLimit) {
