@@ -130,8 +130,10 @@ Finding CheckLink(const PortFacts& port) {
 Finding CheckGid(const PortFacts& port, std::optional<uint32_t> index, std::vector<GidLine>& lines) {
   const ibv::GidChoice choice = ibv::ChooseGid(port.link, port.gids, index);
   for (const ibv::GidVerdict& verdict : choice.verdicts) {
-    lines.push_back({verdict.entry.index, ibv::GidText(verdict.entry.gid), ibv::ToString(verdict.entry.type),
-                     verdict.entry.net_device, verdict.chosen, verdict.reason});
+    // The kernel gives iWARP's entry the type of RoCE, which it is not.
+    const char* const type = port.link == ibv::LinkKind::kIwarp ? "iWARP" : ibv::ToString(verdict.entry.type);
+    lines.push_back({verdict.entry.index, ibv::GidText(verdict.entry.gid), type, verdict.entry.net_device,
+                     verdict.chosen, verdict.reason});
   }
   if (const ibv::GidEntry* entry = choice.entry(); entry != nullptr) {
     Finding finding = Ok("gid", absl::StrCat("index ", entry->index, ", ", ibv::GidText(entry->gid), ", of ",

@@ -138,6 +138,16 @@ TEST(GidTest, AnUnusableTableOfANetworkDeviceThatIsDownIsTheLinksMatter) {
   Expect(CheckGid(port, std::nullopt, lines), Verdict::kFailed, "while v0 is down", "see 'link'");
 }
 
+TEST(GidTest, TheEntryOfIwarpIsCalledSo) {
+  PortFacts port = RocePort();
+  port.link = LinkKind::kIwarp;
+  port.gids = {Gid(0, "200:0:7::", GidType::kRoceV1, true)};
+  std::vector<GidLine> lines;
+  Expect(CheckGid(port, std::nullopt, lines), Verdict::kOk, "index 0", "");
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0].type, "iWARP");
+}
+
 TEST(GidTest, AnIndexThatIsNotThereIsSaid) {
   std::vector<GidLine> lines;
   Expect(CheckGid(RocePort(), 7, lines), Verdict::kFailed, "no GID with index 7", "leave out @INDEX");
