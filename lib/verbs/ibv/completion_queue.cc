@@ -49,9 +49,15 @@ absl::StatusOr<std::shared_ptr<CompletionCore>> CompletionCore::Make(std::shared
   if (core->channel_ == nullptr) return ErrnoStatus(errno == 0 ? EIO : errno, "ibv_create_comp_channel");
   const int flags = fcntl(core->channel_->fd, F_GETFL);
   PCHECK(flags >= 0 && fcntl(core->channel_->fd, F_SETFL, flags | O_NONBLOCK) == 0);
+  uint32_t entries = depth;
+  if (core->context_->quirks().borrows_unsignaled_from != 0) {
+    // Room for the completions that nobody asked for, of many queue pairs.
+    constexpr uint32_t kForSilent = 4096;
+    entries = std::min(depth + kForSilent, core->context_->limits().max_completions);
+  }
   errno = 0;
   core->queue_ =
-      ibv_create_cq(device, static_cast<int>(depth), static_cast<AsyncTarget*>(core.get()), core->channel_, 0);
+      ibv_create_cq(device, static_cast<int>(entries), static_cast<AsyncTarget*>(core.get()), core->channel_, 0);
   if (core->queue_ == nullptr) return ErrnoStatus(errno == 0 ? EIO : errno, "ibv_create_cq");
   return core;
 }
@@ -91,14 +97,28 @@ size_t CompletionCore::Fetch(ibv_wc* to, size_t most) {
     }
     return count;
   }
-  const int polled = ibv_poll_cq(queue_, static_cast<int>(most), to);
-  if (polled > 0) return static_cast<size_t>(polled);
+  if (const size_t polled = PollProvider(to, most); polled > 0) return polled;
   if (flushed_.empty()) return 0;
   const size_t count = std::min(most, flushed_.size());
   const auto end = flushed_.begin() + static_cast<ptrdiff_t>(count);
   std::copy(flushed_.begin(), end, to);
   flushed_.erase(flushed_.begin(), end);
   return count;
+}
+
+// Returns 0 only when the provider has none.
+size_t CompletionCore::PollProvider(ibv_wc* to, size_t most) {
+  for (;;) {
+    const int polled = ibv_poll_cq(queue_, static_cast<int>(most), to);
+    if (polled <= 0) return 0;
+    if (context_->quirks().borrows_unsignaled_from == 0) return static_cast<size_t>(polled);
+    const auto is_silent = [this](const ibv_wc& done) {
+      const CompletionOwner* owner = Find(done.qp_num);
+      return owner != nullptr && owner->IsSilent(done);
+    };
+    const auto kept = static_cast<size_t>(std::remove_if(to, to + polled, is_silent) - to);
+    if (kept > 0) return kept;
+  }
 }
 
 CompletionOwner* CompletionCore::Find(uint32_t number) {
@@ -136,8 +156,8 @@ bool CompletionCore::HandOut(const ibv_wc& done, Completion* to) {
 bool CompletionCore::AnyWaiting() {
   if (held_begin_ < held_.size() || !flushed_.empty()) return true;
   ibv_wc batch[kBatch];
-  const int polled = ibv_poll_cq(queue_, static_cast<int>(kBatch), batch);
-  if (polled <= 0) return false;
+  const size_t polled = PollProvider(batch, kBatch);
+  if (polled == 0) return false;
   held_.assign(batch, batch + polled);
   return true;
 }
@@ -183,7 +203,7 @@ void CompletionCore::Forget(CompletionOwner& owner, bool for_good) {
   held_.erase(held_.begin(), held_.begin() + static_cast<ptrdiff_t>(held_begin_));
   held_begin_ = 0;
   ibv_wc batch[kBatch];
-  for (int polled; (polled = ibv_poll_cq(queue_, static_cast<int>(kBatch), batch)) > 0;) {
+  for (size_t polled; (polled = PollProvider(batch, kBatch)) > 0;) {
     held_.insert(held_.end(), batch, batch + polled);
   }
   held_.erase(std::remove_if(held_.begin(), held_.end(), forget), held_.end());
@@ -194,6 +214,7 @@ void CompletionCore::Forget(CompletionOwner& owner, bool for_good) {
 }
 
 void CompletionCore::AddFlush(uint32_t number, uint64_t wr_id) {
+  if (dead_) return;
   ibv_wc flush{};
   flush.wr_id = wr_id;
   flush.status = IBV_WC_WR_FLUSH_ERR;
@@ -203,6 +224,7 @@ void CompletionCore::AddFlush(uint32_t number, uint64_t wr_id) {
 
 void CompletionCore::OnAsyncEvent(ibv_event_type event) {
   if (event != IBV_EVENT_CQ_ERR) return;
+  dead_ = true;
   const std::lock_guard<std::mutex> lock(overrun_mutex_);
   for (CompletionOwner* owner : doomed_) owner->Fail();
 }
@@ -218,7 +240,7 @@ IbvCompletionQueue::~IbvCompletionQueue() {
 }
 
 void IbvCompletionQueue::RequestNotify(bool solicited_only) {
-  if (!solicited_only) {
+  if (!solicited_only || core_->context()->quirks().forgets_solicited) {
     asked_ = kAll;  // the loop looks, and arms the device before it sleeps
     return;
   }

@@ -13,6 +13,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -39,6 +40,9 @@ class CompletionOwner {
   // `done` is about to be handed out, or forgotten: its slot is free from now on. Gives the program's id; false for what was
   // forgotten already.
   virtual bool Finish(const ibv_wc& done, uint64_t* id) = 0;
+
+  // A success that the program did not ask to hear of.
+  virtual bool IsSilent(const ibv_wc& done) const = 0;
 
   // The queue pair ended: its completion queue is dead. From any thread; waits for nobody.
   virtual void Fail() = 0;
@@ -93,6 +97,7 @@ class CompletionCore final : public AsyncTarget {
   static constexpr size_t kBatch = 16;
 
   size_t Fetch(ibv_wc* to, size_t most);
+  size_t PollProvider(ibv_wc* to, size_t most);
   CompletionOwner* Find(uint32_t number);
   bool HandOut(const ibv_wc& done, Completion* to);
 
@@ -110,6 +115,7 @@ class CompletionCore final : public AsyncTarget {
   absl::flat_hash_map<uint32_t, CompletionOwner*> owners_;
   CompletionOwner* last_ = nullptr;  // that was found
 
+  std::atomic<bool> dead_{false};  // overrun
   std::mutex overrun_mutex_;
   std::vector<CompletionOwner*> doomed_;  // by an overrun; under overrun_mutex_
 };

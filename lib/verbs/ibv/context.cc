@@ -121,11 +121,10 @@ absl::StatusOr<Address> FindAddress(const DeviceOptions& options, const LocalPor
 // siw's library takes one of the places in which the kernel offers it a queue's memory, 0x90000, for "none", and then a queue that
 // begins there cannot be made: with queues of one page that is the 71st queue pair. Places are given out from 0 on, so a first
 // queue that nobody uses, and that is long enough, lies over it.
-SparedQueue SpareForbiddenKey(ibv_context* device, const ibv_device_attr& attributes) {
-  constexpr uint32_t kSiwVendor = 0x626d74;
+SparedQueue SpareForbiddenKey(ibv_context* device, const Quirks& quirks) {
   constexpr int kForbiddenPlace = 0x90000;  // bytes
   constexpr int kSmallestEntry = 32;        // bytes of a completion; siw's are somewhat larger
-  if (attributes.vendor_id != kSiwVendor) return nullptr;
+  if (!quirks.forbids_a_place) return nullptr;
   return SparedQueue(ibv_create_cq(device, kForbiddenPlace / kSmallestEntry + 1, nullptr, nullptr, 0));
 }
 
@@ -181,12 +180,13 @@ absl::StatusOr<std::shared_ptr<Context>> Context::Open(const DeviceOptions& opti
   }
   Limits limits = MakeLimits(link, attributes, queried, *max_inline);
   limits.max_private_data = options.exchange == Exchange::kTcp ? kTcpCmPrivateData : kRdmaCmPrivateData;
-  SparedQueue spared = SpareForbiddenKey(device, attributes);
-  return std::make_shared<Context>(*std::move(opened), std::move(spared), options, port, *address, limits);
+  const Quirks quirks = QuirksOf(attributes);
+  SparedQueue spared = SpareForbiddenKey(device, quirks);
+  return std::make_shared<Context>(*std::move(opened), std::move(spared), options, port, *address, limits, quirks);
 }
 
 Context::Context(OpenedDevice device, SparedQueue spared, const DeviceOptions& options, const LocalPort& port,
-                 const Address& address, const Limits& limits)
+                 const Address& address, const Limits& limits, const Quirks& quirks)
     : device_(std::move(device)),
       spared_(std::move(spared)),
       options_(options),
@@ -194,6 +194,7 @@ Context::Context(OpenedDevice device, SparedQueue spared, const DeviceOptions& o
       port_(port),
       address_(address),
       limits_(limits),
+      quirks_(quirks),
       events_(device_.get(), port.number) {}
 
 LocalPort Context::PortNow() const {

@@ -12,6 +12,7 @@
 #include "lib/verbs/ibv/async_events.h"
 #include "lib/verbs/ibv/attributes.h"
 #include "lib/verbs/ibv/device.h"
+#include "lib/verbs/ibv/quirks.h"
 #include "lib/verbs/types.h"
 
 namespace tokamak::verbs::ibv {
@@ -32,7 +33,7 @@ class Context final {
   static absl::StatusOr<std::shared_ptr<Context>> Open(const DeviceOptions& options);
 
   Context(OpenedDevice device, SparedQueue spared, const DeviceOptions& options, const LocalPort& port,
-          const Address& address, const Limits& limits);
+          const Address& address, const Limits& limits, const Quirks& quirks);
 
   ibv_context* device() const { return device_.get(); }
   const DeviceOptions& options() const { return options_; }
@@ -41,6 +42,7 @@ class Context final {
   LinkKind link() const { return port_.link; }
   const Address& address() const { return address_; }  // its port is 0
   const Limits& limits() const { return limits_; }
+  const Quirks& quirks() const { return quirks_; }
   AsyncEvents& events() { return events_; }
 
   // As it is now: its MTU and its LID may change. Asks the kernel.
@@ -54,6 +56,7 @@ class Context final {
   const LocalPort port_;
   const Address address_;
   const Limits limits_;
+  const Quirks quirks_;
   AsyncEvents events_;
 };
 

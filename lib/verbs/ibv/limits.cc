@@ -2,12 +2,10 @@
 
 #include <algorithm>
 
+#include "lib/verbs/ibv/quirks.h"
+
 namespace tokamak::verbs::ibv {
 namespace {
-
-// rdma_rxe, which has no other name of its own. It holds who uses a window to the bounds of the region below, not to the window's
-// (Linux 6.1, check_rkey in rxe_resp.c), and takes back no key that a peer hands back. That is no window.
-constexpr uint32_t kRxeVendor = 0xffffff;
 
 // libibverbs counts in int; what is negative is none.
 uint32_t Count(int count) { return static_cast<uint32_t>(std::max(count, 0)); }
@@ -20,7 +18,7 @@ Limits MakeLimits(LinkKind link, const ibv_device_attr& device, const ibv_port_a
   limits.atomics = device.atomic_cap != IBV_ATOMIC_NONE;
   limits.immediate = !iwarp;
   limits.memory_windows =
-      !iwarp && device.vendor_id != kRxeVendor && (device.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) != 0;
+      !iwarp && !QuirksOf(device).windows_are_open && (device.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) != 0;
   limits.shared_receive = device.max_srq > 0;
   // By hand a queue pair is given an address; on InfiniBand the way there is a LID, which an address does not tell.
   limits.manual_modify = link == LinkKind::kRoce;

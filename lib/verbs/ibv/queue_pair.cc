@@ -156,7 +156,10 @@ PostResult IbvQueuePair::PostSend(absl::Span<const SendRequest> requests) {
     if (status.ok() && request.opcode == Opcode::kBindWindow) {
       status = PostBind(request, &result);
     } else if (status.ok()) {
-      ibv_send_wr& to = AddSend(request, sends_.Note(static_cast<uint32_t>(batch.size()), request.id), &batch);
+      const bool silent = (request.flags & kSignaled) == 0 && MustSignal(request);
+      const uint64_t position = sends_.Note(static_cast<uint32_t>(batch.size()), request.id, silent);
+      ibv_send_wr& to = AddSend(request, position, &batch);
+      if (silent) to.send_flags |= IBV_SEND_SIGNALED;
       // Without it iWARP's (siw) may complete what follows a READ before the READ.
       if (iwarp && request.opcode != Opcode::kRead) to.send_flags |= IBV_SEND_FENCE;
     }
@@ -253,6 +256,19 @@ absl::Status IbvQueuePair::Posted(int error, size_t wanted, size_t accepted, boo
   }
   result->accepted += wanted - accepted;
   return absl::OkStatus();
+}
+
+bool IbvQueuePair::MustSignal(const SendRequest& request) const {
+  const uint32_t from = context().quirks().borrows_unsignaled_from;
+  if (from == 0) return false;
+  uint64_t length = 0;
+  for (const Sge& sge : request.sges) length += sge.length;
+  return length >= from;
+}
+
+bool IbvQueuePair::IsSilent(const ibv_wc& done) const {
+  return done.status == IBV_WC_SUCCESS && (done.wr_id & kReceiveMark) == 0 && sends_.Holds(done.wr_id) &&
+         sends_.silent(done.wr_id);
 }
 
 // iWARP's queue pairs take nothing once they have ended.

@@ -68,6 +68,7 @@ class IbvQueuePair final : public QueuePair,
   // CompletionOwner.
   uint32_t completion_number() const override { return number(); }
   bool Finish(const ibv_wc& done, uint64_t* id) override;
+  bool IsSilent(const ibv_wc& done) const override;
   void Fail() override;
 
   void SharedQueueDropped() override;
@@ -78,6 +79,7 @@ class IbvQueuePair final : public QueuePair,
   absl::Status PostBatch(SendBatch* batch, PostResult* result);
   absl::Status PostBatch(ReceiveBatch* batch, PostResult* result);
   absl::Status Posted(int error, size_t wanted, size_t accepted, bool receives, PostResult* result);
+  bool MustSignal(const SendRequest& request) const;
   bool FlushesHere() const;
   void FlushOutstanding();
   void Enter(QueuePairState state);

@@ -18,7 +18,7 @@ constexpr uint64_t kReceiveMark = uint64_t{1} << 63;
 
 class WorkRing final {
  public:
-  explicit WorkRing(uint32_t depth) : depth_(depth), ids_(PowerOfTwo(depth)), mask_(ids_.size() - 1) {}
+  explicit WorkRing(uint32_t depth) : depth_(depth), entries_(PowerOfTwo(depth)), mask_(entries_.size() - 1) {}
 
   uint32_t depth() const { return depth_; }
   uint64_t posted() const { return posted_; }
@@ -26,17 +26,19 @@ class WorkRing final {
   uint32_t room() const { return depth_ - static_cast<uint32_t>(posted_ - released_); }
 
   // Notes the id of the request `ahead` after the last one posted, ahead < room(), and returns its position; Commit posts
-  // the first `count` of those noted.
-  uint64_t Note(uint32_t ahead, uint64_t id) {
+  // the first `count` of those noted. Of a `silent` one the program does not want to hear when it succeeds, though the provider
+  // tells it.
+  uint64_t Note(uint32_t ahead, uint64_t id, bool silent = false) {
     const uint64_t position = posted_ + ahead;
-    ids_[position & mask_] = id;
+    entries_[position & mask_] = {id, silent};
     return position;
   }
   void Commit(uint32_t count) { posted_ += count; }
 
   // False for what is not posted, or was released already.
   bool Holds(uint64_t position) const { return position >= released_ && position < posted_; }
-  uint64_t id(uint64_t position) const { return ids_[position & mask_]; }
+  uint64_t id(uint64_t position) const { return entries_[position & mask_].id; }
+  bool silent(uint64_t position) const { return entries_[position & mask_].silent; }
 
   // The completion at `position` was polled: it and all before it are free.
   void Release(uint64_t position) { released_ = std::max(released_, position + 1); }
@@ -45,6 +47,11 @@ class WorkRing final {
   void Clear() { released_ = posted_; }
 
  private:
+  struct Entry {
+    uint64_t id = 0;
+    bool silent = false;
+  };
+
   static size_t PowerOfTwo(uint32_t at_least) {
     size_t power = 1;
     while (power < at_least) power *= 2;
@@ -52,7 +59,7 @@ class WorkRing final {
   }
 
   const uint32_t depth_;
-  std::vector<uint64_t> ids_;
+  std::vector<Entry> entries_;
   const uint64_t mask_;
   uint64_t posted_ = 0;
   uint64_t released_ = 0;

@@ -53,6 +53,17 @@ TEST(WorkRingTest, OfABatchOnlyWhatWasTakenCounts) {
   EXPECT_EQ(ring.id(1), 9u);
 }
 
+TEST(WorkRingTest, RemembersWhichSuccessNobodyWantsToHearOf) {
+  WorkRing ring(4);
+  ring.Note(0, 1, /*silent=*/true);
+  ring.Note(1, 2);
+  ring.Commit(2);
+  EXPECT_TRUE(ring.silent(0));
+  EXPECT_FALSE(ring.silent(1));
+  ring.Release(1);
+  for (uint64_t i = 2; i < 6; ++i) EXPECT_FALSE(ring.silent(Post(ring, i)));
+}
+
 TEST(WorkRingTest, AResetForgets) {
   WorkRing ring(4);
   const uint64_t position = Post(ring, 1);

@@ -44,6 +44,10 @@ constexpr OtherAnswer kOtherAnswers[] = {
     {"rxe", Fault::kReceiveRight, CompletionStatus::kLocalQpOperation},
     {"rxe", Fault::kReceiveShort, CompletionStatus::kLocalQpOperation},
     {"rxe", Fault::kPeerReceiveShort, CompletionStatus::kRemoteOperation},
+    // siw says so of every request that it was at when the connection ended, whosever fault it was.
+    {"siw", Fault::kLocalKey, CompletionStatus::kLocalQpOperation},
+    {"siw", Fault::kLocalRight, CompletionStatus::kLocalQpOperation},
+    {"siw", Fault::kRemoteKey, CompletionStatus::kLocalQpOperation},
 };
 
 // "rxe0" -> "rxe", "mlx5_0" -> "mlx5".
