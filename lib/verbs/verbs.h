@@ -1,8 +1,8 @@
 // Seam 1: an RDMA device, as ibverbs and rdma_cm know it, so that everything above runs on any of them.
 //
 // A Device hands out ProtectionDomains (who may touch what memory), CompletionQueues (what is done) and, through its
-// ConnectionManager, connections between QueuePairs (what to do). Implementation: lib/verbs/soft, a software NIC that speaks
-// RoCEv2; rdma-core is to follow. What each promises is written as tests: tests/verbs/conformance.
+// ConnectionManager, connections between QueuePairs (what to do). Implementations: lib/verbs/ibv, RDMA devices through rdma-core,
+// and lib/verbs/soft, a software NIC that speaks RoCEv2. What each promises is written as tests: tests/verbs/conformance.
 //
 // Law: no call waits for another machine; no callback runs inside the call that asked for it.
 // Law: handles may be dropped in any order, with one exception: a QueuePair outlives its Connection. A parent lives on inside
