@@ -3,195 +3,278 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "glog/logging.h"
-#include "lib/base/bytes.h"
 
 namespace tokamak::transport {
 
-uint32_t BulkChannel::CompletionsFor(Side side, uint32_t queue_pairs) {
-  return queue_pairs * (kDepth + (side == Side::kPuller ? kNotes : kGreetings));
-}
+using Share = BulkJob::Share;
 
-absl::StatusOr<std::unique_ptr<BulkChannel>> BulkChannel::Create(Context& context, verbs::CompletionQueue& completions,
-                                                                 Side side, uint32_t queue_pairs) {
-  const uint32_t receives_each = side == Side::kPuller ? kNotes : kGreetings;
-  auto sends = Slots::Create(context.domain, kDepth * queue_pairs, kNoteSize, verbs::kLocalRead);
-  if (!sends.ok()) return sends.status();
-  auto receives = Slots::Create(context.domain, receives_each * queue_pairs, kNoteSize, verbs::kLocalWrite);
-  if (!receives.ok()) return receives.status();
-  std::unique_ptr<BulkChannel> channel(new BulkChannel(context, side, *std::move(sends), *std::move(receives)));
-  if (absl::Status s = channel->Open(completions, queue_pairs); !s.ok()) return s;
-  return channel;
-}
+BulkChannel::BulkChannel(Context& context, Side side, const Shape& shape)
+    : context_(context), side_(side), shape_(shape), queues_(queue_pairs()) {}
 
-BulkChannel::BulkChannel(Context& context, Side side, Slots sends, Slots receives)
-    : context_(context), side_(side), sends_(std::move(sends)), receives_(std::move(receives)) {}
-
-absl::Status BulkChannel::Open(verbs::CompletionQueue& completions, uint32_t queue_pairs) {
-  verbs::QueuePairOptions options;
-  options.send_queue = &completions;
-  options.receive_queue = &completions;
-  options.max_send_requests = kDepth;
-  options.max_receive_requests = receives_each();
-  options.max_inline = max_inline_ = std::min(context_.device.limits().max_inline, kNoteSize);
-  options.remote_access = side_ == Side::kPuller ? verbs::kRemoteWrite : verbs::kRemoteRead;
-  queues_ = std::vector<Queue>(queue_pairs);
-  for (Queue& queue : queues_) {
-    auto queue_pair = context_.domain.CreateQueuePair(options);
-    if (!queue_pair.ok()) return queue_pair.status();
-    queue.queue_pair = *std::move(queue_pair);
-    for (uint32_t entry = 0; entry < receives_each(); ++entry) queue.drained.push_back(entry);
+absl::Status BulkChannel::Make(uint32_t rail, verbs::CompletionQueue& completions) {
+  for (uint32_t q = rail * shape_.each; q < (rail + 1) * shape_.each; ++q) {
+    auto queue = BulkQueue::Create(context_.rails[rail], completions, side_, q);
+    if (!queue.ok()) return queue.status();
+    queues_[q] = *std::move(queue);
   }
-  return Repost();
+  return absl::OkStatus();
 }
 
-void BulkChannel::Meet(const Hello& peer) {
-  immediate_ = peer.immediate && context_.device.limits().immediate;
-  const uint32_t reads = std::min<uint32_t>(peer.reads_served, context_.options.reliability.reads_outstanding);
-  window_ = side_ == Side::kPuller ? std::min(reads, kDepth) : kWritesInFlight;
+uint32_t BulkChannel::max_writes() const {
+  return shape_.rails == 1 ? BulkQueue::kNotes : BulkQueue::kNotes / (2 * queue_pairs());
+}
+static_assert(BulkQueue::kNotes / 4 <= kMaxWantedWrites && BulkQueue::kNotes / (2 * kMaxBulkQueuePairs) > 0,
+              "with two shares or more, all writes can be named; and there is room for one");
+
+void BulkChannel::Meet(uint32_t q, const Hello& peer) {
+  queues_[q]->Meet(peer, context_.options.reliability.reads_outstanding);
 }
 
-void BulkChannel::Enable() {
-  enabled_ = true;
-  for (uint32_t q = 0; side_ == Side::kPuller && q < queues_.size(); ++q) {
-    StageNote(q, nullptr, Note::kGreeting);
-    queues_[q].open = true;
+void BulkChannel::Enable(uint32_t rail) {
+  if (rail == shape_.home) enabled_ = true;
+  for (uint32_t q = rail * shape_.each; side_ == Side::kPuller && q < (rail + 1) * shape_.each; ++q) {
+    queues_[q]->StageNote(nullptr, 0, Note::kGreeting);
+    queues_[q]->Open();
   }
+}
+
+uint32_t BulkChannel::live_rails() const {
+  uint32_t rails = 1u << shape_.home;
+  for (uint32_t rail = 0; rail < shape_.rails; ++rail) {
+    const auto begin = queues_.begin() + rail * shape_.each;
+    const auto open = [](const std::unique_ptr<BulkQueue>& queue) { return queue != nullptr && queue->open(); };
+    if (rail != shape_.home && std::all_of(begin, begin + shape_.each, open)) rails |= 1u << rail;
+  }
+  return rails;
+}
+
+// The home's queue pairs may be chosen before they are open: they will be.
+bool BulkChannel::Usable(uint32_t q, const BulkJob& job) const {
+  const uint32_t rail = RailOfQueue(q);
+  if ((job.rails >> rail & 1) == 0 || queues_[q] == nullptr) return false;
+  return rail == shape_.home || queues_[q]->open();
+}
+
+uint32_t BulkChannel::NextQueueFor(const BulkJob& job) {
+  uint32_t q = next_queue_;
+  while (!Usable(q, job)) q = (q + 1) % queue_pairs();
+  next_queue_ = (q + 1) % queue_pairs();
+  return q;
 }
 
 void BulkChannel::Add(BulkJob* job) {
   DCHECK_GT(job->size, 0u);
-  job->first_queue = next_first_queue_;
-  next_first_queue_ = (next_first_queue_ + 1) % static_cast<uint32_t>(queues_.size());
+  CHECK((job->rails >> shape_.home & 1) != 0) << "every peer has a key of the home";
+  const uint64_t chunk = context_.options.chunk_size;
+  const uint64_t chunks = (job->size + chunk - 1) / chunk;
+  uint32_t usable = 0;
+  for (uint32_t q = 0; q < queue_pairs(); ++q) usable += Usable(q, *job);
+  job->share_count = static_cast<uint32_t>(std::min<uint64_t>(usable, chunks));
+  job->shares_open = job->share_count;
+  for (uint32_t s = 0; s < job->share_count; ++s) {
+    Share& share = job->shares[s];
+    share.queue = static_cast<uint8_t>(NextQueueFor(*job));
+    share.chunks = (chunks - s + job->share_count - 1) / job->share_count;
+  }
+  // Where all have a share, the next job begins with another, as its first share may have a chunk more.
+  if (job->share_count == usable && usable > 1) next_queue_ = (next_queue_ + 1) % queue_pairs();
+  job->chunks_to_post = chunks;
+  jobs_.PushBack(job);
   ready_.PushBack(job);
 }
 
 bool BulkChannel::Stop(BulkJob* job) {
   job->stopped = true;
   if (ready_.Listed(job)) ready_.Remove(job);
-  return job->in_flight > 0;
+  if (job->in_flight > 0) return true;
+  if (jobs_.Listed(job)) jobs_.Remove(job);
+  return false;
 }
 
-absl::Status BulkChannel::Pump() {
-  if (!enabled_) return absl::OkStatus();
+BulkChannel::Trouble BulkChannel::Pump() {
+  if (!enabled_) return {};
   for (bool progress = true; progress && AnyRoom();) {
     progress = false;
     // A pass ends where the room ends, so that the next one starts with the job that did not come to its turn.
     for (size_t turns = ready_.size(); turns > 0 && AnyRoom(); --turns) {
       BulkJob* job = ready_.PopFront();
       progress |= PostNext(job);
-      if (job->posted < job->size) ready_.PushBack(job);
+      if (job->chunks_to_post > 0) ready_.PushBack(job);
     }
   }
-  for (uint32_t q = 0; q < queues_.size(); ++q) Flush(q);
-  return post_status_;
+  Trouble trouble;
+  for (uint32_t q = 0; q < queues_.size(); ++q) {
+    if (queues_[q] == nullptr) continue;
+    if (absl::Status s = queues_[q]->Flush(); !s.ok()) trouble = {std::move(s), RailOfQueue(q)};
+  }
+  return trouble;
 }
 
-// The job's next chunk, if its window and that of the queue pair whose turn it is allow.
+bool BulkChannel::AnyRoom() const {
+  return std::any_of(queues_.begin(), queues_.end(), [](const auto& q) { return q != nullptr && q->HasRoom(); });
+}
+
+// The job's next chunk, if its window allows: of the share whose turn it is, or the next one that has room.
 bool BulkChannel::PostNext(BulkJob* job) {
-  const uint64_t stripes = queues_.size();
-  const auto q = static_cast<uint32_t>((job->first_queue + job->chunks_posted) % stripes);
-  if (job->in_flight >= context_.options.chunks_in_flight || !HasRoom(queues_[q])) return false;
+  if (job->in_flight >= context_.options.chunks_in_flight) return false;
+  for (uint32_t looked = 0; looked < job->share_count; ++looked) {
+    const uint32_t s = job->next_share;
+    job->next_share = s + 1 < job->share_count ? s + 1 : 0;
+    const Share& share = job->shares[s];
+    if (share.state != Share::State::kOpen || share.posted == share.chunks) continue;
+    if (!Has(share.queue) || !queues_[share.queue]->HasRoom()) continue;
+    Post(job, s);
+    return true;
+  }
+  return false;
+}
 
+void BulkChannel::Post(BulkJob* job, uint32_t s) {
+  Share& share = job->shares[s];
+  BulkQueue& queue = *queues_[share.queue];
+  const uint32_t rail = RailOfQueue(share.queue);
   const uint64_t chunk = context_.options.chunk_size;
-  const auto length = static_cast<uint32_t>(std::min(chunk, job->size - job->posted));
-  verbs::SendRequest& request = Stage(q, job, {job->local + job->posted, length, job->lkey});
+  const uint64_t at = (share.posted * job->share_count + s) * chunk;
+  const auto length = static_cast<uint32_t>(std::min(chunk, job->size - at));
+  verbs::SendRequest& request = queue.Stage(job, s, {job->local + at, length, job->lkeys[rail]});
   request.opcode = job->opcode;
-  request.remote_address = job->remote + job->posted;
-  request.rkey = job->rkey;
-  const uint64_t chunks = (job->size + chunk - 1) / chunk;
-  const bool last_on_queue = job->chunks_posted + stripes >= chunks;
-  job->posted += length;
-  ++job->chunks_posted;
-  if (job->opcode != verbs::Opcode::kWrite || !last_on_queue) return true;
+  request.remote_address = job->remote + at;
+  request.rkey = job->rkeys[rail];
+  ++share.posted;
+  ++share.in_flight;
+  ++job->in_flight;
+  --job->chunks_to_post;
+  if (job->opcode != verbs::Opcode::kWrite || share.posted < share.chunks) return;
 
-  const Note note{job->number & Note::kNumberMask, static_cast<uint32_t>(std::min(stripes, chunks))};
-  if (immediate_) {
+  const Note note{static_cast<uint32_t>(job->transfer) & Note::kNumberMask, s, job->share_count};
+  if (queue.immediate()) {
     request.opcode = verbs::Opcode::kWriteWithImm;
     request.immediate = note.Pack();
   } else {
-    StageNote(q, job, note.Pack());
+    queue.StageNote(job, s, note.Pack());
+    ++share.in_flight;
+    ++job->in_flight;
+  }
+}
+
+absl::Status BulkChannel::OnSent(uint32_t q, uint32_t entry) {
+  auto posted = queues_[q]->OnSent(entry);
+  if (!posted.ok()) return posted.status();
+  BulkJob* job = posted->job;
+  if (job == nullptr) return absl::OkStatus();
+  Share& share = job->shares[posted->share];
+  context_.counters.rail_bytes[RailOfQueue(q)] += posted->bytes;
+  --job->in_flight;
+  --share.in_flight;
+  ++job->requests_done;
+  job->bytes_done += posted->bytes;
+  if (posted->bytes > 0) ++share.done;
+  if (share.in_flight == 0 && share.posted == share.chunks) {
+    share.state = Share::State::kComplete;
+    --job->shares_open;
+  }
+  if (!job->over()) {
+    job->owner->OnJobProgress();
+  } else {
+    jobs_.Remove(job);
+    job->owner->OnJobOver();
+  }
+  return absl::OkStatus();
+}
+
+BulkChannel::Trouble BulkChannel::Repost() {
+  for (uint32_t q = 0; q < queues_.size(); ++q) {
+    if (queues_[q] == nullptr) continue;
+    if (absl::Status s = queues_[q]->Repost(); !s.ok()) return {std::move(s), RailOfQueue(q)};
+  }
+  return {};
+}
+
+// ---- a rail drops out
+
+void BulkChannel::Fail(uint32_t rail) {
+  for (uint32_t q = rail * shape_.each; q < (rail + 1) * shape_.each; ++q) {
+    if (Has(q)) queues_[q]->Fail();
+  }
+}
+
+bool BulkChannel::Flushed(uint32_t rail) const {
+  for (uint32_t q = rail * shape_.each; q < (rail + 1) * shape_.each; ++q) {
+    if (Has(q) && !queues_[q]->flushed()) return false;
   }
   return true;
 }
 
-bool BulkChannel::AnyRoom() const {
-  return std::any_of(queues_.begin(), queues_.end(), [this](const Queue& queue) { return HasRoom(queue); });
-}
-
-// Every bulk request is signaled: a chunk is large, and its completion lets the next one go.
-verbs::SendRequest& BulkChannel::Stage(uint32_t q, BulkJob* job, const verbs::Sge& piece) {
-  Queue& queue = queues_[q];
-  if (queue.staged_count == kBatch) Flush(q);
-  const uint32_t entry = queue.ring.Take();
-  queue.jobs[entry] = job;
-  if (job != nullptr) ++job->in_flight;
-  queue.pieces[queue.staged_count] = piece;
-  verbs::SendRequest& request = queue.staged[queue.staged_count];
-  request = {};
-  request.id = RequestId{static_cast<uint8_t>(q + 1), false, entry}.Pack();
-  request.flags = verbs::kSignaled;
-  request.sges = absl::MakeConstSpan(&queue.pieces[queue.staged_count], 1);
-  ++queue.staged_count;
-  return request;
-}
-
-void BulkChannel::StageNote(uint32_t q, BulkJob* job, uint32_t value) {
-  verbs::SendRequest& request = Stage(q, job, {});
-  const uint32_t slot = q * kDepth + RequestId::Unpack(request.id).entry;
-  base::StoreLittle<uint32_t>(sends_.at(slot), value);
-  queues_[q].pieces[queues_[q].staged_count - 1] = sends_.Piece(slot, kNoteSize);
-  if (max_inline_ >= kNoteSize) request.flags = request.flags | verbs::kInline;
-}
-
-void BulkChannel::Flush(uint32_t q) {
-  Queue& queue = queues_[q];
-  if (queue.staged_count == 0) return;
-  const verbs::PostResult result =
-      queue.queue_pair->PostSend(absl::MakeConstSpan(queue.staged.data(), queue.staged_count));
-  queue.staged_count = 0;
-  if (!result.ok()) post_status_ = result.status;
-}
-
-absl::Status BulkChannel::OnSent(uint32_t q, uint32_t entry) {
-  Queue& queue = queues_[q];
-  if (!queue.ring.Complete(entry)) {
-    return absl::InternalError(absl::StrCat("the device completed bulk request ", entry, ", which is not posted"));
+void BulkChannel::Drop(uint32_t rail) {
+  CHECK_NE(rail, shape_.home);
+  for (uint32_t q = rail * shape_.each; q < (rail + 1) * shape_.each; ++q) {
+    const std::unique_ptr<BulkQueue> queue = std::move(queues_[q]);
+    if (queue == nullptr) continue;
+    queue->VisitUndone([](const BulkQueue::Posted& posted) {
+      --posted.job->in_flight;
+      --posted.job->shares[posted.share].in_flight;
+    });
   }
-  BulkJob* job = std::exchange(queue.jobs[entry], nullptr);
-  if (job == nullptr) return absl::OkStatus();
-  --job->in_flight;
-  ++job->requests_done;
-  const bool over = job->in_flight == 0 && (job->stopped || job->posted == job->size);
-  over ? job->owner->OnJobOver() : job->owner->OnJobProgress();
-  return absl::OkStatus();
-}
-
-absl::StatusOr<uint32_t> BulkChannel::OnReceived(uint32_t q, uint32_t entry, const verbs::Completion& completion) {
-  queues_[q].drained.push_back(entry);
-  if (completion.has_immediate) return completion.immediate;
-  if (completion.byte_count != kNoteSize) {
-    return absl::InvalidArgumentError(absl::StrCat("a note of ", completion.byte_count, " bytes"));
+  for (BulkJob* job = jobs_.first(); job != nullptr; job = IntrusiveList<BulkJob, &BulkJob::all_link>::Next(job)) {
+    for (uint32_t s = 0; s < job->share_count && !job->stopped; ++s) {
+      Share& share = job->shares[s];
+      if (RailOfQueue(share.queue) == rail && share.state == Share::State::kOpen) DropShare(job, &share);
+    }
+    MakeReady(job);
   }
-  const uint32_t value = base::LoadLittle<uint32_t>(receives_.at(q * receives_each() + entry));
-  if (value == Note::kGreeting) queues_[q].open = true;
-  return value;
+  EndThoseThatAreOver();
 }
 
-absl::Status BulkChannel::Repost() {
-  for (uint32_t q = 0; q < queues_.size(); ++q) {
-    for (uint32_t entry : queues_[q].drained) {
-      const verbs::Sge piece = receives_.Piece(q * receives_each() + entry, kNoteSize);
-      const verbs::ReceiveRequest request{RequestId{static_cast<uint8_t>(q + 1), true, entry}.Pack(),
-                                          absl::MakeConstSpan(&piece, 1)};
-      if (auto result = queues_[q].queue_pair->PostReceive(absl::MakeConstSpan(&request, 1)); !result.ok()) {
-        return result.status;
+// What of it is not done is not in flight any more either. (At the owner the queue stays noted, for Resolve.)
+void BulkChannel::DropShare(BulkJob* job, Share* share) {
+  job->chunks_to_post -= share->chunks - share->posted;
+  if (side_ == Side::kPuller) return Restart(job, share, share->done);
+  share->state = Share::State::kParked;
+}
+
+// The share goes over another queue pair from chunk `from` on; of its chunks none is counted as to be posted.
+void BulkChannel::Restart(BulkJob* job, Share* share, uint64_t from) {
+  if (share->state == Share::State::kComplete) ++job->shares_open;
+  share->state = Share::State::kOpen;
+  share->queue = static_cast<uint8_t>(NextQueueFor(*job));
+  if (from < share->done)
+    job->bytes_done -= std::min(job->bytes_done, (share->done - from) * context_.options.chunk_size);
+  share->posted = share->done = from;
+  job->chunks_to_post += share->chunks - from;
+}
+
+void BulkChannel::MakeReady(BulkJob* job) {
+  if (job->chunks_to_post > 0 && !job->stopped && !ready_.Listed(job)) ready_.PushBack(job);
+  if (job->chunks_to_post == 0 && ready_.Listed(job)) ready_.Remove(job);
+}
+
+void BulkChannel::Resolve(uint32_t rail, absl::Span<const WantedWrite> wanted) {
+  for (BulkJob* job = jobs_.first(); job != nullptr; job = IntrusiveList<BulkJob, &BulkJob::all_link>::Next(job)) {
+    const auto write = std::find_if(wanted.begin(), wanted.end(),
+                                    [job](const WantedWrite& one) { return one.transfer == job->transfer; });
+    for (uint32_t s = 0; s < job->share_count && !job->stopped; ++s) {
+      Share& share = job->shares[s];
+      if (RailOfQueue(share.queue) != rail || share.state == Share::State::kOpen) continue;
+      if (write != wanted.end() && (write->shares_seen >> s & 1) == 0) {
+        Restart(job, &share, 0);
+      } else if (share.state == Share::State::kParked) {
+        share.state = Share::State::kComplete;
+        --job->shares_open;
       }
     }
-    queues_[q].drained.clear();
+    MakeReady(job);
   }
-  return absl::OkStatus();
+  EndThoseThatAreOver();
+}
+
+void BulkChannel::EndThoseThatAreOver() {
+  for (BulkJob* job = jobs_.first(); job != nullptr;) {
+    BulkJob* const one = std::exchange(job, IntrusiveList<BulkJob, &BulkJob::all_link>::Next(job));
+    if (!one->over()) continue;
+    jobs_.Remove(one);
+    one->owner->OnJobOver();
+  }
 }
 
 }  // namespace tokamak::transport

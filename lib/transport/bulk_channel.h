@@ -1,9 +1,14 @@
-// BulkChannel moves objects with one-sided requests over one or more queue pairs: READs on the side that pulls, WRITEs on the
-// side that owns.
+// BulkChannel moves objects with one-sided requests over the bulk queue pairs of a connection: READs on the side that pulls,
+// WRITEs on the side that owns.
 //
-// A job's chunks go to the queue pairs in turn, pipelined within chunks_in_flight for each job and a window for each queue
-// pair (for READs what the peer serves at once). Jobs take turns chunk by chunk. A write ends with a note on each queue pair
-// that it used: 32 bits, as immediate of the last WRITE there, or as a SEND after it where a device has no immediates.
+// A job's chunks are dealt out to shares, each over one queue pair (bulk_job.h); shares take turns, and so do jobs, chunk by
+// chunk, pipelined within chunks_in_flight for each job and a window for each queue pair (for READs what the peer serves at
+// once). A share of a write ends with a note: 32 bits, as immediate of its last WRITE, or as a SEND after it where a device
+// has no immediates.
+//
+// Queue pairs belong to rails. Those of the connection's home are there from the start and stay; those of another rail come
+// and go together. Law: what is in flight on a rail is done again only after its queue pairs are gone, and a WRITE only when
+// the puller has said, after its own are gone, what it misses: a share is never written where its note may still come.
 #pragma once
 
 #include <array>
@@ -13,117 +18,105 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/transport/bulk_job.h"
+#include "lib/transport/bulk_queue.h"
 #include "lib/transport/context.h"
 #include "lib/transport/hello.h"
 #include "lib/transport/intrusive_list.h"
 #include "lib/transport/message.h"
-#include "lib/transport/request_id.h"
-#include "lib/transport/slots.h"
+#include "lib/transport/rail_messages.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::transport {
 
-// One transfer's one-sided requests. Filled by who adds it; the memory belongs to the device while the job is busy.
-struct BulkJob {
-  class Owner {
-   public:
-    virtual ~Owner() = default;
-    // A request of the job is done, and it is not over.
-    virtual void OnJobProgress() = 0;
-    // Nothing of the job is in flight any more: all of it is done, or it was stopped. The channel has forgotten it.
-    virtual void OnJobOver() = 0;
-  };
-
-  Owner* owner = nullptr;
-  verbs::Opcode opcode = verbs::Opcode::kRead;  // kRead or kWrite
-  uint8_t* local = nullptr;
-  uint32_t lkey = 0;
-  uint64_t remote = 0;
-  uint32_t rkey = 0;
-  uint64_t size = 0;    // bytes, not 0
-  uint32_t number = 0;  // kWrite: low bits of the transfer's, for its notes
-
-  // The channel's.
-  uint64_t posted = 0;  // bytes
-  uint64_t chunks_posted = 0;
-  uint64_t requests_done = 0;
-  uint32_t in_flight = 0;  // requests
-  uint32_t first_queue = 0;
-  bool stopped = false;
-  Link<BulkJob> link;
-};
-
 class BulkChannel final {
  public:
-  enum class Side { kPuller, kOwner };
+  using Side = BulkQueue::Side;
 
-  static constexpr uint32_t kDepth = 64;           // send requests for each queue pair
-  static constexpr uint32_t kWritesInFlight = 16;  // for each queue pair
-  static constexpr uint32_t kNotes = 128;          // receives for each queue pair of a puller: writes pulled at once
-  static constexpr uint32_t kGreetings = 2;        // the same of an owner
-  static_assert(kWritesInFlight + 1 < kDepth, "a window of writes and their notes fit the queue");
+  // Which queue pairs a connection has: `each` on each of `rails`; number q is of rail q / each.
+  struct Shape {
+    uint32_t home = 0;
+    uint32_t rails = 1;
+    uint32_t each = 1;
+  };
 
-  // Makes `queue_pairs` of them and posts their receives.
-  static absl::StatusOr<std::unique_ptr<BulkChannel>> Create(Context& context, verbs::CompletionQueue& completions,
-                                                             Side side, uint32_t queue_pairs);
-  // Completions that may be there at once.
-  static uint32_t CompletionsFor(Side side, uint32_t queue_pairs);
+  // What a device refused, or where something does not fit.
+  struct Trouble {
+    absl::Status status;
+    uint32_t rail = 0;
+  };
 
-  uint32_t queue_pairs() const { return static_cast<uint32_t>(queues_.size()); }
-  verbs::QueuePair& queue_pair(uint32_t i) { return *queues_[i].queue_pair; }
+  BulkChannel(Context& context, Side side, const Shape& shape);
 
-  void Meet(const Hello& peer);
-  // All queue pairs are ReadyToSend. The puller greets; the owner sends on a queue pair when it was greeted there.
-  void Enable();
+  // Makes the queue pairs of a rail, and posts their receives.
+  absl::Status Make(uint32_t rail, verbs::CompletionQueue& completions);
+  // Completions that may be there at once, of one rail.
+  static uint32_t CompletionsFor(Side side, uint32_t each) { return each * BulkQueue::CompletionsFor(side); }
+
+  const Shape& shape() const { return shape_; }
+  uint32_t queue_pairs() const { return shape_.rails * shape_.each; }
+  uint32_t RailOfQueue(uint32_t q) const { return q / shape_.each; }
+  // The peer has fewer rails.
+  void LimitRails(uint32_t rails) { shape_.rails = rails; }
+  // Writes that a puller may have under way, so that no queue pair meets more notes than it has receives: one of each, or,
+  // where shares may move, all of each, and those of as many that are over here and not at the owner.
+  uint32_t max_writes() const;
+
+  // False: the rail has dropped out, and what comes for it counts for nothing.
+  bool Has(uint32_t q) const { return q < queues_.size() && queues_[q] != nullptr; }
+  verbs::QueuePair& queue_pair(uint32_t q) { return queues_[q]->queue_pair(); }
+
+  void Meet(uint32_t q, const Hello& peer);
+  // All queue pairs of the rail are ReadyToSend. The puller greets; the owner sends on a queue pair when it was greeted there.
+  void Enable(uint32_t rail);
+  // Bits: rails over which a transfer that begins now can go.
+  uint32_t live_rails() const;
 
   void Add(BulkJob* job);
   // Posts no more of it. True: some is in flight, and OnJobOver will follow. False: nothing is, and it is forgotten.
   bool Stop(BulkJob* job);
 
-  absl::Status Pump();
+  Trouble Pump();
 
-  absl::Status OnSent(uint32_t queue, uint32_t entry);
+  absl::Status OnSent(uint32_t q, uint32_t entry);
   // A note came; its receive is posted again by Repost.
-  absl::StatusOr<uint32_t> OnReceived(uint32_t queue, uint32_t entry, const verbs::Completion& completion);
-  absl::Status Repost();
+  absl::StatusOr<uint32_t> OnReceived(uint32_t q, uint32_t entry, const verbs::Completion& completion) {
+    return queues_[q]->OnReceived(entry, completion);
+  }
+  Trouble Repost();
+
+  // ---- a rail drops out
+
+  // Its queue pairs go to Error; what was posted comes back, through OnSent, OnReceived and OnFlushed.
+  void Fail(uint32_t rail);
+  void OnFlushed(uint32_t q, bool receive, uint32_t entry) { queues_[q]->OnFlushed(receive, entry); }
+  bool Flushed(uint32_t rail) const;
+  // Its queue pairs go; their connections must have gone. READs go on over others, WRITEs wait for Resolve.
+  void Drop(uint32_t rail);
+  // The puller has dropped the rail, too, and names the writes that it still waits for. All else that was to go over the
+  // rail has arrived, or is not wanted any more.
+  void Resolve(uint32_t rail, absl::Span<const WantedWrite> wanted);
 
  private:
-  static constexpr size_t kBatch = 16;
-  static constexpr uint32_t kNoteSize = 4;  // bytes
-
-  struct Queue {
-    std::unique_ptr<verbs::QueuePair> queue_pair;
-    SendRing ring{kDepth};
-    std::array<BulkJob*, kDepth> jobs = {};  // of the entries that are taken; null: a greeting
-    std::vector<uint32_t> drained;
-    std::array<verbs::SendRequest, kBatch> staged;
-    std::array<verbs::Sge, kBatch> pieces;
-    size_t staged_count = 0;
-    bool open = false;  // requests may be posted
-  };
-
-  BulkChannel(Context& context, Side side, Slots sends, Slots receives);
-  absl::Status Open(verbs::CompletionQueue& completions, uint32_t queue_pairs);
   bool PostNext(BulkJob* job);
+  void Post(BulkJob* job, uint32_t s);
   bool AnyRoom() const;
-  bool HasRoom(const Queue& queue) const { return queue.open && queue.ring.taken() < window_; }
-  verbs::SendRequest& Stage(uint32_t queue, BulkJob* job, const verbs::Sge& piece);
-  void StageNote(uint32_t queue, BulkJob* job, uint32_t value);
-  void Flush(uint32_t queue);
-  uint32_t receives_each() const { return side_ == Side::kPuller ? kNotes : kGreetings; }
+  bool Usable(uint32_t q, const BulkJob& job) const;
+  uint32_t NextQueueFor(const BulkJob& job);
+  void Restart(BulkJob* job, BulkJob::Share* share, uint64_t from);
+  void DropShare(BulkJob* job, BulkJob::Share* share);
+  void MakeReady(BulkJob* job);
+  void EndThoseThatAreOver();
 
   Context& context_;
   const Side side_;
-  Slots sends_;     // notes that leave, kDepth for each queue pair
-  Slots receives_;  // notes that come
-  std::vector<Queue> queues_;
-  uint32_t window_ = 1;  // requests in flight for each queue pair
-  uint32_t max_inline_ = 0;
-  bool immediate_ = false;
+  Shape shape_;
+  std::vector<std::unique_ptr<BulkQueue>> queues_;  // null: not there
   bool enabled_ = false;
-  uint32_t next_first_queue_ = 0;
-  IntrusiveList<BulkJob, &BulkJob::link> ready_;  // jobs with bytes left to post
-  absl::Status post_status_;
+  uint32_t next_queue_ = 0;
+  IntrusiveList<BulkJob, &BulkJob::link> ready_;  // jobs with chunks left to post
+  IntrusiveList<BulkJob, &BulkJob::all_link> jobs_;
 };
 
 }  // namespace tokamak::transport

@@ -19,10 +19,10 @@ absl::Status WithPeer(const verbs::Address& peer, const absl::Status& status) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Connection>> Connection::Create(Context& context, BulkChannel::Side side,
-                                                               uint32_t bulk_queue_pairs, const verbs::Address& peer,
-                                                               uint64_t token, User& user) {
+                                                               const BulkChannel::Shape& shape,
+                                                               const verbs::Address& peer, uint64_t token, User& user) {
   std::unique_ptr<Connection> connection(new Connection(context, side, peer, token, user));
-  if (absl::Status s = connection->Open(bulk_queue_pairs); !s.ok()) return s;
+  if (absl::Status s = connection->Open(shape); !s.ok()) return s;
   return connection;
 }
 
@@ -31,32 +31,33 @@ Connection::Connection(Context& context, BulkChannel::Side side, const verbs::Ad
 
 Connection::~Connection() { TearDown(); }
 
-absl::Status Connection::Open(uint32_t bulk_queue_pairs) {
+absl::Status Connection::Open(const BulkChannel::Shape& shape) {
+  bulk_ = std::make_unique<BulkChannel>(context_, side_, shape);
   const uint32_t depth =
-      ControlChannel::CompletionsFor(context_.options) + BulkChannel::CompletionsFor(side_, bulk_queue_pairs);
-  auto completions = context_.device.CreateCompletionQueue(context_.loop, depth, [this] { OnEvent(); });
+      ControlChannel::CompletionsFor(context_.options) + BulkChannel::CompletionsFor(side_, shape.each);
+  auto completions = Completions::Create(home_rail().device, context_.loop, depth, [this] { OnEvent(); });
   if (!completions.ok()) return completions.status();
   completions_ = *std::move(completions);
-  auto control = ControlChannel::Create(context_, *completions_);
+  auto control = ControlChannel::Create(context_, home_rail(), completions_->queue());
   if (!control.ok()) return control.status();
   control_ = *std::move(control);
-  auto bulk = BulkChannel::Create(context_, *completions_, side_, bulk_queue_pairs);
-  if (!bulk.ok()) return bulk.status();
-  bulk_ = *std::move(bulk);
-  links_ = std::vector<Link>(1 + bulk_queue_pairs);
+  if (absl::Status s = bulk_->Make(shape.home, completions_->queue()); !s.ok()) return s;
+  links_ = std::vector<Link>(1 + shape.each);
   deadline_ = context_.loop.RunAfter(context_.options.connect_deadline,
                                      [this] { Break(absl::UnavailableError("not connected by the deadline")); });
-  completions_->RequestNotify();
   return absl::OkStatus();
 }
 
-Hello Connection::MyHello(uint8_t queue) const {
+Hello Connection::MyHello(uint32_t queue) const {
   const EndpointOptions& options = context_.options;
+  const uint32_t rail = queue == 0 ? shape().home : bulk_->RailOfQueue(queue - 1);
   Hello hello;
-  hello.queue = queue;
-  hello.bulk_queue_pairs = static_cast<uint8_t>(bulk_->queue_pairs());
+  hello.queue = static_cast<uint8_t>(queue);
+  hello.bulk_queue_pairs = static_cast<uint8_t>(shape().each);
   hello.reads_served = options.reliability.reads_served;
-  hello.immediate = context_.device.limits().immediate;
+  hello.immediate = context_.rails[rail].device.limits().immediate;
+  hello.rails = static_cast<uint8_t>(shape().rails);
+  hello.home = static_cast<uint8_t>(shape().home);
   hello.slot_size = options.slot_size;
   hello.receive_slots = options.receive_slots;
   hello.max_transfers = PeerShares::PartOf(options.max_transfers);
@@ -66,44 +67,50 @@ Hello Connection::MyHello(uint8_t queue) const {
 }
 
 absl::Status Connection::Connect() {
-  for (uint32_t queue = 0; queue < links_.size(); ++queue) {
+  for (size_t link = 0; link < links_.size(); ++link) {
     std::array<uint8_t, kHelloSize> private_data;
-    EncodeHello(MyHello(static_cast<uint8_t>(queue)), absl::MakeSpan(private_data));
+    EncodeHello(MyHello(QueueOf(link)), absl::MakeSpan(private_data));
     verbs::ConnectOptions options;
     options.private_data = private_data;
     options.reliability = context_.options.reliability;
     options.deadline = context_.options.connect_deadline;
-    auto connection = context_.device.connection_manager().Connect(
-        queue_pair(queue), peer_, options,
-        [this, queue](const verbs::ConnectionEvent& event) { OnConnectionEvent(queue, event); });
+    auto connection = home_rail().device.connection_manager().Connect(
+        queue_pair(QueueOf(link)), peer_, options,
+        [this, link](const verbs::ConnectionEvent& event) { OnConnectionEvent(link, event); });
     if (!connection.ok()) return connection.status();
-    links_[queue].connection = *std::move(connection);
+    links_[link].connection = *std::move(connection);
   }
   return absl::OkStatus();
 }
 
 absl::Status Connection::Accept(verbs::ConnectionRequest& request, const Hello& theirs) {
-  CHECK(!broken() && theirs.bulk_queue_pairs == bulk_queue_pairs() && !Asked(theirs.queue));
+  CHECK(!broken() && theirs.bulk_queue_pairs == shape().each);
+  if (!IsOfHome(theirs.queue)) {
+    const uint32_t rail = bulk_->RailOfQueue(theirs.queue - 1u);
+    return IsSideRail(rail) ? rails_[rail]->Accept(request, theirs) : absl::InvalidArgumentError("no such rail");
+  }
+  CHECK(!Asked(theirs.queue));
+  const size_t link = LinkOf(theirs.queue);
   std::array<uint8_t, kHelloSize> private_data;
   EncodeHello(MyHello(theirs.queue), absl::MakeSpan(private_data));
   verbs::ConnectOptions options;
   options.private_data = private_data;
   options.reliability = context_.options.reliability;
   options.deadline = context_.options.connect_deadline;
-  auto connection = request.Accept(
-      queue_pair(theirs.queue), options,
-      [this, queue = uint32_t{theirs.queue}](const verbs::ConnectionEvent& event) { OnConnectionEvent(queue, event); });
+  auto connection =
+      request.Accept(queue_pair(theirs.queue), options,
+                     [this, link](const verbs::ConnectionEvent& event) { OnConnectionEvent(link, event); });
   if (!connection.ok()) return connection.status();
-  links_[theirs.queue].connection = *std::move(connection);
+  links_[link].connection = *std::move(connection);
   if (theirs.queue == 0) Meet(theirs);
   return absl::OkStatus();
 }
 
-void Connection::OnConnectionEvent(uint32_t queue, const verbs::ConnectionEvent& event) {
+void Connection::OnConnectionEvent(size_t link, const verbs::ConnectionEvent& event) {
   if (broken()) return;
   switch (event.kind) {
     case verbs::ConnectionEvent::Kind::kEstablished:
-      OnEstablished(queue, event.private_data);
+      OnEstablished(link, event.private_data);
       break;
     case verbs::ConnectionEvent::Kind::kRejected:
       OnRejected(event);
@@ -118,17 +125,18 @@ void Connection::OnConnectionEvent(uint32_t queue, const verbs::ConnectionEvent&
   }
 }
 
-void Connection::OnEstablished(uint32_t queue, absl::Span<const uint8_t> private_data) {
-  links_[queue].established = true;
+void Connection::OnEstablished(size_t link, absl::Span<const uint8_t> private_data) {
+  links_[link].established = true;
   if (side_ == BulkChannel::Side::kPuller) {
     auto theirs = DecodeHello(private_data);
     if (!theirs.ok()) return Break(theirs.status());
-    if (theirs->queue != queue || theirs->token != token_ || theirs->bulk_queue_pairs != bulk_->queue_pairs()) {
+    if (theirs->queue != QueueOf(link) || theirs->token != token_ || theirs->bulk_queue_pairs != shape().each ||
+        theirs->home != shape().home || theirs->rails > context_.rails.size()) {
       return BreakForNonsense(absl::InvalidArgumentError("the peer's hello answers another connection"));
     }
-    if (queue == 0) Meet(*theirs);
+    if (link == 0) Meet(*theirs);
   }
-  if (std::all_of(links_.begin(), links_.end(), [](const Link& link) { return link.established; })) ComeUp();
+  if (std::all_of(links_.begin(), links_.end(), [](const Link& one) { return one.established; })) ComeUp();
 }
 
 // A peer that speaks another version says so with its refusal.
@@ -145,19 +153,35 @@ void Connection::OnRejected(const verbs::ConnectionEvent& event) {
 void Connection::Meet(const Hello& theirs) {
   peer_hello_ = theirs;
   control_->Meet(theirs);
-  bulk_->Meet(theirs);
+  for (size_t link = 1; link < links_.size(); ++link) bulk_->Meet(QueueOf(link) - 1, theirs);
+  if (side_ == BulkChannel::Side::kPuller) bulk_->LimitRails(theirs.rails);
 }
 
 void Connection::ComeUp() {
   state_ = State::kUp;
+  was_up_ = true;
   deadline_.Cancel();
   control_->Enable();
-  bulk_->Enable();
+  bulk_->Enable(shape().home);
   ++context_.counters.connections_opened;
   context_.Record(base::TraceKind::kConnection, static_cast<uint32_t>(ConnectionStep::kUp), links_.size());
   Watch();
   Wake();
+  if (side_ == BulkChannel::Side::kOwner && shape().rails > 1) {
+    MakeSideRails();
+    Header header;
+    header.kind = MessageKind::kRails;
+    Send(header, EncodeRails(absl::MakeConstSpan(context_.services).subspan(0, shape().rails)));
+  }
   user_.OnUp();
+}
+
+void Connection::MakeSideRails() {
+  SideRail::Home& home = *this;
+  rails_.resize(shape().rails);
+  for (uint32_t rail = 0; rail < rails_.size(); ++rail) {
+    if (rail != shape().home) rails_[rail] = std::make_unique<SideRail>(context_, home, side_, rail);
+  }
 }
 
 void Connection::Send(const Header& header, std::vector<uint8_t> body) {
@@ -169,87 +193,6 @@ void Connection::Send(const Header& header, std::vector<uint8_t> body) {
 void Connection::Wake() {
   if (broken() || working_ || work_.armed()) return;
   work_ = context_.loop.Post([this] { Work(); });
-}
-
-void Connection::OnEvent() {
-  if (broken()) return;
-  completions_->RequestNotify();  // and then drain
-  Work();
-}
-
-// One task's share.
-void Connection::Work() {
-  if (broken()) return;
-  budget_ = CopyBudget();
-  working_ = true;
-  bool more = Drain();
-  working_ = false;
-  if (!leaving_.ok()) return more ? Wake() : Break(leaving_);
-  more |= !broken() && Repost();
-  more |= !broken() && Pump();
-  if (more) Wake();
-}
-
-// Passes on what has completed. Returns true when it stopped before the end, to let other tasks run.
-bool Connection::Drain() {
-  for (size_t handled = 0; !broken(); ++handled) {
-    if (polled_next_ == polled_count_) {
-      polled_next_ = 0;
-      polled_count_ = completions_->Poll(absl::MakeSpan(polled_));
-      if (polled_count_ == 0) return false;
-    }
-    if (handled == kCompletionsPerTask || !budget_.Covers(context_.options.slot_size)) return true;
-    Handle(polled_[polled_next_++]);
-  }
-  return false;
-}
-
-void Connection::Handle(const verbs::Completion& completion) {
-  const RequestId id = RequestId::Unpack(completion.id);
-  if (completion.status != verbs::CompletionStatus::kSuccess) return HandleError(id, completion);
-  if (id.receive) return HandleReceive(id, completion);
-  const absl::Status s = id.queue == 0 ? control_->OnSent(id.entry) : bulk_->OnSent(id.queue - 1u, id.entry);
-  if (!s.ok()) Break(s);
-}
-
-void Connection::HandleReceive(const RequestId& id, const verbs::Completion& completion) {
-  if (id.queue == 0) {
-    auto message = control_->OnReceived(id.entry, completion.byte_count);
-    if (!message.ok()) return BreakForNonsense(message.status());
-    bool hold = false;
-    const bool for_user = message->header.kind != MessageKind::kCredit;
-    const absl::Status s = for_user ? user_.OnMessage(*message, id.entry, &hold) : absl::OkStatus();
-    if (!hold) control_->Release(id.entry);
-    if (!s.ok()) BreakForNonsense(s);
-    return;
-  }
-  auto value = bulk_->OnReceived(id.queue - 1u, id.entry, completion);
-  if (!value.ok()) return BreakForNonsense(value.status());
-  const bool greeting = *value == Note::kGreeting && side_ == BulkChannel::Side::kOwner;
-  if (absl::Status s = greeting ? absl::OkStatus() : user_.OnNote(Note::Unpack(*value)); !s.ok()) BreakForNonsense(s);
-}
-
-void Connection::HandleError(const RequestId& id, const verbs::Completion& completion) {
-  const absl::Status status =
-      absl::UnavailableError(absl::StrCat(id.queue == 0 ? "message " : "bulk ",
-                                          id.receive ? "receive: " : "request: ", verbs::ToString(completion.status)));
-  const bool too_long = id.receive && completion.status == verbs::CompletionStatus::kLocalLength;
-  too_long ? BreakForNonsense(status) : Break(status);
-}
-
-bool Connection::Repost() {
-  absl::Status s = control_->Repost();
-  if (s.ok()) s = bulk_->Repost();
-  if (!s.ok()) Break(absl::UnavailableError(s.message()));
-  return false;
-}
-
-bool Connection::Pump() {
-  bool more = false;
-  absl::Status s = control_->Pump(budget_, &more);
-  if (s.ok()) s = bulk_->Pump();
-  if (!s.ok()) Break(absl::UnavailableError(s.message()));
-  return more && !broken();
 }
 
 bool Connection::Settle() {
@@ -308,17 +251,32 @@ void Connection::BreakForNonsense(const absl::Status& status) {
   Break(absl::UnavailableError(absl::StrCat("the peer makes no sense: ", status.message())));
 }
 
+void Connection::OnDeviceEvent(uint32_t rail, const verbs::DeviceEventInfo& info) {
+  if (broken()) return;
+  if (rail != shape().home) {
+    if (IsSideRail(rail)) rails_[rail]->OnDeviceEvent(info);
+  } else if (info.event == verbs::DeviceEvent::kRemoved) {
+    Break(absl::UnavailableError("the device was removed"));
+  } else if (info.event == verbs::DeviceEvent::kQueuePairFatal && Has(info.queue_pair_number)) {
+    Break(absl::UnavailableError("the device gave up a queue pair"));
+  }
+}
+
 bool Connection::Has(uint32_t queue_pair_number) {
-  for (uint32_t queue = 0; queue < links_.size(); ++queue) {
-    if (queue_pair(queue).number() == queue_pair_number) return true;
+  for (size_t link = 0; link < links_.size(); ++link) {
+    if (queue_pair(QueueOf(link)).number() == queue_pair_number) return true;
   }
   return false;
 }
 
 void Connection::TearDown() {
+  for (const auto& rail : rails_) {
+    if (rail != nullptr) rail->DropLinks();
+  }
   links_.clear();
   control_.reset();
   bulk_.reset();
+  rails_.clear();
   completions_.reset();
 }
 

@@ -1,16 +1,16 @@
-// Connection joins two endpoints: a control channel, a bulk channel, the completion queue that both complete into, and the
+// Connection joins two endpoints: a control channel, a bulk channel, the completion queues that they complete into, and the
 // connection manager's part. It knows nothing of transfers: what comes goes to its User.
 //
-// The side that pulls connects all queue pairs at once; the private data of each says which connection it belongs to and
-// which of its queue pairs it is (hello.h). The connection is up when every queue pair is.
+// The side that pulls connects all queue pairs of the home rail at once; the private data of each says which connection it
+// belongs to and which of its queue pairs it is (hello.h). The connection is up when every one of them is, and ends with any.
+// Other rails join when the owner has said where they are, and drop out by themselves (side_rail.h).
 //
-// Work is done in tasks: arm, drain, pass on, post again, return credits, send. A completion queue of its own has an entry
-// for everything that can be posted, so it cannot overrun.
+// Work is done in tasks: arm, drain, pass on, post again, return credits, send. A rail's completion queue has an entry for
+// everything that can be posted on it, so it cannot overrun.
 //
 // Law: when OnBroken runs, the queue pairs are gone: no peer and no device touches memory through this connection any more.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -18,15 +18,18 @@
 
 #include "absl/status/status.h"
 #include "lib/transport/bulk_channel.h"
+#include "lib/transport/completions.h"
 #include "lib/transport/context.h"
 #include "lib/transport/control_channel.h"
 #include "lib/transport/hello.h"
 #include "lib/transport/message.h"
+#include "lib/transport/rail_messages.h"
+#include "lib/transport/side_rail.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::transport {
 
-class Connection final {
+class Connection final : private SideRail::Home {
  public:
   class User {
    public:
@@ -37,6 +40,10 @@ class Connection final {
     // honest peer would have sent it.
     virtual absl::Status OnMessage(const Message& message, uint32_t slot, bool* hold) = 0;
     virtual absl::Status OnNote(const Note& note) = 0;
+    // The owner has said where its rails are.
+    virtual void OnRails(absl::Span<const verbs::Address> rails) = 0;
+    // Writes that are asked for and wait for notes, by rising number.
+    virtual std::vector<WantedWrite> WritesWanted() const = 0;
     // Transfers or calls are under way: silence is suspicious.
     virtual bool busy() const = 0;
     // It is over. Runs once, in a task of its own, and may drop the connection.
@@ -45,26 +52,26 @@ class Connection final {
 
   // `user` outlives the connection. kPuller connects, kOwner is connected to.
   static absl::StatusOr<std::unique_ptr<Connection>> Create(Context& context, BulkChannel::Side side,
-                                                            uint32_t bulk_queue_pairs, const verbs::Address& peer,
+                                                            const BulkChannel::Shape& shape, const verbs::Address& peer,
                                                             uint64_t token, User& user);
-  ~Connection();
+  ~Connection() override;
 
-  // Asks the peer for all queue pairs.
+  // Asks the peer for all queue pairs of the home.
   absl::Status Connect();
-  // The peer asks for one of them.
+  // The peer asks for one of them, or for one of another rail.
   absl::Status Accept(verbs::ConnectionRequest& request, const Hello& theirs);
 
   // For the user. Nothing is sent in the call.
   void Send(const Header& header, std::vector<uint8_t> body = {});
   ControlChannel& control() { return *control_; }
-  BulkChannel& bulk() { return *bulk_; }
+  BulkChannel& bulk() override { return *bulk_; }
   CopyBudget& budget() { return budget_; }
-  uint32_t bulk_queue_pairs() const { return static_cast<uint32_t>(links_.size()) - 1; }
+  const BulkChannel::Shape& shape() const { return bulk_->shape(); }
   const Hello& peer_hello() const { return peer_hello_; }
   const verbs::Address& peer() const { return peer_; }
 
   // Something was added to a channel: work will be done.
-  void Wake();
+  void Wake() override;
   // Whether all messages have left and reached the peer. Where not, sees to it that this can be known: ask again.
   bool Settle();
   // There are transfers or calls under way (again).
@@ -74,17 +81,20 @@ class Connection final {
   // The same for a peer that makes no sense.
   void BreakForNonsense(const absl::Status& status);
 
-  bool Has(uint32_t queue_pair_number);
-  // By the peer.
-  bool Asked(uint8_t queue) const { return links_[queue].connection != nullptr; }
+  // Requests of a job do not end by themselves: drops the rails that they are on, or ends the connection. May end the job.
+  void EndRequests(const BulkJob& job, const absl::Status& status);
+
+  void OnDeviceEvent(uint32_t rail, const verbs::DeviceEventInfo& info);
+  // By the peer: a queue pair of the home.
+  bool Asked(uint8_t queue) const { return links_[LinkOf(queue)].connection != nullptr; }
   bool up() const { return state_ == State::kUp; }
+  bool was_up() const { return was_up_; }
   bool broken() const { return state_ == State::kBroken; }
   // The peer has left: what it sent before is still passed on, then OnBroken follows. Nothing new should be started.
   bool leaving() const { return !leaving_.ok() || broken(); }
 
  private:
   enum class State { kConnecting, kUp, kBroken };
-  static constexpr size_t kPollBatch = 32;
   static constexpr size_t kCompletionsPerTask = 1024;
 
   struct Link {
@@ -93,14 +103,25 @@ class Connection final {
   };
 
   Connection(Context& context, BulkChannel::Side side, const verbs::Address& peer, uint64_t token, User& user);
-  absl::Status Open(uint32_t bulk_queue_pairs);
-  Hello MyHello(uint8_t queue) const;
+  absl::Status Open(const BulkChannel::Shape& shape);
+  const Rail& home_rail() const { return context_.rails[shape().home]; }
+  // Links are of the home: the first is of the messages.
+  uint32_t QueueOf(size_t link) const {
+    return link == 0 ? 0 : shape().home * shape().each + static_cast<uint32_t>(link);
+  }
+  size_t LinkOf(uint32_t queue) const { return queue == 0 ? 0 : queue - shape().home * shape().each; }
+  bool IsOfHome(uint32_t queue) const { return queue == 0 || bulk_->RailOfQueue(queue - 1) == shape().home; }
   verbs::QueuePair& queue_pair(uint32_t queue) {
     return queue == 0 ? control_->queue_pair() : bulk_->queue_pair(queue - 1);
   }
 
-  void OnConnectionEvent(uint32_t queue, const verbs::ConnectionEvent& event);
-  void OnEstablished(uint32_t queue, absl::Span<const uint8_t> private_data);
+  // SideRail::Home
+  Hello MyHello(uint32_t queue) const override;
+  void OnRailEvent() override { Work(); }
+  void SayDown(uint32_t rail) override;
+
+  void OnConnectionEvent(size_t link, const verbs::ConnectionEvent& event);
+  void OnEstablished(size_t link, absl::Span<const uint8_t> private_data);
   void OnRejected(const verbs::ConnectionEvent& event);
   void Meet(const Hello& theirs);
   void ComeUp();
@@ -108,11 +129,22 @@ class Connection final {
   void OnEvent();
   void Work();
   bool Drain();
+  Completions* CompletionsOf(size_t rail);
+  bool DrainOne(Completions& completions, size_t* handled);
   void Handle(const verbs::Completion& completion);
   void HandleReceive(const RequestId& id, const verbs::Completion& completion);
+  void HandleNote(const RequestId& id, const verbs::Completion& completion);
+  absl::Status HandleMessage(const Message& message, uint32_t slot, bool* hold);
+  absl::Status HandleRails(const Message& message);
+  absl::Status HandleRailDown(const Message& message);
+  absl::Status CheckKeys(const RailKeys& further) const;
+  bool IsSideRail(uint32_t rail) const { return rail < rails_.size() && rails_[rail] != nullptr; }
+  void MakeSideRails();
   void HandleError(const RequestId& id, const verbs::Completion& completion);
   bool Repost();
   bool Pump();
+  bool Has(uint32_t queue_pair_number);
+  void OnTrouble(const BulkChannel::Trouble& trouble);
   void OnWatch();
   void TearDown();
 
@@ -126,15 +158,15 @@ class Connection final {
   absl::Status leaving_;  // why; OK while the peer is there
   absl::Status reason_;
 
-  // Dropped from the last to the first: connections, queue pairs, completion queue.
-  std::unique_ptr<verbs::CompletionQueue> completions_;
+  // Dropped in this order, see TearDown: connections, queue pairs, completion queues.
+  std::vector<Link> links_;
   std::unique_ptr<ControlChannel> control_;
   std::unique_ptr<BulkChannel> bulk_;
-  std::vector<Link> links_;
+  std::vector<std::unique_ptr<SideRail>> rails_;  // null: the home
+  std::unique_ptr<Completions> completions_;      // of the home
 
-  std::array<verbs::Completion, kPollBatch> polled_;
-  size_t polled_next_ = 0;
-  size_t polled_count_ = 0;
+  bool was_up_ = false;
+  size_t drain_next_ = 0;  // which rail's completions come first
   CopyBudget budget_;
   bool working_ = false;
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "lib/base/bytes.h"
@@ -11,6 +12,7 @@
 #include "lib/base/trace.h"
 #include "lib/transport/endpoint.h"
 #include "lib/transport/peer_shares.h"
+#include "lib/transport/rail.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::transport {
@@ -20,8 +22,9 @@ class Pull;
 // A connection with work to do on which nothing was heard for this long is probed, so that a dead peer is noticed.
 constexpr base::Duration kProbeInterval = base::Seconds(1);
 
-static_assert(kDrainGrace < kProbeInterval && kProbeInterval <= kProgressInterval &&
-                  kProgressInterval < kConnectDeadline && kConnectDeadline < kPatience && kPatience < kServeDeadline,
+static_assert(kFlushGrace < kDrainGrace && kDrainGrace < kProbeInterval && kProbeInterval <= kProgressInterval &&
+                  kProgressInterval < kConnectDeadline && kConnectDeadline <= kRejoinInterval &&
+                  kRejoinInterval < kPatience && kPatience < kServeDeadline,
               "in this order docs/bounds.md has them");
 
 // Calls of one peer that we answer at once.
@@ -40,9 +43,7 @@ inline void CopyWithin(CopyBudget& budget, base::EventLoop& loop, uint8_t* to, c
 
 struct Context {
   base::EventLoop& loop;
-  verbs::Device& device;
-  verbs::ProtectionDomain& domain;
-  Registration& registration;
+  std::vector<Rail> rails;  // 1 to kMaxRails
   Source& source;
   base::Random random;
   base::Trace& trace;
@@ -56,13 +57,14 @@ struct Context {
   uint32_t serves = 0;   // alive
   bool leaving = false;  // peers' transfers are refused
   PeerShares shares = {};
+  std::vector<verbs::Address> services = {};  // where we listen, on each rail; empty before
 
   void Record(base::TraceKind kind, uint32_t number, uint64_t size) {
     trace.Record({loop.Now(), kind, options.trace_node, number, size});
   }
 };
 
-// `options` as far as the device can carry them out, or what is wrong with them.
-absl::StatusOr<EndpointOptions> CheckOptions(const EndpointOptions& options, const verbs::Limits& limits);
+// `options` as far as all devices can carry them out, or what is wrong with them.
+absl::StatusOr<EndpointOptions> CheckOptions(const EndpointOptions& options, absl::Span<const Rail> rails);
 
 }  // namespace tokamak::transport

@@ -20,15 +20,15 @@ uint32_t ControlChannel::CompletionsFor(const EndpointOptions& options) {
   return SendSlots(options) + options.receive_slots;
 }
 
-absl::StatusOr<std::unique_ptr<ControlChannel>> ControlChannel::Create(Context& context,
+absl::StatusOr<std::unique_ptr<ControlChannel>> ControlChannel::Create(Context& context, const Rail& rail,
                                                                        verbs::CompletionQueue& completions) {
   const EndpointOptions& options = context.options;
-  auto sends = Slots::Create(context.domain, SendSlots(options), options.slot_size, verbs::kLocalRead);
+  auto sends = Slots::Create(rail.domain, SendSlots(options), options.slot_size, verbs::kLocalRead);
   if (!sends.ok()) return sends.status();
-  auto receives = Slots::Create(context.domain, options.receive_slots, options.slot_size, verbs::kLocalWrite);
+  auto receives = Slots::Create(rail.domain, options.receive_slots, options.slot_size, verbs::kLocalWrite);
   if (!receives.ok()) return receives.status();
   std::unique_ptr<ControlChannel> channel(new ControlChannel(context, *std::move(sends), *std::move(receives)));
-  if (absl::Status s = channel->Open(completions); !s.ok()) return s;
+  if (absl::Status s = channel->Open(rail, completions); !s.ok()) return s;
   return channel;
 }
 
@@ -42,14 +42,14 @@ ControlChannel::ControlChannel(Context& context, Slots sends, Slots receives)
   drained_.reserve(receives_.count());
 }
 
-absl::Status ControlChannel::Open(verbs::CompletionQueue& completions) {
+absl::Status ControlChannel::Open(const Rail& rail, verbs::CompletionQueue& completions) {
   verbs::QueuePairOptions options;
   options.send_queue = &completions;
   options.receive_queue = &completions;
   options.max_send_requests = sends_.count();
   options.max_receive_requests = receives_.count();
-  options.max_inline = max_inline_ = std::min(context_.device.limits().max_inline, kMaxInline);
-  auto queue_pair = context_.domain.CreateQueuePair(options);
+  options.max_inline = max_inline_ = std::min(rail.device.limits().max_inline, kMaxInline);
+  auto queue_pair = rail.domain.CreateQueuePair(options);
   if (!queue_pair.ok()) return queue_pair.status();
   queue_pair_ = *std::move(queue_pair);
   for (uint32_t slot = 0; slot < receives_.count(); ++slot) drained_.push_back(slot);

@@ -42,7 +42,8 @@ class ControlChannel final {
   static constexpr uint32_t kMaxInline = 256;  // bytes; more is not asked of a device
 
   // Makes the queue pair and posts its receives.
-  static absl::StatusOr<std::unique_ptr<ControlChannel>> Create(Context& context, verbs::CompletionQueue& completions);
+  static absl::StatusOr<std::unique_ptr<ControlChannel>> Create(Context& context, const Rail& rail,
+                                                                verbs::CompletionQueue& completions);
   // Completions that may be there at once.
   static uint32_t CompletionsFor(const EndpointOptions& options);
 
@@ -95,7 +96,7 @@ class ControlChannel final {
   };
 
   ControlChannel(Context& context, Slots sends, Slots receives);
-  absl::Status Open(verbs::CompletionQueue& completions);
+  absl::Status Open(const Rail& rail, verbs::CompletionQueue& completions);
   bool SendNext(CopyBudget& budget, bool* more);
   bool Claim();
   void ReturnCredits();

@@ -22,28 +22,45 @@ namespace {
 constexpr uint32_t kMaxInbound = 4096;
 static_assert(kMaxInboundOfPeer <= PeerShares::PartOf(kMaxInbound), "no peer has them all");
 
+// Peers whose rails are remembered.
+constexpr size_t kMaxPaths = 4096;
+
 constexpr base::Duration kSettleStep = base::Milliseconds(1);  // between two looks
 
 class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbound::Home {
  public:
-  EndpointImpl(base::EventLoop& loop, verbs::Device& device, verbs::ProtectionDomain& domain,
-               Registration& registration, Source& source, base::Random random, base::Trace& trace,
-               const EndpointOptions& options)
-      : context_{loop, device, domain, registration, source, random, trace, options, {}, {}, {}} {
+  EndpointImpl(base::EventLoop& loop, absl::Span<const Rail> rails, Source& source, base::Random random,
+               base::Trace& trace, const EndpointOptions& options)
+      : context_{loop, {rails.begin(), rails.end()}, source, random, trace, options, {}, {}, {}} {
     context_.next_pin = context_.random.Next();  // far from those of other endpoints with the same source
-    device_watch_ = device.Watch(loop, [this](const verbs::DeviceEventInfo& info) { OnDeviceEvent(info); });
+    for (uint32_t rail = 0; rail < rails.size(); ++rail) {
+      device_watches_.push_back(rails[rail].device.Watch(
+          loop, [this, rail](const verbs::DeviceEventInfo& info) { OnDeviceEvent(rail, info); }));
+    }
   }
 
   absl::Status Listen(const verbs::Address& address) override {
-    auto listener = context_.device.connection_manager().Listen(
-        context_.loop, address,
-        [this](std::unique_ptr<verbs::ConnectionRequest> request) { OnRequest(std::move(request)); });
-    if (!listener.ok()) return listener.status();
-    listener_ = *std::move(listener);
+    std::vector<std::unique_ptr<verbs::Listener>> listeners;
+    for (uint32_t rail = 0; rail < context_.rails.size(); ++rail) {
+      verbs::Device& device = context_.rails[rail].device;
+      verbs::Address service = address;
+      if (rail > 0) {
+        service = device.address();
+        if (service.ip != listeners[0]->address().ip) service.port = listeners[0]->address().port;
+      }
+      auto listener = device.connection_manager().Listen(
+          context_.loop, service,
+          [this, rail](std::unique_ptr<verbs::ConnectionRequest> request) { OnRequest(rail, std::move(request)); });
+      if (!listener.ok()) return listener.status();
+      listeners.push_back(*std::move(listener));
+    }
+    listeners_ = std::move(listeners);
+    context_.services.clear();
+    for (const auto& listener : listeners_) context_.services.push_back(listener->address());
     return absl::OkStatus();
   }
 
-  verbs::Address address() const override { return listener_ == nullptr ? verbs::Address() : listener_->address(); }
+  verbs::Address address() const override { return listeners_.empty() ? verbs::Address() : listeners_[0]->address(); }
 
   PullId StartPull(const PullRequest& request, std::unique_ptr<Sink> sink) override {
     const PullId id = context_.next_pull++;
@@ -92,10 +109,11 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
   const EndpointCounters& counters() const override { return context_.counters; }
 
  private:
+  // By token first: a queue pair of another rail comes from another address.
   struct InboundKey {
-    std::array<uint8_t, 16> ip;
     uint64_t token;
-    bool operator<(const InboundKey& other) const { return ip != other.ip ? ip < other.ip : token < other.token; }
+    std::array<uint8_t, 16> ip;
+    bool operator<(const InboundKey& other) const { return token != other.token ? token < other.token : ip < other.ip; }
   };
   using InboundMap = std::map<InboundKey, std::unique_ptr<Inbound>>;
 
@@ -115,7 +133,13 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
     std::unique_ptr<Outbound>& place = outbound_[peer];
     if (place != nullptr && place->connection().leaving()) leaving_outbound_.push_back(std::move(place));
     if (place != nullptr) return place.get();
-    auto made = Outbound::Create(context_, *this, peer, context_.random.Next());
+    uint32_t home = 0;
+    verbs::Address service = peer;
+    if (const auto path = paths_.find(peer); path != paths_.end() && path->second.home != 0) {
+      home = path->second.home;
+      service = path->second.rails[home];
+    }
+    auto made = Outbound::Create(context_, *this, peer, home, service, context_.random.Next());
     if (made.ok()) {
       place = *std::move(made);
       return place.get();
@@ -125,7 +149,17 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
     return nullptr;
   }
 
+  // Remembered for the time when the peer cannot be reached over the home that it has.
+  void OnRails(const Outbound& outbound, absl::Span<const verbs::Address> rails) override {
+    if (paths_.size() >= kMaxPaths && paths_.count(outbound.peer()) == 0) return;
+    paths_[outbound.peer()].rails.assign(rails.begin(), rails.end());
+  }
+
   std::unique_ptr<Outbound> TakeOut(Outbound& outbound) override {
+    const auto path = paths_.find(outbound.peer());
+    if (path != paths_.end() && !outbound.connection().was_up()) {
+      path->second.home = (path->second.home + 1) % static_cast<uint32_t>(path->second.rails.size());
+    }
     auto it = outbound_.find(outbound.peer());
     if (it == outbound_.end() || it->second.get() != &outbound) return TakeOutOf(leaving_outbound_, &outbound);
     std::unique_ptr<Outbound> taken = std::move(it->second);
@@ -153,10 +187,16 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
 
   // ---- from peers
 
-  void OnRequest(std::unique_ptr<verbs::ConnectionRequest> request) {
+  void OnRequest(uint32_t rail, std::unique_ptr<verbs::ConnectionRequest> request) {
     auto theirs = DecodeHello(request->private_data());
     if (!theirs.ok()) return Reject(*request, theirs.status());
-    const InboundKey key{request->peer().ip, theirs->token};
+    const uint32_t meant = theirs->queue == 0 ? theirs->home : RailOf(*theirs);
+    if (meant != rail) {
+      return Reject(*request,
+                    absl::InvalidArgumentError(absl::StrCat("a queue pair of rail ", meant, " at rail ", rail)));
+    }
+    if (rail != theirs->home) return OnRailRequest(*request, *theirs);
+    const InboundKey key{theirs->token, request->peer().ip};
     auto it = inbound_.find(key);
     if (it != inbound_.end() && !it->second->Misses(*theirs)) {  // left over from an earlier life of the peer
       SendAway(it, "the peer has begun anew");
@@ -169,6 +209,14 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
       it = inbound_.emplace(key, *std::move(made)).first;
     }
     if (absl::Status s = it->second->Accept(*request, *theirs); !s.ok()) Reject(*request, s);
+  }
+
+  // The connection is known by its token, which only its two ends have seen.
+  void OnRailRequest(verbs::ConnectionRequest& request, const Hello& theirs) {
+    const auto it = inbound_.lower_bound({theirs.token, {}});
+    const bool known = it != inbound_.end() && it->first.token == theirs.token && it->second->TakesRails(theirs);
+    const absl::Status s = known ? it->second->Accept(request, theirs) : absl::UnavailableError("no such connection");
+    if (!s.ok()) Reject(request, s);
   }
 
   void SendAway(InboundMap::iterator which, const char* why) {
@@ -184,8 +232,8 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
     if (inbound_.size() >= kMaxInbound) return false;
     if (context_.shares.ConnectionsOf(peer) < kMaxInboundOfPeer) return true;
     auto oldest = inbound_.end();
-    for (auto it = inbound_.lower_bound({peer, 0}); it != inbound_.end() && it->first.ip == peer; ++it) {
-      if (!it->second->idle()) continue;
+    for (auto it = inbound_.begin(); it != inbound_.end(); ++it) {
+      if (it->first.ip != peer || !it->second->idle()) continue;
       if (oldest == inbound_.end() || it->second->asked_at() < oldest->second->asked_at()) oldest = it;
     }
     if (oldest == inbound_.end()) return false;
@@ -206,7 +254,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
   }
 
   std::unique_ptr<Inbound> TakeOut(Inbound& inbound) override {
-    auto it = inbound_.find({inbound.peer().ip, inbound.token()});
+    auto it = inbound_.find({inbound.token(), inbound.peer().ip});
     if (it == inbound_.end() || it->second.get() != &inbound) return TakeOutOf(leaving_inbound_, &inbound);
     std::unique_ptr<Inbound> taken = std::move(it->second);
     inbound_.erase(it);
@@ -225,18 +273,16 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
 
   // ---- the device
 
-  void OnDeviceEvent(const verbs::DeviceEventInfo& info) {
-    const bool one = info.event == verbs::DeviceEvent::kQueuePairFatal;
-    if (!one && info.event != verbs::DeviceEvent::kRemoved) return;
-    const absl::Status status =
-        absl::UnavailableError(one ? "the device gave up a queue pair" : "the device was removed");
-    for (auto& [peer, outbound] : outbound_) {
-      if (!one || outbound->connection().Has(info.queue_pair_number)) outbound->connection().Break(status);
-    }
-    for (auto& [key, inbound] : inbound_) {
-      if (!one || inbound->connection().Has(info.queue_pair_number)) inbound->connection().Break(status);
-    }
+  void OnDeviceEvent(uint32_t rail, const verbs::DeviceEventInfo& info) {
+    for (auto& [peer, outbound] : outbound_) outbound->connection().OnDeviceEvent(rail, info);
+    for (auto& [key, inbound] : inbound_) inbound->connection().OnDeviceEvent(rail, info);
   }
+
+  // Where a peer's rails are, and over which of them it is tried next.
+  struct Path {
+    std::vector<verbs::Address> rails;
+    uint32_t home = 0;
+  };
 
   Context context_;
   std::map<verbs::Address, std::unique_ptr<Outbound>> outbound_;
@@ -244,8 +290,9 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
   // Broken, about to be taken out; their place may be another's already.
   std::vector<std::unique_ptr<Outbound>> leaving_outbound_;
   std::vector<std::unique_ptr<Inbound>> leaving_inbound_;
-  std::unique_ptr<verbs::Listener> listener_;
-  std::unique_ptr<verbs::DeviceWatch> device_watch_;
+  std::map<verbs::Address, Path> paths_;
+  std::vector<std::unique_ptr<verbs::Listener>> listeners_;  // of each rail
+  std::vector<std::unique_ptr<verbs::DeviceWatch>> device_watches_;
   std::vector<std::function<void()>> settling_;
   base::Timer settle_;
   uint64_t last_later_ = 0;
@@ -254,13 +301,12 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Endpoint>> Endpoint::Open(base::EventLoop& loop, verbs::Device& device,
-                                                         verbs::ProtectionDomain& domain, Registration& registration,
+absl::StatusOr<std::unique_ptr<Endpoint>> Endpoint::Open(base::EventLoop& loop, absl::Span<const Rail> rails,
                                                          Source& source, base::Random random, base::Trace& trace,
                                                          const EndpointOptions& options) {
-  auto checked = CheckOptions(options, device.limits());
+  auto checked = CheckOptions(options, rails);
   if (!checked.ok()) return checked.status();
-  return std::make_unique<EndpointImpl>(loop, device, domain, registration, source, random, trace, *checked);
+  return std::make_unique<EndpointImpl>(loop, rails, source, random, trace, *checked);
 }
 
 }  // namespace tokamak::transport

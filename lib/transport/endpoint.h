@@ -1,11 +1,11 @@
 // Endpoint is one engine's end of the transport: it pulls objects from peers, serves pulls of peers, and carries short calls.
 //
 // It keeps one connection to each peer that it talks to: a control queue pair for messages and eager data, and one or more
-// bulk queue pairs for one-sided transfers. The protocol of a transfer is chosen by size (policy.h); the messages are drawn in
-// docs/transport.md. It is handed a device and a loop, and knows nothing of stores, threads or clocks.
+// bulk queue pairs for one-sided transfers, on each of its rails (devices). The protocol of a transfer is chosen by size (policy.h); the messages are drawn in
+// docs/transport.md. It is handed devices and a loop, and knows nothing of stores, threads or clocks.
 //
 // Callbacks (of sources, sinks and calls) may call the endpoint, but not drop it.
-// Thread rule: the engine's loop only. The device, the protection domain and the Registration are shared by engines.
+// Thread rule: the engine's loop only. What rails name is shared by engines.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,7 @@
 #include "lib/transport/limits.h"
 #include "lib/transport/object_access.h"
 #include "lib/transport/policy.h"
+#include "lib/transport/rail.h"
 #include "lib/transport/registration.h"
 #include "lib/verbs/verbs.h"
 
@@ -34,7 +35,7 @@ struct EndpointOptions {
   Policy policy;
   uint32_t receive_slots = 128;       // pre-posted control receives for each connection
   uint32_t slot_size = 16 * 1024;     // bytes of one message: header and body, also the eager chunk
-  uint32_t bulk_queue_pairs = 1;      // for each connection
+  uint32_t bulk_queue_pairs = 1;      // for each connection, on each rail
   uint32_t chunk_size = 1024 * 1024;  // bytes of one READ or WRITE request
   uint32_t chunks_in_flight = 8;      // for each transfer
   // Served at once, and pulled at once; further ones are refused (kResourceExhausted). One peer is served at most a kPeerPart-th, so that the others find room.
@@ -67,7 +68,11 @@ struct EndpointCounters {
   base::Counter credit_stalls;  // a message waited for the peer's slots
   base::Counter connections_opened, connections_lost;
   base::Counter protocol_errors;  // messages of a peer that made no sense; its connection is closed
-  base::Counter late_messages;    // of transfers and calls that were over already: ignored
+  base::Counter rails_joined;     // beside the home of a connection, each time
+  base::Counter rails_lost;       // of these; transfers went on without them
+  base::Counter
+      rail_bytes[kMaxRails];  // READ by pulls, and written by serves as acknowledged; what was done again counts again
+  base::Counter late_messages;  // of transfers and calls that were over already: ignored
 };
 
 class Endpoint : public Caller {
@@ -76,12 +81,22 @@ class Endpoint : public Caller {
   using Reply = std::function<void(absl::Span<const uint8_t>)>;
   using CallHandler = std::function<void(absl::Span<const uint8_t> request, Reply reply)>;
 
-  // All references must outlive the endpoint. `source` serves the peers' pulls.
+  // All references must outlive the endpoint. `source` serves the peers' pulls. kInvalidArgument: options that the devices
+  // cannot carry out, or too many rails for them.
+  static absl::StatusOr<std::unique_ptr<Endpoint>> Open(base::EventLoop& loop, absl::Span<const Rail> rails,
+                                                        Source& source, base::Random random, base::Trace& trace,
+                                                        const EndpointOptions& options);
+  // With one rail.
   static absl::StatusOr<std::unique_ptr<Endpoint>> Open(base::EventLoop& loop, verbs::Device& device,
                                                         verbs::ProtectionDomain& domain, Registration& registration,
                                                         Source& source, base::Random random, base::Trace& trace,
-                                                        const EndpointOptions& options);
-  // Accepts peers' connections at `address` from now on. kAlreadyExists: the port is taken.
+                                                        const EndpointOptions& options) {
+    const Rail rail{device, domain, registration};
+    return Open(loop, absl::MakeConstSpan(&rail, 1), source, random, trace, options);
+  }
+
+  // Accepts peers' connections at `address` from now on, and on the other rails at their devices' addresses with the same
+  // port (any port, where the address is the same). kAlreadyExists: the port is taken.
   virtual absl::Status Listen(const verbs::Address& address) = 0;
   // Where it listens, with the port that was chosen where 0 was asked for.
   virtual verbs::Address address() const = 0;

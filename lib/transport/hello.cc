@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lib/base/bytes.h"
+#include "lib/transport/limits.h"
 #include "lib/transport/message.h"
 
 namespace tokamak::transport {
@@ -13,8 +14,8 @@ namespace {
 constexpr uint32_t kMagic = 0x4d4b4f54;  // "TOKM" as it lies in memory
 
 // Where each field lies, in bytes.
-constexpr size_t kMagicAt = 0, kVersionAt = 4, kQueueAt = 6, kBulkAt = 7, kReadsAt = 8, kImmediateAt = 9,
-                 kSlotSizeAt = 12, kSlotsAt = 16, kTransfersAt = 20, kCallsAt = 24, kTokenAt = 32;
+constexpr size_t kMagicAt = 0, kVersionAt = 4, kQueueAt = 6, kBulkAt = 7, kReadsAt = 8, kImmediateAt = 9, kRailsAt = 10,
+                 kHomeAt = 11, kSlotSizeAt = 12, kSlotsAt = 16, kTransfersAt = 20, kCallsAt = 24, kTokenAt = 32;
 static_assert(kTokenAt + 8 == kHelloSize, "the token is the last field");
 
 absl::Status OutOfBounds(const char* what, uint64_t value, uint64_t least, uint64_t most) {
@@ -36,6 +37,8 @@ void EncodeHello(const Hello& hello, absl::Span<uint8_t> out) {
   p[kBulkAt] = hello.bulk_queue_pairs;
   p[kReadsAt] = hello.reads_served;
   p[kImmediateAt] = hello.immediate ? 1 : 0;
+  p[kRailsAt] = hello.rails;
+  p[kHomeAt] = hello.home;
   base::StoreLittle<uint32_t>(p + kSlotSizeAt, hello.slot_size);
   base::StoreLittle<uint32_t>(p + kSlotsAt, hello.receive_slots);
   base::StoreLittle<uint32_t>(p + kTransfersAt, hello.max_transfers);
@@ -65,6 +68,8 @@ absl::StatusOr<Hello> DecodeHello(absl::Span<const uint8_t> bytes) {
   hello.bulk_queue_pairs = p[kBulkAt];
   hello.reads_served = p[kReadsAt];
   hello.immediate = p[kImmediateAt] != 0;
+  hello.rails = p[kRailsAt];
+  hello.home = p[kHomeAt];
   hello.slot_size = base::LoadLittle<uint32_t>(p + kSlotSizeAt);
   hello.receive_slots = base::LoadLittle<uint32_t>(p + kSlotsAt);
   hello.max_transfers = base::LoadLittle<uint32_t>(p + kTransfersAt);
@@ -73,7 +78,11 @@ absl::StatusOr<Hello> DecodeHello(absl::Span<const uint8_t> bytes) {
   if (!Within(hello.bulk_queue_pairs, 1, kMaxBulkQueuePairs)) {
     return OutOfBounds("bulk queue pairs", hello.bulk_queue_pairs, 1, kMaxBulkQueuePairs);
   }
-  if (hello.queue > hello.bulk_queue_pairs) return OutOfBounds("queue pair", hello.queue, 0, hello.bulk_queue_pairs);
+  if (!Within(hello.rails, 1, kMaxRails)) return OutOfBounds("rails", hello.rails, 1, kMaxRails);
+  if (hello.home >= hello.rails) return OutOfBounds("home", hello.home, 0, hello.rails - 1u);
+  const uint32_t queues = uint32_t{hello.rails} * hello.bulk_queue_pairs;
+  if (queues > kMaxBulkQueuePairs) return OutOfBounds("queue pairs of all rails", queues, 1, kMaxBulkQueuePairs);
+  if (hello.queue > queues) return OutOfBounds("queue pair", hello.queue, 0, queues);
   if (!Within(hello.slot_size, kMinSlotSize, kMaxSlotSize)) {
     return OutOfBounds("slot size", hello.slot_size, kMinSlotSize, kMaxSlotSize);
   }

@@ -1,7 +1,8 @@
 // Hello is what both sides say of themselves when a queue pair is connected: the private data of the connection manager.
 //
-// A connection is several queue pairs: number 0 carries messages, the others bulk data. Each is connected by itself and says
-// with `token` and `queue` where it belongs. Sizes need not be equal: each side sends no more than the other can take.
+// A connection is several queue pairs: number 0 carries messages, the others bulk data, `bulk_queue_pairs` on each rail: those
+// of rail r are r * bulk_queue_pairs + 1 and on. Each is connected by itself and says with `token` and `queue` where it
+// belongs. Sizes need not be equal: each side sends no more than the other can take.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@
 
 namespace tokamak::transport {
 
-constexpr uint16_t kProtocolVersion = 2;
-constexpr uint32_t kMaxBulkQueuePairs = 16;
+constexpr uint16_t kProtocolVersion = 3;
+constexpr uint32_t kMaxBulkQueuePairs = 16;  // of one connection, on all its rails
 constexpr uint32_t kMinReceiveSlots = 8;
 constexpr uint32_t kMaxReceiveSlots = 32768;  // credits travel in 16 bits
 constexpr uint32_t kMaxSlotSize = 256 * 1024;
@@ -21,15 +22,20 @@ constexpr uint32_t kMaxSlotSize = 256 * 1024;
 struct Hello {
   uint16_t version = kProtocolVersion;
   uint8_t queue = 0;             // which queue pair of the connection: 0 messages, 1.. bulk
-  uint8_t bulk_queue_pairs = 1;  // of the connection; the side that connects decides
+  uint8_t bulk_queue_pairs = 1;  // on each rail of the connection; the side that connects decides
   uint8_t reads_served = 0;      // READs that we answer at once, for each queue pair
   bool immediate = false;        // our device takes writes with immediate
+  uint8_t rails = 1;             // the side that connects: its own; the answer: those of the connection, not more
+  uint8_t home = 0;              // the rail of the messages
   uint32_t slot_size = 0;        // bytes of the messages we receive
   uint32_t receive_slots = 0;    // that many are posted: the peer's first credits
   uint32_t max_transfers = 0;    // that we serve this peer at once
   uint32_t max_calls = 0;        // that we answer at once
   uint64_t token = 0;            // the connection's name, drawn by the side that connects
 };
+
+// The rail of a bulk queue pair, which is not 0.
+inline uint32_t RailOf(const Hello& hello) { return (hello.queue - 1u) / hello.bulk_queue_pairs; }
 
 constexpr size_t kHelloSize = 40;
 static_assert(kHelloSize <= 56, "what IP connection management leaves to the application");

@@ -1,5 +1,6 @@
 #include "lib/transport/inbound.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -17,8 +18,9 @@ constexpr char kTooManyOfPeer[] = "the owner serves this peer as many transfers 
 absl::StatusOr<std::unique_ptr<Inbound>> Inbound::Create(Context& context, Home& home, const verbs::Address& peer,
                                                          const Hello& theirs) {
   std::unique_ptr<Inbound> inbound(new Inbound(context, home, peer, theirs.token));
-  auto connection =
-      Connection::Create(context, BulkChannel::Side::kOwner, theirs.bulk_queue_pairs, peer, theirs.token, *inbound);
+  const uint32_t rails = std::min(static_cast<uint32_t>(context.rails.size()), uint32_t{theirs.rails});
+  const BulkChannel::Shape shape{theirs.home, rails, theirs.bulk_queue_pairs};
+  auto connection = Connection::Create(context, BulkChannel::Side::kOwner, shape, peer, theirs.token, *inbound);
   if (!connection.ok()) return connection.status();
   inbound->connection_ = *std::move(connection);
   inbound->calls_.Use(*inbound->connection_);

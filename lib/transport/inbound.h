@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -32,11 +33,10 @@ class Inbound final : public Connection::User {
   absl::Status Accept(verbs::ConnectionRequest& request, const Hello& theirs) {
     return connection_->Accept(request, theirs);
   }
-  // Whether that queue pair may join: of the same shape, and not there yet.
-  bool Misses(const Hello& theirs) const {
-    return !connection_->broken() && theirs.bulk_queue_pairs == connection_->bulk_queue_pairs() &&
-           !connection_->Asked(theirs.queue);
-  }
+  // Whether that queue pair of the home may join: of the same shape, and not there yet.
+  bool Misses(const Hello& theirs) const { return HasShapeOf(theirs) && !connection_->Asked(theirs.queue); }
+  // Whether one of another rail may try.
+  bool TakesRails(const Hello& theirs) const { return HasShapeOf(theirs) && connection_->up(); }
   const verbs::Address& peer() const { return connection_->peer(); }
   uint64_t token() const { return token_; }
   // Nothing is asked for, so that it may go when another needs its place.
@@ -53,6 +53,8 @@ class Inbound final : public Connection::User {
   void OnUp() override {}
   absl::Status OnMessage(const Message& message, uint32_t slot, bool* hold) override;
   absl::Status OnNote(const Note& note) override;
+  void OnRails(absl::Span<const verbs::Address>) override {}
+  std::vector<WantedWrite> WritesWanted() const override { return {}; }
   bool busy() const override { return !serves_.empty() || !calls_.empty(); }
   void OnBroken(const absl::Status& status) override;
 
@@ -64,6 +66,10 @@ class Inbound final : public Connection::User {
         asked_at_(context.loop.Now()),
         membership_(context.shares, peer.ip),
         calls_(context) {}
+  bool HasShapeOf(const Hello& theirs) const {
+    return !connection_->broken() && theirs.bulk_queue_pairs == connection_->shape().each &&
+           theirs.home == connection_->shape().home;
+  }
   absl::Status TakeNumber(uint64_t number);
   absl::Status OnTransfer(const Header& header);
   void Refuse(const Header& transfer, const absl::Status& why);

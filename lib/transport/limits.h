@@ -13,6 +13,15 @@ constexpr uint32_t kMaxTransfers = 1024;
 // Of what an endpoint serves one peer may have this part.
 constexpr uint32_t kPeerPart = 4;
 
+// Devices of an endpoint.
+constexpr uint32_t kMaxRails = 4;
+
+// A rail that fails may take so long to give back what was posted on it, before its queue pairs are dropped without that.
+constexpr base::Duration kFlushGrace = base::Milliseconds(100);
+
+// A rail that has failed is tried again so often while its connection lives.
+constexpr base::Duration kRejoinInterval = base::Seconds(5);
+
 // Connections to an endpoint that one peer may have: one for each of its engines. Beyond, one without work gives way.
 constexpr uint32_t kMaxInboundOfPeer = 128;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
@@ -23,7 +24,8 @@ struct WireHeader {
   uint8_t transfer[8];
   uint8_t data_size[8];
   uint8_t metadata_size[8];
-  uint8_t detail[24];  // TRANSFER: object id, 20 bytes; CHUNK: offset, 8; DATA: address, 8, and rkey, 4
+  uint8_t
+      detail[24];  // TRANSFER: object id, 20 bytes; CHUNK: offset, 8; DATA: address, 8, and rkey, 4; RAIL_DOWN: rail, 4
 };
 static_assert(sizeof(WireHeader) == kHeaderSize, "the header's size is part of the protocol");
 
@@ -46,6 +48,26 @@ RemoteRange LoadRange(const uint8_t* in) {
   return RemoteRange{base::LoadLittle<uint64_t>(in), base::LoadLittle<uint32_t>(in + 8)};
 }
 
+// These bodies are part of the header, as the program sees it.
+bool BodyIsKeys(const Header& header) { return CarriesRange(header) || header.kind == MessageKind::kData; }
+
+size_t KeysSize(const Header& header) {
+  return (CarriesRange(header) ? kRemoteRangeSize : 0) + header.remote.further.count * kRailKeySize;
+}
+
+void StoreKeys(const Header& header, uint8_t* out) {
+  std::memset(out, 0, KeysSize(header));
+  if (CarriesRange(header)) {
+    StoreRange(header.remote, out);
+    out += kRemoteRangeSize;
+  }
+  const RailKeys& further = header.remote.further;
+  for (uint32_t i = 0; i < further.count; ++i, out += kRailKeySize) {
+    base::StoreLittle<uint32_t>(out, further.keys[i].rail);
+    base::StoreLittle<uint32_t>(out + 4, further.keys[i].rkey);
+  }
+}
+
 // What each kind may use beyond kind, credits and body.
 struct Shape {
   bool protocol, flags, status, deadline, transfer, size;
@@ -57,7 +79,7 @@ const Shape* ShapeOf(uint8_t kind) {
   static constexpr Shape kShapes[] = {
       {},                                                    // no kind is 0
       {true, true, false, true, true, true, 20, false},      // TRANSFER; its range is checked apart
-      {true, false, false, true, true, true, 12, false},     // DATA
+      {true, false, false, true, true, true, 12, false},     // DATA; its further keys are checked apart
       {true, false, false, false, true, true, 8, true},      // CHUNK
       {true, false, false, false, true, false, 0, false},    // DONE
       {false, false, false, false, true, false, 0, false},   // CANCEL
@@ -66,6 +88,8 @@ const Shape* ShapeOf(uint8_t kind) {
       {false, false, false, true, true, false, 0, true},     // CALL
       {false, false, false, false, true, false, 0, true},    // REPLY
       {false, false, false, false, true, false, 8, false},   // PROGRESS
+      {false, false, false, false, false, false, 0, true},   // RAILS
+      {false, false, false, false, false, false, 4, true},   // RAIL_DOWN
   };
   return kind >= 1 && kind < std::size(kShapes) ? &kShapes[kind] : nullptr;
 }
@@ -85,19 +109,19 @@ absl::Status CheckUnused(const WireHeader& wire, const Shape& shape) {
   return absl::OkStatus();
 }
 
-absl::Status CheckTransfer(const Header& header, size_t body_size) {
+absl::Status CheckTransfer(const Header& header) {
   if ((header.flags & ~(kSizeKnown | kProtocolGiven)) != 0) return Nonsense("flags", header.flags);
   const bool size_known = (header.flags & kSizeKnown) != 0;
   if (!size_known && header.size.total() != 0) return Nonsense("an unknown size of", header.size.total());
   if (!size_known && header.protocol == Protocol::kWrite)
     return Nonsense("a write of unknown size, transfer", header.transfer);
-  if (body_size != (CarriesRange(header) ? kRemoteRangeSize : 0)) return Nonsense("body size", body_size);
   return absl::OkStatus();
 }
 
 absl::Status CheckData(const Header& header) {
   if (header.protocol != Protocol::kRead) return Nonsense("protocol", static_cast<uint64_t>(header.protocol));
-  if (header.size.total() == 0 && (header.remote.address != 0 || header.remote.rkey != 0)) {
+  const RemoteRange& remote = header.remote;
+  if (header.size.total() == 0 && (remote.address != 0 || remote.rkey != 0 || remote.further.count != 0)) {
     return Nonsense("a key for nothing, transfer", header.transfer);
   }
   return absl::OkStatus();
@@ -115,7 +139,7 @@ absl::Status CheckChunk(const Header& header, size_t body_size) {
 absl::Status CheckKind(const Header& header, size_t body_size) {
   switch (header.kind) {
     case MessageKind::kTransfer:
-      return CheckTransfer(header, body_size);
+      return CheckTransfer(header);
     case MessageKind::kData:
       return CheckData(header);
     case MessageKind::kChunk:
@@ -134,23 +158,49 @@ absl::Status CheckKind(const Header& header, size_t body_size) {
     case MessageKind::kCall:
     case MessageKind::kReply:
     case MessageKind::kProgress:
+    case MessageKind::kRails:
+      break;
+    case MessageKind::kRailDown:
+      if (header.rail >= kMaxRails) return Nonsense("rail", header.rail);
       break;
   }
   return absl::OkStatus();
 }
 
-// The bytes of `detail`, and of a range in the body, by kind.
-void LoadDetail(const WireHeader& wire, absl::Span<const uint8_t> body, Header* header) {
+// The bytes of `detail`, by kind.
+void LoadDetail(const WireHeader& wire, Header* header) {
   if (header->kind == MessageKind::kTransfer) {
     std::array<uint8_t, base::ObjectId::kSize> id;
     std::copy_n(wire.detail, id.size(), id.begin());
     header->object = base::ObjectId(id);
-    if (CarriesRange(*header) && body.size() == kRemoteRangeSize) header->remote = LoadRange(body.data());
   } else if (header->kind == MessageKind::kData) {
     header->remote = LoadRange(wire.detail);
   } else if (header->kind == MessageKind::kChunk || header->kind == MessageKind::kProgress) {
     header->offset = base::LoadLittle<uint64_t>(wire.detail);
+  } else if (header->kind == MessageKind::kRailDown) {
+    header->rail = base::LoadLittle<uint32_t>(wire.detail);
   }
+}
+
+absl::Status LoadFurther(absl::Span<const uint8_t> bytes, RailKeys* further) {
+  if (bytes.size() % kRailKeySize != 0 || bytes.size() / kRailKeySize > further->keys.size()) {
+    return Nonsense("bytes of keys:", bytes.size());
+  }
+  for (uint32_t next = 0; !bytes.empty(); bytes.remove_prefix(kRailKeySize)) {
+    const RailKey key{base::LoadLittle<uint32_t>(bytes.data()), base::LoadLittle<uint32_t>(bytes.data() + 4)};
+    if (key.rail < next || key.rail >= kMaxRails) return Nonsense("a key of rail", key.rail);
+    next = key.rail + 1;
+    further->keys[further->count++] = key;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LoadKeys(absl::Span<const uint8_t> body, Header* header) {
+  if (!CarriesRange(*header)) return LoadFurther(body, &header->remote.further);
+  if (body.size() < kRemoteRangeSize) return Nonsense("body size", body.size());
+  header->remote = LoadRange(body.data());
+  if (!AllZero(body.data() + 12, kRemoteRangeSize - 12)) return Nonsense("range, transfer", header->transfer);
+  return LoadFurther(body.subspan(kRemoteRangeSize), &header->remote.further);
 }
 
 bool Wraps(const Header& header) {
@@ -181,6 +231,10 @@ const char* ToString(MessageKind kind) {
       return "REPLY";
     case MessageKind::kProgress:
       return "PROGRESS";
+    case MessageKind::kRails:
+      return "RAILS";
+    case MessageKind::kRailDown:
+      return "RAIL_DOWN";
   }
   return "?";
 }
@@ -202,20 +256,20 @@ void EncodeHeader(const Header& header, size_t body_size, uint8_t* out) {
   if (header.kind == MessageKind::kChunk || header.kind == MessageKind::kProgress) {
     base::StoreLittle<uint64_t>(wire.detail, header.offset);
   }
+  if (header.kind == MessageKind::kRailDown) base::StoreLittle<uint32_t>(wire.detail, header.rail);
   std::memcpy(out, &wire, kHeaderSize);
 }
 
 size_t MessageSize(const Header& header, size_t body_size) {
-  return kHeaderSize + (CarriesRange(header) ? kRemoteRangeSize : body_size);
+  return kHeaderSize + (BodyIsKeys(header) ? KeysSize(header) : body_size);
 }
 
 size_t EncodeMessage(const Header& header, absl::Span<const uint8_t> body, absl::Span<uint8_t> out) {
   const size_t size = MessageSize(header, body.size());
   CHECK_LE(size, out.size());
   EncodeHeader(header, size - kHeaderSize, out.data());
-  if (CarriesRange(header)) {
-    std::memset(out.data() + kHeaderSize, 0, kRemoteRangeSize);
-    StoreRange(header.remote, out.data() + kHeaderSize);
+  if (BodyIsKeys(header)) {
+    StoreKeys(header, out.data() + kHeaderSize);
   } else if (!body.empty()) {
     std::memcpy(out.data() + kHeaderSize, body.data(), body.size());
   }
@@ -238,7 +292,6 @@ absl::StatusOr<Message> DecodeMessage(absl::Span<const uint8_t> bytes) {
   if (body_size != message.body.size()) return Nonsense("body size", body_size);
   Header& header = message.header;
   header.kind = static_cast<MessageKind>(wire.kind);
-  if (!shape->body && header.kind != MessageKind::kTransfer && body_size != 0) return Nonsense("body size", body_size);
   header.protocol = static_cast<Protocol>(wire.protocol);
   header.flags = wire.flags;
   header.status = static_cast<absl::StatusCode>(wire.status);
@@ -249,13 +302,13 @@ absl::StatusOr<Message> DecodeMessage(absl::Span<const uint8_t> bytes) {
   header.size.metadata = base::LoadLittle<uint64_t>(wire.metadata_size);
   if (header.size.data > kMaxObjectSize || header.size.metadata > kMaxObjectSize)
     return Nonsense("size", header.size.data);
-  LoadDetail(wire, message.body, &header);
+  LoadDetail(wire, &header);
+  if (BodyIsKeys(header)) {
+    if (absl::Status s = LoadKeys(std::exchange(message.body, {}), &header); !s.ok()) return s;
+  }
+  if (!shape->body && !message.body.empty()) return Nonsense("body size", body_size);
   if (absl::Status s = CheckKind(header, body_size); !s.ok()) return s;
   if (Wraps(header)) return Nonsense("a range that wraps around, at", header.remote.address);
-  if (CarriesRange(header) && !AllZero(message.body.data() + 12, kRemoteRangeSize - 12)) {
-    return Nonsense("range, transfer", header.transfer);
-  }
-  if (header.kind == MessageKind::kTransfer) message.body = {};
   return message;
 }
 

@@ -4,6 +4,7 @@
 // written. A field that a kind does not use is zero on the wire, and must be.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -11,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "lib/base/object_id.h"
+#include "lib/transport/limits.h"
 #include "lib/transport/object_access.h"
 
 namespace tokamak::transport {
@@ -26,6 +28,8 @@ enum class MessageKind : uint8_t {
   kCall = 8,       // a request of somebody above, in the body
   kReply = 9,      // its answer
   kProgress = 10,  // write: the owner has written so many bytes; it says so from time to time
+  kRails = 11,     // owner: where its rails are reached, in the body (rail_messages.h)
+  kRailDown = 12,  // both: has dropped all that it had of a rail; the puller's body: the writes that it waits for
 };
 const char* ToString(MessageKind kind);
 
@@ -34,10 +38,22 @@ enum MessageFlags : uint8_t {
   kProtocolGiven = 2,  // TRANSFER: the caller chose the protocol, not a policy: the owner keeps to it if it can
 };
 
+struct RailKey {
+  uint32_t rail = 0;
+  uint32_t rkey = 0;
+};
+
+// Keys on other rails than the home of the connection, by rising rail.
+struct RailKeys {
+  uint32_t count = 0;
+  std::array<RailKey, kMaxRails - 1> keys = {};
+};
+
 // Memory that the receiver of the message may reach.
 struct RemoteRange {
   uint64_t address = 0;
-  uint32_t rkey = 0;
+  uint32_t rkey = 0;      // on the connection's home
+  RailKeys further = {};  // for the same memory
 };
 
 // A header as the program sees it.
@@ -53,35 +69,43 @@ struct Header {
   base::ObjectId object;                            // TRANSFER
   uint64_t offset = 0;                              // CHUNK; PROGRESS: bytes
   RemoteRange remote;                               // DATA; TRANSFER by write
+  uint32_t rail = 0;                                // RAIL_DOWN
 };
 
 struct Message {
   Header header;
-  absl::Span<const uint8_t> body;  // CHUNK, FAIL, CALL, REPLY; looks at the decoded bytes
+  absl::Span<const uint8_t> body;  // CHUNK, FAIL, CALL, REPLY, RAILS, RAIL_DOWN; looks at the decoded bytes
 };
 
-// What ends a write on a bulk queue pair, in 32 bits: which transfer's, and on how many queue pairs it ends.
+// What ends a share of a write on a bulk queue pair, in 32 bits: which transfer's, which share, and how many there are. A share
+// is every `shares`-th chunk, from chunk `share` on; all of it was written before on that queue pair.
 struct Note {
   static constexpr uint32_t kNumberBits = 24;
   static constexpr uint32_t kNumberMask = (1u << kNumberBits) - 1;
   static constexpr uint32_t kGreeting = 0;  // the active side's first message: some networks want it to send first
+  static constexpr uint32_t kMaxShares = 16;
 
-  uint32_t number = 0;  // low kNumberBits of the transfer's
-  uint32_t queues = 0;  // 1 to kMaxBulkQueuePairs
-  uint32_t Pack() const { return queues << kNumberBits | number; }
-  static Note Unpack(uint32_t value) { return {value & kNumberMask, value >> kNumberBits}; }
+  uint32_t number = 0;  // low kNumberBits of the transfer's; never 0 for a write
+  uint32_t share = 0;   // below kMaxShares
+  uint32_t shares = 1;  // 1 to kMaxShares
+  uint32_t Pack() const { return (shares - 1) << 28 | share << kNumberBits | number; }
+  static Note Unpack(uint32_t value) {
+    return {value & kNumberMask, value >> kNumberBits & (kMaxShares - 1), (value >> 28) + 1};
+  }
 };
 
 constexpr size_t kHeaderSize = 64;
-constexpr size_t kRemoteRangeSize = 16;                 // the body of a TRANSFER by write
+constexpr size_t kRemoteRangeSize = 16;                 // of a TRANSFER by write; then come further keys
+constexpr size_t kRailKeySize = 8;                      // of a further key, also in DATA
 constexpr size_t kMaxFailText = 192;                    // bytes of a FAIL's body
 constexpr size_t kMinSlotSize = 512;                    // whatever the options say, these fit: see static_assert
 constexpr uint64_t kMaxObjectSize = uint64_t{1} << 48;  // bytes of data, and of metadata: sums cannot overflow
-static_assert(kHeaderSize + kMaxFailText <= kMinSlotSize && kHeaderSize + kRemoteRangeSize <= kMinSlotSize,
+static_assert(kHeaderSize + kMaxFailText <= kMinSlotSize &&
+                  kHeaderSize + kRemoteRangeSize + (kMaxRails - 1) * kRailKeySize <= kMinSlotSize,
               "every control message fits the smallest slot");
 
-// Writes the header, with `body_size` in it, into the first kHeaderSize bytes of `out`. A TRANSFER by write has its range as
-// its body: use EncodeMessage.
+// Writes the header, with `body_size` in it, into the first kHeaderSize bytes of `out`. What carries keys has them in its body:
+// use EncodeMessage.
 void EncodeHeader(const Header& header, size_t body_size, uint8_t* out);
 
 // Writes header and body; returns how many bytes. `out` must hold MessageSize().

@@ -25,11 +25,11 @@ struct Range {
 };
 
 absl::Status CheckDevice(const EndpointOptions& options, const verbs::Limits& limits) {
-  const uint32_t bulk = BulkChannel::CompletionsFor(BulkChannel::Side::kPuller, options.bulk_queue_pairs);
+  const uint32_t bulk = BulkChannel::CompletionsFor(BulkQueue::Side::kPuller, options.bulk_queue_pairs);
   const uint32_t completions = ControlChannel::CompletionsFor(options) + bulk;
   const Range needs[] = {
-      {"send requests", BulkChannel::kDepth, 1, limits.max_send_requests},
-      {"receive requests", std::max(options.receive_slots, BulkChannel::kNotes), 1, limits.max_receive_requests},
+      {"send requests", BulkQueue::kDepth, 1, limits.max_send_requests},
+      {"receive requests", std::max(options.receive_slots, BulkQueue::kNotes), 1, limits.max_receive_requests},
       {"completions", completions, 1, limits.max_completions},
       {"bytes of private data", kHelloSize, 1, limits.max_private_data},
       {"READs at once", 1, 1, limits.max_reads},
@@ -45,11 +45,12 @@ absl::Status CheckDevice(const EndpointOptions& options, const verbs::Limits& li
 
 }  // namespace
 
-absl::StatusOr<EndpointOptions> CheckOptions(const EndpointOptions& options, const verbs::Limits& limits) {
+absl::StatusOr<EndpointOptions> CheckOptions(const EndpointOptions& options, absl::Span<const Rail> rails) {
   const Range ranges[] = {
       {"receive_slots", options.receive_slots, kMinReceiveSlots, kMaxReceiveSlots},
       {"slot_size", options.slot_size, kMinSlotSize, kMaxSlotSize},
-      {"bulk_queue_pairs", options.bulk_queue_pairs, 1, kMaxBulkQueuePairs},
+      {"rails", rails.size(), 1, kMaxRails},
+      {"bulk_queue_pairs", options.bulk_queue_pairs, 1, kMaxBulkQueuePairs / std::max<size_t>(rails.size(), 1)},
       {"chunk_size", options.chunk_size, kMinChunkSize, kMaxChunkSize},
       {"chunks_in_flight", options.chunks_in_flight, 1, kMaxChunksInFlight},
       {"max_transfers", options.max_transfers, 1, kMaxTransfersLimit},
@@ -62,12 +63,15 @@ absl::StatusOr<EndpointOptions> CheckOptions(const EndpointOptions& options, con
                                                      ", possible are ", range.least, " to ", range.most));
     }
   }
-  if (absl::Status s = CheckDevice(options, limits); !s.ok()) return s;
   EndpointOptions checked = options;
-  checked.chunk_size = static_cast<uint32_t>(std::min<uint64_t>(options.chunk_size, limits.max_message));
-  const auto reads = static_cast<uint8_t>(std::min<uint32_t>(limits.max_reads, UINT8_MAX));
-  checked.reliability.reads_outstanding = std::min(options.reliability.reads_outstanding, reads);
-  checked.reliability.reads_served = std::min(options.reliability.reads_served, reads);
+  for (const Rail& rail : rails) {
+    const verbs::Limits& limits = rail.device.limits();
+    if (absl::Status s = CheckDevice(options, limits); !s.ok()) return s;
+    checked.chunk_size = static_cast<uint32_t>(std::min<uint64_t>(checked.chunk_size, limits.max_message));
+    const auto reads = static_cast<uint8_t>(std::min<uint32_t>(limits.max_reads, UINT8_MAX));
+    checked.reliability.reads_outstanding = std::min(checked.reliability.reads_outstanding, reads);
+    checked.reliability.reads_served = std::min(checked.reliability.reads_served, reads);
+  }
   return checked;
 }
 

@@ -1,5 +1,6 @@
 #include "lib/transport/outbound.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,10 +19,12 @@ absl::Status FailureOf(const verbs::Address& peer, const Message& message) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Outbound>> Outbound::Create(Context& context, Home& home, const verbs::Address& peer,
+                                                           uint32_t home_rail, const verbs::Address& service,
                                                            uint64_t token) {
-  std::unique_ptr<Outbound> outbound(new Outbound(context, home));
-  auto connection =
-      Connection::Create(context, BulkChannel::Side::kPuller, context.options.bulk_queue_pairs, peer, token, *outbound);
+  std::unique_ptr<Outbound> outbound(new Outbound(context, home, peer));
+  const BulkChannel::Shape shape{home_rail, static_cast<uint32_t>(context.rails.size()),
+                                 context.options.bulk_queue_pairs};
+  auto connection = Connection::Create(context, BulkChannel::Side::kPuller, shape, service, token, *outbound);
   if (!connection.ok()) return connection.status();
   outbound->connection_ = *std::move(connection);
   if (absl::Status s = outbound->connection_->Connect(); !s.ok()) return s;
@@ -55,7 +58,7 @@ uint64_t Outbound::Bind(Pull* pull, bool by_write) {
 }
 
 void Outbound::NotByWrite(uint64_t number) {
-  if (writes_.erase(number & Note::kNumberMask) == 0 || writes_.size() + 1 != BulkChannel::kNotes) return;
+  if (writes_.erase(number & Note::kNumberMask) == 0 || writes_.size() + 1 != max_writes_) return;
   for (Pull* pull = pulls_.first(); pull != nullptr; pull = TransferTable<Pull>::Next(pull)) {
     if (pull->waits_for_turn()) return pull->OnTurn();
   }
@@ -70,6 +73,7 @@ void Outbound::Unbind(uint64_t number, bool by_write) {
 void Outbound::Forget(Pull* pull) { pulls_.Release(pull); }
 
 void Outbound::OnUp() {
+  max_writes_ = connection_->bulk().max_writes();
   for (Pull* pull = pulls_.first(); pull != nullptr; pull = TransferTable<Pull>::Next(pull)) pull->Start();
   calls_.SendWaiting(*connection_);
 }
@@ -122,6 +126,16 @@ absl::Status Outbound::OnNote(const Note& note) {
   if (it != writes_.end()) return it->second->OnNote(note);
   ++context_.counters.late_messages;
   return absl::OkStatus();
+}
+
+std::vector<WantedWrite> Outbound::WritesWanted() const {
+  std::vector<WantedWrite> wanted;
+  for (Pull* pull = pulls_.first(); pull != nullptr; pull = TransferTable<Pull>::Next(pull)) {
+    if (pull->waits_for_notes()) wanted.push_back(pull->wanted());
+  }
+  std::sort(wanted.begin(), wanted.end(),
+            [](const WantedWrite& a, const WantedWrite& b) { return a.transfer < b.transfer; });
+  return wanted;
 }
 
 void Outbound::OnBroken(const absl::Status& status) {

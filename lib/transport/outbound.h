@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
@@ -26,21 +27,26 @@ class Outbound final : public Connection::User {
     virtual ~Home() = default;
     // Its connection is over: hands it out, to be dropped. The next pull makes a new one.
     virtual std::unique_ptr<Outbound> TakeOut(Outbound& outbound) = 0;
+    // The peer has said where its rails are.
+    virtual void OnRails(const Outbound& outbound, absl::Span<const verbs::Address> rails) = 0;
   };
 
-  // Starts to connect. An error means that this device cannot.
+  // Starts to connect to `peer`, which is reached at `service` over the rail `home_rail`. An error means that this device
+  // cannot.
   static absl::StatusOr<std::unique_ptr<Outbound>> Create(Context& context, Home& home, const verbs::Address& peer,
+                                                          uint32_t home_rail, const verbs::Address& service,
                                                           uint64_t token);
 
   void StartPull(PullId id, const PullRequest& request, std::unique_ptr<Sink> sink);
   // False, and `done` untouched, when too many calls are under way.
   [[nodiscard]] bool Call(absl::Span<const uint8_t> request, base::Duration deadline, Caller::CallCallback* done);
-  const verbs::Address& peer() const { return connection_->peer(); }
+  // As it was asked for.
+  const verbs::Address& peer() const { return peer_; }
 
   // For pulls.
   Connection& connection() { return *connection_; }
   bool peer_has_room() const { return pulls_asked_ < connection_->peer_hello().max_transfers; }
-  bool write_has_turn() const { return writes_.size() < BulkChannel::kNotes; }
+  bool write_has_turn() const { return writes_.size() < max_writes_; }
   // Gives it a number: it will be asked for in this very call.
   uint64_t Bind(Pull* pull, bool by_write);
   void NotByWrite(uint64_t number);
@@ -54,20 +60,25 @@ class Outbound final : public Connection::User {
   void OnUp() override;
   absl::Status OnMessage(const Message& message, uint32_t slot, bool* hold) override;
   absl::Status OnNote(const Note& note) override;
+  void OnRails(absl::Span<const verbs::Address> rails) override { home_.OnRails(*this, rails); }
+  std::vector<WantedWrite> WritesWanted() const override;
   bool busy() const override { return !pulls_.empty() || !calls_.empty(); }
   void OnBroken(const absl::Status& status) override;
 
  private:
-  Outbound(Context& context, Home& home) : context_(context), home_(home), calls_(context, last_number_) {}
+  Outbound(Context& context, Home& home, const verbs::Address& peer)
+      : context_(context), home_(home), peer_(peer), calls_(context, last_number_) {}
   absl::Status OnPullMessage(Pull& pull, const Message& message, uint32_t slot, bool* hold);
   absl::Status OnUnknown(const Header& header);
 
   Context& context_;
   Home& home_;
+  const verbs::Address peer_;
   uint64_t last_number_ = 0;
   TransferTable<Pull> pulls_;
   OutgoingCalls calls_;
   absl::flat_hash_map<uint32_t, Pull*> writes_;  // by the low bits that notes carry; never visited in its own order
+  size_t max_writes_ = 0;                        // known when it is up
   uint32_t pulls_asked_ = 0;
   base::Time bulk_moved_at_;
   std::unique_ptr<Connection> connection_;  // last: gone before the pulls whose memory it touches

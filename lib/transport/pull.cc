@@ -117,7 +117,7 @@ void Pull::OnMemory(absl::StatusOr<absl::Span<uint8_t>> memory) {
 
 void Pull::OpenForWriting() {
   if (!memory_.empty()) {
-    if (absl::Status s = write_.Open(context_.registration, memory_); !s.ok()) return Stop(s);
+    if (absl::Status s = write_.Open(context_, outbound_.connection().bulk(), memory_); !s.ok()) return Stop(s);
   }
   write_open_ = true;
   OnTurn();
@@ -173,7 +173,7 @@ absl::Status Pull::OnData(const Header& header) {
 
 void Pull::StartReading() {
   if (memory_.empty()) return EndIfComplete();
-  const absl::Status s = read_.Start(context_.registration, outbound_.connection().bulk(), memory_, source_, *this);
+  const absl::Status s = read_.Start(context_, outbound_.connection().bulk(), memory_, source_, *this);
   if (!s.ok()) return Stop(s);
   outbound_.connection().Wake();
 }
@@ -310,7 +310,7 @@ void Pull::OnGrace() {
     write_.Revoke();
     return Finish(outcome_);
   }
-  outbound_.connection().Break(absl::UnavailableError("READs of a pull that has ended do not"));
+  outbound_.connection().EndRequests(read_.job(), absl::UnavailableError("READs of a pull that has ended do not"));
 }
 
 void Pull::SendCancel() {

@@ -57,6 +57,10 @@ class Pull final : public BulkJob::Owner {
   void OnJobProgress() override { BulkMoves(); }
   void OnJobOver() override;
 
+  // Asked for by write, and still waiting for notes.
+  bool waits_for_notes() const { return state_ >= State::kAsked && state_ < State::kStopping && key_is_out(); }
+  WantedWrite wanted() const { return {number_, write_.shares_seen()}; }
+
   bool waits_for_turn() const { return state_ == State::kPreparing && write_open_ && number_ == 0; }
 
   Link<Pull> table_link;

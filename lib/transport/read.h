@@ -2,45 +2,45 @@
 // not needed while the bytes move.
 #pragma once
 
-#include <memory>
-
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "lib/transport/bulk_channel.h"
+#include "lib/transport/leases.h"
 #include "lib/transport/message.h"
-#include "lib/transport/registration.h"
 
 namespace tokamak::transport {
 
-// The owner's half: a key for the object until DONE.
+// The owner's half: keys for the object until DONE.
 class ReadOwner final {
  public:
   // Errors are those of Registration::Acquire.
-  absl::Status Open(Registration& registration, const PinnedObject& object);
+  absl::Status Open(Context& context, const BulkChannel& bulk, const PinnedObject& object);
   // What DATA says of it.
   void Describe(Header* header) const;
-  void Close() { lease_.reset(); }
+  void Close() { leases_.Drop(); }
 
  private:
   PinnedObject object_;
-  std::unique_ptr<Lease> lease_;
+  uint32_t home_ = 0;
+  Leases leases_;
 };
 
 // The puller's half.
 class ReadPuller final {
  public:
   // Starts to READ all of `memory`, which is not empty; `owner` hears of the end.
-  absl::Status Start(Registration& registration, BulkChannel& bulk, absl::Span<uint8_t> memory, const RemoteRange& from,
+  absl::Status Start(Context& context, BulkChannel& bulk, absl::Span<uint8_t> memory, const RemoteRange& from,
                      BulkJob::Owner& owner);
   // Posts no more. True: READs are in flight, and OnJobOver will follow.
   bool Stop(BulkChannel& bulk) { return started_ && bulk.Stop(&job_); }
+  const BulkJob& job() const { return job_; }
   // Nothing is in flight.
-  void Close() { lease_.reset(); }
+  void Close() { leases_.Drop(); }
 
  private:
   BulkJob job_;
   bool started_ = false;
-  std::unique_ptr<Lease> lease_;
+  Leases leases_;
 };
 
 }  // namespace tokamak::transport

@@ -79,7 +79,7 @@ void Serve::ServeEager() {
 
 // False: it cannot be done, and nothing was.
 bool Serve::ServeRead() {
-  if (!read_.Open(context_.registration, object_).ok()) return false;
+  if (!read_.Open(context_, inbound_.connection().bulk(), object_).ok()) return false;
   state_ = State::kReading;
   Header header;
   header.transfer = transfer_.transfer;
@@ -92,8 +92,8 @@ bool Serve::ServeRead() {
 
 bool Serve::ServeWrite() {
   if (object_.size.total() > 0) {
-    const absl::Status s = write_.Start(context_.registration, inbound_.connection().bulk(), object_, transfer_.remote,
-                                        transfer_.transfer, *this);
+    const absl::Status s =
+        write_.Start(context_, inbound_.connection().bulk(), object_, transfer_.remote, transfer_.transfer, *this);
     if (!s.ok()) return false;
     state_ = State::kWriting;
     progress_ = context_.loop.RunAfter(kProgressInterval, [this] { TellProgress(); });
@@ -111,10 +111,12 @@ bool Serve::ServeWrite() {
 }
 
 // The puller cannot see what is written into its memory: without a word it would think us dead. Where nothing moves, none.
+// What is written again, after a rail has dropped out, is worth a word, too, though no more is there than before.
 void Serve::TellProgress() {
   if (state_ != State::kWriting) return;
-  const uint64_t written = write_.BytesWritten(context_.options.chunk_size);
-  if (written > told_) {
+  const uint64_t written = std::max(write_.BytesWritten(), told_ + 1);
+  const bool moved = std::exchange(requests_told_, write_.job().requests_done) != write_.job().requests_done;
+  if (moved && written < object_.size.total()) {
     told_ = written;
     Header header;
     header.kind = MessageKind::kProgress;
@@ -160,8 +162,9 @@ void Serve::OnDeadline() {
       return StopWriting(late);
     // The deadline proves nothing: end what could still touch the object, then OnBroken gives back the pin.
     case State::kReading:
-    case State::kStopping:
       return inbound_.connection().Break(late);
+    case State::kStopping:
+      return inbound_.connection().EndRequests(write_.job(), late);
   }
 }
 

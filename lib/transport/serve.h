@@ -69,6 +69,7 @@ class Serve final : public BulkJob::Owner, public EagerOwner::Listener {
   base::Timer deadline_;
   base::Timer progress_;  // writing: the next word of how far it is
   uint64_t told_ = 0;     // bytes
+  uint64_t requests_told_ = 0;
   absl::Status outcome_;  // stopping
 };
 

@@ -1,48 +1,37 @@
 #include "lib/transport/write.h"
 
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 
 namespace tokamak::transport {
 
-absl::Status WritePuller::Open(Registration& registration, absl::Span<uint8_t> memory) {
-  auto lease = registration.Acquire(memory, Registration::Use::kWriteTarget);
-  if (!lease.ok()) return lease.status();
-  lease_ = *std::move(lease);
-  memory_ = memory;
-  return absl::OkStatus();
-}
-
-RemoteRange WritePuller::range() const {
-  if (lease_ == nullptr) return {};
-  return {reinterpret_cast<uintptr_t>(memory_.data()), lease_->rkey()};
+absl::Status WritePuller::Open(Context& context, const BulkChannel& bulk, absl::Span<uint8_t> memory) {
+  home_ = bulk.shape().home;
+  return leases_.Acquire(context, bulk.live_rails(), memory, Registration::Use::kWriteTarget);
 }
 
 absl::Status WritePuller::OnNote(const Note& note, uint32_t queue_pairs) {
-  const bool first = notes_expected_ == 0;
-  if (note.queues == 0 || note.queues > queue_pairs || (!first && note.queues != notes_expected_) || complete()) {
+  const uint32_t share = 1u << note.share;
+  const bool first = shares_ == 0;
+  if (note.shares > queue_pairs || note.share >= note.shares || (!first && note.shares != shares_) ||
+      (seen_ & share) != 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("note ", notes_ + 1, " of ", note.queues, " over ", queue_pairs, " queue pairs"));
+        absl::StrCat("a note for share ", note.share, " of ", note.shares, " over ", queue_pairs, " queue pairs"));
   }
-  notes_expected_ = note.queues;
-  ++notes_;
+  shares_ = note.shares;
+  seen_ |= share;
   return absl::OkStatus();
 }
 
-absl::Status WriteOwner::Start(Registration& registration, BulkChannel& bulk, const PinnedObject& object,
-                               const RemoteRange& to, uint64_t transfer, BulkJob::Owner& owner) {
-  auto lease = registration.Acquire({object.address, object.size.total()}, Registration::Use::kReadSource);
-  if (!lease.ok()) return lease.status();
-  lease_ = *std::move(lease);
+absl::Status WriteOwner::Start(Context& context, BulkChannel& bulk, const PinnedObject& object, const RemoteRange& to,
+                               uint64_t transfer, BulkJob::Owner& owner) {
+  const absl::Status s = leases_.Acquire(context, bulk.live_rails(), {object.address, object.size.total()},
+                                         Registration::Use::kReadSource);
+  if (!s.ok()) return s;
   job_.owner = &owner;
   job_.opcode = verbs::Opcode::kWrite;
-  job_.local = object.address;
-  job_.lkey = lease_->lkey();
-  job_.remote = to.address;
-  job_.rkey = to.rkey;
   job_.size = object.size.total();
-  job_.number = static_cast<uint32_t>(transfer);
+  job_.transfer = transfer;
+  leases_.Aim(&job_, to, bulk.shape().home);
   started_ = true;
   bulk.Add(&job_);
   return absl::OkStatus();

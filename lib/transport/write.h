@@ -4,54 +4,57 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "lib/transport/bulk_channel.h"
+#include "lib/transport/leases.h"
 #include "lib/transport/message.h"
-#include "lib/transport/registration.h"
 
 namespace tokamak::transport {
 
-// The puller's half: a key of its own for the memory, and the notes that say that all is written.
+// The puller's half: keys of its own for the memory, and the notes that say that all is written.
 class WritePuller final {
  public:
-  // Opens `memory`, which is not empty, to the peer.
-  absl::Status Open(Registration& registration, absl::Span<uint8_t> memory);
-  RemoteRange range() const;
+  // Opens `memory`, which is not empty, to the peer, on all rails that live.
+  absl::Status Open(Context& context, const BulkChannel& bulk, absl::Span<uint8_t> memory);
+  // What TRANSFER says of it.
+  RemoteRange range() const { return leases_.Tell(home_); }
 
   // kInvalidArgument: a note that no owner would send after those before it. `queue_pairs` of the connection.
   absl::Status OnNote(const Note& note, uint32_t queue_pairs);
-  bool complete() const { return notes_expected_ > 0 && notes_ == notes_expected_; }
+  bool complete() const { return shares_ > 0 && seen_ == (1u << shares_) - 1; }
+  uint32_t shares_seen() const { return seen_; }
 
-  // From now on nobody can write there.
-  void Revoke() { lease_.reset(); }
+  // From now on nobody can write there, over whichever rail.
+  void Revoke() { leases_.Drop(); }
 
  private:
-  absl::Span<uint8_t> memory_;
-  std::unique_ptr<Lease> lease_;
-  uint32_t notes_expected_ = 0;
-  uint32_t notes_ = 0;
+  uint32_t home_ = 0;
+  Leases leases_;
+  uint32_t shares_ = 0;  // 0: no note has come
+  uint32_t seen_ = 0;    // bits
 };
 
 // The owner's half.
 class WriteOwner final {
  public:
   // Starts to WRITE `object`, which is not empty; `owner` hears of the end.
-  absl::Status Start(Registration& registration, BulkChannel& bulk, const PinnedObject& object, const RemoteRange& to,
+  absl::Status Start(Context& context, BulkChannel& bulk, const PinnedObject& object, const RemoteRange& to,
                      uint64_t transfer, BulkJob::Owner& owner);
   // Posts no more. True: WRITEs are in flight, and OnJobOver will follow.
   bool Stop(BulkChannel& bulk) { return started_ && bulk.Stop(&job_); }
+  const BulkJob& job() const { return job_; }
   // Nothing is in flight.
-  void Close() { lease_.reset(); }
-  // Bytes that are written, as far as the device has said; less than all while the transfer goes on.
-  uint64_t BytesWritten(uint64_t chunk_size) const { return std::min(job_.requests_done * chunk_size, job_.size - 1); }
+  void Close() { leases_.Drop(); }
+  // Bytes that are written, as far as the device has said; less than all while the transfer goes on, and fewer when some have
+  // to be written again.
+  uint64_t BytesWritten() const { return std::min(job_.bytes_done, job_.size - 1); }
 
  private:
   BulkJob job_;
   bool started_ = false;
-  std::unique_ptr<Lease> lease_;
+  Leases leases_;
 };
 
 }  // namespace tokamak::transport

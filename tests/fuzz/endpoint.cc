@@ -226,7 +226,7 @@ class Player final {
     const verbs::Opcode opcode = kOpcodes[in_.Below(std::size(kOpcodes))];
     if (opcode == verbs::Opcode::kWriteWithImm && !is_owner_) return;  // the arena is open: that is known
     const uint32_t size = in_.Below(4) == 3 ? 0 : in_.Take<uint16_t>();
-    peer_->Bulk(opcode, range, size, Note{in_.Below(8), in_.Below(3)}.Pack());
+    peer_->Bulk(opcode, range, size, Note{in_.Below(8), in_.Below(3), 1 + in_.Below(3)}.Pack());
   }
 
   Input in_;

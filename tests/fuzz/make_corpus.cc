@@ -17,6 +17,7 @@
 #include "lib/client/frame.h"
 #include "lib/transport/hello.h"
 #include "lib/transport/message.h"
+#include "lib/transport/rail_messages.h"
 #include "lib/verbs/soft/connection_rules.h"
 #include "lib/verbs/soft/datagram.h"
 #include "lib/verbs/soft/mad.h"
@@ -99,22 +100,23 @@ void AddMads(Corpus& corpus) {
 
 void AddMessages(Corpus& corpus) {
   using namespace transport;  // NOLINT: in a function
-  for (uint8_t kind = 1; kind <= static_cast<uint8_t>(MessageKind::kProgress); ++kind) {
+  for (uint8_t kind = 1; kind <= static_cast<uint8_t>(MessageKind::kRailDown); ++kind) {
     Header header;
     header.kind = static_cast<MessageKind>(kind);
-    if (header.kind != MessageKind::kCredit) header.transfer = 7;
+    if (header.kind != MessageKind::kCredit && header.kind < MessageKind::kRails) header.transfer = 7;
     size_t body = 0;
+    Bytes text;
     switch (header.kind) {
       case MessageKind::kTransfer:
         header.flags = kSizeKnown;
         header.protocol = Protocol::kWrite;
         header.size = {100, 20};
-        header.remote = {0x7f0000001000, 0x1234};
+        header.remote = {0x7f0000001000, 0x1234, {2, {{{1, 0x77}, {3, 0x78}}}}};
         break;
       case MessageKind::kData:
         header.protocol = Protocol::kRead;
         header.size = {100, 20};
-        header.remote = {0x7f0000001000, 0x1234};
+        header.remote = {0x7f0000001000, 0x1234, {1, {{{1, 0x77}}}}};
         break;
       case MessageKind::kChunk:
         header.protocol = Protocol::kEager;
@@ -136,14 +138,22 @@ void AddMessages(Corpus& corpus) {
       case MessageKind::kProgress:
         header.offset = 50;
         break;
+      case MessageKind::kRails:
+        text = EncodeRails({*verbs::Address::Parse("10.0.0.1:7000"), *verbs::Address::Parse("10.0.1.1:7000")});
+        break;
+      case MessageKind::kRailDown:
+        header.rail = 1;
+        text = EncodeWanted({{7, 1}, {9, 0}});
+        break;
       case MessageKind::kCancel:
       case MessageKind::kCredit:
         header.credits = 3;
         break;
     }
-    Bytes bytes(1 + MessageSize(header, body));
+    if (text.empty()) text.assign(body, 0x61);
+    Bytes bytes(1 + MessageSize(header, text.size()));
     bytes[0] = 2;
-    EncodeMessage(header, Bytes(body, 0x61), absl::MakeSpan(bytes).subspan(1));
+    EncodeMessage(header, text, absl::MakeSpan(bytes).subspan(1));
     corpus.Add("message", bytes);
   }
   Hello hello;

@@ -5,6 +5,7 @@
 
 #include "glog/logging.h"
 #include "lib/transport/hello.h"
+#include "lib/transport/rail_messages.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
 
@@ -12,6 +13,18 @@ namespace tokamak::fuzz {
 namespace {
 
 using namespace transport;  // NOLINT: its whole wire is the subject
+
+void TryRails(absl::Span<const uint8_t> body) {
+  const std::vector<uint8_t> bytes(body.begin(), body.end());
+  const auto rails = DecodeRails(bytes);
+  if (rails.ok()) CHECK(EncodeRails(*rails) == bytes);
+}
+
+void TryWanted(absl::Span<const uint8_t> body) {
+  const std::vector<uint8_t> bytes(body.begin(), body.end());
+  const auto wanted = DecodeWanted(bytes);
+  if (wanted.ok()) CHECK(EncodeWanted(*wanted) == bytes);
+}
 
 void TryMessage(absl::Span<const uint8_t> given) {
   const std::vector<uint8_t> bytes(given.begin(), given.end());  // of its exact size: a step beyond it is seen
@@ -23,6 +36,9 @@ void TryMessage(absl::Span<const uint8_t> given) {
   std::vector<uint8_t> again(MessageSize(message->header, message->body.size()));
   CHECK_EQ(EncodeMessage(message->header, message->body, absl::MakeSpan(again)), again.size());
   CHECK(again == bytes) << ToString(message->header.kind);
+  CHECK_LE(message->header.remote.further.count, kMaxRails - 1);
+  if (message->header.kind == MessageKind::kRails) TryRails(message->body);
+  if (message->header.kind == MessageKind::kRailDown) TryWanted(message->body);
 }
 
 void TryHello(absl::Span<const uint8_t> given) {
@@ -30,7 +46,9 @@ void TryHello(absl::Span<const uint8_t> given) {
   const absl::StatusOr<Hello> hello = DecodeHello(bytes);
   if (!hello.ok()) return;
   CHECK(IsHello(bytes));
-  CHECK(hello->queue <= hello->bulk_queue_pairs && hello->bulk_queue_pairs <= kMaxBulkQueuePairs);
+  CHECK(hello->queue <= hello->bulk_queue_pairs * hello->rails);
+  CHECK_LE(hello->bulk_queue_pairs * hello->rails, kMaxBulkQueuePairs);
+  CHECK(hello->home < hello->rails && hello->rails <= kMaxRails);
   CHECK(hello->slot_size >= kMinSlotSize && hello->slot_size <= kMaxSlotSize);
   CHECK(hello->receive_slots >= kMinReceiveSlots && hello->receive_slots <= kMaxReceiveSlots);
   std::vector<uint8_t> first(kHelloSize), second(kHelloSize);

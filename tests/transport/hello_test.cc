@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "lib/transport/limits.h"
 
 namespace tokamak::transport {
 namespace {
@@ -14,6 +15,8 @@ Hello Sample() {
   hello.bulk_queue_pairs = 4;
   hello.reads_served = 16;
   hello.immediate = true;
+  hello.rails = 2;
+  hello.home = 1;
   hello.slot_size = 16384;
   hello.receive_slots = 128;
   hello.max_transfers = 1024;
@@ -36,11 +39,22 @@ TEST(HelloTest, WhatIsEncodedIsDecoded) {
   EXPECT_EQ(hello->bulk_queue_pairs, 4);
   EXPECT_EQ(hello->reads_served, 16);
   EXPECT_TRUE(hello->immediate);
+  EXPECT_EQ(hello->rails, 2);
+  EXPECT_EQ(hello->home, 1);
   EXPECT_EQ(hello->slot_size, 16384u);
   EXPECT_EQ(hello->receive_slots, 128u);
   EXPECT_EQ(hello->max_transfers, 1024u);
   EXPECT_EQ(hello->max_calls, 256u);
   EXPECT_EQ(hello->token, 0x0123456789abcdefu);
+}
+
+TEST(HelloTest, TheQueuePairsOfARailFollowThoseOfTheRailBefore) {
+  Hello hello = Sample();
+  for (uint8_t queue = 1; queue <= 8; ++queue) {
+    hello.queue = queue;
+    EXPECT_EQ(RailOf(hello), queue <= 4 ? 0u : 1u);
+    EXPECT_TRUE(DecodeHello(Bytes(hello)).ok());
+  }
 }
 
 TEST(HelloTest, PaddingIsIgnored) {
@@ -55,7 +69,7 @@ TEST(HelloTest, AnotherVersionIsNamedOnBothSides) {
   const auto hello = DecodeHello(Bytes(newer));
   EXPECT_EQ(hello.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_NE(hello.status().message().find("version 7"), absl::string_view::npos) << hello.status();
-  EXPECT_NE(hello.status().message().find("version 2"), absl::string_view::npos) << hello.status();
+  EXPECT_NE(hello.status().message().find("version 3"), absl::string_view::npos) << hello.status();
 }
 
 TEST(HelloTest, AnotherProtocolIsSaidToBeOne) {
@@ -80,7 +94,11 @@ TEST(HelloTest, ValuesOutOfBoundsAreRefused) {
   };
   EXPECT_TRUE(refused([](Hello& h) { h.bulk_queue_pairs = 0; }));
   EXPECT_TRUE(refused([](Hello& h) { h.bulk_queue_pairs = kMaxBulkQueuePairs + 1; }));
-  EXPECT_TRUE(refused([](Hello& h) { h.queue = 5; }));
+  EXPECT_TRUE(refused([](Hello& h) { h.queue = 9; }));  // 8 on two rails
+  EXPECT_TRUE(refused([](Hello& h) { h.rails = 0; }));
+  EXPECT_TRUE(refused([](Hello& h) { h.rails = kMaxRails + 1, h.bulk_queue_pairs = 1; }));
+  EXPECT_TRUE(refused([](Hello& h) { h.bulk_queue_pairs = kMaxBulkQueuePairs / 2 + 1; }));
+  EXPECT_TRUE(refused([](Hello& h) { h.home = 2; }));
   EXPECT_TRUE(refused([](Hello& h) { h.slot_size = 511; }));
   EXPECT_TRUE(refused([](Hello& h) { h.slot_size = kMaxSlotSize + 1; }));
   EXPECT_TRUE(refused([](Hello& h) { h.receive_slots = kMinReceiveSlots - 1; }));

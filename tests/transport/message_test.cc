@@ -7,6 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "lib/base/random.h"
+#include "lib/transport/rail_messages.h"
 
 namespace tokamak::transport {
 namespace {
@@ -90,6 +91,20 @@ std::vector<std::pair<Header, std::vector<uint8_t>>> Samples() {
   h.transfer = 4;
   h.offset = 1 << 20;
   samples.push_back({h, {}});
+
+  h = {};
+  h.kind = MessageKind::kRails;
+  samples.push_back({h, EncodeRails({*verbs::Address::Parse("10.0.0.1:7000"), *verbs::Address::Parse("[fd00::1]:1")})});
+  h = {};
+  h.kind = MessageKind::kRailDown;
+  h.rail = 3;
+  samples.push_back({h, EncodeWanted({{5, 0}, {UINT64_MAX, 0xffff}})});
+  h = samples[2].first;  // TRANSFER by write, on all rails
+  h.remote.further = {3, {{{0, 5}, {2, 6}, {3, 0xffffffff}}}};
+  samples.push_back({h, {}});
+  h = samples[4].first;  // DATA, on two
+  h.remote.further = {1, {{{1, 43}}}};
+  samples.push_back({h, {}});
   return samples;
 }
 
@@ -113,6 +128,12 @@ TEST(MessageTest, WhatIsEncodedIsDecoded) {
     EXPECT_EQ(got.offset, header.offset);
     EXPECT_EQ(got.remote.address, header.remote.address);
     EXPECT_EQ(got.remote.rkey, header.remote.rkey);
+    EXPECT_EQ(got.rail, header.rail);
+    ASSERT_EQ(got.remote.further.count, header.remote.further.count);
+    for (uint32_t i = 0; i < header.remote.further.count; ++i) {
+      EXPECT_EQ(got.remote.further.keys[i].rail, header.remote.further.keys[i].rail);
+      EXPECT_EQ(got.remote.further.keys[i].rkey, header.remote.further.keys[i].rkey);
+    }
     EXPECT_EQ(std::vector<uint8_t>(message->body.begin(), message->body.end()), body);
   }
 }
@@ -167,7 +188,7 @@ TEST(MessageTest, UnknownKindsProtocolsAndStatusesAreRefused) {
     bytes = Bytes(header, body);
     bytes[3] = 17;
     EXPECT_FALSE(DecodeMessage(bytes).ok()) << ToString(header.kind);
-    for (uint8_t kind : {0, 11, 255}) {
+    for (uint8_t kind : {0, 13, 255}) {
       bytes = Bytes(header, body);
       bytes[0] = kind;
       EXPECT_FALSE(DecodeMessage(bytes).ok());
@@ -244,9 +265,93 @@ TEST(MessageTest, NonsenseIsRefused) {
   add("CREDIT of a transfer", h);
   add("CREDIT with a body", samples[10].first, {1});
   add("CANCEL with a body", samples[8].first, {1});
+  h = samples[15].first;
+  h.rail = kMaxRails;
+  add("a rail beyond all", h);
+  h = samples[16].first;
+  h.remote.further.keys[1].rail = 0;
+  add("two keys of one rail", h);
+  h.remote.further.keys[1].rail = 3;
+  h.remote.further.keys[2].rail = 2;
+  add("keys out of order", h);
+  h = samples[17].first;
+  h.remote.further.keys[0].rail = kMaxRails;
+  add("a key of a rail beyond all", h);
+  h.size = {};
+  h.remote = {0, 0, {1, {{{1, 1}}}}};
+  add("a further key for nothing", h);
   for (const Bad& b : bad) {
     const auto message = DecodeMessage(Bytes(b.header, b.body));
     EXPECT_EQ(message.status().code(), absl::StatusCode::kInvalidArgument) << b.why;
+  }
+}
+
+TEST(MessageTest, MoreKeysThanRailsOrPartsOfOneAreRefused) {
+  Header h = Samples()[16].first;
+  std::vector<uint8_t> bytes = Bytes(h);
+  for (size_t more : {1, 7, 8}) {
+    std::vector<uint8_t> longer = bytes;
+    longer.resize(bytes.size() + more);
+    longer[8] = static_cast<uint8_t>(longer.size() - kHeaderSize);
+    EXPECT_FALSE(DecodeMessage(longer).ok()) << more;
+  }
+}
+
+TEST(RailMessagesTest, WhatIsEncodedIsDecoded) {
+  const std::vector<verbs::Address> rails = {*verbs::Address::Parse("10.0.0.1:7000"),
+                                             *verbs::Address::Parse("[fd00::1]:65535")};
+  const auto got = DecodeRails(EncodeRails(rails));
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_EQ(*got, rails);
+  for (size_t count : {size_t{0}, size_t{1}, kMaxWantedWrites}) {
+    std::vector<WantedWrite> wanted;
+    for (size_t i = 0; i < count; ++i) wanted.push_back({i * i + 1, static_cast<uint32_t>(i)});
+    const auto again = DecodeWanted(EncodeWanted(wanted));
+    ASSERT_TRUE(again.ok()) << again.status();
+    ASSERT_EQ(again->size(), count);
+    for (size_t i = 0; i < count; ++i) {
+      EXPECT_EQ((*again)[i].transfer, wanted[i].transfer);
+      EXPECT_EQ((*again)[i].shares_seen, wanted[i].shares_seen);
+    }
+  }
+}
+
+TEST(RailMessagesTest, NonsenseIsRefused) {
+  const std::vector<uint8_t> rails =
+      EncodeRails({*verbs::Address::Parse("10.0.0.1:7000"), *verbs::Address::Parse("10.0.1.1:7000")});
+  for (size_t size : {size_t{0}, size_t{20}, size_t{39}, size_t{41}, size_t{100}}) {
+    std::vector<uint8_t> bytes = rails;
+    bytes.resize(size, 1);
+    EXPECT_FALSE(DecodeRails(bytes).ok()) << size;
+  }
+  std::vector<uint8_t> bytes = rails;
+  bytes[16] = bytes[17] = 0;
+  EXPECT_FALSE(DecodeRails(bytes).ok()) << "no port";
+  bytes = rails;
+  bytes[19] = 1;
+  EXPECT_FALSE(DecodeRails(bytes).ok()) << "reserved bytes";
+
+  const std::vector<uint8_t> wanted = EncodeWanted({{5, 1}, {6, 2}});
+  EXPECT_FALSE(DecodeWanted(absl::MakeConstSpan(wanted).subspan(1)).ok());
+  EXPECT_FALSE(DecodeWanted(std::vector<uint8_t>(12 * (kMaxWantedWrites + 1), 1)).ok());
+  bytes = wanted;
+  bytes[12] = 5;
+  EXPECT_FALSE(DecodeWanted(bytes).ok()) << "one twice";
+  bytes = wanted;
+  bytes[0] = 0;
+  EXPECT_FALSE(DecodeWanted(bytes).ok()) << "no number";
+  bytes = wanted;
+  bytes[10] = 1;
+  EXPECT_FALSE(DecodeWanted(bytes).ok()) << "more shares than there are";
+}
+
+TEST(NoteTest, IsPackedInThirtyTwoBits) {
+  for (const Note& note : {Note{1, 0, 1}, Note{Note::kNumberMask, 15, 16}, Note{77, 3, 5}}) {
+    const Note again = Note::Unpack(note.Pack());
+    EXPECT_EQ(again.number, note.number);
+    EXPECT_EQ(again.share, note.share);
+    EXPECT_EQ(again.shares, note.shares);
+    EXPECT_NE(note.Pack(), Note::kGreeting);
   }
 }
 

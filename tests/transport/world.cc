@@ -146,30 +146,46 @@ class FakeSink final : public Sink {
 // ---- Node
 
 Node::Node(World& w, uint32_t i, const NodeOptions& o)
-    : world(w), index(i), options(o), loop(w.scheduler), nic_loop(w.scheduler), arena(o.arena_size), source(loop) {
-  address = *verbs::Address::Parse(absl::StrCat("10.0.0.", index + 1));
-  service = address;
+    : world(w),
+      index(i),
+      options(o),
+      loop(w.scheduler),
+      nic_loop(w.scheduler),
+      arena(o.arena_size),
+      source(loop),
+      rails(o.rails),
+      device(rails[0].device),
+      domain(rails[0].domain),
+      registration(rails[0].registration) {
+  for (uint32_t rail = 0; rail < options.rails; ++rail) rails[rail] = MakeRail(rail);
+  service = address = device->address();
   service.port = kServicePort;
+  Reopen();
+}
+
+Node::RailParts Node::MakeRail(uint32_t rail) {
+  RailParts parts;
   verbs::soft::DeviceOptions device_options;
   device_options.name = absl::StrCat("soft:test", index);
-  device_options.address = address;
-  device_options.seed = world.options.seed * 100 + index;
+  if (rail > 0) absl::StrAppend(&device_options.name, ".", rail);
+  device_options.address = *verbs::Address::Parse(absl::StrCat("10.0.", rail, ".", index + 1));
+  device_options.seed = world.options.seed * 100 + index + 1000003 * rail;
   device_options.trace_node = index;
   auto opened = verbs::soft::OpenSoftDevice(nic_loop, *world.fabric, world.trace, device_options);
   CHECK(opened.ok()) << opened.status();
-  device = *std::move(opened);
-  if (options.like_iwarp) device = LikeIwarp(std::move(device));
-  auto made = device->CreateProtectionDomain();
+  parts.device = *std::move(opened);
+  if (options.like_iwarp) parts.device = LikeIwarp(std::move(parts.device));
+  auto made = parts.device->CreateProtectionDomain();
   CHECK(made.ok()) << made.status();
-  domain = *std::move(made);
+  parts.domain = *std::move(made);
   if (options.on_demand) {
-    registration = RegisterOnDemand(*device, *domain);
+    parts.registration = RegisterOnDemand(*parts.device, *parts.domain);
   } else {
-    auto registered = RegisterArena(*device, *domain, arena.all());
+    auto registered = RegisterArena(*parts.device, *parts.domain, arena.all());
     CHECK(registered.ok()) << registered.status();
-    registration = *std::move(registered);
+    parts.registration = *std::move(registered);
   }
-  Reopen();
+  return parts;
 }
 
 Node::~Node() { endpoint.reset(); }
@@ -177,8 +193,10 @@ Node::~Node() { endpoint.reset(); }
 void Node::Reopen() {
   EndpointOptions endpoint_options = options.endpoint;
   endpoint_options.trace_node = index;
-  auto opened = Endpoint::Open(loop, *device, *domain, *registration, source,
-                               base::Random(world.options.seed).Fork(index), world.trace, endpoint_options);
+  std::vector<Rail> all;
+  for (const RailParts& rail : rails) all.push_back({*rail.device, *rail.domain, *rail.registration});
+  auto opened =
+      Endpoint::Open(loop, all, source, base::Random(world.options.seed).Fork(index), world.trace, endpoint_options);
   CHECK(opened.ok()) << opened.status();
   endpoint = *std::move(opened);
   const absl::Status listening = endpoint->Listen(service);
@@ -259,6 +277,16 @@ bool World::RunUntil(const std::function<bool()>& done, base::Duration limit) {
 
 bool World::Finish(const std::shared_ptr<Outcome>& outcome, base::Duration limit) {
   return RunUntil([&outcome] { return outcome->done; }, limit) && outcome->dropped;
+}
+
+void World::CutRail(const Node& a, const Node& b, uint32_t rail) {
+  sim_fabric->Cut(a.AddressOf(rail), b.AddressOf(rail));
+  sim_fabric->Cut(b.AddressOf(rail), a.AddressOf(rail));
+}
+
+void World::MendRail(const Node& a, const Node& b, uint32_t rail) {
+  sim_fabric->Mend(a.AddressOf(rail), b.AddressOf(rail));
+  sim_fabric->Mend(b.AddressOf(rail), a.AddressOf(rail));
 }
 
 void World::ExpectClean() {

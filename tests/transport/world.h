@@ -102,7 +102,8 @@ struct NodeOptions {
   EndpointOptions endpoint;
   bool on_demand = false;
   uint64_t arena_size = kArena;
-  bool like_iwarp = false;  // the device lacks what iWARP lacks
+  bool like_iwarp = false;  // the devices lack what iWARP lacks
+  uint32_t rails = 1;       // devices
 };
 
 class World;
@@ -127,6 +128,8 @@ class Node {
 
   void ExpectNothingWasTouched() const;
 
+  const verbs::Address& AddressOf(uint32_t rail) const { return rails[rail].device->address(); }
+
   World& world;
   const uint32_t index;
   const NodeOptions options;
@@ -134,9 +137,16 @@ class Node {
   sim::SimLoop nic_loop;
   FakeArena arena;
   FakeSource source;
-  std::unique_ptr<verbs::Device> device;
-  std::unique_ptr<verbs::ProtectionDomain> domain;
-  std::unique_ptr<Registration> registration;
+  // One device with its own of everything, at 10.0.RAIL.NODE+1.
+  struct RailParts {
+    std::unique_ptr<verbs::Device> device;
+    std::unique_ptr<verbs::ProtectionDomain> domain;
+    std::unique_ptr<Registration> registration;
+  };
+  std::vector<RailParts> rails;
+  std::unique_ptr<verbs::Device>& device;  // of the first rail; and so on
+  std::unique_ptr<verbs::ProtectionDomain>& domain;
+  std::unique_ptr<Registration>& registration;
   std::unique_ptr<Endpoint> endpoint;
   verbs::Address address;
   verbs::Address service;
@@ -144,6 +154,8 @@ class Node {
 
  private:
   friend class FakeSink;
+  RailParts MakeRail(uint32_t rail);
+
   std::vector<absl::Span<uint8_t>> given_back_;  // by failed pulls
 };
 
@@ -164,6 +176,10 @@ class World {
   bool RunUntil(const std::function<bool()>& done, base::Duration limit = base::Seconds(120));
   void RunFor(base::Duration duration) { scheduler.RunUntil(scheduler.Now() + duration); }
   bool Finish(const std::shared_ptr<Outcome>& outcome, base::Duration limit = base::Seconds(120));
+
+  // Nothing passes between the two on this rail, or everything again.
+  void CutRail(const Node& a, const Node& b, uint32_t rail);
+  void MendRail(const Node& a, const Node& b, uint32_t rail);
 
   // Everything is over: no pins, no pulls, nothing touched what was given back.
   void ExpectClean();

@@ -1,0 +1,128 @@
+#include "lib/transport/bulk_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "lib/base/bytes.h"
+
+namespace tokamak::transport {
+
+absl::StatusOr<std::unique_ptr<BulkQueue>> BulkQueue::Create(const Rail& rail, verbs::CompletionQueue& completions,
+                                                             Side side, uint32_t number) {
+  auto sends = Slots::Create(rail.domain, kDepth, kNoteSize, verbs::kLocalRead);
+  if (!sends.ok()) return sends.status();
+  auto receives = Slots::Create(rail.domain, ReceivesFor(side), kNoteSize, verbs::kLocalWrite);
+  if (!receives.ok()) return receives.status();
+  std::unique_ptr<BulkQueue> queue(new BulkQueue(rail, side, number, *std::move(sends), *std::move(receives)));
+  if (absl::Status s = queue->MakeQueuePair(rail, completions); !s.ok()) return s;
+  return queue;
+}
+
+BulkQueue::BulkQueue(const Rail& rail, Side side, uint32_t number, Slots sends, Slots receives)
+    : side_(side),
+      number_(number),
+      device_has_immediates_(rail.device.limits().immediate),
+      sends_(std::move(sends)),
+      receives_(std::move(receives)) {
+  drained_.reserve(receives_.count());
+}
+
+absl::Status BulkQueue::MakeQueuePair(const Rail& rail, verbs::CompletionQueue& completions) {
+  verbs::QueuePairOptions options;
+  options.send_queue = &completions;
+  options.receive_queue = &completions;
+  options.max_send_requests = kDepth;
+  options.max_receive_requests = receives_.count();
+  options.max_inline = max_inline_ = std::min(rail.device.limits().max_inline, kNoteSize);
+  options.remote_access = side_ == Side::kPuller ? verbs::kRemoteWrite : verbs::kRemoteRead;
+  auto queue_pair = rail.domain.CreateQueuePair(options);
+  if (!queue_pair.ok()) return queue_pair.status();
+  queue_pair_ = *std::move(queue_pair);
+  for (uint32_t entry = 0; entry < receives_.count(); ++entry) drained_.push_back(entry);
+  return Repost();
+}
+
+void BulkQueue::Meet(const Hello& peer, uint32_t reads) {
+  immediate_ = peer.immediate && device_has_immediates_;
+  window_ = side_ == Side::kPuller ? std::min({uint32_t{peer.reads_served}, reads, kDepth}) : kWritesInFlight;
+}
+
+verbs::SendRequest& BulkQueue::Stage(BulkJob* job, uint32_t share, const verbs::Sge& piece) {
+  if (staged_count_ == kBatch) Flush().IgnoreError();  // it is kept
+  const uint32_t entry = ring_.Take();
+  posted_[entry] = {job, share, piece.length};
+  pieces_[staged_count_] = piece;
+  verbs::SendRequest& request = staged_[staged_count_];
+  request = {};
+  request.id = IdOf(false, entry).Pack();
+  request.flags = verbs::kSignaled;
+  request.sges = absl::MakeConstSpan(&pieces_[staged_count_], 1);
+  ++staged_count_;
+  return request;
+}
+
+void BulkQueue::StageNote(BulkJob* job, uint32_t share, uint32_t value) {
+  verbs::SendRequest& request = Stage(job, share, {});
+  const uint32_t slot = RequestId::Unpack(request.id).entry;
+  base::StoreLittle<uint32_t>(sends_.at(slot), value);
+  pieces_[staged_count_ - 1] = sends_.Piece(slot, kNoteSize);
+  if (max_inline_ >= kNoteSize) request.flags = request.flags | verbs::kInline;
+}
+
+absl::Status BulkQueue::Flush() {
+  if (staged_count_ == 0) return post_status_;
+  const verbs::PostResult result = queue_pair_->PostSend(absl::MakeConstSpan(staged_.data(), staged_count_));
+  staged_count_ = 0;
+  if (!result.ok()) post_status_ = result.status;
+  return post_status_;
+}
+
+absl::StatusOr<BulkQueue::Posted> BulkQueue::OnSent(uint32_t entry) {
+  if (!ring_.Complete(entry)) {
+    return absl::InternalError(absl::StrCat("the device completed bulk request ", entry, ", which is not posted"));
+  }
+  return std::exchange(posted_[entry], {});
+}
+
+absl::StatusOr<uint32_t> BulkQueue::OnReceived(uint32_t entry, const verbs::Completion& completion) {
+  drained_.push_back(entry);
+  --receives_posted_;
+  if (completion.has_immediate) return completion.immediate;
+  if (completion.byte_count != kNoteSize) {
+    return absl::InvalidArgumentError(absl::StrCat("a note of ", completion.byte_count, " bytes"));
+  }
+  const uint32_t value = base::LoadLittle<uint32_t>(receives_.at(entry));
+  if (value == Note::kGreeting && !failed_) open_ = true;
+  return value;
+}
+
+absl::Status BulkQueue::Repost() {
+  if (failed_) return absl::OkStatus();
+  for (uint32_t entry : drained_) {
+    const verbs::Sge piece = receives_.Piece(entry, kNoteSize);
+    const verbs::ReceiveRequest request{IdOf(true, entry).Pack(), absl::MakeConstSpan(&piece, 1)};
+    if (auto result = queue_pair_->PostReceive(absl::MakeConstSpan(&request, 1)); !result.ok()) return result.status;
+    ++receives_posted_;
+  }
+  drained_.clear();
+  return absl::OkStatus();
+}
+
+void BulkQueue::Fail() {
+  open_ = false;
+  failed_ = true;
+  // A device that refuses even that is given up after a grace.
+  queue_pair_->Modify(verbs::QueuePairState::kError).IgnoreError();
+}
+
+// A request stays in posted_: nothing says that it was done. One that was not posted changes nothing.
+void BulkQueue::OnFlushed(bool receive, uint32_t entry) {
+  if (receive) {
+    --receives_posted_;
+  } else {
+    static_cast<void>(ring_.Complete(entry));
+  }
+}
+
+}  // namespace tokamak::transport

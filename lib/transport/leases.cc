@@ -1,0 +1,58 @@
+#include "lib/transport/leases.h"
+
+#include <utility>
+
+namespace tokamak::transport {
+
+absl::Status Leases::Acquire(Context& context, uint32_t rails, absl::Span<uint8_t> memory, Registration::Use use) {
+  memory_ = memory.data();
+  for (uint32_t rail = 0; rail < context.rails.size(); ++rail) {
+    if ((rails >> rail & 1) == 0) continue;
+    auto lease = context.rails[rail].registration.Acquire(memory, use);
+    if (!lease.ok()) {
+      Drop();
+      return lease.status();
+    }
+    leases_[rail] = *std::move(lease);
+    rails_ |= 1u << rail;
+  }
+  return absl::OkStatus();
+}
+
+void Leases::Drop() {
+  for (std::unique_ptr<Lease>& lease : leases_) lease.reset();
+  rails_ = 0;
+}
+
+RemoteRange Leases::Tell(uint32_t home) const {
+  RemoteRange range;
+  if (empty()) return range;
+  range.address = reinterpret_cast<uintptr_t>(memory_);
+  for (uint32_t rail = 0; rail < kMaxRails; ++rail) {
+    if (leases_[rail] == nullptr) continue;
+    if (rail == home) {
+      range.rkey = leases_[rail]->rkey();
+    } else {
+      range.further.keys[range.further.count++] = {rail, leases_[rail]->rkey()};
+    }
+  }
+  return range;
+}
+
+void Leases::Aim(BulkJob* job, const RemoteRange& remote, uint32_t home) const {
+  job->local = memory_;
+  job->remote = remote.address;
+  job->rkeys[home] = remote.rkey;
+  uint32_t told = 1u << home;
+  for (uint32_t i = 0; i < remote.further.count; ++i) {
+    const RailKey& key = remote.further.keys[i];
+    job->rkeys[key.rail] = key.rkey;
+    told |= 1u << key.rail;
+  }
+  job->rails = rails_ & told;
+  for (uint32_t rail = 0; rail < kMaxRails; ++rail) {
+    if (leases_[rail] != nullptr) job->lkeys[rail] = leases_[rail]->lkey();
+  }
+}
+
+}  // namespace tokamak::transport

@@ -1,0 +1,96 @@
+// SideRail is a rail of a connection beside its home: bulk queue pairs on another device, which come and go while the
+// connection lives.
+//
+//   absent --> joining --> up --> failing --> waiting --> absent       failing: what came before the end is still taken in
+//                 |         |                   ^
+//                 +---------+-------------------+                      waiting: for the peer's RAIL_DOWN
+//
+// The puller joins, when the owner has said where its rails are, and again a while after the rail has failed. Whoever finds
+// that the rail has failed drops its queue pairs and says RAIL_DOWN; the other does the same in answer. So each side says it
+// once for each life of the rail, and both know when nothing of it is left.
+//
+// Law: RAIL_DOWN leaves when the queue pairs are gone: nothing moves over the rail in either direction any more, and what was
+//      received over it has been passed on. A puller's names the writes that it still waits for.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "lib/transport/bulk_channel.h"
+#include "lib/transport/completions.h"
+#include "lib/transport/context.h"
+#include "lib/transport/hello.h"
+#include "lib/transport/rail_messages.h"
+#include "lib/verbs/verbs.h"
+
+namespace tokamak::transport {
+
+class SideRail final {
+ public:
+  // The connection.
+  class Home {
+   public:
+    virtual ~Home() = default;
+    virtual Hello MyHello(uint32_t queue) const = 0;
+    virtual BulkChannel& bulk() = 0;
+    // There is something to post.
+    virtual void Wake() = 0;
+    // Completions are there to be drained.
+    virtual void OnRailEvent() = 0;
+    virtual void SayDown(uint32_t rail) = 0;
+  };
+
+  SideRail(Context& context, Home& home, BulkChannel::Side side, uint32_t rail)
+      : context_(context), home_(home), side_(side), rail_(rail) {}
+
+  // The puller: joins the rail whose owner's end is at `peer`, now and whenever it has failed.
+  void Join(const verbs::Address& peer);
+  // The owner: the peer asks for one of its queue pairs.
+  absl::Status Accept(verbs::ConnectionRequest& request, const Hello& theirs);
+
+  // Null: it was never joined.
+  Completions* completions() { return completions_.get(); }
+  // A completion of it was taken in.
+  void OnTaken();
+
+  // It does not work any more.
+  void Fail(const absl::Status& status);
+  // The peer has said RAIL_DOWN; the owner looks at what the puller still wants.
+  void OnPeerDown(absl::Span<const WantedWrite> wanted);
+  void OnDeviceEvent(const verbs::DeviceEventInfo& info);
+
+  // Disconnects, for a connection that is torn down.
+  void DropLinks();
+
+ private:
+  enum class State { kAbsent, kJoining, kUp, kFailing, kWaiting };
+  struct Link {
+    std::unique_ptr<verbs::Connection> connection;
+    bool established = false;
+  };
+
+  uint32_t QueueOf(uint32_t link) const { return rail_ * home_.bulk().shape().each + link; }
+  absl::Status Prepare();
+  absl::Status ConnectAll();
+  verbs::ConnectOptions OptionsFor(absl::Span<const uint8_t> private_data) const;
+  void OnConnectionEvent(uint32_t link, const verbs::ConnectionEvent& event);
+  void OnEstablished(uint32_t link, absl::Span<const uint8_t> private_data);
+  void Drop();
+  void Rest();
+
+  Context& context_;
+  Home& home_;
+  const BulkChannel::Side side_;
+  const uint32_t rail_;
+  State state_ = State::kAbsent;
+  bool peer_is_down_ = false;                 // it has said so in this life
+  bool device_is_gone_ = false;               // for good
+  verbs::Address peer_;                       // the puller's, to join
+  std::unique_ptr<Completions> completions_;  // made once: queue pairs come and go in it
+  std::vector<Link> links_;
+  base::Timer timer_;  // joining: its deadline; failing: the grace; absent: the next try
+};
+
+}  // namespace tokamak::transport

@@ -1,0 +1,245 @@
+// What a peer may say of rails, and what makes no sense.
+#include <memory>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "lib/transport/rail_messages.h"
+#include "tests/transport/raw_peer.h"
+#include "tests/transport/world.h"
+
+namespace tokamak::transport::testing {
+namespace {
+
+using base::Milliseconds;
+using base::Seconds;
+
+constexpr uint64_t kSize = 65000;
+
+NodeOptions TwoRails() {
+  NodeOptions options;
+  options.rails = 2;
+  return options;
+}
+
+Header Down(uint32_t rail) {
+  Header header;
+  header.kind = MessageKind::kRailDown;
+  header.rail = rail;
+  return header;
+}
+
+Header RailsMessage() {
+  Header header;
+  header.kind = MessageKind::kRails;
+  return header;
+}
+
+class HostileRailsTest : public ::testing::Test {
+ protected:
+  HostileRailsTest() { peer.hello.rails = 2; }
+
+  void ExpectNonsense() {
+    EXPECT_TRUE(world.RunUntil([&] { return peer.disconnected(); }, Seconds(1)));
+    EXPECT_EQ(node.endpoint->counters().protocol_errors, 1u);
+    world.ExpectClean();
+  }
+  void ExpectNothing() {
+    world.RunFor(Milliseconds(10));
+    EXPECT_FALSE(peer.disconnected());
+    EXPECT_EQ(node.endpoint->counters().protocol_errors, 0u);
+  }
+
+  World world;
+  Node& node = world.Add(TwoRails());
+  RawPeer peer{world, 99};
+};
+
+// ---- a puller
+
+class HostilePullersRailsTest : public HostileRailsTest {
+ protected:
+  HostilePullersRailsTest() {
+    peer.Connect(node.service);
+    EXPECT_TRUE(world.RunUntil([&] { return peer.up(); }, Seconds(1)));
+    const RawPeer::Received* rails = peer.Await(MessageKind::kRails);
+    if (rails == nullptr) return;
+    const auto decoded = DecodeRails(rails->body);
+    EXPECT_TRUE(decoded.ok() && decoded->size() == 2 && (*decoded)[0] == node.service &&
+                (*decoded)[1].ip == node.AddressOf(1).ip)
+        << decoded.status();
+  }
+
+  // A TRANSFER by write with a key of `rail`.
+  Header TransferWithKeyOf(uint32_t rail) {
+    const base::ObjectId id = node.AddObject(kSize);
+    Header header = Transfer(1, id, Protocol::kWrite);
+    header.flags = kSizeKnown | kProtocolGiven;
+    header.size = {kSize, 0};
+    header.remote = peer.range();
+    header.remote.further = {1, {{{rail, 4711}}}};
+    return header;
+  }
+};
+
+TEST_F(HostilePullersRailsTest, TheHomeCannotDropOut) {
+  peer.Send(Down(0));
+  ExpectNonsense();
+}
+
+TEST_F(HostilePullersRailsTest, ARailThatTheConnectionHasNotCannotDropOut) {
+  peer.Send(Down(2));
+  ExpectNonsense();
+}
+
+TEST_F(HostilePullersRailsTest, RailsAreTheOwnersToSay) {
+  peer.Send(RailsMessage(), EncodeRails({peer.service(), peer.service()}));
+  ExpectNonsense();
+}
+
+TEST_F(HostilePullersRailsTest, AKeyOfTheHomeTwice) {
+  peer.Send(TransferWithKeyOf(0));
+  ExpectNonsense();
+}
+
+TEST_F(HostilePullersRailsTest, AKeyOfARailThatTheConnectionHasNot) {
+  peer.Send(TransferWithKeyOf(3));
+  ExpectNonsense();
+}
+
+TEST_F(HostilePullersRailsTest, AKeyOfARailThatHasNotJoinedIsNotUsed) {
+  peer.Bulk(verbs::Opcode::kSend, {}, 4);  // the greeting
+  peer.Send(TransferWithKeyOf(1));
+  EXPECT_TRUE(world.RunUntil([&] { return node.endpoint->counters().serves_ok == 1; }, Seconds(1)));
+  EXPECT_EQ(node.endpoint->counters().rail_bytes[0], kSize);
+  ExpectNothing();
+}
+
+TEST_F(HostilePullersRailsTest, WantedWritesThatNobodyCanHaveWritten) {
+  std::vector<uint8_t> body = EncodeWanted({{1, 0}, {2, 0}});
+  body.pop_back();
+  peer.Send(Down(1), body);
+  ExpectNonsense();
+}
+
+TEST_F(HostilePullersRailsTest, ARailThatIsNotThereMayDropOutAnyNumberOfTimes) {
+  for (size_t i = 1; i <= 20; ++i) {
+    peer.Send(Down(1), EncodeWanted({{i, 0xffff}, {UINT64_MAX, 0}}));
+    world.RunFor(Milliseconds(1));
+    EXPECT_EQ(peer.Count(MessageKind::kRailDown), i) << "each is answered, so that a puller can join again";
+  }
+  ExpectNothing();
+}
+
+TEST_F(HostilePullersRailsTest, AQueuePairMustComeToItsRailAndKnowItsConnection) {
+  for (uint8_t queue : {0, 1}) {
+    RawPeer stranger(world, 98);
+    stranger.hello.rails = 2;
+    stranger.hello.home =
+        1;  // its messages would come to rail 1; its bulk queue pair is of a connection that is not there
+    stranger.Connect(node.service, {queue});
+    EXPECT_TRUE(world.RunUntil([&] { return stranger.rejected(); }, Seconds(1))) << int{queue};
+  }
+  ExpectNothing();
+}
+
+// ---- an owner
+
+class HostileOwnersRailsTest : public HostileRailsTest {
+ protected:
+  void Ask() {
+    peer.Listen();
+    PullRequest request;
+    request.id = base::ObjectId::FromName("x");
+    request.owner = peer.service();
+    request.size_known = true;
+    request.size = {kSize, 0};
+    request.protocol = Protocol::kRead;
+    outcome = node.Pull(request);
+    const RawPeer::Received* transfer = peer.Await(MessageKind::kTransfer);
+    if (transfer != nullptr) number = transfer->header.transfer;
+    FillObject(request.id, peer.memory().subspan(0, kSize));
+  }
+  Header DataWithKeyOf(uint32_t rail) {
+    Header header = Plain(MessageKind::kData, number, Protocol::kRead);
+    header.deadline_ms = 5000;
+    header.size = {kSize, 0};
+    header.remote = peer.range();
+    header.remote.further = {1, {{{rail, 4711}}}};
+    return header;
+  }
+
+  std::shared_ptr<Outcome> outcome;
+  uint64_t number = 0;
+};
+
+TEST_F(HostileOwnersRailsTest, MoreRailsThanWereAskedFor) {
+  peer.hello.rails = 3;
+  peer.Listen();
+  PullRequest request;
+  request.owner = peer.service();
+  outcome = node.Pull(request);
+  ASSERT_TRUE(world.Finish(outcome, Seconds(1)));
+  EXPECT_EQ(outcome->status.code(), absl::StatusCode::kUnavailable);
+  ExpectNonsense();
+}
+
+TEST_F(HostileOwnersRailsTest, AnotherNumberOfRailsThanItsHelloSaid) {
+  Ask();
+  peer.Send(RailsMessage(), EncodeRails({peer.service(), peer.service(), peer.service()}));
+  ExpectNonsense();
+}
+
+TEST_F(HostileOwnersRailsTest, RailsTwice) {
+  Ask();
+  peer.Send(RailsMessage(), EncodeRails({peer.service(), peer.service()}));
+  peer.Send(RailsMessage(), EncodeRails({peer.service(), peer.service()}));
+  ExpectNonsense();
+}
+
+TEST_F(HostileOwnersRailsTest, RailsThatAreNone) {
+  Ask();
+  peer.Send(RailsMessage(), std::vector<uint8_t>(39, 1));
+  ExpectNonsense();
+}
+
+TEST_F(HostileOwnersRailsTest, ARailDropsOutBeforeItWasNamed) {
+  Ask();
+  peer.Send(Down(1));
+  ExpectNonsense();
+}
+
+TEST_F(HostileOwnersRailsTest, AnOwnerThatWaitsForWrites) {
+  Ask();
+  peer.Send(RailsMessage(), EncodeRails({peer.service(), peer.service()}));
+  peer.Send(Down(1), EncodeWanted({{1, 0}}));
+  ExpectNonsense();
+}
+
+TEST_F(HostileOwnersRailsTest, AKeyOfTheHomeTwice) {
+  Ask();
+  peer.Send(DataWithKeyOf(0));
+  ExpectNonsense();
+}
+
+TEST_F(HostileOwnersRailsTest, AKeyOfARailThatTheConnectionHasNot) {
+  Ask();
+  peer.Send(DataWithKeyOf(2));
+  ExpectNonsense();
+}
+
+TEST_F(HostileOwnersRailsTest, RailsWhereNobodyIsCostNothingButTries) {
+  Ask();
+  peer.Send(RailsMessage(), EncodeRails({peer.service(), *verbs::Address::Parse("10.0.9.9:7000")}));
+  peer.Send(DataWithKeyOf(1));
+  ASSERT_TRUE(world.Finish(outcome, Milliseconds(100)));
+  EXPECT_TRUE(outcome->status.ok() && outcome->right) << outcome->status;
+  world.RunFor(Seconds(60));
+  EXPECT_EQ(peer.Count(MessageKind::kRailDown), 1u) << "it waits for the owner's word before it tries again";
+  peer.Send(Down(1));
+  world.RunFor(Seconds(15));
+  EXPECT_EQ(peer.Count(MessageKind::kRailDown), 2u);
+  ExpectNothing();
+}
+
+}  // namespace
+}  // namespace tokamak::transport::testing
