@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <ctime>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -37,7 +38,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(os::EpollLoop& loop, const
 absl::Status Daemon::Open(const std::function<bool()>& stop_asked) {
   incarnation_ = NewIncarnation();
   // What may be taken already is found out before the memory is touched, which takes seconds; peers find us only after that.
-  if (absl::Status status = OpenDeviceByName(); !status.ok()) return status;
+  if (absl::Status status = OpenDevices(); !status.ok()) return status;
   auto clients = ClientServer::Listen(loop_, options_.socket);
   if (!clients.ok()) return clients.status();
   clients_ = *std::move(clients);
@@ -53,19 +54,19 @@ absl::Status Daemon::Open(const std::function<bool()>& stop_asked) {
   return ServeClients();
 }
 
-absl::Status Daemon::OpenDeviceByName() {
+absl::Status Daemon::OpenDevices() {
   DeviceSettings settings;
   settings.detection = options_.detection;
   settings.seed = incarnation_;
   settings.pcap_path = options_.pcap;
   settings.connect_by = options_.connect_by;
   settings.address = options_.listen;
-  auto device = OpenDevice(options_.device, settings);
-  if (!device.ok()) return device.status();
-  device_ = *std::move(device);
-  if (options_.require_rdma && !device_->device().is_rdma()) {
+  auto rails = Rails::Open(options_.device, settings);
+  if (!rails.ok()) return rails.status();
+  rails_ = *std::move(rails);
+  if (const std::string software = rails_->software(); options_.require_rdma && !software.empty()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("--require-rdma: ", options_.device, " is software; name an RDMA device or leave the flag out"));
+        absl::StrCat("--require-rdma: ", software, " is software; name an RDMA device or leave the flag out"));
   }
   return absl::OkStatus();
 }
@@ -98,16 +99,7 @@ absl::Status Daemon::TouchMemory(const std::function<bool()>& stop_asked) {
 }
 
 absl::Status Daemon::OpenTransport() {
-  auto domain = device_->device().CreateProtectionDomain();
-  if (!domain.ok()) return domain.status();
-  domain_ = *std::move(domain);
-  if (options_.registration == "on_demand") {
-    registration_ = transport::RegisterOnDemand(device_->device(), *domain_);
-  } else {
-    auto registration = transport::RegisterArena(device_->device(), *domain_, memory_->bytes());
-    if (!registration.ok()) return registration.status();
-    registration_ = *std::move(registration);
-  }
+  if (absl::Status status = rails_->Register(options_.registration, memory_->bytes()); !status.ok()) return status;
   EngineSettings settings;
   settings.count = options_.engines;
   settings.detection = options_.detection;
@@ -116,7 +108,7 @@ absl::Status Daemon::OpenTransport() {
   settings.endpoint.policy = options_.policy;
   settings.endpoint.bulk_queue_pairs = options_.bulk_queue_pairs;
   settings.endpoint.reliability.ack_timeout = options_.ack_timeout;
-  auto engines = Engines::Start(loop_, device_->device(), *domain_, *registration_, settings);
+  auto engines = Engines::Start(loop_, rails_->all(), settings);
   if (!engines.ok()) return engines.status();
   engines_ = *std::move(engines);
   return absl::OkStatus();
@@ -138,7 +130,7 @@ void Daemon::OpenNode() {
 absl::Status Daemon::ServeClients() {
   session_context_.reset(new SessionContext{loop_, *node_, memory_->size(), options_.device,
                                             [this](std::vector<client::NumberEntry>& numbers) {
-                                              device_->AddNumbers(numbers);
+                                              rails_->AddNumbers(numbers);
                                               engines_->AddNumbers(numbers);
                                             }});
   os::FileDescriptor read_only(

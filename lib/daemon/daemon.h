@@ -1,7 +1,7 @@
 // Daemon is tokd without its main: the store, the device, the engines, the directory, the node and the clients' socket, made
 // in the order in which they need each other and dropped in the reverse.
 //
-//   SharedMemory -> Store      OpenedDevice -> Engines -> DirectoryHost -> Node -> ClientServer
+//   SharedMemory -> Store      Rails -> Engines -> DirectoryHost -> Node -> ClientServer
 //
 // Thread rule: the control loop's thread, which runs the loop that it is given.
 #pragma once
@@ -13,16 +13,15 @@
 #include "absl/status/statusor.h"
 #include "lib/base/trace.h"
 #include "lib/daemon/client_server.h"
-#include "lib/daemon/device.h"
 #include "lib/daemon/directory_host.h"
 #include "lib/daemon/engines.h"
 #include "lib/daemon/options.h"
+#include "lib/daemon/rails.h"
 #include "lib/daemon/session.h"
 #include "lib/node/node.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/shared_memory.h"
 #include "lib/store/store.h"
-#include "lib/transport/registration.h"
 
 namespace tokamak::daemon {
 
@@ -44,7 +43,7 @@ class Daemon final {
  private:
   Daemon(os::EpollLoop& loop, const DaemonOptions& options) : loop_(loop), options_(options) {}
   absl::Status Open(const std::function<bool()>& stop_asked);
-  absl::Status OpenDeviceByName();
+  absl::Status OpenDevices();
   absl::Status OpenStore();
   absl::Status TouchMemory(const std::function<bool()>& stop_asked);
   absl::Status OpenTransport();
@@ -59,9 +58,7 @@ class Daemon final {
   base::NoTrace trace_;
   std::unique_ptr<os::SharedMemory> memory_;
   std::unique_ptr<store::Store> store_;
-  std::unique_ptr<OpenedDevice> device_;
-  std::unique_ptr<verbs::ProtectionDomain> domain_;
-  std::unique_ptr<transport::Registration> registration_;
+  std::unique_ptr<Rails> rails_;
   std::unique_ptr<Engines> engines_;
   std::unique_ptr<DirectoryHost> directory_;
   std::unique_ptr<node::Node> node_;

@@ -7,11 +7,11 @@
 
 namespace tokamak::daemon {
 
-absl::StatusOr<std::unique_ptr<Engines>> Engines::Start(base::EventLoop& control_loop, verbs::Device& device,
-                                                        verbs::ProtectionDomain& domain,
-                                                        transport::Registration& registration,
+absl::StatusOr<std::unique_ptr<Engines>> Engines::Start(base::EventLoop& control_loop,
+                                                        absl::Span<const transport::Rail> rails,
                                                         const EngineSettings& settings) {
   auto engines = std::make_unique<Engines>();
+  engines->rails_ = rails.size();
   const base::Random random(settings.seed);
   const bool shared = settings.count == 0;
   for (uint32_t i = 0; i < (shared ? 1 : settings.count); ++i) {
@@ -25,8 +25,8 @@ absl::StatusOr<std::unique_ptr<Engines>> Engines::Start(base::EventLoop& control
     if (listen.port != 0) listen.port = static_cast<uint16_t>(listen.port + i);
     absl::Status status;
     engine.CallOn([&] {
-      auto host = node::EngineHost::Open(engine.loop(), engine.link, device, domain, registration, listen,
-                                         random.Fork(i), engines->trace_, settings.endpoint);
+      auto host = node::EngineHost::Open(engine.loop(), engine.link, rails, listen, random.Fork(i), engines->trace_,
+                                         settings.endpoint);
       status = host.status();
       if (host.ok()) engine.host = *std::move(host);
     });
@@ -66,6 +66,11 @@ void Engines::AddNumbers(std::vector<client::NumberEntry>& numbers) {
     add("connections_opened_total", counters.connections_opened);
     add("connections_lost_total", counters.connections_lost);
     add("protocol_errors_total", counters.protocol_errors);
+    add("rails_joined_total", counters.rails_joined);
+    add("rails_lost_total", counters.rails_lost);
+    for (size_t rail = 0; rail < rails_; ++rail) {
+      add(absl::StrCat("rail", rail, "_bytes_total").c_str(), counters.rail_bytes[rail]);
+    }
   }
 }
 

@@ -2,8 +2,8 @@
 // engine on the control loop.
 //
 // An engine that shares the control loop costs a small transfer less, four crossings between threads on the way of one object;
-// but then a copy or a burst of messages delays the node's programs, and more processors do not help. The device, its protection domain and the arena's registration are shared. Set-up and tear-down cross threads here and
-// nowhere else.
+// but then a copy or a burst of messages delays the node's programs, and more processors do not help. The devices, their protection
+// domains and the arena's registrations are shared. Set-up and tear-down cross threads here and nowhere else.
 // Thread rule: the control loop's thread.
 #pragma once
 
@@ -12,6 +12,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "lib/base/trace.h"
 #include "lib/client/messages.h"
 #include "lib/node/engine.h"
@@ -31,10 +32,9 @@ struct EngineSettings {
 
 class Engines final {
  public:
-  // References must outlive it.
-  static absl::StatusOr<std::unique_ptr<Engines>> Start(base::EventLoop& control_loop, verbs::Device& device,
-                                                        verbs::ProtectionDomain& domain,
-                                                        transport::Registration& registration,
+  // What `rails` name must outlive it.
+  static absl::StatusOr<std::unique_ptr<Engines>> Start(base::EventLoop& control_loop,
+                                                        absl::Span<const transport::Rail> rails,
                                                         const EngineSettings& settings);
   ~Engines();
 
@@ -60,6 +60,7 @@ class Engines final {
   };
 
   base::NoTrace trace_;
+  size_t rails_ = 0;
   std::vector<std::unique_ptr<Engine>> engines_;
 };
 

@@ -138,7 +138,10 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
   app.add_option(
          "--device", options.device,
          "RDMA device: soft:udp@IP[:UDP_PORT], our software NIC over UDP; soft:raw@IP[:UDP_PORT], the same through raw "
-         "sockets, which need CAP_NET_RAW; ibv:NAME[:PORT][@GID_INDEX], real verbs: ibv_devices lists names")
+         "sockets, which need CAP_NET_RAW; ibv:NAME[:PORT][@GID_INDEX], real verbs: ibv_devices lists names; up to "
+         "four "
+         "(A,B or --device A --device B): large transfers are spread over them, from first to first, second to second")
+      ->join(',')
       ->required();
   app.add_option("--memory", texts.memory, "size of the object store, such as 512MiB or 16GiB")->capture_default_str();
   app.add_option("--socket", options.socket, "path of the Unix socket for the programs of this machine")->required();
@@ -151,7 +154,8 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
   app.add_option("--engines", options.engines, "transport engines, a thread each; 0: one that shares the control loop")
       ->check(CLI::Range(0, 16))
       ->capture_default_str();
-  app.add_option("--bulk-queue-pairs", options.bulk_queue_pairs, "queue pairs for large transfers, for each peer")
+  app.add_option("--bulk-queue-pairs", options.bulk_queue_pairs,
+                 "queue pairs for large transfers, for each peer and device; 16 for a peer at most")
       ->check(CLI::Range(1, 8))
       ->capture_default_str();
   app.add_option("--detection", texts.detection,
@@ -162,7 +166,8 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
       ->check(CLI::IsMember({"arena", "on_demand"}))
       ->capture_default_str();
   app.add_option("--policy", texts.policy, "protocol by object size, such as eager:32KiB,read; built-in unless given");
-  app.add_option("--pcap", options.pcap, "write the software NIC's packets to this file, for Wireshark");
+  app.add_option("--pcap", options.pcap,
+                 "write the software NIC's packets to this file, for Wireshark; those of a second device to FILE.1");
   app.add_option(
       "--ack-timeout", texts.ack_timeout,
       "how long a peer may take to acknowledge, seven times in a row, before it is given up; 67ms unless given, "

@@ -150,10 +150,10 @@ class EngineLink final : public transport::Caller {
 // The engine loop's end: owns the endpoint.
 class EngineHost final : public transport::Source {
  public:
-  // On the engine's loop (or before it runs). All references must outlive the host. Listens at `listen` and tells the link.
+  // On the engine's loop (or before it runs). What `rails` name, and all references, must outlive the host. Listens at `listen`
+  // and tells the link.
   static absl::StatusOr<std::unique_ptr<EngineHost>> Open(base::EventLoop& engine_loop, EngineLink& link,
-                                                          verbs::Device& device, verbs::ProtectionDomain& domain,
-                                                          transport::Registration& registration,
+                                                          absl::Span<const transport::Rail> rails,
                                                           const verbs::Address& listen, base::Random random,
                                                           base::Trace& trace,
                                                           const transport::EndpointOptions& options);

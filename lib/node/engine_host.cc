@@ -60,8 +60,7 @@ EngineHost::EngineHost(base::EventLoop& engine_loop, EngineLink& link)
       to_control_(engine_loop, link.from_engine_) {}
 
 absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Open(base::EventLoop& engine_loop, EngineLink& link,
-                                                             verbs::Device& device, verbs::ProtectionDomain& domain,
-                                                             transport::Registration& registration,
+                                                             absl::Span<const transport::Rail> rails,
                                                              const verbs::Address& listen, base::Random random,
                                                              base::Trace& trace,
                                                              const transport::EndpointOptions& options) {
@@ -69,7 +68,7 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Open(base::EventLoop& en
     return absl::InvalidArgumentError("an engine serves and pulls at most 1024 transfers at once");
   }
   auto host = std::unique_ptr<EngineHost>(new EngineHost(engine_loop, link));
-  auto endpoint = transport::Endpoint::Open(engine_loop, device, domain, registration, *host, random, trace, options);
+  auto endpoint = transport::Endpoint::Open(engine_loop, rails, *host, random, trace, options);
   if (!endpoint.ok()) return endpoint.status();
   host->endpoint_ = *std::move(endpoint);
   if (absl::Status status = host->endpoint_->Listen(listen); !status.ok()) return status;

@@ -47,6 +47,12 @@ class OptionsTest : public testing::Test {
   std::string error_;
 };
 
+TEST_F(OptionsTest, DevicesAreNamedTogetherOrOneByOne) {
+  EXPECT_EQ(Parse({"--device", "soft:udp@127.0.1.1"}).options.device, "soft:udp@127.0.0.1,soft:udp@127.0.1.1");
+  EXPECT_EQ(Parse({"--device", "soft:udp@127.0.1.1,soft:udp@127.0.2.1"}).options.device,
+            "soft:udp@127.0.0.1,soft:udp@127.0.1.1,soft:udp@127.0.2.1");
+}
+
 TEST_F(OptionsTest, ThreeFlagsAreEnough) {
   const ParsedFlags parsed = Parse({});
   ASSERT_TRUE(parsed.run) << error_;

@@ -92,7 +92,7 @@ void Machine::OpenEngines(uint64_t incarnation) {
     listen.port = static_cast<uint16_t>(kPort + i);
     transport::EndpointOptions endpoint = cluster.options.endpoint;
     endpoint.trace_node = index;
-    auto host = EngineHost::Open(*engine.loop, engine.link, *device_, *domain_, *registration_, listen,
+    auto host = EngineHost::Open(*engine.loop, engine.link, {{*device_, *domain_, *registration_}}, listen,
                                  base::Random(cluster.options.seed * 7919 + index * 31 + i + incarnation * 1013),
                                  cluster.trace, endpoint);
     CHECK(host.ok()) << host.status();

@@ -98,7 +98,7 @@ class Machine {
     verbs::Address listen = testing_support::PlaceOfNode(index + 1).listen;
     listen.port = static_cast<uint16_t>(listen.port + number);
     engine.CallOn([&] {
-      auto host = EngineHost::Open(*engine.loop, engine.link, device_->device(), *domain_, *registration_, listen,
+      auto host = EngineHost::Open(*engine.loop, engine.link, {{device_->device(), *domain_, *registration_}}, listen,
                                    base::Random(static_cast<uint64_t>(index) * 10 + number), trace_, {});
       ASSERT_TRUE(host.ok()) << host.status();
       engine.host = *std::move(host);

@@ -1,0 +1,72 @@
+#include "lib/daemon/rails.h"
+
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace tokamak::daemon {
+
+absl::StatusOr<std::unique_ptr<Rails>> Rails::Open(absl::string_view names, const DeviceSettings& settings) {
+  const std::vector<std::string> all = absl::StrSplit(names, ',');
+  if (all.size() > transport::kMaxRails) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(all.size(), " devices in '", names, "': at most ", transport::kMaxRails, " are possible"));
+  }
+  if (std::set<std::string>(all.begin(), all.end()).size() != all.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("a device is named twice in '", names, "'"));
+  }
+  auto rails = std::make_unique<Rails>();
+  for (size_t i = 0; i < all.size(); ++i) {
+    DeviceSettings own = settings;
+    own.seed += i;
+    if (i > 0 && !own.pcap_path.empty()) absl::StrAppend(&own.pcap_path, ".", i);
+    auto device = OpenDevice(all[i], own);
+    if (!device.ok()) return device.status();
+    rails->rails_.push_back({*std::move(device), nullptr, nullptr});
+  }
+  return rails;
+}
+
+std::string Rails::software() const {
+  for (const One& one : rails_) {
+    if (!one.device->device().is_rdma()) return one.device->device().name();
+  }
+  return "";
+}
+
+absl::Status Rails::Register(absl::string_view how, absl::Span<uint8_t> memory) {
+  for (One& one : rails_) {
+    verbs::Device& device = one.device->device();
+    auto domain = device.CreateProtectionDomain();
+    if (!domain.ok()) return domain.status();
+    one.domain = *std::move(domain);
+    if (how == "on_demand") {
+      one.registration = transport::RegisterOnDemand(device, *one.domain);
+      continue;
+    }
+    auto registration = transport::RegisterArena(device, *one.domain, memory);
+    if (!registration.ok()) return registration.status();
+    one.registration = *std::move(registration);
+  }
+  return absl::OkStatus();
+}
+
+std::vector<transport::Rail> Rails::all() const {
+  std::vector<transport::Rail> all;
+  for (const One& one : rails_) all.push_back({one.device->device(), *one.domain, *one.registration});
+  return all;
+}
+
+void Rails::AddNumbers(std::vector<client::NumberEntry>& numbers) const {
+  for (size_t i = 0; i < rails_.size(); ++i) {
+    const size_t before = numbers.size();
+    rails_[i].device->AddNumbers(numbers);
+    for (size_t n = before; i > 0 && n < numbers.size(); ++n) {
+      numbers[n].name = absl::StrCat("rail", i, "_", numbers[n].name);
+    }
+  }
+}
+
+}  // namespace tokamak::daemon

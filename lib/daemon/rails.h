@@ -1,0 +1,49 @@
+// Rails are a node's devices, opened by name, with what its engines need of each: a protection domain and the store's
+// registration.
+//
+// Thread rule: one thread, which is none of the devices' loops.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "lib/client/messages.h"
+#include "lib/daemon/device.h"
+#include "lib/transport/rail.h"
+#include "lib/transport/registration.h"
+#include "lib/verbs/verbs.h"
+
+namespace tokamak::daemon {
+
+class Rails final {
+ public:
+  // `names` as OpenDevice takes them, with commas between; the first is where the node listens. A device beside it writes its
+  // packets, where that is asked for, to a file of its own, whose name ends with the device's number: ".1".
+  static absl::StatusOr<std::unique_ptr<Rails>> Open(absl::string_view names, const DeviceSettings& settings);
+
+  // The name of one that is software; empty: none is.
+  std::string software() const;
+
+  // Makes `memory`, which must stay mapped, known to all devices: "arena" or "on_demand".
+  absl::Status Register(absl::string_view how, absl::Span<uint8_t> memory);
+  // For engines; after Register.
+  std::vector<transport::Rail> all() const;
+
+  // Those of a device beside the first begin with its number: "rail1_".
+  void AddNumbers(std::vector<client::NumberEntry>& numbers) const;
+
+ private:
+  struct One {
+    std::unique_ptr<OpenedDevice> device;
+    std::unique_ptr<verbs::ProtectionDomain> domain;
+    std::unique_ptr<transport::Registration> registration;
+  };
+  std::vector<One> rails_;
+};
+
+}  // namespace tokamak::daemon
