@@ -21,19 +21,17 @@ RdmaConnection::RdmaConnection(std::shared_ptr<RdmaCmCore> core, std::shared_ptr
                                ConnectionHandler handler)
     : core_(std::move(core)),
       channel_(std::move(channel)),
-      queue_pair_(std::move(queue_pair)),
+      queue_pair_(std::move(queue_pair), std::move(handler)),
       port_(core_->options().port()),
       peer_(peer),
       reliability_(options.reliability),
       own_mtu_(std::min(options.max_path_mtu, port_.active_mtu)),
       private_data_(options.private_data.begin(), options.private_data.end()),
-      until_(channel_->loop().Now() + options.deadline),
-      handler_(std::move(handler)) {}
+      until_(channel_->loop().Now() + options.deadline) {}
 
 RdmaConnection::~RdmaConnection() {
-  if (dropped_ != nullptr) *dropped_ = true;
   if (phase_ == Phase::kNew || phase_ == Phase::kOver) return;
-  ToError();
+  queue_pair_.WalkToError();
   ReleaseId(phase_ == Phase::kUp || phase_ == Phase::kAnswered);
 }
 
@@ -70,7 +68,7 @@ absl::Status RdmaConnection::Accept(rdma_cm_id* id, const RdmaOffer& offer) {
     return status;
   }
   phase_ = Phase::kOver;
-  if (walked_) ToError();
+  if (walked_) queue_pair_.WalkToError();
   rdma_reject(id, nullptr, 0);  // where the peer gave up by itself there is nobody to tell
   ReleaseId(false);
   return absl::Status(status.code(), absl::StrCat("accept ", peer_.ToString(), ": ", status.message()));
@@ -220,15 +218,15 @@ absl::Status RdmaConnection::WalkToReadyToSend(const ReliabilityOptions& reliabi
     if (absl::Status status = ask(IBV_QPS_INIT, &init); !status.ok()) return status;
     init.attributes.qp_access_flags = AccessFlags(queue_pair_->remote_access());
     init.mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PORT | IBV_QP_PKEY_INDEX;
-    if (absl::Status status = queue_pair_->Walk(init.attributes, init.mask); !status.ok()) return status;
+    if (absl::Status status = queue_pair_.Walk(init); !status.ok()) return status;
   }
   Step receive, send;
   if (absl::Status status = ask(IBV_QPS_RTR, &receive); !status.ok()) return status;
   if (absl::Status status = OwnReadyToReceive(port_, path_mtu_, reliability, &receive); !status.ok()) return status;
-  if (absl::Status status = queue_pair_->Walk(receive.attributes, receive.mask); !status.ok()) return status;
+  if (absl::Status status = queue_pair_.Walk(receive); !status.ok()) return status;
   if (absl::Status status = ask(IBV_QPS_RTS, &send); !status.ok()) return status;
   if (absl::Status status = OwnReadyToSend(reliability, &send); !status.ok()) return status;
-  return queue_pair_->Walk(send.attributes, send.mask);
+  return queue_pair_.Walk(send);
 }
 
 rdma_conn_param RdmaConnection::Parameters(const ReliabilityOptions& reliability, const CarriedData& bytes) const {
@@ -253,11 +251,7 @@ void RdmaConnection::Establish(absl::Span<const uint8_t> private_data) {
   phase_ = Phase::kUp;
   deadline_.Cancel();
   if (!active_) core_->StopAwaiting(queue_pair_->connection_number());
-  ConnectionEvent event{};
-  event.kind = Kind::kEstablished;
-  event.private_data = private_data;
-  event.path_mtu = path_mtu_;
-  Tell(event);
+  queue_pair_.TellEstablished(private_data, path_mtu_);
 }
 
 void RdmaConnection::End(Kind kind, absl::Status why, absl::Span<const uint8_t> private_data) {
@@ -267,13 +261,9 @@ void RdmaConnection::End(Kind kind, absl::Status why, absl::Span<const uint8_t> 
   deadline_.Cancel();
   next_.Cancel();
   // A queue pair that no answer came for is left in Init, good for another attempt.
-  if (walked_ || peer_may_wait || kind == Kind::kDisconnected) ToError();
+  if (walked_ || peer_may_wait || kind == Kind::kDisconnected) queue_pair_.WalkToError();
   ReleaseId(peer_may_wait);
-  ConnectionEvent event{};
-  event.kind = kind;
-  event.status = std::move(why);
-  event.private_data = private_data;
-  Tell(event);
+  queue_pair_.TellEnd(kind, std::move(why), private_data);
 }
 
 void RdmaConnection::ReleaseId(bool disconnect) {
@@ -285,23 +275,6 @@ void RdmaConnection::ReleaseId(bool disconnect) {
   } else {
     core_->departures().Destroy(id);
   }
-}
-
-void RdmaConnection::ToError() {
-  const Step error = ErrorStep();
-  if (absl::Status status = queue_pair_->Walk(error.attributes, error.mask); !status.ok()) {
-    LOG(WARNING) << "queue pair " << queue_pair_->connection_number() << " to Error: " << status;
-  }
-}
-
-void RdmaConnection::Tell(const ConnectionEvent& event) {
-  bool dropped = false;
-  dropped_ = &dropped;
-  ConnectionHandler handler = std::move(handler_);  // it may drop this
-  handler(event);
-  if (dropped) return;
-  handler_ = std::move(handler);
-  dropped_ = nullptr;
 }
 
 }  // namespace tokamak::verbs::ibv

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "lib/base/time.h"
 #include "lib/verbs/ibv/cm_channel.h"
+#include "lib/verbs/ibv/connected_queue_pair.h"
 #include "lib/verbs/ibv/connection_rules.h"
 #include "lib/verbs/ibv/rdma_core.h"
 #include "lib/verbs/verbs.h"
@@ -65,23 +66,21 @@ class RdmaConnection final : public Connection, private CmSink {
   absl::StatusOr<uint32_t> RouteMtu();
   rdma_conn_param Parameters(const ReliabilityOptions& reliability, const CarriedData& bytes) const;
   int MillisecondsUntil(base::Time time) const;
+  void ReleaseId(bool disconnect);
 
+  // Each may drop this.
   void Establish(absl::Span<const uint8_t> private_data);
   void End(ConnectionEvent::Kind kind, absl::Status why, absl::Span<const uint8_t> private_data = {});
-  void ReleaseId(bool disconnect);
-  void ToError();
-  void Tell(const ConnectionEvent& event);  // may drop this
 
   const std::shared_ptr<RdmaCmCore> core_;
   const std::shared_ptr<CmChannel> channel_;
-  const HeldQueuePair queue_pair_;
+  ConnectedQueuePair queue_pair_;
   const LocalPort port_;
   const Address peer_;
   const ReliabilityOptions reliability_;
   const uint32_t own_mtu_;
   const std::vector<uint8_t> private_data_;
   const base::Time until_;
-  ConnectionHandler handler_;
 
   Phase phase_ = Phase::kNew;
   bool active_ = true;
@@ -90,7 +89,6 @@ class RdmaConnection final : public Connection, private CmSink {
   uint32_t path_mtu_ = 0;
   base::Duration stale_delay_ = kStaleDelay;
   base::Duration address_patience_ = kAddressPatience;
-  bool* dropped_ = nullptr;  // while Tell runs the handler
   base::Timer deadline_;
   base::Timer next_;  // a step that is not to be taken inside a call, or not yet
 };

@@ -21,12 +21,11 @@ uint32_t DrawPsn() {
 TcpConnection::TcpConnection(const TcpOffer& offer, HeldQueuePair queue_pair, const Address& peer,
                              const ConnectOptions& options, ConnectionHandler handler)
     : offer_(offer),
-      queue_pair_(std::move(queue_pair)),
+      queue_pair_(std::move(queue_pair), std::move(handler)),
       loop_(queue_pair_->loop()),
       peer_(peer),
       wanted_(options.reliability),
-      until_(loop_.Now() + options.deadline),
-      handler_(std::move(handler)) {
+      until_(loop_.Now() + options.deadline) {
   const ReliabilityOptions reads = AgreeOnReads(wanted_, offer_.max_reads, 255, 255);
   hello_.link = offer_.port.link;
   hello_.queue_pair_number = queue_pair_->connection_number();
@@ -39,8 +38,7 @@ TcpConnection::TcpConnection(const TcpOffer& offer, HeldQueuePair queue_pair, co
 }
 
 TcpConnection::~TcpConnection() {
-  if (dropped_ != nullptr) *dropped_ = true;
-  if (phase_ != Phase::kNew && phase_ != Phase::kOver) ToError();
+  if (phase_ != Phase::kNew && phase_ != Phase::kOver) queue_pair_.WalkToError();
 }
 
 void TcpConnection::Start(const Address& from) {
@@ -71,7 +69,7 @@ absl::Status TcpConnection::Accept(os::FileDescriptor socket, const TcpHello& as
     return status;
   }
   phase_ = Phase::kOver;
-  if (walked_) ToError();
+  if (walked_) queue_pair_.WalkToError();
   TcpHello reject;
   reject.kind = TcpHello::Kind::kReject;
   reject.link = offer_.port.link;
@@ -132,8 +130,8 @@ absl::Status TcpConnection::WalkToReadyToSend(const TcpHello& peer, uint32_t pat
   if (!send.ok()) return send.status();
   walked_ = true;
   path_mtu_ = path_mtu;
-  if (absl::Status status = queue_pair_->Walk(receive->attributes, receive->mask); !status.ok()) return status;
-  return queue_pair_->Walk(send->attributes, send->mask);
+  if (absl::Status status = queue_pair_.Walk(*receive); !status.ok()) return status;
+  return queue_pair_.Walk(*send);
 }
 
 TcpHello TcpConnection::OwnHello(TcpHello::Kind kind) const {
@@ -145,11 +143,7 @@ TcpHello TcpConnection::OwnHello(TcpHello::Kind kind) const {
 void TcpConnection::Establish(absl::Span<const uint8_t> private_data) {
   phase_ = Phase::kUp;
   deadline_.Cancel();
-  ConnectionEvent event{};
-  event.kind = Kind::kEstablished;
-  event.private_data = private_data;
-  event.path_mtu = path_mtu_;
-  Tell(event);
+  queue_pair_.TellEstablished(private_data, path_mtu_);
 }
 
 void TcpConnection::End(Kind kind, absl::Status why, absl::Span<const uint8_t> private_data) {
@@ -158,29 +152,8 @@ void TcpConnection::End(Kind kind, absl::Status why, absl::Span<const uint8_t> p
   deadline_.Cancel();
   failed_.Cancel();
   line_.reset();
-  if (walked_) ToError();
-  ConnectionEvent event{};
-  event.kind = kind;
-  event.status = std::move(why);
-  event.private_data = private_data;
-  Tell(event);
-}
-
-void TcpConnection::ToError() {
-  const Step error = ErrorStep();
-  if (absl::Status status = queue_pair_->Walk(error.attributes, error.mask); !status.ok()) {
-    LOG(WARNING) << "queue pair " << queue_pair_->connection_number() << " to Error: " << status;
-  }
-}
-
-void TcpConnection::Tell(const ConnectionEvent& event) {
-  bool dropped = false;
-  dropped_ = &dropped;
-  ConnectionHandler handler = std::move(handler_);  // it may drop this
-  handler(event);
-  if (dropped) return;
-  handler_ = std::move(handler);
-  dropped_ = nullptr;
+  if (walked_) queue_pair_.WalkToError();
+  queue_pair_.TellEnd(kind, std::move(why), private_data);
 }
 
 }  // namespace tokamak::verbs::ibv

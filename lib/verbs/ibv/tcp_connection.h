@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "lib/base/time.h"
 #include "lib/verbs/ibv/attributes.h"
+#include "lib/verbs/ibv/connected_queue_pair.h"
 #include "lib/verbs/ibv/connection_rules.h"
 #include "lib/verbs/ibv/tcp_line.h"
 #include "lib/verbs/verbs.h"
@@ -53,24 +54,22 @@ class TcpConnection final : public Connection, private TcpLine::Owner {
 
   absl::Status WalkToReadyToSend(const TcpHello& peer, uint32_t path_mtu);
   TcpHello OwnHello(TcpHello::Kind kind) const;
+
+  // Each may drop this.
   void Establish(absl::Span<const uint8_t> private_data);
   void End(ConnectionEvent::Kind kind, absl::Status why, absl::Span<const uint8_t> private_data = {});
-  void ToError();
-  void Tell(const ConnectionEvent& event);  // may drop this
 
   const TcpOffer offer_;
-  const HeldQueuePair queue_pair_;
+  ConnectedQueuePair queue_pair_;
   os::EpollLoop& loop_;
   const Address peer_;
   const ReliabilityOptions wanted_;
   const base::Time until_;
   TcpHello hello_;  // what is ours in every message
-  ConnectionHandler handler_;
 
   Phase phase_ = Phase::kNew;
   bool walked_ = false;  // the queue pair has left Init
   uint32_t path_mtu_ = 0;
-  bool* dropped_ = nullptr;  // while Tell runs the handler
   std::optional<TcpLine> line_;
   base::Timer deadline_;
   base::Timer failed_;  // what failed inside a call is told after it
