@@ -30,6 +30,8 @@ HARMLESS = ("absl/", "glog/logging.h", "isa-l/", "lib/")
 
 # Who may have one anyway, and why.
 EXCEPTIONS = {
+    # A device may hear of its events on a thread of its own, and each watch is on a loop of its own.
+    "lib/verbs/device_watches.": {"mutex"},
     # Work requests may be posted from any thread, as with hardware: one lock at the software NIC's door.
     "lib/verbs/soft/": {"mutex"},
     # An instruction, not a system call: what the CRC's library leaves undone.

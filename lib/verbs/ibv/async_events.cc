@@ -3,15 +3,10 @@
 #include <fcntl.h>
 #include <glog/logging.h>
 
-#include <algorithm>
 #include <utility>
 
 namespace tokamak::verbs::ibv {
 namespace {
-
-bool Same(const DeviceEventInfo& a, const DeviceEventInfo& b) {
-  return a.event == b.event && a.queue_pair_number == b.queue_pair_number && a.shared_receives == b.shared_receives;
-}
 
 // Whom an event names; null for ports and the device.
 AsyncTarget* TargetOf(const ibv_async_event& event) {
@@ -71,60 +66,6 @@ std::optional<DeviceEventInfo> ToDeviceEvent(const ibv_async_event& event, uint8
   }
 }
 
-class AsyncEvents::WatchHandle final : public DeviceWatch {
- public:
-  WatchHandle(std::shared_ptr<void> keep, AsyncEvents& events, base::EventLoop& loop, DeviceEventHandler handler)
-      : keep_(std::move(keep)), events_(events), handler_(std::make_shared<DeviceEventHandler>(std::move(handler))) {
-    watcher_.signal = loop.MakeSignal([this] { Deliver(); });
-    const std::lock_guard<std::mutex> lock(events_.mutex_);
-    events_.watchers_.push_back(&watcher_);
-  }
-
-  ~WatchHandle() override {
-    {
-      const std::lock_guard<std::mutex> lock(events_.mutex_);
-      std::vector<Watcher*>& all = events_.watchers_;
-      all.erase(std::remove(all.begin(), all.end(), &watcher_), all.end());
-    }
-    if (dropped_ != nullptr) *dropped_ = true;
-  }
-
- private:
-  // The handler may drop this.
-  void Deliver() {
-    bool dropped = false;
-    dropped_ = &dropped;
-    const std::shared_ptr<DeviceEventHandler> handler = handler_;
-    DeviceEventInfo event;
-    // What comes meanwhile has raised the signal again.
-    for (size_t left = waiting(); left > 0 && Next(&event); --left) {
-      (*handler)(event);
-      if (dropped) return;
-    }
-    dropped_ = nullptr;
-  }
-
-  size_t waiting() const {
-    const std::lock_guard<std::mutex> lock(events_.mutex_);
-    return watcher_.waiting.size();
-  }
-
-  // One at a time: what the handler drops is not heard of again.
-  bool Next(DeviceEventInfo* event) {
-    const std::lock_guard<std::mutex> lock(events_.mutex_);
-    if (watcher_.waiting.empty()) return false;
-    *event = watcher_.waiting.front();
-    watcher_.waiting.erase(watcher_.waiting.begin());
-    return true;
-  }
-
-  const std::shared_ptr<void> keep_;
-  AsyncEvents& events_;
-  const std::shared_ptr<DeviceEventHandler> handler_;
-  Watcher watcher_;
-  bool* dropped_ = nullptr;  // while Deliver runs
-};
-
 AsyncEvents::AsyncEvents(ibv_context* device, uint8_t port) : device_(device), port_(port), thread_({"ibv-events"}) {
   const int flags = fcntl(device_->async_fd, F_GETFL);
   PCHECK(flags >= 0 && fcntl(device_->async_fd, F_SETFL, flags | O_NONBLOCK) == 0);
@@ -133,14 +74,8 @@ AsyncEvents::AsyncEvents(ibv_context* device, uint8_t port) : device_(device), p
 }
 
 AsyncEvents::~AsyncEvents() {
-  CHECK(watchers_.empty()) << "a watch keeps its device";
   thread_.CallOn([this] { watch_.Reset(); });
   thread_.Stop();
-}
-
-std::unique_ptr<DeviceWatch> AsyncEvents::Watch(std::shared_ptr<void> keep, base::EventLoop& loop,
-                                                DeviceEventHandler handler) {
-  return std::make_unique<WatchHandle>(std::move(keep), *this, loop, std::move(handler));
 }
 
 void AsyncEvents::OnFirstData(std::function<void(uint32_t queue_pair_number)> heard) {
@@ -149,12 +84,8 @@ void AsyncEvents::OnFirstData(std::function<void(uint32_t queue_pair_number)> he
 }
 
 void AsyncEvents::Forget(const SharedReceiveQueue* handle) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  for (Watcher* watcher : watchers_) {
-    std::vector<DeviceEventInfo>& waiting = watcher->waiting;
-    const auto names_it = [&](const DeviceEventInfo& info) { return info.shared_receives == handle; };
-    waiting.erase(std::remove_if(waiting.begin(), waiting.end(), names_it), waiting.end());
-  }
+  const std::lock_guard<std::mutex> lock(handles_mutex_);
+  watches_.Forget(handle);
 }
 
 void AsyncEvents::Read(uint32_t seen) {
@@ -167,8 +98,7 @@ void AsyncEvents::Read(uint32_t seen) {
   // The kernel closed it: nothing comes any more.
   DeviceEventInfo removed;
   removed.event = DeviceEvent::kRemoved;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  Tell(removed);
+  watches_.Tell(removed);
   watch_.Reset();
 }
 
@@ -179,24 +109,8 @@ void AsyncEvents::Handle(const ibv_async_event& event) {
     return;
   }
   if (AsyncTarget* target = TargetOf(event); target != nullptr) target->OnAsyncEvent(event.event_type);
-  // Under the mutex from here on, so that a handle is not told of once it was forgotten.
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (const auto info = ToDeviceEvent(event, port_); info.has_value()) Tell(*info);
-}
-
-// With the mutex held.
-void AsyncEvents::Tell(const DeviceEventInfo& event) {
-  for (Watcher* watcher : watchers_) {
-    std::vector<DeviceEventInfo>& waiting = watcher->waiting;
-    // Up, down, up is three; but twice the same in a row is one.
-    if (!waiting.empty() && Same(waiting.back(), event)) continue;
-    if (waiting.size() >= kMaxWaiting) {
-      LOG(ERROR) << "a device's watch does not listen: an event is lost";
-      continue;
-    }
-    waiting.push_back(event);
-    watcher->signal->Raise();
-  }
+  const std::lock_guard<std::mutex> lock(handles_mutex_);
+  if (const auto info = ToDeviceEvent(event, port_); info.has_value()) watches_.Tell(*info);
 }
 
 }  // namespace tokamak::verbs::ibv

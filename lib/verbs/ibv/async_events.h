@@ -15,11 +15,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <vector>
+#include <utility>
 
 #include "lib/base/event_loop.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/loop_thread.h"
+#include "lib/verbs/device_watches.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::verbs::ibv {
@@ -48,16 +49,15 @@ std::optional<DeviceEventInfo> ToDeviceEvent(const ibv_async_event& event, uint8
 
 class AsyncEvents final {
  public:
-  // Events that may wait for one watch; twice the same in a row is one. What is beyond is logged and lost.
-  static constexpr size_t kMaxWaiting = 1024;
-
   AsyncEvents(ibv_context* device, uint8_t port);
   ~AsyncEvents();
   AsyncEvents(const AsyncEvents&) = delete;
   AsyncEvents& operator=(const AsyncEvents&) = delete;
 
   // `keep` lives on while the watch does.
-  std::unique_ptr<DeviceWatch> Watch(std::shared_ptr<void> keep, base::EventLoop& loop, DeviceEventHandler handler);
+  std::unique_ptr<DeviceWatch> Watch(std::shared_ptr<void> keep, base::EventLoop& loop, DeviceEventHandler handler) {
+    return watches_.Add(std::move(keep), loop, std::move(handler));
+  }
 
   // `heard` is told which queue pairs got their first data before their connection was known to be up (IBV_EVENT_COMM_EST), on
   // the events' thread, until it is replaced or taken away by null.
@@ -67,20 +67,13 @@ class AsyncEvents final {
   void Forget(const SharedReceiveQueue* handle);
 
  private:
-  class WatchHandle;
-  struct Watcher {
-    std::vector<DeviceEventInfo> waiting;
-    std::unique_ptr<base::Signal> signal;
-  };
-
   void Read(uint32_t seen);
   void Handle(const ibv_async_event& event);
-  void Tell(const DeviceEventInfo& event);
 
   ibv_context* const device_;
   const uint8_t port_;
-  std::mutex mutex_;
-  std::vector<Watcher*> watchers_;  // guarded by mutex_, and so is what they point to
+  DeviceWatches watches_;
+  std::mutex handles_mutex_;  // held from where a handle is looked up until it is told of, and where it is forgotten
   std::mutex first_data_mutex_;
   std::function<void(uint32_t)> first_data_;  // guarded by first_data_mutex_
   os::LoopThread thread_;

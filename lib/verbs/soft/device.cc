@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "lib/verbs/soft/completion_ring.h"
@@ -34,59 +33,6 @@ class SoftCompletionQueue final : public CompletionQueue {
  private:
   const std::shared_ptr<Nic> nic_;
   const std::shared_ptr<CompletionRing> ring_;
-};
-
-class SoftDeviceWatch final : public DeviceWatch {
- public:
-  SoftDeviceWatch(std::shared_ptr<Nic> nic, base::EventLoop& loop, DeviceEventHandler handler)
-      : nic_(std::move(nic)),
-        handler_(std::make_shared<DeviceEventHandler>(std::move(handler))),
-        watcher_(std::make_shared<DeviceWatcher>()) {
-    watcher_->signal = loop.MakeSignal([this] { Deliver(); });
-    Nic::Control control(*nic_);
-    nic_->AddWatcher(watcher_);
-  }
-  ~SoftDeviceWatch() override {
-    {
-      Nic::Control control(*nic_);
-      nic_->RemoveWatcher(*watcher_);
-    }
-    if (dropped_ != nullptr) *dropped_ = true;
-  }
-
- private:
-  // The handler may drop this.
-  void Deliver() {
-    bool dropped = false;
-    dropped_ = &dropped;
-    const std::shared_ptr<DeviceEventHandler> handler = handler_;
-    DeviceEventInfo event;
-    // What the handler itself causes comes in a task of its own.
-    for (size_t left = waiting(); left > 0 && Next(&event); --left) {
-      (*handler)(event);
-      if (dropped) return;
-    }
-    dropped_ = nullptr;
-  }
-
-  size_t waiting() const {
-    Nic::Control control(*nic_);
-    return watcher_->events.size();
-  }
-
-  // One at a time: what the handler drops is not heard of again.
-  bool Next(DeviceEventInfo* event) {
-    Nic::Control control(*nic_);
-    if (watcher_->events.empty()) return false;
-    *event = watcher_->events.front();
-    watcher_->events.erase(watcher_->events.begin());
-    return true;
-  }
-
-  const std::shared_ptr<Nic> nic_;
-  const std::shared_ptr<DeviceEventHandler> handler_;
-  const std::shared_ptr<DeviceWatcher> watcher_;
-  bool* dropped_ = nullptr;  // while Deliver runs
 };
 
 class SoftProtectionDomain final : public ProtectionDomain {
@@ -178,7 +124,7 @@ class SoftDeviceHandle final : public SoftDevice {
   ConnectionManager& connection_manager() override { return manager_; }
 
   std::unique_ptr<DeviceWatch> Watch(base::EventLoop& loop, DeviceEventHandler handler) override {
-    return std::make_unique<SoftDeviceWatch>(nic_, loop, std::move(handler));
+    return nic_->watches().Add(nic_, loop, std::move(handler));
   }
 
   DeviceCounters counters() const override {

@@ -31,7 +31,7 @@ Nic::Nic(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& options
     if (!walking_) manager_->OnError(number);
   };
   engine_.on_receive_limit = [this](SharedReceives& receives) {
-    Tell({DeviceEvent::kReceiveLimit, 0, receives.handle()});
+    watches_.Tell({DeviceEvent::kReceiveLimit, 0, receives.handle()});
   };
 }
 
@@ -241,18 +241,11 @@ void Nic::Publish() {
 void Nic::EndOverrun(CompletionRing& ring) {
   ++engine_.counters.completion_queue_overruns;
   LOG(ERROR) << options_.name << ": a completion queue of " << ring.depth() << " is overrun; its queue pairs end";
-  Tell({DeviceEvent::kCompletionQueueOverrun});
+  watches_.Tell({DeviceEvent::kCompletionQueueOverrun});
   table_.ForEach([&](QueuePairCore& queue_pair) {
     if (&queue_pair.send_ring() != &ring && &queue_pair.receive_ring() != &ring) return;
     queue_pair.Fail(CompletionStatus::kFlushed, CompletionStatus::kFlushed, 0);
   });
-}
-
-void Nic::Tell(const DeviceEventInfo& event) {
-  for (const std::shared_ptr<DeviceWatcher>& watcher : watchers_) {
-    watcher->events.push_back(event);
-    watcher->signal->Raise();
-  }
 }
 
 }  // namespace tokamak::verbs::soft

@@ -16,12 +16,12 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/random.h"
 #include "lib/base/trace.h"
+#include "lib/verbs/device_watches.h"
 #include "lib/verbs/soft/device.h"
 #include "lib/verbs/soft/engine.h"
 #include "lib/verbs/soft/fabric.h"
@@ -32,12 +32,6 @@
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::verbs::soft {
-
-// Somebody who wants DeviceEvents. Under the NIC's mutex.
-struct DeviceWatcher {
-  std::vector<DeviceEventInfo> events;
-  std::unique_ptr<base::Signal> signal;
-};
 
 class Nic final : public Management, public std::enable_shared_from_this<Nic> {
  public:
@@ -70,6 +64,9 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   // The same: what a window's key will be after its next bind.
   uint32_t NextKey(uint32_t key) const { return engine_.keys.NextKey(key); }
 
+  // The same: those who hear of its events.
+  DeviceWatches& watches() { return watches_; }
+
   // The rest: any thread, inside a Control.
   DomainId NewDomain() { return next_domain_++; }
   absl::StatusOr<uint32_t> Register(DomainId domain, absl::Span<uint8_t> memory, Access access);
@@ -90,9 +87,6 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
 
   // The queue pairs that draw from it go to Error; nobody hears of it any more.
   void CloseShared(SharedReceives& receives);
-
-  void AddWatcher(std::shared_ptr<DeviceWatcher> watcher) { watchers_.push_back(std::move(watcher)); }
-  void RemoveWatcher(const DeviceWatcher& watcher);
 
   DeviceCounters counters() const;
   absl::StatusOr<QueuePairCounters> queue_pair_counters(uint32_t number) const;
@@ -148,7 +142,6 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   void AnswerRings();
   void Publish();
   void EndOverrun(CompletionRing& ring);
-  void Tell(const DeviceEventInfo& event);
   void LeaveControl();
   void Wake();
   uint32_t PortPackets() const;
@@ -167,7 +160,7 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   std::deque<Mad> mads_;
   size_t mads_added_ = 0;  // the first of them, which are in the outbox
   uint32_t mad_psn_ = 0;
-  std::vector<std::shared_ptr<DeviceWatcher>> watchers_;
+  DeviceWatches watches_;
   bool in_turn_ = false;
   bool port_busy_ = false;
   bool walking_ = false;  // the connection manager changes a queue pair's state

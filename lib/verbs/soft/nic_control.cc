@@ -180,16 +180,7 @@ void Nic::CloseShared(SharedReceives& receives) {
     if (queue_pair.shared_receives() != &receives) return;
     queue_pair.Fail(CompletionStatus::kFlushed, CompletionStatus::kFlushed, 0);
   });
-  for (const std::shared_ptr<DeviceWatcher>& watcher : watchers_) {
-    const auto about_it = [&](const DeviceEventInfo& info) { return info.shared_receives == receives.handle(); };
-    watcher->events.erase(std::remove_if(watcher->events.begin(), watcher->events.end(), about_it),
-                          watcher->events.end());
-  }
-}
-
-void Nic::RemoveWatcher(const DeviceWatcher& watcher) {
-  watchers_.erase(std::find_if(watchers_.begin(), watchers_.end(),
-                               [&](const std::shared_ptr<DeviceWatcher>& w) { return w.get() == &watcher; }));
+  watches_.Forget(receives.handle());
 }
 
 DeviceCounters Nic::counters() const {

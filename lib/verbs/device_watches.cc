@@ -1,0 +1,109 @@
+#include "lib/verbs/device_watches.h"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "glog/logging.h"
+
+namespace tokamak::verbs {
+namespace {
+
+bool Same(const DeviceEventInfo& a, const DeviceEventInfo& b) {
+  return a.event == b.event && a.queue_pair_number == b.queue_pair_number && a.shared_receives == b.shared_receives;
+}
+
+}  // namespace
+
+class DeviceWatches::Watch final : public DeviceWatch {
+ public:
+  Watch(std::shared_ptr<void> keep, DeviceWatches& all, base::EventLoop& loop, DeviceEventHandler handler)
+      : keep_(std::move(keep)),
+        all_(all),
+        handler_(std::make_shared<DeviceEventHandler>(std::move(handler))),
+        signal_(loop.MakeSignal([this] { Deliver(); })) {
+    const std::lock_guard<std::mutex> lock(all_.mutex_);
+    all_.watches_.push_back(this);
+  }
+
+  ~Watch() override {
+    {
+      const std::lock_guard<std::mutex> lock(all_.mutex_);
+      std::vector<Watch*>& watches = all_.watches_;
+      watches.erase(std::remove(watches.begin(), watches.end(), this), watches.end());
+    }
+    if (dropped_ != nullptr) *dropped_ = true;
+  }
+
+  // With the mutex held.
+  void Tell(const DeviceEventInfo& event) {
+    // Up, down, up is three.
+    if (!waiting_.empty() && Same(waiting_.back(), event)) return;
+    if (waiting_.size() >= kMaxWaiting) {
+      LOG(ERROR) << "a device's watch does not listen: an event is lost";
+      return;
+    }
+    waiting_.push_back(event);
+    signal_->Raise();
+  }
+
+  // With the mutex held.
+  void Forget(const SharedReceiveQueue* handle) {
+    const auto names_it = [&](const DeviceEventInfo& info) { return info.shared_receives == handle; };
+    waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(), names_it), waiting_.end());
+  }
+
+ private:
+  void Deliver() {
+    bool dropped = false;
+    dropped_ = &dropped;
+    const std::shared_ptr<DeviceEventHandler> handler = handler_;
+    DeviceEventInfo event;
+    // What comes meanwhile has raised the signal again.
+    for (size_t left = waiting(); left > 0 && Next(&event); --left) {
+      (*handler)(event);
+      if (dropped) return;
+    }
+    dropped_ = nullptr;
+  }
+
+  size_t waiting() const {
+    const std::lock_guard<std::mutex> lock(all_.mutex_);
+    return waiting_.size();
+  }
+
+  // One at a time: what the handler drops is not heard of again.
+  bool Next(DeviceEventInfo* event) {
+    const std::lock_guard<std::mutex> lock(all_.mutex_);
+    if (waiting_.empty()) return false;
+    *event = waiting_.front();
+    waiting_.pop_front();
+    return true;
+  }
+
+  const std::shared_ptr<void> keep_;
+  DeviceWatches& all_;
+  const std::shared_ptr<DeviceEventHandler> handler_;
+  std::deque<DeviceEventInfo> waiting_;  // guarded by all_.mutex_
+  bool* dropped_ = nullptr;              // while Deliver runs
+  const std::unique_ptr<base::Signal> signal_;
+};
+
+DeviceWatches::~DeviceWatches() { CHECK(watches_.empty()) << "a watch keeps its device"; }
+
+std::unique_ptr<DeviceWatch> DeviceWatches::Add(std::shared_ptr<void> keep, base::EventLoop& loop,
+                                                DeviceEventHandler handler) {
+  return std::make_unique<Watch>(std::move(keep), *this, loop, std::move(handler));
+}
+
+void DeviceWatches::Tell(const DeviceEventInfo& event) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (Watch* watch : watches_) watch->Tell(event);
+}
+
+void DeviceWatches::Forget(const SharedReceiveQueue* handle) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (Watch* watch : watches_) watch->Forget(handle);
+}
+
+}  // namespace tokamak::verbs
