@@ -34,6 +34,7 @@ void AddNodeNumbers(const node::Node& node, std::vector<client::NumberEntry>& nu
   add("pull_stale_holders_total", pulls.stale_holders);
   add("pull_waited_for_room_total", pulls.waited_for_room);
   add("pins_of_peers", node.pins_of_peers());
+  add("pins_of_peers_total", node.pins_of_peers_total());
   add("directory_updates_behind", node.membership().behind());
   add("directory_failed_renewals_total", membership.failed_renewals);
   add("directory_re_announcements_total", membership.re_announcements);

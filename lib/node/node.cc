@@ -70,6 +70,7 @@ void Node::PinFor(Served& served, uint64_t pin, const base::ObjectId& id) {
     return served.engine->Pinned(pin, place.status());
   }
   served.pins.emplace(pin, id);
+  ++pins_of_peers_total_;
   served.engine->Pinned(
       pin, transport::PinnedObject{store_.Memory(*place).data(), {place->data_size, place->metadata_size}});
 }

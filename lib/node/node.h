@@ -90,6 +90,8 @@ class Node final {
 
   // Objects pinned for peers now; a draining daemon waits until there are none.
   size_t pins_of_peers() const;
+  // How often a peer got an object pinned here to take it, since the node began.
+  uint64_t pins_of_peers_total() const { return pins_of_peers_total_; }
 
   Services& services() { return services_; }
   store::Store& store() { return store_; }
@@ -120,6 +122,7 @@ class Node final {
   const NodeOptions options_;
   Services services_;
   std::vector<std::unique_ptr<Served>> served_;
+  uint64_t pins_of_peers_total_ = 0;
   Peers peers_;
   Pulls pulls_;
   ServiceCaller object_caller_;

@@ -167,12 +167,14 @@ class FaultsTest : public testing::Test {
     return got;
   }
 
-  // While `far` is out of reach: the get that it was serving goes well, and so does the next, which it cannot serve.
+  // While `far` is out of reach: the get that it was serving goes well, and so does the next, which `near` serves.
   void ExpectNearServes(const std::string& name, std::future<Got> get) {
     ExpectRight(AwaitEnd(std::move(get)));
     DropCopies();
+    const uint64_t served = Number(clients_[2], "pins_of_peers_total");
     asked_ = steady_clock::now();
     ExpectRight(clients_[0].Get(Id(name), kDeadline));
+    EXPECT_GT(Number(clients_[2], "pins_of_peers_total"), served);
     DropCopies();
   }
 

@@ -211,6 +211,7 @@ TEST_F(NodeTest, LeavingLetsTransfersEndAndThenNobodyAsks) {
   cluster_->Await(got);
   EXPECT_EQ(got->results[0].status, absl::OkStatus());
   EXPECT_TRUE(cluster_->RunUntil([&] { return left && at(1).node->pins_of_peers() == 0; }));
+  EXPECT_EQ(at(1).node->pins_of_peers_total(), 1u);
   at(2).Release(*got);
   ASSERT_EQ(at(2).store->Delete(base::ObjectId::FromName("x")), absl::OkStatus());
   cluster_->RunFor(Milliseconds(10));
