@@ -1,0 +1,123 @@
+// What a listener puts up with: many peers, silent ones and those that talk nonsense.
+#include "lib/verbs/ibv/tcp_listener.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lib/base/random.h"
+#include "lib/verbs/ibv/tcp_hello.h"
+#include "tests/verbs/ibv/tcp_pair.h"
+
+namespace tokamak::verbs::ibv {
+namespace {
+
+using testing::ElementsAre;
+constexpr auto kEstablished = ConnectionEvent::Kind::kEstablished;
+constexpr auto kRejected = ConnectionEvent::Kind::kRejected;
+constexpr auto kDisconnected = ConnectionEvent::Kind::kDisconnected;
+
+using TcpListenerTest = TcpPair;
+
+TEST_F(TcpListenerTest, NoMoreThanSixtyFourRequestsWaitForAnAnswer) {
+  constexpr size_t kCount = 70;
+  std::vector<std::unique_ptr<TcpSide>> sides;
+  for (size_t i = 0; i < kCount; ++i) {
+    sides.push_back(std::make_unique<TcpSide>(loop_, 1));
+    ASSERT_TRUE(Connect(*sides.back()).ok());
+  }
+  const auto rejected = [](const std::unique_ptr<TcpSide>& side) { return side->Saw(kRejected); };
+  EXPECT_TRUE(Drive([&] {
+    return requests_.size() == kMaxUnanswered &&
+           std::count_if(sides.begin(), sides.end(), rejected) == kCount - kMaxUnanswered;
+  })) << requests_.size();
+  requests_.pop_back();  // answered: there is room again
+  TcpSide late(loop_, 1);
+  ASSERT_TRUE(Connect(late).ok());
+  EXPECT_TRUE(Drive([&] { return requests_.size() == kMaxUnanswered; }));
+}
+
+TEST_F(TcpListenerTest, WhoSaysNothingDoesNotKeepOthersOut) {
+  std::vector<os::FileDescriptor> silent;
+  for (size_t i = 0; i < kMaxHalfOpen + 3; ++i) {
+    silent.push_back(RawPeer());
+    LookOn(base::Milliseconds(1));  // the listener's own queue is no longer than this
+  }
+  // The last are closed at once, the others within their deadline; then there is room.
+  const auto closed = [&] {
+    return static_cast<size_t>(std::count_if(silent.begin(), silent.end(),
+                                             [](const os::FileDescriptor& socket) { return IsClosed(socket.get()); }));
+  };
+  ASSERT_TRUE(Drive([&] { return closed() >= 3; }));
+  EXPECT_EQ(closed(), 3u);
+  ASSERT_TRUE(Drive([&] { return closed() == silent.size(); })) << closed();
+  Establish();
+}
+
+TEST_F(TcpListenerTest, NonsenseEndsALineAndNothingElse) {
+  base::Random random(3);
+  for (int round = 0; round < 50; ++round) {
+    const os::FileDescriptor peer = RawPeer();
+    std::vector<uint8_t> bytes(kTcpHelloSize);
+    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random.Next());
+    if (round % 5 == 0) {  // well formed, but nobody begins with it
+      TcpHello ready;
+      ready.kind = TcpHello::Kind::kReady;
+      const TcpHelloBytes encoded = EncodeTcpHello(ready);
+      bytes.assign(encoded.begin(), encoded.end());
+    }
+    ASSERT_EQ(send(peer.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+    EXPECT_TRUE(Drive([&] { return IsClosed(peer.get()); }));
+  }
+  EXPECT_TRUE(requests_.empty());
+  Establish();
+}
+
+TEST_F(TcpListenerTest, AMessageThatComesInPiecesIsOne) {
+  const os::FileDescriptor peer = RawPeer();
+  TcpHello ask;
+  ask.queue_pair_number = 9;
+  const TcpHelloBytes bytes = EncodeTcpHello(ask);
+  for (size_t i = 0; i < bytes.size(); i += 32) {
+    EXPECT_TRUE(requests_.empty());
+    ASSERT_EQ(send(peer.get(), bytes.data() + i, 32, 0), 32);
+    LookOn(base::Milliseconds(5));
+  }
+  EXPECT_NE(AwaitRequest(), nullptr);
+}
+
+TEST_F(TcpListenerTest, APeerThatGoesOnTalkingIsDisconnected) {
+  const os::FileDescriptor peer = RawPeer();
+  TcpHello hello;
+  hello.queue_pair_number = 9;
+  for (TcpHello::Kind kind : {TcpHello::Kind::kAsk, TcpHello::Kind::kReady, TcpHello::Kind::kReady}) {
+    hello.kind = kind;
+    const TcpHelloBytes bytes = EncodeTcpHello(hello);
+    ASSERT_EQ(send(peer.get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+  }
+  auto request = AwaitRequest();
+  ASSERT_NE(request, nullptr);
+  ASSERT_TRUE(Accept(*request).ok());
+  ASSERT_TRUE(Drive([this] { return passive_.Saw(kDisconnected); }));
+  EXPECT_THAT(passive_.events, ElementsAre(kEstablished, kDisconnected));
+}
+
+TEST_F(TcpListenerTest, APortHasOneListenerAndIsFreeAfterIt) {
+  const Address address = listener_->address();
+  const auto listen = [&] {
+    return passive_.manager->Listen(loop_, address, [](std::unique_ptr<ConnectionRequest>) {});
+  };
+  EXPECT_TRUE(absl::IsAlreadyExists(listen().status()));
+  Establish();
+  listener_.reset();
+  EXPECT_TRUE(listen().ok());
+  LookOn();
+  EXPECT_THAT(active_.events, ElementsAre(kEstablished)) << "connections outlive their listener";
+}
+
+}  // namespace
+}  // namespace tokamak::verbs::ibv
