@@ -1,6 +1,5 @@
+// What a session answers at once, what it gives back, and whom it ends.
 #include "lib/daemon/session.h"
-
-#include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
@@ -8,130 +7,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/types/optional.h"
-#include "lib/client/frame.h"
-#include "sim/sim_loop.h"
-#include "tests/daemon/lonely_node.h"
+#include "gtest/gtest.h"
+#include "tests/daemon/one_session.h"
 
 namespace tokamak::daemon {
 namespace {
 
-using client::Header;
-using Bytes = std::vector<uint8_t>;
-
-constexpr uint64_t kTimeout = 1'000'000;  // microseconds
-
-base::ObjectId Id(const std::string& name) { return base::ObjectId::FromName(name); }
-
-class SessionTest : public testing::Test {
- protected:
-  struct Sent {
-    Bytes frame;
-    Descriptors descriptors;
-  };
-
-  SessionTest() { Open(); }
-  ~SessionTest() override {
-    session_.reset();
-    Settle();
-    const absl::Status consistent = node_.store().CheckConsistency();
-    EXPECT_TRUE(consistent.ok()) << consistent;
-    EXPECT_EQ(node_.store().statistics().pins, 0u);
-    EXPECT_EQ(node_.store().statistics().unsealed_objects, 0u);
-    EXPECT_EQ(node_.store().statistics().waiting, 0u);
-  }
-
-  void Open() {
-    session_ = std::make_unique<Session>(
-        node_.context(),
-        [this](Bytes frame, Descriptors descriptors) {
-          sent_.push_back({std::move(frame), descriptors});
-        },
-        [this] { return congested_; });
-  }
-
-  // A new session that has said hello.
-  void OpenAndGreet(client::Access access = client::Access::kReadAndCreate) {
-    Open();
-    client::HelloRequest hello;
-    hello.access = access;
-    Ask(hello);
-    sent_.clear();
-  }
-
-  void Settle() { scheduler_.RunFor(base::Milliseconds(10)); }
-
-  template <typename Request>
-  absl::Status Tell(const Request& request, uint64_t id = 1) {
-    return session_->Handle(client::Encode(id, request));
-  }
-
-  // Sends a request that keeps the protocol and lets a little time pass.
-  template <typename Request>
-  void Ask(const Request& request, uint64_t id = 1) {
-    const absl::Status status = Tell(request, id);
-    EXPECT_TRUE(status.ok()) << status;
-    Settle();
-  }
-
-  // The one answer that came, to request `id`: its status.
-  absl::Status Answered(uint64_t id = 1) {
-    EXPECT_EQ(sent_.size(), 1u);
-    if (sent_.empty()) return absl::InternalError("no answer");
-    last_ = sent_.front().frame;
-    sent_.clear();
-    const auto header = client::DecodeHeader(last_);
-    EXPECT_TRUE(header.ok());
-    EXPECT_EQ(header->request_id, id);
-    EXPECT_TRUE(header->kind & client::kReplyBit);
-    return client::StatusOf(*header, last_);
-  }
-
-  template <typename Reply>
-  Reply Body() {
-    const auto reply = client::DecodeBody<Reply>(last_);
-    EXPECT_TRUE(reply.ok()) << reply.status();
-    return reply.ok() ? *reply : Reply();
-  }
-
-  void Put(const std::string& name, const Bytes& data) {
-    client::CreateAndSealRequest request;
-    request.objects.push_back({Id(name), data, {}});
-    Ask(request);
-    EXPECT_TRUE(Answered().ok());
-    EXPECT_EQ(Body<client::CreateAndSealReply>().outcomes.at(0).code, absl::StatusCode::kOk);
-  }
-
-  client::GetRequest GetOf(const std::vector<std::string>& names, uint64_t timeout = kTimeout) {
-    client::GetRequest get;
-    get.timeout_microseconds = timeout;
-    for (const std::string& name : names) get.ids.push_back(Id(name));
-    return get;
-  }
-
-  template <typename Request>
-  Request About(const std::string& name) {
-    Request request;
-    request.id = Id(name);
-    return request;
-  }
-
-  client::CreateRequest CreateOf(const std::string& name, uint64_t size) {
-    client::CreateRequest create;
-    create.id = Id(name);
-    create.data_size = size;
-    return create;
-  }
-
-  alignas(64) uint8_t arena_[256 * 1024] = {};
-  sim::Scheduler scheduler_;
-  sim::SimLoop loop_{scheduler_};
-  LonelyNode node_{loop_, absl::MakeSpan(arena_)};
-  bool congested_ = false;
-  std::vector<Sent> sent_;
-  Bytes last_;
-  std::unique_ptr<Session> session_;
-};
+using SessionTest = OneSession;
 
 TEST_F(SessionTest, HelloIsAnsweredWithTheArena) {
   Ask(client::HelloRequest());
@@ -175,7 +57,7 @@ TEST_F(SessionTest, AMalformedFrameEndsTheSession) {
   for (size_t size = 0; size < good.size(); ++size) {
     EXPECT_FALSE(session_->Handle(Bytes(good.begin(), good.begin() + static_cast<ptrdiff_t>(size))).ok()) << size;
   }
-  Header header;
+  client::Header header;
   header.request_id = 1;
   header.kind = 999;
   EXPECT_FALSE(session_->Handle(client::Frame(header, {})).ok());
@@ -236,67 +118,6 @@ TEST_F(SessionTest, ARequestWithIdZeroIsNotAnswered) {
   Ask(About<client::AbortRequest>("a"), 0);
   EXPECT_TRUE(sent_.empty());
   EXPECT_EQ(node_.store().statistics().unsealed_objects, 0u);
-}
-
-TEST_F(SessionTest, AGetWaitsForWhatIsSealedLater) {
-  OpenAndGreet();
-  Ask(GetOf({"late"}), 5);
-  EXPECT_TRUE(sent_.empty());
-  const Bytes data = {1, 2, 3};
-  ASSERT_TRUE(node_.store().CreateAndSeal({Id("late"), data, {}}, store::Origin::kCreatedHere).ok());
-  Settle();
-  ASSERT_TRUE(Answered(5).ok());
-  EXPECT_EQ(Body<client::GetReply>().entries.at(0).location.data_size, 3u);
-}
-
-TEST_F(SessionTest, AGetEndsAtItsTimeOut) {
-  OpenAndGreet();
-  Ask(GetOf({"never"}, 50'000));
-  EXPECT_TRUE(sent_.empty());
-  scheduler_.RunFor(base::Seconds(10));
-  ASSERT_TRUE(Answered().ok());
-  EXPECT_NE(Body<client::GetReply>().entries.at(0).outcome.code, absl::StatusCode::kOk);
-}
-
-TEST_F(SessionTest, RequestsThatWaitAreBounded) {
-  OpenAndGreet();
-  for (size_t i = 0; i < kMaxWaitingRequests; ++i) EXPECT_TRUE(Tell(GetOf({"never"}), i + 10).ok());
-  EXPECT_TRUE(sent_.empty());
-  EXPECT_TRUE(Tell(GetOf({"never"}), 7).ok());
-  const absl::Status refused = Answered(7);
-  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
-}
-
-TEST_F(SessionTest, ObjectsThatAreWaitedForAreBounded) {
-  OpenAndGreet();
-  client::GetRequest get = GetOf({"never"});
-  get.ids.assign(client::kMaxIds, Id("never"));
-  for (size_t i = 0; i < kMaxWaitingIds / client::kMaxIds; ++i) EXPECT_TRUE(Tell(get, i + 10).ok());
-  EXPECT_TRUE(sent_.empty());
-  EXPECT_TRUE(Tell(GetOf({"never"}), 7).ok());
-  const absl::Status refused = Answered(7);
-  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
-}
-
-TEST_F(SessionTest, WhatWaitsEndsWithTheSessionAndIsNotAnswered) {
-  OpenAndGreet();
-  Put("here", {1});
-  Ask(GetOf({"here", "never"}), 2);
-  client::WaitRequest wait;
-  wait.timeout_microseconds = kTimeout;
-  wait.count = 1;
-  wait.ids = {Id("never")};
-  Ask(wait, 3);
-  wait.scope = client::Scope::kAnywhere;
-  Ask(wait, 4);
-  EXPECT_TRUE(Tell(About<client::StatRequest>("here"), 5).ok());
-  EXPECT_TRUE(Tell(client::NodesRequest(), 6).ok());
-  EXPECT_TRUE(Tell(About<client::DeleteRequest>("here"), 7).ok());
-  session_.reset();
-  const Bytes data = {1};
-  ASSERT_TRUE(node_.store().CreateAndSeal({Id("never"), data, {}}, store::Origin::kCreatedHere).ok());
-  scheduler_.RunFor(base::Seconds(5));
-  EXPECT_TRUE(sent_.empty());
 }
 
 TEST_F(SessionTest, PinsAndUnsealedObjectsGoBackWithTheSession) {
@@ -369,63 +190,6 @@ TEST_F(SessionTest, ListGoesOnWhereItEnded) {
   const auto second = Body<client::ListReply>();
   EXPECT_EQ(second.objects.size(), 1u);
   EXPECT_FALSE(second.more);
-}
-
-TEST_F(SessionTest, WaitAnywhereCountsWhatIsHere) {
-  OpenAndGreet();
-  Put("a", {1});
-  client::WaitRequest wait;
-  wait.timeout_microseconds = 100'000;
-  wait.scope = client::Scope::kAnywhere;
-  wait.count = 1;
-  wait.ids = {Id("never"), Id("a")};
-  Ask(wait);
-  ASSERT_TRUE(Answered().ok());
-  EXPECT_EQ(Body<client::WaitReply>().ready, (std::vector<uint8_t>{0, 1}));
-  wait.count = 2;
-  Ask(wait);
-  EXPECT_TRUE(sent_.empty());
-  scheduler_.RunFor(base::Seconds(5));
-  ASSERT_TRUE(Answered().ok());
-  EXPECT_EQ(Body<client::WaitReply>().ready, (std::vector<uint8_t>{0, 1}));
-  wait.count = 3;
-  Ask(wait);
-  EXPECT_TRUE(absl::IsInvalidArgument(Answered()));
-}
-
-TEST_F(SessionTest, WaitAnywhereForNothingIsAnsweredAtOnce) {
-  OpenAndGreet();
-  client::WaitRequest wait;
-  wait.scope = client::Scope::kAnywhere;
-  Ask(wait);
-  EXPECT_TRUE(Answered().ok());
-  wait.timeout_microseconds = kTimeout;
-  wait.ids = {Id("never")};
-  Ask(wait);
-  EXPECT_TRUE(Answered().ok());
-}
-
-TEST_F(SessionTest, EventsThatACongestedClientMissedAreCountedInTheNextOnes) {
-  OpenAndGreet();
-  Ask(client::SubscribeRequest(), 9);
-  ASSERT_TRUE(Answered(9).ok());
-  const Bytes data = {1};
-  const auto seal = [&](const char* name) {
-    ASSERT_TRUE(node_.store().CreateAndSeal({Id(name), data, {}}, store::Origin::kCreatedHere).ok());
-    Settle();
-  };
-  congested_ = true;
-  seal("a");
-  seal("b");
-  EXPECT_TRUE(sent_.empty());
-  congested_ = false;
-  seal("c");
-  ASSERT_EQ(sent_.size(), 1u);
-  last_ = sent_[0].frame;
-  const auto events = Body<client::EventsNotification>();
-  EXPECT_EQ(events.dropped, 2u);
-  ASSERT_EQ(events.events.size(), 1u);
-  EXPECT_EQ(events.events[0].id, Id("c"));
 }
 
 TEST_F(SessionTest, HashEvictNodesAndNumbersAreAnswered) {

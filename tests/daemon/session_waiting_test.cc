@@ -1,0 +1,133 @@
+// What a session answers later: gets and waits for objects that are not here yet, and events.
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gtest/gtest.h"
+#include "lib/daemon/session.h"
+#include "tests/daemon/one_session.h"
+
+namespace tokamak::daemon {
+namespace {
+
+using SessionWaitingTest = OneSession;
+
+TEST_F(SessionWaitingTest, AGetWaitsForWhatIsSealedLater) {
+  OpenAndGreet();
+  Ask(GetOf({"late"}), 5);
+  EXPECT_TRUE(sent_.empty());
+  const Bytes data = {1, 2, 3};
+  ASSERT_TRUE(node_.store().CreateAndSeal({Id("late"), data, {}}, store::Origin::kCreatedHere).ok());
+  Settle();
+  ASSERT_TRUE(Answered(5).ok());
+  EXPECT_EQ(Body<client::GetReply>().entries.at(0).location.data_size, 3u);
+}
+
+TEST_F(SessionWaitingTest, AGetEndsAtItsTimeOut) {
+  OpenAndGreet();
+  Ask(GetOf({"never"}, 50'000));
+  EXPECT_TRUE(sent_.empty());
+  scheduler_.RunFor(base::Seconds(10));
+  ASSERT_TRUE(Answered().ok());
+  EXPECT_NE(Body<client::GetReply>().entries.at(0).outcome.code, absl::StatusCode::kOk);
+}
+
+TEST_F(SessionWaitingTest, RequestsThatWaitAreBounded) {
+  OpenAndGreet();
+  for (size_t i = 0; i < kMaxWaitingRequests; ++i) EXPECT_TRUE(Tell(GetOf({"never"}), i + 10).ok());
+  EXPECT_TRUE(sent_.empty());
+  EXPECT_TRUE(Tell(GetOf({"never"}), 7).ok());
+  const absl::Status refused = Answered(7);
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+}
+
+TEST_F(SessionWaitingTest, ObjectsThatAreWaitedForAreBounded) {
+  OpenAndGreet();
+  client::GetRequest get = GetOf({"never"});
+  get.ids.assign(client::kMaxIds, Id("never"));
+  for (size_t i = 0; i < kMaxWaitingIds / client::kMaxIds; ++i) EXPECT_TRUE(Tell(get, i + 10).ok());
+  EXPECT_TRUE(sent_.empty());
+  EXPECT_TRUE(Tell(GetOf({"never"}), 7).ok());
+  const absl::Status refused = Answered(7);
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+}
+
+TEST_F(SessionWaitingTest, WaitAnywhereCountsWhatIsHere) {
+  OpenAndGreet();
+  Put("a", {1});
+  client::WaitRequest wait;
+  wait.timeout_microseconds = 100'000;
+  wait.scope = client::Scope::kAnywhere;
+  wait.count = 1;
+  wait.ids = {Id("never"), Id("a")};
+  Ask(wait);
+  ASSERT_TRUE(Answered().ok());
+  EXPECT_EQ(Body<client::WaitReply>().ready, (std::vector<uint8_t>{0, 1}));
+  wait.count = 2;
+  Ask(wait);
+  EXPECT_TRUE(sent_.empty());
+  scheduler_.RunFor(base::Seconds(5));
+  ASSERT_TRUE(Answered().ok());
+  EXPECT_EQ(Body<client::WaitReply>().ready, (std::vector<uint8_t>{0, 1}));
+  wait.count = 3;
+  Ask(wait);
+  EXPECT_TRUE(absl::IsInvalidArgument(Answered()));
+}
+
+TEST_F(SessionWaitingTest, WaitAnywhereForNothingIsAnsweredAtOnce) {
+  OpenAndGreet();
+  client::WaitRequest wait;
+  wait.scope = client::Scope::kAnywhere;
+  Ask(wait);
+  EXPECT_TRUE(Answered().ok());
+  wait.timeout_microseconds = kTimeout;
+  wait.ids = {Id("never")};
+  Ask(wait);
+  EXPECT_TRUE(Answered().ok());
+}
+
+TEST_F(SessionWaitingTest, WhatWaitsEndsWithTheSessionAndIsNotAnswered) {
+  OpenAndGreet();
+  Put("here", {1});
+  Ask(GetOf({"here", "never"}), 2);
+  client::WaitRequest wait;
+  wait.timeout_microseconds = kTimeout;
+  wait.count = 1;
+  wait.ids = {Id("never")};
+  Ask(wait, 3);
+  wait.scope = client::Scope::kAnywhere;
+  Ask(wait, 4);
+  EXPECT_TRUE(Tell(About<client::StatRequest>("here"), 5).ok());
+  EXPECT_TRUE(Tell(client::NodesRequest(), 6).ok());
+  EXPECT_TRUE(Tell(About<client::DeleteRequest>("here"), 7).ok());
+  session_.reset();
+  const Bytes data = {1};
+  ASSERT_TRUE(node_.store().CreateAndSeal({Id("never"), data, {}}, store::Origin::kCreatedHere).ok());
+  scheduler_.RunFor(base::Seconds(5));
+  EXPECT_TRUE(sent_.empty());
+}
+
+TEST_F(SessionWaitingTest, EventsThatACongestedClientMissedAreCountedInTheNextOnes) {
+  OpenAndGreet();
+  Ask(client::SubscribeRequest(), 9);
+  ASSERT_TRUE(Answered(9).ok());
+  const Bytes data = {1};
+  const auto seal = [&](const char* name) {
+    ASSERT_TRUE(node_.store().CreateAndSeal({Id(name), data, {}}, store::Origin::kCreatedHere).ok());
+    Settle();
+  };
+  congested_ = true;
+  seal("a");
+  seal("b");
+  EXPECT_TRUE(sent_.empty());
+  congested_ = false;
+  seal("c");
+  ASSERT_EQ(sent_.size(), 1u);
+  last_ = sent_[0].frame;
+  const auto events = Body<client::EventsNotification>();
+  EXPECT_EQ(events.dropped, 2u);
+  ASSERT_EQ(events.events.size(), 1u);
+  EXPECT_EQ(events.events[0].id, Id("c"));
+}
+
+}  // namespace
+}  // namespace tokamak::daemon
