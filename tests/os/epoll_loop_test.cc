@@ -1,16 +1,16 @@
+// The real loop keeps the promises of every loop, and its own: it runs and stops, watches descriptors and starves nobody.
 #include "lib/os/epoll_loop.h"
 
-#include <gtest/gtest.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
-#include <atomic>
-#include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "gtest/gtest.h"
 #include "tests/base/event_loop_thread_contract.h"
+#include "tests/os/one_epoll_loop.h"
 
 namespace tokamak::base {
 namespace {
@@ -47,81 +47,13 @@ using base::Seconds;
 using base::Time;
 using base::Timer;
 
-// A descriptor that is readable while its count is not 0.
-class Event final {
- public:
-  Event() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
-  int fd() const { return fd_.get(); }
-  void Set() const { EXPECT_EQ(eventfd_write(fd(), 1), 0); }
-  bool Take() const {
-    eventfd_t count;
-    return eventfd_read(fd(), &count) == 0;
-  }
-
- private:
-  const FileDescriptor fd_;
-};
-
-// Work is a number that anybody may raise; as a device would, it makes an event only while armed.
-class FakePoller final : public Poller {
- public:
-  bool Poll() override {
-    ++polls;
-    event.Take();
-    if (on_poll) on_poll();
-    return work.exchange(0) > 0;
-  }
-  void Arm() override {
-    ++arms;
-    armed = true;
-    if (on_arm) on_arm();
-  }
-  int descriptor() const override { return event.fd(); }
-
-  void Arrive() {
-    ++work;
-    if (armed.exchange(false)) event.Set();
-  }
-
-  const Event event;
-  std::atomic<int> work{0};
-  std::atomic<bool> armed{false};
-  int polls = 0;
-  int arms = 0;
-  std::function<void()> on_poll, on_arm;
-};
-
-class EpollLoopTest : public testing::TestWithParam<Detection> {
+class EpollLoopTest : public OneEpollLoop {
  protected:
-  bool RunUntil(const std::function<bool()>& done) { return loop_.RunUntil(done, loop_.Now() + Seconds(60)); }
-
-  // A few rounds.
-  void RunFor(base::Duration duration) {
-    bool reached = false;
-    const Timer timer = loop_.RunAfter(duration, [&] { reached = true; });
-    EXPECT_TRUE(RunUntil([&] { return reached; }));
-  }
-
-  // A task that posts itself for ever: the loop goes on with its rounds.
-  void KeepGoing() {
-    timer_ = loop_.Post([this] { KeepGoing(); });
-  }
-
-  EpollLoop loop_{GetParam()};
   Event event_, other_event_;
-  FakePoller poller_;
-  Timer timer_;
   int count_ = 0;
 };
 
-std::string ModeName(const testing::TestParamInfo<Detection>& info) {
-  constexpr const char* kNames[] = {"Busy", "Event", "Adaptive"};
-  return kNames[static_cast<int>(info.param.mode)];
-}
-
-INSTANTIATE_TEST_SUITE_P(Modes, EpollLoopTest,
-                         testing::Values(Detection::Busy(), Detection::Event(), Detection::Adaptive(Microseconds(20))),
-                         ModeName);
+INSTANTIATE_TEST_SUITE_P(Modes, EpollLoopTest, kModes, ModeName);
 
 TEST_P(EpollLoopTest, RunReturnsAfterStop) {
   timer_ = loop_.Post([this] { loop_.Stop(); });
@@ -315,100 +247,6 @@ TEST_P(EpollLoopTest, ASignalThatRaisesItselfForEverStarvesNobody) {
   });
   event_.Set();
   EXPECT_TRUE(RunUntil([this] { return count_ == 2; }));
-}
-
-TEST_P(EpollLoopTest, APollerFindsWorkThatIsThere) {
-  const PollerHandle polled = loop_.AddPoller(poller_);
-  poller_.Arrive();
-  EXPECT_TRUE(RunUntil([this] { return poller_.work == 0; }));
-}
-
-TEST_P(EpollLoopTest, APollerFindsWorkThatArrivesWhileItIsArmed) {
-  loop_.SetDetection(Detection::Event());
-  const PollerHandle polled = loop_.AddPoller(poller_);
-  poller_.on_arm = [this] {  // too late for the round, too early for an event
-    if (poller_.arms != 1) return;
-    poller_.armed = false;
-    ++poller_.work;
-    count_ = poller_.polls;
-  };
-  EXPECT_TRUE(RunUntil([this] { return poller_.arms > 0; }));
-  EXPECT_EQ(poller_.work, 0);
-  EXPECT_EQ(poller_.polls, count_ + 1);
-}
-
-TEST_P(EpollLoopTest, APollersEventEndsTheSleep) {
-  const PollerHandle polled = loop_.AddPoller(poller_);
-  std::thread other([&] {
-    for (int i = 0; i < 50; ++i) {
-      poller_.Arrive();
-      while (poller_.work != 0) std::this_thread::yield();
-    }
-    loop_.Stop();
-  });
-  loop_.Run();
-  other.join();
-}
-
-TEST_P(EpollLoopTest, ABusyLoopNeverArms) {
-  const PollerHandle polled = loop_.AddPoller(poller_);
-  RunFor(Milliseconds(1));
-  if (GetParam().mode == Detection::Mode::kBusy) {
-    EXPECT_EQ(poller_.arms, 0);
-  } else {
-    EXPECT_GT(poller_.arms, 0);
-  }
-}
-
-TEST_P(EpollLoopTest, APollersHandleMayBeDroppedInItsPoll) {
-  PollerHandle polled = loop_.AddPoller(poller_);
-  FakePoller other;
-  const PollerHandle other_polled = loop_.AddPoller(other);
-  poller_.on_poll = [&] { polled.Reset(); };
-  KeepGoing();
-  EXPECT_TRUE(RunUntil([&] { return other.polls > 3; }));
-  EXPECT_EQ(poller_.polls, 1);
-  polled = loop_.AddPoller(poller_);
-  EXPECT_TRUE(RunUntil([&] { return poller_.polls > 1; }));
-}
-
-TEST_P(EpollLoopTest, APollMayAddAPoller) {
-  FakePoller other;
-  PollerHandle other_polled;
-  const PollerHandle polled = loop_.AddPoller(poller_);
-  poller_.on_poll = [&] {
-    if (poller_.polls == 1) other_polled = loop_.AddPoller(other);
-  };
-  KeepGoing();
-  EXPECT_TRUE(RunUntil([&] { return other.polls > 1 && poller_.polls > 1; }));
-}
-
-TEST_P(EpollLoopTest, APollerWithoutADescriptorIsWokenByASignal) {
-  class SignalPoller final : public Poller {
-   public:
-    explicit SignalPoller(EpollLoop& loop) : signal(loop.MakeSignal([] {})) {}
-    bool Poll() override { return work.exchange(0) > 0; }
-    void Arm() override { armed = true; }
-    int descriptor() const override { return -1; }
-    void Arrive() {
-      ++work;
-      if (armed.exchange(false)) signal->Raise();
-    }
-    std::atomic<int> work{0};
-    std::atomic<bool> armed{false};
-    const std::unique_ptr<base::Signal> signal;
-  };
-  SignalPoller poller(loop_);
-  const PollerHandle polled = loop_.AddPoller(poller);
-  std::thread other([&] {
-    for (int i = 0; i < 50; ++i) {
-      poller.Arrive();
-      while (poller.work != 0) std::this_thread::yield();
-    }
-    loop_.Stop();
-  });
-  loop_.Run();
-  other.join();
 }
 
 TEST_P(EpollLoopTest, NowOutsideOfTasksIsTheClock) {

@@ -11,88 +11,16 @@
 
 #include "gtest/gtest.h"
 #include "lib/base/trace.h"
-#include "lib/verbs/soft/byte_fabric.h"
 #include "sim/sim_loop.h"
+#include "tests/sim/plain_host.h"
 
 namespace tokamak::sim {
 namespace {
 
 using verbs::Address;
-using verbs::soft::ByteFabric;
-using verbs::soft::Fabric;
 using verbs::soft::Packet;
 using verbs::soft::PacketOpcode;
 using verbs::soft::Port;
-
-Address MakeAddress(uint8_t host) {
-  Address address;
-  address.ip[10] = address.ip[11] = 0xff;
-  address.ip[12] = 10;
-  address.ip[15] = host;
-  return address;
-}
-
-struct Arrival {
-  base::Time time;
-  uint32_t psn;
-  bool corrupt;
-  uint8_t from;
-};
-
-// A NIC of few words: remembers what came.
-struct Host {
-  Host(Scheduler& scheduler, Fabric& fabric, uint8_t number) : address(MakeAddress(number)), loop(scheduler) {
-    Plug(fabric);
-  }
-
-  void Plug(Fabric& fabric) {
-    port = fabric
-               .Open(loop, address,
-                     {[this](absl::Span<const Packet> packets) {
-                        ++batches;
-                        for (const Packet& packet : packets) Take(packet);
-                      },
-                      [] {}})
-               .value();
-  }
-
-  void Take(const Packet& packet) {
-    arrivals.push_back({loop.Now(), packet.psn, packet.corrupt, packet.peer.ip[15]});
-    for (uint32_t i = 0; i < packet.slices; ++i) {
-      for (uint32_t j = 0; j < packet.payload[i].length; ++j) {
-        EXPECT_EQ(packet.payload[i].data[j], static_cast<uint8_t>(packet.psn));
-      }
-    }
-    if (trace != nullptr) {
-      trace->Record({loop.Now(), base::TraceKind::kPacketReceived, address.ip[15], packet.psn, packet.corrupt});
-    }
-  }
-
-  void Send(const Host& to, uint32_t psn, uint32_t length = 64) {
-    const std::vector<uint8_t> payload(length, static_cast<uint8_t>(psn));
-    Packet packet;
-    packet.opcode = PacketOpcode::kSendOnly;
-    packet.psn = psn;
-    packet.peer = to.address;
-    packet.slices = 2;
-    packet.payload[0] = {payload.data(), length / 3};
-    packet.payload[1] = {payload.data() + length / 3, length - length / 3};
-    ASSERT_EQ(port->Send({&packet, 1}), 1u);
-  }
-
-  std::vector<uint32_t> psns() const {
-    std::vector<uint32_t> result;
-    for (const Arrival& arrival : arrivals) result.push_back(arrival.psn);
-    return result;
-  }
-
-  const Address address;
-  SimLoop loop;
-  base::Trace* trace = nullptr;
-  std::vector<Arrival> arrivals;
-  int batches = 0;
-  std::unique_ptr<Port> port;
-};
 
 class SimFabricTest : public testing::Test {
  protected:
@@ -103,9 +31,9 @@ class SimFabricTest : public testing::Test {
   }
   void Build(const SimFabricOptions& options, uint64_t seed = 1) {
     fabric = std::make_unique<SimFabric>(network, seed, options, trace);
-    for (uint8_t i = 0; i < 3; ++i) hosts.push_back(std::make_unique<Host>(scheduler, *fabric, i));
+    for (uint8_t i = 0; i < 3; ++i) hosts.push_back(std::make_unique<PlainHost>(scheduler, *fabric, i));
   }
-  Host& host(size_t i) { return *hosts[i]; }
+  PlainHost& host(size_t i) { return *hosts[i]; }
 
   void ExpectNothingDisappeared() {
     const SimFabricCounters& c = fabric->counters();
@@ -117,7 +45,7 @@ class SimFabricTest : public testing::Test {
   SimLoop network{scheduler};
   base::TraceHash trace;
   std::unique_ptr<SimFabric> fabric;
-  std::vector<std::unique_ptr<Host>> hosts;
+  std::vector<std::unique_ptr<PlainHost>> hosts;
 };
 
 TEST_F(SimFabricTest, APacketArrivesAfterLatencyAndItsTimeOnTheWire) {
@@ -207,8 +135,8 @@ uint64_t RunStorm(uint64_t seed, bool extra_traffic) {
   options.link.corrupt = 0.1;
   options.link.reorder = 0.2;
   SimFabric fabric(network, seed, options, no_trace);
-  std::vector<std::unique_ptr<Host>> hosts;
-  for (uint8_t i = 0; i < 3; ++i) hosts.push_back(std::make_unique<Host>(scheduler, fabric, i));
+  std::vector<std::unique_ptr<PlainHost>> hosts;
+  for (uint8_t i = 0; i < 3; ++i) hosts.push_back(std::make_unique<PlainHost>(scheduler, fabric, i));
   for (uint8_t i = 0; i < 2; ++i) hosts[i]->trace = &trace;
   for (uint32_t round = 0; round < 300; ++round) {
     hosts[0]->Send(*hosts[1], round, round % 200);
@@ -387,54 +315,6 @@ TEST_F(SimFabricTest, AnAddressIsTakenOnce) {
   EXPECT_EQ(host(0).port->address().port, 4791);
   address.port = 4791;
   EXPECT_EQ(fabric->Open(host(0).loop, address, {}).status().code(), absl::StatusCode::kAlreadyExists);
-}
-
-TEST(ByteFabricTest, PacketsPassThroughBytesOverAFaultyNetwork) {
-  Scheduler scheduler;
-  SimLoop network(scheduler);
-  base::NoTrace trace;
-  SimFabricOptions options;
-  options.link.corrupt = 0.2;
-  options.link.duplicate = 0.2;
-  SimFabric inner(network, 3, options, trace);
-  ByteFabric fabric(inner);
-  Host a(scheduler, fabric, 1);
-  Host b(scheduler, fabric, 2);
-  for (uint32_t i = 0; i < 1000; ++i) a.Send(b, i, i);
-  scheduler.RunUntilIdle();
-  EXPECT_EQ(b.arrivals.size(), inner.counters().delivered);
-  uint64_t corrupt = 0;
-  for (const Arrival& arrival : b.arrivals) corrupt += arrival.corrupt;
-  EXPECT_EQ(corrupt, inner.counters().corrupted);
-  EXPECT_GT(corrupt, 100u);
-}
-
-TEST(ByteFabricTest, WhatAHeaderHasNoRoomForDoesNotArrive) {
-  Scheduler scheduler;
-  SimLoop network(scheduler);
-  base::NoTrace trace;
-  SimFabric inner(network, 3, {}, trace);
-  ByteFabric fabric(inner);
-  Host a(scheduler, fabric, 1);
-  std::vector<Packet> received;
-  SimLoop loop(scheduler);
-  const std::unique_ptr<Port> port =
-      fabric
-          .Open(loop, MakeAddress(2),
-                {[&](absl::Span<const Packet> packets) { received.assign(packets.begin(), packets.end()); }, [] {}})
-          .value();
-  Packet packet;
-  packet.opcode = PacketOpcode::kAcknowledge;
-  packet.syndrome = 0x1f;
-  packet.msn = 5;
-  packet.immediate = 77;
-  packet.peer = MakeAddress(2);
-  ASSERT_EQ(a.port->Send({&packet, 1}), 1u);
-  scheduler.RunUntilIdle();
-  ASSERT_EQ(received.size(), 1u);
-  EXPECT_EQ(received[0].syndrome, 0x1f);
-  EXPECT_EQ(received[0].msn, 5u);
-  EXPECT_EQ(received[0].immediate, 0u);
 }
 
 }  // namespace
