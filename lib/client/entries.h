@@ -1,0 +1,127 @@
+// What the bodies of the client protocol are made of: in each, Visit() lists the fields once, for both directions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "lib/base/object_id.h"
+#include "lib/client/protocol.h"
+
+namespace tokamak::client {
+
+// How one of many went.
+struct Outcome {
+  absl::StatusCode code = absl::StatusCode::kOk;
+  std::string message;  // empty when ok
+
+  static Outcome Of(const absl::Status& status) {
+    return {status.code(), std::string(status.message().substr(0, kMaxErrorText))};
+  }
+  absl::Status ToStatus() const { return absl::Status(code, message); }
+
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Code(m.code);
+    v.Text(m.message, kMaxErrorText);
+  }
+};
+
+// Where an object lies in the arena, in bytes; metadata follows data.
+struct Location {
+  uint64_t offset = 0;
+  uint64_t data_size = 0;
+  uint64_t metadata_size = 0;
+
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Integer(m.offset);
+    v.Integer(m.data_size);
+    v.Integer(m.metadata_size);
+  }
+};
+
+struct ObjectEntry {
+  base::ObjectId id;
+  uint64_t data_size = 0;
+  uint64_t metadata_size = 0;
+  uint64_t pins = 0;
+  uint64_t age_microseconds = 0;  // since its creation on this node
+  ObjectState state = ObjectState::kCreated;
+  Origin origin = Origin::kCreatedHere;
+
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Id(m.id);
+    v.Integer(m.data_size);
+    v.Integer(m.metadata_size);
+    v.Integer(m.pins);
+    v.Integer(m.age_microseconds);
+    v.Enum(m.state);
+    v.Enum(m.origin);
+  }
+};
+
+struct NodeEntry {
+  std::string name;
+  std::string address;  // where its transport listens, for people
+  std::string device;
+  uint64_t incarnation = 0;
+  uint64_t capacity = 0;  // bytes
+  bool is_this = false;   // the node of the daemon that answers
+
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Text(m.name, kMaxName);
+    v.Text(m.address, kMaxAddress);
+    v.Text(m.device, kMaxName);
+    v.Integer(m.incarnation);
+    v.Integer(m.capacity);
+    v.Bool(m.is_this);
+  }
+};
+
+struct NumberEntry {
+  std::string name;  // as in the metrics, unit last: store_used_bytes
+  uint64_t value = 0;
+
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Text(m.name, kMaxName);
+    v.Integer(m.value);
+  }
+};
+
+struct EventEntry {
+  EventKind kind = EventKind::kSealed;
+  Origin origin = Origin::kCreatedHere;
+  base::ObjectId id;
+  uint64_t data_size = 0;
+  uint64_t metadata_size = 0;
+
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Enum(m.kind);
+    v.Enum(m.origin);
+    v.Id(m.id);
+    v.Integer(m.data_size);
+    v.Integer(m.metadata_size);
+  }
+};
+
+// Bytes that a message only looks at: in a decoded one they lie in the frame, which must outlive them.
+struct InlineObject {
+  base::ObjectId id;
+  absl::Span<const uint8_t> data;
+  absl::Span<const uint8_t> metadata;
+
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Id(m.id);
+    v.Bytes(m.data, kMaxInlineBytes);
+    v.Bytes(m.metadata, kMaxInlineBytes);
+  }
+};
+
+}  // namespace tokamak::client
