@@ -145,7 +145,7 @@ TEST_F(ClientErrorsTest, WhatALateCreateReservedIsAborted) {
 TEST_F(ClientErrorsTest, ADyingDaemonEndsEveryCallAtOnce) {
   Client client = Connect();
   std::thread killer([&] {
-    while (daemon_.statistics().waiting != 2) std::this_thread::yield();
+    EXPECT_TRUE(daemon_.AwaitGets(2));
     daemon_.Disconnect();
   });
   const auto begin = std::chrono::steady_clock::now();

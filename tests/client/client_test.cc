@@ -143,7 +143,7 @@ TEST_F(ClientTest, WhatADeadClientHeldIsGivenBack) {
 
 TEST_F(ClientTest, AGetWaitsForAnObjectThatDoesNotExistYet) {
   std::thread putter([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_TRUE(daemon_.AwaitGets(1));
     EXPECT_TRUE(client_.Put(SampleId(1), AsBytes("late")).ok());
   });
   const absl::StatusOr<Buffer> buffer = client_.Get(SampleId(1), kSoon);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -82,6 +83,11 @@ void FakeDaemon::Disconnect() {
   thread_.CallOn([&] {
     while (!peers_.empty()) End(peers_.begin()->first);
   });
+}
+
+bool FakeDaemon::AwaitGets(uint64_t count) {
+  std::unique_lock<std::mutex> lock(gets_mutex_);
+  return gets_changed_.wait_for(lock, std::chrono::seconds(60), [&] { return gets_waiting_ == count; });
 }
 
 store::Statistics FakeDaemon::statistics() {
@@ -237,6 +243,9 @@ void FakeDaemon::StartGet(uint64_t number, Peer& peer, const Header& header, con
         peers_.at(number).connection->Send(Encode(header.request_id, reply));
         peers_.at(number).waits.erase(header.request_id);
       });
+  const std::lock_guard<std::mutex> lock(gets_mutex_);
+  gets_waiting_ = store_->statistics().waiting;
+  gets_changed_.notify_all();
 }
 
 void FakeDaemon::StartSubscription(uint64_t number, Peer& peer, const Header& header) {

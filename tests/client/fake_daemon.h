@@ -1,12 +1,14 @@
 // FakeDaemon answers clients from a real store, alone, and misbehaves where a test asks it to.
 //
-// Thread rule: one thread, the test's; the daemon itself runs on a thread of its own.
+// Thread rule: one thread, the test's, but for AwaitGets; the daemon itself runs on a thread of its own.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -45,6 +47,9 @@ class FakeDaemon final {
   // Ends all connections; further ones are accepted.
   void Disconnect();
 
+  // Returns when `count` gets wait for objects that do not exist yet; false where that takes too long. From any thread.
+  [[nodiscard]] bool AwaitGets(uint64_t count);
+
   store::Statistics statistics();
   size_t connections();
 
@@ -69,6 +74,10 @@ class FakeDaemon final {
   os::FileDescriptor read_only_;
   os::MemoryMapping mapping_;
   os::LoopThread thread_;
+
+  std::mutex gets_mutex_;
+  std::condition_variable gets_changed_;
+  uint64_t gets_waiting_ = 0;  // guarded by gets_mutex_; as of the last get
 
   // On the daemon's thread.
   base::NoTrace trace_;
