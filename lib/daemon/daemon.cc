@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <ctime>
 #include <string>
 #include <utility>
@@ -107,11 +108,20 @@ absl::Status Daemon::OpenTransport() {
   settings.seed = incarnation_;
   settings.endpoint.policy = options_.policy;
   settings.endpoint.bulk_queue_pairs = options_.bulk_queue_pairs;
-  settings.endpoint.reliability.ack_timeout = options_.ack_timeout;
+  settings.endpoint.reliability.ack_timeout = AckTimeout();
   auto engines = Engines::Start(loop_, rails_->all(), settings);
   if (!engines.ok()) return engines.status();
   engines_ = *std::move(engines);
   return absl::OkStatus();
+}
+
+base::Duration Daemon::AckTimeout() const {
+  if (options_.ack_timeout.has_value()) return *options_.ack_timeout;
+  base::Duration suitable;
+  for (const transport::Rail& rail : rails_->all()) {
+    suitable = std::max(suitable, transport::SuitableAckTimeout(rail.device.limits()));
+  }
+  return std::min(suitable, kMaxAckTimeout);
 }
 
 void Daemon::OpenNode() {

@@ -47,6 +47,7 @@ class Daemon final {
   absl::Status OpenStore();
   absl::Status TouchMemory(const std::function<bool()>& stop_asked);
   absl::Status OpenTransport();
+  base::Duration AckTimeout() const;
   void OpenNode();
   absl::Status ServeClients();
   void CheckDrained();

@@ -76,7 +76,8 @@ absl::Status Check(const Texts& texts, DaemonOptions& options) {
   status.Update(read("--detection", ParseDetection(texts.detection), options.detection));
   status.Update(read("--drain", base::ParseDuration(texts.drain), options.drain));
   if (!texts.ack_timeout.empty()) {
-    status.Update(read("--ack-timeout", base::ParseDuration(texts.ack_timeout), options.ack_timeout));
+    options.ack_timeout.emplace();
+    status.Update(read("--ack-timeout", base::ParseDuration(texts.ack_timeout), *options.ack_timeout));
   }
   if (!texts.policy.empty()) {
     status.Update(read("--policy", transport::Policy::Parse(texts.policy), options.policy));
@@ -92,7 +93,8 @@ absl::Status Check(const Texts& texts, DaemonOptions& options) {
   if (status.ok() && options.memory < (1 << 20)) {
     return absl::InvalidArgumentError("--memory: at least 1MiB, for objects and their bookkeeping");
   }
-  if (status.ok() && (options.ack_timeout < base::Milliseconds(1) || options.ack_timeout > kMaxAckTimeout)) {
+  if (status.ok() && options.ack_timeout.has_value() &&
+      (*options.ack_timeout < base::Milliseconds(1) || *options.ack_timeout > kMaxAckTimeout)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--ack-timeout: from 1ms to ", base::FormatDuration(kMaxAckTimeout)));
   }
@@ -170,8 +172,8 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
                  "write the software NIC's packets to this file, for Wireshark; those of a second device to FILE.1");
   app.add_option(
       "--ack-timeout", texts.ack_timeout,
-      "how long a peer may take to acknowledge, seven times in a row, before it is given up; 67ms unless given, "
-      "more for slow machines or long ways");
+      "how long a peer may take to acknowledge, seven times in a row, before it is given up; unless given, 67ms "
+      "or twice what a device says that it takes; more for slow machines or long ways");
   app.add_option("--drain", texts.drain,
                  "after SIGTERM, wait so long for peers that still read, or that have not got all that was sent")
       ->capture_default_str();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -45,7 +46,7 @@ struct DaemonOptions {
   bool prefault = true;
   std::string pcap;
   base::Duration drain = base::Seconds(10);
-  base::Duration ack_timeout = verbs::ReliabilityOptions().ack_timeout;
+  std::optional<base::Duration> ack_timeout;  // none: what suits the devices
 };
 
 // What main shall do: run with these options, or leave at once with an exit code (0 after --help, 2 after a wrong flag; what

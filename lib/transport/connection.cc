@@ -236,6 +236,7 @@ void Connection::Break(absl::Status status) {
   }
   state_ = State::kBroken;
   reason_ = WithPeer(peer_, status);
+  VLOG(1) << "a connection " << (side_ == BulkChannel::Side::kPuller ? "to " : "of ") << reason_;
   deadline_.Cancel();
   watch_.Cancel();
   work_ = context_.loop.Post([this] {

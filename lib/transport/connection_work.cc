@@ -154,6 +154,8 @@ void Connection::HandleError(const RequestId& id, const verbs::Completion& compl
     bulk_->OnFlushed(id.queue - 1u, id.receive, id.entry);
     return rails_[bulk_->RailOfQueue(id.queue - 1u)]->Fail(status);
   }
+  // What was posted comes back because of that.
+  if (completion.status == verbs::CompletionStatus::kFlushed && !leaving_.ok()) return Break(leaving_);
   const bool too_long = id.receive && completion.status == verbs::CompletionStatus::kLocalLength;
   too_long ? BreakForNonsense(status) : Break(status);
 }

@@ -47,6 +47,11 @@ struct EndpointOptions {
   uint32_t trace_node = 0;  // TraceEvent::node
 };
 
+// The ack timeout for connections between such devices: the verbs' own default, or twice the longest that one of them may take
+// to acknowledge. Where it is too short, requests that are on their way are sent again and again, and rdma_rxe (Linux 6.1) can get
+// lost in that: it sends a request without its bytes, which the peer refuses as invalid, and that ends the connection.
+base::Duration SuitableAckTimeout(const verbs::Limits& limits);
+
 struct PullRequest {
   base::ObjectId id;
   verbs::Address owner;     // the service of the owner's engine

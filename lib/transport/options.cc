@@ -75,4 +75,8 @@ absl::StatusOr<EndpointOptions> CheckOptions(const EndpointOptions& options, abs
   return checked;
 }
 
+base::Duration SuitableAckTimeout(const verbs::Limits& limits) {
+  return std::max(verbs::ReliabilityOptions().ack_timeout, limits.ack_delay * 2);
+}
+
 }  // namespace tokamak::transport

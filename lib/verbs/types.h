@@ -209,6 +209,9 @@ struct Limits {
   uint64_t max_message = 0;        // bytes, one request
   uint32_t max_private_data = 56;  // bytes, 52 at least: what CM over IP and the device leave to the application
   uint32_t active_mtu = 0;         // bytes, largest path MTU of the port as it is configured
+  // 11.2.1.2, local CA ACK delay: the longest that the device takes to acknowledge what it was sent. To a peer whose ack timeout
+  // is shorter, what is on its way may look lost.
+  base::Duration ack_delay;
 };
 
 }  // namespace tokamak::verbs

@@ -18,6 +18,7 @@ class MakeLimitsTest : public testing::Test {
     device.max_qp = 3000;
     device.max_qp_rd_atom = 128;
     device.max_qp_init_rd_atom = 16;
+    device.local_ca_ack_delay = 15;
     port.max_msg_sz = 1 << 30;
     port.active_mtu = IBV_MTU_2048;
   }
@@ -44,6 +45,7 @@ TEST_F(MakeLimitsTest, RoceHasWhatItsDeviceSays) {
   EXPECT_EQ(limits.max_reads, 16u);
   EXPECT_EQ(limits.max_message, 1u << 30);
   EXPECT_EQ(limits.active_mtu, 2048u);
+  EXPECT_EQ(limits.ack_delay, base::Nanoseconds(4096 << 15));
 }
 
 TEST_F(MakeLimitsTest, IwarpLacksWhatItsProtocolLacksWhateverTheDeviceSays) {
