@@ -190,7 +190,7 @@ struct QueuePairAttributes {
   ReliabilityOptions reliability;     // ReadyToReceive, ReadyToSend
 };
 
-// What a device can do. Zero or false means that the call is refused with kUnimplemented.
+// What a device can do. Zero or false means that the call is refused with kUnimplemented, where it is about a call.
 struct Limits {
   bool atomics = false;
   bool immediate = false;                     // *WithImm
@@ -198,8 +198,14 @@ struct Limits {
   bool shared_receive = false;                // shared receive queues
   bool manual_modify = false;                 // QueuePair::Modify beyond Error
   bool read_sink_needs_remote_write = false;  // iWARP: a READ's local region must have kRemoteWrite
-  uint32_t max_inline = 0;                    // bytes
-  uint32_t max_sges = 0;                      // for each send or receive request
+
+  // The peer's device judges each send and write as a whole and answers: the request completes when it is there, fails with the
+  // reason where it is refused, and is tried again where it met no receive. Without (iWARP) it completes when its bytes are on
+  // their way, is judged in pieces as they come, and what is wrong at the other side ends the connection.
+  bool acknowledgements = false;
+
+  uint32_t max_inline = 0;  // bytes
+  uint32_t max_sges = 0;    // for each send or receive request
   uint32_t max_read_sges = 0;
   uint32_t max_send_requests = 0;     // queue depth
   uint32_t max_receive_requests = 0;  // queue depth

@@ -14,6 +14,7 @@ class LimitedDevice final : public verbs::Device {
       : device_(std::move(device)), limits_(device_->limits()) {
     limits_.immediate = false;
     limits_.read_sink_needs_remote_write = true;
+    limits_.acknowledgements = false;
   }
   const std::string& name() const override { return device_->name(); }
   const verbs::Limits& limits() const override { return limits_; }

@@ -24,6 +24,7 @@ Limits MakeLimits(LinkKind link, const ibv_device_attr& device, const ibv_port_a
   // By hand a queue pair is given an address; on InfiniBand the way there is a LID, which an address does not tell.
   limits.manual_modify = link == LinkKind::kRoce;
   limits.read_sink_needs_remote_write = iwarp;
+  limits.acknowledgements = !iwarp;
   limits.max_inline = max_inline;
   limits.max_sges = std::min(Count(device.max_sge), kMaxSges);
   limits.max_read_sges = std::min(limits.max_sges, iwarp ? 1 : Count(device.max_sge_rd));

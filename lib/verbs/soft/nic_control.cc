@@ -28,6 +28,7 @@ Limits MakeLimits(uint32_t active_mtu) {
   limits.memory_windows = true;
   limits.shared_receive = true;
   limits.manual_modify = true;
+  limits.acknowledgements = true;
   limits.max_inline = kMaxInline;
   limits.max_sges = kMaxSges;
   limits.max_read_sges = kMaxSges;

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "absl/status/status.h"
-#include "tests/verbs/conformance/acknowledged.h"
 #include "tests/verbs/conformance/fixture.h"
 
 namespace tokamak::verbs::conformance {
@@ -55,7 +54,7 @@ TEST_P(CompletionTest, AnUnsignaledSuccessRaisesNoCompletion) {
 }
 
 TEST_P(CompletionTest, AnUnsignaledFailureRaisesACompletion) {
-  TOKAMAK_NEEDS_ACKNOWLEDGEMENTS();
+  TOKAMAK_NEEDS(acknowledgements);
   auto pair = Connect();
   Memory from(*pair->active.domain, 100, 1), to(*pair->passive.domain, 100, 2, kRemoteRead);
   pair->active.MustPost({Write(1, {from.whole()}, to.remote(), to.rkey()).Unsignaled()});

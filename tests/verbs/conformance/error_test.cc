@@ -2,7 +2,6 @@
 // noticed in the time that was agreed.
 #include <algorithm>
 
-#include "tests/verbs/conformance/acknowledged.h"
 #include "tests/verbs/conformance/fixture.h"
 
 namespace tokamak::verbs::conformance {
@@ -36,7 +35,7 @@ class ErrorTest : public ConformanceTest {
 TOKAMAK_CONFORMANCE(ErrorTest);
 
 TEST_P(ErrorTest, ErrorFlushesBothQueuesInOrder) {
-  TOKAMAK_NEEDS_ACKNOWLEDGEMENTS();
+  TOKAMAK_NEEDS(acknowledgements);
   auto pair = ConnectUnready();
   End& end = pair->active;
   Memory memory(*end.domain, 100, 1);
@@ -54,7 +53,7 @@ TEST_P(ErrorTest, ErrorFlushesBothQueuesInOrder) {
 }
 
 TEST_P(ErrorTest, UnsignaledRequestsAreFlushedWithACompletion) {
-  TOKAMAK_NEEDS_ACKNOWLEDGEMENTS();
+  TOKAMAK_NEEDS(acknowledgements);
   auto pair = ConnectUnready();
   pair->active.MustPost({Send(1, {}).Unsignaled(), Write(2, {}, 0, 0).Unsignaled(), Send(3, {})});
   LookOn();
@@ -63,7 +62,7 @@ TEST_P(ErrorTest, UnsignaledRequestsAreFlushedWithACompletion) {
 }
 
 TEST_P(ErrorTest, WhatWasDoneBeforeTheErrorStaysDone) {
-  TOKAMAK_NEEDS_ACKNOWLEDGEMENTS();
+  TOKAMAK_NEEDS(acknowledgements);
   auto pair = ConnectUnready();
   pair->active.MustPost({Write(1, {}, 0, 0), Write(2, {}, 0, 0), Send(3, {})});
   LookOn();
@@ -132,7 +131,7 @@ TEST_P(ErrorTest, AQueuePairThatWasNeverConnectedMayGoToErrorAndFlushes) {
 }
 
 TEST_P(ErrorTest, AFullQueueFlushesWholly) {
-  TOKAMAK_NEEDS_ACKNOWLEDGEMENTS();
+  TOKAMAK_NEEDS(acknowledgements);
   constexpr uint32_t kDepth = 64;
   auto pair = ConnectUnready();
   End& end = pair->active;
@@ -152,7 +151,7 @@ TEST_P(ErrorTest, OneQueuePairsErrorLeavesItsNeighboursAlone) {
 }
 
 TEST_P(ErrorTest, ThePeerOfAQueuePairInErrorHearsOfIt) {
-  TOKAMAK_NEEDS_ACKNOWLEDGEMENTS();
+  TOKAMAK_NEEDS(acknowledgements);
   auto pair = Connect();
   Memory from(*pair->active.domain, 10, 1), to(*pair->passive.domain, 10, 2);
   ToError(pair->passive);
@@ -241,7 +240,7 @@ TEST_P(ErrorTest, AnIdleConnectionDoesNotNoticeThatThePeerVanished) {
 }
 
 TEST_P(ErrorTest, RequestsOfEveryKindAreFlushed) {
-  TOKAMAK_NEEDS_ACKNOWLEDGEMENTS();
+  TOKAMAK_NEEDS(acknowledgements);
   auto pair = ConnectUnready();
   End& end = pair->active;
   Memory memory(*end.domain, 8, 1), there(*pair->passive.domain, 8, 2);

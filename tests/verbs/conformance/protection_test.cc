@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "absl/status/status.h"
-#include "tests/verbs/conformance/acknowledged.h"
 #include "tests/verbs/conformance/fixture.h"
 
 namespace tokamak::verbs::conformance {
@@ -39,7 +38,7 @@ class RemoteProtectionTest : public ConformanceTest {
     PairOptions plain;
     auto bystander = Connect(plain);
     bad.request.id = 2;
-    if (!Acknowledges(limits())) {
+    if (!limits().acknowledgements) {
       // What failed is not told: only that the connection ended.
       pair().active.MustPost({bad});
       EXPECT_TRUE(Drive([&] { return pair().active.state() == QueuePairState::kError; }));
@@ -52,14 +51,14 @@ class RemoteProtectionTest : public ConformanceTest {
       EXPECT_THAT(pair().active.AwaitSends(1), ElementsAre(Done(1, CompletionOpcode::kRead)));
       pair().active.MustPost({bad, Allowed(3), Allowed(4).Unsignaled()});
     }
-    if (Acknowledges(limits())) ExpectFault(pair().active, fault, 2, {3, 4});
+    if (limits().acknowledgements) ExpectFault(pair().active, fault, 2, {3, 4});
     LookOn();
     EXPECT_TRUE(here().Untouched());
-    // iWARP checks each segment when it comes: those before the one that leaves the region are placed.
-    if (Acknowledges(limits()) || fault != Fault::kRemoteBounds) {
+    // Else the pieces before the one that leaves the region are placed.
+    if (limits().acknowledgements || fault != Fault::kRemoteBounds) {
       EXPECT_TRUE(there().Untouched());
     }
-    if (Acknowledges(limits())) {
+    if (limits().acknowledgements) {
       EXPECT_TRUE(PollNow(*pair().active.sends).empty());
     }
     ExpectWorks(bystander->active, bystander->passive);
@@ -272,7 +271,7 @@ class LocalProtectionTest : public ConformanceTest {
 
   // Posts a receive that cannot take a message, then a good one; both sides see why.
   void ExpectReceiveDenied(Fault here_fault, Fault peer_fault, const Receive& bad, Sge message) {
-    TOKAMAK_NEEDS_ACKNOWLEDGEMENTS();
+    TOKAMAK_NEEDS(acknowledgements);
     pair().passive.MustPostReceives({{1, bad.pieces}, {2, {}}});
     pair().active.MustPost({Send(1, {message}), Send(2, {})});
     ExpectReceiveFault(pair().passive, here_fault, 1, {2});

@@ -1,7 +1,6 @@
 // A message that finds no receive waits and is tried again, in order, as often as agreed and no more.
 #include <algorithm>
 
-#include "tests/verbs/conformance/acknowledged.h"
 #include "tests/verbs/conformance/fixture.h"
 
 namespace tokamak::verbs::conformance {
@@ -16,7 +15,7 @@ class RnrTest : public ConformanceTest {
   void SetUp() override {
     ConformanceTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    TOKAMAK_NEEDS_ACKNOWLEDGEMENTS();
+    TOKAMAK_NEEDS(acknowledgements);
   }
   PairOptions Options(uint8_t rnr_retry_count, base::Duration rnr_delay) {
     PairOptions options;

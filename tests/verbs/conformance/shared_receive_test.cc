@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "absl/status/status.h"
-#include "tests/verbs/conformance/acknowledged.h"
 #include "tests/verbs/conformance/fixture.h"
 
 namespace tokamak::verbs::conformance {
@@ -65,7 +64,7 @@ TEST_P(SharedReceiveTest, QueuePairsDrawFromOneQueueInTheOrderPosted) {
 }
 
 TEST_P(SharedReceiveTest, AMessageWaitsWhileTheSharedQueueIsEmpty) {
-  TOKAMAK_NEEDS_ACKNOWLEDGEMENTS();
+  TOKAMAK_NEEDS(acknowledgements);
   TOKAMAK_NEEDS(shared_receive);
   ASSERT_NO_FATAL_FAILURE(Prepare(16));
   Memory to(*home().domain, kSize, 2), from(*senders[0]->domain, kSize, 5);
@@ -169,7 +168,7 @@ TEST_P(SharedReceiveTest, MessagesOfSeveralPeersAreNotMixed) {
 }
 
 TEST_P(SharedReceiveTest, AQueueThatStaysEmptyEndsTheConnectionThatNeedsItAlone) {
-  TOKAMAK_NEEDS_ACKNOWLEDGEMENTS();
+  TOKAMAK_NEEDS(acknowledgements);
   TOKAMAK_NEEDS(shared_receive);
   ASSERT_NO_FATAL_FAILURE(Prepare(16));
   Memory to(*home().domain, kSize, 2), from(*senders[1]->domain, kSize, 5);
@@ -198,7 +197,7 @@ TEST_P(SharedReceiveTest, WritesWithImmediateTakeReceives) {
 }
 
 TEST_P(SharedReceiveTest, AReceiveThatIsTooShortEndsTheConnectionThatTookItAlone) {
-  TOKAMAK_NEEDS_ACKNOWLEDGEMENTS();
+  TOKAMAK_NEEDS(acknowledgements);
   TOKAMAK_NEEDS(shared_receive);
   ASSERT_NO_FATAL_FAILURE(Prepare(16));
   Memory to(*home().domain, kSize, 2), from(*senders[0]->domain, kSize, 5), other(*senders[1]->domain, kSize, 6);

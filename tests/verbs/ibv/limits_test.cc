@@ -35,6 +35,7 @@ TEST_F(MakeLimitsTest, RoceHasWhatItsDeviceSays) {
   EXPECT_TRUE(limits.shared_receive);
   EXPECT_TRUE(limits.manual_modify);
   EXPECT_FALSE(limits.read_sink_needs_remote_write);
+  EXPECT_TRUE(limits.acknowledgements);
   EXPECT_EQ(limits.max_inline, 512u);
   EXPECT_EQ(limits.max_sges, 30u);
   EXPECT_EQ(limits.max_read_sges, 20u);
@@ -54,6 +55,7 @@ TEST_F(MakeLimitsTest, IwarpLacksWhatItsProtocolLacksWhateverTheDeviceSays) {
   EXPECT_FALSE(limits.memory_windows);
   EXPECT_FALSE(limits.manual_modify);
   EXPECT_TRUE(limits.read_sink_needs_remote_write);
+  EXPECT_FALSE(limits.acknowledgements);
   EXPECT_EQ(limits.max_read_sges, 1u);
 }
 

@@ -113,6 +113,16 @@ TEST_F(DeviceTest, AtomicsReturnWhatWasThere) {
   EXPECT_EQ(value, 100u);
 }
 
+// Numbers come again after 256 of the same index.
+TEST_F(DeviceTest, NoQueuePairHasTheNumberOfAManagementOne) {
+  QueuePairOptions options;
+  options.send_queue = options.receive_queue = a_.completions.get();
+  for (int i = 0; i < 600; ++i) {
+    const auto queue_pair = *a_.domain->CreateQueuePair(options);
+    EXPECT_GT(queue_pair->number(), kManagementQueuePair);
+  }
+}
+
 TEST_F(DeviceTest, AnAddressThatIsTakenIsRefused) {
   DeviceOptions options;
   options.address = a_.device->address();
