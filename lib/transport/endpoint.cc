@@ -208,15 +208,14 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
       if (!made.ok()) return Reject(*request, made.status());
       it = inbound_.emplace(key, *std::move(made)).first;
     }
-    if (absl::Status s = it->second->Accept(*request, *theirs); !s.ok()) Reject(*request, s);
+    Conclude(*request, it->second->Accept(*request, *theirs));
   }
 
   // The connection is known by its token, which only its two ends have seen.
   void OnRailRequest(verbs::ConnectionRequest& request, const Hello& theirs) {
     const auto it = inbound_.lower_bound({theirs.token, {}});
     const bool known = it != inbound_.end() && it->first.token == theirs.token && it->second->TakesRails(theirs);
-    const absl::Status s = known ? it->second->Accept(request, theirs) : absl::UnavailableError("no such connection");
-    if (!s.ok()) Reject(request, s);
+    Conclude(request, known ? it->second->Accept(request, theirs) : absl::UnavailableError("no such connection"));
   }
 
   void SendAway(InboundMap::iterator which, const char* why) {
@@ -239,6 +238,14 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
     if (oldest == inbound_.end()) return false;
     SendAway(oldest, "the peer has a new connection instead");
     return true;
+  }
+
+  void Conclude(verbs::ConnectionRequest& request, const absl::Status& accepted) {
+    if (accepted.ok()) return;
+    if (!absl::IsCancelled(accepted)) return Reject(request, accepted);
+    // Nothing to be told, and nobody to tell; what there is of its connection ends with the deadline to connect.
+    ++context_.counters.askers_gone;
+    VLOG(1) << request.peer().ToString() << ": " << accepted;
   }
 
   // The peer learns who we are, and so what does not fit.

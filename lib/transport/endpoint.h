@@ -72,6 +72,7 @@ struct EndpointCounters {
   base::Counter downgrades;     // the owner took eager though the puller asked for another protocol
   base::Counter credit_stalls;  // a message waited for the peer's slots
   base::Counter connections_opened, connections_lost;
+  base::Counter askers_gone;      // peers that gave up while we answered their request for a queue pair
   base::Counter protocol_errors;  // messages of a peer that made no sense; its connection is closed
   base::Counter rails_joined;     // beside the home of a connection, each time
   base::Counter rails_lost;       // of these; transfers went on without them

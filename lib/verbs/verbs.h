@@ -181,7 +181,8 @@ class ConnectionRequest {
   virtual absl::Span<const uint8_t> private_data() const = 0;
 
   // Answers with `queue_pair`, which must outlive the connection and is walked to ReadyToReceive at once and to ReadyToSend
-  // by kEstablished. The active side sends first: some networks (iWARP) demand it.
+  // by kEstablished. The active side sends first: some networks (iWARP) demand it. kCancelled: the peer has gone meanwhile, so
+  // there is nobody to answer.
   virtual absl::StatusOr<std::unique_ptr<Connection>> Accept(QueuePair& queue_pair, const ConnectOptions& options,
                                                              ConnectionHandler handler) = 0;
   virtual void Reject(absl::Span<const uint8_t> private_data) = 0;

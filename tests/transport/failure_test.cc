@@ -344,6 +344,30 @@ TEST(ConnectTest, ADeviceThatIsRemovedEndsItsConnections) {
   world.ExpectClean();
 }
 
+TEST(ConnectTest, AnAskerThatHasGoneIsCountedAndHarmsNobody) {
+  NodeOptions options;
+  options.like_iwarp = true;
+  World world;
+  Node& owner = world.Add(options);
+  Node& leaver = world.Add();
+  Node& stayer = world.Add();
+  const base::ObjectId id = owner.AddObject(1000);
+  LoseAskers(*owner.device, 2);  // the queue pairs of one connection
+  auto left = leaver.Pull(owner, id, Protocol::kAuto);
+  ASSERT_TRUE(world.Finish(left));
+  EXPECT_FALSE(left->status.ok());
+  EXPECT_EQ(owner.endpoint->counters().askers_gone, 2u);
+  for (Node* puller : {&stayer, &leaver}) {
+    auto outcome = puller->Pull(owner, id, Protocol::kAuto);
+    ASSERT_TRUE(world.Finish(outcome));
+    EXPECT_TRUE(outcome->status.ok()) << outcome->status;
+  }
+  EXPECT_EQ(owner.endpoint->counters().askers_gone, 2u);
+  EXPECT_EQ(owner.endpoint->counters().protocol_errors, 0u);
+  world.RunFor(owner.options.endpoint.connect_deadline);  // what there was of the first connection ends
+  world.ExpectClean();
+}
+
 TEST(ConnectTest, AnIdleConnectionIsLeftAndMadeAgain) {
   NodeOptions options;
   options.endpoint.idle_disconnect = Seconds(10);

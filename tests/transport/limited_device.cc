@@ -7,11 +7,55 @@
 namespace tokamak::transport::testing {
 namespace {
 
+// Some of the peers that ask have gone when they are answered.
+class FleetingManager final : public verbs::ConnectionManager {
+ public:
+  explicit FleetingManager(verbs::ConnectionManager& manager) : manager_(manager) {}
+
+  absl::StatusOr<std::unique_ptr<verbs::Listener>> Listen(base::EventLoop& loop, const verbs::Address& address,
+                                                          verbs::RequestHandler handler) override {
+    return manager_.Listen(loop, address, [this, handler](std::unique_ptr<verbs::ConnectionRequest> request) {
+      handler(std::make_unique<Request>(*this, std::move(request)));
+    });
+  }
+  absl::StatusOr<std::unique_ptr<verbs::Connection>> Connect(verbs::QueuePair& queue_pair,
+                                                             const verbs::Address& address,
+                                                             const verbs::ConnectOptions& options,
+                                                             verbs::ConnectionHandler handler) override {
+    return manager_.Connect(queue_pair, address, options, std::move(handler));
+  }
+
+  int leaving = 0;  // of the next
+
+ private:
+  class Request final : public verbs::ConnectionRequest {
+   public:
+    Request(FleetingManager& manager, std::unique_ptr<verbs::ConnectionRequest> request)
+        : manager_(manager), request_(std::move(request)) {}
+    const verbs::Address& peer() const override { return request_->peer(); }
+    absl::Span<const uint8_t> private_data() const override { return request_->private_data(); }
+    absl::StatusOr<std::unique_ptr<verbs::Connection>> Accept(verbs::QueuePair& queue_pair,
+                                                              const verbs::ConnectOptions& options,
+                                                              verbs::ConnectionHandler handler) override {
+      if (manager_.leaving == 0) return request_->Accept(queue_pair, options, std::move(handler));
+      --manager_.leaving;
+      return absl::CancelledError("it has gone");
+    }
+    void Reject(absl::Span<const uint8_t> private_data) override { request_->Reject(private_data); }
+
+   private:
+    FleetingManager& manager_;
+    const std::unique_ptr<verbs::ConnectionRequest> request_;
+  };
+
+  verbs::ConnectionManager& manager_;
+};
+
 // Only the limits differ: the code under test must not use what they deny. (The software NIC below would carry it out.)
 class LimitedDevice final : public verbs::Device {
  public:
   explicit LimitedDevice(std::unique_ptr<verbs::Device> device)
-      : device_(std::move(device)), limits_(device_->limits()) {
+      : device_(std::move(device)), manager_(device_->connection_manager()), limits_(device_->limits()) {
     limits_.immediate = false;
     limits_.read_sink_needs_remote_write = true;
     limits_.acknowledgements = false;
@@ -27,13 +71,14 @@ class LimitedDevice final : public verbs::Device {
       base::EventLoop& loop, uint32_t depth, std::function<void()> on_event) override {
     return device_->CreateCompletionQueue(loop, depth, std::move(on_event));
   }
-  verbs::ConnectionManager& connection_manager() override { return device_->connection_manager(); }
+  verbs::ConnectionManager& connection_manager() override { return manager_; }
   std::unique_ptr<verbs::DeviceWatch> Watch(base::EventLoop&, verbs::DeviceEventHandler handler) override {
     return std::make_unique<OneWatch>(*this, std::move(handler));
   }
   void Happen(const verbs::DeviceEventInfo& info) {
     for (OneWatch* watch : std::set<OneWatch*>(watches_)) watch->handler(info);
   }
+  void LoseAskers(int count) { manager_.leaving = count; }
 
  private:
   struct OneWatch final : verbs::DeviceWatch {
@@ -47,6 +92,7 @@ class LimitedDevice final : public verbs::Device {
 
   std::set<OneWatch*> watches_;
   std::unique_ptr<verbs::Device> device_;
+  FleetingManager manager_;
   verbs::Limits limits_;
 };
 
@@ -59,5 +105,7 @@ std::unique_ptr<verbs::Device> LikeIwarp(std::unique_ptr<verbs::Device> device) 
 void Happen(verbs::Device& device, const verbs::DeviceEventInfo& info) {
   static_cast<LimitedDevice&>(device).Happen(info);
 }
+
+void LoseAskers(verbs::Device& device, int count) { static_cast<LimitedDevice&>(device).LoseAskers(count); }
 
 }  // namespace tokamak::transport::testing

@@ -16,6 +16,17 @@ namespace tokamak::verbs::ibv {
 
 using Kind = ConnectionEvent::Kind;
 
+namespace {
+
+// The kernel takes a request away when its asker gives up, and then finds that an id which nobody asks for is in no state for the
+// call (iWARP: that the TCP connection below is gone).
+absl::Status AnswerStatus(int error, const char* call) {
+  if (error != EINVAL && error != ECONNRESET) return ErrnoStatus(error, call);
+  return absl::CancelledError(absl::StrCat("the peer does not wait for this connection any more (", call, ")"));
+}
+
+}  // namespace
+
 RdmaConnection::RdmaConnection(std::shared_ptr<RdmaCmCore> core, std::shared_ptr<CmChannel> channel,
                                HeldQueuePair queue_pair, const Address& peer, const ConnectOptions& options,
                                ConnectionHandler handler)
@@ -59,7 +70,7 @@ absl::Status RdmaConnection::Accept(rdma_cm_id* id, const RdmaOffer& offer) {
     core_->AwaitData(queue_pair_->connection_number(), id);
     const CarriedData bytes = Carry(private_data_, path_mtu_);
     rdma_conn_param parameters = Parameters(reliability, bytes);
-    if (rdma_accept(id, &parameters) != 0) return ErrnoStatus(errno, "rdma_accept");
+    if (rdma_accept(id, &parameters) != 0) return AnswerStatus(errno, "rdma_accept");
     return absl::OkStatus();
   }();
   if (status.ok()) {
@@ -199,32 +210,33 @@ void RdmaConnection::TryAgain(base::Duration delay) {
 absl::StatusOr<uint32_t> RdmaConnection::RouteMtu() {
   if (port_.link == LinkKind::kIwarp) return kMaxMtu;
   Step step;
-  step.attributes.qp_state = IBV_QPS_RTR;
-  if (rdma_init_qp_attr(id_, &step.attributes, &step.mask) != 0) return ErrnoStatus(errno, "rdma_init_qp_attr");
+  if (absl::Status status = AskKernel(IBV_QPS_RTR, &step); !status.ok()) return status;
   return MtuBytes(step.attributes.path_mtu);
+}
+
+// What the queue pair is to be told on its step to `state`.
+absl::Status RdmaConnection::AskKernel(ibv_qp_state state, Step* step) {
+  step->attributes.qp_state = state;
+  if (rdma_init_qp_attr(id_, &step->attributes, &step->mask) == 0) return absl::OkStatus();
+  return active_ ? ErrnoStatus(errno, "rdma_init_qp_attr") : AnswerStatus(errno, "rdma_init_qp_attr");
 }
 
 absl::Status RdmaConnection::WalkToReadyToSend(const ReliabilityOptions& reliability) {
   if (port_.link == LinkKind::kIwarp) return absl::OkStatus();
-  const auto ask = [this](ibv_qp_state state, Step* step) {
-    step->attributes.qp_state = state;
-    if (rdma_init_qp_attr(id_, &step->attributes, &step->mask) == 0) return absl::OkStatus();
-    return ErrnoStatus(errno, "rdma_init_qp_attr");
-  };
   walked_ = true;
   if (port_.link ==
       LinkKind::kInfiniBand) {  // the route's partition need not be the one that the queue pair was made in
     Step init;
-    if (absl::Status status = ask(IBV_QPS_INIT, &init); !status.ok()) return status;
+    if (absl::Status status = AskKernel(IBV_QPS_INIT, &init); !status.ok()) return status;
     init.attributes.qp_access_flags = AccessFlags(queue_pair_->remote_access());
     init.mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PORT | IBV_QP_PKEY_INDEX;
     if (absl::Status status = queue_pair_.Walk(init); !status.ok()) return status;
   }
   Step receive, send;
-  if (absl::Status status = ask(IBV_QPS_RTR, &receive); !status.ok()) return status;
+  if (absl::Status status = AskKernel(IBV_QPS_RTR, &receive); !status.ok()) return status;
   if (absl::Status status = OwnReadyToReceive(port_, path_mtu_, reliability, &receive); !status.ok()) return status;
   if (absl::Status status = queue_pair_.Walk(receive); !status.ok()) return status;
-  if (absl::Status status = ask(IBV_QPS_RTS, &send); !status.ok()) return status;
+  if (absl::Status status = AskKernel(IBV_QPS_RTS, &send); !status.ok()) return status;
   if (absl::Status status = OwnReadyToSend(reliability, &send); !status.ok()) return status;
   return queue_pair_.Walk(send);
 }

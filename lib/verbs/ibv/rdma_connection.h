@@ -64,6 +64,7 @@ class RdmaConnection final : public Connection, private CmSink {
 
   absl::Status WalkToReadyToSend(const ReliabilityOptions& reliability);
   absl::StatusOr<uint32_t> RouteMtu();
+  absl::Status AskKernel(ibv_qp_state state, Step* step);
   rdma_conn_param Parameters(const ReliabilityOptions& reliability, const CarriedData& bytes) const;
   int MillisecondsUntil(base::Time time) const;
   void ReleaseId(bool disconnect);

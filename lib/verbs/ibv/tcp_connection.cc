@@ -61,7 +61,11 @@ absl::Status TcpConnection::Accept(os::FileDescriptor socket, const TcpHello& as
   line_.emplace(loop_, std::move(socket), false, owner);
   absl::Status status = WalkToReadyToSend(ask, std::min(offer_.own_mtu, ask.path_mtu));
   hello_.path_mtu = path_mtu_;
-  if (status.ok()) status = line_->Send(OwnHello(TcpHello::Kind::kAccept));
+  if (status.ok()) {
+    const absl::Status sent = line_->Send(OwnHello(TcpHello::Kind::kAccept));
+    if (!sent.ok())
+      status = absl::CancelledError(absl::StrCat("the peer does not wait any more (", sent.message(), ")"));
+  }
   if (status.ok()) {
     deadline_ = loop_.RunAt(until_, [this] {
       End(Kind::kUnreachable, absl::DeadlineExceededError(absl::StrCat(peer_.ToString(), " did not answer in time")));

@@ -102,7 +102,7 @@ absl::StatusOr<std::unique_ptr<Connection>> SoftConnectionManager::Accept(uint64
   NicLock lock(nic_.mutex());
   ConnectionRecord* const record = table_.Get(key);
   if (record == nullptr || record->state.phase() != Phase::kReqReceived) {
-    return absl::UnavailableError("the peer does not wait for this connection any more");
+    return absl::CancelledError("the peer does not wait for this connection any more");
   }
   const uint32_t number = queue_pair.number();
   if (absl::Status status = CheckOptions(options); !status.ok()) return status;
