@@ -32,7 +32,7 @@ struct DeviceSettings {
   uint64_t seed = 1;
   std::string pcap_path;  // the software NIC's packets go there, as RoCEv2; empty: nowhere
   ConnectBy connect_by = ConnectBy::kRdmaCm;
-  verbs::Address address;  // with kTcp: where peers reach this host; the device's own unless given
+  verbs::Address address;  // with kTcp: where peers reach this host
 };
 
 class OpenedDevice {

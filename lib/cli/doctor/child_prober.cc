@@ -66,6 +66,10 @@ ProbeOutcome ChildProber::Probe(const ProbeRequest& request) {
   if (!request.peer.empty()) {
     options.argv.insert(options.argv.end(), {"--peer", request.peer, "--port", absl::StrCat(request.peer_port)});
   }
+  if (request.by_tcp) options.argv.insert(options.argv.end(), {"--cm", "tcp"});
+  if (request.address != verbs::Address()) {
+    options.argv.insert(options.argv.end(), {"--address", request.address.ToString()});
+  }
   options.output = absl::StrCat("/proc/", getpid(), "/fd/", words.get());
   options.die_with_parent = true;
   auto child = os::ChildProcess::Start(options);

@@ -16,8 +16,11 @@ int Fail(const absl::Status& status, int code) {
   return code;
 }
 
-int Probe(const CommandFlags& flags) {
-  RunProbe({flags.device, flags.peer, flags.port}, {}, [](const std::string& line) { std::cout << line << std::endl; });
+// Of a child, whose flags our own ChildProber gave.
+int Probe(const CommandFlags& flags, bool by_tcp, const verbs::Address& address) {
+  if (flags.devices.size() != 1) return Fail(absl::InvalidArgumentError("--probe: one device"), 2);
+  RunProbe({flags.devices.front(), flags.peer, flags.port, by_tcp, address}, {},
+           [](const std::string& line) { std::cout << line << std::endl; });
   return 0;
 }
 
@@ -25,8 +28,13 @@ int Probe(const CommandFlags& flags) {
 
 void AddCommand(CLI::App& app, CommandFlags& flags) {
   CLI::App* doctor = app.add_subcommand("doctor", "say whether RDMA works here, and what to do if not");
-  doctor->add_option("--device", flags.device,
-                     "as for tokd: ibv:NAME[:PORT][@GID_INDEX] or soft:udp@IP; all RDMA devices unless given");
+  doctor
+      ->add_option("--device", flags.devices,
+                   "as for tokd: ibv:NAME[:PORT][@GID_INDEX] or soft:udp@IP, or several (A,B); all RDMA devices unless "
+                   "given")
+      ->delimiter(',')
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   doctor->add_option("--memory", flags.memory, "store that tokd will have, held against the limit on locked memory")
       ->capture_default_str();
   auto* peer =
@@ -34,22 +42,40 @@ void AddCommand(CLI::App& app, CommandFlags& flags) {
   doctor->add_flag("--listen", flags.listen, "wait for doctors of other hosts, once the device here is found healthy")
       ->excludes(peer);
   doctor->add_option("--port", flags.port, "TCP port of --listen and --peer")->capture_default_str();
+  doctor
+      ->add_option("--cm", flags.cm, "as for tokd: how connections of ibv: are made: rdma (rdma_cm) or tcp (over TCP)")
+      ->check(CLI::IsMember({"rdma", "tcp"}))
+      ->capture_default_str();
+  doctor->add_option("--address", flags.address, "with --cm tcp: this host's IP, as in tokd --listen");
   doctor->add_flag("--probe", flags.probe)->group("");
 }
 
 int RunCommand(const CommandFlags& flags, bool json) {
-  if (flags.probe) return Probe(flags);
+  DoctorSettings settings;
+  settings.devices = flags.devices;
+  settings.peer = flags.peer;
+  settings.peer_port = flags.port;
+  settings.listens = flags.listen;
+  settings.by_tcp = flags.cm == "tcp";
+  if (!flags.address.empty()) {
+    const auto address = verbs::Address::Parse(flags.address);
+    if (!address.ok()) return Fail(address.status(), 2);
+    settings.address = *address;
+  }
+  if (flags.probe) return Probe(flags, settings.by_tcp, settings.address);
   const auto store = base::ParseSize(flags.memory);
   if (!store.ok()) return Fail(store.status(), 2);
+  settings.store = *store;
   const SystemFiles files;
   ChildProber prober;
-  const auto report = Examine({flags.device, *store, flags.peer, flags.port}, files, prober);
+  const auto report = Examine(settings, files, prober);
   if (!report.ok()) return Fail(report.status(), 2);
   std::cout << (json ? ReportToJson(*report) : FormatReport(*report)) << std::flush;
   if (!Works(*report)) return 1;
   if (!flags.listen) return 0;
   const std::string device = WorkingDevice(*report)->name;
-  const absl::Status listened = Listen({device, flags.port, NetdevMtuOf(device, files)});
+  const absl::Status listened =
+      Listen({device, flags.port, NetdevMtuOf(device, files), settings.by_tcp, settings.address});
   return listened.ok() ? 0 : Fail(listened, 1);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "lib/cli/doctor/peer_desk.h"
@@ -10,10 +11,12 @@
 namespace tokamak::cli::doctor {
 
 struct CommandFlags {
-  std::string device;
+  std::vector<std::string> devices;
   std::string memory = "512MiB";
   std::string peer;
   uint16_t port = kPeerPort;
+  std::string cm = "rdma";
+  std::string address;
   bool listen = false;
   bool probe = false;  // we are the child that uses a device, see probe.h
 };

@@ -51,6 +51,11 @@ std::string UseAdvice(const DeviceSituation& situation, const ProbeOutcome& self
     return situation.in_container ? "docker run --device /dev/infiniband, or a device_cgroup_rule 'c 231:* rmw'"
                                   : "the rights of /dev/infiniband, see above";
   }
+  if (situation.by_tcp && self.failure.code() == absl::StatusCode::kUnimplemented) return "leave out --cm tcp";
+  if (step == "ask" && self.failure.code() == absl::StatusCode::kFailedPrecondition) {
+    return "the same --cm on both hosts, and the same version of tok";
+  }
+  if (situation.by_tcp && step == "listen") return "--address IP: one of this host's; ip address shows them";
   if (step == "inspect" && self.failure.code() == absl::StatusCode::kNotFound) {
     return "apt-get install ibverbs-providers: libibverbs needs the device's provider; rdma link shows what the kernel "
            "has";
@@ -63,6 +68,9 @@ std::string UseAdvice(const DeviceSituation& situation, const ProbeOutcome& self
 
 std::string ConnectionAdvice(const DeviceSituation& situation) {
   if (IsSoftRoceElsewhere(situation)) return kSoftRoceElsewhere;
+  if (situation.by_tcp) {
+    return "is --address one of this host's, on an interface that is up? (ip address); a TCP firewall?";
+  }
   if (situation.driver == "siw")
     return "siw connects over TCP at the address of its network device: is it up? (ip address)";
   return "is the address on an interface that is up? (ip address; ip neighbour; firewall: UDP port 4791)";
@@ -86,6 +94,9 @@ Finding Measured(const char* check, const PingPongNumbers& numbers) {
                      {"read_bytes_per_second", numbers.read_rate}};
   return finding;
 }
+
+// What is said behind a connection that was made otherwise than usual.
+const char* Means(const DeviceSituation& situation) { return situation.by_tcp ? " by --cm tcp" : ""; }
 
 Finding Connected(const char* check, const ProbeOutcome& probe, const std::string& whom) {
   if (!probe.numbers.has_value()) return Ok(check, absl::StrCat("connected ", whom));
@@ -188,7 +199,7 @@ Finding CheckUse(const DeviceSituation& situation, const ProbeOutcome& self) {
 
 Finding CheckConnection(const DeviceSituation& situation, const ProbeOutcome& self) {
   if (!self.Reached("connect")) return NotApplicable("connection", "not tried: it cannot be used");
-  if (Talked(self)) return Connected("connection", self, "to itself");
+  if (Talked(self)) return Connected("connection", self, absl::StrCat("to itself", Means(situation)));
   return Failed("connection", Trouble(self), ConnectionAdvice(situation));
 }
 
@@ -241,10 +252,14 @@ Finding CheckPeerMtu(uint32_t netdev_mtu, const ProbeOutcome& peer) {
 
 Finding CheckPeerConnection(const DeviceSituation& situation, const ProbeOutcome& peer) {
   if (!peer.peer.has_value()) return NotApplicable("connection", "not tried");
-  if (Talked(peer)) return Connected("connection", peer, absl::StrCat("to ", peer.peer->service.ToString()));
+  if (Talked(peer)) {
+    return Connected("connection", peer, absl::StrCat("to ", peer.peer->service.ToString(), Means(situation)));
+  }
   if (!peer.Reached("connect")) return Failed("connection", Trouble(peer), UseAdvice(situation, peer));
-  const std::string advice = IsSoftRoceElsewhere(situation)
-                                 ? kSoftRoceElsewhere
+  const std::string advice = IsSoftRoceElsewhere(situation) ? kSoftRoceElsewhere
+                             : situation.by_tcp
+                                 ? "is the peer's address, to which TCP connects now, reached from here? --address IP "
+                                   "there and here; a TCP firewall?"
                                  : "the hosts reach each other over TCP, but not by RDMA: is the peer's address in "
                                    "this device's subnet? firewall: "
                                    "UDP port 4791 (RoCE), TCP (iWARP)";

@@ -23,6 +23,7 @@ struct DeviceSituation {
   std::string driver;  // "rdma_rxe"; empty: not told, or the software NIC
   bool in_initial_network = true;
   bool in_container = false;
+  bool by_tcp = false;  // connections are made as by tokd --cm tcp
 };
 
 // Is the port up, and the network device below it?

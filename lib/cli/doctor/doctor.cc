@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "lib/cli/doctor/machine_checks.h"
 #include "lib/cli/doctor/machine_facts.h"
 #include "lib/cli/doctor/rdma_facts.h"
+#include "lib/transport/limits.h"
 #include "lib/verbs/ibv/device_name.h"
 #include "lib/verbs/soft/udp/udp_fabric.h"
 
@@ -38,34 +41,70 @@ const PortFacts* FindPort(const RdmaFacts& device, uint8_t number) {
   return number == 0 && !device.ports.empty() ? &device.ports.front() : nullptr;
 }
 
+absl::Status CheckName(const std::string& device) {
+  if (verbs::soft::IsUdpDevice(device)) return verbs::soft::ParseUdpDevice(device).status();
+  if (IsIbv(device)) return verbs::ibv::ParseDeviceName(device).status();
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown device '", device, "': use ibv:NAME, say ibv:mlx5_0, or soft:udp@IP"));
+}
+
+absl::Status CheckSettings(const DoctorSettings& settings) {
+  const std::vector<std::string>& devices = settings.devices;
+  for (const std::string& device : devices) {
+    if (absl::Status status = CheckName(device); !status.ok()) return status;
+    if (settings.by_tcp && !IsIbv(device)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--cm tcp: ", device, " makes connections by itself; leave --cm out, or name an ibv: device"));
+    }
+  }
+  if (devices.size() > transport::kMaxRails) {
+    return absl::InvalidArgumentError(absl::StrCat(devices.size(), " devices: tokd takes ", transport::kMaxRails,
+                                                   " at most; ask for some at a time"));
+  }
+  if (std::set<std::string>(devices.begin(), devices.end()).size() != devices.size()) {
+    return absl::InvalidArgumentError("a device is named twice: name each once");
+  }
+  if (devices.size() > 1 && (settings.listens || !settings.peer.empty())) {
+    return absl::InvalidArgumentError(
+        "--peer and --listen try one pair of devices: name one here and one there, then the next pair");
+  }
+  if (settings.by_tcp != (settings.address != verbs::Address())) {
+    return absl::InvalidArgumentError(
+        "--cm tcp and --address IP go together: the address of this host that is in tokd's --listen");
+  }
+  return absl::OkStatus();
+}
+
 class Examination final {
  public:
   Examination(const DoctorSettings& settings, const SystemFiles& files, Prober& prober)
       : settings_(settings), prober_(prober), machine_(ReadMachine(files)), devices_(ReadRdmaDevices(files)) {
     report_.store = settings.store;
+    report_.by_tcp = settings.by_tcp;
+    report_.named = !settings.devices.empty();
   }
 
   absl::StatusOr<Report> Run() {
-    if (settings_.device.empty()) {
+    if (absl::Status status = CheckSettings(settings_); !status.ok()) return status;
+    if (settings_.devices.empty()) {
       ExamineMachine();
       for (const RdmaFacts& device : devices_) {
         if (report_.devices.size() == kMaxDevices) break;
         ExamineIbv(absl::StrCat("ibv:", device.name), {device.name, 0, std::nullopt});
       }
-      AskPeer();
-      return std::move(report_);
-    }
-    if (verbs::soft::IsUdpDevice(settings_.device)) {
-      if (const auto name = verbs::soft::ParseUdpDevice(settings_.device); !name.ok()) return name.status();
-      ExamineSoft();
-    } else if (IsIbv(settings_.device)) {
-      const auto name = verbs::ibv::ParseDeviceName(settings_.device);
-      if (!name.ok()) return name.status();
-      ExamineMachine();
-      ExamineIbv(settings_.device, *name);
     } else {
-      return absl::InvalidArgumentError(
-          absl::StrCat("unknown device '", settings_.device, "': use ibv:NAME, say ibv:mlx5_0, or soft:udp@IP"));
+      const auto soft = std::count_if(settings_.devices.begin(), settings_.devices.end(), verbs::soft::IsUdpDevice);
+      if (static_cast<size_t>(soft) < settings_.devices.size()) {
+        ExamineMachine();
+      } else {
+        report_.machine.push_back(CheckHugePages(machine_, settings_.store));
+      }
+      if (soft > 0) {
+        report_.machine.push_back(CheckUdpBuffers(machine_, verbs::soft::UdpSocketOptions().receive_buffer));
+      }
+      for (const std::string& device : settings_.devices) {
+        IsIbv(device) ? ExamineIbv(device, *verbs::ibv::ParseDeviceName(device)) : ExamineSoft(device);
+      }
     }
     AskPeer();
     return std::move(report_);
@@ -74,26 +113,24 @@ class Examination final {
  private:
   void ExamineMachine() {
     std::vector<Finding>& findings = report_.machine;
-    findings.push_back(CheckModules(machine_));
+    findings.push_back(CheckModules(machine_, settings_.by_tcp));
     findings.push_back(CheckDevices(machine_, devices_));
-    findings.push_back(CheckPermission(machine_, devices_));
+    findings.push_back(CheckPermission(machine_, devices_, settings_.by_tcp));
     findings.push_back(CheckMemlock(machine_, settings_.store));
     findings.push_back(CheckHugePages(machine_, settings_.store));
     findings.push_back(CheckNetwork(machine_, devices_));
-    if (settings_.device.empty() && devices_.size() > kMaxDevices) {
+    if (settings_.devices.empty() && devices_.size() > kMaxDevices) {
       findings.push_back(Warning("many devices", absl::StrCat("only the first ", kMaxDevices, " are examined"),
                                  "name the others with --device"));
     }
   }
 
-  void ExamineSoft() {
-    report_.machine.push_back(CheckUdpBuffers(machine_, verbs::soft::UdpSocketOptions().receive_buffer));
-    report_.machine.push_back(CheckHugePages(machine_, settings_.store));
+  void ExamineSoft(const std::string& name) {
     DeviceReport device;
-    device.name = settings_.device;
+    device.name = name;
     device.about = "software NIC";
     const DeviceSituation situation = Situation(device.name, "");
-    const ProbeOutcome self = prober_.Probe({device.name, "", settings_.peer_port});
+    const ProbeOutcome self = prober_.Probe(Request(device.name, ""));
     device.findings.push_back(CheckUse(situation, self));
     device.findings.push_back(self.active_mtu == 0 ? NotApplicable("mtu", "not known: it could not be opened")
                                                    : Ok("mtu", absl::StrCat("path MTU ", self.active_mtu)));
@@ -126,7 +163,7 @@ class Examination final {
     }
     device.findings.push_back(CheckLink(*port));
     device.findings.push_back(CheckGid(*port, name.gid_index, device.gids));
-    const ProbeOutcome self = prober_.Probe({text, "", settings_.peer_port});
+    const ProbeOutcome self = prober_.Probe(Request(text, ""));
     device.findings.push_back(CheckMtu(*port, self));
     device.findings.push_back(CheckUse(situation, self));
     device.findings.push_back(CheckConnection(situation, self));
@@ -152,13 +189,17 @@ class Examination final {
       driver = facts->driver;
     }
     const DeviceSituation situation = Situation(device->name, driver);
-    const ProbeOutcome peer = prober_.Probe({device->name, settings_.peer, settings_.peer_port});
+    const ProbeOutcome peer = prober_.Probe(Request(device->name, settings_.peer));
     report_.with_peer = {CheckPeer(settings_.peer, peer), CheckPeerMtu(netdev_mtu, peer),
                          CheckPeerConnection(situation, peer), CheckPeerPingPong(situation, peer)};
   }
 
   DeviceSituation Situation(const std::string& name, const std::string& driver) const {
-    return {name, driver, machine_.in_initial_network, !machine_.container.empty()};
+    return {name, driver, machine_.in_initial_network, !machine_.container.empty(), settings_.by_tcp};
+  }
+
+  ProbeRequest Request(const std::string& device, const std::string& peer) const {
+    return {device, peer, settings_.peer_port, settings_.by_tcp, settings_.address};
   }
 
   std::string Others() const {

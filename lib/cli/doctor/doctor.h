@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "lib/cli/doctor/probe.h"
@@ -12,16 +13,19 @@
 namespace tokamak::cli::doctor {
 
 struct DoctorSettings {
-  std::string device;                    // as for tokd --device; empty: all RDMA devices that the kernel has
+  std::vector<std::string> devices;      // as for tokd --device; empty: all RDMA devices that the kernel has
   uint64_t store = uint64_t{512} << 20;  // bytes, as for tokd --memory
   std::string peer;                      // the host of a tok doctor --listen; empty: none
   uint16_t peer_port = kPeerPort;
+  bool listens = false;  // peers are to be waited for
+  bool by_tcp = false;   // as ProbeRequest's
+  verbs::Address address{};
 };
 
 // Devices that are examined where none is named; the others are left out, and the report says so.
 constexpr size_t kMaxDevices = 16;
 
-// kInvalidArgument: the device's name is none.
+// kInvalidArgument: a device's name is none, or what is asked for does not go together; the text says what to do.
 absl::StatusOr<Report> Examine(const DoctorSettings& settings, const SystemFiles& files, Prober& prober);
 
 // The MTU of the network device that carries `device`, in bytes; 0 where it is not known.

@@ -7,6 +7,7 @@
 
 #include "lib/cli/doctor/peer_desk.h"
 #include "lib/cli/doctor/ping_pong.h"
+#include "lib/cli/doctor/probe.h"
 #include "lib/daemon/device.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/file_descriptor.h"
@@ -14,9 +15,6 @@
 namespace tokamak::cli::doctor {
 
 namespace {
-
-// As the doctor that calls: see RunProbe.
-constexpr base::Duration kSpin = base::Microseconds(50);
 
 // Blocked before any thread starts, so that no other thread takes them.
 os::FileDescriptor TakeSignals() {
@@ -32,10 +30,8 @@ os::FileDescriptor TakeSignals() {
 
 absl::Status Listen(const ListenSettings& settings) {
   const os::FileDescriptor signals = TakeSignals();
-  os::EpollLoop loop(os::Detection::Adaptive(kSpin));
-  daemon::DeviceSettings device_settings;
-  device_settings.detection = os::Detection::Adaptive(kSpin);
-  const auto opened = daemon::OpenDevice(settings.device, device_settings);
+  os::EpollLoop loop(MeasuringDetection(UsableProcessors()));
+  const auto opened = daemon::OpenDevice(settings.device, SettingsFor(settings.by_tcp, settings.address));
   if (!opened.ok()) return opened.status();
   verbs::Device& device = (*opened)->device();
   const auto responder = PingPongResponder::Start(loop, device);
@@ -45,10 +41,12 @@ absl::Status Listen(const ListenSettings& settings) {
   hello.service = (*responder)->service();
   hello.active_mtu = device.limits().active_mtu;
   hello.netdev_mtu = settings.netdev_mtu;
+  hello.by_tcp = settings.by_tcp;
   const auto desk = PeerDesk::Open(loop, settings.port, hello);
   if (!desk.ok()) return desk.status();
   std::cerr << "listening on TCP port " << (*desk)->port() << ", RDMA at " << hello.service.ToString()
-            << "; on the other host: tok doctor --peer THIS_HOST; end with Ctrl-C" << std::endl;
+            << "; on the other host: tok doctor --peer THIS_HOST" << (settings.by_tcp ? " --cm tcp" : "")
+            << "; end with Ctrl-C" << std::endl;
   const os::FdWatch watch = loop.Watch(signals.get(), EPOLLIN, [&](uint32_t) { loop.Stop(); });
   loop.Run();
   return absl::OkStatus();

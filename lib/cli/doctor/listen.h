@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "lib/verbs/types.h"
 
 namespace tokamak::cli::doctor {
 
@@ -12,6 +13,8 @@ struct ListenSettings {
   std::string device;
   uint16_t port = 0;        // TCP; 0: one of the system's choice, which is printed
   uint32_t netdev_mtu = 0;  // bytes, to be told to peers
+  bool by_tcp = false;      // as ProbeRequest's
+  verbs::Address address{};
 };
 
 // Answers peers one at a time until SIGINT or SIGTERM. Says on standard error when it is ready: the report has

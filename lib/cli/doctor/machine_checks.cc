@@ -27,14 +27,17 @@ std::string WithoutAnyDevice(const MachineFacts& machine) {
 
 }  // namespace
 
-Finding CheckModules(const MachineFacts& machine) {
+Finding CheckModules(const MachineFacts& machine, bool by_tcp) {
   if (!machine.verbs_loaded) {
     return Failed("modules", "the kernel's ib_uverbs is not loaded: programs cannot reach any RDMA device",
                   "modprobe ib_uverbs rdma_ucm (on the host, where this is a container)");
   }
+  if (!machine.cm_loaded && by_tcp) {
+    return Ok("modules", "ib_uverbs is loaded; rdma_ucm is not, nor does --cm tcp need it");
+  }
   if (!machine.cm_loaded) {
     return Failed("modules", "ib_uverbs is loaded, rdma_ucm is not: connections by IP address cannot be made",
-                  "modprobe rdma_ucm (on the host, where this is a container)");
+                  "modprobe rdma_ucm (on the host, where this is a container); or --cm tcp, which does without");
   }
   return Ok("modules", "ib_uverbs and rdma_ucm are loaded");
 }
@@ -48,7 +51,7 @@ Finding CheckDevices(const MachineFacts& machine, const std::vector<RdmaFacts>& 
   return Ok("devices", absl::StrJoin(names, ", "));
 }
 
-Finding CheckPermission(const MachineFacts& machine, const std::vector<RdmaFacts>& devices) {
+Finding CheckPermission(const MachineFacts& machine, const std::vector<RdmaFacts>& devices, bool by_tcp) {
   if (machine.nodes.empty()) {
     if (devices.empty()) return NotApplicable("permission", "/dev/infiniband is not there, nor is a device");
     if (!machine.container.empty()) {
@@ -59,14 +62,17 @@ Finding CheckPermission(const MachineFacts& machine, const std::vector<RdmaFacts
                   "apt-get install rdma-core, whose udev rules make them; in a container: --device /dev/infiniband");
   }
   std::vector<std::string> open, shut;
-  for (const DeviceNode& node : machine.nodes) (node.may_open ? open : shut).push_back(node.name);
+  for (const DeviceNode& node : machine.nodes) {
+    if (by_tcp && node.name == "rdma_cm") continue;
+    (node.may_open ? open : shut).push_back(node.name);
+  }
   if (!shut.empty()) {
     return Failed("permission", absl::StrCat("/dev/infiniband: no right to read and write ", absl::StrJoin(shut, ", ")),
                   absl::StrCat("chmod 666 /dev/infiniband/", shut.front(),
                                ", or a udev rule; rdma-core's gives uverbs* and rdma_cm to everybody"));
   }
   const bool has_cm = std::count(open.begin(), open.end(), "rdma_cm") == 1;
-  if (machine.cm_loaded && !has_cm) {
+  if (machine.cm_loaded && !has_cm && !by_tcp) {
     return Failed("permission", "/dev/infiniband/rdma_cm is missing: connections by IP address cannot be made",
                   "in a container give all of it: --device /dev/infiniband");
   }

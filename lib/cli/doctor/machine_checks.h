@@ -14,13 +14,14 @@ namespace tokamak::cli::doctor {
 constexpr uint64_t kLockedBuffers = 64 << 20;
 
 // Are the kernel's doors to verbs and to rdma_cm there?
-Finding CheckModules(const MachineFacts& machine);
+// `by_tcp`: connections are made without rdma_cm (--cm tcp), here and below.
+Finding CheckModules(const MachineFacts& machine, bool by_tcp = false);
 
 // Is there any RDMA device? A device that is missing comes with how to get one.
 Finding CheckDevices(const MachineFacts& machine, const std::vector<RdmaFacts>& devices);
 
 // May /dev/infiniband be opened?
-Finding CheckPermission(const MachineFacts& machine, const std::vector<RdmaFacts>& devices);
+Finding CheckPermission(const MachineFacts& machine, const std::vector<RdmaFacts>& devices, bool by_tcp = false);
 
 // May a store of `store` bytes be locked, as registering it does?
 Finding CheckMemlock(const MachineFacts& machine, uint64_t store);

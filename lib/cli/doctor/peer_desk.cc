@@ -112,7 +112,8 @@ std::string PeerHello::Encode() const {
                {"device", device},
                {"service", service.ToString()},
                {"active_mtu", active_mtu},
-               {"netdev_mtu", netdev_mtu}})
+               {"netdev_mtu", netdev_mtu},
+               {"cm", by_tcp ? "tcp" : "rdma"}})
              .dump() +
          "\n";
 }
@@ -139,6 +140,7 @@ absl::StatusOr<PeerHello> PeerHello::Decode(const std::string& text) {
   peer.service = *service;
   peer.active_mtu = number("active_mtu");
   peer.netdev_mtu = number("netdev_mtu");
+  peer.by_tcp = text_of("cm") == "tcp";
   return peer;
 }
 

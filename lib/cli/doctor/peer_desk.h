@@ -26,6 +26,7 @@ struct PeerHello {
   verbs::Address service;   // of its PingPongResponder
   uint32_t active_mtu = 0;  // bytes
   uint32_t netdev_mtu = 0;  // bytes; 0: not known
+  bool by_tcp = false;      // its connections are made as by tokd --cm tcp, else by rdma_cm
 
   std::string Encode() const;
   static absl::StatusOr<PeerHello> Decode(const std::string& text);

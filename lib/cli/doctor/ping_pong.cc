@@ -1,5 +1,7 @@
 #include "lib/cli/doctor/ping_pong.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -178,6 +180,18 @@ class Caller final {
 };
 
 }  // namespace
+
+os::Detection MeasuringDetection(unsigned int processors) {
+  return processors < 2 ? os::Detection::Event() : os::Detection::Adaptive(base::Microseconds(50));
+}
+
+unsigned int UsableProcessors() {
+  cpu_set_t usable;
+  CPU_ZERO(&usable);
+  // With more processors than the set holds there is more than one.
+  if (sched_getaffinity(0, sizeof(usable), &usable) != 0) return CPU_SETSIZE;
+  return static_cast<unsigned int>(CPU_COUNT(&usable));
+}
 
 absl::StatusOr<std::unique_ptr<PingPongResponder>> PingPongResponder::Start(base::EventLoop& loop,
                                                                             verbs::Device& device) {

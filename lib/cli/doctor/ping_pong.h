@@ -33,6 +33,11 @@ struct PingPongPlan {
   uint32_t batches = 15;                       // of bandwidth, at most; at least one is made
 };
 
+// How both ends wait: they spin for a while before they sleep, for short delays; but not on one processor, where who spins keeps
+// the other end, or the software NIC, from working.
+os::Detection MeasuringDetection(unsigned int processors);
+unsigned int UsableProcessors();  // that this process may run on
+
 // Medians.
 struct PingPongNumbers {
   base::Duration connected_in;

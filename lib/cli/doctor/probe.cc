@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "lib/cli/doctor/ping_pong.h"
-#include "lib/daemon/device.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/verbs/ibv/device_name.h"
 #include "lib/verbs/ibv/inventory.h"
@@ -14,9 +14,6 @@ namespace tokamak::cli::doctor {
 namespace {
 
 using nlohmann::json;
-
-// Spins for a while, then sleeps: short delays where there are processors to spin on, none of them kept busy for long.
-constexpr base::Duration kSpin = base::Microseconds(50);
 
 // The child's side of the conversation.
 class Teller final {
@@ -67,9 +64,8 @@ absl::Status InspectPorts(const ProbeRequest& request, const Teller& teller) {
 // From `open` on. Whatever was made is gone when it returns.
 absl::Status UseDevice(const ProbeRequest& request, const PingPongPlan& plan, const Teller& teller) {
   teller.Step("open");
-  os::EpollLoop loop(os::Detection::Adaptive(kSpin));
-  daemon::DeviceSettings settings;
-  settings.detection = os::Detection::Adaptive(kSpin);
+  os::EpollLoop loop(MeasuringDetection(UsableProcessors()));
+  const daemon::DeviceSettings settings = SettingsFor(request.by_tcp, request.address);
   auto opened = daemon::OpenDevice(request.device, settings);
   if (!opened.ok()) return opened.status();
   verbs::Device& device = (*opened)->device();
@@ -88,6 +84,11 @@ absl::Status UseDevice(const ProbeRequest& request, const PingPongPlan& plan, co
     const auto hello = AskPeer(request.peer, request.peer_port, plan.patience);
     if (!hello.ok()) return hello.status();
     teller.Peer(*hello);
+    if (hello->by_tcp != request.by_tcp) {
+      return absl::FailedPreconditionError(absl::StrCat("the peer makes connections by --cm ",
+                                                        hello->by_tcp ? "tcp" : "rdma", ", this side by --cm ",
+                                                        request.by_tcp ? "tcp" : "rdma"));
+    }
     service = hello->service;
   }
   const auto on_step = [&](absl::string_view step) { teller.Step(step); };
@@ -123,6 +124,14 @@ PingPongNumbers ReadNumbers(const json& words) {
 }
 
 }  // namespace
+
+daemon::DeviceSettings SettingsFor(bool by_tcp, const verbs::Address& address) {
+  daemon::DeviceSettings settings;
+  settings.detection = MeasuringDetection(UsableProcessors());
+  settings.connect_by = by_tcp ? daemon::ConnectBy::kTcp : daemon::ConnectBy::kRdmaCm;
+  settings.address = address;
+  return settings;
+}
 
 bool ProbeOutcome::Reached(absl::string_view step) const {
   return std::find(steps.begin(), steps.end(), step) != steps.end();

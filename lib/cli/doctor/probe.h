@@ -13,6 +13,7 @@
 
 #include "lib/cli/doctor/peer_desk.h"
 #include "lib/cli/doctor/ping_pong.h"
+#include "lib/daemon/device.h"
 #include "nlohmann/json.hpp"
 
 namespace tokamak::cli::doctor {
@@ -21,6 +22,8 @@ struct ProbeRequest {
   std::string device;  // as for tokd --device
   std::string peer;    // the host where tok doctor --listen runs; empty: the device talks to itself
   uint16_t peer_port = kPeerPort;
+  bool by_tcp = false;       // as tokd --cm tcp
+  verbs::Address address{};  // with it: where peers reach this host
 };
 
 // A port as libibverbs tells it.
@@ -48,6 +51,9 @@ struct ProbeOutcome {
   // The step that went wrong; empty when it finished.
   std::string FailedStep() const { return finished || steps.empty() ? "" : steps.back(); }
 };
+
+// How a device is opened to be tried, here and where a doctor listens.
+daemon::DeviceSettings SettingsFor(bool by_tcp, const verbs::Address& address);
 
 // Takes one line of a probe into account. A line that is none of ours (a library's warning) is ignored and returns false.
 bool FoldLine(const std::string& line, ProbeOutcome& outcome);

@@ -74,6 +74,20 @@ json ToJson(const std::vector<GidLine>& gids) {
   return all;
 }
 
+// All that were named where all work, else the first that works; empty: none.
+std::string DevicesForTokd(const Report& report) {
+  if (!report.named) {
+    const DeviceReport* working = WorkingDevice(report);
+    return working == nullptr ? "" : working->name;
+  }
+  std::vector<std::string> names;
+  for (const DeviceReport& device : report.devices) {
+    if (AnyFailed(device.findings)) return "";
+    names.push_back(device.name);
+  }
+  return absl::StrJoin(names, ",");
+}
+
 }  // namespace
 
 const char* ToString(Verdict verdict) {
@@ -101,7 +115,13 @@ const DeviceReport* WorkingDevice(const Report& report) {
 }
 
 bool Works(const Report& report) {
-  return !AnyFailed(report.machine) && WorkingDevice(report) != nullptr && !AnyFailed(report.with_peer);
+  return !AnyFailed(report.machine) && !DevicesForTokd(report).empty() && !AnyFailed(report.with_peer);
+}
+
+std::string FlagsForTokd(const Report& report) {
+  const std::string devices = DevicesForTokd(report);
+  if (devices.empty()) return "";
+  return absl::StrCat("--device ", devices, report.by_tcp ? " --cm tcp" : "");
 }
 
 std::string FormatReport(const Report& report) {
@@ -120,8 +140,8 @@ std::string FormatReport(const Report& report) {
     for (const Finding& finding : report.with_peer) absl::StrAppend(&text, FormatFinding(finding));
   }
   if (Works(report)) {
-    absl::StrAppend(&text, "it works: tokd --device ", device->name, "\n");
-  } else if (device != nullptr && !AnyFailed(report.machine)) {
+    absl::StrAppend(&text, "it works: tokd ", FlagsForTokd(report), "\n");
+  } else if (AnyFailed(report.with_peer) && !DevicesForTokd(report).empty() && !AnyFailed(report.machine)) {
     absl::StrAppend(&text, "it does not work with ", report.peer, ": see what failed\n");
   } else {
     absl::StrAppend(&text, "it does not work: see what failed\n");
@@ -138,9 +158,10 @@ std::string ReportToJson(const Report& report) {
                        {"findings", ToJson(device.findings)},
                        {"gids", ToJson(device.gids)}});
   }
-  const DeviceReport* working = WorkingDevice(report);
+  const std::string usable = DevicesForTokd(report);
   return json({{"works", Works(report)},
-               {"device", working == nullptr ? json() : json(working->name)},
+               {"device", usable.empty() ? json() : json(usable)},
+               {"cm", report.by_tcp ? "tcp" : "rdma"},
                {"store_bytes", report.store},
                {"machine", ToJson(report.machine)},
                {"devices", std::move(devices)},

@@ -1,7 +1,8 @@
 // Report is all that tok doctor found, on one screen or as JSON, and whether RDMA works here.
 //
-// Law: it works when nothing of the machine failed, at least one device has no failed finding, and nothing failed with the peer,
-// where one was named. A sick device beside a healthy one is shown, but does not make the machine sick.
+// Law: it works when nothing of the machine failed, at least one device has no failed finding, or each where they were named, and
+// nothing failed with the peer, where one was named. A sick device that nobody named is shown beside a healthy one, but does not
+// make the machine sick.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +34,8 @@ struct Report {
   uint64_t store = 0;  // bytes, what memlock and huge pages were held against
   std::vector<Finding> machine;
   std::vector<DeviceReport> devices;
+  bool named = false;              // the devices were: all of them are wanted
+  bool by_tcp = false;             // connections were made as by tokd --cm tcp
   std::string peer;                // the host; empty: none was named
   std::vector<Finding> with_peer;  // of the first device that works
 };
@@ -44,10 +47,13 @@ const DeviceReport* WorkingDevice(const Report& report);
 
 bool Works(const Report& report);
 
+// The flags of a tokd that uses what was found to work; empty where nothing was.
+std::string FlagsForTokd(const Report& report);
+
 // For people; lines are at most about 110 characters.
 std::string FormatReport(const Report& report);
 
-// For programs: {"works", "device", "store_bytes", "machine": [finding], "devices": [{"name", "about",
+// For programs: {"works", "device" (as for tokd --device), "cm", "store_bytes", "machine": [finding], "devices": [{"name", "about",
 // "works", "findings": [finding], "gids": [gid]}], "peer", "with_peer": [finding]}; a finding is {"check", "verdict", "seen", "advice",
 // "numbers"}.
 std::string ReportToJson(const Report& report);

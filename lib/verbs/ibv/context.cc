@@ -130,7 +130,7 @@ SparedQueue SpareForbiddenKey(ibv_context* device, const Quirks& quirks) {
 
 absl::Status CheckOptions(const DeviceOptions& options, LinkKind link) {
   if (options.exchange == Exchange::kTcp && link == LinkKind::kIwarp) {
-    return absl::InvalidArgumentError("iWARP connects by rdma_cm only, not over TCP by hand");
+    return absl::UnimplementedError("iWARP connects by rdma_cm only, not over TCP by hand");
   }
   if (options.exchange == Exchange::kTcp && options.tcp_address.ip == Address().ip) {
     return absl::InvalidArgumentError("connections exchanged over TCP need an address to listen at");

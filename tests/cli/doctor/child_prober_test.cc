@@ -45,6 +45,17 @@ TEST(ChildProberTest, TheChildIsToldDeviceAndPeer) {
   EXPECT_EQ(outcome.steps, (Steps{"--device ibv:rxe0 --peer host2 --port 7100"}));
 }
 
+TEST(ChildProberTest, TheChildIsToldHowToConnect) {
+  ChildProberOptions options;
+  options.program = {"/bin/sh", "-c", R"(echo "{\"step\":\"$*\"}")", "probe"};
+  ProbeRequest request;
+  request.device = "ibv:rxe0";
+  request.by_tcp = true;
+  EXPECT_EQ(ChildProber(options).Probe(request).steps, (Steps{"--device ibv:rxe0 --cm tcp"}));
+  request.address = *verbs::Address::Parse("192.0.2.1");
+  EXPECT_EQ(ChildProber(options).Probe(request).steps, (Steps{"--device ibv:rxe0 --cm tcp --address 192.0.2.1"}));
+}
+
 TEST(ChildProberTest, AFailureIsThatOfTheLastStep) {
   const ProbeOutcome outcome = ProbeWith(R"(
       echo '{"step":"open"}'

@@ -18,6 +18,7 @@ void Expect(const Finding& finding, Verdict verdict, const std::string& seen, co
 }
 
 const DeviceSituation kRxe = {"ibv:rxe0", "rdma_rxe", true, false};
+const DeviceSituation kRxeByTcp = {"ibv:rxe0", "rdma_rxe", true, false, true};
 const DeviceSituation kRxeElsewhere = {"ibv:rxe0", "rdma_rxe", false, true};
 
 GidEntry Gid(uint32_t index, const std::string& address, GidType type, bool up) {
@@ -189,6 +190,14 @@ TEST(ProbeChecksTest, AHealthyDeviceHasThreeFindingsThatAreWell) {
   EXPECT_DOUBLE_EQ(measured.numbers[1].second, 9.0);
 }
 
+TEST(ProbeChecksTest, ConnectionsByTcpAreCalledSoAndHaveRemediesOfTheirOwn) {
+  Expect(CheckConnection(kRxeByTcp, Well()), Verdict::kOk, "to itself by --cm tcp in 12.00 ms", "");
+  Expect(CheckConnection(kRxeByTcp, FailedIn("connect", absl::UnavailableError("nobody"))), Verdict::kFailed, "nobody",
+         "one of this host's");
+  Expect(CheckUse(kRxeByTcp, FailedIn("open", absl::UnimplementedError("iWARP"))), Verdict::kFailed, "iWARP",
+         "leave out --cm tcp");
+}
+
 TEST(ProbeChecksTest, WhatWasNotReachedIsNotApplicable) {
   const ProbeOutcome probe = FailedIn("queue pair", absl::InternalError("ibv_create_qp: Invalid argument"));
   Expect(CheckUse(kRxe, probe), Verdict::kFailed, "'queue pair' failed: ibv_create_qp", "dmesg");
@@ -278,6 +287,13 @@ TEST(PeerChecksTest, APeerThatDoesNotAnswerIsToBeStarted) {
   Expect(CheckPeerMtu(9000, probe), Verdict::kNotApplicable, "", "");
   Expect(CheckPeerConnection(kRxe, probe), Verdict::kNotApplicable, "", "");
   Expect(CheckPeerPingPong(kRxe, probe), Verdict::kNotApplicable, "", "");
+}
+
+TEST(PeerChecksTest, SidesThatConnectInDifferentWaysAreToldTo) {
+  ProbeOutcome probe = After({"inspect", "open", "ask"});
+  probe.peer = PeerHello();
+  probe.failure = absl::FailedPreconditionError("the peer by --cm rdma");
+  Expect(CheckPeerConnection(kRxeByTcp, probe), Verdict::kFailed, "--cm rdma", "the same --cm on both hosts");
 }
 
 TEST(PeerChecksTest, DifferentMtusAreAWarning) {

@@ -1,10 +1,13 @@
 // The whole examination, on machines that are folders and with probes whose outcomes the test decides.
 #include "lib/cli/doctor/doctor.h"
 
-#include <gtest/gtest.h>
-
+#include <functional>
 #include <map>
+#include <string>
+#include <vector>
 
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
 #include "tests/cli/doctor/fake_machine.h"
 
 namespace tokamak::cli::doctor {
@@ -43,6 +46,7 @@ class FakeProber final : public Prober {
  public:
   ProbeOutcome Probe(const ProbeRequest& request) override {
     asked.push_back(request.peer.empty() ? request.device : request.device + " to " + request.peer);
+    if (request.by_tcp) asked.back() += " by tcp at " + request.address.ToString();
     const auto outcome = outcomes.find(asked.back());
     if (outcome != outcomes.end()) return outcome->second;
     return request.peer.empty() ? Well() : WellWithPeer();
@@ -111,7 +115,7 @@ TEST_F(DoctorTest, APhantomIsShownAndTheHealthyDeviceBesideItChosen) {
 TEST_F(DoctorTest, OnlyTheNamedDeviceIsExamined) {
   machine_.AddRxe("rxe0", "v0");
   machine_.AddRxe("rxe1", "v1");
-  settings_.device = "ibv:rxe0:1@0";
+  settings_.devices = {"ibv:rxe0:1@0"};
   prober_.outcomes["ibv:rxe0:1@0"] = Hung();
   const Report report = Run();
   EXPECT_FALSE(Works(report)) << "the healthy one was not asked for";
@@ -119,13 +123,88 @@ TEST_F(DoctorTest, OnlyTheNamedDeviceIsExamined) {
   EXPECT_TRUE(report.devices[0].gids[0].chosen);
 }
 
+TEST_F(DoctorTest, OfSeveralNamedDevicesEachMustWork) {
+  for (const char* name : {"rxe0", "rxe1", "rxe2"}) machine_.AddRxe(name, std::string("v") + name[3]);
+  settings_.devices = {"ibv:rxe2", "ibv:rxe0"};
+  Report report = Run();
+  EXPECT_TRUE(Works(report)) << FormatReport(report);
+  EXPECT_EQ(prober_.asked, settings_.devices);
+  EXPECT_EQ(FlagsForTokd(report), "--device ibv:rxe2,ibv:rxe0");
+  prober_.outcomes["ibv:rxe0"] = Hung();
+  report = Run();
+  EXPECT_FALSE(Works(report)) << "tokd would not come up with both";
+  EXPECT_EQ(FlagsForTokd(report), "");
+}
+
+TEST_F(DoctorTest, RealAndSoftwareDevicesAreExaminedTogether) {
+  machine_.AddRxe("rxe0", "v0");
+  settings_.devices = {"ibv:rxe0", "soft:udp@127.0.0.1"};
+  const Report report = Run();
+  EXPECT_TRUE(Works(report)) << FormatReport(report);
+  EXPECT_EQ(VerdictOf(report.machine, "memlock"), Verdict::kOk);
+  EXPECT_EQ(VerdictOf(report.machine, "udp buffers"), Verdict::kOk);
+  EXPECT_EQ(report.devices.size(), 2u);
+}
+
+TEST_F(DoctorTest, ConnectionsByTcpNeedNothingOfTheKernelsManager) {
+  machine_.AddRxe("rxe0", "v0");
+  machine_.Remove("/sys/class/misc/rdma_cm");
+  machine_.Remove("/dev/infiniband/rdma_cm");
+  settings_.peer = "host2";
+  EXPECT_FALSE(Works(Run()));
+  prober_.asked.clear();
+  settings_.by_tcp = true;
+  settings_.address = *verbs::Address::Parse("192.0.2.1");
+  const Report report = Run();
+  EXPECT_TRUE(Works(report)) << FormatReport(report);
+  EXPECT_EQ(prober_.asked,
+            (std::vector<std::string>{"ibv:rxe0 by tcp at 192.0.2.1", "ibv:rxe0 to host2 by tcp at 192.0.2.1"}));
+  EXPECT_EQ(FlagsForTokd(report), "--device ibv:rxe0 --cm tcp");
+}
+
+TEST_F(DoctorTest, WhatDoesNotGoTogetherIsRefusedWithARemedy) {
+  const auto refusal = [&](const std::function<void(DoctorSettings&)>& change) {
+    DoctorSettings settings;
+    settings.devices = {"ibv:rxe0"};
+    change(settings);
+    const absl::Status status = Examine(settings, machine_.files(), prober_).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(status.message());
+  };
+  using testing::HasSubstr;
+  EXPECT_THAT(refusal([](DoctorSettings& s) {
+                s.devices = {"ibv:a", "ibv:b"};
+                s.peer = "host2";
+              }),
+              HasSubstr("name one here and one there"));
+  EXPECT_THAT(refusal([](DoctorSettings& s) {
+                s.devices = {"ibv:a", "ibv:b"};
+                s.listens = true;
+              }),
+              HasSubstr("name one here and one there"));
+  EXPECT_THAT(refusal([](DoctorSettings& s) { s.devices = {"ibv:a", "ibv:a"}; }), HasSubstr("name each once"));
+  EXPECT_THAT(refusal([](DoctorSettings& s) {
+                s.devices = {"ibv:a", "ibv:b", "ibv:c", "ibv:d", "ibv:e"};
+              }),
+              HasSubstr("some at a time"));
+  EXPECT_THAT(refusal([](DoctorSettings& s) {
+                s.devices = {"soft:udp@127.0.0.1"};
+                s.by_tcp = true;
+              }),
+              HasSubstr("leave --cm out"));
+  EXPECT_THAT(refusal([](DoctorSettings& s) { s.address = *verbs::Address::Parse("192.0.2.1"); }),
+              HasSubstr("--cm tcp and --address IP go together"));
+  EXPECT_THAT(refusal([](DoctorSettings& s) { s.by_tcp = true; }), HasSubstr("--cm tcp and --address IP go together"));
+  EXPECT_TRUE(prober_.asked.empty());
+}
+
 TEST_F(DoctorTest, ANamedDeviceThatIsNotThereIsNotProbed) {
   machine_.AddRxe("rxe0", "v0");
-  settings_.device = "ibv:rxe7";
+  settings_.devices = {"ibv:rxe7"};
   Report report = Run();
   EXPECT_FALSE(Works(report));
   EXPECT_EQ(report.devices[0].findings[0].advice, "there are ibv:rxe0");
-  settings_.device = "ibv:rxe0:2";
+  settings_.devices = {"ibv:rxe0:2"};
   report = Run();
   EXPECT_FALSE(Works(report));
   EXPECT_EQ(report.devices[0].findings[0].seen, "rxe0 has no port 2");
@@ -159,7 +238,7 @@ TEST_F(DoctorTest, ALinkThatIsDownIsFoundThoughTheProbeFailsAsWell) {
 TEST_F(DoctorTest, TheSoftwareNicNeedsNothingOfTheKernelsRdma) {
   FakeMachine bare;
   bare.Put("/proc/sys/net/core/rmem_max", "212992");
-  settings_.device = "soft:udp@127.0.0.1";
+  settings_.devices = {"soft:udp@127.0.0.1"};
   const auto report = Examine(settings_, bare.files(), prober_);
   ASSERT_TRUE(report.ok());
   EXPECT_TRUE(Works(*report)) << FormatReport(*report);
@@ -207,7 +286,7 @@ TEST_F(DoctorTest, ManyDevicesAreExaminedUpToABound) {
 
 TEST_F(DoctorTest, NamesOfNoDeviceAreRefused) {
   for (const char* name : {"rxe0", "ibv:", "ibv:rxe0:x", "soft:udp@nowhere", "soft:"}) {
-    settings_.device = name;
+    settings_.devices = {name};
     EXPECT_EQ(Examine(settings_, machine_.files(), prober_).status().code(), absl::StatusCode::kInvalidArgument)
         << name;
   }

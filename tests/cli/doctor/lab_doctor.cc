@@ -118,6 +118,33 @@ TEST_F(LabDoctorTest, TwoDoctorsMeasureOverTheCable) {
   EXPECT_TRUE(ended.ok() && ended->ok()) << Read("listen");
 }
 
+// By the exchange over TCP as well, and not where the two sides differ in that.
+TEST_F(LabDoctorTest, ConnectionsByTcpAreTriedAsSuch) {
+  if (Told("TOKAMAK_LAB_KIND") == "siw") {
+    EXPECT_EQ(Doctor({"--device", "ibv:" + first_, "--cm", "tcp", "--address", "127.0.0.1"}), 1) << text_;
+    EXPECT_EQ(OfDevice("use"), "failed") << text_;
+    EXPECT_TRUE(absl::StrContains(text_, "leave out --cm tcp")) << text_;
+    return;
+  }
+  EXPECT_EQ(Doctor({"--device", "ibv:" + first_ + ",ibv:" + second_, "--cm", "tcp", "--address", "127.0.0.1"}), 0)
+      << text_;
+  EXPECT_EQ(report_["devices"].size(), 2u) << text_;
+  EXPECT_TRUE(absl::StrContains(text_, "connected to itself by --cm tcp")) << text_;
+  const auto listening = Start("listen", {"lib/cli/tok", "doctor", "--listen", "--device", "ibv:" + second_, "--cm",
+                                          "tcp", "--address", "127.0.0.1"});
+  ASSERT_NE(listening, nullptr);
+  while (!absl::StrContains(Read("listen"), "listening on")) {
+    ASSERT_EQ(listening->Wait(base::Milliseconds(50)).status().code(), absl::StatusCode::kDeadlineExceeded)
+        << Read("listen");
+  }
+  EXPECT_EQ(Doctor({"--device", "ibv:" + first_, "--peer", "127.0.0.1", "--cm", "tcp", "--address", "127.0.0.1"}), 0)
+      << text_;
+  for (const json& finding : report_["with_peer"]) EXPECT_EQ(finding["verdict"], "ok") << finding;
+  EXPECT_EQ(Doctor({"--device", "ibv:" + first_, "--peer", "127.0.0.1"}), 1) << text_;
+  EXPECT_TRUE(absl::StrContains(text_, "the same --cm on both hosts")) << text_;
+  listening->Stop(kPatience);
+}
+
 TEST_F(LabDoctorTest, TooLittleLockedMemoryIsAFailureOfTheMachine) {
   const Strings somebody = {"setpriv", "--reuid=65534", "--clear-groups", "sh", "-c", "ulimit -l 8192; exec \"$@\"",
                             "sh"};

@@ -33,6 +33,7 @@ TEST(MachineChecksTest, ModulesThatAreMissingAreNamed) {
   Expect(CheckModules(machine), Verdict::kOk, "are loaded", "");
   machine.cm_loaded = false;
   Expect(CheckModules(machine), Verdict::kFailed, "rdma_ucm is not", "modprobe rdma_ucm");
+  Expect(CheckModules(machine, true), Verdict::kOk, "nor does --cm tcp need it", "");
   machine.verbs_loaded = false;
   Expect(CheckModules(machine), Verdict::kFailed, "ib_uverbs is not", "modprobe ib_uverbs rdma_ucm");
 }
@@ -73,6 +74,7 @@ TEST(MachineChecksTest, AContainerWithHalfOfTheDeviceFilesLacksTheManager) {
   MachineFacts machine = Healthy();
   machine.nodes = {{"uverbs0", true}};
   Expect(CheckPermission(machine, Devices("siw")), Verdict::kFailed, "rdma_cm is missing", "--device /dev/infiniband");
+  Expect(CheckPermission(machine, Devices("rdma_rxe"), true), Verdict::kOk, "uverbs0 may be opened", "");
 }
 
 TEST(MachineChecksTest, LockedMemoryMustHoldTheStoreAndItsBuffers) {

@@ -106,6 +106,13 @@ TEST(PeerDeskTest, AStrangersWordsAreRefused) {
   }
 }
 
+TEST(PeerHelloTest, SaysHowConnectionsAreMade) {
+  PeerHello hello = Hello();
+  EXPECT_FALSE(PeerHello::Decode(hello.Encode())->by_tcp);
+  hello.by_tcp = true;
+  EXPECT_TRUE(PeerHello::Decode(hello.Encode())->by_tcp);
+}
+
 TEST(PeerHelloTest, OnlyAHelloWithAServiceIsAccepted) {
   EXPECT_TRUE(PeerHello::Decode(Hello().Encode()).ok());
   for (const char* text :

@@ -1,8 +1,10 @@
 #include "lib/cli/doctor/ping_pong.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -47,6 +49,24 @@ class PingPongTest : public testing::Test {
   std::unique_ptr<verbs::soft::SoftDevice> device_;
   std::unique_ptr<verbs::soft::SoftDevice> other_;
 };
+
+TEST(MeasuringDetectionTest, OneProcessorIsNotSpunOn) {
+  EXPECT_EQ(MeasuringDetection(1).mode, os::Detection::Mode::kEvent);
+  EXPECT_EQ(MeasuringDetection(2).mode, os::Detection::Mode::kAdaptive);
+}
+
+// On a thread of its own, which may run on one processor only.
+TEST(MeasuringDetectionTest, TheProcessorsAreThoseThatThisThreadMayUse) {
+  unsigned int usable = 0;
+  std::thread([&] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+    usable = UsableProcessors();
+  }).join();
+  EXPECT_EQ(usable, 1u);
+}
 
 TEST_F(PingPongTest, ADeviceTalksToItselfAndIsMeasured) {
   const auto responder = Listen(*device_);

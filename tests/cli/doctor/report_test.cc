@@ -45,6 +45,18 @@ TEST(ReportTest, APhantomBesideAHealthyDeviceDoesNotMatter) {
   EXPECT_EQ(WorkingDevice(report)->name, "ibv:rxe0");
 }
 
+TEST(ReportTest, OfNamedDevicesEachMustWork) {
+  Report report = Healthy();
+  report.named = true;
+  EXPECT_TRUE(absl::StrContains(FormatReport(report), "it works: tokd --device ibv:rxe0\n"));
+  report.by_tcp = true;
+  EXPECT_TRUE(absl::StrContains(FormatReport(report), "it works: tokd --device ibv:rxe0 --cm tcp\n"));
+  report.devices.push_back(Phantom());
+  EXPECT_FALSE(Works(report));
+  EXPECT_TRUE(absl::StrContains(FormatReport(report), "it does not work: see what failed"));
+  EXPECT_TRUE(json::parse(ReportToJson(report))["device"].is_null());
+}
+
 TEST(ReportTest, OnlyPhantomsOrNoDevicesDoNotWork) {
   Report report = Healthy();
   report.devices = {Phantom()};

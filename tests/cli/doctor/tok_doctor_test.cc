@@ -78,6 +78,14 @@ TEST_F(TokDoctorTest, AHealthySoftwareNicIsWellInWordsAndInJson) {
   EXPECT_GT(ping_pong["numbers"]["read_bytes_per_second"], 0);
 }
 
+TEST_F(TokDoctorTest, SeveralDevicesAreNamedAsForTokd) {
+  const std::string both = "soft:udp@127.0.0.1,soft:udp@127.0.0.2";
+  EXPECT_EQ(Run({"--device", both}), 0) << text_;
+  EXPECT_TRUE(absl::StrContains(text_, "it works: tokd --device " + both)) << text_;
+  EXPECT_EQ(Run({"--device", "soft:udp@127.0.0.1", "--device", "soft:udp@192.0.2.1"}), 1) << text_;
+  EXPECT_TRUE(absl::StrContains(text_, "it does not work")) << text_;
+}
+
 TEST_F(TokDoctorTest, AnAddressThatIsNotOursIsAFailure) {
   EXPECT_EQ(Run({"--device", "soft:udp@192.0.2.1"}), 1) << text_;
   EXPECT_TRUE(absl::StrContains(text_, "'open' failed")) << text_;
@@ -94,6 +102,10 @@ TEST_F(TokDoctorTest, WrongFlagsAreAUsageError) {
                                    {"--memory", "much"},
                                    {"--port", "70000"},
                                    {"--nosuch"},
+                                   {"--cm", "carrier pigeon"},
+                                   {"--cm", "tcp", "--device", "soft:udp@127.0.0.1"},
+                                   {"--cm", "tcp", "--device", "ibv:nosuch9"},
+                                   {"--device", "soft:udp@127.0.0.1,soft:udp@127.0.0.2", "--peer", "host2"},
                                    {"--listen", "--peer", "host2"}}) {
     EXPECT_EQ(Run(arguments), 2) << text_;
     EXPECT_TRUE(absl::StartsWith(text_, "tok: ")) << text_;
