@@ -45,7 +45,7 @@ def softroce_test(
         name = name,
         size = size,
         srcs = ["//tests/softroce:run_in_guest.py"],
-        args = lab + ["--", "$(rootpath %s)" % test] + args,
+        args = lab + ["--", "$(rootpath %s)" % test] + ["'%s'" % arg for arg in args],
         data = [test] + data,
         main = "//tests/softroce:run_in_guest.py",
         tags = tags + ["exclusive", "softroce"],
