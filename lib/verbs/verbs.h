@@ -61,6 +61,11 @@ class MemoryWindow {
 };
 
 // Where completions arrive, in the order in which each queue pair finished them.
+//
+// Dropping it is dropping what waits in it and all that would come: nobody polls that any more. The queue pairs that complete here
+// keep what is below alive, and go on; but no slot of theirs comes free any more, so each takes as many requests as it has slots
+// left and then says kResourceExhausted. A device may still find the queue overrun, where those are more than `depth` together.
+// What peers read and write through them takes no slot, and is not touched by this.
 class CompletionQueue {
  public:
   virtual ~CompletionQueue() = default;

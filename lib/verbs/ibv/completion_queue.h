@@ -51,7 +51,8 @@ class CompletionOwner {
   ~CompletionOwner() = default;
 };
 
-// The queue itself; its handle and the queue pairs that complete into it share it.
+// The queue itself; its handle and the queue pairs that complete into it share it. Without the handle nobody drains it: it has room
+// for what its queue pairs have slots for, or else is overrun, see verbs.h.
 class CompletionCore final : public AsyncTarget {
  public:
   static absl::StatusOr<std::shared_ptr<CompletionCore>> Make(std::shared_ptr<Context> context, os::EpollLoop& loop,

@@ -246,13 +246,36 @@ TEST_P(TeardownTest, ThePeerOfADroppedEndIsToldThoughWorkWasInFlight) {
 
 TEST_P(TeardownTest, AQueuePairOutlivesItsDomainAndQueues) {
   // The handles are gone, what they named lives on inside: requests are still carried out.
+  constexpr size_t kPiece = 16;
   auto pair = Connect();
+  const size_t size = kPiece * pair->passive.options.max_send_requests;
   Memory from(*pair->active.domain, 100, 1), to(*pair->passive.domain, 100, 2);
+  Memory back_from(*pair->passive.domain, size, 3), back_to(*pair->active.domain, size, 4);
   pair->active.domain.reset();
   pair->passive.domain.reset();
   pair->active.MustPost({Write(1, {from.whole()}, to.remote(), to.rkey())});
   EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(1, CompletionOpcode::kWrite)));
   EXPECT_TRUE(to.Holds(1));
+
+  // Nobody polls the passive side's queues any more: it uses up its slots, and what it was given is done.
+  End& passive = pair->passive;
+  passive.sends.reset();
+  passive.receives.reset();
+  const size_t slots = passive.options.max_send_requests, last = back_to.size() - 1;
+  ASSERT_NE(back_to.bytes()[last], back_from.bytes()[last]);
+  for (size_t i = 0; i < slots; ++i) {
+    passive.MustPost({Write(i, {back_from.piece(i * kPiece, kPiece)}, back_to.remote(i * kPiece), back_to.rkey())});
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      passive.Post({Write(slots, {back_from.piece(0, kPiece)}, back_to.remote(), back_to.rkey())}).status));
+  EXPECT_TRUE(Drive([&] { return back_to.Peek(last) == back_from.bytes()[last]; }));
+
+  // What the peer does through it goes on.
+  to.Fill(2);
+  pair->active.MustPost({Write(2, {from.whole()}, to.remote(), to.rkey())});
+  EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(2, CompletionOpcode::kWrite)));
+  EXPECT_TRUE(to.Holds(1));
+  EXPECT_TRUE(back_to.Holds(3));
 }
 
 TEST_P(TeardownTest, AWatchMayBeDroppedAtAnyTime) {
