@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "lib/base/trace.h"
 #include "lib/os/loop_thread.h"
 #include "lib/verbs/soft/device.h"
@@ -104,6 +105,10 @@ class SoftUdpDevice final : public OpenedDevice {
 bool IsSoftDevice(absl::string_view name) { return verbs::soft::IsUdpDevice(name); }
 
 absl::StatusOr<std::unique_ptr<OpenedDevice>> OpenSoftDevice(absl::string_view name, const DeviceSettings& settings) {
+  if (settings.connect_by == ConnectBy::kTcp) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--cm tcp: ", name, " makes connections by itself; leave --cm out, or name an ibv: device"));
+  }
   auto device = std::make_unique<SoftUdpDevice>(settings);
   if (absl::Status status = device->Open(name, settings); !status.ok()) return status;
   return device;

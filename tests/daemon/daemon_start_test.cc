@@ -86,6 +86,10 @@ TEST_F(DaemonStartTest, DevicesThatCannotBeOpenedAreSaid) {
   ExpectRefused({"--device", "ibv:"}, {"ibv:", "ibv:NAME"});
 }
 
+TEST_F(DaemonStartTest, AManagerThatADeviceDoesNotUseIsRefused) {
+  ExpectRefused({"--cm", "tcp"}, {"--cm tcp", "soft:udp@127.0.0.9", "leave --cm out"});
+}
+
 TEST_F(DaemonStartTest, SoftwareIsNoRdmaWhereThatIsRequired) {
   ExpectRefused({"--require-rdma"}, {"--require-rdma", "soft:udp@127.0.0.9"});
 }
