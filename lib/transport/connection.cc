@@ -159,7 +159,6 @@ void Connection::Meet(const Hello& theirs) {
 
 void Connection::ComeUp() {
   state_ = State::kUp;
-  was_up_ = true;
   deadline_.Cancel();
   control_->Enable();
   bulk_->Enable(shape().home);

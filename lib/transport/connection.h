@@ -88,7 +88,8 @@ class Connection final : private SideRail::Home {
   // By the peer: a queue pair of the home.
   bool Asked(uint8_t queue) const { return links_[LinkOf(queue)].connection != nullptr; }
   bool up() const { return state_ == State::kUp; }
-  bool was_up() const { return was_up_; }
+  // A message came: it was not only made, which over TCP says nothing about the rail, but has carried something.
+  bool heard() const { return heard_; }
   bool broken() const { return state_ == State::kBroken; }
   // The peer has left: what it sent before is still passed on, then OnBroken follows. Nothing new should be started.
   bool leaving() const { return !leaving_.ok() || broken(); }
@@ -165,7 +166,7 @@ class Connection final : private SideRail::Home {
   std::vector<std::unique_ptr<SideRail>> rails_;  // null: the home
   std::unique_ptr<Completions> completions_;      // of the home
 
-  bool was_up_ = false;
+  bool heard_ = false;
   size_t drain_next_ = 0;  // which rail's completions come first
   CopyBudget budget_;
   bool working_ = false;

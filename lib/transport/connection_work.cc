@@ -77,6 +77,7 @@ void Connection::Handle(const verbs::Completion& completion) {
 void Connection::HandleReceive(const RequestId& id, const verbs::Completion& completion) {
   auto message = control_->OnReceived(id.entry, completion.byte_count);
   if (!message.ok()) return BreakForNonsense(message.status());
+  heard_ = true;
   bool hold = false;
   const absl::Status s = HandleMessage(*message, id.entry, &hold);
   if (!hold) control_->Release(id.entry);

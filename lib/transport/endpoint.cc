@@ -157,7 +157,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
 
   std::unique_ptr<Outbound> TakeOut(Outbound& outbound) override {
     const auto path = paths_.find(outbound.peer());
-    if (path != paths_.end() && !outbound.connection().was_up()) {
+    if (path != paths_.end() && !outbound.connection().heard()) {
       path->second.home = (path->second.home + 1) % static_cast<uint32_t>(path->second.rails.size());
     }
     auto it = outbound_.find(outbound.peer());

@@ -113,7 +113,10 @@ void SideRail::OnEstablished(uint32_t link, absl::Span<const uint8_t> private_da
 }
 
 void SideRail::Fail(const absl::Status& status) {
-  if (state_ == State::kJoining) return Drop();
+  if (state_ == State::kJoining) {
+    VLOG(1) << "rail " << rail_ << " does not come up: " << status;
+    return Drop();
+  }
   if (state_ != State::kUp) return;
   ++context_.counters.rails_lost;
   LOG(WARNING) << "rail " << rail_ << " (" << context_.rails[rail_].device.name()

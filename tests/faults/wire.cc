@@ -32,6 +32,36 @@ absl::Status CheckVirtual(const std::string& net_device) {
   return absl::UnavailableError(absl::StrCat(net_device, " is no virtual net device: it is left alone"));
 }
 
+absl::StatusOr<std::unique_ptr<Cable>> Cable::Lay(const std::string& type, const End& one, const End& other) {
+  auto cable = std::unique_ptr<Cable>(new Cable);
+  if (absl::Status s = Run({"ip", "link", "add", one.net_device, "type", "veth", "peer", "name", other.net_device});
+      !s.ok()) {
+    return s;
+  }
+  cable->net_device_ = one.net_device;
+  for (const End* end : {&one, &other}) {
+    const std::vector<std::vector<std::string>> steps = {
+        {"ip", "address", "add", end->address, "dev", end->net_device},
+        {"ip", "link", "set", end->net_device, "mtu", "9000", "up"},
+        {"rdma", "link", "add", end->rdma_device, "type", type, "netdev", end->net_device}};
+    for (const std::vector<std::string>& step : steps) {
+      if (absl::Status s = Run(step); !s.ok()) return s;
+    }
+    cable->rdma_devices_.push_back(end->rdma_device);
+  }
+  return cable;
+}
+
+Cable::~Cable() {
+  for (const std::string& device : rdma_devices_) {
+    const absl::Status status = Run({"rdma", "link", "delete", device});
+    LOG_IF(ERROR, !status.ok()) << status;
+  }
+  if (net_device_.empty()) return;
+  const absl::Status status = Run({"ip", "link", "delete", net_device_});
+  LOG_IF(ERROR, !status.ok()) << status;
+}
+
 absl::StatusOr<std::unique_ptr<Netem>> Netem::Start(const std::vector<std::string>& net_devices,
                                                     const std::string& words) {
   auto netem = std::unique_ptr<Netem>(new Netem);

@@ -20,6 +20,27 @@ absl::StatusOr<std::string> NetDeviceOf(const std::string& rdma_device);
 // kUnavailable for a net device that the kernel did not make up.
 absl::Status CheckVirtual(const std::string& net_device);
 
+// A cable of its own between two ends of this machine, with an RDMA device at each, as the lab's: what one sends goes to the other.
+class Cable final {
+ public:
+  struct End {
+    std::string net_device;
+    std::string rdma_device;
+    std::string address;  // "10.0.1.1/24"
+  };
+  // Devices of a type that `rdma link add` knows. kUnavailable: the kernel or the user lacks something.
+  static absl::StatusOr<std::unique_ptr<Cable>> Lay(const std::string& type, const End& one, const End& other);
+  ~Cable();
+  Cable(const Cable&) = delete;
+  Cable& operator=(const Cable&) = delete;
+
+ private:
+  Cable() = default;
+
+  std::string net_device_;                 // one end; the other goes with it
+  std::vector<std::string> rdma_devices_;  // that were made
+};
+
 class Netem final {
  public:
   // From now on what `net_devices` send goes through netem with these words: "loss 1%". kUnavailable: they are no virtual ones,
