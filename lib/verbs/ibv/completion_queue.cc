@@ -50,10 +50,10 @@ absl::StatusOr<std::shared_ptr<CompletionCore>> CompletionCore::Make(std::shared
   const int flags = fcntl(core->channel_->fd, F_GETFL);
   PCHECK(flags >= 0 && fcntl(core->channel_->fd, F_SETFL, flags | O_NONBLOCK) == 0);
   uint32_t entries = depth;
-  if (core->context_->quirks().borrows_unsignaled_from != 0) {
-    // Room for the completions that nobody asked for, of many queue pairs.
-    constexpr uint32_t kForSilent = 4096;
-    entries = std::min(depth + kForSilent, core->context_->limits().max_completions);
+  if (core->context_->quirks().completes_unasked()) {
+    // Room for them, of many queue pairs.
+    constexpr uint32_t kUnasked = 4096;
+    entries = std::min(depth + kUnasked, core->context_->limits().max_completions);
   }
   errno = 0;
   core->queue_ =
@@ -111,12 +111,12 @@ size_t CompletionCore::PollProvider(ibv_wc* to, size_t most) {
   for (;;) {
     const int polled = ibv_poll_cq(queue_, static_cast<int>(most), to);
     if (polled <= 0) return 0;
-    if (context_->quirks().borrows_unsignaled_from == 0) return static_cast<size_t>(polled);
-    const auto is_silent = [this](const ibv_wc& done) {
-      const CompletionOwner* owner = Find(done.qp_num);
-      return owner != nullptr && owner->IsSilent(done);
-    };
-    const auto kept = static_cast<size_t>(std::remove_if(to, to + polled, is_silent) - to);
+    if (!context_->quirks().completes_unasked()) return static_cast<size_t>(polled);
+    size_t kept = 0;
+    for (int i = 0; i < polled; ++i) {
+      CompletionOwner* const owner = Find(to[i].qp_num);
+      if (owner == nullptr || !owner->Arrived(to[i])) to[kept++] = to[i];
+    }
     if (kept > 0) return kept;
   }
 }
@@ -150,7 +150,18 @@ bool CompletionCore::HandOut(const ibv_wc& done, Completion* to) {
       to->invalidated_rkey = done.invalidated_rkey;
     }
   }
-  return owner->Finish(done, &to->id);
+  return owner->Finish(done, to);
+}
+
+bool CompletionCore::TakeAll() {
+  held_.erase(held_.begin(), held_.begin() + static_cast<ptrdiff_t>(held_begin_));
+  held_begin_ = 0;
+  const size_t before = held_.size();
+  ibv_wc batch[kBatch];
+  for (size_t polled; (polled = PollProvider(batch, kBatch)) > 0;) {
+    held_.insert(held_.end(), batch, batch + polled);
+  }
+  return held_.size() > before;
 }
 
 bool CompletionCore::AnyWaiting() {
@@ -196,16 +207,11 @@ void CompletionCore::Forget(CompletionOwner& owner, bool for_good) {
   const uint32_t number = owner.completion_number();
   const auto forget = [&](const ibv_wc& done) {
     if (done.qp_num != number) return false;
-    uint64_t unused;
+    Completion unused;
     owner.Finish(done, &unused);
     return true;
   };
-  held_.erase(held_.begin(), held_.begin() + static_cast<ptrdiff_t>(held_begin_));
-  held_begin_ = 0;
-  ibv_wc batch[kBatch];
-  for (size_t polled; (polled = PollProvider(batch, kBatch)) > 0;) {
-    held_.insert(held_.end(), batch, batch + polled);
-  }
+  TakeAll();
   held_.erase(std::remove_if(held_.begin(), held_.end(), forget), held_.end());
   flushed_.erase(std::remove_if(flushed_.begin(), flushed_.end(), forget), flushed_.end());
   if (!for_good) return;
@@ -253,19 +259,21 @@ void IbvCompletionQueue::RequestNotify(bool solicited_only) {
 }
 
 bool IbvCompletionQueue::Poll() {
-  if (asked_ == kNotArmed || (asked_ == kSolicited && !look_ && !core_->AnyFlushed())) return false;
+  const bool took = core_->awaited() && core_->TakeAll();
+  if (asked_ == kNotArmed || (asked_ == kSolicited && !look_ && !core_->AnyFlushed())) return took;
   look_ = false;
-  if (!core_->AnyWaiting()) return false;
+  if (!core_->AnyWaiting()) return took;
   Deliver();
   return true;
 }
 
 void IbvCompletionQueue::Arm() {
-  if (asked_ <= device_) return;
-  core_->Arm(asked_ == kSolicited);
+  const Armed wanted = core_->awaited() ? kAll : asked_;
+  if (wanted <= device_) return;
+  core_->Arm(wanted == kSolicited);
   // Solicited completions may have come unnoticed since the device's last event.
-  look_ = asked_ == kSolicited;
-  device_ = asked_;
+  look_ = wanted == kSolicited;
+  device_ = wanted;
 }
 
 void IbvCompletionQueue::OnChannel() {

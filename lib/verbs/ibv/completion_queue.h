@@ -37,12 +37,13 @@ class CompletionOwner {
  public:
   virtual uint32_t completion_number() const = 0;  // ibv_wc::qp_num
 
-  // `done` is about to be handed out, or forgotten: its slot is free from now on. Gives the program's id; false for what was
-  // forgotten already.
-  virtual bool Finish(const ibv_wc& done, uint64_t* id) = 0;
+  // `done` was taken out of the provider's queue; true for what the program did not ask to hear of, which goes no further. Only
+  // where the provider completes unasked (Quirks). May post.
+  virtual bool Arrived(const ibv_wc& done) = 0;
 
-  // A success that the program did not ask to hear of.
-  virtual bool IsSilent(const ibv_wc& done) const = 0;
+  // `done` is about to be handed out, or forgotten: its slot is free from now on. Gives `to` what the queue pair knows better than
+  // the provider, the program's id among it; false for what was forgotten already.
+  virtual bool Finish(const ibv_wc& done, Completion* to) = 0;
 
   // The queue pair ended: its completion queue is dead. From any thread; waits for nobody.
   virtual void Fail() = 0;
@@ -69,6 +70,14 @@ class CompletionCore final : public AsyncTarget {
   int descriptor() const { return channel_->fd; }
 
   size_t Poll(absl::Span<Completion> completions);
+
+  // A queue pair waits for completions of its own requests, so that these are to be taken out as they come, polled or not;
+  // with false: not any more.
+  void Await(bool more) { awaiting_ += more ? 1 : -1; }
+  bool awaited() const { return awaiting_ > 0; }
+
+  // Takes all out of the provider's queue, for a later Poll; whether there was any.
+  bool TakeAll();
 
   // Whether Poll would give anything; whether any of that is a flush of ours.
   bool AnyWaiting();
@@ -108,10 +117,11 @@ class CompletionCore final : public AsyncTarget {
   ibv_cq* queue_ = nullptr;
   unsigned int unacknowledged_ = 0;  // events
 
-  // Taken out of the provider's queue already, from held_begin_ on; bounded by the queue's depth and kBatch.
+  // Taken out of the provider's queue already, from held_begin_ on; bounded by the depths of the queue pairs' queues.
   std::vector<ibv_wc> held_;
   size_t held_begin_ = 0;
-  std::vector<ibv_wc> flushed_;  // by us; bounded by the depths of the queue pairs' queues
+  std::vector<ibv_wc> flushed_;  // by us; bounded likewise
+  int awaiting_ = 0;             // queue pairs
 
   absl::flat_hash_map<uint32_t, CompletionOwner*> owners_;
   CompletionOwner* last_ = nullptr;  // that was found

@@ -29,8 +29,9 @@ class Connectable {
   // ibv_modify_qp, its error as a Status with the provider's text; connection_state() is that of `attributes` after it.
   virtual absl::Status Walk(ibv_qp_attr attributes, int mask) = 0;
 
-  // The kernel moved the queue pair: iWARP's connections are made by its own manager.
-  virtual void WasMoved(QueuePairState state) = 0;
+  // The kernel moved the queue pair to ReadyToSend: iWARP's connections are made by its own manager. The peer serves `reads` of
+  // our READs at once.
+  virtual void WasConnected(uint8_t reads) = 0;
 
   // One connection at a time holds a queue pair: false, changing nothing, when another does. Released when it is dropped.
   [[nodiscard]] virtual bool Hold() = 0;

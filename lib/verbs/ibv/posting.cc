@@ -153,7 +153,7 @@ void Batch<Request>::SetSges(absl::Span<const Sge> sges, bool never_none) {
 template class Batch<ibv_send_wr>;
 template class Batch<ibv_recv_wr>;
 
-ibv_send_wr& AddSend(const SendRequest& request, uint64_t wr_id, SendBatch* batch) {
+ibv_send_wr& AddSend(const SendRequest& request, uint64_t wr_id, bool never_none, SendBatch* batch) {
   ibv_send_wr& to = batch->Add(wr_id);
   to.opcode = ToWire(request.opcode);
   to.send_flags = ToWire(request.flags);
@@ -179,7 +179,7 @@ ibv_send_wr& AddSend(const SendRequest& request, uint64_t wr_id, SendBatch* batc
     to.wr.rdma.remote_addr = request.remote_address;
     to.wr.rdma.rkey = request.rkey;
   }
-  batch->SetSges(request.sges, false);
+  batch->SetSges(request.sges, never_none);
   return to;
 }
 

@@ -72,7 +72,7 @@ extern template class Batch<ibv_send_wr>;
 extern template class Batch<ibv_recv_wr>;
 
 // Adds a request that was checked; of a bind all but the memory (IbvMemoryWindow::PrepareBind).
-ibv_send_wr& AddSend(const SendRequest& request, uint64_t wr_id, SendBatch* batch);
+ibv_send_wr& AddSend(const SendRequest& request, uint64_t wr_id, bool never_none, SendBatch* batch);
 void AddReceive(const ReceiveRequest& request, uint64_t wr_id, bool never_none, ReceiveBatch* batch);
 
 }  // namespace tokamak::verbs::ibv

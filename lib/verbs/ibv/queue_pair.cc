@@ -80,6 +80,8 @@ IbvQueuePair::IbvQueuePair(std::shared_ptr<Domain> domain, const QueuePairOption
       remote_access_(options.remote_access),
       sends_(options.max_send_requests),
       receives_(options.max_receive_requests),
+      gate_(context().quirks().breaks_fences ? std::make_unique<ReadGate>(options.max_send_requests, bounds_)
+                                             : nullptr),
       life_(std::make_shared<QueuePairLife>()) {}
 
 absl::Status IbvQueuePair::Create(const QueuePairOptions& options) {
@@ -137,162 +139,21 @@ QueuePairState IbvQueuePair::state() const {
   return QueuePairState::kError;
 }
 
-PostResult IbvQueuePair::PostSend(absl::Span<const SendRequest> requests) {
-  PostResult result;
-  const QueuePairState now = state_.load(std::memory_order_relaxed);
-  if (now != QueuePairState::kReadyToSend && now != QueuePairState::kError) {
-    result.status = absl::FailedPreconditionError(absl::StrCat("a queue pair in ", ToString(now), " cannot send"));
-    return result;
-  }
-  const Limits& limits = context().limits();
-  const bool iwarp = context().link() == LinkKind::kIwarp;
-  SendBatch batch;
-  for (const SendRequest& request : requests) {
-    absl::Status status = CheckSend(request, limits, bounds_);
-    if (status.ok() && (request.opcode == Opcode::kBindWindow || !batch.HasRoomFor(request.sges.size()))) {
-      status = PostBatch(&batch, &result);
-    }
-    if (status.ok() && sends_.room() == batch.size()) status = QueueFull(sends_.depth());
-    if (status.ok() && request.opcode == Opcode::kBindWindow) {
-      status = PostBind(request, &result);
-    } else if (status.ok()) {
-      const bool silent = (request.flags & kSignaled) == 0 && MustSignal(request);
-      const uint64_t position = sends_.Note(static_cast<uint32_t>(batch.size()), request.id, silent);
-      ibv_send_wr& to = AddSend(request, position, &batch);
-      if (silent) to.send_flags |= IBV_SEND_SIGNALED;
-      // Without it iWARP's (siw) may complete what follows a READ before the READ.
-      if (iwarp && request.opcode != Opcode::kRead) to.send_flags |= IBV_SEND_FENCE;
-    }
-    if (!status.ok()) {
-      result.status = std::move(status);
-      break;
-    }
-  }
-  if (absl::Status status = PostBatch(&batch, &result); !status.ok()) result.status = std::move(status);
-  return result;
-}
-
-// A batch of its own: the key after it counts for the next one, which may bind the same window again.
-absl::Status IbvQueuePair::PostBind(const SendRequest& request, PostResult* result) {
-  auto* const window = dynamic_cast<IbvMemoryWindow*>(request.bind.window);
-  const auto* const region = dynamic_cast<const IbvMemoryRegion*>(request.bind.region);
-  if (window == nullptr || region == nullptr || &window->domain()->context() != &context() ||
-      &region->domain()->context() != &context()) {
-    return absl::InvalidArgumentError("a bind needs a window and a region of its queue pair's device");
-  }
-  SendBatch batch;
-  ibv_send_wr& to = AddSend(request, sends_.Note(0, request.id), &batch);
-  if (absl::Status s = window->PrepareBind(request, life_, &to); !s.ok()) return s;
-  if (absl::Status s = PostBatch(&batch, result); !s.ok()) return s;
-  window->Posted(to.bind_mw.rkey);
-  return absl::OkStatus();
-}
-
-PostResult IbvQueuePair::PostReceive(absl::Span<const ReceiveRequest> requests) {
-  PostResult result;
-  if (state_.load(std::memory_order_relaxed) == QueuePairState::kReset) {
-    result.status = absl::FailedPreconditionError("a queue pair in Reset takes no receives");
-    return result;
-  }
-  if (shared_ != nullptr) {
-    result.status = absl::InvalidArgumentError("the receives of this queue pair are those of its shared queue");
-    return result;
-  }
-  const Limits& limits = context().limits();
-  const bool never_none = context().link() == LinkKind::kIwarp;
-  ReceiveBatch batch;
-  for (const ReceiveRequest& request : requests) {
-    absl::Status status = CheckReceive(request, limits, bounds_);
-    if (status.ok() && !batch.HasRoomFor(std::max<size_t>(request.sges.size(), 1))) {
-      status = PostBatch(&batch, &result);
-    }
-    if (status.ok() && receives_.room() == batch.size()) status = QueueFull(receives_.depth());
-    if (!status.ok()) {
-      result.status = std::move(status);
-      break;
-    }
-    const uint64_t position = receives_.Note(static_cast<uint32_t>(batch.size()), request.id);
-    AddReceive(request, kReceiveMark | position, never_none, &batch);
-  }
-  if (absl::Status status = PostBatch(&batch, &result); !status.ok()) result.status = std::move(status);
-  // Not every provider looks for receives that come after the end (rxe): told again, it does.
-  if (result.accepted > 0 && state_.load() == QueuePairState::kError && !FlushesHere()) TellError();
-  return result;
-}
-
-absl::Status IbvQueuePair::PostBatch(SendBatch* batch, PostResult* result) {
-  if (batch->empty()) return absl::OkStatus();
-  ibv_send_wr* bad = batch->first();
-  const int error = FlushesHere() ? ENOTCONN : ibv_post_send(queue_pair_, batch->first(), &bad);
-  const size_t wanted = batch->size();
-  const size_t accepted = batch->Accepted(error, bad);
-  batch->Clear();
-  return Posted(error, wanted, accepted, /*receives=*/false, result);
-}
-
-absl::Status IbvQueuePair::PostBatch(ReceiveBatch* batch, PostResult* result) {
-  if (batch->empty()) return absl::OkStatus();
-  ibv_recv_wr* bad = batch->first();
-  const int error = FlushesHere() ? ENOTCONN : ibv_post_recv(queue_pair_, batch->first(), &bad);
-  const size_t wanted = batch->size();
-  const size_t accepted = batch->Accepted(error, bad);
-  batch->Clear();
-  return Posted(error, wanted, accepted, /*receives=*/true, result);
-}
-
-// What the provider did not take: where the queue pair has ended it comes back flushed all the same, otherwise it is refused.
-absl::Status IbvQueuePair::Posted(int error, size_t wanted, size_t accepted, bool receives, PostResult* result) {
-  WorkRing& ring = receives ? receives_ : sends_;
-  ring.Commit(static_cast<uint32_t>(accepted));
-  result->accepted += accepted;
-  if (accepted == wanted) return absl::OkStatus();
-  if (state_.load() != QueuePairState::kError) {
-    return ErrnoStatus(error, receives ? "ibv_post_recv" : "ibv_post_send");
-  }
-  CompletionCore& done = receives ? *receives_done_ : *sends_done_;
-  for (size_t i = accepted; i < wanted; ++i) {
-    done.AddFlush(number_, ring.posted() | (receives ? kReceiveMark : 0));
-    ring.Commit(1);
-  }
-  result->accepted += wanted - accepted;
-  return absl::OkStatus();
-}
-
-bool IbvQueuePair::MustSignal(const SendRequest& request) const {
-  const uint32_t from = context().quirks().borrows_unsignaled_from;
-  if (from == 0) return false;
-  uint64_t length = 0;
-  for (const Sge& sge : request.sges) length += sge.length;
-  return length >= from;
-}
-
-bool IbvQueuePair::IsSilent(const ibv_wc& done) const {
-  return done.status == IBV_WC_SUCCESS && (done.wr_id & kReceiveMark) == 0 && sends_.Holds(done.wr_id) &&
-         sends_.silent(done.wr_id);
-}
-
-// iWARP's queue pairs take nothing once they have ended.
-bool IbvQueuePair::FlushesHere() const {
-  return context().link() == LinkKind::kIwarp && state_.load(std::memory_order_relaxed) == QueuePairState::kError;
-}
-
-bool IbvQueuePair::Finish(const ibv_wc& done, uint64_t* id) {
-  if (done.status != IBV_WC_SUCCESS) {
-    life_->over = true;
-    if (state_.load() != QueuePairState::kError) {
-      TellError();
-      Enter(QueuePairState::kError);
-    }
+bool IbvQueuePair::Finish(const ibv_wc& done, Completion* to) {
+  if (done.status != IBV_WC_SUCCESS && !over_) {
+    TellError();
+    Enter(QueuePairState::kError);
   }
   const bool receive = (done.wr_id & kReceiveMark) != 0;
   const uint64_t place = done.wr_id & ~kReceiveMark;
   if (receive && shared_ != nullptr) {
-    *id = shared_->slots.Release(static_cast<uint32_t>(place));
+    to->id = shared_->slots.Release(static_cast<uint32_t>(place));
     return true;
   }
   WorkRing& ring = receive ? receives_ : sends_;
   if (!ring.Holds(place)) return false;
-  *id = ring.id(place);
+  to->id = ring.id(place);
+  if (done.status == IBV_WC_SUCCESS && ring.telling(place) == Telling::kRead) to->opcode = CompletionOpcode::kRead;
   ring.Release(place);
   return true;
 }
@@ -363,7 +224,7 @@ absl::Status IbvQueuePair::Walk(ibv_qp_attr attributes, int mask) {
   const QueuePairState from = state_.load();
   const bool moves = (mask & IBV_QP_STATE) != 0;
   if (moves && to == QueuePairState::kError) {
-    if (from == QueuePairState::kError && context().link() == LinkKind::kIwarp) return absl::OkStatus();
+    if (over_ && context().link() == LinkKind::kIwarp) return absl::OkStatus();
     // libibverbs has no step from Reset to Error.
     if (from == QueuePairState::kReset) {
       const ibv::Step init = InitStep(context().port(), remote_access_);
@@ -380,7 +241,10 @@ absl::Status IbvQueuePair::Walk(ibv_qp_attr attributes, int mask) {
   return absl::OkStatus();
 }
 
-void IbvQueuePair::WasMoved(QueuePairState state) { Enter(state); }
+void IbvQueuePair::WasConnected(uint8_t reads) {
+  Enter(QueuePairState::kReadyToSend);
+  if (gate_ != nullptr) gate_->Open(reads);
+}
 
 bool IbvQueuePair::Hold() {
   if (held_) return false;
@@ -390,7 +254,10 @@ bool IbvQueuePair::Hold() {
 
 void IbvQueuePair::Enter(QueuePairState state) {
   if (state == QueuePairState::kError || state == QueuePairState::kReset) life_->over = true;
-  const bool ends = state == QueuePairState::kError && state_.load() != QueuePairState::kError;
+  const bool ends = state == QueuePairState::kError && !over_;
+  over_ = state == QueuePairState::kError;
+  if (over_ && gate_ != nullptr) gate_->Close();
+  AwaitReads(false);
   if (ends && context().link() == LinkKind::kIwarp) FlushOutstanding();
   if (state == QueuePairState::kReset) {
     // What was posted is forgotten, also what has completed and waits.
@@ -402,6 +269,11 @@ void IbvQueuePair::Enter(QueuePairState state) {
     life_ = std::make_shared<QueuePairLife>();
   }
   state_ = state;
+}
+
+// Another thread, or the device when it was asked, may have said that it is over (Fail): what was posted before comes back first.
+void IbvQueuePair::NoticeError() {
+  if (state_.load(std::memory_order_relaxed) == QueuePairState::kError && !over_) Enter(QueuePairState::kError);
 }
 
 // All that was posted and not polled comes back flushed, after what the provider has of it: a lost device tells nothing any more, and

@@ -4,6 +4,8 @@
 // first completion that is not a success, the device's own events. state() also asks the device. Once Error is known the device
 // is told so again, since some providers stay half alive: then all of them flush what they hold, and what is posted later.
 //
+// Sends go to the provider as they are posted, or through a ReadGate where the provider breaks fences.
+//
 // Thread rule: the thread of the completion queues' loop, except for Fail and OnAsyncEvent.
 #pragma once
 
@@ -21,6 +23,7 @@
 #include "lib/verbs/ibv/connectable.h"
 #include "lib/verbs/ibv/memory.h"
 #include "lib/verbs/ibv/posting.h"
+#include "lib/verbs/ibv/read_gate.h"
 #include "lib/verbs/ibv/shared_receives.h"
 #include "lib/verbs/ibv/work_ring.h"
 #include "lib/verbs/verbs.h"
@@ -54,7 +57,7 @@ class IbvQueuePair final : public QueuePair,
   Access remote_access() const override { return remote_access_; }
   bool shares_receives() const override { return shared_ != nullptr; }
   absl::Status Walk(ibv_qp_attr attributes, int mask) override;
-  void WasMoved(QueuePairState state) override;
+  void WasConnected(uint8_t reads) override;
   bool Hold() override;
   void Release() override { held_ = false; }
 
@@ -67,8 +70,8 @@ class IbvQueuePair final : public QueuePair,
 
   // CompletionOwner.
   uint32_t completion_number() const override { return number(); }
-  bool Finish(const ibv_wc& done, uint64_t* id) override;
-  bool IsSilent(const ibv_wc& done) const override;
+  bool Arrived(const ibv_wc& done) override;
+  bool Finish(const ibv_wc& done, Completion* to) override;
   void Fail() override;
 
   void SharedQueueDropped() override;
@@ -79,10 +82,14 @@ class IbvQueuePair final : public QueuePair,
   absl::Status PostBatch(SendBatch* batch, PostResult* result);
   absl::Status PostBatch(ReceiveBatch* batch, PostResult* result);
   absl::Status Posted(int error, size_t wanted, size_t accepted, bool receives, PostResult* result);
-  bool MustSignal(const SendRequest& request) const;
+  PostResult PostThroughGate(absl::Span<const SendRequest> requests);
+  void LetThrough();
+  void AwaitReads(bool awaits);
+  Telling TellingOf(const SendRequest& request) const;
   bool FlushesHere() const;
   void FlushOutstanding();
   void Enter(QueuePairState state);
+  void NoticeError();
   void TellError();
 
   const std::shared_ptr<Domain> domain_;
@@ -96,7 +103,10 @@ class IbvQueuePair final : public QueuePair,
   mutable std::atomic<QueuePairState> state_{QueuePairState::kReset};
   WorkRing sends_;
   WorkRing receives_;
+  std::unique_ptr<ReadGate> gate_;  // or null
+  bool awaits_reads_ = false;       // requests wait at the gate
   std::shared_ptr<QueuePairLife> life_;
+  bool over_ = false;  // Error has been entered, on this thread
   bool held_ = false;  // by a connection
 };
 

@@ -22,14 +22,33 @@ struct Quirks {
   // siw hands the program's own pages to TCP when a request of this many bytes is not signaled (siw_qp_prepare_tx), and TCP may send
   // them, again even, after a later request has completed and the program has written into them. So it has to be signaled. 0: no.
   uint32_t borrows_unsignaled_from = 0;
+
+  // siw's library refuses a receive without pieces, and leaves a send without any those of the request that was in its place before
+  // (push_send_wqe): a READ of nothing would write there. So each has one piece at least, an empty one.
+  bool needs_a_piece = false;
+
+  // siw answers a READ of nothing that had to wait with as many bytes as it sent before, from there (siw_activate_tx), and the reader
+  // ends the connection. So such a READ never gets to the wire.
+  bool garbles_empty_reads = false;
+
+  // siw keeps a request that waits for READs, fenced or beyond those agreed, in the one place that it sends from: its answers to the
+  // peer's READs wait behind it, for ever where the peer's do the same; and when the socket has room again it is sent whether the
+  // READs have come or not (siw_qp_llp_write_space, siw_sq_resume). Without a fence, what follows a READ completes before it. So it is
+  // given no request that has to wait.
+  bool breaks_fences = false;
+
+  // Completions come that the program did not ask for, and have to be looked at as they come.
+  bool completes_unasked() const { return borrows_unsignaled_from != 0 || breaks_fences; }
 };
 
 inline Quirks QuirksOf(const ibv_device_attr& device) {
   constexpr uint32_t kRxe = 0xffffff, kSiw = 0x626d74;
   Quirks quirks;
   quirks.windows_are_open = device.vendor_id == kRxe;
-  quirks.forbids_a_place = quirks.forgets_solicited = device.vendor_id == kSiw;
-  quirks.borrows_unsignaled_from = device.vendor_id == kSiw ? 4096 : 0;
+  if (device.vendor_id != kSiw) return quirks;
+  quirks.forbids_a_place = quirks.forgets_solicited = true;
+  quirks.borrows_unsignaled_from = 4096;
+  quirks.needs_a_piece = quirks.garbles_empty_reads = quirks.breaks_fences = true;
   return quirks;
 }
 

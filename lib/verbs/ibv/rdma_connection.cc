@@ -56,11 +56,11 @@ absl::Status RdmaConnection::Accept(rdma_cm_id* id, const RdmaOffer& offer) {
   active_ = false;
   id_ = id;
   phase_ = Phase::kAnswered;
+  const ReliabilityOptions reliability =
+      AgreeOnReads(reliability_, core_->options().max_reads, offer.peer_serves, offer.peer_asks);
   const absl::Status status = [&]() -> absl::Status {
     if (rdma_migrate_id(id, channel_->handle()) != 0) return ErrnoStatus(errno, "rdma_migrate_id");
     id->context = static_cast<CmSink*>(this);
-    const ReliabilityOptions reliability =
-        AgreeOnReads(reliability_, core_->options().max_reads, offer.peer_serves, offer.peer_asks);
     const auto route = RouteMtu();
     if (!route.ok()) return route.status();
     const auto mtu = AgreeOnPathMtu(own_mtu_, offer.carried.path_mtu, *route);
@@ -74,7 +74,7 @@ absl::Status RdmaConnection::Accept(rdma_cm_id* id, const RdmaOffer& offer) {
     return absl::OkStatus();
   }();
   if (status.ok()) {
-    if (port_.link == LinkKind::kIwarp) queue_pair_->WasMoved(QueuePairState::kReadyToSend);
+    if (port_.link == LinkKind::kIwarp) queue_pair_->WasConnected(reliability.reads_outstanding);
     deadline_ = channel_->loop().RunAt(until_, [this] { OnDeadline(); });
     return status;
   }
@@ -173,16 +173,19 @@ void RdmaConnection::OnAnswer(const CmEvent& event) {
     const auto mtu = KeepPathMtu(own_mtu_, carried.path_mtu, *route);
     if (!mtu.ok()) return mtu.status();
     path_mtu_ = *mtu;
+    if (port_.link == LinkKind::kIwarp) {
+      // Providers do not agree on which of the event's two numbers is which.
+      const uint8_t least = std::min(event.peer_serves, event.peer_asks);
+      const ReliabilityOptions reliability = AgreeOnReads(reliability_, core_->options().max_reads, least, least);
+      queue_pair_->WasConnected(reliability.reads_outstanding);
+      return absl::OkStatus();
+    }
     const ReliabilityOptions reliability =
         AgreeOnReads(reliability_, core_->options().max_reads, event.peer_serves, event.peer_asks);
     if (absl::Status walked = WalkToReadyToSend(reliability); !walked.ok()) return walked;
-    if (port_.link == LinkKind::kIwarp) return absl::OkStatus();
     return rdma_establish(id_) == 0 ? absl::OkStatus() : ErrnoStatus(errno, "rdma_establish");
   }();
-  if (status.ok()) {
-    if (port_.link == LinkKind::kIwarp) queue_pair_->WasMoved(QueuePairState::kReadyToSend);
-    return Establish(carried.private_data);
-  }
+  if (status.ok()) return Establish(carried.private_data);
   rdma_reject(id_, nullptr, 0);  // the peer waits for our last word; where it does not, it hears of the id's end
   End(Kind::kUnreachable, status);
 }

@@ -43,7 +43,7 @@ SharedReceivesCore::~SharedReceivesCore() {
 
 PostResult SharedReceivesCore::PostReceive(absl::Span<const ReceiveRequest> requests) {
   const Limits& limits = domain_->context().limits();
-  const bool never_none = domain_->context().link() == LinkKind::kIwarp;
+  const bool never_none = domain_->context().quirks().needs_a_piece;
   PostResult result;
   ReceiveBatch batch;
   std::array<uint32_t, kBatchRequests> taken;

@@ -16,6 +16,13 @@ namespace tokamak::verbs::ibv {
 // Marks the wr_id of receives; what is left of it is the position, or the slot of a shared queue.
 constexpr uint64_t kReceiveMark = uint64_t{1} << 63;
 
+// What the program is told of a request that the provider calls a success.
+enum class Telling : uint8_t {
+  kAsIs,
+  kNothing,  // it did not ask
+  kRead,     // that it was a READ: the provider was given another request for it
+};
+
 class WorkRing final {
  public:
   explicit WorkRing(uint32_t depth) : depth_(depth), entries_(PowerOfTwo(depth)), mask_(entries_.size() - 1) {}
@@ -26,11 +33,10 @@ class WorkRing final {
   uint32_t room() const { return depth_ - static_cast<uint32_t>(posted_ - released_); }
 
   // Notes the id of the request `ahead` after the last one posted, ahead < room(), and returns its position; Commit posts
-  // the first `count` of those noted. Of a `silent` one the program does not want to hear when it succeeds, though the provider
-  // tells it.
-  uint64_t Note(uint32_t ahead, uint64_t id, bool silent = false) {
+  // the first `count` of those noted.
+  uint64_t Note(uint32_t ahead, uint64_t id, Telling telling = Telling::kAsIs) {
     const uint64_t position = posted_ + ahead;
-    entries_[position & mask_] = {id, silent};
+    entries_[position & mask_] = {id, telling};
     return position;
   }
   void Commit(uint32_t count) { posted_ += count; }
@@ -38,7 +44,7 @@ class WorkRing final {
   // False for what is not posted, or was released already.
   bool Holds(uint64_t position) const { return position >= released_ && position < posted_; }
   uint64_t id(uint64_t position) const { return entries_[position & mask_].id; }
-  bool silent(uint64_t position) const { return entries_[position & mask_].silent; }
+  Telling telling(uint64_t position) const { return entries_[position & mask_].telling; }
 
   // The completion at `position` was polled: it and all before it are free.
   void Release(uint64_t position) { released_ = std::max(released_, position + 1); }
@@ -49,7 +55,7 @@ class WorkRing final {
  private:
   struct Entry {
     uint64_t id = 0;
-    bool silent = false;
+    Telling telling = Telling::kAsIs;
   };
 
   static size_t PowerOfTwo(uint32_t at_least) {

@@ -16,6 +16,41 @@ CompletionMatcher ReadDone(uint64_t id, uint32_t bytes) {
   return AllOf(Done(id, CompletionOpcode::kRead), Field("byte_count", &Completion::byte_count, bytes));
 }
 
+// Reads the peer's bytes again and again, and now and then writes what it has read to another place there, fenced.
+class FencedReader final {
+ public:
+  FencedReader(End& end, End& peer, uint64_t seed)
+      : end_(end),
+        seed_(seed),
+        to_(*end.domain, kSize, 0),
+        from_(*peer.domain, kSize, seed),
+        back_(*peer.domain, kSize, 0) {}
+
+  void Post(uint64_t id) {
+    end_.MustPost({IsWrite(id) ? Write(id, {to_.whole()}, back_.remote(), back_.rkey()).With(kFence)
+                               : Read(id, {to_.whole()}, from_.remote(), from_.rkey())});
+  }
+
+  // The requests from 1 on.
+  void ExpectDone(uint64_t count) {
+    const Completions done = end_.AwaitSends(count);
+    ASSERT_EQ(done.size(), count);
+    for (uint64_t id = 1; id <= count; ++id) {
+      EXPECT_THAT(done[id - 1], IsWrite(id) ? Done(id, kWritten) : ReadDone(id, kSize));
+    }
+    EXPECT_TRUE(back_.Holds(seed_));
+  }
+
+ private:
+  static constexpr size_t kSize = 4000;
+
+  static bool IsWrite(uint64_t id) { return id % 6 == 0; }
+
+  End& end_;
+  const uint64_t seed_;
+  Memory to_, from_, back_;
+};
+
 class ReadTest : public ConformanceTest {};
 TOKAMAK_CONFORMANCE(ReadTest);
 
@@ -72,6 +107,29 @@ TEST_P(ReadTest, AReadOfNothingTouchesNothingAndNeedsNoKey) {
   Memory from(*pair->passive.domain, 100, 2);
   pair->active.MustPost({Read(1, {}, from.remote(), from.rkey()), Read(2, {}, 0, 0)});
   EXPECT_THAT(pair->active.AwaitSends(2), ElementsAre(ReadDone(1, 0), ReadDone(2, 0)));
+}
+
+// Whatever was in its place of the queue before, and though the peer has other bytes to send.
+TEST_P(ReadTest, ReadsOfNothingAmongOthersBringNothing) {
+  constexpr size_t kRounds = 10, kSize = 6000;
+  PairOptions options;
+  options.active.max_send_requests = options.passive.max_send_requests = 4;
+  auto pair = Connect(options);
+  Memory source(*pair->active.domain, kSize, 1), to(*pair->active.domain, kSize, 2);
+  Memory from(*pair->passive.domain, kSize, 3), back(*pair->passive.domain, kSize, 4);
+  for (size_t i = 0; i < kRounds; ++i) {
+    pair->active.MustPost({Write(1, {source.whole()}, back.remote(), back.rkey()),
+                           Read(2, {to.whole()}, from.remote(), from.rkey()), Read(3, {}, from.remote(), from.rkey()),
+                           Read(4, {}, 0, 0)});
+    pair->passive.MustPost({Write(5, {from.piece(0, 100)}, to.remote(), to.rkey()), Read(6, {}, 0, 0)});
+    EXPECT_THAT(pair->active.AwaitSends(4),
+                ElementsAre(Done(1, kWritten), ReadDone(2, kSize), ReadDone(3, 0), ReadDone(4, 0)));
+    EXPECT_THAT(pair->passive.AwaitSends(2), ElementsAre(Done(5, kWritten), ReadDone(6, 0)));
+  }
+  EXPECT_TRUE(source.Untouched());
+  EXPECT_TRUE(from.Untouched());
+  EXPECT_TRUE(to.Holds(3));
+  EXPECT_TRUE(back.Holds(1));
 }
 
 TEST_P(ReadTest, MoreReadsThanMayBeOutstandingWaitTheirTurn) {
@@ -156,6 +214,21 @@ TEST_P(ReadTest, AFencedWriteDoesNotOvertakeTheReadBeforeIt) {
   EXPECT_THAT(pair->active.AwaitSends(2), ElementsAre(ReadDone(1, kSize), Done(2, kWritten)));
   EXPECT_TRUE(old.Holds(3));
   EXPECT_TRUE(there.Holds(1));
+}
+
+// Each side's fence waits for answers that the other's fence must not hold up.
+TEST_P(ReadTest, BothSidesFenceBehindTheirReads) {
+  constexpr uint64_t kCount = 60;
+  PairOptions options;
+  options.active.max_send_requests = options.passive.max_send_requests = kCount;
+  auto pair = Connect(options);
+  FencedReader active(pair->active, pair->passive, 10), passive(pair->passive, pair->active, 20);
+  for (uint64_t id = 1; id <= kCount; ++id) {
+    active.Post(id);
+    passive.Post(id);
+  }
+  active.ExpectDone(kCount);
+  passive.ExpectDone(kCount);
 }
 
 TEST_P(ReadTest, AReadOfSeveralMegabytesArrives) {

@@ -105,7 +105,8 @@ TEST(ConnectionRulesTest, AQueuePairIsHeldByOneConnectionAndStartsInInit) {
     EXPECT_TRUE(absl::IsFailedPrecondition(HeldQueuePair::Take(queue_pair).status()));
   }
   EXPECT_TRUE(HeldQueuePair::Take(queue_pair).ok());
-  queue_pair.WasMoved(QueuePairState::kError);
+  const Step error = ErrorStep();
+  ASSERT_TRUE(queue_pair.Walk(error.attributes, error.mask).ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(HeldQueuePair::Take(queue_pair).status()));
 }
 

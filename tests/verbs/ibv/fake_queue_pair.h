@@ -54,7 +54,7 @@ class FakeQueuePair final : public QueuePair, public Connectable {
     steps.push_back({attributes, mask});
     return absl::OkStatus();
   }
-  void WasMoved(QueuePairState state) override { state_ = state; }
+  void WasConnected(uint8_t) override { state_ = QueuePairState::kReadyToSend; }
   bool Hold() override { return !held_ && (held_ = true); }
   void Release() override { held_ = false; }
   bool held() const { return held_; }

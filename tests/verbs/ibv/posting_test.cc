@@ -101,7 +101,7 @@ TEST_F(PostingTest, AWriteIsTranslated) {
   SendRequest request = Request(Opcode::kWriteWithImm);
   request.flags = kSignaled | kFence | kSolicited;
   request.immediate = 0x01020304;
-  const ibv_send_wr& to = AddSend(request, 77, &batch);
+  const ibv_send_wr& to = AddSend(request, 77, /*never_none=*/false, &batch);
   EXPECT_EQ(to.wr_id, 77u);
   EXPECT_EQ(to.opcode, IBV_WR_RDMA_WRITE_WITH_IMM);
   EXPECT_EQ(to.send_flags, static_cast<unsigned>(IBV_SEND_SIGNALED | IBV_SEND_FENCE | IBV_SEND_SOLICITED));
@@ -119,34 +119,38 @@ TEST_F(PostingTest, AtomicsHaveTheirOperandsWhereLibibverbsWantsThem) {
   SendRequest swap = Request(Opcode::kCompareSwap);
   swap.compare = 1;
   swap.swap_or_add = 2;
-  const ibv_send_wr& swapped = AddSend(swap, 1, &batch);
+  const ibv_send_wr& swapped = AddSend(swap, 1, /*never_none=*/false, &batch);
   EXPECT_EQ(swapped.wr.atomic.compare_add, 1u);
   EXPECT_EQ(swapped.wr.atomic.swap, 2u);
   EXPECT_EQ(swapped.wr.atomic.remote_addr, 4096u);
   EXPECT_EQ(swapped.wr.atomic.rkey, 9u);
   SendRequest add = Request(Opcode::kFetchAdd);
   add.swap_or_add = 3;
-  EXPECT_EQ(AddSend(add, 2, &batch).wr.atomic.compare_add, 3u);
+  EXPECT_EQ(AddSend(add, 2, /*never_none=*/false, &batch).wr.atomic.compare_add, 3u);
 }
 
 TEST_F(PostingTest, InvalidatesNameTheirKey) {
   SendRequest request = Request(Opcode::kLocalInvalidate);
   request.sges = {};
   request.rkey = 0x1234;
-  EXPECT_EQ(AddSend(request, 1, &batch).invalidate_rkey, 0x1234u);
-  EXPECT_EQ(AddSend(Request(Opcode::kSendWithInvalidate), 2, &batch).invalidate_rkey, 9u);
+  EXPECT_EQ(AddSend(request, 1, /*never_none=*/false, &batch).invalidate_rkey, 0x1234u);
+  EXPECT_EQ(AddSend(Request(Opcode::kSendWithInvalidate), 2, /*never_none=*/false, &batch).invalidate_rkey, 9u);
 }
 
 TEST_F(PostingTest, EmptyPiecesAreLeftOut) {
   pieces = {Piece(0), Piece(3), Piece(0)};
-  const ibv_send_wr& to = AddSend(Request(Opcode::kSend), 1, &batch);
+  const ibv_send_wr& to = AddSend(Request(Opcode::kSend), 1, /*never_none=*/false, &batch);
   ASSERT_EQ(to.num_sge, 1);
   EXPECT_EQ(to.sg_list[0].length, 3u);
   pieces = {Piece(0)};
-  EXPECT_EQ(AddSend(Request(Opcode::kSend), 2, &batch).num_sge, 0);
+  EXPECT_EQ(AddSend(Request(Opcode::kSend), 2, /*never_none=*/false, &batch).num_sge, 0);
 }
 
-TEST_F(PostingTest, AReceiveOfNothingHasAnEmptyPieceWhereTheProviderWantsOne) {
+TEST_F(PostingTest, WhatHasNothingHasAnEmptyPieceWhereTheProviderWantsOne) {
+  pieces = {};
+  const ibv_send_wr& send = AddSend(Request(Opcode::kRead), 1, /*never_none=*/true, &batch);
+  ASSERT_EQ(send.num_sge, 1);
+  EXPECT_EQ(send.sg_list[0].length, 0u);
   ReceiveBatch receives;
   AddReceive({1, {}}, 1, /*never_none=*/false, &receives);
   AddReceive({2, {}}, 2, /*never_none=*/true, &receives);
@@ -157,7 +161,7 @@ TEST_F(PostingTest, AReceiveOfNothingHasAnEmptyPieceWhereTheProviderWantsOne) {
 
 TEST_F(PostingTest, ABatchIsAChainThatEndsWhenItIsFull) {
   size_t count = 0;
-  for (; batch.HasRoomFor(1); ++count) AddSend(Request(Opcode::kSend), count, &batch);
+  for (; batch.HasRoomFor(1); ++count) AddSend(Request(Opcode::kSend), count, /*never_none=*/false, &batch);
   EXPECT_EQ(count, kBatchRequests);
   size_t chained = 0;
   for (const ibv_send_wr* at = batch.first(); at != nullptr; at = at->next) EXPECT_EQ(at->wr_id, chained++);
@@ -166,12 +170,12 @@ TEST_F(PostingTest, ABatchIsAChainThatEndsWhenItIsFull) {
   batch.Clear();
   pieces.assign(kMaxSges, Piece(1));
   count = 0;
-  for (; batch.HasRoomFor(pieces.size()); ++count) AddSend(Request(Opcode::kSend), count, &batch);
+  for (; batch.HasRoomFor(pieces.size()); ++count) AddSend(Request(Opcode::kSend), count, /*never_none=*/false, &batch);
   EXPECT_EQ(count, kBatchSges / kMaxSges);
 }
 
 TEST_F(PostingTest, WhatAProviderRefusedIsCounted) {
-  for (uint64_t i = 0; i < 4; ++i) AddSend(Request(Opcode::kSend), i, &batch);
+  for (uint64_t i = 0; i < 4; ++i) AddSend(Request(Opcode::kSend), i, /*never_none=*/false, &batch);
   EXPECT_EQ(batch.Accepted(0, nullptr), 4u);
   EXPECT_EQ(batch.Accepted(ENOMEM, batch.first()), 0u);
   EXPECT_EQ(batch.Accepted(ENOMEM, batch.first()->next->next), 2u);

@@ -53,15 +53,17 @@ TEST(WorkRingTest, OfABatchOnlyWhatWasTakenCounts) {
   EXPECT_EQ(ring.id(1), 9u);
 }
 
-TEST(WorkRingTest, RemembersWhichSuccessNobodyWantsToHearOf) {
+TEST(WorkRingTest, RemembersWhatTheProgramIsToldOfEachSuccess) {
   WorkRing ring(4);
-  ring.Note(0, 1, /*silent=*/true);
+  ring.Note(0, 1, Telling::kNothing);
   ring.Note(1, 2);
-  ring.Commit(2);
-  EXPECT_TRUE(ring.silent(0));
-  EXPECT_FALSE(ring.silent(1));
-  ring.Release(1);
-  for (uint64_t i = 2; i < 6; ++i) EXPECT_FALSE(ring.silent(Post(ring, i)));
+  ring.Note(2, 3, Telling::kRead);
+  ring.Commit(3);
+  EXPECT_EQ(ring.telling(0), Telling::kNothing);
+  EXPECT_EQ(ring.telling(1), Telling::kAsIs);
+  EXPECT_EQ(ring.telling(2), Telling::kRead);
+  ring.Release(2);
+  for (uint64_t i = 3; i < 7; ++i) EXPECT_EQ(ring.telling(Post(ring, i)), Telling::kAsIs);
 }
 
 TEST(WorkRingTest, AResetForgets) {
