@@ -25,6 +25,7 @@ BACKENDS = [
     ("udp6", f"{SUITE}:udp6_test"),
     ("raw", f"{SUITE}:raw_test"),
     ("rxe", "//tests/verbs:rxe_conformance_test"),
+    ("siw", "//tests/verbs:siw_conformance_test"),
 ]
 TABLE = pathlib.Path("docs/conformance.md")
 COMMAND = "ci/conformance_table"
@@ -170,7 +171,8 @@ def render(suites, backends, before="", absent=()):
         "| udp, udp6 | software NICs over UDP sockets, IPv4 and IPv6 |",
         "| raw | software NICs over raw sockets |",
         "| rxe | real verbs over the kernel's Soft-RoCE, in the lab's guest: by rdma_cm and by an exchange over TCP |",
-        "| siw, hardware | real verbs: `tests/verbs:ibv_conformance_test` runs there, its answers are not yet written down |",
+        "| siw | real verbs over the kernel's SoftiWARP, in the lab's guest: by rdma_cm |",
+        "| hardware | real verbs: `tests/verbs:ibv_conformance_test` runs there, its answers are not yet written down |",
         "| ns-3 | software NICs on ns-3's network: to come |",
     ]
     troubles = []

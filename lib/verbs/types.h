@@ -204,6 +204,10 @@ struct Limits {
   // their way, is judged in pieces as they come, and what is wrong at the other side ends the connection.
   bool acknowledgements = false;
 
+  bool region_read_rights = false;  // peers cannot read a region without kRemoteRead
+  bool queue_pair_rights = false;   // a queue pair's remote_access is looked at, beside the region's
+  bool solicited_events = false;    // a queue that is armed for solicited completions alone sleeps through others
+
   uint32_t max_inline = 0;  // bytes
   uint32_t max_sges = 0;    // for each send or receive request
   uint32_t max_read_sges = 0;

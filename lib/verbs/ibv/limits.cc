@@ -15,16 +15,20 @@ uint32_t Count(int count) { return static_cast<uint32_t>(std::max(count, 0)); }
 
 Limits MakeLimits(LinkKind link, const ibv_device_attr& device, const ibv_port_attr& port, uint32_t max_inline) {
   const bool iwarp = link == LinkKind::kIwarp;
+  const Quirks quirks = QuirksOf(device);
   Limits limits;
   limits.atomics = device.atomic_cap != IBV_ATOMIC_NONE;
   limits.immediate = !iwarp;
   limits.memory_windows =
-      !iwarp && !QuirksOf(device).windows_are_open && (device.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) != 0;
+      !iwarp && !quirks.windows_are_open && (device.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) != 0;
   limits.shared_receive = device.max_srq > 0;
   // By hand a queue pair is given an address; on InfiniBand the way there is a LID, which an address does not tell.
   limits.manual_modify = link == LinkKind::kRoce;
   limits.read_sink_needs_remote_write = iwarp;
   limits.acknowledgements = !iwarp;
+  limits.region_read_rights = !quirks.reads_any_region;
+  limits.queue_pair_rights = !quirks.ignores_queue_pair_rights;
+  limits.solicited_events = !quirks.forgets_solicited;
   limits.max_inline = max_inline;
   limits.max_sges = std::min(Count(device.max_sge), kMaxSges);
   limits.max_read_sges = std::min(limits.max_sges, iwarp ? 1 : Count(device.max_sge_rd));

@@ -16,8 +16,14 @@ struct Quirks {
   // siw's library takes one of the places in which the kernel offers it a queue's memory for "none", see context.cc.
   bool forbids_a_place = false;
 
-  // siw raises no event for a solicited receive while it is armed for these alone: it has to be armed for all.
+  // siw raises no event for a solicited receive while it is armed for these alone (siw_rqe_complete): it has to be armed for all.
   bool forgets_solicited = false;
+
+  // siw answers a READ of any region of the queue pair's domain, with the right or without (siw_qp_sq_proc_tx).
+  bool reads_any_region = false;
+
+  // siw keeps a queue pair's rights and looks at none (siw_proc_write, siw_init_rresp).
+  bool ignores_queue_pair_rights = false;
 
   // siw hands the program's own pages to TCP when a request of this many bytes is not signaled (siw_qp_prepare_tx), and TCP may send
   // them, again even, after a later request has completed and the program has written into them. So it has to be signaled. 0: no.
@@ -47,6 +53,7 @@ inline Quirks QuirksOf(const ibv_device_attr& device) {
   quirks.windows_are_open = device.vendor_id == kRxe;
   if (device.vendor_id != kSiw) return quirks;
   quirks.forbids_a_place = quirks.forgets_solicited = true;
+  quirks.reads_any_region = quirks.ignores_queue_pair_rights = true;
   quirks.borrows_unsignaled_from = 4096;
   quirks.needs_a_piece = quirks.garbles_empty_reads = quirks.breaks_fences = true;
   return quirks;

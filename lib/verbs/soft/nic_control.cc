@@ -29,6 +29,9 @@ Limits MakeLimits(uint32_t active_mtu) {
   limits.shared_receive = true;
   limits.manual_modify = true;
   limits.acknowledgements = true;
+  limits.region_read_rights = true;
+  limits.queue_pair_rights = true;
+  limits.solicited_events = true;
   limits.max_inline = kMaxInline;
   limits.max_sges = kMaxSges;
   limits.max_read_sges = kMaxSges;

@@ -148,6 +148,7 @@ TEST_P(RemoteProtectionTest, AWriteToARegionWithoutTheRightIsDenied) {
 }
 
 TEST_P(RemoteProtectionTest, AReadFromARegionWithoutTheRightIsDenied) {
+  TOKAMAK_NEEDS(region_read_rights);
   Prepare(kLocalWrite | kRemoteWrite);
   ExpectDenied(Fault::kRemoteRight, Read(0, {here().whole()}, there().remote(), there().rkey()));
 }
@@ -159,16 +160,19 @@ TEST_P(RemoteProtectionTest, AnAtomicOnARegionWithoutTheRightIsDenied) {
 }
 
 TEST_P(RemoteProtectionTest, AWriteThroughAQueuePairWithoutTheRightIsDenied) {
+  TOKAMAK_NEEDS(queue_pair_rights);
   Prepare(kEverything, kRemoteRead);
   ExpectDenied(Fault::kQueuePairRight, Write(0, {here().whole()}, there().remote(), there().rkey()));
 }
 
 TEST_P(RemoteProtectionTest, AReadThroughAQueuePairWithoutTheRightIsDenied) {
+  TOKAMAK_NEEDS(queue_pair_rights);
   Prepare(kEverything, kRemoteWrite);
   ExpectDenied(Fault::kQueuePairRight, Read(0, {here().whole()}, there().remote(), there().rkey()));
 }
 
 TEST_P(RemoteProtectionTest, AnAtomicThroughAQueuePairWithoutTheRightIsDenied) {
+  TOKAMAK_NEEDS(queue_pair_rights);
   TOKAMAK_NEEDS(atomics);
   Prepare(kAtomic, kRemoteRead | kRemoteWrite);
   ExpectDenied(Fault::kQueuePairRight, FetchAdd(0, here().piece(0, 8), there().remote(), there().rkey(), 1));

@@ -36,6 +36,9 @@ TEST_F(MakeLimitsTest, RoceHasWhatItsDeviceSays) {
   EXPECT_TRUE(limits.manual_modify);
   EXPECT_FALSE(limits.read_sink_needs_remote_write);
   EXPECT_TRUE(limits.acknowledgements);
+  EXPECT_TRUE(limits.region_read_rights);
+  EXPECT_TRUE(limits.queue_pair_rights);
+  EXPECT_TRUE(limits.solicited_events);
   EXPECT_EQ(limits.max_inline, 512u);
   EXPECT_EQ(limits.max_sges, 30u);
   EXPECT_EQ(limits.max_read_sges, 20u);
@@ -57,6 +60,14 @@ TEST_F(MakeLimitsTest, IwarpLacksWhatItsProtocolLacksWhateverTheDeviceSays) {
   EXPECT_TRUE(limits.read_sink_needs_remote_write);
   EXPECT_FALSE(limits.acknowledgements);
   EXPECT_EQ(limits.max_read_sges, 1u);
+}
+
+TEST_F(MakeLimitsTest, WhatAProviderDoesNotKeepIsNotClaimed) {
+  device.vendor_id = 0x626d74;  // siw's
+  const Limits limits = MakeLimits(LinkKind::kIwarp, device, port, 80);
+  EXPECT_FALSE(limits.region_read_rights);
+  EXPECT_FALSE(limits.queue_pair_rights);
+  EXPECT_FALSE(limits.solicited_events);
 }
 
 TEST_F(MakeLimitsTest, OnInfiniBandAnAddressIsNotEnoughToWalkByHand) {
