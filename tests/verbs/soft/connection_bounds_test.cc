@@ -93,7 +93,7 @@ TEST_F(ConnectionBoundsTest, ARequestThatNobodyAnswersTimesOut) {
   Run(Seconds(31));
   EXPECT_EQ(ReasonOfLast(), RejectReason::kTimeout);
   End end(*b_);
-  EXPECT_TRUE(absl::IsUnavailable(end.Accept(*requests_[0])));
+  EXPECT_TRUE(absl::IsCancelled(end.Accept(*requests_[0])));
 }
 
 TEST_F(ConnectionBoundsTest, ARequestThatWasTakenBackIsNotShownOrCannotBeAccepted) {
@@ -104,7 +104,7 @@ TEST_F(ConnectionBoundsTest, ARequestThatWasTakenBackIsNotShownOrCannotBeAccepte
   first.connection.reset();
   Run(Milliseconds(1));
   ASSERT_EQ(requests_.size(), 1u);
-  EXPECT_TRUE(absl::IsUnavailable(end.Accept(*requests_[0])));
+  EXPECT_TRUE(absl::IsCancelled(end.Accept(*requests_[0])));
   requests_.clear();
 
   b_->owner.Spend(Seconds(1));  // too busy to be told
