@@ -322,6 +322,11 @@ TEST_F(FaultsTest, TheOnlyHolderIsKilledAndTheGetSaysWhatWasInItsWay) {
 
 // The kernel waits with the removal until the last program has let go of the device.
 TEST_F(FaultsTest, ADeviceThatIsRemovedHasTheNextHolderServe) {
+  const std::string type = rdma_devices_[1].substr(0, rdma_devices_[1].find_first_of("0123456789"));
+  if (type == "siw") {
+    GTEST_SKIP() << "skipped: over iWARP librdmacm keeps every device open in each program, so a removal waits for the "
+                    "end of all of them";
+  }
   PutLarge("large", /*also_near=*/true);
   auto get = GetFromFar("large");
   auto removal = std::async(std::launch::async, [this] {
@@ -332,7 +337,6 @@ TEST_F(FaultsTest, ADeviceThatIsRemovedHasTheNextHolderServe) {
   EXPECT_EQ(ended.status.code, 0) << ended.status.ToString() << "\n" << ended.text;
   nodes_[1].reset();
   EXPECT_EQ(removal.get(), absl::OkStatus());
-  const std::string type = rdma_devices_[1].substr(0, rdma_devices_[1].find_first_of("0123456789"));
   EXPECT_EQ(faults::Run({"rdma", "link", "add", rdma_devices_[1], "type", type, "netdev", wire_[1]}), absl::OkStatus());
 }
 
