@@ -86,6 +86,12 @@ absl::Status Check(const Texts& texts, DaemonOptions& options) {
   if (status.ok() && options.listen.port == 0) {
     return absl::InvalidArgumentError("--listen: give a port as well, such as 127.0.0.1:7000");
   }
+  if (status.ok() && options.listen.is_unspecified()) {
+    verbs::Address ip = options.listen;
+    ip.port = 0;
+    return absl::InvalidArgumentError(absl::StrCat("--listen: peers are told this address, and ", ip.ToString(),
+                                                   " leads each to itself: give one of this host's"));
+  }
   if (status.ok() && options.listen.port + options.engines - 1 > UINT16_MAX) {
     return absl::InvalidArgumentError(absl::StrCat("--listen: ", options.engines, " engines need ports up to ",
                                                    options.listen.port + options.engines - 1, ": choose a lower port"));

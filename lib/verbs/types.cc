@@ -157,6 +157,12 @@ bool Address::is_ipv4() const {
          ip[11] == 0xff;
 }
 
+bool Address::is_unspecified() const {
+  return std::all_of(ip.begin() + (is_ipv4() ? kIpv4Offset : 0), ip.end(), [](uint8_t byte) { return byte == 0; });
+}
+
+bool Address::is_link_local() const { return ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80; }
+
 const char* ToString(CompletionStatus status) {
   switch (status) {
     case CompletionStatus::kSuccess:

@@ -25,6 +25,8 @@ struct Address {
   static absl::StatusOr<Address> Parse(absl::string_view text);
   std::string ToString() const;
   bool is_ipv4() const;
+  bool is_unspecified() const;  // "0.0.0.0", "::": every address of a machine, and none that a peer could reach
+  bool is_link_local() const;   // IPv6 fe80::/10, which leads somewhere only together with an interface
 
   bool operator==(const Address& other) const { return ip == other.ip && port == other.port; }
   bool operator!=(const Address& other) const { return !(*this == other); }

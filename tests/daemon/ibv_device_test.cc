@@ -42,6 +42,18 @@ TEST(IbvDeviceTest, ADeviceThatIsNotThereIsSaid) {
   EXPECT_NE(opened.status().message().find("none_such0"), std::string::npos) << opened.status();
 }
 
+// Where peers would be told 0.0.0.0 each would connect to itself.
+TEST(IbvDeviceTest, AnExchangeOverTcpNeedsAnAddressThatPeersReach) {
+  DeviceSettings settings;
+  settings.connect_by = ConnectBy::kTcp;
+  for (const char* address : {"0.0.0.0:7000", "[::]:7000"}) {
+    settings.address = *verbs::Address::Parse(address);
+    const auto opened = OpenDevice("ibv:none_such0", settings);
+    EXPECT_TRUE(absl::IsInvalidArgument(opened.status())) << opened.status();
+    EXPECT_NE(opened.status().message().find("0.0.0.0"), std::string::npos) << opened.status();
+  }
+}
+
 TEST(IbvDeviceTest, PacketsOfRealVerbsAreNotOursToWrite) {
   DeviceSettings settings;
   settings.pcap_path = "/tmp/x.pcap";

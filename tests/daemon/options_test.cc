@@ -172,6 +172,9 @@ TEST_F(OptionsTest, WhatIsRequiredIsSaid) {
 TEST_F(OptionsTest, AWrongValueIsRefusedInOneLineThatNamesTheFlag) {
   ExpectRefused(Parse({}, "localhost"), {"--listen", "localhost"});
   ExpectRefused(Parse({}, "127.0.0.1"), {"--listen", "port", "127.0.0.1:7000"});
+  for (const char* every : {"0.0.0.0:7000", "[::]:7000"}) {
+    ExpectRefused(Parse({}, every), {"--listen", "one of this host's"});
+  }
   ExpectRefused(Parse({"--memory", "lots"}), {"--memory"});
   ExpectRefused(Parse({"--memory", "4KiB"}), {"--memory", "at least 1MiB"});
   ExpectRefused(Parse({"--directory", "nowhere"}), {"--directory", "serve", "tokd@IP:PORT", "redis@HOST:PORT"});

@@ -37,6 +37,19 @@ TEST(AddressTest, Ipv4IsKeptMapped) {
   EXPECT_FALSE(Address::Parse("::1.2.3.4")->is_ipv4());
 }
 
+TEST(AddressTest, SomeLeadNowhereByThemselves) {
+  for (const char* text : {"0.0.0.0", "0.0.0.0:7000", "::", "[::]:7000"}) {
+    EXPECT_TRUE(Address::Parse(text)->is_unspecified()) << text;
+  }
+  for (const char* text : {"0.0.0.1", "1.0.0.0", "::1", "127.0.0.1"}) {
+    EXPECT_FALSE(Address::Parse(text)->is_unspecified()) << text;
+  }
+  for (const char* text : {"fe80::1", "febf::1"}) EXPECT_TRUE(Address::Parse(text)->is_link_local()) << text;
+  for (const char* text : {"fec0::1", "fd00::1", "169.254.0.1"}) {
+    EXPECT_FALSE(Address::Parse(text)->is_link_local()) << text;
+  }
+}
+
 TEST(AddressTest, WhatIsNoAddressIsRefused) {
   for (const char* text : {"",
                            ":",

@@ -68,7 +68,7 @@ absl::Status CheckSettings(const DoctorSettings& settings) {
     return absl::InvalidArgumentError(
         "--peer and --listen try one pair of devices: name one here and one there, then the next pair");
   }
-  if (settings.by_tcp != (settings.address != verbs::Address())) {
+  if (settings.by_tcp == settings.address.is_unspecified()) {
     return absl::InvalidArgumentError(
         "--cm tcp and --address IP go together: the address of this host that is in tokd's --listen");
   }

@@ -128,20 +128,24 @@ SparedQueue SpareForbiddenKey(ibv_context* device, const Quirks& quirks) {
   return SparedQueue(ibv_create_cq(device, kForbiddenPlace / kSmallestEntry + 1, nullptr, nullptr, 0));
 }
 
-absl::Status CheckOptions(const DeviceOptions& options, LinkKind link) {
-  if (options.exchange == Exchange::kTcp && link == LinkKind::kIwarp) {
-    return absl::UnimplementedError("iWARP connects by rdma_cm only, not over TCP by hand");
-  }
-  if (options.exchange == Exchange::kTcp && options.tcp_address.ip == Address().ip) {
-    return absl::InvalidArgumentError("connections exchanged over TCP need an address to listen at");
+absl::Status CheckOptions(const DeviceOptions& options) {
+  if (options.exchange == Exchange::kTcp && options.tcp_address.is_unspecified()) {
+    return absl::InvalidArgumentError(
+        "connections exchanged over TCP need the address at which peers reach this host, which 0.0.0.0 and :: are not");
   }
   if (options.service_level > 15) return absl::InvalidArgumentError("service levels are 0 to 15");
   return absl::OkStatus();
 }
 
+absl::Status CheckExchange(Exchange exchange, LinkKind link) {
+  if (exchange != Exchange::kTcp || link != LinkKind::kIwarp) return absl::OkStatus();
+  return absl::UnimplementedError("iWARP connects by rdma_cm only, not over TCP by hand");
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Context>> Context::Open(const DeviceOptions& options) {
+  if (absl::Status s = CheckOptions(options); !s.ok()) return s;
   absl::StatusOr<OpenedDevice> opened = OpenByName(options.name.device);
   if (!opened.ok()) return opened.status();
   ibv_context* const device = opened->get();
@@ -153,7 +157,7 @@ absl::StatusOr<std::shared_ptr<Context>> Context::Open(const DeviceOptions& opti
   if (!chosen.ok()) return chosen.status();
   const auto& [number, queried] = *chosen;
   const LinkKind link = LinkOf(device->device->transport_type, queried.link_layer);
-  if (absl::Status s = CheckOptions(options, link); !s.ok()) return s;
+  if (absl::Status s = CheckExchange(options.exchange, link); !s.ok()) return s;
   const auto gid = FindGid(device, link, number, options.name);
   if (!gid.ok()) return gid.status();
 

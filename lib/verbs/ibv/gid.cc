@@ -24,7 +24,7 @@ Scope ScopeOf(const Gid& gid) {
   Address address;
   address.ip = gid;
   if (address.is_ipv4()) return Scope::kIpv4;
-  if (gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80) return Scope::kLinkLocal;
+  if (address.is_link_local()) return Scope::kLinkLocal;
   if ((gid[0] & 0xfe) == 0xfc) return Scope::kUniqueLocal;
   return Scope::kGlobal;
 }

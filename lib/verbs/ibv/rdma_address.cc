@@ -16,8 +16,6 @@
 namespace tokamak::verbs::ibv {
 namespace {
 
-bool IsLinkLocal(const Address& address) { return address.ip[0] == 0xfe && (address.ip[1] & 0xc0) == 0x80; }
-
 // Whether rdma_cm would use `port` of `device` for `address`.
 absl::StatusOr<bool> LeadsTo(rdma_event_channel* channel, const Address& address, const std::string& device,
                              uint8_t port) {
@@ -41,7 +39,7 @@ absl::StatusOr<std::vector<Address>> RdmaAddressesOf(const std::string& device, 
   for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
     if (one->ifa_addr == nullptr) continue;
     std::optional<Address> address = FromSocketAddress(one->ifa_addr);
-    if (!address || IsLinkLocal(*address)) continue;
+    if (!address || address->is_link_local()) continue;
     address->port = 0;
     if (std::find(found.begin(), found.end(), *address) != found.end()) continue;
     const auto leads = LeadsTo(channel->get(), *address, device, port);

@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -35,13 +34,6 @@ std::string IpText(const Address& address) {
   char text[INET6_ADDRSTRLEN];
   if (address.is_ipv4()) return inet_ntop(AF_INET, &address.ip[12], text, sizeof(text));
   return inet_ntop(AF_INET6, address.ip.data(), text, sizeof(text));
-}
-
-bool IsLinkLocal(const Address& address) { return address.ip[0] == 0xfe && (address.ip[1] & 0xc0) == 0x80; }
-
-bool IsUnspecified(const Address& address) {
-  const size_t first = address.is_ipv4() ? 12 : 0;
-  return std::all_of(address.ip.begin() + first, address.ip.end(), [](uint8_t byte) { return byte == 0; });
 }
 
 struct Interfaces {
@@ -134,7 +126,7 @@ absl::Status SetUpWire(int fd, bool is_ipv4) {
 }  // namespace
 
 absl::StatusOr<UdpSocket> OpenUdpSocket(const Address& address, const UdpSocketOptions& options) {
-  if (IsUnspecified(address)) {
+  if (address.is_unspecified()) {
     return absl::InvalidArgumentError(
         absl::StrCat(IpText(address), " stands for every address, but the ICRC of a packet covers one: name it"));
   }
@@ -152,7 +144,7 @@ absl::StatusOr<UdpSocket> OpenUdpSocket(const Address& address, const UdpSocketO
 
   const Interfaces interfaces;
   const ifaddrs* interface = FindInterface(interfaces, address);
-  if (interface != nullptr && IsLinkLocal(address)) result.scope = if_nametoindex(interface->ifa_name);
+  if (interface != nullptr && address.is_link_local()) result.scope = if_nametoindex(interface->ifa_name);
   sockaddr_storage name;
   const socklen_t name_length = ToSocketAddress(result.local, result.scope, &name);
   if (bind(fd, reinterpret_cast<sockaddr*>(&name), name_length) != 0) return BindError(result.local, interfaces);
@@ -211,7 +203,7 @@ socklen_t ToSocketAddress(const Address& address, uint32_t scope, sockaddr_stora
   in6.sin6_family = AF_INET6;
   in6.sin6_port = htons(address.port);
   std::memcpy(&in6.sin6_addr, address.ip.data(), 16);
-  if (IsLinkLocal(address)) in6.sin6_scope_id = scope;
+  if (address.is_link_local()) in6.sin6_scope_id = scope;
   std::memcpy(out, &in6, sizeof(in6));
   return sizeof(in6);
 }
