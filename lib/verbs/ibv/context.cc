@@ -207,6 +207,13 @@ LocalPort Context::PortNow() const {
   if (!queried.ok()) return now;
   now.lid = queried->lid;
   now.active_mtu = MtuBytes(queried->active_mtu);
+  if (now.link != LinkKind::kRoce) return now;
+  const absl::StatusOr<std::vector<GidEntry>> table = ReadGidTable(device_.get(), port_.number);
+  if (!table.ok()) return now;
+  const GidEntry* const entry = ChooseAgain(now.link, *table, port_.gid, options_.name.gid_index);
+  if (entry == nullptr || (entry->gid != port_.gid && options_.exchange != Exchange::kTcp)) return now;
+  now.gid = entry->gid;
+  now.gid_index = static_cast<uint8_t>(entry->index);
   return now;
 }
 

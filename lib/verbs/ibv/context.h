@@ -45,7 +45,8 @@ class Context final {
   const Quirks& quirks() const { return quirks_; }
   AsyncEvents& events() { return events_; }
 
-  // As it is now: its MTU and its LID may change. Asks the kernel.
+  // As it is now: its MTU, its LID and where its GID stands may change. Where the GID itself has gone and peers are told ours with
+  // each connection (Exchange::kTcp), another takes its place. Asks the kernel.
   LocalPort PortNow() const;
 
  private:

@@ -46,6 +46,7 @@ const char* ScopeText(Scope scope) {
 // Why an entry is not to be used at all, or nothing.
 std::string Objection(LinkKind link, const GidEntry& entry) {
   if (IsEmpty(entry.gid)) return "empty";
+  if (entry.index > UINT8_MAX) return "beyond the 256 that a queue pair can name";
   if (link != LinkKind::kRoce) return "";
   if (entry.type == GidType::kRoceV1) return "RoCE v1: not routable; only by its index";
   if (entry.type != GidType::kRoceV2) return "not RoCE v2";
@@ -174,6 +175,16 @@ GidChoice ChooseGid(LinkKind link, absl::Span<const GidEntry> table, std::option
     winner.reason = WhyChosen(link, winner.entry);
   }
   return choice;
+}
+
+const GidEntry* ChooseAgain(LinkKind link, absl::Span<const GidEntry> table, const Gid& used,
+                            std::optional<uint32_t> index) {
+  const auto still = std::find_if(table.begin(), table.end(), [&](const GidEntry& entry) {
+    return entry.gid == used && (index ? entry.index == *index : Objection(link, entry).empty());
+  });
+  if (still != table.end()) return &*still;
+  const std::optional<size_t> best = ChooseGid(link, table, index).chosen;
+  return best ? &table[*best] : nullptr;
 }
 
 absl::StatusOr<std::vector<GidEntry>> ReadGidTable(ibv_context* context, uint8_t port) {

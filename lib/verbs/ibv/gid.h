@@ -4,7 +4,8 @@
 // IP address of its net device, once for each version of the protocol:
 //
 //   never, unless asked for by index   RoCE v1 (no IP header: nothing routes it, rxe has none), a net device that is down or
-//                                      unknown, an empty entry
+//                                      unknown
+//   never                              an empty entry, one beyond the first 256
 //   best to worst                      IPv4, IPv6 global, IPv6 unique local, IPv6 link-local; the lower index where equal
 #pragma once
 
@@ -58,6 +59,11 @@ struct GidChoice {
 
 // `index` overrides: that entry is taken whatever it is, unless it is empty or there is none.
 GidChoice ChooseGid(LinkKind link, absl::Span<const GidEntry> table, std::optional<uint32_t> index = std::nullopt);
+
+// The entry to go on with where `used` was spoken from before: entries move and go as addresses of the net device do. The same GID,
+// at whatever index it stands now, while it may be used; else the best. Null: there is none. `index`: as above.
+const GidEntry* ChooseAgain(LinkKind link, absl::Span<const GidEntry> table, const Gid& used,
+                            std::optional<uint32_t> index = std::nullopt);
 
 // The port's table as it is now, without empty entries. Errors: what the provider said.
 absl::StatusOr<std::vector<GidEntry>> ReadGidTable(ibv_context* context, uint8_t port);

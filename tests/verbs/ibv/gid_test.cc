@@ -54,6 +54,35 @@ TEST(GidTest, AddressesRankFromIpv4ToLinkLocal) {
   EXPECT_EQ(Chosen(ChooseGid(LinkKind::kRoce, table)), -1);
 }
 
+TEST(GidTest, AnIndexThatAQueuePairCannotNameIsLeftOut) {
+  const std::vector<GidEntry> table = {Entry(255, "fd00::1"), Entry(256, "10.0.0.1")};
+  EXPECT_EQ(Chosen(ChooseGid(LinkKind::kRoce, table)), 255);
+}
+
+// The index that is gone on with after `used`; -1: none.
+int Again(const std::vector<GidEntry>& table, const char* used, std::optional<uint32_t> index = std::nullopt) {
+  const GidEntry* const entry = ChooseAgain(LinkKind::kRoce, table, Ip(used), index);
+  return entry == nullptr ? -1 : static_cast<int>(entry->index);
+}
+
+TEST(GidTest, AGidThatMovedIsGoneOnWithWhereItStandsNow) {
+  const std::vector<GidEntry> table = {Entry(0, "fe80::1"), Entry(1, "10.9.0.1"),
+                                       Entry(2, "10.0.0.1", GidType::kRoceV1), Entry(3, "10.0.0.1"),
+                                       Entry(4, "10.0.0.7", GidType::kRoceV2, false)};
+  EXPECT_EQ(Again(table, "10.0.0.1"), 3) << "of the same version";
+  EXPECT_EQ(Again(table, "fe80::1"), 0) << "though better ones have come";
+  EXPECT_EQ(Again(table, "10.0.0.2"), 1) << "gone: the best";
+  EXPECT_EQ(Again(table, "10.0.0.7"), 1) << "down: the best";
+  EXPECT_EQ(Again({}, "10.0.0.1"), -1);
+}
+
+TEST(GidTest, AnIndexThatWasAskedForStaysTheIndex) {
+  const std::vector<GidEntry> table = {Entry(1, "10.9.0.1"), Entry(2, "10.0.0.1")};
+  EXPECT_EQ(Again(table, "10.0.0.1", 1), 1);
+  EXPECT_EQ(Again(table, "10.0.0.1", 2), 2);
+  EXPECT_EQ(Again(table, "10.0.0.1", 3), -1);
+}
+
 TEST(GidTest, TheLowerIndexWinsAmongEquals) {
   const std::vector<GidEntry> table = {Entry(5, "10.0.0.2"), Entry(4, "10.0.0.1")};
   const GidChoice choice = ChooseGid(LinkKind::kRoce, table);
