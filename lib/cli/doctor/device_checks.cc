@@ -138,7 +138,7 @@ Finding CheckLink(const PortFacts& port) {
   return Failed("link", seen, "plug in the cable, or switch the port on; rdma link shows the port");
 }
 
-Finding CheckGid(const PortFacts& port, std::optional<uint32_t> index, std::vector<GidLine>& lines) {
+Finding CheckGid(const PortFacts& port, std::optional<uint32_t> index, bool by_tcp, std::vector<GidLine>& lines) {
   const ibv::GidChoice choice = ibv::ChooseGid(port.link, port.gids, index);
   for (const ibv::GidVerdict& verdict : choice.verdicts) {
     // The kernel gives iWARP's entry the type of RoCE, which it is not.
@@ -146,7 +146,18 @@ Finding CheckGid(const PortFacts& port, std::optional<uint32_t> index, std::vect
     lines.push_back({verdict.entry.index, ibv::GidText(verdict.entry.gid), type, verdict.entry.net_device,
                      verdict.chosen, verdict.reason});
   }
+  const std::string netdev = port.netdev.name.empty() ? "its network device" : port.netdev.name;
+  const std::string give_address =
+      absl::StrCat("ip address add 10.0.0.1/24 dev ", netdev, "; ip link set ", netdev, " up");
   if (const ibv::GidEntry* entry = choice.entry(); entry != nullptr) {
+    verbs::Address address;
+    address.ip = entry->gid;
+    if (port.link == ibv::LinkKind::kRoce && address.is_link_local() && !by_tcp) {
+      return Failed("gid",
+                    absl::StrCat("index ", entry->index, ", ", ibv::GidText(entry->gid),
+                                 ", is link-local: rdma_cm cannot speak from it"),
+                    absl::StrCat(give_address, "; or --cm tcp, which does without"));
+    }
     Finding finding = Ok("gid", absl::StrCat("index ", entry->index, ", ", ibv::GidText(entry->gid), ", of ",
                                              lines.size(), lines.size() == 1 ? " entry" : " entries"));
     finding.numbers = {{"index", static_cast<double>(entry->index)}};
@@ -156,12 +167,11 @@ Finding CheckGid(const PortFacts& port, std::optional<uint32_t> index, std::vect
     return Failed("gid", absl::StrCat("there is no GID with index ", *index),
                   "leave out @INDEX, or choose one of the table");
   }
-  const std::string netdev = port.netdev.name.empty() ? "its network device" : port.netdev.name;
   if (port.netdev.here && !port.netdev.up) {
     return Failed("gid", absl::StrCat("no entry can be used while ", netdev, " is down"), "see 'link' above");
   }
   return Failed("gid", "no entry can be used: RoCE v2 needs an IP address on a network device that is up",
-                absl::StrCat("ip address add 10.0.0.1/24 dev ", netdev, "; ip link set ", netdev, " up"));
+                give_address);
 }
 
 Finding CheckMtu(const PortFacts& port, const ProbeOutcome& self) {

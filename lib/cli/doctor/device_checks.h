@@ -29,8 +29,9 @@ struct DeviceSituation {
 // Is the port up, and the network device below it?
 Finding CheckLink(const PortFacts& port);
 
-// The GID that is spoken from. `lines` gets the table, with why each entry was chosen or not. `index`: asked for by name.
-Finding CheckGid(const PortFacts& port, std::optional<uint32_t> index, std::vector<GidLine>& lines);
+// The GID that is spoken from. `lines` gets the table, with why each entry was chosen or not. `index`: asked for by name. `by_tcp`: it
+// need be no address that rdma_cm can use.
+Finding CheckGid(const PortFacts& port, std::optional<uint32_t> index, bool by_tcp, std::vector<GidLine>& lines);
 
 // Does the port's MTU fit what its network device carries? Packets that do not fit vanish without an error.
 Finding CheckMtu(const PortFacts& port, const ProbeOutcome& self);

@@ -162,7 +162,7 @@ class Examination final {
       absl::StrAppend(&device.about, device.about.empty() ? "" : " ", "on ", port->netdev.name);
     }
     device.findings.push_back(CheckLink(*port));
-    device.findings.push_back(CheckGid(*port, name.gid_index, device.gids));
+    device.findings.push_back(CheckGid(*port, name.gid_index, settings_.by_tcp, device.gids));
     const ProbeOutcome self = prober_.Probe(Request(text, ""));
     device.findings.push_back(CheckMtu(*port, self));
     device.findings.push_back(CheckUse(situation, self));

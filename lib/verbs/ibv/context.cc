@@ -107,7 +107,10 @@ absl::StatusOr<Address> FindAddress(const DeviceOptions& options, const LocalPor
   }
   if (port.link == LinkKind::kRoce) {
     address.ip = port.gid;
-    return address;
+    if (!address.is_link_local()) return address;
+    return absl::UnavailableError(absl::StrCat("port ", port.number, " of RDMA device ", options.name.device,
+                                               " speaks from a link-local address, which rdma_cm cannot: give its "
+                                               "network device another, or exchange over TCP (--cm tcp)"));
   }
   const absl::StatusOr<std::vector<Address>> all = RdmaAddressesOf(options.name.device, port.number);
   if (!all.ok()) return all.status();

@@ -114,7 +114,8 @@ TEST(LinkTest, AnInfinibandPortThatWaitsLacksASubnetManager) {
 
 TEST(GidTest, TheTableIsShownWithTheChosenOneAndWhy) {
   std::vector<GidLine> lines;
-  Expect(CheckGid(RocePort(), std::nullopt, lines), Verdict::kOk, "index 1, 10.0.0.1, of 2 entries", "");
+  Expect(CheckGid(RocePort(), std::nullopt, /*by_tcp=*/false, lines), Verdict::kOk, "index 1, 10.0.0.1, of 2 entries",
+         "");
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_FALSE(lines[0].chosen);
   EXPECT_TRUE(lines[1].chosen);
@@ -122,11 +123,23 @@ TEST(GidTest, TheTableIsShownWithTheChosenOneAndWhy) {
   EXPECT_EQ(lines[1].type, "RoCE v2");
 }
 
+TEST(GidTest, ALinkLocalAddressIsEnoughOnlyWithoutRdmaCm) {
+  PortFacts port = RocePort();
+  port.gids.pop_back();
+  std::vector<GidLine> lines;
+  Expect(CheckGid(port, std::nullopt, /*by_tcp=*/false, lines), Verdict::kFailed, "index 0, fe80::1, is link-local",
+         "ip address add 10.0.0.1/24 dev v0");
+  EXPECT_EQ(lines.size(), 1u);
+  Expect(CheckGid(port, std::nullopt, /*by_tcp=*/true, lines), Verdict::kOk, "index 0, fe80::1", "");
+  port.link = LinkKind::kInfiniBand;
+  Expect(CheckGid(port, std::nullopt, /*by_tcp=*/false, lines), Verdict::kOk, "index 0, fe80::1", "");
+}
+
 TEST(GidTest, ATableOfWhichNothingCanBeUsedNeedsAnAddress) {
   PortFacts port = RocePort();
   for (GidEntry& entry : port.gids) entry.net_device_up = false;
   std::vector<GidLine> lines;
-  Expect(CheckGid(port, std::nullopt, lines), Verdict::kFailed, "no entry can be used",
+  Expect(CheckGid(port, std::nullopt, /*by_tcp=*/false, lines), Verdict::kFailed, "no entry can be used",
          "ip address add 10.0.0.1/24 dev v0");
   EXPECT_EQ(lines.size(), 2u);
 }
@@ -136,7 +149,7 @@ TEST(GidTest, AnUnusableTableOfANetworkDeviceThatIsDownIsTheLinksMatter) {
   port.netdev.up = false;
   for (GidEntry& entry : port.gids) entry.net_device_up = false;
   std::vector<GidLine> lines;
-  Expect(CheckGid(port, std::nullopt, lines), Verdict::kFailed, "while v0 is down", "see 'link'");
+  Expect(CheckGid(port, std::nullopt, /*by_tcp=*/false, lines), Verdict::kFailed, "while v0 is down", "see 'link'");
 }
 
 TEST(GidTest, TheEntryOfIwarpIsCalledSo) {
@@ -144,16 +157,16 @@ TEST(GidTest, TheEntryOfIwarpIsCalledSo) {
   port.link = LinkKind::kIwarp;
   port.gids = {Gid(0, "200:0:7::", GidType::kRoceV1, true)};
   std::vector<GidLine> lines;
-  Expect(CheckGid(port, std::nullopt, lines), Verdict::kOk, "index 0", "");
+  Expect(CheckGid(port, std::nullopt, /*by_tcp=*/false, lines), Verdict::kOk, "index 0", "");
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0].type, "iWARP");
 }
 
 TEST(GidTest, AnIndexThatIsNotThereIsSaid) {
   std::vector<GidLine> lines;
-  Expect(CheckGid(RocePort(), 7, lines), Verdict::kFailed, "no GID with index 7", "leave out @INDEX");
+  Expect(CheckGid(RocePort(), 7, /*by_tcp=*/false, lines), Verdict::kFailed, "no GID with index 7", "leave out @INDEX");
   lines.clear();
-  Expect(CheckGid(RocePort(), 0, lines), Verdict::kOk, "index 0", "");
+  Expect(CheckGid(RocePort(), 0, /*by_tcp=*/true, lines), Verdict::kOk, "index 0", "");
 }
 
 TEST(MtuTest, AFullPacketMustFitTheNetworkDevice) {

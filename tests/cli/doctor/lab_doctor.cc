@@ -161,6 +161,23 @@ TEST_F(LabDoctorTest, ALinkThatIsDownIsNamed) {
   Must({"ip", "link", "set", "v0", "up"});
 }
 
+// Soft-RoCE alone: SoftiWARP goes by addresses, not by GIDs.
+TEST_F(LabDoctorTest, APortThatHasNoAddressForRdmaCmIsNamed) {
+  if (Told("TOKAMAK_LAB_KIND") == "siw") return;
+  // The kernel tells nobody when the table has changed.
+  const std::string look = "for try in $(seq 600); do grep -qs ffff:0a00:0001 /sys/class/infiniband/" + first_ +
+                           "/ports/1/gids/*; [ $? $1 0 ] && exit; sleep 0.05; done; exit 1";
+  Must({"ip", "address", "del", "10.0.0.1/24", "dev", "v0"});
+  Must({"sh", "-c", look, "sh", "-ne"});
+  EXPECT_EQ(Doctor({"--device", "ibv:" + first_}), 1) << text_;
+  EXPECT_EQ(OfDevice("gid"), "failed") << text_;
+  EXPECT_EQ(OfDevice("use"), "failed") << text_;
+  EXPECT_TRUE(absl::StrContains(text_, "speaks from a link-local address")) << text_;
+  EXPECT_EQ(Doctor({"--device", "ibv:" + first_, "--cm", "tcp", "--address", "127.0.0.1"}), 0) << text_;
+  Must({"ip", "address", "add", "10.0.0.1/24", "dev", "v0"});
+  Must({"sh", "-c", look, "sh", "-eq"});
+}
+
 TEST_F(LabDoctorTest, MtusThatDifferAreAWarning) {
   const auto listening = Start("listen", {"lib/cli/tok", "doctor", "--listen", "--device", "ibv:" + second_});
   ASSERT_NE(listening, nullptr);
