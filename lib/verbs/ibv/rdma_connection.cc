@@ -9,23 +9,13 @@
 #include "glog/logging.h"
 #include "lib/verbs/ibv/attributes.h"
 #include "lib/verbs/ibv/errors.h"
+#include "lib/verbs/ibv/rdma_answer.h"
 #include "lib/verbs/ibv/rdma_rejection.h"
 #include "lib/verbs/ibv/socket_address.h"
 
 namespace tokamak::verbs::ibv {
 
 using Kind = ConnectionEvent::Kind;
-
-namespace {
-
-// The kernel takes a request away when its asker gives up, and then finds that an id which nobody asks for is in no state for the
-// call (iWARP: that the TCP connection below is gone).
-absl::Status AnswerStatus(int error, const char* call) {
-  if (error != EINVAL && error != ECONNRESET) return ErrnoStatus(error, call);
-  return absl::CancelledError(absl::StrCat("the peer does not wait for this connection any more (", call, ")"));
-}
-
-}  // namespace
 
 RdmaConnection::RdmaConnection(std::shared_ptr<RdmaCmCore> core, std::shared_ptr<CmChannel> channel,
                                HeldQueuePair queue_pair, const Address& peer, const ConnectOptions& options,
@@ -67,9 +57,12 @@ absl::Status RdmaConnection::Accept(rdma_cm_id* id, const RdmaOffer& offer) {
     if (!mtu.ok()) return mtu.status();
     path_mtu_ = *mtu;
     if (absl::Status walked = WalkToReadyToSend(reliability); !walked.ok()) return walked;
-    core_->AwaitData(queue_pair_->connection_number(), id);
     const CarriedData bytes = Carry(private_data_, path_mtu_);
     rdma_conn_param parameters = Parameters(reliability, bytes);
+    const absl::Status right =
+        CheckAnswer(parameters, port_.link, queue_pair_->connection_state(), core_->options().max_reads);
+    if (!right.ok()) return right;
+    core_->AwaitData(queue_pair_->connection_number(), id);
     if (rdma_accept(id, &parameters) != 0) return AnswerStatus(errno, "rdma_accept");
     return absl::OkStatus();
   }();
@@ -219,6 +212,7 @@ absl::StatusOr<uint32_t> RdmaConnection::RouteMtu() {
 
 // What the queue pair is to be told on its step to `state`.
 absl::Status RdmaConnection::AskKernel(ibv_qp_state state, Step* step) {
+  CHECK(state == IBV_QPS_INIT || state == IBV_QPS_RTR || state == IBV_QPS_RTS) << state;  // the kernel knows no others
   step->attributes.qp_state = state;
   if (rdma_init_qp_attr(id_, &step->attributes, &step->mask) == 0) return absl::OkStatus();
   return active_ ? ErrnoStatus(errno, "rdma_init_qp_attr") : AnswerStatus(errno, "rdma_init_qp_attr");

@@ -282,6 +282,45 @@ TEST_P(ConnectionsTest, WhereverAnAttemptIsDroppedNothingIsLeft) {
   EXPECT_TRUE(Await([&] { return count("/proc/self/task") <= threads; })) << "had been " << threads;
 }
 
+// Over RoCE and InfiniBand: iWARP's kernel and TCP take an answer first and learn then that nobody hears it.
+class DepartureTest : public ConnectionsTest {};
+INSTANTIATE_TEST_SUITE_P(RealVerbs, DepartureTest, testing::Values(Manager{"rdma", Exchange::kRdmaCm}),
+                         [](const auto& test) { return test.param.name; });
+
+// The passive side is told so, and not of a mistake. The request behind says when the goodbye may have come; that is the word of another
+// thread, so it may take more than one attempt.
+TEST_P(DepartureTest, AcceptSaysThatTheAskerHasGone) {
+  Worker door(*devices_[1], "door"), asking(*devices_[0], "ask");
+  std::vector<std::unique_ptr<ConnectionRequest>> requests;  // the door's
+  std::atomic<size_t> presented{0};
+  auto listener = Listen(door, [&](std::unique_ptr<ConnectionRequest> request) {
+    requests.push_back(std::move(request));
+    ++presented;
+  });
+  const auto ask = [&](End& end) {
+    const size_t before = presented;
+    Connect(end, listener->address());
+    return Await([&] { return presented > before; });
+  };
+  bool told = false;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(kPatience.microseconds());
+  while (!told && std::chrono::steady_clock::now() < until) {
+    End leaves(asking), behind(asking), accepts(door);
+    ASSERT_TRUE(ask(leaves));
+    leaves.Drop();
+    ASSERT_TRUE(ask(behind));
+    door.CallOn([&] {
+      auto made = requests.front()->Accept(*accepts.queue_pair, Patient(), accepts.Handler());
+      EXPECT_TRUE(made.ok() || absl::IsCancelled(made.status())) << made.status();
+      told = absl::IsCancelled(made.status());
+      if (made.ok()) accepts.connection = *std::move(made);
+      requests.clear();
+    });
+  }
+  EXPECT_TRUE(told);
+  door.CallOn([&] { listener.reset(); });
+}
+
 // Another address takes the place in the GID table that ours had, which comes back behind it. Changes the network of the machine that
 // it runs on: for the lab's guest, and RoCE.
 class MovedAddressTest : public ConnectionsTest {
