@@ -64,6 +64,7 @@ def make(kernel, settings):
         "bin/busybox": (0o755, kernel.busybox.read_bytes()),
         "modules/order": (0o644, "".join(f"{os.path.basename(path)}\n" for path in order).encode()),
         "lab/boot": (0o755, (GUEST / "boot").read_bytes()),
+        "lab/netem_limit": (0o644, (GUEST / "netem_limit").read_bytes()),
         "lab/settings": (0o644, shell_settings(settings)),
         "lab/paths": (0o644, shell_settings({"abi": kernel.abi, "modules": kernel.modules, "out": settings["out"]})),
     }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "glog/logging.h"
 #include "tests/faults/command.h"
+#include "tests/faults/netem_limit.h"
 
 namespace tokamak::faults {
 
@@ -62,15 +63,20 @@ Cable::~Cable() {
   LOG_IF(ERROR, !status.ok()) << status;
 }
 
+std::vector<std::string> NetemCommand(const std::string& net_device, const std::string& words) {
+  // `add` does not replace what is there: somebody else's netem stays.
+  std::vector<std::string> argv = {
+      "tc", "qdisc", "add", "dev", net_device, "root", "netem", "limit", absl::StrCat(kNetemLimit)};
+  for (const auto word : absl::StrSplit(words, ' ', absl::SkipEmpty())) argv.emplace_back(word);
+  return argv;
+}
+
 absl::StatusOr<std::unique_ptr<Netem>> Netem::Start(const std::vector<std::string>& net_devices,
                                                     const std::string& words) {
   auto netem = std::unique_ptr<Netem>(new Netem);
   for (const std::string& net_device : net_devices) {
     if (absl::Status s = CheckVirtual(net_device); !s.ok()) return s;
-    // `add` does not replace what is there: somebody else's netem stays.
-    std::vector<std::string> argv = {"tc", "qdisc", "add", "dev", net_device, "root", "netem"};
-    for (const auto word : absl::StrSplit(words, ' ', absl::SkipEmpty())) argv.emplace_back(word);
-    if (absl::Status s = Run(argv); !s.ok()) return s;
+    if (absl::Status s = Run(NetemCommand(net_device, words)); !s.ok()) return s;
     netem->net_devices_.push_back(net_device);
   }
   return netem;

@@ -41,9 +41,13 @@ class Cable final {
   std::vector<std::string> rdma_devices_;  // that were made
 };
 
+// tc's command that has what `net_device` sends go through netem with these words: "loss 1%". netem holds as many packets as the
+// lab's do (ci/lab/guest/netem_limit): by itself it holds 1,000, and would lose more of a burst than was asked for.
+std::vector<std::string> NetemCommand(const std::string& net_device, const std::string& words);
+
 class Netem final {
  public:
-  // From now on what `net_devices` send goes through netem with these words: "loss 1%". kUnavailable: they are no virtual ones,
+  // From now on what `net_devices` send goes through netem with these words, see NetemCommand. kUnavailable: they are no virtual ones,
   // the kernel or the user lacks something, or they have a netem already.
   static absl::StatusOr<std::unique_ptr<Netem>> Start(const std::vector<std::string>& net_devices,
                                                       const std::string& words);
