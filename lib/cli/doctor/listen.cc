@@ -5,12 +5,14 @@
 #include <csignal>
 #include <iostream>
 
+#include "absl/strings/str_cat.h"
 #include "lib/cli/doctor/peer_desk.h"
 #include "lib/cli/doctor/ping_pong.h"
 #include "lib/cli/doctor/probe.h"
 #include "lib/daemon/device.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/file_descriptor.h"
+#include "lib/verbs/soft/udp/udp_fabric.h"
 
 namespace tokamak::cli::doctor {
 
@@ -27,6 +29,14 @@ os::FileDescriptor TakeSignals() {
 }
 
 }  // namespace
+
+std::string AskingCommand(const ListenSettings& settings, uint16_t port) {
+  std::string command = "tok doctor --peer THIS_HOST";
+  if (port != kPeerPort) absl::StrAppend(&command, " --port ", port);
+  if (verbs::soft::IsUdpDevice(settings.device)) absl::StrAppend(&command, " --device soft:udp@ITS_IP");
+  if (settings.by_tcp) absl::StrAppend(&command, " --cm tcp --address ITS_IP");
+  return command;
+}
 
 absl::Status Listen(const ListenSettings& settings) {
   const os::FileDescriptor signals = TakeSignals();
@@ -45,8 +55,7 @@ absl::Status Listen(const ListenSettings& settings) {
   const auto desk = PeerDesk::Open(loop, settings.port, hello);
   if (!desk.ok()) return desk.status();
   std::cerr << "listening on TCP port " << (*desk)->port() << ", RDMA at " << hello.service.ToString()
-            << "; on the other host: tok doctor --peer THIS_HOST" << (settings.by_tcp ? " --cm tcp" : "")
-            << "; end with Ctrl-C" << std::endl;
+            << "; on the other host: " << AskingCommand(settings, (*desk)->port()) << "; end with Ctrl-C" << std::endl;
   const os::FdWatch watch = loop.Watch(signals.get(), EPOLLIN, [&](uint32_t) { loop.Stop(); });
   loop.Run();
   return absl::OkStatus();

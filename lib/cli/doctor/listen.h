@@ -17,6 +17,9 @@ struct ListenSettings {
   verbs::Address address{};
 };
 
+// The command that the other host is to run; in capitals what is its own. `port`: TCP, where we listen.
+std::string AskingCommand(const ListenSettings& settings, uint16_t port);
+
 // Answers peers one at a time until SIGINT or SIGTERM. Says on standard error when it is ready: the report has
 // standard output to itself. An error: it could not begin.
 absl::Status Listen(const ListenSettings& settings);

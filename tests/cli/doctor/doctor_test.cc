@@ -8,6 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lib/cli/doctor/listen.h"
 #include "tests/cli/doctor/fake_machine.h"
 
 namespace tokamak::cli::doctor {
@@ -298,6 +299,19 @@ TEST_F(DoctorTest, TheMtuOfTheNetworkDeviceIsFoundForWhoListens) {
   EXPECT_EQ(NetdevMtuOf("ibv:rxe0", machine_.files()), 9000u);
   EXPECT_EQ(NetdevMtuOf("ibv:rxe7", machine_.files()), 0u);
   EXPECT_EQ(NetdevMtuOf("soft:udp@127.0.0.1", machine_.files()), 0u);
+}
+
+// Each is a command that works once the names in capitals are filled in.
+TEST(AskingCommandTest, SaysAllThatTheOtherHostMustGive) {
+  ListenSettings settings;
+  settings.device = "ibv:rxe0";
+  EXPECT_EQ(AskingCommand(settings, kPeerPort), "tok doctor --peer THIS_HOST");
+  EXPECT_EQ(AskingCommand(settings, 7100), "tok doctor --peer THIS_HOST --port 7100");
+  settings.by_tcp = true;
+  EXPECT_EQ(AskingCommand(settings, kPeerPort), "tok doctor --peer THIS_HOST --cm tcp --address ITS_IP");
+  settings.by_tcp = false;
+  settings.device = "soft:udp@10.0.0.1";
+  EXPECT_EQ(AskingCommand(settings, kPeerPort), "tok doctor --peer THIS_HOST --device soft:udp@ITS_IP");
 }
 
 }  // namespace
