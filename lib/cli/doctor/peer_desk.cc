@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "lib/base/units.h"
 #include "nlohmann/json.hpp"
@@ -22,6 +23,7 @@ using nlohmann::json;
 
 constexpr int kDialect = 1;
 constexpr int kBacklog = 16;
+constexpr size_t kMaxDevice = 128;  // bytes of a device's name
 
 base::Time Now() {
   timespec now;
@@ -137,6 +139,10 @@ absl::StatusOr<PeerHello> PeerHello::Decode(const std::string& text) {
   if (!service.ok() || service->port == 0) return stranger;
   PeerHello peer;
   peer.device = text_of("device");
+  // It is shown on a terminal, which control characters would lead astray.
+  if (peer.device.size() > kMaxDevice || !std::all_of(peer.device.begin(), peer.device.end(), absl::ascii_isgraph)) {
+    return stranger;
+  }
   peer.service = *service;
   peer.active_mtu = number("active_mtu");
   peer.netdev_mtu = number("netdev_mtu");

@@ -123,6 +123,14 @@ TEST(PeerHelloTest, OnlyAHelloWithAServiceIsAccepted) {
   }
 }
 
+TEST(PeerHelloTest, ADeviceWhoseNameWouldLeadATerminalAstrayIsNone) {
+  PeerHello hello = Hello();
+  for (const std::string& name : {std::string("ibv:\x1b[2J"), std::string("two words"), std::string(200, 'x')}) {
+    hello.device = name;
+    EXPECT_FALSE(PeerHello::Decode(hello.Encode()).ok()) << testing::PrintToString(name);
+  }
+}
+
 TEST(PeerHelloTest, NumbersThatAreNoneCountAsUnknown) {
   const auto hello = PeerHello::Decode(
       R"({"tokamak_doctor":1,"service":"10.0.0.2:1","active_mtu":-4096,"netdev_mtu":99999999999,"device":7})");
