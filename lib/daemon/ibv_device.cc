@@ -70,9 +70,10 @@ absl::StatusOr<std::unique_ptr<OpenedDevice>> OpenIbvDevice(absl::string_view na
 void AddCounters(const std::string& folder, std::vector<client::NumberEntry>& numbers) {
   std::vector<fs::path> files;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
+  // A device may be removed meanwhile, which a range-based loop would throw.
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     // How often the kernel asks the device stands beside what it answered.
-    if (entry.path().filename() != "lifespan") files.push_back(entry.path());
+    if (entry->path().filename() != "lifespan") files.push_back(entry->path());
   }
   std::sort(files.begin(), files.end());
   size_t added = 0;
