@@ -110,7 +110,10 @@ size_t CompletionCore::Fetch(ibv_wc* to, size_t most) {
 size_t CompletionCore::PollProvider(ibv_wc* to, size_t most) {
   for (;;) {
     const int polled = ibv_poll_cq(queue_, static_cast<int>(most), to);
-    if (polled <= 0) return 0;
+    if (polled <= 0) {
+      LOG_IF_EVERY_N(ERROR, polled < 0, 1000) << "ibv_poll_cq: " << polled << "; what is in the queue is not seen";
+      return 0;
+    }
     if (!context_->quirks().completes_unasked()) return static_cast<size_t>(polled);
     size_t kept = 0;
     for (int i = 0; i < polled; ++i) {
