@@ -80,6 +80,10 @@ class Backend {
   // True when `status` is a right answer to `fault`.
   virtual bool Accepts(Fault fault, CompletionStatus status) const;
 
+  // False where a request that cannot be sent has its queue pair miss the answers to those before it, so that these never complete:
+  // a test then waits for them first.
+  virtual bool HearsAnswersAfterALocalFault() const { return true; }
+
   // What the devices counted, for the text of a failure.
   virtual std::string Counters() const { return ""; }
 };

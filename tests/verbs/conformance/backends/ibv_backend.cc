@@ -159,6 +159,8 @@ class IbvBackend final : public Backend {
     return Backend::Accepts(fault, status);
   }
 
+  bool HearsAnswersAfterALocalFault() const override { return provider_ != "rxe"; }
+
   std::string Counters() const override {
     std::string text;
     for (const auto& opened : opened_) {
