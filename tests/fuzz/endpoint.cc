@@ -1,5 +1,7 @@
 // A transport endpoint whose peer speaks by hand: a puller that keeps no promise, or an owner that answers whatever it likes.
 //
+// Half of the worlds have a second rail: it joins, carries, drops out, is cut, and the peer says of it what it likes.
+//
 // Law: what the endpoint says is always well-formed; a pull ends once, by its deadline; memory of a failed pull is not touched
 // after it was given back; when the peer is gone no pin is left and the counters add up (tests/transport/world.h checks them).
 #include <algorithm>
@@ -8,6 +10,7 @@
 
 #include "glog/logging.h"
 #include "lib/transport/message.h"
+#include "lib/transport/rail_messages.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
 #include "tests/transport/raw_peer.h"
@@ -25,30 +28,35 @@ constexpr int kMostSteps = 100;
 constexpr size_t kMostPulls = 16;
 constexpr uint64_t kSizes[] = {0, 100, 5000, 60000};
 
-NodeOptions SmallNode() {
+NodeOptions SmallNode(bool two_rails) {
   NodeOptions options;
   options.arena_size = 2 << 20;
   options.endpoint.serve_deadline = Seconds(10);
   options.endpoint.max_transfers = 8;
   options.endpoint.receive_slots = 16;
   options.endpoint.slot_size = 4096;
+  if (two_rails) {
+    options.rails = 2;
+    options.endpoint.chunk_size = 16384;  // so that objects have shares on both
+    options.endpoint.reliability.ack_timeout = Milliseconds(1);
+  }
   return options;
 }
 
 class Player final {
  public:
-  explicit Player(Input input) : in_(input), node_(world_.Add(SmallNode())) {
+  explicit Player(Input input) : in_(input), shape_(in_.Take<uint8_t>()), node_(world_.Add(SmallNode(two_rails()))) {
+    if (two_rails()) peer_->hello.rails = 2;
+    peer_->on_message = [](const RawPeer::Received& said) { CheckRailMessage(said); };
     for (const uint64_t size : kSizes) objects_.push_back(node_.AddObject(size, size / 10));
     objects_.push_back(base::ObjectId::FromName("nobody has this"));
-    const bool owner = in_.Flag();
     if (in_.Below(8) == 7) SpoilHello();
-    if (owner) {
+    if (is_owner()) {
       peer_->Listen();
       Pull();
     } else {
       peer_->Connect(node_.service);
     }
-    is_owner_ = owner;
     world_.RunUntil([this] { return peer_->up(); }, Milliseconds(10));
   }
 
@@ -64,11 +72,14 @@ class Player final {
   }
 
  private:
+  bool is_owner() const { return (shape_ & 1) != 0; }
+  bool two_rails() const { return (shape_ & 2) != 0; }
+
   void Step() {
     switch (in_.Below(10)) {
       case 0:
       case 1:
-        return is_owner_ ? Reply() : Ask();
+        return is_owner() ? Reply() : Ask();
       case 2:
         return Say(AnyHeader());
       case 3:
@@ -84,12 +95,70 @@ class Player final {
       case 7:
         if (!last_.empty()) peer_->SendBytes(last_);
         return;
+      case 9:
+        if (two_rails()) return StepOfRail();
+        [[fallthrough]];
       default: {
         static constexpr base::Duration kTimes[] = {base::Microseconds(5), base::Microseconds(50), Milliseconds(1),
                                                     Milliseconds(100), Seconds(4)};
         world_.RunFor(kTimes[in_.Below(std::size(kTimes))]);
       }
     }
+  }
+
+  void StepOfRail() {
+    switch (in_.Below(6)) {
+      case 0:
+        return SayRails();
+      case 1:
+        return SayRailDown();
+      case 2:
+        peer_->hello.home = in_.Below(8) == 7 ? 1 : 0;
+        return peer_->Connect(ServiceOf(in_.Below(8) == 7 ? 0 : 1), {2});
+      case 3:
+        return peer_->DropRail();
+      case 4:
+        return Bulk(2);
+      default:
+        cut_ = !cut_;
+        if (!cut_) return world_.sim_fabric->Heal();
+        if (in_.Below(3) != 1) world_.sim_fabric->Cut(node_.AddressOf(1), peer_->service());
+        if (in_.Below(3) != 1) world_.sim_fabric->Cut(peer_->service(), node_.AddressOf(1));
+    }
+  }
+
+  verbs::Address ServiceOf(uint32_t rail) const {
+    verbs::Address service = node_.AddressOf(rail);
+    service.port = node_.service.port;
+    return service;
+  }
+
+  // Both are reached over the peer's one device; some are reached nowhere.
+  void SayRails() {
+    std::vector<verbs::Address> rails(in_.Below(8) == 7 ? 2 + in_.Below(kMaxRails - 1) : 2, peer_->service());
+    if (in_.Below(8) == 7) rails.back().port = in_.Take<uint16_t>();
+    if (in_.Below(8) == 7) rails.back().ip[15] = in_.Take<uint8_t>();
+    Header header;
+    header.kind = MessageKind::kRails;
+    Say(header, EncodeRails(rails));
+  }
+
+  void SayRailDown() {
+    Header header;
+    header.kind = MessageKind::kRailDown;
+    header.rail = in_.Below(8) == 7 ? in_.Below(kMaxRails + 1) : 1;
+    std::vector<WantedWrite> wanted(is_owner() && in_.Below(8) != 7 ? 0 : in_.Below(4));
+    uint64_t transfer = 0;
+    for (WantedWrite& write : wanted) {
+      transfer += Number();
+      write = {transfer, in_.Take<uint16_t>()};
+    }
+    Say(header, EncodeWanted(wanted));
+  }
+
+  static void CheckRailMessage(const RawPeer::Received& said) {
+    if (said.header.kind == MessageKind::kRails) CHECK(DecodeRails(said.body).ok());
+    if (said.header.kind == MessageKind::kRailDown) CHECK(DecodeWanted(said.body).ok());
   }
 
   void SpoilHello() {
@@ -100,6 +169,9 @@ class Player final {
     peer_->hello.receive_slots = in_.Below(16);
     peer_->hello.max_transfers = in_.Below(3);
     peer_->hello.version = static_cast<uint16_t>(kProtocolVersion + in_.Below(2));
+    if (!two_rails()) return;
+    peer_->hello.rails = static_cast<uint8_t>(in_.Below(4));
+    peer_->hello.home = static_cast<uint8_t>(in_.Below(3));
   }
 
   uint64_t Number() { return 1 + in_.Below(6); }
@@ -113,14 +185,19 @@ class Player final {
 
   RemoteRange AnyRange() {
     RemoteRange range = peer_->range();
+    if (two_rails()) range.address += 4096;  // what is sent from the beginning stays zero: a greeting
     if (in_.Below(8) == 7) range.address += in_.Take<uint32_t>();
     if (in_.Below(8) == 7) range.rkey ^= in_.Take<uint16_t>();
+    if (two_rails() && in_.Flag()) {
+      range.further = {1, {{{in_.Below(8) == 7 ? in_.Below(kMaxRails + 1) : 1, range.rkey}}}};
+    }
     return range;
   }
 
-  void Say(const Header& header, size_t body_size = 0) {
-    std::vector<uint8_t> bytes(MessageSize(header, body_size));
-    EncodeMessage(header, std::vector<uint8_t>(body_size, 0x55), absl::MakeSpan(bytes));
+  void Say(const Header& header, size_t body_size = 0) { Say(header, std::vector<uint8_t>(body_size, 0x55)); }
+  void Say(const Header& header, const std::vector<uint8_t>& body) {
+    std::vector<uint8_t> bytes(MessageSize(header, body.size()));
+    EncodeMessage(header, body, absl::MakeSpan(bytes));
     SendBytes(bytes);
   }
 
@@ -135,7 +212,8 @@ class Player final {
     static constexpr MessageKind kKinds[] = {MessageKind::kDone,    MessageKind::kCancel, MessageKind::kFail,
                                              MessageKind::kCredit,  MessageKind::kCall,   MessageKind::kReply,
                                              MessageKind::kProgress};
-    Header header = Plain(kKinds[in_.Below(std::size(kKinds))], Number());
+    const MessageKind kind = kKinds[in_.Below(std::size(kKinds))];
+    Header header = Plain(kind, Number());
     if (header.kind == MessageKind::kDone) header.protocol = in_.Flag() ? Protocol::kRead : Protocol::kWrite;
     if (header.kind == MessageKind::kFail) header.status = absl::StatusCode::kAborted;
     if (header.kind == MessageKind::kCredit) header.transfer = 0;
@@ -148,7 +226,9 @@ class Player final {
   // ---- As a puller.
 
   void Ask() {
-    Header header = Transfer(Number(), objects_[in_.Below(static_cast<uint32_t>(objects_.size()))], AnyProtocol());
+    const uint64_t number = Number();
+    const base::ObjectId& id = objects_[in_.Below(static_cast<uint32_t>(objects_.size()))];
+    Header header = Transfer(number, id, AnyProtocol());
     header.deadline_ms = in_.Take<uint16_t>();
     header.flags = static_cast<uint8_t>(in_.Below(4));
     if ((header.flags & kSizeKnown) != 0) {
@@ -215,29 +295,31 @@ class Player final {
   }
 
   // One-sided, where the endpoint has opened its memory.
-  void Bulk() {
+  void Bulk(uint8_t queue = 1) {
     RemoteRange range = target_;
     for (const RawPeer::Received& one : peer_->received) {
       if (one.header.kind == MessageKind::kData) range = one.header.remote;
     }
+    if (queue == 2 && range.further.count > 0) range.rkey = range.further.keys[0].rkey;
     if (in_.Below(8) == 7) range.address += in_.Take<uint32_t>();
     static constexpr verbs::Opcode kOpcodes[] = {verbs::Opcode::kRead, verbs::Opcode::kWriteWithImm,
                                                  verbs::Opcode::kSendWithImm, verbs::Opcode::kSend};
     const verbs::Opcode opcode = kOpcodes[in_.Below(std::size(kOpcodes))];
-    if (opcode == verbs::Opcode::kWriteWithImm && !is_owner_) return;  // the arena is open: that is known
+    if (opcode == verbs::Opcode::kWriteWithImm && !is_owner()) return;  // the arena is open: that is known
     const uint32_t size = in_.Below(4) == 3 ? 0 : in_.Take<uint16_t>();
-    peer_->Bulk(opcode, range, size, Note{in_.Below(8), in_.Below(3), 1 + in_.Below(3)}.Pack());
+    peer_->Bulk(opcode, range, size, Note{in_.Below(8), in_.Below(3), 1 + in_.Below(3)}.Pack(), queue);
   }
 
   Input in_;
+  const uint8_t shape_;
   World world_;
   Node& node_;
   std::unique_ptr<RawPeer> peer_ = std::make_unique<RawPeer>(world_, 99);
-  bool is_owner_ = false;
   std::vector<base::ObjectId> objects_;
   std::vector<std::shared_ptr<Outcome>> pulls_;
   std::vector<uint8_t> last_;
   uint8_t flip_at_ = 0, flip_to_ = 0;
+  bool cut_ = false;  // the second rail's cable
   uint64_t sent_of_chunks_ = 0;
   RemoteRange target_;
 };

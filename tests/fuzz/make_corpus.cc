@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <fstream>
+#include <initializer_list>
 #include <iostream>
 #include <string>
 #include <variant>
@@ -237,6 +238,73 @@ void AddPrograms(Corpus& corpus) {
   }
 }
 
+// Two rails, as tests/fuzz/endpoint.cc reads its program.
+void AddRailPrograms(Corpus& corpus) {
+  const Bytes moment = {8, 2}, pause = {8, 3}, seconds = {8, 4};
+  const Bytes say_rails = {9, 0, 0, 0, 0}, rail_is_down = {9, 1, 0, 0};
+  const Bytes join = {9, 2, 0, 0}, drop = {9, 3}, cut = {9, 5, 0, 0}, mend = {9, 5};
+  const Bytes greet = {3, 0, 3, 0, 4, 0, 0, 0, 0}, greet_on_rail = {9, 4, 0, 3, 0, 4, 0, 0, 0, 0};
+  const Bytes data_with_both_keys = {0, 0, 0, 0, 0, 0, 0, 1, 0};
+  const auto pull = [](uint8_t protocol) { return Bytes{6, 3, 3, protocol, 4, 0, 0}; };
+  const auto note = [](uint8_t number) { return Bytes{3, 0, 1, 3, number, 0, 1}; };
+  const auto note_on_rail = [](uint8_t number) { return Bytes{9, 4, 0, 1, 3, number, 1, 1}; };
+  const auto ask = [](uint8_t number, uint8_t protocol) {  // the number is one more, wanted()'s too
+    return Bytes{0, number, 3, protocol, 0xff, 0x0f, 3, 3, 0, 0, 0, 1, 0};
+  };
+  const auto wanted = [](uint8_t number) { return Bytes{9, 1, 0, 1, number, 0, 0}; };
+  const auto add = [&corpus](std::initializer_list<Bytes> steps) {
+    Bytes bytes;
+    for (const Bytes& step : steps) bytes.insert(bytes.end(), step.begin(), step.end());
+    corpus.Add("endpoint", bytes);
+  };
+  const Bytes owner = {3, 0, 3, 0, 2, 4, 0, 0}, puller = {2, 0};  // the first pull is of nothing
+  // It pulls by READ and by WRITE; its rail joins, ends in the middle, and joins again.
+  add({owner,
+       say_rails,
+       pause,
+       pull(2),
+       moment,
+       data_with_both_keys,
+       pause,
+       pull(2),
+       moment,
+       data_with_both_keys,
+       {8, 1},
+       drop,
+       pause,
+       rail_is_down,
+       seconds,
+       seconds,
+       pull(2),
+       moment,
+       data_with_both_keys,
+       pause});
+  add({owner,  say_rails, pause,   pull(3),         moment, note(2), note_on_rail(2), pause, pull(3),
+       moment, note(3),   cut,     note_on_rail(3), pause,  drop,    rail_is_down,    pause, note(3),
+       mend,   seconds,   seconds, pull(3),         moment});
+  // It is pulled from by WRITE; its rail joins, ends in the middle or is cut, and what was not seen is wanted again.
+  add({puller,
+       greet,
+       join,
+       pause,
+       greet_on_rail,
+       ask(0, 3),
+       pause,
+       ask(1, 3),
+       {8, 1},
+       drop,
+       pause,
+       wanted(1),
+       pause,
+       join,
+       pause,
+       greet_on_rail,
+       ask(2, 3),
+       pause});
+  add({puller, greet, join, pause, greet_on_rail, cut, ask(0, 3), pause, wanted(0), mend, pause, rail_is_down, pause,
+       join, pause, greet_on_rail, ask(1, 3), pause});
+}
+
 }  // namespace
 }  // namespace tokamak::fuzz
 
@@ -254,5 +322,6 @@ int main(int argc, char** argv) {
   AddTexts(corpus);
   AddStreams(corpus);
   AddPrograms(corpus);
+  AddRailPrograms(corpus);
   return 0;
 }

@@ -57,7 +57,7 @@ RawPeer::RawPeer(World& world, uint8_t last_byte_of_ip)
   slots_region_ = *domain_->RegisterMemory(absl::MakeSpan(slots_), verbs::kLocalWrite);
   completions_ = *device_->CreateCompletionQueue(loop_, 4096, [this] { Drain(); });
   completions_->RequestNotify();
-  MakeQueuePairs();
+  for (uint8_t queue = 0; queue < kQueues; ++queue) MakeQueuePair(queue);
 }
 
 RawPeer::~RawPeer() {
@@ -65,22 +65,29 @@ RawPeer::~RawPeer() {
   for (auto& queue_pair : queue_pairs_) queue_pair.reset();
 }
 
-void RawPeer::MakeQueuePairs() {
-  for (auto& queue_pair : queue_pairs_) {
-    verbs::QueuePairOptions options;
-    options.send_queue = completions_.get();
-    options.receive_queue = completions_.get();
-    options.max_send_requests = 1024;
-    options.max_receive_requests = kReceives;
-    options.remote_access = verbs::kRemoteRead | verbs::kRemoteWrite;
-    queue_pair = *domain_->CreateQueuePair(options);
+void RawPeer::MakeQueuePair(uint8_t queue) {
+  verbs::QueuePairOptions options;
+  options.send_queue = completions_.get();
+  options.receive_queue = completions_.get();
+  options.max_send_requests = 1024;
+  options.max_receive_requests = kReceives;
+  options.remote_access = verbs::kRemoteRead | verbs::kRemoteWrite;
+  queue_pairs_[queue] = *domain_->CreateQueuePair(options);
+  if (queue == 0) {
+    for (uint32_t slot = 0; slot < kReceives; ++slot) PostReceive(slot);
+    return;
   }
-  for (uint32_t slot = 0; slot < kReceives; ++slot) PostReceive(slot);
   for (uint32_t i = 0; i < 64; ++i) {
     const verbs::Sge piece{memory_.data() + memory_.size() - 8, 8, memory_region_->lkey()};
     const verbs::ReceiveRequest request{kReceiveBit | kBulkBit, absl::MakeConstSpan(&piece, 1)};
-    CHECK(queue_pairs_[1]->PostReceive(absl::MakeConstSpan(&request, 1)).ok());
+    CHECK(queue_pairs_[queue]->PostReceive(absl::MakeConstSpan(&request, 1)).ok());
   }
+}
+
+void RawPeer::DropRail() {
+  connections_[kRailQueue].reset();
+  queue_pairs_[kRailQueue].reset();
+  MakeQueuePair(kRailQueue);
 }
 
 std::vector<uint8_t> RawPeer::HelloFor(uint8_t queue) const {
@@ -93,6 +100,7 @@ std::vector<uint8_t> RawPeer::HelloFor(uint8_t queue) const {
 
 void RawPeer::Connect(const verbs::Address& to, std::vector<uint8_t> queues) {
   for (uint8_t queue : queues) {
+    if (queue == kRailQueue) DropRail();
     const std::vector<uint8_t> private_data = HelloFor(queue);
     verbs::ConnectOptions options;
     options.private_data = private_data;
@@ -111,11 +119,12 @@ void RawPeer::Listen() {
   listener_ = *device_->connection_manager().Listen(
       loop_, service(), [this](std::unique_ptr<verbs::ConnectionRequest> request) {
         const auto theirs = DecodeHello(request->private_data());
-        ASSERT_TRUE(theirs.ok() && theirs->queue < 2) << theirs.status();
+        ASSERT_TRUE(theirs.ok() && theirs->queue < kQueues) << theirs.status();
         hello.token = theirs->token;
         const uint8_t queue = theirs->queue;
         const std::vector<uint8_t> private_data = HelloFor(queue);
         if (hello.version != kProtocolVersion) return request->Reject(private_data);
+        if (queue == kRailQueue) DropRail();
         verbs::ConnectOptions options;
         options.private_data = private_data;
         auto made = request->Accept(*queue_pairs_[queue], options,
@@ -127,7 +136,7 @@ void RawPeer::Listen() {
 void RawPeer::OnEvent(uint8_t queue, const verbs::ConnectionEvent& event) {
   using Kind = verbs::ConnectionEvent::Kind;
   established_[queue] |= event.kind == Kind::kEstablished;
-  disconnected_ |= event.kind == Kind::kDisconnected;
+  disconnected_ |= event.kind == Kind::kDisconnected && queue != kRailQueue;
   if (event.kind == Kind::kRejected) {
     rejected_ = true;
     rejection_.assign(event.private_data.begin(), event.private_data.end());
@@ -155,7 +164,7 @@ void RawPeer::SendBytes(const std::vector<uint8_t>& bytes) {
   queue_pairs_[0]->PostSend(absl::MakeConstSpan(&request, 1));
 }
 
-void RawPeer::Bulk(verbs::Opcode opcode, const RemoteRange& remote, uint32_t size, uint32_t immediate) {
+void RawPeer::Bulk(verbs::Opcode opcode, const RemoteRange& remote, uint32_t size, uint32_t immediate, uint8_t queue) {
   verbs::SendRequest request;
   const verbs::Sge piece{memory_.data(), size, memory_region_->lkey()};
   if (size > 0) request.sges = absl::MakeConstSpan(&piece, 1);
@@ -165,7 +174,7 @@ void RawPeer::Bulk(verbs::Opcode opcode, const RemoteRange& remote, uint32_t siz
   request.remote_address = remote.address;
   request.rkey = remote.rkey;
   request.immediate = immediate;
-  queue_pairs_[1]->PostSend(absl::MakeConstSpan(&request, 1));
+  queue_pairs_[queue]->PostSend(absl::MakeConstSpan(&request, 1));
 }
 
 RemoteRange RawPeer::range() const { return {reinterpret_cast<uintptr_t>(memory_.data()), memory_region_->rkey()}; }

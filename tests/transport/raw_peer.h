@@ -25,8 +25,10 @@ class RawPeer final {
   // What it says of itself.
   Hello hello;
 
-  // Connects these queue pairs (0: messages, 1: bulk) to an endpoint.
+  // Connects these queue pairs (0: messages, 1: bulk, 2: bulk of a second rail, over the same device) to an endpoint.
   void Connect(const verbs::Address& to, std::vector<uint8_t> queues = {0, 1});
+  // Its queue pair of the second rail goes, and a new one is there to be connected.
+  void DropRail();
   // Waits to be connected to.
   void Listen();
   verbs::Address service() const;
@@ -38,8 +40,8 @@ class RawPeer final {
 
   void Send(const Header& header, const std::vector<uint8_t>& body = {});
   void SendBytes(const std::vector<uint8_t>& bytes);
-  // One request over the bulk queue pair.
-  void Bulk(verbs::Opcode opcode, const RemoteRange& remote, uint32_t size, uint32_t immediate = 0);
+  // One request over a bulk queue pair.
+  void Bulk(verbs::Opcode opcode, const RemoteRange& remote, uint32_t size, uint32_t immediate = 0, uint8_t queue = 1);
   // What requests came to.
   std::vector<verbs::CompletionStatus> bulk_statuses;
 
@@ -60,8 +62,10 @@ class RawPeer final {
  private:
   static constexpr uint32_t kSlot = 16384;
   static constexpr uint32_t kReceives = 128;
+  static constexpr uint8_t kQueues = 3;
+  static constexpr uint8_t kRailQueue = 2;
 
-  void MakeQueuePairs();
+  void MakeQueuePair(uint8_t queue);
   std::vector<uint8_t> HelloFor(uint8_t queue) const;
   void OnEvent(uint8_t queue, const verbs::ConnectionEvent& event);
   void PostReceive(uint32_t slot);
@@ -79,10 +83,10 @@ class RawPeer final {
   std::unique_ptr<verbs::MemoryRegion> memory_region_;
   std::unique_ptr<verbs::MemoryRegion> slots_region_;
   std::unique_ptr<verbs::CompletionQueue> completions_;
-  std::unique_ptr<verbs::QueuePair> queue_pairs_[2];
-  std::unique_ptr<verbs::Connection> connections_[2];
+  std::unique_ptr<verbs::QueuePair> queue_pairs_[kQueues];
+  std::unique_ptr<verbs::Connection> connections_[kQueues];
   std::unique_ptr<verbs::Listener> listener_;
-  bool established_[2] = {false, false};
+  bool established_[kQueues] = {};
   bool disconnected_ = false;
   bool rejected_ = false;
   std::vector<uint8_t> rejection_;
