@@ -62,6 +62,7 @@ absl::Status Daemon::OpenDevices() {
   settings.pcap_path = options_.pcap;
   settings.connect_by = options_.connect_by;
   settings.address = options_.listen;
+  settings.fabric = options_.fabric;
   auto rails = Rails::Open(options_.device, settings);
   if (!rails.ok()) return rails.status();
   rails_ = *std::move(rails);

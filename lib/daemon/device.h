@@ -27,12 +27,20 @@ enum class ConnectBy {
   kTcp,     // by an exchange over TCP, on any network that joins the hosts; not for iWARP
 };
 
+// What rdma_cm learns from the fabric, and an exchange over TCP has to be told.
+struct FabricSettings {
+  uint16_t pkey_index = 0;    // InfiniBand: the partition, by its place in the port's table
+  uint8_t service_level = 0;  // 0..15; for RoCE the priority
+  uint8_t traffic_class = 0;  // for RoCE v2 the IP header's DSCP and ECN
+};
+
 struct DeviceSettings {
   os::Detection detection;  // of the software NIC's thread
   uint64_t seed = 1;
   std::string pcap_path;  // the software NIC's packets go there, as RoCEv2; empty: nowhere
   ConnectBy connect_by = ConnectBy::kRdmaCm;
   verbs::Address address;  // with kTcp: where peers reach this host
+  FabricSettings fabric;   // with kTcp
 };
 
 class OpenedDevice {

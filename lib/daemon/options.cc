@@ -31,7 +31,20 @@ constexpr char kExample[] =
 struct Texts {
   std::string listen, memory = "512MiB", directory = "serve", detection = "auto", policy, drain = "10s", cm = "rdma",
                       ack_timeout;
+  uint32_t pkey_index = 0, service_level = 0, traffic_class = 0;
 };
+
+absl::Status ReadFabric(const Texts& texts, ConnectBy connect_by, FabricSettings& into) {
+  into.pkey_index = static_cast<uint16_t>(texts.pkey_index);
+  into.service_level = static_cast<uint8_t>(texts.service_level);
+  into.traffic_class = static_cast<uint8_t>(texts.traffic_class);
+  const char* const given = texts.pkey_index != 0      ? "--pkey-index"
+                            : texts.service_level != 0 ? "--service-level"
+                            : texts.traffic_class != 0 ? "--traffic-class"
+                                                       : nullptr;
+  if (given == nullptr || connect_by == ConnectBy::kTcp) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(given, ": goes with --cm tcp; rdma_cm learns it from the fabric"));
+}
 
 constexpr unsigned kProcessorsToSpin = 8;
 
@@ -83,6 +96,7 @@ absl::Status Check(const Texts& texts, DaemonOptions& options) {
     status.Update(read("--policy", transport::Policy::Parse(texts.policy), options.policy));
   }
   options.connect_by = texts.cm == "tcp" ? ConnectBy::kTcp : ConnectBy::kRdmaCm;
+  status.Update(ReadFabric(texts, options.connect_by, options.fabric));
   if (status.ok() && options.listen.port == 0) {
     return absl::InvalidArgumentError("--listen: give a port as well, such as 127.0.0.1:7000");
   }
@@ -188,6 +202,16 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
          "how connections of ibv: are made: rdma (rdma_cm, which needs IP on the fabric) or tcp (an exchange over "
          "TCP at --listen)")
       ->check(CLI::IsMember({"rdma", "tcp"}))
+      ->capture_default_str();
+  app.add_option("--pkey-index", texts.pkey_index,
+                 "with --cm tcp, on InfiniBand: the partition, by its place in the port's table")
+      ->check(CLI::Range(0, UINT16_MAX))
+      ->capture_default_str();
+  app.add_option("--service-level", texts.service_level, "with --cm tcp: of InfiniBand, or the priority of RoCE")
+      ->check(CLI::Range(0, 15))
+      ->capture_default_str();
+  app.add_option("--traffic-class", texts.traffic_class, "with --cm tcp: of RoCE v2, its DSCP and ECN")
+      ->check(CLI::Range(0, UINT8_MAX))
       ->capture_default_str();
   app.add_flag("--require-rdma", options.require_rdma, "fail unless the device is real RDMA");
   app.add_flag("--keep-primary", options.keep_primary, "never evict an object created here; creating fails instead");

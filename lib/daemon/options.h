@@ -40,6 +40,7 @@ struct DaemonOptions {
   std::string registration = "arena";
   transport::Policy policy;
   ConnectBy connect_by = ConnectBy::kRdmaCm;
+  FabricSettings fabric;
   bool require_rdma = false;
   bool keep_primary = false;
   bool huge_pages = false;

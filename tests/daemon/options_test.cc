@@ -102,6 +102,12 @@ TEST_F(OptionsTest, EveryFlagIsRead) {
                                     "4",
                                     "--cm",
                                     "tcp",
+                                    "--pkey-index",
+                                    "300",
+                                    "--service-level",
+                                    "5",
+                                    "--traffic-class",
+                                    "104",
                                     "--require-rdma",
                                     "--keep-primary",
                                     "--huge-pages",
@@ -120,6 +126,9 @@ TEST_F(OptionsTest, EveryFlagIsRead) {
   EXPECT_EQ(options.drain, base::Seconds(3));
   EXPECT_EQ(options.ack_timeout, base::Milliseconds(250));
   EXPECT_EQ(options.connect_by, ConnectBy::kTcp);
+  EXPECT_EQ(options.fabric.pkey_index, 300);
+  EXPECT_EQ(options.fabric.service_level, 5);
+  EXPECT_EQ(options.fabric.traffic_class, 104);
   EXPECT_TRUE(options.require_rdma);
   EXPECT_TRUE(options.keep_primary);
   EXPECT_TRUE(options.huge_pages);
@@ -190,6 +199,13 @@ TEST_F(OptionsTest, AWrongValueIsRefusedInOneLineThatNamesTheFlag) {
   ExpectRefused(Parse({"--drain", "long"}), {"--drain"});
   ExpectRefused(Parse({"--ack-timeout", "0s"}), {"--ack-timeout", "1ms"});
   ExpectRefused(Parse({"--ack-timeout", "501ms"}), {"--ack-timeout", "500"});
+  for (const char* flag : {"--pkey-index", "--service-level", "--traffic-class"}) {
+    ExpectRefused(Parse({flag, "1"}), {flag, "goes with --cm tcp"});
+    EXPECT_TRUE(Parse({flag, "0"}).run) << error_;
+  }
+  ExpectRefused(Parse({"--cm", "tcp", "--service-level", "16"}), {"--service-level", "0 to 15"});
+  ExpectRefused(Parse({"--cm", "tcp", "--traffic-class", "256"}), {"--traffic-class", "255"});
+  ExpectRefused(Parse({"--cm", "tcp", "--pkey-index", "65536"}), {"--pkey-index", "65535"});
   ExpectRefused(Parse({"--frobnicate"}), {"--frobnicate", "--help"});
   ExpectRefused(Parse({"stray"}), {"stray", "--help"});
 }
