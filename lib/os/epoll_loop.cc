@@ -12,12 +12,6 @@ namespace {
 
 constexpr uint64_t kWakeTicket = UINT64_MAX;
 
-uint64_t MonotonicNanoseconds() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
-
 // Rounded up: a loop that wakes early would find nothing due and spin.
 timespec RoundUpToNanoseconds(base::Duration wait) {
   const int64_t nanoseconds = (wait + base::Duration::Picoseconds(999)).nanoseconds();
@@ -73,8 +67,15 @@ void PollerHandle::Reset() {
   if (EpollLoop* loop = std::exchange(loop_, nullptr)) loop->RemovePoller(poller_);
 }
 
-EpollLoop::EpollLoop(Detection detection)
-    : began_(MonotonicNanoseconds()),
+uint64_t EpollLoop::MonotonicNanoseconds() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+EpollLoop::EpollLoop(Detection detection, Clock clock)
+    : clock_(clock),
+      began_(clock()),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       detection_(detection) {
@@ -104,9 +105,10 @@ void EpollLoop::Stop() {
 }
 
 bool EpollLoop::RunUntil(const std::function<bool()>& done, base::Time limit) {
+  LookAtClock();
   for (;;) {
     if (done()) return true;
-    if (stopped_.load(std::memory_order_relaxed) || Now() >= limit) return false;
+    if (stopped_.load(std::memory_order_relaxed) || now_ >= limit) return false;
     Turn(&limit);
   }
 }
@@ -153,28 +155,38 @@ uint64_t EpollLoop::Schedule(base::Time time, base::Task task) {
   return timers_.Add(std::max(time, Now()), next_order_++, std::move(task));
 }
 
-base::Time EpollLoop::ReadClock() const {
-  return base::Time::FromPicoseconds((MonotonicNanoseconds() - began_) * 1000);
+base::Time EpollLoop::ReadClock() const { return base::Time::FromPicoseconds((clock_() - began_) * 1000); }
+
+void EpollLoop::LookAtClock() const {
+  now_ = ReadClock();
+  fresh_ = true;
 }
 
 void EpollLoop::Turn(const base::Time* limit) {
   CHECK(!in_round_) << "a task must not run its loop";
-  RefreshNow();
   in_round_ = true;
-  bool any = RunRound();
-  if (!any) any = Spinning() ? Look() : Sleep(limit);
-  if (any) {
+  fresh_ = false;
+  if (rounds_to_clock_ == 0) {
+    LookAtClock();
+    rounds_to_clock_ = kIdleRoundsPerClock;
+  }
+  if (worked_) {
     spinning_ = detection_.mode == Detection::Mode::kAdaptive;
     spin_until_ = now_ + detection_.spin;
   }
+  worked_ = RunRound();
+  const bool spins = !worked_ && Spinning();
+  if (!worked_) worked_ = spins ? Look() : Sleep(limit);
+  rounds_to_clock_ = spins && !worked_ ? rounds_to_clock_ - 1 : 0;
   in_round_ = false;
 }
 
+// Where it finds nothing, the descriptors are left to Look or Sleep.
 bool EpollLoop::RunRound() {
   bool any = RunTimers();
   any |= RunSignals();
   any |= RunPollers();
-  if (now_ - descriptors_seen_ >= kDescriptorInterval) any |= RunDescriptors(base::Duration());
+  if (any && now_ - descriptors_seen_ >= kDescriptorInterval) RunDescriptors(base::Duration());
   return any;
 }
 
@@ -183,14 +195,14 @@ bool EpollLoop::RunTimers() {
   while (count < kTimersPerRound && !timers_.empty() && timers_.next_time() <= now_) {
     timers_.Take()();
     ++count;
-    RefreshNow();
+    fresh_ = false;
   }
   return count > 0;
 }
 
 bool EpollLoop::RunSignals() {
   if (signals_.empty()) return false;
-  return signals_.Run([this] { RefreshNow(); });
+  return signals_.Run([this] { fresh_ = false; });
 }
 
 bool EpollLoop::RunPollers() {
@@ -199,7 +211,7 @@ bool EpollLoop::RunPollers() {
     if (pollers_[i].poller == nullptr) continue;
     if (!pollers_[i].poller->Poll()) continue;
     any = true;
-    RefreshNow();
+    fresh_ = false;
   }
   if (std::exchange(pollers_removed_, false)) {
     const auto removed = [](const Polled& polled) { return polled.poller == nullptr; };
@@ -218,7 +230,8 @@ bool EpollLoop::RunDescriptors(base::Duration wait) {
   if (!precise_wait_) count = epoll_wait(epoll_.get(), events_.data(), kEventsPerRound, RoundUpToMilliseconds(wait));
   PCHECK(count >= 0 || errno == EINTR) << "epoll_wait";
   asleep_.store(false, std::memory_order_relaxed);
-  RefreshNow();
+  fresh_ = false;
+  if (wait > base::Duration()) LookAtClock();
   descriptors_seen_ = now_;
   for (int i = 0; i < count; ++i)
     RunCallback(events_[static_cast<size_t>(i)].data.u64, events_[static_cast<size_t>(i)].events);
@@ -248,10 +261,9 @@ bool EpollLoop::Sleep(const base::Time* limit) {
   asleep_.store(true, std::memory_order_seq_cst);
   base::Duration wait;
   if (signals_.empty() && !stopped_.load(std::memory_order_seq_cst)) {
-    const base::Time now = ReadClock();
     wait = kLongestSleep;
-    if (limit != nullptr) wait = std::min(wait, *limit - now);
-    if (!timers_.empty()) wait = std::min(wait, timers_.next_time() - now);
+    if (limit != nullptr) wait = std::min(wait, *limit - now_);
+    if (!timers_.empty()) wait = std::min(wait, timers_.next_time() - now_);
     wait = std::max(wait, base::Duration());
   }
   return RunDescriptors(wait);
@@ -299,10 +311,10 @@ void EpollLoop::RunCallback(uint64_t ticket, uint32_t events) {
   if (watched == nullptr) return;  // dropped by a callback of the same batch
   const uint32_t asked_for = events & (watched->events | EPOLLERR | EPOLLHUP);
   if (asked_for == 0) return;
-  RefreshNow();
   // Held here while it runs: it may drop its own watch, or add others and so move `watched`.
   FdCallback callback = std::move(watched->callback);
   callback(asked_for);
+  fresh_ = false;
   watched = FindWatched(ticket);
   if (watched != nullptr) watched->callback = std::move(callback);
 }

@@ -5,6 +5,11 @@
 // costs no syscall, and neither does a round, but for a look at the descriptors every kDescriptorInterval (while spinning, with
 // nothing else to do, every kIdleDescriptorInterval).
 //
+// The clock is dear: some 20 ns where a processor's counter can be read in place, and a system call of microseconds where it
+// cannot, as in many virtual machines. So it is read when a task asks for the time, and by the loop itself only after a round
+// that found work or slept, and in one of kIdleRoundsPerClock rounds that find nothing. A spinning loop is late by at most so
+// many empty rounds with a timer, a look at the descriptors, the end of its spinning and the limit of RunUntil.
+//
 // Signals, pollers and descriptors have no order among timers: each runs in its part of a round.
 // Thread rule: one thread uses the loop (whoever runs it; before that, whoever sets it up), except for Stop and Signal::Raise.
 // Lifetimes: timers, signals, watches and pollers are dropped before the loop.
@@ -90,8 +95,15 @@ class [[nodiscard]] PollerHandle final {
 class EpollLoop final : public base::EventLoop {
  public:
   using FdCallback = std::function<void(uint32_t events)>;
+  using Clock = uint64_t (*)();  // nanoseconds; never goes back
 
-  explicit EpollLoop(Detection detection = Detection::Event());
+  static constexpr int kIdleRoundsPerClock = 16;
+
+  // CLOCK_MONOTONIC.
+  static uint64_t MonotonicNanoseconds();
+
+  // `clock`: for tests of a loop that does not sleep; sleeping takes real time.
+  explicit EpollLoop(Detection detection = Detection::Event(), Clock clock = &MonotonicNanoseconds);
   ~EpollLoop() override;
 
   // Runs until Stop. Where Stop was called before, returns at once; may be called again after that.
@@ -114,8 +126,12 @@ class EpollLoop final : public base::EventLoop {
   Detection detection() const { return detection_; }
   void SetDetection(Detection detection);
 
-  // The clock, read once before each task; outside of tasks, now.
-  base::Time Now() const override { return in_round_ ? now_ : ReadClock(); }
+  // The clock, read when a task first asks; outside of tasks, now.
+  base::Time Now() const override {
+    if (!in_round_) return ReadClock();
+    if (!fresh_) LookAtClock();
+    return now_;
+  }
   void Spend(base::Duration) override {}
   std::unique_ptr<base::Signal> MakeSignal(base::Task task) override;
 
@@ -149,7 +165,7 @@ class EpollLoop final : public base::EventLoop {
   };
 
   base::Time ReadClock() const;
-  void RefreshNow() { now_ = ReadClock(); }
+  void LookAtClock() const;
 
   void Turn(const base::Time* limit);
   bool RunRound();
@@ -168,14 +184,18 @@ class EpollLoop final : public base::EventLoop {
   void RunCallback(uint64_t ticket, uint32_t events);
   void RemovePoller(Poller* poller);
 
-  const uint64_t began_;  // nanoseconds of CLOCK_MONOTONIC
+  const Clock clock_;
+  const uint64_t began_;  // by clock_
   const FileDescriptor epoll_;
   const FileDescriptor wake_;
   Detection detection_;
 
-  base::Time now_;
+  mutable base::Time now_;      // when the clock was last looked at
+  mutable bool fresh_ = false;  // that was in this round, and no task has ended since
+  int rounds_to_clock_ = 0;     // until the loop looks at it again, if they find nothing
   base::Time descriptors_seen_;
   base::Time spin_until_;
+  bool worked_ = false;  // the last round found something to do
   bool spinning_ = false;
   bool in_round_ = false;
   bool precise_wait_ = true;  // until the kernel turns out not to know epoll_pwait2

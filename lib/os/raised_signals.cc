@@ -43,7 +43,7 @@ bool RaisedSignals::Raise(Entry* entry) {
   return true;
 }
 
-bool RaisedSignals::Run(absl::FunctionRef<void()> before_each) {
+bool RaisedSignals::Run(absl::FunctionRef<void()> after_each) {
   bool any = false;
   for (Entry* next = TakeAll(); next != nullptr;) {
     Entry* entry = std::exchange(next, next->next);
@@ -52,12 +52,12 @@ bool RaisedSignals::Run(absl::FunctionRef<void()> before_each) {
       continue;
     }
     any = true;
-    before_each();
     // A raise from here on asks for another run; what earlier raisers wrote is visible to this one.
     entry->raised.exchange(false, std::memory_order_acq_rel);
     running_ = entry;
     entry->task();
     running_ = nullptr;
+    after_each();
     if (entry->dropped && !entry->raised.load(std::memory_order_relaxed)) delete entry;
   }
   return any;

@@ -32,9 +32,9 @@ class RaisedSignals final {
   // Loop's thread. Sequentially consistent: a raise that this does not see, sees what the loop's thread wrote before.
   bool empty() const { return top_.load(std::memory_order_seq_cst) == nullptr; }
 
-  // Loop's thread. Runs each signal raised by now once, in the order raised, with `before_each` ahead of it. Returns whether
-  // any ran.
-  bool Run(absl::FunctionRef<void()> before_each);
+  // Loop's thread. Runs each signal raised by now once, in the order raised, with `after_each` behind it. Returns whether any
+  // ran.
+  bool Run(absl::FunctionRef<void()> after_each);
 
  private:
   Entry* TakeAll();
