@@ -64,7 +64,8 @@ absl::StatusOr<std::shared_ptr<CompletionCore>> CompletionCore::Make(std::shared
 
 CompletionCore::~CompletionCore() {
   if (queue_ != nullptr) {
-    TakeEvents();
+    while (TakeEvent()) {
+    }
     ibv_ack_cq_events(queue_, unacknowledged_);
     const int error = ibv_destroy_cq(queue_);
     LOG_IF(ERROR, error != 0) << "ibv_destroy_cq: " << std::strerror(error);
@@ -181,18 +182,14 @@ void CompletionCore::Arm(bool solicited_only) {
   LOG_IF_EVERY_N(ERROR, error != 0, 1000) << "ibv_req_notify_cq: " << std::strerror(std::abs(error));
 }
 
-bool CompletionCore::TakeEvents() {
+bool CompletionCore::TakeEvent() {
   // libibverbs counts them in 32 bits and takes a lock to do so: in batches.
   constexpr unsigned int kAcknowledgeAt = 256;
-  bool any = false;
   ibv_cq* queue = nullptr;
   void* unused = nullptr;
-  while (ibv_get_cq_event(channel_, &queue, &unused) == 0) {
-    any = true;
-    ++unacknowledged_;
-  }
-  if (unacknowledged_ >= kAcknowledgeAt) ibv_ack_cq_events(queue_, std::exchange(unacknowledged_, 0));
-  return any;
+  if (ibv_get_cq_event(channel_, &queue, &unused) != 0) return false;
+  if (++unacknowledged_ >= kAcknowledgeAt) ibv_ack_cq_events(queue_, std::exchange(unacknowledged_, 0));
+  return true;
 }
 
 void CompletionCore::Add(CompletionOwner& owner) {
@@ -280,7 +277,7 @@ void IbvCompletionQueue::Arm() {
 }
 
 void IbvCompletionQueue::OnChannel() {
-  if (!core_->TakeEvents()) return;
+  if (!core_->TakeEvent()) return;  // another one is another round's
   device_ = kNotArmed;
   // Where everything was polled already, the loop arms the device again before it sleeps.
   if (asked_ != kNotArmed && core_->AnyWaiting()) Deliver();

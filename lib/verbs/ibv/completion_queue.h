@@ -86,8 +86,8 @@ class CompletionCore final : public AsyncTarget {
   // ibv_req_notify_cq.
   void Arm(bool solicited_only);
 
-  // Takes the events of the channel; returns whether there was any.
-  bool TakeEvents();
+  // Takes an event of the channel; returns whether there was one. The device makes one for each time that it was armed.
+  bool TakeEvent();
 
   // A queue pair completes here from now on, until Remove, which is called once before (so that Overrun leaves it alone)
   // and Forget once after it was destroyed or reset.
