@@ -23,8 +23,13 @@ absl::Status NodePair::Start(const NodePairOptions& options) {
   folder_ = std::filesystem::temp_directory_path() / absl::StrCat("tokamak-bench-", getpid());
   std::filesystem::create_directory(folder_);
   const std::string here = (*placed)[0].listen.ToString(), there = (*placed)[1].listen.ToString();
-  if (absl::Status s = StartHere((*placed)[0].device, here, options.flags); !s.ok()) return s;
-  if (absl::Status s = StartThere((*placed)[1].device, there, here, options.flags); !s.ok()) return s;
+  const auto flags = [&](const std::string& detection) {
+    std::vector<std::string> all = options.flags;
+    all.insert(all.end(), {"--detection", detection});
+    return all;
+  };
+  if (absl::Status s = StartHere((*placed)[0].device, here, flags(options.detection_here)); !s.ok()) return s;
+  if (absl::Status s = StartThere((*placed)[1].device, there, here, flags(options.detection_there)); !s.ok()) return s;
   return AwaitOther();
 }
 

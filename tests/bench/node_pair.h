@@ -20,6 +20,9 @@ namespace tokamak::bench {
 struct NodePairOptions {
   std::vector<std::string> devices;  // as tokd --device takes them, in turn; empty: software NICs on 127.0.0.1 and .2
   std::vector<std::string> flags;    // of both tokds
+  // How each finds its work: this process, and the other.
+  std::string detection_here = "event";
+  std::string detection_there = "event";
 };
 
 class NodePair final {

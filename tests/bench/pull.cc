@@ -45,6 +45,7 @@ struct Settings {
   std::string memory = "2GiB";
   uint32_t engines = 1;
   std::string detection = "event";
+  std::string holder_detection;  // the same, unless given
   std::string registration = "arena";
   bool json = false;
 };
@@ -159,8 +160,11 @@ absl::Status Run(const Settings& settings) {
   NodePair pair;
   NodePairOptions options;
   options.devices = settings.devices;
-  options.flags = {"--memory",       settings.memory,       "--detection", settings.detection,
-                   "--registration", settings.registration, "--engines",   absl::StrCat(settings.engines)};
+  options.flags = {"--memory",       settings.memory,
+                   "--registration", settings.registration,
+                   "--engines",      absl::StrCat(settings.engines)};
+  options.detection_here = settings.detection;
+  options.detection_there = settings.holder_detection.empty() ? settings.detection : settings.holder_detection;
   if (absl::Status status = pair.Start(options); !status.ok()) return status;
   std::vector<std::unique_ptr<Contender>> contenders;
   for (const std::string& name : kContenders) {
@@ -217,6 +221,8 @@ int Main(int argc, char** argv) {
   app.add_option("--memory", settings.memory, "of each store")->capture_default_str();
   app.add_option("--engines", settings.engines, "transport engines of each node")->capture_default_str();
   app.add_option("--detection", settings.detection, "busy, event or adaptive:TIME")->capture_default_str();
+  app.add_option("--holder-detection", settings.holder_detection,
+                 "of the node that is pulled from; as --detection unless given");
   app.add_option("--registration", settings.registration, "arena or on_demand")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = Run(settings);
