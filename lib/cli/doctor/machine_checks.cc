@@ -30,7 +30,7 @@ std::string WithoutAnyDevice(const MachineFacts& machine) {
 Finding CheckModules(const MachineFacts& machine, bool by_tcp) {
   if (!machine.verbs_loaded) {
     return Failed("modules", "the kernel's ib_uverbs is not loaded: programs cannot reach any RDMA device",
-                  "modprobe ib_uverbs rdma_ucm (on the host, where this is a container)");
+                  "modprobe -a ib_uverbs rdma_ucm (on the host, where this is a container)");
   }
   if (!machine.cm_loaded && by_tcp) {
     return Ok("modules", "ib_uverbs is loaded; rdma_ucm is not, nor does --cm tcp need it");

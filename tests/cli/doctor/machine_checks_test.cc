@@ -35,7 +35,7 @@ TEST(MachineChecksTest, ModulesThatAreMissingAreNamed) {
   Expect(CheckModules(machine), Verdict::kFailed, "rdma_ucm is not", "modprobe rdma_ucm");
   Expect(CheckModules(machine, true), Verdict::kOk, "nor does --cm tcp need it", "");
   machine.verbs_loaded = false;
-  Expect(CheckModules(machine), Verdict::kFailed, "ib_uverbs is not", "modprobe ib_uverbs rdma_ucm");
+  Expect(CheckModules(machine), Verdict::kFailed, "ib_uverbs is not", "modprobe -a ib_uverbs rdma_ucm");
 }
 
 TEST(MachineChecksTest, WithoutADeviceTheAdviceIsWhatThisMachineCouldHave) {
