@@ -24,6 +24,11 @@ class CheckBoundsTest(unittest.TestCase):
         sources = {"lib/node/things.h": SOURCE, "lib/store/new.h": "static constexpr uint32_t kMaxNew = 1;\n"}
         self.assertEqual(check_bounds.differences(GOOD, sources), ["docs/bounds.md: kMaxNew of lib/store/new.h has no row"])
 
+    def test_asks_for_rows_in_some_rooms_only(self):
+        bound = "constexpr size_t kMaxNew = 1;\n"
+        sources = {"lib/node/things.h": SOURCE, "lib/verbs/ibv/a.h": bound, "lib/verbs/soft/b.h": bound, "lib/verbs/ibver.h": bound}
+        self.assertEqual(check_bounds.differences(GOOD, sources), ["docs/bounds.md: kMaxNew of lib/verbs/ibv/a.h has no row"])
+
     def test_finds_a_document_without_rows(self):
         self.assertEqual(len(check_bounds.differences("words", {})), 1)
 

@@ -23,7 +23,7 @@
 
 namespace tokamak::verbs::ibv {
 
-// Entries of one table that are read; a port with more has them ignored. mlx5 has 256.
+// Entries that the ports of one device may have together; where there are more the kernel lists none. mlx5 has 256 for each port.
 constexpr size_t kMaxGids = 1024;
 
 enum class GidType : uint8_t { kInfiniBand, kRoceV1, kRoceV2, kUnknown };
