@@ -201,6 +201,10 @@ struct Limits {
   bool manual_modify = false;                 // QueuePair::Modify beyond Error
   bool read_sink_needs_remote_write = false;  // iWARP: a READ's local region must have kRemoteWrite
 
+  // A connection is made in three messages, as by CM: who accepts hears that the asker took the answer. Without (iWARP's MPA has two)
+  // the answer is the last word: who accepts may come up for an asker that gave up meanwhile, and is disconnected then.
+  bool three_way_connect = false;
+
   // The peer's device judges each send and write as a whole and answers: the request completes when it is there, fails with the
   // reason where it is refused, and is tried again where it met no receive. Without (iWARP) it completes when its bytes are on
   // their way, is judged in pieces as they come, and what is wrong at the other side ends the connection.

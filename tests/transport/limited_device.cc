@@ -58,6 +58,7 @@ class LimitedDevice final : public verbs::Device {
       : device_(std::move(device)), manager_(device_->connection_manager()), limits_(device_->limits()) {
     limits_.immediate = false;
     limits_.read_sink_needs_remote_write = true;
+    limits_.three_way_connect = false;
     limits_.acknowledgements = false;
   }
   const std::string& name() const override { return device_->name(); }

@@ -25,6 +25,7 @@ Limits MakeLimits(LinkKind link, const ibv_device_attr& device, const ibv_port_a
   // By hand a queue pair is given an address; on InfiniBand the way there is a LID, which an address does not tell.
   limits.manual_modify = link == LinkKind::kRoce;
   limits.read_sink_needs_remote_write = iwarp;
+  limits.three_way_connect = !iwarp;
   limits.acknowledgements = !iwarp;
   limits.region_read_rights = !quirks.reads_any_region;
   limits.queue_pair_rights = !quirks.ignores_queue_pair_rights;

@@ -28,6 +28,7 @@ Limits MakeLimits(uint32_t active_mtu) {
   limits.memory_windows = true;
   limits.shared_receive = true;
   limits.manual_modify = true;
+  limits.three_way_connect = true;
   limits.acknowledgements = true;
   limits.region_read_rights = true;
   limits.queue_pair_rights = true;

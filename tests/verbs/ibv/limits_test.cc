@@ -35,6 +35,7 @@ TEST_F(MakeLimitsTest, RoceHasWhatItsDeviceSays) {
   EXPECT_TRUE(limits.shared_receive);
   EXPECT_TRUE(limits.manual_modify);
   EXPECT_FALSE(limits.read_sink_needs_remote_write);
+  EXPECT_TRUE(limits.three_way_connect);
   EXPECT_TRUE(limits.acknowledgements);
   EXPECT_TRUE(limits.region_read_rights);
   EXPECT_TRUE(limits.queue_pair_rights);
@@ -58,6 +59,7 @@ TEST_F(MakeLimitsTest, IwarpLacksWhatItsProtocolLacksWhateverTheDeviceSays) {
   EXPECT_FALSE(limits.memory_windows);
   EXPECT_FALSE(limits.manual_modify);
   EXPECT_TRUE(limits.read_sink_needs_remote_write);
+  EXPECT_FALSE(limits.three_way_connect);
   EXPECT_FALSE(limits.acknowledgements);
   EXPECT_EQ(limits.max_read_sges, 1u);
 }
@@ -72,6 +74,14 @@ TEST_F(MakeLimitsTest, WhatAProviderDoesNotKeepIsNotClaimed) {
 
 TEST_F(MakeLimitsTest, OnInfiniBandAnAddressIsNotEnoughToWalkByHand) {
   EXPECT_FALSE(MakeLimits(LinkKind::kInfiniBand, device, port, 0).manual_modify);
+}
+
+TEST_F(MakeLimitsTest, InfiniBandLacksNothingElseThatIwarpLacks) {
+  const Limits limits = MakeLimits(LinkKind::kInfiniBand, device, port, 0);
+  EXPECT_TRUE(limits.immediate);
+  EXPECT_TRUE(limits.three_way_connect);
+  EXPECT_TRUE(limits.acknowledgements);
+  EXPECT_FALSE(limits.read_sink_needs_remote_write);
 }
 
 TEST_F(MakeLimitsTest, WhatTheDeviceLacksIsFalse) {
