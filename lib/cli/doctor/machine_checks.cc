@@ -80,23 +80,26 @@ Finding CheckPermission(const MachineFacts& machine, const std::vector<RdmaFacts
   return Ok("permission", absl::StrCat("/dev/infiniband: ", absl::StrJoin(open, ", "), " may be opened", where));
 }
 
-Finding CheckMemlock(const MachineFacts& machine, uint64_t store) {
-  const uint64_t needed = store + kLockedBuffers;
+Finding CheckMemlock(const MachineFacts& machine, uint64_t store, size_t devices) {
+  const uint64_t needed = devices * store + kLockedBuffers;
+  const std::string need =
+      absl::StrCat("the store", devices > 1 ? absl::StrCat(", once for each of ", devices, " devices,") : "",
+                   " and its buffers need ", FormatSize(needed));
   const bool unlimited = machine.lock_limit == kUnlimited;
   const std::string limit = unlimited ? "no limit" : FormatSize(machine.lock_limit);
   Finding finding;
   if (machine.locks_without_limit && !unlimited) {
     finding = Ok("memlock", absl::StrCat("this process may lock any amount (CAP_IPC_LOCK); others: ", limit));
   } else if (unlimited || machine.lock_limit >= needed) {
-    finding =
-        Ok("memlock", absl::StrCat(limit, " on locked memory; the store and its buffers need ", FormatSize(needed)));
+    finding = Ok("memlock", absl::StrCat(limit, " on locked memory; ", need));
   } else {
     const std::string how = machine.lock_limit_hard >= needed
-                                ? "ulimit -l unlimited"
+                                ? absl::StrCat("ulimit -l ", machine.lock_limit_hard == kUnlimited
+                                                                 ? "unlimited"
+                                                                 : absl::StrCat(machine.lock_limit_hard / 1024))
                                 : "memlock unlimited in /etc/security/limits.conf (LimitMEMLOCK=infinity for systemd)";
-    finding =
-        Failed("memlock", absl::StrCat(limit, " may be locked; the store and its buffers need ", FormatSize(needed)),
-               absl::StrCat(how, "; docker: --ulimit memlock=-1; or a smaller tokd --memory"));
+    finding = Failed("memlock", absl::StrCat(limit, " may be locked; ", need),
+                     absl::StrCat(how, "; docker: --ulimit memlock=-1; or a smaller tokd --memory"));
   }
   finding.numbers.emplace_back("needed_bytes", static_cast<double>(needed));
   if (!unlimited) finding.numbers.emplace_back("limit_bytes", static_cast<double>(machine.lock_limit));

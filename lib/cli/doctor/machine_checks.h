@@ -23,8 +23,8 @@ Finding CheckDevices(const MachineFacts& machine, const std::vector<RdmaFacts>& 
 // May /dev/infiniband be opened?
 Finding CheckPermission(const MachineFacts& machine, const std::vector<RdmaFacts>& devices, bool by_tcp = false);
 
-// May a store of `store` bytes be locked, as registering it does?
-Finding CheckMemlock(const MachineFacts& machine, uint64_t store);
+// May a store of `store` bytes be locked, as registering it does? The kernel counts it for each of `devices` that it is registered with.
+Finding CheckMemlock(const MachineFacts& machine, uint64_t store, size_t devices = 1);
 
 Finding CheckHugePages(const MachineFacts& machine, uint64_t store);
 

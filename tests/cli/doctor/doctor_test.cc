@@ -301,6 +301,22 @@ TEST_F(DoctorTest, TheMtuOfTheNetworkDeviceIsFoundForWhoListens) {
   EXPECT_EQ(NetdevMtuOf("soft:udp@127.0.0.1", machine_.files()), 0u);
 }
 
+TEST_F(DoctorTest, TheStoreIsLockedOnceForEachDeviceThatIsNamed) {
+  const auto memlock = [&](const std::vector<std::string>& devices) {
+    settings_.devices = devices;
+    for (const Finding& finding : Run().machine) {
+      if (finding.check == "memlock") return finding.numbers.front().second;
+    }
+    return 0.0;
+  };
+  const double store = static_cast<double>(settings_.store);
+  const double one = memlock({});
+  EXPECT_GT(one, store);
+  EXPECT_EQ(memlock({"ibv:rxe0"}), one);
+  EXPECT_EQ(memlock({"ibv:rxe0", "soft:udp@127.0.0.1"}), one) << "the software NIC locks nothing";
+  EXPECT_EQ(memlock({"ibv:rxe0", "ibv:rxe1"}), one + store);
+}
+
 // Each is a command that works once the names in capitals are filled in.
 TEST(AskingCommandTest, SaysAllThatTheOtherHostMustGive) {
   ListenSettings settings;

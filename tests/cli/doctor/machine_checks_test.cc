@@ -89,6 +89,21 @@ TEST(MachineChecksTest, LockedMemoryMustHoldTheStoreAndItsBuffers) {
   Expect(CheckMemlock(machine, kStore), Verdict::kOk, "CAP_IPC_LOCK", "");
 }
 
+TEST(MachineChecksTest, AHardLimitThatIsOneIsAsFarAsItCanBeRaised) {
+  MachineFacts machine = Healthy();
+  machine.lock_limit = 8 << 20;
+  machine.lock_limit_hard = uint64_t{1} << 30;
+  Expect(CheckMemlock(machine, kStore), Verdict::kFailed, "need 576 MiB", "ulimit -l 1048576;");
+}
+
+TEST(MachineChecksTest, EachDeviceLocksTheStoreForItself) {
+  MachineFacts machine = Healthy();
+  machine.lock_limit = machine.lock_limit_hard = uint64_t{600} << 20;
+  Expect(CheckMemlock(machine, kStore, 1), Verdict::kOk, "the store and its buffers need 576 MiB", "");
+  Expect(CheckMemlock(machine, kStore, 2), Verdict::kFailed, "once for each of 2 devices, and its buffers need 1.1 GiB",
+         "LimitMEMLOCK=infinity");
+}
+
 TEST(MachineChecksTest, AnUnlimitedLimitIsNoNumber) {
   const Finding finding = CheckMemlock(Healthy(), kStore);
   EXPECT_EQ(finding.verdict, Verdict::kOk);
