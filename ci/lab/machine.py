@@ -5,6 +5,7 @@ stderr and control (guest/boot says what they carry). The guest ends with the la
 """
 
 import os
+import pathlib
 import shutil
 import socket
 import subprocess
@@ -17,6 +18,7 @@ QEMU = "qemu-system-x86_64"
 CPU = {"kvm": "host", "tcg": "max,-erms,-fsrm,-pclmulqdq,-la57,-smap,-smep,-pcid"}
 # panic=-1 and -no-reboot: a panic ends QEMU. Level 5: what the kernel warns of.
 KERNEL_ARGUMENTS = "console=ttyS0 loglevel=5 panic=-1"
+CLOCK_SOURCE = pathlib.Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 CHANNELS = ("console", "control", "stdout", "stderr")
 SECONDS_TO_DIE = 20
 
@@ -54,12 +56,25 @@ def find_qemu():
     return QEMU
 
 
+def kernel_arguments(accel, clock_source=CLOCK_SOURCE):
+    """The command line. An emulated processor's time stamp counter is this machine's: one for all processors of the guest, which QEMU
+    never lets go back, and whose rate the guest's kernel measures. It does not trust it by itself, and asks the HPET instead: each look
+    at the clock would be a system call and an exit. Where this machine's kernel trusts the counter, the guest may."""
+    if accel != "tcg":
+        return KERNEL_ARGUMENTS
+    try:
+        trusted = clock_source.read_text().strip() == "tsc"
+    except OSError:
+        trusted = False
+    return KERNEL_ARGUMENTS + (" tsc=reliable" if trusted else "")
+
+
 def qemu_command(kernel, accel, options, rank, files):
     """`files`: descriptor by name: those of CHANNELS, `initrd`, and `network` where the guest has one."""
     command = ["setpriv", "--pdeathsig", "KILL", find_qemu()]
     command += ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-M", "q35"]
     command += ["-accel", accel, "-cpu", CPU[accel], "-smp", str(options.cpus), "-m", str(options.memory)]
-    command += ["-kernel", str(kernel.image), "-initrd", f"/proc/self/fd/{files['initrd']}", "-append", KERNEL_ARGUMENTS]
+    command += ["-kernel", str(kernel.image), "-initrd", f"/proc/self/fd/{files['initrd']}", "-append", kernel_arguments(accel)]
     command += ["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]
     for name in CHANNELS:
         command += ["-chardev", f"socket,id={name},fd={files[name]}"]

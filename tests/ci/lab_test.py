@@ -124,6 +124,18 @@ class KernelTest(unittest.TestCase):
             os.environ.update({name: value for name, value in kept.items() if value is not None})
 
 
+class MachineTest(unittest.TestCase):
+    def test_a_guest_trusts_its_counter_where_it_is_one_that_this_machine_trusts(self):
+        with tempfile.TemporaryDirectory() as folder:
+            source = pathlib.Path(folder, "current_clocksource")
+            for name, trusted in (("tsc\n", True), ("kvm-clock\n", False), ("hpet\n", False)):
+                source.write_text(name)
+                self.assertEqual("tsc=reliable" in machine.kernel_arguments("tcg", source).split(), trusted)
+            source.write_text("tsc\n")
+            self.assertEqual(machine.kernel_arguments("kvm", source), machine.KERNEL_ARGUMENTS)
+            self.assertEqual(machine.kernel_arguments("tcg", pathlib.Path(folder, "none")), machine.KERNEL_ARGUMENTS)
+
+
 class World:
     """Guests that are played by the test: `far` are their ends of the channels, by rank and name."""
 
