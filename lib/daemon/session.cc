@@ -1,6 +1,5 @@
 #include "lib/daemon/session.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,12 +25,13 @@ struct Session::Waiting {
   uint32_t unanswered = 0;
 };
 
-Session::Session(const SessionContext& context, Send send, Congested congested)
+Session::Session(const SessionContext& context, Send send, EventFeed::Congested congested)
     : context_(context),
       store_(context.node.store()),
       send_(std::move(send)),
-      congested_(std::move(congested)),
-      owner_(store_.NewOwner()) {}
+      owner_(store_.NewOwner()),
+      feed_([this](std::vector<uint8_t> frame) { send_(std::move(frame), Descriptors::kNone); }, std::move(congested)) {
+}
 
 Session::~Session() {
   if (!left_) store_.DropOwner(Leave());
@@ -40,7 +40,7 @@ Session::~Session() {
 store::Owner Session::Leave() {
   left_ = true;
   waiting_.clear();  // ends gets, which give back their pins
-  subscription_.reset();
+  feed_.Stop();
   return owner_;
 }
 
@@ -347,25 +347,7 @@ void Session::WaitAnywhere(const client::Header& header, const client::WaitReque
 
 void Session::Subscribe(const client::Header& header) {
   AnswerStatus(header, absl::OkStatus());
-  subscription_ = store_.Subscribe(
-      [this, id = header.request_id](absl::Span<const store::Event> events) { SendEvents(id, events); });
-}
-
-void Session::SendEvents(uint64_t request_id, absl::Span<const store::Event> events) {
-  while (!events.empty()) {
-    if (congested_()) {
-      dropped_events_ += events.size();
-      return;
-    }
-    const size_t count = std::min(events.size(), client::kMaxEvents);
-    client::EventsNotification notification;
-    notification.dropped = std::exchange(dropped_events_, 0);
-    for (const store::Event& event : events.first(count)) {
-      notification.events.push_back(ToWire(event));
-    }
-    send_(client::Encode(request_id, notification), Descriptors::kNone);
-    events.remove_prefix(count);
-  }
+  feed_.Start(store_, header.request_id);
 }
 
 void Session::Nodes(const client::Header& header) {

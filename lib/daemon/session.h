@@ -18,6 +18,7 @@
 #include "lib/base/event_loop.h"
 #include "lib/client/frame.h"
 #include "lib/client/messages.h"
+#include "lib/daemon/event_feed.h"
 #include "lib/node/node.h"
 #include "lib/store/store.h"
 
@@ -44,11 +45,9 @@ class Session final {
  public:
   using Send = std::function<void(std::vector<uint8_t> frame, Descriptors descriptors)>;
 
-  // Whether the client is so far behind that events are left out; answers never are.
-  using Congested = std::function<bool()>;
-
-  // `context` must outlive it; `send` may drop what it cannot deliver.
-  Session(const SessionContext& context, Send send, Congested congested);
+  // `context` must outlive it; `send` may drop what it cannot deliver. `congested`: whether the client is so far behind that events
+  // are left out; answers never are.
+  Session(const SessionContext& context, Send send, EventFeed::Congested congested);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -80,8 +79,6 @@ class Session final {
   void Nodes(const client::Header& header);
   void NodeStats(const client::Header& header);
 
-  void SendEvents(uint64_t request_id, absl::Span<const store::Event> events);
-
   template <typename Reply>
   void Answer(const client::Header& header, const Reply& reply);
   void AnswerStatus(const client::Header& header, const absl::Status& status);
@@ -93,15 +90,13 @@ class Session final {
   const SessionContext& context_;
   store::Store& store_;
   const Send send_;
-  const Congested congested_;
   const store::Owner owner_;
   bool left_ = false;
   bool greeted_ = false;
   bool read_only_ = false;
-  uint64_t dropped_events_ = 0;  // left out since the last notification, which will say so
   size_t waiting_ids_ = 0;
   std::map<const Waiting*, std::shared_ptr<Waiting>> waiting_;
-  std::unique_ptr<store::Handle> subscription_;
+  EventFeed feed_;
 };
 
 }  // namespace tokamak::daemon
