@@ -15,6 +15,7 @@
 #include "lib/verbs/soft/fabric.h"
 #include "lib/verbs/soft/psn.h"
 #include "lib/verbs/soft/syndrome.h"
+#include "lib/verbs/time_codes.h"
 #include "lib/verbs/verbs.h"
 #include "sim/sim_loop.h"
 
@@ -96,6 +97,9 @@ class OneNic : public ::testing::Test {
     device_options_.window_packets = 64;
     device_options_.address = *Address::Parse("10.0.0.1");
   }
+
+  // How long the NIC waits for an answer: the ack time-out as the wire's code rounds it.
+  base::Duration timeout() const { return AckTimeout(AckTimeoutCode(reliability_.ack_timeout)); }
 
   // A queue pair that is ReadyToSend, as the members say.
   void Open() {

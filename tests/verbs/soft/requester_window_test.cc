@@ -1,0 +1,146 @@
+// When a requester may send: within its windows, where the port takes it, in turn with others.
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "lib/verbs/soft/outbox.h"
+#include "lib/verbs/soft/requester.h"
+#include "tests/verbs/soft/one_nic.h"
+
+namespace tokamak::verbs::soft {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+using Op = PacketOpcode;
+using Status = CompletionStatus;
+
+class RequesterWindowTest : public OneNic {};
+
+TEST_F(RequesterWindowTest, NoMorePacketsAreUnacknowledgedThanTheWindowHolds) {
+  device_options_.window_packets = 8;
+  Open();
+  Post(Opcode::kSend, 1, Piece(0, 100 * kMtu));
+  const auto sent = TakeSent();
+  ASSERT_EQ(sent.size(), 8u);
+  EXPECT_TRUE(sent[7].packet.ack_request) << "or nothing would ever open the window again";
+  Arrive({Ack(1)});
+  EXPECT_EQ(TakeSent().size(), 2u);
+}
+
+// What the next batch takes may be others' packets.
+TEST_F(RequesterWindowTest, WhoeverFillsTheBatchAsksForAnAcknowledgement) {
+  device_options_.window_packets = 2 * Outbox::kCapacity;
+  Open();
+  auto other = MakeQueuePair();
+  Walk(*other);
+  Post(Opcode::kSend, 1, Piece(0, 1));
+  std::swap(queue_pair_, other);
+  Post(Opcode::kSend, 2, Piece(0, 2 * Outbox::kCapacity * kMtu));
+  std::swap(queue_pair_, other);
+  const auto sent = TakeSent();
+  ASSERT_GT(sent.size(), Outbox::kCapacity);
+  EXPECT_TRUE(sent[Outbox::kCapacity - 1].packet.ack_request);
+  EXPECT_FALSE(sent[Outbox::kCapacity - 2].packet.ack_request);
+}
+
+TEST_F(RequesterWindowTest, ALostPacketNarrowsTheWindow) {
+  device_options_.window = DeviceOptions::Window::kAdditive;
+  Open();
+  Post(Opcode::kSend, 1, Piece(0, 1000 * kMtu));
+  EXPECT_EQ(TakeSent().size(), 32u);
+  Arrive({Ack(31)});
+  EXPECT_EQ(TakeSent().size(), 64u) << "it doubles each round trip";
+  Arrive({Ack(32, kSequenceNak)});
+  EXPECT_EQ(TakeSent().size(), 32u);
+}
+
+TEST_F(RequesterWindowTest, AQueuePairThatIsResetBeginsWithTheFirstWindowAgain) {
+  device_options_.window = DeviceOptions::Window::kAdditive;
+  Open();
+  Post(Opcode::kSend, 1, Piece(0, 1000 * kMtu));
+  TakeSent();
+  Run(timeout());
+  EXPECT_EQ(TakeSent().size(), 4u);
+  ASSERT_TRUE(queue_pair_->Modify(QueuePairState::kReset).ok());
+  ASSERT_TRUE(queue_pair_->Modify(QueuePairState::kInit).ok());
+  Walk(*queue_pair_);
+  Post(Opcode::kSend, 1, Piece(0, 1000 * kMtu));
+  EXPECT_EQ(TakeSent().size(), 32u);
+}
+
+TEST_F(RequesterWindowTest, WhatABusyPortDidNotTakeGoesWhenItIsReady) {
+  Open();
+  fabric_.room = 2;
+  Post(Opcode::kSend, 1, Piece(0, 5 * kMtu));
+  EXPECT_EQ(TakeSent().size(), 2u);
+  Post(Opcode::kSend, 2, Piece(0, 1));
+  EXPECT_THAT(TakeSent(), IsEmpty());
+  fabric_.room = SIZE_MAX;
+  fabric_.Ready();
+  EXPECT_THAT(Psns(TakeSent()), ElementsAre(0u, 1u, 2u, 3u));
+}
+
+TEST_F(RequesterWindowTest, PacketsThatWaitForThePortAreNotSentOnceTheirQueuePairIsInError) {
+  Open();
+  fabric_.room = 2;
+  Post(Opcode::kSend, 1, Piece(0, 5 * kMtu));
+  TakeSent();
+  ASSERT_TRUE(queue_pair_->Modify(QueuePairState::kError).ok());
+  fabric_.room = SIZE_MAX;
+  fabric_.Ready();
+  EXPECT_THAT(TakeSent(), IsEmpty());
+  EXPECT_EQ(device_->counters().dropped_before_send, 3u);
+}
+
+TEST_F(RequesterWindowTest, PacketsThatWaitForThePortAreNotSentOnceTheirMemoryIsRevoked) {
+  Open();
+  fabric_.room = 2;
+  Post(Opcode::kSend, 1, Piece(0, 5 * kMtu));
+  TakeSent();
+  region_.reset();
+  fabric_.room = SIZE_MAX;
+  fabric_.Ready();
+  EXPECT_THAT(TakeSent(), IsEmpty());
+  Run(timeout());
+  EXPECT_THAT(Outcomes(Poll()), ElementsAre(Pair(1, Status::kLocalProtection)));
+}
+
+// Where a packet is sent again and the copy waits for the port when the first one is acknowledged, the owner has its memory back.
+TEST_F(RequesterWindowTest, CopiesThatWaitForThePortAreNotSentOnceTheyAreAcknowledged) {
+  Open();
+  Post(Opcode::kSend, 1, Piece(0, 2 * kMtu));
+  Post(Opcode::kSend, 2, Piece(2 * kMtu, 1));
+  EXPECT_EQ(TakeSent().size(), 3u);
+  fabric_.room = 0;
+  Run(timeout());
+  ASSERT_EQ(counters().packets_retransmitted, 3u);
+  Arrive({Ack(1)});
+  EXPECT_THAT(Outcomes(Poll()), ElementsAre(Pair(1, Status::kSuccess)));
+  fabric_.room = SIZE_MAX;
+  fabric_.Ready();
+  EXPECT_THAT(Psns(TakeSent()), ElementsAre(0u));  // what is not acknowledged still goes
+  EXPECT_EQ(device_->counters().dropped_before_send, 2u);
+  Arrive({Ack(2)});
+  EXPECT_THAT(Outcomes(Poll()), ElementsAre(Pair(2, Status::kSuccess)));
+}
+
+TEST_F(RequesterWindowTest, QueuePairsShareTheWireInTurn) {
+  Open();
+  auto other = MakeQueuePair();
+  Walk(*other);
+  Post(Opcode::kSend, 1, Piece(0, 60 * kMtu));
+  std::swap(queue_pair_, other);
+  Post(Opcode::kSend, 2, Piece(0, 1));
+  std::swap(queue_pair_, other);
+  const auto sent = TakeSent();
+  ASSERT_EQ(sent.size(), 61u);
+  size_t at = 0;
+  while (sent[at].packet.opcode != Op::kSendOnly) ++at;
+  EXPECT_LE(at, 32u);
+}
+
+}  // namespace
+}  // namespace tokamak::verbs::soft
