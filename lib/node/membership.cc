@@ -104,8 +104,8 @@ void Membership::MarkNextPage() {
 // Says what is true now: the object is here, or it is not.
 void Membership::Update(const base::ObjectId& id) {
   in_flight_.insert(id);
-  const absl::StatusOr<store::Location> place = store_.Find(id);
-  const bool here = place.ok();
+  const absl::optional<store::Location> place = store_.Find(id);
+  const bool here = place.has_value();
   auto done = [alive = alive_, id, here](const absl::Status& status) {
     if (*alive != nullptr) (*alive)->Updated(id, here, status);
   };

@@ -271,9 +271,9 @@ void Store::Free(const Allocation& allocation) {
   allocator_.Free(allocation);
 }
 
-absl::StatusOr<Location> Store::Find(const base::ObjectId& id) const {
+absl::optional<Location> Store::Find(const base::ObjectId& id) const {
   const Object* object = table_.Find(id);
-  if (object == nullptr || !object->sealed()) return NotHere(id);
+  if (object == nullptr || !object->sealed()) return absl::nullopt;
   return object->info.location;
 }
 

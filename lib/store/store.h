@@ -120,9 +120,10 @@ class Store final {
   // not sealed (abort it instead).
   absl::Status Delete(const base::ObjectId& id);
 
-  // Where a sealed object lies, without pinning it: for looking only. kNotFound.
-  absl::StatusOr<Location> Find(const base::ObjectId& id) const;
-  bool Contains(const base::ObjectId& id) const { return Find(id).ok(); }
+  // Where a sealed object lies, without pinning it: for looking only. Nothing when there is none, which is as common an answer and
+  // as cheap.
+  absl::optional<Location> Find(const base::ObjectId& id) const;
+  bool Contains(const base::ObjectId& id) const { return Find(id).has_value(); }
 
   // One object in any state, lingering ones included. kNotFound.
   absl::StatusOr<ObjectInfo> Stat(const base::ObjectId& id) const;

@@ -60,10 +60,9 @@ class Waits::Pending final : public Handle {
  private:
   bool Look(size_t index) {
     GetEntry& entry = entries_[index];
-    const absl::StatusOr<Location> location =
-        who_.has_value() ? waits_->store_.Acquire(entry.id, hold_) : waits_->store_.Find(entry.id);
-    if (!location.ok()) return false;
-    entry.location = *location;
+    entry.location = waits_->store_.Find(entry.id);
+    if (!entry.location.has_value()) return false;
+    if (who_.has_value()) CHECK(waits_->store_.Acquire(entry.id, hold_).ok());
     ++found_;
     return true;
   }
