@@ -8,6 +8,7 @@
 #include "lib/verbs/ibv/completion_queue.h"
 #include "lib/verbs/ibv/context.h"
 #include "lib/verbs/ibv/errors.h"
+#include "lib/verbs/ibv/gid.h"
 #include "lib/verbs/ibv/loops.h"
 #include "lib/verbs/ibv/memory.h"
 #include "lib/verbs/ibv/queue_pair.h"
@@ -85,6 +86,25 @@ class IbvDevice final : public Device {
   const std::unique_ptr<ConnectionManager> manager_;
 };
 
+// An address handle is what the kernel looks the way up for without a queue pair. What else may be wrong with it is for the queue
+// pair's own step to find.
+absl::Status FindRouteTo(const Domain& domain, const PeerPort& peer) {
+  const LocalPort port = domain.context().PortNow();
+  Agreement agreement;
+  agreement.path_mtu = port.active_mtu;
+  absl::StatusOr<ibv::Step> step = ReadyToReceiveStep(port, peer, agreement);
+  if (!step.ok()) return absl::OkStatus();
+  errno = 0;
+  ibv_ah* const route = ibv_create_ah(domain.pd(), &step->attributes.ah_attr);
+  if (route != nullptr) {
+    ibv_destroy_ah(route);
+    return absl::OkStatus();
+  }
+  const absl::Status status = ErrnoStatus(errno, "ibv_create_ah");
+  if (!absl::IsUnavailable(status)) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("no way to ", GidText(peer.gid), ": ", status.message()));
+}
+
 absl::StatusOr<std::unique_ptr<ConnectionManager>> MakeManager(const std::shared_ptr<Context>& context) {
   const std::function<LocalPort()> port = [context] { return context->PortNow(); };
   if (context->options().exchange == Exchange::kTcp) {
@@ -92,6 +112,13 @@ absl::StatusOr<std::unique_ptr<ConnectionManager>> MakeManager(const std::shared
     options.address = context->address();
     options.port = port;
     options.max_reads = context->limits().max_reads;
+    if (context->link() == LinkKind::kRoce) {
+      errno = 0;
+      ibv_pd* const pd = ibv_alloc_pd(context->device());
+      if (pd == nullptr) return ErrnoStatus(errno == 0 ? EIO : errno, "ibv_alloc_pd");
+      const auto domain = std::make_shared<Domain>(context, pd);
+      options.find_route = [domain](const PeerPort& peer) { return FindRouteTo(*domain, peer); };
+    }
     return TcpConnectionManager::Make(options);
   }
   RdmaCmOptions options;

@@ -26,11 +26,12 @@ TcpConnectionManager::TcpConnectionManager(const TcpCmOptions& options)
         offer.own_mtu = std::min(asked.max_path_mtu, offer.port.active_mtu);
         offer.max_reads = max_reads;
         return offer;
-      }) {}
+      }),
+      routes_(options.find_route ? std::make_shared<RouteSearches>(options.find_route) : nullptr) {}
 
 absl::StatusOr<std::unique_ptr<Listener>> TcpConnectionManager::Listen(base::EventLoop& loop, const Address& address,
                                                                        RequestHandler handler) {
-  return TcpListener::Listen(RealLoop(loop), address, make_offer_, std::move(handler));
+  return TcpListener::Listen(RealLoop(loop), address, make_offer_, routes_, std::move(handler));
 }
 
 absl::StatusOr<std::unique_ptr<Connection>> TcpConnectionManager::Connect(QueuePair& queue_pair, const Address& address,

@@ -4,8 +4,9 @@
 // The TCP connection stays open while the connection lasts. Closing it is the goodbye; when it is lost the peer counts as gone,
 // which a host that vanished is after kLongestSilence (tcp_line.h). tcp_hello.h has the exchange, docs/tcp_cm.md its bytes.
 //
-// RoCE: the kernel asks for the peer's hardware address (ARP) when the queue pair goes to ReadyToReceive, and may take up to
-// a second for one that does not answer.
+// RoCE: the kernel asks for the peer's hardware address (ARP) when the queue pair goes to ReadyToReceive, and may take up to a second
+// for one that does not answer. So the passive side asks before, on a thread (route_searches.h); the active side asks a peer that has
+// just found the way to it.
 //
 // Thread rule: see verbs.h.
 #pragma once
@@ -25,6 +26,7 @@ struct TcpCmOptions {
   Address address;                  // Device::address(): where lines start from
   std::function<LocalPort()> port;  // as it is now, from any thread: its MTU may change
   uint32_t max_reads = 0;           // Limits::max_reads
+  FindRoute find_route;             // none: there is nothing to be found out
 };
 
 class TcpConnectionManager final : public ConnectionManager {
@@ -43,6 +45,7 @@ class TcpConnectionManager final : public ConnectionManager {
 
   const Address address_;
   const MakeTcpOffer make_offer_;
+  const std::shared_ptr<RouteSearches> routes_;  // listeners keep it, too; or null
 };
 
 }  // namespace tokamak::verbs::ibv

@@ -63,7 +63,7 @@ void TcpRequest::Reject(absl::Span<const uint8_t> private_data) {
   if (socket_.valid()) SendReject(Answer(), ask_, private_data);
 }
 
-// Somebody who connected and has not said yet what it wants.
+// Somebody who connected and has not said yet what it wants, or to whom the way is looked for.
 class TcpListener::HalfOpen final : private TcpLine::Owner {
  public:
   HalfOpen(TcpListener& listener, os::FileDescriptor socket, const Address& peer)
@@ -73,11 +73,21 @@ class TcpListener::HalfOpen final : private TcpLine::Owner {
         deadline_(listener.loop_.RunAfter(kAskDeadline, [this] { listener_.Drop(this); })) {}
 
   const Address& peer() const { return peer_; }
-  os::FileDescriptor Release() { return line_.Release(); }
+  // What comes from here on waits in the socket, for whoever takes it.
+  void Heard() { socket_ = line_.Release(); }
+  os::FileDescriptor Release() { return std::move(socket_); }
+
+  // Where too many ways are looked for already, this one has to wait for its turn.
+  void Search(RouteSearches& routes, const TcpHello& ask) {
+    search_ = routes.Start(listener_.loop_, ask.port,
+                           [this, ask](const absl::Status& found) { listener_.OnRoute(this, ask, found); });
+    if (search_ != nullptr) return;
+    again_ = listener_.loop_.RunAfter(kRetrySearch, [this, &routes, ask] { Search(routes, ask); });
+  }
 
  private:
   void OnLineUp() override {}
-  void OnHello(const TcpHello& hello) override { listener_.Present(this, hello); }
+  void OnHello(const TcpHello& hello) override { listener_.OnAsk(this, hello); }
   void OnLineLost(const absl::Status& why) override {
     VLOG(1) << peer_.ToString() << ": " << why;
     listener_.Drop(this);
@@ -86,11 +96,16 @@ class TcpListener::HalfOpen final : private TcpLine::Owner {
   TcpListener& listener_;
   const Address peer_;
   TcpLine line_;
+  os::FileDescriptor socket_;  // once it was heard
   base::Timer deadline_;
+  std::unique_ptr<RouteSearches::Search> search_;
+  base::Timer again_;
 };
 
 absl::StatusOr<std::unique_ptr<TcpListener>> TcpListener::Listen(os::EpollLoop& loop, const Address& address,
-                                                                 MakeTcpOffer make_offer, RequestHandler handler) {
+                                                                 MakeTcpOffer make_offer,
+                                                                 std::shared_ptr<RouteSearches> routes,
+                                                                 RequestHandler handler) {
   SocketAddress where = ToSocketAddress(address);
   os::FileDescriptor socket(::socket(where.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.valid()) return ErrnoStatus(errno, "socket");
@@ -107,15 +122,16 @@ absl::StatusOr<std::unique_ptr<TcpListener>> TcpListener::Listen(os::EpollLoop& 
   const std::optional<Address> bound = FromSocketAddress(where.get());
   CHECK(bound.has_value());
   return std::unique_ptr<TcpListener>(
-      new TcpListener(loop, std::move(socket), *bound, std::move(make_offer), std::move(handler)));
+      new TcpListener(loop, std::move(socket), *bound, std::move(make_offer), std::move(routes), std::move(handler)));
 }
 
 TcpListener::TcpListener(os::EpollLoop& loop, os::FileDescriptor socket, const Address& address,
-                         MakeTcpOffer make_offer, RequestHandler handler)
+                         MakeTcpOffer make_offer, std::shared_ptr<RouteSearches> routes, RequestHandler handler)
     : loop_(loop),
       socket_(std::move(socket)),
       address_(address),
       make_offer_(std::move(make_offer)),
+      routes_(std::move(routes)),
       handler_(std::move(handler)),
       unanswered_(std::make_shared<std::atomic<size_t>>(0)),
       watch_(loop.Watch(socket_.get(), EPOLLIN, [this](uint32_t) { AcceptSome(); })) {}
@@ -147,11 +163,24 @@ void TcpListener::Drop(HalfOpen* half_open) {
   half_open_.remove_if([half_open](const std::unique_ptr<HalfOpen>& one) { return one.get() == half_open; });
 }
 
+void TcpListener::OnAsk(HalfOpen* half_open, const TcpHello& ask) {
+  if (ask.kind != TcpHello::Kind::kAsk) return Drop(half_open);
+  half_open->Heard();
+  if (routes_ == nullptr || ask.link != LinkKind::kRoce) return Present(half_open, ask);
+  half_open->Search(*routes_, ask);
+}
+
+void TcpListener::OnRoute(HalfOpen* half_open, const TcpHello& ask, const absl::Status& found) {
+  if (found.ok()) return Present(half_open, ask);
+  LOG(WARNING) << "rejected " << half_open->peer().ToString() << ": " << found;
+  SendReject(half_open->Release(), ask, {});
+  Drop(half_open);
+}
+
 void TcpListener::Present(HalfOpen* half_open, const TcpHello& ask) {
   os::FileDescriptor socket = half_open->Release();
   const Address peer = half_open->peer();
   Drop(half_open);
-  if (ask.kind != TcpHello::Kind::kAsk) return;
   if (unanswered_->load(std::memory_order_relaxed) >= kMaxUnanswered) return SendReject(std::move(socket), ask, {});
   bool dropped = false;
   dropped_ = &dropped;

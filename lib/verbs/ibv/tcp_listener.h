@@ -1,7 +1,8 @@
 // Listening for --cm tcp: TcpListener, and TcpRequest for each peer that asked.
 //
-// Who connects has kAskDeadline to say what it wants, and kMaxHalfOpen may be at that; more are closed at once. A request that was
-// presented is a socket that nobody watches, so it outlives its listener and may be answered from the loop of any queue pair.
+// Who connects has kAskDeadline to say what it wants and to be found, and kMaxHalfOpen may be at that; more are closed at once. A request that was
+// presented is a socket that nobody watches, so it outlives its listener and may be answered from the loop of any queue pair. Before
+// that the way to the peer is found out (route_searches.h); whoever cannot be reached is rejected.
 #pragma once
 
 #include <atomic>
@@ -14,6 +15,7 @@
 #include "lib/base/time.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/file_descriptor.h"
+#include "lib/verbs/ibv/route_searches.h"
 #include "lib/verbs/ibv/tcp_connection.h"
 #include "lib/verbs/ibv/tcp_line.h"
 #include "lib/verbs/verbs.h"
@@ -53,30 +55,37 @@ class TcpRequest final : public ConnectionRequest {
 
 class TcpListener final : public Listener {
  public:
-  // kAlreadyExists: the port is taken.
+  // `routes` may be null: there is nothing to be found out. kAlreadyExists: the port is taken.
   static absl::StatusOr<std::unique_ptr<TcpListener>> Listen(os::EpollLoop& loop, const Address& address,
-                                                             MakeTcpOffer make_offer, RequestHandler handler);
+                                                             MakeTcpOffer make_offer,
+                                                             std::shared_ptr<RouteSearches> routes,
+                                                             RequestHandler handler);
   ~TcpListener() override;
 
   const Address& address() const override { return address_; }
 
  private:
   static constexpr int kAcceptsPerTurn = 16;
+  static constexpr base::Duration kRetrySearch = base::Milliseconds(10);
   static constexpr base::Duration kRetryAccept = base::Milliseconds(100);  // when there are no descriptors left
 
   class HalfOpen;
 
   TcpListener(os::EpollLoop& loop, os::FileDescriptor socket, const Address& address, MakeTcpOffer make_offer,
-              RequestHandler handler);
+              std::shared_ptr<RouteSearches> routes, RequestHandler handler);
 
   void AcceptSome();
   void Drop(HalfOpen* half_open);
-  void Present(HalfOpen* half_open, const TcpHello& ask);  // may drop this
+  // Each may drop this.
+  void OnAsk(HalfOpen* half_open, const TcpHello& ask);
+  void OnRoute(HalfOpen* half_open, const TcpHello& ask, const absl::Status& found);
+  void Present(HalfOpen* half_open, const TcpHello& ask);
 
   os::EpollLoop& loop_;
   const os::FileDescriptor socket_;
   const Address address_;
   const MakeTcpOffer make_offer_;
+  const std::shared_ptr<RouteSearches> routes_;  // or null
   RequestHandler handler_;
   const std::shared_ptr<std::atomic<size_t>> unanswered_;
   std::list<std::unique_ptr<HalfOpen>> half_open_;

@@ -33,12 +33,13 @@ inline LocalPort PortAt(uint8_t last) {
 
 // One side: a manager of its own, a queue pair, and what it was told.
 struct TcpSide {
-  TcpSide(os::EpollLoop& loop, uint8_t index) : queue_pair(loop, 100u + index) {
+  TcpSide(os::EpollLoop& loop, uint8_t index, FindRoute find_route = {}) : queue_pair(loop, 100u + index) {
     TcpCmOptions options;
     options.address = *Address::Parse("127.0.0.1");
     options.address.ip[15] = index;
     options.port = [this] { return port; };
     options.max_reads = 16;
+    options.find_route = std::move(find_route);
     port = PortAt(index);
     address = options.address;
     manager = *TcpConnectionManager::Make(options);

@@ -1,0 +1,135 @@
+// A listener finds out the way to who asks before it presents the request, and goes on with others meanwhile.
+#include "lib/verbs/ibv/route_searches.h"
+
+#include <atomic>
+#include <functional>
+#include <future>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/verbs/ibv/tcp_pair.h"
+
+namespace tokamak::verbs::ibv {
+namespace {
+
+constexpr auto kRejected = ConnectionEvent::Kind::kRejected;
+
+// Peers are told apart by the last byte of their GID: the first side of a pair is 1.
+class RouteSearchesTest : public TcpPair {
+ protected:
+  // Listens as somebody who finds ways like this, in place of who finds none.
+  void ListenWith(FindRoute find) {
+    door_ = std::make_unique<TcpSide>(loop_, 9, std::move(find));
+    auto made = door_->manager->Listen(loop_, door_->address, [this](std::unique_ptr<ConnectionRequest> request) {
+      requests_.push_back(std::move(request));
+    });
+    ASSERT_TRUE(made.ok()) << made.status();
+    listener_ = *std::move(made);
+  }
+
+  // Another thread sets it, which does not wake the loop.
+  bool AwaitSet(const std::atomic<bool>& flag) {
+    base::Timer tick;
+    std::function<void()> look = [&] { tick = loop_.RunAfter(base::Milliseconds(1), look); };
+    look();
+    return Drive([&] { return flag.load(); });
+  }
+
+  std::unique_ptr<TcpSide> door_;
+};
+
+TEST_F(RouteSearchesTest, OthersArePresentedWhileTheWayToOneIsLookedFor) {
+  std::promise<void> answer;
+  const std::shared_future<void> answered = answer.get_future().share();
+  std::atomic<bool> asked{false};
+  ListenWith([&, answered](const PeerPort& peer) {
+    if (peer.gid[15] != 1) return absl::OkStatus();
+    asked = true;
+    answered.wait();
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(Connect(active_).ok());
+  ASSERT_TRUE(AwaitSet(asked));
+  TcpSide other(loop_, 3);
+  ASSERT_TRUE(Connect(other).ok());
+  auto request = AwaitRequest();
+  ASSERT_NE(request, nullptr);
+  EXPECT_EQ(request->peer().ip, other.address.ip);
+  EXPECT_TRUE(requests_.empty());
+  answer.set_value();
+  request = AwaitRequest();
+  ASSERT_NE(request, nullptr);
+  EXPECT_EQ(request->peer().ip, active_.address.ip);
+  ASSERT_TRUE(Accept(*request).ok());
+  EXPECT_TRUE(Drive([this] { return active_.Saw(ConnectionEvent::Kind::kEstablished); }));
+}
+
+TEST_F(RouteSearchesTest, WhoCannotBeReachedIsRejectedAndNobodyIsAsked) {
+  ListenWith([](const PeerPort&) { return absl::UnavailableError("nobody answers"); });
+  ASSERT_TRUE(Connect(active_).ok());
+  EXPECT_TRUE(Drive([this] { return active_.Saw(kRejected); }));
+  EXPECT_TRUE(requests_.empty());
+}
+
+TEST_F(RouteSearchesTest, BeyondTheBoundPeersWaitForTheirTurn) {
+  constexpr size_t kCount = RouteSearches::kMaxSearches + 3;
+  std::promise<void> answer;
+  const std::shared_future<void> answered = answer.get_future().share();
+  std::atomic<size_t> begun{0};
+  std::atomic<bool> full{false};
+  ListenWith([&, answered](const PeerPort&) {
+    if (++begun == RouteSearches::kMaxSearches) full = true;
+    answered.wait();
+    return absl::OkStatus();
+  });
+  std::vector<std::unique_ptr<TcpSide>> sides;
+  for (size_t i = 0; i < kCount; ++i) {
+    sides.push_back(std::make_unique<TcpSide>(loop_, 1));
+    ASSERT_TRUE(Connect(*sides.back()).ok());
+  }
+  ASSERT_TRUE(AwaitSet(full));
+  LookOn();
+  EXPECT_EQ(begun, RouteSearches::kMaxSearches);
+  answer.set_value();
+  EXPECT_TRUE(Drive([&] { return requests_.size() == kCount; })) << requests_.size();
+}
+
+TEST_F(RouteSearchesTest, WhoIsNotFoundByTheDeadlineIsDisconnected) {
+  std::promise<void> answer;
+  const std::shared_future<void> answered = answer.get_future().share();
+  ListenWith([answered](const PeerPort&) {
+    answered.wait();
+    return absl::OkStatus();
+  });
+  ConnectOptions options;
+  options.deadline = kAskDeadline * 2;
+  ASSERT_TRUE(Connect(active_, options).ok());
+  EXPECT_TRUE(Drive([this] { return active_.Saw(kRejected); }));
+  answer.set_value();
+  LookOn();
+  EXPECT_TRUE(requests_.empty());
+}
+
+TEST_F(RouteSearchesTest, AListenerThatIsDroppedMeanwhileHearsNothing) {
+  std::promise<void> answer;
+  const std::shared_future<void> answered = answer.get_future().share();
+  std::atomic<bool> asked{false};
+  ListenWith([&, answered](const PeerPort&) {
+    asked = true;
+    answered.wait();
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(Connect(active_).ok());
+  ASSERT_TRUE(AwaitSet(asked));
+  listener_.reset();
+  answer.set_value();
+  EXPECT_TRUE(Drive([this] { return active_.Saw(kRejected); })) << "its line was closed";
+  door_.reset();  // waits for the search
+  LookOn();
+  EXPECT_TRUE(requests_.empty());
+}
+
+}  // namespace
+}  // namespace tokamak::verbs::ibv
