@@ -210,11 +210,15 @@ void Connection::Watch() {
 }
 
 // While there is work: probe a silent peer. Without: leave after a while. The side that did not connect stays longer, so that
-// in good order it is the other that leaves.
+// in good order it is the other that leaves. The last messages, such as an answer, are work until their completion is known.
 void Connection::OnWatch() {
   const base::Time now = context_.loop.Now();
-  if (user_.busy()) {
-    if (control_->received() == received_at_watch_) control_->Probe();
+  const bool busy = user_.busy();
+  settling_ = !busy && watching_ && !settling_ && !control_->settled();
+  if (busy || settling_ || control_->completion_owed()) {
+    if (DeviceIsStuck()) return Break(absl::UnavailableError("the device tells nothing of what became of a message"));
+    control_->AskCompletion();
+    if (settling_ || control_->received() == received_at_watch_) control_->Probe();
     watching_ = false;
     Watch();
     return Wake();
@@ -225,6 +229,16 @@ void Connection::OnWatch() {
   const base::Duration limit = context_.options.idle_disconnect * (side_ == BulkChannel::Side::kPuller ? 1 : 2);
   if (now - idle_since_ >= limit) return Break(absl::UnavailableError("idle"));
   watch_ = context_.loop.RunAt(idle_since_ + limit, [this] { OnWatch(); });
+}
+
+// One message has been waiting for its completion in all of the last watches. A device that does its work says after all its retries
+// that the peer is gone (each takes four time-outs at most, 9.7.6.1.3); kPatience more is for one that is busy.
+bool Connection::DeviceIsStuck() {
+  const bool waits = control_->completion_owed() && control_->completions() == completions_at_watch_;
+  completions_at_watch_ = control_->completions();
+  watches_in_vain_ = waits ? watches_in_vain_ + 1 : 0;
+  const verbs::ReliabilityOptions& reliability = context_.options.reliability;
+  return kProbeInterval * watches_in_vain_ > kPatience + reliability.ack_timeout * 4 * (reliability.retry_count + 1);
 }
 
 void Connection::Break(absl::Status status) {

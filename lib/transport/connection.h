@@ -147,6 +147,7 @@ class Connection final : private SideRail::Home {
   bool Has(uint32_t queue_pair_number);
   void OnTrouble(const BulkChannel::Trouble& trouble);
   void OnWatch();
+  bool DeviceIsStuck();
   void TearDown();
 
   Context& context_;
@@ -176,6 +177,9 @@ class Connection final : private SideRail::Home {
   base::Timer watch_;
   bool watching_ = false;  // probing, rather than waiting to be idle long enough
   uint64_t received_at_watch_ = 0;
+  uint64_t completions_at_watch_ = 0;
+  int watches_in_vain_ = 0;
+  bool settling_ = false;  // the last watch asked what became of the last messages
   base::Time idle_since_;
 };
 

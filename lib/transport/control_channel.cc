@@ -148,7 +148,11 @@ void ControlChannel::Stage(uint32_t entry, size_t size) {
   request.id = RequestId{0, false, entry}.Pack();
   request.sges = absl::MakeConstSpan(&pieces_[staged_count_], 1);
   if (size <= max_inline_) request.flags = request.flags | verbs::kInline;
-  if (ring_.signal_due() || settling_) request.flags = request.flags | verbs::kSignaled;
+  if (ring_.signal_due() || settling_ || completion_asked_) {
+    request.flags = request.flags | verbs::kSignaled;
+    completion_asked_ = false;
+    ++signaled_;
+  }
   ++staged_count_;
 }
 
@@ -161,6 +165,7 @@ void ControlChannel::Flush() {
 
 absl::Status ControlChannel::OnSent(uint32_t entry) {
   if (ring_.Complete(entry)) {
+    ++completions_;
     if (settled()) settling_ = false;
     return absl::OkStatus();
   }

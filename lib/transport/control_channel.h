@@ -62,6 +62,11 @@ class ControlChannel final {
   }
   // Asks the peer's device for a sign of life.
   void Probe();
+  // Most messages need no completion of their own: the next has one.
+  void AskCompletion() { completion_asked_ = true; }
+  // Completions that the device owes, and those that it has given.
+  bool completion_owed() const { return completions_ < signaled_; }
+  uint64_t completions() const { return completions_; }
 
   // Bytes of body that the peer's slots, and ours, hold.
   uint32_t max_body() const { return max_message_ - static_cast<uint32_t>(kHeaderSize); }
@@ -82,7 +87,7 @@ class ControlChannel final {
 
   // Nothing waits to be sent, and the peer has all that was.
   bool settled() const { return !enabled_ || (queue_.empty() && streams_.empty() && ring_.taken() == 0); }
-  // Most messages need no completion of their own. Has this one known: settled() will come true, if the peer lives.
+  // Has it known of all that was sent: settled() will come true, if the peer lives.
   void Settle();
 
   uint64_t received() const { return received_; }
@@ -119,6 +124,9 @@ class ControlChannel final {
   bool enabled_ = false;
   bool stalled_ = false;
   bool settling_ = false;
+  bool completion_asked_ = false;
+  uint64_t signaled_ = 0;  // messages
+  uint64_t completions_ = 0;
 
   std::array<verbs::SendRequest, kBatch> staged_;
   std::array<verbs::Sge, kBatch> pieces_;

@@ -175,6 +175,7 @@ Node::RailParts Node::MakeRail(uint32_t rail) {
   CHECK(opened.ok()) << opened.status();
   parts.device = *std::move(opened);
   if (options.like_iwarp) parts.device = LikeIwarp(std::move(parts.device));
+  if (options.wrap) parts.device = options.wrap(std::move(parts.device));
   auto made = parts.device->CreateProtectionDomain();
   CHECK(made.ok()) << made.status();
   parts.domain = *std::move(made);

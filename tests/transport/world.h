@@ -104,6 +104,7 @@ struct NodeOptions {
   uint64_t arena_size = kArena;
   bool like_iwarp = false;  // the devices lack what iWARP lacks
   uint32_t rails = 1;       // devices
+  std::function<std::unique_ptr<verbs::Device>(std::unique_ptr<verbs::Device>)> wrap;  // what each goes into, if any
 };
 
 class World;
