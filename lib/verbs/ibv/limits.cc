@@ -32,7 +32,8 @@ Limits MakeLimits(LinkKind link, const ibv_device_attr& device, const ibv_port_a
   limits.solicited_events = !quirks.forgets_solicited;
   limits.max_inline = max_inline;
   limits.max_sges = std::min(Count(device.max_sge), kMaxSges);
-  limits.max_read_sges = std::min(limits.max_sges, iwarp ? 1 : Count(device.max_sge_rd));
+  // Some drivers leave max_sge_rd at 0; a READ has a piece on every device.
+  limits.max_read_sges = std::min(limits.max_sges, iwarp ? 1 : std::max(Count(device.max_sge_rd), 1u));
   limits.max_send_requests = limits.max_receive_requests = Count(device.max_qp_wr);
   limits.max_completions = Count(device.max_cqe);
   limits.max_queue_pairs = Count(device.max_qp);

@@ -53,6 +53,11 @@ TEST_F(MakeLimitsTest, RoceHasWhatItsDeviceSays) {
   EXPECT_EQ(limits.ack_delay, base::Nanoseconds(4096 << 15));
 }
 
+TEST_F(MakeLimitsTest, ADriverThatNamesNoPiecesOfAReadHasOne) {
+  device.max_sge_rd = 0;
+  EXPECT_EQ(MakeLimits(LinkKind::kRoce, device, port, 512).max_read_sges, 1u);
+}
+
 TEST_F(MakeLimitsTest, IwarpLacksWhatItsProtocolLacksWhateverTheDeviceSays) {
   const Limits limits = MakeLimits(LinkKind::kIwarp, device, port, 80);
   EXPECT_FALSE(limits.immediate);
