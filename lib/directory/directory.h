@@ -68,7 +68,8 @@ class Directory {
   virtual ~Directory() = default;
 
   // Enters or renews this node; it counts as alive for `lease` from now. A lower incarnation than the known one is refused
-  // (kFailedPrecondition). A higher one forgets what the earlier life held.
+  // (kFailedPrecondition). A higher one forgets what the earlier life held. One that fails may have been carried out, and
+  // kEntered is said once: who gets no answer takes the next one for kEntered, whatever it says.
   virtual void Join(const NodeInfo& node, base::Duration lease, base::Duration deadline, JoinCallback done) = 0;
 
   // Ends the lease at once.

@@ -46,9 +46,10 @@ void Membership::Renewed(const absl::StatusOr<directory::JoinResult>& result) {
   if (leaving_) return;
   if (result.ok()) {
     ++counters_.renewals;
-    LOG_IF(INFO, !joined_) << self_info_.id << " is in the directory";
+    LOG_IF(INFO, !joined_ || unanswered_) << self_info_.id << " is in the directory";
     joined_ = true;
-    if (*result == directory::JoinResult::kEntered) {
+    if (*result == directory::JoinResult::kEntered || unanswered_) {
+      unanswered_ = false;
       ++counters_.re_announcements;
       sweeping_ = true;
       swept_to_.reset();
@@ -56,7 +57,8 @@ void Membership::Renewed(const absl::StatusOr<directory::JoinResult>& result) {
     Flush();
   } else {
     ++counters_.failed_renewals;
-    LOG_EVERY_N(WARNING, 10) << "the directory does not take this node's lease: " << result.status();
+    LOG_IF(WARNING, !unanswered_) << "the directory does not take this node's lease: " << result.status();
+    unanswered_ = true;
   }
   renew_timer_ = loop_.RunAfter(result.ok() ? options_.renew : options_.retry, [this] { Renew(); });
   if (const auto first = std::exchange(on_first_answer_, nullptr)) first(result.status());  // may drop us

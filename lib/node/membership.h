@@ -2,7 +2,8 @@
 //
 // It renews the node's lease, announces what the store seals and withdraws what the store deletes or evicts. What could not
 // be said because the directory was out of reach is said later; a directory that forgot us (a restart) is told everything
-// again, a page of the store at a time.
+// again, a page of the store at a time. A lease whose renewal was not answered may have ended, and the directory may have taken
+// us in anew with the answer that did not come: after that, too, it is told everything.
 // Law: one word about an object is under way at a time, and it says what was true when it left: the last word is the truth.
 // Law: nobody else speaks for this node's objects. Who finds an entry stale has the holder look again (Recheck).
 // Thread rule: the node's control loop.
@@ -84,6 +85,7 @@ class Membership final {
   const MembershipOptions options_;
   bool joined_ = false;
   bool renewing_ = false;
+  bool unanswered_ = false;  // the last Join failed: it may have been what entered us
   bool leaving_ = false;
   StatusCallback on_first_answer_;
   base::Timer renew_timer_;

@@ -158,6 +158,21 @@ TEST_F(MembershipTest, AnOutageLongerThanTheLeaseEndsWithEverythingAnnounced) {
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(Announced(i));
 }
 
+TEST_F(MembershipTest, WhereTheAnswerThatItEnteredAnewIsLostEverythingIsAnnounced) {
+  Start();
+  for (int i = 0; i < 100; ++i) Put(i);
+  scheduler_.RunFor(Seconds(1));
+  directory_.out_of_reach = true;
+  ASSERT_TRUE(scheduler_.RunUntil([&] { return directory_.local().nodes() == 0; }, scheduler_.Now() + Seconds(60)));
+  directory_.out_of_reach = false;
+  directory_.answers_get_lost = true;
+  ASSERT_TRUE(scheduler_.RunUntil([&] { return directory_.local().nodes() == 1; }, scheduler_.Now() + Seconds(60)));
+  directory_.answers_get_lost = false;
+  scheduler_.RunFor(Seconds(5));
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(Announced(i)) << i;
+  EXPECT_EQ(membership_->behind(), 0u);
+}
+
 TEST_F(MembershipTest, ADirectoryThatIsAwayAtFirstIsJoinedLater) {
   directory_.out_of_reach = true;
   Put(1);
@@ -205,10 +220,12 @@ TEST_F(MembershipTest, TheLastWordIsTheTruthWhateverHappenedMeanwhile) {
     }
     here[index] = !here[index];
     directory_.out_of_reach = random.Chance(0.02);
+    directory_.answers_get_lost = random.Chance(0.02);
     if (random.Chance(0.002)) directory_.Restart();
     scheduler_.RunFor(base::Microseconds(static_cast<int64_t>(random.Below(3000))));
   }
   directory_.out_of_reach = false;
+  directory_.answers_get_lost = false;
   scheduler_.RunFor(Seconds(20));
   EXPECT_EQ(membership_->behind(), 0u);
   for (size_t i = 0; i < here.size(); ++i) EXPECT_EQ(Announced(static_cast<int>(i)), here[i]) << i;

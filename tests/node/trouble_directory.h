@@ -1,4 +1,4 @@
-// TroubleDirectory stands before a local directory: it notes what is said to it, answers late, or is out of reach.
+// TroubleDirectory stands before a local directory: it notes what is said to it, answers late, not at all, or is out of reach.
 #pragma once
 
 #include <algorithm>
@@ -19,9 +19,11 @@ class TroubleDirectory final : public directory::Directory {
   explicit TroubleDirectory(base::EventLoop& loop)
       : loop_(loop), local_(std::make_unique<directory::LocalDirectory>(loop)) {}
 
-  // From now on: how long every call takes; whether calls get nowhere until their deadline.
+  // From now on: how long every call takes; whether calls get nowhere until their deadline; whether they are carried out, and
+  // only their answers get nowhere.
   base::Duration delay = base::Microseconds(10);
   bool out_of_reach = false;
+  bool answers_get_lost = false;
 
   // It forgets everything.
   void Restart() { local_ = std::make_unique<directory::LocalDirectory>(loop_); }
@@ -78,6 +80,10 @@ class TroubleDirectory final : public directory::Directory {
   void Run(base::Duration deadline, std::function<void(T)> done, std::function<void(std::function<void(T)>)> call) {
     if (out_of_reach) {
       return Later(deadline, [done] { done(absl::DeadlineExceededError("out of reach")); });
+    }
+    if (answers_get_lost) {
+      Later(delay, [call] { call([](const T&) {}); });
+      return Later(deadline, [done] { done(absl::DeadlineExceededError("no answer")); });
     }
     Later(delay, [done, call] { call(done); });
   }
