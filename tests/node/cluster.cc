@@ -180,6 +180,18 @@ uint64_t Machine::transfers_served() const {
   return sum;
 }
 
+void Machine::Freeze(const Freezes& freezes) {
+  freezes_.clear();
+  const auto freeze = [this](sim::SimLoop& frozen, base::Duration time) {
+    freezes_.push_back(frozen.Post([&frozen, time] { frozen.Spend(time); }));
+  };
+  freeze(loop, freezes.control);
+  freeze(nic_loop_, freezes.device);
+  for (const auto& engine : engines_.all) {
+    if (engine->own_loop != nullptr) freeze(*engine->own_loop, freezes.engines);
+  }
+}
+
 // ---- Cluster
 
 Cluster::Cluster(const ClusterOptions& o)

@@ -80,6 +80,12 @@ class Machine {
   void EndEngines() { engines_.clear_hosts(); }
   EngineLink& link(size_t i = 0) { return engines_.all[i]->link; }
 
+  // From now on its processors stand still, for so long each. What arrives or becomes due meanwhile waits.
+  struct Freezes {
+    base::Duration control, engines, device;
+  };
+  void Freeze(const Freezes& freezes);
+
   Cluster& cluster;
   const uint32_t index;
   const MachineOptions options;
@@ -122,6 +128,7 @@ class Machine {
   std::unique_ptr<directory::DirectoryServer> server_;
   std::unique_ptr<ServiceCaller> directory_caller_;
   std::unique_ptr<directory::RemoteDirectory> remote_;
+  std::vector<base::Timer> freezes_;  // until they begin
 };
 
 class Cluster {

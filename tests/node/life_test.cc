@@ -1,5 +1,6 @@
-// Lives of a small cluster, drawn from a seed: programs put, get, drop and delete while the network loses packets, is cut and
-// nodes crash. While that lasts nothing may be wrong; when it is over, everything must finish.
+// Lives of a small cluster, drawn from a seed: programs put, get, drop and delete while the network loses packets, is cut, and
+// nodes crash or stand still for longer than their leases. While that lasts nothing may be wrong; when it is over, everything
+// must finish.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -18,10 +19,14 @@ using base::Seconds;
 constexpr size_t kMachines = 3;
 constexpr uint64_t kObjects = 30;
 constexpr int kSteps = 400;
+constexpr base::Duration kShortLease = Milliseconds(500);
+
+// What happens to the nodes, beside what happens to the network.
+enum class Fate { kNothing, kCrashes, kFreezes };
 
 class Life {
  public:
-  Life(uint64_t seed, bool crashes) : crashes_(crashes), random_(seed), cluster_(Options(seed)) {
+  Life(uint64_t seed, Fate fate) : fate_(fate), random_(seed), cluster_(Options(seed, fate)) {
     MachineOptions machine;
     machine.memory = 1 << 20;
     for (size_t i = 0; i < kMachines; ++i) cluster_.Add(machine);
@@ -44,11 +49,23 @@ class Life {
 
   uint64_t trace_hash() const { return cluster_.trace.hash(); }
   uint64_t pulled() { return pulled_ + Sum(); }
+  // Renewals that nobody answered, where nobody crashed.
+  uint64_t renewals_failed() {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < kMachines; ++i) sum += cluster_[i].node->membership().counters().failed_renewals;
+    return sum;
+  }
 
  private:
-  static ClusterOptions Options(uint64_t seed) {
+  static ClusterOptions Options(uint64_t seed, Fate fate) {
     ClusterOptions options;
     options.seed = seed;
+    if (fate == Fate::kFreezes) {  // a life has many leases
+      options.membership.lease = kShortLease;
+      options.membership.renew = kShortLease * 3 / 10;
+      options.membership.directory_deadline = kShortLease / 5;
+      options.membership.retry = kShortLease / 50;
+    }
     options.link.loss = 0.002;
     options.link.duplicate = 0.002;
     options.link.reorder = 0.005;
@@ -112,14 +129,33 @@ class Life {
   }
 
   void Trouble() {
-    const uint64_t kind = random_.Below(crashes_ ? 4 : 2);
+    const uint64_t kind = random_.Below(fate_ == Fate::kNothing ? 2 : 4);
     if (kind == 0) return cluster_.fabric.Heal();
+    if (fate_ == Fate::kFreezes) return kind == 1 ? CutOneWay() : Freeze();
     if (kind == 1) return cluster_.fabric.Partition({Any().address});
     const size_t machine = random_.Below(kMachines);
     pulled_ += cluster_[machine].node->pulls().counters().pulled;
     gets_[machine].clear();  // the programs die too
     cluster_.Crash(machine);
     cluster_.Restart(machine);
+  }
+
+  void CutOneWay() {
+    const Machine& from = Any();
+    const Machine& to = Any();
+    if (&from != &to) cluster_.fabric.Cut(from.address, to.address);
+  }
+
+  // Any part of it, for up to three leases.
+  void Freeze() {
+    const auto for_some_time = [this] {
+      return base::Microseconds(static_cast<int64_t>(random_.Below(3 * kShortLease.microseconds())));
+    };
+    Machine::Freezes freezes;
+    if (random_.Chance(0.5)) freezes.control = for_some_time();
+    if (random_.Chance(0.5)) freezes.engines = for_some_time();
+    if (random_.Chance(0.5)) freezes.device = for_some_time();
+    Any().Freeze(freezes);
   }
 
   void Heal() {
@@ -172,7 +208,7 @@ class Life {
     return sum;
   }
 
-  const bool crashes_;
+  const Fate fate_;
   base::Random random_;
   Cluster cluster_;
   std::vector<std::vector<std::shared_ptr<Got>>> gets_;  // by machine
@@ -182,14 +218,20 @@ class Life {
 class LifeTest : public testing::TestWithParam<uint64_t> {};
 
 TEST_P(LifeTest, EndsWell) {
-  Life life(GetParam(), /*crashes=*/false);
+  Life life(GetParam(), Fate::kNothing);
   life.Run();
   EXPECT_GT(life.pulled(), 20u);
 }
 
 TEST_P(LifeTest, EndsWellAlsoWithCrashes) {
-  Life life(GetParam(), /*crashes=*/true);
+  Life life(GetParam(), Fate::kCrashes);
   life.Run();
+}
+
+TEST_P(LifeTest, EndsWellAlsoWithFreezes) {
+  Life life(GetParam(), Fate::kFreezes);
+  life.Run();
+  EXPECT_GT(life.renewals_failed(), 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, LifeTest, testing::Range(uint64_t{1}, uint64_t{9}));
@@ -197,7 +239,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, LifeTest, testing::Range(uint64_t{1}, uint64_t{9
 TEST(LifeRepeatTest, TheSameSeedIsTheSameLife) {
   uint64_t hashes[2];
   for (uint64_t& hash : hashes) {
-    Life life(99, /*crashes=*/true);
+    Life life(99, Fate::kCrashes);
     life.Run();
     hash = life.trace_hash();
   }
