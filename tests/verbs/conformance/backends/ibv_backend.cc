@@ -160,6 +160,7 @@ class IbvBackend final : public Backend {
   }
 
   bool HearsAnswersAfterALocalFault() const override { return provider_ != "rxe"; }
+  bool DropStopsReads() const override { return provider_ != "siw"; }
 
   std::string Counters() const override {
     std::string text;
