@@ -154,9 +154,16 @@ void TcpListener::AcceptSome() {
       return;  // EAGAIN: that was all. Anything else was the peer's, who is gone.
     }
     const std::optional<Address> peer = FromSocketAddress(from.get());
-    if (!peer || half_open_.size() >= kMaxHalfOpen) continue;
+    if (!peer || !HasRoomFor(*peer)) continue;
     half_open_.push_back(std::make_unique<HalfOpen>(*this, std::move(socket), *peer));
   }
+}
+
+bool TcpListener::HasRoomFor(const Address& peer) const {
+  if (half_open_.size() >= kMaxHalfOpen) return false;
+  const auto of_one = std::count_if(half_open_.begin(), half_open_.end(),
+                                    [&peer](const auto& half_open) { return half_open->peer().ip == peer.ip; });
+  return static_cast<size_t>(of_one) < kMaxHalfOpenOfOne;
 }
 
 void TcpListener::Drop(HalfOpen* half_open) {

@@ -1,8 +1,9 @@
 // Listening for --cm tcp: TcpListener, and TcpRequest for each peer that asked.
 //
-// Who connects has kAskDeadline to say what it wants and to be found, and kMaxHalfOpen may be at that; more are closed at once. A request that was
-// presented is a socket that nobody watches, so it outlives its listener and may be answered from the loop of any queue pair. Before
-// that the way to the peer is found out (route_searches.h); whoever cannot be reached is rejected.
+// Who connects has kAskDeadline to say what it wants and to be found. kMaxHalfOpen may be at that, and kMaxHalfOpenOfOne of one
+// address, so that no host alone keeps the others out; more are closed at once. A request that was presented is a socket that nobody
+// watches, so it outlives its listener and may be answered from the loop of any queue pair. Before that the way to the peer is found
+// out (route_searches.h); whoever cannot be reached is rejected.
 #pragma once
 
 #include <atomic>
@@ -24,6 +25,8 @@ namespace tokamak::verbs::ibv {
 
 constexpr base::Duration kAskDeadline = base::Seconds(5);
 constexpr size_t kMaxHalfOpen = 128;
+constexpr size_t kMaxHalfOpenOfOne = 32;  // address, whatever its ports
+static_assert(kMaxHalfOpenOfOne < kMaxHalfOpen);
 
 // What our side brings to a connection with these options, as the device is now. From any thread.
 using MakeTcpOffer = std::function<TcpOffer(const ConnectOptions& options)>;
@@ -75,6 +78,7 @@ class TcpListener final : public Listener {
               std::shared_ptr<RouteSearches> routes, RequestHandler handler);
 
   void AcceptSome();
+  bool HasRoomFor(const Address& peer) const;
   void Drop(HalfOpen* half_open);
   // Each may drop this.
   void OnAsk(HalfOpen* half_open, const TcpHello& ask);

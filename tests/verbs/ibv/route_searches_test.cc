@@ -86,7 +86,7 @@ TEST_F(RouteSearchesTest, BeyondTheBoundPeersWaitForTheirTurn) {
   });
   std::vector<std::unique_ptr<TcpSide>> sides;
   for (size_t i = 0; i < kCount; ++i) {
-    sides.push_back(std::make_unique<TcpSide>(loop_, 1));
+    sides.push_back(std::make_unique<TcpSide>(loop_, 1 + i % 2));  // an address has room for fewer
     ASSERT_TRUE(Connect(*sides.back()).ok());
   }
   ASSERT_TRUE(AwaitSet(full));

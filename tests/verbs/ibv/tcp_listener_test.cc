@@ -21,13 +21,21 @@ constexpr auto kEstablished = ConnectionEvent::Kind::kEstablished;
 constexpr auto kRejected = ConnectionEvent::Kind::kRejected;
 constexpr auto kDisconnected = ConnectionEvent::Kind::kDisconnected;
 
-using TcpListenerTest = TcpPair;
+class TcpListenerTest : public TcpPair {
+ protected:
+  static constexpr size_t kHosts = 5;  // with room for kMaxHalfOpen together
+
+  static size_t Closed(const std::vector<os::FileDescriptor>& peers) {
+    return static_cast<size_t>(std::count_if(peers.begin(), peers.end(),
+                                             [](const os::FileDescriptor& socket) { return IsClosed(socket.get()); }));
+  }
+};
 
 TEST_F(TcpListenerTest, NoMoreThanSixtyFourRequestsWaitForAnAnswer) {
   constexpr size_t kCount = 70;
   std::vector<std::unique_ptr<TcpSide>> sides;
   for (size_t i = 0; i < kCount; ++i) {
-    sides.push_back(std::make_unique<TcpSide>(loop_, 1));
+    sides.push_back(std::make_unique<TcpSide>(loop_, 1 + i % kHosts));
     ASSERT_TRUE(Connect(*sides.back()).ok());
   }
   const auto rejected = [](const std::unique_ptr<TcpSide>& side) { return side->Saw(kRejected); };
@@ -44,18 +52,35 @@ TEST_F(TcpListenerTest, NoMoreThanSixtyFourRequestsWaitForAnAnswer) {
 TEST_F(TcpListenerTest, WhoSaysNothingDoesNotKeepOthersOut) {
   std::vector<os::FileDescriptor> silent;
   for (size_t i = 0; i < kMaxHalfOpen + 3; ++i) {
-    silent.push_back(RawPeer());
+    silent.push_back(RawPeer(static_cast<uint8_t>(1 + i % kHosts)));
     LookOn(base::Milliseconds(1));  // the listener's own queue is no longer than this
   }
   // The last are closed at once, the others within their deadline; then there is room.
-  const auto closed = [&] {
-    return static_cast<size_t>(std::count_if(silent.begin(), silent.end(),
-                                             [](const os::FileDescriptor& socket) { return IsClosed(socket.get()); }));
-  };
-  ASSERT_TRUE(Drive([&] { return closed() >= 3; }));
-  EXPECT_EQ(closed(), 3u);
-  ASSERT_TRUE(Drive([&] { return closed() == silent.size(); })) << closed();
+  ASSERT_TRUE(Drive([&] { return Closed(silent) >= 3; }));
+  EXPECT_EQ(Closed(silent), 3u);
+  ASSERT_TRUE(Drive([&] { return Closed(silent) == silent.size(); })) << Closed(silent);
   Establish();
+}
+
+TEST_F(TcpListenerTest, OneAddressDoesNotKeepOthersOut) {
+  std::vector<os::FileDescriptor> silent;
+  for (size_t i = 0; i < kMaxHalfOpen + 3; ++i) {
+    silent.push_back(RawPeer(9));
+    LookOn(base::Milliseconds(1));
+  }
+  Establish();  // from another
+  EXPECT_EQ(Closed(silent), silent.size() - kMaxHalfOpenOfOne);
+}
+
+TEST_F(TcpListenerTest, ALineThatEndsGivesItsAddressRoom) {
+  std::vector<os::FileDescriptor> silent;
+  for (size_t i = 0; i < kMaxHalfOpenOfOne; ++i) silent.push_back(RawPeer());
+  LookOn();
+  ASSERT_EQ(Closed(silent), 0u);
+  silent.pop_back();
+  LookOn();
+  Establish();
+  EXPECT_EQ(Closed(silent), 0u);
 }
 
 TEST_F(TcpListenerTest, NonsenseEndsALineAndNothingElse) {

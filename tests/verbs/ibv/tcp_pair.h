@@ -110,10 +110,14 @@ class TcpPair : public testing::Test {
     }));
   }
 
-  // A socket that speaks to the listener by itself.
-  os::FileDescriptor RawPeer() {
+  // A socket of 127.0.0.`host` that speaks to the listener by itself.
+  os::FileDescriptor RawPeer(uint8_t host = 1) {
     const SocketAddress to = ToSocketAddress(listener_->address());
+    Address own = *Address::Parse("127.0.0.1");
+    own.ip[15] = host;
+    const SocketAddress from = ToSocketAddress(own);
     os::FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(bind(socket.get(), from.get(), from.size), 0);
     EXPECT_EQ(connect(socket.get(), to.get(), to.size), 0);
     return socket;
   }
