@@ -6,6 +6,9 @@
 //
 // Ids that wait for an answer of the application are kept here too (Keep): they belong to no loop.
 //
+// Not for ids that listen: librdmacm leaves the requests that wait for one behind when it changes its channel, and nobody gets hold of them
+// any more.
+//
 // Thread rule: from any thread. An id given here is not touched by the giver any more (but for one that was only kept).
 #pragma once
 

@@ -83,16 +83,21 @@ RdmaListener::RdmaListener(std::shared_ptr<RdmaCmCore> core, std::shared_ptr<CmC
 
 RdmaListener::~RdmaListener() {
   if (dropped_ != nullptr) *dropped_ = true;
-  // Here and not later: the port is free again when this returns. Requests that nobody saw are rejected.
-  if (id_ != nullptr && rdma_destroy_id(id_) != 0) PLOG(ERROR) << "rdma_destroy_id";
+  Close();
+}
+
+// Here and not by departures: the port is free again when this returns; and requests that nobody saw are rejected, while they would not
+// go with the id to another channel.
+void RdmaListener::Close() {
+  rdma_cm_id* const id = std::exchange(id_, nullptr);
+  if (id != nullptr && rdma_destroy_id(id) != 0) PLOG(ERROR) << "rdma_destroy_id";
 }
 
 void RdmaListener::OnCmEvent(const CmEvent& event) {
   if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST) return Present(event);
   if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL && id_ != nullptr) {
     LOG(WARNING) << "device " << core_->options().device << " was removed: nobody hears at " << address_.ToString();
-    core_->departures().Destroy(std::exchange(id_, nullptr));
-    return;
+    return Close();
   }
   VLOG(1) << address_.ToString() << ": " << EventText(event);
 }

@@ -46,7 +46,7 @@ class RdmaRequest final : public ConnectionRequest {
   const RdmaOffer offer_;
 };
 
-class RdmaListener final : public Listener, private CmSink {
+class RdmaListener final : public Listener, public CmSink {
  public:
   // kAlreadyExists: the port is taken. kFailedPrecondition: `address` is not our device's.
   static absl::StatusOr<std::unique_ptr<RdmaListener>> Listen(std::shared_ptr<RdmaCmCore> core,
@@ -56,10 +56,12 @@ class RdmaListener final : public Listener, private CmSink {
 
   const Address& address() const override { return address_; }
 
+  void OnCmEvent(const CmEvent& event) override;
+
  private:
   RdmaListener(std::shared_ptr<RdmaCmCore> core, std::shared_ptr<CmChannel> channel, RequestHandler handler);
 
-  void OnCmEvent(const CmEvent& event) override;
+  void Close();
   void Present(const CmEvent& event);
   void Refuse(rdma_cm_id* id);
 
