@@ -38,6 +38,19 @@ absl::Status RdmaCmCore::CheckDevice(const rdma_cm_id* id) const {
                                                     ", not to port ", port, " of ", options_.device));
 }
 
+void RdmaCmCore::NoteOwnAddress(const absl::Status& found) {
+  const bool gone = !found.ok();
+  if (address_gone_.load() == gone || address_gone_.exchange(gone) == gone) return;
+  const std::string address = options_.address.ToString();
+  if (!gone) {
+    LOG(INFO) << address << " is back at device " << options_.device << ": connections can be made again";
+    return;
+  }
+  LOG(WARNING) << address << " is not at device " << options_.device << " any more (" << found.message()
+               << "): no connection can be made from here until it is back: ip link set NET_DEVICE up; ip address add "
+               << address << "/LENGTH dev NET_DEVICE; or a restart, which takes the address that there is";
+}
+
 void RdmaCmCore::AwaitData(uint32_t queue_pair_number, rdma_cm_id* id) {
   std::lock_guard<std::mutex> lock(mutex_);
   awaiting_[queue_pair_number] = id;

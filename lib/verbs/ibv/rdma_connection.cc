@@ -134,13 +134,18 @@ absl::Status RdmaConnection::ResolveAddress() {
   const base::Time limit = std::min(until_, channel_->loop().Now() + address_patience_);
   address_patience_ = address_patience_ * 2;
   if (rdma_resolve_addr(id_, from.get(), to.get(), MillisecondsUntil(limit)) == 0) return absl::OkStatus();
-  return ErrnoStatus(errno, absl::StrCat("rdma_resolve_addr ", peer_.ToString()));
+  const int error = errno;
+  const absl::Status status = ErrnoStatus(error, absl::StrCat("rdma_resolve_addr ", peer_.ToString()));
+  if (error == EADDRNOTAVAIL || error == ENODEV) core_->NoteOwnAddress(status);
+  return status;
 }
 
 absl::Status RdmaConnection::ResolveRoute() {
   if (phase_ != Phase::kAddress) return absl::OkStatus();
   phase_ = Phase::kRoute;
-  if (absl::Status status = core_->CheckDevice(id_); !status.ok()) return status;
+  const absl::Status ours = core_->CheckDevice(id_);
+  core_->NoteOwnAddress(ours);
+  if (!ours.ok()) return ours;
   if (rdma_resolve_route(id_, MillisecondsUntil(until_)) == 0) return absl::OkStatus();
   return ErrnoStatus(errno, absl::StrCat("rdma_resolve_route ", peer_.ToString()));
 }

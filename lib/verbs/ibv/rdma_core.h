@@ -6,6 +6,7 @@
 
 #include <rdma/rdma_cma.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -32,6 +33,10 @@ class RdmaCmCore final {
   // kFailedPrecondition: rdma_cm bound the id to another device or port than ours.
   absl::Status CheckDevice(const rdma_cm_id* id) const;
 
+  // An attempt from our own address found it at our device (OK), or not, for this reason. The first of either kind is logged: what to
+  // do, and that it is over.
+  void NoteOwnAddress(const absl::Status& found);
+
   // Between these, first data for the queue pair makes the connection of `id`.
   void AwaitData(uint32_t queue_pair_number, rdma_cm_id* id);
   void StopAwaiting(uint32_t queue_pair_number);
@@ -40,6 +45,7 @@ class RdmaCmCore final {
  private:
   const RdmaCmOptions options_;
   const std::unique_ptr<Departures> departures_;
+  std::atomic<bool> address_gone_{false};
   std::mutex mutex_;
   std::map<os::EpollLoop*, std::weak_ptr<CmChannel>> channels_;  // guarded by mutex_
   std::map<uint32_t, rdma_cm_id*> awaiting_;                     // guarded by mutex_

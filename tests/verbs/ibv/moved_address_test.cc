@@ -1,8 +1,12 @@
-// An address that has moved in the GID table is found where it stands when a connection is made.
+// An address that has moved in the GID table is found where it stands when a connection is made; one that has gone is named.
 #include <fstream>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
+#include "absl/strings/match.h"
+#include "glog/logging.h"
 #include "gtest/gtest.h"
 #include "tests/faults/command.h"
 #include "tests/faults/wire.h"
@@ -27,8 +31,8 @@ class MovedAddressTest : public ConnectionsTest {
   }
   // Ours goes back to the place that it had.
   void TearDown() override {
-    if (other_.empty()) return;
-    Ip("del", other_);
+    if (before_ < 0) return;
+    if (!other_.empty()) Ip("del", other_);
     if (!taken_away_) Ip("del", ours_);
     Ip("add", ours_);
     EXPECT_TRUE(Await([&] { return IndexOfOurs() == before_; })) << IndexOfOurs() << ", had been " << before_;
@@ -94,6 +98,65 @@ TEST_P(MovedAddressTest, MessagesPassFromWhereItStandsNow) {
   Completion done;
   ASSERT_TRUE(Await([&] { return asking.Poll(&done); }));
   EXPECT_EQ(done.status, CompletionStatus::kSuccess) << ToString(done.status);
+  accepting.CallOn([&] { listener.reset(); });
+}
+
+// Keeps what is logged of `address` while it lives.
+class HeardOf final : private google::LogSink {
+ public:
+  explicit HeardOf(std::string address) : address_(std::move(address)) { google::AddLogSink(this); }
+  ~HeardOf() { google::RemoveLogSink(this); }
+
+  std::vector<std::string> Lines() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return lines_;
+  }
+
+ private:
+  void send(google::LogSeverity, const char*, const char*, int, const google::LogMessageTime&, const char* text,
+            size_t size) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::string line(text, size);
+    if (absl::StartsWith(line, address_)) lines_.push_back(std::move(line));
+  }
+
+  const std::string address_;
+  std::mutex mutex_;
+  std::vector<std::string> lines_;  // guarded by mutex_
+};
+
+// Only rdma_cm needs it.
+class GoneAddressTest : public MovedAddressTest {};
+INSTANTIATE_TEST_SUITE_P(RealVerbs, GoneAddressTest, testing::Values(Manager{"rdma", Exchange::kRdmaCm}),
+                         [](const auto& test) { return test.param.name; });
+
+TEST_P(GoneAddressTest, IsNamedOnceWithWhatToDoAndAgainWhenItIsBack) {
+  before_ = IndexOfOurs();
+  Worker asking(*devices_[0], "ask"), accepting(*devices_[1], "accept");
+  auto listener = Listen(accepting, [](std::unique_ptr<ConnectionRequest>) {});  // rejected
+  ASSERT_NE(listener, nullptr);
+  HeardOf heard(devices_[0]->address().ToString());
+  const auto ask = [&] {
+    End end(asking);
+    Connect(end, listener->address());
+    EXPECT_TRUE(Await([&] { return end.over.load(); }));
+  };
+  ask();
+  EXPECT_TRUE(heard.Lines().empty());
+  Ip("del", ours_);
+  taken_away_ = true;
+  ASSERT_TRUE(Await([&] { return IndexOfOurs() == -1; }));
+  ask();
+  ask();
+  ASSERT_EQ(heard.Lines().size(), 1u);
+  EXPECT_TRUE(absl::StrContains(heard.Lines()[0], "ip address add")) << heard.Lines()[0];
+  Ip("add", ours_);
+  taken_away_ = false;
+  ASSERT_TRUE(Await([&] { return IndexOfOurs() == before_; }));
+  ask();
+  ask();
+  ASSERT_EQ(heard.Lines().size(), 2u);
+  EXPECT_TRUE(absl::StrContains(heard.Lines()[1], "is back")) << heard.Lines()[1];
   accepting.CallOn([&] { listener.reset(); });
 }
 
