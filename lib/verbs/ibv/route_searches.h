@@ -17,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "lib/base/event_loop.h"
+#include "lib/base/time.h"
 #include "lib/verbs/ibv/attributes.h"
 
 namespace tokamak::verbs::ibv {
@@ -28,6 +29,8 @@ class RouteSearches final {
  public:
   // At once.
   static constexpr size_t kMaxSearches = 32;
+  // Whoever got none tries again after this.
+  static constexpr base::Duration kRetry = base::Milliseconds(10);
 
   class Search {
    public:

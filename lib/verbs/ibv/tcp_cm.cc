@@ -17,6 +17,14 @@ absl::StatusOr<std::unique_ptr<TcpConnectionManager>> TcpConnectionManager::Make
   return std::unique_ptr<TcpConnectionManager>(new TcpConnectionManager(options));
 }
 
+namespace {
+
+std::shared_ptr<RouteSearches> MakeSearches(const FindRoute& find_route) {
+  return find_route ? std::make_shared<RouteSearches>(find_route) : nullptr;
+}
+
+}  // namespace
+
 TcpConnectionManager::TcpConnectionManager(const TcpCmOptions& options)
     : address_(options.address),
       make_offer_([port = options.port, max_reads = options.max_reads](const ConnectOptions& asked) {
@@ -27,11 +35,12 @@ TcpConnectionManager::TcpConnectionManager(const TcpCmOptions& options)
         offer.max_reads = max_reads;
         return offer;
       }),
-      routes_(options.find_route ? std::make_shared<RouteSearches>(options.find_route) : nullptr) {}
+      routes_to_askers_(MakeSearches(options.find_route)),
+      routes_to_listeners_(MakeSearches(options.find_route)) {}
 
 absl::StatusOr<std::unique_ptr<Listener>> TcpConnectionManager::Listen(base::EventLoop& loop, const Address& address,
                                                                        RequestHandler handler) {
-  return TcpListener::Listen(RealLoop(loop), address, make_offer_, routes_, std::move(handler));
+  return TcpListener::Listen(RealLoop(loop), address, make_offer_, routes_to_askers_, std::move(handler));
 }
 
 absl::StatusOr<std::unique_ptr<Connection>> TcpConnectionManager::Connect(QueuePair& queue_pair, const Address& address,
@@ -47,7 +56,7 @@ absl::StatusOr<std::unique_ptr<Connection>> TcpConnectionManager::Connect(QueueP
   if (!held.ok()) return held.status();
   auto connection =
       std::make_unique<TcpConnection>(make_offer_(options), *std::move(held), address, options, std::move(handler));
-  connection->Start(address_);
+  connection->Start(address_, routes_to_listeners_);
   return connection;
 }
 

@@ -5,8 +5,8 @@
 // which a host that vanished is after kLongestSilence (tcp_line.h). tcp_hello.h has the exchange, docs/tcp_cm.md its bytes.
 //
 // RoCE: the kernel asks for the peer's hardware address (ARP) when the queue pair goes to ReadyToReceive, and may take up to a second
-// for one that does not answer. So the passive side asks before, on a thread (route_searches.h); the active side asks a peer that has
-// just found the way to it.
+// for one that does not answer. So each side asks before, on a thread (route_searches.h): the passive side when it was asked, the active
+// side when it was accepted. Those whom strangers ask for cannot keep our own attempts waiting.
 //
 // Thread rule: see verbs.h.
 #pragma once
@@ -45,7 +45,9 @@ class TcpConnectionManager final : public ConnectionManager {
 
   const Address address_;
   const MakeTcpOffer make_offer_;
-  const std::shared_ptr<RouteSearches> routes_;  // listeners keep it, too; or null
+  // Both null: there is nothing to be found out.
+  const std::shared_ptr<RouteSearches> routes_to_askers_;     // listeners keep it, too
+  const std::shared_ptr<RouteSearches> routes_to_listeners_;  // connections keep it, too
 };
 
 }  // namespace tokamak::verbs::ibv

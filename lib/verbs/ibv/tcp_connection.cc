@@ -41,8 +41,9 @@ TcpConnection::~TcpConnection() {
   if (phase_ != Phase::kNew && phase_ != Phase::kOver) queue_pair_.WalkToError();
 }
 
-void TcpConnection::Start(const Address& from) {
+void TcpConnection::Start(const Address& from, std::shared_ptr<RouteSearches> routes) {
   phase_ = Phase::kConnecting;
+  routes_ = std::move(routes);
   deadline_ = loop_.RunAt(until_, [this] {
     End(Kind::kUnreachable, absl::DeadlineExceededError(absl::StrCat(peer_.ToString(), " did not answer in time")));
   });
@@ -102,11 +103,25 @@ void TcpConnection::OnAnswer(const TcpHello& hello) {
   if (hello.kind != TcpHello::Kind::kAccept) {
     return End(Kind::kUnreachable, absl::InvalidArgumentError(absl::StrCat(peer_.ToString(), " answered nonsense")));
   }
-  const auto mtu = KeepPathMtu(offer_.own_mtu, hello.path_mtu, kMaxMtu);
-  absl::Status status = mtu.ok() ? WalkToReadyToSend(hello, *mtu) : mtu.status();
+  if (routes_ == nullptr || offer_.port.link != LinkKind::kRoce) return OnAccepted(hello, absl::OkStatus());
+  phase_ = Phase::kSearching;
+  Search(hello);
+}
+
+void TcpConnection::Search(const TcpHello& answer) {
+  search_ =
+      routes_->Start(loop_, answer.port, [this, answer](const absl::Status& found) { OnAccepted(answer, found); });
+  if (search_ == nullptr) again_ = loop_.RunAfter(RouteSearches::kRetry, [this, answer] { Search(answer); });
+}
+
+void TcpConnection::OnAccepted(const TcpHello& answer, const absl::Status& found) {
+  search_.reset();
+  if (!found.ok()) return End(Kind::kUnreachable, found);
+  const auto mtu = KeepPathMtu(offer_.own_mtu, answer.path_mtu, kMaxMtu);
+  absl::Status status = mtu.ok() ? WalkToReadyToSend(answer, *mtu) : mtu.status();
   if (status.ok()) status = line_->Send(OwnHello(TcpHello::Kind::kReady));
   if (!status.ok()) return End(Kind::kUnreachable, status);
-  Establish(hello.private_data_span());
+  Establish(answer.private_data_span());
 }
 
 void TcpConnection::OnLineLost(const absl::Status& why) {
@@ -155,6 +170,8 @@ void TcpConnection::End(Kind kind, absl::Status why, absl::Span<const uint8_t> p
   phase_ = Phase::kOver;
   deadline_.Cancel();
   failed_.Cancel();
+  again_.Cancel();
+  search_.reset();
   line_.reset();
   if (walked_) queue_pair_.WalkToError();
   queue_pair_.TellEnd(kind, std::move(why), private_data);

@@ -1,6 +1,9 @@
 // TcpConnection is one connection that is made by hand: the exchange over TCP, and what it means for a queue pair.
 //
-//   active    kConnecting -> kAsked -> kUp -> kOver        passive   kAnswered -> kUp -> kOver
+//   active    kConnecting -> kAsked -> kSearching -> kUp -> kOver        passive   kAnswered -> kUp -> kOver
+//
+// kSearching, over RoCE: the peer accepted, and the way to it is found out on a thread (route_searches.h). A listener has done the same
+// for the passive side. Neither says that the other's way works.
 //
 // Law: one kEstablished at most, then one kDisconnected at most; or one kRejected or kUnreachable; nothing after any end.
 // Thread rule: the loop's of its queue pair.
@@ -16,6 +19,7 @@
 #include "lib/verbs/ibv/attributes.h"
 #include "lib/verbs/ibv/connected_queue_pair.h"
 #include "lib/verbs/ibv/connection_rules.h"
+#include "lib/verbs/ibv/route_searches.h"
 #include "lib/verbs/ibv/tcp_line.h"
 #include "lib/verbs/verbs.h"
 
@@ -38,19 +42,20 @@ class TcpConnection final : public Connection, private TcpLine::Owner {
 
   const Address& peer() const override { return peer_; }
 
-  // The active side's first step. What goes wrong is an event.
-  void Start(const Address& from);
+  // The active side's first step. What goes wrong is an event. `routes` may be null: there is nothing to be found out.
+  void Start(const Address& from, std::shared_ptr<RouteSearches> routes);
 
   // The passive side's: `socket` brought `ask`. Takes over the socket; when it fails the peer was rejected.
   absl::Status Accept(os::FileDescriptor socket, const TcpHello& ask);
 
  private:
-  enum class Phase { kNew, kConnecting, kAsked, kAnswered, kUp, kOver };
-
+  enum class Phase { kNew, kConnecting, kAsked, kSearching, kAnswered, kUp, kOver };
   void OnLineUp() override;
   void OnHello(const TcpHello& hello) override;
   void OnLineLost(const absl::Status& why) override;
   void OnAnswer(const TcpHello& hello);
+  void Search(const TcpHello& answer);
+  void OnAccepted(const TcpHello& answer, const absl::Status& found);
 
   absl::Status WalkToReadyToSend(const TcpHello& peer, uint32_t path_mtu);
   TcpHello OwnHello(TcpHello::Kind kind) const;
@@ -70,9 +75,12 @@ class TcpConnection final : public Connection, private TcpLine::Owner {
   Phase phase_ = Phase::kNew;
   bool walked_ = false;  // the queue pair has left Init
   uint32_t path_mtu_ = 0;
+  std::shared_ptr<RouteSearches> routes_;  // of the active side, or null
+  std::unique_ptr<RouteSearches::Search> search_;
   std::optional<TcpLine> line_;
   base::Timer deadline_;
   base::Timer failed_;  // what failed inside a call is told after it
+  base::Timer again_;   // the search that has to wait for its turn
 };
 
 // The queue pair's first PSN: 24 bits that no earlier connection's late packets are likely to match.

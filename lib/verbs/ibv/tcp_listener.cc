@@ -82,7 +82,7 @@ class TcpListener::HalfOpen final : private TcpLine::Owner {
     search_ = routes.Start(listener_.loop_, ask.port,
                            [this, ask](const absl::Status& found) { listener_.OnRoute(this, ask, found); });
     if (search_ != nullptr) return;
-    again_ = listener_.loop_.RunAfter(kRetrySearch, [this, &routes, ask] { Search(routes, ask); });
+    again_ = listener_.loop_.RunAfter(RouteSearches::kRetry, [this, &routes, ask] { Search(routes, ask); });
   }
 
  private:

@@ -69,7 +69,6 @@ class TcpListener final : public Listener {
 
  private:
   static constexpr int kAcceptsPerTurn = 16;
-  static constexpr base::Duration kRetrySearch = base::Milliseconds(10);
   static constexpr base::Duration kRetryAccept = base::Milliseconds(100);  // when there are no descriptors left
 
   class HalfOpen;

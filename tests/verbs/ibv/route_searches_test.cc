@@ -1,6 +1,8 @@
-// A listener finds out the way to who asks before it presents the request, and goes on with others meanwhile.
+// A listener finds out the way to who asks before it presents the request, an asker the way to who accepted it; both go on with others
+// meanwhile.
 #include "lib/verbs/ibv/route_searches.h"
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <future>
@@ -14,6 +16,8 @@
 namespace tokamak::verbs::ibv {
 namespace {
 
+constexpr auto kEstablished = ConnectionEvent::Kind::kEstablished;
+constexpr auto kUnreachable = ConnectionEvent::Kind::kUnreachable;
 constexpr auto kRejected = ConnectionEvent::Kind::kRejected;
 
 // Peers are told apart by the last byte of their GID: the first side of a pair is 1.
@@ -129,6 +133,103 @@ TEST_F(RouteSearchesTest, AListenerThatIsDroppedMeanwhileHearsNothing) {
   door_.reset();  // waits for the search
   LookOn();
   EXPECT_TRUE(requests_.empty());
+}
+
+TEST_F(RouteSearchesTest, AnAskerLooksForTheWayToWhoAcceptedAndGoesOnWithOthers) {
+  std::promise<void> answer;
+  const std::shared_future<void> answered = answer.get_future().share();
+  std::atomic<bool> asked{false};
+  TcpSide asker(loop_, 4, [&, answered](const PeerPort& peer) {
+    EXPECT_EQ(peer.gid[15], 2);
+    asked = true;
+    answered.wait();
+    return absl::OkStatus();
+  });
+  TcpSide accepter(loop_, 5);
+  ASSERT_TRUE(Connect(asker).ok());
+  auto request = AwaitRequest();
+  ASSERT_NE(request, nullptr);
+  EXPECT_FALSE(asked);
+  accepter.connection = *request->Accept(accepter.queue_pair, {}, accepter.Handler());
+  ASSERT_TRUE(AwaitSet(asked));
+  Establish();
+  EXPECT_TRUE(asker.events.empty());
+  EXPECT_EQ(asker.queue_pair.state(), QueuePairState::kInit);
+  answer.set_value();
+  EXPECT_TRUE(Drive([&] { return asker.Saw(kEstablished) && accepter.Saw(kEstablished); }));
+}
+
+TEST_F(RouteSearchesTest, WhoAcceptedAndCannotBeReachedIsUnreachable) {
+  TcpSide asker(loop_, 4, [](const PeerPort&) { return absl::UnavailableError("nobody answers"); });
+  ASSERT_TRUE(Connect(asker).ok());
+  auto request = AwaitRequest();
+  ASSERT_NE(request, nullptr);
+  ASSERT_TRUE(Accept(*request).ok());
+  ASSERT_TRUE(Drive([&] { return !asker.events.empty() && !passive_.events.empty(); }));
+  EXPECT_TRUE(asker.Saw(kUnreachable));
+  EXPECT_FALSE(passive_.Saw(kEstablished));
+  EXPECT_EQ(asker.queue_pair.state(), QueuePairState::kInit) << "good for another attempt";
+}
+
+TEST_F(RouteSearchesTest, AnAskerThatLooksForTheWayMayBeDroppedOrEndByItsDeadline) {
+  for (bool dropped : {true, false}) {
+    SCOPED_TRACE(dropped);
+    std::promise<void> answer;
+    const std::shared_future<void> answered = answer.get_future().share();
+    std::atomic<bool> asked{false};
+    TcpSide asker(loop_, 4, [&, answered](const PeerPort&) {
+      asked = true;
+      answered.wait();
+      return absl::OkStatus();
+    });
+    TcpSide accepter(loop_, 5);
+    ConnectOptions options;
+    options.deadline = base::Milliseconds(dropped ? 20'000 : 300);
+    ASSERT_TRUE(Connect(asker, options).ok());
+    auto request = AwaitRequest();
+    ASSERT_NE(request, nullptr);
+    accepter.connection = *request->Accept(accepter.queue_pair, {}, accepter.Handler());
+    ASSERT_TRUE(AwaitSet(asked));
+    if (dropped) asker.connection.reset();
+    ASSERT_TRUE(Drive([&] { return !accepter.events.empty(); }));
+    EXPECT_FALSE(accepter.Saw(kEstablished));
+    EXPECT_EQ(asker.events.size(), dropped ? 0u : 1u);
+    answer.set_value();
+    LookOn();
+    EXPECT_FALSE(asker.Saw(kEstablished));
+  }
+}
+
+TEST_F(RouteSearchesTest, AnAskerWaitsForItsTurnToLook) {
+  constexpr size_t kCount = RouteSearches::kMaxSearches + 1;
+  std::promise<void> answer;
+  const std::shared_future<void> answered = answer.get_future().share();
+  std::atomic<size_t> begun{0};
+  std::atomic<bool> full{false};
+  TcpSide door(loop_, 9, [&, answered](const PeerPort&) {
+    if (++begun == RouteSearches::kMaxSearches) full = true;
+    answered.wait();
+    return absl::OkStatus();
+  });
+  std::vector<std::unique_ptr<TcpSide>> askers, accepters;  // askers: with the door's manager
+  for (size_t i = 0; i < kCount; ++i) {
+    askers.push_back(std::make_unique<TcpSide>(loop_, 20 + i));
+    accepters.push_back(std::make_unique<TcpSide>(loop_, 60 + i));
+    TcpSide& asker = *askers.back();
+    asker.connection =
+        *door.manager->Connect(asker.queue_pair, listener_->address(), ConnectOptions(), asker.Handler());
+    auto request = AwaitRequest();
+    ASSERT_NE(request, nullptr);
+    TcpSide& accepter = *accepters.back();
+    accepter.connection = *request->Accept(accepter.queue_pair, ConnectOptions(), accepter.Handler());
+  }
+  ASSERT_TRUE(AwaitSet(full));
+  LookOn();
+  EXPECT_EQ(begun, RouteSearches::kMaxSearches);
+  answer.set_value();
+  EXPECT_TRUE(Drive([&] {
+    return std::all_of(askers.begin(), askers.end(), [](const auto& asker) { return asker->Saw(kEstablished); });
+  }));
 }
 
 }  // namespace
