@@ -115,9 +115,12 @@ class Examination final {
     std::vector<Finding>& findings = report_.machine;
     findings.push_back(CheckModules(machine_, settings_.by_tcp));
     findings.push_back(CheckDevices(machine_, devices_));
-    findings.push_back(CheckPermission(machine_, devices_, settings_.by_tcp));
-    const auto locking = std::count_if(settings_.devices.begin(), settings_.devices.end(), IsIbv);
-    findings.push_back(CheckMemlock(machine_, settings_.store, static_cast<size_t>(std::max<ptrdiff_t>(locking, 1))));
+    std::vector<std::string> named;
+    for (const std::string& device : settings_.devices) {
+      if (IsIbv(device)) named.push_back(verbs::ibv::ParseDeviceName(device)->device);
+    }
+    findings.push_back(CheckPermission(machine_, devices_, settings_.by_tcp, named));
+    findings.push_back(CheckMemlock(machine_, settings_.store, std::max<size_t>(named.size(), 1)));
     findings.push_back(CheckHugePages(machine_, settings_.store));
     findings.push_back(CheckNetwork(machine_, devices_));
     if (settings_.devices.empty() && devices_.size() > kMaxDevices) {

@@ -51,7 +51,8 @@ Finding CheckDevices(const MachineFacts& machine, const std::vector<RdmaFacts>& 
   return Ok("devices", absl::StrJoin(names, ", "));
 }
 
-Finding CheckPermission(const MachineFacts& machine, const std::vector<RdmaFacts>& devices, bool by_tcp) {
+Finding CheckPermission(const MachineFacts& machine, const std::vector<RdmaFacts>& devices, bool by_tcp,
+                        const std::vector<std::string>& named) {
   if (machine.nodes.empty()) {
     if (devices.empty()) return NotApplicable("permission", "/dev/infiniband is not there, nor is a device");
     if (!machine.container.empty()) {
@@ -61,23 +62,33 @@ Finding CheckPermission(const MachineFacts& machine, const std::vector<RdmaFacts
     return Failed("permission", "there are devices, but not their files in /dev/infiniband",
                   "apt-get install rdma-core, whose udev rules make them; in a container: --device /dev/infiniband");
   }
-  std::vector<std::string> open, shut;
+  const auto wanted = [&named](const DeviceNode& node) {
+    return named.empty() || node.device.empty() || std::count(named.begin(), named.end(), node.device) > 0;
+  };
+  std::vector<std::string> open, shut, unwanted;
   for (const DeviceNode& node : machine.nodes) {
     if (by_tcp && node.name == "rdma_cm") continue;
-    (node.may_open ? open : shut).push_back(node.name);
+    (node.may_open ? open : wanted(node) ? shut : unwanted).push_back(node.name);
   }
-  if (!shut.empty()) {
-    return Failed("permission", absl::StrCat("/dev/infiniband: no right to read and write ", absl::StrJoin(shut, ", ")),
-                  absl::StrCat("chmod 666 /dev/infiniband/", shut.front(),
-                               ", or a udev rule; rdma-core's gives uverbs* and rdma_cm to everybody"));
-  }
-  const bool has_cm = std::count(open.begin(), open.end(), "rdma_cm") == 1;
-  if (machine.cm_loaded && !has_cm && !by_tcp) {
+  const size_t has_cm = static_cast<size_t>(std::count(open.begin(), open.end(), "rdma_cm"));
+  const bool may_use_cm = std::count(shut.begin(), shut.end(), "rdma_cm") == 0;
+  const bool one_is_enough = named.empty() && open.size() > has_cm && may_use_cm;
+  const auto no_right = [&shut](const auto& verdict) {
+    return verdict("permission",
+                   absl::StrCat("/dev/infiniband: no right to read and write ", absl::StrJoin(shut, ", ")),
+                   absl::StrCat("chmod 666 /dev/infiniband/", shut.front(),
+                                ", or a udev rule; rdma-core's gives uverbs* and rdma_cm to everybody"));
+  };
+  if (!shut.empty() && !one_is_enough) return no_right(Failed);
+  if (machine.cm_loaded && has_cm == 0 && !by_tcp) {
     return Failed("permission", "/dev/infiniband/rdma_cm is missing: connections by IP address cannot be made",
                   "in a container give all of it: --device /dev/infiniband");
   }
+  if (!shut.empty()) return no_right(Warning);
   const std::string where = machine.container.empty() ? "" : absl::StrCat(" (in ", machine.container, ")");
-  return Ok("permission", absl::StrCat("/dev/infiniband: ", absl::StrJoin(open, ", "), " may be opened", where));
+  const std::string rest =
+      unwanted.empty() ? "" : absl::StrCat("; not ", absl::StrJoin(unwanted, ", "), ", which no named device needs");
+  return Ok("permission", absl::StrCat("/dev/infiniband: ", absl::StrJoin(open, ", "), " may be opened", where, rest));
 }
 
 Finding CheckMemlock(const MachineFacts& machine, uint64_t store, size_t devices) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "lib/cli/doctor/finding.h"
@@ -20,8 +21,10 @@ Finding CheckModules(const MachineFacts& machine, bool by_tcp = false);
 // Is there any RDMA device? A device that is missing comes with how to get one.
 Finding CheckDevices(const MachineFacts& machine, const std::vector<RdmaFacts>& devices);
 
-// May /dev/infiniband be opened?
-Finding CheckPermission(const MachineFacts& machine, const std::vector<RdmaFacts>& devices, bool by_tcp = false);
+// May /dev/infiniband be opened? `named`: the devices that were asked about, which must all be; the others are mentioned. Where none was,
+// one that may be opened is enough.
+Finding CheckPermission(const MachineFacts& machine, const std::vector<RdmaFacts>& devices, bool by_tcp = false,
+                        const std::vector<std::string>& named = {});
 
 // May a store of `store` bytes be locked, as registering it does? The kernel counts it for each of `devices` that it is registered with.
 Finding CheckMemlock(const MachineFacts& machine, uint64_t store, size_t devices = 1);

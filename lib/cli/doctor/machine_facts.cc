@@ -109,7 +109,8 @@ MachineFacts ReadMachine(const SystemFiles& files) {
   ReadCards(files, facts);
   for (const std::string& name : files.List("/dev/infiniband")) {
     if (!absl::StartsWith(name, "uverbs") && name != "rdma_cm") continue;
-    facts.nodes.push_back({name, files.MayReadAndWrite(absl::StrCat("/dev/infiniband/", name))});
+    facts.nodes.push_back({name, files.MayReadAndWrite(absl::StrCat("/dev/infiniband/", name)),
+                           files.Read(absl::StrCat("/sys/class/infiniband_verbs/", name, "/ibdev")).value_or("")});
   }
   facts.container = FindContainer(files);
   // The kernel shows this setting, which is for the whole machine, in its first network namespace only.

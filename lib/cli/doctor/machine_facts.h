@@ -17,6 +17,7 @@ constexpr uint64_t kUnlimited = UINT64_MAX;
 struct DeviceNode {
   std::string name;  // "uverbs0", "rdma_cm"
   bool may_open = false;
+  std::string device{};  // which it opens, "rxe0"; empty: not told, or rdma_cm, which is for all
 };
 
 struct MachineFacts {

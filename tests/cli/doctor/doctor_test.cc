@@ -163,6 +163,20 @@ TEST_F(DoctorTest, ConnectionsByTcpNeedNothingOfTheKernelsManager) {
   EXPECT_EQ(FlagsForTokd(report), "--device ibv:rxe0 --cm tcp");
 }
 
+TEST_F(DoctorTest, AClosedDeviceCountsWhereItIsNamed) {
+  machine_.AddRxe("rxe0", "v0");
+  machine_.AddRxe("rxe1", "v1");
+  machine_.Remove("/dev/infiniband/uverbs1");
+  machine_.Link("/dev/infiniband/uverbs1", "/nowhere");  // which nobody may open, not even root
+  EXPECT_EQ(VerdictOf(Run().machine, "permission"), Verdict::kWarning);
+  settings_.devices = {"ibv:rxe0:1@1"};
+  const Report report = Run();
+  EXPECT_EQ(VerdictOf(report.machine, "permission"), Verdict::kOk);
+  EXPECT_TRUE(Works(report)) << FormatReport(report);
+  settings_.devices = {"ibv:rxe0", "ibv:rxe1"};
+  EXPECT_EQ(VerdictOf(Run().machine, "permission"), Verdict::kFailed);
+}
+
 TEST_F(DoctorTest, WhatDoesNotGoTogetherIsRefusedWithARemedy) {
   const auto refusal = [&](const std::function<void(DoctorSettings&)>& change) {
     DoctorSettings settings;

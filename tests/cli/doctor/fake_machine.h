@@ -74,7 +74,9 @@ class FakeMachine final {
     PutGid(name, 0, "fe80:0000:0000:0000:0000:00ff:fe00:0001", "RoCE v2", netdev);
     PutGid(name, 1, "0000:0000:0000:0000:0000:ffff:0a00:0001", "RoCE v2", netdev);
     PutGid(name, 2, "0000:0000:0000:0000:0000:0000:0000:0000", "", "");
-    Put("/dev/infiniband/uverbs" + name.substr(name.size() - 1), "");
+    const std::string node = "uverbs" + name.substr(name.size() - 1);
+    Put("/dev/infiniband/" + node, "");
+    Put(absl::StrCat("/sys/class/infiniband_verbs/", node, "/ibdev"), name);
   }
 
   // A device with one port, ACTIVE, without any GID.

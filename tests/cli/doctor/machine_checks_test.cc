@@ -70,6 +70,34 @@ TEST(MachineChecksTest, FilesThatMayNotBeOpenedAreNamed) {
          "chmod 666 /dev/infiniband/uverbs0");
 }
 
+TEST(MachineChecksTest, AFileThatNoNamedDeviceNeedsIsMentionedOnly) {
+  MachineFacts machine = Healthy();
+  machine.nodes = {{"rdma_cm", true}, {"uverbs0", true, "rxe0"}, {"uverbs1", false, "rxe1"}};
+  const std::vector<RdmaFacts> devices = {{"rxe0", "rdma_rxe", {}}, {"rxe1", "rdma_rxe", {}}};
+  Expect(CheckPermission(machine, devices, false, {"rxe0"}), Verdict::kOk,
+         "rdma_cm, uverbs0 may be opened; not uverbs1", "");
+  Expect(CheckPermission(machine, devices, false, {"rxe0", "rxe1"}), Verdict::kFailed, "write uverbs1", "chmod 666");
+  machine.nodes[0].may_open = false;
+  Expect(CheckPermission(machine, devices, false, {"rxe0"}), Verdict::kFailed, "write rdma_cm", "chmod 666");
+  Expect(CheckPermission(machine, devices, true, {"rxe0"}), Verdict::kOk, "uverbs0 may be opened", "");
+  machine.nodes = {{"rdma_cm", true}, {"uverbs0", false}};
+  Expect(CheckPermission(machine, devices, false, {"rxe0"}), Verdict::kFailed, "write uverbs0", "chmod 666");
+}
+
+TEST(MachineChecksTest, WhereNoDeviceIsNamedOneThatMayBeOpenedIsEnough) {
+  MachineFacts machine = Healthy();
+  machine.nodes = {{"rdma_cm", true}, {"uverbs0", true, "rxe0"}, {"uverbs1", false, "rxe1"}};
+  Expect(CheckPermission(machine, Devices("siw")), Verdict::kWarning, "write uverbs1", "chmod 666");
+  machine.nodes[0].may_open = false;
+  Expect(CheckPermission(machine, Devices("siw")), Verdict::kFailed, "write rdma_cm, uverbs1", "chmod 666");
+  Expect(CheckPermission(machine, Devices("rdma_rxe"), true), Verdict::kWarning, "write uverbs1", "chmod 666");
+  machine.nodes[0].may_open = true;
+  machine.nodes[1].may_open = false;
+  Expect(CheckPermission(machine, Devices("siw")), Verdict::kFailed, "write uverbs0, uverbs1", "chmod 666");
+  machine.nodes = {{"uverbs0", true, "rxe0"}, {"uverbs1", false, "rxe1"}};
+  Expect(CheckPermission(machine, Devices("siw")), Verdict::kFailed, "rdma_cm is missing", "--device /dev/infiniband");
+}
+
 TEST(MachineChecksTest, AContainerWithHalfOfTheDeviceFilesLacksTheManager) {
   MachineFacts machine = Healthy();
   machine.nodes = {{"uverbs0", true}};

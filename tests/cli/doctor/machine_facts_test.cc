@@ -67,12 +67,15 @@ TEST_F(MachineFactsTest, SoftRoceIsThereWhenThisKernelsModulesHaveIt) {
 
 TEST_F(MachineFactsTest, OnlyTheFilesOfVerbsAndOfTheManagerAreDeviceNodes) {
   machine_.Put("/dev/infiniband/uverbs0", "");
+  machine_.Put("/sys/class/infiniband_verbs/uverbs0/ibdev", "mlx5_2");
   machine_.Put("/dev/infiniband/umad0", "");
   const MachineFacts facts = Read();
   ASSERT_EQ(facts.nodes.size(), 2u);
   EXPECT_EQ(facts.nodes[0].name, "rdma_cm");
   EXPECT_EQ(facts.nodes[1].name, "uverbs0");
   EXPECT_TRUE(facts.nodes[1].may_open);
+  EXPECT_EQ(facts.nodes[1].device, "mlx5_2");
+  EXPECT_EQ(facts.nodes[0].device, "");
 }
 
 TEST_F(MachineFactsTest, CardsForRdmaAreKnownByTheirVendorAndClass) {
