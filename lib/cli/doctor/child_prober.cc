@@ -70,6 +70,8 @@ ProbeOutcome ChildProber::Probe(const ProbeRequest& request) {
   if (request.address != verbs::Address()) {
     options.argv.insert(options.argv.end(), {"--address", request.address.ToString()});
   }
+  const std::string fabric = FlagsOf(request.fabric);
+  for (const absl::string_view word : absl::StrSplit(fabric, ' ', absl::SkipEmpty())) options.argv.emplace_back(word);
   options.output = absl::StrCat("/proc/", getpid(), "/fd/", words.get());
   options.die_with_parent = true;
   auto child = os::ChildProcess::Start(options);

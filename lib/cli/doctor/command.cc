@@ -17,9 +17,9 @@ int Fail(const absl::Status& status, int code) {
 }
 
 // Of a child, whose flags our own ChildProber gave.
-int Probe(const CommandFlags& flags, bool by_tcp, const verbs::Address& address) {
+int Probe(const CommandFlags& flags, const DoctorSettings& settings) {
   if (flags.devices.size() != 1) return Fail(absl::InvalidArgumentError("--probe: one device"), 2);
-  RunProbe({flags.devices.front(), flags.peer, flags.port, by_tcp, address}, {},
+  RunProbe({flags.devices.front(), flags.peer, flags.port, settings.by_tcp, settings.address, settings.fabric}, {},
            [](const std::string& line) { std::cout << line << std::endl; });
   return 0;
 }
@@ -47,6 +47,19 @@ void AddCommand(CLI::App& app, CommandFlags& flags) {
       ->check(CLI::IsMember({"rdma", "tcp"}))
       ->capture_default_str();
   doctor->add_option("--address", flags.address, "with --cm tcp: this host's IP, as in tokd --listen");
+  doctor
+      ->add_option("--pkey-index", flags.pkey_index,
+                   "as for tokd, with --cm tcp, on InfiniBand: the partition, by its place in the port's table")
+      ->check(CLI::Range(0, UINT16_MAX))
+      ->capture_default_str();
+  doctor
+      ->add_option("--service-level", flags.service_level,
+                   "as for tokd, with --cm tcp: of InfiniBand, or the priority of RoCE")
+      ->check(CLI::Range(0, 15))
+      ->capture_default_str();
+  doctor->add_option("--traffic-class", flags.traffic_class, "as for tokd, with --cm tcp: of RoCE v2, its DSCP and ECN")
+      ->check(CLI::Range(0, UINT8_MAX))
+      ->capture_default_str();
   doctor->add_flag("--probe", flags.probe)->group("");
 }
 
@@ -62,7 +75,10 @@ int RunCommand(const CommandFlags& flags, bool json) {
     if (!address.ok()) return Fail(address.status(), 2);
     settings.address = *address;
   }
-  if (flags.probe) return Probe(flags, settings.by_tcp, settings.address);
+  settings.fabric.pkey_index = static_cast<uint16_t>(flags.pkey_index);
+  settings.fabric.service_level = static_cast<uint8_t>(flags.service_level);
+  settings.fabric.traffic_class = static_cast<uint8_t>(flags.traffic_class);
+  if (flags.probe) return Probe(flags, settings);
   const auto store = base::ParseSize(flags.memory);
   if (!store.ok()) return Fail(store.status(), 2);
   settings.store = *store;
@@ -75,7 +91,7 @@ int RunCommand(const CommandFlags& flags, bool json) {
   if (!flags.listen) return 0;
   const std::string device = WorkingDevice(*report)->name;
   const absl::Status listened =
-      Listen({device, flags.port, NetdevMtuOf(device, files), settings.by_tcp, settings.address});
+      Listen({device, flags.port, NetdevMtuOf(device, files), settings.by_tcp, settings.address, settings.fabric});
   return listened.ok() ? 0 : Fail(listened, 1);
 }
 

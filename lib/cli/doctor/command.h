@@ -17,6 +17,7 @@ struct CommandFlags {
   uint16_t port = kPeerPort;
   std::string cm = "rdma";
   std::string address;
+  uint32_t pkey_index = 0, service_level = 0, traffic_class = 0;
   bool listen = false;
   bool probe = false;  // we are the child that uses a device, see probe.h
 };

@@ -72,6 +72,10 @@ absl::Status CheckSettings(const DoctorSettings& settings) {
     return absl::InvalidArgumentError(
         "--cm tcp and --address IP go together: the address of this host that is in tokd's --listen");
   }
+  const std::string fabric = FlagsOf(settings.fabric);
+  if (!fabric.empty() && !settings.by_tcp) {
+    return absl::InvalidArgumentError(absl::StrCat(fabric, ": goes with --cm tcp; rdma_cm learns it from the fabric"));
+  }
   return absl::OkStatus();
 }
 
@@ -81,6 +85,7 @@ class Examination final {
       : settings_(settings), prober_(prober), machine_(ReadMachine(files)), devices_(ReadRdmaDevices(files)) {
     report_.store = settings.store;
     report_.by_tcp = settings.by_tcp;
+    report_.fabric = FlagsOf(settings.fabric);
     report_.named = !settings.devices.empty();
   }
 
@@ -203,7 +208,7 @@ class Examination final {
   }
 
   ProbeRequest Request(const std::string& device, const std::string& peer) const {
-    return {device, peer, settings_.peer_port, settings_.by_tcp, settings_.address};
+    return {device, peer, settings_.peer_port, settings_.by_tcp, settings_.address, settings_.fabric};
   }
 
   std::string Others() const {

@@ -20,6 +20,7 @@ struct DoctorSettings {
   bool listens = false;  // peers are to be waited for
   bool by_tcp = false;   // as ProbeRequest's
   verbs::Address address{};
+  daemon::FabricSettings fabric{};
 };
 
 // Devices that are examined where none is named; the others are left out, and the report says so.

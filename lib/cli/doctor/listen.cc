@@ -9,7 +9,6 @@
 #include "lib/cli/doctor/peer_desk.h"
 #include "lib/cli/doctor/ping_pong.h"
 #include "lib/cli/doctor/probe.h"
-#include "lib/daemon/device.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/file_descriptor.h"
 #include "lib/verbs/soft/udp/udp_fabric.h"
@@ -35,13 +34,15 @@ std::string AskingCommand(const ListenSettings& settings, uint16_t port) {
   if (port != kPeerPort) absl::StrAppend(&command, " --port ", port);
   if (verbs::soft::IsUdpDevice(settings.device)) absl::StrAppend(&command, " --device soft:udp@ITS_IP");
   if (settings.by_tcp) absl::StrAppend(&command, " --cm tcp --address ITS_IP");
+  if (const std::string fabric = FlagsOf(settings.fabric); !fabric.empty()) absl::StrAppend(&command, " ", fabric);
   return command;
 }
 
 absl::Status Listen(const ListenSettings& settings) {
   const os::FileDescriptor signals = TakeSignals();
   os::EpollLoop loop(MeasuringDetection(UsableProcessors()));
-  const auto opened = daemon::OpenDevice(settings.device, SettingsFor(settings.by_tcp, settings.address));
+  const auto opened =
+      daemon::OpenDevice(settings.device, SettingsFor(settings.by_tcp, settings.address, settings.fabric));
   if (!opened.ok()) return opened.status();
   verbs::Device& device = (*opened)->device();
   const auto responder = PingPongResponder::Start(loop, device);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "lib/daemon/device.h"
 #include "lib/verbs/types.h"
 
 namespace tokamak::cli::doctor {
@@ -15,6 +16,7 @@ struct ListenSettings {
   uint32_t netdev_mtu = 0;  // bytes, to be told to peers
   bool by_tcp = false;      // as ProbeRequest's
   verbs::Address address{};
+  daemon::FabricSettings fabric{};
 };
 
 // The command that the other host is to run; in capitals what is its own. `port`: TCP, where we listen.

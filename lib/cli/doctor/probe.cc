@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "lib/cli/doctor/ping_pong.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/verbs/ibv/device_name.h"
@@ -65,7 +66,7 @@ absl::Status InspectPorts(const ProbeRequest& request, const Teller& teller) {
 absl::Status UseDevice(const ProbeRequest& request, const PingPongPlan& plan, const Teller& teller) {
   teller.Step("open");
   os::EpollLoop loop(MeasuringDetection(UsableProcessors()));
-  const daemon::DeviceSettings settings = SettingsFor(request.by_tcp, request.address);
+  const daemon::DeviceSettings settings = SettingsFor(request.by_tcp, request.address, request.fabric);
   auto opened = daemon::OpenDevice(request.device, settings);
   if (!opened.ok()) return opened.status();
   verbs::Device& device = (*opened)->device();
@@ -125,12 +126,21 @@ PingPongNumbers ReadNumbers(const json& words) {
 
 }  // namespace
 
-daemon::DeviceSettings SettingsFor(bool by_tcp, const verbs::Address& address) {
+daemon::DeviceSettings SettingsFor(bool by_tcp, const verbs::Address& address, const daemon::FabricSettings& fabric) {
   daemon::DeviceSettings settings;
   settings.detection = MeasuringDetection(UsableProcessors());
   settings.connect_by = by_tcp ? daemon::ConnectBy::kTcp : daemon::ConnectBy::kRdmaCm;
   settings.address = address;
+  settings.fabric = fabric;
   return settings;
+}
+
+std::string FlagsOf(const daemon::FabricSettings& fabric) {
+  std::vector<std::string> flags;
+  if (fabric.pkey_index != 0) flags.push_back(absl::StrCat("--pkey-index ", fabric.pkey_index));
+  if (fabric.service_level != 0) flags.push_back(absl::StrCat("--service-level ", fabric.service_level));
+  if (fabric.traffic_class != 0) flags.push_back(absl::StrCat("--traffic-class ", fabric.traffic_class));
+  return absl::StrJoin(flags, " ");
 }
 
 bool ProbeOutcome::Reached(absl::string_view step) const {

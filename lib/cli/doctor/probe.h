@@ -24,6 +24,7 @@ struct ProbeRequest {
   uint16_t peer_port = kPeerPort;
   bool by_tcp = false;       // as tokd --cm tcp
   verbs::Address address{};  // with it: where peers reach this host
+  daemon::FabricSettings fabric{};
 };
 
 // A port as libibverbs tells it.
@@ -53,7 +54,10 @@ struct ProbeOutcome {
 };
 
 // How a device is opened to be tried, here and where a doctor listens.
-daemon::DeviceSettings SettingsFor(bool by_tcp, const verbs::Address& address);
+daemon::DeviceSettings SettingsFor(bool by_tcp, const verbs::Address& address, const daemon::FabricSettings& fabric);
+
+// The flags of tokd and tok doctor that say the same, "--service-level 3"; empty where nothing was asked for.
+std::string FlagsOf(const daemon::FabricSettings& fabric);
 
 // Takes one line of a probe into account. A line that is none of ours (a library's warning) is ignored and returns false.
 bool FoldLine(const std::string& line, ProbeOutcome& outcome);

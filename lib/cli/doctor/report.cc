@@ -121,7 +121,8 @@ bool Works(const Report& report) {
 std::string FlagsForTokd(const Report& report) {
   const std::string devices = DevicesForTokd(report);
   if (devices.empty()) return "";
-  return absl::StrCat("--device ", devices, report.by_tcp ? " --cm tcp" : "");
+  return absl::StrCat("--device ", devices, report.by_tcp ? " --cm tcp" : "", report.fabric.empty() ? "" : " ",
+                      report.fabric);
 }
 
 std::string FormatReport(const Report& report) {

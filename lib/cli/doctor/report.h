@@ -36,6 +36,7 @@ struct Report {
   std::vector<DeviceReport> devices;
   bool named = false;              // the devices were: all of them are wanted
   bool by_tcp = false;             // connections were made as by tokd --cm tcp
+  std::string fabric;              // with these flags, too: "--service-level 3"
   std::string peer;                // the host; empty: none was named
   std::vector<Finding> with_peer;  // of the first device that works
 };

@@ -54,6 +54,12 @@ TEST(ChildProberTest, TheChildIsToldHowToConnect) {
   EXPECT_EQ(ChildProber(options).Probe(request).steps, (Steps{"--device ibv:rxe0 --cm tcp"}));
   request.address = *verbs::Address::Parse("192.0.2.1");
   EXPECT_EQ(ChildProber(options).Probe(request).steps, (Steps{"--device ibv:rxe0 --cm tcp --address 192.0.2.1"}));
+  request.fabric.pkey_index = 2;
+  request.fabric.service_level = 3;
+  request.fabric.traffic_class = 104;
+  EXPECT_EQ(
+      ChildProber(options).Probe(request).steps,
+      (Steps{"--device ibv:rxe0 --cm tcp --address 192.0.2.1 --pkey-index 2 --service-level 3 --traffic-class 104"}));
 }
 
 TEST(ChildProberTest, AFailureIsThatOfTheLastStep) {

@@ -48,6 +48,7 @@ class FakeProber final : public Prober {
   ProbeOutcome Probe(const ProbeRequest& request) override {
     asked.push_back(request.peer.empty() ? request.device : request.device + " to " + request.peer);
     if (request.by_tcp) asked.back() += " by tcp at " + request.address.ToString();
+    if (const std::string fabric = FlagsOf(request.fabric); !fabric.empty()) asked.back() += " " + fabric;
     const auto outcome = outcomes.find(asked.back());
     if (outcome != outcomes.end()) return outcome->second;
     return request.peer.empty() ? Well() : WellWithPeer();
@@ -163,6 +164,18 @@ TEST_F(DoctorTest, ConnectionsByTcpNeedNothingOfTheKernelsManager) {
   EXPECT_EQ(FlagsForTokd(report), "--device ibv:rxe0 --cm tcp");
 }
 
+TEST_F(DoctorTest, WhatTheFabricWantsIsTriedAndPartOfTheVerdict) {
+  machine_.AddRxe("rxe0", "v0");
+  settings_.by_tcp = true;
+  settings_.address = *verbs::Address::Parse("192.0.2.1");
+  settings_.fabric.service_level = 3;
+  settings_.fabric.traffic_class = 104;
+  const Report report = Run();
+  EXPECT_EQ(prober_.asked,
+            (std::vector<std::string>{"ibv:rxe0 by tcp at 192.0.2.1 --service-level 3 --traffic-class 104"}));
+  EXPECT_EQ(FlagsForTokd(report), "--device ibv:rxe0 --cm tcp --service-level 3 --traffic-class 104");
+}
+
 TEST_F(DoctorTest, AClosedDeviceCountsWhereItIsNamed) {
   machine_.AddRxe("rxe0", "v0");
   machine_.AddRxe("rxe1", "v1");
@@ -210,6 +223,8 @@ TEST_F(DoctorTest, WhatDoesNotGoTogetherIsRefusedWithARemedy) {
   EXPECT_THAT(refusal([](DoctorSettings& s) { s.address = *verbs::Address::Parse("192.0.2.1"); }),
               HasSubstr("--cm tcp and --address IP go together"));
   EXPECT_THAT(refusal([](DoctorSettings& s) { s.by_tcp = true; }), HasSubstr("--cm tcp and --address IP go together"));
+  EXPECT_THAT(refusal([](DoctorSettings& s) { s.fabric.pkey_index = 1; }),
+              HasSubstr("--pkey-index 1: goes with --cm tcp"));
   EXPECT_TRUE(prober_.asked.empty());
 }
 
@@ -339,6 +354,10 @@ TEST(AskingCommandTest, SaysAllThatTheOtherHostMustGive) {
   EXPECT_EQ(AskingCommand(settings, 7100), "tok doctor --peer THIS_HOST --port 7100");
   settings.by_tcp = true;
   EXPECT_EQ(AskingCommand(settings, kPeerPort), "tok doctor --peer THIS_HOST --cm tcp --address ITS_IP");
+  settings.fabric.service_level = 3;
+  EXPECT_EQ(AskingCommand(settings, kPeerPort),
+            "tok doctor --peer THIS_HOST --cm tcp --address ITS_IP --service-level 3");
+  settings.fabric.service_level = 0;
   settings.by_tcp = false;
   settings.device = "soft:udp@10.0.0.1";
   EXPECT_EQ(AskingCommand(settings, kPeerPort), "tok doctor --peer THIS_HOST --device soft:udp@ITS_IP");

@@ -130,6 +130,10 @@ TEST_F(LabDoctorTest, ConnectionsByTcpAreTriedAsSuch) {
       << text_;
   EXPECT_EQ(report_["devices"].size(), 2u) << text_;
   EXPECT_TRUE(absl::StrContains(text_, "connected to itself by --cm tcp")) << text_;
+  EXPECT_EQ(Doctor({"--device", "ibv:" + first_, "--cm", "tcp", "--address", "127.0.0.1", "--service-level", "3",
+                    "--traffic-class", "104"}),
+            0)
+      << text_;
   const auto listening = Start("listen", {"lib/cli/tok", "doctor", "--listen", "--device", "ibv:" + second_, "--cm",
                                           "tcp", "--address", "127.0.0.1"});
   ASSERT_NE(listening, nullptr);
