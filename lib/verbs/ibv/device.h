@@ -35,8 +35,12 @@ struct DeviceOptions {
   uint8_t traffic_class = 0;  // with a GRH; for RoCE v2 the IP header's DSCP and ECN
 };
 
-// Errors: kInvalidArgument (the options themselves), kUnimplemented (iWARP over TCP), kNotFound (no such device or port; the text lists what there is), kUnavailable (it is there and cannot be used: the
-// port is down, no GID is usable, the provider refuses; the text says what to do), kPermissionDenied (/dev/infiniband).
+// Errors, whose texts say what to do:
+//   kInvalidArgument    the options themselves
+//   kUnimplemented      iWARP over TCP
+//   kNotFound           no such device or port; the text lists what there is
+//   kUnavailable        it is there and cannot be used: the port is down, no GID is usable, the provider refuses
+//   kPermissionDenied   /dev/infiniband
 absl::StatusOr<std::unique_ptr<Device>> OpenIbvDevice(const DeviceOptions& options);
 
 }  // namespace tokamak::verbs::ibv
