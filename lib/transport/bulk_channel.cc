@@ -9,8 +9,8 @@ namespace tokamak::transport {
 
 using Share = BulkJob::Share;
 
-BulkChannel::BulkChannel(Context& context, Side side, const Shape& shape)
-    : context_(context), side_(side), shape_(shape), queues_(queue_pairs()) {}
+BulkChannel::BulkChannel(Context& context, Side side, const Shape& shape, const verbs::Address& peer)
+    : context_(context), side_(side), peer_(peer), shape_(shape), queues_(queue_pairs()) {}
 
 absl::Status BulkChannel::Make(uint32_t rail, verbs::CompletionQueue& completions) {
   for (uint32_t q = rail * shape_.each; q < (rail + 1) * shape_.each; ++q) {
@@ -63,11 +63,17 @@ uint32_t BulkChannel::NextQueueFor(const BulkJob& job) {
   return q;
 }
 
+uint64_t BulkChannel::ChunkNow() const {
+  const uint64_t most = context_.options.chunk_size;
+  if (!context_.rough_paths.Has(peer_.ip, context_.loop.Now())) return most;
+  return std::min(most, uint64_t{kRoughPathPackets} * packet_);
+}
+
 void BulkChannel::Add(BulkJob* job) {
   DCHECK_GT(job->size, 0u);
   CHECK((job->rails >> shape_.home & 1) != 0) << "every peer has a key of the home";
-  const uint64_t chunk = context_.options.chunk_size;
-  const uint64_t chunks = (job->size + chunk - 1) / chunk;
+  job->chunk = ChunkNow();
+  const uint64_t chunks = (job->size + job->chunk - 1) / job->chunk;
   uint32_t usable = 0;
   for (uint32_t q = 0; q < queue_pairs(); ++q) usable += Usable(q, *job);
   job->share_count = static_cast<uint32_t>(std::min<uint64_t>(usable, chunks));
@@ -134,9 +140,8 @@ void BulkChannel::Post(BulkJob* job, uint32_t s) {
   Share& share = job->shares[s];
   BulkQueue& queue = *queues_[share.queue];
   const uint32_t rail = RailOfQueue(share.queue);
-  const uint64_t chunk = context_.options.chunk_size;
-  const uint64_t at = (share.posted * job->share_count + s) * chunk;
-  const auto length = static_cast<uint32_t>(std::min(chunk, job->size - at));
+  const uint64_t at = (share.posted * job->share_count + s) * job->chunk;
+  const auto length = static_cast<uint32_t>(std::min(job->chunk, job->size - at));
   verbs::SendRequest& request = queue.Stage(job, s, {job->local + at, length, job->lkeys[rail]});
   request.opcode = job->opcode;
   request.remote_address = job->remote + at;
@@ -238,8 +243,7 @@ void BulkChannel::Restart(BulkJob* job, Share* share, uint64_t from) {
   if (share->state == Share::State::kComplete) ++job->shares_open;
   share->state = Share::State::kOpen;
   share->queue = static_cast<uint8_t>(NextQueueFor(*job));
-  if (from < share->done)
-    job->bytes_done -= std::min(job->bytes_done, (share->done - from) * context_.options.chunk_size);
+  if (from < share->done) job->bytes_done -= std::min(job->bytes_done, (share->done - from) * job->chunk);
   share->posted = share->done = from;
   job->chunks_to_post += share->chunks - from;
 }

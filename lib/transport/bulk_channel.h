@@ -3,14 +3,15 @@
 //
 // A job's chunks are dealt out to shares, each over one queue pair (bulk_job.h); shares take turns, and so do jobs, chunk by
 // chunk, pipelined within chunks_in_flight for each job and a window for each queue pair (for READs what the peer serves at
-// once). A share of a write ends with a note: 32 bits, as immediate of its last WRITE, or as a SEND after it where a device
-// has no immediates.
+// once). A chunk is chunk_size long, and short where the path is rough (rough_paths.h). A share of a write ends with a note:
+// 32 bits, as immediate of its last WRITE, or as a SEND after it where a device has no immediates.
 //
 // Queue pairs belong to rails. Those of the connection's home are there from the start and stay; those of another rail come
 // and go together. Law: what is in flight on a rail is done again only after its queue pairs are gone, and a WRITE only when
 // the puller has said, after its own are gone, what it misses: a share is never written where its note may still come.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -47,7 +48,7 @@ class BulkChannel final {
     uint32_t rail = 0;
   };
 
-  BulkChannel(Context& context, Side side, const Shape& shape);
+  BulkChannel(Context& context, Side side, const Shape& shape, const verbs::Address& peer);
 
   // Makes the queue pairs of a rail, and posts their receives.
   absl::Status Make(uint32_t rail, verbs::CompletionQueue& completions);
@@ -68,6 +69,8 @@ class BulkChannel final {
   verbs::QueuePair& queue_pair(uint32_t q) { return queues_[q]->queue_pair(); }
 
   void Meet(uint32_t q, const Hello& peer);
+  // Of a queue pair of the home, in bytes.
+  void LimitPackets(uint32_t path_mtu) { packet_ = std::max(verbs::kMinMtu, std::min(packet_, path_mtu)); }
   // All queue pairs of the rail are ReadyToSend. The puller greets; the owner sends on a queue pair when it was greeted there.
   void Enable(uint32_t rail);
   // Bits: rails over which a transfer that begins now can go.
@@ -99,6 +102,7 @@ class BulkChannel final {
   void Resolve(uint32_t rail, absl::Span<const WantedWrite> wanted);
 
  private:
+  uint64_t ChunkNow() const;
   bool PostNext(BulkJob* job);
   void Post(BulkJob* job, uint32_t s);
   bool AnyRoom() const;
@@ -111,6 +115,8 @@ class BulkChannel final {
 
   Context& context_;
   const Side side_;
+  const verbs::Address peer_;
+  uint32_t packet_ = verbs::kMaxMtu;  // bytes
   Shape shape_;
   std::vector<std::unique_ptr<BulkQueue>> queues_;  // null: not there
   bool enabled_ = false;

@@ -51,6 +51,7 @@ struct BulkJob {
   std::array<uint32_t, kMaxRails> rkeys = {};
 
   // The channel's.
+  uint64_t chunk = 0;  // bytes
   std::array<Share, kMaxBulkQueuePairs> shares = {};
   uint32_t share_count = 0;
   uint32_t next_share = 0;      // whose turn it is

@@ -32,7 +32,7 @@ Connection::Connection(Context& context, BulkChannel::Side side, const verbs::Ad
 Connection::~Connection() { TearDown(); }
 
 absl::Status Connection::Open(const BulkChannel::Shape& shape) {
-  bulk_ = std::make_unique<BulkChannel>(context_, side_, shape);
+  bulk_ = std::make_unique<BulkChannel>(context_, side_, shape, peer_);
   const uint32_t depth =
       ControlChannel::CompletionsFor(context_.options) + BulkChannel::CompletionsFor(side_, shape.each);
   auto completions = Completions::Create(home_rail().device, context_.loop, depth, [this] { OnEvent(); });
@@ -110,6 +110,7 @@ void Connection::OnConnectionEvent(size_t link, const verbs::ConnectionEvent& ev
   if (broken()) return;
   switch (event.kind) {
     case verbs::ConnectionEvent::Kind::kEstablished:
+      bulk_->LimitPackets(event.path_mtu);
       OnEstablished(link, event.private_data);
       break;
     case verbs::ConnectionEvent::Kind::kRejected:

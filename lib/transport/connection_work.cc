@@ -148,6 +148,9 @@ void Connection::SayDown(uint32_t rail) {
 }
 
 void Connection::HandleError(const RequestId& id, const verbs::Completion& completion) {
+  if (id.queue > 0 && !id.receive && completion.status == verbs::CompletionStatus::kRetryExceeded) {
+    context_.rough_paths.Note(peer_.ip, context_.loop.Now());
+  }
   const absl::Status status =
       absl::UnavailableError(absl::StrCat(id.queue == 0 ? "message " : "bulk ",
                                           id.receive ? "receive: " : "request: ", verbs::ToString(completion.status)));

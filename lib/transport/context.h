@@ -13,6 +13,7 @@
 #include "lib/transport/endpoint.h"
 #include "lib/transport/peer_shares.h"
 #include "lib/transport/rail.h"
+#include "lib/transport/rough_paths.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::transport {
@@ -57,6 +58,7 @@ struct Context {
   uint32_t serves = 0;   // alive
   bool leaving = false;  // peers' transfers are refused
   PeerShares shares = {};
+  RoughPaths rough_paths = {};
   std::vector<verbs::Address> services = {};  // where we listen, on each rail; empty before
 
   void Record(base::TraceKind kind, uint32_t number, uint64_t size) {

@@ -1,0 +1,115 @@
+// A path over which requests are repeated in vain, and short requests after it.
+#include "lib/transport/rough_paths.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "lib/transport/limits.h"
+#include "tests/transport/posting_device.h"
+#include "tests/transport/world.h"
+
+namespace tokamak::transport::testing {
+namespace {
+
+using base::Seconds;
+
+constexpr uint64_t kObject = 8 << 20;
+constexpr uint64_t kChunk = 1 << 20;
+constexpr uint64_t kShortChunk = kRoughPathPackets * 4096;  // the network's path MTU
+
+class RoughPathTest : public ::testing::TestWithParam<Protocol> {
+ protected:
+  RoughPathTest() {
+    options_.endpoint.chunk_size = kChunk;
+    options_.wrap = [this](std::unique_ptr<verbs::Device> device) {
+      return WithPostSend(std::move(device),
+                          [this](verbs::QueuePair& queue_pair, absl::Span<const verbs::SendRequest> requests) {
+                            for (const verbs::SendRequest& request : requests) See(request);
+                            return queue_pair.PostSend(requests);
+                          });
+    };
+    owner_ = &world_.Add(options_);
+    puller_ = &world_.Add(options_);
+    id_ = owner_->AddObject(kObject);
+  }
+
+  // The longest one-sided request of a pull.
+  uint64_t LongestOfAPull(Node& puller) {
+    longest_ = 0;
+    const auto outcome = puller.Pull(*owner_, id_, GetParam());
+    EXPECT_TRUE(world_.Finish(outcome));
+    EXPECT_EQ(outcome->status, absl::OkStatus());
+    EXPECT_TRUE(outcome->right);
+    return longest_;
+  }
+
+  // A pull during which the wire is cut until its requests were repeated in vain.
+  void LoseAPull() {
+    cut_ = true;
+    const auto outcome = puller_->Pull(*owner_, id_, GetParam());
+    EXPECT_TRUE(world_.Finish(outcome));
+    EXPECT_TRUE(absl::IsUnavailable(outcome->status)) << outcome->status;
+    world_.RunFor(kPatience);  // the other side's device has given up as well
+    world_.MendRail(*owner_, *puller_, 0);
+  }
+
+  NodeOptions options_;
+  World world_;
+  Node* owner_;
+  Node* puller_;
+  base::ObjectId id_;
+
+ private:
+  void See(const verbs::SendRequest& request) {
+    if (request.opcode == verbs::Opcode::kSend) return;
+    uint64_t length = 0;
+    for (const verbs::Sge& piece : request.sges) length += piece.length;
+    longest_ = std::max(longest_, length);
+    if (std::exchange(cut_, false)) world_.CutRail(*owner_, *puller_, 0);
+  }
+
+  uint64_t longest_ = 0;
+  bool cut_ = false;  // with the next request
+};
+
+INSTANTIATE_TEST_SUITE_P(By, RoughPathTest, ::testing::Values(Protocol::kRead, Protocol::kWrite),
+                         [](const auto& tested) { return std::string(ToString(tested.param)); });
+
+TEST_P(RoughPathTest, RequestsAreLongWhereNothingIsLost) { EXPECT_EQ(LongestOfAPull(*puller_), kChunk); }
+
+TEST_P(RoughPathTest, RequestsAreShortForAWhileAfterTheyWereRepeatedInVain) {
+  LoseAPull();
+  EXPECT_EQ(LongestOfAPull(*puller_), kShortChunk);
+  EXPECT_EQ(LongestOfAPull(*puller_), kShortChunk);
+  world_.RunFor(kRoughPathTime);
+  EXPECT_EQ(LongestOfAPull(*puller_), kChunk) << "over the same connection";
+  EXPECT_EQ(puller_->endpoint->counters().connections_opened, 2u);
+  world_.ExpectClean();
+}
+
+TEST_P(RoughPathTest, OtherPeersKeepLongRequests) {
+  Node& other = world_.Add(options_);
+  LoseAPull();
+  EXPECT_EQ(LongestOfAPull(other), kChunk);
+}
+
+TEST(RoughPathsTest, TheOnesNotedFirstAreForgottenWhereThereAreTooMany) {
+  RoughPaths paths;
+  base::Time now{};
+  const auto ip = [](size_t i) {
+    return RoughPaths::Ip{static_cast<uint8_t>(i), static_cast<uint8_t>(i >> 8), 1};
+  };
+  for (size_t i = 0; i <= kMaxRoughPaths; ++i) {
+    now = now + base::Microseconds(1);
+    paths.Note(ip(i), now);
+  }
+  EXPECT_FALSE(paths.Has(ip(0), now));
+  EXPECT_TRUE(paths.Has(ip(1), now));
+  EXPECT_TRUE(paths.Has(ip(kMaxRoughPaths), now));
+}
+
+}  // namespace
+}  // namespace tokamak::transport::testing
