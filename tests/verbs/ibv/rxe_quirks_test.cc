@@ -27,8 +27,9 @@ using std::chrono::milliseconds;
 using Completions = std::vector<std::pair<uint64_t, ibv_wc_status>>;
 
 constexpr auto kPatience = milliseconds(20000);
-constexpr auto kLong = milliseconds(3000);
-constexpr uint8_t kTimeout = 14, kRetries = 6;  // together half a second
+constexpr auto kLong = milliseconds(4000);
+// Half a second, in which an interface can be set down, and a second together.
+constexpr uint8_t kTimeout = 17, kRetries = 1;
 
 // An end of a connection that was made by hand.
 class End final {
@@ -179,7 +180,7 @@ class RxeQuirksTest : public testing::Test {
 
   // Answers come after all retries, and before `kLong` is over.
   void DelayAnswers() {
-    auto netem = faults::Netem::Start({"v1"}, "delay 1s");
+    auto netem = faults::Netem::Start({"v1"}, "delay 2s");
     ASSERT_TRUE(netem.ok()) << netem.status();
     netem_ = *std::move(netem);
   }
