@@ -3,7 +3,7 @@
 // The owner of an object pins it and names its memory (Source); the puller offers memory for it to land in (Sink). Answers
 // come later, because the store lives on another loop than the transport.
 // Law: memory is given back (Unpin, ~Sink) only when no peer and no device can touch it any more. A deadline alone proves
-//      nothing; DONE, a revoked key or queue pairs in Error do.
+//      nothing; requests that completed, DONE, queue pairs that were dropped do, and a revoked key for what the peer WRITEs.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 // Law: no call waits for another machine; no callback runs inside the call that asked for it.
 // Law: handles may be dropped in any order, with one exception: a QueuePair outlives its Connection. A parent lives on inside
 //      until its last child is gone. Dropping a handle ends what it named: no callback of it runs after, no completion of it
-//      is polled after, no byte of its memory is touched after.
+//      is polled after, no byte of its memory is touched after (of a region or window: see Limits::drop_stops_transfers).
 // Law: Limits are facts. What a device lacks is refused with kUnimplemented, never imitated.
 // Thread rule: Device, ProtectionDomain and MemoryRegion may be used from any thread. A CompletionQueue, the queue pairs that
 //      complete into it and their connections belong to the one thread of the EventLoop that the queue was made with; a
@@ -28,8 +28,8 @@
 namespace tokamak::verbs {
 
 // Memory that the device may touch, with its keys. Dropping it revokes the keys, and those of the windows bound in it: when the
-// destructor returns, neither the device nor a peer touches the memory again. Registration may block for long (page faults):
-// see Limits of the caller's loop.
+// destructor returns, neither the device nor a peer touches the memory again. Without Limits::drop_stops_transfers what has begun
+// may go on. Registration may block for long (page faults): see Limits of the caller's loop.
 //
 // Memory that a peer may read can be looked at after its READ has completed: a READ that was asked for twice is answered twice,
 // and the second answer reaches nobody. What the owner writes there meanwhile harms neither side.
@@ -52,8 +52,9 @@ class MemoryRegion {
 //
 // A bind is ordered: requests before it do not see it, those after it find it done. An invalidate may overtake requests before
 // it that have not completed; with kFence it waits for them. Once it has completed nothing is touched by the window's right.
-// Dropping a window, or the region below it, has the same effect when the destructor returns. A window opens nothing any more
-// when its queue pair is in Error, reset or gone; then it may be bound again, through another.
+// Dropping a window, or the region below it, has the same effect when the destructor returns, and the same exception without
+// Limits::drop_stops_transfers. A window opens nothing any more when its queue pair is in Error, reset or gone; then it may be
+// bound again, through another.
 class MemoryWindow {
  public:
   virtual ~MemoryWindow() = default;
@@ -112,7 +113,8 @@ struct QueuePairOptions {
 };
 
 // A reliable connection's end: a send and a receive queue. Made in Init, as rdma_create_qp leaves it: receives may be posted
-// before it is connected.
+// before it is connected. When its destructor returns, no byte moves through it any more, for its own requests or the peer's: on
+// every device that is proof that memory can be used again.
 class QueuePair {
  public:
   virtual ~QueuePair() = default;

@@ -30,6 +30,7 @@ Limits MakeLimits(LinkKind link, const ibv_device_attr& device, const ibv_port_a
   limits.region_read_rights = !quirks.reads_any_region;
   limits.queue_pair_rights = !quirks.ignores_queue_pair_rights;
   limits.solicited_events = !quirks.forgets_solicited;
+  limits.drop_stops_transfers = !quirks.finishes_what_has_begun;
   limits.max_inline = max_inline;
   limits.max_sges = std::min(Count(device.max_sge), kMaxSges);
   // Some drivers leave max_sge_rd at 0; a READ has a piece on every device.

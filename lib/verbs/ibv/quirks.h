@@ -25,6 +25,10 @@ struct Quirks {
   // siw keeps a queue pair's rights and looks at none (siw_proc_write, siw_init_rresp).
   bool ignores_queue_pair_rights = false;
 
+  // siw looks at a region when a request begins to leave it, and when the first bytes of a READ come for it (siw_check_sgl_tx,
+  // siw_proc_rresp), and keeps its pages until that has ended: ibv_dereg_mr stops what has not begun, and what comes by a SEND or WRITE.
+  bool finishes_what_has_begun = false;
+
   // siw hands the program's own pages to TCP when a request of this many bytes is not signaled (siw_qp_prepare_tx), and TCP may send
   // them, again even, after a later request has completed and the program has written into them. So it has to be signaled. 0: no.
   uint32_t borrows_unsignaled_from = 0;
@@ -53,7 +57,7 @@ inline Quirks QuirksOf(const ibv_device_attr& device) {
   quirks.windows_are_open = device.vendor_id == kRxe;
   if (device.vendor_id != kSiw) return quirks;
   quirks.forbids_a_place = quirks.forgets_solicited = true;
-  quirks.reads_any_region = quirks.ignores_queue_pair_rights = true;
+  quirks.reads_any_region = quirks.ignores_queue_pair_rights = quirks.finishes_what_has_begun = true;
   quirks.borrows_unsignaled_from = 4096;
   quirks.needs_a_piece = quirks.garbles_empty_reads = quirks.breaks_fences = true;
   return quirks;

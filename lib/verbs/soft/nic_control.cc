@@ -33,6 +33,7 @@ Limits MakeLimits(uint32_t active_mtu) {
   limits.region_read_rights = true;
   limits.queue_pair_rights = true;
   limits.solicited_events = true;
+  limits.drop_stops_transfers = true;
   limits.max_inline = kMaxInline;
   limits.max_sges = kMaxSges;
   limits.max_read_sges = kMaxSges;

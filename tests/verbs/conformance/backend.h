@@ -84,9 +84,6 @@ class Backend {
   // a test then waits for them first.
   virtual bool HearsAnswersAfterALocalFault() const { return true; }
 
-  // False where a READ that has begun goes on to its end though its region was dropped, until its queue pair is gone.
-  virtual bool DropStopsReads() const { return true; }
-
   // What the devices counted, for the text of a failure.
   virtual std::string Counters() const { return ""; }
 };

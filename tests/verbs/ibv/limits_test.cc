@@ -40,6 +40,7 @@ TEST_F(MakeLimitsTest, RoceHasWhatItsDeviceSays) {
   EXPECT_TRUE(limits.region_read_rights);
   EXPECT_TRUE(limits.queue_pair_rights);
   EXPECT_TRUE(limits.solicited_events);
+  EXPECT_TRUE(limits.drop_stops_transfers);
   EXPECT_EQ(limits.max_inline, 512u);
   EXPECT_EQ(limits.max_sges, 30u);
   EXPECT_EQ(limits.max_read_sges, 20u);
@@ -69,12 +70,21 @@ TEST_F(MakeLimitsTest, IwarpLacksWhatItsProtocolLacksWhateverTheDeviceSays) {
   EXPECT_EQ(limits.max_read_sges, 1u);
 }
 
+TEST_F(MakeLimitsTest, IwarpKeepsWhatItsProtocolDoesNotRuleOut) {
+  const Limits limits = MakeLimits(LinkKind::kIwarp, device, port, 80);
+  EXPECT_TRUE(limits.region_read_rights);
+  EXPECT_TRUE(limits.queue_pair_rights);
+  EXPECT_TRUE(limits.solicited_events);
+  EXPECT_TRUE(limits.drop_stops_transfers);
+}
+
 TEST_F(MakeLimitsTest, WhatAProviderDoesNotKeepIsNotClaimed) {
   device.vendor_id = 0x626d74;  // siw's
   const Limits limits = MakeLimits(LinkKind::kIwarp, device, port, 80);
   EXPECT_FALSE(limits.region_read_rights);
   EXPECT_FALSE(limits.queue_pair_rights);
   EXPECT_FALSE(limits.solicited_events);
+  EXPECT_FALSE(limits.drop_stops_transfers);
 }
 
 TEST_F(MakeLimitsTest, OnInfiniBandAnAddressIsNotEnoughToWalkByHand) {

@@ -160,7 +160,6 @@ class IbvBackend final : public Backend {
   }
 
   bool HearsAnswersAfterALocalFault() const override { return provider_ != "rxe"; }
-  bool DropStopsReads() const override { return provider_ != "siw"; }
 
   std::string Counters() const override {
     std::string text;
