@@ -188,6 +188,64 @@ TEST_P(TeardownTest, NoByteLeavesARegionAfterItWasDroppedWhileThePeerReads) {
   ExpectNothingForeign(to);
 }
 
+// The regions live on: that the queue pair is gone is enough, on devices without drop_stops_transfers too.
+TEST_P(TeardownTest, NoByteOfASinkChangesAfterTheQueuePairWasDroppedInMidRead) {
+  constexpr size_t kSize = 1 << 20;
+  auto pair = Connect();
+  Memory to(*pair->active.domain, kSize, 1), from(*pair->passive.domain, kSize, 2);
+  pair->active.MustPost(
+      {Read(1, {to.piece(0, 8)}, from.remote(), from.rkey()), Read(2, {to.whole()}, from.remote(), from.rkey())});
+  EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(1, CompletionOpcode::kRead)));
+  pair->active.connection.reset();
+  pair->active.queue_pair.reset();
+  to.Fill(3);
+  LookOn();
+  EXPECT_TRUE(to.Untouched());
+}
+
+TEST_P(TeardownTest, NoByteOfARegionChangesAfterTheQueuePairWasDroppedWhileThePeerWrites) {
+  constexpr size_t kSize = 100000;
+  auto pair = Connect();
+  Memory from(*pair->active.domain, kSize, 1), to(*pair->passive.domain, kSize, 2);
+  WriteMore(pair->active, from, to, to.rkey());
+  EXPECT_EQ(pair->active.AwaitSends(1).size(), 1u);
+  pair->passive.connection.reset();
+  pair->passive.queue_pair.reset();
+  to.Fill(3);
+  LookOn();
+  EXPECT_TRUE(to.Untouched());
+}
+
+TEST_P(TeardownTest, NoByteLeavesARegionAfterTheQueuePairWasDroppedInMidWrite) {
+  constexpr size_t kSize = 1 << 20;
+  auto pair = Connect();
+  Memory from(*pair->active.domain, kSize, 1), to(*pair->passive.domain, kSize, 2);
+  pair->active.MustPost(
+      {Write(1, {from.piece(0, 8)}, to.remote(), to.rkey()), Write(2, {from.whole()}, to.remote(), to.rkey())});
+  EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(1, CompletionOpcode::kWrite)));
+  pair->active.connection.reset();
+  pair->active.queue_pair.reset();
+  Scribble(from);
+  EXPECT_TRUE(Drive([&] { return pair->passive.Saw(kDisconnected); }));
+  LookOn();
+  ExpectNothingForeign(to);
+}
+
+TEST_P(TeardownTest, NoByteLeavesARegionAfterTheQueuePairWasDroppedWhileThePeerReads) {
+  constexpr size_t kSize = 1 << 20;
+  auto pair = Connect();
+  Memory to(*pair->active.domain, kSize, 2), from(*pair->passive.domain, kSize, 1);
+  pair->active.MustPost(
+      {Read(1, {to.piece(0, 8)}, from.remote(), from.rkey()), Read(2, {to.whole()}, from.remote(), from.rkey())});
+  EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(1, CompletionOpcode::kRead)));
+  pair->passive.connection.reset();
+  pair->passive.queue_pair.reset();
+  Scribble(from);
+  EXPECT_EQ(pair->active.AwaitSends(1).size(), 1u);
+  LookOn();
+  ExpectNothingForeign(to);
+}
+
 TEST_P(TeardownTest, NoCompletionOfAQueuePairIsPolledAfterItWasDropped) {
   End home(backend(), 0), peer(backend(), 1);
   auto doomed = std::make_unique<End>(backend(), 0, EndOptions(), &home);
