@@ -16,6 +16,7 @@
 #include "lib/base/time.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/file_descriptor.h"
+#include "lib/verbs/ibv/connection_rules.h"
 #include "lib/verbs/ibv/route_searches.h"
 #include "lib/verbs/ibv/tcp_connection.h"
 #include "lib/verbs/ibv/tcp_line.h"
@@ -24,9 +25,10 @@
 namespace tokamak::verbs::ibv {
 
 constexpr base::Duration kAskDeadline = base::Seconds(5);
-constexpr size_t kMaxHalfOpen = 128;
-constexpr size_t kMaxHalfOpenOfOne = 32;  // address, whatever its ports
+constexpr size_t kMaxHalfOpen = 256;
+constexpr size_t kMaxHalfOpenOfOne = 64;  // address, whatever its ports
 static_assert(kMaxHalfOpenOfOne < kMaxHalfOpen);
+static_assert(kMaxHalfOpenOfOne >= kMaxUnanswered, "what a host asks at once may all be presented");
 
 // What our side brings to a connection with these options, as the device is now. From any thread.
 using MakeTcpOffer = std::function<TcpOffer(const ConnectOptions& options)>;

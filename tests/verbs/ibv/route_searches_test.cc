@@ -78,7 +78,8 @@ TEST_F(RouteSearchesTest, WhoCannotBeReachedIsRejectedAndNobodyIsAsked) {
 }
 
 TEST_F(RouteSearchesTest, BeyondTheBoundPeersWaitForTheirTurn) {
-  constexpr size_t kCount = RouteSearches::kMaxSearches + 3;
+  constexpr size_t kCount = kMaxUnanswered;  // of one address, and all are presented in the end
+  static_assert(kCount > RouteSearches::kMaxSearches);
   std::promise<void> answer;
   const std::shared_future<void> answered = answer.get_future().share();
   std::atomic<size_t> begun{0};
@@ -90,7 +91,7 @@ TEST_F(RouteSearchesTest, BeyondTheBoundPeersWaitForTheirTurn) {
   });
   std::vector<std::unique_ptr<TcpSide>> sides;
   for (size_t i = 0; i < kCount; ++i) {
-    sides.push_back(std::make_unique<TcpSide>(loop_, 1 + i % 2));  // an address has room for fewer
+    sides.push_back(std::make_unique<TcpSide>(loop_, 1));
     ASSERT_TRUE(Connect(*sides.back()).ok());
   }
   ASSERT_TRUE(AwaitSet(full));

@@ -35,7 +35,7 @@ TEST_F(TcpListenerTest, NoMoreThanSixtyFourRequestsWaitForAnAnswer) {
   constexpr size_t kCount = 70;
   std::vector<std::unique_ptr<TcpSide>> sides;
   for (size_t i = 0; i < kCount; ++i) {
-    sides.push_back(std::make_unique<TcpSide>(loop_, 1 + i % kHosts));
+    sides.push_back(std::make_unique<TcpSide>(loop_, 1));
     ASSERT_TRUE(Connect(*sides.back()).ok());
   }
   const auto rejected = [](const std::unique_ptr<TcpSide>& side) { return side->Saw(kRejected); };
