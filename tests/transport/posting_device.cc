@@ -8,15 +8,14 @@ namespace {
 
 class PostingQueuePair final : public verbs::QueuePair {
  public:
-  PostingQueuePair(std::unique_ptr<verbs::QueuePair> well, const PostSendHook& hook) : well_(std::move(well)), hook_(hook) {}
+  PostingQueuePair(std::unique_ptr<verbs::QueuePair> well, const PostSendHook& hook)
+      : well_(std::move(well)), hook_(hook) {}
 
   verbs::QueuePair& well() { return *well_; }
 
   uint32_t number() const override { return well_->number(); }
   verbs::QueuePairState state() const override { return well_->state(); }
-  verbs::PostResult PostSend(absl::Span<const verbs::SendRequest> requests) override {
-    return hook_(*well_, requests);
-  }
+  verbs::PostResult PostSend(absl::Span<const verbs::SendRequest> requests) override { return hook_(*well_, requests); }
   verbs::PostResult PostReceive(absl::Span<const verbs::ReceiveRequest> requests) override {
     return well_->PostReceive(requests);
   }

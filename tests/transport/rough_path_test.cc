@@ -1,6 +1,4 @@
 // A path over which requests are repeated in vain, and short requests after it.
-#include "lib/transport/rough_paths.h"
-
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -8,6 +6,7 @@
 
 #include "gtest/gtest.h"
 #include "lib/transport/limits.h"
+#include "lib/transport/rough_paths.h"
 #include "tests/transport/posting_device.h"
 #include "tests/transport/world.h"
 
@@ -99,9 +98,7 @@ TEST_P(RoughPathTest, OtherPeersKeepLongRequests) {
 TEST(RoughPathsTest, TheOnesNotedFirstAreForgottenWhereThereAreTooMany) {
   RoughPaths paths;
   base::Time now{};
-  const auto ip = [](size_t i) {
-    return RoughPaths::Ip{static_cast<uint8_t>(i), static_cast<uint8_t>(i >> 8), 1};
-  };
+  const auto ip = [](size_t i) { return RoughPaths::Ip{static_cast<uint8_t>(i), static_cast<uint8_t>(i >> 8), 1}; };
   for (size_t i = 0; i <= kMaxRoughPaths; ++i) {
     now = now + base::Microseconds(1);
     paths.Note(ip(i), now);
