@@ -20,6 +20,8 @@ namespace tokamak::base {
 
 class Writer final {
  public:
+  Writer() { bytes_.reserve(kFirstRoom); }
+
   template <typename T>
   void Integer(T value) {
     const size_t at = bytes_.size();
@@ -41,6 +43,8 @@ class Writer final {
   std::vector<uint8_t> Take() { return std::move(bytes_); }
 
  private:
+  static constexpr size_t kFirstRoom = 128;  // bytes: most messages take one allocation
+
   std::vector<uint8_t> bytes_;
 };
 

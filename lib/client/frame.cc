@@ -1,5 +1,8 @@
 #include "lib/client/frame.h"
 
+#include <cstddef>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "lib/base/bytes.h"
@@ -7,17 +10,29 @@
 namespace tokamak::client {
 
 std::vector<uint8_t> Frame(const Header& header, absl::Span<const uint8_t> body) {
-  CHECK_LE(body.size(), kMaxBody);
+  base::Writer frame = BeginFrame(header);
+  frame.Raw(body);
+  return EndFrame(std::move(frame));
+}
+
+base::Writer BeginFrame(const Header& header) {
   base::Writer writer;
   writer.Integer(header.magic);
   writer.Integer(header.version);
   writer.Integer(header.kind);
   writer.Integer(header.request_id);
-  writer.Integer(static_cast<uint32_t>(body.size()));
+  writer.Integer(uint32_t{0});
   writer.Integer(header.status);
   CHECK_EQ(writer.size(), kHeaderSize);
-  writer.Raw(body);
-  return writer.Take();
+  return writer;
+}
+
+std::vector<uint8_t> EndFrame(base::Writer frame) {
+  std::vector<uint8_t> bytes = frame.Take();
+  const size_t body = bytes.size() - kHeaderSize;
+  CHECK_LE(body, kMaxBody);
+  base::StoreLittle<uint32_t>(bytes.data() + offsetof(Header, length), static_cast<uint32_t>(body));
+  return bytes;
 }
 
 std::vector<uint8_t> EncodeError(const Header& request, const absl::Status& status) {

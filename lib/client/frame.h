@@ -160,15 +160,19 @@ class Decoder final {
 // A frame of header and body. The body must keep its bounds, and be at most kMaxBody.
 std::vector<uint8_t> Frame(const Header& header, absl::Span<const uint8_t> body);
 
+// The same where the body is written behind the header: the length comes last.
+base::Writer BeginFrame(const Header& header);
+std::vector<uint8_t> EndFrame(base::Writer frame);
+
 // A whole frame for a request, a reply or a notification.
 template <typename M>
 std::vector<uint8_t> Encode(uint64_t request_id, const M& message) {
-  base::Writer body;
-  Encoder(body).Part(message);
   Header header;
   header.kind = M::kKind;
   header.request_id = request_id;
-  return Frame(header, body.bytes());
+  base::Writer frame = BeginFrame(header);
+  Encoder(frame).Part(message);
+  return EndFrame(std::move(frame));
 }
 
 // The reply to `request` that says what went wrong. `status` must not be OK.
