@@ -221,7 +221,8 @@ void BulkChannel::Drop(uint32_t rail) {
       --posted.job->shares[posted.share].in_flight;
     });
   }
-  for (BulkJob* job = jobs_.first(); job != nullptr; job = IntrusiveList<BulkJob, &BulkJob::all_link>::Next(job)) {
+  for (BulkJob* job = jobs_.first(); job != nullptr;
+       job = base::IntrusiveList<BulkJob, &BulkJob::all_link>::Next(job)) {
     for (uint32_t s = 0; s < job->share_count && !job->stopped; ++s) {
       Share& share = job->shares[s];
       if (RailOfQueue(share.queue) == rail && share.state == Share::State::kOpen) DropShare(job, &share);
@@ -254,7 +255,8 @@ void BulkChannel::MakeReady(BulkJob* job) {
 }
 
 void BulkChannel::Resolve(uint32_t rail, absl::Span<const WantedWrite> wanted) {
-  for (BulkJob* job = jobs_.first(); job != nullptr; job = IntrusiveList<BulkJob, &BulkJob::all_link>::Next(job)) {
+  for (BulkJob* job = jobs_.first(); job != nullptr;
+       job = base::IntrusiveList<BulkJob, &BulkJob::all_link>::Next(job)) {
     const auto write = std::find_if(wanted.begin(), wanted.end(),
                                     [job](const WantedWrite& one) { return one.transfer == job->transfer; });
     for (uint32_t s = 0; s < job->share_count && !job->stopped; ++s) {
@@ -274,7 +276,7 @@ void BulkChannel::Resolve(uint32_t rail, absl::Span<const WantedWrite> wanted) {
 
 void BulkChannel::EndThoseThatAreOver() {
   for (BulkJob* job = jobs_.first(); job != nullptr;) {
-    BulkJob* const one = std::exchange(job, IntrusiveList<BulkJob, &BulkJob::all_link>::Next(job));
+    BulkJob* const one = std::exchange(job, base::IntrusiveList<BulkJob, &BulkJob::all_link>::Next(job));
     if (!one->over()) continue;
     jobs_.Remove(one);
     one->owner->OnJobOver();

@@ -20,11 +20,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "lib/base/intrusive_list.h"
 #include "lib/transport/bulk_job.h"
 #include "lib/transport/bulk_queue.h"
 #include "lib/transport/context.h"
 #include "lib/transport/hello.h"
-#include "lib/transport/intrusive_list.h"
 #include "lib/transport/message.h"
 #include "lib/transport/rail_messages.h"
 #include "lib/verbs/verbs.h"
@@ -121,8 +121,8 @@ class BulkChannel final {
   std::vector<std::unique_ptr<BulkQueue>> queues_;  // null: not there
   bool enabled_ = false;
   uint32_t next_queue_ = 0;
-  IntrusiveList<BulkJob, &BulkJob::link> ready_;  // jobs with chunks left to post
-  IntrusiveList<BulkJob, &BulkJob::all_link> jobs_;
+  base::IntrusiveList<BulkJob, &BulkJob::link> ready_;  // jobs with chunks left to post
+  base::IntrusiveList<BulkJob, &BulkJob::all_link> jobs_;
 };
 
 }  // namespace tokamak::transport

@@ -8,8 +8,8 @@
 #include <array>
 #include <cstdint>
 
+#include "lib/base/intrusive_list.h"
 #include "lib/transport/hello.h"
-#include "lib/transport/intrusive_list.h"
 #include "lib/transport/message.h"
 #include "lib/verbs/types.h"
 
@@ -61,8 +61,8 @@ struct BulkJob {
   uint64_t bytes_done = 0;      // of shares as they are now
   uint32_t in_flight = 0;       // requests
   bool stopped = false;
-  Link<BulkJob> link;      // jobs with chunks to post
-  Link<BulkJob> all_link;  // jobs
+  base::Link<BulkJob> link;      // jobs with chunks to post
+  base::Link<BulkJob> all_link;  // jobs
 
   bool over() const { return in_flight == 0 && (stopped || shares_open == 0); }
 };

@@ -12,11 +12,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "lib/base/intrusive_list.h"
 #include "lib/transport/context.h"
 #include "lib/transport/credits.h"
 #include "lib/transport/fifo.h"
 #include "lib/transport/hello.h"
-#include "lib/transport/intrusive_list.h"
 #include "lib/transport/message.h"
 #include "lib/transport/request_id.h"
 #include "lib/transport/slots.h"
@@ -35,7 +35,7 @@ class ControlChannel final {
     virtual bool over() const = 0;
     // The last chunk was taken; the channel has forgotten the stream, which may go.
     virtual void OnOver() = 0;
-    Link<Stream> link;
+    base::Link<Stream> link;
   };
 
   static constexpr uint32_t kMaxSendSlots = 64;
@@ -118,7 +118,7 @@ class ControlChannel final {
   Credits credits_;
   SendRing ring_;
   Fifo<Outgoing> queue_;
-  IntrusiveList<Stream, &Stream::link> streams_;
+  base::IntrusiveList<Stream, &Stream::link> streams_;
   std::vector<uint32_t> drained_;
   uint64_t received_ = 0;
   bool enabled_ = false;

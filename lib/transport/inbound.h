@@ -7,11 +7,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "lib/base/numbered_table.h"
 #include "lib/transport/connection.h"
 #include "lib/transport/context.h"
 #include "lib/transport/incoming_calls.h"
 #include "lib/transport/serve.h"
-#include "lib/transport/transfer_table.h"
 
 namespace tokamak::transport {
 
@@ -81,7 +81,7 @@ class Inbound final : public Connection::User {
   base::Time asked_at_;
   PeerShares::Membership membership_;  // before the serves that it counts
   uint64_t last_number_ = 0;
-  TransferTable<Serve> serves_;
+  base::NumberedTable<Serve> serves_;
   IncomingCalls calls_;
   std::unique_ptr<Connection> connection_;  // last: gone before the pins of what it touches
 };

@@ -8,11 +8,11 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "lib/base/intrusive_list.h"
+#include "lib/base/numbered_table.h"
 #include "lib/transport/connection.h"
 #include "lib/transport/context.h"
-#include "lib/transport/intrusive_list.h"
 #include "lib/transport/message.h"
-#include "lib/transport/transfer_table.h"
 
 namespace tokamak::transport {
 
@@ -31,7 +31,7 @@ class IncomingCalls final {
   class Ticket;
   struct OneCall {
     base::Timer deadline;
-    Link<OneCall> table_link;
+    base::Link<OneCall> table_link;
   };
 
   void Answer(uint64_t number, absl::Span<const uint8_t> reply);
@@ -40,7 +40,7 @@ class IncomingCalls final {
 
   Context& context_;
   Connection* connection_ = nullptr;
-  TransferTable<OneCall> calls_;
+  base::NumberedTable<OneCall> calls_;
   const std::shared_ptr<IncomingCalls*> self_;  // what replies hold: null when this is gone
 };
 

@@ -59,7 +59,7 @@ uint64_t Outbound::Bind(Pull* pull, bool by_write) {
 
 void Outbound::NotByWrite(uint64_t number) {
   if (writes_.erase(number & Note::kNumberMask) == 0 || writes_.size() + 1 != max_writes_) return;
-  for (Pull* pull = pulls_.first(); pull != nullptr; pull = TransferTable<Pull>::Next(pull)) {
+  for (Pull* pull = pulls_.first(); pull != nullptr; pull = base::NumberedTable<Pull>::Next(pull)) {
     if (pull->waits_for_turn()) return pull->OnTurn();
   }
 }
@@ -74,7 +74,7 @@ void Outbound::Forget(Pull* pull) { pulls_.Release(pull); }
 
 void Outbound::OnUp() {
   max_writes_ = connection_->bulk().max_writes();
-  for (Pull* pull = pulls_.first(); pull != nullptr; pull = TransferTable<Pull>::Next(pull)) pull->Start();
+  for (Pull* pull = pulls_.first(); pull != nullptr; pull = base::NumberedTable<Pull>::Next(pull)) pull->Start();
   calls_.SendWaiting(*connection_);
 }
 
@@ -130,7 +130,7 @@ absl::Status Outbound::OnNote(const Note& note) {
 
 std::vector<WantedWrite> Outbound::WritesWanted() const {
   std::vector<WantedWrite> wanted;
-  for (Pull* pull = pulls_.first(); pull != nullptr; pull = TransferTable<Pull>::Next(pull)) {
+  for (Pull* pull = pulls_.first(); pull != nullptr; pull = base::NumberedTable<Pull>::Next(pull)) {
     if (pull->waits_for_notes()) wanted.push_back(pull->wanted());
   }
   std::sort(wanted.begin(), wanted.end(),

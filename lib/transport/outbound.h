@@ -11,11 +11,11 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "lib/base/numbered_table.h"
 #include "lib/transport/connection.h"
 #include "lib/transport/context.h"
 #include "lib/transport/outgoing_calls.h"
 #include "lib/transport/pull.h"
-#include "lib/transport/transfer_table.h"
 
 namespace tokamak::transport {
 
@@ -75,7 +75,7 @@ class Outbound final : public Connection::User {
   Home& home_;
   const verbs::Address peer_;
   uint64_t last_number_ = 0;
-  TransferTable<Pull> pulls_;
+  base::NumberedTable<Pull> pulls_;
   OutgoingCalls calls_;
   absl::flat_hash_map<uint32_t, Pull*> writes_;  // by the low bits that notes carry; never visited in its own order
   size_t max_writes_ = 0;                        // known when it is up

@@ -9,13 +9,13 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "lib/base/intrusive_list.h"
+#include "lib/base/numbered_table.h"
 #include "lib/transport/caller.h"
 #include "lib/transport/connection.h"
 #include "lib/transport/context.h"
 #include "lib/transport/fifo.h"
-#include "lib/transport/intrusive_list.h"
 #include "lib/transport/message.h"
-#include "lib/transport/transfer_table.h"
 
 namespace tokamak::transport {
 
@@ -48,13 +48,13 @@ class OutgoingCalls final {
     Caller::CallCallback done;  // null: the caller has its answer
     uint64_t number = 0;        // 0: waits
     bool refused = false;       // too long for this peer; its caller hears of it in a task of its own
-    Link<OneCall> table_link;
+    base::Link<OneCall> table_link;
   };
   void OnDeadline(OneCall* call);
 
   Context& context_;
   uint64_t& last_number_;
-  TransferTable<OneCall> calls_;
+  base::NumberedTable<OneCall> calls_;
   Fifo<OneCall*> waiting_;
   uint32_t asked_ = 0;
 };

@@ -16,11 +16,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "lib/base/intrusive_list.h"
 #include "lib/transport/bulk_channel.h"
 #include "lib/transport/connection.h"
 #include "lib/transport/context.h"
 #include "lib/transport/eager.h"
-#include "lib/transport/intrusive_list.h"
 #include "lib/transport/message.h"
 #include "lib/transport/read.h"
 #include "lib/transport/write.h"
@@ -63,7 +63,7 @@ class Pull final : public BulkJob::Owner {
 
   bool waits_for_turn() const { return state_ == State::kPreparing && write_open_ && number_ == 0; }
 
-  Link<Pull> table_link;
+  base::Link<Pull> table_link;
 
  private:
   enum class State { kWaiting, kPreparing, kAsked, kMoving, kStopping, kOver };

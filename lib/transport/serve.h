@@ -11,10 +11,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "lib/base/intrusive_list.h"
 #include "lib/transport/bulk_channel.h"
 #include "lib/transport/context.h"
 #include "lib/transport/eager.h"
-#include "lib/transport/intrusive_list.h"
 #include "lib/transport/message.h"
 #include "lib/transport/read.h"
 #include "lib/transport/write.h"
@@ -38,7 +38,7 @@ class Serve final : public BulkJob::Owner, public EagerOwner::Listener {
   void OnJobOver() override;
   void OnStreamOver() override;
 
-  Link<Serve> table_link;
+  base::Link<Serve> table_link;
 
  private:
   enum class State { kPinning, kEager, kReading, kWriting, kStopping };

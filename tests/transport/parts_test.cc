@@ -1,15 +1,13 @@
-// The small bookkeeping of the transport: send ring, fifo, list, table, ids.
+// The small bookkeeping of the transport: send ring, fifo, shares, ids.
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "lib/transport/fifo.h"
-#include "lib/transport/intrusive_list.h"
 #include "lib/transport/peer_shares.h"
 #include "lib/transport/request_id.h"
 #include "lib/transport/slots.h"
-#include "lib/transport/transfer_table.h"
 
 namespace tokamak::transport {
 namespace {
@@ -60,56 +58,6 @@ TEST(FifoTest, KeepsOrderWhileItGrowsAndWraps) {
   }
   while (!fifo.empty()) EXPECT_EQ(fifo.Pop(), out++);
   EXPECT_EQ(in, out);
-}
-
-struct Item {
-  explicit Item(int v) : value(v) {}
-  int value;
-  Link<Item> link;
-  Link<Item> table_link;
-};
-
-TEST(IntrusiveListTest, RemovesFromAnywhere) {
-  IntrusiveList<Item, &Item::link> list;
-  Item a(1), b(2), c(3);
-  list.PushBack(&a);
-  list.PushBack(&b);
-  list.PushBack(&c);
-  list.Remove(&b);
-  EXPECT_FALSE(list.Listed(&b));
-  EXPECT_EQ(list.first(), &a);
-  EXPECT_EQ(list.Next(&a), &c);
-  list.Remove(&c);
-  EXPECT_EQ(list.Next(&a), nullptr);
-  list.PushBack(&b);
-  EXPECT_EQ(list.PopFront(), &a);
-  EXPECT_EQ(list.PopFront(), &b);
-  EXPECT_TRUE(list.empty());
-}
-
-TEST(TransferTableTest, FindsByNumberAndVisitsInOrder) {
-  TransferTable<Item> table;
-  Item* a = table.Claim(1);
-  Item* b = table.Claim(2);
-  table.Bind(20, b);
-  table.Bind(10, a);
-  EXPECT_EQ(table.Find(10), a);
-  EXPECT_EQ(table.Find(20), b);
-  EXPECT_EQ(table.Find(30), nullptr);
-  EXPECT_EQ(table.first(), a);
-  EXPECT_EQ(table.Next(a), b);
-  table.Unbind(10);
-  EXPECT_EQ(table.Find(10), nullptr);
-  table.Release(a);
-  EXPECT_EQ(table.first(), b);
-  EXPECT_EQ(table.size(), 1u);
-}
-
-TEST(TransferTableTest, ReusesMemory) {
-  TransferTable<Item> table;
-  Item* a = table.Claim(1);
-  table.Release(a);
-  EXPECT_EQ(table.Claim(2), a);
 }
 
 TEST(PeerSharesTest, ConnectionsOfOnePeerShareAndOthersDoNot) {

@@ -1,5 +1,5 @@
-// TransferTable holds the transfers (or calls) of one connection: found by the number they have on the wire, visited in the
-// order in which they began. Their memory is reused, so a table that has been busy before does not allocate.
+// NumberedTable holds what is under way (transfers, calls): found by its number, visited in the order in which it began. Memory
+// is reused, so a table that has been busy before does not allocate.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "glog/logging.h"
-#include "lib/transport/intrusive_list.h"
+#include "lib/base/intrusive_list.h"
 
-namespace tokamak::transport {
+namespace tokamak::base {
 
 // T has a member `Link<T> table_link`.
 template <typename T>
-class TransferTable final {
+class NumberedTable final {
  public:
-  TransferTable() = default;
-  TransferTable(const TransferTable&) = delete;
-  TransferTable& operator=(const TransferTable&) = delete;
-  ~TransferTable() {
+  NumberedTable() = default;
+  NumberedTable(const NumberedTable&) = delete;
+  NumberedTable& operator=(const NumberedTable&) = delete;
+  ~NumberedTable() {
     while (!all_.empty()) Release(all_.first());
   }
 
@@ -72,4 +72,4 @@ class TransferTable final {
   absl::flat_hash_map<uint64_t, T*> by_number_;  // never visited in its own order
 };
 
-}  // namespace tokamak::transport
+}  // namespace tokamak::base

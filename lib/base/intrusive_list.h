@@ -5,7 +5,7 @@
 
 #include "glog/logging.h"
 
-namespace tokamak::transport {
+namespace tokamak::base {
 
 // A member of T for each list that it may be on.
 template <typename T>
@@ -59,4 +59,4 @@ class IntrusiveList final {
   size_t size_ = 0;
 };
 
-}  // namespace tokamak::transport
+}  // namespace tokamak::base

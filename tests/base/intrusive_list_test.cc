@@ -1,0 +1,33 @@
+#include "lib/base/intrusive_list.h"
+
+#include "gtest/gtest.h"
+
+namespace tokamak::base {
+namespace {
+
+struct Item {
+  explicit Item(int v) : value(v) {}
+  int value;
+  Link<Item> link;
+};
+
+TEST(IntrusiveListTest, RemovesFromAnywhere) {
+  IntrusiveList<Item, &Item::link> list;
+  Item a(1), b(2), c(3);
+  list.PushBack(&a);
+  list.PushBack(&b);
+  list.PushBack(&c);
+  list.Remove(&b);
+  EXPECT_FALSE(list.Listed(&b));
+  EXPECT_EQ(list.first(), &a);
+  EXPECT_EQ(list.Next(&a), &c);
+  list.Remove(&c);
+  EXPECT_EQ(list.Next(&a), nullptr);
+  list.PushBack(&b);
+  EXPECT_EQ(list.PopFront(), &a);
+  EXPECT_EQ(list.PopFront(), &b);
+  EXPECT_TRUE(list.empty());
+}
+
+}  // namespace
+}  // namespace tokamak::base
