@@ -56,6 +56,8 @@ class Scheduler final {
   bool RunUntil(const std::function<bool()>& done, base::Time limit);
 
   bool idle() const { return heap_.empty(); }
+  // Whose task Step runs next; null when none waits. So a test can tell what each processor costs.
+  const SimLoop* next() const { return heap_.empty() ? nullptr : heap_.front(); }
   uint64_t tasks_run() const { return tasks_run_; }
 
  private:

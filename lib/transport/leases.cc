@@ -20,7 +20,7 @@ absl::Status Leases::Acquire(Context& context, uint32_t rails, absl::Span<uint8_
 }
 
 void Leases::Drop() {
-  for (std::unique_ptr<Lease>& lease : leases_) lease.reset();
+  for (absl::optional<Lease>& lease : leases_) lease.reset();
   rails_ = 0;
 }
 
@@ -29,7 +29,7 @@ RemoteRange Leases::Tell(uint32_t home) const {
   if (empty()) return range;
   range.address = reinterpret_cast<uintptr_t>(memory_);
   for (uint32_t rail = 0; rail < kMaxRails; ++rail) {
-    if (leases_[rail] == nullptr) continue;
+    if (!leases_[rail].has_value()) continue;
     if (rail == home) {
       range.rkey = leases_[rail]->rkey();
     } else {
@@ -51,7 +51,7 @@ void Leases::Aim(BulkJob* job, const RemoteRange& remote, uint32_t home) const {
   }
   job->rails = rails_ & told;
   for (uint32_t rail = 0; rail < kMaxRails; ++rail) {
-    if (leases_[rail] != nullptr) job->lkeys[rail] = leases_[rail]->lkey();
+    if (leases_[rail].has_value()) job->lkeys[rail] = leases_[rail]->lkey();
   }
 }
 

@@ -9,29 +9,6 @@ namespace {
 
 using verbs::Access;
 
-// A region for one transfer.
-class OwnRegion final : public Lease {
- public:
-  explicit OwnRegion(std::unique_ptr<verbs::MemoryRegion> region) : region_(std::move(region)) {}
-  uint32_t lkey() const override { return region_->lkey(); }
-  uint32_t rkey() const override { return region_->rkey(); }
-
- private:
-  const std::unique_ptr<verbs::MemoryRegion> region_;
-};
-
-// Keys that belong to somebody else.
-class SharedKeys final : public Lease {
- public:
-  SharedKeys(uint32_t lkey, uint32_t rkey) : lkey_(lkey), rkey_(rkey) {}
-  uint32_t lkey() const override { return lkey_; }
-  uint32_t rkey() const override { return rkey_; }
-
- private:
-  const uint32_t lkey_;
-  const uint32_t rkey_;
-};
-
 // No more than the use needs.
 Access AccessFor(Registration::Use use, const verbs::Limits& limits) {
   switch (use) {
@@ -49,10 +26,10 @@ class OnDemand final : public Registration {
  public:
   OnDemand(verbs::Device& device, verbs::ProtectionDomain& domain) : device_(device), domain_(domain) {}
 
-  absl::StatusOr<std::unique_ptr<Lease>> Acquire(absl::Span<uint8_t> memory, Use use) override {
+  absl::StatusOr<Lease> Acquire(absl::Span<uint8_t> memory, Use use) override {
     auto region = domain_.RegisterMemory(memory, AccessFor(use, device_.limits()));
     if (!region.ok()) return region.status();
-    return std::make_unique<OwnRegion>(*std::move(region));
+    return Lease(*std::move(region));
   }
 
  private:
@@ -66,7 +43,7 @@ class Arena final : public Registration {
         std::unique_ptr<verbs::MemoryRegion> region)
       : device_(device), on_demand_(device, domain), arena_(arena), region_(std::move(region)) {}
 
-  absl::StatusOr<std::unique_ptr<Lease>> Acquire(absl::Span<uint8_t> memory, Use use) override {
+  absl::StatusOr<Lease> Acquire(absl::Span<uint8_t> memory, Use use) override {
     if (!Covers(memory)) {
       return absl::InvalidArgumentError(
           absl::StrCat(memory.size(), " bytes that are not inside the registered arena of ", arena_.size()));
@@ -75,7 +52,7 @@ class Arena final : public Registration {
     const bool own =
         use == Use::kWriteTarget || (use == Use::kReadTarget && device_.limits().read_sink_needs_remote_write);
     if (own) return on_demand_.Acquire(memory, use);
-    return std::make_unique<SharedKeys>(region_->lkey(), region_->rkey());
+    return Lease(region_->lkey(), region_->rkey());
   }
 
  private:

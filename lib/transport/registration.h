@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -18,11 +19,21 @@
 namespace tokamak::transport {
 
 // Keys for a range of memory while it lives. Dropping a lease that owns a region of its own revokes its keys at once.
-class Lease {
+class Lease final {
  public:
-  virtual ~Lease() = default;
-  virtual uint32_t lkey() const = 0;
-  virtual uint32_t rkey() const = 0;
+  // Keys that belong to somebody else, who outlives it.
+  Lease(uint32_t lkey, uint32_t rkey) : lkey_(lkey), rkey_(rkey) {}
+  // A region of its own.
+  explicit Lease(std::unique_ptr<verbs::MemoryRegion> region)
+      : lkey_(region->lkey()), rkey_(region->rkey()), region_(std::move(region)) {}
+
+  uint32_t lkey() const { return lkey_; }
+  uint32_t rkey() const { return rkey_; }
+
+ private:
+  uint32_t lkey_;
+  uint32_t rkey_;
+  std::unique_ptr<verbs::MemoryRegion> region_;  // null: shared keys
 };
 
 class Registration {
@@ -34,7 +45,7 @@ class Registration {
   };
 
   virtual ~Registration() = default;
-  virtual absl::StatusOr<std::unique_ptr<Lease>> Acquire(absl::Span<uint8_t> memory, Use use) = 0;
+  virtual absl::StatusOr<Lease> Acquire(absl::Span<uint8_t> memory, Use use) = 0;
 };
 
 // `arena` must stay mapped, `domain` alive, while the registration lives.

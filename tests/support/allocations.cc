@@ -1,0 +1,53 @@
+#include "tests/support/allocations.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "glog/logging.h"
+
+namespace {
+
+std::atomic<int64_t> g_allocations{0};
+
+void* Counted(void* memory) {
+  if (memory == nullptr) std::abort();
+  g_allocations.fetch_add(1, std::memory_order_relaxed);
+  return memory;
+}
+
+}  // namespace
+
+// All others come down to these.
+void* operator new(size_t size) { return Counted(std::malloc(size == 0 ? 1 : size)); }
+void* operator new(size_t size, std::align_val_t alignment) {
+  const auto step = static_cast<size_t>(alignment);
+  return Counted(std::aligned_alloc(step, (size + step - 1) / step * step));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace tokamak::support {
+
+int64_t Allocations() {
+  const int64_t count = g_allocations.load(std::memory_order_relaxed);
+  CHECK_GT(count, 0) << "another operator new is used";
+  return count;
+}
+
+int64_t AllocationsOf(std::initializer_list<const sim::SimLoop*> loops, sim::Scheduler& scheduler,
+                      const std::function<bool()>& done) {
+  int64_t sum = 0;
+  while (!done()) {
+    const bool counts = std::find(loops.begin(), loops.end(), scheduler.next()) != loops.end();
+    const int64_t before = Allocations();
+    if (!scheduler.Step()) break;
+    if (counts) sum += Allocations() - before;
+  }
+  return sum;
+}
+
+}  // namespace tokamak::support

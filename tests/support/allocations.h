@@ -1,0 +1,22 @@
+// Counts what the program takes from the heap: linking this replaces operator new.
+//
+// For tests that hold a path to a bound. What C libraries take from malloc is not counted.
+// Thread rule: any thread; the count is the program's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+
+#include "sim/sim_loop.h"
+
+namespace tokamak::support {
+
+// Calls of operator new since the program began.
+int64_t Allocations();
+
+// Lets virtual time go on until `done`. Returns the calls in tasks of `loops` alone.
+int64_t AllocationsOf(std::initializer_list<const sim::SimLoop*> loops, sim::Scheduler& scheduler,
+                      const std::function<bool()>& done);
+
+}  // namespace tokamak::support

@@ -1,0 +1,84 @@
+// A transport that is warm takes nothing from the heap for a small transfer, and neither does its NIC.
+#include "tests/support/allocations.h"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/types/span.h"
+#include "gtest/gtest.h"
+#include "tests/transport/world.h"
+
+namespace tokamak::transport::testing {
+namespace {
+
+constexpr uint64_t kSize = 64;
+constexpr int kWarmUp = 100;  // pulls until all tables and rings have had their size
+constexpr int kPulls = 100;
+
+// Has its memory ready, and needs none itself.
+class ReadySink final : public Sink {
+ public:
+  ReadySink(base::EventLoop& loop, absl::Span<uint8_t> memory, bool* done)
+      : loop_(loop), memory_(memory), done_(done) {}
+
+  void Reserve(const ObjectSize&, ReserveCallback reserved) override {
+    reserved_ = std::move(reserved);
+    answer_ = loop_.Post([this] { reserved_(memory_); });
+  }
+  void Done(const absl::Status& status, const TransferReport& report) override {
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(report.size.total(), kSize);
+    *done_ = true;
+  }
+
+ private:
+  base::EventLoop& loop_;
+  const absl::Span<uint8_t> memory_;
+  bool* const done_;
+  ReserveCallback reserved_;
+  base::Timer answer_;
+};
+
+class AllocationsTest : public ::testing::TestWithParam<Protocol> {
+ protected:
+  AllocationsTest() : world_(Loopback()), owner_(world_.Add()), puller_(world_.Add()) {}
+  ~AllocationsTest() override { world_.ExpectClean(); }
+
+  static WorldOptions Loopback() {
+    WorldOptions options;
+    options.loopback = true;
+    return options;
+  }
+
+  // What one pull takes on the puller's loops; the sink is the test's own.
+  int64_t Pull(const base::ObjectId& id, absl::Span<uint8_t> memory) {
+    const PullRequest request = puller_.Request(owner_, id, GetParam());
+    bool done = false;
+    auto sink = std::make_unique<ReadySink>(puller_.loop, memory, &done);
+    const int64_t before = support::Allocations();
+    puller_.endpoint->StartPull(request, std::move(sink));
+    const int64_t started = support::Allocations() - before;
+    return started + support::AllocationsOf({&puller_.loop, &puller_.nic_loop}, world_.scheduler, [&] { return done; });
+  }
+
+  World world_;
+  Node& owner_;
+  Node& puller_;
+};
+
+TEST_P(AllocationsTest, ASmallPullAllocatesNothing) {
+  const base::ObjectId id = owner_.AddObject(kSize);
+  const absl::Span<uint8_t> memory = puller_.arena.Take(kSize);
+  for (int i = 0; i < kWarmUp; ++i) Pull(id, memory);
+  int64_t taken = 0;
+  for (int i = 0; i < kPulls; ++i) taken += Pull(id, memory);
+  EXPECT_EQ(taken, 0);
+  EXPECT_TRUE(IsObject(id, memory));
+}
+
+INSTANTIATE_TEST_SUITE_P(ByProtocol, AllocationsTest, ::testing::Values(Protocol::kEager, Protocol::kRead));
+
+}  // namespace
+}  // namespace tokamak::transport::testing
