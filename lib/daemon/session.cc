@@ -14,17 +14,6 @@ constexpr base::Duration kDirectoryDeadline = base::Seconds(2);
 
 }  // namespace
 
-// Lives until its request is answered, or the session ends. Callbacks that no handle cancels hold a weak_ptr to it.
-struct Session::Waiting {
-  client::Header header;
-  size_t ids = 0;
-  std::unique_ptr<store::Handle> handle;
-  client::StatReply stat;
-  client::WaitReply wait;
-  uint32_t ready = 0;
-  uint32_t unanswered = 0;
-};
-
 Session::Session(const SessionContext& context, Send send, EventFeed::Congested congested)
     : context_(context),
       store_(context.node.store()),
@@ -39,7 +28,7 @@ Session::~Session() {
 
 store::Owner Session::Leave() {
   left_ = true;
-  waiting_.clear();  // ends gets, which give back their pins
+  while (!waiting_.empty()) End(waiting_.first());  // gets give back their pins
   feed_.Stop();
   return owner_;
 }
@@ -70,14 +59,16 @@ Session::Waiting* Session::Begin(const client::Header& header, size_t ids) {
   waiting->ids = ids;
   waiting_ids_ += ids;
   waiting->header = header;
-  Waiting* const key = waiting.get();
-  waiting_.emplace(key, std::move(waiting));
-  return key;
+  waiting_.PushBack(waiting.get());
+  Waiting* const begun = waiting.get();
+  begun->self = std::move(waiting);
+  return begun;
 }
 
 void Session::End(Waiting* waiting) {
   waiting_ids_ -= waiting->ids;
-  waiting_.erase(waiting);
+  waiting_.Remove(waiting);
+  const std::shared_ptr<Waiting> last = std::move(waiting->self);
 }
 
 absl::Status Session::Handle(absl::Span<const uint8_t> frame) {
@@ -199,7 +190,7 @@ void Session::Get(const client::Header& header, const client::GetRequest& reques
   options.timeout = base::Microseconds(static_cast<int64_t>(request.timeout_microseconds));
   options.protocol = static_cast<transport::Protocol>(request.protocol);
   waiting->handle =
-      context_.node.Get(request.ids, options, owner_, [this, waiting](std::vector<node::GetResult> results) {
+      context_.node.Get(request.ids, options, owner_, [this, waiting](absl::Span<const node::GetResult> results) {
         client::GetReply reply;
         for (const node::GetResult& result : results) {
           client::GetEntry& entry = reply.entries.emplace_back();
@@ -220,8 +211,7 @@ void Session::Release(const client::Header& header, const client::ReleaseRequest
 void Session::Delete(const client::Header& header, const client::DeleteRequest& request) {
   Waiting* const waiting = Begin(header);
   if (waiting == nullptr) return;
-  context_.node.Delete(request.id, [this, weak = std::weak_ptr<Waiting>(waiting_.at(waiting))](
-                                       absl::StatusOr<node::DeleteResult> result) {
+  context_.node.Delete(request.id, [this, weak = waiting->weak_from_this()](absl::StatusOr<node::DeleteResult> result) {
     const auto alive = weak.lock();
     if (alive == nullptr) return;
     absl::Status status = result.status();
@@ -254,7 +244,7 @@ void Session::Stat(const client::Header& header, const client::StatRequest& requ
   waiting->stat.object.id = request.id;
   context_.node.directory().Locate(
       request.id, base::Duration(), kDirectoryDeadline,
-      [this, weak = std::weak_ptr<Waiting>(waiting_.at(waiting))](absl::StatusOr<directory::ObjectInfo> info) {
+      [this, weak = waiting->weak_from_this()](absl::StatusOr<directory::ObjectInfo> info) {
         const auto alive = weak.lock();
         if (alive == nullptr) return;
         client::StatReply& reply = alive->stat;
@@ -331,10 +321,9 @@ void Session::WaitAnywhere(const client::Header& header, const client::WaitReque
     if (waiting->wait.ready[i] != 0) continue;
     context_.node.directory().Locate(
         request.ids[i], timeout, timeout + kDirectoryDeadline,
-        [this, i, count = request.count,
-         weak = std::weak_ptr<Waiting>(waiting_.at(waiting))](absl::StatusOr<directory::ObjectInfo> info) {
+        [this, i, count = request.count, weak = waiting->weak_from_this()](absl::StatusOr<directory::ObjectInfo> info) {
           const auto alive = weak.lock();
-          if (alive == nullptr || waiting_.count(alive.get()) == 0) return;
+          if (alive == nullptr || alive->self == nullptr) return;
           --alive->unanswered;
           if (info.ok()) ++alive->ready;
           if (info.ok()) alive->wait.ready[i] = 1;
@@ -353,7 +342,7 @@ void Session::Subscribe(const client::Header& header) {
 void Session::Nodes(const client::Header& header) {
   Waiting* const waiting = Begin(header);
   if (waiting == nullptr) return;
-  context_.node.directory().Nodes(kDirectoryDeadline, [this, weak = std::weak_ptr<Waiting>(waiting_.at(waiting))](
+  context_.node.directory().Nodes(kDirectoryDeadline, [this, weak = waiting->weak_from_this()](
                                                           absl::StatusOr<std::vector<directory::NodeInfo>> nodes) {
     const auto alive = weak.lock();
     if (alive == nullptr) return;

@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "lib/base/event_loop.h"
+#include "lib/base/intrusive_list.h"
 #include "lib/client/frame.h"
 #include "lib/client/messages.h"
 #include "lib/daemon/event_feed.h"
@@ -60,7 +60,19 @@ class Session final {
   absl::Status Handle(absl::Span<const uint8_t> frame);
 
  private:
-  struct Waiting;  // one request that is answered later
+  // One request that is answered later. Lives until then, or until the session ends; callbacks that no handle cancels hold a
+  // weak_ptr to it.
+  struct Waiting : std::enable_shared_from_this<Waiting> {
+    client::Header header;
+    size_t ids = 0;
+    std::unique_ptr<store::Handle> handle;
+    client::StatReply stat;
+    client::WaitReply wait;
+    uint32_t ready = 0;
+    uint32_t unanswered = 0;
+    std::shared_ptr<Waiting> self;  // while it is on the list, which so keeps it alive
+    base::Link<Waiting> link;
+  };
 
   absl::Status Dispatch(const client::Header& header, absl::Span<const uint8_t> frame);
   void Greet(const client::Header& header, const client::HelloRequest& request);
@@ -95,7 +107,7 @@ class Session final {
   bool greeted_ = false;
   bool read_only_ = false;
   size_t waiting_ids_ = 0;
-  std::map<const Waiting*, std::shared_ptr<Waiting>> waiting_;
+  base::IntrusiveList<Waiting, &Waiting::link> waiting_;
   EventFeed feed_;
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/base/event_loop.h"
+#include "lib/base/reuse.h"
 
 namespace tokamak::directory {
 
@@ -17,25 +18,34 @@ class Answers final {
   Answers(const Answers&) = delete;
   Answers& operator=(const Answers&) = delete;
 
+  ~Answers() { batch_->dropped = true; }
+
   void Add(base::Task answer) {
     waiting_.push_back(std::move(answer));
     if (!timer_.armed()) timer_ = loop_.Post([this] { Run(); });
   }
 
  private:
+  // What outlives Answers that are dropped inside one of them.
+  struct Batch {
+    std::vector<base::Task> answers;
+    bool dropped = false;
+  };
+
   void Run() {
-    const std::vector<base::Task> answers = std::exchange(waiting_, {});
-    const std::weak_ptr<char> alive = alive_;
-    for (const base::Task& answer : answers) {
+    const std::shared_ptr<Batch> batch = batch_;
+    batch->answers.swap(waiting_);
+    for (const base::Task& answer : batch->answers) {
       answer();
-      if (alive.expired()) return;
+      if (batch->dropped) return;
     }
+    base::EmptyForReuse(batch->answers);
   }
 
   base::EventLoop& loop_;
   std::vector<base::Task> waiting_;
   base::Timer timer_;
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+  const std::shared_ptr<Batch> batch_ = std::make_shared<Batch>();
 };
 
 }  // namespace tokamak::directory

@@ -74,7 +74,7 @@ void LocalDirectory::Withdraw(const base::ObjectId& id, const NodeId& node, base
 
 void LocalDirectory::Locate(const base::ObjectId& id, base::Duration wait, base::Duration, LocateCallback done) {
   if (const ObjectInfo* held = FindHeld(id)) {
-    return Answer([done = std::move(done), info = *held] { done(info); });
+    return Answer([done = std::move(done), info = *held]() mutable { done(std::move(info)); });
   }
   if (wait <= base::Duration()) {
     return Answer([done = std::move(done)] { done(absl::NotFoundError("no node holds the object")); });
@@ -120,7 +120,7 @@ void LocalDirectory::Nodes(base::Duration, NodesCallback done) {
 void LocalDirectory::WakeWaiting(Entry& entry) {
   for (auto& [number, waiting] : entry.waiting) {
     --waiting_;
-    Answer([done = std::move(waiting.done), info = entry.info] { done(info); });
+    Answer([done = std::move(waiting.done), info = entry.info]() mutable { done(std::move(info)); });
   }
   entry.waiting.clear();
 }

@@ -17,15 +17,17 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/mailbox.h"
+#include "lib/base/numbered_table.h"
 #include "lib/base/object_id.h"
 #include "lib/node/outbox.h"
 #include "lib/transport/endpoint.h"
@@ -120,6 +122,19 @@ class EngineLink final : public transport::Caller {
 
   class Ticket;  // the right to answer one call
 
+  // What the engine will report of, and who hears of it.
+  template <typename Handler>
+  struct Awaited {
+    Awaited(uint64_t t, Handler h) : token(t), handler(std::move(h)) {}
+    const uint64_t token;
+    Handler handler;
+    base::Link<Awaited> table_link;
+  };
+  template <typename Handler>
+  static void Await(base::NumberedTable<Awaited<Handler>>& table, uint64_t token, Handler handler);
+  template <typename Handler>
+  static Handler TakeOut(base::NumberedTable<Awaited<Handler>>& table, Awaited<Handler>* awaited);
+
   Handlers Refusal();
   void Handle(EngineReport report);
   void HandleReserve(const EngineReport& report);
@@ -139,8 +154,8 @@ class EngineLink final : public transport::Caller {
   verbs::Address address_;
   uint32_t max_call_size_ = 0;
   uint64_t last_token_ = 0;
-  std::map<uint64_t, PullHandlers> pulls_;
-  std::map<uint64_t, CallCallback> calls_;
+  base::NumberedTable<Awaited<PullHandlers>> pulls_;  // by token
+  base::NumberedTable<Awaited<CallCallback>> calls_;
   std::vector<std::function<void()>> settling_;
   std::vector<base::Task> refused_;  // calls that are refused still answer later
   base::Timer refusing_;
@@ -180,12 +195,12 @@ class EngineHost final : public transport::Source {
   EngineLink& link_;
   base::Mailbox<EngineCommand> from_control_;
   Outbox<EngineReport> to_control_;
-  std::map<uint64_t, PinCallback> pins_;  // asked for
-  std::set<uint64_t> refused_pins_;       // of these, that the control loop was not asked for
+  // By token; none is visited in its own order.
+  absl::flat_hash_map<uint64_t, PinCallback> pins_;  // asked for
+  absl::flat_hash_map<uint64_t, PullSink*> pulls_;
+  absl::flat_hash_map<uint64_t, transport::Endpoint::Reply> replies_;
+  std::set<uint64_t> refused_pins_;  // of pins_, that the control loop was not asked for
   base::Timer refusing_;
-  std::map<uint64_t, PullSink*> sinks_;
-  std::map<uint64_t, transport::PullId> pulls_;
-  std::map<uint64_t, transport::Endpoint::Reply> replies_;
   uint64_t last_call_ = 0;
   std::unique_ptr<transport::Endpoint> endpoint_;  // last: its end drops the sinks
 };

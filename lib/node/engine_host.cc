@@ -11,12 +11,13 @@ class EngineHost::PullSink final : public transport::Sink {
  public:
   PullSink(EngineHost& host, uint64_t token, bool has_memory, absl::Span<uint8_t> memory)
       : host_(host), token_(token), has_memory_(has_memory), memory_(memory) {
-    host_.sinks_.emplace(token_, this);
+    host_.pulls_.emplace(token_, this);
   }
-  ~PullSink() override {
-    host_.sinks_.erase(token_);
-    host_.pulls_.erase(token_);
-  }
+  ~PullSink() override { host_.pulls_.erase(token_); }
+
+  // The endpoint's name for it, known once it was started.
+  void SetPull(transport::PullId pull) { pull_ = pull; }
+  transport::PullId pull() const { return pull_; }
 
   void Reserve(const transport::ObjectSize& size, ReserveCallback done) override {
     done_ = std::move(done);
@@ -49,6 +50,7 @@ class EngineHost::PullSink final : public transport::Sink {
   const uint64_t token_;
   const bool has_memory_;
   const absl::Span<uint8_t> memory_;
+  transport::PullId pull_ = 0;
   ReserveCallback done_;
   base::Timer posted_;
 };
@@ -94,13 +96,14 @@ void EngineHost::Handle(EngineCommand command) {
     case EngineCommand::Kind::kPull:
       return HandlePull(std::move(command));
     case EngineCommand::Kind::kCancel:
-      if (const auto pull = pulls_.find(command.token); pull != pulls_.end()) endpoint_->CancelPull(pull->second);
+      if (const auto pull = pulls_.find(command.token); pull != pulls_.end())
+        endpoint_->CancelPull(pull->second->pull());
       return;
     case EngineCommand::Kind::kPinned:
       return HandlePinned(command);
     case EngineCommand::Kind::kReserved: {
-      const auto sink = sinks_.find(command.token);
-      if (sink == sinks_.end()) return;  // the transfer ended before its memory came
+      const auto sink = pulls_.find(command.token);
+      if (sink == pulls_.end()) return;  // the transfer ended before its memory came
       if (!command.status.ok()) return sink->second->Answer(command.status);
       return sink->second->Answer(command.memory);
     }
@@ -122,7 +125,8 @@ void EngineHost::Handle(EngineCommand command) {
 void EngineHost::HandlePull(EngineCommand command) {
   const bool has_memory = command.pull.size_known;
   auto sink = std::make_unique<PullSink>(*this, command.token, has_memory, command.memory);
-  pulls_[command.token] = endpoint_->StartPull(command.pull, std::move(sink));
+  PullSink& started = *sink;  // it ends in a task of its own
+  started.SetPull(endpoint_->StartPull(command.pull, std::move(sink)));
 }
 
 // ---- what we ask of peers

@@ -50,6 +50,20 @@ EngineLink::~EngineLink() {
   *self_ = nullptr;
 }
 
+template <typename Handler>
+void EngineLink::Await(base::NumberedTable<Awaited<Handler>>& table, uint64_t token, Handler handler) {
+  table.Bind(token, table.Claim(token, std::move(handler)));
+}
+
+template <typename Handler>
+Handler EngineLink::TakeOut(base::NumberedTable<Awaited<Handler>>& table, Awaited<Handler>* awaited) {
+  CHECK(awaited != nullptr);
+  Handler handler = std::move(awaited->handler);
+  table.Unbind(awaited->token);
+  table.Release(awaited);
+  return handler;
+}
+
 EngineLink::Handlers EngineLink::Refusal() {
   Handlers handlers;
   handlers.pin = [this](uint64_t pin, const base::ObjectId&) {
@@ -67,7 +81,7 @@ absl::StatusOr<uint64_t> EngineLink::Pull(const transport::PullRequest& request,
     return absl::ResourceExhaustedError("too many objects are on their way here: waiting for some to arrive");
   }
   const uint64_t token = ++last_token_;
-  pulls_.emplace(token, std::move(handlers));
+  Await(pulls_, token, std::move(handlers));
   EngineCommand command;
   command.kind = EngineCommand::Kind::kPull;
   command.token = token;
@@ -78,7 +92,7 @@ absl::StatusOr<uint64_t> EngineLink::Pull(const transport::PullRequest& request,
 }
 
 void EngineLink::Cancel(uint64_t token) {
-  if (pulls_.count(token) == 0) return;
+  if (pulls_.Find(token) == nullptr) return;
   EngineCommand command;
   command.kind = EngineCommand::Kind::kCancel;
   command.token = token;
@@ -102,7 +116,7 @@ void EngineLink::Call(const verbs::Address& peer, absl::Span<const uint8_t> requ
                                            "too many calls to other nodes wait for an answer: try again later"));
   }
   const uint64_t token = ++last_token_;
-  calls_.emplace(token, std::move(done));
+  Await(calls_, token, std::move(done));
   EngineCommand command;
   command.kind = EngineCommand::Kind::kCall;
   command.token = token;
@@ -158,9 +172,9 @@ void EngineLink::Handle(EngineReport report) {
 }
 
 void EngineLink::HandleReserve(const EngineReport& report) {
-  const auto pull = pulls_.find(report.token);
-  CHECK(pull != pulls_.end());
-  const absl::StatusOr<absl::Span<uint8_t>> memory = pull->second.reserve(report.size);
+  const auto* pull = pulls_.Find(report.token);
+  CHECK(pull != nullptr);
+  const absl::StatusOr<absl::Span<uint8_t>> memory = pull->handler.reserve(report.size);
   EngineCommand command;
   command.kind = EngineCommand::Kind::kReserved;
   command.token = report.token;
@@ -170,16 +184,13 @@ void EngineLink::HandleReserve(const EngineReport& report) {
 }
 
 void EngineLink::HandlePullDone(const EngineReport& report) {
-  auto pull = pulls_.extract(report.token);
-  CHECK(!pull.empty());
-  pull.mapped().done(report.status, report.report);
+  TakeOut(pulls_, pulls_.Find(report.token)).done(report.status, report.report);
 }
 
 void EngineLink::HandleCallDone(const EngineReport& report) {
-  auto call = calls_.extract(report.token);
-  CHECK(!call.empty());
-  if (!report.status.ok()) return call.mapped()(report.status);
-  call.mapped()(absl::MakeConstSpan(report.bytes));
+  const CallCallback done = TakeOut(calls_, calls_.Find(report.token));
+  if (!report.status.ok()) return done(report.status);
+  done(absl::MakeConstSpan(report.bytes));
 }
 
 // Each question has its answer, in order; once the engine is gone all have.
@@ -197,12 +208,12 @@ void EngineLink::Closed() {
     Handle(std::move(report));
     if (*self == nullptr) return;
   }
-  for (const auto& [token, pull] : std::exchange(pulls_, {})) {
-    pull.done(Gone(), {});
+  while (!pulls_.empty()) {
+    TakeOut(pulls_, pulls_.first()).done(Gone(), {});
     if (*self == nullptr) return;
   }
-  for (const auto& [token, done] : std::exchange(calls_, {})) {
-    done(Gone());
+  while (!calls_.empty()) {
+    TakeOut(calls_, calls_.first())(Gone());
     if (*self == nullptr) return;
   }
   for (const std::function<void()>& done : std::exchange(settling_, {})) {

@@ -14,6 +14,7 @@
 #include <memory>
 #include <set>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
@@ -90,9 +91,9 @@ class Membership final {
   StatusCallback on_first_answer_;
   base::Timer renew_timer_;
   base::Timer retry_timer_;
-  std::set<base::ObjectId> dirty_;      // what the directory may have wrong
-  std::set<base::ObjectId> in_flight_;  // being told now; may be dirty again
-  bool sweeping_ = false;               // marking everything dirty, page by page
+  std::set<base::ObjectId> dirty_;                 // what the directory may have wrong
+  absl::flat_hash_set<base::ObjectId> in_flight_;  // being told now; may be dirty again; never visited in its own order
+  bool sweeping_ = false;                          // marking everything dirty, page by page
   absl::optional<base::ObjectId> swept_to_;
   MembershipCounters counters_;
   std::unique_ptr<store::Handle> subscription_;

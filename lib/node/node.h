@@ -62,7 +62,7 @@ struct DeleteResult {
 
 class Node final {
  public:
-  using GetCallback = std::function<void(std::vector<GetResult>)>;
+  using GetCallback = std::function<void(absl::Span<const GetResult>)>;  // valid during the call
   using DeleteCallback = std::function<void(absl::StatusOr<DeleteResult>)>;
 
   // All must outlive the node. Engines are open already; at least one. Their hosts must be dropped before the node: until then

@@ -17,26 +17,23 @@ bool IsTroubleOfPeer(const absl::Status& status) {
 
 }  // namespace
 
-class Pulls::WaiterHandle final : public Waiter {
- public:
-  WaiterHandle(std::weak_ptr<Pull> pull, uint64_t number) : pull_(std::move(pull)), number_(number) {}
-  ~WaiterHandle() override {
-    if (const auto pull = pull_.lock()) pull->DropWaiter(number_);
-  }
-  absl::Status trouble() const override {
-    const auto pull = pull_.lock();
-    return pull == nullptr ? absl::OkStatus() : pull->trouble();
-  }
+Pulls::WaiterHandle::~WaiterHandle() {
+  if (pull_ != nullptr) pull_->DropWaiter(*this);
+}
 
- private:
-  const std::weak_ptr<Pull> pull_;
-  const uint64_t number_;
-};
+absl::Status Pulls::WaiterHandle::trouble() const { return pull_ == nullptr ? absl::OkStatus() : pull_->trouble(); }
+
+void Pulls::WaiterHandle::Tell(const absl::Status& status) {
+  pull_ = nullptr;
+  const Callback done = std::move(done_);
+  done(status);
+}
 
 Pulls::Pull::Pull(Pulls& pulls, const base::ObjectId& id)
     : pulls_(pulls), id_(id), number_(++pulls.last_number_), owner_(pulls.store_.NewOwner()) {}
 
 Pulls::Pull::~Pull() {
+  while (!waiters_.empty()) waiters_.PopFront()->Orphan();
   if (state_ != State::kMoving) return;
   CHECK(!engine_->open()) << "the engines' hosts must be dropped before the pulls: they still write to the store";
   GiveUpPlace();
@@ -44,12 +41,14 @@ Pulls::Pull::~Pull() {
 
 std::unique_ptr<Pulls::Waiter> Pulls::Pull::AddWaiter(transport::Protocol protocol, Callback done) {
   if (protocol != transport::Protocol::kAuto) protocol_ = protocol;
-  waiters_.emplace(++last_waiter_, std::move(done));
-  return std::make_unique<WaiterHandle>(weak_from_this(), last_waiter_);
+  auto waiter = std::make_unique<WaiterHandle>(*this, std::move(done));
+  waiters_.PushBack(waiter.get());
+  return waiter;
 }
 
-void Pulls::Pull::DropWaiter(uint64_t number) {
-  if (waiters_.erase(number) == 0 || !waiters_.empty()) return;
+void Pulls::Pull::DropWaiter(WaiterHandle& waiter) {
+  waiters_.Remove(&waiter);
+  if (!waiters_.empty() || state_ == State::kOver) return;
   if (state_ == State::kMoving) return engine_->Cancel(token_);  // ends in Moved
   Finish(absl::CancelledError("nobody waits for it any more"));
 }
@@ -121,9 +120,9 @@ Pulls::Pull::Choice Pulls::Pull::Choose() {
   Choice choice;
   uint64_t best_rank = 0;
   for (const directory::NodeId& holder : info_.holders) {
-    if (tried_.count(holder) != 0) continue;
+    if (Tried(holder)) continue;
     if (holder == pulls_.self_) {  // the directory is wrong: it is not here
-      tried_.insert(holder);
+      tried_.push_back(holder);
       pulls_.recheck_(id_);
       continue;
     }
@@ -189,7 +188,7 @@ void Pulls::Pull::MoveFrom(const directory::NodeId& holder) {
   token_ = *token;
   holder_ = holder;
   if (!tried_.empty()) ++pulls_.counters_.next_holder;
-  tried_.insert(holder);
+  tried_.push_back(holder);
   pulls_.peers_.Begin(holder);
   Enter(State::kMoving);
 }
@@ -230,7 +229,7 @@ void Pulls::Pull::Moved(const absl::Status& status, const transport::TransferRep
   GiveUpPlace();
   if (waiters_.empty()) return Finish(status);
   if (absl::IsCancelled(status)) {  // and then somebody came who wants it
-    tried_.erase(holder_);
+    tried_.erase(std::find(tried_.begin(), tried_.end(), holder_));
     return TryNextHolder();
   }
   ++pulls_.counters_.failed_attempts;
@@ -259,8 +258,7 @@ void Pulls::Pull::Finish(const absl::Status& status) {
   Enter(State::kOver);
   const auto self = shared_from_this();
   pulls_.pulls_.erase(id_);
-  const auto waiters = std::exchange(waiters_, {});
-  for (const auto& [number, done] : waiters) done(status);
+  while (!waiters_.empty()) waiters_.PopFront()->Tell(status);
 }
 
 }  // namespace tokamak::node

@@ -39,12 +39,11 @@ void RemoteGet::Pulled(size_t index, const absl::Status& status) {
 }
 
 void RemoteGet::AnswerAt(base::Time deadline) {
-  get_ = store_.GetLater(ids_, deadline, who_,
-                         [this](std::vector<store::GetEntry> entries) { Answer(std::move(entries)); });
+  get_ = store_.GetLater(ids_, deadline, who_, [this](absl::Span<const store::GetEntry> entries) { Answer(entries); });
 }
 
-void RemoteGet::Answer(std::vector<store::GetEntry> entries) {
-  std::vector<GetResult> results(entries.size());
+void RemoteGet::Answer(absl::Span<const store::GetEntry> entries) {
+  Few<GetResult> results(entries.size());
   for (size_t i = 0; i < entries.size(); ++i) {
     results[i].id = entries[i].id;
     results[i].location = entries[i].location;
@@ -52,7 +51,7 @@ void RemoteGet::Answer(std::vector<store::GetEntry> entries) {
   }
   waiters_.clear();
   const Node::GetCallback done = std::move(done_);
-  done(std::move(results));  // may destroy this
+  done(results);  // may destroy this
 }
 
 absl::Status RemoteGet::WhyMissing(size_t index) const {

@@ -4,8 +4,8 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "lib/node/node.h"
 
 namespace tokamak::node {
@@ -17,21 +17,24 @@ class RemoteGet final : public store::Handle {
             const GetOptions& options, store::Owner who, Node::GetCallback done);
 
  private:
+  template <typename T>
+  using Few = absl::InlinedVector<T, store::kFewObjects>;
+
   void Pull(size_t index);
   void Pulled(size_t index, const absl::Status& status);
   void AnswerAt(base::Time deadline);
-  void Answer(std::vector<store::GetEntry> entries);
+  void Answer(absl::Span<const store::GetEntry> entries);
   absl::Status WhyMissing(size_t index) const;
 
   base::EventLoop& loop_;
   store::Store& store_;
   Pulls& pulls_;
-  const std::vector<base::ObjectId> ids_;
+  const Few<base::ObjectId> ids_;
   const GetOptions options_;
   const store::Owner who_;
   Node::GetCallback done_;
-  std::vector<std::unique_ptr<Pulls::Waiter>> waiters_;  // by index; nullptr: not being pulled
-  std::vector<absl::Status> failures_;                   // by index
+  Few<std::unique_ptr<Pulls::Waiter>> waiters_;  // by index; nullptr: not being pulled
+  Few<absl::Status> failures_;                   // by index
   size_t pulling_ = 0;
   bool failed_ = false;
   std::unique_ptr<store::Handle> get_;

@@ -7,8 +7,8 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "lib/transport/caller.h"
 
@@ -42,7 +42,7 @@ class ServiceCaller final : public transport::Caller {
 
   void Call(const verbs::Address& peer, absl::Span<const uint8_t> request, base::Duration deadline,
             CallCallback done) override {
-    std::vector<uint8_t> framed;
+    absl::InlinedVector<uint8_t, kUsualRequest> framed;
     framed.reserve(1 + request.size());
     framed.push_back(static_cast<uint8_t>(service_));
     framed.insert(framed.end(), request.begin(), request.end());
@@ -55,6 +55,8 @@ class ServiceCaller final : public transport::Caller {
   }
 
  private:
+  static constexpr size_t kUsualRequest = 128;  // bytes: this much needs no memory of its own
+
   transport::Caller& caller_;
   const Service service_;
 };

@@ -178,8 +178,14 @@ std::vector<absl::StatusOr<Location>> Store::CreateAndSealBatch(absl::Span<const
 }
 
 absl::StatusOr<Location> Store::Acquire(const base::ObjectId& id, Owner who) {
+  const absl::optional<Location> location = AcquireIfHere(id, who);
+  if (!location.has_value()) return NotHere(id);
+  return *location;
+}
+
+absl::optional<Location> Store::AcquireIfHere(const base::ObjectId& id, Owner who) {
   Object* object = FindSealed(id);
-  if (object == nullptr) return NotHere(id);
+  if (object == nullptr) return absl::nullopt;
   PinObject(*object, who);
   return object->info.location;
 }

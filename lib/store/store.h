@@ -106,6 +106,8 @@ class Store final {
 
   // Pins a sealed object for reading. Every Acquire and Pin needs one Release. kNotFound when there is no sealed one.
   absl::StatusOr<Location> Acquire(const base::ObjectId& id, Owner who);
+  // The same where a miss is as common as a hit, and as cheap: nothing then.
+  absl::optional<Location> AcquireIfHere(const base::ObjectId& id, Owner who);
 
   // Pins an object whether it is sealed or not, so that its memory is not reused before Release, even if it is aborted.
   absl::StatusOr<Location> Pin(const base::ObjectId& id, Owner who);

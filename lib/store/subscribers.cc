@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "lib/base/reuse.h"
+
 namespace tokamak::store {
 
 class Subscribers::Subscriber final : public Handle {
  public:
-  Subscriber(Subscribers& all, EventCallback callback)
-      : all_(&all), callback_(std::make_shared<const EventCallback>(std::move(callback))) {
+  Subscriber(Subscribers& all, EventCallback callback) : all_(&all), delivery_(std::make_shared<Delivery>()) {
+    delivery_->callback = std::move(callback);
     all_->subscribers_.push_back(this);
   }
 
@@ -29,14 +31,21 @@ class Subscribers::Subscriber final : public Handle {
   }
 
  private:
+  // What outlives a subscriber that is dropped inside its own callback.
+  struct Delivery {
+    EventCallback callback;
+    std::vector<Event> events;
+  };
+
   void Deliver() {
-    const std::shared_ptr<const EventCallback> callback = callback_;
-    const std::vector<Event> events = std::exchange(events_, {});
-    (*callback)(events);  // may destroy this
+    const std::shared_ptr<Delivery> delivery = delivery_;
+    delivery->events.swap(events_);
+    delivery->callback(delivery->events);  // may destroy this
+    base::EmptyForReuse(delivery->events);
   }
 
   Subscribers* all_;
-  const std::shared_ptr<const EventCallback> callback_;
+  const std::shared_ptr<Delivery> delivery_;
   std::vector<Event> events_;
   base::Timer timer_;
 };

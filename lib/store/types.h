@@ -1,6 +1,7 @@
 // The store's vocabulary: what an object is, where it lies, who holds it, and what happened to it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "lib/base/object_id.h"
@@ -34,6 +35,9 @@ enum class Origin : uint8_t {
 enum class State : uint8_t { kCreated, kSealed, kEvicted, kDeleted, kAborted };
 
 const char* StateName(State state);
+
+// Objects of most requests, and requests for most objects, at once: so many are held without memory of their own.
+constexpr size_t kFewObjects = 4;
 
 // What is known of one object.
 struct ObjectInfo {

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "glog/logging.h"
 #include "lib/store/store.h"
 
 namespace tokamak::store {
 
-class Waits::Pending final : public Handle {
+class Waits::Pending final : public Handle, public Listed {
  public:
   // With an owner it pins what it finds: as an owner of its own until it answers, so that no Release of the other, too early
   // or one too many, takes a pin away from under it.
@@ -20,8 +21,9 @@ class Waits::Pending final : public Handle {
         who_(who),
         hold_(waits.store_.NewOwner()),
         callback_(std::move(callback)) {
+    entries_.reserve(ids.size());
     for (const base::ObjectId& id : ids) entries_.push_back({id, absl::nullopt});
-    waits_->pending_.emplace(number_, this);
+    waits_->pending_.PushBack(this);
   }
 
   ~Pending() override { Cancel(); }
@@ -58,33 +60,35 @@ class Waits::Pending final : public Handle {
   absl::optional<Owner> who() const { return who_; }
 
  private:
+  using Entries = absl::InlinedVector<GetEntry, kFewObjects>;
+
   bool Look(size_t index) {
     GetEntry& entry = entries_[index];
-    entry.location = waits_->store_.Find(entry.id);
+    Store& store = waits_->store_;
+    entry.location = who_.has_value() ? store.AcquireIfHere(entry.id, hold_) : store.Find(entry.id);
     if (!entry.location.has_value()) return false;
-    if (who_.has_value()) CHECK(waits_->store_.Acquire(entry.id, hold_).ok());
     ++found_;
     return true;
   }
 
   void Finish() {
     GetCallback callback = std::move(callback_);
-    std::vector<GetEntry> entries = std::move(entries_);
+    const Entries entries = std::move(entries_);
     entries_.clear();
     for (const GetEntry& entry : entries) {
       if (who_.has_value() && entry.location.has_value()) waits_->store_.PassPin(entry.id, hold_, *who_);
     }
     Forget(entries);
-    callback(std::move(entries));  // may destroy this
+    callback(entries);  // may destroy this
   }
 
   void Forget() { Forget(entries_); }
 
-  void Forget(const std::vector<GetEntry>& entries) {
+  void Forget(const Entries& entries) {
     for (size_t i = 0; i < entries.size(); ++i) {
       if (!entries[i].location.has_value()) waits_->lacking_.erase(Place{entries[i].id, number_, i});
     }
-    waits_->pending_.erase(number_);
+    waits_->pending_.Remove(this);
     waits_ = nullptr;
     timer_.Cancel();
   }
@@ -95,13 +99,13 @@ class Waits::Pending final : public Handle {
   const absl::optional<Owner> who_;
   const Owner hold_;
   GetCallback callback_;
-  std::vector<GetEntry> entries_;
+  Entries entries_;
   size_t found_ = 0;
   base::Timer timer_;
 };
 
 Waits::~Waits() {
-  for (const auto& [number, pending] : pending_) pending->Orphan();
+  while (!pending_.empty()) static_cast<Pending*>(pending_.PopFront())->Orphan();
 }
 
 std::unique_ptr<Handle> Waits::Get(absl::Span<const base::ObjectId> ids, base::Time deadline, Owner who,
@@ -111,7 +115,7 @@ std::unique_ptr<Handle> Waits::Get(absl::Span<const base::ObjectId> ids, base::T
 
 std::unique_ptr<Handle> Waits::Wait(absl::Span<const base::ObjectId> ids, size_t count, base::Time deadline,
                                     WaitCallback callback) {
-  auto to_flags = [callback = std::move(callback)](const std::vector<GetEntry>& entries) {
+  auto to_flags = [callback = std::move(callback)](absl::Span<const GetEntry> entries) {
     std::vector<bool> sealed;
     for (const GetEntry& entry : entries) sealed.push_back(entry.location.has_value());
     callback(std::move(sealed));
@@ -127,7 +131,7 @@ std::unique_ptr<Handle> Waits::Start(absl::Span<const base::ObjectId> ids, size_
 }
 
 void Waits::Sealed(const base::ObjectId& id) {
-  std::vector<std::pair<Pending*, size_t>> served;
+  absl::InlinedVector<std::pair<Pending*, size_t>, kFewObjects> served;
   const auto first = lacking_.lower_bound(Place{id, 0, 0});
   auto last = first;
   for (; last != lacking_.end() && std::get<0>(last->first) == id; ++last) {
@@ -138,11 +142,10 @@ void Waits::Sealed(const base::ObjectId& id) {
 }
 
 void Waits::DropOwner(Owner who) {
-  std::vector<Pending*> dropped;
-  for (const auto& [number, pending] : pending_) {
-    if (pending->who() == who) dropped.push_back(pending);
+  for (Listed* next = pending_.first(); next != nullptr;) {
+    Pending* const pending = static_cast<Pending*>(std::exchange(next, List::Next(next)));
+    if (pending->who() == who) pending->Cancel();
   }
-  for (Pending* pending : dropped) pending->Cancel();
 }
 
 }  // namespace tokamak::store

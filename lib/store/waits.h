@@ -16,6 +16,7 @@
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lib/base/event_loop.h"
+#include "lib/base/intrusive_list.h"
 #include "lib/base/object_id.h"
 #include "lib/store/types.h"
 
@@ -29,7 +30,8 @@ struct GetEntry {
   absl::optional<Location> location;
 };
 
-using GetCallback = std::function<void(std::vector<GetEntry> entries)>;
+// The span is valid during the call.
+using GetCallback = std::function<void(absl::Span<const GetEntry> entries)>;
 using WaitCallback = std::function<void(std::vector<bool> sealed)>;
 
 class Waits final {
@@ -56,6 +58,11 @@ class Waits final {
 
  private:
   class Pending;
+  // A Pending's place among all.
+  struct Listed {
+    base::Link<Listed> link;
+  };
+  using List = base::IntrusiveList<Listed, &Listed::link>;
   using Place = std::tuple<base::ObjectId, uint64_t, size_t>;  // object, number of the wait, index in it
 
   std::unique_ptr<Handle> Start(absl::Span<const base::ObjectId> ids, size_t needed, base::Time deadline,
@@ -64,7 +71,7 @@ class Waits final {
   Store& store_;
   base::EventLoop& loop_;
   uint64_t next_number_ = 0;
-  absl::btree_map<uint64_t, Pending*> pending_;
+  List pending_;  // in the order begun
   absl::btree_map<Place, Pending*> lacking_;
 };
 

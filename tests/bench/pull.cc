@@ -81,7 +81,7 @@ class Pull final : public Contender {
     absl::Status status;
     double seconds = 0;
     const Clock::time_point begin = Clock::now();
-    const auto get = pair_.node().Get({&id_, 1}, options, pair_.who(), [&](std::vector<node::GetResult> results) {
+    const auto get = pair_.node().Get({&id_, 1}, options, pair_.who(), [&](absl::Span<const node::GetResult> results) {
       seconds = std::chrono::duration<double>(Clock::now() - begin).count();
       status = results.front().status;
       over = true;

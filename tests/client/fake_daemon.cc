@@ -230,7 +230,7 @@ absl::optional<FakeDaemon::Bytes> FakeDaemon::Reply(uint64_t number, Peer& peer,
 void FakeDaemon::StartGet(uint64_t number, Peer& peer, const Header& header, const GetRequest& get) {
   const base::Time deadline = thread_.loop().Now() + base::Microseconds(static_cast<int64_t>(get.timeout_microseconds));
   peer.waits[header.request_id] = store_->GetLater(
-      get.ids, deadline, peer.owner, [this, number, header](const std::vector<store::GetEntry>& entries) {
+      get.ids, deadline, peer.owner, [this, number, header](absl::Span<const store::GetEntry> entries) {
         GetReply reply;
         for (const store::GetEntry& entry : entries) {
           GetEntry& answer = reply.entries.emplace_back();

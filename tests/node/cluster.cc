@@ -133,11 +133,11 @@ std::shared_ptr<Got> Machine::StartGet(const std::vector<std::string>& objects, 
   std::vector<base::ObjectId> ids;
   for (const std::string& object : objects) ids.push_back(base::ObjectId::FromName(object));
   auto got = std::make_shared<Got>();
-  got->handle = node->Get(ids, get_options, me, [this, got = got.get()](std::vector<GetResult> results) {
+  got->handle = node->Get(ids, get_options, me, [this, got = got.get()](absl::Span<const GetResult> results) {
     EXPECT_FALSE(got->done) << "a get was answered twice";
     got->done = true;
     got->done_at = loop.Now();
-    got->results = std::move(results);
+    got->results.assign(results.begin(), results.end());
     for (const GetResult& result : got->results) {
       EXPECT_EQ(result.status.ok(), result.location.has_value());
       EXPECT_TRUE(!result.location.has_value() || IsRight(result.id, *result.location)) << "wrong bytes";

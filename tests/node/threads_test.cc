@@ -139,9 +139,9 @@ class ThreadsTest : public testing::TestWithParam<size_t> {
     options.timeout = kPatience;
     options.protocol = protocol;
     auto got = std::make_shared<Got>();
-    got->handle = machine.node->Get(ids, options, machine.me, [got = got.get()](std::vector<GetResult> results) {
+    got->handle = machine.node->Get(ids, options, machine.me, [got = got.get()](absl::Span<const GetResult> results) {
       got->done = true;
-      got->results = std::move(results);
+      got->results.assign(results.begin(), results.end());
     });
     return got;
   }

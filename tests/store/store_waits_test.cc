@@ -13,9 +13,9 @@ namespace {
 class StoreWaitsTest : public StoreTest {
  protected:
   std::unique_ptr<Handle> Get(std::vector<base::ObjectId> ids, base::Duration timeout) {
-    return store_->GetLater(ids, In(timeout), bob_, [this](std::vector<GetEntry> entries) {
+    return store_->GetLater(ids, In(timeout), bob_, [this](absl::Span<const GetEntry> entries) {
       ++answers_;
-      entries_ = std::move(entries);
+      entries_.assign(entries.begin(), entries.end());
     });
   }
 
@@ -101,7 +101,7 @@ TEST_F(StoreWaitsTest, AReleaseTakesNothingFromAGetThatWaits) {
   Put("a", 100);
   {
     const auto get =
-        store_->GetLater({Id("a"), Id("b")}, In(base::Seconds(1)), bob_, [](std::vector<GetEntry>) { FAIL(); });
+        store_->GetLater({Id("a"), Id("b")}, In(base::Seconds(1)), bob_, [](absl::Span<const GetEntry>) { FAIL(); });
     EXPECT_EQ(store_->Release(Id("a"), bob_).code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_EQ(store_->statistics().pins, 1u);
   }
@@ -111,7 +111,7 @@ TEST_F(StoreWaitsTest, AReleaseTakesNothingFromAGetThatWaits) {
 TEST_F(StoreWaitsTest, AGetMayDropItselfInItsCallback) {
   Put("x", 100);
   std::unique_ptr<Handle> handle;
-  handle = store_->GetLater({Id("x")}, In(base::Seconds(1)), bob_, [&](std::vector<GetEntry>) {
+  handle = store_->GetLater({Id("x")}, In(base::Seconds(1)), bob_, [&](absl::Span<const GetEntry>) {
     handle.reset();
     ++answers_;
   });

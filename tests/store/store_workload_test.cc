@@ -158,7 +158,7 @@ class Workload {
   // Gets run to their end within this step, or are dropped.
   void Get(const base::ObjectId& id, Owner who) {
     bool answered = false;
-    auto handle = store_->GetLater({id, id}, scheduler_.Now(), who, [&](std::vector<GetEntry> entries) {
+    auto handle = store_->GetLater({id, id}, scheduler_.Now(), who, [&](absl::Span<const GetEntry> entries) {
       answered = true;
       for (const GetEntry& entry : entries) {
         EXPECT_EQ(entry.location.has_value(), Sealed(id));
