@@ -215,10 +215,11 @@ struct Limits {
   bool solicited_events = false;    // a queue that is armed for solicited completions alone sleeps through others
 
   // Dropping a region or window stops even what goes on there: when the destructor returns, no byte of it is read or written any
-  // more. Without (SoftiWARP, see siw_quirks_test) that stops only what has not begun, and what peers send and write into it. What
-  // has begun to leave it, a send, a write or the answer to a peer's READ, leaves it to the end, with the bytes that stand there by
-  // then; and a READ whose first bytes have come is written there to the end. So before such memory is used again these requests
-  // have completed (a peer's READs: the peer says so), or the queue pairs that carry them are dropped, which stops all of it.
+  // more. Without (SoftiWARP, see siw_quirks_test) that stops only what has not begun. What has begun to leave it, a send, a write or
+  // the answer to a peer's READ, leaves it to the end, with the bytes that stand there by then; a READ whose first bytes have come is
+  // written there to the end; and what peers send and write into it stops, but for the piece that another processor is placing at
+  // that moment. So before such memory is used again these requests have completed (a peer's: the peer says so), or the queue
+  // pairs that carry them are dropped, which stops all of it.
   bool drop_stops_transfers = false;
 
   uint32_t max_inline = 0;  // bytes

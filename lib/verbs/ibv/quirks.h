@@ -26,7 +26,8 @@ struct Quirks {
   bool ignores_queue_pair_rights = false;
 
   // siw looks at a region when a request begins to leave it, and when the first bytes of a READ come for it (siw_check_sgl_tx,
-  // siw_proc_rresp), and keeps its pages until that has ended: ibv_dereg_mr stops what has not begun, and what comes by a SEND or WRITE.
+  // siw_proc_rresp), and keeps its pages until that has ended. Of what comes by a SEND or WRITE it looks at each piece, and
+  // ibv_dereg_mr does not wait for the one that another processor is at (siw_proc_write).
   bool finishes_what_has_begun = false;
 
   // siw hands the program's own pages to TCP when a request of this many bytes is not signaled (siw_qp_prepare_tx), and TCP may send

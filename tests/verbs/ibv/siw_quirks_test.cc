@@ -21,6 +21,7 @@ namespace tokamak::verbs::ibv {
 namespace {
 
 constexpr int kPatience = 20000;  // milliseconds
+constexpr int kLookOn = 300;      // milliseconds
 constexpr int kTries = 20;
 constexpr size_t kSize = 4000;
 
@@ -254,7 +255,6 @@ TEST_F(SiwQuirksTest, AQueuePairWithoutTheRightIsWrittenAndReadThrough) {
 
 // Quirks::forgets_solicited
 TEST_F(SiwQuirksTest, ASolicitedReceiveRaisesNoEvent) {
-  constexpr int kLookOn = 300;  // milliseconds
   Region here(active_, 1, kAll), there(passive_, 2, kAll);
   PostReceive(&there);
   ASSERT_EQ(ibv_req_notify_cq(passive_.queue, /*solicited_only=*/1), 0);
@@ -300,6 +300,17 @@ TEST_F(SiwQuirksTest, ASendThatHasBegunGoesOnOutOfARegionThatWasDropped) {
   source.Fill(3);
   EXPECT_EQ(passive_.Await(), IBV_WC_SUCCESS) << Mended("finishes_what_has_begun");
   EXPECT_EQ(sink.last(), 3) << Mended("finishes_what_has_begun");
+}
+
+// No quirk, but what siw keeps of that promise, and the transport counts on. (Once the connection has ended the last piece is placed.)
+TEST_F(SiwQuirksTest, WhatAPeerWritesStopsWhenItsRegionWasDropped) {
+  Region source(active_, 1, kAll, kLong), sink(passive_, 2, kAll, kLong);
+  ASSERT_NO_FATAL_FAILURE(Begin(IBV_WR_RDMA_WRITE, &source, &sink, source, sink));
+  sink.Drop();
+  Expect(channel_.get(), RDMA_CM_EVENT_DISCONNECTED);
+  sink.Fill(3);
+  poll(nullptr, 0, kLookOn);
+  EXPECT_TRUE(sink.IsAll(3));
 }
 
 }  // namespace
