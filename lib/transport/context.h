@@ -1,6 +1,7 @@
 // Context is what all parts of one endpoint share: what it was given, its counters, and its numbers.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -60,6 +61,12 @@ struct Context {
   PeerShares shares = {};
   RoughPaths rough_paths = {};
   std::vector<verbs::Address> services = {};  // where we listen, on each rail; empty before
+
+  // Whether a key that was revoked proves that its memory is out of the peers' reach, or only queue pairs that are gone do.
+  bool RevokingProves() const {
+    return std::all_of(rails.begin(), rails.end(),
+                       [](const Rail& rail) { return rail.device.limits().drop_stops_transfers; });
+  }
 
   void Record(base::TraceKind kind, uint32_t number, uint64_t size) {
     trace.Record({loop.Now(), kind, options.trace_node, number, size});

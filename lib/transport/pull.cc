@@ -306,10 +306,11 @@ void Pull::Stop(absl::Status status) {
 
 // What should have ended in good order did not.
 void Pull::OnGrace() {
-  if (by_write()) {
+  if (by_write() && context_.RevokingProves()) {
     write_.Revoke();
     return Finish(outcome_);
   }
+  if (by_write()) return outbound_.connection().Break(absl::UnavailableError("the owner of a write does not stop"));
   outbound_.connection().EndRequests(read_.job(), absl::UnavailableError("READs of a pull that has ended do not"));
 }
 

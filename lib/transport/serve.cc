@@ -148,7 +148,7 @@ void Serve::OnStreamOver() { End(true); }
 
 void Serve::OnJobOver() {
   write_.Close();
-  if (state_ == State::kStopping) return Fail(outcome_);
+  if (state_ == State::kStopping) return StoppedWriting();
   End(true);
 }
 
@@ -171,8 +171,15 @@ void Serve::OnDeadline() {
 void Serve::StopWriting(absl::Status status) {
   state_ = State::kStopping;
   outcome_ = std::move(status);
-  if (!write_.Stop(inbound_.connection().bulk())) return Fail(outcome_);
+  if (!write_.Stop(inbound_.connection().bulk())) return StoppedWriting();
   deadline_ = context_.loop.RunAfter(kDrainGrace, [this] { OnDeadline(); });
+}
+
+// The puller hears that its memory is its own again, from us or by the end of the connection.
+void Serve::StoppedWriting() {
+  if (context_.RevokingProves()) return Fail(outcome_);
+  if (write_.job().shares_open == 0) return End(true);  // all was written: the notes say it
+  inbound_.connection().Break(absl::UnavailableError("a write was stopped"));
 }
 
 void Serve::Fail(const absl::Status& status) {

@@ -52,6 +52,7 @@ class Serve final : public BulkJob::Owner, public EagerOwner::Listener {
   void TellProgress();
   void OnDeadline();
   void StopWriting(absl::Status status);
+  void StoppedWriting();
   void Fail(const absl::Status& status);
   void End(bool ok);
 

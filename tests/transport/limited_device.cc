@@ -60,6 +60,7 @@ class LimitedDevice final : public verbs::Device {
     limits_.read_sink_needs_remote_write = true;
     limits_.three_way_connect = false;
     limits_.acknowledgements = false;
+    limits_.drop_stops_transfers = false;
   }
   const std::string& name() const override { return device_->name(); }
   const verbs::Limits& limits() const override { return limits_; }

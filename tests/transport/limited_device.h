@@ -7,7 +7,7 @@
 
 namespace tokamak::transport::testing {
 
-// No *WithImm, and a READ's sink needs kRemoteWrite.
+// No *WithImm, a READ's sink needs kRemoteWrite, a revoked key proves nothing.
 std::unique_ptr<verbs::Device> LikeIwarp(std::unique_ptr<verbs::Device> device);
 
 // Something happens to a device that LikeIwarp made: its watchers hear of it, in this call.
