@@ -69,7 +69,7 @@ class BulkChannel final {
   verbs::QueuePair& queue_pair(uint32_t q) { return queues_[q]->queue_pair(); }
 
   void Meet(uint32_t q, const Hello& peer);
-  // Of a queue pair of the home, in bytes.
+  // Of any of its queue pairs, in bytes.
   void LimitPackets(uint32_t path_mtu) { packet_ = std::max(verbs::kMinMtu, std::min(packet_, path_mtu)); }
   // All queue pairs of the rail are ReadyToSend. The puller greets; the owner sends on a queue pair when it was greeted there.
   void Enable(uint32_t rail);

@@ -148,15 +148,15 @@ void Connection::SayDown(uint32_t rail) {
 }
 
 void Connection::HandleError(const RequestId& id, const verbs::Completion& completion) {
-  if (id.queue > 0 && !id.receive && completion.status == verbs::CompletionStatus::kRetryExceeded) {
-    context_.rough_paths.Note(peer_.ip, context_.loop.Now());
-  }
   const absl::Status status =
       absl::UnavailableError(absl::StrCat(id.queue == 0 ? "message " : "bulk ",
                                           id.receive ? "receive: " : "request: ", verbs::ToString(completion.status)));
   if (id.queue > 0 && IsSideRail(bulk_->RailOfQueue(id.queue - 1u))) {
     bulk_->OnFlushed(id.queue - 1u, id.receive, id.entry);
     return rails_[bulk_->RailOfQueue(id.queue - 1u)]->Fail(status);
+  }
+  if (id.queue > 0 && completion.status == verbs::CompletionStatus::kRetryExceeded) {
+    context_.rough_paths.Note(peer_.ip, context_.loop.Now());
   }
   // What was posted comes back because of that.
   if (completion.status == verbs::CompletionStatus::kFlushed && !leaving_.ok()) return Break(leaving_);

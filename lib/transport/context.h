@@ -62,7 +62,8 @@ struct Context {
   RoughPaths rough_paths = {};
   std::vector<verbs::Address> services = {};  // where we listen, on each rail; empty before
 
-  // Whether a key that was revoked proves that its memory is out of the peers' reach, or only queue pairs that are gone do.
+  // Whether a key that was revoked proves that its memory is out of the peers' reach, or only queue pairs that are gone do. Both
+  // sides of a connection are taken to be alike in this.
   bool RevokingProves() const {
     return std::all_of(rails.begin(), rails.end(),
                        [](const Rail& rail) { return rail.device.limits().drop_stops_transfers; });

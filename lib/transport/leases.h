@@ -18,7 +18,8 @@ class Leases final {
  public:
   // On each of `rails` (bits), or on none. Errors are those of Registration::Acquire.
   absl::Status Acquire(Context& context, uint32_t rails, absl::Span<uint8_t> memory, Registration::Use use);
-  // Keys that are not shared are revoked, on every rail: nobody touches the memory through them any more.
+  // Keys that are not shared are revoked, on every rail: nobody touches the memory through them any more
+  // (but see Limits::drop_stops_transfers).
   void Drop();
 
   bool empty() const { return rails_ == 0; }

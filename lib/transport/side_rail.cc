@@ -87,7 +87,10 @@ absl::Status SideRail::Accept(verbs::ConnectionRequest& request, const Hello& th
 }
 
 void SideRail::OnConnectionEvent(uint32_t link, const verbs::ConnectionEvent& event) {
-  if (event.kind == verbs::ConnectionEvent::Kind::kEstablished) return OnEstablished(link, event.private_data);
+  if (event.kind == verbs::ConnectionEvent::Kind::kEstablished) {
+    home_.bulk().LimitPackets(event.path_mtu);
+    return OnEstablished(link, event.private_data);
+  }
   Fail(absl::UnavailableError(absl::StrCat(verbs::ToString(event.kind), ": ", event.status.message())));
 }
 

@@ -26,7 +26,7 @@ class WritePuller final {
   bool complete() const { return shares_ > 0 && seen_ == (1u << shares_) - 1; }
   uint32_t shares_seen() const { return seen_; }
 
-  // From now on nobody can write there, over whichever rail.
+  // From now on nobody can write there, over whichever rail (but see Limits::drop_stops_transfers).
   void Revoke() { leases_.Drop(); }
 
  private:

@@ -60,7 +60,10 @@ class AllocationsTest : public ::testing::TestWithParam<Protocol> {
     const int64_t before = support::Allocations();
     puller_.endpoint->StartPull(request, std::move(sink));
     const int64_t started = support::Allocations() - before;
-    return started + support::AllocationsOf({&puller_.loop, &puller_.nic_loop}, world_.scheduler, [&] { return done; });
+    const int64_t later =
+        support::AllocationsOf({&puller_.loop, &puller_.nic_loop}, world_.scheduler, [&] { return done; });
+    EXPECT_TRUE(done);
+    return started + later;
   }
 
   World world_;

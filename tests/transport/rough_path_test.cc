@@ -36,9 +36,10 @@ class RoughPathTest : public ::testing::TestWithParam<Protocol> {
   }
 
   // The longest one-sided request of a pull.
-  uint64_t LongestOfAPull(Node& puller) {
+  uint64_t LongestOfAPull(Node& puller) { return LongestOfAPull(puller, *owner_, id_); }
+  uint64_t LongestOfAPull(Node& puller, Node& owner, const base::ObjectId& id) {
     longest_ = 0;
-    const auto outcome = puller.Pull(*owner_, id_, GetParam());
+    const auto outcome = puller.Pull(owner, id, GetParam());
     EXPECT_TRUE(world_.Finish(outcome));
     EXPECT_EQ(outcome->status, absl::OkStatus());
     EXPECT_TRUE(outcome->right);
@@ -89,10 +90,26 @@ TEST_P(RoughPathTest, RequestsAreShortForAWhileAfterTheyWereRepeatedInVain) {
   world_.ExpectClean();
 }
 
+// Of the owner where it writes, of the puller where it reads.
 TEST_P(RoughPathTest, OtherPeersKeepLongRequests) {
   Node& other = world_.Add(options_);
+  const base::ObjectId of_other = other.AddObject(kObject);
   LoseAPull();
   EXPECT_EQ(LongestOfAPull(other), kChunk);
+  EXPECT_EQ(LongestOfAPull(*puller_, other, of_other), kChunk);
+}
+
+TEST_P(RoughPathTest, ARailThatDropsOutMakesNothingShort) {
+  options_.rails = 2;
+  Node& owner = world_.Add(options_);
+  Node& puller = world_.Add(options_);
+  const base::ObjectId id = owner.AddObject(kObject);
+  EXPECT_EQ(LongestOfAPull(puller, owner, id), kChunk);
+  ASSERT_TRUE(world_.RunUntil([&] { return puller.endpoint->counters().rails_joined == 1; }));
+  world_.CutRail(owner, puller, 1);
+  EXPECT_EQ(LongestOfAPull(puller, owner, id), kChunk);
+  ASSERT_TRUE(world_.RunUntil([&] { return puller.endpoint->counters().rails_lost == 1; }));
+  EXPECT_EQ(LongestOfAPull(puller, owner, id), kChunk);
 }
 
 TEST(RoughPathsTest, TheOnesNotedFirstAreForgottenWhereThereAreTooMany) {

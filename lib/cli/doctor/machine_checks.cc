@@ -70,6 +70,16 @@ Finding CheckPermission(const MachineFacts& machine, const std::vector<RdmaFacts
     if (by_tcp && node.name == "rdma_cm") continue;
     (node.may_open ? open : wanted(node) ? shut : unwanted).push_back(node.name);
   }
+  const auto has_file = [&machine](const std::string& device) {
+    return std::any_of(machine.nodes.begin(), machine.nodes.end(), [&device](const DeviceNode& node) {
+      return node.device == device || (node.device.empty() && node.name != "rdma_cm");
+    });
+  };
+  for (const RdmaFacts& device : devices) {
+    if (std::count(named.begin(), named.end(), device.name) == 0 || has_file(device.name)) continue;
+    return Failed("permission", absl::StrCat("/dev/infiniband has no file of ", device.name),
+                  "in a container give all of it: --device /dev/infiniband; else apt-get install rdma-core");
+  }
   const size_t has_cm = static_cast<size_t>(std::count(open.begin(), open.end(), "rdma_cm"));
   const bool may_use_cm = std::count(shut.begin(), shut.end(), "rdma_cm") == 0;
   const bool one_is_enough = named.empty() && open.size() > has_cm && may_use_cm;

@@ -129,7 +129,8 @@ void TcpConnection::OnLineLost(const absl::Status& why) {
                             absl::StrCat(peer_.ToString(), ": ", why.message()));
   if (phase_ == Phase::kUp) return End(Kind::kDisconnected, status);
   // Whoever closes without an answer does not want us; who cannot be reached may.
-  End(absl::IsAborted(why) ? Kind::kRejected : Kind::kUnreachable, status);
+  const bool answered = phase_ == Phase::kSearching;
+  End(absl::IsAborted(why) && !answered ? Kind::kRejected : Kind::kUnreachable, status);
 }
 
 absl::Status TcpConnection::WalkToReadyToSend(const TcpHello& peer, uint32_t path_mtu) {

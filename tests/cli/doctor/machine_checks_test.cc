@@ -82,6 +82,8 @@ TEST(MachineChecksTest, AFileThatNoNamedDeviceNeedsIsMentionedOnly) {
   Expect(CheckPermission(machine, devices, true, {"rxe0"}), Verdict::kOk, "uverbs0 may be opened", "");
   machine.nodes = {{"rdma_cm", true}, {"uverbs0", false}};
   Expect(CheckPermission(machine, devices, false, {"rxe0"}), Verdict::kFailed, "write uverbs0", "chmod 666");
+  machine.nodes = {{"rdma_cm", true}, {"uverbs1", true, "rxe1"}};
+  Expect(CheckPermission(machine, devices, false, {"rxe0"}), Verdict::kFailed, "no file of rxe0", "--device");
 }
 
 TEST(MachineChecksTest, WhereNoDeviceIsNamedOneThatMayBeOpenedIsEnough) {
