@@ -2,7 +2,7 @@
 //
 // Go-back-N over a path that loses packets gets on from one acknowledgement to the next, and an acknowledgement may wait for the
 // end of a request: rdma_rxe (Linux 6.1) counts its retries from the last one, whatever the repetitions have brought meanwhile, so
-// that of a long WRITE over such a path none arrives. Short requests are acknowledged often, and cost a little more where nothing
+// that of a long WRITE over such a path none arrives. Short requests are acknowledged often, and cost bandwidth where nothing
 // is lost. So they are short for a while, and then tried long again.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace tokamak::transport {
 
-// What a request has to a peer that is remembered: at 5 % loss every second such request arrives as a whole.
+// What a request has to a peer that is remembered: at 5 % loss 44 of 100 such requests arrive as a whole.
 constexpr uint32_t kRoughPathPackets = 16;
 
 // For how long a peer is remembered.
