@@ -1,0 +1,42 @@
+// Generation tells two contents apart that had one id, one after the other: every Create draws one.
+//
+// An object in the cluster is an id and a generation. A copy on another node has the generation of the original, so that a
+// message that was on its way for the old content never touches the new one.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "lib/base/object_id.h"
+#include "lib/base/random.h"
+
+namespace tokamak::base {
+
+// Drawn from 64 bits: two of one id are equal by chance once in 2^64.
+enum class Generation : uint64_t {};
+
+constexpr Generation kNoGeneration{0};  // of no object
+
+inline Generation DrawGeneration(Random& random) {
+  for (;;) {
+    const Generation generation{random.Next()};
+    if (generation != kNoGeneration) return generation;
+  }
+}
+
+// One content of one id.
+struct ObjectVersion {
+  ObjectId id;
+  Generation generation = kNoGeneration;
+
+  bool operator==(const ObjectVersion& o) const { return id == o.id && generation == o.generation; }
+  bool operator!=(const ObjectVersion& o) const { return !(*this == o); }
+  bool operator<(const ObjectVersion& o) const { return id < o.id || (id == o.id && generation < o.generation); }
+
+  template <typename H>
+  friend H AbslHashValue(H state, const ObjectVersion& version) {
+    return H::combine(std::move(state), version.id, static_cast<uint64_t>(version.generation));
+  }
+};
+
+}  // namespace tokamak::base
