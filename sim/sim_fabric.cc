@@ -10,6 +10,7 @@ namespace tokamak::sim {
 namespace {
 
 using verbs::Address;
+using verbs::soft::DestinationOf;
 using verbs::soft::Packet;
 using verbs::soft::PayloadSlice;
 using verbs::soft::Port;
@@ -178,7 +179,7 @@ bool SimFabric::Connected(const Link& link) const {
 
 void SimFabric::Send(const SimPort& sender, const Packet& packet) {
   ++counters_.sent;
-  Link& link = LinkBetween(sender.address(), WithRocePort(packet.peer));
+  Link& link = LinkBetween(sender.address(), DestinationOf(packet.peer, sender.address()));
   const LinkOptions& options = link.options;
   const base::Time now = sender.loop().Now();
   const base::Duration queue =

@@ -63,7 +63,7 @@ struct SimFabricCounters {
   uint64_t dropped_nobody = 0;  // nobody had the address
 };
 
-// Addresses with port 0 and with RoCE's 4791 are the same.
+// An address with port 0 is opened at RoCE's 4791. A packet to port 0 goes to the port that its sender has.
 class SimFabric final : public verbs::soft::Fabric {
  public:
   using Address = verbs::Address;

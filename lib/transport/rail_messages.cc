@@ -9,7 +9,7 @@
 namespace tokamak::transport {
 namespace {
 
-constexpr size_t kRailSize = 20;    // address 16, port 2, zero 2
+constexpr size_t kRailSize = 20;    // address 16, port 2, UDP port 2
 constexpr size_t kWantedSize = 12;  // transfer 8, shares 4
 static_assert(kHeaderSize + kMaxWantedWrites * kWantedSize <= kMinSlotSize,
               "every control message fits the smallest slot");
@@ -28,6 +28,7 @@ std::vector<uint8_t> EncodeRails(absl::Span<const verbs::Address> rails) {
   for (const verbs::Address& rail : rails) {
     std::copy(rail.ip.begin(), rail.ip.end(), out);
     base::StoreLittle<uint16_t>(out + rail.ip.size(), rail.port);
+    base::StoreLittle<uint16_t>(out + rail.ip.size() + 2, rail.udp_port);
     out += kRailSize;
   }
   return body;
@@ -40,7 +41,7 @@ absl::StatusOr<std::vector<verbs::Address>> DecodeRails(absl::Span<const uint8_t
   for (verbs::Address& rail : rails) {
     std::copy_n(body.begin(), rail.ip.size(), rail.ip.begin());
     rail.port = base::LoadLittle<uint16_t>(body.data() + rail.ip.size());
-    if (base::LoadLittle<uint16_t>(body.data() + 18) != 0) return Nonsense("reserved bytes, port", rail.port);
+    rail.udp_port = base::LoadLittle<uint16_t>(body.data() + rail.ip.size() + 2);
     if (rail.port == 0) return Nonsense("port", 0);
     body.remove_prefix(kRailSize);
   }

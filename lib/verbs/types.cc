@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -111,45 +112,56 @@ std::string FormatIpv6(const std::array<uint8_t, 16>& ip) {
 absl::StatusOr<Address> Address::Parse(absl::string_view text) {
   const auto bad = [text] { return absl::InvalidArgumentError(absl::StrCat("no IP address: \"", text, "\"")); };
   Address address;
-  absl::string_view ip = text;
+  absl::string_view rest = text;
   std::optional<absl::string_view> port;
-  if (!text.empty() && text[0] == '[') {
-    const size_t close = text.find(']');
+  std::optional<absl::string_view> udp_port;
+  if (const size_t at = rest.find('@'); at != absl::string_view::npos) {
+    udp_port = rest.substr(at + 1);
+    rest = rest.substr(0, at);
+  }
+  absl::string_view ip = rest;
+  if (!rest.empty() && rest[0] == '[') {
+    const size_t close = rest.find(']');
     if (close == absl::string_view::npos) return bad();
-    ip = text.substr(1, close - 1);
-    if (close + 1 < text.size()) {
-      if (text[close + 1] != ':') return bad();
-      port = text.substr(close + 2);
+    ip = rest.substr(1, close - 1);
+    if (close + 1 < rest.size()) {
+      if (rest[close + 1] != ':') return bad();
+      port = rest.substr(close + 2);
     }
     if (!ParseIpv6(ip, &address.ip)) return bad();
-  } else if (std::count(text.begin(), text.end(), ':') > 1) {
-    if (!ParseIpv6(text, &address.ip)) return bad();
+  } else if (std::count(rest.begin(), rest.end(), ':') > 1) {
+    if (!ParseIpv6(rest, &address.ip)) return bad();
   } else {
-    const size_t colon = text.find(':');
+    const size_t colon = rest.find(':');
     if (colon != absl::string_view::npos) {
-      ip = text.substr(0, colon);
-      port = text.substr(colon + 1);
+      ip = rest.substr(0, colon);
+      port = rest.substr(colon + 1);
     }
     address.ip[10] = address.ip[11] = 0xff;
     if (!ParseIpv4(ip, address.ip.data() + kIpv4Offset)) return bad();
   }
-  if (port) {
-    uint32_t value = 0;
-    if (!ParseDecimal(*port, 65535, &value)) {
+  for (const auto& [digits, value] :
+       {std::make_pair(port, &address.port), std::make_pair(udp_port, &address.udp_port)}) {
+    if (!digits) continue;
+    uint32_t parsed = 0;
+    if (!ParseDecimal(*digits, 65535, &parsed)) {
       return absl::InvalidArgumentError(absl::StrCat("no port in 0 to 65535: \"", text, "\""));
     }
-    address.port = static_cast<uint16_t>(value);
+    *value = static_cast<uint16_t>(parsed);
   }
   return address;
 }
 
 std::string Address::ToString() const {
+  std::string text;
   if (is_ipv4()) {
-    std::string text = absl::StrCat(ip[12], ".", ip[13], ".", ip[14], ".", ip[15]);
+    text = absl::StrCat(ip[12], ".", ip[13], ".", ip[14], ".", ip[15]);
     if (port != 0) absl::StrAppend(&text, ":", port);
-    return text;
+  } else {
+    text = port == 0 ? FormatIpv6(ip) : absl::StrCat("[", FormatIpv6(ip), "]:", port);
   }
-  return port == 0 ? FormatIpv6(ip) : absl::StrCat("[", FormatIpv6(ip), "]:", port);
+  if (udp_port != 0) absl::StrAppend(&text, "@", udp_port);
+  return text;
 }
 
 bool Address::is_ipv4() const {

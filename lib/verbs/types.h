@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <tuple>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -21,16 +22,24 @@ struct Address {
   std::array<uint8_t, 16> ip{};
   uint16_t port = 0;
 
-  // "10.0.0.1:7000", "[fd00::1]:7000", or without a port, which is then 0.
+  // Where a software NIC has a UDP port other than RoCE's, for several on one IP address: that port. 0: whichever the device that
+  // is asked to connect has itself.
+  uint16_t udp_port = 0;
+
+  // "10.0.0.1:7000", "[fd00::1]:7000", "10.0.0.1:7000@4792", which names the UDP port; a port that is not given is 0.
   static absl::StatusOr<Address> Parse(absl::string_view text);
   std::string ToString() const;
   bool is_ipv4() const;
   bool is_unspecified() const;  // "0.0.0.0", "::": every address of a machine, and none that a peer could reach
   bool is_link_local() const;   // IPv6 fe80::/10, which leads somewhere only together with an interface
 
-  bool operator==(const Address& other) const { return ip == other.ip && port == other.port; }
+  bool operator==(const Address& other) const {
+    return ip == other.ip && port == other.port && udp_port == other.udp_port;
+  }
   bool operator!=(const Address& other) const { return !(*this == other); }
-  bool operator<(const Address& other) const { return ip != other.ip ? ip < other.ip : port < other.port; }
+  bool operator<(const Address& other) const {
+    return std::tie(ip, port, udp_port) < std::tie(other.ip, other.port, other.udp_port);
+  }
 };
 
 // What may be done to a memory region or window. Combine with |. (10.6.3)
@@ -184,7 +193,7 @@ struct ReliabilityOptions {
 // Attributes for walking a queue pair by hand, see QueuePair::Modify.
 struct QueuePairAttributes {
   Access remote_access = kLocalRead;  // Init: what any peer may do through this queue pair
-  Address peer;                       // ReadyToReceive: the peer device's address; port is not used
+  Address peer;                       // ReadyToReceive: the peer device's address; `port` is not used
   uint32_t peer_number = 0;           // ReadyToReceive
   uint32_t receive_psn = 0;           // ReadyToReceive: the first PSN that the peer will send, 24 bits
   uint32_t path_mtu = 1024;           // ReadyToReceive: 256, 512, 1024, 2048 or 4096

@@ -13,7 +13,8 @@ std::string RoundTrip(absl::string_view text) {
 
 TEST(AddressTest, WhatIsParsedIsWrittenTheSame) {
   for (const char* text : {"10.0.0.1", "10.0.0.1:7000", "0.0.0.0", "255.255.255.255:65535", "fd00::1", "[fd00::1]:7000",
-                           "::", "::1", "[::]:1", "1::", "1:2:3:4:5:6:7:8", "fe80::abcd:0:0:1"}) {
+                           "::", "::1", "[::]:1", "1::", "1:2:3:4:5:6:7:8", "fe80::abcd:0:0:1", "10.0.0.1:7000@4792",
+                           "10.0.0.1@4792", "[fd00::1]:7000@4792", "fd00::1@4792"}) {
     EXPECT_EQ(RoundTrip(text), text);
   }
 }
@@ -35,6 +36,13 @@ TEST(AddressTest, Ipv4IsKeptMapped) {
   EXPECT_EQ(*Address::Parse("[::ffff:1.2.3.4]:5"), *address);
   EXPECT_EQ(*Address::Parse("::ffff:102:304"), *Address::Parse("1.2.3.4"));
   EXPECT_FALSE(Address::Parse("::1.2.3.4")->is_ipv4());
+}
+
+TEST(AddressTest, TheUdpPortTellsServicesApart) {
+  EXPECT_EQ(Address::Parse("1.2.3.4:5@6")->port, 5);
+  EXPECT_EQ(Address::Parse("1.2.3.4:5@6")->udp_port, 6);
+  EXPECT_NE(*Address::Parse("1.2.3.4:5@6"), *Address::Parse("1.2.3.4:5@7"));
+  EXPECT_LT(*Address::Parse("1.2.3.4:5"), *Address::Parse("1.2.3.4:5@7"));
 }
 
 TEST(AddressTest, SomeLeadNowhereByThemselves) {
@@ -83,7 +91,11 @@ TEST(AddressTest, WhatIsNoAddressIsRefused) {
                            "::1.2.3.4:5",
                            " ::1",
                            "::1 ",
-                           "1.2.3.4 "}) {
+                           "1.2.3.4 ",
+                           "1.2.3.4@",
+                           "1.2.3.4:7@65536",
+                           "1.2.3.4@7@8",
+                           "@7"}) {
     EXPECT_EQ(RoundTrip(text), "refused") << "\"" << text << "\"";
   }
 }

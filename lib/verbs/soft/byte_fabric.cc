@@ -48,7 +48,7 @@ class BytePort final : public Port {
 
  private:
   Packet ThroughBytes(const Packet& packet, uint8_t* bytes) {
-    const IcrcFlow flow(WithRocePort(inner_->address()), WithRocePort(packet.peer));
+    const IcrcFlow flow(WithRocePort(inner_->address()), DestinationOf(packet.peer, inner_->address()));
     const auto identification = static_cast<uint16_t>(random_.Next());
     Packet sound = packet;
     sound.corrupt = false;
@@ -72,7 +72,7 @@ class BytePort final : public Port {
 
   // A flipped bit, in any but the masked byte, as bits flip on wires.
   void CheckDamageIsSeen(const Packet& packet) {
-    const IcrcFlow flow(WithRocePort(packet.peer), WithRocePort(inner_->address()));
+    const IcrcFlow flow(DestinationOf(packet.peer, inner_->address()), WithRocePort(inner_->address()));
     Packet sound = packet;
     sound.corrupt = false;
     const uint32_t length = EncodeDatagram(sound, flow, 0, bytes_.data());

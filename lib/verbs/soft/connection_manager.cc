@@ -51,7 +51,7 @@ SoftConnectionManager::~SoftConnectionManager() = default;
 absl::StatusOr<std::unique_ptr<Listener>> SoftConnectionManager::Listen(base::EventLoop& loop, const Address& address,
                                                                         RequestHandler handler) {
   NicLock lock(nic_.mutex());
-  if (address.ip != nic_.address().ip && !IsUnspecified(address)) {
+  if ((address.ip != nic_.address().ip && !IsUnspecified(address)) || DeviceAt(address).udp_port != 0) {
     return absl::InvalidArgumentError(absl::StrCat("cannot listen at ", address.ToString(),
                                                    ": this device's address is ", nic_.address().ToString()));
   }
@@ -90,7 +90,7 @@ absl::StatusOr<std::unique_ptr<Connection>> SoftConnectionManager::Connect(Queue
   identity.ca_guid = ca_guid_;
   identity.local_id = NewLocalId();
   identity.transaction = nic_.random().Next();
-  ConnectionRecord& record = AddRecord(ConnectionState(identity), WithPort(address, 0));
+  ConnectionRecord& record = AddRecord(ConnectionState(identity), DeviceAt(address));
   auto handle = MakeHandle(record, number, address, std::move(handler));
   Apply(record, record.state.Connect(MakeOffer(number, options)));
   return handle;
@@ -170,7 +170,7 @@ DatagramResult SoftConnectionManager::OnMad(const Packet& packet) {
   }
   const absl::StatusOr<Mad> mad = DecodeMad(bytes);
   if (!mad.ok()) return DatagramResult::kNoMessage;  // strangers' noise; a kernel ignores it as well
-  const Address peer = WithPort(packet.peer, 0);
+  const Address peer = DeviceAt(FromFabricAddress(packet.peer));
   if (std::holds_alternative<ReqMad>(mad->body)) {
     const std::optional<RejMad> rejection = OnReq(peer, *mad);
     if (rejection) Send(peer, {mad->transaction, *rejection});
@@ -290,6 +290,13 @@ absl::Status SoftConnectionManager::Walk(ConnectionRecord& record, ConnectionAct
 }
 
 void SoftConnectionManager::Send(const Address& peer, const Mad& mad) { nic_.SendMad(peer, EncodeMad(mad)); }
+
+Address SoftConnectionManager::DeviceAt(const Address& address) const {
+  const uint16_t own = nic_.address().udp_port == 0 ? kRoceUdpPort : nic_.address().udp_port;
+  Address device = WithPort(address, 0);
+  if (device.udp_port == own) device.udp_port = 0;
+  return device;
+}
 
 ConnectionRecord& SoftConnectionManager::AddRecord(ConnectionState state, const Address& peer) {
   const uint64_t key = next_key_++;

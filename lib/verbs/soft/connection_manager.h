@@ -54,6 +54,10 @@ class SoftConnectionManager final : public ConnectionManager, public ManagementH
 
   std::optional<RejMad> OnReq(const Address& peer, const Mad& mad);  // what to reject it with, if so
   ConnectionRecord& AddRecord(ConnectionState state, const Address& peer);
+
+  // The device at the IP address and UDP port of `address`; an udp_port that is ours is 0.
+  Address DeviceAt(const Address& address) const;
+
   void SettleWithListener(ConnectionRecord& record);
 
   absl::Status CheckOptions(const ConnectOptions& options) const;

@@ -62,10 +62,10 @@ void ConnectionTable::UpdateHalfOpen(ConnectionRecord& record, bool half_open) {
   if (record.listed_half_open_ == half_open) return;
   record.listed_half_open_ = half_open;
   if (half_open) {
-    ++half_open_[record.peer];
+    ++half_open_[record.peer.ip];
     ++half_open_total_;
   } else {
-    if (--half_open_[record.peer] == 0) half_open_.erase(record.peer);
+    if (--half_open_[record.peer.ip] == 0) half_open_.erase(record.peer.ip);
     --half_open_total_;
   }
 }
@@ -111,14 +111,14 @@ ConnectionRecord* ConnectionTable::Find(const Address& peer, const Mad& mad) {
   if (rej && our_id == 0 && sender_id != 0) return FindByReq(peer, sender_id);
 
   ConnectionRecord* const record = Lookup(by_id_, our_id);
-  if (record == nullptr || record->peer.ip != peer.ip) return nullptr;
+  if (record == nullptr || record->peer != peer) return nullptr;
   // A REJ comes without the sender's ID where it never gave one.
   const uint32_t known_id = record->state.remote_id();
   return known_id == 0 || sender_id == known_id || (rej && sender_id == 0) ? record : nullptr;
 }
 
 bool ConnectionTable::MayOpen(const Address& peer) const {
-  const auto of_peer = half_open_.find(peer);
+  const auto of_peer = half_open_.find(peer.ip);
   return half_open_total_ < kMaxHalfOpen && (of_peer == half_open_.end() || of_peer->second < kMaxHalfOpenPerPeer);
 }
 

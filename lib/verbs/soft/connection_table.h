@@ -8,6 +8,7 @@
 // Thread rule: the NIC's mutex.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -37,7 +38,7 @@ struct ConnectionRecord {
 
   const uint64_t key;  // never used twice
   ConnectionState state;
-  const Address peer;  // the device; its port is 0
+  const Address peer;  // the device, in the one form that SoftConnectionManager::DeviceAt gives
   Alarm repeat;
   Alarm limit;
   uint32_t queue_pair = 0;           // 0 until there is one
@@ -96,7 +97,7 @@ class ConnectionTable final {
   std::map<uint32_t, ConnectionRecord*> by_queue_pair_;
   std::map<PeerName, ConnectionRecord*> by_req_;
   std::map<PeerName, ConnectionRecord*> by_peer_queue_pair_;
-  std::map<Address, size_t> half_open_;  // by peer
+  std::map<std::array<uint8_t, 16>, size_t> half_open_;  // by IP address: UDP ports cost a peer nothing
   size_t half_open_total_ = 0;
   std::map<uint64_t, ConnectionRecord*> ending_;  // by the order in which they ended, from 1
   uint64_t endings_ = 0;

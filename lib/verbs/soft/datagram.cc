@@ -12,6 +12,12 @@ Address WithRocePort(Address address) {
   return address;
 }
 
+Address DestinationOf(const Address& peer, const Address& local) {
+  Address destination = peer;
+  if (destination.port == 0) destination.port = WithRocePort(local).port;
+  return destination;
+}
+
 uint32_t EncodeDatagram(const Packet& packet, const IcrcFlow& flow, uint16_t identification, uint8_t* out) {
   const uint32_t length = DatagramLength(packet);
   CHECK(IsKnown(packet.opcode) && length <= kMaxDatagram) << "opcode " << static_cast<int>(packet.opcode);

@@ -11,9 +11,12 @@
 
 namespace tokamak::verbs::soft {
 
-// The UDP port of RoCEv2, which an Address with port 0 means.
-constexpr uint16_t kRoceUdpPort = 4791;
+// A port that is opened at 0 has RoCE's.
 Address WithRocePort(Address address);
+
+// Where a packet to `peer` goes that leaves from `local`: a port of 0 is the one that the sender has itself, so devices at another
+// port than RoCE's meet as those at RoCE's do.
+Address DestinationOf(const Address& peer, const Address& local);
 
 // Writes BTH to ICRC to `out`, which has room for kMaxDatagram bytes; returns the length. `flow` is from the packet's source to
 // its destination. A packet marked corrupt gets a wrong ICRC. Payload without memory (data is null) becomes zero bytes.

@@ -37,7 +37,7 @@ class Management {
   virtual std::shared_ptr<Management> Share() = 0;
   virtual NicMutex& mutex() = 0;
   virtual const Limits& limits() const = 0;
-  virtual const Address& address() const = 0;  // of the port; its port is 0
+  virtual const Address& address() const = 0;  // the device's; udp_port is 0 where that is RoCE's
 
   // Alarms fire on the NIC's thread, under the mutex.
   virtual AlarmClock& alarms() = 0;
@@ -80,7 +80,8 @@ class ManagementHandler {
  public:
   virtual ~ManagementHandler() = default;
 
-  // A datagram to QP 1 with the right Q_Key; packet.peer is its sender, the payload lives during the call only.
+  // A datagram to QP 1 with the right Q_Key; packet.peer is its sender, as fabrics write it. The payload lives during the call
+  // only.
   virtual DatagramResult OnMad(const Packet& packet) = 0;
 
   // A valid request of the peer arrived at a watched queue pair in ReadyToReceive: the peer has been told that it is up.

@@ -113,7 +113,7 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   static constexpr int kBatchesPerTurn = 2;
 
   struct Mad {
-    Address peer;
+    Address peer;  // as fabrics write it
     std::array<uint8_t, kMadSize> bytes;
   };
 

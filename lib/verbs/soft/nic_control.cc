@@ -78,8 +78,8 @@ absl::Status Nic::Plug(base::EventLoop& loop, Fabric& fabric, const DeviceOption
   absl::StatusOr<std::unique_ptr<Port>> port = fabric.Open(loop, options.address, std::move(callbacks));
   if (!port.ok()) return port.status();
   port_ = *std::move(port);
-  address_ = port_->address();
-  address_.port = 0;
+  address_ = FromFabricAddress(port_->address());
+  if (address_.udp_port == kRoceUdpPort) address_.udp_port = 0;
   limits_ = MakeLimits(RoundMtu(std::min(port_->max_mtu(), options.max_mtu)));
   // Peers are taken to have as much room as we have.
   engine_.reads.set_window(port_->receive_window());
@@ -209,8 +209,7 @@ void Nic::SendMad(const Address& peer, absl::Span<const uint8_t> mad) {
     return;
   }
   Mad& waiting = mads_.emplace_back();
-  waiting.peer = peer;
-  waiting.peer.port = 0;
+  waiting.peer = ToFabricAddress(peer);
   std::copy(mad.begin(), mad.end(), waiting.bytes.begin());
   if (!in_turn_) Wake();
 }

@@ -45,6 +45,7 @@ constexpr uint64_t kMaxMessage = uint64_t{1} << 31;  // bytes; so no message spa
 constexpr uint32_t kManagementQueuePair = 1;         // QP 1 carries CM MADs
 constexpr uint32_t kManagementQkey = 0x80010000;     // (3.5.3)
 constexpr uint16_t kDefaultPkey = 0xffff;
+constexpr uint16_t kRoceUdpPort = 4791;
 
 struct PayloadSlice {
   const uint8_t* data = nullptr;
@@ -77,13 +78,28 @@ struct PacketHeaders {
   uint32_t qkey = 0;
   uint32_t source_queue_pair = 0;
 
-  // Where it came from (received) or goes to (sent). The port is the fabric's: a UDP port where that applies.
+  // Where it came from (received) or goes to (sent), as fabrics write it: `port` is the UDP port where that applies. What is sent
+  // to port 0 goes to the port that the sender has itself.
   Address peer;
   // udp: the flow's source port, chosen by the queue pair (for ECMP); 0 lets the fabric choose
   uint16_t source_port = 0;
 };
 
 inline constexpr PacketHeaders kFreshHeaders;
+
+// A device's address as fabrics write it, and back.
+inline Address ToFabricAddress(const Address& device) {
+  Address address;
+  address.ip = device.ip;
+  address.port = device.udp_port;
+  return address;
+}
+inline Address FromFabricAddress(const Address& address) {
+  Address device;
+  device.ip = address.ip;
+  device.udp_port = address.port;
+  return device;
+}
 
 struct Packet : PacketHeaders {
   // The payload, without padding. Looked at by the fabric during Send only (it copies, or hands it to the kernel, before it

@@ -119,7 +119,7 @@ absl::Status QueuePairCore::ToReadyToReceive(const QueuePairAttributes& attribut
   const Access remote_access = attributes_.remote_access;
   attributes_ = attributes;
   attributes_.remote_access = remote_access;
-  attributes_.peer.port = 0;
+  attributes_.peer = ToFabricAddress(attributes.peer);
   responder_.Start(attributes.receive_psn);
   Enter(QueuePairState::kReadyToReceive);
   return absl::OkStatus();

@@ -43,7 +43,7 @@ class QueuePairCore final {
 
   // As of the last step.
   QueuePairState state() const { return state_.load(std::memory_order_seq_cst); }  // any thread
-  const Address& peer() const { return attributes_.peer; }
+  const Address& peer() const { return attributes_.peer; }                         // as fabrics write it
   uint32_t peer_number() const { return attributes_.peer_number; }
   uint32_t mtu() const { return attributes_.path_mtu; }
   Access remote_access() const { return attributes_.remote_access; }

@@ -41,8 +41,8 @@ class TapPort final : public Port {
   void Show(const Packet& packet, const Address& source, const Address& destination) {
     Datagram datagram;
     datagram.time = loop_.Now();
-    datagram.source = WithRocePort(source);
-    datagram.destination = WithRocePort(destination);
+    datagram.source = DestinationOf(source, inner_->address());
+    datagram.destination = DestinationOf(destination, inner_->address());
     const IcrcFlow flow(datagram.source, datagram.destination);
     const PayloadSlice piece = {bytes_.data(), EncodeDatagram(packet, flow, datagram.identification, bytes_.data())};
     datagram.pieces = absl::MakeConstSpan(&piece, 1);

@@ -139,6 +139,10 @@ absl::StatusOr<UdpDeviceName> ParseUdpDevice(absl::string_view name) {
   }
   const absl::StatusOr<Address> address = Address::Parse(rest);
   if (!address.ok()) return address.status();
+  if (address->udp_port != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", name, "\": the UDP port of a device follows a colon, ", kUdpPrefix, "ip:udp_port"));
+  }
   device.address = WithRocePort(*address);
   return device;
 }

@@ -8,7 +8,8 @@
 // has in one batch, packets of one message after another, and it gets what arrived together in one batch.
 //
 // A port of soft:udp is one socket: everything leaves from the port that it is bound to, whatever Packet::source_port asks for.
-// That of soft:raw sends each queue pair's packets from a source port of their own, so that routers spread them over paths.
+// The peer of a packet from a port of RDMA NICs' flows (kFlowPorts and above) is taken to listen where they do, at 4791; of
+// any other, where it sends from. That of soft:raw sends each queue pair's packets from a source port of their own, so that routers spread them over paths.
 //
 // The kernel keeps two things from a UDP socket: the IPv4 identification, which the ICRC covers (udp_socket.h, icrc.h, and
 // docs/packets.md), and how much is in flight (receive_window: a UDP socket drops what does not fit its buffer).
@@ -37,7 +38,8 @@ struct UdpDeviceName {
 };
 
 // "soft:udp@10.0.0.1", "soft:udp@[fd00::1]:4792", "soft:raw@10.0.0.1": what to open. Port 4791 unless given; another one is a
-// private dialect between our NICs, for several on one address.
+// private dialect between our NICs, for several on one address. Two that have one port meet without more; otherwise the address
+// of a service names its UDP port, as Listener::address() does.
 absl::StatusOr<UdpDeviceName> ParseUdpDevice(absl::string_view name);
 
 // Whether it starts like one of these.

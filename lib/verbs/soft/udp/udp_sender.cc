@@ -7,6 +7,7 @@
 
 #include "glog/logging.h"
 #include "lib/base/bytes.h"
+#include "lib/verbs/soft/datagram.h"
 
 namespace tokamak::verbs::soft {
 
@@ -59,11 +60,11 @@ bool UdpSender::StartsMessage(const Packet& packet, uint32_t length) const {
 
 // Without a copy: this is asked for each packet.
 bool UdpSender::IsPeer(const Address& peer) const {
-  return (peer.port == 0 ? kRoceUdpPort : peer.port) == peer_.port && peer.ip == peer_.ip;
+  return (peer.port == 0 ? socket_.local.port : peer.port) == peer_.port && peer.ip == peer_.ip;
 }
 
 void UdpSender::OpenMessage(const Packet& packet, uint32_t length) {
-  const Address peer = WithRocePort(packet.peer);
+  const Address peer = DestinationOf(packet.peer, socket_.local);
   const Address source = SourceOf(packet);
   if (peer != peer_ || source != source_) {
     peer_ = peer;
@@ -242,7 +243,7 @@ void UdpSender::ShowSent(absl::Span<const Packet> packets, const Message& messag
     Datagram datagram;
     datagram.time = loop_.Now();
     datagram.source = SourceOf(packet);
-    datagram.destination = WithRocePort(packet.peer);
+    datagram.destination = DestinationOf(packet.peer, socket_.local);
     datagram.identification = encoded.identification;
     datagram.pieces = absl::MakeConstSpan(pieces, count);
     tap_->Show(datagram);

@@ -26,7 +26,7 @@ class SocketBackend final : public ThreadsBackend {
     return absl::OkStatus();
   }
 
-  Address nowhere() const override { return AddressOf(200); }
+  Address nowhere() const override { return soft::FromFabricAddress(AddressOf(200)); }
 
  private:
   Address AddressOf(int host) const { return *Address::Parse(world_.ip(host)); }

@@ -13,7 +13,7 @@ namespace tokamak::verbs::conformance {
 struct SocketWorld {
   std::string device;  // how a NIC's name starts: "soft:udp@"
   soft::UdpFabricOptions fabric;
-  std::function<std::string(int host)> ip;                                  // hosts 1, 2, 3 have NICs, 200 has none
+  std::function<std::string(int host)> ip;  // and UDP port; hosts 1, 2, 3 have NICs, 200 none
   std::function<absl::Status()> prepare = [] { return absl::OkStatus(); };  // kUnavailable skips the test
 };
 
