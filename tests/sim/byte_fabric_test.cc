@@ -1,5 +1,5 @@
 // Packets that pass through bytes over a simulated network arrive as on any wire.
-#include "lib/verbs/soft/byte_fabric.h"
+#include "sim/byte_fabric.h"
 
 #include <memory>
 #include <vector>
@@ -13,7 +13,6 @@
 namespace tokamak::sim {
 namespace {
 
-using verbs::soft::ByteFabric;
 using verbs::soft::Packet;
 using verbs::soft::PacketOpcode;
 using verbs::soft::Port;

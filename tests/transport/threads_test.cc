@@ -14,7 +14,7 @@
 #include "lib/os/loop_thread.h"
 #include "lib/transport/endpoint.h"
 #include "lib/verbs/soft/device.h"
-#include "lib/verbs/soft/loopback_fabric.h"
+#include "sim/loopback_fabric.h"
 #include "tests/support/test_devices.h"
 #include "tests/transport/world.h"
 
@@ -219,7 +219,7 @@ class ThreadsTest : public ::testing::TestWithParam<bool> {
     return loop.RunUntil([&] { return score.running == 0; }, loop.Now() + Seconds(60));
   }
 
-  verbs::soft::LoopbackFabric fabric;
+  sim::LoopbackFabric fabric;
   Host a;
   Host b;
 };

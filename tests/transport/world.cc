@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
-#include "lib/verbs/soft/loopback_fabric.h"
+#include "sim/loopback_fabric.h"
 #include "tests/transport/limited_device.h"
 
 namespace tokamak::transport::testing {
@@ -252,7 +252,7 @@ sim::LinkOptions FastLink() {
 
 World::World(const WorldOptions& o) : wire_loop(scheduler), options(o) {
   if (options.loopback) {
-    loopback = std::make_unique<verbs::soft::LoopbackFabric>();
+    loopback = std::make_unique<sim::LoopbackFabric>();
     fabric = loopback.get();
   } else {
     sim::SimFabricOptions fabric_options;

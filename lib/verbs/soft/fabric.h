@@ -1,7 +1,7 @@
 // Seam 2: a Fabric carries packets between software NICs.
 //
-// The reliable-connection protocol above it is written once. Implementations: loopback_fabric (same process, for tests),
-// udp_fabric (RoCEv2 in UDP datagrams), sim/sim_fabric (virtual time, seeded faults) and, later, ns-3.
+// The reliable-connection protocol above it is written once. Implementations: udp/udp_fabric (RoCEv2 in UDP datagrams),
+// sim/sim_fabric (virtual time, seeded faults) and sim/loopback_fabric (NICs of one process, in real time).
 //
 // A fabric may lose, duplicate, reorder and corrupt packets, as a network does; it never invents one that was not sent.
 // Thread rule: a port is used from the thread of its NIC's event loop only.

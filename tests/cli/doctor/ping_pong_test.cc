@@ -10,7 +10,7 @@
 #include "absl/strings/match.h"
 #include "lib/base/trace.h"
 #include "lib/verbs/soft/device.h"
-#include "lib/verbs/soft/loopback_fabric.h"
+#include "sim/loopback_fabric.h"
 #include "tests/cli/doctor/sick_device.h"
 
 namespace tokamak::cli::doctor {
@@ -42,7 +42,7 @@ class PingPongTest : public testing::Test {
   }
 
   os::EpollLoop loop_;
-  verbs::soft::LoopbackFabric fabric_;
+  sim::LoopbackFabric fabric_;
   base::NoTrace trace_;
   PingPongPlan plan_;
   Steps steps_;

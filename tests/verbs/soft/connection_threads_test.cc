@@ -11,7 +11,7 @@
 #include "lib/base/trace.h"
 #include "lib/os/loop_thread.h"
 #include "lib/verbs/soft/device.h"
-#include "lib/verbs/soft/loopback_fabric.h"
+#include "sim/loopback_fabric.h"
 
 namespace tokamak::verbs::soft {
 namespace {
@@ -104,7 +104,7 @@ struct Engine {
 
 TEST(ConnectionThreadsTest, RequestsAreAcceptedOnAnotherThreadThanTheirListeners) {
   constexpr int kConnections = 60;
-  LoopbackFabric fabric;
+  sim::LoopbackFabric fabric;
   Nic a(fabric, "10.0.0.1", 1), b(fabric, "10.0.0.2", 2);
   os::LoopThread control({"control"});
   for (const bool active_drops : {true, false}) {
@@ -140,7 +140,7 @@ TEST(ConnectionThreadsTest, RequestsAreAcceptedOnAnotherThreadThanTheirListeners
 }
 
 TEST(ConnectionThreadsTest, EverythingMayBeDroppedInTheMidstOfIt) {
-  LoopbackFabric fabric;
+  sim::LoopbackFabric fabric;
   for (int round = 0; round < 30; ++round) {
     Nic a(fabric, "10.0.0.1", 1), b(fabric, "10.0.0.2", 2);
     Engine active(a), passive(b);

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "gtest/gtest.h"
-#include "lib/verbs/soft/loopback_fabric.h"
+#include "sim/loopback_fabric.h"
 #include "tests/verbs/soft/two_nics.h"
 
 namespace tokamak::verbs::soft {
@@ -14,7 +14,7 @@ class DeviceTest : public TwoNics {
  protected:
   DeviceTest() { Open(fabric_); }
 
-  LoopbackFabric fabric_;
+  sim::LoopbackFabric fabric_;
 };
 
 TEST_F(DeviceTest, SendArrivesInThePostedReceive) {

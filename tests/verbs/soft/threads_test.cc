@@ -15,7 +15,7 @@
 #include "lib/os/epoll_loop.h"
 #include "lib/os/loop_thread.h"
 #include "lib/verbs/soft/device.h"
-#include "lib/verbs/soft/loopback_fabric.h"
+#include "sim/loopback_fabric.h"
 
 namespace tokamak::verbs::soft {
 namespace {
@@ -25,7 +25,7 @@ constexpr Access kAll = kLocalWrite | kRemoteWrite | kRemoteRead;
 
 // A NIC on a thread of its own.
 struct Card {
-  explicit Card(LoopbackFabric& fabric, const char* address) : thread({"nic"}) {
+  explicit Card(sim::LoopbackFabric& fabric, const char* address) : thread({"nic"}) {
     DeviceOptions options;
     options.address = *Address::Parse(address);
     options.run_on_nic_loop = [this](const std::function<void()>& call) { thread.CallOn(call); };
@@ -107,7 +107,7 @@ class ThreadsTest : public ::testing::Test {
     for (std::thread& thread : threads) thread.join();
   }
 
-  LoopbackFabric fabric_;
+  sim::LoopbackFabric fabric_;
   Card left_{fabric_, "10.0.0.1"};
   Card right_{fabric_, "10.0.0.2"};
 };

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "lib/verbs/soft/loopback_fabric.h"
+#include "sim/loopback_fabric.h"
 #include "tests/verbs/conformance/backends/threads_backend.h"
 
 namespace tokamak::verbs::conformance {
@@ -37,7 +37,7 @@ class LoopbackBackend final : public ThreadsBackend {
  private:
   static Address AddressOf(int host) { return *Address::Parse(absl::StrCat("10.0.0.", host)); }
 
-  soft::LoopbackFabric joined_;  // may go before its ports
+  sim::LoopbackFabric joined_;  // may go before its ports
 };
 
 }  // namespace

@@ -15,20 +15,20 @@
 #include "lib/base/random.h"
 #include "lib/verbs/soft/fabric.h"
 
-namespace tokamak::verbs::soft {
+namespace tokamak::sim {
 
-class ByteFabric final : public Fabric {
+class ByteFabric final : public verbs::soft::Fabric {
  public:
   // `seed`: for IPv4 identifications and for where packets are damaged.
-  explicit ByteFabric(Fabric& inner, uint64_t seed = 1) : inner_(inner), random_(seed) {}
+  explicit ByteFabric(verbs::soft::Fabric& inner, uint64_t seed = 1) : inner_(inner), random_(seed) {}
 
-  absl::StatusOr<std::unique_ptr<Port>> Open(base::EventLoop& loop, const Address& address,
-                                             PortCallbacks callbacks) override;
+  absl::StatusOr<std::unique_ptr<verbs::soft::Port>> Open(base::EventLoop& loop, const verbs::Address& address,
+                                                          verbs::soft::PortCallbacks callbacks) override;
 
  private:
-  Fabric& inner_;
+  verbs::soft::Fabric& inner_;
   base::Random random_;
   uint64_t ports_opened_ = 0;
 };
 
-}  // namespace tokamak::verbs::soft
+}  // namespace tokamak::sim

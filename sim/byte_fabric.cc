@@ -1,4 +1,4 @@
-#include "lib/verbs/soft/byte_fabric.h"
+#include "sim/byte_fabric.h"
 
 #include <optional>
 #include <utility>
@@ -7,8 +7,24 @@
 #include "glog/logging.h"
 #include "lib/verbs/soft/datagram.h"
 
-namespace tokamak::verbs::soft {
+namespace tokamak::sim {
 namespace {
+
+using verbs::Address;
+using verbs::soft::Decode;
+using verbs::soft::DecodeResult;
+using verbs::soft::DestinationOf;
+using verbs::soft::EncodeDatagram;
+using verbs::soft::Fabric;
+using verbs::soft::IcrcFlow;
+using verbs::soft::IdentificationSolver;
+using verbs::soft::kBthMaskedByte;
+using verbs::soft::kMaxDatagram;
+using verbs::soft::Packet;
+using verbs::soft::Port;
+using verbs::soft::PortCallbacks;
+using verbs::soft::ReceivedIcrc;
+using verbs::soft::WithRocePort;
 
 constexpr size_t kBatch = 64;
 
@@ -98,4 +114,4 @@ absl::StatusOr<std::unique_ptr<Port>> ByteFabric::Open(base::EventLoop& loop, co
   return port;
 }
 
-}  // namespace tokamak::verbs::soft
+}  // namespace tokamak::sim

@@ -12,21 +12,21 @@
 #include "lib/verbs/soft/fabric.h"
 #include "lib/verbs/types.h"
 
-namespace tokamak::verbs::soft {
+namespace tokamak::sim {
 
 struct LoopbackOptions {
-  uint32_t max_mtu = kMaxMtu;
+  uint32_t max_mtu = verbs::kMaxMtu;
   uint64_t receive_window = 16 << 20;   // bytes, what Port::receive_window says
   uint64_t receive_buffer = 256 << 20;  // bytes of payload that may wait at a port; the rest is dropped
 };
 
-class LoopbackFabric final : public Fabric {
+class LoopbackFabric final : public verbs::soft::Fabric {
  public:
   explicit LoopbackFabric(const LoopbackOptions& options = {});
   ~LoopbackFabric() override;
 
-  absl::StatusOr<std::unique_ptr<Port>> Open(base::EventLoop& loop, const Address& address,
-                                             PortCallbacks callbacks) override;
+  absl::StatusOr<std::unique_ptr<verbs::soft::Port>> Open(base::EventLoop& loop, const verbs::Address& address,
+                                                          verbs::soft::PortCallbacks callbacks) override;
 
  private:
   class Exchange;
@@ -37,4 +37,4 @@ class LoopbackFabric final : public Fabric {
   const std::shared_ptr<Exchange> exchange_;
 };
 
-}  // namespace tokamak::verbs::soft
+}  // namespace tokamak::sim

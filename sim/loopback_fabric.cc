@@ -1,4 +1,4 @@
-#include "lib/verbs/soft/loopback_fabric.h"
+#include "sim/loopback_fabric.h"
 
 #include <cstring>
 #include <map>
@@ -8,8 +8,13 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace tokamak::verbs::soft {
+namespace tokamak::sim {
 namespace {
+
+using verbs::Address;
+using verbs::soft::Packet;
+using verbs::soft::Port;
+using verbs::soft::PortCallbacks;
 
 // Packets that were sent together to one port, with their payloads.
 struct Batch {
@@ -168,4 +173,4 @@ absl::StatusOr<std::unique_ptr<Port>> LoopbackFabric::Open(base::EventLoop& loop
   return std::make_unique<LoopbackPort>(exchange_, std::move(inbox), address, options_);
 }
 
-}  // namespace tokamak::verbs::soft
+}  // namespace tokamak::sim
