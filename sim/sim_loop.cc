@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace tokamak::sim {
 namespace {
@@ -89,63 +90,30 @@ bool Scheduler::RunUntil(const std::function<bool()>& done, base::Time limit) {
   return true;
 }
 
-bool Scheduler::Before(const SimLoop& a, const SimLoop& b) {
-  return a.start_ != b.start_ ? a.start_ < b.start_ : a.order_ < b.order_;
+bool Scheduler::InOrder::Before(const SimLoop* a, const SimLoop* b) const {
+  return a->start_ != b->start_ ? a->start_ < b->start_ : a->order_ < b->order_;
 }
+
+void Scheduler::InOrder::Place(SimLoop* loop, size_t position) const { loop->position_ = position; }
 
 void Scheduler::Update(SimLoop& loop) {
   if (&loop == running_) return;  // Step does it when the task has ended
   if (loop.timers_.empty()) {
-    if (loop.position_ != SimLoop::kNotWaiting) RemoveAt(loop.position_);
+    if (loop.position_ != Heap::kNowhere) heap_.Remove(loop.position_);
     return;
   }
   loop.start_ = std::max({loop.timers_.next_time(), loop.busy_until_, world_});
   loop.order_ = loop.timers_.next_order();
-  if (loop.position_ == SimLoop::kNotWaiting) Place(heap_.size(), &loop);
-  SiftUp(loop.position_);
-  SiftDown(loop.position_);
+  if (loop.position_ == Heap::kNowhere) {
+    heap_.Push(&loop);
+  } else {
+    heap_.Update(loop.position_, &loop);
+  }
 }
 
 void Scheduler::Forget(SimLoop& loop) {
   if (&loop == running_) running_ = nullptr;
-  if (loop.position_ != SimLoop::kNotWaiting) RemoveAt(loop.position_);
-}
-
-void Scheduler::RemoveAt(size_t position) {
-  heap_[position]->position_ = SimLoop::kNotWaiting;
-  SimLoop* last = heap_.back();
-  heap_.pop_back();
-  if (position == heap_.size()) return;
-  Place(position, last);
-  SiftUp(last->position_);
-  SiftDown(last->position_);
-}
-
-void Scheduler::SiftUp(size_t position) {
-  SimLoop* loop = heap_[position];
-  for (; position > 0 && Before(*loop, *heap_[(position - 1) / 2]); position = (position - 1) / 2) {
-    Place(position, heap_[(position - 1) / 2]);
-  }
-  Place(position, loop);
-}
-
-void Scheduler::SiftDown(size_t position) {
-  SimLoop* loop = heap_[position];
-  for (;;) {
-    size_t child = 2 * position + 1;
-    if (child >= heap_.size()) break;
-    if (child + 1 < heap_.size() && Before(*heap_[child + 1], *heap_[child])) ++child;
-    if (!Before(*heap_[child], *loop)) break;
-    Place(position, heap_[child]);
-    position = child;
-  }
-  Place(position, loop);
-}
-
-void Scheduler::Place(size_t position, SimLoop* loop) {
-  if (position == heap_.size()) heap_.push_back(loop);
-  heap_[position] = loop;
-  loop->position_ = position;
+  if (loop.position_ != Heap::kNowhere) heap_.Remove(loop.position_);
 }
 
 SimLoop::SimLoop(Scheduler& scheduler)

@@ -16,9 +16,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <vector>
 
 #include "lib/base/event_loop.h"
+#include "lib/base/indexed_heap.h"
 #include "lib/base/time.h"
 #include "lib/base/timer_queue.h"
 
@@ -63,13 +63,15 @@ class Scheduler final {
  private:
   friend class SimLoop;
 
-  static bool Before(const SimLoop& a, const SimLoop& b);
+  // By when, and then in what order, their first tasks start.
+  struct InOrder {
+    bool Before(const SimLoop* a, const SimLoop* b) const;
+    void Place(SimLoop* loop, size_t position) const;
+  };
+  using Heap = base::IndexedHeap<SimLoop*, InOrder>;
+
   void Update(SimLoop& loop);  // its first task or the time it is free may have changed
   void Forget(SimLoop& loop);
-  void RemoveAt(size_t position);
-  void SiftUp(size_t position);
-  void SiftDown(size_t position);
-  void Place(size_t position, SimLoop* loop);
 
   base::Time world_;
   base::Time task_now_;
@@ -79,7 +81,7 @@ class Scheduler final {
   uint64_t next_order_ = 0;
   uint64_t tasks_run_ = 0;
   size_t loops_ = 0;
-  std::vector<SimLoop*> heap_;  // the loops with tasks, by when and in what order their first one starts
+  Heap heap_;  // the loops with tasks
 };
 
 // One simulated processor. Outside of tasks (a test or a world that sets things up) it may be used as if inside one.
@@ -110,7 +112,6 @@ class SimLoop final : public base::EventLoop {
 
  private:
   friend class Scheduler;
-  static constexpr size_t kNotWaiting = SIZE_MAX;
 
   Scheduler& scheduler_;
   base::TimerQueue timers_;
@@ -121,7 +122,7 @@ class SimLoop final : public base::EventLoop {
   // For Scheduler's heap.
   base::Time start_;
   uint64_t order_ = 0;
-  size_t position_ = kNotWaiting;
+  size_t position_ = Scheduler::Heap::kNowhere;
 };
 
 }  // namespace tokamak::sim

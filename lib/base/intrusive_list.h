@@ -1,4 +1,4 @@
-// IntrusiveList links objects that live elsewhere: nothing is allocated, and order is the order of adding.
+// IntrusiveList links objects that live elsewhere, so nothing is allocated.
 #pragma once
 
 #include <cstddef>
@@ -34,6 +34,15 @@ class IntrusiveList final {
     link = {last_, nullptr, true};
     (last_ != nullptr ? (last_->*kLink).next : first_) = item;
     last_ = item;
+    ++size_;
+  }
+
+  void PushFront(T* item) {
+    Link<T>& link = item->*kLink;
+    DCHECK(!link.listed);
+    link = {nullptr, first_, true};
+    (first_ != nullptr ? (first_->*kLink).previous : last_) = item;
+    first_ = item;
     ++size_;
   }
 

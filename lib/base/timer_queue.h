@@ -1,6 +1,6 @@
 // TimerQueue keeps the tasks of one event loop in the order in which they are to run: by time, then by the order asked.
 //
-// A binary heap of small keys over an array of slots. A ticket names a slot and the slot's generation, so a ticket of a
+// A heap of small keys over an array of slots. A ticket names a slot and the slot's generation, so a ticket of a
 // task that has run or was cancelled is known to be stale for ever: a slot whose generations are used up is retired.
 // Adding and removing take O(log n) and allocate only while the queue grows beyond any size it has had.
 //
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lib/base/event_loop.h"
+#include "lib/base/indexed_heap.h"
 #include "lib/base/time.h"
 
 namespace tokamak::base {
@@ -23,7 +24,7 @@ class TimerQueue final {
   // The most tasks held at once.
   static constexpr size_t kMaxTasks = size_t{1} << 24;
 
-  TimerQueue() = default;
+  TimerQueue() : heap_(InOrder{&slots_}) {}
   TimerQueue(const TimerQueue&) = delete;
   TimerQueue& operator=(const TimerQueue&) = delete;
 
@@ -68,17 +69,17 @@ class TimerQueue final {
   static constexpr uint64_t kLastGeneration = (uint64_t{1} << (64 - kSlotBits)) - 1;
   static_assert(kMaxTasks == size_t{1} << kSlotBits, "a ticket holds a slot's number and its generation");
 
-  static bool Before(const Key& a, const Key& b) { return a.time != b.time ? a.time < b.time : a.order < b.order; }
+  struct InOrder {
+    std::vector<Slot>* slots;
+    bool Before(const Key& a, const Key& b) const { return a.time != b.time ? a.time < b.time : a.order < b.order; }
+    void Place(const Key& key, size_t position) const { (*slots)[key.slot].link = static_cast<uint32_t>(position); }
+  };
 
   uint32_t ClaimSlot();
   Task ReleaseSlot(uint32_t slot);
-  void RemoveAt(size_t position);
-  void Place(size_t position, const Key& key);
-  void SiftUp(size_t position, const Key& key);
-  void SiftDown(size_t position, const Key& key);
 
-  std::vector<Key> heap_;
   std::vector<Slot> slots_;
+  IndexedHeap<Key, InOrder> heap_;
   uint32_t free_ = kNoSlot;
 };
 

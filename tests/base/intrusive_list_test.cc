@@ -29,5 +29,16 @@ TEST(IntrusiveListTest, RemovesFromAnywhere) {
   EXPECT_TRUE(list.empty());
 }
 
+TEST(IntrusiveListTest, GrowsAtBothEnds) {
+  IntrusiveList<Item, &Item::link> list;
+  Item a(1), b(2), c(3);
+  list.PushFront(&b);
+  list.PushFront(&a);
+  list.PushBack(&c);
+  EXPECT_EQ(list.size(), 3u);
+  for (Item* item : {&a, &b, &c}) EXPECT_EQ(list.PopFront(), item);
+  EXPECT_TRUE(list.empty());
+}
+
 }  // namespace
 }  // namespace tokamak::base

@@ -24,7 +24,7 @@ void Alarm::Set(base::Duration delay) {
 
 void Alarm::Forget() {
   set_ = false;
-  if (queued_at_ != kNotQueued) clock_.Remove(queued_at_);
+  if (queued_at_ != AlarmClock::Queue::kNowhere) clock_.queue_.Remove(queued_at_);
   if (listed_) {
     clock_.relative_.erase(std::find(clock_.relative_.begin(), clock_.relative_.end(), this));
   }
@@ -46,7 +46,7 @@ void AlarmClock::Begin() {
 void AlarmClock::Fire() {
   while (!queue_.empty() && queue_.front().time <= now_) {
     Alarm& alarm = *queue_.front().alarm;
-    Remove(0);
+    queue_.Remove(0);
     if (!alarm.set_ || alarm.relative_) continue;
     if (alarm.deadline_ > now_) {
       Enqueue(alarm);
@@ -63,7 +63,7 @@ void AlarmClock::End() {
   while (!queue_.empty()) {
     Alarm& alarm = *queue_.front().alarm;
     if (alarm.set_ && !alarm.relative_ && alarm.deadline_ == queue_.front().time) break;
-    Remove(0);
+    queue_.Remove(0);
     if (alarm.set_ && !alarm.relative_) Enqueue(alarm);
   }
   in_turn_ = false;
@@ -77,51 +77,11 @@ void AlarmClock::End() {
 
 void AlarmClock::Enqueue(Alarm& alarm) {
   const size_t at = alarm.queued_at_;
-  if (at == Alarm::kNotQueued) {
-    queue_.emplace_back();
-    Place(queue_.size() - 1, Entry{alarm.deadline_, next_order_++, &alarm});
-    MoveUp(queue_.size() - 1);
+  if (at == Queue::kNowhere) {
+    queue_.Push({alarm.deadline_, next_order_++, &alarm});
   } else if (alarm.deadline_ < queue_[at].time) {
-    Place(at, Entry{alarm.deadline_, next_order_++, &alarm});
-    MoveUp(at);
+    queue_.Update(at, {alarm.deadline_, next_order_++, &alarm});
   }
-}
-
-void AlarmClock::Remove(size_t at) {
-  queue_[at].alarm->queued_at_ = Alarm::kNotQueued;
-  const Entry last = queue_.back();
-  queue_.pop_back();
-  if (at == queue_.size()) return;
-  Place(at, last);
-  MoveUp(at);
-  MoveDown(last.alarm->queued_at_);
-}
-
-void AlarmClock::Place(size_t at, const Entry& entry) {
-  queue_[at] = entry;
-  entry.alarm->queued_at_ = at;
-}
-
-void AlarmClock::MoveUp(size_t at) {
-  const Entry entry = queue_[at];
-  while (at > 0 && entry.Before(queue_[(at - 1) / 2])) {
-    Place(at, queue_[(at - 1) / 2]);
-    at = (at - 1) / 2;
-  }
-  Place(at, entry);
-}
-
-void AlarmClock::MoveDown(size_t at) {
-  const Entry entry = queue_[at];
-  for (;;) {
-    size_t child = 2 * at + 1;
-    if (child >= queue_.size()) break;
-    if (child + 1 < queue_.size() && queue_[child + 1].Before(queue_[child])) ++child;
-    if (!queue_[child].Before(entry)) break;
-    Place(at, queue_[child]);
-    at = child;
-  }
-  Place(at, entry);
 }
 
 }  // namespace tokamak::verbs::soft

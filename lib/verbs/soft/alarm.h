@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lib/base/event_loop.h"
+#include "lib/base/indexed_heap.h"
 
 namespace tokamak::verbs::soft {
 
@@ -33,7 +34,6 @@ class Alarm final {
 
  private:
   friend class AlarmClock;
-  static constexpr size_t kNotQueued = static_cast<size_t>(-1);
 
   void Forget();
 
@@ -44,7 +44,7 @@ class Alarm final {
   bool listed_ = false;    // in AlarmClock::relative_
   base::Duration delay_;
   base::Time deadline_;
-  size_t queued_at_ = kNotQueued;  // where in AlarmClock::queue_
+  size_t queued_at_ = SIZE_MAX;  // where in AlarmClock::queue_, as its heap says it
 };
 
 class AlarmClock final {
@@ -64,19 +64,19 @@ class AlarmClock final {
  private:
   friend class Alarm;
 
-  // A binary heap; equal times in the order in which they were set. An entry may be earlier than its alarm's deadline.
+  // Equal times in the order in which they were set. An entry may be earlier than its alarm's deadline.
   struct Entry {
     base::Time time;
     uint64_t order;
     Alarm* alarm;
-    bool Before(const Entry& other) const { return time != other.time ? time < other.time : order < other.order; }
   };
+  struct InOrder {
+    bool Before(const Entry& a, const Entry& b) const { return a.time != b.time ? a.time < b.time : a.order < b.order; }
+    void Place(const Entry& entry, size_t at) const { entry.alarm->queued_at_ = at; }
+  };
+  using Queue = base::IndexedHeap<Entry, InOrder>;
 
   void Enqueue(Alarm& alarm);
-  void Remove(size_t at);
-  void Place(size_t at, const Entry& entry);
-  void MoveUp(size_t at);
-  void MoveDown(size_t at);
 
   base::EventLoop& loop_;
   const std::function<void()> wake_up_;
@@ -84,7 +84,7 @@ class AlarmClock final {
   bool in_turn_ = false;
   base::Time now_;
   uint64_t next_order_ = 0;
-  std::vector<Entry> queue_;
+  Queue queue_;
   std::vector<Alarm*> relative_;
   base::Timer timer_;
   base::Time timer_time_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/base/event_loop.h"
+#include "lib/base/intrusive_list.h"
 #include "lib/base/random.h"
 #include "lib/base/trace.h"
 #include "lib/verbs/soft/alarm.h"
@@ -21,31 +22,39 @@ namespace tokamak::verbs::soft {
 class QueuePairCore;
 class SharedReceives;
 
-// A queue pair's place in a QueuePairList.
-struct QueuePairLink {
-  bool listed = false;
-  QueuePairCore* next = nullptr;
-  QueuePairCore* previous = nullptr;
+// A queue pair's places in the lists of its Engine.
+struct QueuePairTurns {
+  using Link = base::Link<QueuePairTurns>;
+
+  explicit QueuePairTurns(QueuePairCore& owner) : queue_pair(owner) {}
+
+  QueuePairCore& queue_pair;
+  Link ready;
+  Link waits_for_reads;
+  Link waits_for_first_read;
+  Link waits_to_send;
+  Link touched;
 };
 
-// Queue pairs that wait for something, first come first served. A queue pair is in it at most once.
+// Queue pairs that wait for something, first come first served; one that waits already keeps its place.
+template <QueuePairTurns::Link QueuePairTurns::*kLink>
 class QueuePairList final {
  public:
-  // `link` says which of a queue pair's links is this list's.
-  explicit QueuePairList(QueuePairLink QueuePairCore::*link) : link_(link) {}
-
-  void Add(QueuePairCore& queue_pair);
-  void AddFirst(QueuePairCore& queue_pair);
-  QueuePairCore* TakeFirst();  // null when empty
-  void Remove(QueuePairCore& queue_pair);
-  bool empty() const { return first_ == nullptr; }
-  size_t size() const { return size_; }
+  void Add(QueuePairTurns& turns) {
+    if (!list_.Listed(&turns)) list_.PushBack(&turns);
+  }
+  void AddFirst(QueuePairTurns& turns) {
+    if (!list_.Listed(&turns)) list_.PushFront(&turns);
+  }
+  void Remove(QueuePairTurns& turns) {
+    if (list_.Listed(&turns)) list_.Remove(&turns);
+  }
+  QueuePairCore* TakeFirst() { return list_.empty() ? nullptr : &list_.PopFront()->queue_pair; }  // null when empty
+  bool empty() const { return list_.empty(); }
+  size_t size() const { return list_.size(); }
 
  private:
-  QueuePairLink QueuePairCore::*const link_;
-  QueuePairCore* first_ = nullptr;
-  QueuePairCore* last_ = nullptr;
-  size_t size_ = 0;
+  base::IntrusiveList<QueuePairTurns, kLink> list_;
 };
 
 // Bytes of READ answers that may be on their way to this NIC at once, over all queue pairs: more would overrun the port.
@@ -138,11 +147,15 @@ class Engine final {
   AlarmClock alarms;
   ReadBudget reads;
   SendBudget sends;
-  QueuePairList ready;               // may have something to send
-  QueuePairList read_waiters;        // wait for `reads`; their turn comes before that of those that are ready
-  QueuePairList first_read_waiters;  // the same, with nothing outstanding
-  QueuePairList send_waiters;        // wait for `sends`, the same
-  QueuePairList touched;             // received something in this turn, to be settled at its end
+  // May have something to send.
+  QueuePairList<&QueuePairTurns::ready> ready;
+  // Wait for `reads`; their turn comes before that of those that are ready. Those with nothing outstanding are apart.
+  QueuePairList<&QueuePairTurns::waits_for_reads> read_waiters;
+  QueuePairList<&QueuePairTurns::waits_for_first_read> first_read_waiters;
+  // Wait for `sends`; the same.
+  QueuePairList<&QueuePairTurns::waits_to_send> send_waiters;
+  // Received something in this turn, to be settled at its end.
+  QueuePairList<&QueuePairTurns::touched> touched;
   std::vector<CompletionRing*> unpublished;
   std::vector<CompletionRing*> overrun;  // just died; their queue pairs have to follow
   DeviceCounters counters;
@@ -161,19 +174,34 @@ class Engine final {
     unpublished.push_back(&ring);
   }
 
-  // `queue_pair` was refused by `reads`. Whoever had its turn because it waited stays the next.
-  void WaitForReads(QueuePairCore& queue_pair, bool first) {
-    QueuePairList& waiters = first ? first_read_waiters : read_waiters;
-    if (&queue_pair == read_turn_) {
-      waiters.AddFirst(queue_pair);
+  // This queue pair was refused by `reads`. Whoever had its turn because it waited stays the next.
+  void WaitForReads(QueuePairTurns& turns, bool first) {
+    const auto wait = [&](auto& waiters) {
+      if (&turns.queue_pair == read_turn_) {
+        waiters.AddFirst(turns);
+      } else {
+        waiters.Add(turns);
+      }
+    };
+    if (first) {
+      wait(first_read_waiters);
     } else {
-      waiters.Add(queue_pair);
+      wait(read_waiters);
     }
   }
 
-  // `queue_pair` was refused by `sends`.
-  void WaitToSend(QueuePairCore& queue_pair, bool first) {
-    send_waiters.Add(queue_pair);
+  // `turns` are those of a queue pair that is going away.
+  void Forget(QueuePairTurns& turns) {
+    ready.Remove(turns);
+    read_waiters.Remove(turns);
+    first_read_waiters.Remove(turns);
+    send_waiters.Remove(turns);
+    touched.Remove(turns);
+  }
+
+  // This queue pair was refused by `sends`.
+  void WaitToSend(QueuePairTurns& turns, bool first) {
+    send_waiters.Add(turns);
     if (!first || stall_.set()) return;
     given_back_seen_ = sends.given_back();
     stall_.Set(kSendStall);

@@ -152,7 +152,7 @@ void Nic::Fill() {
       idle = 0;
       continue;
     }
-    engine_.ready.Add(*queue_pair);
+    queue_pair->MarkReady();
     idle = engine_.outbox.size() == before ? idle + 1 : 0;
   }
 }

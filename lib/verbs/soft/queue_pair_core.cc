@@ -53,11 +53,7 @@ QueuePairCore::QueuePairCore(Engine& engine, uint32_t number, DomainId domain, c
 QueuePairCore::~QueuePairCore() {
   requester_.Reset();
   responder_.Reset();
-  engine_.ready.Remove(*this);
-  engine_.read_waiters.Remove(*this);
-  engine_.first_read_waiters.Remove(*this);
-  engine_.send_waiters.Remove(*this);
-  engine_.touched.Remove(*this);
+  engine_.Forget(turns_);
   engine_.keys.EndLife(life_);
   engine_.counters.dropped_before_send += engine_.outbox.DropOwner(number_);
 }
@@ -174,7 +170,7 @@ void QueuePairCore::Receive(const Packet& packet) {
     ++counters.answers_stale;
     return;
   }
-  engine_.touched.Add(*this);
+  engine_.touched.Add(turns_);
   if (packet.opcode == PacketOpcode::kAcknowledge) {
     requester_.OnAcknowledge(packet);
   } else if (packet.opcode == PacketOpcode::kAtomicAcknowledge) {

@@ -74,9 +74,9 @@ class QueuePairCore final {
   // A packet on its way to the peer.
   Packet& AddPacket(PacketOpcode opcode, uint64_t sequence);
 
-  void MarkReady() { engine_.ready.Add(*this); }
-  void WaitForReads(bool first) { engine_.WaitForReads(*this, first); }
-  void WaitToSend(bool first) { engine_.WaitToSend(*this, first); }
+  void MarkReady() { engine_.ready.Add(turns_); }
+  void WaitForReads(bool first) { engine_.WaitForReads(turns_, first); }
+  void WaitToSend(bool first) { engine_.WaitToSend(turns_, first); }
 
   QueuePairCounters counters;
   SendQueue sends;
@@ -90,8 +90,6 @@ class QueuePairCore final {
   bool watched = false;
 
  private:
-  friend class Engine;
-
   void Enter(QueuePairState state);
   absl::Status ToInit(const QueuePairAttributes& attributes);
   absl::Status ToReadyToReceive(const QueuePairAttributes& attributes, const Limits& limits);
@@ -113,12 +111,7 @@ class QueuePairCore final {
   Requester requester_;
   Responder responder_;
 
-  // Engine's lists.
-  QueuePairLink ready_;
-  QueuePairLink waits_for_reads_;
-  QueuePairLink waits_for_first_read_;
-  QueuePairLink waits_to_send_;
-  QueuePairLink touched_;
+  QueuePairTurns turns_{*this};
 };
 
 }  // namespace tokamak::verbs::soft

@@ -1,0 +1,86 @@
+// IndexedHeap is a binary heap whose items know where they stand, so that any of them can be moved or taken out in O(log n).
+//
+// It allocates only while it grows beyond any size it has had. `Order` says which item goes first and keeps where each stands:
+//
+//   bool Before(const Item& a, const Item& b) const;      // a total order, so that equal runs give equal results
+//   void Place(const Item& item, size_t position) const;  // kNowhere: not in the heap any more
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace tokamak::base {
+
+template <typename Item, typename Order>
+class IndexedHeap final {
+ public:
+  static constexpr size_t kNowhere = SIZE_MAX;
+
+  explicit IndexedHeap(Order order = Order()) : order_(std::move(order)) {}
+  IndexedHeap(const IndexedHeap&) = delete;
+  IndexedHeap& operator=(const IndexedHeap&) = delete;
+
+  bool empty() const { return items_.empty(); }
+  size_t size() const { return items_.size(); }
+
+  // The first of all, and the one that is cheapest to remove. The heap must not be empty.
+  const Item& front() const { return items_.front(); }
+  const Item& back() const { return items_.back(); }
+  const Item& operator[](size_t position) const { return items_[position]; }
+
+  void Push(const Item& item) {
+    items_.push_back(item);
+    SiftUp(items_.size() - 1, item);
+  }
+
+  // The item at `position` is now `item`, or was changed in what decides its place.
+  void Update(size_t position, const Item& item) {
+    if (position > 0 && order_.Before(item, items_[(position - 1) / 2])) {
+      SiftUp(position, item);
+    } else {
+      SiftDown(position, item);
+    }
+  }
+
+  void Remove(size_t position) {
+    order_.Place(items_[position], kNowhere);
+    const Item last = items_.back();
+    items_.pop_back();
+    if (position != items_.size()) Update(position, last);
+  }
+
+ private:
+  void Place(size_t position, const Item& item) {
+    items_[position] = item;
+    order_.Place(item, position);
+  }
+
+  void SiftUp(size_t position, const Item item) {
+    while (position > 0) {
+      const size_t parent = (position - 1) / 2;
+      if (!order_.Before(item, items_[parent])) break;
+      Place(position, items_[parent]);
+      position = parent;
+    }
+    Place(position, item);
+  }
+
+  void SiftDown(size_t position, const Item item) {
+    for (;;) {
+      size_t child = 2 * position + 1;
+      if (child >= items_.size()) break;
+      if (child + 1 < items_.size() && order_.Before(items_[child + 1], items_[child])) ++child;
+      if (!order_.Before(items_[child], item)) break;
+      Place(position, items_[child]);
+      position = child;
+    }
+    Place(position, item);
+  }
+
+  const Order order_;
+  std::vector<Item> items_;
+};
+
+}  // namespace tokamak::base
