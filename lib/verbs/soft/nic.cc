@@ -1,10 +1,11 @@
-// The turns of the NIC; its control calls are in nic_control.cc.
 #include "lib/verbs/soft/nic.h"
 
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "lib/verbs/soft/congestion.h"
 
 namespace tokamak::verbs::soft {
 namespace {
@@ -13,6 +14,54 @@ namespace {
 enum Stream : uint64_t { kOwnStream, kKeyStream, kManagerStream };
 
 constexpr uint16_t kFullMembership = 0x8000;  // of a P_Key; partial members are peers too
+
+constexpr uint32_t kMaxRequests = 16384;
+constexpr uint32_t kMaxCompletions = 1 << 20;
+
+// Of a queue pair, and of all together, where the port does not say less.
+constexpr uint32_t kLeastWindow = 16;
+constexpr uint32_t kMostWindow = 4096;
+
+// UDP source ports of flows lie in the dynamic range, as RoCEv2 asks. (A17.9.2)
+constexpr uint16_t kFirstFlowPort = 0xc000;
+constexpr uint16_t kFlowPorts = 0x4000;
+
+Limits MakeLimits(uint32_t active_mtu) {
+  Limits limits;
+  limits.atomics = true;
+  limits.immediate = true;
+  limits.memory_windows = true;
+  limits.shared_receive = true;
+  limits.manual_modify = true;
+  limits.three_way_connect = true;
+  limits.acknowledgements = true;
+  limits.region_read_rights = true;
+  limits.queue_pair_rights = true;
+  limits.solicited_events = true;
+  limits.drop_stops_transfers = true;
+  limits.max_inline = kMaxInline;
+  limits.max_sges = kMaxSges;
+  limits.max_read_sges = kMaxSges;
+  limits.max_send_requests = kMaxRequests;
+  limits.max_receive_requests = kMaxRequests;
+  limits.max_completions = kMaxCompletions;
+  limits.max_queue_pairs = QueuePairTable::kMaxQueuePairs - 2;
+  limits.max_reads = kMaxReads;
+  limits.max_message = kMaxMessage;
+  limits.active_mtu = active_mtu;
+  return limits;
+}
+
+// The largest path MTU that the specification knows and that is not above `mtu`.
+uint32_t RoundMtu(uint32_t mtu) {
+  uint32_t rounded = kMinMtu;
+  while (rounded * 2 <= std::min(mtu, kMaxMtu)) rounded *= 2;
+  return rounded;
+}
+
+absl::Status NoMoreKeys() {
+  return absl::ResourceExhaustedError(absl::StrCat("more than ", KeyTable::kMaxKeys, " regions and windows"));
+}
 
 }  // namespace
 
@@ -246,6 +295,162 @@ void Nic::EndOverrun(CompletionRing& ring) {
     if (&queue_pair.send_ring() != &ring && &queue_pair.receive_ring() != &ring) return;
     queue_pair.Fail(CompletionStatus::kFlushed, CompletionStatus::kFlushed, 0);
   });
+}
+
+// ---- What owners' threads and the connection manager ask of the NIC.
+
+absl::StatusOr<std::shared_ptr<Nic>> Nic::Open(base::EventLoop& loop, Fabric& fabric, base::Trace& trace,
+                                               const DeviceOptions& options) {
+  const std::shared_ptr<Nic> nic(new Nic(loop, trace, options), [run = options.run_on_nic_loop](Nic* last) {
+    if (run == nullptr) {
+      delete last;
+    } else {
+      run([last] { delete last; });
+    }
+  });
+  if (absl::Status s = nic->Plug(loop, fabric, options); !s.ok()) return s;
+  return nic;
+}
+
+absl::Status Nic::Plug(base::EventLoop& loop, Fabric& fabric, const DeviceOptions& options) {
+  PortCallbacks callbacks{[this](absl::Span<const Packet> packets) { OnPackets(packets); }, [this] { OnPortReady(); }};
+  absl::StatusOr<std::unique_ptr<Port>> port = fabric.Open(loop, options.address, std::move(callbacks));
+  if (!port.ok()) return port.status();
+  port_ = *std::move(port);
+  address_ = FromFabricAddress(port_->address());
+  if (address_.udp_port == kRoceUdpPort) address_.udp_port = 0;
+  limits_ = MakeLimits(RoundMtu(std::min(port_->max_mtu(), options.max_mtu)));
+  // Peers are taken to have as much room as we have.
+  engine_.reads.set_window(port_->receive_window());
+  engine_.sends.set_window(std::max(PortPackets(), options.window_packets));
+  return absl::OkStatus();
+}
+
+void Nic::LeaveControl() {
+  AnswerRings();
+  Publish();
+  if (!in_turn_ && !port_busy_ && has_work()) Wake();
+}
+
+absl::StatusOr<uint32_t> Nic::Register(DomainId domain, absl::Span<uint8_t> memory, Access access) {
+  if (memory.empty() || memory.data() == nullptr) return absl::InvalidArgumentError("no memory to register");
+  if ((access & (kRemoteWrite | kRemoteAtomic)) != 0 && (access & kLocalWrite) == 0) {
+    return absl::InvalidArgumentError("remote write and remote atomic access need local write");
+  }
+  const uint32_t key = engine_.keys.Add(domain, memory.data(), memory.size(), access);
+  if (key == 0) return NoMoreKeys();
+  return key;
+}
+
+void Nic::Deregister(uint32_t key) {
+  engine_.keys.Remove(key);
+  engine_.counters.dropped_before_send += engine_.outbox.DropKey(key);
+}
+
+absl::StatusOr<WindowId> Nic::CreateWindow(DomainId domain) {
+  const WindowId window = engine_.keys.AddWindow(domain);
+  if (window.key == 0) return NoMoreKeys();
+  return window;
+}
+
+void Nic::DestroyWindow(const WindowId& window) {
+  const uint32_t bound = engine_.keys.RemoveWindow(window);
+  engine_.counters.dropped_before_send += engine_.outbox.DropKey(bound);
+}
+
+absl::StatusOr<QueuePairCore*> Nic::CreateQueuePair(DomainId domain, const QueuePairOptions& options,
+                                                    std::shared_ptr<CompletionRing> send_ring,
+                                                    std::shared_ptr<CompletionRing> receive_ring,
+                                                    std::shared_ptr<SharedReceives> shared_receives) {
+  const uint32_t number = table_.Reserve();
+  if (number == 0)
+    return absl::ResourceExhaustedError(absl::StrCat("more than ", limits_.max_queue_pairs, " queue pairs"));
+  const uint16_t source_port = static_cast<uint16_t>(kFirstFlowPort + random_.Below(kFlowPorts));
+  auto* queue_pair = new QueuePairCore(engine_, number, domain, options, std::move(send_ring), std::move(receive_ring),
+                                       std::move(shared_receives), MakeCongestion(), source_port);
+  table_.Insert(number, queue_pair);
+  return queue_pair;
+}
+
+// What the port's receive_window holds.
+uint32_t Nic::PortPackets() const {
+  const uint64_t fits = port_->receive_window() / limits_.active_mtu;
+  return static_cast<uint32_t>(std::min<uint64_t>(std::max<uint64_t>(fits, kLeastWindow), kMostWindow));
+}
+
+std::unique_ptr<Congestion> Nic::MakeCongestion() const {
+  const uint32_t packets = options_.window_packets != 0 ? options_.window_packets : PortPackets();
+  return options_.window == DeviceOptions::Window::kFixed ? MakeFixedWindow(packets) : MakeAdditiveWindow(packets);
+}
+
+void Nic::Destroy(QueuePairCore* queue_pair) {
+  // It may be among those that rang; nobody rings for it any more.
+  AnswerRings();
+  const uint32_t number = queue_pair->number();
+  if (queue_pair->watched) manager_->OnDropped(number);
+  table_.Remove(number);
+  queue_pair->ForgetCompletions();
+  // Rings that it shares with others, or that live on with their handles, are published before the mutex is released.
+  Publish();
+  gone_.Add(queue_pair->counters);
+  delete queue_pair;
+}
+
+absl::Status Nic::ModifyByOwner(QueuePairCore& queue_pair, QueuePairState state,
+                                const QueuePairAttributes& attributes) {
+  // A queue pair whose requests are forgotten or flushed must not be found among those that rang.
+  AnswerRings();
+  return queue_pair.Modify(state, attributes, limits_);
+}
+
+absl::Status Nic::Modify(uint32_t number, QueuePairState state, const QueuePairAttributes& attributes) {
+  // The rest is for the thread of the owner alone.
+  if (state == QueuePairState::kReset) return absl::InvalidArgumentError("only an owner resets its queue pair");
+  walking_ = true;
+  const absl::Status status = table_.Find(number)->Modify(state, attributes, limits_);
+  walking_ = false;
+  if (!in_turn_) Wake();  // to publish what was flushed
+  return status;
+}
+
+void Nic::ArmShared(SharedReceives& receives, uint32_t limit) {
+  receives.Arm(limit);
+  if (receives.RanLow()) engine_.on_receive_limit(receives);
+}
+
+void Nic::CloseShared(SharedReceives& receives) {
+  AnswerRings();  // as in ModifyByOwner
+  receives.Close();
+  table_.ForEach([&](QueuePairCore& queue_pair) {
+    if (queue_pair.shared_receives() != &receives) return;
+    queue_pair.Fail(CompletionStatus::kFlushed, CompletionStatus::kFlushed, 0);
+  });
+  watches_.Forget(receives.handle());
+}
+
+DeviceCounters Nic::counters() const {
+  DeviceCounters counters = engine_.counters;
+  counters.queue_pairs = gone_;
+  table_.ForEach([&](QueuePairCore& queue_pair) { counters.queue_pairs.Add(queue_pair.counters); });
+  return counters;
+}
+
+absl::StatusOr<QueuePairCounters> Nic::queue_pair_counters(uint32_t number) const {
+  const QueuePairCore* queue_pair = table_.Find(number);
+  if (queue_pair == nullptr) return absl::NotFoundError(absl::StrCat("no queue pair ", number));
+  return queue_pair->counters;
+}
+
+void Nic::SendMad(const Address& peer, absl::Span<const uint8_t> mad) {
+  CHECK_EQ(mad.size(), kMadSize);
+  if (mads_.size() >= kMaxMadsWaiting) {
+    ++engine_.counters.dropped_datagrams;
+    return;
+  }
+  Mad& waiting = mads_.emplace_back();
+  waiting.peer = ToFabricAddress(peer);
+  std::copy(mad.begin(), mad.end(), waiting.bytes.begin());
+  if (!in_turn_) Wake();
 }
 
 }  // namespace tokamak::verbs::soft

@@ -1,9 +1,13 @@
 #include "lib/verbs/soft/requester.h"
 
 #include <algorithm>
+#include <cstring>
+#include <optional>
 
 #include "lib/verbs/soft/psn.h"
 #include "lib/verbs/soft/queue_pair_core.h"
+#include "lib/verbs/soft/scatter.h"
+#include "lib/verbs/soft/syndrome.h"
 #include "lib/verbs/time_codes.h"
 
 namespace tokamak::verbs::soft {
@@ -36,6 +40,31 @@ PacketOpcode DataOpcode(Opcode opcode, bool first, bool last) {
   if (!write) return sending;
   constexpr int kToWrite = static_cast<int>(PacketOpcode::kWriteFirst) - static_cast<int>(PacketOpcode::kSendFirst);
   return static_cast<PacketOpcode>(static_cast<int>(sending) + kToWrite);
+}
+
+constexpr uint32_t kMostOverdue = 16;  // in a row; the time-out is shorter long before
+
+CompletionOpcode ToCompletionOpcode(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kSend:
+    case Opcode::kSendWithImm:
+    case Opcode::kSendWithInvalidate:
+      return CompletionOpcode::kSend;
+    case Opcode::kWrite:
+    case Opcode::kWriteWithImm:
+      return CompletionOpcode::kWrite;
+    case Opcode::kRead:
+      return CompletionOpcode::kRead;
+    case Opcode::kCompareSwap:
+      return CompletionOpcode::kCompareSwap;
+    case Opcode::kFetchAdd:
+      return CompletionOpcode::kFetchAdd;
+    case Opcode::kBindWindow:
+      return CompletionOpcode::kBindWindow;
+    case Opcode::kLocalInvalidate:
+      return CompletionOpcode::kLocalInvalidate;
+  }
+  return CompletionOpcode::kSend;
 }
 
 }  // namespace
@@ -310,6 +339,318 @@ void Requester::ForgetExpected() {
     engine_.reads.GiveBack(expected_[expected_first_].bytes);
     expected_first_ = (expected_first_ + 1) % kMaxReads;
   }
+}
+
+// ---- Answers, and their absence.
+
+void Requester::OnAcknowledge(const Packet& packet) {
+  const uint64_t sequence = ExtendPsn(packet.psn, unacked_);
+  if (sequence >= sent_) {
+    ++queue_pair_.counters.answers_bad;
+    return;
+  }
+  if (sequence < unacked_) {
+    ++queue_pair_.counters.answers_stale;
+    return;
+  }
+  if (IsAck(packet.syndrome)) {
+    if (AcknowledgeUpTo(sequence + 1)) ++queue_pair_.counters.answers_taken;
+  } else if (AcknowledgeUpTo(sequence)) {
+    OnNak(packet.syndrome);
+  }
+}
+
+void Requester::OnNak(uint8_t syndrome) {
+  QueuePairCounters& counters = queue_pair_.counters;
+  engine_.Trace(base::TraceKind::kNak, ToPsn(unacked_), syndrome);
+  if (IsNotReady(syndrome)) {
+    ++counters.naks_received_not_ready;
+    WaitUntilReady(NotReadyCodeOf(syndrome));
+    return;
+  }
+  switch (syndrome) {
+    case kSequenceNak:
+      ++counters.naks_received_sequence;
+      ResendFromGap();
+      return;
+    case kInvalidRequestNak:
+      ++counters.naks_received_fatal;
+      Fail(CompletionStatus::kRemoteInvalidRequest, syndrome);
+      return;
+    case kRemoteAccessNak:
+      ++counters.naks_received_fatal;
+      Fail(CompletionStatus::kRemoteAccess, syndrome);
+      return;
+    case kRemoteOperationNak:
+      ++counters.naks_received_fatal;
+      Fail(CompletionStatus::kRemoteOperation, syndrome);
+      return;
+    default:
+      ++counters.answers_bad;
+  }
+}
+
+void Requester::OnReadResponse(const Packet& packet) {
+  const uint64_t sequence = ExtendPsn(packet.psn, unacked_);
+  SendSlot* slot = Answered(packet, sequence);
+  if (slot == nullptr) return;
+  const uint32_t mtu = queue_pair_.mtu();
+  const uint64_t offset = (sequence - slot->first) * mtu;
+  const uint32_t length = static_cast<uint32_t>(std::min<uint64_t>(mtu, slot->length - offset));
+  if (slot->opcode != Opcode::kRead || packet.payload_length() != length) {
+    ++queue_pair_.counters.answers_bad;
+    Fail(CompletionStatus::kBadResponse, static_cast<uint32_t>(packet.opcode));
+    return;
+  }
+  ++queue_pair_.counters.answers_taken;
+  const ScatterResult result =
+      Scatter(engine_.keys, queue_pair_.domain(), absl::MakeConstSpan(slot->sges.data(), slot->sge_count),
+              static_cast<uint32_t>(offset), packet);
+  if (result != ScatterResult::kDone) {
+    Fail(CompletionStatus::kLocalProtection, 0);
+    return;
+  }
+  Progress(sequence + 1);
+  PopExpected();
+  if (unacked_ == slot->end) CompleteOldest();
+}
+
+void Requester::OnAtomicAcknowledge(const Packet& packet) {
+  SendSlot* slot = Answered(packet, ExtendPsn(packet.psn, unacked_));
+  if (slot == nullptr) return;
+  if (slot->opcode != Opcode::kCompareSwap && slot->opcode != Opcode::kFetchAdd) {
+    ++queue_pair_.counters.answers_bad;
+    Fail(CompletionStatus::kBadResponse, static_cast<uint32_t>(packet.opcode));
+    return;
+  }
+  ++queue_pair_.counters.answers_taken;
+  if (!engine_.keys.LocalAllows(queue_pair_.domain(), slot->sges[0], true)) {
+    Fail(CompletionStatus::kLocalProtection, 0);
+    return;
+  }
+  std::memcpy(slot->sges[0].address, &packet.original, sizeof(packet.original));
+  Progress(slot->end);
+  PopExpected();
+  CompleteOldest();
+}
+
+// The request that is answered with `sequence`, or null when that is not its turn.
+SendSlot* Requester::Answered(const Packet& packet, uint64_t sequence) {
+  if (sequence >= sent_) {
+    ++queue_pair_.counters.answers_bad;
+    return nullptr;
+  }
+  if (sequence < unacked_) {
+    ++queue_pair_.counters.answers_stale;
+    return nullptr;
+  }
+  // An answer acknowledges whatever came before its request.
+  if (!AcknowledgeUpTo(sequence)) return nullptr;
+  SendSlot& slot = sends_.at(oldest_);
+  if (slot.wants_answer()) return &slot;
+  ++queue_pair_.counters.answers_bad;
+  Fail(CompletionStatus::kBadResponse, static_cast<uint32_t>(packet.opcode));
+  return nullptr;
+}
+
+// Returns false when something before `end` needs an answer of its own, which must have been lost.
+bool Requester::AcknowledgeUpTo(uint64_t end) {
+  while (unacked_ < end) {
+    SendSlot& slot = sends_.at(oldest_);
+    if (slot.wants_answer()) {
+      ++queue_pair_.counters.responses_lost;
+      ResendFromGap();
+      return false;
+    }
+    const uint64_t to = std::min(end, slot.end);
+    GiveBackSends(to - unacked_);
+    Progress(to);
+    if (unacked_ == slot.end) CompleteOldest();
+  }
+  return true;
+}
+
+void Requester::Progress(uint64_t to) {
+  acknowledged_ += static_cast<uint32_t>(to - unacked_);
+  unacked_ = to;
+  position_ = std::max(position_, to);
+  timeouts_ = not_ready_ = 0;
+  progressed_ = true;
+}
+
+void Requester::CompleteOldest() {
+  Complete(oldest_, CompletionStatus::kSuccess, 0);
+  if (sends_.at(oldest_).wants_answer()) --unanswered_;
+  ++oldest_;
+  CompleteLocal();
+  cursor_ = std::max(cursor_, oldest_);
+}
+
+// Those that were carried out and have nothing before them any more.
+void Requester::CompleteLocal() {
+  for (; oldest_ < started_ && sends_.at(oldest_).is_local() && !sends_.at(oldest_).refused; ++oldest_) {
+    Complete(oldest_, CompletionStatus::kSuccess, 0);
+  }
+}
+
+void Requester::Complete(uint64_t index, CompletionStatus status, uint32_t provider_code) {
+  const SendSlot& slot = sends_.at(index);
+  if (status == CompletionStatus::kSuccess && !slot.signaled) return;
+  Completion completion;
+  completion.id = slot.id;
+  completion.status = status;
+  completion.opcode = ToCompletionOpcode(slot.opcode);
+  completion.byte_count = slot.length;
+  completion.queue_pair_number = queue_pair_.number();
+  completion.provider_code = provider_code;
+  engine_.Push(queue_pair_.send_ring(), completion, sends_.released(), index + 1, false);
+}
+
+void Requester::Settle() {
+  if (!running_ || !progressed_) return;
+  progressed_ = false;
+  TakeBackMemory();
+  congestion_.OnAck(acknowledged_);
+  acknowledged_ = 0;
+  MeasureRoundTrip();
+  window_ = congestion_.Window();
+  if (position_ == unacked_) {
+    retransmit_.Cancel();
+    overdue_.Cancel();
+  } else {
+    // From now on: something must come within the time-out agreed, and should come sooner.
+    SetRetransmit();
+    SetOverdue();
+  }
+  queue_pair_.MarkReady();
+  if (halted_ != CompletionStatus::kSuccess && oldest_ == cursor_) Fail(halted_, 0);
+}
+
+// Copies that wait for the port, of packets that were sent again and acknowledged meanwhile: completions are told next, and
+// then the owner may write that memory.
+void Requester::TakeBackMemory() {
+  if (engine_.outbox.empty()) return;
+  engine_.counters.dropped_before_send += engine_.outbox.DropAcknowledged(queue_pair_.number(), unacked_);
+}
+
+void Requester::SetRetransmit() { retransmit_.Set(AckTimeout(AckTimeoutCode(queue_pair_.reliability().ack_timeout))); }
+
+// What is overdue again and again, without a round trip to learn from, is given twice the time each time.
+void Requester::SetOverdue() {
+  overdue_.Cancel();
+  excused_ = false;
+  const std::optional<base::Duration> overdue = congestion_.Overdue();
+  if (!overdue.has_value() || overdue_in_a_row_ >= kMostOverdue) return;
+  const base::Duration delay = *overdue * (int64_t{1} << overdue_in_a_row_);
+  if (delay >= queue_pair_.reliability().ack_timeout) return;
+  overdue_.Set(delay);
+  overdue_at_ = engine_.alarms.now() + delay;
+}
+
+// One packet at a time is timed, and only when it was not sent again: else its answer may be that to the first try.
+void Requester::MeasureRoundTrip() {
+  if (!timing_ || unacked_ <= timed_) return;
+  timing_ = false;
+  overdue_in_a_row_ = 0;
+  congestion_.OnRoundTrip(engine_.alarms.now() - timed_at_);
+}
+
+void Requester::WaitUntilReady(uint8_t timer) {
+  if (ready_again_.set()) return;
+  if (not_ready_ >= queue_pair_.reliability().rnr_retry_count) {
+    Fail(CompletionStatus::kRnrRetryExceeded, 0);
+    return;
+  }
+  ++not_ready_;
+  position_ = unacked_;
+  cursor_ = oldest_;
+  halted_ = CompletionStatus::kSuccess;
+  ForgetExpected();
+  GiveBackSends(charged_);
+  timing_ = false;
+  retransmit_.Cancel();
+  overdue_.Cancel();
+  ready_again_.Set(NotReadyDelay(timer));
+}
+
+// Something at unacked_ was lost. Told twice about the same loss it does nothing: a second loss is for OnOverdue.
+void Requester::ResendFromGap() {
+  if (went_back_at_ == unacked_) return;
+  GoBack(Loss::kGap);
+}
+
+void Requester::GoBack(Loss loss) {
+  if (unacked_ >= recovered_ || loss == Loss::kOverdue) {
+    recovered_ = sent_;
+    congestion_.OnLoss(loss);
+    window_ = congestion_.Window();
+  }
+  timing_ = false;
+  went_back_at_ = unacked_;
+  position_ = unacked_;
+  cursor_ = oldest_;
+  halted_ = CompletionStatus::kSuccess;
+  ForgetExpected();
+  GiveBackSends(charged_);
+  // Time runs again when something is sent again; that may have to wait. What is only overdue gets no more of it.
+  overdue_.Cancel();
+  if (loss != Loss::kOverdue) retransmit_.Cancel();
+  queue_pair_.MarkReady();
+}
+
+void Requester::OnTimeout() {
+  if (!running_ || !outstanding()) return;
+  ++queue_pair_.counters.timeouts;
+  if (timeouts_ >= queue_pair_.reliability().retry_count) {
+    Fail(CompletionStatus::kRetryExceeded, 0);
+    return;
+  }
+  ++timeouts_;
+  GoBack(Loss::kTimeout);
+  went_back_at_ = 0;  // what is told from now on is news
+}
+
+// A last packet, its answer or what was sent again got lost: nobody tells. This is no retry that was agreed: the time-out goes on.
+void Requester::OnOverdue() {
+  if (!running_ || !outstanding() || ready_again_.set()) return;
+  if (!excused_ && engine_.alarms.now() - overdue_at_ > kPause) {
+    // It was this NIC that paused: what came meanwhile may not have been looked at.
+    excused_ = true;
+    overdue_.Set(kPause);
+    return;
+  }
+  ++queue_pair_.counters.answers_overdue;
+  ++overdue_in_a_row_;
+  GoBack(Loss::kOverdue);
+  went_back_at_ = 0;  // what is told from now on is news
+}
+
+void Requester::Fail(CompletionStatus status, uint32_t provider_code) {
+  queue_pair_.Fail(status, CompletionStatus::kFlushed, provider_code);
+}
+
+void Requester::Flush(CompletionStatus first, uint32_t provider_code) {
+  const uint64_t tail = sends_.tail();
+  for (uint64_t i = oldest_; i < tail; ++i) {
+    const bool failed = i == oldest_ && first != CompletionStatus::kFlushed;
+    Complete(i, failed ? first : CompletionStatus::kFlushed, failed ? provider_code : 0);
+  }
+  Forget(tail);
+}
+
+// Requests before `tail` are over. Those that the owner posts meanwhile are not.
+void Requester::Forget(uint64_t tail) {
+  running_ = false;
+  progressed_ = false;
+  oldest_ = cursor_ = started_ = tail;
+  unacked_ = position_ = next_ = sent_;
+  unanswered_ = 0;
+  halted_ = CompletionStatus::kSuccess;
+  ForgetExpected();
+  GiveBackSends(charged_);
+  retransmit_.Cancel();
+  overdue_.Cancel();
+  ready_again_.Cancel();
 }
 
 }  // namespace tokamak::verbs::soft
