@@ -1,9 +1,10 @@
 // A 64-bit hash of a stream of bytes: XXH64 with seed 0, so that `xxhsum -H64` says the same. Not cryptographic.
 #pragma once
 
-#include <array>
-#include <cstddef>
+#include <xxhash.h>
+
 #include <cstdint>
+#include <memory>
 
 #include "absl/types/span.h"
 
@@ -20,13 +21,11 @@ class StreamHash final {
   uint64_t hash() const;
 
  private:
-  static constexpr size_t kStripe = 32;
+  struct Free {
+    void operator()(XXH64_state_t* state) const { XXH64_freeState(state); }
+  };
 
-  void AddStripe(const uint8_t* stripe);
-
-  std::array<uint64_t, 4> lanes_;
-  std::array<uint8_t, kStripe> partial_;
-  uint64_t size_ = 0;
+  const std::unique_ptr<XXH64_state_t, Free> state_;
 };
 
 }  // namespace tokamak::store

@@ -4,6 +4,7 @@
 #include <infiniband/verbs.h>
 #include <isa-l/crc.h>
 #include <rdma/rdma_cma.h>
+#include <xxhash.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
@@ -58,6 +59,8 @@ TEST(LibrariesTest, IsalComputesTheEthernetCrc) {
   const std::string check = "123456789";
   EXPECT_EQ(crc32_gzip_refl(0, reinterpret_cast<const uint8_t*>(check.data()), check.size()), 0xCBF43926u);
 }
+
+TEST(LibrariesTest, XxhashHashesNothing) { EXPECT_EQ(XXH64(nullptr, 0, 0), 0xef46db3751d8e999u); }
 
 TEST(LibrariesTest, HiredisReportsARefusedConnection) {
   redisContext* context = redisConnectUnix("/nonexistent/redis.sock");
