@@ -13,6 +13,7 @@
 
 #include "lib/base/event_loop.h"
 #include "lib/base/indexed_heap.h"
+#include "lib/verbs/soft/nic_mutex.h"
 
 namespace tokamak::verbs::soft {
 
@@ -23,28 +24,28 @@ class Alarm final {
  public:
   // `on_due` runs on the NIC's thread, under the NIC's mutex. It may set and drop any alarm, this one too.
   Alarm(AlarmClock& clock, base::Task on_due) : clock_(clock), on_due_(std::move(on_due)) {}
-  ~Alarm() { Forget(); }
+  ~Alarm() REQUIRES_NIC_MUTEX { Forget(); }
   Alarm(const Alarm&) = delete;
   Alarm& operator=(const Alarm&) = delete;
 
   // Due once, `delay` from now; replaces what was set. Set outside of the NIC's thread, it counts from the NIC's next turn.
-  void Set(base::Duration delay);
-  void Cancel() { set_ = false; }
-  bool set() const { return set_; }
+  void Set(base::Duration delay) REQUIRES_NIC_MUTEX;
+  void Cancel() REQUIRES_NIC_MUTEX { set_ = false; }
+  bool set() const REQUIRES_NIC_MUTEX { return set_; }
 
  private:
   friend class AlarmClock;
 
-  void Forget();
+  void Forget() REQUIRES_NIC_MUTEX;
 
   AlarmClock& clock_;
   const base::Task on_due_;
-  bool set_ = false;
-  bool relative_ = false;  // `delay_` counts from the clock's next Begin
-  bool listed_ = false;    // in AlarmClock::relative_
-  base::Duration delay_;
-  base::Time deadline_;
-  size_t queued_at_ = SIZE_MAX;  // where in AlarmClock::queue_, as its heap says it
+  bool set_ GUARDED_BY_NIC_MUTEX = false;
+  bool relative_ GUARDED_BY_NIC_MUTEX = false;  // `delay_` counts from the clock's next Begin
+  bool listed_ GUARDED_BY_NIC_MUTEX = false;    // in AlarmClock::relative_
+  base::Duration delay_ GUARDED_BY_NIC_MUTEX;
+  base::Time deadline_ GUARDED_BY_NIC_MUTEX;
+  size_t queued_at_ GUARDED_BY_NIC_MUTEX = SIZE_MAX;  // where in AlarmClock::queue_, as its heap says it
 };
 
 class AlarmClock final {
@@ -54,12 +55,12 @@ class AlarmClock final {
       : loop_(loop), wake_up_(std::move(wake_up)), on_timer_(std::move(on_timer)) {}
 
   // A turn of the NIC: Begin, Fire, whatever it has to do, End.
-  void Begin();
-  void Fire();
-  void End();
+  void Begin() REQUIRES_NIC_MUTEX;
+  void Fire() REQUIRES_NIC_MUTEX;
+  void End() REQUIRES_NIC_MUTEX;
 
   // The time of this turn; between Begin and End only.
-  base::Time now() const { return now_; }
+  base::Time now() const REQUIRES_NIC_MUTEX { return now_; }
 
  private:
   friend class Alarm;
@@ -72,22 +73,23 @@ class AlarmClock final {
   };
   struct InOrder {
     bool Before(const Entry& a, const Entry& b) const { return a.time != b.time ? a.time < b.time : a.order < b.order; }
-    void Place(const Entry& entry, size_t at) const { entry.alarm->queued_at_ = at; }
+    // Called by queue_ alone, which is guarded.
+    void Place(const Entry& entry, size_t at) const ABSL_NO_THREAD_SAFETY_ANALYSIS { entry.alarm->queued_at_ = at; }
   };
   using Queue = base::IndexedHeap<Entry, InOrder>;
 
-  void Enqueue(Alarm& alarm);
+  void Enqueue(Alarm& alarm) REQUIRES_NIC_MUTEX;
 
   base::EventLoop& loop_;
   const std::function<void()> wake_up_;
   const base::Task on_timer_;
-  bool in_turn_ = false;
-  base::Time now_;
-  uint64_t next_order_ = 0;
-  Queue queue_;
-  std::vector<Alarm*> relative_;
-  base::Timer timer_;
-  base::Time timer_time_;
+  bool in_turn_ GUARDED_BY_NIC_MUTEX = false;
+  base::Time now_ GUARDED_BY_NIC_MUTEX;
+  uint64_t next_order_ GUARDED_BY_NIC_MUTEX = 0;
+  Queue queue_ GUARDED_BY_NIC_MUTEX;
+  std::vector<Alarm*> relative_ GUARDED_BY_NIC_MUTEX;
+  base::Timer timer_ GUARDED_BY_NIC_MUTEX;
+  base::Time timer_time_ GUARDED_BY_NIC_MUTEX;
 };
 
 }  // namespace tokamak::verbs::soft

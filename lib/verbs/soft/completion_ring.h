@@ -16,6 +16,7 @@
 
 #include "absl/types/span.h"
 #include "lib/base/event_loop.h"
+#include "lib/verbs/soft/nic_mutex.h"
 #include "lib/verbs/types.h"
 
 namespace tokamak::verbs::soft {
@@ -33,23 +34,23 @@ class CompletionRing final {
 
   // NIC. Polling it sets *released to at least `release`. Returns false, dropping it, when the ring is full: the queue is dead
   // from then on. A closed or dead one swallows everything.
-  bool Push(const Completion& completion, uint64_t* released, uint64_t release, bool solicited);
-  void Publish();
-  bool dead() const { return dead_; }
+  bool Push(const Completion& completion, uint64_t* released, uint64_t release, bool solicited) REQUIRES_NIC_MUTEX;
+  void Publish() REQUIRES_NIC_MUTEX;
+  bool dead() const REQUIRES_NIC_MUTEX { return dead_; }
 
   // The completions of queue pair `number` that wait to release into `released` are never polled and leave no gap. As much
   // comes free as they would have released, and no more: what waits for other queue pairs of a shared queue still releases its own.
-  void Forget(uint32_t number, uint64_t* released);
+  void Forget(uint32_t number, uint64_t* released) REQUIRES_NIC_MUTEX;
 
   // As if one that releases `release`, the latest so far, were pushed and forgotten.
-  void Release(uint64_t* released, uint64_t release);
+  void Release(uint64_t* released, uint64_t release) REQUIRES_NIC_MUTEX;
 
   // The owner dropped the queue: no event after this. Returns the signal, to be dropped without the mutex.
-  std::unique_ptr<base::Signal> Close();
-  bool closed() const { return event_ == nullptr; }
+  std::unique_ptr<base::Signal> Close() REQUIRES_NIC_MUTEX;
+  bool closed() const REQUIRES_NIC_MUTEX { return event_ == nullptr; }
 
   // The NIC's note that this ring has something unpublished.
-  bool unpublished = false;
+  bool unpublished GUARDED_BY_NIC_MUTEX = false;
 
  private:
   struct Entry {
@@ -65,11 +66,11 @@ class CompletionRing final {
   const size_t mask_;
 
   // NIC.
-  std::unique_ptr<base::Signal> event_;
-  uint64_t written_ = 0;
-  bool any_news_ = false;  // since the last event that could have been raised
-  bool solicited_news_ = false;
-  bool dead_ = false;
+  std::unique_ptr<base::Signal> event_ GUARDED_BY_NIC_MUTEX;
+  uint64_t written_ GUARDED_BY_NIC_MUTEX = 0;
+  bool any_news_ GUARDED_BY_NIC_MUTEX = false;  // since the last event that could have been raised
+  bool solicited_news_ GUARDED_BY_NIC_MUTEX = false;
+  bool dead_ GUARDED_BY_NIC_MUTEX = false;
 
   alignas(64) std::atomic<uint64_t> head_{0};  // owner's
   alignas(64) std::atomic<uint64_t> tail_{0};  // NIC's

@@ -1,18 +1,11 @@
 #include "lib/verbs/soft/connection_handles.h"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include "glog/logging.h"
 
 namespace tokamak::verbs::soft {
-namespace {
-
-using NicLock = std::lock_guard<NicMutex>;
-
-}  // namespace
-
 SoftConnection::SoftConnection(std::shared_ptr<Management> nic, ConnectionDesk& desk, base::EventLoop& owner,
                                const Address& peer, ConnectionHandler handler)
     : nic_(std::move(nic)),

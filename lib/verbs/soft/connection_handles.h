@@ -17,6 +17,7 @@
 #include "absl/container/inlined_vector.h"
 #include "lib/verbs/soft/connection_state.h"
 #include "lib/verbs/soft/management.h"
+#include "lib/verbs/soft/nic_mutex.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::verbs::soft {
@@ -34,20 +35,20 @@ struct PendingRequest {
   UserData private_data{};
 };
 
-// The connection manager, as its handles see it. With the NIC's mutex held, but for Accept, which takes it.
+// The connection manager, as its handles see it.
 class ConnectionDesk {
  public:
   virtual absl::StatusOr<std::unique_ptr<Connection>> Accept(uint64_t key, QueuePair& queue_pair,
-                                                             const ConnectOptions& options,
-                                                             ConnectionHandler handler) = 0;
-  virtual void Reject(uint64_t key, const UserData& private_data) = 0;
+                                                             const ConnectOptions& options, ConnectionHandler handler)
+      ABSL_LOCKS_EXCLUDED(kNicMutex) = 0;
+  virtual void Reject(uint64_t key, const UserData& private_data) REQUIRES_NIC_MUTEX = 0;
 
   // The handle is being dropped.
-  virtual void Forget(SoftConnection& handle) = 0;
-  virtual void Forget(SoftListener& handle) = 0;
+  virtual void Forget(SoftConnection& handle) REQUIRES_NIC_MUTEX = 0;
+  virtual void Forget(SoftListener& handle) REQUIRES_NIC_MUTEX = 0;
 
   // The oldest request of this listener that is still wanted and that its application does not know of.
-  virtual std::optional<PendingRequest> TakeRequest(SoftListener& handle) = 0;
+  virtual std::optional<PendingRequest> TakeRequest(SoftListener& handle) REQUIRES_NIC_MUTEX = 0;
 
  protected:
   ~ConnectionDesk() = default;
@@ -62,8 +63,8 @@ class SoftConnection final : public Connection {
   const Address& peer() const override { return peer_; }
 
   // Under the mutex: the connection that it stands for, and what happens to it.
-  uint64_t key = 0;
-  void Tell(const ConnectionNews& news);
+  uint64_t key GUARDED_BY_NIC_MUTEX = 0;
+  void Tell(const ConnectionNews& news) REQUIRES_NIC_MUTEX;
 
  private:
   void Deliver();
@@ -72,8 +73,9 @@ class SoftConnection final : public Connection {
   ConnectionDesk& desk_;
   const Address peer_;
   ConnectionHandler handler_;
-  absl::InlinedVector<ConnectionNews, 2> news_;  // under the mutex; Established and an end are all that comes
-  bool* dropped_ = nullptr;                      // while Deliver runs
+  absl::InlinedVector<ConnectionNews, 2> news_
+      GUARDED_BY_NIC_MUTEX;  // under the mutex; Established and an end are all that comes
+  bool* dropped_ = nullptr;  // while Deliver runs
   const std::unique_ptr<base::Signal> signal_;
 };
 
@@ -106,9 +108,9 @@ class SoftListener final : public Listener {
   const Address& address() const override { return address_; }
 
   // Under the mutex.
-  std::deque<uint64_t> waiting;   // keys of the requests that the application does not know of yet
-  std::set<uint64_t> unanswered;  // those, and those that it has not answered
-  void Wake() { signal_->Raise(); }
+  std::deque<uint64_t> waiting GUARDED_BY_NIC_MUTEX;   // keys of the requests that the application does not know of yet
+  std::set<uint64_t> unanswered GUARDED_BY_NIC_MUTEX;  // those, and those that it has not answered
+  void Wake() REQUIRES_NIC_MUTEX { signal_->Raise(); }
 
  private:
   void Deliver();

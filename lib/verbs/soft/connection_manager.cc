@@ -1,7 +1,6 @@
 #include "lib/verbs/soft/connection_manager.h"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,7 +10,6 @@ namespace tokamak::verbs::soft {
 namespace {
 
 using Phase = ConnectionPhase;
-using NicLock = std::lock_guard<NicMutex>;
 
 static_assert(kMadLength == kMadSize);
 
@@ -36,7 +34,7 @@ UserData ToUserData(absl::Span<const uint8_t> bytes) {
 }
 
 // Managers tell hosts apart by it, so two devices that were given one seed shall not share it.
-uint64_t MakeGuid(Management& nic) {
+uint64_t MakeGuid(Management& nic) REQUIRES_NIC_MUTEX {
   uint64_t guid = nic.random().Next();
   for (const uint8_t byte : nic.address().ip) guid = (guid ^ byte) * 0x100000001b3;
   return guid;
@@ -277,7 +275,8 @@ absl::Status SoftConnectionManager::Walk(ConnectionRecord& record, ConnectionAct
   if (walk == Walk::kStay || !record.watched) return absl::OkStatus();
   QueuePairAttributes attributes = record.state.attributes();
   attributes.peer = record.peer;
-  const auto modify = [&](QueuePairState state) { return nic_.Modify(record.queue_pair, state, attributes); };
+  const auto modify = [&](QueuePairState state)
+                          REQUIRES_NIC_MUTEX { return nic_.Modify(record.queue_pair, state, attributes); };
   if (walk == Walk::kError) {
     // It may be there already, or be on its way there.
     modify(QueuePairState::kError).IgnoreError();
@@ -302,11 +301,11 @@ ConnectionRecord& SoftConnectionManager::AddRecord(ConnectionState state, const 
   const uint64_t key = next_key_++;
   return table_.Add(std::make_unique<ConnectionRecord>(
       key, std::move(state), peer, nic_.alarms(),
-      [this, key] {
+      [this, key]() REQUIRES_NIC_MUTEX {
         ConnectionRecord& record = *CHECK_NOTNULL(table_.Get(key));
         Apply(record, record.state.OnRepeat());
       },
-      [this, key] {
+      [this, key]() REQUIRES_NIC_MUTEX {
         ConnectionRecord& record = *CHECK_NOTNULL(table_.Get(key));
         Apply(record, record.state.OnLimit());
       }));

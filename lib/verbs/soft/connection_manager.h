@@ -18,6 +18,7 @@
 #include "lib/verbs/soft/connection_handles.h"
 #include "lib/verbs/soft/connection_table.h"
 #include "lib/verbs/soft/management.h"
+#include "lib/verbs/soft/nic_mutex.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::verbs::soft {
@@ -34,53 +35,53 @@ class SoftConnectionManager final : public ConnectionManager, public ManagementH
                                                       const ConnectOptions& options,
                                                       ConnectionHandler handler) override;
 
-  DatagramResult OnMad(const Packet& packet) override;
-  void OnFirstData(uint32_t number) override;
-  void OnError(uint32_t number) override;
-  void OnDropped(uint32_t number) override;
+  DatagramResult OnMad(const Packet& packet) override REQUIRES_NIC_MUTEX;
+  void OnFirstData(uint32_t number) override REQUIRES_NIC_MUTEX;
+  void OnError(uint32_t number) override REQUIRES_NIC_MUTEX;
+  void OnDropped(uint32_t number) override REQUIRES_NIC_MUTEX;
 
   // Connections that are made, up, or still remembered.
-  size_t connections() const { return table_.size(); }
-  size_t half_open() const { return table_.half_open(); }
+  size_t connections() const REQUIRES_NIC_MUTEX { return table_.size(); }
+  size_t half_open() const REQUIRES_NIC_MUTEX { return table_.half_open(); }
 
  private:
   // ConnectionDesk
   absl::StatusOr<std::unique_ptr<Connection>> Accept(uint64_t key, QueuePair& queue_pair, const ConnectOptions& options,
                                                      ConnectionHandler handler) override;
-  void Reject(uint64_t key, const UserData& private_data) override;
-  void Forget(SoftConnection& handle) override;
-  void Forget(SoftListener& handle) override;
-  std::optional<PendingRequest> TakeRequest(SoftListener& handle) override;
+  void Reject(uint64_t key, const UserData& private_data) override REQUIRES_NIC_MUTEX;
+  void Forget(SoftConnection& handle) override REQUIRES_NIC_MUTEX;
+  void Forget(SoftListener& handle) override REQUIRES_NIC_MUTEX;
+  std::optional<PendingRequest> TakeRequest(SoftListener& handle) override REQUIRES_NIC_MUTEX;
 
-  std::optional<RejMad> OnReq(const Address& peer, const Mad& mad);  // what to reject it with, if so
-  ConnectionRecord& AddRecord(ConnectionState state, const Address& peer);
+  std::optional<RejMad> OnReq(const Address& peer, const Mad& mad) REQUIRES_NIC_MUTEX;  // what to reject it with, if so
+  ConnectionRecord& AddRecord(ConnectionState state, const Address& peer) REQUIRES_NIC_MUTEX;
 
   // The device at the IP address and UDP port of `address`; an udp_port that is ours is 0.
   Address DeviceAt(const Address& address) const;
 
-  void SettleWithListener(ConnectionRecord& record);
+  void SettleWithListener(ConnectionRecord& record) REQUIRES_NIC_MUTEX;
 
   absl::Status CheckOptions(const ConnectOptions& options) const;
-  absl::Status CheckQueuePair(uint32_t number);
-  ConnectionOffer MakeOffer(uint32_t queue_pair, const ConnectOptions& options);
+  absl::Status CheckQueuePair(uint32_t number) REQUIRES_NIC_MUTEX;
+  ConnectionOffer MakeOffer(uint32_t queue_pair, const ConnectOptions& options) REQUIRES_NIC_MUTEX;
   std::unique_ptr<SoftConnection> MakeHandle(ConnectionRecord& record, uint32_t queue_pair, const Address& peer,
-                                             ConnectionHandler handler);
+                                             ConnectionHandler handler) REQUIRES_NIC_MUTEX;
 
-  void Apply(ConnectionRecord& record, const ConnectionActions& actions);
-  absl::Status Walk(ConnectionRecord& record, ConnectionActions::Walk walk);
-  void Send(const Address& peer, const Mad& mad);
-  void Erase(ConnectionRecord& record);
-  void Unwatch(ConnectionRecord& record);
+  void Apply(ConnectionRecord& record, const ConnectionActions& actions) REQUIRES_NIC_MUTEX;
+  absl::Status Walk(ConnectionRecord& record, ConnectionActions::Walk walk) REQUIRES_NIC_MUTEX;
+  void Send(const Address& peer, const Mad& mad) REQUIRES_NIC_MUTEX;
+  void Erase(ConnectionRecord& record) REQUIRES_NIC_MUTEX;
+  void Unwatch(ConnectionRecord& record) REQUIRES_NIC_MUTEX;
 
-  uint32_t NewLocalId();
-  absl::StatusOr<uint16_t> ChoosePort();
+  uint32_t NewLocalId() REQUIRES_NIC_MUTEX;
+  absl::StatusOr<uint16_t> ChoosePort() REQUIRES_NIC_MUTEX;
 
   Management& nic_;
   const uint64_t ca_guid_;
-  uint64_t next_key_ = 1;
-  ConnectionTable table_;
-  std::map<uint16_t, SoftListener*> listeners_;
-  std::map<uint32_t, int> held_;  // queue pair numbers, and by how many connections
+  uint64_t next_key_ GUARDED_BY_NIC_MUTEX = 1;
+  ConnectionTable table_ GUARDED_BY_NIC_MUTEX;
+  std::map<uint16_t, SoftListener*> listeners_ GUARDED_BY_NIC_MUTEX;
+  std::map<uint32_t, int> held_ GUARDED_BY_NIC_MUTEX;  // queue pair numbers, and by how many connections
 };
 
 }  // namespace tokamak::verbs::soft

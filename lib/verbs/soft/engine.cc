@@ -10,7 +10,7 @@ Engine::Engine(base::EventLoop& loop, base::Trace& trace, uint32_t trace_node, b
                std::function<void()> wake_up, base::Task on_timer)
     : keys(key_random),
       alarms(loop, std::move(wake_up), std::move(on_timer)),
-      stall_(alarms, [this] { OnStall(); }),
+      stall_(alarms, [this]() REQUIRES_NIC_MUTEX { OnStall(); }),
       trace_(trace),
       tracing_(dynamic_cast<base::NoTrace*>(&trace) == nullptr),
       trace_node_(trace_node) {}

@@ -15,6 +15,7 @@
 #include "lib/verbs/soft/completion_ring.h"
 #include "lib/verbs/soft/counters.h"
 #include "lib/verbs/soft/memory.h"
+#include "lib/verbs/soft/nic_mutex.h"
 #include "lib/verbs/soft/outbox.h"
 
 namespace tokamak::verbs::soft {
@@ -142,23 +143,23 @@ class Engine final {
   Engine(base::EventLoop& loop, base::Trace& trace, uint32_t trace_node, base::Random key_random,
          std::function<void()> wake_up, base::Task on_timer);
 
-  KeyTable keys;
-  Outbox outbox;
-  AlarmClock alarms;
-  ReadBudget reads;
-  SendBudget sends;
+  KeyTable keys GUARDED_BY_NIC_MUTEX;
+  Outbox outbox GUARDED_BY_NIC_MUTEX;
+  AlarmClock alarms GUARDED_BY_NIC_MUTEX;
+  ReadBudget reads GUARDED_BY_NIC_MUTEX;
+  SendBudget sends GUARDED_BY_NIC_MUTEX;
   // May have something to send.
-  QueuePairList<&QueuePairTurns::ready> ready;
+  QueuePairList<&QueuePairTurns::ready> ready GUARDED_BY_NIC_MUTEX;
   // Wait for `reads`; their turn comes before that of those that are ready. Those with nothing outstanding are apart.
-  QueuePairList<&QueuePairTurns::waits_for_reads> read_waiters;
-  QueuePairList<&QueuePairTurns::waits_for_first_read> first_read_waiters;
+  QueuePairList<&QueuePairTurns::waits_for_reads> read_waiters GUARDED_BY_NIC_MUTEX;
+  QueuePairList<&QueuePairTurns::waits_for_first_read> first_read_waiters GUARDED_BY_NIC_MUTEX;
   // Wait for `sends`; the same.
-  QueuePairList<&QueuePairTurns::waits_to_send> send_waiters;
+  QueuePairList<&QueuePairTurns::waits_to_send> send_waiters GUARDED_BY_NIC_MUTEX;
   // Received something in this turn, to be settled at its end.
-  QueuePairList<&QueuePairTurns::touched> touched;
-  std::vector<CompletionRing*> unpublished;
-  std::vector<CompletionRing*> overrun;  // just died; their queue pairs have to follow
-  DeviceCounters counters;
+  QueuePairList<&QueuePairTurns::touched> touched GUARDED_BY_NIC_MUTEX;
+  std::vector<CompletionRing*> unpublished GUARDED_BY_NIC_MUTEX;
+  std::vector<CompletionRing*> overrun GUARDED_BY_NIC_MUTEX;  // just died; their queue pairs have to follow
+  DeviceCounters counters GUARDED_BY_NIC_MUTEX;
 
   // What the connection manager wants to know of watched queue pairs, see ManagementHandler.
   std::function<void(uint32_t number)> on_first_data;
@@ -167,7 +168,8 @@ class Engine final {
   // Fewer receives are left than their owner wants.
   std::function<void(SharedReceives& receives)> on_receive_limit;
 
-  void Push(CompletionRing& ring, const Completion& completion, uint64_t* released, uint64_t release, bool solicited) {
+  void Push(CompletionRing& ring, const Completion& completion, uint64_t* released, uint64_t release,
+            bool solicited) REQUIRES_NIC_MUTEX {
     if (!ring.Push(completion, released, release, solicited)) overrun.push_back(&ring);
     if (ring.unpublished) return;
     ring.unpublished = true;
@@ -175,8 +177,8 @@ class Engine final {
   }
 
   // This queue pair was refused by `reads`. Whoever had its turn because it waited stays the next.
-  void WaitForReads(QueuePairTurns& turns, bool first) {
-    const auto wait = [&](auto& waiters) {
+  void WaitForReads(QueuePairTurns& turns, bool first) REQUIRES_NIC_MUTEX {
+    const auto wait = [&](auto& waiters) REQUIRES_NIC_MUTEX {
       if (&turns.queue_pair == read_turn_) {
         waiters.AddFirst(turns);
       } else {
@@ -191,7 +193,7 @@ class Engine final {
   }
 
   // `turns` are those of a queue pair that is going away.
-  void Forget(QueuePairTurns& turns) {
+  void Forget(QueuePairTurns& turns) REQUIRES_NIC_MUTEX {
     ready.Remove(turns);
     read_waiters.Remove(turns);
     first_read_waiters.Remove(turns);
@@ -200,7 +202,7 @@ class Engine final {
   }
 
   // This queue pair was refused by `sends`.
-  void WaitToSend(QueuePairTurns& turns, bool first) {
+  void WaitToSend(QueuePairTurns& turns, bool first) REQUIRES_NIC_MUTEX {
     send_waiters.Add(turns);
     if (!first || stall_.set()) return;
     given_back_seen_ = sends.given_back();
@@ -208,30 +210,30 @@ class Engine final {
   }
 
   // The next queue pair that is to send, or null.
-  QueuePairCore* TakeNext() {
+  QueuePairCore* TakeNext() REQUIRES_NIC_MUTEX {
     read_turn_ = nullptr;
     if (sends.room() && !send_waiters.empty()) return send_waiters.TakeFirst();
     if (reads.room(true) && !first_read_waiters.empty()) return read_turn_ = first_read_waiters.TakeFirst();
     if (reads.room(false) && !read_waiters.empty()) return read_turn_ = read_waiters.TakeFirst();
     return ready.TakeFirst();
   }
-  bool anyone_next() const {
+  bool anyone_next() const REQUIRES_NIC_MUTEX {
     return !ready.empty() || (sends.room() && !send_waiters.empty()) ||
            (reads.room(true) && !first_read_waiters.empty()) || (reads.room(false) && !read_waiters.empty());
   }
 
   bool tracing() const { return tracing_; }
-  void Trace(base::TraceKind kind, uint32_t number, uint64_t size) {
+  void Trace(base::TraceKind kind, uint32_t number, uint64_t size) REQUIRES_NIC_MUTEX {
     if (tracing_) trace_.Record({alarms.now(), kind, trace_node_, number, size});
   }
 
  private:
-  void OnStall();
+  void OnStall() REQUIRES_NIC_MUTEX;
 
-  QueuePairCore* read_turn_ = nullptr;  // has its turn because it waited for `reads`
-  uint64_t given_back_seen_ = 0;        // of `sends`, when stall_ was set
-  Alarm stall_;
-  base::Trace& trace_;
+  QueuePairCore* read_turn_ GUARDED_BY_NIC_MUTEX = nullptr;  // has its turn because it waited for `reads`
+  uint64_t given_back_seen_ GUARDED_BY_NIC_MUTEX = 0;        // of `sends`, when stall_ was set
+  Alarm stall_ GUARDED_BY_NIC_MUTEX;
+  base::Trace& trace_ GUARDED_BY_NIC_MUTEX;
   const bool tracing_;  // spares a call for each packet where nobody looks
   const uint32_t trace_node_;
 };

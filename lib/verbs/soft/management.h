@@ -2,9 +2,9 @@
 //
 // The connection manager is called by owners' threads (Connect, Listen, Accept, dropped handles) and by the NIC's thread
 // (datagrams, alarms, news of queue pairs). All its state is under the NIC's mutex: owners' threads take it with
-// std::lock_guard<NicMutex>(management.mutex()), the NIC calls the ManagementHandler with the mutex held.
+// NicLock(management.mutex()), the NIC calls the ManagementHandler with the mutex held.
 //
-// Thread rule: any thread, with the mutex held, unless a method says otherwise.
+// Thread rule: any thread.
 #pragma once
 
 #include <cstdint>
@@ -40,32 +40,33 @@ class Management {
   virtual const Address& address() const = 0;  // the device's; udp_port is 0 where that is RoCE's
 
   // Alarms fire on the NIC's thread, under the mutex.
-  virtual AlarmClock& alarms() = 0;
+  virtual AlarmClock& alarms() REQUIRES_NIC_MUTEX = 0;
 
   // A stream for the connection manager alone.
-  virtual base::Random& random() = 0;
+  virtual base::Random& random() REQUIRES_NIC_MUTEX = 0;
 
-  virtual void Trace(base::TraceKind kind, uint32_t number, uint64_t size) = 0;
+  virtual void Trace(base::TraceKind kind, uint32_t number, uint64_t size) REQUIRES_NIC_MUTEX = 0;
 
   // Sends `mad` (kMadSize bytes, copied) from QP 1 to QP 1 of the device at `peer`, unreliably, with the NIC's next batch.
-  virtual void SendMad(const Address& peer, absl::Span<const uint8_t> mad) = 0;
+  virtual void SendMad(const Address& peer, absl::Span<const uint8_t> mad) REQUIRES_NIC_MUTEX = 0;
 
   // Queue pairs go by their numbers, since an owner may drop one at any time.
-  virtual bool Exists(uint32_t number) const = 0;
-  virtual QueuePairState State(uint32_t number) const = 0;  // must exist
+  virtual bool Exists(uint32_t number) const REQUIRES_NIC_MUTEX = 0;
+  virtual QueuePairState State(uint32_t number) const REQUIRES_NIC_MUTEX = 0;  // must exist
 
   // The loop of the completion queue of an existing queue pair: where its ConnectionEvents go.
-  virtual base::EventLoop& OwnerLoop(uint32_t number) const = 0;
+  virtual base::EventLoop& OwnerLoop(uint32_t number) const REQUIRES_NIC_MUTEX = 0;
 
   // Walks an existing queue pair, as QueuePair::Modify does. Going to Error flushes it.
-  virtual absl::Status Modify(uint32_t number, QueuePairState state, const QueuePairAttributes& attributes) = 0;
+  virtual absl::Status Modify(uint32_t number, QueuePairState state,
+                              const QueuePairAttributes& attributes) REQUIRES_NIC_MUTEX = 0;
 
   // The news of this queue pair go to the ManagementHandler until it is gone, or `watched` is false.
-  virtual void Watch(uint32_t number, bool watched) = 0;
+  virtual void Watch(uint32_t number, bool watched) REQUIRES_NIC_MUTEX = 0;
 
   // TIMEWAIT: while held, `number` is not given to a new queue pair, also after its queue pair is gone.
-  virtual void HoldNumber(uint32_t number) = 0;
-  virtual void ReleaseNumber(uint32_t number) = 0;
+  virtual void HoldNumber(uint32_t number) REQUIRES_NIC_MUTEX = 0;
+  virtual void ReleaseNumber(uint32_t number) REQUIRES_NIC_MUTEX = 0;
 };
 
 // What became of a datagram.
@@ -82,20 +83,20 @@ class ManagementHandler {
 
   // A datagram to QP 1 with the right Q_Key; packet.peer is its sender, as fabrics write it. The payload lives during the call
   // only.
-  virtual DatagramResult OnMad(const Packet& packet) = 0;
+  virtual DatagramResult OnMad(const Packet& packet) REQUIRES_NIC_MUTEX = 0;
 
   // A valid request of the peer arrived at a watched queue pair in ReadyToReceive: the peer has been told that it is up.
   // It may be walked to ReadyToSend inside the call.
-  virtual void OnFirstData(uint32_t number) = 0;
+  virtual void OnFirstData(uint32_t number) REQUIRES_NIC_MUTEX = 0;
 
   // A watched queue pair went to Error (by its owner's Modify or by a fatal completion; not by Management::Modify). A peer that
   // has work in flight finds out by itself, and why: from the NAK that is on its way to it, or from silence after its retries.
   // A DREQ at once would overtake that and turn its verdict into a flush; so it goes out with the owner's drop of the
   // connection, or when the peer has had that time.
-  virtual void OnError(uint32_t number) = 0;
+  virtual void OnError(uint32_t number) REQUIRES_NIC_MUTEX = 0;
 
   // A watched queue pair is being dropped by its owner; its number is not valid any more when this returns.
-  virtual void OnDropped(uint32_t number) = 0;
+  virtual void OnDropped(uint32_t number) REQUIRES_NIC_MUTEX = 0;
 };
 
 }  // namespace tokamak::verbs::soft

@@ -75,8 +75,8 @@ Nic::Nic(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& options
       table_(static_cast<uint8_t>(random_.Below(256))),
       doorbell_(loop.MakeSignal([this] { OnDoorbell(); })) {
   mad_psn_ = static_cast<uint32_t>(random_.Below(kPsnMask + 1));
-  engine_.on_first_data = [this](uint32_t number) { manager_->OnFirstData(number); };
-  engine_.on_error = [this](uint32_t number) {
+  engine_.on_first_data = [this](uint32_t number) REQUIRES_NIC_MUTEX { manager_->OnFirstData(number); };
+  engine_.on_error = [this](uint32_t number) REQUIRES_NIC_MUTEX {
     if (!walking_) manager_->OnError(number);
   };
   engine_.on_receive_limit = [this](SharedReceives& receives) {
@@ -291,7 +291,7 @@ void Nic::EndOverrun(CompletionRing& ring) {
   ++engine_.counters.completion_queue_overruns;
   LOG(ERROR) << options_.name << ": a completion queue of " << ring.depth() << " is overrun; its queue pairs end";
   watches_.Tell({DeviceEvent::kCompletionQueueOverrun});
-  table_.ForEach([&](QueuePairCore& queue_pair) {
+  table_.ForEach([&](QueuePairCore& queue_pair) REQUIRES_NIC_MUTEX {
     if (&queue_pair.send_ring() != &ring && &queue_pair.receive_ring() != &ring) return;
     queue_pair.Fail(CompletionStatus::kFlushed, CompletionStatus::kFlushed, 0);
   });
@@ -316,6 +316,7 @@ absl::Status Nic::Plug(base::EventLoop& loop, Fabric& fabric, const DeviceOption
   PortCallbacks callbacks{[this](absl::Span<const Packet> packets) { OnPackets(packets); }, [this] { OnPortReady(); }};
   absl::StatusOr<std::unique_ptr<Port>> port = fabric.Open(loop, options.address, std::move(callbacks));
   if (!port.ok()) return port.status();
+  NicLock lock(mutex_);
   port_ = *std::move(port);
   address_ = FromFabricAddress(port_->address());
   if (address_.udp_port == kRoceUdpPort) address_.udp_port = 0;
@@ -421,7 +422,7 @@ void Nic::ArmShared(SharedReceives& receives, uint32_t limit) {
 void Nic::CloseShared(SharedReceives& receives) {
   AnswerRings();  // as in ModifyByOwner
   receives.Close();
-  table_.ForEach([&](QueuePairCore& queue_pair) {
+  table_.ForEach([&](QueuePairCore& queue_pair) REQUIRES_NIC_MUTEX {
     if (queue_pair.shared_receives() != &receives) return;
     queue_pair.Fail(CompletionStatus::kFlushed, CompletionStatus::kFlushed, 0);
   });
@@ -431,7 +432,7 @@ void Nic::CloseShared(SharedReceives& receives) {
 DeviceCounters Nic::counters() const {
   DeviceCounters counters = engine_.counters;
   counters.queue_pairs = gone_;
-  table_.ForEach([&](QueuePairCore& queue_pair) { counters.queue_pairs.Add(queue_pair.counters); });
+  table_.ForEach([&](QueuePairCore& queue_pair) REQUIRES_NIC_MUTEX { counters.queue_pairs.Add(queue_pair.counters); });
   return counters;
 }
 

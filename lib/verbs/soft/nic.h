@@ -41,13 +41,16 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   ~Nic() override;
 
   // Before anybody else knows the NIC.
-  void SetManager(std::unique_ptr<ManagementHandler> manager) { manager_ = std::move(manager); }
+  void SetManager(std::unique_ptr<ManagementHandler> manager) {
+    NicLock lock(mutex_);
+    manager_ = std::move(manager);
+  }
 
   // An owner's call: the mutex, and at the end a wake-up for whoever has something to do then.
-  class Control final {
+  class ABSL_SCOPED_LOCKABLE Control final {
    public:
-    explicit Control(Nic& nic) : nic_(nic) { nic_.mutex_.lock(); }
-    ~Control() {
+    explicit Control(Nic& nic) ABSL_EXCLUSIVE_LOCK_FUNCTION(kNicMutex) : nic_(nic) { nic_.mutex_.lock(); }
+    ~Control() ABSL_UNLOCK_FUNCTION() {
       nic_.LeaveControl();
       nic_.mutex_.unlock();
     }
@@ -62,51 +65,57 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   void Ring(QueuePairCore& queue_pair);
 
   // The same: what a window's key will be after its next bind.
-  uint32_t NextKey(uint32_t key) const { return engine_.keys.NextKey(key); }
+  uint32_t NextKey(uint32_t key) const ABSL_NO_THREAD_SAFETY_ANALYSIS { return engine_.keys.NextKey(key); }
 
   // The same: those who hear of its events.
   DeviceWatches& watches() { return watches_; }
 
   // The rest: any thread, inside a Control.
-  DomainId NewDomain() { return next_domain_++; }
-  absl::StatusOr<uint32_t> Register(DomainId domain, absl::Span<uint8_t> memory, Access access);
-  void Deregister(uint32_t key);
-  absl::StatusOr<WindowId> CreateWindow(DomainId domain);
-  void DestroyWindow(const WindowId& window);
+  DomainId NewDomain() REQUIRES_NIC_MUTEX { return next_domain_++; }
+  absl::StatusOr<uint32_t> Register(DomainId domain, absl::Span<uint8_t> memory, Access access) REQUIRES_NIC_MUTEX;
+  void Deregister(uint32_t key) REQUIRES_NIC_MUTEX;
+  absl::StatusOr<WindowId> CreateWindow(DomainId domain) REQUIRES_NIC_MUTEX;
+  void DestroyWindow(const WindowId& window) REQUIRES_NIC_MUTEX;
 
   // The queue pair lives until Destroy.
   absl::StatusOr<QueuePairCore*> CreateQueuePair(DomainId domain, const QueuePairOptions& options,
                                                  std::shared_ptr<CompletionRing> send_ring,
                                                  std::shared_ptr<CompletionRing> receive_ring,
-                                                 std::shared_ptr<SharedReceives> shared_receives);
-  void Destroy(QueuePairCore* queue_pair);
-  absl::Status ModifyByOwner(QueuePairCore& queue_pair, QueuePairState state, const QueuePairAttributes& attributes);
+                                                 std::shared_ptr<SharedReceives> shared_receives) REQUIRES_NIC_MUTEX;
+  void Destroy(QueuePairCore* queue_pair) REQUIRES_NIC_MUTEX;
+  absl::Status ModifyByOwner(QueuePairCore& queue_pair, QueuePairState state,
+                             const QueuePairAttributes& attributes) REQUIRES_NIC_MUTEX;
 
   // One kReceiveLimit when fewer than `limit` are left, also when that is so already.
-  void ArmShared(SharedReceives& receives, uint32_t limit);
+  void ArmShared(SharedReceives& receives, uint32_t limit) REQUIRES_NIC_MUTEX;
 
   // The queue pairs that draw from it go to Error; nobody hears of it any more.
-  void CloseShared(SharedReceives& receives);
+  void CloseShared(SharedReceives& receives) REQUIRES_NIC_MUTEX;
 
-  DeviceCounters counters() const;
-  absl::StatusOr<QueuePairCounters> queue_pair_counters(uint32_t number) const;
+  DeviceCounters counters() const REQUIRES_NIC_MUTEX;
+  absl::StatusOr<QueuePairCounters> queue_pair_counters(uint32_t number) const REQUIRES_NIC_MUTEX;
 
   // Management.
   std::shared_ptr<Management> Share() override { return shared_from_this(); }
   NicMutex& mutex() override { return mutex_; }
   const Limits& limits() const override { return limits_; }
   const Address& address() const override { return address_; }
-  AlarmClock& alarms() override { return engine_.alarms; }
-  base::Random& random() override { return manager_random_; }
-  void Trace(base::TraceKind kind, uint32_t number, uint64_t size) override { engine_.Trace(kind, number, size); }
-  void SendMad(const Address& peer, absl::Span<const uint8_t> mad) override;
-  bool Exists(uint32_t number) const override { return table_.Find(number) != nullptr; }
-  QueuePairState State(uint32_t number) const override { return table_.Find(number)->state(); }
-  base::EventLoop& OwnerLoop(uint32_t number) const override { return table_.Find(number)->send_ring().loop(); }
-  absl::Status Modify(uint32_t number, QueuePairState state, const QueuePairAttributes& attributes) override;
-  void Watch(uint32_t number, bool watched) override { table_.Find(number)->watched = watched; }
-  void HoldNumber(uint32_t number) override { table_.Hold(number); }
-  void ReleaseNumber(uint32_t number) override { table_.Release(number); }
+  AlarmClock& alarms() override REQUIRES_NIC_MUTEX { return engine_.alarms; }
+  base::Random& random() override REQUIRES_NIC_MUTEX { return manager_random_; }
+  void Trace(base::TraceKind kind, uint32_t number, uint64_t size) override REQUIRES_NIC_MUTEX {
+    engine_.Trace(kind, number, size);
+  }
+  void SendMad(const Address& peer, absl::Span<const uint8_t> mad) override REQUIRES_NIC_MUTEX;
+  bool Exists(uint32_t number) const override REQUIRES_NIC_MUTEX { return table_.Find(number) != nullptr; }
+  QueuePairState State(uint32_t number) const override REQUIRES_NIC_MUTEX { return table_.Find(number)->state(); }
+  base::EventLoop& OwnerLoop(uint32_t number) const override REQUIRES_NIC_MUTEX {
+    return table_.Find(number)->send_ring().loop();
+  }
+  absl::Status Modify(uint32_t number, QueuePairState state,
+                      const QueuePairAttributes& attributes) override REQUIRES_NIC_MUTEX;
+  void Watch(uint32_t number, bool watched) override REQUIRES_NIC_MUTEX { table_.Find(number)->watched = watched; }
+  void HoldNumber(uint32_t number) override REQUIRES_NIC_MUTEX { table_.Hold(number); }
+  void ReleaseNumber(uint32_t number) override REQUIRES_NIC_MUTEX { table_.Release(number); }
 
  private:
   // A turn may send so many batches (of Outbox::kCapacity packets) before it lets the loop receive again.
@@ -125,49 +134,51 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   void OnDoorbell();
   void OnPortReady();
   void OnTimer();
-  void BeginTurn();
-  void EndTurn();
-  void Dispatch(const Packet& packet);
-  void Drop(const Packet& packet, uint64_t* counter);
-  void Settle();
+  void BeginTurn() ABSL_EXCLUSIVE_LOCK_FUNCTION(kNicMutex);
+  void EndTurn() ABSL_UNLOCK_FUNCTION(kNicMutex);
+  void Dispatch(const Packet& packet) REQUIRES_NIC_MUTEX;
+  void Drop(const Packet& packet, uint64_t* counter) REQUIRES_NIC_MUTEX;
+  void Settle() REQUIRES_NIC_MUTEX;
 
   // Sending, in a turn.
-  void Transmit();
-  void Fill();
-  void AddMads();
-  bool FlushOutbox();
-  bool has_work() const { return engine_.anyone_next() || mads_added_ < mads_.size() || !engine_.outbox.empty(); }
+  void Transmit() REQUIRES_NIC_MUTEX;
+  void Fill() REQUIRES_NIC_MUTEX;
+  void AddMads() REQUIRES_NIC_MUTEX;
+  bool FlushOutbox() REQUIRES_NIC_MUTEX;
+  bool has_work() const REQUIRES_NIC_MUTEX {
+    return engine_.anyone_next() || mads_added_ < mads_.size() || !engine_.outbox.empty();
+  }
 
   // In a turn or a control call.
-  void AnswerRings();
-  void Publish();
-  void EndOverrun(CompletionRing& ring);
-  void LeaveControl();
+  void AnswerRings() REQUIRES_NIC_MUTEX;
+  void Publish() REQUIRES_NIC_MUTEX;
+  void EndOverrun(CompletionRing& ring) REQUIRES_NIC_MUTEX;
+  void LeaveControl() REQUIRES_NIC_MUTEX;
   void Wake();
-  uint32_t PortPackets() const;
-  std::unique_ptr<Congestion> MakeCongestion() const;
+  uint32_t PortPackets() const REQUIRES_NIC_MUTEX;
+  std::unique_ptr<Congestion> MakeCongestion() const REQUIRES_NIC_MUTEX;
 
   const DeviceOptions options_;
   mutable NicMutex mutex_;
-  base::Random random_;
-  base::Random manager_random_;
+  base::Random random_ GUARDED_BY_NIC_MUTEX;
+  base::Random manager_random_ GUARDED_BY_NIC_MUTEX;
   std::atomic<bool> woken_{false};             // the doorbell was raised and has not been answered
   std::atomic<QueuePairCore*> rang_{nullptr};  // a stack, through next_rang
   Engine engine_;
-  QueuePairTable table_;
-  QueuePairCounters gone_;  // of queue pairs that were destroyed
-  DomainId next_domain_ = 1;
-  std::deque<Mad> mads_;
-  size_t mads_added_ = 0;  // the first of them, which are in the outbox
-  uint32_t mad_psn_ = 0;
+  QueuePairTable table_ GUARDED_BY_NIC_MUTEX;
+  QueuePairCounters gone_ GUARDED_BY_NIC_MUTEX;  // of queue pairs that were destroyed
+  DomainId next_domain_ GUARDED_BY_NIC_MUTEX = 1;
+  std::deque<Mad> mads_ GUARDED_BY_NIC_MUTEX;
+  size_t mads_added_ GUARDED_BY_NIC_MUTEX = 0;  // the first of them, which are in the outbox
+  uint32_t mad_psn_ GUARDED_BY_NIC_MUTEX = 0;
   DeviceWatches watches_;
-  bool in_turn_ = false;
-  bool port_busy_ = false;
-  bool walking_ = false;  // the connection manager changes a queue pair's state
-  std::unique_ptr<ManagementHandler> manager_;
+  bool in_turn_ GUARDED_BY_NIC_MUTEX = false;
+  bool port_busy_ GUARDED_BY_NIC_MUTEX = false;
+  bool walking_ GUARDED_BY_NIC_MUTEX = false;  // the connection manager changes a queue pair's state
+  std::unique_ptr<ManagementHandler> manager_ GUARDED_BY_NIC_MUTEX;
 
   std::unique_ptr<base::Signal> doorbell_;
-  std::unique_ptr<Port> port_;
+  std::unique_ptr<Port> port_ GUARDED_BY_NIC_MUTEX;
   Limits limits_;
   Address address_;
 };

@@ -15,6 +15,7 @@
 #include "lib/verbs/soft/congestion.h"
 #include "lib/verbs/soft/counters.h"
 #include "lib/verbs/soft/engine.h"
+#include "lib/verbs/soft/nic_mutex.h"
 #include "lib/verbs/soft/packet.h"
 #include "lib/verbs/soft/requester.h"
 #include "lib/verbs/soft/responder.h"
@@ -35,7 +36,7 @@ class QueuePairCore final {
   // Fixed for life.
   uint32_t number() const { return number_; }
   DomainId domain() const { return domain_; }
-  Asker asker() const { return {domain_, life_}; }
+  Asker asker() const REQUIRES_NIC_MUTEX { return {domain_, life_}; }
   uint16_t source_port() const { return source_port_; }
   CompletionRing& send_ring() const { return *send_ring_; }
   CompletionRing& receive_ring() const { return *receive_ring_; }
@@ -43,42 +44,43 @@ class QueuePairCore final {
 
   // As of the last step.
   QueuePairState state() const { return state_.load(std::memory_order_seq_cst); }  // any thread
-  const Address& peer() const { return attributes_.peer; }                         // as fabrics write it
-  uint32_t peer_number() const { return attributes_.peer_number; }
-  uint32_t mtu() const { return attributes_.path_mtu; }
-  Access remote_access() const { return attributes_.remote_access; }
-  const ReliabilityOptions& reliability() const { return attributes_.reliability; }
+  const Address& peer() const REQUIRES_NIC_MUTEX { return attributes_.peer; }      // as fabrics write it
+  uint32_t peer_number() const REQUIRES_NIC_MUTEX { return attributes_.peer_number; }
+  uint32_t mtu() const REQUIRES_NIC_MUTEX { return attributes_.path_mtu; }
+  Access remote_access() const REQUIRES_NIC_MUTEX { return attributes_.remote_access; }
+  const ReliabilityOptions& reliability() const REQUIRES_NIC_MUTEX { return attributes_.reliability; }
 
   // A step as QueuePair::Modify describes it. `active_mtu` bounds the path MTU, `max_reads` the READ depths.
-  absl::Status Modify(QueuePairState state, const QueuePairAttributes& attributes, const Limits& limits);
+  absl::Status Modify(QueuePairState state, const QueuePairAttributes& attributes,
+                      const Limits& limits) REQUIRES_NIC_MUTEX;
 
   // To Error: the send queue's (or the receive queue's) oldest request ends with the status given, all the rest is flushed.
-  void Fail(CompletionStatus send_status, CompletionStatus receive_status, uint32_t provider_code);
+  void Fail(CompletionStatus send_status, CompletionStatus receive_status, uint32_t provider_code) REQUIRES_NIC_MUTEX;
   bool failed() const { return state() == QueuePairState::kError; }
 
   // Its completions that wait are never polled. The owner's thread calls.
-  void ForgetCompletions();
+  void ForgetCompletions() REQUIRES_NIC_MUTEX;
 
   // A packet of this queue pair's peer.
-  void Receive(const Packet& packet);
+  void Receive(const Packet& packet) REQUIRES_NIC_MUTEX;
 
   // Once per turn in which it received something, after the last packet.
-  void Settle();
+  void Settle() REQUIRES_NIC_MUTEX;
 
   // The owner rang: new requests, or receives posted in Error.
-  void Answer();
+  void Answer() REQUIRES_NIC_MUTEX;
 
   // Adds packets to the outbox, at most a fair share. True when it has more that could go at once.
-  bool Emit();
+  bool Emit() REQUIRES_NIC_MUTEX;
 
   // A packet on its way to the peer.
-  Packet& AddPacket(PacketOpcode opcode, uint64_t sequence);
+  Packet& AddPacket(PacketOpcode opcode, uint64_t sequence) REQUIRES_NIC_MUTEX;
 
-  void MarkReady() { engine_.ready.Add(turns_); }
-  void WaitForReads(bool first) { engine_.WaitForReads(turns_, first); }
-  void WaitToSend(bool first) { engine_.WaitToSend(turns_, first); }
+  void MarkReady() REQUIRES_NIC_MUTEX { engine_.ready.Add(turns_); }
+  void WaitForReads(bool first) REQUIRES_NIC_MUTEX { engine_.WaitForReads(turns_, first); }
+  void WaitToSend(bool first) REQUIRES_NIC_MUTEX { engine_.WaitToSend(turns_, first); }
 
-  QueuePairCounters counters;
+  QueuePairCounters counters GUARDED_BY_NIC_MUTEX;
   SendQueue sends;
   ReceiveQueue receives;
 
@@ -87,29 +89,29 @@ class QueuePairCore final {
   QueuePairCore* next_rang = nullptr;
 
   // The connection manager's interest.
-  bool watched = false;
+  bool watched GUARDED_BY_NIC_MUTEX = false;
 
  private:
-  void Enter(QueuePairState state);
-  absl::Status ToInit(const QueuePairAttributes& attributes);
-  absl::Status ToReadyToReceive(const QueuePairAttributes& attributes, const Limits& limits);
-  absl::Status ToReadyToSend(const QueuePairAttributes& attributes, const Limits& limits);
-  void ToReset();
+  void Enter(QueuePairState state) REQUIRES_NIC_MUTEX;
+  absl::Status ToInit(const QueuePairAttributes& attributes) REQUIRES_NIC_MUTEX;
+  absl::Status ToReadyToReceive(const QueuePairAttributes& attributes, const Limits& limits) REQUIRES_NIC_MUTEX;
+  absl::Status ToReadyToSend(const QueuePairAttributes& attributes, const Limits& limits) REQUIRES_NIC_MUTEX;
+  void ToReset() REQUIRES_NIC_MUTEX;
 
   Engine& engine_;
   const uint32_t number_;
   const DomainId domain_;
-  QueuePairLife life_;
+  QueuePairLife life_ GUARDED_BY_NIC_MUTEX;
   const uint16_t source_port_;
   const std::shared_ptr<CompletionRing> send_ring_;
   const std::shared_ptr<CompletionRing> receive_ring_;
   const std::shared_ptr<SharedReceives> shared_receives_;
-  const std::unique_ptr<Congestion> congestion_;
+  const std::unique_ptr<Congestion> congestion_ GUARDED_BY_NIC_MUTEX;
   std::atomic<QueuePairState> state_{QueuePairState::kInit};
-  QueuePairAttributes attributes_;
+  QueuePairAttributes attributes_ GUARDED_BY_NIC_MUTEX;
 
-  Requester requester_;
-  Responder responder_;
+  Requester requester_ GUARDED_BY_NIC_MUTEX;
+  Responder responder_ GUARDED_BY_NIC_MUTEX;
 
   QueuePairTurns turns_{*this};
 };

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "lib/verbs/soft/engine.h"
+#include "lib/verbs/soft/nic_mutex.h"
 #include "lib/verbs/soft/shared_receives.h"
 #include "lib/verbs/soft/work_queue.h"
 #include "lib/verbs/types.h"
@@ -20,24 +21,25 @@ class Receives final {
   Receives(Engine& engine, QueuePairCore& queue_pair);
 
   // True when there is one for the next message.
-  bool available() const { return shared_ != nullptr ? shared_->left() > 0 : oldest_ < own_.tail(); }
+  bool available() const REQUIRES_NIC_MUTEX { return shared_ != nullptr ? shared_->left() > 0 : oldest_ < own_.tail(); }
 
   // The next one becomes the present one; one must be available.
-  void Take();
+  void Take() REQUIRES_NIC_MUTEX;
   const ReceiveSlot& present() const { return *present_; }
 
   // The present one completes with success.
-  void Complete(const Completion& completion, bool solicited);
+  void Complete(const Completion& completion, bool solicited) REQUIRES_NIC_MUTEX;
 
   // The oldest completes with `first`, the others flushed. Those that the owner posts meanwhile, and those of a shared queue
   // that are not being filled, stay.
-  void Flush(CompletionStatus first);
+  void Flush(CompletionStatus first) REQUIRES_NIC_MUTEX;
 
   // They end without completions.
-  void Forget();
+  void Forget() REQUIRES_NIC_MUTEX;
 
  private:
-  void Push(const ReceiveSlot& slot, CompletionStatus status, const Completion& with, bool solicited);
+  void Push(const ReceiveSlot& slot, CompletionStatus status, const Completion& with,
+            bool solicited) REQUIRES_NIC_MUTEX;
 
   Engine& engine_;
   QueuePairCore& queue_pair_;

@@ -74,9 +74,9 @@ Requester::Requester(Engine& engine, QueuePairCore& queue_pair, Congestion& cong
       queue_pair_(queue_pair),
       sends_(queue_pair.sends),
       congestion_(congestion),
-      retransmit_(engine.alarms, [this] { OnTimeout(); }),
-      overdue_(engine.alarms, [this] { OnOverdue(); }),
-      ready_again_(engine.alarms, [this] { queue_pair_.MarkReady(); }) {}
+      retransmit_(engine.alarms, [this]() REQUIRES_NIC_MUTEX { OnTimeout(); }),
+      overdue_(engine.alarms, [this]() REQUIRES_NIC_MUTEX { OnOverdue(); }),
+      ready_again_(engine.alarms, [this]() REQUIRES_NIC_MUTEX { queue_pair_.MarkReady(); }) {}
 
 void Requester::Start(uint32_t psn) {
   unacked_ = position_ = next_ = sent_ = FirstSequence(psn);

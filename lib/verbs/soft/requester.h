@@ -27,6 +27,7 @@
 #include "lib/verbs/soft/alarm.h"
 #include "lib/verbs/soft/congestion.h"
 #include "lib/verbs/soft/engine.h"
+#include "lib/verbs/soft/nic_mutex.h"
 #include "lib/verbs/soft/packet.h"
 #include "lib/verbs/soft/work_queue.h"
 #include "lib/verbs/types.h"
@@ -54,23 +55,23 @@ class Requester final {
   Requester(Engine& engine, QueuePairCore& queue_pair, Congestion& congestion);
 
   // ReadyToSend: packets start at `psn`.
-  void Start(uint32_t psn);
+  void Start(uint32_t psn) REQUIRES_NIC_MUTEX;
 
   // Everything posted is forgotten, without completions. The owner's thread calls.
-  void Reset() { Forget(sends_.tail()); }
+  void Reset() REQUIRES_NIC_MUTEX { Forget(sends_.tail()); }
 
   // Everything posted completes: the oldest with `first`, the others flushed.
-  void Flush(CompletionStatus first, uint32_t provider_code);
+  void Flush(CompletionStatus first, uint32_t provider_code) REQUIRES_NIC_MUTEX;
 
-  void OnAcknowledge(const Packet& packet);
-  void OnReadResponse(const Packet& packet);
-  void OnAtomicAcknowledge(const Packet& packet);
+  void OnAcknowledge(const Packet& packet) REQUIRES_NIC_MUTEX;
+  void OnReadResponse(const Packet& packet) REQUIRES_NIC_MUTEX;
+  void OnAtomicAcknowledge(const Packet& packet) REQUIRES_NIC_MUTEX;
 
   // After the answers of one turn.
-  void Settle();
+  void Settle() REQUIRES_NIC_MUTEX;
 
   // See QueuePairCore::Emit.
-  bool Emit(Share* share);
+  bool Emit(Share* share) REQUIRES_NIC_MUTEX;
 
  private:
   // The answer to a READ request or atomic on the wire.
@@ -80,47 +81,47 @@ class Requester final {
   };
 
   // Sending.
-  bool StartNext();
-  bool MayStart(const SendSlot& slot) const;
-  bool CarryOut(const SendSlot& slot);
-  bool PassLocal();
-  uint32_t PiecePackets() const;
-  bool EmitData(SendSlot& slot, Share* share);
-  bool EmitRead(SendSlot& slot, Share* share);
-  bool EmitAtomic(SendSlot& slot, Share* share);
-  bool MayRead(const SendSlot& slot, uint32_t offset, uint32_t length) const;
-  void Gather(const SendSlot& slot, uint32_t offset, uint32_t length, Packet* packet) const;
-  bool WantsAck(bool last_of_message, const Share& share);
-  void Sent(uint64_t packets);
-  void Halt(CompletionStatus status);
+  bool StartNext() REQUIRES_NIC_MUTEX;
+  bool MayStart(const SendSlot& slot) const REQUIRES_NIC_MUTEX;
+  bool CarryOut(const SendSlot& slot) REQUIRES_NIC_MUTEX;
+  bool PassLocal() REQUIRES_NIC_MUTEX;
+  uint32_t PiecePackets() const REQUIRES_NIC_MUTEX;
+  bool EmitData(SendSlot& slot, Share* share) REQUIRES_NIC_MUTEX;
+  bool EmitRead(SendSlot& slot, Share* share) REQUIRES_NIC_MUTEX;
+  bool EmitAtomic(SendSlot& slot, Share* share) REQUIRES_NIC_MUTEX;
+  bool MayRead(const SendSlot& slot, uint32_t offset, uint32_t length) const REQUIRES_NIC_MUTEX;
+  void Gather(const SendSlot& slot, uint32_t offset, uint32_t length, Packet* packet) const REQUIRES_NIC_MUTEX;
+  bool WantsAck(bool last_of_message, const Share& share) REQUIRES_NIC_MUTEX;
+  void Sent(uint64_t packets) REQUIRES_NIC_MUTEX;
+  void Halt(CompletionStatus status) REQUIRES_NIC_MUTEX;
 
   // Being answered.
-  SendSlot* Answered(const Packet& packet, uint64_t sequence);
-  bool AcknowledgeUpTo(uint64_t end);
-  void Progress(uint64_t to);
-  void CompleteOldest();
-  void CompleteLocal();
-  void Complete(uint64_t index, CompletionStatus status, uint32_t provider_code);
-  void OnNak(uint8_t syndrome);
+  SendSlot* Answered(const Packet& packet, uint64_t sequence) REQUIRES_NIC_MUTEX;
+  bool AcknowledgeUpTo(uint64_t end) REQUIRES_NIC_MUTEX;
+  void Progress(uint64_t to) REQUIRES_NIC_MUTEX;
+  void CompleteOldest() REQUIRES_NIC_MUTEX;
+  void CompleteLocal() REQUIRES_NIC_MUTEX;
+  void Complete(uint64_t index, CompletionStatus status, uint32_t provider_code) REQUIRES_NIC_MUTEX;
+  void OnNak(uint8_t syndrome) REQUIRES_NIC_MUTEX;
 
   // Trouble.
-  void Fail(CompletionStatus status, uint32_t provider_code);
-  void WaitUntilReady(uint8_t timer);
-  void ResendFromGap();
-  void GoBack(Loss loss);
-  void OnTimeout();
-  void OnOverdue();
-  void TakeBackMemory();
-  void SetRetransmit();
-  void SetOverdue();
-  void MeasureRoundTrip();
-  void Forget(uint64_t tail);
+  void Fail(CompletionStatus status, uint32_t provider_code) REQUIRES_NIC_MUTEX;
+  void WaitUntilReady(uint8_t timer) REQUIRES_NIC_MUTEX;
+  void ResendFromGap() REQUIRES_NIC_MUTEX;
+  void GoBack(Loss loss) REQUIRES_NIC_MUTEX;
+  void OnTimeout() REQUIRES_NIC_MUTEX;
+  void OnOverdue() REQUIRES_NIC_MUTEX;
+  void TakeBackMemory() REQUIRES_NIC_MUTEX;
+  void SetRetransmit() REQUIRES_NIC_MUTEX;
+  void SetOverdue() REQUIRES_NIC_MUTEX;
+  void MeasureRoundTrip() REQUIRES_NIC_MUTEX;
+  void Forget(uint64_t tail) REQUIRES_NIC_MUTEX;
 
   bool outstanding() const { return unacked_ < sent_; }
-  void Expect(uint64_t packets, uint64_t bytes);
-  void PopExpected();
-  void GiveBackSends(uint64_t packets);
-  void ForgetExpected();
+  void Expect(uint64_t packets, uint64_t bytes) REQUIRES_NIC_MUTEX;
+  void PopExpected() REQUIRES_NIC_MUTEX;
+  void GiveBackSends(uint64_t packets) REQUIRES_NIC_MUTEX;
+  void ForgetExpected() REQUIRES_NIC_MUTEX;
 
   Engine& engine_;
   QueuePairCore& queue_pair_;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "lib/verbs/soft/engine.h"
+#include "lib/verbs/soft/nic_mutex.h"
 #include "lib/verbs/soft/packet.h"
 #include "lib/verbs/soft/receives.h"
 #include "lib/verbs/soft/requester.h"
@@ -29,21 +30,21 @@ class Responder final {
   Responder(Engine& engine, QueuePairCore& queue_pair);
 
   // ReadyToReceive: the peer's packets start at `psn`.
-  void Start(uint32_t psn);
+  void Start(uint32_t psn) REQUIRES_NIC_MUTEX;
 
   // Receives are forgotten, without completions, and so is why the connection ended. The owner's thread calls.
-  void Reset();
+  void Reset() REQUIRES_NIC_MUTEX;
 
   // Receives complete: the oldest with `first`, the others flushed.
-  void Flush(CompletionStatus first);
+  void Flush(CompletionStatus first) REQUIRES_NIC_MUTEX;
 
-  void OnRequest(const Packet& packet);
+  void OnRequest(const Packet& packet) REQUIRES_NIC_MUTEX;
 
   // A request that meets the queue pair in Error.
-  void OnRequestInError(const Packet& packet);
+  void OnRequestInError(const Packet& packet) REQUIRES_NIC_MUTEX;
 
   // See QueuePairCore::Emit.
-  bool Emit(Share* share);
+  bool Emit(Share* share) REQUIRES_NIC_MUTEX;
 
  private:
   enum class Message : uint8_t { kNone, kSend, kWrite };
@@ -59,24 +60,24 @@ class Responder final {
   };
 
   // One request in its turn; each returns whether it was carried out.
-  bool Execute(const Packet& packet);
-  bool ExecuteSend(const Packet& packet);
-  bool ExecuteWrite(const Packet& packet);
-  bool ExecuteRead(const Packet& packet);
-  bool ExecuteAtomic(const Packet& packet);
-  bool FitsMessage(const Packet& packet, Message kind);
-  void Invalidate(uint32_t key);
-  void CompleteReceive(const Packet& packet, CompletionOpcode opcode, uint32_t byte_count);
+  bool Execute(const Packet& packet) REQUIRES_NIC_MUTEX;
+  bool ExecuteSend(const Packet& packet) REQUIRES_NIC_MUTEX;
+  bool ExecuteWrite(const Packet& packet) REQUIRES_NIC_MUTEX;
+  bool ExecuteRead(const Packet& packet) REQUIRES_NIC_MUTEX;
+  bool ExecuteAtomic(const Packet& packet) REQUIRES_NIC_MUTEX;
+  bool FitsMessage(const Packet& packet, Message kind) REQUIRES_NIC_MUTEX;
+  void Invalidate(uint32_t key) REQUIRES_NIC_MUTEX;
+  void CompleteReceive(const Packet& packet, CompletionOpcode opcode, uint32_t byte_count) REQUIRES_NIC_MUTEX;
 
-  void OnDuplicate(const Packet& packet, uint64_t sequence);
-  void OnGap();
-  bool NotReady();
-  bool Refuse(uint8_t syndrome, CompletionStatus receive_status = CompletionStatus::kFlushed);
-  void End(const Fault& fault);
-  void Stop();
-  bool EmitResponse(Response& response, Share* share);
-  void RefuseResponse(const Response& response);
-  void EmitAcknowledge(uint8_t syndrome, uint64_t sequence);
+  void OnDuplicate(const Packet& packet, uint64_t sequence) REQUIRES_NIC_MUTEX;
+  void OnGap() REQUIRES_NIC_MUTEX;
+  bool NotReady() REQUIRES_NIC_MUTEX;
+  bool Refuse(uint8_t syndrome, CompletionStatus receive_status = CompletionStatus::kFlushed) REQUIRES_NIC_MUTEX;
+  void End(const Fault& fault) REQUIRES_NIC_MUTEX;
+  void Stop() REQUIRES_NIC_MUTEX;
+  bool EmitResponse(Response& response, Share* share) REQUIRES_NIC_MUTEX;
+  void RefuseResponse(const Response& response) REQUIRES_NIC_MUTEX;
+  void EmitAcknowledge(uint8_t syndrome, uint64_t sequence) REQUIRES_NIC_MUTEX;
 
   Engine& engine_;
   QueuePairCore& queue_pair_;

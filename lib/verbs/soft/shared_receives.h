@@ -13,6 +13,7 @@
 #include "glog/logging.h"
 #include "lib/base/event_loop.h"
 #include "lib/verbs/soft/memory.h"
+#include "lib/verbs/soft/nic_mutex.h"
 #include "lib/verbs/soft/work_queue.h"
 
 namespace tokamak::verbs {
@@ -31,33 +32,33 @@ class SharedReceives final {
   const SharedReceiveQueue* handle() const { return handle_; }
 
   // All queue pairs of one shared queue have one owner's loop: the first one's. Returns false for another.
-  bool BelongsTo(base::EventLoop& loop) {
+  bool BelongsTo(base::EventLoop& loop) REQUIRES_NIC_MUTEX {
     if (loop_ == nullptr) loop_ = &loop;
     return loop_ == &loop;
   }
 
-  uint64_t left() const { return closed_ ? 0 : queue.tail() - taken_; }
+  uint64_t left() const REQUIRES_NIC_MUTEX { return closed_ ? 0 : queue.tail() - taken_; }
 
   // The oldest; there must be one left.
-  void Take(ReceiveSlot* to) {
+  void Take(ReceiveSlot* to) REQUIRES_NIC_MUTEX {
     DCHECK_GT(left(), 0u);
     *to = queue.at(taken_++);
   }
 
   // One that was taken completes, or ends without: polling that releases it up to the count that is returned.
-  uint64_t Over() { return ++over_; }
+  uint64_t Over() REQUIRES_NIC_MUTEX { return ++over_; }
 
-  void Arm(uint64_t limit) { limit_ = limit; }
+  void Arm(uint64_t limit) REQUIRES_NIC_MUTEX { limit_ = limit; }
 
   // True once after each Arm: when fewer than its limit are left.
-  bool RanLow() {
+  bool RanLow() REQUIRES_NIC_MUTEX {
     if (left() >= limit_) return false;
     limit_ = 0;
     return true;
   }
 
   // The owner dropped it: nothing is left.
-  void Close() {
+  void Close() REQUIRES_NIC_MUTEX {
     closed_ = true;
     limit_ = 0;
   }
@@ -67,11 +68,11 @@ class SharedReceives final {
  private:
   const DomainId domain_;
   const SharedReceiveQueue* const handle_;
-  base::EventLoop* loop_ = nullptr;
-  uint64_t taken_ = 0;
-  uint64_t over_ = 0;
-  uint64_t limit_ = 0;
-  bool closed_ = false;
+  base::EventLoop* loop_ GUARDED_BY_NIC_MUTEX = nullptr;
+  uint64_t taken_ GUARDED_BY_NIC_MUTEX = 0;
+  uint64_t over_ GUARDED_BY_NIC_MUTEX = 0;
+  uint64_t limit_ GUARDED_BY_NIC_MUTEX = 0;
+  bool closed_ GUARDED_BY_NIC_MUTEX = false;
 };
 
 }  // namespace tokamak::verbs::soft

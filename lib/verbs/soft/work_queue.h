@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lib/verbs/soft/memory.h"
+#include "lib/verbs/soft/nic_mutex.h"
 #include "lib/verbs/types.h"
 
 namespace tokamak::verbs::soft {
@@ -81,12 +82,14 @@ class WorkQueue final {
   uint64_t* released() { return &released_; }
 
   // Owner, under the NIC's mutex: nothing is outstanding.
-  void ReleaseAll() { released_ = prepared_; }
+  void ReleaseAll() REQUIRES_NIC_MUTEX { released_ = prepared_; }
 
   // NIC.
   uint64_t tail() const { return tail_.load(std::memory_order_seq_cst); }
-  Slot& at(uint64_t index) { return slots_[index & mask_]; }
-  const uint8_t* inline_at(uint64_t index) const { return inline_.data() + (index & mask_) * inline_bytes_; }
+  Slot& at(uint64_t index) REQUIRES_NIC_MUTEX { return slots_[index & mask_]; }
+  const uint8_t* inline_at(uint64_t index) const REQUIRES_NIC_MUTEX {
+    return inline_.data() + (index & mask_) * inline_bytes_;
+  }
 
   uint32_t depth() const { return depth_; }
 
