@@ -1,8 +1,10 @@
-// ByteFabric puts every packet that is sent through another fabric into bytes and reads it back, so that protocol tests over
-// loopback or simulation pass through exactly what a wire would carry. What a header has no room for does not arrive; what does
-// not come back as it was is a bug of ours and a CHECK.
+// ByteFabric puts every packet that is sent through another fabric into bytes and reads it back, so
+// that protocol tests over loopback or simulation pass through exactly what a wire would carry.
+// What a header has no room for does not arrive; what does not come back as it was is a bug of ours
+// and a CHECK.
 //
-// A packet that the fabric inside marks corrupt is damaged for real and shown to the ICRC, which must notice.
+// A packet that the fabric inside marks corrupt is damaged for real and shown to the ICRC, which
+// must notice.
 //
 // Thread rule: as the fabric inside, which must outlive this one, and this one its ports.
 #pragma once

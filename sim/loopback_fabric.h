@@ -1,7 +1,9 @@
-// LoopbackFabric joins software NICs of one process: in order, without loss, each NIC on whatever loop and thread it likes.
+// LoopbackFabric joins software NICs of one process: in order, without loss, each NIC on whatever
+// loop and thread it likes.
 //
 // A batch is copied once, into memory that is used again, and wakes the receiver once.
-// Thread rule: Open from any thread; a port from the thread of its loop. The fabric may be dropped before its ports.
+// Thread rule: Open from any thread; a port from the thread of its loop. The fabric may be dropped
+// before its ports.
 #pragma once
 
 #include <cstdint>

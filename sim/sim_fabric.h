@@ -1,13 +1,16 @@
-// SimFabric is a network in virtual time that misbehaves from a seed: it delays, loses, duplicates, reorders and damages packets,
-// and can be cut in parts.
+// SimFabric is a network in virtual time that misbehaves from a seed: it delays, loses, duplicates,
+// reorders and damages packets, and can be cut in parts.
 //
-// Each ordered pair of addresses is a link with options, a bandwidth and a Random stream of its own, so what happens on one link
-// does not depend on the traffic of another. There is no switch in between and no congestion between links: that is sim/fabric.
+// Each ordered pair of addresses is a link with options, a bandwidth and a Random stream of its
+// own, so what happens on one link does not depend on the traffic of another. There is no switch in
+// between and no congestion between links: that is sim/fabric.
 //
-// Packets fly on the network's own loop and arrive at whoever has the address then, also after a restart, as on a real network.
-// What arrives while a NIC's processor is busy waits in its receive buffer and is handed over in one batch.
+// Packets fly on the network's own loop and arrive at whoever has the address then, also after a
+// restart, as on a real network. What arrives while a NIC's processor is busy waits in its receive
+// buffer and is handed over in one batch.
 //
-// Law: the same calls with the same seed give the same packets at the same times. A payload is copied during Send.
+// Law: the same calls with the same seed give the same packets at the same times. A payload is
+// copied during Send.
 // Law: a packet that is delivered was sent; at most twice, where duplication is asked for.
 #pragma once
 
@@ -32,7 +35,7 @@ namespace tokamak::sim {
 
 struct LinkOptions {
   base::Duration latency = base::Microseconds(2);  // of every packet, after its last byte has left
-  base::Duration jitter;                           // up to so much more, without overtaking
+  base::Duration jitter;                           // up to this much more, without overtaking
   int64_t picoseconds_per_byte = 0;                // 80: 100 Gb/s; 0: no bound
   uint64_t queue_bytes = 0;                        // that may wait to leave, the rest is dropped; 0: no bound
   // Probabilities, for each packet.
@@ -40,7 +43,7 @@ struct LinkOptions {
   double duplicate = 0;
   double corrupt = 0;
   double reorder = 0;
-  base::Duration reorder_delay = base::Microseconds(20);  // up to so much later, and overtaken
+  base::Duration reorder_delay = base::Microseconds(20);  // up to this much later, and overtaken
 };
 
 struct SimFabricOptions {
@@ -49,7 +52,8 @@ struct SimFabricOptions {
   uint64_t receive_buffer = 8 << 20;  // bytes that wait at a port, the rest is dropped; half is receive_window()
 };
 
-// In packets. Nothing disappears: sent + duplicated == delivered + the dropped ones + those in flight or in a buffer.
+// In packets. Nothing disappears: sent + duplicated == delivered + the dropped ones + those in
+// flight or in a buffer.
 struct SimFabricCounters {
   uint64_t sent = 0;
   uint64_t duplicated = 0;
@@ -63,13 +67,15 @@ struct SimFabricCounters {
   uint64_t dropped_nobody = 0;  // nobody had the address
 };
 
-// An address with port 0 is opened at RoCE's 4791. A packet to port 0 goes to the port that its sender has.
+// An address with port 0 is opened at RoCE's 4791. A packet to port 0 goes to the port that its
+// sender has.
 class SimFabric final : public verbs::soft::Fabric {
  public:
   using Address = verbs::Address;
 
-  // `loop` is the network's own (it shares no processor with a node). Drops are recorded in `trace`: node is the sender's
-  // number in order of opening. Both must outlive the fabric, and the fabric its ports.
+  // `loop` is the network's own (it shares no processor with a node). Drops are recorded in
+  // `trace`: node is the sender's number in order of opening. Both must outlive the fabric, and the
+  // fabric its ports.
   SimFabric(base::EventLoop& loop, uint64_t seed, const SimFabricOptions& options, base::Trace& trace);
   ~SimFabric() override;
 

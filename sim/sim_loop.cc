@@ -9,8 +9,8 @@
 namespace tokamak::sim {
 namespace {
 
-// Raises made at different times stay apart until a run answers them: one that a task makes after Spend must not be
-// answered before its time, nor delay one that another task makes earlier.
+// Raises made at different times stay apart until a run answers them: one that a task makes after
+// Spend must not be answered before its time, nor delay one that another task makes earlier.
 class SimSignal final : public base::Signal {
  public:
   SimSignal(SimLoop& loop, base::Task task) : loop_(loop), task_(std::make_shared<const base::Task>(std::move(task))) {}

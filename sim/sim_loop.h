@@ -1,15 +1,17 @@
-// Virtual time: one Scheduler holds the world's clock, and each simulated processor has a SimLoop of its own on it.
+// Virtual time: one Scheduler holds the world's clock, and each simulated processor has a SimLoop
+// of its own on it.
 //
-// The clock jumps from task to task, so an hour of a quiet cluster takes no time, and nothing depends on how fast the
-// machine is. A node is a SimLoop; a device is another, so that a busy node does not delay what its NIC does. A loop
-// runs one task at a time: Spend keeps its processor busy, and its next task starts when that is free, while other
-// loops go on.
+// The clock jumps from task to task, so an hour of a quiet cluster takes no time, and nothing
+// depends on how fast the machine is. A node is a SimLoop; a device is another, so that a busy node
+// does not delay what its NIC does. A loop runs one task at a time: Spend keeps its processor busy,
+// and its next task starts when that is free, while other loops go on.
 //
-// Law: the same calls give the same order of tasks. Over all loops tasks start in order of time; where times are equal,
-// in the order asked for. A loop's tasks keep the order of EventLoop's law. Law: what a task asks for after Spend takes
-// effect then: posts and signals, on this loop or another, are as of Now(). Law: a simulation spans less than 106 days,
-// since Time compares as a serial number (lib/base/time.h). Thread rule: a Scheduler and its loops belong to one
-// thread. Loops must be dropped before their scheduler.
+// Law: the same calls give the same order of tasks. Over all loops tasks start in order of time;
+// where times are equal, in the order asked for. A loop's tasks keep the order of EventLoop's law.
+// Law: what a task asks for after Spend takes effect then: posts and signals, on this loop or
+// another, are as of Now(). Law: a simulation spans less than 106 days, since Time compares as a
+// serial number (lib/base/time.h). Thread rule: a Scheduler and its loops belong to one thread.
+// Loops must be dropped before their scheduler.
 #pragma once
 
 #include <cstddef>
@@ -33,14 +35,15 @@ class Scheduler final {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // Inside a task, the time on its processor (its start and what it has spent); else when the last task started, or
-  // where RunUntil stopped.
+  // Inside a task, the time on its processor (its start and what it has spent); else when the last
+  // task started, or where RunUntil stopped.
   base::Time Now() const { return in_task_ ? task_now_ : world_; }
 
   // Runs the next task of all loops. Returns false when none waits.
   bool Step();
 
-  // Runs until nothing waits or a task calls Stop. A cluster with heartbeats never gets idle: give it a limit.
+  // Runs until nothing waits or a task calls Stop. A cluster with heartbeats never gets idle: give
+  // it a limit.
   void Run();
   void Stop() { stopped_ = true; }
 
@@ -51,8 +54,8 @@ class Scheduler final {
   void RunUntil(base::Time time);
   void RunFor(base::Duration duration) { RunUntil(Now() + duration); }
 
-  // Runs until `done`, which is asked before the first and after each task, or until the next task would start after
-  // `limit`; then it is `limit`. Returns what `done` said last.
+  // Runs until `done`, which is asked before the first and after each task, or until the next task
+  // would start after `limit`; then it is `limit`. Returns what `done` said last.
   bool RunUntil(const std::function<bool()>& done, base::Time limit);
 
   bool idle() const { return heap_.empty(); }
@@ -84,7 +87,8 @@ class Scheduler final {
   Heap heap_;  // the loops with tasks
 };
 
-// One simulated processor. Outside of tasks (a test or a world that sets things up) it may be used as if inside one.
+// One simulated processor. Outside of tasks (a test or a world that sets things up) it may be used
+// as if inside one.
 class SimLoop final : public base::EventLoop {
  public:
   explicit SimLoop(Scheduler& scheduler);

@@ -1,6 +1,8 @@
-// IndexedHeap is a binary heap whose items know where they stand, so that any of them can be moved or taken out in O(log n).
+// IndexedHeap is a binary heap whose items know where they stand, so that any of them can be moved
+// or taken out in O(log n).
 //
-// It allocates only while it grows beyond any size it has had. `Order` says which item goes first and keeps where each stands:
+// It allocates only while it grows beyond any size it has had. `Order` says which item goes first
+// and keeps where each stands:
 //
 //   bool Before(const Item& a, const Item& b) const;      // a total order, so that equal runs give equal results
 //   void Place(const Item& item, size_t position) const;  // kNowhere: not in the heap any more

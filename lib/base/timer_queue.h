@@ -1,12 +1,15 @@
-// TimerQueue keeps the tasks of one event loop in the order in which they are to run: by time, then by the order asked.
+// TimerQueue keeps the tasks of one event loop in the order in which they are to run: by time, then
+// by the order asked.
 //
-// A heap of small keys over an array of slots. A ticket names a slot and the slot's generation, so a ticket of a
-// task that has run or was cancelled is known to be stale for ever: a slot whose generations are used up is retired.
-// Adding and removing take O(log n) and allocate only while the queue grows beyond any size it has had.
+// A heap of small keys over an array of slots. A ticket names a slot and the slot's generation, so
+// a ticket of a task that has run or was cancelled is known to be stale for ever: a slot whose
+// generations are used up is retired. Adding and removing take O(log n) and allocate only while the
+// queue grows beyond any size it has had.
 //
-// Law: all times held at once lie less than 106 days apart, since Time compares as a serial number (time.h).
-// Thread rule: one thread, the loop's. Tasks may be destroyed inside Remove and Clear; what their destructors call on
-// the queue finds it consistent.
+// Law: all times held at once lie less than 106 days apart, since Time compares as a serial number
+// (time.h).
+// Thread rule: one thread, the loop's. Tasks may be destroyed inside Remove and Clear; what their
+// destructors call on the queue finds it consistent.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +31,8 @@ class TimerQueue final {
   TimerQueue(const TimerQueue&) = delete;
   TimerQueue& operator=(const TimerQueue&) = delete;
 
-  // Keeps `task` for `time`. `order` decides among equal times: the smaller goes first; no two tasks may have the same.
-  // Returns a ticket, which is never 0 and never given again.
+  // Keeps `task` for `time`. `order` decides among equal times: the smaller goes first; no two
+  // tasks may have the same. Returns a ticket, which is never 0 and never given again.
   uint64_t Add(Time time, uint64_t order, Task task);
 
   // Forgets the task of `ticket`. Does nothing when it was taken or removed before.

@@ -1,9 +1,11 @@
-// Frames on a stream socket: whole messages with their length before them, and descriptors beside them.
+// Frames on a stream socket: whole messages with their length before them, and descriptors beside
+// them.
 //
 //   frame   length 3 | descriptors 1 | body          all little-endian
 //
-// The second field counts the descriptors that belong to this frame; without it a reader that gets several frames at once
-// could not tell whose they are. The stream is untrusted: everything in it is bounded and checked.
+// The second field counts the descriptors that belong to this frame; without it a reader that gets
+// several frames at once could not tell whose they are. The stream is untrusted: everything in it
+// is bounded and checked.
 // Thread rule: none of their own; each object belongs to one stream and one thread.
 #pragma once
 
@@ -31,14 +33,14 @@ struct Frame {
 // Puts frames together from what a stream brings.
 class FrameAssembler final {
  public:
-  // Reads what is there, at most one read; never waits. True when something came, false when there is nothing now.
-  // kUnavailable: the other side ended. kInvalidArgument: it broke the format.
+  // Reads what is there, at most one read; never waits. True when something came, false when there
+  // is nothing now. kUnavailable: the other side ended. kInvalidArgument: it broke the format.
   absl::StatusOr<bool> ReadSome(int fd);
 
   // Takes the next whole frame out; false when there is none.
   bool Next(Frame* frame);
 
-  // The stream makes no sense; nothing more comes out of it.
+  // The stream is malformed; nothing more comes out of it.
   bool bad() const { return bad_; }
 
  private:
@@ -58,12 +60,12 @@ class FrameAssembler final {
 // Frames that wait to be sent, in order.
 class FrameQueue final {
  public:
-  // Copies both: `descriptors` may be closed afterwards. Fails, adding nothing, when there are no descriptors left.
-  // body.size() <= kMaxFrame, descriptors.size() <= kMaxDescriptors.
+  // Copies both: `descriptors` may be closed afterwards. Fails, adding nothing, when there are no
+  // descriptors left. body.size() <= kMaxFrame, descriptors.size() <= kMaxDescriptors.
   absl::Status Add(absl::Span<const uint8_t> body, absl::Span<const int> descriptors);
 
-  // Sends what the socket takes; never waits. True when all has left, false when it takes no more now. kUnavailable: the
-  // other side ended.
+  // Sends what the socket takes; never waits. True when all has left, false when it takes no more
+  // now. kUnavailable: the other side ended.
   absl::StatusOr<bool> Flush(int fd);
 
   size_t bytes() const { return bytes_.size() - begin_; }

@@ -1,7 +1,8 @@
-// The vocabulary of RDMA that both sides of the verbs seam share: keys, requests, completions, states, limits.
+// The vocabulary of RDMA that both sides of the verbs seam share: keys, requests, completions,
+// states, limits.
 //
-// Every name maps to one of ibverbs (docs/verbs.md has the table); chapter numbers are the InfiniBand Architecture
-// Specification's, volume 1.
+// Every name maps to one of ibverbs (docs/verbs.md has the table); chapter numbers are the
+// InfiniBand Architecture Specification's, volume 1.
 #pragma once
 
 #include <array>
@@ -16,17 +17,19 @@
 
 namespace tokamak::verbs {
 
-// Where a device or a service is reached: an IP address (IPv4 is kept IPv4-mapped, as in a RoCE GID) and a port. For a
-// connection the port names the service (RDMA IP CM service id), it is no UDP port.
+// Where a device or a service is reached: an IP address (IPv4 is kept IPv4-mapped, as in a RoCE
+// GID) and a port. For a connection the port names the service (RDMA IP CM service id), it is no
+// UDP port.
 struct Address {
   std::array<uint8_t, 16> ip{};
   uint16_t port = 0;
 
-  // Where a software NIC has a UDP port other than RoCE's, for several on one IP address: that port. 0: whichever the device that
-  // is asked to connect has itself.
+  // Where a software NIC has a UDP port other than RoCE's, for several on one IP address: that
+  // port. 0: whichever the device that is asked to connect has itself.
   uint16_t udp_port = 0;
 
-  // "10.0.0.1:7000", "[fd00::1]:7000", "10.0.0.1:7000@4792", which names the UDP port; a port that is not given is 0.
+  // "10.0.0.1:7000", "[fd00::1]:7000", "10.0.0.1:7000@4792", which names the UDP port; a port that
+  // is not given is 0.
   static absl::StatusOr<Address> Parse(absl::string_view text);
   std::string ToString() const;
   bool is_ipv4() const;
@@ -88,8 +91,9 @@ struct Sge {
 class MemoryRegion;
 class MemoryWindow;
 
-// One work request for the send queue. Spans are looked at during PostSend only; the memory behind the sges belongs to the
-// device until the request has completed (with kInline until PostSend returns).
+// One work request for the send queue. Spans are looked at during PostSend only; the memory behind
+// the sges belongs to the device until the request has completed (with kInline until PostSend
+// returns).
 struct SendRequest {
   uint64_t id = 0;  // comes back in the completion
   Opcode opcode = Opcode::kSend;
@@ -114,7 +118,8 @@ struct ReceiveRequest {
   absl::Span<const Sge> sges;
 };
 
-// How many requests of a batch were taken: all, or those before the first bad one (ibverbs' bad_wr), with the reason.
+// How many requests of a batch were taken: all, or those before the first bad one (ibverbs'
+// bad_wr), with the reason.
 struct PostResult {
   size_t accepted = 0;
   absl::Status status;
@@ -129,7 +134,7 @@ enum class CompletionStatus : uint8_t {
   kLocalProtection,       // a local key that does not cover the memory
   kFlushed,               // the queue pair was in Error when the request's turn came
   kWindowBind,            // a window that could not be bound or invalidated
-  kBadResponse,           // the peer answered nonsense
+  kBadResponse,           // the peer's answer was malformed
   kLocalAccess,           // a receive's memory that may not be written
   kRemoteInvalidRequest,  // the peer could not make sense of the request
   kRemoteAccess,          // a remote key that does not allow it
@@ -154,7 +159,8 @@ enum class CompletionOpcode : uint8_t {
   kReceiveWriteWithImm,  // the peer's kWriteWithImm consumed this receive
 };
 
-// With a status other than kSuccess only id, status, queue_pair_number and provider_code mean anything.
+// With a status other than kSuccess only id, status, queue_pair_number and provider_code mean
+// anything.
 struct Completion {
   uint64_t id = 0;
   CompletionStatus status = CompletionStatus::kSuccess;
@@ -176,7 +182,8 @@ const char* ToString(QueuePairState state);
 constexpr uint32_t kMinMtu = 256;
 constexpr uint32_t kMaxMtu = 4096;
 
-// Retry counts stop at 6: 7 means "for ever" to a responder that is not ready, and to some devices for every time-out.
+// Retry counts stop at 6: 7 means "for ever" to a responder that is not ready, and to some devices
+// for every time-out.
 constexpr uint8_t kMaxRetryCount = 6;
 
 // How a reliable connection behaves once it is up. Both sides of a connection may differ.
@@ -201,7 +208,8 @@ struct QueuePairAttributes {
   ReliabilityOptions reliability;     // ReadyToReceive, ReadyToSend
 };
 
-// What a device can do. Zero or false means that the call is refused with kUnimplemented, where it is about a call.
+// What a device can do. Zero or false means that the call is refused with kUnimplemented, where it
+// is about a call.
 struct Limits {
   bool atomics = false;
   bool immediate = false;                     // *WithImm
@@ -210,25 +218,29 @@ struct Limits {
   bool manual_modify = false;                 // QueuePair::Modify beyond Error
   bool read_sink_needs_remote_write = false;  // iWARP: a READ's local region must have kRemoteWrite
 
-  // A connection is made in three messages, as by CM: who accepts hears that the asker took the answer. Without (iWARP's MPA has two)
-  // the answer is the last word: who accepts may come up for an asker that gave up meanwhile, and is disconnected then.
+  // A connection is made in three messages, as by CM: who accepts hears that the asker took the
+  // answer. Without (iWARP's MPA has two) the answer is the last word: who accepts may come up for
+  // an asker that gave up meanwhile, and is disconnected then.
   bool three_way_connect = false;
 
-  // The peer's device judges each send and write as a whole and answers: the request completes when it is there, fails with the
-  // reason where it is refused, and is tried again where it met no receive. Without (iWARP) it completes when its bytes are on
-  // their way, is judged in pieces as they come, and what is wrong at the other side ends the connection.
+  // The peer's device judges each send and write as a whole and answers: the request completes when
+  // it is there, fails with the reason where it is refused, and is tried again where it met no
+  // receive. Without (iWARP) it completes when its bytes are on their way, is judged in pieces as
+  // they come, and what is wrong at the other side ends the connection.
   bool acknowledgements = false;
 
   bool region_read_rights = false;  // peers cannot read a region without kRemoteRead
   bool queue_pair_rights = false;   // a queue pair's remote_access is looked at, beside the region's
   bool solicited_events = false;    // a queue that is armed for solicited completions alone sleeps through others
 
-  // Dropping a region or window stops even what goes on there: when the destructor returns, no byte of it is read or written any
-  // more. Without (SoftiWARP, see siw_quirks_test) that stops only what has not begun. What has begun to leave it, a send, a write or
-  // the answer to a peer's READ, leaves it to the end, with the bytes that stand there by then; a READ whose first bytes have come is
-  // written there to the end; and what peers send and write into it stops, but for the piece that another processor is placing at
-  // that moment. So before such memory is used again these requests have completed (a peer's: the peer says so), or the queue
-  // pairs that carry them are dropped, which stops all of it.
+  // Dropping a region or window stops even what goes on there: when the destructor returns, no byte
+  // of it is read or written any more. Without (SoftiWARP, see siw_quirks_test) that stops only
+  // what has not begun. What has begun to leave it, a send, a write or the answer to a peer's READ,
+  // leaves it to the end, with the bytes that stand there by then; a READ whose first bytes have
+  // come is written there to the end; and what peers send and write into it stops, but for the
+  // piece that another processor is placing at that moment. So before such memory is used again
+  // these requests have completed (a peer's: the peer says so), or the queue pairs that carry them
+  // are dropped, which stops all of it.
   bool drop_stops_transfers = false;
 
   uint32_t max_inline = 0;  // bytes
@@ -242,8 +254,8 @@ struct Limits {
   uint64_t max_message = 0;        // bytes, one request
   uint32_t max_private_data = 56;  // bytes, 52 at least: what CM over IP and the device leave to the application
   uint32_t active_mtu = 0;         // bytes, largest path MTU of the port as it is configured
-  // 11.2.1.2, local CA ACK delay: the longest that the device takes to acknowledge what it was sent. To a peer whose ack timeout
-  // is shorter, what is on its way may look lost.
+  // 11.2.1.2, local CA ACK delay: the longest that the device takes to acknowledge what it was
+  // sent. To a peer whose ack timeout is shorter, what is on its way may look lost.
   base::Duration ack_delay;
 };
 

@@ -1,17 +1,21 @@
-// Seam 1: an RDMA device, as ibverbs and rdma_cm know it, so that everything above runs on any of them.
+// Seam 1: an RDMA device, as ibverbs and rdma_cm know it, so that everything above runs on any of
+// them.
 //
-// A Device hands out ProtectionDomains (who may touch what memory), CompletionQueues (what is done) and, through its
-// ConnectionManager, connections between QueuePairs (what to do). Implementations: lib/verbs/ibv, RDMA devices through rdma-core,
-// and lib/verbs/soft, a software NIC that speaks RoCEv2. What each promises is written as tests: tests/verbs/conformance.
+// A Device hands out ProtectionDomains (who may touch what memory), CompletionQueues (what is done)
+// and, through its ConnectionManager, connections between QueuePairs (what to do). Implementations:
+// lib/verbs/ibv, RDMA devices through rdma-core, and lib/verbs/soft, a software NIC that speaks
+// RoCEv2. What each promises is written as tests: tests/verbs/conformance.
 //
 // Law: no call waits for another machine; no callback runs inside the call that asked for it.
-// Law: handles may be dropped in any order, with one exception: a QueuePair outlives its Connection. A parent lives on inside
-//      until its last child is gone. Dropping a handle ends what it named: no callback of it runs after, no completion of it
-//      is polled after, no byte of its memory is touched after (of a region or window: see Limits::drop_stops_transfers).
+// Law: handles may be dropped in any order, with one exception: a QueuePair outlives its
+//      Connection. A parent lives on inside until its last child is gone. Dropping a handle ends
+//      what it named: no callback of it runs after, no completion of it is polled after, no byte of
+//      its memory is touched after (of a region or window: see Limits::drop_stops_transfers).
 // Law: Limits are facts. What a device lacks is refused with kUnimplemented, never imitated.
-// Thread rule: Device, ProtectionDomain and MemoryRegion may be used from any thread. A CompletionQueue, the queue pairs that
-//      complete into it and their connections belong to the one thread of the EventLoop that the queue was made with; a
-//      MemoryWindow to the thread of the queue pair that it is bound through, a SharedReceiveQueue to that of the queue pairs
+// Thread rule: Device, ProtectionDomain and MemoryRegion may be used from any thread. A
+//      CompletionQueue, the queue pairs that complete into it and their connections belong to the
+//      one thread of the EventLoop that the queue was made with; a MemoryWindow to the thread of
+//      the queue pair that it is bound through, a SharedReceiveQueue to that of the queue pairs
 //      that draw from it.
 #pragma once
 
@@ -27,12 +31,14 @@
 
 namespace tokamak::verbs {
 
-// Memory that the device may touch, with its keys. Dropping it revokes the keys, and those of the windows bound in it: when the
-// destructor returns, neither the device nor a peer touches the memory again. Without Limits::drop_stops_transfers what has begun
-// may go on. Registration may block for long (page faults): see Limits of the caller's loop.
+// Memory that the device may touch, with its keys. Dropping it revokes the keys, and those of the
+// windows bound in it: when the destructor returns, neither the device nor a peer touches the
+// memory again. Without Limits::drop_stops_transfers what has begun may go on. Registration may
+// block for long (page faults): see Limits of the caller's loop.
 //
-// Memory that a peer may read can be looked at after its READ has completed: a READ that was asked for twice is answered twice,
-// and the second answer reaches nobody. What the owner writes there meanwhile harms neither side.
+// Memory that a peer may read can be looked at after its READ has completed: a READ that was asked
+// for twice is answered twice, and the second answer reaches nobody. What the owner writes there
+// meanwhile harms neither side.
 class MemoryRegion {
  public:
   virtual ~MemoryRegion() = default;
@@ -44,17 +50,19 @@ class MemoryRegion {
 
 // A remote key for a part of a region, without the cost of a registration. (10.6.7, type 2B)
 //
-// Opcode::kBindWindow opens the part to the peer of the queue pair that carries the bind out, and to nobody else, until the
-// window is invalidated: by kLocalInvalidate there, or by the peer's kSendWithInvalidate. A window that is bound must be
-// invalidated before it is bound again. The region needs kWindowBind, and kLocalWrite where the window gives kRemoteWrite or
-// kRemoteAtomic; what it gives to others by its own key does not matter. What cannot be bound or invalidated completes with
-// CompletionStatus::kWindowBind and so ends the queue pair.
+// Opcode::kBindWindow opens the part to the peer of the queue pair that carries the bind out, and
+// to nobody else, until the window is invalidated: by kLocalInvalidate there, or by the peer's
+// kSendWithInvalidate. A window that is bound must be invalidated before it is bound again. The
+// region needs kWindowBind, and kLocalWrite where the window gives kRemoteWrite or kRemoteAtomic;
+// what it gives to others by its own key does not matter. What cannot be bound or invalidated
+// completes with CompletionStatus::kWindowBind and so ends the queue pair.
 //
-// A bind is ordered: requests before it do not see it, those after it find it done. An invalidate may overtake requests before
-// it that have not completed; with kFence it waits for them. Once it has completed nothing is touched by the window's right.
-// Dropping a window, or the region below it, has the same effect when the destructor returns, and the same exception without
-// Limits::drop_stops_transfers. A window opens nothing any more when its queue pair is in Error, reset or gone; then it may be
-// bound again, through another.
+// A bind is ordered: requests before it do not see it, those after it find it done. An invalidate
+// may overtake requests before it that have not completed; with kFence it waits for them. Once it
+// has completed nothing is touched by the window's right. Dropping a window, or the region below
+// it, has the same effect when the destructor returns, and the same exception without
+// Limits::drop_stops_transfers. A window opens nothing any more when its queue pair is in Error,
+// reset or gone; then it may be bound again, through another.
 class MemoryWindow {
  public:
   virtual ~MemoryWindow() = default;
@@ -63,10 +71,11 @@ class MemoryWindow {
 
 // Where completions arrive, in the order in which each queue pair finished them.
 //
-// Dropping it is dropping what waits in it and all that would come: nobody polls that any more. The queue pairs that complete here
-// keep what is below alive, and go on; but no slot of theirs comes free any more, so each takes as many requests as it has slots
-// left and then says kResourceExhausted. A device may still find the queue overrun, where those are more than `depth` together.
-// What peers read and write through them takes no slot, and is not touched by this.
+// Dropping it is dropping what waits in it and all that would come: nobody polls that any more. The
+// queue pairs that complete here keep what is below alive, and go on; but no slot of theirs comes
+// free any more, so each takes as many requests as it has slots left and then says
+// kResourceExhausted. A device may still find the queue overrun, where those are more than `depth`
+// together. What peers read and write through them takes no slot, and is not touched by this.
 class CompletionQueue {
  public:
   virtual ~CompletionQueue() = default;
@@ -74,9 +83,10 @@ class CompletionQueue {
   // Moves at most completions.size() of them out; returns how many. Never waits.
   virtual size_t Poll(absl::Span<Completion> completions) = 0;
 
-  // Arms one event: the next completion that arrives (with `solicited_only`, the next solicited receive or error) runs the
-  // queue's `on_event` once. Nothing is promised for completions that wait already, a device may raise the event for them or
-  // not: so arm, then drain. What the event announced may have been polled by then, so it may find nothing.
+  // Arms one event: the next completion that arrives (with `solicited_only`, the next solicited
+  // receive or error) runs the queue's `on_event` once. Nothing is promised for completions that
+  // wait already, a device may raise the event for them or not: so arm, then drain. What the event
+  // announced may have been polled by then, so it may find nothing.
   virtual void RequestNotify(bool solicited_only = false) = 0;
 
   virtual uint32_t depth() const = 0;
@@ -84,20 +94,23 @@ class CompletionQueue {
 
 // Receives that many queue pairs draw from, in the order posted. (10.2.9)
 //
-// All of them are of the queue's own protection domain and complete their receives on one loop. A message takes its receive when
-// it begins; from then on that receive is its queue pair's, and completes, or is flushed, there. Receives that nobody took stay
-// when a queue pair goes to Error. While the queue is empty messages wait as for a receiver that is not ready.
+// All of them are of the queue's own protection domain and complete their receives on one loop. A
+// message takes its receive when it begins; from then on that receive is its queue pair's, and
+// completes, or is flushed, there. Receives that nobody took stay when a queue pair goes to Error.
+// While the queue is empty messages wait as for a receiver that is not ready.
 //
-// Dropping it forgets the receives that nobody took, and the queue pairs that draw from it, which can receive nothing any more,
-// go to Error: drop them first.
+// Dropping it forgets the receives that nobody took, and the queue pairs that draw from it, which
+// can receive nothing any more, go to Error: drop them first.
 class SharedReceiveQueue {
  public:
   virtual ~SharedReceiveQueue() = default;
 
-  // As QueuePair::PostReceive: a slot is free again when its completion, or a later one of this queue, was polled.
+  // As QueuePair::PostReceive: a slot is free again when its completion, or a later one of this
+  // queue, was polled.
   virtual PostResult PostReceive(absl::Span<const ReceiveRequest> requests) = 0;
 
-  // One DeviceEvent::kReceiveLimit when fewer than `limit` receives are left to take, which may be at once; 0 disarms.
+  // One DeviceEvent::kReceiveLimit when fewer than `limit` receives are left to take, which may be
+  // at once; 0 disarms.
   virtual absl::Status Arm(uint32_t limit) = 0;
 };
 
@@ -112,9 +125,10 @@ struct QueuePairOptions {
   Access remote_access = kLocalRead;  // what any peer may do through this queue pair
 };
 
-// A reliable connection's end: a send and a receive queue. Made in Init, as rdma_create_qp leaves it: receives may be posted
-// before it is connected. When its destructor returns, no byte moves through it any more, for its own requests or the peer's: on
-// every device that is proof that memory can be used again.
+// A reliable connection's end: a send and a receive queue. Made in Init, as rdma_create_qp leaves
+// it: receives may be posted before it is connected. When its destructor returns, no byte moves
+// through it any more, for its own requests or the peer's: on every device that is proof that
+// memory can be used again.
 class QueuePair {
  public:
   virtual ~QueuePair() = default;
@@ -122,17 +136,20 @@ class QueuePair {
   virtual uint32_t number() const = 0;  // 24 bits
   virtual QueuePairState state() const = 0;
 
-  // Takes a batch in order and stops at the first request it refuses: kResourceExhausted when the queue is full (a slot is
-  // free again when its completion, or that of a later request, was polled), kInvalidArgument for a request outside of the
-  // limits, kFailedPrecondition before ReadyToSend. In Error requests are taken and flushed. What goes wrong later comes as
-  // a completion; any but kSuccess means that the queue pair is in Error and all the rest is flushed, in order.
+  // Takes a batch in order and stops at the first request it refuses: kResourceExhausted when the
+  // queue is full (a slot is free again when its completion, or that of a later request, was
+  // polled), kInvalidArgument for a request outside of the limits, kFailedPrecondition before
+  // ReadyToSend. In Error requests are taken and flushed. What goes wrong later comes as a
+  // completion; any but kSuccess means that the queue pair is in Error and all the rest is flushed,
+  // in order.
   virtual PostResult PostSend(absl::Span<const SendRequest> requests) = 0;
 
   // The same for receives, from Init on.
   virtual PostResult PostReceive(absl::Span<const ReceiveRequest> requests) = 0;
 
-  // Walks the states. Error is always allowed. The other steps (Reset, Init, ReadyToReceive, ReadyToSend, by hand, with
-  // attributes exchanged by other means) need Limits::manual_modify and the order of the specification.
+  // Walks the states. Error is always allowed. The other steps (Reset, Init, ReadyToReceive,
+  // ReadyToSend, by hand, with attributes exchanged by other means) need Limits::manual_modify and
+  // the order of the specification.
   virtual absl::Status Modify(QueuePairState state, const QueuePairAttributes& attributes = {}) = 0;
 };
 
@@ -140,8 +157,9 @@ class ProtectionDomain {
  public:
   virtual ~ProtectionDomain() = default;
 
-  // `memory` must stay mapped while the region lives. Errors: kInvalidArgument (empty, or access rights that need another),
-  // kResourceExhausted (locked memory: the text names the limit and the remedy).
+  // `memory` must stay mapped while the region lives. Errors: kInvalidArgument (empty, or access
+  // rights that need another), kResourceExhausted (locked memory: the text names the limit and the
+  // remedy).
   virtual absl::StatusOr<std::unique_ptr<MemoryRegion>> RegisterMemory(absl::Span<uint8_t> memory, Access access) = 0;
   virtual absl::StatusOr<std::unique_ptr<MemoryWindow>> CreateMemoryWindow() = 0;
   virtual absl::StatusOr<std::unique_ptr<QueuePair>> CreateQueuePair(const QueuePairOptions& options) = 0;
@@ -173,7 +191,8 @@ struct ConnectOptions {
   base::Duration deadline = base::Seconds(5);  // from the call to kEstablished
 };
 
-// A connection that is being made, or is up. Dropping it disconnects: the peer is told, the queue pair goes to Error.
+// A connection that is being made, or is up. Dropping it disconnects: the peer is told, the queue
+// pair goes to Error.
 class Connection {
  public:
   virtual ~Connection() = default;
@@ -187,9 +206,9 @@ class ConnectionRequest {
   virtual const Address& peer() const = 0;
   virtual absl::Span<const uint8_t> private_data() const = 0;
 
-  // Answers with `queue_pair`, which must outlive the connection and is walked to ReadyToReceive at once and to ReadyToSend
-  // by kEstablished. The active side sends first: some networks (iWARP) demand it. kCancelled: the peer has gone meanwhile, so
-  // there is nobody to answer.
+  // Answers with `queue_pair`, which must outlive the connection and is walked to ReadyToReceive at
+  // once and to ReadyToSend by kEstablished. The active side sends first: some networks (iWARP)
+  // demand it. kCancelled: the peer has gone meanwhile, so there is nobody to answer.
   virtual absl::StatusOr<std::unique_ptr<Connection>> Accept(QueuePair& queue_pair, const ConnectOptions& options,
                                                              ConnectionHandler handler) = 0;
   virtual void Reject(absl::Span<const uint8_t> private_data) = 0;
@@ -208,11 +227,13 @@ class ConnectionManager {
  public:
   virtual ~ConnectionManager() = default;
 
-  // Requests arrive on `loop`; at most 64 may be unanswered, further ones are rejected. kAlreadyExists: the port is taken.
+  // Requests arrive on `loop`; at most 64 may be unanswered, further ones are rejected.
+  // kAlreadyExists: the port is taken.
   virtual absl::StatusOr<std::unique_ptr<Listener>> Listen(base::EventLoop& loop, const Address& address,
                                                            RequestHandler handler) = 0;
 
-  // Connects `queue_pair`, in Init, to the service at `address`. The queue pair must outlive the connection.
+  // Connects `queue_pair`, in Init, to the service at `address`. The queue pair must outlive the
+  // connection.
   virtual absl::StatusOr<std::unique_ptr<Connection>> Connect(QueuePair& queue_pair, const Address& address,
                                                               const ConnectOptions& options,
                                                               ConnectionHandler handler) = 0;
@@ -249,7 +270,8 @@ class Device {
   virtual const std::string& name() const = 0;
   virtual const Limits& limits() const = 0;
 
-  // True when the bytes move in hardware or in the kernel's RDMA stack, which is what --require-rdma asks for.
+  // True when the bytes move in hardware or in the kernel's RDMA stack, which is what
+  // --require-rdma asks for.
   virtual bool is_rdma() const = 0;
 
   // Where peers reach this device; its port is 0.
@@ -257,8 +279,8 @@ class Device {
 
   virtual absl::StatusOr<std::unique_ptr<ProtectionDomain>> CreateProtectionDomain() = 0;
 
-  // `on_event` runs on `loop`, see CompletionQueue::RequestNotify. When more than `depth` completions wait, the queue is
-  // overrun: it dies, loudly (DeviceEvent::kCompletionQueueOverrun).
+  // `on_event` runs on `loop`, see CompletionQueue::RequestNotify. When more than `depth`
+  // completions wait, the queue is overrun: it dies, loudly (DeviceEvent::kCompletionQueueOverrun).
   virtual absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(base::EventLoop& loop, uint32_t depth,
                                                                                  std::function<void()> on_event) = 0;
   virtual ConnectionManager& connection_manager() = 0;

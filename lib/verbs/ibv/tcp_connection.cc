@@ -101,7 +101,8 @@ void TcpConnection::OnAnswer(const TcpHello& hello) {
                hello.private_data_span());
   }
   if (hello.kind != TcpHello::Kind::kAccept) {
-    return End(Kind::kUnreachable, absl::InvalidArgumentError(absl::StrCat(peer_.ToString(), " answered nonsense")));
+    return End(Kind::kUnreachable,
+               absl::InvalidArgumentError(absl::StrCat(peer_.ToString(), "'s answer was malformed")));
   }
   if (routes_ == nullptr || offer_.port.link != LinkKind::kRoce) return OnAccepted(hello, absl::OkStatus());
   phase_ = Phase::kSearching;

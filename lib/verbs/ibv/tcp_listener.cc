@@ -63,7 +63,7 @@ void TcpRequest::Reject(absl::Span<const uint8_t> private_data) {
   if (socket_.valid()) SendReject(Answer(), ask_, private_data);
 }
 
-// Somebody who connected and has not said yet what it wants, or to whom the way is looked for.
+// A peer that connected and has not yet said what it wants, or whose route is being looked up.
 class TcpListener::HalfOpen final : private TcpLine::Owner {
  public:
   HalfOpen(TcpListener& listener, os::FileDescriptor socket, const Address& peer)

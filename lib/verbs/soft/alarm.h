@@ -1,10 +1,12 @@
 // Alarms: many deadlines of the NIC behind one timer of its loop.
 //
-// Time-outs of a NIC are set and moved far more often than they come due, and an owner's thread must be able to set one
-// (a connection's deadline, say) although only the NIC's thread may touch the loop. So a deadline is a field; a move to a
-// later time costs nothing until the earlier one comes due.
+// Time-outs of a NIC are set and moved far more often than they come due, and an owner's thread
+// must be able to set one (a connection's deadline, say) although only the NIC's thread may touch
+// the loop. So a deadline is a field; a move to a later time costs nothing until the earlier one
+// comes due.
 //
-// Thread rule: everything is under the NIC's mutex. Set and Cancel from any thread; Begin, Fire and End are the NIC's.
+// Thread rule: everything is under the NIC's mutex. Set and Cancel from any thread; Begin, Fire and
+// End are the NIC's.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +24,15 @@ class AlarmClock;
 // One deadline. Dropping it cancels. Neither copied nor moved; must not outlive its clock.
 class Alarm final {
  public:
-  // `on_due` runs on the NIC's thread, under the NIC's mutex. It may set and drop any alarm, this one too.
+  // `on_due` runs on the NIC's thread, under the NIC's mutex. It may set and drop any alarm, this
+  // one too.
   Alarm(AlarmClock& clock, base::Task on_due) : clock_(clock), on_due_(std::move(on_due)) {}
   ~Alarm() REQUIRES_NIC_MUTEX { Forget(); }
   Alarm(const Alarm&) = delete;
   Alarm& operator=(const Alarm&) = delete;
 
-  // Due once, `delay` from now; replaces what was set. Set outside of the NIC's thread, it counts from the NIC's next turn.
+  // Due once, `delay` from now; replaces what was set. Set outside of the NIC's thread, it counts
+  // from the NIC's next turn.
   void Set(base::Duration delay) REQUIRES_NIC_MUTEX;
   void Cancel() REQUIRES_NIC_MUTEX { set_ = false; }
   bool set() const REQUIRES_NIC_MUTEX { return set_; }
@@ -50,7 +54,8 @@ class Alarm final {
 
 class AlarmClock final {
  public:
-  // `wake_up` asks, from any thread, for a turn of the NIC soon; `on_timer` starts a turn on the NIC's thread.
+  // `wake_up` asks, from any thread, for a turn of the NIC soon; `on_timer` starts a turn on the
+  // NIC's thread.
   AlarmClock(base::EventLoop& loop, std::function<void()> wake_up, base::Task on_timer)
       : loop_(loop), wake_up_(std::move(wake_up)), on_timer_(std::move(on_timer)) {}
 
@@ -65,7 +70,8 @@ class AlarmClock final {
  private:
   friend class Alarm;
 
-  // Equal times in the order in which they were set. An entry may be earlier than its alarm's deadline.
+  // Equal times in the order in which they were set. An entry may be earlier than its alarm's
+  // deadline.
   struct Entry {
     base::Time time;
     uint64_t order;

@@ -81,7 +81,7 @@ void CompletionRing::Forget(uint32_t number, uint64_t* released) {
     if (goes(entry)) ++gone;
   }
   if (gone == 0) return;
-  // So many steps are taken now; those that stay take the others.
+  // That many steps are taken now; those that stay take the others.
   *released = std::max(*released, releases[gone - 1]);
   uint64_t kept = head;
   uint64_t shown = head;

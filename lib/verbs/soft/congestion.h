@@ -1,8 +1,8 @@
-// Congestion decides how many packets of a queue pair may be unacknowledged, and how long answers may take. It is the one place
-// that knows how.
+// Congestion decides how many packets of a queue pair may be unacknowledged, and how long answers
+// may take. It is the one place that knows how.
 //
-// A requester tells it what the network did and asks for the window once per turn. READs count by the responses that they
-// ask for.
+// A requester tells it what the network did and asks for the window once per turn. READs count by
+// the responses that they ask for.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ enum class Loss : uint8_t {
   kTimeout,  // nothing came back at all, for the time-out that was agreed
 };
 
-// What threads and timers may add to a round trip: less would take every pause of a busy machine for a loss.
+// What threads and timers may add to a round trip: less would take every pause of a busy machine
+// for a loss.
 constexpr base::Duration kPause = base::Milliseconds(1);
 
 class Congestion {
@@ -48,9 +49,9 @@ class Congestion {
 // Always `packets`: where nothing is lost for want of room.
 std::unique_ptr<Congestion> MakeFixedWindow(uint32_t packets);
 
-// Doubles each round trip until the first loss, then grows by a packet each round trip; halves at a gap and starts again
-// after a time-out, up to half of what it was. After an overdue answer it starts again, too, but up to what it was. Never more than
-// `max_packets`.
+// Doubles each round trip until the first loss, then grows by a packet each round trip; halves at a
+// gap and starts again after a time-out, up to half of what it was. After an overdue answer it
+// starts again, too, but up to what it was. Never more than `max_packets`.
 std::unique_ptr<Congestion> MakeAdditiveWindow(uint32_t max_packets);
 
 }  // namespace tokamak::verbs::soft

@@ -1,10 +1,13 @@
-// What an application holds of a connection: Connection, ConnectionRequest and Listener of the software NIC.
+// What an application holds of a connection: Connection, ConnectionRequest and Listener of the
+// software NIC.
 //
-// A handle keeps the NIC alive and tells its application what happens, on the application's loop and never inside a call: the
-// connection manager leaves news with the handle under the NIC's mutex and raises its signal; the signal's task takes them
-// out and runs the handler without the mutex. Once a handle is dropped nobody reaches it any more.
+// A handle keeps the NIC alive and tells its application what happens, on the application's loop
+// and never inside a call: the connection manager leaves news with the handle under the NIC's mutex
+// and raises its signal; the signal's task takes them out and runs the handler without the mutex.
+// Once a handle is dropped nobody reaches it any more.
 //
-// Thread rule: a handle belongs to the thread of its loop; Tell and what is said to be so are called with the NIC's mutex.
+// Thread rule: a handle belongs to the thread of its loop; Tell and what is said to be so are
+// called with the NIC's mutex.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +50,8 @@ class ConnectionDesk {
   virtual void Forget(SoftConnection& handle) REQUIRES_NIC_MUTEX = 0;
   virtual void Forget(SoftListener& handle) REQUIRES_NIC_MUTEX = 0;
 
-  // The oldest request of this listener that is still wanted and that its application does not know of.
+  // The oldest request of this listener that is still wanted and that its application does not know
+  // of.
   virtual std::optional<PendingRequest> TakeRequest(SoftListener& handle) REQUIRES_NIC_MUTEX = 0;
 
  protected:

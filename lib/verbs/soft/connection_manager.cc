@@ -265,7 +265,7 @@ void SoftConnectionManager::Apply(ConnectionRecord& record, const ConnectionActi
 
   if (record.state.phase() == Phase::kClosed) return Erase(record);
   if (IsEnding(record.state.phase())) Unwatch(record);
-  if (record.state.phase() != Phase::kReqReceived) SettleWithListener(record);
+  if (record.state.phase() != Phase::kReqReceived) LeaveListener(record);
   table_.Update(record);
   if (ConnectionRecord* const surplus = table_.Surplus()) Erase(*surplus);
 }
@@ -331,7 +331,7 @@ void SoftConnectionManager::Unwatch(ConnectionRecord& record) {
   nic_.Watch(record.queue_pair, false);
 }
 
-void SoftConnectionManager::SettleWithListener(ConnectionRecord& record) {
+void SoftConnectionManager::LeaveListener(ConnectionRecord& record) {
   if (record.listener == nullptr) return;
   std::deque<uint64_t>& waiting = record.listener->waiting;
   waiting.erase(std::remove(waiting.begin(), waiting.end(), record.key), waiting.end());
@@ -341,7 +341,7 @@ void SoftConnectionManager::SettleWithListener(ConnectionRecord& record) {
 
 void SoftConnectionManager::Erase(ConnectionRecord& record) {
   Unwatch(record);
-  SettleWithListener(record);
+  LeaveListener(record);
   if (record.queue_pair != 0 && --held_[record.queue_pair] == 0) {
     held_.erase(record.queue_pair);
     nic_.ReleaseNumber(record.queue_pair);

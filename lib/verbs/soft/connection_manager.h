@@ -1,11 +1,13 @@
-// The connection manager of a software NIC: verbs::ConnectionManager above, CM messages on QP 1 below.
+// The connection manager of a software NIC: verbs::ConnectionManager above, CM messages on QP 1
+// below.
 //
-// Every connection is a ConnectionState; this class finds out which one a message, an expired alarm, news of a queue pair or
-// a call is about, and carries out what the state says. What is for an application goes to its handle (connection_handles.h),
-// which tells it on its own loop. docs/connection.md has the whole picture.
+// Every connection is a ConnectionState; this class finds out which one a message, an expired
+// alarm, news of a queue pair or a call is about, and carries out what the state says. What is for
+// an application goes to its handle (connection_handles.h), which tells it on its own loop.
+// docs/connection.md has the whole picture.
 //
-// Thread rule: all state is under the NIC's mutex. Listen and Connect take it; what ManagementHandler and the handles call
-// expects it to be held.
+// Thread rule: all state is under the NIC's mutex. Listen and Connect take it; what
+// ManagementHandler and the handles call expects it to be held.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +27,8 @@ namespace tokamak::verbs::soft {
 
 class SoftConnectionManager final : public ConnectionManager, public ManagementHandler, public ConnectionDesk {
  public:
-  // `nic` owns this and outlives it. Made with the mutex held, or before anybody else knows the NIC.
+  // `nic` owns this and outlives it. Made with the mutex held, or before anybody else knows the
+  // NIC.
   explicit SoftConnectionManager(Management& nic);
   ~SoftConnectionManager() override;
 
@@ -59,7 +62,7 @@ class SoftConnectionManager final : public ConnectionManager, public ManagementH
   // The device at the IP address and UDP port of `address`; an udp_port that is ours is 0.
   Address DeviceAt(const Address& address) const;
 
-  void SettleWithListener(ConnectionRecord& record) REQUIRES_NIC_MUTEX;
+  void LeaveListener(ConnectionRecord& record) REQUIRES_NIC_MUTEX;
 
   absl::Status CheckOptions(const ConnectOptions& options) const;
   absl::Status CheckQueuePair(uint32_t number) REQUIRES_NIC_MUTEX;

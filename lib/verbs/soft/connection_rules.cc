@@ -83,7 +83,8 @@ std::optional<RejMad> Refuse(const ReqMad& req, const Address& local, const Addr
     std::copy(local.ip.begin(), local.ip.end(), rej.information.begin());
     return rej;
   }
-  // Data goes to where the REQ came from, so the REQ may not name another: it could be somebody who never asked.
+  // Data goes to where the REQ came from, so the REQ may not name another: it could be somebody who
+  // never asked.
   if (req.local_gid != sender.ip || IsMulticast(sender)) return MakeRej(req, RejectReason::kConsumer);
   UserData user;
   if (!SplitPrivateData(req.private_data, &user).ok()) return MakeRej(req, RejectReason::kConsumer);

@@ -1,8 +1,9 @@
 // What the two sides of a connection may ask of each other, and what it means when one says no.
 //
-// A REQ comes from anybody, so it is checked here before it costs anything. What both sides agree on is the smaller of what
-// they offer; only the path MTU is the REQ's alone, since a REP cannot lower it: a REQ that asks for too much is rejected with
-// the MTU that would do, and its sender asks again with that.
+// A REQ comes from anybody, so it is checked here before it costs anything. What both sides agree
+// on is the smaller of what they offer; only the path MTU is the REQ's alone, since a REP cannot
+// lower it: a REQ that asks for too much is rejected with the MTU that would do, and its sender
+// asks again with that.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@
 
 namespace tokamak::verbs::soft {
 
-// The time that a manager has to answer (134 ms), told in each REQ; the first repetition comes after it.
+// The time that a manager has to answer (134 ms), told in each REQ; the first repetition comes
+// after it.
 constexpr uint8_t kCmTimeoutCode = 15;
 constexpr uint8_t kMaxCmRetries = 15;
 
@@ -29,7 +31,8 @@ struct ConnectionOffer {
   UserData private_data{};
 };
 
-// The REQ that makes `offer` to `peer` (address and service port); `local` has our address and a port to be seen as.
+// The REQ that makes `offer` to `peer` (address and service port); `local` has our address and a
+// port to be seen as.
 ReqMad MakeReq(const ConnectionOffer& offer, const Address& local, const Address& peer, uint64_t ca_guid,
                uint32_t local_id);
 
@@ -39,26 +42,29 @@ RepMad MakeRep(const ConnectionOffer& offer, const ReqMad& req, uint64_t ca_guid
 // Lowers the offer's READ depths to what the peer serves and asks for, as its REQ or REP says.
 void AgreeOnReads(uint8_t peer_responder_resources, uint8_t peer_initiator_depth, ReliabilityOptions* reliability);
 
-// Why a REQ that came from `sender` to `local` cannot become a connection, as the REJ to answer (without local ID), or
-// nothing. Whether anybody listens is another question.
+// Why a REQ that came from `sender` to `local` cannot become a connection, as the REJ to answer
+// (without local ID), or nothing. Whether anybody listens is another question.
 std::optional<RejMad> Refuse(const ReqMad& req, const Address& local, const Address& sender, uint32_t max_mtu);
 
 // A REJ of `req`, to which the caller may add.
 RejMad MakeRej(const ReqMad& req, RejectReason reason);
 RejMad MakeMtuRej(const ReqMad& req, uint32_t max_mtu);
 
-// The MTU to ask for after a REJ for too large an MTU: smaller than `asked`, or 0 when there is none to try.
+// The MTU to ask for after a REJ for too large an MTU: smaller than `asked`, or 0 when there is
+// none to try.
 uint32_t SmallerMtu(const RejMad& rej, uint32_t asked);
 
 // What a REJ from `peer` means to the application, and what may be done about it.
 absl::Status StatusOf(const RejMad& rej, const Address& peer);
 
-// The answer to a message about a connection that we do not know, or that is over: whoever believes in it shall learn. To a
-// REP and RTU a REJ, to a DREQ a DREP, nothing to others, so that two managers never answer each other for ever.
+// The answer to a message about a connection that we do not know, or that is over: whoever believes
+// in it shall learn. To a REP and RTU a REJ, to a DREQ a DREP, nothing to others, so that two
+// managers never answer each other for ever.
 std::optional<Mad> AnswerForUnknown(const Mad& mad);
 
-// How long to wait for an answer before the message is sent once more, `repeats` having been: doubles from the CM time-out
-// up to an eighth of the deadline (but at least to four CM time-outs), so that kMaxCmRetries last for usual deadlines.
+// How long to wait for an answer before the message is sent once more, `repeats` having been:
+// doubles from the CM time-out up to an eighth of the deadline (but at least to four CM time-outs),
+// so that kMaxCmRetries last for usual deadlines.
 base::Duration RepeatDelay(int repeats, base::Duration deadline);
 
 }  // namespace tokamak::verbs::soft

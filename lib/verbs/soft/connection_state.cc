@@ -293,8 +293,8 @@ void ConnectionState::Disconnect(ConnectionActions* actions) {
   SendDreq(actions);
 }
 
-// Tells a peer that may hold a half-open connection to forget it. It does not know our queue pair's other end yet, so it
-// finds the connection by our GUID and ID.
+// Tells a peer that may hold a half-open connection to forget it. It does not know our queue pair's
+// other end yet, so it finds the connection by our GUID and ID.
 void ConnectionState::GiveUpAsking(ConnectionActions* actions) {
   RejMad rej;
   rej.local_id = identity_.local_id;

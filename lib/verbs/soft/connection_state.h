@@ -1,12 +1,17 @@
-// ConnectionState is one connection as the protocol sees it: fed with messages, calls and expiries, it says what to do next.
+// ConnectionState is one connection as the protocol sees it: fed with messages, calls and expiries,
+// it says what to do next.
 //
-// It has no clock, timer, queue pair or lock: ConnectionActions name what its owner carries out, in the order of its fields.
-// docs/connection.md draws the states. The machine answers every message that a lost or late answer could have made the peer
-// repeat, so that whatever a network loses, repeats or reorders, both sides end up agreed or give up.
+// It has no clock, timer, queue pair or lock: ConnectionActions name what its owner carries out, in
+// the order of its fields. docs/connection.md draws the states. The machine answers every message
+// that a lost or late answer could have made the peer repeat, so that whatever a network loses,
+// repeats or reorders, both sides end up agreed or give up.
 //
-// Law: an event is given at most once of each kind; kRejected, kUnreachable and kDisconnected are last, and only one comes.
-// Law: the queue pair is ready before a message leaves that invites the peer to use it, and in Error with the last event.
-// Law: a state other than kEstablished lasts a bounded time, even if the peer stays silent; at the end there is kClosed.
+// Law: an event is given at most once of each kind; kRejected, kUnreachable and kDisconnected are
+// last, and only one comes.
+// Law: the queue pair is ready before a message leaves that invites the peer to use it, and in
+// Error with the last event.
+// Law: a state other than kEstablished lasts a bounded time, even if the peer stays silent; at the
+// end there is kClosed.
 // Thread rule: none; its owner's lock.
 #pragma once
 
@@ -21,13 +26,15 @@
 
 namespace tokamak::verbs::soft {
 
-// How long an ended connection answers late messages, and its queue pair's number stays unused: 2.1 s.
+// How long an ended connection answers late messages, and its queue pair's number stays unused: 2.1
+// s.
 constexpr uint8_t kTimeWaitCode = 19;
 // How long a peer's request may wait for Accept or Reject.
 constexpr base::Duration kMaxAnswerTime = base::Seconds(30);
 
-// After a queue pair went to Error, the peer shall find out why (from a NAK, or from silence) before a DREQ tells it only that.
-// So the DREQ waits for the application to drop its connection, at most for so long: 2.1 s.
+// After a queue pair went to Error, the peer shall find out why (from a NAK, or from silence)
+// before a DREQ tells it only that. So the DREQ waits for the application to drop its connection,
+// for at most 2.1 s.
 constexpr uint8_t kFailedCode = 19;
 
 enum class ConnectionPhase : uint8_t {
@@ -110,7 +117,8 @@ class ConnectionState final {
   uint32_t path_mtu() const { return path_mtu_; }
   const ReqMad& req() const { return req_; }
 
-  // How to walk the queue pair, but for remote_access and the peer's address, which the caller knows.
+  // How to walk the queue pair, but for remote_access and the peer's address, which the caller
+  // knows.
   QueuePairAttributes attributes() const;
 
  private:

@@ -1,10 +1,11 @@
 // All connections of a NIC, found by what a message says of them.
 //
-// A message names a connection by the ID that its receiver gave; only a REQ, and the REJ of a REQ's sender, come before that
-// and name it by their sender. A message that names a connection of another peer names none.
+// A message names a connection by the ID that its receiver gave; only a REQ, and the REJ of a REQ's
+// sender, come before that and name it by their sender. A message that names a connection of
+// another peer names none.
 //
-// Law: a peer has at most kMaxHalfOpenPerPeer requests that are not yet connections, all peers have kMaxHalfOpen; what is
-//      over is remembered for at most kMaxEnding connections.
+// Law: a peer has at most kMaxHalfOpenPerPeer requests that are not yet connections, all peers have
+//      kMaxHalfOpen; what is over is remembered for at most kMaxEnding connections.
 // Thread rule: the NIC's mutex.
 #pragma once
 
@@ -79,7 +80,8 @@ class ConnectionTable final {
   // Whether a request of this peer is within the bounds.
   bool MayOpen(const Address& peer) const;
 
-  // A connection to forget because too many are ending: the one that has ended for longest. Null while there is room.
+  // A connection to forget because too many are ending: the one that has ended for longest. Null
+  // while there is room.
   ConnectionRecord* Surplus();
 
   size_t size() const { return records_.size(); }

@@ -1,7 +1,9 @@
-// What a software NIC counted since it was opened, for metrics, logs and tests. None of it changes what the NIC does.
+// What a software NIC counted since it was opened, for metrics, logs and tests. None of it changes
+// what the NIC does.
 //
-// Law: each packet that arrives is counted once: as DeviceCounters::dropped_* or datagrams_received where no queue pair saw it,
-//      else as packets_received and in exactly one of the lines marked (*).
+// Law: each packet that arrives is counted once: as DeviceCounters::dropped_* or datagrams_received
+//      where no queue pair saw it, else as packets_received and in exactly one of the lines marked
+//      (*).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Engine is what the protocol of a queue pair needs of the NIC around it: keys, packets out, alarms, turns.
+// Engine is what the protocol of a queue pair needs of the NIC around it: keys, packets out,
+// alarms, turns.
 //
 // Thread rule: under the NIC's mutex.
 #pragma once
@@ -37,7 +38,8 @@ struct QueuePairTurns {
   Link touched;
 };
 
-// Queue pairs that wait for something, first come first served; one that waits already keeps its place.
+// Queue pairs that wait for something, first come first served; one that waits already keeps its
+// place.
 template <QueuePairTurns::Link QueuePairTurns::*kLink>
 class QueuePairList final {
  public:
@@ -58,12 +60,13 @@ class QueuePairList final {
   base::IntrusiveList<QueuePairTurns, kLink> list_;
 };
 
-// Bytes of READ answers that may be on their way to this NIC at once, over all queue pairs: more would overrun the port.
+// Bytes of READ answers that may be on their way to this NIC at once, over all queue pairs: more
+// would overrun the port.
 //
-// A part is kept for queue pairs that have nothing outstanding, so that peers that do not answer, and hold what they took until
-// their time-out, leave the others something.
-// Once someone was refused there is no room for its kind until something is given back: so whoever waits is asked in turn, and
-// a thousand that wait cost nothing meanwhile.
+// A part is kept for queue pairs that have nothing outstanding, so that peers that do not answer,
+// and hold what they took until their time-out, leave the others something. Once someone was
+// refused there is no room for its kind until something is given back: so whoever waits is asked in
+// turn, and a thousand that wait cost nothing meanwhile.
 // Law: used <= window, but for a single answer that is larger.
 class ReadBudget final {
  public:
@@ -100,11 +103,13 @@ class ReadBudget final {
   bool refused_[2] = {};  // by `first`, since something was given back
 };
 
-// Packets of requests that may be unacknowledged at once, over all queue pairs of this NIC. Each queue pair has a window of its
-// own, but what it sends meets the others' in one buffer, at the peer or before it, which a thousand windows would overrun.
+// Packets of requests that may be unacknowledged at once, over all queue pairs of this NIC. Each
+// queue pair has a window of its own, but what it sends meets the others' in one buffer, at the
+// peer or before it, which a thousand windows would overrun.
 //
-// Where the window is taken and nothing is given back for Engine::kSendStall, a queue pair that has none unacknowledged may send
-// one packet all the same: so dead peers, which hold what they took until it is overdue, cannot block the others.
+// Where the window is taken and nothing is given back for Engine::kSendStall, a queue pair that has
+// none unacknowledged may send one packet all the same: so dead peers, which hold what they took
+// until it is overdue, cannot block the others.
 class SendBudget final {
  public:
   // Before the first request.
@@ -150,7 +155,8 @@ class Engine final {
   SendBudget sends GUARDED_BY_NIC_MUTEX;
   // May have something to send.
   QueuePairList<&QueuePairTurns::ready> ready GUARDED_BY_NIC_MUTEX;
-  // Wait for `reads`; their turn comes before that of those that are ready. Those with nothing outstanding are apart.
+  // Wait for `reads`; their turn comes before that of those that are ready. Those with nothing
+  // outstanding are apart.
   QueuePairList<&QueuePairTurns::waits_for_reads> read_waiters GUARDED_BY_NIC_MUTEX;
   QueuePairList<&QueuePairTurns::waits_for_first_read> first_read_waiters GUARDED_BY_NIC_MUTEX;
   // Wait for `sends`; the same.

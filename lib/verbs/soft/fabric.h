@@ -1,9 +1,11 @@
 // Seam 2: a Fabric carries packets between software NICs.
 //
-// The reliable-connection protocol above it is written once. Implementations: udp/udp_fabric (RoCEv2 in UDP datagrams),
-// sim/sim_fabric (virtual time, seeded faults) and sim/loopback_fabric (NICs of one process, in real time).
+// The reliable-connection protocol above it is written once. Implementations: udp/udp_fabric
+// (RoCEv2 in UDP datagrams), sim/sim_fabric (virtual time, seeded faults) and sim/loopback_fabric
+// (NICs of one process, in real time).
 //
-// A fabric may lose, duplicate, reorder and corrupt packets, as a network does; it never invents one that was not sent.
+// A fabric may lose, duplicate, reorder and corrupt packets, as a network does; it never invents
+// one that was not sent.
 // Thread rule: a port is used from the thread of its NIC's event loop only.
 #pragma once
 
@@ -27,8 +29,9 @@ class Port {
 
   virtual ~Port() = default;
 
-  // Sends a batch, in order: the more at once, the cheaper. Returns how many were taken; fewer than all means that the port
-  // is busy for now: `on_ready` (see Open) runs when it takes packets again. Payloads are not looked at after the call.
+  // Sends a batch, in order: the more at once, the cheaper. Returns how many were taken; fewer than
+  // all means that the port is busy for now: `on_ready` (see Open) runs when it takes packets
+  // again. Payloads are not looked at after the call.
   virtual size_t Send(absl::Span<const Packet> packets) = 0;
 
   // The address that peers send to.
@@ -37,8 +40,8 @@ class Port {
   // The largest path MTU (256 to 4096) whose packets fit the link below.
   virtual uint32_t max_mtu() const = 0;
 
-  // Bytes that may be in flight towards this port before the receiving side is likely to drop (a socket's buffer, say); the
-  // NIC bounds the READs that it has outstanding by it.
+  // Bytes that may be in flight towards this port before the receiving side is likely to drop (a
+  // socket's buffer, say); the NIC bounds the READs that it has outstanding by it.
   virtual uint64_t receive_window() const = 0;
 };
 
@@ -51,7 +54,8 @@ class Fabric {
  public:
   virtual ~Fabric() = default;
 
-  // Plugs a NIC in. Both callbacks run on `loop`, never inside Open or Send. kAlreadyExists: the address is taken.
+  // Plugs a NIC in. Both callbacks run on `loop`, never inside Open or Send. kAlreadyExists: the
+  // address is taken.
   virtual absl::StatusOr<std::unique_ptr<Port>> Open(base::EventLoop& loop, const Address& address,
                                                      PortCallbacks callbacks) = 0;
 };

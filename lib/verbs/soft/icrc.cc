@@ -23,8 +23,9 @@ constexpr uint32_t kIpv4TotalLength = kOnes + 2;
 constexpr uint32_t kIpv4Identification = kOnes + 4;
 constexpr uint32_t kIpv6PayloadLength = kOnes + 4;
 
-// ISA-L computes in wide vector registers and returns with their upper halves in use. Code for narrow ones, such as ours, then pays
-// for saving and restoring them at each change between the two: more than the CRC of a packet costs.
+// ISA-L computes in wide vector registers and returns with their upper halves in use. Code for
+// narrow ones, such as ours, then pays for saving and restoring them at each change between the
+// two: more than the CRC of a packet costs.
 #if defined(__x86_64__)
 const bool kHasWideRegisters = __builtin_cpu_supports("avx");
 __attribute__((target("avx"))) void ClearWideRegisters() { _mm256_zeroupper(); }
@@ -137,8 +138,8 @@ IdentificationSolver::Columns IdentificationSolver::Eliminate(uint32_t datagram_
     base::StoreBig16(bit, columns.identification[i]);
     columns.column[i] = base ^ IcrcFlow::Extend(IcrcFlow::Extend(0, bit, 2), kZeros, after);
   }
-  // The columns are independent: multiplying by x never maps a polynomial of degree < 32 to 0 modulo the CRC's, so each
-  // has a bit left when its turn comes.
+  // The columns are independent: multiplying by x never maps a polynomial of degree < 32 to 0
+  // modulo the CRC's, so each has a bit left when its turn comes.
   for (uint32_t i = 0; i < kBits; ++i) {
     columns.pivot[i] = static_cast<uint8_t>(__builtin_ctz(columns.column[i]));
     for (uint32_t j = i + 1; j < kBits; ++j) {

@@ -20,7 +20,8 @@ using base::StoreBig24;
 using base::StoreBig32;
 using base::StoreBig64;
 
-// The MAD header (13.4.3): base version, class, class version, method, status, ..., TID, attribute, ..., modifier.
+// The MAD header (13.4.3): base version, class, class version, method, status, ..., TID, attribute,
+// ..., modifier.
 constexpr size_t kHeader = 24;
 constexpr uint8_t kBaseVersion = 1;
 constexpr uint8_t kClassCm = 7;

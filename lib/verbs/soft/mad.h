@@ -1,11 +1,13 @@
-// The messages with which two connection managers make and end a connection: IB CM MADs (12.6), 256 bytes on QP 1.
+// The messages with which two connection managers make and end a connection: IB CM MADs (12.6), 256
+// bytes on QP 1.
 //
-// Values are as the Linux kernel's rdma_cm sends and expects them over RoCEv2; docs/connection.md draws the bytes. Sent over
-// IP, a REQ's private data starts with the RDMA IP CM header (annex A11) that carries addresses and ports, which leaves 56
-// bytes to the application.
+// Values are as the Linux kernel's rdma_cm sends and expects them over RoCEv2; docs/connection.md
+// draws the bytes. Sent over IP, a REQ's private data starts with the RDMA IP CM header (annex A11)
+// that carries addresses and ports, which leaves 56 bytes to the application.
 //
 // Law: DecodeMad(EncodeMad(mad)) == mad in every field that the wire has.
-// Law: DecodeMad looks at 256 bytes and trusts none; what it returns is within the fields' ranges, not yet plausible.
+// Law: DecodeMad looks at 256 bytes and trusts none; what it returns is within the fields' ranges,
+// not yet plausible.
 #pragma once
 
 #include <array>
@@ -28,7 +30,8 @@ constexpr size_t kUserPrivateData = kReqPrivateData - kIpHeaderSize;
 static_assert(kUserPrivateData == 56, "Limits::max_private_data");
 
 using MadBytes = std::array<uint8_t, kMadLength>;
-// What an application sends along. The wire has no length, so the receiver sees all 56 bytes, zeros after what was sent.
+// What an application sends along. The wire has no length, so the receiver sees all 56 bytes, zeros
+// after what was sent.
 using UserData = std::array<uint8_t, kUserPrivateData>;
 
 // What a REJ rejects, or an MRA asks to wait for.
@@ -51,7 +54,8 @@ enum class RejectReason : uint16_t {
   kInvalidClassVersion = 31,
 };
 
-// Connect me. The sender of a REQ, and likewise of a REP, names the PSN that it expects to receive first.
+// Connect me. The sender of a REQ, and likewise of a REP, names the PSN that it expects to receive
+// first.
 struct ReqMad {
   uint32_t local_id = 0;
   uint64_t service_id = 0;
@@ -133,16 +137,16 @@ const char* NameOf(const Mad& mad);
 // Values beyond a field's width are our own mistake (CHECKed).
 MadBytes EncodeMad(const Mad& mad);
 
-// kInvalidArgument, and the first thing found wrong, unless `bytes` are a CM MAD of a kind above: 256 bytes, base version 1,
-// class CM, class version 2, method Send.
+// kInvalidArgument, and the first thing found wrong, unless `bytes` are a CM MAD of a kind above:
+// 256 bytes, base version 1, class CM, class version 2, method Send.
 absl::StatusOr<Mad> DecodeMad(absl::Span<const uint8_t> bytes);
 
 // The RDMA IP CM service id of a TCP-like port, and back; kInvalidArgument for any other service.
 uint64_t ServiceId(uint16_t port);
 absl::StatusOr<uint16_t> ServicePort(uint64_t service_id);
 
-// The IP CM header and the application's bytes as a REQ's private data, and back. kInvalidArgument for another version of
-// the header or of IP. `destination` has no port: the service id has it.
+// The IP CM header and the application's bytes as a REQ's private data, and back. kInvalidArgument
+// for another version of the header or of IP. `destination` has no port: the service id has it.
 struct IpHeader {
   Address source;
   Address destination;

@@ -1,12 +1,13 @@
 // KeyTable says which memory a key opens, for whom and for what.
 //
-// It is asked for every packet that touches memory, so a look-up is an index and a comparison. A key is an index and a tag
-// that changes each time the index is used again, and each time a window is bound: a key that was revoked opens nothing, until
-// its index was used 4096 times.
+// It is asked for every packet that touches memory, so a look-up is an index and a comparison. A
+// key is an index and a tag that changes each time the index is used again, and each time a window
+// is bound: a key that was revoked opens nothing, until its index was used 4096 times.
 //
-// A region's key opens it to the whole domain. A window's key opens a part of a region to peers of one queue pair, from its
-// bind on until it is invalidated, or the window, the region or the queue pair is gone. (10.6.7, type 2B) Nobody looks for
-// the windows of a region or of a queue pair that goes: a window remembers the one life of each that it was bound in.
+// A region's key opens it to the whole domain. A window's key opens a part of a region to peers of
+// one queue pair, from its bind on until it is invalidated, or the window, the region or the queue
+// pair is gone. (10.6.7, type 2B) Nobody looks for the windows of a region or of a queue pair that
+// goes: a window remembers the one life of each that it was bound in.
 //
 // Thread rule: under the NIC's mutex, but for NextKey.
 #pragma once
@@ -25,7 +26,8 @@ namespace tokamak::verbs::soft {
 // A protection domain, as regions and queue pairs remember it.
 using DomainId = uint32_t;
 
-// A queue pair from when it was made, or last reset, on, until it is in Error. Never used again; 0 is none.
+// A queue pair from when it was made, or last reset, on, until it is in Error. Never used again; 0
+// is none.
 using QueuePairLife = uint64_t;
 
 // On whose behalf a peer asks for memory.
@@ -65,29 +67,32 @@ class KeyTable final {
   // A window that is not bound: its key, which opens nothing yet, is 0 when kMaxKeys live.
   WindowId AddWindow(DomainId domain);
 
-  // `window` is as its handle knows it; returns the key under which it was bound last, which may be an older one.
+  // `window` is as its handle knows it; returns the key under which it was bound last, which may be
+  // an older one.
   uint32_t RemoveWindow(const WindowId& window);
 
   // The key of a window after its next bind. Any thread.
   uint32_t NextKey(uint32_t key) const { return (key & ~kTagMask) | ((key + tag_step_) & kTagMask); }
 
-  // A queue pair's life begins; once it has ended, windows that were bound in it are free to be bound in another.
+  // A queue pair's life begins; once it has ended, windows that were bound in it are free to be
+  // bound in another.
   QueuePairLife BeginLife() { return *living_.insert(++lives_).first; }
   void EndLife(QueuePairLife life) { living_.erase(life); }
 
-  // Returns false, having changed nothing, when the window may not be bound like this: it is gone, or bound; it, the region or
-  // the queue pair are of different domains; the region does not cover the range, is not kWindowBind, or is to be written
-  // through the window and is not kLocalWrite.
+  // Returns false, having changed nothing, when the window may not be bound like this: it is gone,
+  // or bound; it, the region or the queue pair are of different domains; the region does not cover
+  // the range, is not kWindowBind, or is to be written through the window and is not kLocalWrite.
   [[nodiscard]] bool Bind(const Asker& asker, const WindowBinding& binding);
 
   // True when `key` is that of a window that is bound for `asker`: what its peer may invalidate.
   bool IsWindowOf(const Asker& asker, uint32_t key) const;
 
-  // Takes back the key of a window of `domain`. Returns false when there is no such window, or it is not bound.
+  // Takes back the key of a window of `domain`. Returns false when there is no such window, or it
+  // is not bound.
   [[nodiscard]] bool Invalidate(DomainId domain, uint32_t key);
 
-  // The memory of an sge, or null when its key does not cover it. With `write` the region must be kLocalWrite.
-  // An empty sge is always good.
+  // The memory of an sge, or null when its key does not cover it. With `write` the region must be
+  // kLocalWrite. An empty sge is always good.
   bool LocalAllows(DomainId domain, const Sge& sge, bool write) const {
     if (sge.length == 0) return true;
     const Entry* region = Find(sge.lkey);
@@ -99,7 +104,8 @@ class KeyTable final {
   // True when the sge's key covers its memory, whether or not it may be written.
   bool LocalCovers(DomainId domain, const Sge& sge) const { return LocalAllows(domain, sge, false); }
 
-  // Where a peer's access goes, or null when `key` does not allow it. `length` must not be 0: then no key is looked at.
+  // Where a peer's access goes, or null when `key` does not allow it. `length` must not be 0: then
+  // no key is looked at.
   uint8_t* Remote(const Asker& asker, uint32_t key, uint64_t address, uint64_t length, Access access) const {
     const Entry* entry = Find(key);
     if (entry == nullptr || entry->domain != asker.domain) return nullptr;

@@ -84,7 +84,8 @@ Nic::Nic(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& options
   };
 }
 
-// The last word is the connection manager's: peers of connections that were dropped just before are told so.
+// The last word is the connection manager's: peers of connections that were dropped just before are
+// told so.
 Nic::~Nic() {
   while (port_ != nullptr && !port_busy_ && has_work()) {
     AddMads();
@@ -124,14 +125,15 @@ void Nic::BeginTurn() {
 }
 
 void Nic::EndTurn() {
-  AnswerRings();
-  Settle();
+  AnswerDoorbells();
+  FinishTurns();
   engine_.alarms.Fire();
   Publish();
   Transmit();
   Publish();
-  // What is left without a packet that waits for the port: requests that make none, or those whom an overrun gave room.
-  // Each such turn carries requests out or sends, so it does not go round for nothing.
+  // What is left without a packet that waits for the port: requests that make none, or those whom
+  // an overrun gave room. Each such turn carries requests out or sends, so it does not go round for
+  // nothing.
   if (!port_busy_ && has_work()) Wake();
   engine_.alarms.End();
   in_turn_ = false;
@@ -172,8 +174,8 @@ void Nic::Drop(const Packet& packet, uint64_t* counter) {
   engine_.Trace(base::TraceKind::kPacketDropped, packet.psn, 0);
 }
 
-void Nic::Settle() {
-  while (QueuePairCore* queue_pair = engine_.touched.TakeFirst()) queue_pair->Settle();
+void Nic::FinishTurns() {
+  while (QueuePairCore* queue_pair = engine_.touched.TakeFirst()) queue_pair->FinishTurn();
 }
 
 void Nic::Transmit() {
@@ -242,12 +244,12 @@ bool Nic::FlushOutbox() {
   return false;
 }
 
-void Nic::Ring(QueuePairCore& queue_pair) {
-  if (queue_pair.rang.exchange(true, std::memory_order_acq_rel)) return;
-  QueuePairCore* head = rang_.load(std::memory_order_relaxed);
+void Nic::RingDoorbell(QueuePairCore& queue_pair) {
+  if (queue_pair.doorbell_rung.exchange(true, std::memory_order_acq_rel)) return;
+  QueuePairCore* head = doorbells_.load(std::memory_order_relaxed);
   do {
-    queue_pair.next_rang = head;
-  } while (!rang_.compare_exchange_weak(head, &queue_pair, std::memory_order_acq_rel, std::memory_order_relaxed));
+    queue_pair.next_doorbell = head;
+  } while (!doorbells_.compare_exchange_weak(head, &queue_pair, std::memory_order_acq_rel, std::memory_order_relaxed));
   Wake();
 }
 
@@ -255,21 +257,21 @@ void Nic::Wake() {
   if (!woken_.exchange(true, std::memory_order_acq_rel)) doorbell_->Raise();
 }
 
-void Nic::AnswerRings() {
-  QueuePairCore* last = rang_.exchange(nullptr, std::memory_order_acq_rel);
+void Nic::AnswerDoorbells() {
+  QueuePairCore* last = doorbells_.exchange(nullptr, std::memory_order_acq_rel);
   // The stack has the latest on top; they are answered in the order in which they rang.
   QueuePairCore* first = nullptr;
   while (last != nullptr) {
-    QueuePairCore* next = last->next_rang;
-    last->next_rang = first;
+    QueuePairCore* next = last->next_doorbell;
+    last->next_doorbell = first;
     first = last;
     last = next;
   }
   while (first != nullptr) {
     QueuePairCore* queue_pair = first;
-    first = first->next_rang;
+    first = first->next_doorbell;
     // From here on it may ring again; what it posted before is visible.
-    queue_pair->rang.exchange(false, std::memory_order_acq_rel);
+    queue_pair->doorbell_rung.exchange(false, std::memory_order_acq_rel);
     queue_pair->Answer();
   }
 }
@@ -328,7 +330,7 @@ absl::Status Nic::Plug(base::EventLoop& loop, Fabric& fabric, const DeviceOption
 }
 
 void Nic::LeaveControl() {
-  AnswerRings();
+  AnswerDoorbells();
   Publish();
   if (!in_turn_ && !port_busy_ && has_work()) Wake();
 }
@@ -386,12 +388,13 @@ std::unique_ptr<Congestion> Nic::MakeCongestion() const {
 
 void Nic::Destroy(QueuePairCore* queue_pair) {
   // It may be among those that rang; nobody rings for it any more.
-  AnswerRings();
+  AnswerDoorbells();
   const uint32_t number = queue_pair->number();
   if (queue_pair->watched) manager_->OnDropped(number);
   table_.Remove(number);
   queue_pair->ForgetCompletions();
-  // Rings that it shares with others, or that live on with their handles, are published before the mutex is released.
+  // Rings that it shares with others, or that live on with their handles, are published before the
+  // mutex is released.
   Publish();
   gone_.Add(queue_pair->counters);
   delete queue_pair;
@@ -400,7 +403,7 @@ void Nic::Destroy(QueuePairCore* queue_pair) {
 absl::Status Nic::ModifyByOwner(QueuePairCore& queue_pair, QueuePairState state,
                                 const QueuePairAttributes& attributes) {
   // A queue pair whose requests are forgotten or flushed must not be found among those that rang.
-  AnswerRings();
+  AnswerDoorbells();
   return queue_pair.Modify(state, attributes, limits_);
 }
 
@@ -420,7 +423,7 @@ void Nic::ArmShared(SharedReceives& receives, uint32_t limit) {
 }
 
 void Nic::CloseShared(SharedReceives& receives) {
-  AnswerRings();  // as in ModifyByOwner
+  AnswerDoorbells();  // as in ModifyByOwner
   receives.Close();
   table_.ForEach([&](QueuePairCore& queue_pair) REQUIRES_NIC_MUTEX {
     if (queue_pair.shared_receives() != &receives) return;

@@ -1,12 +1,14 @@
-// Nic is the software NIC itself: what a port receives it hands to the queue pairs, what they have to say it sends.
+// Nic is the software NIC itself: what a port receives it hands to the queue pairs, what they have
+// to say it sends.
 //
-// It works in turns. A turn begins when packets arrive, an owner rings the doorbell, an alarm is due or the port takes packets
-// again; it does all that there is to do and then sends, for all queue pairs in one batch. All state is under one mutex, taken
-// once per turn, and by owners' threads for control calls. Posting and polling take no lock: they go through the rings of
+// It works in turns. A turn begins when packets arrive, an owner rings the doorbell, an alarm is
+// due or the port takes packets again; it does all that there is to do and then sends, for all
+// queue pairs in one batch. All state is under one mutex, taken once per turn, and by owners'
+// threads for control calls. Posting and polling take no lock: they go through the rings of
 // work_queue.h and completion_ring.h.
 //
-// Law: no completion is written, and no packet is left unsent that could be sent, when the mutex is released without the
-//      owner, or the NIC's next turn, having been woken.
+// Law: no completion is written, and no packet is left unsent that could be sent, when the mutex is
+//      released without the owner, or the NIC's next turn, having been woken.
 // Thread rule: as each method says. Made on the NIC loop's thread; deleted there.
 #pragma once
 
@@ -62,7 +64,7 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   };
 
   // From any thread, without the mutex: `queue_pair` has requests for the NIC.
-  void Ring(QueuePairCore& queue_pair);
+  void RingDoorbell(QueuePairCore& queue_pair);
 
   // The same: what a window's key will be after its next bind.
   uint32_t NextKey(uint32_t key) const ABSL_NO_THREAD_SAFETY_ANALYSIS { return engine_.keys.NextKey(key); }
@@ -118,7 +120,8 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   void ReleaseNumber(uint32_t number) override REQUIRES_NIC_MUTEX { table_.Release(number); }
 
  private:
-  // A turn may send so many batches (of Outbox::kCapacity packets) before it lets the loop receive again.
+  // A turn sends at most this many batches (of Outbox::kCapacity packets) before it lets the loop
+  // receive again.
   static constexpr int kBatchesPerTurn = 2;
 
   struct Mad {
@@ -138,7 +141,7 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   void EndTurn() ABSL_UNLOCK_FUNCTION(kNicMutex);
   void Dispatch(const Packet& packet) REQUIRES_NIC_MUTEX;
   void Drop(const Packet& packet, uint64_t* counter) REQUIRES_NIC_MUTEX;
-  void Settle() REQUIRES_NIC_MUTEX;
+  void FinishTurns() REQUIRES_NIC_MUTEX;
 
   // Sending, in a turn.
   void Transmit() REQUIRES_NIC_MUTEX;
@@ -150,7 +153,7 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   }
 
   // In a turn or a control call.
-  void AnswerRings() REQUIRES_NIC_MUTEX;
+  void AnswerDoorbells() REQUIRES_NIC_MUTEX;
   void Publish() REQUIRES_NIC_MUTEX;
   void EndOverrun(CompletionRing& ring) REQUIRES_NIC_MUTEX;
   void LeaveControl() REQUIRES_NIC_MUTEX;
@@ -162,8 +165,8 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   mutable NicMutex mutex_;
   base::Random random_ GUARDED_BY_NIC_MUTEX;
   base::Random manager_random_ GUARDED_BY_NIC_MUTEX;
-  std::atomic<bool> woken_{false};             // the doorbell was raised and has not been answered
-  std::atomic<QueuePairCore*> rang_{nullptr};  // a stack, through next_rang
+  std::atomic<bool> woken_{false};                  // the doorbell was raised and has not been answered
+  std::atomic<QueuePairCore*> doorbells_{nullptr};  // a stack, through next_doorbell
   Engine engine_;
   QueuePairTable table_ GUARDED_BY_NIC_MUTEX;
   QueuePairCounters gone_ GUARDED_BY_NIC_MUTEX;  // of queue pairs that were destroyed

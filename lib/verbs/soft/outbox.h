@@ -1,8 +1,10 @@
-// Outbox collects the packets of one turn, of all queue pairs, and gives them to the port in one batch.
+// Outbox collects the packets of one turn, of all queue pairs, and gives them to the port in one
+// batch.
 //
-// Packets that a busy port did not take wait here, with payloads that still lie in their owners' memory. So whoever ends the
-// right to look at that memory (a queue pair going to Error or away, a region revoked, an acknowledgement of an earlier copy
-// that gives it back) first takes the packets out again; to the peer they are lost.
+// Packets that a busy port did not take wait here, with payloads that still lie in their owners'
+// memory. So whoever ends the right to look at that memory (a queue pair going to Error or away, a
+// region revoked, an acknowledgement of an earlier copy that gives it back) first takes the packets
+// out again; to the peer they are lost.
 //
 // Thread rule: under the NIC's mutex; Flush on the NIC's thread.
 #pragma once
@@ -44,7 +46,8 @@ class Outbox final {
     claim.key[claim.keys++] = key;
   }
 
-  // The packet added last looks at memory that its owner has back once this sequence is acknowledged.
+  // The packet added last looks at memory that its owner has back once this sequence is
+  // acknowledged.
   void LooksUntil(uint64_t sequence) { claims_[end_ - 1].sequence = sequence; }
 
   // The packets that wait, first to last.
@@ -56,11 +59,13 @@ class Outbox final {
   // Gives them to `port`; returns how many it took.
   size_t Flush(Port& port);
 
-  // Take out the packets of a queue pair, or those that look at memory by the right of a key; return how many.
+  // Take out the packets of a queue pair, or those that look at memory by the right of a key;
+  // return how many.
   size_t DropOwner(uint32_t owner);
   size_t DropKey(uint32_t key);
 
-  // The same for those of a queue pair whose memory went back to its owner, with all sequences before `unacknowledged`.
+  // The same for those of a queue pair whose memory went back to its owner, with all sequences
+  // before `unacknowledged`.
   size_t DropAcknowledged(uint32_t owner, uint64_t unacknowledged);
 
  private:

@@ -1,7 +1,7 @@
 // Packet is one RoCEv2 packet, decoded: the headers that it has and where its payload lies.
 //
-// Between our own parts a packet travels like this; only fabrics with a wire (udp, pcap, the byte-exact test mode) turn it
-// into bytes, see wire.h. docs/packets.md draws every header.
+// Between our own parts a packet travels like this; only fabrics with a wire (udp, pcap, the
+// byte-exact test mode) turn it into bytes, see wire.h. docs/packets.md draws every header.
 #pragma once
 
 #include <cstdint>
@@ -78,8 +78,8 @@ struct PacketHeaders {
   uint32_t qkey = 0;
   uint32_t source_queue_pair = 0;
 
-  // Where it came from (received) or goes to (sent), as fabrics write it: `port` is the UDP port where that applies. What is sent
-  // to port 0 goes to the port that the sender has itself.
+  // Where it came from (received) or goes to (sent), as fabrics write it: `port` is the UDP port
+  // where that applies. What is sent to port 0 goes to the port that the sender has itself.
   Address peer;
   // udp: the flow's source port, chosen by the queue pair (for ECMP); 0 lets the fabric choose
   uint16_t source_port = 0;
@@ -102,13 +102,14 @@ inline Address FromFabricAddress(const Address& address) {
 }
 
 struct Packet : PacketHeaders {
-  // The payload, without padding. Looked at by the fabric during Send only (it copies, or hands it to the kernel, before it
-  // returns), and by the receiver during the callback only.
+  // The payload, without padding. Looked at by the fabric during Send only (it copies, or hands it
+  // to the kernel, before it returns), and by the receiver during the callback only.
   uint32_t slices = 0;
   PayloadSlice payload[kMaxPayloadSlices];
 
-  // As new, at little cost, since this is done for each packet: slices, which nobody looks at beyond the first `slices`, are left
-  // as they are, and the headers are copied from constants, which is faster than making them.
+  // As new, at little cost, since this is done for each packet: slices, which nobody looks at
+  // beyond the first `slices`, are left as they are, and the headers are copied from constants,
+  // which is faster than making them.
   void Reset() {
     static_cast<PacketHeaders&>(*this) = kFreshHeaders;
     slices = 0;

@@ -1,10 +1,12 @@
-// PcapWriter keeps datagrams in a file that Wireshark and tshark read: IP and UDP headers are made again as they were on the
-// wire (RoCEv2 is then decoded unasked), times are to the nanosecond.
+// PcapWriter keeps datagrams in a file that Wireshark and tshark read: IP and UDP headers are made
+// again as they were on the wire (RoCEv2 is then decoded unasked), times are to the nanosecond.
 //
-// The file is whole at any moment: records are written one or many at a time, never a part, and at latest kFlushDelay after
-// they were shown; so a program that is killed loses that much at most, and none if it drops its writer.
+// The file is whole at any moment: records are written one or many at a time, never a part, and at
+// latest kFlushDelay after they were shown; so a program that is killed loses that much at most,
+// and none if it drops its writer.
 //
-// Thread rule: one loop's thread. Writing may wait for the disk: a capture slows down what it watches.
+// Thread rule: one loop's thread. Writing may wait for the disk: a capture slows down what it
+// watches.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +39,8 @@ class PcapWriter final : public WireTap {
 
   void Show(const Datagram& datagram) override;
 
-  // Writes what waits. The first error is kept, nothing is written after it, and it is returned each time.
+  // Writes what waits. The first error is kept, nothing is written after it, and it is returned
+  // each time.
   absl::Status Flush();
 
   uint64_t packets_written() const { return packets_written_; }

@@ -1,6 +1,8 @@
-// Packet sequence numbers: 24 bits on the wire, 64 bits inside, so that no comparison ever wraps. (9.7.1)
+// Packet sequence numbers: 24 bits on the wire, 64 bits inside, so that no comparison ever wraps.
+// (9.7.1)
 //
-// Law: a wire number names the internal sequence that is nearest to where the receiver stands, at most 2^23 away.
+// Law: a wire number names the internal sequence that is nearest to where the receiver stands, at
+// most 2^23 away.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +11,8 @@
 
 namespace tokamak::verbs::soft {
 
-// Where an internal sequence starts for a first PSN: far enough from 0 that numbers before it exist.
+// Where an internal sequence starts for a first PSN: far enough from 0 that numbers before it
+// exist.
 constexpr uint64_t FirstSequence(uint32_t psn) { return (uint64_t{1} << 24) | (psn & kPsnMask); }
 
 constexpr uint32_t ToPsn(uint64_t sequence) { return static_cast<uint32_t>(sequence) & kPsnMask; }

@@ -42,7 +42,7 @@ PostResult SoftQueuePair::PostSend(absl::Span<const SendRequest> requests) {
   }
   if (result.accepted > 0) {
     core_->sends.Publish();
-    nic_->Ring(*core_);
+    nic_->RingDoorbell(*core_);
   }
   return result;
 }
@@ -137,7 +137,7 @@ PostResult SoftQueuePair::PostReceive(absl::Span<const ReceiveRequest> requests)
   }
   result = PostReceives(requests, max_sges_, nic_->limits(), core_->receives);
   // The NIC finds receives by itself, but for those that it has to flush.
-  if (result.accepted > 0 && state() == QueuePairState::kError) nic_->Ring(*core_);
+  if (result.accepted > 0 && state() == QueuePairState::kError) nic_->RingDoorbell(*core_);
   return result;
 }
 

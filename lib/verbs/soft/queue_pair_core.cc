@@ -180,7 +180,7 @@ void QueuePairCore::Receive(const Packet& packet) {
   }
 }
 
-void QueuePairCore::Settle() { requester_.Settle(); }
+void QueuePairCore::FinishTurn() { requester_.FinishTurn(); }
 
 void QueuePairCore::Answer() {
   if (failed()) {

@@ -1,8 +1,11 @@
-// QueuePairCore is a queue pair as the NIC sees it: its rings, its state, and the two halves of its protocol.
+// QueuePairCore is a queue pair as the NIC sees it: its rings, its state, and the two halves of its
+// protocol.
 //
-// The owner's half is SoftQueuePair (queue_pair.h); the two share the rings, the state and the doorbell flag.
+// The owner's half is SoftQueuePair (queue_pair.h); the two share the rings, the state and the
+// doorbell flag.
 //
-// Law: in Error nothing of the owner's memory is sent or written, and every request posted is flushed, in order.
+// Law: in Error nothing of the owner's memory is sent or written, and every request posted is
+// flushed, in order.
 // Thread rule: under the NIC's mutex, but for what says otherwise.
 #pragma once
 
@@ -50,11 +53,13 @@ class QueuePairCore final {
   Access remote_access() const REQUIRES_NIC_MUTEX { return attributes_.remote_access; }
   const ReliabilityOptions& reliability() const REQUIRES_NIC_MUTEX { return attributes_.reliability; }
 
-  // A step as QueuePair::Modify describes it. `active_mtu` bounds the path MTU, `max_reads` the READ depths.
+  // A step as QueuePair::Modify describes it. `active_mtu` bounds the path MTU, `max_reads` the
+  // READ depths.
   absl::Status Modify(QueuePairState state, const QueuePairAttributes& attributes,
                       const Limits& limits) REQUIRES_NIC_MUTEX;
 
-  // To Error: the send queue's (or the receive queue's) oldest request ends with the status given, all the rest is flushed.
+  // To Error: the send queue's (or the receive queue's) oldest request ends with the status given,
+  // all the rest is flushed.
   void Fail(CompletionStatus send_status, CompletionStatus receive_status, uint32_t provider_code) REQUIRES_NIC_MUTEX;
   bool failed() const { return state() == QueuePairState::kError; }
 
@@ -65,7 +70,7 @@ class QueuePairCore final {
   void Receive(const Packet& packet) REQUIRES_NIC_MUTEX;
 
   // Once per turn in which it received something, after the last packet.
-  void Settle() REQUIRES_NIC_MUTEX;
+  void FinishTurn() REQUIRES_NIC_MUTEX;
 
   // The owner rang: new requests, or receives posted in Error.
   void Answer() REQUIRES_NIC_MUTEX;
@@ -85,8 +90,8 @@ class QueuePairCore final {
   ReceiveQueue receives;
 
   // The doorbell: set while the queue pair is in the NIC's list of those that rang. Any thread.
-  std::atomic<bool> rang{false};
-  QueuePairCore* next_rang = nullptr;
+  std::atomic<bool> doorbell_rung{false};
+  QueuePairCore* next_doorbell = nullptr;
 
   // The connection manager's interest.
   bool watched GUARDED_BY_NIC_MUTEX = false;

@@ -1,7 +1,8 @@
 // QueuePairTable finds a queue pair by its number, and gives out numbers.
 //
-// A number is an index and a generation, so that finding is an index and a comparison, and a number comes again only after
-// its index was used 256 times. A number that is held (TIMEWAIT) keeps its index out of use.
+// A number is an index and a generation, so that finding is an index and a comparison, and a number
+// comes again only after its index was used 256 times. A number that is held (TIMEWAIT) keeps its
+// index out of use.
 //
 // Thread rule: under the NIC's mutex.
 #pragma once
@@ -31,7 +32,8 @@ class QueuePairTable final {
   void Insert(uint32_t number, QueuePairCore* queue_pair);
   void Remove(uint32_t number);
 
-  // TIMEWAIT for a number that is in use; outlasts Remove. Release does nothing when it is not held.
+  // TIMEWAIT for a number that is in use; outlasts Remove. Release does nothing when it is not
+  // held.
   void Hold(uint32_t number);
   void Release(uint32_t number);
 

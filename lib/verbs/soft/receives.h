@@ -1,5 +1,5 @@
-// Receives is where the messages of one queue pair go: its own receives, in their order, or those of a shared queue, of which
-// it holds at most one, the one that is being filled.
+// Receives is where the messages of one queue pair go: its own receives, in their order, or those
+// of a shared queue, of which it holds at most one, the one that is being filled.
 //
 // Thread rule: under the NIC's mutex; Forget also on the owner's thread.
 #pragma once
@@ -30,8 +30,8 @@ class Receives final {
   // The present one completes with success.
   void Complete(const Completion& completion, bool solicited) REQUIRES_NIC_MUTEX;
 
-  // The oldest completes with `first`, the others flushed. Those that the owner posts meanwhile, and those of a shared queue
-  // that are not being filled, stay.
+  // The oldest completes with `first`, the others flushed. Those that the owner posts meanwhile,
+  // and those of a shared queue that are not being filled, stay.
   void Flush(CompletionStatus first) REQUIRES_NIC_MUTEX;
 
   // They end without completions.

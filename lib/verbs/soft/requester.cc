@@ -13,13 +13,15 @@
 namespace tokamak::verbs::soft {
 namespace {
 
-// The peer is asked for an acknowledgement after so many packets at the latest, and often enough to keep a window moving.
+// The peer is asked for an acknowledgement after this many packets at the latest, and often enough
+// to keep a window moving.
 constexpr uint32_t kMaxPacketsPerAck = 32;
 constexpr uint32_t kAcksPerWindow = 4;
 
-// A READ is cut so that several pieces fill a window (while one is taken in, the next are on their way), but not too finely.
+// A READ is cut so that several pieces fill a window (while one is taken in, the next are on their
+// way), but not too finely.
 constexpr uint32_t kPiecesPerWindow = 4;
-constexpr uint32_t kLeastPiece = 16;  // packets, where the window holds so many
+constexpr uint32_t kLeastPiece = 16;  // packets, where the window holds that many
 constexpr uint32_t kMostPieceBytes = 128 * 1024;
 static_assert(kPiecesPerWindow >= ReadBudget::kReservedShare);
 
@@ -144,7 +146,8 @@ bool Requester::CarryOut(const SendSlot& slot) {
   return true;
 }
 
-// Request cursor_ was carried out when it started. Returns false when that failed: nothing after it goes.
+// Request cursor_ was carried out when it started. Returns false when that failed: nothing after it
+// goes.
 bool Requester::PassLocal() {
   if (sends_.at(cursor_).refused) {
     Halt(CompletionStatus::kWindowBind);
@@ -155,8 +158,8 @@ bool Requester::PassLocal() {
   return true;
 }
 
-// Chosen once for each READ: one that is asked again is cut in the same places, since a responder knows a request only as
-// all new or all old.
+// Chosen once for each READ: one that is asked again is cut in the same places, since a responder
+// knows a request only as all new or all old.
 uint32_t Requester::PiecePackets() const {
   const uint32_t mtu = queue_pair_.mtu();
   const uint32_t several = std::max(window_ / kPiecesPerWindow, std::min(kLeastPiece, window_));
@@ -282,7 +285,8 @@ void Requester::Gather(const SendSlot& slot, uint32_t offset, uint32_t length, P
   }
 }
 
-// Also where others go next: the turn after that may have to wait for room that only acknowledgements give back.
+// Also where others go next: the turn after that may have to wait for room that only
+// acknowledgements give back.
 bool Requester::WantsAck(bool last_of_message, const Share& share) {
   ++since_ack_request_;
   const uint32_t interval = std::max(1u, std::min(kMaxPacketsPerAck, window_ / kAcksPerWindow));
@@ -327,7 +331,8 @@ void Requester::PopExpected() {
   }
 }
 
-// Those that went before going back were given back then: acknowledged late, they cost nothing any more.
+// Those that went before going back were given back then: acknowledged late, they cost nothing any
+// more.
 void Requester::GiveBackSends(uint64_t packets) {
   const uint64_t held = std::min(packets, charged_);
   charged_ -= held;
@@ -506,7 +511,7 @@ void Requester::Complete(uint64_t index, CompletionStatus status, uint32_t provi
   engine_.Push(queue_pair_.send_ring(), completion, sends_.released(), index + 1, false);
 }
 
-void Requester::Settle() {
+void Requester::FinishTurn() {
   if (!running_ || !progressed_) return;
   progressed_ = false;
   TakeBackMemory();
@@ -526,8 +531,8 @@ void Requester::Settle() {
   if (halted_ != CompletionStatus::kSuccess && oldest_ == cursor_) Fail(halted_, 0);
 }
 
-// Copies that wait for the port, of packets that were sent again and acknowledged meanwhile: completions are told next, and
-// then the owner may write that memory.
+// Copies that wait for the port, of packets that were sent again and acknowledged meanwhile:
+// completions are told next, and then the owner may write that memory.
 void Requester::TakeBackMemory() {
   if (engine_.outbox.empty()) return;
   engine_.counters.dropped_before_send += engine_.outbox.DropAcknowledged(queue_pair_.number(), unacked_);
@@ -535,7 +540,8 @@ void Requester::TakeBackMemory() {
 
 void Requester::SetRetransmit() { retransmit_.Set(AckTimeout(AckTimeoutCode(queue_pair_.reliability().ack_timeout))); }
 
-// What is overdue again and again, without a round trip to learn from, is given twice the time each time.
+// What is overdue again and again, without a round trip to learn from, is given twice the time each
+// time.
 void Requester::SetOverdue() {
   overdue_.Cancel();
   excused_ = false;
@@ -547,7 +553,8 @@ void Requester::SetOverdue() {
   overdue_at_ = engine_.alarms.now() + delay;
 }
 
-// One packet at a time is timed, and only when it was not sent again: else its answer may be that to the first try.
+// One packet at a time is timed, and only when it was not sent again: else its answer may be that
+// to the first try.
 void Requester::MeasureRoundTrip() {
   if (!timing_ || unacked_ <= timed_) return;
   timing_ = false;
@@ -573,7 +580,8 @@ void Requester::WaitUntilReady(uint8_t timer) {
   ready_again_.Set(NotReadyDelay(timer));
 }
 
-// Something at unacked_ was lost. Told twice about the same loss it does nothing: a second loss is for OnOverdue.
+// Something at unacked_ was lost. Told twice about the same loss it does nothing: a second loss is
+// for OnOverdue.
 void Requester::ResendFromGap() {
   if (went_back_at_ == unacked_) return;
   GoBack(Loss::kGap);
@@ -592,7 +600,8 @@ void Requester::GoBack(Loss loss) {
   halted_ = CompletionStatus::kSuccess;
   ForgetExpected();
   GiveBackSends(charged_);
-  // Time runs again when something is sent again; that may have to wait. What is only overdue gets no more of it.
+  // Time runs again when something is sent again; that may have to wait. What is only overdue gets
+  // no more of it.
   overdue_.Cancel();
   if (loss != Loss::kOverdue) retransmit_.Cancel();
   queue_pair_.MarkReady();
@@ -610,7 +619,8 @@ void Requester::OnTimeout() {
   went_back_at_ = 0;  // what is told from now on is news
 }
 
-// A last packet, its answer or what was sent again got lost: nobody tells. This is no retry that was agreed: the time-out goes on.
+// A last packet, its answer or what was sent again got lost: nobody tells. This is no retry that
+// was agreed: the time-out goes on.
 void Requester::OnOverdue() {
   if (!running_ || !outstanding() || ready_again_.set()) return;
   if (!excused_ && engine_.alarms.now() - overdue_at_ > kPause) {

@@ -1,23 +1,26 @@
-// Requester is the sending half of a reliable connection: it turns send requests into packets and answers into completions.
+// Requester is the sending half of a reliable connection: it turns send requests into packets and
+// answers into completions.
 //
-// There is no copy of what was sent: a packet is made from its sequence number and the request that it belongs to, the first
-// time and each time again (go-back-N). The requests form one line:
+// There is no copy of what was sent: a packet is made from its sequence number and the request that
+// it belongs to, the first time and each time again (go-back-N). The requests form one line:
 //
 //        oldest_                 cursor_              started_          tail
 //          |  partly or not       |  being sent,       |  not begun      |
 //          |  acknowledged        |  or again          |                 |
 //       unacked_              position_              next_                        (sequences)
 //
-// A READ takes as many sequences as its answer has packets. It goes out as a chain of READ requests, each for a piece that fits
-// the windows, so that an answer never arrives faster than it can be taken; a piece is outstanding until its last byte is here.
+// A READ takes as many sequences as its answer has packets. It goes out as a chain of READ
+// requests, each for a piece that fits the windows, so that an answer never arrives faster than it
+// can be taken; a piece is outstanding until its last byte is here.
 //
-// Requests that need no packet (binding and invalidating windows) are carried out when they start, once, and then only wait
-// for those before them to complete.
+// Requests that need no packet (binding and invalidating windows) are carried out when they start,
+// once, and then only wait for those before them to complete.
 //
-// Law: oldest_ <= cursor_ <= started_ <= tail; unacked_ <= position_ <= next_; unacked_ lies in request oldest_.
+// Law: oldest_ <= cursor_ <= started_ <= tail; unacked_ <= position_ <= next_; unacked_ lies in
+// request oldest_.
 // Law: requests complete in order, each once.
-// Law: time runs (retransmit_, overdue_) only while something is out, unacked_ < position_; after an overdue answer also until it
-// is sent again.
+// Law: time runs (retransmit_, overdue_) only while something is out, unacked_ < position_; after
+// an overdue answer also until it is sent again.
 // Thread rule: under the NIC's mutex.
 #pragma once
 
@@ -38,7 +41,8 @@ class QueuePairCore;
 
 constexpr uint32_t kMaxReads = 128;  // READs and atomics outstanding, as requester and as responder
 
-// How much one queue pair may add to the outbox before the next one's turn: what a UDP socket takes in one piece.
+// How much one queue pair may add to the outbox before the next one's turn: what a UDP socket takes
+// in one piece.
 struct Share {
   uint32_t packets = 32;
   uint32_t bytes = 15 * kMaxMtu;
@@ -68,7 +72,7 @@ class Requester final {
   void OnAtomicAcknowledge(const Packet& packet) REQUIRES_NIC_MUTEX;
 
   // After the answers of one turn.
-  void Settle() REQUIRES_NIC_MUTEX;
+  void FinishTurn() REQUIRES_NIC_MUTEX;
 
   // See QueuePairCore::Emit.
   bool Emit(Share* share) REQUIRES_NIC_MUTEX;

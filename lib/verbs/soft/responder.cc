@@ -98,7 +98,8 @@ bool Responder::Execute(const Packet& packet) {
   return Refuse(kInvalidRequestNak);
 }
 
-// Whether a packet of `kind` may come here and is as long as its place in the message demands. (9.7.4.1)
+// Whether a packet of `kind` may come here and is as long as its place in the message demands.
+// (9.7.4.1)
 bool Responder::FitsMessage(const Packet& packet, Message kind) {
   if (message_ != (Begins(packet.opcode) ? Message::kNone : kind)) return false;
   const uint32_t length = packet.payload_length();
@@ -140,7 +141,8 @@ bool Responder::ExecuteSend(const Packet& packet) {
   return true;
 }
 
-// The peer hands back `key`, which is that of a window bound for it. Answers by its right that wait are lost.
+// The peer hands back `key`, which is that of a window bound for it. Answers by its right that wait
+// are lost.
 void Responder::Invalidate(uint32_t key) {
   CHECK(engine_.keys.Invalidate(queue_pair_.domain(), key));
   engine_.counters.dropped_before_send += engine_.outbox.DropKey(key);
@@ -162,8 +164,8 @@ bool Responder::ExecuteWrite(const Packet& packet) {
   if (ends ? length != left : length >= left) return Refuse(kInvalidRequestNak);
   if (ends && HasImmediate(packet.opcode) && !receives_.available()) return NotReady();
   if (write_length_ > 0) {
-    // The whole range when it begins, so that nothing is written where not all may be; then piece by piece, since a region
-    // may go away meanwhile.
+    // The whole range when it begins, so that nothing is written where not all may be; then piece
+    // by piece, since a region may go away meanwhile.
     const bool begins = Begins(packet.opcode);
     uint8_t* memory = engine_.keys.Remote(queue_pair_.asker(), write_key_, write_address_ + bytes_,
                                           begins ? write_length_ : length, kRemoteWrite);
@@ -303,7 +305,8 @@ void Responder::OnRequestInError(const Packet& packet) {
   ++queue_pair_.counters.requests_refused;
   const uint64_t sequence = ended_ ? ExtendPsn(packet.psn, ended_->sequence) : 0;
   if (!ended_ || sequence > ended_->sequence) return;
-  // The NAK acknowledges what was carried out before it, but for answers that the peer missed: those it cannot get any more.
+  // The NAK acknowledges what was carried out before it, but for answers that the peer missed:
+  // those it cannot get any more.
   const bool wants_answer = packet.opcode == PacketOpcode::kReadRequest ||
                             packet.opcode == PacketOpcode::kCompareSwap || packet.opcode == PacketOpcode::kFetchAdd;
   const uint64_t at = wants_answer ? sequence : ended_->sequence;
@@ -415,7 +418,8 @@ bool Responder::EmitResponse(Response& response, Share* share) {
 void Responder::RefuseResponse(const Response& response) {
   const Fault fault{kRemoteAccessNak, response.position, CompletionStatus::kFlushed};
   if (response.replay) {
-    // A late duplicate may ask for memory that the owner has long taken back: no reason to end the connection here.
+    // A late duplicate may ask for memory that the owner has long taken back: no reason to end the
+    // connection here.
     responses_.PopFront();
     if (!engine_.outbox.full()) EmitAcknowledge(fault.syndrome, fault.sequence);
     return;

@@ -1,11 +1,14 @@
-// Responder is the receiving half of a reliable connection: it takes requests in order, carries them out and answers.
+// Responder is the receiving half of a reliable connection: it takes requests in order, carries
+// them out and answers.
 //
-// Only the packet that is expected is carried out. One from the past is a duplicate: it is answered again, never done again.
-// One from the future shows a gap: the peer is told once, then all is dropped until the expected one comes. (9.7.5)
+// Only the packet that is expected is carried out. One from the past is a duplicate: it is answered
+// again, never done again. One from the future shows a gap: the peer is told once, then all is
+// dropped until the expected one comes. (9.7.5)
 //
-// Answers go out in the order of the requests, READ data among them; acknowledgements of one turn become one packet.
-// What a peer may not do ends the connection: the requests before are answered, then a NAK says why, then the queue pair is
-// in Error. The NAK is repeated when the peer asks again.
+// Answers go out in the order of the requests, READ data among them; acknowledgements of one turn
+// become one packet. What a peer may not do ends the connection: the requests before are answered,
+// then a NAK says why, then the queue pair is in Error. The NAK is repeated when the peer asks
+// again.
 //
 // Thread rule: under the NIC's mutex.
 #pragma once
@@ -32,7 +35,8 @@ class Responder final {
   // ReadyToReceive: the peer's packets start at `psn`.
   void Start(uint32_t psn) REQUIRES_NIC_MUTEX;
 
-  // Receives are forgotten, without completions, and so is why the connection ended. The owner's thread calls.
+  // Receives are forgotten, without completions, and so is why the connection ended. The owner's
+  // thread calls.
   void Reset() REQUIRES_NIC_MUTEX;
 
   // Receives complete: the oldest with `first`, the others flushed.

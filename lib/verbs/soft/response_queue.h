@@ -1,7 +1,9 @@
-// ResponseQueue holds the READs and atomics that a responder has taken and not yet answered, in the order of their packets.
+// ResponseQueue holds the READs and atomics that a responder has taken and not yet answered, in the
+// order of their packets.
 //
-// An answer to a READ is many packets and may have to wait for the port, and meanwhile the peer may ask again for a part that
-// it missed, cut differently. What is asked again replaces what was asked before, packet by packet.
+// An answer to a READ is many packets and may have to wait for the port, and meanwhile the peer may
+// ask again for a part that it missed, cut differently. What is asked again replaces what was asked
+// before, packet by packet.
 //
 // Law: responses are in the order of their sequences and do not overlap.
 #pragma once
@@ -45,7 +47,8 @@ class ResponseQueue final {
   // For a request that came in its turn. Returns false when there is no room.
   bool Append(const Response& response);
 
-  // For a request that was answered before, or is being answered. Returns false, having changed nothing, when there is no room.
+  // For a request that was answered before, or is being answered. Returns false, having changed
+  // nothing, when there is no room.
   bool Replay(const Response& response);
 
   // Those that were appended and are not answered.

@@ -1,4 +1,5 @@
-// SoftSharedReceiveQueue is the owner's half of a shared receive queue. The NIC's half is SharedReceives.
+// SoftSharedReceiveQueue is the owner's half of a shared receive queue. The NIC's half is
+// SharedReceives.
 //
 // Thread rule: the thread of the queue pairs that draw from it.
 #pragma once

@@ -1,8 +1,9 @@
-// SharedReceives is a shared receive queue in memory: its owner posts at one end, at the other the responders of many queue
-// pairs take.
+// SharedReceives is a shared receive queue in memory: its owner posts at one end, at the other the
+// responders of many queue pairs take.
 //
-// A receive that is taken is copied out. So the ring is used in its order, although the messages of different queue pairs end
-// in any order. What polling a completion releases is counted, not named: the n-th receive that is over releases n of them.
+// A receive that is taken is copied out. So the ring is used in its order, although the messages of
+// different queue pairs end in any order. What polling a completion releases is counted, not named:
+// the n-th receive that is over releases n of them.
 //
 // Law: over <= taken <= posted, and posted - released <= depth.
 // Thread rule: as ReceiveQueue: posting on the owner's thread, the rest under the NIC's mutex.
@@ -31,7 +32,8 @@ class SharedReceives final {
   DomainId domain() const { return domain_; }
   const SharedReceiveQueue* handle() const { return handle_; }
 
-  // All queue pairs of one shared queue have one owner's loop: the first one's. Returns false for another.
+  // All queue pairs of one shared queue have one owner's loop: the first one's. Returns false for
+  // another.
   bool BelongsTo(base::EventLoop& loop) REQUIRES_NIC_MUTEX {
     if (loop_ == nullptr) loop_ = &loop;
     return loop_ == &loop;
@@ -45,7 +47,8 @@ class SharedReceives final {
     *to = queue.at(taken_++);
   }
 
-  // One that was taken completes, or ends without: polling that releases it up to the count that is returned.
+  // One that was taken completes, or ends without: polling that releases it up to the count that is
+  // returned.
   uint64_t Over() REQUIRES_NIC_MUTEX { return ++over_; }
 
   void Arm(uint64_t limit) REQUIRES_NIC_MUTEX { limit_ = limit; }

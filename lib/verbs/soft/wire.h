@@ -1,8 +1,9 @@
 // Between a Packet and the bytes of a UDP datagram: BTH | extended headers | payload | pad | ICRC.
 //
-// Encoding gives the headers and the trailer and leaves the payload where it lies; decoding points into the datagram.
-// Neither allocates or copies payload. The ICRC is computed beside it (icrc.h), since it covers addresses as well.
-// Numbers are big-endian, but for the ICRC. docs/packets.md draws every header.
+// Encoding gives the headers and the trailer and leaves the payload where it lies; decoding points
+// into the datagram. Neither allocates or copies payload. The ICRC is computed beside it (icrc.h),
+// since it covers addresses as well. Numbers are big-endian, but for the ICRC. docs/packets.md
+// draws every header.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +30,8 @@ constexpr uint32_t PadLength(uint32_t payload_length) { return -payload_length &
 // All bytes of the packet after the UDP header.
 uint32_t DatagramLength(const Packet& packet);
 
-// Writes BTH and extended headers to `header`, which has room for kMaxHeaderLength bytes; returns how many. The opcode
-// must be known; numbers must fit their fields.
+// Writes BTH and extended headers to `header`, which has room for kMaxHeaderLength bytes; returns
+// how many. The opcode must be known; numbers must fit their fields.
 uint32_t EncodeHeader(const Packet& packet, uint8_t* header);
 
 // Why a datagram is no packet.
@@ -48,8 +49,9 @@ enum class DecodeResult : uint8_t {
 constexpr uint32_t kDecodeResults = 9;
 const char* ToString(DecodeResult result);
 
-// Reads a datagram, ICRC included but not checked. With kOk all of `*packet` is set except `peer` and `source_port`,
-// its payload points into `datagram`; otherwise `*packet` is undefined. Reads nothing outside `datagram`.
+// Reads a datagram, ICRC included but not checked. With kOk all of `*packet` is set except `peer`
+// and `source_port`, its payload points into `datagram`; otherwise `*packet` is undefined. Reads
+// nothing outside `datagram`.
 [[nodiscard]] DecodeResult Decode(absl::Span<const uint8_t> datagram, Packet* packet);
 
 // The ICRC at the end of a datagram of at least kMinDatagram bytes.

@@ -1,4 +1,5 @@
-// WireTap is shown every datagram that a fabric with a wire sends or receives: a pcap file (pcap.h), or a test that looks.
+// WireTap is shown every datagram that a fabric with a wire sends or receives: a pcap file
+// (pcap.h), or a test that looks.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,14 @@
-// The rings through which an owner hands work requests to the NIC, as a hardware NIC's queues in memory.
+// The rings through which an owner hands work requests to the NIC, as a hardware NIC's queues in
+// memory.
 //
-// Slots are made once; a request is copied into one, so that posting neither allocates nor locks. Indexes count up for ever.
+// Slots are made once; a request is copied into one, so that posting neither allocates nor locks.
+// Indexes count up for ever.
 //
-// Law: released <= tail <= released + depth. A slot is used again only when its completion, or that of a later request, was
-//      polled; polling is the owner's, so only `tail` is shared. (Shared receives: see shared_receives.h.)
-// Thread rule: posting side and `released`: the owner's thread. Reading side: the NIC, under its mutex.
+// Law: released <= tail <= released + depth. A slot is used again only when its completion, or that
+//      of a later request, was polled; polling is the owner's, so only `tail` is shared. (Shared
+//      receives: see shared_receives.h.)
+// Thread rule: posting side and `released`: the owner's thread. Reading side: the NIC, under its
+// mutex.
 #pragma once
 
 #include <array>
@@ -40,7 +44,8 @@ struct SendSlot {
   std::array<Sge, kMaxSges> sges;
   WindowBinding bind;
 
-  // The NIC's, once it has started: the packets [first, end) carry the request or, for a READ, its answer.
+  // The NIC's, once it has started: the packets [first, end) carry the request or, for a READ, its
+  // answer.
   uint64_t first = 0;
   uint64_t end = 0;
   uint32_t piece = 0;    // READ: packets of the answer that are asked for at once

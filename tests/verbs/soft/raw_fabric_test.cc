@@ -185,7 +185,7 @@ TEST_F(RawFabricTest, NoiseIsDropped) {
 }
 
 // Messages that wait together are one batch.
-TEST_F(RawFabricTest, AfterSomeSearchesInVainABatchIsNotSearchedForSegments) {
+TEST_F(RawFabricTest, AfterSomeFailedSearchesABatchIsNotSearchedForSegments) {
   TestNic nic(loop, "127.0.0.1", Raw());
   RawPeer peer;
   const Bytes segments = Segments(2, nic.address());
@@ -195,10 +195,10 @@ TEST_F(RawFabricTest, AfterSomeSearchesInVainABatchIsNotSearchedForSegments) {
     for (uint32_t i = 0; i < times; ++i) peer.Send(nic.address(), damaged);
     peer.Send(nic.address(), segments);
   };
-  flood(UdpReceiver::kMaxSearchesInVain - 1);
+  flood(UdpReceiver::kMaxFailedSearches - 1);
   ASSERT_TRUE(WaitFor([&] { return nic.received().size() == 2; }));
-  flood(UdpReceiver::kMaxSearchesInVain);
-  ASSERT_TRUE(WaitFor([&] { return nic.counters().Dropped(UdpDrop::kIcrc) == 2 * UdpReceiver::kMaxSearchesInVain; }));
+  flood(UdpReceiver::kMaxFailedSearches);
+  ASSERT_TRUE(WaitFor([&] { return nic.counters().Dropped(UdpDrop::kIcrc) == 2 * UdpReceiver::kMaxFailedSearches; }));
   EXPECT_EQ(nic.received().size(), 2u);
   peer.Send(nic.address(), segments);
   EXPECT_TRUE(WaitFor([&] { return nic.received().size() == 4; })) << "the next batch is";

@@ -19,17 +19,19 @@ namespace {
 constexpr absl::string_view kUdpPrefix = "soft:udp@";
 constexpr absl::string_view kRawPrefix = "soft:raw@";
 
-// So many batches are received before timers and doorbells get their turn.
+// At most this many batches are received before timers and doorbells get their turn.
 constexpr int kBatchesPerWake = 2;
 
 // How long to wait where the kernel does not say when it has memory again.
 constexpr base::Duration kMemoryDelay = base::Milliseconds(1);
 
-// The kernel charges a socket for the memory that a packet occupies, about twice its bytes, and gives a part of it back late:
+// The kernel charges a socket for the memory that a packet occupies, about twice its bytes, and
+// gives a part of it back late:
 // a third is what surely fits.
 constexpr uint64_t kBufferPerPayload = 3;
 
-// One open socket. It lives while one of its callbacks runs, even when that callback drops the port.
+// One open socket. It lives while one of its callbacks runs, even when that callback drops the
+// port.
 class UdpEndpoint final : public std::enable_shared_from_this<UdpEndpoint> {
  public:
   UdpEndpoint(os::EpollLoop& loop, UdpSocket socket, const UdpFabricOptions& options, UdpCounters& counters,
@@ -90,7 +92,8 @@ class UdpEndpoint final : public std::enable_shared_from_this<UdpEndpoint> {
     if (callbacks_.on_ready) callbacks_.on_ready();
   }
 
-  // An unconnected socket is told little, and what it is told names no packet; but unread it would wake us for ever.
+  // An unconnected socket is told little, and what it is told names no packet; but unread it would
+  // wake us for ever.
   void ClearError() {
     int error = 0;
     socklen_t size = sizeof(error);

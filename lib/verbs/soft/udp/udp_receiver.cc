@@ -25,7 +25,7 @@ bool UdpReceiver::Receive(Deliver deliver) {
   const int received = recvmmsg(socket_.wire(), header_.data(), kMessages, MSG_DONTWAIT, nullptr);
   counters_.receive_calls.Add(1);
   if (received <= 0) return false;
-  packets_ = searches_in_vain_ = 0;
+  packets_ = failed_searches_ = 0;
   for (uint32_t i = 0; i < static_cast<uint32_t>(received); ++i) {
     if (!TakeMessage(i, deliver)) return false;
   }
@@ -103,9 +103,9 @@ bool UdpReceiver::TakeRawMessage(absl::Span<const uint8_t> message, Deliver deli
   uint16_t identification = header->identification;
   size_t segment = rest.size();
   if (!fits(rest, identification)) {
-    segment = searches_in_vain_ < kMaxSearchesInVain ? finder_->Find(flow, identification, rest) : 0;
+    segment = failed_searches_ < kMaxFailedSearches ? finder_->Find(flow, identification, rest) : 0;
     if (segment == 0) {
-      ++searches_in_vain_;
+      ++failed_searches_;
       counters_.Drop(UdpDrop::kIcrc, 1);
       return true;
     }
@@ -128,7 +128,8 @@ bool UdpReceiver::TakeRawMessage(absl::Span<const uint8_t> message, Deliver deli
   return true;
 }
 
-// Expects `*identification` and sets it to what was found. Returns whether packet_[packets_] holds a good packet.
+// Expects `*identification` and sets it to what was found. Returns whether packet_[packets_] holds
+// a good packet.
 bool UdpReceiver::TakeDatagram(const IcrcFlow& flow, absl::Span<const uint8_t> datagram, uint16_t* identification) {
   const auto length = static_cast<uint32_t>(datagram.size());
   if (length < kMinDatagram) return DropMalformed(DecodeResult::kTooShort);

@@ -1,9 +1,11 @@
-// UdpReceiver takes datagrams from the kernel many at a time, checks and decodes them where they lie, and hands them on.
+// UdpReceiver takes datagrams from the kernel many at a time, checks and decodes them where they
+// lie, and hands them on.
 //
-// With UDP_GRO one message of the kernel holds many datagrams of one flow. The identification that the ICRC covers is not
-// shown to us: the datagrams of one UDP_SEGMENT send have 0, 1, 2, ..., so that is tried first, and otherwise solved for
-// (icrc.h). What is solved is no surprise when it is a segment's number or follows the sender's last: then the check is about
-// as strong as the whole ICRC. Surprises are counted.
+// With UDP_GRO one message of the kernel holds many datagrams of one flow. The identification that
+// the ICRC covers is not shown to us: the datagrams of one UDP_SEGMENT send have 0, 1, 2, ..., so
+// that is tried first, and otherwise solved for (icrc.h). What is solved is no surprise when it is
+// a segment's number or follows the sender's last: then the check is about as strong as the whole
+// ICRC. Surprises are counted.
 //
 // A raw socket shows the identification: there the whole ICRC is checked (raw_socket.h).
 //
@@ -33,16 +35,18 @@ namespace tokamak::verbs::soft {
 
 class UdpReceiver final {
  public:
-  // Gets packets in the order in which they came; they live during the call. Returns false to get no more.
+  // Gets packets in the order in which they came; they live during the call. Returns false to get
+  // no more.
   using Deliver = absl::FunctionRef<bool(absl::Span<const Packet>)>;
 
-  // Of one message of a raw socket: as many as the kernel makes of one send (UDP_MAX_SEGMENTS, 128 in newer kernels). The rest is
-  // dropped.
+  // Of one message of a raw socket: as many as the kernel makes of one send (UDP_MAX_SEGMENTS, 128
+  // in newer kernels). The rest is dropped.
   static constexpr uint32_t kMaxSegments = 128;
 
-  // Looking for segments costs ten times what a good packet does, and anybody may send what holds none. After so many in vain,
-  // what is not one good packet is dropped unsearched until the next batch.
-  static constexpr uint32_t kMaxSearchesInVain = 4;
+  // Looking for segments costs ten times what a good packet does, and anybody may send what holds
+  // none. After this many without success, what is not one good packet is dropped unsearched until
+  // the next batch.
+  static constexpr uint32_t kMaxFailedSearches = 4;
 
   // `socket`, `loop`, `counters` and `tap`, which may be null, must outlive the receiver.
   UdpReceiver(const UdpSocket& socket, const base::EventLoop& loop, UdpCounters& counters, WireTap* tap);
@@ -61,13 +65,15 @@ class UdpReceiver final {
     char bytes[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t))];
   };
 
-  // A sender and the last identification that it used. Senders may share an entry; then some are surprises.
+  // A sender and the last identification that it used. Senders may share an entry; then some are
+  // surprises.
   struct Sender {
     std::array<uint8_t, 16> ip{};
     uint16_t identification = 0;
   };
 
-  // Identifications up to so far ahead are expected: packets may have been lost or sent elsewhere.
+  // Identifications at most this far ahead are expected: packets may have been lost or sent
+  // elsewhere.
   static constexpr uint16_t kExpectedAhead = 64;
 
   void PrepareMessages();
@@ -101,7 +107,7 @@ class UdpReceiver final {
   std::array<Control, kMessages> control_;
   std::array<iovec, kMessages> piece_;
   uint32_t packets_ = 0;
-  uint32_t searches_in_vain_ = 0;  // in this batch
+  uint32_t failed_searches_ = 0;  // in this batch
   std::array<Packet, kPackets> packet_;
 };
 

@@ -88,7 +88,8 @@ Address UdpSender::SourceOf(const Packet& packet) const {
   return source;
 }
 
-// The kernel numbers the datagrams of one send 0, 1, 2, ... We count all, without 0, which the kernel would take for none.
+// The kernel numbers the datagrams of one send 0, 1, 2, ... We count all, without 0, which the
+// kernel would take for none.
 uint16_t UdpSender::NextIdentification(const Message& message) {
   if (!socket_.is_raw()) return static_cast<uint16_t>(message.packets);
   if (++identification_ == 0) ++identification_;
@@ -185,7 +186,8 @@ size_t UdpSender::Transmit(absl::Span<const Packet> packets) {
   return taken;
 }
 
-// Returns whether `message` is done with, and was dropped; otherwise it goes again, in another way or later.
+// Returns whether `message` is done with, and was dropped; otherwise it goes again, in another way
+// or later.
 bool UdpSender::HandleError(int error, const Message& message) {
   switch (error) {
     case EAGAIN:

@@ -1,10 +1,13 @@
-// UdpSender turns packets into datagrams and gives them to the kernel in as few and as large pieces as it takes.
+// UdpSender turns packets into datagrams and gives them to the kernel in as few and as large pieces
+// as it takes.
 //
-// Consecutive packets to one peer whose datagrams have one length (the last may be shorter) leave as one UDP_SEGMENT send;
-// many such sends leave in one sendmmsg. Payload goes to the kernel from where it lies; headers, pads and ICRCs are written
-// next to each other, so that the end of one packet and the start of the next are one piece.
+// Consecutive packets to one peer whose datagrams have one length (the last may be shorter) leave
+// as one UDP_SEGMENT send; many such sends leave in one sendmmsg. Payload goes to the kernel from
+// where it lies; headers, pads and ICRCs are written next to each other, so that the end of one
+// packet and the start of the next are one piece.
 //
-// Through a raw socket each packet leaves with IP and UDP headers of ours, numbered by us, from its flow's source port.
+// Through a raw socket each packet leaves with IP and UDP headers of ours, numbered by us, from its
+// flow's source port.
 //
 // Law: nothing is allocated after construction.
 #pragma once
@@ -39,7 +42,8 @@ class UdpSender final {
     kMachine,  // the kernel had no memory: nobody will tell when it has
   };
 
-  // `socket`, `loop`, `counters` and `tap`, which may be null, must outlive the sender. `segment` allows UDP_SEGMENT.
+  // `socket`, `loop`, `counters` and `tap`, which may be null, must outlive the sender. `segment`
+  // allows UDP_SEGMENT.
   UdpSender(const UdpSocket& socket, bool segment, const base::EventLoop& loop, UdpCounters& counters, WireTap* tap);
 
   // Returns how many were taken: sent, or dropped for a reason that is counted.
@@ -51,12 +55,14 @@ class UdpSender final {
   bool segments() const { return segment_; }
 
  private:
-  // The bounds of one sendmmsg; its bytes should fit a core's cache beside what the kernel does with them.
+  // The bounds of one sendmmsg; its bytes should fit a core's cache beside what the kernel does
+  // with them.
   static constexpr uint32_t kPackets = 256;
   static constexpr uint32_t kMessages = 64;
   static constexpr uint32_t kBytes = 256 * 1024;
   static constexpr uint32_t kPieces = 1024;
-  // The bounds of one message (the kernel's: 64 segments, an IP packet of 65,535 bytes, 1,024 pieces).
+  // The bounds of one message (the kernel's: 64 segments, an IP packet of 65,535 bytes, 1,024
+  // pieces).
   static constexpr uint32_t kSegmentsPerMessage = 64;
   static constexpr uint32_t kBytesPerMessage = 65000;
   static constexpr uint32_t kPiecesPerPacket = kMaxPayloadSlices + 2;
@@ -104,7 +110,7 @@ class UdpSender final {
   UdpCounters& counters_;
   WireTap* const tap_;
   bool segment_;
-  size_t singly_ = 0;  // so many packets more go without UDP_SEGMENT
+  size_t singly_ = 0;  // this many more packets go without UDP_SEGMENT
   Busy busy_ = Busy::kNo;
 
   uint16_t identification_ = 0;  // raw: the last one

@@ -1,7 +1,9 @@
-// A UDP socket set up for RoCEv2: what is on the wire is what the ICRC covers, and batches go in and out in one piece.
+// A UDP socket set up for RoCEv2: what is on the wire is what the ICRC covers, and batches go in
+// and out in one piece.
 //
-// Law: the socket is never connected and never fragments (IP_PMTUDISC_DO). Only so the kernel sends IPv4 identification 0
-// and, within one UDP_SEGMENT send, 0, 1, 2, ...: the identifications that the ICRC is computed with.
+// Law: the socket is never connected and never fragments (IP_PMTUDISC_DO). Only so the kernel sends
+// IPv4 identification 0 and, within one UDP_SEGMENT send, 0, 1, 2, ...: the identifications that
+// the ICRC is computed with.
 #pragma once
 
 #include <netinet/in.h>
@@ -15,8 +17,8 @@
 
 namespace tokamak::verbs::soft {
 
-// RDMA NICs and the kernel's Soft-RoCE send from a port from here on, to spread flows over paths, and listen on 4791 alone. Ours
-// send from the port that they are bound to, which is below.
+// RDMA NICs and the kernel's Soft-RoCE send from a port from here on, to spread flows over paths,
+// and listen on 4791 alone. Ours send from the port that they are bound to, which is below.
 constexpr uint16_t kFlowPorts = 0xc000;
 
 struct UdpSocketOptions {
@@ -38,15 +40,18 @@ struct UdpSocket {
   int wire() const { return is_raw() ? raw.get() : fd.get(); }
 };
 
-// Binds `address`; port 0 is kRoceUdpPort, ports from kFlowPorts on are refused. Errors say what an operator can do: kAlreadyExists when the port is taken,
-// kNotFound when no interface has the address.
+// Binds `address`; port 0 is kRoceUdpPort, ports from kFlowPorts on are refused. Errors say what an
+// operator can do: kAlreadyExists when the port is taken, kNotFound when no interface has the
+// address.
 absl::StatusOr<UdpSocket> OpenUdpSocket(const Address& address, const UdpSocketOptions& options);
 
-// Gives a socket buffers, beyond the system's limit where we may, up to it where not. Returns how large the receive buffer is, as
-// the kernel counts it. What is less than asked for is logged, as of `local`.
+// Gives a socket buffers, beyond the system's limit where we may, up to it where not. Returns how
+// large the receive buffer is, as the kernel counts it. What is less than asked for is logged, as
+// of `local`.
 absl::StatusOr<uint64_t> SetUpBuffers(int fd, const UdpSocketOptions& options, const Address& local);
 
-// The largest path MTU (256 to 4096) whose packets fit an IP packet of `link_mtu` bytes with any headers; 0 when none does.
+// The largest path MTU (256 to 4096) whose packets fit an IP packet of `link_mtu` bytes with any
+// headers; 0 when none does.
 uint32_t PathMtuFor(uint32_t link_mtu, bool is_ipv4);
 
 // The kernel's form of an address, of the family that the address is of; returns its length.
