@@ -15,7 +15,6 @@ SoftConnection::SoftConnection(std::shared_ptr<Management> nic, ConnectionDesk& 
       signal_(owner.MakeSignal([this] { Deliver(); })) {}
 
 SoftConnection::~SoftConnection() {
-  if (dropped_ != nullptr) *dropped_ = true;
   NicLock lock(nic_->mutex());
   desk_.Forget(*this);
 }
@@ -31,8 +30,7 @@ void SoftConnection::Deliver() {
     NicLock lock(nic_->mutex());
     news.swap(news_);
   }
-  bool dropped = false;
-  dropped_ = &dropped;
+  const base::Lifetime::Watch watch = lifetime_.Watched();
   ConnectionHandler handler = std::move(handler_);  // it may drop this
   for (const ConnectionNews& one : news) {
     ConnectionEvent event;
@@ -41,10 +39,9 @@ void SoftConnection::Deliver() {
     if (one.private_data) event.private_data = *one.private_data;
     event.path_mtu = one.path_mtu;
     handler(event);
-    if (dropped) return;
+    if (watch.over()) return;
   }
   handler_ = std::move(handler);
-  dropped_ = nullptr;
 }
 
 SoftConnectionRequest::~SoftConnectionRequest() {
@@ -81,14 +78,12 @@ SoftListener::SoftListener(std::shared_ptr<Management> nic, ConnectionDesk& desk
       signal_(loop.MakeSignal([this] { Deliver(); })) {}
 
 SoftListener::~SoftListener() {
-  if (dropped_ != nullptr) *dropped_ = true;
   NicLock lock(nic_->mutex());
   desk_.Forget(*this);
 }
 
 void SoftListener::Deliver() {
-  bool dropped = false;
-  dropped_ = &dropped;
+  const base::Lifetime::Watch watch = lifetime_.Watched();
   RequestHandler handler = std::move(handler_);  // it may drop this
   for (size_t i = 0; i < kMaxUnanswered; ++i) {
     std::optional<PendingRequest> request;
@@ -98,10 +93,9 @@ void SoftListener::Deliver() {
     }
     if (!request) break;
     handler(std::make_unique<SoftConnectionRequest>(nic_, desk_, *request));
-    if (dropped) return;
+    if (watch.over()) return;
   }
   handler_ = std::move(handler);
-  dropped_ = nullptr;
   NicLock lock(nic_->mutex());
   if (!waiting.empty()) Wake();
 }

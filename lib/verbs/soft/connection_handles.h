@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
+#include "lib/base/lifetime.h"
 #include "lib/verbs/soft/connection_state.h"
 #include "lib/verbs/soft/management.h"
 #include "lib/verbs/soft/nic_mutex.h"
@@ -79,7 +80,7 @@ class SoftConnection final : public Connection {
   ConnectionHandler handler_;
   absl::InlinedVector<ConnectionNews, 2> news_
       GUARDED_BY_NIC_MUTEX;  // under the mutex; Established and an end are all that comes
-  bool* dropped_ = nullptr;  // while Deliver runs
+  const base::Lifetime lifetime_;
   const std::unique_ptr<base::Signal> signal_;
 };
 
@@ -123,7 +124,7 @@ class SoftListener final : public Listener {
   ConnectionDesk& desk_;
   const Address address_;
   RequestHandler handler_;
-  bool* dropped_ = nullptr;  // while Deliver runs
+  const base::Lifetime lifetime_;
   const std::unique_ptr<base::Signal> signal_;
 };
 
