@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "glog/logging.h"
+#include "lib/base/lifetime.h"
 
 namespace tokamak::verbs {
 namespace {
@@ -27,12 +28,9 @@ class DeviceWatches::Watch final : public DeviceWatch {
   }
 
   ~Watch() override {
-    {
-      const std::lock_guard<std::mutex> lock(all_.mutex_);
-      std::vector<Watch*>& watches = all_.watches_;
-      watches.erase(std::remove(watches.begin(), watches.end(), this), watches.end());
-    }
-    if (dropped_ != nullptr) *dropped_ = true;
+    const std::lock_guard<std::mutex> lock(all_.mutex_);
+    std::vector<Watch*>& watches = all_.watches_;
+    watches.erase(std::remove(watches.begin(), watches.end(), this), watches.end());
   }
 
   // With the mutex held.
@@ -55,16 +53,14 @@ class DeviceWatches::Watch final : public DeviceWatch {
 
  private:
   void Deliver() {
-    bool dropped = false;
-    dropped_ = &dropped;
+    const base::Lifetime::Watch watch = lifetime_.Watched();
     const std::shared_ptr<DeviceEventHandler> handler = handler_;
     DeviceEventInfo event;
     // What comes meanwhile has raised the signal again.
     for (size_t left = waiting(); left > 0 && Next(&event); --left) {
       (*handler)(event);
-      if (dropped) return;
+      if (watch.over()) return;
     }
-    dropped_ = nullptr;
   }
 
   size_t waiting() const {
@@ -85,7 +81,7 @@ class DeviceWatches::Watch final : public DeviceWatch {
   DeviceWatches& all_;
   const std::shared_ptr<DeviceEventHandler> handler_;
   std::deque<DeviceEventInfo> waiting_;  // guarded by all_.mutex_
-  bool* dropped_ = nullptr;              // while Deliver runs
+  const base::Lifetime lifetime_;
   const std::unique_ptr<base::Signal> signal_;
 };
 

@@ -241,10 +241,6 @@ IbvCompletionQueue::IbvCompletionQueue(std::shared_ptr<CompletionCore> core, std
   poller_ = core_->loop().AddPoller(*this);
 }
 
-IbvCompletionQueue::~IbvCompletionQueue() {
-  if (dropped_ != nullptr) *dropped_ = true;
-}
-
 void IbvCompletionQueue::RequestNotify(bool solicited_only) {
   if (!solicited_only || core_->context()->quirks().forgets_solicited) {
     asked_ = kAll;  // the loop looks, and arms the device before it sleeps
@@ -286,11 +282,8 @@ void IbvCompletionQueue::OnChannel() {
 // The owner may drop the queue in its event.
 void IbvCompletionQueue::Deliver() {
   asked_ = kNotArmed;
-  bool dropped = false;
-  dropped_ = &dropped;
   const std::shared_ptr<std::function<void()>> on_event = on_event_;
   (*on_event)();
-  if (!dropped) dropped_ = nullptr;
 }
 
 }  // namespace tokamak::verbs::ibv

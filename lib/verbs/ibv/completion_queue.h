@@ -134,7 +134,6 @@ class CompletionCore final : public AsyncTarget {
 class IbvCompletionQueue final : public CompletionQueue, private os::Poller {
  public:
   IbvCompletionQueue(std::shared_ptr<CompletionCore> core, std::function<void()> on_event);
-  ~IbvCompletionQueue() override;
 
   size_t Poll(absl::Span<Completion> completions) override { return core_->Poll(completions); }
   void RequestNotify(bool solicited_only) override;
@@ -158,7 +157,6 @@ class IbvCompletionQueue final : public CompletionQueue, private os::Poller {
   Armed asked_ = kNotArmed;   // by the owner
   Armed device_ = kNotArmed;  // what the device is armed for
   bool look_ = false;         // the device was armed late: an event for anything that waits, rather than none
-  bool* dropped_ = nullptr;   // while Deliver runs
   os::FdWatch watch_;
   os::PollerHandle poller_;
 };

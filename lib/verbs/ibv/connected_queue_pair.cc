@@ -9,9 +9,7 @@ namespace tokamak::verbs::ibv {
 ConnectedQueuePair::ConnectedQueuePair(HeldQueuePair queue_pair, ConnectionHandler handler)
     : queue_pair_(std::move(queue_pair)), handler_(std::move(handler)) {}
 
-ConnectedQueuePair::~ConnectedQueuePair() {
-  if (dropped_ != nullptr) *dropped_ = true;
-}
+ConnectedQueuePair::~ConnectedQueuePair() = default;
 
 void ConnectedQueuePair::WalkToError() {
   if (absl::Status status = Walk(ErrorStep()); !status.ok()) {
@@ -36,13 +34,11 @@ void ConnectedQueuePair::TellEnd(ConnectionEvent::Kind kind, absl::Status why, a
 }
 
 void ConnectedQueuePair::Tell(const ConnectionEvent& event) {
-  bool dropped = false;
-  dropped_ = &dropped;
+  const base::Lifetime::Watch watch = lifetime_.Watched();
   ConnectionHandler handler = std::move(handler_);  // it may drop this
   handler(event);
-  if (dropped) return;
+  if (watch.over()) return;
   handler_ = std::move(handler);
-  dropped_ = nullptr;
 }
 
 }  // namespace tokamak::verbs::ibv

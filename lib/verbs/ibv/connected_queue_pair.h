@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "lib/base/lifetime.h"
 #include "lib/verbs/ibv/attributes.h"
 #include "lib/verbs/ibv/connection_rules.h"
 #include "lib/verbs/verbs.h"
@@ -38,7 +39,7 @@ class ConnectedQueuePair final {
 
   const HeldQueuePair queue_pair_;
   ConnectionHandler handler_;
-  bool* dropped_ = nullptr;  // while the handler runs
+  const base::Lifetime lifetime_;
 };
 
 }  // namespace tokamak::verbs::ibv

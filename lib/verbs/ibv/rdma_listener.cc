@@ -81,10 +81,7 @@ RdmaListener::RdmaListener(std::shared_ptr<RdmaCmCore> core, std::shared_ptr<CmC
       unanswered_(std::make_shared<Unanswered>(0)),
       handler_(std::move(handler)) {}
 
-RdmaListener::~RdmaListener() {
-  if (dropped_ != nullptr) *dropped_ = true;
-  Close();
-}
+RdmaListener::~RdmaListener() { Close(); }
 
 // Here and not by departures: the port is free again when this returns; and requests that nobody saw are rejected, while they would not
 // go with the id to another channel.
@@ -117,13 +114,11 @@ void RdmaListener::Present(const CmEvent& event) {
   offer.carried = ReadCarried(event.private_data());
   offer.peer_serves = event.peer_serves;
   offer.peer_asks = event.peer_asks;
-  bool dropped = false;
-  dropped_ = &dropped;
+  const base::Lifetime::Watch watch = lifetime_.Watched();
   RequestHandler handler = std::move(handler_);  // it may drop this
   handler(std::make_unique<RdmaRequest>(core_, unanswered_, event.id, *peer, offer));
-  if (dropped) return;
+  if (watch.over()) return;
   handler_ = std::move(handler);
-  dropped_ = nullptr;
 }
 
 void RdmaListener::Refuse(rdma_cm_id* id) {

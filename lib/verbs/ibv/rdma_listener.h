@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "lib/base/lifetime.h"
 #include "lib/verbs/ibv/cm_channel.h"
 #include "lib/verbs/ibv/rdma_connection.h"
 #include "lib/verbs/ibv/rdma_core.h"
@@ -71,7 +72,7 @@ class RdmaListener final : public Listener, public CmSink {
   RequestHandler handler_;
   Address address_;
   rdma_cm_id* id_ = nullptr;
-  bool* dropped_ = nullptr;  // while the handler runs
+  const base::Lifetime lifetime_;
 };
 
 }  // namespace tokamak::verbs::ibv

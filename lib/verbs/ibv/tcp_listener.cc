@@ -136,9 +136,7 @@ TcpListener::TcpListener(os::EpollLoop& loop, os::FileDescriptor socket, const A
       unanswered_(std::make_shared<std::atomic<size_t>>(0)),
       watch_(loop.Watch(socket_.get(), EPOLLIN, [this](uint32_t) { AcceptSome(); })) {}
 
-TcpListener::~TcpListener() {
-  if (dropped_ != nullptr) *dropped_ = true;
-}
+TcpListener::~TcpListener() = default;
 
 void TcpListener::AcceptSome() {
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
@@ -189,13 +187,11 @@ void TcpListener::Present(HalfOpen* half_open, const TcpHello& ask) {
   const Address peer = half_open->peer();
   Drop(half_open);
   if (unanswered_->load(std::memory_order_relaxed) >= kMaxUnanswered) return SendReject(std::move(socket), ask, {});
-  bool dropped = false;
-  dropped_ = &dropped;
+  const base::Lifetime::Watch watch = lifetime_.Watched();
   RequestHandler handler = std::move(handler_);  // it may drop this
   handler(std::make_unique<TcpRequest>(make_offer_, unanswered_, std::move(socket), peer, ask));
-  if (dropped) return;
+  if (watch.over()) return;
   handler_ = std::move(handler);
-  dropped_ = nullptr;
 }
 
 }  // namespace tokamak::verbs::ibv

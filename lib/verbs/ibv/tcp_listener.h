@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "lib/base/lifetime.h"
 #include "lib/base/time.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/file_descriptor.h"
@@ -94,7 +95,7 @@ class TcpListener final : public Listener {
   RequestHandler handler_;
   const std::shared_ptr<std::atomic<size_t>> unanswered_;
   std::list<std::unique_ptr<HalfOpen>> half_open_;
-  bool* dropped_ = nullptr;  // while the handler runs
+  const base::Lifetime lifetime_;
   base::Timer retry_;
   os::FdWatch watch_;
 };
