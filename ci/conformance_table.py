@@ -168,7 +168,7 @@ def render(suites, backends, before="", absent=()):
         "|---|---|",
         "| loopback | software NICs within one process, on threads of their own |",
         "| sim | software NICs on simulated networks in virtual time: clean, busy, with loss, duplicates, disorder |",
-        "| udp, udp6 | software NICs over UDP sockets, IPv4 and IPv6 |",
+        "| udp, udp6 | software NICs over UDP sockets, IPv4 and IPv6; udp also with all on one address, at UDP ports of their own |",
         "| raw | software NICs over raw sockets |",
         "| rxe | real verbs over the kernel's Soft-RoCE, in the lab's guest: by rdma_cm and by an exchange over TCP |",
         "| siw | real verbs over the kernel's SoftiWARP, in the lab's guest: by rdma_cm |",
