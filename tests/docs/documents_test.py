@@ -46,13 +46,13 @@ class ExampleTest(unittest.TestCase):
         with tempfile.TemporaryDirectory(dir="/tmp") as folder:
             tok = [os.path.join(ROOT, "lib/cli/tok"), "--state", folder + "/c"]
             subprocess.run(tok + ["up", "--nodes", "2", "--memory", "16MiB"], check=True, timeout=120)
+            example = [os.path.join(ROOT, "examples/put_and_get"), folder + "/c/node1.sock", folder + "/c/node2.sock"]
             try:
-                output = subprocess.run(
-                    [os.path.join(ROOT, "examples/put_and_get"), folder + "/c/node1.sock", folder + "/c/node2.sock"],
-                    check=True, capture_output=True, text=True, timeout=60).stdout
+                outputs = [subprocess.run(example, check=True, capture_output=True, text=True, timeout=60).stdout
+                           for _ in range(2)]
             finally:
                 subprocess.run(tok + ["down"], check=True, timeout=60)
-            self.assertEqual(output, "hello from the other node\n")
+            self.assertEqual(outputs, ["hello from the other node\n"] * 2)
 
 
 if __name__ == "__main__":
