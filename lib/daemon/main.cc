@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <exception>
 #include <iostream>
 
 #include "glog/logging.h"
@@ -69,5 +70,10 @@ int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   FLAGS_logtostderr = true;
   google::InitGoogleLogging(argv[0]);
-  return tokamak::daemon::Main(argc, argv);
+  try {
+    return tokamak::daemon::Main(argc, argv);
+  } catch (const std::exception& error) {  // of a library: a mistake of ours, but a user gets a line nevertheless
+    std::cerr << "tokd: unexpected error: " << error.what() << std::endl;
+    return 1;
+  }
 }

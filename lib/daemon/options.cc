@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "lib/base/units.h"
+#include "lib/base/version.h"
 #include "lib/directory/directory.h"
 #include "lib/transport/limits.h"
 
@@ -25,7 +26,7 @@ constexpr char kExample[] =
     "  tokd --listen 127.0.0.2:7000 --device soft:udp@127.0.0.2 --memory 512MiB --socket /tmp/node2.sock \\\n"
     "       --directory tokd@127.0.0.1:7000 &\n"
     "SIGTERM or SIGINT drains (--drain) and ends; a second one ends at once.\n"
-    "Exit codes: 0 after SIGTERM or SIGINT, 2 when it could not start.";
+    "Exit codes: 0 after SIGTERM or SIGINT, 2 when it could not start, 1 after an error of its own.";
 
 // As given on the command line, before it is checked.
 struct Texts {
@@ -155,6 +156,7 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
   Texts texts;
   CLI::App app(kAbout, "tokd");
   app.footer(kExample);
+  app.set_version_flag("--version", absl::StrCat("tokd ", base::kVersion));
   app.add_option("--listen", texts.listen, "IP:PORT at which other nodes connect; engine i listens on PORT + i")
       ->required();
   app.add_option(
@@ -220,8 +222,8 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
                "do not touch all memory at the start: starts faster, first writes are slower");
   try {
     app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    std::cout << app.help();
+  } catch (const CLI::Success& asked) {  // for help or the version
+    app.exit(asked);
     return parsed;
   } catch (const CLI::ParseError& error) {
     std::cerr << "tokd: " << error.what() << " (see tokd --help)" << std::endl;

@@ -7,6 +7,9 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "lib/base/version.h"
+
 namespace tokamak::daemon {
 namespace {
 
@@ -154,6 +157,13 @@ TEST_F(OptionsTest, TheDefaultNameOfAnIpv6NodeIsANameThatTheDirectoryTakes) {
   const ParsedFlags parsed = Parse({}, "[fd00::1]:7000");
   ASSERT_TRUE(parsed.run) << error_;
   EXPECT_EQ(parsed.options.name, "fd00::1-7000");
+}
+
+TEST_F(OptionsTest, TheVersionIsPrintedAndEndsWell) {
+  const ParsedFlags parsed = ParseOnly({"--version"});
+  EXPECT_FALSE(parsed.run);
+  EXPECT_EQ(parsed.exit_code, 0);
+  EXPECT_EQ(output_, absl::StrCat("tokd ", base::kVersion, "\n"));
 }
 
 TEST_F(OptionsTest, HelpNamesEveryFlagAndEndsWell) {
