@@ -1,16 +1,38 @@
-// Output for people and for programs: tables whose columns line up, and a progress bar where a terminal watches.
+// Output for people and for programs: text that cannot upset a terminal, valid JSON, errors in one line, tables whose columns
+// line up, and a progress bar where a terminal watches.
+//
+// Names may have any bytes. People see a control character, or a byte that is not UTF-8, as \xHH; JSON has the same where a byte
+// is not UTF-8, as its strings cannot hold one.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "lib/base/time.h"
+#include "nlohmann/json.hpp"
 
 namespace tokamak::cli {
 
-// Rows of texts, columns lined up; the first row is the heading. Columns named in `right` are flushed right.
-std::string FormatTable(const std::vector<std::vector<std::string>>& rows, const std::vector<size_t>& right = {});
+bool IsUtf8(absl::string_view text);
+
+// The text in one line, for people.
+std::string Printable(absl::string_view text);
+
+// The value as text. `indent` as for json::dump.
+std::string ToText(nlohmann::json value, int indent = -1);
+
+// One line on standard error: "tok: MESSAGE", or {"error": "NOT_FOUND", "message": MESSAGE}.
+void PrintError(bool json, const absl::Status& status);
+
+// Flushes standard output: the exit code of a program whose result would be `code`, which is 1 where something could not be
+// written. Then that is said.
+int FinishOutput(bool json, int code);
+
+// Rows of texts, made printable, columns lined up; the first row is the heading. Columns named in `right` are flushed right.
+std::string FormatTable(std::vector<std::vector<std::string>> rows, const std::vector<size_t>& right = {});
 
 // A bar on standard error, when that is a terminal and the work has lasted for a second; silent otherwise. Dropping it wipes
 // the bar. One thread.
