@@ -25,6 +25,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/types/optional.h"
+#include "lib/cli/output.h"
 #include "lib/os/child_process.h"
 #include "lib/os/file_descriptor.h"
 #include "nlohmann/json.hpp"
@@ -53,7 +55,8 @@ int64_t NowMilliseconds() {
   return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
-// Field 22 of /proc/PID/stat; 0 when there is no such process. Fields are counted behind the name, which may hold anything.
+// Field 22 of /proc/PID/stat; 0 when there is no such process. Fields are counted behind the name,
+// which may hold anything.
 uint64_t StartTime(pid_t pid) {
   const std::string stat = ReadText(absl::StrCat("/proc/", pid, "/stat"));
   const size_t name_end = stat.rfind(')');
@@ -74,7 +77,8 @@ std::string FindProgram(const std::string& name, const std::string& package) {
   return name;
 }
 
-// Waits until the log says `sign`, or the program ends. What it says last is why it ended, so that is read after it has.
+// Waits until the log says `sign`, or the program ends. What it says last is why it ended, so that
+// is read after it has.
 absl::Status AwaitReady(os::ChildProcess& child, const std::string& name, const std::string& log,
                         const std::string& sign) {
   const os::FileDescriptor changes(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
@@ -103,16 +107,19 @@ json ToJson(const ClusterProcess& process) {
   return {{"name", process.name}, {"pid", process.pid}, {"started", process.started}, {"socket", process.socket}};
 }
 
-// Of one list in the saved cluster. What is no process is left out.
-std::vector<ClusterProcess> FromJson(const json& saved, const char* list) {
+// One list of the saved cluster; none where it is malformed.
+absl::optional<std::vector<ClusterProcess>> FromJson(const json& saved, const char* list) {
+  if (!saved.is_object() || !saved.contains(list) || !saved[list].is_array()) return absl::nullopt;
   std::vector<ClusterProcess> processes;
-  for (const json& value : saved.value(list, json::array())) {
+  for (const json& value : saved[list]) {
     const auto has = [&](const char* key, auto check) {
       return value.is_object() && value.contains(key) && check(value[key]);
     };
     const auto text = [](const json& field) { return field.is_string(); };
     const auto number = [](const json& field) { return field.is_number_unsigned(); };
-    if (!has("name", text) || !has("pid", number) || !has("started", number) || !has("socket", text)) continue;
+    if (!has("name", text) || !has("pid", number) || !has("started", number) || !has("socket", text)) {
+      return absl::nullopt;
+    }
     processes.push_back({value["name"], value["pid"], value["started"], value["socket"]});
   }
   return processes;
@@ -162,7 +169,8 @@ void StopProcess(const ClusterProcess& process) {
   }
 }
 
-// Holds the lock of a state folder, so that of two commands at once one starts or stops a cluster there.
+// Holds the lock of a state folder, so that of two commands at once one starts or stops a cluster
+// there.
 absl::StatusOr<os::FileDescriptor> LockFolder(const std::string& folder) {
   os::FileDescriptor lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!lock.valid()) return absl::UnknownError(absl::StrCat("cannot open ", folder, ": ", std::strerror(errno)));
@@ -272,6 +280,10 @@ std::string DefaultFolder() {
 }
 
 absl::StatusOr<Cluster> StartCluster(const ClusterSettings& settings) {
+  if (!IsUtf8(settings.folder)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(settings.folder, " is not UTF-8, in which the paths of a cluster are kept: name another --state"));
+  }
   if (mkdir(settings.folder.c_str(), 0700) != 0 && errno != EEXIST) {
     return absl::UnknownError(absl::StrCat("cannot make ", settings.folder, ": ", std::strerror(errno)));
   }
@@ -289,17 +301,26 @@ absl::StatusOr<Cluster> StartCluster(const ClusterSettings& settings) {
                                                      ": stop it with tok down, or name another --state"));
       }
     }
+  } else if (!absl::IsNotFound(known.status())) {
+    return known.status();
   }
   return Starter(settings).Run();
 }
 
 absl::StatusOr<Cluster> LoadCluster(const std::string& folder) {
-  const json saved = json::parse(ReadText(StatePath(folder)), nullptr, /*allow_exceptions=*/false);
-  if (!saved.is_object()) {
+  const std::string path = StatePath(folder);
+  if (access(path.c_str(), R_OK) != 0) {
+    if (errno != ENOENT) return absl::UnknownError(absl::StrCat("cannot read ", path, ": ", std::strerror(errno)));
     return absl::NotFoundError(
         absl::StrCat("no cluster was started in ", folder, ": start one with tok up, or name a --socket"));
   }
-  return Cluster{FromJson(saved, "nodes"), FromJson(saved, "helpers")};
+  const json saved = json::parse(ReadText(path), nullptr, /*allow_exceptions=*/false);
+  auto nodes = FromJson(saved, "nodes");
+  auto helpers = FromJson(saved, "helpers");
+  if (nodes.has_value() && helpers.has_value()) return Cluster{*std::move(nodes), *std::move(helpers)};
+  return absl::DataLossError(absl::StrCat(path,
+                                          " is damaged, so what tok up started is not known: look for it with "
+                                          "pgrep -a tokd and end it, then remove the file"));
 }
 
 absl::StatusOr<uint32_t> StopCluster(const std::string& folder) {

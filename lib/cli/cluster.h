@@ -1,8 +1,10 @@
-// Cluster is a Tokamak of several tokd on this machine, for trying things out: `tok up` starts one, `tok down` stops it.
+// Cluster is a Tokamak of several tokd on this machine, for trying things out: `tok up` starts one,
+// `tok down` stops it.
 //
-// Where node i listens and which device it has, lib/cli/places.h says; its socket, log and pid are in the state folder. The folder
-// is the only memory between commands: cluster.json says what runs. Processes are told apart from strangers that took their
-// pid by the time at which they started. Nothing in the folder but what a cluster made is touched.
+// Where node i listens and which device it has, lib/cli/places.h says; its socket, log and pid are
+// in the state folder. The folder is the only memory between commands: cluster.json says what runs.
+// Processes are told apart from strangers that took their pid by the time at which they started.
+// Nothing in the folder but what a cluster made is touched.
 // Thread rule: one.
 #pragma once
 
@@ -43,13 +45,16 @@ struct Cluster {
 // $XDG_RUNTIME_DIR/tokamak, or /tmp/tokamak-UID.
 std::string DefaultFolder();
 
-// Starts all, each once the one before is ready. On an error nothing is left running. kAlreadyExists: one runs already.
+// Starts all, each once the one before is ready. On an error nothing is left running.
+// kAlreadyExists: one runs already.
 absl::StatusOr<Cluster> StartCluster(const ClusterSettings& settings);
 
-// What runs, from the folder. kNotFound: nothing was started there.
+// What runs, from the folder. kNotFound: nothing was started there. kDataLoss: what the folder says
+// is damaged.
 absl::StatusOr<Cluster> LoadCluster(const std::string& folder);
 
-// Stops all (SIGTERM, and after a time SIGKILL) and removes what they left, and the folder if that was all. Returns how many processes were stopped.
+// Stops all (SIGTERM, and after a time SIGKILL) and removes what they left, and the folder if that
+// was all. Returns how many processes were stopped.
 absl::StatusOr<uint32_t> StopCluster(const std::string& folder);
 
 }  // namespace tokamak::cli

@@ -1,13 +1,16 @@
 #include "lib/cli/commands.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "lib/base/units.h"
 #include "lib/cli/files.h"
 #include "lib/cli/output.h"
+#include "lib/cli/output_file.h"
 #include "nlohmann/json.hpp"
 
 namespace tokamak::cli {
@@ -34,13 +37,6 @@ const char* StateText(client::ObjectState state) {
 
 const char* OriginText(client::Origin origin) { return origin == client::Origin::kPulled ? "pulled" : "created here"; }
 
-// The name that an object's metadata gives it; only looked up for objects of this node, so nothing is pulled.
-std::string NameOf(client::Client& client, const client::ObjectEntry& object) {
-  if (object.state != client::ObjectState::kSealed || object.metadata_size == 0) return "";
-  const auto buffer = client.Get(object.id, base::Duration());
-  return buffer.ok() ? NameIn(buffer->metadata()) : "";
-}
-
 json ToJson(const client::ObjectEntry& object, const std::string& name) {
   return {{"id", object.id.ToHex()},
           {"name", name},
@@ -52,20 +48,72 @@ json ToJson(const client::ObjectEntry& object, const std::string& name) {
           {"age_seconds", static_cast<double>(object.age_microseconds) * 1e-6}};
 }
 
-void PrintMoved(const CommandContext& context, const char* verb, const std::string& name, const Moved& moved) {
+constexpr size_t kSkippedShown = 10;  // on a terminal; JSON has all
+
+void PrintMoved(const CommandContext& context, std::ostream& out, const char* verb, const std::string& name,
+                const Moved& moved) {
   if (context.json) {
-    std::cout << json({{"name", name},
-                       {"files", moved.files},
-                       {"bytes", moved.bytes},
-                       {"skipped", moved.skipped},
-                       {"path", moved.path}})
-              << "\n";
+    const json words = {{"name", name},
+                        {"files", moved.files},
+                        {"bytes", moved.bytes},
+                        {"skipped", moved.skipped.size()},
+                        {"skipped_entries", moved.skipped},
+                        {"path", moved.path}};
+    out << ToText(words) << std::endl;
     return;
   }
-  std::cout << verb << " " << name << ": " << moved.files << (moved.files == 1 ? " file, " : " files, ")
-            << base::FormatSize(moved.bytes);
-  if (moved.skipped > 0) std::cout << "; skipped " << moved.skipped << " that are no files";
-  std::cout << "\n";
+  out << verb << " " << Printable(name) << ": " << moved.files << (moved.files == 1 ? " file, " : " files, ")
+      << base::FormatSize(moved.bytes) << std::endl;
+  for (size_t i = 0; i < std::min(moved.skipped.size(), kSkippedShown); ++i) {
+    std::cerr << "tok: skipped " << Printable(moved.skipped[i]) << std::endl;
+  }
+  if (moved.skipped.size() > kSkippedShown) {
+    std::cerr << "tok: skipped " << moved.skipped.size() - kSkippedShown << " more that are not files" << std::endl;
+  }
+}
+
+// Does all, one after the other. What fails does not stop the others, unless it would be the same
+// with them.
+absl::Status ForEach(const CommandContext& context, const std::vector<std::string>& items, const char* verb,
+                     absl::FunctionRef<absl::Status(const std::string& item)> work) {
+  if (items.size() == 1) return work(items.front());
+  size_t failed = 0;
+  for (const std::string& item : items) {
+    const absl::Status status = work(item);
+    if (status.ok()) continue;
+    if (absl::IsCancelled(status) || !context.client.status().ok()) return status;
+    PrintError(context.json, status);
+    ++failed;
+  }
+  if (failed == 0) return absl::OkStatus();
+  return absl::UnknownError(absl::StrCat("could not ", verb, " ", failed, " of ", items.size()));
+}
+
+absl::Status PutOne(const CommandContext& context, const std::string& path, const std::string& as) {
+  if (path.empty()) return absl::InvalidArgumentError("an empty path names no file: give a FILE or DIR to put");
+  std::error_code error;
+  std::filesystem::path plain = std::filesystem::absolute(path, error).lexically_normal();  // "." has a name as well
+  if (error)
+    return absl::NotFoundError(
+        absl::StrCat(path, ": the folder we are in is gone (", error.message(), "): give the whole path"));
+  if (!plain.has_filename()) plain = plain.parent_path();  // "dir/" is "dir"
+  const std::string name = as.empty() ? plain.filename().string() : as;
+  const auto moved = PutPath(context.client, context.undo, path, name);
+  if (!moved.ok()) return moved.status();
+  PrintMoved(context, std::cout, "put", name, *moved);
+  return absl::OkStatus();
+}
+
+absl::Status RemoveOne(const CommandContext& context, const std::string& name) {
+  const auto removed = RemovePath(context.client, name);
+  if (!removed.ok()) return removed.status();
+  if (context.json) {
+    std::cout << ToText({{"name", name}, {"objects", *removed}}) << std::endl;
+  } else {
+    std::cout << "removed " << Printable(name) << (*removed > 1 ? absl::StrCat(": ", *removed, " objects") : "")
+              << std::endl;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -73,15 +121,7 @@ void PrintMoved(const CommandContext& context, const char* verb, const std::stri
 absl::Status Put(const CommandContext& context, const std::vector<std::string>& paths, const std::string& as) {
   if (!as.empty() && paths.size() > 1)
     return absl::InvalidArgumentError("--as names one object: put one path at a time");
-  for (const std::string& path : paths) {
-    std::filesystem::path plain = std::filesystem::absolute(path).lexically_normal();  // "." has a name as well
-    if (!plain.has_filename()) plain = plain.parent_path();                            // "dir/" is "dir"
-    const std::string name = as.empty() ? plain.filename().string() : as;
-    const auto moved = PutPath(context.client, path, name);
-    if (!moved.ok()) return moved.status();
-    PrintMoved(context, "put", name, *moved);
-  }
-  return absl::OkStatus();
+  return ForEach(context, paths, "put", [&](const std::string& path) { return PutOne(context, path, as); });
 }
 
 absl::Status Get(const CommandContext& context, const GetFlags& flags) {
@@ -89,10 +129,11 @@ absl::Status Get(const CommandContext& context, const GetFlags& flags) {
   settings.output = flags.output;
   settings.timeout = flags.timeout;
   settings.protocol = flags.protocol;
-  const auto moved = GetPath(context.client, flags.name, settings);
+  const bool to_standard_output = IsStandardOutput(flags.output);
+  const auto moved = GetPath(context.client, context.undo, flags.name, settings);
   if (!moved.ok()) return moved.status();
-  PrintMoved(context, "got", flags.name, *moved);
-  if (!context.json) std::cout << "written to " << moved->path << "\n";
+  PrintMoved(context, to_standard_output ? std::cerr : std::cout, "got", flags.name, *moved);
+  if (!context.json && !to_standard_output) std::cout << "written to " << Printable(moved->path) << std::endl;
   return absl::OkStatus();
 }
 
@@ -108,7 +149,7 @@ absl::Status List(const CommandContext& context) {
                     StateText(object.state), OriginText(object.origin), absl::StrCat(object.pins), name});
   }
   if (context.json) {
-    std::cout << all.dump(2) << "\n";
+    std::cout << ToText(std::move(all), 2) << "\n";
   } else if (objects->empty()) {
     std::cout << "no objects on node " << context.client.node() << "\n";
   } else {
@@ -128,9 +169,10 @@ absl::Status Stat(const CommandContext& context, const std::string& name) {
       rows.push_back({number.name, absl::StrCat(number.value)});
     }
     if (context.json) {
-      std::cout << json({{"node", stats->node}, {"device", stats->device}, {"numbers", numbers}}).dump(2) << "\n";
+      std::cout << ToText({{"node", stats->node}, {"device", stats->device}, {"numbers", numbers}}, 2) << "\n";
     } else {
-      std::cout << "node " << stats->node << " on " << stats->device << "\n" << FormatTable(rows, {1});
+      std::cout << "node " << Printable(stats->node) << " on " << Printable(stats->device) << "\n"
+                << FormatTable(rows, {1});
     }
     return absl::OkStatus();
   }
@@ -142,7 +184,7 @@ absl::Status Stat(const CommandContext& context, const std::string& name) {
     object["here"] = stat->here;
     object["holders"] = stat->holders;
     object["directory_answered"] = stat->located;
-    std::cout << object.dump(2) << "\n";
+    std::cout << ToText(std::move(object), 2) << "\n";
     return absl::OkStatus();
   }
   std::string holders;
@@ -164,12 +206,16 @@ absl::Status Stat(const CommandContext& context, const std::string& name) {
 }
 
 absl::Status Remove(const CommandContext& context, const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    const auto removed = RemovePath(context.client, name);
-    if (!removed.ok()) return removed.status();
-    if (!context.json)
-      std::cout << "removed " << name << (*removed > 1 ? absl::StrCat(": ", *removed, " objects") : "") << "\n";
-    if (context.json) std::cout << json({{"name", name}, {"objects", *removed}}) << "\n";
+  return ForEach(context, names, "remove", [&](const std::string& name) { return RemoveOne(context, name); });
+}
+
+absl::Status RemoveByPrefix(const CommandContext& context, const std::string& prefix) {
+  const auto removed = RemovePrefix(context.client, prefix);
+  if (!removed.ok()) return removed.status();
+  if (context.json) {
+    std::cout << ToText({{"prefix", prefix}, {"objects", *removed}}) << "\n";
+  } else {
+    std::cout << "removed " << *removed << (*removed == 1 ? " object" : " objects") << "\n";
   }
   return absl::OkStatus();
 }
@@ -189,7 +235,7 @@ absl::Status Nodes(const CommandContext& context) {
     rows.push_back(
         {node.name, node.address, node.device, base::FormatSize(node.capacity), node.is_this ? "(this)" : ""});
   }
-  std::cout << (context.json ? all.dump(2) + "\n" : FormatTable(rows, {3}));
+  std::cout << (context.json ? ToText(std::move(all), 2) + "\n" : FormatTable(rows, {3}));
   return absl::OkStatus();
 }
 

@@ -1,4 +1,8 @@
-// The commands of tok that talk to one daemon: put, get, ls, stat, rm, nodes. Each prints for people, or JSON.
+// The commands of tok that talk to one daemon: put, get, ls, stat, rm, nodes. Each prints for
+// people, or JSON.
+//
+// Put and Remove go on with the others where one of several fails, as cp and rm do: each failure is
+// printed, and the status says how many there were.
 #pragma once
 
 #include <string>
@@ -6,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "lib/base/time.h"
+#include "lib/cli/undo.h"
 #include "lib/client/client.h"
 #include "lib/client/protocol.h"
 
@@ -14,6 +19,7 @@ namespace tokamak::cli {
 // What all commands share.
 struct CommandContext {
   client::Client& client;
+  Undo& undo;
   bool json = false;
 };
 
@@ -25,6 +31,7 @@ struct GetFlags {
   base::Duration timeout = base::Seconds(30);
   client::Protocol protocol = client::Protocol::kAuto;
 };
+// Where the object goes to standard output, nothing else does: what is said goes to standard error.
 absl::Status Get(const CommandContext& context, const GetFlags& flags);
 
 absl::Status List(const CommandContext& context);
@@ -34,6 +41,9 @@ absl::Status Stat(const CommandContext& context, const std::string& name);
 
 // A directory's object takes the files that it lists along.
 absl::Status Remove(const CommandContext& context, const std::vector<std::string>& names);
+
+// Deletes what this node holds under names that begin with `prefix`.
+absl::Status RemoveByPrefix(const CommandContext& context, const std::string& prefix);
 
 absl::Status Nodes(const CommandContext& context);
 

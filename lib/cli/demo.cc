@@ -26,8 +26,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr base::Duration kGetTimeout = base::Seconds(60);
 constexpr int kKillTries = 20;
-// What a stopped holder's device had to send already arrives well within this time, also on a busy machine. A software NIC stops
-// with its holder, and the getter soon gives that up; the kernel's goes on, on a processor that may be emulated.
+// What a stopped holder's device had to send already arrives well within this time, also on a busy
+// machine. A software NIC stops with its holder, and the getter soon gives that up; the kernel's
+// goes on, on a processor that may be emulated.
 constexpr std::chrono::milliseconds kSettle(300), kSettleOfKernel(1000);
 
 struct ProtocolName {
@@ -183,7 +184,8 @@ class Demo final {
     }
   }
 
-  // Two nodes hold the largest file; the third gets it, and whoever of the two is serving is killed.
+  // Two nodes hold the largest file; the third gets it, and whoever of the two is serving is
+  // killed.
   absl::Status KillAHolder() {
     for (int attempt = 0; attempt < kKillTries; ++attempt) {
       const auto killed = KillOnce(files_.back());
@@ -201,7 +203,8 @@ class Demo final {
     const auto before = clients_[2].NodeStats();
     if (!before.ok()) return before.status();
 
-    // By write: READs of a holder that is frozen are answered by the kernel's device all the same, to the end.
+    // By write: READs of a holder that is frozen are answered by the kernel's device all the same,
+    // to the end.
     const auto protocol = software_nic_ ? client::Protocol::kAuto : client::Protocol::kWrite;
     auto get = std::async(std::launch::async, [&] { return clients_[2].Get(id, kGetTimeout, protocol); });
     const absl::StatusOr<size_t> victim = FreezeServing(get);
@@ -225,7 +228,8 @@ class Demo final {
     return true;
   }
 
-  // Which of the first two nodes serves the get, stopped in the middle of it. kNotFound: it was over before.
+  // Which of the first two nodes serves the get, stopped in the middle of it. kNotFound: it was
+  // over before.
   absl::StatusOr<size_t> FreezeServing(const std::future<absl::StatusOr<client::Buffer>>& get) {
     while (get.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
       for (size_t node : {1, 0}) {
@@ -233,8 +237,8 @@ class Demo final {
         if (!stats.ok()) return stats.status();
         if (Number(*stats, "pins_of_peers") == 0) continue;
         kill(cluster_.nodes[node].pid, SIGSTOP);
-        // What it had sent already, or its device has to send, may still finish the transfer; what then still runs needs another
-        // holder.
+        // What it had sent already, or its device has to send, may still finish the transfer; what
+        // then still runs needs another holder.
         const auto settle = software_nic_ ? kSettle : kSettleOfKernel;
         if (get.wait_for(settle) != std::future_status::ready) return node;
         kill(cluster_.nodes[node].pid, SIGCONT);

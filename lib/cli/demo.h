@@ -1,5 +1,6 @@
-// Demo is the main job in one command: a cluster of three tokd on this machine moves real files between them by every
-// protocol, hashes are compared, a holder is killed in the middle of transfers, and the figures are printed.
+// Demo is the main job in one command: a cluster of three tokd on this machine moves real files
+// between them by every protocol, hashes are compared, a holder is killed in the middle of
+// transfers, and the figures are printed.
 //
 // Thread rule: one; it runs for minutes at most and cleans up after itself, whatever happened.
 #pragma once
@@ -40,7 +41,8 @@ struct DemoResult {
   std::string killed;       // the node that was killed, and how it went on
 };
 
-// Prints what it does as it goes along. An error says what failed; a mismatch is no error here, but a result.
+// Prints what it does as it goes along. An error says what failed; a mismatch is no error here, but
+// a result.
 absl::StatusOr<DemoResult> RunDemo(const DemoSettings& settings);
 
 // The table, and as the last line "verified N objects, M mismatches".

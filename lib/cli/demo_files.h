@@ -24,8 +24,9 @@ struct SizeClass {
 absl::Span<const SizeClass> SizeClasses();
 size_t ClassOf(uint64_t bytes);
 
-// Files below `folders`, spread over all size classes: the smallest, the largest that fits `most_bytes`, and others until
-// they have `least_bytes` together. The same choice each time for the same files. kNotFound: nothing that can be read.
+// Files below `folders`, spread over all size classes: the smallest, the largest that fits
+// `most_bytes`, and others until they have `least_bytes` together. The same choice each time for
+// the same files. kNotFound: nothing that can be read.
 absl::StatusOr<std::vector<DemoFile>> ChooseFiles(const std::vector<std::string>& folders, uint64_t least_bytes,
                                                   uint64_t most_bytes);
 

@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "lib/base/units.h"
+#include "lib/cli/file_tree.h"
 #include "lib/cli/output.h"
+#include "lib/cli/output_file.h"
 #include "lib/os/file_descriptor.h"
 #include "nlohmann/json.hpp"
 
@@ -22,15 +25,9 @@ using nlohmann::json;
 
 namespace {
 
-constexpr size_t kStep = 4 << 20;  // bytes moved between two looks at the progress bar
+constexpr size_t kStep = 4 << 20;  // bytes read between two looks at the progress bar
 constexpr uint64_t kMaxListingBytes = 16 << 20;
 constexpr base::Duration kListingTimeout = base::Seconds(5);
-
-absl::Status FileError(const std::string& verb, const std::string& path) {
-  const std::string text = absl::StrCat("cannot ", verb, " ", path, ": ", std::strerror(errno));
-  if (errno == ENOENT) return absl::NotFoundError(text);
-  return absl::UnknownError(text);
-}
 
 std::vector<uint8_t> ToBytes(const std::string& text) { return {text.begin(), text.end()}; }
 
@@ -44,61 +41,174 @@ absl::Status Explain(const absl::Status& status, const std::string& name) {
 // Names travel as JSON.
 absl::Status CheckName(const std::string& name) {
   if (name.empty()) return absl::InvalidArgumentError("an object's name has at least one byte: give one with --as");
-  const std::string kept = json(name).dump(-1, ' ', false, json::error_handler_t::ignore);
-  if (json::parse(kept).get<std::string>() == name) return absl::OkStatus();
+  if (IsUtf8(name)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the name '", name, "' is no UTF-8: rename it, or give another with --as"));
 }
 
-// Reads a file straight into the new object's shared memory.
-absl::StatusOr<uint64_t> PutFile(client::Client& client, const std::string& path, const std::string& name,
-                                 Progress& progress) {
-  if (absl::Status status = CheckName(name); !status.ok()) return status;
-  const os::FileDescriptor file(
-      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe would wait for a writer
-  struct stat info {};
-  if (!file.valid() || fstat(file.get(), &info) != 0) return FileError("read", path);
-  if (!S_ISREG(info.st_mode))
-    return absl::InvalidArgumentError(absl::StrCat(path, " is neither a file nor a directory"));
-  const json metadata = {{"name", name}, {"kind", "file"}, {"mode", info.st_mode & 0777}};
-  auto buffer = client.Create(IdOf(name), static_cast<uint64_t>(info.st_size), ToBytes(metadata.dump()));
-  if (!buffer.ok()) return Explain(buffer.status(), name);
-  absl::Span<uint8_t> rest = buffer->data();
-  while (!rest.empty()) {
-    const ssize_t got = read(file.get(), rest.data(), std::min(rest.size(), kStep));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return FileError("read", path);
-    if (got == 0) return absl::AbortedError(absl::StrCat(path, " became shorter while it was read"));
-    rest.remove_prefix(static_cast<size_t>(got));
-    progress.Advance(static_cast<uint64_t>(got));
-  }
-  if (absl::Status status = buffer->Seal(); !status.ok()) return Explain(status, name);
-  return static_cast<uint64_t>(info.st_size);
+// ---- putting ----
+
+// How an object that was put goes away again.
+Undo::Reversal Removal(client::Client& client, const std::string& name) {
+  return [&client, name] {
+    const absl::Status status = client.Delete(IdOf(name));
+    if (status.ok() || absl::IsNotFound(status)) return absl::OkStatus();
+    return absl::Status(status.code(), absl::StrCat(name, ": ", status.message(), " (tok rm it, or rm --prefix)"));
+  };
 }
 
-absl::Status WriteFile(const std::string& path, absl::Span<const uint8_t> bytes, mode_t mode, Progress& progress) {
-  const std::string part = absl::StrCat(path, ".part", getpid());
-  const os::FileDescriptor file(open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode));
-  if (!file.valid()) return FileError("write", part);
-  while (!bytes.empty()) {
-    const ssize_t put = write(file.get(), bytes.data(), std::min(bytes.size(), kStep));
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) {
-      const absl::Status status = FileError("write", part);
-      unlink(part.c_str());
-      return status;
+// One file on its way into an object.
+class FilePut final {
+ public:
+  FilePut(client::Client& client, Undo& undo, std::string path, std::string name, Progress& progress)
+      : client_(client), undo_(undo), path_(std::move(path)), name_(std::move(name)), progress_(progress) {}
+
+  // Returns the file's size.
+  absl::StatusOr<uint64_t> Run() {
+    if (absl::Status status = CheckName(name_); !status.ok()) return status;
+    file_ = os::FileDescriptor(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe waits for a writer
+    if (!file_.valid() || fstat(file_.get(), &info_) != 0) return FileError("read", path_);
+    if (!S_ISREG(info_.st_mode)) {
+      return absl::InvalidArgumentError(absl::StrCat(path_, " is neither a file nor a folder"));
     }
-    bytes.remove_prefix(static_cast<size_t>(put));
-    progress.Advance(static_cast<uint64_t>(put));
+    metadata_ = ToBytes(json({{"name", name_}, {"kind", "file"}, {"mode", info_.st_mode & 0777}}).dump());
+    return info_.st_size > 0 ? PutInPlace() : PutToTheEnd();
   }
-  // The file appears whole or not at all.
-  if (rename(part.c_str(), path.c_str()) == 0) return absl::OkStatus();
-  const absl::Status status = FileError("write", path);
-  unlink(part.c_str());
-  return status;
+
+ private:
+  // Reads up to the end, or until `rest` is full; leaves what is left of it.
+  absl::Status Read(absl::Span<uint8_t>& rest) {
+    while (!rest.empty()) {
+      const ssize_t got = read(file_.get(), rest.data(), std::min(rest.size(), kStep));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return FileError("read", path_);
+      if (got == 0) break;
+      rest.remove_prefix(static_cast<size_t>(got));
+      progress_.Advance(static_cast<uint64_t>(got));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckUnchanged() const {
+    struct stat now {};
+    if (fstat(file_.get(), &now) != 0) return FileError("read", path_);
+    const bool same = now.st_size == info_.st_size && now.st_mtim.tv_sec == info_.st_mtim.tv_sec &&
+                      now.st_mtim.tv_nsec == info_.st_mtim.tv_nsec;
+    if (same) return absl::OkStatus();
+    return absl::AbortedError(absl::StrCat(path_, " changed while it was read: put it again when nobody writes to it"));
+  }
+
+  // Reads straight into the new object's shared memory.
+  absl::StatusOr<uint64_t> PutInPlace() {
+    auto buffer = client_.Create(IdOf(name_), static_cast<uint64_t>(info_.st_size), metadata_);
+    if (!buffer.ok()) return Explain(buffer.status(), name_);
+    absl::Span<uint8_t> rest = buffer->data();
+    uint8_t further = 0;
+    absl::Span<uint8_t> beyond(&further, 1);
+    if (absl::Status status = Read(rest); !status.ok()) return status;
+    if (rest.empty()) {
+      if (absl::Status status = Read(beyond); !status.ok()) return status;
+    }
+    if (absl::Status status = CheckUnchanged(); !status.ok()) return status;
+    if (!rest.empty() || beyond.empty()) {  // as with files of /sys, the size says nothing
+      if (absl::Status status = buffer->Abort(); !status.ok()) return Explain(status, name_);
+      if (lseek(file_.get(), 0, SEEK_SET) != 0) return FileError("read", path_);
+      return PutToTheEnd();
+    }
+    const absl::Status sealed = undo_.Do(
+        [&] {
+          absl::Status status = buffer->Seal();
+          // It may be sealed all the same.
+          if (absl::IsDeadlineExceeded(status)) client_.Delete(IdOf(name_)).IgnoreError();
+          return status;
+        },
+        Removal(client_, name_));
+    if (!sealed.ok()) return Explain(sealed, name_);
+    return static_cast<uint64_t>(info_.st_size);
+  }
+
+  // For files that do not know their size, such as those of /proc.
+  absl::StatusOr<uint64_t> PutToTheEnd() {
+    std::vector<uint8_t> bytes;
+    size_t size = 0;
+    while (true) {
+      if (size > client_.capacity()) {
+        return absl::ResourceExhaustedError(
+            absl::StrCat(path_, " has more bytes than the store (", base::FormatSize(client_.capacity()), ")"));
+      }
+      if (size == bytes.size()) bytes.resize(std::max<size_t>(2 * size, 64 << 10));
+      absl::Span<uint8_t> rest = absl::MakeSpan(bytes).subspan(size);
+      if (absl::Status status = Read(rest); !status.ok()) return status;
+      size = bytes.size() - rest.size();
+      if (!rest.empty()) break;
+    }
+    if (absl::Status status = CheckUnchanged(); !status.ok()) return status;
+    bytes.resize(size);
+    const absl::Status put =
+        undo_.Do([&] { return client_.Put(IdOf(name_), bytes, metadata_); }, Removal(client_, name_));
+    if (!put.ok()) return Explain(put, name_);
+    return uint64_t{size};
+  }
+
+  client::Client& client_;
+  Undo& undo_;
+  const std::string path_;
+  const std::string name_;
+  Progress& progress_;
+  os::FileDescriptor file_;
+  struct stat info_ {};
+  std::vector<uint8_t> metadata_;
+};
+
+// The data of a folder's object. Checked before any file is put.
+absl::StatusOr<std::string> Listing(const FileTree& tree, const std::string& name) {
+  if (absl::Status status = CheckName(name); !status.ok()) return status;
+  for (const auto* paths : {&tree.files, &tree.folders}) {
+    for (const std::string& path : *paths) {
+      if (absl::Status status = CheckName(absl::StrCat(name, "/", path)); !status.ok()) return status;
+    }
+  }
+  std::string listing = json({{"files", tree.files}, {"folders", tree.folders}}).dump();
+  if (listing.size() <= kMaxListingBytes) return listing;
+  return absl::InvalidArgumentError(absl::StrCat(name, ": the paths of ", tree.files.size(),
+                                                 " files together are longer than ", base::FormatSize(kMaxListingBytes),
+                                                 ": put the folders in it one by one"));
 }
 
-// A path in an object comes from somewhere else: it must stay below the folder that it is written to.
+absl::StatusOr<Moved> PutFolder(client::Client& client, Undo& undo, const std::string& path, const std::string& name) {
+  auto tree = ReadTree(path);
+  if (!tree.ok()) return tree.status();
+  const auto listing = Listing(*tree, name);
+  if (!listing.ok()) return listing.status();
+  Progress progress("put", tree->bytes);
+  Moved moved{0, 0, std::move(tree->skipped), path};
+  for (const std::string& file : tree->files) {
+    const auto bytes =
+        FilePut(client, undo, absl::StrCat(path, "/", file), absl::StrCat(name, "/", file), progress).Run();
+    if (!bytes.ok()) return bytes.status();
+    ++moved.files;
+    moved.bytes += *bytes;
+  }
+  const std::vector<uint8_t> metadata = ToBytes(json({{"name", name}, {"kind", "directory"}}).dump());
+  const absl::Status whole = undo.Complete([&] { return client.Put(IdOf(name), ToBytes(*listing), metadata); });
+  if (!whole.ok()) return Explain(whole, name);
+  return moved;
+}
+
+absl::StatusOr<Moved> PutFile(client::Client& client, Undo& undo, const std::string& path, const std::string& name) {
+  std::error_code error;
+  const uint64_t size = fs::file_size(path, error);
+  Progress progress("put", error ? 0 : size);
+  const auto bytes = FilePut(client, undo, path, name, progress).Run();
+  if (!bytes.ok()) return bytes.status();
+  if (absl::Status status = undo.Complete(); !status.ok()) return status;
+  return Moved{1, *bytes, {}, path};
+}
+
+// ---- getting ----
+
+// A path in an object comes from somewhere else: it must stay below the folder that it is written
+// to.
 bool StaysBelow(const std::string& relative) {
   const fs::path path(relative);
   if (relative.empty() || path.is_absolute()) return false;
@@ -110,108 +220,139 @@ json ParseMetadata(absl::Span<const uint8_t> metadata) {
   return parsed.is_object() ? parsed : json::object();
 }
 
-bool IsDirectory(const client::Buffer& buffer) {
+std::string NameIn(absl::Span<const uint8_t> metadata) {
+  const json parsed = ParseMetadata(metadata);
+  return parsed.contains("name") && parsed["name"].is_string() ? parsed["name"].get<std::string>() : "";
+}
+
+bool IsFolder(const client::Buffer& buffer) {
   const json metadata = ParseMetadata(buffer.metadata());
   return metadata.contains("kind") && metadata["kind"] == "directory";
 }
 
-absl::StatusOr<uint64_t> GetFile(client::Client& client, const std::string& name, const std::string& path,
-                                 const GetSettings& settings) {
-  auto buffer = client.Get(IdOf(name), settings.timeout, settings.protocol);
-  if (!buffer.ok()) return Explain(buffer.status(), name);
-  const json metadata = ParseMetadata(buffer->metadata());
-  const mode_t mode = metadata.contains("mode") && metadata["mode"].is_number_unsigned()
-                          ? metadata["mode"].get<unsigned>() & 0777
-                          : 0644;
-  Progress progress("get", buffer->data().size());
-  if (absl::Status status = WriteFile(path, buffer->data(), mode, progress); !status.ok()) return status;
-  return buffer->data().size();
+mode_t ModeOf(const client::Buffer& buffer) {
+  const json metadata = ParseMetadata(buffer.metadata());
+  const bool said = metadata.contains("mode") && metadata["mode"].is_number_unsigned();
+  return said ? metadata["mode"].get<unsigned>() & 0777 : 0644;
 }
 
-absl::StatusOr<Moved> GetDirectory(client::Client& client, const std::string& name, const client::Buffer& listing,
-                                   const std::string& output, const GetSettings& settings) {
-  const json files = ParseMetadata(listing.data()).value("files", json::array());
-  Moved moved;
-  moved.path = output;
-  std::error_code made;
-  fs::create_directories(output, made);
-  if (made) return absl::UnknownError(absl::StrCat("cannot make ", output, ": ", made.message()));
-  for (const json& entry : files) {
-    const std::string relative = entry.is_string() ? entry.get<std::string>() : "";
-    if (!StaysBelow(relative)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(name, " lists the path '", relative, "', which leaves its folder"));
-    }
-    const fs::path path = fs::path(output) / relative;
+// The texts of one list in a folder's object.
+std::vector<std::string> ListedIn(const client::Buffer& listing, const char* list) {
+  const json parsed = ParseMetadata(listing.data());
+  std::vector<std::string> texts;
+  if (!parsed.contains(list) || !parsed[list].is_array()) return texts;
+  for (const json& text : parsed[list]) texts.push_back(text.is_string() ? text.get<std::string>() : "");
+  return texts;
+}
+
+// Makes a folder and those above it, as far as they are missing.
+absl::Status MakeFolders(const fs::path& folder, Undo& undo) {
+  fs::path above;
+  for (const fs::path& part : folder) {
+    above /= part;
+    const std::string path = above.string();
     std::error_code error;
-    fs::create_directories(path.parent_path(), error);
-    if (error)
-      return absl::UnknownError(absl::StrCat("cannot make ", path.parent_path().string(), ": ", error.message()));
-    const auto bytes = GetFile(client, absl::StrCat(name, "/", relative), path.string(), settings);
-    if (!bytes.ok()) return bytes.status();
-    ++moved.files;
-    moved.bytes += *bytes;
+    if (path.empty() || fs::is_directory(path, error)) continue;
+    const absl::Status made =
+        undo.Do([&] { return mkdir(path.c_str(), 0777) == 0 ? absl::OkStatus() : FileError("make the folder", path); },
+                [path] {
+                  rmdir(path.c_str());  // what others have put there stays
+                  return absl::OkStatus();
+                });
+    if (!made.ok()) return made;
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<OutputFile> WriteFile(Undo& undo, const client::Buffer& buffer, const std::string& path) {
+  auto file = OutputFile::Open(path, ModeOf(buffer), undo);
+  if (!file.ok()) return file.status();
+  Progress progress("get", buffer.data().size());
+  if (absl::Status status = file->Write(buffer.data(), progress); !status.ok()) return status;
+  return file;
+}
+
+absl::StatusOr<Moved> GetFile(Undo& undo, const client::Buffer& buffer, const std::string& path) {
+  const auto file = WriteFile(undo, buffer, path);
+  if (!file.ok()) return file.status();
+  if (absl::Status status = undo.Complete([&] { return file->Publish(); }); !status.ok()) return status;
+  return Moved{1, buffer.data().size(), {}, path};
+}
+
+absl::Status CheckListed(const std::string& name, const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    if (StaysBelow(path)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(name, " lists the path '", path, "', which leaves its folder"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Moved> GetFolder(client::Client& client, Undo& undo, const std::string& name,
+                                const client::Buffer& listing, const std::string& output, const GetSettings& settings) {
+  const std::vector<std::string> paths = ListedIn(listing, "files");
+  const std::vector<std::string> folders = ListedIn(listing, "folders");
+  for (const auto* listed : {&paths, &folders}) {
+    if (absl::Status status = CheckListed(name, *listed); !status.ok()) return status;
+  }
+  if (absl::Status status = MakeFolders(output, undo); !status.ok()) return status;
+  for (const std::string& folder : folders) {
+    if (absl::Status status = MakeFolders(fs::path(output) / folder, undo); !status.ok()) return status;
+  }
+  Moved moved{0, 0, {}, output};
+  std::vector<OutputFile> files;
+  for (const std::string& path : paths) {
+    const fs::path target = fs::path(output) / path;
+    if (absl::Status status = MakeFolders(target.parent_path(), undo); !status.ok()) return status;
+    const std::string object = absl::StrCat(name, "/", path);
+    const auto buffer = client.Get(IdOf(object), settings.timeout, settings.protocol);
+    if (!buffer.ok()) return Explain(buffer.status(), object);
+    auto file = WriteFile(undo, *buffer, target.string());
+    if (!file.ok()) return file.status();
+    files.push_back(*std::move(file));
+    ++moved.files;
+    moved.bytes += buffer->data().size();
+  }
+  const absl::Status whole = undo.Complete([&] {
+    absl::Status status;
+    for (const OutputFile& file : files) status.Update(file.Publish());
+    return status;
+  });
+  if (!whole.ok()) return whole;
   return moved;
 }
 
-// The files below a folder, by their paths in it.
-struct Tree {
-  std::vector<std::string> files;
-  uint64_t bytes = 0;
-  uint64_t skipped = 0;
-};
-
-absl::StatusOr<Tree> Look(const std::string& folder) {
-  Tree tree;
+absl::StatusOr<Moved> GetInto(client::Client& client, Undo& undo, const std::string& name,
+                              const GetSettings& settings) {
+  const auto buffer = client.Get(IdOf(name), settings.timeout, settings.protocol);
+  if (!buffer.ok()) return Explain(buffer.status(), name);
+  const std::string full_name = NameIn(buffer->metadata());
+  const std::string own_name = fs::path(full_name.empty() ? name : full_name).filename().string();
+  const bool folder = IsFolder(*buffer);
+  if (folder && IsStandardOutput(settings.output)) {
+    return absl::InvalidArgumentError(absl::StrCat(name, " is a folder: it cannot be written to standard output"));
+  }
   std::error_code error;
-  for (auto it = fs::recursive_directory_iterator(folder, error); !error && it != fs::recursive_directory_iterator();
-       it.increment(error)) {
-    std::error_code none;
-    // A link is followed to a file, as its bytes are what is put, but not to a folder, which may lie above this one.
-    if (it->is_directory(none) && !it->is_symlink(none)) continue;
-    const uint64_t bytes = it->is_regular_file(none) ? it->file_size(none) : 0;
-    if (none || !it->is_regular_file(none)) {
-      ++tree.skipped;
-      continue;
-    }
-    tree.files.push_back(it->path().lexically_relative(folder).string());
-    tree.bytes += bytes;
+  const bool into = !folder && settings.output != "-" && fs::is_directory(settings.output, error);
+  if ((settings.output.empty() || into) && !StaysBelow(own_name)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", full_name, "' is no name for a file: say where to with --output"));
   }
-  if (error) return absl::UnknownError(absl::StrCat("cannot read ", folder, ": ", error.message()));
-  std::sort(tree.files.begin(), tree.files.end());
-  return tree;
+  const std::string output =
+      into ? (fs::path(settings.output) / own_name).string() : (settings.output.empty() ? own_name : settings.output);
+  if (folder) return GetFolder(client, undo, full_name, *buffer, output, settings);
+  if (absl::EndsWith(output, "/")) {
+    return absl::NotFoundError(absl::StrCat("there is no folder ", output, ": make it first"));
+  }
+  return GetFile(undo, *buffer, output);
 }
 
-absl::Status PutListing(client::Client& client, const std::vector<std::string>& files, const std::string& name) {
-  const json metadata = {{"name", name}, {"kind", "directory"}};
-  const json listing = {{"files", files}};
-  return Explain(client.Put(IdOf(name), ToBytes(listing.dump()), ToBytes(metadata.dump())), name);
-}
-
-absl::StatusOr<Moved> PutDirectory(client::Client& client, const std::string& path, const std::string& name) {
-  if (absl::Status status = CheckName(name); !status.ok()) return status;
-  const auto tree = Look(path);
-  if (!tree.ok()) return tree.status();
-  Progress progress("put", tree->bytes);
-  Moved moved;
-  moved.path = path;
-  moved.skipped = tree->skipped;
-  absl::Status status;
-  for (const std::string& file : tree->files) {
-    const auto bytes = PutFile(client, absl::StrCat(path, "/", file), absl::StrCat(name, "/", file), progress);
-    status = bytes.status();
-    if (!bytes.ok()) break;
-    ++moved.files;
-    moved.bytes += *bytes;
-  }
-  if (status.ok()) status = PutListing(client, tree->files, name);
-  if (status.ok()) return moved;
-  // All or nothing: what was put belongs to no folder.
-  for (uint64_t i = 0; i < moved.files; ++i) {
-    client.Delete(IdOf(absl::StrCat(name, "/", tree->files[i]))).IgnoreError();
-  }
-  return status;
+// What failed leaves nothing.
+absl::StatusOr<Moved> WholeOrNothing(Undo& undo, absl::StatusOr<Moved> moved) {
+  if (moved.ok()) return moved;
+  const absl::Status taken_back = undo.TakeBack();
+  if (taken_back.ok()) return moved;
+  return absl::Status(moved.status().code(),
+                      absl::StrCat(moved.status().message(), "; and something is left of it: ", taken_back.message()));
 }
 
 }  // namespace
@@ -221,54 +362,34 @@ base::ObjectId IdOf(const std::string& name_or_id) {
   return id.ok() ? *id : base::ObjectId::FromName(name_or_id);
 }
 
-std::string NameIn(absl::Span<const uint8_t> metadata) {
-  const json parsed = ParseMetadata(metadata);
-  return parsed.contains("name") && parsed["name"].is_string() ? parsed["name"].get<std::string>() : "";
+std::string NameOf(client::Client& client, const client::ObjectEntry& object) {
+  if (object.state != client::ObjectState::kSealed || object.metadata_size == 0) return "";
+  const auto buffer = client.Get(object.id, base::Duration());
+  return buffer.ok() ? NameIn(buffer->metadata()) : "";
 }
 
-absl::StatusOr<Moved> PutPath(client::Client& client, const std::string& path, const std::string& name) {
+absl::StatusOr<Moved> PutPath(client::Client& client, Undo& undo, const std::string& path, const std::string& name) {
   std::error_code error;
-  if (fs::is_directory(path, error)) return PutDirectory(client, path, name);
-  const uint64_t size = fs::file_size(path, error);
-  Progress progress("put", error ? 0 : size);
-  const auto bytes = PutFile(client, path, name, progress);
-  if (!bytes.ok()) return bytes.status();
-  return Moved{1, *bytes, 0, path};
+  const bool folder = fs::is_directory(path, error);
+  return WholeOrNothing(undo, folder ? PutFolder(client, undo, path, name) : PutFile(client, undo, path, name));
 }
 
-absl::StatusOr<Moved> GetPath(client::Client& client, const std::string& name, const GetSettings& settings) {
-  std::string output = settings.output;
-  {
-    auto buffer = client.Get(IdOf(name), settings.timeout, settings.protocol);
-    if (!buffer.ok()) return Explain(buffer.status(), name);
-    if (output.empty()) {
-      const std::string own_name = NameIn(buffer->metadata());
-      output = fs::path(own_name.empty() ? name : own_name).filename().string();
-      if (!StaysBelow(output)) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("'", own_name, "' is no name for a file: say where to with --output"));
-      }
-    }
-    if (IsDirectory(*buffer)) {
-      return GetDirectory(client, NameIn(buffer->metadata()), *buffer, output, settings);
-    }
-  }
-  const auto bytes = GetFile(client, name, output, settings);
-  if (!bytes.ok()) return bytes.status();
-  return Moved{1, *bytes, 0, output};
+absl::StatusOr<Moved> GetPath(client::Client& client, Undo& undo, const std::string& name,
+                              const GetSettings& settings) {
+  return WholeOrNothing(undo, GetInto(client, undo, name, settings));
 }
 
 absl::StatusOr<uint64_t> RemovePath(client::Client& client, const std::string& name) {
   uint64_t removed = 0;
-  // Only what is small enough to be a listing is looked at, so that nothing large is pulled here to be deleted.
+  // Only what is small enough to be a listing is looked at, so that nothing large is pulled here to
+  // be deleted.
   const auto stat = client.Stat(IdOf(name));
   if (!stat.ok()) return Explain(stat.status(), name);
   if (stat->object.data_size <= kMaxListingBytes) {
     const auto buffer = client.Get(IdOf(name), kListingTimeout);
-    if (buffer.ok() && IsDirectory(*buffer)) {
-      for (const json& file : ParseMetadata(buffer->data()).value("files", json::array())) {
-        if (!file.is_string()) continue;
-        const std::string path = absl::StrCat(NameIn(buffer->metadata()), "/", file.get<std::string>());
+    if (buffer.ok() && IsFolder(*buffer)) {
+      for (const std::string& file : ListedIn(*buffer, "files")) {
+        const std::string path = absl::StrCat(NameIn(buffer->metadata()), "/", file);
         const absl::Status status = client.Delete(IdOf(path));
         if (!status.ok() && !absl::IsNotFound(status)) return Explain(status, path);
         if (status.ok()) ++removed;
@@ -277,6 +398,22 @@ absl::StatusOr<uint64_t> RemovePath(client::Client& client, const std::string& n
   }
   if (absl::Status status = client.Delete(IdOf(name)); !status.ok()) return Explain(status, name);
   return removed + 1;
+}
+
+absl::StatusOr<uint64_t> RemovePrefix(client::Client& client, const std::string& prefix) {
+  const auto objects = client.List();
+  if (!objects.ok()) return objects.status();
+  uint64_t removed = 0;
+  for (const client::ObjectEntry& object : *objects) {
+    const std::string name = NameOf(client, object);
+    if (name.empty() || !absl::StartsWith(name, prefix)) continue;
+    const absl::Status status = client.Delete(object.id);
+    if (!status.ok() && !absl::IsNotFound(status)) {
+      return absl::Status(status.code(), absl::StrCat(name, ": ", status.message(), "; removed before: ", removed));
+    }
+    if (status.ok()) ++removed;
+  }
+  return removed;
 }
 
 }  // namespace tokamak::cli

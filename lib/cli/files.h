@@ -1,8 +1,14 @@
-// Files as objects: a file is one object, named by its path; a directory is an object that lists the files below it.
+// Files as objects: a file is one object, named by its path; a folder is an object that lists what
+// is below it.
 //
-// The id of a name is IdOf(name). Metadata of a file's object is {"name": ..., "kind": "file", "mode": ...} as
-// JSON; a directory's is {"name": ..., "kind": "directory"} and its data {"files": ["a", "b/c", ...]}, each of which is the
-// object NAME/PATH. Bytes go between file and shared memory without a copy of ours in between.
+// The id of a name is IdOf(name). Metadata of a file's object is {"name": ..., "kind": "file",
+// "mode": ...} as JSON; a folder's is {"name": ..., "kind": "directory"} and its data {"files":
+// ["a", "b/c", ...], "folders": ["empty", ...]}: each file is the object NAME/PATH, and folders are
+// those with neither files nor folders in them. Bytes go between file and shared memory without a
+// copy of ours in between.
+//
+// What fails or is interrupted is taken back through an Undo: afterwards nothing of it is left,
+// neither objects nor files.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "lib/base/object_id.h"
 #include "lib/base/time.h"
+#include "lib/cli/undo.h"
 #include "lib/client/client.h"
 #include "lib/client/protocol.h"
 
@@ -22,31 +29,38 @@ namespace tokamak::cli {
 struct Moved {
   uint64_t files = 0;
   uint64_t bytes = 0;
-  uint64_t skipped =
-      0;  // of a directory: what is no file (links to directories, pipes, ...); empty directories do not count
-  std::string path;  // of the file or directory that was written
+  std::vector<std::string> skipped;  // of a folder: what is no file, and why
+  std::string path;                  // of the file or folder that was read or written; "-" for standard output
 };
 
 // 40 hexadecimal digits are an id; anything else is a name.
 base::ObjectId IdOf(const std::string& name_or_id);
 
-// Puts a file, or a directory with all files below it (the directory's own object last, so that whoever sees it finds the
-// files; when one fails, none stays). Links to files are followed. kAlreadyExists: objects never change, so remove the old one or choose another name.
-absl::StatusOr<Moved> PutPath(client::Client& client, const std::string& path, const std::string& name);
+// Puts a file, or a folder with all files below it (the folder's own object last, so that whoever
+// sees it finds the files). Links to files are followed. A file that changes while it is read is an
+// error. kAlreadyExists: objects never change, so remove the old one or choose another name.
+absl::StatusOr<Moved> PutPath(client::Client& client, Undo& undo, const std::string& path, const std::string& name);
 
 struct GetSettings {
-  std::string output;  // a path; empty: the object's own name, in this folder
+  std::string output;  // see OutputFile; a folder takes a file under its own name; empty: the object's own name, here
   base::Duration timeout = base::Seconds(30);
   client::Protocol protocol = client::Protocol::kAuto;
 };
 
-// Gets a file or a directory and writes it. Names that would leave the output's folder are refused.
-absl::StatusOr<Moved> GetPath(client::Client& client, const std::string& name, const GetSettings& settings);
+// Gets a file or a folder and writes it. The files of a folder get their names once all are here.
+// Names that would leave the output's folder are refused.
+absl::StatusOr<Moved> GetPath(client::Client& client, Undo& undo, const std::string& name, const GetSettings& settings);
 
-// Deletes every copy of an object in the cluster; a directory's with the files that it lists. Returns how many objects.
+// Deletes every copy of an object in the cluster; a folder's with the files that it lists. Returns
+// how many objects.
 absl::StatusOr<uint64_t> RemovePath(client::Client& client, const std::string& name);
 
-// The name in an object's metadata, or "" where it has none of ours.
-std::string NameIn(absl::Span<const uint8_t> metadata);
+// Deletes every copy of the objects that this node holds and whose names begin with `prefix`.
+// Returns how many objects.
+absl::StatusOr<uint64_t> RemovePrefix(client::Client& client, const std::string& prefix);
+
+// The name that an object's metadata gives it, or "". Only an object of this node is looked at, so
+// nothing is pulled.
+std::string NameOf(client::Client& client, const client::ObjectEntry& object);
 
 }  // namespace tokamak::cli

@@ -1,5 +1,12 @@
-// tok: the command line of Tokamak. `tok up` starts a cluster on this machine; the other commands talk to one daemon.
+// tok: the command line of Tokamak. `tok up` starts a cluster on this machine; the other commands
+// talk to one daemon.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
+#include <exception>
 #include <filesystem>
 #include <iostream>
 #include <string>
@@ -8,10 +15,14 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "lib/base/units.h"
+#include "lib/base/version.h"
 #include "lib/cli/cluster.h"
 #include "lib/cli/commands.h"
 #include "lib/cli/demo.h"
 #include "lib/cli/doctor/command.h"
+#include "lib/cli/interruption.h"
+#include "lib/cli/output.h"
+#include "lib/cli/undo.h"
 #include "lib/client/client.h"
 #include "nlohmann/json.hpp"
 
@@ -19,17 +30,20 @@ namespace tokamak::cli {
 namespace {
 
 constexpr char kFooter[] =
-    "Which daemon: --socket PATH, else $TOKAMAK_SOCKET, else node --node (1 unless given) of the cluster that tok up "
-    "started.\n"
+    "Which daemon: --socket PATH; or node --node of the cluster in --state, if one of the two is given; or\n"
+    "$TOKAMAK_SOCKET; or node 1 of the cluster that tok up started.\n"
     "Example:\n"
     "  tok up --nodes 3\n"
     "  tok put /usr/share/dict --as dict\n"
     "  tok --node 2 get dict -o /tmp/dict --protocol read\n"
     "  tok down\n"
-    "Exit codes: 0 done, 1 it failed, 2 wrong flags or no daemon; of doctor: 0 RDMA works here, 1 it does not.";
+    "Exit codes: 0 done, 1 it failed, 2 wrong flags or no daemon; of doctor: 0 RDMA works here, 1 it does not.\n"
+    "Errors are one line on standard error; with --json that is {\"error\": CODE, \"message\": TEXT}.\n"
+    "Control characters, and bytes that are not UTF-8, are printed as \\xHH; JSON has the latter as \\xHH, too.";
 
 struct Flags {
   std::string socket;
+  bool cluster_chosen = false;  // by --node or --state
   std::string state = DefaultFolder();
   uint32_t node = 1;
   bool json = false;
@@ -45,10 +59,11 @@ struct Flags {
   std::string timeout = "30s";
   std::string protocol = "auto";
   std::vector<std::string> names;
+  std::string prefix;
 };
 
-int Fail(const absl::Status& status, int code) {
-  std::cerr << "tok: " << status.message() << std::endl;
+int Fail(const Flags& flags, const absl::Status& status, int code) {
+  PrintError(flags.json, status);
   return code;
 }
 
@@ -58,11 +73,11 @@ void PrintCluster(const Flags& flags, const Cluster& cluster) {
     for (const ClusterProcess& node : cluster.nodes) {
       nodes.push_back({{"name", node.name}, {"pid", node.pid}, {"socket", node.socket}});
     }
-    std::cout << nlohmann::json({{"state", flags.state}, {"nodes", nodes}}).dump(2) << "\n";
+    std::cout << ToText({{"state", flags.state}, {"nodes", nodes}}, 2) << "\n";
     return;
   }
   for (const ClusterProcess& node : cluster.nodes) {
-    std::cout << node.name << "  pid " << node.pid << "  " << node.socket << "\n";
+    std::cout << node.name << "  pid " << node.pid << "  " << Printable(node.socket) << "\n";
   }
   std::cout << cluster.nodes.size() << " nodes are up; stop them with tok down\n";
 }
@@ -70,16 +85,16 @@ void PrintCluster(const Flags& flags, const Cluster& cluster) {
 int Up(Flags& flags) {
   flags.cluster.folder = flags.state;
   const auto cluster = StartCluster(flags.cluster);
-  if (!cluster.ok()) return Fail(cluster.status(), 2);
+  if (!cluster.ok()) return Fail(flags, cluster.status(), 2);
   PrintCluster(flags, *cluster);
   return 0;
 }
 
 int Down(const Flags& flags) {
   const auto stopped = StopCluster(flags.state);
-  if (!stopped.ok()) return Fail(stopped.status(), 2);
+  if (!stopped.ok()) return Fail(flags, stopped.status(), 2);
   if (flags.json) {
-    std::cout << nlohmann::json({{"stopped", *stopped}}) << "\n";
+    std::cout << ToText({{"stopped", *stopped}}) << "\n";
   } else {
     std::cout << "stopped " << *stopped << " processes\n";
   }
@@ -90,21 +105,21 @@ int RunTheDemo(Flags& flags) {
   flags.demo.folder = flags.state + "-demo";
   flags.demo.json = flags.json;
   const auto memory = base::ParseSize(flags.demo_memory);
-  if (!memory.ok()) return Fail(memory.status(), 2);
+  if (!memory.ok()) return Fail(flags, memory.status(), 2);
   flags.demo.memory = *memory;
   const auto least = base::ParseSize(flags.demo_least);
-  if (!least.ok()) return Fail(least.status(), 2);
+  if (!least.ok()) return Fail(flags, least.status(), 2);
   flags.demo.least_bytes = *least;
   const auto result = RunDemo(flags.demo);
-  if (!result.ok()) return Fail(result.status(), 1);
+  if (!result.ok()) return Fail(flags, result.status(), 1);
   std::cout << (flags.json ? DemoToJson(*result) + "\n" : FormatDemo(*result)) << std::flush;
   return result->mismatches == 0 ? 0 : 1;
 }
 
 absl::StatusOr<std::string> FindSocket(const Flags& flags) {
   if (!flags.socket.empty()) return flags.socket;
-  if (const char* socket = std::getenv("TOKAMAK_SOCKET"); socket != nullptr && *socket != '\0')
-    return std::string(socket);
+  const char* const socket = std::getenv("TOKAMAK_SOCKET");
+  if (!flags.cluster_chosen && socket != nullptr && *socket != '\0') return std::string(socket);
   const auto cluster = LoadCluster(flags.state);
   if (!cluster.ok()) return cluster.status();
   if (flags.node < 1 || flags.node > cluster->nodes.size()) {
@@ -121,42 +136,81 @@ client::Protocol ParseProtocol(const std::string& name) {
   return client::Protocol::kAuto;
 }
 
+absl::Status RunCommand(const Flags& flags, const std::string& command, base::Duration timeout,
+                        const CommandContext& context) {
+  if (command == "put") return Put(context, flags.paths, flags.as);
+  if (command == "get") return Get(context, {flags.name, flags.output, timeout, ParseProtocol(flags.protocol)});
+  if (command == "ls") return List(context);
+  if (command == "stat") return Stat(context, flags.name);
+  if (command == "rm" && !flags.prefix.empty()) return RemoveByPrefix(context, flags.prefix);
+  if (command == "rm") return Remove(context, flags.names);
+  return Nodes(context);
+}
+
 // The commands that need a daemon.
 int Talk(const Flags& flags, const std::string& command) {
+  if (command == "rm" && flags.names.empty() && flags.prefix.empty()) {
+    return Fail(flags, absl::InvalidArgumentError("rm: give a name, or a --prefix that is not empty (see tok --help)"),
+                2);
+  }
   const auto timeout = base::ParseDuration(flags.timeout);
-  if (!timeout.ok()) return Fail(timeout.status(), 2);
+  if (!timeout.ok()) return Fail(flags, timeout.status(), 2);
   const auto socket = FindSocket(flags);
-  if (!socket.ok()) return Fail(socket.status(), 2);
+  if (!socket.ok()) return Fail(flags, socket.status(), 2);
+  Undo undo;
+  const Interruption interruption([&] {
+    const absl::Status taken_back = undo.Interrupt();
+    const std::string left =
+        taken_back.ok() ? "" : absl::StrCat("; something is left half done: ", taken_back.message());
+    PrintError(flags.json, absl::CancelledError(absl::StrCat("interrupted", left)));
+  });
   client::ClientOptions options;
   options.name = "tok";
   auto client = client::Client::Connect(*socket, options);
-  if (!client.ok()) return Fail(client.status(), 2);
-  const CommandContext context{*client, flags.json};
-  absl::Status status;
-  if (command == "put") status = Put(context, flags.paths, flags.as);
-  if (command == "get") status = Get(context, {flags.name, flags.output, *timeout, ParseProtocol(flags.protocol)});
-  if (command == "ls") status = List(context);
-  if (command == "stat") status = Stat(context, flags.name);
-  if (command == "rm") status = Remove(context, flags.names);
-  if (command == "nodes") status = Nodes(context);
-  return status.ok() ? 0 : Fail(status, 1);
+  if (!client.ok()) return Fail(flags, client.status(), 2);
+  const absl::Status status = RunCommand(flags, command, *timeout, {*client, undo, flags.json});
+  if (status.ok()) return 0;
+  return absl::IsCancelled(status) ? 1 : Fail(flags, status, 1);  // what cancelled it says so
 }
 
-// What CLI11 took, brought into shape. Later commands are given in other folders, so paths are whole.
-void Complete(Flags& flags) {
-  flags.state = std::filesystem::absolute(flags.state).lexically_normal().string();
+// What CLI11 took, brought into shape. Later commands are given in other folders, so paths are
+// whole.
+absl::Status Complete(Flags& flags) {
+  std::error_code error;
+  flags.state = std::filesystem::absolute(flags.state, error).lexically_normal().string();
+  if (error || flags.state.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--state: give the whole path of a folder", error ? ": " : "", error ? error.message() : ""));
+  }
   while (flags.state.size() > 1 && flags.state.back() == '/') flags.state.pop_back();
+  return absl::OkStatus();
 }
 
-int Main(int argc, char** argv) {
+// Descriptors 0 to 2 may have been closed by whoever started us: what we open must not be taken for
+// standard output. Writing to it fails all the same.
+void OccupyStandardDescriptors() {
+  int opened = 0;
+  while (opened >= 0 && opened <= STDERR_FILENO) opened = open("/dev/null", O_RDONLY);
+  if (opened > STDERR_FILENO) close(opened);
+}
+
+// Also before the flags are understood.
+bool WantsJson(int argc, char** argv) {
+  return std::any_of(argv, argv + argc, [](const char* argument) { return std::strcmp(argument, "--json") == 0; });
+}
+
+int Run(int argc, char** argv) {
   Flags flags;
   CLI::App app("tok puts files into Tokamak's shared memory and gets them on other nodes.", "tok");
   app.footer(kFooter);
   app.require_subcommand(1);
   app.fallthrough();
-  app.add_option("--socket", flags.socket, "the daemon's Unix socket");
-  app.add_option("--state", flags.state, "folder of the cluster that tok up starts")->capture_default_str();
-  app.add_option("--node", flags.node, "talk to this node of that cluster, from 1")->capture_default_str();
+  app.set_version_flag("--version", absl::StrCat("tok ", base::kVersion));
+  const auto* const socket = app.add_option("--socket", flags.socket, "the daemon's Unix socket");
+  const auto* const state =
+      app.add_option("--state", flags.state, "folder of the cluster that tok up starts")->capture_default_str();
+  const auto* const node =
+      app.add_option("--node", flags.node, "talk to this node of that cluster, from 1")->capture_default_str();
   app.add_flag("--json", flags.json, "print JSON");
 
   CLI::App* up = app.add_subcommand("up", "start a cluster on this machine: node i on 127.0.0.i");
@@ -178,7 +232,7 @@ int Main(int argc, char** argv) {
   CLI::App* demo =
       app.add_subcommand("demo", "move real files between three nodes by every protocol, and compare hashes");
   demo->add_option("--from", flags.demo.sources, "folders whose files are moved")->capture_default_str();
-  demo->add_option("--least", flags.demo_least, "files of so much together, if there are so many")
+  demo->add_option("--least", flags.demo_least, "move files of at least this size together, if there are enough")
       ->capture_default_str();
   demo->add_option("--memory", flags.demo_memory, "store of each node; files up to a third of it are moved")
       ->capture_default_str();
@@ -186,14 +240,15 @@ int Main(int argc, char** argv) {
   demo->add_option("--tokd", flags.demo.tokd_flags, "a further flag for each tokd, as for up")->allow_extra_args(false);
 
   CLI::App* put = app.add_subcommand("put", "put files or folders, each as an object named like it");
-  put->add_option("path", flags.paths, "FILE or DIR")->required();
+  put->add_option("path", flags.paths, "FILE or DIR; one that fails or is interrupted leaves nothing")->required();
   put->add_option("--as", flags.as, "the object's name");
 
   CLI::App* get =
       app.add_subcommand("get", "get an object, from whichever node has it, and write it to a file or folder");
   get->add_option("name", flags.name, "name or 40-digit id")->required();
-  get->add_option("-o,--output", flags.output, "where to; the object's own name in this folder unless given");
-  get->add_option("--timeout", flags.timeout, "wait so long for it to appear and arrive")->capture_default_str();
+  get->add_option("-o,--output", flags.output,
+                  "where to: a file, a folder, or - for standard output; the object's own name here unless given");
+  get->add_option("--timeout", flags.timeout, "how long to wait for it to appear and arrive")->capture_default_str();
   get->add_option("--protocol", flags.protocol, "auto, eager, read or write")
       ->check(CLI::IsMember({"auto", "eager", "read", "write"}))
       ->capture_default_str();
@@ -201,27 +256,45 @@ int Main(int argc, char** argv) {
   app.add_subcommand("ls", "list the objects of a node");
   CLI::App* stat = app.add_subcommand("stat", "one object and who holds it; without a name, the node's numbers");
   stat->add_option("name", flags.name, "name or 40-digit id");
-  CLI::App* rm = app.add_subcommand("rm", "delete objects on all nodes; a folder with its files");
-  rm->add_option("name", flags.names, "name or 40-digit id")->required();
+  CLI::App* rm = app.add_subcommand("rm", "delete objects on all nodes, without asking; a folder with its files");
+  auto* const names = rm->add_option("name", flags.names, "name or 40-digit id");
+  rm->add_option("--prefix", flags.prefix,
+                 "delete all objects that the node holds and whose names begin like this, such as dict/")
+      ->excludes(names);
   app.add_subcommand("nodes", "list the nodes of the cluster");
 
   doctor::AddCommand(app, flags.doctor);
 
   try {
     app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
+  } catch (const CLI::Success& asked) {  // for help or the version
+    return app.exit(asked);
   } catch (const CLI::ParseError& error) {
-    std::cerr << "tok: " << error.what() << " (see tok --help)" << std::endl;
-    return 2;
+    flags.json = WantsJson(argc, argv);
+    return Fail(flags, absl::InvalidArgumentError(absl::StrCat(error.what(), " (see tok --help)")), 2);
   }
-  Complete(flags);
+  if (absl::Status status = Complete(flags); !status.ok()) return Fail(flags, status, 2);
+  flags.cluster_chosen = state->count() + node->count() > 0;
+  if (socket->count() > 0 && node->count() > 0) {
+    return Fail(flags, absl::InvalidArgumentError("--socket and --node: give one of them"), 2);
+  }
   const std::string command = app.get_subcommands().front()->get_name();
   if (command == "up") return Up(flags);
   if (command == "down") return Down(flags);
   if (command == "demo") return RunTheDemo(flags);
   if (command == "doctor") return doctor::RunCommand(flags.doctor, flags.json);
   return Talk(flags, command);
+}
+
+int Main(int argc, char** argv) {
+  OccupyStandardDescriptors();
+  int code = 1;
+  try {
+    code = Run(argc, argv);
+  } catch (const std::exception& error) {  // of a library: a mistake of ours, but a user gets a line nevertheless
+    PrintError(WantsJson(argc, argv), absl::InternalError(absl::StrCat("unexpected error: ", error.what())));
+  }
+  return FinishOutput(WantsJson(argc, argv), code);
 }
 
 }  // namespace

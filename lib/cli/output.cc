@@ -60,7 +60,8 @@ bool IsControl(absl::string_view character) {
   return first == 0xc2 && static_cast<uint8_t>(character[1]) < 0xa0;
 }
 
-// The text, with \xHH for each byte that is not UTF-8, and of control characters as well if asked for.
+// The text, with \xHH for each byte that is not UTF-8, and of control characters as well if asked
+// for.
 std::string Escape(absl::string_view text, bool controls) {
   std::string escaped;
   while (!text.empty()) {

@@ -36,7 +36,8 @@ absl::StatusOr<std::vector<NodePlace>> PlaceNodes(const Places& places, uint32_t
   for (uint32_t i = 0; i < nodes; ++i) {
     const size_t device = i % addresses.size();
     const uint64_t port = places.port + i / addresses.size() * kPortsPerNode;
-    if (port > UINT16_MAX) return absl::InvalidArgumentError("there are not so many ports: choose a lower --port");
+    if (port > UINT16_MAX)
+      return absl::InvalidArgumentError("the ports above --port do not suffice: choose a lower one");
     placed.push_back({places.devices[device], addresses[device]});
     placed.back().listen.port = static_cast<uint16_t>(port);
   }

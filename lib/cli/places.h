@@ -1,7 +1,9 @@
-// Where the nodes of a cluster on one machine are: the device of each, and the address that it listens on.
+// Where the nodes of a cluster on one machine are: the device of each, and the address that it
+// listens on.
 //
-// Without devices node I has the software NIC soft:udp@127.0.0.I. With devices, say ibv:rxe0 and ibv:rxe1, the nodes take them in
-// turn; each listens at its device's address, and those that share a device are kPortsPerNode ports apart.
+// Without devices node I has the software NIC soft:udp@127.0.0.I. With devices, say ibv:rxe0 and
+// ibv:rxe1, the nodes take them in turn; each listens at its device's address, and those that share
+// a device are kPortsPerNode ports apart.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +29,8 @@ struct Places {
   uint16_t udp_port = 4791;          // of the software NICs, where no devices are named
 };
 
-// The places of nodes 1 to `nodes`. Opens each device for a moment, to learn its address: an error is that of opening it.
-// kInvalidArgument: there are not so many ports.
+// The places of nodes 1 to `nodes`. Opens each device for a moment, to learn its address: an error
+// is that of opening it. kInvalidArgument: the ports do not suffice.
 absl::StatusOr<std::vector<NodePlace>> PlaceNodes(const Places& places, uint32_t nodes);
 
 }  // namespace tokamak::cli

@@ -1,4 +1,5 @@
-// The demo itself, on few files and little memory: real daemons, every protocol, and a holder that is killed.
+// The demo itself, on few files and little memory: real daemons, every protocol, and a holder that
+// is killed.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,13 +1,19 @@
 #include "lib/cli/files.h"
 
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "lib/client/client.h"
@@ -37,7 +43,31 @@ class FilesTest : public testing::Test {
     GetSettings settings;
     settings.output = output.empty() ? "" : Path(output);
     settings.timeout = base::Milliseconds(100);
-    return GetPath(client_, name, settings);
+    return GetPath(client_, undo_, name, settings);
+  }
+
+  // Gets to the path as it is.
+  absl::StatusOr<Moved> GetTo(const std::string& name, const std::string& output) {
+    GetSettings settings;
+    settings.output = output;
+    settings.timeout = base::Milliseconds(100);
+    return GetPath(client_, undo_, name, settings);
+  }
+
+  // The names of all that is in the folder, sorted.
+  std::vector<std::string> Entries() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
+      names.push_back(entry.path().lexically_relative(folder_).string());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  std::string Object(const std::string& name) {
+    const auto buffer = client_.Get(IdOf(name), base::Duration());
+    if (!buffer.ok()) return buffer.status().ToString();
+    return {buffer->data().begin(), buffer->data().end()};
   }
 
   void PutRaw(const std::string& name, const std::string& data, const std::string& metadata) {
@@ -47,6 +77,7 @@ class FilesTest : public testing::Test {
 
   client::FakeDaemon daemon_;
   client::Client client_;
+  Undo undo_;
   const testing_support::ShortFolder where_;
   const std::string folder_ = where_.long_path();
 };
@@ -54,7 +85,7 @@ class FilesTest : public testing::Test {
 TEST_F(FilesTest, AFileComesBackWithItsMode) {
   Make("a", "hello");
   chmod(Path("a").c_str(), 0700);
-  const auto put = PutPath(client_, Path("a"), "greeting");
+  const auto put = PutPath(client_, undo_, Path("a"), "greeting");
   ASSERT_TRUE(put.ok()) << put.status();
   EXPECT_EQ(put->files, 1u);
   EXPECT_EQ(put->bytes, 5u);
@@ -67,7 +98,7 @@ TEST_F(FilesTest, AFileComesBackWithItsMode) {
 
 TEST_F(FilesTest, AnEmptyFileIsAnObjectToo) {
   Make("empty", "");
-  ASSERT_TRUE(PutPath(client_, Path("empty"), "empty").ok());
+  ASSERT_TRUE(PutPath(client_, undo_, Path("empty"), "empty").ok());
   const auto got = Get("empty", "out");
   ASSERT_TRUE(got.ok()) << got.status();
   EXPECT_TRUE(fs::exists(Path("out")));
@@ -78,10 +109,10 @@ TEST_F(FilesTest, AFolderComesBackWhole) {
   Make("d/a", "1");
   Make("d/b/c", "22");
   Make("d/b/empty", "");
-  const auto put = PutPath(client_, Path("d"), "tree");
+  const auto put = PutPath(client_, undo_, Path("d"), "tree");
   ASSERT_TRUE(put.ok()) << put.status();
   EXPECT_EQ(put->files, 3u);
-  EXPECT_EQ(put->skipped, 0u);
+  EXPECT_EQ(put->skipped.size(), 0u);
   const auto got = Get("tree", "e");
   ASSERT_TRUE(got.ok()) << got.status();
   EXPECT_EQ(got->files, 3u);
@@ -96,9 +127,20 @@ TEST_F(FilesTest, AFolderComesBackWhole) {
 
 TEST_F(FilesTest, AnEmptyFolderComesBackEmpty) {
   fs::create_directory(Path("d"));
-  ASSERT_TRUE(PutPath(client_, Path("d"), "tree").ok());
+  ASSERT_TRUE(PutPath(client_, undo_, Path("d"), "tree").ok());
   ASSERT_TRUE(Get("tree", "e").ok());
   EXPECT_TRUE(fs::is_empty(Path("e")));
+}
+
+TEST_F(FilesTest, EmptyFoldersInAFolderComeBack) {
+  Make("d/a", "1");
+  fs::create_directories(Path("d/x/y"));
+  fs::create_directories(Path("d/z"));
+  ASSERT_EQ(mkfifo(Path("d/z/pipe").c_str(), 0600), 0);
+  ASSERT_TRUE(PutPath(client_, undo_, Path("d"), "tree").ok());
+  ASSERT_TRUE(Get("tree", "e").ok());
+  EXPECT_TRUE(fs::is_directory(Path("e/x/y")));
+  EXPECT_TRUE(fs::is_empty(Path("e/z")));
 }
 
 TEST_F(FilesTest, LinksToFilesAreFollowedUnderTheirOwnNamesAndOthersAreSkipped) {
@@ -108,10 +150,11 @@ TEST_F(FilesTest, LinksToFilesAreFollowedUnderTheirOwnNamesAndOthersAreSkipped) 
   fs::create_directory_symlink(folder_, Path("d/up"));
   fs::create_symlink(Path("nowhere"), Path("d/dangling"));
   ASSERT_EQ(mkfifo(Path("d/pipe").c_str(), 0600), 0);
-  const auto put = PutPath(client_, Path("d"), "tree");
+  const auto put = PutPath(client_, undo_, Path("d"), "tree");
   ASSERT_TRUE(put.ok()) << put.status();
   EXPECT_EQ(put->files, 2u);
-  EXPECT_EQ(put->skipped, 3u);
+  EXPECT_EQ(put->skipped, (std::vector<std::string>{"dangling: a link that leads nowhere", "pipe: a pipe",
+                                                    "up: a link to a folder"}));
   ASSERT_TRUE(Get("tree", "e").ok());
   EXPECT_EQ(Read(Path("e/link")), "far");
   EXPECT_FALSE(fs::is_symlink(Path("e/link")));
@@ -119,12 +162,12 @@ TEST_F(FilesTest, LinksToFilesAreFollowedUnderTheirOwnNamesAndOthersAreSkipped) 
 
 TEST_F(FilesTest, APipeIsRefusedAndNotWaitedFor) {
   ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
-  const auto put = PutPath(client_, Path("pipe"), "pipe");
+  const auto put = PutPath(client_, undo_, Path("pipe"), "pipe");
   EXPECT_TRUE(absl::IsInvalidArgument(put.status())) << put.status();
 }
 
 TEST_F(FilesTest, WhatIsMissingIsSaid) {
-  const auto put = PutPath(client_, Path("missing"), "missing");
+  const auto put = PutPath(client_, undo_, Path("missing"), "missing");
   EXPECT_TRUE(absl::IsNotFound(put.status())) << put.status();
   EXPECT_FALSE(Get("missing", "out").ok());
   EXPECT_FALSE(RemovePath(client_, "missing").ok());
@@ -133,8 +176,8 @@ TEST_F(FilesTest, WhatIsMissingIsSaid) {
 
 TEST_F(FilesTest, ObjectsNeverChange) {
   Make("a", "1");
-  ASSERT_TRUE(PutPath(client_, Path("a"), "a").ok());
-  const auto again = PutPath(client_, Path("a"), "a");
+  ASSERT_TRUE(PutPath(client_, undo_, Path("a"), "a").ok());
+  const auto again = PutPath(client_, undo_, Path("a"), "a");
   EXPECT_TRUE(absl::IsAlreadyExists(again.status()));
   EXPECT_NE(again.status().message().find("tok rm"), std::string::npos);
 }
@@ -143,18 +186,18 @@ TEST_F(FilesTest, AFolderIsPutWholeOrNotAtAll) {
   Make("d/a", "1");
   Make("d/b", "2");
   Make("other", "3");
-  ASSERT_TRUE(PutPath(client_, Path("other"), "tree/b").ok());
-  EXPECT_TRUE(absl::IsAlreadyExists(PutPath(client_, Path("d"), "tree").status()));
+  ASSERT_TRUE(PutPath(client_, undo_, Path("other"), "tree/b").ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(PutPath(client_, undo_, Path("d"), "tree").status()));
   EXPECT_FALSE(*client_.Contains(IdOf("tree/a")));
   EXPECT_TRUE(*client_.Contains(IdOf("tree/b")));
 }
 
 TEST_F(FilesTest, NamesThatAreNoUtf8AreRefused) {
   Make("a", "1");
-  const auto put = PutPath(client_, Path("a"), "b\xff");
+  const auto put = PutPath(client_, undo_, Path("a"), "b\xff");
   EXPECT_TRUE(absl::IsInvalidArgument(put.status())) << put.status();
   Make("d/c\xff", "1");
-  EXPECT_TRUE(absl::IsInvalidArgument(PutPath(client_, Path("d"), "tree").status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(PutPath(client_, undo_, Path("d"), "tree").status()));
 }
 
 TEST_F(FilesTest, ListedPathsThatLeaveTheirFolderAreRefused) {
@@ -192,20 +235,204 @@ TEST_F(FilesTest, MetadataThatIsNotOursIsTakenAsAFile) {
 TEST_F(FilesTest, FortyHexadecimalDigitsAreAnIdEverywhere) {
   Make("a", "1");
   const std::string hex = base::ObjectId::FromName("something").ToHex();
-  ASSERT_TRUE(PutPath(client_, Path("a"), hex).ok());
+  ASSERT_TRUE(PutPath(client_, undo_, Path("a"), hex).ok());
   EXPECT_TRUE(Get(hex, "out").ok());
   EXPECT_TRUE(*client_.Contains(base::ObjectId::FromName("something")));
 }
 
-TEST_F(FilesTest, NoPartStaysWhereAFileCannotBeWritten) {
+TEST_F(FilesTest, NothingStaysWhereAFileCannotBeWritten) {
   Make("a", "1");
-  ASSERT_TRUE(PutPath(client_, Path("a"), "a").ok());
-  fs::create_directory(Path("taken"));
-  EXPECT_FALSE(Get("a", "taken").ok());
+  Make("d/x/y", "1");
+  ASSERT_TRUE(PutPath(client_, undo_, Path("a"), "a").ok());
+  ASSERT_TRUE(PutPath(client_, undo_, Path("d"), "tree").ok());
+  fs::remove_all(Path("d"));
+  fs::create_directories(Path("taken/x/y"));  // a folder where the file shall be
+  EXPECT_FALSE(Get("tree", "taken").ok());
   EXPECT_FALSE(Get("a", "missing/out").ok());
-  size_t entries = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(folder_)) entries += entry.exists() ? 1 : 0;
-  EXPECT_EQ(entries, 2u);
+  EXPECT_FALSE(Get("tree", "a").ok());
+  EXPECT_EQ(Entries(), (std::vector<std::string>{"a", "taken", "taken/x", "taken/x/y"}));
+}
+
+TEST_F(FilesTest, AFileGoesIntoAFolderThatIsThere) {
+  PutRaw("far/greeting", "hello", R"({"name": "far/greeting", "kind": "file"})");
+  fs::create_directory(Path("d"));
+  const auto got = Get("far/greeting", "d");
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_EQ(got->path, Path("d/greeting"));
+  EXPECT_EQ(Read(Path("d/greeting")), "hello");
+  EXPECT_TRUE(Get("far/greeting", "d/").ok());
+  const auto missing = Get("far/greeting", "none/");
+  EXPECT_TRUE(absl::IsNotFound(missing.status())) << missing.status();
+  EXPECT_NE(missing.status().message().find("none/"), std::string::npos);
+  EXPECT_EQ(Entries(), (std::vector<std::string>{"d", "d/greeting"}));
+}
+
+TEST_F(FilesTest, AFolderThatFailsWhileItIsGotLeavesWhatWasThere) {
+  PutRaw("tree", R"({"files": ["a", "new/b", "missing"], "folders": ["empty"]})",
+         R"({"name": "tree", "kind": "directory"})");
+  PutRaw("tree/a", "young", "");
+  PutRaw("tree/new/b", "young", "");
+  Make("out/a", "old");
+  EXPECT_FALSE(Get("tree", "out").ok());
+  EXPECT_FALSE(Get("tree", "fresh/deep").ok());
+  EXPECT_EQ(Read(Path("out/a")), "old");
+  EXPECT_EQ(Entries(), (std::vector<std::string>{"out", "out/a"}));
+  PutRaw("tree/missing", "late", "");
+  ASSERT_TRUE(Get("tree", "out").ok());
+  EXPECT_EQ(Read(Path("out/a")), "young");
+  EXPECT_EQ(Entries(), (std::vector<std::string>{"out", "out/a", "out/empty", "out/missing", "out/new", "out/new/b"}));
+}
+
+TEST_F(FilesTest, AFileReplacesOneThatIsThereAndNobodyElsesPart) {
+  PutRaw("x", "new", "");
+  Make("out", "old and longer");
+  const std::string part = "out.part" + std::to_string(getpid());
+  Make(part, "of somebody else");
+  ASSERT_TRUE(Get("x", "out").ok());
+  EXPECT_EQ(Read(Path("out")), "new");
+  EXPECT_EQ(Read(Path(part)), "of somebody else");
+}
+
+TEST_F(FilesTest, ALinkIsFollowedAndStays) {
+  PutRaw("x", "new", "");
+  Make("far/target", "old");
+  fs::create_symlink("far/target", Path("link"));
+  fs::create_symlink(Path("link"), Path("link_to_link"));
+  fs::create_symlink("far/later", Path("dangling"));
+  fs::create_symlink("round", Path("round"));
+  ASSERT_TRUE(Get("x", "link_to_link").ok());
+  ASSERT_TRUE(Get("x", "dangling").ok());
+  EXPECT_FALSE(Get("x", "round").ok());
+  EXPECT_TRUE(fs::is_symlink(Path("link")) && fs::is_symlink(Path("link_to_link")) && fs::is_symlink(Path("dangling")));
+  EXPECT_EQ(Read(Path("far/target")), "new");
+  EXPECT_EQ(Read(Path("far/later")), "new");
+  EXPECT_EQ(Entries().size(), 7u);  // no part
+}
+
+// Through links, so that a mistake would replace the link and not the machine's device.
+TEST_F(FilesTest, ADeviceIsWrittenThroughAndItsErrorSaid) {
+  PutRaw("x", "bytes", "");
+  fs::create_symlink("/dev/null", Path("null"));
+  fs::create_symlink("/dev/full", Path("full"));
+  ASSERT_TRUE(Get("x", "null").ok());
+  const auto full = Get("x", "full");
+  EXPECT_NE(full.status().message().find("No space left"), std::string::npos) << full.status();
+  EXPECT_TRUE(fs::is_symlink(Path("null")) && fs::is_symlink(Path("full")));
+  EXPECT_TRUE(fs::is_character_file("/dev/null") && fs::is_character_file("/dev/full"));
+}
+
+TEST_F(FilesTest, APipeIsWrittenThrough) {
+  PutRaw("x", "bytes", "");
+  ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
+  std::string read;
+  std::thread reader([&] { read = Read(Path("pipe")); });
+  EXPECT_TRUE(Get("x", "pipe").ok());
+  reader.join();
+  EXPECT_EQ(read, "bytes");
+  EXPECT_TRUE(fs::is_fifo(Path("pipe")));
+}
+
+TEST_F(FilesTest, StandardOutputHasTheBytesAlone) {
+  PutRaw("x", std::string("b\0tes", 5), "");
+  PutRaw("tree", R"({"files": []})", R"({"name": "tree", "kind": "directory"})");
+  for (const char* output : {"-", "/dev/stdout", "/proc/self/fd/1"}) {
+    testing::internal::CaptureStdout();  // a file, to which more is appended
+    EXPECT_TRUE(GetTo("x", output).ok());
+    EXPECT_TRUE(GetTo("x", output).ok());
+    EXPECT_EQ(testing::internal::GetCapturedStdout(), std::string("b\0tesb\0tes", 10)) << output;
+    EXPECT_TRUE(absl::IsInvalidArgument(GetTo("tree", output).status()));
+  }
+  EXPECT_FALSE(fs::exists("-"));
+}
+
+TEST_F(FilesTest, AnOpenFileOfAnyNumberIsWrittenThrough) {
+  PutRaw("x", "bytes", "");
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  EXPECT_TRUE(GetTo("x", "/dev/fd/" + std::to_string(ends[1])).ok());
+  char read_back[16];
+  EXPECT_EQ(read(ends[0], read_back, sizeof read_back), 5);
+  close(ends[0]);
+  close(ends[1]);
+}
+
+TEST_F(FilesTest, AFileThatDoesNotKnowItsSizeIsReadToTheEnd) {
+  for (const std::string path :
+       {"/proc/self/cmdline", "/sys/kernel/mm/transparent_hugepage/enabled", "/proc/version"}) {
+    if (!fs::exists(path)) continue;
+    ASSERT_TRUE(PutPath(client_, undo_, path, path).ok()) << path;
+    EXPECT_EQ(Object(path), Read(path));
+    EXPECT_NE(Object(path), "");
+  }
+}
+
+TEST_F(FilesTest, AFileThatDoesNotKnowItsSizeAndExceedsTheStoreIsRefused) {
+  // Every other page with another protection: a line of /proc/self/maps each.
+  constexpr size_t kPages = 40'000;
+  const size_t page = static_cast<size_t>(getpagesize());
+  void* const memory = mmap(nullptr, kPages * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  for (size_t i = 0; i < kPages; i += 2) {
+    ASSERT_EQ(mprotect(static_cast<char*>(memory) + i * page, page, PROT_READ), 0);
+  }
+  const auto put = PutPath(client_, undo_, "/proc/self/maps", "maps");
+  EXPECT_TRUE(absl::IsResourceExhausted(put.status())) << put.status();
+  munmap(memory, kPages * page);
+  EXPECT_EQ(daemon_.statistics().sealed_objects, 0u);
+}
+
+TEST_F(FilesTest, AFileThatChangesWhileItIsReadIsAnErrorAndLeavesNothing) {
+  Make("d/a", "1");
+  for (const char* now : {"longer than before", "s", ""}) {
+    Make("d/changing", "as it was");
+    size_t creates = 0;
+    daemon_.Screen(client::Kind::kCreate, [&] {
+      if (++creates == 2) Make("d/changing", now);
+      return true;
+    });
+    const auto put = PutPath(client_, undo_, Path("d"), "tree");
+    EXPECT_TRUE(absl::IsAborted(put.status())) << put.status();
+    EXPECT_NE(put.status().message().find("d/changing"), std::string::npos);
+    EXPECT_EQ(daemon_.statistics().sealed_objects, 0u);
+  }
+}
+
+// Without what lets root read everything, while this lives; of this thread.
+class WithoutOverride final {
+ public:
+  WithoutOverride() {
+    EXPECT_EQ(syscall(SYS_capget, &header_, before_), 0);
+    __user_cap_data_struct less[2] = {before_[0], before_[1]};
+    less[0].effective &= ~(uint32_t{1} << CAP_DAC_OVERRIDE | uint32_t{1} << CAP_DAC_READ_SEARCH);
+    EXPECT_EQ(syscall(SYS_capset, &header_, less), 0);
+  }
+  ~WithoutOverride() { EXPECT_EQ(syscall(SYS_capset, &header_, before_), 0); }
+
+ private:
+  __user_cap_header_struct header_ = {_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct before_[2] = {};
+};
+
+TEST_F(FilesTest, AFolderThatCannotBeReadIsNamed) {
+  Make("d/a", "1");
+  fs::create_directories(Path("d/closed"));
+  fs::permissions(Path("d/closed"), fs::perms::none);
+  const WithoutOverride without_override;
+  const auto put = PutPath(client_, undo_, Path("d"), "tree");
+  EXPECT_NE(put.status().message().find("d/closed: Permission denied"), std::string::npos) << put.status();
+  EXPECT_EQ(daemon_.statistics().sealed_objects, 0u);
+}
+
+TEST_F(FilesTest, APrefixRemovesAllThatBeginsWithIt) {
+  for (const std::string name : {"tree/a", "tree/b", "treetop", "other"}) {
+    PutRaw(name, "1", R"({"name": ")" + name + R"("})");
+  }
+  PutRaw("tree/unnamed", "1", "");
+  EXPECT_EQ(*RemovePrefix(client_, "tree/"), 2u);
+  EXPECT_EQ(*RemovePrefix(client_, "tree/"), 0u);
+  EXPECT_FALSE(*client_.Contains(IdOf("tree/a")));
+  EXPECT_TRUE(*client_.Contains(IdOf("treetop")) && *client_.Contains(IdOf("other")));
+  EXPECT_EQ(*RemovePrefix(client_, "tr"), 1u);
 }
 
 }  // namespace

@@ -7,10 +7,12 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "lib/base/version.h"
 #include "nlohmann/json.hpp"
 #include "tests/daemon/tokd_process.h"
 
@@ -42,9 +44,18 @@ class TokTest : public testing::Test {
 
   // Runs tok on the state folder; its exit code, and in text_ what it said.
   int Tok(const Strings& arguments) {
+    Strings argv = {"lib/cli/tok", "--state", State()};
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
+    return Run(argv);
+  }
+  // Runs a command of the shell, in which $tok is tok on the state folder.
+  int Shell(const std::string& command) {
+    return Run({"/bin/sh", "-c", absl::StrCat("tok='lib/cli/tok --state ", State(), "'; ", command)});
+  }
+  int Run(const Strings& argv) {
     os::ChildOptions options;
-    options.argv = {"lib/cli/tok", "--state", State()};
-    options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
+    options.argv = argv;
+    options.environment = environment_;
     options.output = Path("output");
     options.own_group = false;
     fs::remove(options.output);
@@ -77,6 +88,7 @@ class TokTest : public testing::Test {
   }
 
   daemon::ShortFolder folder_;
+  std::vector<std::pair<std::string, std::string>> environment_;
   std::string text_;
 };
 
@@ -188,14 +200,81 @@ TEST_F(TokTest, FilesOfOthersInTheStateFolderStay) {
   fs::remove_all(State());
 }
 
-TEST_F(TokTest, ABrokenStateIsNoCluster) {
+TEST_F(TokTest, ADamagedStateIsNamed) {
   fs::create_directory(State());
   fs::permissions(State(), fs::perms::owner_all);
-  for (const char* text : {"", "{", "[]", R"({"nodes": 7})", R"({"nodes": [7, {}, {"name": 1, "pid": "x"}]})"}) {
+  for (const char* text : {"", "{", "[]", R"({"nodes": 7})", R"({"nodes": [], "helpers": [7]})",
+                           R"({"nodes": [{"name": 1, "pid": "x"}], "helpers": []})"}) {
     Make("st/cluster.json", text);
-    EXPECT_EQ(Tok({"nodes"}), 2) << text << text_;
+    for (const char* command : {"nodes", "up", "down"}) {
+      ExpectFailure(2, {command}, {Path("st/cluster.json"), "damaged", "remove the file"});
+    }
+    EXPECT_EQ(Read(Path("st/cluster.json")), text);
   }
   fs::remove_all(State());
+}
+
+TEST_F(TokTest, WhateverHappensAUserGetsOneLineAndAnExitCode) {
+  const json up = Up({"--nodes", "2"});
+  Make("greeting", "hello");
+  Make("bad\xff", "odd");
+
+  // Names and paths of any bytes.
+  ExpectFailure(1, {"put", ""}, {"empty path", "FILE"});
+  ExpectFailure(1, {"put", Path("bad\xff")}, {"bad\\xff", "--as"});
+  EXPECT_EQ(DoJson({"put", Path("bad\xff"), "--as", "odd"})["path"], Path("bad\\xff"));
+  Do({"put", Path("greeting"), "--as", "esc\x1b[2J\nape"});
+  Do({"ls"});
+  EXPECT_TRUE(absl::StrContains(text_, "  esc\\x1b[2J\\x0aape\n")) << text_;
+  EXPECT_EQ(DoJson({"stat", "esc\x1b[2J\nape"})["name"], "esc\x1b[2J\nape");
+  EXPECT_EQ(Run({"lib/cli/tok", "--state", Path("s\xff"), "up"}), 2);
+  EXPECT_TRUE(absl::StrContains(text_, "s\\xff is not UTF-8")) << text_;
+
+  // Errors as JSON.
+  EXPECT_EQ(Tok({"--json", "stat", "missing"}), 1);
+  EXPECT_EQ(json::parse(text_, nullptr, false)["error"], "NOT_FOUND") << text_;
+  EXPECT_EQ(Tok({"--json", "frobnicate"}), 2);
+  EXPECT_EQ(json::parse(text_, nullptr, false)["error"], "INVALID_ARGUMENT") << text_;
+
+  // Several at once: what fails does not stop the others.
+  EXPECT_EQ(Tok({"put", Path("greeting"), Path("missing"), Path("st/node1.log")}), 1);
+  EXPECT_TRUE(absl::StrContains(text_, "put greeting: 1 file") && absl::StrContains(text_, Path("missing")) &&
+              absl::StrContains(text_, "put node1.log: 1 file") && absl::StrContains(text_, "could not put 1 of 3"))
+      << text_;
+  EXPECT_EQ(Tok({"rm", "missing", "node1.log"}), 1);
+  EXPECT_TRUE(absl::StrContains(text_, "removed node1.log\n")) << text_;
+
+  // Standard output.
+  EXPECT_EQ(Shell(absl::StrCat("$tok get greeting -o - > ", Path("data"), " 2> ", Path("said"))), 0);
+  EXPECT_EQ(Read(Path("data")), "hello");
+  EXPECT_EQ(Read(Path("said")), "got greeting: 1 file, 5 B\n");
+  for (const char* command : {"ls", "--json ls", "nodes", "stat", "put /proc/version", "--help", "--version"}) {
+    EXPECT_EQ(Shell(absl::StrCat("$tok ", command, " > /dev/full")), 1) << command;
+    EXPECT_TRUE(absl::StrContains(text_, "cannot write to standard output")) << command << ": " << text_;
+    EXPECT_EQ(Shell(absl::StrCat("$tok ", command, " >&-")), 1) << command;
+  }
+  EXPECT_EQ(Shell("$tok get greeting -o - > /dev/full"), 1);
+  EXPECT_TRUE(absl::StrContains(text_, "No space left")) << text_;
+
+  // All of a kind.
+  Do({"put", Path("greeting"), "--as", "kind/a"});
+  Do({"put", Path("greeting"), "--as", "kind/b"});
+  EXPECT_EQ(DoJson({"rm", "--prefix", "kind/"})["objects"], 2);
+  EXPECT_EQ(Tok({"--node", "2", "get", "kind/a", "-o", Path("x"), "--timeout", "10ms"}), 1);
+  ExpectFailure(2, {"rm"}, {"name", "--prefix"});
+  ExpectFailure(2, {"rm", "--prefix", ""}, {"--prefix"});
+  ExpectFailure(2, {"rm", "x", "--prefix", "y"}, {"--prefix"});
+
+  // Which daemon: a flag is worth more than the environment.
+  environment_ = {{"TOKAMAK_SOCKET", up["nodes"][0]["socket"]}};
+  EXPECT_EQ(DoJson({"--node", "2", "stat"})["node"], "node2");
+  EXPECT_EQ(Run({"lib/cli/tok", "--json", "stat"}), 0);
+  EXPECT_EQ(json::parse(text_, nullptr, false)["node"], "node1") << text_;
+  ExpectFailure(2, {"--socket", Path("none"), "--node", "2", "stat"}, {"--socket", "--node"});
+
+  ASSERT_EQ(Tok({"--version"}), 0);
+  EXPECT_EQ(text_, absl::StrCat("tok ", base::kVersion, "\n"));
+  Do({"down"});
 }
 
 TEST_F(TokTest, FlagsReachEachDaemonWithItsName) {

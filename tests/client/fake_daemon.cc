@@ -73,6 +73,10 @@ void FakeDaemon::AnswerAsUsual(Kind kind) {
   thread_.CallOn([&] { scripts_.erase(kind); });
 }
 
+void FakeDaemon::Screen(Kind kind, std::function<bool()> screen) {
+  thread_.CallOn([&] { screens_[kind] = std::move(screen); });
+}
+
 void FakeDaemon::SendToAll(const Bytes& frame) {
   thread_.CallOn([&] {
     for (auto& [number, peer] : peers_) peer.connection->Send(frame);
@@ -123,6 +127,8 @@ void FakeDaemon::Handle(uint64_t number, const Bytes& frame) {
   const absl::StatusOr<Header> header = DecodeHeader(frame);
   if (!header.ok()) return End(number);
   const Kind kind = static_cast<Kind>(header->kind);
+  const auto screen = screens_.find(kind);
+  if (screen != screens_.end() && !screen->second()) return;
   const auto script = scripts_.find(kind);
   absl::optional<Bytes> reply =
       script != scripts_.end() ? script->second(*header, frame) : Reply(number, peer, *header, frame);

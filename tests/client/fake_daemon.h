@@ -41,6 +41,10 @@ class FakeDaemon final {
   void Answer(Kind kind, Script script);
   void AnswerAsUsual(Kind kind);
 
+  // From now on each request of this kind is shown to `screen` first, on the daemon's thread: where
+  // that returns false, the request is dropped and never answered.
+  void Screen(Kind kind, std::function<bool()> screen);
+
   // Sends a frame to every client.
   void SendToAll(const Bytes& frame);
 
@@ -86,6 +90,7 @@ class FakeDaemon final {
   uint64_t next_peer_ = 1;
   std::map<uint64_t, Peer> peers_;
   std::map<Kind, Script> scripts_;
+  std::map<Kind, std::function<bool()>> screens_;
 };
 
 }  // namespace tokamak::client

@@ -6,19 +6,20 @@
 #include "lib/cli/doctor/child_prober.h"
 #include "lib/cli/doctor/doctor.h"
 #include "lib/cli/doctor/listen.h"
+#include "lib/cli/output.h"
 
 namespace tokamak::cli::doctor {
 
 namespace {
 
-int Fail(const absl::Status& status, int code) {
-  std::cerr << "tok: " << status.message() << std::endl;
+int Fail(bool json, const absl::Status& status, int code) {
+  PrintError(json, status);
   return code;
 }
 
 // Of a child, whose flags our own ChildProber gave.
 int Probe(const CommandFlags& flags, const DoctorSettings& settings) {
-  if (flags.devices.size() != 1) return Fail(absl::InvalidArgumentError("--probe: one device"), 2);
+  if (flags.devices.size() != 1) return Fail(false, absl::InvalidArgumentError("--probe: one device"), 2);
   RunProbe({flags.devices.front(), flags.peer, flags.port, settings.by_tcp, settings.address, settings.fabric}, {},
            [](const std::string& line) { std::cout << line << std::endl; });
   return 0;
@@ -72,7 +73,7 @@ int RunCommand(const CommandFlags& flags, bool json) {
   settings.by_tcp = flags.cm == "tcp";
   if (!flags.address.empty()) {
     const auto address = verbs::Address::Parse(flags.address);
-    if (!address.ok()) return Fail(address.status(), 2);
+    if (!address.ok()) return Fail(json, address.status(), 2);
     settings.address = *address;
   }
   settings.fabric.pkey_index = static_cast<uint16_t>(flags.pkey_index);
@@ -80,19 +81,19 @@ int RunCommand(const CommandFlags& flags, bool json) {
   settings.fabric.traffic_class = static_cast<uint8_t>(flags.traffic_class);
   if (flags.probe) return Probe(flags, settings);
   const auto store = base::ParseSize(flags.memory);
-  if (!store.ok()) return Fail(store.status(), 2);
+  if (!store.ok()) return Fail(json, store.status(), 2);
   settings.store = *store;
   const SystemFiles files;
   ChildProber prober;
   const auto report = Examine(settings, files, prober);
-  if (!report.ok()) return Fail(report.status(), 2);
+  if (!report.ok()) return Fail(json, report.status(), 2);
   std::cout << (json ? ReportToJson(*report) : FormatReport(*report)) << std::flush;
   if (!Works(*report)) return 1;
   if (!flags.listen) return 0;
   const std::string device = WorkingDevice(*report)->name;
   const absl::Status listened =
       Listen({device, flags.port, NetdevMtuOf(device, files), settings.by_tcp, settings.address, settings.fabric});
-  return listened.ok() ? 0 : Fail(listened, 1);
+  return listened.ok() ? 0 : Fail(json, listened, 1);
 }
 
 }  // namespace tokamak::cli::doctor

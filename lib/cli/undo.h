@@ -1,0 +1,51 @@
+// Undo takes back what a command has done so far when it fails or is interrupted, so that nothing
+// stays half done.
+//
+// A step and the note of how to reverse it are one: a thread that takes everything back finds both
+// or neither. Whoever does steps ends with Complete or TakeBack before dropping this.
+// Thread rule: one thread does the steps; Interrupt is for another.
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+
+namespace tokamak::cli {
+
+class Undo final {
+ public:
+  using Step = absl::FunctionRef<absl::Status()>;
+  using Reversal = std::function<absl::Status()>;
+
+  Undo() = default;
+  ~Undo();
+  Undo(const Undo&) = delete;
+  Undo& operator=(const Undo&) = delete;
+
+  // Runs `step`, and remembers `reversal` if it succeeds. kCancelled, without running it: Interrupt
+  // was called.
+  absl::Status Do(Step step, Reversal reversal);
+
+  // Runs the step that completes the work: if it succeeds, everything stays. kCancelled as for Do.
+  absl::Status Complete(Step step);
+  absl::Status Complete();
+
+  // Reverses every step, the last first. Returns the first thing that could not be reversed; gives
+  // up where a daemon no longer answers, as the others would wait just as long.
+  absl::Status TakeBack();
+
+  // TakeBack for good: no further step is run.
+  absl::Status Interrupt();
+
+ private:
+  absl::Status TakeBackLocked();
+
+  std::mutex mutex_;  // held while a step runs
+  bool interrupted_ = false;
+  std::vector<Reversal> reversals_;
+};
+
+}  // namespace tokamak::cli
