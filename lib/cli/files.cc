@@ -53,8 +53,16 @@ Undo::Reversal Removal(client::Client& client, const std::string& name) {
   return [&client, name] {
     const absl::Status status = client.Delete(IdOf(name));
     if (status.ok() || absl::IsNotFound(status)) return absl::OkStatus();
-    return absl::Status(status.code(), absl::StrCat(name, ": ", status.message(), " (tok rm it, or rm --prefix)"));
+    return absl::Status(
+        status.code(), absl::StrCat(name, ": ", status.message(), " (later: tok rm NAME, or tok rm --prefix FOLDER/)"));
   };
+}
+
+// The outcome of sealing an object. Where it is not known in time, the object may be sealed all the
+// same: then it is removed.
+absl::Status Outcome(client::Client& client, const std::string& name, const absl::Status& status) {
+  if (absl::IsDeadlineExceeded(status)) client.Delete(IdOf(name)).IgnoreError();
+  return Explain(status, name);
 }
 
 // One file on its way into an object.
@@ -115,15 +123,9 @@ class FilePut final {
       if (lseek(file_.get(), 0, SEEK_SET) != 0) return FileError("read", path_);
       return PutToTheEnd();
     }
-    const absl::Status sealed = undo_.Do(
-        [&] {
-          absl::Status status = buffer->Seal();
-          // It may be sealed all the same.
-          if (absl::IsDeadlineExceeded(status)) client_.Delete(IdOf(name_)).IgnoreError();
-          return status;
-        },
-        Removal(client_, name_));
-    if (!sealed.ok()) return Explain(sealed, name_);
+    const absl::Status sealed =
+        undo_.Do([&] { return Outcome(client_, name_, buffer->Seal()); }, Removal(client_, name_));
+    if (!sealed.ok()) return sealed;
     return static_cast<uint64_t>(info_.st_size);
   }
 
@@ -144,9 +146,9 @@ class FilePut final {
     }
     if (absl::Status status = CheckUnchanged(); !status.ok()) return status;
     bytes.resize(size);
-    const absl::Status put =
-        undo_.Do([&] { return client_.Put(IdOf(name_), bytes, metadata_); }, Removal(client_, name_));
-    if (!put.ok()) return Explain(put, name_);
+    const absl::Status put = undo_.Do(
+        [&] { return Outcome(client_, name_, client_.Put(IdOf(name_), bytes, metadata_)); }, Removal(client_, name_));
+    if (!put.ok()) return put;
     return uint64_t{size};
   }
 
@@ -190,8 +192,9 @@ absl::StatusOr<Moved> PutFolder(client::Client& client, Undo& undo, const std::s
     moved.bytes += *bytes;
   }
   const std::vector<uint8_t> metadata = ToBytes(json({{"name", name}, {"kind", "directory"}}).dump());
-  const absl::Status whole = undo.Complete([&] { return client.Put(IdOf(name), ToBytes(*listing), metadata); });
-  if (!whole.ok()) return Explain(whole, name);
+  const absl::Status whole =
+      undo.Complete([&] { return Outcome(client, name, client.Put(IdOf(name), ToBytes(*listing), metadata)); });
+  if (!whole.ok()) return whole;
   return moved;
 }
 

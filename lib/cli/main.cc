@@ -160,6 +160,7 @@ int Talk(const Flags& flags, const std::string& command) {
   Undo undo;
   const Interruption interruption([&] {
     const absl::Status taken_back = undo.Interrupt();
+    if (isatty(STDERR_FILENO) == 1) std::cerr << "\r\033[K";  // where a progress bar may stand
     const std::string left =
         taken_back.ok() ? "" : absl::StrCat("; something is left half done: ", taken_back.message());
     PrintError(flags.json, absl::CancelledError(absl::StrCat("interrupted", left)));

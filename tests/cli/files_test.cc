@@ -368,7 +368,7 @@ TEST_F(FilesTest, AFileThatDoesNotKnowItsSizeIsReadToTheEnd) {
 
 TEST_F(FilesTest, AFileThatDoesNotKnowItsSizeAndExceedsTheStoreIsRefused) {
   // Every other page with another protection: a line of /proc/self/maps each.
-  constexpr size_t kPages = 40'000;
+  constexpr size_t kPages = 26'000;
   const size_t page = static_cast<size_t>(getpagesize());
   void* const memory = mmap(nullptr, kPages * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);

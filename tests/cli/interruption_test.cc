@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lib/cli/files.h"
+#include "lib/client/frame.h"
 #include "lib/os/child_process.h"
 #include "tests/client/fake_daemon.h"
 #include "tests/support/short_folder.h"
@@ -23,6 +24,7 @@ namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
 constexpr base::Duration kPatience = base::Seconds(60);
+constexpr char kSaid[] = "tok: interrupted\n";
 
 class InterruptionTest : public testing::Test {
  protected:
@@ -50,10 +52,14 @@ class InterruptionTest : public testing::Test {
     return names;
   }
 
-  void Start(Strings arguments) {
+  void Start(const Strings& arguments) {
+    Strings argv = {"lib/cli/tok", "--socket", daemon_.path()};
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
+    Run(argv);
+  }
+  void Run(const Strings& argv) {
     os::ChildOptions options;
-    options.argv = {"lib/cli/tok", "--socket", daemon_.path()};
-    options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
+    options.argv = argv;
     options.output = Path("output");
     auto started = os::ChildProcess::Start(options);
     ASSERT_TRUE(started.ok()) << started.status();
@@ -71,13 +77,22 @@ class InterruptionTest : public testing::Test {
     return reached->get_future();
   }
 
-  // The program ends by the signal that it got, and says that it was interrupted.
-  void Interrupt(int signal) {
-    ASSERT_TRUE(tok_->Signal(signal).ok());
+  // The program ends by the signal that it got; what it said.
+  std::string Interrupt(int signal) {
+    EXPECT_TRUE(tok_->Signal(signal).ok());
     const auto ended = tok_->Wait(kPatience);
-    ASSERT_TRUE(ended.ok()) << ended.status();
-    EXPECT_EQ(ended->signal, signal);
-    EXPECT_EQ(Read(Path("output")), "tok: interrupted\n");
+    EXPECT_TRUE(ended.ok()) << ended.status();
+    EXPECT_EQ(ended.ok() ? ended->signal : 0, signal);
+    return Read(Path("output"));
+  }
+
+  // A put of a folder hangs with its third file.
+  void StartPut() {
+    for (const char* file : {"d/a", "d/b", "d/c", "d/d"}) Make(file, "some bytes");
+    const std::future<void> third_file = HangAt(client::Kind::kCreate, 3);
+    Start({"put", Path("d"), "--as", "tree"});
+    third_file.wait();
+    EXPECT_EQ(daemon_.statistics().sealed_objects, 2u);
   }
 
   client::FakeDaemon daemon_;
@@ -87,13 +102,28 @@ class InterruptionTest : public testing::Test {
 };
 
 TEST_F(InterruptionTest, WhatAPutHasPutIsRemoved) {
-  for (const char* file : {"d/a", "d/b", "d/c", "d/d"}) Make(file, "some bytes");
-  const std::future<void> third_file = HangAt(client::Kind::kCreate, 3);
-  Start({"put", Path("d"), "--as", "tree"});
-  third_file.wait();
-  EXPECT_EQ(daemon_.statistics().sealed_objects, 2u);
-  Interrupt(SIGTERM);
+  StartPut();
+  EXPECT_EQ(Interrupt(SIGTERM), kSaid);
   EXPECT_EQ(daemon_.statistics().sealed_objects, 0u);
+}
+
+TEST_F(InterruptionTest, WhatCannotBeRemovedIsNamedWithTheRemedy) {
+  StartPut();
+  daemon_.Answer(client::Kind::kDelete, [](const client::Header& header, const std::vector<uint8_t>&) {
+    return client::EncodeError(header, absl::UnavailableError("the directory is away"));
+  });
+  const std::string said = Interrupt(SIGTERM);
+  for (const char* part : {"interrupted", "half done", "tree/b", "the directory is away", "rm --prefix"}) {
+    EXPECT_NE(said.find(part), std::string::npos) << said << " lacks " << part;
+  }
+}
+
+TEST_F(InterruptionTest, ASecondSignalEndsItAtOnce) {
+  StartPut();
+  const std::future<void> removing = HangAt(client::Kind::kDelete, 1);
+  ASSERT_TRUE(tok_->Signal(SIGINT).ok());
+  removing.wait();
+  EXPECT_EQ(Interrupt(SIGTERM), "");
 }
 
 TEST_F(InterruptionTest, WhatAGetHasWrittenIsRemovedAndWhatWasThereStays) {
@@ -106,7 +136,7 @@ TEST_F(InterruptionTest, WhatAGetHasWrittenIsRemovedAndWhatWasThereStays) {
   Start({"get", "tree", "-o", Path("out")});
   third_file.wait();
   EXPECT_EQ(Written().size(), 5u);  // two parts, two folders and the old file
-  Interrupt(SIGINT);
+  EXPECT_EQ(Interrupt(SIGINT), kSaid);
   EXPECT_EQ(Written(), Strings{"a"});
   EXPECT_EQ(Read(Path("out/a")), "old");
 }
@@ -114,8 +144,15 @@ TEST_F(InterruptionTest, WhatAGetHasWrittenIsRemovedAndWhatWasThereStays) {
 TEST_F(InterruptionTest, AProgramThatOnlyWaitsEndsAtOnce) {
   Start({"get", "missing", "-o", Path("x")});
   ASSERT_TRUE(daemon_.AwaitGets(1));
-  Interrupt(SIGHUP);
+  EXPECT_EQ(Interrupt(SIGHUP), kSaid);
   EXPECT_FALSE(fs::exists(Path("x")));
+}
+
+TEST_F(InterruptionTest, ASignalThatWasIgnoredBeforeStaysIgnored) {
+  Run({"/bin/sh", "-c", "trap '' HUP; exec lib/cli/tok --socket " + daemon_.path() + " get missing -o " + Path("x")});
+  ASSERT_TRUE(daemon_.AwaitGets(1));
+  ASSERT_TRUE(tok_->Signal(SIGHUP).ok());  // would be taken first
+  EXPECT_EQ(Interrupt(SIGTERM), kSaid);
 }
 
 }  // namespace
