@@ -1,6 +1,7 @@
 #include "lib/daemon/daemon.h"
 
 #include <fcntl.h>
+#include <sys/random.h>
 
 #include <algorithm>
 #include <ctime>
@@ -25,6 +26,13 @@ uint64_t NewIncarnation() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
+}
+
+// Daemons that are started at one moment draw generations that differ all the same.
+base::Random UnlikeAnyOther() {
+  uint64_t seed = 0;
+  CHECK_EQ(getrandom(&seed, sizeof(seed), 0), static_cast<ssize_t>(sizeof(seed)));
+  return base::Random(seed);
 }
 
 }  // namespace
@@ -81,6 +89,7 @@ absl::Status Daemon::OpenStore() {
   memory_ = std::make_unique<os::SharedMemory>(*std::move(memory));
   store::Options store_options;
   store_options.keep_primary = options_.keep_primary;
+  store_options.random = UnlikeAnyOther();
   store_ = std::make_unique<store::Store>(memory_->bytes(), store_options, loop_, trace_);
   return absl::OkStatus();
 }

@@ -163,8 +163,7 @@ void Session::Greet(const client::Header& header, const client::HelloRequest& re
 }
 
 void Session::Create(const client::Header& header, const client::CreateRequest& request) {
-  const auto place =
-      store_.Create(request.id, request.data_size, request.metadata_size, store::Origin::kCreatedHere, owner_);
+  const auto place = store_.Create(request.id, request.data_size, request.metadata_size, owner_);
   if (!place.ok()) return AnswerStatus(header, place.status());
   client::CreateReply reply;
   reply.location = ToWire(*place);
@@ -177,7 +176,7 @@ void Session::CreateAndSeal(const client::Header& header, const client::CreateAn
     objects.push_back({object.id, object.data, object.metadata});
   }
   client::CreateAndSealReply reply;
-  for (const auto& place : store_.CreateAndSealBatch(objects, store::Origin::kCreatedHere)) {
+  for (const auto& place : store_.CreateAndSealBatch(objects, owner_)) {
     reply.outcomes.push_back(client::Outcome::Of(place.status()));
   }
   Answer(header, reply);

@@ -170,7 +170,8 @@ void Pulls::Pull::TakeTurn() {
 }
 
 void Pulls::Pull::MoveFrom(const directory::NodeId& holder) {
-  const auto place = pulls_.store_.Create(id_, info_.data_size, info_.metadata_size, store::Origin::kPulled, owner_);
+  const auto place = pulls_.store_.CreateCopy({id_, base::DrawGeneration(pulls_.random_)}, info_.data_size,
+                                              info_.metadata_size, owner_);
   if (!place.ok()) return NoPlace(place.status());
   CHECK(pulls_.store_.Pin(id_, owner_).ok());
   EngineLink::PullHandlers handlers;

@@ -21,6 +21,7 @@ Store::Store(absl::Span<uint8_t> arena, Options options, base::EventLoop& loop, 
       options_(std::move(options)),
       loop_(loop),
       trace_(trace),
+      random_(options_.random),
       allocator_(arena.size()),
       eviction_(options_.keep_primary),
       subscribers_(loop),
@@ -50,16 +51,30 @@ void Store::EndQuarantine(Owner keeper) {
 }
 
 absl::StatusOr<Location> Store::Create(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size,
-                                       Origin origin, Owner who) {
-  if (absl::Status s = CheckCreate(id, data_size, metadata_size); !s.ok()) return s;
-  const absl::optional<Allocation> allocation = Reserve(data_size + metadata_size);
+                                       Owner who) {
+  return Insert(id, {0, data_size, metadata_size, base::kNoGeneration}, Origin::kCreatedHere, who);
+}
+
+absl::StatusOr<Location> Store::CreateCopy(const base::ObjectVersion& version, uint64_t data_size,
+                                           uint64_t metadata_size, Owner who) {
+  if (version.generation == base::kNoGeneration) {
+    return absl::InvalidArgumentError(absl::StrCat("a copy of ", version.id.ToHex(), " needs a generation"));
+  }
+  return Insert(version.id, {0, data_size, metadata_size, version.generation}, Origin::kPulled, who);
+}
+
+absl::StatusOr<Location> Store::Insert(const base::ObjectId& id, Location place, Origin origin, Owner who) {
+  if (absl::Status s = CheckCreate(id, place.data_size, place.metadata_size); !s.ok()) return s;
+  const absl::optional<Allocation> allocation = Reserve(place.total_size());
   if (!allocation.has_value()) {
     ++creates_refused_;
-    return NoRoom(data_size + metadata_size);
+    return NoRoom(place.total_size());
   }
+  place.offset = allocation->offset;
+  if (place.generation == base::kNoGeneration) place.generation = base::DrawGeneration(random_);
   ObjectInfo info;
   info.id = id;
-  info.location = {allocation->offset, data_size, metadata_size};
+  info.location = place;
   info.origin = origin;
   info.created_at = loop_.Now();
   table_.Insert(info, who, *allocation);
@@ -145,30 +160,29 @@ absl::StatusOr<Object*> Store::FindUnsealed(const base::ObjectId& id, Owner who,
   return object;
 }
 
-absl::StatusOr<Location> Store::CreateAndSeal(const SmallObject& small, Origin origin) {
+absl::StatusOr<Location> Store::CreateAndSeal(const SmallObject& small, Owner who) {
   const uint64_t size = small.data.size() + small.metadata.size();
   if (size > kMaxSmallBytes) {
     return absl::InvalidArgumentError(absl::StrCat(size, " bytes are too many to be copied at once (at most ",
                                                    kMaxSmallBytes, "): create, fill and seal instead"));
   }
-  const Owner nobody{0};
-  absl::StatusOr<Location> location = Create(small.id, small.data.size(), small.metadata.size(), origin, nobody);
+  absl::StatusOr<Location> location = Create(small.id, small.data.size(), small.metadata.size(), who);
   if (!location.ok()) return location;
   uint8_t* const memory = Memory(*location).data();
   base::Copy(loop_, memory, small.data.data(), small.data.size());
   base::Copy(loop_, memory + small.data.size(), small.metadata.data(), small.metadata.size());
-  CHECK(Seal(small.id, nobody).ok());
+  CHECK(Seal(small.id, who).ok());
   return location;
 }
 
-std::vector<absl::StatusOr<Location>> Store::CreateAndSealBatch(absl::Span<const SmallObject> objects, Origin origin) {
+std::vector<absl::StatusOr<Location>> Store::CreateAndSealBatch(absl::Span<const SmallObject> objects, Owner who) {
   std::vector<absl::StatusOr<Location>> locations;
   locations.reserve(objects.size());
   uint64_t size = 0;
   for (const SmallObject& object : objects) size += object.data.size() + object.metadata.size();
   for (const SmallObject& object : objects) {
     if (size <= kMaxSmallBytes) {
-      locations.push_back(CreateAndSeal(object, origin));
+      locations.push_back(CreateAndSeal(object, who));
     } else {
       locations.emplace_back(absl::InvalidArgumentError(
           absl::StrCat("a batch of ", size, " bytes is too large (at most ", kMaxSmallBytes, "): split it")));
@@ -232,6 +246,12 @@ absl::Status Store::Delete(const base::ObjectId& id) {
   Publish(Event::Kind::kDeleted, *object);
   FreeIfUnpinned(*object);
   return absl::OkStatus();
+}
+
+absl::Status Store::DeleteVersion(const base::ObjectVersion& version) {
+  const Object* object = FindSealed(version.id);
+  if (object == nullptr || object->info.version() != version) return NotHere(version.id);
+  return Delete(version.id);
 }
 
 EvictionCount Store::Evict(uint64_t bytes) {
@@ -328,7 +348,8 @@ void Store::Record(base::TraceKind kind, uint32_t number, uint64_t size) {
 
 void Store::Publish(Event::Kind kind, const Object& object) {
   const ObjectInfo& info = object.info;
-  subscribers_.Publish({kind, info.id, info.location.data_size, info.location.metadata_size, info.origin});
+  subscribers_.Publish(
+      {kind, info.id, info.location.data_size, info.location.metadata_size, info.origin, info.location.generation});
 }
 
 }  // namespace tokamak::store

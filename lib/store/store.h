@@ -25,7 +25,9 @@
 #include "absl/types/span.h"
 #include "lib/base/bytes.h"
 #include "lib/base/event_loop.h"
+#include "lib/base/generation.h"
 #include "lib/base/object_id.h"
+#include "lib/base/random.h"
 #include "lib/base/trace.h"
 #include "lib/store/allocator.h"
 #include "lib/store/eviction.h"
@@ -44,6 +46,10 @@ struct Options {
 
   // This node in traces.
   uint32_t node = 0;
+
+  // Generations are drawn from it. Each life of each node needs a stream of its own: two contents of one generation count as
+  // the same.
+  base::Random random{0};
 
   // Told of every range whose object is gone, before the range can be given out again (for registration caches). Runs inside
   // the call that frees, so it must not call the store.
@@ -84,11 +90,14 @@ class Store final {
   [[nodiscard]] bool AbandonOwner(Owner who, Owner keeper);
   void EndQuarantine(Owner keeper);
 
-  // Reserves room for data and, behind it, metadata, evicting where needed and allowed. The object belongs to `who` and is
-  // invisible until sealed; its bytes are whatever lay there before. kAlreadyExists; kFailedPrecondition while a deleted or
-  // aborted object of this id is still pinned; kResourceExhausted.
-  absl::StatusOr<Location> Create(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size, Origin origin,
-                                  Owner who);
+  // Reserves room for data and, behind it, metadata, evicting where needed and allowed, and draws the generation of a new
+  // content. The object belongs to `who` and is invisible until sealed; its bytes are whatever lay there before.
+  // kAlreadyExists; kFailedPrecondition while a deleted or aborted object of this id is still pinned; kResourceExhausted.
+  absl::StatusOr<Location> Create(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size, Owner who);
+
+  // The same for a copy of what another node holds, whose generation it gets.
+  absl::StatusOr<Location> CreateCopy(const base::ObjectVersion& version, uint64_t data_size, uint64_t metadata_size,
+                                      Owner who);
 
   // Makes the object visible, for good. Only its creator may (kFailedPrecondition), and only once nothing can write to its
   // memory any more. It is unpinned afterwards unless it was pinned before. kNotFound.
@@ -99,10 +108,10 @@ class Store final {
   absl::Status Abort(const base::ObjectId& id, Owner who);
 
   // Create, copy and Seal in one. kInvalidArgument beyond kMaxSmallBytes; otherwise errors as Create.
-  absl::StatusOr<Location> CreateAndSeal(const SmallObject& object, Origin origin);
+  absl::StatusOr<Location> CreateAndSeal(const SmallObject& object, Owner who);
 
   // The same for many; each succeeds or fails alone, answers in order. Beyond kMaxSmallBytes together, all fail.
-  std::vector<absl::StatusOr<Location>> CreateAndSealBatch(absl::Span<const SmallObject> objects, Origin origin);
+  std::vector<absl::StatusOr<Location>> CreateAndSealBatch(absl::Span<const SmallObject> objects, Owner who);
 
   // Pins a sealed object for reading. Every Acquire and Pin needs one Release. kNotFound when there is no sealed one.
   absl::StatusOr<Location> Acquire(const base::ObjectId& id, Owner who);
@@ -121,6 +130,8 @@ class Store final {
   // Makes a sealed object invisible at once; its memory is freed with its last pin. kNotFound; kFailedPrecondition when it is
   // not sealed (abort it instead).
   absl::Status Delete(const base::ObjectId& id);
+  // The same, but kNotFound where the object has another generation.
+  absl::Status DeleteVersion(const base::ObjectVersion& version);
 
   // Where a sealed object lies, without pinning it: for looking only. Nothing when there is none, which is as common an answer and
   // as cheap.
@@ -175,6 +186,7 @@ class Store final {
   absl::Status CheckConsistency() const;
 
  private:
+  absl::StatusOr<Location> Insert(const base::ObjectId& id, Location place, Origin origin, Owner who);
   absl::Status CheckCreate(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size) const;
   absl::optional<Allocation> Reserve(uint64_t size);
   absl::Status NoRoom(uint64_t size) const;
@@ -191,6 +203,7 @@ class Store final {
   const Options options_;
   base::EventLoop& loop_;
   base::Trace& trace_;
+  base::Random random_;
   uint64_t next_owner_ = 1;
   uint64_t creates_refused_ = 0;
 

@@ -4,21 +4,25 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "lib/base/generation.h"
+#include "lib/base/handle.h"
 #include "lib/base/object_id.h"
 #include "lib/base/time.h"
 
 namespace tokamak::store {
 
-// Where an object lies in the arena. Data comes first and metadata is its tail, without a gap. No two objects that exist,
-// lingering ones included, overlap. All in bytes.
+// Where an object lies in the arena, and which content it is. Data comes first and metadata is its tail, without a gap. No two
+// objects that exist, lingering ones included, overlap. All in bytes.
 struct Location {
   uint64_t offset = 0;
   uint64_t data_size = 0;
   uint64_t metadata_size = 0;
+  base::Generation generation = base::kNoGeneration;
 
   uint64_t total_size() const { return data_size + metadata_size; }
   bool operator==(const Location& o) const {
-    return offset == o.offset && data_size == o.data_size && metadata_size == o.metadata_size;
+    return offset == o.offset && data_size == o.data_size && metadata_size == o.metadata_size &&
+           generation == o.generation;
   }
 };
 
@@ -47,6 +51,8 @@ struct ObjectInfo {
   Origin origin = Origin::kCreatedHere;
   uint64_t pins = 0;      // of all owners together
   base::Time created_at;  // on the store's loop
+
+  base::ObjectVersion version() const { return {id, location.generation}; }
 };
 
 // Something that subscribers hear about.
@@ -57,14 +63,12 @@ struct Event {
   uint64_t data_size = 0;
   uint64_t metadata_size = 0;
   Origin origin = Origin::kCreatedHere;
+  base::Generation generation = base::kNoGeneration;
+
+  base::ObjectVersion version() const { return {id, generation}; }
 };
 
-// The right to be called back. Dropping it cancels: what was promised to the callback is given back, and it never runs. May be
-// dropped inside its own callback. One that outlives the store is inert.
-class Handle {
- public:
-  virtual ~Handle() = default;
-};
+using Handle = base::Handle;
 
 struct EvictionCount {
   uint64_t objects = 0;

@@ -152,8 +152,7 @@ absl::optional<FakeDaemon::Bytes> FakeDaemon::Reply(uint64_t number, Peer& peer,
     }
     case Kind::kCreate: {
       const CreateRequest create = *DecodeBody<CreateRequest>(frame);
-      const auto location =
-          store_->Create(create.id, create.data_size, create.metadata_size, store::Origin::kCreatedHere, peer.owner);
+      const auto location = store_->Create(create.id, create.data_size, create.metadata_size, peer.owner);
       if (!location.ok()) return EncodeError(header, location.status());
       CreateReply reply;
       reply.location = Wire(*location);
@@ -163,8 +162,8 @@ absl::optional<FakeDaemon::Bytes> FakeDaemon::Reply(uint64_t number, Peer& peer,
       const CreateAndSealRequest request = *DecodeBody<CreateAndSealRequest>(frame);
       CreateAndSealReply reply;
       for (const InlineObject& object : request.objects) {
-        reply.outcomes.push_back(Outcome::Of(
-            store_->CreateAndSeal({object.id, object.data, object.metadata}, store::Origin::kCreatedHere).status()));
+        reply.outcomes.push_back(
+            Outcome::Of(store_->CreateAndSeal({object.id, object.data, object.metadata}, peer.owner).status()));
       }
       return Encode(header.request_id, reply);
     }

@@ -174,7 +174,7 @@ TEST_F(ClientServerTest, AClientOfAnotherVersionHearsWhy) {
 TEST_F(ClientServerTest, PinsGoBackWhenTheConnectionEnds) {
   const Bytes data = {1};
   const auto id = base::ObjectId::FromName("a");
-  ASSERT_TRUE(node_.store().CreateAndSeal({id, data, {}}, store::Origin::kCreatedHere).ok());
+  ASSERT_TRUE(node_.store().CreateAndSeal({id, data, {}}, node_.store().NewOwner()).ok());
   {
     os::UnixSocket socket = Connect();
     Greet(socket);
@@ -227,7 +227,7 @@ TEST_F(ClientServerTest, AProgramThatLostItsConnectionCannotDamageLaterObjects) 
   // All that is left is filled, then it writes.
   const auto id = base::ObjectId::FromName("later");
   const store::Owner who = node_.store().NewOwner();
-  const auto place = node_.store().Create(id, kSize, 0, store::Origin::kCreatedHere, who);
+  const auto place = node_.store().Create(id, kSize, 0, who);
   ASSERT_TRUE(place.ok()) << place.status();
   const auto bytes = node_.store().Memory(*place);
   std::fill(bytes.begin(), bytes.end(), 1);
@@ -244,7 +244,7 @@ TEST_F(ClientServerTest, AProgramThatLostItsConnectionCannotDamageLaterObjects) 
   EXPECT_EQ(server_->departed(), 0u);
   EXPECT_EQ(waitpid(pid, nullptr, 0), pid);
   close(answer[0]);
-  EXPECT_TRUE(node_.store().Create(base::ObjectId::FromName("x"), kSize, 0, store::Origin::kCreatedHere, who).ok());
+  EXPECT_TRUE(node_.store().Create(base::ObjectId::FromName("x"), kSize, 0, who).ok());
   ASSERT_TRUE(node_.store().Abort(base::ObjectId::FromName("x"), who).ok());
 }
 
@@ -273,7 +273,7 @@ TEST_F(ClientServerTest, AClientThatTakesNoAnswersIsDropped) {
   const Bytes data = {1};
   for (int i = 0; i < 1000; ++i) {
     const auto id = base::ObjectId::FromName(absl::StrCat(i));
-    ASSERT_TRUE(node_.store().CreateAndSeal({id, data, {}}, store::Origin::kCreatedHere).ok());
+    ASSERT_TRUE(node_.store().CreateAndSeal({id, data, {}}, node_.store().NewOwner()).ok());
   }
   bool ended = false;
   for (int i = 0; i < 10'000 && !ended; ++i) {
@@ -295,7 +295,7 @@ TEST_F(ClientServerTest, ASubscriberThatFellBehindHearsAgainAndHowMuchItMissed) 
   const auto seal = [&](int count) {
     for (int i = 0; i < count; ++i) {
       const auto id = base::ObjectId::FromName(absl::StrCat(sealed++));
-      ASSERT_TRUE(node_.store().CreateAndSeal({id, data, {}}, store::Origin::kCreatedHere).ok());
+      ASSERT_TRUE(node_.store().CreateAndSeal({id, data, {}}, node_.store().NewOwner()).ok());
       ASSERT_TRUE(node_.store().Delete(id).ok());
     }
     loop_.RunUntil([] { return false; }, loop_.Now() + base::Milliseconds(1));

@@ -16,7 +16,7 @@ TEST_F(SessionWaitingTest, AGetWaitsForWhatIsSealedLater) {
   Ask(GetOf({"late"}), 5);
   EXPECT_TRUE(sent_.empty());
   const Bytes data = {1, 2, 3};
-  ASSERT_TRUE(node_.store().CreateAndSeal({Id("late"), data, {}}, store::Origin::kCreatedHere).ok());
+  ASSERT_TRUE(node_.store().CreateAndSeal({Id("late"), data, {}}, node_.store().NewOwner()).ok());
   Settle();
   ASSERT_TRUE(Answered(5).ok());
   EXPECT_EQ(Body<client::GetReply>().entries.at(0).location.data_size, 3u);
@@ -101,7 +101,7 @@ TEST_F(SessionWaitingTest, WhatWaitsEndsWithTheSessionAndIsNotAnswered) {
   EXPECT_TRUE(Tell(About<client::DeleteRequest>("here"), 7).ok());
   session_.reset();
   const Bytes data = {1};
-  ASSERT_TRUE(node_.store().CreateAndSeal({Id("never"), data, {}}, store::Origin::kCreatedHere).ok());
+  ASSERT_TRUE(node_.store().CreateAndSeal({Id("never"), data, {}}, node_.store().NewOwner()).ok());
   scheduler_.RunFor(base::Seconds(5));
   EXPECT_TRUE(sent_.empty());
 }
@@ -112,7 +112,7 @@ TEST_F(SessionWaitingTest, EventsThatACongestedClientMissedAreCountedInTheNextOn
   ASSERT_TRUE(Answered(9).ok());
   const Bytes data = {1};
   const auto seal = [&](const char* name) {
-    ASSERT_TRUE(node_.store().CreateAndSeal({Id(name), data, {}}, store::Origin::kCreatedHere).ok());
+    ASSERT_TRUE(node_.store().CreateAndSeal({Id(name), data, {}}, node_.store().NewOwner()).ok());
     Settle();
   };
   congested_ = true;

@@ -33,6 +33,7 @@ Machine::Machine(Cluster& c, uint32_t i, const MachineOptions& o, uint64_t incar
   store::Options store_options;
   store_options.keep_primary = options.keep_primary;
   store_options.node = index;
+  store_options.random = base::Random(cluster.options.seed).Fork(index).Fork(incarnation);
   store = std::make_unique<store::Store>(absl::MakeSpan(memory_[0].bytes, options.memory), store_options, loop,
                                          cluster.trace);
   me = store->NewOwner();
@@ -115,7 +116,7 @@ void Machine::OpenDirectory() {
 
 absl::Status Machine::Create(const std::string& object, uint64_t data_size, uint64_t metadata_size) {
   const base::ObjectId id = base::ObjectId::FromName(object);
-  const auto place = store->Create(id, data_size, metadata_size, store::Origin::kCreatedHere, me);
+  const auto place = store->Create(id, data_size, metadata_size, me);
   if (!place.ok()) return place.status();
   const absl::Span<uint8_t> bytes = store->Memory(*place);
   for (uint64_t i = 0; i < bytes.size(); ++i) bytes[i] = ByteAt(id, i);

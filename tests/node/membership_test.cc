@@ -33,7 +33,7 @@ class MembershipTest : public testing::Test {
     membership_->Start([this](const absl::Status& status) { joined_.push_back(status); });
   }
   void Put(int number, uint64_t size = 100) {
-    ASSERT_TRUE(store_.Create(Id(number), size, 0, store::Origin::kCreatedHere, me_).ok());
+    ASSERT_TRUE(store_.Create(Id(number), size, 0, me_).ok());
     ASSERT_TRUE(store_.Seal(Id(number), me_).ok());
   }
   // Whether the directory says that this node holds it.
@@ -89,7 +89,7 @@ TEST_F(MembershipTest, WithdrawsWhatIsEvicted) {
 
 TEST_F(MembershipTest, AnnouncesWhatWasThereBeforeItJoinedButNothingUnsealed) {
   Put(1);
-  ASSERT_TRUE(store_.Create(Id(2), 100, 0, store::Origin::kCreatedHere, me_).ok());
+  ASSERT_TRUE(store_.Create(Id(2), 100, 0, me_).ok());
   scheduler_.RunFor(Seconds(1));
   EXPECT_TRUE(directory_.said.empty());
   Start();

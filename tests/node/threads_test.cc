@@ -63,7 +63,7 @@ class Machine {
 
   void Put(const std::string& name, uint64_t size) {
     const base::ObjectId id = base::ObjectId::FromName(name);
-    const auto place = store.Create(id, size, 0, store::Origin::kCreatedHere, me);
+    const auto place = store.Create(id, size, 0, me);
     ASSERT_TRUE(place.ok()) << place.status();
     for (uint8_t& byte : store.Memory(*place)) byte = id.data()[0];
     ASSERT_TRUE(store.Seal(id, me).ok());

@@ -44,7 +44,8 @@ class StoreTest : public testing::Test {
   absl::Span<uint8_t> memory() { return {arena_[0].bytes, kCapacity}; }
 
   absl::Status Create(absl::string_view name, uint64_t size, Origin origin = Origin::kCreatedHere) {
-    return store_->Create(Id(name), size, 0, origin, alice_).status();
+    if (origin == Origin::kPulled) return store_->CreateCopy({Id(name), base::Generation{7}}, size, 0, alice_).status();
+    return store_->Create(Id(name), size, 0, alice_).status();
   }
 
   void Put(absl::string_view name, uint64_t size, Origin origin = Origin::kCreatedHere) {

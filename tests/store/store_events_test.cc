@@ -103,10 +103,8 @@ class StoreHashTest : public StoreTest {
 };
 
 TEST_F(StoreHashTest, HashesDataAndMetadata) {
-  ASSERT_TRUE(store_
-                  ->CreateAndSeal({Id("x"), AsBytes("Nobody inspects "), AsBytes("the spammish repetition")},
-                                  Origin::kCreatedHere)
-                  .ok());
+  ASSERT_TRUE(
+      store_->CreateAndSeal({Id("x"), AsBytes("Nobody inspects "), AsBytes("the spammish repetition")}, alice_).ok());
   const auto handle = Hash("x");
   scheduler_.RunUntilIdle();
   ASSERT_TRUE(hash_.has_value() && hash_->ok());
@@ -114,7 +112,8 @@ TEST_F(StoreHashTest, HashesDataAndMetadata) {
 }
 
 TEST_F(StoreHashTest, ALargeObjectIsHashedInManyTasksAndPinnedMeanwhile) {
-  const Location location = *store_->Create(Id("x"), 3 * base::kMaxCopyPerTask + 1, 5, Origin::kPulled, alice_);
+  const Location location =
+      *store_->CreateCopy({Id("x"), base::Generation{7}}, 3 * base::kMaxCopyPerTask + 1, 5, alice_);
   std::fill(store_->Memory(location).begin(), store_->Memory(location).end(), uint8_t{7});
   StreamHash expected;
   expected.Add(store_->Bytes(location));

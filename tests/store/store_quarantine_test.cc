@@ -19,27 +19,27 @@ class StoreQuarantineTest : public StoreTest {
 };
 
 TEST_F(StoreQuarantineTest, MemoryOfAnAbandonedObjectIsNotGivenOut) {
-  const auto place = store_->Create(Id("half"), kCapacity / 2, 0, Origin::kCreatedHere, alice_);
+  const auto place = store_->Create(Id("half"), kCapacity / 2, 0, alice_);
   ASSERT_TRUE(place.ok());
   ASSERT_TRUE(store_->AbandonOwner(alice_, keeper_));
   EXPECT_EQ(held(), kCapacity / 2);
   EXPECT_EQ(store_->CheckConsistency(), absl::OkStatus());
-  const absl::Status refused = store_->Create(Id("x"), kCapacity / 2 + 64, 0, Origin::kCreatedHere, bob_).status();
+  const absl::Status refused = store_->Create(Id("x"), kCapacity / 2 + 64, 0, bob_).status();
   EXPECT_TRUE(absl::IsResourceExhausted(refused));
   EXPECT_THAT(refused.message(), HasSubstr("lost their connection"));
-  const auto other = store_->Create(Id("other"), kCapacity / 2, 0, Origin::kCreatedHere, bob_);
+  const auto other = store_->Create(Id("other"), kCapacity / 2, 0, bob_);
   ASSERT_TRUE(other.ok());
   EXPECT_NE(other->offset, place->offset);
   store_->EndQuarantine(keeper_);
   EXPECT_EQ(held(), 0u);
-  EXPECT_TRUE(store_->Create(Id("x"), kCapacity / 2, 0, Origin::kCreatedHere, bob_).ok());
+  EXPECT_TRUE(store_->Create(Id("x"), kCapacity / 2, 0, bob_).ok());
 }
 
 TEST_F(StoreQuarantineTest, TheIdIsFreeAtOnce) {
   ASSERT_TRUE(Create("a", 100).ok());
   ASSERT_TRUE(store_->AbandonOwner(alice_, keeper_));
   EXPECT_TRUE(absl::IsNotFound(store_->Stat(Id("a")).status()));
-  ASSERT_TRUE(store_->Create(Id("a"), 100, 0, Origin::kCreatedHere, bob_).ok());
+  ASSERT_TRUE(store_->Create(Id("a"), 100, 0, bob_).ok());
   EXPECT_EQ(store_->statistics().aborted, 1u);
   EXPECT_EQ(store_->statistics().lost(), 0);
 }
@@ -55,7 +55,7 @@ TEST_F(StoreQuarantineTest, SealedObjectsAndPinsOfTheAbandonedAreAsIfDropped) {
 
 TEST_F(StoreQuarantineTest, AKeeperKeepsForSeveral) {
   ASSERT_TRUE(Create("a", 100).ok());
-  ASSERT_TRUE(store_->Create(Id("b"), 100, 0, Origin::kCreatedHere, bob_).ok());
+  ASSERT_TRUE(store_->Create(Id("b"), 100, 0, bob_).ok());
   ASSERT_TRUE(store_->AbandonOwner(alice_, keeper_));
   ASSERT_TRUE(store_->AbandonOwner(bob_, keeper_));
   EXPECT_EQ(held(), 256u);

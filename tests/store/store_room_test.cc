@@ -94,7 +94,7 @@ TEST_F(StoreRoomTest, AnObjectLargerThanTheStoreNamesTheRemedy) {
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
     EXPECT_THAT(status.message(), HasSubstr("--memory"));
   }
-  EXPECT_EQ(store_->Create(Id("x"), kCapacity, kCapacity, Origin::kPulled, alice_).status().code(),
+  EXPECT_EQ(store_->CreateCopy({Id("x"), base::Generation{7}}, kCapacity, kCapacity, alice_).status().code(),
             absl::StatusCode::kResourceExhausted);
   EXPECT_TRUE(Has("innocent"));
 }

@@ -16,7 +16,7 @@ TEST_F(StoreTest, AnObjectIsInvisibleUntilSealed) {
 }
 
 TEST_F(StoreTest, MetadataIsTheTailOfTheData) {
-  const Location location = *store_->Create(Id("x"), 100, 20, Origin::kCreatedHere, alice_);
+  const Location location = *store_->Create(Id("x"), 100, 20, alice_);
   EXPECT_EQ(location.data_size, 100u);
   EXPECT_EQ(location.metadata_size, 20u);
   EXPECT_EQ(store_->Memory(location).size(), 120u);
@@ -58,6 +58,50 @@ TEST_F(StoreTest, WhatDoesNotExistIsNotFound) {
   EXPECT_EQ(store_->Stat(Id("x")).status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST_F(StoreTest, EveryCreateDrawsAGenerationThatItsReadersAreTold) {
+  const Location first = *store_->Create(Id("x"), 100, 0, alice_);
+  EXPECT_NE(first.generation, base::kNoGeneration);
+  ASSERT_TRUE(store_->Seal(Id("x"), alice_).ok());
+  EXPECT_EQ(store_->Find(Id("x")), first);
+  EXPECT_EQ(*store_->Acquire(Id("x"), bob_), first);
+  EXPECT_EQ(store_->Stat(Id("x"))->version(), (base::ObjectVersion{Id("x"), first.generation}));
+  ASSERT_TRUE(store_->Release(Id("x"), bob_).ok());
+  ASSERT_TRUE(store_->Delete(Id("x")).ok());
+
+  const Location second = *store_->CreateAndSeal({Id("x"), AsBytes("another"), {}}, alice_);
+  EXPECT_NE(second.generation, base::kNoGeneration);
+  EXPECT_NE(second.generation, first.generation);
+}
+
+TEST_F(StoreTest, StoresOfOtherStreamsDrawOtherGenerations) {
+  Options options;
+  options.random = base::Random(1);
+  Store other(memory(), options, loop_, trace_);
+  EXPECT_NE(other.Create(Id("x"), 100, 0, alice_)->generation, store_->Create(Id("x"), 100, 0, alice_)->generation);
+}
+
+TEST_F(StoreTest, ACopyHasTheGenerationOfItsOriginal) {
+  const base::ObjectVersion version{Id("x"), base::Generation{99}};
+  EXPECT_EQ(store_->CreateCopy(version, 100, 0, alice_)->generation, version.generation);
+  EXPECT_EQ(store_->Stat(Id("x"))->version(), version);
+  EXPECT_EQ(store_->Stat(Id("x"))->origin, Origin::kPulled);
+  EXPECT_EQ(store_->CreateCopy({Id("y"), base::kNoGeneration}, 100, 0, alice_).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(StoreTest, DeletingAVersionLeavesAnotherContentOfItsIdAlone) {
+  const base::ObjectVersion version{Id("x"), base::Generation{99}}, earlier{Id("x"), base::Generation{98}};
+  ASSERT_TRUE(store_->CreateCopy(version, 100, 0, alice_).ok());
+  EXPECT_EQ(store_->DeleteVersion(version).code(), absl::StatusCode::kNotFound);  // not sealed yet: its puller ends it
+  ASSERT_TRUE(store_->Seal(Id("x"), alice_).ok());
+
+  EXPECT_EQ(store_->DeleteVersion(earlier).code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(Has("x"));
+  EXPECT_EQ(store_->DeleteVersion(version), absl::OkStatus());
+  EXPECT_FALSE(Has("x"));
+  EXPECT_EQ(store_->DeleteVersion(version).code(), absl::StatusCode::kNotFound);
+}
+
 TEST_F(StoreTest, AnAbortedObjectLeavesNothingBehind) {
   ASSERT_TRUE(Create("x", 100).ok());
   ASSERT_TRUE(store_->Abort(Id("x"), alice_).ok());
@@ -67,7 +111,7 @@ TEST_F(StoreTest, AnAbortedObjectLeavesNothingBehind) {
 
 TEST_F(StoreTest, AnAbortedObjectWithAPinIsNotReusedBeforeRelease) {
   const Owner transfer = store_->NewOwner();
-  const Location location = *store_->Create(Id("x"), 100, 0, Origin::kPulled, transfer);
+  const Location location = *store_->CreateCopy({Id("x"), base::Generation{7}}, 100, 0, transfer);
   ASSERT_TRUE(store_->Pin(Id("x"), transfer).ok());
   ASSERT_TRUE(store_->Abort(Id("x"), transfer).ok());
 
@@ -84,7 +128,7 @@ TEST_F(StoreTest, AnAbortedObjectWithAPinIsNotReusedBeforeRelease) {
 
 TEST_F(StoreTest, ATransferMayPinSealAndRelease) {
   const Owner transfer = store_->NewOwner();
-  ASSERT_TRUE(store_->Create(Id("x"), 100, 0, Origin::kPulled, transfer).ok());
+  ASSERT_TRUE(store_->CreateCopy({Id("x"), base::Generation{7}}, 100, 0, transfer).ok());
   ASSERT_TRUE(store_->Pin(Id("x"), transfer).ok());
   ASSERT_TRUE(store_->Seal(Id("x"), transfer).ok());
   EXPECT_EQ(store_->Evict(kCapacity).objects, 0u);
@@ -143,21 +187,20 @@ TEST_F(StoreTest, WhatADeadOwnerCreatedStaysReservedWhileATransferPinsIt) {
 }
 
 TEST_F(StoreTest, CreateAndSealCopiesDataAndMetadata) {
-  ASSERT_TRUE(store_->CreateAndSeal({Id("x"), AsBytes("data"), AsBytes("meta")}, Origin::kCreatedHere).ok());
+  ASSERT_TRUE(store_->CreateAndSeal({Id("x"), AsBytes("data"), AsBytes("meta")}, alice_).ok());
   const absl::Span<const uint8_t> bytes = store_->Bytes(*store_->Find(Id("x")));
   EXPECT_EQ(bytes, AsBytes("datameta"));
 }
 
 TEST_F(StoreTest, CreateAndSealRefusesMoreThanOneTaskMayCopy) {
   const std::vector<uint8_t> large(Store::kMaxSmallBytes + 1);
-  EXPECT_EQ(store_->CreateAndSeal({Id("x"), large, {}}, Origin::kCreatedHere).status().code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(store_->CreateAndSeal({Id("x"), large, {}}, alice_).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(StoreTest, EachObjectOfABatchSucceedsOrFailsAlone) {
   Put("b", 10);
   const auto locations = store_->CreateAndSealBatch(
-      {{Id("a"), AsBytes("1"), {}}, {Id("b"), AsBytes("2"), {}}, {Id("c"), AsBytes("3"), {}}}, Origin::kCreatedHere);
+      {{Id("a"), AsBytes("1"), {}}, {Id("b"), AsBytes("2"), {}}, {Id("c"), AsBytes("3"), {}}}, alice_);
   ASSERT_EQ(locations.size(), 3u);
   EXPECT_TRUE(locations[0].ok());
   EXPECT_EQ(locations[1].status().code(), absl::StatusCode::kAlreadyExists);
@@ -167,7 +210,7 @@ TEST_F(StoreTest, EachObjectOfABatchSucceedsOrFailsAlone) {
 
 TEST_F(StoreTest, ABatchThatIsTooLargeCreatesNothing) {
   const std::vector<uint8_t> half(Store::kMaxSmallBytes / 2 + 1);
-  const auto locations = store_->CreateAndSealBatch({{Id("a"), half, {}}, {Id("b"), half, {}}}, Origin::kCreatedHere);
+  const auto locations = store_->CreateAndSealBatch({{Id("a"), half, {}}, {Id("b"), half, {}}}, alice_);
   EXPECT_EQ(locations[0].status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(locations[1].status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(store_->statistics().created, 0u);
@@ -218,7 +261,7 @@ TEST_F(StoreTest, TheSameCallsLeaveTheSameTrace) {
   Store twin(memory(), {}, loop_, other);
   for (Store* store : {store_.get(), &twin}) {
     const Owner who = store->NewOwner();
-    ASSERT_TRUE(store->Create(Id("x"), 10, 0, Origin::kCreatedHere, who).ok());
+    ASSERT_TRUE(store->Create(Id("x"), 10, 0, who).ok());
     ASSERT_TRUE(store->Seal(Id("x"), who).ok());
     store->Evict(1);
   }

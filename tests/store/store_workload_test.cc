@@ -97,8 +97,12 @@ class Workload {
   }
 
   void Create(const base::ObjectId& id, Owner who) {
-    const Origin origin = random_.Chance(0.5) ? Origin::kPulled : Origin::kCreatedHere;
-    const absl::StatusOr<Location> location = store_->Create(id, random_.Below(3000), random_.Below(100), origin, who);
+    const bool pulled = random_.Chance(0.5);
+    const base::Generation generation = base::DrawGeneration(random_);
+    const uint64_t data_size = random_.Below(3000), metadata_size = random_.Below(100);
+    const absl::StatusOr<Location> location = pulled
+                                                  ? store_->CreateCopy({id, generation}, data_size, metadata_size, who)
+                                                  : store_->Create(id, data_size, metadata_size, who);
     const auto it = model_.find(id);
     // What was evicted just now is still in the model; only what cannot be evicted forbids a create for certain.
     if (it != model_.end() && it->second.lingers()) {
