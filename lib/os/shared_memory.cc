@@ -117,6 +117,7 @@ absl::StatusOr<SharedMemory> SharedMemory::Create(const std::string& name, uint6
     return absl::ResourceExhaustedError(absl::StrCat(
         "no room for ", Gibibytes(size), " of shared memory: ", strerror(errno), "; ask for less, or free memory"));
   }
+  if (fchmod(fd.get(), S_IRUSR) != 0) return absl::ErrnoToStatus(errno, "fchmod of shared memory");
   if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return absl::ErrnoToStatus(errno, "seal shared memory");
   const absl::StatusOr<uint8_t*> data = MapDescriptor(fd.get(), size, /*writable=*/true);
   // This mapping is also what makes the kernel set huge pages aside.

@@ -1,6 +1,8 @@
 // SharedMemory is one piece of memory that several processes map: a memfd of fixed size, passed as a descriptor.
 //
-// It is sealed against shrinking, growing and further seals, so no process that has it can make another's access fail.
+// It is sealed against shrinking, growing and further seals, so no process that has it can make another's access fail. Its mode
+// is 0400: a descriptor that was opened for reading cannot be opened again for writing through /proc, except by root, or by its
+// owner, who may change the mode. The kernel has no seal that leaves some writers and forbids others.
 // What cannot be had is refused when it is made, with the remedy in the Status; the memory itself comes page by page when it
 // is first touched, or ahead of that by Prefault.
 // Thread rule: none; the objects are plain values. Prefault may run while other threads use the mapping.

@@ -2,7 +2,11 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,6 +28,12 @@ FileDescriptor MakeMemfd(uint64_t size, int seals) {
   EXPECT_EQ(ftruncate(fd.get(), static_cast<off_t>(size)), 0);
   EXPECT_EQ(fcntl(fd.get(), F_ADD_SEALS, seals), 0);
   return fd;
+}
+
+// As the daemon does for those who only read.
+FileDescriptor OpenForReading(const SharedMemory& memory) {
+  const std::string path = "/proc/self/fd/" + std::to_string(memory.descriptor());
+  return FileDescriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
 }
 
 TEST(SharedMemoryTest, NewMemoryIsZeroAndOfThatSize) {
@@ -95,11 +105,69 @@ TEST(SharedMemoryTest, NobodyCanShrinkGrowOrUnsealIt) {
 TEST(SharedMemoryTest, ADescriptorOpenedForReadingCannotBeMappedForWriting) {
   const absl::StatusOr<SharedMemory> memory = SharedMemory::Create("test", kSize);
   ASSERT_TRUE(memory.ok());
-  const std::string path = "/proc/self/fd/" + std::to_string(memory->descriptor());
-  const FileDescriptor read_only(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const FileDescriptor read_only = OpenForReading(*memory);
   ASSERT_TRUE(read_only.valid());
   EXPECT_TRUE(SharedMemory::Attach(read_only.get(), kSize, false).ok());
   EXPECT_FALSE(SharedMemory::Attach(read_only.get(), kSize, true).ok());
+}
+
+TEST(SharedMemoryTest, ADescriptorOpenedForReadingCannotBeUsedToTakeMemoryAway) {
+  const absl::StatusOr<SharedMemory> memory = SharedMemory::Create("test", kSize);
+  ASSERT_TRUE(memory.ok());
+  const FileDescriptor read_only = OpenForReading(*memory);
+  EXPECT_EQ(fallocate(read_only.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), -1);
+  const absl::StatusOr<MemoryMapping> mapping = SharedMemory::Attach(read_only.get(), kSize, false);
+  ASSERT_TRUE(mapping.ok());
+  EXPECT_EQ(madvise(mapping->data(), 4096, MADV_REMOVE), -1);
+  EXPECT_EQ(mprotect(mapping->data(), 4096, PROT_READ | PROT_WRITE), -1);
+}
+
+// Runs `look` in a child process that has become what `become` makes it; whether both returned true.
+template <typename Become, typename Look>
+bool TrueInAChild(Become become, Look look) {
+  const pid_t child = fork();
+  if (child == 0) _exit(become() && look() ? 0 : 1);
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool BecomeNobody() {
+  constexpr uid_t kNobody = 65534;
+  return setresgid(kNobody, kNobody, kNobody) == 0 && setresuid(kNobody, kNobody, kNobody) == 0;
+}
+
+// The same user, but without the rights of root.
+bool DropCapabilities() {
+  __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  const __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {};
+  return syscall(SYS_capset, &header, none) == 0;
+}
+
+bool CanBeOpenedAgain(int fd, int access) {
+  return FileDescriptor(open(("/proc/self/fd/" + std::to_string(fd)).c_str(), access | O_CLOEXEC)).valid();
+}
+
+TEST(SharedMemoryTest, AnotherUserCannotOpenItsReadingDescriptorAgainForWriting) {
+  if (!TrueInAChild(BecomeNobody, [] { return true; }))
+    GTEST_SKIP() << "only root, outside of a sandbox, can be another";
+  const absl::StatusOr<SharedMemory> memory = SharedMemory::Create("test", kSize);
+  ASSERT_TRUE(memory.ok());
+  const FileDescriptor read_only = OpenForReading(*memory);
+  const int fd = read_only.get();
+  const auto true_for_nobody = [](auto look) { return TrueInAChild(BecomeNobody, look); };
+  EXPECT_TRUE(true_for_nobody([fd] { return SharedMemory::Attach(fd, kSize, false).ok(); }));
+  EXPECT_TRUE(true_for_nobody([fd] { return !CanBeOpenedAgain(fd, O_RDWR) && !CanBeOpenedAgain(fd, O_WRONLY); }));
+  EXPECT_TRUE(true_for_nobody([fd] { return fchmod(fd, 0777) != 0; }));
+}
+
+TEST(SharedMemoryTest, ItsOwnUserCannotOpenItAgainForWritingByMistake) {
+  const absl::StatusOr<SharedMemory> memory = SharedMemory::Create("test", kSize);
+  ASSERT_TRUE(memory.ok());
+  const int fd = memory->descriptor();
+  const auto true_without_rights = [](auto look) { return TrueInAChild(DropCapabilities, look); };
+  EXPECT_TRUE(true_without_rights([fd] { return CanBeOpenedAgain(fd, O_RDONLY); }));
+  EXPECT_TRUE(true_without_rights([fd] { return !CanBeOpenedAgain(fd, O_RDWR) && !CanBeOpenedAgain(fd, O_WRONLY); }));
 }
 
 TEST(SharedMemoryTest, ImpossibleSizesFailAtOnceAndNameTheRemedy) {
