@@ -88,7 +88,8 @@ absl::Status Daemon::OpenStore() {
   if (!memory.ok()) return memory.status();
   memory_ = std::make_unique<os::SharedMemory>(*std::move(memory));
   store::Options store_options;
-  store_options.keep_primary = options_.keep_primary;
+  store_options.cache = options_.cache;
+  store_options.quota_bytes = options_.quota;
   store_options.random = UnlikeAnyOther();
   store_ = std::make_unique<store::Store>(memory_->bytes(), store_options, loop_, trace_);
   return absl::OkStatus();

@@ -30,8 +30,8 @@ constexpr char kExample[] =
 
 // As given on the command line, before it is checked.
 struct Texts {
-  std::string listen, memory = "512MiB", directory = "serve", detection = "auto", policy, drain = "10s", cm = "rdma",
-                      ack_timeout;
+  std::string listen, memory = "512MiB", quota = "0", directory = "serve", detection = "auto", policy, drain = "10s",
+                      cm = "rdma", ack_timeout;
   uint32_t pkey_index = 0, service_level = 0, traffic_class = 0;
 };
 
@@ -86,6 +86,7 @@ absl::Status Check(const Texts& texts, DaemonOptions& options) {
   absl::Status status;
   status.Update(read("--listen", verbs::Address::Parse(texts.listen), options.listen));
   status.Update(read("--memory", base::ParseSize(texts.memory), options.memory));
+  status.Update(read("--quota", base::ParseSize(texts.quota), options.quota));
   status.Update(read("--directory", ParseDirectory(texts.directory), options.directory));
   status.Update(read("--detection", ParseDetection(texts.detection), options.detection));
   status.Update(read("--drain", base::ParseDuration(texts.drain), options.drain));
@@ -216,7 +217,10 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
       ->check(CLI::Range(0, UINT8_MAX))
       ->capture_default_str();
   app.add_flag("--require-rdma", options.require_rdma, "fail unless the device is real RDMA");
-  app.add_flag("--keep-primary", options.keep_primary, "never evict an object created here; creating fails instead");
+  app.add_flag("--cache", options.cache,
+               "evict objects created here, too, perhaps the only copies, when room is needed");
+  app.add_option("--quota", texts.quota, "most bytes that one program may hold, unsealed and pinned together; 0: any")
+      ->capture_default_str();
   app.add_flag("--huge-pages", options.huge_pages, "keep the store in huge pages");
   app.add_flag("!--no-prefault", options.prefault,
                "do not touch all memory at the start: starts faster, first writes are slower");

@@ -42,7 +42,8 @@ struct DaemonOptions {
   ConnectBy connect_by = ConnectBy::kRdmaCm;
   FabricSettings fabric;
   bool require_rdma = false;
-  bool keep_primary = false;
+  bool cache = false;
+  uint64_t quota = 0;  // bytes that a program may hold; 0: any
   bool huge_pages = false;
   bool prefault = true;
   std::string pcap;

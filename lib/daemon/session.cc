@@ -273,7 +273,7 @@ void Session::Evict(const client::Header& header, const client::EvictRequest& re
 void Session::Hash(const client::Header& header, const client::HashRequest& request) {
   Waiting* const waiting = Begin(header);
   if (waiting == nullptr) return;
-  waiting->handle = store_.HashLater(request.id, [this, waiting](absl::StatusOr<uint64_t> hash) {
+  waiting->handle = store_.HashLater(request.id, owner_, [this, waiting](absl::StatusOr<uint64_t> hash) {
     if (hash.ok()) {
       client::HashReply reply;
       reply.hash = *hash;

@@ -47,7 +47,9 @@ void RemoteGet::Answer(absl::Span<const store::GetEntry> entries) {
   for (size_t i = 0; i < entries.size(); ++i) {
     results[i].id = entries[i].id;
     results[i].location = entries[i].location;
-    if (!entries[i].location.has_value()) results[i].status = WhyMissing(i);
+    if (!entries[i].location.has_value()) {
+      results[i].status = entries[i].refused.ok() ? WhyMissing(i) : entries[i].refused;
+    }
   }
   waiters_.clear();
   const Node::GetCallback done = std::move(done_);

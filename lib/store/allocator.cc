@@ -1,6 +1,8 @@
 #include "lib/store/allocator.h"
 
 #include <algorithm>
+#include <deque>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
@@ -28,7 +30,10 @@ absl::optional<Allocation> Allocator::Allocate(uint64_t size) {
   uint32_t index = FindInLargerBins(units);
   if (index == kNone) index = FindInOwnBin(units);
   if (index == kNone) return absl::nullopt;
+  return Take(index, units);
+}
 
+Allocation Allocator::Take(uint32_t index, uint64_t units) {
   Unlink(index);
   SplitTail(index, units);
   blocks_[index].use = Block::Use::kUsed;
@@ -58,6 +63,97 @@ void Allocator::Free(const Allocation& allocation) {
     index = before;
   }
   Link(index);
+}
+
+// A window moves over the blocks in order of address: its end by one block at a time, its begin as far as `size` allows. The
+// dearest block of the window is at the front of a queue from which each new block drives those that are cheaper.
+absl::optional<BlockRun> Allocator::FindRun(uint64_t size, Cost cost) const {
+  if (size > capacity() || capacity_ == 0) return absl::nullopt;
+  struct Priced {
+    uint32_t block;
+    uint64_t cost;
+  };
+  const uint64_t units = ToUnits(size);
+  std::deque<Priced> dearest;
+  uint64_t window = 0, window_used = 0;  // units
+  uint32_t begin = kNone;
+  uint32_t best_begin = kNone, best_end = kNone;
+  std::pair<uint64_t, uint64_t> best_price;                         // cost, units in use
+  for (uint32_t end = 0; end != kNone; end = blocks_[end].after) {  // block 0 begins the arena, see CheckConsistency
+    const absl::optional<uint64_t> price = IsFree(end) ? 0 : cost(end);
+    if (!price.has_value()) {
+      dearest.clear();
+      window = window_used = 0;
+      begin = kNone;
+      continue;
+    }
+    if (begin == kNone) begin = end;
+    while (!dearest.empty() && dearest.back().cost <= *price) dearest.pop_back();
+    dearest.push_back({end, *price});
+    window += blocks_[end].size;
+    window_used += IsFree(end) ? 0 : blocks_[end].size;
+    while (window - blocks_[begin].size >= units) {
+      window -= blocks_[begin].size;
+      window_used -= IsFree(begin) ? 0 : blocks_[begin].size;
+      if (dearest.front().block == begin) dearest.pop_front();
+      begin = blocks_[begin].after;
+    }
+    if (window < units) continue;
+    const std::pair<uint64_t, uint64_t> total(dearest.front().cost, window_used);
+    if (best_begin != kNone && best_price <= total) continue;
+    best_begin = begin;
+    best_end = end;
+    best_price = total;
+  }
+  if (best_begin == kNone) return absl::nullopt;
+  return RunOf(best_begin, best_end);
+}
+
+absl::optional<BlockRun> Allocator::GrowRun(uint32_t block, uint64_t size, uint64_t dearest, Cost cost) const {
+  if (size > capacity()) return absl::nullopt;
+  const uint64_t units = ToUnits(size);
+  const auto joins = [&](uint32_t index) {
+    if (index == kNone) return false;
+    if (IsFree(index)) return true;
+    const absl::optional<uint64_t> price = cost(index);
+    return price.has_value() && *price <= dearest;
+  };
+  uint32_t first = block, last = block;
+  uint64_t grown = blocks_[block].size;
+  for (int looked = 0; grown < units && looked < kMaxGrowth; ++looked) {
+    const uint32_t before = blocks_[first].before, after = blocks_[last].after;
+    if (IsFree(before) || (!IsFree(after) && !joins(after) && joins(before))) {
+      first = before;
+      grown += blocks_[first].size;
+    } else if (joins(after)) {
+      last = after;
+      grown += blocks_[last].size;
+    } else {
+      return absl::nullopt;
+    }
+  }
+  if (grown < units) return absl::nullopt;
+  for (; grown - blocks_[first].size >= units; first = blocks_[first].after) grown -= blocks_[first].size;
+  for (; grown - blocks_[last].size >= units; last = blocks_[last].before) grown -= blocks_[last].size;
+  return RunOf(first, last);
+}
+
+BlockRun Allocator::RunOf(uint32_t first, uint32_t last) const {
+  BlockRun run;
+  for (uint32_t i = first;; i = blocks_[i].after) {
+    if (!IsFree(i)) run.used.push_back(i);
+    if (i == last) break;
+  }
+  // What is freed merges with a free neighbour, and the front one is what is left.
+  run.first = IsFree(blocks_[first].before) ? blocks_[first].before : first;
+  return run;
+}
+
+Allocation Allocator::AllocateRun(const BlockRun& run, uint64_t size) {
+  CHECK_LT(run.first, blocks_.size());
+  CHECK(IsFree(run.first)) << "the run was not freed";
+  CHECK_GE(blocks_[run.first].size, ToUnits(size));
+  return Take(run.first, ToUnits(size));
 }
 
 uint64_t Allocator::largest_free() const {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
 
@@ -22,6 +23,12 @@ struct Allocation {
   uint64_t offset = 0;
   uint64_t size = 0;
   uint32_t block = 0;  // the allocator's own note
+};
+
+// Neighbouring blocks that would be one free block if those of them that are in use were freed.
+struct BlockRun {
+  uint32_t first = 0;          // the front one, which the free block would be
+  std::vector<uint32_t> used;  // by address
 };
 
 class Allocator final {
@@ -38,6 +45,20 @@ class Allocator final {
 
   // Gives a range back. One that is not allocated, a second Free in particular, is a CHECK.
   void Free(const Allocation& allocation);
+
+  // What it would cost to free a block that is in use, above 0; nothing: it may not be freed.
+  using Cost = absl::FunctionRef<absl::optional<uint64_t>(uint32_t block)>;
+
+  // The cheapest run of at least `size` bytes. A run costs as much as its dearest block, and of two that cost the same the one
+  // with fewer bytes in use is cheaper. Nothing where there is none. Takes time in proportion to all blocks.
+  absl::optional<BlockRun> FindRun(uint64_t size, Cost cost) const;
+
+  // A run of at least `size` bytes around a block that is in use, of blocks that cost at most `dearest` each. Looks at no more
+  // than kMaxGrowth blocks. Nothing where these do not make one.
+  absl::optional<BlockRun> GrowRun(uint32_t block, uint64_t size, uint64_t dearest, Cost cost) const;
+
+  // Takes the front of a run whose blocks in use have all been freed.
+  Allocation AllocateRun(const BlockRun& run, uint64_t size);
 
   // An Allocate of this many bytes succeeds; exact when fewer than kMaxScan blocks are nearly as large as the largest.
   uint64_t largest_free() const;
@@ -56,6 +77,7 @@ class Allocator final {
   static constexpr int kFineBins = 1 << kFineBits;
   static constexpr int kCoarseBins = 56 - 6 - kFineBits + 2;  // up to kMaxCapacity, in units of 64
   static constexpr int kMaxScan = 16;
+  static constexpr int kMaxGrowth = 256;
 
   // In units of kAlignment. A block is free, in use, or a spare slot of blocks_.
   struct Block {
@@ -77,6 +99,9 @@ class Allocator final {
   static Bin BinOf(uint64_t units);
   uint32_t FindInLargerBins(uint64_t units) const;
   uint32_t FindInOwnBin(uint64_t units) const;
+  Allocation Take(uint32_t index, uint64_t units);
+  bool IsFree(uint32_t index) const { return index != kNone && blocks_[index].use == Block::Use::kFree; }
+  BlockRun RunOf(uint32_t first, uint32_t last) const;
   uint32_t NewBlock();
   void DropBlock(uint32_t index);
   void Link(uint32_t index);

@@ -8,6 +8,10 @@ namespace tokamak::store {
 void EvictionOrder::Add(Object& object) {
   CHECK(object.sealed() && object.info.pins == 0) << object.info.id.ToHex();
   List& list = ListOf(object);
+  object.last_use = ++last_use_;
+  const size_t block = object.allocation.block;
+  if (block >= in_block_.size()) in_block_.resize(block + 1);
+  in_block_[block] = &object;
   object.older = list.newest;
   object.newer = nullptr;
   (list.newest == nullptr ? list.oldest : list.newest->newer) = &object;
@@ -22,6 +26,7 @@ void EvictionOrder::Remove(Object& object) {
   (object.older == nullptr ? list.oldest : object.older->newer) = object.newer;
   (object.newer == nullptr ? list.newest : object.newer->older) = object.older;
   object.older = object.newer = nullptr;
+  in_block_[object.allocation.block] = nullptr;
   --list.objects;
   list.bytes -= object.allocation.size;
 }
@@ -33,12 +38,50 @@ void EvictionOrder::Touch(Object& object) {
 
 Object* EvictionOrder::Next() const {
   if (pulled_.oldest != nullptr) return pulled_.oldest;
-  return keep_primary_ ? nullptr : created_here_.oldest;
+  return cache_ ? created_here_.oldest : nullptr;
 }
 
-uint64_t EvictionOrder::evictable_bytes() const { return pulled_.bytes + (keep_primary_ ? 0 : created_here_.bytes); }
+absl::optional<BlockRun> EvictionOrder::ChooseRun(const Allocator& allocator, uint64_t size) const {
+  if (absl::optional<BlockRun> run = GrowRun(pulled_, allocator, size)) return run;
+  if (cache_ && pulled_.oldest == nullptr) {
+    if (absl::optional<BlockRun> run = GrowRun(created_here_, allocator, size)) return run;
+  }
+  return allocator.FindRun(size, [this](uint32_t block) { return CostOf(block); });
+}
+
+absl::optional<BlockRun> EvictionOrder::GrowRun(const List& list, const Allocator& allocator, uint64_t size) const {
+  if (list.oldest == nullptr) return absl::nullopt;
+  const uint64_t oldest = *CostOf(list.oldest->allocation.block), newest = *CostOf(list.newest->allocation.block);
+  const uint64_t dearest = oldest + (newest - oldest) / 2;
+  const Object* object = list.oldest;
+  for (int i = 0; i < kCandidates && object != nullptr; ++i, object = object->newer) {
+    const uint32_t block = object->allocation.block;
+    if (*CostOf(block) > dearest) break;
+    auto run = allocator.GrowRun(block, size, dearest, [this](uint32_t neighbour) { return CostOf(neighbour); });
+    if (run.has_value()) return run;
+  }
+  return absl::nullopt;
+}
+
+absl::optional<uint64_t> EvictionOrder::CostOf(uint32_t block) const {
+  const Object* object = block < in_block_.size() ? in_block_[block] : nullptr;
+  if (object == nullptr) return absl::nullopt;
+  if (object->info.origin == Origin::kPulled) return object->last_use;
+  if (!cache_) return absl::nullopt;
+  return (uint64_t{1} << 63) + object->last_use;
+}
+
+uint64_t EvictionOrder::evictable_bytes() const { return pulled_.bytes + (cache_ ? created_here_.bytes : 0); }
 
 absl::Status EvictionOrder::CheckConsistency() const {
+  uint64_t in_blocks = 0;
+  for (size_t i = 0; i < in_block_.size(); ++i) {
+    if (in_block_[i] == nullptr) continue;
+    ++in_blocks;
+    if (in_block_[i]->allocation.block != i)
+      return absl::InternalError(absl::StrCat("block ", i, " has a wrong object"));
+  }
+  if (in_blocks != objects()) return absl::InternalError("the blocks and the eviction lists do not add up");
   if (absl::Status s = Check(pulled_, Origin::kPulled); !s.ok()) return s;
   return Check(created_here_, Origin::kCreatedHere);
 }

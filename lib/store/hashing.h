@@ -1,15 +1,19 @@
-// Hashing reads whole objects a slice at a time, so that no task holds the loop for long. The object is pinned meanwhile.
+// Hashing reads whole objects a slice at a time. The objects are pinned meanwhile.
 //
+// Whoever asks has one hash under way, and the others of his wait for it; those who ask take turns, slice by slice. Between two
+// slices, whoever's they are, all that is due on the loop runs.
 // Not thread-safe: the store's loop.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <memory>
+#include <map>
 
-#include "absl/container/btree_set.h"
 #include "absl/status/statusor.h"
 #include "lib/base/event_loop.h"
+#include "lib/base/handle.h"
+#include "lib/base/intrusive_list.h"
+#include "lib/base/lifetime.h"
 #include "lib/base/object_id.h"
 #include "lib/store/types.h"
 
@@ -21,22 +25,31 @@ using HashCallback = std::function<void(absl::StatusOr<uint64_t> hash)>;
 
 class Hashing final {
  public:
-  // Both must outlive it; it pins as `who`.
-  Hashing(Store& store, base::EventLoop& loop, Owner who) : store_(store), loop_(loop), who_(who) {}
-  ~Hashing();
+  // Both must outlive it; it pins as `pinner`.
+  Hashing(Store& store, base::EventLoop& loop, Owner pinner) : store_(store), loop_(loop), pinner_(pinner) {}
   Hashing(const Hashing&) = delete;
   Hashing& operator=(const Hashing&) = delete;
 
   // See Store::HashLater.
-  std::unique_ptr<Handle> Start(const base::ObjectId& id, HashCallback callback);
+  base::Pending Start(const base::ObjectId& id, Owner who, HashCallback callback);
 
  private:
   class Job;
+  struct Listed {
+    base::Link<Listed> link;
+  };
+  using Jobs = base::IntrusiveList<Listed, &Listed::link>;
+
+  void NextSlice();
+  void Remove(Job& job);
 
   Store& store_;
   base::EventLoop& loop_;
-  const Owner who_;
-  absl::btree_set<Job*> jobs_;  // only to orphan them, in any order
+  const Owner pinner_;
+  std::map<Owner, Jobs> jobs_;  // of each who asks, in the order asked
+  Owner last_{};                // whose turn it was last
+  base::Timer turn_;
+  const base::Lifetime lifetime_;
 };
 
 }  // namespace tokamak::store

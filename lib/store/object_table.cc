@@ -57,6 +57,8 @@ Object& ObjectTable::Insert(const ObjectInfo& info, Owner creator, const Allocat
   object->info.pins = 0;
   object->creator = creator;
   object->allocation = allocation;
+  object->account = &programs_.Of(creator);
+  programs_.AddObject(*object->account);
   const auto [it, inserted] = objects_.emplace(info.id, std::move(object));
   CHECK(inserted) << "two records for " << info.id.ToHex();
   unsealed_.insert({creator, info.id});
@@ -85,11 +87,14 @@ void ObjectTable::Erase(Object& object) {
   CHECK(object.lingers()) << object.info.id.ToHex() << " would be lost";
   CHECK_EQ(object.info.pins, 0u) << object.info.id.ToHex() << " is pinned";
   Count(object, -1);
+  programs_.RemoveObject(*object.account);
   objects_.erase(objects_.find(object.info.id));
 }
 
 void ObjectTable::Pin(Object& object, Owner who) {
-  ++pins_[{who, object.info.id}];
+  if (++pins_[{who, object.info.id}] == 1) {
+    programs_.Of(who).usage.pinned_bytes += object.info.location.total_size();
+  }
   if (object.info.pins++ == 0) ++counts_.pinned_objects;
   ++counts_.pins;
 }
@@ -97,7 +102,10 @@ void ObjectTable::Pin(Object& object, Owner who) {
 bool ObjectTable::Unpin(Object& object, Owner who) {
   const auto it = pins_.find({who, object.info.id});
   if (it == pins_.end()) return false;
-  if (--it->second == 0) pins_.erase(it);
+  if (--it->second == 0) {
+    pins_.erase(it);
+    programs_.Of(who).usage.pinned_bytes -= object.info.location.total_size();
+  }
   if (--object.info.pins == 0) --counts_.pinned_objects;
   --counts_.pins;
   return true;
@@ -134,10 +142,14 @@ void ObjectTable::Count(const Object& object, int64_t sign) {
     case State::kCreated:
       Add(counts_.unsealed_objects, sign);
       Add(counts_.unsealed_bytes, sign, bytes);
+      Add(object.account->usage.unsealed_bytes, sign, bytes);
       return;
     case State::kSealed:
       Add(counts_.sealed_objects, sign);
       Add(counts_.sealed_bytes, sign, bytes);
+      if (object.info.origin == Origin::kPulled) return;
+      Add(counts_.kept_bytes, sign, bytes);
+      Add(object.account->usage.kept_bytes, sign, bytes);
       return;
     case State::kEvicted:
     case State::kDeleted:
@@ -174,11 +186,19 @@ absl::Status ObjectTable::CheckConsistency() const {
   if (pinned != counts_.pinned_objects || pins != counts_.pins) return absl::InternalError("the pins do not add up");
 
   absl::btree_map<base::ObjectId, uint64_t> claimed;
+  uint64_t pinned_bytes = 0;
   for (const auto& [claim, count] : pins_) claimed[claim.second] += count;
   for (const auto& [id, count] : claimed) {
     const Object* object = Find(id);
     if (object == nullptr) return absl::InternalError(absl::StrCat(id.ToHex(), " is pinned, but not there"));
     if (object->info.pins != count) return absl::InternalError(absl::StrCat(id.ToHex(), ": its pins do not add up"));
+  }
+  for (const auto& [claim, count] : pins_) pinned_bytes += Find(claim.second)->info.location.total_size();
+  OwnerUsage all;
+  for (const OwnerUsage& one : programs_.usage()) all += one;
+  if (all.unsealed_bytes != counts_.unsealed_bytes || all.kept_bytes != counts_.kept_bytes ||
+      all.pinned_bytes != pinned_bytes) {
+    return absl::InternalError("what the programs hold does not add up");
   }
   if (claimed.size() != pinned) return absl::InternalError("an object has pins that nobody holds");
   if (counts_.lost() != 0) return absl::InternalError(absl::StrCat(counts_.lost(), " objects are lost"));

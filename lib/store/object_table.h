@@ -1,4 +1,4 @@
-// ObjectTable is the list of what exists: one record for each id, its state, and who pins it.
+// ObjectTable is the list of what exists: one record for each id, its state, who pins it, and what each program holds.
 //
 // It knows nothing of memory or eviction. Iteration is by id, so two runs of one seed see the same order.
 //
@@ -18,6 +18,7 @@
 #include "absl/types/optional.h"
 #include "lib/base/object_id.h"
 #include "lib/store/allocator.h"
+#include "lib/store/programs.h"
 #include "lib/store/types.h"
 
 namespace tokamak::store {
@@ -25,11 +26,13 @@ namespace tokamak::store {
 // One object. The address of a record is stable while it is in the table.
 struct Object {
   ObjectInfo info;
-  Owner creator{};                   // may seal or abort it
-  Allocation allocation;             // its memory; may be larger than the object
-  absl::optional<Owner> quarantine;  // its memory may be written to until this keeper says that it is not
-  Object* older = nullptr;           // neighbours in a list of EvictionOrder
+  Owner creator{};                       // may seal or abort it
+  Programs::Account* account = nullptr;  // of the creator's program
+  Allocation allocation;                 // its memory; may be larger than the object
+  absl::optional<Owner> quarantine;      // its memory may be written to until this keeper says that it is not
+  Object* older = nullptr;               // neighbours in a list of EvictionOrder
   Object* newer = nullptr;
+  uint64_t last_use = 0;  // later ones have higher numbers
 
   bool sealed() const { return info.state == State::kSealed; }
   // Deleted or aborted, and kept only for those who still pin it.
@@ -68,6 +71,13 @@ class ObjectTable final {
   // The records after `id`, at most `limit`, by id; with no `id`, from the first.
   std::vector<const Object*> List(const base::ObjectId* after, size_t limit) const;
 
+  // Who holds the memory. Owners join and leave; what they hold is counted here.
+  Programs& programs() { return programs_; }
+  const Programs& programs() const { return programs_; }
+
+  // Whether `who` has a pin on it.
+  bool IsPinnedBy(const Object& object, Owner who) const { return pins_.contains({who, object.info.id}); }
+
   // Of Statistics: what concerns objects, states and pins. Fills nothing else.
   const Statistics& counts() const { return counts_; }
 
@@ -79,6 +89,7 @@ class ObjectTable final {
 
   void Count(const Object& object, int64_t sign);
 
+  Programs programs_;
   absl::btree_map<base::ObjectId, std::unique_ptr<Object>> objects_;
   absl::btree_map<Claim, uint64_t> pins_;
   absl::btree_set<Claim> unsealed_;

@@ -1,17 +1,37 @@
 #include "lib/store/store.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "glog/logging.h"
+#include "lib/base/units.h"
 
 namespace tokamak::store {
 namespace {
 
 absl::Status NotHere(const base::ObjectId& id) {
   return absl::NotFoundError(absl::StrCat("object ", id.ToHex(), " is not in this store"));
+}
+
+// In the text of a create that fails.
+constexpr size_t kNamedHolders = 3;
+
+std::string Describe(const OwnerUsage& usage) {
+  const std::string name = usage.ended           ? "programs that have ended"
+                           : usage.label.empty() ? "the node itself"
+                                                 : usage.label;
+  std::vector<std::string> parts;
+  const auto add = [&parts](uint64_t bytes, const char* what) {
+    if (bytes != 0) parts.push_back(absl::StrCat(base::FormatSize(bytes), what));
+  };
+  add(usage.unsealed_bytes, " unsealed");
+  add(usage.pinned_bytes, " pinned");
+  add(usage.kept_bytes, " created and kept");
+  return absl::StrCat(name, " has ", absl::StrJoin(parts, ", "));
 }
 
 }  // namespace
@@ -23,19 +43,28 @@ Store::Store(absl::Span<uint8_t> arena, Options options, base::EventLoop& loop, 
       trace_(trace),
       random_(options_.random),
       allocator_(arena.size()),
-      eviction_(options_.keep_primary),
+      eviction_(options_.cache),
       subscribers_(loop),
       waits_(*this, loop),
+      creates_(*this, loop),
       hashing_(*this, loop, NewOwner()) {
   CHECK_EQ(reinterpret_cast<uintptr_t>(arena.data()) % Allocator::kAlignment, 0u);
 }
 
 Store::~Store() = default;
 
+Owner Store::NewOwner(const std::string& label) {
+  const Owner who{next_owner_++};
+  table_.programs().Join(who, label);
+  return who;
+}
+
 void Store::DropOwner(Owner who) {
   waits_.DropOwner(who);
+  creates_.DropOwner(who);
   for (const base::ObjectId& id : table_.UnsealedOf(who)) CHECK(Abort(id, who).ok());
   for (const base::ObjectId& id : table_.PinnedBy(who)) CHECK(Release(id, who).ok());
+  table_.programs().Leave(who);
 }
 
 bool Store::AbandonOwner(Owner who, Owner keeper) {
@@ -52,7 +81,8 @@ void Store::EndQuarantine(Owner keeper) {
 
 absl::StatusOr<Location> Store::Create(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size,
                                        Owner who) {
-  return Insert(id, {0, data_size, metadata_size, base::kNoGeneration}, Origin::kCreatedHere, who);
+  if (absl::Status s = CheckQuota(who, data_size + metadata_size); !s.ok()) return s;
+  return CreateNow(id, {0, data_size, metadata_size, base::kNoGeneration}, Origin::kCreatedHere, who);
 }
 
 absl::StatusOr<Location> Store::CreateCopy(const base::ObjectVersion& version, uint64_t data_size,
@@ -60,16 +90,26 @@ absl::StatusOr<Location> Store::CreateCopy(const base::ObjectVersion& version, u
   if (version.generation == base::kNoGeneration) {
     return absl::InvalidArgumentError(absl::StrCat("a copy of ", version.id.ToHex(), " needs a generation"));
   }
-  return Insert(version.id, {0, data_size, metadata_size, version.generation}, Origin::kPulled, who);
+  return CreateNow(version.id, {0, data_size, metadata_size, version.generation}, Origin::kPulled, who);
 }
 
-absl::StatusOr<Location> Store::Insert(const base::ObjectId& id, Location place, Origin origin, Owner who) {
-  if (absl::Status s = CheckCreate(id, place.data_size, place.metadata_size); !s.ok()) return s;
-  const absl::optional<Allocation> allocation = Reserve(place.total_size());
-  if (!allocation.has_value()) {
-    ++creates_refused_;
-    return NoRoom(place.total_size());
+absl::StatusOr<Location> Store::CreateNow(const base::ObjectId& id, const Location& place, Origin origin, Owner who) {
+  const bool copy = origin == Origin::kPulled;
+  if (!copy && !creates_.MayOvertake(place.total_size())) {
+    if (absl::Status s = CheckCreate(id, place); !s.ok()) return s;
+    return RefuseForRoom(place.total_size());
   }
+  absl::optional<absl::StatusOr<Location>> created = CreateIfRoom(id, place, origin, who);
+  if (!created.has_value()) return RefuseForRoom(place.total_size());
+  if (!copy && created->ok()) creates_.Overtook(place.total_size());
+  return *std::move(created);
+}
+
+absl::optional<absl::StatusOr<Location>> Store::CreateIfRoom(const base::ObjectId& id, Location place, Origin origin,
+                                                             Owner who) {
+  if (absl::Status s = CheckCreate(id, place); !s.ok()) return s;
+  const absl::optional<Allocation> allocation = Reserve(place.total_size());
+  if (!allocation.has_value()) return absl::nullopt;
   place.offset = allocation->offset;
   if (place.generation == base::kNoGeneration) place.generation = base::DrawGeneration(random_);
   ObjectInfo info;
@@ -78,13 +118,16 @@ absl::StatusOr<Location> Store::Insert(const base::ObjectId& id, Location place,
   info.origin = origin;
   info.created_at = loop_.Now();
   table_.Insert(info, who, *allocation);
-  Record(base::TraceKind::kObject, static_cast<uint32_t>(State::kCreated), info.location.total_size());
-  return info.location;
+  Record(base::TraceKind::kObject, static_cast<uint32_t>(State::kCreated), place.total_size());
+  return place;
 }
 
-absl::Status Store::CheckCreate(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size) const {
-  if (data_size > allocator_.capacity() || metadata_size > allocator_.capacity()) {
-    return NoRoom(std::max(data_size, metadata_size));
+absl::Status Store::CheckCreate(const base::ObjectId& id, const Location& place) const {
+  const uint64_t capacity = allocator_.capacity();
+  if (place.data_size > capacity || place.metadata_size > capacity || place.total_size() > capacity) {
+    return absl::ResourceExhaustedError(absl::StrCat("an object of ", place.data_size, " bytes of data and ",
+                                                     place.metadata_size, " of metadata is larger than this store (",
+                                                     capacity, " bytes): start tokd with more --memory"));
   }
   const Object* object = table_.Find(id);
   if (object == nullptr) return absl::OkStatus();
@@ -97,30 +140,45 @@ absl::Status Store::CheckCreate(const base::ObjectId& id, uint64_t data_size, ui
                                                     " times; create it again when it has been released"));
 }
 
-// Allocates, evicting in steps until there is a gap that is large enough. Where nothing can help, nothing is evicted.
+absl::Status Store::CheckQuota(Owner who, uint64_t more) const {
+  if (options_.quota_bytes == 0) return absl::OkStatus();
+  const OwnerUsage& usage = table_.programs().Of(who).usage;
+  if (usage.label.empty()) return absl::OkStatus();
+  const uint64_t held = usage.held_bytes();
+  if (held <= options_.quota_bytes && more <= options_.quota_bytes - held) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      more, " bytes more would exceed the quota of ", usage.label, ": it holds ",
+      base::FormatSize(usage.unsealed_bytes), " unsealed and ", base::FormatSize(usage.pinned_bytes), " pinned of ",
+      base::FormatSize(options_.quota_bytes), ": seal or release objects, or start tokd with a larger --quota"));
+}
+
+// Allocates, evicting what is in the way. Where that cannot help, nothing is evicted.
 absl::optional<Allocation> Store::Reserve(uint64_t size) {
   if (absl::optional<Allocation> allocation = allocator_.Allocate(size)) return allocation;
   if (size > available_bytes()) return absl::nullopt;
-  while (eviction_.Next() != nullptr) {
-    Evict(std::max(size, allocator_.capacity() / kEvictionPart));
-    if (absl::optional<Allocation> allocation = allocator_.Allocate(size)) return allocation;
-  }
-  return absl::nullopt;
+  const absl::optional<BlockRun> run = eviction_.ChooseRun(allocator_, size);
+  if (!run.has_value()) return absl::nullopt;
+  for (const uint32_t block : run->used) EvictOne(eviction_.In(block));
+  return allocator_.AllocateRun(*run, size);
 }
 
-absl::Status Store::NoRoom(uint64_t size) const {
-  if (size > allocator_.capacity()) {
-    return absl::ResourceExhaustedError(absl::StrCat("an object of ", size, " bytes is larger than this store (",
-                                                     allocator_.capacity(), " bytes): start tokd with more --memory"));
+absl::Status Store::RefuseForRoom(uint64_t size) {
+  ++creates_refused_;
+  std::string text =
+      absl::StrCat("no room for ", size, " bytes: of ", allocator_.capacity(), " bytes ", allocator_.used(),
+                   " are used, and ", eviction_.evictable_bytes(), " of those may be evicted");
+  if (allocator_.largest_free() >= size) {
+    absl::StrAppend(&text, "; ", creates_.size(), " creates that came earlier wait for room");
   }
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "no room for ", size, " bytes: of ", allocator_.capacity(), " bytes ", allocator_.used(), " are used and ",
-      eviction_.evictable_bytes(), " of those may be evicted (unsealed and pinned objects may not",
-      quarantine_.bytes() == 0 ? std::string()
-                               : absl::StrCat(", nor ", quarantine_.bytes(),
-                                              " bytes that programs which lost their connection may still write to"),
-      options_.keep_primary ? ", nor what was created here, because of --keep-primary" : "",
-      "): release or delete objects, or start tokd with more --memory"));
+  if (quarantine_.bytes() != 0) {
+    absl::StrAppend(&text, "; programs which lost their connection may still write to ", quarantine_.bytes());
+  }
+  std::vector<OwnerUsage> holders = usage();
+  if (holders.size() > kNamedHolders) holders.resize(kNamedHolders);
+  for (const OwnerUsage& one : holders) absl::StrAppend(&text, "; ", Describe(one));
+  absl::StrAppend(&text, ": release or delete objects, or start tokd with more --memory",
+                  options_.cache ? "" : ", or with --cache, which may evict what was created here");
+  return absl::ResourceExhaustedError(text);
 }
 
 absl::Status Store::Seal(const base::ObjectId& id, Owner who) {
@@ -132,7 +190,7 @@ absl::Status Store::Seal(const base::ObjectId& id, Owner who) {
 
 void Store::SealObject(Object& object) {
   table_.Enter(object, State::kSealed);
-  if (object.info.pins == 0) eviction_.Add(object);
+  if (object.info.pins == 0) MayBeEvicted(object);
   Record(base::TraceKind::kObject, static_cast<uint32_t>(State::kSealed), object.info.location.total_size());
   Publish(Event::Kind::kSealed, object);
   waits_.Sealed(object.info.id);
@@ -160,13 +218,19 @@ absl::StatusOr<Object*> Store::FindUnsealed(const base::ObjectId& id, Owner who,
   return object;
 }
 
+void Store::MayBeEvicted(Object& object) {
+  eviction_.Add(object);
+  creates_.RoomAppeared();
+}
+
 absl::StatusOr<Location> Store::CreateAndSeal(const SmallObject& small, Owner who) {
   const uint64_t size = small.data.size() + small.metadata.size();
   if (size > kMaxSmallBytes) {
     return absl::InvalidArgumentError(absl::StrCat(size, " bytes are too many to be copied at once (at most ",
                                                    kMaxSmallBytes, "): create, fill and seal instead"));
   }
-  absl::StatusOr<Location> location = Create(small.id, small.data.size(), small.metadata.size(), who);
+  absl::StatusOr<Location> location = CreateNow(
+      small.id, {0, small.data.size(), small.metadata.size(), base::kNoGeneration}, Origin::kCreatedHere, who);
   if (!location.ok()) return location;
   uint8_t* const memory = Memory(*location).data();
   base::Copy(loop_, memory, small.data.data(), small.data.size());
@@ -192,9 +256,11 @@ std::vector<absl::StatusOr<Location>> Store::CreateAndSealBatch(absl::Span<const
 }
 
 absl::StatusOr<Location> Store::Acquire(const base::ObjectId& id, Owner who) {
-  const absl::optional<Location> location = AcquireIfHere(id, who);
-  if (!location.has_value()) return NotHere(id);
-  return *location;
+  Object* object = FindSealed(id);
+  if (object == nullptr) return NotHere(id);
+  if (absl::Status s = CheckPin(*object, who); !s.ok()) return s;
+  PinObject(*object, who);
+  return object->info.location;
 }
 
 absl::optional<Location> Store::AcquireIfHere(const base::ObjectId& id, Owner who) {
@@ -222,15 +288,22 @@ absl::Status Store::Release(const base::ObjectId& id, Owner who) {
     return absl::FailedPreconditionError(absl::StrCat("object ", id.ToHex(), " is not pinned by who releases it"));
   }
   if (object->info.pins != 0) return absl::OkStatus();
-  if (object->sealed()) eviction_.Add(*object);
+  if (object->sealed()) MayBeEvicted(*object);
   if (object->lingers()) FreeIfUnpinned(*object);
   return absl::OkStatus();
 }
 
-void Store::PassPin(const base::ObjectId& id, Owner from, Owner to) {
+absl::Status Store::PassPin(const base::ObjectId& id, Owner from, Owner to) {
   Object* object = CHECK_NOTNULL(table_.Find(id));
+  if (absl::Status s = CheckPin(*object, to); !s.ok()) return s;
   table_.Pin(*object, to);
   CHECK(table_.Unpin(*object, from));
+  return absl::OkStatus();
+}
+
+absl::Status Store::CheckPin(const Object& object, Owner who) const {
+  if (options_.quota_bytes == 0 || table_.IsPinnedBy(object, who)) return absl::OkStatus();
+  return CheckQuota(who, object.info.location.total_size());
 }
 
 absl::Status Store::Delete(const base::ObjectId& id) {
@@ -255,25 +328,24 @@ absl::Status Store::DeleteVersion(const base::ObjectVersion& version) {
 }
 
 EvictionCount Store::Evict(uint64_t bytes) {
-  EvictionCount evicted, created_here;
+  EvictionCount evicted;
   const uint64_t used_before = allocator_.used();
   while (used_before - allocator_.used() < bytes) {
     Object* object = eviction_.Next();
     if (object == nullptr) break;
-    const EvictionCount one{1, object->info.location.total_size()};
-    evicted += one;
-    if (object->info.origin == Origin::kCreatedHere) created_here += one;
-    eviction_.Remove(*object);
-    table_.Enter(*object, State::kEvicted);
-    Record(base::TraceKind::kEviction, static_cast<uint32_t>(object->info.origin), one.bytes);
-    Publish(Event::Kind::kEvicted, *object);
-    FreeIfUnpinned(*object);
-  }
-  if (created_here.objects != 0) {
-    LOG(WARNING) << "evicted " << created_here.objects << " objects (" << created_here.bytes
-                 << " bytes) that were created here and may exist nowhere else; --keep-primary forbids it";
+    evicted += EvictOne(*object);
   }
   return evicted;
+}
+
+EvictionCount Store::EvictOne(Object& object) {
+  const EvictionCount one{1, object.info.location.total_size()};
+  eviction_.Remove(object);
+  table_.Enter(object, State::kEvicted);
+  Record(base::TraceKind::kEviction, static_cast<uint32_t>(object.info.origin), one.bytes);
+  Publish(Event::Kind::kEvicted, object);
+  FreeIfUnpinned(object);
+  return one;
 }
 
 absl::Status Store::Touch(const base::ObjectId& id) {
@@ -295,6 +367,7 @@ void Store::FreeIfUnpinned(Object& object) {
 void Store::Free(const Allocation& allocation) {
   if (options_.on_free) options_.on_free(allocation.offset, allocation.size);
   allocator_.Free(allocation);
+  creates_.RoomAppeared();
 }
 
 absl::optional<Location> Store::Find(const base::ObjectId& id) const {
@@ -338,6 +411,7 @@ Statistics Store::statistics() const {
   s.evictable_bytes = eviction_.evictable_bytes();
   s.quarantined_bytes = quarantine_.bytes();
   s.waiting = waits_.size();
+  s.waiting_creates = creates_.size();
   s.creates_refused = creates_refused_;
   return s;
 }
@@ -350,6 +424,40 @@ void Store::Publish(Event::Kind kind, const Object& object) {
   const ObjectInfo& info = object.info;
   subscribers_.Publish(
       {kind, info.id, info.location.data_size, info.location.metadata_size, info.origin, info.location.generation});
+}
+
+// What must hold between the parts, beyond what each part checks of itself.
+absl::Status Store::CheckConsistency() const {
+  if (absl::Status s = allocator_.CheckConsistency(); !s.ok()) return s;
+  if (absl::Status s = table_.CheckConsistency(); !s.ok()) return s;
+  if (absl::Status s = eviction_.CheckConsistency(); !s.ok()) return s;
+
+  const std::vector<const Object*> objects = table_.List(nullptr, std::numeric_limits<size_t>::max());
+  uint64_t used = 0, evictable = 0;
+  std::vector<Allocation> taken = quarantine_.ranges();
+  for (const Object* object : objects) {
+    const Allocation& allocation = object->allocation;
+    const Location& location = object->info.location;
+    const std::string id = object->info.id.ToHex();
+    if (location.offset != allocation.offset || location.total_size() > allocation.size) {
+      return absl::InternalError(absl::StrCat(id, " lies outside of its allocation"));
+    }
+    taken.push_back(allocation);
+    evictable += object->sealed() && object->info.pins == 0;
+  }
+  std::sort(taken.begin(), taken.end(), [](const Allocation& a, const Allocation& b) { return a.offset < b.offset; });
+  uint64_t end = 0;
+  for (const Allocation& allocation : taken) {
+    if (allocation.offset < end) {
+      return absl::InternalError(absl::StrCat("what lies at ", allocation.offset, " overlaps another object"));
+    }
+    end = allocation.offset + allocation.size;
+    used += allocation.size;
+  }
+  if (end > arena_.size()) return absl::InternalError("an object lies outside of the arena");
+  if (used != allocator_.used()) return absl::InternalError("the arena does not add up: memory without an object");
+  if (evictable != eviction_.objects()) return absl::InternalError("an unpinned object is missing from eviction");
+  return absl::OkStatus();
 }
 
 }  // namespace tokamak::store

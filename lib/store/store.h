@@ -7,16 +7,18 @@
 // Law: a sealed object never moves or changes, and a pinned one is neither evicted nor overwritten, whatever its state.
 // Law: every object that was created is still there, or was aborted, deleted or counted as evicted: statistics().lost() == 0.
 // Law: memory that an owner may still write to is never another object's.
+// Law: what was created here is kept until it is deleted, unless the store is a cache.
+// Law: nothing is evicted unless that makes the room which is asked for.
 // Law: abuse by one owner (a foreign Seal, a Release too many) is refused and changes nothing for another.
 // Thread rule: one loop, the control loop. No callback runs inside the call that asked for it.
 //
-// Errors, as in Plasma: kAlreadyExists, kNotFound, kResourceExhausted (no room; the text names the remedy),
-// kFailedPrecondition (not in the right state, or not yours), kInvalidArgument.
+// Errors, as in Plasma: kAlreadyExists, kNotFound, kResourceExhausted (no room, or the quota of a program is used up; the text
+// names who holds the memory, and the remedy), kFailedPrecondition (not in the right state, or not yours), kInvalidArgument.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -30,9 +32,11 @@
 #include "lib/base/random.h"
 #include "lib/base/trace.h"
 #include "lib/store/allocator.h"
+#include "lib/store/create_queue.h"
 #include "lib/store/eviction.h"
 #include "lib/store/hashing.h"
 #include "lib/store/object_table.h"
+#include "lib/store/programs.h"
 #include "lib/store/quarantine.h"
 #include "lib/store/subscribers.h"
 #include "lib/store/types.h"
@@ -41,8 +45,11 @@
 namespace tokamak::store {
 
 struct Options {
-  // Never evict an object that was created here; Create fails instead.
-  bool keep_primary = false;
+  // Objects that were created here may be evicted, too, although they are perhaps the only copies.
+  bool cache = false;
+
+  // The most bytes that a program may hold, unsealed and pinned together; 0: no limit. A program is a label, see NewOwner.
+  uint64_t quota_bytes = 0;
 
   // This node in traces.
   uint32_t node = 0;
@@ -68,9 +75,6 @@ class Store final {
   // The most bytes of one CreateAndSeal, or of one batch together: one task's worth of copying.
   static constexpr uint64_t kMaxSmallBytes = base::kMaxCopyPerTask;
 
-  // Room is made in steps of the request or this part of the capacity, whichever is more.
-  static constexpr uint64_t kEvictionPart = 5;
-
   // `arena` (64-byte aligned), `loop` and `trace` must outlive the store. The store reads the arena only to hash and writes it
   // only in CreateAndSeal.
   Store(absl::Span<uint8_t> arena, Options options, base::EventLoop& loop, base::Trace& trace);
@@ -78,8 +82,9 @@ class Store final {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // A number for one that will create or pin. Never given out twice.
-  Owner NewOwner() { return Owner{next_owner_++}; }
+  // A number for one that will create or pin. Never given out twice. `label` says in texts and statistics which program it is
+  // ("pid 1234 python3"): owners of one label count together. Whoever has none is part of the node itself, and has no quota.
+  Owner NewOwner(const std::string& label = std::string());
 
   // `who` is gone: aborts its unsealed objects, ends its gets without an answer, gives back its pins.
   void DropOwner(Owner who);
@@ -92,10 +97,18 @@ class Store final {
 
   // Reserves room for data and, behind it, metadata, evicting where needed and allowed, and draws the generation of a new
   // content. The object belongs to `who` and is invisible until sealed; its bytes are whatever lay there before.
-  // kAlreadyExists; kFailedPrecondition while a deleted or aborted object of this id is still pinned; kResourceExhausted.
+  // kAlreadyExists; kFailedPrecondition while a deleted or aborted object of this id is still pinned; kResourceExhausted, also
+  // where creates that wait for room must not be overtaken.
   absl::StatusOr<Location> Create(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size, Owner who);
 
-  // The same for a copy of what another node holds, whose generation it gets.
+  // As Create, but answers when there is room, in the order of the calls (see CreateQueue), or fails at `deadline`. What would
+  // fail for another reason than want of room does so at once. Dropping the handle before the callback runs creates nothing.
+  [[nodiscard]] base::Pending CreateLater(const CreateRequest& request, base::Time deadline, CreateCallback callback) {
+    return creates_.Add(request, deadline, std::move(callback));
+  }
+
+  // As Create, for a copy of what another node holds, whose generation it gets. It may overtake creates that wait: a copy can be
+  // evicted as soon as nobody reads it.
   absl::StatusOr<Location> CreateCopy(const base::ObjectVersion& version, uint64_t data_size, uint64_t metadata_size,
                                       Owner who);
 
@@ -107,15 +120,17 @@ class Store final {
   // and its id stay reserved. kNotFound.
   absl::Status Abort(const base::ObjectId& id, Owner who);
 
-  // Create, copy and Seal in one. kInvalidArgument beyond kMaxSmallBytes; otherwise errors as Create.
+  // Create, copy and Seal in one, which holds nothing and so needs no quota. kInvalidArgument beyond kMaxSmallBytes; otherwise
+  // errors as Create.
   absl::StatusOr<Location> CreateAndSeal(const SmallObject& object, Owner who);
 
   // The same for many; each succeeds or fails alone, answers in order. Beyond kMaxSmallBytes together, all fail.
   std::vector<absl::StatusOr<Location>> CreateAndSealBatch(absl::Span<const SmallObject> objects, Owner who);
 
-  // Pins a sealed object for reading. Every Acquire and Pin needs one Release. kNotFound when there is no sealed one.
+  // Pins a sealed object for reading. Every Acquire and Pin needs one Release. kNotFound when there is no sealed one;
+  // kResourceExhausted beyond the quota.
   absl::StatusOr<Location> Acquire(const base::ObjectId& id, Owner who);
-  // The same where a miss is as common as a hit, and as cheap: nothing then.
+  // The same for the node itself, where a miss is as common as a hit, and as cheap: nothing then. Asks for no quota.
   absl::optional<Location> AcquireIfHere(const base::ObjectId& id, Owner who);
 
   // Pins an object whether it is sealed or not, so that its memory is not reused before Release, even if it is aborted.
@@ -124,8 +139,8 @@ class Store final {
   // Gives one pin back. kFailedPrecondition when `who` has none on `id`.
   absl::Status Release(const base::ObjectId& id, Owner who);
 
-  // One pin of `from`, which must have it, is one of `to` from now on.
-  void PassPin(const base::ObjectId& id, Owner from, Owner to);
+  // One pin of `from`, which must have it, is one of `to` from now on. kResourceExhausted, changing nothing, beyond its quota.
+  absl::Status PassPin(const base::ObjectId& id, Owner from, Owner to);
 
   // Makes a sealed object invisible at once; its memory is freed with its last pin. kNotFound; kFailedPrecondition when it is
   // not sealed (abort it instead).
@@ -151,25 +166,25 @@ class Store final {
   absl::Status Touch(const base::ObjectId& id);
 
   // Reports what is sealed, deleted and evicted from now on, in order.
-  std::unique_ptr<Handle> Subscribe(EventCallback callback) { return subscribers_.Add(std::move(callback)); }
+  [[nodiscard]] base::Pending Subscribe(EventCallback callback) { return subscribers_.Add(std::move(callback)); }
 
   // Answers when all of `ids` are sealed, or at `deadline` with those that are. Each is pinned from when it was there; with the
   // answer the pins are those of `who`, to be released. Until the callback runs, dropping the handle gives them back.
-  [[nodiscard]] std::unique_ptr<Handle> GetLater(absl::Span<const base::ObjectId> ids, base::Time deadline, Owner who,
-                                                 GetCallback callback) {
+  [[nodiscard]] base::Pending GetLater(absl::Span<const base::ObjectId> ids, base::Time deadline, Owner who,
+                                       GetCallback callback) {
     return waits_.Get(ids, deadline, who, std::move(callback));
   }
 
   // Answers when `count` of `ids` have been sealed here, or at `deadline`: which of them were seen. Pins nothing, so any may be
   // gone again.
-  [[nodiscard]] std::unique_ptr<Handle> WaitLater(absl::Span<const base::ObjectId> ids, size_t count,
-                                                  base::Time deadline, WaitCallback callback) {
+  [[nodiscard]] base::Pending WaitLater(absl::Span<const base::ObjectId> ids, size_t count, base::Time deadline,
+                                        WaitCallback callback) {
     return waits_.Wait(ids, count, deadline, std::move(callback));
   }
 
-  // XXH64 of data and metadata together. kNotFound.
-  [[nodiscard]] std::unique_ptr<Handle> HashLater(const base::ObjectId& id, HashCallback callback) {
-    return hashing_.Start(id, std::move(callback));
+  // XXH64 of data and metadata together. Of one `who` one is computed at a time, the others wait; pinned all the while. kNotFound.
+  [[nodiscard]] base::Pending HashLater(const base::ObjectId& id, Owner who, HashCallback callback) {
+    return hashing_.Start(id, who, std::move(callback));
   }
 
   // The memory of an object: all of it, data first. Stays valid as long as the object is unsealed or pinned.
@@ -179,6 +194,9 @@ class Store final {
 
   Statistics statistics() const;
 
+  // Who holds the memory, the one that holds most first.
+  std::vector<OwnerUsage> usage() const { return table_.programs().usage(); }
+
   // What a Create could get at best, fragmentation aside: free and evictable bytes. For admission.
   uint64_t available_bytes() const { return allocator_.free() + eviction_.evictable_bytes(); }
 
@@ -186,10 +204,20 @@ class Store final {
   absl::Status CheckConsistency() const;
 
  private:
-  absl::StatusOr<Location> Insert(const base::ObjectId& id, Location place, Origin origin, Owner who);
-  absl::Status CheckCreate(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size) const;
+  friend class CreateQueue;
+
+  // `place` has sizes, and of a copy the generation. CreateIfRoom: nothing for want of room.
+  absl::StatusOr<Location> CreateNow(const base::ObjectId& id, const Location& place, Origin origin, Owner who);
+  absl::optional<absl::StatusOr<Location>> CreateIfRoom(const base::ObjectId& id, Location place, Origin origin,
+                                                        Owner who);
+  absl::Status CheckCreate(const base::ObjectId& id, const Location& place) const;
+  absl::Status CheckQuota(Owner who, uint64_t more) const;
   absl::optional<Allocation> Reserve(uint64_t size);
-  absl::Status NoRoom(uint64_t size) const;
+  EvictionCount EvictOne(Object& object);
+  absl::Status CheckPin(const Object& object, Owner who) const;
+  void MayBeEvicted(Object& object);
+  absl::Status RefuseForRoom(uint64_t size);
+  uint64_t blocks() const { return allocator_.allocations(); }
   absl::StatusOr<Object*> FindUnsealed(const base::ObjectId& id, Owner who, const char* verb);
   Object* FindSealed(const base::ObjectId& id);
   void SealObject(Object& object);
@@ -213,6 +241,7 @@ class Store final {
   EvictionOrder eviction_;
   Subscribers subscribers_;
   Waits waits_;
+  CreateQueue creates_;
   Hashing hashing_;
 };
 

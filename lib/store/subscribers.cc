@@ -1,60 +1,55 @@
 #include "lib/store/subscribers.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "lib/base/reuse.h"
 
 namespace tokamak::store {
 
-class Subscribers::Subscriber final : public Handle {
+class Subscribers::Subscriber final : public base::Handle {
  public:
-  Subscriber(Subscribers& all, EventCallback callback) : all_(&all), delivery_(std::make_shared<Delivery>()) {
-    delivery_->callback = std::move(callback);
-    all_->subscribers_.push_back(this);
+  Subscriber(Subscribers& all, EventCallback callback)
+      : all_(all),
+        all_gone_(all.lifetime_.Watched()),
+        callback_(std::make_shared<const EventCallback>(std::move(callback))) {
+    all_.subscribers_.push_back(this);
   }
 
   ~Subscriber() override {
-    if (all_ == nullptr) return;
-    auto& subscribers = all_->subscribers_;
+    if (all_gone_.over()) return;
+    auto& subscribers = all_.subscribers_;
     subscribers.erase(std::find(subscribers.begin(), subscribers.end(), this));
   }
 
   void Enqueue(const Event& event) {
     events_.push_back(event);
-    if (!timer_.armed()) timer_ = all_->loop_.Post([this] { Deliver(); });
-  }
-
-  void Orphan() {
-    all_ = nullptr;
-    timer_.Cancel();
+    if (!timer_.armed()) timer_ = all_.loop_.Post([this] { Deliver(); });
   }
 
  private:
-  // What outlives a subscriber that is dropped inside its own callback.
-  struct Delivery {
-    EventCallback callback;
-    std::vector<Event> events;
-  };
-
   void Deliver() {
-    const std::shared_ptr<Delivery> delivery = delivery_;
-    delivery->events.swap(events_);
-    delivery->callback(delivery->events);  // may destroy this
-    base::EmptyForReuse(delivery->events);
+    if (all_gone_.over()) return;
+    const std::shared_ptr<const EventCallback> callback = callback_;
+    std::vector<Event> events = std::exchange(events_, std::move(spare_));
+    const base::Lifetime::Watch gone = lifetime_.Watched();
+    (*callback)(events);  // may destroy this
+    if (gone.over()) return;
+    base::EmptyForReuse(events);
+    spare_ = std::move(events);
   }
 
-  Subscribers* all_;
-  const std::shared_ptr<Delivery> delivery_;
+  Subscribers& all_;
+  const base::Lifetime::Watch all_gone_;
+  const std::shared_ptr<const EventCallback> callback_;
   std::vector<Event> events_;
+  std::vector<Event> spare_;  // empty
   base::Timer timer_;
+  const base::Lifetime lifetime_;
 };
 
-Subscribers::~Subscribers() {
-  for (Subscriber* subscriber : subscribers_) subscriber->Orphan();
-}
-
-std::unique_ptr<Handle> Subscribers::Add(EventCallback callback) {
+base::Pending Subscribers::Add(EventCallback callback) {
   return std::make_unique<Subscriber>(*this, std::move(callback));
 }
 

@@ -4,11 +4,12 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "lib/base/event_loop.h"
+#include "lib/base/handle.h"
+#include "lib/base/lifetime.h"
 #include "lib/store/types.h"
 
 namespace tokamak::store {
@@ -19,12 +20,11 @@ using EventCallback = std::function<void(absl::Span<const Event> events)>;
 class Subscribers final {
  public:
   explicit Subscribers(base::EventLoop& loop) : loop_(loop) {}
-  ~Subscribers();
   Subscribers(const Subscribers&) = delete;
   Subscribers& operator=(const Subscribers&) = delete;
 
   // `callback` hears of what is published from now on, until the handle is dropped.
-  std::unique_ptr<Handle> Add(EventCallback callback);
+  base::Pending Add(EventCallback callback);
 
   void Publish(const Event& event);
 
@@ -33,6 +33,7 @@ class Subscribers final {
 
   base::EventLoop& loop_;
   std::vector<Subscriber*> subscribers_;
+  const base::Lifetime lifetime_;
 };
 
 }  // namespace tokamak::store

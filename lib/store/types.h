@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "lib/base/generation.h"
 #include "lib/base/handle.h"
@@ -40,7 +41,8 @@ enum class State : uint8_t { kCreated, kSealed, kEvicted, kDeleted, kAborted };
 
 const char* StateName(State state);
 
-// Objects of most requests, and requests for most objects, at once: so many are held without memory of their own.
+// Most requests are about at most this many objects, and most objects are asked for by at most this many requests at once: these
+// are held without memory of their own.
 constexpr size_t kFewObjects = 4;
 
 // What is known of one object.
@@ -81,6 +83,26 @@ struct EvictionCount {
   }
 };
 
+// What one program holds of the store's memory, in bytes of data and metadata. An object that it pins counts once for each of
+// its owners that pin it.
+struct OwnerUsage {
+  std::string label;   // empty: the node itself, or `ended`
+  bool ended = false;  // all programs together that are gone, of which only kept objects are left
+  uint64_t unsealed_bytes = 0;
+  uint64_t pinned_bytes = 0;  // of any object, lingering ones included
+  uint64_t kept_bytes = 0;    // sealed objects that it created here
+
+  // What the program itself can give back at once: its quota bounds this.
+  uint64_t held_bytes() const { return unsealed_bytes + pinned_bytes; }
+  uint64_t total_bytes() const { return held_bytes() + kept_bytes; }
+  OwnerUsage& operator+=(const OwnerUsage& o) {
+    unsealed_bytes += o.unsealed_bytes;
+    pinned_bytes += o.pinned_bytes;
+    kept_bytes += o.kept_bytes;
+    return *this;
+  }
+};
+
 // The store at one moment, and its totals since it began. Bytes are data and metadata together unless named otherwise.
 struct Statistics {
   // Now.
@@ -97,7 +119,9 @@ struct Statistics {
   uint64_t quarantined_bytes = 0;  // of used_bytes: of no object, but perhaps still written to (Store::AbandonOwner)
   uint64_t pinned_objects = 0;     // with at least one pin, lingering ones included
   uint64_t pins = 0;
-  uint64_t waiting = 0;  // gets and waits that have not ended
+  uint64_t waiting = 0;          // gets and waits that have not ended
+  uint64_t waiting_creates = 0;  // for room
+  uint64_t kept_bytes = 0;       // of sealed_bytes: created here
 
   // Totals.
   uint64_t created = 0;

@@ -1,6 +1,7 @@
 #include "lib/store/waits.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
@@ -9,52 +10,45 @@
 
 namespace tokamak::store {
 
-class Waits::Pending final : public Handle, public Listed {
+class Waits::Waiting final : public base::Handle, public Listed {
  public:
   // With an owner it pins what it finds: as an owner of its own until it answers, so that no Release of the other, too early
   // or one too many, takes a pin away from under it.
-  Pending(Waits& waits, uint64_t number, absl::Span<const base::ObjectId> ids, size_t needed, absl::optional<Owner> who,
+  Waiting(Waits& waits, uint64_t number, absl::Span<const base::ObjectId> ids, size_t needed, absl::optional<Owner> who,
           GetCallback callback)
-      : waits_(&waits),
+      : waits_(waits),
+        waits_gone_(waits.lifetime_.Watched()),
         number_(number),
         needed_(needed),
         who_(who),
         hold_(waits.store_.NewOwner()),
         callback_(std::move(callback)) {
     entries_.reserve(ids.size());
-    for (const base::ObjectId& id : ids) entries_.push_back({id, absl::nullopt});
-    waits_->pending_.PushBack(this);
+    for (const base::ObjectId& id : ids) entries_.push_back({id, absl::nullopt, absl::OkStatus()});
+    waits_.waiting_.PushBack(this);
   }
 
-  ~Pending() override { Cancel(); }
+  ~Waiting() override { Cancel(); }
 
   void Begin(base::Time deadline) {
     for (size_t i = 0; i < entries_.size(); ++i) {
-      if (!Look(i)) waits_->lacking_.emplace(Place{entries_[i].id, number_, i}, this);
+      if (!Look(i)) waits_.lacking_.emplace(Place{entries_[i].id, number_, i}, this);
     }
-    timer_ = found_ >= needed_ ? waits_->loop_.Post([this] { Finish(); })
-                               : waits_->loop_.RunAt(deadline, [this] { Finish(); });
+    timer_ = found_ >= needed_ ? waits_.loop_.Post([this] { Finish(); })
+                               : waits_.loop_.RunAt(deadline, [this] { Finish(); });
   }
 
   void Appeared(size_t index) {
     CHECK(Look(index));
-    if (found_ == needed_) timer_ = waits_->loop_.Post([this] { Finish(); });
+    if (found_ == needed_) timer_ = waits_.loop_.Post([this] { Finish(); });
   }
 
   void Cancel() {
-    if (waits_ == nullptr) return;
-    if (who_.has_value()) {
-      for (const GetEntry& entry : entries_) {
-        if (entry.location.has_value()) CHECK(waits_->store_.Release(entry.id, hold_).ok());
-      }
+    if (waits_gone_.over() || !List::Listed(this)) return;
+    for (const GetEntry& entry : entries_) {
+      if (who_.has_value() && entry.location.has_value()) CHECK(waits_.store_.Release(entry.id, hold_).ok());
     }
     Forget();
-  }
-
-  // The store is going away.
-  void Orphan() {
-    waits_ = nullptr;
-    timer_.Cancel();
   }
 
   absl::optional<Owner> who() const { return who_; }
@@ -64,7 +58,7 @@ class Waits::Pending final : public Handle, public Listed {
 
   bool Look(size_t index) {
     GetEntry& entry = entries_[index];
-    Store& store = waits_->store_;
+    Store& store = waits_.store_;
     entry.location = who_.has_value() ? store.AcquireIfHere(entry.id, hold_) : store.Find(entry.id);
     if (!entry.location.has_value()) return false;
     ++found_;
@@ -72,28 +66,34 @@ class Waits::Pending final : public Handle, public Listed {
   }
 
   void Finish() {
-    GetCallback callback = std::move(callback_);
+    if (waits_gone_.over()) return;
+    Forget();
+    if (who_.has_value()) PassPins();
+    const GetCallback callback = std::move(callback_);
     const Entries entries = std::move(entries_);
-    entries_.clear();
-    for (const GetEntry& entry : entries) {
-      if (who_.has_value() && entry.location.has_value()) waits_->store_.PassPin(entry.id, hold_, *who_);
-    }
-    Forget(entries);
     callback(entries);  // may destroy this
   }
 
-  void Forget() { Forget(entries_); }
-
-  void Forget(const Entries& entries) {
-    for (size_t i = 0; i < entries.size(); ++i) {
-      if (!entries[i].location.has_value()) waits_->lacking_.erase(Place{entries[i].id, number_, i});
+  void PassPins() {
+    for (GetEntry& entry : entries_) {
+      if (!entry.location.has_value()) continue;
+      entry.refused = waits_.store_.PassPin(entry.id, hold_, *who_);
+      if (entry.refused.ok()) continue;
+      CHECK(waits_.store_.Release(entry.id, hold_).ok());
+      entry.location = absl::nullopt;
     }
-    waits_->pending_.Remove(this);
-    waits_ = nullptr;
+  }
+
+  void Forget() {
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      if (!entries_[i].location.has_value()) waits_.lacking_.erase(Place{entries_[i].id, number_, i});
+    }
+    waits_.waiting_.Remove(this);
     timer_.Cancel();
   }
 
-  Waits* waits_;  // null once it has ended
+  Waits& waits_;
+  const base::Lifetime::Watch waits_gone_;
   const uint64_t number_;
   const size_t needed_;
   const absl::optional<Owner> who_;
@@ -104,17 +104,12 @@ class Waits::Pending final : public Handle, public Listed {
   base::Timer timer_;
 };
 
-Waits::~Waits() {
-  while (!pending_.empty()) static_cast<Pending*>(pending_.PopFront())->Orphan();
-}
-
-std::unique_ptr<Handle> Waits::Get(absl::Span<const base::ObjectId> ids, base::Time deadline, Owner who,
-                                   GetCallback callback) {
+base::Pending Waits::Get(absl::Span<const base::ObjectId> ids, base::Time deadline, Owner who, GetCallback callback) {
   return Start(ids, ids.size(), deadline, who, std::move(callback));
 }
 
-std::unique_ptr<Handle> Waits::Wait(absl::Span<const base::ObjectId> ids, size_t count, base::Time deadline,
-                                    WaitCallback callback) {
+base::Pending Waits::Wait(absl::Span<const base::ObjectId> ids, size_t count, base::Time deadline,
+                          WaitCallback callback) {
   auto to_flags = [callback = std::move(callback)](absl::Span<const GetEntry> entries) {
     std::vector<bool> sealed;
     for (const GetEntry& entry : entries) sealed.push_back(entry.location.has_value());
@@ -123,28 +118,28 @@ std::unique_ptr<Handle> Waits::Wait(absl::Span<const base::ObjectId> ids, size_t
   return Start(ids, std::min(count, ids.size()), deadline, absl::nullopt, std::move(to_flags));
 }
 
-std::unique_ptr<Handle> Waits::Start(absl::Span<const base::ObjectId> ids, size_t needed, base::Time deadline,
-                                     absl::optional<Owner> who, GetCallback callback) {
-  auto pending = std::make_unique<Pending>(*this, next_number_++, ids, needed, who, std::move(callback));
-  pending->Begin(deadline);
-  return pending;
+base::Pending Waits::Start(absl::Span<const base::ObjectId> ids, size_t needed, base::Time deadline,
+                           absl::optional<Owner> who, GetCallback callback) {
+  auto waiting = std::make_unique<Waiting>(*this, next_number_++, ids, needed, who, std::move(callback));
+  waiting->Begin(deadline);
+  return waiting;
 }
 
 void Waits::Sealed(const base::ObjectId& id) {
-  absl::InlinedVector<std::pair<Pending*, size_t>, kFewObjects> served;
+  absl::InlinedVector<std::pair<Waiting*, size_t>, kFewObjects> served;
   const auto first = lacking_.lower_bound(Place{id, 0, 0});
   auto last = first;
   for (; last != lacking_.end() && std::get<0>(last->first) == id; ++last) {
     served.emplace_back(last->second, std::get<2>(last->first));
   }
   lacking_.erase(first, last);
-  for (const auto& [pending, index] : served) pending->Appeared(index);
+  for (const auto& [waiting, index] : served) waiting->Appeared(index);
 }
 
 void Waits::DropOwner(Owner who) {
-  for (Listed* next = pending_.first(); next != nullptr;) {
-    Pending* const pending = static_cast<Pending*>(std::exchange(next, List::Next(next)));
-    if (pending->who() == who) pending->Cancel();
+  for (Listed* next = waiting_.first(); next != nullptr;) {
+    Waiting& one = static_cast<Waiting&>(*std::exchange(next, List::Next(next)));
+    if (one.who() == who) one.Cancel();
   }
 }
 

@@ -8,15 +8,17 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <tuple>
 #include <vector>
 
 #include "absl/container/btree_map.h"
+#include "absl/status/status.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lib/base/event_loop.h"
+#include "lib/base/handle.h"
 #include "lib/base/intrusive_list.h"
+#include "lib/base/lifetime.h"
 #include "lib/base/object_id.h"
 #include "lib/store/types.h"
 
@@ -24,10 +26,12 @@ namespace tokamak::store {
 
 class Store;
 
-// One object of a get: where it lies, pinned once for the owner that asked; or nothing, when it was not sealed in time.
+// One object of a get: where it lies, pinned once for the owner that asked; or nothing, when it was not sealed in time, or
+// when it is here but was `refused` to the owner, whose quota it would exceed.
 struct GetEntry {
   base::ObjectId id;
   absl::optional<Location> location;
+  absl::Status refused;
 };
 
 // The span is valid during the call.
@@ -38,15 +42,12 @@ class Waits final {
  public:
   // Both must outlive it.
   Waits(Store& store, base::EventLoop& loop) : store_(store), loop_(loop) {}
-  ~Waits();
   Waits(const Waits&) = delete;
   Waits& operator=(const Waits&) = delete;
 
   // See Store::GetLater and Store::WaitLater.
-  std::unique_ptr<Handle> Get(absl::Span<const base::ObjectId> ids, base::Time deadline, Owner who,
-                              GetCallback callback);
-  std::unique_ptr<Handle> Wait(absl::Span<const base::ObjectId> ids, size_t count, base::Time deadline,
-                               WaitCallback callback);
+  base::Pending Get(absl::Span<const base::ObjectId> ids, base::Time deadline, Owner who, GetCallback callback);
+  base::Pending Wait(absl::Span<const base::ObjectId> ids, size_t count, base::Time deadline, WaitCallback callback);
 
   // `id` has just been sealed. Whoever waits for it has it pinned when this returns.
   void Sealed(const base::ObjectId& id);
@@ -54,25 +55,25 @@ class Waits final {
   // Ends all gets of `who` without calling back.
   void DropOwner(Owner who);
 
-  size_t size() const { return pending_.size(); }
+  size_t size() const { return waiting_.size(); }
 
  private:
-  class Pending;
-  // A Pending's place among all.
+  class Waiting;
   struct Listed {
     base::Link<Listed> link;
   };
   using List = base::IntrusiveList<Listed, &Listed::link>;
   using Place = std::tuple<base::ObjectId, uint64_t, size_t>;  // object, number of the wait, index in it
 
-  std::unique_ptr<Handle> Start(absl::Span<const base::ObjectId> ids, size_t needed, base::Time deadline,
-                                absl::optional<Owner> who, GetCallback callback);
+  base::Pending Start(absl::Span<const base::ObjectId> ids, size_t needed, base::Time deadline,
+                      absl::optional<Owner> who, GetCallback callback);
 
   Store& store_;
   base::EventLoop& loop_;
   uint64_t next_number_ = 0;
-  List pending_;  // in the order begun
-  absl::btree_map<Place, Pending*> lacking_;
+  List waiting_;  // in the order begun
+  absl::btree_map<Place, Waiting*> lacking_;
+  const base::Lifetime lifetime_;
 };
 
 }  // namespace tokamak::store

@@ -76,7 +76,8 @@ TEST_F(OptionsTest, ThreeFlagsAreEnough) {
   EXPECT_TRUE(options.prefault);
   EXPECT_EQ(options.connect_by, ConnectBy::kRdmaCm);
   EXPECT_FALSE(options.require_rdma);
-  EXPECT_FALSE(options.keep_primary);
+  EXPECT_FALSE(options.cache);
+  EXPECT_EQ(options.quota, 0u);
   EXPECT_FALSE(options.huge_pages);
 }
 
@@ -112,7 +113,9 @@ TEST_F(OptionsTest, EveryFlagIsRead) {
                                     "--traffic-class",
                                     "104",
                                     "--require-rdma",
-                                    "--keep-primary",
+                                    "--cache",
+                                    "--quota",
+                                    "64MiB",
                                     "--huge-pages",
                                     "--no-prefault"});
   ASSERT_TRUE(parsed.run) << error_;
@@ -133,7 +136,8 @@ TEST_F(OptionsTest, EveryFlagIsRead) {
   EXPECT_EQ(options.fabric.service_level, 5);
   EXPECT_EQ(options.fabric.traffic_class, 104);
   EXPECT_TRUE(options.require_rdma);
-  EXPECT_TRUE(options.keep_primary);
+  EXPECT_TRUE(options.cache);
+  EXPECT_EQ(options.quota, uint64_t{64} << 20);
   EXPECT_TRUE(options.huge_pages);
   EXPECT_FALSE(options.prefault);
 }
@@ -174,9 +178,9 @@ TEST_F(OptionsTest, HelpNamesEveryFlagAndEndsWell) {
   for (const char* flag : {"--listen",     "--device",       "--memory",       "--socket",
                            "--directory",  "--name",         "--engines",      "--bulk-queue-pairs",
                            "--detection",  "--registration", "--policy",       "--pcap",
-                           "--drain",      "--cm",           "--require-rdma", "--keep-primary",
-                           "--huge-pages", "--no-prefault",  "--ack-timeout",  "Exit codes",
-                           "Example"}) {
+                           "--drain",      "--cm",           "--require-rdma", "--cache",
+                           "--huge-pages", "--no-prefault",  "--ack-timeout",  "--quota",
+                           "Exit codes",   "Example"}) {
     EXPECT_NE(output_.find(flag), std::string::npos) << flag;
   }
 }

@@ -31,7 +31,7 @@ Machine::Machine(Cluster& c, uint32_t i, const MachineOptions& o, uint64_t incar
       nic_loop_(c.scheduler),
       memory_(new Block[o.memory / sizeof(Block)]) {
   store::Options store_options;
-  store_options.keep_primary = options.keep_primary;
+  store_options.cache = options.cache;
   store_options.node = index;
   store_options.random = base::Random(cluster.options.seed).Fork(index).Fork(incarnation);
   store = std::make_unique<store::Store>(absl::MakeSpan(memory_[0].bytes, options.memory), store_options, loop,

@@ -29,7 +29,7 @@ namespace tokamak::node {
 
 struct MachineOptions {
   uint64_t memory = 8 << 20;
-  bool keep_primary = false;
+  bool cache = false;
   uint32_t engines = 1;  // 0: one, on the control loop
 };
 

@@ -226,6 +226,7 @@ TEST_F(NodeTroubleTest, AnObjectLargerThanTheStoreIsAClearErrorAtOnce) {
 TEST_F(NodeTroubleTest, WithoutRoomAPullWaitsUntilPinsAreReleased) {
   MachineOptions small;
   small.memory = 1 << 20;
+  small.cache = true;
   Build(2, small);
   Put(1, "old", 800'000);
   ASSERT_TRUE(at(1).store->Acquire(Id("old"), at(1).me).ok());
@@ -243,13 +244,12 @@ TEST_F(NodeTroubleTest, WithoutRoomAPullWaitsUntilPinsAreReleased) {
 TEST_F(NodeTroubleTest, WithoutRoomUntilTheTimeOutTheErrorSaysWhy) {
   MachineOptions small;
   small.memory = 1 << 20;
-  small.keep_primary = true;
   Build(2, small);
   Put(1, "old", 800'000);
   Put(0, "x", 500'000);
   const absl::Status status = cluster_->Get(at(1), "x", Within(Seconds(3)));
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
-  EXPECT_NE(status.message().find("--keep-primary"), std::string::npos) << status;
+  EXPECT_NE(status.message().find("--cache"), std::string::npos) << status;
 }
 
 TEST_F(NodeTroubleTest, PulledCopiesMakeRoomForOthers) {

@@ -1,7 +1,10 @@
 #include "lib/store/allocator.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -175,6 +178,148 @@ TEST(AllocatorTest, RandomUseAgreesWithASimpleModel) {
     ASSERT_EQ(allocator.largest_free(), kCapacity);
     ASSERT_EQ(allocator.CheckConsistency(), absl::OkStatus());
   }
+}
+
+// An arena of many small blocks, some free, some that may be freed at a price, and some that stay.
+class PricedArena {
+ public:
+  static constexpr uint64_t kUnits = 200;
+
+  explicit PricedArena(base::Random& random) {
+    std::vector<Allocation> all;
+    while (const auto allocation = allocator_.Allocate(64 * (1 + random.Below(6)))) all.push_back(*allocation);
+    for (const Allocation& a : all) {
+      if (random.Chance(0.2)) {
+        allocator_.Free(a);
+        continue;
+      }
+      used_[a.offset] = a;
+      if (!random.Chance(0.1)) prices_[a.block] = 1 + random.Below(50);
+    }
+  }
+
+  Allocator& allocator() { return allocator_; }
+
+  uint32_t AnyPricedBlock(base::Random& random) const {
+    return std::next(prices_.begin(), static_cast<int64_t>(random.Below(prices_.size())))->first;
+  }
+
+  absl::optional<uint64_t> Price(uint32_t block) const {
+    const auto it = prices_.find(block);
+    if (it == prices_.end()) return absl::nullopt;
+    return it->second;
+  }
+
+  using Bill = std::pair<uint64_t, uint64_t>;  // price, bytes in use
+
+  // What the cheapest run costs, by looking at all: from each unit on, as far as need be.
+  absl::optional<Bill> Cheapest(uint64_t size) const {
+    absl::optional<Bill> best;
+    for (uint64_t begin = 0; begin < kUnits; ++begin) {
+      Bill bill;
+      uint64_t at = begin * 64;
+      if (!used_.empty() && used_.upper_bound(at) != used_.begin()) {
+        const Allocation& before = std::prev(used_.upper_bound(at))->second;
+        if (before.offset < at && at < before.offset + before.size) continue;  // not the begin of a block
+      }
+      bool ok = true;
+      while (ok && at < begin * 64 + size && at < kUnits * 64) {
+        const auto it = used_.find(at);
+        if (it == used_.end()) {
+          at += 64;
+          continue;
+        }
+        const absl::optional<uint64_t> price = Price(it->second.block);
+        ok = price.has_value();
+        if (ok) bill = {std::max(bill.first, *price), bill.second + it->second.size};
+        at += it->second.size;
+      }
+      if (ok && at >= begin * 64 + size && (!best.has_value() || bill < *best)) best = bill;
+    }
+    return best;
+  }
+
+  Bill BillOf(const BlockRun& run) const {
+    Bill bill;
+    for (const uint32_t block : run.used) {
+      for (const auto& [offset, a] : used_) {
+        if (a.block == block) bill = {std::max(bill.first, Price(block).value()), bill.second + a.size};
+      }
+    }
+    return bill;
+  }
+
+  // Frees a run and allocates there: what was asked for lies in what was freed, or next to it.
+  void Use(const BlockRun& run, uint64_t size) {
+    for (const uint32_t block : run.used) {
+      const auto it =
+          std::find_if(used_.begin(), used_.end(), [&](const auto& entry) { return entry.second.block == block; });
+      ASSERT_NE(it, used_.end());
+      allocator_.Free(it->second);
+      used_.erase(it);
+    }
+    const Allocation taken = allocator_.AllocateRun(run, size);
+    ASSERT_GE(taken.size, size);
+    const auto next = used_.lower_bound(taken.offset);
+    ASSERT_TRUE(next == used_.end() || taken.offset + taken.size <= next->first);
+    ASSERT_EQ(allocator_.CheckConsistency(), absl::OkStatus());
+  }
+
+ private:
+  Allocator allocator_{kUnits * 64};
+  std::map<uint64_t, Allocation> used_;  // by offset
+  std::map<uint32_t, uint64_t> prices_;  // by block
+};
+
+TEST(AllocatorTest, TheRunFoundIsTheCheapestThereIs) {
+  int found = 0;
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    base::Random random(seed);
+    PricedArena arena(random);
+    const uint64_t size = 64 * (1 + random.Below(60));
+    const absl::optional<BlockRun> run =
+        arena.allocator().FindRun(size, [&](uint32_t block) { return arena.Price(block); });
+    const absl::optional<PricedArena::Bill> best = arena.Cheapest(size);
+    ASSERT_EQ(run.has_value(), best.has_value());
+    if (!run.has_value()) continue;
+    ++found;
+    ASSERT_EQ(arena.BillOf(*run), *best);
+    ASSERT_NO_FATAL_FAILURE(arena.Use(*run, size));
+  }
+  EXPECT_GT(found, 100);
+  EXPECT_LT(found, 300);
+}
+
+TEST(AllocatorTest, AGrownRunIsAroundItsBlockAndNoDearerThanAllowed) {
+  int grown = 0;
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    base::Random random(seed);
+    PricedArena arena(random);
+    const uint64_t size = 64 * (1 + random.Below(20));
+    const uint32_t block = arena.AnyPricedBlock(random);
+    const uint64_t dearest = std::max<uint64_t>(30, *arena.Price(block));
+    const absl::optional<BlockRun> run =
+        arena.allocator().GrowRun(block, size, dearest, [&](uint32_t other) { return arena.Price(other); });
+    if (!run.has_value()) continue;
+    ++grown;
+    ASSERT_LE(arena.BillOf(*run).first, dearest);
+    ASSERT_NO_FATAL_FAILURE(arena.Use(*run, size));
+  }
+  EXPECT_GT(grown, 30);
+}
+
+TEST(AllocatorTest, NoRunGoesOverABlockThatStays) {
+  Allocator allocator(5 * 64);
+  std::vector<Allocation> blocks;
+  for (int i = 0; i < 5; ++i) blocks.push_back(*allocator.Allocate(64));
+  const auto price = [&](uint32_t block) {
+    return block == blocks[2].block ? absl::nullopt : absl::make_optional(uint64_t{1});
+  };
+  EXPECT_FALSE(allocator.FindRun(3 * 64, price).has_value());
+  EXPECT_FALSE(allocator.GrowRun(blocks[0].block, 3 * 64, 1, price).has_value());
+  EXPECT_EQ(allocator.FindRun(2 * 64, price)->used.size(), 2u);
 }
 
 }  // namespace

@@ -16,16 +16,17 @@ class EvictionOrderTest : public testing::Test {
     object.info.state = State::kSealed;
     object.info.origin = origin;
     object.allocation.size = bytes;
+    object.allocation.block = static_cast<uint32_t>(objects_.size());
     return object;
   }
 
   std::deque<Object> objects_;
 };
 
-TEST_F(EvictionOrderTest, OffersNothingWhenEmpty) { EXPECT_EQ(EvictionOrder(false).Next(), nullptr); }
+TEST_F(EvictionOrderTest, OffersNothingWhenEmpty) { EXPECT_EQ(EvictionOrder(/*cache=*/true).Next(), nullptr); }
 
 TEST_F(EvictionOrderTest, OffersTheLeastRecentlyUsedFirst) {
-  EvictionOrder order(false);
+  EvictionOrder order(/*cache=*/true);
   Object &a = Sealed(Origin::kPulled), &b = Sealed(Origin::kPulled);
   order.Add(a);
   order.Add(b);
@@ -38,7 +39,7 @@ TEST_F(EvictionOrderTest, OffersTheLeastRecentlyUsedFirst) {
 }
 
 TEST_F(EvictionOrderTest, OffersPulledCopiesBeforeOlderObjectsCreatedHere) {
-  EvictionOrder order(false);
+  EvictionOrder order(/*cache=*/true);
   Object &ours = Sealed(Origin::kCreatedHere), &copy = Sealed(Origin::kPulled);
   order.Add(ours);
   order.Add(copy);
@@ -47,8 +48,8 @@ TEST_F(EvictionOrderTest, OffersPulledCopiesBeforeOlderObjectsCreatedHere) {
   EXPECT_EQ(order.Next(), &ours);
 }
 
-TEST_F(EvictionOrderTest, KeepPrimaryNeverOffersWhatWasCreatedHere) {
-  EvictionOrder order(true);
+TEST_F(EvictionOrderTest, OnlyACacheOffersWhatWasCreatedHere) {
+  EvictionOrder order(/*cache=*/false);
   Object &ours = Sealed(Origin::kCreatedHere), &copy = Sealed(Origin::kPulled, 128);
   order.Add(ours);
   order.Add(copy);
@@ -59,7 +60,7 @@ TEST_F(EvictionOrderTest, KeepPrimaryNeverOffersWhatWasCreatedHere) {
 }
 
 TEST_F(EvictionOrderTest, RemovesFromTheMiddle) {
-  EvictionOrder order(false);
+  EvictionOrder order(/*cache=*/true);
   Object &a = Sealed(Origin::kPulled), &b = Sealed(Origin::kPulled), &c = Sealed(Origin::kPulled);
   for (Object* object : {&a, &b, &c}) order.Add(*object);
   order.Remove(b);
@@ -69,7 +70,7 @@ TEST_F(EvictionOrderTest, RemovesFromTheMiddle) {
 }
 
 TEST_F(EvictionOrderTest, APinnedObjectIsACheck) {
-  EvictionOrder order(false);
+  EvictionOrder order(/*cache=*/true);
   Object& object = Sealed(Origin::kPulled);
   object.info.pins = 1;
   EXPECT_DEATH(order.Add(object), "");

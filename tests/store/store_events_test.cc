@@ -94,7 +94,7 @@ class StoreHashTest : public StoreTest {
   }
 
   std::unique_ptr<Handle> Hash(absl::string_view name) {
-    return store_->HashLater(Id(name), [this](absl::StatusOr<uint64_t> hash) { hash_ = std::move(hash); });
+    return store_->HashLater(Id(name), alice_, [this](absl::StatusOr<uint64_t> hash) { hash_ = std::move(hash); });
   }
 
   static constexpr size_t kLarge = 4 * base::kMaxCopyPerTask / kBlock;
@@ -134,6 +134,43 @@ TEST_F(StoreHashTest, AnObjectThatIsNotHereIsNotFound) {
   scheduler_.RunUntilIdle();
   ASSERT_TRUE(hash_.has_value());
   EXPECT_EQ(hash_->status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(StoreHashTest, WhateverIsDueRunsBetweenTwoSlicesOfManyHashes) {
+  ASSERT_TRUE(store_->CreateCopy({Id("x"), base::Generation{7}}, base::kMaxCopyPerTask, 0, alice_).ok());
+  ASSERT_TRUE(store_->Seal(Id("x"), alice_).ok());
+  int done = 0;
+  std::vector<base::Pending> hashes;
+  for (int i = 0; i < 4096; ++i) {
+    hashes.push_back(store_->HashLater(Id("x"), alice_, [&](const absl::StatusOr<uint64_t>&) { ++done; }));
+  }
+  int done_before = -1;
+  const base::Timer other = loop_.Post([&] { done_before = done; });
+  scheduler_.RunUntil([&] { return done_before >= 0; }, In(base::Seconds(1)));
+  EXPECT_LE(done_before, 1);
+  scheduler_.RunUntil([&] { return done == 10; }, In(base::Seconds(1)));
+  done_before = -1;
+  const base::Timer later = loop_.Post([&] { done_before = done; });
+  scheduler_.RunUntil([&] { return done_before >= 0; }, In(base::Seconds(1)));
+  EXPECT_LE(done_before, 11);
+}
+
+TEST_F(StoreHashTest, ThoseWhoAskTakeTurnsSliceBySlice) {
+  ASSERT_TRUE(store_->CreateCopy({Id("large"), base::Generation{7}}, 3 * base::kMaxCopyPerTask, 0, alice_).ok());
+  ASSERT_TRUE(store_->Seal(Id("large"), alice_).ok());
+  ASSERT_TRUE(store_->CreateAndSeal({Id("small"), AsBytes("text"), {}}, alice_).ok());
+  std::string order;
+  std::vector<base::Pending> hashes;
+  const auto start = [&](absl::string_view name, Owner who, const char* mark) {
+    hashes.push_back(
+        store_->HashLater(Id(name), who, [&order, mark](const absl::StatusOr<uint64_t>&) { order += mark; }));
+  };
+  start("large", alice_, "A");
+  start("small", alice_, "a");
+  start("small", bob_, "b");
+  start("small", bob_, "B");
+  scheduler_.RunUntilIdle();
+  EXPECT_EQ(order, "bBAa") << "one hash of each at a time, in the order asked";
 }
 
 TEST_F(StoreHashTest, DroppingAHashGivesItsPinBack) {

@@ -16,18 +16,20 @@ class StoreRoomTest : public StoreTest {
  protected:
   using StoreTest::StoreTest;
   static constexpr uint64_t kTenth = kCapacity / 10 / 64 * 64;
+
+  void PutCopy(absl::string_view name, uint64_t size) { Put(name, size, Origin::kPulled); }
 };
 
 TEST_F(StoreRoomTest, ACreateEvictsTheLeastRecentlyUsed) {
-  Put("old", kCapacity / 2);
-  Put("new", kCapacity / 2);
+  PutCopy("old", kCapacity / 2);
+  PutCopy("new", kCapacity / 2);
   ASSERT_TRUE(Create("x", kCapacity / 2).ok());
   EXPECT_FALSE(Has("old"));
   EXPECT_TRUE(Has("new"));
 }
 
 TEST_F(StoreRoomTest, ReadingAndTouchingKeepAnObject) {
-  for (const char* name : {"a", "b", "c", "d"}) Put(name, kCapacity / 4);
+  for (const char* name : {"a", "b", "c", "d"}) PutCopy(name, kCapacity / 4);
   ASSERT_TRUE(store_->Touch(Id("a")).ok());
   ASSERT_TRUE(store_->Acquire(Id("b"), bob_).ok());
   ASSERT_TRUE(store_->Release(Id("b"), bob_).ok());
@@ -36,37 +38,64 @@ TEST_F(StoreRoomTest, ReadingAndTouchingKeepAnObject) {
   EXPECT_TRUE(Has("a") && Has("b") && Has("d"));
 }
 
-TEST_F(StoreRoomTest, PulledCopiesGoBeforeOlderObjectsCreatedHere) {
-  Put("ours", kCapacity / 2);
-  Put("copy", kCapacity / 2, Origin::kPulled);
-  ASSERT_TRUE(Create("x", 100).ok());
-  EXPECT_TRUE(Has("ours"));
-  EXPECT_FALSE(Has("copy"));
-  EXPECT_EQ(store_->statistics().evicted_pulled.objects, 1u);
-  EXPECT_EQ(store_->statistics().evicted_created_here.objects, 0u);
-}
-
-TEST_F(StoreRoomTest, EvictionsOfObjectsCreatedHereAreCountedApart) {
+TEST_F(StoreRoomTest, WhatWasCreatedHereIsKept) {
   Put("ours", kCapacity);
-  ASSERT_TRUE(Create("x", 100).ok());
-  EXPECT_EQ(store_->statistics().evicted_created_here.objects, 1u);
-  EXPECT_EQ(store_->statistics().evicted_created_here.bytes, kCapacity);
+  const absl::Status status = Create("x", 100);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(status.message(), HasSubstr("the node itself has 64 KiB created and kept"));
+  EXPECT_THAT(status.message(), HasSubstr("--cache"));
+  EXPECT_EQ(store_->Evict(UINT64_MAX).objects, 0u);
+  EXPECT_TRUE(Has("ours"));
 }
 
-TEST_F(StoreRoomTest, ASmallCreateFreesAFifthOfTheCapacity) {
-  for (int i = 0; i < 10; ++i) Put(std::to_string(i), kTenth, Origin::kPulled);
-  ASSERT_TRUE(Create("fill", kCapacity - 10 * kTenth).ok());
-  ASSERT_TRUE(Create("x", 64).ok());
-  const uint64_t evicted = store_->statistics().evicted_pulled.bytes;
-  EXPECT_GE(evicted, kCapacity / Store::kEvictionPart);
-  EXPECT_LT(evicted, kCapacity / Store::kEvictionPart + kTenth);
+TEST_F(StoreRoomTest, PulledCopiesGoAroundWhatIsKept) {
+  PutCopy("a", kCapacity / 4);
+  Put("ours", kCapacity / 4);
+  PutCopy("b", kCapacity / 2);
+  ASSERT_TRUE(Create("x", kCapacity / 2).ok());
+  EXPECT_TRUE(Has("a") && Has("ours"));
+  EXPECT_FALSE(Has("b"));
 }
 
-TEST_F(StoreRoomTest, EvictsFurtherWhenTheRoomIsInPieces) {
-  for (int i = 0; i < 8; ++i) Put(std::to_string(i), kCapacity / 8, Origin::kPulled);
+TEST_F(StoreRoomTest, NothingIsEvictedWhereAPinIsInTheWay) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 25; ++i) names.push_back(std::to_string(i));
+  for (const std::string& name : names) PutCopy(name, kCapacity / 25 / 64 * 64);
+  ASSERT_TRUE(store_->Acquire(Id("12"), bob_).ok());
+  EXPECT_EQ(Create("x", kCapacity * 18 / 25).code(), absl::StatusCode::kResourceExhausted);
+  for (const std::string& name : names) EXPECT_TRUE(Has(name)) << name;
+
+  ASSERT_TRUE(store_->Release(Id("12"), bob_).ok());
+  EXPECT_TRUE(Create("x", kCapacity * 18 / 25).ok());
+}
+
+TEST_F(StoreRoomTest, OfTheRunsThatFitTheOneUsedLongestAgoGoes) {
+  for (int i = 0; i < 8; ++i) PutCopy(std::to_string(i), kCapacity / 8);
   for (const char* even : {"0", "2", "4", "6"}) ASSERT_TRUE(store_->Touch(Id(even)).ok());
-  // Freeing 1, 3 and 5 would be enough bytes, but no gap of this size.
+  // Each run of three has two of those touched, and the pair touched first is in this one.
   ASSERT_TRUE(Create("x", kCapacity / 8 * 3).ok());
+  EXPECT_FALSE(Has("0") || Has("1") || Has("2"));
+  for (const char* other : {"3", "4", "5", "6", "7"}) EXPECT_TRUE(Has(other)) << other;
+}
+
+TEST_F(StoreRoomTest, AnOldObjectStaysWhereItsNeighbourAloneMakesTheRoom) {
+  PutCopy("small", 64);
+  PutCopy("large", kCapacity / 2);
+  PutCopy("rest", kCapacity / 2 - 64);
+  ASSERT_TRUE(Create("x", kCapacity / 2).ok());
+  EXPECT_TRUE(Has("small") && Has("rest"));
+  EXPECT_FALSE(Has("large"));
+}
+
+TEST_F(StoreRoomTest, FreeNeighboursArePartOfTheRoom) {
+  PutCopy("a", kCapacity / 4);
+  PutCopy("gap", kCapacity / 4);
+  PutCopy("b", kCapacity / 4);
+  Put("ours", kCapacity / 4);
+  ASSERT_TRUE(store_->Delete(Id("gap")).ok());
+  ASSERT_TRUE(Create("x", kCapacity / 2).ok());
+  EXPECT_FALSE(Has("a"));
+  EXPECT_TRUE(Has("b") && Has("ours"));
 }
 
 TEST_F(StoreRoomTest, PinnedAndUnsealedObjectsAreNotEvicted) {
@@ -82,7 +111,7 @@ TEST_F(StoreRoomTest, PinnedAndUnsealedObjectsAreNotEvicted) {
 TEST_F(StoreRoomTest, NothingIsEvictedWhereItCannotHelp) {
   Put("pinned", kCapacity / 2);
   ASSERT_TRUE(store_->Acquire(Id("pinned"), bob_).ok());
-  Put("victim", 1000);
+  PutCopy("victim", 1000);
   EXPECT_EQ(Create("x", kCapacity / 2 + 64).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_TRUE(Has("victim"));
 }
@@ -100,7 +129,7 @@ TEST_F(StoreRoomTest, AnObjectLargerThanTheStoreNamesTheRemedy) {
 }
 
 TEST_F(StoreRoomTest, EvictFreesWhatIsAskedForOrAllThereIs) {
-  for (int i = 0; i < 10; ++i) Put(std::to_string(i), kTenth, Origin::kPulled);
+  for (int i = 0; i < 10; ++i) PutCopy(std::to_string(i), kTenth);
   EXPECT_EQ(store_->Evict(0).objects, 0u);
   EXPECT_EQ(store_->Evict(kTenth + 1).objects, 2u);
   EXPECT_EQ(store_->Evict(UINT64_MAX).objects, 8u);
@@ -108,35 +137,53 @@ TEST_F(StoreRoomTest, EvictFreesWhatIsAskedForOrAllThereIs) {
 }
 
 TEST_F(StoreRoomTest, AvailableIsWhatIsFreeOrEvictable) {
-  Put("evictable", kTenth);
+  PutCopy("evictable", kTenth);
   Put("pinned", kTenth);
   ASSERT_TRUE(store_->Acquire(Id("pinned"), bob_).ok());
   EXPECT_EQ(store_->available_bytes(), kCapacity - kTenth);
 }
 
-class KeepPrimaryTest : public StoreRoomTest {
+class CacheTest : public StoreRoomTest {
  protected:
-  KeepPrimaryTest() : StoreRoomTest(MakeOptions()) {}
+  CacheTest() : StoreRoomTest(MakeOptions()) {}
   static Options MakeOptions() {
     Options options;
-    options.keep_primary = true;
+    options.cache = true;
     return options;
   }
 };
 
-TEST_F(KeepPrimaryTest, TheCreateFailsInsteadOfEvictingWhatWasCreatedHere) {
-  Put("ours", kCapacity);
-  const absl::Status status = Create("x", 100);
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(status.message(), HasSubstr("--keep-primary"));
-  EXPECT_EQ(store_->Evict(UINT64_MAX).objects, 0u);
+TEST_F(CacheTest, PulledCopiesGoBeforeOlderObjectsCreatedHere) {
+  Put("ours", kCapacity / 2);
+  PutCopy("copy", kCapacity / 2);
+  ASSERT_TRUE(Create("x", 100).ok());
   EXPECT_TRUE(Has("ours"));
+  EXPECT_FALSE(Has("copy"));
+  EXPECT_EQ(store_->statistics().evicted_pulled.objects, 1u);
+  EXPECT_EQ(store_->statistics().evicted_created_here.objects, 0u);
 }
 
-TEST_F(KeepPrimaryTest, PulledCopiesStillGo) {
-  Put("copy", kCapacity, Origin::kPulled);
-  EXPECT_TRUE(Create("x", 100).ok());
-  EXPECT_FALSE(Has("copy"));
+TEST_F(CacheTest, EvictionsOfObjectsCreatedHereAreCountedApart) {
+  Put("ours", kCapacity);
+  ASSERT_TRUE(Create("x", 100).ok());
+  EXPECT_EQ(store_->statistics().evicted_created_here.objects, 1u);
+  EXPECT_EQ(store_->statistics().evicted_created_here.bytes, kCapacity);
+}
+
+TEST_F(CacheTest, TheLeastRecentlyUsedOfThoseCreatedHereGoes) {
+  for (const char* name : {"a", "b", "c", "d"}) Put(name, kCapacity / 4);
+  ASSERT_TRUE(store_->Touch(Id("a")).ok());
+  ASSERT_TRUE(Create("x", kCapacity / 4).ok());
+  EXPECT_FALSE(Has("b"));
+  EXPECT_TRUE(Has("a") && Has("c") && Has("d"));
+}
+
+TEST_F(CacheTest, BothKindsGoWhereOnlyTogetherTheyMakeTheRoom) {
+  PutCopy("copy", kCapacity / 2);
+  Put("ours", kCapacity / 2);
+  ASSERT_TRUE(Create("x", kCapacity).ok());
+  EXPECT_EQ(store_->statistics().evicted_pulled.objects, 1u);
+  EXPECT_EQ(store_->statistics().evicted_created_here.objects, 1u);
 }
 
 class OnFreeTest : public StoreRoomTest {

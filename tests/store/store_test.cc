@@ -242,7 +242,7 @@ TEST_F(StoreTest, ListShowsEveryStateInPages) {
 }
 
 TEST_F(StoreTest, NothingIsEverLost) {
-  Put("evicted", 100);
+  Put("evicted", 100, Origin::kPulled);
   EXPECT_EQ(store_->Evict(1).objects, 1u);
   Put("deleted", 100);
   ASSERT_TRUE(store_->Delete(Id("deleted")).ok());
@@ -261,7 +261,7 @@ TEST_F(StoreTest, TheSameCallsLeaveTheSameTrace) {
   Store twin(memory(), {}, loop_, other);
   for (Store* store : {store_.get(), &twin}) {
     const Owner who = store->NewOwner();
-    ASSERT_TRUE(store->Create(Id("x"), 10, 0, who).ok());
+    ASSERT_TRUE(store->CreateCopy({Id("x"), base::Generation{7}}, 10, 0, who).ok());
     ASSERT_TRUE(store->Seal(Id("x"), who).ok());
     store->Evict(1);
   }

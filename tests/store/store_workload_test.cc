@@ -32,10 +32,9 @@ struct ModelObject {
 
 class Workload {
  public:
-  Workload(uint64_t seed, bool keep_primary)
-      : random_(seed), keep_primary_(keep_primary), loop_(scheduler_), arena_(kBlocks) {
+  Workload(uint64_t seed, bool cache) : random_(seed), cache_(cache), loop_(scheduler_), arena_(kBlocks) {
     Options options;
-    options.keep_primary = keep_primary;
+    options.cache = cache;
     store_ = std::make_unique<Store>(absl::MakeSpan(arena_[0].bytes, kBlocks * 64), options, loop_, trace_);
     for (int i = 0; i < kOwners; ++i) owners_.push_back(store_->NewOwner());
     subscription_ = store_->Subscribe([this](absl::Span<const Event> events) {
@@ -53,6 +52,8 @@ class Workload {
     }
     for (const Owner who : owners_) DropOwner(who);
     Check();
+    EXPECT_EQ(store_->statistics().waiting_creates, 0u);
+    EXPECT_GT(created_later_, 0);
     EXPECT_EQ(store_->statistics().pins, 0u);
     EXPECT_EQ(store_->statistics().waiting, 0u);
     EXPECT_EQ(store_->statistics().unsealed_objects, 0u);
@@ -65,11 +66,12 @@ class Workload {
     uint8_t bytes[64] = {};
   };
   static constexpr size_t kBlocks = 512;
+  static constexpr size_t kWaiting = 3;
 
   void Step() {
     const base::ObjectId id = Id(absl::StrCat(random_.Below(kObjects)));
     const Owner who = owners_[random_.Below(kOwners)];
-    switch (random_.Below(12)) {
+    switch (random_.Below(13)) {
       case 0:
       case 1:
       case 2:
@@ -93,6 +95,8 @@ class Workload {
         if (random_.Chance(0.05)) return DropOwner(who);
         if (random_.Chance(0.05)) store_->Evict(random_.Below(4096));
         return;
+      case 12:
+        return CreateLater(id, who);
     }
   }
 
@@ -112,13 +116,29 @@ class Workload {
     } else if (!location.ok()) {
       EXPECT_EQ(location.status().code(), absl::StatusCode::kResourceExhausted);
     } else {
-      ModelObject object;
-      object.creator = who;
-      object.location = *location;
-      object.fill = static_cast<uint8_t>(random_.Next());
-      for (uint8_t& byte : store_->Memory(*location)) byte = object.fill;
-      model_.emplace(id, std::move(object));
+      Created(id, who, *location);
     }
+  }
+
+  void Created(const base::ObjectId& id, Owner who, const Location& location) {
+    ModelObject object;
+    object.creator = who;
+    object.location = location;
+    object.fill = static_cast<uint8_t>(random_.Next());
+    for (uint8_t& byte : store_->Memory(location)) byte = object.fill;
+    model_[id] = std::move(object);
+  }
+
+  // Up to kWaiting at a time; each may be dropped for the next.
+  void CreateLater(const base::ObjectId& id, Owner who) {
+    base::Pending& place = creates_[random_.Below(kWaiting)];
+    place = store_->CreateLater({id, random_.Below(12'000), random_.Below(100), who},
+                                scheduler_.Now() + base::Microseconds(static_cast<int64_t>(random_.Below(5000))),
+                                [this, id, who](const absl::StatusOr<Location>& location) {
+                                  if (!location.ok()) return;
+                                  Created(id, who, *location);
+                                  ++created_later_;
+                                });
   }
 
   void Seal(const base::ObjectId& id, Owner who) {
@@ -186,9 +206,11 @@ class Workload {
   }
 
   void Evicted(const Event& event) {
+    // The id may have been created again before we were told.
+    if (model_.count(event.id) != 0 && model_.at(event.id).location.generation != event.generation) return;
     ASSERT_TRUE(Sealed(event.id));
     EXPECT_TRUE(model_.at(event.id).pins.empty());
-    EXPECT_FALSE(keep_primary_ && event.origin == Origin::kCreatedHere);
+    EXPECT_FALSE(!cache_ && event.origin == Origin::kCreatedHere);
     model_.erase(event.id);
   }
 
@@ -230,7 +252,7 @@ class Workload {
   }
 
   base::Random random_;
-  const bool keep_primary_;
+  const bool cache_;
   sim::Scheduler scheduler_;
   sim::SimLoop loop_;
   base::TraceHash trace_;
@@ -238,6 +260,8 @@ class Workload {
   std::unique_ptr<Store> store_;
   std::unique_ptr<Handle> subscription_;
   std::vector<Owner> owners_;
+  base::Pending creates_[kWaiting];
+  int created_later_ = 0;
   std::map<base::ObjectId, ModelObject> model_;
 };
 

@@ -1,0 +1,63 @@
+#include "lib/store/programs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "glog/logging.h"
+
+namespace tokamak::store {
+
+void Programs::Join(Owner who, const std::string& label) {
+  if (label.empty()) return;
+  std::unique_ptr<Account>& account = accounts_[label];
+  if (account == nullptr) {
+    account = std::make_unique<Account>();
+    account->usage.label = label;
+  }
+  ++account->owners;
+  CHECK(members_.emplace(who, account.get()).second) << "an owner belongs to two programs";
+}
+
+void Programs::Leave(Owner who) {
+  const auto it = members_.find(who);
+  if (it == members_.end()) return;
+  Account& account = *it->second;
+  members_.erase(it);
+  --account.owners;
+  DropIfUnused(account);
+}
+
+Programs::Account& Programs::Of(Owner who) {
+  const auto it = members_.find(who);
+  return it == members_.end() ? nameless_ : *it->second;
+}
+
+void Programs::RemoveObject(Account& account) {
+  --account.objects;
+  DropIfUnused(account);
+}
+
+void Programs::DropIfUnused(Account& account) {
+  if (account.owners == 0 && account.objects == 0 && &account != &nameless_) accounts_.erase(account.usage.label);
+}
+
+std::vector<OwnerUsage> Programs::usage() const {
+  std::vector<OwnerUsage> all = {nameless_.usage};
+  OwnerUsage ended;
+  ended.ended = true;
+  for (const auto& [label, account] : accounts_) {
+    if (account->owners != 0) {
+      all.push_back(account->usage);
+    } else {
+      ended += account->usage;
+    }
+  }
+  all.push_back(ended);
+  all.erase(std::remove_if(all.begin(), all.end(), [](const OwnerUsage& one) { return one.total_bytes() == 0; }),
+            all.end());
+  std::stable_sort(all.begin(), all.end(),
+                   [](const OwnerUsage& a, const OwnerUsage& b) { return a.total_bytes() > b.total_bytes(); });
+  return all;
+}
+
+}  // namespace tokamak::store

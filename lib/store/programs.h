@@ -1,0 +1,56 @@
+// Programs keeps account of who holds the memory of the store: of each program, the bytes that it has not sealed, those that it
+// pins, and those that are kept because it created them.
+//
+// A program is a label: owners of one label count together. Owners without a label are the node itself (its transfers, the gets
+// that wait) and have one account in common.
+// Law: what all accounts say together is what the objects say.
+// Not thread-safe: the store's loop.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "lib/store/types.h"
+
+namespace tokamak::store {
+
+class Programs final {
+ public:
+  // The address is stable while an owner or an object of the program is there.
+  struct Account {
+    OwnerUsage usage;
+    uint64_t owners = 0;
+    uint64_t objects = 0;  // that it created
+  };
+
+  Programs() = default;
+  Programs(const Programs&) = delete;
+  Programs& operator=(const Programs&) = delete;
+
+  // `who` belongs to the program of that name from now on. One without a name need not join.
+  void Join(Owner who, const std::string& label);
+  // `who` has ended and holds nothing any more.
+  void Leave(Owner who);
+
+  Account& Of(Owner who);
+  const Account& Of(Owner who) const { return const_cast<Programs*>(this)->Of(who); }
+
+  // An object of that program is there, or is gone.
+  void AddObject(Account& account) { ++account.objects; }
+  void RemoveObject(Account& account);
+
+  // Of all that hold something, the one that holds most first. Programs that have ended are one together.
+  std::vector<OwnerUsage> usage() const;
+
+ private:
+  void DropIfUnused(Account& account);
+
+  Account nameless_;
+  absl::btree_map<std::string, std::unique_ptr<Account>> accounts_;
+  absl::btree_map<Owner, Account*> members_;
+};
+
+}  // namespace tokamak::store
