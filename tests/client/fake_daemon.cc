@@ -46,8 +46,10 @@ FakeDaemon::FakeDaemon() : path_(folder_.Path("socket")), memory_(MakeMemory()),
   CHECK(read_only_.valid());
   mapping_ = *os::SharedMemory::Attach(memory_.descriptor(), kCapacity, /*writable=*/true);
   thread_.CallOn([&] {
-    store_ = std::make_unique<store::Store>(absl::MakeSpan(mapping_.data(), mapping_.size()), store::Options(),
-                                            thread_.loop(), trace_);
+    store::Options options;
+    options.cache = true;
+    store_ = std::make_unique<store::Store>(absl::MakeSpan(mapping_.data(), mapping_.size()), options, thread_.loop(),
+                                            trace_);
     auto listener = os::UnixListener::Listen(thread_.loop(), path_,
                                              [this](os::FileDescriptor socket) { Accept(std::move(socket)); });
     CHECK(listener.ok()) << listener.status();

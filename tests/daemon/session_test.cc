@@ -213,6 +213,10 @@ TEST_F(SessionTest, HashEvictNodesAndNumbersAreAnswered) {
   EXPECT_EQ(Body<client::NodeStatsReply>().numbers.back().name, "a_number_of_the_device");
   client::EvictRequest evict;
   evict.bytes = 1;
+  store::Store& store = node_.store();
+  const store::Owner who = store.NewOwner();
+  ASSERT_TRUE(store.CreateCopy({Id("copy"), base::Generation{7}}, 10, 0, who).ok());
+  ASSERT_TRUE(store.Seal(Id("copy"), who).ok());
   Ask(evict);
   ASSERT_TRUE(Answered().ok());
   EXPECT_EQ(Body<client::EvictReply>().objects, 1u);

@@ -29,6 +29,7 @@ class Life {
   Life(uint64_t seed, Fate fate) : fate_(fate), random_(seed), cluster_(Options(seed, fate)) {
     MachineOptions machine;
     machine.memory = 1 << 20;
+    machine.cache = true;
     for (size_t i = 0; i < kMachines; ++i) cluster_.Add(machine);
     gets_.resize(kMachines);
     cluster_.RunFor(Milliseconds(50));

@@ -80,8 +80,10 @@ TEST_F(MembershipTest, AnnouncesWhatIsSealedAndWithdrawsWhatIsDeleted) {
 
 TEST_F(MembershipTest, WithdrawsWhatIsEvicted) {
   Start();
-  Put(1);
+  ASSERT_TRUE(store_.CreateCopy({Id(1), base::Generation{7}}, 100, 0, me_).ok());
+  ASSERT_TRUE(store_.Seal(Id(1), me_).ok());
   scheduler_.RunFor(Seconds(1));
+  ASSERT_TRUE(Announced(1));
   store_.Evict(1);
   scheduler_.RunFor(Milliseconds(1));
   EXPECT_FALSE(Announced(1));
