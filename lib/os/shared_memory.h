@@ -1,11 +1,14 @@
-// SharedMemory is one piece of memory that several processes map: a memfd of fixed size, passed as a descriptor.
+// SharedMemory is one piece of memory that several processes map: a memfd of fixed size, passed as
+// a descriptor.
 //
-// It is sealed against shrinking, growing and further seals, so no process that has it can make another's access fail. Its mode
-// is 0400: a descriptor that was opened for reading cannot be opened again for writing through /proc, except by root, or by its
-// owner, who may change the mode. The kernel has no seal that leaves some writers and forbids others.
-// What cannot be had is refused when it is made, with the remedy in the Status; the memory itself comes page by page when it
-// is first touched, or ahead of that by Prefault.
-// Thread rule: none; the objects are plain values. Prefault may run while other threads use the mapping.
+// It is sealed against shrinking, growing and further seals, so no process that has it can make
+// another's access fail. Its mode is 0400: a descriptor that was opened for reading cannot be
+// opened again for writing through /proc, except by root, or by its owner, who may change the mode.
+// The kernel has no seal that leaves some writers and forbids others. What cannot be had is refused
+// when it is made, with the remedy in the Status; the memory itself comes page by page when it is
+// first touched, or ahead of that by Prefault.
+// Thread rule: none; the objects are plain values. Prefault may run while other threads use the
+// mapping.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +23,8 @@
 
 namespace tokamak::os {
 
-// Shared memory in this process's address space; unmapped when dropped, and valid also when the descriptor it came from is
-// closed. Left out of core dumps. Move-only.
+// Shared memory in this process's address space; unmapped when dropped, and valid also when the
+// descriptor it came from is closed. Left out of core dumps. Move-only.
 class MemoryMapping final {
  public:
   MemoryMapping() = default;
@@ -34,8 +37,9 @@ class MemoryMapping final {
   bool writable() const { return writable_; }
   absl::Span<const uint8_t> bytes() const { return {data_, size_}; }
 
-  // Brings pages into memory from `from` on, without changing what they hold, until all are or `limit` has passed (by up to
-  // kPrefaultStep more). Returns where it stopped: size() when done. Only where writable(). Blocks: about 2 us for 4 KiB.
+  // Brings pages into memory from `from` on, without changing what they hold, until all are or
+  // `limit` has passed (by up to kPrefaultStep more). Returns where it stopped: size() when done.
+  // Only where writable(). Blocks: about 2 us for 4 KiB.
   absl::StatusOr<size_t> Prefault(size_t from, absl::Duration limit) const;
   static constexpr size_t kPrefaultStep = size_t{64} << 20;
 
@@ -57,12 +61,13 @@ class SharedMemory final {
  public:
   static constexpr absl::Duration kPrefaultLimit = absl::Seconds(120);
 
-  // New memory, all zero, mapped here for writing. `name` is seen in /proc only; `size`, in bytes, is rounded up to whole
-  // pages. ResourceExhausted where the machine cannot have that much.
+  // New memory, all zero, mapped here for writing. `name` is seen in /proc only; `size`, in bytes,
+  // is rounded up to whole pages. ResourceExhausted where the machine cannot have that much.
   static absl::StatusOr<SharedMemory> Create(const std::string& name, uint64_t size, SharedMemoryOptions options = {});
 
-  // Maps what another process sent. Nothing is believed: FailedPrecondition unless `fd` is a memfd of exactly `size` bytes
-  // that is sealed as above. `fd` stays the caller's and may be closed afterwards.
+  // Maps what another process sent. Nothing is believed: FailedPrecondition unless `fd` is a memfd
+  // of exactly `size` bytes that is sealed as above. `fd` stays the caller's and may be closed
+  // afterwards.
   static absl::StatusOr<MemoryMapping> Attach(int fd, uint64_t size, bool writable);
 
   absl::Span<uint8_t> bytes() const { return {mapping_.data(), mapping_.size()}; }

@@ -65,8 +65,9 @@ void Allocator::Free(const Allocation& allocation) {
   Link(index);
 }
 
-// A window moves over the blocks in order of address: its end by one block at a time, its begin as far as `size` allows. The
-// dearest block of the window is at the front of a queue from which each new block drives those that are cheaper.
+// A window moves over the blocks in order of address: its end by one block at a time, its begin as
+// far as `size` allows. The dearest block of the window is at the front of a queue from which each
+// new block drives those that are cheaper.
 absl::optional<BlockRun> Allocator::FindRun(uint64_t size, Cost cost) const {
   if (size > capacity() || capacity_ == 0) return absl::nullopt;
   struct Priced {
@@ -78,8 +79,9 @@ absl::optional<BlockRun> Allocator::FindRun(uint64_t size, Cost cost) const {
   uint64_t window = 0, window_used = 0;  // units
   uint32_t begin = kNone;
   uint32_t best_begin = kNone, best_end = kNone;
-  std::pair<uint64_t, uint64_t> best_price;                         // cost, units in use
-  for (uint32_t end = 0; end != kNone; end = blocks_[end].after) {  // block 0 begins the arena, see CheckConsistency
+  std::pair<uint64_t, uint64_t> best_price;  // cost, units in use
+  // Block 0 begins the arena, see CheckConsistency.
+  for (uint32_t end = 0; end != kNone; end = blocks_[end].after) {
     const absl::optional<uint64_t> price = IsFree(end) ? 0 : cost(end);
     if (!price.has_value()) {
       dearest.clear();
@@ -172,7 +174,8 @@ uint64_t Allocator::ToUnits(uint64_t size) {
   return std::max<uint64_t>(1, size / kAlignment + (size % kAlignment != 0));
 }
 
-// Row 0 holds the sizes below kFineBins, one each; row c > 0 holds [2^(c+4), 2^(c+5)) in kFineBins equal parts.
+// Row 0 holds the sizes below kFineBins, one each; row c > 0 holds [2^(c+4), 2^(c+5)) in kFineBins
+// equal parts.
 Allocator::Bin Allocator::BinOf(uint64_t units) {
   if (units < kFineBins) return {0, static_cast<int>(units)};
   const int shift = HighestBit(units) - kFineBits;
@@ -193,7 +196,8 @@ uint32_t Allocator::FindInLargerBins(uint64_t units) const {
   return bins_[bin.coarse][LowestBit(fine)];
 }
 
-// Some block of the bin in which `units` itself falls may be large enough. Looks at a bounded number of them.
+// Some block of the bin in which `units` itself falls may be large enough. Looks at a bounded
+// number of them.
 uint32_t Allocator::FindInOwnBin(uint64_t units) const {
   const Bin bin = BinOf(units);
   uint32_t index = bins_[bin.coarse][bin.fine];

@@ -1,8 +1,10 @@
-// Allocator hands out ranges of an arena that it never touches: offsets in, offsets out, its notes kept elsewhere.
+// Allocator hands out ranges of an arena that it never touches: offsets in, offsets out, its notes
+// kept elsewhere.
 //
-// The arena is shared with other processes and reached by other machines, so nothing that we rely on may lie in it. Two-level
-// segregated fit (Masmano et al. 2004): free blocks hang in bins by size, two bitmaps find a bin that fits, neighbours merge
-// when freed. Allocate and Free take constant time, whatever the arena holds.
+// The arena is shared with other processes and reached by other machines, so nothing that we rely
+// on may lie in it. Two-level segregated fit (Masmano et al. 2004): free blocks hang in bins by
+// size, two bitmaps find a bin that fits, neighbours merge when freed. Allocate and Free take
+// constant time, whatever the arena holds.
 //
 // Law: blocks tile the arena; no two free blocks touch; every offset is a multiple of kAlignment.
 // Not thread-safe.
@@ -39,8 +41,9 @@ class Allocator final {
   // Manages [0, capacity) bytes, `capacity` rounded down to kAlignment and at most kMaxCapacity.
   explicit Allocator(uint64_t capacity);
 
-  // Returns nothing, changing nothing, when no free block is found. A block up to 1/32 larger than `size` may be overlooked
-  // when many of nearly its size are free; anything up to largest_free() succeeds. A size of 0 takes kAlignment bytes.
+  // Returns nothing, changing nothing, when no free block is found. A block up to 1/32 larger than
+  // `size` may be overlooked when many of nearly its size are free; anything up to largest_free()
+  // succeeds. A size of 0 takes kAlignment bytes.
   absl::optional<Allocation> Allocate(uint64_t size);
 
   // Gives a range back. One that is not allocated, a second Free in particular, is a CHECK.
@@ -49,18 +52,20 @@ class Allocator final {
   // What it would cost to free a block that is in use, above 0; nothing: it may not be freed.
   using Cost = absl::FunctionRef<absl::optional<uint64_t>(uint32_t block)>;
 
-  // The cheapest run of at least `size` bytes. A run costs as much as its dearest block, and of two that cost the same the one
-  // with fewer bytes in use is cheaper. Nothing where there is none. Takes time in proportion to all blocks.
+  // The cheapest run of at least `size` bytes. A run costs as much as its dearest block, and of two
+  // that cost the same the one with fewer bytes in use is cheaper. Nothing where there is none.
+  // Takes time in proportion to all blocks.
   absl::optional<BlockRun> FindRun(uint64_t size, Cost cost) const;
 
-  // A run of at least `size` bytes around a block that is in use, of blocks that cost at most `dearest` each. Looks at no more
-  // than kMaxGrowth blocks. Nothing where these do not make one.
+  // A run of at least `size` bytes around a block that is in use, of blocks that cost at most
+  // `dearest` each. Looks at no more than kMaxGrowth blocks. Nothing where these do not make one.
   absl::optional<BlockRun> GrowRun(uint32_t block, uint64_t size, uint64_t dearest, Cost cost) const;
 
   // Takes the front of a run whose blocks in use have all been freed.
   Allocation AllocateRun(const BlockRun& run, uint64_t size);
 
-  // An Allocate of this many bytes succeeds; exact when fewer than kMaxScan blocks are nearly as large as the largest.
+  // An Allocate of this many bytes succeeds; exact when fewer than kMaxScan blocks are nearly as
+  // large as the largest.
   uint64_t largest_free() const;
 
   uint64_t capacity() const { return capacity_ * kAlignment; }

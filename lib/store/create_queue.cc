@@ -96,7 +96,7 @@ void CreateQueue::Serve() {
     if (absl::Status s = store_.CheckQuota(request.who, size); !s.ok()) {
       location = std::move(s);
     } else {
-      location = store_.CreateIfRoom(request.id, request.place(), Origin::kCreatedHere, request.who);
+      location = store_.InsertIfRoom(request.id, request.place(), Origin::kCreatedHere, request.who);
     }
     if (!location.has_value()) {
       too_large = size;

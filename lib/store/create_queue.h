@@ -1,7 +1,8 @@
 // CreateQueue holds the creates that wait for room, in the order in which they came.
 //
-// The first is served first. A later one that fits may overtake it, but the bytes that overtake one create are never more than
-// it asks for itself: then the others wait with it, so that a large create does not wait for ever among small ones.
+// The first is served first. A later one that fits may overtake it, but the bytes that overtake one
+// create are never more than it asks for itself: then the others wait with it, so that a large
+// create does not wait for ever among small ones.
 // Law: a callback runs at most once, from a task, and what waits holds no memory.
 // Not thread-safe: the store's loop.
 #pragma once
@@ -54,7 +55,8 @@ class CreateQueue final {
     if (!waiting_.empty()) ServeSoon();
   }
 
-  // Whether a create of `size` bytes that did not wait may be served before those that do, and that it was.
+  // Whether a create of `size` bytes that did not wait may be served before those that do, and that
+  // it was.
   bool MayOvertake(uint64_t size) const;
   void Overtook(uint64_t size) { overtaken_ += waiting_.empty() ? 0 : size; }
 
@@ -64,8 +66,8 @@ class CreateQueue final {
   size_t size() const { return waiting_.size(); }
 
  private:
-  // A search for room that fails has looked at all blocks. At most this many fail in one task, and the next task comes after a
-  // pause for each kBlocksPerPause blocks or part of them.
+  // A search for room that fails has looked at all blocks. At most this many fail in one task, and
+  // the next task comes after a pause for each kBlocksPerPause blocks or part of them.
   static constexpr int kMaxSearches = 4;
   static constexpr base::Duration kPause = base::Milliseconds(1);
   static constexpr int64_t kBlocksPerPause = 4096;

@@ -1,8 +1,9 @@
-// EvictionOrder says which objects go when room is needed: the least recently used copies that were pulled from other nodes. In
-// a cache, and only when none of those helps, also the least recently used objects that were created here, perhaps the only
-// copies.
+// EvictionOrder says which objects go when room is needed: the least recently used copies that were
+// pulled from other nodes. In a cache, and only when none of those helps, also the least recently
+// used objects that were created here, perhaps the only copies.
 //
-// Law: it holds exactly the sealed objects that nobody pins. The store adds and removes them as pins come and go.
+// Law: it holds exactly the sealed objects that nobody pins. The store adds and removes them as
+// pins come and go.
 // All calls but ChooseRun take constant time. Not thread-safe: the store's loop.
 #pragma once
 
@@ -29,13 +30,15 @@ class EvictionOrder final {
   // The next to go; nullptr when nothing may be evicted. It stays in the order until removed.
   Object* Next() const;
 
-  // The run of blocks that is to be freed for `size` bytes. Around each of the few least recently used objects a run is grown,
-  // over neighbours in the older half of the order only; the first that is large enough is taken. If none is, all blocks are
-  // searched for the run whose most recently used object is the oldest. Copies go before objects created here in both.
-  // Nothing where no eviction makes such a room.
+  // The run of blocks that is to be freed for `size` bytes. Around each of the few least recently
+  // used objects a run is grown, over neighbours in the older half of the order only; the first
+  // that is large enough is taken. If none is, all blocks are searched for the run whose most
+  // recently used object is the oldest. Copies go before objects created here in both. Nothing
+  // where no eviction makes such a room.
   absl::optional<BlockRun> ChooseRun(const Allocator& allocator, uint64_t size) const;
 
-  // The object in a block of the allocator. It must be one that ChooseRun named, and nothing evicted or pinned it since.
+  // The object in a block of the allocator. It must be one that ChooseRun named, and nothing
+  // evicted or pinned it since.
   Object& In(uint32_t block) const { return *in_block_[block]; }
 
   // What evicting everything that Next() offers would free of the arena.
@@ -46,7 +49,8 @@ class EvictionOrder final {
   uint64_t objects() const { return pulled_.objects + created_here_.objects; }
 
  private:
-  // The least recently used objects around which a run is looked for before all blocks are searched.
+  // The least recently used objects around which a run is looked for before all blocks are
+  // searched.
   static constexpr int kCandidates = 8;
 
   struct List {
@@ -59,7 +63,8 @@ class EvictionOrder final {
   List& ListOf(const Object& object) { return object.info.origin == Origin::kPulled ? pulled_ : created_here_; }
   static absl::Status Check(const List& list, Origin origin);
   absl::optional<BlockRun> GrowRun(const List& list, const Allocator& allocator, uint64_t size) const;
-  // Of the object in `block`: the later it was used the more, and more for what was created here. Nothing: it stays.
+  // Of the object in `block`: the later it was used the more, and more for what was created here.
+  // Nothing: it stays.
   absl::optional<uint64_t> CostOf(uint32_t block) const;
 
   const bool cache_;

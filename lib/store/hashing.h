@@ -1,7 +1,7 @@
 // Hashing reads whole objects a slice at a time. The objects are pinned meanwhile.
 //
-// Whoever asks has one hash under way, and the others of his wait for it; those who ask take turns, slice by slice. Between two
-// slices, whoever's they are, all that is due on the loop runs.
+// Whoever asks has one hash under way, and the others of his wait for it; those who ask take turns,
+// slice by slice. Between two slices, whoever's they are, all that is due on the loop runs.
 // Not thread-safe: the store's loop.
 #pragma once
 

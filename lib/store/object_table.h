@@ -1,9 +1,12 @@
-// ObjectTable is the list of what exists: one record for each id, its state, who pins it, and what each program holds.
+// ObjectTable is the list of what exists: one record for each id, its state, who pins it, and what
+// each program holds.
 //
-// It knows nothing of memory or eviction. Iteration is by id, so two runs of one seed see the same order.
+// It knows nothing of memory or eviction. Iteration is by id, so two runs of one seed see the same
+// order.
 //
 // Law: a record's state changes in Enter() only, along the arrows of types.h.
-// Law: a record leaves the table only when it has ended (evicted, deleted, aborted) and nobody pins it.
+// Law: a record leaves the table only when it has ended (evicted, deleted, aborted) and nobody pins
+// it.
 // Not thread-safe: the store's loop.
 #pragma once
 
@@ -29,7 +32,7 @@ struct Object {
   Owner creator{};                       // may seal or abort it
   Programs::Account* account = nullptr;  // of the creator's program
   Allocation allocation;                 // its memory; may be larger than the object
-  absl::optional<Owner> quarantine;      // its memory may be written to until this keeper says that it is not
+  absl::optional<Owner> quarantine;      // may be written to until this keeper says that it is not
   Object* older = nullptr;               // neighbours in a list of EvictionOrder
   Object* newer = nullptr;
   uint64_t last_use = 0;  // later ones have higher numbers

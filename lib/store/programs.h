@@ -1,8 +1,8 @@
-// Programs keeps account of who holds the memory of the store: of each program, the bytes that it has not sealed, those that it
-// pins, and those that are kept because it created them.
+// Programs keeps account of who holds the memory of the store: of each program, the bytes that it
+// has not sealed, those that it pins, and those that are kept because it created them.
 //
-// A program is a label: owners of one label count together. Owners without a label are the node itself (its transfers, the gets
-// that wait) and have one account in common.
+// A program is a label: owners of one label count together. Owners without a label are the node
+// itself (its transfers, the gets that wait) and have one account in common.
 // Law: what all accounts say together is what the objects say.
 // Not thread-safe: the store's loop.
 #pragma once
@@ -42,7 +42,8 @@ class Programs final {
   void AddObject(Account& account) { ++account.objects; }
   void RemoveObject(Account& account);
 
-  // Of all that hold something, the one that holds most first. Programs that have ended are one together.
+  // Of all that hold something, the one that holds most first. Programs that have ended are one
+  // together.
   std::vector<OwnerUsage> usage() const;
 
  private:

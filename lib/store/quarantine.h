@@ -1,4 +1,5 @@
-// Quarantine is memory that no object has, and that no object may get: a program that is out of reach may still write there.
+// Quarantine is memory that no object has, and that no object may get: a program that is out of
+// reach may still write there.
 //
 // Each range is held back for a keeper, until the keeper is told that the writing has ended.
 // Not thread-safe: the store's loop.
@@ -19,7 +20,8 @@ class Quarantine final {
   // From now on ranges may be held back for `keeper`.
   void Open(Owner keeper) { held_[keeper]; }
 
-  // Holds a range back. False, and nothing is done: nobody writes there any more, for the keeper was closed.
+  // Holds a range back. False, and nothing is done: nobody writes there any more, for the keeper
+  // was closed.
   [[nodiscard]] bool Hold(Owner keeper, const Allocation& allocation) {
     const auto it = held_.find(keeper);
     if (it == held_.end()) return false;

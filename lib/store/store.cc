@@ -81,8 +81,14 @@ void Store::EndQuarantine(Owner keeper) {
 
 absl::StatusOr<Location> Store::Create(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size,
                                        Owner who) {
-  if (absl::Status s = CheckQuota(who, data_size + metadata_size); !s.ok()) return s;
-  return CreateNow(id, {0, data_size, metadata_size, base::kNoGeneration}, Origin::kCreatedHere, who);
+  absl::optional<absl::StatusOr<Location>> created = CreateIfRoom({id, data_size, metadata_size, who});
+  if (!created.has_value()) return RefuseForRoom(data_size + metadata_size);
+  return *std::move(created);
+}
+
+absl::optional<absl::StatusOr<Location>> Store::CreateIfRoom(const CreateRequest& request) {
+  if (absl::Status s = CheckQuota(request.who, request.total_size()); !s.ok()) return s;
+  return InsertInTurn(request.id, request.place(), request.who);
 }
 
 absl::StatusOr<Location> Store::CreateCopy(const base::ObjectVersion& version, uint64_t data_size,
@@ -90,22 +96,25 @@ absl::StatusOr<Location> Store::CreateCopy(const base::ObjectVersion& version, u
   if (version.generation == base::kNoGeneration) {
     return absl::InvalidArgumentError(absl::StrCat("a copy of ", version.id.ToHex(), " needs a generation"));
   }
-  return CreateNow(version.id, {0, data_size, metadata_size, version.generation}, Origin::kPulled, who);
-}
-
-absl::StatusOr<Location> Store::CreateNow(const base::ObjectId& id, const Location& place, Origin origin, Owner who) {
-  const bool copy = origin == Origin::kPulled;
-  if (!copy && !creates_.MayOvertake(place.total_size())) {
-    if (absl::Status s = CheckCreate(id, place); !s.ok()) return s;
-    return RefuseForRoom(place.total_size());
-  }
-  absl::optional<absl::StatusOr<Location>> created = CreateIfRoom(id, place, origin, who);
+  const Location place = {0, data_size, metadata_size, version.generation};
+  absl::optional<absl::StatusOr<Location>> created = InsertIfRoom(version.id, place, Origin::kPulled, who);
   if (!created.has_value()) return RefuseForRoom(place.total_size());
-  if (!copy && created->ok()) creates_.Overtook(place.total_size());
   return *std::move(created);
 }
 
-absl::optional<absl::StatusOr<Location>> Store::CreateIfRoom(const base::ObjectId& id, Location place, Origin origin,
+absl::optional<absl::StatusOr<Location>> Store::InsertInTurn(const base::ObjectId& id, const Location& place,
+                                                             Owner who) {
+  const uint64_t size = place.total_size();
+  if (!creates_.MayOvertake(size)) {
+    if (absl::Status s = CheckCreate(id, place); !s.ok()) return s;
+    return absl::nullopt;
+  }
+  absl::optional<absl::StatusOr<Location>> created = InsertIfRoom(id, place, Origin::kCreatedHere, who);
+  if (created.has_value() && created->ok()) creates_.Overtook(size);
+  return created;
+}
+
+absl::optional<absl::StatusOr<Location>> Store::InsertIfRoom(const base::ObjectId& id, Location place, Origin origin,
                                                              Owner who) {
   if (absl::Status s = CheckCreate(id, place); !s.ok()) return s;
   const absl::optional<Allocation> allocation = Reserve(place.total_size());
@@ -155,9 +164,12 @@ absl::Status Store::CheckQuota(Owner who, uint64_t more) const {
 // Allocates, evicting what is in the way. Where that cannot help, nothing is evicted.
 absl::optional<Allocation> Store::Reserve(uint64_t size) {
   if (absl::optional<Allocation> allocation = allocator_.Allocate(size)) return allocation;
-  if (size > available_bytes()) return absl::nullopt;
+  if (size > available_bytes() || size >= no_room_for_) return absl::nullopt;
   const absl::optional<BlockRun> run = eviction_.ChooseRun(allocator_, size);
-  if (!run.has_value()) return absl::nullopt;
+  if (!run.has_value()) {
+    no_room_for_ = size;
+    return absl::nullopt;
+  }
   for (const uint32_t block : run->used) EvictOne(eviction_.In(block));
   return allocator_.AllocateRun(*run, size);
 }
@@ -220,6 +232,11 @@ absl::StatusOr<Object*> Store::FindUnsealed(const base::ObjectId& id, Owner who,
 
 void Store::MayBeEvicted(Object& object) {
   eviction_.Add(object);
+  RoomAppeared();
+}
+
+void Store::RoomAppeared() {
+  no_room_for_ = UINT64_MAX;
   creates_.RoomAppeared();
 }
 
@@ -229,8 +246,10 @@ absl::StatusOr<Location> Store::CreateAndSeal(const SmallObject& small, Owner wh
     return absl::InvalidArgumentError(absl::StrCat(size, " bytes are too many to be copied at once (at most ",
                                                    kMaxSmallBytes, "): create, fill and seal instead"));
   }
-  absl::StatusOr<Location> location = CreateNow(
-      small.id, {0, small.data.size(), small.metadata.size(), base::kNoGeneration}, Origin::kCreatedHere, who);
+  const Location place = {0, small.data.size(), small.metadata.size(), base::kNoGeneration};
+  const absl::optional<absl::StatusOr<Location>> created = InsertInTurn(small.id, place, who);
+  if (!created.has_value()) return RefuseForRoom(size);
+  const absl::StatusOr<Location>& location = *created;
   if (!location.ok()) return location;
   uint8_t* const memory = Memory(*location).data();
   base::Copy(loop_, memory, small.data.data(), small.data.size());
@@ -367,7 +386,7 @@ void Store::FreeIfUnpinned(Object& object) {
 void Store::Free(const Allocation& allocation) {
   if (options_.on_free) options_.on_free(allocation.offset, allocation.size);
   allocator_.Free(allocation);
-  creates_.RoomAppeared();
+  RoomAppeared();
 }
 
 absl::optional<Location> Store::Find(const base::ObjectId& id) const {

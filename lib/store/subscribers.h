@@ -1,4 +1,5 @@
-// Subscribers hear of objects that were sealed, deleted or evicted, in the order it happened, each from tasks of its own.
+// Subscribers hear of objects that were sealed, deleted or evicted, in the order it happened, each
+// from tasks of its own.
 //
 // Not thread-safe: the store's loop.
 #pragma once

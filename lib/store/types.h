@@ -12,8 +12,8 @@
 
 namespace tokamak::store {
 
-// Where an object lies in the arena, and which content it is. Data comes first and metadata is its tail, without a gap. No two
-// objects that exist, lingering ones included, overlap. All in bytes.
+// Where an object lies in the arena, and which content it is. Data comes first and metadata is its
+// tail, without a gap. No two objects that exist, lingering ones included, overlap. All in bytes.
 struct Location {
   uint64_t offset = 0;
   uint64_t data_size = 0;
@@ -27,7 +27,8 @@ struct Location {
   }
 };
 
-// Who creates, seals and pins: a client's connection, one transfer. Store::NewOwner() gives out the numbers.
+// Who creates, seals and pins: a client's connection, one transfer. Store::NewOwner() gives out the
+// numbers.
 enum class Owner : uint64_t {};
 
 enum class Origin : uint8_t {
@@ -35,14 +36,15 @@ enum class Origin : uint8_t {
   kPulled,       // a copy from another node: evicted first
 };
 
-// created -> sealed -> (evicted | deleted), or created -> aborted. Only a sealed object is visible. One that was deleted or
-// aborted while pinned lingers: nobody finds it, but its memory and its id are not used again before the last Release.
+// created -> sealed -> (evicted | deleted), or created -> aborted. Only a sealed object is visible.
+// One that was deleted or aborted while pinned lingers: nobody finds it, but its memory and its id
+// are not used again before the last Release.
 enum class State : uint8_t { kCreated, kSealed, kEvicted, kDeleted, kAborted };
 
 const char* StateName(State state);
 
-// Most requests are about at most this many objects, and most objects are asked for by at most this many requests at once: these
-// are held without memory of their own.
+// Most requests are about at most this many objects, and most objects are asked for by at most this
+// many requests at once: these are held without memory of their own.
 constexpr size_t kFewObjects = 4;
 
 // What is known of one object.
@@ -83,8 +85,8 @@ struct EvictionCount {
   }
 };
 
-// What one program holds of the store's memory, in bytes of data and metadata. An object that it pins counts once for each of
-// its owners that pin it.
+// What one program holds of the store's memory, in bytes of data and metadata. An object that it
+// pins counts once for each of its owners that pin it.
 struct OwnerUsage {
   std::string label;   // empty: the node itself, or `ended`
   bool ended = false;  // all programs together that are gone, of which only kept objects are left
@@ -103,7 +105,8 @@ struct OwnerUsage {
   }
 };
 
-// The store at one moment, and its totals since it began. Bytes are data and metadata together unless named otherwise.
+// The store at one moment, and its totals since it began. Bytes are data and metadata together
+// unless named otherwise.
 struct Statistics {
   // Now.
   uint64_t capacity_bytes = 0;      // of the arena

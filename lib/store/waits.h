@@ -1,7 +1,8 @@
-// Waits are the gets and waits that have not ended: each knows what it still lacks, and when it must answer all the same.
+// Waits are the gets and waits that have not ended: each knows what it still lacks, and when it
+// must answer all the same.
 //
-// A get pins what it waits for as it appears, so that the first object of many is not evicted while the last is on its way. The
-// pins become the asker's with the answer.
+// A get pins what it waits for as it appears, so that the first object of many is not evicted while
+// the last is on its way. The pins become the asker's with the answer.
 // Law: a callback runs at most once, from a posted task, and after it the wait holds nothing.
 // Not thread-safe: the store's loop.
 #pragma once
@@ -26,8 +27,9 @@ namespace tokamak::store {
 
 class Store;
 
-// One object of a get: where it lies, pinned once for the owner that asked; or nothing, when it was not sealed in time, or
-// when it is here but was `refused` to the owner, whose quota it would exceed.
+// One object of a get: where it lies, pinned once for the owner that asked; or nothing, when it was
+// not sealed in time, or when it is here but was `refused` to the owner, whose quota it would
+// exceed.
 struct GetEntry {
   base::ObjectId id;
   absl::optional<Location> location;

@@ -1,4 +1,5 @@
-// What every get begins with costs little or nothing: looking for an object, mostly for one that is not here, and waiting.
+// What every get begins with costs little or nothing: looking for an object, mostly for one that is
+// not here, and waiting.
 #include <memory>
 #include <vector>
 
@@ -34,7 +35,8 @@ TEST_F(StoreTest, AllocationsAreCounted) {
   EXPECT_GT(Allocations(), before);
 }
 
-// The handle, its place among those that lack something, and the tree of pins, which is empty otherwise, with one and with two.
+// The handle, its place among those that lack something, and the tree of pins, which is empty
+// otherwise, with one and with two.
 TEST_F(StoreTest, AGetThatWaitsTakesFewAllocations) {
   constexpr int64_t kMost = 4;
   const std::vector<base::ObjectId> ids = {Id("x")};

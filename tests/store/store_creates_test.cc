@@ -134,6 +134,30 @@ TEST_F(StoreCreatesTest, ACreateThatDoesNotWaitOvertakesByTheSameMeasure) {
   EXPECT_TRUE(Create("copy", kPart, Origin::kPulled).ok()) << "it can be evicted when it has been read";
 }
 
+TEST_F(StoreCreatesTest, WithoutWaitingACreateForWhichThereIsNoRoomIsNotCountedAsRefused) {
+  Fill();
+  EXPECT_FALSE(store_->CreateIfRoom({Id("x"), 100, 0, bob_}).has_value());
+  EXPECT_EQ(store_->statistics().creates_refused, 0u);
+  EXPECT_EQ(store_->CreateIfRoom({Id("1"), 100, 0, bob_})->status().code(), absl::StatusCode::kAlreadyExists);
+  Delete(0);
+  EXPECT_TRUE(store_->CreateIfRoom({Id("x"), 100, 0, bob_})->ok());
+  Later("large", kPart);
+  RunABit();
+  EXPECT_TRUE(store_->CreateIfRoom({Id("y"), 100, 0, bob_})->ok());
+  EXPECT_FALSE(store_->CreateIfRoom({Id("z"), kPart - 64, 0, bob_}).has_value());
+}
+
+TEST_F(StoreCreatesTest, RoomThatWasNotThereIsFoundOnceItAppears) {
+  Put("a", kCapacity / 4, Origin::kPulled);
+  Put("wall", kCapacity / 2);
+  Put("b", kCapacity / 4, Origin::kPulled);
+  EXPECT_FALSE(Create("x", kCapacity / 2).ok());
+  EXPECT_FALSE(Create("x", kCapacity / 2).ok());
+  EXPECT_TRUE(Has("a") && Has("b"));
+  ASSERT_TRUE(store_->Delete(Id("wall")).ok());
+  EXPECT_TRUE(Create("x", kCapacity / 2 + 64).ok());
+}
+
 TEST_F(StoreCreatesTest, WhenTheFirstGivesUpTheNextIsServed) {
   Fill();
   Later("large", 2 * kPart, bob_, base::Seconds(1));

@@ -1,4 +1,5 @@
-// Memory that a program which is gone may still write to: held back, never another object's, and given back when asked.
+// Memory that a program which is gone may still write to: held back, never another object's, and
+// given back when asked.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/store/store.h"

@@ -1,4 +1,5 @@
-// One object's life: created, sealed, pinned, ended. Room and eviction: store_room_test; waiting: store_waits_test.
+// One object's life: created, sealed, pinned, ended. Room and eviction: store_room_test; waiting:
+// store_waits_test.
 #include "lib/store/store.h"
 
 #include "gtest/gtest.h"

@@ -1,6 +1,8 @@
-// Whatever owners do in whatever order, a plain model says the same, the books balance, and no byte of a pinned object moves.
+// Whatever owners do in whatever order, a plain model says the same, the books balance, and no byte
+// of a pinned object moves.
 //
-// The model leaves eviction to the store: it learns of evictions as a subscriber does, and checks that each was allowed.
+// The model leaves eviction to the store: it learns of evictions as a subscriber does, and checks
+// that each was allowed.
 #include <map>
 #include <set>
 #include <string>
@@ -108,7 +110,8 @@ class Workload {
                                                   ? store_->CreateCopy({id, generation}, data_size, metadata_size, who)
                                                   : store_->Create(id, data_size, metadata_size, who);
     const auto it = model_.find(id);
-    // What was evicted just now is still in the model; only what cannot be evicted forbids a create for certain.
+    // What was evicted just now is still in the model; only what cannot be evicted forbids a create
+    // for certain.
     if (it != model_.end() && it->second.lingers()) {
       EXPECT_EQ(location.status().code(), absl::StatusCode::kFailedPrecondition);
     } else if (it != model_.end()) {
