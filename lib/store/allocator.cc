@@ -140,6 +140,36 @@ absl::optional<BlockRun> Allocator::GrowRun(uint32_t block, uint64_t size, uint6
   return RunOf(first, last);
 }
 
+absl::optional<BlockRun> Allocator::SweepRun(uint64_t size, uint64_t dearest, Cost cost) {
+  if (size > capacity() || capacity_ == 0) return absl::nullopt;
+  const uint64_t units = ToUnits(size);
+  uint64_t window = 0;
+  uint32_t begin = kNone;
+  for (int looked = 0; looked < kMaxSweep; ++looked) {
+    const uint32_t end = hand_;
+    hand_ = blocks_[end].after;
+    const absl::optional<uint64_t> price = IsFree(end) ? 0 : cost(end);
+    if (price.has_value() && *price <= dearest) {
+      if (begin == kNone) begin = end;
+      window += blocks_[end].size;
+      for (; window - blocks_[begin].size >= units; begin = blocks_[begin].after) window -= blocks_[begin].size;
+      if (window >= units) {
+        if (hand_ == kNone) hand_ = 0;
+        return RunOf(begin, end);
+      }
+    } else {
+      window = 0;
+      begin = kNone;
+    }
+    if (hand_ == kNone) {
+      hand_ = 0;
+      window = 0;
+      begin = kNone;
+    }
+  }
+  return absl::nullopt;
+}
+
 BlockRun Allocator::RunOf(uint32_t first, uint32_t last) const {
   BlockRun run;
   for (uint32_t i = first;; i = blocks_[i].after) {
@@ -269,6 +299,7 @@ void Allocator::SplitTail(uint32_t index, uint64_t units) {
 
 void Allocator::MergeWithAfter(uint32_t index) {
   const uint32_t gone = blocks_[index].after;
+  if (hand_ == gone) hand_ = index;
   blocks_[index].size += blocks_[gone].size;
   blocks_[index].after = blocks_[gone].after;
   if (blocks_[gone].after != kNone) blocks_[blocks_[gone].after].before = index;
@@ -298,6 +329,7 @@ absl::Status Allocator::CheckConsistency() const {
     }
   }
   if (end != capacity_) return absl::InternalError("the blocks do not tile the arena");
+  if (capacity_ != 0 && blocks_[hand_].use == Block::Use::kSpare) return absl::InternalError("the sweep is lost");
   if (used != used_ || used_blocks != allocations_) return absl::InternalError("the used blocks do not add up");
 
   uint64_t binned = 0;

@@ -61,6 +61,11 @@ class Allocator final {
   // `dearest` each. Looks at no more than kMaxGrowth blocks. Nothing where these do not make one.
   absl::optional<BlockRun> GrowRun(uint32_t block, uint64_t size, uint64_t dearest, Cost cost) const;
 
+  // The first run of at least `size` bytes, of blocks that cost at most `dearest` each, from where the
+  // last sweep ended, and from the begin of the arena after its end. Looks at no more than kMaxSweep
+  // blocks. Nothing where these do not make one.
+  absl::optional<BlockRun> SweepRun(uint64_t size, uint64_t dearest, Cost cost);
+
   // Takes the front of a run whose blocks in use have all been freed.
   Allocation AllocateRun(const BlockRun& run, uint64_t size);
 
@@ -83,6 +88,7 @@ class Allocator final {
   static constexpr int kCoarseBins = 56 - 6 - kFineBits + 2;  // up to kMaxCapacity, in units of 64
   static constexpr int kMaxScan = 16;
   static constexpr int kMaxGrowth = 256;
+  static constexpr int kMaxSweep = 4096;
 
   // In units of kAlignment. A block is free, in use, or a spare slot of blocks_.
   struct Block {
@@ -119,6 +125,7 @@ class Allocator final {
   uint64_t allocations_ = 0;
   std::vector<Block> blocks_;
   uint32_t spare_ = kNone;
+  uint32_t hand_ = 0;        // where the next sweep begins
   uint64_t coarse_map_ = 0;  // bit c: some bin of row c has a block
   std::array<uint32_t, kCoarseBins> fine_map_{};
   std::array<std::array<uint32_t, kFineBins>, kCoarseBins> bins_;

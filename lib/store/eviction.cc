@@ -41,26 +41,27 @@ Object* EvictionOrder::Next() const {
   return cache_ ? created_here_.oldest : nullptr;
 }
 
-absl::optional<BlockRun> EvictionOrder::ChooseRun(const Allocator& allocator, uint64_t size) const {
-  if (absl::optional<BlockRun> run = GrowRun(pulled_, allocator, size)) return run;
+absl::optional<BlockRun> EvictionOrder::ChooseRun(Allocator& allocator, uint64_t size) const {
+  if (absl::optional<BlockRun> run = ChooseOldRun(pulled_, allocator, size)) return run;
   if (cache_ && pulled_.oldest == nullptr) {
-    if (absl::optional<BlockRun> run = GrowRun(created_here_, allocator, size)) return run;
+    if (absl::optional<BlockRun> run = ChooseOldRun(created_here_, allocator, size)) return run;
   }
   return allocator.FindRun(size, [this](uint32_t block) { return CostOf(block); });
 }
 
-absl::optional<BlockRun> EvictionOrder::GrowRun(const List& list, const Allocator& allocator, uint64_t size) const {
+absl::optional<BlockRun> EvictionOrder::ChooseOldRun(const List& list, Allocator& allocator, uint64_t size) const {
   if (list.oldest == nullptr) return absl::nullopt;
+  const auto cost = [this](uint32_t block) { return CostOf(block); };
   const uint64_t oldest = *CostOf(list.oldest->allocation.block), newest = *CostOf(list.newest->allocation.block);
   const uint64_t dearest = oldest + (newest - oldest) / 2;
   const Object* object = list.oldest;
   for (int i = 0; i < kCandidates && object != nullptr; ++i, object = object->newer) {
     const uint32_t block = object->allocation.block;
-    if (*CostOf(block) > dearest) break;
-    auto run = allocator.GrowRun(block, size, dearest, [this](uint32_t neighbour) { return CostOf(neighbour); });
-    if (run.has_value()) return run;
+    if (*cost(block) > dearest) break;
+    if (absl::optional<BlockRun> run = allocator.GrowRun(block, size, dearest, cost)) return run;
   }
-  return absl::nullopt;
+  if (absl::optional<BlockRun> run = allocator.SweepRun(size, dearest, cost)) return run;
+  return allocator.SweepRun(size, newest - (newest - oldest) / 8, cost);
 }
 
 absl::optional<uint64_t> EvictionOrder::CostOf(uint32_t block) const {

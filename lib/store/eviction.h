@@ -30,12 +30,15 @@ class EvictionOrder final {
   // The next to go; nullptr when nothing may be evicted. It stays in the order until removed.
   Object* Next() const;
 
-  // The run of blocks that is to be freed for `size` bytes. Around each of the few least recently
-  // used objects a run is grown, over neighbours in the older half of the order only; the first
-  // that is large enough is taken. If none is, all blocks are searched for the run whose most
-  // recently used object is the oldest. Copies go before objects created here in both. Nothing
-  // where no eviction makes such a room.
-  absl::optional<BlockRun> ChooseRun(const Allocator& allocator, uint64_t size) const;
+  // The run of blocks that is to be freed for `size` bytes; nothing where no eviction makes such a
+  // room. What is looked at, in this order, copies before objects created here:
+  // 1. the least recently used few, each with neighbours in the older half of the order,
+  // 2. a part of the arena, from where the last such sweep ended, for a run of objects in the older
+  //    half, and then for one without the newest eighth,
+  // 3. everything: then the run whose most recently used object is the oldest is taken.
+  // The first two take constant time, and one of them does for most; the third is for what needs
+  // many objects side by side, or finds no room at all.
+  absl::optional<BlockRun> ChooseRun(Allocator& allocator, uint64_t size) const;
 
   // The object in a block of the allocator. It must be one that ChooseRun named, and nothing
   // evicted or pinned it since.
@@ -62,7 +65,7 @@ class EvictionOrder final {
 
   List& ListOf(const Object& object) { return object.info.origin == Origin::kPulled ? pulled_ : created_here_; }
   static absl::Status Check(const List& list, Origin origin);
-  absl::optional<BlockRun> GrowRun(const List& list, const Allocator& allocator, uint64_t size) const;
+  absl::optional<BlockRun> ChooseOldRun(const List& list, Allocator& allocator, uint64_t size) const;
   // Of the object in `block`: the later it was used the more, and more for what was created here.
   // Nothing: it stays.
   absl::optional<uint64_t> CostOf(uint32_t block) const;

@@ -310,6 +310,63 @@ TEST(AllocatorTest, AGrownRunIsAroundItsBlockAndNoDearerThanAllowed) {
   EXPECT_GT(grown, 30);
 }
 
+TEST(AllocatorTest, ASweepGoesOnWhereTheLastOneEndedAndBeginsAgainAtTheEnd) {
+  Allocator allocator(6 * 64);
+  std::vector<Allocation> blocks;
+  for (int i = 0; i < 6; ++i) blocks.push_back(*allocator.Allocate(64));
+  const auto price = [&](uint32_t block) { return absl::make_optional<uint64_t>(block == blocks[1].block ? 9 : 1); };
+  const auto sweep = [&](uint64_t size) -> uint64_t {
+    const absl::optional<BlockRun> run = allocator.SweepRun(size, 5, price);
+    if (!run.has_value()) return UINT64_MAX;
+    return std::find_if(blocks.begin(), blocks.end(), [&](const Allocation& a) { return a.block == run->used[0]; })
+        ->offset;
+  };
+  EXPECT_EQ(sweep(64), 0u);
+  EXPECT_EQ(sweep(64), 2 * 64u) << "over the one that is too dear";
+  EXPECT_EQ(sweep(128), 3 * 64u);
+  EXPECT_EQ(sweep(128), 2 * 64u) << "no run goes over the end of the arena";
+  EXPECT_EQ(sweep(5 * 64), UINT64_MAX);
+}
+
+TEST(AllocatorTest, ASweepLooksAtABoundedPartOfTheArena) {
+  Allocator allocator(100'000 * 64);
+  while (allocator.Allocate(64).has_value()) {
+  }
+  int looks = 0;
+  const auto stays = [&](uint32_t) {
+    ++looks;
+    return absl::optional<uint64_t>();
+  };
+  EXPECT_FALSE(allocator.SweepRun(64, 5, stays).has_value());
+  EXPECT_EQ(looks, 4096);
+}
+
+TEST(AllocatorTest, ASweepIsNotLostAsBlocksMergeAndSplit) {
+  base::Random random(7);
+  Allocator allocator(1000 * 64);
+  std::map<uint32_t, Allocation> used;
+  for (int step = 0; step < 5000; ++step) {
+    const uint64_t size = 64 * (1 + random.Below(8));
+    absl::optional<Allocation> allocation = allocator.Allocate(size);
+    if (!allocation.has_value()) {
+      const auto price = [&](uint32_t) { return absl::make_optional<uint64_t>(1 + random.Below(10)); };
+      const absl::optional<BlockRun> run = allocator.SweepRun(size, 7, price);
+      if (run.has_value()) {
+        for (const uint32_t block : run->used) {
+          allocator.Free(used.at(block));
+          used.erase(block);
+        }
+        allocation = allocator.AllocateRun(*run, size);
+      }
+    }
+    if (allocation.has_value()) used[allocation->block] = *allocation;
+    if (step % 100 == 0) {
+      ASSERT_EQ(allocator.CheckConsistency(), absl::OkStatus());
+    }
+  }
+  EXPECT_GT(used.size(), 100u);
+}
+
 TEST(AllocatorTest, NoRunGoesOverABlockThatStays) {
   Allocator allocator(5 * 64);
   std::vector<Allocation> blocks;
