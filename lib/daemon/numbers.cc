@@ -12,10 +12,12 @@ void AddNodeNumbers(const node::Node& node, std::vector<client::NumberEntry>& nu
   add("store_evictable_bytes", store.evictable_bytes);
   add("store_sealed_objects", store.sealed_objects);
   add("store_sealed_bytes", store.sealed_bytes);
+  add("store_kept_bytes", store.kept_bytes);
   add("store_unsealed_objects", store.unsealed_objects);
   add("store_quarantined_bytes", store.quarantined_bytes);
   add("store_pinned_objects", store.pinned_objects);
   add("store_pins", store.pins);
+  add("store_waiting_creates", store.waiting_creates);
   add("store_created_total", store.created);
   add("store_sealed_total", store.sealed);
   add("store_deleted_total", store.deleted);

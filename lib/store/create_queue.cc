@@ -13,9 +13,7 @@ class CreateQueue::Waiting final : public base::Handle, public Listed {
  public:
   Waiting(CreateQueue& queue, const CreateRequest& request, base::Time deadline, CreateCallback callback)
       : request_(request), queue_(queue), queue_gone_(queue.lifetime_.Watched()), callback_(std::move(callback)) {
-    timer_ = queue.loop_.RunAt(deadline, [this] {
-      if (!queue_gone_.over()) End(queue_.store_.RefuseForRoom(request_.total_size()));
-    });
+    timer_ = queue.loop_.RunAt(deadline, [this] { GiveUp(); });
   }
 
   ~Waiting() override { Cancel(); }
@@ -36,6 +34,12 @@ class CreateQueue::Waiting final : public base::Handle, public Listed {
   const CreateRequest& request() const { return request_; }
 
  private:
+  void GiveUp() {
+    if (queue_gone_.over()) return;
+    Cancel();
+    End(queue_.store_.RefuseForRoom(request_.total_size()));
+  }
+
   const CreateRequest request_;
   CreateQueue& queue_;
   const base::Lifetime::Watch queue_gone_;

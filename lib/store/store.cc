@@ -179,9 +179,7 @@ absl::Status Store::RefuseForRoom(uint64_t size) {
   std::string text =
       absl::StrCat("no room for ", size, " bytes: of ", allocator_.capacity(), " bytes ", allocator_.used(),
                    " are used, and ", eviction_.evictable_bytes(), " of those may be evicted");
-  if (allocator_.largest_free() >= size) {
-    absl::StrAppend(&text, "; ", creates_.size(), " creates that came earlier wait for room");
-  }
+  if (creates_.size() != 0) absl::StrAppend(&text, "; ", creates_.size(), " other creates wait for room");
   if (quarantine_.bytes() != 0) {
     absl::StrAppend(&text, "; programs which lost their connection may still write to ", quarantine_.bytes());
   }

@@ -165,6 +165,9 @@ TEST(SharedMemoryTest, ItsOwnUserCannotOpenItAgainForWritingByMistake) {
   const absl::StatusOr<SharedMemory> memory = SharedMemory::Create("test", kSize);
   ASSERT_TRUE(memory.ok());
   const int fd = memory->descriptor();
+  struct stat status = {};
+  ASSERT_EQ(fstat(fd, &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0400u) << "nor any other user";
   const auto true_without_rights = [](auto look) { return TrueInAChild(DropCapabilities, look); };
   EXPECT_TRUE(true_without_rights([fd] { return CanBeOpenedAgain(fd, O_RDONLY); }));
   EXPECT_TRUE(true_without_rights([fd] { return !CanBeOpenedAgain(fd, O_RDWR) && !CanBeOpenedAgain(fd, O_WRONLY); }));

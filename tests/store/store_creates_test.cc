@@ -130,7 +130,7 @@ TEST_F(StoreCreatesTest, ACreateThatDoesNotWaitOvertakesByTheSameMeasure) {
   EXPECT_TRUE(Create("b", kPart).ok());
   const absl::Status status = Create("c", kPart);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(status.message(), HasSubstr("1 creates that came earlier wait"));
+  EXPECT_THAT(status.message(), HasSubstr("1 other creates wait for room"));
   EXPECT_TRUE(Create("copy", kPart, Origin::kPulled).ok()) << "it can be evicted when it has been read";
 }
 

@@ -38,7 +38,7 @@ class Workload {
     Options options;
     options.cache = cache;
     store_ = std::make_unique<Store>(absl::MakeSpan(arena_[0].bytes, kBlocks * 64), options, loop_, trace_);
-    for (int i = 0; i < kOwners; ++i) owners_.push_back(store_->NewOwner());
+    for (int i = 0; i < kOwners; ++i) owners_.push_back(store_->NewOwner(i < 2 ? "one program" : ""));
     subscription_ = store_->Subscribe([this](absl::Span<const Event> events) {
       for (const Event& event : events) {
         if (event.kind == Event::Kind::kEvicted) Evicted(event);
