@@ -25,6 +25,13 @@ using nlohmann::json;
 
 namespace {
 
+// A person who puts wants to hear at once that the name is taken, wherever in the cluster it is.
+client::PutOptions Confirmed() {
+  client::PutOptions options;
+  options.confirmed = true;
+  return options;
+}
+
 constexpr size_t kStep = 4 << 20;  // bytes read between two looks at the progress bar
 constexpr uint64_t kMaxListingBytes = 16 << 20;
 constexpr base::Duration kListingTimeout = base::Seconds(5);
@@ -108,7 +115,7 @@ class FilePut final {
 
   // Reads straight into the new object's shared memory.
   absl::StatusOr<uint64_t> PutInPlace() {
-    auto buffer = client_.Create(IdOf(name_), static_cast<uint64_t>(info_.st_size), metadata_);
+    auto buffer = client_.Create(IdOf(name_), static_cast<uint64_t>(info_.st_size), metadata_, Confirmed());
     if (!buffer.ok()) return Explain(buffer.status(), name_);
     absl::Span<uint8_t> rest = buffer->data();
     uint8_t further = 0;
@@ -146,8 +153,9 @@ class FilePut final {
     }
     if (absl::Status status = CheckUnchanged(); !status.ok()) return status;
     bytes.resize(size);
-    const absl::Status put = undo_.Do(
-        [&] { return Outcome(client_, name_, client_.Put(IdOf(name_), bytes, metadata_)); }, Removal(client_, name_));
+    const absl::Status put =
+        undo_.Do([&] { return Outcome(client_, name_, client_.Put(IdOf(name_), bytes, metadata_, Confirmed())); },
+                 Removal(client_, name_));
     if (!put.ok()) return put;
     return uint64_t{size};
   }
@@ -192,8 +200,8 @@ absl::StatusOr<Moved> PutFolder(client::Client& client, Undo& undo, const std::s
     moved.bytes += *bytes;
   }
   const std::vector<uint8_t> metadata = ToBytes(json({{"name", name}, {"kind", "directory"}}).dump());
-  const absl::Status whole =
-      undo.Complete([&] { return Outcome(client, name, client.Put(IdOf(name), ToBytes(*listing), metadata)); });
+  const absl::Status whole = undo.Complete(
+      [&] { return Outcome(client, name, client.Put(IdOf(name), ToBytes(*listing), metadata, Confirmed())); });
   if (!whole.ok()) return whole;
   return moved;
 }

@@ -30,6 +30,7 @@ MutableBuffer& MutableBuffer::operator=(MutableBuffer&& other) noexcept {
   id_ = std::exchange(other.id_, {});
   data_ = std::exchange(other.data_, {});
   metadata_ = std::exchange(other.metadata_, {});
+  confirmed_ = other.confirmed_;
   return *this;
 }
 
@@ -38,6 +39,7 @@ absl::Status MutableBuffer::Seal() {
   if (connection == nullptr) return absl::FailedPreconditionError("this buffer was sealed or aborted before");
   SealRequest seal;
   seal.id = id_;
+  seal.confirmed = confirmed_;
   return connection->Call(seal, connection->CallDeadline()).status();
 }
 

@@ -65,7 +65,7 @@ class MutableBuffer final {
   const base::ObjectId& id() const { return id_; }
 
   // Makes the object visible, for good; this becomes empty, and its memory must not be written any more. Errors: kUnavailable,
-  // kDeadlineExceeded (the object may be sealed all the same).
+  // kDeadlineExceeded (the object may be sealed all the same); of a confirmed put also kAlreadyExists, and then it is dropped.
   absl::Status Seal();
 
   // Drops the object; this becomes empty.
@@ -76,8 +76,8 @@ class MutableBuffer final {
  private:
   friend class Client;
   MutableBuffer(std::shared_ptr<Connection> connection, const base::ObjectId& id, absl::Span<uint8_t> data,
-                absl::Span<uint8_t> metadata)
-      : connection_(std::move(connection)), id_(id), data_(data), metadata_(metadata) {}
+                absl::Span<uint8_t> metadata, bool confirmed)
+      : connection_(std::move(connection)), id_(id), data_(data), metadata_(metadata), confirmed_(confirmed) {}
 
   void Drop();
   std::shared_ptr<Connection> Forget();
@@ -86,6 +86,7 @@ class MutableBuffer final {
   base::ObjectId id_;
   absl::Span<uint8_t> data_;
   absl::Span<uint8_t> metadata_;
+  bool confirmed_ = false;
 };
 
 }  // namespace tokamak::client

@@ -45,7 +45,7 @@ absl::StatusOr<typename R::Reply> Client::CallAbout(const base::ObjectId& id) {
 }
 
 absl::StatusOr<MutableBuffer> Client::Create(const base::ObjectId& id, uint64_t data_size,
-                                             absl::Span<const uint8_t> metadata) {
+                                             absl::Span<const uint8_t> metadata, const PutOptions& options) {
   if (options_.access == Access::kRead) {
     return absl::FailedPreconditionError("this client only reads: connect with Access::kReadAndCreate to create");
   }
@@ -53,10 +53,12 @@ absl::StatusOr<MutableBuffer> Client::Create(const base::ObjectId& id, uint64_t 
   create.id = id;
   create.data_size = data_size;
   create.metadata_size = metadata.size();
+  create.timeout_microseconds = ToMicroseconds(options.timeout);
+  create.confirmed = options.confirmed;
   AbortRequest abort;
   abort.id = id;
   const absl::StatusOr<CreateReply> reply =
-      connection_->Call(create, connection_->CallDeadline(),
+      connection_->Call(create, DeadlineFor(options.timeout, options_),
                         [connection = connection_.get(), abort](const CreateReply&) { connection->Tell(abort); });
   if (!reply.ok()) return reply.status();
   if (reply->location.data_size != data_size || reply->location.metadata_size != metadata.size()) {
@@ -66,47 +68,51 @@ absl::StatusOr<MutableBuffer> Client::Create(const base::ObjectId& id, uint64_t 
   const absl::StatusOr<absl::Span<uint8_t>> memory = connection_->WritableMemory(reply->location);
   if (!memory.ok()) return memory.status();
   if (!metadata.empty()) std::memcpy(memory->data() + data_size, metadata.data(), metadata.size());
-  return MutableBuffer(connection_, id, memory->first(data_size), memory->subspan(data_size));
+  return MutableBuffer(connection_, id, memory->first(data_size), memory->subspan(data_size), options.confirmed);
 }
 
-absl::Status Client::Put(const base::ObjectId& id, absl::Span<const uint8_t> data, absl::Span<const uint8_t> metadata) {
-  return Put({PutObject{id, data, metadata}}).front();
+absl::Status Client::Put(const base::ObjectId& id, absl::Span<const uint8_t> data, absl::Span<const uint8_t> metadata,
+                         const PutOptions& options) {
+  const PutObject object{id, data, metadata};
+  return Put(absl::MakeConstSpan(&object, 1), options).front();
 }
 
-std::vector<absl::Status> Client::Put(absl::Span<const PutObject> objects) {
+std::vector<absl::Status> Client::Put(absl::Span<const PutObject> objects, const PutOptions& options) {
   std::vector<absl::Status> statuses(objects.size());
   std::vector<size_t> batch;
   size_t batch_bytes = 0;
   for (size_t i = 0; i < objects.size(); ++i) {
     const size_t size = SizeOf(objects[i]);
     if (size > kMaxInlineBytes) {
-      statuses[i] = PutLarge(objects[i]);
+      statuses[i] = PutLarge(objects[i], options);
       continue;
     }
     if (batch.size() == kMaxIds || batch_bytes + size > kMaxInlineBytes) {
-      PutSmall(objects, batch, statuses);
+      PutSmall(objects, batch, options, statuses);
       batch.clear();
       batch_bytes = 0;
     }
     batch.push_back(i);
     batch_bytes += size;
   }
-  if (!batch.empty()) PutSmall(objects, batch, statuses);
+  if (!batch.empty()) PutSmall(objects, batch, options, statuses);
   return statuses;
 }
 
-absl::Status Client::PutLarge(const PutObject& object) {
-  absl::StatusOr<MutableBuffer> buffer = Create(object.id, object.data.size(), object.metadata);
+absl::Status Client::PutLarge(const PutObject& object, const PutOptions& options) {
+  absl::StatusOr<MutableBuffer> buffer = Create(object.id, object.data.size(), object.metadata, options);
   if (!buffer.ok()) return buffer.status();
   if (!object.data.empty()) std::memcpy(buffer->data().data(), object.data.data(), object.data.size());
   return buffer->Seal();
 }
 
-void Client::PutSmall(absl::Span<const PutObject> objects, absl::Span<const size_t> which,
+void Client::PutSmall(absl::Span<const PutObject> objects, absl::Span<const size_t> which, const PutOptions& options,
                       std::vector<absl::Status>& statuses) {
   CreateAndSealRequest request;
+  request.timeout_microseconds = ToMicroseconds(options.timeout);
+  request.confirmed = options.confirmed;
   for (const size_t i : which) request.objects.push_back(objects[i]);
-  const absl::StatusOr<CreateAndSealReply> reply = connection_->Call(request, connection_->CallDeadline());
+  const absl::StatusOr<CreateAndSealReply> reply = connection_->Call(request, DeadlineFor(options.timeout, options_));
   const bool counted = reply.ok() && reply->outcomes.size() == which.size();
   for (size_t k = 0; k < which.size(); ++k) {
     absl::Status& status = statuses[which[k]];

@@ -41,6 +41,17 @@ struct ClientOptions {
   std::string name = "client";
 };
 
+// How an object is put.
+struct PutOptions {
+  // Wait this long for room, if there is none: until objects are released, deleted or evicted. Then kResourceExhausted.
+  base::Duration timeout = base::Seconds(5);
+
+  // OK means that the id was free, and that this content is the one of its id in the whole cluster: the call waits for the
+  // directory's word. Otherwise kAlreadyExists, or kUnavailable (the directory is away), and nothing is stored. Without it OK
+  // means that the object is on this node; if its id is taken elsewhere it is dropped when the directory says so.
+  bool confirmed = false;
+};
+
 // An object to be put; its bytes are only read during the call.
 using PutObject = InlineObject;
 
@@ -58,13 +69,14 @@ class Client final {
 
   // Reserves a new object to be filled in place and sealed. `metadata` is written already.
   absl::StatusOr<MutableBuffer> Create(const base::ObjectId& id, uint64_t data_size,
-                                       absl::Span<const uint8_t> metadata = {});
+                                       absl::Span<const uint8_t> metadata = {}, const PutOptions& options = {});
 
   // Creates, copies and seals. Up to kMaxInlineBytes take one message, more take two and the copy.
-  absl::Status Put(const base::ObjectId& id, absl::Span<const uint8_t> data, absl::Span<const uint8_t> metadata = {});
+  absl::Status Put(const base::ObjectId& id, absl::Span<const uint8_t> data, absl::Span<const uint8_t> metadata = {},
+                   const PutOptions& options = {});
 
   // Puts many, the small ones together in few messages; each succeeds or fails alone, answers in order.
-  std::vector<absl::Status> Put(absl::Span<const PutObject> objects);
+  std::vector<absl::Status> Put(absl::Span<const PutObject> objects, const PutOptions& options = {});
 
   // ---- getting ----
 
@@ -99,8 +111,9 @@ class Client final {
 
   // ---- managing ----
 
-  // Deletes every copy, on all nodes that hold one: each is invisible at once, its memory is freed when nobody reads it any
-  // more. kNotFound: no node has it. kUnavailable: the directory, or a holder, did not answer; its copy may live on.
+  // Deletes the object on all nodes: no Get that begins after OK returns it, on any node; who reads it already goes on reading.
+  // kNotFound: no node has it. kUnavailable: the directory is away (nothing was deleted), or a node that may hold a copy is; that
+  // copy is dropped when the node is back.
   absl::Status Delete(const base::ObjectId& id);
 
   // The rest is about this node alone.
@@ -129,8 +142,8 @@ class Client final {
   absl::StatusOr<typename R::Reply> CallAbout(const base::ObjectId& id);
   std::vector<absl::StatusOr<Buffer>> GetSome(absl::Span<const base::ObjectId> ids, base::Duration timeout,
                                               Protocol protocol);
-  absl::Status PutLarge(const PutObject& object);
-  void PutSmall(absl::Span<const PutObject> objects, absl::Span<const size_t> which,
+  absl::Status PutLarge(const PutObject& object, const PutOptions& options);
+  void PutSmall(absl::Span<const PutObject> objects, absl::Span<const size_t> which, const PutOptions& options,
                 std::vector<absl::Status>& statuses);
 
   std::string socket_path_;

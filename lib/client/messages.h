@@ -42,10 +42,20 @@ struct ObjectRequest : Request<kind> {
   }
 };
 
-using SealRequest = ObjectRequest<Kind::kSeal>;
 using AbortRequest = ObjectRequest<Kind::kAbort>;
 using DeleteRequest = ObjectRequest<Kind::kDelete>;
 using TouchRequest = ObjectRequest<Kind::kTouch>;
+
+// Confirmed: answered when the directory has taken this content for the one of its id. Where it did not, nothing is left.
+struct SealRequest : Request<Kind::kSeal> {
+  base::ObjectId id;
+  bool confirmed = false;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Id(m.id);
+    v.Bool(m.confirmed);
+  }
+};
 
 // The daemon's answer to Hello, with the arena's descriptors beside it: the first is open for reading only; the second, sent
 // for Access::kReadAndCreate alone, for reading and writing.
@@ -86,11 +96,15 @@ struct CreateRequest : Request<Kind::kCreate> {
   base::ObjectId id;
   uint64_t data_size = 0;
   uint64_t metadata_size = 0;
+  uint64_t timeout_microseconds = 0;  // to wait for room
+  bool confirmed = false;             // the directory is asked first whether the id is free
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
     v.Id(m.id);
     v.Integer(m.data_size);
     v.Integer(m.metadata_size);
+    v.Bounded(m.timeout_microseconds, kMaxTimeoutMicroseconds);
+    v.Bool(m.confirmed);
   }
 };
 
@@ -105,9 +119,13 @@ struct CreateAndSealReply : ReplyTo<Kind::kCreateAndSeal> {
 struct CreateAndSealRequest : Request<Kind::kCreateAndSeal> {
   using Reply = CreateAndSealReply;
   std::vector<InlineObject> objects;
+  uint64_t timeout_microseconds = 0;  // to wait for room, all together
+  bool confirmed = false;             // as in SealRequest, each for itself
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
     v.Parts(m.objects, kMaxIds);
+    v.Bounded(m.timeout_microseconds, kMaxTimeoutMicroseconds);
+    v.Bool(m.confirmed);
   }
 };
 

@@ -15,7 +15,7 @@
 namespace tokamak::client {
 
 constexpr uint32_t kMagic = 0x4b414d54;  // "TMAK"
-constexpr uint16_t kVersion = 1;
+constexpr uint16_t kVersion = 2;
 
 constexpr size_t kMaxBody = 1024 * 1024;       // bytes behind a header
 constexpr size_t kMaxInlineBytes = 64 * 1024;  // data and metadata of one CreateAndSeal, all objects together
@@ -79,7 +79,13 @@ enum class ObjectState : uint8_t {
   kLast = kAborted
 };
 enum class Origin : uint8_t { kCreatedHere = 0, kPulled = 1, kLast = kPulled };
-enum class EventKind : uint8_t { kSealed = 0, kDeleted = 1, kEvicted = 2, kLast = kEvicted };
+enum class EventKind : uint8_t {
+  kSealed = 0,
+  kDeleted = 1,
+  kEvicted = 2,
+  kRefused = 3,  // dropped: another content has its id in the cluster
+  kLast = kRefused
+};
 
 enum class Access : uint8_t { kRead = 0, kReadAndCreate = 1, kLast = kReadAndCreate };
 enum class Scope : uint8_t { kLocal = 0, kAnywhere = 1, kLast = kAnywhere };

@@ -1,5 +1,9 @@
 #include "lib/daemon/client_server.h"
 
+#include <fstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 
 namespace tokamak::daemon {
@@ -8,6 +12,14 @@ namespace {
 
 // From here on events are left out for a client, so that its answers still find room.
 constexpr size_t kCongestedBytes = os::kMaxQueued / 4;
+
+// "pid 1234 python3", for those who ask who holds the memory.
+std::string ProgramOf(pid_t pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/comm"));
+  std::string name;
+  std::getline(file, name);
+  return absl::StrCat("pid ", pid, name.empty() ? "" : " ", name);
+}
 
 }  // namespace
 
@@ -39,13 +51,13 @@ void ClientServer::Accept(os::FileDescriptor socket) {
   }
   const uint64_t number = ++last_number_;
   Client& client = clients_[number];
-  client.session = std::make_unique<Session>(
-      *context_,
-      [this, number](const std::vector<uint8_t>& frame, Descriptors descriptors) { Send(number, frame, descriptors); },
-      [this, number] { return Congested(number); });
   client.connection = std::make_unique<os::UnixConnection>(
       loop_, std::move(socket), [this, number](os::Frame frame) { Handle(number, std::move(frame)); },
       [this, number](const absl::Status& why) { Drop(number, why); });
+  client.session = std::make_unique<Session>(
+      *context_, ProgramOf(client.connection->peer_pid()),
+      [this, number](const std::vector<uint8_t>& frame, Descriptors descriptors) { Send(number, frame, descriptors); },
+      [this, number] { return Congested(number); });
 }
 
 void ClientServer::Handle(uint64_t number, os::Frame frame) {

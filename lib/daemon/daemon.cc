@@ -12,12 +12,14 @@
 #include "absl/time/time.h"
 #include "glog/logging.h"
 #include "lib/base/units.h"
+#include "lib/daemon/directory_host.h"
+#include "lib/daemon/engine_thread.h"
+#include "lib/daemon/numbers.h"
 
 namespace tokamak::daemon {
 
 namespace {
 
-constexpr base::Duration kDrainStep = base::Milliseconds(20);
 constexpr absl::Duration kTouchStep = absl::Seconds(1);  // between two words of how far it is
 constexpr base::Duration kTouchLimit = base::Seconds(120);
 
@@ -28,11 +30,11 @@ uint64_t NewIncarnation() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
 }
 
-// Daemons that are started at one moment draw generations that differ all the same.
-base::Random UnlikeAnyOther() {
+// Of no other daemon, though they be started at one moment; and nobody on the network can guess it.
+uint64_t SecretSeed() {
   uint64_t seed = 0;
   CHECK_EQ(getrandom(&seed, sizeof(seed), 0), static_cast<ssize_t>(sizeof(seed)));
-  return base::Random(seed);
+  return seed;
 }
 
 }  // namespace
@@ -51,22 +53,18 @@ absl::Status Daemon::Open(const std::function<bool()>& stop_asked) {
   auto clients = ClientServer::Listen(loop_, options_.socket);
   if (!clients.ok()) return clients.status();
   clients_ = *std::move(clients);
-  if (absl::Status status = OpenStore(); !status.ok()) return status;
+  if (absl::Status status = OpenMemory(); !status.ok()) return status;
   if (options_.prefault) {
     if (absl::Status status = TouchMemory(stop_asked); !status.ok()) return status;
   }
-  if (absl::Status status = OpenTransport(); !status.ok()) return status;
-  auto directory = OpenDirectory(loop_, *engines_->links().front(), options_.directory);
-  if (!directory.ok()) return directory.status();
-  directory_ = *std::move(directory);
-  OpenNode();
+  if (absl::Status status = OpenMachine(); !status.ok()) return status;
   return ServeClients();
 }
 
 absl::Status Daemon::OpenDevices() {
   DeviceSettings settings;
   settings.detection = options_.detection;
-  settings.seed = incarnation_;
+  settings.seed = SecretSeed();
   settings.pcap_path = options_.pcap;
   settings.connect_by = options_.connect_by;
   settings.address = options_.listen;
@@ -81,17 +79,12 @@ absl::Status Daemon::OpenDevices() {
   return absl::OkStatus();
 }
 
-absl::Status Daemon::OpenStore() {
+absl::Status Daemon::OpenMemory() {
   os::SharedMemoryOptions memory_options;
   memory_options.huge_pages = options_.huge_pages;
   auto memory = os::SharedMemory::Create("tokamak", options_.memory, memory_options);
   if (!memory.ok()) return memory.status();
   memory_ = std::make_unique<os::SharedMemory>(*std::move(memory));
-  store::Options store_options;
-  store_options.cache = options_.cache;
-  store_options.quota_bytes = options_.quota;
-  store_options.random = UnlikeAnyOther();
-  store_ = std::make_unique<store::Store>(memory_->bytes(), store_options, loop_, trace_);
   return absl::OkStatus();
 }
 
@@ -110,19 +103,38 @@ absl::Status Daemon::TouchMemory(const std::function<bool()>& stop_asked) {
   return absl::OkStatus();
 }
 
-absl::Status Daemon::OpenTransport() {
+absl::Status Daemon::OpenMachine() {
   if (absl::Status status = rails_->Register(options_.registration, memory_->bytes()); !status.ok()) return status;
-  EngineSettings settings;
-  settings.count = options_.engines;
-  settings.detection = options_.detection;
-  settings.listen = options_.listen;
-  settings.seed = incarnation_;
-  settings.endpoint.policy = options_.policy;
-  settings.endpoint.bulk_queue_pairs = options_.bulk_queue_pairs;
-  settings.endpoint.reliability.ack_timeout = AckTimeout();
-  auto engines = Engines::Start(loop_, rails_->all(), settings);
-  if (!engines.ok()) return engines.status();
-  engines_ = *std::move(engines);
+  node::MachineOptions machine;
+  machine.node.id = options_.name;
+  machine.node.incarnation = incarnation_;
+  machine.node.device = options_.device;
+  machine.node.membership.lease = options_.lease;
+  machine.node.membership.grace = options_.grace;
+  machine.node.membership.renew = options_.lease * 3 / 10;
+  machine.store.cache = options_.cache;
+  machine.store.quota_bytes = options_.quota;
+  machine.listen = options_.listen;
+  machine.seed = SecretSeed();
+  machine.endpoint.policy = options_.policy;
+  machine.endpoint.bulk_queue_pairs = options_.bulk_queue_pairs;
+  machine.endpoint.reliability.ack_timeout = AckTimeout();
+  std::vector<std::unique_ptr<node::EngineLoop>> engines;
+  for (uint32_t i = 0; i < options_.engines; ++i) {
+    engines.push_back(std::make_unique<EngineThread>(i, options_.detection));
+  }
+  const std::vector<transport::Rail> rails = rails_->all();
+  auto assembled = node::Machine::Assemble({loop_, std::move(engines), memory_->bytes(), rails,
+                                            [this](node::EngineLink& link, base::Random random) {
+                                              return OpenDirectory(loop_, link, options_.directory, random);
+                                            },
+                                            trace_},
+                                           machine);
+  if (!assembled.ok()) return assembled.status();
+  machine_ = *std::move(assembled);
+  machine_->Start([](const absl::Status& status) {
+    LOG_IF(WARNING, !status.ok()) << "the directory is out of reach, trying again: " << status;
+  });
   return absl::OkStatus();
 }
 
@@ -135,25 +147,10 @@ base::Duration Daemon::AckTimeout() const {
   return std::min(suitable, kMaxAckTimeout);
 }
 
-void Daemon::OpenNode() {
-  node::NodeOptions node_options;
-  node_options.id = options_.name;
-  node_options.incarnation = incarnation_;
-  node_options.device = options_.device;
-  node_ = std::make_unique<node::Node>(loop_, *store_, directory_->directory(), engines_->links(),
-                                       base::Random(incarnation_), node_options);
-  directory_->Serve(node_->services());
-  node_->Start([](const absl::Status& status) {
-    LOG_IF(WARNING, !status.ok()) << "the directory is out of reach, trying again: " << status;
-  });
-}
-
 absl::Status Daemon::ServeClients() {
-  session_context_.reset(new SessionContext{loop_, *node_, memory_->size(), options_.device,
-                                            [this](std::vector<client::NumberEntry>& numbers) {
-                                              rails_->AddNumbers(numbers);
-                                              engines_->AddNumbers(numbers);
-                                            }});
+  session_context_.reset(
+      new SessionContext{loop_, machine_->node(), memory_->size(), options_.device,
+                         [this](std::vector<client::NumberEntry>& numbers) { AddNumbers(numbers); }});
   os::FileDescriptor read_only(
       open(absl::StrCat("/proc/self/fd/", memory_->descriptor()).c_str(), O_RDONLY | O_CLOEXEC));
   if (!read_only.valid())
@@ -162,41 +159,22 @@ absl::Status Daemon::ServeClients() {
   return absl::OkStatus();
 }
 
+void Daemon::AddNumbers(std::vector<client::NumberEntry>& numbers) const {
+  rails_->AddNumbers(numbers);
+  for (size_t i = 0; i < machine_->engines(); ++i) {
+    const transport::Endpoint* endpoint = machine_->endpoint(i);
+    if (endpoint != nullptr) AddEngineNumbers(i, rails_->all().size(), endpoint->counters(), numbers);
+  }
+}
+
 Daemon::~Daemon() {
   clients_.reset();
-  if (engines_ != nullptr) engines_->Stop();  // no peer touches the store any more; then those who use the links may go
-  node_.reset();
-  directory_.reset();
+  machine_.reset();
 }
 
 void Daemon::Drain(std::function<void()> done) {
-  drained_ = std::move(done);
-  drain_until_ = loop_.Now() + options_.drain;
   clients_->StopListening();
-  node_->Leave([this](const absl::Status& status) {
-    LOG_IF(WARNING, !status.ok()) << "could not leave the directory: " << status;
-    CheckDrained();
-  });
-}
-
-void Daemon::CheckDrained() {
-  if (loop_.Now() >= drain_until_) return drained_();
-  if (node_->pins_of_peers() == 0) return SettleEngines();
-  drain_timer_ = loop_.RunAfter(kDrainStep, [this] { CheckDrained(); });
-}
-
-// What was copied into messages is pinned no more, but the peers may not have it yet.
-void Daemon::SettleEngines() {
-  drain_timer_ = loop_.RunAt(drain_until_, [this] { drained_(); });
-  const std::vector<node::EngineLink*> links = engines_->links();
-  engines_to_settle_ = links.size();
-  for (node::EngineLink* link : links) {
-    link->Settle([this] {
-      if (--engines_to_settle_ > 0 || !drain_timer_.armed()) return;
-      drain_timer_.Cancel();
-      drained_();
-    });
-  }
+  machine_->Drain(options_.drain, std::move(done));
 }
 
 }  // namespace tokamak::daemon

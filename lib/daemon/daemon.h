@@ -1,7 +1,6 @@
-// Daemon is tokd without its main: the store, the device, the engines, the directory, the node and the clients' socket, made
-// in the order in which they need each other and dropped in the reverse.
+// Daemon is tokd without its main: shared memory, devices, a machine (lib/node/machine.h) on real loops, and the clients' socket.
 //
-//   SharedMemory -> Store      Rails -> Engines -> DirectoryHost -> Node -> ClientServer
+//   SharedMemory, Rails -> Machine -> ClientServer
 //
 // Thread rule: the control loop's thread, which runs the loop that it is given.
 #pragma once
@@ -13,15 +12,12 @@
 #include "absl/status/statusor.h"
 #include "lib/base/trace.h"
 #include "lib/daemon/client_server.h"
-#include "lib/daemon/directory_host.h"
-#include "lib/daemon/engines.h"
 #include "lib/daemon/options.h"
 #include "lib/daemon/rails.h"
 #include "lib/daemon/session.h"
-#include "lib/node/node.h"
+#include "lib/node/machine.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/shared_memory.h"
-#include "lib/store/store.h"
 
 namespace tokamak::daemon {
 
@@ -38,37 +34,28 @@ class Daemon final {
   // most options.drain), then `done`. Destroy the daemon after.
   void Drain(std::function<void()> done);
 
-  node::Node& node() { return *node_; }
+  node::Node& node() { return machine_->node(); }
 
  private:
   Daemon(os::EpollLoop& loop, const DaemonOptions& options) : loop_(loop), options_(options) {}
   absl::Status Open(const std::function<bool()>& stop_asked);
   absl::Status OpenDevices();
-  absl::Status OpenStore();
+  absl::Status OpenMemory();
   absl::Status TouchMemory(const std::function<bool()>& stop_asked);
-  absl::Status OpenTransport();
+  absl::Status OpenMachine();
   base::Duration AckTimeout() const;
-  void OpenNode();
   absl::Status ServeClients();
-  void CheckDrained();
-  void SettleEngines();
+  void AddNumbers(std::vector<client::NumberEntry>& numbers) const;
 
   os::EpollLoop& loop_;
   const DaemonOptions options_;
   uint64_t incarnation_ = 0;
   base::NoTrace trace_;
   std::unique_ptr<os::SharedMemory> memory_;
-  std::unique_ptr<store::Store> store_;
   std::unique_ptr<Rails> rails_;
-  std::unique_ptr<Engines> engines_;
-  std::unique_ptr<DirectoryHost> directory_;
-  std::unique_ptr<node::Node> node_;
+  std::unique_ptr<node::Machine> machine_;
   std::unique_ptr<SessionContext> session_context_;
   std::unique_ptr<ClientServer> clients_;
-  std::function<void()> drained_;
-  base::Time drain_until_;
-  base::Timer drain_timer_;
-  size_t engines_to_settle_ = 0;
 };
 
 }  // namespace tokamak::daemon

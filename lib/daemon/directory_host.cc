@@ -12,14 +12,14 @@ namespace tokamak::daemon {
 namespace {
 
 // This node's own directory, which it serves to the others.
-class ServedDirectory final : public DirectoryHost {
+class ServedDirectory final : public node::DirectoryHost {
  public:
-  ServedDirectory(base::EventLoop& loop, size_t max_reply) : local_(loop), server_(local_, max_reply) {}
+  ServedDirectory(base::EventLoop& loop, size_t max_reply) : local_(loop), server_(loop, local_, max_reply) {}
   directory::Directory& directory() override { return local_; }
   void Serve(node::Services& services) override {
     services.Register(node::Service::kDirectory,
                       [this](absl::Span<const uint8_t> request, node::Services::Reply reply) {
-                        server_.Handle(request, std::move(reply));
+                        return server_.Handle(request, std::move(reply));
                       });
   }
 
@@ -29,10 +29,10 @@ class ServedDirectory final : public DirectoryHost {
 };
 
 // The directory of another node.
-class AskedDirectory final : public DirectoryHost {
+class AskedDirectory final : public node::DirectoryHost {
  public:
-  AskedDirectory(base::EventLoop& loop, node::EngineLink& link, const verbs::Address& server)
-      : caller_(link, node::Service::kDirectory), remote_(loop, caller_, server) {}
+  AskedDirectory(base::EventLoop& loop, node::EngineLink& link, const verbs::Address& server, base::Random random)
+      : caller_(link, node::Service::kDirectory), remote_(loop, caller_, server, random) {}
   directory::Directory& directory() override { return remote_; }
   void Serve(node::Services&) override {}
 
@@ -41,7 +41,7 @@ class AskedDirectory final : public DirectoryHost {
   directory::RemoteDirectory remote_;
 };
 
-class RedisHost final : public DirectoryHost {
+class RedisHost final : public node::DirectoryHost {
  public:
   explicit RedisHost(std::unique_ptr<directory::Directory> directory) : directory_(std::move(directory)) {}
   directory::Directory& directory() override { return *directory_; }
@@ -53,13 +53,13 @@ class RedisHost final : public DirectoryHost {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<DirectoryHost>> OpenDirectory(os::EpollLoop& loop, node::EngineLink& link,
-                                                             const DirectoryChoice& choice) {
+absl::StatusOr<std::unique_ptr<node::DirectoryHost>> OpenDirectory(os::EpollLoop& loop, node::EngineLink& link,
+                                                                   const DirectoryChoice& choice, base::Random random) {
   switch (choice.kind) {
     case DirectoryChoice::Kind::kServe:
       return std::make_unique<ServedDirectory>(loop, link.max_call_size());
     case DirectoryChoice::Kind::kRemote:
-      return std::make_unique<AskedDirectory>(loop, link, choice.server);
+      return std::make_unique<AskedDirectory>(loop, link, choice.server, random);
     case DirectoryChoice::Kind::kRedis:
       break;
   }

@@ -1,5 +1,7 @@
 #include "lib/daemon/numbers.h"
 
+#include "absl/strings/str_cat.h"
+
 namespace tokamak::daemon {
 
 void AddNodeNumbers(const node::Node& node, std::vector<client::NumberEntry>& numbers) {
@@ -25,6 +27,11 @@ void AddNodeNumbers(const node::Node& node, std::vector<client::NumberEntry>& nu
   add("store_evicted_created_here_objects_total", store.evicted_created_here.objects);
   add("store_creates_refused_total", store.creates_refused);
   add("store_lost_objects_total", static_cast<uint64_t>(store.lost()));
+  for (const store::OwnerUsage& usage : node.store().usage()) {
+    if (usage.label.empty()) continue;
+    add(absl::StrCat("store_unsealed_bytes{", usage.label, "}").c_str(), usage.unsealed_bytes);
+    add(absl::StrCat("store_pinned_bytes{", usage.label, "}").c_str(), usage.pinned_bytes);
+  }
   add("pulls_running", node.pulls().running());
   add("pulled_objects_total", pulls.pulled);
   add("pulled_bytes_total", pulls.pulled_bytes);
@@ -40,6 +47,38 @@ void AddNodeNumbers(const node::Node& node, std::vector<client::NumberEntry>& nu
   add("directory_updates_behind", node.membership().behind());
   add("directory_failed_renewals_total", membership.failed_renewals);
   add("directory_re_announcements_total", membership.re_announcements);
+  add("location_cache_objects", node.places().size());
+  add("pull_from_known_place_total", pulls.from_cache);
+  add("pull_while_directory_away_total", pulls.while_away);
+  add("pull_ended_by_delete_total", pulls.deleted);
+  add("pull_cut_and_resumable_total", pulls.resumed);
+  add("objects_refused_total", membership.refused);
+  add("objects_dropped_total", membership.dropped);
+  add("directory_entries_repaired_total", membership.repaired);
+  add("directory_away", node.membership().directory_away() ? 1 : 0);
+  add("fenced", node.membership().fenced() ? 1 : 0);
+}
+
+void AddEngineNumbers(size_t engine, size_t rails, const transport::EndpointCounters& counters,
+                      std::vector<client::NumberEntry>& numbers) {
+  const auto add = [&](const char* name, uint64_t value) {
+    numbers.push_back({absl::StrCat("engine", engine, "_", name), value});
+  };
+  add("pulls_ok_total", counters.pulls_ok);
+  add("pulls_failed_total", counters.pulls_failed);
+  add("serves_ok_total", counters.serves_ok);
+  add("serves_failed_total", counters.serves_failed);
+  add("downgrades_total", counters.downgrades);
+  add("credit_stalls_total", counters.credit_stalls);
+  add("connections_opened_total", counters.connections_opened);
+  add("connections_lost_total", counters.connections_lost);
+  add("askers_gone_total", counters.askers_gone);
+  add("protocol_errors_total", counters.protocol_errors);
+  add("rails_joined_total", counters.rails_joined);
+  add("rails_lost_total", counters.rails_lost);
+  for (size_t rail = 0; rail < rails; ++rail) {
+    add(absl::StrCat("rail", rail, "_bytes_total").c_str(), counters.rail_bytes[rail]);
+  }
 }
 
 }  // namespace tokamak::daemon

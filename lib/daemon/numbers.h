@@ -5,10 +5,15 @@
 
 #include "lib/client/messages.h"
 #include "lib/node/node.h"
+#include "lib/transport/endpoint.h"
 
 namespace tokamak::daemon {
 
 // Names have their unit last. Values are of now, or totals since the start (those end in _total).
 void AddNodeNumbers(const node::Node& node, std::vector<client::NumberEntry>& numbers);
+
+// What the endpoint of one engine has counted; names begin with "engine0_".
+void AddEngineNumbers(size_t engine, size_t rails, const transport::EndpointCounters& counters,
+                      std::vector<client::NumberEntry>& numbers);
 
 }  // namespace tokamak::daemon

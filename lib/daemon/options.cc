@@ -31,7 +31,7 @@ constexpr char kExample[] =
 // As given on the command line, before it is checked.
 struct Texts {
   std::string listen, memory = "512MiB", quota = "0", directory = "serve", detection = "auto", policy, drain = "10s",
-                      cm = "rdma", ack_timeout;
+                      lease = "10s", grace = "60s", cm = "rdma", ack_timeout;
   uint32_t pkey_index = 0, service_level = 0, traffic_class = 0;
 };
 
@@ -90,6 +90,8 @@ absl::Status Check(const Texts& texts, DaemonOptions& options) {
   status.Update(read("--directory", ParseDirectory(texts.directory), options.directory));
   status.Update(read("--detection", ParseDetection(texts.detection), options.detection));
   status.Update(read("--drain", base::ParseDuration(texts.drain), options.drain));
+  status.Update(read("--lease", base::ParseDuration(texts.lease), options.lease));
+  status.Update(read("--grace", base::ParseDuration(texts.grace), options.grace));
   if (!texts.ack_timeout.empty()) {
     options.ack_timeout.emplace();
     status.Update(read("--ack-timeout", base::ParseDuration(texts.ack_timeout), *options.ack_timeout));
@@ -114,6 +116,13 @@ absl::Status Check(const Texts& texts, DaemonOptions& options) {
   }
   if (status.ok() && options.memory < (1 << 20)) {
     return absl::InvalidArgumentError("--memory: at least 1MiB, for objects and their bookkeeping");
+  }
+  if (status.ok() && (options.lease < kMinLease || options.lease > kMaxLease)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--lease: from ", base::FormatDuration(kMinLease), " to ", base::FormatDuration(kMaxLease)));
+  }
+  if (status.ok() && options.grace > kMaxLease) {
+    return absl::InvalidArgumentError(absl::StrCat("--grace: at most ", base::FormatDuration(kMaxLease)));
   }
   if (status.ok() && options.ack_timeout.has_value() &&
       (*options.ack_timeout < base::Milliseconds(1) || *options.ack_timeout > kMaxAckTimeout)) {
@@ -199,6 +208,14 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
       "or twice what a device says that it takes; more for slow machines or long ways");
   app.add_option("--drain", texts.drain,
                  "after SIGTERM, wait so long for peers that still read, or that have not got all that was sent")
+      ->capture_default_str();
+  app.add_option("--lease", texts.lease,
+                 "the directory counts this node as alive for this long after it last heard from it; renewed three "
+                 "times as often")
+      ->capture_default_str();
+  app.add_option("--grace", texts.grace,
+                 "after its lease has ended the directory waits this long for the node to come back before it counts "
+                 "what the node held as gone; by then the node refuses gets")
       ->capture_default_str();
   app.add_option(
          "--cm", texts.cm,

@@ -48,8 +48,14 @@ struct DaemonOptions {
   bool prefault = true;
   std::string pcap;
   base::Duration drain = base::Seconds(10);
+  base::Duration lease = base::Seconds(10);  // docs/consistency.md
+  base::Duration grace = base::Seconds(60);
   std::optional<base::Duration> ack_timeout;  // none: what suits the devices
 };
+
+// Of --lease and --grace. A shorter lease would end between two renewals on a busy machine; a directory takes none that is longer.
+constexpr base::Duration kMinLease = base::Milliseconds(200);
+constexpr base::Duration kMaxLease = base::Seconds(3600);
 
 // What main shall do: run with these options, or leave at once with an exit code (0 after --help, 2 after a wrong flag; what
 // had to be said was said).

@@ -1,8 +1,11 @@
 #include "lib/daemon/session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "lib/base/bytes.h"
 #include "lib/daemon/numbers.h"
 #include "lib/daemon/wire.h"
 
@@ -10,15 +13,19 @@ namespace tokamak::daemon {
 
 namespace {
 
-constexpr base::Duration kDirectoryDeadline = base::Seconds(2);
+absl::Status IdTaken(const base::ObjectId& id, const directory::ObjectInfo& info) {
+  return absl::AlreadyExistsError(absl::StrCat("object ", id.ToHex(), " exists already in the cluster, on ",
+                                               info.holders.empty() ? "another node" : info.holders.front(),
+                                               ": delete it first, or choose another id"));
+}
 
 }  // namespace
 
-Session::Session(const SessionContext& context, Send send, EventFeed::Congested congested)
+Session::Session(const SessionContext& context, const std::string& program, Send send, EventFeed::Congested congested)
     : context_(context),
       store_(context.node.store()),
       send_(std::move(send)),
-      owner_(store_.NewOwner()),
+      owner_(store_.NewOwner(program)),
       feed_([this](std::vector<uint8_t> frame) { send_(std::move(frame), Descriptors::kNone); }, std::move(congested)) {
 }
 
@@ -55,7 +62,7 @@ Session::Waiting* Session::Begin(const client::Header& header, size_t ids) {
                     kMaxWaitingRequests, " and ", kMaxWaitingIds, "): await some")));
     return nullptr;
   }
-  auto waiting = std::make_shared<Waiting>();
+  auto waiting = std::make_unique<Waiting>();
   waiting->ids = ids;
   waiting_ids_ += ids;
   waiting->header = header;
@@ -68,7 +75,7 @@ Session::Waiting* Session::Begin(const client::Header& header, size_t ids) {
 void Session::End(Waiting* waiting) {
   waiting_ids_ -= waiting->ids;
   waiting_.Remove(waiting);
-  const std::shared_ptr<Waiting> last = std::move(waiting->self);
+  const std::unique_ptr<Waiting> last = std::move(waiting->self);
 }
 
 absl::Status Session::Handle(absl::Span<const uint8_t> frame) {
@@ -110,8 +117,7 @@ absl::Status Session::Dispatch(const client::Header& header, absl::Span<const ui
     case client::Kind::kCreateAndSeal:
       return as_creator(client::CreateAndSealRequest(), [&](const auto& request) { CreateAndSeal(header, request); });
     case client::Kind::kSeal:
-      return as_creator(client::SealRequest(),
-                        [&](const auto& request) { AnswerStatus(header, store_.Seal(request.id, owner_)); });
+      return as_creator(client::SealRequest(), [&](const auto& request) { Seal(header, request); });
     case client::Kind::kAbort:
       return as_creator(client::AbortRequest(),
                         [&](const auto& request) { AnswerStatus(header, store_.Abort(request.id, owner_)); });
@@ -162,24 +168,120 @@ void Session::Greet(const client::Header& header, const client::HelloRequest& re
   send_(client::Encode(header.request_id, reply), read_only_ ? Descriptors::kRead : Descriptors::kReadAndCreate);
 }
 
+// A confirmed put asks first, so that nothing is filled without purpose.
 void Session::Create(const client::Header& header, const client::CreateRequest& request) {
-  const auto place = store_.Create(request.id, request.data_size, request.metadata_size, owner_);
-  if (!place.ok()) return AnswerStatus(header, place.status());
-  client::CreateReply reply;
-  reply.location = ToWire(*place);
-  Answer(header, reply);
+  if (!request.confirmed) return Reserve(header, request);
+  Waiting* const waiting = Begin(header);
+  if (waiting == nullptr) return;
+  waiting->handle = context_.node.Locate(request.id, base::Duration(),
+                                         [this, waiting, request](const absl::StatusOr<directory::ObjectInfo>& info) {
+                                           const client::Header asked = waiting->header;
+                                           End(waiting);
+                                           if (absl::IsNotFound(info.status())) return Reserve(asked, request);
+                                           AnswerStatus(asked, info.ok() ? IdTaken(request.id, *info) : info.status());
+                                         });
 }
 
+void Session::Reserve(const client::Header& header, const client::CreateRequest& request) {
+  Waiting* const waiting = Begin(header);
+  if (waiting == nullptr) return;
+  const base::Duration timeout = base::Microseconds(static_cast<int64_t>(request.timeout_microseconds));
+  const auto answer = [this](const client::Header& asked, const absl::StatusOr<store::Location>& place) {
+    if (!place.ok()) return AnswerStatus(asked, place.status());
+    client::CreateReply reply;
+    reply.location = ToWire(*place);
+    Answer(asked, reply);
+  };
+  // Where there is room, as nearly always, there is nothing to wait for.
+  const store::CreateRequest create{request.id, request.data_size, request.metadata_size, owner_};
+  if (timeout <= base::Duration()) {
+    answer(header, store_.Create(create.id, create.data_size, create.metadata_size, owner_));
+    return End(waiting);
+  }
+  if (const auto place = store_.CreateIfRoom(create); place.has_value()) {
+    answer(header, *place);
+    return End(waiting);
+  }
+  waiting->handle = store_.CreateLater(create, context_.loop.Now() + timeout,
+                                       [this, waiting, answer](const absl::StatusOr<store::Location>& later) {
+                                         answer(waiting->header, later);
+                                         End(waiting);
+                                       });
+}
+
+void Session::Seal(const client::Header& header, const client::SealRequest& request) {
+  const absl::Status status = store_.Seal(request.id, owner_);
+  if (!status.ok() || !request.confirmed) return AnswerStatus(header, status);
+  Waiting* const waiting = Begin(header);
+  if (waiting == nullptr) return;
+  const base::ObjectVersion version{request.id, store_.Find(request.id)->generation};
+  waiting->handle = context_.node.Confirm(version, [this, waiting](const absl::Status& confirmed) {
+    AnswerStatus(waiting->header, confirmed);
+    End(waiting);
+  });
+}
+
+// Most are sealed at once; what finds no room waits for it, and what is to be confirmed for the directory's word.
 void Session::CreateAndSeal(const client::Header& header, const client::CreateAndSealRequest& request) {
   std::vector<store::SmallObject> objects;
   for (const client::InlineObject& object : request.objects) {
     objects.push_back({object.id, object.data, object.metadata});
   }
+  const auto places = store_.CreateAndSealBatch(objects, owner_);
   client::CreateAndSealReply reply;
-  for (const auto& place : store_.CreateAndSealBatch(objects, owner_)) {
-    reply.outcomes.push_back(client::Outcome::Of(place.status()));
+  for (const auto& place : places) reply.outcomes.push_back(client::Outcome::Of(place.status()));
+  const auto waits = [&](const absl::StatusOr<store::Location>& place) {
+    if (place.ok()) return request.confirmed;
+    return absl::IsResourceExhausted(place.status()) && request.timeout_microseconds > 0;
+  };
+  const auto later = std::count_if(places.begin(), places.end(), waits);
+  if (later == 0) return Answer(header, reply);
+  Waiting* const waiting = Begin(header, request.objects.size());
+  if (waiting == nullptr) return;
+  waiting->sealed = std::move(reply);
+  waiting->unanswered = static_cast<uint32_t>(later);
+  waiting->confirmed = request.confirmed;
+  waiting->handles.resize(places.size());
+  const base::Time deadline =
+      context_.loop.Now() + base::Microseconds(static_cast<int64_t>(request.timeout_microseconds));
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (!waits(places[i])) continue;
+    if (places[i].ok()) {
+      ConfirmSealed(*waiting, i, {objects[i].id, places[i]->generation});
+    } else {
+      FillLater(*waiting, i, request.objects[i], deadline);
+    }
   }
-  Answer(header, reply);
+}
+
+// The frame is gone when there is room: the bytes are kept until then.
+void Session::FillLater(Waiting& waiting, size_t place, const client::InlineObject& object, base::Time deadline) {
+  std::vector<uint8_t> bytes(object.data.begin(), object.data.end());
+  bytes.insert(bytes.end(), object.metadata.begin(), object.metadata.end());
+  waiting.handles[place] =
+      store_.CreateLater({object.id, object.data.size(), object.metadata.size(), owner_}, deadline,
+                         [this, &waiting, place, id = object.id,
+                          bytes = std::move(bytes)](const absl::StatusOr<store::Location>& location) {
+                           waiting.sealed.outcomes[place] = client::Outcome::Of(location.status());
+                           if (!location.ok()) return EndOne(waiting);
+                           base::Copy(context_.loop, store_.Memory(*location).data(), bytes.data(), bytes.size());
+                           CHECK(store_.Seal(id, owner_).ok());
+                           if (!waiting.confirmed) return EndOne(waiting);
+                           ConfirmSealed(waiting, place, {id, location->generation});
+                         });
+}
+
+void Session::ConfirmSealed(Waiting& waiting, size_t place, const base::ObjectVersion& version) {
+  waiting.handles[place] = context_.node.Confirm(version, [this, &waiting, place](const absl::Status& confirmed) {
+    waiting.sealed.outcomes[place] = client::Outcome::Of(confirmed);
+    EndOne(waiting);
+  });
+}
+
+void Session::EndOne(Waiting& waiting) {
+  if (--waiting.unanswered > 0) return;
+  Answer(waiting.header, waiting.sealed);
+  End(&waiting);
 }
 
 void Session::Get(const client::Header& header, const client::GetRequest& request) {
@@ -210,16 +312,9 @@ void Session::Release(const client::Header& header, const client::ReleaseRequest
 void Session::Delete(const client::Header& header, const client::DeleteRequest& request) {
   Waiting* const waiting = Begin(header);
   if (waiting == nullptr) return;
-  context_.node.Delete(request.id, [this, weak = waiting->weak_from_this()](absl::StatusOr<node::DeleteResult> result) {
-    const auto alive = weak.lock();
-    if (alive == nullptr) return;
-    absl::Status status = result.status();
-    if (result.ok() && result->unreachable > 0) {
-      status = absl::UnavailableError(absl::StrCat("deleted ", result->copies, " copies, but ", result->unreachable,
-                                                   " holders did not answer: their copies may live on"));
-    }
-    AnswerStatus(alive->header, status);
-    End(alive.get());
+  waiting->handle = context_.node.Delete(request.id, [this, waiting](const absl::StatusOr<uint32_t>& copies) {
+    AnswerStatus(waiting->header, copies.status());
+    End(waiting);
   });
 }
 
@@ -241,25 +336,22 @@ void Session::Stat(const client::Header& header, const client::StatRequest& requ
     waiting->stat.object = ToWire(*info, context_.loop.Now());
   }
   waiting->stat.object.id = request.id;
-  context_.node.directory().Locate(
-      request.id, base::Duration(), kDirectoryDeadline,
-      [this, weak = waiting->weak_from_this()](absl::StatusOr<directory::ObjectInfo> info) {
-        const auto alive = weak.lock();
-        if (alive == nullptr) return;
-        client::StatReply& reply = alive->stat;
-        reply.located = info.ok() || absl::IsNotFound(info.status());
-        if (info.ok()) {
-          reply.holders = info->holders;
-          if (!reply.here) reply.object.data_size = info->data_size;
-          if (!reply.here) reply.object.metadata_size = info->metadata_size;
-        }
-        if (reply.here || info.ok()) {
-          Answer(alive->header, reply);
-        } else {
-          AnswerStatus(alive->header, info.status());
-        }
-        End(alive.get());
-      });
+  waiting->handle = context_.node.Locate(request.id, base::Duration(),
+                                         [this, waiting](const absl::StatusOr<directory::ObjectInfo>& info) {
+                                           client::StatReply& reply = waiting->stat;
+                                           reply.located = info.ok() || absl::IsNotFound(info.status());
+                                           if (info.ok()) {
+                                             reply.holders = info->holders;
+                                             if (!reply.here) reply.object.data_size = info->data_size;
+                                             if (!reply.here) reply.object.metadata_size = info->metadata_size;
+                                           }
+                                           if (reply.here || info.ok()) {
+                                             Answer(waiting->header, reply);
+                                           } else {
+                                             AnswerStatus(waiting->header, info.status());
+                                           }
+                                           End(waiting);
+                                         });
 }
 
 void Session::Evict(const client::Header& header, const client::EvictRequest& request) {
@@ -318,18 +410,21 @@ void Session::WaitAnywhere(const client::Header& header, const client::WaitReque
   }
   for (size_t i = 0; i < request.ids.size(); ++i) {
     if (waiting->wait.ready[i] != 0) continue;
-    context_.node.directory().Locate(
-        request.ids[i], timeout, timeout + kDirectoryDeadline,
-        [this, i, count = request.count, weak = waiting->weak_from_this()](absl::StatusOr<directory::ObjectInfo> info) {
-          const auto alive = weak.lock();
-          if (alive == nullptr || alive->self == nullptr) return;
-          --alive->unanswered;
-          if (info.ok()) ++alive->ready;
-          if (info.ok()) alive->wait.ready[i] = 1;
-          if (alive->ready < count && alive->unanswered > 0) return;
-          Answer(alive->header, alive->wait);
-          End(alive.get());
-        });
+    waiting->handles.push_back(context_.node.Locate(
+        request.ids[i], timeout,
+        [this, waiting, i, count = request.count](const absl::StatusOr<directory::ObjectInfo>& info) {
+          --waiting->unanswered;
+          if (info.ok()) ++waiting->ready;
+          if (info.ok()) waiting->wait.ready[i] = 1;
+          if (!info.ok() && !absl::IsNotFound(info.status())) waiting->trouble = info.status();
+          if (waiting->ready < count && waiting->unanswered > 0) return;
+          if (waiting->ready < count && !waiting->trouble.ok()) {
+            AnswerStatus(waiting->header, waiting->trouble);
+          } else {
+            Answer(waiting->header, waiting->wait);
+          }
+          End(waiting);  // and with it the questions that are still open
+        }));
   }
 }
 
@@ -341,21 +436,18 @@ void Session::Subscribe(const client::Header& header) {
 void Session::Nodes(const client::Header& header) {
   Waiting* const waiting = Begin(header);
   if (waiting == nullptr) return;
-  context_.node.directory().Nodes(kDirectoryDeadline, [this, weak = waiting->weak_from_this()](
-                                                          absl::StatusOr<std::vector<directory::NodeInfo>> nodes) {
-    const auto alive = weak.lock();
-    if (alive == nullptr) return;
+  waiting->handle = context_.node.Nodes([this, waiting](const absl::StatusOr<std::vector<directory::NodeInfo>>& nodes) {
     if (nodes.ok()) {
       client::NodesReply reply;
       for (const directory::NodeInfo& info : *nodes) {
         if (reply.nodes.size() == client::kMaxNodes) break;
         reply.nodes.push_back(ToWire(info, info.id == context_.node.options().id));
       }
-      Answer(alive->header, reply);
+      Answer(waiting->header, reply);
     } else {
-      AnswerStatus(alive->header, nodes.status());
+      AnswerStatus(waiting->header, nodes.status());
     }
-    End(alive.get());
+    End(waiting);
   });
 }
 

@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "lib/base/event_loop.h"
+#include "lib/base/handle.h"
 #include "lib/base/intrusive_list.h"
 #include "lib/client/frame.h"
 #include "lib/client/messages.h"
@@ -45,9 +46,9 @@ class Session final {
  public:
   using Send = std::function<void(std::vector<uint8_t> frame, Descriptors descriptors)>;
 
-  // `context` must outlive it; `send` may drop what it cannot deliver. `congested`: whether the client is so far behind that events
-  // are left out; answers never are.
-  Session(const SessionContext& context, Send send, EventFeed::Congested congested);
+  // `context` must outlive it. `program` names the client where memory is accounted for. `send` may drop what it cannot deliver.
+  // `congested`: whether the client is so far behind that events are left out; answers never are.
+  Session(const SessionContext& context, const std::string& program, Send send, EventFeed::Congested congested);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -60,24 +61,32 @@ class Session final {
   absl::Status Handle(absl::Span<const uint8_t> frame);
 
  private:
-  // One request that is answered later. Lives until then, or until the session ends; callbacks that no handle cancels hold a
-  // weak_ptr to it.
-  struct Waiting : std::enable_shared_from_this<Waiting> {
+  // One request that is answered later. Lives until then, or until the session ends: with its handles what it waits for is cancelled.
+  struct Waiting {
     client::Header header;
     size_t ids = 0;
-    std::unique_ptr<store::Handle> handle;
+    base::Pending handle;
+    std::vector<base::Pending> handles;  // of requests about many objects
     client::StatReply stat;
     client::WaitReply wait;
+    client::CreateAndSealReply sealed;
+    bool confirmed = false;
+    absl::Status trouble;  // of a question that had no answer
     uint32_t ready = 0;
     uint32_t unanswered = 0;
-    std::shared_ptr<Waiting> self;  // while it is on the list, which so keeps it alive
+    std::unique_ptr<Waiting> self;  // while it is on the list
     base::Link<Waiting> link;
   };
 
   absl::Status Dispatch(const client::Header& header, absl::Span<const uint8_t> frame);
   void Greet(const client::Header& header, const client::HelloRequest& request);
   void Create(const client::Header& header, const client::CreateRequest& request);
+  void Reserve(const client::Header& header, const client::CreateRequest& request);
+  void FillLater(Waiting& waiting, size_t place, const client::InlineObject& object, base::Time deadline);
+  void ConfirmSealed(Waiting& waiting, size_t place, const base::ObjectVersion& version);
+  void EndOne(Waiting& waiting);
   void CreateAndSeal(const client::Header& header, const client::CreateAndSealRequest& request);
+  void Seal(const client::Header& header, const client::SealRequest& request);
   void Get(const client::Header& header, const client::GetRequest& request);
   void Release(const client::Header& header, const client::ReleaseRequest& request);
   void Delete(const client::Header& header, const client::DeleteRequest& request);

@@ -8,8 +8,8 @@ namespace tokamak::daemon {
 static_assert(static_cast<int>(client::Protocol::kWrite) == static_cast<int>(transport::Protocol::kWrite));
 static_assert(static_cast<int>(client::ObjectState::kAborted) == static_cast<int>(store::State::kAborted));
 static_assert(static_cast<int>(client::Origin::kPulled) == static_cast<int>(store::Origin::kPulled));
-static_assert(static_cast<int>(client::EventKind::kEvicted) == static_cast<int>(store::Event::Kind::kEvicted));
-static_assert(client::kMaxHolders >= directory::kMaxHolders && client::kMaxName >= directory::kMaxNodeName);
+static_assert(static_cast<int>(client::EventKind::kRefused) == static_cast<int>(store::Event::Kind::kRefused));
+static_assert(client::kMaxHolders >= directory::kMaxHoldersNamed && client::kMaxName >= directory::kMaxNodeName);
 
 client::Location ToWire(const store::Location& place) { return {place.offset, place.data_size, place.metadata_size}; }
 

@@ -1,93 +1,179 @@
-// Directory knows who holds what and who is alive: object -> sizes and holders, node -> addresses and lease.
+// Directory knows who holds what and who is alive: object -> generation, sizes and holders; node -> addresses and lease.
 //
-// Entries are hints and the holder is the authority: a holder that answers kNotFound is withdrawn and the puller goes on.
-// Liveness is a lease: a node renews it, and is gone, with all that it held, when it did not. Implementations: local.h (pure
-// state), remote.h (another node's local one, asked over the transport), redis.h. All pass tests/directory/conformance.
+// docs/consistency.md is the contract that it keeps with the nodes. In short:
+// - An id has one generation at a time. The first that is announced is the one; another is refused (kAlreadyExists) until the
+//   first has been deleted and every node that may hold it has dropped it.
+// - A deleted generation never comes back: whoever announces it is told kAborted, and drops its copy.
+// - Every node that may hold a copy is known: who locates an object in order to pull it is entered as coming, before it has a
+//   byte. Only holders that have the object are named to others.
+// - Liveness is a lease. A node whose lease has ended is silent: named to nobody, but still counted among those that may hold
+//   its copies, until it is back, or its grace is over as well (then it refuses gets itself) and it is gone.
 //
-// Law: every callback runs once, on the node's loop, never inside the call, by the call's deadline; but none runs after its
-// directory was dropped.
+// Implementations: local.h (pure state), remote.h (another node's local one, asked over the transport), redis.h. All pass
+// tests/directory/conformance.
+//
+// Every call returns a handle (lib/base/handle.h): dropping it cancels the call, at the server as well where it waits there.
+// Calls take effect in the order in which they are made. Deadlines count from the call.
+// Errors of every call: kDeadlineExceeded and kUnavailable (the directory is out of reach; it may or may not have acted).
 // Thread rule: one loop, the node's.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/base/generation.h"
+#include "lib/base/handle.h"
 #include "lib/base/object_id.h"
 #include "lib/base/time.h"
 
 namespace tokamak::directory {
 
-// A node's name in the cluster, and which of its lives this is: a restarted node has a higher incarnation.
-using NodeId = std::string;  // at most kMaxNodeName bytes of [A-Za-z0-9._:-]
+// A node's name in the cluster: at most kMaxNodeName bytes of [A-Za-z0-9._:-].
+using NodeId = std::string;
 constexpr size_t kMaxNodeName = 64;
-constexpr size_t kMaxHolders = 64;  // named for one object; further ones are not kept
+constexpr size_t kMaxHoldersNamed = 64;  // in one answer; any number is kept
 constexpr size_t kMaxEngines = 16;
 constexpr size_t kMaxAddressText = 64;  // bytes of an engine's address
 constexpr size_t kMaxDeviceText = 256;
-constexpr size_t kMaxNodes = 4096;  // with a lease at once; further ones are refused (kResourceExhausted)
+constexpr size_t kMaxNodes = 4096;        // alive or silent at once; further ones are refused (kResourceExhausted)
+constexpr size_t kMaxUpdates = 64;        // in one Update
+constexpr size_t kMaxVerified = 256;      // in one Verify
+constexpr size_t kMaxDropsTold = 64;      // in one JoinReply
+constexpr size_t kMaxTombstones = 65536;  // deleted generations that are remembered when nobody holds them any more
 
 // kInvalidArgument says what is wrong with a name.
 absl::Status CheckNodeId(const NodeId& node);
 
 struct NodeInfo {
   NodeId id;
-  uint64_t incarnation = 0;
+  uint64_t incarnation = 0;          // which of its lives: a restarted node has a higher one
   std::vector<std::string> engines;  // where each engine's transport listens: "10.0.0.1:7000"
   std::string device;                // "soft:udp@127.0.0.1", for people
   uint64_t capacity = 0;             // bytes
 };
 
-struct ObjectInfo {
-  uint64_t data_size = 0;
-  uint64_t metadata_size = 0;
-  std::vector<NodeId> holders;
-};
-
 // kInvalidArgument says which bound it breaks.
 absl::Status CheckNode(const NodeInfo& node);
 
-enum class JoinResult {
-  kEntered,  // the directory did not know this life of the node (or was restarted): announce everything that is held
-  kRenewed,
+struct JoinRequest {
+  NodeInfo node;
+  base::Duration lease;  // alive for this long from now
+  // Then silent for this long. Longer than that a silent node serves no gets, not even its own programs'.
+  base::Duration grace;
+  // It was in a directory before, in this life: its objects may be older than what this directory knows.
+  bool returning = false;
+  // Everything that it holds has been announced, or located for pulling.
+  bool complete = false;
 };
 
-// All deadlines count from the call. Errors of every call: kDeadlineExceeded, kUnavailable (the directory is out of reach; the
-// text says what to do).
+struct JoinReply {
+  // This directory did not know this life of the node (a restart): announce everything that is held.
+  bool entered = false;
+  // Deleted, and not yet confirmed by this node: drop these and withdraw them. At most kMaxDropsTold; join again for more.
+  std::vector<base::ObjectVersion> drops;
+};
+
+// A word of a node about one object that it holds, or no longer holds.
+struct Update {
+  enum class Kind : uint8_t {
+    kAnnounce = 1,  // it is here, sealed
+    kWithdraw = 2,  // it is not here, nor coming
+  };
+  Kind kind = Kind::kAnnounce;
+  base::ObjectVersion version;
+  uint64_t data_size = 0;  // kAnnounce
+  uint64_t metadata_size = 0;
+  bool established = false;  // kAnnounce: a directory has accepted it before
+};
+
+// Where an object is.
+struct ObjectInfo {
+  base::Generation generation = base::kNoGeneration;
+  uint64_t data_size = 0;
+  uint64_t metadata_size = 0;
+  std::vector<NodeId> holders;  // alive, and have it; at most kMaxHoldersNamed of them
+};
+
+struct LocateRequest {
+  base::ObjectId id;
+  base::Duration wait;      // for somebody to hold it, zero: asks once; then kNotFound
+  base::Duration deadline;  // of the whole call: longer than `wait`
+  NodeId puller;            // not empty: this node is going to pull it, and is entered as coming
+};
+
+// One step of deleting an object: see Delete.
+struct DeleteRequest {
+  base::ObjectId id;
+  base::Generation generation = base::kNoGeneration;  // only this one; none: whichever there is
+  std::vector<NodeId> dropped;  // have confirmed since the last step that they do not hold `generation`
+  NodeId after;                 // holders after this name only: those before were asked without success
+};
+
+struct DeleteReply {
+  base::Generation generation = base::kNoGeneration;
+  // Alive: to be told to drop it; by name, at most kMaxHoldersNamed of them. Empty: no more.
+  std::vector<NodeId> holders;
+  // May hold it, and cannot be asked now; at most kMaxHoldersNamed of them.
+  std::vector<NodeId> silent;
+};
+
 class Directory {
  public:
   using StatusCallback = std::function<void(absl::Status)>;
-  using JoinCallback = std::function<void(absl::StatusOr<JoinResult>)>;
+  using JoinCallback = std::function<void(absl::StatusOr<JoinReply>)>;
+  using UpdateCallback = std::function<void(absl::StatusOr<std::vector<absl::Status>>)>;
   using LocateCallback = std::function<void(absl::StatusOr<ObjectInfo>)>;
+  using DeleteCallback = std::function<void(absl::StatusOr<DeleteReply>)>;
+  using VerifyCallback = std::function<void(absl::StatusOr<std::vector<uint32_t>>)>;
   using NodesCallback = std::function<void(absl::StatusOr<std::vector<NodeInfo>>)>;
 
   virtual ~Directory() = default;
 
-  // Enters or renews this node; it counts as alive for `lease` from now. A lower incarnation than the known one is refused
-  // (kFailedPrecondition). A higher one forgets what the earlier life held. One that fails may have been carried out, and
-  // kEntered is said once: who gets no answer takes the next one for kEntered, whatever it says.
-  virtual void Join(const NodeInfo& node, base::Duration lease, base::Duration deadline, JoinCallback done) = 0;
+  // Enters or renews this node. kFailedPrecondition: a later life of the node is known. kAlreadyExists: another life is alive at
+  // other addresses: the name is taken. A higher incarnation at the same addresses replaces the lower one, which cannot live any
+  // more, and forgets what that held. One that fails may have been carried out, and `entered` is said once: whoever gets no
+  // answer takes the next one for entered, whatever it says.
+  [[nodiscard]] virtual base::Pending Join(const JoinRequest& request, base::Duration deadline, JoinCallback done) = 0;
 
-  // Ends the lease at once.
-  virtual void Leave(const NodeId& node, uint64_t incarnation, base::Duration deadline, StatusCallback done) = 0;
+  // Ends the node's life here at once: it serves nobody any more, its own programs included.
+  [[nodiscard]] virtual base::Pending Leave(const NodeId& node, uint64_t incarnation, base::Duration deadline,
+                                            StatusCallback done) = 0;
 
-  // `node` holds `id`. kNotFound: the node has no lease (join first). kInvalidArgument: known with other sizes.
-  virtual void Announce(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size, const NodeId& node,
-                        base::Duration deadline, StatusCallback done) = 0;
+  // What `node` holds now and what it does not hold any more, in order; at most kMaxUpdates. A status for each. Of an announcement:
+  // kAlreadyExists (another generation has the id, or is being deleted: drop this one), kAborted (this generation was deleted: drop
+  // it), kUnavailable (established, and another is being deleted: say it again later), kResourceExhausted (the same, for want of
+  // room), kInvalidArgument (known with other sizes). Where the node has no lease all fail with
+  // kNotFound: join first. An established generation that meets one that was accepted while the directory had yet to learn what
+  // is older (it had been restarted, or a node came back) displaces it: the other is deleted. A withdrawal without a generation
+  // withdraws the node where it is coming, but not what it has: for one that asked in order to pull and heard no answer.
+  [[nodiscard]] virtual base::Pending Update(const NodeId& node, absl::Span<const directory::Update> updates,
+                                             base::Duration deadline, UpdateCallback done) = 0;
 
-  // `node` does not hold `id` any more. An object without holders is forgotten.
-  virtual void Withdraw(const base::ObjectId& id, const NodeId& node, base::Duration deadline, StatusCallback done) = 0;
+  // Who holds `id`. Waits for somebody to do, where asked to. kNotFound: nobody does. kFailedPrecondition: the puller has no
+  // lease, join first. Never names a deleted generation.
+  [[nodiscard]] virtual base::Pending Locate(const LocateRequest& request, LocateCallback done) = 0;
 
-  // Who holds `id`, alive nodes only. Waits up to `wait` until somebody does, then says kNotFound; a wait of zero asks once.
-  // `deadline` bounds the whole call and is longer than `wait`.
-  virtual void Locate(const base::ObjectId& id, base::Duration wait, base::Duration deadline, LocateCallback done) = 0;
+  // From the answer on the object is located by nobody and its generation announced by nobody; then every holder must be told. The
+  // caller tells `holders`, calls again with those that confirmed (`dropped`) and the last name that it was given (`after`), until
+  // `holders` is empty; then, with `after` empty, once more: an answer without holders and without silent ones means that no
+  // node holds it any more, and that the id is free. kNotFound: neither this generation nor a deletion of it that is still under
+  // way is known. kUnavailable: a directory that has been restarted, or a node that comes back, has not learned yet who
+  // holds what.
+  [[nodiscard]] virtual base::Pending Delete(const DeleteRequest& request, base::Duration deadline,
+                                             DeleteCallback done) = 0;
+
+  // Which of `versions` (by place; at most kMaxVerified) the directory does not know this node to hold, though it may: lost by
+  // a server that evicts, say.
+  [[nodiscard]] virtual base::Pending Verify(const NodeId& node, absl::Span<const base::ObjectVersion> versions,
+                                             base::Duration deadline, VerifyCallback done) = 0;
 
   // All nodes with a lease, by id.
-  virtual void Nodes(base::Duration deadline, NodesCallback done) = 0;
+  [[nodiscard]] virtual base::Pending Nodes(base::Duration deadline, NodesCallback done) = 0;
 };
 
 }  // namespace tokamak::directory

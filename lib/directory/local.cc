@@ -1,149 +1,273 @@
 #include "lib/directory/local.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
 namespace tokamak::directory {
 
-void LocalDirectory::Join(const NodeInfo& node, base::Duration lease, base::Duration, JoinCallback done) {
-  const auto answer = [this, &done](absl::StatusOr<JoinResult> result) {
-    Answer([done = std::move(done), result = std::move(result)] { done(result); });
-  };
-  if (absl::Status status = CheckNode(node); !status.ok()) return answer(status);
-  auto known = nodes_.find(node.id);
-  if (known == nodes_.end() && nodes_.size() >= kMaxNodes) {
-    return answer(absl::ResourceExhaustedError(absl::StrCat("the directory holds ", kMaxNodes, " nodes at most")));
+namespace {
+
+absl::Status JoinFirst(const NodeId& node) {
+  return absl::NotFoundError(absl::StrCat("node ", node, " has no lease in the directory: join first"));
+}
+
+absl::Status NobodyHoldsIt() { return absl::NotFoundError("no node holds the object"); }
+
+// Sorted, and at most as many as may be named.
+void Shorten(std::vector<NodeId>& names) {
+  const size_t named = std::min(names.size(), kMaxHoldersNamed);
+  std::partial_sort(names.begin(), names.begin() + static_cast<ptrdiff_t>(named), names.end());
+  names.resize(named);
+}
+
+}  // namespace
+
+LocalDirectory::LocalDirectory(base::EventLoop& loop, const LocalOptions& options)
+    : options_(options),
+      answers_(loop),
+      members_(loop, options.recovery,
+               [this](uint64_t member) {
+                 deletions_.Gone(member);
+                 forgetting_.Ask();
+               }),
+      objects_(members_),
+      deletions_(members_),
+      waits_(loop, answers_, [this](const Waits::Asker& asker) { return FindFor(asker); }),
+      forgetting_(loop,
+                  [this](bool first) {
+                    const bool more_objects = objects_.Forget(first);
+                    return deletions_.Forget() || more_objects;
+                  }),
+      asking_(loop, [this](bool first) { return waits_.AskAgain(first); }) {}
+
+template <typename Callback, typename Result>
+base::Pending LocalDirectory::Answer(Callback done, Result result) {
+  return answers_.Add([done = std::move(done), result = std::move(result)]() mutable { done(std::move(result)); });
+}
+
+base::Pending LocalDirectory::Join(const JoinRequest& request, base::Duration, JoinCallback done) {
+  return Answer(std::move(done), Enter(request));
+}
+
+absl::StatusOr<JoinReply> LocalDirectory::Enter(const JoinRequest& request) {
+  const absl::StatusOr<Members::Joined> joined = members_.Join(request);
+  if (!joined.ok()) return joined.status();
+  if (joined->back) asking_.Ask();
+  JoinReply reply{joined->entered, deletions_.DropsOf(joined->member->number, joined->member->told, kMaxDropsTold)};
+  if (!reply.drops.empty()) joined->member->told = reply.drops.back();
+  return reply;
+}
+
+base::Pending LocalDirectory::Leave(const NodeId& node, uint64_t incarnation, base::Duration, StatusCallback done) {
+  members_.Leave(node, incarnation);
+  return Answer(std::move(done), absl::OkStatus());
+}
+
+base::Pending LocalDirectory::Update(const NodeId& node, absl::Span<const directory::Update> updates, base::Duration,
+                                     UpdateCallback done) {
+  using Statuses = absl::StatusOr<std::vector<absl::Status>>;
+  if (updates.size() > kMaxUpdates) {
+    return Answer(std::move(done),
+                  Statuses(absl::InvalidArgumentError(absl::StrCat("at most ", kMaxUpdates, " updates at once"))));
   }
-  if (known != nodes_.end() && known->second.info.incarnation > node.incarnation) {
-    return answer(absl::FailedPreconditionError(absl::StrCat(
-        "a later life of node ", node.id, " is in the directory: stop this one, or give it another name")));
+  const Member* const member = members_.FindAlive(node);
+  std::vector<absl::Status> statuses;
+  statuses.reserve(updates.size());
+  for (const directory::Update& update : updates) {
+    if (member == nullptr) {
+      statuses.push_back(JoinFirst(node));
+    } else if (update.kind == directory::Update::Kind::kAnnounce) {
+      statuses.push_back(Announce(*member, update));
+    } else {
+      Withdraw(*member, update.version);
+      statuses.push_back(absl::OkStatus());
+    }
   }
-  const bool renewed = known != nodes_.end() && known->second.info.incarnation == node.incarnation;
-  if (!renewed) Forget(node.id);
-  Member& member = nodes_[node.id];
-  member.info = node;
-  member.lease = loop_.RunAfter(lease, [this, id = node.id] { Forget(NodeId(id)); });
-  answer(renewed ? JoinResult::kRenewed : JoinResult::kEntered);
+  return Answer(std::move(done), Statuses(std::move(statuses)));
 }
 
-void LocalDirectory::Leave(const NodeId& node, uint64_t incarnation, base::Duration, StatusCallback done) {
-  const auto known = nodes_.find(node);
-  if (known != nodes_.end() && known->second.info.incarnation == incarnation) Forget(node);
-  Answer([done = std::move(done)] { done(absl::OkStatus()); });
-}
-
-void LocalDirectory::Announce(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size, const NodeId& node,
-                              base::Duration, StatusCallback done) {
-  const auto answer = [this, &done](absl::Status status) {
-    Answer([done = std::move(done), status = std::move(status)] { done(status); });
-  };
-  const auto member = nodes_.find(node);
-  if (member == nodes_.end()) {
-    return answer(absl::NotFoundError(absl::StrCat("node ", node, " has no lease in the directory: join first")));
+absl::Status LocalDirectory::Announce(const Member& node, const directory::Update& update) {
+  const base::ObjectVersion& version = update.version;
+  if (version.generation == base::kNoGeneration) {
+    return absl::InvalidArgumentError("an object that is announced has a generation");
   }
-  if (objects_.size() >= bounds_.objects && objects_.count(id) == 0) {
-    return answer(
-        absl::ResourceExhaustedError(absl::StrCat("the directory holds ", bounds_.objects, " objects at most")));
+  if (deletions_.UnderWay(version)) deletions_.Add(version, node.number);  // until it says that it dropped it
+  if (deletions_.UnderWay(version) || deletions_.Finished(version)) {
+    return absl::AbortedError("this content was deleted");
   }
-  Entry& entry = objects_[id];
-  ObjectInfo& info = entry.info;
-  if (info.holders.empty()) {
-    info.data_size = data_size;
-    info.metadata_size = metadata_size;
-  } else if (info.data_size != data_size || info.metadata_size != metadata_size) {
-    return answer(absl::InvalidArgumentError(
-        absl::StrCat("the cluster knows this object with ", info.data_size, " + ", info.metadata_size,
-                     " bytes: an id names one immutable object, choose another id")));
+  ObjectEntry* entry = objects_.Find(version.id);
+  if (entry == nullptr || entry->generation != version.generation) {
+    if (absl::Status status = MakeFree(node, update); !status.ok()) return status;
+    entry = &objects_.Add(version, update.data_size, update.metadata_size);
+    entry->fresh = !update.established;
+    entry->provisional = entry->fresh && members_.may_lack();
+  } else if (entry->data_size != update.data_size || entry->metadata_size != update.metadata_size) {
+    return absl::InvalidArgumentError(absl::StrCat("the cluster knows this content with ", entry->data_size, " + ",
+                                                   entry->metadata_size, " bytes: this copy is not one of it"));
   }
-  const bool known = std::find(info.holders.begin(), info.holders.end(), node) != info.holders.end();
-  if (!known && info.holders.size() < kMaxHolders) {
-    info.holders.push_back(node);
-    member->second.held.insert(id);
+  ObjectEntries::Enter(*entry, node.number, /*has=*/true);
+  waits_.Wake(version.id);
+  return absl::OkStatus();
+}
+
+// Sees to it that the id has no other generation, or says why it keeps it.
+absl::Status LocalDirectory::MakeFree(const Member& node, const directory::Update& update) {
+  const base::ObjectId& id = update.version.id;
+  ObjectEntry* entry = objects_.Find(id);
+  // A node that announces another content no longer has this one: its withdrawal is late or lost.
+  if (const Holder* own = entry == nullptr ? nullptr : ObjectEntries::FindHolder(*entry, node.number);
+      own != nullptr && own->has) {
+    objects_.Remove(id, node.number);
+    entry = objects_.Find(id);
   }
-  WakeWaiting(entry);
-  answer(absl::OkStatus());
-}
-
-void LocalDirectory::Withdraw(const base::ObjectId& id, const NodeId& node, base::Duration, StatusCallback done) {
-  if (const auto member = nodes_.find(node); member != nodes_.end()) member->second.held.erase(id);
-  Remove(id, node);
-  Answer([done = std::move(done)] { done(absl::OkStatus()); });
-}
-
-void LocalDirectory::Locate(const base::ObjectId& id, base::Duration wait, base::Duration, LocateCallback done) {
-  if (const ObjectInfo* held = FindHeld(id)) {
-    return Answer([done = std::move(done), info = *held]() mutable { done(std::move(info)); });
+  const bool may_displace = update.established && (entry == nullptr || entry->provisional);
+  if (entry != nullptr && !may_displace) return absl::AlreadyExistsError("another content has this id");
+  if (deletions_.FindUnderWay(id) != base::kNoGeneration && !(may_displace && deletions_.OnlyProvisionalUnderWay(id))) {
+    const char* const why = "another content with this id is being deleted: try again when that has ended";
+    return update.established ? absl::UnavailableError(why) : absl::AlreadyExistsError(why);
   }
-  if (wait <= base::Duration()) {
-    return Answer([done = std::move(done)] { done(absl::NotFoundError("no node holds the object")); });
+  if (entry != nullptr) {
+    BeginDeletion(id);
+  } else if (objects_.size() + deletions_.under_way() >= options_.objects) {
+    return absl::ResourceExhaustedError(absl::StrCat("the directory holds ", options_.objects, " objects at most"));
   }
-  if (waiting_ >= bounds_.waiting) {
-    return Answer([done = std::move(done)] {
-      done(absl::ResourceExhaustedError("too many wait in the directory for objects to appear: try again later"));
-    });
+  return absl::OkStatus();
+}
+
+void LocalDirectory::Withdraw(const Member& node, const base::ObjectVersion& version) {
+  deletions_.Confirm(version, node.number);
+  ObjectEntry* entry = objects_.Find(version.id);
+  const Holder* holder = entry == nullptr ? nullptr : ObjectEntries::FindHolder(*entry, node.number);
+  if (holder == nullptr) return;
+  const bool any_coming = version.generation == base::kNoGeneration && !holder->has;
+  if (entry->generation == version.generation || any_coming) objects_.Remove(version.id, node.number);
+}
+
+base::Pending LocalDirectory::Locate(const LocateRequest& request, LocateCallback done) {
+  if (request.wait > base::Duration()) {
+    return Wait({request.id, request.puller, false}, request.wait, &own_waits_, std::move(done));
   }
-  const uint64_t number = AddWaiting(id, std::move(done));
-  objects_[id].waiting[number].timeout = loop_.RunAfter(wait, [this, id, number] {
-    const LocateCallback callback = std::move(objects_[id].waiting[number].done);
-    DropWaiting(base::ObjectId(id), number);
-    callback(absl::NotFoundError("no node holds the object"));
-  });
+  Waits::Result found = Find(request.id, request.puller);
+  return Answer(std::move(done), found.has_value() ? *std::move(found) : absl::StatusOr<ObjectInfo>(NobodyHoldsIt()));
 }
 
-const ObjectInfo* LocalDirectory::FindHeld(const base::ObjectId& id) const {
-  const auto found = objects_.find(id);
-  return found == objects_.end() || found->second.info.holders.empty() ? nullptr : &found->second.info;
+base::Pending LocalDirectory::Watch(const base::ObjectId& id, StatusCallback done) {
+  return Wait({id, NodeId(), true}, std::nullopt, nullptr,
+              [done = std::move(done)](const absl::StatusOr<ObjectInfo>& found) { done(found.status()); });
 }
 
-uint64_t LocalDirectory::AddWaiting(const base::ObjectId& id, LocateCallback done) {
-  ++waiting_;
-  objects_[id].waiting[++last_waiting_].done = std::move(done);
-  return last_waiting_;
-}
-
-// Does nothing where it was woken.
-void LocalDirectory::DropWaiting(const base::ObjectId& id, uint64_t number) {
-  const auto found = objects_.find(id);
-  if (found == objects_.end() || found->second.waiting.erase(number) == 0) return;
-  --waiting_;
-  EraseIfIdle(id);
-}
-
-void LocalDirectory::Nodes(base::Duration, NodesCallback done) {
-  std::vector<NodeInfo> nodes;
-  for (const auto& [id, member] : nodes_) nodes.push_back(member.info);
-  Answer([done = std::move(done), nodes = std::move(nodes)] { done(nodes); });
-}
-
-void LocalDirectory::WakeWaiting(Entry& entry) {
-  for (auto& [number, waiting] : entry.waiting) {
-    --waiting_;
-    Answer([done = std::move(waiting.done), info = entry.info]() mutable { done(std::move(info)); });
+base::Pending LocalDirectory::Wait(const Waits::Asker& asker, std::optional<base::Duration> wait, size_t* count,
+                                   LocateCallback done) {
+  if (Waits::Result found = FindFor(asker)) return Answer(std::move(done), *std::move(found));
+  if (waits_.size() >= options_.waiting || (count != nullptr && *count >= kMaxWaitsOfPeer)) {
+    return Answer(std::move(done), absl::StatusOr<ObjectInfo>(absl::ResourceExhaustedError(
+                                       "too many wait in the directory for objects to appear: try again later")));
   }
-  entry.waiting.clear();
+  return waits_.Add(asker, wait, count, std::move(done));
 }
 
-void LocalDirectory::Forget(const NodeId& node) {
-  const auto member = nodes_.extract(node);  // its timer may be what calls
-  if (member.empty()) return;
-  for (const base::ObjectId& id : member.mapped().held) Remove(id, node);
+Waits::Result LocalDirectory::FindFor(const Waits::Asker& asker) {
+  if (!asker.only_told) return Find(asker.id, asker.puller);
+  const ObjectEntry* entry = objects_.Find(asker.id);
+  if (entry == nullptr || !objects_.IsHeld(*entry)) return std::nullopt;
+  return ObjectInfo();
 }
 
-void LocalDirectory::Remove(const base::ObjectId& id, const NodeId& node) {
-  const auto found = objects_.find(id);
-  if (found == objects_.end()) return;
-  std::vector<NodeId>& holders = found->second.info.holders;
-  holders.erase(std::remove(holders.begin(), holders.end(), node), holders.end());
-  EraseIfIdle(id);
-}
-
-void LocalDirectory::EraseIfIdle(const base::ObjectId& id) {
-  const auto found = objects_.find(id);
-  if (found != objects_.end() && found->second.info.holders.empty() && found->second.waiting.empty()) {
-    objects_.erase(found);
+Waits::Result LocalDirectory::Find(const base::ObjectId& id, const NodeId& puller) {
+  ObjectEntry* entry = objects_.Find(id);
+  if (entry == nullptr || !objects_.IsHeld(*entry)) return std::nullopt;
+  if (!puller.empty()) {
+    const Member* const member = members_.FindAlive(puller);
+    if (member == nullptr) return absl::FailedPreconditionError(JoinFirst(puller).message());
+    ObjectEntries::Enter(*entry, member->number, /*has=*/false);
   }
+  return objects_.Name(*entry);
+}
+
+base::Pending LocalDirectory::Delete(const DeleteRequest& request, base::Duration, DeleteCallback done) {
+  using Reply = absl::StatusOr<DeleteReply>;
+  const absl::StatusOr<base::Generation> generation = ChooseDeletion(request);
+  if (!generation.ok()) return Answer(std::move(done), Reply(generation.status()));
+  const base::ObjectVersion version{request.id, *generation};
+  for (const NodeId& node : request.dropped) {
+    if (const Member* member = members_.FindAlive(node)) deletions_.Confirm(version, member->number);
+  }
+  return Answer(std::move(done), Reply(NameForDeletion(version, request.after)));
+}
+
+// Which generation is deleted: this, which is under way or over when we return.
+absl::StatusOr<base::Generation> LocalDirectory::ChooseDeletion(const DeleteRequest& request) {
+  const base::ObjectId& id = request.id;
+  const base::Generation wanted = request.generation;
+  const bool any = wanted == base::kNoGeneration;
+  const ObjectEntry* entry = objects_.Find(id);
+  const bool is_live = entry != nullptr && (any || entry->generation == wanted);
+  if (!is_live) {
+    if (any && deletions_.FindUnderWay(id) != base::kNoGeneration) return deletions_.FindUnderWay(id);
+    if (!any && (deletions_.UnderWay({id, wanted}) || deletions_.Finished({id, wanted}))) return wanted;
+  }
+  if (!(is_live && entry->fresh) && members_.recovering()) {
+    return absl::UnavailableError("the directory is learning who holds what: try again in some seconds");
+  }
+  if (is_live) {
+    const base::Generation generation = entry->generation;
+    BeginDeletion(id);
+    return generation;
+  }
+  if (any) return NobodyHoldsIt();
+  deletions_.Begin({id, wanted}, /*provisional=*/false, {});  // its announcement may be on its way
+  return wanted;
+}
+
+void LocalDirectory::BeginDeletion(const base::ObjectId& id) {
+  const ObjectEntry entry = objects_.Extract(id);
+  std::set<uint64_t> members;
+  for (const Holder& holder : entry.holders) members.insert(holder.member);
+  deletions_.Begin({id, entry.generation}, entry.provisional, std::move(members));
+}
+
+DeleteReply LocalDirectory::NameForDeletion(const base::ObjectVersion& version, const NodeId& after) {
+  DeleteReply reply;
+  reply.generation = version.generation;
+  const std::set<uint64_t>* const pending = deletions_.Pending(version);
+  if (pending == nullptr) return reply;
+  for (const uint64_t number : *pending) {
+    const Member& member = *members_.Find(number);
+    if (!member.alive) {
+      reply.silent.push_back(member.info.id);
+    } else if (member.info.id > after) {
+      reply.holders.push_back(member.info.id);
+    }
+  }
+  Shorten(reply.holders);
+  Shorten(reply.silent);
+  return reply;
+}
+
+base::Pending LocalDirectory::Verify(const NodeId& node, absl::Span<const base::ObjectVersion> versions, base::Duration,
+                                     VerifyCallback done) {
+  using Places = absl::StatusOr<std::vector<uint32_t>>;
+  const Member* const member = members_.FindAlive(node);
+  if (member == nullptr) return Answer(std::move(done), Places(JoinFirst(node)));
+  if (versions.size() > kMaxVerified) {
+    return Answer(std::move(done),
+                  Places(absl::InvalidArgumentError(absl::StrCat("at most ", kMaxVerified, " versions at once"))));
+  }
+  std::vector<uint32_t> unknown;
+  for (size_t i = 0; i < versions.size(); ++i) {
+    ObjectEntry* entry = objects_.Find(versions[i].id);
+    const bool live = entry != nullptr && entry->generation == versions[i].generation;
+    const Holder* holder = live ? ObjectEntries::FindHolder(*entry, member->number) : nullptr;
+    if (holder == nullptr || !holder->has) unknown.push_back(static_cast<uint32_t>(i));
+  }
+  return Answer(std::move(done), Places(std::move(unknown)));
+}
+
+base::Pending LocalDirectory::Nodes(base::Duration, NodesCallback done) {
+  return Answer(std::move(done), absl::StatusOr<std::vector<NodeInfo>>(members_.Alive()));
 }
 
 }  // namespace tokamak::directory

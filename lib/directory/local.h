@@ -1,98 +1,99 @@
-// LocalDirectory is the directory as pure state in this process: one node's own, or what a serving node shares with others.
+// LocalDirectory is the directory as pure state in this process: one node's own, or what a serving
+// node shares with others.
 //
-// Law: only nodes with a lease are named as holders; when a lease ends, all that the node held is forgotten.
-// Law: an object is known while somebody holds it, with the sizes that its first holder announced.
-// Bounds: kMaxNodes nodes, kMaxHolders holders of one object, and LocalBounds (kResourceExhausted beyond).
+//   Members         who is alive, silent or gone
+//   ObjectEntries   which generation of an id is live, and who holds it
+//   Deletions       what was deleted, and who has not confirmed
+//   Waits           who waits for an object to appear
+//
+// Law: what a call does is done when it returns; only its answer comes later.
+// Law: no task looks at more than some 1,000 objects, whatever happens to nodes that hold millions.
+// Bounds: kMaxNodes, kMaxTombstones, LocalOptions (kResourceExhausted beyond).
 // Thread rule: its loop.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <map>
+#include <cstddef>
 #include <memory>
-#include <set>
-#include <utility>
+#include <optional>
 #include <vector>
 
+#include "lib/base/answers.h"
 #include "lib/base/event_loop.h"
-#include "lib/directory/answers.h"
+#include "lib/directory/deletions.h"
 #include "lib/directory/directory.h"
+#include "lib/directory/members.h"
+#include "lib/directory/object_entries.h"
+#include "lib/directory/sweep.h"
+#include "lib/directory/waits.h"
 
 namespace tokamak::directory {
 
-struct LocalBounds {
-  size_t objects = size_t{1} << 24;  // known at once
-  size_t waiting = size_t{1} << 20;  // for an object to appear
-};
+// Each peer may have this many waits in a directory: the node itself, and each that asks it.
+constexpr size_t kMaxWaitsOfPeer = 65536;
 
-// A question of LocateAny. Dropping it ends it without an answer, also from inside the answer.
-class AnyWait {
- public:
-  virtual ~AnyWait() = default;
+struct LocalOptions {
+  size_t objects = size_t{1} << 24;  // known at once, or being deleted
+  size_t waiting = size_t{1} << 20;  // for an object to appear
+
+  // For this long after its start a directory that was restarted learns who holds what; and so
+  // after each return of a node.
+  base::Duration recovery = base::Seconds(10);
 };
 
 class LocalDirectory final : public Directory {
  public:
   // `loop` must outlive it.
-  explicit LocalDirectory(base::EventLoop& loop, const LocalBounds& bounds = {})
-      : loop_(loop), bounds_(bounds), answers_(loop) {}
+  explicit LocalDirectory(base::EventLoop& loop, const LocalOptions& options = {});
   LocalDirectory(const LocalDirectory&) = delete;
   LocalDirectory& operator=(const LocalDirectory&) = delete;
 
-  void Join(const NodeInfo& node, base::Duration lease, base::Duration deadline, JoinCallback done) override;
-  void Leave(const NodeId& node, uint64_t incarnation, base::Duration deadline, StatusCallback done) override;
-  void Announce(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size, const NodeId& node,
-                base::Duration deadline, StatusCallback done) override;
-  void Withdraw(const base::ObjectId& id, const NodeId& node, base::Duration deadline, StatusCallback done) override;
-  void Locate(const base::ObjectId& id, base::Duration wait, base::Duration deadline, LocateCallback done) override;
-  void Nodes(base::Duration deadline, NodesCallback done) override;
+  base::Pending Join(const JoinRequest& request, base::Duration deadline, JoinCallback done) override;
+  base::Pending Leave(const NodeId& node, uint64_t incarnation, base::Duration deadline, StatusCallback done) override;
+  base::Pending Update(const NodeId& node, absl::Span<const directory::Update> updates, base::Duration deadline,
+                       UpdateCallback done) override;
+  base::Pending Locate(const LocateRequest& request, LocateCallback done) override;
+  base::Pending Delete(const DeleteRequest& request, base::Duration deadline, DeleteCallback done) override;
+  base::Pending Verify(const NodeId& node, absl::Span<const base::ObjectVersion> versions, base::Duration deadline,
+                       VerifyCallback done) override;
+  base::Pending Nodes(base::Duration deadline, NodesCallback done) override;
 
-  // Which of `ids` are held: those that are, or, where none is, the first that appear within `wait`, with their places in `ids`.
-  // `done` runs once, later. kNotFound: the wait was in vain; kResourceExhausted. So one question covers all that the gets of
-  // a peer wait for.
-  using Found = std::vector<std::pair<size_t, ObjectInfo>>;
-  using AnyCallback = std::function<void(absl::StatusOr<Found>)>;
-  [[nodiscard]] std::unique_ptr<AnyWait> LocateAny(const std::vector<base::ObjectId>& ids, base::Duration wait,
-                                                   AnyCallback done);
+  // For the server, which asks for others. Find is a Locate that is answered now; nothing: nobody
+  // has the object. Watch tells, with no limit in time, that somebody has it; whoever asks for
+  // others keeps each of them within kMaxWaitsOfPeer.
+  Waits::Result Find(const base::ObjectId& id, const NodeId& puller);
+  [[nodiscard]] base::Pending Watch(const base::ObjectId& id, StatusCallback done);
 
-  // Objects that somebody holds or waits for.
+  // What is kept, until it is forgotten: of nodes that are gone, and of deletions that have ended
+  // with them, in steps.
+  size_t nodes() const { return members_.size(); }  // alive or silent
   size_t objects() const { return objects_.size(); }
-  size_t nodes() const { return nodes_.size(); }
+  size_t deletions() const { return deletions_.under_way(); }
+  size_t tombstones() const { return deletions_.tombstones(); }
+  size_t waiting() const { return waits_.size(); }
 
  private:
-  struct Member {
-    NodeInfo info;
-    std::set<base::ObjectId> held;
-    base::Timer lease;
-  };
-  struct Waiting {
-    LocateCallback done;
-    base::Timer timeout;  // of a Locate; an Any has its own
-  };
-  struct Entry {
-    ObjectInfo info;  // holders in the order announced
-    std::map<uint64_t, Waiting> waiting;
-  };
+  template <typename Callback, typename Result>
+  base::Pending Answer(Callback done, Result result);
+  base::Pending Wait(const Waits::Asker& asker, std::optional<base::Duration> wait, size_t* count, LocateCallback done);
+  Waits::Result FindFor(const Waits::Asker& asker);
 
-  class Any;
+  absl::StatusOr<JoinReply> Enter(const JoinRequest& request);
+  absl::Status Announce(const Member& node, const directory::Update& update);
+  absl::Status MakeFree(const Member& node, const directory::Update& update);
+  void Withdraw(const Member& node, const base::ObjectVersion& version);
+  void BeginDeletion(const base::ObjectId& id);
+  absl::StatusOr<base::Generation> ChooseDeletion(const DeleteRequest& request);
+  DeleteReply NameForDeletion(const base::ObjectVersion& version, const NodeId& after);
 
-  void Answer(base::Task answer) { answers_.Add(std::move(answer)); }
-  void Forget(const NodeId& node);
-  void Remove(const base::ObjectId& id, const NodeId& node);
-  void EraseIfIdle(const base::ObjectId& id);
-  void WakeWaiting(Entry& entry);
-  const ObjectInfo* FindHeld(const base::ObjectId& id) const;
-  uint64_t AddWaiting(const base::ObjectId& id, LocateCallback done);
-  void DropWaiting(const base::ObjectId& id, uint64_t number);
-
-  base::EventLoop& loop_;
-  const LocalBounds bounds_;
-  std::map<NodeId, Member> nodes_;
-  std::map<base::ObjectId, Entry> objects_;
-  uint64_t last_waiting_ = 0;
-  size_t waiting_ = 0;
-  Answers answers_;
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();  // for questions that outlive us
+  const LocalOptions options_;
+  base::Answers answers_;
+  Members members_;
+  ObjectEntries objects_;
+  Deletions deletions_;
+  Waits waits_;
+  size_t own_waits_ = 0;
+  Sweep forgetting_;  // those who are gone
+  Sweep asking_;      // again for all who wait: a silent node is back
 };
 
 }  // namespace tokamak::directory

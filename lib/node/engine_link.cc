@@ -1,8 +1,8 @@
-// The control loop's end of an engine.
+#include "lib/node/engine_link.h"
+
 #include <utility>
 
 #include "glog/logging.h"
-#include "lib/node/engine.h"
 
 namespace tokamak::node {
 
@@ -12,135 +12,110 @@ absl::Status Gone() { return absl::UnavailableError("this node's transport engin
 
 class EngineLink::Ticket final {
  public:
-  Ticket(std::shared_ptr<EngineLink*> link, uint64_t token) : link_(std::move(link)), token_(token) {}
+  Ticket(EngineLink& link, uint64_t token) : link_(link), watch_(link.lifetime_.Watched()), token_(token) {}
   Ticket(const Ticket&) = delete;
   Ticket& operator=(const Ticket&) = delete;
-  ~Ticket() {
-    if (!used_) Send(Gone(), {});
-  }
-  void Answer(absl::Span<const uint8_t> reply) {
-    if (!std::exchange(used_, true)) Send(absl::OkStatus(), reply);
+  ~Ticket() { Answer(Gone()); }
+  void Answer(absl::StatusOr<std::vector<uint8_t>> reply) {
+    if (!watch_.over()) link_.Answer(token_, std::move(reply));
   }
 
  private:
-  void Send(absl::Status status, absl::Span<const uint8_t> reply) {
-    if (*link_ == nullptr) return;
-    EngineCommand command;
-    command.kind = EngineCommand::Kind::kReply;
-    command.token = token_;
-    command.status = std::move(status);
-    command.bytes.assign(reply.begin(), reply.end());
-    (*link_)->Send(std::move(command));
-  }
-
-  const std::shared_ptr<EngineLink*> link_;
+  EngineLink& link_;
+  const base::Lifetime::Watch watch_;
   const uint64_t token_;
-  bool used_ = false;
+};
+
+// It and its call know each other as long as the asker waits.
+class EngineLink::CallHandle final : public base::Handle {
+ public:
+  CallHandle(EngineLink& link, OneCall* call) : link_(link), call_(call) { call->handle = this; }
+  ~CallHandle() override {
+    if (call_ != nullptr) link_.CancelCall(call_);
+  }
+  void Detach() { call_ = nullptr; }
+
+ private:
+  EngineLink& link_;
+  OneCall* call_;
 };
 
 EngineLink::EngineLink(base::EventLoop& control_loop)
     : loop_(control_loop),
-      from_engine_(control_loop, kEngineMailbox, [this](EngineReport report) { Handle(std::move(report)); }),
+      from_engine_(control_loop, kEngineMailbox, [this](const EngineReport& report) { HandleAny(report); }),
       closed_(control_loop.MakeSignal([this] { Closed(); })),
       handlers_(Refusal()),
-      self_(std::make_shared<EngineLink*>(this)) {}
+      refused_(control_loop) {}
 
 EngineLink::~EngineLink() {
   CHECK(to_engine_ == nullptr) << "an engine's host must be dropped before its link";
-  *self_ = nullptr;
-}
-
-template <typename Handler>
-void EngineLink::Await(base::NumberedTable<Awaited<Handler>>& table, uint64_t token, Handler handler) {
-  table.Bind(token, table.Claim(token, std::move(handler)));
-}
-
-template <typename Handler>
-Handler EngineLink::TakeOut(base::NumberedTable<Awaited<Handler>>& table, Awaited<Handler>* awaited) {
-  CHECK(awaited != nullptr);
-  Handler handler = std::move(awaited->handler);
-  table.Unbind(awaited->token);
-  table.Release(awaited);
-  return handler;
+  for (OneCall* call = calls_.first(); call != nullptr; call = base::NumberedTable<OneCall>::Next(call)) {
+    TakeCallback(call);
+  }
 }
 
 EngineLink::Handlers EngineLink::Refusal() {
   Handlers handlers;
-  handlers.pin = [this](uint64_t pin, const base::ObjectId&) {
+  handlers.pin = [this](transport::PinId pin, const transport::PinRequest&) {
     Pinned(pin, absl::UnavailableError("this node does not serve objects now"));
   };
-  handlers.unpin = [](uint64_t) {};
-  handlers.call = [](absl::Span<const uint8_t>, const Reply&) {};
+  handlers.unpin = [](transport::PinId) {};
+  handlers.call = [](absl::Span<const uint8_t>, const transport::Reply&) { return nullptr; };
   return handlers;
 }
 
+void EngineLink::StopServing() {
+  handlers_ = Refusal();
+  while (!called_.empty()) Answer(called_.first()->token, Gone());
+}
+
+// ---- what the node asks of the engine
+
 absl::StatusOr<uint64_t> EngineLink::Pull(const transport::PullRequest& request, absl::Span<uint8_t> memory,
-                                          PullHandlers handlers) {
+                                          PullCallback done) {
   if (to_engine_ == nullptr) return Gone();
   if (pulls_.size() >= kMaxEnginePulls) {
     return absl::ResourceExhaustedError("too many objects are on their way here: waiting for some to arrive");
   }
   const uint64_t token = ++last_token_;
-  Await(pulls_, token, std::move(handlers));
-  EngineCommand command;
-  command.kind = EngineCommand::Kind::kPull;
-  command.token = token;
-  command.pull = request;
-  command.memory = memory;
-  Send(std::move(command));
+  pulls_.Bind(token, pulls_.Claim(token, std::move(done)));
+  Send(PullCommand{token, request, memory});
   return token;
 }
 
 void EngineLink::Cancel(uint64_t token) {
-  if (pulls_.Find(token) == nullptr) return;
-  EngineCommand command;
-  command.kind = EngineCommand::Kind::kCancel;
-  command.token = token;
-  Send(std::move(command));
+  if (pulls_.Find(token) != nullptr) Send(CancelPullCommand{token});
 }
 
-void EngineLink::Pinned(uint64_t pin, absl::StatusOr<transport::PinnedObject> object) {
-  EngineCommand command;
-  command.kind = EngineCommand::Kind::kPinned;
-  command.token = pin;
-  command.status = object.status();
-  if (object.ok()) command.pinned = *object;
-  Send(std::move(command));
+void EngineLink::Pinned(transport::PinId pin, absl::StatusOr<transport::PinnedObject> object) {
+  Send(PinnedCommand{pin, std::move(object)});
 }
 
-void EngineLink::Call(const verbs::Address& peer, absl::Span<const uint8_t> request, base::Duration deadline,
-                      CallCallback done) {
-  if (to_engine_ == nullptr) return RefuseCall(std::move(done), Gone());
+void EngineLink::Drain(std::function<void()> done) {
+  draining_.push_back(std::move(done));
+  if (to_engine_ == nullptr) return closed_->Raise();
+  Send(DrainCommand{});
+}
+
+base::Pending EngineLink::Call(const verbs::Address& peer, absl::Span<const uint8_t> request, base::Duration deadline,
+                               CallCallback done) {
+  if (to_engine_ == nullptr) return refused_.Add([done = std::move(done)] { done(Gone()); });
   if (calls_.size() >= kMaxEngineCalls) {
-    return RefuseCall(std::move(done), absl::ResourceExhaustedError(
-                                           "too many calls to other nodes wait for an answer: try again later"));
+    return refused_.Add([done = std::move(done)] {
+      done(absl::ResourceExhaustedError("too many calls to other nodes wait for an answer: try again later"));
+    });
   }
   const uint64_t token = ++last_token_;
-  Await(calls_, token, std::move(done));
-  EngineCommand command;
-  command.kind = EngineCommand::Kind::kCall;
-  command.token = token;
-  command.peer = peer;
-  command.deadline = deadline;
-  command.bytes.assign(request.begin(), request.end());
-  Send(std::move(command));
+  OneCall* call = calls_.Claim(token, std::move(done));
+  calls_.Bind(token, call);
+  Send(CallCommand{token, peer, deadline, {request.begin(), request.end()}});
+  return std::make_unique<CallHandle>(*this, call);
 }
 
-void EngineLink::Settle(std::function<void()> done) {
-  settling_.push_back(std::move(done));
-  if (to_engine_ == nullptr) return closed_->Raise();
-  EngineCommand command;
-  command.kind = EngineCommand::Kind::kSettle;
-  Send(std::move(command));
-}
-
-void EngineLink::RefuseCall(CallCallback done, absl::Status status) {
-  refused_.push_back([done = std::move(done), status = std::move(status)] { done(status); });
-  if (refusing_.armed()) return;
-  refusing_ = loop_.Post([this] {
-    const std::vector<base::Task> refused = std::exchange(refused_, {});
-    for (const base::Task& refuse : refused) refuse();
-  });
+// It counts until the engine has reported its end.
+void EngineLink::CancelCall(OneCall* call) {
+  TakeCallback(call);
+  Send(CancelCallCommand{call->token});
 }
 
 // To an engine that is gone nothing need be said: what this is about went with it.
@@ -148,77 +123,111 @@ void EngineLink::Send(EngineCommand command) {
   if (to_engine_ != nullptr) to_engine_->Send(std::move(command));
 }
 
-void EngineLink::Handle(EngineReport report) {
-  switch (report.kind) {
-    case EngineReport::Kind::kPin:
-      return handlers_.pin(report.token, report.id);
-    case EngineReport::Kind::kUnpin:
-      return handlers_.unpin(report.token);
-    case EngineReport::Kind::kReserve:
-      return HandleReserve(report);
-    case EngineReport::Kind::kPullDone:
-      return HandlePullDone(report);
-    case EngineReport::Kind::kCallDone:
-      return HandleCallDone(report);
-    case EngineReport::Kind::kCalled: {
-      const auto ticket = std::make_shared<Ticket>(self_, report.token);
-      return handlers_.call(report.bytes, [ticket](absl::Span<const uint8_t> reply) { ticket->Answer(reply); });
-    }
-    case EngineReport::Kind::kSettled:
-      return HandleSettled();
-    case EngineReport::Kind::kNone:
-      break;
-  }
+// From now on nobody waits for it.
+transport::Caller::CallCallback EngineLink::TakeCallback(OneCall* call) {
+  if (call->handle != nullptr) std::exchange(call->handle, nullptr)->Detach();
+  return std::exchange(call->done, nullptr);
 }
 
-void EngineLink::HandleReserve(const EngineReport& report) {
-  const auto* pull = pulls_.Find(report.token);
+transport::Caller::CallCallback EngineLink::TakeOut(OneCall* call) {
+  CHECK(call != nullptr);
+  CallCallback done = TakeCallback(call);
+  calls_.Unbind(call->token);
+  calls_.Release(call);
+  return done;
+}
+
+EngineLink::PullCallback EngineLink::TakeOut(OnePull* pull) {
   CHECK(pull != nullptr);
-  const absl::StatusOr<absl::Span<uint8_t>> memory = pull->handler.reserve(report.size);
-  EngineCommand command;
-  command.kind = EngineCommand::Kind::kReserved;
-  command.token = report.token;
-  command.status = memory.status();
-  if (memory.ok()) command.memory = *memory;
-  Send(std::move(command));
+  PullCallback done = std::move(pull->done);
+  pulls_.Unbind(pull->token);
+  pulls_.Release(pull);
+  return done;
 }
 
-void EngineLink::HandlePullDone(const EngineReport& report) {
-  TakeOut(pulls_, pulls_.Find(report.token)).done(report.status, report.report);
+// ---- what the engine reports
+
+void EngineLink::HandleAny(const EngineReport& report) {
+  std::visit([this](const auto& one) { Handle(one); }, report);
 }
 
-void EngineLink::HandleCallDone(const EngineReport& report) {
-  const CallCallback done = TakeOut(calls_, calls_.Find(report.token));
-  if (!report.status.ok()) return done(report.status);
-  done(absl::MakeConstSpan(report.bytes));
+void EngineLink::Handle(const PullDoneReport& report) {
+  const PullCallback done = TakeOut(pulls_.Find(report.pull));
+  done(report.status, report.transfer);
+}
+
+void EngineLink::Handle(const CallDoneReport& report) {
+  const CallCallback done = TakeOut(calls_.Find(report.call));
+  if (done == nullptr) return;
+  if (!report.reply.ok()) return done(report.reply.status());
+  done(absl::MakeConstSpan(*report.reply));
 }
 
 // Each question has its answer, in order; once the engine is gone all have.
-void EngineLink::HandleSettled() {
-  if (settling_.empty()) return;
-  const std::function<void()> done = std::move(settling_.front());
-  settling_.erase(settling_.begin());
+void EngineLink::Handle(const DrainedReport&) {
+  if (draining_.empty()) return;
+  const std::function<void()> done = std::move(draining_.front());
+  draining_.erase(draining_.begin());
   done();
 }
 
+// ---- calls of peers
+
+void EngineLink::Handle(const CalledReport& report) {
+  called_.Bind(report.called, called_.Claim(report.called));
+  const base::Lifetime::Watch watch = lifetime_.Watched();
+  base::Pending work;
+  {
+    const auto ticket = std::make_shared<Ticket>(*this, report.called);
+    work = handlers_.call(report.request, [ticket](absl::Span<const uint8_t> reply) {
+      const std::shared_ptr<Ticket> self = ticket;  // the reply may be part of the work, and end with it
+      self->Answer(std::vector<uint8_t>(reply.begin(), reply.end()));
+    });
+  }
+  if (watch.over()) return;
+  if (OneCalled* called = called_.Find(report.called)) called->work = std::move(work);
+}
+
+void EngineLink::Handle(const CallCancelledReport& report) {
+  if (OneCalled* called = called_.Find(report.called)) DropCalled(called);
+}
+
+void EngineLink::Answer(uint64_t token, absl::StatusOr<std::vector<uint8_t>> reply) {
+  OneCalled* called = called_.Find(token);
+  if (called == nullptr) return;  // answered, or cancelled
+  Send(ReplyCommand{token, std::move(reply)});
+  DropCalled(called);
+}
+
+void EngineLink::DropCalled(OneCalled* called) {
+  const base::Pending work = std::move(called->work);  // dropped last: what it drops may look here
+  called_.Unbind(called->token);
+  called_.Release(called);
+}
+
+// ---- the end
+
 // The host is gone, after its last report: with it whatever touched memory, and whoever could answer.
 void EngineLink::Closed() {
-  const std::shared_ptr<EngineLink*> self = self_;  // a callback may drop us
-  for (EngineReport& report : std::exchange(last_reports_, {})) {
-    Handle(std::move(report));
-    if (*self == nullptr) return;
+  const base::Lifetime::Watch watch = lifetime_.Watched();  // a callback may drop us
+  for (const EngineReport& report : std::exchange(last_reports_, {})) {
+    HandleAny(report);
+    if (watch.over()) return;
   }
   while (!pulls_.empty()) {
-    TakeOut(pulls_, pulls_.first()).done(Gone(), {});
-    if (*self == nullptr) return;
+    const PullCallback done = TakeOut(pulls_.first());
+    done(Gone(), {});
+    if (watch.over()) return;
   }
   while (!calls_.empty()) {
-    TakeOut(calls_, calls_.first())(Gone());
-    if (*self == nullptr) return;
+    const CallCallback done = TakeOut(calls_.first());
+    if (done != nullptr) done(Gone());
+    if (watch.over()) return;
   }
-  for (const std::function<void()>& done : std::exchange(settling_, {})) {
+  while (!called_.empty()) DropCalled(called_.first());
+  for (const std::function<void()>& done : std::exchange(draining_, {})) {
     done();
-    if (*self == nullptr) return;
+    if (watch.over()) return;
   }
 }
 

@@ -1,141 +1,430 @@
 #include "lib/node/membership.h"
 
+#include <algorithm>
 #include <utility>
-#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 
 namespace tokamak::node {
 
-Membership::Membership(base::EventLoop& loop, store::Store& store, directory::Directory& directory,
+namespace {
+
+// A node fences itself a little before the directory counts it as gone: clocks differ.
+base::Duration FenceAfter(const MembershipOptions& options) {
+  const base::Duration whole = options.lease + options.grace;
+  return whole - whole / 32;
+}
+
+}  // namespace
+
+// On the table until it is dropped or answered.
+class Membership::Confirmation final : public base::Handle {
+ public:
+  Confirmation(Membership& membership, const base::ObjectVersion& version, base::Duration deadline, StatusCallback done)
+      : membership_(membership), watch_(membership.lifetime_.Watched()), version_(version), done_(std::move(done)) {
+    CHECK(membership_.confirmations_.emplace(version_, this).second) << "confirmed twice";
+    timer_ = membership_.loop_.RunAfter(deadline, [this] {
+      membership_.Conclude(version_,
+                           absl::UnavailableError("the directory has not confirmed in time that the id is free"));
+    });
+  }
+  ~Confirmation() override {
+    if (!answered_ && !watch_.over()) membership_.confirmations_.erase(version_);
+  }
+
+  // It is off the table. May be dropped in the call.
+  void Answer(const absl::Status& status) {
+    answered_ = true;
+    timer_.Cancel();
+    const StatusCallback done = std::move(done_);
+    done(status);
+  }
+
+ private:
+  Membership& membership_;
+  const base::Lifetime::Watch watch_;
+  const base::ObjectVersion version_;
+  StatusCallback done_;
+  base::Timer timer_;
+  bool answered_ = false;
+};
+
+Membership::Membership(base::EventLoop& loop, store::Store& store, directory::Directory& directory, Copies& copies,
                        directory::NodeInfo self, const MembershipOptions& options)
     : loop_(loop),
       store_(store),
       directory_(directory),
+      copies_(copies),
       self_info_(std::move(self)),
-      options_(options),
-      alive_(std::make_shared<Membership*>(this)) {
+      options_(options) {
   subscription_ = store_.Subscribe([this](absl::Span<const store::Event> events) { Mark(events); });
 }
 
-Membership::~Membership() { *alive_ = nullptr; }
+Membership::~Membership() = default;
 
 void Membership::Start(StatusCallback joined) {
   on_first_answer_ = std::move(joined);
   Renew();
+  VerifyLater();
 }
 
 void Membership::Leave(StatusCallback left) {
   leaving_ = true;
   joined_ = false;
+  join_.reset();
+  verifying_.reset();
+  batches_.clear();
   renew_timer_.Cancel();
   retry_timer_.Cancel();
-  directory_.Leave(self_info_.id, self_info_.incarnation, options_.directory_deadline, std::move(left));
+  verify_timer_.Cancel();
+  back_off_timer_.Cancel();
+  leave_ = directory_.Leave(self_info_.id, self_info_.incarnation, options_.directory_deadline, std::move(left));
 }
+
+bool Membership::fenced() const { return fence_due_ || (fenced_at_.has_value() && loop_.Now() >= *fenced_at_); }
+
+// ---- the lease
 
 void Membership::Renew() {
-  renewing_ = true;
-  directory_.Join(self_info_, options_.lease, options_.directory_deadline,
-                  [alive = alive_](const absl::StatusOr<directory::JoinResult>& result) {
-                    if (*alive != nullptr) (*alive)->Renewed(result);
-                  });
+  directory::JoinRequest request;
+  request.node = self_info_;
+  request.lease = options_.lease;
+  request.grace = options_.grace;
+  request.returning = returning_;
+  request.complete = complete() && !overflowed_;
+  join_ = directory_.Join(
+      request, options_.directory_deadline,
+      [this, sent = loop_.Now(), complete = request.complete](const absl::StatusOr<directory::JoinReply>& reply) {
+        join_.reset();
+        Renewed(sent, complete, reply);
+      });
 }
 
-void Membership::Renewed(const absl::StatusOr<directory::JoinResult>& result) {
-  renewing_ = false;
-  if (leaving_) return;
-  if (result.ok()) {
+void Membership::Renewed(base::Time sent, bool complete, const absl::StatusOr<directory::JoinReply>& reply) {
+  const bool unanswered = std::exchange(away_, !reply.ok());
+  renew_timer_ = loop_.RunAfter(reply.ok() ? options_.renew : options_.retry, [this] { Renew(); });
+  if (reply.ok()) {
     ++counters_.renewals;
-    LOG_IF(INFO, !joined_ || unanswered_) << self_info_.id << " is in the directory";
+    LOG_IF(INFO, !joined_ || unanswered) << self_info_.id << " is in the directory";
+    fence_due_ = fenced();
+    fenced_at_ = sent + FenceAfter(options_);
     joined_ = true;
-    if (*result == directory::JoinResult::kEntered || unanswered_) {
-      unanswered_ = false;
-      ++counters_.re_announcements;
-      sweeping_ = true;
-      swept_to_.reset();
+    told_complete_ = complete;
+    // A renewal that was not answered may have been what entered us.
+    if (reply->entered || unanswered || overflowed_) Entered();
+    overflowed_ = false;
+    returning_ = true;
+    for (const base::ObjectVersion& version : reply->drops) {
+      ++counters_.dropped;
+      copies_.Drop(version, absl::AbortedError("it was deleted"));
+      MarkDirty(version);  // says so
     }
+    if (reply->drops.size() >= directory::kMaxDropsTold) renew_timer_ = loop_.Post([this] { Renew(); });
+    retry_timer_.Cancel();
     Flush();
+    SayIfComplete();
   } else {
     ++counters_.failed_renewals;
-    LOG_IF(WARNING, !unanswered_) << "the directory does not take this node's lease: " << result.status();
-    unanswered_ = true;
+    LOG_IF(WARNING, !unanswered) << "the directory does not take this node's lease: " << reply.status();
   }
-  renew_timer_ = loop_.RunAfter(result.ok() ? options_.renew : options_.retry, [this] { Renew(); });
-  if (const auto first = std::exchange(on_first_answer_, nullptr)) first(result.status());  // may drop us
+  if (const auto first = std::exchange(on_first_answer_, nullptr)) first(reply.status());  // may drop us
 }
+
+void Membership::Entered() {
+  ++counters_.re_announcements;
+  sweeping_ = true;
+  swept_to_.reset();
+}
+
+void Membership::Suspect() {
+  if (leaving_ || join_ != nullptr) return;
+  renew_timer_ = loop_.Post([this] { Renew(); });
+}
+
+// Deletions wait for this word.
+void Membership::SayIfComplete() {
+  if (!joined_ || !complete()) return;
+  fence_due_ = false;
+  if (!told_complete_ && join_ == nullptr) renew_timer_ = loop_.Post([this] { Renew(); });
+}
+
+// ---- what is dirty
 
 void Membership::Mark(absl::Span<const store::Event> events) {
-  for (const store::Event& event : events) dirty_.insert(event.id);
+  for (const store::Event& event : events) {
+    const base::ObjectVersion version{event.id, event.generation};
+    if (event.kind == store::Event::Kind::kSealed) {
+      if (event.origin == store::Origin::kCreatedHere && !fresh_.insert(version).second) continue;  // see Confirm
+    } else if (IsUnannounced(version)) {
+      unregistered_.erase(version);
+      const auto dirty = dirty_.find(version);
+      const bool in_flight = dirty != dirty_.end() && dirty->second->state == Dirty::State::kInFlight;
+      if (fresh_.erase(version) != 0 && !in_flight) {  // the directory never knew it
+        if (dirty != dirty_.end()) Done(*dirty->second);
+        Conclude(version, absl::NotFoundError("the object was deleted before the directory knew it"));
+        continue;
+      }
+    }
+    MarkDirty(version);
+  }
   Flush();
 }
 
-void Membership::Recheck(const base::ObjectId& id) {
-  if (dirty_.size() >= kMaxRechecks) return;
-  dirty_.insert(id);
+void Membership::Recheck(const base::ObjectVersion& version) {
+  MarkDirty(version);
   Flush();
 }
+
+void Membership::MarkDirty(const base::ObjectVersion& version, bool swept) {
+  if (leaving_ || overflowed_) return;
+  auto [found, is_new] = dirty_.try_emplace(version, nullptr);
+  if (is_new) found->second = std::make_unique<Dirty>(version);
+  Dirty& dirty = *found->second;
+  if (swept && !dirty.swept) {
+    dirty.swept = true;
+    ++swept_outstanding_;
+  }
+  if (is_new) {
+    queue_.PushBack(&dirty);
+    if (dirty_.size() > kMaxDirty) Overflow();
+  } else if (dirty.state == Dirty::State::kInFlight) {
+    dirty.again = true;
+  }
+}
+
+// The store knows what is here.
+void Membership::Overflow() {
+  ++counters_.overflows;
+  ++self_info_.incarnation;
+  join_.reset();
+  LOG(WARNING) << "more than " << kMaxDirty
+               << " objects came and went that the directory has not heard of: everything is "
+               << "announced again when it is back";
+  overflowed_ = true;
+  batches_.clear();
+  while (!queue_.empty()) queue_.PopFront();
+  backing_off_.clear();
+  dirty_.clear();
+  swept_outstanding_ = 0;
+  sweeping_ = false;
+  if (joined_ || away_) Suspect();
+}
+
+// ---- telling the directory
 
 void Membership::Flush() {
-  if (!joined_ || retry_timer_.armed()) return;
-  if (sweeping_ && dirty_.size() < options_.max_updates_in_flight) MarkNextPage();
-  auto next = dirty_.begin();
-  while (next != dirty_.end() && in_flight_.size() < options_.max_updates_in_flight) {
-    if (in_flight_.count(*next) != 0) {
-      ++next;
-      continue;
-    }
-    const base::ObjectId id = *next;
-    next = dirty_.erase(next);
-    Update(id);
-  }
+  if (!joined_ || overflowed_ || retry_timer_.armed()) return;
+  do {
+    if (sweeping_ && queue_.size() < directory::kMaxUpdates) MarkNextPage();
+  } while (batches_.size() < kBatchesInFlight && !queue_.empty() && SendBatch());
 }
 
 // Never empty but at the end, so that there is always something in flight whose end calls for the next page.
 void Membership::MarkNextPage() {
-  const size_t dirty_before = dirty_.size();
-  while (sweeping_ && dirty_.size() == dirty_before) {
-    const std::vector<store::ObjectInfo> page = store_.List(options_.max_updates_in_flight, swept_to_);
+  const size_t dirty_before = queue_.size();
+  while (sweeping_ && queue_.size() == dirty_before) {
+    const std::vector<store::ObjectInfo> page = store_.List(directory::kMaxUpdates, swept_to_);
     for (const store::ObjectInfo& object : page) {
-      if (object.state == store::State::kSealed) dirty_.insert(object.id);
+      if (object.state == store::State::kSealed) MarkDirty({object.id, object.location.generation}, true);
     }
     sweeping_ = !page.empty();
     if (sweeping_) swept_to_ = page.back().id;
   }
 }
 
-// Says what is true now: the object is here, or it is not.
-void Membership::Update(const base::ObjectId& id) {
-  in_flight_.insert(id);
-  const absl::optional<store::Location> place = store_.Find(id);
-  const bool here = place.has_value();
-  auto done = [alive = alive_, id, here](const absl::Status& status) {
-    if (*alive != nullptr) (*alive)->Updated(id, here, status);
-  };
-  if (here) {
-    directory_.Announce(id, place->data_size, place->metadata_size, self_info_.id, options_.directory_deadline, done);
-  } else {
-    directory_.Withdraw(id, self_info_.id, options_.directory_deadline, done);
+// What is true now: nothing where a pull is just bringing it.
+absl::optional<directory::Update> Membership::Word(const base::ObjectVersion& version) {
+  directory::Update word;
+  word.version = version;
+  const absl::optional<store::Location> place = store_.Find(version.id);
+  if (place.has_value() && place->generation == version.generation) {
+    word.kind = directory::Update::Kind::kAnnounce;
+    word.data_size = place->data_size;
+    word.metadata_size = place->metadata_size;
+    word.established = !fresh_.contains(version);
+    return word;
   }
+  if (copies_.IsComing(version)) return absl::nullopt;
+  word.kind = directory::Update::Kind::kWithdraw;
+  return word;
 }
 
-void Membership::Updated(const base::ObjectId& id, bool announced, const absl::Status& status) {
-  in_flight_.erase(id);
-  if (leaving_) return;
+// Returns whether there may be more to send.
+bool Membership::SendBatch() {
+  Batch batch;
+  std::vector<directory::Update> words;
+  while (!queue_.empty() && words.size() < directory::kMaxUpdates) {
+    Dirty& dirty = *queue_.PopFront();
+    const absl::optional<directory::Update> word = Word(dirty.version);
+    if (!word.has_value()) {
+      Done(dirty);
+      continue;
+    }
+    dirty.state = Dirty::State::kInFlight;
+    dirty.again = false;
+    batch.words.push_back(&dirty);
+    batch.announces.push_back(word->kind == directory::Update::Kind::kAnnounce);
+    words.push_back(*word);
+  }
+  if (words.empty()) return true;
+  const uint64_t number = ++last_batch_;
+  Batch& sent = batches_[number] = std::move(batch);
+  sent.call = directory_.Update(
+      self_info_.id, words, options_.directory_deadline,
+      [this, number](const absl::StatusOr<std::vector<absl::Status>>& statuses) { Answered(number, statuses); });
+  for (const directory::Update& word : words) {
+    if (word.kind == directory::Update::Kind::kWithdraw) copies_.OnWithdraw(word.version);
+  }
+  return true;
+}
+
+void Membership::Answered(uint64_t number, const absl::StatusOr<std::vector<absl::Status>>& statuses) {
+  auto batch = batches_.extract(number);
+  const std::vector<Dirty*>& words = batch.mapped().words;
+  if (!statuses.ok() || statuses->size() != words.size()) {
+    for (Dirty* dirty : words) Requeue(*dirty);
+    retry_timer_ = loop_.RunAfter(options_.retry, [this] { Flush(); });
+    if (absl::IsNotFound(statuses.status())) joined_ = false;  // it lost our lease: join again
+    Suspect();
+    return;
+  }
+  const base::Lifetime::Watch watch = lifetime_.Watched();
+  const uint64_t overflows = counters_.overflows;
+  for (size_t i = 0; i < words.size(); ++i) {
+    Told(*words[i], batch.mapped().announces[i], (*statuses)[i]);
+    if (watch.over() || counters_.overflows != overflows) return;
+  }
+  Flush();
+  SayIfComplete();
+}
+
+void Membership::Told(Dirty& dirty, bool announced, const absl::Status& status) {
+  const base::ObjectVersion version = dirty.version;
+  if (!status.ok() && absl::IsNotFound(status)) {
+    Requeue(dirty);
+    joined_ = false;
+    return Suspect();
+  }
+  const bool is_final =
+      status.ok() || absl::IsAlreadyExists(status) || absl::IsAborted(status) || absl::IsInvalidArgument(status);
+  if (!is_final) return BackOff(dirty);
+  if (dirty.again) {
+    Requeue(dirty);
+  } else {
+    Done(dirty);
+  }
   if (status.ok()) {
     ++(announced ? counters_.announced : counters_.withdrawn);
-    return Flush();
+    fresh_.erase(version);
+    unregistered_.erase(version);
+    return Conclude(version, absl::OkStatus());
   }
   if (absl::IsInvalidArgument(status)) {
-    ++counters_.refused;
-    LOG_EVERY_N(WARNING, 100) << "object " << id.ToHex() << " stays unknown to other nodes: " << status.message();
-    return Flush();
+    LOG_EVERY_N(WARNING, 100) << "object " << version.id.ToHex()
+                              << " stays unknown to other nodes: " << status.message();
+    return Conclude(version, status);
   }
-  dirty_.insert(id);
-  retry_timer_ = loop_.RunAfter(options_.retry, [this] { Flush(); });
-  if (!absl::IsNotFound(status)) return;
-  // A directory that does not know us has lost our lease: joining again announces everything.
-  joined_ = false;
-  if (!renewing_) renew_timer_ = loop_.Post([this] { Renew(); });
+  ++(absl::IsAborted(status) ? counters_.dropped : counters_.refused);
+  LOG_IF(WARNING, absl::IsAlreadyExists(status))
+      << "object " << version.id.ToHex() << " of this node is dropped: " << status.message();
+  fresh_.erase(version);
+  unregistered_.erase(version);
+  copies_.Drop(version, status);
+  Conclude(version, status);
+}
+
+void Membership::Requeue(Dirty& dirty) {
+  dirty.state = Dirty::State::kQueued;
+  dirty.again = false;
+  queue_.PushBack(&dirty);
+}
+
+void Membership::BackOff(Dirty& dirty) {
+  dirty.state = Dirty::State::kBackingOff;
+  dirty.back_off = std::clamp(dirty.back_off * 2, options_.first_back_off, options_.max_back_off);
+  backing_off_.emplace(loop_.Now() + dirty.back_off, &dirty);
+  back_off_timer_ = loop_.RunAt(backing_off_.begin()->first, [this] { EndBackOffs(); });
+}
+
+void Membership::EndBackOffs() {
+  while (!backing_off_.empty() && backing_off_.begin()->first <= loop_.Now()) {
+    Requeue(*backing_off_.begin()->second);
+    backing_off_.erase(backing_off_.begin());
+  }
+  if (!backing_off_.empty()) back_off_timer_ = loop_.RunAt(backing_off_.begin()->first, [this] { EndBackOffs(); });
+  Flush();
+}
+
+void Membership::Done(Dirty& dirty) {
+  if (dirty.swept) --swept_outstanding_;
+  if (base::IntrusiveList<Dirty, &Dirty::link>::Listed(&dirty)) queue_.Remove(&dirty);
+  if (dirty.state == Dirty::State::kBackingOff) {
+    const auto waits = std::find_if(backing_off_.begin(), backing_off_.end(),
+                                    [&dirty](const auto& entry) { return entry.second == &dirty; });
+    if (waits != backing_off_.end()) backing_off_.erase(waits);
+  }
+  dirty_.erase(base::ObjectVersion(dirty.version));
+}
+
+// The store's event, which comes later, finds it marked.
+base::Pending Membership::Confirm(const base::ObjectVersion& version, base::Duration deadline, StatusCallback done) {
+  auto confirmation = std::make_unique<Confirmation>(*this, version, deadline, std::move(done));
+  fresh_.insert(version);
+  MarkDirty(version);
+  Flush();
+  return confirmation;
+}
+
+void Membership::Conclude(const base::ObjectVersion& version, const absl::Status& status) {
+  const auto confirmation = confirmations_.extract(version);
+  if (!confirmation.empty()) confirmation.mapped()->Answer(status);  // may drop us
+}
+
+// ---- what the directory may have lost
+
+void Membership::VerifyLater() {
+  verify_timer_ = loop_.RunAfter(options_.verify_every, [this] {
+    verified_to_.reset();
+    VerifyNextPage();
+  });
+}
+
+// A page after another, then a pause. While something is being told anyhow, this is no time to look.
+void Membership::VerifyNextPage() {
+  if (!joined_ || away_ || sweeping_) return VerifyLater();
+  const std::vector<store::ObjectInfo> page = store_.List(directory::kMaxVerified, verified_to_);
+  if (page.empty()) return VerifyLater();
+  verified_to_ = page.back().id;
+  std::vector<base::ObjectVersion> versions;
+  for (const store::ObjectInfo& object : page) {
+    const base::ObjectVersion version{object.id, object.location.generation};
+    if (object.state == store::State::kSealed && !dirty_.contains(version)) versions.push_back(version);
+  }
+  if (versions.empty()) {
+    verify_timer_ = loop_.Post([this] { VerifyNextPage(); });
+    return;
+  }
+  verifying_ = directory_.Verify(self_info_.id, versions, options_.directory_deadline,
+                                 [this, versions](const absl::StatusOr<std::vector<uint32_t>>& unknown) {
+                                   verifying_.reset();
+                                   Verified(versions, unknown);
+                                 });
+}
+
+void Membership::Verified(const std::vector<base::ObjectVersion>& versions,
+                          const absl::StatusOr<std::vector<uint32_t>>& unknown) {
+  if (!unknown.ok()) {
+    Suspect();
+    return VerifyLater();
+  }
+  for (const uint32_t place : *unknown) {
+    if (place >= versions.size() || dirty_.contains(versions[place])) continue;
+    ++counters_.repaired;
+    MarkDirty(versions[place]);
+  }
+  Flush();
+  verify_timer_ = loop_.Post([this] { VerifyNextPage(); });
 }
 
 }  // namespace tokamak::node

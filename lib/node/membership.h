@@ -1,35 +1,56 @@
 // Membership keeps this node in the directory, and the directory true about it.
 //
-// It renews the node's lease, announces what the store seals and withdraws what the store deletes or evicts. What could not
-// be said because the directory was out of reach is said later; a directory that forgot us (a restart) is told everything
-// again, a page of the store at a time. A lease whose renewal was not answered may have ended, and the directory may have taken
-// us in anew with the answer that did not come: after that, too, it is told everything.
-// Law: one word about an object is under way at a time, and it says what was true when it left: the last word is the truth.
-// Law: nobody else speaks for this node's objects. Who finds an entry stale has the holder look again (Recheck).
+// It renews the node's lease, announces what the store seals, withdraws what is gone, and carries out what the directory says
+// back: a generation that was deleted, or that lost its id to another, is dropped. What could not be said because the directory
+// was away is said later; a directory that forgot us (a restart) is told everything again, a page of the store at a time. From
+// time to time it has the directory verify what it knows, and says again what was lost there.
+//
+//   dirty: queued --> in a batch --> confirmed              in the order in which they became dirty
+//             ^           |
+//             +-- backing off: each for itself
+//
+// Law: one word about a version is under way at a time, and it says what was true when it left: the last word is the truth.
+// Law: nobody else speaks for this node's objects. Anyone who finds a stale entry asks its holder to recheck.
+// Law: when lease and grace are over without a renewal the node is fenced: what it holds may have been deleted, or its id
+//      given to another content (docs/consistency.md). It stays so until everything was announced again.
+// Bound: kMaxDirty versions are dirty at once. Beyond (a long outage) they are forgotten, and the node joins as a later life of
+// itself: the directory forgets what the earlier one held, and everything is announced anew.
 // Thread rule: the node's control loop.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
-#include <set>
+#include <utility>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lib/base/event_loop.h"
+#include "lib/base/generation.h"
+#include "lib/base/handle.h"
+#include "lib/base/intrusive_list.h"
+#include "lib/base/lifetime.h"
 #include "lib/directory/directory.h"
+#include "lib/node/copies.h"
 #include "lib/store/store.h"
 
 namespace tokamak::node {
 
 struct MembershipOptions {
   base::Duration lease = base::Seconds(10);
+  base::Duration grace = base::Seconds(60);
   base::Duration renew = base::Seconds(3);
   base::Duration directory_deadline = base::Seconds(2);
-  base::Duration retry = base::Milliseconds(200);
-  uint32_t max_updates_in_flight = 64;
+  base::Duration retry = base::Milliseconds(200);          // after the directory did not answer
+  base::Duration first_back_off = base::Milliseconds(50);  // of one version that was not accepted; then doubled
+  base::Duration max_back_off = base::Seconds(5);
+  base::Duration verify_every = base::Seconds(30);
 };
 
 struct MembershipCounters {
@@ -37,20 +58,23 @@ struct MembershipCounters {
   uint64_t failed_renewals = 0;
   uint64_t announced = 0;
   uint64_t withdrawn = 0;
-  uint64_t refused = 0;           // announcements of an object that the cluster knows with other sizes
+  uint64_t refused = 0;           // contents dropped since another had their id
+  uint64_t dropped = 0;           // contents dropped since they were deleted elsewhere
+  uint64_t repaired = 0;          // announcements that the directory had lost
   uint64_t re_announcements = 0;  // times that everything was announced again
+  uint64_t overflows = 0;         // times that more than kMaxDirty were dirty
 };
 
 class Membership final {
  public:
-  // What is still to be said when a Recheck is not worth noting: whoever finds the entry stale next will ask again.
-  static constexpr size_t kMaxRechecks = 4096;
+  static constexpr size_t kMaxDirty = 65536;
+  static constexpr size_t kBatchesInFlight = 4;
 
   using StatusCallback = std::function<void(const absl::Status&)>;
 
   // References must outlive it.
-  Membership(base::EventLoop& loop, store::Store& store, directory::Directory& directory, directory::NodeInfo self,
-             const MembershipOptions& options);
+  Membership(base::EventLoop& loop, store::Store& store, directory::Directory& directory, Copies& copies,
+             directory::NodeInfo self, const MembershipOptions& options);
   ~Membership();
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
@@ -61,43 +85,121 @@ class Membership final {
   // Ends the lease; `left` runs by the directory deadline. Nothing is renewed or announced after.
   void Leave(StatusCallback left);
 
-  // Says again whether `id` is here: somebody was told that it is, and did not find it.
-  void Recheck(const base::ObjectId& id);
+  // Says again whether `version` is here: somebody was told that it is, and did not find it, or a pull of it has ended.
+  void Recheck(const base::ObjectVersion& version);
+
+  // A pull brought `version` here without the directory knowing: it is announced as soon as possible, and until then no deletion
+  // can be promised.
+  void NoteUnregistered(const base::ObjectVersion& version) { unregistered_.insert(version); }
+
+  // To be called in the task that seals `version` here: announces it, and answers when the directory has accepted it, or refused
+  // it (kAlreadyExists: it is dropped), or at the deadline (kUnavailable). Once for each version.
+  [[nodiscard]] base::Pending Confirm(const base::ObjectVersion& version, base::Duration deadline, StatusCallback done);
+
+  // A call of the directory's was not answered: finds out at once whether it is away.
+  void Suspect();
 
   bool joined() const { return joined_; }
+  // It did not answer when it was asked last.
+  bool directory_away() const { return away_; }
+  // See the law above.
+  bool fenced() const;
+  // Sealed here, and never accepted by a directory.
+  bool IsUnannounced(const base::ObjectVersion& version) const {
+    return fresh_.contains(version) || unregistered_.contains(version);
+  }
+  bool left() const { return leaving_; }
+
   // Updates that the directory has not confirmed yet, as far as they are known: while everything is announced again, one page.
-  size_t behind() const { return dirty_.size() + in_flight_.size() + (sweeping_ ? 1 : 0); }
+  size_t behind() const { return dirty_.size() + (sweeping_ ? 1 : 0); }
   const directory::NodeInfo& self() const { return self_info_; }
   const MembershipCounters& counters() const { return counters_; }
 
  private:
+  // A version that the directory may have wrong.
+  struct Dirty {
+    enum class State : uint8_t { kQueued, kInFlight, kBackingOff };
+    explicit Dirty(const base::ObjectVersion& v) : version(v) {}
+
+    const base::ObjectVersion version;
+    State state = State::kQueued;
+    bool again = false;  // in flight, and changed since
+    bool swept = false;  // part of a sweep
+    base::Duration back_off;
+    base::Link<Dirty> link;  // kQueued
+  };
+  struct Batch {
+    std::vector<Dirty*> words;
+    std::vector<bool> announces;  // by place
+    base::Pending call;
+  };
+  class Confirmation;
+
   void Renew();
-  void Renewed(const absl::StatusOr<directory::JoinResult>& result);
+  void Renewed(base::Time sent, bool complete, const absl::StatusOr<directory::JoinReply>& reply);
+  void Entered();
   void Mark(absl::Span<const store::Event> events);
+  void MarkDirty(const base::ObjectVersion& version, bool swept = false);
+  void Overflow();
   void Flush();
   void MarkNextPage();
-  void Update(const base::ObjectId& id);
-  void Updated(const base::ObjectId& id, bool announced, const absl::Status& status);
+  bool SendBatch();
+  absl::optional<directory::Update> Word(const base::ObjectVersion& version);
+  void Answered(uint64_t number, const absl::StatusOr<std::vector<absl::Status>>& statuses);
+  void Told(Dirty& dirty, bool announced, const absl::Status& status);
+  void Requeue(Dirty& dirty);
+  void BackOff(Dirty& dirty);
+  void EndBackOffs();
+  void Done(Dirty& dirty);
+  void Conclude(const base::ObjectVersion& version, const absl::Status& status);
+  bool complete() const { return !sweeping_ && swept_outstanding_ == 0 && unregistered_.empty(); }
+  void SayIfComplete();
+  void VerifyLater();
+  void VerifyNextPage();
+  void Verified(const std::vector<base::ObjectVersion>& versions, const absl::StatusOr<std::vector<uint32_t>>& unknown);
 
   base::EventLoop& loop_;
   store::Store& store_;
   directory::Directory& directory_;
-  const directory::NodeInfo self_info_;
+  Copies& copies_;
+  directory::NodeInfo self_info_;
   const MembershipOptions options_;
+
   bool joined_ = false;
-  bool renewing_ = false;
-  bool unanswered_ = false;  // the last Join failed: it may have been what entered us
+  bool away_ = false;       // the last call was not answered
+  bool returning_ = false;  // was in a directory before, in this life
   bool leaving_ = false;
+  bool overflowed_ = false;
+  bool fence_due_ = false;                // the lease and grace ended once: fenced until complete
+  bool told_complete_ = false;            // what the last renewal said
+  absl::optional<base::Time> fenced_at_;  // unless renewed before; none: never joined
   StatusCallback on_first_answer_;
+  base::Pending join_;
   base::Timer renew_timer_;
   base::Timer retry_timer_;
-  std::set<base::ObjectId> dirty_;                 // what the directory may have wrong
-  absl::flat_hash_set<base::ObjectId> in_flight_;  // being told now; may be dirty again; never visited in its own order
-  bool sweeping_ = false;                          // marking everything dirty, page by page
+
+  absl::flat_hash_map<base::ObjectVersion, std::unique_ptr<Dirty>> dirty_;  // never visited in its own order
+  base::IntrusiveList<Dirty, &Dirty::link> queue_;
+  std::multimap<base::Time, Dirty*> backing_off_;
+  base::Timer back_off_timer_;
+  std::map<uint64_t, Batch> batches_;
+  uint64_t last_batch_ = 0;
+  absl::flat_hash_set<base::ObjectVersion> fresh_;         // created here, sealed, and not accepted yet
+  absl::flat_hash_set<base::ObjectVersion> unregistered_;  // pulled while the directory was away, and not accepted yet
+  std::map<base::ObjectVersion, Confirmation*> confirmations_;
+
+  bool sweeping_ = false;  // marking everything dirty, page by page
   absl::optional<base::ObjectId> swept_to_;
+  size_t swept_outstanding_ = 0;
+
+  absl::optional<base::ObjectId> verified_to_;
+  base::Pending verifying_;
+  base::Timer verify_timer_;
+
   MembershipCounters counters_;
+  base::Pending leave_;
   std::unique_ptr<store::Handle> subscription_;
-  const std::shared_ptr<Membership*> alive_;  // callbacks of the directory look here first
+  const base::Lifetime lifetime_;
 };
 
 }  // namespace tokamak::node

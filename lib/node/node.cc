@@ -2,8 +2,9 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "glog/logging.h"
-#include "lib/node/cluster_delete.h"
+#include "lib/node/object_delete.h"
 #include "lib/node/remote_get.h"
 
 namespace tokamak::node {
@@ -14,12 +15,12 @@ Node::Node(base::EventLoop& loop, store::Store& store, directory::Directory& dir
       store_(store),
       directory_(directory),
       options_(options),
+      answers_(loop),
       peers_(loop, directory, options.peers),
-      pulls_(
-          loop, store, directory, peers_, engines, options.id,
-          [this](const base::ObjectId& object) { membership_.Recheck(object); }, random, options.pulls),
-      object_caller_(*engines.front(), Service::kObjects),
-      membership_(loop, store, directory, SelfInfo(engines, store.arena().size(), options), options.membership) {
+      membership_(loop, store, directory, *this, SelfInfo(engines, store.arena().size(), options), options.membership),
+      pulls_({loop, store, directory, peers_, membership_, places_, dropped_, *this, engines, options.id}, random,
+             options.pulls),
+      object_caller_(*engines.front(), Service::kObjects) {
   for (EngineLink* engine : engines) {
     served_.push_back(std::make_unique<Served>());
     served_.back()->engine = engine;
@@ -27,7 +28,7 @@ Node::Node(base::EventLoop& loop, store::Store& store, directory::Directory& dir
     Serve(*served_.back());
   }
   services_.Register(Service::kObjects, [this](absl::Span<const uint8_t> request, const Services::Reply& reply) {
-    HandleObjectCall(request, reply);
+    return HandleObjectCall(request, reply);
   });
 }
 
@@ -52,24 +53,43 @@ directory::NodeInfo Node::SelfInfo(const std::vector<EngineLink*>& engines, uint
 
 void Node::Start(std::function<void(const absl::Status&)> joined) { membership_.Start(std::move(joined)); }
 
-// What the peers of one engine ask of us.
+// ---- what the peers of one engine ask of us
+
 void Node::Serve(Served& served) {
   EngineLink::Handlers handlers;
-  handlers.pin = [this, &served](uint64_t pin, const base::ObjectId& id) { PinFor(served, pin, id); };
+  handlers.pin = [this, &served](uint64_t pin, const transport::PinRequest& request) { PinFor(served, pin, request); };
   handlers.unpin = [this, &served](uint64_t pin) { UnpinFor(served, pin); };
   handlers.call = [this](absl::Span<const uint8_t> request, Services::Reply reply) {
-    services_.Handle(request, std::move(reply));
+    return services_.Handle(request, std::move(reply));
   };
   served.engine->Serve(std::move(handlers));
 }
 
-void Node::PinFor(Served& served, uint64_t pin, const base::ObjectId& id) {
-  const absl::StatusOr<store::Location> place = store_.Acquire(id, served.owner);
-  if (!place.ok()) {
-    membership_.Recheck(id);  // the peer was told that it is here
-    return served.engine->Pinned(pin, place.status());
+// A peer that could not ask the directory may have only lost its own way there: what it wants may have been deleted. Errors that
+// do not blame this node for it.
+absl::Status Node::CheckServes(const transport::PinRequest& request) {
+  if (membership_.fenced()) {
+    return absl::FailedPreconditionError(
+        "the holder has not reached the directory for too long to know what was deleted");
   }
-  served.pins.emplace(pin, id);
+  if (!request.directory_away || membership_.directory_away()) return absl::OkStatus();
+  membership_.Suspect();
+  return absl::FailedPreconditionError(
+      "the directory is away for the node that asks, but not for the holder: what was deleted meanwhile is not known "
+      "there");
+}
+
+void Node::PinFor(Served& served, uint64_t pin, const transport::PinRequest& request) {
+  if (absl::Status status = CheckServes(request); !status.ok()) return served.engine->Pinned(pin, status);
+  const base::ObjectVersion& version = request.version;
+  const absl::optional<store::Location> here = store_.Find(version.id);
+  if (!here.has_value() || here->generation != version.generation) {
+    membership_.Recheck(version);  // the peer was told that it is here
+    return served.engine->Pinned(pin, absl::NotFoundError("the object is not here any more"));
+  }
+  const absl::StatusOr<store::Location> place = store_.Acquire(version.id, served.owner);
+  if (!place.ok()) return served.engine->Pinned(pin, place.status());
+  served.pins.emplace(pin, version.id);
   ++pins_of_peers_total_;
   served.engine->Pinned(
       pin, transport::PinnedObject{store_.Memory(*place).data(), {place->data_size, place->metadata_size}});
@@ -82,32 +102,99 @@ void Node::UnpinFor(Served& served, uint64_t pin) {
   served.pins.erase(found);
 }
 
-std::unique_ptr<store::Handle> Node::Get(absl::Span<const base::ObjectId> ids, const GetOptions& options,
-                                         store::Owner who, GetCallback done) {
-  return std::make_unique<RemoteGet>(loop_, store_, pulls_, ids, options, who, std::move(done));
-}
-
-void Node::Delete(const base::ObjectId& id, DeleteCallback done) {
-  auto key = std::make_shared<ClusterDelete*>(nullptr);
-  auto request = std::make_shared<ClusterDelete>(
-      store_, directory_, peers_, object_caller_, options_.id, id, options_.membership.directory_deadline,
-      [this, key, done = std::move(done)](absl::StatusOr<DeleteResult> result) {
-        const auto ended = deletes_.extract(*key);  // lives until the answer is given
-        done(std::move(result));
-      });
-  *key = request.get();
-  deletes_.emplace(*key, request);
-  request->Begin();
-}
-
 size_t Node::pins_of_peers() const {
   size_t pins = 0;
   for (const auto& served : served_) pins += served->pins.size();
   return pins;
 }
 
-void Node::HandleObjectCall(absl::Span<const uint8_t> request, const Services::Reply& reply) {
-  reply(ClusterDelete::Answer(request, store_, membership_));
+base::Pending Node::HandleObjectCall(absl::Span<const uint8_t> request, const Services::Reply& reply) {
+  const absl::optional<base::ObjectVersion> version = ObjectDelete::DecodeRequest(request);
+  if (!version.has_value()) {
+    reply({});
+    return nullptr;
+  }
+  const absl::optional<store::Location> here = store_.Find(version->id);
+  const bool had_it = here.has_value() && here->generation == version->generation;
+  Drop(*version, absl::AbortedError("it was deleted"));
+  reply(ObjectDelete::EncodeAnswer(had_it));
+  return nullptr;
+}
+
+// ---- what the programs of this machine ask
+
+base::Pending Node::Get(absl::Span<const base::ObjectId> ids, const GetOptions& options, store::Owner who,
+                        GetCallback done) {
+  if (!membership_.fenced() && !membership_.left()) {
+    return std::make_unique<RemoteGet>(loop_, store_, pulls_, ids, options, who, std::move(done));
+  }
+  const absl::Status why = absl::UnavailableError(
+      membership_.left()
+          ? "this node is leaving the cluster"
+          : "this node has not reached its directory for longer than its lease and grace, so that what it "
+            "holds may have been deleted or replaced: start the directory, or start tokd with more --grace");
+  std::vector<GetResult> results(ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    results[i].id = ids[i];
+    results[i].status = why;
+  }
+  return AnswerSoon([results = std::move(results), done = std::move(done)] { done(results); });
+}
+
+base::Pending Node::Delete(const base::ObjectId& id, DeleteCallback done) {
+  if (membership_.directory_away()) {
+    return AnswerSoon([done = std::move(done)] {
+      done(absl::UnavailableError(
+          "nothing was deleted: the directory is away, so the holders are not known; try again"));
+    });
+  }
+  return std::make_unique<ObjectDelete>(DeleteServices(), id, std::move(done));
+}
+
+ObjectDelete::Services Node::DeleteServices() {
+  return {loop_,          store_, directory_,  peers_,
+          object_caller_, *this,  options_.id, options_.membership.directory_deadline};
+}
+
+// Beyond the bound whoever finds the next one named will do it.
+void Node::OnDeletedIsNamed(const base::ObjectVersion& version) {
+  if (carried_on_.size() >= kMaxCarriedOn || carried_on_.count(version) != 0) return;
+  carried_on_[version] = std::make_unique<ObjectDelete>(
+      DeleteServices(), version, [this, version](const absl::StatusOr<uint32_t>&) { carried_on_.erase(version); });
+}
+
+base::Pending Node::Confirm(const base::ObjectVersion& version, std::function<void(const absl::Status&)> done) {
+  const auto confirmed = [this, version, done = std::move(done)](const absl::Status& status) {
+    if (absl::IsUnavailable(status)) Drop(version, status);
+    done(status);
+  };
+  const base::Duration deadline =
+      membership_.directory_away() ? base::Duration() : options_.membership.directory_deadline;
+  return membership_.Confirm(version, deadline, confirmed);
+}
+
+base::Pending Node::Locate(const base::ObjectId& id, base::Duration wait, LocateCallback done) {
+  if (membership_.directory_away() && wait <= base::Duration()) {
+    return AnswerSoon([done = std::move(done)] { done(absl::UnavailableError("the directory is away")); });
+  }
+  directory::LocateRequest request;
+  request.id = id;
+  request.wait = wait;
+  request.deadline = wait + options_.membership.directory_deadline;
+  return directory_.Locate(request, [this, id, done = std::move(done)](absl::StatusOr<directory::ObjectInfo> info) {
+    if (info.ok()) places_.Remember(id, *info, loop_.Now());
+    if (absl::IsUnavailable(info.status()) || absl::IsDeadlineExceeded(info.status())) membership_.Suspect();
+    done(std::move(info));
+  });
+}
+
+void Node::Drop(const base::ObjectVersion& version, const absl::Status& why) {
+  // What only lost its id to another content may come back, should that be deleted.
+  if (!absl::IsAlreadyExists(why)) dropped_.Remember(version);
+  places_.Forget(version.id);
+  pulls_.Drop(version);
+  const auto reason = absl::IsAlreadyExists(why) ? store::Event::Kind::kRefused : store::Event::Kind::kDeleted;
+  store_.DeleteVersion(version, reason).IgnoreError();  // kNotFound: it is not here
 }
 
 }  // namespace tokamak::node

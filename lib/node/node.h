@@ -3,7 +3,9 @@
 // It answers the programs of its machine (gets that pull what is missing, deletes that reach every holder) and serves its
 // peers (pins for their pulls, calls). It names no implementation and runs on one loop, in a daemon as in a simulation.
 //
-//   Get -> store (here?) -> Pulls -> directory, Peers -> EngineLink -> transport -> Seal -> the get's answer
+//   Get -> store (here?) -> PullTable -> directory, Peers -> EngineLink -> transport -> Seal -> the get's answer
+//
+// What it promises is written in docs/consistency.md.
 //
 // Thread rule: the control loop. No callback runs inside the call that asked for it.
 #pragma once
@@ -19,19 +21,23 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "lib/base/answers.h"
 #include "lib/base/event_loop.h"
+#include "lib/base/handle.h"
 #include "lib/base/random.h"
 #include "lib/directory/directory.h"
-#include "lib/node/engine.h"
+#include "lib/node/copies.h"
+#include "lib/node/dropped_versions.h"
+#include "lib/node/engine_link.h"
+#include "lib/node/location_cache.h"
 #include "lib/node/membership.h"
+#include "lib/node/object_delete.h"
 #include "lib/node/peers.h"
-#include "lib/node/pull.h"
+#include "lib/node/pull_table.h"
 #include "lib/node/services.h"
 #include "lib/store/store.h"
 
 namespace tokamak::node {
-
-class ClusterDelete;
 
 struct NodeOptions {
   directory::NodeId id;
@@ -55,38 +61,48 @@ struct GetResult {
   absl::Status status;
 };
 
-struct DeleteResult {
-  uint32_t copies = 0;       // deleted, here and elsewhere
-  uint32_t unreachable = 0;  // holders that did not answer; their copies may live on
-};
-
-class Node final {
+class Node final : public Copies {
  public:
   using GetCallback = std::function<void(absl::Span<const GetResult>)>;  // valid during the call
-  using DeleteCallback = std::function<void(absl::StatusOr<DeleteResult>)>;
+  using DeleteCallback = std::function<void(absl::StatusOr<uint32_t>)>;  // how many copies went
+  using LocateCallback = directory::Directory::LocateCallback;
 
   // All must outlive the node. Engines are open already; at least one. Their hosts must be dropped before the node: until then
   // they may touch the store.
   Node(base::EventLoop& loop, store::Store& store, directory::Directory& directory, std::vector<EngineLink*> engines,
        base::Random random, const NodeOptions& options);
-  ~Node();
+  ~Node() override;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
   // Enters the directory; `joined` runs with the first answer, and the node goes on trying where that was an error.
   void Start(std::function<void(const absl::Status&)> joined);
 
-  // Leaves the directory, so that nobody new asks for our objects. Transfers that run go on.
+  // Leaves the directory, so that nobody new asks for our objects, and answers no get from now on. Transfers that run go on.
   void Leave(std::function<void(const absl::Status&)> left) { membership_.Leave(std::move(left)); }
 
   // Answers when all of `ids` are here and sealed, when the missing ones can never come, or at the time-out. Results come in
   // the order asked. Dropping the handle ends the get and gives back its pins.
-  [[nodiscard]] std::unique_ptr<store::Handle> Get(absl::Span<const base::ObjectId> ids, const GetOptions& options,
-                                                   store::Owner who, GetCallback done);
+  [[nodiscard]] base::Pending Get(absl::Span<const base::ObjectId> ids, const GetOptions& options, store::Owner who,
+                                  GetCallback done);
 
-  // Deletes every copy that the directory knows of, ours too. kNotFound: nobody has it. A copy that is just on its way to a
-  // node may be missed. Where the directory cannot be asked only ours is deleted, and the error says so.
-  void Delete(const base::ObjectId& id, DeleteCallback done);
+  // Deletes the object on every node. kNotFound: nobody has it. kUnavailable: the directory cannot be asked, or a node that may
+  // hold a copy cannot; the text says which.
+  [[nodiscard]] base::Pending Delete(const base::ObjectId& id, DeleteCallback done);
+
+  // To be called in the task that seals `version` here: answers when the directory has taken it for the content of its id.
+  // kAlreadyExists: another one is, and this one was dropped. kUnavailable: the directory cannot be asked; it was dropped, too.
+  [[nodiscard]] base::Pending Confirm(const base::ObjectVersion& version,
+                                      std::function<void(const absl::Status&)> done);
+
+  // Who holds `id`: asks the directory, waiting for a holder to appear where `wait` says so. While the directory is away it
+  // says so at once.
+  [[nodiscard]] base::Pending Locate(const base::ObjectId& id, base::Duration wait, LocateCallback done);
+
+  // All nodes of the cluster.
+  [[nodiscard]] base::Pending Nodes(directory::Directory::NodesCallback done) {
+    return directory_.Nodes(options_.membership.directory_deadline, std::move(done));
+  }
 
   // Objects pinned for peers now; a draining daemon waits until there are none.
   size_t pins_of_peers() const;
@@ -96,10 +112,16 @@ class Node final {
   Services& services() { return services_; }
   store::Store& store() { return store_; }
   const store::Store& store() const { return store_; }
-  directory::Directory& directory() { return directory_; }
   const Membership& membership() const { return membership_; }
-  const Pulls& pulls() const { return pulls_; }
+  const PullTable& pulls() const { return pulls_; }
+  const LocationCache& places() const { return places_; }
   const NodeOptions& options() const { return options_; }
+
+  // Copies: what membership asks of the pulls.
+  bool IsComing(const base::ObjectVersion& version) const override { return pulls_.IsComing(version); }
+  void OnWithdraw(const base::ObjectVersion& version) override { pulls_.OnWithdraw(version); }
+  void OnDeletedIsNamed(const base::ObjectVersion& version) override;
+  void Drop(const base::ObjectVersion& version, const absl::Status& why) override;
 
  private:
   // What one engine's peers have pinned.
@@ -110,9 +132,11 @@ class Node final {
   };
 
   void Serve(Served& served);
-  void PinFor(Served& served, uint64_t pin, const base::ObjectId& id);
+  void PinFor(Served& served, uint64_t pin, const transport::PinRequest& request);
+  absl::Status CheckServes(const transport::PinRequest& request);
   void UnpinFor(Served& served, uint64_t pin);
-  void HandleObjectCall(absl::Span<const uint8_t> request, const Services::Reply& reply);
+  base::Pending HandleObjectCall(absl::Span<const uint8_t> request, const Services::Reply& reply);
+  base::Pending AnswerSoon(base::Task answer) { return answers_.Add(std::move(answer)); }
   static directory::NodeInfo SelfInfo(const std::vector<EngineLink*>& engines, uint64_t capacity,
                                       const NodeOptions& options);
 
@@ -123,11 +147,18 @@ class Node final {
   Services services_;
   std::vector<std::unique_ptr<Served>> served_;
   uint64_t pins_of_peers_total_ = 0;
+  static constexpr size_t kMaxCarriedOn = 64;
+
+  ObjectDelete::Services DeleteServices();
+
+  base::Answers answers_;
+  DroppedVersions dropped_;
+  LocationCache places_;
   Peers peers_;
-  Pulls pulls_;
-  ServiceCaller object_caller_;
   Membership membership_;
-  std::map<ClusterDelete*, std::shared_ptr<ClusterDelete>> deletes_;
+  PullTable pulls_;
+  ServiceCaller object_caller_;
+  std::map<base::ObjectVersion, base::Pending> carried_on_;  // deletions that the directory had forgotten
 };
 
 }  // namespace tokamak::node

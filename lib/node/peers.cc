@@ -39,22 +39,38 @@ void Peers::Ended(const directory::NodeId& id, End end) {
   peer.shunned_until = loop_.Now() + peer.back_off;
 }
 
-void Peers::Refresh(std::function<void(const absl::Status&)> done) {
-  waiting_.push_back(std::move(done));
-  if (waiting_.size() > 1) return;
-  directory_.Nodes(options_.directory_deadline,
-                   [self = self_](const absl::StatusOr<std::vector<directory::NodeInfo>>& nodes) {
-                     if (*self != nullptr) (*self)->Refreshed(nodes);
-                   });
+Peers::~Peers() {
+  while (!askers_.empty()) askers_.PopFront()->peers = nullptr;
 }
 
+Peers::Asker::~Asker() {
+  if (peers == nullptr) return;
+  peers->askers_.Remove(this);
+  if (peers->askers_.empty()) peers->asking_.reset();
+}
+
+base::Pending Peers::Refresh(std::function<void(const absl::Status&)> done) {
+  auto asker = std::make_unique<Asker>(*this, std::move(done));
+  askers_.PushBack(asker.get());
+  if (asking_ == nullptr) {
+    asking_ =
+        directory_.Nodes(options_.directory_deadline,
+                         [this](const absl::StatusOr<std::vector<directory::NodeInfo>>& nodes) { Refreshed(nodes); });
+  }
+  return asker;
+}
+
+// Whoever asks from inside an answer asks anew.
 void Peers::Refreshed(const absl::StatusOr<std::vector<directory::NodeInfo>>& nodes) {
   if (nodes.ok()) Update(*nodes);
-  const std::shared_ptr<Peers*> self = self_;  // a callback may drop us
-  const auto waiting = std::exchange(waiting_, {});
-  for (const auto& callback : waiting) {
-    callback(nodes.status());
-    if (*self == nullptr) return;
+  const base::Pending asked = std::move(asking_);
+  const base::Lifetime::Watch watch = lifetime_.Watched();
+  for (size_t left = askers_.size(); left > 0 && !askers_.empty(); --left) {
+    Asker& asker = *askers_.PopFront();
+    asker.peers = nullptr;
+    const auto done = std::move(asker.done);
+    done(nodes.status());  // may drop us
+    if (watch.over()) return;
   }
 }
 

@@ -15,6 +15,9 @@
 
 #include "absl/status/status.h"
 #include "lib/base/event_loop.h"
+#include "lib/base/handle.h"
+#include "lib/base/intrusive_list.h"
+#include "lib/base/lifetime.h"
 #include "lib/directory/directory.h"
 #include "lib/transport/limits.h"
 #include "lib/verbs/types.h"
@@ -50,8 +53,8 @@ class Peers final {
   };
 
   Peers(base::EventLoop& loop, directory::Directory& directory, const PeersOptions& options)
-      : loop_(loop), directory_(directory), options_(options), self_(std::make_shared<Peers*>(this)) {}
-  ~Peers() { *self_ = nullptr; }
+      : loop_(loop), directory_(directory), options_(options) {}
+  ~Peers();
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;
 
@@ -66,9 +69,19 @@ class Peers final {
 
   // Asks the directory for all nodes; `done` runs later, when the book is up to date or could not be brought so. Several at once
   // share one question.
-  void Refresh(std::function<void(const absl::Status&)> done);
+  [[nodiscard]] base::Pending Refresh(std::function<void(const absl::Status&)> done);
 
  private:
+  // One who waits for the answer; on the list until it is told or dropped.
+  struct Asker final : base::Handle {
+    Asker(Peers& p, std::function<void(const absl::Status&)> d) : peers(&p), done(std::move(d)) {}
+    ~Asker() override;
+
+    Peers* peers;  // null: off the list
+    std::function<void(const absl::Status&)> done;
+    base::Link<Asker> link;
+  };
+
   void Update(const std::vector<directory::NodeInfo>& nodes);
   void Refreshed(const absl::StatusOr<std::vector<directory::NodeInfo>>& nodes);
 
@@ -76,8 +89,9 @@ class Peers final {
   directory::Directory& directory_;
   const PeersOptions options_;
   std::map<directory::NodeId, Peer> peers_;
-  std::vector<std::function<void(const absl::Status&)>> waiting_;
-  const std::shared_ptr<Peers*> self_;  // for answers that come after we are gone
+  base::IntrusiveList<Asker, &Asker::link> askers_;
+  base::Pending asking_;
+  const base::Lifetime lifetime_;
 };
 
 }  // namespace tokamak::node

@@ -6,7 +6,7 @@
 
 namespace tokamak::node {
 
-RemoteGet::RemoteGet(base::EventLoop& loop, store::Store& store, Pulls& pulls, absl::Span<const base::ObjectId> ids,
+RemoteGet::RemoteGet(base::EventLoop& loop, store::Store& store, PullTable& pulls, absl::Span<const base::ObjectId> ids,
                      const GetOptions& options, store::Owner who, Node::GetCallback done)
     : loop_(loop),
       store_(store),

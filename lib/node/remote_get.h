@@ -10,10 +10,10 @@
 
 namespace tokamak::node {
 
-class RemoteGet final : public store::Handle {
+class RemoteGet final : public base::Handle {
  public:
   // References must outlive it. Starts at once; `done` runs once, later.
-  RemoteGet(base::EventLoop& loop, store::Store& store, Pulls& pulls, absl::Span<const base::ObjectId> ids,
+  RemoteGet(base::EventLoop& loop, store::Store& store, PullTable& pulls, absl::Span<const base::ObjectId> ids,
             const GetOptions& options, store::Owner who, Node::GetCallback done);
 
  private:
@@ -28,16 +28,16 @@ class RemoteGet final : public store::Handle {
 
   base::EventLoop& loop_;
   store::Store& store_;
-  Pulls& pulls_;
+  PullTable& pulls_;
   const Few<base::ObjectId> ids_;
   const GetOptions options_;
   const store::Owner who_;
   Node::GetCallback done_;
-  Few<std::unique_ptr<Pulls::Waiter>> waiters_;  // by index; nullptr: not being pulled
-  Few<absl::Status> failures_;                   // by index
+  Few<std::unique_ptr<PullTable::Waiter>> waiters_;  // by index; nullptr: not being pulled
+  Few<absl::Status> failures_;                       // by index
   size_t pulling_ = 0;
   bool failed_ = false;
-  std::unique_ptr<store::Handle> get_;
+  std::unique_ptr<base::Handle> get_;
 };
 
 }  // namespace tokamak::node

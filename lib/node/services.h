@@ -1,15 +1,17 @@
 // Services share one call channel between nodes: the first byte of a request names the service that it is for.
 //
-// A request of a peer is untrusted: an unknown service, or none, gets an empty reply.
+// A request of a peer is untrusted: an unknown service, or none, gets an empty reply. What a service returns is its work on the
+// answer, see transport::CallHandler.
 // Thread rule: the node's control loop.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <functional>
+#include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
+#include "lib/base/handle.h"
 #include "lib/transport/caller.h"
 
 namespace tokamak::node {
@@ -19,15 +21,18 @@ constexpr size_t kServices = 3;
 
 class Services final {
  public:
-  using Reply = std::function<void(absl::Span<const uint8_t>)>;
-  using Handler = std::function<void(absl::Span<const uint8_t> request, Reply reply)>;
+  using Reply = transport::Reply;
+  using Handler = transport::CallHandler;
 
   void Register(Service service, Handler handler) { handlers_[static_cast<size_t>(service)] = std::move(handler); }
 
   // A peer's request, service byte included.
-  void Handle(absl::Span<const uint8_t> request, Reply reply) const {
-    if (request.empty() || request[0] >= kServices || handlers_[request[0]] == nullptr) return reply({});
-    handlers_[request[0]](request.subspan(1), std::move(reply));
+  base::Pending Handle(absl::Span<const uint8_t> request, Reply reply) const {
+    if (request.empty() || request[0] >= kServices || handlers_[request[0]] == nullptr) {
+      reply({});
+      return nullptr;
+    }
+    return handlers_[request[0]](request.subspan(1), std::move(reply));
   }
 
  private:
@@ -40,13 +45,13 @@ class ServiceCaller final : public transport::Caller {
   // `caller` must outlive it.
   ServiceCaller(transport::Caller& caller, Service service) : caller_(caller), service_(service) {}
 
-  void Call(const verbs::Address& peer, absl::Span<const uint8_t> request, base::Duration deadline,
-            CallCallback done) override {
+  base::Pending Call(const verbs::Address& peer, absl::Span<const uint8_t> request, base::Duration deadline,
+                     CallCallback done) override {
     absl::InlinedVector<uint8_t, kUsualRequest> framed;
     framed.reserve(1 + request.size());
     framed.push_back(static_cast<uint8_t>(service_));
     framed.insert(framed.end(), request.begin(), request.end());
-    caller_.Call(peer, framed, deadline, std::move(done));
+    return caller_.Call(peer, framed, deadline, std::move(done));
   }
 
   uint32_t max_call_size() const override {

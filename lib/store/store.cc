@@ -330,18 +330,23 @@ absl::Status Store::Delete(const base::ObjectId& id) {
     return absl::FailedPreconditionError(
         absl::StrCat("object ", id.ToHex(), " is not sealed yet: its creator may abort it"));
   }
-  if (object->info.pins == 0) eviction_.Remove(*object);
-  table_.Enter(*object, State::kDeleted);
-  Record(base::TraceKind::kObject, static_cast<uint32_t>(State::kDeleted), object->info.location.total_size());
-  Publish(Event::Kind::kDeleted, *object);
-  FreeIfUnpinned(*object);
+  EndSealed(*object, Event::Kind::kDeleted);
   return absl::OkStatus();
 }
 
-absl::Status Store::DeleteVersion(const base::ObjectVersion& version) {
-  const Object* object = FindSealed(version.id);
+absl::Status Store::DeleteVersion(const base::ObjectVersion& version, Event::Kind reason) {
+  Object* object = FindSealed(version.id);
   if (object == nullptr || object->info.version() != version) return NotHere(version.id);
-  return Delete(version.id);
+  EndSealed(*object, reason);
+  return absl::OkStatus();
+}
+
+void Store::EndSealed(Object& object, Event::Kind reason) {
+  if (object.info.pins == 0) eviction_.Remove(object);
+  table_.Enter(object, State::kDeleted);
+  Record(base::TraceKind::kObject, static_cast<uint32_t>(State::kDeleted), object.info.location.total_size());
+  Publish(reason, object);
+  FreeIfUnpinned(object);
 }
 
 EvictionCount Store::Evict(uint64_t bytes) {

@@ -165,8 +165,8 @@ class Store final {
   // Makes a sealed object invisible at once; its memory is freed with its last pin. kNotFound;
   // kFailedPrecondition when it is not sealed (abort it instead).
   absl::Status Delete(const base::ObjectId& id);
-  // The same, but kNotFound where the object has another generation.
-  absl::Status DeleteVersion(const base::ObjectVersion& version);
+  // The same, but kNotFound where the object has another generation. `reason` is what subscribers are told: kDeleted or kRefused.
+  absl::Status DeleteVersion(const base::ObjectVersion& version, Event::Kind reason = Event::Kind::kDeleted);
 
   // Where a sealed object lies, without pinning it: for looking only. Nothing when there is none,
   // which is as common an answer and as cheap.
@@ -239,6 +239,7 @@ class Store final {
   absl::Status CheckCreate(const base::ObjectId& id, const Location& place) const;
   absl::Status CheckQuota(Owner who, uint64_t more) const;
   absl::optional<Allocation> Reserve(uint64_t size);
+  void EndSealed(Object& object, Event::Kind reason);
   EvictionCount EvictOne(Object& object);
   absl::Status CheckPin(const Object& object, Owner who) const;
   void MayBeEvicted(Object& object);

@@ -61,7 +61,12 @@ struct ObjectInfo {
 
 // Something that subscribers hear about.
 struct Event {
-  enum class Kind : uint8_t { kSealed, kDeleted, kEvicted };
+  enum class Kind : uint8_t {
+    kSealed,
+    kDeleted,
+    kEvicted,
+    kRefused,  // dropped, since another content has its id in the cluster
+  };
   Kind kind = Kind::kSealed;
   base::ObjectId id;
   uint64_t data_size = 0;

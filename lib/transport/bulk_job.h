@@ -5,6 +5,7 @@
 // it, on one queue pair, proves to the puller that it is in place.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -63,6 +64,17 @@ struct BulkJob {
   bool stopped = false;
   base::Link<BulkJob> link;      // jobs with chunks to post
   base::Link<BulkJob> all_link;  // jobs
+
+  // Bytes from the start that are done, without a gap.
+  uint64_t Beginning() const {
+    uint64_t first = (size + chunk - 1) / chunk;  // chunk that is not done
+    for (uint32_t s = 0; s < share_count; ++s) {
+      const Share& share = shares[s];
+      if (share.state == Share::State::kComplete || share.done == share.chunks) continue;
+      first = std::min(first, share.done * share_count + s);
+    }
+    return std::min(size, first * chunk);
+  }
 
   bool over() const { return in_flight == 0 && (stopped || shares_open == 0); }
 };

@@ -51,7 +51,7 @@ struct Context {
   base::Trace& trace;
   EndpointOptions options;  // checked, and within the device's limits
   EndpointCounters counters;
-  Endpoint::CallHandler call_handler;
+  CallHandler call_handler;
 
   absl::flat_hash_map<PullId, Pull*> pulls;  // alive; never visited in its own order
   PullId next_pull = 1;

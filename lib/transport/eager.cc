@@ -7,9 +7,10 @@
 
 namespace tokamak::transport {
 
-void EagerOwner::Open(uint64_t transfer, const PinnedObject& object) {
+void EagerOwner::Open(uint64_t transfer, const PinnedObject& object, uint64_t arrived) {
   transfer_ = transfer;
   object_ = object;
+  offset_ = arrived;
 }
 
 size_t EagerOwner::Next(Header* header, uint8_t* body, size_t room, CopyBudget& budget) {

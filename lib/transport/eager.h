@@ -23,7 +23,8 @@ class EagerOwner final : public ControlChannel::Stream {
   };
 
   EagerOwner(base::EventLoop& loop, Listener& listener) : loop_(loop), listener_(listener) {}
-  void Open(uint64_t transfer, const PinnedObject& object);
+  // From byte `arrived` on.
+  void Open(uint64_t transfer, const PinnedObject& object, uint64_t arrived);
 
   size_t Next(Header* header, uint8_t* body, size_t room, CopyBudget& budget) override;
   bool over() const override { return started_ && offset_ == object_.size.total(); }
@@ -42,7 +43,8 @@ class EagerOwner final : public ControlChannel::Stream {
 // gets back later: it cannot send more than that.
 class EagerPuller final {
  public:
-  explicit EagerPuller(base::EventLoop& loop) : loop_(loop) {}
+  // From byte `arrived` on.
+  EagerPuller(base::EventLoop& loop, uint64_t arrived) : loop_(loop), received_(arrived), copied_(arrived) {}
 
   // Takes the next chunk: copies it, or sets `*hold` and keeps the slot. kInvalidArgument: not the next chunk.
   absl::Status Accept(const Message& message, uint32_t slot, bool* hold, CopyBudget& budget);
@@ -55,6 +57,7 @@ class EagerPuller final {
   void DropHeld(ControlChannel& channel);
 
   bool started() const { return started_; }
+  uint64_t copied() const { return copied_; }
   bool complete() const { return started_ && copied_ == size_.total() && have_memory_; }
 
  private:
@@ -69,8 +72,8 @@ class EagerPuller final {
   absl::Span<uint8_t> memory_;
   bool started_ = false;
   bool have_memory_ = false;
-  uint64_t received_ = 0;  // bytes, copied or held
-  uint64_t copied_ = 0;
+  uint64_t received_;  // bytes from the start, copied or held
+  uint64_t copied_;
   absl::InlinedVector<Held, 4> held_;
   size_t next_held_ = 0;
 };

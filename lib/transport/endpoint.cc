@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "lib/base/answers.h"
 #include "lib/transport/context.h"
 #include "lib/transport/inbound.h"
 #include "lib/transport/message.h"
@@ -31,7 +32,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
  public:
   EndpointImpl(base::EventLoop& loop, absl::Span<const Rail> rails, Source& source, base::Random random,
                base::Trace& trace, const EndpointOptions& options)
-      : context_{loop, {rails.begin(), rails.end()}, source, random, trace, options, {}, {}, {}} {
+      : context_{loop, {rails.begin(), rails.end()}, source, random, trace, options, {}, {}, {}}, refused_calls_(loop) {
     context_.next_pin = context_.random.Next();  // far from those of other endpoints with the same source
     for (uint32_t rail = 0; rail < rails.size(); ++rail) {
       device_watches_.push_back(rails[rail].device.Watch(
@@ -66,7 +67,10 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
     const PullId id = context_.next_pull++;
     absl::Status refusal;
     Outbound* outbound = nullptr;
-    if (context_.pulls.size() >= context_.options.max_transfers) {
+    if (request.arrived > 0 && (!request.size_known || request.arrived >= request.size.total())) {
+      refusal = absl::InvalidArgumentError(
+          absl::StrCat(request.arrived, " bytes of an object of ", request.size.total(), " cannot have arrived"));
+    } else if (context_.pulls.size() >= context_.options.max_transfers) {
       refusal = absl::ResourceExhaustedError("as many pulls as may are under way");
     } else {
       outbound = OutboundTo(request.owner, &refusal);
@@ -84,18 +88,17 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
     if (it != context_.pulls.end()) it->second->Cancel();
   }
 
-  void Call(const verbs::Address& peer, absl::Span<const uint8_t> request, base::Duration deadline,
-            CallCallback done) override {
-    if (request.size() > max_call_size()) {
-      return Later([done = std::move(done), size = request.size(), most = max_call_size()] {
-        done(absl::InvalidArgumentError(absl::StrCat("a request of ", size, " bytes, possible are ", most)));
-      });
-    }
+  base::Pending Call(const verbs::Address& peer, absl::Span<const uint8_t> request, base::Duration deadline,
+                     CallCallback done) override {
     absl::Status refusal;
-    Outbound* outbound = OutboundTo(peer, &refusal);
-    if (outbound != nullptr && outbound->Call(request, deadline, &done)) return;
-    if (outbound != nullptr) refusal = absl::ResourceExhaustedError("too many calls to this peer wait");
-    Later([done = std::move(done), refusal] { done(refusal); });
+    if (request.size() > max_call_size()) {
+      refusal = absl::InvalidArgumentError(
+          absl::StrCat("a request of ", request.size(), " bytes, possible are ", max_call_size()));
+    } else if (Outbound* outbound = OutboundTo(peer, &refusal); outbound != nullptr) {
+      if (outbound->has_room_for_call()) return outbound->Call(request, deadline, std::move(done));
+      refusal = absl::ResourceExhaustedError("too many calls to this peer wait");
+    }
+    return refused_calls_.Add([done = std::move(done), refusal] { done(refusal); });
   }
 
   uint32_t max_call_size() const override { return context_.options.slot_size - static_cast<uint32_t>(kHeaderSize); }
@@ -173,6 +176,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
     TransferReport report;
     report.protocol = request.protocol;
     report.size = request.size;
+    report.arrived = request.arrived;
     Later([sink = std::shared_ptr<Sink>(std::move(sink)), status, report] { sink->Done(status, report); });
   }
 
@@ -300,6 +304,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
   std::map<verbs::Address, Path> paths_;
   std::vector<std::unique_ptr<verbs::Listener>> listeners_;  // of each rail
   std::vector<std::unique_ptr<verbs::DeviceWatch>> device_watches_;
+  base::Answers refused_calls_;
   std::vector<std::function<void()>> settling_;
   base::Timer settle_;
   uint64_t last_later_ = 0;

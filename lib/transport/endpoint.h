@@ -18,6 +18,7 @@
 #include "absl/types/span.h"
 #include "lib/base/counter.h"
 #include "lib/base/event_loop.h"
+#include "lib/base/generation.h"
 #include "lib/base/object_id.h"
 #include "lib/base/random.h"
 #include "lib/base/trace.h"
@@ -54,9 +55,12 @@ base::Duration SuitableAckTimeout(const verbs::Limits& limits);
 
 struct PullRequest {
   base::ObjectId id;
-  verbs::Address owner;     // the service of the owner's engine
-  bool size_known = false;  // from the directory; write needs it
+  base::Generation generation = base::kNoGeneration;
+  verbs::Address owner;         // the service of the owner's engine
+  bool directory_away = false;  // told to the owner: this pull could not be registered
+  bool size_known = false;      // from the directory; write needs it
   ObjectSize size;
+  uint64_t arrived = 0;                         // bytes of this generation in place, from a pull that was cut; not all
   Protocol protocol = Protocol::kAuto;          // override of the policy
   base::Duration deadline = base::Seconds(30);  // for all of it
   base::Duration patience = kPatience;          // with an owner from whom nothing comes
@@ -83,10 +87,6 @@ struct EndpointCounters {
 
 class Endpoint : public Caller {
  public:
-  // Answers a peer's call. `request` is looked at during the call; `reply` may be kept and run later, once, on this loop.
-  using Reply = std::function<void(absl::Span<const uint8_t>)>;
-  using CallHandler = std::function<void(absl::Span<const uint8_t> request, Reply reply)>;
-
   // All references must outlive the endpoint. `source` serves the peers' pulls. kInvalidArgument: options that the devices
   // cannot carry out, or too many rails for them.
   static absl::StatusOr<std::unique_ptr<Endpoint>> Open(base::EventLoop& loop, absl::Span<const Rail> rails,
@@ -109,7 +109,8 @@ class Endpoint : public Caller {
 
   // Fetches an object into `sink`, which ends with Done by the deadline, or when nothing has come for `patience`, plus what it
   // takes to make the memory safe. Errors: kNotFound (the owner does not have it), kUnavailable (no connection, or it broke), kDeadlineExceeded, kResourceExhausted
-  // (we are at max_transfers, or the owner at what it serves us), kCancelled, or what Reserve said.
+  // (we are at max_transfers, or the owner at what it serves us), kCancelled, or what Reserve said. What had arrived by then need
+  // not be moved again: TransferReport::arrived is where another pull into the same memory may go on.
   virtual PullId StartPull(const PullRequest& request, std::unique_ptr<Sink> sink) = 0;
   // Done comes with kCancelled as soon as the memory is safe. Nothing happens for a pull that is over.
   virtual void CancelPull(PullId pull) = 0;

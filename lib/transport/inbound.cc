@@ -80,6 +80,9 @@ void Inbound::Refuse(const Header& transfer, const absl::Status& why) {
 
 absl::Status Inbound::OnEnd(const Header& header) {
   Serve* serve = serves_.Find(header.transfer);
+  if (serve == nullptr && header.kind == MessageKind::kCancel && calls_.OnCancel(header.transfer)) {
+    return absl::OkStatus();
+  }
   if (serve == nullptr) {
     if (header.transfer > last_number_) {
       return absl::InvalidArgumentError(

@@ -11,19 +11,19 @@ namespace tokamak::transport {
 // The right to answer one call. Dropped unused, the peer is told.
 class IncomingCalls::Ticket final {
  public:
-  Ticket(std::shared_ptr<IncomingCalls*> calls, uint64_t number) : calls_(std::move(calls)), number_(number) {}
+  Ticket(IncomingCalls& calls, uint64_t number) : calls_(calls), watch_(calls.lifetime_.Watched()), number_(number) {}
   Ticket(const Ticket&) = delete;
   Ticket& operator=(const Ticket&) = delete;
   ~Ticket() {
-    if (*calls_ != nullptr)
-      (*calls_)->Refuse(number_, absl::UnavailableError("the call was dropped without an answer"));
+    if (!watch_.over()) calls_.Refuse(number_, absl::UnavailableError("the call was dropped without an answer"));
   }
   void Answer(absl::Span<const uint8_t> reply) {
-    if (*calls_ != nullptr) (*calls_)->Answer(number_, reply);
+    if (!watch_.over()) calls_.Answer(number_, reply);
   }
 
  private:
-  const std::shared_ptr<IncomingCalls*> calls_;
+  IncomingCalls& calls_;
+  const base::Lifetime::Watch watch_;
   const uint64_t number_;
 };
 
@@ -43,9 +43,22 @@ absl::Status IncomingCalls::OnCall(const Message& message) {
     Refuse(number, absl::UnimplementedError("nobody answers calls here"));
     return absl::OkStatus();
   }
-  const auto ticket = std::make_shared<Ticket>(self_, number);
-  context_.call_handler(message.body, [ticket](absl::Span<const uint8_t> reply) { ticket->Answer(reply); });
+  base::Pending work;
+  {
+    const auto ticket = std::make_shared<Ticket>(*this, number);
+    work = context_.call_handler(message.body, [ticket](absl::Span<const uint8_t> reply) {
+      const std::shared_ptr<Ticket> self = ticket;  // the reply may be part of the work, and end with it
+      self->Answer(reply);
+    });
+  }
+  if (OneCall* open = calls_.Find(number)) open->work = std::move(work);
   return absl::OkStatus();
+}
+
+bool IncomingCalls::OnCancel(uint64_t number) {
+  if (calls_.Find(number) == nullptr) return false;
+  Refuse(number, absl::CancelledError("cancelled by the caller"));
+  return true;
 }
 
 void IncomingCalls::Answer(uint64_t number, absl::Span<const uint8_t> reply) {
@@ -54,11 +67,12 @@ void IncomingCalls::Answer(uint64_t number, absl::Span<const uint8_t> reply) {
     return Refuse(number,
                   absl::InternalError(absl::StrCat("a reply of ", reply.size(), " bytes, possible are ", room)));
   }
-  if (!Forget(number)) return;
+  if (calls_.Find(number) == nullptr) return;
   Header header;
   header.kind = MessageKind::kReply;
   header.transfer = number;
   connection_->Send(header, std::vector<uint8_t>(reply.begin(), reply.end()));
+  Forget(number);
 }
 
 void IncomingCalls::Refuse(uint64_t number, const absl::Status& status) {
@@ -71,13 +85,21 @@ void IncomingCalls::Refuse(uint64_t number, const absl::Status& status) {
   connection_->Send(header, std::vector<uint8_t>(text.begin(), text.end()));
 }
 
-// False: it has been answered.
+// Its work is dropped, too, in a task of its own: we may be inside the drop of the reply, which can be a part of that work. False:
+// it has been answered.
 bool IncomingCalls::Forget(uint64_t number) {
   OneCall* call = calls_.Find(number);
   if (call == nullptr) return false;
+  if (call->work != nullptr) {
+    ended_.push_back(std::move(call->work));
+    if (!dropping_.armed()) dropping_ = context_.loop.Post([this] { DropEnded(); });
+  }
   calls_.Unbind(number);
   calls_.Release(call);
   return true;
 }
+
+// What is dropped may end further calls.
+void IncomingCalls::DropEnded() { const std::vector<base::Pending> ended = std::exchange(ended_, {}); }
 
 }  // namespace tokamak::transport

@@ -1,14 +1,18 @@
 // IncomingCalls are the short requests of one peer that the call handler is answering.
 //
-// Law: each is answered once: by the handler, or for it when it drops the reply, takes too long or does not exist.
+// Law: each is answered once: by the handler, or for it when the peer cancels, and when it drops the reply, takes too long or
+// does not exist. Whatever the handler works on for a call is dropped with it.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "lib/base/handle.h"
 #include "lib/base/intrusive_list.h"
+#include "lib/base/lifetime.h"
 #include "lib/base/numbered_table.h"
 #include "lib/transport/connection.h"
 #include "lib/transport/context.h"
@@ -18,12 +22,13 @@ namespace tokamak::transport {
 
 class IncomingCalls final {
  public:
-  explicit IncomingCalls(Context& context) : context_(context), self_(std::make_shared<IncomingCalls*>(this)) {}
-  ~IncomingCalls() { *self_ = nullptr; }
+  explicit IncomingCalls(Context& context) : context_(context) {}
   void Use(Connection& connection) { connection_ = &connection; }
 
   // kInvalidArgument: more at once than we said we answer.
   absl::Status OnCall(const Message& message);
+  // False: there is no such call (any more).
+  [[nodiscard]] bool OnCancel(uint64_t number);
 
   bool empty() const { return calls_.empty(); }
 
@@ -31,17 +36,21 @@ class IncomingCalls final {
   class Ticket;
   struct OneCall {
     base::Timer deadline;
+    base::Pending work;
     base::Link<OneCall> table_link;
   };
 
   void Answer(uint64_t number, absl::Span<const uint8_t> reply);
   void Refuse(uint64_t number, const absl::Status& status);
   bool Forget(uint64_t number);
+  void DropEnded();
 
   Context& context_;
   Connection* connection_ = nullptr;
   base::NumberedTable<OneCall> calls_;
-  const std::shared_ptr<IncomingCalls*> self_;  // what replies hold: null when this is gone
+  std::vector<base::Pending> ended_;  // work of calls that are over
+  base::Timer dropping_;
+  const base::Lifetime lifetime_;  // last: over before what is dropped above
 };
 
 }  // namespace tokamak::transport

@@ -24,8 +24,9 @@ struct WireHeader {
   uint8_t transfer[8];
   uint8_t data_size[8];
   uint8_t metadata_size[8];
-  uint8_t
-      detail[24];  // TRANSFER: object id, 20 bytes; CHUNK: offset, 8; DATA: address, 8, and rkey, 4; RAIL_DOWN: rail, 4
+  // TRANSFER: object id, 20 bytes; CHUNK: offset, 8; DATA: address, 8, and rkey, 4; RAIL_DOWN: rail, 4; PROGRESS: offset, 8,
+  // and what has arrived, 8; FAIL: what has arrived, 8.
+  uint8_t detail[24];
 };
 static_assert(sizeof(WireHeader) == kHeaderSize, "the header's size is part of the protocol");
 
@@ -49,14 +50,22 @@ RemoteRange LoadRange(const uint8_t* in) {
 }
 
 // These bodies are part of the header, as the program sees it.
-bool BodyIsKeys(const Header& header) { return CarriesRange(header) || header.kind == MessageKind::kData; }
-
-size_t KeysSize(const Header& header) {
-  return (CarriesRange(header) ? kRemoteRangeSize : 0) + header.remote.further.count * kRailKeySize;
+bool BodyIsFields(const Header& header) {
+  return header.kind == MessageKind::kTransfer || header.kind == MessageKind::kData;
 }
 
-void StoreKeys(const Header& header, uint8_t* out) {
-  std::memset(out, 0, KeysSize(header));
+size_t FieldsSize(const Header& header) {
+  return (header.kind == MessageKind::kTransfer ? kVersionSize : 0) + (CarriesRange(header) ? kRemoteRangeSize : 0) +
+         header.remote.further.count * kRailKeySize;
+}
+
+void StoreFields(const Header& header, uint8_t* out) {
+  std::memset(out, 0, FieldsSize(header));
+  if (header.kind == MessageKind::kTransfer) {
+    base::StoreLittle<uint64_t>(out, static_cast<uint64_t>(header.generation));
+    base::StoreLittle<uint64_t>(out + 8, header.arrived);
+    out += kVersionSize;
+  }
   if (CarriesRange(header)) {
     StoreRange(header.remote, out);
     out += kRemoteRangeSize;
@@ -78,16 +87,16 @@ struct Shape {
 const Shape* ShapeOf(uint8_t kind) {
   static constexpr Shape kShapes[] = {
       {},                                                    // no kind is 0
-      {true, true, false, true, true, true, 20, false},      // TRANSFER; its range is checked apart
+      {true, true, false, true, true, true, 20, false},      // TRANSFER; its body is checked apart
       {true, false, false, true, true, true, 12, false},     // DATA; its further keys are checked apart
       {true, false, false, false, true, true, 8, true},      // CHUNK
       {true, false, false, false, true, false, 0, false},    // DONE
       {false, false, false, false, true, false, 0, false},   // CANCEL
-      {false, false, true, false, true, false, 0, true},     // FAIL
+      {false, false, true, false, true, false, 8, true},     // FAIL
       {false, false, false, false, false, false, 0, false},  // CREDIT
       {false, false, false, true, true, false, 0, true},     // CALL
       {false, false, false, false, true, false, 0, true},    // REPLY
-      {false, false, false, false, true, false, 8, false},   // PROGRESS
+      {false, false, false, false, true, false, 16, false},  // PROGRESS
       {false, false, false, false, false, false, 0, true},   // RAILS
       {false, false, false, false, false, false, 4, true},   // RAIL_DOWN
   };
@@ -110,11 +119,12 @@ absl::Status CheckUnused(const WireHeader& wire, const Shape& shape) {
 }
 
 absl::Status CheckTransfer(const Header& header) {
-  if ((header.flags & ~(kSizeKnown | kProtocolGiven)) != 0) return Nonsense("flags", header.flags);
+  if ((header.flags & ~(kSizeKnown | kProtocolGiven | kDirectoryAway)) != 0) return Nonsense("flags", header.flags);
   const bool size_known = (header.flags & kSizeKnown) != 0;
   if (!size_known && header.size.total() != 0) return Nonsense("an unknown size of", header.size.total());
   if (!size_known && header.protocol == Protocol::kWrite)
     return Nonsense("a write of unknown size, transfer", header.transfer);
+  if (header.arrived > 0 && header.arrived >= header.size.total()) return Nonsense("all arrived, of", header.arrived);
   return absl::OkStatus();
 }
 
@@ -177,6 +187,9 @@ void LoadDetail(const WireHeader& wire, Header* header) {
     header->remote = LoadRange(wire.detail);
   } else if (header->kind == MessageKind::kChunk || header->kind == MessageKind::kProgress) {
     header->offset = base::LoadLittle<uint64_t>(wire.detail);
+    if (header->kind == MessageKind::kProgress) header->arrived = base::LoadLittle<uint64_t>(wire.detail + 8);
+  } else if (header->kind == MessageKind::kFail) {
+    header->arrived = base::LoadLittle<uint64_t>(wire.detail);
   } else if (header->kind == MessageKind::kRailDown) {
     header->rail = base::LoadLittle<uint32_t>(wire.detail);
   }
@@ -195,7 +208,14 @@ absl::Status LoadFurther(absl::Span<const uint8_t> bytes, RailKeys* further) {
   return absl::OkStatus();
 }
 
-absl::Status LoadKeys(absl::Span<const uint8_t> body, Header* header) {
+absl::Status LoadFields(absl::Span<const uint8_t> body, Header* header) {
+  if (header->kind == MessageKind::kTransfer) {
+    if (body.size() < kVersionSize) return Nonsense("body size", body.size());
+    header->generation = base::Generation{base::LoadLittle<uint64_t>(body.data())};
+    header->arrived = base::LoadLittle<uint64_t>(body.data() + 8);
+    body.remove_prefix(kVersionSize);
+    if (!CarriesRange(*header) && !body.empty()) return Nonsense("a range for nothing, bytes:", body.size());
+  }
   if (!CarriesRange(*header)) return LoadFurther(body, &header->remote.further);
   if (body.size() < kRemoteRangeSize) return Nonsense("body size", body.size());
   header->remote = LoadRange(body.data());
@@ -204,7 +224,8 @@ absl::Status LoadKeys(absl::Span<const uint8_t> body, Header* header) {
 }
 
 bool Wraps(const Header& header) {
-  return header.size.total() > 0 && header.remote.address > UINT64_MAX - (header.size.total() - 1);
+  const uint64_t size = header.size.total() - (header.kind == MessageKind::kTransfer ? header.arrived : 0);
+  return size > 0 && header.remote.address > UINT64_MAX - (size - 1);
 }
 
 }  // namespace
@@ -256,20 +277,22 @@ void EncodeHeader(const Header& header, size_t body_size, uint8_t* out) {
   if (header.kind == MessageKind::kChunk || header.kind == MessageKind::kProgress) {
     base::StoreLittle<uint64_t>(wire.detail, header.offset);
   }
+  if (header.kind == MessageKind::kProgress) base::StoreLittle<uint64_t>(wire.detail + 8, header.arrived);
+  if (header.kind == MessageKind::kFail) base::StoreLittle<uint64_t>(wire.detail, header.arrived);
   if (header.kind == MessageKind::kRailDown) base::StoreLittle<uint32_t>(wire.detail, header.rail);
   std::memcpy(out, &wire, kHeaderSize);
 }
 
 size_t MessageSize(const Header& header, size_t body_size) {
-  return kHeaderSize + (BodyIsKeys(header) ? KeysSize(header) : body_size);
+  return kHeaderSize + (BodyIsFields(header) ? FieldsSize(header) : body_size);
 }
 
 size_t EncodeMessage(const Header& header, absl::Span<const uint8_t> body, absl::Span<uint8_t> out) {
   const size_t size = MessageSize(header, body.size());
   CHECK_LE(size, out.size());
   EncodeHeader(header, size - kHeaderSize, out.data());
-  if (BodyIsKeys(header)) {
-    StoreKeys(header, out.data() + kHeaderSize);
+  if (BodyIsFields(header)) {
+    StoreFields(header, out.data() + kHeaderSize);
   } else if (!body.empty()) {
     std::memcpy(out.data() + kHeaderSize, body.data(), body.size());
   }
@@ -303,8 +326,8 @@ absl::StatusOr<Message> DecodeMessage(absl::Span<const uint8_t> bytes) {
   if (header.size.data > kMaxObjectSize || header.size.metadata > kMaxObjectSize)
     return Nonsense("size", header.size.data);
   LoadDetail(wire, &header);
-  if (BodyIsKeys(header)) {
-    if (absl::Status s = LoadKeys(std::exchange(message.body, {}), &header); !s.ok()) return s;
+  if (BodyIsFields(header)) {
+    if (absl::Status s = LoadFields(std::exchange(message.body, {}), &header); !s.ok()) return s;
   }
   if (!shape->body && !message.body.empty()) return Nonsense("body size", body_size);
   if (absl::Status s = CheckKind(header, body_size); !s.ok()) return s;

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "lib/base/generation.h"
 #include "lib/base/object_id.h"
 #include "lib/transport/limits.h"
 #include "lib/transport/object_access.h"
@@ -22,7 +23,7 @@ enum class MessageKind : uint8_t {
   kData = 2,       // owner: READ it from here
   kChunk = 3,      // owner: the next bytes, in the body
   kDone = 4,       // read: the puller has it all; write: the owner has written it all
-  kCancel = 5,     // puller: stop; it will not touch the owner's memory any more
+  kCancel = 5,     // puller: stop this transfer, it will not touch the owner's memory any more; or drop this call
   kFail = 6,       // owner: this transfer or call ended without success; the body says why
   kCredit = 7,     // receive slots given back, when nothing else carries them
   kCall = 8,       // a request of somebody above, in the body
@@ -36,6 +37,7 @@ const char* ToString(MessageKind kind);
 enum MessageFlags : uint8_t {
   kSizeKnown = 1,      // TRANSFER: `size` is what the puller expects
   kProtocolGiven = 2,  // TRANSFER: the caller chose the protocol, not a policy: the owner keeps to it if it can
+  kDirectoryAway = 4,  // TRANSFER: the puller cannot reach the directory, so it could not register this pull
 };
 
 struct RailKey {
@@ -61,15 +63,17 @@ struct Header {
   MessageKind kind = MessageKind::kCredit;
   Protocol protocol = Protocol::kAuto;
   uint8_t flags = 0;
-  absl::StatusCode status = absl::StatusCode::kOk;  // FAIL
-  uint16_t credits = 0;                             // any kind
-  uint32_t deadline_ms = 0;                         // TRANSFER, CALL: left for the asker; DATA: left to read
-  uint64_t transfer = 0;                            // all but CREDIT: the asker's number, from 1 up, never used twice
-  ObjectSize size;                                  // TRANSFER, DATA, CHUNK
-  base::ObjectId object;                            // TRANSFER
-  uint64_t offset = 0;                              // CHUNK; PROGRESS: bytes
-  RemoteRange remote;                               // DATA; TRANSFER by write
-  uint32_t rail = 0;                                // RAIL_DOWN
+  absl::StatusCode status = absl::StatusCode::kOk;    // FAIL
+  uint16_t credits = 0;                               // any kind
+  uint32_t deadline_ms = 0;                           // TRANSFER, CALL: left for the asker; DATA: left to read
+  uint64_t transfer = 0;                              // all but CREDIT: the asker's number, from 1 up, never used twice
+  ObjectSize size;                                    // TRANSFER, DATA, CHUNK
+  base::ObjectId object;                              // TRANSFER
+  base::Generation generation = base::kNoGeneration;  // TRANSFER: of the object
+  uint64_t offset = 0;                                // CHUNK; PROGRESS: bytes written by this transfer
+  uint64_t arrived = 0;  // TRANSFER, PROGRESS, FAIL: bytes from the start that are certainly in place
+  RemoteRange remote;    // DATA; TRANSFER by write
+  uint32_t rail = 0;     // RAIL_DOWN
 };
 
 struct Message {
@@ -95,17 +99,18 @@ struct Note {
 };
 
 constexpr size_t kHeaderSize = 64;
-constexpr size_t kRemoteRangeSize = 16;                 // of a TRANSFER by write; then come further keys
-constexpr size_t kRailKeySize = 8;                      // of a further key, also in DATA
-constexpr size_t kMaxFailText = 192;                    // bytes of a FAIL's body
-constexpr size_t kMinSlotSize = 512;                    // whatever the options say, these fit: see static_assert
+constexpr size_t kVersionSize = 16;      // begins the body of a TRANSFER: generation, and what has arrived of it
+constexpr size_t kRemoteRangeSize = 16;  // follows it where that is by write; then come further keys
+constexpr size_t kRailKeySize = 8;       // of a further key, also in DATA
+constexpr size_t kMaxFailText = 192;     // bytes of a FAIL's body
+constexpr size_t kMinSlotSize = 512;     // whatever the options say, these fit: see static_assert
 constexpr uint64_t kMaxObjectSize = uint64_t{1} << 48;  // bytes of data, and of metadata: sums cannot overflow
 static_assert(kHeaderSize + kMaxFailText <= kMinSlotSize &&
-                  kHeaderSize + kRemoteRangeSize + (kMaxRails - 1) * kRailKeySize <= kMinSlotSize,
+                  kHeaderSize + kVersionSize + kRemoteRangeSize + (kMaxRails - 1) * kRailKeySize <= kMinSlotSize,
               "every control message fits the smallest slot");
 
-// Writes the header, with `body_size` in it, into the first kHeaderSize bytes of `out`. What carries keys has them in its body:
-// use EncodeMessage.
+// Writes the header, with `body_size` in it, into the first kHeaderSize bytes of `out`. TRANSFER and DATA go on in their
+// body: use EncodeMessage.
 void EncodeHeader(const Header& header, size_t body_size, uint8_t* out);
 
 // Writes header and body; returns how many bytes. `out` must hold MessageSize().

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "lib/base/object_id.h"
+#include "lib/base/generation.h"
 #include "lib/base/time.h"
 
 namespace tokamak::transport {
@@ -32,6 +32,12 @@ struct PinnedObject {
   ObjectSize size;
 };
 
+// What a peer's pull asks for.
+struct PinRequest {
+  base::ObjectVersion version;
+  bool directory_away = false;  // the peer cannot reach the directory, so it could not register this pull
+};
+
 // Called on the endpoint's loop; answers there, never inside the call.
 class Source {
  public:
@@ -39,8 +45,8 @@ class Source {
 
   virtual ~Source() = default;
 
-  // Finds a sealed object and keeps it in place until Unpin. kNotFound: not here (any more).
-  virtual void Pin(const base::ObjectId& id, PinId pin, PinCallback done) = 0;
+  // Finds a sealed object and keeps it in place until Unpin. kNotFound: that generation is not here (any more).
+  virtual void Pin(const PinRequest& request, PinId pin, PinCallback done) = 0;
 
   // Gives back a pin that was granted or is still being asked for; of the latter `done` does not run.
   virtual void Unpin(PinId pin) = 0;
@@ -55,6 +61,8 @@ struct TransferReport {
   ObjectSize size;
   base::Duration elapsed;   // from StartPull to Done
   bool downgraded = false;  // the owner took eager though another was asked for
+  // Bytes from the start that are certainly in place: all, or after a failure fewer, from where another pull may go on.
+  uint64_t arrived = 0;
 };
 
 // Where one pulled object lands. The endpoint owns it from StartPull on, and destroys it when the memory is safe to reuse.

@@ -27,6 +27,7 @@ absl::StatusOr<std::unique_ptr<Outbound>> Outbound::Create(Context& context, Hom
   auto connection = Connection::Create(context, BulkChannel::Side::kPuller, shape, service, token, *outbound);
   if (!connection.ok()) return connection.status();
   outbound->connection_ = *std::move(connection);
+  outbound->calls_.Use(*outbound->connection_);
   if (absl::Status s = outbound->connection_->Connect(); !s.ok()) return s;
   return outbound;
 }
@@ -38,12 +39,12 @@ void Outbound::StartPull(PullId id, const PullRequest& request, std::unique_ptr<
   pull->Start();
 }
 
-bool Outbound::Call(absl::Span<const uint8_t> request, base::Duration deadline, Caller::CallCallback* done) {
-  if (!calls_.Add(request, deadline, done)) return false;
-  if (!connection_->up()) return true;
+base::Pending Outbound::Call(absl::Span<const uint8_t> request, base::Duration deadline, Caller::CallCallback done) {
+  base::Pending pending = calls_.Add(request, deadline, std::move(done));
+  if (!connection_->up()) return pending;
   connection_->Watch();
-  calls_.SendWaiting(*connection_);
-  return true;
+  calls_.SendWaiting();
+  return pending;
 }
 
 uint64_t Outbound::Bind(Pull* pull, bool by_write) {
@@ -75,17 +76,16 @@ void Outbound::Forget(Pull* pull) { pulls_.Release(pull); }
 void Outbound::OnUp() {
   max_writes_ = connection_->bulk().max_writes();
   for (Pull* pull = pulls_.first(); pull != nullptr; pull = base::NumberedTable<Pull>::Next(pull)) pull->Start();
-  calls_.SendWaiting(*connection_);
+  calls_.SendWaiting();
 }
 
 absl::Status Outbound::OnMessage(const Message& message, uint32_t slot, bool* hold) {
   const Header& header = message.header;
   if (Pull* pull = pulls_.Find(header.transfer)) return OnPullMessage(*pull, message, slot, hold);
-  if (header.kind == MessageKind::kReply && calls_.OnReply(header.transfer, message.body, *connection_)) {
+  if (header.kind == MessageKind::kReply && calls_.OnReply(header.transfer, message.body)) {
     return absl::OkStatus();
   }
-  if (header.kind == MessageKind::kFail &&
-      calls_.OnReply(header.transfer, FailureOf(connection_->peer(), message), *connection_)) {
+  if (header.kind == MessageKind::kFail && calls_.OnReply(header.transfer, FailureOf(connection_->peer(), message))) {
     return absl::OkStatus();
   }
   return OnUnknown(header);
@@ -102,7 +102,7 @@ absl::Status Outbound::OnPullMessage(Pull& pull, const Message& message, uint32_
     case MessageKind::kProgress:
       return pull.OnProgress(message.header);
     case MessageKind::kFail:
-      return pull.OnFail(FailureOf(connection_->peer(), message)), absl::OkStatus();
+      return pull.OnFail(message.header, FailureOf(connection_->peer(), message)), absl::OkStatus();
     default:
       return absl::InvalidArgumentError(absl::StrCat(ToString(message.header.kind), " of an owner"));
   }

@@ -38,8 +38,10 @@ class Outbound final : public Connection::User {
                                                           uint64_t token);
 
   void StartPull(PullId id, const PullRequest& request, std::unique_ptr<Sink> sink);
-  // False, and `done` untouched, when too many calls are under way.
-  [[nodiscard]] bool Call(absl::Span<const uint8_t> request, base::Duration deadline, Caller::CallCallback* done);
+  // Not when too many calls are under way.
+  [[nodiscard]] base::Pending Call(absl::Span<const uint8_t> request, base::Duration deadline,
+                                   Caller::CallCallback done);
+  bool has_room_for_call() const { return !calls_.full(); }
   // As it was asked for.
   const verbs::Address& peer() const { return peer_; }
 

@@ -4,31 +4,48 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "glog/logging.h"
 
 namespace tokamak::transport {
 
-bool OutgoingCalls::Add(absl::Span<const uint8_t> request, base::Duration deadline, Caller::CallCallback* done) {
-  if (calls_.size() >= kMaxCalls) return false;
+// What the caller holds. It and its call know each other as long as the caller waits.
+class OutgoingCalls::CallHandle final : public base::Handle {
+ public:
+  CallHandle(OutgoingCalls& calls, OneCall* call) : calls_(calls), call_(call) { call->handle = this; }
+  ~CallHandle() override {
+    if (call_ != nullptr) calls_.Cancel(call_);
+  }
+  void Detach() { call_ = nullptr; }
+
+ private:
+  OutgoingCalls& calls_;
+  OneCall* call_;
+};
+
+OutgoingCalls::~OutgoingCalls() {
+  for (OneCall* call = calls_.first(); call != nullptr; call = base::NumberedTable<OneCall>::Next(call)) {
+    if (call->handle != nullptr) call->handle->Detach();
+  }
+  while (!waiting_.empty()) waiting_.PopFront();
+}
+
+base::Pending OutgoingCalls::Add(absl::Span<const uint8_t> request, base::Duration deadline,
+                                 Caller::CallCallback done) {
+  CHECK(!full());
   OneCall* call = calls_.Claim();
   call->request.assign(request.begin(), request.end());
   call->deadline_time = context_.loop.Now() + deadline;
   call->deadline = context_.loop.RunAt(call->deadline_time, [this, call] { OnDeadline(call); });
-  call->done = std::move(*done);
-  waiting_.Push(call);
-  return true;
+  call->done = std::move(done);
+  waiting_.PushBack(call);
+  return std::make_unique<CallHandle>(*this, call);
 }
 
-void OutgoingCalls::SendWaiting(Connection& connection) {
-  while (!waiting_.empty() && asked_ < connection.peer_hello().max_calls) {
-    OneCall* call = waiting_.Pop();
-    if (call->done == nullptr) {  // its deadline passed here
-      calls_.Release(call);
-      continue;
-    }
-    const uint32_t room = connection.control().max_body();
-    if (call->request.size() > room) {
-      call->refused = true;
-      call->deadline = context_.loop.Post([this, call] { OnDeadline(call); });
+void OutgoingCalls::SendWaiting() {
+  while (!waiting_.empty() && asked_ < connection_->peer_hello().max_calls) {
+    OneCall* call = waiting_.PopFront();
+    if (call->request.size() > connection_->control().max_body()) {
+      call->deadline = context_.loop.Post([this, call] { Refuse(call); });
       continue;
     }
     call->number = ++last_number_;
@@ -39,41 +56,68 @@ void OutgoingCalls::SendWaiting(Connection& connection) {
     header.transfer = call->number;
     const int64_t left = (call->deadline_time - context_.loop.Now()).milliseconds();
     header.deadline_ms = static_cast<uint32_t>(std::clamp<int64_t>(left, 1, UINT32_MAX));
-    connection.Send(header, std::move(call->request));
+    connection_->Send(header, std::move(call->request));
   }
 }
 
-bool OutgoingCalls::OnReply(uint64_t number, absl::StatusOr<absl::Span<const uint8_t>> reply, Connection& connection) {
+bool OutgoingCalls::OnReply(uint64_t number, absl::StatusOr<absl::Span<const uint8_t>> reply) {
   OneCall* call = calls_.Find(number);
   if (call == nullptr) return false;
-  const Caller::CallCallback done = std::move(call->done);
-  calls_.Unbind(number);
-  calls_.Release(call);
-  --asked_;
+  const Caller::CallCallback done = TakeCallback(call);
+  Forget(call);
   if (done == nullptr) {
     ++context_.counters.late_messages;
   } else {
     done(std::move(reply));
   }
-  SendWaiting(connection);
+  SendWaiting();
   return true;
 }
 
-void OutgoingCalls::OnDeadline(OneCall* call) {
-  const Caller::CallCallback done = std::exchange(call->done, nullptr);
-  if (!call->refused) return done(absl::DeadlineExceededError("the peer has not answered the call by its deadline"));
+void OutgoingCalls::Refuse(OneCall* call) {
   const size_t size = call->request.size();
-  calls_.Release(call);
+  const Caller::CallCallback done = TakeCallback(call);
+  Forget(call);
   done(absl::InvalidArgumentError(absl::StrCat("a request of ", size, " bytes is more than this peer takes")));
 }
 
+// The peer has the same deadline, and answers without being told.
+void OutgoingCalls::OnDeadline(OneCall* call) {
+  const Caller::CallCallback done = TakeCallback(call);
+  if (call->number == 0) Forget(call);
+  done(absl::DeadlineExceededError("the peer has not answered the call by its deadline"));
+}
+
+void OutgoingCalls::Cancel(OneCall* call) {
+  TakeCallback(call);
+  if (call->number == 0) return Forget(call);
+  call->deadline.Cancel();
+  Header header;
+  header.kind = MessageKind::kCancel;
+  header.transfer = call->number;
+  connection_->Send(header);
+}
+
+// From now on the caller does not wait. Null: it did not.
+Caller::CallCallback OutgoingCalls::TakeCallback(OneCall* call) {
+  if (call->handle != nullptr) std::exchange(call->handle, nullptr)->Detach();
+  return std::exchange(call->done, nullptr);
+}
+
+void OutgoingCalls::Forget(OneCall* call) {
+  if (waiting_.Listed(call)) waiting_.Remove(call);
+  if (call->number != 0) {
+    calls_.Unbind(call->number);
+    --asked_;
+  }
+  calls_.Release(call);
+}
+
 void OutgoingCalls::OnBroken(const absl::Status& status) {
-  waiting_.Clear();
   while (!calls_.empty()) {
     OneCall* call = calls_.first();
-    const Caller::CallCallback done = std::move(call->done);
-    if (call->number != 0) calls_.Unbind(call->number);
-    calls_.Release(call);
+    const Caller::CallCallback done = TakeCallback(call);
+    Forget(call);
     if (done != nullptr) done(status);
   }
 }

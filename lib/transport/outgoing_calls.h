@@ -1,7 +1,7 @@
 // OutgoingCalls are the short requests that we ask of one peer, until their replies come.
 //
-// The peer answers so many at once (its hello says how many); others wait here. A call that passes its deadline is over for
-// the caller, but counts until the peer has answered it.
+// The peer answers a number of them at once (its hello says how many); others wait here. A call that was sent and then passes
+// its deadline or is cancelled is over for the caller, but counts until the peer has answered it.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "lib/base/handle.h"
 #include "lib/base/intrusive_list.h"
 #include "lib/base/numbered_table.h"
 #include "lib/transport/caller.h"
 #include "lib/transport/connection.h"
 #include "lib/transport/context.h"
-#include "lib/transport/fifo.h"
 #include "lib/transport/message.h"
 
 namespace tokamak::transport {
@@ -25,15 +25,19 @@ class OutgoingCalls final {
 
   // Numbers come from `last_number`, shared with the pulls.
   OutgoingCalls(Context& context, uint64_t& last_number) : context_(context), last_number_(last_number) {}
+  ~OutgoingCalls();
+  void Use(Connection& connection) { connection_ = &connection; }
 
-  // False, and nothing is done, when there are too many.
-  [[nodiscard]] bool Add(absl::Span<const uint8_t> request, base::Duration deadline, Caller::CallCallback* done);
+  bool full() const { return calls_.size() >= kMaxCalls; }
+  // Not when full.
+  [[nodiscard]] base::Pending Add(absl::Span<const uint8_t> request, base::Duration deadline,
+                                  Caller::CallCallback done);
 
   // Sends what may be sent, when the connection is up.
-  void SendWaiting(Connection& connection);
+  void SendWaiting();
 
   // The reply, or a refusal, of a call that we made; false: no such call.
-  [[nodiscard]] bool OnReply(uint64_t number, absl::StatusOr<absl::Span<const uint8_t>> reply, Connection& connection);
+  [[nodiscard]] bool OnReply(uint64_t number, absl::StatusOr<absl::Span<const uint8_t>> reply);
 
   // The connection is gone.
   void OnBroken(const absl::Status& status);
@@ -41,21 +45,28 @@ class OutgoingCalls final {
   bool empty() const { return calls_.empty(); }
 
  private:
+  class CallHandle;
   struct OneCall {
     std::vector<uint8_t> request;  // until it is sent
     base::Time deadline_time;
     base::Timer deadline;
-    Caller::CallCallback done;  // null: the caller has its answer
-    uint64_t number = 0;        // 0: waits
-    bool refused = false;       // too long for this peer; its caller hears of it in a task of its own
+    Caller::CallCallback done;
+    CallHandle* handle = nullptr;  // null: the caller has its answer, or wants none
+    uint64_t number = 0;           // 0: was not sent
     base::Link<OneCall> table_link;
+    base::Link<OneCall> waiting_link;
   };
+  void Refuse(OneCall* call);
   void OnDeadline(OneCall* call);
+  void Cancel(OneCall* call);
+  Caller::CallCallback TakeCallback(OneCall* call);
+  void Forget(OneCall* call);
 
   Context& context_;
+  Connection* connection_ = nullptr;
   uint64_t& last_number_;
   base::NumberedTable<OneCall> calls_;
-  Fifo<OneCall*> waiting_;
+  base::IntrusiveList<OneCall, &OneCall::waiting_link> waiting_;
   uint32_t asked_ = 0;
 };
 

@@ -22,7 +22,8 @@ Pull::Pull(Context& context, Outbound& outbound, PullId id, const PullRequest& r
       sink_(std::move(sink)),
       started_(context.loop.Now()),
       asked_(AskedProtocol()),
-      eager_(context.loop) {
+      eager_(context.loop, request.arrived),
+      arrived_(request.arrived) {
   context_.pulls.emplace(id_, this);
   ++context_.counters.pulls_started;
   context_.Record(base::TraceKind::kTransferStart, static_cast<uint32_t>(asked_), request.size.total());
@@ -35,7 +36,7 @@ Pull::~Pull() { context_.pulls.erase(id_); }
 Protocol Pull::AskedProtocol() const {
   if (request_.protocol != Protocol::kAuto) return request_.protocol;
   if (!request_.size_known) return Protocol::kAuto;
-  return context_.options.policy.Choose(request_.size.total(), true);
+  return context_.options.policy.Choose(request_.size.total() - request_.arrived, true);
 }
 
 void Pull::LimitTo(base::Duration left) {
@@ -117,7 +118,9 @@ void Pull::OnMemory(absl::StatusOr<absl::Span<uint8_t>> memory) {
 
 void Pull::OpenForWriting() {
   if (!memory_.empty()) {
-    if (absl::Status s = write_.Open(context_, outbound_.connection().bulk(), memory_); !s.ok()) return Stop(s);
+    if (absl::Status s = write_.Open(context_, outbound_.connection().bulk(), memory_.subspan(request_.arrived));
+        !s.ok())
+      return Stop(s);
   }
   write_open_ = true;
   OnTurn();
@@ -134,10 +137,13 @@ void Pull::Ask() {
   header.protocol = asked_;
   if (request_.size_known) header.flags |= kSizeKnown;
   if (request_.protocol != Protocol::kAuto) header.flags |= kProtocolGiven;
+  if (request_.directory_away) header.flags |= kDirectoryAway;
   header.deadline_ms = MillisecondsLeft();
   header.transfer = number_;
   if (request_.size_known) header.size = request_.size;
   header.object = request_.id;
+  header.generation = request_.generation;
+  header.arrived = request_.arrived;
   header.remote = write_.range();
   Enter(State::kAsked);
   Moves();
@@ -173,7 +179,10 @@ absl::Status Pull::OnData(const Header& header) {
 
 void Pull::StartReading() {
   if (memory_.empty()) return EndIfComplete();
-  const absl::Status s = read_.Start(context_, outbound_.connection().bulk(), memory_, source_, *this);
+  RemoteRange rest = source_;
+  rest.address += request_.arrived;
+  const absl::Status s =
+      read_.Start(context_, outbound_.connection().bulk(), memory_.subspan(request_.arrived), rest, *this);
   if (!s.ok()) return Stop(s);
   outbound_.connection().Wake();
 }
@@ -242,13 +251,18 @@ absl::Status Pull::OnNote(const Note& note) {
 }
 
 absl::Status Pull::OnProgress(const Header& header) {
-  if (!by_write() || header.offset <= written_ || header.offset >= size_.total()) return OutOfTurn("PROGRESS");
+  const uint64_t rest = size_.total() - request_.arrived;
+  if (!by_write() || header.offset <= written_ || header.offset >= rest || header.arrived > size_.total()) {
+    return OutOfTurn("PROGRESS");
+  }
   written_ = header.offset;
+  arrived_ = std::max(arrived_, header.arrived);
   BulkMoves();
   return absl::OkStatus();
 }
 
-void Pull::OnFail(const absl::Status& status) {
+void Pull::OnFail(const Header& header, const absl::Status& status) {
+  if (key_is_out() && header.arrived <= size_.total()) arrived_ = std::max(arrived_, header.arrived);
   if (state_ == State::kStopping) {
     if (by_write()) Finish(outcome_);
     return;
@@ -334,6 +348,14 @@ void Pull::Finish(absl::Status status) {
   next_ = context_.loop.Post([this] { Conclude(); });
 }
 
+// Bytes from the start that are in place; not all where the pull failed, so that there is something left to ask for.
+uint64_t Pull::Arrived() const {
+  const uint64_t all = size_.total();
+  if (outcome_.ok()) return all;
+  const uint64_t arrived = std::max({arrived_, eager_.copied(), request_.arrived + read_.arrived()});
+  return all == 0 ? arrived_ : std::min(arrived, all - 1);
+}
+
 void Pull::OnBroken(const absl::Status& status) {
   if (state_ == State::kStopping) Finish(outcome_);
   if (state_ < State::kStopping) Finish(status);
@@ -347,12 +369,13 @@ void Pull::Conclude() {
   report.size = memory_asked_ ? size_ : request_.size;
   report.elapsed = context_.loop.Now() - started_;
   report.downgraded = downgraded_;
+  report.arrived = Arrived();
   const auto by = static_cast<uint32_t>(report.protocol);
   EndpointCounters& counters = context_.counters;
   if (outcome_.ok()) {
     ++counters.pulls_ok;
     ++counters.transfers_pulled[by];
-    counters.bytes_pulled[by] += report.size.total();
+    counters.bytes_pulled[by] += report.size.total() - request_.arrived;
   } else {
     ++counters.pulls_failed;
   }

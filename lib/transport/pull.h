@@ -47,7 +47,7 @@ class Pull final : public BulkJob::Owner {
   absl::Status OnDone(const Header& header);
   absl::Status OnNote(const Note& note);
   absl::Status OnProgress(const Header& header);
-  void OnFail(const absl::Status& status);
+  void OnFail(const Header& header, const absl::Status& status);
 
   // The connection is gone, and with it everything that could touch the memory. May end this pull's life.
   void OnBroken(const absl::Status& status);
@@ -82,6 +82,7 @@ class Pull final : public BulkJob::Owner {
   void Finish(absl::Status status);
   void Conclude();
 
+  uint64_t Arrived() const;
   absl::Status CheckSize(const ObjectSize& actual) const;
   void LimitTo(base::Duration left);
   void ArmLimit();
@@ -121,6 +122,7 @@ class Pull final : public BulkJob::Owner {
   WritePuller write_;
 
   uint64_t written_ = 0;  // by write: what the owner said last
+  uint64_t arrived_;      // bytes from the start, as far as the owner has said, or was known before
   base::Time moved_at_;   // when something came last
   base::Time deadline_time_;
   base::Timer limit_;  // the deadline, or the end of patience

@@ -34,6 +34,7 @@ class ReadPuller final {
   // Posts no more. True: READs are in flight, and OnJobOver will follow.
   bool Stop(BulkChannel& bulk) { return started_ && bulk.Stop(&job_); }
   const BulkJob& job() const { return job_; }
+  uint64_t arrived() const { return started_ ? job_.Beginning() : 0; }
   // Nothing is in flight.
   void Close() { leases_.Drop(); }
 

@@ -35,8 +35,10 @@ Serve::~Serve() {
 void Serve::Start() {
   // The puller has the time that it was granted, and then some to end in good order.
   deadline_ = context_.loop.RunAt(granted_until_ + kDrainGrace * 2, [this] { OnDeadline(); });
-  context_.source.Pin(transfer_.object, pin_,
-                      [this](absl::StatusOr<PinnedObject> object) { OnPinned(std::move(object)); });
+  PinRequest request;
+  request.version = {transfer_.object, transfer_.generation};
+  request.directory_away = (transfer_.flags & kDirectoryAway) != 0;
+  context_.source.Pin(request, pin_, [this](absl::StatusOr<PinnedObject> object) { OnPinned(std::move(object)); });
 }
 
 void Serve::OnPinned(absl::StatusOr<PinnedObject> object) {
@@ -46,7 +48,7 @@ void Serve::OnPinned(absl::StatusOr<PinnedObject> object) {
   }
   object_ = *object;
   if (absl::Status s = CheckSize(object_.size); !s.ok()) return Fail(s);
-  const Protocol protocol = Choose(object_.size.total());
+  const Protocol protocol = Choose(rest());
   if (protocol == Protocol::kRead && ServeRead()) return;
   if (protocol == Protocol::kWrite && ServeWrite()) return;
   ServeEager();
@@ -72,7 +74,7 @@ Protocol Serve::Choose(uint64_t size) const {
 void Serve::ServeEager() {
   state_ = State::kEager;
   if (transfer_.protocol == Protocol::kRead || transfer_.protocol == Protocol::kWrite) ++context_.counters.downgrades;
-  eager_.Open(transfer_.transfer, object_);
+  eager_.Open(transfer_.transfer, object_, transfer_.arrived);
   inbound_.connection().control().Add(&eager_);
   inbound_.connection().Wake();
 }
@@ -93,7 +95,8 @@ bool Serve::ServeRead() {
 bool Serve::ServeWrite() {
   if (object_.size.total() > 0) {
     const absl::Status s =
-        write_.Start(context_, inbound_.connection().bulk(), object_, transfer_.remote, transfer_.transfer, *this);
+        write_.Start(context_, inbound_.connection().bulk(), {object_.address + transfer_.arrived, rest()},
+                     transfer_.remote, transfer_.transfer, *this);
     if (!s.ok()) return false;
     state_ = State::kWriting;
     progress_ = context_.loop.RunAfter(kProgressInterval, [this] { TellProgress(); });
@@ -110,18 +113,23 @@ bool Serve::ServeWrite() {
   return true;
 }
 
+// By write: bytes from the object's start that are certainly in the puller's memory. A WRITE that is complete proves that only
+// where devices acknowledge what they have placed: one that lacks drop_stops_transfers (iWARP) completes what it has sent.
+uint64_t Serve::Arrived() const { return transfer_.arrived + (context_.RevokingProves() ? write_.arrived() : 0); }
+
 // The puller cannot see what is written into its memory: without a word it would think us dead. Where nothing moves, none.
 // What is written again, after a rail has dropped out, is worth a word, too, though no more is there than before.
 void Serve::TellProgress() {
   if (state_ != State::kWriting) return;
   const uint64_t written = std::max(write_.BytesWritten(), told_ + 1);
   const bool moved = std::exchange(requests_told_, write_.job().requests_done) != write_.job().requests_done;
-  if (moved && written < object_.size.total()) {
+  if (moved && written < rest()) {
     told_ = written;
     Header header;
     header.kind = MessageKind::kProgress;
     header.transfer = transfer_.transfer;
     header.offset = written;
+    header.arrived = Arrived();
     inbound_.connection().Send(header);
   }
   progress_ = context_.loop.RunAfter(kProgressInterval, [this] { TellProgress(); });
@@ -187,6 +195,7 @@ void Serve::Fail(const absl::Status& status) {
   header.kind = MessageKind::kFail;
   header.status = status.code();
   header.transfer = transfer_.transfer;
+  if (state_ == State::kStopping) header.arrived = Arrived();
   const absl::string_view text = status.message().substr(0, kMaxFailText);
   inbound_.connection().Send(header, std::vector<uint8_t>(text.begin(), text.end()));
   End(false);
@@ -200,7 +209,7 @@ void Serve::End(bool ok) {
                                                     : Protocol::kWrite;
     ++counters.serves_ok;
     ++counters.transfers_served[static_cast<size_t>(by)];
-    counters.bytes_served[static_cast<size_t>(by)] += object_.size.total();
+    counters.bytes_served[static_cast<size_t>(by)] += rest();
   } else {
     ++counters.serves_failed;
   }

@@ -46,6 +46,8 @@ class Serve final : public BulkJob::Owner, public EagerOwner::Listener {
   void OnPinned(absl::StatusOr<PinnedObject> object);
   absl::Status CheckSize(const ObjectSize& actual) const;
   Protocol Choose(uint64_t size) const;
+  uint64_t rest() const { return object_.size.total() - transfer_.arrived; }  // bytes to move
+  uint64_t Arrived() const;
   void ServeEager();
   bool ServeRead();
   bool ServeWrite();

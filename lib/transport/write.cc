@@ -22,14 +22,13 @@ absl::Status WritePuller::OnNote(const Note& note, uint32_t queue_pairs) {
   return absl::OkStatus();
 }
 
-absl::Status WriteOwner::Start(Context& context, BulkChannel& bulk, const PinnedObject& object, const RemoteRange& to,
+absl::Status WriteOwner::Start(Context& context, BulkChannel& bulk, absl::Span<uint8_t> bytes, const RemoteRange& to,
                                uint64_t transfer, BulkJob::Owner& owner) {
-  const absl::Status s = leases_.Acquire(context, bulk.live_rails(), {object.address, object.size.total()},
-                                         Registration::Use::kReadSource);
+  const absl::Status s = leases_.Acquire(context, bulk.live_rails(), bytes, Registration::Use::kReadSource);
   if (!s.ok()) return s;
   job_.owner = &owner;
   job_.opcode = verbs::Opcode::kWrite;
-  job_.size = object.size.total();
+  job_.size = bytes.size();
   job_.transfer = transfer;
   leases_.Aim(&job_, to, bulk.shape().home);
   started_ = true;

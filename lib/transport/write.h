@@ -39,8 +39,8 @@ class WritePuller final {
 // The owner's half.
 class WriteOwner final {
  public:
-  // Starts to WRITE `object`, which is not empty; `owner` hears of the end.
-  absl::Status Start(Context& context, BulkChannel& bulk, const PinnedObject& object, const RemoteRange& to,
+  // Starts to WRITE `bytes`, which are not none; `owner` hears of the end.
+  absl::Status Start(Context& context, BulkChannel& bulk, absl::Span<uint8_t> bytes, const RemoteRange& to,
                      uint64_t transfer, BulkJob::Owner& owner);
   // Posts no more. True: WRITEs are in flight, and OnJobOver will follow.
   bool Stop(BulkChannel& bulk) { return started_ && bulk.Stop(&job_); }
@@ -50,6 +50,8 @@ class WriteOwner final {
   // Bytes that are written, as far as the device has said; less than all while the transfer goes on, and fewer when some have
   // to be written again.
   uint64_t BytesWritten() const { return std::min(job_.bytes_done, job_.size - 1); }
+  // Of these, those from the start on without a gap.
+  uint64_t arrived() const { return started_ ? job_.Beginning() : 0; }
 
  private:
   BulkJob job_;

@@ -100,7 +100,7 @@ absl::Status NodePair::AwaitOther() {
 
 void NodePair::AskForNodes() {
   constexpr base::Duration kAskAgain = base::Milliseconds(20);
-  daemon_->node().directory().Nodes(base::Seconds(1), [this](absl::StatusOr<std::vector<directory::NodeInfo>> all) {
+  asking_ = daemon_->node().Nodes([this](const absl::StatusOr<std::vector<directory::NodeInfo>>& all) {
     nodes_ = all.ok() ? all->size() : 0;
     if (nodes_ < 2) ask_again_ = loop_.RunAfter(kAskAgain, [this] { AskForNodes(); });
   });

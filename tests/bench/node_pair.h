@@ -59,6 +59,7 @@ class NodePair final {
   std::unique_ptr<client::Client> client_;
   store::Owner who_{};
   size_t nodes_ = 0;  // that our directory knows
+  base::Pending asking_;
   base::Timer ask_again_;
 };
 

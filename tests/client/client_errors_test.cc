@@ -4,6 +4,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/client/client.h"
@@ -52,12 +53,12 @@ TEST(ClientWithoutDaemonTest, SaysHowToStartOne) {
 TEST_F(ClientErrorsTest, AnotherVersionIsAClearError) {
   daemon_.Answer(Kind::kHello, [](const Header& header, const Bytes&) {
     Bytes frame = Encode(header.request_id, WelcomeReply());
-    frame[4] = 2;
+    frame[4] = kVersion + 1;
     return frame;
   });
   const absl::Status status = Client::Connect(daemon_.path()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(status.message(), HasSubstr("version 2"));
+  EXPECT_THAT(status.message(), HasSubstr(absl::StrCat("version ", kVersion + 1)));
 }
 
 TEST_F(ClientErrorsTest, ADaemonThatRefusesGivesItsReason) {

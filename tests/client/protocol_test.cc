@@ -73,15 +73,19 @@ TEST(ProtocolTest, TheBytesAreThoseOfTheDrawing) {
   create.id = base::ObjectId();
   create.data_size = 0x1122;
   create.metadata_size = 3;
+  create.timeout_microseconds = 0x4455;
+  create.confirmed = true;
   EXPECT_EQ(Encode(0x0102030405060708, create), Hex("544d414b"          // magic
-                                                    "0100"              // version
+                                                    "0200"              // version
                                                     "0200"              // kind: Create
                                                     "0807060504030201"  // request id
-                                                    "24000000"          // length
+                                                    "2d000000"          // length
                                                     "00000000"          // status
                                                     "0000000000000000000000000000000000000000"
                                                     "2211000000000000"
-                                                    "0300000000000000"));
+                                                    "0300000000000000"
+                                                    "5544000000000000"
+                                                    "01"));
 }
 
 TEST(ProtocolTest, AnErrorBelongsToItsRequestAndKeepsItsText) {

@@ -12,7 +12,7 @@
 #include "lib/base/trace.h"
 #include "lib/daemon/session.h"
 #include "lib/directory/local.h"
-#include "lib/node/engine.h"
+#include "lib/node/engine_link.h"
 #include "lib/node/node.h"
 #include "lib/store/store.h"
 
@@ -21,7 +21,7 @@ namespace tokamak::daemon {
 class LonelyNode final {
  public:
   LonelyNode(base::EventLoop& loop, absl::Span<uint8_t> arena)
-      : store_(arena, {}, loop, trace_),
+      : store_(arena, Cache(), loop, trace_),
         directory_(loop),
         link_(loop),
         node_(loop, store_, directory_, {&link_}, base::Random(1), Options()),
@@ -36,6 +36,12 @@ class LonelyNode final {
   const SessionContext& context() const { return context_; }
 
  private:
+  // Something can be evicted.
+  static store::Options Cache() {
+    store::Options options;
+    options.cache = true;
+    return options;
+  }
   static node::NodeOptions Options() {
     node::NodeOptions options;
     options.id = "lonely";

@@ -44,7 +44,7 @@ class OneSession : public testing::Test {
 
   void Open() {
     session_ = std::make_unique<Session>(
-        node_.context(),
+        node_.context(), "pid 1 test",
         [this](Bytes frame, Descriptors descriptors) {
           sent_.push_back({std::move(frame), descriptors});
         },

@@ -72,6 +72,8 @@ TEST_F(OptionsTest, ThreeFlagsAreEnough) {
   const bool spins = std::thread::hardware_concurrency() >= 8;
   EXPECT_EQ(options.detection.mode, spins ? os::Detection::Mode::kAdaptive : os::Detection::Mode::kEvent);
   EXPECT_EQ(options.drain, base::Seconds(10));
+  EXPECT_EQ(options.lease, base::Seconds(10));
+  EXPECT_EQ(options.grace, base::Seconds(60));
   EXPECT_FALSE(options.ack_timeout.has_value());
   EXPECT_TRUE(options.prefault);
   EXPECT_EQ(options.connect_by, ConnectBy::kRdmaCm);
@@ -100,6 +102,10 @@ TEST_F(OptionsTest, EveryFlagIsRead) {
                                     "/tmp/p",
                                     "--drain",
                                     "3s",
+                                    "--lease",
+                                    "1s",
+                                    "--grace",
+                                    "4s",
                                     "--ack-timeout",
                                     "250ms",
                                     "--bulk-queue-pairs",
@@ -130,6 +136,8 @@ TEST_F(OptionsTest, EveryFlagIsRead) {
   EXPECT_EQ(options.registration, "on_demand");
   EXPECT_EQ(options.pcap, "/tmp/p");
   EXPECT_EQ(options.drain, base::Seconds(3));
+  EXPECT_EQ(options.lease, base::Seconds(1));
+  EXPECT_EQ(options.grace, base::Seconds(4));
   EXPECT_EQ(options.ack_timeout, base::Milliseconds(250));
   EXPECT_EQ(options.connect_by, ConnectBy::kTcp);
   EXPECT_EQ(options.fabric.pkey_index, 300);
@@ -180,7 +188,7 @@ TEST_F(OptionsTest, HelpNamesEveryFlagAndEndsWell) {
                            "--detection",  "--registration", "--policy",       "--pcap",
                            "--drain",      "--cm",           "--require-rdma", "--cache",
                            "--huge-pages", "--no-prefault",  "--ack-timeout",  "--quota",
-                           "Exit codes",   "Example"}) {
+                           "--lease",      "--grace",        "Exit codes",     "Example"}) {
     EXPECT_NE(output_.find(flag), std::string::npos) << flag;
   }
 }
@@ -211,6 +219,11 @@ TEST_F(OptionsTest, AWrongValueIsRefusedInOneLineThatNamesTheFlag) {
   ExpectRefused(Parse({"--registration", "never"}), {"--registration", "arena", "on_demand"});
   ExpectRefused(Parse({"--policy", "teleport"}), {"--policy"});
   ExpectRefused(Parse({"--drain", "long"}), {"--drain"});
+  ExpectRefused(Parse({"--lease", "long"}), {"--lease"});
+  ExpectRefused(Parse({"--lease", "199ms"}), {"--lease", "from 200"});
+  ExpectRefused(Parse({"--lease", "3601s"}), {"--lease"});
+  ExpectRefused(Parse({"--grace", "long"}), {"--grace"});
+  ExpectRefused(Parse({"--grace", "3601s"}), {"--grace"});
   ExpectRefused(Parse({"--ack-timeout", "0s"}), {"--ack-timeout", "1ms"});
   ExpectRefused(Parse({"--ack-timeout", "501ms"}), {"--ack-timeout", "500"});
   for (const char* flag : {"--pkey-index", "--service-level", "--traffic-class"}) {

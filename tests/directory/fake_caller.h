@@ -1,14 +1,17 @@
-// FakeCaller carries calls to a server in the same process, in virtual time, and lets tests decide what becomes of each.
+// FakeCaller carries calls to a server in the same process, in virtual time, and lets tests decide
+// what becomes of each.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "lib/base/event_loop.h"
+#include "lib/base/lifetime.h"
 #include "lib/transport/caller.h"
 
 namespace tokamak::directory {
@@ -16,50 +19,101 @@ namespace tokamak::directory {
 class FakeCaller final : public transport::Caller {
  public:
   using Bytes = std::vector<uint8_t>;
-  using Server =
-      std::function<void(absl::Span<const uint8_t> request, std::function<void(absl::Span<const uint8_t>)> reply)>;
 
-  FakeCaller(base::EventLoop& loop, Server server) : loop_(loop), server_(std::move(server)) {}
+  FakeCaller(base::EventLoop& loop, transport::CallHandler server) : loop_(loop), server_(std::move(server)) {}
 
-  // From now on: how long each way takes, whether anything gets through at all, and what becomes of replies.
+  // From now on: how long each way takes, whether anything gets through at all, and what becomes of
+  // replies.
   base::Duration one_way = base::Microseconds(5);
   bool cut = false;
   std::function<void(Bytes& reply)> garble;
   bool lose_replies = false;
 
-  void Call(const verbs::Address&, absl::Span<const uint8_t> request, base::Duration deadline,
-            CallCallback done) override {
+  base::Pending Call(const verbs::Address&, absl::Span<const uint8_t> request, base::Duration deadline,
+                     CallCallback done) override {
     ++calls_;
     const uint64_t number = ++last_number_;
-    Pending& pending = pending_[number];
-    pending.done = std::move(done);
-    pending.deadline =
-        loop_.RunAfter(deadline, [this, number] { End(number, absl::DeadlineExceededError("no reply in time")); });
-    if (cut) return;
-    Later([this, number, bytes = Bytes(request.begin(), request.end())] {
-      server_(bytes, [this, number](absl::Span<const uint8_t> reply) { Reply(number, reply); });
+    OneCall& call = under_way_[number];
+    call.done = std::move(done);
+    call.deadline = loop_.RunAfter(deadline, [this, number] {
+      DropWork(number);
+      End(number, absl::DeadlineExceededError("no reply in time"));
     });
+    if (!cut) {
+      Later([this, number, bytes = Bytes(request.begin(), request.end())] { Serve(number, bytes); });
+    }
+    return std::make_unique<Canceller>(*this, number);
   }
   uint32_t max_call_size() const override { return 16 * 1024; }
 
   uint64_t calls() const { return calls_; }
-  size_t pending() const { return pending_.size(); }
+  size_t pending() const { return under_way_.size(); }
 
  private:
-  struct Pending {
+  struct OneCall {
     CallCallback done;
     base::Timer deadline;
   };
+  class Canceller final : public base::Handle {
+   public:
+    Canceller(FakeCaller& caller, uint64_t number)
+        : caller_(caller), gone_(caller.lifetime_.Watched()), number_(number) {}
+    ~Canceller() override {
+      if (gone_.over() || caller_.under_way_.erase(number_) == 0) return;
+      caller_.DropWork(number_);
+    }
 
-  void Reply(uint64_t number, absl::Span<const uint8_t> reply) {
+   private:
+    FakeCaller& caller_;
+    const base::Lifetime::Watch gone_;
+    const uint64_t number_;
+  };
+  // The right to answer one call. Dropped unused, the caller is told.
+  class Ticket final {
+   public:
+    Ticket(FakeCaller& caller, uint64_t number) : caller_(caller), gone_(caller.lifetime_.Watched()), number_(number) {}
+    Ticket(const Ticket&) = delete;
+    Ticket& operator=(const Ticket&) = delete;
+    ~Ticket() {
+      if (!gone_.over() && !used_) caller_.OnDropped(number_);
+    }
+    void Use(absl::Span<const uint8_t> reply) {
+      if (!gone_.over() && !std::exchange(used_, true)) caller_.OnReply(number_, reply);
+    }
+
+   private:
+    FakeCaller& caller_;
+    const base::Lifetime::Watch gone_;
+    const uint64_t number_;
+    bool used_ = false;
+  };
+
+  void Serve(uint64_t number, const Bytes& request) {
+    const auto ticket = std::make_shared<Ticket>(*this, number);
+    base::Pending work = server_(request, [ticket](absl::Span<const uint8_t> reply) { ticket->Use(reply); });
+    if (work != nullptr) work_[number] = std::move(work);
+  }
+
+  void OnReply(uint64_t number, absl::Span<const uint8_t> reply) {
+    DropWork(number);
     if (cut || lose_replies) return;
     Bytes bytes(reply.begin(), reply.end());
     if (garble) garble(bytes);
     Later([this, number, bytes = std::move(bytes)] { End(number, absl::MakeConstSpan(bytes)); });
   }
 
+  void OnDropped(uint64_t number) {
+    if (cut) return;
+    Later([this, number] { End(number, absl::UnavailableError("the call was dropped without an answer")); });
+  }
+
+  // Tells the server that nobody waits for its answer any more.
+  void DropWork(uint64_t number) {
+    Later([this, number] { const auto work = work_.extract(number); });
+  }
+
   void End(uint64_t number, absl::StatusOr<absl::Span<const uint8_t>> reply) {
-    auto ended = pending_.extract(number);
+    auto ended = under_way_.extract(number);
     if (!ended.empty()) ended.mapped().done(std::move(reply));
   }
 
@@ -73,11 +127,13 @@ class FakeCaller final : public transport::Caller {
   }
 
   base::EventLoop& loop_;
-  const Server server_;
+  const transport::CallHandler server_;
   uint64_t last_number_ = 0;
   uint64_t calls_ = 0;
-  std::map<uint64_t, Pending> pending_;
+  std::map<uint64_t, OneCall> under_way_;
+  std::map<uint64_t, base::Pending> work_;
   std::map<uint64_t, base::Timer> travelling_;
+  const base::Lifetime lifetime_;
 };
 
 }  // namespace tokamak::directory

@@ -35,7 +35,7 @@ class RedisConnectionTest : public testing::Test {
                             base::Duration deadline = kPatience) {
     absl::StatusOr<Reply> result = absl::InternalError("no answer");
     bool answered = false;
-    connection.Call(command, deadline, [&](absl::StatusOr<Reply> reply) {
+    const base::Pending call = connection.Call(command, deadline, [&](absl::StatusOr<Reply> reply) {
       answered = true;
       result = std::move(reply);
     });
@@ -55,7 +55,7 @@ class RedisConnectionTest : public testing::Test {
   os::EpollLoop loop_;
 };
 
-TEST_F(RedisConnectionTest, AddressesThatMakeNoSenseAreRefusedWithAnExample) {
+TEST_F(RedisConnectionTest, MalformedAddressesAreRefusedWithAnExample) {
   for (const char* address : {"", "localhost:6379", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536",
                               "unix:", "[::1]", "1.2.3:4"}) {
     ConnectionOptions options;
@@ -125,9 +125,11 @@ TEST_F(RedisConnectionTest, WhenTheServerDiesWhatWaitsFailsAndANewServerIsFound)
   Await(*connection);
   server.Freeze();
   int failed = 0;
+  std::vector<base::Pending> calls;
   for (int i = 0; i < 10; ++i) {
-    connection->Call({"PING"}, kPatience,
-                     [&](const absl::StatusOr<Reply>& reply) { failed += absl::IsUnavailable(reply.status()); });
+    calls.push_back(connection->Call({"PING"}, kPatience, [&](const absl::StatusOr<Reply>& reply) {
+      failed += absl::IsUnavailable(reply.status());
+    }));
   }
   Pass(base::Milliseconds(5));
   EXPECT_EQ(failed, 0);
@@ -169,8 +171,10 @@ TEST_F(RedisConnectionTest, CallsBeyondTheBoundAreRefused) {
   Await(*connection);
   server.Freeze();
   size_t answered = 0;
+  std::vector<base::Pending> calls;
   for (size_t i = 0; i < Connection::kMaxPending; ++i) {
-    connection->Call({"PING"}, kPatience, [&](const absl::StatusOr<Reply>& reply) { answered += reply.ok(); });
+    calls.push_back(
+        connection->Call({"PING"}, kPatience, [&](const absl::StatusOr<Reply>& reply) { answered += reply.ok(); }));
   }
   EXPECT_TRUE(absl::IsResourceExhausted(Ask(*connection, {"PING"}).status()));
   server.Thaw();
@@ -200,8 +204,10 @@ TEST_F(RedisConnectionTest, WhatIsCalledAtTheStartOfAConnectionIsHeardFirst) {
   ConnectionOptions options;
   options.address = server.address();
   std::unique_ptr<Connection> connection;
+  base::Pending greeting;
   connection = *Connection::Open(loop_, options, [&] {
-    connection->Call({"SET", "greeting", std::to_string(connection->attempts())}, kPatience, [](const auto&) {});
+    greeting =
+        connection->Call({"SET", "greeting", std::to_string(connection->attempts())}, kPatience, [](const auto&) {});
   });
   connection->Start();
   Await(*connection);
@@ -212,17 +218,62 @@ TEST_F(RedisConnectionTest, WhatIsCalledAtTheStartOfAConnectionIsHeardFirst) {
   EXPECT_EQ(Ask(*connection, {"GET", "greeting"})->text, std::to_string(connection->attempts()));
 }
 
+TEST_F(RedisConnectionTest, ACallWhoseHandleIsDroppedIsNotAnswered) {
+  RedisServer server;
+  const auto connection = Open(server.address());
+  Await(*connection);
+  int answered = 0;
+  std::vector<base::Pending> calls;
+  for (int i = 0; i < 3; ++i) {
+    calls.push_back(connection->Call({"INCR", "n"}, kPatience, [&](const absl::StatusOr<Reply>&) { ++answered; }));
+  }
+  calls[1].reset();
+  EXPECT_EQ(Ask(*connection, {"GET", "n"})->text, "3");  // the server had it already
+  EXPECT_EQ(answered, 2);
+}
+
+TEST_F(RedisConnectionTest, AHandleMayBeDroppedInsideTheCallbackOfAnother) {
+  RedisServer server;
+  const auto connection = Open(server.address());
+  Await(*connection);
+  server.Freeze();
+  base::Pending first, second;
+  bool answered = false;
+  first = connection->Call({"PING"}, kPatience, [&](const absl::StatusOr<Reply>&) {
+    answered = true;
+    first.reset();
+    second.reset();
+  });
+  second = connection->Call({"PING"}, kPatience, [](const absl::StatusOr<Reply>&) { FAIL(); });
+  server.Thaw();
+  EXPECT_TRUE(loop_.RunUntil([&] { return answered; }, loop_.Now() + kPatience));
+  EXPECT_TRUE(Ask(*connection, {"PING"}).ok());
+}
+
+TEST_F(RedisConnectionTest, AHandleMayOutliveTheConnection) {
+  RedisServer server;
+  auto connection = Open(server.address());
+  Await(*connection);
+  const base::Pending waits =
+      connection->Call({"PING"}, base::Milliseconds(1), [](const absl::StatusOr<Reply>&) { FAIL(); });
+  connection.reset();
+  Pass(base::Milliseconds(5));
+}
+
 TEST_F(RedisConnectionTest, ItMayBeDroppedInsideACallback) {
   RedisServer server;
   auto connection = Open(server.address());
   Await(*connection);
   bool dropped = false;
   int others = 0;
-  connection->Call({"PING"}, kPatience, [&](const absl::StatusOr<Reply>&) {
+  std::vector<base::Pending> calls;
+  calls.push_back(connection->Call({"PING"}, kPatience, [&](const absl::StatusOr<Reply>&) {
     dropped = true;
     connection.reset();
-  });
-  for (int i = 0; i < 3; ++i) connection->Call({"PING"}, kPatience, [&](const absl::StatusOr<Reply>&) { ++others; });
+  }));
+  for (int i = 0; i < 3; ++i) {
+    calls.push_back(connection->Call({"PING"}, kPatience, [&](const absl::StatusOr<Reply>&) { ++others; }));
+  }
   EXPECT_TRUE(loop_.RunUntil([&] { return dropped; }, loop_.Now() + kPatience));
   Pass(base::Milliseconds(5));
   EXPECT_EQ(others, 0);
@@ -233,7 +284,7 @@ TEST_F(RedisConnectionTest, ItMayBeDroppedWhileItConnects) {
   auto connection = Open("127.0.0.1:1");
   connection.reset();
   connection = Open(server.address());
-  connection->Call({"PING"}, kPatience, [](const absl::StatusOr<Reply>&) { FAIL(); });
+  const base::Pending waits = connection->Call({"PING"}, kPatience, [](const absl::StatusOr<Reply>&) { FAIL(); });
   connection.reset();
   Pass(base::Milliseconds(5));
 }

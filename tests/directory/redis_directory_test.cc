@@ -2,7 +2,9 @@
 #include "lib/directory/redis/redis_directory.h"
 
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -12,20 +14,46 @@
 namespace tokamak::directory::redis {
 namespace {
 
+using Ids = std::vector<NodeId>;
+using Places = std::vector<uint32_t>;
+
 constexpr base::Duration kPatience = base::Seconds(30);
-constexpr base::Duration kLease = base::Seconds(3600);
+constexpr base::Duration kLong = base::Seconds(3600);
+
+base::ObjectVersion Version(const std::string& object, uint64_t generation = 1) {
+  return {base::ObjectId::FromName(object), base::Generation{generation}};
+}
+
+// One call and its answer.
+template <typename T>
+struct Call {
+  base::Pending pending;
+  T result = absl::InternalError("no answer");
+  bool answered = false;
+};
 
 class RedisDirectoryTest : public testing::Test {
  protected:
-  RedisDirectoryTest() { AwaitServer(); }
+  explicit RedisDirectoryTest(std::vector<std::string> arguments = {}) : server_(std::move(arguments)) {
+    directory_ = Open();
+    AwaitServer();
+  }
 
-  std::unique_ptr<RedisDirectory> Open(const std::string& prefix = "tokamak") {
-    Options options;
+  std::unique_ptr<RedisDirectory> Open(Options options = {}) {
     options.connection.address = server_.address();
-    options.prefix = prefix;
     auto directory = RedisDirectory::Open(loop_, options);
     EXPECT_TRUE(directory.ok()) << directory.status();
     return directory.ok() ? *std::move(directory) : nullptr;
+  }
+  std::unique_ptr<RedisDirectory> OpenPrefix(const std::string& prefix) {
+    Options options;
+    options.prefix = prefix;
+    return Open(options);
+  }
+  std::unique_ptr<RedisDirectory> OpenRecovery(base::Duration recovery) {
+    Options options;
+    options.recovery = recovery;
+    return Open(options);
   }
   std::unique_ptr<Connection> OpenConnection() {
     ConnectionOptions options;
@@ -35,49 +63,152 @@ class RedisDirectoryTest : public testing::Test {
     return connection;
   }
   void AwaitServer() {
-    const base::Time limit = loop_.Now() + kPatience;
-    while (!Nodes(*directory_).ok() && loop_.Now() < limit) Pass(base::Milliseconds(1));
+    RunUntil([&] { return Nodes(*directory_).ok(); });
+  }
+  void Restart() {
+    server_.Kill();
+    server_.Start();
+    AwaitServer();
   }
 
-  // Runs one call to its end.
-  template <typename T>
-  T Run(const std::function<void(std::function<void(T)>)>& call) {
-    auto result = std::make_shared<T>(absl::InternalError("no answer"));
-    auto answered = std::make_shared<bool>(false);
-    call([result, answered](T value) {
-      *result = std::move(value);
-      *answered = true;
-    });
-    loop_.RunUntil([&] { return *answered; }, loop_.Now() + kPatience);
-    return *result;
-  }
-  absl::StatusOr<JoinResult> Join(Directory& directory, const NodeId& id, uint64_t incarnation = 1,
-                                  base::Duration lease = kLease) {
-    return Run<absl::StatusOr<JoinResult>>([&](auto done) {
-      directory.Join({id, incarnation, {"10.0.0.1:7000"}, "soft", 1}, lease, kPatience, done);
-    });
-  }
-  absl::Status Announce(Directory& directory, const std::string& object, const NodeId& node) {
-    return Run<absl::Status>(
-        [&](auto done) { directory.Announce(base::ObjectId::FromName(object), 1, 2, node, kPatience, done); });
-  }
-  absl::StatusOr<ObjectInfo> Locate(Directory& directory, const std::string& object, base::Duration wait = {}) {
-    return Run<absl::StatusOr<ObjectInfo>>(
-        [&](auto done) { directory.Locate(base::ObjectId::FromName(object), wait, kPatience, done); });
-  }
-  absl::StatusOr<std::vector<NodeInfo>> Nodes(Directory& directory) {
-    return Run<absl::StatusOr<std::vector<NodeInfo>>>([&](auto done) { directory.Nodes(kPatience, done); });
-  }
-  Reply Ask(Connection& connection, const std::vector<std::string>& command) {
-    return Run<absl::StatusOr<Reply>>([&](auto done) { connection.Call(command, kPatience, done); }).value_or(Reply());
+  // Asks again and again; between two times the loop does what is due.
+  bool RunUntil(const std::function<bool()>& done) {
+    const base::Time limit = loop_.Now() + kPatience;
+    while (!done()) {
+      if (loop_.Now() >= limit) return false;
+      Pass(base::Milliseconds(1));
+    }
+    return true;
   }
   void Pass(base::Duration duration) {
     loop_.RunUntil([] { return false; }, loop_.Now() + duration);
   }
+  template <typename T>
+  std::unique_ptr<Call<T>> Start(const std::function<base::Pending(std::function<void(T)>)>& make) {
+    auto call = std::make_unique<Call<T>>();
+    call->pending = make([call = call.get()](T value) {
+      call->result = std::move(value);
+      call->answered = true;
+    });
+    return call;
+  }
+  template <typename T>
+  T Run(const std::function<base::Pending(std::function<void(T)>)>& make) {
+    const auto call = Start<T>(make);
+    loop_.RunUntil([&] { return call->answered; }, loop_.Now() + kPatience);
+    return call->result;
+  }
+
+  static JoinRequest Request(const NodeId& id, uint64_t incarnation = 1) {
+    JoinRequest request;
+    request.node = {id, incarnation, {"10.0.0.1:7000"}, "soft", 1};
+    request.lease = kLong;
+    request.grace = kLong;
+    return request;
+  }
+  absl::StatusOr<JoinReply> Join(Directory& directory, const JoinRequest& request) {
+    return Run<absl::StatusOr<JoinReply>>([&](auto done) { return directory.Join(request, kPatience, done); });
+  }
+  absl::StatusOr<JoinReply> Join(const NodeId& id, uint64_t incarnation = 1) {
+    return Join(*directory_, Request(id, incarnation));
+  }
+  absl::StatusOr<JoinReply> Return(const NodeId& id, bool complete) {
+    JoinRequest request = Request(id);
+    request.returning = true;
+    request.complete = complete;
+    return Join(*directory_, request);
+  }
+  // Its lease ends a moment later.
+  void LetFallSilent(const NodeId& id, base::Duration grace = kLong) {
+    JoinRequest request = Request(id);
+    request.lease = base::Milliseconds(1);
+    request.grace = grace;
+    ASSERT_TRUE(Join(*directory_, request).ok());
+    ASSERT_TRUE(RunUntil([&] { return !IsAlive(id); }));
+  }
+  bool IsAlive(const NodeId& id) {
+    const auto nodes = Nodes(*directory_);
+    EXPECT_TRUE(nodes.ok()) << nodes.status();
+    for (const NodeInfo& node : nodes.value_or(std::vector<NodeInfo>())) {
+      if (node.id == id) return true;
+    }
+    return false;
+  }
+
+  std::unique_ptr<Call<absl::StatusOr<std::vector<absl::Status>>>> StartUpdate(Directory& directory, const NodeId& node,
+                                                                               const std::vector<Update>& updates) {
+    return Start<absl::StatusOr<std::vector<absl::Status>>>(
+        [&](auto done) { return directory.Update(node, updates, kPatience, done); });
+  }
+  absl::Status UpdateOne(Directory& directory, const NodeId& node, const Update& update) {
+    const auto call = StartUpdate(directory, node, {update});
+    loop_.RunUntil([&] { return call->answered; }, loop_.Now() + kPatience);
+    return call->result.ok() ? call->result->front() : call->result.status();
+  }
+  static Update Announcement(const base::ObjectVersion& version, bool established = false) {
+    return {Update::Kind::kAnnounce, version, 10, 2, established};
+  }
+  absl::Status Announce(const base::ObjectVersion& version, const NodeId& node, bool established = false) {
+    return UpdateOne(*directory_, node, Announcement(version, established));
+  }
+  absl::Status Withdraw(const base::ObjectVersion& version, const NodeId& node) {
+    Update update;
+    update.kind = Update::Kind::kWithdraw;
+    update.version = version;
+    return UpdateOne(*directory_, node, update);
+  }
+
+  std::unique_ptr<Call<absl::StatusOr<ObjectInfo>>> StartLocate(Directory& directory, const std::string& object,
+                                                                base::Duration wait = {}, const NodeId& puller = "") {
+    const LocateRequest request{base::ObjectId::FromName(object), wait, wait + kPatience, puller};
+    return Start<absl::StatusOr<ObjectInfo>>([&](auto done) { return directory.Locate(request, done); });
+  }
+  absl::StatusOr<ObjectInfo> Locate(const std::string& object, const NodeId& puller = "") {
+    const auto call = StartLocate(*directory_, object, {}, puller);
+    loop_.RunUntil([&] { return call->answered; }, loop_.Now() + kPatience);
+    return call->result;
+  }
+  std::set<NodeId> Holders(const std::string& object) {
+    const absl::StatusOr<ObjectInfo> info = Locate(object);
+    EXPECT_TRUE(info.ok() || absl::IsNotFound(info.status())) << info.status();
+    if (!info.ok()) return {};
+    return {info->holders.begin(), info->holders.end()};
+  }
+  absl::StatusOr<DeleteReply> Delete(const DeleteRequest& request) {
+    return Run<absl::StatusOr<DeleteReply>>([&](auto done) { return directory_->Delete(request, kPatience, done); });
+  }
+  absl::StatusOr<DeleteReply> Delete(const std::string& object) {
+    DeleteRequest request;
+    request.id = base::ObjectId::FromName(object);
+    return Delete(request);
+  }
+  absl::StatusOr<std::vector<uint32_t>> Verify(const NodeId& node, const std::vector<base::ObjectVersion>& versions) {
+    return Run<absl::StatusOr<Places>>([&](auto done) { return directory_->Verify(node, versions, kPatience, done); });
+  }
+  absl::StatusOr<std::vector<NodeInfo>> Nodes(Directory& directory) {
+    return Run<absl::StatusOr<std::vector<NodeInfo>>>([&](auto done) { return directory.Nodes(kPatience, done); });
+  }
+  Reply Ask(Connection& connection, const std::vector<std::string>& command) {
+    return Run<absl::StatusOr<Reply>>([&](auto done) { return connection.Call(command, kPatience, done); })
+        .value_or(Reply());
+  }
+  // By hand, once the server answers.
+  Reply AskServer(const std::vector<std::string>& command) {
+    if (operator_ == nullptr) operator_ = OpenConnection();
+    RunUntil([&] { return Ask(*operator_, {"PING"}).text == "PONG"; });
+    return Ask(*operator_, command);
+  }
+  std::vector<std::string> Keys(const std::string& pattern) {
+    std::vector<std::string> keys;
+    for (const Reply& key : AskServer({"KEYS", pattern}).elements) keys.push_back(key.text);
+    return keys;
+  }
+  size_t Channels() { return AskServer({"PUBSUB", "CHANNELS", "tokamak:announced:*"}).elements.size(); }
 
   os::EpollLoop loop_;
   RedisServer server_;
-  std::unique_ptr<RedisDirectory> directory_ = Open();
+  std::unique_ptr<RedisDirectory> directory_;
+  std::unique_ptr<Connection> operator_;
 };
 
 TEST_F(RedisDirectoryTest, AddressAndPrefixAreChecked) {
@@ -90,152 +221,667 @@ TEST_F(RedisDirectoryTest, AddressAndPrefixAreChecked) {
 }
 
 TEST_F(RedisDirectoryTest, ClustersWithOtherPrefixesDoNotSeeEachOther) {
-  const auto other = Open("other");
-  ASSERT_TRUE(Join(*directory_, "a").ok());
-  ASSERT_TRUE(Announce(*directory_, "x", "a").ok());
+  const auto other = OpenPrefix("other");
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Announce(Version("x"), "a").ok());
+  RunUntil([&] { return Nodes(*other).ok(); });
   EXPECT_TRUE(Nodes(*other)->empty());
-  EXPECT_TRUE(absl::IsNotFound(Locate(*other, "x").status()));
-  EXPECT_EQ(*Join(*other, "a"), JoinResult::kEntered);
+  EXPECT_TRUE(Join(*other, Request("a"))->entered);
+}
+
+// --- Restarts of the server ---
+
+TEST_F(RedisDirectoryTest, AServerThatWasRestartedEmptyIsToldEverythingAgain) {
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Announce(Version("x"), "a").ok());
+  Restart();
+  EXPECT_TRUE(absl::IsNotFound(Announce(Version("x"), "a", true)));
+  EXPECT_TRUE(Return("a", false)->entered);
+  EXPECT_FALSE(Return("a", false)->entered);
+  ASSERT_TRUE(Announce(Version("x"), "a", true).ok());
+  EXPECT_EQ(Holders("x"), std::set<NodeId>{"a"});
 }
 
 TEST_F(RedisDirectoryTest, AServerThatComesBackFromASnapshotIsToldEverythingAgain) {
-  ASSERT_TRUE(Join(*directory_, "a").ok());
-  const auto connection = OpenConnection();
-  Ask(*connection, {"SAVE"});
-  ASSERT_TRUE(Announce(*directory_, "x", "a").ok());
-  EXPECT_EQ(*Join(*directory_, "a"), JoinResult::kRenewed);
-  server_.Kill();
-  server_.Start();
-  AwaitServer();
-  EXPECT_EQ(Nodes(*directory_)->size(), 1u);  // the lease is still there, the announcement is not
-  EXPECT_TRUE(absl::IsNotFound(Locate(*directory_, "x").status()));
-  EXPECT_EQ(*Join(*directory_, "a"), JoinResult::kEntered);
-  EXPECT_EQ(*Join(*directory_, "a"), JoinResult::kRenewed);
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Announce(Version("x"), "a").ok());
+  AskServer({"SAVE"});
+  ASSERT_TRUE(Withdraw(Version("x"), "a").ok());
+  ASSERT_TRUE(Announce(Version("y"), "a").ok());
+  Restart();
+  EXPECT_TRUE(IsAlive("a"));  // as the snapshot says
+  EXPECT_TRUE(Return("a", false)->entered);
+  EXPECT_EQ(Holders("x"), std::set<NodeId>());  // what the snapshot says of it counts no more
+  ASSERT_TRUE(Announce(Version("y"), "a", true).ok());
+  EXPECT_EQ(Holders("y"), std::set<NodeId>{"a"});
+  EXPECT_FALSE(Return("a", true)->entered);
+  EXPECT_EQ(Holders("y"), std::set<NodeId>{"a"});
+}
+
+TEST_F(RedisDirectoryTest, WhatASnapshotSaysOfAnotherNodeCountsUntilThatJoinsAgain) {
+  const auto other = Open();
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Join(*other, Request("b")).ok());
+  ASSERT_TRUE(Announce(Version("x"), "b").ok());
+  AskServer({"SAVE"});
+  Restart();
+  ASSERT_TRUE(Return("a", true)->entered);
+  EXPECT_EQ(Holders("x"), std::set<NodeId>{"b"});
+  EXPECT_TRUE(absl::IsAlreadyExists(Announce(Version("x", 2), "a")));
+  ASSERT_TRUE(Return("b", true)->entered);
+  EXPECT_EQ(Holders("x"), std::set<NodeId>());
+}
+
+TEST_F(RedisDirectoryTest, NothingOlderIsDeletedUntilARestartedServerHasLearntWhoHoldsWhat) {
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Announce(Version("x"), "a").ok());
+  Restart();
+  EXPECT_TRUE(absl::IsUnavailable(Delete("x").status()));  // nobody has joined
+  ASSERT_TRUE(Return("a", true).ok());
+  ASSERT_TRUE(Announce(Version("x"), "a", true).ok());
+  ASSERT_TRUE(Announce(Version("new"), "a").ok());
+  EXPECT_EQ(Delete("new")->holders, Ids{"a"});  // no server before this one can have known it
+  EXPECT_TRUE(absl::IsUnavailable(Delete("x").status()));
+  EXPECT_TRUE(absl::IsUnavailable(Delete("unknown").status()));
+  AskServer({"DEL", "tokamak:recovery"});  // the time is over
+  EXPECT_EQ(Delete("x")->holders, Ids{"a"});
+  EXPECT_TRUE(absl::IsNotFound(Delete("unknown").status()));
+}
+
+TEST_F(RedisDirectoryTest, NothingIsDeletedByASnapshotAlone) {
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Announce(Version("x"), "a").ok());
+  AskServer({"SAVE"});
+  Restart();
+  EXPECT_TRUE(absl::IsUnavailable(Delete("x").status()));
+  ASSERT_TRUE(Join("b").ok());  // not one that returns, but the snapshot names one that may
+  EXPECT_TRUE(absl::IsUnavailable(Delete("x").status()));
+  EXPECT_EQ(Holders("x"), std::set<NodeId>{"a"});
+}
+
+TEST_F(RedisDirectoryTest, WhatWasBeingDeletedByASnapshotIsDeletedWhenItsHolderHasDroppedIt) {
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Announce(Version("x"), "a").ok());
+  ASSERT_TRUE(Delete("x").ok());
+  AskServer({"SAVE"});
+  Restart();
+  DeleteRequest request;
+  request.id = Version("x").id;
+  request.generation = Version("x").generation;
+  EXPECT_EQ(Delete(request)->holders, Ids{"a"});
+  const auto joined = Return("a", false);
+  EXPECT_TRUE(joined->entered);
+  EXPECT_EQ(joined->drops, std::vector<base::ObjectVersion>{Version("x")});
+  EXPECT_EQ(Delete(request)->holders, Ids{"a"});
+  EXPECT_TRUE(absl::IsAborted(Announce(Version("x"), "a", true)));
+  ASSERT_TRUE(Withdraw(Version("x"), "a").ok());
+  EXPECT_TRUE(Delete(request)->holders.empty());
+  EXPECT_TRUE(Keys("tokamak:drops:*").empty());
+  EXPECT_TRUE(Keys("tokamak:deleting:*").empty());
+}
+
+TEST_F(RedisDirectoryTest, ANewClusterDeletesAtOnce) {
+  ASSERT_TRUE(Join("a").ok());
+  EXPECT_TRUE(absl::IsNotFound(Delete("x").status()));
+  ASSERT_TRUE(Announce(Version("x"), "a").ok());
+  EXPECT_TRUE(Delete("x").ok());
+}
+
+TEST_F(RedisDirectoryTest, AfterARestartWhatWasKnownBeforeDisplacesWhatIsNew) {
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Announce(Version("x", 1), "a").ok());
+  Restart();
+  ASSERT_TRUE(Join("b").ok());
+  ASSERT_TRUE(Announce(Version("x", 2), "b").ok());
+  ASSERT_TRUE(Return("a", false).ok());
+  ASSERT_TRUE(Announce(Version("x", 1), "a", true).ok());
+  EXPECT_EQ(Locate("x")->generation, base::Generation{1});
+  EXPECT_TRUE(absl::IsAborted(Announce(Version("x", 2), "b")));
+  EXPECT_EQ(Join("b")->drops, std::vector<base::ObjectVersion>{Version("x", 2)});
+  ASSERT_TRUE(Withdraw(Version("x", 2), "b").ok());
+  EXPECT_TRUE(Join("b")->drops.empty());
+  EXPECT_EQ(Holders("x"), std::set<NodeId>{"a"});
 }
 
 TEST_F(RedisDirectoryTest, AConnectionThatWasLostWithoutARestartLosesNothing) {
-  ASSERT_TRUE(Join(*directory_, "a").ok());
+  ASSERT_TRUE(Join("a").ok());
   const uint64_t before = directory_->connection_attempts();
-  const auto connection = OpenConnection();
-  Ask(*connection, {"CLIENT", "KILL", "TYPE", "normal"});
-  const base::Time limit = loop_.Now() + kPatience;
-  while (!Nodes(*directory_).ok() && loop_.Now() < limit) Pass(base::Milliseconds(1));
+  AskServer({"CLIENT", "KILL", "TYPE", "normal"});
+  AwaitServer();
   EXPECT_EQ(directory_->connection_attempts(), before + 1);
-  EXPECT_EQ(*Join(*directory_, "a"), JoinResult::kRenewed);
+  EXPECT_FALSE(Join("a")->entered);
 }
 
-TEST_F(RedisDirectoryTest, WhoWaitsIsToldAlsoByAServerThatWasRestarted) {
-  bool found = false;
-  directory_->Locate(base::ObjectId::FromName("x"), kPatience, kPatience * 2,
-                     [&](const absl::StatusOr<ObjectInfo>& info) { found = info.ok(); });
-  Pass(base::Milliseconds(20));
-  server_.Kill();
-  Pass(base::Milliseconds(20));
-  server_.Start();
+TEST_F(RedisDirectoryTest, AServerThatForgetsItsScriptsIsToldThemAgain) {
+  ASSERT_TRUE(Join("a").ok());
+  AskServer({"SCRIPT", "FLUSH"});
+  const absl::Status first = Join("a").status();
+  EXPECT_TRUE(absl::IsUnavailable(first)) << first;
+  EXPECT_TRUE(Join("a").ok());
+  EXPECT_TRUE(absl::IsUnavailable(Announce(Version("x"), "a")));
+  EXPECT_TRUE(Announce(Version("x"), "a").ok());
+}
+
+// --- Keys that are lost ---
+
+TEST_F(RedisDirectoryTest, VerifyFindsWhatTheServerHasLost) {
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Join("b").ok());
+  for (const char* object : {"x", "y", "z"}) ASSERT_TRUE(Announce(Version(object), "a").ok());
+  ASSERT_TRUE(Announce(Version("x"), "b").ok());
+  const std::vector<base::ObjectVersion> held = {Version("x"), Version("y"), Version("z"), Version("y", 2)};
+  EXPECT_EQ(*Verify("a", held), Places{3});
+  AskServer({"DEL", "tokamak:object:" + Version("y").id.ToHex()});
+  EXPECT_EQ(*Verify("a", held), (Places{1, 3}));
+  ASSERT_TRUE(Announce(Version("y"), "a", true).ok());
+  EXPECT_EQ(*Verify("a", held), Places{3});
+  EXPECT_EQ(*Verify("b", held), (Places{1, 2, 3}));
+  EXPECT_TRUE(absl::IsNotFound(Verify("c", held).status()));
+}
+
+// Where a key names a life (":EPOCH:NODE", of 16 digits).
+size_t FindLife(const std::string& key) {
+  for (size_t at = key.find(':'); at != std::string::npos; at = key.find(':', at + 1)) {
+    const size_t digits = key.find_first_not_of("0123456789", at + 1);
+    if (digits == at + 17 && key[digits] == ':') return at;
+  }
+  return std::string::npos;
+}
+
+// Each key in turn is lost; every node joins, verifies and announces what was lost. Then all is as
+// it was.
+TEST_F(RedisDirectoryTest, WhateverKeyIsLostTheAnswersAreRightOnceAllHaveVerified) {
+  const auto set_up = [&] {
+    for (const char* node : {"a", "b", "c"}) ASSERT_TRUE(Join(node).ok());
+    for (const char* node : {"a", "b"}) ASSERT_TRUE(Announce(Version("x"), node, true).ok());
+    for (const char* node : {"a", "b"}) ASSERT_TRUE(Announce(Version("deleted"), node).ok());
+    ASSERT_TRUE(Locate("x", "c").ok());  // c is coming
+    ASSERT_TRUE(Delete("deleted").ok());
+  };
+  set_up();
+  const std::vector<std::string> keys = Keys("*");
+  ASSERT_GE(keys.size(), 14u);
+  AskServer({"FLUSHALL"});
+  for (std::string key : keys) {
+    SCOPED_TRACE(key);
+    set_up();
+    // Lives have other numbers each time.
+    if (const size_t life = FindLife(key); life != std::string::npos) {
+      const std::vector<std::string> now = Keys(key.substr(0, life) + ":*" + key.substr(key.size() - 2));
+      ASSERT_EQ(now.size(), 1u);
+      key = now.front();
+    }
+    ASSERT_EQ(AskServer({"DEL", key}).integer, 1);
+    for (const char* node : {"a", "b", "c"}) {
+      const absl::StatusOr<JoinReply> joined = Return(node, true);
+      ASSERT_TRUE(joined.ok());
+      for (const base::ObjectVersion& drop : joined->drops) EXPECT_TRUE(Withdraw(drop, node).ok());
+    }
+    for (const char* node : {"a", "b"}) {
+      const auto lost = Verify(node, {Version("x")});
+      ASSERT_TRUE(lost.ok());
+      if (!lost->empty()) {
+        EXPECT_TRUE(Announce(Version("x"), node, true).ok());
+      }
+      // One that was not told to drop its copy finds that it is not known to hold it.
+      const absl::Status again = Announce(Version("deleted"), node);
+      EXPECT_TRUE(absl::IsAborted(again) || key == "tokamak:tombstones" || key.find(":deleting:") != std::string::npos);
+      (void)Withdraw(Version("deleted"), node);
+    }
+    EXPECT_EQ(Holders("x"), (std::set<NodeId>{"a", "b"}));
+    EXPECT_EQ(Nodes(*directory_)->size(), 3u);
+    EXPECT_EQ(Holders("deleted"), std::set<NodeId>());
+    AskServer({"DEL", "tokamak:recovery"});
+    DeleteRequest request;
+    request.id = Version("x").id;
+    request.generation = Version("x").generation;
+    absl::StatusOr<DeleteReply> deleted = Delete(request);
+    ASSERT_TRUE(deleted.ok()) << deleted.status();
+    request.dropped = {"a", "b", "c"};
+    deleted = Delete(request);
+    ASSERT_TRUE(deleted.ok()) << deleted.status();
+    EXPECT_TRUE(deleted->holders.empty());
+    EXPECT_TRUE(deleted->silent.empty());
+    EXPECT_TRUE(Announce(Version("x", 2), "c").ok());
+    AskServer({"FLUSHALL"});
+  }
+}
+
+TEST_F(RedisDirectoryTest, ForeignKeysAreAnErrorAndNoCrash) {
+  ASSERT_TRUE(Join("a").ok());
+  AskServer({"HSET", "tokamak:node:a", "capacity", "much"});
+  EXPECT_TRUE(absl::IsUnavailable(Nodes(*directory_).status()));
+  AskServer({"SET", "tokamak:object:" + Version("x").id.ToHex(), "text"});
+  EXPECT_TRUE(absl::IsUnavailable(Locate("x").status()));
+  EXPECT_TRUE(absl::IsUnavailable(Announce(Version("x"), "a")));
+}
+
+// --- Leases ---
+
+TEST_F(RedisDirectoryTest, WhatASilentNodeHoldsKeepsItsIdUntilTheNodeIsGone) {
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Join("b").ok());
+  ASSERT_TRUE(Announce(Version("x"), "a").ok());
+  LetFallSilent("a");
+  EXPECT_EQ(Holders("x"), std::set<NodeId>());
+  EXPECT_TRUE(absl::IsNotFound(Announce(Version("y"), "a")));
+  EXPECT_TRUE(absl::IsAlreadyExists(Announce(Version("x", 2), "b")));
+  const auto deleted = Delete("x");
+  EXPECT_EQ(deleted->holders, Ids());
+  EXPECT_EQ(deleted->silent, Ids{"a"});
+  EXPECT_TRUE(absl::IsAlreadyExists(Announce(Version("x", 2), "b")));
+  AskServer({"PEXPIRE", "tokamak:node:a", "1"});  // its grace
+  EXPECT_TRUE(RunUntil([&] { return Announce(Version("x", 2), "b").ok(); }));
+}
+
+TEST_F(RedisDirectoryTest, ANodeThatIsBackWithinItsGraceIsToldWhatWasDeleted) {
+  directory_ = OpenRecovery(base::Milliseconds(1));
   AwaitServer();
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Announce(Version("x"), "a").ok());
+  ASSERT_TRUE(Announce(Version("y"), "a").ok());
+  LetFallSilent("a");
+  ASSERT_EQ(Delete("x")->silent, Ids{"a"});
+  const auto back = Return("a", true);
+  EXPECT_FALSE(back->entered);
+  EXPECT_EQ(back->drops, std::vector<base::ObjectVersion>{Version("x")});
+  EXPECT_EQ(Holders("y"), std::set<NodeId>{"a"});
+  ASSERT_TRUE(Withdraw(Version("x"), "a").ok());
+  EXPECT_TRUE(absl::IsNotFound(Delete("x").status()));
+  EXPECT_TRUE(absl::IsAborted(Announce(Version("x"), "a", true)));
+}
+
+TEST_F(RedisDirectoryTest, MoreDropsThanOneAnswerNamesAreAllTold) {
+  ASSERT_TRUE(Join("a").ok());
+  std::set<base::ObjectVersion> untold;
+  for (int i = 0; i < 100; ++i) {
+    const base::ObjectVersion version = Version(std::to_string(i), 7);
+    ASSERT_TRUE(Announce(version, "a").ok());
+    ASSERT_TRUE(Delete(std::to_string(i)).ok());
+    untold.insert(version);
+  }
+  for (int i = 0; i < 2; ++i) {
+    const auto joined = Join("a");
+    EXPECT_LE(joined->drops.size(), kMaxDropsTold);
+    for (const base::ObjectVersion& drop : joined->drops) {
+      EXPECT_EQ(untold.erase(drop), 1u);
+      ASSERT_TRUE(Withdraw(drop, "a").ok());
+    }
+  }
+  EXPECT_TRUE(untold.empty());
+  EXPECT_TRUE(Join("a")->drops.empty());
+  EXPECT_TRUE(Keys("tokamak:de*").empty());
+  EXPECT_TRUE(Keys("tokamak:drops:*").empty());
+}
+
+TEST_F(RedisDirectoryTest, AnEarlierLifeThatIsSilentElsewhereCountsUntilItsGraceIsOver) {
+  ASSERT_TRUE(Join("a", 1).ok());
+  ASSERT_TRUE(Join("b").ok());
+  ASSERT_TRUE(Announce(Version("x"), "a").ok());
+  JoinRequest elsewhere = Request("a", 2);
+  elsewhere.node.engines = {"10.0.0.9:7000"};
+  EXPECT_TRUE(absl::IsAlreadyExists(Join(*directory_, elsewhere).status()));
+  LetFallSilent("a");
+  ASSERT_TRUE(Join(*directory_, elsewhere)->entered);
+  EXPECT_EQ(Delete("x")->silent, Ids{"a"});
+  EXPECT_TRUE(absl::IsFailedPrecondition(Join("a", 1).status()));
+  EXPECT_TRUE(Join(*directory_, elsewhere)->drops.empty());
+  const std::string former = Keys("tokamak:former:*").front();
+  EXPECT_GT(AskServer({"PTTL", former}).integer, 0);
+  EXPECT_LE(AskServer({"PTTL", former}).integer, kLong.milliseconds());
+  AskServer({"PEXPIRE", former, "1"});
+  EXPECT_TRUE(RunUntil([&] { return Announce(Version("x", 2), "b").ok(); }));
+}
+
+TEST_F(RedisDirectoryTest, WhoWaitsIsToldWhenASilentHolderIsBack) {
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Announce(Version("x"), "a").ok());
+  LetFallSilent("a");
+  const auto located = StartLocate(*directory_, "x", kPatience);
+  ASSERT_TRUE(RunUntil([&] { return Channels() == 1; }));
+  EXPECT_FALSE(located->answered);
+  const base::Time back = loop_.Now();
+  ASSERT_FALSE(Return("a", true)->entered);
+  EXPECT_TRUE(loop_.RunUntil([&] { return located->answered; }, loop_.Now() + kPatience));
+  EXPECT_TRUE(located->result.ok()) << located->result.status();
+  EXPECT_LT(loop_.Now() - back, base::Seconds(20));  // not by asking from time to time
+}
+
+// --- Holders ---
+
+TEST_F(RedisDirectoryTest, AllOfManyHoldersAreNamedInTurnAndToldToDrop) {
+  Ids all;
+  for (int i = 0; i < 68; ++i) {
+    all.push_back("n" + std::to_string(100 + i));
+    ASSERT_TRUE(Join(all.back()).ok());
+    ASSERT_TRUE(Announce(Version("x"), all.back()).ok());
+  }
+  std::set<NodeId> named;
+  const auto name_more = [&] {
+    const auto info = Locate("x");
+    EXPECT_EQ(info->holders.size(), kMaxHoldersNamed);
+    named.insert(info->holders.begin(), info->holders.end());
+    return named.size() == all.size();
+  };
+  EXPECT_TRUE(RunUntil(name_more));
+
+  DeleteRequest request;
+  request.id = Version("x").id;
+  absl::StatusOr<DeleteReply> step = Delete(request);
+  EXPECT_EQ(step->holders, Ids(all.begin(), all.begin() + kMaxHoldersNamed));
+  request.generation = step->generation;
+  request.dropped = step->holders;
+  request.after = step->holders.back();
+  step = Delete(request);
+  EXPECT_EQ(step->holders, Ids(all.begin() + kMaxHoldersNamed, all.end()));
+  request.dropped = {step->holders[0], step->holders[1]};  // the others are asked without success
+  request.after = step->holders.back();
+  EXPECT_TRUE(Delete(request)->holders.empty());
+  request.after = "";
+  request.dropped.clear();
+  EXPECT_EQ(Delete(request)->holders, Ids(all.end() - 2, all.end()));
+  EXPECT_TRUE(absl::IsAlreadyExists(Announce(Version("x", 2), all[0])));
+  request.dropped = {all[66], all[67]};
+  EXPECT_TRUE(Delete(request)->holders.empty());
+  EXPECT_TRUE(Announce(Version("x", 2), all[0]).ok());
+}
+
+TEST_F(RedisDirectoryTest, WhenTheNamedHoldersHaveEvictedTheOthersAreNamed) {
+  for (int i = 0; i < 68; ++i) {
+    ASSERT_TRUE(Join("n" + std::to_string(i)).ok());
+    ASSERT_TRUE(Announce(Version("x"), "n" + std::to_string(i)).ok());
+  }
+  const Ids named = Locate("x")->holders;
+  for (const NodeId& holder : named) ASSERT_TRUE(Withdraw(Version("x"), holder).ok());
+  EXPECT_EQ(Holders("x").size(), 68 - kMaxHoldersNamed);
+}
+
+// Each id is announced by two nodes at once, with different contents: one wins, and the loser is
+// told.
+TEST_F(RedisDirectoryTest, OfTwoContentsThatAreAnnouncedAtOnceOneIsAccepted) {
   const auto other = Open();
-  AwaitServer();
-  ASSERT_TRUE(Join(*directory_, "a").ok());
-  ASSERT_TRUE(Announce(*directory_, "x", "a").ok());
-  EXPECT_TRUE(loop_.RunUntil([&] { return found; }, loop_.Now() + kPatience));
+  RunUntil([&] { return Nodes(*other).ok(); });
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Join("b").ok());
+  constexpr int kObjects = 200;
+  std::vector<std::unique_ptr<Call<absl::StatusOr<std::vector<absl::Status>>>>> a, b;
+  for (int i = 0; i < kObjects; ++i) {
+    a.push_back(StartUpdate(*directory_, "a", {Announcement(Version(std::to_string(i), 1))}));
+    b.push_back(StartUpdate(*other, "b", {Announcement(Version(std::to_string(i), 2))}));
+  }
+  int refused = 0;
+  for (int i = 0; i < kObjects; ++i) {
+    ASSERT_TRUE(loop_.RunUntil([&] { return a[i]->answered && b[i]->answered; }, loop_.Now() + kPatience));
+    const bool a_won = a[i]->result->front().ok();
+    EXPECT_NE(a_won, b[i]->result->front().ok());
+    refused += absl::IsAlreadyExists((a_won ? b : a)[i]->result->front());
+    EXPECT_EQ(Locate(std::to_string(i))->generation, base::Generation{a_won ? 1u : 2u});
+  }
+  EXPECT_EQ(refused, kObjects);
+}
+
+TEST_F(RedisDirectoryTest, ADeletionRacesWithAnnouncementsAndNothingOfItComesBack) {
+  const auto other = Open();
+  RunUntil([&] { return Nodes(*other).ok(); });
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Join("b").ok());
+  for (int i = 0; i < 100; ++i) {
+    const std::string object = std::to_string(i);
+    ASSERT_TRUE(Announce(Version(object), "a").ok());
+    ASSERT_TRUE(Locate(object, "b").ok());
+    const auto announced = StartUpdate(*other, "b", {Announcement(Version(object))});
+    DeleteRequest request;
+    request.id = Version(object).id;
+    request.generation = Delete(request)->generation;
+    EXPECT_EQ(Delete(request)->holders, (Ids{"a", "b"}));
+    ASSERT_TRUE(loop_.RunUntil([&] { return announced->answered; }, loop_.Now() + kPatience));
+    request.dropped = {"a", "b"};
+    EXPECT_EQ(Delete(request)->holders, Ids());
+    EXPECT_TRUE(absl::IsAborted(Announce(Version(object), "b")));
+    EXPECT_EQ(Holders(object), std::set<NodeId>());
+  }
+}
+
+// --- Waiting ---
+
+TEST_F(RedisDirectoryTest, WhoWaitsIsToldAlsoByAServerThatWasRestarted) {
+  const auto located = StartLocate(*directory_, "x", kPatience);
+  ASSERT_TRUE(RunUntil([&] { return Channels() == 1; }));
+  Restart();
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Announce(Version("x"), "a").ok());
+  EXPECT_TRUE(loop_.RunUntil([&] { return located->answered; }, loop_.Now() + kPatience));
+  EXPECT_TRUE(located->result.ok()) << located->result.status();
 }
 
 TEST_F(RedisDirectoryTest, WhoWaitsIsToldAlsoWhenItsSubscriptionWasLost) {
-  bool found = false;
-  directory_->Locate(base::ObjectId::FromName("x"), kPatience, kPatience * 2,
-                     [&](const absl::StatusOr<ObjectInfo>& info) { found = info.ok(); });
-  Pass(base::Milliseconds(20));
-  const auto connection = OpenConnection();
-  ASSERT_TRUE(Join(*directory_, "a").ok());
-  Ask(*connection, {"CLIENT", "KILL", "TYPE", "pubsub"});
-  ASSERT_TRUE(Announce(*directory_, "x", "a").ok());
-  EXPECT_TRUE(loop_.RunUntil([&] { return found; }, loop_.Now() + kPatience));
+  const auto located = StartLocate(*directory_, "x", kPatience);
+  ASSERT_TRUE(RunUntil([&] { return Channels() == 1; }));
+  ASSERT_TRUE(Join("a").ok());
+  AskServer({"CLIENT", "KILL", "TYPE", "pubsub"});
+  ASSERT_TRUE(Announce(Version("x"), "a").ok());
+  EXPECT_TRUE(loop_.RunUntil([&] { return located->answered; }, loop_.Now() + kPatience));
+  EXPECT_TRUE(located->result.ok()) << located->result.status();
+}
+
+TEST_F(RedisDirectoryTest, WhoWaitsInOrderToPullIsEnteredAsComing) {
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Join("b").ok());
+  const auto watching = StartLocate(*directory_, "x", kPatience);
+  const auto pulling = StartLocate(*directory_, "x", kPatience, "b");
+  ASSERT_TRUE(RunUntil([&] { return Channels() == 1; }));
+  ASSERT_TRUE(Announce(Version("x"), "a").ok());
+  EXPECT_TRUE(loop_.RunUntil([&] { return watching->answered && pulling->answered; }, loop_.Now() + kPatience));
+  EXPECT_EQ(Holders("x"), std::set<NodeId>{"a"});
+  EXPECT_EQ(Delete("x")->holders, (Ids{"a", "b"}));
 }
 
 TEST_F(RedisDirectoryTest, AnOutageThatOutlastsTheWaitIsNoAnswer) {
   server_.Kill();
-  const absl::Status status = Locate(*directory_, "x", base::Milliseconds(50)).status();
+  const auto located = StartLocate(*directory_, "x", base::Milliseconds(50));
+  EXPECT_TRUE(loop_.RunUntil([&] { return located->answered; }, loop_.Now() + kPatience));
+  const absl::Status status = located->result.status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_NE(status.message().find(server_.address()), std::string::npos) << status;
 }
 
 TEST_F(RedisDirectoryTest, NobodyStaysSubscribedWhenNobodyWaits) {
-  const auto connection = OpenConnection();
-  bool ended = false;
-  directory_->Locate(base::ObjectId::FromName("x"), base::Milliseconds(30), kPatience,
-                     [&](const absl::StatusOr<ObjectInfo>&) { ended = true; });
-  const auto channels = [&] { return Ask(*connection, {"PUBSUB", "CHANNELS", "tokamak:announced:*"}).elements.size(); };
-  bool subscribed = false;
-  while (!ended) subscribed |= channels() == 1;
-  EXPECT_TRUE(subscribed);
-  const base::Time limit = loop_.Now() + kPatience;
-  while (channels() != 0 && loop_.Now() < limit) Pass(base::Milliseconds(1));
-  EXPECT_EQ(channels(), 0u);
+  const auto located = StartLocate(*directory_, "x", base::Seconds(1));
+  EXPECT_TRUE(RunUntil([&] { return Channels() == 1; }));
+  EXPECT_TRUE(loop_.RunUntil([&] { return located->answered; }, loop_.Now() + kPatience));
+  EXPECT_TRUE(absl::IsNotFound(located->result.status())) << located->result.status();
+  EXPECT_TRUE(RunUntil([&] { return Channels() == 0; }));
+}
+
+TEST_F(RedisDirectoryTest, WhoStopsWaitingIsUnsubscribedAtOnce) {
+  auto first = StartLocate(*directory_, "x", kLong);
+  auto second = StartLocate(*directory_, "x", kLong, "a");
+  auto other = StartLocate(*directory_, "y", kLong);
+  ASSERT_TRUE(RunUntil([&] { return Channels() == 2; }));
+  first.reset();
+  EXPECT_EQ(directory_->waiting(), 2u);
+  other.reset();
+  EXPECT_TRUE(RunUntil([&] { return Channels() == 1; }));
+  second.reset();
+  EXPECT_EQ(directory_->waiting(), 0u);
+  EXPECT_TRUE(RunUntil([&] { return Channels() == 0; }));
+}
+
+TEST_F(RedisDirectoryTest, WaitsBeyondTheBoundAreRefusedUntilOthersAreDropped) {
+  std::vector<base::Pending> waits;
+  const auto wait = [&](const std::string& object, Directory::LocateCallback done) {
+    return directory_->Locate({base::ObjectId::FromName(object), kLong, kLong * 2, ""}, std::move(done));
+  };
+  for (size_t i = 0; i < Waiting::kMaxWaiting; ++i) {
+    waits.push_back(wait(std::to_string(i % 2048), [](const absl::StatusOr<ObjectInfo>&) {}));
+  }
+  const auto refused = StartLocate(*directory_, "x", kLong);
+  EXPECT_TRUE(loop_.RunUntil([&] { return refused->answered; }, loop_.Now() + kPatience));
+  EXPECT_TRUE(absl::IsResourceExhausted(refused->result.status())) << refused->result.status();
+  waits.clear();
+  const auto located = StartLocate(*directory_, "x", kPatience);
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Announce(Version("x"), "a").ok());
+  EXPECT_TRUE(loop_.RunUntil([&] { return located->answered; }, loop_.Now() + kPatience));
+  EXPECT_TRUE(located->result.ok()) << located->result.status();
+}
+
+TEST_F(RedisDirectoryTest, ThoseWhoWaitLeaveRoomForOtherCalls) {
+  ASSERT_TRUE(Join("a").ok());
+  server_.Freeze();
+  std::vector<std::unique_ptr<Call<absl::StatusOr<ObjectInfo>>>> waits;
+  for (size_t i = 0; i < Connection::kMaxPending + 1; ++i) {
+    waits.push_back(StartLocate(*directory_, std::to_string(i), kLong));
+  }
+  const auto nodes =
+      Start<absl::StatusOr<std::vector<NodeInfo>>>([&](auto done) { return directory_->Nodes(kPatience, done); });
+  Pass(base::Milliseconds(5));
+  server_.Thaw();
+  EXPECT_TRUE(loop_.RunUntil([&] { return nodes->answered; }, loop_.Now() + kPatience));
+  EXPECT_TRUE(nodes->result.ok()) << nodes->result.status();
+  ASSERT_TRUE(Announce(Version(std::to_string(Connection::kMaxPending)), "a").ok());
+  EXPECT_TRUE(loop_.RunUntil([&] { return waits.back()->answered; }, loop_.Now() + kPatience));
 }
 
 TEST_F(RedisDirectoryTest, WaitsThatComeAndGoQuicklyConfuseNothing) {
-  ASSERT_TRUE(Join(*directory_, "a").ok());
+  ASSERT_TRUE(Join("a").ok());
   int found = 0, ended = 0;
-  const auto count = [&](const absl::StatusOr<ObjectInfo>& info) {
-    ++ended;
-    found += info.ok();
+  std::vector<base::Pending> waits;
+  const auto wait = [&](const std::string& object, base::Duration duration) {
+    return directory_->Locate({base::ObjectId::FromName(object), duration, duration + kPatience, ""},
+                              [&](const absl::StatusOr<ObjectInfo>& info) {
+                                ++ended;
+                                found += info.ok();
+                              });
   };
   for (int i = 0; i < 300; ++i) {
-    for (const char* name : {"x", "y", "z"}) {
-      directory_->Locate(base::ObjectId::FromName(name), base::Microseconds(i * 20 + 1), kPatience, count);
-    }
+    for (const char* object : {"x", "y", "z"}) waits.push_back(wait(object, base::Microseconds(i * 20 + 1)));
+    const auto dropped = wait("z", kPatience);
     Pass(base::Microseconds(i % 7 * 100));
   }
-  directory_->Locate(base::ObjectId::FromName("z"), kPatience, kPatience * 2, count);
+  waits.push_back(wait("z", kPatience));
   EXPECT_TRUE(loop_.RunUntil([&] { return ended == 900; }, loop_.Now() + kPatience));
-  ASSERT_TRUE(Announce(*directory_, "z", "a").ok());
+  ASSERT_TRUE(Announce(Version("z"), "a").ok());
   EXPECT_TRUE(loop_.RunUntil([&] { return found == 1; }, loop_.Now() + kPatience));
   EXPECT_EQ(ended, 901);
 }
 
+TEST_F(RedisDirectoryTest, AnAnswerWhoseHandleWasDroppedDoesNotComeToThose) {
+  ASSERT_TRUE(Join("a").ok());
+  bool answered = false;
+  for (int i = 0; i < 20; ++i) {
+    base::Pending dropped = directory_->Nodes(kPatience, [&](const auto&) { answered = true; });
+    Pass(base::Microseconds(20 * i));
+    if (answered) break;
+    dropped.reset();
+    ASSERT_TRUE(Nodes(*directory_).ok());
+    EXPECT_FALSE(answered);
+  }
+}
+
+// --- What is kept ---
+
 TEST_F(RedisDirectoryTest, WhatEndedLivesHeldIsCleanedStepByStep) {
-  const auto connection = OpenConnection();
-  ASSERT_TRUE(Join(*directory_, "a").ok());
-  ASSERT_TRUE(Join(*directory_, "b").ok());
-  for (int i = 0; i < 600; ++i) ASSERT_TRUE(Announce(*directory_, std::to_string(i), "a").ok());
-  ASSERT_TRUE(Announce(*directory_, "0", "b").ok());
-  const auto objects = [&] { return Ask(*connection, {"KEYS", "tokamak:object:*"}).elements.size(); };
-  ASSERT_TRUE(Join(*directory_, "a", 1, base::Milliseconds(1)).ok());
-  Pass(base::Milliseconds(20));
-  EXPECT_EQ(objects(), 600u);
-  size_t before = 600;
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Join("b").ok());
+  for (int i = 0; i < 600; ++i) ASSERT_TRUE(Announce(Version(std::to_string(i)), "a").ok());
+  ASSERT_TRUE(Announce(Version("0"), "b").ok());
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(Announce(Version("deleted" + std::to_string(i)), "a").ok());
+    ASSERT_TRUE(Delete("deleted" + std::to_string(i)).ok());
+  }
+  const auto objects = [&] { return Keys("tokamak:object:*").size(); };
+  LetFallSilent("a", base::Milliseconds(1));
+  ASSERT_TRUE(RunUntil([&] { return Keys("tokamak:node:a").empty(); }));
+  size_t before = objects();
+  EXPECT_EQ(before, 600u);
   for (int i = 0; i < 20 && before > 1; ++i) {
-    ASSERT_TRUE(Join(*directory_, "b").ok());
+    ASSERT_TRUE(Join("b").ok());
     const size_t now = objects();
     EXPECT_LE(before - now, 256u);
     before = now;
   }
   EXPECT_EQ(before, 1u);
-  EXPECT_EQ(Locate(*directory_, "0")->holders, std::vector<NodeId>{"b"});
-  EXPECT_TRUE(Ask(*connection, {"KEYS", "tokamak:held:a:*"}).elements.empty());
-  ASSERT_TRUE(Join(*directory_, "b").ok());
-  EXPECT_EQ(Ask(*connection, {"SCARD", "tokamak:ended"}).integer, 0);
-  EXPECT_EQ(Ask(*connection, {"SCARD", "tokamak:nodes"}).integer, 1);
+  EXPECT_EQ(Holders("0"), std::set<NodeId>{"b"});
+  ASSERT_TRUE(Join("b").ok());
+  EXPECT_TRUE(Keys("tokamak:held:*:a").empty());
+  EXPECT_TRUE(Keys("tokamak:drops:*").empty());
+  EXPECT_TRUE(Keys("tokamak:deleting:*").empty());
+  EXPECT_EQ(AskServer({"SCARD", "tokamak:ended"}).integer, 0);
+  EXPECT_EQ(AskServer({"SCARD", "tokamak:lives"}).integer, 1);
+  EXPECT_EQ(AskServer({"ZCARD", "tokamak:tombstones"}).integer, 5);
 }
 
 TEST_F(RedisDirectoryTest, CleaningAfterAnEarlierLifeSparesWhatALaterOneHolds) {
-  ASSERT_TRUE(Join(*directory_, "a", 1).ok());
-  ASSERT_TRUE(Announce(*directory_, "x", "a").ok());
-  ASSERT_TRUE(Announce(*directory_, "y", "a").ok());
-  ASSERT_TRUE(Join(*directory_, "a", 2).ok());
-  ASSERT_TRUE(Announce(*directory_, "x", "a").ok());
-  for (int i = 0; i < 5; ++i) ASSERT_TRUE(Join(*directory_, "a", 2).ok());
-  EXPECT_EQ(Locate(*directory_, "x")->holders, std::vector<NodeId>{"a"});
-  EXPECT_TRUE(absl::IsNotFound(Locate(*directory_, "y").status()));
+  ASSERT_TRUE(Join("a", 1).ok());
+  ASSERT_TRUE(Announce(Version("x"), "a").ok());
+  ASSERT_TRUE(Announce(Version("y"), "a").ok());
+  ASSERT_TRUE(Join("a", 2).ok());
+  ASSERT_TRUE(Announce(Version("x"), "a").ok());
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(Join("a", 2).ok());
+  EXPECT_EQ(Holders("x"), std::set<NodeId>{"a"});
+  EXPECT_TRUE(absl::IsNotFound(Locate("y").status()));
+  EXPECT_EQ(Keys("tokamak:held:*").size(), 1u);
 }
 
-TEST_F(RedisDirectoryTest, ForeignKeysAreAnErrorAndNoCrash) {
-  const auto connection = OpenConnection();
-  ASSERT_TRUE(Join(*directory_, "a").ok());
-  Ask(*connection, {"HSET", "tokamak:node:a", "capacity", "much"});
-  EXPECT_TRUE(absl::IsUnavailable(Nodes(*directory_).status()));
-  Ask(*connection, {"SET", "tokamak:object:" + base::ObjectId::FromName("x").ToHex(), "text"});
-  EXPECT_TRUE(absl::IsUnavailable(Locate(*directory_, "x").status()));
+TEST_F(RedisDirectoryTest, ALifeThatLeavesIsCleanedUp) {
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Join("b").ok());
+  ASSERT_TRUE(Announce(Version("x"), "a").ok());
+  ASSERT_TRUE(Run<absl::Status>([&](auto done) { return directory_->Leave("a", 1, kPatience, done); }).ok());
+  EXPECT_FALSE(IsAlive("a"));
+  EXPECT_TRUE(Announce(Version("x", 2), "b").ok());
+  ASSERT_TRUE(Join("b").ok());
+  EXPECT_TRUE(Keys("tokamak:held:*:a").empty());
+  EXPECT_EQ(Holders("x"), std::set<NodeId>{"b"});
+}
+
+TEST_F(RedisDirectoryTest, OnlyTheLatestDeletionsAreRemembered) {
+  ASSERT_TRUE(Join("a").ok());
+  const std::string fill = "for i = 1, " + std::to_string(kMaxTombstones) +
+                           " do redis.call('ZADD', 'tokamak:tombstones', i, 'earlier' .. i) end";
+  AskServer({"EVAL", fill, "0"});
+  DeleteRequest request;
+  request.id = Version("x").id;
+  request.generation = Version("x").generation;
+  ASSERT_TRUE(Delete(request)->holders.empty());  // of what was not announced yet
+  EXPECT_TRUE(absl::IsAborted(Announce(Version("x"), "a")));
+  EXPECT_EQ(AskServer({"ZCARD", "tokamak:tombstones"}).integer, static_cast<int64_t>(kMaxTombstones));
+  EXPECT_EQ(AskServer({"ZSCORE", "tokamak:tombstones", "earlier1"}).kind, Reply::Kind::kNil);
+}
+
+class FullRedisDirectoryTest : public RedisDirectoryTest {
+ protected:
+  FullRedisDirectoryTest() : RedisDirectoryTest({"--maxmemory-policy", "noeviction"}) {}
+};
+
+TEST_F(FullRedisDirectoryTest, WithoutMemoryAnnouncementsAreRefusedAndAllElseGoesOn) {
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Join("b").ok());
+  ASSERT_TRUE(Announce(Version("x"), "a").ok());
+  AskServer({"CONFIG", "SET", "maxmemory", "1"});
+  EXPECT_TRUE(absl::IsResourceExhausted(Announce(Version("y"), "a")));
+  EXPECT_TRUE(absl::IsResourceExhausted(Announce(Version("x"), "b")));
+  EXPECT_FALSE(Join("a")->entered);
+  EXPECT_TRUE(Locate("x", "b").ok());
+  const auto deleted = Delete("x");
+  EXPECT_EQ(deleted->holders, (Ids{"a", "b"}));
+  EXPECT_TRUE(Withdraw(Version("x"), "a").ok());
+  EXPECT_TRUE(Withdraw(Version("x"), "b").ok());
+  EXPECT_TRUE(absl::IsNotFound(Delete("x").status()));
+  AskServer({"CONFIG", "SET", "maxmemory", "0"});
+  EXPECT_TRUE(Announce(Version("y"), "a").ok());
+}
+
+class UnscriptedRedisDirectoryTest : public RedisDirectoryTest {
+ protected:
+  UnscriptedRedisDirectoryTest() : RedisDirectoryTest({"--rename-command", "SCRIPT", ""}) {}
+};
+
+TEST_F(UnscriptedRedisDirectoryTest, AServerThatCannotBeToldScriptsBeforehandIsSentThemEachTime) {
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Announce(Version("x"), "a").ok());
+  EXPECT_EQ(Holders("x"), std::set<NodeId>{"a"});
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// A Redis server of the test's own: in a directory of its own, without a port or persistence unless asked for.
+// A Redis server of the test's own: in a directory of its own, without a port or persistence unless
+// asked for.
 #pragma once
 
 #include <string>

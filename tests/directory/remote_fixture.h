@@ -19,51 +19,71 @@ constexpr base::Duration kLease = base::Seconds(3600);
 
 class RemoteDirectoryTest : public testing::Test {
  protected:
-  static NodeInfo Node(const NodeId& id) { return {id, 1, {"10.0.0.1:7000"}, "soft", 1 << 20}; }
+  static JoinRequest Node(const NodeId& id) {
+    return {{id, 1, {"10.0.0.1:7000"}, "soft", 1 << 20}, kLease, base::Seconds(60), false, false};
+  }
   static base::ObjectId Id(const std::string& name) { return base::ObjectId::FromName(name); }
+  static Update Announcement(const std::string& object, uint64_t generation = 1) {
+    return {Update::Kind::kAnnounce, {Id(object), base::Generation{generation}}, 1, 2, false};
+  }
 
-  absl::Status Join(const NodeId& id) {
-    absl::Status status = absl::InternalError("no answer");
-    remote_.Join(Node(id), kLease, kDeadline, [&](absl::StatusOr<JoinResult> result) { status = result.status(); });
+  // Makes a call, and gives what it is answered with within its deadline.
+  template <typename Result, typename Call>
+  Result Answered(const Call& call) {
+    Result result = absl::InternalError("no answer");
+    const base::Pending handle = call([&result](Result answer) { result = std::move(answer); });
     scheduler_.RunFor(kDeadline);
-    return status;
+    return result;
+  }
+  absl::StatusOr<JoinReply> Join(const NodeId& id) {
+    return Answered<absl::StatusOr<JoinReply>>(
+        [&](auto done) { return remote_.Join(Node(id), kDeadline, std::move(done)); });
   }
   absl::Status Announce(const std::string& object, const NodeId& node) {
-    absl::Status status = absl::InternalError("no answer");
-    remote_.Announce(Id(object), 1, 2, node, kDeadline, [&](const absl::Status& s) { status = s; });
-    scheduler_.RunFor(kDeadline);
-    return status;
-  }
-  absl::StatusOr<ObjectInfo> Locate(const std::string& object, base::Duration wait, base::Duration deadline) {
-    absl::StatusOr<ObjectInfo> result = absl::InternalError("no answer");
-    bool answered = false;
-    remote_.Locate(Id(object), wait, deadline, [&](absl::StatusOr<ObjectInfo> info) {
-      result = std::move(info);
-      answered = true;
+    const Update update = Announcement(object);
+    const auto statuses = Answered<absl::StatusOr<std::vector<absl::Status>>>([&](auto done) {
+      return remote_.Update(node, {&update, 1}, kDeadline, std::move(done));
     });
-    scheduler_.RunUntil([&] { return answered; }, scheduler_.Now() + deadline);
-    return result;
+    return statuses.ok() ? statuses->front() : statuses.status();
+  }
+  absl::StatusOr<ObjectInfo> Locate(const std::string& object) {
+    return Answered<absl::StatusOr<ObjectInfo>>([&](auto done) {
+      return remote_.Locate({Id(object), {}, kDeadline, ""}, std::move(done));
+    });
+  }
+  absl::StatusOr<DeleteReply> Delete(const std::string& object, base::Generation generation = base::kNoGeneration,
+                                     const NodeId& after = "") {
+    return Answered<absl::StatusOr<DeleteReply>>([&](auto done) {
+      return remote_.Delete({Id(object), generation, {}, after}, kDeadline, std::move(done));
+    });
+  }
+  absl::StatusOr<std::vector<uint32_t>> Verify(const NodeId& node, const std::vector<base::ObjectVersion>& versions) {
+    return Answered<absl::StatusOr<std::vector<uint32_t>>>(
+        [&](auto done) { return remote_.Verify(node, versions, kDeadline, std::move(done)); });
   }
   absl::StatusOr<std::vector<NodeInfo>> Nodes() {
-    absl::StatusOr<std::vector<NodeInfo>> result = absl::InternalError("no answer");
-    remote_.Nodes(kDeadline, [&](absl::StatusOr<std::vector<NodeInfo>> nodes) { result = std::move(nodes); });
-    scheduler_.RunFor(kDeadline);
-    return result;
+    return Answered<absl::StatusOr<std::vector<NodeInfo>>>(
+        [&](auto done) { return remote_.Nodes(kDeadline, std::move(done)); });
   }
   // Makes the server answer with exactly these bytes.
   void AnswerWith(FakeCaller::Bytes bytes) {
     caller_.garble = [bytes](FakeCaller::Bytes& reply) { reply = bytes; };
+  }
+  // From now on replies are as short as any server's may be.
+  void UseSmallReplies() {
+    server_ = std::make_unique<DirectoryServer>(server_loop_, local_, DirectoryServer::kMinReply);
+    caller_.garble = [](FakeCaller::Bytes& reply) { EXPECT_LE(reply.size(), DirectoryServer::kMinReply); };
   }
 
   sim::Scheduler scheduler_;
   sim::SimLoop server_loop_{scheduler_};
   sim::SimLoop loop_{scheduler_};
   LocalDirectory local_{server_loop_};
-  DirectoryServer server_{local_, 16 * 1024};
-  FakeCaller caller_{loop_, [this](absl::Span<const uint8_t> request, DirectoryServer::Reply reply) {
-                       server_.Handle(request, std::move(reply));
+  std::unique_ptr<DirectoryServer> server_ = std::make_unique<DirectoryServer>(server_loop_, local_, 16 * 1024);
+  FakeCaller caller_{loop_, [this](absl::Span<const uint8_t> request, transport::Reply reply) {
+                       return server_->Handle(request, std::move(reply));
                      }};
-  RemoteDirectory remote_{loop_, caller_, *verbs::Address::Parse("10.0.0.1:7000")};
+  RemoteDirectory remote_{loop_, caller_, *verbs::Address::Parse("10.0.0.1:7000"), base::Random(1)};
 };
 
 }  // namespace tokamak::directory

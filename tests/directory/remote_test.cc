@@ -1,4 +1,5 @@
-// The remote directory under lost, late and garbled replies; what all directories promise is in conformance/.
+// The remote directory under lost, late and garbled replies; what all directories promise is in
+// conformance/.
 #include "lib/directory/remote/remote.h"
 
 #include <string>
@@ -12,86 +13,105 @@ namespace {
 
 TEST_F(RemoteDirectoryTest, ALostReplyEndsTheCallAtItsDeadlineThoughTheServerActed) {
   caller_.lose_replies = true;
-  const absl::Status status = Join("a");
+  const absl::Status status = Join("a").status();
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
   EXPECT_EQ(local_.nodes(), 1u);
 }
 
 TEST_F(RemoteDirectoryTest, AnErrorNamesTheServerThatDidNotAnswer) {
   caller_.cut = true;
-  EXPECT_NE(Join("a").message().find("10.0.0.1:7000"), std::string::npos);
+  EXPECT_NE(Join("a").status().message().find("10.0.0.1:7000"), std::string::npos);
 }
 
 TEST_F(RemoteDirectoryTest, ALateReplyIsNoReply) {
   caller_.one_way = kDeadline;
-  EXPECT_TRUE(absl::IsDeadlineExceeded(Join("a")));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(Join("a").status()));
   scheduler_.RunFor(kDeadline * 4);
 }
 
 TEST_F(RemoteDirectoryTest, ManyNodesComeInManyReplies) {
-  DirectoryServer small_replies(local_, 512);
-  FakeCaller caller(loop_, [&](absl::Span<const uint8_t> request, DirectoryServer::Reply reply) {
-    small_replies.Handle(request, [reply](absl::Span<const uint8_t> bytes) {
-      EXPECT_LE(bytes.size(), 512u);
-      reply(bytes);
-    });
-  });
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(Join("n" + std::to_string(i)).ok());
-  RemoteDirectory remote(loop_, caller, verbs::Address());
-  std::vector<NodeInfo> nodes;
-  remote.Nodes(kDeadline, [&](absl::StatusOr<std::vector<NodeInfo>> all) { nodes = *std::move(all); });
-  scheduler_.RunFor(kDeadline);
-  ASSERT_EQ(nodes.size(), 100u);
-  EXPECT_EQ(nodes.front().id, "n0");
-  EXPECT_EQ(nodes.back().id, "n99");
-  EXPECT_GT(caller.calls(), 10u);
+  UseSmallReplies();
+  const uint64_t before = caller_.calls();
+  const auto nodes = Nodes();
+  ASSERT_TRUE(nodes.ok()) << nodes.status();
+  ASSERT_EQ(nodes->size(), 100u);
+  EXPECT_EQ(nodes->front().id, "n0");
+  EXPECT_EQ(nodes->back().id, "n99");
+  EXPECT_GT(caller_.calls() - before, 10u);
 }
 
-TEST_F(RemoteDirectoryTest, HoldersThatDoNotFitAReplyAreLeftOut) {
-  DirectoryServer small_replies(local_, 512);
-  size_t reply_size = 0;
-  FakeCaller caller(loop_, [&](absl::Span<const uint8_t> request, DirectoryServer::Reply reply) {
-    small_replies.Handle(request, [&, reply](absl::Span<const uint8_t> bytes) {
-      reply_size = bytes.size();
-      reply(bytes);
-    });
-  });
+TEST_F(RemoteDirectoryTest, WhatManyHoldersHaveIsLocatedAndDeletedWithSmallReplies) {
+  UseSmallReplies();
   for (int i = 0; i < 50; ++i) {
-    const NodeId node = std::to_string(i) + NodeId(60, 'n');
+    const NodeId node = std::to_string(10 + i) + NodeId(60, 'n');
     ASSERT_TRUE(Join(node).ok());
     ASSERT_TRUE(Announce("x", node).ok());
   }
-  RemoteDirectory remote(loop_, caller, verbs::Address());
-  absl::StatusOr<ObjectInfo> info = absl::InternalError("no answer");
-  remote.Locate(Id("x"), {}, kDeadline, [&](absl::StatusOr<ObjectInfo> found) { info = std::move(found); });
-  scheduler_.RunFor(kDeadline);
+  const auto info = Locate("x");
   ASSERT_TRUE(info.ok()) << info.status();
   EXPECT_GE(info->holders.size(), 5u);
-  EXPECT_LE(reply_size, 512u);
+  size_t told = 0;
+  auto step = Delete("x");
+  for (; step.ok() && !step->holders.empty(); step = Delete("x", step->generation, step->holders.back())) {
+    told += step->holders.size();
+  }
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_EQ(told, 50u);
 }
 
-TEST_F(RemoteDirectoryTest, AReplyThatMakesNoSenseIsUnavailable) {
-  const std::vector<FakeCaller::Bytes> nonsense = {
-      {},                                  // nothing
-      {0},                                 // a status without its text
-      {0, 0, 0, 0, 0},                     // ok, and nothing of what was asked
-      {99, 0, 0, 0, 0},                    // a status that does not exist
-      {0, 255, 255, 255, 255},             // a text that is not there
-      {0, 0, 0, 0, 0, 1, 255, 255, 0, 0},  // a count of things that are not there
+TEST_F(RemoteDirectoryTest, VerdictsAndDropsAreToldWithSmallReplies) {
+  UseSmallReplies();
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Join("b").ok());
+  std::vector<Update> updates;
+  std::vector<base::ObjectVersion> versions;
+  for (size_t i = 0; i < kMaxUpdates; ++i) updates.push_back(Announcement(std::to_string(i)));
+  for (const char* node : {"a", "b"}) {
+    const auto statuses = Answered<absl::StatusOr<std::vector<absl::Status>>>(
+        [&](auto done) { return remote_.Update(node, updates, kDeadline, std::move(done)); });
+    ASSERT_TRUE(statuses.ok()) << statuses.status();
+    for (Update& update : updates) update.version.generation = base::Generation{2};
+    for (const absl::Status& status : *statuses) EXPECT_EQ(status.ok(), node[0] == 'a') << status;
+  }
+  for (size_t i = 0; i < kMaxVerified; ++i) versions.push_back({Id(std::to_string(i)), base::Generation{1}});
+  const auto unknown = Verify("a", versions);
+  ASSERT_TRUE(unknown.ok()) << unknown.status();
+  ASSERT_EQ(unknown->size(), kMaxVerified - kMaxUpdates);
+  EXPECT_EQ(unknown->front(), kMaxUpdates);
+  EXPECT_EQ(unknown->back(), kMaxVerified - 1);
+  for (int i = 0; i < 60; ++i) ASSERT_TRUE(Delete(std::to_string(i)).ok());
+  const auto joined = Join("a");
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_GT(joined->drops.size(), 10u);
+}
+
+TEST_F(RemoteDirectoryTest, AMalformedReplyIsUnavailable) {
+  const std::vector<FakeCaller::Bytes> malformed = {
+      {},                                              // nothing
+      {0},                                             // a status without its text
+      {0, 0, 0, 0, 0},                                 // ok, and nothing of what was asked
+      {99, 0, 0, 0, 0},                                // a status that does not exist
+      {0, 255, 255, 255, 255},                         // a text that is not there
+      {0, 0, 0, 0, 0, 1, 255, 255, 0, 0, 1, 1, 1, 1},  // a count of things that are not there
   };
-  for (const auto& bytes : nonsense) {
+  for (const auto& bytes : malformed) {
     AnswerWith(bytes);
-    EXPECT_TRUE(absl::IsUnavailable(Join("a")));
-    EXPECT_TRUE(absl::IsUnavailable(Locate("x", {}, kDeadline).status()));
+    EXPECT_TRUE(absl::IsUnavailable(Join("a").status()));
+    EXPECT_TRUE(absl::IsUnavailable(Announce("x", "a")));
+    EXPECT_TRUE(absl::IsUnavailable(Locate("x").status()));
+    EXPECT_TRUE(absl::IsUnavailable(Delete("x").status()));
+    EXPECT_TRUE(absl::IsUnavailable(Verify("a", {Announcement("x").version}).status()));
     EXPECT_TRUE(absl::IsUnavailable(Nodes().status()));
   }
   AnswerWith({0, 0, 0, 0, 0, 7});  // more than was asked
-  EXPECT_TRUE(absl::IsUnavailable(Announce("x", "a")));
+  const absl::Status left = Answered<absl::Status>([&](auto done) { return remote_.Leave("a", 1, kDeadline, done); });
+  EXPECT_TRUE(absl::IsUnavailable(left)) << left;
 }
 
 TEST_F(RemoteDirectoryTest, AFoundObjectHasAHolder) {
-  AnswerWith(FakeCaller::Bytes(5 + 8 + 8 + 4, 0));
-  EXPECT_TRUE(absl::IsUnavailable(Locate("x", {}, kDeadline).status()));
+  AnswerWith(FakeCaller::Bytes(5 + 8 + 8 + 8 + 4, 0));
+  EXPECT_TRUE(absl::IsUnavailable(Locate("x").status()));
 }
 
 TEST_F(RemoteDirectoryTest, AServerThatRepeatsItselfIsNotAskedForEver) {
@@ -99,14 +119,34 @@ TEST_F(RemoteDirectoryTest, AServerThatRepeatsItselfIsNotAskedForEver) {
   WriteStatus(page, absl::OkStatus());
   page.Integer<uint8_t>(1);  // more to come
   page.Integer<uint32_t>(1);
-  WriteNode(page, Node("a"));
+  WriteNode(page, Node("a").node);
   AnswerWith({page.bytes().begin(), page.bytes().end()});
   EXPECT_TRUE(absl::IsUnavailable(Nodes().status()));
   EXPECT_LE(caller_.calls(), 2u);
+  base::Writer looked_at_none;
+  WriteStatus(looked_at_none, absl::OkStatus());
+  looked_at_none.Integer<uint64_t>(0);
+  AnswerWith({looked_at_none.bytes().begin(), looked_at_none.bytes().end()});
+  EXPECT_TRUE(absl::IsUnavailable(Verify("a", {Announcement("x").version}).status()));
 }
 
-// Replies of which bits are flipped, bytes cut off or added: nothing breaks, every call is answered once, and when that is
-// over all is well.
+TEST_F(RemoteDirectoryTest, HandlesMayOutliveTheDirectory) {
+  auto remote = std::make_unique<RemoteDirectory>(loop_, caller_, verbs::Address(), base::Random(2));
+  int answers = 0;
+  const auto count = [&](const auto&) { ++answers; };
+  const base::ObjectVersion x = Announcement("x").version;
+  std::vector<base::Pending> handles;
+  handles.push_back(remote->Join(Node("a"), kDeadline, count));
+  handles.push_back(remote->Nodes(kDeadline, count));
+  handles.push_back(remote->Verify("a", {&x, 1}, kDeadline, count));
+  handles.push_back(remote->Locate({x.id, base::Seconds(1), kDeadline, ""}, count));
+  remote.reset();
+  scheduler_.RunFor(kDeadline);
+  EXPECT_EQ(answers, 0);
+}
+
+// Replies of which bits are flipped, bytes cut off or added: nothing breaks, every call is answered
+// once, and when that is over all is well.
 TEST_F(RemoteDirectoryTest, GarbledRepliesHarmNothing) {
   base::Random random(1);
   caller_.garble = [&](FakeCaller::Bytes& reply) {
@@ -116,44 +156,23 @@ TEST_F(RemoteDirectoryTest, GarbledRepliesHarmNothing) {
   };
   constexpr int kRounds = 300;
   int answers = 0;
+  const auto count = [&](const auto&) { ++answers; };
+  const Update update = Announcement("x");
   for (int i = 0; i < kRounds; ++i) {
-    remote_.Join(Node("a"), kLease, kDeadline, [&](const auto&) { ++answers; });
-    remote_.Announce(Id("x"), 1, 2, "a", kDeadline, [&](const auto&) { ++answers; });
-    remote_.Locate(Id("x"), {}, kDeadline, [&](const auto&) { ++answers; });
-    remote_.Nodes(kDeadline, [&](const auto&) { ++answers; });
+    std::vector<base::Pending> calls;
+    calls.push_back(remote_.Join(Node("a"), kDeadline, count));
+    calls.push_back(remote_.Update("a", {&update, 1}, kDeadline, count));
+    calls.push_back(remote_.Locate({Id("x"), {}, kDeadline, ""}, count));
+    calls.push_back(remote_.Verify("a", {&update.version, 1}, kDeadline, count));
+    calls.push_back(remote_.Delete({Id("y"), base::kNoGeneration, {"a"}, "b"}, kDeadline, count));
+    calls.push_back(remote_.Nodes(kDeadline, count));
     scheduler_.RunFor(kDeadline);
   }
-  EXPECT_EQ(answers, 4 * kRounds);
+  EXPECT_EQ(answers, 6 * kRounds);
   caller_.garble = nullptr;
   EXPECT_TRUE(Join("a").ok());
   EXPECT_TRUE(Announce("x", "a").ok());
-  EXPECT_TRUE(Locate("x", {}, kDeadline).ok());
-}
-
-TEST_F(RemoteDirectoryTest, RequestsThatMakeNoSenseAreRefusedAndHarmNothing) {
-  base::Random random(2);
-  for (int i = 0; i < 20'000; ++i) {
-    std::vector<uint8_t> request(random.Below(120));
-    for (uint8_t& byte : request) byte = random.Chance(0.7) ? 0 : static_cast<uint8_t>(random.Next());
-    if (!request.empty()) request[0] = static_cast<uint8_t>(random.Below(8));
-    int replies = 0;
-    server_.Handle(request, [&](absl::Span<const uint8_t> reply) {
-      ++replies;
-      base::Reader reader(reply);
-      ReadStatus(reader).IgnoreError();
-      EXPECT_TRUE(reader.ok());
-    });
-    scheduler_.RunFor(kMaxRemoteWait);
-    ASSERT_EQ(replies, 1);
-  }
-  EXPECT_TRUE(Join("still-alive").ok());
-}
-
-TEST_F(RemoteDirectoryTest, AnEndlessLeaseOrWaitIsRefused) {
-  absl::Status status;
-  remote_.Join(Node("a"), base::Seconds(1'000'000), kDeadline, [&](const auto& result) { status = result.status(); });
-  scheduler_.RunFor(kDeadline);
-  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_TRUE(Locate("x").ok());
 }
 
 }  // namespace

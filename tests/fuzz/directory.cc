@@ -1,7 +1,9 @@
-// The remote directory: a server that is asked anything, and a client whose server answers anything.
+// The remote directory: a server that is asked anything, and a client whose server answers
+// anything.
 //
-// Law: the server answers each request once, within the size that it was given, and is as before when its waits are over.
-// Law: each call of the client is answered once, by its deadline.
+// Law: the server answers each request once, within the size that it was given, or drops the reply,
+// as where the asker has begun another session. It is as before when nobody asks any more.
+// Law: each call of the client is answered once, by its deadline; one that was dropped, never.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -31,48 +33,99 @@ class Words final {
   explicit Words(Input* input) : in_(*input) {}
 
   NodeId Name() { return in_.Below(16) == 15 ? std::string(in_.Below(100), 'x') : absl::StrCat("n", in_.Below(5)); }
+  NodeId NameOrNone() { return in_.Flag() ? Name() : NodeId(); }
   base::ObjectId Id() { return base::ObjectId::FromName(absl::StrCat(in_.Below(6))); }
-  NodeInfo Node() {
-    return {Name(), in_.Below(4), std::vector<std::string>(in_.Below(4), "10.0.0.1:7000"), "soft",
-            in_.Take<uint16_t>()};
+  base::ObjectVersion Version() { return {Id(), base::Generation{in_.Below(4)}}; }
+  JoinRequest Join() {
+    JoinRequest join;
+    join.node = {Name(), in_.Below(4), std::vector<std::string>(in_.Below(4), "10.0.0.1:7000"), "soft",
+                 in_.Take<uint16_t>()};
+    if (in_.Flag() && !join.node.engines.empty()) join.node.engines[0] = "10.0.0.2:7000";
+    join.lease = base::Milliseconds(in_.Take<uint16_t>());
+    join.grace = base::Milliseconds(in_.Take<uint16_t>());
+    join.returning = in_.Flag();
+    join.complete = in_.Flag();
+    return join;
+  }
+  directory::Update Update() {
+    const auto kind = in_.Flag() ? Update::Kind::kAnnounce : Update::Kind::kWithdraw;
+    return {kind, Version(), in_.Below(2), 0, in_.Flag()};
+  }
+  std::vector<directory::Update> Updates() {
+    std::vector<directory::Update> updates(in_.Below(4));
+    for (directory::Update& update : updates) update = Update();
+    return updates;
+  }
+  DeleteRequest Delete() {
+    const base::ObjectVersion version = Version();
+    DeleteRequest step{version.id, version.generation, std::vector<NodeId>(in_.Below(3)), NameOrNone()};
+    for (NodeId& node : step.dropped) node = Name();
+    return step;
+  }
+  std::vector<base::ObjectVersion> Versions() {
+    std::vector<base::ObjectVersion> versions(in_.Below(4));
+    for (base::ObjectVersion& version : versions) version = Version();
+    return versions;
   }
 
   std::vector<uint8_t> Request() {
-    base::Writer writer;
-    const uint32_t kind = in_.Below(10);
-    writer.Integer(static_cast<uint8_t>(kind));
+    const uint32_t kind = in_.Below(11);
+    base::Writer writer = BeginRequest(static_cast<RequestKind>(kind));
     switch (static_cast<RequestKind>(kind)) {
-      case RequestKind::kJoin:
-        WriteNode(writer, Node());
-        writer.Integer(base::Seconds(in_.Take<uint16_t>()).picoseconds());
+      case RequestKind::kJoin: {
+        const JoinRequest join = Join();
+        WriteNode(writer, join.node);
+        writer.Integer(join.lease.picoseconds());
+        writer.Integer(join.grace.picoseconds());
+        writer.Integer(static_cast<uint8_t>(in_.Below(5)));
         break;
+      }
       case RequestKind::kLeave:
         writer.Text(Name());
         writer.Integer(uint64_t{in_.Below(4)});
         break;
-      case RequestKind::kAnnounce:
-        writer.Id(Id());
-        writer.Integer(uint64_t{in_.Below(2)});
-        writer.Integer(uint64_t{0});
+      case RequestKind::kUpdate: {
         writer.Text(Name());
-        break;
-      case RequestKind::kWithdraw:
-        writer.Id(Id());
-        writer.Text(Name());
-        break;
-      case RequestKind::kLocate:
-        writer.Id(Id());
-        break;
-      case RequestKind::kNodes:
-        writer.Text(Name());
-        break;
-      case RequestKind::kLocateAny: {
-        const uint32_t count = in_.Below(4);
-        writer.Integer(base::Seconds(in_.Below(80)).picoseconds());
-        writer.Integer(count);
-        for (uint32_t i = 0; i < count; ++i) writer.Id(Id());
+        const std::vector<directory::Update> updates = Updates();
+        writer.Integer(static_cast<uint32_t>(updates.size()));
+        for (const directory::Update& update : updates) WriteUpdate(writer, update);
         break;
       }
+      case RequestKind::kLocate:
+        writer.Id(Id());
+        writer.Text(NameOrNone());
+        break;
+      case RequestKind::kDelete: {
+        const DeleteRequest step = Delete();
+        WriteVersion(writer, {step.id, step.generation});
+        WriteNames(writer, step.dropped);
+        writer.Text(step.after);
+        break;
+      }
+      case RequestKind::kVerify: {
+        writer.Text(Name());
+        const std::vector<base::ObjectVersion> versions = Versions();
+        writer.Integer(static_cast<uint32_t>(versions.size()));
+        for (const base::ObjectVersion& version : versions) WriteVersion(writer, version);
+        break;
+      }
+      case RequestKind::kNodes:
+        writer.Text(NameOrNone());
+        break;
+      case RequestKind::kWatch: {
+        WriteSession(writer, Session());
+        writer.Integer(static_cast<uint8_t>(in_.Below(2)));
+        writer.Text(NameOrNone());
+        const uint32_t ended = in_.Below(3), begun = in_.Below(5);
+        writer.Integer(ended);
+        for (uint32_t i = 0; i < ended; ++i) writer.Integer(uint64_t{in_.Below(8)});
+        writer.Integer(begun);
+        for (uint32_t i = 0; i < begun; ++i) WriteWatch(writer, {in_.Below(8), Id(), in_.Flag(), in_.Flag()});
+        break;
+      }
+      case RequestKind::kPoll:
+        WriteSession(writer, Session());
+        break;
     }
     std::vector<uint8_t> bytes = writer.Take();
     if (in_.Below(8) == 7) bytes[in_.Take<uint8_t>() % bytes.size()] = in_.Take<uint8_t>();
@@ -87,6 +140,8 @@ class Words final {
   }
 
  private:
+  SessionName Session() { return {in_.Below(3), in_.Below(3)}; }
+
   Input& in_;
 };
 
@@ -95,34 +150,54 @@ void TryServer(Input input) {
   sim::SimLoop loop(scheduler);
   LocalDirectory local(loop);
   const size_t most = DirectoryServer::kMinReply + input.Take<uint8_t>() * 8;
-  DirectoryServer server(local, most);
+  DirectoryServer server(loop, local, most);
   Words words(&input);
-  std::vector<int> answers;
-  answers.reserve(kMostSteps);
-  for (int step = 0; step < kMostSteps && !input.empty(); ++step) {
-    const size_t number = answers.size();
-    answers.push_back(0);
-    server.Handle(words.Any(), [&answers, number, most](absl::Span<const uint8_t> reply) {
-      CHECK_LE(reply.size(), most);
-      CHECK_GE(reply.size(), 1u);
-      ++answers[number];
-    });
+  struct Asked {
+    base::Pending work;
+    std::weak_ptr<int> reply;  // gone when the server has dropped it
+    int answers = 0;
+    bool cancelled = false;
+  };
+  std::vector<Asked> asked(kMostSteps);
+  size_t steps = 0;
+  for (; steps < asked.size() && !input.empty(); ++steps) {
+    Asked& call = asked[steps];
+    auto right_to_reply = std::make_shared<int>();
+    call.reply = right_to_reply;
+    call.work =
+        server.Handle(words.Any(), [&call, most, right = std::move(right_to_reply)](absl::Span<const uint8_t> reply) {
+          CHECK_LE(reply.size(), most);
+          CHECK_GE(reply.size(), 1u);
+          CHECK(!call.cancelled);
+          ++call.answers;
+        });
     if (input.Flag()) scheduler.RunFor(base::Milliseconds(input.Take<uint16_t>()));
+    if (input.Below(4) == 0) {
+      Asked& cancelled = asked[input.Below(static_cast<uint32_t>(steps) + 1)];
+      cancelled.cancelled = true;
+      cancelled.work.reset();
+    }
   }
-  scheduler.RunFor(kMaxRemoteWait + base::Seconds(1));
-  for (const int answered : answers) CHECK_EQ(answered, 1);
-  scheduler.RunFor(base::Seconds(3600));  // the longest lease
+  scheduler.RunFor(kPollTurn + base::Seconds(1));
+  for (size_t i = 0; i < steps; ++i) {
+    CHECK_LE(asked[i].answers, 1) << "request " << i;
+    CHECK(asked[i].answers == 1 || asked[i].reply.expired()) << "request " << i;
+  }
+  scheduler.RunFor(base::Seconds(7200));  // the longest lease and grace
+  CHECK_EQ(server.sessions(), 0u);
   CHECK_EQ(local.nodes(), 0u);
   CHECK_EQ(local.objects(), 0u);
+  CHECK_EQ(local.deletions(), 0u);
+  CHECK_EQ(local.waiting(), 0u);
 }
 
 void TryClient(Input input) {
   sim::Scheduler scheduler;
   sim::SimLoop server_loop(scheduler), loop(scheduler);
   LocalDirectory local(server_loop);
-  DirectoryServer server(local, 16 * 1024);
-  FakeCaller caller(loop, [&server](absl::Span<const uint8_t> request, DirectoryServer::Reply reply) {
-    server.Handle(request, std::move(reply));
+  DirectoryServer server(server_loop, local, 16 * 1024);
+  FakeCaller caller(loop, [&server](absl::Span<const uint8_t> request, transport::Reply reply) {
+    return server.Handle(request, std::move(reply));
   });
   caller.garble = [&input](FakeCaller::Bytes& reply) {
     switch (input.Below(4)) {
@@ -140,41 +215,58 @@ void TryClient(Input input) {
       }
     }
   };
-  RemoteDirectory remote(loop, caller, *verbs::Address::Parse("10.0.0.1:7000"));
+  RemoteDirectory remote(loop, caller, *verbs::Address::Parse("10.0.0.1:7000"), base::Random(1));
   Words words(&input);
-  std::vector<int> answers;
-  answers.reserve(kMostSteps);
-  for (int step = 0; step < kMostSteps && !input.empty(); ++step) {
-    const size_t number = answers.size();
-    answers.push_back(0);
-    const auto done = [&answers, number](const auto&) { ++answers[number]; };
-    NodeInfo node = words.Node();
-    if (!CheckNode(node).ok()) node = {"n0", 1, {"10.0.0.1:7000"}, "soft", 1};
-    switch (input.Below(6)) {
+  struct Asked {
+    base::Pending handle;
+    int answers = 0;
+    bool cancelled = false;
+  };
+  std::vector<Asked> asked(kMostSteps);
+  size_t steps = 0;
+  for (; steps < asked.size() && !input.empty(); ++steps) {
+    Asked& call = asked[steps];
+    const auto done = [&call](const auto&) {
+      CHECK(!call.cancelled);
+      ++call.answers;
+    };
+    switch (input.Below(7)) {
       case 0:
-        remote.Join(node, base::Seconds(60), kDeadline, done);
+        call.handle = remote.Join(words.Join(), kDeadline, done);
         break;
       case 1:
-        remote.Leave(node.id, node.incarnation, kDeadline, done);
+        call.handle = remote.Leave(words.Name(), input.Below(4), kDeadline, done);
         break;
       case 2:
-        remote.Announce(words.Id(), 1, 0, node.id, kDeadline, done);
+        call.handle = remote.Update(words.Name(), words.Updates(), kDeadline, done);
         break;
       case 3:
-        remote.Withdraw(words.Id(), node.id, kDeadline, done);
+        call.handle = remote.Delete(words.Delete(), kDeadline, done);
         break;
-      case 4:
-        remote.Locate(words.Id(), base::Milliseconds(input.Below(3) * 500), kDeadline, done);
+      case 4: {
+        const base::Duration wait = base::Milliseconds(input.Below(3) * 500);
+        call.handle = remote.Locate({words.Id(), wait, kDeadline, words.NameOrNone()}, done);
         break;
+      }
       case 5:
-        remote.Nodes(kDeadline, done);
+        call.handle = remote.Verify(words.Name(), words.Versions(), kDeadline, done);
+        break;
+      case 6:
+        call.handle = remote.Nodes(kDeadline, done);
         break;
     }
-    CHECK_EQ(answers[number], 0) << "answered inside the call";
+    CHECK_EQ(call.answers, 0) << "answered inside the call";
     if (input.Flag()) scheduler.RunFor(base::Milliseconds(input.Below(255)));
+    if (input.Below(4) == 0) {
+      Asked& cancelled = asked[input.Below(static_cast<uint32_t>(steps) + 1)];
+      cancelled.cancelled = true;
+      cancelled.handle.reset();
+    }
   }
   scheduler.RunFor(kDeadline + base::Milliseconds(10));
-  for (size_t i = 0; i < answers.size(); ++i) CHECK_EQ(answers[i], 1) << "call " << i;
+  for (size_t i = 0; i < steps; ++i) {
+    CHECK(asked[i].answers == 1 || (asked[i].cancelled && asked[i].answers == 0)) << "call " << i;
+  }
 }
 
 }  // namespace

@@ -112,6 +112,8 @@ void AddMessages(Corpus& corpus) {
         header.flags = kSizeKnown;
         header.protocol = Protocol::kWrite;
         header.size = {100, 20};
+        header.generation = base::Generation{77};
+        header.arrived = 30;
         header.remote = {0x7f0000001000, 0x1234, {2, {{{1, 0x77}, {3, 0x78}}}}};
         break;
       case MessageKind::kData:
@@ -130,6 +132,7 @@ void AddMessages(Corpus& corpus) {
         break;
       case MessageKind::kFail:
         header.status = absl::StatusCode::kNotFound;
+        header.arrived = 30;
         body = 9;
         break;
       case MessageKind::kCall:
@@ -138,6 +141,7 @@ void AddMessages(Corpus& corpus) {
         break;
       case MessageKind::kProgress:
         header.offset = 50;
+        header.arrived = 40;
         break;
       case MessageKind::kRails:
         text = EncodeRails({*verbs::Address::Parse("10.0.0.1:7000"), *verbs::Address::Parse("10.0.1.1:7000")});

@@ -223,7 +223,8 @@ class Player final {
 
   void Open(Program& program) {
     program.session = std::make_unique<daemon::Session>(
-        node_.context(), [this, &program](Bytes frame, daemon::Descriptors) { OnReply(program, frame); },
+        node_.context(), "pid 1 fuzzed",
+        [this, &program](Bytes frame, daemon::Descriptors) { OnReply(program, frame); },
         [&program] { return program.congested; });
     if (in_.Below(8) != 7) Tell(program, ++last_id_, HelloRequest());
   }

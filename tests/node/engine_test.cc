@@ -1,10 +1,9 @@
 // What joins the control loop and the engines, under load and at its end.
-#include "lib/node/engine.h"
-
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "lib/node/engine_link.h"
 #include "tests/node/node_fixture.h"
 
 namespace tokamak::node {
@@ -21,10 +20,11 @@ class EngineTest : public NodeTest {
     verbs::Address peer = at(to).address;
     peer.port = 7000;
     in_call_ = true;
-    at(from).link().Call(peer, request, deadline, [this](absl::StatusOr<absl::Span<const uint8_t>> reply) {
-      EXPECT_FALSE(in_call_);
-      answers_.push_back(reply.status());
-    });
+    calls_.push_back(
+        at(from).link().Call(peer, request, deadline, [this](absl::StatusOr<absl::Span<const uint8_t>> reply) {
+          EXPECT_FALSE(in_call_);
+          answers_.push_back(reply.status());
+        }));
     in_call_ = false;
   }
   size_t Count(absl::StatusCode code) const {
@@ -32,6 +32,7 @@ class EngineTest : public NodeTest {
         std::count_if(answers_.begin(), answers_.end(), [code](const absl::Status& s) { return s.code() == code; }));
   }
 
+  std::vector<base::Pending> calls_;
   std::vector<absl::Status> answers_;
   bool in_call_ = false;
 };
@@ -45,12 +46,89 @@ TEST_F(EngineTest, ACallReachesTheServiceOfAPeerAndItsReplyComesBack) {
 
 TEST_F(EngineTest, ACallThatNobodyAnswersIsToldSoonToThePeer) {
   Build(2);
-  at(1).node->services().Register(Service::kObjects, [](absl::Span<const uint8_t>, const Services::Reply&) {});
+  at(1).node().services().Register(Service::kObjects,
+                                   [](absl::Span<const uint8_t>, const Services::Reply&) { return nullptr; });
   const base::Time asked = cluster_->scheduler.Now();
   Call(0, 1);
   EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 1; }));
   EXPECT_TRUE(absl::IsUnavailable(answers_[0])) << answers_[0];
   EXPECT_LT(cluster_->scheduler.Now() - asked, Milliseconds(10));
+}
+
+// A service of node 1 that answers nothing, and how much it works on.
+class EngineWorkTest : public EngineTest {
+ protected:
+  struct Work final : base::Handle {
+    Work(int& c, Services::Reply r) : count(c), reply(std::move(r)) { ++count; }
+    ~Work() override { --count; }
+    int& count;
+    Services::Reply reply;
+  };
+
+  void SetUp() override {
+    Build(2);
+    at(1).node().services().Register(Service::kObjects, [this](absl::Span<const uint8_t>, Services::Reply reply) {
+      auto work = std::make_unique<Work>(working_, std::move(reply));
+      last_ = work.get();
+      return work;
+    });
+    Call(0, 1);
+    ASSERT_TRUE(cluster_->RunUntil([&] { return working_ == 1; }));
+  }
+  void TearDown() override {
+    EngineTest::TearDown();
+    cluster_.reset();
+    EXPECT_EQ(working_, 0);
+  }
+  bool AwaitNoWork() {
+    return cluster_->RunUntil([&] { return working_ == 0; }, Milliseconds(100));
+  }
+
+  int working_ = 0;
+  Work* last_ = nullptr;
+};
+
+TEST_F(EngineWorkTest, EndsWithTheReply) {
+  last_->reply({});
+  EXPECT_EQ(working_, 0);
+  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 1; }));
+  EXPECT_TRUE(answers_[0].ok()) << answers_[0];
+}
+
+TEST_F(EngineWorkTest, EndsWhenTheAskerDropsItsHandle) {
+  calls_.clear();
+  EXPECT_TRUE(AwaitNoWork());
+  cluster_->RunFor(Seconds(30));
+  EXPECT_TRUE(answers_.empty());
+}
+
+TEST_F(EngineWorkTest, EndsWhenTheAskersEngineEnds) {
+  at(0).EndEngines();
+  EXPECT_TRUE(AwaitNoWork());
+}
+
+TEST_F(EngineWorkTest, EndsWhenTheLinkStopsServing) {
+  at(1).link().StopServing();
+  EXPECT_TRUE(AwaitNoWork());
+  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 1; }));
+  EXPECT_TRUE(absl::IsUnavailable(answers_[0])) << answers_[0];
+}
+
+TEST_F(EngineWorkTest, AReplyThatCrossesTheCancellationCountsForNothing) {
+  last_->reply({});
+  calls_.clear();
+  cluster_->RunFor(Seconds(30));
+  EXPECT_TRUE(answers_.empty());
+  EXPECT_EQ(working_, 0);
+}
+
+TEST_F(EngineWorkTest, CancelledCallsMakeRoomWhenTheEngineHasHeardOfThem) {
+  for (size_t i = 1; i < kMaxEngineCalls; ++i) Call(0, 1);
+  calls_.clear();
+  cluster_->RunFor(Milliseconds(1));
+  for (size_t i = 0; i < kMaxEngineCalls; ++i) Call(0, 1);
+  cluster_->RunFor(Milliseconds(1));
+  EXPECT_TRUE(answers_.empty()) << answers_[0];
 }
 
 TEST_F(EngineTest, OwnCallsBeyondTheBoundAreRefused) {
@@ -73,8 +151,8 @@ TEST_F(EngineTest, ACallToNobodyEndsByItsDeadline) {
   cluster_->Add();
   verbs::Address nobody = *verbs::Address::Parse("10.0.0.99:7000");
   const base::Time asked = cluster_->scheduler.Now();
-  at(0).link().Call(nobody, std::vector<uint8_t>{1}, Seconds(2),
-                    [this](const auto& reply) { answers_.push_back(reply.status()); });
+  const base::Pending call = at(0).link().Call(nobody, std::vector<uint8_t>{1}, Seconds(2),
+                                               [this](const auto& reply) { answers_.push_back(reply.status()); });
   EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 1; }));
   EXPECT_TRUE(absl::IsDeadlineExceeded(answers_[0]) || absl::IsUnavailable(answers_[0])) << answers_[0];
   EXPECT_LE(cluster_->scheduler.Now() - asked, Seconds(2) + Milliseconds(1));
@@ -119,30 +197,30 @@ TEST_F(EngineTest, ABusyControlLoopDelaysPullsAndLosesNone) {
   at(2).Release(*second);
 }
 
-TEST_F(EngineTest, ItIsSettledWhenPeersHaveAllThatWasSent) {
+TEST_F(EngineTest, ItIsDrainedWhenPeersHaveAllThatWasSent) {
   Build(3);
   ASSERT_EQ(at(1).Put("x", 100'000), absl::OkStatus());
   cluster_->Settle();
   const auto get = at(2).StartGet({"x"}, Within(Seconds(60)));
-  EXPECT_TRUE(cluster_->RunUntil([&] { return at(1).node->pins_of_peers() == 1; }));
-  int settled = 0;
-  for (int i = 0; i < 2; ++i) at(1).link().Settle([&] { ++settled; });
-  EXPECT_EQ(settled, 0);
-  EXPECT_TRUE(cluster_->RunUntil([&] { return settled == 2; }));
-  EXPECT_EQ(at(1).node->pins_of_peers(), 0u);
+  EXPECT_TRUE(cluster_->RunUntil([&] { return at(1).node().pins_of_peers() == 1; }));
+  int drained = 0;
+  for (int i = 0; i < 2; ++i) at(1).link().Drain([&] { ++drained; });
+  EXPECT_EQ(drained, 0);
+  EXPECT_TRUE(cluster_->RunUntil([&] { return drained == 2; }));
+  EXPECT_EQ(at(1).node().pins_of_peers(), 0u);
   cluster_->Crash(1);
   EXPECT_TRUE(cluster_->RunUntil([&] { return get->done; }));
   EXPECT_TRUE(at(2).Has("x"));
   at(2).Release(*get);
 }
 
-TEST_F(EngineTest, AnEngineThatHasEndedIsSettled) {
+TEST_F(EngineTest, AnEngineThatHasEndedIsDrained) {
   Build(1);
-  int settled = 0;
-  at(0).link().Settle([&] { ++settled; });
+  int drained = 0;
+  at(0).link().Drain([&] { ++drained; });
   at(0).EndEngines();
-  at(0).link().Settle([&] { ++settled; });
-  EXPECT_TRUE(cluster_->RunUntil([&] { return settled == 2; }, Milliseconds(1)));
+  at(0).link().Drain([&] { ++drained; });
+  EXPECT_TRUE(cluster_->RunUntil([&] { return drained == 2; }, Milliseconds(1)));
 }
 
 TEST_F(EngineTest, ALinkThatServesNobodyRefusesPeers) {
@@ -156,9 +234,10 @@ TEST_F(EngineTest, ALinkThatServesNobodyRefusesPeers) {
 
 TEST_F(EngineTest, WhenTheEngineEndsWhatRunsAndWhatComesAfterIsAnswered) {
   Build(2);
-  at(1).node->services().Register(Service::kObjects, [](absl::Span<const uint8_t>, Services::Reply reply) {
+  at(1).node().services().Register(Service::kObjects, [](absl::Span<const uint8_t>, Services::Reply reply) {
     static Services::Reply kept;
     kept = std::move(reply);
+    return nullptr;
   });
   Call(0, 1);
   cluster_->RunFor(Milliseconds(5));
@@ -169,7 +248,7 @@ TEST_F(EngineTest, WhenTheEngineEndsWhatRunsAndWhatComesAfterIsAnswered) {
   EXPECT_TRUE(answers_.empty());
   EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 2; }, Milliseconds(1)));
   EXPECT_EQ(Count(absl::StatusCode::kUnavailable), 2u);
-  EXPECT_TRUE(absl::IsUnavailable(at(0).link().Pull({}, {}, {}).status()));
+  EXPECT_TRUE(absl::IsUnavailable(at(0).link().Pull({}, {}, nullptr).status()));
 }
 
 }  // namespace

@@ -16,6 +16,26 @@ namespace {
 using base::Milliseconds;
 using base::Seconds;
 
+// What membership has the node do.
+class FakeCopies final : public Copies {
+ public:
+  explicit FakeCopies(store::Store& store) : store_(store) {}
+  bool IsComing(const base::ObjectVersion& version) const override { return coming == version; }
+  void OnWithdraw(const base::ObjectVersion& version) override { withdrawn.push_back(version); }
+  void OnDeletedIsNamed(const base::ObjectVersion&) override {}
+  void Drop(const base::ObjectVersion& version, const absl::Status& why) override {
+    dropped.emplace_back(version, why);
+    store_.DeleteVersion(version).IgnoreError();
+  }
+
+  absl::optional<base::ObjectVersion> coming;
+  std::vector<base::ObjectVersion> withdrawn;
+  std::vector<std::pair<base::ObjectVersion, absl::Status>> dropped;
+
+ private:
+  store::Store& store_;
+};
+
 class MembershipTest : public testing::Test {
  protected:
   static constexpr size_t kArena = 1 << 20;
@@ -25,7 +45,7 @@ class MembershipTest : public testing::Test {
 
   MembershipTest() {
     membership_ = std::make_unique<Membership>(
-        loop_, store_, directory_, directory::NodeInfo{"a", 1, {"10.0.0.1:7000"}, "soft", kArena}, options_);
+        loop_, store_, directory_, copies_, directory::NodeInfo{"a", 1, {"10.0.0.1:7000"}, "soft", kArena}, options_);
   }
 
   static base::ObjectId Id(int number) { return base::ObjectId::FromName(std::to_string(number)); }
@@ -36,10 +56,34 @@ class MembershipTest : public testing::Test {
     ASSERT_TRUE(store_.Create(Id(number), size, 0, me_).ok());
     ASSERT_TRUE(store_.Seal(Id(number), me_).ok());
   }
+  base::ObjectVersion Version(int number) const { return {Id(number), store_.Find(Id(number))->generation}; }
+  // Another node, "b", is alive and says a word.
+  void OtherJoins() {
+    directory::JoinRequest request;
+    request.node = {"b", 1, {"10.0.0.2:7000"}, "soft", 0};
+    request.lease = Seconds(1000);
+    calls_.push_back(
+        directory_.local().Join(request, Seconds(1), [](const auto& joined) { EXPECT_TRUE(joined.ok()); }));
+  }
+  void Say(const directory::NodeId& node, directory::Update::Kind kind, const base::ObjectVersion& version,
+           uint64_t size = 100) {
+    directory::Update word;
+    word.kind = kind;
+    word.version = version;
+    word.data_size = size;
+    calls_.push_back(directory_.local().Update(node, {word}, Seconds(1), [](const auto& statuses) {
+      ASSERT_TRUE(statuses.ok());
+      EXPECT_EQ(statuses->front(), absl::OkStatus());
+    }));
+    scheduler_.RunFor(base::Nanoseconds(1));
+  }
   // Whether the directory says that this node holds it.
   bool Announced(int number) {
     bool held = false;
-    directory_.local().Locate(Id(number), {}, Seconds(1), [&](const auto& info) { held = info.ok(); });
+    directory::LocateRequest request;
+    request.id = Id(number);
+    request.deadline = Seconds(1);
+    const base::Pending call = directory_.local().Locate(request, [&](const auto& info) { held = info.ok(); });
     scheduler_.RunFor(base::Nanoseconds(1));
     return held;
   }
@@ -48,9 +92,16 @@ class MembershipTest : public testing::Test {
   sim::SimLoop loop_{scheduler_};
   base::NoTrace trace_;
   std::vector<Block> arena_ = std::vector<Block>(kArena / sizeof(Block));
-  store::Store store_{{arena_[0].bytes, kArena}, {}, loop_, trace_};
+  static store::Options Cache() {
+    store::Options options;
+    options.cache = true;  // so that something can be evicted
+    return options;
+  }
+  store::Store store_{{arena_[0].bytes, kArena}, Cache(), loop_, trace_};
   const store::Owner me_ = store_.NewOwner();
   TroubleDirectory directory_{loop_};
+  FakeCopies copies_{store_};
+  std::vector<base::Pending> calls_;
   MembershipOptions options_;
   std::unique_ptr<Membership> membership_;
   std::vector<absl::Status> joined_;
@@ -80,12 +131,12 @@ TEST_F(MembershipTest, AnnouncesWhatIsSealedAndWithdrawsWhatIsDeleted) {
 
 TEST_F(MembershipTest, WithdrawsWhatIsEvicted) {
   Start();
-  ASSERT_TRUE(store_.CreateCopy({Id(1), base::Generation{7}}, 100, 0, me_).ok());
-  ASSERT_TRUE(store_.Seal(Id(1), me_).ok());
+  Put(1);
   scheduler_.RunFor(Seconds(1));
-  ASSERT_TRUE(Announced(1));
+  const base::ObjectVersion version = Version(1);
   store_.Evict(1);
   scheduler_.RunFor(Milliseconds(1));
+  EXPECT_EQ(copies_.withdrawn, std::vector<base::ObjectVersion>{version});
   EXPECT_FALSE(Announced(1));
 }
 
@@ -147,12 +198,12 @@ TEST_F(MembershipTest, WhatHappensInAnOutageIsSaidAfterIt) {
   EXPECT_EQ(membership_->behind(), 0u);
 }
 
-TEST_F(MembershipTest, AnOutageLongerThanTheLeaseEndsWithEverythingAnnounced) {
+TEST_F(MembershipTest, AnOutageLongerThanLeaseAndGraceEndsWithEverythingAnnounced) {
   Start();
   for (int i = 0; i < 100; ++i) Put(i);
   scheduler_.RunFor(Seconds(1));
   directory_.out_of_reach = true;
-  scheduler_.RunFor(options_.lease * 3);
+  scheduler_.RunFor(options_.lease + options_.grace + Seconds(1));
   EXPECT_EQ(directory_.local().nodes(), 0u);
   EXPECT_GT(membership_->counters().failed_renewals, 0u);
   directory_.out_of_reach = false;
@@ -165,7 +216,7 @@ TEST_F(MembershipTest, WhereTheAnswerThatItEnteredAnewIsLostEverythingIsAnnounce
   for (int i = 0; i < 100; ++i) Put(i);
   scheduler_.RunFor(Seconds(1));
   directory_.out_of_reach = true;
-  ASSERT_TRUE(scheduler_.RunUntil([&] { return directory_.local().nodes() == 0; }, scheduler_.Now() + Seconds(60)));
+  ASSERT_TRUE(scheduler_.RunUntil([&] { return directory_.local().nodes() == 0; }, scheduler_.Now() + Seconds(120)));
   directory_.out_of_reach = false;
   directory_.answers_get_lost = true;
   ASSERT_TRUE(scheduler_.RunUntil([&] { return directory_.local().nodes() == 1; }, scheduler_.Now() + Seconds(60)));
@@ -202,7 +253,8 @@ TEST_F(MembershipTest, UpdatesAreBoundedAndOneForEachObject) {
     scheduler_.RunFor(Milliseconds(2));
   }
   scheduler_.RunFor(Seconds(2));
-  EXPECT_EQ(directory_.most_updates, options_.max_updates_in_flight);
+  EXPECT_LE(directory_.most_updates, directory::kMaxUpdates * Membership::kBatchesInFlight);
+  EXPECT_GE(directory_.most_updates, directory::kMaxUpdates);
   EXPECT_EQ(directory_.most_updates_of_one, 1u);
   for (int i = 0; i < 500; ++i) EXPECT_TRUE(Announced(i));
 }
@@ -233,35 +285,184 @@ TEST_F(MembershipTest, TheLastWordIsTheTruthWhateverHappenedMeanwhile) {
   for (size_t i = 0; i < here.size(); ++i) EXPECT_EQ(Announced(static_cast<int>(i)), here[i]) << i;
 }
 
-TEST_F(MembershipTest, AnObjectThatTheClusterKnowsWithOtherSizesStaysUnannounced) {
-  directory_.local().Join({"b", 1, {"10.0.0.2:7000"}, "soft", 0}, Seconds(1000), Seconds(1), [](const auto&) {});
-  directory_.local().Announce(Id(1), 777, 0, "b", Seconds(1), [](const auto&) {});
+// A2: whoever comes second loses, whatever the sizes.
+TEST_F(MembershipTest, AContentWhoseIdIsTakenIsDropped) {
+  OtherJoins();
+  Say("b", directory::Update::Kind::kAnnounce, {Id(1), base::Generation{5}});
   Start();
-  Put(1, 100);
+  Put(1);
+  const base::ObjectVersion loser = Version(1);
   scheduler_.RunFor(Seconds(5));
+  ASSERT_EQ(copies_.dropped.size(), 1u);
+  EXPECT_EQ(copies_.dropped[0].first, loser);
+  EXPECT_TRUE(absl::IsAlreadyExists(copies_.dropped[0].second));
+  EXPECT_FALSE(store_.Contains(Id(1)));
   EXPECT_EQ(membership_->counters().refused, 1u);
   EXPECT_EQ(membership_->behind(), 0u);
   EXPECT_EQ(directory_.Count("announce"), 1u);
+}
+
+// A6: deleted and put again before the first withdrawal has gone out.
+TEST_F(MembershipTest, AContentThatFollowsAnotherBeforeItsWithdrawalIsAnnounced) {
+  Start();
+  Put(1, 100);
+  scheduler_.RunFor(Seconds(1));
+  directory_.out_of_reach = true;
+  ASSERT_TRUE(store_.Delete(Id(1)).ok());
+  Put(1, 200);
+  scheduler_.RunFor(Seconds(5));
+  directory_.out_of_reach = false;
+  scheduler_.RunFor(Seconds(5));
+  EXPECT_TRUE(Announced(1));
+  EXPECT_TRUE(store_.Contains(Id(1)));
+  EXPECT_EQ(membership_->behind(), 0u);
+}
+
+TEST_F(MembershipTest, WhatWasDeletedWhileTheNodeWasAwayIsDroppedWhenItIsBack) {
+  Start();
+  Put(1);
+  const base::ObjectVersion version = Version(1);
+  scheduler_.RunFor(Seconds(1));
+  directory_.out_of_reach = true;
+  scheduler_.RunFor(options_.lease * 2);
+  directory::DeleteRequest request;
+  request.id = Id(1);
+  calls_.push_back(directory_.local().Delete(request, Seconds(1), [](const auto& reply) {
+    ASSERT_TRUE(reply.ok());
+    EXPECT_EQ(reply->silent, std::vector<directory::NodeId>{"a"});
+  }));
+  scheduler_.RunFor(Seconds(1));
+  directory_.out_of_reach = false;
+  scheduler_.RunFor(Seconds(1));
+  ASSERT_FALSE(copies_.dropped.empty());
+  EXPECT_EQ(copies_.dropped[0].first, version);
+  EXPECT_FALSE(store_.Contains(Id(1)));
+  scheduler_.RunFor(Seconds(5));
+  EXPECT_EQ(directory_.local().deletions(), 0u) << "it was not confirmed";
 }
 
 TEST_F(MembershipTest, ARecheckCorrectsAWrongEntry) {
   Start();
   Put(1);
   scheduler_.RunFor(Seconds(1));
-  directory_.local().Withdraw(Id(1), "a", Seconds(1), [](const auto&) {});
-  directory_.local().Announce(Id(2), 1, 1, "a", Seconds(1), [](const auto&) {});
-  membership_->Recheck(Id(1));
-  membership_->Recheck(Id(2));
+  const base::ObjectVersion here = Version(1), gone{Id(2), base::Generation{2}};
+  Say("a", directory::Update::Kind::kWithdraw, here);
+  Say("a", directory::Update::Kind::kAnnounce, gone);
+  membership_->Recheck(here);
+  membership_->Recheck(gone);
   scheduler_.RunFor(Milliseconds(1));
   EXPECT_TRUE(Announced(1));
   EXPECT_FALSE(Announced(2));
 }
 
-TEST_F(MembershipTest, RechecksAreBounded) {
-  directory_.out_of_reach = true;
+TEST_F(MembershipTest, WhatAPullIsBringingIsNotWithdrawn) {
   Start();
-  for (int i = 0; i < 10'000; ++i) membership_->Recheck(Id(i));
-  EXPECT_EQ(membership_->behind(), Membership::kMaxRechecks);
+  scheduler_.RunFor(Seconds(1));
+  const base::ObjectVersion coming{Id(1), base::Generation{9}};
+  copies_.coming = coming;
+  membership_->Recheck(coming);
+  scheduler_.RunFor(Seconds(1));
+  EXPECT_EQ(directory_.Count("withdraw"), 0u);
+}
+
+// A17: the directory has lost entries.
+TEST_F(MembershipTest, WhatTheDirectoryHasLostIsFoundOutAndSaidAgain) {
+  Start();
+  for (int i = 0; i < 1000; ++i) Put(i);
+  scheduler_.RunFor(Seconds(1));
+  for (int i = 0; i < 1000; i += 100) Say("a", directory::Update::Kind::kWithdraw, Version(i));
+  EXPECT_FALSE(Announced(100));
+  scheduler_.RunFor(options_.verify_every + Seconds(1));
+  for (int i = 0; i < 1000; i += 100) EXPECT_TRUE(Announced(i)) << i;
+  EXPECT_EQ(membership_->counters().repaired, 10u);
+}
+
+// A9: what became dirty first is said first, whatever its id.
+TEST_F(MembershipTest, WordsGoOutInTheOrderInWhichTheyBecameDirty) {
+  directory_.delay = Milliseconds(5);
+  Start();
+  scheduler_.RunFor(Milliseconds(20));
+  std::vector<base::ObjectId> order;
+  for (int i = 0; i < 500; ++i) {
+    Put(i);
+    order.push_back(Id(i));
+  }
+  scheduler_.RunFor(Seconds(1));
+  EXPECT_EQ(directory_.announced, order);
+}
+
+// A10: an outage while objects come and go.
+TEST_F(MembershipTest, WhatCameAndWentInAnOutageIsNotRemembered) {
+  Start();
+  scheduler_.RunFor(Seconds(1));
+  directory_.out_of_reach = true;
+  for (int i = 0; i < 20'000; ++i) {
+    Put(i);
+    if (i % 100 == 0) scheduler_.RunFor(Milliseconds(1));
+    ASSERT_TRUE(store_.Delete(Id(i)).ok());
+  }
+  scheduler_.RunFor(Seconds(3));
+  EXPECT_LE(membership_->behind(), directory::kMaxUpdates * Membership::kBatchesInFlight);
+}
+
+TEST_F(MembershipTest, BeyondItsBoundEverythingIsAnnouncedAnew) {
+  Start();
+  Put(1);
+  scheduler_.RunFor(Seconds(1));
+  directory_.out_of_reach = true;
+  for (uint64_t i = 0; i <= Membership::kMaxDirty; ++i) membership_->Recheck({Id(2), base::Generation{i + 1}});
+  EXPECT_LE(membership_->behind(), Membership::kMaxDirty);
+  EXPECT_EQ(membership_->counters().overflows, 1u);
+  directory_.out_of_reach = false;
+  scheduler_.RunFor(Seconds(5));
+  EXPECT_TRUE(Announced(1));
+  EXPECT_EQ(membership_->behind(), 0u);
+}
+
+TEST_F(MembershipTest, BeyondLeaseAndGraceTheNodeIsFencedUntilAllIsAnnouncedAgain) {
+  Start();
+  for (int i = 0; i < 300; ++i) Put(i);
+  scheduler_.RunFor(Seconds(1));
+  directory_.out_of_reach = true;
+  scheduler_.RunFor(options_.lease + options_.grace / 2);
+  EXPECT_FALSE(membership_->fenced());
+  EXPECT_TRUE(membership_->directory_away());
+  scheduler_.RunFor(options_.grace / 2);
+  EXPECT_TRUE(membership_->fenced());
+  directory_.delay = Milliseconds(50);
+  directory_.out_of_reach = false;
+  ASSERT_TRUE(scheduler_.RunUntil([&] { return membership_->joined() && !membership_->directory_away(); },
+                                  scheduler_.Now() + Seconds(10)));
+  EXPECT_TRUE(membership_->fenced());
+  scheduler_.RunFor(Seconds(2));
+  EXPECT_FALSE(membership_->fenced());
+  for (int i = 0; i < 300; ++i) EXPECT_TRUE(Announced(i));
+}
+
+TEST_F(MembershipTest, ConfirmsThatAnIdWasFree) {
+  Start();
+  scheduler_.RunFor(Seconds(1));
+  OtherJoins();
+  Say("b", directory::Update::Kind::kAnnounce, {Id(2), base::Generation{5}});
+  std::vector<absl::Status> answers(4, absl::InternalError("no answer"));
+  std::vector<base::Pending> handles;
+  const auto confirm = [&](int number) {
+    Put(number);
+    handles.push_back(membership_->Confirm(Version(number), Seconds(2), [&answers, number](const absl::Status& status) {
+      answers[static_cast<size_t>(number)] = status;
+    }));
+    EXPECT_TRUE(absl::IsInternal(answers[static_cast<size_t>(number)])) << "answered inside the call";
+  };
+  confirm(1);
+  confirm(2);
+  scheduler_.RunFor(Seconds(1));
+  EXPECT_EQ(answers[1], absl::OkStatus());
+  EXPECT_TRUE(absl::IsAlreadyExists(answers[2])) << answers[2];
+  EXPECT_EQ(directory_.Count("announce"), 2u);
+  directory_.out_of_reach = true;
+  confirm(3);
+  scheduler_.RunFor(Seconds(3));
+  EXPECT_TRUE(absl::IsUnavailable(answers[3])) << answers[3];
 }
 
 TEST_F(MembershipTest, LeavingEndsTheLeaseAndAllAnnouncements) {

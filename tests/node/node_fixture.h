@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "tests/node/cluster.h"
+#include "sim/cluster.h"
 
 namespace tokamak::node {
 
@@ -24,28 +25,59 @@ inline GetOptions By(transport::Protocol protocol) {
 
 class NodeTest : public testing::Test {
  protected:
-  void Build(size_t machines, const MachineOptions& machine = {}, const ClusterOptions& options = {}) {
-    cluster_ = std::make_unique<Cluster>(options);
-    for (size_t i = 0; i < machines; ++i) cluster_->Add(machine);
+  void Build(size_t hosts, const sim::HostOptions& host = {}, sim::ClusterOptions options = {}) {
+    options.on_wrong = [](const std::string& what) { ADD_FAILURE() << what; };
+    cluster_ = std::make_unique<sim::Cluster>(options);
+    for (size_t i = 0; i < hosts; ++i) cluster_->Add(host);
     cluster_->Settle();
   }
   void TearDown() override { cluster_->ExpectClean(); }
 
-  Machine& at(size_t i) { return (*cluster_)[i]; }
+  sim::Host& at(size_t i) { return (*cluster_)[i]; }
   static base::ObjectId Id(const std::string& name) { return base::ObjectId::FromName(name); }
   void Put(size_t i, const std::string& name, uint64_t size, uint64_t metadata = 0) {
     ASSERT_EQ(at(i).Put(name, size, metadata), absl::OkStatus());
     cluster_->Settle();
   }
+  base::Generation GenerationOn(size_t i, const std::string& name) {
+    const auto place = at(i).store().Find(Id(name));
+    return place.has_value() ? place->generation : base::kNoGeneration;
+  }
+  // The object as the program of node `i` reads it; none: it could not within the time.
+  base::Generation Read(size_t i, const std::string& name, base::Duration timeout = base::Seconds(5)) {
+    const auto got = at(i).StartGet({name}, Within(timeout));
+    cluster_->Await(got);
+    const GetResult& result = got->results.front();
+    at(i).Release(*got);
+    return result.location.has_value() ? result.location->generation : base::kNoGeneration;
+  }
   // Until some peer is served by node `i`.
   bool Serves(size_t i) {
-    return cluster_->RunUntil([&] { return at(i).node->pins_of_peers() > 0; }, base::Seconds(5));
+    return cluster_->RunUntil([&] { return at(i).node().pins_of_peers() > 0; }, base::Seconds(5));
+  }
+  // Puts a word of `node`'s into the directory that the node itself did not say.
+  absl::Status Say(directory::Update::Kind kind, const std::string& name, const directory::NodeId& node,
+                   base::Generation generation = base::Generation{77}, uint64_t size = 1000) {
+    directory::Update word;
+    word.kind = kind;
+    word.version = {Id(name), generation};
+    word.data_size = size;
+    absl::Status said = absl::InternalError("no answer");
+    const base::Pending call = at(0).served()->Update(node, {word}, base::Seconds(1),
+                                                      [&](const absl::StatusOr<std::vector<absl::Status>>& statuses) {
+                                                        said = statuses.ok() ? statuses->front() : statuses.status();
+                                                      });
+    cluster_->RunFor(base::Microseconds(1));
+    return said;
   }
   // Who the directory names.
   std::vector<directory::NodeId> Holders(const std::string& name) {
     std::vector<directory::NodeId> holders;
     bool answered = false;
-    at(0).served->Locate(Id(name), {}, base::Seconds(1), [&](const absl::StatusOr<directory::ObjectInfo>& info) {
+    directory::LocateRequest request;
+    request.id = Id(name);
+    request.deadline = base::Seconds(1);
+    const base::Pending call = at(0).served()->Locate(request, [&](const absl::StatusOr<directory::ObjectInfo>& info) {
       answered = true;
       if (info.ok()) holders = info->holders;
     });
@@ -54,7 +86,7 @@ class NodeTest : public testing::Test {
     return holders;
   }
 
-  std::unique_ptr<Cluster> cluster_;
+  std::unique_ptr<sim::Cluster> cluster_;
 };
 
 }  // namespace tokamak::node

@@ -25,7 +25,7 @@ TEST_F(NodeTest, WhatIsPutOnOneIsGotOnTheOthersByEachProtocol) {
       EXPECT_EQ(cluster_->Get(at(2), name, By(protocol)), absl::OkStatus());
     }
     EXPECT_EQ(at(1).transfers_pulled(protocol), 3u);
-    EXPECT_EQ(at(1).node->pulls().counters().pulled_by[static_cast<size_t>(protocol)], 3u);
+    EXPECT_EQ(at(1).node().pulls().counters().pulled_by[static_cast<size_t>(protocol)], 3u);
   }
 }
 
@@ -55,7 +55,7 @@ TEST_F(NodeTest, WhatIsHereIsGotWithoutAsking) {
   Build(2);
   Put(1, "x", 100);
   EXPECT_EQ(cluster_->Get(at(1), "x", Within(Milliseconds(1))), absl::OkStatus());
-  EXPECT_EQ(at(1).node->pulls().running(), 0u);
+  EXPECT_EQ(at(1).node().pulls().running(), 0u);
 }
 
 TEST_F(NodeTest, AGetWaitsForALaterPutElsewhere) {
@@ -83,7 +83,7 @@ TEST_F(NodeTest, AGetWaitsForALaterPutHere) {
 TEST_F(NodeTest, ManyGetsShareOneTransfer) {
   Build(2);
   Put(0, "x", 2'000'000);
-  std::vector<std::shared_ptr<Got>> gets;
+  std::vector<std::shared_ptr<sim::Got>> gets;
   for (int i = 0; i < 50; ++i) gets.push_back(at(1).StartGet({"x"}, Within(Seconds(10))));
   for (const auto& got : gets) {
     cluster_->Await(got);
@@ -91,7 +91,7 @@ TEST_F(NodeTest, ManyGetsShareOneTransfer) {
     at(1).Release(*got);
   }
   EXPECT_EQ(at(0).transfers_served(), 1u);
-  EXPECT_EQ(at(1).node->pulls().counters().pulled, 1u);
+  EXPECT_EQ(at(1).node().pulls().counters().pulled, 1u);
 }
 
 TEST_F(NodeTest, OneGetOfManyObjectsIsAnsweredWhenAllAreHere) {
@@ -102,11 +102,11 @@ TEST_F(NodeTest, OneGetOfManyObjectsIsAnsweredWhenAllAreHere) {
     ASSERT_EQ(at(static_cast<size_t>(i) % 2).Put(names.back(), 1000 * static_cast<uint64_t>(i % 10)), absl::OkStatus());
   }
   for (const absl::Status& status : cluster_->GetAll(at(2), names)) EXPECT_EQ(status, absl::OkStatus());
-  EXPECT_EQ(at(2).node->pulls().counters().pulled, 100u);
+  EXPECT_EQ(at(2).node().pulls().counters().pulled, 100u);
 }
 
 TEST_F(NodeTest, MorePullsThanOnePeerMayServeAtOnceTakeTurns) {
-  ClusterOptions options;
+  sim::ClusterOptions options;
   options.peers.max_pulls = 4;
   Build(2, {}, options);
   std::vector<std::string> names;
@@ -119,7 +119,7 @@ TEST_F(NodeTest, MorePullsThanOnePeerMayServeAtOnceTakeTurns) {
   for (const absl::Status& status : cluster_->GetAll(at(1), names)) EXPECT_EQ(status, absl::OkStatus());
   // 4 MB at 12.5 GB/s, 50 turns of some round trips each: nobody waits for a timer.
   EXPECT_LT(cluster_->scheduler.Now() - begin, Milliseconds(8));
-  EXPECT_GE(at(1).node->pulls().counters().queued, 196u);
+  EXPECT_GE(at(1).node().pulls().counters().queued, 196u);
 }
 
 TEST_F(NodeTest, ACopyIsAHolderToo) {
@@ -127,7 +127,7 @@ TEST_F(NodeTest, ACopyIsAHolderToo) {
   Put(0, "x", 100'000);
   EXPECT_EQ(cluster_->Get(at(1), "x"), absl::OkStatus());
   cluster_->Settle();
-  ASSERT_EQ(at(0).store->Delete(base::ObjectId::FromName("x")), absl::OkStatus());
+  ASSERT_EQ(at(0).store().Delete(base::ObjectId::FromName("x")), absl::OkStatus());
   cluster_->Settle();
   EXPECT_EQ(cluster_->Get(at(2), "x"), absl::OkStatus());
   EXPECT_EQ(at(1).transfers_served(), 1u);
@@ -137,7 +137,7 @@ class EnginesTest : public NodeTest, public testing::WithParamInterface<uint32_t
 INSTANTIATE_TEST_SUITE_P(Engines, EnginesTest, testing::Values(0, 1, 2));
 
 TEST_P(EnginesTest, HoweverManyThereAreAllOfThemWork) {
-  MachineOptions machine;
+  sim::HostOptions machine;
   machine.engines = GetParam();
   Build(2, machine);
   std::vector<std::string> names;
@@ -150,13 +150,13 @@ TEST_P(EnginesTest, HoweverManyThereAreAllOfThemWork) {
 }
 
 TEST_P(EnginesTest, AnEngineThatEndsWithItsNodeTellsItsPeers) {
-  MachineOptions machine;
+  sim::HostOptions machine;
   machine.engines = GetParam();
   Build(3, machine);
   ASSERT_EQ(at(1).Put("x", 4'000'000), absl::OkStatus());
   cluster_->Settle();
   const auto got = at(2).StartGet({"x"}, Within(Seconds(5)));
-  ASSERT_TRUE(cluster_->RunUntil([&] { return at(1).node->pins_of_peers() == 1; }));
+  ASSERT_TRUE(cluster_->RunUntil([&] { return at(1).node().pins_of_peers() == 1; }));
   at(1).EndEngines();
   EXPECT_TRUE(cluster_->RunUntil([&] { return got->done; }));
   EXPECT_FALSE(got->results[0].status.ok());
@@ -205,15 +205,15 @@ TEST_F(NodeTest, LeavingLetsTransfersEndAndThenNobodyAsks) {
   Build(3);
   Put(1, "x", 4'000'000);
   const auto got = at(2).StartGet({"x"}, Within(Seconds(10)));
-  EXPECT_TRUE(cluster_->RunUntil([&] { return at(1).node->pins_of_peers() == 1; }));
+  EXPECT_TRUE(cluster_->RunUntil([&] { return at(1).node().pins_of_peers() == 1; }));
   bool left = false;
-  at(1).node->Leave([&](const absl::Status& status) { left = status.ok(); });
+  at(1).node().Leave([&](const absl::Status& status) { left = status.ok(); });
   cluster_->Await(got);
   EXPECT_EQ(got->results[0].status, absl::OkStatus());
-  EXPECT_TRUE(cluster_->RunUntil([&] { return left && at(1).node->pins_of_peers() == 0; }));
-  EXPECT_EQ(at(1).node->pins_of_peers_total(), 1u);
+  EXPECT_TRUE(cluster_->RunUntil([&] { return left && at(1).node().pins_of_peers() == 0; }));
+  EXPECT_EQ(at(1).node().pins_of_peers_total(), 1u);
   at(2).Release(*got);
-  ASSERT_EQ(at(2).store->Delete(base::ObjectId::FromName("x")), absl::OkStatus());
+  ASSERT_EQ(at(2).store().Delete(base::ObjectId::FromName("x")), absl::OkStatus());
   cluster_->RunFor(Milliseconds(10));
   EXPECT_TRUE(absl::IsNotFound(cluster_->Get(at(0), "x", Within(Seconds(3)))));
 }

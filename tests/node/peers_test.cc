@@ -19,12 +19,16 @@ class PeersTest : public testing::Test {
  protected:
   void Join(const directory::NodeId& id, uint64_t incarnation = 1, std::vector<std::string> engines = {"10.0.0.1:7000"},
             base::Duration lease = Seconds(1000)) {
-    directory_.local().Join({id, incarnation, std::move(engines), "soft", 0}, lease, Seconds(1),
-                            [](const auto& joined) { EXPECT_TRUE(joined.ok()) << joined.status(); });
+    directory::JoinRequest request;
+    request.node = {id, incarnation, std::move(engines), "soft", 0};
+    request.lease = lease;
+    calls_.push_back(directory_.local().Join(request, Seconds(1),
+                                             [](const auto& joined) { EXPECT_TRUE(joined.ok()) << joined.status(); }));
+    scheduler_.RunFor(base::Nanoseconds(1));
   }
   absl::Status Refresh() {
     absl::Status status = absl::InternalError("no answer");
-    peers_->Refresh([&](const absl::Status& s) { status = s; });
+    const base::Pending asked = peers_->Refresh([&](const absl::Status& s) { status = s; });
     EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << "the callback ran inside the call";
     scheduler_.RunFor(options_.directory_deadline);
     return status;
@@ -37,6 +41,7 @@ class PeersTest : public testing::Test {
   sim::Scheduler scheduler_;
   sim::SimLoop loop_{scheduler_};
   TroubleDirectory directory_{loop_};
+  std::vector<base::Pending> calls_;
   PeersOptions options_;
   std::unique_ptr<Peers> peers_ = std::make_unique<Peers>(loop_, directory_, options_);
 };
@@ -56,7 +61,7 @@ TEST_F(PeersTest, ARefreshBringsNamesAndAddresses) {
   EXPECT_EQ(peers_->Find("b")->engines[1].ToString(), "10.0.0.2:7001");
 }
 
-TEST_F(PeersTest, ANodeWithoutAnAddressThatMakesSenseIsUnknown) {
+TEST_F(PeersTest, ANodeWithAMalformedAddressIsUnknown) {
   Join("b", 1, {"somewhere"});
   EXPECT_TRUE(Refresh().ok());
   EXPECT_EQ(peers_->UseOf("b"), Use::kUnknown);
@@ -64,7 +69,7 @@ TEST_F(PeersTest, ANodeWithoutAnAddressThatMakesSenseIsUnknown) {
 
 TEST_F(PeersTest, SeveralRefreshesShareOneQuestion) {
   int answers = 0;
-  for (int i = 0; i < 10; ++i) peers_->Refresh([&](const absl::Status&) { ++answers; });
+  for (int i = 0; i < 10; ++i) calls_.push_back(peers_->Refresh([&](const absl::Status&) { ++answers; }));
   scheduler_.RunFor(Seconds(1));
   EXPECT_EQ(answers, 10);
   EXPECT_EQ(directory_.Count("nodes"), 1u);
@@ -124,10 +129,11 @@ TEST_F(PeersTest, ManyPullsThatFailTogetherCountAsOneFailure) {
 }
 
 TEST_F(PeersTest, ALaterLifeOfAPeerStartsWithACleanSheet) {
-  Join("b", 1, {"10.0.0.2:7000"});
+  Join("b", 1, {"10.0.0.2:7000"}, Seconds(3));
   EXPECT_TRUE(Refresh().ok());
   peers_->Begin("b");
   Pull("b", End::kFailed);
+  scheduler_.RunFor(Seconds(3));
   Join("b", 2, {"10.0.0.3:7000"});
   EXPECT_TRUE(Refresh().ok());
   EXPECT_EQ(peers_->UseOf("b"), Use::kReady);
@@ -140,7 +146,7 @@ TEST_F(PeersTest, TheSameLifeStaysShunnedThoughItWasLookedUp) {
   Join("b");
   EXPECT_TRUE(Refresh().ok());
   Pull("b", End::kFailed);
-  peers_->Refresh([](const absl::Status&) {});
+  const base::Pending asked = peers_->Refresh([](const absl::Status&) {});
   scheduler_.RunFor(Milliseconds(1));
   EXPECT_EQ(peers_->UseOf("b"), Use::kShunned);
   EXPECT_FALSE(peers_->Find("b")->suspect);
@@ -159,9 +165,18 @@ TEST_F(PeersTest, APeerThatIsGoneIsForgottenWhenItsLastPullEnds) {
 }
 
 TEST_F(PeersTest, MayBeDroppedWhileTheDirectoryIsAsked) {
-  peers_->Refresh([](const absl::Status&) { FAIL(); });
+  const base::Pending asked = peers_->Refresh([](const absl::Status&) { FAIL(); });
   peers_.reset();
   scheduler_.RunFor(Seconds(5));
+}
+
+TEST_F(PeersTest, AnAskerThatIsDroppedIsNotTold) {
+  int answers = 0;
+  base::Pending dropped = peers_->Refresh([](const absl::Status&) { FAIL(); });
+  const base::Pending stays = peers_->Refresh([&](const absl::Status&) { ++answers; });
+  dropped.reset();
+  scheduler_.RunFor(Seconds(5));
+  EXPECT_EQ(answers, 1);
 }
 
 }  // namespace

@@ -15,14 +15,15 @@ class ServicesTest : public testing::Test {
   // What the services answer, with an x for each time that they do.
   std::string Ask(const std::vector<uint8_t>& request) {
     std::string answer;
-    services_.Handle(request,
-                     [&](absl::Span<const uint8_t> reply) { answer += "x" + std::string(reply.begin(), reply.end()); });
+    const base::Pending work = services_.Handle(
+        request, [&](absl::Span<const uint8_t> reply) { answer += "x" + std::string(reply.begin(), reply.end()); });
     return answer;
   }
   void Echo(Service service, const std::string& name) {
     services_.Register(service, [name](absl::Span<const uint8_t> request, const Services::Reply& reply) {
       const std::string text = name + std::string(request.begin(), request.end());
       reply({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+      return nullptr;
     });
   }
 
@@ -47,13 +48,22 @@ TEST_F(ServicesTest, WhatNobodyServesGetsAnEmptyReply) {
 
 class NotingCaller final : public transport::Caller {
  public:
-  void Call(const verbs::Address& peer, absl::Span<const uint8_t> request, base::Duration, CallCallback) override {
+  base::Pending Call(const verbs::Address& peer, absl::Span<const uint8_t> request, base::Duration,
+                     CallCallback) override {
     peers.push_back(peer);
     requests.push_back(Bytes(request));
+    return std::make_unique<Dropped>(*this);
   }
   uint32_t max_call_size() const override { return size; }
 
+  struct Dropped final : base::Handle {
+    explicit Dropped(NotingCaller& c) : caller(c) {}
+    ~Dropped() override { ++caller.dropped; }
+    NotingCaller& caller;
+  };
+
   uint32_t size = 100;
+  int dropped = 0;
   std::vector<verbs::Address> peers;
   std::vector<std::vector<uint8_t>> requests;
 };
@@ -62,7 +72,10 @@ TEST(ServiceCallerTest, NamesTheServiceBeforeTheRequest) {
   NotingCaller below;
   ServiceCaller caller(below, Service::kObjects);
   const auto peer = *verbs::Address::Parse("10.0.0.2:7000");
-  caller.Call(peer, std::vector<uint8_t>{7, 8}, base::Seconds(1), [](const auto&) {});
+  base::Pending call = caller.Call(peer, std::vector<uint8_t>{7, 8}, base::Seconds(1), [](const auto&) {});
+  EXPECT_EQ(below.dropped, 0);
+  call.reset();
+  EXPECT_EQ(below.dropped, 1) << "it is cancelled below";
   EXPECT_EQ(below.peers[0], peer);
   EXPECT_EQ(below.requests[0], (std::vector<uint8_t>{2, 7, 8}));
 }

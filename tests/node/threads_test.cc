@@ -10,8 +10,7 @@
 #include "lib/base/trace.h"
 #include "lib/daemon/device.h"
 #include "lib/directory/local.h"
-#include "lib/node/engine.h"
-#include "lib/node/node.h"
+#include "lib/node/machine.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/loop_thread.h"
 #include "lib/transport/registration.h"
@@ -31,115 +30,114 @@ struct alignas(64) Block {
   uint8_t bytes[64];
 };
 
-// One node; its control loop is the test's, which all nodes share.
-class Machine {
+class EngineThread final : public EngineLoop {
  public:
-  Machine(os::EpollLoop& loop, directory::Directory& directory, int index, size_t engines)
-      : memory_(new Block[kMemory / sizeof(Block)]),
-        store(absl::MakeSpan(memory_[0].bytes, kMemory), {}, loop, trace_),
-        me(store.NewOwner()) {
+  explicit EngineThread(size_t number) : thread_(os::ThreadOptions{absl::StrCat("engine", number)}) {}
+  base::EventLoop& loop() override { return thread_.loop(); }
+  void CallOn(absl::FunctionRef<void()> call) override { thread_.CallOn(call); }
+  void Stop() override { thread_.Stop(); }
+
+ private:
+  os::LoopThread thread_;
+};
+
+// A directory that all machines share, since their control loop is one.
+class SharedDirectory final : public DirectoryHost {
+ public:
+  explicit SharedDirectory(directory::Directory& directory) : directory_(directory) {}
+  directory::Directory& directory() override { return directory_; }
+  void Serve(Services&) override {}
+
+ private:
+  directory::Directory& directory_;
+};
+
+// One node; its control loop is the test's, which all nodes share.
+class TestMachine {
+ public:
+  TestMachine(os::EpollLoop& loop, directory::Directory& directory, int index, size_t engines)
+      : memory_(new Block[kMemory / sizeof(Block)]) {
     daemon::DeviceSettings settings;
     settings.seed = static_cast<uint64_t>(index) + 1;
     device_ = *daemon::OpenDevice(testing_support::PlaceOfNode(index + 1).device, settings);
     domain_ = *device_->device().CreateProtectionDomain();
-    registration_ = *transport::RegisterArena(device_->device(), *domain_, absl::MakeSpan(memory_[0].bytes, kMemory));
-    std::vector<EngineLink*> links;
-    for (size_t i = 0; i < std::max<size_t>(engines, 1); ++i) links.push_back(OpenEngine(loop, index, i, engines > 0));
-    NodeOptions options;
-    options.id = absl::StrCat("n", index);
-    node = std::make_unique<Node>(loop, store, directory, links, base::Random(settings.seed), options);
-    node->Start([](const absl::Status& status) { EXPECT_TRUE(status.ok()) << status; });
+    const absl::Span<uint8_t> arena = absl::MakeSpan(memory_[0].bytes, kMemory);
+    registration_ = *transport::RegisterArena(device_->device(), *domain_, arena);
+    MachineOptions options;
+    options.node.id = absl::StrCat("n", index);
+    options.listen = testing_support::PlaceOfNode(index + 1).listen;
+    options.seed = settings.seed;
+    std::vector<std::unique_ptr<EngineLoop>> loops;
+    for (size_t i = 0; i < engines; ++i) loops.push_back(std::make_unique<EngineThread>(i));
+    const transport::Rail rail{device_->device(), *domain_, *registration_};
+    auto machine =
+        Machine::Assemble({loop, std::move(loops), arena, absl::MakeConstSpan(&rail, 1),
+                           [&directory](EngineLink&, base::Random) -> absl::StatusOr<std::unique_ptr<DirectoryHost>> {
+                             return std::make_unique<SharedDirectory>(directory);
+                           },
+                           trace_},
+                          options);
+    EXPECT_TRUE(machine.ok()) << machine.status();
+    machine_ = *std::move(machine);
+    me = store().NewOwner();
+    machine_->Start([](const absl::Status& status) { EXPECT_TRUE(status.ok()) << status; });
   }
-  ~Machine() {
+  ~TestMachine() {
     EndEngines();
-    node.reset();
-    EXPECT_EQ(store.statistics().pins, 0u);
-    EXPECT_EQ(store.CheckConsistency(), absl::OkStatus());
+    EXPECT_EQ(store().statistics().unsealed_objects, 0u);
+    EXPECT_EQ(store().CheckConsistency(), absl::OkStatus());
   }
 
-  void EndEngines() {
-    for (auto& engine : engines_) engine->CallOn([&] { engine->host.reset(); });
-  }
+  store::Store& store() { return machine_->store(); }
+  Node& node() { return machine_->node(); }
+  void EndEngines() { machine_->StopEngines(); }
 
   void Put(const std::string& name, uint64_t size) {
     const base::ObjectId id = base::ObjectId::FromName(name);
-    const auto place = store.Create(id, size, 0, me);
+    const auto place = store().Create(id, size, 0, me);
     ASSERT_TRUE(place.ok()) << place.status();
-    for (uint8_t& byte : store.Memory(*place)) byte = id.data()[0];
-    ASSERT_TRUE(store.Seal(id, me).ok());
+    for (uint8_t& byte : store().Memory(*place)) byte = id.data()[0];
+    ASSERT_TRUE(store().Seal(id, me).ok());
   }
   bool IsRight(const GetResult& result) {
-    for (const uint8_t byte : store.Bytes(*result.location)) {
+    for (const uint8_t byte : store().Bytes(*result.location)) {
       if (byte != result.id.data()[0]) return false;
     }
     return true;
   }
 
+  store::Owner me{};
+
  private:
-  struct Engine {
-    explicit Engine(os::EpollLoop& control) : loop(&control), link(control) {}
-    template <typename Call>
-    void CallOn(const Call& call) {
-      thread == nullptr ? call() : thread->CallOn(call);
-    }
-    os::EpollLoop* loop;
-    EngineLink link;
-    std::unique_ptr<os::LoopThread> thread;  // null: it shares the control loop
-    std::unique_ptr<EngineHost> host;
-  };
-
-  EngineLink* OpenEngine(os::EpollLoop& loop, int index, size_t number, bool own_thread) {
-    engines_.push_back(std::make_unique<Engine>(loop));
-    Engine& engine = *engines_.back();
-    if (own_thread) {
-      engine.thread = std::make_unique<os::LoopThread>(os::ThreadOptions{absl::StrCat("engine", number)});
-      engine.loop = &engine.thread->loop();
-    }
-    verbs::Address listen = testing_support::PlaceOfNode(index + 1).listen;
-    listen.port = static_cast<uint16_t>(listen.port + number);
-    engine.CallOn([&] {
-      auto host = EngineHost::Open(*engine.loop, engine.link, {{device_->device(), *domain_, *registration_}}, listen,
-                                   base::Random(static_cast<uint64_t>(index) * 10 + number), trace_, {});
-      ASSERT_TRUE(host.ok()) << host.status();
-      engine.host = *std::move(host);
-    });
-    return &engine.link;
-  }
-
   base::NoTrace trace_;
   const std::unique_ptr<Block[]> memory_;
   std::unique_ptr<daemon::OpenedDevice> device_;
   std::unique_ptr<verbs::ProtectionDomain> domain_;
   std::unique_ptr<transport::Registration> registration_;
-  std::vector<std::unique_ptr<Engine>> engines_;
-
- public:
-  store::Store store;
-  const store::Owner me;
-  std::unique_ptr<Node> node;
+  std::unique_ptr<Machine> machine_;
 };
 
 class ThreadsTest : public testing::TestWithParam<size_t> {
  protected:
   ThreadsTest() {
     for (int i = 0; i < 2; ++i) {
-      machines_.push_back(std::make_unique<Machine>(loop_, directory_, i, GetParam()));
+      machines_.push_back(std::make_unique<TestMachine>(loop_, directory_, i, GetParam()));
     }
   }
 
   struct Got {
     bool done = false;
     std::vector<GetResult> results;
-    std::unique_ptr<store::Handle> handle;
+    base::Pending handle;
   };
-  std::shared_ptr<Got> StartGet(Machine& machine, const std::vector<std::string>& names, Protocol protocol) {
+  std::shared_ptr<Got> StartGet(TestMachine& machine, const std::vector<std::string>& names, Protocol protocol) {
     std::vector<base::ObjectId> ids;
     for (const std::string& name : names) ids.push_back(base::ObjectId::FromName(name));
     GetOptions options;
     options.timeout = kPatience;
     options.protocol = protocol;
     auto got = std::make_shared<Got>();
-    got->handle = machine.node->Get(ids, options, machine.me, [got = got.get()](absl::Span<const GetResult> results) {
+    got->handle = machine.node().Get(ids, options, machine.me, [got = got.get()](absl::Span<const GetResult> results) {
       got->done = true;
       got->results.assign(results.begin(), results.end());
     });
@@ -148,17 +146,17 @@ class ThreadsTest : public testing::TestWithParam<size_t> {
   void Await(const std::shared_ptr<Got>& got) {
     EXPECT_TRUE(loop_.RunUntil([&] { return got->done; }, loop_.Now() + kPatience * 2));
   }
-  static void Release(Machine& machine, const Got& got) {
+  static void Release(TestMachine& machine, const Got& got) {
     for (const GetResult& result : got.results) {
       if (!result.location.has_value()) continue;
       EXPECT_TRUE(machine.IsRight(result));
-      EXPECT_TRUE(machine.store.Release(result.id, machine.me).ok());
+      EXPECT_TRUE(machine.store().Release(result.id, machine.me).ok());
     }
   }
 
   os::EpollLoop loop_;
   directory::LocalDirectory directory_{loop_};
-  std::vector<std::unique_ptr<Machine>> machines_;
+  std::vector<std::unique_ptr<TestMachine>> machines_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Engines, ThreadsTest, testing::Values(0, 1, 2));
@@ -196,13 +194,13 @@ TEST_P(ThreadsTest, GetsThatComeAndGoInBothDirectionsLeaveNothing) {
       gets.erase(gets.begin() + static_cast<ptrdiff_t>(dropped));
     }
     if (random.Chance(0.2)) {
-      (void)machines_[machine]->store.Evict(1 << 20);
-      (void)machines_[machine]->store.Delete(base::ObjectId::FromName("none"));
+      (void)machines_[machine]->store().Evict(1 << 20);
+      (void)machines_[machine]->store().Delete(base::ObjectId::FromName("none"));
     }
     for (int i = 0; i < 20; ++i) {  // what was evicted everywhere comes back
       const base::ObjectId id = base::ObjectId::FromName(absl::StrCat(i));
-      Machine& home = *machines_[static_cast<size_t>(i) % 2];
-      if (!home.store.Stat(id).ok()) home.Put(absl::StrCat(i), 50'000 * static_cast<uint64_t>(i % 5));
+      TestMachine& home = *machines_[static_cast<size_t>(i) % 2];
+      if (!home.store().Stat(id).ok()) home.Put(absl::StrCat(i), 50'000 * static_cast<uint64_t>(i % 5));
     }
   }
   for (const auto& [machine, got] : gets) {
@@ -210,8 +208,8 @@ TEST_P(ThreadsTest, GetsThatComeAndGoInBothDirectionsLeaveNothing) {
     Release(*machines_[machine], *got);
   }
   const auto quiet = [this] {
-    return machines_[0]->node->pins_of_peers() + machines_[1]->node->pins_of_peers() == 0 &&
-           machines_[0]->node->pulls().running() + machines_[1]->node->pulls().running() == 0;
+    return machines_[0]->node().pins_of_peers() + machines_[1]->node().pins_of_peers() == 0 &&
+           machines_[0]->node().pulls().running() + machines_[1]->node().pulls().running() == 0;
   };
   EXPECT_TRUE(loop_.RunUntil(quiet, loop_.Now() + kPatience));
 }
@@ -219,13 +217,13 @@ TEST_P(ThreadsTest, GetsThatComeAndGoInBothDirectionsLeaveNothing) {
 TEST_P(ThreadsTest, EnginesThatEndInTheMiddleGiveEverythingBack) {
   machines_[0]->Put("x", 8 << 20);
   const auto got = StartGet(*machines_[1], {"x"}, Protocol::kAuto);
-  EXPECT_TRUE(loop_.RunUntil([this] { return machines_[0]->node->pins_of_peers() > 0; }, loop_.Now() + kPatience));
+  EXPECT_TRUE(loop_.RunUntil([this] { return machines_[0]->node().pins_of_peers() > 0; }, loop_.Now() + kPatience));
   machines_[1]->EndEngines();
   loop_.RunUntil([] { return false; }, loop_.Now() + Milliseconds(50));
   EXPECT_FALSE(got->done);  // it goes on trying
   got->handle.reset();
-  EXPECT_EQ(machines_[1]->store.statistics().used_bytes, 0u);
-  EXPECT_TRUE(loop_.RunUntil([this] { return machines_[0]->node->pins_of_peers() == 0; }, loop_.Now() + kPatience));
+  EXPECT_EQ(machines_[1]->store().statistics().used_bytes, 0u);
+  EXPECT_TRUE(loop_.RunUntil([this] { return machines_[0]->node().pins_of_peers() == 0; }, loop_.Now() + kPatience));
 }
 
 }  // namespace

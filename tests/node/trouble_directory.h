@@ -28,90 +28,103 @@ class TroubleDirectory final : public directory::Directory {
   // It forgets everything.
   void Restart() { local_ = std::make_unique<directory::LocalDirectory>(loop_); }
 
-  // "join", "leave", "announce", "withdraw", "locate", "nodes", in order; those of objects with the object's first byte.
+  // "join", "leave", "announce", "withdraw", "locate", "delete", "verify", "nodes", in order.
   std::vector<std::string> said;
   size_t Count(const std::string& what) const {
     return static_cast<size_t>(std::count(said.begin(), said.end(), what));
   }
-  // The most announcements and withdrawals that were under way at once, and for one object.
+  // The most updates that were under way at once, and for one version.
   size_t most_updates = 0;
   size_t most_updates_of_one = 0;
+  std::vector<base::ObjectId> announced;  // in order
 
   directory::LocalDirectory& local() { return *local_; }
 
-  void Join(const directory::NodeInfo& node, base::Duration lease, base::Duration deadline,
-            JoinCallback done) override {
+  base::Pending Join(const directory::JoinRequest& request, base::Duration deadline, JoinCallback done) override {
     said.push_back("join");
-    Run<absl::StatusOr<directory::JoinResult>>(
-        deadline, std::move(done), [=](auto answer) { local_->Join(node, lease, deadline, std::move(answer)); });
-  }
-  void Leave(const directory::NodeId& node, uint64_t incarnation, base::Duration deadline,
-             StatusCallback done) override {
-    said.push_back("leave");
-    Run<absl::Status>(deadline, std::move(done),
-                      [=](auto answer) { local_->Leave(node, incarnation, deadline, std::move(answer)); });
-  }
-  void Announce(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size, const directory::NodeId& node,
-                base::Duration deadline, StatusCallback done) override {
-    said.push_back("announce");
-    Run<absl::Status>(deadline, Counted(id, std::move(done)), [=](auto answer) {
-      local_->Announce(id, data_size, metadata_size, node, deadline, std::move(answer));
+    return Run<absl::StatusOr<directory::JoinReply>>(deadline, std::move(done), [=](JoinCallback answer) {
+      return local_->Join(request, deadline, std::move(answer));
     });
   }
-  void Withdraw(const base::ObjectId& id, const directory::NodeId& node, base::Duration deadline,
-                StatusCallback done) override {
-    said.push_back("withdraw");
-    Run<absl::Status>(deadline, Counted(id, std::move(done)),
-                      [=](auto answer) { local_->Withdraw(id, node, deadline, std::move(answer)); });
+  base::Pending Leave(const directory::NodeId& node, uint64_t incarnation, base::Duration deadline,
+                      StatusCallback done) override {
+    said.push_back("leave");
+    return Run<absl::Status>(deadline, std::move(done), [=](StatusCallback answer) {
+      return local_->Leave(node, incarnation, deadline, std::move(answer));
+    });
   }
-  void Locate(const base::ObjectId& id, base::Duration wait, base::Duration deadline, LocateCallback done) override {
+  base::Pending Update(const directory::NodeId& node, absl::Span<const directory::Update> updates,
+                       base::Duration deadline, UpdateCallback done) override {
+    const std::vector<directory::Update> words(updates.begin(), updates.end());
+    for (const directory::Update& word : words) {
+      const bool announces = word.kind == directory::Update::Kind::kAnnounce;
+      said.push_back(announces ? "announce" : "withdraw");
+      if (announces) announced.push_back(word.version.id);
+      most_updates_of_one = std::max(most_updates_of_one, ++updates_of_[word.version]);
+      most_updates = std::max(most_updates, ++updates_);
+    }
+    auto counted = [this, words, done = std::move(done)](absl::StatusOr<std::vector<absl::Status>> statuses) {
+      for (const directory::Update& word : words) {
+        --updates_of_[word.version];
+        --updates_;
+      }
+      done(std::move(statuses));
+    };
+    return Run<absl::StatusOr<std::vector<absl::Status>>>(deadline, counted, [=](UpdateCallback answer) {
+      return local_->Update(node, words, deadline, std::move(answer));
+    });
+  }
+  base::Pending Locate(const directory::LocateRequest& request, LocateCallback done) override {
     said.push_back("locate");
-    Run<absl::StatusOr<directory::ObjectInfo>>(
-        deadline, std::move(done), [=](auto answer) { local_->Locate(id, wait, deadline, std::move(answer)); });
+    return Run<absl::StatusOr<directory::ObjectInfo>>(request.deadline, std::move(done), [=](LocateCallback answer) {
+      return local_->Locate(request, std::move(answer));
+    });
   }
-  void Nodes(base::Duration deadline, NodesCallback done) override {
+  base::Pending Delete(const directory::DeleteRequest& request, base::Duration deadline, DeleteCallback done) override {
+    said.push_back("delete");
+    return Run<absl::StatusOr<directory::DeleteReply>>(deadline, std::move(done), [=](DeleteCallback answer) {
+      return local_->Delete(request, deadline, std::move(answer));
+    });
+  }
+  base::Pending Verify(const directory::NodeId& node, absl::Span<const base::ObjectVersion> versions,
+                       base::Duration deadline, VerifyCallback done) override {
+    said.push_back("verify");
+    const std::vector<base::ObjectVersion> all(versions.begin(), versions.end());
+    return Run<absl::StatusOr<std::vector<uint32_t>>>(deadline, std::move(done), [=](VerifyCallback answer) {
+      return local_->Verify(node, all, deadline, std::move(answer));
+    });
+  }
+  base::Pending Nodes(base::Duration deadline, NodesCallback done) override {
     said.push_back("nodes");
-    Run<absl::StatusOr<std::vector<directory::NodeInfo>>>(
-        deadline, std::move(done), [=](auto answer) { local_->Nodes(deadline, std::move(answer)); });
+    return Run<absl::StatusOr<std::vector<directory::NodeInfo>>>(
+        deadline, std::move(done), [=](NodesCallback answer) { return local_->Nodes(deadline, std::move(answer)); });
   }
 
  private:
+  // A call on its way there, there, and on its way back.
+  struct Call final : base::Handle {
+    base::Timer timer;
+    base::Timer deadline;
+    base::Pending there;
+  };
+
   template <typename T>
-  void Run(base::Duration deadline, std::function<void(T)> done, std::function<void(std::function<void(T)>)> call) {
-    if (out_of_reach) {
-      return Later(deadline, [done] { done(absl::DeadlineExceededError("out of reach")); });
+  base::Pending Run(base::Duration deadline, std::function<void(T)> done,
+                    std::function<base::Pending(std::function<void(T)>)> call) {
+    auto handle = std::make_unique<Call>();
+    Call* const run = handle.get();
+    if (out_of_reach || answers_get_lost) {
+      run->deadline = loop_.RunAfter(deadline, [done] { done(absl::DeadlineExceededError("out of reach")); });
     }
-    if (answers_get_lost) {
-      Later(delay, [call] { call([](const T&) {}); });
-      return Later(deadline, [done] { done(absl::DeadlineExceededError("no answer")); });
-    }
-    Later(delay, [done, call] { call(done); });
-  }
-
-  StatusCallback Counted(const base::ObjectId& id, StatusCallback done) {
-    most_updates_of_one = std::max(most_updates_of_one, ++updates_of_[id]);
-    most_updates = std::max(most_updates, ++updates_);
-    return [this, id, done = std::move(done)](const absl::Status& status) {
-      --updates_of_[id];
-      --updates_;
-      done(status);
-    };
-  }
-
-  void Later(base::Duration wait, base::Task task) {
-    const uint64_t number = ++last_number_;
-    timers_[number] = loop_.RunAfter(wait, [this, number, task = std::move(task)] {
-      const base::Timer ran = std::move(timers_[number]);
-      timers_.erase(number);
-      task();
-    });
+    if (out_of_reach) return handle;
+    if (answers_get_lost) done = [](const T&) {};
+    run->timer = loop_.RunAfter(delay, [run, call, done] { run->there = call(done); });
+    return handle;
   }
 
   base::EventLoop& loop_;
   std::unique_ptr<directory::LocalDirectory> local_;
-  uint64_t last_number_ = 0;
-  std::map<uint64_t, base::Timer> timers_;
-  std::map<base::ObjectId, size_t> updates_of_;
+  std::map<base::ObjectVersion, size_t> updates_of_;
   size_t updates_ = 0;
 };
 

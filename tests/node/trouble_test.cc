@@ -29,12 +29,12 @@ TEST_P(EachProtocol, WhenAHolderVanishesInTheMiddleTheNextIsAsked) {
   ASSERT_EQ(cluster_->Get(at(2), "x"), absl::OkStatus());
   cluster_->Settle();
   const auto got = at(3).StartGet({"x"}, By(GetParam()));
-  ASSERT_TRUE(cluster_->RunUntil([&] { return at(1).node->pins_of_peers() + at(2).node->pins_of_peers() > 0; }));
+  ASSERT_TRUE(cluster_->RunUntil([&] { return at(1).node().pins_of_peers() + at(2).node().pins_of_peers() > 0; }));
   cluster_->RunFor(base::Microseconds(50));
-  cluster_->Crash(at(1).node->pins_of_peers() > 0 ? 1 : 2);
+  cluster_->Crash(at(1).node().pins_of_peers() > 0 ? 1 : 2);
   cluster_->Await(got);
   EXPECT_EQ(got->results[0].status, absl::OkStatus());
-  EXPECT_EQ(at(3).node->pulls().counters().next_holder, 1u);
+  EXPECT_EQ(at(3).node().pulls().counters().next_holder, 1u);
   at(3).Release(*got);
 }
 
@@ -48,9 +48,9 @@ TEST_P(EachProtocol, WhenTheLastGetIsDroppedTheTransferIsCancelled) {
   cluster_->RunFor(Seconds(5));
   EXPECT_FALSE(got->done);
   EXPECT_FALSE(at(1).Has("x"));
-  EXPECT_EQ(at(1).node->pulls().running(), 0u);
-  EXPECT_EQ(at(0).node->pins_of_peers(), 0u);
-  EXPECT_EQ(at(1).store->statistics().used_bytes, 0u);
+  EXPECT_EQ(at(1).node().pulls().running(), 0u);
+  EXPECT_EQ(at(0).node().pins_of_peers(), 0u);
+  EXPECT_EQ(at(1).store().statistics().used_bytes, 0u);
 }
 
 TEST_P(EachProtocol, AGetThatComesWhileAPullIsCancelledGetsTheObject) {
@@ -61,11 +61,11 @@ TEST_P(EachProtocol, AGetThatComesWhileAPullIsCancelledGetsTheObject) {
   cluster_->RunFor(base::Microseconds(30));
   dropped->handle.reset();
   EXPECT_EQ(cluster_->Get(at(1), "x", By(GetParam())), absl::OkStatus());
-  EXPECT_EQ(at(1).node->pulls().counters().failed_attempts, 0u);
+  EXPECT_EQ(at(1).node().pulls().counters().failed_attempts, 0u);
 }
 
 TEST_P(EachProtocol, ATimeOutInTheMiddleOfATransferLeavesNothingBehind) {
-  ClusterOptions options;
+  sim::ClusterOptions options;
   options.link.picoseconds_per_byte = 80'000;  // 100 Mb/s
   Build(2, {}, options);
   Put(0, "x", 4'000'000);
@@ -73,19 +73,19 @@ TEST_P(EachProtocol, ATimeOutInTheMiddleOfATransferLeavesNothingBehind) {
   get.timeout = Milliseconds(100);
   EXPECT_TRUE(absl::IsDeadlineExceeded(cluster_->Get(at(1), "x", get)));
   cluster_->RunFor(Seconds(5));
-  EXPECT_EQ(at(1).store->statistics().used_bytes, 0u);
+  EXPECT_EQ(at(1).store().statistics().used_bytes, 0u);
 }
 
 TEST_F(NodeTroubleTest, AHolderThatDoesNotHaveItIsWithdrawnAndThePullerGoesOn) {
   for (uint64_t seed = 1; seed <= 6; ++seed) {  // which holder is asked first is up to chance
-    ClusterOptions options;
+    sim::ClusterOptions options;
     options.seed = seed;
     Build(4, {}, options);
     Put(2, "x", 1000);
-    at(0).served->Announce(Id("x"), 1000, 0, "n1", Seconds(1), [](const absl::Status& s) { EXPECT_TRUE(s.ok()); });
+    ASSERT_EQ(Say(directory::Update::Kind::kAnnounce, "x", "n1", GenerationOn(2, "x")), absl::OkStatus());
     EXPECT_EQ(cluster_->Get(at(3), "x"), absl::OkStatus());
     cluster_->Settle();
-    const bool asked_wrongly = at(3).node->pulls().counters().stale_holders > 0;
+    const bool asked_wrongly = at(3).node().pulls().counters().stale_holders > 0;
     EXPECT_EQ(Holders("x").size(), asked_wrongly ? 2u : 3u);
     cluster_->ExpectClean();
   }
@@ -93,7 +93,7 @@ TEST_F(NodeTroubleTest, AHolderThatDoesNotHaveItIsWithdrawnAndThePullerGoesOn) {
 
 TEST_F(NodeTroubleTest, WhenAllHoldersAreStaleTheGetWaitsForOne) {
   Build(3);
-  at(0).served->Announce(Id("x"), 1000, 0, "n1", Seconds(1), [](const absl::Status&) {});
+  ASSERT_EQ(Say(directory::Update::Kind::kAnnounce, "x", "n1"), absl::OkStatus());
   const auto got = at(2).StartGet({"x"}, Within(Seconds(30)));
   cluster_->RunFor(Seconds(2));
   EXPECT_TRUE(Holders("x").empty());
@@ -106,7 +106,7 @@ TEST_F(NodeTroubleTest, WhenAllHoldersAreStaleTheGetWaitsForOne) {
 
 TEST_F(NodeTroubleTest, AnEntryThatNamesTheAskerItselfIsCorrected) {
   Build(2);
-  at(0).served->Announce(Id("x"), 1000, 0, "n1", Seconds(1), [](const absl::Status&) {});
+  ASSERT_EQ(Say(directory::Update::Kind::kAnnounce, "x", "n1"), absl::OkStatus());
   EXPECT_FALSE(cluster_->Get(at(1), "x", Within(Seconds(1))).ok());
   EXPECT_TRUE(Holders("x").empty());
 }
@@ -116,8 +116,9 @@ TEST_F(NodeTroubleTest, AHolderWithOtherSizesThanTheDirectorySaysIsNotShunned) {
   Put(1, "x", 1000);
   Put(1, "y", 1000);
   // Somebody announced it with other sizes before.
-  at(0).served->Withdraw(Id("x"), "n1", Seconds(1), [](const absl::Status&) {});
-  at(0).served->Announce(Id("x"), 999, 0, "n1", Seconds(1), [](const absl::Status&) {});
+  const base::Generation generation = GenerationOn(1, "x");
+  ASSERT_EQ(Say(directory::Update::Kind::kWithdraw, "x", "n1", generation), absl::OkStatus());
+  ASSERT_EQ(Say(directory::Update::Kind::kAnnounce, "x", "n1", generation, 999), absl::OkStatus());
   const absl::Status status = cluster_->Get(at(2), "x", Within(Milliseconds(1500)));
   EXPECT_TRUE(absl::IsDeadlineExceeded(status));
   EXPECT_NE(status.message().find("1000"), std::string::npos) << status;
@@ -171,14 +172,14 @@ TEST_F(NodeTroubleTest, AGetDroppedWhileTheDirectoryIsAskedLeavesNothing) {
   const auto got = at(1).StartGet({"x"}, Within(Seconds(10)));
   cluster_->RunFor(Milliseconds(1));
   got->handle.reset();
-  EXPECT_EQ(at(1).node->pulls().running(), 0u);
+  EXPECT_EQ(at(1).node().pulls().running(), 0u);
 }
 
 TEST_F(NodeTroubleTest, AGetThatWasAnsweredPullsNoLongerThoughItsHandleLives) {
   Build(2);
   const auto got = at(1).StartGet({"x"}, Within(Milliseconds(10)));
   cluster_->Await(got);
-  EXPECT_EQ(at(1).node->pulls().running(), 0u);
+  EXPECT_EQ(at(1).node().pulls().running(), 0u);
   EXPECT_NE(got->handle, nullptr);
 }
 
@@ -202,7 +203,7 @@ TEST_F(NodeTroubleTest, WhenTheLocalCreatorGivesUpTheObjectIsPulled) {
   Put(0, "x", 1000);
   const auto got = at(1).StartGet({"x"}, Within(Seconds(10)));
   cluster_->RunFor(Seconds(1));
-  ASSERT_EQ(at(1).store->Abort(Id("x"), at(1).me), absl::OkStatus());
+  ASSERT_EQ(at(1).store().Abort(Id("x"), at(1).me), absl::OkStatus());
   cluster_->Await(got, Seconds(1));
   EXPECT_EQ(got->results[0].status, absl::OkStatus());
   at(1).Release(*got);
@@ -212,7 +213,7 @@ TEST_F(NodeTroubleTest, WhenTheLocalCreatorGivesUpTheObjectIsPulled) {
 
 TEST_F(NodeTroubleTest, AnObjectLargerThanTheStoreIsAClearErrorAtOnce) {
   Build(1);
-  MachineOptions small;
+  sim::HostOptions small;
   small.memory = 1 << 20;
   cluster_->Add(small);
   Put(0, "x", 2 << 20);
@@ -224,17 +225,17 @@ TEST_F(NodeTroubleTest, AnObjectLargerThanTheStoreIsAClearErrorAtOnce) {
 }
 
 TEST_F(NodeTroubleTest, WithoutRoomAPullWaitsUntilPinsAreReleased) {
-  MachineOptions small;
+  sim::HostOptions small;
   small.memory = 1 << 20;
   small.cache = true;
   Build(2, small);
   Put(1, "old", 800'000);
-  ASSERT_TRUE(at(1).store->Acquire(Id("old"), at(1).me).ok());
+  ASSERT_TRUE(at(1).store().Acquire(Id("old"), at(1).me).ok());
   Put(0, "x", 500'000);
   const auto got = at(1).StartGet({"x"}, Within(Seconds(60)));
   cluster_->RunFor(Seconds(5));
   EXPECT_FALSE(got->done);
-  EXPECT_GT(at(1).node->pulls().counters().waited_for_room, 0u);
+  EXPECT_GT(at(1).node().pulls().counters().waited_for_room, 0u);
   at(1).Release("old");
   cluster_->Await(got, Seconds(1));
   EXPECT_EQ(got->results[0].status, absl::OkStatus());
@@ -242,7 +243,7 @@ TEST_F(NodeTroubleTest, WithoutRoomAPullWaitsUntilPinsAreReleased) {
 }
 
 TEST_F(NodeTroubleTest, WithoutRoomUntilTheTimeOutTheErrorSaysWhy) {
-  MachineOptions small;
+  sim::HostOptions small;
   small.memory = 1 << 20;
   Build(2, small);
   Put(1, "old", 800'000);
@@ -253,16 +254,16 @@ TEST_F(NodeTroubleTest, WithoutRoomUntilTheTimeOutTheErrorSaysWhy) {
 }
 
 TEST_F(NodeTroubleTest, PulledCopiesMakeRoomForOthers) {
-  MachineOptions small;
+  sim::HostOptions small;
   small.memory = 1 << 20;
   Build(2, small);
   for (int i = 0; i < 20; ++i) {
     const std::string name = absl::StrCat(i);
     Put(0, name, 300'000);
     EXPECT_EQ(cluster_->Get(at(1), name), absl::OkStatus());
-    ASSERT_EQ(at(0).store->Delete(Id(name)), absl::OkStatus());
+    ASSERT_EQ(at(0).store().Delete(Id(name)), absl::OkStatus());
   }
-  EXPECT_GT(at(1).store->statistics().evicted_pulled.objects, 10u);
+  EXPECT_GT(at(1).store().statistics().evicted_pulled.objects, 10u);
 }
 
 // ---- the directory
@@ -300,7 +301,7 @@ TEST_F(NodeTroubleTest, AfterARestartOfTheDirectoryEverythingIsFoundAgain) {
   std::vector<std::string> names;
   for (int i = 0; i < 300; ++i) names.push_back(absl::StrCat(i));
   for (const absl::Status& status : cluster_->GetAll(at(2), names)) EXPECT_EQ(status, absl::OkStatus());
-  EXPECT_EQ(at(1).node->membership().counters().re_announcements, 2u);
+  EXPECT_EQ(at(1).node().membership().counters().re_announcements, 2u);
 }
 
 TEST_F(NodeTroubleTest, TheEngineOfANodeThatEndsAnswersAllThatRan) {

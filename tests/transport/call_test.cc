@@ -17,6 +17,7 @@ struct CallResult {
   int answers = 0;
   absl::Status status;
   std::string reply;
+  base::Pending pending;
 };
 
 class CallTest : public ::testing::Test {
@@ -25,22 +26,22 @@ class CallTest : public ::testing::Test {
 
   // Answers each request with itself, twice.
   void Echo() {
-    server.endpoint->SetCallHandler([](absl::Span<const uint8_t> request, Endpoint::Reply reply) {
+    server.endpoint->SetCallHandler(Handler([](absl::Span<const uint8_t> request, Reply reply) {
       std::vector<uint8_t> twice(request.begin(), request.end());
       twice.insert(twice.end(), request.begin(), request.end());
       reply(twice);
-    });
+    }));
   }
 
   std::shared_ptr<CallResult> Call(const std::string& request, base::Duration deadline = Seconds(5)) {
     auto result = std::make_shared<CallResult>();
     const auto* bytes = reinterpret_cast<const uint8_t*>(request.data());
-    client.endpoint->Call(server.service, absl::MakeConstSpan(bytes, request.size()), deadline,
-                          [result](absl::StatusOr<absl::Span<const uint8_t>> reply) {
-                            ++result->answers;
-                            result->status = reply.status();
-                            if (reply.ok()) result->reply.assign(reply->begin(), reply->end());
-                          });
+    result->pending = client.endpoint->Call(server.service, absl::MakeConstSpan(bytes, request.size()), deadline,
+                                            [result = result.get()](absl::StatusOr<absl::Span<const uint8_t>> reply) {
+                                              ++result->answers;
+                                              result->status = reply.status();
+                                              if (reply.ok()) result->reply.assign(reply->begin(), reply->end());
+                                            });
     EXPECT_EQ(result->answers, 0) << "answered inside the call";
     return result;
   }
@@ -67,7 +68,7 @@ TEST_F(CallTest, ARequestGetsItsReply) {
 }
 
 TEST_F(CallTest, RequestAndReplyMayBeAsLongAsSaid) {
-  server.endpoint->SetCallHandler([](absl::Span<const uint8_t> request, Endpoint::Reply reply) { reply(request); });
+  server.endpoint->SetCallHandler(Handler([](absl::Span<const uint8_t> request, Reply reply) { reply(request); }));
   const std::string request(client.endpoint->max_call_size(), 'x');
   EXPECT_EQ(request.size(), client.options.endpoint.slot_size - 64);
   auto result = Call(request);
@@ -81,7 +82,7 @@ TEST_F(CallTest, RequestAndReplyMayBeAsLongAsSaid) {
 
 TEST_F(CallTest, AReplyThatIsTooLongIsAnError) {
   server.endpoint->SetCallHandler(
-      [](absl::Span<const uint8_t>, Endpoint::Reply reply) { reply(std::vector<uint8_t>(20000)); });
+      Handler([](absl::Span<const uint8_t>, Reply reply) { reply(std::vector<uint8_t>(20000)); }));
   auto result = Call("x");
   Finish(result);
   EXPECT_EQ(result->status.code(), absl::StatusCode::kInternal) << result->status;
@@ -94,10 +95,10 @@ TEST_F(CallTest, WithoutAHandlerCallsAreRefused) {
 }
 
 TEST_F(CallTest, AReplyMayComeLater) {
-  std::vector<std::pair<std::string, Endpoint::Reply>> kept;
-  server.endpoint->SetCallHandler([&](absl::Span<const uint8_t> request, Endpoint::Reply reply) {
+  std::vector<std::pair<std::string, Reply>> kept;
+  server.endpoint->SetCallHandler(Handler([&](absl::Span<const uint8_t> request, Reply reply) {
     kept.emplace_back(std::string(request.begin(), request.end()), std::move(reply));
-  });
+  }));
   auto a = Call("a");
   auto b = Call("b");
   EXPECT_TRUE(world.RunUntil([&] { return kept.size() == 2; }, Seconds(1)));
@@ -113,17 +114,154 @@ TEST_F(CallTest, AReplyMayComeLater) {
   EXPECT_EQ(b->reply, "b");
 }
 
+// What works on an answer, and whether it is still there.
+class WorkTest : public CallTest {
+ protected:
+  struct Work final : base::Handle {
+    explicit Work(WorkTest& t, Reply r) : test(t), reply(std::move(r)) { ++test.working_; }
+    ~Work() override { --test.working_; }
+    WorkTest& test;
+    Reply reply;
+  };
+
+  // The server answers nothing by itself.
+  void Hold() {
+    server.endpoint->SetCallHandler([this](absl::Span<const uint8_t>, Reply reply) {
+      auto work = std::make_unique<Work>(*this, std::move(reply));
+      ++asked_;
+      last_ = work.get();
+      return work;
+    });
+  }
+  bool AwaitWork(int count) {
+    return world.RunUntil([&] { return working_ == count; }, Milliseconds(100));
+  }
+  void ReplyToLast() { last_->reply({}); }
+
+  int asked_ = 0;
+  int working_ = 0;
+  Work* last_ = nullptr;
+};
+
+// Also where the reply is part of it.
+TEST_F(WorkTest, EndsWithTheReply) {
+  Hold();
+  auto result = Call("x");
+  ASSERT_TRUE(AwaitWork(1));
+  ReplyToLast();
+  Finish(result);
+  EXPECT_EQ(working_, 0);
+  EXPECT_TRUE(result->status.ok()) << result->status;
+}
+
+TEST_F(WorkTest, EndsWhenTheCallerDropsTheHandle) {
+  Hold();
+  auto result = Call("x");
+  ASSERT_TRUE(AwaitWork(1));
+  result->pending.reset();
+  EXPECT_TRUE(AwaitWork(0));
+  world.RunFor(Seconds(10));
+  EXPECT_EQ(result->answers, 0);
+  EXPECT_EQ(client.endpoint->counters().protocol_errors + server.endpoint->counters().protocol_errors, 0u);
+}
+
+TEST_F(WorkTest, EndsWithTheDeadline) {
+  Hold();
+  auto result = Call("x", Milliseconds(50));
+  ASSERT_TRUE(AwaitWork(1));
+  EXPECT_TRUE(AwaitWork(0));
+}
+
+TEST_F(WorkTest, EndsWithTheConnection) {
+  Hold();
+  auto result = Call("x");
+  ASSERT_TRUE(AwaitWork(1));
+  client.DropEndpoint();
+  EXPECT_TRUE(AwaitWork(0));
+  EXPECT_EQ(result->answers, 0);
+  result->pending.reset();  // outlives its endpoint, and does nothing
+}
+
+TEST_F(WorkTest, EndsWithTheEndpoint) {
+  Hold();
+  auto result = Call("x");
+  ASSERT_TRUE(AwaitWork(1));
+  server.DropEndpoint();
+  EXPECT_EQ(working_, 0);
+}
+
+TEST_F(WorkTest, AReplyThatCrossesTheCancellationCountsForNothing) {
+  Hold();
+  auto result = Call("x");
+  ASSERT_TRUE(AwaitWork(1));
+  ReplyToLast();
+  result->pending.reset();
+  world.RunFor(Seconds(1));
+  EXPECT_EQ(result->answers, 0);
+  EXPECT_EQ(client.endpoint->counters().late_messages, 1u);
+  EXPECT_EQ(server.endpoint->counters().late_messages, 1u);
+  EXPECT_EQ(client.endpoint->counters().protocol_errors + server.endpoint->counters().protocol_errors, 0u);
+}
+
+TEST_F(WorkTest, ACallThatIsCancelledBeforeItCouldBeSentIsNotSent) {
+  Hold();
+  auto cancelled = Call("x");
+  cancelled->pending.reset();
+  auto good = Call("y");
+  ASSERT_TRUE(AwaitWork(1));
+  EXPECT_EQ(asked_, 1);
+  ReplyToLast();
+  Finish(good);
+  EXPECT_EQ(cancelled->answers, 0);
+}
+
+TEST_F(WorkTest, CancelledCallsMakeRoomAtOnce) {
+  Hold();
+  std::vector<std::shared_ptr<CallResult>> results;
+  for (int i = 0; i < 1000; ++i) results.push_back(Call("x", Seconds(30)));
+  ASSERT_TRUE(AwaitWork(256)) << "as many as are answered at once";
+  for (const auto& result : results) result->pending.reset();
+  ASSERT_TRUE(AwaitWork(0));
+  auto good = Call("y", Seconds(30));
+  ASSERT_TRUE(AwaitWork(1));
+  EXPECT_EQ(asked_, 257);
+  ReplyToLast();
+  Finish(good, Milliseconds(10));
+  EXPECT_TRUE(good->status.ok()) << good->status;
+}
+
+TEST_F(WorkTest, TheHandleMayBeDroppedInItsOwnCallback) {
+  Echo();
+  base::Pending pending;
+  int answers = 0;
+  pending = client.endpoint->Call(server.service, {}, Seconds(1), [&](absl::StatusOr<absl::Span<const uint8_t>>) {
+    ++answers;
+    pending.reset();
+  });
+  EXPECT_TRUE(world.RunUntil([&] { return answers == 1; }, Seconds(1)));
+  world.RunFor(Seconds(1));
+  EXPECT_EQ(answers, 1);
+  EXPECT_EQ(server.endpoint->counters().late_messages, 0u) << "nothing was cancelled";
+}
+
+TEST_F(CallTest, ARefusedCallCanBeCancelledToo) {
+  auto result = Call(std::string(client.endpoint->max_call_size() + 1, 'x'));
+  result->pending.reset();
+  world.RunFor(Seconds(1));
+  EXPECT_EQ(result->answers, 0);
+}
+
 TEST_F(CallTest, AReplyThatIsDroppedIsAnError) {
-  server.endpoint->SetCallHandler([](absl::Span<const uint8_t>, Endpoint::Reply) {});
+  server.endpoint->SetCallHandler(Handler([](absl::Span<const uint8_t>, Reply) {}));
   auto result = Call("x");
   Finish(result, Milliseconds(100));
   EXPECT_EQ(result->status.code(), absl::StatusCode::kUnavailable) << result->status;
 }
 
 TEST_F(CallTest, AReplyThatNeverComesEndsWithTheDeadline) {
-  std::vector<Endpoint::Reply> kept;
+  std::vector<Reply> kept;
   server.endpoint->SetCallHandler(
-      [&](absl::Span<const uint8_t>, Endpoint::Reply reply) { kept.push_back(std::move(reply)); });
+      Handler([&](absl::Span<const uint8_t>, Reply reply) { kept.push_back(std::move(reply)); }));
   auto result = Call("x", Milliseconds(300));
   Finish(result, Milliseconds(301));
   EXPECT_EQ(result->status.code(), absl::StatusCode::kDeadlineExceeded) << result->status;
@@ -148,14 +286,14 @@ TEST_F(CallTest, ManyCallsAtOnce) {
 
 // Calls that nobody answers do not stop those that come after their deadline.
 TEST_F(CallTest, AbandonedCallsMakeRoom) {
-  std::vector<Endpoint::Reply> kept;
-  server.endpoint->SetCallHandler([&](absl::Span<const uint8_t> request, Endpoint::Reply reply) {
+  std::vector<Reply> kept;
+  server.endpoint->SetCallHandler(Handler([&](absl::Span<const uint8_t> request, Reply reply) {
     if (request.empty()) {
       kept.push_back(std::move(reply));
     } else {
       reply(request);
     }
-  });
+  }));
   std::vector<std::shared_ptr<CallResult>> results;
   for (int i = 0; i < 1000; ++i) results.push_back(Call("", Milliseconds(500)));
   auto good = Call("good", Seconds(5));
@@ -168,9 +306,9 @@ TEST_F(CallTest, AbandonedCallsMakeRoom) {
 }
 
 TEST_F(CallTest, APeerThatEndsFailsItsCalls) {
-  std::vector<Endpoint::Reply> kept;
+  std::vector<Reply> kept;
   server.endpoint->SetCallHandler(
-      [&](absl::Span<const uint8_t>, Endpoint::Reply reply) { kept.push_back(std::move(reply)); });
+      Handler([&](absl::Span<const uint8_t>, Reply reply) { kept.push_back(std::move(reply)); }));
   auto result = Call("x", Seconds(30));
   EXPECT_TRUE(world.RunUntil([&] { return kept.size() == 1; }, Seconds(1)));
   server.DropEndpoint();
@@ -180,9 +318,9 @@ TEST_F(CallTest, APeerThatEndsFailsItsCalls) {
 }
 
 TEST_F(CallTest, APeerThatVanishesFailsItsCallsSoon) {
-  std::vector<Endpoint::Reply> kept;
+  std::vector<Reply> kept;
   server.endpoint->SetCallHandler(
-      [&](absl::Span<const uint8_t>, Endpoint::Reply reply) { kept.push_back(std::move(reply)); });
+      Handler([&](absl::Span<const uint8_t>, Reply reply) { kept.push_back(std::move(reply)); }));
   auto result = Call("x", Seconds(30));
   EXPECT_TRUE(world.RunUntil([&] { return kept.size() == 1; }, Seconds(1)));
   const verbs::Address gone[] = {server.address};
@@ -198,13 +336,13 @@ TEST_F(CallTest, ACallOvertakesALargeTransfer) {
   World narrow(slow);
   Node& owner = narrow.Add();
   Node& puller = narrow.Add();
-  owner.endpoint->SetCallHandler([](absl::Span<const uint8_t> request, Endpoint::Reply reply) { reply(request); });
+  owner.endpoint->SetCallHandler(Handler([](absl::Span<const uint8_t> request, Reply reply) { reply(request); }));
   for (Protocol protocol : {Protocol::kRead, Protocol::kWrite}) {
     auto outcome = puller.Pull(owner, owner.AddObject(8 << 20), protocol);
     narrow.RunFor(Milliseconds(10));
     bool answered = false;
-    puller.endpoint->Call(owner.service, {}, Seconds(1),
-                          [&](absl::StatusOr<absl::Span<const uint8_t>> reply) { answered = reply.ok(); });
+    const base::Pending pending = puller.endpoint->Call(
+        owner.service, {}, Seconds(1), [&](absl::StatusOr<absl::Span<const uint8_t>> reply) { answered = reply.ok(); });
     EXPECT_TRUE(narrow.RunUntil([&] { return answered; }, Milliseconds(40)));
     EXPECT_FALSE(outcome->done);
     ASSERT_TRUE(narrow.Finish(outcome));

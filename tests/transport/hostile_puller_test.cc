@@ -241,9 +241,9 @@ TEST_F(HostilePullerTest, AGreedyPeerLeavesRoomForOthers) {
 }
 
 TEST_F(HostilePullerTest, MoreCallsThanAreAnswered) {
-  std::vector<Endpoint::Reply> kept;
+  std::vector<Reply> kept;
   owner->endpoint->SetCallHandler(
-      [&](absl::Span<const uint8_t>, Endpoint::Reply reply) { kept.push_back(std::move(reply)); });
+      Handler([&](absl::Span<const uint8_t>, Reply reply) { kept.push_back(std::move(reply)); }));
   Connect();
   for (uint64_t i = 1; i <= 257; ++i) {
     Header call = Plain(MessageKind::kCall, i);
@@ -279,6 +279,21 @@ TEST_F(HostilePullerTest, LateWordsAreCountedOnly) {
   peer->Send(Plain(MessageKind::kDone, 1, Protocol::kRead));
   world.RunFor(Milliseconds(10));
   EXPECT_EQ(owner->endpoint->counters().late_messages, 2u);
+  EXPECT_FALSE(peer->disconnected());
+}
+
+TEST_F(HostilePullerTest, ACallIsCancelledOnce) {
+  std::vector<Reply> kept;
+  owner->endpoint->SetCallHandler(
+      Handler([&](absl::Span<const uint8_t>, Reply reply) { kept.push_back(std::move(reply)); }));
+  Connect();
+  peer->Send(Plain(MessageKind::kCall, 1));
+  for (int i = 0; i < 2; ++i) peer->Send(Plain(MessageKind::kCancel, 1));
+  const RawPeer::Received* fail = peer->Await(MessageKind::kFail);
+  ASSERT_NE(fail, nullptr);
+  world.RunFor(Milliseconds(10));
+  EXPECT_EQ(peer->Count(MessageKind::kFail), 1u);
+  EXPECT_EQ(owner->endpoint->counters().late_messages, 1u);
   EXPECT_FALSE(peer->disconnected());
 }
 

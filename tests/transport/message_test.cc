@@ -26,14 +26,17 @@ std::vector<std::pair<Header, std::vector<uint8_t>>> Samples() {
   h.transfer = 1;
   h.deadline_ms = 30000;
   h.object = base::ObjectId::FromName("x");
+  h.generation = base::Generation{0x1122334455667788};
   samples.push_back({h, {}});  // any, size unknown
   h.protocol = Protocol::kRead;
-  h.flags = kSizeKnown | kProtocolGiven;
+  h.flags = kSizeKnown | kProtocolGiven | kDirectoryAway;
   h.size = {1000, 24};
   samples.push_back({h, {}});
   h.protocol = Protocol::kWrite;
   h.remote = {0x7f0012345678, 0xabcd1234};
+  h.arrived = 1023;
   samples.push_back({h, {}});
+  h.arrived = 0;
   h.size = {0, 0};
   h.remote = {};
   samples.push_back({h, {}});  // by write, nothing to write
@@ -72,6 +75,7 @@ std::vector<std::pair<Header, std::vector<uint8_t>>> Samples() {
   h.kind = MessageKind::kFail;
   h.transfer = 3;
   h.status = absl::StatusCode::kNotFound;
+  h.arrived = 77;
   samples.push_back({h, {'n', 'o'}});
   h = {};
   h.kind = MessageKind::kCredit;
@@ -90,6 +94,7 @@ std::vector<std::pair<Header, std::vector<uint8_t>>> Samples() {
   h.kind = MessageKind::kProgress;
   h.transfer = 4;
   h.offset = 1 << 20;
+  h.arrived = 1 << 19;
   samples.push_back({h, {}});
 
   h = {};
@@ -125,6 +130,8 @@ TEST(MessageTest, WhatIsEncodedIsDecoded) {
     EXPECT_EQ(got.size.data, header.size.data);
     EXPECT_EQ(got.size.metadata, header.size.metadata);
     EXPECT_EQ(got.object, header.object);
+    EXPECT_EQ(got.generation, header.generation);
+    EXPECT_EQ(got.arrived, header.arrived);
     EXPECT_EQ(got.offset, header.offset);
     EXPECT_EQ(got.remote.address, header.remote.address);
     EXPECT_EQ(got.remote.rkey, header.remote.rkey);
@@ -150,15 +157,18 @@ TEST(MessageTest, BytesLieWhereTheDrawingSays) {
   h.size = {0x0102, 0x03};
   h.object =
       base::ObjectId(std::array<uint8_t, 20>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20});
+  h.generation = base::Generation{0xa1a2a3a4a5a6a7a8};
+  h.arrived = 0x0101;
   h.remote = {0x1122334455667788, 0x99aabbcc};
   const std::vector<uint8_t> expected = {
       1,    3,    1,    0,    0x01, 0x02, 0,    0,                                                             //
-      16,   0,    0,    0,    1,    2,    3,    4,                                                             //
+      32,   0,    0,    0,    1,    2,    3,    4,                                                             //
       1,    2,    3,    4,    5,    6,    7,    8,                                                             //
       2,    1,    0,    0,    0,    0,    0,    0,                                                             //
       3,    0,    0,    0,    0,    0,    0,    0,                                                             //
       1,    2,    3,    4,    5,    6,    7,    8,    9,    10,   11,   12,   13, 14, 15, 16, 17, 18, 19, 20,  //
       0,    0,    0,    0,                                                                                     //
+      0xa8, 0xa7, 0xa6, 0xa5, 0xa4, 0xa3, 0xa2, 0xa1, 1,    1,    0,    0,    0,  0,  0,  0,                   //
       0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0xcc, 0xbb, 0xaa, 0x99, 0,  0,  0,  0};
   EXPECT_EQ(Bytes(h), expected);
 }
@@ -228,12 +238,19 @@ TEST(MessageTest, NonsenseIsRefused) {
   h.protocol = Protocol::kWrite;
   add("a write of unknown size", h);
   h = samples[0].first;
-  h.flags = 4;
+  h.flags = 8;
   add("unknown flags", h);
+  h = samples[0].first;
+  h.arrived = 1;
+  add("bytes that arrived of an unknown size", h);
+  h = samples[1].first;
+  h.arrived = h.size.total();
+  add("all has arrived", h);
   h = samples[0].first;
   h.transfer = 0;
   add("no number", h);
   h = samples[2].first;
+  h.arrived = 0;
   h.remote.address = UINT64_MAX - 1022;
   add("a range that wraps around", h);
   h = samples[4].first;

@@ -62,11 +62,12 @@ TEST_F(SettleTest, ChunksThatAreUnderWayArriveBeforeItIsSettled) {
 
 TEST_F(SettleTest, AnswersArriveToo) {
   owner_.endpoint->SetCallHandler(
-      [](absl::Span<const uint8_t>, const Endpoint::Reply& reply) { reply(std::vector<uint8_t>(10'000, 7)); });
+      Handler([](absl::Span<const uint8_t>, const Reply& reply) { reply(std::vector<uint8_t>(10'000, 7)); }));
   size_t received = 0;
-  puller_.endpoint->Call(owner_.service, {}, Seconds(5), [&](absl::StatusOr<absl::Span<const uint8_t>> reply) {
-    if (reply.ok()) received = reply->size();
-  });
+  const base::Pending pending =
+      puller_.endpoint->Call(owner_.service, {}, Seconds(5), [&](absl::StatusOr<absl::Span<const uint8_t>> reply) {
+        if (reply.ok()) received = reply->size();
+      });
   world_.RunFor(base::Microseconds(100));  // it is on its way, which takes longer
   ASSERT_EQ(received, 0u);
   Settle();
@@ -102,11 +103,11 @@ TEST_P(ServedSettleTest, ItWaitsForTransfersThatAreServedAndRefusesFurtherOnes) 
 INSTANTIATE_TEST_SUITE_P(All, ServedSettleTest, ::testing::Values(Protocol::kRead, Protocol::kWrite), NameOf);
 
 TEST_F(SettleTest, ACallThatIsHeldDelaysNothing) {
-  Endpoint::Reply held;
-  owner_.endpoint->SetCallHandler([&held](absl::Span<const uint8_t>, const Endpoint::Reply& reply) { held = reply; });
+  Reply held;
+  owner_.endpoint->SetCallHandler(Handler([&held](absl::Span<const uint8_t>, const Reply& reply) { held = reply; }));
   absl::Status end;
-  puller_.endpoint->Call(owner_.service, {}, Seconds(60),
-                         [&](absl::StatusOr<absl::Span<const uint8_t>> reply) { end = reply.status(); });
+  const base::Pending pending = puller_.endpoint->Call(
+      owner_.service, {}, Seconds(60), [&](absl::StatusOr<absl::Span<const uint8_t>> reply) { end = reply.status(); });
   ASSERT_TRUE(world_.RunUntil([&] { return held != nullptr; }, Seconds(1)));
   Settle();
   ASSERT_TRUE(RunUntilSettled());

@@ -60,11 +60,12 @@ void FakeSource::Add(const base::ObjectId& id, absl::Span<uint8_t> memory, uint6
   objects_[id] = {memory, metadata_size, 0};
 }
 
-void FakeSource::Pin(const base::ObjectId& id, PinId pin, PinCallback done) {
+void FakeSource::Pin(const PinRequest& request, PinId pin, PinCallback done) {
+  last_request_ = request;
   ++pins_ever_;
   OnePin& one = pins_[pin];
   EXPECT_EQ(one.done, nullptr) << "a pin's number was used twice";
-  one.id = id;
+  one.id = request.version.id;
   one.done = std::move(done);
   one.answer = loop_.RunAfter(delay_, [this, pin] { Answer(pin); });
 }
@@ -113,8 +114,11 @@ class FakeSink final : public Sink {
     if (options_.never_answers) return;
     answer_ = node_.loop.RunAfter(options_.delay, [this, size] {
       if (!options_.refusal.ok()) return done_(options_.refusal);
-      outcome_->memory = node_.arena.Take(size.total());
-      if (size.total() > 0) std::memset(outcome_->memory.data(), kGivenBack, size.total());
+      outcome_->memory = options_.memory;
+      if (options_.memory.empty()) {
+        outcome_->memory = node_.arena.Take(size.total());
+        if (size.total() > 0) std::memset(outcome_->memory.data(), kGivenBack, size.total());
+      }
       done_(outcome_->memory);
     });
   }
@@ -128,7 +132,7 @@ class FakeSink final : public Sink {
     absl::Span<uint8_t> memory = outcome_->memory;
     if (status.ok()) {
       outcome_->right = memory.size() == report.size.total() && IsObject(outcome_->id, memory);
-    } else if (!memory.empty()) {
+    } else if (!memory.empty() && !options_.keep) {
       std::memset(memory.data(), kGivenBack, memory.size());
       node_.given_back_.push_back(memory);
     }

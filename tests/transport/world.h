@@ -48,11 +48,13 @@ class FakeSource final : public Source {
   // Answers take so long from now on.
   void SetDelay(base::Duration delay) { delay_ = delay; }
 
-  void Pin(const base::ObjectId& id, PinId pin, PinCallback done) override;
+  void Pin(const PinRequest& request, PinId pin, PinCallback done) override;
   void Unpin(PinId pin) override;
 
   size_t pins() const { return pins_.size(); }  // granted or asked for
   uint64_t pins_ever() const { return pins_ever_; }
+  // What was asked for last.
+  const PinRequest& last_request() const { return last_request_; }
 
  private:
   struct Object {
@@ -73,7 +75,16 @@ class FakeSource final : public Source {
   std::map<base::ObjectId, Object> objects_;
   std::map<PinId, OnePin> pins_;
   uint64_t pins_ever_ = 0;
+  PinRequest last_request_;
 };
+
+// A handler of calls that needs no work beyond the call.
+inline CallHandler Handler(std::function<void(absl::Span<const uint8_t> request, Reply reply)> handle) {
+  return [handle = std::move(handle)](absl::Span<const uint8_t> request, Reply reply) {
+    handle(request, std::move(reply));
+    return nullptr;
+  };
+}
 
 // What became of a pull.
 struct Outcome {
@@ -93,6 +104,8 @@ struct SinkOptions {
   base::Duration delay;  // of Reserve's answer
   absl::Status refusal;  // Reserve's answer
   bool never_answers = false;
+  absl::Span<uint8_t> memory;  // where a pull that was cut goes on; else new memory
+  bool keep = false;           // what a failed pull leaves, for another to go on
   std::function<void(const Outcome&)> on_done;
 };
 

@@ -90,7 +90,21 @@ struct Arguments {
 
 }  // namespace
 
-// hiredis's callbacks. `data` is null once we have turned away from a context: then nothing of ours is touched.
+// A call whose reply somebody waits for.
+struct Connection::Question final : base::Handle {
+  ~Question() override {
+    if (connection != nullptr) connection->pending_[token].question = nullptr;
+  }
+
+  Connection* connection = nullptr;  // null: it is being answered
+  uint64_t token = 0;
+  Callback done;
+  base::Timer deadline;
+  base::Pending answer;
+};
+
+// hiredis's callbacks. `data` is null once we have turned away from a context: then nothing of ours
+// is touched.
 struct Connection::Hooks {
   static Connection* Of(const redisAsyncContext* context) { return static_cast<Connection*>(context->data); }
   static Connection* OfData(void* data) { return static_cast<Connection*>(data); }
@@ -120,7 +134,7 @@ struct Connection::Hooks {
     Connection* self = Of(context);
     if (self == nullptr || reply == nullptr) return;
     self->retry_delay_ = base::Duration();
-    self->answers_.Add([self, heard = Copy(*static_cast<redisReply*>(reply))] { self->heard_(heard); });
+    self->Hear(Copy(*static_cast<redisReply*>(reply)));
   }
 };
 
@@ -134,7 +148,14 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(os::EpollLoop& loop
 Connection::Connection(os::EpollLoop& loop, const ConnectionOptions& options, std::function<void()> began)
     : loop_(loop), options_(options), began_(std::move(began)), answers_(loop) {}
 
-Connection::~Connection() { Detach(); }
+Connection::~Connection() {
+  Detach();
+  for (auto& [token, sent] : pending_) {
+    if (sent.question == nullptr) continue;
+    sent.question->connection = nullptr;
+    sent.question->deadline.Cancel();
+  }
+}
 
 absl::Status Connection::Trouble(const std::string& what) const {
   return absl::UnavailableError(absl::StrCat("Redis at ", options_.address, ": ", what));
@@ -190,9 +211,10 @@ void Connection::Connected() {
 }
 
 void Connection::Authenticate() {
-  Call({"AUTH", options_.password}, options_.connect_deadline, [this](const absl::StatusOr<Reply>& reply) {
-    if (!reply.ok()) LOG(WARNING) << "the password was not accepted: " << reply.status().message();
-  });
+  authentication_ =
+      Call({"AUTH", options_.password}, options_.connect_deadline, [this](const absl::StatusOr<Reply>& reply) {
+        if (!reply.ok()) LOG(WARNING) << "the password was not accepted: " << reply.status().message();
+      });
 }
 
 void Connection::Break(const std::string& why) {
@@ -204,9 +226,8 @@ void Connection::Break(const std::string& why) {
 void Connection::Lost(const std::string& why) {
   context_ = nullptr;
   lost_because_ = why;
-  for (auto& [token, pending] : pending_) {
-    if (pending.done == nullptr) continue;
-    answers_.Add([done = std::move(pending.done), status = Trouble(why)] { done(status); });
+  for (const auto& [token, sent] : pending_) {
+    if (sent.question != nullptr) Answer(*sent.question, Trouble(why));
   }
   pending_.clear();
   retry_delay_ = std::clamp(retry_delay_ * 2, options_.first_retry, options_.max_retry);
@@ -228,11 +249,12 @@ void Connection::HandleEvents(uint32_t events) {
   if ((events & EPOLLOUT) != 0 || (trouble && (watched_ & EPOLLOUT) != 0)) redisAsyncHandleWrite(context_);
 }
 
-void Connection::Call(const std::vector<std::string>& arguments, base::Duration deadline, Callback done) {
+base::Pending Connection::Call(const std::vector<std::string>& arguments, base::Duration deadline, Callback done) {
+  auto question = std::make_unique<Question>();
+  question->done = std::move(done);
   if (pending_.size() >= kMaxPending) {
-    return answers_.Add([done = std::move(done)] {
-      done(absl::ResourceExhaustedError("too many calls wait for the Redis server: try again later"));
-    });
+    Answer(*question, absl::ResourceExhaustedError("too many calls wait for the Redis server: try again later"));
+    return question;
   }
   const uint64_t token = ++last_token_;
   const Arguments raw(arguments);
@@ -240,15 +262,22 @@ void Connection::Call(const std::vector<std::string>& arguments, base::Duration 
       redisAsyncCommandArgv(context_, &Hooks::OnReply, reinterpret_cast<void*>(static_cast<uintptr_t>(token)),
                             static_cast<int>(arguments.size()), const_cast<const char**>(raw.bytes.data()),
                             raw.sizes.data()) != REDIS_OK) {
-    return answers_.Add(
-        [done = std::move(done), status = Trouble(absl::StrCat(lost_because_, "; start it, or correct the address"))] {
-          done(status);
-        });
+    Answer(*question, Trouble(absl::StrCat(lost_because_, "; start it, or correct the address")));
+    return question;
   }
-  Pending& pending = pending_[token];
-  pending.done = std::move(done);
-  pending.sent = loop_.Now();
-  pending.deadline = loop_.RunAfter(deadline, [this, token] { Expired(token); });
+  question->connection = this;
+  question->token = token;
+  question->deadline = loop_.RunAfter(deadline, [this, question = question.get()] { Expired(*question); });
+  pending_[token] = {question.get(), loop_.Now()};
+  return question;
+}
+
+// For good: what comes for it later is ignored.
+void Connection::Answer(Question& question, absl::StatusOr<Reply> reply) {
+  question.connection = nullptr;
+  question.deadline.Cancel();
+  question.answer =
+      answers_.Add([done = std::move(question.done), reply = std::move(reply)]() mutable { done(std::move(reply)); });
 }
 
 bool Connection::Subscribe(const std::vector<std::string>& arguments) {
@@ -258,24 +287,31 @@ bool Connection::Subscribe(const std::vector<std::string>& arguments) {
                                const_cast<const char**>(raw.bytes.data()), raw.sizes.data()) == REDIS_OK;
 }
 
-void Connection::Replied(uint64_t token, Reply reply) {
-  last_received_ = loop_.Now();
-  retry_delay_ = base::Duration();
-  auto answered = pending_.extract(token);
-  if (answered.empty() || answered.mapped().done == nullptr) return;
-  answers_.Add([this, done = std::move(answered.mapped().done), reply = std::move(reply)] {
-    if (reply.kind == Reply::Kind::kError) return done(Trouble(reply.text));
-    done(reply);
+void Connection::Hear(Reply reply) {
+  just_heard_.push_back(std::move(reply));
+  if (just_heard_.size() > 1) return;
+  hearing_ = answers_.Add([this] {
+    for (const Reply& heard : std::exchange(just_heard_, {})) heard_(heard);
   });
 }
 
-void Connection::Expired(uint64_t token) {
-  const Callback done = std::exchange(pending_[token].done, nullptr);
-  const absl::Status status = absl::DeadlineExceededError(absl::StrCat(
-      "Redis at ", options_.address, " did not answer in time; see whether it is overloaded or unreachable"));
-  const base::Time quiet_since = std::max(last_received_, pending_.begin()->second.sent);
+void Connection::Replied(uint64_t token, const Reply& reply) {
+  last_received_ = loop_.Now();
+  retry_delay_ = base::Duration();
+  const auto answered = pending_.extract(token);
+  Question* const question = answered.empty() ? nullptr : answered.mapped().question;
+  if (question == nullptr) return;
+  if (reply.kind == Reply::Kind::kError) return Answer(*question, Trouble(reply.text));
+  Answer(*question, reply);
+}
+
+void Connection::Expired(Question& question) {
+  pending_[question.token].question = nullptr;
+  Answer(question,
+         absl::DeadlineExceededError(absl::StrCat(
+             "Redis at ", options_.address, " did not answer in time; see whether it is overloaded or unreachable")));
+  const base::Time quiet_since = std::max(last_received_, pending_.begin()->second.at);
   if (loop_.Now() - quiet_since >= kMaxSilence) Break("it does not answer");
-  done(status);  // may drop this
 }
 
 }  // namespace tokamak::directory::redis

@@ -1,10 +1,13 @@
 // Connection is one connection to a Redis server, by hiredis, on our own event loop.
 //
-// It connects in the background, and again with back-off whenever the connection is lost. What waits for a reply then fails at
-// once (kUnavailable: the server may or may not have acted); what is asked while there is no connection does too. A server that
-// is silent for kMaxSilence though it was asked counts as lost.
-// Law: a callback runs once, never inside the call, by its deadline; none runs after the connection was dropped.
-// Bounds: kMaxPending calls wait at once, also those whose deadline has passed (kResourceExhausted).
+// It connects in the background, and again with back-off whenever the connection is lost. What
+// waits for a reply then fails at once (kUnavailable: the server may or may not have acted); what
+// is asked while there is no connection does too. A server that is silent for kMaxSilence though it
+// was asked counts as lost.
+// Law: a callback runs once, never inside the call, by its deadline; none runs after the call's
+// handle or the connection was dropped (lib/base/handle.h).
+// Bounds: kMaxPending calls wait at once, also those that were dropped or whose deadline has passed
+// (kResourceExhausted).
 // Thread rule: its loop.
 #pragma once
 
@@ -16,8 +19,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "lib/base/answers.h"
 #include "lib/base/event_loop.h"
-#include "lib/directory/answers.h"
+#include "lib/base/handle.h"
 #include "lib/os/epoll_loop.h"
 
 struct redisAsyncContext;
@@ -48,8 +52,8 @@ class Connection final {
   static constexpr size_t kMaxPending = 16384;
   static constexpr base::Duration kMaxSilence = base::Seconds(2);
 
-  // `loop` must outlive it. `began` runs at the start of each connection: what it calls is the first that the server hears.
-  // Connects once started. kInvalidArgument: the address makes no sense.
+  // `loop` must outlive it. `began` runs at the start of each connection: what it calls is the
+  // first that the server hears. Connects once started. kInvalidArgument: the address is malformed.
   static absl::StatusOr<std::unique_ptr<Connection>> Open(os::EpollLoop& loop, const ConnectionOptions& options,
                                                           std::function<void()> began);
   ~Connection();
@@ -59,11 +63,12 @@ class Connection final {
   // Calls that come before are refused.
   void Start() { Connect(); }
 
-  // Sends a command; its arguments are bytes. An error that the server reports is a status (kUnavailable).
-  void Call(const std::vector<std::string>& arguments, base::Duration deadline, Callback done);
+  // Sends a command; its arguments are bytes. An error that the server reports is a status
+  // (kUnavailable).
+  [[nodiscard]] base::Pending Call(const std::vector<std::string>& arguments, base::Duration deadline, Callback done);
 
-  // For a connection that subscribes: sends SUBSCRIBE or UNSUBSCRIBE; what comes of it, and every message, goes to `heard`.
-  // Returns false when there is no connection.
+  // For a connection that subscribes: sends SUBSCRIBE or UNSUBSCRIBE; what comes of it, and every
+  // message, goes to `heard`. Returns false when there is no connection.
   bool Subscribe(const std::vector<std::string>& arguments);
   void OnHeard(std::function<void(const Reply&)> heard) { heard_ = std::move(heard); }
 
@@ -74,10 +79,10 @@ class Connection final {
   uint64_t attempts() const { return attempts_; }  // to connect, so far
 
  private:
-  struct Pending {
-    Callback done;  // null once its deadline has passed
-    base::Time sent;
-    base::Timer deadline;
+  struct Question;
+  struct Sent {
+    Question* question;  // null: nobody wants the reply any more
+    base::Time at;
   };
   struct Hooks;  // hiredis calls these
 
@@ -90,8 +95,10 @@ class Connection final {
   void Authenticate();
   void WatchFor(uint32_t events, bool wanted);
   void HandleEvents(uint32_t events);
-  void Replied(uint64_t token, Reply reply);
-  void Expired(uint64_t token);
+  void Hear(Reply reply);
+  void Replied(uint64_t token, const Reply& reply);
+  void Expired(Question& question);
+  void Answer(Question& question, absl::StatusOr<Reply> reply);
   absl::Status Trouble(const std::string& what) const;
 
   os::EpollLoop& loop_;
@@ -107,8 +114,11 @@ class Connection final {
   base::Time last_received_;
   base::Timer timer_;  // the next attempt, or the end of this one
   uint64_t last_token_ = 0;
-  std::map<uint64_t, Pending> pending_;  // in the order sent
-  Answers answers_;
+  std::map<uint64_t, Sent> pending_;  // in the order sent, until they are replied to
+  std::vector<Reply> just_heard_;
+  base::Pending hearing_;  // those
+  base::Pending authentication_;
+  base::Answers answers_;
 };
 
 }  // namespace tokamak::directory::redis

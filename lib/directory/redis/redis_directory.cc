@@ -3,84 +3,71 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
-#include "glog/logging.h"
+#include "lib/directory/redis/replies.h"
 #include "lib/directory/redis/scripts.h"
 
 namespace tokamak::directory::redis {
 namespace {
 
-// What one Join cleans after others: nodes looked at, and objects of a life that has ended.
-constexpr size_t kNodesPerCleaning = 16;
+// What one Join cleans after others: lives looked at, and objects of a life that has ended.
+constexpr size_t kLivesPerCleaning = 16;
 constexpr size_t kObjectsPerCleaning = 256;
-constexpr base::Duration kHelloDeadline = base::Seconds(5);
+constexpr base::Duration kLoadDeadline = base::Seconds(5);
 
 // As text these compare as the numbers do.
 std::string Incarnation(uint64_t incarnation) { return absl::StrFormat("%020d", incarnation); }
 
-absl::Status Nonsense() {
-  return absl::UnavailableError(
-      "the Redis server's answer makes no sense: do programs of different versions share its keys? Give each a prefix");
+std::string Generation(base::Generation generation) {
+  return absl::StrFormat("%016x", static_cast<uint64_t>(generation));
+}
+std::string GenerationOrNone(base::Generation generation) {
+  return generation == base::kNoGeneration ? std::string() : Generation(generation);
 }
 
-bool IsNumber(const Reply& reply, uint64_t* number) {
-  return reply.kind == Reply::Kind::kText && absl::SimpleAtoi(reply.text, number);
+std::string Milliseconds(base::Duration duration) {
+  return absl::StrCat(std::max<int64_t>(1, duration.milliseconds()));
 }
 
-absl::StatusOr<ObjectInfo> ToObject(const Reply& reply) {
-  if (reply.kind != Reply::Kind::kArray) return Nonsense();
-  if (reply.elements.empty()) return absl::NotFoundError("no node holds the object");
-  ObjectInfo object;
-  if (reply.elements.size() < 3 || !IsNumber(reply.elements[0], &object.data_size) ||
-      !IsNumber(reply.elements[1], &object.metadata_size)) {
-    return Nonsense();
-  }
-  for (size_t i = 2; i < reply.elements.size() && object.holders.size() < kMaxHolders; ++i) {
-    if (!CheckNodeId(reply.elements[i].text).ok()) return Nonsense();
-    object.holders.push_back(reply.elements[i].text);
-  }
-  std::sort(object.holders.begin(), object.holders.end());
-  return object;
+std::string Flag(bool flag) { return flag ? "1" : "0"; }
+
+std::string Bounds() {
+  return absl::StrCat("local most_tombstones, most_named, most_lives, most_drops = ", kMaxTombstones, ", ",
+                      kMaxHoldersNamed, ", ", kMaxNodes, ", ", kMaxDropsTold,
+                      "\nlocal most_looked_at, most_cleaned = ", kLivesPerCleaning, ", ", kObjectsPerCleaning,
+                      "\nlocal no_generation = '", Generation(base::kNoGeneration), "'\n");
 }
 
-absl::StatusOr<NodeInfo> ToNode(const Reply& reply) {
-  NodeInfo node;
-  if (reply.elements.size() != 5 || !IsNumber(reply.elements[1], &node.incarnation) ||
-      !IsNumber(reply.elements[4], &node.capacity)) {
-    return Nonsense();
+absl::Status CheckNodeIds(const std::vector<NodeId>& nodes) {
+  for (const NodeId& node : nodes) {
+    if (absl::Status status = CheckNodeId(node); !status.ok()) return status;
   }
-  node.id = reply.elements[0].text;
-  node.engines = absl::StrSplit(reply.elements[2].text, ' ', absl::SkipEmpty());
-  node.device = reply.elements[3].text;
-  return node;
+  return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<NodeInfo>> ToNodes(const Reply& reply) {
-  std::vector<NodeInfo> nodes;
-  for (const Reply& element : reply.elements) {
-    absl::StatusOr<NodeInfo> node = ToNode(element);
-    if (!node.ok()) return node.status();
-    if (!CheckNode(*node).ok() || nodes.size() == kMaxNodes) return Nonsense();
-    nodes.push_back(*std::move(node));
+absl::Status CheckUpdates(const NodeId& node, absl::Span<const Update> updates) {
+  if (updates.size() > kMaxUpdates) {
+    return absl::InvalidArgumentError(absl::StrCat("at most ", kMaxUpdates, " updates at once"));
   }
-  std::sort(nodes.begin(), nodes.end(), [](const NodeInfo& a, const NodeInfo& b) { return a.id < b.id; });
-  return nodes;
+  return CheckNodeId(node);
 }
 
-absl::Status ToAnnounced(const Reply& reply, const NodeId& node) {
-  const auto text = [&](size_t i) { return i < reply.elements.size() ? reply.elements[i].text : std::string(); };
-  if (text(0) == "announced") return absl::OkStatus();
-  if (text(0) == "no lease") {
-    return absl::NotFoundError(absl::StrCat("node ", node, " has no lease in the directory: join first"));
+absl::Status CheckVerify(const NodeId& node, absl::Span<const base::ObjectVersion> versions) {
+  if (versions.size() > kMaxVerified) {
+    return absl::InvalidArgumentError(absl::StrCat("at most ", kMaxVerified, " versions at once"));
   }
-  if (text(0) != "other sizes") return Nonsense();
-  return absl::InvalidArgumentError(absl::StrCat("the cluster knows this object with ", text(1), " + ", text(2),
-                                                 " bytes: an id names one immutable object, choose another id"));
+  return CheckNodeId(node);
+}
+
+absl::Status CheckJoin(const JoinRequest& request) {
+  if (absl::Status status = CheckNode(request.node); !status.ok()) return status;
+  if (request.lease > base::Duration() && request.grace >= base::Duration()) return absl::OkStatus();
+  return absl::InvalidArgumentError("a lease lasts longer than no time, and a grace is not negative");
 }
 
 }  // namespace
@@ -95,101 +82,150 @@ absl::StatusOr<std::unique_ptr<RedisDirectory>> RedisDirectory::Open(os::EpollLo
   auto connection = Connection::Open(loop, options.connection, [self] { self->Began(); });
   if (!connection.ok()) return connection.status();
   self->connection_ = *std::move(connection);
-  auto waiting = Waiting::Open(loop, options.connection, options.prefix,
-                               [self](const base::ObjectId& id, base::Duration deadline, LocateCallback done) {
-                                 self->Ask(id, deadline, std::move(done));
-                               });
+  auto waiting = Waiting::Open(
+      loop, options.connection, options.prefix,
+      [self](const LocateRequest& request, LocateCallback done) { return self->Ask(request, std::move(done)); });
   if (!waiting.ok()) return waiting.status();
   self->waiting_ = *std::move(waiting);
   self->connection_->Start();
   return directory;
 }
 
-// A server with another run_id is another server, or the same after a restart.
+RedisDirectory::RedisDirectory(os::EpollLoop& loop, const Options& options) : options_(options), answers_(loop) {
+  const auto set = [this](Step step, const char* text) { scripts_[step].text = absl::StrCat(Bounds(), kCommon, text); };
+  set(kJoinStep, kJoin);
+  set(kLeaveStep, kLeave);
+  set(kUpdateStep, kUpdate);
+  set(kLocateStep, kLocate);
+  set(kDeleteStep, kDelete);
+  set(kVerifyStep, kVerify);
+  set(kNodesStep, kNodes);
+}
+
+// It may be another server, which does not know the scripts.
 void RedisDirectory::Began() {
-  connection_->Call({"INFO", "server"}, kHelloDeadline, [this](const absl::StatusOr<Reply>& reply) {
-    if (!reply.ok()) return;
-    for (absl::string_view line : absl::StrSplit(reply->text, "\r\n")) {
-      if (!absl::ConsumePrefix(&line, "run_id:") || line == server_run_) continue;
-      server_run_ = std::string(line);
-      joined_.clear();
-    }
-  });
+  for (Script& script : scripts_) Load(script);
 }
 
-void RedisDirectory::Run(const char* script, std::vector<std::string> arguments, base::Duration deadline,
-                         Connection::Callback done) {
-  std::vector<std::string> command = {"EVAL", absl::StrCat(kCommon, script), "0", options_.prefix};
+void RedisDirectory::Load(Script& script) {
+  script.digest.clear();
+  script.is_loading = true;
+  script.loading =
+      connection_->Call({"SCRIPT", "LOAD", script.text}, kLoadDeadline, [&script](const absl::StatusOr<Reply>& reply) {
+        script.is_loading = false;
+        if (reply.ok()) script.digest = reply->text;
+      });
+}
+
+// Where an operator has made the server forget its scripts one call fails: to send it again now
+// would change the order of calls.
+base::Pending RedisDirectory::Run(Step step, std::vector<std::string> arguments, base::Duration deadline,
+                                  Connection::Callback done) {
+  Script& script = scripts_[step];
+  std::vector<std::string> command = {"EVALSHA", script.digest, "0", options_.prefix};
+  if (script.digest.empty()) {
+    command = {"EVAL", script.text, "0", options_.prefix};
+    if (!script.is_loading) Load(script);  // it was asked too early, while it read its snapshot
+  }
   for (std::string& argument : arguments) command.push_back(std::move(argument));
-  connection_->Call(command, deadline, std::move(done));
-}
-
-void RedisDirectory::RunForStatus(const char* script, std::vector<std::string> arguments, base::Duration deadline,
-                                  StatusCallback done) {
-  Run(script, std::move(arguments), deadline,
-      [done = std::move(done)](const absl::StatusOr<Reply>& reply) { done(reply.status()); });
-}
-
-void RedisDirectory::Join(const NodeInfo& node, base::Duration lease, base::Duration deadline, JoinCallback done) {
-  if (absl::Status status = CheckNode(node); !status.ok()) {
-    return answers_.Add([done = std::move(done), status = std::move(status)] { done(status); });
-  }
-  const int64_t lease_ms = std::max<int64_t>(1, lease.milliseconds());
-  Run(kJoin,
-      {node.id, Incarnation(node.incarnation), absl::StrCat(lease_ms), absl::StrJoin(node.engines, " "), node.device,
-       absl::StrCat(node.capacity), absl::StrCat(kMaxNodes), absl::StrCat(kNodesPerCleaning),
-       absl::StrCat(kObjectsPerCleaning)},
-      deadline, [this, id = node.id, done = std::move(done)](const absl::StatusOr<Reply>& reply) {
-        done(reply.ok() ? Joined(id, *reply) : reply.status());
-      });
-}
-
-absl::StatusOr<JoinResult> RedisDirectory::Joined(const NodeId& id, const Reply& reply) {
-  if (reply.text == "later") {
-    return absl::FailedPreconditionError(
-        absl::StrCat("a later life of node ", id, " is in the directory: stop this one, or give it another name"));
-  }
-  if (reply.text == "full") {
-    return absl::ResourceExhaustedError(absl::StrCat("the directory holds ", kMaxNodes, " nodes at most"));
-  }
-  if (reply.text != "entered" && reply.text != "renewed") return Nonsense();
-  const bool known_to_us = !joined_.insert(id).second;
-  return reply.text == "renewed" && known_to_us ? JoinResult::kRenewed : JoinResult::kEntered;
-}
-
-void RedisDirectory::Leave(const NodeId& node, uint64_t incarnation, base::Duration deadline, StatusCallback done) {
-  RunForStatus(kLeave, {node, Incarnation(incarnation)}, deadline, std::move(done));
-}
-
-void RedisDirectory::Announce(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size, const NodeId& node,
-                              base::Duration deadline, StatusCallback done) {
-  Run(kAnnounce, {id.ToHex(), absl::StrCat(data_size), absl::StrCat(metadata_size), node, absl::StrCat(kMaxHolders)},
-      deadline, [node, done = std::move(done)](const absl::StatusOr<Reply>& reply) {
-        done(reply.ok() ? ToAnnounced(*reply, node) : reply.status());
-      });
-}
-
-void RedisDirectory::Withdraw(const base::ObjectId& id, const NodeId& node, base::Duration deadline,
-                              StatusCallback done) {
-  RunForStatus(kWithdraw, {id.ToHex(), node}, deadline, std::move(done));
-}
-
-void RedisDirectory::Locate(const base::ObjectId& id, base::Duration wait, base::Duration deadline,
-                            LocateCallback done) {
-  if (wait > base::Duration()) return waiting_->Locate(id, wait, deadline, std::move(done));
-  Ask(id, deadline, std::move(done));
-}
-
-void RedisDirectory::Ask(const base::ObjectId& id, base::Duration deadline, LocateCallback done) {
-  Run(kLocate, {id.ToHex()}, deadline, [done = std::move(done)](const absl::StatusOr<Reply>& reply) {
-    done(reply.ok() ? ToObject(*reply) : reply.status());
+  return connection_->Call(command, deadline, [this, &script, done = std::move(done)](absl::StatusOr<Reply> reply) {
+    if (absl::StrContains(reply.status().message(), "NOSCRIPT") && !script.digest.empty()) Load(script);
+    done(std::move(reply));
   });
 }
 
-void RedisDirectory::Nodes(base::Duration deadline, NodesCallback done) {
-  Run(kNodes, {}, deadline, [done = std::move(done)](const absl::StatusOr<Reply>& reply) {
-    done(reply.ok() ? ToNodes(*reply) : reply.status());
-  });
+template <typename Callback>
+base::Pending RedisDirectory::Refuse(Callback done, absl::Status status) {
+  return answers_.Add([done = std::move(done), status = std::move(status)] { done(status); });
+}
+
+base::Pending RedisDirectory::Join(const JoinRequest& request, base::Duration deadline, JoinCallback done) {
+  if (absl::Status status = CheckJoin(request); !status.ok()) return Refuse(std::move(done), std::move(status));
+  const NodeInfo& node = request.node;
+  return Run(kJoinStep,
+             {node.id, Incarnation(node.incarnation), absl::StrJoin(node.engines, " "), node.device,
+              absl::StrCat(node.capacity), Milliseconds(request.lease), Milliseconds(request.lease + request.grace),
+              Flag(request.returning), Flag(request.complete), Milliseconds(options_.recovery)},
+             deadline, [this, id = node.id, done = std::move(done)](const absl::StatusOr<Reply>& reply) {
+               const absl::StatusOr<JoinReply> joined = ToJoined(reply, id);
+               has_joined_ |= joined.ok();
+               done(joined);
+             });
+}
+
+base::Pending RedisDirectory::Leave(const NodeId& node, uint64_t incarnation, base::Duration deadline,
+                                    StatusCallback done) {
+  if (absl::Status status = CheckNodeId(node); !status.ok()) return Refuse(std::move(done), std::move(status));
+  return Run(kLeaveStep, {node, Incarnation(incarnation)}, deadline,
+             [done = std::move(done)](const absl::StatusOr<Reply>& reply) { done(reply.status()); });
+}
+
+base::Pending RedisDirectory::Update(const NodeId& node, absl::Span<const directory::Update> updates,
+                                     base::Duration deadline, UpdateCallback done) {
+  if (absl::Status status = CheckUpdates(node, updates); !status.ok()) {
+    return Refuse(std::move(done), std::move(status));
+  }
+  std::vector<std::string> arguments = {node};
+  for (const directory::Update& update : updates) {
+    const bool announces = update.kind == directory::Update::Kind::kAnnounce;
+    for (std::string argument : {std::string(announces ? "announce" : "withdraw"), update.version.id.ToHex(),
+                                 Generation(update.version.generation), absl::StrCat(update.data_size),
+                                 absl::StrCat(update.metadata_size), Flag(update.established)}) {
+      arguments.push_back(std::move(argument));
+    }
+  }
+  return Run(kUpdateStep, std::move(arguments), deadline,
+             [node, count = updates.size(), done = std::move(done)](const absl::StatusOr<Reply>& reply) {
+               done(ToUpdated(reply, node, count));
+             });
+}
+
+base::Pending RedisDirectory::Locate(const LocateRequest& request, LocateCallback done) {
+  if (!request.puller.empty()) {
+    if (absl::Status status = CheckNodeId(request.puller); !status.ok()) {
+      return Refuse(std::move(done), std::move(status));
+    }
+  }
+  return request.wait > base::Duration() ? waiting_->Locate(request, std::move(done)) : Ask(request, std::move(done));
+}
+
+base::Pending RedisDirectory::Ask(const LocateRequest& request, LocateCallback done) {
+  return Run(kLocateStep, {request.id.ToHex(), request.puller}, request.deadline,
+             [puller = request.puller, done = std::move(done)](const absl::StatusOr<Reply>& reply) {
+               done(ToObject(reply, puller));
+             });
+}
+
+base::Pending RedisDirectory::Delete(const DeleteRequest& request, base::Duration deadline, DeleteCallback done) {
+  if (absl::Status status = CheckNodeIds(request.dropped); !status.ok()) {
+    return Refuse(std::move(done), std::move(status));
+  }
+  std::vector<std::string> arguments = {request.id.ToHex(), GenerationOrNone(request.generation), request.after,
+                                        Flag(has_joined_)};
+  arguments.insert(arguments.end(), request.dropped.begin(), request.dropped.end());
+  return Run(kDeleteStep, std::move(arguments), deadline,
+             [done = std::move(done)](const absl::StatusOr<Reply>& reply) { done(ToDeleted(reply)); });
+}
+
+base::Pending RedisDirectory::Verify(const NodeId& node, absl::Span<const base::ObjectVersion> versions,
+                                     base::Duration deadline, VerifyCallback done) {
+  if (absl::Status status = CheckVerify(node, versions); !status.ok()) {
+    return Refuse(std::move(done), std::move(status));
+  }
+  std::vector<std::string> arguments = {node};
+  for (const base::ObjectVersion& version : versions) {
+    arguments.push_back(version.id.ToHex());
+    arguments.push_back(Generation(version.generation));
+  }
+  return Run(kVerifyStep, std::move(arguments), deadline,
+             [node, count = versions.size(), done = std::move(done)](const absl::StatusOr<Reply>& reply) {
+               done(ToVerified(reply, node, count));
+             });
+}
+
+base::Pending RedisDirectory::Nodes(base::Duration deadline, NodesCallback done) {
+  return Run(kNodesStep, {}, deadline,
+             [done = std::move(done)](const absl::StatusOr<Reply>& reply) { done(ToNodes(reply)); });
 }
 
 }  // namespace tokamak::directory::redis

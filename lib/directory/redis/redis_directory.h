@@ -1,19 +1,23 @@
-// RedisDirectory keeps the directory in a Redis server, for clusters that have one: it survives any node of ours.
+// RedisDirectory keeps the directory in a Redis server, for clusters that have one: it survives any
+// node of ours.
 //
-// Every step is a Lua script, so the server does it as one (scripts.h; docs/directory.md draws the keys). A lease is the time to
-// live of a node's key. Who waits for an object hears of it through a channel (waiting.h).
-// A server that was restarted may have lost what was announced since its last snapshot: the next Join of each node then says
-// kEntered, so that everything is announced again.
+// Every step is a Lua script, so the server does it as one (scripts.h; docs/directory.md draws the
+// keys). Lease and grace are the time to live of two keys of a node. Who waits for an object hears
+// of it through a channel (waiting.h). A server that was restarted may have lost what was announced
+// since its last snapshot, or ever: each life of the server is told everything again, since the
+// next Join of each node enters it anew.
+// A server that evicts keys, or an operator who removes some, makes the directory forget: Verify
+// finds what was lost.
 // Thread rule: its loop.
 #pragma once
 
-#include <functional>
+#include <array>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "lib/base/answers.h"
 #include "lib/base/event_loop.h"
 #include "lib/directory/directory.h"
 #include "lib/directory/redis/connection.h"
@@ -25,37 +29,52 @@ namespace tokamak::directory::redis {
 struct Options {
   ConnectionOptions connection;
   std::string prefix = "tokamak";  // of all keys: clusters that share a server have different ones
+
+  // For this long after its start a server that was restarted learns who holds what; and so after
+  // each return of a node.
+  base::Duration recovery = base::Seconds(10);
 };
 
 class RedisDirectory final : public Directory {
  public:
-  // `loop` must outlive it. Connects in the background, now and whenever the connection is lost. kInvalidArgument: the address
-  // or the prefix makes no sense.
+  // `loop` must outlive it. Connects in the background, now and whenever the connection is lost.
+  // kInvalidArgument: the address or the prefix is malformed.
   static absl::StatusOr<std::unique_ptr<RedisDirectory>> Open(os::EpollLoop& loop, const Options& options);
 
-  void Join(const NodeInfo& node, base::Duration lease, base::Duration deadline, JoinCallback done) override;
-  void Leave(const NodeId& node, uint64_t incarnation, base::Duration deadline, StatusCallback done) override;
-  void Announce(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size, const NodeId& node,
-                base::Duration deadline, StatusCallback done) override;
-  void Withdraw(const base::ObjectId& id, const NodeId& node, base::Duration deadline, StatusCallback done) override;
-  void Locate(const base::ObjectId& id, base::Duration wait, base::Duration deadline, LocateCallback done) override;
-  void Nodes(base::Duration deadline, NodesCallback done) override;
+  base::Pending Join(const JoinRequest& request, base::Duration deadline, JoinCallback done) override;
+  base::Pending Leave(const NodeId& node, uint64_t incarnation, base::Duration deadline, StatusCallback done) override;
+  base::Pending Update(const NodeId& node, absl::Span<const directory::Update> updates, base::Duration deadline,
+                       UpdateCallback done) override;
+  base::Pending Locate(const LocateRequest& request, LocateCallback done) override;
+  base::Pending Delete(const DeleteRequest& request, base::Duration deadline, DeleteCallback done) override;
+  base::Pending Verify(const NodeId& node, absl::Span<const base::ObjectVersion> versions, base::Duration deadline,
+                       VerifyCallback done) override;
+  base::Pending Nodes(base::Duration deadline, NodesCallback done) override;
 
   uint64_t connection_attempts() const { return connection_->attempts(); }
+  size_t waiting() const { return waiting_->waiting(); }
 
  private:
-  RedisDirectory(os::EpollLoop& loop, const Options& options) : options_(options), answers_(loop) {}
+  enum Step : size_t { kJoinStep, kLeaveStep, kUpdateStep, kLocateStep, kDeleteStep, kVerifyStep, kNodesStep, kSteps };
+  struct Script {
+    std::string text;
+    std::string digest;  // empty: the server may not know it yet
+    bool is_loading = false;
+    base::Pending loading;
+  };
+
+  RedisDirectory(os::EpollLoop& loop, const Options& options);
   void Began();
-  void Run(const char* script, std::vector<std::string> arguments, base::Duration deadline, Connection::Callback done);
-  void RunForStatus(const char* script, std::vector<std::string> arguments, base::Duration deadline,
-                    StatusCallback done);
-  void Ask(const base::ObjectId& id, base::Duration deadline, LocateCallback done);
-  absl::StatusOr<JoinResult> Joined(const NodeId& id, const Reply& reply);
+  void Load(Script& script);
+  base::Pending Run(Step step, std::vector<std::string> arguments, base::Duration deadline, Connection::Callback done);
+  base::Pending Ask(const LocateRequest& request, LocateCallback done);
+  template <typename Callback>
+  base::Pending Refuse(Callback done, absl::Status status);
 
   const Options options_;
-  Answers answers_;
-  std::string server_run_;   // the run_id of the server that we know
-  std::set<NodeId> joined_;  // under that run
+  base::Answers answers_;
+  bool has_joined_ = false;  // some node, through this client
+  std::array<Script, kSteps> scripts_;
   std::unique_ptr<Connection> connection_;
   std::unique_ptr<Waiting> waiting_;
 };

@@ -1,156 +1,498 @@
-// The directory's steps as Lua scripts: the server runs each as one atomic step. docs/directory.md draws the keys.
+// The directory's steps as Lua scripts: the server runs each as one atomic step. docs/directory.md
+// draws the keys.
 //
-// ARGV[1] is the prefix of all keys. Numbers travel as decimal text and are compared as text (Lua's are not exact beyond 2^53):
-// sizes only for equality, incarnations with leading zeros. Needs Redis 5 or later, not a cluster.
+// ARGV[1] is the prefix of all keys. Numbers travel as text and are compared as text (Lua's are not
+// exact beyond 2^53): sizes and generations only for equality, incarnations with leading zeros. A
+// life is "EPOCH:NODE". The bounds (most_...) are set in front of each script. Needs Redis 5 or
+// later, not a cluster.
 #pragma once
 
 namespace tokamak::directory::redis {
 
-// What all scripts know. End(id): the life of node `id` is over. DropIfUnheld(object): forgets an object without holders.
+// What all scripts know.
 constexpr char kCommon[] = R"lua(
 local prefix = ARGV[1]
+local call = redis.call
 local function Key(...) return prefix .. ':' .. table.concat({...}, ':') end
-local function EpochOf(id) return redis.call('HGET', Key('node', id), 'epoch') end
-local function End(id)
-  local epoch = redis.call('HGET', Key('epochs'), id)
-  if epoch then
-    redis.call('SADD', Key('ended'), id .. ' ' .. epoch)
-    redis.call('HDEL', Key('epochs'), id)
-  end
-  redis.call('SREM', Key('nodes'), id)
+
+-- Microseconds since 1970, as text.
+local function Now()
+  local time = call('TIME')
+  return time[1] .. string.format('%06d', tonumber(time[2]))
 end
-local function DropIfUnheld(object)
-  if redis.call('HLEN', object) <= 2 then redis.call('DEL', object) end
+
+-- Which life of the server this is.
+local function Run() return string.match(call('INFO', 'server'), 'run_id:(%x+)') end
+
+-- A server that is out of memory refuses a script whose first write may need some.
+local function GoOnWithoutMemory() call('DEL', Key('nothing')) end
+
+-- 'alive', 'silent' or 'gone'.
+local states = {}
+local function StateOf(life)
+  local state = states[life]
+  if not state then
+    local epoch, node = string.match(life, '^(%d+):(.+)$')
+    if call('HGET', Key('node', node), 'epoch') == epoch then
+      state = call('GET', Key('alive', node)) == epoch and 'alive' or 'silent'
+    else
+      state = call('EXISTS', Key('former', life)) == 1 and 'silent' or 'gone'
+    end
+    states[life] = state
+  end
+  return state
+end
+
+-- The life of a node that has a lease.
+local function LifeOf(node)
+  local epoch = call('HGET', Key('node', node), 'epoch')
+  if epoch and call('GET', Key('alive', node)) == epoch then return epoch .. ':' .. node end
+end
+
+-- An object's own fields, and its lives, among them such as are gone: {life, 'has' | 'coming'}...
+local function Read(object)
+  local known, lives = {}, {}
+  local fields = call('HGETALL', object)
+  for i = 1, #fields, 2 do
+    if string.find(fields[i], ':', 1, true) then
+      table.insert(lives, {fields[i], fields[i + 1]})
+    else
+      known[fields[i]] = fields[i + 1]
+    end
+  end
+  return known, lives
+end
+
+-- Whether a hash has a field of which this is true. Looks at no more of them than it takes.
+local function AnyField(hash, is_so)
+  local cursor = '0'
+  repeat
+    local page = call('HSCAN', hash, cursor, 'COUNT', 16)
+    cursor = page[1]
+    for i = 1, #page[2], 2 do
+      if is_so(page[2][i]) then return true end
+    end
+  until cursor == '0'
+  return false
+end
+
+local function MayHold(field) return string.find(field, ':', 1, true) and StateOf(field) ~= 'gone' end
+
+-- What is known of the live object; nothing where nobody may hold it.
+local function Live(hex)
+  local object = Key('object', hex)
+  local known = call('HMGET', object, 'g', 'd', 'm', 'f', 'p')
+  if not known[1] then return nil end
+  if AnyField(object, MayHold) then return {g = known[1], d = known[2], m = known[3], f = known[4], p = known[5]} end
+  call('DEL', object)
+end
+
+-- The life neither has the object nor is coming. Without lives the object is forgotten.
+local function TakeOut(hex, life)
+  local object = Key('object', hex)
+  call('SREM', Key('held', life), hex)
+  if call('HDEL', object, life) == 0 or call('HLEN', object) > 6 then return end
+  local function IsLife(field) return string.find(field, ':', 1, true) end
+  if not AnyField(object, IsLife) then call('DEL', object) end
+end
+
+local function IsBuried(hex, g) return call('ZSCORE', Key('tombstones'), hex .. ':' .. g) end
+local function Bury(hex, g)
+  call('ZADD', Key('tombstones'), Now(), hex .. ':' .. g)
+  call('ZREMRANGEBYRANK', Key('tombstones'), 0, -1 - most_tombstones)
+end
+
+-- The deletions of `hex` that are under way: {generation -> {lives = {life...}, provisional =
+-- ...}}. Those that nobody has to confirm any more are over.
+local function Deletions(hex)
+  local deleting = Key('deleting', hex)
+  local under_way, gone = {}, {}
+  local fields = call('HGETALL', deleting)
+  for i = 1, #fields, 2 do
+    local g, life = string.match(fields[i], '^(%x+):(.+)$')
+    if StateOf(life) == 'gone' then
+      gone[g] = true
+      call('HDEL', deleting, fields[i])
+      call('SREM', Key('drops', life), hex .. ':' .. g)
+    else
+      under_way[g] = under_way[g] or {lives = {}, provisional = fields[i + 1]}
+      table.insert(under_way[g].lives, life)
+    end
+  end
+  for g in pairs(gone) do
+    if not under_way[g] then Bury(hex, g) end
+  end
+  return under_way
+end
+
+-- Whether a generation that was first announced in the life `run` of the server, and had not been
+-- accepted before, can have been accepted in no life of it but this one.
+local function IsFresh(run) return run and run ~= '' and run == Run() end
+
+-- Who may have to tell what the server does not know: those that came back, '*begun' while the
+-- server has just begun, and '*' where it is known besides that there was one before.
+local function Recovering()
+  local recovering = {}
+  if call('EXISTS', Key('recovery')) == 0 then return recovering end
+  for _, who in ipairs(call('ZRANGEBYSCORE', Key('recovery'), Now(), '+inf')) do
+    recovering[who] = true
+    if string.sub(who, 1, 1) ~= '*' and StateOf(who) == 'alive' then recovering.node = true end
+  end
+  return recovering
+end
+
+local function AddToDeletion(hex, g, provisional, life)
+  call('HSET', Key('deleting', hex), g .. ':' .. life, provisional)
+  call('SADD', Key('drops', life), hex .. ':' .. g)
+end
+
+-- What is live is live no more. Returns whether anybody has to confirm that.
+local function BeginDeletion(hex)
+  local object, begun = Key('object', hex), false
+  local known, lives = Read(object)
+  call('DEL', object)
+  for _, holder in ipairs(lives) do
+    local life = holder[1]
+    if StateOf(life) ~= 'gone' then
+      AddToDeletion(hex, known.g, known.p == '1' and known.f or '', life)
+      call('SREM', Key('held', life), hex)
+      begun = true
+    end
+  end
+  return begun
+end
+
+-- The life does not hold a generation, wherever it was asked for that.
+local function Confirm(hex, g, life)
+  local deleting = Key('deleting', hex)
+  call('SREM', Key('drops', life), hex .. ':' .. g)
+  if call('HDEL', deleting, g .. ':' .. life) == 0 then return end
+  local function OfThis(field) return string.match(field, '^%x+') == g end
+  if not AnyField(deleting, OfThis) then Bury(hex, g) end
 end
 )lua";
 
-// id, incarnation, lease in ms, engines, device, capacity, most nodes, nodes to look at, objects to clean
-//   -> "entered" | "renewed" | "later" (a later life is known) | "full"
+// id, incarnation, engines, device, capacity, lease in ms, lease and grace in ms, returning,
+// complete, recovery in ms
+//   -> {"entered" | "renewed", "HEX:GENERATION" to drop...} | {"taken", address} | {"full"} |
+//      {"later"}: a later life is known
 constexpr char kJoin[] = R"lua(
-local id, incarnation, lease = ARGV[2], ARGV[3], ARGV[4]
-local node = Key('node', id)
+local id, incarnation, engines, device, capacity = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local lease, hold, returning, complete = ARGV[7], ARGV[8], ARGV[9] == '1', ARGV[10] == '1'
+local recovery_ms = tonumber(ARGV[11])
+local node, alive, recovery = Key('node', id), Key('alive', id), Key('recovery')
+GoOnWithoutMemory()
 
-local function EndExpired(ids)
-  for _, other in ipairs(ids) do
-    if redis.call('EXISTS', Key('node', other)) == 0 then End(other) end
+local function EndOfRecovery() return string.format('%.0f', tonumber(Now()) + 1000 * recovery_ms) end
+
+-- A server that we do not know: it has no memory, or a snapshot of what another knew once.
+local function MeetServer()
+  local run, before = Run(), call('GET', Key('server'))
+  if before == run then return run end
+  call('SET', Key('server'), run)
+  call('ZADD', recovery, EndOfRecovery(), '*begun')
+  if before then
+    for _, life in ipairs(call('SMEMBERS', Key('lives'))) do
+      if StateOf(life) ~= 'gone' then call('ZADD', recovery, EndOfRecovery(), '*') break end
+    end
+    states = {}
   end
+  return run
+end
+
+local function EndGone(lives)
+  for _, life in ipairs(lives) do
+    if StateOf(life) == 'gone' then
+      call('SADD', Key('ended'), life)
+      call('SREM', Key('lives'), life)
+    end
+  end
+end
+
+-- The same node, which the server enters anew, has yet to drop what it was to drop.
+local function TakeOverDrops(from, to)
+  for _, drop in ipairs(call('SMEMBERS', Key('drops', from))) do
+    local hex, g = string.match(drop, '^(%x+):(%x+)$')
+    local provisional = call('HGET', Key('deleting', hex), g .. ':' .. from)
+    AddToDeletion(hex, g, provisional or '', to)
+    Confirm(hex, g, from)
+  end
+end
+
+local function Full()
+  if call('SCARD', Key('lives')) < most_lives then return false end
+  EndGone(call('SMEMBERS', Key('lives')))
+  return call('SCARD', Key('lives')) >= most_lives
 end
 
 -- A bounded step of cleaning after lives that have ended.
 local function Clean()
-  EndExpired(redis.call('SRANDMEMBER', Key('nodes'), ARGV[9]))
-  local life = redis.call('SRANDMEMBER', Key('ended'))
+  EndGone(call('SRANDMEMBER', Key('lives'), most_looked_at))
+  local life = call('SRANDMEMBER', Key('ended'))
   if not life then return end
-  local gone, epoch = string.match(life, '^(%S+) (%d+)$')
-  local held = Key('held', gone, epoch)
-  for _, hex in ipairs(redis.call('SPOP', held, ARGV[10])) do
-    local object = Key('object', hex)
-    if redis.call('HGET', object, 'h:' .. gone) == epoch then
-      redis.call('HDEL', object, 'h:' .. gone)
-      DropIfUnheld(object)
-    end
+  for _, hex in ipairs(call('SPOP', Key('held', life), most_cleaned)) do TakeOut(hex, life) end
+  for _, drop in ipairs(call('SPOP', Key('drops', life), most_cleaned)) do
+    local hex, g = string.match(drop, '^(%x+):(%x+)$')
+    Confirm(hex, g, life)
   end
-  if redis.call('EXISTS', held) == 0 then redis.call('SREM', Key('ended'), life) end
+  if call('EXISTS', Key('held', life), Key('drops', life)) == 0 then call('SREM', Key('ended'), life) end
 end
 
-local function Full()
-  local most = tonumber(ARGV[8])
-  if redis.call('SCARD', Key('nodes')) < most then return false end
-  EndExpired(redis.call('SMEMBERS', Key('nodes')))
-  return redis.call('SCARD', Key('nodes')) >= most
-end
+local run = MeetServer()
+local known = call('HMGET', node, 'incarnation', 'epoch', 'run', 'engines')
+local earlier, epoch = known[1], known[2]
+local was_alive = epoch and call('GET', alive) == epoch
+if earlier and earlier > incarnation then return {'later'} end
+if earlier and earlier < incarnation and was_alive and known[4] ~= engines then return {'taken', known[4]} end
 
-local known = redis.call('HMGET', node, 'incarnation', 'epoch')
-if known[1] and known[1] > incarnation then return 'later' end
-local result, epoch = 'renewed', known[2]
-if known[1] ~= incarnation then
-  End(id)
-  if Full() then return 'full' end
-  result, epoch = 'entered', redis.call('INCR', Key('epoch'))
-  redis.call('HSET', Key('epochs'), id, epoch)
-  redis.call('SADD', Key('nodes'), id)
+local entered, epoch_before = earlier ~= incarnation or known[3] ~= run, epoch
+if entered then
+  -- Silent at other addresses it may still run, cut off: it counts until its grace is over.
+  if earlier and earlier < incarnation and known[4] ~= engines then
+    call('SET', Key('former', epoch .. ':' .. id), '', 'PX', math.max(1, call('PTTL', node)))
+  end
+  call('DEL', node)
+  if Full() then return {'full'} end
+  epoch = Now()
 end
-redis.call('HMSET', node, 'incarnation', incarnation, 'epoch', epoch, 'engines', ARGV[5], 'device', ARGV[6],
-           'capacity', ARGV[7])
-redis.call('PEXPIRE', node, lease)
+local life = epoch .. ':' .. id
+call('HMSET', node, 'incarnation', incarnation, 'epoch', epoch, 'run', run, 'engines', engines, 'device', device,
+     'capacity', capacity)
+call('PEXPIRE', node, hold)
+call('SET', alive, epoch, 'PX', lease)
+call('SADD', Key('lives'), life)
+states = {}
+if entered and earlier == incarnation then TakeOverDrops(epoch_before .. ':' .. id, life) end
+
+local back = not entered and not was_alive
+if returning and (entered or back) then
+  call('ZADD', recovery, EndOfRecovery(), life)
+  local begun = call('ZSCORE', recovery, '*begun')
+  if begun then call('ZADD', recovery, begun, '*') end
+end
+if complete then call('ZREM', recovery, life) end
+call('ZREMRANGEBYSCORE', recovery, '-inf', '(' .. Now())
+if back then call('PUBLISH', Key('awake'), '') end
 Clean()
-return result
+return {entered and 'entered' or 'renewed', unpack(call('SRANDMEMBER', Key('drops', life), most_drops))}
 )lua";
 
 // id, incarnation -> nothing
 constexpr char kLeave[] = R"lua(
 local id, incarnation = ARGV[2], ARGV[3]
 local node = Key('node', id)
-if redis.call('HGET', node, 'incarnation') == incarnation then
-  redis.call('DEL', node)
-  End(id)
+local known = call('HMGET', node, 'incarnation', 'epoch')
+if known[1] == incarnation then
+  local life = known[2] .. ':' .. id
+  call('DEL', node, Key('alive', id))
+  call('SREM', Key('lives'), life)
+  call('SADD', Key('ended'), life)
 end
 )lua";
 
-// object in hex, data size, metadata size, node, most holders
-//   -> {"announced"} | {"no lease"} | {"other sizes", data size, metadata size}
-constexpr char kAnnounce[] = R"lua(
-local hex, data, metadata, id = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local epoch = EpochOf(id)
-if not epoch then return {'no lease'} end
-local object = Key('object', hex)
-local fields = redis.call('HGETALL', object)
-local alive, ours, known = 0, false, {}
-for i = 1, #fields, 2 do
-  local field, value = fields[i], fields[i + 1]
-  if string.sub(field, 1, 2) ~= 'h:' then
-    known[field] = value
-  elseif EpochOf(string.sub(field, 3)) == value then
-    alive = alive + 1
-    ours = ours or field == 'h:' .. id
+// node, then for each update: "announce" | "withdraw", object in hex, generation, data size,
+// metadata size, established
+//   -> "no lease" | {"ok" | "exists" | "deleting" | "deleting first" | "deleted" | "no generation" | "full" |
+//                    "sizes DATA METADATA"...}
+constexpr char kUpdate[] = R"lua(
+local life = LifeOf(ARGV[2])
+if not life then return 'no lease' end
+
+-- The first write of an announcement. Returns false where the server is out of memory.
+local function Enter(...)
+  local result = redis.pcall('HMSET', ...)
+  if not result.err then return true end
+  if string.find(result.err, 'OOM', 1, true) then return false end
+  error(result.err)
+end
+
+-- Sees to it that the id has no other generation, or returns why it keeps it.
+local function MakeFree(hex, known, deletions, established)
+  -- Who says that it has another content has this one no more: only the word of that is still on
+  -- its way.
+  if known and call('HGET', Key('object', hex), life) == 'has' then
+    TakeOut(hex, life)
+    known = Live(hex)
+  end
+  local may_displace = established and (not known or (known.p == '1' and IsFresh(known.f)))
+  if known and not may_displace then return 'exists' end
+  for _, deletion in pairs(deletions) do
+    if not (may_displace and IsFresh(deletion.provisional)) then return established and 'deleting first' or 'deleting' end
+  end
+  if known then BeginDeletion(hex) end
+end
+
+-- Whether a generation that was accepted before may be announced yet, which has the better right to
+-- the id.
+local recovering, server
+local function MayLack()
+  recovering = recovering or Recovering()
+  return recovering['*begun'] or recovering.node
+end
+
+local function Announce(hex, g, data, metadata, established)
+  if g == no_generation then return 'no generation' end
+  local deletions = Deletions(hex)
+  if deletions[g] then
+    GoOnWithoutMemory()
+    AddToDeletion(hex, g, deletions[g].provisional, life)
+    return 'deleted'
+  end
+  if IsBuried(hex, g) then return 'deleted' end
+  local object = Key('object', hex)
+  local known = Live(hex)
+  if not (known and known.g == g) then
+    local why_not = MakeFree(hex, known, deletions, established)
+    if why_not then return why_not end
+    server = server or call('GET', Key('server')) or ''
+    local fresh = established and '' or server
+    local provisional = fresh ~= '' and MayLack() and '1' or ''
+    if not Enter(object, 'g', g, 'd', data, 'm', metadata, 'f', fresh, 'p', provisional, life, 'has') then
+      return 'full'
+    end
   else
-    redis.call('HDEL', object, field)
+    if known.d ~= data or known.m ~= metadata then return 'sizes ' .. known.d .. ' ' .. known.m end
+    if not Enter(object, life, 'has') then return 'full' end
+  end
+  call('SADD', Key('held', life), hex)
+  call('PUBLISH', Key('announced', hex), '')
+  return 'ok'
+end
+
+local function Withdraw(hex, g)
+  local known = call('HMGET', Key('object', hex), 'g', life)
+  if known[1] == g or (g == no_generation and known[2] == 'coming') then TakeOut(hex, life) end
+  Confirm(hex, g, life)
+  return 'ok'
+end
+
+local said = {}
+for i = 3, #ARGV, 6 do
+  local hex, g = ARGV[i + 1], ARGV[i + 2]
+  if ARGV[i] == 'announce' then
+    table.insert(said, Announce(hex, g, ARGV[i + 3], ARGV[i + 4], ARGV[i + 5] == '1'))
+  else
+    table.insert(said, Withdraw(hex, g))
   end
 end
-if alive > 0 and (known.d ~= data or known.m ~= metadata) then return {'other sizes', known.d, known.m} end
-if alive == 0 then redis.call('HMSET', object, 'd', data, 'm', metadata) end
-if not ours and alive < tonumber(ARGV[6]) then
-  redis.call('HSET', object, 'h:' .. id, epoch)
-  redis.call('SADD', Key('held', id, epoch), hex)
-end
-redis.call('PUBLISH', Key('announced', hex), '')
-return {'announced'}
+return said
 )lua";
 
-// object in hex, node -> nothing
-constexpr char kWithdraw[] = R"lua(
-local hex, id = ARGV[2], ARGV[3]
-local object = Key('object', hex)
-local epoch = redis.call('HGET', object, 'h:' .. id)
-if epoch then
-  redis.call('HDEL', object, 'h:' .. id)
-  redis.call('SREM', Key('held', id, epoch), hex)
-  DropIfUnheld(object)
-end
-)lua";
-
-// object in hex -> {} | {data size, metadata size, holder...}, the holders alive only
+// object in hex, puller or "" -> "no lease" | {} | {generation, data size, metadata size, holder...}
 constexpr char kLocate[] = R"lua(
-local fields = redis.call('HGETALL', Key('object', ARGV[2]))
-local known, holders = {}, {}
-for i = 1, #fields, 2 do
-  local field, value = fields[i], fields[i + 1]
-  if string.sub(field, 1, 2) ~= 'h:' then
-    known[field] = value
-  elseif EpochOf(string.sub(field, 3)) == value then
-    table.insert(holders, string.sub(field, 3))
+local hex, puller = ARGV[2], ARGV[3]
+local life = puller ~= '' and LifeOf(puller)
+local object = Key('object', hex)
+local known, lives = Read(object)
+-- Where they are more than can be named, the next answer begins where this one ends.
+local turn, looked, holders = tonumber(known.t or 0), 0, {}
+while looked < #lives and #holders < most_named do
+  local holder = lives[(turn + looked) % #lives + 1]
+  if holder[2] == 'has' and StateOf(holder[1]) == 'alive' then
+    table.insert(holders, (string.match(holder[1], '^%d+:(.+)$')))
   end
+  looked = looked + 1
 end
 if #holders == 0 then return {} end
-return {known.d, known.m, unpack(holders)}
+if puller ~= '' and not life then return 'no lease' end
+if life or #lives > most_named then GoOnWithoutMemory() end
+if #lives > most_named then call('HSET', object, 't', (turn + looked) % #lives) end
+if life and call('HEXISTS', object, life) == 0 then
+  call('HSET', object, life, 'coming')
+  call('SADD', Key('held', life), hex)
+end
+return {known.g, known.d, known.m, unpack(holders)}
+)lua";
+
+// object in hex, generation or "", after, whether this client has joined before,
+// node that has dropped...
+//   -> "recovering" | "unknown" | {generation, {holder...}, {silent...}}
+constexpr char kDelete[] = R"lua(
+local hex, g, after, has_joined = ARGV[2], ARGV[3], ARGV[4], ARGV[5] == '1'
+
+-- Whether somebody may hold what the server does not know.
+local function MayBeHeld()
+  local server = call('GET', Key('server'))
+  if server ~= Run() and (server or has_joined) then return true end
+  local recovering = Recovering()
+  return recovering['*'] or recovering.node
+end
+
+-- Byte by byte: Lua compares as the server's locale does.
+local function Less(a, b)
+  for i = 1, math.min(#a, #b) do
+    local x, y = string.byte(a, i), string.byte(b, i)
+    if x ~= y then return x < y end
+  end
+  return #a < #b
+end
+-- In order, and at most as many as may be named.
+local function Insert(names, name)
+  local place = #names + 1
+  while place > 1 and Less(name, names[place - 1]) do place = place - 1 end
+  if place <= most_named then table.insert(names, place, name) end
+  names[most_named + 1] = nil
+end
+
+local known, deletions = Live(hex), Deletions(hex)
+local is_live = known and (g == '' or g == known.g)
+if g == '' and not is_live then
+  for other in pairs(deletions) do
+    if g == '' or other < g then g = other end
+  end
+end
+if is_live or g == '' or not (deletions[g] or IsBuried(hex, g)) then
+  if not (is_live and IsFresh(known.f)) and MayBeHeld() then return 'recovering' end
+  if is_live then
+    g = known.g
+    BeginDeletion(hex)
+  elseif g == '' then
+    return 'unknown'
+  else
+    Bury(hex, g)  -- its announcement may be on its way
+  end
+end
+for i = 6, #ARGV do
+  local life = LifeOf(ARGV[i])
+  if life then Confirm(hex, g, life) end
+end
+
+local holders, silent = {}, {}
+local deletion = Deletions(hex)[g]
+for _, life in ipairs(deletion and deletion.lives or {}) do
+  local name = string.match(life, '^%d+:(.+)$')
+  if StateOf(life) == 'silent' then
+    Insert(silent, name)
+  elseif Less(after, name) then
+    Insert(holders, name)
+  end
+end
+return {g, holders, silent}
+)lua";
+
+// node, then for each version: object in hex, generation
+//   -> "no lease" | {place of one that it is not known to hold...}
+constexpr char kVerify[] = R"lua(
+local life = LifeOf(ARGV[2])
+if not life then return 'no lease' end
+local lost = {}
+for i = 3, #ARGV, 2 do
+  local known = call('HMGET', Key('object', ARGV[i]), 'g', life)
+  if known[1] ~= ARGV[i + 1] or known[2] ~= 'has' or call('SISMEMBER', Key('held', life), ARGV[i]) == 0 then
+    table.insert(lost, (i - 3) / 2)
+  end
+end
+return lost
 )lua";
 
 // -> {{id, incarnation, engines, device, capacity}...}, those alive
 constexpr char kNodes[] = R"lua(
 local nodes = {}
-for _, id in ipairs(redis.call('SMEMBERS', Key('nodes'))) do
-  local known = redis.call('HMGET', Key('node', id), 'incarnation', 'engines', 'device', 'capacity')
-  if known[1] then table.insert(nodes, {id, unpack(known)}) end
+for _, life in ipairs(call('SMEMBERS', Key('lives'))) do
+  if StateOf(life) == 'alive' then
+    local id = string.match(life, '^%d+:(.+)$')
+    table.insert(nodes, {id, unpack(call('HMGET', Key('node', id), 'incarnation', 'engines', 'device', 'capacity'))})
+  end
 end
 return nodes
 )lua";

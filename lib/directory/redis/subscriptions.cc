@@ -26,7 +26,7 @@ void Subscriptions::Began() {
       continue;
     }
     channel.state = State::kWanted;
-    Settle(it->first, channel);
+    TakeNextStep(it->first, channel);
     ++it;
   }
 }
@@ -34,7 +34,7 @@ void Subscriptions::Began() {
 void Subscriptions::Add(const std::string& name) {
   Channel& channel = channels_[name];
   channel.wanted = true;
-  Settle(name, channel);
+  TakeNextStep(name, channel);
 }
 
 void Subscriptions::Remove(const std::string& name) {
@@ -44,12 +44,12 @@ void Subscriptions::Remove(const std::string& name) {
   if (found->second.state == State::kWanted) {
     channels_.erase(found);
   } else {
-    Settle(name, found->second);
+    TakeNextStep(name, found->second);
   }
 }
 
 // Takes the next step from what is to what is wanted, if no step is under way.
-void Subscriptions::Settle(const std::string& name, Channel& channel) {
+void Subscriptions::TakeNextStep(const std::string& name, Channel& channel) {
   if (channel.wanted && channel.state == State::kWanted) {
     if (Send("SUBSCRIBE", name, channel)) channel.state = State::kSubscribing;
   } else if (!channel.wanted && channel.state == State::kSubscribed) {
@@ -68,6 +68,7 @@ void Subscriptions::Heard(const Reply& reply) {
   if (reply.elements.size() < 3) return;
   const std::string& what = reply.elements[0].text;
   const std::string name = reply.elements[1].text;
+  if (name == anchor_ && what == "message") return ask_(name);
   const auto found = channels_.find(name);
   if (found == channels_.end()) return;
   Channel& channel = found->second;
@@ -76,7 +77,7 @@ void Subscriptions::Heard(const Reply& reply) {
     channel.state = State::kSubscribed;
     channel.deadline.Cancel();
     ask = true;
-    Settle(name, channel);
+    TakeNextStep(name, channel);
   } else if (what == "unsubscribe" && channel.state == State::kUnsubscribing) {
     if (!channel.wanted) {
       channels_.erase(found);
@@ -84,7 +85,7 @@ void Subscriptions::Heard(const Reply& reply) {
     }
     channel.state = State::kWanted;
     channel.deadline.Cancel();
-    Settle(name, channel);
+    TakeNextStep(name, channel);
   }
   if (ask && channel.wanted) ask_(name);  // may change the channels
 }

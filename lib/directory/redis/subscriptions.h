@@ -1,9 +1,10 @@
-// Subscriptions hears what is published on channels, over a connection of its own, and subscribes again when that was lost.
+// Subscriptions hears what is published on channels, over a connection of its own, and subscribes
+// again when that was lost.
 //
-// `ask` runs when something was published on a channel, and whenever a subscription has begun (again): what was published
-// before then was missed, so it is time to ask.
-// Law: one command for a channel is under way at a time; and the connection never has no subscription at all (hiredis 0.14
-// confuses both).
+// `ask` runs when something was published on a channel, and whenever a subscription has begun
+// (again): what was published before then was missed, so it is time to ask.
+// Law: one command for a channel is under way at a time; and the connection never has no
+// subscription at all (hiredis 0.14 confuses both).
 // Thread rule: its loop.
 #pragma once
 
@@ -19,7 +20,8 @@ namespace tokamak::directory::redis {
 
 class Subscriptions final {
  public:
-  // `anchor` is a channel that is subscribed to for good, and on which nothing is published. `loop` must outlive it.
+  // `anchor` is a channel that is subscribed to for good: `ask` hears of messages on it, but not of
+  // its subscriptions. `loop` must outlive it.
   static absl::StatusOr<std::unique_ptr<Subscriptions>> Open(os::EpollLoop& loop, const ConnectionOptions& options,
                                                              const std::string& anchor,
                                                              std::function<void(const std::string& channel)> ask);
@@ -42,7 +44,7 @@ class Subscriptions final {
       : loop_(loop), anchor_(anchor), ask_(std::move(ask)) {}
   void Began();
   void Heard(const Reply& reply);
-  void Settle(const std::string& name, Channel& channel);
+  void TakeNextStep(const std::string& name, Channel& channel);
   bool Send(const std::string& verb, const std::string& name, Channel& channel);
 
   os::EpollLoop& loop_;

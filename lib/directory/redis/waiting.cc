@@ -1,6 +1,5 @@
 #include "lib/directory/redis/waiting.h"
 
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -10,98 +9,157 @@ namespace {
 
 // One question of many that a waiter may put.
 constexpr base::Duration kQuestionDeadline = base::Seconds(2);
-// Until the next question, when the last had no answer; and when nothing was heard, lest a lost announcement be missed for ever.
+// Until the next question, when the last had no answer; and when nothing was heard, lest a lost
+// announcement be missed for ever.
 constexpr base::Duration kAfterTrouble = base::Milliseconds(100);
-constexpr base::Duration kAfterSilence = base::Seconds(5);
+constexpr base::Duration kAfterSilence = base::Seconds(30);
+
+absl::Status NobodyHoldsIt() { return absl::NotFoundError("no node holds the object"); }
+
+// Whether it is worth while to ask again.
+bool IsTrouble(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsResourceExhausted(status);
+}
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Waiting>> Waiting::Open(os::EpollLoop& loop, const ConnectionOptions& options,
                                                        const std::string& prefix, Ask ask) {
   auto all = std::unique_ptr<Waiting>(new Waiting(loop, prefix, std::move(ask)));
-  auto subscriptions = Subscriptions::Open(loop, options, absl::StrCat(prefix, ":awake"),
-                                           [all = all.get()](const std::string& channel) { all->AskFor(channel); });
+  auto subscriptions = Subscriptions::Open(loop, options, all->awake_,
+                                           [all = all.get()](const std::string& channel) { all->Heard(channel); });
   if (!subscriptions.ok()) return subscriptions.status();
   all->subscriptions_ = *std::move(subscriptions);
   return all;
+}
+
+Waiting::~Waiting() {
+  for (auto& [key, object] : objects_) {
+    while (!object.waiters.empty()) {
+      Waiter* const waiter = object.waiters.PopFront();
+      waiter->waiting = nullptr;
+      waiter->wait.Cancel();
+      waiter->deadline.Cancel();
+    }
+  }
+}
+
+Waiting::Waiter::~Waiter() {
+  if (waiting != nullptr) waiting->TakeOut(*this);
 }
 
 std::string Waiting::ChannelOf(const base::ObjectId& id) const {
   return absl::StrCat(prefix_, ":announced:", id.ToHex());
 }
 
-void Waiting::Locate(const base::ObjectId& id, base::Duration wait, base::Duration deadline,
-                     Directory::LocateCallback done) {
+base::Pending Waiting::Locate(const LocateRequest& request, Directory::LocateCallback done) {
   if (waiting_ >= kMaxWaiting) {
     return answers_.Add([done = std::move(done)] {
       done(absl::ResourceExhaustedError("too many wait in the directory for objects to appear: try again later"));
     });
   }
-  ++waiting_;
-  const std::string channel = ChannelOf(id);
-  const uint64_t number = ++last_number_;
-  Object& object = objects_[channel];
-  object.id = id;
-  Waiter& waiter = object.waiters[number];
-  waiter.done = std::move(done);
-  waiter.wait = loop_.RunAfter(wait, [this, channel, number] { WaitOver(std::string(channel), number); });
-  waiter.deadline = loop_.RunAfter(deadline, [this, channel, number] {
-    End(std::string(channel), number, absl::DeadlineExceededError("the directory did not answer in time"));
+  const std::string channel = ChannelOf(request.id);
+  Object& object = objects_[{channel, request.puller}];
+  object.channel = channel;
+  object.question = {request.id, {}, kQuestionDeadline, request.puller};
+
+  auto waiter = std::make_unique<Waiter>();
+  waiter->waiting = this;
+  waiter->object = &object;
+  waiter->done = std::move(done);
+  waiter->wait = loop_.RunAfter(request.wait, [this, waiter = waiter.get()] { WaitOver(*waiter); });
+  waiter->deadline = loop_.RunAfter(request.deadline, [this, waiter = waiter.get()] {
+    End(*waiter, absl::DeadlineExceededError("the directory did not answer in time"));
   });
-  AskFor(channel);
+  object.waiters.PushBack(waiter.get());
+  ++waiting_;
+  Enqueue(object);
+  return waiter;
 }
 
-void Waiting::AskFor(const std::string& channel) {
-  const auto found = objects_.find(channel);
-  if (found == objects_.end()) return;
-  Object& object = found->second;
-  object.ask_again = object.asking;
-  if (object.asking) return;
-  object.asking = true;
+void Waiting::Heard(const std::string& channel) {
+  const bool all = channel == awake_;
+  auto object = all ? objects_.begin() : objects_.lower_bound({channel, ""});
+  for (; object != objects_.end() && (all || object->first.first == channel); ++object) Enqueue(object->second);
+}
+
+void Waiting::Enqueue(Object& object) {
+  if (object.state == Object::State::kAsked) object.ask_again = true;
+  if (object.state != Object::State::kIdle) return;
+  object.state = Object::State::kQueued;
   object.next_question.Cancel();
-  ask_(object.id, kQuestionDeadline,
-       [this, channel](const absl::StatusOr<ObjectInfo>& info) { Answered(channel, info); });
+  queue_.PushBack(&object);
+  PutQuestions();
 }
 
-void Waiting::Answered(const std::string& channel, const absl::StatusOr<ObjectInfo>& info) {
-  const auto found = objects_.find(channel);
-  if (found == objects_.end()) return;
-  Object& object = found->second;
-  object.asking = false;
-  const bool not_found = absl::IsNotFound(info.status());
-  object.trouble = not_found ? absl::OkStatus() : info.status();
-
-  std::vector<uint64_t> ended;
-  for (const auto& [number, waiter] : object.waiters) {
-    if (info.ok() || waiter.last_chance) ended.push_back(number);
+void Waiting::PutQuestions() {
+  while (questions_ < kMaxQuestions && !queue_.empty() && !pause_.armed()) {
+    Object& object = *queue_.PopFront();
+    object.state = Object::State::kAsked;
+    object.ask_again = false;
+    ++questions_;
+    object.asked =
+        ask_(object.question, [this, &object](const absl::StatusOr<ObjectInfo>& info) { Answered(object, info); });
   }
-  const bool goes_on = ended.size() < object.waiters.size();
-  if (goes_on) {
-    subscriptions_->Add(channel);
-    object.next_question =
-        loop_.RunAfter(not_found ? kAfterSilence : kAfterTrouble, [this, channel] { AskFor(std::string(channel)); });
-    if (object.ask_again) AskFor(channel);
-  }
-  for (const uint64_t number : ended) End(channel, number, info);
 }
 
-void Waiting::WaitOver(const std::string& channel, uint64_t number) {
-  Object& object = objects_[channel];
-  if (object.asking) {
-    object.waiters[number].last_chance = true;
+void Waiting::Answered(Object& object, const absl::StatusOr<ObjectInfo>& info) {
+  --questions_;
+  object.state = Object::State::kIdle;
+  const bool trouble = IsTrouble(info.status());
+  object.trouble = trouble ? info.status() : absl::OkStatus();
+  if (trouble) pause_ = loop_.RunAfter(kAfterTrouble, [this] { PutQuestions(); });
+
+  std::vector<Waiter*> ended;
+  for (Waiter* waiter = object.waiters.first(); waiter != nullptr; waiter = object.waiters.Next(waiter)) {
+    if (waiter->last_chance || !(trouble || absl::IsNotFound(info.status()))) ended.push_back(waiter);
+  }
+  if (ended.size() < object.waiters.size()) {
+    subscriptions_->Add(object.channel);
+    if (trouble || object.ask_again) {
+      Enqueue(object);
+    } else {
+      object.next_question = loop_.RunAfter(kAfterSilence, [this, &object] { Enqueue(object); });
+    }
+  }
+  for (Waiter* waiter : ended) End(*waiter, info);
+  PutQuestions();
+}
+
+void Waiting::WaitOver(Waiter& waiter) {
+  const Object& object = *waiter.object;
+  if (!object.trouble.ok()) {
+    End(waiter, object.trouble);
+  } else if (object.state == Object::State::kIdle) {
+    End(waiter, NobodyHoldsIt());
   } else {
-    End(channel, number, object.trouble.ok() ? absl::NotFoundError("no node holds the object") : object.trouble);
+    waiter.last_chance = true;
   }
 }
 
-void Waiting::End(const std::string& channel, uint64_t number, absl::StatusOr<ObjectInfo> result) {
-  const auto found = objects_.find(channel);
-  auto waiter = found->second.waiters.extract(number);
+void Waiting::End(Waiter& waiter, const absl::StatusOr<ObjectInfo>& result) {
+  TakeOut(waiter);
+  waiter.answer = answers_.Add([done = std::move(waiter.done), result] { done(result); });
+}
+
+void Waiting::TakeOut(Waiter& waiter) {
+  Object& object = *waiter.object;
+  object.waiters.Remove(&waiter);
   --waiting_;
-  answers_.Add([done = std::move(waiter.mapped().done), result = std::move(result)] { done(result); });
-  if (!found->second.waiters.empty()) return;
-  subscriptions_->Remove(channel);
-  objects_.erase(found);
+  waiter.waiting = nullptr;
+  waiter.wait.Cancel();
+  waiter.deadline.Cancel();
+  if (object.waiters.empty()) Forget(object);
+}
+
+void Waiting::Forget(Object& object) {
+  if (object.state == Object::State::kQueued) queue_.Remove(&object);
+  if (object.state == Object::State::kAsked) --questions_;
+  const Key key(object.channel, object.question.puller);
+  objects_.erase(key);
+  const auto other = objects_.lower_bound({key.first, ""});
+  if (other == objects_.end() || other->first.first != key.first) subscriptions_->Remove(key.first);
+  PutQuestions();
 }
 
 }  // namespace tokamak::directory::redis

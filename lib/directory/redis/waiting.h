@@ -1,8 +1,12 @@
-// Waiting answers those who wait for objects to appear in Redis: it listens for announcements and asks when there is one.
+// Waiting answers those who wait for objects to appear in Redis: it listens for announcements and
+// asks when there is one.
 //
-// Whoever waits is asked for at once, then after a subscription has begun, and then at each announcement; an announcement is only
-// a hint to ask. All who wait for one object share one question at a time and one subscription. While the server cannot be
-// reached it goes on trying.
+// Whoever waits is asked for at once, then after a subscription has begun, and then at each
+// announcement; an announcement is only a hint to ask. All who wait for one object on behalf of one
+// node share one question at a time, and all who wait for one object share a subscription, which
+// ends with the last of them. While the server cannot be reached it goes on trying.
+// Fairness: questions are put in the order in which they came up, and kMaxQuestions are under way
+// at once, so that however many wait, other calls find room on the connection.
 // Bounds: kMaxWaiting wait at once (kResourceExhausted).
 // Thread rule: its loop.
 #pragma once
@@ -12,11 +16,13 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
+#include "lib/base/answers.h"
 #include "lib/base/event_loop.h"
-#include "lib/base/object_id.h"
-#include "lib/directory/answers.h"
+#include "lib/base/handle.h"
+#include "lib/base/intrusive_list.h"
 #include "lib/directory/directory.h"
 #include "lib/directory/redis/subscriptions.h"
 
@@ -25,52 +31,78 @@ namespace tokamak::directory::redis {
 class Waiting final {
  public:
   static constexpr size_t kMaxWaiting = 65536;
+  static constexpr size_t kMaxQuestions = 256;
 
-  // Asks once who holds an object. Answers later.
-  using Ask = std::function<void(const base::ObjectId& id, base::Duration deadline, Directory::LocateCallback done)>;
+  // Asks once who holds an object.
+  using Ask = std::function<base::Pending(const LocateRequest& request, Directory::LocateCallback done)>;
 
   // `loop` must outlive it; so must what `ask` needs.
   static absl::StatusOr<std::unique_ptr<Waiting>> Open(os::EpollLoop& loop, const ConnectionOptions& options,
                                                        const std::string& prefix, Ask ask);
+  ~Waiting();
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
 
-  // See Directory::Locate; `wait` is more than zero.
-  void Locate(const base::ObjectId& id, base::Duration wait, base::Duration deadline, Directory::LocateCallback done);
+  // See Directory::Locate; the wait is more than zero.
+  [[nodiscard]] base::Pending Locate(const LocateRequest& request, Directory::LocateCallback done);
 
   size_t waiting() const { return waiting_; }
   size_t channels() const { return subscriptions_->channels(); }
 
  private:
-  struct Waiter {
+  struct Object;
+  // One Locate. Its object's, until it is being answered or was dropped.
+  struct Waiter final : base::Handle {
+    ~Waiter() override;
+
+    Waiting* waiting = nullptr;  // null: it is being answered
+    Object* object = nullptr;
     Directory::LocateCallback done;
     base::Timer wait;
     base::Timer deadline;
-    bool last_chance = false;  // the wait is over: the question that is under way decides
+    bool last_chance = false;  // the wait is over: the question that is to be answered next decides
+    base::Pending answer;
+    base::Link<Waiter> link;
   };
+  // What is asked for those who wait. Ends with the last of them.
   struct Object {
-    base::ObjectId id;
-    std::map<uint64_t, Waiter> waiters;
-    bool asking = false;
+    enum class State : uint8_t { kIdle, kQueued, kAsked };
+
+    std::string channel;
+    LocateRequest question;
+    base::IntrusiveList<Waiter, &Waiter::link> waiters;
+    State state = State::kIdle;
     bool ask_again = false;  // something happened since the question was put
     absl::Status trouble;    // of the last question
+    base::Pending asked;
     base::Timer next_question;
+    base::Link<Object> link;
   };
+  using Key = std::pair<std::string, NodeId>;  // channel and puller
 
   Waiting(os::EpollLoop& loop, const std::string& prefix, Ask ask)
-      : loop_(loop), prefix_(prefix), ask_(std::move(ask)), answers_(loop) {}
+      : loop_(loop), prefix_(prefix), awake_(prefix + ":awake"), ask_(std::move(ask)), answers_(loop) {}
   std::string ChannelOf(const base::ObjectId& id) const;
-  void AskFor(const std::string& channel);
-  void Answered(const std::string& channel, const absl::StatusOr<ObjectInfo>& info);
-  void WaitOver(const std::string& channel, uint64_t number);
-  void End(const std::string& channel, uint64_t number, absl::StatusOr<ObjectInfo> result);
+  void Heard(const std::string& channel);
+  void Enqueue(Object& object);
+  void PutQuestions();
+  void Answered(Object& object, const absl::StatusOr<ObjectInfo>& info);
+  void WaitOver(Waiter& waiter);
+  void End(Waiter& waiter, const absl::StatusOr<ObjectInfo>& result);
+  void TakeOut(Waiter& waiter);
+  void Forget(Object& object);
 
   os::EpollLoop& loop_;
   const std::string prefix_;
+  const std::string awake_;  // the channel on which it is said that a silent node is back
   const Ask ask_;
-  uint64_t last_number_ = 0;
   size_t waiting_ = 0;
-  std::map<std::string, Object> objects_;  // by channel
+  size_t questions_ = 0;  // under way
+  std::map<Key, Object> objects_;
+  base::IntrusiveList<Object, &Object::link> queue_;  // to be asked for
+  base::Timer pause_;  // armed: the last answer was an error, and nothing is asked for a moment
   std::unique_ptr<Subscriptions> subscriptions_;
-  Answers answers_;
+  base::Answers answers_;
 };
 
 }  // namespace tokamak::directory::redis

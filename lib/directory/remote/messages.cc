@@ -1,8 +1,22 @@
 #include "lib/directory/remote/messages.h"
 
+#include <algorithm>
 #include <string>
 
 namespace tokamak::directory {
+
+namespace {
+
+constexpr uint8_t kPulls = 1;  // of a watch
+constexpr uint8_t kOnce = 2;
+
+}  // namespace
+
+base::Writer BeginRequest(RequestKind kind) {
+  base::Writer writer;
+  writer.Integer(static_cast<uint8_t>(kind));
+  return writer;
+}
 
 void WriteNode(base::Writer& writer, const NodeInfo& node) {
   writer.Text(node.id);
@@ -24,36 +38,106 @@ NodeInfo ReadNode(base::Reader& reader) {
   return node;
 }
 
+void WriteVersion(base::Writer& writer, const base::ObjectVersion& version) {
+  writer.Id(version.id);
+  writer.Integer(static_cast<uint64_t>(version.generation));
+}
+
+base::ObjectVersion ReadVersion(base::Reader& reader) {
+  base::ObjectVersion version;
+  version.id = reader.Id();
+  version.generation = base::Generation{reader.Integer<uint64_t>()};
+  return version;
+}
+
+void WriteUpdate(base::Writer& writer, const Update& update) {
+  writer.Integer(static_cast<uint8_t>(update.kind));
+  WriteVersion(writer, update.version);
+  if (update.kind == Update::Kind::kWithdraw) return;
+  writer.Integer(update.data_size);
+  writer.Integer(update.metadata_size);
+  writer.Integer<uint8_t>(update.established ? 1 : 0);
+}
+
+bool ReadUpdate(base::Reader& reader, Update* update) {
+  update->kind = static_cast<Update::Kind>(reader.Integer<uint8_t>());
+  update->version = ReadVersion(reader);
+  if (update->kind == Update::Kind::kWithdraw) return reader.ok();
+  update->data_size = reader.Integer<uint64_t>();
+  update->metadata_size = reader.Integer<uint64_t>();
+  const auto established = reader.Integer<uint8_t>();
+  update->established = established == 1;
+  return reader.ok() && update->kind == Update::Kind::kAnnounce && established <= 1;
+}
+
 void WriteObject(base::Writer& writer, const ObjectInfo& object) {
+  writer.Integer(static_cast<uint64_t>(object.generation));
   writer.Integer(object.data_size);
   writer.Integer(object.metadata_size);
-  writer.Integer(static_cast<uint32_t>(object.holders.size()));
-  for (const NodeId& holder : object.holders) writer.Text(holder);
+  WriteNames(writer, object.holders);
 }
 
 ObjectInfo ReadObject(base::Reader& reader) {
   ObjectInfo object;
+  object.generation = base::Generation{reader.Integer<uint64_t>()};
   object.data_size = reader.Integer<uint64_t>();
   object.metadata_size = reader.Integer<uint64_t>();
-  const uint32_t holders = reader.Count(kMaxHolders, sizeof(uint32_t));
-  for (uint32_t i = 0; i < holders; ++i) object.holders.push_back(reader.Text(kMaxNodeName));
+  object.holders = ReadNames(reader);
   return object;
 }
 
-void WriteStatus(base::Writer& writer, const absl::Status& status) {
+void WriteNames(base::Writer& writer, absl::Span<const NodeId> names) {
+  writer.Integer(static_cast<uint32_t>(names.size()));
+  for (const NodeId& name : names) writer.Text(name);
+}
+
+std::vector<NodeId> ReadNames(base::Reader& reader) {
+  std::vector<NodeId> names(reader.Count(kMaxHoldersNamed, sizeof(uint32_t)));
+  for (NodeId& name : names) name = reader.Text(kMaxNodeName);
+  return names;
+}
+
+void WriteSession(base::Writer& writer, const SessionName& session) {
+  writer.Integer(session.asker);
+  writer.Integer(session.number);
+}
+
+SessionName ReadSession(base::Reader& reader) {
+  SessionName session;
+  session.asker = reader.Integer<uint64_t>();
+  session.number = reader.Integer<uint64_t>();
+  return session;
+}
+
+void WriteWatch(base::Writer& writer, const WatchRequest& watch) {
+  writer.Integer(watch.number);
+  writer.Id(watch.id);
+  writer.Integer(static_cast<uint8_t>((watch.pulls ? kPulls : 0) | (watch.once ? kOnce : 0)));
+}
+
+bool ReadWatch(base::Reader& reader, WatchRequest* watch) {
+  watch->number = reader.Integer<uint64_t>();
+  watch->id = reader.Id();
+  const auto flags = reader.Integer<uint8_t>();
+  watch->pulls = (flags & kPulls) != 0;
+  watch->once = (flags & kOnce) != 0;
+  return reader.ok() && flags <= (kPulls | kOnce);
+}
+
+void WriteStatus(base::Writer& writer, const absl::Status& status, size_t most_text) {
   writer.Integer(static_cast<uint8_t>(status.code()));
-  writer.Text(status.message().substr(0, kMaxStatusText));
+  writer.Text(status.message().substr(0, std::min(most_text, kMaxStatusText)));
 }
 
 absl::Status ReadStatus(base::Reader& reader) {
   const auto code = reader.Integer<uint8_t>();
   const std::string text = reader.Text(kMaxStatusText);
-  if (!reader.ok() || code > static_cast<uint8_t>(absl::StatusCode::kUnauthenticated)) return NonsenseReply();
+  if (!reader.ok() || code > static_cast<uint8_t>(absl::StatusCode::kUnauthenticated)) return MalformedReply();
   return absl::Status(static_cast<absl::StatusCode>(code), text);
 }
 
-absl::Status NonsenseReply() {
-  return absl::UnavailableError("the node that serves the directory sent a reply that makes no sense");
+absl::Status MalformedReply() {
+  return absl::UnavailableError("the node that serves the directory sent a malformed reply");
 }
 
 }  // namespace tokamak::directory

@@ -1,7 +1,7 @@
 #include "lib/directory/remote/remote.h"
 
 #include <algorithm>
-#include <string>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,21 +10,32 @@ namespace tokamak::directory {
 
 namespace {
 
-base::Writer Request(RequestKind kind) {
-  base::Writer writer;
-  writer.Integer(static_cast<uint8_t>(kind));
-  return writer;
-}
+constexpr size_t kVerifyOverhead = 128;  // of a request, beside its versions
 
 }  // namespace
 
-void RemoteDirectory::Ask(const base::Writer& request, base::Duration deadline,
-                          std::function<void(const absl::Status&, base::Reader&)> read) {
-  caller_.Call(
+RemoteDirectory::RemoteDirectory(base::EventLoop& loop, transport::Caller& caller, const verbs::Address& server,
+                                 base::Random random)
+    : loop_(loop),
+      caller_(caller),
+      server_(server),
+      watches_(loop, caller.max_call_size(), random,
+               [this](const base::Writer& request, base::Duration deadline, Read read) {
+                 return Call(request, deadline, std::move(read));
+               }),
+      answers_(loop) {}
+
+base::Pending RemoteDirectory::Ask(const base::Writer& request, base::Duration deadline, Read read) {
+  watches_.Flush();
+  return Call(request, deadline, std::move(read));
+}
+
+base::Pending RemoteDirectory::Call(const base::Writer& request, base::Duration deadline, Read read) {
+  return caller_.Call(
       server_, request.bytes(), deadline,
-      [alive = std::weak_ptr<char>(alive_), server = server_,
+      [gone = lifetime_.Watched(), server = server_,
        read = std::move(read)](absl::StatusOr<absl::Span<const uint8_t>> reply) {
-        if (alive.expired()) return;
+        if (gone.over()) return;
         base::Reader reader(reply.ok() ? *reply : absl::Span<const uint8_t>());
         if (reply.ok()) return read(ReadStatus(reader), reader);
         const absl::Status& status = reply.status();
@@ -33,91 +44,189 @@ void RemoteDirectory::Ask(const base::Writer& request, base::Duration deadline,
       });
 }
 
-void RemoteDirectory::AskStatus(const base::Writer& request, base::Duration deadline, StatusCallback done) {
-  Ask(request, deadline, [done = std::move(done)](const absl::Status& status, base::Reader& reader) {
-    done(status.ok() && !reader.Complete() ? NonsenseReply() : status);
-  });
-}
-
-void RemoteDirectory::Join(const NodeInfo& node, base::Duration lease, base::Duration deadline, JoinCallback done) {
-  base::Writer request = Request(RequestKind::kJoin);
-  WriteNode(request, node);
-  request.Integer(lease.picoseconds());
-  Ask(request, deadline, [done = std::move(done)](const absl::Status& status, base::Reader& reader) {
+base::Pending RemoteDirectory::Join(const JoinRequest& join, base::Duration deadline, JoinCallback done) {
+  base::Writer request = BeginRequest(RequestKind::kJoin);
+  WriteNode(request, join.node);
+  request.Integer(join.lease.picoseconds());
+  request.Integer(join.grace.picoseconds());
+  request.Integer(static_cast<uint8_t>((join.returning ? 1 : 0) | (join.complete ? 2 : 0)));
+  return Ask(request, deadline, [done = std::move(done)](const absl::Status& status, base::Reader& reader) {
     if (!status.ok()) return done(status);
-    const bool renewed = reader.Integer<uint8_t>() != 0;
-    if (!reader.Complete()) return done(NonsenseReply());
-    done(renewed ? JoinResult::kRenewed : JoinResult::kEntered);
+    JoinReply reply;
+    reply.entered = reader.Integer<uint8_t>() != 0;
+    reply.drops.resize(reader.Count(kMaxDropsTold, base::ObjectId::kSize + sizeof(uint64_t)));
+    for (base::ObjectVersion& version : reply.drops) version = ReadVersion(reader);
+    if (!reader.Complete()) return done(MalformedReply());
+    done(std::move(reply));
   });
 }
 
-void RemoteDirectory::Leave(const NodeId& node, uint64_t incarnation, base::Duration deadline, StatusCallback done) {
-  base::Writer request = Request(RequestKind::kLeave);
+base::Pending RemoteDirectory::Leave(const NodeId& node, uint64_t incarnation, base::Duration deadline,
+                                     StatusCallback done) {
+  base::Writer request = BeginRequest(RequestKind::kLeave);
   request.Text(node);
   request.Integer(incarnation);
-  AskStatus(request, deadline, std::move(done));
+  return Ask(request, deadline, [done = std::move(done)](const absl::Status& status, base::Reader& reader) {
+    done(status.ok() && !reader.Complete() ? MalformedReply() : status);
+  });
 }
 
-void RemoteDirectory::Announce(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size, const NodeId& node,
-                               base::Duration deadline, StatusCallback done) {
-  base::Writer request = Request(RequestKind::kAnnounce);
-  request.Id(id);
-  request.Integer(data_size);
-  request.Integer(metadata_size);
+base::Pending RemoteDirectory::Update(const NodeId& node, absl::Span<const directory::Update> updates,
+                                      base::Duration deadline, UpdateCallback done) {
+  base::Writer request = BeginRequest(RequestKind::kUpdate);
   request.Text(node);
-  AskStatus(request, deadline, std::move(done));
+  request.Integer(static_cast<uint32_t>(updates.size()));
+  for (const directory::Update& update : updates) WriteUpdate(request, update);
+  return Ask(request, deadline,
+             [done = std::move(done), count = updates.size()](const absl::Status& status, base::Reader& reader) {
+               if (!status.ok()) return done(status);
+               if (reader.Integer<uint32_t>() != count) return done(MalformedReply());
+               std::vector<absl::Status> statuses;
+               for (size_t i = 0; i < count; ++i) statuses.push_back(ReadStatus(reader));
+               if (!reader.Complete()) return done(MalformedReply());
+               done(std::move(statuses));
+             });
 }
 
-void RemoteDirectory::Withdraw(const base::ObjectId& id, const NodeId& node, base::Duration deadline,
-                               StatusCallback done) {
-  base::Writer request = Request(RequestKind::kWithdraw);
-  request.Id(id);
-  request.Text(node);
-  AskStatus(request, deadline, std::move(done));
-}
-
-void RemoteDirectory::Locate(const base::ObjectId& id, base::Duration wait, base::Duration deadline,
-                             LocateCallback done) {
-  if (wait > base::Duration()) return waits_.Locate(id, wait, deadline, std::move(done));
-  base::Writer request = Request(RequestKind::kLocate);
-  request.Id(id);
-  Ask(request, deadline, [done = std::move(done)](const absl::Status& status, base::Reader& reader) {
+base::Pending RemoteDirectory::Locate(const LocateRequest& locate, LocateCallback done) {
+  if (locate.wait > base::Duration()) return watches_.Locate(locate, std::move(done));
+  base::Writer request = BeginRequest(RequestKind::kLocate);
+  request.Id(locate.id);
+  request.Text(locate.puller);
+  return Ask(request, locate.deadline, [done = std::move(done)](const absl::Status& status, base::Reader& reader) {
     if (!status.ok()) return done(status);
     ObjectInfo object = ReadObject(reader);
-    if (!reader.Complete() || object.holders.empty()) return done(NonsenseReply());
+    if (!reader.Complete() || object.holders.empty()) return done(MalformedReply());
     done(std::move(object));
   });
 }
 
-void RemoteDirectory::Nodes(base::Duration deadline, NodesCallback done) {
-  AskNodes(std::make_shared<NodesSoFar>(NodesSoFar{loop_.Now() + deadline, {}, std::move(done)}));
-}
-
-// The nodes after those known already, as many as fit one reply.
-void RemoteDirectory::AskNodes(std::shared_ptr<NodesSoFar> so_far) {
-  base::Writer request = Request(RequestKind::kNodes);
-  request.Text(so_far->nodes.empty() ? NodeId() : so_far->nodes.back().id);
-  const base::Duration left = so_far->deadline - loop_.Now();
-  Ask(request, left, [this, so_far](const absl::Status& status, base::Reader& reader) {
-    if (!status.ok()) return so_far->done(status);
-    bool more = false;
-    if (absl::Status read = ReadNodes(reader, so_far->nodes, &more); !read.ok()) return so_far->done(read);
-    if (more) return AskNodes(so_far);
-    so_far->done(std::move(so_far->nodes));
+base::Pending RemoteDirectory::Delete(const DeleteRequest& step, base::Duration deadline, DeleteCallback done) {
+  base::Writer request = BeginRequest(RequestKind::kDelete);
+  WriteVersion(request, {step.id, step.generation});
+  WriteNames(request, step.dropped);
+  request.Text(step.after);
+  return Ask(request, deadline, [done = std::move(done)](const absl::Status& status, base::Reader& reader) {
+    if (!status.ok()) return done(status);
+    DeleteReply reply;
+    reply.generation = base::Generation{reader.Integer<uint64_t>()};
+    reply.holders = ReadNames(reader);
+    reply.silent = ReadNames(reader);
+    if (!reader.Complete() || reply.generation == base::kNoGeneration) return done(MalformedReply());
+    done(std::move(reply));
   });
 }
 
-// Names must rise, or a reply could make us ask for ever.
-absl::Status RemoteDirectory::ReadNodes(base::Reader& reader, std::vector<NodeInfo>& nodes, bool* more) {
-  *more = reader.Integer<uint8_t>() != 0;
-  const uint32_t count = reader.Integer<uint32_t>();
-  for (uint32_t i = 0; i < count && reader.ok(); ++i) {
-    NodeInfo node = ReadNode(reader);
-    const bool rises = nodes.empty() || nodes.back().id < node.id;
-    if (!reader.ok() || !CheckNode(node).ok() || !rises || nodes.size() == kMaxNodes) return NonsenseReply();
-    nodes.push_back(std::move(node));
+// Asks for as many versions as a request and its reply have room for, until all were looked at.
+class RemoteDirectory::VerifyCall final : public base::Handle {
+ public:
+  VerifyCall(RemoteDirectory& directory, const NodeId& node, absl::Span<const base::ObjectVersion> versions,
+             base::Duration deadline, VerifyCallback done)
+      : directory_(directory),
+        node_(node),
+        versions_(versions.begin(), versions.end()),
+        deadline_(directory.loop_.Now() + deadline),
+        done_(std::move(done)) {
+    AskNext();
   }
-  return !reader.Complete() || (*more && count == 0) ? NonsenseReply() : absl::OkStatus();
+
+ private:
+  void AskNext() {
+    const size_t room = std::max<size_t>(directory_.caller_.max_call_size(), 2 * kVerifyOverhead) - kVerifyOverhead;
+    const size_t asked =
+        std::min(versions_.size() - looked_at_, room / (base::ObjectId::kSize + sizeof(base::Generation)));
+    base::Writer request = BeginRequest(RequestKind::kVerify);
+    request.Text(node_);
+    request.Integer(static_cast<uint32_t>(asked));
+    for (size_t i = 0; i < asked; ++i) WriteVersion(request, versions_[looked_at_ + i]);
+    step_ = directory_.Ask(request, deadline_ - directory_.loop_.Now(),
+                           [this, asked](const absl::Status& status, base::Reader& reader) {
+                             const absl::Status read = status.ok() ? Read(reader, asked) : status;
+                             if (read.ok() && looked_at_ < versions_.size()) return AskNext();
+                             const VerifyCallback done = std::move(done_);  // may drop us
+                             if (!read.ok()) return done(read);
+                             done(std::move(unknown_));
+                           });
+  }
+
+  absl::Status Read(base::Reader& reader, size_t asked) {
+    const uint32_t looked_at = reader.Integer<uint32_t>();
+    const uint32_t unknown = reader.Count(looked_at, sizeof(uint32_t));
+    for (uint32_t i = 0; i < unknown; ++i) {
+      const auto place = reader.Integer<uint32_t>();
+      if (place >= looked_at) return MalformedReply();
+      unknown_.push_back(static_cast<uint32_t>(looked_at_) + place);
+    }
+    if (!reader.Complete() || looked_at > asked || (looked_at == 0 && asked > 0)) return MalformedReply();
+    looked_at_ += looked_at;
+    return absl::OkStatus();
+  }
+
+  RemoteDirectory& directory_;
+  const NodeId node_;
+  const std::vector<base::ObjectVersion> versions_;
+  const base::Time deadline_;
+  VerifyCallback done_;
+  size_t looked_at_ = 0;
+  std::vector<uint32_t> unknown_;
+  base::Pending step_;
+};
+
+base::Pending RemoteDirectory::Verify(const NodeId& node, absl::Span<const base::ObjectVersion> versions,
+                                      base::Duration deadline, VerifyCallback done) {
+  if (versions.size() <= kMaxVerified) {
+    return std::make_unique<VerifyCall>(*this, node, versions, deadline, std::move(done));
+  }
+  return answers_.Add([done = std::move(done)] {
+    done(absl::InvalidArgumentError(absl::StrCat("at most ", kMaxVerified, " versions at once")));
+  });
+}
+
+// Asks for the nodes after those known already, as many as fit a reply, until there are no more.
+class RemoteDirectory::NodesCall final : public base::Handle {
+ public:
+  NodesCall(RemoteDirectory& directory, base::Duration deadline, NodesCallback done)
+      : directory_(directory), deadline_(directory.loop_.Now() + deadline), done_(std::move(done)) {
+    AskNext();
+  }
+
+ private:
+  void AskNext() {
+    base::Writer request = BeginRequest(RequestKind::kNodes);
+    request.Text(nodes_.empty() ? NodeId() : nodes_.back().id);
+    step_ = directory_.Ask(request, deadline_ - directory_.loop_.Now(),
+                           [this](const absl::Status& status, base::Reader& reader) {
+                             bool more = false;
+                             const absl::Status read = status.ok() ? Read(reader, &more) : status;
+                             if (read.ok() && more) return AskNext();
+                             const NodesCallback done = std::move(done_);  // may drop us
+                             if (!read.ok()) return done(read);
+                             done(std::move(nodes_));
+                           });
+  }
+
+  // Names must rise, or a reply could make us ask for ever.
+  absl::Status Read(base::Reader& reader, bool* more) {
+    *more = reader.Integer<uint8_t>() != 0;
+    const uint32_t count = reader.Integer<uint32_t>();
+    for (uint32_t i = 0; i < count && reader.ok(); ++i) {
+      NodeInfo node = ReadNode(reader);
+      const bool rises = nodes_.empty() || nodes_.back().id < node.id;
+      if (!reader.ok() || !CheckNode(node).ok() || !rises || nodes_.size() == kMaxNodes) return MalformedReply();
+      nodes_.push_back(std::move(node));
+    }
+    return !reader.Complete() || (*more && count == 0) ? MalformedReply() : absl::OkStatus();
+  }
+
+  RemoteDirectory& directory_;
+  const base::Time deadline_;
+  NodesCallback done_;
+  std::vector<NodeInfo> nodes_;
+  base::Pending step_;
+};
+
+base::Pending RemoteDirectory::Nodes(base::Duration deadline, NodesCallback done) {
+  return std::make_unique<NodesCall>(*this, deadline, std::move(done));
 }
 
 }  // namespace tokamak::directory

@@ -5,160 +5,253 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+
 namespace tokamak::directory {
 
 namespace {
 
 // What the local directory may take: it answers at once.
 constexpr base::Duration kLocalDeadline = base::Seconds(5);
-constexpr base::Duration kMaxLease = base::Seconds(3600);
+constexpr base::Duration kMaxLease = base::Seconds(3600);  // and grace
 
-// Of a reply, beside the nodes or objects; and of one with an object, beside its holders.
-constexpr size_t kNodesOverhead = 16;
-constexpr size_t kLocateOverhead = 48;
-static_assert(DirectoryServer::kMinReply > kLocateOverhead + sizeof(uint32_t) + kMaxNodeName, "room for a holder");
+// Of a reply, beside a list; what a name and a version take in one; and of an object, beside its
+// holders.
+constexpr size_t kReplyOverhead = 32;
+constexpr size_t kNameRoom = sizeof(uint32_t) + kMaxNodeName;
+constexpr size_t kVersionRoom = base::ObjectId::kSize + sizeof(uint64_t);
+constexpr size_t kObjectOverhead = 48;
+static_assert(DirectoryServer::kMinReply > kReplyOverhead + kObjectOverhead + 2 * kNameRoom, "room for some names");
+static_assert(DirectoryServer::kMinReply > kReplyOverhead + kMaxUpdates * 5, "room for all statuses of an update");
 
-void ReplyStatus(const DirectoryServer::Reply& reply, const absl::Status& status) {
+base::Pending ReplyStatus(const transport::Reply& reply, const absl::Status& status) {
   base::Writer writer;
   WriteStatus(writer, status);
   reply(writer.bytes());
+  return nullptr;
 }
 
-void Refuse(const DirectoryServer::Reply& reply) {
-  ReplyStatus(reply, absl::InvalidArgumentError("the directory cannot make sense of this request"));
+base::Pending Refuse(const transport::Reply& reply) {
+  return ReplyStatus(reply, absl::InvalidArgumentError("the request to the directory is malformed"));
 }
 
-Directory::StatusCallback Answer(DirectoryServer::Reply reply) {
-  return [reply = std::move(reply)](const absl::Status& status) { ReplyStatus(reply, status); };
+// Replies with what `write` makes of a result that is ok.
+template <typename Result, typename Write>
+void ReplyResult(const transport::Reply& reply, const absl::StatusOr<Result>& result, const Write& write) {
+  base::Writer writer;
+  WriteStatus(writer, result.status());
+  if (result.ok()) write(writer, *result);
+  reply(writer.bytes());
+}
+
+template <typename T>
+absl::Span<const T> FirstOf(const std::vector<T>& all, size_t most) {
+  return absl::MakeConstSpan(all).first(std::min(all.size(), most));
 }
 
 }  // namespace
 
-void DirectoryServer::Handle(absl::Span<const uint8_t> request, Reply reply) {
+base::Pending DirectoryServer::Handle(absl::Span<const uint8_t> request, transport::Reply reply) {
   base::Reader reader(request);
   switch (static_cast<RequestKind>(reader.Integer<uint8_t>())) {
     case RequestKind::kJoin:
       return HandleJoin(reader, std::move(reply));
-    case RequestKind::kLeave: {
-      const NodeId node = reader.Text(kMaxNodeName);
-      const auto incarnation = reader.Integer<uint64_t>();
-      if (!reader.Complete()) return Refuse(reply);
-      return directory_.Leave(node, incarnation, kLocalDeadline, Answer(std::move(reply)));
-    }
-    case RequestKind::kAnnounce: {
-      const base::ObjectId id = reader.Id();
-      const auto data_size = reader.Integer<uint64_t>();
-      const auto metadata_size = reader.Integer<uint64_t>();
-      const NodeId node = reader.Text(kMaxNodeName);
-      if (!reader.Complete()) return Refuse(reply);
-      return directory_.Announce(id, data_size, metadata_size, node, kLocalDeadline, Answer(std::move(reply)));
-    }
-    case RequestKind::kWithdraw: {
-      const base::ObjectId id = reader.Id();
-      const NodeId node = reader.Text(kMaxNodeName);
-      if (!reader.Complete()) return Refuse(reply);
-      return directory_.Withdraw(id, node, kLocalDeadline, Answer(std::move(reply)));
-    }
+    case RequestKind::kLeave:
+      return HandleLeave(reader, std::move(reply));
+    case RequestKind::kUpdate:
+      return HandleUpdate(reader, std::move(reply));
     case RequestKind::kLocate:
       return HandleLocate(reader, std::move(reply));
+    case RequestKind::kDelete:
+      return HandleDelete(reader, std::move(reply));
+    case RequestKind::kVerify:
+      return HandleVerify(reader, std::move(reply));
     case RequestKind::kNodes:
       return HandleNodes(reader, std::move(reply));
-    case RequestKind::kLocateAny:
-      return HandleLocateAny(reader, std::move(reply));
+    case RequestKind::kWatch:
+      return HandleWatch(reader, std::move(reply));
+    case RequestKind::kPoll:
+      return HandlePoll(reader, std::move(reply));
   }
-  Refuse(reply);
+  return Refuse(reply);
 }
 
-void DirectoryServer::HandleJoin(base::Reader& reader, Reply reply) {
-  const NodeInfo node = ReadNode(reader);
-  const base::Duration lease = base::Duration::Picoseconds(reader.Integer<int64_t>());
-  if (!reader.Complete() || lease <= base::Duration() || lease > kMaxLease) return Refuse(reply);
-  directory_.Join(node, lease, kLocalDeadline, [reply = std::move(reply)](absl::StatusOr<JoinResult> result) {
-    base::Writer writer;
-    WriteStatus(writer, result.status());
-    if (result.ok()) writer.Integer<uint8_t>(*result == JoinResult::kRenewed ? 1 : 0);
-    reply(writer.bytes());
-  });
+base::Pending DirectoryServer::HandleJoin(base::Reader& reader, transport::Reply reply) {
+  JoinRequest request;
+  request.node = ReadNode(reader);
+  request.lease = base::Duration::Picoseconds(reader.Integer<int64_t>());
+  request.grace = base::Duration::Picoseconds(reader.Integer<int64_t>());
+  const auto flags = reader.Integer<uint8_t>();
+  request.returning = (flags & 1) != 0;
+  request.complete = (flags & 2) != 0;
+  if (!reader.Complete() || flags > 3 || request.lease > kMaxLease || request.grace > kMaxLease) return Refuse(reply);
+  // Drops that do not fit are told next time.
+  const size_t most_drops = (max_reply_ - kReplyOverhead) / kVersionRoom;
+  return directory_.Join(request, kLocalDeadline,
+                         [reply = std::move(reply), most_drops](const absl::StatusOr<JoinReply>& joined) {
+                           ReplyResult(reply, joined, [most_drops](base::Writer& writer, const JoinReply& result) {
+                             const auto drops = FirstOf(result.drops, most_drops);
+                             writer.Integer<uint8_t>(result.entered ? 1 : 0);
+                             writer.Integer(static_cast<uint32_t>(drops.size()));
+                             for (const base::ObjectVersion& version : drops) WriteVersion(writer, version);
+                           });
+                         });
 }
 
-void DirectoryServer::HandleLocate(base::Reader& reader, Reply reply) {
-  const base::ObjectId id = reader.Id();
+base::Pending DirectoryServer::HandleLeave(base::Reader& reader, transport::Reply reply) {
+  const NodeId node = reader.Text(kMaxNodeName);
+  const auto incarnation = reader.Integer<uint64_t>();
   if (!reader.Complete()) return Refuse(reply);
-  directory_.Locate(id, {}, kLocalDeadline, [this, reply = std::move(reply)](absl::StatusOr<ObjectInfo> object) {
-    base::Writer writer;
-    WriteStatus(writer, object.status());
-    if (object.ok()) WriteObject(writer, *std::move(object));
-    reply(writer.bytes());
-  });
+  return directory_.Leave(node, incarnation, kLocalDeadline,
+                          [reply = std::move(reply)](const absl::Status& status) { ReplyStatus(reply, status); });
 }
 
-// Holders that would not fit a reply are left out: one is enough, and there are others next time.
-void DirectoryServer::WriteObject(base::Writer& writer, ObjectInfo object) const {
-  const size_t room = (max_reply_ - kLocateOverhead) / (sizeof(uint32_t) + kMaxNodeName);
-  object.holders.resize(std::min(object.holders.size(), room));
-  directory::WriteObject(writer, object);
-}
-
-void DirectoryServer::HandleLocateAny(base::Reader& reader, Reply reply) {
-  const base::Duration wait = base::Duration::Picoseconds(reader.Integer<int64_t>());
-  std::vector<base::ObjectId> ids(reader.Count(kMaxIdsAsked, base::ObjectId::kSize));
-  for (base::ObjectId& id : ids) id = reader.Id();
-  if (!reader.Complete() || wait < base::Duration() || wait > kMaxRemoteWait) return Refuse(reply);
-  const uint64_t number = ++last_wait_;
-  waits_[number] = directory_.LocateAny(
-      ids, wait, [this, number, reply = std::move(reply)](const absl::StatusOr<LocalDirectory::Found>& found) {
-        const auto ended = waits_.extract(number);  // and with it this, but not before the end
-        ReplyFound(reply, found);
+base::Pending DirectoryServer::HandleUpdate(base::Reader& reader, transport::Reply reply) {
+  const NodeId node = reader.Text(kMaxNodeName);
+  std::vector<Update> updates(reader.Count(kMaxUpdates, sizeof(uint8_t) + kVersionRoom));
+  for (Update& update : updates) {
+    if (!ReadUpdate(reader, &update)) return Refuse(reply);
+  }
+  if (!reader.Complete()) return Refuse(reply);
+  return directory_.Update(
+      node, updates, kLocalDeadline,
+      [reply = std::move(reply), room = max_reply_](const absl::StatusOr<std::vector<absl::Status>>& updated) {
+        ReplyResult(reply, updated, [room](base::Writer& writer, const std::vector<absl::Status>& statuses) {
+          const size_t room_of_each = (room - kReplyOverhead) / std::max<size_t>(statuses.size(), 1);
+          writer.Integer(static_cast<uint32_t>(statuses.size()));
+          for (const absl::Status& status : statuses) WriteStatus(writer, status, room_of_each - 5);
+        });
       });
 }
 
-// As many as fit, and whether there are more: these are asked for again.
-void DirectoryServer::ReplyFound(const Reply& reply, const absl::StatusOr<LocalDirectory::Found>& found) const {
-  if (!found.ok()) return ReplyStatus(reply, found.status());
-  base::Writer entries;
-  uint32_t count = 0;
-  for (const auto& [place, object] : *found) {
-    base::Writer entry;
-    entry.Integer(static_cast<uint32_t>(place));
-    WriteObject(entry, object);
-    if (entries.size() + entry.size() + kNodesOverhead > max_reply_) break;
-    entries.Raw(entry.bytes());
-    ++count;
-  }
-  base::Writer writer;
-  WriteStatus(writer, absl::OkStatus());
-  writer.Integer<uint8_t>(count < found->size() ? 1 : 0);
-  writer.Integer(count);
-  writer.Raw(entries.bytes());
-  reply(writer.bytes());
+// Holders that would not fit the reply are left out: one is enough, and there are others next time.
+base::Pending DirectoryServer::HandleLocate(base::Reader& reader, transport::Reply reply) {
+  LocateRequest request;
+  request.id = reader.Id();
+  request.puller = reader.Text(kMaxNodeName);
+  request.deadline = kLocalDeadline;
+  if (!reader.Complete()) return Refuse(reply);
+  const size_t most = (max_reply_ - kReplyOverhead - kObjectOverhead) / kNameRoom;
+  return directory_.Locate(request, [reply = std::move(reply), most](absl::StatusOr<ObjectInfo> found) {
+    if (found.ok()) found->holders.resize(std::min(found->holders.size(), most));
+    ReplyResult(reply, found, [](base::Writer& writer, const ObjectInfo& object) { WriteObject(writer, object); });
+  });
 }
 
-// As many as fit one reply, after the name that was given; the asker comes back for more.
-void DirectoryServer::HandleNodes(base::Reader& reader, Reply reply) {
+// Holders that do not fit are named in the next step.
+base::Pending DirectoryServer::HandleDelete(base::Reader& reader, transport::Reply reply) {
+  DeleteRequest request;
+  const base::ObjectVersion version = ReadVersion(reader);
+  request.id = version.id;
+  request.generation = version.generation;
+  request.dropped = ReadNames(reader);
+  request.after = reader.Text(kMaxNodeName);
+  if (!reader.Complete()) return Refuse(reply);
+  const size_t most = (max_reply_ - kReplyOverhead) / 2 / kNameRoom;
+  return directory_.Delete(request, kLocalDeadline,
+                           [reply = std::move(reply), most](const absl::StatusOr<DeleteReply>& deleted) {
+                             ReplyResult(reply, deleted, [most](base::Writer& writer, const DeleteReply& result) {
+                               writer.Integer(static_cast<uint64_t>(result.generation));
+                               WriteNames(writer, FirstOf(result.holders, most));
+                               WriteNames(writer, FirstOf(result.silent, most));
+                             });
+                           });
+}
+
+// As many as the reply has room for are looked at; the asker comes back with the rest.
+base::Pending DirectoryServer::HandleVerify(base::Reader& reader, transport::Reply reply) {
+  const NodeId node = reader.Text(kMaxNodeName);
+  std::vector<base::ObjectVersion> versions(reader.Count(kMaxVerified, kVersionRoom));
+  for (base::ObjectVersion& version : versions) version = ReadVersion(reader);
+  if (!reader.Complete()) return Refuse(reply);
+  versions.resize(std::min(versions.size(), (max_reply_ - kReplyOverhead) / sizeof(uint32_t)));
+  const auto looked_at = static_cast<uint32_t>(versions.size());
+  return directory_.Verify(
+      node, versions, kLocalDeadline,
+      [reply = std::move(reply), looked_at](const absl::StatusOr<std::vector<uint32_t>>& verified) {
+        ReplyResult(reply, verified, [looked_at](base::Writer& writer, const std::vector<uint32_t>& places) {
+          writer.Integer(looked_at);
+          writer.Integer(static_cast<uint32_t>(places.size()));
+          for (const uint32_t place : places) writer.Integer(place);
+        });
+      });
+}
+
+// As many as fit the reply, after the name that was given; the asker comes back for more.
+base::Pending DirectoryServer::HandleNodes(base::Reader& reader, transport::Reply reply) {
   const NodeId after = reader.Text(kMaxNodeName);
   if (!reader.Complete()) return Refuse(reply);
-  directory_.Nodes(kLocalDeadline,
-                   [reply = std::move(reply), after, limit = max_reply_](absl::StatusOr<std::vector<NodeInfo>> nodes) {
-                     if (!nodes.ok()) return ReplyStatus(reply, nodes.status());
-                     base::Writer entries;
-                     uint32_t count = 0;
-                     bool more = false;
-                     for (const NodeInfo& node : *nodes) {
-                       if (node.id <= after) continue;
-                       base::Writer entry;
-                       WriteNode(entry, node);
-                       more = entries.size() + entry.size() + kNodesOverhead > limit;
-                       if (more) break;
-                       entries.Raw(entry.bytes());
-                       ++count;
-                     }
-                     base::Writer writer;
-                     WriteStatus(writer, absl::OkStatus());
-                     writer.Integer<uint8_t>(more ? 1 : 0);
-                     writer.Integer(count);
-                     writer.Raw(entries.bytes());
-                     reply(writer.bytes());
-                   });
+  return directory_.Nodes(kLocalDeadline, [reply = std::move(reply), after,
+                                           room = max_reply_](const absl::StatusOr<std::vector<NodeInfo>>& nodes) {
+    ReplyResult(reply, nodes, [&after, room](base::Writer& writer, const std::vector<NodeInfo>& all) {
+      base::Writer entries;
+      uint32_t count = 0;
+      bool more = false;
+      for (const NodeInfo& node : all) {
+        if (node.id <= after) continue;
+        base::Writer entry;
+        WriteNode(entry, node);
+        more = entries.size() + entry.size() + kReplyOverhead > room;
+        if (more) break;
+        entries.Raw(entry.bytes());
+        ++count;
+      }
+      writer.Integer<uint8_t>(more ? 1 : 0);
+      writer.Integer(count);
+      writer.Raw(entries.bytes());
+    });
+  });
+}
+
+base::Pending DirectoryServer::HandleWatch(base::Reader& reader, transport::Reply reply) {
+  const SessionName name = ReadSession(reader);
+  const auto begins = reader.Integer<uint8_t>();
+  const NodeId puller = reader.Text(kMaxNodeName);
+  std::vector<uint64_t> ended(reader.Count(kMaxWatched, sizeof(uint64_t)));
+  for (uint64_t& number : ended) number = reader.Integer<uint64_t>();
+  std::vector<WatchRequest> begun(reader.Count(kMaxWatched, sizeof(uint64_t) + base::ObjectId::kSize + 1));
+  for (WatchRequest& watch : begun) {
+    if (!ReadWatch(reader, &watch)) return Refuse(reply);
+  }
+  if (!reader.Complete() || begins > 1) return Refuse(reply);
+  WatchSession* const session = begins == 1 ? BeginSession(name) : FindSession(name);
+  if (session == nullptr && begins == 0) return ReplyStatus(reply, absl::AbortedError("the session is not known"));
+  if (session == nullptr || session->TooMany(begun.size())) {
+    return ReplyStatus(reply, absl::ResourceExhaustedError("too many wait in the directory: try again later"));
+  }
+  for (const uint64_t number : ended) session->End(number);
+  for (const WatchRequest& watch : begun) session->Begin(watch, puller);
+  session->Answer(reply);
+  return nullptr;
+}
+
+base::Pending DirectoryServer::HandlePoll(base::Reader& reader, transport::Reply reply) {
+  const SessionName name = ReadSession(reader);
+  if (!reader.Complete()) return Refuse(reply);
+  WatchSession* const session = FindSession(name);
+  if (session == nullptr) return ReplyStatus(reply, absl::AbortedError("the session is not known"));
+  return session->Poll(std::move(reply));
+}
+
+WatchSession* DirectoryServer::FindSession(const SessionName& name) {
+  const auto found = sessions_.find(name.asker);
+  if (found == sessions_.end() || found->second.watches->number() != name.number) return nullptr;
+  NoteWord(name.asker, found->second);
+  return found->second.watches.get();
+}
+
+WatchSession* DirectoryServer::BeginSession(const SessionName& name) {
+  const auto known = sessions_.find(name.asker);
+  if (known == sessions_.end() && sessions_.size() >= kMaxSessions) return nullptr;
+  if (known != sessions_.end() && known->second.watches->number() > name.number) return nullptr;
+  Session& session = sessions_[name.asker];
+  session.watches = std::make_unique<WatchSession>(loop_, directory_, max_reply_, name.number);
+  NoteWord(name.asker, session);
+  return session.watches.get();
+}
+
+void DirectoryServer::NoteWord(uint64_t asker, Session& session) {
+  session.silence = loop_.RunAfter(kSessionSilence, [this, asker] { sessions_.erase(asker); });
 }
 
 }  // namespace tokamak::directory

@@ -1,46 +1,71 @@
 // DirectoryServer answers other nodes' directory requests from this node's own directory.
 //
-// Requests are untrusted: one that makes no sense gets kInvalidArgument, and bounds are the directory's own.
+// Requests are untrusted: a malformed one gets kInvalidArgument, and bounds are the directory's
+// own. What an asker waits for is kept in a session of its own (watch_session.h), which ends when
+// it begins another, or does not ask for kSessionSilence.
 // Thread rule: the directory's loop.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 
 #include "absl/types/span.h"
 #include "lib/base/codec.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/handle.h"
 #include "lib/directory/local.h"
 #include "lib/directory/remote/messages.h"
+#include "lib/directory/remote/watch_session.h"
+#include "lib/transport/caller.h"
 
 namespace tokamak::directory {
 
 class DirectoryServer final {
  public:
-  using Reply = std::function<void(absl::Span<const uint8_t>)>;
+  static constexpr size_t kMinReply = 512;  // bytes that a reply may have, at least
+  static constexpr size_t kMaxSessions = kMaxNodes;
+  static constexpr base::Duration kSessionSilence = base::Seconds(60);
+  static_assert(kSessionSilence >= kPollTurn * 2, "who polls is not silent");
 
-  // `directory` must outlive it. Replies have at most `max_reply` bytes (at least kMinReply).
-  static constexpr size_t kMinReply = 512;
-  DirectoryServer(LocalDirectory& directory, size_t max_reply) : directory_(directory), max_reply_(max_reply) {}
+  // `loop` and `directory` must outlive it. Replies have at most `max_reply` bytes.
+  DirectoryServer(base::EventLoop& loop, LocalDirectory& directory, size_t max_reply)
+      : loop_(loop), directory_(directory), max_reply_(max_reply) {}
   DirectoryServer(const DirectoryServer&) = delete;
   DirectoryServer& operator=(const DirectoryServer&) = delete;
 
-  // `reply` runs once: inside the call for a request that makes no sense, else later. `request` is looked at during the call.
-  void Handle(absl::Span<const uint8_t> request, Reply reply);
+  // A transport::CallHandler: `reply` runs at most once, perhaps inside the call.
+  [[nodiscard]] base::Pending Handle(absl::Span<const uint8_t> request, transport::Reply reply);
+
+  size_t sessions() const { return sessions_.size(); }
 
  private:
-  void HandleJoin(base::Reader& reader, Reply reply);
-  void HandleLocate(base::Reader& reader, Reply reply);
-  void HandleLocateAny(base::Reader& reader, Reply reply);
-  void HandleNodes(base::Reader& reader, Reply reply);
-  void WriteObject(base::Writer& writer, ObjectInfo object) const;
-  void ReplyFound(const Reply& reply, const absl::StatusOr<LocalDirectory::Found>& found) const;
+  struct Session {
+    std::unique_ptr<WatchSession> watches;
+    base::Timer silence;
+  };
 
+  base::Pending HandleJoin(base::Reader& reader, transport::Reply reply);
+  base::Pending HandleLeave(base::Reader& reader, transport::Reply reply);
+  base::Pending HandleUpdate(base::Reader& reader, transport::Reply reply);
+  base::Pending HandleLocate(base::Reader& reader, transport::Reply reply);
+  base::Pending HandleDelete(base::Reader& reader, transport::Reply reply);
+  base::Pending HandleVerify(base::Reader& reader, transport::Reply reply);
+  base::Pending HandleNodes(base::Reader& reader, transport::Reply reply);
+  base::Pending HandleWatch(base::Reader& reader, transport::Reply reply);
+  base::Pending HandlePoll(base::Reader& reader, transport::Reply reply);
+
+  // Null: it is not known, or the asker has a later one.
+  WatchSession* FindSession(const SessionName& name);
+  // Null: there are too many.
+  WatchSession* BeginSession(const SessionName& name);
+  void NoteWord(uint64_t asker, Session& session);
+
+  base::EventLoop& loop_;
   LocalDirectory& directory_;
   const size_t max_reply_;
-  uint64_t last_wait_ = 0;
-  std::map<uint64_t, std::unique_ptr<AnyWait>> waits_;
+  std::map<uint64_t, Session> sessions_;  // by asker
 };
 
 }  // namespace tokamak::directory

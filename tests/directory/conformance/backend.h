@@ -1,4 +1,5 @@
-// What a directory needs for its conformance tests: a loop that is run, two clients that share one directory, and trouble.
+// What a directory needs for its conformance tests: a loop that is run, two clients that share one
+// directory, and trouble.
 #pragma once
 
 #include <functional>
@@ -21,7 +22,8 @@ class Backend {
   // Runs the loop until `done` says so or `limit` has passed; returns what it said last.
   virtual bool RunUntil(const std::function<bool()>& done, base::Duration limit) = 0;
 
-  // How much later than promised something may come, because the machine is busy: nothing in virtual time.
+  // How much later than promised something may come, because the machine is busy: nothing in
+  // virtual time.
   virtual base::Duration tardiness() const = 0;
 
   // One directory as seen by two nodes.
@@ -33,6 +35,9 @@ class Backend {
 
   // The directory forgets everything.
   virtual void Restart() = 0;
+
+  // How long it takes a directory that was restarted, at most, to learn who holds what.
+  virtual base::Duration recovery() const { return base::Seconds(10); }
 
   // Nothing reaches the directory until Heal. For directories that can be out of reach.
   virtual void CutOff() {}

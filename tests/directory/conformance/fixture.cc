@@ -14,84 +14,121 @@ void DirectoryConformance::SetUp() {
 void DirectoryConformance::TearDown() {
   if (backend_ == nullptr) return;
   Pass(base::Milliseconds(1));
-  for (const auto& runs : once_) EXPECT_LE(runs(), 1u) << "a callback ran more than once";
-  if (dropped_) return;
-  for (const auto& runs : once_) EXPECT_EQ(runs(), 1u) << "a callback did not run";
+  for (const auto& check : checks_) check();
 }
 
-NodeInfo DirectoryConformance::Node(const NodeId& id, uint64_t incarnation) {
+NodeInfo DirectoryConformance::Node(const NodeId& id, uint64_t incarnation, const std::string& engine) {
   NodeInfo node;
   node.id = id;
   node.incarnation = incarnation;
-  node.engines = {"10.0.0.1:7000"};
+  node.engines = {engine};
   node.device = "soft:udp@10.0.0.1";
   node.capacity = 1 << 30;
   return node;
 }
 
-std::shared_ptr<Answer<absl::StatusOr<JoinResult>>> DirectoryConformance::StartJoin(Directory& directory,
-                                                                                    const NodeInfo& node,
-                                                                                    base::Duration lease,
-                                                                                    base::Duration deadline) {
-  return Start<absl::StatusOr<JoinResult>>([&](auto done) { directory.Join(node, lease, deadline, done); });
+base::ObjectVersion DirectoryConformance::Version(const std::string& object, uint64_t generation) {
+  return {ObjectId::FromName(object), base::Generation{generation}};
 }
 
-std::shared_ptr<Answer<absl::Status>> DirectoryConformance::StartAnnounce(Directory& directory,
-                                                                          const std::string& object, uint64_t data,
-                                                                          uint64_t metadata, const NodeId& node,
+JoinRequest DirectoryConformance::JoinOf(const NodeInfo& node, base::Duration lease, base::Duration grace) {
+  JoinRequest request;
+  request.node = node;
+  request.lease = lease;
+  request.grace = grace;
+  return request;
+}
+
+directory::Update DirectoryConformance::AnnouncementOf(const std::string& object, uint64_t generation,
+                                                       bool established) {
+  directory::Update update;
+  update.version = Version(object, generation);
+  update.data_size = 100;
+  update.metadata_size = 10;
+  update.established = established;
+  return update;
+}
+
+directory::Update DirectoryConformance::WithdrawalOf(const std::string& object, uint64_t generation) {
+  directory::Update update;
+  update.kind = directory::Update::Kind::kWithdraw;
+  update.version = Version(object, generation);
+  return update;
+}
+
+AnswerOf<DirectoryConformance::Joined> DirectoryConformance::StartJoin(Directory& directory, const JoinRequest& request,
+                                                                       base::Duration deadline) {
+  return Start<Joined>([&](auto done) { return directory.Join(request, deadline, done); });
+}
+
+AnswerOf<DirectoryConformance::Updated> DirectoryConformance::StartUpdate(Directory& directory, const NodeId& node,
+                                                                          const std::vector<directory::Update>& updates,
                                                                           base::Duration deadline) {
-  return Start<absl::Status>(
-      [&](auto done) { directory.Announce(ObjectId::FromName(object), data, metadata, node, deadline, done); });
+  return Start<Updated>([&](auto done) { return directory.Update(node, updates, deadline, done); });
 }
 
-std::shared_ptr<Answer<absl::StatusOr<ObjectInfo>>> DirectoryConformance::StartLocate(Directory& directory,
-                                                                                      const std::string& object,
-                                                                                      base::Duration wait,
-                                                                                      base::Duration deadline) {
-  return Start<absl::StatusOr<ObjectInfo>>(
-      [&](auto done) { directory.Locate(ObjectId::FromName(object), wait, deadline, done); });
+AnswerOf<DirectoryConformance::Located> DirectoryConformance::StartLocate(Directory& directory,
+                                                                          const std::string& object,
+                                                                          base::Duration wait, base::Duration deadline,
+                                                                          const NodeId& puller) {
+  return Start<Located>([&](auto done) {
+    return directory.Locate({ObjectId::FromName(object), wait, deadline, puller}, done);
+  });
 }
 
-absl::StatusOr<JoinResult> DirectoryConformance::Join(const NodeInfo& node, base::Duration lease) {
-  return Await(StartJoin(here(), node, lease, kDeadline));
-}
-
-absl::StatusOr<JoinResult> DirectoryConformance::Join(const NodeId& node, uint64_t incarnation, base::Duration lease) {
-  return Join(Node(node, incarnation), lease);
+AnswerOf<DirectoryConformance::Deleted> DirectoryConformance::StartDelete(Directory& directory,
+                                                                          const DeleteRequest& request,
+                                                                          base::Duration deadline) {
+  return Start<Deleted>([&](auto done) { return directory.Delete(request, deadline, done); });
 }
 
 absl::Status DirectoryConformance::Leave(const NodeId& node, uint64_t incarnation) {
-  return Await(Start<absl::Status>([&](auto done) { here().Leave(node, incarnation, kDeadline, done); }));
+  return Await(Start<absl::Status>([&](auto done) { return here().Leave(node, incarnation, kDeadline, done); }));
 }
 
-absl::Status DirectoryConformance::Announce(const std::string& object, const NodeId& node, uint64_t data,
-                                            uint64_t metadata) {
-  return Await(StartAnnounce(here(), object, data, metadata, node, kDeadline));
+std::vector<absl::Status> DirectoryConformance::Update(const NodeId& node,
+                                                       const std::vector<directory::Update>& updates) {
+  const Updated updated = Await(StartUpdate(here(), node, updates));
+  EXPECT_TRUE(updated.ok()) << updated.status();
+  if (!updated.ok()) return std::vector<absl::Status>(updates.size(), updated.status());
+  EXPECT_EQ(updated->size(), updates.size());
+  return *updated;
 }
 
-absl::Status DirectoryConformance::Withdraw(const std::string& object, const NodeId& node) {
-  return Await(
-      Start<absl::Status>([&](auto done) { here().Withdraw(ObjectId::FromName(object), node, kDeadline, done); }));
+DirectoryConformance::Deleted DirectoryConformance::Delete(const std::string& object, uint64_t generation,
+                                                           const Ids& dropped, const NodeId& after) {
+  const base::ObjectVersion version = Version(object, generation);
+  return Await(StartDelete(here(), {version.id, version.generation, dropped, after}));
 }
 
-absl::StatusOr<ObjectInfo> DirectoryConformance::Locate(const std::string& object, base::Duration wait) {
-  return Await(StartLocate(here(), object, wait, kDeadline));
+DirectoryConformance::Verified DirectoryConformance::Verify(const NodeId& node,
+                                                            const std::vector<base::ObjectVersion>& versions) {
+  return Await(Start<Verified>([&](auto done) { return here().Verify(node, versions, kDeadline, done); }));
 }
 
-absl::StatusOr<std::vector<NodeInfo>> DirectoryConformance::Nodes() {
-  return Await(Start<absl::StatusOr<std::vector<NodeInfo>>>([&](auto done) { here().Nodes(kDeadline, done); }));
+DirectoryConformance::NodeList DirectoryConformance::Nodes() {
+  return Await(Start<NodeList>([&](auto done) { return here().Nodes(kDeadline, done); }));
 }
 
-std::vector<NodeId> DirectoryConformance::Holders(const std::string& object) {
-  const absl::StatusOr<ObjectInfo> info = Locate(object);
+void DirectoryConformance::JoinAndAnnounce(const Ids& nodes, const std::string& object) {
+  bool first = true;
+  for (const NodeId& node : nodes) {
+    ASSERT_TRUE(Join(node).ok());
+    ASSERT_TRUE(Announce(node, object, 1, /*established=*/!first).ok());
+    first = false;
+  }
+}
+
+Ids DirectoryConformance::Holders(const std::string& object) {
+  const Located info = Locate(object);
   EXPECT_TRUE(info.ok() || absl::IsNotFound(info.status())) << info.status();
-  std::vector<NodeId> holders = info.ok() ? info->holders : std::vector<NodeId>();
+  Ids holders = info.ok() ? info->holders : Ids();
   std::sort(holders.begin(), holders.end());
   return holders;
 }
 
-std::vector<NodeId> DirectoryConformance::NodeIds() {
-  std::vector<NodeId> ids;
+Ids DirectoryConformance::NodeIds() {
+  Ids ids;
   const auto nodes = Nodes();
   EXPECT_TRUE(nodes.ok()) << nodes.status();
   if (nodes.ok()) {

@@ -1,4 +1,5 @@
-// The fixture of the conformance tests: calls that are waited for, and that are checked to be answered once and never inside.
+// The fixture of the conformance tests: calls that are waited for, and that are checked to be
+// answered once and never inside.
 #pragma once
 
 #include <functional>
@@ -13,17 +14,31 @@
 
 namespace tokamak::directory {
 
-// What one call was answered with.
+using Ids = std::vector<NodeId>;
+
+// A call, and what it was answered with.
 template <typename T>
 struct Answer {
   std::vector<T> values;
+  base::Pending handle;
+  bool cancelled = false;  // no answer is to come
+
   bool answered() const { return !values.empty(); }
   const T& value() const { return values.front(); }
+  void Cancel() {
+    cancelled = true;
+    handle.reset();
+  }
 };
+template <typename T>
+using AnswerOf = std::shared_ptr<Answer<T>>;
 
 class DirectoryConformance : public testing::TestWithParam<BackendCase> {
  protected:
-  // A lease or a wait that lasts as long as any test; one that is to end; and how long a test waits for what must come.
+  friend class History;  // history_test.cc
+
+  // A lease or a wait that lasts as long as any test; one that is to end; and how long a test waits
+  // for what must come.
   static constexpr base::Duration kLong = base::Seconds(50);
   static constexpr base::Duration kShort = base::Milliseconds(40);
   static constexpr base::Duration kPatience = base::Seconds(30);
@@ -39,58 +54,86 @@ class DirectoryConformance : public testing::TestWithParam<BackendCase> {
     backend_->RunUntil([] { return false; }, duration);
   }
 
-  // A callback that notes its answer; every one of them must run exactly once, outside of the call.
+  // Makes a call without waiting for its answer. It must be answered once, outside of the call; or
+  // never, when it was cancelled.
   template <typename T>
-  std::function<void(T)> Note(const std::shared_ptr<Answer<T>>& answer) {
-    once_.push_back([answer] { return answer->values.size(); });
-    return [this, answer](T value) {
-      EXPECT_FALSE(calling_) << "a callback ran inside the call";
-      answer->values.push_back(std::move(value));
-    };
-  }
-
-  // Makes a call without waiting for its answer.
-  template <typename T>
-  std::shared_ptr<Answer<T>> Start(const std::function<void(std::function<void(T)>)>& call) {
+  AnswerOf<T> Start(const std::function<base::Pending(std::function<void(T)>)>& call) {
     auto answer = std::make_shared<Answer<T>>();
-    auto note = Note(answer);
+    checks_.push_back([answer, this] {
+      const bool may_be_open = answer->cancelled || dropped_;
+      EXPECT_LE(answer->values.size(), answer->cancelled ? 0u : 1u) << "a callback ran too often";
+      EXPECT_TRUE(answer->answered() || may_be_open) << "a callback did not run";
+    });
     calling_ = true;
-    call(std::move(note));
+    answer->handle = call([this, weak = std::weak_ptr<Answer<T>>(answer)](T value) {
+      EXPECT_FALSE(calling_) << "a callback ran inside the call";
+      if (const auto noted = weak.lock()) noted->values.push_back(std::move(value));
+    });
     calling_ = false;
     return answer;
   }
   template <typename T>
-  T Await(const std::shared_ptr<Answer<T>>& answer) {
+  T Await(const AnswerOf<T>& answer) {
     EXPECT_TRUE(backend_->RunUntil([&] { return answer->answered(); }, kPatience)) << "no answer";
     return answer->answered() ? answer->value() : T(absl::InternalError("no answer"));
   }
 
-  std::shared_ptr<Answer<absl::StatusOr<JoinResult>>> StartJoin(Directory& directory, const NodeInfo& node,
-                                                                base::Duration lease, base::Duration deadline);
-  std::shared_ptr<Answer<absl::Status>> StartAnnounce(Directory& directory, const std::string& object, uint64_t data,
-                                                      uint64_t metadata, const NodeId& node, base::Duration deadline);
-  std::shared_ptr<Answer<absl::StatusOr<ObjectInfo>>> StartLocate(Directory& directory, const std::string& object,
-                                                                  base::Duration wait, base::Duration deadline);
+  using Joined = absl::StatusOr<JoinReply>;
+  using Updated = absl::StatusOr<std::vector<absl::Status>>;
+  using Located = absl::StatusOr<ObjectInfo>;
+  using Deleted = absl::StatusOr<DeleteReply>;
+  using Verified = absl::StatusOr<std::vector<uint32_t>>;
+  using NodeList = absl::StatusOr<std::vector<NodeInfo>>;
+
+  static NodeInfo Node(const NodeId& id, uint64_t incarnation = 1, const std::string& engine = "10.0.0.1:7000");
+  static base::ObjectVersion Version(const std::string& object, uint64_t generation);
+  static JoinRequest JoinOf(const NodeInfo& node, base::Duration lease = kLong, base::Duration grace = kLong);
+  static directory::Update AnnouncementOf(const std::string& object, uint64_t generation = 1, bool established = false);
+  static directory::Update WithdrawalOf(const std::string& object, uint64_t generation = 1);
+
+  AnswerOf<Joined> StartJoin(Directory& directory, const JoinRequest& request, base::Duration deadline = kDeadline);
+  AnswerOf<Updated> StartUpdate(Directory& directory, const NodeId& node, const std::vector<Update>& updates,
+                                base::Duration deadline = kDeadline);
+  AnswerOf<Located> StartLocate(Directory& directory, const std::string& object, base::Duration wait,
+                                base::Duration deadline = kDeadline, const NodeId& puller = "");
+  AnswerOf<Deleted> StartDelete(Directory& directory, const DeleteRequest& request,
+                                base::Duration deadline = kDeadline);
 
   // Calls through here() that are waited for.
-  absl::StatusOr<JoinResult> Join(const NodeInfo& node, base::Duration lease = kLong);
-  absl::StatusOr<JoinResult> Join(const NodeId& node, uint64_t incarnation = 1, base::Duration lease = kLong);
+  Joined Join(const JoinRequest& request) { return Await(StartJoin(here(), request)); }
+  Joined Join(const NodeId& node, uint64_t incarnation = 1, base::Duration lease = kLong,
+              base::Duration grace = kLong) {
+    return Join(JoinOf(Node(node, incarnation), lease, grace));
+  }
   absl::Status Leave(const NodeId& node, uint64_t incarnation = 1);
-  absl::Status Announce(const std::string& object, const NodeId& node, uint64_t data = 100, uint64_t metadata = 10);
-  absl::Status Withdraw(const std::string& object, const NodeId& node);
-  absl::StatusOr<ObjectInfo> Locate(const std::string& object, base::Duration wait = {});
-  absl::StatusOr<std::vector<NodeInfo>> Nodes();
+  std::vector<absl::Status> Update(const NodeId& node, const std::vector<directory::Update>& updates);
+  absl::Status Announce(const NodeId& node, const std::string& object, uint64_t generation = 1,
+                        bool established = false) {
+    return Update(node, {AnnouncementOf(object, generation, established)}).front();
+  }
+  absl::Status Withdraw(const NodeId& node, const std::string& object, uint64_t generation = 1) {
+    return Update(node, {WithdrawalOf(object, generation)}).front();
+  }
+  Located Locate(const std::string& object, base::Duration wait = {}, const NodeId& puller = "") {
+    return Await(StartLocate(here(), object, wait, kDeadline, puller));
+  }
+  Deleted Delete(const std::string& object, uint64_t generation = 0, const Ids& dropped = {}, const NodeId& after = "");
+  Verified Verify(const NodeId& node, const std::vector<base::ObjectVersion>& versions);
+  NodeList Nodes();
 
-  // Sorted, so that tests need not know an order that nobody promises; empty where the object is not found.
-  std::vector<NodeId> Holders(const std::string& object);
-  std::vector<NodeId> NodeIds();
+  // Joins these nodes, and has each announce generation 1 of `object`, which another node put
+  // first.
+  void JoinAndAnnounce(const Ids& nodes, const std::string& object);
 
-  static NodeInfo Node(const NodeId& id, uint64_t incarnation = 1);
+  // Sorted, so that tests need not know an order that nobody promises; empty where the object is
+  // not found.
+  Ids Holders(const std::string& object);
+  Ids NodeIds();
 
   std::unique_ptr<Backend> backend_;
   bool calling_ = false;
   bool dropped_ = false;  // calls may stay without an answer
-  std::vector<std::function<size_t()>> once_;
+  std::vector<std::function<void()>> checks_;
 };
 
 // For directories that can be out of reach.

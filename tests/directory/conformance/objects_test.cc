@@ -1,140 +1,250 @@
 // What every directory promises about objects and who holds them.
+#include <set>
+
 #include "tests/directory/conformance/fixture.h"
 
 namespace tokamak::directory {
 
-using Ids = std::vector<NodeId>;
-
 TEST_P(DirectoryConformance, WhatOneNodeAnnouncesAnotherLocates) {
   ASSERT_TRUE(Join("a").ok());
-  ASSERT_TRUE(Announce("x", "a", 1000, 24).ok());
-  const auto info = Await(StartLocate(there(), "x", {}, kDeadline));
+  ASSERT_TRUE(Announce("a", "x", UINT64_MAX).ok());
+  const Located info = Await(StartLocate(there(), "x", {}));
   ASSERT_TRUE(info.ok()) << info.status();
-  EXPECT_EQ(info->data_size, 1000u);
-  EXPECT_EQ(info->metadata_size, 24u);
+  EXPECT_EQ(info->generation, base::Generation{UINT64_MAX});
+  EXPECT_EQ(info->data_size, 100u);
+  EXPECT_EQ(info->metadata_size, 10u);
   EXPECT_EQ(info->holders, Ids{"a"});
 }
 
 TEST_P(DirectoryConformance, AllHoldersAreNamed) {
-  for (const char* node : {"a", "b", "c"}) {
-    ASSERT_TRUE(Join(node).ok());
-    ASSERT_TRUE(Announce("x", node).ok());
-  }
+  JoinAndAnnounce({"a", "b", "c"}, "x");
   EXPECT_EQ(Holders("x"), (Ids{"a", "b", "c"}));
 }
 
 TEST_P(DirectoryConformance, AnnouncingTwiceIsAnnouncingOnce) {
   ASSERT_TRUE(Join("a").ok());
-  EXPECT_TRUE(Announce("x", "a").ok());
-  EXPECT_TRUE(Announce("x", "a").ok());
+  EXPECT_TRUE(Announce("a", "x").ok());
+  EXPECT_TRUE(Announce("a", "x").ok());
   EXPECT_EQ(Holders("x"), Ids{"a"});
-  ASSERT_TRUE(Withdraw("x", "a").ok());
+  ASSERT_TRUE(Withdraw("a", "x").ok());
   EXPECT_EQ(Holders("x"), Ids());
 }
 
 TEST_P(DirectoryConformance, WithoutALeaseNothingIsAnnounced) {
-  EXPECT_TRUE(absl::IsNotFound(Announce("x", "a")));
+  EXPECT_TRUE(absl::IsNotFound(Announce("a", "x")));
+  EXPECT_TRUE(absl::IsNotFound(Withdraw("a", "x")));
   EXPECT_EQ(Holders("x"), Ids());
+}
+
+TEST_P(DirectoryConformance, AnAnnouncementHasAGeneration) {
+  ASSERT_TRUE(Join("a").ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(Announce("a", "x", 0)));
 }
 
 TEST_P(DirectoryConformance, SizesAreKeptToTheLastByte) {
   ASSERT_TRUE(Join("a").ok());
-  ASSERT_TRUE(Announce("x", "a", UINT64_MAX, UINT64_MAX - 1).ok());
-  ASSERT_TRUE(Announce("empty", "a", 0, 0).ok());
+  directory::Update large = AnnouncementOf("x"), empty = AnnouncementOf("empty");
+  large.data_size = UINT64_MAX;
+  large.metadata_size = UINT64_MAX - 1;
+  empty.data_size = empty.metadata_size = 0;
+  for (const absl::Status& status : Update("a", {large, empty})) EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(Locate("x")->data_size, UINT64_MAX);
   EXPECT_EQ(Locate("x")->metadata_size, UINT64_MAX - 1);
   EXPECT_EQ(Locate("empty")->data_size, 0u);
 }
 
-TEST_P(DirectoryConformance, OtherSizesAreRefused) {
-  ASSERT_TRUE(Join("a").ok());
+TEST_P(DirectoryConformance, AnotherSizeOfOneContentIsRefused) {
+  JoinAndAnnounce({"a"}, "x");
   ASSERT_TRUE(Join("b").ok());
-  ASSERT_TRUE(Announce("x", "a", 100, 10).ok());
-  EXPECT_TRUE(absl::IsInvalidArgument(Announce("x", "b", 101, 10)));
-  EXPECT_TRUE(absl::IsInvalidArgument(Announce("x", "b", 100, 11)));
-  EXPECT_TRUE(absl::IsInvalidArgument(Announce("x", "a", 99, 10)));
+  directory::Update other = AnnouncementOf("x", 1, true);
+  other.data_size = 101;
+  EXPECT_TRUE(absl::IsInvalidArgument(Update("b", {other}).front()));
+  other.data_size = 100;
+  other.metadata_size = 11;
+  EXPECT_TRUE(absl::IsInvalidArgument(Update("b", {other}).front()));
   EXPECT_EQ(Holders("x"), Ids{"a"});
-  EXPECT_EQ(Locate("x")->data_size, 100u);
 }
 
-TEST_P(DirectoryConformance, TheFirstSizesStayAsLongAsAnybodyHoldsTheObject) {
-  ASSERT_TRUE(Join("a").ok());
+TEST_P(DirectoryConformance, TheFirstContentOfAnIdIsTheOne) {
+  JoinAndAnnounce({"a"}, "x");
   ASSERT_TRUE(Join("b").ok());
-  ASSERT_TRUE(Announce("x", "a", 100, 10).ok());
-  ASSERT_TRUE(Announce("x", "b", 100, 10).ok());
-  ASSERT_TRUE(Withdraw("x", "a").ok());
-  EXPECT_TRUE(absl::IsInvalidArgument(Announce("x", "a", 200, 10)));
-  EXPECT_EQ(Locate("x")->data_size, 100u);
+  EXPECT_TRUE(absl::IsAlreadyExists(Announce("b", "x", 2)));
+  EXPECT_EQ(Locate("x")->generation, base::Generation{1});
+  EXPECT_EQ(Holders("x"), Ids{"a"});
 }
 
-TEST_P(DirectoryConformance, AnObjectThatNobodyHoldsIsForgotten) {
+TEST_P(DirectoryConformance, AnUpdateTakesEffectInItsOrderAndSaysWhatBecameOfEachPart) {
   ASSERT_TRUE(Join("a").ok());
-  ASSERT_TRUE(Announce("x", "a", 100, 10).ok());
-  ASSERT_TRUE(Withdraw("x", "a").ok());
-  EXPECT_EQ(Holders("x"), Ids());
-  EXPECT_TRUE(Announce("x", "a", 200, 20).ok());
-  EXPECT_EQ(Locate("x")->data_size, 200u);
+  const auto statuses = Update("a", {AnnouncementOf("x", 1), AnnouncementOf("y", 1), WithdrawalOf("x", 1),
+                                     AnnouncementOf("x", 2), AnnouncementOf("z", 0)});
+  for (size_t i = 0; i < 4; ++i) EXPECT_TRUE(statuses[i].ok()) << statuses[i];
+  EXPECT_TRUE(absl::IsInvalidArgument(statuses[4]));
+  EXPECT_EQ(Locate("x")->generation, base::Generation{2});
+  EXPECT_EQ(Locate("y")->generation, base::Generation{1});
 }
 
-TEST_P(DirectoryConformance, AnObjectWhoseHoldersAreGoneMayComeBackWithOtherSizes) {
+TEST_P(DirectoryConformance, AnUpdateIsAsLongAsTheBoundOrRefused) {
   ASSERT_TRUE(Join("a").ok());
-  ASSERT_TRUE(Join("b").ok());
-  ASSERT_TRUE(Announce("x", "a", 100, 10).ok());
-  ASSERT_TRUE(Leave("a").ok());
-  EXPECT_TRUE(Announce("x", "b", 200, 20).ok());
-  EXPECT_EQ(Locate("x")->data_size, 200u);
+  std::vector<directory::Update> updates;
+  for (size_t i = 0; i < kMaxUpdates; ++i) updates.push_back(AnnouncementOf(std::to_string(i)));
+  for (const absl::Status& status : Update("a", updates)) EXPECT_TRUE(status.ok()) << status;
+  updates.push_back(AnnouncementOf("one more"));
+  EXPECT_TRUE(absl::IsInvalidArgument(Await(StartUpdate(here(), "a", updates)).status()));
+  EXPECT_TRUE(Update("a", {}).empty());
+}
+
+// The word that the older content is not there any more is still on its way, or was lost.
+TEST_P(DirectoryConformance, AnIdIsNotTakenByWhatItsOnlyHolderHadBefore) {
+  JoinAndAnnounce({"a"}, "x");
+  EXPECT_TRUE(Announce("a", "x", 2).ok());
+  EXPECT_EQ(Locate("x")->generation, base::Generation{2});
+  EXPECT_TRUE(Withdraw("a", "x", 1).ok());
+  EXPECT_EQ(Holders("x"), Ids{"a"});
+}
+
+TEST_P(DirectoryConformance, WhoAnnouncesAnotherContentDoesNotHoldTheFirst) {
+  JoinAndAnnounce({"a", "b"}, "x");
+  EXPECT_TRUE(absl::IsAlreadyExists(Announce("a", "x", 2)));
   EXPECT_EQ(Holders("x"), Ids{"b"});
+}
+
+TEST_P(DirectoryConformance, AContentKeepsItsIdAsLongAsAnybodyHoldsIt) {
+  JoinAndAnnounce({"a", "b"}, "x");
+  ASSERT_TRUE(Withdraw("a", "x").ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(Announce("a", "x", 2)));
+  ASSERT_TRUE(Withdraw("b", "x").ok());
+  EXPECT_EQ(Holders("x"), Ids());
+  EXPECT_TRUE(Announce("a", "x", 2).ok());
 }
 
 TEST_P(DirectoryConformance, WithdrawingWhatIsNotHeldIsNoError) {
-  EXPECT_TRUE(Withdraw("x", "a").ok());
   ASSERT_TRUE(Join("a").ok());
-  EXPECT_TRUE(Withdraw("x", "a").ok());
-  ASSERT_TRUE(Announce("x", "a").ok());
-  EXPECT_TRUE(Withdraw("x", "b").ok());
+  ASSERT_TRUE(Join("b").ok());
+  EXPECT_TRUE(Withdraw("a", "x").ok());
+  ASSERT_TRUE(Announce("a", "x").ok());
+  EXPECT_TRUE(Withdraw("b", "x").ok());
+  EXPECT_TRUE(Withdraw("a", "x", 2).ok());
   EXPECT_EQ(Holders("x"), Ids{"a"});
 }
 
-TEST_P(DirectoryConformance, AnotherNodeMayWithdrawAStaleHolder) {
-  ASSERT_TRUE(Join("a").ok());
+TEST_P(DirectoryConformance, OfMoreHoldersThanCanBeNamedAllAreNamedInTurn) {
+  constexpr size_t kHolders = kMaxHoldersNamed + 4;
+  std::set<NodeId> all;
+  for (size_t i = 0; i < kHolders; ++i) {
+    const NodeId node = "n" + std::to_string(i);
+    ASSERT_TRUE(Join(node).ok());
+    ASSERT_TRUE(Announce(node, "x", 1, i > 0).ok());
+    all.insert(node);
+  }
+  std::set<NodeId> named;
+  for (int i = 0; i < 2; ++i) {
+    const Ids holders = Holders("x");
+    EXPECT_EQ(holders.size(), kMaxHoldersNamed);
+    named.insert(holders.begin(), holders.end());
+  }
+  EXPECT_EQ(named, all);
+}
+
+TEST_P(DirectoryConformance, AHolderThatWasNeverNamedIsFoundWhenTheOthersHaveEvicted) {
+  constexpr size_t kHolders = kMaxHoldersNamed + 4;
+  for (size_t i = 0; i < kHolders; ++i) {
+    const NodeId node = "n" + std::to_string(i);
+    ASSERT_TRUE(Join(node).ok());
+    ASSERT_TRUE(Announce(node, "x", 1, i > 0).ok());
+  }
+  for (const NodeId& node : Holders("x")) ASSERT_TRUE(Withdraw(node, "x").ok());
+  EXPECT_EQ(Holders("x").size(), kHolders - kMaxHoldersNamed);
+}
+
+TEST_P(DirectoryConformance, WhoIsComingIsNotNamedButKeepsTheId) {
+  JoinAndAnnounce({"a"}, "x");
   ASSERT_TRUE(Join("b").ok());
-  ASSERT_TRUE(Announce("x", "a").ok());
-  ASSERT_TRUE(Announce("x", "b").ok());
-  const auto withdrawn =
-      Start<absl::Status>([&](auto done) { there().Withdraw(base::ObjectId::FromName("x"), "a", kDeadline, done); });
-  EXPECT_TRUE(Await(withdrawn).ok());
+  EXPECT_EQ(Locate("x", {}, "b")->holders, Ids{"a"});
+  EXPECT_EQ(Holders("x"), Ids{"a"});
+  ASSERT_TRUE(Withdraw("a", "x").ok());
+  EXPECT_EQ(Holders("x"), Ids()) << "its pull has not ended";
+  EXPECT_TRUE(absl::IsAlreadyExists(Announce("a", "x", 2)));
+  EXPECT_TRUE(Announce("b", "x", 1, true).ok());
   EXPECT_EQ(Holders("x"), Ids{"b"});
 }
 
-TEST_P(DirectoryConformance, HoldersBeyondTheBoundAreNotNamed) {
-  for (size_t i = 0; i <= kMaxHolders; ++i) {
-    const NodeId node = "n" + std::to_string(i);
-    ASSERT_TRUE(Join(node).ok());
-    EXPECT_TRUE(Announce("x", node).ok());
-  }
-  EXPECT_EQ(Holders("x").size(), kMaxHolders);
+TEST_P(DirectoryConformance, APullThatFailedIsWithdrawn) {
+  JoinAndAnnounce({"a"}, "x");
+  ASSERT_TRUE(Join("b").ok());
+  ASSERT_TRUE(Locate("x", {}, "b").ok());
+  ASSERT_TRUE(Withdraw("b", "x").ok());
+  ASSERT_TRUE(Withdraw("a", "x").ok());
+  EXPECT_TRUE(Announce("a", "x", 2).ok());
+}
+
+TEST_P(DirectoryConformance, WhoHeardNoAnswerWithdrawsWithoutAGeneration) {
+  JoinAndAnnounce({"a"}, "x");
+  ASSERT_TRUE(Join("b").ok());
+  ASSERT_TRUE(Locate("x", {}, "b").ok());
+  ASSERT_TRUE(Withdraw("b", "x", 0).ok());
+  ASSERT_TRUE(Withdraw("a", "x", 0).ok());
+  EXPECT_EQ(Holders("x"), Ids{"a"}) << "only who is coming is withdrawn so";
+  ASSERT_TRUE(Withdraw("a", "x", 1).ok());
+  EXPECT_TRUE(Announce("a", "x", 2).ok());
+}
+
+TEST_P(DirectoryConformance, APullerHasALease) {
+  JoinAndAnnounce({"a"}, "x");
+  EXPECT_TRUE(absl::IsFailedPrecondition(Locate("x", {}, "b").status()));
+  EXPECT_TRUE(Delete("x")->holders == Ids{"a"});
+}
+
+TEST_P(DirectoryConformance, VerifyTellsWhatTheDirectoryDoesNotKnowANodeToHold) {
+  JoinAndAnnounce({"a", "b"}, "x");
+  ASSERT_TRUE(Announce("b", "y").ok());
+  ASSERT_TRUE(Locate("y", {}, "a").ok());
+  const std::vector<base::ObjectVersion> versions = {Version("x", 1), Version("x", 2), Version("y", 1), Version("z", 1),
+                                                     Version("x", 1)};
+  EXPECT_EQ(*Verify("a", versions), (std::vector<uint32_t>{1, 2, 3}));
+  EXPECT_TRUE(absl::IsNotFound(Verify("c", versions).status()));
+  EXPECT_TRUE(Verify("a", {})->empty());
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      Verify("a", std::vector<base::ObjectVersion>(kMaxVerified + 1, Version("x", 1))).status()));
 }
 
 TEST_P(DirectoryConformance, ManyCallsAtOnceAreAllAnswered) {
   ASSERT_TRUE(Join("a").ok());
-  std::vector<std::shared_ptr<Answer<absl::Status>>> announced;
-  std::vector<std::shared_ptr<Answer<absl::StatusOr<ObjectInfo>>>> located;
+  std::vector<AnswerOf<Updated>> announced;
+  std::vector<AnswerOf<Located>> located;
   for (int i = 0; i < 500; ++i) {
-    announced.push_back(StartAnnounce(here(), std::to_string(i), 1, 1, "a", kDeadline));
-    located.push_back(StartLocate(here(), std::to_string(i), kLong, kDeadline));
+    announced.push_back(StartUpdate(here(), "a", {AnnouncementOf(std::to_string(i))}));
+    located.push_back(StartLocate(here(), std::to_string(i), kLong));
   }
-  for (const auto& answer : announced) EXPECT_TRUE(Await(answer).ok());
+  for (const auto& answer : announced) EXPECT_TRUE(Await(answer)->front().ok());
   for (const auto& answer : located) EXPECT_TRUE(Await(answer).ok());
 }
 
+TEST_P(DirectoryConformance, CallsTakeEffectInTheOrderInWhichTheyAreMade) {
+  ASSERT_TRUE(Join("a").ok());
+  std::vector<AnswerOf<Located>> there, not_there;
+  for (int i = 0; i < 50; ++i) {
+    const auto announced = StartUpdate(here(), "a", {AnnouncementOf("x", 1)});
+    there.push_back(StartLocate(here(), "x", {}));
+    const auto withdrawn = StartUpdate(here(), "a", {WithdrawalOf("x", 1)});
+    not_there.push_back(StartLocate(here(), "x", {}));
+    EXPECT_TRUE(Await(announced).ok());
+    EXPECT_TRUE(Await(withdrawn).ok());
+  }
+  for (const auto& answer : there) EXPECT_TRUE(Await(answer).ok());
+  for (const auto& answer : not_there) EXPECT_TRUE(absl::IsNotFound(Await(answer).status()));
+}
+
 TEST_P(DirectoryConformance, ACallbackMayCallAgain) {
-  auto located = std::make_shared<Answer<absl::StatusOr<ObjectInfo>>>();
-  const auto note = Note(located);
+  std::vector<base::Pending> handles;
   const base::ObjectId x = base::ObjectId::FromName("x");
-  here().Join(Node("a"), kLong, kDeadline, [&](absl::StatusOr<JoinResult>) {
-    here().Announce(x, 1, 1, "a", kDeadline, [&](const absl::Status&) { here().Locate(x, {}, kDeadline, note); });
-  });
-  EXPECT_TRUE(Await(located).ok());
+  const std::vector<directory::Update> announcement = {AnnouncementOf("x")};
+  bool found = false;
+  handles.push_back(here().Join(JoinOf(Node("a")), kDeadline, [&](const Joined&) {
+    handles.push_back(here().Update("a", announcement, kDeadline, [&](const Updated&) {
+      handles.push_back(here().Locate({x, {}, kDeadline, ""}, [&](const Located& info) { found = info.ok(); }));
+    }));
+  }));
+  EXPECT_TRUE(backend_->RunUntil([&] { return found; }, kPatience));
 }
 
 }  // namespace tokamak::directory

@@ -26,6 +26,7 @@ class RedisBackend final : public Backend {
     server_.Start();
     AwaitServer();
   }
+  base::Duration recovery() const override { return base::Seconds(2); }
   void CutOff() override { server_.Freeze(); }
   void Heal() override { server_.Thaw(); }
 
@@ -33,6 +34,7 @@ class RedisBackend final : public Backend {
   std::unique_ptr<redis::RedisDirectory> Open() {
     redis::Options options;
     options.connection.address = server_.address();
+    options.recovery = recovery();
     auto directory = redis::RedisDirectory::Open(loop_, options);
     return directory.ok() ? *std::move(directory) : nullptr;
   }
@@ -43,7 +45,7 @@ class RedisBackend final : public Backend {
       bool answers = false;
       while (!answers) {
         bool answered = false;
-        client->Nodes(base::Seconds(1), [&](const auto& nodes) {
+        const base::Pending asked = client->Nodes(base::Seconds(1), [&](const auto& nodes) {
           answered = true;
           answers = nodes.ok();
         });

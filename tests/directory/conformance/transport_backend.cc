@@ -12,10 +12,9 @@ class TransportBackend final : public Backend {
  public:
   TransportBackend() {
     Restart();
-    world_.node(0).endpoint->SetCallHandler(
-        [this](absl::Span<const uint8_t> request, transport::Endpoint::Reply reply) {
-          server_->Handle(request, std::move(reply));
-        });
+    world_.node(0).endpoint->SetCallHandler([this](absl::Span<const uint8_t> request, transport::Reply reply) {
+      return server_->Handle(request, std::move(reply));
+    });
   }
   ~TransportBackend() override {
     // Whoever was asked and did not answer is told that it will not be.
@@ -35,7 +34,8 @@ class TransportBackend final : public Backend {
   void Restart() override {
     server_.reset();
     directory_ = std::make_unique<LocalDirectory>(world_.node(0).loop);
-    server_ = std::make_unique<DirectoryServer>(*directory_, world_.node(0).endpoint->max_call_size());
+    server_ =
+        std::make_unique<DirectoryServer>(world_.node(0).loop, *directory_, world_.node(0).endpoint->max_call_size());
   }
   void CutOff() override {
     world_.sim_fabric->Cut(world_.node(0).address, world_.node(1).address);
@@ -52,14 +52,14 @@ class TransportBackend final : public Backend {
 
   std::unique_ptr<RemoteDirectory> Open(size_t node) {
     return std::make_unique<RemoteDirectory>(world_.node(node).loop, *world_.node(node).endpoint,
-                                             world_.node(0).service);
+                                             world_.node(0).service, base::Random(node));
   }
 
   ThreeNodes world_;
   std::unique_ptr<LocalDirectory> directory_;
   std::unique_ptr<DirectoryServer> server_;
   std::unique_ptr<RemoteDirectory> here_ = Open(1);
-  RemoteDirectory there_{world_.node(2).loop, *world_.node(2).endpoint, world_.node(0).service};
+  RemoteDirectory there_{world_.node(2).loop, *world_.node(2).endpoint, world_.node(0).service, base::Random(2)};
 };
 
 }  // namespace

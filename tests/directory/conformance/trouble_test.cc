@@ -1,48 +1,163 @@
 // What every directory promises when it was restarted, is out of reach or is dropped.
+#include <algorithm>
+
 #include "tests/directory/conformance/fixture.h"
 
 namespace tokamak::directory {
-
-using Ids = std::vector<NodeId>;
 
 static bool IsOutage(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
 
+// A node that was in the directory before it was restarted.
+static JoinRequest Returning(JoinRequest request, bool complete = false) {
+  request.returning = true;
+  request.complete = complete;
+  return request;
+}
+
 TEST_P(DirectoryConformance, AfterARestartANodeEntersAgain) {
-  ASSERT_TRUE(Join("a").ok());
-  ASSERT_TRUE(Announce("x", "a").ok());
+  JoinAndAnnounce({"a"}, "x");
   backend_->Restart();
-  EXPECT_EQ(*Join("a"), JoinResult::kEntered);
+  EXPECT_TRUE(Join(Returning(JoinOf(Node("a"))))->entered);
   EXPECT_EQ(Holders("x"), Ids());
-  ASSERT_TRUE(Announce("x", "a").ok());
+  ASSERT_TRUE(Announce("a", "x", 1, true).ok());
   EXPECT_EQ(Holders("x"), Ids{"a"});
 }
 
 TEST_P(DirectoryConformance, AfterARestartNothingIsAnnouncedBeforeJoining) {
   ASSERT_TRUE(Join("a").ok());
   backend_->Restart();
-  EXPECT_TRUE(absl::IsNotFound(Announce("x", "a")));
+  EXPECT_TRUE(absl::IsNotFound(Announce("a", "x")));
+}
+
+TEST_P(DirectoryConformance, AfterARestartWhatMayBeOlderIsDeletedOnlyWhenAllIsKnown) {
+  JoinAndAnnounce({"a"}, "x");
+  backend_->Restart();
+  ASSERT_TRUE(Join(Returning(JoinOf(Node("a")))).ok());
+  EXPECT_TRUE(absl::IsUnavailable(Delete("x").status())) << "it has not been announced yet";
+  EXPECT_TRUE(absl::IsUnavailable(Delete("x", 1).status()));
+  ASSERT_TRUE(Announce("a", "x", 1, true).ok());
+  EXPECT_TRUE(absl::IsUnavailable(Delete("x").status())) << "others may hold it";
+  ASSERT_TRUE(Announce("a", "new").ok());
+  EXPECT_EQ(Delete("new")->holders, Ids{"a"}) << "nobody else can";
+  ASSERT_TRUE(Join(Returning(JoinOf(Node("a")), /*complete=*/true)).ok());
+  EXPECT_TRUE(absl::IsUnavailable(Delete("x").status())) << "nodes that have not joined yet may hold it";
+  Pass(backend_->recovery());
+  EXPECT_EQ(Delete("x")->holders, Ids{"a"});
+  EXPECT_TRUE(absl::IsNotFound(Delete("y").status()));
+}
+
+TEST_P(DirectoryConformance, ADirectoryThatNobodyWasInBeforeHasNothingToLearn) {
+  ASSERT_TRUE(Join("a").ok());
+  EXPECT_TRUE(absl::IsNotFound(Delete("x").status()));
+}
+
+TEST_P(DirectoryConformance, ANodeThatComesBackIsWaitedForUntilItHasToldAll) {
+  ASSERT_TRUE(Join("a").ok());
+  Pass(backend_->recovery());
+  ASSERT_TRUE(Join(Returning(JoinOf(Node("b")))).ok());
+  EXPECT_TRUE(absl::IsUnavailable(Delete("x").status()));
+  ASSERT_TRUE(Join(Returning(JoinOf(Node("b")), /*complete=*/true)).ok());
+  EXPECT_TRUE(absl::IsNotFound(Delete("x").status()));
+}
+
+TEST_P(DirectoryConformance, ANodeThatNeverTellsAllIsWaitedForAWhileOnly) {
+  ASSERT_TRUE(Join("a").ok());
+  Pass(backend_->recovery());
+  ASSERT_TRUE(Join(Returning(JoinOf(Node("b")))).ok());
+  Pass(backend_->recovery());
+  ASSERT_TRUE(Join(Returning(JoinOf(Node("b")))).ok()) << "a renewal begins nothing again";
+  EXPECT_TRUE(absl::IsNotFound(Delete("x").status()));
+}
+
+TEST_P(DirectoryConformance, AfterARestartWhatWasPutBeforeDisplacesWhatIsNew) {
+  JoinAndAnnounce({"a"}, "x");
+  backend_->Restart();
+  ASSERT_TRUE(Join("b").ok());
+  ASSERT_TRUE(Announce("b", "x", 2).ok());
+  ASSERT_TRUE(Join(Returning(JoinOf(Node("a")))).ok());
+  EXPECT_TRUE(Announce("a", "x", 1, true).ok());
+  EXPECT_EQ(Locate("x")->generation, base::Generation{1});
+  EXPECT_EQ(Holders("x"), Ids{"a"});
+  EXPECT_EQ(Join("b")->drops, std::vector<base::ObjectVersion>{Version("x", 2)});
+  EXPECT_TRUE(absl::IsAborted(Announce("b", "x", 2, true)));
+  ASSERT_TRUE(Withdraw("b", "x", 2).ok());
+  EXPECT_TRUE(Join("b")->drops.empty());
+  EXPECT_TRUE(Announce("b", "x", 1, true).ok());
+  EXPECT_EQ(Holders("x"), (Ids{"a", "b"}));
+}
+
+TEST_P(DirectoryConformance, AfterARestartTheOrderOfTheAnnouncementsDecidesNothing) {
+  backend_->Restart();
+  for (const char* node : {"a", "b", "c"}) ASSERT_TRUE(Join(Returning(JoinOf(Node(node)))).ok());
+  // `a` and `c` hold what was put before, `b` has put another content meanwhile.
+  std::vector<NodeId> order = {"a", "b", "c"};
+  int number = 0;
+  do {
+    const std::string object = std::to_string(++number);
+    for (const NodeId& node : order) {
+      const absl::Status status = node == "b" ? Announce(node, object, 2) : Announce(node, object, 1, true);
+      EXPECT_TRUE(status.ok() || (node == "b" && absl::IsAlreadyExists(status))) << status;
+    }
+    EXPECT_EQ(Locate(object)->generation, base::Generation{1});
+    EXPECT_EQ(Holders(object), (Ids{"a", "c"}));
+    EXPECT_FALSE(Announce("b", object, 2).ok());
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST_P(DirectoryConformance, WhatWasPutAgainWhenItsHolderWasGoneIsNotDisplacedByIt) {
+  JoinAndAnnounce({"a"}, "x");
+  Pass(backend_->recovery());
+  ASSERT_TRUE(Join("b").ok());
+  ASSERT_TRUE(Join("a", 1, kShort, kShort).ok());
+  Pass(kShort * 3);
+  ASSERT_TRUE(Announce("b", "x", 2).ok());
+  ASSERT_TRUE(Join(Returning(JoinOf(Node("a"))))->entered);
+  EXPECT_TRUE(absl::IsAlreadyExists(Announce("a", "x", 1, true)));
+  EXPECT_EQ(Locate("x")->generation, base::Generation{2});
+  EXPECT_EQ(Holders("x"), Ids{"b"});
+}
+
+TEST_P(DirectoryConformance, OfTwoThatWerePutBeforeTheFirstAnnouncedStays) {
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Join("b").ok());
+  ASSERT_TRUE(Announce("a", "x", 1, true).ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(Announce("b", "x", 2, true)));
+  EXPECT_EQ(Locate("x")->generation, base::Generation{1});
+}
+
+TEST_P(DirectoryConformance, WhatWasPutBeforeMayComeWhileWhatIsNewIsBeingDeleted) {
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Join("b").ok());
+  ASSERT_TRUE(Announce("b", "x", 2).ok());
+  ASSERT_TRUE(Delete("x").ok());
+  EXPECT_TRUE(Announce("a", "x", 1, true).ok());
+  EXPECT_EQ(Holders("x"), Ids{"a"});
+  ASSERT_TRUE(Withdraw("b", "x", 2).ok());
+  EXPECT_EQ(Holders("x"), Ids{"a"});
 }
 
 TEST_P(DirectoryOutageConformance, OutOfReachEveryCallEndsByItsDeadline) {
   ASSERT_TRUE(Join("a").ok());
   backend_->CutOff();
   const base::Time asked = loop().Now();
-  const auto x = base::ObjectId::FromName("x");
-  const auto join = StartJoin(here(), Node("a"), kLong, kShort);
-  const auto leave = Start<absl::Status>([&](auto done) { here().Leave("a", 1, kShort, done); });
-  const auto announce = StartAnnounce(here(), "x", 1, 1, "a", kShort);
-  const auto withdraw = Start<absl::Status>([&](auto done) { here().Withdraw(x, "a", kShort, done); });
+  const base::ObjectVersion x = Version("x", 1);
+  const auto join = StartJoin(here(), JoinOf(Node("a")), kShort);
+  const auto leave = Start<absl::Status>([&](auto done) { return here().Leave("a", 1, kShort, done); });
+  const auto update = StartUpdate(here(), "a", {AnnouncementOf("x")}, kShort);
   const auto locate = StartLocate(here(), "x", {}, kShort);
   const auto wait = StartLocate(here(), "x", kShort / 2, kShort);
-  const auto nodes = Start<absl::StatusOr<std::vector<NodeInfo>>>([&](auto done) { here().Nodes(kShort, done); });
+  const auto deleted = StartDelete(here(), {x.id, base::kNoGeneration, {}, ""}, kShort);
+  const auto verified = Start<Verified>([&](auto done) { return here().Verify("a", {&x, 1}, kShort, done); });
+  const auto nodes = Start<NodeList>([&](auto done) { return here().Nodes(kShort, done); });
   EXPECT_TRUE(IsOutage(Await(join).status()));
   EXPECT_TRUE(IsOutage(Await(leave)));
-  EXPECT_TRUE(IsOutage(Await(announce)));
-  EXPECT_TRUE(IsOutage(Await(withdraw)));
+  EXPECT_TRUE(IsOutage(Await(update).status()));
   EXPECT_TRUE(IsOutage(Await(locate).status()));
   EXPECT_TRUE(IsOutage(Await(wait).status()));
+  EXPECT_TRUE(IsOutage(Await(deleted).status()));
+  EXPECT_TRUE(IsOutage(Await(verified).status()));
   EXPECT_TRUE(IsOutage(Await(nodes).status()));
   EXPECT_LE(loop().Now() - asked, kShort + backend_->tardiness());
 }
@@ -50,11 +165,11 @@ TEST_P(DirectoryOutageConformance, OutOfReachEveryCallEndsByItsDeadline) {
 TEST_P(DirectoryOutageConformance, AnOutageIsOverWhenItIsOver) {
   ASSERT_TRUE(Join("a").ok());
   backend_->CutOff();
-  EXPECT_TRUE(IsOutage(Await(StartAnnounce(here(), "x", 100, 10, "a", kShort))));
+  EXPECT_TRUE(IsOutage(Await(StartUpdate(here(), "a", {AnnouncementOf("x")}, kShort)).status()));
   backend_->Heal();
   absl::Status announced;
   for (int i = 0; i < 100; ++i) {
-    announced = Announce("x", "a");
+    announced = Await(StartUpdate(here(), "a", {AnnouncementOf("x")})).status();
     if (!IsOutage(announced)) break;
     Pass(kShort);
   }
@@ -64,37 +179,50 @@ TEST_P(DirectoryOutageConformance, AnOutageIsOverWhenItIsOver) {
 
 TEST_P(DirectoryOutageConformance, AWaitOutlivesAShortOutage) {
   ASSERT_TRUE(Join("a").ok());
-  const auto waiting = StartLocate(here(), "x", kLong, kDeadline);
+  const auto waiting = StartLocate(here(), "x", kLong);
   Pass(kShort);
   backend_->CutOff();
   Pass(kShort);
   backend_->Heal();
   EXPECT_FALSE(waiting->answered());
-  for (int i = 0; i < 100 && !Announce("x", "a").ok(); ++i) Pass(kShort);
+  for (int i = 0; i < 100; ++i) {
+    if (Await(StartUpdate(here(), "a", {AnnouncementOf("x")})).ok()) break;
+    Pass(kShort);
+  }
+  EXPECT_TRUE(Await(waiting).ok());
+}
+
+TEST_P(DirectoryOutageConformance, AWaitOutlivesARestart) {
+  ASSERT_TRUE(Join("a").ok());
+  const auto waiting = StartLocate(here(), "x", kLong);
+  Pass(kShort);
+  backend_->Restart();
+  for (int i = 0; i < 100 && !Join("a").ok(); ++i) Pass(kShort);
+  ASSERT_TRUE(Announce("a", "x").ok());
   EXPECT_TRUE(Await(waiting).ok());
 }
 
 TEST_P(DirectoryConformance, NothingIsHeardOfADirectoryThatWasDropped) {
   ASSERT_TRUE(Join("a").ok());
   dropped_ = true;
-  const auto join = StartJoin(here(), Node("b"), kLong, kDeadline);
-  const auto announce = StartAnnounce(here(), "x", 1, 1, "a", kDeadline);
-  const auto locate = StartLocate(here(), "y", kShort, kDeadline);
+  const auto join = StartJoin(here(), JoinOf(Node("b")));
+  const auto update = StartUpdate(here(), "a", {AnnouncementOf("x")});
+  const auto locate = StartLocate(here(), "y", kShort);
   backend_->DropHere();
   Pass(kShort * 2);
   EXPECT_FALSE(join->answered());
-  EXPECT_FALSE(announce->answered());
+  EXPECT_FALSE(update->answered());
   EXPECT_FALSE(locate->answered());
 }
 
 TEST_P(DirectoryConformance, ACallbackMayDropTheDirectory) {
   dropped_ = true;
   bool ran = false;
-  here().Join(Node("a"), kLong, kDeadline, [&](absl::StatusOr<JoinResult>) {
+  const base::Pending first = here().Join(JoinOf(Node("a")), kDeadline, [&](const Joined&) {
     ran = true;
     backend_->DropHere();
   });
-  const auto second = StartJoin(here(), Node("b"), kLong, kDeadline);
+  const auto second = StartJoin(here(), JoinOf(Node("b")));
   EXPECT_TRUE(backend_->RunUntil([&] { return ran; }, kPatience));
   Pass(kShort);
   EXPECT_FALSE(second->answered());

@@ -1,0 +1,25 @@
+// EngineThread is a transport engine's loop on a thread of its own.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "lib/node/machine.h"
+#include "lib/os/loop_thread.h"
+
+namespace tokamak::daemon {
+
+class EngineThread final : public node::EngineLoop {
+ public:
+  EngineThread(uint32_t number, const os::Detection& detection)
+      : thread_(os::ThreadOptions{absl::StrCat("tokamak-eng", number)}, detection) {}
+
+  base::EventLoop& loop() override { return thread_.loop(); }
+  void CallOn(absl::FunctionRef<void()> call) override { thread_.CallOn(call); }
+  void Stop() override { thread_.Stop(); }
+
+ private:
+  os::LoopThread thread_;
+};
+
+}  // namespace tokamak::daemon

@@ -1,0 +1,92 @@
+// Members are the nodes that a local directory counts with: alive while their lease lasts, silent
+// during the grace after it, then gone.
+//
+// Every life of a node gets a number that is never given again. Whatever is noted of a life (that
+// it holds an object, say) names that number, and no longer counts from the moment at which the
+// life is gone: nothing has to be cleaned for that.
+//
+// A name belongs to the latest life. An earlier one that fell silent at other addresses may still
+// run, cut off from us: it stays silent under its number until its grace is over.
+//
+// Bound: kMaxNodes lives are alive or silent. Thread rule: the directory's loop.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "lib/base/event_loop.h"
+#include "lib/directory/directory.h"
+
+namespace tokamak::directory {
+
+struct Member {
+  uint64_t number = 0;
+  NodeInfo info;
+  bool alive = true;  // else silent
+  base::Duration grace;
+  base::ObjectVersion told;  // the last of its drops that it was told of
+  base::Timer next;          // the end of its lease, then of its grace
+  base::Timer learning;      // armed: it came back, and may hold what the directory does not know
+};
+
+class Members final {
+ public:
+  struct Joined {
+    Member* member = nullptr;
+    bool entered = false;  // a life that was not known
+    bool back = false;     // it had fallen silent
+  };
+
+  // `gone` runs when a life has ended for good, with its number. Nodes that come back, and a
+  // directory that has just begun, get `recovery` to tell what they hold. `loop` must outlive it.
+  Members(base::EventLoop& loop, base::Duration recovery, std::function<void(uint64_t number)> gone)
+      : loop_(loop), recovery_(recovery), gone_(std::move(gone)), young_(loop.RunAfter(recovery, [] {})) {}
+  Members(const Members&) = delete;
+  Members& operator=(const Members&) = delete;
+
+  // Errors as of Directory::Join.
+  absl::StatusOr<Joined> Join(const JoinRequest& request);
+  void Leave(const NodeId& node, uint64_t incarnation);
+
+  // Null where it is gone.
+  const Member* Find(uint64_t number) const;
+  // Null where it is silent or gone.
+  const Member* FindAlive(const NodeId& node) const;
+
+  // Whether somebody may hold what the directory does not know: it has just begun, or a node came
+  // back and has not told all.
+  bool may_lack() { return young_.armed() || learning(); }
+  // The same where it is known that there was a directory before: a cluster that is new waits for
+  // nobody.
+  bool recovering() { return learning() || (returning_joined_ && young_.armed()); }
+
+  std::vector<NodeInfo> Alive() const;  // by name
+  size_t size() const { return by_number_.size(); }
+
+ private:
+  bool learning();
+  absl::Status MayFollow(const Member& earlier, const NodeInfo& node) const;
+  Member& Enter(const NodeInfo& node);
+  void Renew(Member& member, const JoinRequest& request);
+  void FallSilent(Member& member);
+  void End(Member& member);
+
+  base::EventLoop& loop_;
+  const base::Duration recovery_;
+  const std::function<void(uint64_t number)> gone_;
+  const base::Timer young_;  // armed: the directory has just begun
+  uint64_t last_number_ = 0;
+  bool returning_joined_ = false;
+  absl::flat_hash_map<uint64_t, std::unique_ptr<Member>> by_number_;  // never visited in its own order
+  std::map<NodeId, Member*> by_name_;                                 // the latest life of each name
+  std::vector<uint64_t>
+      learning_;  // those that came back and have not told all; others are weeded out when it is asked for
+};
+
+}  // namespace tokamak::directory

@@ -1,0 +1,90 @@
+// ObjectEntries say for each object of a local directory which generation is live, how large it is,
+// and who holds it.
+//
+// A holder has the object, or is coming: it was told where the object is, in order to pull it.
+// Lives that are gone do not count, and are taken out when an entry is looked at, or by Forget. An
+// entry without holders does not exist.
+//
+// Thread rule: the directory's loop.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+#include "absl/container/inlined_vector.h"
+#include "lib/base/generation.h"
+#include "lib/base/object_id.h"
+#include "lib/directory/directory.h"
+#include "lib/directory/members.h"
+
+namespace tokamak::directory {
+
+// One life that may have a copy.
+struct Holder {
+  uint64_t member : 63;
+  uint64_t has : 1;  // else it is coming
+};
+
+struct ObjectEntry {
+  base::Generation generation = base::kNoGeneration;
+  uint64_t data_size = 0;
+  uint64_t metadata_size = 0;
+  bool fresh = false;        // no directory before this one can have accepted it
+  bool provisional = false;  // accepted when the directory had yet to learn what is older: such a content displaces it
+  uint32_t turn = 0;         // the holder at this place is named first
+  absl::InlinedVector<Holder, 2> holders;  // by number
+};
+
+class ObjectEntries final {
+ public:
+  static constexpr size_t kForgottenAtOnce = 1000;  // entries that one step looks at
+
+  // `members` must outlive it.
+  explicit ObjectEntries(const Members& members) : members_(members) {}
+  ObjectEntries(const ObjectEntries&) = delete;
+  ObjectEntries& operator=(const ObjectEntries&) = delete;
+
+  // Null: nobody holds the object, nor is coming.
+  ObjectEntry* Find(const base::ObjectId& id);
+
+  // An entry of which the first holder is about to be entered. There must be none of the id.
+  ObjectEntry& Add(const base::ObjectVersion& version, uint64_t data_size, uint64_t metadata_size);
+
+  // Takes the entry out, which must exist.
+  ObjectEntry Extract(const base::ObjectId& id);
+
+  // Null: this life is no holder.
+  static Holder* FindHolder(ObjectEntry& entry, uint64_t member);
+
+  // Enters a holder, or notes that one who was coming has the object now; never the other way
+  // round.
+  static void Enter(ObjectEntry& entry, uint64_t member, bool has);
+
+  // No longer a holder; with its last holder the entry ends.
+  void Remove(const base::ObjectId& id, uint64_t member);
+
+  // Whether somebody who is alive has it.
+  bool IsHeld(const ObjectEntry& entry) const;
+
+  // For an answer: the sizes, and those alive that have it. Where they are more than can be named,
+  // the next answer begins where this one ended, so that all are named in turn.
+  ObjectInfo Name(ObjectEntry& entry) const;
+
+  // Takes out those that are gone: a part of all entries, from the beginning where `first` is set.
+  // Returns whether there are more.
+  bool Forget(bool first);
+
+  size_t size() const { return entries_.size(); }
+
+ private:
+  // Null: this holder cannot be named.
+  const Member* Alive(const Holder& holder) const;
+  void DropGone(ObjectEntry& entry) const;
+
+  const Members& members_;
+  std::map<base::ObjectId, ObjectEntry> entries_;
+  base::ObjectId forgotten_;  // up to here
+};
+
+}  // namespace tokamak::directory

@@ -1,0 +1,24 @@
+// What the scripts answer, as the directory's answers. An answer that no script of ours gives is
+// kUnavailable.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lib/directory/directory.h"
+#include "lib/directory/redis/connection.h"
+
+namespace tokamak::directory::redis {
+
+absl::StatusOr<JoinReply> ToJoined(const absl::StatusOr<Reply>& reply, const NodeId& node);
+absl::StatusOr<std::vector<absl::Status>> ToUpdated(const absl::StatusOr<Reply>& reply, const NodeId& node,
+                                                    size_t count);
+absl::StatusOr<ObjectInfo> ToObject(const absl::StatusOr<Reply>& reply, const NodeId& puller);
+absl::StatusOr<DeleteReply> ToDeleted(const absl::StatusOr<Reply>& reply);
+absl::StatusOr<std::vector<uint32_t>> ToVerified(const absl::StatusOr<Reply>& reply, const NodeId& node, size_t count);
+absl::StatusOr<std::vector<NodeInfo>> ToNodes(const absl::StatusOr<Reply>& reply);
+
+}  // namespace tokamak::directory::redis

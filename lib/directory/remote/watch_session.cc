@@ -1,0 +1,112 @@
+#include "lib/directory/remote/watch_session.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+namespace tokamak::directory {
+
+namespace {
+
+// Of a reply, beside its results; and of a result with an object, beside its holders.
+constexpr size_t kReplyOverhead = 16;
+constexpr size_t kResultOverhead = 64;
+constexpr size_t kNameRoom = sizeof(uint32_t) + kMaxNodeName;
+
+void WriteResult(base::Writer& writer, const WatchResult& result, size_t room) {
+  writer.Integer(result.number);
+  WriteStatus(writer, result.object.status(), kResultOverhead);
+  if (!result.object.ok()) return;
+  ObjectInfo object = *result.object;
+  object.holders.resize(std::min(object.holders.size(), (room - kResultOverhead) / kNameRoom));
+  WriteObject(writer, object);
+}
+
+}  // namespace
+
+WatchSession::~WatchSession() {
+  if (poll_ == nullptr) return;
+  poll_->session = nullptr;
+  poll_->reply = nullptr;
+  poll_->turn.Cancel();
+}
+
+// Those that have ended may still stand among the ready ones.
+bool WatchSession::TooMany(size_t more) const {
+  return std::max(watches_.size(), ready_.size()) + more > kMaxWaitsOfPeer;
+}
+
+void WatchSession::Begin(const WatchRequest& watch, const NodeId& puller) {
+  watches_[watch.number] = {watch, watch.pulls ? puller : NodeId(), nullptr, absl::OkStatus()};
+  Ready(watch.number);
+}
+
+void WatchSession::Ready(uint64_t number) {
+  ready_.push_back(number);
+  if (poll_ == nullptr || answering_.armed()) return;
+  answering_ = loop_.Post([this] {
+    if (poll_ != nullptr) TellPoll(/*even_nothing=*/false);
+  });
+}
+
+bool WatchSession::Look(Watch& watch, WatchResult* result) {
+  result->number = watch.request.number;
+  watch.waits.reset();
+  if (!watch.refused.ok()) {
+    result->object = watch.refused;
+  } else if (Waits::Result found = directory_.Find(watch.request.id, watch.puller)) {
+    result->object = *std::move(found);
+  } else if (watch.request.once) {
+    result->object = absl::NotFoundError("no node holds the object");
+  } else {
+    watch.waits = directory_.Watch(watch.request.id, [this, &watch](const absl::Status& status) {
+      watch.refused = status;
+      Ready(watch.request.number);
+    });
+    return false;
+  }
+  return true;
+}
+
+bool WatchSession::Tell(const transport::Reply& reply, bool even_nothing) {
+  base::Writer results;
+  uint32_t count = 0;
+  const size_t room = max_reply_ - kReplyOverhead;
+  for (; !ready_.empty() && results.size() + kResultOverhead + kNameRoom <= room; ready_.pop_front()) {
+    const auto watch = watches_.find(ready_.front());
+    WatchResult result;
+    if (watch == watches_.end() || !Look(watch->second, &result)) continue;
+    WriteResult(results, result, room - results.size());
+    watches_.erase(watch);
+    ++count;
+  }
+  if (count == 0 && !even_nothing) return false;
+  base::Writer writer;
+  WriteStatus(writer, absl::OkStatus());
+  writer.Integer(count);
+  writer.Raw(results.bytes());
+  reply(writer.bytes());
+  return true;
+}
+
+base::Pending WatchSession::Poll(transport::Reply reply) {
+  if (poll_ != nullptr) TellPoll(/*even_nothing=*/true);
+  if (Tell(reply, /*even_nothing=*/false)) return nullptr;
+  auto poll = std::make_unique<HeldPoll>();
+  poll->session = this;
+  poll->reply = std::move(reply);
+  poll->turn = loop_.RunAfter(kPollTurn, [this] { TellPoll(/*even_nothing=*/true); });
+  poll_ = poll.get();
+  return poll;
+}
+
+void WatchSession::TellPoll(bool even_nothing) {
+  const transport::Reply reply = poll_->reply;
+  if (!Tell(reply, even_nothing) || poll_ == nullptr) return;
+  poll_->session = nullptr;
+  poll_->reply = nullptr;
+  poll_->turn.Cancel();
+  poll_ = nullptr;
+}
+
+}  // namespace tokamak::directory

@@ -1,0 +1,85 @@
+// WatchSession is what one asker waits for at the server: its watches, and the poll that it has us
+// hold.
+//
+//   begun --> ready --> told with the next reply
+//              ^ |
+//              | v  its object is not there
+//            watched until its object appears
+//
+// A reply says where an object is at that moment, not when it appeared: what was deleted meanwhile
+// is watched again.
+// Bound: kMaxWaitsOfPeer watches. Thread rule: the directory's loop.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+
+#include "lib/base/event_loop.h"
+#include "lib/base/handle.h"
+#include "lib/directory/local.h"
+#include "lib/directory/remote/messages.h"
+#include "lib/transport/caller.h"
+
+namespace tokamak::directory {
+
+class WatchSession final {
+ public:
+  // `loop` and `directory` must outlive it. Replies have at most `max_reply` bytes.
+  WatchSession(base::EventLoop& loop, LocalDirectory& directory, size_t max_reply, uint64_t number)
+      : loop_(loop), directory_(directory), max_reply_(max_reply), number_(number) {}
+  WatchSession(const WatchSession&) = delete;
+  WatchSession& operator=(const WatchSession&) = delete;
+  ~WatchSession();
+
+  uint64_t number() const { return number_; }
+
+  // Whether this many more would break the bound.
+  bool TooMany(size_t more) const;
+
+  void Begin(const WatchRequest& watch, const NodeId& puller);
+  void End(uint64_t number) { watches_.erase(number); }
+
+  // Replies with what is ready, as far as it fits.
+  void Answer(const transport::Reply& reply) { Tell(reply, /*even_nothing=*/true); }
+
+  // The same, but where nothing is ready the reply waits for it, for a turn. A second poll ends the
+  // first. Dropping the handle ends it without a reply.
+  [[nodiscard]] base::Pending Poll(transport::Reply reply);
+
+ private:
+  struct Watch {
+    WatchRequest request;
+    NodeId puller;
+    base::Pending waits;
+    absl::Status refused;  // why it cannot wait
+  };
+  struct HeldPoll final : base::Handle {
+    ~HeldPoll() override {
+      if (session != nullptr) session->poll_ = nullptr;
+    }
+
+    WatchSession* session = nullptr;  // null when it has ended
+    transport::Reply reply;
+    base::Timer turn;
+  };
+
+  void Ready(uint64_t number);
+  // False: there is nothing to tell, and no reply.
+  bool Tell(const transport::Reply& reply, bool even_nothing);
+  void TellPoll(bool even_nothing);
+  // False: its object is not there, and it waits on.
+  bool Look(Watch& watch, WatchResult* result);
+
+  base::EventLoop& loop_;
+  LocalDirectory& directory_;
+  const size_t max_reply_;
+  const uint64_t number_;
+  std::map<uint64_t, Watch> watches_;
+  std::deque<uint64_t> ready_;  // perhaps also of some that have ended
+  HeldPoll* poll_ = nullptr;    // null: none is held
+  base::Timer answering_;
+};
+
+}  // namespace tokamak::directory

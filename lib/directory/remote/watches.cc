@@ -1,0 +1,210 @@
+#include "lib/directory/remote/watches.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "lib/directory/local.h"
+
+namespace tokamak::directory {
+
+namespace {
+
+constexpr base::Duration kAnswerTime = base::Seconds(2);         // for a reply, beside the turn of a poll
+constexpr base::Duration kRetryDelay = base::Milliseconds(100);  // after a session was lost
+
+// Of a request, beside what it begins, with a puller and no more that is ended than begun.
+constexpr size_t kRequestOverhead = 128;
+constexpr size_t kEndedRoom = sizeof(uint64_t);
+constexpr size_t kBegunRoom = sizeof(uint64_t) + base::ObjectId::kSize + 1;
+
+size_t MostBegun(size_t max_request) {
+  const size_t room = std::max(max_request, kRequestOverhead) - kRequestOverhead;
+  return std::clamp<size_t>(room / (kEndedRoom + kBegunRoom), 1, kMaxWatched);
+}
+
+}  // namespace
+
+Watches::Watches(base::EventLoop& loop, size_t max_request, base::Random random, Ask ask)
+    : loop_(loop), most_begun_(MostBegun(max_request)), ask_(std::move(ask)), answers_(loop) {
+  session_.asker = random.Next();
+}
+
+Watches::~Watches() {
+  for (auto& [number, locating] : locates_) {
+    locating->watches = nullptr;
+    locating->next.Cancel();
+  }
+  while (!queue_.empty()) queue_.PopFront();
+}
+
+base::Pending Watches::Locate(const LocateRequest& request, Directory::LocateCallback done) {
+  if (locates_.size() >= kMaxWaitsOfPeer) {
+    return answers_.Add([done = std::move(done)] {
+      done(absl::ResourceExhaustedError("too many wait in the directory for objects to appear: try again later"));
+    });
+  }
+  auto locating = std::make_unique<Locating>();
+  locating->watches = this;
+  locating->request = {++last_number_, request.id, !request.puller.empty(), false};
+  locating->puller = request.puller;
+  locating->deadline = loop_.Now() + request.deadline;
+  locating->next = loop_.RunAfter(request.wait, [this, waiting = locating.get()] { WaitOver(*waiting); });
+  locating->done = std::move(done);
+  locates_.emplace(last_number_, locating.get());
+  Queue(*locating);
+  return locating;
+}
+
+void Watches::Queue(Locating& locating) {
+  locating.told = false;
+  queue_.PushBack(&locating);
+  FlushSoon();
+}
+
+// What comes in one task, or before the next, goes together.
+void Watches::FlushSoon() {
+  if (!flushing_.armed()) flushing_ = loop_.Post([this] { Flush(); });
+}
+
+// It is not answered by the server.
+void Watches::Drop(Locating& locating) {
+  if (state_ == Session::kLost) must_end_ = true;
+  if (locating.told) dropped_.push_back(locating.request.number);
+  if (locating.told) FlushSoon();
+  Forget(locating);
+}
+
+void Watches::Forget(Locating& locating) {
+  if (!locating.told) queue_.Remove(&locating);
+  locates_.erase(locating.request.number);
+  locating.watches = nullptr;
+  locating.next.Cancel();
+}
+
+void Watches::Answer(Locating& locating, absl::StatusOr<ObjectInfo> result) {
+  if (locating.watches != nullptr) Forget(locating);
+  locating.answer = answers_.Add(
+      [done = std::move(locating.done), result = std::move(result)]() mutable { done(std::move(result)); });
+}
+
+void Watches::WaitOver(Locating& locating) {
+  locating.next = loop_.RunAt(locating.deadline, [this, &locating] {
+    Drop(locating);
+    Answer(locating, absl::DeadlineExceededError("the node that serves the directory did not answer in time"));
+  });
+  locating.request.once = true;
+  if (locating.told) Queue(locating);
+}
+
+void Watches::Flush() {
+  flushing_.Cancel();
+  const auto ends = [this] { return must_end_ && state_ == Session::kLost; };
+  if (outage_.armed()) {
+    if (ends()) SendBatch(0);
+    return;
+  }
+  while (!queue_.empty() || !dropped_.empty() || ends()) SendBatch(most_begun_);
+}
+
+// What is not waited for any more, then at most `most_begun` of what is, for one puller.
+void Watches::SendBatch(size_t most_begun) {
+  const bool begins = state_ != Session::kOpen;
+  if (begins) {
+    ++session_.number;
+    dropped_.clear();  // of the session before
+  }
+  const size_t ended = std::min(dropped_.size(), most_begun_);
+  NodeId puller;
+  std::vector<WatchRequest> begun;
+  while (!queue_.empty() && begun.size() < most_begun) {
+    Locating& next = *queue_.first();
+    if (next.request.pulls && !puller.empty() && next.puller != puller) break;
+    if (next.request.pulls) puller = next.puller;
+    begun.push_back(next.request);
+    next.told = true;
+    queue_.Remove(&next);
+  }
+  base::Writer request = BeginRequest(RequestKind::kWatch);
+  WriteSession(request, session_);
+  request.Integer<uint8_t>(begins ? 1 : 0);
+  request.Text(puller);
+  request.Integer(static_cast<uint32_t>(ended));
+  for (size_t i = 0; i < ended; ++i) request.Integer(dropped_[i]);
+  dropped_.erase(dropped_.begin(), dropped_.begin() + static_cast<ptrdiff_t>(ended));
+  request.Integer(static_cast<uint32_t>(begun.size()));
+  for (const WatchRequest& watch : begun) WriteWatch(request, watch);
+  state_ = Session::kOpen;
+  const uint64_t number = ++last_call_;
+  calls_[number] = ask_(request, kAnswerTime, [this, number](const absl::Status& status, base::Reader& reader) {
+    const auto ended_call = calls_.extract(number);
+    OnWatched(status, reader);
+  });
+}
+
+void Watches::OnWatched(const absl::Status& status, base::Reader& reader) {
+  if (!TakeResults(status, reader)) return;
+  must_end_ = false;
+  Continue();
+}
+
+void Watches::OnPolled(const absl::Status& status, base::Reader& reader) {
+  const base::Pending ended = std::move(poll_);
+  if (TakeResults(status, reader)) Continue();
+}
+
+// A poll is held while the server waits for us.
+void Watches::Continue() {
+  if (poll_ != nullptr) return;
+  if (queue_.size() == locates_.size()) {
+    if (calls_.empty() && dropped_.empty()) state_ = Session::kNone;
+    return;
+  }
+  base::Writer request = BeginRequest(RequestKind::kPoll);
+  WriteSession(request, session_);
+  poll_ = ask_(request, kPollTurn + kAnswerTime,
+               [this](const absl::Status& poll_status, base::Reader& reader) { OnPolled(poll_status, reader); });
+}
+
+bool Watches::TakeResults(const absl::Status& status, base::Reader& reader) {
+  std::vector<WatchResult> results;
+  if (status.ok()) {
+    results.resize(reader.Count(kMaxWaitsOfPeer, sizeof(uint64_t) + 5));
+    for (WatchResult& result : results) {
+      result.number = reader.Integer<uint64_t>();
+      if (absl::Status refused = ReadStatus(reader); !refused.ok()) {
+        result.object = refused;
+      } else {
+        result.object = ReadObject(reader);
+        if (result.object->holders.empty()) result.object = MalformedReply();
+      }
+    }
+  }
+  if (!status.ok() || !reader.Complete()) {
+    LoseSession(status.ok() ? MalformedReply() : status);
+    return false;
+  }
+  for (WatchResult& result : results) {
+    const auto found = locates_.find(result.number);
+    if (found != locates_.end() && found->second->told) Answer(*found->second, std::move(result.object));
+  }
+  return true;
+}
+
+// Everything is watched again; who has asked for the last time is told of the outage.
+void Watches::LoseSession(const absl::Status& status) {
+  state_ = Session::kLost;
+  calls_.clear();
+  poll_.reset();
+  while (!queue_.empty()) queue_.PopFront()->told = true;
+  const bool forgotten = absl::IsAborted(status);  // by a server that was restarted, say
+  for (auto next = locates_.begin(); next != locates_.end();) {
+    Locating& locating = *(next++)->second;
+    locating.told = false;
+    queue_.PushBack(&locating);
+    if (locating.request.once && !forgotten) Answer(locating, status);
+  }
+  outage_ = loop_.RunAfter(kRetryDelay, [this] { Flush(); });
+}
+
+}  // namespace tokamak::directory

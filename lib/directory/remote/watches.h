@@ -1,0 +1,114 @@
+// Watches are the Locates of one node that may wait, asked of the server together.
+//
+// The server is told what is waited for, and what no longer is, in the order in which that was
+// asked; and it holds one poll, which it answers when any of that appears, or after a turn. All
+// that the server keeps for us is one session; when that is lost (the server was restarted, a call
+// failed) everything is watched again under a new one.
+//
+//   asked --> told to the server --> found, at once or with the poll
+//                 | its wait is over
+//                 v
+//             told once more, to be answered at once
+//
+// So "nobody has it" is the server's word, not ours.
+//
+// A session without watches is forgotten here, and at the server after some time.
+// Bound: kMaxWaitsOfPeer Locates wait. Thread rule: the loop of the Caller.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "lib/base/answers.h"
+#include "lib/base/codec.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/handle.h"
+#include "lib/base/intrusive_list.h"
+#include "lib/base/random.h"
+#include "lib/directory/directory.h"
+#include "lib/directory/remote/messages.h"
+
+namespace tokamak::directory {
+
+class Watches final {
+ public:
+  // Sends a request; `read` gets the status and, where that is ok, what follows it in the reply.
+  using Read = std::function<void(const absl::Status&, base::Reader&)>;
+  using Ask = std::function<base::Pending(const base::Writer& request, base::Duration deadline, Read read)>;
+
+  // `loop` must outlive it. Requests have at most `max_request` bytes.
+  Watches(base::EventLoop& loop, size_t max_request, base::Random random, Ask ask);
+  Watches(const Watches&) = delete;
+  Watches& operator=(const Watches&) = delete;
+  ~Watches();
+
+  // See Directory::Locate; its wait is more than zero.
+  [[nodiscard]] base::Pending Locate(const LocateRequest& request, Directory::LocateCallback done);
+
+  // Tells the server what it has not been told yet, so that whatever is asked next comes after it.
+  // During an outage only that the session has ended, where somebody stopped waiting: the server
+  // must not enter it as coming any more.
+  void Flush();
+
+  size_t waiting() const { return locates_.size(); }
+
+ private:
+  struct Locating final : base::Handle {
+    ~Locating() override {
+      if (watches != nullptr) watches->Drop(*this);
+    }
+
+    Watches* watches = nullptr;  // null when it was answered
+    WatchRequest request;
+    NodeId puller;
+    bool told = false;  // to the server; else it is on the queue
+    base::Time deadline;
+    base::Timer next;  // the end of its wait, then its deadline
+    Directory::LocateCallback done;
+    base::Pending answer;
+    base::Link<Locating> queue_link;
+  };
+  enum class Session {
+    kNone,  // the server keeps nothing for us
+    kOpen,
+    kLost,  // the server may keep something: the next one ends it
+  };
+
+  void FlushSoon();
+  void Queue(Locating& locating);
+  void Drop(Locating& locating);
+  void Forget(Locating& locating);
+  void Answer(Locating& locating, absl::StatusOr<ObjectInfo> result);
+  void WaitOver(Locating& locating);
+
+  void SendBatch(size_t most_begun);
+  void OnWatched(const absl::Status& status, base::Reader& reader);
+  void OnPolled(const absl::Status& status, base::Reader& reader);
+  // False: the session was lost.
+  bool TakeResults(const absl::Status& status, base::Reader& reader);
+  void Continue();
+  void LoseSession(const absl::Status& status);
+
+  base::EventLoop& loop_;
+  const size_t most_begun_;
+  const Ask ask_;
+  base::Answers answers_;
+  SessionName session_;
+  Session state_ = Session::kNone;
+  bool must_end_ = false;  // somebody stopped waiting whom the lost session may know
+  uint64_t last_number_ = 0;
+  std::map<uint64_t, Locating*> locates_;  // by number, which is the order in which they were asked
+  base::IntrusiveList<Locating, &Locating::queue_link> queue_;  // not told yet
+  std::vector<uint64_t> dropped_;                               // not told yet
+  uint64_t last_call_ = 0;
+  std::map<uint64_t, base::Pending> calls_;  // watch requests under way
+  base::Pending poll_;                       // null: none is held
+  base::Timer flushing_;
+  base::Timer outage_;  // armed: nothing is sent until it is over
+};
+
+}  // namespace tokamak::directory

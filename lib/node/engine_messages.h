@@ -1,0 +1,93 @@
+// What the two ends of an engine say to each other: EngineLink on the node's control loop, EngineHost on the engine's.
+//
+// The store, the directory and the clients live on the control loop; each transport endpoint lives on its engine's. They talk
+// through two bounded mailboxes and share nothing else:
+//
+//   control loop               mailboxes                 engine loop
+//   EngineLink        --  EngineCommand  -->             EngineHost, transport::Endpoint
+//   (the node)        <--  EngineReport  --              (a Source and Sinks for the endpoint)
+//
+// Pulls and our calls are named by the link's tokens, pins by the endpoint's PinId, calls of peers by the host's tokens.
+// Bounds: kMaxEnginePulls pulls and kMaxEngineCalls calls of ours at once; peers' pins and calls are refused while
+// kMaxReportsWaiting reports wait for the control loop.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/base/time.h"
+#include "lib/transport/endpoint.h"
+
+namespace tokamak::node {
+
+constexpr size_t kMaxEnginePulls = 1024;
+constexpr size_t kMaxEngineCalls = 1024;
+constexpr size_t kMaxReportsWaiting = 1024;  // beyond those in the mailbox
+constexpr size_t kEngineMailbox = 256;       // a burst; more waits in an Outbox
+
+struct DrainCommand {};
+struct PullCommand {
+  uint64_t pull;
+  transport::PullRequest request;
+  absl::Span<uint8_t> memory;
+};
+struct CancelPullCommand {
+  uint64_t pull;
+};
+struct PinnedCommand {
+  transport::PinId pin;
+  absl::StatusOr<transport::PinnedObject> object;
+};
+struct CallCommand {
+  uint64_t call;
+  verbs::Address peer;
+  base::Duration deadline;
+  std::vector<uint8_t> request;
+};
+struct CancelCallCommand {
+  uint64_t call;
+};
+struct ReplyCommand {
+  uint64_t called;
+  absl::StatusOr<std::vector<uint8_t>> reply;
+};
+
+// From the control loop to the engine.
+using EngineCommand = std::variant<DrainCommand, PullCommand, CancelPullCommand, PinnedCommand, CallCommand,
+                                   CancelCallCommand, ReplyCommand>;
+
+struct DrainedReport {};
+struct PullDoneReport {
+  uint64_t pull;
+  absl::Status status;
+  transport::TransferReport transfer;
+};
+struct PinReport {
+  transport::PinId pin;
+  transport::PinRequest request;
+};
+struct UnpinReport {
+  transport::PinId pin;
+};
+struct CallDoneReport {
+  uint64_t call;
+  absl::StatusOr<std::vector<uint8_t>> reply;
+};
+struct CalledReport {
+  uint64_t called;
+  std::vector<uint8_t> request;
+};
+struct CallCancelledReport {
+  uint64_t called;
+};
+
+// From the engine to the control loop.
+using EngineReport = std::variant<DrainedReport, PullDoneReport, PinReport, UnpinReport, CallDoneReport, CalledReport,
+                                  CallCancelledReport>;
+
+}  // namespace tokamak::node

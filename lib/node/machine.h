@@ -1,0 +1,130 @@
+// Machine is one whole node, assembled once for all worlds: store, engines, directory and node, on loops that it is given.
+//
+// tokd, the simulated cluster, benchmarks and tests differ in their loops, their memory and their devices, and in nothing else:
+//
+//   arena -> Store      rails (devices) -> engines (EngineHost and EngineLink) -> directory -> Node
+//
+// They are made in the order in which they need each other and dropped in the reverse.
+// Thread rule: the control loop's thread. Set-up and tear-down cross to the engines' threads here and nowhere else.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/random.h"
+#include "lib/base/trace.h"
+#include "lib/directory/directory.h"
+#include "lib/node/engine_host.h"
+#include "lib/node/engine_link.h"
+#include "lib/node/node.h"
+#include "lib/node/services.h"
+#include "lib/store/store.h"
+#include "lib/transport/endpoint.h"
+#include "lib/transport/rail.h"
+
+namespace tokamak::node {
+
+// Where an engine lives.
+class EngineLoop {
+ public:
+  virtual ~EngineLoop() = default;
+
+  virtual base::EventLoop& loop() = 0;
+
+  // Runs `call` where the loop runs, and returns when it has.
+  virtual void CallOn(absl::FunctionRef<void()> call) = 0;
+
+  // No task of it runs any more.
+  virtual void Stop() = 0;
+};
+
+// The directory of a node, and what other nodes may ask of it.
+class DirectoryHost {
+ public:
+  virtual ~DirectoryHost() = default;
+  virtual directory::Directory& directory() = 0;
+
+  // Registers what other nodes may ask of this one; nothing unless the directory is served here.
+  virtual void Serve(Services& services) = 0;
+};
+
+// What a machine is made of. All that is named must outlive it.
+struct MachineParts {
+  base::EventLoop& control;
+  std::vector<std::unique_ptr<EngineLoop>> engines;  // none: one engine, on the control loop
+  absl::Span<uint8_t> arena;                         // 64-byte aligned, known to all rails
+  absl::Span<const transport::Rail> rails;           // looked at during Assemble
+  // Opens the directory, given the first engine and random numbers of this life's own.
+  std::function<absl::StatusOr<std::unique_ptr<DirectoryHost>>(EngineLink&, base::Random)> directory;
+  base::Trace& trace;
+};
+
+struct MachineOptions {
+  NodeOptions node;
+  store::Options store;
+  verbs::Address listen;  // engine i listens on port + i; port 0: any
+  transport::EndpointOptions endpoint;
+  uint64_t seed = 1;  // a stream of its own for each life of each node
+};
+
+class Machine final {
+ public:
+  // Says in one line what is wrong and what to do, leaving nothing behind. The node has not joined the directory yet: Start.
+  static absl::StatusOr<std::unique_ptr<Machine>> Assemble(MachineParts parts, const MachineOptions& options);
+  ~Machine();
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  void Start(std::function<void(const absl::Status&)> joined) { node_->Start(std::move(joined)); }
+
+  // Leaves the directory and waits for peers that still read from us or have not all that we sent them, at most `limit`; then
+  // runs `done`. Drop the machine after.
+  void Drain(base::Duration limit, std::function<void()> done);
+
+  // Ends transfers and connections, so that peers see them disconnect, and the engines' loops. Nothing comes or goes any more.
+  void StopEngines();
+
+  store::Store& store() { return *store_; }
+  const store::Store& store() const { return *store_; }
+  Node& node() { return *node_; }
+  const Node& node() const { return *node_; }
+  directory::Directory& directory() { return directory_->directory(); }
+
+  size_t engines() const { return engines_.size(); }
+  EngineLink& link(size_t engine) { return engines_[engine]->link; }
+  // nullptr: stopped. Its counters may be read from any thread.
+  transport::Endpoint* endpoint(size_t engine) const {
+    return engines_[engine]->host == nullptr ? nullptr : &engines_[engine]->host->endpoint();
+  }
+
+ private:
+  struct Engine {
+    explicit Engine(base::EventLoop& control) : link(control) {}
+
+    std::unique_ptr<EngineLoop> own;  // null: it shares the control loop
+    EngineLink link;
+    std::unique_ptr<EngineHost> host;
+  };
+
+  explicit Machine(base::EventLoop& control) : control_(control) {}
+  absl::Status OpenEngines(MachineParts& parts, const MachineOptions& options);
+  void CheckDrained();
+  void DrainEngines();
+
+  base::EventLoop& control_;
+  std::unique_ptr<store::Store> store_;
+  std::vector<std::unique_ptr<Engine>> engines_;
+  std::unique_ptr<DirectoryHost> directory_;
+  std::unique_ptr<Node> node_;
+  std::function<void()> drained_;
+  base::Time drain_until_;
+  base::Timer drain_timer_;
+  size_t engines_to_drain_ = 0;
+};
+
+}  // namespace tokamak::node

@@ -1,0 +1,163 @@
+#include "lib/node/object_delete.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "lib/base/codec.h"
+
+namespace tokamak::node {
+
+namespace {
+
+// The first byte of a request of the objects service.
+constexpr uint8_t kDrop = 1;
+constexpr uint8_t kHadIt = 2;
+
+constexpr size_t kMaxNamesTold = 8;  // in an error's text
+
+std::string Names(const std::vector<directory::NodeId>& nodes) {
+  const size_t told = std::min(nodes.size(), kMaxNamesTold);
+  std::string names = absl::StrJoin(nodes.begin(), nodes.begin() + static_cast<ptrdiff_t>(told), ", ");
+  if (told < nodes.size()) absl::StrAppend(&names, " and ", nodes.size() - told, " more");
+  return names;
+}
+
+}  // namespace
+
+ObjectDelete::ObjectDelete(const Services& services, const base::ObjectId& id, Callback done)
+    : services_(services), id_(id), done_(std::move(done)) {
+  if (const auto here = services_.store.Find(id)) here_ = here->generation;
+  Mark();
+}
+
+ObjectDelete::ObjectDelete(const Services& services, const base::ObjectVersion& version, Callback done)
+    : services_(services), id_(version.id), done_(std::move(done)), generation_(version.generation) {
+  Mark();
+}
+
+std::vector<uint8_t> ObjectDelete::EncodeRequest(const base::ObjectVersion& version) {
+  base::Writer writer;
+  writer.Integer(kDrop);
+  writer.Id(version.id);
+  writer.Integer(static_cast<uint64_t>(version.generation));
+  return writer.Take();
+}
+
+absl::optional<base::ObjectVersion> ObjectDelete::DecodeRequest(absl::Span<const uint8_t> request) {
+  base::Reader reader(request);
+  const auto what = reader.Integer<uint8_t>();
+  base::ObjectVersion version;
+  version.id = reader.Id();
+  version.generation = base::Generation{reader.Integer<uint64_t>()};
+  if (!reader.Complete() || what != kDrop || version.generation == base::kNoGeneration) return absl::nullopt;
+  return version;
+}
+
+void ObjectDelete::Mark() {
+  directory::DeleteRequest request;
+  request.id = id_;
+  request.generation = generation_;
+  request.dropped = std::exchange(confirmed_, {});
+  request.after = after_;
+  question_ = services_.directory.Delete(
+      request, services_.deadline, [this](const absl::StatusOr<directory::DeleteReply>& reply) { Marked(reply); });
+}
+
+void ObjectDelete::Marked(const absl::StatusOr<directory::DeleteReply>& reply) {
+  if (!reply.ok()) {
+    // What was marked before is forgotten once the last has confirmed.
+    const bool over = absl::IsNotFound(reply.status());
+    if (over && DeletesWhatIsHereNext()) return;
+    return Finish(marked_ && over ? absl::OkStatus() : reply.status());
+  }
+  generation_ = reply->generation;
+  marked_ = true;
+  if (!std::exchange(dropped_here_, true)) DropHere();
+  to_tell_.clear();
+  for (const directory::NodeId& holder : reply->holders) {
+    if (failed_.count(holder) == 0) to_tell_.push_back(holder);
+  }
+  if (!to_tell_.empty()) return TellHolders();
+  if (!reply->holders.empty()) {  // all of these were told before, without an answer
+    after_ = reply->holders.back();
+    return Mark();
+  }
+  silent_.insert(silent_.end(), reply->silent.begin(), reply->silent.end());
+  if (!DeletesWhatIsHereNext()) Finish(absl::OkStatus());
+}
+
+// What was here in the beginning and still is: another content than the directory's, or one that it does not know yet.
+bool ObjectDelete::DeletesWhatIsHereNext() {
+  const base::Generation next = std::exchange(here_, base::kNoGeneration);
+  const auto place = services_.store.Find(id_);
+  if (next == base::kNoGeneration || !place.has_value() || place->generation != next) return false;
+  generation_ = next;
+  dropped_here_ = false;
+  after_.clear();
+  Mark();
+  return true;
+}
+
+void ObjectDelete::DropHere() {
+  const auto place = services_.store.Find(id_);
+  if (!place.has_value() || place->generation != generation_) return;
+  services_.copies.Drop({id_, generation_}, absl::AbortedError("it was deleted"));
+  ++copies_;
+}
+
+void ObjectDelete::TellHolders() {
+  const bool all_known = std::all_of(to_tell_.begin(), to_tell_.end(), [this](const directory::NodeId& holder) {
+    const Peers::Peer* peer = services_.peers.Find(holder);
+    return holder == services_.self || (peer != nullptr && !peer->suspect);
+  });
+  const auto tell = [this](const absl::Status&) {
+    calls_.clear();
+    unanswered_ = static_cast<uint32_t>(to_tell_.size());
+    for (const directory::NodeId& holder : std::vector<directory::NodeId>(to_tell_)) Tell(holder);
+  };
+  if (all_known) return tell(absl::OkStatus());
+  question_ = services_.peers.Refresh(tell);
+}
+
+void ObjectDelete::Tell(const directory::NodeId& holder) {
+  const base::ObjectVersion version{id_, generation_};
+  if (holder == services_.self) {
+    services_.copies.Drop(version, absl::AbortedError("it was deleted"));
+    return Told(holder, true, false);
+  }
+  const Peers::Peer* peer = services_.peers.Find(holder);
+  if (peer == nullptr) return Told(holder, false, false);
+  calls_.push_back(services_.holders.Call(peer->engines.front(), EncodeRequest(version), services_.deadline,
+                                          [this, holder](const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
+                                            const bool confirmed = reply.ok() && reply->size() == 1;
+                                            Told(holder, confirmed, confirmed && (*reply)[0] == kHadIt);
+                                          }));
+}
+
+void ObjectDelete::Told(const directory::NodeId& holder, bool confirmed, bool had_it) {
+  if (confirmed) confirmed_.push_back(holder);
+  if (!confirmed) failed_.insert(holder);
+  copies_ += had_it;
+  if (--unanswered_ == 0) Mark();
+}
+
+void ObjectDelete::Finish(const absl::Status& directory_status) {
+  const Callback done = std::move(done_);
+  if (!directory_status.ok()) {
+    if (absl::IsNotFound(directory_status)) return done(directory_status);
+    return done(absl::Status(directory_status.code(),
+                             absl::StrCat("the object may not be deleted: ", directory_status.message())));
+  }
+  std::vector<directory::NodeId> left(failed_.begin(), failed_.end());
+  left.insert(left.end(), silent_.begin(), silent_.end());
+  if (left.empty()) return done(copies_);
+  done(absl::UnavailableError(absl::StrCat(
+      "deleted on all nodes that could be asked (", copies_, "), but ", Names(left), left.size() == 1 ? " does" : " do",
+      " not answer and may hold a copy, which is dropped when it is back; delete again to see whether it was")));
+}
+
+}  // namespace tokamak::node

@@ -1,0 +1,403 @@
+#include "lib/node/object_pull.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+
+namespace tokamak::node {
+
+namespace {
+
+// What shows that the peer, and not only this object at it, is in trouble.
+bool IsTroubleOfPeer(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsResourceExhausted(status);
+}
+
+}  // namespace
+
+ObjectPull::WaiterHandle::~WaiterHandle() {
+  if (pull_ != nullptr) pull_->DropWaiter(*this);
+}
+
+void ObjectPull::WaiterHandle::Tell(const absl::Status& status) {
+  pull_ = nullptr;
+  const PullTable::Callback done = std::move(done_);
+  done(status);
+}
+
+ObjectPull::ObjectPull(PullTable& table, const base::ObjectId& id)
+    : table_(table),
+      services_(table.services_),
+      id_(id),
+      number_(++table.last_number_),
+      owner_(services_.store.NewOwner()) {}
+
+ObjectPull::~ObjectPull() {
+  while (!waiters_.empty()) waiters_.PopFront()->Orphan();
+  CHECK(state_ != State::kMoving || !engine_->open())
+      << "the engines' hosts must be dropped before the pulls: they still write to the store";
+  GiveUpPlace();
+}
+
+std::unique_ptr<PullTable::Waiter> ObjectPull::AddWaiter(transport::Protocol protocol, PullTable::Callback done) {
+  if (protocol != transport::Protocol::kAuto) protocol_ = protocol;
+  auto waiter = std::make_unique<WaiterHandle>(*this, std::move(done));
+  waiters_.PushBack(waiter.get());
+  return waiter;
+}
+
+void ObjectPull::DropWaiter(WaiterHandle& waiter) {
+  waiters_.Remove(&waiter);
+  if (!waiters_.empty() || state_ == State::kOver) return;
+  if (state_ == State::kMoving) return engine_->Cancel(token_);  // ends in Moved
+  if (state_ == State::kRegistering) return;                     // it is here, for the next who wants it
+  Finish(absl::CancelledError("nobody waits for it any more"));
+}
+
+// The one place where the state changes; most states start their work here.
+void ObjectPull::Enter(State state) {
+  CHECK(state_ != State::kOver);
+  Leave();
+  state_ = state;
+  switch (state) {
+    case State::kLocating:
+      return Locate();
+    case State::kHinted:
+      return TryKnownPlace();
+    case State::kBackOff:
+      return BackOff();
+    case State::kRefreshing:
+      return RefreshPeers();
+    case State::kNew:
+    case State::kQueued:
+    case State::kMoving:
+    case State::kRegistering:
+    case State::kOver:
+      return;
+  }
+}
+
+void ObjectPull::Leave() {
+  timer_.Cancel();
+  refresh_.reset();
+  for (const directory::NodeId& holder : std::exchange(queued_for_, {})) table_.Dequeue(holder, *this);
+}
+
+// ---- where it is
+
+// The first look is at once, so that "nobody has it" is known soon; the next ones wait for a holder to appear.
+void ObjectPull::Locate() {
+  tried_.clear();
+  refreshed_ = false;
+  if (const directory::ObjectInfo* known = KnownPlace()) {
+    Take(*known);
+    return Enter(State::kHinted);
+  }
+  AskDirectory(answered_ ? table_.options_.locate_wait : base::Duration());
+}
+
+// A place that was told a moment ago needs no question first. While the directory is away any place will do.
+const directory::ObjectInfo* ObjectPull::KnownPlace() const {
+  const bool away = services_.membership.directory_away();
+  const directory::ObjectInfo* known =
+      away ? services_.places.Find(id_) : services_.places.FindFresh(id_, services_.loop.Now());
+  if (known == nullptr || (place_used_ && !away)) return nullptr;
+  return services_.dropped.Contains({id_, known->generation}) ? nullptr : known;
+}
+
+// This node is entered as coming while the bytes are moving.
+void ObjectPull::TryKnownPlace() {
+  place_used_ = true;
+  ++table_.counters_.from_cache;
+  if (!services_.membership.directory_away()) AskDirectory(base::Duration());
+  timer_ = services_.loop.Post([this] { TryNextHolder(); });
+}
+
+void ObjectPull::AskDirectory(base::Duration wait) {
+  withdrawn_.reset();
+  directory::LocateRequest request;
+  request.id = id_;
+  request.wait = wait;
+  request.deadline = wait + table_.options_.directory_deadline;
+  request.puller = services_.self;
+  locate_ = services_.directory.Locate(request, [this](const absl::StatusOr<directory::ObjectInfo>& info) {
+    locate_.reset();
+    if (info.ok()) services_.places.Remember(id_, *info, services_.loop.Now());
+    if (absl::IsUnavailable(info.status()) || absl::IsDeadlineExceeded(info.status())) {
+      services_.membership.Suspect();
+      services_.membership.Recheck({id_, base::kNoGeneration});  // this node may have been entered all the same
+    }
+    if (state_ == State::kLocating) return Located(info);
+    Registered(info);
+  });
+}
+
+void ObjectPull::Located(const absl::StatusOr<directory::ObjectInfo>& info) {
+  if (IsHere()) return Finish(absl::OkStatus());
+  if (!info.ok()) {
+    trouble_ = info.status();
+    if (!absl::IsNotFound(trouble_)) return Enter(State::kBackOff);  // an outage is waited out
+    answered_ = true;
+    return Enter(State::kLocating);
+  }
+  answered_ = true;
+  const base::ObjectVersion version{id_, info->generation};
+  if (withdrawn_ == version) return AskDirectory(base::Duration());  // that took back what this answer entered
+  if (services_.dropped.Contains(version)) {
+    services_.copies.OnDeletedIsNamed(version);
+    return Enter(State::kBackOff);
+  }
+  Take(*info);
+  registered_ = true;
+  TryNextHolder();
+}
+
+// The answer of the directory comes while it is moving already, from a place that was known before.
+void ObjectPull::Registered(const absl::StatusOr<directory::ObjectInfo>& info) {
+  const bool same = info.ok() && info->generation == version_.generation && withdrawn_ != version_;
+  if (same) {
+    answered_ = true;
+    registered_ = !dropped_;
+    info_.holders = info->holders;
+    if (state_ == State::kRegistering) SealHere();
+    return;
+  }
+  if (!info.ok()) trouble_ = info.status();
+  if (info.ok() || absl::IsNotFound(info.status())) {
+    services_.places.Forget(id_);  // what was known is not true any more
+    dropped_ = true;
+  }
+  if (state_ == State::kMoving) return engine_->Cancel(token_);
+  StartOver();
+}
+
+void ObjectPull::Take(const directory::ObjectInfo& info) {
+  const base::ObjectVersion version{id_, info.generation};
+  if (version != version_) {
+    Unregister();
+    GiveUpPlace();
+  }
+  version_ = version;
+  dropped_ = false;
+  info_ = info;
+}
+
+// It was entered as coming, and does not come any more.
+void ObjectPull::Unregister() {
+  if (std::exchange(registered_, false)) services_.membership.Recheck(version_);
+}
+
+void ObjectPull::OnWithdraw(const base::ObjectVersion& version) {
+  if (locate_ != nullptr) withdrawn_ = version;
+  if (version == version_) registered_ = false;
+}
+
+// What it is doing for this content ends; its waiters wait for another.
+void ObjectPull::Drop(const base::ObjectVersion& version) {
+  if (version != version_ || state_ == State::kOver || dropped_) return;
+  ++table_.counters_.deleted;
+  dropped_ = true;
+  registered_ = false;
+  trouble_ = absl::NotFoundError("the object was deleted");
+  if (state_ == State::kLocating) return;
+  if (state_ == State::kMoving) return engine_->Cancel(token_);
+  StartOver();
+}
+
+// From any state but kMoving.
+void ObjectPull::StartOver() {
+  GiveUpPlace();
+  if (waiters_.empty()) return Finish(absl::CancelledError("nobody waits for it any more"));
+  Enter(State::kBackOff);
+}
+
+// ---- moving it
+
+void ObjectPull::TryNextHolder() {
+  if (IsHere()) return Finish(absl::OkStatus());
+  const Choice choice = Choose();
+  if (!choice.ready.empty()) return MoveFrom(choice.ready);
+  if (choice.look_up && !refreshed_ && !services_.membership.directory_away()) return Enter(State::kRefreshing);
+  if (!choice.busy.empty()) return Queue(choice.busy);
+  Enter(State::kBackOff);
+}
+
+ObjectPull::Choice ObjectPull::Choose() {
+  Choice choice;
+  uint64_t best_rank = 0;
+  for (const directory::NodeId& holder : info_.holders) {
+    if (Tried(holder)) continue;
+    if (holder == services_.self) {  // the directory is wrong: it is not here
+      tried_.push_back(holder);
+      services_.membership.Recheck(version_);
+      continue;
+    }
+    const Peers::Peer* peer = services_.peers.Find(holder);
+    choice.look_up |= peer == nullptr || peer->suspect;
+    const Peers::Use use = services_.peers.UseOf(holder);
+    if (use == Peers::Use::kBusy) choice.busy.push_back(holder);
+    if (use != Peers::Use::kReady) continue;
+    const uint64_t rank = (uint64_t{peer->pulls} << 32) + table_.random_.Below(uint64_t{1} << 32);
+    if (choice.ready.empty() || rank < best_rank) {
+      choice.ready = holder;
+      best_rank = rank;
+    }
+  }
+  return choice;
+}
+
+void ObjectPull::RefreshPeers() {
+  refreshed_ = true;
+  refresh_ = services_.peers.Refresh([this](const absl::Status& status) {
+    if (!status.ok()) trouble_ = status;
+    TryNextHolder();
+  });
+}
+
+// Nothing is on its way meanwhile: another content may take the id.
+void ObjectPull::BackOff() {
+  Unregister();
+  retry_delay_ = std::clamp(retry_delay_ * 2, table_.options_.first_retry, table_.options_.max_retry);
+  timer_ = services_.loop.RunAfter(retry_delay_, [this] { Enter(State::kLocating); });
+}
+
+void ObjectPull::Queue(const std::vector<directory::NodeId>& holders) {
+  ++table_.counters_.queued;
+  Enter(State::kQueued);
+  queued_for_ = holders;
+  for (const directory::NodeId& holder : holders) table_.Enqueue(holder, *this);
+  timer_ = services_.loop.RunAfter(table_.options_.max_queued, [this] { Enter(State::kLocating); });
+}
+
+void ObjectPull::TakeTurn() {
+  CHECK(state_ == State::kQueued);
+  Leave();
+  TryNextHolder();
+}
+
+void ObjectPull::MoveFrom(const directory::NodeId& holder) {
+  if (absl::Status status = ReservePlace(); !status.ok()) return NoPlace(status);
+  away_ = !registered_ && services_.membership.directory_away();
+  engine_ = &table_.NextEngine();
+  const auto token = engine_->Pull(
+      RequestTo(*services_.peers.Find(holder)), services_.store.Memory(*place_),
+      [this](const absl::Status& status, const transport::TransferReport& report) { Moved(status, report); });
+  if (!token.ok()) {
+    trouble_ = token.status();
+    return Enter(State::kBackOff);
+  }
+  token_ = *token;
+  holder_ = holder;
+  if (!tried_.empty()) ++table_.counters_.next_holder;
+  tried_.push_back(holder);
+  services_.peers.Begin(holder);
+  Enter(State::kMoving);
+}
+
+absl::Status ObjectPull::ReservePlace() {
+  if (place_.has_value()) return absl::OkStatus();
+  const auto place = services_.store.CreateCopy(version_, info_.data_size, info_.metadata_size, owner_);
+  if (!place.ok()) return place.status();
+  CHECK(services_.store.Pin(id_, owner_).ok());
+  place_ = *place;
+  arrived_ = 0;
+  return absl::OkStatus();
+}
+
+transport::PullRequest ObjectPull::RequestTo(const Peers::Peer& peer) const {
+  transport::PullRequest request;
+  request.id = id_;
+  request.generation = version_.generation;
+  request.directory_away = away_;
+  request.owner = peer.engines[table_.next_engine_ % peer.engines.size()];
+  request.size = {info_.data_size, info_.metadata_size};
+  request.protocol = protocol_;
+  request.arrived = arrived_;
+  request.size_known = true;
+  request.deadline = table_.options_.attempt_deadline;
+  request.patience = table_.options_.patience;
+  return request;
+}
+
+void ObjectPull::NoPlace(const absl::Status& status) {
+  trouble_ = status;
+  // A program of this node is creating it, or an earlier object of this id is still read.
+  if (absl::IsAlreadyExists(status) || absl::IsFailedPrecondition(status)) return Enter(State::kBackOff);
+  if (!absl::IsResourceExhausted(status)) return Finish(status);
+  const uint64_t whole = services_.store.arena().size();
+  if (info_.data_size > whole || info_.metadata_size > whole || info_.data_size + info_.metadata_size > whole) {
+    return Finish(status);  // it says that this can never be
+  }
+  ++table_.counters_.waited_for_room;
+  Enter(State::kBackOff);
+}
+
+void ObjectPull::Moved(const absl::Status& status, const transport::TransferReport& report) {
+  CHECK(state_ == State::kMoving);
+  const Peers::End end = status.ok()               ? Peers::End::kOk
+                         : IsTroubleOfPeer(status) ? Peers::End::kFailed
+                                                   : Peers::End::kOther;
+  services_.peers.Ended(holder_, end);
+  table_.SlotFreed(holder_);
+  report_ = report;
+  if (status.ok() && !dropped_) return Arrived();
+  const bool may_go_on = report.arrived < info_.data_size + info_.metadata_size;
+  arrived_ = may_go_on ? report.arrived : 0;
+  if (arrived_ == 0 || dropped_) GiveUpPlace();
+  if (waiters_.empty()) return Finish(status);
+  if (dropped_) return Enter(State::kBackOff);
+  table_.counters_.resumed += arrived_ > 0;
+  if (absl::IsCancelled(status)) {  // and then somebody came who wants it
+    tried_.erase(std::find(tried_.begin(), tried_.end(), holder_));
+    return TryNextHolder();
+  }
+  ++table_.counters_.failed_attempts;
+  table_.counters_.stale_holders += absl::IsNotFound(status);
+  if (absl::IsNotFound(status)) services_.places.Forget(id_);
+  const auto code = absl::IsNotFound(status) ? absl::StatusCode::kUnavailable : status.code();
+  trouble_ = absl::Status(code, absl::StrCat("from ", holder_, ": ", status.message()));
+  VLOG(1) << "pull of " << id_.ToHex() << " " << trouble_;
+  TryNextHolder();
+}
+
+void ObjectPull::Arrived() {
+  if (registered_ || away_) return SealHere();
+  if (locate_ != nullptr) return Enter(State::kRegistering);
+  StartOver();  // the directory was asked, and did not answer: next time the holder is told so
+}
+
+void ObjectPull::SealHere() {
+  ++table_.counters_.pulled;
+  ++table_.counters_.pulled_by[static_cast<size_t>(report_.protocol)];
+  table_.counters_.pulled_bytes += report_.size.total();
+  if (!registered_) {
+    ++table_.counters_.while_away;
+    services_.membership.NoteUnregistered(version_);
+  }
+  registered_ = false;  // it is announced as held
+  place_.reset();
+  CHECK(services_.store.Seal(id_, owner_).ok());
+  CHECK(services_.store.Release(id_, owner_).ok());
+  Finish(absl::OkStatus());
+}
+
+void ObjectPull::GiveUpPlace() {
+  if (!std::exchange(place_, absl::nullopt).has_value()) return;
+  arrived_ = 0;
+  CHECK(services_.store.Abort(id_, owner_).ok());
+  CHECK(services_.store.Release(id_, owner_).ok());
+}
+
+void ObjectPull::Finish(const absl::Status& status) {
+  Enter(State::kOver);
+  GiveUpPlace();
+  Unregister();
+  // The directory may have entered this node before it heard that nobody waits for its answer.
+  if (std::exchange(locate_, nullptr) != nullptr) services_.membership.Recheck({id_, base::kNoGeneration});
+  const auto self = table_.pulls_.extract(id_);  // lives until all are told
+  while (!waiters_.empty()) waiters_.PopFront()->Tell(status);
+}
+
+}  // namespace tokamak::node

@@ -1,0 +1,152 @@
+// ObjectPull brings one object of another node here: it asks the directory who holds it, makes room, has an engine move the bytes
+// and tries the next holder until it worked or nobody waits any more.
+//
+//   locating -> moving -> (registering) -> sealed     hinted: a place that was told a moment ago is tried, while asking
+//   (hinted)  ^   |   \___ next holder                back-off: all holders failed, or there is no room
+//     ^       |   +------> back-off                   queued: the holders are busy with other pulls of ours
+//     |       +----------- queued                     refreshing: a holder's address is not known, or no longer right
+//     +------------------- back-off                   registering: all is here, but the directory has not answered yet
+//
+// Law: an object that is only half here is never seen: it is created, pinned, and sealed or aborted when the engine has said
+//      that nobody touches its memory any more.
+// A transfer that was cut goes on from what has arrived, from the next holder as well.
+//
+// Law: a copy is sealed only when the directory has entered this node as one that may hold it, so that a deletion finds it; or
+//      when the directory was away, for this node and for the holder (docs/consistency.md).
+// Thread rule: the node's control loop.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/types/optional.h"
+#include "lib/base/intrusive_list.h"
+#include "lib/node/pull_table.h"
+
+namespace tokamak::node {
+
+class ObjectPull final {
+ public:
+  ObjectPull(PullTable& table, const base::ObjectId& id);
+  ~ObjectPull();
+  ObjectPull(const ObjectPull&) = delete;
+  ObjectPull& operator=(const ObjectPull&) = delete;
+
+  void Begin() { Enter(State::kLocating); }
+
+  std::unique_ptr<PullTable::Waiter> AddWaiter(transport::Protocol protocol, PullTable::Callback done);
+
+  // A holder that it queues for has a slot.
+  void TakeTurn();
+
+  // See PullTable.
+  bool IsComing(const base::ObjectVersion& version) const {
+    if (version.generation == base::kNoGeneration) return registered_ || locate_ != nullptr;
+    return registered_ && version == version_;
+  }
+  void OnWithdraw(const base::ObjectVersion& version);
+  void Drop(const base::ObjectVersion& version);
+
+  uint64_t number() const { return number_; }
+  const absl::Status& trouble() const { return trouble_; }
+
+ private:
+  static constexpr size_t kFewHolders = 2;  // are tried for most pulls, and need no memory of their own
+
+  enum class State { kNew, kLocating, kHinted, kBackOff, kRefreshing, kQueued, kMoving, kRegistering, kOver };
+
+  // On its pull's list until it is dropped or told the end.
+  class WaiterHandle final : public PullTable::Waiter {
+   public:
+    WaiterHandle(ObjectPull& pull, PullTable::Callback done) : pull_(&pull), done_(std::move(done)) {}
+    ~WaiterHandle() override;
+    absl::Status trouble() const override { return pull_ == nullptr ? absl::OkStatus() : pull_->trouble(); }
+
+    // It is off the list. May be dropped in the call.
+    void Tell(const absl::Status& status);
+    // The same, where nobody is told: the node ends.
+    void Orphan() { pull_ = nullptr; }
+
+    base::Link<WaiterHandle> link;
+
+   private:
+    ObjectPull* pull_;  // null: off the list
+    PullTable::Callback done_;
+  };
+
+  // What may be done about the holders that were not tried in this round.
+  struct Choice {
+    directory::NodeId ready;  // the best of these; empty: none
+    bool look_up = false;     // some address is unknown or suspect
+    std::vector<directory::NodeId> busy;
+  };
+
+  void Enter(State state);
+  void Leave();
+  void DropWaiter(WaiterHandle& waiter);
+  bool Tried(const directory::NodeId& holder) const {
+    return std::find(tried_.begin(), tried_.end(), holder) != tried_.end();
+  }
+  void Locate();
+  const directory::ObjectInfo* KnownPlace() const;
+  void TryKnownPlace();
+  void AskDirectory(base::Duration wait);
+  void Located(const absl::StatusOr<directory::ObjectInfo>& info);
+  void Registered(const absl::StatusOr<directory::ObjectInfo>& info);
+  void Take(const directory::ObjectInfo& info);
+  void TryNextHolder();
+  Choice Choose();
+  void RefreshPeers();
+  void BackOff();
+  void Queue(const std::vector<directory::NodeId>& holders);
+  void MoveFrom(const directory::NodeId& holder);
+  transport::PullRequest RequestTo(const Peers::Peer& peer) const;
+  void NoPlace(const absl::Status& status);
+  void Moved(const absl::Status& status, const transport::TransferReport& report);
+  void Arrived();
+  void SealHere();
+  void StartOver();
+  absl::Status ReservePlace();
+  void GiveUpPlace();
+  bool IsHere() const { return services_.store.Contains(id_); }
+  void Unregister();
+  void Finish(const absl::Status& status);
+
+  PullTable& table_;
+  const PullTable::Services& services_;
+  const base::ObjectId id_;
+  const uint64_t number_;
+  const store::Owner owner_;
+  State state_ = State::kNew;
+  transport::Protocol protocol_ = transport::Protocol::kAuto;
+  absl::Status trouble_;
+  base::Timer timer_;  // kHinted, kBackOff, kQueued
+  base::Duration retry_delay_;
+  base::Pending locate_;                           // kLocating; later, while this node is being entered as coming
+  bool answered_ = false;                          // the directory has answered once: from then on it is asked to wait
+  bool place_used_ = false;                        // a place that was known was tried: it is not tried twice
+  absl::optional<base::ObjectVersion> withdrawn_;  // since the directory was asked last
+  directory::ObjectInfo info_;
+  base::ObjectVersion version_;  // what is being pulled
+  bool registered_ = false;      // the directory has entered this node as coming with version_
+  bool dropped_ = false;         // version_ must not be sealed
+  bool away_ = false;            // kMoving, kRegistering: the holder was told that the directory is away
+  absl::InlinedVector<directory::NodeId, kFewHolders> tried_;  // in this round; at most kMaxHoldersNamed
+  bool refreshed_ = false;                                     // in this round
+  base::Pending refresh_;                                      // kRefreshing
+  std::vector<directory::NodeId> queued_for_;                  // kQueued
+  directory::NodeId holder_;                                   // kMoving
+  EngineLink* engine_ = nullptr;                               // kMoving
+  uint64_t token_ = 0;                                         // kMoving
+  transport::TransferReport report_;                           // kRegistering
+  // The unsealed copy of version_, pinned: while it is moving, and between attempts as long as something of it has arrived.
+  absl::optional<store::Location> place_;
+  uint64_t arrived_ = 0;  // bytes of it, from the start, that are certainly right
+  base::IntrusiveList<WaiterHandle, &WaiterHandle::link> waiters_;
+};
+
+}  // namespace tokamak::node

@@ -1,0 +1,84 @@
+// Cluster is a whole cluster in virtual time: hosts (host.h) on one network. The first serves the directory.
+//
+// What must never happen is told to `on_wrong` of the options: wrong bytes, an answer twice, a pin that is left.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lib/base/trace.h"
+#include "lib/node/node.h"
+#include "sim/host.h"
+#include "sim/sim_fabric.h"
+#include "sim/sim_loop.h"
+
+namespace tokamak::sim {
+
+struct ClusterOptions {
+  uint64_t seed = 1;
+  LinkOptions link;  // 100 Gb/s and 2 us unless set
+  node::MembershipOptions membership;
+  node::PeersOptions peers;
+  node::PullOptions pulls;
+  transport::EndpointOptions endpoint;
+  base::Duration directory_recovery = base::Seconds(10);
+  std::function<void(const std::string&)> on_wrong;  // none: ends the program
+
+  ClusterOptions() { link.picoseconds_per_byte = 80; }
+};
+
+class Cluster final {
+ public:
+  explicit Cluster(const ClusterOptions& options = {});
+  ~Cluster();
+
+  Host& Add(const HostOptions& options = {});
+  Host& operator[](size_t i) { return *hosts_[i]; }
+  size_t size() const { return hosts_.size(); }
+
+  // The machine loses its power: nobody is told. Restart gives it a later life, with an empty store, perhaps at another address.
+  void Crash(size_t i);
+  void Restart(size_t i, const std::string& ip = "");
+  bool alive(size_t i) const { return hosts_[i] != nullptr; }
+
+  bool RunUntil(const std::function<bool()>& done, base::Duration limit = base::Seconds(120));
+  void RunFor(base::Duration duration) { scheduler.RunUntil(scheduler.Now() + duration); }
+
+  // All nodes are in the directory, and it knows what they have.
+  void Settle();
+
+  // Gets that are waited for; the pins are given back.
+  absl::Status Get(Host& host, const std::string& name, node::GetOptions options = {});
+  // The statuses of many, in their order.
+  std::vector<absl::Status> GetAll(Host& host, const std::vector<std::string>& names, node::GetOptions options = {});
+  void Await(const std::shared_ptr<Got>& got, base::Duration limit = base::Seconds(120));
+
+  // How many copies went.
+  absl::StatusOr<uint32_t> Delete(Host& host, const std::string& name);
+
+  // Nothing is under way any more: no pins, no pulls, no lost objects, and every store is consistent.
+  void ExpectClean();
+
+  void Wrong(const std::string& what) const;
+
+  // Of host i: 10.0.0.1 and up.
+  static std::string IpOf(uint32_t i);
+
+  const ClusterOptions options;
+  Scheduler scheduler;
+  base::TraceHash trace;
+  SimLoop wire_loop;
+  SimFabric fabric;
+
+ private:
+  std::vector<std::unique_ptr<Host>> hosts_;
+  std::vector<HostOptions> host_options_;
+  std::vector<uint64_t> incarnations_;
+};
+
+}  // namespace tokamak::sim

@@ -1,0 +1,104 @@
+// History is what programs asked of a cluster and what they were answered, in time; Violations() judges it by docs/consistency.md.
+//
+// It knows nothing of nodes or messages: it is filled by a simulated cluster (sim/world.h) and by programs of real daemons
+// alike. A content is a number that its put chose, and that a get reads back.
+//
+//   deleted     after a Delete of an object that was visible has said OK no Get that begins later returns that content
+//   one         no two nodes see the contents of one id in different orders: once a newer was seen, the older never is again
+//   whole       a Get returns what a Put of that id has put, and no content before it was put
+//   refused     a content that its creator was told is refused is not seen elsewhere afterwards
+//   kept        what was put, and neither deleted nor refused, is read at the end by everybody; all read the same
+//
+// A content is visible once another node than its creator's has read it, or a confirmed put of it has said OK. What only its own
+// node has read may still be refused (docs/consistency.md, One content).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace tokamak::sim {
+
+struct Operation {
+  enum class Kind : uint8_t { kPut, kGet, kDelete };
+  enum class Outcome : uint8_t {
+    kUnknown,  // not answered, or cancelled: it may have happened, even later
+    kOk,
+    kNothing,  // NOT_FOUND
+    kRefused,  // ALREADY_EXISTS
+    kFailed,   // anything else: promises nothing
+  };
+
+  Kind kind = Kind::kGet;
+  Outcome outcome = Outcome::kUnknown;
+  std::string id;
+  uint32_t node = 0;
+  int64_t begin = 0;  // any unit, one clock
+  int64_t end = 0;
+  uint64_t content = 0;    // put: which; get that is OK: which was read
+  bool confirmed = false;  // put
+  bool last = false;       // get: at the end, when everything has healed
+  std::string error = {};  // for people
+};
+
+class History final {
+ public:
+  // Returns its place, to be ended later.
+  size_t Begin(Operation operation) {
+    operations_.push_back(std::move(operation));
+    return operations_.size() - 1;
+  }
+  void End(size_t place, Operation::Outcome outcome, int64_t end, uint64_t content = 0, const std::string& error = {}) {
+    operations_[place].error = error;
+    operations_[place].outcome = outcome;
+    operations_[place].end = end;
+    if (operations_[place].kind == Operation::Kind::kGet) operations_[place].content = content;
+  }
+
+  // The get at `place` is one of the last: everything has healed, and it must be answered.
+  void MarkLast(size_t place) { operations_[place].last = true; }
+
+  // What `node` has put is gone with it: it lost its memory.
+  void Lost(uint32_t node, int64_t when) { losses_.push_back({node, when}); }
+
+  // The directory lost its memory at `when`, and knew everything again at `end`. What was put from `begin` on and not announced
+  // before, or put before the end, may be seen for a while and then be refused; and a deletion in between may not know what is older.
+  void DirectoryForgot(int64_t begin, int64_t when, int64_t end) { outages_.push_back({begin, when, end}); }
+
+  size_t size() const { return operations_.size(); }
+
+  // All that was asked about one id, a line each, for whoever looks for the cause of a violation.
+  std::string Describe(const std::string& id) const;
+
+  // In words; none: everything was as promised.
+  std::vector<std::string> Violations() const;
+
+ private:
+  struct Loss {
+    uint32_t node;
+    int64_t when;
+  };
+  struct Outage {
+    int64_t begin;
+    int64_t forgot;
+    int64_t end;
+  };
+  using Operations = std::vector<const Operation*>;  // one id's, in the order they began
+
+  void CheckDeleted(const Operations& operations, std::vector<std::string>& wrong) const;
+  void CheckOne(const Operations& operations, std::vector<std::string>& wrong) const;
+  void CheckWhole(const Operations& operations, std::vector<std::string>& wrong) const;
+  void CheckRefused(const Operations& operations, std::vector<std::string>& wrong) const;
+  void CheckKept(const Operations& operations, std::vector<std::string>& wrong) const;
+  bool WasLost(const Operation& put) const;
+  bool InOutage(int64_t time) const;
+  bool MayNotBeKnownTo(const Operation& deletion, const Operation& put) const;
+
+  std::vector<Operation> operations_;
+  std::vector<Loss> losses_;
+  std::vector<Outage> outages_;
+};
+
+}  // namespace tokamak::sim

@@ -1,0 +1,221 @@
+#include "sim/host.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "lib/directory/remote/remote.h"
+#include "lib/directory/remote/server.h"
+#include "lib/verbs/soft/device.h"
+#include "sim/cluster.h"
+
+namespace tokamak::sim {
+
+namespace {
+
+constexpr uint16_t kPort = 7000;
+
+uint8_t ByteAt(const base::ObjectId& id, base::Generation generation, uint64_t i) {
+  const uint64_t x =
+      ((uint64_t{id.data()[i % 8]} << 32 | (i + 1)) + static_cast<uint64_t>(generation)) * 0x9e3779b97f4a7c15;
+  return static_cast<uint8_t>(x >> 56);
+}
+
+class EngineLoop final : public node::EngineLoop {
+ public:
+  explicit EngineLoop(Scheduler& scheduler) : loop_(scheduler) {}
+  SimLoop& loop() override { return loop_; }
+  void CallOn(absl::FunctionRef<void()> call) override { call(); }
+  void Stop() override {}
+
+ private:
+  SimLoop loop_;
+};
+
+// The first host's directory, which it serves to the others.
+class Served final : public node::DirectoryHost {
+ public:
+  Served(base::EventLoop& loop, const directory::LocalOptions& options, size_t max_reply)
+      : local_(loop, options), server_(loop, local_, max_reply) {}
+  directory::LocalDirectory& local() { return local_; }
+  directory::Directory& directory() override { return local_; }
+  void Serve(node::Services& services) override {
+    services.Register(node::Service::kDirectory,
+                      [this](absl::Span<const uint8_t> request, node::Services::Reply reply) {
+                        return server_.Handle(request, std::move(reply));
+                      });
+  }
+
+ private:
+  directory::LocalDirectory local_;
+  directory::DirectoryServer server_;
+};
+
+class Asked final : public node::DirectoryHost {
+ public:
+  Asked(base::EventLoop& loop, node::EngineLink& link, const verbs::Address& server, base::Random random)
+      : caller_(link, node::Service::kDirectory), remote_(loop, caller_, server, random) {}
+  directory::Directory& directory() override { return remote_; }
+  void Serve(node::Services&) override {}
+
+ private:
+  node::ServiceCaller caller_;
+  directory::RemoteDirectory remote_;
+};
+
+}  // namespace
+
+Host::Host(Cluster& c, uint32_t i, const HostOptions& o, uint64_t incarnation, const std::string& ip)
+    : cluster(c),
+      index(i),
+      options(o),
+      name(absl::StrCat("n", i)),
+      loop(c.scheduler),
+      address(*verbs::Address::Parse(ip.empty() ? Cluster::IpOf(i) : ip)),
+      nic_loop_(c.scheduler),
+      memory_(new Block[o.memory / sizeof(Block)]) {
+  OpenDevice(incarnation);
+  node::MachineOptions machine;
+  machine.node.id = name;
+  machine.node.incarnation = incarnation;
+  machine.node.device = "soft";
+  machine.node.membership = cluster.options.membership;
+  machine.node.peers = cluster.options.peers;
+  machine.node.pulls = cluster.options.pulls;
+  machine.store.cache = options.cache;
+  machine.store.node = index;
+  machine.listen = address;
+  machine.listen.port = kPort;
+  machine.endpoint = cluster.options.endpoint;
+  machine.endpoint.trace_node = index;
+  machine.seed = cluster.options.seed * 1'000'003 + index * 1009 + incarnation;
+  std::vector<std::unique_ptr<node::EngineLoop>> engines;
+  for (uint32_t engine = 0; engine < options.engines; ++engine) {
+    auto own = std::make_unique<EngineLoop>(cluster.scheduler);
+    engine_loops_.push_back(&own->loop());
+    engines.push_back(std::move(own));
+  }
+  const transport::Rail rail{*device_, *domain_, *registration_};
+  auto assembled = node::Machine::Assemble(
+      {loop, std::move(engines), arena(), absl::MakeConstSpan(&rail, 1),
+       [this](node::EngineLink& link, base::Random random) { return OpenDirectory(link, random); }, cluster.trace},
+      machine);
+  CHECK(assembled.ok()) << assembled.status();
+  machine_ = *std::move(assembled);
+  me = store().NewOwner();
+  machine_->Start([](const absl::Status&) {});
+}
+
+Host::~Host() = default;
+
+void Host::OpenDevice(uint64_t incarnation) {
+  verbs::soft::DeviceOptions device_options;
+  device_options.name = absl::StrCat("soft:", name);
+  device_options.address = address;
+  device_options.seed = cluster.options.seed * 1000 + index * 100 + incarnation;
+  device_options.trace_node = index;
+  auto device = verbs::soft::OpenSoftDevice(nic_loop_, cluster.fabric, cluster.trace, device_options);
+  CHECK(device.ok()) << device.status();
+  device_ = *std::move(device);
+  domain_ = *device_->CreateProtectionDomain();
+  auto registration = transport::RegisterArena(*device_, *domain_, arena());
+  CHECK(registration.ok()) << registration.status();
+  registration_ = *std::move(registration);
+}
+
+std::unique_ptr<node::DirectoryHost> Host::OpenDirectory(node::EngineLink& link, base::Random random) {
+  if (index == 0) {
+    directory::LocalOptions local;
+    local.recovery = cluster.options.directory_recovery;
+    auto served = std::make_unique<Served>(loop, local, link.max_call_size() - 1);
+    served_ = &served->local();
+    return served;
+  }
+  verbs::Address server = *verbs::Address::Parse(Cluster::IpOf(0));
+  server.port = kPort;
+  return std::make_unique<Asked>(loop, link, server, random);
+}
+
+absl::Status Host::Create(const std::string& object, uint64_t data_size, uint64_t metadata_size) {
+  const base::ObjectId id = base::ObjectId::FromName(object);
+  const auto place = store().Create(id, data_size, metadata_size, me);
+  if (!place.ok()) return place.status();
+  const absl::Span<uint8_t> bytes = store().Memory(*place);
+  for (uint64_t i = 0; i < bytes.size(); ++i) bytes[i] = ByteAt(id, place->generation, i);
+  return absl::OkStatus();
+}
+
+absl::Status Host::Seal(const std::string& object) { return store().Seal(base::ObjectId::FromName(object), me); }
+
+absl::Status Host::Put(const std::string& object, uint64_t data_size, uint64_t metadata_size) {
+  absl::Status status = Create(object, data_size, metadata_size);
+  return status.ok() ? Seal(object) : status;
+}
+
+std::shared_ptr<Got> Host::StartGet(const std::vector<std::string>& objects, const node::GetOptions& get_options) {
+  std::vector<base::ObjectId> ids;
+  for (const std::string& object : objects) ids.push_back(base::ObjectId::FromName(object));
+  auto got = std::make_shared<Got>();
+  got->handle = node().Get(ids, get_options, me, [this, got = got.get()](absl::Span<const node::GetResult> results) {
+    if (got->done) cluster.Wrong("a get was answered twice");
+    got->done = true;
+    got->done_at = loop.Now();
+    got->results.assign(results.begin(), results.end());
+    for (const node::GetResult& result : got->results) {
+      if (result.status.ok() != result.location.has_value()) cluster.Wrong("a get is OK without a place");
+      if (result.location.has_value() && !IsRight(result.id, *result.location)) {
+        cluster.Wrong(absl::StrCat(name, " was given wrong bytes"));
+      }
+    }
+  });
+  if (got->done) cluster.Wrong("a get was answered inside the call");
+  return got;
+}
+
+void Host::Release(const std::string& object) {
+  const absl::Status status = store().Release(base::ObjectId::FromName(object), me);
+  if (!status.ok()) cluster.Wrong(status.ToString());
+}
+
+void Host::Release(const Got& got) {
+  for (const node::GetResult& result : got.results) {
+    if (!result.location.has_value()) continue;
+    const absl::Status status = store().Release(result.id, me);
+    if (!status.ok()) cluster.Wrong(status.ToString());
+  }
+}
+
+bool Host::IsRight(const base::ObjectId& id, const store::Location& location) const {
+  const absl::Span<const uint8_t> bytes = store().Bytes(location);
+  for (uint64_t i = 0; i < bytes.size(); ++i) {
+    if (bytes[i] != ByteAt(id, location.generation, i)) return false;
+  }
+  return true;
+}
+
+uint64_t Host::transfers_pulled(transport::Protocol protocol) const {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < machine_->engines(); ++i) {
+    sum += machine_->endpoint(i)->counters().transfers_pulled[static_cast<size_t>(protocol)];
+  }
+  return sum;
+}
+
+uint64_t Host::transfers_served() const {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < machine_->engines(); ++i) sum += machine_->endpoint(i)->counters().serves_started;
+  return sum;
+}
+
+void Host::Freeze(const Freezes& freezes) {
+  freezes_.clear();
+  const auto freeze = [this](SimLoop& frozen, base::Duration time) {
+    freezes_.push_back(frozen.Post([&frozen, time] { frozen.Spend(time); }));
+  };
+  freeze(loop, freezes.control);
+  freeze(nic_loop_, freezes.device);
+  for (SimLoop* engine : engine_loops_) freeze(*engine, freezes.engines);
+}
+
+}  // namespace tokamak::sim

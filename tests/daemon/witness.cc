@@ -1,0 +1,163 @@
+#include "tests/daemon/witness.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+
+namespace tokamak::daemon {
+
+namespace {
+
+using Kind = sim::Operation::Kind;
+using Outcome = sim::Operation::Outcome;
+
+// A number and what follows from it; small ones by message, others by a READ, and several of one size.
+constexpr size_t kSizes[] = {64, 3000, 3000, 60'000, 200'000};
+
+int64_t Now() {
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
+}
+
+Outcome OutcomeOf(const absl::Status& status) {
+  if (status.ok()) return Outcome::kOk;
+  if (absl::IsNotFound(status)) return Outcome::kNothing;
+  if (absl::IsAlreadyExists(status)) return Outcome::kRefused;
+  return Outcome::kFailed;
+}
+
+uint64_t ContentOf(absl::Span<const uint8_t> data) {
+  uint64_t content = 0;
+  if (data.size() >= sizeof(content)) std::memcpy(&content, data.data(), sizeof(content));
+  return content;
+}
+
+}  // namespace
+
+std::vector<uint8_t> Witness::Bytes(uint64_t content) {
+  std::vector<uint8_t> bytes(kSizes[content % std::size(kSizes)]);
+  std::memcpy(bytes.data(), &content, sizeof(content));
+  uint64_t state = content;
+  for (size_t i = sizeof(content); i < bytes.size(); ++i) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    bytes[i] = static_cast<uint8_t>(state >> 56);
+  }
+  return bytes;
+}
+
+size_t Witness::Begin(Kind kind, uint32_t node, const std::string& id, uint64_t content, bool confirmed) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  sim::Operation operation;
+  operation.kind = kind;
+  operation.node = node;
+  operation.id = id;
+  operation.begin = Now();
+  operation.end = INT64_MAX;
+  operation.content = content;
+  operation.confirmed = confirmed;
+  return history_.Begin(operation);
+}
+
+void Witness::End(client::Client& client, Kind kind, size_t place, const absl::Status& status) {
+  const int64_t end = Now();
+  // The daemon may have done what it did not answer.
+  const bool unknown = absl::IsDeadlineExceeded(status) || (!status.ok() && !client.status().ok());
+  const Outcome outcome = unknown ? Outcome::kUnknown : OutcomeOf(status);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++counts_[{kind, outcome}];
+  history_.End(place, outcome, unknown ? INT64_MAX : end, 0, std::string(status.message()));
+}
+
+absl::Status Witness::Put(client::Client& client, uint32_t node, const std::string& id, bool confirmed) {
+  uint64_t content = 0;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    content = ++last_content_;
+  }
+  const std::vector<uint8_t> bytes = Bytes(content);
+  client::PutOptions options;
+  options.confirmed = confirmed;
+  const size_t place = Begin(Kind::kPut, node, id, content, confirmed);
+  const absl::Status status = client.Put(base::ObjectId::FromName(id), bytes, {}, options);
+  End(client, Kind::kPut, place, status);
+  return status;
+}
+
+absl::Status Witness::Delete(client::Client& client, uint32_t node, const std::string& id) {
+  const size_t place = Begin(Kind::kDelete, node, id, 0, false);
+  const absl::Status status = client.Delete(base::ObjectId::FromName(id));
+  End(client, Kind::kDelete, place, status);
+  return status;
+}
+
+void Witness::EndGet(size_t place, int64_t end, const std::string& id, const absl::StatusOr<client::Buffer>& buffer) {
+  if (!buffer.ok()) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ++counts_[{Kind::kGet, OutcomeOf(buffer.status())}];
+    history_.End(place, OutcomeOf(buffer.status()), end, 0, std::string(buffer.status().message()));
+    return;
+  }
+  const uint64_t content = ContentOf(buffer->data());
+  const std::vector<uint8_t> whole = Bytes(content);
+  const bool same = std::equal(whole.begin(), whole.end(), buffer->data().begin(), buffer->data().end());
+  const std::lock_guard<std::mutex> lock(mutex_);
+  history_.End(place, Outcome::kOk, end, content);
+  ++counts_[{Kind::kGet, Outcome::kOk}];
+  if (!same) torn_.push_back(absl::StrCat("not whole: ", id, " with the number ", content));
+}
+
+absl::Status Witness::Get(client::Client& client, uint32_t node, const std::string& id, base::Duration timeout) {
+  const size_t place = Begin(Kind::kGet, node, id, 0, false);
+  const auto buffer = client.Get(base::ObjectId::FromName(id), timeout);
+  EndGet(place, Now(), id, buffer);
+  return buffer.status();
+}
+
+void Witness::GetLast(client::Client& client, uint32_t node, const std::vector<std::string>& ids,
+                      base::Duration timeout) {
+  std::vector<base::ObjectId> objects;
+  std::vector<size_t> places;
+  for (const std::string& id : ids) {
+    objects.push_back(base::ObjectId::FromName(id));
+    places.push_back(Begin(Kind::kGet, node, id, 0, false));
+  }
+  const auto buffers = client.Get(objects, timeout);
+  const int64_t end = Now();
+  for (size_t i = 0; i < ids.size(); ++i) {
+    EndGet(places[i], end, ids[i], buffers[i]);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    history_.MarkLast(places[i]);
+  }
+}
+
+void Witness::Lost(uint32_t node) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  history_.Lost(node, Now());
+}
+
+size_t Witness::Count(Kind kind, Outcome outcome) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = counts_.find({kind, outcome});
+  return found == counts_.end() ? 0 : found->second;
+}
+
+std::string Witness::Summary() const {
+  const auto of = [this](const char* name, Kind kind) {
+    return absl::StrCat(name, ": ", Count(kind, Outcome::kOk), " ok, ", Count(kind, Outcome::kNothing),
+                        " found nothing, ", Count(kind, Outcome::kRefused), " refused, ", Count(kind, Outcome::kFailed),
+                        " failed, ", Count(kind, Outcome::kUnknown), " unknown\n");
+  };
+  return absl::StrCat(of("puts", Kind::kPut), of("gets", Kind::kGet), of("deletes", Kind::kDelete));
+}
+
+std::vector<std::string> Witness::Violations() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<std::string> wrong = history_.Violations();
+  wrong.insert(wrong.end(), torn_.begin(), torn_.end());
+  return wrong;
+}
+
+}  // namespace tokamak::daemon

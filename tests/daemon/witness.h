@@ -1,0 +1,57 @@
+// Witness keeps the history of programs that run on threads of their own, for sim::History to judge.
+//
+// A content is a number, and its bytes follow from the number: whoever reads an object knows what was read, and that it is whole.
+// Thread rule: any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "lib/client/client.h"
+#include "sim/history.h"
+
+namespace tokamak::daemon {
+
+class Witness final {
+ public:
+  // The bytes of a content; its size follows from the number as well.
+  static std::vector<uint8_t> Bytes(uint64_t content);
+
+  // Puts a new content, gets, deletes, as a program of `node`.
+  absl::Status Put(client::Client& client, uint32_t node, const std::string& id, bool confirmed);
+  absl::Status Get(client::Client& client, uint32_t node, const std::string& id, base::Duration timeout);
+  absl::Status Delete(client::Client& client, uint32_t node, const std::string& id);
+
+  // Gets all of `ids` when everything has healed: each must be answered.
+  void GetLast(client::Client& client, uint32_t node, const std::vector<std::string>& ids, base::Duration timeout);
+
+  // What `node` has put is gone with it.
+  void Lost(uint32_t node);
+
+  // How many were answered so: a history in which nothing succeeds, or nothing is refused, judges nothing.
+  size_t Count(sim::Operation::Kind kind, sim::Operation::Outcome outcome) const;
+  std::string Summary() const;
+
+  // In words; none: everything was as promised.
+  std::vector<std::string> Violations() const;
+
+ private:
+  size_t Begin(sim::Operation::Kind kind, uint32_t node, const std::string& id, uint64_t content, bool confirmed);
+  void End(client::Client& client, sim::Operation::Kind kind, size_t place, const absl::Status& status);
+  void EndGet(size_t place, int64_t end, const std::string& id, const absl::StatusOr<client::Buffer>& buffer);
+
+  mutable std::mutex mutex_;
+  sim::History history_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> torn_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_content_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<std::pair<sim::Operation::Kind, sim::Operation::Outcome>, size_t> counts_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tokamak::daemon

@@ -1,0 +1,174 @@
+// The server of a directory: whatever it is asked, it answers once, within its size, and keeps
+// nothing of an asker that is gone.
+#include "lib/directory/remote/server.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "lib/base/random.h"
+#include "tests/directory/remote_fixture.h"
+
+namespace tokamak::directory {
+namespace {
+
+class DirectoryServerTest : public RemoteDirectoryTest {
+ protected:
+  static constexpr SessionName kSession{17, 1};
+
+  static base::Writer Watch(const SessionName& session, bool begins, const std::vector<WatchRequest>& watches,
+                            const std::vector<uint64_t>& ended = {}) {
+    base::Writer request = BeginRequest(RequestKind::kWatch);
+    WriteSession(request, session);
+    request.Integer<uint8_t>(begins ? 1 : 0);
+    request.Text("");
+    request.Integer(static_cast<uint32_t>(ended.size()));
+    for (const uint64_t number : ended) request.Integer(number);
+    request.Integer(static_cast<uint32_t>(watches.size()));
+    for (const WatchRequest& watch : watches) WriteWatch(request, watch);
+    return request;
+  }
+  static base::Writer Poll(const SessionName& session) {
+    base::Writer request = BeginRequest(RequestKind::kPoll);
+    WriteSession(request, session);
+    return request;
+  }
+  WatchRequest Wait(uint64_t number) { return {number, Id(std::to_string(number)), false, false}; }
+
+  // The status of the reply, or kUnknown where there is none yet.
+  absl::Status Asked(const base::Writer& request) {
+    status_ = absl::UnknownError("no reply yet");
+    work_ = server_->Handle(request.bytes(), [this](absl::Span<const uint8_t> reply) {
+      base::Reader reader(reply);
+      status_ = ReadStatus(reader);
+    });
+    scheduler_.RunUntil(scheduler_.Now());
+    return status_;
+  }
+
+  absl::Status status_;
+  base::Pending work_;
+};
+
+TEST_F(DirectoryServerTest, MalformedRequestsAreRefusedAndHarmNothing) {
+  base::Random random(2);
+  for (int i = 0; i < 20'000; ++i) {
+    std::vector<uint8_t> request(random.Below(120));
+    for (uint8_t& byte : request) byte = random.Chance(0.7) ? 0 : static_cast<uint8_t>(random.Next());
+    if (!request.empty()) request[0] = static_cast<uint8_t>(random.Below(11));
+    int replies = 0;
+    const base::Pending work = server_->Handle(request, [&](absl::Span<const uint8_t> reply) {
+      ++replies;
+      base::Reader reader(reply);
+      ReadStatus(reader).IgnoreError();
+      EXPECT_TRUE(reader.ok());
+    });
+    scheduler_.RunFor(kPollTurn);
+    ASSERT_EQ(replies, 1);
+  }
+  EXPECT_TRUE(Join("still-alive").ok());
+}
+
+TEST_F(DirectoryServerTest, AnEndlessLeaseOrGraceIsRefused) {
+  for (base::Duration JoinRequest::*time : {&JoinRequest::lease, &JoinRequest::grace}) {
+    JoinRequest request = Node("a");
+    request.*time = base::Seconds(1'000'000);
+    const auto joined = Answered<absl::StatusOr<JoinReply>>(
+        [&](auto done) { return remote_.Join(request, kDeadline, std::move(done)); });
+    EXPECT_TRUE(absl::IsInvalidArgument(joined.status())) << joined.status();
+  }
+}
+
+TEST_F(DirectoryServerTest, MoreThanARequestMayNameIsRefused) {
+  std::vector<WatchRequest> many(kMaxWatched + 1, Wait(1));
+  EXPECT_TRUE(absl::IsInvalidArgument(Asked(Watch(kSession, true, many))));
+  EXPECT_TRUE(absl::IsInvalidArgument(Asked(Watch(kSession, true, {}, std::vector<uint64_t>(kMaxWatched + 1)))));
+  EXPECT_EQ(server_->sessions(), 0u);
+}
+
+TEST_F(DirectoryServerTest, ASessionThatIsNotKnownIsRefused) {
+  EXPECT_TRUE(absl::IsAborted(Asked(Watch(kSession, false, {Wait(1)}))));
+  EXPECT_TRUE(absl::IsAborted(Asked(Poll(kSession))));
+  EXPECT_TRUE(Asked(Watch(kSession, true, {Wait(1)})).ok());
+  EXPECT_TRUE(Asked(Watch(kSession, false, {Wait(2)})).ok());
+  EXPECT_TRUE(absl::IsAborted(Asked(Poll({kSession.asker, 2}))));
+  EXPECT_TRUE(Asked(Watch({kSession.asker, 2}, true, {Wait(1)})).ok()) << "a later one takes its place";
+  EXPECT_EQ(local_.waiting(), 1u);
+  EXPECT_FALSE(Asked(Watch(kSession, true, {Wait(3)})).ok()) << "a request that comes too late";
+  EXPECT_EQ(local_.waiting(), 1u);
+}
+
+TEST_F(DirectoryServerTest, ASessionThatDoesNotAskEndsAfterSomeTime) {
+  EXPECT_TRUE(Asked(Watch(kSession, true, {Wait(1), Wait(2)})).ok());
+  for (int i = 0; i < 5; ++i) {
+    scheduler_.RunFor(DirectoryServer::kSessionSilence / 2);
+    EXPECT_TRUE(absl::IsUnknown(Asked(Poll(kSession)))) << "held";
+  }
+  EXPECT_EQ(local_.waiting(), 2u);
+  scheduler_.RunFor(DirectoryServer::kSessionSilence);
+  EXPECT_EQ(local_.waiting(), 0u);
+  EXPECT_EQ(server_->sessions(), 0u);
+}
+
+TEST_F(DirectoryServerTest, APollEndsAfterItsTurnOrWithTheNextOrWhenItIsDropped) {
+  EXPECT_TRUE(Asked(Watch(kSession, true, {Wait(1)})).ok());
+  EXPECT_TRUE(absl::IsUnknown(Asked(Poll(kSession))));
+  scheduler_.RunFor(kPollTurn - base::Microseconds(1));
+  EXPECT_TRUE(absl::IsUnknown(status_));
+  scheduler_.RunFor(base::Microseconds(1));
+  EXPECT_TRUE(status_.ok()) << status_;
+  bool first_ended = false;
+  const base::Pending first =
+      server_->Handle(Poll(kSession).bytes(), [&](absl::Span<const uint8_t>) { first_ended = true; });
+  EXPECT_TRUE(absl::IsUnknown(Asked(Poll(kSession))));
+  EXPECT_TRUE(first_ended);
+  work_.reset();
+  scheduler_.RunFor(kPollTurn);
+  EXPECT_TRUE(absl::IsUnknown(status_));
+  EXPECT_EQ(local_.waiting(), 1u) << "the session goes on";
+}
+
+TEST_F(DirectoryServerTest, OneAskersWatchesAreBounded) {
+  uint64_t number = 0;
+  absl::Status status;
+  for (bool begins = true; status.ok() && number <= kMaxWaitsOfPeer; begins = false) {
+    std::vector<WatchRequest> watches;
+    for (size_t i = 0; i < kMaxWatched; ++i) watches.push_back(Wait(++number));
+    status = Asked(Watch(kSession, begins, watches));
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_EQ(local_.waiting(), kMaxWaitsOfPeer);
+  EXPECT_TRUE(Asked(Watch({18, 1}, true, {Wait(1)})).ok()) << "others have room";
+  EXPECT_EQ(local_.waiting(), kMaxWaitsOfPeer + 1);
+}
+
+TEST_F(DirectoryServerTest, SessionsAreBounded) {
+  for (uint64_t asker = 0; asker < DirectoryServer::kMaxSessions; ++asker) {
+    ASSERT_TRUE(Asked(Watch({asker, 1}, true, {})).ok());
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(Asked(Watch({UINT64_MAX, 1}, true, {}))));
+  EXPECT_TRUE(Asked(Watch({7, 2}, true, {})).ok());
+  scheduler_.RunFor(DirectoryServer::kSessionSilence);
+  EXPECT_TRUE(Asked(Watch({UINT64_MAX, 1}, true, {})).ok());
+}
+
+TEST_F(DirectoryServerTest, WhatWasDeletedBeforeItWasToldIsNotTold) {
+  ASSERT_TRUE(Join("a").ok());
+  EXPECT_TRUE(Asked(Watch(kSession, true, {{1, Id("x"), false, false}})).ok());
+  ASSERT_TRUE(Announce("x", "a").ok());
+  ASSERT_TRUE(Delete("x").ok());
+  EXPECT_TRUE(absl::IsUnknown(Asked(Poll(kSession)))) << "it waits for the next content";
+}
+
+TEST_F(DirectoryServerTest, AServerMayEndWhileItHoldsPolls) {
+  EXPECT_TRUE(Asked(Watch(kSession, true, {Wait(1)})).ok());
+  EXPECT_TRUE(absl::IsUnknown(Asked(Poll(kSession))));
+  server_.reset();
+  EXPECT_EQ(local_.waiting(), 0u);
+  scheduler_.RunFor(base::Seconds(60));
+  work_.reset();
+  EXPECT_TRUE(absl::IsUnknown(status_));
+}
+
+}  // namespace
+}  // namespace tokamak::directory

@@ -1,0 +1,219 @@
+#include <string>
+#include <vector>
+
+#include "tests/node/node_fixture.h"
+
+namespace tokamak::node {
+namespace {
+
+using base::Seconds;
+
+class ObjectDeleteTest : public NodeTest {
+ protected:
+  // x on the nodes 1 and 2.
+  void BuildWithCopies(size_t machines) {
+    Build(machines);
+    Put(1, "x", 1000);
+    ASSERT_EQ(cluster_->Get(at(2), "x"), absl::OkStatus());
+    cluster_->Settle();
+  }
+};
+
+TEST_F(ObjectDeleteTest, ReachesEveryHolder) {
+  BuildWithCopies(4);
+  const auto deleted = cluster_->Delete(at(3), "x");
+  ASSERT_TRUE(deleted.ok()) << deleted.status();
+  EXPECT_EQ(*deleted, 2u);
+  EXPECT_FALSE(at(1).Has("x"));
+  EXPECT_FALSE(at(2).Has("x"));
+  cluster_->Settle();
+  EXPECT_TRUE(Holders("x").empty());
+  EXPECT_TRUE(absl::IsNotFound(cluster_->Get(at(3), "x", Within(Seconds(2)))));
+}
+
+TEST_F(ObjectDeleteTest, DeletesTheOwnCopyToo) {
+  BuildWithCopies(3);
+  const auto deleted = cluster_->Delete(at(2), "x");
+  ASSERT_TRUE(deleted.ok()) << deleted.status();
+  EXPECT_EQ(*deleted, 2u);
+  EXPECT_FALSE(at(2).Has("x"));
+}
+
+TEST_F(ObjectDeleteTest, WhatNobodyHasIsNotFound) {
+  Build(2);
+  EXPECT_TRUE(absl::IsNotFound(cluster_->Delete(at(1), "x").status()));
+}
+
+TEST_F(ObjectDeleteTest, WhatIsNotAnnouncedYetIsDeletedHere) {
+  Build(2);
+  ASSERT_EQ(at(1).Put("x", 100), absl::OkStatus());
+  const auto deleted = cluster_->Delete(at(1), "x");
+  ASSERT_TRUE(deleted.ok()) << deleted.status();
+  EXPECT_EQ(*deleted, 1u);
+  cluster_->Settle();
+  EXPECT_TRUE(Holders("x").empty());
+}
+
+TEST_F(ObjectDeleteTest, AHolderThatDoesNotAnswerIsNamed) {
+  BuildWithCopies(4);
+  cluster_->Crash(2);
+  const absl::Status status = cluster_->Delete(at(3), "x").status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_NE(status.message().find("n2"), std::string::npos) << status;
+  EXPECT_FALSE(at(1).Has("x"));
+}
+
+// A1 (b): a holder that was stopped past its lease has a copy of what was deleted meanwhile.
+TEST_F(ObjectDeleteTest, ACopyOnANodeThatStoodStillPastItsLeaseNeverComesBack) {
+  BuildWithCopies(4);
+  const base::Generation first = GenerationOn(1, "x");
+  at(2).Freeze({Seconds(12), Seconds(12), Seconds(12)});
+  cluster_->RunFor(Seconds(11));
+  EXPECT_TRUE(absl::IsUnavailable(cluster_->Delete(at(3), "x").status()));
+  // Its id is not free before.
+  ASSERT_EQ(at(1).Put("x", 1000), absl::OkStatus());
+  cluster_->RunFor(Seconds(5));
+  EXPECT_FALSE(at(1).Has("x")) << "another content was accepted";
+  EXPECT_FALSE(at(2).Has("x")) << "the node that is back was not told";
+  EXPECT_TRUE(absl::IsNotFound(cluster_->Delete(at(3), "x").status()));
+  Put(1, "x", 1000);
+  const base::Generation second = GenerationOn(1, "x");
+  EXPECT_NE(first, second);
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(Read(i, "x"), second) << i;
+}
+
+// A1 (a): more holders than one answer names.
+TEST_F(ObjectDeleteTest, ReachesMoreHoldersThanOneAnswerNames) {
+  sim::HostOptions small;
+  small.memory = 64 << 10;
+  Build(70, small);
+  Put(1, "x", 1000);
+  for (size_t i = 2; i < 70; ++i) ASSERT_EQ(cluster_->Get(at(i), "x"), absl::OkStatus());
+  cluster_->Settle();
+  const auto deleted = cluster_->Delete(at(0), "x");
+  ASSERT_TRUE(deleted.ok()) << deleted.status();
+  EXPECT_EQ(*deleted, 69u);
+  for (size_t i = 0; i < 70; ++i) EXPECT_FALSE(at(i).Has("x")) << i;
+  Put(1, "x", 1000);
+  const base::Generation second = GenerationOn(1, "x");
+  for (size_t i = 0; i < 70; ++i) EXPECT_EQ(Read(i, "x"), second) << i;
+}
+
+// A1 (c), A3: a pull that runs.
+TEST_F(ObjectDeleteTest, APullUnderWayEndsAndItsCopyIsNotKept) {
+  for (const transport::Protocol protocol :
+       {transport::Protocol::kEager, transport::Protocol::kRead, transport::Protocol::kWrite}) {
+    sim::ClusterOptions options;
+    options.link.picoseconds_per_byte = 80'000;  // 100 Mb/s
+    Build(3, {}, options);
+    Put(1, "x", 4'000'000);
+    const auto got = at(2).StartGet({"x"}, By(protocol));
+    ASSERT_TRUE(Serves(1));
+    cluster_->RunFor(base::Milliseconds(50));
+    const auto deleted = cluster_->Delete(at(0), "x");
+    ASSERT_TRUE(deleted.ok()) << deleted.status();
+    EXPECT_FALSE(at(2).Has("x"));
+    EXPECT_FALSE(got->done);
+    EXPECT_EQ(Read(2, "x", Seconds(1)), base::kNoGeneration);
+    got->handle.reset();
+    cluster_->Settle();
+    EXPECT_FALSE(at(2).Has("x"));
+    EXPECT_TRUE(Holders("x").empty());
+    EXPECT_EQ(at(2).node().pulls().counters().deleted, 1u);
+    cluster_->ExpectClean();
+  }
+}
+
+TEST_F(ObjectDeleteTest, AGetThatWaitedAcrossADeletionReadsTheNextContent) {
+  sim::ClusterOptions options;
+  options.link.picoseconds_per_byte = 80'000;
+  Build(3, {}, options);
+  Put(1, "x", 4'000'000);
+  const auto got = at(2).StartGet({"x"}, Within(Seconds(30)));
+  ASSERT_TRUE(Serves(1));
+  ASSERT_TRUE(cluster_->Delete(at(0), "x").ok());
+  Put(0, "x", 500);
+  cluster_->Await(got);
+  ASSERT_EQ(got->results[0].status, absl::OkStatus());
+  EXPECT_EQ(got->results[0].location->generation, GenerationOn(0, "x"));
+  at(2).Release(*got);
+}
+
+TEST_F(ObjectDeleteTest, ADeleteThatIsDroppedIsNotAnswered) {
+  BuildWithCopies(3);
+  base::Pending call = at(0).node().Delete(Id("x"), [](const absl::StatusOr<uint32_t>&) { FAIL(); });
+  call.reset();
+  cluster_->RunFor(Seconds(5));
+}
+
+TEST_F(ObjectDeleteTest, AStaleHolderIsCorrected) {
+  Build(3);
+  ASSERT_EQ(Say(directory::Update::Kind::kAnnounce, "x", "n1"), absl::OkStatus());
+  EXPECT_TRUE(cluster_->Delete(at(2), "x").ok());
+  cluster_->Settle();
+  EXPECT_TRUE(Holders("x").empty());
+}
+
+// A13: at once, and nothing is deleted.
+TEST_F(ObjectDeleteTest, WithoutTheDirectoryNothingIsDeletedAndTheErrorSaysSo) {
+  BuildWithCopies(3);
+  cluster_->fabric.Cut(at(2).address, at(0).address);
+  cluster_->RunFor(Seconds(6));
+  const base::Time asked = cluster_->scheduler.Now();
+  const absl::Status status = cluster_->Delete(at(2), "x").status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_LT(cluster_->scheduler.Now() - asked, base::Milliseconds(1));
+  EXPECT_TRUE(at(2).Has("x"));
+  EXPECT_TRUE(at(1).Has("x"));
+}
+
+TEST_F(ObjectDeleteTest, WhoReadsAnObjectKeepsItUntilReleased) {
+  BuildWithCopies(3);
+  const auto place = at(1).store().Acquire(Id("x"), at(1).me);
+  ASSERT_TRUE(place.ok());
+  ASSERT_TRUE(cluster_->Delete(at(2), "x").ok());
+  EXPECT_FALSE(at(1).Has("x"));
+  EXPECT_TRUE(at(1).IsRight(Id("x"), *place));
+  at(1).Release("x");
+}
+
+TEST_F(ObjectDeleteTest, AnObjectMayBePutAgainAfter) {
+  BuildWithCopies(3);
+  ASSERT_TRUE(cluster_->Delete(at(2), "x").ok());
+  cluster_->Settle();
+  Put(2, "x", 2000);
+  EXPECT_EQ(cluster_->Get(at(1), "x"), absl::OkStatus());
+}
+
+TEST_F(ObjectDeleteTest, ManyDeletesAtOnceAreAllAnswered) {
+  Build(3);
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(at(1).Put(std::to_string(i), 100), absl::OkStatus());
+  cluster_->Settle();
+  uint32_t copies = 0;
+  int answers = 0;
+  std::vector<base::Pending> calls;
+  for (int i = 0; i < 100; ++i) {
+    calls.push_back(at(2).node().Delete(Id(std::to_string(i)), [&](const absl::StatusOr<uint32_t>& result) {
+      ++answers;
+      copies += result.value_or(0);
+    }));
+  }
+  EXPECT_TRUE(cluster_->RunUntil([&] { return answers == 100; }));
+  EXPECT_EQ(copies, 100u);
+}
+
+TEST_F(ObjectDeleteTest, MalformedRequestsGetNoAnswerAndHarmNothing) {
+  Build(2);
+  Put(0, "x", 100);
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{21}, size_t{28}, size_t{30}}) {
+    std::vector<uint8_t> reply = {1};
+    std::vector<uint8_t> request(1 + size, 2);
+    const base::Pending work = at(0).node().services().Handle(
+        request, [&](absl::Span<const uint8_t> bytes) { reply.assign(bytes.begin(), bytes.end()); });
+    EXPECT_TRUE(reply.empty());
+  }
+  EXPECT_TRUE(at(0).Has("x"));
+}
+
+}  // namespace
+}  // namespace tokamak::node
