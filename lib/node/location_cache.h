@@ -6,9 +6,11 @@
 // Thread rule: the node's control loop.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <deque>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "lib/base/object_id.h"
@@ -42,6 +44,15 @@ class LocationCache final {
   }
 
   void Forget(const base::ObjectId& id) { entries_.erase(id); }
+
+  // `holder` has it no longer; others may.
+  void ForgetHolder(const base::ObjectId& id, const directory::NodeId& holder) {
+    const auto found = entries_.find(id);
+    if (found == entries_.end()) return;
+    std::vector<directory::NodeId>& holders = found->second.info.holders;
+    holders.erase(std::remove(holders.begin(), holders.end(), holder), holders.end());
+    if (holders.empty()) entries_.erase(found);
+  }
   size_t size() const { return entries_.size(); }
 
  private:

@@ -355,7 +355,7 @@ void ObjectPull::Moved(const absl::Status& status, const transport::TransferRepo
   }
   ++table_.counters_.failed_attempts;
   table_.counters_.stale_holders += absl::IsNotFound(status);
-  if (absl::IsNotFound(status)) services_.places.Forget(id_);
+  if (absl::IsNotFound(status)) services_.places.ForgetHolder(id_, holder_);
   const auto code = absl::IsNotFound(status) ? absl::StatusCode::kUnavailable : status.code();
   trouble_ = absl::Status(code, absl::StrCat("from ", holder_, ": ", status.message()));
   VLOG(1) << "pull of " << id_.ToHex() << " " << trouble_;
