@@ -168,13 +168,26 @@ void Daemon::AddNumbers(std::vector<client::NumberEntry>& numbers) const {
 }
 
 Daemon::~Daemon() {
+  evacuation_.reset();
   clients_.reset();
   machine_.reset();
 }
 
 void Daemon::Drain(std::function<void()> done) {
   clients_->StopListening();
-  machine_->Drain(options_.drain, std::move(done));
+  if (!options_.evacuate) return machine_->Drain(options_.drain, std::move(done));
+  const auto say = [](const char* what, const node::EvacuationReport& report) {
+    LOG(INFO) << what << " " << report.objects << " objects (" << base::FormatSize(report.bytes) << ") to other nodes";
+  };
+  evacuation_ = machine_->node().Evacuate(
+      options_.drain, [say](const node::EvacuationReport& report) { say("evacuating: handed over", report); },
+      [this, say, done = std::move(done)](const node::EvacuationReport& report) {
+        say("evacuated: handed over", report);
+        LOG_IF(ERROR, report.left_objects > 0)
+            << report.left_objects << " objects (" << base::FormatSize(report.left_bytes)
+            << ") that were put here could not be saved: " << report.trouble << "; more time: --drain";
+        machine_->Drain(options_.drain, done);
+      });
 }
 
 }  // namespace tokamak::daemon

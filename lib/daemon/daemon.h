@@ -30,7 +30,7 @@ class Daemon final {
                                                        const std::function<bool()>& stop_asked);
   ~Daemon();
 
-  // Leaves the directory, takes no more clients, waits for peers that still read from us or have not all that we sent them (at
+  // With --evacuate first hands what was put here over to other nodes. Leaves the directory, takes no more clients, waits for peers that still read from us or have not all that we sent them (at
   // most options.drain), then `done`. Destroy the daemon after.
   void Drain(std::function<void()> done);
 
@@ -56,6 +56,7 @@ class Daemon final {
   std::unique_ptr<node::Machine> machine_;
   std::unique_ptr<SessionContext> session_context_;
   std::unique_ptr<ClientServer> clients_;
+  base::Pending evacuation_;
 };
 
 }  // namespace tokamak::daemon

@@ -206,9 +206,13 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
       "--ack-timeout", texts.ack_timeout,
       "how long a peer may take to acknowledge, seven times in a row, before it is given up; unless given, 67ms "
       "or twice what a device says that it takes; more for slow machines or long ways");
-  app.add_option("--drain", texts.drain,
-                 "after SIGTERM, wait so long for peers that still read, or that have not got all that was sent")
+  app.add_option(
+         "--drain", texts.drain,
+         "after SIGTERM, wait this long for peers that still read, or that have not got all that was sent; with "
+         "--evacuate this long for each of the two")
       ->capture_default_str();
+  app.add_flag("--evacuate", options.evacuate,
+               "after SIGTERM, first hand what was put on this node over to other nodes, which keep it");
   app.add_option("--lease", texts.lease,
                  "the directory counts this node as alive for this long after it last heard from it; renewed three "
                  "times as often")

@@ -48,6 +48,7 @@ struct DaemonOptions {
   bool prefault = true;
   std::string pcap;
   base::Duration drain = base::Seconds(10);
+  bool evacuate = false;
   base::Duration lease = base::Seconds(10);  // docs/consistency.md
   base::Duration grace = base::Seconds(60);
   std::optional<base::Duration> ack_timeout;  // none: what suits the devices

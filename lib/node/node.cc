@@ -109,6 +109,7 @@ size_t Node::pins_of_peers() const {
 }
 
 base::Pending Node::HandleObjectCall(absl::Span<const uint8_t> request, const Services::Reply& reply) {
+  if (const auto keep = Evacuation::DecodeRequest(request)) return KeepFor(*keep, reply);
   const absl::optional<base::ObjectVersion> version = ObjectDelete::DecodeRequest(request);
   if (!version.has_value()) {
     reply({});
@@ -119,6 +120,23 @@ base::Pending Node::HandleObjectCall(absl::Span<const uint8_t> request, const Se
   Drop(*version, absl::AbortedError("it was deleted"));
   reply(ObjectDelete::EncodeAnswer(had_it));
   return nullptr;
+}
+
+// A node that leaves asks us to keep what was put on it. Where there is no room it asks the next.
+base::Pending Node::KeepFor(const Evacuation::Request& request, const Services::Reply& reply) {
+  const base::ObjectVersion version = request.version;
+  if (store_.Keep(version).ok()) {
+    reply(Evacuation::EncodeAnswer(true));
+    return nullptr;
+  }
+  const uint64_t room = store_.available_bytes();
+  if (membership_.left() || request.data_size > room || request.metadata_size > room - request.data_size) {
+    reply(Evacuation::EncodeAnswer(false));
+    return nullptr;
+  }
+  return pulls_.Start(version.id, transport::Protocol::kAuto, [this, version, reply](const absl::Status& status) {
+    reply(Evacuation::EncodeAnswer(status.ok() && store_.Keep(version).ok()));
+  });
 }
 
 // ---- what the programs of this machine ask
@@ -161,6 +179,12 @@ void Node::OnDeletedIsNamed(const base::ObjectVersion& version) {
   if (carried_on_.size() >= kMaxCarriedOn || carried_on_.count(version) != 0) return;
   carried_on_[version] = std::make_unique<ObjectDelete>(
       DeleteServices(), version, [this, version](const absl::StatusOr<uint32_t>&) { carried_on_.erase(version); });
+}
+
+base::Pending Node::Evacuate(base::Duration limit, Evacuation::Callback progress, Evacuation::Callback done) {
+  return std::make_unique<Evacuation>(Evacuation::Services{loop_, store_, directory_, peers_, object_caller_,
+                                                           options_.id, options_.membership.directory_deadline},
+                                      limit, std::move(progress), std::move(done));
 }
 
 base::Pending Node::Confirm(const base::ObjectVersion& version, std::function<void(const absl::Status&)> done) {

@@ -29,6 +29,7 @@
 #include "lib/node/copies.h"
 #include "lib/node/dropped_versions.h"
 #include "lib/node/engine_link.h"
+#include "lib/node/evacuation.h"
 #include "lib/node/location_cache.h"
 #include "lib/node/membership.h"
 #include "lib/node/object_delete.h"
@@ -95,6 +96,9 @@ class Node final : public Copies {
   [[nodiscard]] base::Pending Confirm(const base::ObjectVersion& version,
                                       std::function<void(const absl::Status&)> done);
 
+  // Hands what was put on this node over to others, for at most `limit`. See Evacuation.
+  [[nodiscard]] base::Pending Evacuate(base::Duration limit, Evacuation::Callback progress, Evacuation::Callback done);
+
   // Who holds `id`: asks the directory, waiting for a holder to appear where `wait` says so. While the directory is away it
   // says so at once.
   [[nodiscard]] base::Pending Locate(const base::ObjectId& id, base::Duration wait, LocateCallback done);
@@ -135,6 +139,7 @@ class Node final : public Copies {
   void PinFor(Served& served, uint64_t pin, const transport::PinRequest& request);
   absl::Status CheckServes(const transport::PinRequest& request);
   void UnpinFor(Served& served, uint64_t pin);
+  base::Pending KeepFor(const Evacuation::Request& request, const Services::Reply& reply);
   base::Pending HandleObjectCall(absl::Span<const uint8_t> request, const Services::Reply& reply);
   base::Pending AnswerSoon(base::Task answer) { return answers_.Add(std::move(answer)); }
   static directory::NodeInfo SelfInfo(const std::vector<EngineLink*>& engines, uint64_t capacity,

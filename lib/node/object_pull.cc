@@ -140,6 +140,7 @@ void ObjectPull::Located(const absl::StatusOr<directory::ObjectInfo>& info) {
     trouble_ = info.status();
     if (!absl::IsNotFound(trouble_)) return Enter(State::kBackOff);  // an outage is waited out
     answered_ = true;
+    GiveUpPlace();  // nobody can bring the rest; a program may put it here again
     return Enter(State::kLocating);
   }
   answered_ = true;
@@ -201,8 +202,8 @@ void ObjectPull::Drop(const base::ObjectVersion& version) {
   dropped_ = true;
   registered_ = false;
   trouble_ = absl::NotFoundError("the object was deleted");
-  if (state_ == State::kLocating) return;
   if (state_ == State::kMoving) return engine_->Cancel(token_);
+  if (state_ == State::kLocating) return GiveUpPlace();
   StartOver();
 }
 

@@ -83,6 +83,12 @@ void ObjectTable::Enter(Object& object, State state) {
   if (state == State::kEvicted) evicted += EvictionCount{1, info.location.total_size()};
 }
 
+void ObjectTable::Keep(Object& object) {
+  Count(object, -1);
+  object.info.origin = Origin::kCreatedHere;
+  Count(object, +1);
+}
+
 void ObjectTable::Erase(Object& object) {
   CHECK(object.lingers()) << object.info.id.ToHex() << " would be lost";
   CHECK_EQ(object.info.pins, 0u) << object.info.id.ToHex() << " is pinned";

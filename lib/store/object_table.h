@@ -58,6 +58,9 @@ class ObjectTable final {
   // The only place where a state changes. A step that types.h does not draw is a CHECK.
   void Enter(Object& object, State state);
 
+  // A copy counts as created here from now on.
+  void Keep(Object& object);
+
   // Takes an ended, unpinned record out of the table and destroys it.
   void Erase(Object& object);
 

@@ -341,6 +341,16 @@ absl::Status Store::DeleteVersion(const base::ObjectVersion& version, Event::Kin
   return absl::OkStatus();
 }
 
+absl::Status Store::Keep(const base::ObjectVersion& version) {
+  Object* object = FindSealed(version.id);
+  if (object == nullptr || object->info.version() != version) return NotHere(version.id);
+  if (object->info.origin == Origin::kCreatedHere) return absl::OkStatus();
+  if (object->info.pins == 0) eviction_.Remove(*object);
+  table_.Keep(*object);
+  if (object->info.pins == 0) eviction_.Add(*object);
+  return absl::OkStatus();
+}
+
 void Store::EndSealed(Object& object, Event::Kind reason) {
   if (object.info.pins == 0) eviction_.Remove(object);
   table_.Enter(object, State::kDeleted);

@@ -168,6 +168,9 @@ class Store final {
   // The same, but kNotFound where the object has another generation. `reason` is what subscribers are told: kDeleted or kRefused.
   absl::Status DeleteVersion(const base::ObjectVersion& version, Event::Kind reason = Event::Kind::kDeleted);
 
+  // A copy is kept from now on as if it had been created here: another node hands it over. kNotFound.
+  absl::Status Keep(const base::ObjectVersion& version);
+
   // Where a sealed object lies, without pinning it: for looking only. Nothing when there is none,
   // which is as common an answer and as cheap.
   absl::optional<Location> Find(const base::ObjectId& id) const;
