@@ -66,6 +66,7 @@ class World final {
   void Crash(uint32_t node);
   void Heal();
   void Judge();
+  void ReadAll(bool last);
   size_t Begin(Operation::Kind kind, uint32_t node, const std::string& id);
   void EndPut(size_t place, const absl::Status& status);
   int64_t Now() const { return cluster_->scheduler.Now().picoseconds(); }

@@ -133,11 +133,11 @@ class FaultsTest : public testing::Test {
   void DropCopies() { EXPECT_TRUE(clients_[0].Evict(UINT64_MAX).ok()); }
 
   void PutLarge(const std::string& name, bool also_near) {
-    for (size_t holder : {1, 2}) {
-      if (holder == 2 && !also_near) continue;
-      const absl::Status status = clients_[holder].Put(Id(name), Large());
-      ASSERT_TRUE(status.ok()) << status;
-    }
+    client::PutOptions confirmed;
+    confirmed.confirmed = true;
+    const absl::Status status = clients_[1].Put(Id(name), Large(), {}, confirmed);
+    ASSERT_TRUE(status.ok()) << status;
+    if (also_near) ExpectRight(clients_[2].Get(Id(name), kDeadline));
   }
 
   static void ExpectRight(const Got& got) {
