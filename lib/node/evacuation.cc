@@ -27,8 +27,7 @@ Evacuation::Evacuation(const Services& services, base::Duration limit, Callback 
       end_(services.loop.RunAt(limit_, [this] { Finish(); })) {
   report_timer_ = services_.loop.RunAfter(kReportInterval, [this] { Report(); });
   question_ = services_.directory.Nodes(
-      services_.deadline,
-      [this](const absl::StatusOr<std::vector<directory::NodeInfo>>& nodes) { Known(nodes); });
+      services_.deadline, [this](const absl::StatusOr<std::vector<directory::NodeInfo>>& nodes) { Known(nodes); });
 }
 
 std::vector<uint8_t> Evacuation::EncodeRequest(const Request& request) {

@@ -16,8 +16,7 @@ class EvacuationTest : public NodeTest {
   EvacuationReport Evacuate(size_t i, base::Duration limit = Seconds(60)) {
     absl::optional<EvacuationReport> report;
     const base::Pending call = at(i).node().Evacuate(
-        limit, [this](const EvacuationReport&) { ++reports_; },
-        [&](const EvacuationReport& end) { report = end; });
+        limit, [this](const EvacuationReport&) { ++reports_; }, [&](const EvacuationReport& end) { report = end; });
     EXPECT_FALSE(report.has_value()) << "answered inside the call";
     EXPECT_TRUE(cluster_->RunUntil([&] { return report.has_value(); }, limit + Seconds(1)));
     return report.value_or(EvacuationReport());
