@@ -425,7 +425,8 @@ TEST_P(TruthTest, ProgramsUnderTroubleReadWhatWasPromised) {
   for (int node = 1; node <= kNodes; ++node) {
     readers.emplace_back([&, node] {
       client::Client client = Connect(node);
-      witness.GetLast(client, static_cast<uint32_t>(node), ids, base::Seconds(5));
+      // A holder that is silent is left after transport::kPatience, 10 s: only then is the next asked.
+      witness.GetLast(client, static_cast<uint32_t>(node), ids, base::Seconds(30));
     });
   }
   for (std::thread& reader : readers) reader.join();
