@@ -112,8 +112,8 @@ class SmallGetTest : public testing::Test {
 };
 
 // By place: the session 4, the get 2, the pull 6, the directory's answer 2, the object's record 1, the store's trees 5, telling
-// the directory 4; and since each call can be cancelled and a place is remembered, five more: the handles of the directory's two
-// answers, the known place with its name, and the batch that announces the copy. docs/performance.md names each.
+// the directory 4; and five more since each call has a handle that cancels it and a node remembers places, which
+// have not been counted one by one. docs/performance.md names each.
 TEST_F(SmallGetTest, WhereTheDirectoryIsTheAskersOwn) {
   constexpr int64_t kMostOfGet = 29, kMostOfRelease = 2, kMostToTell = 0;
   const Taken taken = Measure(cluster_[0]);
