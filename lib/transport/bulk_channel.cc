@@ -32,7 +32,7 @@ void BulkChannel::Meet(uint32_t q, const Hello& peer) {
 }
 
 void BulkChannel::Enable(uint32_t rail) {
-  if (rail == shape_.home) enabled_ = true;
+  if (rail == shape_.primary) enabled_ = true;
   for (uint32_t q = rail * shape_.each; side_ == Side::kPuller && q < (rail + 1) * shape_.each; ++q) {
     queues_[q]->StageNote(nullptr, 0, Note::kGreeting);
     queues_[q]->Open();
@@ -40,20 +40,20 @@ void BulkChannel::Enable(uint32_t rail) {
 }
 
 uint32_t BulkChannel::live_rails() const {
-  uint32_t rails = 1u << shape_.home;
+  uint32_t rails = 1u << shape_.primary;
   for (uint32_t rail = 0; rail < shape_.rails; ++rail) {
     const auto begin = queues_.begin() + rail * shape_.each;
     const auto open = [](const std::unique_ptr<BulkQueue>& queue) { return queue != nullptr && queue->open(); };
-    if (rail != shape_.home && std::all_of(begin, begin + shape_.each, open)) rails |= 1u << rail;
+    if (rail != shape_.primary && std::all_of(begin, begin + shape_.each, open)) rails |= 1u << rail;
   }
   return rails;
 }
 
-// The home's queue pairs may be chosen before they are open: they will be.
+// The primary rail's queue pairs may be chosen before they are open: they will be.
 bool BulkChannel::Usable(uint32_t q, const BulkJob& job) const {
   const uint32_t rail = RailOfQueue(q);
   if ((job.rails >> rail & 1) == 0 || queues_[q] == nullptr) return false;
-  return rail == shape_.home || queues_[q]->open();
+  return rail == shape_.primary || queues_[q]->open();
 }
 
 uint32_t BulkChannel::NextQueueFor(const BulkJob& job) {
@@ -71,7 +71,7 @@ uint64_t BulkChannel::ChunkNow() const {
 
 void BulkChannel::Add(BulkJob* job) {
   DCHECK_GT(job->size, 0u);
-  CHECK((job->rails >> shape_.home & 1) != 0) << "every peer has a key of the home";
+  CHECK((job->rails >> shape_.primary & 1) != 0) << "every peer has a key of the primary rail";
   job->chunk = ChunkNow();
   const uint64_t chunks = (job->size + job->chunk - 1) / job->chunk;
   uint32_t usable = 0;
@@ -212,7 +212,7 @@ bool BulkChannel::Flushed(uint32_t rail) const {
 }
 
 void BulkChannel::Drop(uint32_t rail) {
-  CHECK_NE(rail, shape_.home);
+  CHECK_NE(rail, shape_.primary);
   for (uint32_t q = rail * shape_.each; q < (rail + 1) * shape_.each; ++q) {
     const std::unique_ptr<BulkQueue> queue = std::move(queues_[q]);
     if (queue == nullptr) continue;

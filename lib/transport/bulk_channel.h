@@ -6,7 +6,7 @@
 // once). A chunk is chunk_size long, and short where the path is rough (rough_paths.h). A share of a write ends with a note:
 // 32 bits, as immediate of its last WRITE, or as a SEND after it where a device has no immediates.
 //
-// Queue pairs belong to rails. Those of the connection's home are there from the start and stay; those of another rail come
+// Queue pairs belong to rails. Those of the primary rail are there from the start and stay; those of another rail come
 // and go together. Law: what is in flight on a rail is done again only after its queue pairs are gone, and a WRITE only when
 // the puller has said, after its own are gone, what it misses: a share is never written where its note may still come.
 #pragma once
@@ -37,7 +37,7 @@ class BulkChannel final {
 
   // Which queue pairs a connection has: `each` on each of `rails`; number q is of rail q / each.
   struct Shape {
-    uint32_t home = 0;
+    uint32_t primary = 0;
     uint32_t rails = 1;
     uint32_t each = 1;
   };

@@ -35,13 +35,13 @@ absl::Status Connection::Open(const BulkChannel::Shape& shape) {
   bulk_ = std::make_unique<BulkChannel>(context_, side_, shape, peer_);
   const uint32_t depth =
       ControlChannel::CompletionsFor(context_.options) + BulkChannel::CompletionsFor(side_, shape.each);
-  auto completions = Completions::Create(home_rail().device, context_.loop, depth, [this] { OnEvent(); });
+  auto completions = Completions::Create(primary_rail().device, context_.loop, depth, [this] { OnEvent(); });
   if (!completions.ok()) return completions.status();
   completions_ = *std::move(completions);
-  auto control = ControlChannel::Create(context_, home_rail(), completions_->queue());
+  auto control = ControlChannel::Create(context_, primary_rail(), completions_->queue());
   if (!control.ok()) return control.status();
   control_ = *std::move(control);
-  if (absl::Status s = bulk_->Make(shape.home, completions_->queue()); !s.ok()) return s;
+  if (absl::Status s = bulk_->Make(shape.primary, completions_->queue()); !s.ok()) return s;
   links_ = std::vector<Link>(1 + shape.each);
   deadline_ = context_.loop.RunAfter(context_.options.connect_deadline,
                                      [this] { Break(absl::UnavailableError("not connected by the deadline")); });
@@ -50,14 +50,14 @@ absl::Status Connection::Open(const BulkChannel::Shape& shape) {
 
 Hello Connection::MyHello(uint32_t queue) const {
   const EndpointOptions& options = context_.options;
-  const uint32_t rail = queue == 0 ? shape().home : bulk_->RailOfQueue(queue - 1);
+  const uint32_t rail = queue == 0 ? shape().primary : bulk_->RailOfQueue(queue - 1);
   Hello hello;
   hello.queue = static_cast<uint8_t>(queue);
   hello.bulk_queue_pairs = static_cast<uint8_t>(shape().each);
   hello.reads_served = options.reliability.reads_served;
   hello.immediate = context_.rails[rail].device.limits().immediate;
   hello.rails = static_cast<uint8_t>(shape().rails);
-  hello.home = static_cast<uint8_t>(shape().home);
+  hello.primary = static_cast<uint8_t>(shape().primary);
   hello.slot_size = options.slot_size;
   hello.receive_slots = options.receive_slots;
   hello.max_transfers = PeerShares::PartOf(options.max_transfers);
@@ -74,7 +74,7 @@ absl::Status Connection::Connect() {
     options.private_data = private_data;
     options.reliability = context_.options.reliability;
     options.deadline = context_.options.connect_deadline;
-    auto connection = home_rail().device.connection_manager().Connect(
+    auto connection = primary_rail().device.connection_manager().Connect(
         queue_pair(QueueOf(link)), peer_, options,
         [this, link](const verbs::ConnectionEvent& event) { OnConnectionEvent(link, event); });
     if (!connection.ok()) return connection.status();
@@ -85,9 +85,9 @@ absl::Status Connection::Connect() {
 
 absl::Status Connection::Accept(verbs::ConnectionRequest& request, const Hello& theirs) {
   CHECK(!broken() && theirs.bulk_queue_pairs == shape().each);
-  if (!IsOfHome(theirs.queue)) {
+  if (!IsPrimary(theirs.queue)) {
     const uint32_t rail = bulk_->RailOfQueue(theirs.queue - 1u);
-    return IsSideRail(rail) ? rails_[rail]->Accept(request, theirs) : absl::InvalidArgumentError("no such rail");
+    return IsSecondary(rail) ? rails_[rail]->Accept(request, theirs) : absl::InvalidArgumentError("no such rail");
   }
   CHECK(!Asked(theirs.queue));
   const size_t link = LinkOf(theirs.queue);
@@ -132,7 +132,7 @@ void Connection::OnEstablished(size_t link, absl::Span<const uint8_t> private_da
     auto theirs = DecodeHello(private_data);
     if (!theirs.ok()) return Break(theirs.status());
     if (theirs->queue != QueueOf(link) || theirs->token != token_ || theirs->bulk_queue_pairs != shape().each ||
-        theirs->home != shape().home || theirs->rails > context_.rails.size()) {
+        theirs->primary != shape().primary || theirs->rails > context_.rails.size()) {
       return BreakForNonsense(absl::InvalidArgumentError("the peer's hello answers another connection"));
     }
     if (link == 0) Meet(*theirs);
@@ -162,13 +162,13 @@ void Connection::ComeUp() {
   state_ = State::kUp;
   deadline_.Cancel();
   control_->Enable();
-  bulk_->Enable(shape().home);
+  bulk_->Enable(shape().primary);
   ++context_.counters.connections_opened;
   context_.Record(base::TraceKind::kConnection, static_cast<uint32_t>(ConnectionStep::kUp), links_.size());
   Watch();
   Wake();
   if (side_ == BulkChannel::Side::kOwner && shape().rails > 1) {
-    MakeSideRails();
+    MakeSecondaryRails();
     Header header;
     header.kind = MessageKind::kRails;
     Send(header, EncodeRails(absl::MakeConstSpan(context_.services).subspan(0, shape().rails)));
@@ -176,11 +176,11 @@ void Connection::ComeUp() {
   user_.OnUp();
 }
 
-void Connection::MakeSideRails() {
-  SideRail::Home& home = *this;
+void Connection::MakeSecondaryRails() {
+  SecondaryRail::Host& host = *this;
   rails_.resize(shape().rails);
   for (uint32_t rail = 0; rail < rails_.size(); ++rail) {
-    if (rail != shape().home) rails_[rail] = std::make_unique<SideRail>(context_, home, side_, rail);
+    if (rail != shape().primary) rails_[rail] = std::make_unique<SecondaryRail>(context_, host, side_, rail);
   }
 }
 
@@ -268,8 +268,8 @@ void Connection::BreakForNonsense(const absl::Status& status) {
 
 void Connection::OnDeviceEvent(uint32_t rail, const verbs::DeviceEventInfo& info) {
   if (broken()) return;
-  if (rail != shape().home) {
-    if (IsSideRail(rail)) rails_[rail]->OnDeviceEvent(info);
+  if (rail != shape().primary) {
+    if (IsSecondary(rail)) rails_[rail]->OnDeviceEvent(info);
   } else if (info.event == verbs::DeviceEvent::kRemoved) {
     Break(absl::UnavailableError("the device was removed"));
   } else if (info.event == verbs::DeviceEvent::kQueuePairFatal && Has(info.queue_pair_number)) {

@@ -1,9 +1,9 @@
 // Connection joins two endpoints: a control channel, a bulk channel, the completion queues that they complete into, and the
 // connection manager's part. It knows nothing of transfers: what comes goes to its User.
 //
-// The side that pulls connects all queue pairs of the home rail at once; the private data of each says which connection it
+// The side that pulls connects all queue pairs of the primary rail at once; the private data of each says which connection it
 // belongs to and which of its queue pairs it is (hello.h). The connection is up when every one of them is, and ends with any.
-// Other rails join when the owner has said where they are, and drop out by themselves (side_rail.h).
+// Other rails join when the owner has said where they are, and drop out by themselves (secondary_rail.h).
 //
 // Work is done in tasks: arm, drain, pass on, post again, return credits, send. A rail's completion queue has an entry for
 // everything that can be posted on it, so it cannot overrun.
@@ -24,12 +24,12 @@
 #include "lib/transport/hello.h"
 #include "lib/transport/message.h"
 #include "lib/transport/rail_messages.h"
-#include "lib/transport/side_rail.h"
+#include "lib/transport/secondary_rail.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::transport {
 
-class Connection final : private SideRail::Home {
+class Connection final : private SecondaryRail::Host {
  public:
   class User {
    public:
@@ -56,7 +56,7 @@ class Connection final : private SideRail::Home {
                                                             uint64_t token, User& user);
   ~Connection() override;
 
-  // Asks the peer for all queue pairs of the home.
+  // Asks the peer for all queue pairs of the primary rail.
   absl::Status Connect();
   // The peer asks for one of them, or for one of another rail.
   absl::Status Accept(verbs::ConnectionRequest& request, const Hello& theirs);
@@ -85,7 +85,7 @@ class Connection final : private SideRail::Home {
   void EndRequests(const BulkJob& job, const absl::Status& status);
 
   void OnDeviceEvent(uint32_t rail, const verbs::DeviceEventInfo& info);
-  // By the peer: a queue pair of the home.
+  // By the peer: a queue pair of the primary rail.
   bool Asked(uint8_t queue) const { return links_[LinkOf(queue)].connection != nullptr; }
   bool up() const { return state_ == State::kUp; }
   // A message came: it was not only made, which over TCP says nothing about the rail, but has carried something.
@@ -105,18 +105,18 @@ class Connection final : private SideRail::Home {
 
   Connection(Context& context, BulkChannel::Side side, const verbs::Address& peer, uint64_t token, User& user);
   absl::Status Open(const BulkChannel::Shape& shape);
-  const Rail& home_rail() const { return context_.rails[shape().home]; }
-  // Links are of the home: the first is of the messages.
+  const Rail& primary_rail() const { return context_.rails[shape().primary]; }
+  // Links are of the primary rail: the first is of the messages.
   uint32_t QueueOf(size_t link) const {
-    return link == 0 ? 0 : shape().home * shape().each + static_cast<uint32_t>(link);
+    return link == 0 ? 0 : shape().primary * shape().each + static_cast<uint32_t>(link);
   }
-  size_t LinkOf(uint32_t queue) const { return queue == 0 ? 0 : queue - shape().home * shape().each; }
-  bool IsOfHome(uint32_t queue) const { return queue == 0 || bulk_->RailOfQueue(queue - 1) == shape().home; }
+  size_t LinkOf(uint32_t queue) const { return queue == 0 ? 0 : queue - shape().primary * shape().each; }
+  bool IsPrimary(uint32_t queue) const { return queue == 0 || bulk_->RailOfQueue(queue - 1) == shape().primary; }
   verbs::QueuePair& queue_pair(uint32_t queue) {
     return queue == 0 ? control_->queue_pair() : bulk_->queue_pair(queue - 1);
   }
 
-  // SideRail::Home
+  // SecondaryRail::Host
   Hello MyHello(uint32_t queue) const override;
   void OnRailEvent() override { Work(); }
   void SayDown(uint32_t rail) override;
@@ -139,8 +139,8 @@ class Connection final : private SideRail::Home {
   absl::Status HandleRails(const Message& message);
   absl::Status HandleRailDown(const Message& message);
   absl::Status CheckKeys(const RailKeys& further) const;
-  bool IsSideRail(uint32_t rail) const { return rail < rails_.size() && rails_[rail] != nullptr; }
-  void MakeSideRails();
+  bool IsSecondary(uint32_t rail) const { return rail < rails_.size() && rails_[rail] != nullptr; }
+  void MakeSecondaryRails();
   void HandleError(const RequestId& id, const verbs::Completion& completion);
   bool Repost();
   bool Pump();
@@ -164,8 +164,8 @@ class Connection final : private SideRail::Home {
   std::vector<Link> links_;
   std::unique_ptr<ControlChannel> control_;
   std::unique_ptr<BulkChannel> bulk_;
-  std::vector<std::unique_ptr<SideRail>> rails_;  // null: the home
-  std::unique_ptr<Completions> completions_;      // of the home
+  std::vector<std::unique_ptr<SecondaryRail>> rails_;  // null: the primary one
+  std::unique_ptr<Completions> completions_;           // of the primary rail
 
   bool heard_ = false;
   size_t drain_next_ = 0;  // which rail's completions come first

@@ -71,7 +71,7 @@ void Connection::Handle(const verbs::Completion& completion) {
   } else if (absl::Status s = bulk_->OnSent(q, id.entry); !s.ok()) {
     Break(s);
   }
-  if (const uint32_t rail = bulk_->RailOfQueue(q); IsSideRail(rail)) rails_[rail]->OnTaken();
+  if (const uint32_t rail = bulk_->RailOfQueue(q); IsSecondary(rail)) rails_[rail]->OnTaken();
 }
 
 void Connection::HandleReceive(const RequestId& id, const verbs::Completion& completion) {
@@ -112,9 +112,9 @@ absl::Status Connection::HandleRails(const Message& message) {
     return absl::InvalidArgumentError(absl::StrCat(rails->size(), " rails out of turn"));
   }
   user_.OnRails(*rails);
-  MakeSideRails();
+  MakeSecondaryRails();
   for (uint32_t rail = 0; rail < rails_.size(); ++rail) {
-    if (IsSideRail(rail)) rails_[rail]->Join((*rails)[rail]);
+    if (IsSecondary(rail)) rails_[rail]->Join((*rails)[rail]);
   }
   return absl::OkStatus();
 }
@@ -123,7 +123,7 @@ absl::Status Connection::HandleRailDown(const Message& message) {
   auto wanted = DecodeWanted(message.body);
   if (!wanted.ok()) return wanted.status();
   const uint32_t rail = message.header.rail;
-  if (!IsSideRail(rail) || (side_ == BulkChannel::Side::kPuller && !wanted->empty())) {
+  if (!IsSecondary(rail) || (side_ == BulkChannel::Side::kPuller && !wanted->empty())) {
     return absl::InvalidArgumentError(absl::StrCat("RAIL_DOWN of rail ", rail));
   }
   rails_[rail]->OnPeerDown(*wanted);
@@ -133,7 +133,7 @@ absl::Status Connection::HandleRailDown(const Message& message) {
 absl::Status Connection::CheckKeys(const RailKeys& further) const {
   for (uint32_t i = 0; i < further.count; ++i) {
     const uint32_t rail = further.keys[i].rail;
-    if (rail >= shape().rails || rail == shape().home) {
+    if (rail >= shape().rails || rail == shape().primary) {
       return absl::InvalidArgumentError(absl::StrCat("a key of rail ", rail, ", which the connection has not"));
     }
   }
@@ -151,7 +151,7 @@ void Connection::HandleError(const RequestId& id, const verbs::Completion& compl
   const absl::Status status =
       absl::UnavailableError(absl::StrCat(id.queue == 0 ? "message " : "bulk ",
                                           id.receive ? "receive: " : "request: ", verbs::ToString(completion.status)));
-  if (id.queue > 0 && IsSideRail(bulk_->RailOfQueue(id.queue - 1u))) {
+  if (id.queue > 0 && IsSecondary(bulk_->RailOfQueue(id.queue - 1u))) {
     bulk_->OnFlushed(id.queue - 1u, id.receive, id.entry);
     return rails_[bulk_->RailOfQueue(id.queue - 1u)]->Fail(status);
   }
@@ -165,14 +165,14 @@ void Connection::HandleError(const RequestId& id, const verbs::Completion& compl
 }
 
 bool Connection::Repost() {
-  OnTrouble({control_->Repost(), shape().home});
+  OnTrouble({control_->Repost(), shape().primary});
   OnTrouble(bulk_->Repost());
   return false;
 }
 
 bool Connection::Pump() {
   bool more = false;
-  OnTrouble({control_->Pump(budget_, &more), shape().home});
+  OnTrouble({control_->Pump(budget_, &more), shape().primary});
   OnTrouble(bulk_->Pump());
   return more && !broken();
 }
@@ -180,7 +180,7 @@ bool Connection::Pump() {
 void Connection::OnTrouble(const BulkChannel::Trouble& trouble) {
   if (trouble.status.ok()) return;
   const absl::Status status = absl::UnavailableError(trouble.status.message());
-  IsSideRail(trouble.rail) ? rails_[trouble.rail]->Fail(status) : Break(status);
+  IsSecondary(trouble.rail) ? rails_[trouble.rail]->Fail(status) : Break(status);
 }
 
 void Connection::EndRequests(const BulkJob& job, const absl::Status& status) {
@@ -189,7 +189,7 @@ void Connection::EndRequests(const BulkJob& job, const absl::Status& status) {
   for (uint32_t s = 0; s < job.share_count; ++s) {
     if (job.shares[s].in_flight > 0) rails |= 1u << bulk_->RailOfQueue(job.shares[s].queue);
   }
-  if (rails == 0 || (rails >> shape().home & 1) != 0) return Break(status);
+  if (rails == 0 || (rails >> shape().primary & 1) != 0) return Break(status);
   for (uint32_t rail = 0; rail < rails_.size(); ++rail) {
     if ((rails >> rail & 1) != 0) rails_[rail]->Fail(status);
   }

@@ -28,7 +28,7 @@ constexpr size_t kMaxPaths = 4096;
 
 constexpr base::Duration kSettleStep = base::Milliseconds(1);  // between two looks
 
-class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbound::Home {
+class EndpointImpl final : public Endpoint, private Outbound::Keeper, private Inbound::Keeper {
  public:
   EndpointImpl(base::EventLoop& loop, absl::Span<const Rail> rails, Source& source, base::Random random,
                base::Trace& trace, const EndpointOptions& options)
@@ -136,13 +136,13 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
     std::unique_ptr<Outbound>& place = outbound_[peer];
     if (place != nullptr && place->connection().leaving()) leaving_outbound_.push_back(std::move(place));
     if (place != nullptr) return place.get();
-    uint32_t home = 0;
+    uint32_t primary = 0;
     verbs::Address service = peer;
-    if (const auto path = paths_.find(peer); path != paths_.end() && path->second.home != 0) {
-      home = path->second.home;
-      service = path->second.rails[home];
+    if (const auto path = paths_.find(peer); path != paths_.end() && path->second.primary != 0) {
+      primary = path->second.primary;
+      service = path->second.rails[primary];
     }
-    auto made = Outbound::Create(context_, *this, peer, home, service, context_.random.Next());
+    auto made = Outbound::Create(context_, *this, peer, primary, service, context_.random.Next());
     if (made.ok()) {
       place = *std::move(made);
       return place.get();
@@ -152,7 +152,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
     return nullptr;
   }
 
-  // Remembered for the time when the peer cannot be reached over the home that it has.
+  // Remembered for the time when the peer cannot be reached over the primary rail that it has.
   void OnRails(const Outbound& outbound, absl::Span<const verbs::Address> rails) override {
     if (paths_.size() >= kMaxPaths && paths_.count(outbound.peer()) == 0) return;
     paths_[outbound.peer()].rails.assign(rails.begin(), rails.end());
@@ -161,7 +161,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
   std::unique_ptr<Outbound> TakeOut(Outbound& outbound) override {
     const auto path = paths_.find(outbound.peer());
     if (path != paths_.end() && !outbound.connection().heard()) {
-      path->second.home = (path->second.home + 1) % static_cast<uint32_t>(path->second.rails.size());
+      path->second.primary = (path->second.primary + 1) % static_cast<uint32_t>(path->second.rails.size());
     }
     auto it = outbound_.find(outbound.peer());
     if (it == outbound_.end() || it->second.get() != &outbound) return TakeOutOf(leaving_outbound_, &outbound);
@@ -194,12 +194,12 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
   void OnRequest(uint32_t rail, std::unique_ptr<verbs::ConnectionRequest> request) {
     auto theirs = DecodeHello(request->private_data());
     if (!theirs.ok()) return Reject(*request, theirs.status());
-    const uint32_t meant = theirs->queue == 0 ? theirs->home : RailOf(*theirs);
+    const uint32_t meant = theirs->queue == 0 ? theirs->primary : RailOf(*theirs);
     if (meant != rail) {
       return Reject(*request,
                     absl::InvalidArgumentError(absl::StrCat("a queue pair of rail ", meant, " at rail ", rail)));
     }
-    if (rail != theirs->home) return OnRailRequest(*request, *theirs);
+    if (rail != theirs->primary) return OnRailRequest(*request, *theirs);
     const InboundKey key{theirs->token, request->peer().ip};
     auto it = inbound_.find(key);
     if (it != inbound_.end() && !it->second->Misses(*theirs)) {  // left over from an earlier life of the peer
@@ -292,7 +292,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Home, private Inbo
   // Where a peer's rails are, and over which of them it is tried next.
   struct Path {
     std::vector<verbs::Address> rails;
-    uint32_t home = 0;
+    uint32_t primary = 0;
   };
 
   Context context_;

@@ -78,7 +78,7 @@ struct EndpointCounters {
   base::Counter connections_opened, connections_lost;
   base::Counter askers_gone;      // peers that gave up while we answered their request for a queue pair
   base::Counter protocol_errors;  // messages of a peer that made no sense; its connection is closed
-  base::Counter rails_joined;     // beside the home of a connection, each time
+  base::Counter rails_joined;     // beside the primary rail of a connection, each time
   base::Counter rails_lost;       // of these; transfers went on without them
   base::Counter
       rail_bytes[kMaxRails];  // READ by pulls, and written by serves as acknowledged; what was done again counts again

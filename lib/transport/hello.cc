@@ -15,7 +15,7 @@ constexpr uint32_t kMagic = 0x4d4b4f54;  // "TOKM" as it lies in memory
 
 // Where each field lies, in bytes.
 constexpr size_t kMagicAt = 0, kVersionAt = 4, kQueueAt = 6, kBulkAt = 7, kReadsAt = 8, kImmediateAt = 9, kRailsAt = 10,
-                 kHomeAt = 11, kSlotSizeAt = 12, kSlotsAt = 16, kTransfersAt = 20, kCallsAt = 24, kTokenAt = 32;
+                 kPrimaryAt = 11, kSlotSizeAt = 12, kSlotsAt = 16, kTransfersAt = 20, kCallsAt = 24, kTokenAt = 32;
 static_assert(kTokenAt + 8 == kHelloSize, "the token is the last field");
 
 absl::Status OutOfBounds(const char* what, uint64_t value, uint64_t least, uint64_t most) {
@@ -38,7 +38,7 @@ void EncodeHello(const Hello& hello, absl::Span<uint8_t> out) {
   p[kReadsAt] = hello.reads_served;
   p[kImmediateAt] = hello.immediate ? 1 : 0;
   p[kRailsAt] = hello.rails;
-  p[kHomeAt] = hello.home;
+  p[kPrimaryAt] = hello.primary;
   base::StoreLittle<uint32_t>(p + kSlotSizeAt, hello.slot_size);
   base::StoreLittle<uint32_t>(p + kSlotsAt, hello.receive_slots);
   base::StoreLittle<uint32_t>(p + kTransfersAt, hello.max_transfers);
@@ -69,7 +69,7 @@ absl::StatusOr<Hello> DecodeHello(absl::Span<const uint8_t> bytes) {
   hello.reads_served = p[kReadsAt];
   hello.immediate = p[kImmediateAt] != 0;
   hello.rails = p[kRailsAt];
-  hello.home = p[kHomeAt];
+  hello.primary = p[kPrimaryAt];
   hello.slot_size = base::LoadLittle<uint32_t>(p + kSlotSizeAt);
   hello.receive_slots = base::LoadLittle<uint32_t>(p + kSlotsAt);
   hello.max_transfers = base::LoadLittle<uint32_t>(p + kTransfersAt);
@@ -79,7 +79,7 @@ absl::StatusOr<Hello> DecodeHello(absl::Span<const uint8_t> bytes) {
     return OutOfBounds("bulk queue pairs", hello.bulk_queue_pairs, 1, kMaxBulkQueuePairs);
   }
   if (!Within(hello.rails, 1, kMaxRails)) return OutOfBounds("rails", hello.rails, 1, kMaxRails);
-  if (hello.home >= hello.rails) return OutOfBounds("home", hello.home, 0, hello.rails - 1u);
+  if (hello.primary >= hello.rails) return OutOfBounds("primary rail", hello.primary, 0, hello.rails - 1u);
   const uint32_t queues = uint32_t{hello.rails} * hello.bulk_queue_pairs;
   if (queues > kMaxBulkQueuePairs) return OutOfBounds("queue pairs of all rails", queues, 1, kMaxBulkQueuePairs);
   if (hello.queue > queues) return OutOfBounds("queue pair", hello.queue, 0, queues);

@@ -26,7 +26,7 @@ struct Hello {
   uint8_t reads_served = 0;      // READs that we answer at once, for each queue pair
   bool immediate = false;        // our device takes writes with immediate
   uint8_t rails = 1;             // the side that connects: its own; the answer: those of the connection, not more
-  uint8_t home = 0;              // the rail of the messages
+  uint8_t primary = 0;           // the rail of the messages
   uint32_t slot_size = 0;        // bytes of the messages we receive
   uint32_t receive_slots = 0;    // that many are posted: the peer's first credits
   uint32_t max_transfers = 0;    // that we serve this peer at once

@@ -15,11 +15,11 @@ constexpr char kTooManyOfPeer[] = "the owner serves this peer as many transfers 
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Inbound>> Inbound::Create(Context& context, Home& home, const verbs::Address& peer,
+absl::StatusOr<std::unique_ptr<Inbound>> Inbound::Create(Context& context, Keeper& keeper, const verbs::Address& peer,
                                                          const Hello& theirs) {
-  std::unique_ptr<Inbound> inbound(new Inbound(context, home, peer, theirs.token));
+  std::unique_ptr<Inbound> inbound(new Inbound(context, keeper, peer, theirs.token));
   const uint32_t rails = std::min(static_cast<uint32_t>(context.rails.size()), uint32_t{theirs.rails});
-  const BulkChannel::Shape shape{theirs.home, rails, theirs.bulk_queue_pairs};
+  const BulkChannel::Shape shape{theirs.primary, rails, theirs.bulk_queue_pairs};
   auto connection = Connection::Create(context, BulkChannel::Side::kOwner, shape, peer, theirs.token, *inbound);
   if (!connection.ok()) return connection.status();
   inbound->connection_ = *std::move(connection);
@@ -106,7 +106,7 @@ void Inbound::Forget(Serve* serve, uint64_t number) {
 }
 
 void Inbound::OnBroken(const absl::Status&) {
-  const std::unique_ptr<Inbound> self = home_.TakeOut(*this);
+  const std::unique_ptr<Inbound> self = keeper_.TakeOut(*this);
   context_.counters.serves_failed += serves_.size();  // they end with their table: pins are given back
 }
 

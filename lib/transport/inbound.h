@@ -18,22 +18,22 @@ namespace tokamak::transport {
 class Inbound final : public Connection::User {
  public:
   // Who keeps it.
-  class Home {
+  class Keeper {
    public:
-    virtual ~Home() = default;
+    virtual ~Keeper() = default;
     // Its connection is over: hands it out, to be dropped.
     virtual std::unique_ptr<Inbound> TakeOut(Inbound& inbound) = 0;
   };
 
   // For a peer whose first queue pair said `theirs`.
-  static absl::StatusOr<std::unique_ptr<Inbound>> Create(Context& context, Home& home, const verbs::Address& peer,
+  static absl::StatusOr<std::unique_ptr<Inbound>> Create(Context& context, Keeper& keeper, const verbs::Address& peer,
                                                          const Hello& theirs);
 
   // The peer asks for one more queue pair of the connection.
   absl::Status Accept(verbs::ConnectionRequest& request, const Hello& theirs) {
     return connection_->Accept(request, theirs);
   }
-  // Whether that queue pair of the home may join: of the same shape, and not there yet.
+  // Whether that queue pair of the primary rail may join: of the same shape, and not there yet.
   bool Misses(const Hello& theirs) const { return HasShapeOf(theirs) && !connection_->Asked(theirs.queue); }
   // Whether one of another rail may try.
   bool TakesRails(const Hello& theirs) const { return HasShapeOf(theirs) && connection_->up(); }
@@ -59,16 +59,16 @@ class Inbound final : public Connection::User {
   void OnBroken(const absl::Status& status) override;
 
  private:
-  Inbound(Context& context, Home& home, const verbs::Address& peer, uint64_t token)
+  Inbound(Context& context, Keeper& keeper, const verbs::Address& peer, uint64_t token)
       : context_(context),
-        home_(home),
+        keeper_(keeper),
         token_(token),
         asked_at_(context.loop.Now()),
         membership_(context.shares, peer.ip),
         calls_(context) {}
   bool HasShapeOf(const Hello& theirs) const {
     return !connection_->broken() && theirs.bulk_queue_pairs == connection_->shape().each &&
-           theirs.home == connection_->shape().home;
+           theirs.primary == connection_->shape().primary;
   }
   absl::Status TakeNumber(uint64_t number);
   absl::Status OnTransfer(const Header& header);
@@ -76,7 +76,7 @@ class Inbound final : public Connection::User {
   absl::Status OnEnd(const Header& header);
 
   Context& context_;
-  Home& home_;
+  Keeper& keeper_;
   const uint64_t token_;
   base::Time asked_at_;
   PeerShares::Membership membership_;  // before the serves that it counts

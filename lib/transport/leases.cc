@@ -24,13 +24,13 @@ void Leases::Drop() {
   rails_ = 0;
 }
 
-RemoteRange Leases::Tell(uint32_t home) const {
+RemoteRange Leases::Tell(uint32_t primary) const {
   RemoteRange range;
   if (empty()) return range;
   range.address = reinterpret_cast<uintptr_t>(memory_);
   for (uint32_t rail = 0; rail < kMaxRails; ++rail) {
     if (!leases_[rail].has_value()) continue;
-    if (rail == home) {
+    if (rail == primary) {
       range.rkey = leases_[rail]->rkey();
     } else {
       range.further.keys[range.further.count++] = {rail, leases_[rail]->rkey()};
@@ -39,11 +39,11 @@ RemoteRange Leases::Tell(uint32_t home) const {
   return range;
 }
 
-void Leases::Aim(BulkJob* job, const RemoteRange& remote, uint32_t home) const {
+void Leases::Aim(BulkJob* job, const RemoteRange& remote, uint32_t primary) const {
   job->local = memory_;
   job->remote = remote.address;
-  job->rkeys[home] = remote.rkey;
-  uint32_t told = 1u << home;
+  job->rkeys[primary] = remote.rkey;
+  uint32_t told = 1u << primary;
   for (uint32_t i = 0; i < remote.further.count; ++i) {
     const RailKey& key = remote.further.keys[i];
     job->rkeys[key.rail] = key.rkey;

@@ -23,10 +23,10 @@ class Leases final {
   void Drop();
 
   bool empty() const { return rails_ == 0; }
-  // What a message says of them to a peer, where `home` is the connection's.
-  RemoteRange Tell(uint32_t home) const;
+  // What a message says of them to a peer, where `primary` is the connection's.
+  RemoteRange Tell(uint32_t primary) const;
   // Gives `job` the local keys, and aims it at the peer's memory: it goes over the rails that both sides have keys of.
-  void Aim(BulkJob* job, const RemoteRange& remote, uint32_t home) const;
+  void Aim(BulkJob* job, const RemoteRange& remote, uint32_t primary) const;
 
  private:
   uint8_t* memory_ = nullptr;

@@ -45,7 +45,7 @@ struct RailKey {
   uint32_t rkey = 0;
 };
 
-// Keys on other rails than the home of the connection, by rising rail.
+// Keys on other rails than the primary one, by rising rail.
 struct RailKeys {
   uint32_t count = 0;
   std::array<RailKey, kMaxRails - 1> keys = {};
@@ -54,7 +54,7 @@ struct RailKeys {
 // Memory that the receiver of the message may reach.
 struct RemoteRange {
   uint64_t address = 0;
-  uint32_t rkey = 0;      // on the connection's home
+  uint32_t rkey = 0;      // on the primary rail
   RailKeys further = {};  // for the same memory
 };
 

@@ -18,11 +18,11 @@ absl::Status FailureOf(const verbs::Address& peer, const Message& message) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Outbound>> Outbound::Create(Context& context, Home& home, const verbs::Address& peer,
-                                                           uint32_t home_rail, const verbs::Address& service,
+absl::StatusOr<std::unique_ptr<Outbound>> Outbound::Create(Context& context, Keeper& keeper, const verbs::Address& peer,
+                                                           uint32_t primary_rail, const verbs::Address& service,
                                                            uint64_t token) {
-  std::unique_ptr<Outbound> outbound(new Outbound(context, home, peer));
-  const BulkChannel::Shape shape{home_rail, static_cast<uint32_t>(context.rails.size()),
+  std::unique_ptr<Outbound> outbound(new Outbound(context, keeper, peer));
+  const BulkChannel::Shape shape{primary_rail, static_cast<uint32_t>(context.rails.size()),
                                  context.options.bulk_queue_pairs};
   auto connection = Connection::Create(context, BulkChannel::Side::kPuller, shape, service, token, *outbound);
   if (!connection.ok()) return connection.status();
@@ -139,7 +139,7 @@ std::vector<WantedWrite> Outbound::WritesWanted() const {
 }
 
 void Outbound::OnBroken(const absl::Status& status) {
-  const std::unique_ptr<Outbound> self = home_.TakeOut(*this);
+  const std::unique_ptr<Outbound> self = keeper_.TakeOut(*this);
   while (!pulls_.empty()) pulls_.first()->OnBroken(status);
   calls_.OnBroken(status);
 }

@@ -22,19 +22,19 @@ namespace tokamak::transport {
 class Outbound final : public Connection::User {
  public:
   // Who keeps it.
-  class Home {
+  class Keeper {
    public:
-    virtual ~Home() = default;
+    virtual ~Keeper() = default;
     // Its connection is over: hands it out, to be dropped. The next pull makes a new one.
     virtual std::unique_ptr<Outbound> TakeOut(Outbound& outbound) = 0;
     // The peer has said where its rails are.
     virtual void OnRails(const Outbound& outbound, absl::Span<const verbs::Address> rails) = 0;
   };
 
-  // Starts to connect to `peer`, which is reached at `service` over the rail `home_rail`. An error means that this device
+  // Starts to connect to `peer`, which is reached at `service` over the rail `primary_rail`. An error means that this device
   // cannot.
-  static absl::StatusOr<std::unique_ptr<Outbound>> Create(Context& context, Home& home, const verbs::Address& peer,
-                                                          uint32_t home_rail, const verbs::Address& service,
+  static absl::StatusOr<std::unique_ptr<Outbound>> Create(Context& context, Keeper& keeper, const verbs::Address& peer,
+                                                          uint32_t primary_rail, const verbs::Address& service,
                                                           uint64_t token);
 
   void StartPull(PullId id, const PullRequest& request, std::unique_ptr<Sink> sink);
@@ -62,19 +62,19 @@ class Outbound final : public Connection::User {
   void OnUp() override;
   absl::Status OnMessage(const Message& message, uint32_t slot, bool* hold) override;
   absl::Status OnNote(const Note& note) override;
-  void OnRails(absl::Span<const verbs::Address> rails) override { home_.OnRails(*this, rails); }
+  void OnRails(absl::Span<const verbs::Address> rails) override { keeper_.OnRails(*this, rails); }
   std::vector<WantedWrite> WritesWanted() const override;
   bool busy() const override { return !pulls_.empty() || !calls_.empty(); }
   void OnBroken(const absl::Status& status) override;
 
  private:
-  Outbound(Context& context, Home& home, const verbs::Address& peer)
-      : context_(context), home_(home), peer_(peer), calls_(context, last_number_) {}
+  Outbound(Context& context, Keeper& keeper, const verbs::Address& peer)
+      : context_(context), keeper_(keeper), peer_(peer), calls_(context, last_number_) {}
   absl::Status OnPullMessage(Pull& pull, const Message& message, uint32_t slot, bool* hold);
   absl::Status OnUnknown(const Header& header);
 
   Context& context_;
-  Home& home_;
+  Keeper& keeper_;
   const verbs::Address peer_;
   uint64_t last_number_ = 0;
   base::NumberedTable<Pull> pulls_;

@@ -21,7 +21,7 @@ class ReadOwner final {
 
  private:
   PinnedObject object_;
-  uint32_t home_ = 0;
+  uint32_t primary_ = 0;
   Leases leases_;
 };
 

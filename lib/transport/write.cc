@@ -5,7 +5,7 @@
 namespace tokamak::transport {
 
 absl::Status WritePuller::Open(Context& context, const BulkChannel& bulk, absl::Span<uint8_t> memory) {
-  home_ = bulk.shape().home;
+  primary_ = bulk.shape().primary;
   return leases_.Acquire(context, bulk.live_rails(), memory, Registration::Use::kWriteTarget);
 }
 
@@ -30,7 +30,7 @@ absl::Status WriteOwner::Start(Context& context, BulkChannel& bulk, absl::Span<u
   job_.opcode = verbs::Opcode::kWrite;
   job_.size = bytes.size();
   job_.transfer = transfer;
-  leases_.Aim(&job_, to, bulk.shape().home);
+  leases_.Aim(&job_, to, bulk.shape().primary);
   started_ = true;
   bulk.Add(&job_);
   return absl::OkStatus();

@@ -19,7 +19,7 @@ class WritePuller final {
   // Opens `memory`, which is not empty, to the peer, on all rails that live.
   absl::Status Open(Context& context, const BulkChannel& bulk, absl::Span<uint8_t> memory);
   // What TRANSFER says of it.
-  RemoteRange range() const { return leases_.Tell(home_); }
+  RemoteRange range() const { return leases_.Tell(primary_); }
 
   // kInvalidArgument: a note that no owner would send after those before it. `queue_pairs` of the connection.
   absl::Status OnNote(const Note& note, uint32_t queue_pairs);
@@ -30,7 +30,7 @@ class WritePuller final {
   void Revoke() { leases_.Drop(); }
 
  private:
-  uint32_t home_ = 0;
+  uint32_t primary_ = 0;
   Leases leases_;
   uint32_t shares_ = 0;  // 0: no note has come
   uint32_t seen_ = 0;    // bits

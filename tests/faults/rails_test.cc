@@ -54,7 +54,7 @@ class RailsTest : public testing::TestWithParam<const char*> {
       const auto net_device = NetDeviceOf(std::string(absl::StripPrefix(device, "ibv:")));
       ASSERT_TRUE(net_device.ok()) << net_device.status();
       if (absl::Status s = CheckVirtual(*net_device); !s.ok()) GTEST_SKIP() << "skipped: " << s.message();
-      home_.push_back(*net_device);
+      primary_.push_back(*net_device);
     }
     auto cable = Cable::Lay("rxe", {"rail0", "rxe_rail0", "10.0.1.1/24"}, {"rail1", "rxe_rail1", "10.0.1.2/24"});
     ASSERT_TRUE(cable.ok()) << cable.status();
@@ -152,7 +152,7 @@ class RailsTest : public testing::TestWithParam<const char*> {
   }
 
   daemon::ShortFolder folder_;
-  Strings home_;  // net devices of rail 0
+  Strings primary_;  // net devices of rail 0
   std::unique_ptr<Cable> side_cable_;
   std::vector<std::unique_ptr<TokdProcess>> nodes_;
   std::vector<client::Client> clients_;
@@ -193,11 +193,11 @@ TEST_P(RailsTest, ATransferGoesOnWithoutTheRailWhoseCableIsCutAndItJoinsAgain) {
   ExpectNoOtherTrouble();
 }
 
-// Messages go over the home, so its connection ends with it; the next has its home on the other rail.
+// Messages go over the primary rail, so the connection ends with it; the next has the other rail for it.
 TEST_P(RailsTest, WhereTheHomeIsCutTheNextConnectionTakesAnother) {
   AwaitBothRails();
   auto get = CatchOnRail(0, Protocol::kRead);
-  auto cut = Netem::Start(home_, "loss 100%");
+  auto cut = Netem::Start(primary_, "loss 100%");
   ASSERT_TRUE(cut.ok()) << cut.status();
   ExpectRight(get.get());
   const uint64_t before = BytesOf(1);

@@ -113,7 +113,7 @@ class Player final {
       case 1:
         return SayRailDown();
       case 2:
-        peer_->hello.home = in_.Below(8) == 7 ? 1 : 0;
+        peer_->hello.primary = in_.Below(8) == 7 ? 1 : 0;
         return peer_->Connect(ServiceOf(in_.Below(8) == 7 ? 0 : 1), {2});
       case 3:
         return peer_->DropRail();
@@ -171,7 +171,7 @@ class Player final {
     peer_->hello.version = static_cast<uint16_t>(kProtocolVersion + in_.Below(2));
     if (!two_rails()) return;
     peer_->hello.rails = static_cast<uint8_t>(in_.Below(4));
-    peer_->hello.home = static_cast<uint8_t>(in_.Below(3));
+    peer_->hello.primary = static_cast<uint8_t>(in_.Below(3));
   }
 
   uint64_t Number() { return 1 + in_.Below(6); }

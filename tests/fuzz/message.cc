@@ -48,7 +48,7 @@ void TryHello(absl::Span<const uint8_t> given) {
   CHECK(IsHello(bytes));
   CHECK(hello->queue <= hello->bulk_queue_pairs * hello->rails);
   CHECK_LE(hello->bulk_queue_pairs * hello->rails, kMaxBulkQueuePairs);
-  CHECK(hello->home < hello->rails && hello->rails <= kMaxRails);
+  CHECK(hello->primary < hello->rails && hello->rails <= kMaxRails);
   CHECK(hello->slot_size >= kMinSlotSize && hello->slot_size <= kMaxSlotSize);
   CHECK(hello->receive_slots >= kMinReceiveSlots && hello->receive_slots <= kMaxReceiveSlots);
   std::vector<uint8_t> first(kHelloSize), second(kHelloSize);

@@ -17,7 +17,7 @@ Hello Sample() {
   hello.reads_served = 16;
   hello.immediate = true;
   hello.rails = 2;
-  hello.home = 1;
+  hello.primary = 1;
   hello.slot_size = 16384;
   hello.receive_slots = 128;
   hello.max_transfers = 1024;
@@ -41,7 +41,7 @@ TEST(HelloTest, WhatIsEncodedIsDecoded) {
   EXPECT_EQ(hello->reads_served, 16);
   EXPECT_TRUE(hello->immediate);
   EXPECT_EQ(hello->rails, 2);
-  EXPECT_EQ(hello->home, 1);
+  EXPECT_EQ(hello->primary, 1);
   EXPECT_EQ(hello->slot_size, 16384u);
   EXPECT_EQ(hello->receive_slots, 128u);
   EXPECT_EQ(hello->max_transfers, 1024u);
@@ -100,7 +100,7 @@ TEST(HelloTest, ValuesOutOfBoundsAreRefused) {
   EXPECT_TRUE(refused([](Hello& h) { h.rails = 0; }));
   EXPECT_TRUE(refused([](Hello& h) { h.rails = kMaxRails + 1, h.bulk_queue_pairs = 1; }));
   EXPECT_TRUE(refused([](Hello& h) { h.bulk_queue_pairs = kMaxBulkQueuePairs / 2 + 1; }));
-  EXPECT_TRUE(refused([](Hello& h) { h.home = 2; }));
+  EXPECT_TRUE(refused([](Hello& h) { h.primary = 2; }));
   EXPECT_TRUE(refused([](Hello& h) { h.slot_size = 511; }));
   EXPECT_TRUE(refused([](Hello& h) { h.slot_size = kMaxSlotSize + 1; }));
   EXPECT_TRUE(refused([](Hello& h) { h.receive_slots = kMinReceiveSlots - 1; }));

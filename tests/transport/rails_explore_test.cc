@@ -86,7 +86,7 @@ uint64_t Live(uint64_t seed) {
     EXPECT_TRUE(!status.ok() || outcomes[i]->right) << "seed " << seed << " pull " << i;
     EXPECT_TRUE(status.ok() || status.code() == absl::StatusCode::kCancelled ||
                 status.code() == absl::StatusCode::kDeadlineExceeded)
-        << "the home was there all the time: seed " << seed << " pull " << i << ": " << status;
+        << "the primary rail was there all the time: seed " << seed << " pull " << i << ": " << status;
   }
   world.RunFor(Seconds(15));
   for (size_t who : {0, 1}) {

@@ -310,7 +310,7 @@ TEST_F(RailsTest, CancellingWhatHangsOnACutRailCostsOnlyTheRail) {
   }
 }
 
-// ---- the home is cut
+// ---- the primary rail is cut
 
 TEST_F(RailsTest, WithoutItsHomeAConnectionEndsAndTheNextOneLivesOnAnotherRail) {
   for (Protocol protocol : {Protocol::kEager, Protocol::kRead, Protocol::kWrite}) {
@@ -334,7 +334,7 @@ TEST_F(RailsTest, WithoutItsHomeAConnectionEndsAndTheNextOneLivesOnAnotherRail) 
       EXPECT_TRUE(later->status.ok() && later->right) << later->status;
     }
 
-    // Mended, the old home joins as a rail like any other.
+    // Mended, the old primary rail joins as one like any other.
     w.MendRail(puller, owner, 0);
     const uint64_t joined = puller.endpoint->counters().rails_joined;
     ASSERT_TRUE(w.RunUntil([&] { return puller.endpoint->counters().rails_joined > joined; }, Seconds(20)));

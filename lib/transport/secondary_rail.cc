@@ -1,4 +1,4 @@
-#include "lib/transport/side_rail.h"
+#include "lib/transport/secondary_rail.h"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@ namespace tokamak::transport {
 
 using Side = BulkChannel::Side;
 
-void SideRail::Join(const verbs::Address& peer) {
+void SecondaryRail::Join(const verbs::Address& peer) {
   peer_ = peer;
   if (state_ != State::kAbsent || device_is_gone_) return;
   state_ = State::kJoining;
@@ -20,15 +20,15 @@ void SideRail::Join(const verbs::Address& peer) {
   if (!status.ok()) Fail(status);
 }
 
-absl::Status SideRail::Prepare() {
-  BulkChannel& bulk = home_.bulk();
+absl::Status SecondaryRail::Prepare() {
+  BulkChannel& bulk = host_.bulk();
   const uint32_t each = bulk.shape().each;
   verbs::Device& device = context_.rails[rail_].device;
   peer_is_down_ = false;
   if (completions_ == nullptr) {
     auto made = Completions::Create(device, context_.loop, BulkChannel::CompletionsFor(side_, each), [this] {
       completions_->Arm();  // and then drain
-      home_.OnRailEvent();
+      host_.OnRailEvent();
     });
     if (!made.ok()) return made.status();
     completions_ = *std::move(made);
@@ -39,7 +39,7 @@ absl::Status SideRail::Prepare() {
   return bulk.Make(rail_, completions_->queue());
 }
 
-verbs::ConnectOptions SideRail::OptionsFor(absl::Span<const uint8_t> private_data) const {
+verbs::ConnectOptions SecondaryRail::OptionsFor(absl::Span<const uint8_t> private_data) const {
   verbs::ConnectOptions options;
   options.private_data = private_data;
   options.reliability = context_.options.reliability;
@@ -47,12 +47,12 @@ verbs::ConnectOptions SideRail::OptionsFor(absl::Span<const uint8_t> private_dat
   return options;
 }
 
-absl::Status SideRail::ConnectAll() {
+absl::Status SecondaryRail::ConnectAll() {
   for (uint32_t link = 0; link < links_.size(); ++link) {
     std::array<uint8_t, kHelloSize> private_data;
-    EncodeHello(home_.MyHello(QueueOf(link) + 1), absl::MakeSpan(private_data));
+    EncodeHello(host_.MyHello(QueueOf(link) + 1), absl::MakeSpan(private_data));
     auto connection = context_.rails[rail_].device.connection_manager().Connect(
-        home_.bulk().queue_pair(QueueOf(link)), peer_, OptionsFor(private_data),
+        host_.bulk().queue_pair(QueueOf(link)), peer_, OptionsFor(private_data),
         [this, link](const verbs::ConnectionEvent& event) { OnConnectionEvent(link, event); });
     if (!connection.ok()) return connection.status();
     links_[link].connection = *std::move(connection);
@@ -60,7 +60,7 @@ absl::Status SideRail::ConnectAll() {
   return absl::OkStatus();
 }
 
-absl::Status SideRail::Accept(verbs::ConnectionRequest& request, const Hello& theirs) {
+absl::Status SecondaryRail::Accept(verbs::ConnectionRequest& request, const Hello& theirs) {
   const uint32_t link = theirs.queue - 1u - QueueOf(0);
   if (state_ == State::kAbsent && !device_is_gone_) {
     state_ = State::kJoining;
@@ -73,49 +73,49 @@ absl::Status SideRail::Accept(verbs::ConnectionRequest& request, const Hello& th
     return absl::UnavailableError("the rail is not free yet");
   }
   std::array<uint8_t, kHelloSize> private_data;
-  EncodeHello(home_.MyHello(theirs.queue), absl::MakeSpan(private_data));
+  EncodeHello(host_.MyHello(theirs.queue), absl::MakeSpan(private_data));
   auto connection =
-      request.Accept(home_.bulk().queue_pair(QueueOf(link)), OptionsFor(private_data),
+      request.Accept(host_.bulk().queue_pair(QueueOf(link)), OptionsFor(private_data),
                      [this, link](const verbs::ConnectionEvent& event) { OnConnectionEvent(link, event); });
   if (!connection.ok()) {
     Fail(connection.status());
     return connection.status();
   }
   links_[link].connection = *std::move(connection);
-  home_.bulk().Meet(QueueOf(link), theirs);
+  host_.bulk().Meet(QueueOf(link), theirs);
   return absl::OkStatus();
 }
 
-void SideRail::OnConnectionEvent(uint32_t link, const verbs::ConnectionEvent& event) {
+void SecondaryRail::OnConnectionEvent(uint32_t link, const verbs::ConnectionEvent& event) {
   if (event.kind == verbs::ConnectionEvent::Kind::kEstablished) {
-    home_.bulk().LimitPackets(event.path_mtu);
+    host_.bulk().LimitPackets(event.path_mtu);
     return OnEstablished(link, event.private_data);
   }
   Fail(absl::UnavailableError(absl::StrCat(verbs::ToString(event.kind), ": ", event.status.message())));
 }
 
-void SideRail::OnEstablished(uint32_t link, absl::Span<const uint8_t> private_data) {
+void SecondaryRail::OnEstablished(uint32_t link, absl::Span<const uint8_t> private_data) {
   if (state_ != State::kJoining) return;
   if (side_ == Side::kPuller) {
     auto theirs = DecodeHello(private_data);
     if (!theirs.ok()) return Fail(theirs.status());
-    const Hello mine = home_.MyHello(QueueOf(link) + 1);
+    const Hello mine = host_.MyHello(QueueOf(link) + 1);
     if (theirs->queue != mine.queue || theirs->token != mine.token ||
         theirs->bulk_queue_pairs != mine.bulk_queue_pairs) {
       return Fail(absl::InvalidArgumentError("the peer's hello answers another connection"));
     }
-    home_.bulk().Meet(QueueOf(link), *theirs);
+    host_.bulk().Meet(QueueOf(link), *theirs);
   }
   links_[link].established = true;
   if (!std::all_of(links_.begin(), links_.end(), [](const Link& one) { return one.established; })) return;
   state_ = State::kUp;
   timer_.Cancel();
   ++context_.counters.rails_joined;
-  home_.bulk().Enable(rail_);
-  home_.Wake();
+  host_.bulk().Enable(rail_);
+  host_.Wake();
 }
 
-void SideRail::Fail(const absl::Status& status) {
+void SecondaryRail::Fail(const absl::Status& status) {
   if (state_ == State::kJoining) {
     VLOG(1) << "rail " << rail_ << " does not come up: " << status;
     return Drop();
@@ -127,31 +127,31 @@ void SideRail::Fail(const absl::Status& status) {
   if (side_ == Side::kOwner) return Drop();
   // Notes that came before the end count: the owner may know that they did.
   state_ = State::kFailing;
-  home_.bulk().Fail(rail_);
+  host_.bulk().Fail(rail_);
   timer_ = context_.loop.RunAfter(kFlushGrace, [this] { Drop(); });
   OnTaken();
 }
 
-void SideRail::OnTaken() {
-  if (state_ != State::kFailing || !home_.bulk().Flushed(rail_)) return;
+void SecondaryRail::OnTaken() {
+  if (state_ != State::kFailing || !host_.bulk().Flushed(rail_)) return;
   timer_ = context_.loop.Post([this] { Drop(); });
 }
 
-void SideRail::Drop() {
+void SecondaryRail::Drop() {
   timer_.Cancel();
   DropLinks();
   state_ = peer_is_down_ ? State::kAbsent : State::kWaiting;
-  home_.bulk().Drop(rail_);
+  host_.bulk().Drop(rail_);
   if (completions_ != nullptr) completions_->Forget();
-  home_.SayDown(rail_);
-  home_.Wake();
+  host_.SayDown(rail_);
+  host_.Wake();
   if (state_ == State::kAbsent) Rest();
 }
 
-void SideRail::OnPeerDown(absl::Span<const WantedWrite> wanted) {
+void SecondaryRail::OnPeerDown(absl::Span<const WantedWrite> wanted) {
   switch (state_) {
     case State::kAbsent:
-      home_.SayDown(rail_);
+      host_.SayDown(rail_);
       break;
     case State::kJoining:
     case State::kUp:
@@ -166,16 +166,16 @@ void SideRail::OnPeerDown(absl::Span<const WantedWrite> wanted) {
       Rest();
       break;
   }
-  if (side_ == Side::kOwner) home_.bulk().Resolve(rail_, wanted);
-  home_.Wake();
+  if (side_ == Side::kOwner) host_.bulk().Resolve(rail_, wanted);
+  host_.Wake();
 }
 
 // Nothing of it is left on either side.
-void SideRail::Rest() {
+void SecondaryRail::Rest() {
   if (side_ == Side::kPuller) timer_ = context_.loop.RunAfter(kRejoinInterval, [this] { Join(peer_); });
 }
 
-void SideRail::OnDeviceEvent(const verbs::DeviceEventInfo& info) {
+void SecondaryRail::OnDeviceEvent(const verbs::DeviceEventInfo& info) {
   switch (info.event) {
     case verbs::DeviceEvent::kRemoved:
       device_is_gone_ = true;
@@ -184,8 +184,8 @@ void SideRail::OnDeviceEvent(const verbs::DeviceEventInfo& info) {
       return Fail(absl::UnavailableError("the device's port is down"));
     case verbs::DeviceEvent::kQueuePairFatal:
       for (uint32_t link = 0; link < links_.size(); ++link) {
-        if (!home_.bulk().Has(QueueOf(link))) continue;
-        if (home_.bulk().queue_pair(QueueOf(link)).number() != info.queue_pair_number) continue;
+        if (!host_.bulk().Has(QueueOf(link))) continue;
+        if (host_.bulk().queue_pair(QueueOf(link)).number() != info.queue_pair_number) continue;
         return Fail(absl::UnavailableError("the device gave up a queue pair"));
       }
       return;
@@ -197,6 +197,6 @@ void SideRail::OnDeviceEvent(const verbs::DeviceEventInfo& info) {
   }
 }
 
-void SideRail::DropLinks() { links_.clear(); }
+void SecondaryRail::DropLinks() { links_.clear(); }
 
 }  // namespace tokamak::transport

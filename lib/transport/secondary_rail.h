@@ -1,4 +1,4 @@
-// SideRail is a rail of a connection beside its home: bulk queue pairs on another device, which come and go while the
+// SecondaryRail is a rail of a connection beside its primary one: bulk queue pairs on another device, which come and go while the
 // connection lives.
 //
 //   absent --> joining --> up --> failing --> waiting --> absent       failing: what came before the end is still taken in
@@ -27,12 +27,12 @@
 
 namespace tokamak::transport {
 
-class SideRail final {
+class SecondaryRail final {
  public:
   // The connection.
-  class Home {
+  class Host {
    public:
-    virtual ~Home() = default;
+    virtual ~Host() = default;
     virtual Hello MyHello(uint32_t queue) const = 0;
     virtual BulkChannel& bulk() = 0;
     // There is something to post.
@@ -42,8 +42,8 @@ class SideRail final {
     virtual void SayDown(uint32_t rail) = 0;
   };
 
-  SideRail(Context& context, Home& home, BulkChannel::Side side, uint32_t rail)
-      : context_(context), home_(home), side_(side), rail_(rail) {}
+  SecondaryRail(Context& context, Host& host, BulkChannel::Side side, uint32_t rail)
+      : context_(context), host_(host), side_(side), rail_(rail) {}
 
   // The puller: joins the rail whose owner's end is at `peer`, now and whenever it has failed.
   void Join(const verbs::Address& peer);
@@ -71,7 +71,7 @@ class SideRail final {
     bool established = false;
   };
 
-  uint32_t QueueOf(uint32_t link) const { return rail_ * home_.bulk().shape().each + link; }
+  uint32_t QueueOf(uint32_t link) const { return rail_ * host_.bulk().shape().each + link; }
   absl::Status Prepare();
   absl::Status ConnectAll();
   verbs::ConnectOptions OptionsFor(absl::Span<const uint8_t> private_data) const;
@@ -81,7 +81,7 @@ class SideRail final {
   void Rest();
 
   Context& context_;
-  Home& home_;
+  Host& host_;
   const BulkChannel::Side side_;
   const uint32_t rail_;
   State state_ = State::kAbsent;
