@@ -27,8 +27,8 @@ uint32_t BulkChannel::max_writes() const {
 static_assert(BulkQueue::kNotes / 4 <= kMaxWantedWrites && BulkQueue::kNotes / (2 * kMaxBulkQueuePairs) > 0,
               "with two shares or more, all writes can be named; and there is room for one");
 
-void BulkChannel::Meet(uint32_t q, const Hello& peer) {
-  queues_[q]->Meet(peer, context_.options.reliability.reads_outstanding);
+void BulkChannel::OnPeerHello(uint32_t q, const Hello& peer) {
+  queues_[q]->OnPeerHello(peer, context_.options.reliability.reads_outstanding);
 }
 
 void BulkChannel::Enable(uint32_t rail) {
@@ -65,8 +65,8 @@ uint32_t BulkChannel::NextQueueFor(const BulkJob& job) {
 
 uint64_t BulkChannel::ChunkNow() const {
   const uint64_t most = context_.options.chunk_size;
-  if (!context_.rough_paths.Has(peer_.ip, context_.loop.Now())) return most;
-  return std::min(most, uint64_t{kRoughPathPackets} * packet_);
+  if (!context_.lossy_paths.Has(peer_.ip, context_.loop.Now())) return most;
+  return std::min(most, uint64_t{kLossyPathPackets} * packet_);
 }
 
 void BulkChannel::Add(BulkJob* job) {

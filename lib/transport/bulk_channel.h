@@ -3,7 +3,7 @@
 //
 // A job's chunks are dealt out to shares, each over one queue pair (bulk_job.h); shares take turns, and so do jobs, chunk by
 // chunk, pipelined within chunks_in_flight for each job and a window for each queue pair (for READs what the peer serves at
-// once). A chunk is chunk_size long, and short where the path is rough (rough_paths.h). A share of a write ends with a note:
+// once). A chunk is chunk_size long, and short where the path loses packets (lossy_paths.h). A share of a write ends with a note:
 // 32 bits, as immediate of its last WRITE, or as a SEND after it where a device has no immediates.
 //
 // Queue pairs belong to rails. Those of the primary rail are there from the start and stay; those of another rail come
@@ -68,7 +68,7 @@ class BulkChannel final {
   bool Has(uint32_t q) const { return q < queues_.size() && queues_[q] != nullptr; }
   verbs::QueuePair& queue_pair(uint32_t q) { return queues_[q]->queue_pair(); }
 
-  void Meet(uint32_t q, const Hello& peer);
+  void OnPeerHello(uint32_t q, const Hello& peer);
   // Of any of its queue pairs, in bytes.
   void LimitPackets(uint32_t path_mtu) { packet_ = std::max(verbs::kMinMtu, std::min(packet_, path_mtu)); }
   // All queue pairs of the rail are ReadyToSend. The puller greets; the owner sends on a queue pair when it was greeted there.

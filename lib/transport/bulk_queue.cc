@@ -43,7 +43,7 @@ absl::Status BulkQueue::MakeQueuePair(const Rail& rail, verbs::CompletionQueue& 
   return Repost();
 }
 
-void BulkQueue::Meet(const Hello& peer, uint32_t reads) {
+void BulkQueue::OnPeerHello(const Hello& peer, uint32_t reads) {
   immediate_ = peer.immediate && device_has_immediates_;
   window_ = side_ == Side::kPuller ? std::min({uint32_t{peer.reads_served}, reads, kDepth}) : kWritesInFlight;
 }

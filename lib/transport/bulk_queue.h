@@ -43,7 +43,7 @@ class BulkQueue final {
   verbs::QueuePair& queue_pair() { return *queue_pair_; }
 
   // What the peer said of itself; `reads`: that we may have in flight.
-  void Meet(const Hello& peer, uint32_t reads);
+  void OnPeerHello(const Hello& peer, uint32_t reads);
   // Requests may be posted.
   void Open() { open_ = true; }
   bool open() const { return open_; }

@@ -102,7 +102,7 @@ absl::Status Connection::Accept(verbs::ConnectionRequest& request, const Hello& 
                      [this, link](const verbs::ConnectionEvent& event) { OnConnectionEvent(link, event); });
   if (!connection.ok()) return connection.status();
   links_[link].connection = *std::move(connection);
-  if (theirs.queue == 0) Meet(theirs);
+  if (theirs.queue == 0) OnPeerHello(theirs);
   return absl::OkStatus();
 }
 
@@ -135,7 +135,7 @@ void Connection::OnEstablished(size_t link, absl::Span<const uint8_t> private_da
         theirs->primary != shape().primary || theirs->rails > context_.rails.size()) {
       return BreakForNonsense(absl::InvalidArgumentError("the peer's hello answers another connection"));
     }
-    if (link == 0) Meet(*theirs);
+    if (link == 0) OnPeerHello(*theirs);
   }
   if (std::all_of(links_.begin(), links_.end(), [](const Link& one) { return one.established; })) ComeUp();
 }
@@ -151,10 +151,10 @@ void Connection::OnRejected(const verbs::ConnectionEvent& event) {
   Break(absl::UnavailableError(absl::StrCat("the peer refused the connection: ", event.status.message())));
 }
 
-void Connection::Meet(const Hello& theirs) {
+void Connection::OnPeerHello(const Hello& theirs) {
   peer_hello_ = theirs;
-  control_->Meet(theirs);
-  for (size_t link = 1; link < links_.size(); ++link) bulk_->Meet(QueueOf(link) - 1, theirs);
+  control_->OnPeerHello(theirs);
+  for (size_t link = 1; link < links_.size(); ++link) bulk_->OnPeerHello(QueueOf(link) - 1, theirs);
   if (side_ == BulkChannel::Side::kPuller) bulk_->LimitRails(theirs.rails);
 }
 

@@ -124,7 +124,7 @@ class Connection final : private SecondaryRail::Host {
   void OnConnectionEvent(size_t link, const verbs::ConnectionEvent& event);
   void OnEstablished(size_t link, absl::Span<const uint8_t> private_data);
   void OnRejected(const verbs::ConnectionEvent& event);
-  void Meet(const Hello& theirs);
+  void OnPeerHello(const Hello& theirs);
   void ComeUp();
 
   void OnEvent();

@@ -156,7 +156,7 @@ void Connection::HandleError(const RequestId& id, const verbs::Completion& compl
     return rails_[bulk_->RailOfQueue(id.queue - 1u)]->Fail(status);
   }
   if (id.queue > 0 && completion.status == verbs::CompletionStatus::kRetryExceeded) {
-    context_.rough_paths.Note(peer_.ip, context_.loop.Now());
+    context_.lossy_paths.Note(peer_.ip, context_.loop.Now());
   }
   // What was posted comes back because of that.
   if (completion.status == verbs::CompletionStatus::kFlushed && !leaving_.ok()) return Break(leaving_);

@@ -12,9 +12,9 @@
 #include "lib/base/random.h"
 #include "lib/base/trace.h"
 #include "lib/transport/endpoint.h"
+#include "lib/transport/lossy_paths.h"
 #include "lib/transport/peer_shares.h"
 #include "lib/transport/rail.h"
-#include "lib/transport/rough_paths.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::transport {
@@ -59,7 +59,7 @@ struct Context {
   uint32_t serves = 0;   // alive
   bool leaving = false;  // peers' transfers are refused
   PeerShares shares = {};
-  RoughPaths rough_paths = {};
+  LossyPaths lossy_paths = {};
   std::vector<verbs::Address> services = {};  // where we listen, on each rail; empty before
 
   // Whether a key that was revoked proves that its memory is out of the peers' reach, or only queue pairs that are gone do. Both

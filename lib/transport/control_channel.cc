@@ -58,7 +58,7 @@ absl::Status ControlChannel::Open(const Rail& rail, verbs::CompletionQueue& comp
   return absl::OkStatus();
 }
 
-void ControlChannel::Meet(const Hello& peer) {
+void ControlChannel::OnPeerHello(const Hello& peer) {
   credits_ = Credits(peer.receive_slots, receives_.count());
   max_message_ = std::min(sends_.size(), peer.slot_size);
 }

@@ -50,7 +50,7 @@ class ControlChannel final {
   verbs::QueuePair& queue_pair() { return *queue_pair_; }
 
   // What the peer said of itself, before its first message is looked at.
-  void Meet(const Hello& peer);
+  void OnPeerHello(const Hello& peer);
   // The queue pair is ReadyToSend.
   void Enable() { enabled_ = true; }
 

@@ -82,7 +82,7 @@ absl::Status SecondaryRail::Accept(verbs::ConnectionRequest& request, const Hell
     return connection.status();
   }
   links_[link].connection = *std::move(connection);
-  host_.bulk().Meet(QueueOf(link), theirs);
+  host_.bulk().OnPeerHello(QueueOf(link), theirs);
   return absl::OkStatus();
 }
 
@@ -104,7 +104,7 @@ void SecondaryRail::OnEstablished(uint32_t link, absl::Span<const uint8_t> priva
         theirs->bulk_queue_pairs != mine.bulk_queue_pairs) {
       return Fail(absl::InvalidArgumentError("the peer's hello answers another connection"));
     }
-    host_.bulk().Meet(QueueOf(link), *theirs);
+    host_.bulk().OnPeerHello(QueueOf(link), *theirs);
   }
   links_[link].established = true;
   if (!std::all_of(links_.begin(), links_.end(), [](const Link& one) { return one.established; })) return;

@@ -1,4 +1,4 @@
-// A path over which requests are repeated in vain, and short requests after it.
+// A path over which requests are repeated without success, and short requests after it.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -6,7 +6,7 @@
 
 #include "gtest/gtest.h"
 #include "lib/transport/limits.h"
-#include "lib/transport/rough_paths.h"
+#include "lib/transport/lossy_paths.h"
 #include "tests/transport/posting_device.h"
 #include "tests/transport/world.h"
 
@@ -17,11 +17,11 @@ using base::Seconds;
 
 constexpr uint64_t kObject = 8 << 20;
 constexpr uint64_t kChunk = 1 << 20;
-constexpr uint64_t kShortChunk = kRoughPathPackets * 4096;  // the network's path MTU
+constexpr uint64_t kShortChunk = kLossyPathPackets * 4096;  // the network's path MTU
 
-class RoughPathTest : public ::testing::TestWithParam<Protocol> {
+class LossyPathTest : public ::testing::TestWithParam<Protocol> {
  protected:
-  RoughPathTest() {
+  LossyPathTest() {
     options_.endpoint.chunk_size = kChunk;
     options_.wrap = [this](std::unique_ptr<verbs::Device> device) {
       return WithPostSend(std::move(device),
@@ -46,7 +46,7 @@ class RoughPathTest : public ::testing::TestWithParam<Protocol> {
     return longest_;
   }
 
-  // A pull during which the wire is cut until its requests were repeated in vain.
+  // A pull during which the wire is cut until its requests were repeated without success.
   void LoseAPull() {
     cut_ = true;
     const auto outcome = puller_->Pull(*owner_, id_, GetParam());
@@ -75,23 +75,23 @@ class RoughPathTest : public ::testing::TestWithParam<Protocol> {
   bool cut_ = false;  // with the next request
 };
 
-INSTANTIATE_TEST_SUITE_P(By, RoughPathTest, ::testing::Values(Protocol::kRead, Protocol::kWrite),
+INSTANTIATE_TEST_SUITE_P(By, LossyPathTest, ::testing::Values(Protocol::kRead, Protocol::kWrite),
                          [](const auto& tested) { return std::string(ToString(tested.param)); });
 
-TEST_P(RoughPathTest, RequestsAreLongWhereNothingIsLost) { EXPECT_EQ(LongestOfAPull(*puller_), kChunk); }
+TEST_P(LossyPathTest, RequestsAreLongWhereNothingIsLost) { EXPECT_EQ(LongestOfAPull(*puller_), kChunk); }
 
-TEST_P(RoughPathTest, RequestsAreShortForAWhileAfterTheyWereRepeatedInVain) {
+TEST_P(LossyPathTest, RequestsAreShortForAWhileAfterTheyWereRepeatedWithoutSuccess) {
   LoseAPull();
   EXPECT_EQ(LongestOfAPull(*puller_), kShortChunk);
   EXPECT_EQ(LongestOfAPull(*puller_), kShortChunk);
-  world_.RunFor(kRoughPathTime);
+  world_.RunFor(kLossyPathTime);
   EXPECT_EQ(LongestOfAPull(*puller_), kChunk) << "over the same connection";
   EXPECT_EQ(puller_->endpoint->counters().connections_opened, 2u);
   world_.ExpectClean();
 }
 
 // Of the owner where it writes, of the puller where it reads.
-TEST_P(RoughPathTest, OtherPeersKeepLongRequests) {
+TEST_P(LossyPathTest, OtherPeersKeepLongRequests) {
   Node& other = world_.Add(options_);
   const base::ObjectId of_other = other.AddObject(kObject);
   LoseAPull();
@@ -99,7 +99,7 @@ TEST_P(RoughPathTest, OtherPeersKeepLongRequests) {
   EXPECT_EQ(LongestOfAPull(*puller_, other, of_other), kChunk);
 }
 
-TEST_P(RoughPathTest, ARailThatDropsOutMakesNothingShort) {
+TEST_P(LossyPathTest, ARailThatDropsOutMakesNothingShort) {
   options_.rails = 2;
   Node& owner = world_.Add(options_);
   Node& puller = world_.Add(options_);
@@ -112,17 +112,17 @@ TEST_P(RoughPathTest, ARailThatDropsOutMakesNothingShort) {
   EXPECT_EQ(LongestOfAPull(puller, owner, id), kChunk);
 }
 
-TEST(RoughPathsTest, TheOnesNotedFirstAreForgottenWhereThereAreTooMany) {
-  RoughPaths paths;
+TEST(LossyPathsTest, TheOnesNotedFirstAreForgottenWhereThereAreTooMany) {
+  LossyPaths paths;
   base::Time now{};
-  const auto ip = [](size_t i) { return RoughPaths::Ip{static_cast<uint8_t>(i), static_cast<uint8_t>(i >> 8), 1}; };
-  for (size_t i = 0; i <= kMaxRoughPaths; ++i) {
+  const auto ip = [](size_t i) { return LossyPaths::Ip{static_cast<uint8_t>(i), static_cast<uint8_t>(i >> 8), 1}; };
+  for (size_t i = 0; i <= kMaxLossyPaths; ++i) {
     now = now + base::Microseconds(1);
     paths.Note(ip(i), now);
   }
   EXPECT_FALSE(paths.Has(ip(0), now));
   EXPECT_TRUE(paths.Has(ip(1), now));
-  EXPECT_TRUE(paths.Has(ip(kMaxRoughPaths), now));
+  EXPECT_TRUE(paths.Has(ip(kMaxLossyPaths), now));
 }
 
 }  // namespace
