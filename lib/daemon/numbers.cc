@@ -72,7 +72,7 @@ void AddEngineNumbers(size_t engine, size_t rails, const transport::EndpointCoun
   add("credit_stalls_total", counters.credit_stalls);
   add("connections_opened_total", counters.connections_opened);
   add("connections_lost_total", counters.connections_lost);
-  add("askers_gone_total", counters.askers_gone);
+  add("requesters_gone_total", counters.requesters_gone);
   add("protocol_errors_total", counters.protocol_errors);
   add("rails_joined_total", counters.rails_joined);
   add("rails_lost_total", counters.rails_lost);

@@ -85,7 +85,7 @@ EngineHost::~EngineHost() {
 }
 
 void EngineHost::Handle(const DrainCommand&) {
-  endpoint_->Settle([this] { Report(DrainedReport{}); });
+  endpoint_->Drain([this] { Report(DrainedReport{}); });
 }
 
 // ---- what we ask of peers

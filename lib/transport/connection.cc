@@ -195,10 +195,10 @@ void Connection::Wake() {
   work_ = context_.loop.Post([this] { Work(); });
 }
 
-bool Connection::Settle() {
+bool Connection::Drain() {
   if (leaving()) return true;
-  control_->Settle();
-  if (control_->settled()) return true;
+  control_->Drain();
+  if (control_->drained()) return true;
   Wake();
   return false;
 }
@@ -215,11 +215,11 @@ void Connection::Watch() {
 void Connection::OnWatch() {
   const base::Time now = context_.loop.Now();
   const bool busy = user_.busy();
-  settling_ = !busy && watching_ && !settling_ && !control_->settled();
-  if (busy || settling_ || control_->completion_owed()) {
+  draining_ = !busy && watching_ && !draining_ && !control_->drained();
+  if (busy || draining_ || control_->completion_owed()) {
     if (DeviceIsStuck()) return Break(absl::UnavailableError("the device tells nothing of what became of a message"));
     control_->AskCompletion();
-    if (settling_ || control_->received() == received_at_watch_) control_->Probe();
+    if (draining_ || control_->received() == received_at_watch_) control_->Probe();
     watching_ = false;
     Watch();
     return Wake();

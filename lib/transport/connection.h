@@ -73,7 +73,7 @@ class Connection final : private SecondaryRail::Host {
   // Something was added to a channel: work will be done.
   void Wake() override;
   // Whether all messages have left and reached the peer. Where not, sees to it that this can be known: ask again.
-  bool Settle();
+  bool Drain();
   // There are transfers or calls under way (again).
   void Watch();
   // Ends it: OnBroken follows. Only the first counts.
@@ -129,9 +129,9 @@ class Connection final : private SecondaryRail::Host {
 
   void OnEvent();
   void Work();
-  bool Drain();
+  bool DrainCompletions();
   Completions* CompletionsOf(size_t rail);
-  bool DrainOne(Completions& completions, size_t* handled);
+  bool DrainCompletionsOf(Completions& completions, size_t* handled);
   void Handle(const verbs::Completion& completion);
   void HandleReceive(const RequestId& id, const verbs::Completion& completion);
   void HandleNote(const RequestId& id, const verbs::Completion& completion);
@@ -179,7 +179,7 @@ class Connection final : private SecondaryRail::Host {
   uint64_t received_at_watch_ = 0;
   uint64_t completions_at_watch_ = 0;
   int watches_in_vain_ = 0;
-  bool settling_ = false;  // the last watch asked what became of the last messages
+  bool draining_ = false;  // the last watch asked what became of the last messages
   base::Time idle_since_;
 };
 

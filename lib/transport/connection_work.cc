@@ -18,7 +18,7 @@ void Connection::Work() {
   if (broken()) return;
   budget_ = CopyBudget();
   working_ = true;
-  bool more = Drain();
+  bool more = DrainCompletions();
   working_ = false;
   if (!leaving_.ok()) return more ? Wake() : Break(leaving_);
   more |= !broken() && Repost();
@@ -28,12 +28,12 @@ void Connection::Work() {
 
 // Passes on what has completed. Returns true when it stopped before the end, to let other tasks run; then another rail's
 // completions come first in the next.
-bool Connection::Drain() {
+bool Connection::DrainCompletions() {
   size_t handled = 0;
   const size_t count = std::max<size_t>(rails_.size(), 1);
   for (size_t looked = 0; looked < count; ++looked) {
     Completions* completions = CompletionsOf(drain_next_++ % count);
-    if (completions != nullptr && DrainOne(*completions, &handled)) return true;
+    if (completions != nullptr && DrainCompletionsOf(*completions, &handled)) return true;
   }
   return false;
 }
@@ -42,7 +42,7 @@ Completions* Connection::CompletionsOf(size_t rail) {
   return rails_.empty() || rails_[rail] == nullptr ? completions_.get() : rails_[rail]->completions();
 }
 
-bool Connection::DrainOne(Completions& completions, size_t* handled) {
+bool Connection::DrainCompletionsOf(Completions& completions, size_t* handled) {
   while (!broken()) {
     if (*handled == kCompletionsPerTask || !budget_.Covers(context_.options.slot_size)) return true;
     const verbs::Completion* completion = completions.Next();

@@ -39,7 +39,7 @@ ControlChannel::ControlChannel(Context& context, Slots sends, Slots receives)
       max_queued_(4 * size_t{context.options.max_transfers} + 4 * kMaxCallsServed),
       credits_(kMinReceiveSlots, context.options.receive_slots),
       ring_(sends_.count()) {
-  drained_.reserve(receives_.count());
+  released_.reserve(receives_.count());
 }
 
 absl::Status ControlChannel::Open(const Rail& rail, verbs::CompletionQueue& completions) {
@@ -52,7 +52,7 @@ absl::Status ControlChannel::Open(const Rail& rail, verbs::CompletionQueue& comp
   auto queue_pair = rail.domain.CreateQueuePair(options);
   if (!queue_pair.ok()) return queue_pair.status();
   queue_pair_ = *std::move(queue_pair);
-  for (uint32_t slot = 0; slot < receives_.count(); ++slot) drained_.push_back(slot);
+  for (uint32_t slot = 0; slot < receives_.count(); ++slot) released_.push_back(slot);
   if (absl::Status s = Repost(); !s.ok()) return s;
   credits_.TakeOwed();  // the peer learns of these with the hello
   return absl::OkStatus();
@@ -75,9 +75,9 @@ void ControlChannel::Probe() {
   if (enabled_ && queue_.empty() && credits_.can_take()) queue_.Push({});
 }
 
-void ControlChannel::Settle() {
-  if (settling_ || settled()) return;
-  settling_ = true;
+void ControlChannel::Drain() {
+  if (draining_ || drained()) return;
+  draining_ = true;
   if (queue_.empty()) queue_.Push({});  // its completion proves all before it
 }
 
@@ -148,7 +148,7 @@ void ControlChannel::Stage(uint32_t entry, size_t size) {
   request.id = RequestId{0, false, entry}.Pack();
   request.sges = absl::MakeConstSpan(&pieces_[staged_count_], 1);
   if (size <= max_inline_) request.flags = request.flags | verbs::kInline;
-  if (ring_.signal_due() || settling_ || completion_asked_) {
+  if (ring_.signal_due() || draining_ || completion_asked_) {
     request.flags = request.flags | verbs::kSignaled;
     completion_asked_ = false;
     ++signaled_;
@@ -166,7 +166,7 @@ void ControlChannel::Flush() {
 absl::Status ControlChannel::OnSent(uint32_t entry) {
   if (ring_.Complete(entry)) {
     ++completions_;
-    if (settled()) settling_ = false;
+    if (drained()) draining_ = false;
     return absl::OkStatus();
   }
   return absl::InternalError(absl::StrCat("the device completed send ", entry, ", which is not posted"));
@@ -184,10 +184,10 @@ absl::StatusOr<Message> ControlChannel::OnReceived(uint32_t slot, uint32_t byte_
 absl::Status ControlChannel::Repost() {
   std::array<verbs::ReceiveRequest, kBatch> requests;
   std::array<verbs::Sge, kBatch> pieces;
-  for (size_t done = 0; done < drained_.size();) {
-    const size_t count = std::min(kBatch, drained_.size() - done);
+  for (size_t done = 0; done < released_.size();) {
+    const size_t count = std::min(kBatch, released_.size() - done);
     for (size_t i = 0; i < count; ++i) {
-      const uint32_t slot = drained_[done + i];
+      const uint32_t slot = released_[done + i];
       pieces[i] = receives_.Piece(slot, receives_.size());
       requests[i] = {RequestId{0, true, slot}.Pack(), absl::MakeConstSpan(&pieces[i], 1)};
     }
@@ -195,8 +195,8 @@ absl::Status ControlChannel::Repost() {
     if (!result.ok()) return result.status;
     done += count;
   }
-  credits_.Owe(static_cast<uint32_t>(drained_.size()));
-  drained_.clear();
+  credits_.Owe(static_cast<uint32_t>(released_.size()));
+  released_.clear();
   return absl::OkStatus();
 }
 

@@ -81,14 +81,14 @@ class ControlChannel final {
   absl::Span<const uint8_t> Body(uint32_t slot, uint32_t size) const {
     return {receives_.at(slot) + kHeaderSize, size};
   }
-  void Release(uint32_t slot) { drained_.push_back(slot); }
+  void Release(uint32_t slot) { released_.push_back(slot); }
   // Posts what was released; the peer learns of it with Pump.
   absl::Status Repost();
 
   // Nothing waits to be sent, and the peer has all that was.
-  bool settled() const { return !enabled_ || (queue_.empty() && streams_.empty() && ring_.taken() == 0); }
-  // Has it known of all that was sent: settled() will come true, if the peer lives.
-  void Settle();
+  bool drained() const { return !enabled_ || (queue_.empty() && streams_.empty() && ring_.taken() == 0); }
+  // Has it known of all that was sent: drained() will come true, if the peer lives.
+  void Drain();
 
   uint64_t received() const { return received_; }
 
@@ -119,11 +119,11 @@ class ControlChannel final {
   SendRing ring_;
   Fifo<Outgoing> queue_;
   base::IntrusiveList<Stream, &Stream::link> streams_;
-  std::vector<uint32_t> drained_;
+  std::vector<uint32_t> released_;
   uint64_t received_ = 0;
   bool enabled_ = false;
   bool stalled_ = false;
-  bool settling_ = false;
+  bool draining_ = false;
   bool completion_asked_ = false;
   uint64_t signaled_ = 0;  // messages
   uint64_t completions_ = 0;

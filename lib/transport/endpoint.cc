@@ -26,7 +26,7 @@ static_assert(kMaxInboundOfPeer <= PeerShares::PartOf(kMaxInbound), "no peer has
 // Peers whose rails are remembered.
 constexpr size_t kMaxPaths = 4096;
 
-constexpr base::Duration kSettleStep = base::Milliseconds(1);  // between two looks
+constexpr base::Duration kDrainStep = base::Milliseconds(1);  // between two looks
 
 class EndpointImpl final : public Endpoint, private Outbound::Keeper, private Inbound::Keeper {
  public:
@@ -102,10 +102,10 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
   }
 
   uint32_t max_call_size() const override { return context_.options.slot_size - static_cast<uint32_t>(kHeaderSize); }
-  void Settle(std::function<void()> done) override {
+  void Drain(std::function<void()> done) override {
     context_.leaving = true;
-    settling_.push_back(std::move(done));
-    if (!settle_.armed()) settle_ = context_.loop.Post([this] { CheckSettled(); });
+    draining_.push_back(std::move(done));
+    if (!drain_.armed()) drain_ = context_.loop.Post([this] { CheckDrained(); });
   }
 
   void SetCallHandler(CallHandler handler) override { context_.call_handler = std::move(handler); }
@@ -248,7 +248,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
     if (accepted.ok()) return;
     if (!absl::IsCancelled(accepted)) return Reject(request, accepted);
     // Nothing to be told, and nobody to tell; what there is of its connection ends with the deadline to connect.
-    ++context_.counters.askers_gone;
+    ++context_.counters.requesters_gone;
     VLOG(1) << request.peer().ToString() << ": " << accepted;
   }
 
@@ -272,14 +272,14 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
     return taken;
   }
 
-  void CheckSettled() {
-    bool settled = context_.serves == 0;
-    for (const auto& [key, inbound] : inbound_) settled &= inbound->connection().Settle();
-    if (!settled) {
-      settle_ = context_.loop.RunAfter(kSettleStep, [this] { CheckSettled(); });
+  void CheckDrained() {
+    bool drained = context_.serves == 0;
+    for (const auto& [key, inbound] : inbound_) drained &= inbound->connection().Drain();
+    if (!drained) {
+      drain_ = context_.loop.RunAfter(kDrainStep, [this] { CheckDrained(); });
       return;
     }
-    for (const std::function<void()>& done : std::exchange(settling_, {})) done();
+    for (const std::function<void()>& done : std::exchange(draining_, {})) done();
   }
 
   // ---- the device
@@ -305,8 +305,8 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
   std::vector<std::unique_ptr<verbs::Listener>> listeners_;  // of each rail
   std::vector<std::unique_ptr<verbs::DeviceWatch>> device_watches_;
   base::Answers refused_calls_;
-  std::vector<std::function<void()>> settling_;
-  base::Timer settle_;
+  std::vector<std::function<void()>> draining_;
+  base::Timer drain_;
   uint64_t last_later_ = 0;
   std::map<uint64_t, base::Timer> later_;
 };

@@ -76,7 +76,7 @@ struct EndpointCounters {
   base::Counter downgrades;     // the owner took eager though the puller asked for another protocol
   base::Counter credit_stalls;  // a message waited for the peer's slots
   base::Counter connections_opened, connections_lost;
-  base::Counter askers_gone;      // peers that gave up while we answered their request for a queue pair
+  base::Counter requesters_gone;  // peers that gave up while we answered their request for a queue pair
   base::Counter protocol_errors;  // messages of a peer that made no sense; its connection is closed
   base::Counter rails_joined;     // beside the primary rail of a connection, each time
   base::Counter rails_lost;       // of these; transfers went on without them
@@ -119,7 +119,7 @@ class Endpoint : public Caller {
   // elsewhere. Runs `done` in a task of its own, as soon as nothing is served and the peers have all that was sent to them:
   // then no transfer is lost by dropping it. A peer that takes nothing delays that, until its connection ends. Calls are
   // answered until the end; one that is still being answered, as a question that is held, delays nothing.
-  virtual void Settle(std::function<void()> done) = 0;
+  virtual void Drain(std::function<void()> done) = 0;
 
   // Who answers the peers' calls; without a handler they are refused.
   virtual void SetCallHandler(CallHandler handler) = 0;

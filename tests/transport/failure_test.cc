@@ -356,13 +356,13 @@ TEST(ConnectTest, AnAskerThatHasGoneIsCountedAndHarmsNobody) {
   auto left = leaver.Pull(owner, id, Protocol::kAuto);
   ASSERT_TRUE(world.Finish(left));
   EXPECT_FALSE(left->status.ok());
-  EXPECT_EQ(owner.endpoint->counters().askers_gone, 2u);
+  EXPECT_EQ(owner.endpoint->counters().requesters_gone, 2u);
   for (Node* puller : {&stayer, &leaver}) {
     auto outcome = puller->Pull(owner, id, Protocol::kAuto);
     ASSERT_TRUE(world.Finish(outcome));
     EXPECT_TRUE(outcome->status.ok()) << outcome->status;
   }
-  EXPECT_EQ(owner.endpoint->counters().askers_gone, 2u);
+  EXPECT_EQ(owner.endpoint->counters().requesters_gone, 2u);
   EXPECT_EQ(owner.endpoint->counters().protocol_errors, 0u);
   world.RunFor(owner.options.endpoint.connect_deadline);  // what there was of the first connection ends
   world.ExpectClean();

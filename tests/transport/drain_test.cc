@@ -19,40 +19,40 @@ WorldOptions SlowWorld() {
   return options;
 }
 
-class SettleTest : public ::testing::Test {
+class DrainTest : public ::testing::Test {
  protected:
-  explicit SettleTest(const WorldOptions& options = SlowWorld())
+  explicit DrainTest(const WorldOptions& options = SlowWorld())
       : world_(options), owner_(world_.Add()), puller_(world_.Add()) {
     auto first = puller_.Pull(owner_, owner_.AddObject(1000), Protocol::kEager);
     EXPECT_TRUE(world_.Finish(first));
   }
 
-  void Settle() {
-    owner_.endpoint->Settle([this] { settled_ = true; });
-    EXPECT_FALSE(settled_) << "inside the call";
+  void Drain() {
+    owner_.endpoint->Drain([this] { drained_ = true; });
+    EXPECT_FALSE(drained_) << "inside the call";
   }
-  bool RunUntilSettled() {
-    return world_.RunUntil([this] { return settled_; }, Seconds(10));
+  bool RunUntilDrained() {
+    return world_.RunUntil([this] { return drained_; }, Seconds(10));
   }
 
   World world_;
   Node& owner_;
   Node& puller_;
-  bool settled_ = false;
+  bool drained_ = false;
 };
 
-TEST_F(SettleTest, WithNothingToDoItIsAtOnce) {
-  Settle();
-  EXPECT_TRUE(world_.RunUntil([this] { return settled_; }, Milliseconds(5)));
+TEST_F(DrainTest, WithNothingToDoItIsAtOnce) {
+  Drain();
+  EXPECT_TRUE(world_.RunUntil([this] { return drained_; }, Milliseconds(5)));
 }
 
-TEST_F(SettleTest, ChunksThatAreUnderWayArriveBeforeItIsSettled) {
+TEST_F(DrainTest, ChunksThatAreUnderWayArriveBeforeItIsDrained) {
   const uint64_t before = owner_.source.pins_ever();
   auto outcome = puller_.Pull(owner_, owner_.AddObject(100'000), Protocol::kEager);
   ASSERT_TRUE(world_.RunUntil([&] { return owner_.source.pins_ever() > before && owner_.source.pins() == 0; }));
   ASSERT_FALSE(outcome->done) << "all is copied into messages, but has not arrived";
-  Settle();
-  ASSERT_TRUE(RunUntilSettled());
+  Drain();
+  ASSERT_TRUE(RunUntilDrained());
   owner_.DropEndpoint();
   ASSERT_TRUE(world_.Finish(outcome));
   EXPECT_TRUE(outcome->status.ok()) << outcome->status;
@@ -60,7 +60,7 @@ TEST_F(SettleTest, ChunksThatAreUnderWayArriveBeforeItIsSettled) {
   world_.ExpectClean();
 }
 
-TEST_F(SettleTest, AnswersArriveToo) {
+TEST_F(DrainTest, AnswersArriveToo) {
   owner_.endpoint->SetCallHandler(
       Handler([](absl::Span<const uint8_t>, const Reply& reply) { reply(std::vector<uint8_t>(10'000, 7)); }));
   size_t received = 0;
@@ -70,8 +70,8 @@ TEST_F(SettleTest, AnswersArriveToo) {
       });
   world_.RunFor(base::Microseconds(100));  // it is on its way, which takes longer
   ASSERT_EQ(received, 0u);
-  Settle();
-  ASSERT_TRUE(RunUntilSettled());
+  Drain();
+  ASSERT_TRUE(RunUntilDrained());
   owner_.DropEndpoint();
   EXPECT_TRUE(world_.RunUntil([&] { return received == 10'000; }, Seconds(1)));
   world_.ExpectClean();
@@ -79,17 +79,17 @@ TEST_F(SettleTest, AnswersArriveToo) {
 
 std::string NameOf(const ::testing::TestParamInfo<Protocol>& info) { return ToString(info.param); }
 
-class ServedSettleTest : public SettleTest, public ::testing::WithParamInterface<Protocol> {};
+class ServedDrainTest : public DrainTest, public ::testing::WithParamInterface<Protocol> {};
 
-TEST_P(ServedSettleTest, ItWaitsForTransfersThatAreServedAndRefusesFurtherOnes) {
+TEST_P(ServedDrainTest, ItWaitsForTransfersThatAreServedAndRefusesFurtherOnes) {
   auto outcome = puller_.Pull(owner_, owner_.AddObject(4 << 20), GetParam());
   ASSERT_TRUE(world_.RunUntil([&] { return owner_.source.pins() == 1; }));
-  Settle();
+  Drain();
   auto during = puller_.Pull(owner_, owner_.AddObject(1000), GetParam());
   ASSERT_TRUE(world_.Finish(during));
   EXPECT_EQ(during->status.code(), absl::StatusCode::kUnavailable) << during->status;
-  ASSERT_FALSE(settled_);
-  ASSERT_TRUE(RunUntilSettled());
+  ASSERT_FALSE(drained_);
+  ASSERT_TRUE(RunUntilDrained());
   EXPECT_EQ(owner_.source.pins(), 0u);
   ASSERT_TRUE(world_.Finish(outcome));
   EXPECT_TRUE(outcome->status.ok()) << outcome->status;
@@ -100,17 +100,17 @@ TEST_P(ServedSettleTest, ItWaitsForTransfersThatAreServedAndRefusesFurtherOnes) 
   world_.ExpectClean();
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ServedSettleTest, ::testing::Values(Protocol::kRead, Protocol::kWrite), NameOf);
+INSTANTIATE_TEST_SUITE_P(All, ServedDrainTest, ::testing::Values(Protocol::kRead, Protocol::kWrite), NameOf);
 
-TEST_F(SettleTest, ACallThatIsHeldDelaysNothing) {
+TEST_F(DrainTest, ACallThatIsHeldDelaysNothing) {
   Reply held;
   owner_.endpoint->SetCallHandler(Handler([&held](absl::Span<const uint8_t>, const Reply& reply) { held = reply; }));
   absl::Status end;
   const base::Pending pending = puller_.endpoint->Call(
       owner_.service, {}, Seconds(60), [&](absl::StatusOr<absl::Span<const uint8_t>> reply) { end = reply.status(); });
   ASSERT_TRUE(world_.RunUntil([&] { return held != nullptr; }, Seconds(1)));
-  Settle();
-  ASSERT_TRUE(RunUntilSettled());
+  Drain();
+  ASSERT_TRUE(RunUntilDrained());
   EXPECT_TRUE(end.ok()) << end;
   owner_.DropEndpoint();
   EXPECT_TRUE(world_.RunUntil([&] { return !end.ok(); }, Seconds(1))) << "the caller is told";
@@ -118,18 +118,18 @@ TEST_F(SettleTest, ACallThatIsHeldDelaysNothing) {
   world_.ExpectClean();
 }
 
-TEST_F(SettleTest, APeerThatGoesDoesNotKeepItWaiting) {
+TEST_F(DrainTest, APeerThatGoesDoesNotKeepItWaiting) {
   auto outcome = puller_.Pull(owner_, owner_.AddObject(100'000), Protocol::kEager);
   ASSERT_TRUE(world_.RunUntil([&] { return owner_.source.pins() == 1; }));
-  Settle();
+  Drain();
   puller_.DropEndpoint();
-  EXPECT_TRUE(RunUntilSettled());
+  EXPECT_TRUE(RunUntilDrained());
   world_.ExpectClean();
 }
 
-class FastSettleTest : public SettleTest {
+class FastDrainTest : public DrainTest {
  protected:
-  FastSettleTest() : SettleTest(Fast()) {}
+  FastDrainTest() : DrainTest(Fast()) {}
   static WorldOptions Fast() {
     WorldOptions options;
     options.link = FastLink();
@@ -138,7 +138,7 @@ class FastSettleTest : public SettleTest {
 };
 
 // More than one task of the puller may copy, and the word that the owner has left behind it.
-TEST_F(FastSettleTest, AllThatCameBeforeTheOwnerLeftCounts) {
+TEST_F(FastDrainTest, AllThatCameBeforeTheOwnerLeftCounts) {
   constexpr uint64_t kObjects = 12;
   const uint64_t before = owner_.source.pins_ever();
   std::vector<std::shared_ptr<Outcome>> outcomes;
@@ -147,8 +147,8 @@ TEST_F(FastSettleTest, AllThatCameBeforeTheOwnerLeftCounts) {
   }
   ASSERT_TRUE(world_.RunUntil([&] { return owner_.source.pins_ever() == before + kObjects; }));
   const base::Timer busy = puller_.loop.Post([this] { puller_.loop.Spend(Milliseconds(100)); });
-  Settle();
-  ASSERT_TRUE(RunUntilSettled());
+  Drain();
+  ASSERT_TRUE(RunUntilDrained());
   EXPECT_FALSE(outcomes.back()->done);
   owner_.DropEndpoint();
   for (const auto& outcome : outcomes) {
