@@ -12,7 +12,7 @@ from lab.output import Console, Stream
 
 SECONDS_TO_COME_UP = 300  # some 4 on a free core; a minute and more where ten others want it
 SECONDS_AFTER_FAILURE = 10  # for the other guests' commands to notice
-MOST_CONTROL_BYTES = 4096  # without a line's end: nonsense
+MOST_CONTROL_BYTES = 4096  # without a line's end: malformed
 
 
 class Host:

@@ -133,7 +133,7 @@ void Connection::OnEstablished(size_t link, absl::Span<const uint8_t> private_da
     if (!theirs.ok()) return Break(theirs.status());
     if (theirs->queue != QueueOf(link) || theirs->token != token_ || theirs->bulk_queue_pairs != shape().each ||
         theirs->primary != shape().primary || theirs->rails > context_.rails.size()) {
-      return BreakForNonsense(absl::InvalidArgumentError("the peer's hello answers another connection"));
+      return BreakForViolation(absl::InvalidArgumentError("the peer's hello answers another connection"));
     }
     if (link == 0) OnPeerHello(*theirs);
   }
@@ -186,7 +186,7 @@ void Connection::MakeSecondaryRails() {
 
 void Connection::Send(const Header& header, std::vector<uint8_t> body) {
   if (broken()) return;
-  if (absl::Status s = control_->Send(header, std::move(body)); !s.ok()) return BreakForNonsense(s);
+  if (absl::Status s = control_->Send(header, std::move(body)); !s.ok()) return BreakForViolation(s);
   Wake();
 }
 
@@ -237,9 +237,10 @@ void Connection::OnWatch() {
 bool Connection::DeviceIsStuck() {
   const bool waits = control_->completion_owed() && control_->completions() == completions_at_watch_;
   completions_at_watch_ = control_->completions();
-  watches_in_vain_ = waits ? watches_in_vain_ + 1 : 0;
+  watches_without_completion_ = waits ? watches_without_completion_ + 1 : 0;
   const verbs::ReliabilityOptions& reliability = context_.options.reliability;
-  return kProbeInterval * watches_in_vain_ > kPatience + reliability.ack_timeout * 4 * (reliability.retry_count + 1);
+  return kProbeInterval * watches_without_completion_ >
+         kPatience + reliability.ack_timeout * 4 * (reliability.retry_count + 1);
 }
 
 void Connection::Break(absl::Status status) {
@@ -259,11 +260,11 @@ void Connection::Break(absl::Status status) {
   });
 }
 
-void Connection::BreakForNonsense(const absl::Status& status) {
+void Connection::BreakForViolation(const absl::Status& status) {
   if (broken()) return;
   ++context_.counters.protocol_errors;
-  LOG(WARNING) << peer_.ToString() << " makes no sense and is disconnected: " << status;
-  Break(absl::UnavailableError(absl::StrCat("the peer makes no sense: ", status.message())));
+  LOG(WARNING) << peer_.ToString() << " violates the protocol and is disconnected: " << status;
+  Break(absl::UnavailableError(absl::StrCat("protocol violation of the peer: ", status.message())));
 }
 
 void Connection::OnDeviceEvent(uint32_t rail, const verbs::DeviceEventInfo& info) {

@@ -78,8 +78,8 @@ class Connection final : private SecondaryRail::Host {
   void Watch();
   // Ends it: OnBroken follows. Only the first counts.
   void Break(absl::Status status);
-  // The same for a peer that makes no sense.
-  void BreakForNonsense(const absl::Status& status);
+  // The same for a peer that violates the protocol.
+  void BreakForViolation(const absl::Status& status);
 
   // Requests of a job do not end by themselves: drops the rails that they are on, or ends the connection. May end the job.
   void EndRequests(const BulkJob& job, const absl::Status& status);
@@ -178,7 +178,7 @@ class Connection final : private SecondaryRail::Host {
   bool watching_ = false;  // probing, rather than waiting to be idle long enough
   uint64_t received_at_watch_ = 0;
   uint64_t completions_at_watch_ = 0;
-  int watches_in_vain_ = 0;
+  int watches_without_completion_ = 0;
   bool draining_ = false;  // the last watch asked what became of the last messages
   base::Time idle_since_;
 };

@@ -76,19 +76,19 @@ void Connection::Handle(const verbs::Completion& completion) {
 
 void Connection::HandleReceive(const RequestId& id, const verbs::Completion& completion) {
   auto message = control_->OnReceived(id.entry, completion.byte_count);
-  if (!message.ok()) return BreakForNonsense(message.status());
+  if (!message.ok()) return BreakForViolation(message.status());
   heard_ = true;
   bool hold = false;
   const absl::Status s = HandleMessage(*message, id.entry, &hold);
   if (!hold) control_->Release(id.entry);
-  if (!s.ok()) BreakForNonsense(s);
+  if (!s.ok()) BreakForViolation(s);
 }
 
 void Connection::HandleNote(const RequestId& id, const verbs::Completion& completion) {
   auto value = bulk_->OnReceived(id.queue - 1u, id.entry, completion);
-  if (!value.ok()) return BreakForNonsense(value.status());
+  if (!value.ok()) return BreakForViolation(value.status());
   const bool greeting = *value == Note::kGreeting && side_ == BulkChannel::Side::kOwner;
-  if (absl::Status s = greeting ? absl::OkStatus() : user_.OnNote(Note::Unpack(*value)); !s.ok()) BreakForNonsense(s);
+  if (absl::Status s = greeting ? absl::OkStatus() : user_.OnNote(Note::Unpack(*value)); !s.ok()) BreakForViolation(s);
 }
 
 absl::Status Connection::HandleMessage(const Message& message, uint32_t slot, bool* hold) {
@@ -134,7 +134,7 @@ absl::Status Connection::CheckKeys(const RailKeys& further) const {
   for (uint32_t i = 0; i < further.count; ++i) {
     const uint32_t rail = further.keys[i].rail;
     if (rail >= shape().rails || rail == shape().primary) {
-      return absl::InvalidArgumentError(absl::StrCat("a key of rail ", rail, ", which the connection has not"));
+      return absl::InvalidArgumentError(absl::StrCat("a key of rail ", rail, ", which the connection does not have"));
     }
   }
   return absl::OkStatus();
@@ -161,7 +161,7 @@ void Connection::HandleError(const RequestId& id, const verbs::Completion& compl
   // What was posted comes back because of that.
   if (completion.status == verbs::CompletionStatus::kFlushed && !leaving_.ok()) return Break(leaving_);
   const bool too_long = id.receive && completion.status == verbs::CompletionStatus::kLocalLength;
-  too_long ? BreakForNonsense(status) : Break(status);
+  too_long ? BreakForViolation(status) : Break(status);
 }
 
 bool Connection::Repost() {

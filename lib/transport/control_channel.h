@@ -76,7 +76,7 @@ class ControlChannel final {
 
   // A send was done. kInternal: the device completed what was not posted.
   absl::Status OnSent(uint32_t entry);
-  // A message came: its credits are taken. It lies in `slot` until Release. kInvalidArgument: nonsense.
+  // A message came: its credits are taken. It lies in `slot` until Release. kInvalidArgument: malformed.
   absl::StatusOr<Message> OnReceived(uint32_t slot, uint32_t byte_count);
   absl::Span<const uint8_t> Body(uint32_t slot, uint32_t size) const {
     return {receives_.at(slot) + kHeaderSize, size};

@@ -77,7 +77,7 @@ struct EndpointCounters {
   base::Counter credit_stalls;  // a message waited for the peer's slots
   base::Counter connections_opened, connections_lost;
   base::Counter requesters_gone;  // peers that gave up while we answered their request for a queue pair
-  base::Counter protocol_errors;  // messages of a peer that made no sense; its connection is closed
+  base::Counter protocol_errors;  // protocol violations of peers; the connection is closed
   base::Counter rails_joined;     // beside the primary rail of a connection, each time
   base::Counter rails_lost;       // of these; transfers went on without them
   base::Counter

@@ -16,10 +16,10 @@ constexpr uint32_t kPeerPart = 4;
 // Devices of an endpoint.
 constexpr uint32_t kMaxRails = 4;
 
-// A rail that fails may take so long to give back what was posted on it, before its queue pairs are dropped without that.
+// A rail that fails may take this long to give back what was posted on it, before its queue pairs are dropped without that.
 constexpr base::Duration kFlushGrace = base::Milliseconds(100);
 
-// A rail that has failed is tried again so often while its connection lives.
+// A rail that has failed is retried at this interval while its connection lives.
 constexpr base::Duration kRejoinInterval = base::Seconds(5);
 
 // Connections to an endpoint that one peer may have: one for each of its engines. Beyond, one without work gives way.
@@ -33,12 +33,12 @@ constexpr base::Duration kConnectDeadline = base::Seconds(5);
 // turns, count too.
 constexpr base::Duration kPatience = base::Seconds(10);
 
-// While an owner writes, which the puller's processor does not see, it says so often how far it is.
+// While an owner writes, which the puller's processor does not see, it says at this interval how far it is.
 constexpr base::Duration kProgressInterval = base::Seconds(1);
 static_assert(kProgressInterval * 4 <= kPatience,
               "a word that is late, or one that is lost with its connection, is no end");
 
-// A transfer that was stopped may take so long to end in good order (requests in flight to finish, the owner to answer) before
+// A transfer that was stopped may take this long to end in good order (requests in flight to finish, the owner to answer) before
 // the hard proof is made: key revoked or connection closed.
 constexpr base::Duration kDrainGrace = base::Milliseconds(500);
 

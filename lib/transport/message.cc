@@ -32,7 +32,7 @@ static_assert(sizeof(WireHeader) == kHeaderSize, "the header's size is part of t
 
 constexpr uint8_t kLastStatus = static_cast<uint8_t>(absl::StatusCode::kUnauthenticated);
 
-absl::Status Nonsense(const char* what, uint64_t value) {
+absl::Status Malformed(const char* what, uint64_t value) {
   return absl::InvalidArgumentError(absl::StrCat("message with ", what, " ", value));
 }
 
@@ -104,45 +104,45 @@ const Shape* ShapeOf(uint8_t kind) {
 }
 
 absl::Status CheckUnused(const WireHeader& wire, const Shape& shape) {
-  if (!shape.protocol && wire.protocol != 0) return Nonsense("protocol", wire.protocol);
-  if (!shape.flags && wire.flags != 0) return Nonsense("flags", wire.flags);
-  if (!shape.status && wire.status != 0) return Nonsense("status", wire.status);
-  if (!AllZero(wire.zero, sizeof(wire.zero))) return Nonsense("reserved bytes, kind", wire.kind);
-  if (!shape.deadline && !AllZero(wire.deadline_ms, 4)) return Nonsense("deadline, kind", wire.kind);
+  if (!shape.protocol && wire.protocol != 0) return Malformed("protocol", wire.protocol);
+  if (!shape.flags && wire.flags != 0) return Malformed("flags", wire.flags);
+  if (!shape.status && wire.status != 0) return Malformed("status", wire.status);
+  if (!AllZero(wire.zero, sizeof(wire.zero))) return Malformed("reserved bytes, kind", wire.kind);
+  if (!shape.deadline && !AllZero(wire.deadline_ms, 4)) return Malformed("deadline, kind", wire.kind);
   if (!shape.size && !(AllZero(wire.data_size, 8) && AllZero(wire.metadata_size, 8)))
-    return Nonsense("size, kind", wire.kind);
+    return Malformed("size, kind", wire.kind);
   if (!AllZero(wire.detail + shape.detail, sizeof(wire.detail) - shape.detail))
-    return Nonsense("detail, kind", wire.kind);
+    return Malformed("detail, kind", wire.kind);
   const uint64_t transfer = base::LoadLittle<uint64_t>(wire.transfer);
-  if (shape.transfer != (transfer != 0)) return Nonsense("transfer", transfer);
+  if (shape.transfer != (transfer != 0)) return Malformed("transfer", transfer);
   return absl::OkStatus();
 }
 
 absl::Status CheckTransfer(const Header& header) {
-  if ((header.flags & ~(kSizeKnown | kProtocolGiven | kDirectoryAway)) != 0) return Nonsense("flags", header.flags);
+  if ((header.flags & ~(kSizeKnown | kProtocolGiven | kDirectoryAway)) != 0) return Malformed("flags", header.flags);
   const bool size_known = (header.flags & kSizeKnown) != 0;
-  if (!size_known && header.size.total() != 0) return Nonsense("an unknown size of", header.size.total());
+  if (!size_known && header.size.total() != 0) return Malformed("an unknown size of", header.size.total());
   if (!size_known && header.protocol == Protocol::kWrite)
-    return Nonsense("a write of unknown size, transfer", header.transfer);
-  if (header.arrived > 0 && header.arrived >= header.size.total()) return Nonsense("all arrived, of", header.arrived);
+    return Malformed("a write of unknown size, transfer", header.transfer);
+  if (header.arrived > 0 && header.arrived >= header.size.total()) return Malformed("all arrived, of", header.arrived);
   return absl::OkStatus();
 }
 
 absl::Status CheckData(const Header& header) {
-  if (header.protocol != Protocol::kRead) return Nonsense("protocol", static_cast<uint64_t>(header.protocol));
+  if (header.protocol != Protocol::kRead) return Malformed("protocol", static_cast<uint64_t>(header.protocol));
   const RemoteRange& remote = header.remote;
   if (header.size.total() == 0 && (remote.address != 0 || remote.rkey != 0 || remote.further.count != 0)) {
-    return Nonsense("a key for nothing, transfer", header.transfer);
+    return Malformed("a key for nothing, transfer", header.transfer);
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckChunk(const Header& header, size_t body_size) {
-  if (header.protocol != Protocol::kEager) return Nonsense("protocol", static_cast<uint64_t>(header.protocol));
+  if (header.protocol != Protocol::kEager) return Malformed("protocol", static_cast<uint64_t>(header.protocol));
   const uint64_t total = header.size.total();
   if (header.offset > total || body_size > total - header.offset)
-    return Nonsense("bytes beyond the object, at", header.offset);
-  if (body_size == 0 && total != 0) return Nonsense("an empty chunk at", header.offset);
+    return Malformed("bytes beyond the object, at", header.offset);
+  if (body_size == 0 && total != 0) return Malformed("an empty chunk at", header.offset);
   return absl::OkStatus();
 }
 
@@ -156,12 +156,12 @@ absl::Status CheckKind(const Header& header, size_t body_size) {
       return CheckChunk(header, body_size);
     case MessageKind::kDone:
       if (header.protocol != Protocol::kRead && header.protocol != Protocol::kWrite) {
-        return Nonsense("protocol", static_cast<uint64_t>(header.protocol));
+        return Malformed("protocol", static_cast<uint64_t>(header.protocol));
       }
       break;
     case MessageKind::kFail:
-      if (header.status == absl::StatusCode::kOk) return Nonsense("a failure of status", 0);
-      if (body_size > kMaxFailText) return Nonsense("body size", body_size);
+      if (header.status == absl::StatusCode::kOk) return Malformed("a failure of status", 0);
+      if (body_size > kMaxFailText) return Malformed("body size", body_size);
       break;
     case MessageKind::kCancel:
     case MessageKind::kCredit:
@@ -171,7 +171,7 @@ absl::Status CheckKind(const Header& header, size_t body_size) {
     case MessageKind::kRails:
       break;
     case MessageKind::kRailDown:
-      if (header.rail >= kMaxRails) return Nonsense("rail", header.rail);
+      if (header.rail >= kMaxRails) return Malformed("rail", header.rail);
       break;
   }
   return absl::OkStatus();
@@ -197,11 +197,11 @@ void LoadDetail(const WireHeader& wire, Header* header) {
 
 absl::Status LoadFurther(absl::Span<const uint8_t> bytes, RailKeys* further) {
   if (bytes.size() % kRailKeySize != 0 || bytes.size() / kRailKeySize > further->keys.size()) {
-    return Nonsense("bytes of keys:", bytes.size());
+    return Malformed("bytes of keys:", bytes.size());
   }
   for (uint32_t next = 0; !bytes.empty(); bytes.remove_prefix(kRailKeySize)) {
     const RailKey key{base::LoadLittle<uint32_t>(bytes.data()), base::LoadLittle<uint32_t>(bytes.data() + 4)};
-    if (key.rail < next || key.rail >= kMaxRails) return Nonsense("a key of rail", key.rail);
+    if (key.rail < next || key.rail >= kMaxRails) return Malformed("a key of rail", key.rail);
     next = key.rail + 1;
     further->keys[further->count++] = key;
   }
@@ -210,16 +210,16 @@ absl::Status LoadFurther(absl::Span<const uint8_t> bytes, RailKeys* further) {
 
 absl::Status LoadFields(absl::Span<const uint8_t> body, Header* header) {
   if (header->kind == MessageKind::kTransfer) {
-    if (body.size() < kVersionSize) return Nonsense("body size", body.size());
+    if (body.size() < kVersionSize) return Malformed("body size", body.size());
     header->generation = base::Generation{base::LoadLittle<uint64_t>(body.data())};
     header->arrived = base::LoadLittle<uint64_t>(body.data() + 8);
     body.remove_prefix(kVersionSize);
-    if (!CarriesRange(*header) && !body.empty()) return Nonsense("a range for nothing, bytes:", body.size());
+    if (!CarriesRange(*header) && !body.empty()) return Malformed("a range for nothing, bytes:", body.size());
   }
   if (!CarriesRange(*header)) return LoadFurther(body, &header->remote.further);
-  if (body.size() < kRemoteRangeSize) return Nonsense("body size", body.size());
+  if (body.size() < kRemoteRangeSize) return Malformed("body size", body.size());
   header->remote = LoadRange(body.data());
-  if (!AllZero(body.data() + 12, kRemoteRangeSize - 12)) return Nonsense("range, transfer", header->transfer);
+  if (!AllZero(body.data() + 12, kRemoteRangeSize - 12)) return Malformed("range, transfer", header->transfer);
   return LoadFurther(body.subspan(kRemoteRangeSize), &header->remote.further);
 }
 
@@ -300,19 +300,19 @@ size_t EncodeMessage(const Header& header, absl::Span<const uint8_t> body, absl:
 }
 
 absl::StatusOr<Message> DecodeMessage(absl::Span<const uint8_t> bytes) {
-  if (bytes.size() < kHeaderSize) return Nonsense("too few bytes:", bytes.size());
+  if (bytes.size() < kHeaderSize) return Malformed("too few bytes:", bytes.size());
   WireHeader wire;
   std::memcpy(&wire, bytes.data(), kHeaderSize);
   const Shape* shape = ShapeOf(wire.kind);
-  if (shape == nullptr) return Nonsense("kind", wire.kind);
+  if (shape == nullptr) return Malformed("kind", wire.kind);
   if (absl::Status s = CheckUnused(wire, *shape); !s.ok()) return s;
-  if (wire.protocol > static_cast<uint8_t>(Protocol::kWrite)) return Nonsense("protocol", wire.protocol);
-  if (wire.status > kLastStatus) return Nonsense("status", wire.status);
+  if (wire.protocol > static_cast<uint8_t>(Protocol::kWrite)) return Malformed("protocol", wire.protocol);
+  if (wire.status > kLastStatus) return Malformed("status", wire.status);
 
   Message message;
   message.body = bytes.subspan(kHeaderSize);
   const uint32_t body_size = base::LoadLittle<uint32_t>(wire.body_size);
-  if (body_size != message.body.size()) return Nonsense("body size", body_size);
+  if (body_size != message.body.size()) return Malformed("body size", body_size);
   Header& header = message.header;
   header.kind = static_cast<MessageKind>(wire.kind);
   header.protocol = static_cast<Protocol>(wire.protocol);
@@ -324,14 +324,14 @@ absl::StatusOr<Message> DecodeMessage(absl::Span<const uint8_t> bytes) {
   header.size.data = base::LoadLittle<uint64_t>(wire.data_size);
   header.size.metadata = base::LoadLittle<uint64_t>(wire.metadata_size);
   if (header.size.data > kMaxObjectSize || header.size.metadata > kMaxObjectSize)
-    return Nonsense("size", header.size.data);
+    return Malformed("size", header.size.data);
   LoadDetail(wire, &header);
   if (BodyIsFields(header)) {
     if (absl::Status s = LoadFields(std::exchange(message.body, {}), &header); !s.ok()) return s;
   }
-  if (!shape->body && !message.body.empty()) return Nonsense("body size", body_size);
+  if (!shape->body && !message.body.empty()) return Malformed("body size", body_size);
   if (absl::Status s = CheckKind(header, body_size); !s.ok()) return s;
-  if (Wraps(header)) return Nonsense("a range that wraps around, at", header.remote.address);
+  if (Wraps(header)) return Malformed("a range that wraps around, at", header.remote.address);
   return message;
 }
 

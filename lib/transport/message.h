@@ -28,7 +28,7 @@ enum class MessageKind : uint8_t {
   kCredit = 7,     // receive slots given back, when nothing else carries them
   kCall = 8,       // a request of somebody above, in the body
   kReply = 9,      // its answer
-  kProgress = 10,  // write: the owner has written so many bytes; it says so from time to time
+  kProgress = 10,  // write: how many bytes the owner has written, said from time to time
   kRails = 11,     // owner: where its rails are reached, in the body (rail_messages.h)
   kRailDown = 12,  // both: has dropped all that it had of a rail; the puller's body: the writes that it waits for
 };

@@ -1,7 +1,7 @@
 // Outbound is our side of a connection that we made: the pulls and calls that we ask of one peer.
 //
 // Pulls and calls share one row of numbers, counted up and never used twice, so that what comes for one that is over is known
-// to be late, and what comes for a number that was never given is known to be nonsense.
+// to be late, and what comes for a number that was never given is known to violate the protocol.
 #pragma once
 
 #include <cstdint>

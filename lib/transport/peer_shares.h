@@ -47,7 +47,7 @@ class PeerShares final {
   }
   size_t peers() const { return shares_.size(); }
 
-  // Of `all` things that are shared, one peer may have so many.
+  // Of `all` things that are shared, one peer may have this many.
   static constexpr uint32_t PartOf(uint32_t all) { return all < kPeerPart ? 1 : all / kPeerPart; }
 
  private:

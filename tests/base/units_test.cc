@@ -14,7 +14,7 @@ TEST(UnitsTest, SizesAreReadInPowersOf1024And1000) {
   EXPECT_EQ(*ParseSize("0"), 0u);
 }
 
-TEST(UnitsTest, ASizeThatMakesNoSenseNamesTheRemedy) {
+TEST(UnitsTest, AMalformedSizeNamesTheRemedy) {
   for (const char* text : {"", "MiB", "12XB", "1..2", "-3MiB", "99999999999TiB", "5 kittens"}) {
     const auto size = ParseSize(text);
     ASSERT_FALSE(size.ok()) << text;

@@ -32,7 +32,7 @@ class OptionsTest(unittest.TestCase):
         self.assertEqual(got.command, ("rping", "-s", "--", "--netem"))
         self.assertEqual((got.device, got.hosts, got.mtu, got.accel), ("siw", 2, 9000, "auto"))
 
-    def test_nonsense_is_refused_with_what_is_wrong(self):
+    def test_malformed_requests_are_refused_with_what_is_wrong(self):
         self.assertIn("2 ci/softroce: error: COMMAND is missing", refusal("--hosts", "2"))
         self.assertIn("invalid choice: 'mlx5'", refusal("--device", "mlx5", "--", "true"))
         self.assertIn("invalid choice: 4", refusal("--hosts", "4", "--", "true"))

@@ -199,8 +199,8 @@ TEST_F(ClientErrorsTest, AnotherSizeThanAskedForIsAnError) {
   EXPECT_EQ(client.Create(SampleId(1), 10).status().code(), absl::StatusCode::kInternal);
 }
 
-TEST_F(ClientErrorsTest, ADaemonThatMakesNoSenseIsLeft) {
-  for (const Bytes& nonsense : {Bytes{1, 2, 3}, Encode(999, ContainsReply()), Encode(2, StatReply()),
+TEST_F(ClientErrorsTest, ADaemonThatViolatesTheProtocolIsLeft) {
+  for (const Bytes& malformed : {Bytes{1, 2, 3}, Encode(999, ContainsReply()), Encode(2, StatReply()),
                                 Frame(
                                     [] {
                                       Header header;
@@ -210,7 +210,7 @@ TEST_F(ClientErrorsTest, ADaemonThatMakesNoSenseIsLeft) {
                                     }(),
                                     Bytes{7})}) {
     Client client = Connect();
-    daemon_.Answer(Kind::kContains, [&](const Header&, const Bytes&) { return nonsense; });
+    daemon_.Answer(Kind::kContains, [&](const Header&, const Bytes&) { return malformed; });
     EXPECT_FALSE(client.Contains(SampleId(1)).ok());
     EXPECT_EQ(client.status().code(), absl::StatusCode::kUnavailable);
   }

@@ -76,7 +76,7 @@ class Sender final {
   const int fd_;
 };
 
-// A datagram whose ICRC is right, and whose header may be nonsense.
+// A datagram whose ICRC is right, and whose header may be malformed.
 std::vector<uint8_t> Sealed(Input* input, const IcrcFlow& flow) {
   const absl::Span<const uint8_t> given = input->Bytes(input->Below(8) == 7 ? kMaxDatagram : 80);
   std::vector<uint8_t> bytes(given.begin(), given.end());

@@ -44,7 +44,7 @@ enum class MessageResult : uint32_t {
   kWrongByte,       // value: its offset in the window
   kWrongLength,     // value: the length that came
   kWrongImmediate,  // value: that which came, or kNoImmediate
-  kRefused,         // it does not fit, or makes no sense now
+  kRefused,         // it does not fit, or violates the protocol now
 };
 constexpr uint32_t kLastResult = static_cast<uint32_t>(MessageResult::kRefused);
 constexpr uint64_t kNoImmediate = uint64_t{1} << 32;

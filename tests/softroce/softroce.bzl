@@ -22,7 +22,7 @@ def softroce_test(
 
     Args:
       name: of the test.
-      test: label of the program. Give it the tag `manual`, or make it a testonly cc_binary, if it makes no sense outside.
+      test: label of the program. Give it the tag `manual`, or make it a testonly cc_binary, if it is of no use outside.
       device: rxe (Soft-RoCE) or siw (SoftiWARP).
       hosts: 1 guest with two devices, or 2 or 3 with one each; the program runs in each of them.
       netem: what tc-netem(8) does to packets, say "loss 1%".

@@ -1,4 +1,4 @@
-// Owners that speak nonsense, or write where and when they must not: they are disconnected and counted, and no memory that was
+// Owners that violate the protocol, or write where and when they must not: they are disconnected and counted, and no memory that was
 // given back is touched.
 #include <functional>
 #include <memory>
@@ -49,7 +49,7 @@ class HostileOwnerTest : public ::testing::Test {
     chunk.offset = offset;
     return chunk;
   }
-  void ExpectNonsense(const std::shared_ptr<Outcome>& outcome) {
+  void ExpectViolation(const std::shared_ptr<Outcome>& outcome) {
     ASSERT_TRUE(world.Finish(outcome, Seconds(1)));
     EXPECT_EQ(outcome->status.code(), absl::StatusCode::kUnavailable) << outcome->status;
     EXPECT_EQ(puller.endpoint->counters().protocol_errors, 1u);
@@ -69,26 +69,26 @@ TEST_F(HostileOwnerTest, AnswersToWhatWasNeverAsked) {
   Header data = Data();
   data.transfer = 77;
   peer.Send(data);
-  ExpectNonsense(outcome);
+  ExpectViolation(outcome);
 }
 
 TEST_F(HostileOwnerTest, WordsOfAPuller) {
   auto outcome = Ask(Protocol::kRead);
   peer.Send(Plain(MessageKind::kCancel, asked.transfer));
-  ExpectNonsense(outcome);
+  ExpectViolation(outcome);
 }
 
 TEST_F(HostileOwnerTest, DataTwice) {
   auto outcome = Ask(Protocol::kRead);
   peer.Send(Data());
   peer.Send(Data());
-  ExpectNonsense(outcome);
+  ExpectViolation(outcome);
 }
 
 TEST_F(HostileOwnerTest, DataWhereAWriteWasAskedFor) {
   auto outcome = Ask(Protocol::kWrite);
   peer.Send(Data());
-  ExpectNonsense(outcome);
+  ExpectViolation(outcome);
 }
 
 TEST_F(HostileOwnerTest, DataOfAnotherSizeFailsThePull) {
@@ -116,14 +116,14 @@ TEST_F(HostileOwnerTest, AChunkThatIsNotTheNext) {
   auto outcome = Ask(Protocol::kEager);
   peer.Send(Chunk(0), std::vector<uint8_t>(1000));
   peer.Send(Chunk(2000), std::vector<uint8_t>(1000));
-  ExpectNonsense(outcome);
+  ExpectViolation(outcome);
 }
 
 TEST_F(HostileOwnerTest, AChunkTwice) {
   auto outcome = Ask(Protocol::kEager);
   peer.Send(Chunk(0), std::vector<uint8_t>(1000));
   peer.Send(Chunk(0), std::vector<uint8_t>(1000));
-  ExpectNonsense(outcome);
+  ExpectViolation(outcome);
 }
 
 TEST_F(HostileOwnerTest, ChunksOfTwoObjects) {
@@ -132,27 +132,27 @@ TEST_F(HostileOwnerTest, ChunksOfTwoObjects) {
   Header other = Chunk(1000);
   other.size = {65000, 1000};
   peer.Send(other, std::vector<uint8_t>(1000));
-  ExpectNonsense(outcome);
+  ExpectViolation(outcome);
 }
 
 TEST_F(HostileOwnerTest, DoneWhereThereIsSomethingToWrite) {
   auto outcome = Ask(Protocol::kWrite);
   peer.Send(Plain(MessageKind::kDone, asked.transfer, Protocol::kWrite));
-  ExpectNonsense(outcome);
+  ExpectViolation(outcome);
 }
 
 TEST_F(HostileOwnerTest, ANoteOfMoreQueuePairsThanThereAre) {
   auto outcome = Ask(Protocol::kWrite);
   const Note note{static_cast<uint32_t>(asked.transfer) & Note::kNumberMask, 0, 2};
   peer.Bulk(verbs::Opcode::kWriteWithImm, asked.remote, 100, note.Pack());
-  ExpectNonsense(outcome);
+  ExpectViolation(outcome);
 }
 
 TEST_F(HostileOwnerTest, ANoteOfAShareThatIsNone) {
   auto outcome = Ask(Protocol::kWrite);
   const Note note{static_cast<uint32_t>(asked.transfer) & Note::kNumberMask, 1, 1};
   peer.Bulk(verbs::Opcode::kWriteWithImm, asked.remote, 100, note.Pack());
-  ExpectNonsense(outcome);
+  ExpectViolation(outcome);
 }
 
 TEST_F(HostileOwnerTest, ANoteOfNothingIsLate) {

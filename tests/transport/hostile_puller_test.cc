@@ -1,4 +1,4 @@
-// Pullers that speak nonsense, promise what they do not keep, or touch what they must not: they are disconnected and counted,
+// Pullers that violate the protocol, promise what they do not keep, or touch what they must not: they are disconnected and counted,
 // and no pin stays with them.
 #include <functional>
 #include <memory>
@@ -39,7 +39,7 @@ class HostilePullerTest : public ::testing::Test {
     ExpectOthersAreServed();
     world.ExpectClean();
   }
-  void ExpectNonsense() {
+  void ExpectViolation() {
     ExpectDisconnected();
     EXPECT_EQ(owner->endpoint->counters().protocol_errors, 1u);
   }
@@ -92,34 +92,34 @@ TEST_F(HostilePullerTest, BytesThatAreNoMessage) {
 TEST_F(HostilePullerTest, AMessageLongerThanASlot) {
   Connect();
   peer->SendBytes(std::vector<uint8_t>(16 * 1024 + 1));
-  ExpectNonsense();
+  ExpectViolation();
 }
 
 TEST_F(HostilePullerTest, WordsOfAnOwner) {
   Connect();
   Header chunk = Plain(MessageKind::kChunk, 1, Protocol::kEager);
   peer->Send(chunk);
-  ExpectNonsense();
+  ExpectViolation();
 }
 
 TEST_F(HostilePullerTest, ANumberUsedTwice) {
   Connect();
   peer->Send(Transfer(5, id));
   peer->Send(Transfer(5, id));
-  ExpectNonsense();
+  ExpectViolation();
 }
 
 TEST_F(HostilePullerTest, ANumberThatGoesBack) {
   Connect();
   peer->Send(Transfer(5, id));
   peer->Send(Transfer(4, id));
-  ExpectNonsense();
+  ExpectViolation();
 }
 
 TEST_F(HostilePullerTest, TheEndOfWhatNeverBegan) {
   Connect();
   peer->Send(Plain(MessageKind::kCancel, 1));
-  ExpectNonsense();
+  ExpectViolation();
 }
 
 TEST_F(HostilePullerTest, DoneOfAWrite) {
@@ -131,7 +131,7 @@ TEST_F(HostilePullerTest, DoneOfAWrite) {
   owner->source.SetDelay(Seconds(1));
   peer->Send(transfer);
   peer->Send(Plain(MessageKind::kDone, 1, Protocol::kRead));
-  ExpectNonsense();
+  ExpectViolation();
 }
 
 TEST_F(HostilePullerTest, MoreCreditsThanItTook) {
@@ -139,7 +139,7 @@ TEST_F(HostilePullerTest, MoreCreditsThanItTook) {
   Header credit;
   credit.credits = 1;
   peer->Send(credit);
-  ExpectNonsense();
+  ExpectViolation();
 }
 
 TEST_F(HostilePullerTest, ANoteThatOnlyOwnersWrite) {
@@ -149,7 +149,7 @@ TEST_F(HostilePullerTest, ANoteThatOnlyOwnersWrite) {
   EXPECT_FALSE(peer->disconnected());
   peer->memory()[3] = 1;
   peer->Bulk(verbs::Opcode::kSend, {}, 4);
-  ExpectNonsense();
+  ExpectViolation();
 }
 
 TEST_F(HostilePullerTest, WritingToTheOwnersObjects) {
@@ -251,7 +251,7 @@ TEST_F(HostilePullerTest, MoreCallsThanAreAnswered) {
     peer->Send(call);
     if (i % 50 == 0) world.RunFor(Milliseconds(1));
   }
-  ExpectNonsense();
+  ExpectViolation();
   EXPECT_EQ(kept.size(), 256u);
 }
 

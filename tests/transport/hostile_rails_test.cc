@@ -1,4 +1,4 @@
-// What a peer may say of rails, and what makes no sense.
+// What a peer may say of rails, and what violates the protocol.
 #include <memory>
 #include <vector>
 
@@ -38,7 +38,7 @@ class HostileRailsTest : public ::testing::Test {
  protected:
   HostileRailsTest() { peer.hello.rails = 2; }
 
-  void ExpectNonsense() {
+  void ExpectViolation() {
     EXPECT_TRUE(world.RunUntil([&] { return peer.disconnected(); }, Seconds(1)));
     EXPECT_EQ(node.endpoint->counters().protocol_errors, 1u);
     world.ExpectClean();
@@ -83,27 +83,27 @@ class HostilePullersRailsTest : public HostileRailsTest {
 
 TEST_F(HostilePullersRailsTest, TheHomeCannotDropOut) {
   peer.Send(Down(0));
-  ExpectNonsense();
+  ExpectViolation();
 }
 
 TEST_F(HostilePullersRailsTest, ARailThatTheConnectionHasNotCannotDropOut) {
   peer.Send(Down(2));
-  ExpectNonsense();
+  ExpectViolation();
 }
 
 TEST_F(HostilePullersRailsTest, RailsAreTheOwnersToSay) {
   peer.Send(RailsMessage(), EncodeRails({peer.service(), peer.service()}));
-  ExpectNonsense();
+  ExpectViolation();
 }
 
 TEST_F(HostilePullersRailsTest, AKeyOfTheHomeTwice) {
   peer.Send(TransferWithKeyOf(0));
-  ExpectNonsense();
+  ExpectViolation();
 }
 
 TEST_F(HostilePullersRailsTest, AKeyOfARailThatTheConnectionHasNot) {
   peer.Send(TransferWithKeyOf(3));
-  ExpectNonsense();
+  ExpectViolation();
 }
 
 TEST_F(HostilePullersRailsTest, AKeyOfARailThatHasNotJoinedIsNotUsed) {
@@ -118,7 +118,7 @@ TEST_F(HostilePullersRailsTest, WantedWritesThatNobodyCanHaveWritten) {
   std::vector<uint8_t> body = EncodeWanted({{1, 0}, {2, 0}});
   body.pop_back();
   peer.Send(Down(1), body);
-  ExpectNonsense();
+  ExpectViolation();
 }
 
 TEST_F(HostilePullersRailsTest, ARailThatIsNotThereMayDropOutAnyNumberOfTimes) {
@@ -180,51 +180,51 @@ TEST_F(HostileOwnersRailsTest, MoreRailsThanWereAskedFor) {
   outcome = node.Pull(request);
   ASSERT_TRUE(world.Finish(outcome, Seconds(1)));
   EXPECT_EQ(outcome->status.code(), absl::StatusCode::kUnavailable);
-  ExpectNonsense();
+  ExpectViolation();
 }
 
 TEST_F(HostileOwnersRailsTest, AnotherNumberOfRailsThanItsHelloSaid) {
   Ask();
   peer.Send(RailsMessage(), EncodeRails({peer.service(), peer.service(), peer.service()}));
-  ExpectNonsense();
+  ExpectViolation();
 }
 
 TEST_F(HostileOwnersRailsTest, RailsTwice) {
   Ask();
   peer.Send(RailsMessage(), EncodeRails({peer.service(), peer.service()}));
   peer.Send(RailsMessage(), EncodeRails({peer.service(), peer.service()}));
-  ExpectNonsense();
+  ExpectViolation();
 }
 
 TEST_F(HostileOwnersRailsTest, RailsThatAreNone) {
   Ask();
   peer.Send(RailsMessage(), std::vector<uint8_t>(39, 1));
-  ExpectNonsense();
+  ExpectViolation();
 }
 
 TEST_F(HostileOwnersRailsTest, ARailDropsOutBeforeItWasNamed) {
   Ask();
   peer.Send(Down(1));
-  ExpectNonsense();
+  ExpectViolation();
 }
 
 TEST_F(HostileOwnersRailsTest, AnOwnerThatWaitsForWrites) {
   Ask();
   peer.Send(RailsMessage(), EncodeRails({peer.service(), peer.service()}));
   peer.Send(Down(1), EncodeWanted({{1, 0}}));
-  ExpectNonsense();
+  ExpectViolation();
 }
 
 TEST_F(HostileOwnersRailsTest, AKeyOfTheHomeTwice) {
   Ask();
   peer.Send(DataWithKeyOf(0));
-  ExpectNonsense();
+  ExpectViolation();
 }
 
 TEST_F(HostileOwnersRailsTest, AKeyOfARailThatTheConnectionHasNot) {
   Ask();
   peer.Send(DataWithKeyOf(2));
-  ExpectNonsense();
+  ExpectViolation();
 }
 
 TEST_F(HostileOwnersRailsTest, RailsWhereNobodyIsCostNothingButTries) {

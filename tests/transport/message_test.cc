@@ -225,7 +225,7 @@ struct Bad {
   std::vector<uint8_t> body;
 };
 
-TEST(MessageTest, NonsenseIsRefused) {
+TEST(MessageTest, MalformedMessagesAreRefused) {
   const auto samples = Samples();
   std::vector<Bad> bad;
   const auto add = [&bad](const char* why, Header header, std::vector<uint8_t> body = {}) {
@@ -333,7 +333,7 @@ TEST(RailMessagesTest, WhatIsEncodedIsDecoded) {
   }
 }
 
-TEST(RailMessagesTest, NonsenseIsRefused) {
+TEST(RailMessagesTest, MalformedMessagesAreRefused) {
   const std::vector<uint8_t> rails =
       EncodeRails({*verbs::Address::Parse("10.0.0.1:7000"), *verbs::Address::Parse("10.0.1.1:7000")});
   for (size_t size : {size_t{0}, size_t{20}, size_t{39}, size_t{41}, size_t{100}}) {

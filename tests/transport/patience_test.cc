@@ -132,7 +132,7 @@ class WordsTest : public ::testing::Test {
     progress.offset = bytes;
     owner_.Send(progress);
   }
-  void ExpectNonsense(const std::shared_ptr<Outcome>& outcome) {
+  void ExpectViolation(const std::shared_ptr<Outcome>& outcome) {
     ASSERT_TRUE(world_.Finish(outcome, Seconds(1)));
     EXPECT_EQ(puller_.endpoint->counters().protocol_errors, 1u);
     EXPECT_TRUE(world_.RunUntil([&] { return owner_.disconnected(); }, Seconds(1)));
@@ -172,23 +172,23 @@ TEST_F(WordsTest, OfOneTransferCountForTheOthersAsLongAsTheyCome) {
   world_.ExpectClean();
 }
 
-TEST_F(WordsTest, ThatSayNothingNewAreNonsense) {
+TEST_F(WordsTest, ThatSayNothingNewViolateTheProtocol) {
   auto outcome = Ask(Protocol::kWrite);
   Claim(100);
   Claim(100);
-  ExpectNonsense(outcome);
+  ExpectViolation(outcome);
 }
 
-TEST_F(WordsTest, ThatSayAllIsWrittenAreNonsense) {
+TEST_F(WordsTest, ThatSayAllIsWrittenViolateTheProtocol) {
   auto outcome = Ask(Protocol::kWrite);
   Claim(64 << 20);
-  ExpectNonsense(outcome);
+  ExpectViolation(outcome);
 }
 
-TEST_F(WordsTest, OfAnotherProtocolAreNonsense) {
+TEST_F(WordsTest, OfAnotherProtocolViolateThisOne) {
   auto outcome = Ask(Protocol::kRead);
   Claim(100);
-  ExpectNonsense(outcome);
+  ExpectViolation(outcome);
 }
 
 TEST_F(WordsTest, OfATransferThatIsOverAreLate) {

@@ -1,6 +1,6 @@
 // Transfers, cancellations, and rails that come and go: nothing may be wrong, and in the end everything finishes.
 //
-// TOKAMAK_SEED=n runs that seed only; TOKAMAK_SEEDS=n runs so many.
+// TOKAMAK_SEED=n runs that seed only; TOKAMAK_SEEDS=n runs n seeds.
 #include <cstdlib>
 #include <memory>
 #include <vector>

@@ -1,6 +1,6 @@
 // Connections over several devices: they share the load, one that fails drops out, and transfers go on.
 //
-// TOKAMAK_SEEDS=n tries so many cuts.
+// TOKAMAK_SEEDS=n tries n cuts.
 #include <cstdlib>
 #include <memory>
 #include <string>

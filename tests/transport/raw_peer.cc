@@ -198,7 +198,7 @@ void RawPeer::Drain() {
       if (completion.status != verbs::CompletionStatus::kSuccess || (completion.id & kBulkBit) != 0) continue;
       const auto slot = static_cast<uint32_t>(completion.id & 0xffff);
       const auto message = DecodeMessage({slots_.data() + uint64_t{slot} * kSlot, completion.byte_count});
-      ASSERT_TRUE(message.ok()) << "the endpoint sent nonsense: " << message.status();
+      ASSERT_TRUE(message.ok()) << "the endpoint sent a malformed message: " << message.status();
       received.push_back({message->header, {message->body.begin(), message->body.end()}});
       PostReceive(slot);
       if (on_message) on_message(Received(received.back()));

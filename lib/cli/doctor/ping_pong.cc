@@ -98,7 +98,8 @@ class Caller final {
     const bool ended = loop_.RunUntil([&] { return !failure_.ok() || done(); }, loop_.Now() + patience);
     if (!failure_.ok()) return failure_;
     if (ended) return absl::OkStatus();
-    return absl::DeadlineExceededError(absl::StrCat("waited ", base::FormatDuration(patience), " in vain for ", what));
+    return absl::DeadlineExceededError(
+        absl::StrCat("waited ", base::FormatDuration(patience), " without success for ", what));
   }
 
   absl::Status MeasureLatency() {

@@ -104,13 +104,13 @@ TEST(ChildProberTest, AProgramThatCannotBeStartedIsAFailureOfTheStart) {
 TEST(FoldLineTest, LinesThatAreNoneOfOursAreIgnored) {
   ProbeOutcome outcome;
   for (const char* line : {"", "{", "[]", "7", "libibverbs: Warning", "{\"step\":7}", "{\"step\":\"a\",\"end\":true}",
-                           "{\"other\":1}", "{\"port\":7}", "{\"peer\":\"nonsense"}) {
+                           "{\"other\":1}", "{\"port\":7}", "{\"peer\":\"elsewhere"}) {
     EXPECT_FALSE(FoldLine(line, outcome)) << line;
   }
   EXPECT_TRUE(outcome.steps.empty());
   EXPECT_TRUE(FoldLine(R"({"port":{"number":"one","active_mtu":-3}})", outcome))
       << "of the right kind, whatever its values";
-  EXPECT_TRUE(FoldLine(R"({"peer":"nonsense"})", outcome));
+  EXPECT_TRUE(FoldLine(R"({"peer":"elsewhere"})", outcome));
   EXPECT_FALSE(outcome.peer.has_value());
 }
 

@@ -249,13 +249,14 @@ TEST(ProbeChecksTest, MemoryThatCannotBeLockedLeadsToTheLimit) {
 }
 
 TEST(ProbeChecksTest, SoftRoceInANamespaceIsToldToLeaveIt) {
-  const auto late = absl::DeadlineExceededError("waited 6 s in vain for the connection");
-  Expect(CheckConnection(kRxeElsewhere, FailedIn("connect", late)), Verdict::kFailed, "in vain", "--network host");
-  Expect(CheckConnection(kRxe, FailedIn("connect", late)), Verdict::kFailed, "in vain", "ip address");
+  const auto late = absl::DeadlineExceededError("waited 6 s without success for the connection");
+  Expect(CheckConnection(kRxeElsewhere, FailedIn("connect", late)), Verdict::kFailed, "without success",
+         "--network host");
+  Expect(CheckConnection(kRxe, FailedIn("connect", late)), Verdict::kFailed, "without success", "ip address");
 }
 
 TEST(ProbeChecksTest, ADeviceThatConnectsAndCarriesNothingIsAPhantom) {
-  const auto late = absl::DeadlineExceededError("waited 5 s in vain for the echo of a message");
+  const auto late = absl::DeadlineExceededError("waited 5 s without success for the echo of a message");
   const ProbeOutcome probe = FailedIn("send", late);
   Expect(CheckConnection(kRxe, probe), Verdict::kOk, "connected to itself", "");
   Expect(CheckPingPong(kRxe, probe), Verdict::kFailed, "the echo of a message", "carries nothing");
@@ -326,7 +327,7 @@ TEST(PeerChecksTest, TcpWithoutRdmaIsAMatterOfTheFabric) {
 }
 
 TEST(PeerChecksTest, SmallMessagesThatPassWhereLargeOnesDoNotAreAMatterOfTheMtu) {
-  const auto late = absl::DeadlineExceededError("waited 5 s in vain for a write of 256 KiB");
+  const auto late = absl::DeadlineExceededError("waited 5 s without success for a write of 256 KiB");
   Expect(CheckPeerPingPong(kRxe, WithPeer(FailedIn("write", late))), Verdict::kFailed, "'write' failed", "ping -M do");
   Expect(CheckPeerPingPong(kRxe, WithPeer(FailedIn("send", late))), Verdict::kFailed, "'send' failed", "firewall");
 }

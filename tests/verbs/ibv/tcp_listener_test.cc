@@ -1,4 +1,4 @@
-// What a listener puts up with: many peers, silent ones and those that talk nonsense.
+// What a listener puts up with: many peers, silent ones and those that send malformed messages.
 #include "lib/verbs/ibv/tcp_listener.h"
 
 #include <sys/socket.h>
@@ -83,7 +83,7 @@ TEST_F(TcpListenerTest, ALineThatEndsGivesItsAddressRoom) {
   EXPECT_EQ(Closed(silent), 0u);
 }
 
-TEST_F(TcpListenerTest, NonsenseEndsALineAndNothingElse) {
+TEST_F(TcpListenerTest, MalformedBytesEndALineAndNothingElse) {
   base::Random random(3);
   for (int round = 0; round < 50; ++round) {
     const os::FileDescriptor peer = RawPeer();

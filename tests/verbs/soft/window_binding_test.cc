@@ -150,7 +150,7 @@ TEST_F(WindowBindingTest, AWindowThatIsBoundCannotBeBoundAgain) {
   EXPECT_THAT(Outcomes(Poll()), ElementsAre(Pair(2, Status::kWindowBind)));
 }
 
-TEST_F(WindowBindingTest, ARequestThatMakesNoSenseIsRefusedWhenItIsPosted) {
+TEST_F(WindowBindingTest, AMalformedRequestIsRefusedWhenItIsPosted) {
   OpenWithWindow();
   const uint32_t rkey = window_->rkey();
   Sge piece = Piece(0, 10);
