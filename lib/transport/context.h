@@ -74,7 +74,4 @@ struct Context {
   }
 };
 
-// `options` as far as all devices can carry them out, or what is wrong with them.
-absl::StatusOr<EndpointOptions> CheckOptions(const EndpointOptions& options, absl::Span<const Rail> rails);
-
 }  // namespace tokamak::transport

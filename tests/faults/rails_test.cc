@@ -194,7 +194,7 @@ TEST_P(RailsTest, ATransferGoesOnWithoutTheRailWhoseCableIsCutAndItJoinsAgain) {
 }
 
 // Messages go over the primary rail, so the connection ends with it; the next has the other rail for it.
-TEST_P(RailsTest, WhereTheHomeIsCutTheNextConnectionTakesAnother) {
+TEST_P(RailsTest, WhereThePrimaryRailIsCutTheNextConnectionTakesAnother) {
   AwaitBothRails();
   auto get = CatchOnRail(0, Protocol::kRead);
   auto cut = Netem::Start(primary_, "loss 100%");

@@ -81,12 +81,12 @@ class HostilePullersRailsTest : public HostileRailsTest {
   }
 };
 
-TEST_F(HostilePullersRailsTest, TheHomeCannotDropOut) {
+TEST_F(HostilePullersRailsTest, ThePrimaryRailCannotDropOut) {
   peer.Send(Down(0));
   ExpectViolation();
 }
 
-TEST_F(HostilePullersRailsTest, ARailThatTheConnectionHasNotCannotDropOut) {
+TEST_F(HostilePullersRailsTest, ARailThatTheConnectionLacksCannotDropOut) {
   peer.Send(Down(2));
   ExpectViolation();
 }
@@ -96,12 +96,12 @@ TEST_F(HostilePullersRailsTest, RailsAreTheOwnersToSay) {
   ExpectViolation();
 }
 
-TEST_F(HostilePullersRailsTest, AKeyOfTheHomeTwice) {
+TEST_F(HostilePullersRailsTest, AKeyOfThePrimaryRailTwice) {
   peer.Send(TransferWithKeyOf(0));
   ExpectViolation();
 }
 
-TEST_F(HostilePullersRailsTest, AKeyOfARailThatTheConnectionHasNot) {
+TEST_F(HostilePullersRailsTest, AKeyOfARailThatTheConnectionLacks) {
   peer.Send(TransferWithKeyOf(3));
   ExpectViolation();
 }
@@ -215,13 +215,13 @@ TEST_F(HostileOwnersRailsTest, AnOwnerThatWaitsForWrites) {
   ExpectViolation();
 }
 
-TEST_F(HostileOwnersRailsTest, AKeyOfTheHomeTwice) {
+TEST_F(HostileOwnersRailsTest, AKeyOfThePrimaryRailTwice) {
   Ask();
   peer.Send(DataWithKeyOf(0));
   ExpectViolation();
 }
 
-TEST_F(HostileOwnersRailsTest, AKeyOfARailThatTheConnectionHasNot) {
+TEST_F(HostileOwnersRailsTest, AKeyOfARailThatTheConnectionLacks) {
   Ask();
   peer.Send(DataWithKeyOf(2));
   ExpectViolation();

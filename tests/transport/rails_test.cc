@@ -312,7 +312,7 @@ TEST_F(RailsTest, CancellingWhatHangsOnACutRailCostsOnlyTheRail) {
 
 // ---- the primary rail is cut
 
-TEST_F(RailsTest, WithoutItsHomeAConnectionEndsAndTheNextOneLivesOnAnotherRail) {
+TEST_F(RailsTest, WithoutItsPrimaryRailAConnectionEndsAndTheNextOneLivesOnAnotherRail) {
   for (Protocol protocol : {Protocol::kEager, Protocol::kRead, Protocol::kWrite}) {
     World w(Fast());
     Node& owner = w.Add(WithRails(2));

@@ -1,9 +1,10 @@
+#include "lib/transport/endpoint_options.h"
+
 #include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "lib/transport/bulk_channel.h"
-#include "lib/transport/context.h"
 #include "lib/transport/control_channel.h"
 #include "lib/transport/hello.h"
 #include "lib/transport/message.h"

@@ -1,6 +1,7 @@
 // What suits the devices that connections go over.
+#include "lib/transport/endpoint_options.h"
+
 #include "gtest/gtest.h"
-#include "lib/transport/endpoint.h"
 
 namespace tokamak::transport {
 namespace {
