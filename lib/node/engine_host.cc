@@ -15,10 +15,7 @@ class EngineHost::PullSink final : public transport::Sink {
       : host_(host), token_(token), memory_(memory) {}
   ~PullSink() override { host_.pulls_.erase(token_); }
 
-  void Reserve(const transport::ObjectSize&, ReserveCallback done) override {
-    done_ = std::move(done);
-    posted_ = host_.loop_.Post([this] { done_(memory_); });
-  }
+  absl::Span<uint8_t> memory() const override { return memory_; }
 
   void Done(const absl::Status& status, const transport::TransferReport& transfer) override {
     host_.Report(PullDoneReport{token_, status, transfer});
@@ -28,8 +25,6 @@ class EngineHost::PullSink final : public transport::Sink {
   EngineHost& host_;
   const uint64_t token_;
   const absl::Span<uint8_t> memory_;
-  ReserveCallback done_;
-  base::Timer posted_;
 };
 
 // Dropped before the call was answered, it tells the control loop.

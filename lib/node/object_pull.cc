@@ -316,7 +316,6 @@ transport::PullRequest ObjectPull::RequestTo(const Peers::Peer& peer) const {
   request.size = {info_.data_size, info_.metadata_size};
   request.protocol = protocol_;
   request.arrived = arrived_;
-  request.size_known = true;
   request.deadline = table_.options_.attempt_deadline;
   request.patience = table_.options_.patience;
   return request;

@@ -340,9 +340,8 @@ void Connection::HandleReceive(const RequestId& id, const verbs::Completion& com
   auto message = control_->OnReceived(id.entry, completion.byte_count);
   if (!message.ok()) return BreakForViolation(message.status());
   heard_ = true;
-  bool hold = false;
-  const absl::Status s = HandleMessage(*message, id.entry, &hold);
-  if (!hold) control_->Release(id.entry);
+  const absl::Status s = HandleMessage(*message);
+  control_->Release(id.entry);
   if (!s.ok()) BreakForViolation(s);
 }
 
@@ -353,7 +352,7 @@ void Connection::HandleNote(const RequestId& id, const verbs::Completion& comple
   if (absl::Status s = greeting ? absl::OkStatus() : user_.OnNote(Note::Unpack(*value)); !s.ok()) BreakForViolation(s);
 }
 
-absl::Status Connection::HandleMessage(const Message& message, uint32_t slot, bool* hold) {
+absl::Status Connection::HandleMessage(const Message& message) {
   switch (message.header.kind) {
     case MessageKind::kCredit:
       return absl::OkStatus();
@@ -363,7 +362,7 @@ absl::Status Connection::HandleMessage(const Message& message, uint32_t slot, bo
       return HandleRailDown(message);
     default:
       if (absl::Status s = CheckKeys(message.header.remote.further); !s.ok()) return s;
-      return user_.OnMessage(message, slot, hold);
+      return user_.OnMessage(message);
   }
 }
 

@@ -36,9 +36,8 @@ class Connection final : private SecondaryRail::Host {
     virtual ~User() = default;
     // Messages may leave. Runs once, in a task of its own.
     virtual void OnUp() = 0;
-    // A message came. Setting `*hold` keeps `slot`, and the body in it, until Control().Release(slot). An error means that no
-    // honest peer would have sent it.
-    virtual absl::Status OnMessage(const Message& message, uint32_t slot, bool* hold) = 0;
+    // A message came; its body lives during the call. An error means that no honest peer would have sent it.
+    virtual absl::Status OnMessage(const Message& message) = 0;
     virtual absl::Status OnNote(const Note& note) = 0;
     // The owner has said where its rails are.
     virtual void OnRails(absl::Span<const verbs::Address> rails) = 0;
@@ -135,7 +134,7 @@ class Connection final : private SecondaryRail::Host {
   void Handle(const verbs::Completion& completion);
   void HandleReceive(const RequestId& id, const verbs::Completion& completion);
   void HandleNote(const RequestId& id, const verbs::Completion& completion);
-  absl::Status HandleMessage(const Message& message, uint32_t slot, bool* hold);
+  absl::Status HandleMessage(const Message& message);
   absl::Status HandleRails(const Message& message);
   absl::Status HandleRailDown(const Message& message);
   absl::Status CheckKeys(const RailKeys& further) const;

@@ -78,9 +78,6 @@ class ControlChannel final {
   absl::Status OnSent(uint32_t entry);
   // A message came: its credits are taken. It lies in `slot` until Release. kInvalidArgument: malformed.
   absl::StatusOr<Message> OnReceived(uint32_t slot, uint32_t byte_count);
-  absl::Span<const uint8_t> Body(uint32_t slot, uint32_t size) const {
-    return {receives_.at(slot) + kHeaderSize, size};
-  }
   void Release(uint32_t slot) { released_.push_back(slot); }
   // Posts what was released; the peer learns of it with Pump.
   absl::Status Repost();

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "lib/transport/context.h"
@@ -39,43 +38,25 @@ class EagerOwner final : public ControlChannel::Stream {
   bool started_ = false;  // an object of no bytes takes a chunk too
 };
 
-// The puller's half: copies chunks out of slots. Until there is memory to copy to, they stay in their slots, which the peer
-// gets back later: it cannot send more than that.
+// The puller's half: copies chunks out of slots.
 class EagerPuller final {
  public:
-  // From byte `arrived` on.
-  EagerPuller(base::EventLoop& loop, uint64_t arrived) : loop_(loop), received_(arrived), copied_(arrived) {}
+  // An object of `size` into `memory`, from byte `arrived` on.
+  EagerPuller(base::EventLoop& loop, const ObjectSize& size, absl::Span<uint8_t> memory, uint64_t arrived)
+      : loop_(loop), size_(size), memory_(memory), copied_(arrived) {}
 
-  // Takes the next chunk: copies it, or sets `*hold` and keeps the slot. kInvalidArgument: not the next chunk.
-  absl::Status Accept(const Message& message, uint32_t slot, bool* hold, CopyBudget& budget);
+  // Copies the next chunk. kInvalidArgument: it is not the next.
+  absl::Status Accept(const Message& message, CopyBudget& budget);
 
-  // Now there is memory, of the size that the chunks say.
-  void SetMemory(absl::Span<uint8_t> memory);
-  // Copies what was held, within `budget`. Returns true when some is left.
-  bool CopyHeld(ControlChannel& channel, CopyBudget& budget);
-  // Gives back the slots unread.
-  void DropHeld(ControlChannel& channel);
-
-  bool started() const { return started_; }
-  uint64_t copied() const { return copied_; }
-  bool complete() const { return started_ && copied_ == size_.total() && have_memory_; }
+  uint64_t copied() const { return copied_; }  // bytes from the start
+  bool complete() const { return started_ && copied_ == memory_.size(); }
 
  private:
-  struct Held {
-    uint32_t slot;
-    uint32_t size;
-  };
-  bool holding() const { return next_held_ < held_.size(); }
-
   base::EventLoop& loop_;
-  ObjectSize size_;
-  absl::Span<uint8_t> memory_;
-  bool started_ = false;
-  bool have_memory_ = false;
-  uint64_t received_;  // bytes from the start, copied or held
+  const ObjectSize size_;
+  const absl::Span<uint8_t> memory_;
+  bool started_ = false;  // an object of no bytes takes a chunk too
   uint64_t copied_;
-  absl::InlinedVector<Held, 4> held_;
-  size_t next_held_ = 0;
 };
 
 }  // namespace tokamak::transport

@@ -67,7 +67,10 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
     const PullId id = context_.next_pull++;
     absl::Status refusal;
     Outbound* outbound = nullptr;
-    if (request.arrived > 0 && (!request.size_known || request.arrived >= request.size.total())) {
+    if (const uint64_t room = sink->memory().size(); room != request.size.total()) {
+      refusal = absl::InvalidArgumentError(
+          absl::StrCat("memory of ", room, " bytes for an object of ", request.size.total()));
+    } else if (request.arrived > 0 && request.arrived >= request.size.total()) {
       refusal = absl::InvalidArgumentError(
           absl::StrCat(request.arrived, " bytes of an object of ", request.size.total(), " cannot have arrived"));
     } else if (context_.pulls.size() >= context_.options.max_transfers) {

@@ -35,10 +35,9 @@ namespace tokamak::transport {
 struct PullRequest {
   base::ObjectId id;
   base::Generation generation = base::kNoGeneration;
-  verbs::Address owner;         // the service of the owner's engine
-  bool directory_away = false;  // told to the owner: this pull could not be registered
-  bool size_known = false;      // from the directory; write needs it
-  ObjectSize size;
+  verbs::Address owner;                         // the service of the owner's engine
+  bool directory_away = false;                  // told to the owner: this pull could not be registered
+  ObjectSize size;                              // from the directory; an owner that has another refuses
   uint64_t arrived = 0;                         // bytes of this generation in place, from a pull that was cut; not all
   Protocol protocol = Protocol::kAuto;          // override of the policy
   base::Duration deadline = base::Seconds(30);  // for all of it
@@ -88,7 +87,8 @@ class Endpoint : public Caller {
 
   // Fetches an object into `sink`, which ends with Done by the deadline, or when nothing has come for `patience`, plus what it
   // takes to make the memory safe. Errors: kNotFound (the owner does not have it), kUnavailable (no connection, or it broke), kDeadlineExceeded, kResourceExhausted
-  // (we are at max_transfers, or the owner at what it serves us), kCancelled, or what Reserve said. What had arrived by then need
+  // (we are at max_transfers, or the owner at what it serves us), kFailedPrecondition (the owner's object has another size),
+  // kInvalidArgument (the memory does), kCancelled. What had arrived by then need
   // not be moved again: TransferReport::arrived is where another pull into the same memory may go on.
   virtual PullId StartPull(const PullRequest& request, std::unique_ptr<Sink> sink) = 0;
   // Done comes with kCancelled as soon as the memory is safe. Nothing happens for a pull that is over.

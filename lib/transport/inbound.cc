@@ -27,7 +27,7 @@ absl::StatusOr<std::unique_ptr<Inbound>> Inbound::Create(Context& context, Keepe
   return inbound;
 }
 
-absl::Status Inbound::OnMessage(const Message& message, uint32_t, bool*) {
+absl::Status Inbound::OnMessage(const Message& message) {
   const Header& header = message.header;
   switch (header.kind) {
     case MessageKind::kTransfer:

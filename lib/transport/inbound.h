@@ -51,7 +51,7 @@ class Inbound final : public Connection::User {
 
   // Connection::User
   void OnUp() override {}
-  absl::Status OnMessage(const Message& message, uint32_t slot, bool* hold) override;
+  absl::Status OnMessage(const Message& message) override;
   absl::Status OnNote(const Note& note) override;
   void OnRails(absl::Span<const verbs::Address>) override {}
   std::vector<WantedWrite> WritesWanted() const override { return {}; }

@@ -119,11 +119,8 @@ absl::Status CheckUnused(const WireHeader& wire, const Shape& shape) {
 }
 
 absl::Status CheckTransfer(const Header& header) {
-  if ((header.flags & ~(kSizeKnown | kProtocolGiven | kDirectoryAway)) != 0) return Malformed("flags", header.flags);
-  const bool size_known = (header.flags & kSizeKnown) != 0;
-  if (!size_known && header.size.total() != 0) return Malformed("an unknown size of", header.size.total());
-  if (!size_known && header.protocol == Protocol::kWrite)
-    return Malformed("a write of unknown size, transfer", header.transfer);
+  if ((header.flags & ~(kProtocolGiven | kDirectoryAway)) != 0) return Malformed("flags", header.flags);
+  if (header.protocol == Protocol::kAuto) return Malformed("no protocol, transfer", header.transfer);
   if (header.arrived > 0 && header.arrived >= header.size.total()) return Malformed("all arrived, of", header.arrived);
   return absl::OkStatus();
 }

@@ -35,9 +35,8 @@ enum class MessageKind : uint8_t {
 const char* ToString(MessageKind kind);
 
 enum MessageFlags : uint8_t {
-  kSizeKnown = 1,      // TRANSFER: `size` is what the puller expects
-  kProtocolGiven = 2,  // TRANSFER: the caller chose the protocol, not a policy: the owner keeps to it if it can
-  kDirectoryAway = 4,  // TRANSFER: the puller cannot reach the directory, so it could not register this pull
+  kProtocolGiven = 1,  // TRANSFER: the caller chose the protocol, not a policy: the owner keeps to it if it can
+  kDirectoryAway = 2,  // TRANSFER: the puller cannot reach the directory, so it could not register this pull
 };
 
 struct RailKey {
@@ -67,7 +66,7 @@ struct Header {
   uint16_t credits = 0;                               // any kind
   uint32_t deadline_ms = 0;                           // TRANSFER, CALL: left for the asker; DATA: left to read
   uint64_t transfer = 0;                              // all but CREDIT: the asker's number, from 1 up, never used twice
-  ObjectSize size;                                    // TRANSFER, DATA, CHUNK
+  ObjectSize size;                                    // TRANSFER: as the puller expects it; DATA, CHUNK
   base::ObjectId object;                              // TRANSFER
   base::Generation generation = base::kNoGeneration;  // TRANSFER: of the object
   uint64_t offset = 0;                                // CHUNK; PROGRESS: bytes written by this transfer

@@ -1,7 +1,7 @@
 // Source and Sink: all that the transport sees of a store.
 //
-// The owner of an object pins it and names its memory (Source); the puller offers memory for it to land in (Sink). Answers
-// come later, because the store lives on another loop than the transport.
+// The owner of an object pins it and names its memory (Source): its answer comes later, because the store lives on another
+// loop than the transport. The puller knows the object's size and brings the memory for it to land in (Sink).
 // Law: memory is given back (Unpin, ~Sink) only when no peer and no device can touch it any more. A deadline alone proves
 //      nothing; requests that completed, DONE, queue pairs that were dropped do, and a revoked key for what the peer WRITEs.
 #pragma once
@@ -22,6 +22,8 @@ struct ObjectSize {
   uint64_t data = 0;
   uint64_t metadata = 0;
   uint64_t total() const { return data + metadata; }
+  bool operator==(const ObjectSize& other) const { return data == other.data && metadata == other.metadata; }
+  bool operator!=(const ObjectSize& other) const { return !(*this == other); }
 };
 
 // Names a pin; unique within one Source. The transport draws them.
@@ -68,13 +70,10 @@ struct TransferReport {
 // Where one pulled object lands. The endpoint owns it from StartPull on, and destroys it when the memory is safe to reuse.
 class Sink {
  public:
-  using ReserveCallback = std::function<void(absl::StatusOr<absl::Span<uint8_t>>)>;
-
   virtual ~Sink() = default;
 
-  // Memory for size.total() bytes inside the registered arena. Called at most once, on the endpoint's loop; answers there
-  // (where the memory is known already: from a posted task). Done may come first; an answer after that counts for nothing.
-  virtual void Reserve(const ObjectSize& size, ReserveCallback done) = 0;
+  // Memory for all bytes of the object, inside the registered arena: the same for as long as the sink lives.
+  virtual absl::Span<uint8_t> memory() const = 0;
 
   // The transfer is over: all bytes are in place (ok) or not (the object must be aborted). Called once, unless the endpoint
   // itself is dropped, right before destruction; no peer and no device can touch the memory any more.

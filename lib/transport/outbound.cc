@@ -60,8 +60,8 @@ uint64_t Outbound::Bind(Pull* pull, bool by_write) {
 
 void Outbound::NotByWrite(uint64_t number) {
   if (writes_.erase(number & Note::kNumberMask) == 0 || writes_.size() + 1 != max_writes_) return;
-  for (Pull* pull = pulls_.first(); pull != nullptr; pull = base::NumberedTable<Pull>::Next(pull)) {
-    if (pull->waits_for_turn()) return pull->OnTurn();
+  for (Pull* pull = pulls_.first(); pull != nullptr && write_has_turn(); pull = base::NumberedTable<Pull>::Next(pull)) {
+    if (pull->waiting()) pull->Start();
   }
 }
 
@@ -79,9 +79,9 @@ void Outbound::OnUp() {
   calls_.SendWaiting();
 }
 
-absl::Status Outbound::OnMessage(const Message& message, uint32_t slot, bool* hold) {
+absl::Status Outbound::OnMessage(const Message& message) {
   const Header& header = message.header;
-  if (Pull* pull = pulls_.Find(header.transfer)) return OnPullMessage(*pull, message, slot, hold);
+  if (Pull* pull = pulls_.Find(header.transfer)) return OnPullMessage(*pull, message);
   if (header.kind == MessageKind::kReply && calls_.OnReply(header.transfer, message.body)) {
     return absl::OkStatus();
   }
@@ -91,12 +91,12 @@ absl::Status Outbound::OnMessage(const Message& message, uint32_t slot, bool* ho
   return OnUnknown(header);
 }
 
-absl::Status Outbound::OnPullMessage(Pull& pull, const Message& message, uint32_t slot, bool* hold) {
+absl::Status Outbound::OnPullMessage(Pull& pull, const Message& message) {
   switch (message.header.kind) {
     case MessageKind::kData:
       return pull.OnData(message.header);
     case MessageKind::kChunk:
-      return pull.OnChunk(message, slot, hold);
+      return pull.OnChunk(message);
     case MessageKind::kDone:
       return pull.OnDone(message.header);
     case MessageKind::kProgress:

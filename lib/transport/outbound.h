@@ -60,7 +60,7 @@ class Outbound final : public Connection::User {
 
   // Connection::User
   void OnUp() override;
-  absl::Status OnMessage(const Message& message, uint32_t slot, bool* hold) override;
+  absl::Status OnMessage(const Message& message) override;
   absl::Status OnNote(const Note& note) override;
   void OnRails(absl::Span<const verbs::Address> rails) override { keeper_.OnRails(*this, rails); }
   std::vector<WantedWrite> WritesWanted() const override;
@@ -70,7 +70,7 @@ class Outbound final : public Connection::User {
  private:
   Outbound(Context& context, Keeper& keeper, const verbs::Address& peer)
       : context_(context), keeper_(keeper), peer_(peer), calls_(context, last_number_) {}
-  absl::Status OnPullMessage(Pull& pull, const Message& message, uint32_t slot, bool* hold);
+  absl::Status OnPullMessage(Pull& pull, const Message& message);
   absl::Status OnUnknown(const Header& header);
 
   Context& context_;

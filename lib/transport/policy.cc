@@ -99,10 +99,9 @@ std::string Policy::ToString() const {
   });
 }
 
-Protocol Policy::Choose(uint64_t size, bool size_known_to_puller) const {
+Protocol Policy::Choose(uint64_t size) const {
   for (const Step& step : steps_) {
-    if (size > step.size_at_most) continue;
-    return step.protocol == Protocol::kWrite && !size_known_to_puller ? Protocol::kRead : step.protocol;
+    if (size <= step.size_at_most) return step.protocol;
   }
   LOG(FATAL) << "the last step reaches every size";
   return Protocol::kRead;

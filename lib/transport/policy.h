@@ -30,8 +30,8 @@ class Policy final {
   static absl::StatusOr<Policy> Parse(absl::string_view text);
   std::string ToString() const;
 
-  // What moves an object of `size` bytes. Never kAuto. Without a known size on the puller's side there is no kWrite.
-  Protocol Choose(uint64_t size, bool size_known_to_puller) const;
+  // What moves `size` bytes. Never kAuto.
+  Protocol Choose(uint64_t size) const;
 
  private:
   std::vector<Step> steps_;

@@ -21,8 +21,9 @@ Pull::Pull(Context& context, Outbound& outbound, PullId id, const PullRequest& r
       request_(request),
       sink_(std::move(sink)),
       started_(context.loop.Now()),
+      memory_(sink_->memory()),
       asked_(AskedProtocol()),
-      eager_(context.loop, request.arrived),
+      eager_(context.loop, request.size, memory_, request.arrived),
       arrived_(request.arrived) {
   context_.pulls.emplace(id_, this);
   ++context_.counters.pulls_started;
@@ -35,8 +36,7 @@ Pull::~Pull() { context_.pulls.erase(id_); }
 
 Protocol Pull::AskedProtocol() const {
   if (request_.protocol != Protocol::kAuto) return request_.protocol;
-  if (!request_.size_known) return Protocol::kAuto;
-  return context_.options.policy.Choose(request_.size.total() - request_.arrived, true);
+  return context_.options.policy.Choose(request_.size.total() - request_.arrived);
 }
 
 void Pull::LimitTo(base::Duration left) {
@@ -54,8 +54,7 @@ void Pull::OnLimit() {
   if (context_.loop.Now() >= deadline_time_) {
     return Stop(absl::DeadlineExceededError("the pull's deadline has passed"));
   }
-  // What waits here, for a turn or for memory, is not the owner's fault.
-  if (state_ < State::kAsked || (memory_asked_ && !have_memory_)) Moves();
+  if (state_ < State::kAsked) Moves();  // what waits here for a turn is not the owner's fault
   if (takes_bulk_turns()) moved_at_ = std::max(moved_at_, outbound_.bulk_moved_at());
   if (context_.loop.Now() >= moved_at_ + request_.patience) {
     return Stop(absl::DeadlineExceededError(
@@ -77,57 +76,16 @@ void Pull::Enter(State state) {
 // ---- asking
 
 void Pull::Start() {
-  if (state_ != State::kWaiting) return;
-  Enter(State::kPreparing);
-  if (by_write() && !request_.size_known) {
-    return Finish(absl::InvalidArgumentError("a write needs the object's size beforehand"));
-  }
+  if (state_ != State::kWaiting || !outbound_.connection().up()) return;
+  if (by_write() && !outbound_.write_has_turn()) return;
   if (!outbound_.peer_has_room()) {
     return Finish(absl::ResourceExhaustedError("as many transfers as the owner serves at once are under way"));
   }
-  // Memory and owner are asked at the same time, where the protocol allows.
-  if (!by_write()) Ask();
-  if (request_.size_known) AskForMemory(request_.size);
-}
-
-void Pull::AskForMemory(const ObjectSize& size) {
-  size_ = size;
-  memory_asked_ = true;
-  sink_->Reserve(size, [context = &context_, id = id_](absl::StatusOr<absl::Span<uint8_t>> memory) {
-    auto it = context->pulls.find(id);
-    if (it != context->pulls.end()) it->second->OnMemory(std::move(memory));
-  });
-}
-
-void Pull::OnMemory(absl::StatusOr<absl::Span<uint8_t>> memory) {
-  if (state_ >= State::kStopping || have_memory_ || outbound_.connection().broken()) return;
-  if (!memory.ok()) return Stop(memory.status());
-  if (memory->size() != size_.total()) {
-    return Stop(absl::FailedPreconditionError(
-        absl::StrCat("memory of ", memory->size(), " bytes for an object of ", size_.total())));
+  if (by_write() && !memory_.empty()) {
+    const absl::Status s = write_.Open(context_, outbound_.connection().bulk(), memory_.subspan(request_.arrived));
+    if (!s.ok()) return Finish(s);
   }
-  memory_ = *memory;
-  have_memory_ = true;
-  Moves();  // what was waited for was ours
-  if (state_ == State::kPreparing) return OpenForWriting();
-  if (state_ != State::kMoving) return;
-  if (moved_by_ == Protocol::kRead) return StartReading();
-  eager_.SetMemory(memory_);
-  CopyHeld();
-}
-
-void Pull::OpenForWriting() {
-  if (!memory_.empty()) {
-    if (absl::Status s = write_.Open(context_, outbound_.connection().bulk(), memory_.subspan(request_.arrived));
-        !s.ok())
-      return Stop(s);
-  }
-  write_open_ = true;
-  OnTurn();
-}
-
-void Pull::OnTurn() {
-  if (outbound_.write_has_turn()) Ask();
+  Ask();
 }
 
 void Pull::Ask() {
@@ -135,12 +93,11 @@ void Pull::Ask() {
   Header header;
   header.kind = MessageKind::kTransfer;
   header.protocol = asked_;
-  if (request_.size_known) header.flags |= kSizeKnown;
   if (request_.protocol != Protocol::kAuto) header.flags |= kProtocolGiven;
   if (request_.directory_away) header.flags |= kDirectoryAway;
   header.deadline_ms = MillisecondsLeft();
   header.transfer = number_;
-  if (request_.size_known) header.size = request_.size;
+  header.size = request_.size;
   header.object = request_.id;
   header.generation = request_.generation;
   header.arrived = request_.arrived;
@@ -153,33 +110,26 @@ void Pull::Ask() {
 // ---- what the owner says
 
 absl::Status Pull::CheckSize(const ObjectSize& actual) const {
-  if (!request_.size_known || (actual.data == request_.size.data && actual.metadata == request_.size.metadata)) {
-    return absl::OkStatus();
-  }
+  if (actual == request_.size) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("the owner's object has ", actual.data, " + ", actual.metadata,
                                                     " bytes, expected were ", request_.size.data, " + ",
                                                     request_.size.metadata));
 }
 
 absl::Status Pull::OnData(const Header& header) {
-  if (state_ != State::kAsked || (asked_ != Protocol::kRead && asked_ != Protocol::kAuto)) return OutOfTurn("DATA");
+  if (state_ != State::kAsked || asked_ != Protocol::kRead) return OutOfTurn("DATA");
   Enter(State::kMoving);
   Moves();
   moved_by_ = Protocol::kRead;
-  source_ = header.remote;
   if (absl::Status s = CheckSize(header.size); !s.ok()) return Stop(s), absl::OkStatus();
   LimitTo(base::Milliseconds(header.deadline_ms));
-  if (!memory_asked_) {
-    AskForMemory(header.size);
-  } else if (have_memory_) {
-    StartReading();
-  }
+  StartReading(header.remote);
   return absl::OkStatus();
 }
 
-void Pull::StartReading() {
+void Pull::StartReading(const RemoteRange& source) {
   if (memory_.empty()) return EndIfComplete();
-  RemoteRange rest = source_;
+  RemoteRange rest = source;
   rest.address += request_.arrived;
   const absl::Status s =
       read_.Start(context_, outbound_.connection().bulk(), memory_.subspan(request_.arrived), rest, *this);
@@ -187,7 +137,7 @@ void Pull::StartReading() {
   outbound_.connection().Wake();
 }
 
-absl::Status Pull::OnChunk(const Message& message, uint32_t slot, bool* hold) {
+absl::Status Pull::OnChunk(const Message& message) {
   if (state_ == State::kStopping) {  // by write: an owner that sends chunks does not write
     if (by_write()) Finish(outcome_);
     return absl::OkStatus();
@@ -195,32 +145,19 @@ absl::Status Pull::OnChunk(const Message& message, uint32_t slot, bool* hold) {
   if (state_ == State::kAsked) {
     Enter(State::kMoving);
     moved_by_ = Protocol::kEager;
-    downgraded_ = asked_ == Protocol::kRead || asked_ == Protocol::kWrite;
+    downgraded_ = asked_ != Protocol::kEager;
     if (downgraded_) {
       ++context_.counters.downgrades;
       outbound_.NotByWrite(number_);
       write_.Revoke();
     }
     if (absl::Status s = CheckSize(message.header.size); !s.ok()) return Stop(s), absl::OkStatus();
-    if (!memory_asked_) AskForMemory(message.header.size);
-    if (have_memory_) eager_.SetMemory(memory_);
   }
   if (state_ != State::kMoving || moved_by_ != Protocol::kEager) return OutOfTurn("CHUNK");
   Moves();
-  if (absl::Status s = eager_.Accept(message, slot, hold, outbound_.connection().budget()); !s.ok()) return s;
+  if (absl::Status s = eager_.Accept(message, outbound_.connection().budget()); !s.ok()) return s;
   EndIfComplete();
   return absl::OkStatus();
-}
-
-void Pull::CopyHeld() {
-  CopyBudget budget;
-  const bool more = eager_.CopyHeld(outbound_.connection().control(), budget);
-  outbound_.connection().Wake();  // slots are free again
-  if (more) {
-    next_ = context_.loop.Post([this] { CopyHeld(); });
-  } else {
-    EndIfComplete();
-  }
 }
 
 // By write, where there was nothing to write.
@@ -251,8 +188,8 @@ absl::Status Pull::OnNote(const Note& note) {
 }
 
 absl::Status Pull::OnProgress(const Header& header) {
-  const uint64_t rest = size_.total() - request_.arrived;
-  if (!by_write() || header.offset <= written_ || header.offset >= rest || header.arrived > size_.total()) {
+  const uint64_t rest = memory_.size() - request_.arrived;
+  if (!by_write() || header.offset <= written_ || header.offset >= rest || header.arrived > memory_.size()) {
     return OutOfTurn("PROGRESS");
   }
   written_ = header.offset;
@@ -262,7 +199,7 @@ absl::Status Pull::OnProgress(const Header& header) {
 }
 
 void Pull::OnFail(const Header& header, const absl::Status& status) {
-  if (key_is_out() && header.arrived <= size_.total()) arrived_ = std::max(arrived_, header.arrived);
+  if (key_is_out() && header.arrived <= memory_.size()) arrived_ = std::max(arrived_, header.arrived);
   if (state_ == State::kStopping) {
     if (by_write()) Finish(outcome_);
     return;
@@ -344,16 +281,15 @@ void Pull::Finish(absl::Status status) {
   read_.Close();
   write_.Revoke();
   if (number_ != 0) outbound_.Unbind(number_, by_write());
-  if (!outbound_.connection().broken()) eager_.DropHeld(outbound_.connection().control());
   next_ = context_.loop.Post([this] { Conclude(); });
 }
 
 // Bytes from the start that are in place; not all where the pull failed, so that there is something left to ask for.
 uint64_t Pull::Arrived() const {
-  const uint64_t all = size_.total();
-  if (outcome_.ok()) return all;
+  const uint64_t all = memory_.size();
+  if (outcome_.ok() || all == 0) return all;
   const uint64_t arrived = std::max({arrived_, eager_.copied(), request_.arrived + read_.arrived()});
-  return all == 0 ? arrived_ : std::min(arrived, all - 1);
+  return std::min(arrived, all - 1);
 }
 
 void Pull::OnBroken(const absl::Status& status) {
@@ -366,7 +302,7 @@ void Pull::Conclude() {
   next_.Cancel();
   TransferReport report;
   report.protocol = moved_by_ == Protocol::kAuto ? asked_ : moved_by_;
-  report.size = memory_asked_ ? size_ : request_.size;
+  report.size = request_.size;
   report.elapsed = context_.loop.Now() - started_;
   report.downgraded = downgraded_;
   report.arrived = Arrived();

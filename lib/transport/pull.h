@@ -1,8 +1,8 @@
-// Pull is one transfer on the side that wants the object: it asks, gives memory, and runs the puller's half of a protocol.
+// Pull is one transfer on the side that wants the object: it asks, and runs the puller's half of a protocol.
 //
-//   waiting --> preparing --> asked --> moving --> over          preparing: by write, memory and its key come before asking
-//      |            |           |          |         ^
-//      +------------+-----------+----------+-> stopping          stopping: until the memory is safe
+//   waiting --> asked --> moving --> over          waiting: for the connection, and by write for a turn
+//      |          |          |         ^
+//      +----------+----------+-> stopping          stopping: until the memory is safe
 //
 // Law: memory goes back to the sink (Done) only when no READ of ours is in flight into it and no key of the peer's opens it.
 // A pull from which nothing has come for `patience` since it was asked for is given up, long before a deadline that leaves room
@@ -34,16 +34,12 @@ class Pull final : public BulkJob::Owner {
   Pull(Context& context, Outbound& outbound, PullId id, const PullRequest& request, std::unique_ptr<Sink> sink);
   ~Pull() override;
 
-  // The connection is up.
+  // The connection is up. By write it may have to wait for a turn: another Start follows.
   void Start();
-  // The sink's answer.
-  void OnMemory(absl::StatusOr<absl::Span<uint8_t>> memory);
-  // By write: fewer than BulkChannel::kNotes others have asked.
-  void OnTurn();
 
   // What the owner says. Errors: no honest owner would say it now.
   absl::Status OnData(const Header& header);
-  absl::Status OnChunk(const Message& message, uint32_t slot, bool* hold);
+  absl::Status OnChunk(const Message& message);
   absl::Status OnDone(const Header& header);
   absl::Status OnNote(const Note& note);
   absl::Status OnProgress(const Header& header);
@@ -61,19 +57,16 @@ class Pull final : public BulkJob::Owner {
   bool waits_for_notes() const { return state_ >= State::kAsked && state_ < State::kStopping && key_is_out(); }
   WantedWrite wanted() const { return {number_, write_.shares_seen()}; }
 
-  bool waits_for_turn() const { return state_ == State::kPreparing && write_open_ && number_ == 0; }
+  bool waiting() const { return state_ == State::kWaiting; }
 
   base::Link<Pull> table_link;
 
  private:
-  enum class State { kWaiting, kPreparing, kAsked, kMoving, kStopping, kOver };
+  enum class State { kWaiting, kAsked, kMoving, kStopping, kOver };
   void Enter(State state);
 
-  void AskForMemory(const ObjectSize& size);
-  void OpenForWriting();
   void Ask();
-  void StartReading();
-  void CopyHeld();
+  void StartReading(const RemoteRange& source);
   void EndIfComplete();
 
   void Stop(absl::Status status);
@@ -97,6 +90,7 @@ class Pull final : public BulkJob::Owner {
     if (by_write()) return state_ == State::kAsked || state_ == State::kMoving;
     return state_ == State::kMoving && moved_by_ == Protocol::kRead;
   }
+  // From asking on: the owner may write.
   bool key_is_out() const { return by_write() && !memory_.empty(); }
 
   Context& context_;
@@ -105,17 +99,12 @@ class Pull final : public BulkJob::Owner {
   const PullRequest request_;
   std::unique_ptr<Sink> sink_;
   const base::Time started_;
-  const Protocol asked_;  // kAuto: the owner chooses
+  const absl::Span<uint8_t> memory_;
+  const Protocol asked_;
   State state_ = State::kWaiting;
   uint64_t number_ = 0;  // on the wire; 0: not asked yet
-  ObjectSize size_;      // what the memory is for
   Protocol moved_by_ = Protocol::kAuto;
   bool downgraded_ = false;
-  bool memory_asked_ = false;
-  bool have_memory_ = false;
-  bool write_open_ = false;  // the key for the owner is made
-  absl::Span<uint8_t> memory_;
-  RemoteRange source_;  // by read
 
   EagerPuller eager_;
   ReadPuller read_;
@@ -126,7 +115,7 @@ class Pull final : public BulkJob::Owner {
   base::Time moved_at_;   // when something came last
   base::Time deadline_time_;
   base::Timer limit_;  // the deadline, or the end of patience
-  base::Timer next_;   // held chunks to copy; then the grace of stopping; then the end
+  base::Timer next_;   // the grace of stopping; then the end
   absl::Status outcome_;
 };
 

@@ -56,24 +56,21 @@ void Serve::OnPinned(absl::StatusOr<PinnedObject> object) {
 
 absl::Status Serve::CheckSize(const ObjectSize& actual) const {
   const ObjectSize& expected = transfer_.size;
-  if ((transfer_.flags & kSizeKnown) == 0 || (actual.data == expected.data && actual.metadata == expected.metadata)) {
-    return absl::OkStatus();
-  }
+  if (actual == expected) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("the object has ", actual.data, " + ", actual.metadata,
                                                     " bytes, expected were ", expected.data, " + ", expected.metadata));
 }
 
 // The puller's word, but where only its policy spoke, ours may make it eager.
 Protocol Serve::Choose(uint64_t size) const {
-  const Protocol ours = context_.options.policy.Choose(size, false);
-  if (transfer_.protocol == Protocol::kAuto) return ours;
   const bool given = (transfer_.flags & kProtocolGiven) != 0;
-  return !given && ours == Protocol::kEager ? ours : transfer_.protocol;
+  if (!given && context_.options.policy.Choose(size) == Protocol::kEager) return Protocol::kEager;
+  return transfer_.protocol;
 }
 
 void Serve::ServeEager() {
   state_ = State::kEager;
-  if (transfer_.protocol == Protocol::kRead || transfer_.protocol == Protocol::kWrite) ++context_.counters.downgrades;
+  if (transfer_.protocol != Protocol::kEager) ++context_.counters.downgrades;
   eager_.Open(transfer_.transfer, object_, transfer_.arrived);
   inbound_.connection().control().Add(&eager_);
   inbound_.connection().Wake();

@@ -1,5 +1,4 @@
-// Serve is one transfer on the side that has the object: it pins, picks the protocol where that is left to it, and runs the
-// owner's half.
+// Serve is one transfer on the side that has the object: it pins, may make it eager, and runs the owner's half.
 //
 //   pinning --> eager | reading | writing --> (end)       writing --> stopping: WRITEs in flight, no more are posted
 //

@@ -227,16 +227,13 @@ class Player final {
 
   void Ask() {
     const uint64_t number = Number();
-    const base::ObjectId& id = objects_[in_.Below(static_cast<uint32_t>(objects_.size()))];
-    Header header = Transfer(number, id, AnyProtocol());
+    const uint32_t object = in_.Below(static_cast<uint32_t>(objects_.size()));
+    Header header = Transfer(number, objects_[object], 0, AnyProtocol());
     header.deadline_ms = in_.Take<uint16_t>();
     header.flags = static_cast<uint8_t>(in_.Below(4));
-    if ((header.flags & kSizeKnown) != 0) {
-      header.size = AnySize();
-      header.remote = CarriesRange(header) ? AnyRange() : RemoteRange();
-    } else if (header.protocol == Protocol::kWrite) {
-      header.protocol = Protocol::kRead;
-    }
+    const uint64_t size = kSizes[object % std::size(kSizes)];
+    header.size = in_.Below(4) == 3 ? AnySize() : ObjectSize{size, size / 10};
+    if (CarriesRange(header)) header.remote = AnyRange();
     Say(header);
   }
 
@@ -247,20 +244,16 @@ class Player final {
     PullRequest request;
     request.id = objects_[in_.Below(static_cast<uint32_t>(objects_.size()))];
     request.owner = peer_->service();
-    request.size_known = true;
     const uint64_t size = kSizes[in_.Below(std::size(kSizes))];
     request.size = {size, size / 10};
     request.protocol = AnyProtocol();
     request.deadline = Seconds(1 + in_.Below(5));
-    SinkOptions sink;
-    sink.delay = Milliseconds(in_.Below(3));
-    if (in_.Below(8) == 7) sink.refusal = absl::ResourceExhaustedError("full");
-    pulls_.push_back(node_.Pull(request, sink));
+    pulls_.push_back(node_.Pull(request));
   }
 
   // To the last TRANSFER, most times.
   void Reply() {
-    Header asked = Transfer(Number(), objects_[0]);
+    Header asked = Transfer(Number(), objects_[0], 0);
     for (const RawPeer::Received& one : peer_->received) {
       if (one.header.kind == MessageKind::kTransfer) asked = one.header;
     }

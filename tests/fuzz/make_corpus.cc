@@ -109,7 +109,7 @@ void AddMessages(Corpus& corpus) {
     Bytes text;
     switch (header.kind) {
       case MessageKind::kTransfer:
-        header.flags = kSizeKnown;
+        header.flags = kDirectoryAway;
         header.protocol = Protocol::kWrite;
         header.size = {100, 20};
         header.generation = base::Generation{77};

@@ -34,8 +34,7 @@ void TryPolicy(const std::string& text) {
   const absl::StatusOr<transport::Policy> again = transport::Policy::Parse(policy->ToString());
   CHECK(again.ok() && again->ToString() == policy->ToString()) << text << " became " << policy->ToString();
   for (const uint64_t size : {uint64_t{0}, uint64_t{1} << 20, UINT64_MAX}) {
-    CHECK(policy->Choose(size, true) != transport::Protocol::kAuto);
-    CHECK(policy->Choose(size, false) != transport::Protocol::kWrite);
+    CHECK(policy->Choose(size) != transport::Protocol::kAuto);
   }
 }
 

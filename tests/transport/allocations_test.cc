@@ -17,16 +17,12 @@ constexpr uint64_t kSize = 64;
 constexpr int kWarmUp = 100;  // pulls until all tables and rings have had their size
 constexpr int kPulls = 100;
 
-// Has its memory ready, and needs none itself.
+// Needs no memory itself.
 class ReadySink final : public Sink {
  public:
-  ReadySink(base::EventLoop& loop, absl::Span<uint8_t> memory, bool* done)
-      : loop_(loop), memory_(memory), done_(done) {}
+  ReadySink(absl::Span<uint8_t> memory, bool* done) : memory_(memory), done_(done) {}
 
-  void Reserve(const ObjectSize&, ReserveCallback reserved) override {
-    reserved_ = std::move(reserved);
-    answer_ = loop_.Post([this] { reserved_(memory_); });
-  }
+  absl::Span<uint8_t> memory() const override { return memory_; }
   void Done(const absl::Status& status, const TransferReport& report) override {
     EXPECT_TRUE(status.ok()) << status;
     EXPECT_EQ(report.size.total(), kSize);
@@ -34,11 +30,8 @@ class ReadySink final : public Sink {
   }
 
  private:
-  base::EventLoop& loop_;
   const absl::Span<uint8_t> memory_;
   bool* const done_;
-  ReserveCallback reserved_;
-  base::Timer answer_;
 };
 
 class AllocationsTest : public ::testing::TestWithParam<Protocol> {
@@ -56,7 +49,7 @@ class AllocationsTest : public ::testing::TestWithParam<Protocol> {
   int64_t Pull(const base::ObjectId& id, absl::Span<uint8_t> memory) {
     const PullRequest request = puller_.Request(owner_, id, GetParam());
     bool done = false;
-    auto sink = std::make_unique<ReadySink>(puller_.loop, memory, &done);
+    auto sink = std::make_unique<ReadySink>(memory, &done);
     const int64_t before = support::Allocations();
     puller_.endpoint->StartPull(request, std::move(sink));
     const int64_t started = support::Allocations() - before;

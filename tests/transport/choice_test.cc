@@ -17,17 +17,7 @@ NodeOptions WithPolicy(const char* policy) {
   return options;
 }
 
-std::shared_ptr<Outcome> PullOfUnknownSize(World& world, Node& puller, Node& owner, uint64_t size,
-                                           Protocol protocol = Protocol::kAuto) {
-  PullRequest request = puller.Request(owner, owner.AddObject(size), protocol);
-  request.size_known = false;
-  request.size = {};
-  auto outcome = puller.Pull(request);
-  EXPECT_TRUE(world.Finish(outcome));
-  return outcome;
-}
-
-TEST(ChoiceTest, ThePullersPolicyRulesWhereItKnowsTheSize) {
+TEST(ChoiceTest, ThePullersPolicyRules) {
   World world;
   Node& owner = world.Add(WithPolicy("read"));
   Node& puller = world.Add(WithPolicy("eager:1000,read:10000,write"));
@@ -44,24 +34,6 @@ TEST(ChoiceTest, ThePullersPolicyRulesWhereItKnowsTheSize) {
   world.ExpectClean();
 }
 
-TEST(ChoiceTest, TheOwnersPolicyRulesWhereThePullerDoesNot) {
-  World world;
-  Node& owner = world.Add(WithPolicy("eager:1000,write"));
-  Node& puller = world.Add(WithPolicy("write"));
-  for (auto [size, protocol] : {std::pair<uint64_t, Protocol>{0, Protocol::kEager},
-                                {1000, Protocol::kEager},
-                                {1001, Protocol::kRead},
-                                {3000000, Protocol::kRead}}) {
-    auto outcome = PullOfUnknownSize(world, puller, owner, size);
-    EXPECT_TRUE(outcome->status.ok() && outcome->right) << outcome->status;
-    EXPECT_EQ(outcome->report.protocol, protocol) << size;
-    EXPECT_FALSE(outcome->report.downgraded);
-    EXPECT_EQ(outcome->reserves, 1);
-  }
-  world.ExpectClean();
-  EXPECT_EQ(owner.endpoint->counters().downgrades + puller.endpoint->counters().downgrades, 0u);
-}
-
 TEST(ChoiceTest, AGivenProtocolIsKept) {
   World world;
   Node& owner = world.Add(WithPolicy("eager"));
@@ -69,21 +41,9 @@ TEST(ChoiceTest, AGivenProtocolIsKept) {
   for (Protocol protocol : {Protocol::kEager, Protocol::kRead, Protocol::kWrite}) {
     auto outcome = puller.Pull(owner, owner.AddObject(5000), protocol);
     ASSERT_TRUE(world.Finish(outcome));
-    EXPECT_EQ(outcome->report.protocol, protocol);
-    if (protocol == Protocol::kWrite) continue;
-    outcome = PullOfUnknownSize(world, puller, owner, 5000, protocol);
     EXPECT_TRUE(outcome->status.ok() && outcome->right) << outcome->status;
     EXPECT_EQ(outcome->report.protocol, protocol);
   }
-  world.ExpectClean();
-}
-
-TEST(ChoiceTest, AWriteOfUnknownSizeIsRefused) {
-  World world;
-  Node& owner = world.Add();
-  Node& puller = world.Add();
-  auto outcome = PullOfUnknownSize(world, puller, owner, 5000, Protocol::kWrite);
-  EXPECT_EQ(outcome->status.code(), absl::StatusCode::kInvalidArgument) << outcome->status;
   world.ExpectClean();
 }
 

@@ -130,15 +130,9 @@ uint64_t Live(uint64_t seed) {
         if (node.endpoint == nullptr) break;
         PullRequest request = node.Request(world.node(whom), objects[whom][random.Below(objects[whom].size())],
                                            static_cast<Protocol>(random.Below(4)));
-        request.size_known = request.protocol == Protocol::kWrite || random.Below(2) == 0;
         if (random.Below(10) == 0) ++request.size.data;
-        if (!request.size_known) request.size = {};
         request.deadline = random.Below(3) == 0 ? Microseconds(static_cast<int64_t>(random.Below(3000))) : Seconds(5);
-        SinkOptions sink;
-        sink.delay = Microseconds(random.Below(2) == 0 ? 0 : static_cast<int64_t>(random.Below(500)));
-        if (random.Below(20) == 0) sink.refusal = absl::ResourceExhaustedError("no room");
-        sink.never_answers = random.Below(30) == 0;
-        outcomes.push_back(node.Pull(request, sink));
+        outcomes.push_back(node.Pull(request));
         pullers.push_back(who);
         break;
       }

@@ -23,7 +23,6 @@ class HostileOwnerTest : public ::testing::Test {
     peer.Listen();
     request.id = base::ObjectId::FromName("x");
     request.owner = peer.service();
-    request.size_known = true;
     request.size = {60000, 5000};
     request.deadline = Seconds(5);
   }
@@ -262,8 +261,7 @@ TEST_F(HostileOwnerTest, RandomAnswers) {
     request.deadline = Milliseconds(500);
     for (Protocol protocol : {Protocol::kEager, Protocol::kRead, Protocol::kWrite, Protocol::kAuto}) {
       request.protocol = protocol;
-      request.size_known = protocol != Protocol::kAuto;
-      request.size = request.size_known ? ObjectSize{3000, 0} : ObjectSize{};
+      request.size = {3000, 0};
       outcomes.push_back(node.Pull(request));
     }
     w.RunUntil([&] { return raw.Count(MessageKind::kTransfer) == 4; }, Seconds(1));

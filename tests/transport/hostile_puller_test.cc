@@ -17,13 +17,15 @@ namespace {
 using base::Milliseconds;
 using base::Seconds;
 
+constexpr uint64_t kSize = 100000;  // of the object that is asked for
+
 class HostilePullerTest : public ::testing::Test {
  protected:
   HostilePullerTest() {
     NodeOptions options;
     options.endpoint.serve_deadline = Seconds(10);
     owner = &world.Add(options);
-    id = owner->AddObject(100000);
+    id = owner->AddObject(kSize);
     peer = std::make_unique<RawPeer>(world, 99);
   }
 
@@ -58,7 +60,7 @@ class HostilePullerTest : public ::testing::Test {
 
 TEST_F(HostilePullerTest, ByTheWayThisIsHowItIsDone) {
   Connect();
-  Header transfer = Transfer(1, id, Protocol::kRead);
+  Header transfer = Transfer(1, id, kSize, Protocol::kRead);
   transfer.flags = kProtocolGiven;
   peer->Send(transfer);
   const auto* data = peer->Await(MessageKind::kData);
@@ -104,15 +106,15 @@ TEST_F(HostilePullerTest, WordsOfAnOwner) {
 
 TEST_F(HostilePullerTest, ANumberUsedTwice) {
   Connect();
-  peer->Send(Transfer(5, id));
-  peer->Send(Transfer(5, id));
+  peer->Send(Transfer(5, id, kSize));
+  peer->Send(Transfer(5, id, kSize));
   ExpectViolation();
 }
 
 TEST_F(HostilePullerTest, ANumberThatGoesBack) {
   Connect();
-  peer->Send(Transfer(5, id));
-  peer->Send(Transfer(4, id));
+  peer->Send(Transfer(5, id, kSize));
+  peer->Send(Transfer(4, id, kSize));
   ExpectViolation();
 }
 
@@ -124,9 +126,7 @@ TEST_F(HostilePullerTest, TheEndOfWhatNeverBegan) {
 
 TEST_F(HostilePullerTest, DoneOfAWrite) {
   Connect();
-  Header transfer = Transfer(1, id, Protocol::kWrite);
-  transfer.flags = kSizeKnown;
-  transfer.size = {100000, 0};
+  Header transfer = Transfer(1, id, kSize, Protocol::kWrite);
   transfer.remote = peer->range();
   owner->source.SetDelay(Seconds(1));
   peer->Send(transfer);
@@ -154,7 +154,7 @@ TEST_F(HostilePullerTest, ANoteThatOnlyOwnersWrite) {
 
 TEST_F(HostilePullerTest, WritingToTheOwnersObjects) {
   Connect();
-  Header transfer = Transfer(1, id, Protocol::kRead);
+  Header transfer = Transfer(1, id, kSize, Protocol::kRead);
   transfer.flags = kProtocolGiven;
   peer->Send(transfer);
   const auto* data = peer->Await(MessageKind::kData);
@@ -169,7 +169,7 @@ TEST_F(HostilePullerTest, WritingToTheOwnersObjects) {
 TEST_F(HostilePullerTest, NeverSayingDone) {
   Connect();
   for (uint64_t i = 1; i <= 20; ++i) {
-    Header transfer = Transfer(i, id, Protocol::kRead);
+    Header transfer = Transfer(i, id, kSize, Protocol::kRead);
     transfer.flags = kProtocolGiven;
     transfer.deadline_ms = UINT32_MAX;
     peer->Send(transfer);
@@ -184,9 +184,8 @@ TEST_F(HostilePullerTest, NeverSayingDone) {
 
 TEST_F(HostilePullerTest, AWriteTargetThatIsNotThere) {
   Connect();
-  Header transfer = Transfer(1, id, Protocol::kWrite);
-  transfer.flags = kSizeKnown | kProtocolGiven;
-  transfer.size = {100000, 0};
+  Header transfer = Transfer(1, id, kSize, Protocol::kWrite);
+  transfer.flags = kProtocolGiven;
   transfer.remote = {0x1000, 0x12345678};
   peer->Bulk(verbs::Opcode::kSend, {}, 4);  // the greeting
   peer->Send(transfer);
@@ -197,7 +196,7 @@ TEST_F(HostilePullerTest, NeverGivingBackCredits) {
   Connect();
   // It takes no notice of the answers, and asks for more than the endpoint will ever let wait.
   for (uint64_t i = 1; i <= 20000 && !peer->disconnected(); ++i) {
-    peer->Send(Transfer(i, base::ObjectId::FromName("nowhere")));
+    peer->Send(Transfer(i, base::ObjectId::FromName("nowhere"), kSize));
     if (i % 50 == 0) world.RunFor(Milliseconds(1));
   }
   ExpectDisconnected();
@@ -210,10 +209,10 @@ TEST_F(HostilePullerTest, AGreedyPeerLeavesRoomForOthers) {
   NodeOptions options;
   options.endpoint.max_transfers = 16;
   owner = &world.Add(options);
-  id = owner->AddObject(100000);
+  id = owner->AddObject(kSize);
   Connect();
   for (uint64_t i = 1; i <= 20; ++i) {
-    Header transfer = Transfer(i, id, Protocol::kRead);
+    Header transfer = Transfer(i, id, kSize, Protocol::kRead);
     transfer.flags = kProtocolGiven;
     transfer.deadline_ms = 1'000'000;
     peer->Send(transfer);
@@ -233,7 +232,7 @@ TEST_F(HostilePullerTest, AGreedyPeerLeavesRoomForOthers) {
   EXPECT_TRUE(world.RunUntil([&] { return owner->source.pins() == 16 / kPeerPart; }, Seconds(1)));
   // What it ends it may have again.
   peer->Send(Plain(MessageKind::kDone, 1, Protocol::kRead));
-  Header next = Transfer(21, id, Protocol::kRead);
+  Header next = Transfer(21, id, kSize, Protocol::kRead);
   next.flags = kProtocolGiven;
   peer->Send(next);
   ASSERT_TRUE(world.RunUntil([&] { return peer->received.size() == 21; }, Seconds(1)));
@@ -258,7 +257,7 @@ TEST_F(HostilePullerTest, MoreCallsThanAreAnswered) {
 TEST_F(HostilePullerTest, HalfAConnection) {
   peer->Connect(owner->service, {0});
   world.RunFor(Milliseconds(10));
-  peer->Send(Transfer(1, id));
+  peer->Send(Transfer(1, id, kSize));
   ExpectDisconnected(Seconds(10));
 }
 
@@ -273,7 +272,7 @@ TEST_F(HostilePullerTest, AnotherVersionIsRefusedWithOurs) {
 
 TEST_F(HostilePullerTest, LateWordsAreCountedOnly) {
   Connect();
-  peer->Send(Transfer(1, base::ObjectId::FromName("nowhere")));
+  peer->Send(Transfer(1, base::ObjectId::FromName("nowhere"), kSize));
   ASSERT_NE(peer->Await(MessageKind::kFail), nullptr);
   peer->Send(Plain(MessageKind::kCancel, 1));
   peer->Send(Plain(MessageKind::kDone, 1, Protocol::kRead));

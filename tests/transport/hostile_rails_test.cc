@@ -72,9 +72,8 @@ class HostilePullersRailsTest : public HostileRailsTest {
   // A TRANSFER by write with a key of `rail`.
   Header TransferWithKeyOf(uint32_t rail) {
     const base::ObjectId id = node.AddObject(kSize);
-    Header header = Transfer(1, id, Protocol::kWrite);
-    header.flags = kSizeKnown | kProtocolGiven;
-    header.size = {kSize, 0};
+    Header header = Transfer(1, id, kSize, Protocol::kWrite);
+    header.flags = kProtocolGiven;
     header.remote = peer.range();
     header.remote.further = {1, {{{rail, 4711}}}};
     return header;
@@ -151,7 +150,6 @@ class HostileOwnersRailsTest : public HostileRailsTest {
     PullRequest request;
     request.id = base::ObjectId::FromName("x");
     request.owner = peer.service();
-    request.size_known = true;
     request.size = {kSize, 0};
     request.protocol = Protocol::kRead;
     outcome = node.Pull(request);

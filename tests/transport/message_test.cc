@@ -27,9 +27,10 @@ std::vector<std::pair<Header, std::vector<uint8_t>>> Samples() {
   h.deadline_ms = 30000;
   h.object = base::ObjectId::FromName("x");
   h.generation = base::Generation{0x1122334455667788};
-  samples.push_back({h, {}});  // any, size unknown
+  h.protocol = Protocol::kEager;
+  samples.push_back({h, {}});  // nothing of it
   h.protocol = Protocol::kRead;
-  h.flags = kSizeKnown | kProtocolGiven | kDirectoryAway;
+  h.flags = kProtocolGiven | kDirectoryAway;
   h.size = {1000, 24};
   samples.push_back({h, {}});
   h.protocol = Protocol::kWrite;
@@ -150,7 +151,7 @@ TEST(MessageTest, BytesLieWhereTheDrawingSays) {
   Header h;
   h.kind = MessageKind::kTransfer;
   h.protocol = Protocol::kWrite;
-  h.flags = kSizeKnown;
+  h.flags = kProtocolGiven;
   h.credits = 0x0201;
   h.deadline_ms = 0x04030201;
   h.transfer = 0x0807060504030201;
@@ -232,17 +233,14 @@ TEST(MessageTest, MalformedMessagesAreRefused) {
     bad.push_back({why, header, std::move(body)});
   };
   Header h = samples[0].first;
-  h.size.data = 5;
-  add("a size that is not known", h);
+  h.protocol = Protocol::kAuto;
+  add("a TRANSFER without a protocol", h);
   h = samples[0].first;
-  h.protocol = Protocol::kWrite;
-  add("a write of unknown size", h);
-  h = samples[0].first;
-  h.flags = 8;
+  h.flags = 4;
   add("unknown flags", h);
   h = samples[0].first;
   h.arrived = 1;
-  add("bytes that arrived of an unknown size", h);
+  add("bytes that arrived of nothing", h);
   h = samples[1].first;
   h.arrived = h.size.total();
   add("all has arrived", h);

@@ -77,7 +77,6 @@ TEST_P(PatienceTest, ASilentOwnerIsGivenUpLongBeforeTheDeadline) {
   PullRequest request;
   request.id = base::ObjectId::FromName("x");
   request.owner = owner.service();
-  request.size_known = true;
   request.size = {64 << 20, 0};
   request.protocol = GetParam();
   request.deadline = Seconds(280);
@@ -95,20 +94,6 @@ TEST_P(PatienceTest, ASilentOwnerIsGivenUpLongBeforeTheDeadline) {
 INSTANTIATE_TEST_SUITE_P(All, PatienceTest, ::testing::Values(Protocol::kEager, Protocol::kRead, Protocol::kWrite),
                          NameOf);
 
-TEST(OwnMemoryTest, ThatComesLateIsNotTheOwnersFault) {
-  World world;
-  Node& owner = world.Add();
-  Node& puller = world.Add();
-  PullRequest request = puller.Request(owner, owner.AddObject(1 << 20), Protocol::kRead);
-  request.patience = Milliseconds(100);
-  SinkOptions sink;
-  sink.delay = Seconds(2);
-  auto outcome = puller.Pull(request, sink);
-  ASSERT_TRUE(world.Finish(outcome));
-  EXPECT_TRUE(outcome->status.ok()) << outcome->status;
-  world.ExpectClean();
-}
-
 // An owner that claims to write, and never ends: words count as long as they say more than before; then comes the deadline.
 class WordsTest : public ::testing::Test {
  protected:
@@ -116,7 +101,6 @@ class WordsTest : public ::testing::Test {
     owner_.Listen();
     request_.id = base::ObjectId::FromName("x");
     request_.owner = owner_.service();
-    request_.size_known = true;
     request_.size = {64 << 20, 0};
     request_.deadline = Seconds(30);
   }

@@ -9,21 +9,17 @@ namespace {
 TEST(PolicyTest, PicksTheFirstStepThatReachesTheSize) {
   const auto policy = Policy::Parse("eager:32KiB,read:1MiB,write");
   ASSERT_TRUE(policy.ok()) << policy.status();
-  EXPECT_EQ(policy->Choose(0, true), Protocol::kEager);
-  EXPECT_EQ(policy->Choose(32 * 1024, true), Protocol::kEager);
-  EXPECT_EQ(policy->Choose(32 * 1024 + 1, true), Protocol::kRead);
-  EXPECT_EQ(policy->Choose(1 << 20, true), Protocol::kRead);
-  EXPECT_EQ(policy->Choose((1 << 20) + 1, true), Protocol::kWrite);
-  EXPECT_EQ(policy->Choose(UINT64_MAX, true), Protocol::kWrite);
-}
-
-TEST(PolicyTest, NeverWritesASizeThatThePullerDoesNotKnow) {
-  EXPECT_EQ(Policy::Parse("write")->Choose(1 << 30, false), Protocol::kRead);
+  EXPECT_EQ(policy->Choose(0), Protocol::kEager);
+  EXPECT_EQ(policy->Choose(32 * 1024), Protocol::kEager);
+  EXPECT_EQ(policy->Choose(32 * 1024 + 1), Protocol::kRead);
+  EXPECT_EQ(policy->Choose(1 << 20), Protocol::kRead);
+  EXPECT_EQ(policy->Choose((1 << 20) + 1), Protocol::kWrite);
+  EXPECT_EQ(policy->Choose(UINT64_MAX), Protocol::kWrite);
 }
 
 TEST(PolicyTest, TheBuiltInOneIsEagerThenRead) {
-  EXPECT_EQ(Policy().Choose(100, true), Protocol::kEager);
-  EXPECT_EQ(Policy().Choose(100 << 20, true), Protocol::kRead);
+  EXPECT_EQ(Policy().Choose(100), Protocol::kEager);
+  EXPECT_EQ(Policy().Choose(100 << 20), Protocol::kRead);
 }
 
 TEST(PolicyTest, TextComesBack) {

@@ -14,11 +14,12 @@ constexpr uint64_t kBulkBit = 1u << 17;
 
 }  // namespace
 
-Header Transfer(uint64_t number, const base::ObjectId& id, Protocol protocol) {
+Header Transfer(uint64_t number, const base::ObjectId& id, uint64_t size, Protocol protocol) {
   Header header;
   header.kind = MessageKind::kTransfer;
   header.transfer = number;
   header.object = id;
+  header.size = {size, 0};
   header.protocol = protocol;
   header.deadline_ms = 5000;
   return header;

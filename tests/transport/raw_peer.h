@@ -12,8 +12,8 @@
 
 namespace tokamak::transport::testing {
 
-// A TRANSFER, of unknown size unless more is filled in.
-Header Transfer(uint64_t number, const base::ObjectId& id, Protocol protocol = Protocol::kAuto);
+// A TRANSFER of an object of this many bytes.
+Header Transfer(uint64_t number, const base::ObjectId& id, uint64_t size, Protocol protocol = Protocol::kRead);
 // A message that says no more than this.
 Header Plain(MessageKind kind, uint64_t number, Protocol protocol = Protocol::kAuto);
 

@@ -178,7 +178,6 @@ TEST(ResumeBoundsTest, AnOwnerCannotHaveWrittenMoreThanThereIs) {
   PullRequest request;
   request.id = base::ObjectId::FromName("x");
   request.owner = owner.service();
-  request.size_known = true;
   request.size = {5000, 0};
   request.arrived = 1000;
   request.protocol = Protocol::kWrite;

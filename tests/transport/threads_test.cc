@@ -55,16 +55,14 @@ struct Score {
 
 class ScoringSink final : public Sink {
  public:
-  ScoringSink(base::EventLoop& loop, const base::ObjectId& id, absl::Span<uint8_t> memory, Score& score)
-      : loop_(loop), id_(id), memory_(memory), score_(score) {}
+  ScoringSink(const base::ObjectId& id, absl::Span<uint8_t> memory, Score& score)
+      : id_(id), memory_(memory), score_(score) {}
   ~ScoringSink() override { --score_.running; }
-  void Reserve(const ObjectSize& size, ReserveCallback done) override {
-    answer_ = loop_.Post([this, size = size.total(), done = std::move(done)] { done(memory_.subspan(0, size)); });
-  }
+  absl::Span<uint8_t> memory() const override { return memory_; }
   void Done(const absl::Status& status, const TransferReport& report) override {
     if (!status.ok()) {
       score_.Fail(status);
-    } else if (IsObject(id_, memory_.subspan(0, report.size.total()))) {
+    } else if (report.size.total() == memory_.size() && IsObject(id_, memory_)) {
       ++score_.ok;
     } else {
       ++score_.wrong;
@@ -72,11 +70,9 @@ class ScoringSink final : public Sink {
   }
 
  private:
-  base::EventLoop& loop_;
   const base::ObjectId id_;
   const absl::Span<uint8_t> memory_;
   Score& score_;
-  base::Timer answer_;
 };
 
 // A thread with an endpoint. Serves kObjects objects and pulls those of others.
@@ -124,12 +120,11 @@ class Engine {
           PullRequest request;
           request.id = Id(i);
           request.owner = from;
-          request.size_known = true;
           request.size = {SizeOf(i), 0};
           request.protocol = protocol;
           ++score.running;
-          last_pull_ = endpoint_->StartPull(
-              request, std::make_unique<ScoringSink>(thread_.loop(), request.id, arena_.Take(SizeOf(i)), score));
+          last_pull_ =
+              endpoint_->StartPull(request, std::make_unique<ScoringSink>(request.id, arena_.Take(SizeOf(i)), score));
         }
       }
     });

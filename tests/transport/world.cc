@@ -102,26 +102,17 @@ void FakeSource::Unpin(PinId pin) {
 
 class FakeSink final : public Sink {
  public:
-  FakeSink(Node& node, SinkOptions options, std::shared_ptr<Outcome> outcome)
-      : node_(node), options_(std::move(options)), outcome_(std::move(outcome)) {}
+  FakeSink(Node& node, SinkOptions options, const ObjectSize& size, std::shared_ptr<Outcome> outcome)
+      : node_(node), options_(std::move(options)), outcome_(std::move(outcome)) {
+    outcome_->memory = options_.memory;
+    if (!options_.memory.empty() || size.total() == 0) return;
+    outcome_->memory = node_.arena.Take(size.total());
+    std::memset(outcome_->memory.data(), kGivenBack, size.total());
+  }
 
   ~FakeSink() override { outcome_->dropped = true; }
 
-  void Reserve(const ObjectSize& size, ReserveCallback done) override {
-    EXPECT_EQ(++outcome_->reserves, 1);
-    EXPECT_FALSE(outcome_->done);
-    done_ = std::move(done);
-    if (options_.never_answers) return;
-    answer_ = node_.loop.RunAfter(options_.delay, [this, size] {
-      if (!options_.refusal.ok()) return done_(options_.refusal);
-      outcome_->memory = options_.memory;
-      if (options_.memory.empty()) {
-        outcome_->memory = node_.arena.Take(size.total());
-        if (size.total() > 0) std::memset(outcome_->memory.data(), kGivenBack, size.total());
-      }
-      done_(outcome_->memory);
-    });
-  }
+  absl::Span<uint8_t> memory() const override { return outcome_->memory; }
 
   void Done(const absl::Status& status, const TransferReport& report) override {
     EXPECT_FALSE(outcome_->done) << "Done came twice";
@@ -143,8 +134,6 @@ class FakeSink final : public Sink {
   Node& node_;
   const SinkOptions options_;
   const std::shared_ptr<Outcome> outcome_;
-  ReserveCallback done_;
-  base::Timer answer_;
 };
 
 // ---- Node
@@ -219,7 +208,6 @@ PullRequest Node::Request(const Node& owner, const base::ObjectId& id, Protocol 
   PullRequest request;
   request.id = id;
   request.owner = owner.service;
-  request.size_known = true;
   auto size = owner.sizes.find(id);
   if (size != owner.sizes.end()) request.size = size->second;
   request.protocol = protocol;
@@ -229,7 +217,7 @@ PullRequest Node::Request(const Node& owner, const base::ObjectId& id, Protocol 
 std::shared_ptr<Outcome> Node::Pull(const PullRequest& request, const SinkOptions& sink) {
   auto outcome = std::make_shared<Outcome>();
   outcome->id = request.id;
-  outcome->pull = endpoint->StartPull(request, std::make_unique<FakeSink>(*this, sink, outcome));
+  outcome->pull = endpoint->StartPull(request, std::make_unique<FakeSink>(*this, sink, request.size, outcome));
   EXPECT_FALSE(outcome->done) << "Done ran inside StartPull";
   return outcome;
 }

@@ -91,7 +91,6 @@ struct Outcome {
   PullId pull = 0;
   bool done = false;
   bool dropped = false;  // the sink
-  int reserves = 0;
   absl::Status status;
   TransferReport report;
   absl::Span<uint8_t> memory;
@@ -101,9 +100,6 @@ struct Outcome {
 };
 
 struct SinkOptions {
-  base::Duration delay;  // of Reserve's answer
-  absl::Status refusal;  // Reserve's answer
-  bool never_answers = false;
   absl::Span<uint8_t> memory;  // where a pull that was cut goes on; else new memory
   bool keep = false;           // what a failed pull leaves, for another to go on
   std::function<void(const Outcome&)> on_done;
@@ -135,7 +131,7 @@ class Node {
   base::ObjectId AddObject(uint64_t data_size, uint64_t metadata_size = 0);
 
   std::shared_ptr<Outcome> Pull(const PullRequest& request, const SinkOptions& sink = {});
-  // The whole of it from `owner`, size known.
+  // The whole of it from `owner`.
   std::shared_ptr<Outcome> Pull(const Node& owner, const base::ObjectId& id, Protocol protocol,
                                 const SinkOptions& sink = {});
   PullRequest Request(const Node& owner, const base::ObjectId& id, Protocol protocol) const;
