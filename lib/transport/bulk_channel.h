@@ -55,6 +55,7 @@ class BulkChannel final {
   // Completions that may be there at once, of one rail.
   static uint32_t CompletionsFor(Side side, uint32_t each) { return each * BulkQueue::CompletionsFor(side); }
 
+  Side side() const { return side_; }
   const Shape& shape() const { return shape_; }
   uint32_t queue_pairs() const { return shape_.rails * shape_.each; }
   uint32_t RailOfQueue(uint32_t q) const { return q / shape_.each; }

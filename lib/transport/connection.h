@@ -13,31 +13,37 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "lib/transport/bulk_channel.h"
 #include "lib/transport/completions.h"
 #include "lib/transport/context.h"
 #include "lib/transport/control_channel.h"
 #include "lib/transport/hello.h"
 #include "lib/transport/message.h"
+#include "lib/transport/peer_watch.h"
+#include "lib/transport/rail_links.h"
 #include "lib/transport/rail_messages.h"
-#include "lib/transport/secondary_rail.h"
+#include "lib/transport/request_id.h"
+#include "lib/transport/secondary_rails.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::transport {
 
-class Connection final : private SecondaryRail::Host {
+class Connection final : private RailLinks::User, private SecondaryRail::Host, private PeerWatch::User {
  public:
   class User {
    public:
     virtual ~User() = default;
     // Messages may leave. Runs once, in a task of its own.
     virtual void OnUp() = 0;
-    // A message came; its body lives during the call. An error means that no honest peer would have sent it.
-    virtual absl::Status OnMessage(const Message& message) = 0;
+    // A message came; its body lives during the call, and what is copied of it counts in `budget`. An error means that no
+    // honest peer would have sent it.
+    virtual absl::Status OnMessage(const Message& message, CopyBudget& budget) = 0;
     virtual absl::Status OnNote(const Note& note) = 0;
     // The owner has said where its rails are.
     virtual void OnRails(absl::Span<const verbs::Address> rails) = 0;
@@ -52,22 +58,20 @@ class Connection final : private SecondaryRail::Host {
   // `user` outlives the connection. kPuller connects, kOwner is connected to.
   static absl::StatusOr<std::unique_ptr<Connection>> Create(Context& context, BulkChannel::Side side,
                                                             const BulkChannel::Shape& shape, const verbs::Address& peer,
-                                                            uint64_t token, User& user);
+                                                            uint64_t token, Connection::User& user);
   ~Connection() override;
 
   // Asks the peer for all queue pairs of the primary rail.
   absl::Status Connect();
-  // The peer asks for one of them, or for one of another rail.
+  // The peer asks for one of them that it misses, or for one of another rail.
   absl::Status Accept(verbs::ConnectionRequest& request, const Hello& theirs);
+  bool Misses(uint32_t queue) const { return links_->Misses(queue); }
 
-  // For the user. Nothing is sent in the call.
+  // For the user, until it is broken. Nothing is sent in the call.
   void Send(const Header& header, std::vector<uint8_t> body = {});
   ControlChannel& control() { return *control_; }
-  BulkChannel& bulk() override { return *bulk_; }
-  CopyBudget& budget() { return budget_; }
-  const BulkChannel::Shape& shape() const { return bulk_->shape(); }
+  BulkChannel& bulk() { return *bulk_; }
   const Hello& peer_hello() const { return peer_hello_; }
-  const verbs::Address& peer() const { return peer_; }
 
   // Something was added to a channel: work will be done.
   void Wake() override;
@@ -76,16 +80,12 @@ class Connection final : private SecondaryRail::Host {
   // There are transfers or calls under way (again).
   void Watch();
   // Ends it: OnBroken follows. Only the first counts.
-  void Break(absl::Status status);
-  // The same for a peer that violates the protocol.
-  void BreakForViolation(const absl::Status& status);
+  void Break(absl::Status status) override;
 
   // Requests of a job do not end by themselves: drops the rails that they are on, or ends the connection. May end the job.
   void EndRequests(const BulkJob& job, const absl::Status& status);
 
   void OnDeviceEvent(uint32_t rail, const verbs::DeviceEventInfo& info);
-  // By the peer: a queue pair of the primary rail.
-  bool Asked(uint8_t queue) const { return links_[LinkOf(queue)].connection != nullptr; }
   bool up() const { return state_ == State::kUp; }
   // A message came: it was not only made, which over TCP says nothing about the rail, but has carried something.
   bool heard() const { return heard_; }
@@ -97,89 +97,57 @@ class Connection final : private SecondaryRail::Host {
   enum class State { kConnecting, kUp, kBroken };
   static constexpr size_t kCompletionsPerTask = 1024;
 
-  struct Link {
-    std::unique_ptr<verbs::Connection> connection;
-    bool established = false;
-  };
+  Connection(Context& context, const verbs::Address& peer, uint64_t token, Connection::User& user)
+      : context_(context), peer_(peer), token_(token), user_(user) {}
+  absl::Status Open(BulkChannel::Side side, const BulkChannel::Shape& shape);
+  uint32_t primary() const { return bulk_->shape().primary; }
 
-  Connection(Context& context, BulkChannel::Side side, const verbs::Address& peer, uint64_t token, User& user);
-  absl::Status Open(const BulkChannel::Shape& shape);
-  const Rail& primary_rail() const { return context_.rails[shape().primary]; }
-  // Links are of the primary rail: the first is of the messages.
-  uint32_t QueueOf(size_t link) const {
-    return link == 0 ? 0 : shape().primary * shape().each + static_cast<uint32_t>(link);
-  }
-  size_t LinkOf(uint32_t queue) const { return queue == 0 ? 0 : queue - shape().primary * shape().each; }
-  bool IsPrimary(uint32_t queue) const { return queue == 0 || bulk_->RailOfQueue(queue - 1) == shape().primary; }
-  verbs::QueuePair& queue_pair(uint32_t queue) {
-    return queue == 0 ? control_->queue_pair() : bulk_->queue_pair(queue - 1);
-  }
-
-  // SecondaryRail::Host
+  // RailLinks::User, of the primary rail
   Hello MyHello(uint32_t queue) const override;
-  void OnRailEvent() override { Work(); }
+  void OnPeerHello(const Hello& theirs) override;
+  void OnLinksUp(uint32_t path_mtu) override;
+  void OnLinkLost(const verbs::ConnectionEvent& event) override;
+  void OnBadHello(const absl::Status& status) override;
+  // SecondaryRail::Host
+  void Work() override;
   void SayDown(uint32_t rail) override;
+  // PeerWatch::User
+  bool busy() const override { return user_.busy(); }
 
-  void OnConnectionEvent(size_t link, const verbs::ConnectionEvent& event);
-  void OnEstablished(size_t link, absl::Span<const uint8_t> private_data);
-  void OnRejected(const verbs::ConnectionEvent& event);
-  void OnPeerHello(const Hello& theirs);
-  void ComeUp();
-
-  void OnEvent();
-  void Work();
-  bool DrainCompletions();
-  Completions* CompletionsOf(size_t rail);
-  bool DrainCompletionsOf(Completions& completions, size_t* handled);
+  bool DrainCompletions(Completions& completions, size_t* handled);
   void Handle(const verbs::Completion& completion);
-  void HandleReceive(const RequestId& id, const verbs::Completion& completion);
-  void HandleNote(const RequestId& id, const verbs::Completion& completion);
+  absl::Status HandleReceive(const RequestId& id, const verbs::Completion& completion);
+  absl::Status HandleNote(const RequestId& id, const verbs::Completion& completion);
   absl::Status HandleMessage(const Message& message);
-  absl::Status HandleRails(const Message& message);
-  absl::Status HandleRailDown(const Message& message);
-  absl::Status CheckKeys(const RailKeys& further) const;
-  bool IsSecondary(uint32_t rail) const { return rail < rails_.size() && rails_[rail] != nullptr; }
-  void MakeSecondaryRails();
   void HandleError(const RequestId& id, const verbs::Completion& completion);
-  bool Repost();
-  bool Pump();
-  bool Has(uint32_t queue_pair_number);
   void OnTrouble(const BulkChannel::Trouble& trouble);
-  void OnWatch();
-  bool DeviceIsStuck();
+  void BreakForViolation(const absl::Status& status);
   void TearDown();
 
   Context& context_;
-  const BulkChannel::Side side_;
   const verbs::Address peer_;
   const uint64_t token_;
-  User& user_;
+  Connection::User& user_;
   State state_ = State::kConnecting;
   Hello peer_hello_;
   absl::Status leaving_;  // why; OK while the peer is there
   absl::Status reason_;
 
-  // Dropped in this order, see TearDown: connections, queue pairs, completion queues.
-  std::vector<Link> links_;
+  // Dropped in this order, see TearDown: links, queue pairs, completion queues.
+  std::unique_ptr<RailLinks> links_;  // of the primary rail
   std::unique_ptr<ControlChannel> control_;
   std::unique_ptr<BulkChannel> bulk_;
-  std::vector<std::unique_ptr<SecondaryRail>> rails_;  // null: the primary one
-  std::unique_ptr<Completions> completions_;           // of the primary rail
+  absl::optional<SecondaryRails> rails_;
+  std::unique_ptr<Completions> completions_;  // of the primary rail
 
   bool heard_ = false;
   size_t drain_next_ = 0;  // which rail's completions come first
   CopyBudget budget_;
   bool working_ = false;
 
-  base::Timer work_;      // Work, or the end
-  base::Timer deadline_;  // until it is up
-  base::Timer watch_;
-  bool watching_ = false;  // probing, rather than waiting to be idle long enough
-  uint64_t received_at_watch_ = 0;
-  uint64_t completions_at_watch_ = 0;
-  int watches_without_completion_ = 0;
-  bool draining_ = false;  // the last watch asked what became of the last messages
-  base::Time idle_since_;
+  base::Timer work_;                 // Work, or the end
+  base::Timer deadline_;             // until it is up
+  absl::optional<PeerWatch> watch_;  // while it is up
 };
 
 }  // namespace tokamak::transport

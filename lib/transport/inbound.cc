@@ -27,7 +27,7 @@ absl::StatusOr<std::unique_ptr<Inbound>> Inbound::Create(Context& context, Keepe
   return inbound;
 }
 
-absl::Status Inbound::OnMessage(const Message& message) {
+absl::Status Inbound::OnMessage(const Message& message, CopyBudget&) {
   const Header& header = message.header;
   switch (header.kind) {
     case MessageKind::kTransfer:
@@ -59,10 +59,10 @@ absl::Status Inbound::OnTransfer(const Header& header) {
   if (context_.leaving) return Refuse(header, absl::UnavailableError(kLeaving)), absl::OkStatus();
   const uint32_t most = context_.options.max_transfers;
   if (context_.serves >= most) return Refuse(header, absl::ResourceExhaustedError(kTooMany)), absl::OkStatus();
-  if (share().serves >= PeerShares::PartOf(most)) {
+  if (membership_.share().serves >= PeerShares::PartOf(most)) {
     return Refuse(header, absl::ResourceExhaustedError(kTooManyOfPeer)), absl::OkStatus();
   }
-  Serve* serve = serves_.Claim(context_, *this, header);
+  Serve* serve = serves_.Claim(context_, *this, membership_.share(), header);
   serves_.Bind(header.transfer, serve);
   connection_->Watch();
   serve->Start();

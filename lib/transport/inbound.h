@@ -15,7 +15,7 @@
 
 namespace tokamak::transport {
 
-class Inbound final : public Connection::User {
+class Inbound final : public Connection::User, public Serve::Host {
  public:
   // Who keeps it.
   class Keeper {
@@ -34,24 +34,23 @@ class Inbound final : public Connection::User {
     return connection_->Accept(request, theirs);
   }
   // Whether that queue pair of the primary rail may join: of the same shape, and not there yet.
-  bool Misses(const Hello& theirs) const { return HasShapeOf(theirs) && !connection_->Asked(theirs.queue); }
+  bool Misses(const Hello& theirs) const { return HasShapeOf(theirs) && connection_->Misses(theirs.queue); }
   // Whether one of another rail may try.
   bool TakesRails(const Hello& theirs) const { return HasShapeOf(theirs) && connection_->up(); }
-  const verbs::Address& peer() const { return connection_->peer(); }
+  const verbs::Address& peer() const { return peer_; }
   uint64_t token() const { return token_; }
   // Nothing is asked for, so that it may go when another needs its place.
   bool idle() const { return connection_->up() && !busy(); }
   // When the peer asked for something last, or came.
   base::Time asked_at() const { return asked_at_; }
 
-  // For serves.
-  Connection& connection() { return *connection_; }
-  void Forget(Serve* serve, uint64_t number);
-  PeerShares::Share& share() { return membership_.share(); }
+  // Serve::Host
+  Connection& connection() override { return *connection_; }
+  void Forget(Serve* serve, uint64_t number) override;
 
   // Connection::User
   void OnUp() override {}
-  absl::Status OnMessage(const Message& message) override;
+  absl::Status OnMessage(const Message& message, CopyBudget& budget) override;
   absl::Status OnNote(const Note& note) override;
   void OnRails(absl::Span<const verbs::Address>) override {}
   std::vector<WantedWrite> WritesWanted() const override { return {}; }
@@ -62,13 +61,14 @@ class Inbound final : public Connection::User {
   Inbound(Context& context, Keeper& keeper, const verbs::Address& peer, uint64_t token)
       : context_(context),
         keeper_(keeper),
+        peer_(peer),
         token_(token),
         asked_at_(context.loop.Now()),
         membership_(context.shares, peer.ip),
         calls_(context) {}
   bool HasShapeOf(const Hello& theirs) const {
-    return !connection_->broken() && theirs.bulk_queue_pairs == connection_->shape().each &&
-           theirs.primary == connection_->shape().primary;
+    return !connection_->broken() && theirs.bulk_queue_pairs == connection_->bulk().shape().each &&
+           theirs.primary == connection_->bulk().shape().primary;
   }
   absl::Status TakeNumber(uint64_t number);
   absl::Status OnTransfer(const Header& header);
@@ -77,6 +77,7 @@ class Inbound final : public Connection::User {
 
   Context& context_;
   Keeper& keeper_;
+  const verbs::Address peer_;
   const uint64_t token_;
   base::Time asked_at_;
   PeerShares::Membership membership_;  // before the serves that it counts

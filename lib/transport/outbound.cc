@@ -71,38 +71,36 @@ void Outbound::Unbind(uint64_t number, bool by_write) {
   if (by_write) NotByWrite(number);
 }
 
-void Outbound::Forget(Pull* pull) { pulls_.Release(pull); }
-
 void Outbound::OnUp() {
   max_writes_ = connection_->bulk().max_writes();
   for (Pull* pull = pulls_.first(); pull != nullptr; pull = base::NumberedTable<Pull>::Next(pull)) pull->Start();
   calls_.SendWaiting();
 }
 
-absl::Status Outbound::OnMessage(const Message& message) {
+absl::Status Outbound::OnMessage(const Message& message, CopyBudget& budget) {
   const Header& header = message.header;
-  if (Pull* pull = pulls_.Find(header.transfer)) return OnPullMessage(*pull, message);
+  if (Pull* pull = pulls_.Find(header.transfer)) return OnPullMessage(*pull, message, budget);
   if (header.kind == MessageKind::kReply && calls_.OnReply(header.transfer, message.body)) {
     return absl::OkStatus();
   }
-  if (header.kind == MessageKind::kFail && calls_.OnReply(header.transfer, FailureOf(connection_->peer(), message))) {
+  if (header.kind == MessageKind::kFail && calls_.OnReply(header.transfer, FailureOf(peer_, message))) {
     return absl::OkStatus();
   }
   return OnUnknown(header);
 }
 
-absl::Status Outbound::OnPullMessage(Pull& pull, const Message& message) {
+absl::Status Outbound::OnPullMessage(Pull& pull, const Message& message, CopyBudget& budget) {
   switch (message.header.kind) {
     case MessageKind::kData:
       return pull.OnData(message.header);
     case MessageKind::kChunk:
-      return pull.OnChunk(message);
+      return pull.OnChunk(message, budget);
     case MessageKind::kDone:
       return pull.OnDone(message.header);
     case MessageKind::kProgress:
       return pull.OnProgress(message.header);
     case MessageKind::kFail:
-      return pull.OnFail(message.header, FailureOf(connection_->peer(), message)), absl::OkStatus();
+      return pull.OnFail(message.header, FailureOf(peer_, message)), absl::OkStatus();
     default:
       return absl::InvalidArgumentError(absl::StrCat(ToString(message.header.kind), " of an owner"));
   }

@@ -19,7 +19,7 @@
 
 namespace tokamak::transport {
 
-class Outbound final : public Connection::User {
+class Outbound final : public Connection::User, public Pull::Host {
  public:
   // Who keeps it.
   class Keeper {
@@ -45,22 +45,20 @@ class Outbound final : public Connection::User {
   // As it was asked for.
   const verbs::Address& peer() const { return peer_; }
 
-  // For pulls.
-  Connection& connection() { return *connection_; }
-  bool peer_has_room() const { return pulls_asked_ < connection_->peer_hello().max_transfers; }
-  bool write_has_turn() const { return writes_.size() < max_writes_; }
-  // Gives it a number: it will be asked for in this very call.
-  uint64_t Bind(Pull* pull, bool by_write);
-  void NotByWrite(uint64_t number);
-  void Unbind(uint64_t number, bool by_write);
-  void Forget(Pull* pull);
-  // When a READ of any of its pulls completed last, or the owner said that it had written for one.
-  base::Time bulk_moved_at() const { return bulk_moved_at_; }
-  void BulkMovedAt(base::Time now) { bulk_moved_at_ = now; }
+  // Pull::Host
+  Connection& connection() override { return *connection_; }
+  bool peer_has_room() const override { return pulls_asked_ < connection_->peer_hello().max_transfers; }
+  bool write_has_turn() const override { return writes_.size() < max_writes_; }
+  uint64_t Bind(Pull* pull, bool by_write) override;
+  void NotByWrite(uint64_t number) override;
+  void Unbind(uint64_t number, bool by_write) override;
+  void Forget(Pull* pull) override { pulls_.Release(pull); }
+  base::Time bulk_moved_at() const override { return bulk_moved_at_; }
+  void BulkMovedAt(base::Time now) override { bulk_moved_at_ = now; }
 
   // Connection::User
   void OnUp() override;
-  absl::Status OnMessage(const Message& message) override;
+  absl::Status OnMessage(const Message& message, CopyBudget& budget) override;
   absl::Status OnNote(const Note& note) override;
   void OnRails(absl::Span<const verbs::Address> rails) override { keeper_.OnRails(*this, rails); }
   std::vector<WantedWrite> WritesWanted() const override;
@@ -70,7 +68,7 @@ class Outbound final : public Connection::User {
  private:
   Outbound(Context& context, Keeper& keeper, const verbs::Address& peer)
       : context_(context), keeper_(keeper), peer_(peer), calls_(context, last_number_) {}
-  absl::Status OnPullMessage(Pull& pull, const Message& message);
+  absl::Status OnPullMessage(Pull& pull, const Message& message, CopyBudget& budget);
   absl::Status OnUnknown(const Header& header);
 
   Context& context_;

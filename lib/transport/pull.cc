@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
-#include "lib/transport/outbound.h"
 
 namespace tokamak::transport {
 namespace {
@@ -14,9 +13,9 @@ absl::Status OutOfTurn(const char* what) { return absl::InvalidArgumentError(abs
 
 }  // namespace
 
-Pull::Pull(Context& context, Outbound& outbound, PullId id, const PullRequest& request, std::unique_ptr<Sink> sink)
+Pull::Pull(Context& context, Host& host, PullId id, const PullRequest& request, std::unique_ptr<Sink> sink)
     : context_(context),
-      outbound_(outbound),
+      host_(host),
       id_(id),
       request_(request),
       sink_(std::move(sink)),
@@ -55,7 +54,7 @@ void Pull::OnLimit() {
     return Stop(absl::DeadlineExceededError("the pull's deadline has passed"));
   }
   if (state_ < State::kAsked) Moves();  // what waits here for a turn is not the owner's fault
-  if (takes_bulk_turns()) moved_at_ = std::max(moved_at_, outbound_.bulk_moved_at());
+  if (takes_bulk_turns()) moved_at_ = std::max(moved_at_, host_.bulk_moved_at());
   if (context_.loop.Now() >= moved_at_ + request_.patience) {
     return Stop(absl::DeadlineExceededError(
         absl::StrCat("nothing came from the owner for ", request_.patience.milliseconds(), " ms")));
@@ -76,20 +75,20 @@ void Pull::Enter(State state) {
 // ---- asking
 
 void Pull::Start() {
-  if (state_ != State::kWaiting || !outbound_.connection().up()) return;
-  if (by_write() && !outbound_.write_has_turn()) return;
-  if (!outbound_.peer_has_room()) {
+  if (state_ != State::kWaiting || !host_.connection().up()) return;
+  if (by_write() && !host_.write_has_turn()) return;
+  if (!host_.peer_has_room()) {
     return Finish(absl::ResourceExhaustedError("as many transfers as the owner serves at once are under way"));
   }
   if (by_write() && !memory_.empty()) {
-    const absl::Status s = write_.Open(context_, outbound_.connection().bulk(), memory_.subspan(request_.arrived));
+    const absl::Status s = write_.Open(context_, host_.connection().bulk(), memory_.subspan(request_.arrived));
     if (!s.ok()) return Finish(s);
   }
   Ask();
 }
 
 void Pull::Ask() {
-  number_ = outbound_.Bind(this, by_write());
+  number_ = host_.Bind(this, by_write());
   Header header;
   header.kind = MessageKind::kTransfer;
   header.protocol = asked_;
@@ -104,7 +103,7 @@ void Pull::Ask() {
   header.remote = write_.range();
   Enter(State::kAsked);
   Moves();
-  outbound_.connection().Send(header);
+  host_.connection().Send(header);
 }
 
 // ---- what the owner says
@@ -132,12 +131,12 @@ void Pull::StartReading(const RemoteRange& source) {
   RemoteRange rest = source;
   rest.address += request_.arrived;
   const absl::Status s =
-      read_.Start(context_, outbound_.connection().bulk(), memory_.subspan(request_.arrived), rest, *this);
+      read_.Start(context_, host_.connection().bulk(), memory_.subspan(request_.arrived), rest, *this);
   if (!s.ok()) return Stop(s);
-  outbound_.connection().Wake();
+  host_.connection().Wake();
 }
 
-absl::Status Pull::OnChunk(const Message& message) {
+absl::Status Pull::OnChunk(const Message& message, CopyBudget& budget) {
   if (state_ == State::kStopping) {  // by write: an owner that sends chunks does not write
     if (by_write()) Finish(outcome_);
     return absl::OkStatus();
@@ -148,14 +147,14 @@ absl::Status Pull::OnChunk(const Message& message) {
     downgraded_ = asked_ != Protocol::kEager;
     if (downgraded_) {
       ++context_.counters.downgrades;
-      outbound_.NotByWrite(number_);
+      host_.NotByWrite(number_);
       write_.Revoke();
     }
     if (absl::Status s = CheckSize(message.header.size); !s.ok()) return Stop(s), absl::OkStatus();
   }
   if (state_ != State::kMoving || moved_by_ != Protocol::kEager) return OutOfTurn("CHUNK");
   Moves();
-  if (absl::Status s = eager_.Accept(message, outbound_.connection().budget()); !s.ok()) return s;
+  if (absl::Status s = eager_.Accept(message, budget); !s.ok()) return s;
   EndIfComplete();
   return absl::OkStatus();
 }
@@ -175,7 +174,7 @@ absl::Status Pull::OnDone(const Header& header) {
 
 absl::Status Pull::OnNote(const Note& note) {
   if (state_ != State::kAsked && state_ != State::kMoving && state_ != State::kStopping) return OutOfTurn("a note");
-  if (absl::Status s = write_.OnNote(note, outbound_.connection().bulk().queue_pairs()); !s.ok()) return s;
+  if (absl::Status s = write_.OnNote(note, host_.connection().bulk().queue_pairs()); !s.ok()) return s;
   if (state_ == State::kStopping) {
     if (write_.complete()) Finish(outcome_);
     return absl::OkStatus();
@@ -210,7 +209,7 @@ void Pull::OnFail(const Header& header, const absl::Status& status) {
 
 void Pull::BulkMoves() {
   Moves();
-  outbound_.BulkMovedAt(moved_at_);
+  host_.BulkMovedAt(moved_at_);
 }
 
 void Pull::OnJobOver() {
@@ -232,7 +231,7 @@ void Pull::EndIfComplete() {
     header.kind = MessageKind::kDone;
     header.protocol = Protocol::kRead;
     header.transfer = number_;
-    outbound_.connection().Send(header);
+    host_.connection().Send(header);
   }
   Finish(absl::OkStatus());
 }
@@ -247,8 +246,8 @@ void Pull::Stop(absl::Status status) {
   const bool asked = state_ >= State::kAsked;
   Enter(State::kStopping);
   outcome_ = std::move(status);
-  if (outbound_.connection().broken()) return;  // OnBroken follows
-  const bool reading = moved_by_ == Protocol::kRead && read_.Stop(outbound_.connection().bulk());
+  if (host_.connection().broken()) return;  // OnBroken follows
+  const bool reading = moved_by_ == Protocol::kRead && read_.Stop(host_.connection().bulk());
   if (!asked) return Finish(outcome_);
   if (!reading) SendCancel();  // else when the READs are done: the owner may reuse its memory then
   if (!reading && !key_is_out()) return Finish(outcome_);
@@ -261,15 +260,15 @@ void Pull::OnGrace() {
     write_.Revoke();
     return Finish(outcome_);
   }
-  if (by_write()) return outbound_.connection().Break(absl::UnavailableError("the owner of a write does not stop"));
-  outbound_.connection().EndRequests(read_.job(), absl::UnavailableError("READs of a pull that has ended do not"));
+  if (by_write()) return host_.connection().Break(absl::UnavailableError("the owner of a write does not stop"));
+  host_.connection().EndRequests(read_.job(), absl::UnavailableError("READs of a pull that has ended do not"));
 }
 
 void Pull::SendCancel() {
   Header header;
   header.kind = MessageKind::kCancel;
   header.transfer = number_;
-  outbound_.connection().Send(header);
+  host_.connection().Send(header);
 }
 
 // The memory is safe, or about to be in this call; the rest of the end comes in a task of its own.
@@ -280,7 +279,7 @@ void Pull::Finish(absl::Status status) {
   limit_.Cancel();
   read_.Close();
   write_.Revoke();
-  if (number_ != 0) outbound_.Unbind(number_, by_write());
+  if (number_ != 0) host_.Unbind(number_, by_write());
   next_ = context_.loop.Post([this] { Conclude(); });
 }
 
@@ -319,7 +318,7 @@ void Pull::Conclude() {
   context_.pulls.erase(id_);
   const std::unique_ptr<Sink> sink = std::move(sink_);
   const absl::Status outcome = std::move(outcome_);
-  outbound_.Forget(this);  // and with it this
+  host_.Forget(this);  // and with it this
   sink->Done(outcome, report);
 }
 

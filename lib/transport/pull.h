@@ -27,11 +27,26 @@
 
 namespace tokamak::transport {
 
-class Outbound;
-
 class Pull final : public BulkJob::Owner {
  public:
-  Pull(Context& context, Outbound& outbound, PullId id, const PullRequest& request, std::unique_ptr<Sink> sink);
+  // The side of a connection that pulls: who keeps it, and what its pulls share.
+  class Host {
+   public:
+    virtual ~Host() = default;
+    virtual Connection& connection() = 0;
+    virtual bool peer_has_room() const = 0;
+    virtual bool write_has_turn() const = 0;
+    // Gives it a number: it will be asked for in this very call.
+    virtual uint64_t Bind(Pull* pull, bool by_write) = 0;
+    virtual void NotByWrite(uint64_t number) = 0;
+    virtual void Unbind(uint64_t number, bool by_write) = 0;
+    virtual void Forget(Pull* pull) = 0;
+    // When a READ of any of its pulls completed last, or the owner said that it had written for one.
+    virtual base::Time bulk_moved_at() const = 0;
+    virtual void BulkMovedAt(base::Time now) = 0;
+  };
+
+  Pull(Context& context, Host& host, PullId id, const PullRequest& request, std::unique_ptr<Sink> sink);
   ~Pull() override;
 
   // The connection is up. By write it may have to wait for a turn: another Start follows.
@@ -39,7 +54,7 @@ class Pull final : public BulkJob::Owner {
 
   // What the owner says. Errors: no honest owner would say it now.
   absl::Status OnData(const Header& header);
-  absl::Status OnChunk(const Message& message);
+  absl::Status OnChunk(const Message& message, CopyBudget& budget);
   absl::Status OnDone(const Header& header);
   absl::Status OnNote(const Note& note);
   absl::Status OnProgress(const Header& header);
@@ -94,7 +109,7 @@ class Pull final : public BulkJob::Owner {
   bool key_is_out() const { return by_write() && !memory_.empty(); }
 
   Context& context_;
-  Outbound& outbound_;
+  Host& host_;
   const PullId id_;
   const PullRequest request_;
   std::unique_ptr<Sink> sink_;

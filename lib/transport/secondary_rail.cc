@@ -1,7 +1,5 @@
 #include "lib/transport/secondary_rail.h"
 
-#include <algorithm>
-#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,52 +14,32 @@ void SecondaryRail::Join(const verbs::Address& peer) {
   if (state_ != State::kAbsent || device_is_gone_) return;
   state_ = State::kJoining;
   absl::Status status = Prepare();
-  if (status.ok()) status = ConnectAll();
+  if (status.ok()) status = links_->Connect(peer);
   if (!status.ok()) Fail(status);
 }
 
 absl::Status SecondaryRail::Prepare() {
-  BulkChannel& bulk = host_.bulk();
-  const uint32_t each = bulk.shape().each;
-  verbs::Device& device = context_.rails[rail_].device;
+  const uint32_t each = bulk_.shape().each;
   peer_is_down_ = false;
   if (completions_ == nullptr) {
-    auto made = Completions::Create(device, context_.loop, BulkChannel::CompletionsFor(side_, each), [this] {
-      completions_->Arm();  // and then drain
-      host_.OnRailEvent();
-    });
+    auto made = Completions::Create(context_.rails[rail_].device, context_.loop,
+                                    BulkChannel::CompletionsFor(side_, each), [this] {
+                                      completions_->Arm();  // and then drain
+                                      host_.Work();
+                                    });
     if (!made.ok()) return made.status();
     completions_ = *std::move(made);
   }
-  links_ = std::vector<Link>(each);
+  if (absl::Status s = bulk_.Make(rail_, completions_->queue()); !s.ok()) return s;
+  RailLinks::User& user = *this;
+  links_ = std::make_unique<RailLinks>(context_, rail_, user);
+  for (uint32_t q = rail_ * each; q < (rail_ + 1) * each; ++q) links_->Add(q + 1, bulk_.queue_pair(q));
   timer_ = context_.loop.RunAfter(context_.options.connect_deadline,
                                   [this] { Fail(absl::UnavailableError("not connected by the deadline")); });
-  return bulk.Make(rail_, completions_->queue());
-}
-
-verbs::ConnectOptions SecondaryRail::OptionsFor(absl::Span<const uint8_t> private_data) const {
-  verbs::ConnectOptions options;
-  options.private_data = private_data;
-  options.reliability = context_.options.reliability;
-  options.deadline = context_.options.connect_deadline;
-  return options;
-}
-
-absl::Status SecondaryRail::ConnectAll() {
-  for (uint32_t link = 0; link < links_.size(); ++link) {
-    std::array<uint8_t, kHelloSize> private_data;
-    EncodeHello(host_.MyHello(QueueOf(link) + 1), absl::MakeSpan(private_data));
-    auto connection = context_.rails[rail_].device.connection_manager().Connect(
-        host_.bulk().queue_pair(QueueOf(link)), peer_, OptionsFor(private_data),
-        [this, link](const verbs::ConnectionEvent& event) { OnConnectionEvent(link, event); });
-    if (!connection.ok()) return connection.status();
-    links_[link].connection = *std::move(connection);
-  }
   return absl::OkStatus();
 }
 
 absl::Status SecondaryRail::Accept(verbs::ConnectionRequest& request, const Hello& theirs) {
-  const uint32_t link = theirs.queue - 1u - QueueOf(0);
   if (state_ == State::kAbsent && !device_is_gone_) {
     state_ = State::kJoining;
     if (absl::Status s = Prepare(); !s.ok()) {
@@ -69,49 +47,25 @@ absl::Status SecondaryRail::Accept(verbs::ConnectionRequest& request, const Hell
       return s;
     }
   }
-  if (state_ != State::kJoining || links_[link].connection != nullptr) {
+  if (state_ != State::kJoining || !links_->Misses(theirs.queue)) {
     return absl::UnavailableError("the rail is not free yet");
   }
-  std::array<uint8_t, kHelloSize> private_data;
-  EncodeHello(host_.MyHello(theirs.queue), absl::MakeSpan(private_data));
-  auto connection =
-      request.Accept(host_.bulk().queue_pair(QueueOf(link)), OptionsFor(private_data),
-                     [this, link](const verbs::ConnectionEvent& event) { OnConnectionEvent(link, event); });
-  if (!connection.ok()) {
-    Fail(connection.status());
-    return connection.status();
-  }
-  links_[link].connection = *std::move(connection);
-  host_.bulk().OnPeerHello(QueueOf(link), theirs);
-  return absl::OkStatus();
+  const absl::Status s = links_->Accept(request, theirs);
+  if (!s.ok()) Fail(s);
+  return s;
 }
 
-void SecondaryRail::OnConnectionEvent(uint32_t link, const verbs::ConnectionEvent& event) {
-  if (event.kind == verbs::ConnectionEvent::Kind::kEstablished) {
-    host_.bulk().LimitPackets(event.path_mtu);
-    return OnEstablished(link, event.private_data);
-  }
+void SecondaryRail::OnLinkLost(const verbs::ConnectionEvent& event) {
   Fail(absl::UnavailableError(absl::StrCat(verbs::ToString(event.kind), ": ", event.status.message())));
 }
 
-void SecondaryRail::OnEstablished(uint32_t link, absl::Span<const uint8_t> private_data) {
+void SecondaryRail::OnLinksUp(uint32_t path_mtu) {
   if (state_ != State::kJoining) return;
-  if (side_ == Side::kPuller) {
-    auto theirs = DecodeHello(private_data);
-    if (!theirs.ok()) return Fail(theirs.status());
-    const Hello mine = host_.MyHello(QueueOf(link) + 1);
-    if (theirs->queue != mine.queue || theirs->token != mine.token ||
-        theirs->bulk_queue_pairs != mine.bulk_queue_pairs) {
-      return Fail(absl::InvalidArgumentError("the peer's hello answers another connection"));
-    }
-    host_.bulk().OnPeerHello(QueueOf(link), *theirs);
-  }
-  links_[link].established = true;
-  if (!std::all_of(links_.begin(), links_.end(), [](const Link& one) { return one.established; })) return;
   state_ = State::kUp;
   timer_.Cancel();
   ++context_.counters.rails_joined;
-  host_.bulk().Enable(rail_);
+  bulk_.LimitPackets(path_mtu);
+  bulk_.Enable(rail_);
   host_.Wake();
 }
 
@@ -127,13 +81,13 @@ void SecondaryRail::Fail(const absl::Status& status) {
   if (side_ == Side::kOwner) return Drop();
   // Notes that came before the end count: the owner may know that they did.
   state_ = State::kFailing;
-  host_.bulk().Fail(rail_);
+  bulk_.Fail(rail_);
   timer_ = context_.loop.RunAfter(kFlushGrace, [this] { Drop(); });
   OnTaken();
 }
 
 void SecondaryRail::OnTaken() {
-  if (state_ != State::kFailing || !host_.bulk().Flushed(rail_)) return;
+  if (state_ != State::kFailing || !bulk_.Flushed(rail_)) return;
   timer_ = context_.loop.Post([this] { Drop(); });
 }
 
@@ -141,7 +95,7 @@ void SecondaryRail::Drop() {
   timer_.Cancel();
   DropLinks();
   state_ = peer_is_down_ ? State::kAbsent : State::kWaiting;
-  host_.bulk().Drop(rail_);
+  bulk_.Drop(rail_);
   if (completions_ != nullptr) completions_->Forget();
   host_.SayDown(rail_);
   host_.Wake();
@@ -166,7 +120,7 @@ void SecondaryRail::OnPeerDown(absl::Span<const WantedWrite> wanted) {
       Rest();
       break;
   }
-  if (side_ == Side::kOwner) host_.bulk().Resolve(rail_, wanted);
+  if (side_ == Side::kOwner) bulk_.Resolve(rail_, wanted);
   host_.Wake();
 }
 
@@ -183,12 +137,8 @@ void SecondaryRail::OnDeviceEvent(const verbs::DeviceEventInfo& info) {
     case verbs::DeviceEvent::kPortDown:
       return Fail(absl::UnavailableError("the device's port is down"));
     case verbs::DeviceEvent::kQueuePairFatal:
-      for (uint32_t link = 0; link < links_.size(); ++link) {
-        if (!host_.bulk().Has(QueueOf(link))) continue;
-        if (host_.bulk().queue_pair(QueueOf(link)).number() != info.queue_pair_number) continue;
-        return Fail(absl::UnavailableError("the device gave up a queue pair"));
-      }
-      return;
+      if (links_ == nullptr || !links_->Has(info.queue_pair_number)) return;
+      return Fail(absl::UnavailableError("the device gave up a queue pair"));
     case verbs::DeviceEvent::kPortUp:
     case verbs::DeviceEvent::kAddressChanged:
     case verbs::DeviceEvent::kCompletionQueueOverrun:
@@ -196,7 +146,5 @@ void SecondaryRail::OnDeviceEvent(const verbs::DeviceEventInfo& info) {
       return;
   }
 }
-
-void SecondaryRail::DropLinks() { links_.clear(); }
 
 }  // namespace tokamak::transport

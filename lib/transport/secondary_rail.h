@@ -15,35 +15,35 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "lib/transport/bulk_channel.h"
 #include "lib/transport/completions.h"
 #include "lib/transport/context.h"
 #include "lib/transport/hello.h"
+#include "lib/transport/rail_links.h"
 #include "lib/transport/rail_messages.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::transport {
 
-class SecondaryRail final {
+class SecondaryRail final : private RailLinks::User {
  public:
   // The connection.
   class Host {
    public:
     virtual ~Host() = default;
     virtual Hello MyHello(uint32_t queue) const = 0;
-    virtual BulkChannel& bulk() = 0;
     // There is something to post.
     virtual void Wake() = 0;
     // Completions are there to be drained.
-    virtual void OnRailEvent() = 0;
+    virtual void Work() = 0;
     virtual void SayDown(uint32_t rail) = 0;
   };
 
-  SecondaryRail(Context& context, Host& host, BulkChannel::Side side, uint32_t rail)
-      : context_(context), host_(host), side_(side), rail_(rail) {}
+  // `bulk` is the connection's; it may go before us when our links have gone.
+  SecondaryRail(Context& context, Host& host, BulkChannel& bulk, uint32_t rail)
+      : context_(context), host_(host), bulk_(bulk), side_(bulk.side()), rail_(rail) {}
 
   // The puller: joins the rail whose owner's end is at `peer`, now and whenever it has failed.
   void Join(const verbs::Address& peer);
@@ -62,26 +62,25 @@ class SecondaryRail final {
   void OnDeviceEvent(const verbs::DeviceEventInfo& info);
 
   // Disconnects, for a connection that is torn down.
-  void DropLinks();
+  void DropLinks() { links_.reset(); }
 
  private:
   enum class State { kAbsent, kJoining, kUp, kFailing, kWaiting };
-  struct Link {
-    std::unique_ptr<verbs::Connection> connection;
-    bool established = false;
-  };
 
-  uint32_t QueueOf(uint32_t link) const { return rail_ * host_.bulk().shape().each + link; }
+  // RailLinks::User
+  Hello MyHello(uint32_t queue) const override { return host_.MyHello(queue); }
+  void OnPeerHello(const Hello& theirs) override { bulk_.OnPeerHello(theirs.queue - 1u, theirs); }
+  void OnLinksUp(uint32_t path_mtu) override;
+  void OnLinkLost(const verbs::ConnectionEvent& event) override;
+  void OnBadHello(const absl::Status& status) override { Fail(status); }
+
   absl::Status Prepare();
-  absl::Status ConnectAll();
-  verbs::ConnectOptions OptionsFor(absl::Span<const uint8_t> private_data) const;
-  void OnConnectionEvent(uint32_t link, const verbs::ConnectionEvent& event);
-  void OnEstablished(uint32_t link, absl::Span<const uint8_t> private_data);
   void Drop();
   void Rest();
 
   Context& context_;
   Host& host_;
+  BulkChannel& bulk_;
   const BulkChannel::Side side_;
   const uint32_t rail_;
   State state_ = State::kAbsent;
@@ -89,8 +88,8 @@ class SecondaryRail final {
   bool device_is_gone_ = false;               // for good
   verbs::Address peer_;                       // the puller's, to join
   std::unique_ptr<Completions> completions_;  // made once: queue pairs come and go in it
-  std::vector<Link> links_;
-  base::Timer timer_;  // joining: its deadline; failing: the grace; absent: the next try
+  std::unique_ptr<RailLinks> links_;          // of this life
+  base::Timer timer_;                         // joining: its deadline; failing: the grace; absent: the next try
 };
 
 }  // namespace tokamak::transport

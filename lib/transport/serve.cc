@@ -6,20 +6,20 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "lib/transport/inbound.h"
 
 namespace tokamak::transport {
 
-Serve::Serve(Context& context, Inbound& inbound, const Header& transfer)
+Serve::Serve(Context& context, Host& host, PeerShares::Share& share, const Header& transfer)
     : context_(context),
-      inbound_(inbound),
+      host_(host),
+      share_(share),
       transfer_(transfer),
       pin_(context.next_pin++),
       eager_(context.loop, *this),
       granted_until_(context.loop.Now() +
                      std::min(base::Milliseconds(transfer.deadline_ms), context.options.serve_deadline)) {
   ++context_.serves;
-  ++inbound_.share().serves;
+  ++share_.serves;
   ++context_.counters.serves_started;
 }
 
@@ -28,7 +28,7 @@ Serve::~Serve() {
   read_.Close();
   write_.Close();
   if (pinned_) context_.source.Unpin(pin_);
-  --inbound_.share().serves;
+  --share_.serves;
   --context_.serves;
 }
 
@@ -72,39 +72,39 @@ void Serve::ServeEager() {
   state_ = State::kEager;
   if (transfer_.protocol != Protocol::kEager) ++context_.counters.downgrades;
   eager_.Open(transfer_.transfer, object_, transfer_.arrived);
-  inbound_.connection().control().Add(&eager_);
-  inbound_.connection().Wake();
+  host_.connection().control().Add(&eager_);
+  host_.connection().Wake();
 }
 
 // False: it cannot be done, and nothing was.
 bool Serve::ServeRead() {
-  if (!read_.Open(context_, inbound_.connection().bulk(), object_).ok()) return false;
+  if (!read_.Open(context_, host_.connection().bulk(), object_).ok()) return false;
   state_ = State::kReading;
   Header header;
   header.transfer = transfer_.transfer;
   const int64_t left = (granted_until_ - context_.loop.Now()).milliseconds();
   header.deadline_ms = static_cast<uint32_t>(std::clamp<int64_t>(left, 1, UINT32_MAX));
   read_.Describe(&header);
-  inbound_.connection().Send(header);
+  host_.connection().Send(header);
   return true;
 }
 
 bool Serve::ServeWrite() {
   if (object_.size.total() > 0) {
     const absl::Status s =
-        write_.Start(context_, inbound_.connection().bulk(), {object_.address + transfer_.arrived, rest()},
+        write_.Start(context_, host_.connection().bulk(), {object_.address + transfer_.arrived, rest()},
                      transfer_.remote, transfer_.transfer, *this);
     if (!s.ok()) return false;
     state_ = State::kWriting;
     progress_ = context_.loop.RunAfter(kProgressInterval, [this] { TellProgress(); });
-    inbound_.connection().Wake();
+    host_.connection().Wake();
     return true;
   }
   Header header;
   header.kind = MessageKind::kDone;
   header.protocol = Protocol::kWrite;
   header.transfer = transfer_.transfer;
-  inbound_.connection().Send(header);
+  host_.connection().Send(header);
   state_ = State::kWriting;
   End(true);
   return true;
@@ -127,7 +127,7 @@ void Serve::TellProgress() {
     header.transfer = transfer_.transfer;
     header.offset = written;
     header.arrived = Arrived();
-    inbound_.connection().Send(header);
+    host_.connection().Send(header);
   }
   progress_ = context_.loop.RunAfter(kProgressInterval, [this] { TellProgress(); });
 }
@@ -167,16 +167,16 @@ void Serve::OnDeadline() {
       return StopWriting(late);
     // The deadline proves nothing: end what could still touch the object, then OnBroken gives back the pin.
     case State::kReading:
-      return inbound_.connection().Break(late);
+      return host_.connection().Break(late);
     case State::kStopping:
-      return inbound_.connection().EndRequests(write_.job(), late);
+      return host_.connection().EndRequests(write_.job(), late);
   }
 }
 
 void Serve::StopWriting(absl::Status status) {
   state_ = State::kStopping;
   outcome_ = std::move(status);
-  if (!write_.Stop(inbound_.connection().bulk())) return StoppedWriting();
+  if (!write_.Stop(host_.connection().bulk())) return StoppedWriting();
   deadline_ = context_.loop.RunAfter(kDrainGrace, [this] { OnDeadline(); });
 }
 
@@ -184,7 +184,7 @@ void Serve::StopWriting(absl::Status status) {
 void Serve::StoppedWriting() {
   if (context_.RevokingProves()) return Fail(outcome_);
   if (write_.job().shares_open == 0) return End(true);  // all was written: the notes say it
-  inbound_.connection().Break(absl::UnavailableError("a write was stopped"));
+  host_.connection().Break(absl::UnavailableError("a write was stopped"));
 }
 
 void Serve::Fail(const absl::Status& status) {
@@ -194,7 +194,7 @@ void Serve::Fail(const absl::Status& status) {
   header.transfer = transfer_.transfer;
   if (state_ == State::kStopping) header.arrived = Arrived();
   const absl::string_view text = status.message().substr(0, kMaxFailText);
-  inbound_.connection().Send(header, std::vector<uint8_t>(text.begin(), text.end()));
+  host_.connection().Send(header, std::vector<uint8_t>(text.begin(), text.end()));
   End(false);
 }
 
@@ -210,8 +210,8 @@ void Serve::End(bool ok) {
   } else {
     ++counters.serves_failed;
   }
-  if (!inbound_.connection().broken()) inbound_.connection().control().Remove(&eager_);
-  inbound_.Forget(this, transfer_.transfer);  // and with it this
+  if (!host_.connection().broken()) host_.connection().control().Remove(&eager_);
+  host_.Forget(this, transfer_.transfer);  // and with it this
 }
 
 }  // namespace tokamak::transport

@@ -12,19 +12,28 @@
 #include "absl/status/statusor.h"
 #include "lib/base/intrusive_list.h"
 #include "lib/transport/bulk_channel.h"
+#include "lib/transport/connection.h"
 #include "lib/transport/context.h"
 #include "lib/transport/eager.h"
 #include "lib/transport/message.h"
+#include "lib/transport/peer_shares.h"
 #include "lib/transport/read.h"
 #include "lib/transport/write.h"
 
 namespace tokamak::transport {
 
-class Inbound;
-
 class Serve final : public BulkJob::Owner, public EagerOwner::Listener {
  public:
-  Serve(Context& context, Inbound& inbound, const Header& transfer);
+  // The side of a connection that serves: who keeps it.
+  class Host {
+   public:
+    virtual ~Host() = default;
+    virtual Connection& connection() = 0;
+    virtual void Forget(Serve* serve, uint64_t number) = 0;
+  };
+
+  // Counts in `share`, which outlives it.
+  Serve(Context& context, Host& host, PeerShares::Share& share, const Header& transfer);
   ~Serve() override;
 
   void Start();
@@ -58,7 +67,8 @@ class Serve final : public BulkJob::Owner, public EagerOwner::Listener {
   void End(bool ok);
 
   Context& context_;
-  Inbound& inbound_;
+  Host& host_;
+  PeerShares::Share& share_;
   const Header transfer_;
   const PinId pin_;
   State state_ = State::kPinning;

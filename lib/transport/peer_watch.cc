@@ -1,0 +1,48 @@
+#include "lib/transport/peer_watch.h"
+
+namespace tokamak::transport {
+
+PeerWatch::PeerWatch(Context& context, ControlChannel& control, base::Duration idle_limit, User& user)
+    : context_(context), control_(control), idle_limit_(idle_limit), user_(user), idle_since_(context.loop.Now()) {}
+
+void PeerWatch::Watch() {
+  if (watching_) return;
+  watching_ = true;
+  received_ = control_.received();
+  timer_ = context_.loop.RunAfter(kProbeInterval, [this] { OnWatch(); });
+}
+
+// The last messages, such as an answer, are work until their completion is known.
+void PeerWatch::OnWatch() {
+  const base::Time now = context_.loop.Now();
+  const bool busy = user_.busy();
+  draining_ = !busy && watching_ && !draining_ && !control_.drained();
+  if (busy || draining_ || control_.completion_owed()) {
+    if (DeviceIsStuck()) {
+      return user_.Break(absl::UnavailableError("the device tells nothing of what became of a message"));
+    }
+    control_.AskCompletion();
+    if (draining_ || control_.received() == received_) control_.Probe();
+    watching_ = false;
+    Watch();
+    return user_.Wake();
+  }
+  if (watching_ || control_.received() != received_) idle_since_ = now;
+  watching_ = false;
+  received_ = control_.received();
+  if (now - idle_since_ >= idle_limit_) return user_.Break(absl::UnavailableError("idle"));
+  timer_ = context_.loop.RunAt(idle_since_ + idle_limit_, [this] { OnWatch(); });
+}
+
+// One message has been waiting for its completion in all of the last watches. A device that does its work says after all its
+// retries that the peer is gone (each takes four time-outs at most, 9.7.6.1.3); kPatience more is for one that is busy.
+bool PeerWatch::DeviceIsStuck() {
+  const bool waits = control_.completion_owed() && control_.completions() == completions_;
+  completions_ = control_.completions();
+  watches_without_completion_ = waits ? watches_without_completion_ + 1 : 0;
+  const verbs::ReliabilityOptions& reliability = context_.options.reliability;
+  return kProbeInterval * watches_without_completion_ >
+         kPatience + reliability.ack_timeout * 4 * (reliability.retry_count + 1);
+}
+
+}  // namespace tokamak::transport

@@ -1,0 +1,43 @@
+#include "lib/transport/secondary_rails.h"
+
+#include "absl/strings/str_cat.h"
+#include "lib/transport/rail_messages.h"
+
+namespace tokamak::transport {
+
+void SecondaryRails::Make() {
+  rails_.resize(bulk_.shape().rails);
+  for (uint32_t rail = 0; rail < rails_.size(); ++rail) {
+    if (rail != bulk_.shape().primary) rails_[rail] = std::make_unique<SecondaryRail>(context_, host_, bulk_, rail);
+  }
+}
+
+absl::Status SecondaryRails::Join(absl::Span<const verbs::Address> rails) {
+  if (bulk_.side() != BulkChannel::Side::kPuller || !rails_.empty() || rails.size() != bulk_.shape().rails) {
+    return absl::InvalidArgumentError(absl::StrCat(rails.size(), " rails out of turn"));
+  }
+  Make();
+  for (uint32_t rail = 0; rail < rails_.size(); ++rail) {
+    if (rails_[rail] != nullptr) rails_[rail]->Join(rails[rail]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SecondaryRails::OnPeerDown(const Message& message) {
+  auto wanted = DecodeWanted(message.body);
+  if (!wanted.ok()) return wanted.status();
+  SecondaryRail* rail = Find(message.header.rail);
+  if (rail == nullptr || (bulk_.side() == BulkChannel::Side::kPuller && !wanted->empty())) {
+    return absl::InvalidArgumentError(absl::StrCat("RAIL_DOWN of rail ", message.header.rail));
+  }
+  rail->OnPeerDown(*wanted);
+  return absl::OkStatus();
+}
+
+void SecondaryRails::DropLinks() {
+  for (const auto& rail : rails_) {
+    if (rail != nullptr) rail->DropLinks();
+  }
+}
+
+}  // namespace tokamak::transport
