@@ -83,7 +83,8 @@ void BulkChannel::Add(BulkJob* job) {
     share.queue = static_cast<uint8_t>(NextQueueFor(*job));
     share.chunks = (chunks - s + job->share_count - 1) / job->share_count;
   }
-  // Where all have a share, the next job begins with another, as its first share may have a chunk more.
+  // Where all have a share, the next job begins with another, as its first share may have
+  // a chunk more.
   if (job->share_count == usable && usable > 1) next_queue_ = (next_queue_ + 1) % queue_pairs();
   job->chunks_to_post = chunks;
   jobs_.PushBack(job);
@@ -102,7 +103,8 @@ BulkChannel::Trouble BulkChannel::Pump() {
   if (!enabled_) return {};
   for (bool progress = true; progress && AnyRoom();) {
     progress = false;
-    // A pass ends where the room ends, so that the next one starts with the job that did not come to its turn.
+    // A pass ends where the room ends, so that the next one starts with the job that did not come
+    // to its turn.
     for (size_t turns = ready_.size(); turns > 0 && AnyRoom(); --turns) {
       BulkJob* job = ready_.PopFront();
       progress |= PostNext(job);
@@ -121,7 +123,8 @@ bool BulkChannel::AnyRoom() const {
   return std::any_of(queues_.begin(), queues_.end(), [](const auto& q) { return q != nullptr && q->HasRoom(); });
 }
 
-// The job's next chunk, if its window allows: of the share whose turn it is, or the next one that has room.
+// The job's next chunk, if its window allows: of the share whose turn it is, or the next one
+// that has room.
 bool BulkChannel::PostNext(BulkJob* job) {
   if (job->in_flight >= context_.options.chunks_in_flight) return false;
   for (uint32_t looked = 0; looked < job->share_count; ++looked) {
@@ -232,14 +235,16 @@ void BulkChannel::Drop(uint32_t rail) {
   EndThoseThatAreOver();
 }
 
-// What of it is not done is not in flight any more either. (At the owner the queue stays noted, for Resolve.)
+// What of it is not done is not in flight any more either. (At the owner the queue stays
+// noted, for Resolve.)
 void BulkChannel::DropShare(BulkJob* job, Share* share) {
   job->chunks_to_post -= share->chunks - share->posted;
   if (side_ == Side::kPuller) return Restart(job, share, share->done);
   share->state = Share::State::kParked;
 }
 
-// The share goes over another queue pair from chunk `from` on; of its chunks none is counted as to be posted.
+// The share goes over another queue pair from chunk `from` on; of its chunks none is counted as
+// to be posted.
 void BulkChannel::Restart(BulkJob* job, Share* share, uint64_t from) {
   if (share->state == Share::State::kComplete) ++job->shares_open;
   share->state = Share::State::kOpen;

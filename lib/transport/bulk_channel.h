@@ -1,14 +1,16 @@
-// BulkChannel moves objects with one-sided requests over the bulk queue pairs of a connection: READs on the side that pulls,
-// WRITEs on the side that owns.
+// BulkChannel moves objects with one-sided requests over the bulk queue pairs of a connection:
+// READs on the side that pulls, WRITEs on the side that owns.
 //
-// A job's chunks are dealt out to shares, each over one queue pair (bulk_job.h); shares take turns, and so do jobs, chunk by
-// chunk, pipelined within chunks_in_flight for each job and a window for each queue pair (for READs what the peer serves at
-// once). A chunk is chunk_size long, and short where the path loses packets (lossy_paths.h). A share of a write ends with a note:
-// 32 bits, as immediate of its last WRITE, or as a SEND after it where a device has no immediates.
+// A job's chunks are dealt out to shares, each over one queue pair (bulk_job.h); shares take turns,
+// and so do jobs, chunk by chunk, pipelined within chunks_in_flight for each job and a window for
+// each queue pair (for READs what the peer serves at once). A chunk is chunk_size long, and short
+// where the path loses packets (lossy_paths.h). A share of a write ends with a note: 32 bits, as
+// immediate of its last WRITE, or as a SEND after it where a device has no immediates.
 //
-// Queue pairs belong to rails. Those of the primary rail are there from the start and stay; those of another rail come
-// and go together. Law: what is in flight on a rail is done again only after its queue pairs are gone, and a WRITE only when
-// the puller has said, after its own are gone, what it misses: a share is never written where its note may still come.
+// Queue pairs belong to rails. Those of the primary rail are there from the start and stay; those
+// of another rail come and go together. Law: what is in flight on a rail is done again only after
+// its queue pairs are gone, and a WRITE only when the puller has said, after its own are gone, what
+// it misses: a share is never written where its note may still come.
 #pragma once
 
 #include <algorithm>
@@ -61,8 +63,9 @@ class BulkChannel final {
   uint32_t RailOfQueue(uint32_t q) const { return q / shape_.each; }
   // The peer has fewer rails.
   void LimitRails(uint32_t rails) { shape_.rails = rails; }
-  // Writes that a puller may have under way, so that no queue pair meets more notes than it has receives: one of each, or,
-  // where shares may move, all of each, and those of as many that are over here and not at the owner.
+  // Writes that a puller may have under way, so that no queue pair meets more notes than it has
+  // receives: one of each, or, where shares may move, all of each, and those of as many that are
+  // over here and not at the owner.
   uint32_t max_writes() const;
 
   // False: the rail has dropped out, and what comes for it counts for nothing.
@@ -72,13 +75,15 @@ class BulkChannel final {
   void OnPeerHello(uint32_t q, const Hello& peer);
   // Of any of its queue pairs, in bytes.
   void LimitPackets(uint32_t path_mtu) { packet_ = std::max(verbs::kMinMtu, std::min(packet_, path_mtu)); }
-  // All queue pairs of the rail are ReadyToSend. The puller greets; the owner sends on a queue pair when it was greeted there.
+  // All queue pairs of the rail are ReadyToSend. The puller greets; the owner sends on a queue pair
+  // when it was greeted there.
   void Enable(uint32_t rail);
   // Bits: rails over which a transfer that begins now can go.
   uint32_t live_rails() const;
 
   void Add(BulkJob* job);
-  // Posts no more of it. True: some is in flight, and OnJobOver will follow. False: nothing is, and it is forgotten.
+  // Posts no more of it. True: some is in flight, and OnJobOver will follow. False: nothing is, and
+  // it is forgotten.
   bool Stop(BulkJob* job);
 
   Trouble Pump();
@@ -92,14 +97,16 @@ class BulkChannel final {
 
   // ---- a rail drops out
 
-  // Its queue pairs go to Error; what was posted comes back, through OnSent, OnReceived and OnFlushed.
+  // Its queue pairs go to Error; what was posted comes back, through OnSent,
+  // OnReceived and OnFlushed.
   void Fail(uint32_t rail);
   void OnFlushed(uint32_t q, bool receive, uint32_t entry) { queues_[q]->OnFlushed(receive, entry); }
   bool Flushed(uint32_t rail) const;
-  // Its queue pairs go; their connections must have gone. READs go on over others, WRITEs wait for Resolve.
+  // Its queue pairs go; their connections must have gone. READs go on over others, WRITEs
+  // wait for Resolve.
   void Drop(uint32_t rail);
-  // The puller has dropped the rail, too, and names the writes that it still waits for. All else that was to go over the
-  // rail has arrived, or is not wanted any more.
+  // The puller has dropped the rail, too, and names the writes that it still waits for. All else
+  // that was to go over the rail has arrived, or is not wanted any more.
   void Resolve(uint32_t rail, absl::Span<const WantedWrite> wanted);
 
  private:

@@ -1,8 +1,10 @@
-// BulkJob is one transfer's one-sided requests: chunks, dealt out to shares, each of which goes over one bulk queue pair.
+// BulkJob is one transfer's one-sided requests: chunks, dealt out to shares, each of which goes
+// over one bulk queue pair.
 //
-// Chunk c is of share c % shares. A share's chunks are posted in order, so what is done of it is a beginning. When its queue
-// pair drops out, the share goes on over another: a READ from there on, a WRITE from its start, as only a note behind all of
-// it, on one queue pair, proves to the puller that it is in place.
+// Chunk c is of share c % shares. A share's chunks are posted in order, so what is done of it is a
+// beginning. When its queue pair drops out, the share goes on over another: a READ from there on, a
+// WRITE from its start, as only a note behind all of it, on one queue pair, proves to the puller
+// that it is in place.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +25,8 @@ struct BulkJob {
     virtual ~Owner() = default;
     // A request of the job is done, and it is not over.
     virtual void OnJobProgress() = 0;
-    // Nothing of the job is in flight any more: all of it is done, or it was stopped. The channel has forgotten it.
+    // Nothing of the job is in flight any more: all of it is done, or it was stopped. The channel
+    // has forgotten it.
     virtual void OnJobOver() = 0;
   };
 

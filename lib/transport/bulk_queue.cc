@@ -116,7 +116,8 @@ void BulkQueue::Fail() {
   queue_pair_->Modify(verbs::QueuePairState::kError).IgnoreError();
 }
 
-// A request stays in posted_: nothing says that it was done. One that was not posted changes nothing.
+// A request stays in posted_: nothing says that it was done. One that was not
+// posted changes nothing.
 void BulkQueue::OnFlushed(bool receive, uint32_t entry) {
   if (receive) {
     --receives_posted_;

@@ -1,4 +1,5 @@
-// BulkQueue is one bulk queue pair: its requests in flight, and the notes that leave and come on it.
+// BulkQueue is one bulk queue pair: its requests in flight, and the notes that leave and
+// come on it.
 #pragma once
 
 #include <array>
@@ -27,7 +28,8 @@ class BulkQueue final {
   static constexpr uint32_t kGreetings = 2;        // the same of an owner's
   static_assert(kWritesInFlight + 1 < kDepth, "a window of writes and their notes fit the queue");
 
-  // A request that was posted: `bytes` of a share of a job, or a note (0 bytes). Without a job: a greeting.
+  // A request that was posted: `bytes` of a share of a job, or a note (0 bytes). Without a
+  // job: a greeting.
   struct Posted {
     BulkJob* job = nullptr;
     uint32_t share = 0;
@@ -50,8 +52,8 @@ class BulkQueue final {
   bool HasRoom() const { return open_ && ring_.taken() < window_; }
   bool immediate() const { return immediate_; }
 
-  // The next request, of one piece of memory. Every bulk request is signaled: a chunk is large, and its completion lets the
-  // next one go.
+  // The next request, of one piece of memory. Every bulk request is signaled: a chunk is large, and
+  // its completion lets the next one go.
   verbs::SendRequest& Stage(BulkJob* job, uint32_t share, const verbs::Sge& piece);
   void StageNote(BulkJob* job, uint32_t share, uint32_t value);
   // Errors: what the device refused, now or before.
@@ -71,7 +73,8 @@ class BulkQueue final {
   void OnFlushed(bool receive, uint32_t entry);
   // All that was posted has come back: what came before the end was seen.
   bool flushed() const { return ring_.taken() == 0 && receives_posted_ == 0; }
-  // What was posted and is not known to be done; to be asked once, instead of all completions that may follow.
+  // What was posted and is not known to be done; to be asked once, instead of all completions
+  // that may follow.
   template <typename Visitor>
   void VisitUndone(Visitor visit) {
     for (const Posted& posted : posted_) {

@@ -208,7 +208,8 @@ void Connection::Work() {
   budget_ = CopyBudget();
   working_ = true;
   size_t handled = 0;
-  bool more = false;  // it stopped before the end, to let other tasks run; then another rail comes first in the next
+  // It stopped before the end, to let other tasks run; then another rail comes first in the next.
+  bool more = false;
   const size_t count = std::max<size_t>(rails_->size(), 1);
   for (size_t looked = 0; looked < count && !more; ++looked) {
     SecondaryRail* rail = rails_->Find(static_cast<uint32_t>(drain_next_++ % count));

@@ -1,14 +1,17 @@
-// Connection joins two endpoints: a control channel, a bulk channel, the completion queues that they complete into, and the
-// connection manager's part. It knows nothing of transfers: what comes goes to its User.
+// Connection joins two endpoints: a control channel, a bulk channel, the completion queues that
+// they complete into, and the connection manager's part. It knows nothing of transfers: what comes
+// goes to its User.
 //
-// The side that pulls connects all queue pairs of the primary rail at once; the private data of each says which connection it
-// belongs to and which of its queue pairs it is (hello.h). The connection is up when every one of them is, and ends with any.
-// Other rails join when the owner has said where they are, and drop out by themselves (secondary_rail.h).
+// The side that pulls connects all queue pairs of the primary rail at once; the private data of
+// each says which connection it belongs to and which of its queue pairs it is (hello.h). The
+// connection is up when every one of them is, and ends with any. Other rails join when the owner
+// has said where they are, and drop out by themselves (secondary_rail.h).
 //
-// Work is done in tasks: arm, drain, pass on, post again, return credits, send. A rail's completion queue has an entry for
-// everything that can be posted on it, so it cannot overrun.
+// Work is done in tasks: arm, drain, pass on, post again, return credits, send. A rail's completion
+// queue has an entry for everything that can be posted on it, so it cannot overrun.
 //
-// Law: when OnBroken runs, the queue pairs are gone: no peer and no device touches memory through this connection any more.
+// Law: when OnBroken runs, the queue pairs are gone: no peer and no device touches memory through
+// this connection any more.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +44,8 @@ class Connection final : private RailLinks::User, private SecondaryRail::Host, p
     virtual ~User() = default;
     // Messages may leave. Runs once, in a task of its own.
     virtual void OnUp() = 0;
-    // A message came; its body lives during the call, and what is copied of it counts in `budget`. An error means that no
-    // honest peer would have sent it.
+    // A message came; its body lives during the call, and what is copied of it counts in `budget`.
+    // An error means that no honest peer would have sent it.
     virtual absl::Status OnMessage(const Message& message, CopyBudget& budget) = 0;
     virtual absl::Status OnNote(const Note& note) = 0;
     // The owner has said where its rails are.
@@ -75,22 +78,26 @@ class Connection final : private RailLinks::User, private SecondaryRail::Host, p
 
   // Something was added to a channel: work will be done.
   void Wake() override;
-  // Whether all messages have left and reached the peer. Where not, sees to it that this can be known: ask again.
+  // Whether all messages have left and reached the peer. Where not, sees to it that this can be
+  // known: ask again.
   bool Drain();
   // There are transfers or calls under way (again).
   void Watch();
   // Ends it: OnBroken follows. Only the first counts.
   void Break(absl::Status status) override;
 
-  // Requests of a job do not end by themselves: drops the rails that they are on, or ends the connection. May end the job.
+  // Requests of a job do not end by themselves: drops the rails that they are on, or ends the
+  // connection. May end the job.
   void EndRequests(const BulkJob& job, const absl::Status& status);
 
   void OnDeviceEvent(uint32_t rail, const verbs::DeviceEventInfo& info);
   bool up() const { return state_ == State::kUp; }
-  // A message came: it was not only made, which over TCP says nothing about the rail, but has carried something.
+  // A message came: it was not only made, which over TCP says nothing about the rail, but
+  // has carried something.
   bool heard() const { return heard_; }
   bool broken() const { return state_ == State::kBroken; }
-  // The peer has left: what it sent before is still passed on, then OnBroken follows. Nothing new should be started.
+  // The peer has left: what it sent before is still passed on, then OnBroken follows. Nothing new
+  // should be started.
   bool leaving() const { return !leaving_.ok() || broken(); }
 
  private:

@@ -1,4 +1,5 @@
-// Context is what all parts of one endpoint share: what it was given, its counters, and its numbers.
+// Context is what all parts of one endpoint share: what it was given, its counters,
+// and its numbers.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +22,8 @@ namespace tokamak::transport {
 
 class Pull;
 
-// A connection with work to do on which nothing was heard for this long is probed, so that a dead peer is noticed.
+// A connection with work to do on which nothing was heard for this long is probed, so that a dead
+// peer is noticed.
 constexpr base::Duration kProbeInterval = base::Seconds(1);
 
 static_assert(kFlushGrace < kDrainGrace && kDrainGrace < kProbeInterval && kProbeInterval <= kProgressInterval &&
@@ -62,8 +64,8 @@ struct Context {
   LossyPaths lossy_paths = {};
   std::vector<verbs::Address> services = {};  // where we listen, on each rail; empty before
 
-  // Whether a key that was revoked proves that its memory is out of the peers' reach, or only queue pairs that are gone do. Both
-  // sides of a connection are taken to be alike in this.
+  // Whether a key that was revoked proves that its memory is out of the peers' reach, or only queue
+  // pairs that are gone do. Both sides of a connection are taken to be alike in this.
   bool RevokingProves() const {
     return std::all_of(rails.begin(), rails.end(),
                        [](const Rail& rail) { return rail.device.limits().drop_stops_transfers; });

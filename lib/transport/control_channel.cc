@@ -90,7 +90,8 @@ absl::Status ControlChannel::Pump(CopyBudget& budget, bool* more) {
   return post_status_;
 }
 
-// One message: what waits goes first, then the streams take turns. Returns false when nothing can leave now.
+// One message: what waits goes first, then the streams take turns. Returns false when nothing
+// can leave now.
 bool ControlChannel::SendNext(CopyBudget& budget, bool* more) {
   if (queue_.empty() && streams_.empty()) return false;
   if (queue_.empty() && !budget.Covers(max_message_)) {

@@ -1,8 +1,9 @@
-// ControlChannel carries messages over one queue pair: control messages in order, and between them the chunks of eager
-// transfers, in turns.
+// ControlChannel carries messages over one queue pair: control messages in order, and between them
+// the chunks of eager transfers, in turns.
 //
-// Receives are posted before the queue pair is connected and posted again as they are drained; a message leaves only with a
-// credit (credits.h), so the peer's queue pair never has to say "not ready". What cannot leave waits here, bounded.
+// Receives are posted before the queue pair is connected and posted again as they are drained; a
+// message leaves only with a credit (credits.h), so the peer's queue pair never has to say "not
+// ready". What cannot leave waits here, bounded.
 #pragma once
 
 #include <array>
@@ -76,7 +77,8 @@ class ControlChannel final {
 
   // A send was done. kInternal: the device completed what was not posted.
   absl::Status OnSent(uint32_t entry);
-  // A message came: its credits are taken. It lies in `slot` until Release. kInvalidArgument: malformed.
+  // A message came: its credits are taken. It lies in `slot` until Release. kInvalidArgument:
+  // malformed.
   absl::StatusOr<Message> OnReceived(uint32_t slot, uint32_t byte_count);
   void Release(uint32_t slot) { released_.push_back(slot); }
   // Posts what was released; the peer learns of it with Pump.

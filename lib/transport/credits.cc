@@ -9,7 +9,8 @@
 namespace tokamak::transport {
 namespace {
 
-// Returned when a quarter is owed: late enough to be rare, early enough that the peer need not wait for it.
+// Returned when a quarter is owed: late enough to be rare, early enough that the peer need not
+// wait for it.
 constexpr uint32_t kBatchesInFlight = 4;
 static_assert(kMinReceiveSlots / kBatchesInFlight >= 2, "a batch is more than the slot that its return takes");
 

@@ -1,12 +1,14 @@
-// Credits count, for one connection, how many of the peer's receive slots we may still fill, and how many of ours we owe.
+// Credits count, for one connection, how many of the peer's receive slots we may still fill, and
+// how many of ours we owe.
 //
-// A send that meets no posted slot stalls the whole queue pair, so a message leaves only while it can take a credit. Slots that
-// were drained and posted again are owed to the peer, and returned in batches, in any message or in one made for it.
+// A send that meets no posted slot stalls the whole queue pair, so a message leaves only while it
+// can take a credit. Slots that were drained and posted again are owed to the peer, and returned in
+// batches, in any message or in one made for it.
 //
 // Law: 0 <= available() <= what the peer posted at the start. A peer that grants more is broken.
-// Law: never do both sides wait for credits for ever. Only a message that returns a whole batch may take the last credit
-//      (kReserved), so whoever has run dry has sent a batch to the other. And a batch is more than one slot, so messages that
-//      only return credits die out.
+// Law: never do both sides wait for credits for ever. Only a message that returns a whole batch may
+//      take the last credit (kReserved), so whoever has run dry has sent a batch to the other. And
+//      a batch is more than one slot, so messages that only return credits die out.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +24,8 @@ class Credits final {
   // The peer posted `peer_slots`, we posted `own_slots`.
   Credits(uint32_t peer_slots, uint32_t own_slots);
 
-  // Claims one of the peer's slots. Returns false, changing nothing, when none but the reserved one is left.
+  // Claims one of the peer's slots. Returns false, changing nothing, when none but the reserved
+  // one is left.
   [[nodiscard]] bool Take();
   // The same for a message that returns a batch: may take the reserved one.
   [[nodiscard]] bool TakeForReturn();

@@ -1,4 +1,5 @@
-// Eager: the owner sends the object in chunks through message slots; one copy on each side, one round trip for a small one.
+// Eager: the owner sends the object in chunks through message slots; one copy on each side, one
+// round trip for a small one.
 #pragma once
 
 #include <cstdint>

@@ -134,7 +134,8 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
 
   // ---- to peers
 
-  // The connection to `peer`, made where there is none. Null with the reason where the device cannot.
+  // The connection to `peer`, made where there is none. Null with the reason where
+  // the device cannot.
   Outbound* OutboundTo(const verbs::Address& peer, absl::Status* refusal) {
     std::unique_ptr<Outbound>& place = outbound_[peer];
     if (place != nullptr && place->connection().leaving()) leaving_outbound_.push_back(std::move(place));
@@ -231,9 +232,9 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
     inbound_.erase(which);
   }
 
-  // False: there is no room for one more connection of `peer`. Those of its earlier lives are not known to be dead, as nobody
-  // probes a connection without work: at the peer's bound the one that it used least lately gives way. A live engine that
-  // loses it connects again with its next pull.
+  // False: there is no room for one more connection of `peer`. Those of its earlier lives are not
+  // known to be dead, as nobody probes a connection without work: at the peer's bound the one that
+  // it used least lately gives way. A live engine that loses it connects again with its next pull.
   bool MakeRoomFor(const PeerShares::Ip& peer) {
     if (inbound_.size() >= kMaxInbound) return false;
     if (context_.shares.ConnectionsOf(peer) < kMaxInboundOfPeer) return true;
@@ -250,7 +251,8 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
   void Conclude(verbs::ConnectionRequest& request, const absl::Status& accepted) {
     if (accepted.ok()) return;
     if (!absl::IsCancelled(accepted)) return Reject(request, accepted);
-    // Nothing to be told, and nobody to tell; what there is of its connection ends with the deadline to connect.
+    // Nothing to be told, and nobody to tell; what there is of its connection ends with the
+    // deadline to connect.
     ++context_.counters.requesters_gone;
     VLOG(1) << request.peer().ToString() << ": " << accepted;
   }

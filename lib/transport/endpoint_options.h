@@ -20,7 +20,8 @@ struct EndpointOptions {
   uint32_t bulk_queue_pairs = 1;      // for each connection, on each rail
   uint32_t chunk_size = 1024 * 1024;  // bytes of one READ or WRITE request
   uint32_t chunks_in_flight = 8;      // for each transfer
-  // Served at once, and pulled at once; further ones are refused (kResourceExhausted). One peer is served at most a kPeerPart-th, so that the others find room.
+  // Served at once, and pulled at once; further ones are refused (kResourceExhausted). One peer is
+  // served at most a kPeerPart-th, so that the others find room.
   uint32_t max_transfers = kMaxTransfers;
   base::Duration connect_deadline = kConnectDeadline;
   base::Duration serve_deadline = kServeDeadline;
@@ -29,9 +30,10 @@ struct EndpointOptions {
   uint32_t trace_node = 0;  // TraceEvent::node
 };
 
-// The ack timeout for connections between such devices: the verbs' own default, or twice the longest that one of them may take
-// to acknowledge. Where it is too short, requests that are on their way are sent again and again, and rdma_rxe (Linux 6.1) can get
-// lost in that: it sends a request without its bytes, which the peer refuses as invalid, and that ends the connection.
+// The ack timeout for connections between such devices: the verbs' own default, or twice the
+// longest that one of them may take to acknowledge. Where it is too short, requests that are on
+// their way are sent again and again, and rdma_rxe (Linux 6.1) can get lost in that: it sends a
+// request without its bytes, which the peer refuses as invalid, and that ends the connection.
 base::Duration SuitableAckTimeout(const verbs::Limits& limits);
 
 // `options` as far as all devices can carry them out, or what is wrong with them.

@@ -1,8 +1,10 @@
-// Hello is what both sides say of themselves when a queue pair is connected: the private data of the connection manager.
+// Hello is what both sides say of themselves when a queue pair is connected: the private data of
+// the connection manager.
 //
-// A connection is several queue pairs: number 0 carries messages, the others bulk data, `bulk_queue_pairs` on each rail: those
-// of rail r are r * bulk_queue_pairs + 1 and on. Each is connected by itself and says with `token` and `queue` where it
-// belongs. Sizes need not be equal: each side sends no more than the other can take.
+// A connection is several queue pairs: number 0 carries messages, the others bulk data,
+// `bulk_queue_pairs` on each rail: those of rail r are r * bulk_queue_pairs + 1 and on. Each is
+// connected by itself and says with `token` and `queue` where it belongs. Sizes need not be equal:
+// each side sends no more than the other can take.
 #pragma once
 
 #include <cstdint>
@@ -45,8 +47,9 @@ void EncodeHello(const Hello& hello, absl::Span<uint8_t> out);
 // Whether it is a hello at all, of whatever version.
 bool IsHello(absl::Span<const uint8_t> bytes);
 
-// Takes kHelloSize bytes or more: connection managers pad with zeros. kFailedPrecondition: a peer that speaks another
-// version, or not this protocol at all; the text names both sides' values. kInvalidArgument: values out of bounds.
+// Takes kHelloSize bytes or more: connection managers pad with zeros. kFailedPrecondition: a peer
+// that speaks another version, or not this protocol at all; the text names both sides' values.
+// kInvalidArgument: values out of bounds.
 absl::StatusOr<Hello> DecodeHello(absl::Span<const uint8_t> bytes);
 
 }  // namespace tokamak::transport

@@ -85,8 +85,8 @@ void IncomingCalls::Refuse(uint64_t number, const absl::Status& status) {
   connection_->Send(header, std::vector<uint8_t>(text.begin(), text.end()));
 }
 
-// Its work is dropped, too, in a task of its own: we may be inside the drop of the reply, which can be a part of that work. False:
-// it has been answered.
+// Its work is dropped, too, in a task of its own: we may be inside the drop of the reply, which can
+// be a part of that work. False: it has been answered.
 bool IncomingCalls::Forget(uint64_t number) {
   OneCall* call = calls_.Find(number);
   if (call == nullptr) return false;

@@ -1,7 +1,8 @@
 // IncomingCalls are the short requests of one peer that the call handler is answering.
 //
-// Law: each is answered once: by the handler, or for it when the peer cancels, and when it drops the reply, takes too long or
-// does not exist. Whatever the handler works on for a call is dropped with it.
+// Law: each is answered once: by the handler, or for it when the peer cancels, and when it drops
+// the reply, takes too long or does not exist. Whatever the handler works on for a call is
+// dropped with it.
 #pragma once
 
 #include <cstdint>

@@ -18,14 +18,15 @@ class Leases final {
  public:
   // On each of `rails` (bits), or on none. Errors are those of Registration::Acquire.
   absl::Status Acquire(Context& context, uint32_t rails, absl::Span<uint8_t> memory, Registration::Use use);
-  // Keys that are not shared are revoked, on every rail: nobody touches the memory through them any more
-  // (but see Limits::drop_stops_transfers).
+  // Keys that are not shared are revoked, on every rail: nobody touches the memory through them any
+  // more (but see Limits::drop_stops_transfers).
   void Drop();
 
   bool empty() const { return rails_ == 0; }
   // What a message says of them to a peer, where `primary` is the connection's.
   RemoteRange Tell(uint32_t primary) const;
-  // Gives `job` the local keys, and aims it at the peer's memory: it goes over the rails that both sides have keys of.
+  // Gives `job` the local keys, and aims it at the peer's memory: it goes over the rails that both
+  // sides have keys of.
   void Aim(BulkJob* job, const RemoteRange& remote, uint32_t primary) const;
 
  private:

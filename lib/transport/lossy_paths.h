@@ -1,9 +1,11 @@
-// LossyPaths remembers the peers to which bulk requests were repeated without success until a connection ended with it.
+// LossyPaths remembers the peers to which bulk requests were repeated without success until a
+// connection ended with it.
 //
-// Go-back-N over a path that loses packets gets on from one acknowledgement to the next, and an acknowledgement may wait for the
-// end of a request: rdma_rxe (Linux 6.1) counts its retries from the last one, whatever the repetitions have brought meanwhile, so
-// that of a long WRITE over such a path none arrives. Short requests are acknowledged often, and cost bandwidth where nothing
-// is lost. So they are short for a while, and then tried long again.
+// Go-back-N over a path that loses packets gets on from one acknowledgement to the next, and an
+// acknowledgement may wait for the end of a request: rdma_rxe (Linux 6.1) counts its retries from
+// the last one, whatever the repetitions have brought meanwhile, so that of a long WRITE over such
+// a path none arrives. Short requests are acknowledged often, and cost bandwidth where nothing is
+// lost. So they are short for a while, and then tried long again.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +18,8 @@
 
 namespace tokamak::transport {
 
-// What a request has to a peer that is remembered: at 5 % loss 44 of 100 such requests arrive as a whole.
+// What a request has to a peer that is remembered: at 5 % loss 44 of 100 such requests arrive
+// as a whole.
 constexpr uint32_t kLossyPathPackets = 16;
 
 // For how long a peer is remembered.

@@ -24,8 +24,8 @@ struct WireHeader {
   uint8_t transfer[8];
   uint8_t data_size[8];
   uint8_t metadata_size[8];
-  // TRANSFER: object id, 20 bytes; CHUNK: offset, 8; DATA: address, 8, and rkey, 4; RAIL_DOWN: rail, 4; PROGRESS: offset, 8,
-  // and what has arrived, 8; FAIL: what has arrived, 8.
+  // TRANSFER: object id, 20 bytes; CHUNK: offset, 8; DATA: address, 8, and rkey, 4; RAIL_DOWN:
+  // rail, 4; PROGRESS: offset, 8, and what has arrived, 8; FAIL: what has arrived, 8.
   uint8_t detail[24];
 };
 static_assert(sizeof(WireHeader) == kHeaderSize, "the header's size is part of the protocol");

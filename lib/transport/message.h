@@ -1,7 +1,9 @@
-// The transport's messages: a fixed 64-byte little-endian header and a bounded body, drawn in docs/transport.md.
+// The transport's messages: a fixed 64-byte little-endian header and a bounded body,
+// drawn in docs/transport.md.
 //
-// Both sides of a connection are ends of one program, but the peer is not trusted: Decode takes only what Encode can have
-// written. A field that a kind does not use is zero on the wire, and must be.
+// Both sides of a connection are ends of one program, but the peer is not trusted: Decode
+// takes only what Encode can have written. A field that a kind does not use is zero on the
+// wire, and must be.
 #pragma once
 
 #include <array>
@@ -80,8 +82,9 @@ struct Message {
   absl::Span<const uint8_t> body;  // CHUNK, FAIL, CALL, REPLY, RAILS, RAIL_DOWN; looks at the decoded bytes
 };
 
-// What ends a share of a write on a bulk queue pair, in 32 bits: which transfer's, which share, and how many there are. A share
-// is every `shares`-th chunk, from chunk `share` on; all of it was written before on that queue pair.
+// What ends a share of a write on a bulk queue pair, in 32 bits: which transfer's, which share, and
+// how many there are. A share is every `shares`-th chunk, from chunk `share` on; all of it was
+// written before on that queue pair.
 struct Note {
   static constexpr uint32_t kNumberBits = 24;
   static constexpr uint32_t kNumberMask = (1u << kNumberBits) - 1;
@@ -108,8 +111,8 @@ static_assert(kHeaderSize + kMaxFailText <= kMinSlotSize &&
                   kHeaderSize + kVersionSize + kRemoteRangeSize + (kMaxRails - 1) * kRailKeySize <= kMinSlotSize,
               "every control message fits the smallest slot");
 
-// Writes the header, with `body_size` in it, into the first kHeaderSize bytes of `out`. TRANSFER and DATA go on in their
-// body: use EncodeMessage.
+// Writes the header, with `body_size` in it, into the first kHeaderSize bytes of `out`. TRANSFER
+// and DATA go on in their body: use EncodeMessage.
 void EncodeHeader(const Header& header, size_t body_size, uint8_t* out);
 
 // Writes header and body; returns how many bytes. `out` must hold MessageSize().

@@ -1,9 +1,12 @@
 // Source and Sink: all that the transport sees of a store.
 //
-// The owner of an object pins it and names its memory (Source): its answer comes later, because the store lives on another
-// loop than the transport. The puller knows the object's size and brings the memory for it to land in (Sink).
-// Law: memory is given back (Unpin, ~Sink) only when no peer and no device can touch it any more. A deadline alone proves
-//      nothing; requests that completed, DONE, queue pairs that were dropped do, and a revoked key for what the peer WRITEs.
+// The owner of an object pins it and names its memory (Source): its answer comes later, because the
+// store lives on another loop than the transport. The puller knows the object's size and brings the
+// memory for it to land in (Sink).
+//
+// Law: memory is given back (Unpin, ~Sink) only when no peer and no device can touch it any more.
+//      A deadline alone proves nothing; requests that completed, DONE, queue pairs that were
+//      dropped do, and a revoked key for what the peer WRITEs.
 #pragma once
 
 #include <cstdint>
@@ -47,10 +50,12 @@ class Source {
 
   virtual ~Source() = default;
 
-  // Finds a sealed object and keeps it in place until Unpin. kNotFound: that generation is not here (any more).
+  // Finds a sealed object and keeps it in place until Unpin. kNotFound: that generation is not
+  // here (any more).
   virtual void Pin(const PinRequest& request, PinId pin, PinCallback done) = 0;
 
-  // Gives back a pin that was granted or is still being asked for; of the latter `done` does not run.
+  // Gives back a pin that was granted or is still being asked for; of the latter `done`
+  // does not run.
   virtual void Unpin(PinId pin) = 0;
 };
 
@@ -63,20 +68,24 @@ struct TransferReport {
   ObjectSize size;
   base::Duration elapsed;   // from StartPull to Done
   bool downgraded = false;  // the owner took eager though another was asked for
-  // Bytes from the start that are certainly in place: all, or after a failure fewer, from where another pull may go on.
+  // Bytes from the start that are certainly in place: all, or after a failure fewer, from where
+  // another pull may go on.
   uint64_t arrived = 0;
 };
 
-// Where one pulled object lands. The endpoint owns it from StartPull on, and destroys it when the memory is safe to reuse.
+// Where one pulled object lands. The endpoint owns it from StartPull on, and destroys it when the
+// memory is safe to reuse.
 class Sink {
  public:
   virtual ~Sink() = default;
 
-  // Memory for all bytes of the object, inside the registered arena: the same for as long as the sink lives.
+  // Memory for all bytes of the object, inside the registered arena: the same for as long as
+  // the sink lives.
   virtual absl::Span<uint8_t> memory() const = 0;
 
-  // The transfer is over: all bytes are in place (ok) or not (the object must be aborted). Called once, unless the endpoint
-  // itself is dropped, right before destruction; no peer and no device can touch the memory any more.
+  // The transfer is over: all bytes are in place (ok) or not (the object must be aborted). Called
+  // once, unless the endpoint itself is dropped, right before destruction; no peer and no device
+  // can touch the memory any more.
   virtual void Done(const absl::Status& status, const TransferReport& report) = 0;
 };
 

@@ -1,7 +1,8 @@
 // Outbound is our side of a connection that we made: the pulls and calls that we ask of one peer.
 //
-// Pulls and calls share one row of numbers, counted up and never used twice, so that what comes for one that is over is known
-// to be late, and what comes for a number that was never given is known to violate the protocol.
+// Pulls and calls share one row of numbers, counted up and never used twice, so that what comes for
+// one that is over is known to be late, and what comes for a number that was never given is known
+// to violate the protocol.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +32,8 @@ class Outbound final : public Connection::User, public Pull::Host {
     virtual void OnRails(const Outbound& outbound, absl::Span<const verbs::Address> rails) = 0;
   };
 
-  // Starts to connect to `peer`, which is reached at `service` over the rail `primary_rail`. An error means that this device
-  // cannot.
+  // Starts to connect to `peer`, which is reached at `service` over the rail `primary_rail`. An
+  // error means that this device cannot.
   static absl::StatusOr<std::unique_ptr<Outbound>> Create(Context& context, Keeper& keeper, const verbs::Address& peer,
                                                           uint32_t primary_rail, const verbs::Address& service,
                                                           uint64_t token);

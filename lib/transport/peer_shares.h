@@ -1,4 +1,5 @@
-// PeerShares counts what each peer has of what all peers share, so that one of them cannot have it all.
+// PeerShares counts what each peer has of what all peers share, so that one of them cannot
+// have it all.
 //
 // A peer is an address: it may make several connections, one for each of its engines.
 // Law: an entry lives as long as a connection of that peer.

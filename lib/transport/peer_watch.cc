@@ -34,8 +34,9 @@ void PeerWatch::OnWatch() {
   timer_ = context_.loop.RunAt(idle_since_ + idle_limit_, [this] { OnWatch(); });
 }
 
-// One message has been waiting for its completion in all of the last watches. A device that does its work says after all its
-// retries that the peer is gone (each takes four time-outs at most, 9.7.6.1.3); kPatience more is for one that is busy.
+// One message has been waiting for its completion in all of the last watches. A device that does
+// its work says after all its retries that the peer is gone (each takes four time-outs at most,
+// 9.7.6.1.3); kPatience more is for one that is busy.
 bool PeerWatch::DeviceIsStuck() {
   const bool waits = control_.completion_owed() && control_.completions() == completions_;
   completions_ = control_.completions();

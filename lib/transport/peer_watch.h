@@ -1,5 +1,5 @@
-// PeerWatch looks after the peer of a connection that is up: while there is work it probes one that is silent, so that a dead one
-// is noticed; without work it leaves after a while.
+// PeerWatch looks after the peer of a connection that is up: while there is work it probes one that
+// is silent, so that a dead one is noticed; without work it leaves after a while.
 //
 // The side that did not connect stays longer, so that in good order it is the other that leaves.
 #pragma once

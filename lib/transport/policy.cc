@@ -17,9 +17,10 @@ struct Unit {
 };
 constexpr Unit kUnits[] = {{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}};
 
-// Over UDP on loopback, with slots of 16 KiB, eager and read took the same time at 256 KiB and eager half of it at 64 KiB.
-// Write was the fastest for large objects there; but it registers memory for each transfer, which costs a hardware device
-// more than it gains, so a link has to be measured before it is chosen.
+// Over UDP on loopback, with slots of 16 KiB, eager and read took the same time at 256 KiB and
+// eager half of it at 64 KiB. Write was the fastest for large objects there; but it registers
+// memory for each transfer, which costs a hardware device more than it gains, so a link has to be
+// measured before it is chosen.
 constexpr uint64_t kEagerAtMost = 128 * 1024;
 
 // Exact, so that what is written is what is read again.

@@ -1,6 +1,8 @@
-// Policy picks a transfer's protocol by the object's size: a table of thresholds that was measured on the very link.
+// Policy picks a transfer's protocol by the object's size: a table of thresholds that was measured
+// on the very link.
 //
-// The built-in table holds what was measured on loopback; `tok tune` (later) writes one for a link and the daemon loads it.
+// The built-in table holds what was measured on loopback; `tok tune` (later) writes one for a link
+// and the daemon loads it.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +25,8 @@ class Policy final {
   // The built-in table.
   Policy();
 
-  // Steps in rising order of size; the last must reach UINT64_MAX. kInvalidArgument says which is wrong.
+  // Steps in rising order of size; the last must reach UINT64_MAX. kInvalidArgument says
+  // which is wrong.
   static absl::StatusOr<Policy> FromSteps(std::vector<Step> steps);
 
   // "eager:32KiB,read" : eager up to 32 KiB, read above. The text form of flags and files.

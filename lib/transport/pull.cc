@@ -240,7 +240,8 @@ void Pull::EndIfComplete() {
 
 void Pull::Cancel() { Stop(absl::CancelledError("the pull was cancelled")); }
 
-// Something went wrong, or is not wanted any more: tells the owner, and waits until nothing touches the memory.
+// Something went wrong, or is not wanted any more: tells the owner, and waits until nothing
+// touches the memory.
 void Pull::Stop(absl::Status status) {
   if (state_ >= State::kStopping) return;
   const bool asked = state_ >= State::kAsked;
@@ -283,7 +284,8 @@ void Pull::Finish(absl::Status status) {
   next_ = context_.loop.Post([this] { Conclude(); });
 }
 
-// Bytes from the start that are in place; not all where the pull failed, so that there is something left to ask for.
+// Bytes from the start that are in place; not all where the pull failed, so that there is something
+// left to ask for.
 uint64_t Pull::Arrived() const {
   const uint64_t all = memory_.size();
   if (outcome_.ok() || all == 0) return all;

@@ -1,12 +1,16 @@
-// Pull is one transfer on the side that wants the object: it asks, and runs the puller's half of a protocol.
+// Pull is one transfer on the side that wants the object: it asks, and runs the puller's half
+// of a protocol.
 //
-//   waiting --> asked --> moving --> over          waiting: for the connection, and by write for a turn
+//   waiting --> asked --> moving --> over
 //      |          |          |         ^
-//      +----------+----------+-> stopping          stopping: until the memory is safe
+//      +----------+----------+-> stopping
 //
-// Law: memory goes back to the sink (Done) only when no READ of ours is in flight into it and no key of the peer's opens it.
-// A pull from which nothing has come for `patience` since it was asked for is given up, long before a deadline that leaves room
-// for a slow one. READs and WRITEs take turns on a connection: where those of others there move, it only waits.
+// Waiting: for the connection, and by write for a turn. Stopping: until the memory is safe.
+//
+// Law: memory goes back to the sink (Done) only when no READ of ours is in flight into it and no
+// key of the peer's opens it. A pull from which nothing has come for `patience` since it was asked
+// for is given up, long before a deadline that leaves room for a slow one. READs and WRITEs take
+// turns on a connection: where those of others there move, it only waits.
 // Law: Done runs in a task of its own, never inside a call of the user's or a callback's.
 #pragma once
 
@@ -41,7 +45,8 @@ class Pull final : public BulkJob::Owner {
     virtual void NotByWrite(uint64_t number) = 0;
     virtual void Unbind(uint64_t number, bool by_write) = 0;
     virtual void Forget(Pull* pull) = 0;
-    // When a READ of any of its pulls completed last, or the owner said that it had written for one.
+    // When a READ of any of its pulls completed last, or the owner said that it had
+    // written for one.
     virtual base::Time bulk_moved_at() const = 0;
     virtual void BulkMovedAt(base::Time now) = 0;
   };
@@ -60,7 +65,8 @@ class Pull final : public BulkJob::Owner {
   absl::Status OnProgress(const Header& header);
   void OnFail(const Header& header, const absl::Status& status);
 
-  // The connection is gone, and with it everything that could touch the memory. May end this pull's life.
+  // The connection is gone, and with it everything that could touch the memory. May end
+  // this pull's life.
   void OnBroken(const absl::Status& status);
 
   void Cancel();

@@ -1,5 +1,5 @@
-// RailLinks connects the queue pairs of a connection that are on one rail: it says a hello with each, compares the peer's, and
-// knows when all of them are established.
+// RailLinks connects the queue pairs of a connection that are on one rail: it says a hello with
+// each, compares the peer's, and knows when all of them are established.
 //
 // Dropping it disconnects them; a callback may do that.
 #pragma once

@@ -1,4 +1,5 @@
-// The bodies of RAILS and RAIL_DOWN, drawn in docs/transport.md. Decoding takes only what encoding can have written.
+// The bodies of RAILS and RAIL_DOWN, drawn in docs/transport.md. Decoding takes only what encoding
+// can have written.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Read: the owner tells where the object is, the puller READs it into place, and says DONE. No copy; the owner's processor is
-// not needed while the bytes move.
+// Read: the owner tells where the object is, the puller READs it into place, and says DONE. No
+// copy; the owner's processor is not needed while the bytes move.
 #pragma once
 
 #include "absl/status/status.h"

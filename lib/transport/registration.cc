@@ -48,7 +48,8 @@ class Arena final : public Registration {
       return absl::InvalidArgumentError(
           absl::StrCat(memory.size(), " bytes that are not inside the registered arena of ", arena_.size()));
     }
-    // What a peer may write never rides on the arena's key, and iWARP's READs write through a remote key.
+    // What a peer may write never rides on the arena's key, and iWARP's READs write through
+    // a remote key.
     const bool own =
         use == Use::kWriteTarget || (use == Use::kReadTarget && device_.limits().read_sink_needs_remote_write);
     if (own) return on_demand_.Acquire(memory, use);

@@ -1,9 +1,13 @@
-// Registration says how the memory of objects becomes known to the device: strategies behind one interface, to be compared.
+// Registration says how the memory of objects becomes known to the device: strategies behind one
+// interface, to be compared.
 //
-//   arena      the whole store once, for REMOTE_READ only: nothing is registered on the data path (default)
-//   on_demand  each transfer registers its own memory and deregisters it after, as in the original study
+//   arena      the whole store once, for REMOTE_READ only: nothing is registered on the data path
+//              (default)
+//   on_demand  each transfer registers its own memory and deregisters it after, as in the original
+//              study
 //
-// The target of a peer's WRITE never rides on the arena's key: it gets a region of exactly its range, revoked before seal.
+// The target of a peer's WRITE never rides on the arena's key: it gets a region of exactly its
+// range, revoked before seal.
 // Thread rule: any thread, as ProtectionDomain.
 #pragma once
 
@@ -18,7 +22,8 @@
 
 namespace tokamak::transport {
 
-// Keys for a range of memory while it lives. Dropping a lease that owns a region of its own revokes its keys at once.
+// Keys for a range of memory while it lives. Dropping a lease that owns a region of its own revokes
+// its keys at once.
 class Lease final {
  public:
   // Keys that belong to somebody else, who outlives it.

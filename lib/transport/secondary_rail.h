@@ -1,16 +1,20 @@
-// SecondaryRail is a rail of a connection beside its primary one: bulk queue pairs on another device, which come and go while the
-// connection lives.
+// SecondaryRail is a rail of a connection beside its primary one: bulk queue pairs on another
+// device, which come and go while the connection lives.
 //
-//   absent --> joining --> up --> failing --> waiting --> absent       failing: what came before the end is still taken in
+//   absent --> joining --> up --> failing --> waiting --> absent
 //                 |         |                   ^
-//                 +---------+-------------------+                      waiting: for the peer's RAIL_DOWN
+//                 +---------+-------------------+
 //
-// The puller joins, when the owner has said where its rails are, and again a while after the rail has failed. Whoever finds
-// that the rail has failed drops its queue pairs and says RAIL_DOWN; the other does the same in answer. So each side says it
-// once for each life of the rail, and both know when nothing of it is left.
+// Failing: what came before the end is still taken in. Waiting: for the peer's RAIL_DOWN.
 //
-// Law: RAIL_DOWN leaves when the queue pairs are gone: nothing moves over the rail in either direction any more, and what was
-//      received over it has been passed on. A puller's names the writes that it still waits for.
+// The puller joins, when the owner has said where its rails are, and again a while after the rail
+// has failed. Whoever finds that the rail has failed drops its queue pairs and says RAIL_DOWN; the
+// other does the same in answer. So each side says it once for each life of the rail, and both know
+// when nothing of it is left.
+//
+// Law: RAIL_DOWN leaves when the queue pairs are gone: nothing moves over the rail in either
+//      direction any more, and what was received over it has been passed on. A puller's names the
+//      writes that it still waits for.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// SecondaryRails are all rails of a connection but its primary one, from the time when the owner has said where they are.
+// SecondaryRails are all rails of a connection but its primary one, from the time when the owner
+// has said where they are.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +24,8 @@ class SecondaryRails final {
 
   // The owner: the peer may join them from now on.
   void Make();
-  // The puller: joins those that the owner names, one address for each rail of the connection, once. kInvalidArgument: it cannot
-  // say that.
+  // The puller: joins those that the owner names, one address for each rail of the connection,
+  // once. kInvalidArgument: it cannot say that.
   absl::Status Join(absl::Span<const verbs::Address> rails);
   // RAIL_DOWN came. kInvalidArgument: there is no such rail, or it cannot say that of it.
   absl::Status OnPeerDown(const Message& message);

@@ -110,12 +110,14 @@ bool Serve::ServeWrite() {
   return true;
 }
 
-// By write: bytes from the object's start that are certainly in the puller's memory. A WRITE that is complete proves that only
-// where devices acknowledge what they have placed: one that lacks drop_stops_transfers (iWARP) completes what it has sent.
+// By write: bytes from the object's start that are certainly in the puller's memory. A WRITE that
+// is complete proves that only where devices acknowledge what they have placed: one that lacks
+// drop_stops_transfers (iWARP) completes what it has sent.
 uint64_t Serve::Arrived() const { return transfer_.arrived + (context_.RevokingProves() ? write_.arrived() : 0); }
 
-// The puller cannot see what is written into its memory: without a word it would think us dead. Where nothing moves, none.
-// What is written again, after a rail has dropped out, is worth a word, too, though no more is there than before.
+// The puller cannot see what is written into its memory: without a word it would think us dead.
+// Where nothing moves, none. What is written again, after a rail has dropped out, is worth a word,
+// too, though no more is there than before.
 void Serve::TellProgress() {
   if (state_ != State::kWriting) return;
   const uint64_t written = std::max(write_.BytesWritten(), told_ + 1);
@@ -165,7 +167,8 @@ void Serve::OnDeadline() {
       return Fail(late);
     case State::kWriting:
       return StopWriting(late);
-    // The deadline proves nothing: end what could still touch the object, then OnBroken gives back the pin.
+    // The deadline proves nothing: end what could still touch the object, then OnBroken gives
+    // back the pin.
     case State::kReading:
       return host_.connection().Break(late);
     case State::kStopping:

@@ -1,9 +1,12 @@
-// Serve is one transfer on the side that has the object: it pins, may make it eager, and runs the owner's half.
+// Serve is one transfer on the side that has the object: it pins, may make it eager, and runs
+// the owner's half.
 //
-//   pinning --> eager | reading | writing --> (end)       writing --> stopping: WRITEs in flight, no more are posted
+//   pinning --> eager | reading | writing --> (end)
+//                                    |
+//                                    +--> stopping --> (end): WRITEs in flight, no more are posted
 //
-// Law: the pin is given back only when nobody can READ the object through this transfer any more (DONE, CANCEL, or the
-// connection is gone) and no WRITE of ours is in flight from it.
+// Law: the pin is given back only when nobody can READ the object through this transfer any more
+// (DONE, CANCEL, or the connection is gone) and no WRITE of ours is in flight from it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Slots are registered message buffers of one size; a SendRing hands them out in the order in which the device gives them back.
+// Slots are registered message buffers of one size; a SendRing hands them out in the order in which
+// the device gives them back.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,8 @@
 
 namespace tokamak::transport {
 
-// `count` buffers of `size` bytes in one memory region. Dropped only after the queue pairs that use it.
+// `count` buffers of `size` bytes in one memory region. Dropped only after the queue pairs
+// that use it.
 class Slots final {
  public:
   static absl::StatusOr<Slots> Create(verbs::ProtectionDomain& domain, uint32_t count, uint32_t size,
@@ -30,8 +32,9 @@ class Slots final {
   uint32_t size_;
 };
 
-// Which entries of a send queue are taken. An entry is free again when its completion, or that of a later request, was polled
-// (verbs.h), so entries form a ring and most requests need no completion of their own.
+// Which entries of a send queue are taken. An entry is free again when its completion, or that of a
+// later request, was polled (verbs.h), so entries form a ring and most requests need no completion
+// of their own.
 class SendRing final {
  public:
   // At least kMinEntries.
@@ -45,10 +48,12 @@ class SendRing final {
   // The entry of the next request. The ring must not be full.
   uint32_t Take() { return static_cast<uint32_t>(tail_++ % entries_); }
 
-  // Whether the request that was taken last has to be signaled, so that a full ring always has a completion to come.
+  // Whether the request that was taken last has to be signaled, so that a full ring always has a
+  // completion to come.
   bool signal_due() const { return tail_ % (entries_ / kMinEntries) == 0; }
 
-  // The completion of the request that took `entry` was polled. False: no such request is under way.
+  // The completion of the request that took `entry` was polled. False: no such request
+  // is under way.
   [[nodiscard]] bool Complete(uint32_t entry);
 
  private:

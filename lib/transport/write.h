@@ -1,5 +1,5 @@
-// Write: the puller knows the size, opens exactly its memory to the owner, and the owner WRITEs into it. One round trip, no
-// copy. The key is revoked before the object is sealed.
+// Write: the puller knows the size, opens exactly its memory to the owner, and the owner WRITEs
+// into it. One round trip, no copy. The key is revoked before the object is sealed.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,8 @@ class WritePuller final {
   // What TRANSFER says of it.
   RemoteRange range() const { return leases_.Tell(primary_); }
 
-  // kInvalidArgument: a note that no owner would send after those before it. `queue_pairs` of the connection.
+  // kInvalidArgument: a note that no owner would send after those before it. `queue_pairs`
+  // of the connection.
   absl::Status OnNote(const Note& note, uint32_t queue_pairs);
   bool complete() const { return shares_ > 0 && seen_ == (1u << shares_) - 1; }
   uint32_t shares_seen() const { return seen_; }
@@ -47,8 +48,8 @@ class WriteOwner final {
   const BulkJob& job() const { return job_; }
   // Nothing is in flight.
   void Close() { leases_.Drop(); }
-  // Bytes that are written, as far as the device has said; less than all while the transfer goes on, and fewer when some have
-  // to be written again.
+  // Bytes that are written, as far as the device has said; less than all while the transfer goes
+  // on, and fewer when some have to be written again.
   uint64_t BytesWritten() const { return std::min(job_.bytes_done, job_.size - 1); }
   // Of these, those from the start on without a gap.
   uint64_t arrived() const { return started_ ? job_.Beginning() : 0; }

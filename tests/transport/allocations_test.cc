@@ -1,4 +1,5 @@
-// A transport that is warm takes nothing from the heap for a small transfer, and neither does its NIC.
+// A transport that is warm takes nothing from the heap for a small transfer, and neither
+// does its NIC.
 #include "tests/support/allocations.h"
 
 #include <array>

@@ -46,7 +46,8 @@ TEST(CreditsTest, AReturnIsDueWhenAQuarterIsOwed) {
   EXPECT_EQ(credits.TakeOwed(), 0);
 }
 
-// Two sides that send whenever they can, over queues, in any order: each message arrives, and then it is quiet.
+// Two sides that send whenever they can, over queues, in any order: each message arrives, and then
+// it is quiet.
 TEST(CreditsTest, NeitherSideEverWaitsForEver) {
   struct Side {
     Credits credits;

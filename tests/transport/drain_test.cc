@@ -1,4 +1,5 @@
-// An endpoint that is about to end: what it may be dropped after, and what its peer makes of all that it had sent.
+// An endpoint that is about to end: what it may be dropped after, and what its peer makes of all
+// that it had sent.
 #include <memory>
 #include <string>
 #include <vector>

@@ -1,5 +1,6 @@
-// Transfers on a network as bad as its seed makes it, among endpoints that come and go. First with faults: nothing may be
-// wrong. Then healed: everything finishes. The same seed gives the same trace.
+// Transfers on a network as bad as its seed makes it, among endpoints that come and go. First
+// with faults: nothing may be wrong. Then healed: everything finishes. The same seed gives
+// the same trace.
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -195,7 +196,8 @@ uint64_t Live(uint64_t seed) {
     EXPECT_TRUE(world.RunUntil([&] { return outcomes[i]->dropped; }, Seconds(30))) << "seed " << seed << " pull " << i;
     EXPECT_TRUE(!outcomes[i]->done || !outcomes[i]->status.ok() || outcomes[i]->right) << "seed " << seed;
   }
-  // Healed, everybody can pull from everybody; the first may find out that a peer has ended in the meantime.
+  // Healed, everybody can pull from everybody; the first may find out that a peer has ended
+  // in the meantime.
   for (size_t who = 0; who < kNodes; ++who) {
     for (size_t whom = 0; whom < kNodes; ++whom) {
       for (Protocol protocol : {Protocol::kEager, Protocol::kRead, Protocol::kWrite}) {

@@ -1,5 +1,6 @@
-// Transfers that do not go well: what the puller hears, that pins come back, and that no memory is touched after it was given
-// back. The link is slow (500 Mb/s), so that there is a middle of a transfer to disturb.
+// Transfers that do not go well: what the puller hears, that pins come back, and that no memory is
+// touched after it was given back. The link is slow (500 Mb/s), so that there is a middle of a
+// transfer to disturb.
 #include <memory>
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
-// Owners that violate the protocol, or write where and when they must not: they are disconnected and counted, and no memory that was
-// given back is touched.
+// Owners that violate the protocol, or write where and when they must not: they are disconnected
+// and counted, and no memory that was given back is touched.
 #include <functional>
 #include <memory>
 #include <string>
@@ -203,7 +203,8 @@ TEST_F(HostileOwnerTest, WritingOnceMoreAfterTheEnd) {
   EXPECT_TRUE(IsObject(request.id, outcome->memory)) << "a sealed object was written";
 }
 
-// An owner that does not react to CANCEL: the key is revoked, and only then the memory is given back.
+// An owner that does not react to CANCEL: the key is revoked, and only then the memory
+// is given back.
 TEST_F(HostileOwnerTest, WritingOnAfterACancel) {
   auto outcome = Ask(Protocol::kWrite);
   puller.endpoint->CancelPull(outcome->pull);

@@ -1,5 +1,5 @@
-// Pullers that violate the protocol, promise what they do not keep, or touch what they must not: they are disconnected and counted,
-// and no pin stays with them.
+// Pullers that violate the protocol, promise what they do not keep, or touch what they must not:
+// they are disconnected and counted, and no pin stays with them.
 #include <functional>
 #include <memory>
 #include <string>

@@ -133,8 +133,8 @@ TEST_F(HostilePullersRailsTest, AQueuePairMustComeToItsRailAndKnowItsConnection)
   for (uint8_t queue : {0, 1}) {
     RawPeer stranger(world, 98);
     stranger.hello.rails = 2;
-    stranger.hello.primary =
-        1;  // its messages would come to rail 1; its bulk queue pair is of a connection that is not there
+    // Its messages would come to rail 1; its bulk queue pair is of a connection that is not there.
+    stranger.hello.primary = 1;
     stranger.Connect(node.service, {queue});
     EXPECT_TRUE(world.RunUntil([&] { return stranger.rejected(); }, Seconds(1))) << int{queue};
   }

@@ -51,7 +51,8 @@ class FleetingManager final : public verbs::ConnectionManager {
   verbs::ConnectionManager& manager_;
 };
 
-// Only the limits differ: the code under test must not use what they deny. (The software NIC below would carry it out.)
+// Only the limits differ: the code under test must not use what they deny. (The software NIC below
+// would carry it out.)
 class LimitedDevice final : public verbs::Device {
  public:
   explicit LimitedDevice(std::unique_ptr<verbs::Device> device)

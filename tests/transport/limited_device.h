@@ -13,7 +13,8 @@ std::unique_ptr<verbs::Device> LikeIwarp(std::unique_ptr<verbs::Device> device);
 // Something happens to a device that LikeIwarp made: its watchers hear of it, in this call.
 void Happen(verbs::Device& device, const verbs::DeviceEventInfo& info);
 
-// Of the next peers that ask such a device for a queue pair, this many have gone when they are answered.
+// Of the next peers that ask such a device for a queue pair, this many have gone when
+// they are answered.
 void LoseAskers(verbs::Device& device, int count);
 
 }  // namespace tokamak::transport::testing

@@ -1,4 +1,5 @@
-// How long a pull waits: for an owner from whom nothing comes, not at all as long as for one that is slow.
+// How long a pull waits: for an owner from whom nothing comes, not at all as long as for one
+// that is slow.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -94,7 +95,8 @@ TEST_P(PatienceTest, ASilentOwnerIsGivenUpLongBeforeTheDeadline) {
 INSTANTIATE_TEST_SUITE_P(All, PatienceTest, ::testing::Values(Protocol::kEager, Protocol::kRead, Protocol::kWrite),
                          NameOf);
 
-// An owner that claims to write, and never ends: words count as long as they say more than before; then comes the deadline.
+// An owner that claims to write, and never ends: words count as long as they say more than before;
+// then comes the deadline.
 class WordsTest : public ::testing::Test {
  protected:
   WordsTest() : puller_(world_.Add()), owner_(world_, 99) {

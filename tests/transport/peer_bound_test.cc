@@ -1,4 +1,5 @@
-// How many connections one peer may have, and what becomes of one more: each life of a node leaves some that nobody ends.
+// How many connections one peer may have, and what becomes of one more: each life of a node leaves
+// some that nobody ends.
 #include <memory>
 #include <utility>
 #include <vector>

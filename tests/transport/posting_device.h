@@ -1,4 +1,5 @@
-// A device that a test stands in front of: it sees what is posted to be sent, and decides what becomes of it.
+// A device that a test stands in front of: it sees what is posted to be sent, and decides what
+// becomes of it.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,5 @@
-// Transfers, cancellations, and rails that come and go: nothing may be wrong, and in the end everything finishes.
+// Transfers, cancellations, and rails that come and go: nothing may be wrong, and in the
+// end everything finishes.
 //
 // TOKAMAK_SEED=n runs that seed only; TOKAMAK_SEEDS=n runs n seeds.
 #include <cstdlib>

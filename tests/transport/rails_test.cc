@@ -1,4 +1,5 @@
-// Connections over several devices: they share the load, one that fails drops out, and transfers go on.
+// Connections over several devices: they share the load, one that fails drops out, and
+// transfers go on.
 //
 // TOKAMAK_SEEDS=n tries n cuts.
 #include <cstdlib>
@@ -209,7 +210,8 @@ TEST_F(RailsTest, ARailThatIsCutDropsOutAndEveryTransferEndsWithItsBytes) {
   EXPECT_GT(again, 5u) << "the cuts should meet writes whose bytes have to be written again";
 }
 
-// More than may be asked for at once, so that the one who drops a rail can name all that it waits for.
+// More than may be asked for at once, so that the one who drops a rail can name all that
+// it waits for.
 TEST_F(RailsTest, WritesThatWaitForTheirTurnOutliveACutRail) {
   NodeOptions options = WithRails(2);
   options.endpoint.bulk_queue_pairs = 2;
@@ -284,7 +286,8 @@ TEST_F(RailsTest, ARailThatCannotBeReachedHoldsNothingUp) {
   world.ExpectClean();
 }
 
-// A cancelled transfer must not cost the connection, though requests of it hang on a rail that has been cut.
+// A cancelled transfer must not cost the connection, though requests of it hang on a rail that
+// has been cut.
 TEST_F(RailsTest, CancellingWhatHangsOnACutRailCostsOnlyTheRail) {
   for (Protocol protocol : {Protocol::kRead, Protocol::kWrite}) {
     World w(Fast());

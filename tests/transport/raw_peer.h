@@ -25,7 +25,8 @@ class RawPeer final {
   // What it says of itself.
   Hello hello;
 
-  // Connects these queue pairs (0: messages, 1: bulk, 2: bulk of a second rail, over the same device) to an endpoint.
+  // Connects these queue pairs (0: messages, 1: bulk, 2: bulk of a second rail, over the same
+  // device) to an endpoint.
   void Connect(const verbs::Address& to, std::vector<uint8_t> queues = {0, 1});
   // Its queue pair of the second rail goes, and a new one is there to be connected.
   void DropRail();

@@ -1,5 +1,6 @@
-// Writes that are stopped in the middle: memory goes back to its owner with proof that nothing is written there any more, which on
-// some devices is a key that was revoked, and on others only the end of the connection.
+// Writes that are stopped in the middle: memory goes back to its owner with proof that nothing is
+// written there any more, which on some devices is a key that was revoked, and on others only the
+// end of the connection.
 #include <memory>
 #include <string>
 #include <utility>
@@ -105,7 +106,8 @@ TEST_P(StoppedWriteTest, ARefusalBeforeTheFirstByteKeepsTheConnection) {
   EXPECT_EQ(puller_->endpoint->counters().connections_opened, 1u);
 }
 
-// An owner that does not hear of it writes on. After a grace the key is revoked, or the connection ended.
+// An owner that does not hear of it writes on. After a grace the key is revoked, or
+// the connection ended.
 TEST_P(StoppedWriteTest, AnOwnerThatWritesOnIsNotWaitedForLong) {
   mute_when_cancelled_ = true;
   const base::Duration kept = CancelInTheMiddle();

@@ -1,5 +1,5 @@
-// A device that takes messages and tells nothing of them any more, neither that they arrived nor that they did not, as Soft-RoCE does
-// whose own interface was down (docs/verbs.md).
+// A device that takes messages and tells nothing of them any more, neither that they arrived nor
+// that they did not, as Soft-RoCE does whose own interface was down (docs/verbs.md).
 #include <memory>
 #include <string>
 #include <utility>

@@ -1,5 +1,6 @@
-// The same endpoints on real loops: NICs and engines each on a thread of their own, two engines sharing a device, in real time.
-// What is looked for here is what virtual time cannot show: data races, and memory touched by another thread's NIC too late.
+// The same endpoints on real loops: NICs and engines each on a thread of their own, two engines
+// sharing a device, in real time. What is looked for here is what virtual time cannot show: data
+// races, and memory touched by another thread's NIC too late.
 #include <atomic>
 #include <map>
 #include <memory>
@@ -100,7 +101,8 @@ class Engine {
     EndpointOptions options;
     options.bulk_queue_pairs = 2;
     options.chunk_size = 64 * 1024;
-    // Nothing is lost here, but all wait for each other: on an emulated processor for longer than the default.
+    // Nothing is lost here, but all wait for each other: on an emulated processor for longer
+    // than the default.
     if (!testing_support::OnSoftwareNic()) options.reliability.ack_timeout = Seconds(2);
     auto opened = Endpoint::Open(thread_.loop(), device_, domain_, *registration_, source_,
                                  base::Random(service_.port + 1000 * ++lives_), trace_, options);
@@ -178,7 +180,8 @@ class NicThread final {
   std::unique_ptr<verbs::Device> device_;
 };
 
-// A device, and the engines that share it: a software NIC of the test's, unless the environment names real ones.
+// A device, and the engines that share it: a software NIC of the test's, unless the environment
+// names real ones.
 class Host {
  public:
   Host(verbs::soft::Fabric& fabric, int host, bool on_demand) {

@@ -1,8 +1,10 @@
-// A small world for the transport's tests: nodes with software NICs on one network, all in virtual time.
+// A small world for the transport's tests: nodes with software NICs on one network, all
+// in virtual time.
 //
-// The store of a node is a fake: objects lie in an arena, pins are counted, and memory is spoiled whenever it must not matter
-// any more. An object's bytes follow from its name and size; they are there only while it is pinned. What a failed pull gave
-// back is filled with a pattern that must still be there at the end (NothingWasTouched).
+// The store of a node is a fake: objects lie in an arena, pins are counted, and memory is spoiled
+// whenever it must not matter any more. An object's bytes follow from its name and size; they are
+// there only while it is pinned. What a failed pull gave back is filled with a pattern that must
+// still be there at the end (NothingWasTouched).
 #pragma once
 
 #include <cstdint>
