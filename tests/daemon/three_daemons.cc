@@ -1,0 +1,88 @@
+#include "tests/daemon/three_daemons.h"
+
+#include <poll.h>
+
+#include <chrono>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+
+namespace tokamak::daemon {
+
+std::string NameOfDirectory(const testing::TestParamInfo<DirectoryKind>& info) {
+  return info.param == DirectoryKind::kTokd ? "tokd" : "redis";
+}
+
+void LetLive(base::Duration duration) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::microseconds(duration.microseconds());
+  while (Clock::now() < end) poll(nullptr, 0, 10);
+}
+
+void ThreeDaemons::SetUp() {
+  if (GetParam() == DirectoryKind::kRedis) redis_ = std::make_unique<directory::redis::RedisServer>();
+  for (int index = 1; index <= kNodes; ++index) Start(index);
+}
+
+void ThreeDaemons::TearDown() {
+  for (size_t index = nodes_.size() - 1; index >= 1; --index) {
+    if (nodes_[index] == nullptr) continue;
+    nodes_[index]->Signal(SIGCONT);
+    const Ended ended = nodes_[index]->Terminate();
+    EXPECT_EQ(ended.status.code, 0) << ended.status.ToString() << "\n" << ended.text;
+    if (HasFailure()) std::cout << "---- node " << index << "\n" << ended.text;
+  }
+}
+
+std::vector<std::string> ThreeDaemons::Flags(int index) const {
+  std::vector<std::string> flags = {"--lease", "1s", "--grace", "4s", "--memory", "64MiB", "--drain", "1s"};
+  if (redis_ != nullptr) {
+    flags.insert(flags.end(), {"--directory", "redis@" + redis_->address()});
+  } else if (index != 1) {
+    for (const std::string& flag : DirectoryOfNode1()) flags.push_back(flag);
+  }
+  return flags;
+}
+
+void ThreeDaemons::Start(int index) {
+  nodes_[index] = std::make_unique<TokdProcess>(folder_, index, Flags(index));
+  nodes_[index]->AwaitReady();
+}
+
+client::PutOptions ThreeDaemons::Confirmed() {
+  client::PutOptions options;
+  options.confirmed = true;
+  return options;
+}
+
+bool ThreeDaemons::Knows(client::Client& client, const std::string& name) {
+  const auto nodes = client.Nodes();
+  if (!nodes.ok()) return false;
+  for (const client::NodeEntry& node : *nodes) {
+    if (node.name == name) return true;
+  }
+  return false;
+}
+
+void ThreeDaemons::AwaitHealed() {
+  for (int index = 1; index <= kNodes; ++index) {
+    client::Client client = Connect(index);
+    EXPECT_TRUE(Eventually([&] {
+      const auto nodes = client.Nodes();
+      return nodes.ok() && nodes->size() == kNodes && Number(client, "directory_away") == 0 &&
+             Number(client, "fenced") == 0 && AllIsAnnounced(client);
+    })) << "node "
+        << index;
+  }
+}
+
+bool ThreeDaemons::AllIsAnnounced(client::Client& client) { return Number(client, "directory_updates_behind") == 0; }
+
+std::vector<uint8_t> ThreeDaemons::Read(client::Client& client, const std::string& name, base::Duration timeout) {
+  const auto buffer = client.Get(Id(name), timeout);
+  EXPECT_TRUE(buffer.ok()) << name << ": " << buffer.status();
+  if (!buffer.ok()) return {};
+  return {buffer->data().begin(), buffer->data().end()};
+}
+
+}  // namespace tokamak::daemon

@@ -1,0 +1,68 @@
+// ThreeDaemons is the fixture of tests that have real tokd processes and each directory: three nodes with short leases.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/base/object_id.h"
+#include "lib/base/time.h"
+#include "lib/client/client.h"
+#include "tests/daemon/tokd_process.h"
+#include "tests/directory/redis_server.h"
+
+namespace tokamak::daemon {
+
+enum class DirectoryKind { kTokd, kRedis };
+
+inline const auto kBothDirectories = testing::Values(DirectoryKind::kTokd, DirectoryKind::kRedis);
+std::string NameOfDirectory(const testing::TestParamInfo<DirectoryKind>& info);
+
+// What the daemons are told.
+constexpr base::Duration kLease = base::Seconds(1);
+constexpr base::Duration kGrace = base::Seconds(4);
+
+inline base::ObjectId Id(const std::string& name) { return base::ObjectId::FromName(name); }
+
+// Waits while the other processes live: leases end by their clock, which no test can move.
+void LetLive(base::Duration duration);
+
+constexpr int kNodes = 3;
+
+// The first node serves the directory, unless Redis does.
+class ThreeDaemons : public testing::TestWithParam<DirectoryKind> {
+ protected:
+
+  void SetUp() override;
+  // Every daemon that runs still has to end well when it is told to.
+  void TearDown() override;
+
+  // Those of node `index`, which may be beyond the three.
+  std::vector<std::string> Flags(int index) const;
+  void Start(int index);
+  client::Client Connect(int index) { return nodes_[index]->Connect(); }
+
+  // It stands still, and keeps its connections.
+  void StopDirectory() { redis_ != nullptr ? redis_->Freeze() : nodes_[1]->Signal(SIGSTOP); }
+  void ContinueDirectory() { redis_ != nullptr ? redis_->Thaw() : nodes_[1]->Signal(SIGCONT); }
+
+  static client::PutOptions Confirmed();
+  static bool Knows(client::Client& client, const std::string& name);
+
+  // All nodes are in the directory, which has heard everything.
+  void AwaitHealed();
+  // The directory has heard everything of the node that `client` talks to.
+  static bool AllIsAnnounced(client::Client& client);
+
+  // The bytes that `client` reads; empty, and a failure of the test, if it reads none.
+  static std::vector<uint8_t> Read(client::Client& client, const std::string& name, base::Duration timeout = kPatience);
+
+  const ShortFolder folder_;
+  std::unique_ptr<directory::redis::RedisServer> redis_;
+  std::vector<std::unique_ptr<TokdProcess>> nodes_ = std::vector<std::unique_ptr<TokdProcess>>(kNodes + 1);  // from 1
+};
+
+}  // namespace tokamak::daemon
