@@ -35,7 +35,6 @@ constexpr int kNodes = 3;
 // The first node serves the directory, unless Redis does.
 class ThreeDaemons : public testing::TestWithParam<DirectoryKind> {
  protected:
-
   void SetUp() override;
   // Every daemon that runs still has to end well when it is told to.
   void TearDown() override;

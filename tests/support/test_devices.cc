@@ -10,7 +10,7 @@ namespace tokamak::testing_support {
 
 namespace {
 
-constexpr uint32_t kMostNodes = 16;
+constexpr uint32_t kMostNodes = 96;
 
 std::vector<cli::NodePlace> Place() {
   cli::Places places;
