@@ -40,7 +40,7 @@ absl::Status MutableBuffer::Seal() {
   SealRequest seal;
   seal.id = id_;
   seal.confirmed = confirmed_;
-  return connection->Call(seal, connection->CallDeadline()).status();
+  return connection->Finish(seal);
 }
 
 absl::Status MutableBuffer::Abort() {
@@ -48,7 +48,7 @@ absl::Status MutableBuffer::Abort() {
   if (connection == nullptr) return absl::FailedPreconditionError("this buffer was sealed or aborted before");
   AbortRequest abort;
   abort.id = id_;
-  return connection->Call(abort, connection->CallDeadline()).status();
+  return connection->Finish(abort);
 }
 
 void MutableBuffer::Drop() {

@@ -64,11 +64,15 @@ class MutableBuffer final {
   absl::Span<uint8_t> metadata() { return metadata_; }
   const base::ObjectId& id() const { return id_; }
 
-  // Makes the object visible, for good; this becomes empty, and its memory must not be written any more. Errors: kUnavailable,
-  // kDeadlineExceeded (the object may be sealed all the same); of a confirmed put also kAlreadyExists, and then it is dropped.
+  // Makes the object visible, for good; this becomes empty, and its memory must not be written any more, whatever comes back:
+  //   kDeadlineExceeded, "takes no requests": the seal was not sent. The daemon is told to abort the object instead, before
+  //     anything that this client asks later.
+  //   kDeadlineExceeded, "did not answer": the seal was sent. The daemon seals the object when it comes to it.
+  //   kUnavailable, with Client::status() not OK: sealed, if the daemon read the seal before the connection ended; else aborted.
+  //   What the daemon says, such as kAlreadyExists or kUnavailable of a confirmed put: the object is dropped.
   absl::Status Seal();
 
-  // Drops the object; this becomes empty.
+  // Drops the object; this becomes empty. After an error it is dropped all the same, once the daemon comes to it.
   absl::Status Abort();
 
   bool empty() const { return connection_ == nullptr; }

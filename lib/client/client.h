@@ -132,7 +132,7 @@ class Client final {
   const std::string& node() const;
   uint64_t capacity() const;
 
-  // OK while connected; afterwards why not. Lost once, a connection stays lost.
+  // OK while connected; afterwards why not, also when nobody calls. Lost once, a connection stays lost. Never waits.
   absl::Status status() const;
 
  private:

@@ -64,12 +64,13 @@ absl::Status Connection::MapArena(Access access, absl::Span<const os::FileDescri
 }
 
 absl::StatusOr<std::vector<uint8_t>> Connection::Exchange(uint16_t reply_kind, const MakeFrame& make, Deadline deadline,
-                                                          LateFrame late) {
+                                                          LateFrame late, std::vector<uint8_t> otherwise) {
   Waiter waiter;
   waiter.reply_kind = reply_kind;
   std::unique_lock<std::mutex> lock(mutex_);
   if (!broken_.ok()) return broken_;
   if (abandoned_.size() >= kMaxAbandoned) {
+    if (!otherwise.empty()) SendUnanswered(lock, std::move(otherwise));
     return absl::UnavailableError(
         absl::StrCat("the daemon at ", path_, " has left ", abandoned_.size(), " calls unanswered: look at its log"));
   }
@@ -80,6 +81,7 @@ absl::StatusOr<std::vector<uint8_t>> Connection::Exchange(uint16_t reply_kind, c
   lock.lock();
   if (absl::Status s = Send(lock, request, deadline); !s.ok()) {
     waiting_.erase(id);
+    if (broken_.ok() && !otherwise.empty()) SendUnanswered(lock, std::move(otherwise));
     return s;
   }
 
@@ -109,18 +111,30 @@ absl::Status Connection::Send(std::unique_lock<std::mutex>& lock, const std::vec
   if (!broken_.ok()) return broken_;
   if (!turn) return absl::DeadlineExceededError(absl::StrCat("the daemon at ", path_, " takes no requests"));
   sending_ = true;
-  lock.unlock();
-  const absl::Status sent = socket_.Send(frame, deadline.remaining());
-  lock.lock();
+  SendInTurn(lock, frame, deadline);
+  while (!unsent_.empty() && broken_.ok()) {
+    const std::vector<uint8_t> unanswered = std::move(unsent_.front());
+    unsent_.pop_front();
+    SendInTurn(lock, unanswered, deadline);
+  }
   sending_ = false;
   sent_.notify_one();
-  if (!sent.ok()) Break(sent);
   return broken_;
 }
 
-void Connection::SendUnanswered(const std::vector<uint8_t>& frame) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (absl::Status s = Send(lock, frame, CallDeadline()); !s.ok()) Break(s);
+void Connection::SendUnanswered(std::unique_lock<std::mutex>& lock, std::vector<uint8_t> frame) {
+  if (sending_) {
+    unsent_.push_back(std::move(frame));
+  } else {
+    Send(lock, frame, CallDeadline()).IgnoreError();
+  }
+}
+
+void Connection::SendInTurn(std::unique_lock<std::mutex>& lock, const std::vector<uint8_t>& frame, Deadline deadline) {
+  lock.unlock();
+  const absl::Status sent = socket_.Send(frame, deadline.remaining());
+  lock.lock();
+  if (!sent.ok()) Break(sent);
 }
 
 // Makes some progress: waits while another thread reads, else reads one frame for whomever it is.
@@ -195,6 +209,7 @@ absl::Status Connection::Explain(const absl::Status& why) const {
 
 absl::Status Connection::status() const {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (broken_.ok() && socket_.ended()) return Explain(absl::UnavailableError("the other side ended"));
   return broken_;
 }
 

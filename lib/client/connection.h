@@ -60,11 +60,25 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     return Checked(DecodeBody<typename R::Reply>(*frame));
   }
 
-  // Sends a request that is not answered. May wait as long as a call; when even that is not enough the connection is given up,
-  // and the daemon takes everything back. Failures are not told: the next call will.
+  // A call that seals or aborts the object that it names. If it cannot be sent, the daemon is told to abort the object.
+  template <typename R>
+  absl::Status Finish(const R& request) {
+    AbortRequest abort;
+    abort.id = request.id;
+    const absl::StatusOr<std::vector<uint8_t>> frame = Exchange(
+        R::Reply::kKind, [&](uint64_t id) { return Encode(id, request); }, CallDeadline(), /*late=*/nullptr,
+        /*otherwise=*/Encode(0, abort));
+    if (!frame.ok()) return frame.status();
+    return Checked(DecodeBody<typename R::Reply>(*frame)).status();
+  }
+
+  // Sends a request that is not answered, before any that comes later. Where another thread is sending, that one sends it.
+  // May wait as long as a call; when even that is not enough the connection is given up, and the daemon takes everything
+  // back. Failures are not told: the next call will.
   template <typename R>
   void Tell(const R& request) {
-    SendUnanswered(Encode(0, request));
+    std::unique_lock<std::mutex> lock(mutex_);
+    SendUnanswered(lock, Encode(0, request));
   }
 
   // Waits for a notification. They are kept from when the daemon sends them, so for a connection that subscribed.
@@ -75,7 +89,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   const WelcomeReply& welcome() const { return welcome_; }
 
-  // OK until the connection is gone.
+  // OK until the connection is gone, which the socket knows before a call does.
   absl::Status status() const;
 
   // An object's bytes, data first. kInternal: the daemon named memory outside of the arena.
@@ -103,9 +117,10 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   absl::Status SayHello(const HelloRequest& hello);
   absl::Status MapArena(Access access, absl::Span<const os::FileDescriptor> descriptors);
   absl::StatusOr<std::vector<uint8_t>> Exchange(uint16_t reply_kind, const MakeFrame& make, Deadline deadline,
-                                                LateFrame late);
+                                                LateFrame late, std::vector<uint8_t> otherwise = {});
   absl::Status Send(std::unique_lock<std::mutex>& lock, const std::vector<uint8_t>& frame, Deadline deadline);
-  void SendUnanswered(const std::vector<uint8_t>& frame);
+  void SendUnanswered(std::unique_lock<std::mutex>& lock, std::vector<uint8_t> frame);
+  void SendInTurn(std::unique_lock<std::mutex>& lock, const std::vector<uint8_t>& frame, Deadline deadline);
   void WaitOrRead(std::unique_lock<std::mutex>& lock, Deadline deadline);
   void Dispatch(std::unique_lock<std::mutex>& lock, std::vector<uint8_t> frame);
   void Deliver(const Header& header, std::vector<uint8_t> frame);
@@ -135,6 +150,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   absl::Status broken_;              // why the connection is gone; OK while it is not
   bool reading_ = false;
   bool sending_ = false;
+  std::deque<std::vector<uint8_t>> unsent_;  // what is not answered: whoever is sending sends it. Empty while nobody is
   uint64_t next_id_ = 1;
   std::map<uint64_t, Waiter*> waiting_;
   std::map<uint64_t, Late> abandoned_;

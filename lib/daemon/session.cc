@@ -54,14 +54,17 @@ void Session::AnswerStatus(const client::Header& header, const absl::Status& sta
   send_(client::Frame(reply, {}), Descriptors::kNone);
 }
 
+bool Session::MayBegin(const client::Header& header, size_t ids) {
+  if (waiting_.size() < kMaxWaitingRequests && waiting_ids_ + ids <= kMaxWaitingIds) return true;
+  AnswerStatus(header,
+               absl::ResourceExhaustedError(absl::StrCat(
+                   waiting_.size(), " requests of this client about ", waiting_ids_, " objects wait already (at most ",
+                   kMaxWaitingRequests, " and ", kMaxWaitingIds, "): await some")));
+  return false;
+}
+
 Session::Waiting* Session::Begin(const client::Header& header, size_t ids) {
-  if (waiting_.size() >= kMaxWaitingRequests || waiting_ids_ + ids > kMaxWaitingIds) {
-    AnswerStatus(
-        header, absl::ResourceExhaustedError(absl::StrCat(
-                    waiting_.size(), " requests of this client about ", waiting_ids_, " objects wait already (at most ",
-                    kMaxWaitingRequests, " and ", kMaxWaitingIds, "): await some")));
-    return nullptr;
-  }
+  if (!MayBegin(header, ids)) return nullptr;
   auto waiting = std::make_unique<Waiting>();
   waiting->ids = ids;
   waiting_ids_ += ids;
@@ -210,6 +213,10 @@ void Session::Reserve(const client::Header& header, const client::CreateRequest&
 }
 
 void Session::Seal(const client::Header& header, const client::SealRequest& request) {
+  if (request.confirmed && !MayBegin(header)) {
+    store_.Abort(request.id, owner_).IgnoreError();  // an error: there is nothing to abort
+    return;
+  }
   const absl::Status status = store_.Seal(request.id, owner_);
   if (!status.ok() || !request.confirmed) return AnswerStatus(header, status);
   Waiting* const waiting = Begin(header);
@@ -223,6 +230,7 @@ void Session::Seal(const client::Header& header, const client::SealRequest& requ
 
 // Most are sealed at once; what finds no room waits for it, and what is to be confirmed for the directory's word.
 void Session::CreateAndSeal(const client::Header& header, const client::CreateAndSealRequest& request) {
+  if (request.confirmed && !MayBegin(header, request.objects.size())) return;
   std::vector<store::SmallObject> objects;
   for (const client::InlineObject& object : request.objects) {
     objects.push_back({object.id, object.data, object.metadata});

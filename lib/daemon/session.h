@@ -104,6 +104,9 @@ class Session final {
   void Answer(const client::Header& header, const Reply& reply);
   void AnswerStatus(const client::Header& header, const absl::Status& status);
 
+  // Whether one more request can wait; where it cannot, that was answered.
+  bool MayBegin(const client::Header& header, size_t ids = 1);
+
   // Registers a request that is answered later; nullptr when there are too many, which was answered.
   Waiting* Begin(const client::Header& header, size_t ids = 1);
   void End(Waiting* waiting);

@@ -215,6 +215,11 @@ absl::StatusOr<Frame> UnixSocket::Receive(base::Duration deadline) {
 
 void UnixSocket::Shutdown() { shutdown(socket_.get(), SHUT_RDWR); }
 
+bool UnixSocket::ended() const {
+  pollfd polled = {socket_.get(), POLLRDHUP, 0};
+  return poll(&polled, 1, 0) > 0;
+}
+
 PeerCredentials UnixSocket::peer() const { return ReadPeer(socket_.get()); }
 
 }  // namespace tokamak::os

@@ -138,6 +138,9 @@ class UnixSocket final {
   // Makes a Receive that waits return kUnavailable, from any thread.
   void Shutdown();
 
+  // The other side has ended; what it sent before may still have to be received. Never waits. From any thread.
+  bool ended() const;
+
   PeerCredentials peer() const;
 
  private:

@@ -1,5 +1,6 @@
 // The client against a daemon that is missing, silent, late, dying or lying.
 #include <chrono>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -159,6 +160,82 @@ TEST_F(ClientErrorsTest, ADyingDaemonEndsEveryCallAtOnce) {
   EXPECT_THAT(client.status().message(), HasSubstr("connect again"));
   EXPECT_EQ(client.Contains(SampleId(1)).status(), client.status());
   EXPECT_TRUE(Client::Connect(daemon_.path()).ok());
+}
+
+// The daemon stops reading, and patient puts fill the socket, so that nothing else is sent until `read` is called.
+class ClogTest : public ClientErrorsTest {
+ protected:
+  void Clog(Client& client) {
+    daemon_.Answer(Kind::kTouch, [this](const Header&, const Bytes&) {
+      clogged_.get_future().wait();
+      return absl::nullopt;
+    });
+    EXPECT_EQ(client.Touch(SampleId(0)).code(), absl::StatusCode::kDeadlineExceeded);
+    PutOptions patient;
+    patient.timeout = base::Seconds(60);
+    for (int i = 0; i < 16; ++i) {
+      putters_.emplace_back([&client, patient, i] {
+        EXPECT_TRUE(client.Put(SampleId(100 + i), Bytes(kMaxInlineBytes), {}, patient).ok());
+      });
+    }
+    absl::Status status;
+    do {
+      status = client.Contains(SampleId(0)).status();
+      ASSERT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+    } while (status.message().find("takes no requests") == absl::string_view::npos);
+  }
+
+  void Unclog() {
+    clogged_.set_value();
+    for (std::thread& putter : putters_) putter.join();
+  }
+
+  std::promise<void> clogged_;
+  std::vector<std::thread> putters_;
+};
+
+TEST_F(ClogTest, AnObjectWhoseSealIsNotSentIsAborted) {
+  Client client = Connect(Impatient());
+  MutableBuffer buffer = *client.Create(SampleId(1), 10);
+  Clog(client);
+  EXPECT_THAT(buffer.Seal().message(), HasSubstr("takes no requests"));
+  EXPECT_TRUE(buffer.empty());
+  Unclog();
+  EXPECT_EQ(client.Get(SampleId(1), base::Duration()).status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(client.Put(SampleId(1), SampleBytes()).ok()) << "the id is free again";
+}
+
+TEST_F(ClogTest, WhatIsDroppedMeanwhileIsAbortedAndReleasedWithoutWaiting) {
+  Client client = Connect(Impatient());
+  ASSERT_TRUE(client.Put(SampleId(1), SampleBytes()).ok());
+  Buffer sealed = *client.Get(SampleId(1), base::Seconds(10));
+  MutableBuffer unsealed = *client.Create(SampleId(2), 10);
+  MutableBuffer aborted = *client.Create(SampleId(3), 10);
+  Clog(client);
+  sealed.Release();
+  { const MutableBuffer dropped = std::move(unsealed); }
+  EXPECT_THAT(aborted.Abort().message(), HasSubstr("takes no requests"));
+  Unclog();
+  EXPECT_TRUE(client.status().ok()) << "nothing of this ends the connection";
+  EXPECT_TRUE(client.Put(SampleId(2), SampleBytes()).ok());
+  EXPECT_TRUE(client.Put(SampleId(3), SampleBytes()).ok());
+  EXPECT_EQ(client.Stat(SampleId(1))->object.pins, 0);
+}
+
+TEST_F(ClientErrorsTest, AnIdleClientKnowsThatItsDaemonHasGone) {
+  const Client client = Connect();
+  EXPECT_TRUE(client.status().ok());
+  daemon_.Disconnect();
+  EXPECT_EQ(client.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(client.status().message(), HasSubstr("connect again"));
+}
+
+// What the daemon sent last is still there to be read.
+TEST_F(ClientErrorsTest, AnIdleClientKnowsThatItsDaemonHasGoneBehindWhatItSaid) {
+  const Client client = Connect();
+  daemon_.SendToAll(Encode(999, ContainsReply()));
+  daemon_.Disconnect();
+  EXPECT_EQ(client.status().code(), absl::StatusCode::kUnavailable);
 }
 
 TEST_F(ClientErrorsTest, ABufferStaysReadableWhenTheDaemonHasGone) {

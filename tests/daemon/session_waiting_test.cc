@@ -40,6 +40,27 @@ TEST_F(SessionWaitingTest, RequestsThatWaitAreBounded) {
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
 }
 
+TEST_F(SessionWaitingTest, NothingIsStoredWhereAConfirmationCannotBeAwaited) {
+  OpenAndGreet();
+  Ask(CreateOf("created", 10));
+  EXPECT_TRUE(Answered().ok());
+  for (size_t i = 0; i < kMaxWaitingRequests; ++i) EXPECT_TRUE(Tell(GetOf({"never"}), i + 10).ok());
+
+  client::SealRequest seal = About<client::SealRequest>("created");
+  seal.confirmed = true;
+  EXPECT_TRUE(Tell(seal, 7).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(Answered(7)));
+  EXPECT_FALSE(node_.store().Contains(Id("created")));
+  EXPECT_EQ(node_.store().statistics().unsealed_objects, 0u);
+
+  client::CreateAndSealRequest put;
+  put.objects.push_back({Id("put"), {}, {}});
+  put.confirmed = true;
+  EXPECT_TRUE(Tell(put, 7).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(Answered(7)));
+  EXPECT_FALSE(node_.store().Contains(Id("put")));
+}
+
 TEST_F(SessionWaitingTest, ObjectsThatAreWaitedForAreBounded) {
   OpenAndGreet();
   client::GetRequest get = GetOf({"never"});
