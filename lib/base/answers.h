@@ -25,8 +25,9 @@ class Answers final {
     while (!waiting_.empty()) waiting_.PopFront()->owner = nullptr;
   }
 
-  [[nodiscard]] Pending Add(Task run) {
-    auto answer = std::make_unique<Answer>(*this, std::move(run));
+  template <typename Callback>
+  [[nodiscard]] Pending Add(Callback run) {
+    auto answer = std::make_unique<AnswerOf<Callback>>(*this, std::move(run));
     waiting_.PushBack(answer.get());
     if (!turn_.armed()) turn_ = loop_.Post([this] { Run(); });
     return answer;
@@ -36,15 +37,25 @@ class Answers final {
 
  private:
   // On the list until it runs or is dropped.
-  struct Answer final : Handle {
-    Answer(Answers& answers, Task task) : owner(&answers), run(std::move(task)) {}
+  struct Answer : Handle {
+    explicit Answer(Answers& answers) : owner(&answers) {}
     ~Answer() override {
       if (owner != nullptr) owner->waiting_.Remove(this);
     }
+    virtual void Run() = 0;  // may drop this
 
     Answers* owner;
-    Task run;
     Link<Answer> link;
+  };
+  // With the callback in it: one piece of memory for both.
+  template <typename Callback>
+  struct AnswerOf final : Answer {
+    AnswerOf(Answers& answers, Callback run) : Answer(answers), callback(std::move(run)) {}
+    void Run() override {
+      Callback run = std::move(callback);
+      run();
+    }
+    Callback callback;
   };
 
   void Run() {
@@ -52,8 +63,7 @@ class Answers final {
     for (size_t left = waiting_.size(); left > 0 && !waiting_.empty(); --left) {
       Answer* const answer = waiting_.PopFront();
       answer->owner = nullptr;
-      const Task run = std::move(answer->run);
-      run();  // may drop the answer, others, and us
+      answer->Run();  // may drop the answer, others, and us
       if (watch.over()) return;
     }
     if (!waiting_.empty() && !turn_.armed()) turn_ = loop_.Post([this] { Run(); });

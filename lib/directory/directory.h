@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -91,6 +92,9 @@ struct Update {
   bool established = false;  // kAnnounce: a directory has accepted it before
 };
 
+// What is answered to each update, in their order.
+using UpdateStatuses = absl::InlinedVector<absl::Status, 1>;
+
 // Where an object is.
 struct ObjectInfo {
   base::Generation generation = base::kNoGeneration;
@@ -126,7 +130,7 @@ class Directory {
  public:
   using StatusCallback = std::function<void(absl::Status)>;
   using JoinCallback = std::function<void(absl::StatusOr<JoinReply>)>;
-  using UpdateCallback = std::function<void(absl::StatusOr<std::vector<absl::Status>>)>;
+  using UpdateCallback = std::function<void(absl::StatusOr<UpdateStatuses>)>;
   using LocateCallback = std::function<void(absl::StatusOr<ObjectInfo>)>;
   using DeleteCallback = std::function<void(absl::StatusOr<DeleteReply>)>;
   using VerifyCallback = std::function<void(absl::StatusOr<std::vector<uint32_t>>)>;

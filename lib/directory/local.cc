@@ -68,13 +68,13 @@ base::Pending LocalDirectory::Leave(const NodeId& node, uint64_t incarnation, ba
 
 base::Pending LocalDirectory::Update(const NodeId& node, absl::Span<const directory::Update> updates, base::Duration,
                                      UpdateCallback done) {
-  using Statuses = absl::StatusOr<std::vector<absl::Status>>;
+  using Statuses = absl::StatusOr<UpdateStatuses>;
   if (updates.size() > kMaxUpdates) {
     return Answer(std::move(done),
                   Statuses(absl::InvalidArgumentError(absl::StrCat("at most ", kMaxUpdates, " updates at once"))));
   }
   const Member* const member = members_.FindAlive(node);
-  std::vector<absl::Status> statuses;
+  UpdateStatuses statuses;
   statuses.reserve(updates.size());
   for (const directory::Update& update : updates) {
     if (member == nullptr) {

@@ -107,7 +107,7 @@ void EngineHost::Handle(const CancelCallCommand& command) {
 void EngineHost::EndCall(uint64_t token, const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
   calls_.erase(token);
   if (!reply.ok()) return Report(CallDoneReport{token, reply.status()});
-  Report(CallDoneReport{token, std::vector<uint8_t>(reply->begin(), reply->end())});
+  Report(CallDoneReport{token, ReplyBytes(reply->begin(), reply->end())});
 }
 
 // ---- what peers ask of us

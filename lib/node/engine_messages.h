@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -61,6 +62,9 @@ struct ReplyCommand {
 using EngineCommand = std::variant<DrainCommand, PullCommand, CancelPullCommand, PinnedCommand, CallCommand,
                                    CancelCallCommand, ReplyCommand>;
 
+// A reply as short as most are needs no memory of its own.
+using ReplyBytes = absl::InlinedVector<uint8_t, 64>;
+
 struct DrainedReport {};
 struct PullDoneReport {
   uint64_t pull;
@@ -76,7 +80,7 @@ struct UnpinReport {
 };
 struct CallDoneReport {
   uint64_t call;
-  absl::StatusOr<std::vector<uint8_t>> reply;
+  absl::StatusOr<ReplyBytes> reply;
 };
 struct CalledReport {
   uint64_t called;

@@ -253,7 +253,7 @@ absl::optional<directory::Update> Membership::Word(const base::ObjectVersion& ve
 // Returns whether there may be more to send.
 bool Membership::SendBatch() {
   Batch batch;
-  std::vector<directory::Update> words;
+  absl::InlinedVector<directory::Update, 1> words;
   while (!queue_.empty() && words.size() < directory::kMaxUpdates) {
     Dirty& dirty = *queue_.PopFront();
     const absl::optional<directory::Update> word = Word(dirty.version);
@@ -263,8 +263,7 @@ bool Membership::SendBatch() {
     }
     dirty.state = Dirty::State::kInFlight;
     dirty.again = false;
-    batch.words.push_back(&dirty);
-    batch.announces.push_back(word->kind == directory::Update::Kind::kAnnounce);
+    batch.words.push_back({&dirty, word->kind == directory::Update::Kind::kAnnounce});
     words.push_back(*word);
   }
   if (words.empty()) return true;
@@ -272,18 +271,18 @@ bool Membership::SendBatch() {
   Batch& sent = batches_[number] = std::move(batch);
   sent.call = directory_.Update(
       self_info_.id, words, options_.directory_deadline,
-      [this, number](const absl::StatusOr<std::vector<absl::Status>>& statuses) { Answered(number, statuses); });
+      [this, number](const absl::StatusOr<directory::UpdateStatuses>& statuses) { Answered(number, statuses); });
   for (const directory::Update& word : words) {
     if (word.kind == directory::Update::Kind::kWithdraw) copies_.OnWithdraw(word.version);
   }
   return true;
 }
 
-void Membership::Answered(uint64_t number, const absl::StatusOr<std::vector<absl::Status>>& statuses) {
+void Membership::Answered(uint64_t number, const absl::StatusOr<directory::UpdateStatuses>& statuses) {
   auto batch = batches_.extract(number);
-  const std::vector<Dirty*>& words = batch.mapped().words;
+  const auto& words = batch.mapped().words;
   if (!statuses.ok() || statuses->size() != words.size()) {
-    for (Dirty* dirty : words) Requeue(*dirty);
+    for (const Said& said : words) Requeue(*said.dirty);
     retry_timer_ = loop_.RunAfter(options_.retry, [this] { Flush(); });
     if (absl::IsNotFound(statuses.status())) joined_ = false;  // it lost our lease: join again
     Suspect();
@@ -292,7 +291,7 @@ void Membership::Answered(uint64_t number, const absl::StatusOr<std::vector<absl
   const base::Lifetime::Watch watch = lifetime_.Watched();
   const uint64_t overflows = counters_.overflows;
   for (size_t i = 0; i < words.size(); ++i) {
-    Told(*words[i], batch.mapped().announces[i], (*statuses)[i]);
+    Told(*words[i].dirty, words[i].announces, (*statuses)[i]);
     if (watch.over() || counters_.overflows != overflows) return;
   }
   Flush();

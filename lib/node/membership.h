@@ -27,6 +27,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
@@ -128,9 +129,12 @@ class Membership final {
     base::Duration back_off;
     base::Link<Dirty> link;  // kQueued
   };
+  struct Said {
+    Dirty* dirty;
+    bool announces;
+  };
   struct Batch {
-    std::vector<Dirty*> words;
-    std::vector<bool> announces;  // by place
+    absl::InlinedVector<Said, 1> words;
     base::Pending call;
   };
   class Confirmation;
@@ -145,7 +149,7 @@ class Membership final {
   void MarkNextPage();
   bool SendBatch();
   absl::optional<directory::Update> Word(const base::ObjectVersion& version);
-  void Answered(uint64_t number, const absl::StatusOr<std::vector<absl::Status>>& statuses);
+  void Answered(uint64_t number, const absl::StatusOr<directory::UpdateStatuses>& statuses);
   void Told(Dirty& dirty, bool announced, const absl::Status& status);
   void Requeue(Dirty& dirty);
   void BackOff(Dirty& dirty);

@@ -42,7 +42,7 @@ class LocalDirectoryTest : public testing::Test {
     absl::Status status = absl::InternalError("no answer");
     const directory::Update update{kind, version, 1, 1, false};
     Answered(local_.Update(node, {&update, 1}, kDeadline,
-                           [&](const absl::StatusOr<std::vector<absl::Status>>& all) { status = all->front(); }));
+                           [&](const absl::StatusOr<UpdateStatuses>& all) { status = all->front(); }));
     return status;
   }
   absl::Status Announce(const NodeId& node, int object, uint64_t generation = 1) {
@@ -175,11 +175,11 @@ TEST_F(LocalDirectoryTest, NoTaskIsLargeWhenANodeWithManyObjectsIsGone) {
   const base::Pending leaving = local_.Leave("a", 1, kDeadline, [](const absl::Status&) {});
   EXPECT_EQ(local_.objects(), size_t{kObjects - kDeleted}) << "the call itself forgets nothing";
   EXPECT_FALSE(local_.Find(Id(kDeleted), "").has_value());
-  std::vector<absl::Status> free;
+  UpdateStatuses free;
   const std::vector<directory::Update> updates = {{Update::Kind::kAnnounce, Version(kObjects - 1, 2), 1, 1, false},
                                                   {Update::Kind::kAnnounce, Version(kDeleted - 1, 2), 1, 1, false}};
-  const base::Pending update = local_.Update(
-      "b", updates, kDeadline, [&](const absl::StatusOr<std::vector<absl::Status>>& statuses) { free = *statuses; });
+  const base::Pending update =
+      local_.Update("b", updates, kDeadline, [&](const absl::StatusOr<UpdateStatuses>& statuses) { free = *statuses; });
   int steps = 0;
   for (size_t kept = local_.objects() + local_.deletions(); kept > updates.size(); ++steps) {
     const size_t before = kept;

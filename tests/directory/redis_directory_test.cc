@@ -135,9 +135,9 @@ class RedisDirectoryTest : public testing::Test {
     return false;
   }
 
-  std::unique_ptr<Call<absl::StatusOr<std::vector<absl::Status>>>> StartUpdate(Directory& directory, const NodeId& node,
-                                                                               const std::vector<Update>& updates) {
-    return Start<absl::StatusOr<std::vector<absl::Status>>>(
+  std::unique_ptr<Call<absl::StatusOr<UpdateStatuses>>> StartUpdate(Directory& directory, const NodeId& node,
+                                                                    const std::vector<Update>& updates) {
+    return Start<absl::StatusOr<UpdateStatuses>>(
         [&](auto done) { return directory.Update(node, updates, kPatience, done); });
   }
   absl::Status UpdateOne(Directory& directory, const NodeId& node, const Update& update) {
@@ -604,7 +604,7 @@ TEST_F(RedisDirectoryTest, OfTwoContentsThatAreAnnouncedAtOnceOneIsAccepted) {
   ASSERT_TRUE(Join("a").ok());
   ASSERT_TRUE(Join("b").ok());
   constexpr int kObjects = 200;
-  std::vector<std::unique_ptr<Call<absl::StatusOr<std::vector<absl::Status>>>>> a, b;
+  std::vector<std::unique_ptr<Call<absl::StatusOr<UpdateStatuses>>>> a, b;
   for (int i = 0; i < kObjects; ++i) {
     a.push_back(StartUpdate(*directory_, "a", {Announcement(Version(std::to_string(i), 1))}));
     b.push_back(StartUpdate(*other, "b", {Announcement(Version(std::to_string(i), 2))}));

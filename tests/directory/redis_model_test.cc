@@ -35,7 +35,7 @@ std::string Describe(const JoinReply& reply) {
   for (const base::ObjectVersion& drop : reply.drops) drops.push_back(Describe(drop));
   return absl::StrCat(reply.entered ? "entered" : "renewed", " drops: ", Sorted(drops));
 }
-std::string Describe(const std::vector<absl::Status>& statuses) {
+std::string Describe(const UpdateStatuses& statuses) {
   std::string text;
   for (const absl::Status& status : statuses) absl::StrAppend(&text, absl::StatusCodeToString(status.code()), " ");
   return text;
@@ -208,7 +208,7 @@ class RedisModelTest : public testing::TestWithParam<uint64_t> {
                       "/", update.data_size, update.established ? " established" : "");
       updates.push_back(update);
     }
-    Both<absl::StatusOr<std::vector<absl::Status>>>(
+    Both<absl::StatusOr<UpdateStatuses>>(
         text, [&](Directory& directory, auto done) { return directory.Update(node, updates, kPatience, done); });
   }
   void Verify(const NodeId& node) {

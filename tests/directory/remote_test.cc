@@ -68,7 +68,7 @@ TEST_F(RemoteDirectoryTest, VerdictsAndDropsAreToldWithSmallReplies) {
   std::vector<base::ObjectVersion> versions;
   for (size_t i = 0; i < kMaxUpdates; ++i) updates.push_back(Announcement(std::to_string(i)));
   for (const char* node : {"a", "b"}) {
-    const auto statuses = Answered<absl::StatusOr<std::vector<absl::Status>>>(
+    const auto statuses = Answered<absl::StatusOr<UpdateStatuses>>(
         [&](auto done) { return remote_.Update(node, updates, kDeadline, std::move(done)); });
     ASSERT_TRUE(statuses.ok()) << statuses.status();
     for (Update& update : updates) update.version.generation = base::Generation{2};

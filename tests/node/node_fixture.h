@@ -64,7 +64,7 @@ class NodeTest : public testing::Test {
     word.data_size = size;
     absl::Status said = absl::InternalError("no answer");
     const base::Pending call = at(0).served()->Update(node, {word}, base::Seconds(1),
-                                                      [&](const absl::StatusOr<std::vector<absl::Status>>& statuses) {
+                                                      [&](const absl::StatusOr<directory::UpdateStatuses>& statuses) {
                                                         said = statuses.ok() ? statuses->front() : statuses.status();
                                                       });
     cluster_->RunFor(base::Microseconds(1));

@@ -63,14 +63,14 @@ class TroubleDirectory final : public directory::Directory {
       most_updates_of_one = std::max(most_updates_of_one, ++updates_of_[word.version]);
       most_updates = std::max(most_updates, ++updates_);
     }
-    auto counted = [this, words, done = std::move(done)](absl::StatusOr<std::vector<absl::Status>> statuses) {
+    auto counted = [this, words, done = std::move(done)](absl::StatusOr<directory::UpdateStatuses> statuses) {
       for (const directory::Update& word : words) {
         --updates_of_[word.version];
         --updates_;
       }
       done(std::move(statuses));
     };
-    return Run<absl::StatusOr<std::vector<absl::Status>>>(deadline, counted, [=](UpdateCallback answer) {
+    return Run<absl::StatusOr<directory::UpdateStatuses>>(deadline, counted, [=](UpdateCallback answer) {
       return local_->Update(node, words, deadline, std::move(answer));
     });
   }

@@ -115,12 +115,11 @@ absl::StatusOr<JoinReply> ToJoined(const absl::StatusOr<Reply>& reply, const Nod
   return joined;
 }
 
-absl::StatusOr<std::vector<absl::Status>> ToUpdated(const absl::StatusOr<Reply>& reply, const NodeId& node,
-                                                    size_t count) {
+absl::StatusOr<UpdateStatuses> ToUpdated(const absl::StatusOr<Reply>& reply, const NodeId& node, size_t count) {
   if (!reply.ok()) return reply.status();
-  if (Says(*reply, "no lease")) return std::vector<absl::Status>(count, JoinFirst(node));
+  if (Says(*reply, "no lease")) return UpdateStatuses(count, JoinFirst(node));
   if (reply->kind != Kind::kArray || reply->elements.size() != count) return Malformed();
-  std::vector<absl::Status> statuses;
+  UpdateStatuses statuses;
   for (const Reply& element : reply->elements) statuses.push_back(ToUpdateStatus(element));
   return statuses;
 }

@@ -14,8 +14,7 @@
 namespace tokamak::directory::redis {
 
 absl::StatusOr<JoinReply> ToJoined(const absl::StatusOr<Reply>& reply, const NodeId& node);
-absl::StatusOr<std::vector<absl::Status>> ToUpdated(const absl::StatusOr<Reply>& reply, const NodeId& node,
-                                                    size_t count);
+absl::StatusOr<UpdateStatuses> ToUpdated(const absl::StatusOr<Reply>& reply, const NodeId& node, size_t count);
 absl::StatusOr<ObjectInfo> ToObject(const absl::StatusOr<Reply>& reply, const NodeId& puller);
 absl::StatusOr<DeleteReply> ToDeleted(const absl::StatusOr<Reply>& reply);
 absl::StatusOr<std::vector<uint32_t>> ToVerified(const absl::StatusOr<Reply>& reply, const NodeId& node, size_t count);

@@ -20,26 +20,27 @@ RemoteDirectory::RemoteDirectory(base::EventLoop& loop, transport::Caller& calle
       caller_(caller),
       server_(server),
       watches_(loop, caller.max_call_size(), random,
-               [this](const base::Writer& request, base::Duration deadline, Read read) {
+               [this](const base::Writer& request, base::Duration deadline, Watches::Read read) {
                  return Call(request, deadline, std::move(read));
                }),
       answers_(loop) {}
 
+template <typename Read>
 base::Pending RemoteDirectory::Ask(const base::Writer& request, base::Duration deadline, Read read) {
   watches_.Flush();
   return Call(request, deadline, std::move(read));
 }
 
+template <typename Read>
 base::Pending RemoteDirectory::Call(const base::Writer& request, base::Duration deadline, Read read) {
   return caller_.Call(
       server_, request.bytes(), deadline,
-      [gone = lifetime_.Watched(), server = server_,
-       read = std::move(read)](absl::StatusOr<absl::Span<const uint8_t>> reply) {
+      [this, gone = lifetime_.Watched(), read = std::move(read)](absl::StatusOr<absl::Span<const uint8_t>> reply) {
         if (gone.over()) return;
         base::Reader reader(reply.ok() ? *reply : absl::Span<const uint8_t>());
         if (reply.ok()) return read(ReadStatus(reader), reader);
         const absl::Status& status = reply.status();
-        read(absl::Status(status.code(), absl::StrCat("directory at ", server.ToString(), ": ", status.message())),
+        read(absl::Status(status.code(), absl::StrCat("directory at ", server_.ToString(), ": ", status.message())),
              reader);
       });
 }
@@ -81,7 +82,8 @@ base::Pending RemoteDirectory::Update(const NodeId& node, absl::Span<const direc
              [done = std::move(done), count = updates.size()](const absl::Status& status, base::Reader& reader) {
                if (!status.ok()) return done(status);
                if (reader.Integer<uint32_t>() != count) return done(MalformedReply());
-               std::vector<absl::Status> statuses;
+               UpdateStatuses statuses;
+               statuses.reserve(count);
                for (size_t i = 0; i < count; ++i) statuses.push_back(ReadStatus(reader));
                if (!reader.Complete()) return done(MalformedReply());
                done(std::move(statuses));

@@ -43,11 +43,12 @@ class RemoteDirectory final : public Directory {
  private:
   class NodesCall;
   class VerifyCall;
-  using Read = Watches::Read;
 
   // `read` gets the status and, where that is ok, what follows it in the reply. What was waited for
   // before is told first.
+  template <typename Read>
   base::Pending Ask(const base::Writer& request, base::Duration deadline, Read read);
+  template <typename Read>
   base::Pending Call(const base::Writer& request, base::Duration deadline, Read read);
 
   base::EventLoop& loop_;

@@ -115,8 +115,8 @@ base::Pending DirectoryServer::HandleUpdate(base::Reader& reader, transport::Rep
   if (!reader.Complete()) return Refuse(reply);
   return directory_.Update(
       node, updates, kLocalDeadline,
-      [reply = std::move(reply), room = max_reply_](const absl::StatusOr<std::vector<absl::Status>>& updated) {
-        ReplyResult(reply, updated, [room](base::Writer& writer, const std::vector<absl::Status>& statuses) {
+      [reply = std::move(reply), room = max_reply_](const absl::StatusOr<UpdateStatuses>& updated) {
+        ReplyResult(reply, updated, [room](base::Writer& writer, const UpdateStatuses& statuses) {
           const size_t room_of_each = (room - kReplyOverhead) / std::max<size_t>(statuses.size(), 1);
           writer.Integer(static_cast<uint32_t>(statuses.size()));
           for (const absl::Status& status : statuses) WriteStatus(writer, status, room_of_each - 5);

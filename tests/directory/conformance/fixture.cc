@@ -92,7 +92,7 @@ std::vector<absl::Status> DirectoryConformance::Update(const NodeId& node,
   EXPECT_TRUE(updated.ok()) << updated.status();
   if (!updated.ok()) return std::vector<absl::Status>(updates.size(), updated.status());
   EXPECT_EQ(updated->size(), updates.size());
-  return *updated;
+  return {updated->begin(), updated->end()};
 }
 
 DirectoryConformance::Deleted DirectoryConformance::Delete(const std::string& object, uint64_t generation,

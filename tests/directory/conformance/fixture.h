@@ -79,7 +79,7 @@ class DirectoryConformance : public testing::TestWithParam<BackendCase> {
   }
 
   using Joined = absl::StatusOr<JoinReply>;
-  using Updated = absl::StatusOr<std::vector<absl::Status>>;
+  using Updated = absl::StatusOr<UpdateStatuses>;
   using Located = absl::StatusOr<ObjectInfo>;
   using Deleted = absl::StatusOr<DeleteReply>;
   using Verified = absl::StatusOr<std::vector<uint32_t>>;
