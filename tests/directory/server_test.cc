@@ -3,6 +3,7 @@
 #include "lib/directory/remote/server.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -158,6 +159,23 @@ TEST_F(DirectoryServerTest, WhatWasDeletedBeforeItWasToldIsNotTold) {
   ASSERT_TRUE(Announce("x", "a").ok());
   ASSERT_TRUE(Delete("x").ok());
   EXPECT_TRUE(absl::IsUnknown(Asked(Poll(kSession)))) << "it waits for the next content";
+}
+
+// As the call of a peer does: it ends with its reply, and then the work on it is dropped.
+TEST_F(DirectoryServerTest, APollMayEndWithItsReplyWhenItsSessionIsReplaced) {
+  EXPECT_TRUE(Asked(Watch(kSession, true, {Wait(1)})).ok());
+  int ended = 0;
+  base::Pending poll;
+  {
+    const std::shared_ptr<int> ticket(&ended, [&poll](int* count) {
+      ++*count;
+      poll.reset();
+    });
+    poll = server_->Handle(Poll(kSession).bytes(), [ticket](absl::Span<const uint8_t>) {});
+  }
+  EXPECT_TRUE(Asked(Watch({kSession.asker, 2}, true, {Wait(1)})).ok());
+  EXPECT_EQ(ended, 1);
+  EXPECT_EQ(poll, nullptr);
 }
 
 TEST_F(DirectoryServerTest, AServerMayEndWhileItHoldsPolls) {

@@ -26,8 +26,8 @@ void WriteResult(base::Writer& writer, const WatchResult& result, size_t room) {
 
 WatchSession::~WatchSession() {
   if (poll_ == nullptr) return;
+  const transport::Reply reply = std::exchange(poll_->reply, nullptr);  // dropped last: it may end the poll
   poll_->session = nullptr;
-  poll_->reply = nullptr;
   poll_->turn.Cancel();
 }
 
