@@ -152,6 +152,7 @@ void ObjectPull::Located(const absl::StatusOr<directory::ObjectInfo>& info) {
   }
   Take(*info);
   registered_ = true;
+  if (absl::IsNotFound(trouble_)) trouble_ = absl::OkStatus();  // somebody has it now
   TryNextHolder();
 }
 

@@ -76,6 +76,18 @@ TEST_P(EachProtocol, ATimeOutInTheMiddleOfATransferLeavesNothingBehind) {
   EXPECT_EQ(at(1).store().statistics().used_bytes, 0u);
 }
 
+TEST_F(NodeTroubleTest, WhatIsOnItsWayWhenTheTimeIsOverIsNotSaidToBeNowhere) {
+  sim::ClusterOptions options;
+  options.link.picoseconds_per_byte = 80'000;  // 100 Mb/s
+  Build(2, {}, options);
+  const auto early = at(1).StartGet({"x"}, Within(Milliseconds(200)));
+  cluster_->RunFor(Milliseconds(10));  // the directory has said that nobody has it
+  Put(0, "x", 4'000'000);
+  cluster_->Await(early);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(early->results[0].status)) << early->results[0].status;
+  cluster_->RunFor(Seconds(5));
+}
+
 TEST_F(NodeTroubleTest, AHolderThatDoesNotHaveItIsWithdrawnAndThePullerGoesOn) {
   for (uint64_t seed = 1; seed <= 6; ++seed) {  // which holder is asked first is up to chance
     sim::ClusterOptions options;
