@@ -18,7 +18,7 @@ bool IsRead(const Operation& operation) { return operation.kind == Kind::kGet &&
 
 std::string Words(const Operation& operation) {
   static constexpr const char* kKinds[] = {"put", "get", "delete"};
-  static constexpr const char* kOutcomes[] = {"unknown", "ok", "nothing", "refused", "failed"};
+  static constexpr const char* kOutcomes[] = {"unknown", "ok", "nothing", "refused", "failed", "wrong"};
   return absl::StrCat(kKinds[static_cast<size_t>(operation.kind)], "(", operation.id, ") on n", operation.node, " [",
                       operation.begin, ", ", operation.end, "] ", kOutcomes[static_cast<size_t>(operation.outcome)],
                       operation.content == 0 ? "" : absl::StrCat(" content ", operation.content),
@@ -32,6 +32,14 @@ const Operation* PutOf(const std::vector<const Operation*>& operations, uint64_t
   return nullptr;
 }
 
+// Whether `deletion` may have deleted something between these moments. One without an answer may act later than it was given up.
+bool MayAct(const Operation& deletion, int64_t from, int64_t until) {
+  if (deletion.kind != Kind::kDelete || deletion.begin > until) return false;
+  const bool open =
+      deletion.outcome == Outcome::kUnknown || (deletion.outcome == Outcome::kFailed && !deletion.decided);
+  return open || deletion.end >= from;
+}
+
 // From when on a content counts as visible.
 int64_t VisibleFrom(const std::vector<const Operation*>& operations, const Operation& put) {
   int64_t from = kNever;
@@ -43,6 +51,15 @@ int64_t VisibleFrom(const std::vector<const Operation*>& operations, const Opera
 }
 
 }  // namespace
+
+void History::Refused(const std::string& id, uint64_t content, int64_t when) {
+  for (Operation& put : operations_) {
+    if (put.kind != Kind::kPut || put.id != id || put.content != content) continue;
+    if (put.confirmed || put.outcome != Outcome::kOk) return;
+    put.outcome = Outcome::kRefused;
+    put.end = when;
+  }
+}
 
 std::string History::Describe(const std::string& id) const {
   std::string text;
@@ -65,6 +82,12 @@ std::vector<std::string> History::Violations() const {
     CheckOne(operations, wrong);
     CheckRefused(operations, wrong);
     CheckKept(operations, wrong);
+    CheckListed(operations, wrong);
+    if (!complete_) continue;
+    CheckOwn(operations, wrong);
+    CheckFree(operations, wrong);
+    CheckTwo(operations, wrong);
+    CheckSeen(operations, wrong);
   }
   return wrong;
 }
@@ -88,9 +111,9 @@ void History::CheckDeleted(const Operations& operations, std::vector<std::string
       if (end->kind != Kind::kDelete || end->outcome != Outcome::kOk) continue;
       const bool own = end->node == put->node && put->outcome == Outcome::kOk && put->end < end->begin;
       if (visible >= end->begin && !own) continue;
-      if (MayNotBeKnownTo(*end, *put)) continue;
       for (const Operation* read : operations) {
-        if (IsRead(*read) && read->content == put->content && read->begin > end->end) {
+        if (IsRead(*read) && read->content == put->content && read->begin > end->end &&
+            !MayNotBeKnownTo(operations, *end, *put, *read)) {
           wrong.push_back(absl::StrCat("deleted: ", Words(*end), ", then ", Words(*read), "; ", Words(*put)));
           break;
         }
@@ -132,6 +155,7 @@ void History::CheckOne(const Operations& operations, std::vector<std::string>& w
 void History::CheckRefused(const Operations& operations, std::vector<std::string>& wrong) const {
   for (const Operation* put : operations) {
     if (put->kind != Kind::kPut || put->outcome != Outcome::kRefused || put->content == 0) continue;
+    if (complete_ && (InOutage(put->begin) || WasLost(*put))) continue;  // it had been accepted, and was displaced
     for (const Operation* read : operations) {
       if (!IsRead(*read) || read->content != put->content) continue;
       if (read->begin > put->end || (read->node != put->node && !InOutage(put->end))) {
@@ -161,7 +185,14 @@ void History::CheckKept(const Operations& operations, std::vector<std::string>& 
     }
     all_nothing = all_nothing && content == 0;
   }
-  if (first_last == nullptr || !all_nothing) return;
+  if (first_last == nullptr) return;
+  for (const Operation* put : operations) {
+    if (complete_ && agreed != put->content && StandsUntil(operations, *put, first_last->begin)) {
+      wrong.push_back(absl::StrCat("not kept: ", Words(*put), ", and at the end ", Words(*first_last)));
+      return;
+    }
+  }
+  if (!all_nothing) return;
   for (const Operation* put : operations) {
     if (put->kind != Kind::kPut || put->outcome != Outcome::kOk || WasLost(*put)) continue;
     // A deletion that was under way, or came later, may have taken it; so may another content that won its id.
@@ -170,6 +201,80 @@ void History::CheckKept(const Operations& operations, std::vector<std::string>& 
       return o->kind == Kind::kPut && o != put && o->outcome != Outcome::kFailed;
     });
     if (!other) wrong.push_back(absl::StrCat("not kept: ", Words(*put), ", and at the end ", Words(*first_last)));
+  }
+}
+
+void History::CheckListed(const Operations& operations, std::vector<std::string>& wrong) const {
+  for (const Operation* operation : operations) {
+    if (operation->outcome == Outcome::kWrong) wrong.push_back(absl::StrCat("not listed: ", Words(*operation)));
+  }
+}
+
+// The content of `put` has the id all the time until then: nothing has deleted it, and its node and the directory have remembered it.
+bool History::StandsUntil(const Operations& operations, const Operation& put, int64_t until) const {
+  if (put.kind != Kind::kPut || put.outcome != Outcome::kOk || put.end > until || WasLost(put)) return false;
+  if (std::any_of(outages_.begin(), outages_.end(),
+                  [&](const Outage& o) { return o.begin <= until && o.end >= put.begin; })) {
+    return false;
+  }
+  return std::none_of(operations.begin(), operations.end(),
+                      [&](const Operation* o) { return MayAct(*o, put.begin, until); });
+}
+
+void History::CheckOwn(const Operations& operations, std::vector<std::string>& wrong) const {
+  for (const Operation* read : operations) {
+    if (read->kind != Kind::kGet || (read->outcome != Outcome::kOk && read->outcome != Outcome::kNothing)) continue;
+    for (const Operation* put : operations) {
+      if (put->node != read->node || put->content == read->content || put->end >= read->begin) continue;
+      if (StandsUntil(operations, *put, read->end)) {
+        wrong.push_back(absl::StrCat("own: ", Words(*put), ", then ", Words(*read)));
+      }
+    }
+  }
+}
+
+// Whether `other` may be why `put` is refused.
+bool History::MayHaveTheId(const Operations& operations, const Operation& other, const Operation& put) const {
+  if (other.kind != Kind::kPut || &other == &put || other.begin > put.end) return false;
+  if (other.outcome == Outcome::kRefused) return other.end >= put.begin;
+  if (other.outcome != Outcome::kOk) return true;
+  const int64_t visible = VisibleFrom(operations, other);
+  return std::none_of(operations.begin(), operations.end(), [&](const Operation* o) {
+    if (o->kind != Kind::kDelete || o->outcome != Outcome::kOk || o->end >= put.begin) return false;
+    return visible < o->begin || (o->node == other.node && other.end < o->begin);
+  });
+}
+
+void History::CheckFree(const Operations& operations, std::vector<std::string>& wrong) const {
+  for (const Operation* put : operations) {
+    if (put->kind != Kind::kPut || put->outcome != Outcome::kRefused || InOutage(put->end)) continue;
+    const bool any = std::any_of(operations.begin(), operations.end(),
+                                 [&](const Operation* other) { return MayHaveTheId(operations, *other, *put); });
+    if (!any) wrong.push_back(absl::StrCat("free: no other content had the id of ", Words(*put)));
+  }
+}
+
+void History::CheckTwo(const Operations& operations, std::vector<std::string>& wrong) const {
+  for (const Operation* first : operations) {
+    if (first->kind != Kind::kPut || !first->confirmed) continue;
+    for (const Operation* second : operations) {
+      if (second->kind != Kind::kPut || !second->confirmed || second->outcome != Outcome::kOk) continue;
+      if (second->begin > first->end && StandsUntil(operations, *first, second->end)) {
+        wrong.push_back(absl::StrCat("two: ", Words(*first), ", and ", Words(*second)));
+      }
+    }
+  }
+}
+
+void History::CheckSeen(const Operations& operations, std::vector<std::string>& wrong) const {
+  for (const Operation* read : operations) {
+    if (read->kind != Kind::kGet || read->outcome != Outcome::kNothing || read->end - read->begin < patience_) continue;
+    for (const Operation* put : operations) {
+      if (put->kind != Kind::kPut || !put->confirmed || put->end >= read->begin) continue;
+      if (StandsUntil(operations, *put, read->end)) {
+        wrong.push_back(absl::StrCat("seen: ", Words(*put), ", then ", Words(*read)));
+      }
+    }
   }
 }
 
@@ -183,9 +288,17 @@ bool History::InOutage(int64_t time) const {
                      [time](const Outage& outage) { return outage.begin <= time && time <= outage.end; });
 }
 
-bool History::MayNotBeKnownTo(const Operation& deletion, const Operation& put) const {
+// While the directory learns what is older it may accept a new content, which a deletion then means; or which the older one
+// displaces, so that it is dropped soon after. A node that was cut off all the while is not covered.
+bool History::MayNotBeKnownTo(const Operations& operations, const Operation& deletion, const Operation& put,
+                              const Operation& read) const {
   return std::any_of(outages_.begin(), outages_.end(), [&](const Outage& outage) {
-    return put.begin <= outage.forgot && deletion.end >= outage.forgot && deletion.begin <= outage.end;
+    if (outage.cut_off.count(read.node) != 0 && put.begin <= outage.forgot && deletion.end >= outage.forgot)
+      return true;
+    if (put.begin > outage.end || deletion.end < outage.forgot || deletion.begin > outage.end) return false;
+    return std::any_of(operations.begin(), operations.end(), [&](const Operation* o) {
+      return o->kind == Kind::kPut && outage.begin <= o->begin && o->begin <= std::min(outage.end, deletion.end);
+    });
   });
 }
 

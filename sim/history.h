@@ -8,6 +8,14 @@
 //   whole       a Get returns what a Put of that id has put, and no content before it was put
 //   refused     a content that its creator was told is refused is not seen elsewhere afterwards
 //   kept        what was put, and neither deleted nor refused, is read at the end by everybody; all read the same
+//   listed      no call is answered otherwise than its row of the contract says
+//
+// Where the history is complete (IsComplete), also
+//
+//   own         what was put is read on its node until it is deleted or refused
+//   free        a put is refused only while another content may have the id: never after its deletion has said OK
+//   two         of two confirmed puts the second says OK only when the first may have been deleted
+//   seen        in a calm life, what was confirmed is read by everybody from then on
 //
 // A content is visible once another node than its creator's has read it, or a confirmed put of it has said OK. What only its own
 // node has read may still be refused (docs/consistency.md, One content).
@@ -28,7 +36,8 @@ struct Operation {
     kOk,
     kNothing,  // NOT_FOUND
     kRefused,  // ALREADY_EXISTS
-    kFailed,   // anything else: promises nothing
+    kFailed,   // UNAVAILABLE, DEADLINE_EXCEEDED: promises nothing
+    kWrong,    // anything else: the contract does not list it
   };
 
   Kind kind = Kind::kGet;
@@ -40,6 +49,7 @@ struct Operation {
   uint64_t content = 0;    // put: which; get that is OK: which was read
   bool confirmed = false;  // put
   bool last = false;       // get: at the end, when everything has healed
+  bool decided = false;    // delete that failed: its text says what it did, and it does nothing later
   std::string error = {};  // for people
 };
 
@@ -60,12 +70,27 @@ class History final {
   // The get at `place` is one of the last: everything has healed, and it must be answered.
   void MarkLast(size_t place) { operations_[place].last = true; }
 
-  // What `node` has put is gone with it: it lost its memory.
+  // The delete at `place` failed, with a text that says what was done.
+  void MarkDecided(size_t place) { operations_[place].decided = true; }
+
+  // The creator of a content was told that it is refused, which had been put without asking.
+  void Refused(const std::string& id, uint64_t content, int64_t when);
+
+  // The creators of all refused contents are told, and every node that was given up is named by Lost.
+  void IsComplete() { complete_ = true; }
+
+  // Nothing goes wrong in this life: a get that has this much time finds what is there.
+  void IsCalm(int64_t patience) { patience_ = patience; }
+
+  // What `node` has put is gone with it: it lost its memory; or it was given up, and another content may have got the id.
   void Lost(uint32_t node, int64_t when) { losses_.push_back({node, when}); }
 
   // The directory lost its memory at `when`, and knew everything again at `end`. What was put from `begin` on and not announced
   // before, or put before the end, may be seen for a while and then be refused; and a deletion in between may not know what is older.
-  void DirectoryForgot(int64_t begin, int64_t when, int64_t end) { outages_.push_back({begin, when, end}); }
+  void DirectoryForgot(int64_t begin, int64_t when, int64_t end) { outages_.push_back({begin, when, end, {}}); }
+
+  // `node` was cut off from the directory then, for longer than a lease: what is deleted meanwhile it may still read.
+  void WasCutOff(uint32_t node) { outages_.back().cut_off.insert(node); }
 
   size_t size() const { return operations_.size(); }
 
@@ -84,6 +109,7 @@ class History final {
     int64_t begin;
     int64_t forgot;
     int64_t end;
+    std::set<uint32_t> cut_off;
   };
   using Operations = std::vector<const Operation*>;  // one id's, in the order they began
 
@@ -92,13 +118,23 @@ class History final {
   void CheckWhole(const Operations& operations, std::vector<std::string>& wrong) const;
   void CheckRefused(const Operations& operations, std::vector<std::string>& wrong) const;
   void CheckKept(const Operations& operations, std::vector<std::string>& wrong) const;
+  void CheckListed(const Operations& operations, std::vector<std::string>& wrong) const;
+  void CheckOwn(const Operations& operations, std::vector<std::string>& wrong) const;
+  void CheckFree(const Operations& operations, std::vector<std::string>& wrong) const;
+  void CheckTwo(const Operations& operations, std::vector<std::string>& wrong) const;
+  void CheckSeen(const Operations& operations, std::vector<std::string>& wrong) const;
+  bool StandsUntil(const Operations& operations, const Operation& put, int64_t until) const;
+  bool MayHaveTheId(const Operations& operations, const Operation& other, const Operation& put) const;
   bool WasLost(const Operation& put) const;
   bool InOutage(int64_t time) const;
-  bool MayNotBeKnownTo(const Operation& deletion, const Operation& put) const;
+  bool MayNotBeKnownTo(const Operations& operations, const Operation& deletion, const Operation& put,
+                       const Operation& read) const;
 
   std::vector<Operation> operations_;
   std::vector<Loss> losses_;
   std::vector<Outage> outages_;
+  bool complete_ = false;
+  int64_t patience_ = INT64_MAX;
 };
 
 }  // namespace tokamak::sim

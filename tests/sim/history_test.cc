@@ -147,5 +147,98 @@ TEST_F(HistoryTest, NoAnswerAtTheEndIsFound) {
   EXPECT_THAT(Violations(), ElementsAre(HasSubstr("no answer at the end")));
 }
 
+TEST_F(HistoryTest, AnAnswerThatTheContractDoesNotListIsFound) {
+  history_.Begin({Kind::kGet, Outcome::kWrong, "x", 2, 5, 6});
+  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("not listed: ")));
+}
+
+// Whoever fills it tells of all that may excuse a node.
+class CompleteHistoryTest : public HistoryTest {
+ protected:
+  CompleteHistoryTest() { history_.IsComplete(); }
+};
+
+TEST_F(CompleteHistoryTest, WhatWasPutAndIsGoneFromItsNodeIsFound) {
+  Put(1, 10, 0);
+  Get(1, 0, 2);
+  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("own: ")));
+}
+
+TEST_F(CompleteHistoryTest, WhatWasPutMayBeGoneFromItsNodeOnceItWasDeletedOrRefusedOrGivenUp) {
+  Put(1, 10, 0);
+  Delete(2, 2, Outcome::kFailed);
+  Get(1, 0, 4);
+  Put(1, 11, 5);
+  history_.Refused("x", 11, 7);
+  Put(2, 13, 7);
+  Get(1, 0, 8);
+  history_.Lost(2, 8);
+  Get(2, 0, 9);
+  EXPECT_THAT(Violations(), IsEmpty());
+}
+
+TEST_F(CompleteHistoryTest, ADeletionThatFailedWithoutSayingWhatItDidMayActLater) {
+  Delete(2, 0, Outcome::kFailed);
+  Put(1, 10, 2);
+  Get(1, 0, 4);
+  EXPECT_THAT(Violations(), IsEmpty());
+  history_.MarkDecided(0);
+  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("own: ")));
+}
+
+TEST_F(CompleteHistoryTest, APutThatIsRefusedForWhatWasDeletedIsFound) {
+  Put(1, 10, 0, Outcome::kOk, true);
+  Put(2, 11, 1, Outcome::kRefused, true);
+  Delete(3, 4);
+  EXPECT_THAT(Violations(), IsEmpty());
+  Put(2, 12, 6, Outcome::kRefused, true);
+  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("free: ")));
+}
+
+TEST_F(CompleteHistoryTest, APutMayBeRefusedForWhatPerhapsWasNotDeleted) {
+  Put(1, 10, 0);
+  Delete(3, 4);  // before anybody else had seen it
+  Put(2, 12, 6, Outcome::kRefused, true);
+  EXPECT_THAT(Violations(), IsEmpty());
+}
+
+TEST_F(CompleteHistoryTest, TwoConfirmedPutsOfOneIdAreFound) {
+  Put(1, 10, 0, Outcome::kOk, true);
+  Delete(3, 4);
+  Put(2, 11, 6, Outcome::kOk, true);
+  EXPECT_THAT(Violations(), IsEmpty());
+  Put(3, 12, 8, Outcome::kOk, true);
+  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("two: ")));
+}
+
+TEST_F(CompleteHistoryTest, InACalmLifeWhatWasConfirmedIsFoundByWhoeverHasPatience) {
+  Put(1, 10, 0, Outcome::kOk, true);
+  history_.Begin({Kind::kGet, Outcome::kNothing, "x", 2, 5, 105});
+  EXPECT_THAT(Violations(), IsEmpty());
+  history_.IsCalm(100);
+  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("seen: ")));
+}
+
+TEST_F(CompleteHistoryTest, ThatTheLastPutIsNotReadAtTheEndIsFound) {
+  Put(1, 10, 0);
+  Get(2, 10, 2);
+  Delete(2, 4);
+  Put(1, 11, 6);
+  LastGet(1, 0);
+  LastGet(2, 0);
+  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("not kept: "), HasSubstr("own: ")));
+}
+
+TEST_F(CompleteHistoryTest, WhoWasCutOffWhileTheDirectoryForgotMayStillReadWhatIsDeleted) {
+  Put(1, 10, 0);
+  Get(2, 10, 2);
+  history_.DirectoryForgot(4, 5, 8);
+  Delete(3, 10);
+  Get(2, 10, 12);
+  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("deleted: ")));
+  history_.WasCutOff(2);
+  EXPECT_THAT(Violations(), IsEmpty());
+}
+
 }  // namespace
 }  // namespace tokamak::sim
