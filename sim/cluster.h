@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "lib/base/trace.h"
+#include "lib/directory/local.h"
 #include "lib/node/node.h"
 #include "sim/host.h"
 #include "sim/sim_fabric.h"
@@ -27,6 +28,7 @@ struct ClusterOptions {
   node::PullOptions pulls;
   transport::EndpointOptions endpoint;
   base::Duration directory_recovery = base::Seconds(10);
+  size_t directory_waiting = directory::LocalOptions().waiting;
   std::function<void(const std::string&)> on_wrong;  // none: ends the program
 
   ClusterOptions() { link.picoseconds_per_byte = 80; }

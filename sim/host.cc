@@ -128,6 +128,7 @@ std::unique_ptr<node::DirectoryHost> Host::OpenDirectory(node::EngineLink& link,
   if (index == 0) {
     directory::LocalOptions local;
     local.recovery = cluster.options.directory_recovery;
+    local.waiting = cluster.options.directory_waiting;
     auto served = std::make_unique<Served>(loop, local, link.max_call_size() - 1);
     served_ = &served->local();
     return served;
