@@ -2,7 +2,8 @@
 
 def softroce_test(
         name,
-        test,
+        test = None,
+        programs = None,
         device = "rxe",
         hosts = 1,
         netem = None,
@@ -14,7 +15,7 @@ def softroce_test(
         tags = [],
         size = "medium",
         **kwargs):
-    """Runs a program, say that of a cc_test, in a guest of the lab, or in several.
+    """Runs a program, say that of a cc_test, in a guest of the lab, or in several; or programs one after the other.
 
     Its exit status is the test's, and the cases that GoogleTest counts there are counted here; with several hosts, those of
     guest N end with @N. The lab ends the guests shortly before Bazel's time-out, so that their consoles are shown. Where QEMU is
@@ -23,6 +24,9 @@ def softroce_test(
     Args:
       name: of the test.
       test: label of the program. Give it the tag `manual`, or make it a testonly cc_binary, if it is of no use outside.
+      programs: instead of `test` and `args`, programs that share the guests: a dictionary of labels and their arguments. A
+        program that fails or takes more than five minutes is a failure and does not keep the next ones from running, but no
+        program may leave a device in another state than it was in.
       device: rxe (Soft-RoCE) or siw (SoftiWARP).
       hosts: 1 guest with two devices, or 2 or 3 with one each; the program runs in each of them.
       netem: what tc-netem(8) does to packets, say "loss 1%".
@@ -41,12 +45,17 @@ def softroce_test(
     if mtu:
         lab.append("--mtu=%d" % mtu)
     lab += ["--env='%s=%s'" % (key, env[key]) for key in sorted(env)]
+    if not programs:
+        programs = {test: args}
+    commands = []
+    for program, arguments in programs.items():
+        commands += ["--", "$(rootpath %s)" % program] + ["'%s'" % argument for argument in arguments]
     native.py_test(
         name = name,
         size = size,
         srcs = ["//tests/softroce:run_in_guest.py"],
-        args = lab + ["--", "$(rootpath %s)" % test] + ["'%s'" % arg for arg in args],
-        data = [test] + data,
+        args = lab + commands,
+        data = programs.keys() + data,
         main = "//tests/softroce:run_in_guest.py",
         tags = tags + ["exclusive", "softroce"],
         deps = ["//ci:lab"],
