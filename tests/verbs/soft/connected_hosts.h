@@ -93,8 +93,8 @@ struct Host {
 };
 
 // One side of a connection.
-struct End {
-  explicit End(Host& on) : host(on) {
+struct HostEnd {
+  explicit HostEnd(Host& on) : host(on) {
     QueuePairOptions options;
     options.send_queue = options.receive_queue = on.completions.get();
     options.remote_access = kAccess;
@@ -120,7 +120,7 @@ struct End {
     return made.status();
   }
 
-  PostResult Post(Opcode opcode, uint32_t length, const End& peer) {
+  PostResult Post(Opcode opcode, uint32_t length, const HostEnd& peer) {
     const Sge sge{host.region->address(), length, host.region->lkey()};
     SendRequest request;
     request.opcode = opcode;
@@ -162,7 +162,7 @@ class ConnectedHosts : public testing::Test {
   std::unique_ptr<Listener> Serve(Host& host) {
     return *host.device->connection_manager().Listen(host.loop, host.Service(),
                                                      [this, &host](std::unique_ptr<ConnectionRequest> request) {
-                                                       served_.push_back(std::make_unique<End>(host));
+                                                       served_.push_back(std::make_unique<HostEnd>(host));
                                                        if (!served_.back()->Accept(*request).ok()) served_.pop_back();
                                                      });
   }
@@ -170,7 +170,7 @@ class ConnectedHosts : public testing::Test {
   void Run(base::Duration duration) { scheduler_.RunFor(duration); }
 
   // A connection from a_ to b_.
-  void Establish(End& active) {
+  void Establish(HostEnd& active) {
     auto listener = Serve(*b_);
     ASSERT_TRUE(active.Connect(b_->Service()).ok());
     Run(base::Milliseconds(10));
@@ -185,7 +185,7 @@ class ConnectedHosts : public testing::Test {
   FilterFabric fabric_;
   std::unique_ptr<Host> a_;
   std::unique_ptr<Host> b_;
-  std::vector<std::unique_ptr<End>> served_;
+  std::vector<std::unique_ptr<HostEnd>> served_;
 };
 
 }  // namespace tokamak::verbs::soft

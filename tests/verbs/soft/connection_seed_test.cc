@@ -36,15 +36,15 @@ class ConnectionSeedTest : public ConnectedHosts, public testing::WithParamInter
 TEST_P(ConnectionSeedTest, EndsAgreed) {
   base::Random random(1000 + static_cast<uint64_t>(GetParam()));
   auto listener = Serve(*b_);
-  std::vector<std::unique_ptr<End>> active;
+  std::vector<std::unique_ptr<HostEnd>> active;
   for (int i = 0; i < 40; ++i) {
-    active.push_back(std::make_unique<End>(*a_));
+    active.push_back(std::make_unique<HostEnd>(*a_));
     ASSERT_TRUE(active.back()->Connect(b_->Service()).ok());
     Run(Milliseconds(static_cast<int64_t>(random.Below(60))));
     if (random.Chance(0.4)) active[random.Below(active.size())]->connection.reset();
     if (random.Chance(0.2) && !served_.empty()) served_[random.Below(served_.size())]->connection.reset();
     if (random.Chance(0.3)) {
-      End& end = *active[random.Below(active.size())];
+      HostEnd& end = *active[random.Below(active.size())];
       // An rkey that is none there: an error.
       const bool posted = !end.up() || end.Post(Opcode::kWrite, 100, end).ok();
       ASSERT_TRUE(posted);
@@ -60,7 +60,7 @@ TEST_P(ConnectionSeedTest, EndsAgreed) {
       EXPECT_EQ(end->up(), end->connection != nullptr && !end->ended());
     }
   }
-  const auto count_up = [](const std::vector<std::unique_ptr<End>>& ends) {
+  const auto count_up = [](const std::vector<std::unique_ptr<HostEnd>>& ends) {
     return std::count_if(ends.begin(), ends.end(), [](const auto& end) { return end->up(); });
   };
   EXPECT_EQ(count_up(active), count_up(served_));
@@ -87,14 +87,14 @@ TEST_F(ConnectionTraceTest, OneSeedGivesOneTrace) {
     sim::SimFabric network(wire, 5, Options(link), trace);
     Host a(scheduler, network, trace, 1, kMaxMtu);
     Host b(scheduler, network, trace, 2, kMaxMtu);
-    std::vector<std::unique_ptr<End>> ends;
+    std::vector<std::unique_ptr<HostEnd>> ends;
     auto listener =
         *b.device->connection_manager().Listen(b.loop, b.Service(), [&](std::unique_ptr<ConnectionRequest> request) {
-          ends.push_back(std::make_unique<End>(b));
+          ends.push_back(std::make_unique<HostEnd>(b));
           EXPECT_TRUE(ends.back()->Accept(*request).ok());
         });
     for (int i = 0; i < 10; ++i) {
-      ends.push_back(std::make_unique<End>(a));
+      ends.push_back(std::make_unique<HostEnd>(a));
       ASSERT_TRUE(ends.back()->Connect(b.Service()).ok());
     }
     scheduler.RunFor(Seconds(3));

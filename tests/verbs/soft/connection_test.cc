@@ -28,7 +28,7 @@ constexpr size_t kDreq = 5;
 TEST_F(ConnectionTest, FirstDataStandsInForALostRtu) {
   fabric_.lose = [](const Packet& packet) { return IsMad(packet, kRtu); };
   auto listener = Serve(*b_);
-  End active(*a_);
+  HostEnd active(*a_);
   ASSERT_TRUE(active.Connect(b_->Service()).ok());
   Run(Milliseconds(10));
   ASSERT_THAT(active.events, ElementsAre(Kind::kEstablished));
@@ -47,7 +47,7 @@ TEST_F(ConnectionTest, ALostRtuIsAskedForAgain) {
   int lost = 0;
   fabric_.lose = [&](const Packet& packet) { return IsMad(packet, kRtu) && lost++ < 3; };
   auto listener = Serve(*b_);
-  End active(*a_);
+  HostEnd active(*a_);
   ASSERT_TRUE(active.Connect(b_->Service()).ok());
   Run(Seconds(2));
   ASSERT_EQ(served_.size(), 1u);
@@ -58,7 +58,7 @@ TEST_F(ConnectionTest, TheSmallerMtuOfTwoDevicesIsUsed) {
   Host small(scheduler_, fabric_, trace_, 3, 512);
   for (const auto& [from, to] : {std::make_pair(a_.get(), &small), std::make_pair(&small, a_.get())}) {
     auto listener = Serve(*to);
-    End active(*from);
+    HostEnd active(*from);
     ASSERT_TRUE(active.Connect(to->Service()).ok());
     Run(Milliseconds(10));
     ASSERT_THAT(active.events, ElementsAre(Kind::kEstablished));
@@ -75,9 +75,9 @@ TEST_F(ConnectionTest, TheSmallerMtuOfTwoDevicesIsUsed) {
 
 TEST_F(ConnectionTest, WorkInFlightComesBackWhenEitherSideDrops) {
   for (const bool active_drops : {true, false}) {
-    End active(*a_);
+    HostEnd active(*a_);
     Establish(active);
-    End& passive = *served_.back();
+    HostEnd& passive = *served_.back();
     for (int i = 0; i < 20; ++i) {
       ASSERT_TRUE(active.Post(i % 2 == 0 ? Opcode::kWrite : Opcode::kRead, 1 << 20, passive).ok());
       ASSERT_TRUE(passive.Post(i % 2 == 0 ? Opcode::kRead : Opcode::kWrite, 1 << 20, active).ok());
@@ -95,7 +95,7 @@ TEST_F(ConnectionTest, WorkInFlightComesBackWhenEitherSideDrops) {
 }
 
 TEST_F(ConnectionTest, APeerThatVanishedIsFoundOutByDataAndTheRestIsCleanedUp) {
-  End active(*a_);
+  HostEnd active(*a_);
   Establish(active);
   b_->region.reset();
   const Address gone = b_->Service();
@@ -106,12 +106,12 @@ TEST_F(ConnectionTest, APeerThatVanishedIsFoundOutByDataAndTheRestIsCleanedUp) {
   const std::vector<Completion> done = a_->Poll();
   ASSERT_EQ(done.size(), 1u);
   EXPECT_EQ(done[0].status, CompletionStatus::kRetryExceeded);
-  End another(*a_);
+  HostEnd another(*a_);
   ASSERT_TRUE(another.Connect(gone).ok());
   Run(Seconds(6));
   EXPECT_THAT(another.events, ElementsAre(Kind::kUnreachable));
   network_.Heal();
-  End third(*a_);
+  HostEnd third(*a_);
   auto listener = Serve(*b_);
   ASSERT_TRUE(third.Connect(gone).ok());
   Run(Seconds(6));
@@ -119,12 +119,12 @@ TEST_F(ConnectionTest, APeerThatVanishedIsFoundOutByDataAndTheRestIsCleanedUp) {
 }
 
 TEST_F(ConnectionTest, ASideThatWasNeverToldFindsOutWhenItSends) {
-  End active(*a_);
+  HostEnd active(*a_);
   Establish(active);
   fabric_.lose = [](const Packet& packet) { return IsMad(packet, kDreq); };
   active.connection.reset();
   Run(Seconds(20));
-  End& passive = *served_.back();
+  HostEnd& passive = *served_.back();
   EXPECT_THAT(passive.events, ElementsAre(Kind::kEstablished));
   ASSERT_TRUE(passive.Post(Opcode::kWrite, 100, active).ok());
   Run(Seconds(10));
@@ -132,7 +132,7 @@ TEST_F(ConnectionTest, ASideThatWasNeverToldFindsOutWhenItSends) {
 }
 
 TEST_F(ConnectionTest, ADeviceMayBeDroppedBeforeItsConnections) {
-  End active(*a_);
+  HostEnd active(*a_);
   Establish(active);
   b_->device.reset();
   ASSERT_TRUE(active.Post(Opcode::kWrite, 100, *served_.back()).ok());
@@ -142,7 +142,7 @@ TEST_F(ConnectionTest, ADeviceMayBeDroppedBeforeItsConnections) {
 }
 
 TEST_F(ConnectionTest, ADeviceThatIsClosedRightAfterItsConnectionHasToldThePeer) {
-  auto active = std::make_unique<End>(*a_);
+  auto active = std::make_unique<HostEnd>(*a_);
   Establish(*active);
   active.reset();
   a_.reset();
