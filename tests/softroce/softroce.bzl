@@ -35,7 +35,7 @@ def softroce_test(
       args: of the program.
       env: variables of the program's environment, beside those of the lab.
       data: files that the program needs beside its own.
-      tags: beside softroce and exclusive.
+      tags: beside softroce and those that leave each guest a processor of its own.
       size: of the test; remember that an emulated CPU is some twenty times slower.
       **kwargs: as for any test.
     """
@@ -57,7 +57,9 @@ def softroce_test(
         args = lab + commands,
         data = programs.keys() + data,
         main = "//tests/softroce:run_in_guest.py",
-        tags = tags + ["exclusive", "softroce"],
+        # An emulated processor keeps one of this machine's busy: only as many guests at a time as there are. Local: QEMU hands this
+        # machine's files to the guest, and the lab's cache is outside of a sandbox.
+        tags = tags + ["cpu:%d" % (hosts * cpus), "local", "softroce"],
         deps = ["//ci:lab"],
         **kwargs
     )
