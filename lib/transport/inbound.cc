@@ -23,7 +23,7 @@ absl::StatusOr<std::unique_ptr<Inbound>> Inbound::Create(Context& context, Keepe
   auto connection = Connection::Create(context, BulkChannel::Side::kOwner, shape, peer, theirs.token, *inbound);
   if (!connection.ok()) return connection.status();
   inbound->connection_ = *std::move(connection);
-  inbound->calls_.Use(*inbound->connection_);
+  inbound->calls_.emplace(context, *inbound->connection_);
   return inbound;
 }
 
@@ -38,7 +38,7 @@ absl::Status Inbound::OnMessage(const Message& message, CopyBudget&) {
     case MessageKind::kCall:
       if (absl::Status s = TakeNumber(header.transfer); !s.ok()) return s;
       connection_->Watch();
-      return calls_.OnCall(message);
+      return calls_->OnCall(message);
     default:
       return absl::InvalidArgumentError(absl::StrCat(ToString(header.kind), " of a puller"));
   }
@@ -80,7 +80,7 @@ void Inbound::Refuse(const Header& transfer, const absl::Status& why) {
 
 absl::Status Inbound::OnEnd(const Header& header) {
   Serve* serve = serves_.Find(header.transfer);
-  if (serve == nullptr && header.kind == MessageKind::kCancel && calls_.OnCancel(header.transfer)) {
+  if (serve == nullptr && header.kind == MessageKind::kCancel && calls_->OnCancel(header.transfer)) {
     return absl::OkStatus();
   }
   if (serve == nullptr) {

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "lib/base/numbered_table.h"
 #include "lib/transport/connection.h"
 #include "lib/transport/context.h"
@@ -54,7 +55,7 @@ class Inbound final : public Connection::User, public Serve::Host {
   absl::Status OnNote(const Note& note) override;
   void OnRails(absl::Span<const verbs::Address>) override {}
   std::vector<WantedWrite> WritesWanted() const override { return {}; }
-  bool busy() const override { return !serves_.empty() || !calls_.empty(); }
+  bool busy() const override { return !serves_.empty() || !calls_->empty(); }
   void OnBroken(const absl::Status& status) override;
 
  private:
@@ -64,8 +65,7 @@ class Inbound final : public Connection::User, public Serve::Host {
         peer_(peer),
         token_(token),
         asked_at_(context.loop.Now()),
-        membership_(context.shares, peer.ip),
-        calls_(context) {}
+        membership_(context.shares, peer.ip) {}
   bool HasShapeOf(const Hello& theirs) const {
     return !connection_->broken() && theirs.bulk_queue_pairs == connection_->bulk().shape().each &&
            theirs.primary == connection_->bulk().shape().primary;
@@ -83,7 +83,7 @@ class Inbound final : public Connection::User, public Serve::Host {
   PeerShares::Membership membership_;  // before the serves that it counts
   uint64_t last_number_ = 0;
   base::NumberedTable<Serve> serves_;
-  IncomingCalls calls_;
+  absl::optional<IncomingCalls> calls_;     // from Create on
   std::unique_ptr<Connection> connection_;  // last: gone before the pins of what it touches
 };
 

@@ -62,7 +62,7 @@ bool IncomingCalls::OnCancel(uint64_t number) {
 }
 
 void IncomingCalls::Answer(uint64_t number, absl::Span<const uint8_t> reply) {
-  const uint32_t room = connection_->broken() ? 0 : connection_->control().max_body();
+  const uint32_t room = connection_.broken() ? 0 : connection_.control().max_body();
   if (reply.size() > room) {
     return Refuse(number,
                   absl::InternalError(absl::StrCat("a reply of ", reply.size(), " bytes, possible are ", room)));
@@ -71,7 +71,7 @@ void IncomingCalls::Answer(uint64_t number, absl::Span<const uint8_t> reply) {
   Header header;
   header.kind = MessageKind::kReply;
   header.transfer = number;
-  connection_->Send(header, std::vector<uint8_t>(reply.begin(), reply.end()));
+  connection_.Send(header, std::vector<uint8_t>(reply.begin(), reply.end()));
   Forget(number);
 }
 
@@ -82,7 +82,7 @@ void IncomingCalls::Refuse(uint64_t number, const absl::Status& status) {
   header.status = status.code();
   header.transfer = number;
   const absl::string_view text = status.message().substr(0, kMaxFailText);
-  connection_->Send(header, std::vector<uint8_t>(text.begin(), text.end()));
+  connection_.Send(header, std::vector<uint8_t>(text.begin(), text.end()));
 }
 
 // Its work is dropped, too, in a task of its own: we may be inside the drop of the reply, which can

@@ -23,8 +23,8 @@ namespace tokamak::transport {
 
 class IncomingCalls final {
  public:
-  explicit IncomingCalls(Context& context) : context_(context) {}
-  void Use(Connection& connection) { connection_ = &connection; }
+  // Dropped, it needs the connection no more.
+  IncomingCalls(Context& context, Connection& connection) : context_(context), connection_(connection) {}
 
   // kInvalidArgument: more at once than we said we answer.
   absl::Status OnCall(const Message& message);
@@ -47,7 +47,7 @@ class IncomingCalls final {
   void DropEnded();
 
   Context& context_;
-  Connection* connection_ = nullptr;
+  Connection& connection_;
   base::NumberedTable<OneCall> calls_;
   std::vector<base::Pending> ended_;  // work of calls that are over
   base::Timer dropping_;

@@ -27,7 +27,7 @@ absl::StatusOr<std::unique_ptr<Outbound>> Outbound::Create(Context& context, Kee
   auto connection = Connection::Create(context, BulkChannel::Side::kPuller, shape, service, token, *outbound);
   if (!connection.ok()) return connection.status();
   outbound->connection_ = *std::move(connection);
-  outbound->calls_.Use(*outbound->connection_);
+  outbound->calls_.emplace(context, *outbound->connection_, outbound->last_number_);
   if (absl::Status s = outbound->connection_->Connect(); !s.ok()) return s;
   return outbound;
 }
@@ -40,10 +40,10 @@ void Outbound::StartPull(PullId id, const PullRequest& request, std::unique_ptr<
 }
 
 base::Pending Outbound::Call(absl::Span<const uint8_t> request, base::Duration deadline, Caller::CallCallback done) {
-  base::Pending pending = calls_.Add(request, deadline, std::move(done));
+  base::Pending pending = calls_->Add(request, deadline, std::move(done));
   if (!connection_->up()) return pending;
   connection_->Watch();
-  calls_.SendWaiting();
+  calls_->SendWaiting();
   return pending;
 }
 
@@ -74,16 +74,16 @@ void Outbound::Unbind(uint64_t number, bool by_write) {
 void Outbound::OnUp() {
   max_writes_ = connection_->bulk().max_writes();
   for (Pull* pull = pulls_.first(); pull != nullptr; pull = base::NumberedTable<Pull>::Next(pull)) pull->Start();
-  calls_.SendWaiting();
+  calls_->SendWaiting();
 }
 
 absl::Status Outbound::OnMessage(const Message& message, CopyBudget& budget) {
   const Header& header = message.header;
   if (Pull* pull = pulls_.Find(header.transfer)) return OnPullMessage(*pull, message, budget);
-  if (header.kind == MessageKind::kReply && calls_.OnReply(header.transfer, message.body)) {
+  if (header.kind == MessageKind::kReply && calls_->OnReply(header.transfer, message.body)) {
     return absl::OkStatus();
   }
-  if (header.kind == MessageKind::kFail && calls_.OnReply(header.transfer, FailureOf(peer_, message))) {
+  if (header.kind == MessageKind::kFail && calls_->OnReply(header.transfer, FailureOf(peer_, message))) {
     return absl::OkStatus();
   }
   return OnUnknown(header);
@@ -139,7 +139,7 @@ std::vector<WantedWrite> Outbound::WritesWanted() const {
 void Outbound::OnBroken(const absl::Status& status) {
   const std::unique_ptr<Outbound> self = keeper_.TakeOut(*this);
   while (!pulls_.empty()) pulls_.first()->OnBroken(status);
-  calls_.OnBroken(status);
+  calls_->OnBroken(status);
 }
 
 }  // namespace tokamak::transport

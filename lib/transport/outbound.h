@@ -11,6 +11,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lib/base/numbered_table.h"
 #include "lib/transport/connection.h"
@@ -42,7 +43,7 @@ class Outbound final : public Connection::User, public Pull::Host {
   // Not when too many calls are under way.
   [[nodiscard]] base::Pending Call(absl::Span<const uint8_t> request, base::Duration deadline,
                                    Caller::CallCallback done);
-  bool has_room_for_call() const { return !calls_.full(); }
+  bool has_room_for_call() const { return !calls_->full(); }
   // As it was asked for.
   const verbs::Address& peer() const { return peer_; }
 
@@ -63,12 +64,12 @@ class Outbound final : public Connection::User, public Pull::Host {
   absl::Status OnNote(const Note& note) override;
   void OnRails(absl::Span<const verbs::Address> rails) override { keeper_.OnRails(*this, rails); }
   std::vector<WantedWrite> WritesWanted() const override;
-  bool busy() const override { return !pulls_.empty() || !calls_.empty(); }
+  bool busy() const override { return !pulls_.empty() || !calls_->empty(); }
   void OnBroken(const absl::Status& status) override;
 
  private:
   Outbound(Context& context, Keeper& keeper, const verbs::Address& peer)
-      : context_(context), keeper_(keeper), peer_(peer), calls_(context, last_number_) {}
+      : context_(context), keeper_(keeper), peer_(peer) {}
   absl::Status OnPullMessage(Pull& pull, const Message& message, CopyBudget& budget);
   absl::Status OnUnknown(const Header& header);
 
@@ -77,7 +78,7 @@ class Outbound final : public Connection::User, public Pull::Host {
   const verbs::Address peer_;
   uint64_t last_number_ = 0;
   base::NumberedTable<Pull> pulls_;
-  OutgoingCalls calls_;
+  absl::optional<OutgoingCalls> calls_;          // from Create on
   absl::flat_hash_map<uint32_t, Pull*> writes_;  // by the low bits that notes carry; never visited in its own order
   size_t max_writes_ = 0;                        // known when it is up
   uint32_t pulls_asked_ = 0;

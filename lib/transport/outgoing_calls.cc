@@ -42,9 +42,9 @@ base::Pending OutgoingCalls::Add(absl::Span<const uint8_t> request, base::Durati
 }
 
 void OutgoingCalls::SendWaiting() {
-  while (!waiting_.empty() && asked_ < connection_->peer_hello().max_calls) {
+  while (!waiting_.empty() && asked_ < connection_.peer_hello().max_calls) {
     OneCall* call = waiting_.PopFront();
-    if (call->request.size() > connection_->control().max_body()) {
+    if (call->request.size() > connection_.control().max_body()) {
       call->deadline = context_.loop.Post([this, call] { Refuse(call); });
       continue;
     }
@@ -56,7 +56,7 @@ void OutgoingCalls::SendWaiting() {
     header.transfer = call->number;
     const int64_t left = (call->deadline_time - context_.loop.Now()).milliseconds();
     header.deadline_ms = static_cast<uint32_t>(std::clamp<int64_t>(left, 1, UINT32_MAX));
-    connection_->Send(header, std::move(call->request));
+    connection_.Send(header, std::move(call->request));
   }
 }
 
@@ -95,7 +95,7 @@ void OutgoingCalls::Cancel(OneCall* call) {
   Header header;
   header.kind = MessageKind::kCancel;
   header.transfer = call->number;
-  connection_->Send(header);
+  connection_.Send(header);
 }
 
 // From now on the caller does not wait. Null: it did not.

@@ -25,9 +25,9 @@ class OutgoingCalls final {
   static constexpr size_t kMaxCalls = 16384;  // under way and waiting
 
   // Numbers come from `last_number`, shared with the pulls.
-  OutgoingCalls(Context& context, uint64_t& last_number) : context_(context), last_number_(last_number) {}
+  OutgoingCalls(Context& context, Connection& connection, uint64_t& last_number)
+      : context_(context), connection_(connection), last_number_(last_number) {}
   ~OutgoingCalls();
-  void Use(Connection& connection) { connection_ = &connection; }
 
   bool full() const { return calls_.size() >= kMaxCalls; }
   // Not when full.
@@ -64,7 +64,7 @@ class OutgoingCalls final {
   void Forget(OneCall* call);
 
   Context& context_;
-  Connection* connection_ = nullptr;
+  Connection& connection_;
   uint64_t& last_number_;
   base::NumberedTable<OneCall> calls_;
   base::IntrusiveList<OneCall, &OneCall::waiting_link> waiting_;

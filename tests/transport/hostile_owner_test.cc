@@ -249,6 +249,16 @@ TEST_F(HostileOwnerTest, AnotherVersionIsNamed) {
       << outcome->status;
 }
 
+TEST_F(HostileOwnerTest, AHelloOutOfBounds) {
+  peer.hello.slot_size = 1;
+  ExpectViolation(puller.Pull(request));
+}
+
+TEST_F(HostileOwnerTest, AHelloThatAnswersAnotherConnection) {
+  peer.hello.bulk_queue_pairs = 2;
+  ExpectViolation(puller.Pull(request));
+}
+
 // Whatever bytes an owner sends, in whatever order.
 TEST_F(HostileOwnerTest, RandomAnswers) {
   for (uint64_t seed = 0; seed < 150; ++seed) {
