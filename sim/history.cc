@@ -66,7 +66,7 @@ std::string History::Describe(const std::string& id) const {
   for (const Operation& operation : operations_) {
     if (operation.id == id) absl::StrAppend(&text, Words(operation), "\n");
   }
-  for (const Loss& loss : losses_) absl::StrAppend(&text, "n", loss.node, " lost its memory at ", loss.when, "\n");
+  for (const Loss& loss : losses_) absl::StrAppend(&text, "n", loss.node, " lost what it has at ", loss.when, "\n");
   return text;
 }
 
@@ -144,6 +144,7 @@ void History::CheckOne(const Operations& operations, std::vector<std::string>& w
       for (const Operation* read : operations) {
         if (!IsRead(*read) || read->content != b || read->node == PutOf(operations, b)->node) continue;
         if (of_a.first->end >= read->begin || read->end >= of_a.last->begin) continue;
+        if (MayComeBack(operations, *PutOf(operations, a), *of_a.last)) continue;
         wrong.push_back(
             absl::StrCat("one content: ", Words(*of_a.first), ", then ", Words(*read), ", then ", Words(*of_a.last)));
         break;
@@ -155,7 +156,8 @@ void History::CheckOne(const Operations& operations, std::vector<std::string>& w
 void History::CheckRefused(const Operations& operations, std::vector<std::string>& wrong) const {
   for (const Operation* put : operations) {
     if (put->kind != Kind::kPut || put->outcome != Outcome::kRefused || put->content == 0) continue;
-    if (complete_ && (InOutage(put->begin) || WasLost(*put))) continue;  // it had been accepted, and was displaced
+    if (complete_ && (InOutage(put->begin) || WasLost(*put, put->end)))
+      continue;  // it had been accepted, and was displaced
     for (const Operation* read : operations) {
       if (!IsRead(*read) || read->content != put->content) continue;
       if (read->begin > put->end || (read->node != put->node && !InOutage(put->end))) {
@@ -194,7 +196,7 @@ void History::CheckKept(const Operations& operations, std::vector<std::string>& 
   }
   if (!all_nothing) return;
   for (const Operation* put : operations) {
-    if (put->kind != Kind::kPut || put->outcome != Outcome::kOk || WasLost(*put)) continue;
+    if (put->kind != Kind::kPut || put->outcome != Outcome::kOk || WasLost(*put, kNever)) continue;
     // A deletion that was under way, or came later, may have taken it; so may another content that won its id.
     const bool other = std::any_of(operations.begin(), operations.end(), [put](const Operation* o) {
       if (o->kind == Kind::kDelete) return o->outcome == Outcome::kUnknown || o->end >= put->begin;
@@ -212,7 +214,7 @@ void History::CheckListed(const Operations& operations, std::vector<std::string>
 
 // The content of `put` has the id all the time until then: nothing has deleted it, and its node and the directory have remembered it.
 bool History::StandsUntil(const Operations& operations, const Operation& put, int64_t until) const {
-  if (put.kind != Kind::kPut || put.outcome != Outcome::kOk || put.end > until || WasLost(put)) return false;
+  if (put.kind != Kind::kPut || put.outcome != Outcome::kOk || put.end > until || WasLost(put, until)) return false;
   if (std::any_of(outages_.begin(), outages_.end(),
                   [&](const Outage& o) { return o.begin <= until && o.end >= put.begin; })) {
     return false;
@@ -278,9 +280,10 @@ void History::CheckSeen(const Operations& operations, std::vector<std::string>& 
   }
 }
 
-bool History::WasLost(const Operation& put) const {
-  return std::any_of(losses_.begin(), losses_.end(),
-                     [&put](const Loss& loss) { return loss.node == put.node && loss.when >= put.begin; });
+bool History::WasLost(const Operation& put, int64_t until) const {
+  return std::any_of(losses_.begin(), losses_.end(), [&](const Loss& loss) {
+    return loss.node == put.node && put.begin <= loss.when && loss.when <= until;
+  });
 }
 
 bool History::InOutage(int64_t time) const {
@@ -288,13 +291,31 @@ bool History::InOutage(int64_t time) const {
                      [time](const Outage& outage) { return outage.begin <= time && time <= outage.end; });
 }
 
+// A node that is cut off while the directory forgets comes back to one that does not know what was deleted before or meanwhile.
+bool History::MayComeBack(const Operations& operations, const Operation& put, const Operation& read) const {
+  return std::any_of(outages_.begin(), outages_.end(), [&](const Outage& outage) {
+    if (put.begin > outage.forgot || read.end < outage.forgot) return false;
+    return outage.some_given_up || std::any_of(operations.begin(), operations.end(), [&](const Operation* o) {
+             const bool has_it = o == &put || (IsRead(*o) && o->content == put.content);
+             return has_it && outage.cut_off.count(o->node) != 0;
+           });
+  });
+}
+
 // While the directory learns what is older it may accept a new content, which a deletion then means; or which the older one
-// displaces, so that it is dropped soon after. A node that was cut off all the while is not covered.
+// displaces, so that it is dropped soon after.
 bool History::MayNotBeKnownTo(const Operations& operations, const Operation& deletion, const Operation& put,
                               const Operation& read) const {
+  if (MayComeBack(operations, put, read)) return true;
+  // What a node has that was given up is not known while it is away: the deletion meant what had been put since.
+  const bool replaced = std::any_of(operations.begin(), operations.end(), [&](const Operation* o) {
+    return o->kind == Kind::kPut && o->begin > put.begin && o->begin <= deletion.end;
+  });
+  if (replaced && WasLost(put, deletion.end)) return true;
   return std::any_of(outages_.begin(), outages_.end(), [&](const Outage& outage) {
     if (outage.cut_off.count(read.node) != 0 && put.begin <= outage.forgot && deletion.end >= outage.forgot)
       return true;
+    if (outage.some_given_up && put.begin <= outage.forgot && read.end >= outage.forgot) return true;
     if (put.begin > outage.end || deletion.end < outage.forgot || deletion.begin > outage.end) return false;
     return std::any_of(operations.begin(), operations.end(), [&](const Operation* o) {
       return o->kind == Kind::kPut && outage.begin <= o->begin && o->begin <= std::min(outage.end, deletion.end);

@@ -87,10 +87,13 @@ class History final {
 
   // The directory lost its memory at `when`, and knew everything again at `end`. What was put from `begin` on and not announced
   // before, or put before the end, may be seen for a while and then be refused; and a deletion in between may not know what is older.
-  void DirectoryForgot(int64_t begin, int64_t when, int64_t end) { outages_.push_back({begin, when, end, {}}); }
+  void DirectoryForgot(int64_t begin, int64_t when, int64_t end) { outages_.push_back({begin, when, end, {}, false}); }
 
-  // `node` was cut off from the directory then, for longer than a lease: what is deleted meanwhile it may still read.
+  // `node` was cut off from the directory then, for longer than a lease: what it has may be read though the id was deleted meanwhile.
   void WasCutOff(uint32_t node) { outages_.back().cut_off.insert(node); }
+
+  // Some node had been given up then, and comes back to a directory that no longer knows what was deleted meanwhile.
+  void SomeWereGivenUp() { outages_.back().some_given_up = true; }
 
   size_t size() const { return operations_.size(); }
 
@@ -110,6 +113,7 @@ class History final {
     int64_t forgot;
     int64_t end;
     std::set<uint32_t> cut_off;
+    bool some_given_up;
   };
   using Operations = std::vector<const Operation*>;  // one id's, in the order they began
 
@@ -125,8 +129,9 @@ class History final {
   void CheckSeen(const Operations& operations, std::vector<std::string>& wrong) const;
   bool StandsUntil(const Operations& operations, const Operation& put, int64_t until) const;
   bool MayHaveTheId(const Operations& operations, const Operation& other, const Operation& put) const;
-  bool WasLost(const Operation& put) const;
+  bool WasLost(const Operation& put, int64_t until) const;
   bool InOutage(int64_t time) const;
+  bool MayComeBack(const Operations& operations, const Operation& put, const Operation& read) const;
   bool MayNotBeKnownTo(const Operations& operations, const Operation& deletion, const Operation& put,
                        const Operation& read) const;
 

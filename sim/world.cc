@@ -1,6 +1,7 @@
 #include "sim/world.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -20,7 +21,7 @@ constexpr base::Duration kGrace = base::Milliseconds(2000);
 
 // More wait in the directory at once only where waits that were dropped are left in it.
 constexpr size_t kMostWaiting = 1000;
-constexpr uint64_t kIsBack = UINT64_MAX;
+constexpr base::Duration kMostSilence = base::Seconds(120);  // then what a crashed node had asked for is forgotten
 constexpr uint32_t kCrowd = 80;
 constexpr base::Duration kPatience =
     base::Milliseconds(40);  // two round trips to the directory, at the longest latency
@@ -141,16 +142,18 @@ void World::Live(base::Duration time) {
   LookWhoIsCutOff();
 }
 
-// A lease after the directory was restarted.
+// A lease after the directory was restarted: whoever is not in it then.
 void World::LookWhoIsCutOff() {
-  if (renewals_.empty()) return;
-  const bool over = cluster_->scheduler.Now() > directory_crashed_ + kLease;
-  for (uint32_t node = 1; node < options_.nodes; ++node) {
-    const bool back = MembershipOf(node).counters().renewals != renewals_[node];
-    if (!over && back) renewals_[node] = kIsBack;
-    if (over && renewals_[node] != kIsBack) history_.WasCutOff(node);
-  }
-  if (over) renewals_.clear();
+  if (!directory_crashed_.has_value() || cluster_->scheduler.Now() < *directory_crashed_ + kLease) return;
+  directory_crashed_.reset();
+  directory_asked_ = (*cluster_)[0].served()->Nodes(
+      base::Seconds(1), [this](const absl::StatusOr<std::vector<directory::NodeInfo>>& nodes) {
+        std::set<directory::NodeId> known;
+        for (const directory::NodeInfo& node : *nodes) known.insert(node.id);
+        for (uint32_t node = 1; node < options_.nodes; ++node) {
+          if (known.count((*cluster_)[node].name) == 0) history_.WasCutOff(node);
+        }
+      });
 }
 
 // ---- programs
@@ -174,6 +177,7 @@ void World::Act() {
     case 11:
       return DropSome();
     case 12:
+    case 14:
       return options_.freeze > 0 && random_.Chance(0.2) ? Blackout() : Flicker();
     case 13:
       if (random_.Chance(0.5)) return Crowd();
@@ -311,7 +315,8 @@ void World::Flicker() {
   Fetch(node, id);
   if (random_.Chance(0.3)) return DeleteFrom(AnyNode(), id);
   (*cluster_)[node].store().Evict(UINT64_MAX);
-  if (random_.Chance(0.2)) return;  // it knows the place
+  if (random_.Chance(0.2)) return;               // it knows the place
+  if (lags) Live(UpTo(base::Milliseconds(20)));  // the directory hears that, but not what comes now
   if (lags) Lag(node, 0);
   GetOn(node, id, UpTo(base::Milliseconds(600)));
   Live(UpTo(base::Milliseconds(10)));
@@ -320,8 +325,9 @@ void World::Flicker() {
 
 // Another content takes the place of one that a node knows of, and then the directory is away.
 void World::Blackout() {
-  const uint32_t holder = AnyNode(), reader = AnyNode();
+  const uint32_t reader = AnyNode();
   const std::string id = AnyId();
+  const uint32_t holder = last_[id].node;
   Fetch(reader, id);
   (*cluster_)[reader].store().Evict(UINT64_MAX);
   Live(UpTo(base::Milliseconds(40)));
@@ -331,8 +337,8 @@ void World::Blackout() {
   deleted_.clear();
   PutOn(holder, id, last_[id].size, true);
   Live(UpTo(base::Milliseconds(20)));
-  FreezeSome(0);
-  Live(kLease / 2);
+  Freeze(0, kLease + UpTo(kLease));
+  Live(kLease * 3 / 5);
   GetOn(reader, id, UpTo(base::Milliseconds(600)));
 }
 
@@ -400,7 +406,7 @@ void World::Collect() {
 // ---- faults
 
 void World::Trouble() {
-  if (random_.Chance(options_.freeze)) FreezeSome(AnyNode());
+  if (random_.Chance(options_.freeze)) Freeze(AnyNode(), UpTo(kLease * 3));
   if (random_.Chance(options_.cut)) {
     const verbs::Address directory = (*cluster_)[0].address, other = (*cluster_)[AnyNode()].address;
     if (directory != other) {
@@ -432,8 +438,7 @@ void World::Lag(uint32_t from, uint32_t to) {
   cluster_->fabric.SetLink((*cluster_)[from].address, (*cluster_)[to].address, lag);
 }
 
-void World::FreezeSome(uint32_t node) {
-  const base::Duration time = UpTo(kLease * 3);
+void World::Freeze(uint32_t node, base::Duration time) {
   frozen_until_[node] = cluster_->scheduler.Now() + time;
   (*cluster_)[node].Freeze(random_.Chance(0.5) ? Host::Freezes{time, time, time} : Host::Freezes{time, {}, {}});
 }
@@ -445,10 +450,12 @@ void World::Crash(uint32_t node) {
   history_.Lost(node, Now());
   if (node == 0) {
     directory_crashed_ = cluster_->scheduler.Now();
-    renewals_.clear();
-    for (uint32_t i = 0; i < options_.nodes; ++i) renewals_.push_back(MembershipOf(i).counters().renewals);
+    directory_asked_.reset();
     const int64_t begin = *std::min_element(all_announced_.begin(), all_announced_.end());
     history_.DirectoryForgot(begin, Now(), Now() + (kLease * 4).picoseconds());
+    for (uint32_t i = 1; i < options_.nodes; ++i) {
+      if (MembershipOf(i).fenced()) history_.SomeWereGivenUp();
+    }
   }
   cluster_->Crash(node);
   cluster_->Restart(node);
@@ -498,6 +505,7 @@ void World::Finale() {
   directory::LocalDirectory& directory = *(*cluster_)[0].served();
   if (directory.objects() != 0)
     wrong_.push_back(absl::StrCat(directory.objects(), " objects are left in the directory"));
+  if (!options_.calm) cluster_->RunUntil([&directory] { return directory.waiting() == 0; }, kMostSilence);
   if (directory.waiting() != 0) wrong_.push_back(absl::StrCat(directory.waiting(), " still wait in the directory"));
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/optional.h"
 #include "lib/base/random.h"
 #include "sim/cluster.h"
 #include "sim/history.h"
@@ -84,7 +85,7 @@ class World final {
   void Collect();
   void Trouble();
   void Lag(uint32_t from, uint32_t to);
-  void FreezeSome(uint32_t node);
+  void Freeze(uint32_t node, base::Duration time);
   void Crash(uint32_t node);
   void Heal();
   void Judge();
@@ -117,8 +118,8 @@ class World final {
   std::vector<std::pair<uint32_t, std::string>> deleted_;  // just now, from these nodes
   std::vector<base::Time> frozen_until_;                   // by node
   std::vector<int64_t> all_announced_;                     // by node: until then, as far as is known
-  std::vector<uint64_t> renewals_;                         // by node, when the directory crashed; none: that is over
-  base::Time directory_crashed_;
+  absl::optional<base::Time> directory_crashed_;           // and who is cut off is not known yet
+  base::Pending directory_asked_;
   std::map<std::string, Last> last_;  // put of each id
 };
 
