@@ -24,6 +24,7 @@ Evacuation::Evacuation(const Services& services, base::Duration limit, Callback 
       limit_(services.loop.Now() + limit),
       progress_(std::move(progress)),
       done_(std::move(done)),
+      sealed_(services.store.Subscribe([this](absl::Span<const store::Event> events) { Put(events); })),
       end_(services.loop.RunAt(limit_, [this] { Finish(); })) {
   report_timer_ = services_.loop.RunAfter(kReportInterval, [this] { Report(); });
   question_ = services_.directory.Nodes(
@@ -61,8 +62,17 @@ void Evacuation::Known(const absl::StatusOr<std::vector<directory::NodeInfo>>& n
   // Their addresses, for Ask.
   question_ = services_.peers.Refresh([this](const absl::Status& status) {
     if (!status.ok()) report_.trouble = status;
+    asking_ = true;
     Fill();
   });
+}
+
+void Evacuation::Put(absl::Span<const store::Event> events) {
+  for (const store::Event& event : events) {
+    if (event.kind != store::Event::Kind::kSealed || event.origin != store::Origin::kCreatedHere) continue;
+    put_.push_back(event.version());
+  }
+  if (asking_) Fill();
 }
 
 void Evacuation::Fill() {
@@ -76,16 +86,26 @@ void Evacuation::Fill() {
   if (moving_.empty() && done_ != nullptr) end_ = services_.loop.Post([this] { Finish(); });
 }
 
+void Evacuation::ListNextPage() {
+  const std::vector<store::ObjectInfo> page = services_.store.List(kPage, listed_to_);
+  listed_ = page.empty();
+  if (!listed_) listed_to_ = page.back().id;
+  for (const store::ObjectInfo& object : page) {
+    if (object.state != store::State::kSealed || object.origin != store::Origin::kCreatedHere) continue;
+    if (!taken_.insert(object.version()).second) continue;
+    page_.push_back({object.version(), object.location.data_size, object.location.metadata_size});
+  }
+  std::reverse(page_.begin(), page_.end());
+}
+
 absl::optional<Evacuation::Request> Evacuation::NextObject() {
-  while (page_.empty() && !listed_) {
-    const std::vector<store::ObjectInfo> page = services_.store.List(kPage, listed_to_);
-    listed_ = page.empty();
-    if (!listed_) listed_to_ = page.back().id;
-    for (const store::ObjectInfo& object : page) {
-      if (object.state != store::State::kSealed || object.origin != store::Origin::kCreatedHere) continue;
-      page_.push_back({object.version(), object.location.data_size, object.location.metadata_size});
-    }
-    std::reverse(page_.begin(), page_.end());
+  while (page_.empty() && !listed_) ListNextPage();
+  while (page_.empty() && !put_.empty()) {
+    const base::ObjectVersion version = put_.front();
+    put_.pop_front();
+    const absl::optional<store::Location> here = services_.store.Find(version.id);
+    if (!here.has_value() || here->generation != version.generation) continue;  // it was deleted
+    if (taken_.insert(version).second) page_.push_back({version, here->data_size, here->metadata_size});
   }
   if (page_.empty()) return absl::nullopt;
   const Request next = page_.back();

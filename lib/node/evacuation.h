@@ -3,14 +3,17 @@
 //
 // A node is asked to keep an object; it pulls it, as for a program of its own, and answers when it has it. The nodes are asked in
 // turns, kAtOnce objects at a time; one that has no room is followed by the next. What nobody took is counted, and stays here.
+// What is put meanwhile goes the same way: it ends when all that is here was handed over or counted.
 // Thread rule: the node's control loop.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
@@ -74,7 +77,9 @@ class Evacuation final : public base::Handle {
   };
 
   void Known(const absl::StatusOr<std::vector<directory::NodeInfo>>& nodes);
+  void Put(absl::Span<const store::Event> events);
   void Fill();
+  void ListNextPage();
   absl::optional<Request> NextObject();
   void Ask(uint64_t number);
   void Answered(uint64_t number, const absl::StatusOr<absl::Span<const uint8_t>>& reply);
@@ -92,6 +97,10 @@ class Evacuation final : public base::Handle {
   std::vector<Request> page_;  // the last is next
   absl::optional<base::ObjectId> listed_to_;
   bool listed_ = false;
+  bool asking_ = false;                             // the nodes and their addresses are known
+  base::Pending sealed_;                            // hears of what is put meanwhile
+  std::deque<base::ObjectVersion> put_;             // meanwhile
+  absl::flat_hash_set<base::ObjectVersion> taken_;  // out of the list or put_: what was put meanwhile may be in both
   std::map<uint64_t, Moving> moving_;
   uint64_t last_number_ = 0;
   base::Pending question_;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/node/node_fixture.h"
 
 namespace tokamak::node {
@@ -46,6 +47,25 @@ TEST_F(EvacuationTest, WhatWasPutIsKeptElsewhere) {
   for (const std::string& name : names) EXPECT_NE(Read(2, name), base::kNoGeneration) << name;
   // Kept, not only copied: nothing of it may be evicted.
   EXPECT_EQ(at(0).store().statistics().kept_bytes + at(2).store().statistics().kept_bytes, report.bytes);
+}
+
+// Before and behind what is being handed over, and sealed before or after that was listed.
+TEST_F(EvacuationTest, WhatIsPutMeanwhileIsHandedOverOnce) {
+  Build(3);
+  for (int i = 0; i < 200; ++i) ASSERT_EQ(at(1).Put(absl::StrCat("x", i), 1000), absl::OkStatus());
+  cluster_->Settle();
+  absl::optional<EvacuationReport> report;
+  const base::Pending call = at(1).node().Evacuate(
+      Seconds(60), [](const EvacuationReport&) {}, [&](const EvacuationReport& end) { report = end; });
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_EQ(at(1).Put(absl::StrCat("y", i), 1000), absl::OkStatus());
+    cluster_->RunFor(base::Microseconds(5));
+  }
+  ASSERT_FALSE(report.has_value());
+  ASSERT_TRUE(cluster_->RunUntil([&] { return report.has_value(); }, Seconds(61)));
+  EXPECT_EQ(report->objects, 300u) << report->trouble;
+  EXPECT_EQ(report->left_objects, 0u);
+  EXPECT_EQ(at(0).store().statistics().kept_bytes + at(2).store().statistics().kept_bytes, report->bytes);
 }
 
 TEST_F(EvacuationTest, ACopyThatIsThereAlreadyIsKeptFromThenOn) {
