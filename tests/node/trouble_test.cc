@@ -294,6 +294,46 @@ TEST_F(NodeTroubleTest, WhileTheDirectoryIsAwayAGetWaitsAndThenGoesOn) {
   at(2).Release(*got);
 }
 
+// Both ways of being asked where something is, by Stat and by Delete, and each at once.
+TEST_F(NodeTroubleTest, WhileTheDirectoryIsAwayNobodyWaitsForIt) {
+  Build(2);
+  Put(1, "x", 1000);
+  cluster_->fabric.Cut(at(1).address, at(0).address);
+  cluster_->RunFor(Seconds(6));
+  ASSERT_TRUE(at(1).node().membership().directory_away());
+  absl::optional<absl::Status> located, deleted;
+  const base::Pending locate =
+      at(1).node().Locate(Id("x"), base::Duration(), [&](const auto& info) { located = info.status(); });
+  const base::Pending deletion = at(1).node().Delete(Id("x"), [&](const auto& gone) { deleted = gone.status(); });
+  EXPECT_FALSE(located.has_value() || deleted.has_value()) << "answered inside the call";
+  cluster_->RunFor(base::Nanoseconds(1));
+  EXPECT_TRUE(absl::IsUnavailable(located.value_or(absl::OkStatus())));
+  EXPECT_TRUE(absl::IsUnavailable(deleted.value_or(absl::OkStatus())));
+  EXPECT_TRUE(at(1).Has("x"));
+}
+
+TEST_F(NodeTroubleTest, WhileTheDirectoryIsAwayTheSecondHolderIsAskedWhereTheFirstHasItNoLonger) {
+  for (uint64_t seed = 1; seed <= 4; ++seed) {  // which holder is asked first is up to chance
+    sim::ClusterOptions options;
+    options.seed = seed;
+    Build(4, {}, options);
+    Put(1, "x", 1000);
+    ASSERT_EQ(cluster_->Get(at(2), "x"), absl::OkStatus());
+    cluster_->Settle();
+    ASSERT_EQ(cluster_->Get(at(3), "x"), absl::OkStatus());  // from now on it knows both
+    at(3).store().Evict(1 << 30);
+    for (size_t i = 1; i <= 3; ++i) cluster_->fabric.Cut(at(i).address, at(0).address);
+    cluster_->RunFor(Seconds(6));
+    at(2).store().Evict(1 << 30);
+    const base::Time asked = cluster_->scheduler.Now();
+    EXPECT_EQ(cluster_->Get(at(3), "x"), absl::OkStatus());
+    EXPECT_LT(cluster_->scheduler.Now() - asked, Milliseconds(5));
+    cluster_->fabric.Heal();
+    cluster_->RunFor(Seconds(10));
+    cluster_->ExpectClean();
+  }
+}
+
 TEST_F(NodeTroubleTest, WhileTheDirectoryIsAwayATimeOutSaysSo) {
   Build(3);
   Put(1, "x", 1000);
