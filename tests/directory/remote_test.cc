@@ -109,9 +109,29 @@ TEST_F(RemoteDirectoryTest, AMalformedReplyIsUnavailable) {
   EXPECT_TRUE(absl::IsUnavailable(left)) << left;
 }
 
-TEST_F(RemoteDirectoryTest, AFoundObjectHasAHolder) {
-  AnswerWith(FakeCaller::Bytes(5 + 8 + 8 + 8 + 4, 0));
-  EXPECT_TRUE(absl::IsUnavailable(Locate("x").status()));
+TEST_F(RemoteDirectoryTest, AFoundObjectHasAGenerationAndAHolder) {
+  const auto answer = [this](ObjectInfo object) {
+    base::Writer found;
+    WriteStatus(found, absl::OkStatus());
+    WriteObject(found, object);
+    AnswerWith({found.bytes().begin(), found.bytes().end()});
+    return Locate("x").status();
+  };
+  EXPECT_EQ(answer({base::Generation{7}, 1, 2, {"a"}}), absl::OkStatus());
+  EXPECT_TRUE(absl::IsUnavailable(answer({base::Generation{7}, 1, 2, {}})));
+  EXPECT_TRUE(absl::IsUnavailable(answer({base::kNoGeneration, 1, 2, {"a"}})));
+}
+
+TEST_F(RemoteDirectoryTest, WhatIsToBeDroppedHasAGeneration) {
+  for (const base::Generation generation : {base::Generation{7}, base::kNoGeneration}) {
+    base::Writer joined;
+    WriteStatus(joined, absl::OkStatus());
+    joined.Integer<uint8_t>(0);
+    joined.Integer<uint32_t>(1);
+    WriteVersion(joined, {Id("x"), generation});
+    AnswerWith({joined.bytes().begin(), joined.bytes().end()});
+    EXPECT_EQ(Join("a").ok(), generation != base::kNoGeneration);
+  }
 }
 
 TEST_F(RemoteDirectoryTest, AServerThatRepeatsItselfIsNotAskedForEver) {

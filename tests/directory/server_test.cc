@@ -87,6 +87,17 @@ TEST_F(DirectoryServerTest, MoreThanARequestMayNameIsRefused) {
   EXPECT_EQ(server_->sessions(), 0u);
 }
 
+TEST_F(DirectoryServerTest, WhatIsVerifiedHasAGeneration) {
+  ASSERT_TRUE(Join("a").ok());
+  for (const base::Generation generation : {base::Generation{7}, base::kNoGeneration}) {
+    base::Writer request = BeginRequest(RequestKind::kVerify);
+    request.Text("a");
+    request.Integer<uint32_t>(1);
+    WriteVersion(request, {Id("x"), generation});
+    EXPECT_EQ(Asked(request).ok(), generation != base::kNoGeneration);
+  }
+}
+
 TEST_F(DirectoryServerTest, ASessionThatIsNotKnownIsRefused) {
   EXPECT_TRUE(absl::IsAborted(Asked(Watch(kSession, false, {Wait(1)}))));
   EXPECT_TRUE(absl::IsAborted(Asked(Poll(kSession))));

@@ -76,6 +76,11 @@ bool ReadUpdate(base::Reader& reader, Update* update);
 void WriteObject(base::Writer& writer, const ObjectInfo& object);
 ObjectInfo ReadObject(base::Reader& reader);
 
+// Names a content and a holder, as an object that was found does.
+inline bool IsFound(const ObjectInfo& object) {
+  return object.generation != base::kNoGeneration && !object.holders.empty();
+}
+
 void WriteNames(base::Writer& writer, absl::Span<const NodeId> names);
 std::vector<NodeId> ReadNames(base::Reader& reader);
 

@@ -56,8 +56,12 @@ base::Pending RemoteDirectory::Join(const JoinRequest& join, base::Duration dead
     JoinReply reply;
     reply.entered = reader.Integer<uint8_t>() != 0;
     reply.drops.resize(reader.Count(kMaxDropsTold, base::ObjectId::kSize + sizeof(uint64_t)));
-    for (base::ObjectVersion& version : reply.drops) version = ReadVersion(reader);
-    if (!reader.Complete()) return done(MalformedReply());
+    bool any_without = false;
+    for (base::ObjectVersion& version : reply.drops) {
+      version = ReadVersion(reader);
+      any_without |= version.generation == base::kNoGeneration;
+    }
+    if (!reader.Complete() || any_without) return done(MalformedReply());
     done(std::move(reply));
   });
 }
@@ -98,7 +102,7 @@ base::Pending RemoteDirectory::Locate(const LocateRequest& locate, LocateCallbac
   return Ask(request, locate.deadline, [done = std::move(done)](const absl::Status& status, base::Reader& reader) {
     if (!status.ok()) return done(status);
     ObjectInfo object = ReadObject(reader);
-    if (!reader.Complete() || object.holders.empty()) return done(MalformedReply());
+    if (!reader.Complete() || !IsFound(object)) return done(MalformedReply());
     done(std::move(object));
   });
 }

@@ -162,7 +162,10 @@ base::Pending DirectoryServer::HandleDelete(base::Reader& reader, transport::Rep
 base::Pending DirectoryServer::HandleVerify(base::Reader& reader, transport::Reply reply) {
   const NodeId node = reader.Text(kMaxNodeName);
   std::vector<base::ObjectVersion> versions(reader.Count(kMaxVerified, kVersionRoom));
-  for (base::ObjectVersion& version : versions) version = ReadVersion(reader);
+  for (base::ObjectVersion& version : versions) {
+    version = ReadVersion(reader);
+    if (version.generation == base::kNoGeneration) return Refuse(reply);
+  }
   if (!reader.Complete()) return Refuse(reply);
   versions.resize(std::min(versions.size(), (max_reply_ - kReplyOverhead) / sizeof(uint32_t)));
   const auto looked_at = static_cast<uint32_t>(versions.size());

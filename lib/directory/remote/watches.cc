@@ -176,7 +176,7 @@ bool Watches::TakeResults(const absl::Status& status, base::Reader& reader) {
         result.object = refused;
       } else {
         result.object = ReadObject(reader);
-        if (result.object->holders.empty()) result.object = MalformedReply();
+        if (!IsFound(*result.object)) result.object = MalformedReply();
       }
     }
   }
