@@ -220,6 +220,16 @@ TEST_F(RedisDirectoryTest, AddressAndPrefixAreChecked) {
   EXPECT_TRUE(absl::IsInvalidArgument(RedisDirectory::Open(loop_, options).status()));
 }
 
+// The node "server" of the cluster "tokamak" has the key tokamak:node:server, and so would "tokamak:node" itself.
+TEST_F(RedisDirectoryTest, NoPrefixIsTheBeginningOfAnothersKeys) {
+  Options options;
+  options.connection.address = server_.address();
+  for (const char* prefix : {"tokamak:node", "a:b", ":", "a:"}) {
+    options.prefix = prefix;
+    EXPECT_TRUE(absl::IsInvalidArgument(RedisDirectory::Open(loop_, options).status())) << prefix;
+  }
+}
+
 TEST_F(RedisDirectoryTest, ClustersWithOtherPrefixesDoNotSeeEachOther) {
   const auto other = OpenPrefix("other");
   ASSERT_TRUE(Join("a").ok());

@@ -77,6 +77,11 @@ absl::StatusOr<std::unique_ptr<RedisDirectory>> RedisDirectory::Open(os::EpollLo
     return absl::InvalidArgumentError(
         absl::StrCat("prefix \"", options.prefix, "\": it is written as a node's name: ", status.message()));
   }
+  // Of "a" and "a:node" one's node "x" and the other's key "x" would be one.
+  if (absl::StrContains(options.prefix, ':')) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("prefix \"", options.prefix, "\": a colon ends the prefix of a key: write a dash instead"));
+  }
   auto directory = std::unique_ptr<RedisDirectory>(new RedisDirectory(loop, options));
   RedisDirectory* const self = directory.get();
   auto connection = Connection::Open(loop, options.connection, [self] { self->Began(); });
