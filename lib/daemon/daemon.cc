@@ -124,12 +124,13 @@ absl::Status Daemon::OpenMachine() {
     engines.push_back(std::make_unique<EngineThread>(i, options_.detection));
   }
   const std::vector<transport::Rail> rails = rails_->all();
-  auto assembled = node::Machine::Assemble({loop_, std::move(engines), memory_->bytes(), rails,
-                                            [this](node::EngineLink& link, base::Random random) {
-                                              return OpenDirectory(loop_, link, options_.directory, random);
-                                            },
-                                            trace_},
-                                           machine);
+  auto assembled =
+      node::Machine::Assemble({loop_, std::move(engines), memory_->bytes(), rails,
+                               [this](node::EngineLink& link, base::Random random) {
+                                 return OpenDirectory(loop_, link, options_.directory, options_.lease, random);
+                               },
+                               trace_},
+                              machine);
   if (!assembled.ok()) return assembled.status();
   machine_ = *std::move(assembled);
   machine_->Start([](const absl::Status& status) {

@@ -14,7 +14,8 @@ namespace {
 // This node's own directory, which it serves to the others.
 class ServedDirectory final : public node::DirectoryHost {
  public:
-  ServedDirectory(base::EventLoop& loop, size_t max_reply) : local_(loop), server_(loop, local_, max_reply) {}
+  ServedDirectory(base::EventLoop& loop, const directory::LocalOptions& options, size_t max_reply)
+      : local_(loop, options), server_(loop, local_, max_reply) {}
   directory::Directory& directory() override { return local_; }
   void Serve(node::Services& services) override {
     services.Register(node::Service::kDirectory,
@@ -54,10 +55,14 @@ class RedisHost final : public node::DirectoryHost {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<node::DirectoryHost>> OpenDirectory(os::EpollLoop& loop, node::EngineLink& link,
-                                                                   const DirectoryChoice& choice, base::Random random) {
+                                                                   const DirectoryChoice& choice, base::Duration lease,
+                                                                   base::Random random) {
   switch (choice.kind) {
-    case DirectoryChoice::Kind::kServe:
-      return std::make_unique<ServedDirectory>(loop, link.max_call_size());
+    case DirectoryChoice::Kind::kServe: {
+      directory::LocalOptions local;
+      local.recovery = lease;
+      return std::make_unique<ServedDirectory>(loop, local, link.max_call_size());
+    }
     case DirectoryChoice::Kind::kRemote:
       return std::make_unique<AskedDirectory>(loop, link, choice.server, random);
     case DirectoryChoice::Kind::kRedis:
@@ -65,6 +70,7 @@ absl::StatusOr<std::unique_ptr<node::DirectoryHost>> OpenDirectory(os::EpollLoop
   }
   directory::redis::Options redis;
   redis.connection.address = choice.redis;
+  redis.recovery = lease;
   auto directory = directory::redis::RedisDirectory::Open(loop, redis);
   if (!directory.ok()) return directory.status();
   return std::make_unique<RedisHost>(*std::move(directory));
