@@ -54,12 +54,11 @@ class DeadlineClock final {
 UnixConnection::UnixConnection(EpollLoop& loop, FileDescriptor socket, FrameHandler on_frame, EndHandler on_end)
     : loop_(loop),
       socket_(std::move(socket)),
-      handlers_(std::make_shared<Handlers>(Handlers{std::move(on_frame), std::move(on_end)})),
+      handlers_(std::make_shared<const Handlers>(Handlers{std::move(on_frame), std::move(on_end)})),
       peer_(ReadPeer(socket_.get())),
       watch_(loop.Watch(socket_.get(), EPOLLIN, [this](uint32_t events) { OnEvents(events); })) {}
 
 UnixConnection::~UnixConnection() {
-  handlers_->dropped = true;
   if (!deaf_ && !ended_) queue_.Flush(socket_.get()).status().IgnoreError();
 }
 
@@ -77,14 +76,14 @@ void UnixConnection::OnEvents(uint32_t events) {
 }
 
 void UnixConnection::Read() {
-  const std::shared_ptr<Handlers> handlers = handlers_;
   const absl::StatusOr<bool> read = assembler_.ReadSome(socket_.get());
   if (!read.ok()) return End(read.status());
   if (*read) HandleFrames();
 }
 
 void UnixConnection::HandleFrames() {
-  const std::shared_ptr<Handlers> handlers = handlers_;
+  const std::shared_ptr<const Handlers> handlers = handlers_;
+  const base::Lifetime::Watch watch = lifetime_.Watched();
   Frame frame;
   for (int i = 0; i < kFramesPerTurn; ++i) {
     if (!assembler_.Next(&frame)) {
@@ -92,7 +91,7 @@ void UnixConnection::HandleFrames() {
       return WatchWhatIsNeeded();
     }
     handlers->on_frame(std::move(frame));
-    if (handlers->dropped || ended_) return;
+    if (watch.over() || ended_) return;
   }
   more_frames_ = loop_.Post([this] { HandleFrames(); });
   WatchWhatIsNeeded();
@@ -125,7 +124,7 @@ void UnixConnection::End(const absl::Status& why) {
   flush_.Cancel();
   more_frames_.Cancel();
   end_ = loop_.Post([this, why] {
-    const std::shared_ptr<Handlers> handlers = handlers_;  // the handler may drop this
+    const std::shared_ptr<const Handlers> handlers = handlers_;  // the handler may drop this
     handlers->on_end(why);
   });
 }

@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "lib/base/lifetime.h"
 #include "lib/base/time.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/file_descriptor.h"
@@ -62,11 +63,10 @@ class UnixConnection final {
   pid_t peer_pid() const { return peer_.pid; }
 
  private:
-  // What outlives a connection that is dropped inside its own handler.
+  // Outlive a connection that is dropped inside one of them.
   struct Handlers {
     FrameHandler on_frame;
     EndHandler on_end;
-    bool dropped = false;
   };
 
   void OnEvents(uint32_t events);
@@ -78,7 +78,7 @@ class UnixConnection final {
 
   EpollLoop& loop_;
   const FileDescriptor socket_;
-  const std::shared_ptr<Handlers> handlers_;
+  const std::shared_ptr<const Handlers> handlers_;
   PeerCredentials peer_;
   FrameAssembler assembler_;
   FrameQueue queue_;
@@ -89,6 +89,7 @@ class UnixConnection final {
   base::Timer more_frames_;
   base::Timer end_;
   FdWatch watch_;
+  const base::Lifetime lifetime_;
 };
 
 // Accepts connections at a path. Dropping it stops that and removes the path.
