@@ -1,6 +1,8 @@
-// Cluster is a whole cluster in virtual time: hosts (host.h) on one network. The first serves the directory.
+// Cluster is a whole cluster in virtual time: hosts (host.h) on one network. The first serves the
+// directory.
 //
-// What must never happen is told to `on_wrong` of the options: wrong bytes, an answer twice, a pin that is left.
+// What must never happen is told to `on_wrong` of the options: wrong bytes, an answer twice, a pin
+// that is left.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +45,8 @@ class Cluster final {
   Host& operator[](size_t i) { return *hosts_[i]; }
   size_t size() const { return hosts_.size(); }
 
-  // The machine loses its power: nobody is told. Restart gives it a later life, with an empty store, perhaps at another address.
+  // The machine loses its power: nobody is told. Restart gives it a later life, with an empty
+  // store, perhaps at another address.
   void Crash(size_t i);
   void Restart(size_t i, const std::string& ip = "");
   bool alive(size_t i) const { return hosts_[i] != nullptr; }
@@ -63,7 +66,8 @@ class Cluster final {
   // How many copies went.
   absl::StatusOr<uint32_t> Delete(Host& host, const std::string& name);
 
-  // Nothing is under way any more: no pins, no pulls, no lost objects, and every store is consistent.
+  // Nothing is under way any more: no pins, no pulls, no lost objects, and every store is
+  // consistent.
   void ExpectClean();
 
   void Wrong(const std::string& what) const;

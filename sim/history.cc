@@ -32,7 +32,8 @@ const Operation* PutOf(const std::vector<const Operation*>& operations, uint64_t
   return nullptr;
 }
 
-// Whether `deletion` may have deleted something between these moments. One without an answer may act later than it was given up.
+// Whether `deletion` may have deleted something between these moments. One without an answer may
+// act later than it was given up.
 bool MayAct(const Operation& deletion, int64_t from, int64_t until) {
   if (deletion.kind != Kind::kDelete || deletion.begin > until) return false;
   const bool open =
@@ -197,7 +198,8 @@ void History::CheckKept(const Operations& operations, std::vector<std::string>& 
   if (!all_nothing) return;
   for (const Operation* put : operations) {
     if (put->kind != Kind::kPut || put->outcome != Outcome::kOk || WasLost(*put, kNever)) continue;
-    // A deletion that was under way, or came later, may have taken it; so may another content that won its id.
+    // A deletion that was under way, or came later, may have taken it; so may another content that
+    // won its id.
     const bool other = std::any_of(operations.begin(), operations.end(), [put](const Operation* o) {
       if (o->kind == Kind::kDelete) return o->outcome == Outcome::kUnknown || o->end >= put->begin;
       return o->kind == Kind::kPut && o != put && o->outcome != Outcome::kFailed;
@@ -212,7 +214,8 @@ void History::CheckListed(const Operations& operations, std::vector<std::string>
   }
 }
 
-// The content of `put` has the id all the time until then: nothing has deleted it, and its node and the directory have remembered it.
+// The content of `put` has the id all the time until then: nothing has deleted it, and its node and
+// the directory have remembered it.
 bool History::StandsUntil(const Operations& operations, const Operation& put, int64_t until) const {
   if (put.kind != Kind::kPut || put.outcome != Outcome::kOk || put.end > until || WasLost(put, until)) return false;
   if (std::any_of(outages_.begin(), outages_.end(),
@@ -291,7 +294,8 @@ bool History::InOutage(int64_t time) const {
                      [time](const Outage& outage) { return outage.begin <= time && time <= outage.end; });
 }
 
-// A node that is cut off while the directory forgets comes back to one that does not know what was deleted before or meanwhile.
+// A node that is cut off while the directory forgets comes back to one that does not know what was
+// deleted before or meanwhile.
 bool History::MayComeBack(const Operations& operations, const Operation& put, const Operation& read) const {
   return std::any_of(outages_.begin(), outages_.end(), [&](const Outage& outage) {
     if (put.begin > outage.forgot || read.end < outage.forgot) return false;
@@ -302,12 +306,13 @@ bool History::MayComeBack(const Operations& operations, const Operation& put, co
   });
 }
 
-// While the directory learns what is older it may accept a new content, which a deletion then means; or which the older one
-// displaces, so that it is dropped soon after.
+// While the directory learns what is older it may accept a new content, which a deletion then
+// means; or which the older one displaces, so that it is dropped soon after.
 bool History::MayNotBeKnownTo(const Operations& operations, const Operation& deletion, const Operation& put,
                               const Operation& read) const {
   if (MayComeBack(operations, put, read)) return true;
-  // What a node has that was given up is not known while it is away: the deletion meant what had been put since.
+  // What a node has that was given up is not known while it is away: the deletion meant what had
+  // been put since.
   const bool replaced = std::any_of(operations.begin(), operations.end(), [&](const Operation* o) {
     return o->kind == Kind::kPut && o->begin > put.begin && o->begin <= deletion.end;
   });

@@ -1,7 +1,9 @@
-// History is what programs asked of a cluster and what they were answered, in time; Violations() judges it by docs/consistency.md.
+// History is what programs asked of a cluster and what they were answered, in time; Violations()
+// judges it by docs/consistency.md.
 //
-// It knows nothing of nodes or messages: it is filled by a simulated cluster (sim/world.h) and by programs of real daemons
-// alike. A content is a number that its put chose, and that a get reads back.
+// It knows nothing of nodes or messages: it is filled by a simulated cluster (sim/world.h) and by
+// programs of real daemons alike. A content is a number that its put chose, and that a get reads
+// back.
 //
 //   deleted     after a Delete of an object that was visible has said OK no Get that begins later returns that content
 //   one         no two nodes see the contents of one id in different orders: once a newer was seen, the older never is again
@@ -17,8 +19,9 @@
 //   two         of two confirmed puts the second says OK only when the first may have been deleted
 //   seen        in a calm life, what was confirmed is read by everybody from then on
 //
-// A content is visible once another node than its creator's has read it, or a confirmed put of it has said OK. What only its own
-// node has read may still be refused (docs/consistency.md, One content).
+// A content is visible once another node than its creator's has read it, or a confirmed put of it
+// has said OK. What only its own node has read may still be refused (docs/consistency.md, One
+// content).
 #pragma once
 
 #include <cstdint>
@@ -76,23 +79,28 @@ class History final {
   // The creator of a content was told that it is refused, which had been put without asking.
   void Refused(const std::string& id, uint64_t content, int64_t when);
 
-  // The creators of all refused contents are told, and every node that was given up is named by Lost.
+  // The creators of all refused contents are told, and every node that was given up is named by
+  // Lost.
   void IsComplete() { complete_ = true; }
 
   // Nothing goes wrong in this life: a get that has this much time finds what is there.
   void IsCalm(int64_t patience) { patience_ = patience; }
 
-  // What `node` has put is gone with it: it lost its memory; or it was given up, and another content may have got the id.
+  // What `node` has put is gone with it: it lost its memory; or it was given up, and another
+  // content may have got the id.
   void Lost(uint32_t node, int64_t when) { losses_.push_back({node, when}); }
 
-  // The directory lost its memory at `when`, and knew everything again at `end`. What was put from `begin` on and not announced
-  // before, or put before the end, may be seen for a while and then be refused; and a deletion in between may not know what is older.
+  // The directory lost its memory at `when`, and knew everything again at `end`. What was put from
+  // `begin` on and not announced before, or put before the end, may be seen for a while and then be
+  // refused; and a deletion in between may not know what is older.
   void DirectoryForgot(int64_t begin, int64_t when, int64_t end) { outages_.push_back({begin, when, end, {}, false}); }
 
-  // `node` was cut off from the directory then, for longer than a lease: what it has may be read though the id was deleted meanwhile.
+  // `node` was cut off from the directory then, for longer than a lease: what it has may be read
+  // though the id was deleted meanwhile.
   void WasCutOff(uint32_t node) { outages_.back().cut_off.insert(node); }
 
-  // Some node had been given up then, and comes back to a directory that no longer knows what was deleted meanwhile.
+  // Some node had been given up then, and comes back to a directory that no longer knows what was
+  // deleted meanwhile.
   void SomeWereGivenUp() { outages_.back().some_given_up = true; }
 
   size_t size() const { return operations_.size(); }

@@ -1,7 +1,8 @@
-// Host is one machine of a simulated cluster: a node (lib/node/machine.h) on virtual-time loops, with a software NIC on the
-// cluster's network, and a program that puts and gets.
+// Host is one machine of a simulated cluster: a node (lib/node/machine.h) on virtual-time loops,
+// with a software NIC on the cluster's network, and a program that puts and gets.
 //
-// An object's bytes follow from its id and generation, so that every get can be judged, whoever reads it.
+// An object's bytes follow from its id and generation, so that every get can be judged, whoever
+// reads it.
 #pragma once
 
 #include <cstdint>
@@ -69,7 +70,8 @@ class Host final {
   // The program ends: peers see its connections close.
   void EndEngines() { machine_->StopEngines(); }
 
-  // From now on its processors stand still, each for this long. What arrives or becomes due meanwhile waits.
+  // From now on its processors stand still, each for this long. What arrives or becomes due
+  // meanwhile waits.
   struct Freezes {
     base::Duration control, engines, device;
   };

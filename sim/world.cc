@@ -476,7 +476,8 @@ void World::Heal() {
   cluster_->Settle();
 }
 
-// Twice: the first look may carry on a deletion that the directory had forgotten (docs/consistency.md).
+// Twice: the first look may carry on a deletion that the directory had forgotten
+// (docs/consistency.md).
 void World::Judge() {
   ReadAll(/*last=*/false);
   cluster_->Settle();

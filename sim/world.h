@@ -1,6 +1,7 @@
-// World is a life of a cluster, drawn from a seed: programs put, get and delete the same few ids again and again while nodes stand
-// still for longer than their leases, lose their way to the directory or their power, and the network loses packets. Then all is
-// healed, and the history (history.h) is judged.
+// World is a life of a cluster, drawn from a seed: programs put, get and delete the same few ids
+// again and again while nodes stand still for longer than their leases, lose their way to the
+// directory or their power, and the network loses packets. Then all is healed, and the history
+// (history.h) is judged.
 //
 // The same seed gives the same life, to the last packet: trace_hash() says whether it did.
 #pragma once

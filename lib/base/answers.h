@@ -1,4 +1,5 @@
-// Answers runs callbacks later, in the order they were added, in one task: so that none runs inside the call that took it.
+// Answers runs callbacks later, in the order they were added, in one task: so that none runs inside
+// the call that took it.
 //
 // Dropping an answer's handle takes it out; dropping Answers drops them all, also from inside one.
 // Thread rule: one loop.

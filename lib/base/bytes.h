@@ -1,4 +1,5 @@
-// Bytes on the wire and in memory: fixed-width integers in either byte order, and the one copy that logic makes.
+// Bytes on the wire and in memory: fixed-width integers in either byte order, and the one copy that
+// logic makes.
 #pragma once
 
 #include <cstdint>
@@ -47,13 +48,15 @@ void StoreLittle(uint8_t* p, T v) {
   for (size_t i = 0; i < sizeof(T); ++i) p[i] = static_cast<uint8_t>(v >> (8 * i));
 }
 
-// The most that one task may copy or hash before it posts its continuation, so that no task holds its loop for long.
+// The most that one task may copy or hash before it posts its continuation, so that no task holds
+// its loop for long.
 constexpr size_t kMaxCopyPerTask = 256 * 1024;
 
 // What a copy costs in simulated processor time (about 10 GB/s); a real loop ignores it.
 constexpr Duration kCopyCostPerKiB = Nanoseconds(100);
 
-// Copies `size` bytes and spends the time that takes on `loop`. Regions must not overlap; size <= kMaxCopyPerTask.
+// Copies `size` bytes and spends the time that takes on `loop`. Regions must not overlap; size <=
+// kMaxCopyPerTask.
 inline void Copy(EventLoop& loop, uint8_t* to, const uint8_t* from, size_t size) {
   if (size == 0) return;
   std::memcpy(to, from, size);

@@ -1,8 +1,10 @@
-// Writer and Reader turn values into bytes and back: little-endian, fixed widths, strings and byte runs with a length before.
+// Writer and Reader turn values into bytes and back: little-endian, fixed widths, strings and byte
+// runs with a length before.
 //
-// For messages that are not on the data path (directory calls, the client protocol). Input is untrusted: a Reader never goes
-// beyond its bytes; the first thing that does not fit makes it fail, and from then on it gives zeros, so a decoder reads all
-// fields and asks once, at the end, whether Complete().
+// For messages that are not on the data path (directory calls, the client protocol). Input is
+// untrusted: a Reader never goes beyond its bytes; the first thing that does not fit makes it fail,
+// and from then on it gives zeros, so a decoder reads all fields and asks once, at the end, whether
+// Complete().
 #pragma once
 
 #include <array>
@@ -76,8 +78,8 @@ class Reader final {
     return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
 
-  // A count of things that take at least `least_size` bytes each: fails when they cannot all be there, so that no
-  // decoder reserves memory for what a liar announces.
+  // A count of things that take at least `least_size` bytes each: fails when they cannot all be
+  // there, so that no decoder reserves memory for what a liar announces.
   uint32_t Count(size_t limit, size_t least_size) {
     const uint32_t count = Integer<uint32_t>();
     if (count <= limit && uint64_t{count} * least_size <= rest_.size()) return count;

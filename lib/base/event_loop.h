@@ -1,10 +1,12 @@
-// EventLoop is how logic meets time: it says what time it is, runs tasks now or later, and takes wake-ups from other threads.
+// EventLoop is how logic meets time: it says what time it is, runs tasks now or later, and takes
+// wake-ups from other threads.
 //
-// The same logic runs on a real loop (lib/os/epoll_loop.h), in virtual time (sim/sim_loop.h) and, later, inside ns-3. It never
-// waits, never reads a clock and never asks which of them it is on. The promises below are checked for every implementation
-// by tests/base/event_loop_contract.h.
+// The same logic runs on a real loop (lib/os/epoll_loop.h), in virtual time (sim/sim_loop.h) and,
+// later, inside ns-3. It never waits, never reads a clock and never asks which of them it is on.
+// The promises below are checked for every implementation by tests/base/event_loop_contract.h.
 //
-// Law: tasks run one at a time, in order of their time, and in the order they were asked for where times are equal.
+// Law: tasks run one at a time, in order of their time, and in the order they were asked for where
+// times are equal.
 // Law: no task runs inside the call that asked for it.
 // Thread rule: everything here is for the loop's own thread, except Signal::Raise.
 #pragma once
@@ -23,8 +25,8 @@ class EventLoop;
 // A capture of up to 16 bytes ([this], say, or [this, index]) is stored without allocating.
 using Task = std::function<void()>;
 
-// The right to have one task run. Dropping or overwriting it cancels, so a task may safely capture the object that owns
-// its Timer. A fired timer is inert. Move-only; must not outlive its loop.
+// The right to have one task run. Dropping or overwriting it cancels, so a task may safely capture
+// the object that owns its Timer. A fired timer is inert. Move-only; must not outlive its loop.
 class [[nodiscard]] Timer final {
  public:
   Timer() = default;
@@ -48,14 +50,16 @@ class [[nodiscard]] Timer final {
   uint64_t ticket_ = 0;
 };
 
-// A wake-up that any thread may give. Raises that come before the task starts are answered by one run; every raise is
-// followed by a run that starts after it. Dropping it, on the loop's thread, cancels: the task never runs again. The caller
-// sees to it that no other thread raises it while or after it is dropped.
+// A wake-up that any thread may give. Raises that come before the task starts are answered by one
+// run; every raise is followed by a run that starts after it. Dropping it, on the loop's thread,
+// cancels: the task never runs again. The caller sees to it that no other thread raises it while or
+// after it is dropped.
 class Signal {
  public:
   virtual ~Signal() = default;
 
-  // Thread-safe; neither waits nor allocates. What the raising thread wrote before is visible to the task.
+  // Thread-safe; neither waits nor allocates. What the raising thread wrote before is visible to
+  // the task.
   virtual void Raise() = 0;
 };
 
@@ -73,9 +77,9 @@ class EventLoop {
   Timer RunAt(Time time, Task task) { return Timer(*this, Schedule(time, std::move(task))); }
   Timer RunAfter(Duration delay, Task task) { return RunAt(Now() + delay, std::move(task)); }
 
-  // "This much processor time went by here." A real loop ignores it: it went by. A simulated loop advances its node's
-  // processor: what the task asks for after Spend takes effect then, what it asked for before leaves earlier, and the
-  // node's next task starts when the processor is free.
+  // "This much processor time went by here." A real loop ignores it: it went by. A simulated loop
+  // advances its node's processor: what the task asks for after Spend takes effect then, what it
+  // asked for before leaves earlier, and the node's next task starts when the processor is free.
   virtual void Spend(Duration duration) = 0;
 
   // A wake-up for this loop, see Signal. `task` runs on this loop.

@@ -1,7 +1,8 @@
 // Generation tells two contents apart that had one id, one after the other: every Create draws one.
 //
-// An object in the cluster is an id and a generation. A copy on another node has the generation of the original, so that a
-// message that was on its way for the old content never touches the new one.
+// An object in the cluster is an id and a generation. A copy on another node has the generation of
+// the original, so that a message that was on its way for the old content never touches the new
+// one.
 #pragma once
 
 #include <cstdint>

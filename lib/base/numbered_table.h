@@ -1,5 +1,6 @@
-// NumberedTable holds what is under way (transfers, calls): found by its number, visited in the order in which it began. Memory
-// is reused, so a table that has been busy before does not allocate.
+// NumberedTable holds what is under way (transfers, calls): found by its number, visited in the
+// order in which it began. Memory is reused, so a table that has been busy before does not
+// allocate.
 #pragma once
 
 #include <cstddef>

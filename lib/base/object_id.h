@@ -1,5 +1,5 @@
-// ObjectId names an object: 20 opaque bytes, as in Plasma. The application chooses them; equal ids mean the same object
-// everywhere in the cluster.
+// ObjectId names an object: 20 opaque bytes, as in Plasma. The application chooses them; equal ids
+// mean the same object everywhere in the cluster.
 #pragma once
 
 #include <array>
@@ -22,7 +22,8 @@ class ObjectId final {
   // From 40 hexadecimal digits.
   static absl::StatusOr<ObjectId> FromHex(absl::string_view hex);
 
-  // The id that names `name`: a 160-bit hash of it (not cryptographic), so that programs can agree on names.
+  // The id that names `name`: a 160-bit hash of it (not cryptographic), so that programs can agree
+  // on names.
   static ObjectId FromName(absl::string_view name);
 
   std::string ToHex() const;

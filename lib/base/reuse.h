@@ -6,7 +6,8 @@
 
 namespace tokamak::base {
 
-// Empties `items`, keeping their memory for the next; that of a burst, more than `most`, is given back.
+// Empties `items`, keeping their memory for the next; that of a burst, more than `most`, is given
+// back.
 template <typename T>
 void EmptyForReuse(std::vector<T>& items, size_t most = 1024) {
   if (items.capacity() > most) {

@@ -1,7 +1,8 @@
 // Trace takes note of what happened: write-only, so that no logic can depend on being watched.
 //
-// Sinks count, print, or fold events into a hash that must be equal for two runs of one seed. An event carries sizes, kinds
-// and sequence numbers, never addresses, keys or bytes: those differ from run to run.
+// Sinks count, print, or fold events into a hash that must be equal for two runs of one seed. An
+// event carries sizes, kinds and sequence numbers, never addresses, keys or bytes: those differ
+// from run to run.
 #pragma once
 
 #include <cstdint>

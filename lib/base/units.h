@@ -10,8 +10,9 @@
 
 namespace tokamak::base {
 
-// Bytes: a number, perhaps with a fraction, and B, K/KB/KiB, M.., G.., T.. in either case. With an i, or a bare letter, a
-// unit is a power of 1024; KB, MB, GB, TB are powers of 1000. kInvalidArgument names the remedy.
+// Bytes: a number, perhaps with a fraction, and B, K/KB/KiB, M.., G.., T.. in either case. With an
+// i, or a bare letter, a unit is a power of 1024; KB, MB, GB, TB are powers of 1000.
+// kInvalidArgument names the remedy.
 absl::StatusOr<uint64_t> ParseSize(absl::string_view text);
 
 // "512 MiB", "1.5 GiB", "17 B".

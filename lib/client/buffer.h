@@ -1,9 +1,12 @@
-// Buffers are objects in place: a Buffer reads a sealed one in the shared arena, a MutableBuffer fills a new one.
+// Buffers are objects in place: a Buffer reads a sealed one in the shared arena, a MutableBuffer
+// fills a new one.
 //
-// Lifetime: a buffer keeps its mapping and its connection alive, so it may outlive the Client it came from. While it lives, its
-// object is pinned: its bytes neither move nor change. When the daemon dies, what is mapped stays readable. When the daemon
-// lives but the connection is lost, the pins are lost with it: check Client::status() before trusting what was read.
-// Thread rule: const methods from any thread; otherwise one at a time. Dropping is safe on any thread. Not across fork().
+// Lifetime: a buffer keeps its mapping and its connection alive, so it may outlive the Client it
+// came from. While it lives, its object is pinned: its bytes neither move nor change. When the
+// daemon dies, what is mapped stays readable. When the daemon lives but the connection is lost, the
+// pins are lost with it: check Client::status() before trusting what was read.
+// Thread rule: const methods from any thread; otherwise one at a time. Dropping is safe on any
+// thread. Not across fork().
 #pragma once
 
 #include <cstdint>
@@ -49,7 +52,8 @@ class Buffer final {
   absl::Span<const uint8_t> metadata_;
 };
 
-// A new object, writable and invisible until Seal. Dropping it unsealed aborts the object. Move-only.
+// A new object, writable and invisible until Seal. Dropping it unsealed aborts the object.
+// Move-only.
 class MutableBuffer final {
  public:
   MutableBuffer() = default;
@@ -64,7 +68,8 @@ class MutableBuffer final {
   absl::Span<uint8_t> metadata() { return metadata_; }
   const base::ObjectId& id() const { return id_; }
 
-  // Makes the object visible, for good; this becomes empty, and its memory must not be written any more, whatever comes back:
+  // Makes the object visible, for good; this becomes empty, and its memory must not be written any
+  // more, whatever comes back:
   //   kDeadlineExceeded, "takes no requests": the seal was not sent. The daemon is told to abort the object instead, before
   //     anything that this client asks later.
   //   kDeadlineExceeded, "did not answer": the seal was sent. The daemon seals the object when it comes to it.
@@ -72,7 +77,8 @@ class MutableBuffer final {
   //   What the daemon says, such as kAlreadyExists or kUnavailable of a confirmed put: the object is dropped.
   absl::Status Seal();
 
-  // Drops the object; this becomes empty. After an error it is dropped all the same, once the daemon comes to it.
+  // Drops the object; this becomes empty. After an error it is dropped all the same, once the
+  // daemon comes to it.
   absl::Status Abort();
 
   bool empty() const { return connection_ == nullptr; }

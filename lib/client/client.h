@@ -1,16 +1,20 @@
-// Client is how a program uses Tokamak: it puts objects into its node's store and gets them, from whichever node has them.
+// Client is how a program uses Tokamak: it puts objects into its node's store and gets them, from
+// whichever node has them.
 //
 //   absl::StatusOr<Client> client = Client::Connect("/run/tokamak.sock");
 //   client->Put(ObjectId::FromName("greeting"), bytes);
 //   absl::StatusOr<Buffer> buffer = client->Get(ObjectId::FromName("greeting"), base::Seconds(5));
 //   Use(buffer->data());   // in place, in shared memory; valid while `buffer` lives
 //
-// Every call may block, and ends by its time-out, or by ClientOptions::call_timeout where it takes none. A call that waits for
-// objects is given call_timeout beyond its time-out for the daemon to answer. Sizes are in bytes; time-outs beyond a day are a day.
-// Thread rule: any thread, any number at once. A Client may be moved only while nobody calls it. Not across fork().
+// Every call may block, and ends by its time-out, or by ClientOptions::call_timeout where it takes
+// none. A call that waits for objects is given call_timeout beyond its time-out for the daemon to
+// answer. Sizes are in bytes; time-outs beyond a day are a day.
+// Thread rule: any thread, any number at once. A Client may be moved only while nobody calls it.
+// Not across fork().
 //
-// Errors of every call: kUnavailable (no daemon, or the connection is gone for good: connect again), kDeadlineExceeded, and
-// what the daemon says: kNotFound, kAlreadyExists, kResourceExhausted, kFailedPrecondition, kInvalidArgument.
+// Errors of every call: kUnavailable (no daemon, or the connection is gone for good: connect
+// again), kDeadlineExceeded, and what the daemon says: kNotFound, kAlreadyExists,
+// kResourceExhausted, kFailedPrecondition, kInvalidArgument.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +38,8 @@ namespace tokamak::client {
 struct ClientOptions {
   base::Duration call_timeout = base::Seconds(10);
 
-  // A client with Access::kRead cannot write into the arena by mistake: Create and a Put of more than kMaxInlineBytes fail.
+  // A client with Access::kRead cannot write into the arena by mistake: Create and a Put of more
+  // than kMaxInlineBytes fail.
   Access access = Access::kReadAndCreate;
 
   // For the daemon's log.
@@ -43,12 +48,14 @@ struct ClientOptions {
 
 // How an object is put.
 struct PutOptions {
-  // Wait this long for room, if there is none: until objects are released, deleted or evicted. Then kResourceExhausted.
+  // Wait this long for room, if there is none: until objects are released, deleted or evicted. Then
+  // kResourceExhausted.
   base::Duration timeout = base::Seconds(5);
 
-  // OK means that the id was free, and that this content is the one of its id in the whole cluster: the call waits for the
-  // directory's word. Otherwise kAlreadyExists, or kUnavailable (the directory is away), and nothing is stored. Without it OK
-  // means that the object is on this node; if its id is taken elsewhere it is dropped when the directory says so.
+  // OK means that the id was free, and that this content is the one of its id in the whole cluster:
+  // the call waits for the directory's word. Otherwise kAlreadyExists, or kUnavailable (the
+  // directory is away), and nothing is stored. Without it OK means that the object is on this node;
+  // if its id is taken elsewhere it is dropped when the directory says so.
   bool confirmed = false;
 };
 
@@ -75,20 +82,24 @@ class Client final {
   absl::Status Put(const base::ObjectId& id, absl::Span<const uint8_t> data, absl::Span<const uint8_t> metadata = {},
                    const PutOptions& options = {});
 
-  // Puts many, the small ones together in few messages; each succeeds or fails alone, answers in order.
+  // Puts many, the small ones together in few messages; each succeeds or fails alone, answers in
+  // order.
   std::vector<absl::Status> Put(absl::Span<const PutObject> objects, const PutOptions& options = {});
 
   // ---- getting ----
 
-  // The object, from here or from another node, waiting up to `timeout` for one that does not exist yet. After it:
-  // kNotFound (no node holds it) or kDeadlineExceeded (it did not arrive in time; the text says what was in its way).
+  // The object, from here or from another node, waiting up to `timeout` for one that does not exist
+  // yet. After it: kNotFound (no node holds it) or kDeadlineExceeded (it did not arrive in time;
+  // the text says what was in its way).
   absl::StatusOr<Buffer> Get(const base::ObjectId& id, base::Duration timeout, Protocol protocol = Protocol::kAuto);
 
-  // Many at once: answers when all are here, or at `timeout` with those that are. As many as `ids`, in their order.
+  // Many at once: answers when all are here, or at `timeout` with those that are. As many as `ids`,
+  // in their order.
   std::vector<absl::StatusOr<Buffer>> Get(absl::Span<const base::ObjectId> ids, base::Duration timeout,
                                           Protocol protocol = Protocol::kAuto);
 
-  // Waits until `count` of at most kMaxIds objects exist, on this node or anywhere, or until `timeout`. Says which do.
+  // Waits until `count` of at most kMaxIds objects exist, on this node or anywhere, or until
+  // `timeout`. Says which do.
   absl::StatusOr<std::vector<bool>> Wait(absl::Span<const base::ObjectId> ids, size_t count, base::Duration timeout,
                                          Scope scope = Scope::kAnywhere);
 
@@ -111,9 +122,10 @@ class Client final {
 
   // ---- managing ----
 
-  // Deletes the object on all nodes: no Get that begins after OK returns it, on any node; who reads it already goes on reading.
-  // kNotFound: no node has it. kUnavailable: the directory is away (nothing was deleted), or a node that may hold a copy is; that
-  // copy is dropped when the node is back.
+  // Deletes the object on all nodes: no Get that begins after OK returns it, on any node; who reads
+  // it already goes on reading. kNotFound: no node has it. kUnavailable: the directory is away
+  // (nothing was deleted), or a node that may hold a copy is; that copy is dropped when the node is
+  // back.
   absl::Status Delete(const base::ObjectId& id);
 
   // The rest is about this node alone.
@@ -132,7 +144,8 @@ class Client final {
   const std::string& node() const;
   uint64_t capacity() const;
 
-  // OK while connected; afterwards why not, also when nobody calls. Lost once, a connection stays lost. Never waits.
+  // OK while connected; afterwards why not, also when nobody calls. Lost once, a connection stays
+  // lost. Never waits.
   absl::Status status() const;
 
  private:
@@ -151,14 +164,16 @@ class Client final {
   std::shared_ptr<Connection> connection_;
 };
 
-// Hears of one node's objects, over a connection of its own. Thread rule: one thread. Dropping it unsubscribes.
+// Hears of one node's objects, over a connection of its own. Thread rule: one thread. Dropping it
+// unsubscribes.
 class Subscription final {
  public:
   Subscription(Subscription&&) = default;
   Subscription& operator=(Subscription&&) = default;
 
-  // What happened since the last call, in order, waiting up to `timeout` for something to happen (kDeadlineExceeded). A
-  // subscriber that is too slow loses events: `dropped` says how many, before the ones that it gets.
+  // What happened since the last call, in order, waiting up to `timeout` for something to happen
+  // (kDeadlineExceeded). A subscriber that is too slow loses events: `dropped` says how many,
+  // before the ones that it gets.
   absl::StatusOr<EventsNotification> Next(base::Duration timeout);
 
  private:

@@ -104,7 +104,8 @@ absl::StatusOr<EventsNotification> Connection::NextEvents(Deadline deadline) {
   return events;
 }
 
-// One frame after another. Without a turn in time nothing was sent; beyond that, a failure is the end of the connection.
+// One frame after another. Without a turn in time nothing was sent; beyond that, a failure is the
+// end of the connection.
 absl::Status Connection::Send(std::unique_lock<std::mutex>& lock, const std::vector<uint8_t>& frame,
                               Deadline deadline) {
   const bool turn = sent_.wait_until(lock, deadline.time(), [this] { return !sending_ || !broken_.ok(); });

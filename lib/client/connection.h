@@ -1,7 +1,9 @@
-// Connection is one client's line to its daemon: requests out, each answer to the thread that waits for it, and the arena.
+// Connection is one client's line to its daemon: requests out, each answer to the thread that waits
+// for it, and the arena.
 //
-// There is no thread of its own. Of the threads that wait, one reads for all; when it has its answer, another takes over.
-// A reply that nobody waits for any more may still have pinned objects here: what to give back is kept with its request.
+// There is no thread of its own. Of the threads that wait, one reads for all; when it has its
+// answer, another takes over. A reply that nobody waits for any more may still have pinned objects
+// here: what to give back is kept with its request.
 // Thread rule: any thread, any number at once. Buffers keep it alive by shared ownership.
 #pragma once
 
@@ -32,18 +34,21 @@ namespace tokamak::client {
 
 class Connection final : public std::enable_shared_from_this<Connection> {
  public:
-  // Calls that were given up but not answered yet. Beyond this many, calls fail until the daemon answers.
+  // Calls that were given up but not answered yet. Beyond this many, calls fail until the daemon
+  // answers.
   static constexpr size_t kMaxAbandoned = 1024;
 
-  // Connects, says Hello, and maps the arena. kUnavailable: no daemon there. kFailedPrecondition: it speaks another version.
+  // Connects, says Hello, and maps the arena. kUnavailable: no daemon there. kFailedPrecondition:
+  // it speaks another version.
   static absl::StatusOr<std::shared_ptr<Connection>> Open(const std::string& socket_path, const HelloRequest& hello,
                                                           base::Duration call_timeout);
 
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Sends a request and waits for its reply. The daemon's error is the call's. kDeadlineExceeded: it may still be carried out;
-  // `late` is run on a reply that comes after all. kUnavailable: the connection is gone, for good.
+  // Sends a request and waits for its reply. The daemon's error is the call's. kDeadlineExceeded:
+  // it may still be carried out; `late` is run on a reply that comes after all. kUnavailable: the
+  // connection is gone, for good.
   template <typename R>
   absl::StatusOr<typename R::Reply> Call(const R& request, Deadline deadline,
                                          std::function<void(const typename R::Reply&)> late = nullptr) {
@@ -60,7 +65,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     return Checked(DecodeBody<typename R::Reply>(*frame));
   }
 
-  // A call that seals or aborts the object that it names. If it cannot be sent, the daemon is told to abort the object.
+  // A call that seals or aborts the object that it names. If it cannot be sent, the daemon is told
+  // to abort the object.
   template <typename R>
   absl::Status Finish(const R& request) {
     AbortRequest abort;
@@ -72,16 +78,18 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     return Checked(DecodeBody<typename R::Reply>(*frame)).status();
   }
 
-  // Sends a request that is not answered, before any that comes later. Where another thread is sending, that one sends it.
-  // May wait as long as a call; when even that is not enough the connection is given up, and the daemon takes everything
-  // back. Failures are not told: the next call will.
+  // Sends a request that is not answered, before any that comes later. Where another thread is
+  // sending, that one sends it. May wait as long as a call; when even that is not enough the
+  // connection is given up, and the daemon takes everything back. Failures are not told: the next
+  // call will.
   template <typename R>
   void Tell(const R& request) {
     std::unique_lock<std::mutex> lock(mutex_);
     SendUnanswered(lock, Encode(0, request));
   }
 
-  // Waits for a notification. They are kept from when the daemon sends them, so for a connection that subscribed.
+  // Waits for a notification. They are kept from when the daemon sends them, so for a connection
+  // that subscribed.
   absl::StatusOr<EventsNotification> NextEvents(Deadline deadline);
 
   // For calls that take no time-out of their own.

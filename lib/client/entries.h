@@ -1,4 +1,5 @@
-// What the bodies of the client protocol are made of: in each, Visit() lists the fields once, for both directions.
+// What the bodies of the client protocol are made of: in each, Visit() lists the fields once, for
+// both directions.
 #pragma once
 
 #include <cstdint>
@@ -110,7 +111,8 @@ struct EventEntry {
   }
 };
 
-// Bytes that a message only looks at: in a decoded one they lie in the frame, which must outlive them.
+// Bytes that a message only looks at: in a decoded one they lie in the frame, which must outlive
+// them.
 struct InlineObject {
   base::ObjectId id;
   absl::Span<const uint8_t> data;

@@ -1,5 +1,6 @@
-// Frames: messages.h's structs to bytes and back. Input is untrusted; a decoder reads nothing beyond its bytes, reserves
-// nothing for what a liar announces, and accepts exactly what an encoder could have made.
+// Frames: messages.h's structs to bytes and back. Input is untrusted; a decoder reads nothing
+// beyond its bytes, reserves nothing for what a liar announces, and accepts exactly what an encoder
+// could have made.
 #pragma once
 
 #include <cstdint>
@@ -178,14 +179,16 @@ std::vector<uint8_t> Encode(uint64_t request_id, const M& message) {
 // The reply to `request` that says what went wrong. `status` must not be OK.
 std::vector<uint8_t> EncodeError(const Header& request, const absl::Status& status);
 
-// Checks and returns the header of a whole frame. kInvalidArgument: not a frame of ours. A version other than kVersion is
-// returned, so that the daemon can answer it; nothing but the header of such a frame may be looked at.
+// Checks and returns the header of a whole frame. kInvalidArgument: not a frame of ours. A version
+// other than kVersion is returned, so that the daemon can answer it; nothing but the header of such
+// a frame may be looked at.
 absl::StatusOr<Header> DecodeHeader(absl::Span<const uint8_t> frame);
 
 // What is behind the header.
 inline absl::Span<const uint8_t> BodyOf(absl::Span<const uint8_t> frame) { return frame.subspan(kHeaderSize); }
 
-// The body of a frame whose header says M::kKind and OK. kInvalidArgument: malformed. Spans in it look into `frame`.
+// The body of a frame whose header says M::kKind and OK. kInvalidArgument: malformed. Spans in it
+// look into `frame`.
 template <typename M>
 absl::StatusOr<M> DecodeBody(absl::Span<const uint8_t> frame) {
   M message;

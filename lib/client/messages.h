@@ -1,6 +1,8 @@
-// The bodies of the client protocol: one struct for each, in which Visit() lists the fields once, for both directions.
+// The bodies of the client protocol: one struct for each, in which Visit() lists the fields once,
+// for both directions.
 //
-// A request names its kind and its reply: whoever sends a GetRequest gets a GetReply or an error. Bounds are protocol.h's.
+// A request names its kind and its reply: whoever sends a GetRequest gets a GetReply or an error.
+// Bounds are protocol.h's.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +48,8 @@ using AbortRequest = ObjectRequest<Kind::kAbort>;
 using DeleteRequest = ObjectRequest<Kind::kDelete>;
 using TouchRequest = ObjectRequest<Kind::kTouch>;
 
-// Confirmed: answered when the directory has taken this content for the one of its id. Where it did not, nothing is left.
+// Confirmed: answered when the directory has taken this content for the one of its id. Where it did
+// not, nothing is left.
 struct SealRequest : Request<Kind::kSeal> {
   base::ObjectId id;
   bool confirmed = false;
@@ -57,8 +60,8 @@ struct SealRequest : Request<Kind::kSeal> {
   }
 };
 
-// The daemon's answer to Hello, with the arena's descriptors beside it: the first is open for reading only; the second, sent
-// for Access::kReadAndCreate alone, for reading and writing.
+// The daemon's answer to Hello, with the arena's descriptors beside it: the first is open for
+// reading only; the second, sent for Access::kReadAndCreate alone, for reading and writing.
 struct WelcomeReply : ReplyTo<Kind::kHello> {
   uint64_t arena_size = 0;  // bytes to map
   uint64_t capacity = 0;    // bytes that objects may take together

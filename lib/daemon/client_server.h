@@ -1,7 +1,9 @@
-// ClientServer is the daemon's Unix socket: it accepts programs of this machine and gives each a Session.
+// ClientServer is the daemon's Unix socket: it accepts programs of this machine and gives each a
+// Session.
 //
-// A client that breaks the protocol, or does not take its answers, loses its connection; what it held goes back, the memory of
-// what it had not sealed only when its program has ended (departed.h). The number of clients is bounded.
+// A client that breaks the protocol, or does not take its answers, loses its connection; what it
+// held goes back, the memory of what it had not sealed only when its program has ended
+// (departed.h). The number of clients is bounded.
 // Thread rule: the control loop.
 #pragma once
 
@@ -25,12 +27,14 @@ constexpr size_t kMaxClients = 1024;
 
 class ClientServer final {
  public:
-  // Takes the path; clients wait until Serve and until the loop runs. kAlreadyExists: another daemon listens at `path`.
+  // Takes the path; clients wait until Serve and until the loop runs. kAlreadyExists: another
+  // daemon listens at `path`.
   static absl::StatusOr<std::unique_ptr<ClientServer>> Listen(os::EpollLoop& loop, const std::string& path);
   ~ClientServer();
 
-  // Once, before the loop runs. `context` must outlive it. `arena` is the memfd of the store, which must stay open, and
-  // `read_only` the same opened for reading only: a client gets the second, or both.
+  // Once, before the loop runs. `context` must outlive it. `arena` is the memfd of the store, which
+  // must stay open, and `read_only` the same opened for reading only: a client gets the second, or
+  // both.
   void Serve(const SessionContext& context, int arena, os::FileDescriptor read_only);
 
   // Takes no more clients; those that are connected go on.

@@ -23,7 +23,8 @@ namespace {
 constexpr absl::Duration kTouchStep = absl::Seconds(1);  // between two words of how far it is
 constexpr base::Duration kTouchLimit = base::Seconds(120);
 
-// A later life of a node has a higher number, also after a restart of the machine: microseconds of the calendar.
+// A later life of a node has a higher number, also after a restart of the machine: microseconds of
+// the calendar.
 uint64_t NewIncarnation() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
@@ -48,7 +49,8 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(os::EpollLoop& loop, const
 
 absl::Status Daemon::Open(const std::function<bool()>& stop_asked) {
   incarnation_ = NewIncarnation();
-  // What may be taken already is found out before the memory is touched, which takes seconds; peers find us only after that.
+  // What may be taken already is found out before the memory is touched, which takes seconds; peers
+  // find us only after that.
   if (absl::Status status = OpenDevices(); !status.ok()) return status;
   auto clients = ClientServer::Listen(loop_, options_.socket);
   if (!clients.ok()) return clients.status();

@@ -1,4 +1,5 @@
-// Daemon is tokd without its main: shared memory, devices, a machine (lib/node/machine.h) on real loops, and the clients' socket.
+// Daemon is tokd without its main: shared memory, devices, a machine (lib/node/machine.h) on real
+// loops, and the clients' socket.
 //
 //   SharedMemory, Rails -> Machine -> ClientServer
 //
@@ -23,14 +24,16 @@ namespace tokamak::daemon {
 
 class Daemon final {
  public:
-  // Opens everything, or says in one line what is wrong and what to do, leaving nothing behind. Enters the directory once the
-  // loop runs; a directory that is out of reach is waited for. Touching much memory takes seconds: `stop_asked` is looked at
-  // meanwhile, and ends the start (kCancelled).
+  // Opens everything, or says in one line what is wrong and what to do, leaving nothing behind.
+  // Enters the directory once the loop runs; a directory that is out of reach is waited for.
+  // Touching much memory takes seconds: `stop_asked` is looked at meanwhile, and ends the start
+  // (kCancelled).
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(os::EpollLoop& loop, const DaemonOptions& options,
                                                        const std::function<bool()>& stop_asked);
   ~Daemon();
 
-  // With --evacuate first hands what was put here over to other nodes. Leaves the directory, takes no more clients, waits for peers that still read from us or have not all that we sent them (at
+  // With --evacuate first hands what was put here over to other nodes. Leaves the directory, takes
+  // no more clients, waits for peers that still read from us or have not all that we sent them (at
   // most options.drain), then `done`. Destroy the daemon after.
   void Drain(std::function<void()> done);
 

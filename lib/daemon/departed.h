@@ -1,9 +1,11 @@
-// Departed keeps memory back from programs that lost their connection in the middle of writing, until they have ended.
+// Departed keeps memory back from programs that lost their connection in the middle of writing,
+// until they have ended.
 //
-// A program maps the store's memory for writing. When its connection ends it may be dead, or live on and write to the objects
-// that it had not sealed: that memory must not become another object's. Its end is the proof, and the kernel tells it.
-// What is held back for a program that cannot be watched (our pid namespace does not show it, or kMaxDeparted are watched
-// already) stays held back until the daemon ends.
+// A program maps the store's memory for writing. When its connection ends it may be dead, or live
+// on and write to the objects that it had not sealed: that memory must not become another object's.
+// Its end is the proof, and the kernel tells it. What is held back for a program that cannot be
+// watched (our pid namespace does not show it, or kMaxDeparted are watched already) stays held back
+// until the daemon ends.
 // Thread rule: the control loop.
 #pragma once
 
@@ -27,7 +29,8 @@ class Departed final {
   // Both must outlive it.
   Departed(os::EpollLoop& loop, store::Store& store) : loop_(loop), store_(store) {}
 
-  // The connection of process `pid` is over: gives back what `who`, its owner, has, at once or later.
+  // The connection of process `pid` is over: gives back what `who`, its owner, has, at once or
+  // later.
   void Add(store::Owner who, pid_t pid);
 
   // Programs that live on, and that some memory is held back from.

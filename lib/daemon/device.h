@@ -1,4 +1,5 @@
-// OpenedDevice is an RDMA device that was opened by name, with what it runs on: the wiring's one place that knows backends.
+// OpenedDevice is an RDMA device that was opened by name, with what it runs on: the wiring's one
+// place that knows backends.
 //
 //   soft:udp@IP[:UDP_PORT]   our software NIC over UDP (RoCEv2), on a thread of its own
 //   soft:raw@IP[:UDP_PORT]   the same through raw sockets: all of the IPv4 header is ours; needs CAP_NET_RAW

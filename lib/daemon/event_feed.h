@@ -1,7 +1,9 @@
-// EventFeed tells one client what becomes of the store's objects, in frames of at most client::kMaxEvents events.
+// EventFeed tells one client what becomes of the store's objects, in frames of at most
+// client::kMaxEvents events.
 //
-// Events are not kept for a client that does not take them: while it is congested they are left out and counted, and the next
-// frame says how many were. Nobody else waits for such a client, and nothing grows.
+// Events are not kept for a client that does not take them: while it is congested they are left out
+// and counted, and the next frame says how many were. Nobody else waits for such a client, and
+// nothing grows.
 // Thread rule: the control loop.
 #pragma once
 

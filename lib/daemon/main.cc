@@ -16,7 +16,8 @@
 namespace tokamak::daemon {
 namespace {
 
-// SIGTERM and SIGINT as a descriptor. Blocked before any thread starts, so that no other thread takes them.
+// SIGTERM and SIGINT as a descriptor. Blocked before any thread starts, so that no other thread
+// takes them.
 os::FileDescriptor TakeSignals() {
   sigset_t signals;
   sigemptyset(&signals);

@@ -53,7 +53,8 @@ static_assert(kMaxAckTimeout * (verbs::kMaxRetryCount + 1) < transport::kConnect
               "a peer that is gone is given up first");
 
 absl::StatusOr<os::Detection> ParseDetection(const std::string& text) {
-  // Three loops that spin need processors of their own: with fewer, they keep each other from working.
+  // Three loops that spin need processors of their own: with fewer, they keep each other from
+  // working.
   const bool can_spin = std::thread::hardware_concurrency() >= kProcessorsToSpin;
   if (text == "auto") return can_spin ? os::Detection::Adaptive(base::Microseconds(20)) : os::Detection::Event();
   if (text == "busy") return os::Detection::Busy();

@@ -14,8 +14,8 @@
 
 namespace tokamak::daemon {
 
-// Where the directory is: this node's own, served to others ("serve"), another node's ("tokd@IP:PORT") or Redis
-// ("redis@HOST:PORT", "redis@unix:PATH").
+// Where the directory is: this node's own, served to others ("serve"), another node's
+// ("tokd@IP:PORT") or Redis ("redis@HOST:PORT", "redis@unix:PATH").
 struct DirectoryChoice {
   enum class Kind { kServe, kRemote, kRedis };
   Kind kind = Kind::kServe;
@@ -24,7 +24,8 @@ struct DirectoryChoice {
 };
 absl::StatusOr<DirectoryChoice> ParseDirectory(const std::string& text);
 
-// For one acknowledgement: even with all retries a peer that is gone is given up before an attempt to connect would be.
+// For one acknowledgement: even with all retries a peer that is gone is given up before an attempt
+// to connect would be.
 constexpr base::Duration kMaxAckTimeout = base::Milliseconds(500);
 
 struct DaemonOptions {
@@ -54,12 +55,13 @@ struct DaemonOptions {
   std::optional<base::Duration> ack_timeout;  // none: what suits the devices
 };
 
-// Of --lease and --grace. A shorter lease would end between two renewals on a busy machine; a directory takes none that is longer.
+// Of --lease and --grace. A shorter lease would end between two renewals on a busy machine; a
+// directory takes none that is longer.
 constexpr base::Duration kMinLease = base::Milliseconds(200);
 constexpr base::Duration kMaxLease = base::Seconds(3600);
 
-// What main shall do: run with these options, or leave at once with an exit code (0 after --help, 2 after a wrong flag; what
-// had to be said was said).
+// What main shall do: run with these options, or leave at once with an exit code (0 after --help, 2
+// after a wrong flag; what had to be said was said).
 struct ParsedFlags {
   bool run = false;
   int exit_code = 0;

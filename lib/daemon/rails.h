@@ -1,5 +1,5 @@
-// Rails are a node's devices, opened by name, with what its engines need of each: a protection domain and the store's
-// registration.
+// Rails are a node's devices, opened by name, with what its engines need of each: a protection
+// domain and the store's registration.
 //
 // Thread rule: one thread, which is none of the devices' loops.
 #pragma once
@@ -22,8 +22,9 @@ namespace tokamak::daemon {
 
 class Rails final {
  public:
-  // `names` as OpenDevice takes them, with commas between; the first is where the node listens. A device beside it writes its
-  // packets, where that is asked for, to a file of its own, whose name ends with the device's number: ".1".
+  // `names` as OpenDevice takes them, with commas between; the first is where the node listens. A
+  // device beside it writes its packets, where that is asked for, to a file of its own, whose name
+  // ends with the device's number: ".1".
   static absl::StatusOr<std::unique_ptr<Rails>> Open(absl::string_view names, const DeviceSettings& settings);
 
   // The name of one that is software; empty: none is.

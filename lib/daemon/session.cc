@@ -228,7 +228,8 @@ void Session::Seal(const client::Header& header, const client::SealRequest& requ
   });
 }
 
-// Most are sealed at once; what finds no room waits for it, and what is to be confirmed for the directory's word.
+// Most are sealed at once; what finds no room waits for it, and what is to be confirmed for the
+// directory's word.
 void Session::CreateAndSeal(const client::Header& header, const client::CreateAndSealRequest& request) {
   if (request.confirmed && !MayBegin(header, request.objects.size())) return;
   std::vector<store::SmallObject> objects;
@@ -402,7 +403,8 @@ void Session::Wait(const client::Header& header, const client::WaitRequest& requ
                                      });
 }
 
-// Asks the directory for each that is not here; answers when enough were found, or all have answered.
+// Asks the directory for each that is not here; answers when enough were found, or all have
+// answered.
 void Session::WaitAnywhere(const client::Header& header, const client::WaitRequest& request) {
   Waiting* const waiting = Begin(header, request.ids.size());
   if (waiting == nullptr) return;

@@ -1,8 +1,10 @@
-// Session is one client of the daemon: it turns the frames of its connection into calls of the node, and answers them.
+// Session is one client of the daemon: it turns the frames of its connection into calls of the
+// node, and answers them.
 //
-// It knows nothing of sockets: the ClientServer (client_server.h) feeds it frames and takes what it sends. A client is
-// untrusted in its form (a malformed frame ends the connection) and bounded in what it may have under way; what it holds,
-// pins and unsealed objects, goes back when the session ends, unless Leave gave it to somebody else.
+// It knows nothing of sockets: the ClientServer (client_server.h) feeds it frames and takes what it
+// sends. A client is untrusted in its form (a malformed frame ends the connection) and bounded in
+// what it may have under way; what it holds, pins and unsealed objects, goes back when the session
+// ends, unless Leave gave it to somebody else.
 // Thread rule: the control loop.
 #pragma once
 
@@ -46,22 +48,26 @@ class Session final {
  public:
   using Send = std::function<void(std::vector<uint8_t> frame, Descriptors descriptors)>;
 
-  // `context` must outlive it. `program` names the client where memory is accounted for. `send` may drop what it cannot deliver.
-  // `congested`: whether the client is so far behind that events are left out; answers never are.
+  // `context` must outlive it. `program` names the client where memory is accounted for. `send` may
+  // drop what it cannot deliver. `congested`: whether the client is so far behind that events are
+  // left out; answers never are.
   Session(const SessionContext& context, const std::string& program, Send send, EventFeed::Congested congested);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // The client is gone, but the program may still write to what it did not seal: ends all requests, and leaves what the client
-  // holds to the caller, who drops or abandons that owner. Nothing may be handled after.
+  // The client is gone, but the program may still write to what it did not seal: ends all requests,
+  // and leaves what the client holds to the caller, who drops or abandons that owner. Nothing may
+  // be handled after.
   store::Owner Leave();
 
-  // A whole frame from the client. An error means that the client broke the protocol: end the connection.
+  // A whole frame from the client. An error means that the client broke the protocol: end the
+  // connection.
   absl::Status Handle(absl::Span<const uint8_t> frame);
 
  private:
-  // One request that is answered later. Lives until then, or until the session ends: with its handles what it waits for is cancelled.
+  // One request that is answered later. Lives until then, or until the session ends: with its
+  // handles what it waits for is cancelled.
   struct Waiting {
     client::Header header;
     size_t ids = 0;
@@ -107,7 +113,8 @@ class Session final {
   // Whether one more request can wait; where it cannot, that was answered.
   bool MayBegin(const client::Header& header, size_t ids = 1);
 
-  // Registers a request that is answered later; nullptr when there are too many, which was answered.
+  // Registers a request that is answered later; nullptr when there are too many, which was
+  // answered.
   Waiting* Begin(const client::Header& header, size_t ids = 1);
   void End(Waiting* waiting);
 

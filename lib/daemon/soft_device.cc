@@ -15,7 +15,8 @@ namespace tokamak::daemon {
 
 namespace {
 
-// The software NIC over UDP: its protocol runs on a thread of its own, as hardware would beside its host.
+// The software NIC over UDP: its protocol runs on a thread of its own, as hardware would beside its
+// host.
 class SoftUdpDevice final : public OpenedDevice {
  public:
   explicit SoftUdpDevice(const DeviceSettings& settings) : thread_({"tokamak-nic"}, settings.detection) {}

@@ -1,4 +1,5 @@
-// The software NIC over UDP or raw sockets, opened by name: soft:udp@IP[:UDP_PORT], soft:raw@IP[:UDP_PORT]. For OpenDevice.
+// The software NIC over UDP or raw sockets, opened by name: soft:udp@IP[:UDP_PORT],
+// soft:raw@IP[:UDP_PORT]. For OpenDevice.
 #pragma once
 
 #include <memory>

@@ -1,20 +1,26 @@
-// Directory knows who holds what and who is alive: object -> generation, sizes and holders; node -> addresses and lease.
+// Directory knows who holds what and who is alive: object -> generation, sizes and holders; node ->
+// addresses and lease.
 //
 // docs/consistency.md is the contract that it keeps with the nodes. In short:
-// - An id has one generation at a time. The first that is announced is the one; another is refused (kAlreadyExists) until the
-//   first has been deleted and every node that may hold it has dropped it.
-// - A deleted generation never comes back: whoever announces it is told kAborted, and drops its copy.
-// - Every node that may hold a copy is known: who locates an object in order to pull it is entered as coming, before it has a
-//   byte. Only holders that have the object are named to others.
-// - Liveness is a lease. A node whose lease has ended is silent: named to nobody, but still counted among those that may hold
-//   its copies, until it is back, or its grace is over as well (then it refuses gets itself) and it is gone.
+// - An id has one generation at a time. The first that is announced is the one; another is refused
+//   (kAlreadyExists) until the first has been deleted and every node that may hold it has dropped
+//   it.
+// - A deleted generation never comes back: whoever announces it is told kAborted, and drops its
+//   copy.
+// - Every node that may hold a copy is known: who locates an object in order to pull it is entered
+//   as coming, before it has a byte. Only holders that have the object are named to others.
+// - Liveness is a lease. A node whose lease has ended is silent: named to nobody, but still counted
+//   among those that may hold its copies, until it is back, or its grace is over as well (then it
+//   refuses gets itself) and it is gone.
 //
-// Implementations: local.h (pure state), remote.h (another node's local one, asked over the transport), redis.h. All pass
-// tests/directory/conformance.
+// Implementations: local.h (pure state), remote.h (another node's local one, asked over the
+// transport), redis.h. All pass tests/directory/conformance.
 //
-// Every call returns a handle (lib/base/handle.h): dropping it cancels the call, at the server as well where it waits there.
-// Calls take effect in the order in which they are made. Deadlines count from the call.
-// Errors of every call: kDeadlineExceeded and kUnavailable (the directory is out of reach; it may or may not have acted).
+// Every call returns a handle (lib/base/handle.h): dropping it cancels the call, at the server as
+// well where it waits there. Calls take effect in the order in which they are made. Deadlines count
+// from the call.
+// Errors of every call: kDeadlineExceeded and kUnavailable (the directory is out of reach; it may
+// or may not have acted).
 // Thread rule: one loop, the node's.
 #pragma once
 
@@ -64,18 +70,22 @@ absl::Status CheckNode(const NodeInfo& node);
 struct JoinRequest {
   NodeInfo node;
   base::Duration lease;  // alive for this long from now
-  // Then silent for this long. Longer than that a silent node serves no gets, not even its own programs'.
+  // Then silent for this long. Longer than that a silent node serves no gets, not even its own
+  // programs'.
   base::Duration grace;
-  // It was in a directory before, in this life: its objects may be older than what this directory knows.
+  // It was in a directory before, in this life: its objects may be older than what this directory
+  // knows.
   bool returning = false;
   // Everything that it holds has been announced, or located for pulling.
   bool complete = false;
 };
 
 struct JoinReply {
-  // This directory did not know this life of the node (a restart): announce everything that is held.
+  // This directory did not know this life of the node (a restart): announce everything that is
+  // held.
   bool entered = false;
-  // Deleted, and not yet confirmed by this node: drop these and withdraw them. At most kMaxDropsTold; join again for more.
+  // Deleted, and not yet confirmed by this node: drop these and withdraw them. At most
+  // kMaxDropsTold; join again for more.
   std::vector<base::ObjectVersion> drops;
 };
 
@@ -138,41 +148,45 @@ class Directory {
 
   virtual ~Directory() = default;
 
-  // Enters or renews this node. kFailedPrecondition: a later life of the node is known. kAlreadyExists: another life is alive at
-  // other addresses: the name is taken. A higher incarnation at the same addresses replaces the lower one, which cannot live any
-  // more, and forgets what that held. One that fails may have been carried out, and `entered` is said once: whoever gets no
-  // answer takes the next one for entered, whatever it says.
+  // Enters or renews this node. kFailedPrecondition: a later life of the node is known.
+  // kAlreadyExists: another life is alive at other addresses: the name is taken. A higher
+  // incarnation at the same addresses replaces the lower one, which cannot live any more, and
+  // forgets what that held. One that fails may have been carried out, and `entered` is said once:
+  // whoever gets no answer takes the next one for entered, whatever it says.
   [[nodiscard]] virtual base::Pending Join(const JoinRequest& request, base::Duration deadline, JoinCallback done) = 0;
 
   // Ends the node's life here at once: it serves nobody any more, its own programs included.
   [[nodiscard]] virtual base::Pending Leave(const NodeId& node, uint64_t incarnation, base::Duration deadline,
                                             StatusCallback done) = 0;
 
-  // What `node` holds now and what it does not hold any more, in order; at most kMaxUpdates. A status for each. Of an announcement:
-  // kAlreadyExists (another generation has the id, or is being deleted: drop this one), kAborted (this generation was deleted: drop
-  // it), kUnavailable (established, and another is being deleted: say it again later), kResourceExhausted (the same, for want of
-  // room), kInvalidArgument (known with other sizes). Where the node has no lease all fail with
-  // kNotFound: join first. An established generation that meets one that was accepted while the directory had yet to learn what
-  // is older (it had been restarted, or a node came back) displaces it: the other is deleted. A withdrawal without a generation
-  // withdraws the node where it is coming, but not what it has: for one that asked in order to pull and heard no answer.
+  // What `node` holds now and what it does not hold any more, in order; at most kMaxUpdates. A
+  // status for each. Of an announcement: kAlreadyExists (another generation has the id, or is being
+  // deleted: drop this one), kAborted (this generation was deleted: drop it), kUnavailable
+  // (established, and another is being deleted: say it again later), kResourceExhausted (the same,
+  // for want of room), kInvalidArgument (known with other sizes). Where the node has no lease all
+  // fail with kNotFound: join first. An established generation that meets one that was accepted
+  // while the directory had yet to learn what is older (it had been restarted, or a node came back)
+  // displaces it: the other is deleted. A withdrawal without a generation withdraws the node where
+  // it is coming, but not what it has: for one that asked in order to pull and heard no answer.
   [[nodiscard]] virtual base::Pending Update(const NodeId& node, absl::Span<const directory::Update> updates,
                                              base::Duration deadline, UpdateCallback done) = 0;
 
-  // Who holds `id`. Waits for somebody to do, where asked to. kNotFound: nobody does. kFailedPrecondition: the puller has no
-  // lease, join first. Never names a deleted generation.
+  // Who holds `id`. Waits for somebody to do, where asked to. kNotFound: nobody does.
+  // kFailedPrecondition: the puller has no lease, join first. Never names a deleted generation.
   [[nodiscard]] virtual base::Pending Locate(const LocateRequest& request, LocateCallback done) = 0;
 
-  // From the answer on the object is located by nobody and its generation announced by nobody; then every holder must be told. The
-  // caller tells `holders`, calls again with those that confirmed (`dropped`) and the last name that it was given (`after`), until
-  // `holders` is empty; then, with `after` empty, once more: an answer without holders and without silent ones means that no
-  // node holds it any more, and that the id is free. kNotFound: neither this generation nor a deletion of it that is still under
-  // way is known. kUnavailable: a directory that has been restarted, or a node that comes back, has not learned yet who
-  // holds what.
+  // From the answer on the object is located by nobody and its generation announced by nobody; then
+  // every holder must be told. The caller tells `holders`, calls again with those that confirmed
+  // (`dropped`) and the last name that it was given (`after`), until `holders` is empty; then, with
+  // `after` empty, once more: an answer without holders and without silent ones means that no node
+  // holds it any more, and that the id is free. kNotFound: neither this generation nor a deletion
+  // of it that is still under way is known. kUnavailable: a directory that has been restarted, or a
+  // node that comes back, has not learned yet who holds what.
   [[nodiscard]] virtual base::Pending Delete(const DeleteRequest& request, base::Duration deadline,
                                              DeleteCallback done) = 0;
 
-  // Which of `versions` (by place; at most kMaxVerified) the directory does not know this node to hold, though it may: lost by
-  // a server that evicts, say.
+  // Which of `versions` (by place; at most kMaxVerified) the directory does not know this node to
+  // hold, though it may: lost by a server that evicts, say.
   [[nodiscard]] virtual base::Pending Verify(const NodeId& node, absl::Span<const base::ObjectVersion> versions,
                                              base::Duration deadline, VerifyCallback done) = 0;
 

@@ -36,7 +36,8 @@ struct LocalOptions {
   size_t waiting = size_t{1} << 20;  // for an object to appear
 
   // For this long after its start a directory that was restarted learns who holds what; and so
-  // after each return of a node. As long as the nodes' lease, after which all that live have renewed it.
+  // after each return of a node. As long as the nodes' lease, after which all that live have
+  // renewed it.
   base::Duration recovery = base::Seconds(10);
 };
 

@@ -1,4 +1,5 @@
-// Copies is what the directory's word may change on a node: a sealed copy that must go, a pull that is on its way.
+// Copies is what the directory's word may change on a node: a sealed copy that must go, a pull that
+// is on its way.
 //
 // Membership and pulls talk to the directory and do not know each other; the node implements this.
 // Thread rule: the node's control loop.
@@ -16,16 +17,17 @@ class Copies {
   // A pull that the directory has entered as coming is bringing it here: nothing need be withdrawn.
   virtual bool IsComing(const base::ObjectVersion& version) const = 0;
 
-  // The directory is being told that `version` is not here. A pull whose Locate is still to be answered may have been entered
-  // as coming before, and no longer is.
+  // The directory is being told that `version` is not here. A pull whose Locate is still to be
+  // answered may have been entered as coming before, and no longer is.
   virtual void OnWithdraw(const base::ObjectVersion& version) = 0;
 
-  // The directory names `version`, although this node was told that it was deleted: the directory has forgotten the deletion, which
-  // is to be carried on.
+  // The directory names `version`, although this node was told that it was deleted: the directory
+  // has forgotten the deletion, which is to be carried on.
   virtual void OnDeletedIsNamed(const base::ObjectVersion& version) = 0;
 
-  // `version` must not be read here any more: it was deleted (kAborted), or another content has its id (kAlreadyExists).
-  // From the return on no get of this node finds it, and none of its pulls seals it.
+  // `version` must not be read here any more: it was deleted (kAborted), or another content has its
+  // id (kAlreadyExists). From the return on no get of this node finds it, and none of its pulls
+  // seals it.
   virtual void Drop(const base::ObjectVersion& version, const absl::Status& why) = 0;
 };
 

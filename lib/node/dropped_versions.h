@@ -1,7 +1,8 @@
-// DroppedVersions remembers which contents this node was told to drop, so that a pull which was asked for before, and is
-// answered after, does not bring one back.
+// DroppedVersions remembers which contents this node was told to drop, so that a pull which was
+// asked for before, and is answered after, does not bring one back.
 //
-// Bound: the latest kMaxDropped; older ones are forgotten, long after every call of their time has ended.
+// Bound: the latest kMaxDropped; older ones are forgotten, long after every call of their time has
+// ended.
 // Thread rule: the node's control loop.
 #pragma once
 

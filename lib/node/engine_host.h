@@ -1,5 +1,5 @@
-// EngineHost is the engine loop's end of an engine: it owns the transport endpoint, and asks the control loop, through its
-// EngineLink, what only the node knows.
+// EngineHost is the engine loop's end of an engine: it owns the transport endpoint, and asks the
+// control loop, through its EngineLink, what only the node knows.
 //
 // Thread rule: the engine's loop.
 #pragma once
@@ -25,8 +25,8 @@ namespace tokamak::node {
 
 class EngineHost final : public transport::Source {
  public:
-  // On the engine's loop (or before it runs). What `rails` name, and all references, must outlive the host. Listens at `listen`
-  // and tells the link.
+  // On the engine's loop (or before it runs). What `rails` name, and all references, must outlive
+  // the host. Listens at `listen` and tells the link.
   static absl::StatusOr<std::unique_ptr<EngineHost>> Open(base::EventLoop& engine_loop, EngineLink& link,
                                                           absl::Span<const transport::Rail> rails,
                                                           const verbs::Address& listen, base::Random random,

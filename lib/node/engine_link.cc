@@ -207,7 +207,8 @@ void EngineLink::DropCalled(OneCalled* called) {
 
 // ---- the end
 
-// The host is gone, after its last report: with it whatever touched memory, and whoever could answer.
+// The host is gone, after its last report: with it whatever touched memory, and whoever could
+// answer.
 void EngineLink::Closed() {
   const base::Lifetime::Watch watch = lifetime_.Watched();  // a callback may drop us
   for (const EngineReport& report : std::exchange(last_reports_, {})) {

@@ -1,9 +1,12 @@
-// EngineLink is the control loop's end of an engine: what the node asks of the transport, and what peers ask of the node.
+// EngineLink is the control loop's end of an engine: what the node asks of the transport, and what
+// peers ask of the node.
 //
-// Both loops may be one thread's (a simulation). Set-up and tear-down are the wiring's: make the link on the control loop,
-// open the host (engine_host.h) on the engine loop, drop the host first, while the control loop stands still. What runs then,
-// and what is asked after, ends with kUnavailable.
-// Law: memory of a pull and pins of peers are given back only when the engine has said so, or is gone.
+// Both loops may be one thread's (a simulation). Set-up and tear-down are the wiring's: make the
+// link on the control loop, open the host (engine_host.h) on the engine loop, drop the host first,
+// while the control loop stands still. What runs then, and what is asked after, ends with
+// kUnavailable.
+// Law: memory of a pull and pins of peers are given back only when the engine has said so, or is
+// gone.
 // Thread rule: the node's control loop.
 #pragma once
 
@@ -54,8 +57,9 @@ class EngineLink final : public transport::Caller {
   const verbs::Address& address() const { return address_; }
   size_t pulls() const { return pulls_.size(); }
 
-  // Returns a token for Cancel. `memory` is the object's place; it must stay reserved until `done`, which says that nobody
-  // touches it any more. kResourceExhausted: kMaxEnginePulls run already; kUnavailable: the engine is gone.
+  // Returns a token for Cancel. `memory` is the object's place; it must stay reserved until `done`,
+  // which says that nobody touches it any more. kResourceExhausted: kMaxEnginePulls run already;
+  // kUnavailable: the engine is gone.
   absl::StatusOr<uint64_t> Pull(const transport::PullRequest& request, absl::Span<uint8_t> memory, PullCallback done);
   // `done` comes as soon as the memory is safe.
   void Cancel(uint64_t token);
@@ -63,8 +67,8 @@ class EngineLink final : public transport::Caller {
   // Answers Handlers::pin.
   void Pinned(transport::PinId pin, absl::StatusOr<transport::PinnedObject> object);
 
-  // The engine refuses the peers' new transfers from now on. Runs `done` when it serves nothing any more and the peers have
-  // all that it sent them, or when it is gone.
+  // The engine refuses the peers' new transfers from now on. Runs `done` when it serves nothing any
+  // more and the peers have all that it sent them, or when it is gone.
   void Drain(std::function<void()> done);
 
   [[nodiscard]] base::Pending Call(const verbs::Address& peer, absl::Span<const uint8_t> request,

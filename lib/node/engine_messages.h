@@ -1,15 +1,17 @@
-// What the two ends of an engine say to each other: EngineLink on the node's control loop, EngineHost on the engine's.
+// What the two ends of an engine say to each other: EngineLink on the node's control loop,
+// EngineHost on the engine's.
 //
-// The store, the directory and the clients live on the control loop; each transport endpoint lives on its engine's. They talk
-// through two bounded mailboxes and share nothing else:
+// The store, the directory and the clients live on the control loop; each transport endpoint lives
+// on its engine's. They talk through two bounded mailboxes and share nothing else:
 //
 //   control loop               mailboxes                 engine loop
 //   EngineLink        --  EngineCommand  -->             EngineHost, transport::Endpoint
 //   (the node)        <--  EngineReport  --              (a Source and Sinks for the endpoint)
 //
-// Pulls and our calls are named by the link's tokens, pins by the endpoint's PinId, calls of peers by the host's tokens.
-// Bounds: kMaxEnginePulls pulls and kMaxEngineCalls calls of ours at once; peers' pins and calls are refused while
-// kMaxReportsWaiting reports wait for the control loop.
+// Pulls and our calls are named by the link's tokens, pins by the endpoint's PinId, calls of peers
+// by the host's tokens.
+// Bounds: kMaxEnginePulls pulls and kMaxEngineCalls calls of ours at once; peers' pins and calls
+// are refused while kMaxReportsWaiting reports wait for the control loop.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,10 @@
-// Evacuation hands what this node keeps over to other nodes, before it leaves: each object that was put here gets a copy elsewhere
-// that is kept as the original was, and not evicted like others.
+// Evacuation hands what this node keeps over to other nodes, before it leaves: each object that was
+// put here gets a copy elsewhere that is kept as the original was, and not evicted like others.
 //
-// A node is asked to keep an object; it pulls it, as for a program of its own, and answers when it has it. The nodes are asked in
-// turns, kAtOnce objects at a time; one that has no room is followed by the next. What nobody took is counted, and stays here.
-// What is put meanwhile goes the same way: it ends when all that is here was handed over or counted.
+// A node is asked to keep an object; it pulls it, as for a program of its own, and answers when it
+// has it. The nodes are asked in turns, kAtOnce objects at a time; one that has no room is followed
+// by the next. What nobody took is counted, and stays here. What is put meanwhile goes the same
+// way: it ends when all that is here was handed over or counted.
 // Thread rule: the node's control loop.
 #pragma once
 
@@ -54,7 +55,8 @@ class Evacuation final : public base::Handle {
     base::Duration deadline;  // of a question to the directory
   };
 
-  // Starts at once, and ends after `limit` at the latest. `progress` runs every second, `done` once, later.
+  // Starts at once, and ends after `limit` at the latest. `progress` runs every second, `done`
+  // once, later.
   Evacuation(const Services& services, base::Duration limit, Callback progress, Callback done);
 
   // A request to keep an object, and the answer to it. Nothing: no request that a peer would send.

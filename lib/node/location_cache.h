@@ -1,5 +1,5 @@
-// LocationCache remembers where objects were, so that a get of what was located a moment ago need not wait for the directory,
-// and so that gets go on while the directory is away.
+// LocationCache remembers where objects were, so that a get of what was located a moment ago need
+// not wait for the directory, and so that gets go on while the directory is away.
 //
 // An entry is a hint, as the directory's own are: the holder is the authority.
 // Bound: the kMaxEntries that were remembered last.
@@ -62,7 +62,8 @@ class LocationCache final {
     uint64_t number = 0;
   };
 
-  // Of entries that were remembered again, or forgotten, the older place in the order counts for nothing.
+  // Of entries that were remembered again, or forgotten, the older place in the order counts for
+  // nothing.
   void ForgetOldest() {
     const auto [id, number] = order_.front();
     order_.pop_front();

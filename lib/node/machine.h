@@ -1,11 +1,14 @@
-// Machine is one whole node, assembled once for all worlds: store, engines, directory and node, on loops that it is given.
+// Machine is one whole node, assembled once for all worlds: store, engines, directory and node, on
+// loops that it is given.
 //
-// tokd, the simulated cluster, benchmarks and tests differ in their loops, their memory and their devices, and in nothing else:
+// tokd, the simulated cluster, benchmarks and tests differ in their loops, their memory and their
+// devices, and in nothing else:
 //
 //   arena -> Store      rails (devices) -> engines (EngineHost and EngineLink) -> directory -> Node
 //
 // They are made in the order in which they need each other and dropped in the reverse.
-// Thread rule: the control loop's thread. Set-up and tear-down cross to the engines' threads here and nowhere else.
+// Thread rule: the control loop's thread. Set-up and tear-down cross to the engines' threads here
+// and nowhere else.
 #pragma once
 
 #include <functional>
@@ -74,7 +77,8 @@ struct MachineOptions {
 
 class Machine final {
  public:
-  // Says in one line what is wrong and what to do, leaving nothing behind. The node has not joined the directory yet: Start.
+  // Says in one line what is wrong and what to do, leaving nothing behind. The node has not joined
+  // the directory yet: Start.
   static absl::StatusOr<std::unique_ptr<Machine>> Assemble(MachineParts parts, const MachineOptions& options);
   ~Machine();
   Machine(const Machine&) = delete;
@@ -82,11 +86,12 @@ class Machine final {
 
   void Start(std::function<void(const absl::Status&)> joined) { node_->Start(std::move(joined)); }
 
-  // Leaves the directory and waits for peers that still read from us or have not all that we sent them, at most `limit`; then
-  // runs `done`. Drop the machine after.
+  // Leaves the directory and waits for peers that still read from us or have not all that we sent
+  // them, at most `limit`; then runs `done`. Drop the machine after.
   void Drain(base::Duration limit, std::function<void()> done);
 
-  // Ends transfers and connections, so that peers see them disconnect, and the engines' loops. Nothing comes or goes any more.
+  // Ends transfers and connections, so that peers see them disconnect, and the engines' loops.
+  // Nothing comes or goes any more.
   void StopEngines();
 
   store::Store& store() { return *store_; }

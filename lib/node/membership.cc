@@ -220,7 +220,8 @@ void Membership::Flush() {
   } while (batches_.size() < kBatchesInFlight && !queue_.empty() && SendBatch());
 }
 
-// Never empty but at the end, so that there is always something in flight whose end calls for the next page.
+// Never empty but at the end, so that there is always something in flight whose end calls for the
+// next page.
 void Membership::MarkNextPage() {
   const size_t dirty_before = queue_.size();
   while (sweeping_ && queue_.size() == dirty_before) {
@@ -389,7 +390,8 @@ void Membership::VerifyLater() {
   });
 }
 
-// A page after another, then a pause. While something is being told anyhow, this is no time to look.
+// A page after another, then a pause. While something is being told anyhow, this is no time to
+// look.
 void Membership::VerifyNextPage() {
   if (!joined_ || away_ || sweeping_) return VerifyLater();
   const std::vector<store::ObjectInfo> page = store_.List(directory::kMaxVerified, verified_to_);

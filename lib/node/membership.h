@@ -1,20 +1,25 @@
 // Membership keeps this node in the directory, and the directory true about it.
 //
-// It renews the node's lease, announces what the store seals, withdraws what is gone, and carries out what the directory says
-// back: a generation that was deleted, or that lost its id to another, is dropped. What could not be said because the directory
-// was away is said later; a directory that forgot us (a restart) is told everything again, a page of the store at a time. From
-// time to time it has the directory verify what it knows, and says again what was lost there.
+// It renews the node's lease, announces what the store seals, withdraws what is gone, and carries
+// out what the directory says back: a generation that was deleted, or that lost its id to another,
+// is dropped. What could not be said because the directory was away is said later; a directory that
+// forgot us (a restart) is told everything again, a page of the store at a time. From time to time
+// it has the directory verify what it knows, and says again what was lost there.
 //
 //   dirty: queued --> in a batch --> confirmed              in the order in which they became dirty
 //             ^           |
 //             +-- backing off: each for itself
 //
-// Law: one word about a version is under way at a time, and it says what was true when it left: the last word is the truth.
-// Law: nobody else speaks for this node's objects. Anyone who finds a stale entry asks its holder to recheck.
-// Law: when lease and grace are over without a renewal the node is fenced: what it holds may have been deleted, or its id
+// Law: one word about a version is under way at a time, and it says what was true when it left: the
+// last word is the truth.
+// Law: nobody else speaks for this node's objects. Anyone who finds a stale entry asks its holder
+// to recheck.
+// Law: when lease and grace are over without a renewal the node is fenced: what it holds may have
+// been deleted, or its id
 //      given to another content (docs/consistency.md). It stays so until everything was announced again.
-// Bound: kMaxDirty versions are dirty at once. Beyond (a long outage) they are forgotten, and the node joins as a later life of
-// itself: the directory forgets what the earlier one held, and everything is announced anew.
+// Bound: kMaxDirty versions are dirty at once. Beyond (a long outage) they are forgotten, and the
+// node joins as a later life of itself: the directory forgets what the earlier one held, and
+// everything is announced anew.
 // Thread rule: the node's control loop.
 #pragma once
 
@@ -80,21 +85,24 @@ class Membership final {
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
 
-  // Enters the directory and stays in it. `joined` runs once, with the first answer; on an error it goes on trying.
+  // Enters the directory and stays in it. `joined` runs once, with the first answer; on an error it
+  // goes on trying.
   void Start(StatusCallback joined);
 
   // Ends the lease; `left` runs by the directory deadline. Nothing is renewed or announced after.
   void Leave(StatusCallback left);
 
-  // Says again whether `version` is here: somebody was told that it is, and did not find it, or a pull of it has ended.
+  // Says again whether `version` is here: somebody was told that it is, and did not find it, or a
+  // pull of it has ended.
   void Recheck(const base::ObjectVersion& version);
 
-  // A pull brought `version` here without the directory knowing: it is announced as soon as possible, and until then no deletion
-  // can be promised.
+  // A pull brought `version` here without the directory knowing: it is announced as soon as
+  // possible, and until then no deletion can be promised.
   void NoteUnregistered(const base::ObjectVersion& version) { unregistered_.insert(version); }
 
-  // To be called in the task that seals `version` here: announces it, and answers when the directory has accepted it, or refused
-  // it (kAlreadyExists: it is dropped), or at the deadline (kUnavailable). Once for each version.
+  // To be called in the task that seals `version` here: announces it, and answers when the
+  // directory has accepted it, or refused it (kAlreadyExists: it is dropped), or at the deadline
+  // (kUnavailable). Once for each version.
   [[nodiscard]] base::Pending Confirm(const base::ObjectVersion& version, base::Duration deadline, StatusCallback done);
 
   // A call of the directory's was not answered: finds out at once whether it is away.
@@ -111,7 +119,8 @@ class Membership final {
   }
   bool left() const { return leaving_; }
 
-  // Updates that the directory has not confirmed yet, as far as they are known: while everything is announced again, one page.
+  // Updates that the directory has not confirmed yet, as far as they are known: while everything is
+  // announced again, one page.
   size_t behind() const { return dirty_.size() + (sweeping_ ? 1 : 0); }
   const directory::NodeInfo& self() const { return self_info_; }
   const MembershipCounters& counters() const { return counters_; }

@@ -65,8 +65,8 @@ void Node::Serve(Served& served) {
   served.engine->Serve(std::move(handlers));
 }
 
-// A peer that could not ask the directory may have only lost its own way there: what it wants may have been deleted. Errors that
-// do not blame this node for it.
+// A peer that could not ask the directory may have only lost its own way there: what it wants may
+// have been deleted. Errors that do not blame this node for it.
 absl::Status Node::CheckServes(const transport::PinRequest& request) {
   if (membership_.fenced()) {
     return absl::FailedPreconditionError(

@@ -1,7 +1,9 @@
-// Node joins the three: a store of objects, a directory of who holds them, and the engines that move them.
+// Node joins the three: a store of objects, a directory of who holds them, and the engines that
+// move them.
 //
-// It answers the programs of its machine (gets that pull what is missing, deletes that reach every holder) and serves its
-// peers (pins for their pulls, calls). It names no implementation and runs on one loop, in a daemon as in a simulation.
+// It answers the programs of its machine (gets that pull what is missing, deletes that reach every
+// holder) and serves its peers (pins for their pulls, calls). It names no implementation and runs
+// on one loop, in a daemon as in a simulation.
 //
 //   Get -> store (here?) -> PullTable -> directory, Peers -> EngineLink -> transport -> Seal -> the get's answer
 //
@@ -68,39 +70,43 @@ class Node final : public Copies {
   using DeleteCallback = std::function<void(absl::StatusOr<uint32_t>)>;  // how many copies went
   using LocateCallback = directory::Directory::LocateCallback;
 
-  // All must outlive the node. Engines are open already; at least one. Their hosts must be dropped before the node: until then
-  // they may touch the store.
+  // All must outlive the node. Engines are open already; at least one. Their hosts must be dropped
+  // before the node: until then they may touch the store.
   Node(base::EventLoop& loop, store::Store& store, directory::Directory& directory, std::vector<EngineLink*> engines,
        base::Random random, const NodeOptions& options);
   ~Node() override;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  // Enters the directory; `joined` runs with the first answer, and the node goes on trying where that was an error.
+  // Enters the directory; `joined` runs with the first answer, and the node goes on trying where
+  // that was an error.
   void Start(std::function<void(const absl::Status&)> joined);
 
-  // Leaves the directory, so that nobody new asks for our objects, and answers no get from now on. Transfers that run go on.
+  // Leaves the directory, so that nobody new asks for our objects, and answers no get from now on.
+  // Transfers that run go on.
   void Leave(std::function<void(const absl::Status&)> left) { membership_.Leave(std::move(left)); }
 
-  // Answers when all of `ids` are here and sealed, when the missing ones can never come, or at the time-out. Results come in
-  // the order asked. Dropping the handle ends the get and gives back its pins.
+  // Answers when all of `ids` are here and sealed, when the missing ones can never come, or at the
+  // time-out. Results come in the order asked. Dropping the handle ends the get and gives back its
+  // pins.
   [[nodiscard]] base::Pending Get(absl::Span<const base::ObjectId> ids, const GetOptions& options, store::Owner who,
                                   GetCallback done);
 
-  // Deletes the object on every node. kNotFound: nobody has it. kUnavailable: the directory cannot be asked, or a node that may
-  // hold a copy cannot; the text says which.
+  // Deletes the object on every node. kNotFound: nobody has it. kUnavailable: the directory cannot
+  // be asked, or a node that may hold a copy cannot; the text says which.
   [[nodiscard]] base::Pending Delete(const base::ObjectId& id, DeleteCallback done);
 
-  // To be called in the task that seals `version` here: answers when the directory has taken it for the content of its id.
-  // kAlreadyExists: another one is, and this one was dropped. kUnavailable: the directory cannot be asked; it was dropped, too.
+  // To be called in the task that seals `version` here: answers when the directory has taken it for
+  // the content of its id. kAlreadyExists: another one is, and this one was dropped. kUnavailable:
+  // the directory cannot be asked; it was dropped, too.
   [[nodiscard]] base::Pending Confirm(const base::ObjectVersion& version,
                                       std::function<void(const absl::Status&)> done);
 
   // Hands what was put on this node over to others, for at most `limit`. See Evacuation.
   [[nodiscard]] base::Pending Evacuate(base::Duration limit, Evacuation::Callback progress, Evacuation::Callback done);
 
-  // Who holds `id`: asks the directory, waiting for a holder to appear where `wait` says so. While the directory is away it
-  // says so at once.
+  // Who holds `id`: asks the directory, waiting for a holder to appear where `wait` says so. While
+  // the directory is away it says so at once.
   [[nodiscard]] base::Pending Locate(const base::ObjectId& id, base::Duration wait, LocateCallback done);
 
   // All nodes of the cluster.

@@ -90,7 +90,8 @@ void ObjectDelete::Marked(const absl::StatusOr<directory::DeleteReply>& reply) {
   if (!DeletesWhatIsHereNext()) Finish(absl::OkStatus());
 }
 
-// What was here in the beginning and still is: another content than the directory's, or one that it does not know yet.
+// What was here in the beginning and still is: another content than the directory's, or one that it
+// does not know yet.
 bool ObjectDelete::DeletesWhatIsHereNext() {
   const base::Generation next = std::exchange(here_, base::kNoGeneration);
   const auto place = services_.store.Find(id_);

@@ -1,10 +1,12 @@
-// ObjectDelete deletes one object in the whole cluster: it has the directory mark it as deleted, tells every node that may hold it,
-// and reports back to the directory who confirmed, until nobody is left.
+// ObjectDelete deletes one object in the whole cluster: it has the directory mark it as deleted,
+// tells every node that may hold it, and reports back to the directory who confirmed, until nobody
+// is left.
 //
 //   directory: mark --> names of holders --> tell each of them --> directory: these confirmed --> ... --> nobody left: OK
 //
-// From the first answer of the directory on nobody locates the object or announces it; so the names can only become fewer.
-// A holder that does not answer, or is silent, makes the end kUnavailable, with its name; it is told when it is back.
+// From the first answer of the directory on nobody locates the object or announces it; so the names
+// can only become fewer. A holder that does not answer, or is silent, makes the end kUnavailable,
+// with its name; it is told when it is back.
 // Thread rule: the node's control loop.
 #pragma once
 
@@ -45,12 +47,15 @@ class ObjectDelete final : public base::Handle {
     base::Duration deadline;  // of each question
   };
 
-  // Starts at once; `done` runs once, later. Deletes whatever content the id has, here and in the cluster.
+  // Starts at once; `done` runs once, later. Deletes whatever content the id has, here and in the
+  // cluster.
   ObjectDelete(const Services& services, const base::ObjectId& id, Callback done);
-  // Deletes this content and no other: for a deletion that was begun before, and that a directory has forgotten.
+  // Deletes this content and no other: for a deletion that was begun before, and that a directory
+  // has forgotten.
   ObjectDelete(const Services& services, const base::ObjectVersion& version, Callback done);
 
-  // A peer's request to drop a content, and the answer to it. Nothing: no request that a peer would send.
+  // A peer's request to drop a content, and the answer to it. Nothing: no request that a peer would
+  // send.
   static std::vector<uint8_t> EncodeRequest(const base::ObjectVersion& version);
   static absl::optional<base::ObjectVersion> DecodeRequest(absl::Span<const uint8_t> request);
   static std::vector<uint8_t> EncodeAnswer(bool had_it) { return {static_cast<uint8_t>(had_it ? 2 : 1)}; }

@@ -87,7 +87,8 @@ void ObjectPull::Leave() {
 
 // ---- where it is
 
-// The first look is at once, so that "nobody has it" is known soon; the next ones wait for a holder to appear.
+// The first look is at once, so that "nobody has it" is known soon; the next ones wait for a holder
+// to appear.
 void ObjectPull::Locate() {
   tried_.clear();
   refreshed_ = false;
@@ -98,7 +99,8 @@ void ObjectPull::Locate() {
   AskDirectory(answered_ ? table_.options_.locate_wait : base::Duration());
 }
 
-// A place that was told a moment ago needs no question first. While the directory is away any place will do.
+// A place that was told a moment ago needs no question first. While the directory is away any place
+// will do.
 const directory::ObjectInfo* ObjectPull::KnownPlace() const {
   const bool away = services_.membership.directory_away();
   const directory::ObjectInfo* known =

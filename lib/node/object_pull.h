@@ -1,5 +1,6 @@
-// ObjectPull brings one object of another node here: it asks the directory who holds it, makes room, has an engine move the bytes
-// and tries the next holder until it worked or nobody waits any more.
+// ObjectPull brings one object of another node here: it asks the directory who holds it, makes
+// room, has an engine move the bytes and tries the next holder until it worked or nobody waits any
+// more.
 //
 //   locating -> moving -> (registering) -> sealed     hinted: a place that was told a moment ago is tried, while asking
 //   (hinted)  ^   |   \___ next holder                back-off: all holders failed, or there is no room
@@ -7,11 +8,13 @@
 //     |       +----------- queued                     refreshing: a holder's address is not known, or no longer right
 //     +------------------- back-off                   registering: all is here, but the directory has not answered yet
 //
-// Law: an object that is only half here is never seen: it is created, pinned, and sealed or aborted when the engine has said
+// Law: an object that is only half here is never seen: it is created, pinned, and sealed or aborted
+// when the engine has said
 //      that nobody touches its memory any more.
 // A transfer that was cut goes on from what has arrived, from the next holder as well.
 //
-// Law: a copy is sealed only when the directory has entered this node as one that may hold it, so that a deletion finds it; or
+// Law: a copy is sealed only when the directory has entered this node as one that may hold it, so
+// that a deletion finds it; or
 //      when the directory was away, for this node and for the holder (docs/consistency.md).
 // Thread rule: the node's control loop.
 #pragma once
@@ -143,7 +146,8 @@ class ObjectPull final {
   EngineLink* engine_ = nullptr;                               // kMoving
   uint64_t token_ = 0;                                         // kMoving
   transport::TransferReport report_;                           // kRegistering
-  // The unsealed copy of version_, pinned: while it is moving, and between attempts as long as something of it has arrived.
+  // The unsealed copy of version_, pinned: while it is moving, and between attempts as long as
+  // something of it has arrived.
   absl::optional<store::Location> place_;
   uint64_t arrived_ = 0;  // bytes of it, from the start, that are certainly right
   base::IntrusiveList<WaiterHandle, &WaiterHandle::link> waiters_;

@@ -1,6 +1,8 @@
-// Outbox sends into a mailbox that may be full: what does not fit waits here, in order, and goes on when there is room.
+// Outbox sends into a mailbox that may be full: what does not fit waits here, in order, and goes on
+// when there is room.
 //
-// The sender looks at waiting() before it starts something new, so that what waits stays bounded by what it has started.
+// The sender looks at waiting() before it starts something new, so that what waits stays bounded by
+// what it has started.
 // Thread rule: the sending loop.
 #pragma once
 

@@ -78,7 +78,8 @@ void Peers::Update(const std::vector<directory::NodeInfo>& nodes) {
   std::map<directory::NodeId, Peer> updated;
   for (const directory::NodeInfo& node : nodes) {
     Peer peer;
-    // A peer that was restarted starts with a clean sheet; pulls that still run from its earlier life are counted on.
+    // A peer that was restarted starts with a clean sheet; pulls that still run from its earlier
+    // life are counted on.
     if (const Peer* known = Find(node.id)) {
       peer.pulls = known->pulls;
       if (known->incarnation == node.incarnation) peer = *known;

@@ -1,8 +1,10 @@
-// Peers is the node's address book: who is alive, where their engines listen, and who is better left alone for a while.
+// Peers is the node's address book: who is alive, where their engines listen, and who is better
+// left alone for a while.
 //
-// Addresses come from the directory, and are asked for again when a name is unknown or its node has failed us: it may have been
-// restarted elsewhere. A peer that failed is passed over for a back-off that doubles with each further failure; a success clears
-// it. From one peer at most max_pulls run at once; who comes later waits for its turn.
+// Addresses come from the directory, and are asked for again when a name is unknown or its node has
+// failed us: it may have been restarted elsewhere. A peer that failed is passed over for a back-off
+// that doubles with each further failure; a success clears it. From one peer at most max_pulls run
+// at once; who comes later waits for its turn.
 // Thread rule: the node's control loop.
 #pragma once
 
@@ -62,13 +64,14 @@ class Peers final {
   const Peer* Find(const directory::NodeId& id) const;
   Use UseOf(const directory::NodeId& id) const;
 
-  // A pull from a ready peer begins; how it ended. kFailed: the peer could not be reached or did not keep up.
+  // A pull from a ready peer begins; how it ended. kFailed: the peer could not be reached or did
+  // not keep up.
   enum class End { kOk, kFailed, kOther };
   void Begin(const directory::NodeId& id);
   void Ended(const directory::NodeId& id, End end);
 
-  // Asks the directory for all nodes; `done` runs later, when the book is up to date or could not be brought so. Several at once
-  // share one question.
+  // Asks the directory for all nodes; `done` runs later, when the book is up to date or could not
+  // be brought so. Several at once share one question.
   [[nodiscard]] base::Pending Refresh(std::function<void(const absl::Status&)> done);
 
  private:

@@ -1,5 +1,5 @@
-// PullTable holds what is on its way here: one ObjectPull (object_pull.h) for each object, however many gets wait for it, and
-// the queues of those that wait until a busy holder has a turn for them.
+// PullTable holds what is on its way here: one ObjectPull (object_pull.h) for each object, however
+// many gets wait for it, and the queues of those that wait until a busy holder has a turn for them.
 //
 // Thread rule: the node's control loop.
 #pragma once
@@ -42,8 +42,8 @@ struct PullOptions {
   base::Duration directory_deadline = base::Seconds(2);
   base::Duration locate_wait =
       base::Seconds(5);  // one question to the directory waits this long for a holder to appear
-  // A holder from which nothing comes for this long is given up; one that serves many at once is slow, not dead, and one that is
-  // dead is mostly noticed by its connection, before.
+  // A holder from which nothing comes for this long is given up; one that serves many at once is
+  // slow, not dead, and one that is dead is mostly noticed by its connection, before.
   base::Duration patience = transport::kPatience;
   base::Duration attempt_deadline = kAttemptDeadline;
 };
@@ -68,7 +68,8 @@ class PullTable final {
   // ok: the object is sealed here. Otherwise why it can never come: too large for this store, say.
   using Callback = std::function<void(const absl::Status&)>;
 
-  // What pulls work with. All references must outlive them, and the engines' hosts must have been dropped before the table is.
+  // What pulls work with. All references must outlive them, and the engines' hosts must have been
+  // dropped before the table is.
   struct Services {
     base::EventLoop& loop;
     store::Store& store;
@@ -87,21 +88,24 @@ class PullTable final {
   PullTable(const PullTable&) = delete;
   PullTable& operator=(const PullTable&) = delete;
 
-  // One who waits for an object. Dropping it stops waiting; when the last one stops, the pull is cancelled.
+  // One who waits for an object. Dropping it stops waiting; when the last one stops, the pull is
+  // cancelled.
   class Waiter : public base::Handle {
    public:
     // What went wrong last while it goes on trying; ok when nothing did.
     virtual absl::Status trouble() const = 0;
   };
 
-  // Pulls `id`, or joins the pull that runs. Goes on until it worked, cannot work or the waiters are gone: the deadline is
-  // the caller's. `protocol` counts for a pull that is not moving yet; kAuto leaves it to the policy.
+  // Pulls `id`, or joins the pull that runs. Goes on until it worked, cannot work or the waiters
+  // are gone: the deadline is the caller's. `protocol` counts for a pull that is not moving yet;
+  // kAuto leaves it to the policy.
   [[nodiscard]] std::unique_ptr<Waiter> Start(const base::ObjectId& id, transport::Protocol protocol, Callback done);
 
   // See Copies.
   bool IsComing(const base::ObjectVersion& version) const;
   void OnWithdraw(const base::ObjectVersion& version);
-  // A pull of `version` will not seal it. Those who wait for its id go on waiting, for another content.
+  // A pull of `version` will not seal it. Those who wait for its id go on waiting, for another
+  // content.
   void Drop(const base::ObjectVersion& version);
 
   size_t running() const { return pulls_.size(); }

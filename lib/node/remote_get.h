@@ -1,4 +1,5 @@
-// RemoteGet is one get of a program: it waits on the store for all of its objects while the missing ones are pulled.
+// RemoteGet is one get of a program: it waits on the store for all of its objects while the missing
+// ones are pulled.
 //
 // Thread rule: the node's control loop.
 #pragma once

@@ -1,7 +1,8 @@
-// Services share one call channel between nodes: the first byte of a request names the service that it is for.
+// Services share one call channel between nodes: the first byte of a request names the service that
+// it is for.
 //
-// A request of a peer is untrusted: an unknown service, or none, gets an empty reply. What a service returns is its work on the
-// answer, see transport::CallHandler.
+// A request of a peer is untrusted: an unknown service, or none, gets an empty reply. What a
+// service returns is its work on the answer, see transport::CallHandler.
 // Thread rule: the node's control loop.
 #pragma once
 

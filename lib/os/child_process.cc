@@ -24,7 +24,8 @@ extern "C" {
 namespace tokamak::os {
 namespace {
 
-// What the child needs, all made before the fork: after it a child of a threaded program may not even allocate.
+// What the child needs, all made before the fork: after it a child of a threaded program may not
+// even allocate.
 struct Plan {
   std::string program;
   std::vector<char*> argv;

@@ -257,7 +257,8 @@ bool EpollLoop::Sleep(const base::Time* limit) {
   }
   if (RunPollers()) return true;
 
-  // Either a raise sees that we sleep and wakes us, or we see here what it raised; the same for Stop.
+  // Either a raise sees that we sleep and wakes us, or we see here what it raised; the same for
+  // Stop.
   asleep_.store(true, std::memory_order_seq_cst);
   base::Duration wait;
   if (signals_.empty() && !stopped_.load(std::memory_order_seq_cst)) {

@@ -1,17 +1,21 @@
 // EpollLoop is the real event loop: the monotonic clock, epoll, and wake-ups from other threads.
 //
-// It goes in rounds: due timers, raised signals, pollers, file descriptors, a bounded number of each, so that none starves
-// another. When a round finds nothing the loop spins or sleeps, as its Detection says. A signal raised while the loop is awake
-// costs no syscall, and neither does a round, but for a look at the descriptors every kDescriptorInterval (while spinning, with
-// nothing else to do, every kIdleDescriptorInterval).
+// It goes in rounds: due timers, raised signals, pollers, file descriptors, a bounded number of
+// each, so that none starves another. When a round finds nothing the loop spins or sleeps, as its
+// Detection says. A signal raised while the loop is awake costs no syscall, and neither does a
+// round, but for a look at the descriptors every kDescriptorInterval (while spinning, with nothing
+// else to do, every kIdleDescriptorInterval).
 //
-// The clock is dear: some 20 ns where a processor's counter can be read in place, and a system call of microseconds where it
-// cannot, as in many virtual machines. So it is read when a task asks for the time, and by the loop itself only after a round
-// that found work or slept, and in one of kIdleRoundsPerClock rounds that find nothing. A spinning loop is late by at most so
-// many empty rounds with a timer, a look at the descriptors, the end of its spinning and the limit of RunUntil.
+// The clock is dear: some 20 ns where a processor's counter can be read in place, and a system call
+// of microseconds where it cannot, as in many virtual machines. So it is read when a task asks for
+// the time, and by the loop itself only after a round that found work or slept, and in one of
+// kIdleRoundsPerClock rounds that find nothing. A spinning loop is late by at most so many empty
+// rounds with a timer, a look at the descriptors, the end of its spinning and the limit of
+// RunUntil.
 //
 // Signals, pollers and descriptors have no order among timers: each runs in its part of a round.
-// Thread rule: one thread uses the loop (whoever runs it; before that, whoever sets it up), except for Stop and Signal::Raise.
+// Thread rule: one thread uses the loop (whoever runs it; before that, whoever sets it up), except
+// for Stop and Signal::Raise.
 // Lifetimes: timers, signals, watches and pollers are dropped before the loop.
 #pragma once
 
@@ -51,8 +55,9 @@ struct Detection {
   static Detection Adaptive(base::Duration spin) { return {Mode::kAdaptive, spin}; }
 };
 
-// A descriptor that is being watched. Dropping it ends that: its callback runs no more, also where its event is known already.
-// Drop it before the descriptor is closed. Move-only; must not outlive its loop.
+// A descriptor that is being watched. Dropping it ends that: its callback runs no more, also where
+// its event is known already. Drop it before the descriptor is closed. Move-only; must not outlive
+// its loop.
 class [[nodiscard]] FdWatch final {
  public:
   FdWatch() = default;
@@ -60,7 +65,8 @@ class [[nodiscard]] FdWatch final {
   FdWatch& operator=(FdWatch&& other) noexcept;
   ~FdWatch() { Reset(); }
 
-  // Watches for other events (EPOLLIN, EPOLLOUT, EPOLLRDHUP) from now on; 0 pauses, but for EPOLLERR and EPOLLHUP.
+  // Watches for other events (EPOLLIN, EPOLLOUT, EPOLLRDHUP) from now on; 0 pauses, but for
+  // EPOLLERR and EPOLLHUP.
   void SetEvents(uint32_t events);
   void Reset();
   bool active() const { return loop_ != nullptr; }
@@ -73,8 +79,8 @@ class [[nodiscard]] FdWatch final {
   uint64_t ticket_ = 0;
 };
 
-// A poller that is being polled; dropping it ends that, also from inside its Poll. Drop it before the poller and before its
-// descriptor is closed. Move-only; must not outlive its loop.
+// A poller that is being polled; dropping it ends that, also from inside its Poll. Drop it before
+// the poller and before its descriptor is closed. Move-only; must not outlive its loop.
 class [[nodiscard]] PollerHandle final {
  public:
   PollerHandle() = default;
@@ -112,12 +118,12 @@ class EpollLoop final : public base::EventLoop {
   // Thread-safe. Run returns after the current round.
   void Stop();
 
-  // Runs until `done`, which is asked before the first and after each round, until Stop or until `limit`. Returns whether
-  // `done`. For tests and programs; logic arms timers.
+  // Runs until `done`, which is asked before the first and after each round, until Stop or until
+  // `limit`. Returns whether `done`. For tests and programs; logic arms timers.
   bool RunUntil(const std::function<bool()>& done, base::Time limit);
 
-  // Runs `callback` on each round in which one of `events` holds for `fd` (level-triggered), or EPOLLERR or EPOLLHUP. `fd`
-  // stays the caller's and is watched at most once.
+  // Runs `callback` on each round in which one of `events` holds for `fd` (level-triggered), or
+  // EPOLLERR or EPOLLHUP. `fd` stays the caller's and is watched at most once.
   FdWatch Watch(int fd, uint32_t events, FdCallback callback);
 
   // Polls `poller` in every round, see Poller.
@@ -147,10 +153,12 @@ class EpollLoop final : public base::EventLoop {
 
   static constexpr int kTimersPerRound = 64;
   static constexpr int kEventsPerRound = 64;
-  // How often a loop that does not sleep looks at its descriptors: while it has other work, and while it has none.
+  // How often a loop that does not sleep looks at its descriptors: while it has other work, and
+  // while it has none.
   static constexpr base::Duration kDescriptorInterval = base::Microseconds(10);
   static constexpr base::Duration kIdleDescriptorInterval = base::Microseconds(1);
-  // A loop with nothing to do looks up this often, so that times it remembers never get too old to compare.
+  // A loop with nothing to do looks up this often, so that times it remembers never get too old to
+  // compare.
   static constexpr base::Duration kLongestSleep = base::Seconds(3600);
 
   struct Watched {

@@ -7,8 +7,8 @@
 //   ...
 //   thread.CallOn([&] { engine.reset(); });
 //
-// Thread rule: made, stopped and dropped by one thread; CallOn from any, but another thread's must have
-// returned before it is stopped.
+// Thread rule: made, stopped and dropped by one thread; CallOn from any, but another thread's must
+// have returned before it is stopped.
 #pragma once
 
 #include <condition_variable>
@@ -34,12 +34,12 @@ class LoopThread final {
   // To be used on its thread, or by anybody once stopped.
   EpollLoop& loop() { return loop_; }
 
-  // Runs `call` on the loop's thread and returns when it has returned: for setting up and tearing down. Runs it right here
-  // where this is the loop's thread, or where the loop was stopped.
+  // Runs `call` on the loop's thread and returns when it has returned: for setting up and tearing
+  // down. Runs it right here where this is the loop's thread, or where the loop was stopped.
   void CallOn(absl::FunctionRef<void()> call);
 
-  // The loop ends its round and the thread is joined. What was posted and did not run stays with the loop. Does nothing the
-  // second time; not from the loop's own thread.
+  // The loop ends its round and the thread is joined. What was posted and did not run stays with
+  // the loop. Does nothing the second time; not from the loop's own thread.
   void Stop();
 
  private:

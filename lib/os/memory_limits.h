@@ -1,5 +1,5 @@
-// How much memory this process can hope for, so that what is impossible can be refused at once, in words, rather than end in
-// SIGBUS or a kill in the middle of work.
+// How much memory this process can hope for, so that what is impossible can be refused at once, in
+// words, rather than end in SIGBUS or a kill in the middle of work.
 //
 // An estimate: others use memory too. Where the kernel does not tell, there is no limit.
 #pragma once

@@ -1,7 +1,8 @@
 // ProcessWatch hears of the end of a process that need not be our child.
 //
-// A process that has ended has no thread and no mapping any more: it writes to shared memory never again. (What it gave away,
-// a mapping to a forked child or a descriptor to another process, is not seen.)
+// A process that has ended has no thread and no mapping any more: it writes to shared memory never
+// again. (What it gave away, a mapping to a forked child or a descriptor to another process, is not
+// seen.)
 // Thread rule: the loop's thread.
 #pragma once
 
@@ -18,9 +19,9 @@ namespace tokamak::os {
 
 class ProcessWatch final {
  public:
-  // `ended` runs once, in a task of its own, and may drop the watch. kNotFound: it has ended already. Other errors: it cannot
-  // be watched (a process that our pid namespace does not show has the number 0 here; one of a namespace below ours is shown
-  // and watched; no descriptor is left).
+  // `ended` runs once, in a task of its own, and may drop the watch. kNotFound: it has ended
+  // already. Other errors: it cannot be watched (a process that our pid namespace does not show has
+  // the number 0 here; one of a namespace below ours is shown and watched; no descriptor is left).
   static absl::StatusOr<std::unique_ptr<ProcessWatch>> Start(EpollLoop& loop, pid_t pid, std::function<void()> ended);
 
   // Whether it has not ended yet, whatever the loop knows. True where that cannot be found out.

@@ -1,8 +1,10 @@
-// RaisedSignals holds the signals of one loop that were raised and have not run: a lock-free stack that any thread pushes to
-// and the loop takes whole. So the loop finds what was raised in O(raised), however many signals there are.
+// RaisedSignals holds the signals of one loop that were raised and have not run: a lock-free stack
+// that any thread pushes to and the loop takes whole. So the loop finds what was raised in
+// O(raised), however many signals there are.
 //
-// A signal is in the stack at most once: between the raise that found it quiet and the start of its run. One that is dropped
-// meanwhile leaves its entry behind, which is freed when the loop comes to it.
+// A signal is in the stack at most once: between the raise that found it quiet and the start of its
+// run. One that is dropped meanwhile leaves its entry behind, which is freed when the loop comes to
+// it.
 #pragma once
 
 #include <atomic>
@@ -26,14 +28,16 @@ class RaisedSignals final {
   Entry* Make(base::Task task);
   void Drop(Entry* entry);
 
-  // Any thread. Returns whether this raise put `entry` into the stack: then the loop may have to be woken.
+  // Any thread. Returns whether this raise put `entry` into the stack: then the loop may have to be
+  // woken.
   [[nodiscard]] bool Raise(Entry* entry);
 
-  // Loop's thread. Sequentially consistent: a raise that this does not see, sees what the loop's thread wrote before.
+  // Loop's thread. Sequentially consistent: a raise that this does not see, sees what the loop's
+  // thread wrote before.
   bool empty() const { return top_.load(std::memory_order_seq_cst) == nullptr; }
 
-  // Loop's thread. Runs each signal raised by now once, in the order raised, with `after_each` behind it. Returns whether any
-  // ran.
+  // Loop's thread. Runs each signal raised by now once, in the order raised, with `after_each`
+  // behind it. Returns whether any ran.
   bool Run(absl::FunctionRef<void()> after_each);
 
  private:

@@ -1,5 +1,5 @@
-// StartThread starts a thread as all of ours are: named, so that top and gdb show what it does, and deaf to Unix signals,
-// which stay with the main thread.
+// StartThread starts a thread as all of ours are: named, so that top and gdb show what it does, and
+// deaf to Unix signals, which stay with the main thread.
 #pragma once
 
 #include <functional>

@@ -1,7 +1,7 @@
 // The path of a Unix socket in the file system: who holds it, and what a dead process left there.
 //
-// A lock beside the path says whether its owner lives: no process can die without giving it up, and two that start at once
-// cannot both think that the other is dead.
+// A lock beside the path says whether its owner lives: no process can die without giving it up, and
+// two that start at once cannot both think that the other is dead.
 #pragma once
 
 #include <sys/types.h>
@@ -14,15 +14,17 @@
 
 namespace tokamak::os {
 
-// Takes the lock of `path`, held until the descriptor is closed. kAlreadyExists: another process has it.
+// Takes the lock of `path`, held until the descriptor is closed. kAlreadyExists: another process
+// has it.
 absl::StatusOr<FileDescriptor> LockSocketPath(const std::string& path);
 
-// A socket that listens at `path` (file mode 0600) and does not block, in place of one that nobody listens at any more. For
-// the holder of the lock. kAlreadyExists: somebody without a lock listens there. kInvalidArgument: no path for a socket.
+// A socket that listens at `path` (file mode 0600) and does not block, in place of one that nobody
+// listens at any more. For the holder of the lock. kAlreadyExists: somebody without a lock listens
+// there. kInvalidArgument: no path for a socket.
 absl::StatusOr<FileDescriptor> BindSocketPath(const std::string& path, int most_waiting);
 
-// A socket that is connected to who listens at `path`. kNotFound: no such path. kPermissionDenied. kUnavailable: nobody
-// listens there, or nobody accepted within `deadline`.
+// A socket that is connected to who listens at `path`. kNotFound: no such path. kPermissionDenied.
+// kUnavailable: nobody listens there, or nobody accepted within `deadline`.
 absl::StatusOr<FileDescriptor> ConnectSocketPath(const std::string& path, base::Duration deadline);
 
 // Which file `path` is now; 0 where there is none.

@@ -1,11 +1,12 @@
 // Unix sockets that carry frames (unix_frame.h).
 //
-// UnixListener and UnixConnection live on an EpollLoop and never wait (the daemon); UnixSocket waits, up to a deadline (the
-// client library). The socket is a stream, not a sequence of packets: a packet may not be larger than the socket's buffer,
-// and a frame may; and one call moves many small frames.
+// UnixListener and UnixConnection live on an EpollLoop and never wait (the daemon); UnixSocket
+// waits, up to a deadline (the client library). The socket is a stream, not a sequence of packets:
+// a packet may not be larger than the socket's buffer, and a frame may; and one call moves many
+// small frames.
 //
-// The other side is untrusted: frames and their descriptors are bounded, what waits to be sent is bounded by kMaxQueued, and
-// what one client sends is handled kFramesPerTurn at a time.
+// The other side is untrusted: frames and their descriptors are bounded, what waits to be sent is
+// bounded by kMaxQueued, and what one client sends is handled kFramesPerTurn at a time.
 #pragma once
 
 #include <sys/types.h>
@@ -44,8 +45,8 @@ class UnixConnection final {
  public:
   // Runs with each whole frame; may drop the connection.
   using FrameHandler = std::function<void(Frame frame)>;
-  // The connection is over: the other side ended, broke the format, or did not read. Runs once, after all whole frames that
-  // came before; may drop the connection.
+  // The connection is over: the other side ended, broke the format, or did not read. Runs once,
+  // after all whole frames that came before; may drop the connection.
   using EndHandler = std::function<void(const absl::Status& why)>;
 
   // Takes over a connected socket. Handlers run on `loop`, never inside a call.
@@ -54,8 +55,9 @@ class UnixConnection final {
   UnixConnection(const UnixConnection&) = delete;
   UnixConnection& operator=(const UnixConnection&) = delete;
 
-  // Queues one frame; what is queued in one task leaves together, right after it. Beyond kMaxQueued the connection ends. Both
-  // are copied; bounds as for FrameQueue::Add. Does nothing when the connection is over.
+  // Queues one frame; what is queued in one task leaves together, right after it. Beyond kMaxQueued
+  // the connection ends. Both are copied; bounds as for FrameQueue::Add. Does nothing when the
+  // connection is over.
   void Send(absl::Span<const uint8_t> body, absl::Span<const int> descriptors = {});
 
   size_t queued_bytes() const { return queue_.bytes(); }
@@ -98,9 +100,10 @@ class UnixListener final {
   // Runs with each connection, a socket that does not block; may drop the listener.
   using Handler = std::function<void(FileDescriptor socket)>;
 
-  // Only this user may connect (file mode 0600). A socket file that a dead process left is replaced. kAlreadyExists: somebody
-  // listens there. kInvalidArgument: the path is too long (107 bytes), or is a file that is no socket. Beside the path stands
-  // a lock, `path`.lock, while the listener lives.
+  // Only this user may connect (file mode 0600). A socket file that a dead process left is
+  // replaced. kAlreadyExists: somebody listens there. kInvalidArgument: the path is too long (107
+  // bytes), or is a file that is no socket. Beside the path stands a lock, `path`.lock, while the
+  // listener lives.
   static absl::StatusOr<std::unique_ptr<UnixListener>> Listen(EpollLoop& loop, const std::string& path,
                                                               Handler handler);
   ~UnixListener();
@@ -124,22 +127,25 @@ class UnixListener final {
 // The client's end, which waits. One thread may send while another receives.
 class UnixSocket final {
  public:
-  // kNotFound: no such path. kUnavailable: nobody listens there, or nobody accepted within `deadline`.
+  // kNotFound: no such path. kUnavailable: nobody listens there, or nobody accepted within
+  // `deadline`.
   static absl::StatusOr<UnixSocket> Connect(const std::string& path, base::Duration deadline = base::Seconds(5));
 
-  // Sends one frame. kInvalidArgument: it is too long. kDeadlineExceeded: nothing, or only a part was sent; the socket is good
-  // for nothing after. kUnavailable: the other side ended. Bounds as for FrameQueue::Add.
+  // Sends one frame. kInvalidArgument: it is too long. kDeadlineExceeded: nothing, or only a part
+  // was sent; the socket is good for nothing after. kUnavailable: the other side ended. Bounds as
+  // for FrameQueue::Add.
   absl::Status Send(absl::Span<const uint8_t> body, absl::Span<const int> descriptors, base::Duration deadline);
   absl::Status Send(absl::Span<const uint8_t> body, base::Duration deadline) { return Send(body, {}, deadline); }
 
-  // The next frame. kDeadlineExceeded: none was complete; ask again. kUnavailable: the other side ended. kInvalidArgument: it
-  // broke the format.
+  // The next frame. kDeadlineExceeded: none was complete; ask again. kUnavailable: the other side
+  // ended. kInvalidArgument: it broke the format.
   absl::StatusOr<Frame> Receive(base::Duration deadline);
 
   // Makes a Receive that waits return kUnavailable, from any thread.
   void Shutdown();
 
-  // The other side has ended; what it sent before may still have to be received. Never waits. From any thread.
+  // The other side has ended; what it sent before may still have to be received. Never waits. From
+  // any thread.
   bool ended() const;
 
   PeerCredentials peer() const;

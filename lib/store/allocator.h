@@ -61,9 +61,9 @@ class Allocator final {
   // `dearest` each. Looks at no more than kMaxGrowth blocks. Nothing where these do not make one.
   absl::optional<BlockRun> GrowRun(uint32_t block, uint64_t size, uint64_t dearest, Cost cost) const;
 
-  // The first run of at least `size` bytes, of blocks that cost at most `dearest` each, from where the
-  // last sweep ended, and from the begin of the arena after its end. Looks at no more than kMaxSweep
-  // blocks. Nothing where these do not make one.
+  // The first run of at least `size` bytes, of blocks that cost at most `dearest` each, from where
+  // the last sweep ended, and from the begin of the arena after its end. Looks at no more than
+  // kMaxSweep blocks. Nothing where these do not make one.
   absl::optional<BlockRun> SweepRun(uint64_t size, uint64_t dearest, Cost cost);
 
   // Takes the front of a run whose blocks in use have all been freed.

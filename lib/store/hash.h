@@ -1,4 +1,5 @@
-// A 64-bit hash of a stream of bytes: XXH64 with seed 0, so that `xxhsum -H64` says the same. Not cryptographic.
+// A 64-bit hash of a stream of bytes: XXH64 with seed 0, so that `xxhsum -H64` says the same. Not
+// cryptographic.
 #pragma once
 
 #include <xxhash.h>

@@ -165,10 +165,12 @@ class Store final {
   // Makes a sealed object invisible at once; its memory is freed with its last pin. kNotFound;
   // kFailedPrecondition when it is not sealed (abort it instead).
   absl::Status Delete(const base::ObjectId& id);
-  // The same, but kNotFound where the object has another generation. `reason` is what subscribers are told: kDeleted or kRefused.
+  // The same, but kNotFound where the object has another generation. `reason` is what subscribers
+  // are told: kDeleted or kRefused.
   absl::Status DeleteVersion(const base::ObjectVersion& version, Event::Kind reason = Event::Kind::kDeleted);
 
-  // A copy is kept from now on as if it had been created here: another node hands it over. kNotFound.
+  // A copy is kept from now on as if it had been created here: another node hands it over.
+  // kNotFound.
   absl::Status Keep(const base::ObjectVersion& version);
 
   // Where a sealed object lies, without pinning it: for looking only. Nothing when there is none,

@@ -1,8 +1,11 @@
-// DeviceWatches are those who want to hear of a device's events, each on a loop of its own: what Device::Watch is made of.
+// DeviceWatches are those who want to hear of a device's events, each on a loop of its own: what
+// Device::Watch is made of.
 //
-// Law: a watch hears of each event once, in order, in a task of its loop, and of none after it was dropped. What its handler
+// Law: a watch hears of each event once, in order, in a task of its loop, and of none after it was
+// dropped. What its handler
 //      causes it hears of in a later task. Of an event that waits already, as the last one, it hears once.
-// Thread rule: Tell and Forget from any thread, also with the device's own lock held: the lock in here is the innermost. A watch
+// Thread rule: Tell and Forget from any thread, also with the device's own lock held: the lock in
+// here is the innermost. A watch
 //      is made and dropped on its loop's thread.
 #pragma once
 
@@ -26,7 +29,8 @@ class DeviceWatches final {
   DeviceWatches(const DeviceWatches&) = delete;
   DeviceWatches& operator=(const DeviceWatches&) = delete;
 
-  // `keep` lives on while the watch does; it owns these, directly or not. The handler may drop the watch.
+  // `keep` lives on while the watch does; it owns these, directly or not. The handler may drop the
+  // watch.
   std::unique_ptr<DeviceWatch> Add(std::shared_ptr<void> keep, base::EventLoop& loop, DeviceEventHandler handler);
 
   void Tell(const DeviceEventInfo& event);

@@ -25,7 +25,8 @@ constexpr base::Duration NotReadyDelay(uint8_t code) {
   return base::Microseconds(10) * kTenMicroseconds[code & 31];
 }
 
-// The code of the shortest such delay that is not below `delay`; 0, the longest of all, beyond 491.52 ms.
+// The code of the shortest such delay that is not below `delay`; 0, the longest of all, beyond
+// 491.52 ms.
 constexpr uint8_t NotReadyCode(base::Duration delay) {
   for (uint8_t code = 1; code < 32; ++code) {
     if (NotReadyDelay(code) >= delay) return code;

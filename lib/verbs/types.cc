@@ -80,7 +80,8 @@ bool ParseIpv6(absl::string_view text, std::array<uint8_t, 16>* ip) {
   return true;
 }
 
-// RFC 5952: lower case, no leading zeros, the longest run of at least two zero groups (the first of equals) as "::".
+// RFC 5952: lower case, no leading zeros, the longest run of at least two zero groups (the first of
+// equals) as "::".
 std::string FormatIpv6(const std::array<uint8_t, 16>& ip) {
   std::array<uint32_t, 8> groups;
   for (size_t i = 0; i < 8; ++i) groups[i] = uint32_t{ip[2 * i]} << 8 | ip[2 * i + 1];

@@ -4,7 +4,8 @@
 //
 // Loops that have threads around them pass event_loop_thread_contract.h as well.
 //
-// No test sleeps. One that must see that a task does not run posts another behind it and runs until that has run.
+// No test sleeps. One that must see that a task does not run posts another behind it and runs until
+// that has run.
 #pragma once
 
 #include <functional>

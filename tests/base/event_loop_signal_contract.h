@@ -1,4 +1,5 @@
-// What every EventLoop promises of signals, and so of the mailboxes on top: a part of event_loop_contract.h, which includes it.
+// What every EventLoop promises of signals, and so of the mailboxes on top: a part of
+// event_loop_contract.h, which includes it.
 #pragma once
 
 #include <functional>

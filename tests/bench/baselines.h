@@ -22,8 +22,8 @@ class Contender {
   virtual absl::StatusOr<double> Fetch() = 0;
 };
 
-// A small request and a reply of `size` over one TCP connection on loopback, from another process (TcpPeer), into memory that
-// was touched before.
+// A small request and a reply of `size` over one TCP connection on loopback, from another process
+// (TcpPeer), into memory that was touched before.
 absl::StatusOr<std::unique_ptr<Contender>> StartTcpStream();
 
 // GET over TCP, by hiredis, from a private redis-server in `folder`.

@@ -1,10 +1,12 @@
-// How many bytes a second soft::UdpFabric carries over loopback, next to a TCP stream in the same run.
+// How many bytes a second soft::UdpFabric carries over loopback, next to a TCP stream in the same
+// run.
 //
 //   bazel run -c opt //tests/bench:fabric -- --seconds=1 --repeats=5 --payloads=1024,4096
 //
-// Two threads, each pinned to a processor of its own where there are two. One sends WRITE packets within a window that the other
-// one's acknowledgements move; that one checks each ICRC and copies the payload into place. Nothing above the fabric takes part.
-// For a profile: CPUPROFILE=/tmp/fabric.prof CPUPROFILE_FREQUENCY=1000, built with --config=profile.
+// Two threads, each pinned to a processor of its own where there are two. One sends WRITE packets
+// within a window that the other one's acknowledgements move; that one checks each ICRC and copies
+// the payload into place. Nothing above the fabric takes part. For a profile:
+// CPUPROFILE=/tmp/fabric.prof CPUPROFILE_FREQUENCY=1000, built with --config=profile.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>

@@ -1,9 +1,11 @@
-// What the bare software NIC does, beside TCP in the same run: WRITE and READ bandwidth, and the latency of a small SEND.
+// What the bare software NIC does, beside TCP in the same run: WRITE and READ bandwidth, and the
+// latency of a small SEND.
 //
 //   bazel run -c opt //tests/bench:nic -- [--json] [--rounds N] [--seconds S]
 //
-// Two processes, soft:udp on two loopback addresses. Contestants take turns within each round, so that a machine that slows
-// down slows all of them down; shown are the median of the rounds, their spread, and the median of the ratios within each round.
+// Two processes, soft:udp on two loopback addresses. Contestants take turns within each round, so
+// that a machine that slows down slows all of them down; shown are the median of the rounds, their
+// spread, and the median of the ratios within each round.
 //
 //   write, read    messages of one size from one end's memory to the other's, several in flight; each loop sleeps when idle
 //   tcp stream     the same messages one after another on one connection
@@ -12,7 +14,8 @@
 //                  threads: the NIC has a thread of its own, as in tokd; shared: it works on its owner's
 //   tcp ping-pong  the same over a connection, blocking in recv or asking again and again
 //
-// For a profile of the active side: CPUPROFILE=/tmp/nic.prof, built with --config=profile; and --only to choose contestants.
+// For a profile of the active side: CPUPROFILE=/tmp/nic.prof, built with --config=profile; and
+// --only to choose contestants.
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <iostream>

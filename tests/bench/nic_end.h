@@ -1,8 +1,10 @@
-// NicEnd is one end of a benchmark of the bare NIC: soft:udp on a loopback address, and an owner with queue pairs on it.
+// NicEnd is one end of a benchmark of the bare NIC: soft:udp on a loopback address, and an owner
+// with queue pairs on it.
 //
-// Completions are found by the owner's loop as its detection says: by looking again and again (busy), or by an event.
-// Thread rule: one thread, which runs loop(). With Setting::one_thread the NIC works on that loop too, otherwise on a thread of
-// its own, as in tokd.
+// Completions are found by the owner's loop as its detection says: by looking again and again
+// (busy), or by an event.
+// Thread rule: one thread, which runs loop(). With Setting::one_thread the NIC works on that loop
+// too, otherwise on a thread of its own, as in tokd.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +61,8 @@ class NicEnd final : public os::Poller {
   uint32_t rkey() const { return region_->rkey(); }
   uint32_t lkey() const { return region_->lkey(); }
 
-  // The next queue pair, in Init, with receives of kSmallMessage bytes where it is to take messages.
+  // The next queue pair, in Init, with receives of kSmallMessage bytes where it is to take
+  // messages.
   absl::StatusOr<verbs::QueuePair*> AddQueuePair(bool receives);
   size_t queue_pairs() const { return queue_pairs_.size(); }
   verbs::QueuePair& queue_pair(size_t index) { return *queue_pairs_[index]; }

@@ -1,4 +1,5 @@
-// NicPeer is another process with a NicEnd, which listens, accepts queue pairs and, where it is told so, echoes what it receives.
+// NicPeer is another process with a NicEnd, which listens, accepts queue pairs and, where it is
+// told so, echoes what it receives.
 //
 // Thread rule: one thread.
 #pragma once
@@ -25,8 +26,8 @@ struct RemoteArena {
 
 class NicPeer final {
  public:
-  // Forks: while this process has one thread. The other one ends with this object, and with this process. Its NIC is to be on
-  // `address`, its arena has `arena` bytes, touched before.
+  // Forks: while this process has one thread. The other one ends with this object, and with this
+  // process. Its NIC is to be on `address`, its arena has `arena` bytes, touched before.
   static absl::StatusOr<std::unique_ptr<NicPeer>> Start(const verbs::Address& address, uint64_t arena);
   ~NicPeer();
   NicPeer(const NicPeer&) = delete;

@@ -1,4 +1,5 @@
-// What is measured over connected queue pairs of a NicEnd: WRITEs and READs as a stream, SENDs to and fro.
+// What is measured over connected queue pairs of a NicEnd: WRITEs and READs as a stream, SENDs to
+// and fro.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,8 @@ class NicLink final {
   // Bytes a second: those completed after a tenth of the time, so that windows have opened.
   absl::StatusOr<double> Run(const Stream& stream);
 
-  // Small messages to and fro over the first queue pair, whose setting says echo. Half of each round trip, in seconds.
+  // Small messages to and fro over the first queue pair, whose setting says echo. Half of each
+  // round trip, in seconds.
   absl::StatusOr<std::vector<double>> PingPong(double seconds);
 
   const NicEnd& end() const { return *end_; }

@@ -1,5 +1,5 @@
-// Two nodes that a benchmark pulls between: this process is one, by the daemon's own wiring on its own loop, and a tokd is the
-// other. They are joined by the first one's directory.
+// Two nodes that a benchmark pulls between: this process is one, by the daemon's own wiring on its
+// own loop, and a tokd is the other. They are joined by the first one's directory.
 //
 // Thread rule: one thread, which runs the loop.
 #pragma once
@@ -41,7 +41,8 @@ class NodePair final {
   os::EpollLoop& loop() { return loop_; }
   store::Owner who() const { return who_; }
 
-  // Calls the other node's daemon from a thread of its own, while our loop goes on: that daemon asks our directory.
+  // Calls the other node's daemon from a thread of its own, while our loop goes on: that daemon
+  // asks our directory.
   absl::Status AskOther(const std::function<absl::Status(client::Client&)>& ask);
 
  private:

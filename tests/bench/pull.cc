@@ -1,9 +1,10 @@
-// How long a node takes to pull an object from another process, beside a TCP stream, a Redis GET and memcpy in the same run.
+// How long a node takes to pull an object from another process, beside a TCP stream, a Redis GET
+// and memcpy in the same run.
 //
 //   bazel run -c opt //tests/bench:pull -- --json
 //
-// This process is one node, a tokd beside it the other (node_pair.h). Contenders take turns within each size, so that a machine
-// that slows down slows all of them down.
+// This process is one node, a tokd beside it the other (node_pair.h). Contenders take turns within
+// each size, so that a machine that slows down slows all of them down.
 #include <algorithm>
 #include <chrono>
 #include <iostream>

@@ -1,9 +1,11 @@
-// What 1,000 queue pairs of one device cost: memory of each, on both sides, and bandwidth of all together against that of one.
+// What 1,000 queue pairs of one device cost: memory of each, on both sides, and bandwidth of all
+// together against that of one.
 //
 //   bazel run -c opt //tests/bench:queue_pairs -- [--json] [--rounds N] [--seconds S]
 //
-// Two processes, soft:udp on two loopback addresses. One queue pair and many take turns, with the same messages and the same
-// number of them in flight altogether; with many, the queue pairs take turns as well.
+// Two processes, soft:udp on two loopback addresses. One queue pair and many take turns, with the
+// same messages and the same number of them in flight altogether; with many, the queue pairs take
+// turns as well.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>

@@ -1,4 +1,5 @@
-// What registering memory costs by itself: the least that a transfer with --registration on_demand pays on each side.
+// What registering memory costs by itself: the least that a transfer with --registration on_demand
+// pays on each side.
 #pragma once
 
 #include <memory>
@@ -9,7 +10,8 @@
 
 namespace tokamak::bench {
 
-// Registers and revokes shared memory that was touched before, with the device of this name, opened for it alone.
+// Registers and revokes shared memory that was touched before, with the device of this name, opened
+// for it alone.
 absl::StatusOr<std::unique_ptr<Contender>> OpenRegistration(const std::string& device);
 
 }  // namespace tokamak::bench

@@ -1,4 +1,5 @@
-// Summary is what a benchmark says about one contender's measurements: where they lie and how far they spread.
+// Summary is what a benchmark says about one contender's measurements: where they lie and how far
+// they spread.
 #pragma once
 
 #include <cstddef>

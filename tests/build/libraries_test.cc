@@ -1,4 +1,5 @@
-// Every library that the build offers compiles with our flags, links and runs, alone and beside the others.
+// Every library that the build offers compiles with our flags, links and runs, alone and beside the
+// others.
 #include <gperftools/profiler.h>
 #include <hiredis/hiredis.h>
 #include <infiniband/verbs.h>

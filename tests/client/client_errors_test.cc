@@ -162,7 +162,8 @@ TEST_F(ClientErrorsTest, ADyingDaemonEndsEveryCallAtOnce) {
   EXPECT_TRUE(Client::Connect(daemon_.path()).ok());
 }
 
-// The daemon stops reading, and patient puts fill the socket, so that nothing else is sent until `read` is called.
+// The daemon stops reading, and patient puts fill the socket, so that nothing else is sent until
+// `read` is called.
 class ClogTest : public ClientErrorsTest {
  protected:
   void Clog(Client& client) {
@@ -278,14 +279,14 @@ TEST_F(ClientErrorsTest, AnotherSizeThanAskedForIsAnError) {
 
 TEST_F(ClientErrorsTest, ADaemonThatViolatesTheProtocolIsLeft) {
   for (const Bytes& malformed : {Bytes{1, 2, 3}, Encode(999, ContainsReply()), Encode(2, StatReply()),
-                                Frame(
-                                    [] {
-                                      Header header;
-                                      header.kind = ContainsReply::kKind;
-                                      header.request_id = 2;
-                                      return header;
-                                    }(),
-                                    Bytes{7})}) {
+                                 Frame(
+                                     [] {
+                                       Header header;
+                                       header.kind = ContainsReply::kKind;
+                                       header.request_id = 2;
+                                       return header;
+                                     }(),
+                                     Bytes{7})}) {
     Client client = Connect();
     daemon_.Answer(Kind::kContains, [&](const Header&, const Bytes&) { return malformed; });
     EXPECT_FALSE(client.Contains(SampleId(1)).ok());

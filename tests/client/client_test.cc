@@ -32,7 +32,8 @@ class ClientTest : public testing::Test {
  protected:
   ClientTest() : client_(*Client::Connect(daemon_.path())) {}
 
-  // What the client did without waiting for an answer is done when this call, behind it, is answered.
+  // What the client did without waiting for an answer is done when this call, behind it, is
+  // answered.
   void Settle() { ASSERT_TRUE(client_.Contains(SampleId(0)).ok()); }
 
   uint64_t pins() {

@@ -1,6 +1,7 @@
 // FakeDaemon answers clients from a real store, alone, and misbehaves where a test asks it to.
 //
-// Thread rule: one thread, the test's, but for AwaitGets; the daemon itself runs on a thread of its own.
+// Thread rule: one thread, the test's, but for AwaitGets; the daemon itself runs on a thread of its
+// own.
 #pragma once
 
 #include <condition_variable>
@@ -51,7 +52,8 @@ class FakeDaemon final {
   // Ends all connections; further ones are accepted.
   void Disconnect();
 
-  // Returns when `count` gets wait for objects that do not exist yet; false where that takes too long. From any thread.
+  // Returns when `count` gets wait for objects that do not exist yet; false where that takes too
+  // long. From any thread.
   [[nodiscard]] bool AwaitGets(uint64_t count);
 
   store::Statistics statistics();

@@ -34,8 +34,8 @@ constexpr uint64_t kMemory = 4 << 20;
 
 constexpr uint8_t kLateByte = 0xee;
 
-// A program: creates an object of `size` bytes, loses its connection, writes to the object when it is told to by a byte from
-// `ask`, says so to `answer`, and ends with the end of `ask`.
+// A program: creates an object of `size` bytes, loses its connection, writes to the object when it
+// is told to by a byte from `ask`, says so to `answer`, and ends with the end of `ask`.
 [[noreturn]] void WriteWithoutConnection(const std::string& path, uint64_t size, int ask, int answer) {
   auto socket = os::UnixSocket::Connect(path);
   if (!socket.ok() || !socket->Send(client::Encode(1, client::HelloRequest()), kPatience).ok()) _exit(1);

@@ -1,4 +1,5 @@
-// Starts of tokd that must fail: exit code 2, one line that says what to do, nothing left behind. And ends that must be clean.
+// Starts of tokd that must fail: exit code 2, one line that says what to do, nothing left behind.
+// And ends that must be clean.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -21,7 +22,8 @@ using Strings = std::vector<std::string>;
 
 class DaemonStartTest : public testing::Test {
  protected:
-  // Node 9 with these flags does not start: one line on standard error that has all `parts`, and no file but its log.
+  // Node 9 with these flags does not start: one line on standard error that has all `parts`, and no
+  // file but its log.
   void ExpectRefused(const Strings& flags, const Strings& parts) {
     const Strings before = FilesButLog();
     TokdProcess tokd(folder_, 9, flags);

@@ -1,4 +1,5 @@
-// The numbers of real verbs, and what is said where there are none. The devices themselves are tested where there are some: in the lab.
+// The numbers of real verbs, and what is said where there are none. The devices themselves are
+// tested where there are some: in the lab.
 #include "lib/daemon/ibv_device.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// LonelyNode is a node without peers: a real store and directory on the loop that a test gives it, behind an engine that
-// takes pulls and never ends them.
+// LonelyNode is a node without peers: a real store and directory on the loop that a test gives it,
+// behind an engine that takes pulls and never ends them.
 #pragma once
 
 #include <cstdint>

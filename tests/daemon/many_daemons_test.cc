@@ -1,5 +1,5 @@
-// What once went wrong with more holders than the directory names in one answer: 70 real tokd, small ones. Rows as in
-// regression_test.cc.
+// What once went wrong with more holders than the directory names in one answer: 70 real tokd,
+// small ones. Rows as in regression_test.cc.
 #include <gtest/gtest.h>
 
 #include <memory>

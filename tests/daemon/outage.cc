@@ -1,5 +1,6 @@
-// The directory is away for a while, under load: do gets of cached and of known objects go on, does the memory of the daemons stay
-// bounded, and is everything announced again soon after its return? Run by ci/outage.
+// The directory is away for a while, under load: do gets of cached and of known objects go on, does
+// the memory of the daemons stay bounded, and is everything announced again soon after its return?
+// Run by ci/outage.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -46,8 +47,8 @@ uint64_t OwnMemory(pid_t pid) {
   return 0;
 }
 
-// A program of one node: gets objects at random, evicts the copies from time to time so that they are pulled from their known
-// places again, and puts new ones.
+// A program of one node: gets objects at random, evicts the copies from time to time so that they
+// are pulled from their known places again, and puts new ones.
 class Program final {
  public:
   Program(const TokdProcess& node, int number)

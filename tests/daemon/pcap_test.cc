@@ -76,7 +76,8 @@ TEST_F(PcapTest, TsharkDecodesAllThatTwoNodesSay) {
   EXPECT_EQ(nodes[1]->Terminate().status.code, 0);
   EXPECT_EQ(nodes[0]->Terminate().status.code, 0);
 
-  // Opcodes of the reliable connection: SEND Only, RDMA WRITE First, RDMA READ Request, READ Response First, ACK.
+  // Opcodes of the reliable connection: SEND Only, RDMA WRITE First, RDMA READ Request, READ
+  // Response First, ACK.
   const Strings opcodes = {"4", "6", "12", "13", "17"};
   // Attribute ids of the connection manager.
   const std::vector<std::pair<const char*, const char*>> messages = {{"ConnectRequest", "0x0010"},

@@ -1,5 +1,5 @@
-// What once went wrong, a short test each, with real tokd processes and each directory. The rows of the table in docs/testing.md
-// that say "real daemons" are here; each test names its row.
+// What once went wrong, a short test each, with real tokd processes and each directory. The rows of
+// the table in docs/testing.md that say "real daemons" are here; each test names its row.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
@@ -117,7 +117,8 @@ TEST_P(RegressionTest, AnObjectThatIsDeletedWhileItIsPulledIsNotBackAfterwards) 
     const absl::Status deleted = one.Delete(Id(id));
     EXPECT_TRUE(deleted.ok()) << deleted;
     EXPECT_FALSE(*looker.Contains(Id(id)));
-    // Who served the pull lets go of the old bytes a moment later, and so does the getter, if it has them.
+    // Who served the pull lets go of the old bytes a moment later, and so does the getter, if it
+    // has them.
     getter.join();
     EXPECT_TRUE(Eventually([&] { return one.Put(Id(id), other, {}, Confirmed()).ok(); }));
     EXPECT_TRUE(Same(Read(looker, id), other)) << "round " << round;
@@ -229,7 +230,8 @@ TEST_P(RegressionTest, WhatWasPutStaysAndWhatFindsNoRoomIsRefused) {
   }
 }
 
-// Row 9: whoever waits for the highest id of thousands, and whoever announces it, is not overtaken by the others.
+// Row 9: whoever waits for the highest id of thousands, and whoever announces it, is not overtaken
+// by the others.
 TEST_P(RegressionTest, AnIdThatSortsLastIsNoticedLikeEveryOther) {
   std::array<uint8_t, base::ObjectId::kSize> highest;
   highest.fill(0xff);

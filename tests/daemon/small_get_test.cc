@@ -1,10 +1,11 @@
-// What one small Get takes from the heap of the node that asks, all its layers together: session, node, directory, store,
-// transport. The bounds are what it takes now: a change that needs more says why, here.
+// What one small Get takes from the heap of the node that asks, all its layers together: session,
+// node, directory, store, transport. The bounds are what it takes now: a change that needs more
+// says why, here.
 //
 //   bazel test //tests/daemon:small_get_test --test_output=all
 //
-// prints the counts. They are of tasks of the asker's control loop, which its engine shares; the transport and the NIC are counted
-// by tests/transport/allocations_test.cc: they take nothing.
+// prints the counts. They are of tasks of the asker's control loop, which its engine shares; the
+// transport and the NIC are counted by tests/transport/allocations_test.cc: they take nothing.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -44,7 +45,8 @@ class SmallGetTest : public testing::Test {
   }
   ~SmallGetTest() override { cluster_.ExpectClean(); }
 
-  // The most that any of the gets of a program of `asker` takes, once it is warm. The copy goes after each.
+  // The most that any of the gets of a program of `asker` takes, once it is warm. The copy goes
+  // after each.
   Taken Measure(sim::Host& asker) {
     const SessionContext context{asker.loop, asker.node(), asker.options.memory, "", [](auto&) {}};
     Program program(context);
@@ -111,8 +113,9 @@ class SmallGetTest : public testing::Test {
   sim::Cluster cluster_;
 };
 
-// By place: the session 4, the get 2, the pull 5, the directory's answer 2, the object's record 1, the store's trees 5, telling
-// the directory 3; and one of 16 gets a block of the list of places. docs/performance.md names each.
+// By place: the session 4, the get 2, the pull 5, the directory's answer 2, the object's record 1,
+// the store's trees 5, telling the directory 3; and one of 16 gets a block of the list of places.
+// docs/performance.md names each.
 TEST_F(SmallGetTest, WhereTheDirectoryIsTheAskersOwn) {
   constexpr int64_t kMostOfGet = 23, kMostOfRelease = 2, kMostToTell = 0;
   const Taken taken = Measure(cluster_[0]);
@@ -121,8 +124,8 @@ TEST_F(SmallGetTest, WhereTheDirectoryIsTheAskersOwn) {
   EXPECT_LE(taken.told, kMostToTell);
 }
 
-// Two calls in place of the answer and the record: to locate the object, and to announce the copy. Each has two handles, by which
-// it can be cancelled: on the control loop, and on the engine's.
+// Two calls in place of the answer and the record: to locate the object, and to announce the copy.
+// Each has two handles, by which it can be cancelled: on the control loop, and on the engine's.
 TEST_F(SmallGetTest, WhereTheDirectoryIsAnotherNodes) {
   constexpr int64_t kMostOfGet = 31, kMostOfRelease = 2, kMostToTell = 2;
   const Taken taken = Measure(cluster_[1]);

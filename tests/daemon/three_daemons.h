@@ -1,4 +1,5 @@
-// ThreeDaemons is the fixture of tests that have real tokd processes and each directory: three nodes with short leases.
+// ThreeDaemons is the fixture of tests that have real tokd processes and each directory: three
+// nodes with short leases.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -28,8 +28,8 @@ struct Ended {
 
 class TokdProcess final {
  public:
-  // tokd with node `index`'s device and address (tests/support/test_devices.h), socket nodeINDEX.sock and a small memory, and
-  // `more` flags behind.
+  // tokd with node `index`'s device and address (tests/support/test_devices.h), socket
+  // nodeINDEX.sock and a small memory, and `more` flags behind.
   TokdProcess(const ShortFolder& folder, int index, const std::vector<std::string>& more);
 
   // Waits until it is ready; a failure of the test if it does not get there.

@@ -1,5 +1,6 @@
-// Real tokd processes keep what docs/consistency.md promises, with each directory: programs that put, get and delete the same
-// ids while nodes stand still, are killed, and the directory is away, are judged by sim::History.
+// Real tokd processes keep what docs/consistency.md promises, with each directory: programs that
+// put, get and delete the same ids while nodes stand still, are killed, and the directory is away,
+// are judged by sim::History.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
@@ -30,7 +31,8 @@ class Programs final {
  public:
   static constexpr int kForEachNode = 2;
   static constexpr uint64_t kIdsAtOnce = 4;
-  // Then others take their place: each trouble meets some, and the history of one id stays short enough to be judged.
+  // Then others take their place: each trouble meets some, and the history of one id stays short
+  // enough to be judged.
   static constexpr base::Duration kSeries = base::Seconds(4);
 
   Programs(Witness& witness, const std::vector<std::unique_ptr<TokdProcess>>& nodes) : witness_(witness) {
@@ -127,7 +129,8 @@ TEST_P(TruthTest, ProgramsUnderTroubleReadWhatWasPromised) {
   for (int node = 1; node <= kNodes; ++node) {
     readers.emplace_back([&, node] {
       client::Client client = Connect(node);
-      // A holder that is silent is left after transport::kPatience, 10 s: only then is the next asked.
+      // A holder that is silent is left after transport::kPatience, 10 s: only then is the next
+      // asked.
       witness.GetLast(client, static_cast<uint32_t>(node), ids, base::Seconds(30));
     });
   }

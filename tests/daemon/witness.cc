@@ -14,7 +14,8 @@ namespace {
 using Kind = sim::Operation::Kind;
 using Outcome = sim::Operation::Outcome;
 
-// A number and what follows from it; small ones by message, others by a READ, and several of one size.
+// A number and what follows from it; small ones by message, others by a READ, and several of one
+// size.
 constexpr size_t kSizes[] = {64, 3000, 3000, 60'000, 200'000};
 
 int64_t Now() {

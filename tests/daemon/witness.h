@@ -1,6 +1,8 @@
-// Witness keeps the history of programs that run on threads of their own, for sim::History to judge.
+// Witness keeps the history of programs that run on threads of their own, for sim::History to
+// judge.
 //
-// A content is a number, and its bytes follow from the number: whoever reads an object knows what was read, and that it is whole.
+// A content is a number, and its bytes follow from the number: whoever reads an object knows what
+// was read, and that it is whole.
 // Thread rule: any thread.
 #pragma once
 
@@ -35,7 +37,8 @@ class Witness final {
   // What `node` has put is gone with it.
   void Lost(uint32_t node);
 
-  // How many were answered so: a history in which nothing succeeds, or nothing is refused, judges nothing.
+  // How many were answered so: a history in which nothing succeeds, or nothing is refused, judges
+  // nothing.
   size_t Count(sim::Operation::Kind kind, sim::Operation::Outcome outcome) const;
   std::string Summary() const;
 

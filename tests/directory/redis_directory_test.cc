@@ -220,7 +220,8 @@ TEST_F(RedisDirectoryTest, AddressAndPrefixAreChecked) {
   EXPECT_TRUE(absl::IsInvalidArgument(RedisDirectory::Open(loop_, options).status()));
 }
 
-// The node "server" of the cluster "tokamak" has the key tokamak:node:server, and so would "tokamak:node" itself.
+// The node "server" of the cluster "tokamak" has the key tokamak:node:server, and so would
+// "tokamak:node" itself.
 TEST_F(RedisDirectoryTest, NoPrefixIsTheBeginningOfAnothersKeys) {
   Options options;
   options.connection.address = server_.address();

@@ -1,5 +1,5 @@
-// The scripts in Redis and the state in LocalDirectory are two tellings of one contract: whatever nodes do, in whatever order,
-// they answer alike.
+// The scripts in Redis and the state in LocalDirectory are two tellings of one contract: whatever
+// nodes do, in whatever order, they answer alike.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -62,7 +62,8 @@ std::string Describe(const absl::Status& status) { return absl::StatusCodeToStri
 
 class RedisModelTest : public testing::TestWithParam<uint64_t> {
  protected:
-  // Odd seeds: both have just begun for as long as the test lasts. Even ones: they have learnt all at once.
+  // Odd seeds: both have just begun for as long as the test lasts. Even ones: they have learnt all
+  // at once.
   RedisModelTest() : recovery_(GetParam() % 2 == 1 ? kLong : base::Milliseconds(1)) {
     LocalOptions local;
     local.recovery = recovery_;

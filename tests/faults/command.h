@@ -9,7 +9,8 @@
 
 namespace tokamak::faults {
 
-// Runs a program, a minute at most, and returns what it printed. kUnavailable: it failed, or is not there; the text says more.
+// Runs a program, a minute at most, and returns what it printed. kUnavailable: it failed, or is not
+// there; the text says more.
 absl::StatusOr<std::string> Output(const std::vector<std::string>& argv);
 
 // The same, where only its success matters.

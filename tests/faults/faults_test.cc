@@ -1,8 +1,10 @@
-// Three daemons on real devices, and what becomes of gets when something breaks: each ends by its deadline with the right bytes or
-// with an error that says what was in its way, the next holder serves, and nothing leaks.
+// Three daemons on real devices, and what becomes of gets when something breaks: each ends by its
+// deadline with the right bytes or with an error that says what was in its way, the next holder
+// serves, and nothing leaks.
 //
-// Node 1 gets. Node 2, `far`, holds objects behind the wire; node 3, `near`, holds copies and shares the getter's device. Breaks the
-// network of the machine that it runs on: for the lab's guest.
+// Node 1 gets. Node 2, `far`, holds objects behind the wire; node 3, `near`, holds copies and
+// shares the getter's device. Breaks the network of the machine that it runs on: for the lab's
+// guest.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
@@ -96,7 +98,8 @@ class FaultsTest : public testing::Test {
   // tokd's --cm.
   virtual const char* ConnectionManager() const { return "rdma"; }
 
-  // Nothing is pinned nor half done, and the getter has no more open than before; then all end well, and the kernel keeps nothing.
+  // Nothing is pinned nor half done, and the getter has no more open than before; then all end
+  // well, and the kernel keeps nothing.
   void TearDown() override {
     if (nodes_.size() < 3 || IsSkipped()) return;
     for (size_t i = 0; i < nodes_.size(); ++i) {
@@ -172,7 +175,8 @@ class FaultsTest : public testing::Test {
     return got;
   }
 
-  // While `far` is out of reach: the get that it was serving goes well, and so does the next, which `near` serves.
+  // While `far` is out of reach: the get that it was serving goes well, and so does the next, which
+  // `near` serves.
   void ExpectNearServes(const std::string& name, std::future<Got> get) {
     ExpectRight(AwaitEnd(std::move(get)));
     DropCopies();
@@ -267,7 +271,8 @@ TEST_F(FaultsTest, AWireThatIsCutForGoodHasTheNextHolderServe) {
   cut->reset();
 }
 
-// Soft-RoCE whose link goes down while connections say goodbye hears no rdma_cm any more (docs/verbs.md).
+// Soft-RoCE whose link goes down while connections say goodbye hears no rdma_cm any more
+// (docs/verbs.md).
 class FlappingLinkTest : public FaultsTest, public testing::WithParamInterface<const char*> {
  protected:
   void SetUp() override {

@@ -1,7 +1,8 @@
-// Two daemons with two devices each, joined by two cables: large transfers go over both, and go on when one of the cables fails.
+// Two daemons with two devices each, joined by two cables: large transfers go over both, and go on
+// when one of the cables fails.
 //
-// Rail 0 is the cable that the machine has, rail 1 one that the test lays beside it; connections are made by rdma_cm, and over TCP. For
-// the lab's guest.
+// Rail 0 is the cable that the machine has, rail 1 one that the test lays beside it; connections
+// are made by rdma_cm, and over TCP. For the lab's guest.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -120,7 +121,8 @@ class RailsTest : public testing::TestWithParam<const char*> {
   }
   uint64_t Both(const char* name) { return Number(clients_[0], name) + Number(clients_[1], name); }
 
-  // Gets of the large object use both rails from some moment on: rails join when their connection is up.
+  // Gets of the large object use both rails from some moment on: rails join when their connection
+  // is up.
   void AwaitBothRails() {
     EXPECT_TRUE(Eventually([&] {
       const uint64_t before = BytesOf(1);
@@ -166,7 +168,8 @@ class RailDownTest : public RailsTest {};
 INSTANTIATE_TEST_SUITE_P(ConnectedBy, RailDownTest, testing::Values("rdma", "tcp"),
                          [](const auto& tested) { return std::string(tested.param); });
 
-// The link stays down: a rxe whose own interface is down when its connections say goodbye hears nothing more (docs/verbs.md).
+// The link stays down: a rxe whose own interface is down when its connections say goodbye hears
+// nothing more (docs/verbs.md).
 TEST_P(RailDownTest, ATransferGoesOnWithoutTheRailWhoseLinkIsDown) {
   AwaitBothRails();
   auto get = CatchOnRail(1, Protocol::kRead);
@@ -193,7 +196,8 @@ TEST_P(RailsTest, ATransferGoesOnWithoutTheRailWhoseCableIsCutAndItJoinsAgain) {
   ExpectNoOtherTrouble();
 }
 
-// Messages go over the primary rail, so the connection ends with it; the next has the other rail for it.
+// Messages go over the primary rail, so the connection ends with it; the next has the other rail
+// for it.
 TEST_P(RailsTest, WhereThePrimaryRailIsCutTheNextConnectionTakesAnother) {
   AwaitBothRails();
   auto get = CatchOnRail(0, Protocol::kRead);

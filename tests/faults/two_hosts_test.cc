@@ -1,5 +1,5 @@
-// Two hosts, each a guest of the lab with a daemon of its own: `ci/softroce --hosts 2 -- THIS` runs this program on both. The first
-// gets, the second has the objects.
+// Two hosts, each a guest of the lab with a daemon of its own: `ci/softroce --hosts 2 -- THIS` runs
+// this program on both. The first gets, the second has the objects.
 //
 //   TOKAMAK_TEST_OBJECTS   how many objects, 200 unless given
 //   TOKAMAK_TEST_SEED      chooses the moment at which the second host is killed

@@ -14,7 +14,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// How many of `kind` the kernel lists for a process; pid 0: for all. One line is one object; the kernel's own have no pid.
+// How many of `kind` the kernel lists for a process; pid 0: for all. One line is one object; the
+// kernel's own have no pid.
 absl::StatusOr<size_t> Count(const std::string& kind, pid_t pid) {
   const auto listed = Output({"rdma", "resource", "show", kind});
   if (!listed.ok()) return listed.status();

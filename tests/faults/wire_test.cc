@@ -9,7 +9,8 @@
 namespace tokamak::faults {
 namespace {
 
-// 2 MiB in packets of 1,024 bytes are 2,048, sent in one go: with a delay all of them are held at once.
+// 2 MiB in packets of 1,024 bytes are 2,048, sent in one go: with a delay all of them are held at
+// once.
 constexpr int kBurst = 2048;
 
 TEST(WireTest, NetemHoldsABurstThatNobodyAskedToLose) {

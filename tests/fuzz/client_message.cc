@@ -1,4 +1,5 @@
-// The client protocol's frames: each kind is decoded as daemon and clients do it, and is accepted only as an encoder writes it.
+// The client protocol's frames: each kind is decoded as daemon and clients do it, and is accepted
+// only as an encoder writes it.
 #include <type_traits>
 #include <vector>
 

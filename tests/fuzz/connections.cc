@@ -1,8 +1,11 @@
-// A connection manager between strangers who send whatever they like and an application that accepts, rejects and leaves.
+// A connection manager between strangers who send whatever they like and an application that
+// accepts, rejects and leaves.
 //
-// Law: half-open connections are bounded, of each peer and in all; so is what is remembered of those that are over.
+// Law: half-open connections are bounded, of each peer and in all; so is what is remembered of
+// those that are over.
 // Law: one datagram is answered by two at most, so nobody can use a manager to flood somebody else.
-// Law: an application hears of each connection at most once that it is up and once that it is over, and nothing after.
+// Law: an application hears of each connection at most once that it is up and once that it is over,
+// and nothing after.
 // Law: when the application is gone and time has passed, nothing is left.
 #include <algorithm>
 #include <deque>

@@ -1,9 +1,12 @@
-// A transport endpoint whose peer speaks by hand: a puller that keeps no promise, or an owner that answers whatever it likes.
+// A transport endpoint whose peer speaks by hand: a puller that keeps no promise, or an owner that
+// answers whatever it likes.
 //
-// Half of the worlds have a second rail: it joins, carries, drops out, is cut, and the peer says of it what it likes.
+// Half of the worlds have a second rail: it joins, carries, drops out, is cut, and the peer says of
+// it what it likes.
 //
-// Law: what the endpoint says is always well-formed; a pull ends once, by its deadline; memory of a failed pull is not touched
-// after it was given back; when the peer is gone no pin is left and the counters add up (tests/transport/world.h checks them).
+// Law: what the endpoint says is always well-formed; a pull ends once, by its deadline; memory of a
+// failed pull is not touched after it was given back; when the peer is gone no pin is left and the
+// counters add up (tests/transport/world.h checks them).
 #include <algorithm>
 #include <memory>
 #include <vector>

@@ -1,6 +1,8 @@
-// Input turns a fuzzer's bytes into choices: how a target that is fed steps rather than bytes reads its program.
+// Input turns a fuzzer's bytes into choices: how a target that is fed steps rather than bytes reads
+// its program.
 //
-// At the end of the bytes everything is zero, false or empty, so each input means something and ends.
+// At the end of the bytes everything is zero, false or empty, so each input means something and
+// ends.
 #pragma once
 
 #include <algorithm>

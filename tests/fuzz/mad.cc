@@ -1,4 +1,5 @@
-// One management datagram: what DecodeMad takes is what EncodeMad writes, and what is made of it stays within bounds.
+// One management datagram: what DecodeMad takes is what EncodeMad writes, and what is made of it
+// stays within bounds.
 #include "lib/verbs/soft/mad.h"
 
 #include <optional>

@@ -1,6 +1,8 @@
-// Writes the first inputs of each fuzz target, one valid message of each kind or a random program: make_corpus FOLDER
+// Writes the first inputs of each fuzz target, one valid message of each kind or a random program:
+// make_corpus FOLDER
 //
-// What is committed below corpus/ began like this and was then extended and minimised by ci/fuzz --minimise.
+// What is committed below corpus/ began like this and was then extended and minimised by ci/fuzz
+// --minimise.
 #include <sys/stat.h>
 
 #include <fstream>
@@ -71,7 +73,8 @@ void AddPackets(Corpus& corpus) {
     bytes.resize(2 + EncodeDatagram(packet, flow, 0, bytes.data() + 2));
     corpus.Add("packet", bytes);
   }
-  // From the kernel's Soft-RoCE: an acknowledgement, and a WRITE of nothing, behind their IP and UDP headers.
+  // From the kernel's Soft-RoCE: an acknowledgement, and a WRITE of nothing, behind their IP and
+  // UDP headers.
   for (const char* hex : {"1100ffff00123456001111111f000001bce11caa",
                           "0a40ffff000000118011111b00007fc3258540000000025b00000000b37f2676"}) {
     const std::string text = absl::HexStringToBytes(hex);
@@ -286,7 +289,8 @@ void AddRailPrograms(Corpus& corpus) {
   add({owner,  say_rails, pause,   pull(3),         moment, note(2), note_on_rail(2), pause, pull(3),
        moment, note(3),   cut,     note_on_rail(3), pause,  drop,    rail_is_down,    pause, note(3),
        mend,   seconds,   seconds, pull(3),         moment});
-  // It is pulled from by WRITE; its rail joins, ends in the middle or is cut, and what was not seen is wanted again.
+  // It is pulled from by WRITE; its rail joins, ends in the middle or is cut, and what was not seen
+  // is wanted again.
   add({puller,
        greet,
        join,

@@ -1,7 +1,8 @@
-// A software NIC between a hostile peer and a careless owner: the input is a program of packets, requests and mishaps.
+// A software NIC between a hostile peer and a careless owner: the input is a program of packets,
+// requests and mishaps.
 //
-// Packets are near to right ones (the next PSN, a key that exists) or far from it, so that programs get deep into the
-// protocol and then leave it. nic_world.h has the laws.
+// Packets are near to right ones (the next PSN, a key that exists) or far from it, so that programs
+// get deep into the protocol and then leave it. nic_world.h has the laws.
 #include <algorithm>
 #include <vector>
 

@@ -1,10 +1,13 @@
-// A software NIC with a fuzzer for a network and for an owner, and the laws that hold whatever these do.
+// A software NIC with a fuzzer for a network and for an owner, and the laws that hold whatever
+// these do.
 //
-// Law: a byte changes only where a key allows it. Each block of memory has canaries around its region; those that no peer may
+// Law: a byte changes only where a key allows it. Each block of memory has canaries around its
+// region; those that no peer may
 //      write hold one value for ever.
 // Law: what the NIC sends comes from memory that may be read by its receiver at that moment.
 // Law: each packet that arrives is counted, once.
-// Law: each request completes once, at the latest when its queue pair is ended; nothing completes that was not posted.
+// Law: each request completes once, at the latest when its queue pair is ended; nothing completes
+// that was not posted.
 #pragma once
 
 #include <cstdint>

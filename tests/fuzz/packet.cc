@@ -1,4 +1,5 @@
-// One UDP datagram: what Decode takes is what EncodeDatagram writes, and the ICRC of IPv4 and of IPv6 is found again.
+// One UDP datagram: what Decode takes is what EncodeDatagram writes, and the ICRC of IPv4 and of
+// IPv6 is found again.
 #include <algorithm>
 #include <optional>
 #include <vector>

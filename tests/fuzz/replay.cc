@@ -1,5 +1,6 @@
-// The test that every fuzz target is: its corpus, and a few thousand seeded mutations of it. Finding is ci/fuzz's business;
-// this shows that what was found stays mended and that the target itself still works, under any compiler and sanitizer.
+// The test that every fuzz target is: its corpus, and a few thousand seeded mutations of it.
+// Finding is ci/fuzz's business; this shows that what was found stays mended and that the target
+// itself still works, under any compiler and sanitizer.
 #include <dirent.h>
 #include <unistd.h>
 

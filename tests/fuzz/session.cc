@@ -1,8 +1,12 @@
-// Programs that speak to a daemon's session: right requests about the same few objects, damaged ones, noise, and leaving.
+// Programs that speak to a daemon's session: right requests about the same few objects, damaged
+// ones, noise, and leaving.
 //
-// Law: each request is answered once by a reply of its kind, none with id 0; whatever is sent is well-formed.
-// Law: what a reply says of an object's place lies in the arena, and a got object has the bytes with which it was sealed.
-// Law: when all programs are gone the store is consistent: no pin, nothing unsealed, nobody waiting.
+// Law: each request is answered once by a reply of its kind, none with id 0; whatever is sent is
+// well-formed.
+// Law: what a reply says of an object's place lies in the arena, and a got object has the bytes
+// with which it was sealed.
+// Law: when all programs are gone the store is consistent: no pin, nothing unsealed, nobody
+// waiting.
 #include "lib/daemon/session.h"
 
 #include <algorithm>

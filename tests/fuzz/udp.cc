@@ -1,6 +1,8 @@
-// The UDP fabric's port on a real socket: datagrams of any bytes, alone or several in one piece, IPv4 and IPv6.
+// The UDP fabric's port on a real socket: datagrams of any bytes, alone or several in one piece,
+// IPv4 and IPv6.
 //
-// Law: each datagram is handed over or counted as dropped, once. What is handed over was sent: its ICRC says so.
+// Law: each datagram is handed over or counted as dropped, once. What is handed over was sent: its
+// ICRC says so.
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
@@ -30,7 +32,8 @@ using verbs::Address;
 constexpr int kMostPieces = 24;
 constexpr size_t kMostBytes = 9000;  // of a piece
 
-// Processes that fuzz at the same time have addresses of their own; IPv6 has one loopback address only.
+// Processes that fuzz at the same time have addresses of their own; IPv6 has one loopback address
+// only.
 Address PlaceFor(bool ipv6, bool sender) {
   const auto process = static_cast<uint32_t>(getpid());
   const uint32_t port = 10000 + process % 10000 * 2 + (sender ? 1 : 0);

@@ -1,5 +1,5 @@
-// A stream socket that brings any bytes in any pieces, with descriptors beside them: frames come out as they were written, or
-// the stream is called bad, and every descriptor is closed.
+// A stream socket that brings any bytes in any pieces, with descriptors beside them: frames come
+// out as they were written, or the stream is called bad, and every descriptor is closed.
 #include "lib/os/unix_frame.h"
 
 #include <fcntl.h>

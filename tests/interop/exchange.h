@@ -1,12 +1,14 @@
-// An Exchange tries every operation of RDMA verbs between two programs, each of which may have any device.
+// An Exchange tries every operation of RDMA verbs between two programs, each of which may have any
+// device.
 //
-// One end leads: it asks the other, message by message (exchange_message.h), to prepare memory, moves bytes by the operation that
-// is tried, and has them compared by whoever got them. Then the other end leads through the same. Sizes lie around the path MTU
-// and its multiples, and up to ExchangeOptions::largest; some go many at a time. All bytes are compared, and those behind them
+// One end leads: it asks the other, message by message (exchange_message.h), to prepare memory,
+// moves bytes by the operation that is tried, and has them compared by whoever got them. Then the
+// other end leads through the same. Sizes lie around the path MTU and its multiples, and up to
+// ExchangeOptions::largest; some go many at a time. All bytes are compared, and those behind them
 // must not have changed.
 //
-// A difference ends it with a status that names operation, size and byte. What a device lacks (Limits) is left out, and counted
-// nowhere.
+// A difference ends it with a status that names operation, size and byte. What a device lacks
+// (Limits) is left out, and counted nowhere.
 #pragma once
 
 #include <cstdint>
@@ -60,14 +62,16 @@ class Exchange final {
   // Makes `link`, whose depth is to be more than kMaxInFlight, ready. Before it is connected.
   static absl::StatusOr<std::unique_ptr<Exchange>> Prepare(Link& link, const ExchangeOptions& options);
 
-  // Connected. Of two ends the one that connected leads first; the connection is up when they return.
+  // Connected. Of two ends the one that connected leads first; the connection is up when they
+  // return.
   absl::StatusOr<ExchangeReport> Lead();
   absl::StatusOr<ExchangeReport> Follow();
 
  private:
   Exchange(Link& link, const ExchangeOptions& options);
 
-  // Messages. The receive for the next one is posted by PostHearing, behind those of the data that comes before it.
+  // Messages. The receive for the next one is posted by PostHearing, behind those of the data that
+  // comes before it.
   absl::Status Say(const Message& message);
   absl::StatusOr<Message> Hear();
   absl::Status PostHearing();

@@ -1,9 +1,11 @@
-// What the two ends of an Exchange say to each other: fixed messages of 64 bytes, little-endian, each in one SEND.
+// What the two ends of an Exchange say to each other: fixed messages of 64 bytes, little-endian,
+// each in one SEND.
 //
 //    0        4      5       6   8        12       16     24        32     36       40      48
 //   | magic  | kind | flags | 0 | length | count  | seed | address | rkey | result | value | window | 0
 //
-// The peer may be anything: Decode looks at every field, and sizes are checked again against memory before they are used.
+// The peer may be anything: Decode looks at every field, and sizes are checked again against memory
+// before they are used.
 #pragma once
 
 #include <array>

@@ -1,8 +1,9 @@
 // Link is one end of a connection between two programs that try out each other's RDMA device.
 //
-// Unlike everything in lib it waits: a call runs the loop until what it is for has happened, so that a program that follows a
-// script reads like one. Each wait ends after LinkOptions::patience with a status that says what did not come. The first request
-// that fails is kept, and ends all waits; requests that are flushed because the peer left are no failures.
+// Unlike everything in lib it waits: a call runs the loop until what it is for has happened, so
+// that a program that follows a script reads like one. Each wait ends after LinkOptions::patience
+// with a status that says what did not come. The first request that fails is kept, and ends all
+// waits; requests that are flushed because the peer left are no failures.
 //
 // Thread rule: one thread, which runs the loop in these calls.
 #pragma once
@@ -57,7 +58,8 @@ class Link final {
   absl::Status Connect(const verbs::Address& service);
   absl::Status Accept(verbs::ConnectionRequest& request);
 
-  // Without a connection manager: attributes from elsewhere. Such a connection has no end that would be told.
+  // Without a connection manager: attributes from elsewhere. Such a connection has no end that
+  // would be told.
   absl::Status WalkByHand(const verbs::QueuePairAttributes& attributes);
   uint32_t number() const { return queue_pair_->number(); }
 
@@ -68,7 +70,8 @@ class Link final {
   // The request's id and flags are not used; it is always signaled.
   absl::Status PostSend(verbs::SendRequest request, const verbs::Sge& piece);
 
-  // The next message, in the order in which receives were posted. kAborted: the peer left, and all messages were handed out.
+  // The next message, in the order in which receives were posted. kAborted: the peer left, and all
+  // messages were handed out.
   absl::StatusOr<verbs::Completion> AwaitReceive();
   // All that was posted to send has completed.
   absl::Status AwaitSends();

@@ -1,4 +1,5 @@
-// One end of a conversation between two RDMA devices of any kind: see rping_peer.h, pingpong_peer.h and exchange.h.
+// One end of a conversation between two RDMA devices of any kind: see rping_peer.h, pingpong_peer.h
+// and exchange.h.
 //
 //   peer --device soft:udp@10.0.0.2 --listen 7174 rping --size 64            # for: rping -c -a 10.0.0.2 -S 64 -C 10
 //   peer --device soft:udp@10.0.0.2 --connect 10.0.0.1:7174 rping --count 10  # for: rping -s -a 10.0.0.1
@@ -6,8 +7,8 @@
 //   peer --device ibv:rxe0 --listen 7175 exchange
 //   peer --device soft:raw@10.0.0.2 --connect 10.0.0.1:7175 exchange --largest 1MiB
 //
-// A listening end prints "listening at ADDRESS" when it may be connected to. Exit code: 0 when all bytes were right, 1 when not, 2
-// for wrong flags or a device that does not open.
+// A listening end prints "listening at ADDRESS" when it may be connected to. Exit code: 0 when all
+// bytes were right, 1 when not, 2 for wrong flags or a device that does not open.
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <iostream>
@@ -29,8 +30,9 @@
 namespace tokamak::interop {
 namespace {
 
-// What the peer has not acknowledged, a disconnection or the last message, is sent again while its queue pair and its device live;
-// and what the peer sends again is acknowledged. Nothing tells when all is said.
+// What the peer has not acknowledged, a disconnection or the last message, is sent again while its
+// queue pair and its device live; and what the peer sends again is acknowledged. Nothing tells when
+// all is said.
 constexpr base::Duration kLinger = base::Seconds(1);
 
 // An emulated machine pauses for longer than a real one answers.

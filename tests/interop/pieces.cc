@@ -9,7 +9,8 @@
 namespace tokamak::interop {
 namespace {
 
-// Calls `see` with each word of the pattern, its place and how many of its bytes count; stops where it says false.
+// Calls `see` with each word of the pattern, its place and how many of its bytes count; stops where
+// it says false.
 template <typename See>
 void EachWord(const Pieces& pieces, const See& see) {
   for (uint32_t piece = 0; piece < pieces.count; ++piece) {

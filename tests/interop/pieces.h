@@ -1,4 +1,5 @@
-// Memory as a number of equal pieces, each with a pattern that its seed decides, and with bytes behind them that must not change.
+// Memory as a number of equal pieces, each with a pattern that its seed decides, and with bytes
+// behind them that must not change.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,8 @@
-// What ibv_rc_pingpong of rdma-core says, in both of its roles: a connection that is made by hand, without a connection manager.
+// What ibv_rc_pingpong of rdma-core says, in both of its roles: a connection that is made by hand,
+// without a connection manager.
 //
-// Both ends tell each other over TCP where their queue pairs are, 52 bytes of text with a 0 behind, and walk them:
+// Both ends tell each other over TCP where their queue pairs are, 52 bytes of text with a 0 behind,
+// and walk them:
 //
 //   client                                              server
 //     | "LID:number:PSN:GID", hexadecimal ---------------> |  walks to ReadyToSend
@@ -10,7 +12,8 @@
 //     | SEND --------------------------------------------> |
 //     | <---------------------------------------- SEND     |  and so on
 //
-// ibv_rc_pingpong sends from the memory that it receives into: what we send, new bytes each time, comes back and is compared.
+// ibv_rc_pingpong sends from the memory that it receives into: what we send, new bytes each time,
+// comes back and is compared.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // What rping of rdma-core says, in both of its roles, over any of our devices.
 //
-// Debian's rping, a program that knows nothing of us, is the stranger that our devices are tried against; this is its other half.
-// A ping is
+// Debian's rping, a program that knows nothing of us, is the stranger that our devices are tried
+// against; this is its other half. A ping is
 //
 //   client                                          server
 //     | SEND {address, key, size} of its source ----> |
@@ -11,8 +11,9 @@
 //     | <--------------------- WRITE of what it read  |
 //     | <------------------------------------- SEND   |  go ahead
 //
-// Each SEND has 16 bytes: address 8, key 4, size 4, big-endian. There is no private data. A client leaves by disconnecting.
-// Bytes are those that rping fills in, so both sides know what is to come, and we compare (rping itself only as a client, with -V).
+// Each SEND has 16 bytes: address 8, key 4, size 4, big-endian. There is no private data. A client
+// leaves by disconnecting. Bytes are those that rping fills in, so both sides know what is to come,
+// and we compare (rping itself only as a client, with -V).
 #pragma once
 
 #include <cstdint>
@@ -42,7 +43,8 @@ class RpingPeer final {
   // The client, connected: `count` pings, each compared. It is the caller that disconnects.
   absl::Status Ping(uint32_t count);
 
-  // The server, connected: answers pings until the client leaves. Returns how many were answered, each compared.
+  // The server, connected: answers pings until the client leaves. Returns how many were answered,
+  // each compared.
   absl::StatusOr<uint32_t> Serve();
 
  private:

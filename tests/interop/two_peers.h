@@ -1,4 +1,5 @@
-// TwoPeers is two software NICs over UDP, on loopback, and a thread for each end that talks over them.
+// TwoPeers is two software NICs over UDP, on loopback, and a thread for each end that talks over
+// them.
 #pragma once
 
 #include <functional>
@@ -36,7 +37,8 @@ class TwoPeers : public testing::Test {
 
   verbs::Device& device(int index) { return devices_[index]->device(); }
 
-  // Lets device `server` accept and device `client` connect, each on a thread; returns how the two parts ended.
+  // Lets device `server` accept and device `client` connect, each on a thread; returns how the two
+  // parts ended.
   std::pair<absl::Status, absl::Status> Meet(int server, const Part& serve, int client, const Part& ask) {
     std::promise<verbs::Address> listening;
     absl::Status served;

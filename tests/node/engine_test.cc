@@ -14,7 +14,8 @@ using base::Seconds;
 
 class EngineTest : public NodeTest {
  protected:
-  // Calls the objects' service of node `to` with a request of `size` bytes that it has no answer to.
+  // Calls the objects' service of node `to` with a request of `size` bytes that it has no answer
+  // to.
   void Call(size_t from, size_t to, size_t size = 10, base::Duration deadline = Seconds(20)) {
     const std::vector<uint8_t> request(size, static_cast<uint8_t>(Service::kObjects));
     verbs::Address peer = at(to).address;
@@ -158,7 +159,8 @@ TEST_F(EngineTest, ACallToNobodyEndsByItsDeadline) {
   EXPECT_LE(cluster_->scheduler.Now() - asked, Seconds(2) + Milliseconds(1));
 }
 
-// A control loop that is busy for a second while more comes than fits: some of it is refused, none is lost.
+// A control loop that is busy for a second while more comes than fits: some of it is refused, none
+// is lost.
 TEST_F(EngineTest, PeersThatAskMoreThanFitsAreRefusedAndNothingBreaks) {
   Build(9);
   for (size_t i = 1; i < 9; ++i) Call(i, 0);  // connections are up

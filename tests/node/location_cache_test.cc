@@ -64,7 +64,8 @@ TEST_F(LocationCacheTest, BeyondTheBoundTheOldestGoes) {
   EXPECT_NE(cache_.Find(Id(2)), nullptr);
 }
 
-// The order has a bound of its own: an object that is asked for again and again has one place in it that counts.
+// The order has a bound of its own: an object that is asked for again and again has one place in it
+// that counts.
 TEST_F(LocationCacheTest, OneThatIsRememberedManyTimesIsNotForgottenForIt) {
   cache_.Remember(Id(1), At({"a"}), now_);
   for (size_t i = 0; i < 3 * LocationCache::kMaxEntries; ++i) cache_.Remember(Id(2), At({"a"}), now_);

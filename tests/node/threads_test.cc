@@ -1,4 +1,5 @@
-// Nodes whose engines and NICs have threads of their own, over real sockets or real devices: what virtual time cannot show.
+// Nodes whose engines and NICs have threads of their own, over real sockets or real devices: what
+// virtual time cannot show.
 #include <algorithm>
 #include <memory>
 #include <string>

@@ -1,4 +1,5 @@
-// TroubleDirectory stands before a local directory: it notes what is said to it, answers late, not at all, or is out of reach.
+// TroubleDirectory stands before a local directory: it notes what is said to it, answers late, not
+// at all, or is out of reach.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +20,8 @@ class TroubleDirectory final : public directory::Directory {
   explicit TroubleDirectory(base::EventLoop& loop)
       : loop_(loop), local_(std::make_unique<directory::LocalDirectory>(loop)) {}
 
-  // From now on: how long every call takes; whether calls get nowhere until their deadline; whether they are carried out, and
-  // only their answers get nowhere.
+  // From now on: how long every call takes; whether calls get nowhere until their deadline; whether
+  // they are carried out, and only their answers get nowhere.
   base::Duration delay = base::Microseconds(10);
   bool out_of_reach = false;
   bool answers_get_lost = false;

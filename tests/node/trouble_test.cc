@@ -1,4 +1,5 @@
-// Whole nodes in trouble: holders that vanish or do not have it, no room, gets that are dropped, a directory that is away.
+// Whole nodes in trouble: holders that vanish or do not have it, no room, gets that are dropped, a
+// directory that is away.
 #include <memory>
 #include <string>
 #include <vector>

@@ -22,7 +22,8 @@ namespace {
 
 constexpr base::Duration kPatience = base::Seconds(60);
 
-// A shell whose script may write to $FIFO, from which the test reads: how either hears of the other without sleeping.
+// A shell whose script may write to $FIFO, from which the test reads: how either hears of the other
+// without sleeping.
 class ChildProcessTest : public testing::Test {
  protected:
   ChildProcessTest() { EXPECT_EQ(mkfifo(fifo().c_str(), 0600), 0); }

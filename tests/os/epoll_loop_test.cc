@@ -1,4 +1,5 @@
-// The real loop keeps the promises of every loop, and its own: it runs and stops, watches descriptors and starves nobody.
+// The real loop keeps the promises of every loop, and its own: it runs and stops, watches
+// descriptors and starves nobody.
 #include "lib/os/epoll_loop.h"
 
 #include <functional>
@@ -262,7 +263,8 @@ TEST_P(EpollLoopTest, TasksThatNeverRanAreDestroyedWithTheLoop) {
   auto inner = std::make_shared<Timer>(loop->RunAfter(Seconds(1), [held] {}));
   Timer outer = loop->RunAfter(Seconds(2), [held, inner] {});
   inner.reset();
-  // The timer's right goes away before the loop, as it must; the task that it held keeps the other one.
+  // The timer's right goes away before the loop, as it must; the task that it held keeps the other
+  // one.
   outer = Timer();
   loop.reset();
   EXPECT_EQ(held.use_count(), 1);

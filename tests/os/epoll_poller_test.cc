@@ -1,4 +1,5 @@
-// Pollers of a loop: their work is found in every mode, and none is missed between the last look and the sleep.
+// Pollers of a loop: their work is found in every mode, and none is missed between the last look
+// and the sleep.
 #include <atomic>
 #include <memory>
 #include <thread>

@@ -1,4 +1,5 @@
-// A loop in each of its modes, and what it finds work by: a descriptor that makes events, and a poller.
+// A loop in each of its modes, and what it finds work by: a descriptor that makes events, and a
+// poller.
 #pragma once
 
 #include <sys/eventfd.h>

@@ -36,8 +36,8 @@ absl::Status EnterUserNamespace() {
   return absl::OkStatus();
 }
 
-// The kernel looks for others with a new address, also on loopback, in a task of its own; until then nobody can bind to it. It
-// tells nobody when that is over.
+// The kernel looks for others with a new address, also on loopback, in a task of its own; until
+// then nobody can bind to it. It tells nobody when that is over.
 absl::Status AwaitUsable(const in6_addr& ip) {
   constexpr int kTries = 1000;
   sockaddr_in6 address = {};

@@ -122,7 +122,8 @@ TEST(SharedMemoryTest, ADescriptorOpenedForReadingCannotBeUsedToTakeMemoryAway) 
   EXPECT_EQ(mprotect(mapping->data(), 4096, PROT_READ | PROT_WRITE), -1);
 }
 
-// Runs `look` in a child process that has become what `become` makes it; whether both returned true.
+// Runs `look` in a child process that has become what `become` makes it; whether both returned
+// true.
 template <typename Become, typename Look>
 bool TrueInAChild(Become become, Look look) {
   const pid_t child = fork();

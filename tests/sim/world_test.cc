@@ -1,9 +1,10 @@
-// Lives of clusters from seeds, judged by docs/consistency.md. The environment may name other seeds than the built-in ones:
+// Lives of clusters from seeds, judged by docs/consistency.md. The environment may name other seeds
+// than the built-in ones:
 //
 //   TOKAMAK_SEEDS=1000-1499 bazel test //tests/sim:world_test
 //
-// ci/worlds runs many. A life that fails prints its seed; TOKAMAK_SEEDS=N repeats it, and TOKAMAK_DESCRIBE=object1 prints what was
-// asked about that object.
+// ci/worlds runs many. A life that fails prints its seed; TOKAMAK_SEEDS=N repeats it, and
+// TOKAMAK_DESCRIBE=object1 prints what was asked about that object.
 #include "sim/world.h"
 
 #include <cstdlib>

@@ -1,8 +1,9 @@
 // ShortFolder is a folder for one test, with a path that is short enough for the sockets in it.
 //
-// It lies in Bazel's $TEST_TMPDIR, which goes with the test however that ends, also when it is killed; but a socket's path has at
-// most 107 bytes, and that folder's is longer. So it is named through a descriptor that this process holds, /proc/PID/fd/N:
-// the same name for this process and for the programs that it starts, valid while this lives.
+// It lies in Bazel's $TEST_TMPDIR, which goes with the test however that ends, also when it is
+// killed; but a socket's path has at most 107 bytes, and that folder's is longer. So it is named
+// through a descriptor that this process holds, /proc/PID/fd/N: the same name for this process and
+// for the programs that it starts, valid while this lives.
 // Thread rule: const methods from any thread.
 #pragma once
 

@@ -153,7 +153,8 @@ TEST_F(DeviceWatchesTest, WhatTheHandlerForgetsItDoesNotHearOf) {
   EXPECT_THAT(listener->events, ElementsAre(DeviceEvent::kReceiveLimit, DeviceEvent::kPortUp));
 }
 
-// One thread tells while another makes and drops watches on its loop; a last watch hears the last word.
+// One thread tells while another makes and drops watches on its loop; a last watch hears the last
+// word.
 class DeviceWatchesThreadsTest : public testing::Test {
  protected:
   ~DeviceWatchesThreadsTest() override {

@@ -10,7 +10,8 @@
 namespace tokamak::cli::doctor {
 
 struct ChildProberOptions {
-  // The program that probes, to which --device and the rest are added: by default ours, as `tok doctor --probe`.
+  // The program that probes, to which --device and the rest are added: by default ours, as `tok
+  // doctor --probe`.
   std::vector<std::string> program = {"/proc/self/exe", "doctor", "--probe"};
   base::Duration deadline = base::Seconds(40);  // for a whole probe; its own waits are shorter
   base::Duration grace = base::Seconds(3);      // for the kernel to end a process that was killed

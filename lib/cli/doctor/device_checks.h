@@ -1,7 +1,7 @@
 // What the facts of one device, and a probe of it, mean: one pure function for each check.
 //
-// A probe goes through steps (probe.h); each check looks at its part of them, and one whose part was not reached is not
-// applicable, so that the first failure is the one to read.
+// A probe goes through steps (probe.h); each check looks at its part of them, and one whose part
+// was not reached is not applicable, so that the first failure is the one to read.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +29,16 @@ struct DeviceSituation {
 // Is the port up, and the network device below it?
 Finding CheckLink(const PortFacts& port);
 
-// The GID that is spoken from. `lines` gets the table, with why each entry was chosen or not. `index`: asked for by name. `by_tcp`: it
-// need be no address that rdma_cm can use.
+// The GID that is spoken from. `lines` gets the table, with why each entry was chosen or not.
+// `index`: asked for by name. `by_tcp`: it need be no address that rdma_cm can use.
 Finding CheckGid(const PortFacts& port, std::optional<uint32_t> index, bool by_tcp, std::vector<GidLine>& lines);
 
-// Does the port's MTU fit what its network device carries? Packets that do not fit vanish without an error.
+// Does the port's MTU fit what its network device carries? Packets that do not fit vanish without
+// an error.
 Finding CheckMtu(const PortFacts& port, const ProbeOutcome& self);
 
-// Can it be opened, and everything be made on it? A device that cannot is a phantom: listed, but of no use.
+// Can it be opened, and everything be made on it? A device that cannot is a phantom: listed, but of
+// no use.
 Finding CheckUse(const DeviceSituation& situation, const ProbeOutcome& self);
 
 // Is a connection made, and do messages, WRITEs and READs pass? Of the device with itself.

@@ -1,4 +1,5 @@
-// Doctor gathers a machine's facts, probes its RDMA devices and has the checks judge them: what `tok doctor` does before it prints.
+// Doctor gathers a machine's facts, probes its RDMA devices and has the checks judge them: what
+// `tok doctor` does before it prints.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,8 @@ struct DoctorSettings {
 // Devices that are examined where none is named; the others are left out, and the report says so.
 constexpr size_t kMaxDevices = 16;
 
-// kInvalidArgument: a device's name is none, or what is asked for does not go together; the text says what to do.
+// kInvalidArgument: a device's name is none, or what is asked for does not go together; the text
+// says what to do.
 absl::StatusOr<Report> Examine(const DoctorSettings& settings, const SystemFiles& files, Prober& prober);
 
 // The MTU of the network device that carries `device`, in bytes; 0 where it is not known.

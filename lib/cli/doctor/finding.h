@@ -1,4 +1,5 @@
-// Finding is what one check of tok doctor came to: a verdict, what was seen, and what to do about it.
+// Finding is what one check of tok doctor came to: a verdict, what was seen, and what to do about
+// it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// What `tok doctor --listen` does once its own device is found healthy: it waits for the doctors of other hosts.
+// What `tok doctor --listen` does once its own device is found healthy: it waits for the doctors of
+// other hosts.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +20,12 @@ struct ListenSettings {
   daemon::FabricSettings fabric{};
 };
 
-// The command that the other host is to run; in capitals what is its own. `port`: TCP, where we listen.
+// The command that the other host is to run; in capitals what is its own. `port`: TCP, where we
+// listen.
 std::string AskingCommand(const ListenSettings& settings, uint16_t port);
 
-// Answers peers one at a time until SIGINT or SIGTERM. Says on standard error when it is ready: the report has
-// standard output to itself. An error: it could not begin.
+// Answers peers one at a time until SIGINT or SIGTERM. Says on standard error when it is ready: the
+// report has standard output to itself. An error: it could not begin.
 absl::Status Listen(const ListenSettings& settings);
 
 }  // namespace tokamak::cli::doctor

@@ -11,7 +11,8 @@
 
 namespace tokamak::cli::doctor {
 
-// Beside the store, a node locks buffers for messages: some 3 MiB for each connection, here for about twenty.
+// Beside the store, a node locks buffers for messages: some 3 MiB for each connection, here for
+// about twenty.
 constexpr uint64_t kLockedBuffers = 64 << 20;
 
 // Are the kernel's doors to verbs and to rdma_cm there?
@@ -21,12 +22,13 @@ Finding CheckModules(const MachineFacts& machine, bool by_tcp = false);
 // Is there any RDMA device? A device that is missing comes with how to get one.
 Finding CheckDevices(const MachineFacts& machine, const std::vector<RdmaFacts>& devices);
 
-// May /dev/infiniband be opened? `named`: the devices that were asked about, which must all be; the others are mentioned. Where none was,
-// one that may be opened is enough.
+// May /dev/infiniband be opened? `named`: the devices that were asked about, which must all be; the
+// others are mentioned. Where none was, one that may be opened is enough.
 Finding CheckPermission(const MachineFacts& machine, const std::vector<RdmaFacts>& devices, bool by_tcp = false,
                         const std::vector<std::string>& named = {});
 
-// May a store of `store` bytes be locked, as registering it does? The kernel counts it for each of `devices` that it is registered with.
+// May a store of `store` bytes be locked, as registering it does? The kernel counts it for each of
+// `devices` that it is registered with.
 Finding CheckMemlock(const MachineFacts& machine, uint64_t store, size_t devices = 1);
 
 Finding CheckHugePages(const MachineFacts& machine, uint64_t store);

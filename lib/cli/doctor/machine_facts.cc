@@ -113,7 +113,8 @@ MachineFacts ReadMachine(const SystemFiles& files) {
                            files.Read(absl::StrCat("/sys/class/infiniband_verbs/", name, "/ibdev")).value_or("")});
   }
   facts.container = FindContainer(files);
-  // The kernel shows this setting, which is for the whole machine, in its first network namespace only.
+  // The kernel shows this setting, which is for the whole machine, in its first network namespace
+  // only.
   facts.in_initial_network = files.Exists("/proc/sys/net/core/netdev_max_backlog");
   facts.receive_buffer_limit = files.ReadNumber("/proc/sys/net/core/rmem_max");
   return facts;

@@ -1,5 +1,5 @@
-// What a machine tells about itself that decides whether RDMA can work on it: limits, kernel modules, device nodes, the
-// container around us. Facts only; checks.h judges them.
+// What a machine tells about itself that decides whether RDMA can work on it: limits, kernel
+// modules, device nodes, the container around us. Facts only; checks.h judges them.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,8 @@ struct MachineFacts {
   bool cm_loaded = false;      // rdma_ucm
   bool has_soft_roce = false;  // this kernel's modules include rdma_rxe, or it is loaded
   std::vector<DeviceNode> nodes;
-  // Cards that look like RDMA hardware, with the module that would drive them: "mlx5_ib for 0000:3b:00.0".
+  // Cards that look like RDMA hardware, with the module that would drive them: "mlx5_ib for
+  // 0000:3b:00.0".
   std::vector<std::string> cards;
 
   std::string container;                         // "a Docker container"; empty: none that we know of

@@ -1,8 +1,9 @@
-// PeerDesk is where `tok doctor --listen` tells a doctor on another host, over plain TCP, how its device is reached. That answers
-// first whether the hosts reach each other at all, and lets --peer name the host as people do, not as the fabric does.
+// PeerDesk is where `tok doctor --listen` tells a doctor on another host, over plain TCP, how its
+// device is reached. That answers first whether the hosts reach each other at all, and lets --peer
+// name the host as people do, not as the fabric does.
 //
-// The desk only talks: it reads nothing from whoever connects, and hangs up. The asking side takes nothing for granted: at most
-// kMaxHello bytes, by a deadline.
+// The desk only talks: it reads nothing from whoever connects, and hangs up. The asking side takes
+// nothing for granted: at most kMaxHello bytes, by a deadline.
 // Thread rule: the loop's; AskPeer blocks, for at most its deadline and the name service.
 #pragma once
 
@@ -49,8 +50,8 @@ class PeerDesk final {
   os::FdWatch watch_;
 };
 
-// Connects to the desk at `host`, a name or an address. kNotFound: no such name; kUnavailable: nobody listens;
-// kDeadlineExceeded: no answer.
+// Connects to the desk at `host`, a name or an address. kNotFound: no such name; kUnavailable:
+// nobody listens; kDeadlineExceeded: no answer.
 absl::StatusOr<PeerHello> AskPeer(const std::string& host, uint16_t port, base::Duration deadline);
 
 }  // namespace tokamak::cli::doctor

@@ -1,10 +1,12 @@
-// Two queue pairs that talk: what proves that a device does not only look healthy. SENDs back and forth give the latency, WRITEs
-// and READs the bandwidth, and what was written and read back is compared.
+// Two queue pairs that talk: what proves that a device does not only look healthy. SENDs back and
+// forth give the latency, WRITEs and READs the bandwidth, and what was written and read back is
+// compared.
 //
-// PingPongResponder is the end that waits: it echoes messages and lends memory. RunPingPong is the end that calls, on the same
-// device or from another host. Both speak verbs::Device only.
+// PingPongResponder is the end that waits: it echoes messages and lends memory. RunPingPong is the
+// end that calls, on the same device or from another host. Both speak verbs::Device only.
 //
-// Every wait has a deadline: a device, or a path, that swallows requests ends in kDeadlineExceeded with what did not come.
+// Every wait has a deadline: a device, or a path, that swallows requests ends in kDeadlineExceeded
+// with what did not come.
 // Thread rule: one thread, that of the loop.
 #pragma once
 
@@ -33,8 +35,8 @@ struct PingPongPlan {
   uint32_t batches = 15;                       // of bandwidth, at most; at least one is made
 };
 
-// How both ends wait: they spin for a while before they sleep, for short delays; but not on one processor, where who spins keeps
-// the other end, or the software NIC, from working.
+// How both ends wait: they spin for a while before they sleep, for short delays; but not on one
+// processor, where who spins keeps the other end, or the software NIC, from working.
 os::Detection MeasuringDetection(unsigned int processors);
 unsigned int UsableProcessors();  // that this process may run on
 
@@ -49,8 +51,8 @@ struct PingPongNumbers {
   uint32_t batches = 0;  // of WRITEs
 };
 
-// Told before each step begins, so that who watches knows where it hangs: "domain", "completion queue", "memory", "queue pair",
-// "connect", "send", "write", "read", "compare".
+// Told before each step begins, so that who watches knows where it hangs: "domain", "completion
+// queue", "memory", "queue pair", "connect", "send", "write", "read", "compare".
 using StepHandler = std::function<void(absl::string_view step)>;
 
 class PingPongSide;
@@ -58,7 +60,8 @@ class PingPongSide;
 // Answers one caller at a time; the newest wins, so that one who left silently keeps nobody out.
 class PingPongResponder final {
  public:
-  // Listens at the device's address, on a port of the device's choice. Failing later, for one caller, is that caller's to see.
+  // Listens at the device's address, on a port of the device's choice. Failing later, for one
+  // caller, is that caller's to see.
   static absl::StatusOr<std::unique_ptr<PingPongResponder>> Start(base::EventLoop& loop, verbs::Device& device);
   ~PingPongResponder();
 

@@ -2,7 +2,8 @@
 //
 //   kReceives receives of a message | one message to send | `out`: what is written from or into | `in`: what is read into
 //
-// A message is kPingBytes. The caller WRITEs its `out` to the responder's `out`, and READs that back into its `in`.
+// A message is kPingBytes. The caller WRITEs its `out` to the responder's `out`, and READs that
+// back into its `in`.
 // Thread rule: the loop's.
 #pragma once
 
@@ -35,7 +36,8 @@ class PingPongSide final {
 
   static constexpr uint32_t kReceives = 8;
 
-  // Makes everything and posts the receives. `on_completion` runs on the loop and must not drop this.
+  // Makes everything and posts the receives. `on_completion` runs on the loop and must not drop
+  // this.
   static absl::StatusOr<std::unique_ptr<PingPongSide>> Make(base::EventLoop& loop, verbs::Device& device,
                                                             const StepHandler& on_step,
                                                             CompletionHandler on_completion);

@@ -1,8 +1,10 @@
-// A probe uses a device for real: opens it, makes its objects, connects and runs the ping-pong, step by step.
+// A probe uses a device for real: opens it, makes its objects, connects and runs the ping-pong,
+// step by step.
 //
-// A device may hang in a system call, out of reach of any deadline of ours, so probes run in a child process: RunProbe is what
-// the child does, ChildProber what the parent does. The child tells each step, as a line of JSON, before it takes it; the parent
-// folds the lines into a ProbeOutcome, which so also says where a child hung or died.
+// A device may hang in a system call, out of reach of any deadline of ours, so probes run in a
+// child process: RunProbe is what the child does, ChildProber what the parent does. The child tells
+// each step, as a line of JSON, before it takes it; the parent folds the lines into a ProbeOutcome,
+// which so also says where a child hung or died.
 #pragma once
 
 #include <cstdint>
@@ -56,10 +58,12 @@ struct ProbeOutcome {
 // How a device is opened to be tried, here and where a doctor listens.
 daemon::DeviceSettings SettingsFor(bool by_tcp, const verbs::Address& address, const daemon::FabricSettings& fabric);
 
-// The flags of tokd and tok doctor that say the same, "--service-level 3"; empty where nothing was asked for.
+// The flags of tokd and tok doctor that say the same, "--service-level 3"; empty where nothing was
+// asked for.
 std::string FlagsOf(const daemon::FabricSettings& fabric);
 
-// Takes one line of a probe into account. A line that is none of ours (a library's warning) is ignored and returns false.
+// Takes one line of a probe into account. A line that is none of ours (a library's warning) is
+// ignored and returns false.
 bool FoldLine(const std::string& line, ProbeOutcome& outcome);
 
 // The child's part; each line goes to `say` at once, without a line feed.

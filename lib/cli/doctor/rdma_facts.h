@@ -1,5 +1,6 @@
-// The RDMA devices that the kernel shows in /sys/class/infiniband, with their ports, GIDs and network devices. Reading them
-// opens no device, so it also works where a device would hang, or may not be opened.
+// The RDMA devices that the kernel shows in /sys/class/infiniband, with their ports, GIDs and
+// network devices. Reading them opens no device, so it also works where a device would hang, or may
+// not be opened.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // Report is all that tok doctor found, on one screen or as JSON, and whether RDMA works here.
 //
-// Law: it works when nothing of the machine failed, at least one device has no failed finding, or each where they were named, and
-// nothing failed with the peer, where one was named. A sick device that nobody named is shown beside a healthy one, but does not
-// make the machine sick.
+// Law: it works when nothing of the machine failed, at least one device has no failed finding, or
+// each where they were named, and nothing failed with the peer, where one was named. A sick device
+// that nobody named is shown beside a healthy one, but does not make the machine sick.
 #pragma once
 
 #include <cstdint>
@@ -54,9 +54,9 @@ std::string FlagsForTokd(const Report& report);
 // For people; lines are at most about 110 characters.
 std::string FormatReport(const Report& report);
 
-// For programs: {"works", "device" (as for tokd --device), "cm", "store_bytes", "machine": [finding], "devices": [{"name", "about",
-// "works", "findings": [finding], "gids": [gid]}], "peer", "with_peer": [finding]}; a finding is {"check", "verdict", "seen", "advice",
-// "numbers"}.
+// For programs: {"works", "device" (as for tokd --device), "cm", "store_bytes", "machine":
+// [finding], "devices": [{"name", "about", "works", "findings": [finding], "gids": [gid]}], "peer",
+// "with_peer": [finding]}; a finding is {"check", "verdict", "seen", "advice", "numbers"}.
 std::string ReportToJson(const Report& report);
 
 }  // namespace tokamak::cli::doctor

@@ -1,8 +1,8 @@
-// SystemFiles reads what the kernel tells in files (/proc, /sys, /dev), below a root of the caller's choice, so that a test can
-// lay out a machine as a folder.
+// SystemFiles reads what the kernel tells in files (/proc, /sys, /dev), below a root of the
+// caller's choice, so that a test can lay out a machine as a folder.
 //
-// Law: what is absent or cannot be read is no error but "not told": kernels, containers and permissions differ. What is read is
-// bounded by kMaxText and kMaxEntries.
+// Law: what is absent or cannot be read is no error but "not told": kernels, containers and
+// permissions differ. What is read is bounded by kMaxText and kMaxEntries.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,8 @@ class SystemFiles final {
 
   bool Exists(const std::string& path) const;
 
-  // Whether the rights on the file let this process read and write it. (A control group may refuse a device all the same.)
+  // Whether the rights on the file let this process read and write it. (A control group may refuse
+  // a device all the same.)
   bool MayReadAndWrite(const std::string& path) const;
 
   // The last part of what a symbolic link points at; empty where it is none.

@@ -28,7 +28,8 @@ namespace tokamak::directory::redis {
 
 struct Options {
   ConnectionOptions connection;
-  // Of all keys: clusters that share a server have different ones. As a node's name, without colons.
+  // Of all keys: clusters that share a server have different ones. As a node's name, without
+  // colons.
   std::string prefix = "tokamak";
 
   // For this long after its start a server that was restarted learns who holds what; and so after

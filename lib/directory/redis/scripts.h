@@ -378,7 +378,8 @@ end
 return said
 )lua";
 
-// object in hex, puller or "" -> "no lease" | {} | {generation, data size, metadata size, holder...}
+// object in hex, puller or "" -> "no lease" | {} | {generation, data size, metadata size,
+// holder...}
 constexpr char kLocate[] = R"lua(
 local hex, puller = ARGV[2], ARGV[3]
 local life = puller ~= '' and LifeOf(puller)

@@ -1,11 +1,14 @@
-// AsyncEvents reads what a device tells outside of any request: its port went down or up, its addresses changed, it was taken
-// away, a completion queue overran, a queue pair died, a shared receive queue runs low.
+// AsyncEvents reads what a device tells outside of any request: its port went down or up, its
+// addresses changed, it was taken away, a completion queue overran, a queue pair died, a shared
+// receive queue runs low.
 //
-// A thread of its own sleeps at the device's event descriptor, since no loop of an owner can be counted on to be there. Each
-// event goes first to the object that it names (AsyncTarget), on that thread, then to all watches, on their loops; then it is
-// acknowledged. libibverbs destroys no object before all its events are, so what an event names is alive while it is handled.
+// A thread of its own sleeps at the device's event descriptor, since no loop of an owner can be
+// counted on to be there. Each event goes first to the object that it names (AsyncTarget), on that
+// thread, then to all watches, on their loops; then it is acknowledged. libibverbs destroys no
+// object before all its events are, so what an event names is alive while it is handled.
 //
-// Thread rule: from any thread, but the handler of a watch runs on its loop, where the watch is dropped.
+// Thread rule: from any thread, but the handler of a watch runs on its loop, where the watch is
+// dropped.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -28,7 +31,8 @@ namespace tokamak::verbs::ibv {
 // What the context pointers of our ibv_cq, ibv_qp and ibv_srq point to.
 class AsyncTarget {
  public:
-  // On the events' thread, before the watches hear of it. Neither waits for a loop nor destroys anything of libibverbs.
+  // On the events' thread, before the watches hear of it. Neither waits for a loop nor destroys
+  // anything of libibverbs.
   virtual void OnAsyncEvent(ibv_event_type event) = 0;
 
  protected:
@@ -44,7 +48,8 @@ class SharedReceivesTarget : public AsyncTarget {
   ~SharedReceivesTarget() = default;
 };
 
-// What watches are told of an event; nothing for those that concern nobody, or another port of the device.
+// What watches are told of an event; nothing for those that concern nobody, or another port of the
+// device.
 std::optional<DeviceEventInfo> ToDeviceEvent(const ibv_async_event& event, uint8_t port);
 
 class AsyncEvents final {
@@ -59,8 +64,8 @@ class AsyncEvents final {
     return watches_.Add(std::move(keep), loop, std::move(handler));
   }
 
-  // `heard` is told which queue pairs got their first data before their connection was known to be up (IBV_EVENT_COMM_EST), on
-  // the events' thread, until it is replaced or taken away by null.
+  // `heard` is told which queue pairs got their first data before their connection was known to be
+  // up (IBV_EVENT_COMM_EST), on the events' thread, until it is replaced or taken away by null.
   void OnFirstData(std::function<void(uint32_t queue_pair_number)> heard);
 
   // The handle is being dropped: nobody hears of it any more.

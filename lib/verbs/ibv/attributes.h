@@ -1,11 +1,13 @@
-// What ibv_modify_qp is told at each step of a reliable connection, for InfiniBand, RoCE and iWARP: pure functions.
+// What ibv_modify_qp is told at each step of a reliable connection, for InfiniBand, RoCE and iWARP:
+// pure functions.
 //
 //   Init              port, partition, rights                               iWARP: the rights only
 //   ReadyToReceive    the route to the peer, its number, path MTU, reads    iWARP: the kernel's own manager goes these two steps
 //   ReadyToSend       time-outs, retries, first PSN, reads
 //
-// The route of InfiniBand is a LID, and the GID as well across subnets or where the port asks for it; that of RoCE is always
-// the GID. Retry counts are explicit and never 7, which means "for ever".
+// The route of InfiniBand is a LID, and the GID as well across subnets or where the port asks for
+// it; that of RoCE is always the GID. Retry counts are explicit and never 7, which means "for
+// ever".
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -74,13 +76,15 @@ Step ErrorStep();
 
 Step InitStep(const LocalPort& port, Access remote_access);
 
-// kInvalidArgument: a path MTU that is none, or more than the port has now (packets that the link does not carry vanish without
-// an error); an InfiniBand peer without a LID; retry counts beyond kMaxRetryCount. kUnimplemented: iWARP.
+// kInvalidArgument: a path MTU that is none, or more than the port has now (packets that the link
+// does not carry vanish without an error); an InfiniBand peer without a LID; retry counts beyond
+// kMaxRetryCount. kUnimplemented: iWARP.
 absl::StatusOr<Step> ReadyToReceiveStep(const LocalPort& port, const PeerPort& peer, const Agreement& agreement);
 absl::StatusOr<Step> ReadyToSendStep(const LocalPort& port, const Agreement& agreement);
 
-// Puts what we decide into steps whose route, PSNs and peer rdma_init_qp_attr filled in, and leaves out what it fills in for
-// nobody (alternate paths, and what an old kernel adds by mistake). Errors as above.
+// Puts what we decide into steps whose route, PSNs and peer rdma_init_qp_attr filled in, and leaves
+// out what it fills in for nobody (alternate paths, and what an old kernel adds by mistake). Errors
+// as above.
 absl::Status OwnReadyToReceive(const LocalPort& port, uint32_t path_mtu, const ReliabilityOptions& reliability,
                                Step* step);
 absl::Status OwnReadyToSend(const ReliabilityOptions& reliability, Step* step);

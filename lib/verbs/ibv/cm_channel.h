@@ -1,9 +1,12 @@
-// CmChannel is an event channel of librdmacm on a loop: it reads events as they come and hands each to whom its id belongs.
+// CmChannel is an event channel of librdmacm on a loop: it reads events as they come and hands each
+// to whom its id belongs.
 //
-// librdmacm makes rdma_destroy_id and rdma_migrate_id wait until all events of the id are acknowledged. So an event is copied and
-// acknowledged before anybody hears of it, and neither ever waits.
+// librdmacm makes rdma_destroy_id and rdma_migrate_id wait until all events of the id are
+// acknowledged. So an event is copied and acknowledged before anybody hears of it, and neither ever
+// waits.
 //
-// Law: an id's events go to the sink that it was made with, and to nobody once the id was destroyed or moved to another channel.
+// Law: an id's events go to the sink that it was made with, and to nobody once the id was destroyed
+// or moved to another channel.
 // Thread rule: the loop's. Kept alive by the ids on it: who owns an id owns a share.
 #pragma once
 
@@ -24,7 +27,8 @@ struct CloseCmChannel {
 };
 using CmChannelHandle = std::unique_ptr<rdma_event_channel, CloseCmChannel>;
 
-// A channel whose rdma_get_cm_event does not wait. kUnavailable: there is no rdma_cm here; the text says what to do.
+// A channel whose rdma_get_cm_event does not wait. kUnavailable: there is no rdma_cm here; the text
+// says what to do.
 absl::StatusOr<CmChannelHandle> OpenCmChannel();
 
 // A copy of an rdma_cm_event.
@@ -50,7 +54,8 @@ class CmSink {
   ~CmSink() = default;
 };
 
-// Reads one event and acknowledges it; false when there is none now. `context`: that of the id that hears of it.
+// Reads one event and acknowledges it; false when there is none now. `context`: that of the id that
+// hears of it.
 bool TakeCmEvent(rdma_event_channel* channel, CmEvent* event, void** context);
 
 class CmChannel final : public std::enable_shared_from_this<CmChannel> {

@@ -1,12 +1,14 @@
 // Completion queues: where the provider writes, the owner polls and the owner's loop is told.
 //
-// In between is what verbs.h promises and libibverbs does not: a completion finds the queue pair that it belongs to, which gives
-// its slot free when it is handed out and not before; when a queue pair goes, its completions go too; posts into Error that the
-// provider would not take come back flushed, behind all that the provider has.
+// In between is what verbs.h promises and libibverbs does not: a completion finds the queue pair
+// that it belongs to, which gives its slot free when it is handed out and not before; when a queue
+// pair goes, its completions go too; posts into Error that the provider would not take come back
+// flushed, behind all that the provider has.
 //
-// Detection. The loop polls the queue in every round (os::Poller): while the owner has asked for an event, that looks into the
-// queue's memory, without a system call. Before the loop sleeps it arms the device, and the completion channel's descriptor wakes
-// it. The descriptor has a watch of its own instead of being the poller's, so that rounds that spin never read it.
+// Detection. The loop polls the queue in every round (os::Poller): while the owner has asked for an
+// event, that looks into the queue's memory, without a system call. Before the loop sleeps it arms
+// the device, and the completion channel's descriptor wakes it. The descriptor has a watch of its
+// own instead of being the poller's, so that rounds that spin never read it.
 //
 // Thread rule: the loop's thread, except for Overrun.
 #pragma once
@@ -37,12 +39,13 @@ class CompletionOwner {
  public:
   virtual uint32_t completion_number() const = 0;  // ibv_wc::qp_num
 
-  // `done` was taken out of the provider's queue; true for what the program did not ask to hear of, which goes no further. Only
-  // where the provider completes unasked (Quirks). May post.
+  // `done` was taken out of the provider's queue; true for what the program did not ask to hear of,
+  // which goes no further. Only where the provider completes unasked (Quirks). May post.
   virtual bool Arrived(const ibv_wc& done) = 0;
 
-  // `done` is about to be handed out, or forgotten: its slot is free from now on. Gives `to` what the queue pair knows better than
-  // the provider, the program's id among it; false for what was forgotten already.
+  // `done` is about to be handed out, or forgotten: its slot is free from now on. Gives `to` what
+  // the queue pair knows better than the provider, the program's id among it; false for what was
+  // forgotten already.
   virtual bool Finish(const ibv_wc& done, Completion* to) = 0;
 
   // The queue pair ended: its completion queue is dead. From any thread; waits for nobody.
@@ -52,8 +55,9 @@ class CompletionOwner {
   ~CompletionOwner() = default;
 };
 
-// The queue itself; its handle and the queue pairs that complete into it share it. Without the handle nobody drains it: it has room
-// for what its queue pairs have slots for, or else is overrun, see verbs.h.
+// The queue itself; its handle and the queue pairs that complete into it share it. Without the
+// handle nobody drains it: it has room for what its queue pairs have slots for, or else is overrun,
+// see verbs.h.
 class CompletionCore final : public AsyncTarget {
  public:
   static absl::StatusOr<std::shared_ptr<CompletionCore>> Make(std::shared_ptr<Context> context, os::EpollLoop& loop,
@@ -71,8 +75,8 @@ class CompletionCore final : public AsyncTarget {
 
   size_t Poll(absl::Span<Completion> completions);
 
-  // A queue pair waits for completions of its own requests, so that these are to be taken out as they come, polled or not;
-  // with false: not any more.
+  // A queue pair waits for completions of its own requests, so that these are to be taken out as
+  // they come, polled or not; with false: not any more.
   void Await(bool more) { awaiting_ += more ? 1 : -1; }
   bool awaited() const { return awaiting_ > 0; }
 
@@ -86,18 +90,21 @@ class CompletionCore final : public AsyncTarget {
   // ibv_req_notify_cq.
   void Arm(bool solicited_only);
 
-  // Takes an event of the channel; returns whether there was one. The device makes one for each time that it was armed.
+  // Takes an event of the channel; returns whether there was one. The device makes one for each
+  // time that it was armed.
   bool TakeEvent();
 
-  // A queue pair completes here from now on, until Remove, which is called once before (so that Overrun leaves it alone)
-  // and Forget once after it was destroyed or reset.
+  // A queue pair completes here from now on, until Remove, which is called once before (so that
+  // Overrun leaves it alone) and Forget once after it was destroyed or reset.
   void Add(CompletionOwner& owner);
   void Remove(CompletionOwner& owner);
 
-  // Nothing of `owner` is handed out any more of what has completed until now. With `for_good` it is not known any more.
+  // Nothing of `owner` is handed out any more of what has completed until now. With `for_good` it
+  // is not known any more.
   void Forget(CompletionOwner& owner, bool for_good);
 
-  // A request that the provider did not take comes back flushed, after everything that the provider has.
+  // A request that the provider did not take comes back flushed, after everything that the provider
+  // has.
   void AddFlush(uint32_t number, uint64_t wr_id);
 
   void OnAsyncEvent(ibv_event_type event) override;
@@ -117,7 +124,8 @@ class CompletionCore final : public AsyncTarget {
   ibv_cq* queue_ = nullptr;
   unsigned int unacknowledged_ = 0;  // events
 
-  // Taken out of the provider's queue already, from held_begin_ on; bounded by the depths of the queue pairs' queues.
+  // Taken out of the provider's queue already, from held_begin_ on; bounded by the depths of the
+  // queue pairs' queues.
   std::vector<ibv_wc> held_;
   size_t held_begin_ = 0;
   std::vector<ibv_wc> flushed_;  // by us; bounded likewise

@@ -1,7 +1,8 @@
-// ConnectedQueuePair is what a connection over real verbs holds, whoever makes it: a queue pair, and the handler that hears what
-// becomes of it.
+// ConnectedQueuePair is what a connection over real verbs holds, whoever makes it: a queue pair,
+// and the handler that hears what becomes of it.
 //
-// Law: the handler may drop the connection, and this with it: telling it is the last that a connection does in a call.
+// Law: the handler may drop the connection, and this with it: telling it is the last that a
+// connection does in a call.
 // Thread rule: the queue pair's loop's.
 #pragma once
 
@@ -27,7 +28,8 @@ class ConnectedQueuePair final {
 
   absl::Status Walk(const Step& step) { return queue_pair_->Walk(step.attributes, step.mask); }
 
-  // Flushes what is posted. A device that refuses, since it was removed say, has nothing to flush: that is logged.
+  // Flushes what is posted. A device that refuses, since it was removed say, has nothing to flush:
+  // that is logged.
   void WalkToError();
 
   // The handler looks at `private_data` during the call only.

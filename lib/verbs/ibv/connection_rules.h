@@ -1,9 +1,11 @@
-// What both connection managers of real verbs agree on: which options and queue pairs they take, and what two sides settle.
+// What both connection managers of real verbs agree on: which options and queue pairs they take,
+// and what two sides settle.
 //
-// rdma_cm carries 56 bytes each way (RDMA_PS_TCP: CM's 92 less the header of 36) and lets nobody but the side that asks name a
-// path MTU, which over RoCE is always that of its own port. So the last four of the 56 bytes are ours: both sides say there how
-// large their packets may be. That leaves 52 to the application. Who does not say so (another program's rdma_cm) is taken at
-// the word of its route; where that is too much for us there is no connection.
+// rdma_cm carries 56 bytes each way (RDMA_PS_TCP: CM's 92 less the header of 36) and lets nobody
+// but the side that asks name a path MTU, which over RoCE is always that of its own port. So the
+// last four of the 56 bytes are ours: both sides say there how large their packets may be. That
+// leaves 52 to the application. Who does not say so (another program's rdma_cm) is taken at the
+// word of its route; where that is too much for us there is no connection.
 //
 //   byte   0 .. 51   the application's, zeros behind what it sent
 //         52, 53     0x54 0x4b
@@ -43,11 +45,12 @@ struct Carried {
 CarriedData Carry(absl::Span<const uint8_t> private_data, uint32_t path_mtu);
 Carried ReadCarried(absl::Span<const uint8_t> bytes);  // of any length
 
-// kInvalidArgument: too much private data, no such MTU, retry counts that mean for ever, a deadline that has passed.
+// kInvalidArgument: too much private data, no such MTU, retry counts that mean for ever, a deadline
+// that has passed.
 absl::Status CheckConnectOptions(const ConnectOptions& options, size_t max_private_data);
 
-// The smaller of what we allow, what the peer told and what the route carries. kFailedPrecondition: the peer told nothing, or
-// something else than it may, and will send more than we can take.
+// The smaller of what we allow, what the peer told and what the route carries. kFailedPrecondition:
+// the peer told nothing, or something else than it may, and will send more than we can take.
 absl::StatusOr<uint32_t> AgreeOnPathMtu(uint32_t own, std::optional<uint32_t> told, uint32_t route);
 // The side that asked hears the other's decision: it is to be kept.
 absl::StatusOr<uint32_t> KeepPathMtu(uint32_t own, std::optional<uint32_t> told, uint32_t route);
@@ -58,7 +61,8 @@ ReliabilityOptions AgreeOnReads(ReliabilityOptions ours, uint32_t max_reads, uin
 // A queue pair that is ours while a connection lasts. Move-only.
 class HeldQueuePair final {
  public:
-  // kInvalidArgument: it is no queue pair of this kind of device. kFailedPrecondition: it is not in Init, or held.
+  // kInvalidArgument: it is no queue pair of this kind of device. kFailedPrecondition: it is not in
+  // Init, or held.
   static absl::StatusOr<HeldQueuePair> Take(QueuePair& queue_pair);
 
   HeldQueuePair(HeldQueuePair&& other) noexcept : queue_pair_(std::exchange(other.queue_pair_, nullptr)) {}

@@ -121,9 +121,10 @@ absl::StatusOr<Address> FindAddress(const DeviceOptions& options, const LocalPor
                                              "address, or exchange over TCP (--cm tcp)"));
 }
 
-// siw's library takes one of the places in which the kernel offers it a queue's memory, 0x90000, for "none", and then a queue that
-// begins there cannot be made: with queues of one page that is the 71st queue pair. Places are given out from 0 on, so a first
-// queue that nobody uses, and that is long enough, lies over it.
+// siw's library takes one of the places in which the kernel offers it a queue's memory, 0x90000,
+// for "none", and then a queue that begins there cannot be made: with queues of one page that is
+// the 71st queue pair. Places are given out from 0 on, so a first queue that nobody uses, and that
+// is long enough, lies over it.
 SparedQueue SpareForbiddenKey(ibv_context* device, const Quirks& quirks) {
   constexpr int kForbiddenPlace = 0x90000;  // bytes
   constexpr int kSmallestEntry = 32;        // bytes of a completion; siw's are somewhat larger

@@ -1,4 +1,5 @@
-// Context is an opened device: its port, its GID, what it can do, and its asynchronous events. All handles keep it alive.
+// Context is an opened device: its port, its GID, what it can do, and its asynchronous events. All
+// handles keep it alive.
 //
 // Thread rule: constant after Open, so from any thread; libibverbs' calls are thread-safe.
 #pragma once
@@ -45,8 +46,9 @@ class Context final {
   const Quirks& quirks() const { return quirks_; }
   AsyncEvents& events() { return events_; }
 
-  // As it is now: its MTU, its LID and where its GID stands may change. Where the GID itself has gone and peers are told ours with
-  // each connection (Exchange::kTcp), another takes its place. Asks the kernel.
+  // As it is now: its MTU, its LID and where its GID stands may change. Where the GID itself has
+  // gone and peers are told ours with each connection (Exchange::kTcp), another takes its place.
+  // Asks the kernel.
   LocalPort PortNow() const;
 
  private:

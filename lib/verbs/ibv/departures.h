@@ -1,15 +1,18 @@
-// Departures is where ids of librdmacm go that nobody holds any more, until the kernel is done with them.
+// Departures is where ids of librdmacm go that nobody holds any more, until the kernel is done with
+// them.
 //
-// To disconnect takes a message and its answer, which may be lost and repeated for seconds; to destroy an id may wait for the
-// kernel's own work on it. Neither is anything that a loop, or the program that dropped a connection, should wait for: so both
-// are done by a thread that sleeps otherwise.
+// To disconnect takes a message and its answer, which may be lost and repeated for seconds; to
+// destroy an id may wait for the kernel's own work on it. Neither is anything that a loop, or the
+// program that dropped a connection, should wait for: so both are done by a thread that sleeps
+// otherwise.
 //
 // Ids that wait for an answer of the application are kept here too (Keep): they belong to no loop.
 //
-// Not for ids that listen: librdmacm leaves the requests that wait for one behind when it changes its channel, and nobody gets hold of them
-// any more.
+// Not for ids that listen: librdmacm leaves the requests that wait for one behind when it changes
+// its channel, and nobody gets hold of them any more.
 //
-// Thread rule: from any thread. An id given here is not touched by the giver any more (but for one that was only kept).
+// Thread rule: from any thread. An id given here is not touched by the giver any more (but for one
+// that was only kept).
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -29,7 +32,8 @@ namespace tokamak::verbs::ibv {
 
 class Departures final {
  public:
-  // How long an id may wait for the peer's answer to its goodbye, and how many may: the oldest is destroyed when there are more.
+  // How long an id may wait for the peer's answer to its goodbye, and how many may: the oldest is
+  // destroyed when there are more.
   static constexpr base::Duration kLongestGoodbye = base::Seconds(15);
   static constexpr size_t kMaxGoodbyes = 4096;
 
@@ -46,7 +50,8 @@ class Departures final {
   // Destroys `id`; a peer that waits for an answer is told that there will be none.
   void Destroy(rdma_cm_id* id);
 
-  // `id`, which no event is expected for, changes to this one's channel and stays its owner's. Errors as rdma_migrate_id.
+  // `id`, which no event is expected for, changes to this one's channel and stays its owner's.
+  // Errors as rdma_migrate_id.
   absl::Status Keep(rdma_cm_id* id);
 
  private:

@@ -86,8 +86,8 @@ class IbvDevice final : public Device {
   const std::unique_ptr<ConnectionManager> manager_;
 };
 
-// An address handle is what the kernel looks the way up for without a queue pair. What else may be wrong with it is for the queue
-// pair's own step to find.
+// An address handle is what the kernel looks the way up for without a queue pair. What else may be
+// wrong with it is for the queue pair's own step to find.
 absl::Status FindRouteTo(const Domain& domain, const PeerPort& peer) {
   const LocalPort port = domain.context().PortNow();
   Agreement agreement;

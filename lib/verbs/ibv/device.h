@@ -1,11 +1,13 @@
-// OpenIbvDevice opens an RDMA device of the machine through libibverbs: InfiniBand, RoCE or iWARP, hardware or the kernel's
-// Soft-RoCE and SoftiWARP.
+// OpenIbvDevice opens an RDMA device of the machine through libibverbs: InfiniBand, RoCE or iWARP,
+// hardware or the kernel's Soft-RoCE and SoftiWARP.
 //
-// One port and one GID of a device make one verbs::Device. Opening it tries it: a domain, a completion queue and a queue pair are
-// made, so a device that is listed but cannot be used here is refused now, in words, rather than at the first transfer.
+// One port and one GID of a device make one verbs::Device. Opening it tries it: a domain, a
+// completion queue and a queue pair are made, so a device that is listed but cannot be used here is
+// refused now, in words, rather than at the first transfer.
 //
-// Completion queues and connections live on loops of the owner, which must be os::EpollLoops (loops.h). The device's own
-// asynchronous events are read by a thread that sleeps otherwise (async_events.h).
+// Completion queues and connections live on loops of the owner, which must be os::EpollLoops
+// (loops.h). The device's own asynchronous events are read by a thread that sleeps otherwise
+// (async_events.h).
 //
 // Thread rule: see verbs.h.
 #pragma once

@@ -1,4 +1,5 @@
-// How a program names an RDMA device of libibverbs: "ibv:NAME[:PORT][@GID_INDEX]", say ibv:rxe0, ibv:mlx5_0:2 or ibv:mlx5_0:1@3.
+// How a program names an RDMA device of libibverbs: "ibv:NAME[:PORT][@GID_INDEX]", say ibv:rxe0,
+// ibv:mlx5_0:2 or ibv:mlx5_0:1@3.
 #pragma once
 
 #include <cstdint>

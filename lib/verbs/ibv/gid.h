@@ -1,7 +1,9 @@
-// Which entry of a port's GID table we speak from, and why the others lost: the ranking is a pure function of the table.
+// Which entry of a port's GID table we speak from, and why the others lost: the ranking is a pure
+// function of the table.
 //
-// InfiniBand has one GID that matters, the first. iWARP has none: its address is that of its net device. RoCE has one for each
-// IP address of its net device, once for each version of the protocol:
+// InfiniBand has one GID that matters, the first. iWARP has none: its address is that of its net
+// device. RoCE has one for each IP address of its net device, once for each version of the
+// protocol:
 //
 //   never, unless asked for by index   RoCE v1 (no IP header: nothing routes it, rxe has none), a net device that is down or
 //                                      unknown
@@ -23,7 +25,8 @@
 
 namespace tokamak::verbs::ibv {
 
-// Entries that the ports of one device may have together; where there are more the kernel lists none. mlx5 has 256 for each port.
+// Entries that the ports of one device may have together; where there are more the kernel lists
+// none. mlx5 has 256 for each port.
 constexpr size_t kMaxGids = 1024;
 
 enum class GidType : uint8_t { kInfiniBand, kRoceV1, kRoceV2, kUnknown };
@@ -60,8 +63,9 @@ struct GidChoice {
 // `index` overrides: that entry is taken whatever it is, unless it is empty or there is none.
 GidChoice ChooseGid(LinkKind link, absl::Span<const GidEntry> table, std::optional<uint32_t> index = std::nullopt);
 
-// The entry to go on with where `used` was spoken from before: entries move and go as addresses of the net device do. The same GID,
-// at whatever index it stands now, while it may be used; else the best. Null: there is none. `index`: as above.
+// The entry to go on with where `used` was spoken from before: entries move and go as addresses of
+// the net device do. The same GID, at whatever index it stands now, while it may be used; else the
+// best. Null: there is none. `index`: as above.
 const GidEntry* ChooseAgain(LinkKind link, absl::Span<const GidEntry> table, const Gid& used,
                             std::optional<uint32_t> index = std::nullopt);
 

@@ -1,7 +1,8 @@
-// What libibverbs tells of the devices of this machine, without making anything on them: for diagnosis.
+// What libibverbs tells of the devices of this machine, without making anything on them: for
+// diagnosis.
 //
-// Opening a device is a system call into its driver, and may wait for as long as the driver likes; who cannot wait asks from a
-// process that can be ended.
+// Opening a device is a system call into its driver, and may wait for as long as the driver likes;
+// who cannot wait asks from a process that can be ended.
 // Thread rule: any thread.
 #pragma once
 
@@ -13,7 +14,8 @@
 
 namespace tokamak::verbs::ibv {
 
-// The devices that libibverbs finds a provider for, by name. Errors: the kernel has no verbs, or may not be asked.
+// The devices that libibverbs finds a provider for, by name. Errors: the kernel has no verbs, or
+// may not be asked.
 absl::StatusOr<std::vector<std::string>> ListDevices();
 
 struct PortInventory {
@@ -29,8 +31,8 @@ struct DeviceInventory {
   std::vector<PortInventory> ports;
 };
 
-// Opens `name` and asks. kNotFound: libibverbs has no such device, the text names those it has; kPermissionDenied: it may not be
-// opened; else what the provider said.
+// Opens `name` and asks. kNotFound: libibverbs has no such device, the text names those it has;
+// kPermissionDenied: it may not be opened; else what the provider said.
 absl::StatusOr<DeviceInventory> Inspect(const std::string& name);
 
 }  // namespace tokamak::verbs::ibv

@@ -22,7 +22,8 @@ Limits MakeLimits(LinkKind link, const ibv_device_attr& device, const ibv_port_a
   limits.memory_windows =
       !iwarp && !quirks.windows_are_open && (device.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) != 0;
   limits.shared_receive = device.max_srq > 0;
-  // By hand a queue pair is given an address; on InfiniBand the way there is a LID, which an address does not tell.
+  // By hand a queue pair is given an address; on InfiniBand the way there is a LID, which an
+  // address does not tell.
   limits.manual_modify = link == LinkKind::kRoce;
   limits.read_sink_needs_remote_write = iwarp;
   limits.three_way_connect = !iwarp;

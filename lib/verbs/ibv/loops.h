@@ -1,7 +1,9 @@
-// RealLoop is where the verbs interface's EventLoop, which knows no descriptors, becomes the one that has them.
+// RealLoop is where the verbs interface's EventLoop, which knows no descriptors, becomes the one
+// that has them.
 //
-// libibverbs and librdmacm tell of events through descriptors. So completion queues, listeners and connections of this backend
-// need loops that are os::EpollLoops: anything else is a mistake of the wiring.
+// libibverbs and librdmacm tell of events through descriptors. So completion queues, listeners and
+// connections of this backend need loops that are os::EpollLoops: anything else is a mistake of the
+// wiring.
 #pragma once
 
 #include "lib/base/event_loop.h"

@@ -13,7 +13,8 @@
 namespace tokamak::verbs::ibv {
 namespace {
 
-// A device that is gone has let go of the memory; any other refusal would leave it open to peers for ever.
+// A device that is gone has let go of the memory; any other refusal would leave it open to peers
+// for ever.
 void MustRevoke(int error, const char* call) {
   if (error == 0 || error == EIO || error == ENODEV) return;
   LOG(FATAL) << call << ": " << std::strerror(error) << "; peers may still reach this memory";

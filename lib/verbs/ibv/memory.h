@@ -1,11 +1,13 @@
 // The handles of memory: what ProtectionDomain gives out, and what a bind names.
 //
-// libibverbs leaves two things to the program that verbs.h promises. A region with windows bound in it cannot be deregistered
-// (EBUSY, or EINVAL), so a region knows the windows that were bound in it last and deallocates them first; such a window gets a
-// new one of libibverbs' when it is bound the next time. And a window whose queue pair ended stays bound to it for ever, so it is
-// replaced, too, when it is bound through another.
+// libibverbs leaves two things to the program that verbs.h promises. A region with windows bound in
+// it cannot be deregistered (EBUSY, or EINVAL), so a region knows the windows that were bound in it
+// last and deallocates them first; such a window gets a new one of libibverbs' when it is bound the
+// next time. And a window whose queue pair ended stays bound to it for ever, so it is replaced,
+// too, when it is bound through another.
 //
-// Thread rule: see verbs.h. A region may be dropped on any thread, so what it knows of windows is under the domain's mutex.
+// Thread rule: see verbs.h. A region may be dropped on any thread, so what it knows of windows is
+// under the domain's mutex.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -45,7 +47,8 @@ class Domain final {
   std::mutex windows_mutex_;
 };
 
-// Whether a queue pair, since its last reset, may still open windows to a peer. Windows that it bound share it.
+// Whether a queue pair, since its last reset, may still open windows to a peer. Windows that it
+// bound share it.
 struct QueuePairLife {
   std::atomic<bool> over{false};
 };
@@ -86,7 +89,8 @@ class IbvMemoryWindow final : public MemoryWindow {
 
   const Domain* domain() const { return domain_.get(); }
 
-  // Fills in the bind of `request` through the queue pair that `life` is of. Nothing is bound yet, but the region knows of it.
+  // Fills in the bind of `request` through the queue pair that `life` is of. Nothing is bound yet,
+  // but the region knows of it.
   // Errors: the device has no more windows (only where this one has to be replaced).
   absl::Status PrepareBind(const SendRequest& request, const std::shared_ptr<QueuePairLife>& life, ibv_send_wr* to);
 

@@ -1,8 +1,8 @@
-// How requests of ours become work requests of libibverbs: checked against what verbs.h promises, then translated into arrays of
-// fixed size, so that posting allocates nothing.
+// How requests of ours become work requests of libibverbs: checked against what verbs.h promises,
+// then translated into arrays of fixed size, so that posting allocates nothing.
 //
-// Providers check little and each something else, so the checks are ours. A piece of length 0 is left out: to some devices it
-// means 2^31 bytes.
+// Providers check little and each something else, so the checks are ours. A piece of length 0 is
+// left out: to some devices it means 2^31 bytes.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -29,7 +29,8 @@ struct QueueBounds {
   uint32_t max_inline = 0;  // bytes
 };
 
-// kUnimplemented: a capability that the device lacks. kInvalidArgument: outside of the limits. What a bind names is not looked at.
+// kUnimplemented: a capability that the device lacks. kInvalidArgument: outside of the limits. What
+// a bind names is not looked at.
 absl::Status CheckSend(const SendRequest& request, const Limits& limits, const QueueBounds& bounds);
 absl::Status CheckReceive(const ReceiveRequest& request, const Limits& limits, const QueueBounds& bounds);
 absl::Status QueueFull(uint32_t depth);
@@ -49,12 +50,14 @@ class Batch final {
   // Adds a zeroed request at the end of the chain.
   Request& Add(uint64_t wr_id);
 
-  // Gives the last request its pieces. `never_none`: some providers (siw) refuse receives without any; one empty piece stands in.
+  // Gives the last request its pieces. `never_none`: some providers (siw) refuse receives without
+  // any; one empty piece stands in.
   void SetSges(absl::Span<const Sge> sges, bool never_none);
 
   Request* first() { return requests_.data(); }
-  // How many requests a call took that ended with `error` and named `bad` as the first that it refused. Where it names none it
-  // has all of them: it is the provider's doorbell that failed, because the queue pair ended meanwhile.
+  // How many requests a call took that ended with `error` and named `bad` as the first that it
+  // refused. Where it names none it has all of them: it is the provider's doorbell that failed,
+  // because the queue pair ended meanwhile.
   size_t Accepted(int error, const Request* bad) const {
     return error == 0 || bad == nullptr ? size_ : static_cast<size_t>(bad - requests_.data());
   }

@@ -271,13 +271,15 @@ void IbvQueuePair::Enter(QueuePairState state) {
   state_ = state;
 }
 
-// Another thread, or the device when it was asked, may have said that it is over (Fail): what was posted before comes back first.
+// Another thread, or the device when it was asked, may have said that it is over (Fail): what was
+// posted before comes back first.
 void IbvQueuePair::NoticeError() {
   if (state_.load(std::memory_order_relaxed) == QueuePairState::kError && !over_) Enter(QueuePairState::kError);
 }
 
-// All that was posted and not polled comes back flushed, after what the provider has of it: a lost device tells nothing any more, and
-// iWARP's forget what was posted when they had ended unnoticed. What comes from the provider after all is not heard of twice.
+// All that was posted and not polled comes back flushed, after what the provider has of it: a lost
+// device tells nothing any more, and iWARP's forget what was posted when they had ended unnoticed.
+// What comes from the provider after all is not heard of twice.
 void IbvQueuePair::FlushOutstanding() {
   for (uint64_t at = sends_.released(); at < sends_.posted(); ++at) sends_done_->AddFlush(number_, at);
   if (shared_ != nullptr) return;
@@ -398,7 +400,8 @@ bool IbvQueuePair::Arrived(const ibv_wc& done) {
   return sends_.telling(done.wr_id) == Telling::kNothing;
 }
 
-// A batch of its own: the key after it counts for the next one, which may bind the same window again.
+// A batch of its own: the key after it counts for the next one, which may bind the same window
+// again.
 absl::Status IbvQueuePair::PostBind(const SendRequest& request, PostResult* result) {
   auto* const window = dynamic_cast<IbvMemoryWindow*>(request.bind.window);
   const auto* const region = dynamic_cast<const IbvMemoryRegion*>(request.bind.region);
@@ -467,7 +470,8 @@ absl::Status IbvQueuePair::PostBatch(ReceiveBatch* batch, PostResult* result) {
   return Posted(error, wanted, accepted, /*receives=*/true, result);
 }
 
-// What the provider did not take: where the queue pair has ended it comes back flushed all the same, otherwise it is refused.
+// What the provider did not take: where the queue pair has ended it comes back flushed all the
+// same, otherwise it is refused.
 absl::Status IbvQueuePair::Posted(int error, size_t wanted, size_t accepted, bool receives, PostResult* result) {
   WorkRing& ring = receives ? receives_ : sends_;
   ring.Commit(static_cast<uint32_t>(accepted));

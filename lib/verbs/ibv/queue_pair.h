@@ -1,10 +1,12 @@
 // IbvQueuePair is a reliable queue pair of libibverbs, made in Init.
 //
-// Its state is kept here, so that posting asks nobody, and follows what is known: the steps that we take, the kernel's (iWARP), the
-// first completion that is not a success, the device's own events. state() also asks the device. Once Error is known the device
-// is told so again, since some providers stay half alive: then all of them flush what they hold, and what is posted later.
+// Its state is kept here, so that posting asks nobody, and follows what is known: the steps that we
+// take, the kernel's (iWARP), the first completion that is not a success, the device's own events.
+// state() also asks the device. Once Error is known the device is told so again, since some
+// providers stay half alive: then all of them flush what they hold, and what is posted later.
 //
-// Sends go to the provider as they are posted, or through a ReadGate where the provider breaks fences.
+// Sends go to the provider as they are posted, or through a ReadGate where the provider breaks
+// fences.
 //
 // Thread rule: the thread of the completion queues' loop, except for Fail and OnAsyncEvent.
 #pragma once

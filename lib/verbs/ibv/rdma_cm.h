@@ -1,25 +1,30 @@
-// verbs::ConnectionManager over librdmacm, the kernel's RDMA connection manager: InfiniBand, RoCE and iWARP.
+// verbs::ConnectionManager over librdmacm, the kernel's RDMA connection manager: InfiniBand, RoCE
+// and iWARP.
 //
-// Our queue pairs exist before their connection, so librdmacm is told only their numbers. On InfiniBand and RoCE it hands out the
-// attributes (rdma_init_qp_attr), and we walk the queue pair, with path MTU, time-outs and retries of our own choice; on iWARP
-// the kernel walks it.
+// Our queue pairs exist before their connection, so librdmacm is told only their numbers. On
+// InfiniBand and RoCE it hands out the attributes (rdma_init_qp_attr), and we walk the queue pair,
+// with path MTU, time-outs and retries of our own choice; on iWARP the kernel walks it.
 //
 //   active    resolve address (from our device's own), resolve route, connect with the queue pair's number;
 //             the answer: walk to ReadyToSend, rdma_establish, kEstablished
 //   passive   request; Accept: walk to ReadyToSend, rdma_accept; RTU, or the first data: kEstablished
 //   end       either side's disconnect, a lost device: the queue pair to Error, so that all its work comes back
 //
-// Who goes first is not left to chance: the active side hears of the connection first and may send at once.
+// Who goes first is not left to chance: the active side hears of the connection first and may send
+// at once.
 //
-// Every attempt ends by its own deadline, whatever the kernel's are. Where packets get lost it repeats a request after some
-// 4 s, which cannot be changed from here: deadlines below that allow for no loss.
+// Every attempt ends by its own deadline, whatever the kernel's are. Where packets get lost it
+// repeats a request after some 4 s, which cannot be changed from here: deadlines below that allow
+// for no loss.
 //
-// iWARP: the passive side's answer is the last word, so it may come up for a peer that gave up meanwhile, and is disconnected then.
-// The kernel cannot call an attempt off: a queue pair that is dropped in the middle of one waits for its end (SoftiWARP: 10 s at most).
-// SoftiWARP's rdma_connect waits in the kernel until TCP has connected, and so does its loop; other devices' do not.
+// iWARP: the passive side's answer is the last word, so it may come up for a peer that gave up
+// meanwhile, and is disconnected then. The kernel cannot call an attempt off: a queue pair that is
+// dropped in the middle of one waits for its end (SoftiWARP: 10 s at most). SoftiWARP's
+// rdma_connect waits in the kernel until TCP has connected, and so does its loop; other devices' do
+// not.
 //
-// Thread rule: see verbs.h. Events of a connection are read by the loop of its queue pair (cm_channel.h), goodbyes are waited
-// for by a thread (departures.h).
+// Thread rule: see verbs.h. Events of a connection are read by the loop of its queue pair
+// (cm_channel.h), goodbyes are waited for by a thread (departures.h).
 #pragma once
 
 #include <cstdint>
@@ -55,8 +60,9 @@ class RdmaConnectionManager final : public ConnectionManager {
                                                       const ConnectOptions& options,
                                                       ConnectionHandler handler) override;
 
-  // The device says that data came in (IBV_EVENT_COMM_EST): a queue pair that waits for the last message of its connection's making
-  // need not wait longer. From any thread; does nothing for others.
+  // The device says that data came in (IBV_EVENT_COMM_EST): a queue pair that waits for the last
+  // message of its connection's making need not wait longer. From any thread; does nothing for
+  // others.
   void OnFirstData(uint32_t queue_pair_number);
 
  private:

@@ -129,7 +129,8 @@ absl::Status RdmaConnection::ResolveAddress() {
     id_ = nullptr;
     return ErrnoStatus(errno, "rdma_create_id");
   }
-  // From our own device: the kernel would take any that reaches the peer, on one machine the peer's own.
+  // From our own device: the kernel would take any that reaches the peer, on one machine the peer's
+  // own.
   SocketAddress from = ToSocketAddress(core_->options().address), to = ToSocketAddress(peer_);
   const base::Time limit = std::min(until_, channel_->loop().Now() + address_patience_);
   address_patience_ = address_patience_ * 2;
@@ -190,7 +191,8 @@ void RdmaConnection::OnAnswer(const CmEvent& event) {
 
 void RdmaConnection::OnRejected(const CmEvent& event) {
   if (active_ && port_.link != LinkKind::kIwarp && event.status == kStaleConnection) {
-    // Its kernel takes our number for one that it knows from before, ends that and will have room then.
+    // Its kernel takes our number for one that it knows from before, ends that and will have room
+    // then.
     stale_delay_ = stale_delay_ * 2;
     return TryAgain(stale_delay_ / 2);
   }
@@ -207,7 +209,8 @@ void RdmaConnection::TryAgain(base::Duration delay) {
   });
 }
 
-// What the route carries, in bytes: InfiniBand's subnet manager, or the MTU of the asking side's RoCE port.
+// What the route carries, in bytes: InfiniBand's subnet manager, or the MTU of the asking side's
+// RoCE port.
 absl::StatusOr<uint32_t> RdmaConnection::RouteMtu() {
   if (port_.link == LinkKind::kIwarp) return kMaxMtu;
   Step step;

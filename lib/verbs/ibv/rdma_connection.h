@@ -1,6 +1,8 @@
-// RdmaConnection is one connection over librdmacm, from its first step to its end: an id, and what it means for a queue pair.
+// RdmaConnection is one connection over librdmacm, from its first step to its end: an id, and what
+// it means for a queue pair.
 //
-// Law: one kEstablished at most, then one kDisconnected at most; or one kRejected or kUnreachable; nothing after any end.
+// Law: one kEstablished at most, then one kDisconnected at most; or one kRejected or kUnreachable;
+// nothing after any end.
 // Thread rule: the loop's of its queue pair.
 #pragma once
 
@@ -39,17 +41,20 @@ class RdmaConnection final : public Connection, private CmSink {
   // The active side's first step. What goes wrong is an event.
   void Start();
 
-  // The passive side's. Takes over `id`, which is on no loop's channel. When it fails the peer was rejected.
+  // The passive side's. Takes over `id`, which is on no loop's channel. When it fails the peer was
+  // rejected.
   absl::Status Accept(rdma_cm_id* id, const RdmaOffer& offer);
 
  private:
   enum class Phase { kNew, kAddress, kRoute, kAsked, kAnswered, kUp, kOver };
 
-  // A peer that still believes in an earlier life of our queue pair's number is asked again after this, doubling.
+  // A peer that still believes in an earlier life of our queue pair's number is asked again after
+  // this, doubling.
   static constexpr base::Duration kStaleDelay = base::Milliseconds(20);
 
-  // The kernel looks for the peer's link address so long before it looks again, doubling: where that comes at once, as over a
-  // virtual cable, Linux misses the news of it and would sleep for all the time that it was given.
+  // The kernel looks for the peer's link address so long before it looks again, doubling: where
+  // that comes at once, as over a virtual cable, Linux misses the news of it and would sleep for
+  // all the time that it was given.
   static constexpr base::Duration kAddressPatience = base::Milliseconds(20);
 
   void OnCmEvent(const CmEvent& event) override;

@@ -1,5 +1,5 @@
-// What all handles of one RdmaConnectionManager share, and keep alive: the device's facts, a channel for each loop, the
-// thread for goodbyes.
+// What all handles of one RdmaConnectionManager share, and keep alive: the device's facts, a
+// channel for each loop, the thread for goodbyes.
 //
 // Thread rule: from any thread.
 #pragma once
@@ -33,8 +33,8 @@ class RdmaCmCore final {
   // kFailedPrecondition: rdma_cm bound the id to another device or port than ours.
   absl::Status CheckDevice(const rdma_cm_id* id) const;
 
-  // An attempt from our own address found it at our device (OK), or not, for this reason. The first of either kind is logged: what to
-  // do, and that it is over.
+  // An attempt from our own address found it at our device (OK), or not, for this reason. The first
+  // of either kind is logged: what to do, and that it is over.
   void NoteOwnAddress(const absl::Status& found);
 
   // Between these, first data for the queue pair makes the connection of `id`.

@@ -83,8 +83,8 @@ RdmaListener::RdmaListener(std::shared_ptr<RdmaCmCore> core, std::shared_ptr<CmC
 
 RdmaListener::~RdmaListener() { Close(); }
 
-// Here and not by departures: the port is free again when this returns; and requests that nobody saw are rejected, while they would not
-// go with the id to another channel.
+// Here and not by departures: the port is free again when this returns; and requests that nobody
+// saw are rejected, while they would not go with the id to another channel.
 void RdmaListener::Close() {
   rdma_cm_id* const id = std::exchange(id_, nullptr);
   if (id != nullptr && rdma_destroy_id(id) != 0) PLOG(ERROR) << "rdma_destroy_id";

@@ -1,7 +1,7 @@
 // Listening over librdmacm: RdmaListener, and RdmaRequest for each peer that asks.
 //
-// A request that was presented is on no loop's channel, so it outlives its listener and may be answered from the loop of any queue
-// pair.
+// A request that was presented is on no loop's channel, so it outlives its listener and may be
+// answered from the loop of any queue pair.
 #pragma once
 
 #include <rdma/rdma_cma.h>

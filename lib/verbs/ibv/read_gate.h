@@ -1,10 +1,13 @@
-// ReadGate holds the requests of a send queue until the READs before them have come, for a provider that cannot be left to do so
-// (Quirks::breaks_fences): a READ passes while fewer are on their way than the peer serves, all else while there is none. So
-// whatever the provider holds may start at once, and completes in order.
+// ReadGate holds the requests of a send queue until the READs before them have come, for a provider
+// that cannot be left to do so (Quirks::breaks_fences): a READ passes while fewer are on their way
+// than the peer serves, all else while there is none. So whatever the provider holds may start at
+// once, and completes in order.
 //
-// Requests are copied with their pieces and, if they are inline, with their bytes. The memory for that is taken once.
+// Requests are copied with their pieces and, if they are inline, with their bytes. The memory for
+// that is taken once.
 //
-// Laws: requests pass in the order of Add; READs on their way <= those given to Open; waiting requests <= depth.
+// Laws: requests pass in the order of Add; READs on their way <= those given to Open; waiting
+// requests <= depth.
 // Thread rule: the queue pair's thread.
 #pragma once
 
@@ -31,7 +34,8 @@ class ReadGate final {
   ReadGate(const ReadGate&) = delete;
   ReadGate& operator=(const ReadGate&) = delete;
 
-  // From now on requests may pass, and `reads` of them that are READs be on their way at once; 0 counts as 1. Before, none passes.
+  // From now on requests may pass, and `reads` of them that are READs be on their way at once; 0
+  // counts as 1. Before, none passes.
   void Open(uint32_t reads);
 
   // What waits is forgotten; nothing passes any more.
@@ -40,7 +44,8 @@ class ReadGate final {
   // Takes a request that was checked (CheckSend); fewer than depth wait.
   void Add(const SendRequest& request, uint64_t position);
 
-  // The first that waits, if it may pass now; otherwise null. It stays valid until as many more as the gate is deep were added.
+  // The first that waits, if it may pass now; otherwise null. It stays valid until as many more as
+  // the gate is deep were added.
   const Waiting* Next() const;
 
   // Next has passed.

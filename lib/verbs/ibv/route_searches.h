@@ -1,11 +1,14 @@
 // RouteSearches find out the ways to peers before queue pairs are told of them.
 //
-// RoCE: the kernel asks for a peer's hardware address (ARP) when a queue pair goes to ReadyToReceive, and that call waits for a second
-// where nobody answers. A loop cannot wait: with one cable cut, peers that try again would stop all its other transfers. So the
-// address is asked for here, on a thread for each peer; then the kernel knows it, and the queue pair's step is quick.
+// RoCE: the kernel asks for a peer's hardware address (ARP) when a queue pair goes to
+// ReadyToReceive, and that call waits for a second where nobody answers. A loop cannot wait: with
+// one cable cut, peers that try again would stop all its other transfers. So the address is asked
+// for here, on a thread for each peer; then the kernel knows it, and the queue pair's step is
+// quick.
 //
 // Law: `found` runs once, in a later task of its loop, and not after its Search was dropped.
-// Thread rule: Start from any thread, on the loop that it names; a Search is dropped on its loop's thread.
+// Thread rule: Start from any thread, on the loop that it names; a Search is dropped on its loop's
+// thread.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,9 @@
 // SharedSlots remembers what was posted to a shared receive queue and not polled yet.
 //
-// The device takes receives in order and finishes them in any, so each has a slot, and the slot's number travels in its wr_id.
-// A slot is free again when its own completion was polled; room is counted by the latest that was, as verbs.h has it. So there
-// are twice as many slots as the queue is deep: one that takes long does not hold up the others.
+// The device takes receives in order and finishes them in any, so each has a slot, and the slot's
+// number travels in its wr_id. A slot is free again when its own completion was polled; room is
+// counted by the latest that was, as verbs.h has it. So there are twice as many slots as the queue
+// is deep: one that takes long does not hold up the others.
 //
 // Thread rule: the thread of the queue pairs that draw from it.
 #pragma once
@@ -19,7 +20,8 @@ class SharedSlots final {
 
   uint32_t depth() const { return depth_; }
 
-  // The slot of the next receive; false when there is none, or no room. Back undoes the latest Takes, the last one first.
+  // The slot of the next receive; false when there is none, or no room. Back undoes the latest
+  // Takes, the last one first.
   [[nodiscard]] bool Take(uint64_t id, uint32_t* slot);
   void Back(uint32_t slot);
 

@@ -1,12 +1,15 @@
-// verbs::ConnectionManager for fabrics without IP: numbers are exchanged over TCP, on whatever network there is, and the queue pairs
-// are walked by hand (--cm tcp). For InfiniBand and RoCE; iWARP's queue pairs are connected by the kernel only.
+// verbs::ConnectionManager for fabrics without IP: numbers are exchanged over TCP, on whatever
+// network there is, and the queue pairs are walked by hand (--cm tcp). For InfiniBand and RoCE;
+// iWARP's queue pairs are connected by the kernel only.
 //
-// The TCP connection stays open while the connection lasts. Closing it is the goodbye; when it is lost the peer counts as gone,
-// which a host that vanished is after kLongestSilence (tcp_line.h). tcp_hello.h has the exchange, docs/tcp_cm.md its bytes.
+// The TCP connection stays open while the connection lasts. Closing it is the goodbye; when it is
+// lost the peer counts as gone, which a host that vanished is after kLongestSilence (tcp_line.h).
+// tcp_hello.h has the exchange, docs/tcp_cm.md its bytes.
 //
-// RoCE: the kernel asks for the peer's hardware address (ARP) when the queue pair goes to ReadyToReceive, and may take up to a second
-// for one that does not answer. So each side asks before, on a thread (route_searches.h): the passive side when it was asked, the active
-// side when it was accepted. Those whom strangers ask for cannot keep our own attempts waiting.
+// RoCE: the kernel asks for the peer's hardware address (ARP) when the queue pair goes to
+// ReadyToReceive, and may take up to a second for one that does not answer. So each side asks
+// before, on a thread (route_searches.h): the passive side when it was asked, the active side when
+// it was accepted. Those whom strangers ask for cannot keep our own attempts waiting.
 //
 // Thread rule: see verbs.h.
 #pragma once

@@ -1,11 +1,14 @@
-// TcpConnection is one connection that is made by hand: the exchange over TCP, and what it means for a queue pair.
+// TcpConnection is one connection that is made by hand: the exchange over TCP, and what it means
+// for a queue pair.
 //
 //   active    kConnecting -> kAsked -> kSearching -> kUp -> kOver        passive   kAnswered -> kUp -> kOver
 //
-// kSearching, over RoCE: the peer accepted, and the way to it is found out on a thread (route_searches.h). A listener has done the same
-// for the passive side. Neither says that the other's way works.
+// kSearching, over RoCE: the peer accepted, and the way to it is found out on a thread
+// (route_searches.h). A listener has done the same for the passive side. Neither says that the
+// other's way works.
 //
-// Law: one kEstablished at most, then one kDisconnected at most; or one kRejected or kUnreachable; nothing after any end.
+// Law: one kEstablished at most, then one kDisconnected at most; or one kRejected or kUnreachable;
+// nothing after any end.
 // Thread rule: the loop's of its queue pair.
 #pragma once
 
@@ -42,10 +45,12 @@ class TcpConnection final : public Connection, private TcpLine::Owner {
 
   const Address& peer() const override { return peer_; }
 
-  // The active side's first step. What goes wrong is an event. `routes` may be null: there is nothing to be found out.
+  // The active side's first step. What goes wrong is an event. `routes` may be null: there is
+  // nothing to be found out.
   void Start(const Address& from, std::shared_ptr<RouteSearches> routes);
 
-  // The passive side's: `socket` brought `ask`. Takes over the socket; when it fails the peer was rejected.
+  // The passive side's: `socket` brought `ask`. Takes over the socket; when it fails the peer was
+  // rejected.
   absl::Status Accept(os::FileDescriptor socket, const TcpHello& ask);
 
  private:
@@ -83,7 +88,8 @@ class TcpConnection final : public Connection, private TcpLine::Owner {
   base::Timer again_;   // the search that has to wait for its turn
 };
 
-// The queue pair's first PSN: 24 bits that no earlier connection's late packets are likely to match.
+// The queue pair's first PSN: 24 bits that no earlier connection's late packets are likely to
+// match.
 uint32_t DrawPsn();
 
 }  // namespace tokamak::verbs::ibv

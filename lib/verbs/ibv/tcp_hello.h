@@ -1,4 +1,5 @@
-// TcpHello is what two sides tell each other over TCP to connect their queue pairs by hand (--cm tcp). docs/tcp_cm.md draws it.
+// TcpHello is what two sides tell each other over TCP to connect their queue pairs by hand (--cm
+// tcp). docs/tcp_cm.md draws it.
 //
 //   active                        passive
 //     kAsk      ------------------->       a request

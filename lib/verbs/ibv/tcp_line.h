@@ -1,7 +1,8 @@
 // TcpLine carries TcpHellos over one TCP connection on a loop, and tells when that ends.
 //
-// A side sends two messages at most, which any socket's buffer holds: so nothing is queued, and a socket that takes no more is lost.
-// A peer whose host is gone is noticed by keep-alive probes within kLongestSilence.
+// A side sends two messages at most, which any socket's buffer holds: so nothing is queued, and a
+// socket that takes no more is lost. A peer whose host is gone is noticed by keep-alive probes
+// within kLongestSilence.
 //
 // Thread rule: the loop's.
 #pragma once
@@ -28,14 +29,16 @@ class TcpLine final {
    public:
     virtual void OnLineUp() = 0;  // of Connect
     virtual void OnHello(const TcpHello& hello) = 0;
-    // Once. kAborted: refused, or closed by the peer; kInvalidArgument: it broke the format; else the network.
+    // Once. kAborted: refused, or closed by the peer; kInvalidArgument: it broke the format; else
+    // the network.
     virtual void OnLineLost(const absl::Status& why) = 0;
 
    protected:
     ~Owner() = default;
   };
 
-  // A line that is being connected from `from` (its port is not used) to `to`. Errors: the system's.
+  // A line that is being connected from `from` (its port is not used) to `to`. Errors: the
+  // system's.
   static absl::StatusOr<os::FileDescriptor> Connect(const Address& from, const Address& to);
 
   // `socket` does not block. `connecting`: as Connect gave it, and OnLineUp is to come.

@@ -1,9 +1,10 @@
 // Listening for --cm tcp: TcpListener, and TcpRequest for each peer that asked.
 //
-// Who connects has kAskDeadline to say what it wants and to be found. kMaxHalfOpen may be at that, and kMaxHalfOpenOfOne of one
-// address, so that no host alone keeps the others out; more are closed at once. A request that was presented is a socket that nobody
-// watches, so it outlives its listener and may be answered from the loop of any queue pair. Before that the way to the peer is found
-// out (route_searches.h); whoever cannot be reached is rejected.
+// Who connects has kAskDeadline to say what it wants and to be found. kMaxHalfOpen may be at that,
+// and kMaxHalfOpenOfOne of one address, so that no host alone keeps the others out; more are closed
+// at once. A request that was presented is a socket that nobody watches, so it outlives its
+// listener and may be answered from the loop of any queue pair. Before that the way to the peer is
+// found out (route_searches.h); whoever cannot be reached is rejected.
 #pragma once
 
 #include <atomic>

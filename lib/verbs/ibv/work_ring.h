@@ -1,7 +1,9 @@
-// WorkRing remembers what was posted to one queue and not polled yet: the program's ids, and so how much room is left.
+// WorkRing remembers what was posted to one queue and not polled yet: the program's ids, and so how
+// much room is left.
 //
-// Requests are numbered by position; the provider carries the position through its wr_id, so a completion says exactly how far
-// the queue has come, though unsignaled requests before it never complete. Depths are strict: providers round them up, we do not.
+// Requests are numbered by position; the provider carries the position through its wr_id, so a
+// completion says exactly how far the queue has come, though unsignaled requests before it never
+// complete. Depths are strict: providers round them up, we do not.
 //
 // Law: posted() - released() <= depth(). Thread rule: the queue pair's thread.
 #pragma once
@@ -32,8 +34,8 @@ class WorkRing final {
   uint64_t released() const { return released_; }
   uint32_t room() const { return depth_ - static_cast<uint32_t>(posted_ - released_); }
 
-  // Notes the id of the request `ahead` after the last one posted, ahead < room(), and returns its position; Commit posts
-  // the first `count` of those noted.
+  // Notes the id of the request `ahead` after the last one posted, ahead < room(), and returns its
+  // position; Commit posts the first `count` of those noted.
   uint64_t Note(uint32_t ahead, uint64_t id, Telling telling = Telling::kAsIs) {
     const uint64_t position = posted_ + ahead;
     entries_[position & mask_] = {id, telling};

@@ -233,8 +233,8 @@ absl::StatusOr<uint16_t> ServicePort(uint64_t service_id) {
   return static_cast<uint16_t>(service_id & 0xffff);
 }
 
-// The IP CM header (A11.3): version 0.0 | IP version, reserved | source port | source 16 | destination 16. An IPv4 address is
-// the last four bytes of its field, behind zeros.
+// The IP CM header (A11.3): version 0.0 | IP version, reserved | source port | source 16 |
+// destination 16. An IPv4 address is the last four bytes of its field, behind zeros.
 std::array<uint8_t, kReqPrivateData> JoinPrivateData(const IpHeader& header, const UserData& user) {
   std::array<uint8_t, kReqPrivateData> data{};
   const bool ipv4 = header.source.is_ipv4() && header.destination.is_ipv4();

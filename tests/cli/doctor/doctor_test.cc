@@ -1,4 +1,5 @@
-// The whole examination, on machines that are folders and with probes whose outcomes the test decides.
+// The whole examination, on machines that are folders and with probes whose outcomes the test
+// decides.
 #include "lib/cli/doctor/doctor.h"
 
 #include <functional>

@@ -27,7 +27,8 @@ class FakeMachine final {
   }
   void Remove(const std::string& path) { std::filesystem::remove_all(folder_.path() + path); }
 
-  // A machine on which everything is as it should be, but that it has no device: an ordinary user with enough locked memory.
+  // A machine on which everything is as it should be, but that it has no device: an ordinary user
+  // with enough locked memory.
   void BeHealthy() {
     PutLockLimit("unlimited", "unlimited");
     Put("/proc/self/status", "Name:\ttok\nCapEff:\t0000000000000000\n");

@@ -1,6 +1,7 @@
 // tok doctor on real devices, healthy ones and ones that the test makes sick.
 //
-// Runs in a guest of ci/softroce only, whose network and devices it changes; each test leaves them as they were.
+// Runs in a guest of ci/softroce only, whose network and devices it changes; each test leaves them
+// as they were.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -63,7 +64,8 @@ class LabDoctorTest : public testing::Test {
   }
   void Must(const Strings& command) { ASSERT_EQ(Run(command), 0) << command[0] << ": " << text_; }
 
-  // Runs tok doctor with these flags, by a command such as setpriv in front; its exit code and, in report_, what it found.
+  // Runs tok doctor with these flags, by a command such as setpriv in front; its exit code and, in
+  // report_, what it found.
   int Doctor(const Strings& arguments, const Strings& by = {}) {
     Strings command = by;
     command.insert(command.end(), {"lib/cli/tok", "--json", "doctor"});
@@ -205,7 +207,8 @@ TEST_F(LabDoctorTest, ADeviceThatIsMissingIsSaidWithThoseThatAreThere) {
   Must({"rdma", "link", "add", first_, "type", Told("TOKAMAK_LAB_KIND"), "netdev", "v0"});
 }
 
-// Only Soft-RoCE has this: it can be made in a network namespace, looks healthy and carries nothing.
+// Only Soft-RoCE has this: it can be made in a network namespace, looks healthy and carries
+// nothing.
 TEST_F(LabDoctorTest, APhantomInANetworkNamespaceIsFound) {
   Must({"ip", "netns", "add", "apart"});
   Must({"ip", "-n", "apart", "link", "add", "w0", "type", "veth", "peer", "name", "w1"});

@@ -1,4 +1,5 @@
-// SickDevice is a device that looks healthy and is not: it swallows one kind of request, or damages bytes, and says nothing.
+// SickDevice is a device that looks healthy and is not: it swallows one kind of request, or damages
+// bytes, and says nothing.
 #pragma once
 
 #include <algorithm>

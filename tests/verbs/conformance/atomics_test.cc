@@ -1,4 +1,5 @@
-// Atomics: eight bytes of the peer's memory, changed exactly once however often packets are lost or doubled.
+// Atomics: eight bytes of the peer's memory, changed exactly once however often packets are lost or
+// doubled.
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -101,7 +102,8 @@ TEST_P(AtomicsTest, AtomicsOfOneQueuePairRunInTheOrderPosted) {
   EXPECT_EQ(Load(word), 51u);
 }
 
-// More atomics than may be outstanding, so some wait; each addend counts once, each old value is seen by one request.
+// More atomics than may be outstanding, so some wait; each addend counts once, each old value is
+// seen by one request.
 TEST_P(AtomicsTest, EachAtomicHappensExactlyOnce) {
   TOKAMAK_NEEDS(atomics);
   constexpr size_t kCount = 200;
@@ -129,7 +131,8 @@ TEST_P(AtomicsTest, EachAtomicHappensExactlyOnce) {
   EXPECT_EQ(*seen.rbegin(), kCount - 1);
 }
 
-// A READ that is asked again sees what has changed meanwhile, so what comes after it has to wait for it.
+// A READ that is asked again sees what has changed meanwhile, so what comes after it has to wait
+// for it.
 TEST_P(AtomicsTest, FencedAtomicsAndReadsKeepTheirOrder) {
   TOKAMAK_NEEDS(atomics);
   constexpr size_t kRounds = 20;

@@ -40,7 +40,8 @@ const char* ToString(Fault fault) {
   return "?";
 }
 
-// The answers of the InfiniBand specification (tables 54 to 57 of volume 1, and what 9.9.2 and 9.9.3 leave open).
+// The answers of the InfiniBand specification (tables 54 to 57 of volume 1, and what 9.9.2 and
+// 9.9.3 leave open).
 bool Backend::Accepts(Fault fault, CompletionStatus status) const {
   switch (fault) {
     case Fault::kRemoteKey:

@@ -1,10 +1,12 @@
-// Backend is what the conformance suite knows of a device's world: devices that reach each other, and how time passes there.
+// Backend is what the conformance suite knows of a device's world: devices that reach each other,
+// and how time passes there.
 //
-// The suite states what an RDMA device promises and is the same for all. A new device adds a file to backends/ that defines
-// Profiles(), and a test binary that links it with the suite. Each test makes a Backend of its own.
+// The suite states what an RDMA device promises and is the same for all. A new device adds a file
+// to backends/ that defines Profiles(), and a test binary that links it with the suite. Each test
+// makes a Backend of its own.
 //
-// Thread rule: a backend and the owners' loops belong to the thread of the test, and only Drive runs them. What the devices
-// do on threads of their own is their business.
+// Thread rule: a backend and the owners' loops belong to the thread of the test, and only Drive
+// runs them. What the devices do on threads of their own is their business.
 #pragma once
 
 #include <cstddef>
@@ -54,8 +56,9 @@ class Backend {
   // The loop of the device's owner: its completion queues and its connections live there.
   virtual base::EventLoop& loop(size_t index) = 0;
 
-  // Lets time pass until `done` or until `limit` has passed. Returns what `done` said last. It is asked on this thread before
-  // anything runs, and then whenever something has happened. With nothing left to happen it may return early.
+  // Lets time pass until `done` or until `limit` has passed. Returns what `done` said last. It is
+  // asked on this thread before anything runs, and then whenever something has happened. With
+  // nothing left to happen it may return early.
   virtual bool Drive(const std::function<bool()>& done, base::Duration limit) = 0;
 
   // How long a test waits for what must happen before it says that it did not.
@@ -73,15 +76,15 @@ class Backend {
   // An address of this world where no device is.
   virtual Address nowhere() const = 0;
 
-  // Makes the device disappear without a word: what it sends is lost and so is what is sent to it. Returns false where that
-  // cannot be arranged.
+  // Makes the device disappear without a word: what it sends is lost and so is what is sent to it.
+  // Returns false where that cannot be arranged.
   virtual bool Vanish(size_t /*index*/) { return false; }
 
   // True when `status` is a right answer to `fault`.
   virtual bool Accepts(Fault fault, CompletionStatus status) const;
 
-  // False where a request that cannot be sent has its queue pair miss the answers to those before it, so that these never complete:
-  // a test then waits for them first.
+  // False where a request that cannot be sent has its queue pair miss the answers to those before
+  // it, so that these never complete: a test then waits for them first.
   virtual bool HearsAnswersAfterALocalFault() const { return true; }
 
   // What the devices counted, for the text of a failure.

@@ -1,4 +1,5 @@
-// Completions: in the order posted, only where asked for, and a slot of a queue is free again when one is polled.
+// Completions: in the order posted, only where asked for, and a slot of a queue is free again when
+// one is polled.
 #include <algorithm>
 
 #include "absl/status/status.h"

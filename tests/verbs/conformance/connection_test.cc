@@ -14,7 +14,8 @@ constexpr auto kEstablished = ConnectionEvent::Kind::kEstablished;
 constexpr auto kRejected = ConnectionEvent::Kind::kRejected;
 constexpr auto kUnreachable = ConnectionEvent::Kind::kUnreachable;
 
-// CM carries private data in fields of a fixed size: what is shorter may arrive with zeros behind it.
+// CM carries private data in fields of a fixed size: what is shorter may arrive with zeros behind
+// it.
 testing::AssertionResult IsPrivateData(absl::Span<const uint8_t> got, absl::Span<const uint8_t> sent) {
   if (got.size() < sent.size()) return testing::AssertionFailure() << "only " << got.size() << " bytes came";
   std::vector<uint8_t> padded(sent.begin(), sent.end());
@@ -28,7 +29,8 @@ class ConnectionTest : public ConformanceTest {
     return Drive([&] { return !end.events.empty(); });
   }
 
-  // The peer gave up before `passive` accepted: the connection does not come up, or for that side alone, and then ends.
+  // The peer gave up before `passive` accepted: the connection does not come up, or for that side
+  // alone, and then ends.
   void ExpectTooLate(End& passive) {
     EXPECT_TRUE(AwaitEvent(passive));
     if (!limits().three_way_connect && passive.Saw(kEstablished)) {
@@ -38,7 +40,8 @@ class ConnectionTest : public ConformanceTest {
     }
   }
 
-  // Enough for a request and its answer to get through, and not longer than a test should wait for nobody.
+  // Enough for a request and its answer to get through, and not longer than a test should wait for
+  // nobody.
   base::Duration ShortDeadline() { return GetParam().lossy ? base::Seconds(10) : backend().quiet() * 10; }
 };
 TOKAMAK_CONFORMANCE(ConnectionTest);

@@ -1,4 +1,5 @@
-// The end of a connection: whoever drops it, both queue pairs are in Error, their work comes back, and the peer is told.
+// The end of a connection: whoever drops it, both queue pairs are in Error, their work comes back,
+// and the peer is told.
 #include <algorithm>
 
 #include "tests/verbs/conformance/service.h"
@@ -13,7 +14,8 @@ constexpr auto kDisconnected = ConnectionEvent::Kind::kDisconnected;
 
 class DisconnectTest : public ConformanceTest {
  protected:
-  // All of `ids` came back, in order: successes first, then at most one other failure, then flushes.
+  // All of `ids` came back, in order: successes first, then at most one other failure, then
+  // flushes.
   static void ExpectWoundUp(const Completions& completions, uint64_t first_id) {
     bool ended = false;
     for (size_t i = 0; i < completions.size(); ++i) {

@@ -1,7 +1,8 @@
-// An End is all that one side of a connection needs: protection domain, completion queues, queue pair, connection.
+// An End is all that one side of a connection needs: protection domain, completion queues, queue
+// pair, connection.
 //
-// Its members are open, so that a test may drop or replace any of them. It watches one law in passing: no callback runs
-// inside a call.
+// Its members are open, so that a test may drop or replace any of them. It watches one law in
+// passing: no callback runs inside a call.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +31,14 @@ struct EndOptions {
 // Moves what is there out of `queue`, at most `most`.
 Completions PollNow(CompletionQueue& queue, size_t most = SIZE_MAX);
 
-// Waits until `queue` gave `count` completions. What is missing at the end of the backend's patience fails the test.
+// Waits until `queue` gave `count` completions. What is missing at the end of the backend's
+// patience fails the test.
 Completions Await(Backend& backend, CompletionQueue& queue, size_t count);
 
 class End final {
  public:
-  // With `home`, the queue pair belongs to that end's domain and completes into its queues, and `home` must outlive it.
+  // With `home`, the queue pair belongs to that end's domain and completes into its queues, and
+  // `home` must outlive it.
   End(Backend& world, size_t device_index, const EndOptions& end_options = {}, End* home = nullptr);
   End(const End&) = delete;
   End& operator=(const End&) = delete;

@@ -1,5 +1,5 @@
-// The end of a queue pair: in Error everything that was posted comes back, flushed and in order; a peer that is gone is
-// noticed in the time that was agreed.
+// The end of a queue pair: in Error everything that was posted comes back, flushed and in order; a
+// peer that is gone is noticed in the time that was agreed.
 #include <algorithm>
 
 #include "tests/verbs/conformance/fixture.h"
@@ -18,7 +18,8 @@ base::Duration RoundedUp(base::Duration timeout) {
 
 class ErrorTest : public ConformanceTest {
  protected:
-  // Sends to this pair's passive side wait for a receive that does not come, for as long as a test lasts.
+  // Sends to this pair's passive side wait for a receive that does not come, for as long as a test
+  // lasts.
   std::unique_ptr<Pair> ConnectUnready() {
     PairOptions options;
     options.active_reliability = options.passive_reliability = ConnectDefaults().reliability;

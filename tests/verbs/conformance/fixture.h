@@ -54,7 +54,8 @@ void Establish(Backend& backend, End& active, End& passive, ConnectOptions activ
 
 class ConformanceTest : public testing::TestWithParam<Profile> {
  protected:
-  // A test may call it again for a fresh world, once it has dropped everything that it made in the present one.
+  // A test may call it again for a fresh world, once it has dropped everything that it made in the
+  // present one.
   void SetUp() override;
 
   Backend& backend() { return *backend_; }
@@ -71,8 +72,8 @@ class ConformanceTest : public testing::TestWithParam<Profile> {
     backend().Drive([] { return false; }, backend().quiet());
   }
 
-  // The next completions of end's send queue are: `bad` for a reason that answers `fault`, then flushes of `rest` in order;
-  // and the queue pair is in Error.
+  // The next completions of end's send queue are: `bad` for a reason that answers `fault`, then
+  // flushes of `rest` in order; and the queue pair is in Error.
   void ExpectFault(End& end, Fault fault, uint64_t bad, const std::vector<uint64_t>& rest = {});
   // The same for the receive queue.
   void ExpectReceiveFault(End& end, Fault fault, uint64_t bad, const std::vector<uint64_t>& rest = {});

@@ -1,4 +1,5 @@
-// Limits are facts: what a device has can be used up to the limit, what it lacks is refused and never imitated.
+// Limits are facts: what a device has can be used up to the limit, what it lacks is refused and
+// never imitated.
 #include <algorithm>
 
 #include "absl/status/status.h"

@@ -1,7 +1,9 @@
-// Memory that a device may touch, filled with patterns and watched for bytes that should not have changed.
+// Memory that a device may touch, filled with patterns and watched for bytes that should not have
+// changed.
 //
-// The registered range lies between two guards that are not registered; they are checked when the Memory goes. A pattern is
-// a function of its seed and the offset, so equal seeds give equal bytes and any shift or swap of bytes shows.
+// The registered range lies between two guards that are not registered; they are checked when the
+// Memory goes. A pattern is a function of its seed and the offset, so equal seeds give equal bytes
+// and any shift or swap of bytes shows.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +37,8 @@ class Memory final {
   absl::Span<const uint8_t> bytes() const { return absl::MakeConstSpan(storage_.data() + start_, size_); }
   absl::Span<const uint8_t> bytes(size_t offset, size_t length) const { return bytes().subspan(offset, length); }
 
-  // One byte that the device may be writing just now: how a program looks that polls memory. A race by design, which the thread
-  // sanitizer is not shown.
+  // One byte that the device may be writing just now: how a program looks that polls memory. A race
+  // by design, which the thread sanitizer is not shown.
   uint8_t Peek(size_t offset) const;
 
   // 0 when it could not be registered (the test has then failed already) or is not any more.

@@ -1,5 +1,5 @@
-// Everything at once, against a model: both sides post random requests, and at the end every byte and every completion is
-// what the requests, done in order, must give.
+// Everything at once, against a model: both sides post random requests, and at the end every byte
+// and every completion is what the requests, done in order, must give.
 #include <algorithm>
 #include <deque>
 
@@ -14,8 +14,8 @@ constexpr size_t kMessages = 40000;  // where messages are received
 constexpr size_t kLargest = 9000;
 constexpr uint64_t kRequests = 150;
 
-// One side, and the model of what it does. Its writes go to an area of the peer that only it writes, so that the two sides'
-// requests need no order among each other.
+// One side, and the model of what it does. Its writes go to an area of the peer that only it
+// writes, so that the two sides' requests need no order among each other.
 class Actor final {
  public:
   Actor(End& end, End& peer, uint64_t seed)
@@ -67,7 +67,8 @@ class Actor final {
     Work work;
     switch (random_.Below(3)) {
       case 0: {
-        // Consecutive places of the inbox, from its beginning again at its end: the model overwrites alike.
+        // Consecutive places of the inbox, from its beginning again at its end: the model
+        // overwrites alike.
         if (inbox_next_ + length > kMessages) inbox_next_ = 0;
         peer_.MustPostReceives({{id, {inbox_.piece(inbox_next_, length)}}});
         expected_.push_back(static_cast<uint32_t>(length));

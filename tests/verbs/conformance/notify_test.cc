@@ -1,4 +1,5 @@
-// Events of completion queues: arm, then drain, and no completion waits unnoticed; solicited-only; overrun.
+// Events of completion queues: arm, then drain, and no completion waits unnoticed; solicited-only;
+// overrun.
 #include <algorithm>
 
 #include "tests/verbs/conformance/fixture.h"
@@ -65,7 +66,8 @@ TEST_P(NotifyTest, TheNextCompletionRaisesTheEventThoughOthersWaitAlready) {
   EXPECT_EQ(pair->passive.AwaitReceives(2).size(), 2u);
 }
 
-// Both sides work from events alone: whoever arms first and drains then is woken for everything that comes later.
+// Both sides work from events alone: whoever arms first and drains then is woken for everything
+// that comes later.
 TEST_P(NotifyTest, WhoArmsAndThenDrainsMissesNothing) {
   constexpr uint64_t kTotal = 2000, kWindow = 16;
   PairOptions options;

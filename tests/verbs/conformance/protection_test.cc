@@ -1,4 +1,5 @@
-// Keys and rights: a request that leaves what it was given changes nothing, and ends its own queue pair only.
+// Keys and rights: a request that leaves what it was given changes nothing, and ends its own queue
+// pair only.
 #include <algorithm>
 
 #include "absl/status/status.h"
@@ -32,8 +33,9 @@ class RemoteProtectionTest : public ConformanceTest {
   // A request that is right.
   Work Allowed(uint64_t id) { return writes_allowed_ ? Write(id, {}, 0, 0) : Read(id, {}, 0, 0); }
 
-  // Posts `bad` between requests that are right, and looks at what follows: `bad` fails, what came before it is done, what
-  // comes after it is flushed, nobody's memory has changed, and another pair of the same devices goes on.
+  // Posts `bad` between requests that are right, and looks at what follows: `bad` fails, what came
+  // before it is done, what comes after it is flushed, nobody's memory has changed, and another
+  // pair of the same devices goes on.
   void ExpectDenied(Fault fault, Work bad) {
     PairOptions plain;
     auto bystander = Connect(plain);
@@ -46,7 +48,8 @@ class RemoteProtectionTest : public ConformanceTest {
       pair().active.MustPost({Allowed(1), bad, Allowed(3), Allowed(4).Unsignaled()});
       EXPECT_THAT(pair().active.AwaitSends(1), ElementsAre(Done(1, CompletionOpcode::kWrite)));
     } else {
-      // A READ's answer that is lost cannot be had again once the peer is in Error, so this one comes first.
+      // A READ's answer that is lost cannot be had again once the peer is in Error, so this one
+      // comes first.
       pair().active.MustPost({Allowed(1)});
       EXPECT_THAT(pair().active.AwaitSends(1), ElementsAre(Done(1, CompletionOpcode::kRead)));
       pair().active.MustPost({bad, Allowed(3), Allowed(4).Unsignaled()});
@@ -263,7 +266,8 @@ class LocalProtectionTest : public ConformanceTest {
     EXPECT_TRUE(there().Untouched());
   }
 
-  // The same where only the end of the source is denied: the device may have sent what comes before.
+  // The same where only the end of the source is denied: the device may have sent what comes
+  // before.
   void ExpectDeniedAtLast(Fault fault, Work bad) {
     bad.request.id = 2;
     const Work before = Write(1, {}, 0, 0), after = Write(3, {}, 0, 0);

@@ -1,4 +1,5 @@
-// One-sided READ: the peer's bytes come here, without the peer's doing, and as many at once as both sides agreed.
+// One-sided READ: the peer's bytes come here, without the peer's doing, and as many at once as both
+// sides agreed.
 #include <algorithm>
 
 #include "tests/verbs/conformance/fixture.h"
@@ -16,7 +17,8 @@ CompletionMatcher ReadDone(uint64_t id, uint32_t bytes) {
   return AllOf(Done(id, CompletionOpcode::kRead), Field("byte_count", &Completion::byte_count, bytes));
 }
 
-// Reads the peer's bytes again and again, and now and then writes what it has read to another place there, fenced.
+// Reads the peer's bytes again and again, and now and then writes what it has read to another place
+// there, fenced.
 class FencedReader final {
  public:
   FencedReader(End& end, End& peer, uint64_t seed)

@@ -1,4 +1,5 @@
-// A message that finds no receive waits and is tried again, in order, as often as agreed and no more.
+// A message that finds no receive waits and is tried again, in order, as often as agreed and no
+// more.
 #include <algorithm>
 
 #include "tests/verbs/conformance/fixture.h"
@@ -134,7 +135,8 @@ TEST_P(RnrTest, TheSideThatWasNotReadyIsNotInError) {
   EXPECT_EQ(pair->passive.state(), QueuePairState::kReadyToSend);
 }
 
-// The specification's table of delays, as far as a test can wait. A wish between two of them is rounded up. (table 45)
+// The specification's table of delays, as far as a test can wait. A wish between two of them is
+// rounded up. (table 45)
 TEST_P(RnrTest, ADelayIsTheNextOneOfTheTable) {
   constexpr int64_t kTable[] = {10,   20,   30,   40,   60,   80,   120,   160,   240,   320,   480,   640,  960,
                                 1280, 1920, 2560, 3840, 5120, 7680, 10240, 15360, 20480, 30720, 40960, 61440};

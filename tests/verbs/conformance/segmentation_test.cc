@@ -1,4 +1,5 @@
-// Messages are cut into packets of the path MTU and put together again: every size around the cuts, for every MTU.
+// Messages are cut into packets of the path MTU and put together again: every size around the cuts,
+// for every MTU.
 #include <algorithm>
 
 #include "tests/verbs/conformance/fixture.h"

@@ -1,4 +1,5 @@
-// Two-sided messages: a SEND meets the oldest posted receive of the peer, in order, once, byte for byte.
+// Two-sided messages: a SEND meets the oldest posted receive of the peer, in order, once, byte for
+// byte.
 #include <algorithm>
 #include <numeric>
 
@@ -125,7 +126,8 @@ TEST_P(SendReceiveTest, AMessageIsGatheredFromPiecesAndScatteredOverOthers) {
   constexpr size_t kSize = 6000;
   Memory from(*pair->active.domain, kSize, 1), to(*pair->passive.domain, kSize, 2);
 
-  // Sent back to front in pieces of 1111 bytes and a rest, received in pieces of 977 bytes and a rest.
+  // Sent back to front in pieces of 1111 bytes and a rest, received in pieces of 977 bytes and a
+  // rest.
   std::vector<uint8_t> message;
   std::vector<Sge> gather, scatter;
   for (size_t i = 0, sum = 0; i < pieces; ++i) {

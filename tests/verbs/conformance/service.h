@@ -1,4 +1,5 @@
-// A Service listens at a device and keeps the requests that come, or accepts or rejects each at once.
+// A Service listens at a device and keeps the requests that come, or accepts or rejects each at
+// once.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,5 @@
-// Shared receive queues: many queue pairs draw from one store of receives, and its owner hears when it runs low.
+// Shared receive queues: many queue pairs draw from one store of receives, and its owner hears when
+// it runs low.
 #include <algorithm>
 
 #include "absl/status/status.h"
@@ -134,7 +135,8 @@ TEST_P(SharedReceiveTest, ASlotIsFreeAgainWhenItsCompletionWasPolled) {
   }
 }
 
-// Messages of many packets from several peers at once: each lands whole in one receive, and each receive takes one.
+// Messages of many packets from several peers at once: each lands whole in one receive, and each
+// receive takes one.
 TEST_P(SharedReceiveTest, MessagesOfSeveralPeersAreNotMixed) {
   TOKAMAK_NEEDS(shared_receive);
   constexpr size_t kPeers = 4, kEach = 4, kLong = 20000;

@@ -1,4 +1,5 @@
-// The states of a queue pair, and walking them by hand with attributes that were exchanged by other means.
+// The states of a queue pair, and walking them by hand with attributes that were exchanged by other
+// means.
 #include <algorithm>
 
 #include "absl/status/status.h"
@@ -17,7 +18,8 @@ constexpr auto kError = QueuePairState::kError;
 
 class StatesTest : public ConformanceTest {
  protected:
-  // What `end` must know to talk to `peer`. PSNs: the first that `end` sends, and that `peer` sends.
+  // What `end` must know to talk to `peer`. PSNs: the first that `end` sends, and that `peer`
+  // sends.
   QueuePairAttributes Attributes(End& end, End& peer, uint32_t send_psn, uint32_t receive_psn, uint32_t mtu = 1024) {
     QueuePairAttributes attributes;
     attributes.remote_access = kRemoteWrite | kRemoteRead;
@@ -282,7 +284,8 @@ TEST_P(StatesTest, AtomicsAndImmediatesCrossTheWrapOnceEach) {
   EXPECT_EQ(result.bytes()[0], kCount - 1);
 }
 
-// The connection manager agrees on what is served; by hand a side may ask for more, which the specification calls invalid.
+// The connection manager agrees on what is served; by hand a side may ask for more, which the
+// specification calls invalid.
 TEST_P(StatesTest, MoreReadsThanThePeerServesAreDoneOrEndTheConnection) {
   TOKAMAK_NEEDS(manual_modify);
   constexpr uint64_t kCount = 12;

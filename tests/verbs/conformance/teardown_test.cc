@@ -1,4 +1,5 @@
-// Dropping handles: in any order, with work in flight; and what a handle named is over when its destructor returns.
+// Dropping handles: in any order, with work in flight; and what a handle named is over when its
+// destructor returns.
 #include <algorithm>
 #include <functional>
 
@@ -21,7 +22,8 @@ class TeardownTest : public ConformanceTest {
   }
   static void Scribble(Memory& memory) { memory.Fill(0xdead); }
 
-  // Of a transfer from memory of pattern 1 into that of pattern 2: the peer got what was there before the Scribble, or nothing.
+  // Of a transfer from memory of pattern 1 into that of pattern 2: the peer got what was there
+  // before the Scribble, or nothing.
   static void ExpectNothingForeign(const Memory& to) {
     const std::vector<uint8_t> sent = Pattern(1, to.size()), before = Pattern(2, to.size());
     size_t foreign = 0;
@@ -31,8 +33,8 @@ class TeardownTest : public ConformanceTest {
 };
 TOKAMAK_CONFORMANCE(TeardownTest);
 
-// Both sides have work of all kinds in flight; then everything goes, each side in an order of its own. (A queue pair outlives
-// its connection: that is ConnectionManager's only rule.)
+// Both sides have work of all kinds in flight; then everything goes, each side in an order of its
+// own. (A queue pair outlives its connection: that is ConnectionManager's only rule.)
 TEST_P(TeardownTest, HandlesMayBeDroppedInAnyOrderWithWorkInFlight) {
   constexpr size_t kSize = 30000;
   for (uint64_t seed = 0; seed < 20; ++seed) {
@@ -149,7 +151,8 @@ TEST_P(TeardownTest, NoByteOfAReceiveChangesAfterItsRegionWasDropped) {
   EXPECT_TRUE(to.Untouched());
 }
 
-// What the peer got is what was there before the drop: bytes written into the memory afterwards never leave.
+// What the peer got is what was there before the drop: bytes written into the memory afterwards
+// never leave.
 TEST_P(TeardownTest, NoByteLeavesARegionAfterItWasDropped) {
   TOKAMAK_NEEDS(drop_stops_transfers);
   constexpr size_t kSize = 1 << 20;
@@ -190,7 +193,8 @@ TEST_P(TeardownTest, NoByteLeavesARegionAfterItWasDroppedWhileThePeerReads) {
   ExpectNothingForeign(to);
 }
 
-// The regions live on: that the queue pair is gone is enough, on devices without drop_stops_transfers too.
+// The regions live on: that the queue pair is gone is enough, on devices without
+// drop_stops_transfers too.
 TEST_P(TeardownTest, NoByteOfASinkChangesAfterTheQueuePairWasDroppedInMidRead) {
   constexpr size_t kSize = 1 << 20;
   auto pair = Connect();
@@ -322,7 +326,8 @@ TEST_P(TeardownTest, AQueuePairOutlivesItsDomainAndQueues) {
   EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(1, CompletionOpcode::kWrite)));
   EXPECT_TRUE(to.Holds(1));
 
-  // Nobody polls the passive side's queues any more: it uses up its slots, and what it was given is done.
+  // Nobody polls the passive side's queues any more: it uses up its slots, and what it was given is
+  // done.
   End& passive = pair->passive;
   passive.sends.reset();
   passive.receives.reset();

@@ -1,4 +1,5 @@
-// Memory windows: a key for a part of a region, given and taken back by requests in the send queue's order.
+// Memory windows: a key for a part of a region, given and taken back by requests in the send
+// queue's order.
 #include <algorithm>
 
 #include "absl/status/status.h"
@@ -65,7 +66,8 @@ class WindowsTest : public ConformanceTest {
     EXPECT_THAT(owner().AwaitSends(1), ElementsAre(Done(1, kBound)));
   }
 
-  // The next completion of the owner's is that of a window request that could not be carried out, and its queue pair ends.
+  // The next completion of the owner's is that of a window request that could not be carried out,
+  // and its queue pair ends.
   void ExpectWindowFault(uint64_t id) {
     const Completions done = owner().AwaitSends(1);
     ASSERT_EQ(done.size(), 1u);
@@ -77,7 +79,8 @@ class WindowsTest : public ConformanceTest {
     EXPECT_EQ(owner().state(), QueuePairState::kError);
   }
 
-  // The user's writes fill the window over and over; once the window is closed nothing changes the owner's memory any more.
+  // The user's writes fill the window over and over; once the window is closed nothing changes the
+  // owner's memory any more.
   void ExpectNothingIsWrittenAfter(const std::function<void()>& close) {
     MustBind(0, kSize, kRemoteWrite);
     std::vector<Work> writes;

@@ -216,7 +216,8 @@ TEST(AttributesTest, RetriesAreExplicitAndNeverForEver) {
   EXPECT_TRUE(absl::IsInvalidArgument(ReadyToSendStep(RocePort(), agreement).status()));
 }
 
-// As the kernel's connection manager leaves it: its route and PSN stay, its MTU, time-outs and retries do not.
+// As the kernel's connection manager leaves it: its route and PSN stay, its MTU, time-outs and
+// retries do not.
 TEST(AttributesTest, WhatTheKernelFilledInIsOverruledWhereWeDecide) {
   Step receive;
   receive.attributes.ah_attr.is_global = 1;

@@ -1,4 +1,5 @@
-// What two sides of a connection over real verbs settle, and what they tell each other in the private data.
+// What two sides of a connection over real verbs settle, and what they tell each other in the
+// private data.
 #include "lib/verbs/ibv/connection_rules.h"
 
 #include "gmock/gmock.h"

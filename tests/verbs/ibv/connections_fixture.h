@@ -1,5 +1,5 @@
-// Two RDMA devices (the lab's, or those of $TOKAMAK_TEST_DEVICES), loops on threads of their own, and connections between them, with each
-// connection manager there is.
+// Two RDMA devices (the lab's, or those of $TOKAMAK_TEST_DEVICES), loops on threads of their own,
+// and connections between them, with each connection manager there is.
 #pragma once
 
 #include <atomic>

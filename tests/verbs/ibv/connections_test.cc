@@ -1,4 +1,5 @@
-// Connections of real verbs among several loops, each on a thread of its own, and what is left of them.
+// Connections of real verbs among several loops, each on a thread of its own, and what is left of
+// them.
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -66,7 +67,8 @@ TEST_P(ConnectionsTest, EachConnectionsEventsRunOnItsQueuePairsLoop) {
   passives.clear();
 }
 
-// Attempts are dropped at any moment, requests are forgotten, accepted or left; then no descriptor and no thread is left.
+// Attempts are dropped at any moment, requests are forgotten, accepted or left; then no descriptor
+// and no thread is left.
 TEST_P(ConnectionsTest, WhereverAnAttemptIsDroppedNothingIsLeft) {
   const auto count = [](const char* folder) {
     size_t entries = 0;
@@ -127,13 +129,14 @@ TEST_P(ConnectionsTest, WhereverAnAttemptIsDroppedNothingIsLeft) {
   EXPECT_TRUE(Await([&] { return count("/proc/self/task") <= threads; })) << "had been " << threads;
 }
 
-// Over RoCE and InfiniBand: iWARP's kernel and TCP take an answer first and learn then that nobody hears it.
+// Over RoCE and InfiniBand: iWARP's kernel and TCP take an answer first and learn then that nobody
+// hears it.
 class DepartureTest : public ConnectionsTest {};
 INSTANTIATE_TEST_SUITE_P(RealVerbs, DepartureTest, testing::Values(Manager{"rdma", Exchange::kRdmaCm}),
                          [](const auto& test) { return test.param.name; });
 
-// The passive side is told so, and not of a mistake. The request behind says when the goodbye may have come; that is the word of another
-// thread, so it may take more than one attempt.
+// The passive side is told so, and not of a mistake. The request behind says when the goodbye may
+// have come; that is the word of another thread, so it may take more than one attempt.
 TEST_P(DepartureTest, AcceptSaysThatTheAskerHasGone) {
   Worker door(*devices_[1], "door"), asking(*devices_[0], "ask");
   std::vector<std::unique_ptr<ConnectionRequest>> requests;  // the door's

@@ -1,5 +1,6 @@
-// FakeQueuePair stands for a queue pair of libibverbs where connections are made without a device: it goes the steps that
-// ibv_modify_qp would, refuses those that it would refuse, and remembers them.
+// FakeQueuePair stands for a queue pair of libibverbs where connections are made without a device:
+// it goes the steps that ibv_modify_qp would, refuses those that it would refuse, and remembers
+// them.
 #pragma once
 
 #include <infiniband/verbs.h>

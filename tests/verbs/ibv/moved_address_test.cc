@@ -1,4 +1,5 @@
-// An address that has moved in the GID table is found where it stands when a connection is made; one that has gone is named.
+// An address that has moved in the GID table is found where it stands when a connection is made;
+// one that has gone is named.
 #include <fstream>
 #include <memory>
 #include <mutex>
@@ -15,8 +16,8 @@
 namespace tokamak::verbs::ibv {
 namespace {
 
-// Another address takes the place in the GID table that ours had, which comes back behind it. Changes the network of the machine that
-// it runs on: for the lab's guest, and RoCE.
+// Another address takes the place in the GID table that ours had, which comes back behind it.
+// Changes the network of the machine that it runs on: for the lab's guest, and RoCE.
 class MovedAddressTest : public ConnectionsTest {
  protected:
   void SetUp() override {

@@ -1,4 +1,5 @@
-// An answer that the kernel would not take is known before it is given, so that what it does not take then is the asker's departure.
+// An answer that the kernel would not take is known before it is given, so that what it does not
+// take then is the asker's departure.
 #include "lib/verbs/ibv/rdma_answer.h"
 
 #include <cerrno>

@@ -1,5 +1,5 @@
-// What Soft-RoCE does otherwise than libibverbs promises (docs/verbs.md), seen through libibverbs alone. A case that fails says that the
-// kernel has mended it: then what we do about it may go.
+// What Soft-RoCE does otherwise than libibverbs promises (docs/verbs.md), seen through libibverbs
+// alone. A case that fails says that the kernel has mended it: then what we do about it may go.
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
 
@@ -185,7 +185,8 @@ class RxeQuirksTest : public testing::Test {
     netem_ = *std::move(netem);
   }
 
-  // Nothing completes by itself, though all retries are over and the answer has come; in Error all is flushed.
+  // Nothing completes by itself, though all retries are over and the answer has come; in Error all
+  // is flushed.
   void ExpectNothingBeforeError() {
     EXPECT_EQ(active_->Await(1, kLong), Completions()) << "mended";
     active_->ToError();
@@ -204,8 +205,9 @@ TEST_F(RxeQuirksTest, ARequestThatCannotBeSentFailsOnceThoseBeforeItWereAnswered
   EXPECT_EQ(active_->Await(1), Completions({{2, IBV_WC_LOC_QP_OP_ERR}}));
 }
 
-// A request that cannot be sent takes the requester to Error (rxe_requester), where answers are dropped unread (check_type_state): what
-// waits for one waits for good. Its ack time-out asks the requester to send again, which it does not do in Error.
+// A request that cannot be sent takes the requester to Error (rxe_requester), where answers are
+// dropped unread (check_type_state): what waits for one waits for good. Its ack time-out asks the
+// requester to send again, which it does not do in Error.
 TEST_F(RxeQuirksTest, AfterARequestThatCannotBeSentThoseBeforeItThatWereNotAnsweredNeverComplete) {
   ASSERT_NO_FATAL_FAILURE(DelayAnswers());
   active_->PostRight(1, *passive_);

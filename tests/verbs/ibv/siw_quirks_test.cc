@@ -1,5 +1,6 @@
-// What SoftiWARP does otherwise than libibverbs promises (lib/verbs/ibv/quirks.h), seen through libibverbs and librdmacm alone. A case
-// that fails says that the kernel or the library has mended it: then the quirk, and what we do about it, may go.
+// What SoftiWARP does otherwise than libibverbs promises (lib/verbs/ibv/quirks.h), seen through
+// libibverbs and librdmacm alone. A case that fails says that the kernel or the library has mended
+// it: then the quirk, and what we do about it, may go.
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
@@ -56,7 +57,8 @@ rdma_cm_id* Expect(rdma_event_channel* channel, rdma_cm_event_type type) {
   return id;
 }
 
-// One end of a connection: a queue pair of one place for sends, so that each is put where the one before was.
+// One end of a connection: a queue pair of one place for sends, so that each is put where the one
+// before was.
 struct End {
   ~End() {
     if (id != nullptr && id->qp != nullptr) rdma_destroy_qp(id);
@@ -197,7 +199,8 @@ class SiwQuirksTest : public testing::Test {
     ASSERT_EQ(ibv_post_recv(passive_.id->qp, &receive, &bad), 0);
   }
 
-  // Posts what brings bytes of `source` into `sink` over a slow wire, and returns when the first are there and the last are not.
+  // Posts what brings bytes of `source` into `sink` over a slow wire, and returns when the first
+  // are there and the last are not.
   void Begin(ibv_wr_opcode opcode, Region* here, const Region* there, const Region& source, const Region& sink) {
     auto slow = faults::Netem::Start({"v0", "v1"}, kSlow);
     ASSERT_TRUE(slow.ok()) << slow.status();
@@ -302,7 +305,8 @@ TEST_F(SiwQuirksTest, ASendThatHasBegunGoesOnOutOfARegionThatWasDropped) {
   EXPECT_EQ(sink.last(), 3) << Mended("finishes_what_has_begun");
 }
 
-// No quirk, but what siw keeps of that promise, and the transport counts on. (Once the connection has ended the last piece is placed.)
+// No quirk, but what siw keeps of that promise, and the transport counts on. (Once the connection
+// has ended the last piece is placed.)
 TEST_F(SiwQuirksTest, WhatAPeerWritesStopsWhenItsRegionWasDropped) {
   Region source(active_, 1, kAll, kLong), sink(passive_, 2, kAll, kLong);
   ASSERT_NO_FATAL_FAILURE(Begin(IBV_WR_RDMA_WRITE, &source, &sink, source, sink));

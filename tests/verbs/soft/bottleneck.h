@@ -1,6 +1,8 @@
-// Bottleneck is a link that many flows share: it carries so many bytes a second, lets a few packets wait, and drops the rest.
+// Bottleneck is a link that many flows share: it carries so many bytes a second, lets a few packets
+// wait, and drops the rest.
 //
-// Packets offered while others wait queue behind them, whoever sent them. It works in virtual and in real time.
+// Packets offered while others wait queue behind them, whoever sent them. It works in virtual and
+// in real time.
 // Thread rule: one loop.
 #pragma once
 
@@ -36,7 +38,8 @@ struct BottleneckCounters {
 
 class Bottleneck final {
  public:
-  // A packet, whose payload lies in `bytes`, and where it was sent from. Its peer is where it was sent to.
+  // A packet, whose payload lies in `bytes`, and where it was sent from. Its peer is where it was
+  // sent to.
   struct Flight {
     Packet packet;
     Address from;

@@ -1,4 +1,5 @@
-// A network in virtual time with two sides, joined by one bottleneck in each direction that all flows share.
+// A network in virtual time with two sides, joined by one bottleneck in each direction that all
+// flows share.
 #pragma once
 
 #include <map>
@@ -15,7 +16,8 @@ namespace tokamak::verbs::soft {
 
 class BottleneckFabric final : public Fabric {
  public:
-  // Packets to 10.0.2.x pass `there`, all others `back`. `loop` is the network's own; the fabric outlives its ports.
+  // Packets to 10.0.2.x pass `there`, all others `back`. `loop` is the network's own; the fabric
+  // outlives its ports.
   BottleneckFabric(base::EventLoop& loop, const BottleneckOptions& there, const BottleneckOptions& back)
       : there_(loop, there, [this](Bottleneck::Flight flight) { Deliver(std::move(flight)); }),
         back_(loop, back, [this](Bottleneck::Flight flight) { Deliver(std::move(flight)); }) {}

@@ -1,4 +1,5 @@
-// What a connection manager bounds and refuses: half-open connections, faulty and foreign messages, wrong arguments.
+// What a connection manager bounds and refuses: half-open connections, faulty and foreign messages,
+// wrong arguments.
 #include "tests/verbs/soft/connection_manager_fixture.h"
 
 namespace tokamak::verbs::soft {

@@ -1,5 +1,6 @@
-// Two connection state machines and a bad network between them: whatever is lost, repeated or reordered, both sides must
-// end agreed. The first messages are lost in every possible combination; beyond that, seeds decide.
+// Two connection state machines and a bad network between them: whatever is lost, repeated or
+// reordered, both sides must end agreed. The first messages are lost in every possible combination;
+// beyond that, seeds decide.
 #include <bitset>
 #include <string>
 #include <vector>
@@ -141,7 +142,8 @@ TEST(ConnectionExploreTest, SeededNetworksEndAgreed) {
   }
 }
 
-// The network breaks for good after some message: everything that is not established must end by itself.
+// The network breaks for good after some message: everything that is not established must end by
+// itself.
 TEST(ConnectionExploreTest, ASilentPeerIsGivenUpInBoundedTime) {
   for (const NamedScript& script : Scripts()) {
     for (int last = 0; last < 12; ++last) {

@@ -1,4 +1,5 @@
-// A connection manager on each of several fake NICs, on one network in virtual time: what the tests of connections stand on.
+// A connection manager on each of several fake NICs, on one network in virtual time: what the tests
+// of connections stand on.
 #pragma once
 
 #include <deque>

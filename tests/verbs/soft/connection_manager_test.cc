@@ -1,4 +1,5 @@
-// Connections that come and go: who connects, rejects, drops and disconnects, and what each side hears of it.
+// Connections that come and go: who connects, rejects, drops and disconnects, and what each side
+// hears of it.
 #include "tests/verbs/soft/connection_manager_fixture.h"
 
 namespace tokamak::verbs::soft {

@@ -1,4 +1,5 @@
-// Connections between whole software NICs: what the connection manager and the protocol of the queue pairs promise together.
+// Connections between whole software NICs: what the connection manager and the protocol of the
+// queue pairs promise together.
 #include <memory>
 #include <utility>
 #include <vector>

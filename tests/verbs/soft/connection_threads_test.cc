@@ -1,4 +1,5 @@
-// Connections whose listener, acceptor and NICs each have a thread of their own, made and dropped as fast as they can.
+// Connections whose listener, acceptor and NICs each have a thread of their own, made and dropped
+// as fast as they can.
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -56,7 +57,8 @@ struct Nic {
   std::unique_ptr<SoftDevice> device;
 };
 
-// A thread with queue pairs and connections, all its own. Members are used there only, but for the tallies.
+// A thread with queue pairs and connections, all its own. Members are used there only, but for the
+// tallies.
 struct Engine {
   explicit Engine(Nic& on) : nic(on), thread({"engine"}) {
     thread.CallOn([&] {

@@ -1,4 +1,5 @@
-// Two connection state machines, what their applications do, and a network between them that does what the test says.
+// Two connection state machines, what their applications do, and a network between them that does
+// what the test says.
 #pragma once
 
 #include <cstdint>
@@ -219,7 +220,8 @@ class World final {
     });
   }
 
-  // Data is repeated as the reliable connection would, as long as nothing confirms it; here that is: a few times.
+  // Data is repeated as the reliable connection would, as long as nothing confirms it; here that
+  // is: a few times.
   void SendData(int times) {
     if (times == 5 || !Up(0)) return;
     Transmit(0, "data", [this] {

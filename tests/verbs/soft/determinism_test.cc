@@ -1,4 +1,5 @@
-// The same seed gives the same run, packet for packet, on a network that loses, doubles and reorders.
+// The same seed gives the same run, packet for packet, on a network that loses, doubles and
+// reorders.
 #include <memory>
 
 #include "lib/base/random.h"

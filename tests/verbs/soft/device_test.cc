@@ -1,4 +1,5 @@
-// What two software NICs do together over a fabric that loses nothing: every kind of request, end to end.
+// What two software NICs do together over a fabric that loses nothing: every kind of request, end
+// to end.
 #include "lib/verbs/soft/device.h"
 
 #include <cstring>

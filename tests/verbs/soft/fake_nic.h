@@ -1,7 +1,8 @@
-// A NIC that only carries management datagrams, so that connection managers can be tested without the protocol around them.
+// A NIC that only carries management datagrams, so that connection managers can be tested without
+// the protocol around them.
 //
-// Queue pairs are numbers with a state; datagrams fly over a FakeWire whose filter may lose, repeat and delay each of them;
-// time is virtual.
+// Queue pairs are numbers with a state; datagrams fly over a FakeWire whose filter may lose, repeat
+// and delay each of them; time is virtual.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Flows of bytes over paths that lose packets, by chance or for want of room, in virtual time: they end, with the right bytes,
-// without flooding the path, and share it.
+// Flows of bytes over paths that lose packets, by chance or for want of room, in virtual time: they
+// end, with the right bytes, without flooding the path, and share it.
 #include <memory>
 #include <string>
 #include <vector>

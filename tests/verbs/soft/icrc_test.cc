@@ -1,4 +1,5 @@
-// The ICRC against packets that the Linux kernel's Soft-RoCE made or accepted, and the search for hidden identifications.
+// The ICRC against packets that the Linux kernel's Soft-RoCE made or accepted, and the search for
+// hidden identifications.
 #include "lib/verbs/soft/icrc.h"
 
 #include <string>

@@ -1,4 +1,5 @@
-// A flow between two network namespaces over a cable of the kernel's (veth), which shapes it: a token bucket with a short queue.
+// A flow between two network namespaces over a cable of the kernel's (veth), which shapes it: a
+// token bucket with a short queue.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -12,7 +13,8 @@ namespace {
 // Users have no /usr/sbin in their PATH.
 bool Shell(const std::string& command) { return std::system(("PATH=$PATH:/usr/sbin:/sbin; " + command).c_str()) == 0; }
 
-// The kernel lets nothing out before a worker of its own has seen the carrier, which takes long on a busy machine.
+// The kernel lets nothing out before a worker of its own has seen the carrier, which takes long on
+// a busy machine.
 bool AwaitCarrier(const char* interface) {
   return Shell(absl::StrCat("for i in $(seq 600); do case $(ip -o link show ", interface,
                             ") in *'state UP'*) exit 0;; esac; sleep 0.05; done; exit 1"));

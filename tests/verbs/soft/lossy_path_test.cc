@@ -1,6 +1,8 @@
-// Flows over real sockets through a relay that loses packets from a seed, or carries few and drops the rest.
+// Flows over real sockets through a relay that loses packets from a seed, or carries few and drops
+// the rest.
 //
-// What is asserted holds on a machine that has much else to do; flows_test.cc has the exact figures, in virtual time.
+// What is asserted holds on a machine that has much else to do; flows_test.cc has the exact
+// figures, in virtual time.
 #include <map>
 #include <utility>
 
@@ -11,7 +13,8 @@
 namespace tokamak::verbs::soft {
 namespace {
 
-// Stands between pairs of NICs: to each it is the other. All pairs share one bottleneck in each direction.
+// Stands between pairs of NICs: to each it is the other. All pairs share one bottleneck in each
+// direction.
 class Relay final {
  public:
   Relay(const BottleneckOptions& there, const BottleneckOptions& back) : thread_({"relay"}) {

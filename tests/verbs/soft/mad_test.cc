@@ -169,7 +169,8 @@ TEST(MadTest, DecodingReturnsWhatWasEncoded) {
   EXPECT_EQ(req.private_data, sent.private_data);
 }
 
-// Random bodies: whatever fields the wire has come back, and encoding them again gives the same bytes.
+// Random bodies: whatever fields the wire has come back, and encoding them again gives the same
+// bytes.
 TEST(MadTest, EveryKindSurvivesARoundTrip) {
   base::Random random(1);
   for (int round = 0; round < 2000; ++round) {

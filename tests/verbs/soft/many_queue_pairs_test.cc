@@ -1,4 +1,5 @@
-// A thousand queue pairs of one device: all connect, all move bytes at once, all bytes are right, all close.
+// A thousand queue pairs of one device: all connect, all move bytes at once, all bytes are right,
+// all close.
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,7 +26,8 @@ constexpr uint32_t kConnecting = 32;  // at once; a listener holds 64
 constexpr uint16_t kService = 7;
 constexpr base::Duration kPatience = base::Seconds(60);
 
-// Test processes that run side by side have different addresses, also where they share a network namespace.
+// Test processes that run side by side have different addresses, also where they share a network
+// namespace.
 Address AddressOf(int host, uint16_t service = 0) {
   const int process = getpid();
   Address address = *Address::Parse(absl::StrCat("127.", 1 + process / 250 % 250, ".", process % 250, ".", host));
@@ -35,7 +37,8 @@ Address AddressOf(int host, uint16_t service = 0) {
 
 uint8_t Pattern(uint64_t position) { return static_cast<uint8_t>(position * 7 + (position >> 8) * 13); }
 
-// A NIC over UDP on a thread of its own, with an owner's queue pairs, each with a part of the memory.
+// A NIC over UDP on a thread of its own, with an owner's queue pairs, each with a part of the
+// memory.
 struct Host {
   Host(os::EpollLoop& loop, int number) : thread({"nic"}), memory(uint64_t{kQueuePairs} * kSize) {
     thread.CallOn([&] {

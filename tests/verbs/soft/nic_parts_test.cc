@@ -1,4 +1,5 @@
-// The small parts of the NIC that keep promises of their own: keys, numbers, queues of answers, windows, delays.
+// The small parts of the NIC that keep promises of their own: keys, numbers, queues of answers,
+// windows, delays.
 #include <optional>
 #include <vector>
 
@@ -134,8 +135,8 @@ TEST_F(ResponseQueueTest, ThereIsRoomForSoManyAndNoMore) {
   EXPECT_EQ(Drain().size(), 10u);
 }
 
-// Whatever is asked again in whatever order: each packet is in the queue at most once, in order, and no packet that was
-// waiting is forgotten.
+// Whatever is asked again in whatever order: each packet is in the queue at most once, in order,
+// and no packet that was waiting is forgotten.
 TEST_F(ResponseQueueTest, NothingIsForgottenAndNothingIsThereTwice) {
   base::Random random(3);
   for (int round = 0; round < 2000; ++round) {

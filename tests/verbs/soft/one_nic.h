@@ -1,4 +1,5 @@
-// One software NIC whose wire is the test: it sees each packet that the NIC sends and makes up those that arrive.
+// One software NIC whose wire is the test: it sees each packet that the NIC sends and makes up
+// those that arrive.
 #pragma once
 
 #include <cstdint>

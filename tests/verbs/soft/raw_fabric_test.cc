@@ -1,4 +1,5 @@
-// soft:raw: IPv4 headers of our own making, and the whole ICRC checked. In a network of its own, where raw sockets are allowed.
+// soft:raw: IPv4 headers of our own making, and the whole ICRC checked. In a network of its own,
+// where raw sockets are allowed.
 #include <linux/capability.h>
 #include <sys/syscall.h>
 #include <unistd.h>

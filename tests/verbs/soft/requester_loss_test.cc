@@ -234,7 +234,8 @@ TEST_F(RequesterLossTest, APeerThatDoesNotAnswerLeavesRoomForTheReadsOfOthers) {
   EXPECT_THAT(Opcodes(TakeSent()), ElementsAre(Op::kReadRequest));
 }
 
-// Going back gives the READ's budget back, to whom waited longer: what is not asked again cannot be answered.
+// Going back gives the READ's budget back, to whom waited longer: what is not asked again cannot be
+// answered.
 TEST_F(RequesterLossTest, WaitingForReadBudgetUsesUpNoRetries) {
   fabric_.window = 32 * kMtu;  // pieces of 8
   reliability_.reads_outstanding = 1;

@@ -108,7 +108,8 @@ TEST_F(RequesterWindowTest, PacketsThatWaitForThePortAreNotSentOnceTheirMemoryIs
   EXPECT_THAT(Outcomes(Poll()), ElementsAre(Pair(1, Status::kLocalProtection)));
 }
 
-// Where a packet is sent again and the copy waits for the port when the first one is acknowledged, the owner has its memory back.
+// Where a packet is sent again and the copy waits for the port when the first one is acknowledged,
+// the owner has its memory back.
 TEST_F(RequesterWindowTest, CopiesThatWaitForThePortAreNotSentOnceTheyAreAcknowledged) {
   Open();
   Post(Opcode::kSend, 1, Piece(0, 2 * kMtu));

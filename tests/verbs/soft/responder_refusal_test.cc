@@ -1,4 +1,5 @@
-// What a responder refuses, and how it says so: a peer's mistake or malice ends one connection and nothing else.
+// What a responder refuses, and how it says so: a peer's mistake or malice ends one connection and
+// nothing else.
 #include <sys/mman.h>
 
 #include "gmock/gmock.h"
@@ -18,7 +19,8 @@ using Status = CompletionStatus;
 
 class ResponderRefusalTest : public OneNic {
  protected:
-  // `packets` arrive at a fresh queue pair; the last is answered with `syndrome` and the queue pair is in Error and mute.
+  // `packets` arrive at a fresh queue pair; the last is answered with `syndrome` and the queue pair
+  // is in Error and mute.
   void ExpectRefused(std::initializer_list<Packet> packets, uint8_t syndrome) {
     SCOPED_TRACE(testing::Message() << "opcode " << static_cast<int>((packets.end() - 1)->opcode));
     queue_pair_ = MakeQueuePair();
@@ -120,7 +122,8 @@ TEST_F(ResponderRefusalTest, RightsThatAQueuePairDoesNotGive) {
   ExpectRefused({To(Request(Op::kFetchAdd, 0), Remote(0), key, 8)}, kInvalidRequestNak);
 }
 
-// No message has more packets than half of the PSNs: beyond that, new and old could not be told apart.
+// No message has more packets than half of the PSNs: beyond that, new and old could not be told
+// apart.
 TEST_F(ResponderRefusalTest, AMessageLongerThanAnyMayBe) {
   Open();
   constexpr size_t kHuge = (size_t{1} << 31) + kMtu;

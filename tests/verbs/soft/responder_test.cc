@@ -1,4 +1,5 @@
-// What a responder does with requests that come in order, late, twice or with gaps, and what it answers.
+// What a responder does with requests that come in order, late, twice or with gaps, and what it
+// answers.
 #include "lib/verbs/soft/responder.h"
 
 #include "gmock/gmock.h"

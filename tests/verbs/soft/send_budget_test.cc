@@ -1,4 +1,5 @@
-// What all queue pairs of a NIC may have unacknowledged together: the buffer that they meet in is one.
+// What all queue pairs of a NIC may have unacknowledged together: the buffer that they meet in is
+// one.
 #include <algorithm>
 
 #include "gmock/gmock.h"

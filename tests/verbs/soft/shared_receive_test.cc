@@ -1,4 +1,5 @@
-// Shared receive queues packet by packet: who takes which receive, when its slot is free again, and who hears that few are left.
+// Shared receive queues packet by packet: who takes which receive, when its slot is free again, and
+// who hears that few are left.
 #include <functional>
 
 #include "gmock/gmock.h"

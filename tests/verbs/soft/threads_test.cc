@@ -1,5 +1,5 @@
-// Owners on threads of their own, each with queue pairs on the same two NICs, which have threads too: what one owner does,
-// makes and drops never disturbs another. (Run it with --config=tsan.)
+// Owners on threads of their own, each with queue pairs on the same two NICs, which have threads
+// too: what one owner does, makes and drops never disturbs another. (Run it with --config=tsan.)
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -36,8 +36,9 @@ struct Card {
   std::unique_ptr<SoftDevice> device;
 };
 
-// One end of a connection. Its memory has two parts: one that is sent from and written to, and one that the peer READs and
-// nobody writes, since a READ may be answered a second time after it has completed.
+// One end of a connection. Its memory has two parts: one that is sent from and written to, and one
+// that the peer READs and nobody writes, since a READ may be answered a second time after it has
+// completed.
 struct End {
   End(Card& on, os::EpollLoop& loop, uint8_t seed) : card(on), memory(2 * kSize) {
     for (size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<uint8_t>(seed + i * 7);

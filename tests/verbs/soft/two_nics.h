@@ -1,4 +1,5 @@
-// Two software NICs on one fabric in virtual time, each with an owner, and what a test needs to move bytes between them.
+// Two software NICs on one fabric in virtual time, each with an owner, and what a test needs to
+// move bytes between them.
 #pragma once
 
 #include <cstdint>

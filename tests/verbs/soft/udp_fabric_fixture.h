@@ -1,4 +1,5 @@
-// Ports of the UDP fabric on real sockets of this machine's loopback (in a sandbox, its own), all on one loop.
+// Ports of the UDP fabric on real sockets of this machine's loopback (in a sandbox, its own), all
+// on one loop.
 #pragma once
 
 #include <netinet/in.h>

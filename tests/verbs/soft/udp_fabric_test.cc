@@ -1,4 +1,5 @@
-// The UDP fabric between real sockets on this machine's loopback (in a sandbox, its own), all on one loop.
+// The UDP fabric between real sockets on this machine's loopback (in a sandbox, its own), all on
+// one loop.
 #include "lib/verbs/soft/udp/udp_fabric.h"
 
 #include <netinet/udp.h>

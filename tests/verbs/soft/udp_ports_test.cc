@@ -1,4 +1,5 @@
-// Software NICs at UDP ports other than RoCE's: whole devices, on real sockets of this machine's loopback.
+// Software NICs at UDP ports other than RoCE's: whole devices, on real sockets of this machine's
+// loopback.
 #include <memory>
 #include <string>
 #include <utility>

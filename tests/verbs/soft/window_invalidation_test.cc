@@ -1,4 +1,5 @@
-// Memory windows packet by packet: how they are closed, by their owner and by a peer that hands the key back, and by nobody else.
+// Memory windows packet by packet: how they are closed, by their owner and by a peer that hands the
+// key back, and by nobody else.
 #include <string>
 #include <utility>
 #include <vector>
@@ -103,7 +104,8 @@ TEST_F(WindowInvalidationTest, AKeyThatIsNoWindowOfThisQueuePairCannotBeHandedBa
   EXPECT_TRUE(MemoryHolds(0, payload_));
 }
 
-// A busy port keeps answers that point into the window's memory; whoever closes it takes them out again.
+// A busy port keeps answers that point into the window's memory; whoever closes it takes them out
+// again.
 TEST_F(WindowInvalidationTest, AClosedWindowIsNotReadForAPortThatWasBusy) {
   for (const char* how : {"invalidated", "dropped", "its region dropped"}) {
     SCOPED_TRACE(how);

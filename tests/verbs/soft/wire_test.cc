@@ -285,7 +285,8 @@ TEST(WireTest, DecodesWhateverComesWithinItsBounds) {
       ASSERT_GE(packet.payload[0].data, datagram.data() + kBthLength);
       ASSERT_LE(packet.payload[0].data + packet.payload[0].length, datagram.data() + datagram.size() - kIcrcLength);
     }
-    // What was accepted means one thing only: encoded again, the same headers but for the bits that carry nothing.
+    // What was accepted means one thing only: encoded again, the same headers but for the bits that
+    // carry nothing.
     Packet again;
     Bytes encoded = Serialise(packet);
     ASSERT_EQ(Decode(encoded, &again), DecodeResult::kOk);

@@ -1,9 +1,11 @@
-// FaultyFabric lies over another fabric and makes devices vanish, loses packets within reason, and is busy at times.
+// FaultyFabric lies over another fabric and makes devices vanish, loses packets within reason, and
+// is busy at times.
 //
-// Loss within reason: each packet is lost with the given probability, but the same packet of a queue pair (destination,
-// opcode, PSN) at most twice. A reliable connection gives up after kMaxRetryCount retries, and with plain chance that is
-// bound to happen somewhere in a suite of thousands of messages at 20 % loss. Like this it never happens to a correct device:
-// a request can be lost twice and what answers it twice, which leaves retries to spare.
+// Loss within reason: each packet is lost with the given probability, but the same packet of a
+// queue pair (destination, opcode, PSN) at most twice. A reliable connection gives up after
+// kMaxRetryCount retries, and with plain chance that is bound to happen somewhere in a suite of
+// thousands of messages at 20 % loss. Like this it never happens to a correct device: a request can
+// be lost twice and what answers it twice, which leaves retries to spare.
 //
 // Busy: a port takes a few packets only and says later that it is ready again, as Port allows.
 //

@@ -1,8 +1,10 @@
-// The suite over real verbs: the devices of $TOKAMAK_TEST_DEVICES ("ibv:rxe0,ibv:rxe1"), or else all RDMA devices of this machine
-// whose port is up. In the lab's guest these are two Soft-RoCE or two Soft-iWARP devices on a veth pair.
+// The suite over real verbs: the devices of $TOKAMAK_TEST_DEVICES ("ibv:rxe0,ibv:rxe1"), or else
+// all RDMA devices of this machine whose port is up. In the lab's guest these are two Soft-RoCE or
+// two Soft-iWARP devices on a veth pair.
 //
-// Each provider is a profile, with rdma_cm; where queue pairs may be walked by hand there is another one, with connections made
-// over TCP. What a provider answers to a fault otherwise than the specification has it, is listed here with the reason.
+// Each provider is a profile, with rdma_cm; where queue pairs may be walked by hand there is
+// another one, with connections made over TCP. What a provider answers to a fault otherwise than
+// the specification has it, is listed here with the reason.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -26,7 +28,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A test that polls, instead of waiting for an event, is asked again this often. An emulated processor has other work, too.
+// A test that polls, instead of waiting for an event, is asked again this often. An emulated
+// processor has other work, too.
 constexpr base::Duration kTick = base::Microseconds(500);
 
 // Answers of a provider that are not those of the specification.
@@ -36,8 +39,9 @@ struct OtherAnswer {
   CompletionStatus status;
 };
 constexpr OtherAnswer kOtherAnswers[] = {
-    // rdma_rxe says "the queue pair could not" of all that goes wrong at its own end (rxe_requester, rxe_completer), and
-    // "the operation failed" of all that went wrong at the other but keys.
+    // rdma_rxe says "the queue pair could not" of all that goes wrong at its own end
+    // (rxe_requester, rxe_completer), and "the operation failed" of all that went wrong at the
+    // other but keys.
     {"rxe", Fault::kLocalKey, CompletionStatus::kLocalQpOperation},
     {"rxe", Fault::kLocalRight, CompletionStatus::kLocalQpOperation},
     {"rxe", Fault::kReceiveKey, CompletionStatus::kLocalQpOperation},
@@ -126,7 +130,8 @@ class IbvBackend final : public Backend {
   base::Duration quiet() const override { return base::Milliseconds(200); }
   base::Duration slack() const override { return base::Seconds(10); }
 
-  // Short enough for tests that wait for its end, and long enough for an emulated processor that has more to do.
+  // Short enough for tests that wait for its end, and long enough for an emulated processor that
+  // has more to do.
   ReliabilityOptions reliability() const override { return {}; }
 
   // In the first device's network, which is a /24 in the lab.
@@ -136,9 +141,11 @@ class IbvBackend final : public Backend {
     return address;
   }
 
-  // Cuts the wire of all devices: with two of them that is the same. Their net devices must be virtual.
+  // Cuts the wire of all devices: with two of them that is the same. Their net devices must be
+  // virtual.
   bool Vanish(size_t) override {
-    // A wire of TCP connections is given up after many minutes only, so nothing would be seen of it.
+    // A wire of TCP connections is given up after many minutes only, so nothing would be seen of
+    // it.
     if (shared_ || provider_ == "siw") return false;
     std::vector<std::string> net_devices;
     for (const std::string& name : names_) {

@@ -1,4 +1,5 @@
-// The suite within one process and without a network: what a software NIC promises between its own thread and its owner's.
+// The suite within one process and without a network: what a software NIC promises between its own
+// thread and its owner's.
 #include <memory>
 #include <utility>
 

@@ -1,7 +1,9 @@
-// The suite in virtual time: three software NICs on a simulated network, clean or as bad as its seed makes it.
+// The suite in virtual time: three software NICs on a simulated network, clean or as bad as its
+// seed makes it.
 //
-// With TOKAMAK_SEEDS=N in the environment the networks are drawn instead, one for each of N seeds from TOKAMAK_FIRST_SEED (1)
-// on: 0 to 20 % loss, reordering, duplication, damage, busy ports. ci/seeds runs many of them.
+// With TOKAMAK_SEEDS=N in the environment the networks are drawn instead, one for each of N seeds
+// from TOKAMAK_FIRST_SEED (1) on: 0 to 20 % loss, reordering, duplication, damage, busy ports.
+// ci/seeds runs many of them.
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -140,8 +142,8 @@ Profile Make(std::string name, const Network& network) {
   return profile;
 }
 
-// As bad as a network may be and every promise still be kept: packets that chance alone may lose are rare, since a correct
-// device gives up after enough losses in a row (see FaultyFabric).
+// As bad as a network may be and every promise still be kept: packets that chance alone may lose
+// are rare, since a correct device gives up after enough losses in a row (see FaultyFabric).
 Network Draw(uint64_t seed) {
   base::Random random(seed);
   Network network;

@@ -1,4 +1,5 @@
-// The suite over real sockets, in a world of threads: software NICs on addresses that a profile chooses.
+// The suite over real sockets, in a world of threads: software NICs on addresses that a profile
+// chooses.
 #pragma once
 
 #include <functional>

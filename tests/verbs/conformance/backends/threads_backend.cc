@@ -35,7 +35,8 @@ void ThreadsBackend::Tick() {
 }
 
 ReliabilityOptions ThreadsBackend::reliability() const {
-  // The default is short enough for tests that wait for its end, and long enough for a machine that has more to do.
+  // The default is short enough for tests that wait for its end, and long enough for a machine that
+  // has more to do.
   return {};
 }
 

@@ -1,5 +1,6 @@
-// ThreadsBackend is a world in real time: each software NIC works on a thread of its own, beside the owner's thread, which is
-// the test's. Backends derive from it and say which fabric joins the NICs.
+// ThreadsBackend is a world in real time: each software NIC works on a thread of its own, beside
+// the owner's thread, which is the test's. Backends derive from it and say which fabric joins the
+// NICs.
 //
 // Thread rule: see Backend; what lives on a NIC's loop is made and dropped there.
 #pragma once
@@ -34,7 +35,8 @@ class ThreadsBackend : public Backend {
  protected:
   ThreadsBackend() = default;
 
-  // Starts the thread of another NIC, and opens it on the fabric that `make_fabric` returns when called on that thread's loop.
+  // Starts the thread of another NIC, and opens it on the fabric that `make_fabric` returns when
+  // called on that thread's loop.
   absl::Status AddNic(const std::string& name, const Address& address,
                       const std::function<std::unique_ptr<soft::Fabric>(os::EpollLoop&)>& make_fabric);
 

@@ -1,4 +1,5 @@
-// The suite over UDP sockets of IPv6, in a network of its own: elsewhere loopback has one address only.
+// The suite over UDP sockets of IPv6, in a network of its own: elsewhere loopback has one address
+// only.
 #include "absl/strings/str_cat.h"
 #include "tests/os/own_network.h"
 #include "tests/verbs/conformance/backends/socket_backend.h"
