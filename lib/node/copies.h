@@ -6,7 +6,9 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "lib/base/event_loop.h"
 #include "lib/base/generation.h"
+#include "lib/base/handle.h"
 
 namespace tokamak::node {
 
@@ -14,8 +16,9 @@ class Copies {
  public:
   virtual ~Copies() = default;
 
-  // A pull that the directory has entered as coming is bringing it here: nothing need be withdrawn.
-  virtual bool IsComing(const base::ObjectVersion& version) const = 0;
+  // The directory must go on naming this node though `version` is not here: a pull that it has
+  // entered as coming is bringing it, or this node vouches for copies elsewhere. Recheck follows.
+  virtual bool StaysEntered(const base::ObjectVersion& version) const = 0;
 
   // The directory is being told that `version` is not here. A pull whose Locate is still to be
   // answered may have been entered as coming before, and no longer is.
@@ -29,6 +32,10 @@ class Copies {
   // id (kAlreadyExists). From the return on no get of this node finds it, and none of its pulls
   // seals it.
   virtual void Drop(const base::ObjectVersion& version, const absl::Status& why) = 0;
+
+  // After Drop: runs `done` when no copy that this node vouches for is left; null, and `done` does
+  // not run, if none is now.
+  [[nodiscard]] virtual base::Pending AwaitVouched(const base::ObjectVersion& version, base::Task done) = 0;
 };
 
 }  // namespace tokamak::node

@@ -115,12 +115,15 @@ void Membership::Renewed(base::Time sent, bool complete, const absl::StatusOr<di
     if (reply->entered || unanswered || overflowed_) Entered();
     overflowed_ = false;
     returning_ = true;
+    size_t confirmed = 0;
     for (const base::ObjectVersion& version : reply->drops) {
       ++counters_.dropped;
       copies_.Drop(version, absl::AbortedError("it was deleted"));
+      confirmed += copies_.StaysEntered(version) ? 0 : 1;
       MarkDirty(version);  // says so
     }
-    if (reply->drops.size() >= directory::kMaxDropsTold) renew_timer_ = loop_.Post([this] { Renew(); });
+    if (reply->drops.size() >= directory::kMaxDropsTold && confirmed > 0)
+      renew_timer_ = loop_.Post([this] { Renew(); });
     retry_timer_.Cancel();
     Flush();
     SayIfComplete();
@@ -246,7 +249,7 @@ absl::optional<directory::Update> Membership::Word(const base::ObjectVersion& ve
     word.established = !fresh_.contains(version);
     return word;
   }
-  if (copies_.IsComing(version)) return absl::nullopt;
+  if (copies_.StaysEntered(version)) return absl::nullopt;
   word.kind = directory::Update::Kind::kWithdraw;
   return word;
 }

@@ -15,8 +15,8 @@
 // Law: nobody else speaks for this node's objects. Anyone who finds a stale entry asks its holder
 // to recheck.
 // Law: when lease and grace are over without a renewal the node is fenced: what it holds may have
-// been deleted, or its id
-//      given to another content (docs/consistency.md). It stays so until everything was announced again.
+//      been deleted, or its id given to another content (docs/consistency.md). It stays so until
+//      everything was announced again.
 // Bound: kMaxDirty versions are dirty at once. Beyond (a long outage) they are forgotten, and the
 // node joins as a later life of itself: the directory forgets what the earlier one held, and
 // everything is announced anew.

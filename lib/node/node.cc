@@ -18,9 +18,12 @@ Node::Node(base::EventLoop& loop, store::Store& store, directory::Directory& dir
       answers_(loop),
       peers_(loop, directory, options.peers),
       membership_(loop, store, directory, *this, SelfInfo(engines, store.arena().size(), options), options.membership),
-      pulls_({loop, store, directory, peers_, membership_, places_, dropped_, *this, engines, options.id}, random,
-             options.pulls),
-      object_caller_(*engines.front(), Service::kObjects) {
+      object_caller_(*engines.front(), Service::kObjects),
+      vouched_({loop, object_caller_, engines.front()->address()}, VouchOptions(options),
+               [this](const base::ObjectVersion& version) { membership_.Recheck(version); }),
+      pulls_(
+          {loop, store, directory, peers_, membership_, places_, dropped_, *this, object_caller_, engines, options.id},
+          random, options.pulls) {
   for (EngineLink* engine : engines) {
     served_.push_back(std::make_unique<Served>());
     served_.back()->engine = engine;
@@ -67,12 +70,12 @@ void Node::Serve(Served& served) {
 
 // A peer that could not ask the directory may have only lost its own way there: what it wants may
 // have been deleted. Errors that do not blame this node for it.
-absl::Status Node::CheckServes(const transport::PinRequest& request) {
+absl::Status Node::CheckServes(bool directory_away_there) {
   if (membership_.fenced()) {
     return absl::FailedPreconditionError(
         "the holder has not reached the directory for too long to know what was deleted");
   }
-  if (!request.directory_away || membership_.directory_away()) return absl::OkStatus();
+  if (!directory_away_there || membership_.directory_away()) return absl::OkStatus();
   membership_.Suspect();
   return absl::FailedPreconditionError(
       "the directory is away for the node that asks, but not for the holder: what was deleted meanwhile is not known "
@@ -80,7 +83,8 @@ absl::Status Node::CheckServes(const transport::PinRequest& request) {
 }
 
 void Node::PinFor(Served& served, uint64_t pin, const transport::PinRequest& request) {
-  if (absl::Status status = CheckServes(request); !status.ok()) return served.engine->Pinned(pin, status);
+  if (absl::Status status = CheckServes(request.directory_away); !status.ok())
+    return served.engine->Pinned(pin, status);
   const base::ObjectVersion& version = request.version;
   const absl::optional<store::Location> here = store_.Find(version.id);
   if (!here.has_value() || here->generation != version.generation) {
@@ -110,6 +114,15 @@ size_t Node::pins_of_peers() const {
 
 base::Pending Node::HandleObjectCall(absl::Span<const uint8_t> request, const Services::Reply& reply) {
   if (const auto keep = Evacuation::DecodeRequest(request)) return KeepFor(*keep, reply);
+  if (const auto copy = VouchedCopies::DecodeRequest(request)) {
+    if (copy->node.has_value()) {
+      VouchFor(*copy, reply);
+    } else {
+      Drop(copy->version, absl::AbortedError("it was deleted"));
+      reply(vouched_.AnswerDrop(copy->version));
+    }
+    return nullptr;
+  }
   const absl::optional<base::ObjectVersion> version = ObjectDelete::DecodeRequest(request);
   if (!version.has_value()) {
     reply({});
@@ -118,8 +131,18 @@ base::Pending Node::HandleObjectCall(absl::Span<const uint8_t> request, const Se
   const absl::optional<store::Location> here = store_.Find(version->id);
   const bool had_it = here.has_value() && here->generation == version->generation;
   Drop(*version, absl::AbortedError("it was deleted"));
-  reply(ObjectDelete::EncodeAnswer(had_it));
-  return nullptr;
+  base::Pending waits = vouched_.Await(*version, [reply, had_it] { reply(ObjectDelete::EncodeAnswer(had_it)); });
+  if (waits == nullptr) reply(ObjectDelete::EncodeAnswer(had_it));
+  return waits;
+}
+
+// A peer has pulled what is here, and cannot register its copy: the directory is away. If it is for
+// this node as well, whatever is deleted from now on is told to this node.
+void Node::VouchFor(const VouchedCopies::Request& request, const Services::Reply& reply) {
+  const absl::optional<store::Location> here = store_.Find(request.version.id);
+  const bool has_it = here.has_value() && here->generation == request.version.generation;
+  reply(
+      VouchedCopies::EncodeAnswer(has_it && CheckServes(true).ok() && vouched_.Vouch(request.version, *request.node)));
 }
 
 // A node that leaves asks us to keep what was put on it. Where there is no room it asks the next.
@@ -169,6 +192,14 @@ base::Pending Node::Delete(const base::ObjectId& id, DeleteCallback done) {
   return std::make_unique<ObjectDelete>(DeleteServices(), id, std::move(done));
 }
 
+// By the end of its lease and grace a node has announced its copy, or is fenced.
+VouchedCopies::Options Node::VouchOptions(const NodeOptions& options) {
+  VouchedCopies::Options vouch;
+  vouch.deadline = options.membership.directory_deadline;
+  vouch.lifetime = options.membership.lease + options.membership.grace + options.membership.directory_deadline * 2;
+  return vouch;
+}
+
 ObjectDelete::Services Node::DeleteServices() {
   return {loop_,          store_, directory_,  peers_,
           object_caller_, *this,  options_.id, options_.membership.directory_deadline};
@@ -214,7 +245,10 @@ base::Pending Node::Locate(const base::ObjectId& id, base::Duration wait, Locate
 
 void Node::Drop(const base::ObjectVersion& version, const absl::Status& why) {
   // What only lost its id to another content may come back, should that be deleted.
-  if (!absl::IsAlreadyExists(why)) dropped_.Remember(version);
+  if (!absl::IsAlreadyExists(why)) {
+    dropped_.Remember(version);
+    vouched_.Drop(version);
+  }
   places_.Forget(version.id);
   pulls_.Drop(version);
   const auto reason = absl::IsAlreadyExists(why) ? store::Event::Kind::kRefused : store::Event::Kind::kDeleted;

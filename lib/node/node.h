@@ -38,6 +38,7 @@
 #include "lib/node/peers.h"
 #include "lib/node/pull_table.h"
 #include "lib/node/services.h"
+#include "lib/node/vouched_copies.h"
 #include "lib/store/store.h"
 
 namespace tokamak::node {
@@ -128,10 +129,15 @@ class Node final : public Copies {
   const NodeOptions& options() const { return options_; }
 
   // Copies: what membership asks of the pulls.
-  bool IsComing(const base::ObjectVersion& version) const override { return pulls_.IsComing(version); }
+  bool StaysEntered(const base::ObjectVersion& version) const override {
+    return pulls_.IsComing(version) || vouched_.Contains(version);
+  }
   void OnWithdraw(const base::ObjectVersion& version) override { pulls_.OnWithdraw(version); }
   void OnDeletedIsNamed(const base::ObjectVersion& version) override;
   void Drop(const base::ObjectVersion& version, const absl::Status& why) override;
+  [[nodiscard]] base::Pending AwaitVouched(const base::ObjectVersion& version, base::Task done) override {
+    return vouched_.Await(version, std::move(done));
+  }
 
  private:
   // What one engine's peers have pinned.
@@ -143,9 +149,10 @@ class Node final : public Copies {
 
   void Serve(Served& served);
   void PinFor(Served& served, uint64_t pin, const transport::PinRequest& request);
-  absl::Status CheckServes(const transport::PinRequest& request);
+  absl::Status CheckServes(bool directory_away_there);
   void UnpinFor(Served& served, uint64_t pin);
   base::Pending KeepFor(const Evacuation::Request& request, const Services::Reply& reply);
+  void VouchFor(const VouchedCopies::Request& request, const Services::Reply& reply);
   base::Pending HandleObjectCall(absl::Span<const uint8_t> request, const Services::Reply& reply);
   base::Pending AnswerSoon(base::Task answer) { return answers_.Add(std::move(answer)); }
   static directory::NodeInfo SelfInfo(const std::vector<EngineLink*>& engines, uint64_t capacity,
@@ -161,14 +168,16 @@ class Node final : public Copies {
   static constexpr size_t kMaxCarriedOn = 64;
 
   ObjectDelete::Services DeleteServices();
+  static VouchedCopies::Options VouchOptions(const NodeOptions& options);
 
   base::Answers answers_;
   DroppedVersions dropped_;
   LocationCache places_;
   Peers peers_;
   Membership membership_;
-  PullTable pulls_;
   ServiceCaller object_caller_;
+  VouchedCopies vouched_;
+  PullTable pulls_;
   std::map<base::ObjectVersion, base::Pending> carried_on_;  // deletions that the directory had forgotten
 };
 

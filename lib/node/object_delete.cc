@@ -128,7 +128,7 @@ void ObjectDelete::Tell(const directory::NodeId& holder) {
   const base::ObjectVersion version{id_, generation_};
   if (holder == services_.self) {
     services_.copies.Drop(version, absl::AbortedError("it was deleted"));
-    return Told(holder, true, false);
+    return AwaitVouched();
   }
   const Peers::Peer* peer = services_.peers.Find(holder);
   if (peer == nullptr) return Told(holder, false, false);
@@ -137,6 +137,19 @@ void ObjectDelete::Tell(const directory::NodeId& holder) {
                                             const bool confirmed = reply.ok() && reply->size() == 1;
                                             Told(holder, confirmed, confirmed && (*reply)[0] == kHadIt);
                                           }));
+}
+
+// This node has confirmed when the copies that it vouches for are gone, too.
+void ObjectDelete::AwaitVouched() {
+  vouched_ = services_.copies.AwaitVouched({id_, generation_}, [this] {
+    vouched_deadline_.Cancel();
+    Told(services_.self, true, false);
+  });
+  if (vouched_ == nullptr) return Told(services_.self, true, false);
+  vouched_deadline_ = services_.loop.RunAfter(services_.deadline, [this] {
+    vouched_.reset();
+    Told(services_.self, false, false);
+  });
 }
 
 void ObjectDelete::Told(const directory::NodeId& holder, bool confirmed, bool had_it) {

@@ -67,6 +67,7 @@ class ObjectDelete final : public base::Handle {
   void DropHere();
   void TellHolders();
   void Tell(const directory::NodeId& holder);
+  void AwaitVouched();
   void Told(const directory::NodeId& holder, bool confirmed, bool had_it);
   void Finish(const absl::Status& directory_status);
 
@@ -86,6 +87,8 @@ class ObjectDelete final : public base::Handle {
   uint32_t unanswered_ = 0;
   base::Pending question_;
   std::vector<base::Pending> calls_;
+  base::Pending vouched_;  // copies elsewhere that this node vouches for
+  base::Timer vouched_deadline_;
 };
 
 }  // namespace tokamak::node

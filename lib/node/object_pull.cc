@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "lib/node/vouched_copies.h"
 
 namespace tokamak::node {
 
@@ -82,6 +83,7 @@ void ObjectPull::Enter(State state) {
 void ObjectPull::Leave() {
   timer_.Cancel();
   refresh_.reset();
+  vouching_.reset();
   for (const directory::NodeId& holder : std::exchange(queued_for_, {})) table_.Dequeue(holder, *this);
 }
 
@@ -366,9 +368,26 @@ void ObjectPull::Moved(const absl::Status& status, const transport::TransferRepo
 }
 
 void ObjectPull::Arrived() {
-  if (registered_ || away_) return SealHere();
+  if (registered_) return SealHere();
+  if (away_) return AskToVouch();
   if (locate_ != nullptr) return Enter(State::kRegistering);
   StartOver();  // the directory was asked, and did not answer: next time the holder is told so
+}
+
+// The directory does not know of this copy: the holder has a deletion reach it.
+void ObjectPull::AskToVouch() {
+  Enter(State::kRegistering);
+  const Peers::Peer* peer = services_.peers.Find(holder_);
+  if (peer == nullptr) return StartOver();
+  vouching_ = services_.objects.Call(
+      peer->engines.front(), VouchedCopies::EncodeRequest({version_, services_.engines.front()->address()}),
+      table_.options_.directory_deadline, [this](const absl::StatusOr<absl::Span<const uint8_t>>& answer) {
+        if (answer.ok() && VouchedCopies::DecodeAnswer(*answer)) return SealHere();
+        trouble_ = absl::UnavailableError(absl::StrCat("the directory is away, and ", holder_,
+                                                       " does not vouch for a copy that cannot be registered"));
+        services_.membership.Suspect();
+        StartOver();
+      });
 }
 
 void ObjectPull::SealHere() {

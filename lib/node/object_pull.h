@@ -6,16 +6,15 @@
 //   (hinted)  ^   |   \___ next holder                back-off: all holders failed, or there is no room
 //     ^       |   +------> back-off                   queued: the holders are busy with other pulls of ours
 //     |       +----------- queued                     refreshing: a holder's address is not known, or no longer right
-//     +------------------- back-off                   registering: all is here, but the directory has not answered yet
+//     +------------------- back-off                   registering: all is here; the directory, or the holder, has not answered
 //
 // Law: an object that is only half here is never seen: it is created, pinned, and sealed or aborted
-// when the engine has said
-//      that nobody touches its memory any more.
+//      when the engine has said that nobody touches its memory any more.
 // A transfer that was cut goes on from what has arrived, from the next holder as well.
 //
 // Law: a copy is sealed only when the directory has entered this node as one that may hold it, so
-// that a deletion finds it; or
-//      when the directory was away, for this node and for the holder (docs/consistency.md).
+//      that a deletion finds it; or when the directory was away for this node and for the holder,
+//      which vouches for it (docs/consistency.md).
 // Thread rule: the node's control loop.
 #pragma once
 
@@ -111,6 +110,7 @@ class ObjectPull final {
   void NoPlace(const absl::Status& status);
   void Moved(const absl::Status& status, const transport::TransferReport& report);
   void Arrived();
+  void AskToVouch();
   void SealHere();
   void StartOver();
   absl::Status ReservePlace();
@@ -138,6 +138,7 @@ class ObjectPull final {
   bool registered_ = false;      // the directory has entered this node as coming with version_
   bool dropped_ = false;         // version_ must not be sealed
   bool away_ = false;            // kMoving, kRegistering: the holder was told that the directory is away
+  base::Pending vouching_;       // kRegistering: the holder is asked to vouch for the copy
   absl::InlinedVector<directory::NodeId, kFewHolders> tried_;  // in this round; at most kMaxHoldersNamed
   bool refreshed_ = false;                                     // in this round
   base::Pending refresh_;                                      // kRefreshing

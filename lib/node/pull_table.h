@@ -23,6 +23,7 @@
 #include "lib/node/membership.h"
 #include "lib/node/peers.h"
 #include "lib/store/store.h"
+#include "lib/transport/caller.h"
 #include "lib/transport/limits.h"
 
 namespace tokamak::node {
@@ -79,6 +80,7 @@ class PullTable final {
     LocationCache& places;
     const DroppedVersions& dropped;
     Copies& copies;
+    transport::Caller& objects;        // of the service kObjects
     std::vector<EngineLink*> engines;  // not empty
     directory::NodeId self;
   };

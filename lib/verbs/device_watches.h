@@ -2,11 +2,10 @@
 // Device::Watch is made of.
 //
 // Law: a watch hears of each event once, in order, in a task of its loop, and of none after it was
-// dropped. What its handler
-//      causes it hears of in a later task. Of an event that waits already, as the last one, it hears once.
+//      dropped. What its handler causes it hears of in a later task. Of an event that waits
+//      already, as the last one, it hears once.
 // Thread rule: Tell and Forget from any thread, also with the device's own lock held: the lock in
-// here is the innermost. A watch
-//      is made and dropped on its loop's thread.
+//      here is the innermost. A watch is made and dropped on its loop's thread.
 #pragma once
 
 #include <cstddef>

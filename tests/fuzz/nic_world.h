@@ -2,8 +2,7 @@
 // these do.
 //
 // Law: a byte changes only where a key allows it. Each block of memory has canaries around its
-// region; those that no peer may
-//      write hold one value for ever.
+//      region; those that no peer may write hold one value for ever.
 // Law: what the NIC sends comes from memory that may be read by its receiver at that moment.
 // Law: each packet that arrives is counted, once.
 // Law: each request completes once, at the latest when its queue pair is ended; nothing completes

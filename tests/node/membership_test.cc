@@ -20,13 +20,14 @@ using base::Seconds;
 class FakeCopies final : public Copies {
  public:
   explicit FakeCopies(store::Store& store) : store_(store) {}
-  bool IsComing(const base::ObjectVersion& version) const override { return coming == version; }
+  bool StaysEntered(const base::ObjectVersion& version) const override { return coming == version; }
   void OnWithdraw(const base::ObjectVersion& version) override { withdrawn.push_back(version); }
   void OnDeletedIsNamed(const base::ObjectVersion&) override {}
   void Drop(const base::ObjectVersion& version, const absl::Status& why) override {
     dropped.emplace_back(version, why);
     store_.DeleteVersion(version).IgnoreError();
   }
+  base::Pending AwaitVouched(const base::ObjectVersion&, base::Task) override { return nullptr; }
 
   absl::optional<base::ObjectVersion> coming;
   std::vector<base::ObjectVersion> withdrawn;

@@ -202,6 +202,109 @@ TEST_F(ObjectDeleteTest, ManyDeletesAtOnceAreAllAnswered) {
   EXPECT_EQ(copies, 100u);
 }
 
+// ---- copies that were made while the directory was away
+
+class VouchedCopyTest : public ObjectDeleteTest {
+ protected:
+  void Cut(size_t a, size_t b) {
+    cluster_->fabric.Cut(at(a).address, at(b).address);
+    cluster_->fabric.Cut(at(b).address, at(a).address);
+  }
+  // x was put on node 1; since the directory, node 0, is away for both, it does not know the copy
+  // of node 2.
+  void BuildWithCopyOfAnOutage(size_t machines) {
+    BuildWithCopies(machines);
+    for (size_t i = 3; i < machines; ++i) ASSERT_EQ(cluster_->Get(at(i), "x"), absl::OkStatus());
+    cluster_->Settle();
+    for (size_t i = 2; i < machines; ++i) at(i).store().Evict(1 << 20);  // they know where it was
+    cluster_->RunFor(Seconds(1));
+    ASSERT_EQ(Holders("x"), std::vector<directory::NodeId>{"n1"});
+    for (size_t i = 1; i < machines; ++i) Cut(i, 0);
+    cluster_->RunFor(Seconds(6));
+    ASSERT_EQ(cluster_->Get(at(2), "x"), absl::OkStatus());
+    ASSERT_EQ(at(2).node().pulls().counters().while_away, 1u);
+  }
+  // The way between the two is as before; all others are cut as they are.
+  void Mend(size_t a, size_t b, size_t machines) {
+    cluster_->fabric.Heal();
+    for (size_t i = 1; i < machines; ++i) {
+      if (i != a && i != b) Cut(i, 0);
+    }
+  }
+};
+
+TEST_F(VouchedCopyTest, ADeletionReachesItThroughItsHolder) {
+  BuildWithCopyOfAnOutage(3);
+  Mend(1, 0, 3);  // node 2 still cannot reach the directory
+  cluster_->RunFor(Seconds(4));
+  ASSERT_TRUE(at(2).Has("x"));
+  const auto deleted = cluster_->Delete(at(1), "x");
+  ASSERT_TRUE(deleted.ok()) << deleted.status();
+  EXPECT_FALSE(at(2).Has("x"));
+  EXPECT_TRUE(absl::IsNotFound(cluster_->Delete(at(0), "x").status())) << "the id is free";
+}
+
+TEST_F(VouchedCopyTest, ADeletionThroughAnotherNodeReachesItAsWell) {
+  BuildWithCopyOfAnOutage(3);
+  Mend(1, 0, 3);
+  cluster_->RunFor(Seconds(4));
+  const auto deleted = cluster_->Delete(at(0), "x");
+  ASSERT_TRUE(deleted.ok()) << deleted.status();
+  EXPECT_FALSE(at(2).Has("x"));
+}
+
+TEST_F(VouchedCopyTest, WhileItsNodeDoesNotAnswerNoDeletionIsPromised) {
+  BuildWithCopyOfAnOutage(3);
+  Mend(1, 0, 3);
+  Cut(2, 1);
+  cluster_->RunFor(Seconds(4));
+  const absl::Status unavailable = cluster_->Delete(at(0), "x").status();
+  EXPECT_TRUE(absl::IsUnavailable(unavailable)) << unavailable;
+  EXPECT_TRUE(at(2).Has("x"));
+  const absl::Status again = cluster_->Delete(at(1), "x").status();
+  EXPECT_TRUE(absl::IsUnavailable(again)) << again;
+
+  Mend(1, 0, 3);
+  cluster_->RunFor(Seconds(4));
+  EXPECT_FALSE(at(2).Has("x")) << "it was told when it could be";
+  const absl::Status over = cluster_->Delete(at(0), "x").status();
+  EXPECT_TRUE(over.ok() || absl::IsNotFound(over)) << over;
+}
+
+TEST_F(VouchedCopyTest, ACopyOfACopyIsReachedToo) {
+  BuildWithCopyOfAnOutage(4);
+  Cut(3, 1);  // so that it gets it from node 2
+  ASSERT_EQ(at(3).Has("x"), false);
+  ASSERT_EQ(cluster_->Get(at(3), "x", Within(Seconds(60))), absl::OkStatus());
+  Mend(1, 0, 4);
+  cluster_->RunFor(Seconds(4));
+  const auto deleted = cluster_->Delete(at(1), "x");
+  ASSERT_TRUE(deleted.ok()) << deleted.status();
+  EXPECT_FALSE(at(2).Has("x"));
+  EXPECT_FALSE(at(3).Has("x"));
+}
+
+TEST_F(VouchedCopyTest, AHolderThatEvictedItsOwnIsStillTold) {
+  BuildWithCopyOfAnOutage(3);
+  Mend(1, 0, 3);
+  cluster_->RunFor(Seconds(4));
+  ASSERT_TRUE(at(1).store().Delete(Id("x")).ok());  // as an eviction does, of a cache
+  cluster_->RunFor(Seconds(1));
+  const auto deleted = cluster_->Delete(at(0), "x");
+  ASSERT_TRUE(deleted.ok()) << deleted.status();
+  EXPECT_FALSE(at(2).Has("x"));
+}
+
+TEST_F(VouchedCopyTest, WhatItsNodeHasAnnouncedIsNotVouchedForForEver) {
+  BuildWithCopyOfAnOutage(3);
+  cluster_->fabric.Heal();
+  cluster_->RunFor(Seconds(4));
+  EXPECT_EQ(Holders("x"), (std::vector<directory::NodeId>{"n1", "n2"}));
+  ASSERT_TRUE(at(1).store().Delete(Id("x")).ok());
+  cluster_->RunFor(Seconds(80));
+  EXPECT_EQ(Holders("x"), std::vector<directory::NodeId>{"n2"});
+}
+
 TEST_F(ObjectDeleteTest, MalformedRequestsGetNoAnswerAndHarmNothing) {
   Build(2);
   Put(0, "x", 100);

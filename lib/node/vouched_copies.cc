@@ -1,0 +1,168 @@
+#include "lib/node/vouched_copies.h"
+
+#include <memory>
+
+#include "lib/base/codec.h"
+
+namespace tokamak::node {
+
+namespace {
+
+// The first byte of a request of the objects service.
+constexpr uint8_t kVouch = 3;
+constexpr uint8_t kDropCopy = 4;
+
+constexpr size_t kMaxAddress = 64;  // bytes of text
+
+}  // namespace
+
+VouchedCopies::Waiter::~Waiter() {
+  if (object_ != nullptr) object_->waiters.Remove(this);
+}
+
+void VouchedCopies::Waiter::Tell() {
+  object_ = nullptr;
+  const base::Task done = std::move(done_);
+  done();
+}
+
+VouchedCopies::~VouchedCopies() {
+  for (auto& [version, object] : objects_) {
+    while (!object.waiters.empty()) object.waiters.PopFront()->Orphan();
+  }
+}
+
+bool VouchedCopies::Vouch(const base::ObjectVersion& version, const verbs::Address& node) {
+  if (expiries_.size() >= kMaxCopies) return false;
+  Object& object = objects_[version];
+  if (object.nodes.size() >= kMaxNodes && object.nodes.count(node) == 0) return false;
+  Add(object, version, node);
+  return true;
+}
+
+void VouchedCopies::Add(Object& object, const base::ObjectVersion& version, const verbs::Address& node) {
+  const base::Time until = services_.loop.Now() + options_.lifetime;
+  object.nodes[node] = until;
+  expiries_.push_back({until, version, node});
+  if (!expiry_.armed()) expiry_ = services_.loop.RunAt(expiries_.front().time, [this] { Expire(); });
+}
+
+void VouchedCopies::Drop(const base::ObjectVersion& version) {
+  const auto found = objects_.find(version);
+  if (found == objects_.end() || found->second.dropping) return;
+  Object& object = found->second;
+  object.dropping = true;
+  for (const auto& [node, until] : object.nodes) object.named.insert(node);
+  Tell(version);
+}
+
+base::Pending VouchedCopies::Await(const base::ObjectVersion& version, base::Task done) {
+  const auto found = objects_.find(version);
+  if (found == objects_.end()) return nullptr;
+  auto waiter = std::make_unique<Waiter>(found->second, std::move(done));
+  found->second.waiters.PushBack(waiter.get());
+  return waiter;
+}
+
+// All that have not answered yet.
+void VouchedCopies::Tell(const base::ObjectVersion& version) {
+  Object& object = objects_.at(version);
+  for (const auto& [node, until] : object.nodes) {
+    if (object.calls.count(node) != 0) continue;
+    object.calls[node] =
+        services_.objects.Call(node, EncodeRequest({version, {}}), options_.deadline,
+                               [this, version, node = node](const absl::StatusOr<absl::Span<const uint8_t>>& answer) {
+                                 Answered(version, node, answer);
+                               });
+  }
+}
+
+void VouchedCopies::TellLater(Object& object, const base::ObjectVersion& version) {
+  if (!object.retry.armed()) object.retry = services_.loop.RunAfter(options_.retry, [this, version] { Tell(version); });
+}
+
+void VouchedCopies::Answered(const base::ObjectVersion& version, const verbs::Address& node,
+                             const absl::StatusOr<absl::Span<const uint8_t>>& answer) {
+  Object& object = objects_.at(version);
+  const auto call = object.calls.extract(node);
+  if (!answer.ok() || !TakeNames(object, version, *answer)) return TellLater(object, version);
+  Remove(version, node);
+}
+
+// Those to whom the node gave the object in its turn. False: malformed, or too many to be told now.
+bool VouchedCopies::TakeNames(Object& object, const base::ObjectVersion& version, absl::Span<const uint8_t> answer) {
+  base::Reader reader(answer);
+  std::vector<verbs::Address> nodes;
+  for (uint32_t left = reader.Count(kMaxNamed, sizeof(uint32_t)); left > 0; --left) {
+    const absl::StatusOr<verbs::Address> node = verbs::Address::Parse(reader.Text(kMaxAddress));
+    if (!node.ok()) return false;
+    nodes.push_back(*node);
+  }
+  if (!reader.Complete() || object.nodes.size() + nodes.size() > kMaxNamed + 1) return false;
+  for (const verbs::Address& node : nodes) {
+    if (node != services_.self && object.named.insert(node).second) Add(object, version, node);
+  }
+  Tell(version);
+  return true;
+}
+
+std::vector<uint8_t> VouchedCopies::AnswerDrop(const base::ObjectVersion& version) const {
+  base::Writer writer;
+  const auto found = objects_.find(version);
+  writer.Integer(found == objects_.end() ? uint32_t{0} : static_cast<uint32_t>(found->second.nodes.size()));
+  if (found != objects_.end()) {
+    for (const auto& [node, until] : found->second.nodes) writer.Text(node.ToString());
+  }
+  return writer.Take();
+}
+
+// May end the object, and tell those who wait for that.
+void VouchedCopies::Remove(const base::ObjectVersion& version, const verbs::Address& node) {
+  const auto found = objects_.find(version);
+  if (found == objects_.end() || found->second.nodes.erase(node) == 0) return;
+  found->second.calls.erase(node);
+  if (!found->second.nodes.empty()) return;
+  auto over = objects_.extract(found);  // lives until all are told
+  gone_(version);
+  while (!over.mapped().waiters.empty()) over.mapped().waiters.PopFront()->Tell();
+}
+
+void VouchedCopies::Expire() {
+  while (!expiries_.empty() && expiries_.front().time <= services_.loop.Now()) {
+    const Expiry expiry = std::move(expiries_.front());
+    expiries_.pop_front();
+    const auto found = objects_.find(expiry.version);
+    if (found == objects_.end()) continue;
+    const auto node = found->second.nodes.find(expiry.node);
+    if (node == found->second.nodes.end() || node->second > expiry.time) continue;  // vouched for again
+    expiry_ = services_.loop.Post([this] { Expire(); });                            // may be dropped in Remove
+    return Remove(expiry.version, expiry.node);
+  }
+  if (!expiries_.empty()) expiry_ = services_.loop.RunAt(expiries_.front().time, [this] { Expire(); });
+}
+
+std::vector<uint8_t> VouchedCopies::EncodeRequest(const Request& request) {
+  base::Writer writer;
+  writer.Integer(request.node.has_value() ? kVouch : kDropCopy);
+  writer.Id(request.version.id);
+  writer.Integer(static_cast<uint64_t>(request.version.generation));
+  if (request.node.has_value()) writer.Text(request.node->ToString());
+  return writer.Take();
+}
+
+absl::optional<VouchedCopies::Request> VouchedCopies::DecodeRequest(absl::Span<const uint8_t> bytes) {
+  base::Reader reader(bytes);
+  const auto what = reader.Integer<uint8_t>();
+  Request request;
+  request.version.id = reader.Id();
+  request.version.generation = base::Generation{reader.Integer<uint64_t>()};
+  if (what == kVouch) {
+    const absl::StatusOr<verbs::Address> node = verbs::Address::Parse(reader.Text(kMaxAddress));
+    if (!node.ok()) return absl::nullopt;
+    request.node = *node;
+  }
+  if (!reader.Complete() || (what != kVouch && what != kDropCopy) || request.version.generation == base::kNoGeneration) return absl::nullopt;
+  return request;
+}
+
+}  // namespace tokamak::node
