@@ -146,6 +146,7 @@ void History::CheckOne(const Operations& operations, std::vector<std::string>& w
         if (!IsRead(*read) || read->content != b || read->node == PutOf(operations, b)->node) continue;
         if (of_a.first->end >= read->begin || read->end >= of_a.last->begin) continue;
         if (MayComeBack(operations, *PutOf(operations, a), *of_a.last)) continue;
+        if (WasLost(*PutOf(operations, a), of_a.last->begin)) continue;  // given up, and back
         wrong.push_back(
             absl::StrCat("one content: ", Words(*of_a.first), ", then ", Words(*read), ", then ", Words(*of_a.last)));
         break;

@@ -161,7 +161,8 @@ absl::optional<VouchedCopies::Request> VouchedCopies::DecodeRequest(absl::Span<c
     if (!node.ok()) return absl::nullopt;
     request.node = *node;
   }
-  if (!reader.Complete() || (what != kVouch && what != kDropCopy) || request.version.generation == base::kNoGeneration) return absl::nullopt;
+  if (!reader.Complete() || (what != kVouch && what != kDropCopy) || request.version.generation == base::kNoGeneration)
+    return absl::nullopt;
   return request;
 }
 

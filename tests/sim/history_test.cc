@@ -92,6 +92,16 @@ TEST_F(HistoryTest, ContentsInTwoOrdersAreFound) {
   EXPECT_THAT(Violations(), ElementsAre(HasSubstr("one content: ")));
 }
 
+TEST_F(HistoryTest, WhatComesBackWithANodeThatWasGivenUpMayBeReadAgain) {
+  Put(1, 10, 0);
+  Put(2, 11, 2);
+  Get(3, 10, 4);
+  Get(3, 11, 6);
+  history_.Lost(1, 5);
+  Get(4, 10, 8);
+  EXPECT_THAT(Violations(), IsEmpty());
+}
+
 TEST_F(HistoryTest, WhatOnlyItsCreatorReadsMayLose) {
   Put(1, 10, 0);
   Put(2, 11, 2);
