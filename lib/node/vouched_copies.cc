@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "glog/logging.h"
 #include "lib/base/codec.h"
 
 namespace tokamak::node {
@@ -86,7 +87,7 @@ void VouchedCopies::Answered(const base::ObjectVersion& version, const verbs::Ad
   Object& object = objects_.at(version);
   const auto call = object.calls.extract(node);
   if (!answer.ok() || !TakeNames(object, version, *answer)) return TellLater(object, version);
-  Remove(version, node);
+  if (!Remove(version, node)) Tell(version);
 }
 
 // Those to whom the node gave the object in its turn. False: malformed, or too many to be told now.
@@ -102,7 +103,6 @@ bool VouchedCopies::TakeNames(Object& object, const base::ObjectVersion& version
   for (const verbs::Address& node : nodes) {
     if (node != services_.self && object.named.insert(node).second) Add(object, version, node);
   }
-  Tell(version);
   return true;
 }
 
@@ -116,15 +116,16 @@ std::vector<uint8_t> VouchedCopies::AnswerDrop(const base::ObjectVersion& versio
   return writer.Take();
 }
 
-// May end the object, and tell those who wait for that.
-void VouchedCopies::Remove(const base::ObjectVersion& version, const verbs::Address& node) {
+// Returns whether it was the last: then those who waited for that were told, and may have dropped us.
+bool VouchedCopies::Remove(const base::ObjectVersion& version, const verbs::Address& node) {
   const auto found = objects_.find(version);
-  if (found == objects_.end() || found->second.nodes.erase(node) == 0) return;
+  CHECK(found != objects_.end() && found->second.nodes.erase(node) == 1);
   found->second.calls.erase(node);
-  if (!found->second.nodes.empty()) return;
+  if (!found->second.nodes.empty()) return false;
   auto over = objects_.extract(found);  // lives until all are told
   gone_(version);
   while (!over.mapped().waiters.empty()) over.mapped().waiters.PopFront()->Tell();
+  return true;
 }
 
 void VouchedCopies::Expire() {
@@ -135,8 +136,9 @@ void VouchedCopies::Expire() {
     if (found == objects_.end()) continue;
     const auto node = found->second.nodes.find(expiry.node);
     if (node == found->second.nodes.end() || node->second > expiry.time) continue;  // vouched for again
-    expiry_ = services_.loop.Post([this] { Expire(); });                            // may be dropped in Remove
-    return Remove(expiry.version, expiry.node);
+    expiry_ = services_.loop.Post([this] { Expire(); });
+    Remove(expiry.version, expiry.node);
+    return;
   }
   if (!expiries_.empty()) expiry_ = services_.loop.RunAt(expiries_.front().time, [this] { Expire(); });
 }

@@ -120,7 +120,7 @@ class VouchedCopies final {
   void Answered(const base::ObjectVersion& version, const verbs::Address& node,
                 const absl::StatusOr<absl::Span<const uint8_t>>& answer);
   bool TakeNames(Object& object, const base::ObjectVersion& version, absl::Span<const uint8_t> answer);
-  void Remove(const base::ObjectVersion& version, const verbs::Address& node);
+  bool Remove(const base::ObjectVersion& version, const verbs::Address& node);
   void Expire();
 
   const Services services_;
