@@ -124,7 +124,8 @@ TEST_F(VouchedCopiesTest, ThoseThatTheNodesNameAreToldToo) {
 }
 
 TEST_F(VouchedCopiesTest, MalformedAnswersDoNotCount) {
-  const std::vector<FakeNodes::Bytes> malformed = {{}, {1}, {1, 0, 0, 0}, {1, 0, 0, 0, 1, 0, 0, 0, 'x'}, {255, 255, 255, 255}};
+  const std::vector<FakeNodes::Bytes> malformed = {
+      {}, {1}, {1, 0, 0, 0}, {1, 0, 0, 0, 1, 0, 0, 0, 'x'}, {255, 255, 255, 255}};
   ASSERT_TRUE(vouched_.Vouch(Version(1), Node(2)));
   vouched_.Drop(Version(1));
   for (const FakeNodes::Bytes& answer : malformed) {
