@@ -126,9 +126,9 @@ void EngineHost::Handle(const ReplyCommand& command) {
   if (command.reply.ok()) reply.mapped()(*command.reply);
 }
 
-void EngineHost::Pin(const transport::PinRequest& request, transport::PinId pin, PinCallback done) {
+void EngineHost::Pin(const base::ObjectVersion& version, transport::PinId pin, PinCallback done) {
   pins_.emplace(pin, std::move(done));
-  if (to_control_.waiting() < kMaxReportsWaiting) return Report(PinReport{pin, request});
+  if (to_control_.waiting() < kMaxReportsWaiting) return Report(PinReport{pin, version});
   refused_pins_.insert(pin);
   refusing_ = loop_.Post([this] { RefusePins(); });
 }

@@ -36,7 +36,7 @@ class EngineHost final : public transport::Source {
 
   transport::Endpoint& endpoint() { return *endpoint_; }
 
-  void Pin(const transport::PinRequest& request, transport::PinId pin, PinCallback done) override;
+  void Pin(const base::ObjectVersion& version, transport::PinId pin, PinCallback done) override;
   void Unpin(transport::PinId pin) override;
 
  private:

@@ -56,7 +56,7 @@ EngineLink::~EngineLink() {
 
 EngineLink::Handlers EngineLink::Refusal() {
   Handlers handlers;
-  handlers.pin = [this](transport::PinId pin, const transport::PinRequest&) {
+  handlers.pin = [this](transport::PinId pin, const base::ObjectVersion&) {
     Pinned(pin, absl::UnavailableError("this node does not serve objects now"));
   };
   handlers.unpin = [](transport::PinId) {};

@@ -38,7 +38,7 @@ class EngineLink final : public transport::Caller {
  public:
   // Who serves the peers: the node. A pin is answered later or at once, with Pinned.
   struct Handlers {
-    std::function<void(transport::PinId pin, const transport::PinRequest& request)> pin;
+    std::function<void(transport::PinId pin, const base::ObjectVersion& version)> pin;
     std::function<void(transport::PinId pin)> unpin;
     transport::CallHandler call;
   };
@@ -106,7 +106,7 @@ class EngineLink final : public transport::Caller {
   Handlers Refusal();
   void Handle(const DrainedReport& report);
   void Handle(const PullDoneReport& report);
-  void Handle(const PinReport& report) { handlers_.pin(report.pin, report.request); }
+  void Handle(const PinReport& report) { handlers_.pin(report.pin, report.version); }
   void Handle(const UnpinReport& report) { handlers_.unpin(report.pin); }
   void Handle(const CallDoneReport& report);
   void Handle(const CalledReport& report);

@@ -75,7 +75,7 @@ struct PullDoneReport {
 };
 struct PinReport {
   transport::PinId pin;
-  transport::PinRequest request;
+  base::ObjectVersion version;
 };
 struct UnpinReport {
   transport::PinId pin;

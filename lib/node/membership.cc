@@ -57,7 +57,8 @@ Membership::Membership(base::EventLoop& loop, store::Store& store, directory::Di
       directory_(directory),
       copies_(copies),
       self_info_(std::move(self)),
-      options_(options) {
+      options_(options),
+      unregistered_(loop, [this](const base::ObjectVersion& version) { GiveUpUnregistered(version); }) {
   subscription_ = store_.Subscribe([this](absl::Span<const store::Event> events) { Mark(events); });
 }
 
@@ -83,6 +84,11 @@ void Membership::Leave(StatusCallback left) {
 }
 
 bool Membership::fenced() const { return fence_due_ || (fenced_at_.has_value() && loop_.Now() >= *fenced_at_); }
+
+absl::optional<base::Time> Membership::DeletionsReachUntil(const base::ObjectVersion& version) const {
+  if (!fenced_at_.has_value()) return absl::nullopt;
+  return std::min(*fenced_at_, unregistered_.Until(version).value_or(*fenced_at_));
+}
 
 // ---- the lease
 
@@ -160,7 +166,7 @@ void Membership::Mark(absl::Span<const store::Event> events) {
     if (event.kind == store::Event::Kind::kSealed) {
       if (event.origin == store::Origin::kCreatedHere && !fresh_.insert(version).second) continue;  // see Confirm
     } else if (IsUnannounced(version)) {
-      unregistered_.erase(version);
+      unregistered_.Remove(version);
       const auto dirty = dirty_.find(version);
       const bool in_flight = dirty != dirty_.end() && dirty->second->state == Dirty::State::kInFlight;
       if (fresh_.erase(version) != 0 && !in_flight) {  // the directory never knew it
@@ -194,6 +200,13 @@ void Membership::MarkDirty(const base::ObjectVersion& version, bool swept) {
   } else if (dirty.state == Dirty::State::kInFlight) {
     dirty.again = true;
   }
+}
+
+// What a node that left has handed over stays: there may be no other.
+void Membership::GiveUpUnregistered(const base::ObjectVersion& version) {
+  const absl::StatusOr<store::ObjectInfo> info = store_.Stat(version.id);
+  if (!info.ok() || info->origin == store::Origin::kCreatedHere) return;
+  store_.DeleteVersion(version, store::Event::Kind::kEvicted).IgnoreError();  // kNotFound: it is not here
 }
 
 // The store knows what is here.
@@ -320,7 +333,7 @@ void Membership::Told(Dirty& dirty, bool announced, const absl::Status& status) 
   if (status.ok()) {
     ++(announced ? counters_.announced : counters_.withdrawn);
     fresh_.erase(version);
-    unregistered_.erase(version);
+    unregistered_.Remove(version);
     return Conclude(version, absl::OkStatus());
   }
   if (absl::IsInvalidArgument(status)) {
@@ -332,7 +345,7 @@ void Membership::Told(Dirty& dirty, bool announced, const absl::Status& status) 
   LOG_IF(WARNING, absl::IsAlreadyExists(status))
       << "object " << version.id.ToHex() << " of this node is dropped: " << status.message();
   fresh_.erase(version);
-  unregistered_.erase(version);
+  unregistered_.Remove(version);
   copies_.Drop(version, status);
   Conclude(version, status);
 }

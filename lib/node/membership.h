@@ -44,6 +44,7 @@
 #include "lib/base/lifetime.h"
 #include "lib/directory/directory.h"
 #include "lib/node/copies.h"
+#include "lib/node/unregistered_copies.h"
 #include "lib/store/store.h"
 
 namespace tokamak::node {
@@ -96,9 +97,9 @@ class Membership final {
   // pull of it has ended.
   void Recheck(const base::ObjectVersion& version);
 
-  // A pull brought `version` here without the directory knowing: it is announced as soon as
-  // possible, and until then no deletion can be promised.
-  void NoteUnregistered(const base::ObjectVersion& version) { unregistered_.insert(version); }
+  // A pull brought `version` here without the directory knowing. It is announced as soon as
+  // possible, and dropped unless the directory has accepted it by `until`.
+  void NoteUnregistered(const base::ObjectVersion& version, base::Time until) { unregistered_.Add(version, until); }
 
   // To be called in the task that seals `version` here: announces it, and answers when the
   // directory has accepted it, or refused it (kAlreadyExists: it is dropped), or at the deadline
@@ -115,8 +116,12 @@ class Membership final {
   bool fenced() const;
   // Sealed here, and never accepted by a directory.
   bool IsUnannounced(const base::ObjectVersion& version) const {
-    return fresh_.contains(version) || unregistered_.contains(version);
+    return fresh_.contains(version) || unregistered_.Contains(version);
   }
+  // Until when every deletion of `version`, which is here, is certain to be told to this node, or
+  // refused for its sake: then it is fenced, or its copy was not registered in time. Nothing: it
+  // never joined.
+  absl::optional<base::Time> DeletionsReachUntil(const base::ObjectVersion& version) const;
   bool left() const { return leaving_; }
 
   // Updates that the directory has not confirmed yet, as far as they are known: while everything is
@@ -153,6 +158,7 @@ class Membership final {
   void Entered();
   void Mark(absl::Span<const store::Event> events);
   void MarkDirty(const base::ObjectVersion& version, bool swept = false);
+  void GiveUpUnregistered(const base::ObjectVersion& version);
   void Overflow();
   void Flush();
   void MarkNextPage();
@@ -197,8 +203,8 @@ class Membership final {
   base::Timer back_off_timer_;
   std::map<uint64_t, Batch> batches_;
   uint64_t last_batch_ = 0;
-  absl::flat_hash_set<base::ObjectVersion> fresh_;         // created here, sealed, and not accepted yet
-  absl::flat_hash_set<base::ObjectVersion> unregistered_;  // pulled while the directory was away, and not accepted yet
+  absl::flat_hash_set<base::ObjectVersion> fresh_;  // created here, sealed, and not accepted yet
+  UnregisteredCopies unregistered_;
   std::map<base::ObjectVersion, Confirmation*> confirmations_;
 
   bool sweeping_ = false;  // marking everything dirty, page by page

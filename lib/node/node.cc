@@ -60,7 +60,7 @@ void Node::Start(std::function<void(const absl::Status&)> joined) { membership_.
 
 void Node::Serve(Served& served) {
   EngineLink::Handlers handlers;
-  handlers.pin = [this, &served](uint64_t pin, const transport::PinRequest& request) { PinFor(served, pin, request); };
+  handlers.pin = [this, &served](uint64_t pin, const base::ObjectVersion& version) { PinFor(served, pin, version); };
   handlers.unpin = [this, &served](uint64_t pin) { UnpinFor(served, pin); };
   handlers.call = [this](absl::Span<const uint8_t> request, Services::Reply reply) {
     return services_.Handle(request, std::move(reply));
@@ -68,24 +68,11 @@ void Node::Serve(Served& served) {
   served.engine->Serve(std::move(handlers));
 }
 
-// A peer that could not ask the directory may have only lost its own way there: what it wants may
-// have been deleted. Errors that do not blame this node for it.
-absl::Status Node::CheckServes(bool directory_away_there) {
+void Node::PinFor(Served& served, uint64_t pin, const base::ObjectVersion& version) {
   if (membership_.fenced()) {
-    return absl::FailedPreconditionError(
-        "the holder has not reached the directory for too long to know what was deleted");
+    return served.engine->Pinned(pin, absl::FailedPreconditionError("the holder has not reached the directory for too "
+                                                                    "long to know what was deleted"));
   }
-  if (!directory_away_there || membership_.directory_away()) return absl::OkStatus();
-  membership_.Suspect();
-  return absl::FailedPreconditionError(
-      "the directory is away for the node that asks, but not for the holder: what was deleted meanwhile is not known "
-      "there");
-}
-
-void Node::PinFor(Served& served, uint64_t pin, const transport::PinRequest& request) {
-  if (absl::Status status = CheckServes(request.directory_away); !status.ok())
-    return served.engine->Pinned(pin, status);
-  const base::ObjectVersion& version = request.version;
   const absl::optional<store::Location> here = store_.Find(version.id);
   if (!here.has_value() || here->generation != version.generation) {
     membership_.Recheck(version);  // the peer was told that it is here
@@ -136,13 +123,15 @@ base::Pending Node::HandleObjectCall(absl::Span<const uint8_t> request, const Se
   return waits;
 }
 
-// A peer has pulled what is here, and cannot register its copy: the directory is away. If it is for
-// this node as well, whatever is deleted from now on is told to this node.
+// A peer has pulled what is here, and the directory has not entered it. As long as this node is not
+// fenced, whatever is deleted from now on is told to it, and it has the deletion reach the peer.
 void Node::VouchFor(const VouchedCopies::Request& request, const Services::Reply& reply) {
   const absl::optional<store::Location> here = store_.Find(request.version.id);
   const bool has_it = here.has_value() && here->generation == request.version.generation;
-  reply(
-      VouchedCopies::EncodeAnswer(has_it && CheckServes(true).ok() && vouched_.Vouch(request.version, *request.node)));
+  const absl::optional<base::Time> until = membership_.DeletionsReachUntil(request.version);
+  if (!has_it || membership_.fenced() || !until.has_value() || !vouched_.Vouch(request.version, *request.node))
+    return reply(VouchedCopies::EncodeAnswer(absl::nullopt));
+  reply(VouchedCopies::EncodeAnswer(*until - loop_.Now()));
 }
 
 // A node that leaves asks us to keep what was put on it. Where there is no room it asks the next.

@@ -148,8 +148,7 @@ class Node final : public Copies {
   };
 
   void Serve(Served& served);
-  void PinFor(Served& served, uint64_t pin, const transport::PinRequest& request);
-  absl::Status CheckServes(bool directory_away_there);
+  void PinFor(Served& served, uint64_t pin, const base::ObjectVersion& version);
   void UnpinFor(Served& served, uint64_t pin);
   base::Pending KeepFor(const Evacuation::Request& request, const Services::Reply& reply);
   void VouchFor(const VouchedCopies::Request& request, const Services::Reply& reply);

@@ -94,33 +94,42 @@ void ObjectPull::Leave() {
 void ObjectPull::Locate() {
   tried_.clear();
   refreshed_ = false;
-  if (const directory::ObjectInfo* known = KnownPlace()) {
-    Take(*known);
-    return Enter(State::kHinted);
+  const bool away = services_.membership.directory_away();
+  if (away || !place_used_) {  // a place that was told a moment ago needs no question first
+    if (const directory::ObjectInfo* known = KnownPlace(/*fresh=*/!away)) {
+      Take(*known);
+      return Enter(State::kHinted);
+    }
   }
-  AskDirectory(answered_ ? table_.options_.locate_wait : base::Duration());
+  if (locate_ == nullptr) AskDirectory(answered_ ? table_.options_.locate_wait : base::Duration());
+  if (!answered_) timer_ = services_.loop.RunAt(patient_until_, [this] { TryAnyKnownPlace(); });
 }
 
-// A place that was told a moment ago needs no question first. While the directory is away any place
-// will do.
-const directory::ObjectInfo* ObjectPull::KnownPlace() const {
-  const bool away = services_.membership.directory_away();
+const directory::ObjectInfo* ObjectPull::KnownPlace(bool fresh) const {
   const directory::ObjectInfo* known =
-      away ? services_.places.Find(id_) : services_.places.FindFresh(id_, services_.loop.Now());
-  if (known == nullptr || (place_used_ && !away)) return nullptr;
-  return services_.dropped.Contains({id_, known->generation}) ? nullptr : known;
+      fresh ? services_.places.FindFresh(id_, services_.loop.Now()) : services_.places.Find(id_);
+  return known == nullptr || services_.dropped.Contains({id_, known->generation}) ? nullptr : known;
+}
+
+// The directory is slow, or away without anybody having noticed.
+void ObjectPull::TryAnyKnownPlace() {
+  const directory::ObjectInfo* known = KnownPlace(/*fresh=*/false);
+  if (known == nullptr) return;
+  Take(*known);
+  Enter(State::kHinted);
 }
 
 // This node is entered as coming while the bytes are moving.
 void ObjectPull::TryKnownPlace() {
   place_used_ = true;
   ++table_.counters_.from_cache;
-  if (!services_.membership.directory_away()) AskDirectory(base::Duration());
+  if (locate_ == nullptr && !services_.membership.directory_away()) AskDirectory(base::Duration());
   timer_ = services_.loop.Post([this] { TryNextHolder(); });
 }
 
 void ObjectPull::AskDirectory(base::Duration wait) {
   withdrawn_.reset();
+  patient_until_ = services_.loop.Now() + table_.options_.directory_patience;
   directory::LocateRequest request;
   request.id = id_;
   request.wait = wait;
@@ -171,12 +180,17 @@ void ObjectPull::Registered(const absl::StatusOr<directory::ObjectInfo>& info) {
     return;
   }
   if (!info.ok()) trouble_ = info.status();
-  if (info.ok() || absl::IsNotFound(info.status())) {
-    services_.places.Forget(id_);  // what was known is not true any more
-    dropped_ = true;
-  }
+  if (!info.ok() && !absl::IsNotFound(info.status())) return NotRegistered();
+  services_.places.Forget(id_);  // what was known is not true any more
+  dropped_ = true;
   if (state_ == State::kMoving) return engine_->Cancel(token_);
   StartOver();
+}
+
+// The directory did not answer, and what is moving goes on: its holder may vouch for it.
+void ObjectPull::NotRegistered() {
+  if (state_ != State::kRegistering || vouching_ != nullptr) return;
+  timer_.armed() ? AskToVouch() : StartOver();
 }
 
 void ObjectPull::Take(const directory::ObjectInfo& info) {
@@ -285,7 +299,6 @@ void ObjectPull::TakeTurn() {
 
 void ObjectPull::MoveFrom(const directory::NodeId& holder) {
   if (absl::Status status = ReservePlace(); !status.ok()) return NoPlace(status);
-  away_ = !registered_ && services_.membership.directory_away();
   engine_ = &table_.NextEngine();
   const auto token = engine_->Pull(
       RequestTo(*services_.peers.Find(holder)), services_.store.Memory(*place_),
@@ -316,7 +329,6 @@ transport::PullRequest ObjectPull::RequestTo(const Peers::Peer& peer) const {
   transport::PullRequest request;
   request.id = id_;
   request.generation = version_.generation;
-  request.directory_away = away_;
   request.owner = peer.engines[table_.next_engine_ % peer.engines.size()];
   request.size = {info_.data_size, info_.metadata_size};
   request.protocol = protocol_;
@@ -369,25 +381,34 @@ void ObjectPull::Moved(const absl::Status& status, const transport::TransferRepo
 
 void ObjectPull::Arrived() {
   if (registered_) return SealHere();
-  if (away_) return AskToVouch();
-  if (locate_ != nullptr) return Enter(State::kRegistering);
-  StartOver();  // the directory was asked, and did not answer: next time the holder is told so
+  Enter(State::kRegistering);
+  if (locate_ == nullptr) return AskToVouch();
+  timer_ = services_.loop.RunAt(patient_until_, [this] { AskToVouch(); });
 }
 
-// The directory does not know of this copy: the holder has a deletion reach it.
+// The directory may not know of this copy: the holder has a deletion reach it. What the directory
+// answers meanwhile counts as well.
 void ObjectPull::AskToVouch() {
-  Enter(State::kRegistering);
+  timer_.Cancel();
   const Peers::Peer* peer = services_.peers.Find(holder_);
-  if (peer == nullptr) return StartOver();
+  if (peer == nullptr) return DoesNotVouch();
   vouching_ = services_.objects.Call(
       peer->engines.front(), VouchedCopies::EncodeRequest({version_, services_.engines.front()->address()}),
-      table_.options_.directory_deadline, [this](const absl::StatusOr<absl::Span<const uint8_t>>& answer) {
-        if (answer.ok() && VouchedCopies::DecodeAnswer(*answer)) return SealHere();
-        trouble_ = absl::UnavailableError(absl::StrCat("the directory is away, and ", holder_,
-                                                       " does not vouch for a copy that cannot be registered"));
-        services_.membership.Suspect();
-        StartOver();
+      table_.options_.directory_deadline,
+      [this, asked = services_.loop.Now()](const absl::StatusOr<absl::Span<const uint8_t>>& answer) {
+        vouching_.reset();
+        const auto good_for = answer.ok() ? VouchedCopies::DecodeAnswer(*answer) : absl::nullopt;
+        if (!good_for.has_value() || asked + *good_for <= services_.loop.Now()) return DoesNotVouch();
+        vouched_until_ = asked + *good_for;
+        SealHere();
       });
+}
+
+void ObjectPull::DoesNotVouch() {
+  trouble_ = absl::UnavailableError(absl::StrCat("the directory did not answer, and ", holder_,
+                                                 " does not vouch for a copy that cannot be registered"));
+  services_.membership.Suspect();
+  if (locate_ == nullptr) StartOver();
 }
 
 void ObjectPull::SealHere() {
@@ -395,8 +416,8 @@ void ObjectPull::SealHere() {
   ++table_.counters_.pulled_by[static_cast<size_t>(report_.protocol)];
   table_.counters_.pulled_bytes += report_.size.total();
   if (!registered_) {
-    ++table_.counters_.while_away;
-    services_.membership.NoteUnregistered(version_);
+    ++table_.counters_.vouched_for;
+    services_.membership.NoteUnregistered(version_, vouched_until_);
   }
   registered_ = false;  // it is announced as held
   place_.reset();

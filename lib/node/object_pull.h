@@ -2,7 +2,7 @@
 // room, has an engine move the bytes and tries the next holder until it worked or nobody waits any
 // more.
 //
-//   locating -> moving -> (registering) -> sealed     hinted: a place that was told a moment ago is tried, while asking
+//   locating -> moving -> (registering) -> sealed     hinted: a place that is known is tried, while asking
 //   (hinted)  ^   |   \___ next holder                back-off: all holders failed, or there is no room
 //     ^       |   +------> back-off                   queued: the holders are busy with other pulls of ours
 //     |       +----------- queued                     refreshing: a holder's address is not known, or no longer right
@@ -13,8 +13,8 @@
 // A transfer that was cut goes on from what has arrived, from the next holder as well.
 //
 // Law: a copy is sealed only when the directory has entered this node as one that may hold it, so
-//      that a deletion finds it; or when the directory was away for this node and for the holder,
-//      which vouches for it (docs/consistency.md).
+//      that a deletion finds it; or when the holder vouches for it, because the directory is away or
+//      slow (docs/consistency.md).
 // Thread rule: the node's control loop.
 #pragma once
 
@@ -94,8 +94,10 @@ class ObjectPull final {
     return std::find(tried_.begin(), tried_.end(), holder) != tried_.end();
   }
   void Locate();
-  const directory::ObjectInfo* KnownPlace() const;
+  // Of a content that was not deleted.
+  const directory::ObjectInfo* KnownPlace(bool fresh) const;
   void TryKnownPlace();
+  void TryAnyKnownPlace();
   void AskDirectory(base::Duration wait);
   void Located(const absl::StatusOr<directory::ObjectInfo>& info);
   void Registered(const absl::StatusOr<directory::ObjectInfo>& info);
@@ -110,7 +112,9 @@ class ObjectPull final {
   void NoPlace(const absl::Status& status);
   void Moved(const absl::Status& status, const transport::TransferReport& report);
   void Arrived();
+  void NotRegistered();
   void AskToVouch();
+  void DoesNotVouch();
   void SealHere();
   void StartOver();
   absl::Status ReservePlace();
@@ -127,9 +131,10 @@ class ObjectPull final {
   State state_ = State::kNew;
   transport::Protocol protocol_ = transport::Protocol::kAuto;
   absl::Status trouble_;
-  base::Timer timer_;  // kHinted, kBackOff, kQueued
+  base::Timer timer_;  // in any state but kMoving
   base::Duration retry_delay_;
   base::Pending locate_;                           // kLocating; later, while this node is being entered as coming
+  base::Time patient_until_;                       // from then on, what is possible without its answer is done
   bool answered_ = false;                          // the directory has answered once: from then on it is asked to wait
   bool place_used_ = false;                        // a place that was known was tried: it is not tried twice
   absl::optional<base::ObjectVersion> withdrawn_;  // since the directory was asked last
@@ -137,8 +142,8 @@ class ObjectPull final {
   base::ObjectVersion version_;  // what is being pulled
   bool registered_ = false;      // the directory has entered this node as coming with version_
   bool dropped_ = false;         // version_ must not be sealed
-  bool away_ = false;            // kMoving, kRegistering: the holder was told that the directory is away
   base::Pending vouching_;       // kRegistering: the holder is asked to vouch for the copy
+  base::Time vouched_until_;     // kRegistering: it does, unless registered_
   absl::InlinedVector<directory::NodeId, kFewHolders> tried_;  // in this round; at most kMaxHoldersNamed
   bool refreshed_ = false;                                     // in this round
   base::Pending refresh_;                                      // kRefreshing

@@ -41,6 +41,7 @@ struct PullOptions {
   base::Duration max_retry = base::Milliseconds(500);
   base::Duration max_queued = base::Seconds(5);  // then the directory is asked again: there may be more holders
   base::Duration directory_deadline = base::Seconds(2);
+  base::Duration directory_patience = base::Milliseconds(50);  // then what is possible without its answer is done
   base::Duration locate_wait =
       base::Seconds(5);  // one question to the directory waits this long for a holder to appear
   // A holder from which nothing comes for this long is given up; one that serves many at once is
@@ -57,11 +58,11 @@ struct PullCounters {
   uint64_t next_holder = 0;    // a further holder was tried after a failure
   uint64_t stale_holders = 0;  // a holder in the directory did not have the object
   uint64_t waited_for_room = 0;
-  uint64_t queued = 0;      // all holders were busy with other pulls of ours
-  uint64_t from_cache = 0;  // began with a place that was known, without waiting for the directory
-  uint64_t while_away = 0;  // arrived while the directory was away
-  uint64_t resumed = 0;     // attempts that were cut when something had arrived, which need not be moved again
-  uint64_t deleted = 0;     // ended since the object was deleted meanwhile
+  uint64_t queued = 0;       // all holders were busy with other pulls of ours
+  uint64_t from_cache = 0;   // began with a place that was known, without waiting for the directory
+  uint64_t vouched_for = 0;  // arrived before the directory had entered them: their holder vouched
+  uint64_t resumed = 0;      // attempts that were cut when something had arrived, which need not be moved again
+  uint64_t deleted = 0;      // ended since the object was deleted meanwhile
 };
 
 class PullTable final {

@@ -1,5 +1,6 @@
 #include "lib/node/vouched_copies.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "glog/logging.h"
@@ -13,7 +14,8 @@ namespace {
 constexpr uint8_t kVouch = 3;
 constexpr uint8_t kDropCopy = 4;
 
-constexpr size_t kMaxAddress = 64;  // bytes of text
+constexpr size_t kMaxAddress = 64;                // bytes of text
+constexpr uint64_t kMaxGoodFor = 86'400'000'000;  // microseconds: a day
 
 }  // namespace
 
@@ -150,6 +152,19 @@ std::vector<uint8_t> VouchedCopies::EncodeRequest(const Request& request) {
   writer.Integer(static_cast<uint64_t>(request.version.generation));
   if (request.node.has_value()) writer.Text(request.node->ToString());
   return writer.Take();
+}
+
+std::vector<uint8_t> VouchedCopies::EncodeAnswer(absl::optional<base::Duration> good_for) {
+  base::Writer writer;
+  if (good_for.has_value()) writer.Integer(std::min(static_cast<uint64_t>(good_for->microseconds()), kMaxGoodFor));
+  return writer.Take();
+}
+
+absl::optional<base::Duration> VouchedCopies::DecodeAnswer(absl::Span<const uint8_t> answer) {
+  base::Reader reader(answer);
+  const auto microseconds = reader.Integer<uint64_t>();
+  if (!reader.Complete() || microseconds == 0 || microseconds > kMaxGoodFor) return absl::nullopt;
+  return base::Microseconds(static_cast<int64_t>(microseconds));
 }
 
 absl::optional<VouchedCopies::Request> VouchedCopies::DecodeRequest(absl::Span<const uint8_t> bytes) {

@@ -1,5 +1,5 @@
-// VouchedCopies are copies that other nodes made of what is here while the directory was away: it
-// does not know them, so this node vouches for them.
+// VouchedCopies are copies that other nodes made of what is here before the directory had entered
+// them, since it is away or slow: this node vouches for them.
 //
 // A deletion that is told to this node reaches its copies, and theirs, too, and it confirms only
 // when all of them are gone; until then it withdraws nothing.
@@ -80,8 +80,10 @@ class VouchedCopies final {
   };
   static std::vector<uint8_t> EncodeRequest(const Request& request);
   static absl::optional<Request> DecodeRequest(absl::Span<const uint8_t> bytes);
-  static std::vector<uint8_t> EncodeAnswer(bool vouched) { return {static_cast<uint8_t>(vouched)}; }
-  static bool DecodeAnswer(absl::Span<const uint8_t> answer) { return answer.size() == 1 && answer[0] == 1; }
+  // For how long, from the request, the copy may stay here unless the directory knows it by then;
+  // nothing: this node does not vouch for it, or the answer is malformed.
+  static std::vector<uint8_t> EncodeAnswer(absl::optional<base::Duration> good_for);
+  static absl::optional<base::Duration> DecodeAnswer(absl::Span<const uint8_t> answer);
   std::vector<uint8_t> AnswerDrop(const base::ObjectVersion& version) const;
 
  private:

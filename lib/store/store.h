@@ -166,7 +166,7 @@ class Store final {
   // kFailedPrecondition when it is not sealed (abort it instead).
   absl::Status Delete(const base::ObjectId& id);
   // The same, but kNotFound where the object has another generation. `reason` is what subscribers
-  // are told: kDeleted or kRefused.
+  // are told: kDeleted, kRefused or kEvicted.
   absl::Status DeleteVersion(const base::ObjectVersion& version, Event::Kind reason = Event::Kind::kDeleted);
 
   // A copy is kept from now on as if it had been created here: another node hands it over.

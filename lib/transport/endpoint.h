@@ -39,7 +39,6 @@ struct PullRequest {
   base::ObjectId id;
   base::Generation generation = base::kNoGeneration;
   verbs::Address owner;                         // the service of the owner's engine
-  bool directory_away = false;                  // told to the owner: this pull could not be registered
   ObjectSize size;                              // from the directory; an owner that has another refuses
   uint64_t arrived = 0;                         // bytes of this generation in place, from a pull that was cut; not all
   Protocol protocol = Protocol::kAuto;          // override of the policy

@@ -119,7 +119,7 @@ absl::Status CheckUnused(const WireHeader& wire, const Shape& shape) {
 }
 
 absl::Status CheckTransfer(const Header& header) {
-  if ((header.flags & ~(kProtocolGiven | kDirectoryAway)) != 0) return Malformed("flags", header.flags);
+  if ((header.flags & ~kProtocolGiven) != 0) return Malformed("flags", header.flags);
   if (header.protocol == Protocol::kAuto) return Malformed("no protocol, transfer", header.transfer);
   if (header.arrived > 0 && header.arrived >= header.size.total()) return Malformed("all arrived, of", header.arrived);
   return absl::OkStatus();

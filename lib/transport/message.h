@@ -38,7 +38,6 @@ const char* ToString(MessageKind kind);
 
 enum MessageFlags : uint8_t {
   kProtocolGiven = 1,  // TRANSFER: the caller chose the protocol, not a policy: the owner keeps to it if it can
-  kDirectoryAway = 2,  // TRANSFER: the puller cannot reach the directory, so it could not register this pull
 };
 
 struct RailKey {

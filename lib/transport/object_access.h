@@ -37,12 +37,6 @@ struct PinnedObject {
   ObjectSize size;
 };
 
-// What a peer's pull asks for.
-struct PinRequest {
-  base::ObjectVersion version;
-  bool directory_away = false;  // the peer cannot reach the directory, so it could not register this pull
-};
-
 // Called on the endpoint's loop; answers there, never inside the call.
 class Source {
  public:
@@ -52,7 +46,7 @@ class Source {
 
   // Finds a sealed object and keeps it in place until Unpin. kNotFound: that generation is not
   // here (any more).
-  virtual void Pin(const PinRequest& request, PinId pin, PinCallback done) = 0;
+  virtual void Pin(const base::ObjectVersion& version, PinId pin, PinCallback done) = 0;
 
   // Gives back a pin that was granted or is still being asked for; of the latter `done`
   // does not run.

@@ -93,7 +93,6 @@ void Pull::Ask() {
   header.kind = MessageKind::kTransfer;
   header.protocol = asked_;
   if (request_.protocol != Protocol::kAuto) header.flags |= kProtocolGiven;
-  if (request_.directory_away) header.flags |= kDirectoryAway;
   header.deadline_ms = MillisecondsLeft();
   header.transfer = number_;
   header.size = request_.size;

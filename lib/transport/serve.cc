@@ -35,10 +35,8 @@ Serve::~Serve() {
 void Serve::Start() {
   // The puller has the time that it was granted, and then some to end in good order.
   deadline_ = context_.loop.RunAt(granted_until_ + kDrainGrace * 2, [this] { OnDeadline(); });
-  PinRequest request;
-  request.version = {transfer_.object, transfer_.generation};
-  request.directory_away = (transfer_.flags & kDirectoryAway) != 0;
-  context_.source.Pin(request, pin_, [this](absl::StatusOr<PinnedObject> object) { OnPinned(std::move(object)); });
+  context_.source.Pin({transfer_.object, transfer_.generation}, pin_,
+                      [this](absl::StatusOr<PinnedObject> object) { OnPinned(std::move(object)); });
 }
 
 void Serve::OnPinned(absl::StatusOr<PinnedObject> object) {

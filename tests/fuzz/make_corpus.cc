@@ -112,7 +112,7 @@ void AddMessages(Corpus& corpus) {
     Bytes text;
     switch (header.kind) {
       case MessageKind::kTransfer:
-        header.flags = kDirectoryAway;
+        header.flags = kProtocolGiven;
         header.protocol = Protocol::kWrite;
         header.size = {100, 20};
         header.generation = base::Generation{77};

@@ -222,7 +222,7 @@ class VouchedCopyTest : public ObjectDeleteTest {
     for (size_t i = 1; i < machines; ++i) Cut(i, 0);
     cluster_->RunFor(Seconds(6));
     ASSERT_EQ(cluster_->Get(at(2), "x"), absl::OkStatus());
-    ASSERT_EQ(at(2).node().pulls().counters().while_away, 1u);
+    ASSERT_EQ(at(2).node().pulls().counters().vouched_for, 1u);
   }
   // The way between the two is as before; all others are cut as they are.
   void Mend(size_t a, size_t b, size_t machines) {
@@ -303,6 +303,67 @@ TEST_F(VouchedCopyTest, WhatItsNodeHasAnnouncedIsNotVouchedForForEver) {
   ASSERT_TRUE(at(1).store().Delete(Id("x")).ok());
   cluster_->RunFor(Seconds(80));
   EXPECT_EQ(Holders("x"), std::vector<directory::NodeId>{"n2"});
+}
+
+// Node 1 reached the directory last a minute before node 2 did, and what it vouched for is over with
+// its own lease and grace: from then on the directory has no holder to ask.
+TEST_F(VouchedCopyTest, ACopyEndsWithTheWordOfItsHolder) {
+  BuildWithCopies(3);
+  at(2).store().Evict(1 << 20);
+  cluster_->RunFor(Seconds(1));
+  Cut(1, 0);
+  cluster_->RunFor(Seconds(55));
+  Cut(2, 0);
+  cluster_->RunFor(Seconds(6));
+  ASSERT_EQ(cluster_->Get(at(2), "x"), absl::OkStatus());
+  ASSERT_EQ(at(2).node().pulls().counters().vouched_for, 1u);
+  cluster_->RunFor(Seconds(10));
+  EXPECT_FALSE(at(2).Has("x"));
+  EXPECT_FALSE(at(2).node().membership().fenced());
+  EXPECT_TRUE(at(1).node().membership().fenced());
+}
+
+TEST_F(VouchedCopyTest, ANodeIsNotVouchedForBeyondWhatItWasVouchedForItself) {
+  BuildWithCopies(4);
+  ASSERT_EQ(cluster_->Get(at(3), "x"), absl::OkStatus());
+  cluster_->Settle();
+  for (const size_t i : {2, 3}) at(i).store().Evict(1 << 20);
+  cluster_->RunFor(Seconds(1));
+  Cut(1, 0);
+  cluster_->RunFor(Seconds(55));
+  for (const size_t i : {2, 3}) Cut(i, 0);
+  cluster_->RunFor(Seconds(6));
+  ASSERT_EQ(cluster_->Get(at(2), "x"), absl::OkStatus());
+  Cut(3, 1);  // so that it gets it from node 2
+  ASSERT_EQ(cluster_->Get(at(3), "x", Within(Seconds(5))), absl::OkStatus());
+  cluster_->RunFor(Seconds(10));
+  EXPECT_FALSE(at(2).Has("x"));
+  EXPECT_FALSE(at(3).Has("x"));
+}
+
+// The directory answers node 1, so it can have deleted what node 2 wants.
+TEST_F(VouchedCopyTest, ANodeThatIsCutOffAloneIsVouchedFor) {
+  BuildWithCopies(3);
+  at(2).store().Evict(1 << 20);
+  cluster_->RunFor(Seconds(1));
+  Cut(2, 0);
+  cluster_->RunFor(Seconds(6));
+  ASSERT_EQ(cluster_->Get(at(2), "x"), absl::OkStatus());
+  const auto deleted = cluster_->Delete(at(0), "x");
+  ASSERT_TRUE(deleted.ok()) << deleted.status();
+  EXPECT_FALSE(at(2).Has("x"));
+}
+
+TEST_F(VouchedCopyTest, WhatWasDeletedMeanwhileIsNotReadByANodeThatWasCutOffAlone) {
+  BuildWithCopies(3);
+  at(2).store().Evict(1 << 20);
+  cluster_->RunFor(Seconds(1));
+  Cut(2, 0);
+  cluster_->RunFor(Seconds(6));
+  const auto deleted = cluster_->Delete(at(0), "x");
+  ASSERT_TRUE(deleted.ok()) << deleted.status();
+  EXPECT_FALSE(cluster_->Get(at(2), "x", Within(Seconds(3))).ok());
+  EXPECT_FALSE(at(2).Has("x"));
 }
 
 TEST_F(ObjectDeleteTest, MalformedRequestsGetNoAnswerAndHarmNothing) {

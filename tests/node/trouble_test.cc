@@ -335,6 +335,28 @@ TEST_F(NodeTroubleTest, WhileTheDirectoryIsAwayTheSecondHolderIsAskedWhereTheFir
   }
 }
 
+TEST_F(NodeTroubleTest, AnOutageThatNobodyHasNoticedYetHoldsUpNoGetOfAKnownPlace) {
+  for (const base::Duration known_for : {Milliseconds(10), Milliseconds(1500)}) {
+    Build(3);
+    Put(1, "x", 1000);
+    ASSERT_EQ(cluster_->Get(at(2), "x"), absl::OkStatus());
+    cluster_->RunFor(known_for);
+    at(2).store().Evict(1 << 30);
+    for (const size_t i : {1, 2}) {
+      cluster_->fabric.Cut(at(i).address, at(0).address);
+      cluster_->fabric.Cut(at(0).address, at(i).address);
+    }
+    const base::Time asked = cluster_->scheduler.Now();
+    EXPECT_EQ(cluster_->Get(at(2), "x"), absl::OkStatus());
+    EXPECT_LT(cluster_->scheduler.Now() - asked, Milliseconds(60));
+    EXPECT_FALSE(at(2).node().membership().directory_away()) << "it is known now";
+    cluster_->fabric.Heal();
+    cluster_->RunFor(Seconds(10));
+    EXPECT_EQ(Holders("x"), (std::vector<directory::NodeId>{"n1", "n2"}));
+    cluster_->ExpectClean();
+  }
+}
+
 TEST_F(NodeTroubleTest, WhileTheDirectoryIsAwayATimeOutSaysSo) {
   Build(3);
   Put(1, "x", 1000);

@@ -19,12 +19,13 @@ void* Counted(void* memory) {
 
 }  // namespace
 
-// All others come down to these.
+// All others come down to these, but that which does not throw: a sanitizer has one of its own.
 void* operator new(size_t size) { return Counted(std::malloc(size == 0 ? 1 : size)); }
 void* operator new(size_t size, std::align_val_t alignment) {
   const auto step = static_cast<size_t>(alignment);
   return Counted(std::aligned_alloc(step, (size + step - 1) / step * step));
 }
+void* operator new(size_t size, const std::nothrow_t&) noexcept { return operator new(size); }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }

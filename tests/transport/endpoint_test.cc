@@ -55,18 +55,14 @@ class TransferTest : public ::testing::TestWithParam<Setting> {
   }
 };
 
-TEST_P(TransferTest, TheOwnerLearnsWhichGenerationIsAskedForAndWhetherTheDirectoryIsAway) {
+TEST_P(TransferTest, TheOwnerLearnsWhichGenerationIsAskedFor) {
   World world(WorldOf(GetParam()));
   Node& owner = world.Add(OptionsOf(GetParam()));
   Node& puller = world.Add(OptionsOf(GetParam()));
-  for (const bool away : {false, true}) {
-    PullRequest request = puller.Request(owner, owner.AddObject(1000), GetParam().protocol);
-    request.generation = base::Generation{0x1122334455667788};
-    request.directory_away = away;
-    ASSERT_TRUE(world.Finish(puller.Pull(request)));
-    EXPECT_EQ(owner.source.last_request().version, (base::ObjectVersion{request.id, request.generation}));
-    EXPECT_EQ(owner.source.last_request().directory_away, away);
-  }
+  PullRequest request = puller.Request(owner, owner.AddObject(1000), GetParam().protocol);
+  request.generation = base::Generation{0x1122334455667788};
+  ASSERT_TRUE(world.Finish(puller.Pull(request)));
+  EXPECT_EQ(owner.source.last_version(), (base::ObjectVersion{request.id, request.generation}));
 }
 
 TEST_P(TransferTest, EverySizeArrivesByteForByte) {

@@ -30,7 +30,7 @@ std::vector<std::pair<Header, std::vector<uint8_t>>> Samples() {
   h.protocol = Protocol::kEager;
   samples.push_back({h, {}});  // nothing of it
   h.protocol = Protocol::kRead;
-  h.flags = kProtocolGiven | kDirectoryAway;
+  h.flags = kProtocolGiven;
   h.size = {1000, 24};
   samples.push_back({h, {}});
   h.protocol = Protocol::kWrite;

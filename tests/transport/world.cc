@@ -60,12 +60,12 @@ void FakeSource::Add(const base::ObjectId& id, absl::Span<uint8_t> memory, uint6
   objects_[id] = {memory, metadata_size, 0};
 }
 
-void FakeSource::Pin(const PinRequest& request, PinId pin, PinCallback done) {
-  last_request_ = request;
+void FakeSource::Pin(const base::ObjectVersion& version, PinId pin, PinCallback done) {
+  last_version_ = version;
   ++pins_ever_;
   OnePin& one = pins_[pin];
   EXPECT_EQ(one.done, nullptr) << "a pin's number was used twice";
-  one.id = request.version.id;
+  one.id = version.id;
   one.done = std::move(done);
   one.answer = loop_.RunAfter(delay_, [this, pin] { Answer(pin); });
 }

@@ -50,13 +50,13 @@ class FakeSource final : public Source {
   // Answers take so long from now on.
   void SetDelay(base::Duration delay) { delay_ = delay; }
 
-  void Pin(const PinRequest& request, PinId pin, PinCallback done) override;
+  void Pin(const base::ObjectVersion& version, PinId pin, PinCallback done) override;
   void Unpin(PinId pin) override;
 
   size_t pins() const { return pins_.size(); }  // granted or asked for
   uint64_t pins_ever() const { return pins_ever_; }
   // What was asked for last.
-  const PinRequest& last_request() const { return last_request_; }
+  const base::ObjectVersion& last_version() const { return last_version_; }
 
  private:
   struct Object {
@@ -77,7 +77,7 @@ class FakeSource final : public Source {
   std::map<base::ObjectId, Object> objects_;
   std::map<PinId, OnePin> pins_;
   uint64_t pins_ever_ = 0;
-  PinRequest last_request_;
+  base::ObjectVersion last_version_;
 };
 
 // A handler of calls that needs no work beyond the call.

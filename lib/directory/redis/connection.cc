@@ -230,6 +230,7 @@ void Connection::Lost(const std::string& why) {
     if (sent.question != nullptr) Answer(*sent.question, Trouble(why));
   }
   pending_.clear();
+  last_chance_.Cancel();
   retry_delay_ = std::clamp(retry_delay_ * 2, options_.first_retry, options_.max_retry);
   timer_ = loop_.RunAfter(retry_delay_, [this] { Connect(); });
 }
@@ -310,8 +311,16 @@ void Connection::Expired(Question& question) {
   Answer(question,
          absl::DeadlineExceededError(absl::StrCat(
              "Redis at ", options_.address, " did not answer in time; see whether it is overloaded or unreachable")));
-  const base::Time quiet_since = std::max(last_received_, pending_.begin()->second.at);
-  if (loop_.Now() - quiet_since >= kMaxSilence) Break("it does not answer");
+  if (IsSilent() && !last_chance_.armed()) {
+    last_chance_ = loop_.RunAfter(kLastChance, [this] {
+      if (IsSilent()) Break("it does not answer");
+    });
+  }
+}
+
+bool Connection::IsSilent() const {
+  if (pending_.empty()) return false;
+  return loop_.Now() - std::max(last_received_, pending_.begin()->second.at) >= kMaxSilence;
 }
 
 }  // namespace tokamak::directory::redis

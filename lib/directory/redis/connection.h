@@ -51,6 +51,8 @@ class Connection final {
 
   static constexpr size_t kMaxPending = 16384;
   static constexpr base::Duration kMaxSilence = base::Seconds(2);
+  // A process that stood still itself has not read yet what the server said meanwhile.
+  static constexpr base::Duration kLastChance = base::Milliseconds(100);
 
   // `loop` must outlive it. `began` runs at the start of each connection: what it calls is the
   // first that the server hears. Connects once started. kInvalidArgument: the address is malformed.
@@ -98,6 +100,7 @@ class Connection final {
   void Hear(Reply reply);
   void Replied(uint64_t token, const Reply& reply);
   void Expired(Question& question);
+  bool IsSilent() const;
   void Answer(Question& question, absl::StatusOr<Reply> reply);
   absl::Status Trouble(const std::string& what) const;
 
@@ -113,6 +116,7 @@ class Connection final {
   base::Duration retry_delay_;
   base::Time last_received_;
   base::Timer timer_;  // the next attempt, or the end of this one
+  base::Timer last_chance_;
   uint64_t last_token_ = 0;
   std::map<uint64_t, Sent> pending_;  // in the order sent, until they are replied to
   std::vector<Reply> just_heard_;

@@ -1,0 +1,47 @@
+// UnregisteredCopies are the sealed copies of this node of which the directory has not heard yet:
+// the node that each came from vouches for it, and can do so until it is fenced itself.
+//
+// Law: no copy outlives the word of the node that vouches for it, unless the directory has accepted
+//      it: then a deletion finds it, whoever is gone by then.
+// Bound: the copies of this node. Thread rule: the node's control loop.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "absl/types/optional.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/generation.h"
+#include "lib/base/time.h"
+
+namespace tokamak::node {
+
+class UnregisteredCopies final {
+ public:
+  using OverCallback = std::function<void(const base::ObjectVersion&)>;
+
+  // `over` is told of each that was vouched for until now; it is no longer contained.
+  UnregisteredCopies(base::EventLoop& loop, OverCallback over) : loop_(loop), over_(std::move(over)) {}
+
+  void Add(const base::ObjectVersion& version, base::Time until);
+  // The directory has accepted it, or it is not here any more.
+  void Remove(const base::ObjectVersion& version) { copies_.erase(version); }
+
+  bool empty() const { return copies_.empty(); }
+  bool Contains(const base::ObjectVersion& version) const { return copies_.count(version) != 0; }
+  // Until when it is vouched for; nothing where it is not contained.
+  absl::optional<base::Time> Until(const base::ObjectVersion& version) const;
+
+ private:
+  void ExpireAt(base::Time time);
+  void Expire();
+
+  base::EventLoop& loop_;
+  const OverCallback over_;
+  std::map<base::ObjectVersion, base::Time> copies_;
+  absl::optional<base::Time> next_;  // when the timer runs
+  base::Timer expiry_;
+};
+
+}  // namespace tokamak::node

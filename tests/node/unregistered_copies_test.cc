@@ -1,0 +1,72 @@
+#include "lib/node/unregistered_copies.h"
+
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "sim/sim_loop.h"
+
+namespace tokamak::node {
+namespace {
+
+using base::Seconds;
+
+base::ObjectVersion Version(uint64_t generation) {
+  return {base::ObjectId::FromName("x"), base::Generation{generation}};
+}
+
+class UnregisteredCopiesTest : public testing::Test {
+ protected:
+  void Add(uint64_t generation, base::Duration good_for) {
+    copies_.Add(Version(generation), loop_.Now() + good_for);
+  }
+  void RunFor(base::Duration time) { scheduler_.RunUntil([] { return false; }, scheduler_.Now() + time); }
+
+  sim::Scheduler scheduler_;
+  sim::SimLoop loop_{scheduler_};
+  std::vector<base::ObjectVersion> over_;
+  UnregisteredCopies copies_{loop_, [this](const base::ObjectVersion& version) {
+                               EXPECT_FALSE(copies_.Contains(version));
+                               over_.push_back(version);
+                             }};
+};
+
+TEST_F(UnregisteredCopiesTest, EachIsOverAtItsOwnTime) {
+  Add(1, Seconds(3));
+  Add(2, Seconds(1));
+  Add(3, Seconds(2));
+  RunFor(Seconds(1));
+  EXPECT_EQ(over_, std::vector<base::ObjectVersion>{Version(2)});
+  RunFor(Seconds(2));
+  EXPECT_EQ(over_, (std::vector<base::ObjectVersion>{Version(2), Version(3), Version(1)}));
+  EXPECT_TRUE(copies_.empty());
+}
+
+TEST_F(UnregisteredCopiesTest, WhatWasRegisteredInTimeIsNeverOver) {
+  Add(1, Seconds(1));
+  Add(2, Seconds(1));
+  copies_.Remove(Version(1));
+  RunFor(Seconds(5));
+  EXPECT_EQ(over_, std::vector<base::ObjectVersion>{Version(2)});
+}
+
+TEST_F(UnregisteredCopiesTest, OneThatIsVouchedForAgainHasTheNewTime) {
+  Add(1, Seconds(1));
+  Add(1, Seconds(3));
+  EXPECT_EQ(copies_.Until(Version(1)), loop_.Now() + Seconds(3));
+  EXPECT_EQ(copies_.Until(Version(2)), absl::nullopt);
+  RunFor(Seconds(2));
+  EXPECT_TRUE(over_.empty());
+  RunFor(Seconds(1));
+  EXPECT_EQ(over_, std::vector<base::ObjectVersion>{Version(1)});
+}
+
+TEST_F(UnregisteredCopiesTest, OthersCanBeAddedAfterTheFirstAreOver) {
+  Add(1, Seconds(1));
+  RunFor(Seconds(2));
+  Add(2, Seconds(1));
+  RunFor(Seconds(1));
+  EXPECT_EQ(over_, (std::vector<base::ObjectVersion>{Version(1), Version(2)}));
+}
+
+}  // namespace
+}  // namespace tokamak::node
