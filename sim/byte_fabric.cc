@@ -58,6 +58,8 @@ class BytePort final : public Port {
     }
     return taken;
   }
+  size_t room() const override { return inner_->room(); }
+  uint64_t line_rate() const override { return inner_->line_rate(); }
   const Address& address() const override { return inner_->address(); }
   uint32_t max_mtu() const override { return inner_->max_mtu(); }
   uint64_t receive_window() const override { return inner_->receive_window(); }
@@ -83,6 +85,8 @@ class BytePort final : public Port {
     decoded.corrupt = packet.corrupt;
     decoded.peer = packet.peer;
     decoded.source_port = packet.source_port;
+    decoded.ecn = packet.ecn;
+    decoded.dscp = packet.dscp;
     return decoded;
   }
 

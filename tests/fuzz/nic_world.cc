@@ -71,7 +71,7 @@ absl::StatusOr<std::unique_ptr<Port>> NicWorld::Open(base::EventLoop&, const Add
 NicWorld::NicWorld() {
   DeviceOptions options;
   options.address = *Address::Parse("10.0.0.1");
-  options.window = DeviceOptions::Window::kFixed;
+  options.congestion = CongestionControl::kFixed;
   options.window_packets = 16;
   device_ = *OpenSoftDevice(nic_loop_, *this, trace_, options);
   domain_ = *device_->CreateProtectionDomain();
@@ -254,6 +254,7 @@ void NicWorld::OnSent(const Packet& packet) {
   Line& line = packet.destination == lines_[0].peer_number ? lines_[0] : lines_[1];
   CHECK_EQ(packet.destination, line.peer_number);
   CHECK(packet.peer.ip == line.peer.ip);
+  if (packet.opcode == PacketOpcode::kCongestionNotification) return;
   if (packet.opcode == PacketOpcode::kAcknowledge && !IsAck(packet.syndrome)) line.peer_psn = packet.psn;
   if (IsAnswer(packet.opcode)) return;
   line.own_psn = (packet.psn + 1) & kPsnMask;

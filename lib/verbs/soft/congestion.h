@@ -13,6 +13,12 @@
 
 namespace tokamak::verbs::soft {
 
+// Which of them a NIC uses, for all of its queue pairs.
+enum class CongestionControl : uint8_t {
+  kAdditive,  // a window that finds out what the network can take
+  kFixed,     // a window of one size
+};
+
 enum class Loss : uint8_t {
   kGap,      // the peer, or a later answer, said that something is missing
   kOverdue,  // nothing came back for longer than Overdue(): lost, or the peer or the path is slow for once

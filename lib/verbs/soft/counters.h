@@ -30,6 +30,11 @@ struct QueuePairCounters {
   uint64_t answers_stale = 0;            // (*) acknowledged already: late or twice
   uint64_t answers_bad = 0;              // (*) for what was never asked, or of a wrong form
 
+  // Congestion.
+  uint64_t notifications_received = 0;  // (*)
+  uint64_t notifications_sent = 0;
+  uint64_t marks_received = 0;  // packets that the network has marked (ECN)
+
   // As responder.
   uint64_t acks_sent = 0;
   uint64_t naks_sent_sequence = 0;
@@ -85,6 +90,9 @@ inline void QueuePairCounters::Add(const QueuePairCounters& other) {
   naks_received_fatal += other.naks_received_fatal;
   answers_stale += other.answers_stale;
   answers_bad += other.answers_bad;
+  notifications_received += other.notifications_received;
+  notifications_sent += other.notifications_sent;
+  marks_received += other.marks_received;
   acks_sent += other.acks_sent;
   naks_sent_sequence += other.naks_sent_sequence;
   naks_sent_not_ready += other.naks_sent_not_ready;

@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/trace.h"
+#include "lib/verbs/soft/congestion.h"
 #include "lib/verbs/soft/counters.h"
 #include "lib/verbs/soft/fabric.h"
 #include "lib/verbs/verbs.h"
@@ -35,8 +36,7 @@ struct DeviceOptions {
   // How many packets a queue pair may have unacknowledged, see congestion.h. The default finds out
   // what the network can take. All queue pairs together may have as many as the port's
   // receive_window holds, or `window_packets` where that is more.
-  enum class Window : uint8_t { kAdditive, kFixed };
-  Window window = Window::kAdditive;
+  CongestionControl congestion = CongestionControl::kAdditive;
   uint32_t window_packets = 0;  // the most; 0: what the port's receive_window holds
 
   // Runs a call on the NIC loop's thread and returns when it has returned: LoopThread::CallOn,

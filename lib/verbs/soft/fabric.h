@@ -32,7 +32,19 @@ class Port {
   // Sends a batch, in order: the more at once, the cheaper. Returns how many were taken; fewer than
   // all means that the port is busy for now: `on_ready` (see Open) runs when it takes packets
   // again. Payloads are not looked at after the call.
+  //
+  // Congestion notifications come in a Send of their own. A port that can hold back data alone (a
+  // pause of one priority) takes them all the same; so one class may be busy and the other not.
   virtual size_t Send(absl::Span<const Packet> packets) = 0;
+
+  // At most this many packets of data would be taken now, so the NIC makes no more: a port that asks
+  // for one packet whenever its wire is idle says 1. SIZE_MAX: it does not say. 0: none, and
+  // `on_ready` runs when that changes; whoever has neither been told 0 nor had packets left over is
+  // not called.
+  virtual size_t room() const { return SIZE_MAX; }
+
+  // Bits per second of the link, on which each packet costs EthernetBytes(); 0: not known.
+  virtual uint64_t line_rate() const { return 0; }
 
   // The address that peers send to.
   virtual const Address& address() const = 0;

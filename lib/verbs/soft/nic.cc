@@ -383,7 +383,7 @@ uint32_t Nic::PortPackets() const {
 
 std::unique_ptr<Congestion> Nic::MakeCongestion() const {
   const uint32_t packets = options_.window_packets != 0 ? options_.window_packets : PortPackets();
-  return options_.window == DeviceOptions::Window::kFixed ? MakeFixedWindow(packets) : MakeAdditiveWindow(packets);
+  return options_.congestion == CongestionControl::kFixed ? MakeFixedWindow(packets) : MakeAdditiveWindow(packets);
 }
 
 void Nic::Destroy(QueuePairCore* queue_pair) {

@@ -4,7 +4,7 @@ namespace tokamak::verbs::soft {
 namespace {
 
 // Which headers follow the BTH, in the order in which they stand. (9.2, table 38)
-enum Headers : uint8_t {
+enum Headers : uint16_t {
   kUnknown = 0,
   kBth = 1,
   kDeth = 2,
@@ -14,9 +14,10 @@ enum Headers : uint8_t {
   kAtomicAckEth = 32,
   kImmDt = 64,
   kIeth = 128,
+  kReserved16 = 256,  // of a congestion notification
 };
 
-constexpr uint8_t HeadersOf(PacketOpcode opcode) {
+constexpr uint16_t HeadersOf(PacketOpcode opcode) {
   switch (opcode) {
     case PacketOpcode::kSendFirst:
     case PacketOpcode::kSendMiddle:
@@ -51,11 +52,13 @@ constexpr uint8_t HeadersOf(PacketOpcode opcode) {
       return kBth | kIeth;
     case PacketOpcode::kDatagramSendOnly:
       return kBth | kDeth;
+    case PacketOpcode::kCongestionNotification:
+      return kBth | kReserved16;
   }
   return kUnknown;  // a byte from the wire may be anything
 }
 
-constexpr uint8_t LengthOf(uint8_t headers) {
+constexpr uint8_t LengthOf(uint16_t headers) {
   uint8_t length = 0;
   if (headers & kBth) length += 12;
   if (headers & kDeth) length += 8;
@@ -65,12 +68,13 @@ constexpr uint8_t LengthOf(uint8_t headers) {
   if (headers & kAtomicAckEth) length += 8;
   if (headers & kImmDt) length += 4;
   if (headers & kIeth) length += 4;
+  if (headers & kReserved16) length += 16;
   return length;
 }
 
 // Both by opcode: a look-up for each packet instead of a chain of branches.
 struct Tables {
-  uint8_t headers[256] = {};
+  uint16_t headers[256] = {};
   uint8_t length[256] = {};
 };
 

@@ -11,7 +11,8 @@
 
 namespace tokamak::verbs::soft {
 
-// BTH opcodes: RC (9.2, table 38) and the one UD opcode that CM MADs use.
+// BTH opcodes: RC (9.2, table 38), the one UD opcode that CM MADs use, and RoCEv2's congestion
+// notification (A17.9.3).
 enum class PacketOpcode : uint8_t {
   kSendFirst = 0x00,
   kSendMiddle = 0x01,
@@ -37,7 +38,12 @@ enum class PacketOpcode : uint8_t {
   kSendLastWithInvalidate = 0x16,
   kSendOnlyWithInvalidate = 0x17,
   kDatagramSendOnly = 0x64,
+  kCongestionNotification = 0x81,
 };
+
+// Of the IP header: whether the sender reacts to marks, and whether the network has set one. (RFC
+// 3168)
+enum class Ecn : uint8_t { kNotCapable = 0, kCapable1 = 1, kCapable0 = 2, kMarked = 3 };
 
 constexpr uint32_t kPsnMask = 0xffffff;
 constexpr uint32_t kMaxPayloadSlices = 8;
@@ -46,6 +52,7 @@ constexpr uint32_t kManagementQueuePair = 1;         // QP 1 carries CM MADs
 constexpr uint32_t kManagementQkey = 0x80010000;     // (3.5.3)
 constexpr uint16_t kDefaultPkey = 0xffff;
 constexpr uint16_t kRoceUdpPort = 4791;
+constexpr uint8_t kNotificationDscp = 48;  // of congestion notifications: a class of their own
 
 struct PayloadSlice {
   const uint8_t* data = nullptr;
@@ -77,6 +84,9 @@ struct PacketHeaders {
   // DETH: datagrams
   uint32_t qkey = 0;
   uint32_t source_queue_pair = 0;
+  // IP. A fabric that knows neither leaves them as they are.
+  Ecn ecn = Ecn::kNotCapable;
+  uint8_t dscp = 0;  // 6 bits
 
   // Where it came from (received) or goes to (sent), as fabrics write it: `port` is the UDP port
   // where that applies. What is sent to port 0 goes to the port that the sender has itself.
@@ -86,6 +96,15 @@ struct PacketHeaders {
 };
 
 inline constexpr PacketHeaders kFreshHeaders;
+
+// DSCP and ECN in one byte, as in IPv4's type of service and IPv6's traffic class, and back.
+inline uint8_t TrafficClassOf(const PacketHeaders& packet) {
+  return static_cast<uint8_t>(packet.dscp << 2 | static_cast<uint8_t>(packet.ecn));
+}
+inline void SetTrafficClass(uint8_t traffic_class, PacketHeaders* packet) {
+  packet->dscp = traffic_class >> 2;
+  packet->ecn = static_cast<Ecn>(traffic_class & 3);
+}
 
 // A device's address as fabrics write it, and back.
 inline Address ToFabricAddress(const Address& device) {

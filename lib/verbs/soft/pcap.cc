@@ -50,6 +50,7 @@ size_t MakeIpHeader(const Datagram& datagram, size_t udp_length, uint8_t* ip) {
   if (datagram.destination.is_ipv4()) {
     std::memset(ip, 0, 20);
     ip[0] = 0x45;
+    ip[1] = datagram.traffic_class;
     base::StoreBig16(ip + 2, static_cast<uint16_t>(20 + udp_length));
     base::StoreBig16(ip + 4, datagram.identification);
     base::StoreBig16(ip + 6, 0x4000);  // don't fragment
@@ -62,7 +63,7 @@ size_t MakeIpHeader(const Datagram& datagram, size_t udp_length, uint8_t* ip) {
     base::StoreBig16(ip + 10, checksum.Get());
     return 20;
   }
-  base::StoreBig32(ip, 0x60000000);
+  base::StoreBig32(ip, 0x60000000 | uint32_t{datagram.traffic_class} << 20);
   base::StoreBig16(ip + 4, static_cast<uint16_t>(udp_length));
   ip[6] = 17;  // UDP
   ip[7] = 64;  // hop limit

@@ -155,7 +155,12 @@ void QueuePairCore::Enter(QueuePairState to) {
 void QueuePairCore::Receive(const Packet& packet) {
   ++counters.packets_received;
   counters.bytes_received += packet.payload_length();
+  if (packet.ecn == Ecn::kMarked) ++counters.marks_received;
   const QueuePairState now = state();
+  if (packet.opcode == PacketOpcode::kCongestionNotification) {
+    ++counters.notifications_received;
+    return;
+  }
   if (IsRequest(packet.opcode)) {
     if (now == QueuePairState::kReadyToReceive || now == QueuePairState::kReadyToSend) {
       responder_.OnRequest(packet);

@@ -33,6 +33,8 @@ class TapPort final : public Port {
     }
     return taken;
   }
+  size_t room() const override { return inner_->room(); }
+  uint64_t line_rate() const override { return inner_->line_rate(); }
   const Address& address() const override { return inner_->address(); }
   uint32_t max_mtu() const override { return inner_->max_mtu(); }
   uint64_t receive_window() const override { return inner_->receive_window(); }
@@ -43,6 +45,7 @@ class TapPort final : public Port {
     datagram.time = loop_.Now();
     datagram.source = DestinationOf(source, inner_->address());
     datagram.destination = DestinationOf(destination, inner_->address());
+    datagram.traffic_class = TrafficClassOf(packet);
     const IcrcFlow flow(datagram.source, datagram.destination);
     const PayloadSlice piece = {bytes_.data(), EncodeDatagram(packet, flow, datagram.identification, bytes_.data())};
     datagram.pieces = absl::MakeConstSpan(&piece, 1);

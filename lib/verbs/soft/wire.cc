@@ -1,5 +1,7 @@
 #include "lib/verbs/soft/wire.h"
 
+#include <cstring>
+
 #include "lib/base/bytes.h"
 
 namespace tokamak::verbs::soft {
@@ -9,7 +11,9 @@ namespace {
 constexpr uint8_t kSolicited = 0x80;
 constexpr uint8_t kMigrated = 0x40;  // the state of a queue pair that never had an alternate path
 constexpr uint8_t kVersionMask = 0x0f;
-constexpr uint8_t kAckRequest = 0x80;  // byte 8
+constexpr uint8_t kBecn = 0x40;         // byte 4
+constexpr uint8_t kAckRequest = 0x80;   // byte 8
+constexpr size_t kReservedLength = 16;  // behind the BTH of a congestion notification
 
 bool MayCarryPayload(PacketOpcode opcode) {
   switch (opcode) {
@@ -18,6 +22,7 @@ bool MayCarryPayload(PacketOpcode opcode) {
     case PacketOpcode::kAtomicAcknowledge:
     case PacketOpcode::kCompareSwap:
     case PacketOpcode::kFetchAdd:
+    case PacketOpcode::kCongestionNotification:
       return false;
     default:
       return true;
@@ -69,13 +74,20 @@ uint32_t DatagramLength(const Packet& packet) {
   return HeaderLength(packet.opcode) + payload + PadLength(payload) + kIcrcLength;
 }
 
+uint32_t EthernetBytes(const Packet& packet) {
+  constexpr uint32_t kFrame = 8 + 12 + 14 + 4;
+  constexpr uint32_t kUdpHeader = 8;
+  return kFrame + (packet.peer.is_ipv4() ? 20 : 40) + kUdpHeader + DatagramLength(packet);
+}
+
 uint32_t EncodeHeader(const Packet& packet, uint8_t* header) {
   uint8_t* p = header;
   p[0] = static_cast<uint8_t>(packet.opcode);
   p[1] =
       static_cast<uint8_t>((packet.solicited ? kSolicited : 0) | kMigrated | PadLength(packet.payload_length()) << 4);
   base::StoreBig16(p + 2, packet.pkey);
-  p[kBthMaskedByte] = 0;
+  const bool notification = packet.opcode == PacketOpcode::kCongestionNotification;
+  p[kBthMaskedByte] = notification ? kBecn : 0;
   base::StoreBig24(p + 5, packet.destination);
   p[8] = packet.ack_request ? kAckRequest : 0;
   base::StoreBig24(p + 9, packet.psn);
@@ -114,6 +126,10 @@ uint32_t EncodeHeader(const Packet& packet, uint8_t* header) {
   if (HasIeth(packet.opcode)) {
     base::StoreBig32(p, packet.rkey);
     p += 4;
+  }
+  if (notification) {
+    std::memset(p, 0, kReservedLength);
+    p += kReservedLength;
   }
   return static_cast<uint32_t>(p - header);
 }

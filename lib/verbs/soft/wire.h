@@ -21,7 +21,7 @@ constexpr uint32_t kMaxTrailerLength = kMaxPad + kIcrcLength;
 constexpr uint32_t kMinDatagram = kBthLength + kIcrcLength;
 constexpr uint32_t kMaxDatagram = kMaxHeaderLength + kMaxMtu + kIcrcLength;
 
-// BTH byte 4 (FECN, BECN, reserved) may change on the way.
+// BTH byte 4 (FECN, BECN, reserved) may change on the way. A congestion notification has BECN set.
 constexpr uint32_t kBthMaskedByte = 4;
 
 // Zero bytes that round the payload up to whole words.
@@ -29,6 +29,9 @@ constexpr uint32_t PadLength(uint32_t payload_length) { return -payload_length &
 
 // All bytes of the packet after the UDP header.
 uint32_t DatagramLength(const Packet& packet);
+
+// What the packet takes of an Ethernet link: with preamble, gap, Ethernet, IP and UDP headers.
+uint32_t EthernetBytes(const Packet& packet);
 
 // Writes BTH and extended headers to `header`, which has room for kMaxHeaderLength bytes; returns
 // how many. The opcode must be known; numbers must fit their fields.
@@ -49,8 +52,8 @@ enum class DecodeResult : uint8_t {
 constexpr uint32_t kDecodeResults = 9;
 const char* ToString(DecodeResult result);
 
-// Reads a datagram, ICRC included but not checked. With kOk all of `*packet` is set except `peer`
-// and `source_port`, its payload points into `datagram`; otherwise `*packet` is undefined. Reads
+// Reads a datagram, ICRC included but not checked. With kOk all of `*packet` is set except `peer`,
+// `source_port`, `ecn` and `dscp`, its payload points into `datagram`; otherwise `*packet` is undefined. Reads
 // nothing outside `datagram`.
 [[nodiscard]] DecodeResult Decode(absl::Span<const uint8_t> datagram, Packet* packet);
 

@@ -16,6 +16,7 @@ struct Datagram {
   Address source;  // ip and UDP port
   Address destination;
   uint16_t identification = 0;            // IPv4's; the one that the ICRC covers
+  uint8_t traffic_class = 0;              // DSCP and ECN, as IPv4's type of service has them
   absl::Span<const PayloadSlice> pieces;  // what follows the UDP header, in order: BTH to ICRC
 };
 

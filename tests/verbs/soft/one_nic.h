@@ -94,7 +94,7 @@ class OneNic : public ::testing::Test {
     queue_pair_options_.max_sges = 4;
     queue_pair_options_.max_inline = 256;
     queue_pair_options_.remote_access = kAll;
-    device_options_.window = DeviceOptions::Window::kFixed;
+    device_options_.congestion = CongestionControl::kFixed;
     device_options_.window_packets = 64;
     device_options_.address = *Address::Parse("10.0.0.1");
   }

@@ -65,6 +65,7 @@ class PcapTest : public testing::Test {
     datagram.source = from;
     datagram.destination = to;
     datagram.identification = identification;
+    datagram.traffic_class = TrafficClassOf(packet);
     datagram.pieces = pieces;
     writer.Show(datagram);
   }
@@ -101,7 +102,8 @@ std::vector<Packet> OneOfEach(const Bytes& payload) {
     packet.syndrome = 0x1f;
     if (HasDeth(packet.opcode)) packet.qkey = kManagementQkey;
     const bool alone = HeaderLength(packet.opcode) >= 40 || packet.opcode == PacketOpcode::kReadRequest ||
-                       packet.opcode == PacketOpcode::kAcknowledge || HasAtomicAckEth(packet.opcode);
+                       packet.opcode == PacketOpcode::kAcknowledge || HasAtomicAckEth(packet.opcode) ||
+                       packet.opcode == PacketOpcode::kCongestionNotification;
     if (!alone) {
       packet.slices = 1;
       packet.payload[0] = {payload.data(), static_cast<uint32_t>(payload.size())};
@@ -157,6 +159,21 @@ TEST_F(PcapTest, TsharkReadsTheKeyThatIsHandedBack) {
   writer.reset();
   EXPECT_THAT(Tshark("-T fields -e infiniband.bth.opcode -e infiniband.bth.padcnt -e infiniband.ieth -E separator=,"),
               testing::ElementsAre(HasSubstr("22,3,ca"), HasSubstr("23,3,ca")));
+}
+
+TEST_F(PcapTest, TsharkReadsDscpAndMarks) {
+  if (!HasTshark()) GTEST_SKIP() << "tshark is not installed";
+  std::unique_ptr<PcapWriter> writer = Create();
+  Packet packet;
+  packet.opcode = PacketOpcode::kCongestionNotification;
+  packet.dscp = kNotificationDscp;
+  Show(*writer, packet, a, b);
+  packet.ecn = Ecn::kMarked;
+  Show(*writer, packet, Parse("[fd00::1]:4791"), Parse("[fd00::2]:4791"));
+  writer.reset();
+  EXPECT_THAT(Tshark("-o ip.check_checksum:TRUE -T fields -e infiniband.bth.opcode -e ip.dsfield.dscp -e "
+                     "ip.dsfield.ecn -e ip.checksum.status -e ipv6.tclass.dscp -e ipv6.tclass.ecn -E separator=,"),
+              testing::ElementsAre("129,48,0,1,,", "129,,,,48,3"));
 }
 
 TEST_F(PcapTest, ASimulatedConversationBecomesAFile) {

@@ -159,7 +159,7 @@ TEST_F(RequesterLossTest, AReadThatIsAskedAgainIsCutWhereItWasCutBefore) {
 }
 
 TEST_F(RequesterLossTest, AnOverdueAnswerIsAskedForAgainLongBeforeTheTimeOut) {
-  device_options_.window = DeviceOptions::Window::kAdditive;
+  device_options_.congestion = CongestionControl::kAdditive;
   reliability_.ack_timeout = base::Milliseconds(67);
   Open();
   Post(Opcode::kSend, 1, Piece(0, 1));
@@ -185,7 +185,7 @@ TEST_F(RequesterLossTest, AnOverdueAnswerIsAskedForAgainLongBeforeTheTimeOut) {
 }
 
 TEST_F(RequesterLossTest, APauseOfThisNicIsNotTakenForALoss) {
-  device_options_.window = DeviceOptions::Window::kAdditive;
+  device_options_.congestion = CongestionControl::kAdditive;
   reliability_.ack_timeout = base::Milliseconds(67);
   Open();
   Post(Opcode::kSend, 1, Piece(0, 1));
@@ -206,7 +206,7 @@ TEST_F(RequesterLossTest, APauseOfThisNicIsNotTakenForALoss) {
 }
 
 TEST_F(RequesterLossTest, WhatIsOverdueDoesNotCountAsARetry) {
-  device_options_.window = DeviceOptions::Window::kAdditive;
+  device_options_.congestion = CongestionControl::kAdditive;
   reliability_.ack_timeout = base::Milliseconds(67);
   Open();
   Post(Opcode::kSend, 1, Piece(0, 1));

@@ -47,7 +47,7 @@ TEST_F(RequesterWindowTest, WhoeverFillsTheBatchAsksForAnAcknowledgement) {
 }
 
 TEST_F(RequesterWindowTest, ALostPacketNarrowsTheWindow) {
-  device_options_.window = DeviceOptions::Window::kAdditive;
+  device_options_.congestion = CongestionControl::kAdditive;
   Open();
   Post(Opcode::kSend, 1, Piece(0, 1000 * kMtu));
   EXPECT_EQ(TakeSent().size(), 32u);
@@ -58,7 +58,7 @@ TEST_F(RequesterWindowTest, ALostPacketNarrowsTheWindow) {
 }
 
 TEST_F(RequesterWindowTest, AQueuePairThatIsResetBeginsWithTheFirstWindowAgain) {
-  device_options_.window = DeviceOptions::Window::kAdditive;
+  device_options_.congestion = CongestionControl::kAdditive;
   Open();
   Post(Opcode::kSend, 1, Piece(0, 1000 * kMtu));
   TakeSent();

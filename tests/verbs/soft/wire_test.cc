@@ -24,8 +24,8 @@ std::vector<PacketOpcode> KnownOpcodes() {
 }
 
 bool StandsAlone(PacketOpcode opcode) {
-  return opcode == PacketOpcode::kReadRequest || opcode == PacketOpcode::kAcknowledge || HasAtomicEth(opcode) ||
-         HasAtomicAckEth(opcode);
+  return opcode == PacketOpcode::kReadRequest || opcode == PacketOpcode::kAcknowledge ||
+         opcode == PacketOpcode::kCongestionNotification || HasAtomicEth(opcode) || HasAtomicAckEth(opcode);
 }
 
 // Fills every field that the opcode has.
@@ -115,10 +115,11 @@ TEST(PacketTest, HeadersOfAnOpcodeAddUpToItsHeaderLength) {
     if (HasAtomicAckEth(opcode)) length += 8;
     if (HasImmediate(opcode)) length += 4;
     if (HasIeth(opcode)) length += 4;
+    if (opcode == PacketOpcode::kCongestionNotification) length += 16;
     EXPECT_EQ(HeaderLength(opcode), length) << i;
     EXPECT_LE(length, kMaxHeaderLength) << i;
   }
-  EXPECT_EQ(KnownOpcodes().size(), 24u);
+  EXPECT_EQ(KnownOpcodes().size(), 25u);
 }
 
 TEST(WireTest, EncodesTheWriteThatTheKernelAccepted) {
@@ -189,6 +190,45 @@ TEST(WireTest, DecodesTheAcknowledgementThatTheKernelSent) {
   EXPECT_EQ(packet.syndrome, 0x1f);
   EXPECT_EQ(packet.msn, 1u);
   EXPECT_EQ(ReceivedIcrc(datagram), 0xaa1ce1bcu);
+}
+
+TEST(WireTest, ACongestionNotificationHasBecnAndSixteenBytesOfNothing) {
+  Packet packet;
+  packet.opcode = PacketOpcode::kCongestionNotification;
+  packet.destination = 0x123;
+  const Bytes bytes = Serialise(packet);
+  EXPECT_EQ(absl::BytesToHexString(std::string(bytes.begin(), bytes.end() - kIcrcLength)),
+            "8140ffff400001230000000000000000000000000000000000000000");
+  Packet back;
+  ASSERT_EQ(Decode(bytes, &back), DecodeResult::kOk);
+  ExpectEqual(packet, back);
+}
+
+TEST(WireTest, EthernetBytesAreThoseOfTheWholeFrameAndItsGap) {
+  const Bytes payload(1001);
+  Packet packet;
+  packet.peer = *Address::Parse("10.0.0.2");
+  packet.opcode = PacketOpcode::kWriteMiddle;
+  packet.slices = 1;
+  packet.payload[0] = {payload.data(), 1000};
+  EXPECT_EQ(EthernetBytes(packet), 1082u);
+  packet.payload[0].length = 1001;
+  EXPECT_EQ(EthernetBytes(packet), 1086u) << "padded";
+  packet.opcode = PacketOpcode::kWriteOnly;
+  packet.peer = *Address::Parse("fd00::2");
+  EXPECT_EQ(EthernetBytes(packet), 1122u);
+}
+
+TEST(PacketTest, DscpAndEcnShareAByte) {
+  Packet packet;
+  EXPECT_EQ(TrafficClassOf(packet), 0);
+  packet.dscp = 48;
+  packet.ecn = Ecn::kMarked;
+  EXPECT_EQ(TrafficClassOf(packet), 0xc3);
+  Packet other;
+  SetTrafficClass(0xc3, &other);
+  EXPECT_EQ(other.dscp, 48);
+  EXPECT_EQ(other.ecn, Ecn::kMarked);
 }
 
 TEST(WireTest, EveryOpcodeSurvivesTheRoundTripAtEveryPadding) {
