@@ -34,6 +34,7 @@ struct QueuePairCounters {
   uint64_t notifications_received = 0;  // (*)
   uint64_t notifications_sent = 0;
   uint64_t marks_received = 0;  // packets that the network has marked (ECN)
+  uint64_t rate = 0;            // bits per second that congestion control allows; 0: no bound. Not summed
 
   // As responder.
   uint64_t acks_sent = 0;

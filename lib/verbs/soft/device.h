@@ -26,6 +26,8 @@
 
 namespace tokamak::verbs::soft {
 
+constexpr uint32_t kMostWindow = 4096;  // packets, unless an option asks for more
+
 struct DeviceOptions {
   std::string name = "soft";
   Address address;  // where the fabric shall plug it in
@@ -33,11 +35,32 @@ struct DeviceOptions {
   uint64_t seed = 1;        // PSNs, queue pair numbers, keys
   uint32_t trace_node = 0;  // TraceEvent::node
 
-  // How many packets a queue pair may have unacknowledged, see congestion.h. The default finds out
-  // what the network can take. All queue pairs together may have as many as the port's
-  // receive_window holds, or `window_packets` where that is more.
+  // How fast a queue pair sends, see congestion.h. The default finds out what the network can take.
   CongestionControl congestion = CongestionControl::kAdditive;
+  DcqcnParameters dcqcn;
+
+  // How many packets a queue pair may have unacknowledged. All queue pairs together may have as many
+  // as the port's receive_window holds, up to kMostWindow, or `nic_packets`, or `window_packets`
+  // where that is more; kNone bounds neither.
   uint32_t window_packets = 0;  // the most; 0: what the port's receive_window holds
+  uint32_t nic_packets = 0;     // 0: what the port's receive_window holds
+
+  // A requester asks for an acknowledgement after this many packets at the latest, and at the end of
+  // each message. 0: as suits batches, 32 or fewer, and also where a batch ends.
+  uint32_t ack_every = 0;
+
+  // Packets that the NIC makes before it gives them to the port: the more, the cheaper. At least 1.
+  uint32_t batch_packets = 128;
+
+  // What threads and timers may add to a round trip before something counts as lost: nothing, where
+  // time is virtual.
+  base::Duration pause = kPause;
+
+  // A peer whose packets are marked is told at most once in this time, for each queue pair.
+  base::Duration notification_interval = base::Microseconds(50);
+
+  // Of all packets but congestion notifications, which have kNotificationDscp.
+  uint8_t dscp = 0;
 
   // Runs a call on the NIC loop's thread and returns when it has returned: LoopThread::CallOn,
   // where that loop has a thread of its own. Without it the call is made directly: the last handle
@@ -52,7 +75,8 @@ class SoftDevice : public Device {
   virtual absl::StatusOr<QueuePairCounters> queue_pair_counters(uint32_t number) const = 0;  // kNotFound
 };
 
-// Called on the NIC loop's own thread, or before that loop runs. Errors: those of Fabric::Open.
+// Called on the NIC loop's own thread, or before that loop runs. Errors: those of Fabric::Open;
+// kInvalidArgument for options beyond their bounds.
 absl::StatusOr<std::unique_ptr<SoftDevice>> OpenSoftDevice(base::EventLoop& nic_loop, Fabric& fabric,
                                                            base::Trace& trace, const DeviceOptions& options);
 

@@ -6,14 +6,15 @@
 
 namespace tokamak::verbs::soft {
 
-Engine::Engine(base::EventLoop& loop, base::Trace& trace, uint32_t trace_node, base::Random key_random,
+Engine::Engine(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& device_options, base::Random key_random,
                std::function<void()> wake_up, base::Task on_timer)
-    : keys(key_random),
+    : options(device_options),
+      keys(key_random),
+      outbox(device_options.batch_packets),
       alarms(loop, std::move(wake_up), std::move(on_timer)),
       stall_(alarms, [this]() REQUIRES_NIC_MUTEX { OnStall(); }),
       trace_(trace),
-      tracing_(dynamic_cast<base::NoTrace*>(&trace) == nullptr),
-      trace_node_(trace_node) {}
+      tracing_(dynamic_cast<base::NoTrace*>(&trace) == nullptr) {}
 
 void Engine::OnStall() {
   if (send_waiters.empty()) return;

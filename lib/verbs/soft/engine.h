@@ -15,6 +15,7 @@
 #include "lib/verbs/soft/alarm.h"
 #include "lib/verbs/soft/completion_ring.h"
 #include "lib/verbs/soft/counters.h"
+#include "lib/verbs/soft/device.h"
 #include "lib/verbs/soft/memory.h"
 #include "lib/verbs/soft/nic_mutex.h"
 #include "lib/verbs/soft/outbox.h"
@@ -32,6 +33,8 @@ struct QueuePairTurns {
 
   QueuePairCore& queue_pair;
   Link ready;
+  Link answers;
+  Link notifies;
   Link waits_for_reads;
   Link waits_for_first_read;
   Link waits_to_send;
@@ -145,8 +148,11 @@ class Engine final {
  public:
   static constexpr base::Duration kSendStall = base::Milliseconds(1);
 
-  Engine(base::EventLoop& loop, base::Trace& trace, uint32_t trace_node, base::Random key_random,
+  // `options` outlive the engine.
+  Engine(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& options, base::Random key_random,
          std::function<void()> wake_up, base::Task on_timer);
+
+  const DeviceOptions& options;
 
   KeyTable keys GUARDED_BY_NIC_MUTEX;
   Outbox outbox GUARDED_BY_NIC_MUTEX;
@@ -155,6 +161,11 @@ class Engine final {
   SendBudget sends GUARDED_BY_NIC_MUTEX;
   // May have something to send.
   QueuePairList<&QueuePairTurns::ready> ready GUARDED_BY_NIC_MUTEX;
+  // Owe an acknowledgement or a NAK that nothing has to go before: these go first, since a peer may
+  // be waiting for them with its window full.
+  QueuePairList<&QueuePairTurns::answers> answers GUARDED_BY_NIC_MUTEX;
+  // Owe a congestion notification.
+  QueuePairList<&QueuePairTurns::notifies> notifiers GUARDED_BY_NIC_MUTEX;
   // Wait for `reads`; their turn comes before that of those that are ready. Those with nothing
   // outstanding are apart.
   QueuePairList<&QueuePairTurns::waits_for_reads> read_waiters GUARDED_BY_NIC_MUTEX;
@@ -201,6 +212,8 @@ class Engine final {
   // `turns` are those of a queue pair that is going away.
   void Forget(QueuePairTurns& turns) REQUIRES_NIC_MUTEX {
     ready.Remove(turns);
+    answers.Remove(turns);
+    notifiers.Remove(turns);
     read_waiters.Remove(turns);
     first_read_waiters.Remove(turns);
     send_waiters.Remove(turns);
@@ -224,13 +237,13 @@ class Engine final {
     return ready.TakeFirst();
   }
   bool anyone_next() const REQUIRES_NIC_MUTEX {
-    return !ready.empty() || (sends.room() && !send_waiters.empty()) ||
+    return !ready.empty() || !answers.empty() || (sends.room() && !send_waiters.empty()) ||
            (reads.room(true) && !first_read_waiters.empty()) || (reads.room(false) && !read_waiters.empty());
   }
 
   bool tracing() const { return tracing_; }
   void Trace(base::TraceKind kind, uint32_t number, uint64_t size) REQUIRES_NIC_MUTEX {
-    if (tracing_) trace_.Record({alarms.now(), kind, trace_node_, number, size});
+    if (tracing_) trace_.Record({alarms.now(), kind, options.trace_node, number, size});
   }
 
  private:
@@ -241,7 +254,6 @@ class Engine final {
   Alarm stall_ GUARDED_BY_NIC_MUTEX;
   base::Trace& trace_ GUARDED_BY_NIC_MUTEX;
   const bool tracing_;  // spares a call for each packet where nobody looks
-  const uint32_t trace_node_;
 };
 
 }  // namespace tokamak::verbs::soft

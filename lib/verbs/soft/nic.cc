@@ -18,9 +18,11 @@ constexpr uint16_t kFullMembership = 0x8000;  // of a P_Key; partial members are
 constexpr uint32_t kMaxRequests = 16384;
 constexpr uint32_t kMaxCompletions = 1 << 20;
 
-// Of a queue pair, and of all together, where the port does not say less.
+// Of a queue pair, and of all together, where the port does not say more.
 constexpr uint32_t kLeastWindow = 16;
-constexpr uint32_t kMostWindow = 4096;
+
+constexpr uint32_t kMaxBatch = 4096;  // packets
+constexpr uint8_t kMaxDscp = 63;
 
 // UDP source ports of flows lie in the dynamic range, as RoCEv2 asks. (A17.9.2)
 constexpr uint16_t kFirstFlowPort = 0xc000;
@@ -70,7 +72,7 @@ Nic::Nic(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& options
       random_(base::Random(options.seed).Fork(kOwnStream)),
       manager_random_(base::Random(options.seed).Fork(kManagerStream)),
       engine_(
-          loop, trace, options.trace_node, base::Random(options.seed).Fork(kKeyStream), [this] { Wake(); },
+          loop, trace, options_, base::Random(options.seed).Fork(kKeyStream), [this] { Wake(); },
           [this] { OnTimer(); }),
       table_(static_cast<uint8_t>(random_.Below(256))),
       doorbell_(loop.MakeSignal([this] { OnDoorbell(); })) {
@@ -87,7 +89,8 @@ Nic::Nic(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& options
 // The last word is the connection manager's: peers of connections that were dropped just before are
 // told so.
 Nic::~Nic() {
-  while (port_ != nullptr && !port_busy_ && has_work()) {
+  engine_.outbox.set_limit(SIZE_MAX);
+  while (port_ != nullptr && !port_busy_ && has_data()) {
     AddMads();
     if (engine_.outbox.empty() || !FlushOutbox()) break;
   }
@@ -109,7 +112,7 @@ void Nic::OnDoorbell() {
 
 void Nic::OnPortReady() {
   BeginTurn();
-  port_busy_ = false;
+  port_busy_ = notifications_busy_ = false;
   EndTurn();
 }
 
@@ -134,7 +137,7 @@ void Nic::EndTurn() {
   // What is left without a packet that waits for the port: requests that make none, or those whom
   // an overrun gave room. Each such turn carries requests out or sends, so it does not go round for
   // nothing.
-  if (!port_busy_ && has_work()) Wake();
+  if (has_work()) Wake();
   engine_.alarms.End();
   in_turn_ = false;
   mutex_.unlock();
@@ -179,20 +182,41 @@ void Nic::FinishTurns() {
 }
 
 void Nic::Transmit() {
+  Notify();
   if (port_busy_) return;
-  for (int batches = 0; has_work(); ++batches) {
+  for (int batches = 0; has_data(); ++batches) {
     if (batches == kBatchesPerTurn || mutex_.owner_waits()) {
       Wake();
       return;
     }
+    // What the port would not take now is not made: answers that come due meanwhile could not pass
+    // it, and after a loss it would be sent for nothing.
+    const size_t room = port_->room();
+    if (room == 0) {
+      port_busy_ = true;
+      return;
+    }
+    engine_.outbox.set_limit(room);
     Fill();
     if (engine_.outbox.empty()) return;
     if (!FlushOutbox()) return;
   }
 }
 
+// Congestion notifications, each alone: they are rare, and no data may go before them.
+void Nic::Notify() {
+  while (!notifications_busy_) {
+    QueuePairCore* queue_pair = engine_.notifiers.TakeFirst();
+    if (queue_pair == nullptr) return;
+    if (queue_pair->Notify(*port_)) continue;
+    notifications_busy_ = true;
+    ++engine_.counters.port_busy;
+  }
+}
+
 // Each queue pair in turn, until the batch is full or nobody has anything that can go now.
 void Nic::Fill() {
+  AddAnswers();
   AddMads();
   size_t idle = 0;  // queue pairs in a row that had more to say but could not
   while (!engine_.outbox.full() && idle <= engine_.ready.size()) {
@@ -205,6 +229,14 @@ void Nic::Fill() {
     }
     queue_pair->MarkReady();
     idle = engine_.outbox.size() == before ? idle + 1 : 0;
+  }
+}
+
+void Nic::AddAnswers() {
+  while (!engine_.outbox.full()) {
+    QueuePairCore* queue_pair = engine_.answers.TakeFirst();
+    if (queue_pair == nullptr) return;
+    queue_pair->EmitAnswer();
   }
 }
 
@@ -303,6 +335,10 @@ void Nic::EndOverrun(CompletionRing& ring) {
 
 absl::StatusOr<std::shared_ptr<Nic>> Nic::Open(base::EventLoop& loop, Fabric& fabric, base::Trace& trace,
                                                const DeviceOptions& options) {
+  if (options.batch_packets == 0 || options.batch_packets > kMaxBatch) {
+    return absl::InvalidArgumentError(absl::StrCat("a batch has 1 to ", kMaxBatch, " packets"));
+  }
+  if (options.dscp > kMaxDscp) return absl::InvalidArgumentError(absl::StrCat("a DSCP is at most ", kMaxDscp));
   const std::shared_ptr<Nic> nic(new Nic(loop, trace, options), [run = options.run_on_nic_loop](Nic* last) {
     if (run == nullptr) {
       delete last;
@@ -325,14 +361,17 @@ absl::Status Nic::Plug(base::EventLoop& loop, Fabric& fabric, const DeviceOption
   limits_ = MakeLimits(RoundMtu(std::min(port_->max_mtu(), options.max_mtu)));
   // Peers are taken to have as much room as we have.
   engine_.reads.set_window(port_->receive_window());
-  engine_.sends.set_window(std::max(PortPackets(), options.window_packets));
+  if (options.congestion != CongestionControl::kNone) {
+    const uint32_t together = options.nic_packets != 0 ? options.nic_packets : PortPackets();
+    engine_.sends.set_window(std::max(together, options.window_packets));
+  }
   return absl::OkStatus();
 }
 
 void Nic::LeaveControl() {
   AnswerDoorbells();
   Publish();
-  if (!in_turn_ && !port_busy_ && has_work()) Wake();
+  if (!in_turn_ && has_work()) Wake();
 }
 
 absl::StatusOr<uint32_t> Nic::Register(DomainId domain, absl::Span<uint8_t> memory, Access access) {
@@ -370,7 +409,7 @@ absl::StatusOr<QueuePairCore*> Nic::CreateQueuePair(DomainId domain, const Queue
     return absl::ResourceExhaustedError(absl::StrCat("more than ", limits_.max_queue_pairs, " queue pairs"));
   const uint16_t source_port = static_cast<uint16_t>(kFirstFlowPort + random_.Below(kFlowPorts));
   auto* queue_pair = new QueuePairCore(engine_, number, domain, options, std::move(send_ring), std::move(receive_ring),
-                                       std::move(shared_receives), MakeCongestion(), source_port);
+                                       std::move(shared_receives), MakeOwnCongestion(), source_port);
   table_.Insert(number, queue_pair);
   return queue_pair;
 }
@@ -381,9 +420,13 @@ uint32_t Nic::PortPackets() const {
   return static_cast<uint32_t>(std::min<uint64_t>(std::max<uint64_t>(fits, kLeastWindow), kMostWindow));
 }
 
-std::unique_ptr<Congestion> Nic::MakeCongestion() const {
-  const uint32_t packets = options_.window_packets != 0 ? options_.window_packets : PortPackets();
-  return options_.congestion == CongestionControl::kFixed ? MakeFixedWindow(packets) : MakeAdditiveWindow(packets);
+std::unique_ptr<Congestion> Nic::MakeOwnCongestion() const {
+  CongestionPath path;
+  path.packets = options_.window_packets != 0 ? options_.window_packets : PortPackets();
+  path.line_rate = port_->line_rate();
+  path.pause = options_.pause;
+  path.dcqcn = options_.dcqcn;
+  return MakeCongestion(options_.congestion, path);
 }
 
 void Nic::Destroy(QueuePairCore* queue_pair) {
@@ -442,7 +485,9 @@ DeviceCounters Nic::counters() const {
 absl::StatusOr<QueuePairCounters> Nic::queue_pair_counters(uint32_t number) const {
   const QueuePairCore* queue_pair = table_.Find(number);
   if (queue_pair == nullptr) return absl::NotFoundError(absl::StrCat("no queue pair ", number));
-  return queue_pair->counters;
+  QueuePairCounters counters = queue_pair->counters;
+  counters.rate = queue_pair->rate();
+  return counters;
 }
 
 void Nic::SendMad(const Address& peer, absl::Span<const uint8_t> mad) {

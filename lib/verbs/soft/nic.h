@@ -120,7 +120,7 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   void ReleaseNumber(uint32_t number) override REQUIRES_NIC_MUTEX { table_.Release(number); }
 
  private:
-  // A turn sends at most this many batches (of Outbox::kCapacity packets) before it lets the loop
+  // A turn sends at most this many batches (DeviceOptions::batch_packets) before it lets the loop
   // receive again.
   static constexpr int kBatchesPerTurn = 2;
 
@@ -145,11 +145,17 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
 
   // Sending, in a turn.
   void Transmit() REQUIRES_NIC_MUTEX;
+  void Notify() REQUIRES_NIC_MUTEX;
   void Fill() REQUIRES_NIC_MUTEX;
+  void AddAnswers() REQUIRES_NIC_MUTEX;
   void AddMads() REQUIRES_NIC_MUTEX;
   bool FlushOutbox() REQUIRES_NIC_MUTEX;
-  bool has_work() const REQUIRES_NIC_MUTEX {
+  bool has_data() const REQUIRES_NIC_MUTEX {
     return engine_.anyone_next() || mads_added_ < mads_.size() || !engine_.outbox.empty();
+  }
+  // There is something that the port may take.
+  bool has_work() const REQUIRES_NIC_MUTEX {
+    return (!port_busy_ && has_data()) || (!notifications_busy_ && !engine_.notifiers.empty());
   }
 
   // In a turn or a control call.
@@ -159,7 +165,7 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   void LeaveControl() REQUIRES_NIC_MUTEX;
   void Wake();
   uint32_t PortPackets() const REQUIRES_NIC_MUTEX;
-  std::unique_ptr<Congestion> MakeCongestion() const REQUIRES_NIC_MUTEX;
+  std::unique_ptr<Congestion> MakeOwnCongestion() const REQUIRES_NIC_MUTEX;
 
   const DeviceOptions options_;
   mutable NicMutex mutex_;
@@ -176,8 +182,9 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   uint32_t mad_psn_ GUARDED_BY_NIC_MUTEX = 0;
   DeviceWatches watches_;
   bool in_turn_ GUARDED_BY_NIC_MUTEX = false;
-  bool port_busy_ GUARDED_BY_NIC_MUTEX = false;
-  bool walking_ GUARDED_BY_NIC_MUTEX = false;  // the connection manager changes a queue pair's state
+  bool port_busy_ GUARDED_BY_NIC_MUTEX = false;           // with data
+  bool notifications_busy_ GUARDED_BY_NIC_MUTEX = false;  // took no notification
+  bool walking_ GUARDED_BY_NIC_MUTEX = false;             // the connection manager changes a queue pair's state
   std::unique_ptr<ManagementHandler> manager_ GUARDED_BY_NIC_MUTEX;
 
   std::unique_ptr<base::Signal> doorbell_;

@@ -22,13 +22,17 @@ namespace tokamak::verbs::soft {
 
 class Outbox final {
  public:
-  static constexpr size_t kCapacity = 128;
+  static constexpr size_t kCapacity = 128;  // unless told otherwise
 
-  Outbox() : packets_(kCapacity), claims_(kCapacity) {}
+  explicit Outbox(size_t capacity = kCapacity) : packets_(capacity), claims_(capacity) {}
 
   bool empty() const { return begin_ == end_; }
-  bool full() const { return end_ == kCapacity; }
+  bool full() const { return at_capacity() || size() >= limit_; }
+  bool at_capacity() const { return end_ == packets_.size(); }
   size_t size() const { return end_ - begin_; }
+
+  // At most this many are to wait; those that wait already do.
+  void set_limit(size_t limit) { limit_ = limit; }
 
   // A fresh packet at the end; there must be room. `owner` is a queue pair number.
   Packet& Add(uint32_t owner) {
@@ -86,6 +90,7 @@ class Outbox final {
   std::vector<Claim> claims_;
   size_t begin_ = 0;
   size_t end_ = 0;
+  size_t limit_ = SIZE_MAX;
 };
 
 }  // namespace tokamak::verbs::soft

@@ -14,6 +14,14 @@ bool IsRequest(PacketOpcode opcode) {
   return opcode < PacketOpcode::kReadResponseFirst || opcode > PacketOpcode::kAtomicAcknowledge;
 }
 
+// Longer than any rate asks for: what is further away is long past, see base::Time.
+constexpr base::Duration kLongestGap = base::Seconds(10);
+
+// Carries what its sender could send more slowly.
+bool IsData(PacketOpcode opcode) {
+  return opcode != PacketOpcode::kAcknowledge && opcode != PacketOpcode::kAtomicAcknowledge;
+}
+
 absl::Status CheckReliability(const ReliabilityOptions& reliability, const Limits& limits) {
   if (reliability.retry_count > kMaxRetryCount || reliability.rnr_retry_count > kMaxRetryCount) {
     return absl::InvalidArgumentError(absl::StrCat("retry counts end at ", kMaxRetryCount));
@@ -45,8 +53,11 @@ QueuePairCore::QueuePairCore(Engine& engine, uint32_t number, DomainId domain, c
       receive_ring_(std::move(receive_ring)),
       shared_receives_(std::move(shared_receives)),
       congestion_(std::move(congestion)),
+      paces_(congestion_->paces()),
+      ecn_(congestion_->reacts_to_marks() ? Ecn::kCapable0 : Ecn::kNotCapable),
       requester_(engine, *this, *congestion_),
-      responder_(engine, *this) {
+      responder_(engine, *this),
+      pace_(engine.alarms, [this]() REQUIRES_NIC_MUTEX { MarkReady(); }) {
   attributes_.remote_access = options.remote_access;
 }
 
@@ -77,6 +88,8 @@ absl::Status QueuePairCore::Modify(QueuePairState to, const QueuePairAttributes&
 }
 
 void QueuePairCore::ToReset() {
+  engine_.notifiers.Remove(turns_);
+  pace_.Cancel();
   requester_.Reset();
   responder_.Reset();
   sends.ReleaseAll();
@@ -142,6 +155,7 @@ void QueuePairCore::Fail(CompletionStatus send_status, CompletionStatus receive_
   Enter(QueuePairState::kError);
   engine_.keys.EndLife(life_);
   engine_.counters.dropped_before_send += engine_.outbox.DropOwner(number_);
+  engine_.notifiers.Remove(turns_);
   requester_.Flush(send_status, provider_code);
   responder_.Flush(receive_status);
   if (watched) engine_.on_error(number_);
@@ -155,10 +169,11 @@ void QueuePairCore::Enter(QueuePairState to) {
 void QueuePairCore::Receive(const Packet& packet) {
   ++counters.packets_received;
   counters.bytes_received += packet.payload_length();
-  if (packet.ecn == Ecn::kMarked) ++counters.marks_received;
   const QueuePairState now = state();
+  if (packet.ecn == Ecn::kMarked) OnMarked(packet);
   if (packet.opcode == PacketOpcode::kCongestionNotification) {
     ++counters.notifications_received;
+    congestion_->OnNotification(engine_.alarms.now());
     return;
   }
   if (IsRequest(packet.opcode)) {
@@ -203,6 +218,45 @@ bool QueuePairCore::Emit() {
   return answers || requests;
 }
 
+// The notification point of DCQCN. A pair that is not connected has no peer to tell.
+void QueuePairCore::OnMarked(const Packet& packet) {
+  ++counters.marks_received;
+  const bool connected = state() == QueuePairState::kReadyToReceive || state() == QueuePairState::kReadyToSend;
+  if (!connected || !IsData(packet.opcode)) return;
+  const base::Time now = engine_.alarms.now();
+  const base::Duration since = now - notified_at_;
+  if (notified_ && since >= base::Duration() && since < engine_.options.notification_interval) return;
+  notified_ = true;
+  notified_at_ = now;
+  engine_.notifiers.Add(turns_);
+}
+
+bool QueuePairCore::Notify(Port& port) {
+  Packet packet;
+  packet.opcode = PacketOpcode::kCongestionNotification;
+  packet.destination = attributes_.peer_number;
+  packet.peer = attributes_.peer;
+  packet.source_port = source_port_;
+  packet.dscp = kNotificationDscp;
+  if (port.Send(absl::MakeConstSpan(&packet, 1)) == 0) {
+    engine_.notifiers.AddFirst(turns_);
+    return false;
+  }
+  ++counters.packets_sent;
+  ++counters.notifications_sent;
+  engine_.Trace(base::TraceKind::kPacketSent, packet.psn, 0);
+  return true;
+}
+
+bool QueuePairCore::Pace() {
+  if (pace_.set()) return false;
+  const base::Time now = engine_.alarms.now();
+  const base::Duration wait = congestion_->NextSend(now) - now;
+  if (wait <= base::Duration() || wait > kLongestGap) return true;
+  pace_.Set(wait);
+  return false;
+}
+
 Packet& QueuePairCore::AddPacket(PacketOpcode opcode, uint64_t sequence) {
   ++counters.packets_sent;
   Packet& packet = engine_.outbox.Add(number_);
@@ -211,6 +265,8 @@ Packet& QueuePairCore::AddPacket(PacketOpcode opcode, uint64_t sequence) {
   packet.psn = ToPsn(sequence);
   packet.peer = attributes_.peer;
   packet.source_port = source_port_;
+  packet.ecn = ecn_;
+  packet.dscp = engine_.options.dscp;
   return packet;
 }
 

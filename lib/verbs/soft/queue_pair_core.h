@@ -23,6 +23,7 @@
 #include "lib/verbs/soft/requester.h"
 #include "lib/verbs/soft/responder.h"
 #include "lib/verbs/soft/shared_receives.h"
+#include "lib/verbs/soft/wire.h"
 #include "lib/verbs/soft/work_queue.h"
 #include "lib/verbs/verbs.h"
 
@@ -78,10 +79,34 @@ class QueuePairCore final {
   // Adds packets to the outbox, at most a fair share. True when it has more that could go at once.
   bool Emit() REQUIRES_NIC_MUTEX;
 
+  // Adds the acknowledgement or NAK that is owed, where nothing has to go before it.
+  void EmitAnswer() REQUIRES_NIC_MUTEX { responder_.EmitAnswer(); }
+
+  // Sends the congestion notification that is owed. Returns false, with the queue pair first in
+  // line again, when the port does not take it.
+  bool Notify(Port& port) REQUIRES_NIC_MUTEX;
+
+  // False: the rate allows no packet yet; the queue pair will be ready when it does.
+  bool MaySend() REQUIRES_NIC_MUTEX { return !paces_ || Pace(); }
+
+  // `packet`, whole, has been added to the outbox.
+  void OnSend(const Packet& packet) REQUIRES_NIC_MUTEX {
+    if (paces_) congestion_->OnSend(engine_.alarms.now(), EthernetBytes(packet));
+  }
+
+  // The rate lets the next packet leave `time` after `since`, or later.
+  bool LeavesAfter(base::Time since, base::Duration time) REQUIRES_NIC_MUTEX {
+    return paces_ && rate() != 0 && congestion_->NextSend(engine_.alarms.now()) - since >= time;
+  }
+
+  // Bits per second; 0: not limited.
+  uint64_t rate() const REQUIRES_NIC_MUTEX { return congestion_->rate(); }
+
   // A packet on its way to the peer.
   Packet& AddPacket(PacketOpcode opcode, uint64_t sequence) REQUIRES_NIC_MUTEX;
 
   void MarkReady() REQUIRES_NIC_MUTEX { engine_.ready.Add(turns_); }
+  void MarkAnswer() REQUIRES_NIC_MUTEX { engine_.answers.Add(turns_); }
   void WaitForReads(bool first) REQUIRES_NIC_MUTEX { engine_.WaitForReads(turns_, first); }
   void WaitToSend(bool first) REQUIRES_NIC_MUTEX { engine_.WaitToSend(turns_, first); }
 
@@ -102,6 +127,8 @@ class QueuePairCore final {
   absl::Status ToReadyToReceive(const QueuePairAttributes& attributes, const Limits& limits) REQUIRES_NIC_MUTEX;
   absl::Status ToReadyToSend(const QueuePairAttributes& attributes, const Limits& limits) REQUIRES_NIC_MUTEX;
   void ToReset() REQUIRES_NIC_MUTEX;
+  bool Pace() REQUIRES_NIC_MUTEX;
+  void OnMarked(const Packet& packet) REQUIRES_NIC_MUTEX;
 
   Engine& engine_;
   const uint32_t number_;
@@ -112,11 +139,17 @@ class QueuePairCore final {
   const std::shared_ptr<CompletionRing> receive_ring_;
   const std::shared_ptr<SharedReceives> shared_receives_;
   const std::unique_ptr<Congestion> congestion_ GUARDED_BY_NIC_MUTEX;
+  const bool paces_;
+  const Ecn ecn_;  // of what it sends
   std::atomic<QueuePairState> state_{QueuePairState::kInit};
   QueuePairAttributes attributes_ GUARDED_BY_NIC_MUTEX;
 
   Requester requester_ GUARDED_BY_NIC_MUTEX;
   Responder responder_ GUARDED_BY_NIC_MUTEX;
+
+  bool notified_ GUARDED_BY_NIC_MUTEX = false;  // ever, and when last
+  base::Time notified_at_ GUARDED_BY_NIC_MUTEX;
+  Alarm pace_ GUARDED_BY_NIC_MUTEX;
 
   QueuePairTurns turns_{*this};
 };

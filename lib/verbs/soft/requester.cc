@@ -17,6 +17,7 @@ namespace {
 // to keep a window moving.
 constexpr uint32_t kMaxPacketsPerAck = 32;
 constexpr uint32_t kAcksPerWindow = 4;
+constexpr int64_t kAsksPerTimeout = 4;
 
 // A READ is cut so that several pieces fill a window (while one is taken in, the next are on their
 // way), but not too finely.
@@ -101,7 +102,7 @@ bool Requester::Emit(Share* share) {
       share->Spend(0);
       continue;
     }
-    if (position_ - unacked_ >= window_) return false;
+    if (position_ - unacked_ >= window_ || !queue_pair_.MaySend()) return false;
     bool went = false;
     if (!slot.wants_answer()) {
       went = EmitData(slot, share);
@@ -113,7 +114,9 @@ bool Requester::Emit(Share* share) {
     if (!went) return false;
     if (position_ == slot.end) ++cursor_;
   }
-  return true;
+  if (cursor_ == sends_.tail()) return false;  // its owner rings when there is more
+  // Now and not in its next turn, which would then only find that it is too early.
+  return queue_pair_.MaySend();
 }
 
 bool Requester::StartNext() {
@@ -190,9 +193,10 @@ bool Requester::EmitData(SendSlot& slot, Share* share) {
   packet.immediate = slot.immediate;
   packet.solicited = last && slot.solicited;
   share->Spend(length);
-  packet.ack_request = WantsAck(last, *share);
   engine_.outbox.LooksUntil(position_);
   Gather(slot, offset, length, &packet);
+  queue_pair_.OnSend(packet);
+  packet.ack_request = WantsAck(last, *share);
   queue_pair_.counters.bytes_sent += length;
   Sent(1);
   return true;
@@ -222,6 +226,7 @@ bool Requester::EmitRead(SendSlot& slot, Share* share) {
   packet.rkey = slot.rkey;
   packet.dma_length = length;
   packet.ack_request = true;
+  queue_pair_.OnSend(packet);
   since_ack_request_ = 0;
   Expect(packets, length);
   share->Spend(0);
@@ -243,6 +248,7 @@ bool Requester::EmitAtomic(SendSlot& slot, Share* share) {
   packet.swap_or_add = slot.swap_or_add;
   packet.compare = slot.compare;
   packet.ack_request = true;
+  queue_pair_.OnSend(packet);
   since_ack_request_ = 0;
   Expect(1, 0);
   share->Spend(0);
@@ -286,14 +292,18 @@ void Requester::Gather(const SendSlot& slot, uint32_t offset, uint32_t length, P
 }
 
 // Also where others go next: the turn after that may have to wait for room that only
-// acknowledgements give back.
+// acknowledgements give back. And where packets leave so slowly that the time-out could come first.
 bool Requester::WantsAck(bool last_of_message, const Share& share) {
   ++since_ack_request_;
-  const uint32_t interval = std::max(1u, std::min(kMaxPacketsPerAck, window_ / kAcksPerWindow));
+  const uint32_t every = engine_.options.ack_every;
+  const uint32_t interval = std::max(1u, std::min(every != 0 ? every : kMaxPacketsPerAck, window_ / kAcksPerWindow));
   const bool window_full = position_ + 1 - unacked_ >= window_;
-  const bool turn_ends = share.spent() || engine_.outbox.full() || !engine_.sends.room();
-  if (!last_of_message && !window_full && !turn_ends && since_ack_request_ < interval) return false;
+  const bool batch_ends = every == 0 && (share.spent() || engine_.outbox.at_capacity());
+  const bool turn_ends = batch_ends || !engine_.sends.room();
+  const bool slow = queue_pair_.LeavesAfter(asked_at_, queue_pair_.reliability().ack_timeout / kAsksPerTimeout);
+  if (!last_of_message && !window_full && !turn_ends && !slow && since_ack_request_ < interval) return false;
   since_ack_request_ = 0;
+  asked_at_ = engine_.alarms.now();
   return true;
 }
 
@@ -623,10 +633,10 @@ void Requester::OnTimeout() {
 // was agreed: the time-out goes on.
 void Requester::OnOverdue() {
   if (!running_ || !outstanding() || ready_again_.set()) return;
-  if (!excused_ && engine_.alarms.now() - overdue_at_ > kPause) {
+  if (!excused_ && engine_.alarms.now() - overdue_at_ > engine_.options.pause) {
     // It was this NIC that paused: what came meanwhile may not have been looked at.
     excused_ = true;
-    overdue_.Set(kPause);
+    overdue_.Set(engine_.options.pause);
     return;
   }
   ++queue_pair_.counters.answers_overdue;

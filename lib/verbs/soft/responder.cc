@@ -84,7 +84,7 @@ void Responder::OnRequest(const Packet& packet) {
   ++queue_pair_.counters.requests_executed;
   if (!packet.ack_request) return;
   ack_due_ = true;
-  queue_pair_.MarkReady();
+  OweAnswer();
 }
 
 bool Responder::Execute(const Packet& packet) {
@@ -242,7 +242,6 @@ void Responder::CompleteReceive(const Packet& packet, CompletionOpcode opcode, u
 
 void Responder::OnDuplicate(const Packet& packet, uint64_t sequence) {
   ++queue_pair_.counters.requests_duplicate;
-  queue_pair_.MarkReady();
   Response response;
   response.first = response.position = response.base = sequence;
   response.msn = msn_;
@@ -252,6 +251,7 @@ void Responder::OnDuplicate(const Packet& packet, uint64_t sequence) {
     response.length = packet.dma_length;
     response.key = packet.rkey;
     if (response.end <= expected_) responses_.Replay(response);
+    queue_pair_.MarkReady();
     return;
   }
   if (packet.opcode == PacketOpcode::kCompareSwap || packet.opcode == PacketOpcode::kFetchAdd) {
@@ -262,9 +262,11 @@ void Responder::OnDuplicate(const Packet& packet, uint64_t sequence) {
       response.original = result.original;
       responses_.Replay(response);
     }
+    queue_pair_.MarkReady();
     return;
   }
   ack_due_ = true;
+  OweAnswer();
 }
 
 void Responder::OnGap() {
@@ -272,13 +274,13 @@ void Responder::OnGap() {
   if (gap_told_) return;
   gap_told_ = true;
   nak_due_ = kSequenceNak;
-  queue_pair_.MarkReady();
+  OweAnswer();
 }
 
 bool Responder::NotReady() {
   gap_told_ = true;  // what follows this packet is no gap
   nak_due_ = kNotReadyNak | NotReadyCode(queue_pair_.reliability().rnr_delay);
-  queue_pair_.MarkReady();
+  OweAnswer();
   return false;
 }
 
@@ -298,7 +300,7 @@ void Responder::End(const Fault& fault) {
   ended_ = fault;
   ended_due_ = true;
   ended_due_at_ = fault.sequence;
-  queue_pair_.MarkReady();
+  OweAnswer();
 }
 
 void Responder::OnRequestInError(const Packet& packet) {
@@ -312,7 +314,7 @@ void Responder::OnRequestInError(const Packet& packet) {
   const uint64_t at = wants_answer ? sequence : ended_->sequence;
   ended_due_at_ = ended_due_ ? std::min(ended_due_at_, at) : at;
   ended_due_ = true;
-  queue_pair_.MarkReady();
+  OweAnswer();
 }
 
 void Responder::Reset() {
@@ -338,6 +340,21 @@ void Responder::Stop() {
 
 // ---- Answering.
 
+// An answer that READ data does not have to go before goes before the data of all queue pairs. On
+// the wire it is of their class: else it could overtake READ data, which would then seem lost.
+void Responder::OweAnswer() {
+  if (AnswersFirst()) {
+    queue_pair_.MarkAnswer();
+  } else {
+    queue_pair_.MarkReady();
+  }
+}
+
+void Responder::EmitAnswer() {
+  Share share;
+  if (!AnswersFirst() || Emit(&share)) queue_pair_.MarkReady();
+}
+
 bool Responder::Emit(Share* share) {
   if (ended_due_) {
     if (engine_.outbox.full()) return true;
@@ -347,6 +364,7 @@ bool Responder::Emit(Share* share) {
   }
   if (!running_) return false;
   while (!responses_.empty()) {
+    if (!queue_pair_.MaySend()) return false;
     if (share->spent() || engine_.outbox.full()) return true;
     Response& response = responses_.front();
     if (!EmitResponse(response, share)) continue;
@@ -408,6 +426,7 @@ bool Responder::EmitResponse(Response& response, Share* share) {
     engine_.outbox.Uses(response.key);
     engine_.outbox.Uses(engine_.keys.RegionOf(response.key));
   }
+  queue_pair_.OnSend(packet);
   queue_pair_.counters.bytes_sent += length;
   share->Spend(length);
   ++response.position;

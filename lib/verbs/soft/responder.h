@@ -47,8 +47,9 @@ class Responder final {
   // A request that meets the queue pair in Error.
   void OnRequestInError(const Packet& packet) REQUIRES_NIC_MUTEX;
 
-  // See QueuePairCore::Emit.
+  // See QueuePairCore::Emit and EmitAnswer.
   bool Emit(Share* share) REQUIRES_NIC_MUTEX;
+  void EmitAnswer() REQUIRES_NIC_MUTEX;
 
  private:
   enum class Message : uint8_t { kNone, kSend, kWrite };
@@ -75,6 +76,8 @@ class Responder final {
 
   void OnDuplicate(const Packet& packet, uint64_t sequence) REQUIRES_NIC_MUTEX;
   void OnGap() REQUIRES_NIC_MUTEX;
+  void OweAnswer() REQUIRES_NIC_MUTEX;
+  bool AnswersFirst() const REQUIRES_NIC_MUTEX { return responses_.empty() && !fault_; }
   bool NotReady() REQUIRES_NIC_MUTEX;
   bool Refuse(uint8_t syndrome, CompletionStatus receive_status = CompletionStatus::kFlushed) REQUIRES_NIC_MUTEX;
   void End(const Fault& fault) REQUIRES_NIC_MUTEX;

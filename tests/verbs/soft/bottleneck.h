@@ -25,6 +25,7 @@ struct BottleneckOptions {
   int64_t picoseconds_per_byte = 0;               // 8000: 1 Gb/s; 0: no bound
   uint64_t queue_bytes = 1 << 30;                 // that may wait to leave
   base::Duration delay = base::Microseconds(20);  // of every packet, after it has left
+  uint64_t mark_bytes = 1 << 30;                  // more than this many wait: what is ECN-capable is marked
   double loss = 0;                                // by chance, for each packet
   uint64_t seed = 1;
 };
@@ -34,6 +35,7 @@ struct BottleneckCounters {
   uint64_t lost = 0;     // by chance
   uint64_t dropped = 0;  // for want of room
   uint64_t passed = 0;
+  uint64_t marked = 0;
 };
 
 class Bottleneck final {
@@ -65,9 +67,16 @@ class Bottleneck final {
       ++counters_.dropped;
       return;
     }
+    const bool marks = free_at_ - now > base::Duration::Picoseconds(options_.picoseconds_per_byte *
+                                                                    static_cast<int64_t>(options_.mark_bytes)) &&
+                       packet.ecn != Ecn::kNotCapable;
     free_at_ = std::max(free_at_, now) + base::Duration::Picoseconds(options_.picoseconds_per_byte * bytes);
     Flight& flight = flights_.emplace_back();
     flight.packet = packet;
+    if (marks) {
+      flight.packet.ecn = Ecn::kMarked;
+      ++counters_.marked;
+    }
     flight.from = from;
     flight.bytes.reserve(packet.payload_length());
     for (uint32_t i = 0; i < packet.slices; ++i) {

@@ -63,11 +63,11 @@ class FlowsTest : public TwoNics {
   }
 
   // Two hosts, on either side, with a connected queue pair each.
-  void AddPair() {
+  void AddPair(const DeviceOptions& options = {}) {
     const size_t index = hosts_.size() / 2 + 1;
     for (int side : {1, 2}) {
       hosts_.push_back(std::make_unique<Host>(scheduler_));
-      OpenHost(*fabric_, {}, Deep(), absl::StrCat("10.0.", side, ".", index).c_str(), index * 2 + side,
+      OpenHost(*fabric_, options, Deep(), absl::StrCat("10.0.", side, ".", index).c_str(), index * 2 + side,
                hosts_.back().get());
     }
     Walk(left(index - 1), right(index - 1), 4096, {}, 1, 2);
@@ -217,6 +217,63 @@ INSTANTIATE_TEST_SUITE_P(Bottleneck, BottleneckTest,
                                          BottleneckCase{"Read16", Opcode::kRead, 16},
                                          BottleneckCase{"Read64", Opcode::kRead, 64}),
                          [](const auto& tested) { return tested.param.name; });
+
+// Two senders of 10 Gb/s meet before 5 Gb/s, with room for 1 MB: without marks that is lost, with
+// them the queue stays short and the link busy.
+class MarkingTest : public FlowsTest, public testing::WithParamInterface<Opcode> {
+ protected:
+  std::vector<Flow> Meet(CongestionControl congestion) {
+    BottleneckOptions path;
+    path.picoseconds_per_byte = kGigabit / 5;
+    path.queue_bytes = 1 << 20;
+    path.mark_bytes = 100 << 10;
+    Build(path, path);
+    DeviceOptions options;
+    options.congestion = congestion;
+    options.window_packets = 1024;
+    options.dcqcn.line_rate = 10'000'000'000;
+    AddPair(options);
+    AddPair(options);
+    std::vector<Flow> flows = {{left(0), right(0), GetParam()}, {left(1), right(1), GetParam()}};
+    RunFlows(flows, kLong);
+    return flows;
+  }
+  const BottleneckCounters& data() const { return GetParam() == Opcode::kRead ? fabric_->back() : fabric_->there(); }
+  Host& sender(size_t index) { return GetParam() == Opcode::kRead ? right(index) : left(index); }
+  Host& receiver(size_t index) { return GetParam() == Opcode::kRead ? left(index) : right(index); }
+
+  static constexpr base::Duration kLong = base::Milliseconds(100);
+};
+
+TEST_P(MarkingTest, DcqcnKeepsTheQueueShortAndTheLinkBusy) {
+  const std::vector<Flow> flows = Meet(CongestionControl::kDcqcn);
+  SCOPED_TRACE(Report(flows, kLong));
+  EXPECT_GT(data().marked, 0u);
+  EXPECT_EQ(data().dropped, 0u);
+  const double bytes = static_cast<double>(flows[0].acknowledged + flows[1].acknowledged);
+  EXPECT_GE(bytes * 8 / kLong.seconds(), 0.7 * 5e9) << "alpha begins at 1, so the first cuts are deep";
+  for (size_t i = 0; i < 2; ++i) {
+    const QueuePairCounters told = *sender(i).device->queue_pair_counters(sender(i).queue_pair->number());
+    const QueuePairCounters tells = receiver(i).device->counters().queue_pairs;
+    EXPECT_GT(tells.marks_received, 0u);
+    EXPECT_GT(tells.notifications_sent, 0u);
+    EXPECT_LE(tells.notifications_sent, static_cast<uint64_t>(kLong.microseconds() / 50 + 1));
+    EXPECT_GT(told.notifications_received, 0u);
+    EXPECT_GT(told.rate, 0u) << "the rate fell";
+    EXPECT_LT(told.rate, 6'000'000'000u);
+    EXPECT_EQ(told.packets_retransmitted, 0u);
+  }
+  EXPECT_GE(Share(std::min(flows[0].acknowledged, flows[1].acknowledged), bytes), 0.3);
+}
+
+TEST_P(MarkingTest, WithoutCongestionControlTheQueueOverflows) {
+  Meet(CongestionControl::kNone);
+  EXPECT_EQ(data().marked, 0u) << "nobody said that it reacts to marks";
+  EXPECT_GT(data().dropped, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Marking, MarkingTest, testing::Values(Opcode::kWrite, Opcode::kRead),
+                         [](const auto& tested) { return tested.param == Opcode::kRead ? "Read" : "Write"; });
 
 }  // namespace
 }  // namespace tokamak::verbs::soft

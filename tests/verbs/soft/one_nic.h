@@ -6,6 +6,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,34 +27,42 @@ namespace tokamak::verbs::soft {
 struct Sent {
   Packet packet;
   std::string payload;
+  base::Time time;
 };
 
 // A fabric of one port, whose other end is the test.
 class ScriptedFabric final : public Fabric {
  public:
-  absl::StatusOr<std::unique_ptr<Port>> Open(base::EventLoop&, const Address& address,
+  absl::StatusOr<std::unique_ptr<Port>> Open(base::EventLoop& loop, const Address& address,
                                              PortCallbacks callbacks) override {
     callbacks_ = std::move(callbacks);
-    return std::make_unique<ScriptedPort>(*this, address);
+    return std::make_unique<ScriptedPort>(*this, loop, address);
   }
 
   void Deliver(absl::Span<const Packet> packets) { callbacks_.on_packets(packets); }
   void Ready() { callbacks_.on_ready(); }
 
   std::vector<Sent> sent;
-  size_t room = SIZE_MAX;  // packets that the port still takes
+  size_t room = SIZE_MAX;                   // packets that the port still takes
+  bool says_room = false;                   // it tells the NIC
+  std::optional<size_t> notification_room;  // apart from `room`, where set
+  uint64_t line_rate = 0;
   uint64_t window = 1 << 20;
   int batches = 0;
 
  private:
   class ScriptedPort final : public Port {
    public:
-    ScriptedPort(ScriptedFabric& fabric, const Address& address) : fabric_(fabric), address_(address) {}
+    ScriptedPort(ScriptedFabric& fabric, base::EventLoop& loop, const Address& address)
+        : fabric_(fabric), loop_(loop), address_(address) {}
     size_t Send(absl::Span<const Packet> packets) override {
       ++fabric_.batches;
+      const bool apart =
+          fabric_.notification_room.has_value() && packets[0].opcode == PacketOpcode::kCongestionNotification;
+      size_t& room = apart ? *fabric_.notification_room : fabric_.room;
       size_t taken = 0;
-      for (; taken < packets.size() && fabric_.room > 0; ++taken, --fabric_.room) {
-        Sent sent{packets[taken], ""};
+      for (; taken < packets.size() && room > 0; ++taken, --room) {
+        Sent sent{packets[taken], "", loop_.Now()};
         for (uint32_t i = 0; i < sent.packet.slices; ++i) {
           const PayloadSlice& slice = sent.packet.payload[i];
           sent.payload.append(reinterpret_cast<const char*>(slice.data), slice.length);
@@ -62,12 +71,15 @@ class ScriptedFabric final : public Fabric {
       }
       return taken;
     }
+    size_t room() const override { return fabric_.says_room ? fabric_.room : SIZE_MAX; }
+    uint64_t line_rate() const override { return fabric_.line_rate; }
     const Address& address() const override { return address_; }
     uint32_t max_mtu() const override { return kMaxMtu; }
     uint64_t receive_window() const override { return fabric_.window; }
 
    private:
     ScriptedFabric& fabric_;
+    base::EventLoop& loop_;
     const Address address_;
   };
 

@@ -46,6 +46,126 @@ TEST_F(RequesterWindowTest, WhoeverFillsTheBatchAsksForAnAcknowledgement) {
   EXPECT_FALSE(sent[Outbox::kCapacity - 2].packet.ack_request);
 }
 
+TEST_F(RequesterWindowTest, AnAcknowledgementMayBeAskedForAtAnyInterval) {
+  device_options_.ack_every = 3;
+  Open();
+  Post(Opcode::kSend, 1, Piece(0, 8 * kMtu));
+  std::vector<bool> asked;
+  for (const Sent& sent : TakeSent()) asked.push_back(sent.packet.ack_request);
+  EXPECT_THAT(asked, ElementsAre(false, false, true, false, false, true, false, true));
+}
+
+// A share of 32 packets, and batches of 16.
+TEST_F(RequesterWindowTest, AnIntervalThatWasAskedForDoesNotDependOnBatches) {
+  device_options_.window_packets = 512;
+  device_options_.batch_packets = 16;
+  device_options_.ack_every = 100;
+  Open();
+  Post(Opcode::kSend, 1, Piece(0, 99 * kMtu));
+  const auto sent = TakeSent();
+  ASSERT_EQ(sent.size(), 99u);
+  for (size_t i = 0; i < 98; ++i) EXPECT_FALSE(sent[i].packet.ack_request) << i;
+  EXPECT_TRUE(sent[98].packet.ack_request);
+}
+
+TEST_F(RequesterWindowTest, ABatchHasAsManyPacketsAsWasAskedFor) {
+  device_options_.batch_packets = 4;
+  Open();
+  Post(Opcode::kSend, 1, Piece(0, 12 * kMtu));
+  EXPECT_EQ(TakeSent().size(), 12u);
+  EXPECT_EQ(fabric_.batches, 3);
+}
+
+TEST_F(RequesterWindowTest, OptionsBeyondTheirBoundsAreRefused) {
+  DeviceOptions options;
+  options.batch_packets = 0;
+  EXPECT_EQ(OpenSoftDevice(nic_loop_, fabric_, trace_, options).status().code(), absl::StatusCode::kInvalidArgument);
+  options = {};
+  options.dscp = 64;
+  EXPECT_EQ(OpenSoftDevice(nic_loop_, fabric_, trace_, options).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+class RoomTest : public RequesterWindowTest {
+ protected:
+  RoomTest() {
+    fabric_.says_room = true;
+    fabric_.room = 1;
+  }
+  // The port takes one more.
+  std::vector<Sent> Next() {
+    fabric_.room = 1;
+    fabric_.Ready();
+    return TakeSent();
+  }
+};
+
+TEST_F(RoomTest, NoMorePacketsAreMadeThanThePortTakes) {
+  Open();
+  Post(Opcode::kSend, 1, Piece(0, 3 * kMtu));
+  EXPECT_THAT(Psns(TakeSent()), ElementsAre(kFirstSent));
+  EXPECT_EQ(counters().packets_sent, 1u);
+  EXPECT_EQ(device_->counters().port_busy, 0u);
+  EXPECT_THAT(Psns(Next()), ElementsAre(kFirstSent + 1));
+  EXPECT_THAT(Psns(Next()), ElementsAre(0u));
+  EXPECT_THAT(Next(), IsEmpty());
+}
+
+TEST_F(RoomTest, AfterALossNothingGoesThatWasMadeBefore) {
+  Open();
+  Post(Opcode::kSend, 1, Piece(0, 40 * kMtu));
+  for (int i = 0; i < 10; ++i) Next();
+  Arrive({Ack(2, kSequenceNak)});
+  EXPECT_THAT(Psns(Next()), ElementsAre(0u)) << "the very next packet is the one that was missed";
+}
+
+TEST_F(RoomTest, ThePortsRoomIsNoReasonToAskForAcknowledgements) {
+  Open();
+  Post(Opcode::kSend, 1, Piece(0, 10 * kMtu));
+  int asked = 0;
+  for (int i = 0; i < 10; ++i) {
+    for (const Sent& sent : Next()) asked += sent.packet.ack_request ? 1 : 0;
+  }
+  EXPECT_EQ(asked, 1);
+}
+
+// One packet of data is on its way, the rest waits for the acknowledgement to go first.
+TEST_F(RoomTest, AnAcknowledgementGoesBeforeTheDataOfAllQueuePairs) {
+  Open();
+  auto other = MakeQueuePair();
+  Walk(*other);
+  std::swap(queue_pair_, other);
+  Post(Opcode::kSend, 1, Piece(0, 10 * kMtu));
+  std::swap(queue_pair_, other);
+  Post(Opcode::kSend, 2, Piece(0, 10 * kMtu));
+  TakeSent();
+  Next();
+  const std::vector<uint8_t> payload = Bytes(5, 1);
+  Arrive({To(Request(Op::kWriteOnly, 0, payload), Remote(0), region_->rkey(), 5)});
+  EXPECT_THAT(Opcodes(Next()), ElementsAre(Op::kAcknowledge));
+  EXPECT_THAT(Opcodes(Next()), ElementsAre(Op::kSendMiddle));
+  Arrive({Request(Op::kSendOnly, 3, payload)});
+  const auto nak = Next();
+  ASSERT_EQ(nak.size(), 1u);
+  EXPECT_EQ(nak[0].packet.syndrome, kSequenceNak);
+}
+
+// Else the READ's data would seem lost.
+TEST_F(RoomTest, AnAcknowledgementDoesNotPassReadDataOfItsQueuePair) {
+  Open();
+  Post(Opcode::kSend, 2, Piece(0, 10 * kMtu));
+  TakeSent();
+  const std::vector<uint8_t> payload = Bytes(5, 1);
+  Arrive({To(Request(Op::kReadRequest, 0), Remote(0), region_->rkey(), 2 * kMtu),
+          To(Request(Op::kWriteOnly, 2, payload), Remote(0), region_->rkey(), 5)});
+  std::vector<Op> answers;
+  for (int i = 0; i < 10; ++i) {
+    for (const Sent& sent : Next()) {
+      if (sent.packet.opcode != Op::kSendMiddle) answers.push_back(sent.packet.opcode);
+    }
+  }
+  EXPECT_THAT(answers, ElementsAre(Op::kReadResponseFirst, Op::kReadResponseLast, Op::kAcknowledge));
+}
+
 TEST_F(RequesterWindowTest, ALostPacketNarrowsTheWindow) {
   device_options_.congestion = CongestionControl::kAdditive;
   Open();

@@ -1,0 +1,44 @@
+// DCQCN: a rate for each flow, cut when the network marks its packets and raised again step by step
+// (Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015). This is its
+// reaction point; the congestion point is a switch, the notification point the peer's NIC.
+//
+// A notification sets the target rate to the current one and cuts the current one by alpha / 2.
+// From then on a timer and a byte counter raise it: each time one of them comes round, the rate
+// goes half of the way to its target. The first `fast_recovery` rounds leave the target where it is;
+// then it grows by `additive_increase`, and once both have come round more often than that, by
+// `hyper_increase`. At the line's rate the limit ends.
+//
+// Timers cost no events: they are looked at when a packet is sent or a notification comes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "lib/base/time.h"
+
+namespace tokamak::verbs::soft {
+
+class Congestion;
+
+// The paper's names, and its values where it gives one. Rates in bits per second.
+struct DcqcnParameters {
+  // 0: what the port says, or 100 Gb/s, and what nothing limits leaves as fast as the port takes it.
+  // Else it is paced by this, as a port in software does not do itself.
+  uint64_t line_rate = 0;
+  uint64_t minimum_rate = 100'000'000;                  // at least 1 Mb/s
+  double g = 1.0 / 256;                                 // how fast alpha follows
+  base::Duration alpha_timer = base::Microseconds(55);  // K: alpha decays once in this without a notification
+  base::Duration rate_timer = base::Microseconds(55);   // T
+  uint64_t byte_counter = 10'000'000;                   // B, as they are on the wire
+  uint32_t fast_recovery = 5;                           // F
+  uint64_t additive_increase = 40'000'000;              // R_AI
+  uint64_t hyper_increase = 200'000'000;                // R_HAI; the paper gives none
+  // A flow that did not send, since its timer was late, say, may make up for this much. In virtual
+  // time timers are exact.
+  base::Duration catch_up;
+};
+
+// `packets` is the window, which it leaves alone; `line_rate` counts where the parameters name none.
+std::unique_ptr<Congestion> MakeDcqcn(const DcqcnParameters& parameters, uint32_t packets, uint64_t line_rate);
+
+}  // namespace tokamak::verbs::soft
