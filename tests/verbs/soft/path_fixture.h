@@ -18,11 +18,14 @@ class PathWorld final : public conformance::ThreadsBackend {
  public:
   // `prepare` runs on the NIC's thread before its socket is opened.
   absl::Status Add(
-      const std::string& ip, const std::function<void()>& prepare = [] {}) {
-    return AddNic(absl::StrCat("soft:udp@", ip), *Address::Parse(ip), [&](os::EpollLoop& loop) {
-      prepare();
-      return std::make_unique<UdpFabric>(loop);
-    });
+      const std::string& ip, const std::function<void()>& prepare = [] {}, const DeviceOptions& options = {}) {
+    return AddNic(
+        absl::StrCat("soft:udp@", ip), *Address::Parse(ip),
+        [&](os::EpollLoop& loop) {
+          prepare();
+          return std::make_unique<UdpFabric>(loop);
+        },
+        options);
   }
   Address nowhere() const override { return {}; }
   SoftDevice& nic(size_t index) { return static_cast<SoftDevice&>(device(index)); }

@@ -109,6 +109,19 @@ TEST_F(RawFabricTest, ARawPortTakesWhatAUdpOneSendsAlsoInSegments) {
   EXPECT_LT(a.counters().send_calls.value(), 400u) << "no segments were sent";
 }
 
+TEST_F(RawFabricTest, DscpAndEcnAreThoseOfTheHeader) {
+  TestNic a(loop, "127.0.0.1", Raw());
+  TestNic b(loop, "127.0.0.2", Raw());
+  const Bytes payload = RandomBytes(100);
+  Packet packet = Make(PacketOpcode::kSendOnly, 1, b.address(), payload);
+  packet.ecn = Ecn::kMarked;
+  packet.dscp = 26;
+  ASSERT_EQ(a.port().Send({&packet, 1}), 1u);
+  ASSERT_TRUE(WaitFor([&] { return b.received().size() == 1; }));
+  EXPECT_EQ(b.received()[0].packet.ecn, Ecn::kMarked);
+  EXPECT_EQ(b.received()[0].packet.dscp, 26);
+}
+
 TEST_F(RawFabricTest, EachPacketHasDfAnIdentificationOfItsOwnAndTheSourcePortOfItsFlow) {
   TestNic a(loop, "127.0.0.1", Raw());
   TestNic b(loop, "127.0.0.2");

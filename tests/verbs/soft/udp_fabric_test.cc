@@ -71,6 +71,48 @@ TEST_F(UdpFabricTest, WhatArrivesTogetherIsHandedOverTogether) {
   EXPECT_EQ(a.counters().send_calls.value(), 1u);
 }
 
+void ExpectTrafficClasses(TestNic& from, TestNic& to, const std::function<bool(size_t)>& await) {
+  const Bytes payload(300, 7);
+  std::vector<Packet> packets;
+  for (uint32_t i = 0; i < 200; ++i) {
+    Packet packet;
+    packet.opcode = PacketOpcode::kSendOnly;
+    packet.psn = i;
+    packet.peer = to.address();
+    packet.payload[packet.slices++] = {payload.data(), static_cast<uint32_t>(payload.size())};
+    packet.ecn = static_cast<Ecn>(i / 30 % 4);  // alone, and beside UDP_SEGMENT
+    packet.dscp = static_cast<uint8_t>(i < 100 ? 0 : i / 7 % 64);
+    packets.push_back(packet);
+  }
+  ASSERT_EQ(from.port().Send(packets), packets.size());
+  ASSERT_TRUE(await(packets.size()));
+  for (uint32_t i = 0; i < packets.size(); ++i) {
+    const Packet& packet = to.received()[i].packet;
+    ASSERT_EQ(packet.psn, i);
+    EXPECT_EQ(packet.ecn, packets[i].ecn) << i;
+    EXPECT_EQ(packet.dscp, packets[i].dscp) << i;
+  }
+}
+
+TEST_F(UdpFabricTest, DscpAndEcnArrive) {
+  for (const char* last : {"127.0.0.2", "[::1]:4792"}) {
+    TestNic from(loop, last[0] == '[' ? "[::1]" : "127.0.0.1");
+    TestNic to(loop, last);
+    ExpectTrafficClasses(from, to,
+                         [&](size_t count) { return WaitFor([&] { return to.received().size() == count; }); });
+  }
+}
+
+TEST_F(UdpFabricTest, BytesOfPhantomRegionsAreSentAsZeros) {
+  TestNic a(loop, "127.0.0.1");
+  TestNic b(loop, "127.0.0.2");
+  Packet packet = Make(PacketOpcode::kSendOnly, 1, b.address(), {});
+  packet.payload[packet.slices++] = {nullptr, 1000};
+  ASSERT_EQ(a.port().Send({&packet, 1}), 1u);
+  ASSERT_TRUE(WaitFor([&] { return b.received().size() == 1; }));
+  EXPECT_EQ(b.received()[0].payload, Bytes(1000));
+}
+
 TEST_F(UdpFabricTest, ADamagedPacketIsCountedAndDropped) {
   TestNic a(loop, "127.0.0.1");
   TestNic b(loop, "127.0.0.2");

@@ -22,11 +22,12 @@ constexpr uint8_t kIpv4TimeToLive = 64;
 // Writes kIpv4AndUdpHeader bytes in front of `datagram_length` more. DF is set. The kernel fills in
 // IP's check sum; UDP's is 0, none: the ICRC is the better one.
 inline void WriteIpv4AndUdp(const Address& source, const Address& destination, uint16_t identification,
-                            uint32_t datagram_length, uint8_t* out) {
+                            uint32_t datagram_length, uint8_t* out, uint8_t traffic_class = 0) {
   std::memset(out, 0, kIpv4AndUdpHeader);
   out[0] = kIpv4VersionAndLength;
   base::StoreBig16(out + 2, static_cast<uint16_t>(kIpv4AndUdpHeader + datagram_length));
   base::StoreBig16(out + 4, identification);
+  out[1] = traffic_class;
   out[6] = kIpv4DontFragment;
   out[8] = kIpv4TimeToLive;
   out[9] = kIpv4Udp;
@@ -42,6 +43,7 @@ struct Ipv4AndUdp {
   Address source;
   Address destination;
   uint16_t identification = 0;
+  uint8_t traffic_class = 0;
   bool dont_fragment = false;
 };
 
@@ -52,6 +54,7 @@ inline std::optional<Ipv4AndUdp> ReadIpv4AndUdp(absl::Span<const uint8_t> packet
     return std::nullopt;
   Ipv4AndUdp header;
   header.identification = base::LoadBig16(&packet[4]);
+  header.traffic_class = packet[1];
   header.dont_fragment = (packet[6] & kIpv4DontFragment) != 0;
   const auto set_ip = [&](Address& address, uint32_t offset) {
     address.ip[10] = address.ip[11] = 0xff;

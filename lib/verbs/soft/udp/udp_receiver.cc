@@ -45,13 +45,20 @@ void UdpReceiver::PrepareMessages() {
   }
 }
 
-// `*segment` is left alone where the message is one datagram.
+// `*segment` is left alone where the message is one datagram; the kernel joins only datagrams of one
+// traffic class.
 void UdpReceiver::ReadControl(msghdr& header, uint32_t* segment) {
   for (cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr; control = CMSG_NXTHDR(&header, control)) {
     if (control->cmsg_level == SOL_UDP && control->cmsg_type == UDP_GRO) {
       int size = 0;
       std::memcpy(&size, CMSG_DATA(control), sizeof(size));
       if (size > 0) *segment = static_cast<uint32_t>(size);
+    } else if (control->cmsg_level == IPPROTO_IP && control->cmsg_type == IP_TOS) {
+      traffic_class_ = *CMSG_DATA(control);
+    } else if (control->cmsg_level == IPPROTO_IPV6 && control->cmsg_type == IPV6_TCLASS) {
+      int traffic_class = 0;
+      std::memcpy(&traffic_class, CMSG_DATA(control), sizeof(traffic_class));
+      traffic_class_ = static_cast<uint8_t>(traffic_class);
     } else if (control->cmsg_level == SOL_SOCKET && control->cmsg_type == SO_RXQ_OVFL) {
       uint32_t drops = 0;
       std::memcpy(&drops, CMSG_DATA(control), sizeof(drops));
@@ -66,6 +73,7 @@ bool UdpReceiver::TakeMessage(uint32_t index, Deliver deliver) {
   const auto* bytes = static_cast<const uint8_t*>(piece_[index].iov_base);
   const uint32_t length = header_[index].msg_len;
   uint32_t segment = length;
+  traffic_class_ = 0;
   ReadControl(header, &segment);
   if ((header.msg_flags & MSG_TRUNC) != 0) {
     counters_.Drop(UdpDrop::kTruncated, 1);
@@ -90,6 +98,7 @@ bool UdpReceiver::TakeRawMessage(absl::Span<const uint8_t> message, Deliver deli
   const std::optional<Ipv4AndUdp> header = ReadIpv4AndUdp(message);
   if (!header.has_value() || header->destination != socket_.local) return true;  // came before the socket's filter
   source_ = header->source;
+  traffic_class_ = header->traffic_class;
   const IcrcFlow flow(source_, socket_.local, header->dont_fragment);
   absl::Span<const uint8_t> rest = message.subspan(kIpv4AndUdpHeader);
   if (rest.size() < kMinDatagram) {
@@ -158,6 +167,7 @@ bool UdpReceiver::TakeGood(absl::Span<const uint8_t> datagram, uint16_t identifi
   packet.peer = source_;
   if (source_.port >= kFlowPorts) packet.peer.port = kRoceUdpPort;
   packet.source_port = source_.port;
+  SetTrafficClass(traffic_class_, &packet);
   counters_.packets_received.Add(1);
   counters_.bytes_received.Add(datagram.size());
   return true;
@@ -189,6 +199,7 @@ void UdpReceiver::ShowReceived(absl::Span<const uint8_t> datagram, uint16_t iden
   shown.source = source_;
   shown.destination = socket_.local;
   shown.identification = identification;
+  shown.traffic_class = traffic_class_;
   shown.pieces = absl::MakeConstSpan(&piece, 1);
   tap_->Show(shown);
 }

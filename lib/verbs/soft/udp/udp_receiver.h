@@ -62,7 +62,7 @@ class UdpReceiver final {
 
   union Control {
     cmsghdr align;
-    char bytes[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t))];
+    char bytes[2 * CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t))];
   };
 
   // A sender and the last identification that it used. Senders may share an entry; then some are
@@ -99,6 +99,7 @@ class UdpReceiver final {
 
   // Of the message that is being taken apart.
   Address source_;
+  uint8_t traffic_class_ = 0;
   Sender* sender_ = nullptr;
 
   std::unique_ptr<uint8_t[]> buffer_;

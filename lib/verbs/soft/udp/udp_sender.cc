@@ -2,6 +2,7 @@
 
 #include <netinet/udp.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -10,6 +11,20 @@
 #include "lib/verbs/soft/datagram.h"
 
 namespace tokamak::verbs::soft {
+namespace {
+
+// What is sent of phantom regions.
+constexpr std::array<uint8_t, kMaxMtu> kNothing = {};
+
+template <typename T>
+void FillControl(cmsghdr* control, int level, int type, T value) {
+  control->cmsg_level = level;
+  control->cmsg_type = type;
+  control->cmsg_len = CMSG_LEN(sizeof(T));
+  std::memcpy(CMSG_DATA(control), &value, sizeof(value));
+}
+
+}  // namespace
 
 UdpSender::UdpSender(const UdpSocket& socket, bool segment, const base::EventLoop& loop, UdpCounters& counters,
                      WireTap* tap)
@@ -55,7 +70,7 @@ bool UdpSender::StartsMessage(const Packet& packet, uint32_t length) const {
   if (messages_ == 0 || !segment_ || packets_ < singly_) return true;
   const Message& open = message_[messages_ - 1];
   return open.closed || length > open.segment || open.packets == kSegmentsPerMessage ||
-         open.bytes + length > kBytesPerMessage || !IsPeer(packet.peer);
+         open.bytes + length > kBytesPerMessage || open.traffic_class != TrafficClassOf(packet) || !IsPeer(packet.peer);
 }
 
 // Without a copy: this is asked for each packet.
@@ -79,6 +94,7 @@ void UdpSender::OpenMessage(const Packet& packet, uint32_t length) {
   message_[messages_] = {};
   message_[messages_].first = packets_;
   message_[messages_].segment = length;
+  message_[messages_].traffic_class = TrafficClassOf(packet);
   ++messages_;
 }
 
@@ -102,7 +118,7 @@ void UdpSender::Append(const Packet& packet, uint32_t length) {
 
   const uint16_t identification = NextIdentification(message);
   if (socket_.is_raw()) {
-    WriteIpv4AndUdp(source_, peer_, identification, length, &glue_[glue_used_]);
+    WriteIpv4AndUdp(source_, peer_, identification, length, &glue_[glue_used_], message.traffic_class);
     AddPiece(&glue_[glue_used_], kIpv4AndUdpHeader);
     glue_used_ += kIpv4AndUdpHeader;
   }
@@ -115,9 +131,10 @@ void UdpSender::Append(const Packet& packet, uint32_t length) {
   for (uint32_t i = 0; i < packet.slices; ++i) {
     const PayloadSlice& slice = packet.payload[i];
     if (slice.length == 0) continue;
-    CHECK(slice.data != nullptr);
-    icrc = IcrcFlow::Extend(icrc, slice.data, slice.length);
-    AddPiece(slice.data, slice.length);
+    const uint8_t* const bytes = slice.data != nullptr ? slice.data : kNothing.data();
+    CHECK(slice.data != nullptr || slice.length <= kNothing.size());
+    icrc = IcrcFlow::Extend(icrc, bytes, slice.length);
+    AddPiece(bytes, slice.length);
   }
 
   uint8_t* const trailer = &glue_[glue_used_];
@@ -151,18 +168,30 @@ void UdpSender::AddPiece(const uint8_t* bytes, uint32_t length) {
 }
 
 void UdpSender::FinishMessages() {
-  for (uint32_t i = 0; i < messages_; ++i) {
-    if (message_[i].packets == 1) continue;
-    msghdr& header = header_[i].msg_hdr;
-    header.msg_control = &control_[i];
-    header.msg_controllen = sizeof(Control);
-    cmsghdr* control = CMSG_FIRSTHDR(&header);
-    control->cmsg_level = SOL_UDP;
-    control->cmsg_type = UDP_SEGMENT;
-    control->cmsg_len = CMSG_LEN(sizeof(uint16_t));
-    const auto segment = static_cast<uint16_t>(message_[i].segment);
-    std::memcpy(CMSG_DATA(control), &segment, sizeof(segment));
+  for (uint32_t i = 0; i < messages_; ++i) FinishMessage(message_[i], &header_[i].msg_hdr, &control_[i]);
+}
+
+// Tells the kernel what the socket does not say for all messages.
+void UdpSender::FinishMessage(const Message& message, msghdr* header, Control* control) const {
+  const bool segments = message.packets > 1;
+  const bool has_class = message.traffic_class != 0 && !socket_.is_raw();
+  if (!segments && !has_class) return;
+  std::memset(control, 0, sizeof(*control));  // CMSG_NXTHDR looks at it
+  header->msg_control = control;
+  header->msg_controllen = sizeof(*control);
+  cmsghdr* next = CMSG_FIRSTHDR(header);
+  size_t length = 0;
+  if (segments) {
+    FillControl(next, SOL_UDP, UDP_SEGMENT, static_cast<uint16_t>(message.segment));
+    length += CMSG_SPACE(sizeof(uint16_t));
+    next = CMSG_NXTHDR(header, next);
   }
+  if (has_class) {
+    const bool is_ipv4 = socket_.local.is_ipv4();
+    FillControl(next, is_ipv4 ? IPPROTO_IP : IPPROTO_IPV6, is_ipv4 ? IP_TOS : IPV6_TCLASS, int{message.traffic_class});
+    length += CMSG_SPACE(sizeof(int));
+  }
+  header->msg_controllen = length;
 }
 
 // Sends the planned messages; returns how many packets are done with.
@@ -239,7 +268,10 @@ void UdpSender::ShowSent(absl::Span<const Packet> packets, const Message& messag
     PayloadSlice pieces[kPiecesPerPacket];
     uint32_t count = 0;
     pieces[count++] = {encoded.header, encoded.header_length};
-    for (uint32_t j = 0; j < packet.slices; ++j) pieces[count++] = packet.payload[j];
+    for (uint32_t j = 0; j < packet.slices; ++j) {
+      const PayloadSlice& slice = packet.payload[j];
+      pieces[count++] = {slice.data != nullptr ? slice.data : kNothing.data(), slice.length};
+    }
     pieces[count++] = {encoded.trailer, encoded.trailer_length};
 
     Datagram datagram;
@@ -247,6 +279,7 @@ void UdpSender::ShowSent(absl::Span<const Packet> packets, const Message& messag
     datagram.source = SourceOf(packet);
     datagram.destination = DestinationOf(packet.peer, socket_.local);
     datagram.identification = encoded.identification;
+    datagram.traffic_class = message.traffic_class;
     datagram.pieces = absl::MakeConstSpan(pieces, count);
     tap_->Show(datagram);
   }

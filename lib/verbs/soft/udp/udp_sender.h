@@ -1,8 +1,8 @@
 // UdpSender turns packets into datagrams and gives them to the kernel in as few and as large pieces
 // as it takes.
 //
-// Consecutive packets to one peer whose datagrams have one length (the last may be shorter) leave
-// as one UDP_SEGMENT send; many such sends leave in one sendmmsg. Payload goes to the kernel from
+// Consecutive packets to one peer, of one traffic class, whose datagrams have one length (the last
+// may be shorter) leave as one UDP_SEGMENT send; many such sends leave in one sendmmsg. Payload goes to the kernel from
 // where it lies; headers, pads and ICRCs are written next to each other, so that the end of one
 // packet and the start of the next are one piece.
 //
@@ -82,11 +82,12 @@ class UdpSender final {
     uint32_t packets = 0;
     uint32_t segment = 0;  // length of each datagram but the last
     uint32_t bytes = 0;
+    uint8_t traffic_class = 0;
     bool closed = false;  // its last datagram was shorter
   };
   union Control {
     cmsghdr align;
-    char bytes[CMSG_SPACE(sizeof(uint16_t))];
+    char bytes[CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(int))];
   };
 
   size_t Plan(absl::Span<const Packet> packets);
@@ -95,6 +96,7 @@ class UdpSender final {
   void Append(const Packet& packet, uint32_t length);
   void AddPiece(const uint8_t* bytes, uint32_t length);
   void FinishMessages();
+  void FinishMessage(const Message& message, msghdr* header, Control* control) const;
 
   size_t Transmit(absl::Span<const Packet> packets);
   bool HandleError(int error, const Message& message);

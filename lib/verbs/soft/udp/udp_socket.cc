@@ -160,6 +160,12 @@ absl::StatusOr<UdpSocket> OpenUdpSocket(const Address& address, const UdpSocketO
   result.can_segment = Set(fd, SOL_UDP, UDP_SEGMENT, 0);
   Set(fd, SOL_UDP, UDP_GRO, kOn);         // slower without
   Set(fd, SOL_SOCKET, SO_RXQ_OVFL, kOn);  // uncounted without
+  // Without it marks of the network are not seen, and nobody is told of them.
+  if (is_ipv4) {
+    Set(fd, IPPROTO_IP, IP_RECVTOS, kOn);
+  } else {
+    Set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, kOn);
+  }
   return result;
 }
 

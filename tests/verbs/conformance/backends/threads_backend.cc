@@ -58,13 +58,13 @@ std::string ThreadsBackend::Counters() const {
 }
 
 absl::Status ThreadsBackend::AddNic(const std::string& name, const Address& address,
-                                    const std::function<std::unique_ptr<soft::Fabric>(os::EpollLoop&)>& make_fabric) {
+                                    const std::function<std::unique_ptr<soft::Fabric>(os::EpollLoop&)>& make_fabric,
+                                    soft::DeviceOptions options) {
   auto nic = std::make_unique<Nic>(absl::StrCat("nic", nics_.size()));
   absl::Status status;
   nic->thread.CallOn([&] {
     nic->fabric = make_fabric(nic->thread.loop());
     nic->faulty = std::make_unique<FaultyFabric>(*nic->fabric);
-    soft::DeviceOptions options;
     options.name = name;
     options.address = address;
     options.seed = nics_.size() + 1;

@@ -36,9 +36,10 @@ class ThreadsBackend : public Backend {
   ThreadsBackend() = default;
 
   // Starts the thread of another NIC, and opens it on the fabric that `make_fabric` returns when
-  // called on that thread's loop.
+  // called on that thread's loop. Name, address, seed and the like of `options` are set here.
   absl::Status AddNic(const std::string& name, const Address& address,
-                      const std::function<std::unique_ptr<soft::Fabric>(os::EpollLoop&)>& make_fabric);
+                      const std::function<std::unique_ptr<soft::Fabric>(os::EpollLoop&)>& make_fabric,
+                      soft::DeviceOptions options = {});
 
  private:
   struct Nic {
