@@ -38,7 +38,11 @@ void Fill(absl::Span<const Packet> packets, uint64_t bytes, const Address& sende
     const uint8_t* begin = to;
     for (uint32_t i = 0; i < packet.slices; ++i) {
       if (packet.payload[i].length == 0) continue;
-      std::memcpy(to, packet.payload[i].data, packet.payload[i].length);
+      if (packet.payload[i].data != nullptr) {
+        std::memcpy(to, packet.payload[i].data, packet.payload[i].length);
+      } else {
+        std::memset(to, 0, packet.payload[i].length);  // of a phantom region
+      }
       to += packet.payload[i].length;
     }
     packet.slices = to == begin ? 0 : 1;

@@ -33,6 +33,7 @@ absl::StatusOr<std::unique_ptr<IbvMemoryRegion>> IbvMemoryRegion::Register(std::
   if ((access & (kRemoteWrite | kRemoteAtomic)) != 0 && (access & kLocalWrite) == 0) {
     return absl::InvalidArgumentError("kRemoteWrite and kRemoteAtomic need kLocalWrite");
   }
+  if ((access & kPhantom) != 0) return absl::UnimplementedError("hardware moves all bytes: no kPhantom");
   const Limits& limits = domain->context().limits();
   if ((access & kRemoteAtomic) != 0 && !limits.atomics) return absl::UnimplementedError("the device has no atomics");
   if ((access & kWindowBind) != 0 && !limits.memory_windows) {

@@ -13,6 +13,7 @@ uint32_t KeyTable::Add(DomainId domain, uint8_t* address, uint64_t length, Acces
   region->access = access;
   region->address = address;
   region->length = length;
+  any_phantom_ = any_phantom_ || (access & kPhantom) != 0;
   ++regions_;
   return region->key;
 }

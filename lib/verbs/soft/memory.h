@@ -117,6 +117,15 @@ class KeyTable final {
   // The key of the region that is opened by `key`, its own or a window's; 0 when it opens nothing.
   uint32_t RegionOf(uint32_t key) const;
 
+  // True when `key` opens a region, or a window of one, that was registered as kPhantom.
+  bool IsPhantom(uint32_t key) const {
+    if (!any_phantom_) return false;
+    const Entry* entry = Find(key);
+    if (entry == nullptr) return false;
+    const Entry& region = entry->kind == Kind::kRegion ? *entry : entries_[entry->region];
+    return (region.access & kPhantom) != 0;
+  }
+
   size_t regions() const { return regions_; }
   size_t windows() const { return windows_; }
 
@@ -172,6 +181,7 @@ class KeyTable final {
   absl::flat_hash_set<QueuePairLife> living_;
   std::vector<Entry> entries_;  // 0 is never used
   std::deque<uint32_t> free_;   // oldest first, so that an index rests before it is used again
+  bool any_phantom_ = false;    // ever
   size_t regions_ = 0;
   size_t windows_ = 0;
 };

@@ -379,6 +379,9 @@ absl::StatusOr<uint32_t> Nic::Register(DomainId domain, absl::Span<uint8_t> memo
   if ((access & (kRemoteWrite | kRemoteAtomic)) != 0 && (access & kLocalWrite) == 0) {
     return absl::InvalidArgumentError("remote write and remote atomic access need local write");
   }
+  if ((access & kPhantom) != 0 && (access & kRemoteAtomic) != 0) {
+    return absl::InvalidArgumentError("atomics need bytes: no kRemoteAtomic with kPhantom");
+  }
   const uint32_t key = engine_.keys.Add(domain, memory.data(), memory.size(), access);
   if (key == 0) return NoMoreKeys();
   return key;

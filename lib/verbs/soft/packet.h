@@ -55,7 +55,7 @@ constexpr uint16_t kRoceUdpPort = 4791;
 constexpr uint8_t kNotificationDscp = 48;  // of congestion notifications: a class of their own
 
 struct PayloadSlice {
-  const uint8_t* data = nullptr;
+  const uint8_t* data = nullptr;  // null: bytes of a phantom region, which are nowhere (verbs::kPhantom)
   uint32_t length = 0;
 };
 

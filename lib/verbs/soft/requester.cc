@@ -284,7 +284,8 @@ void Requester::Gather(const SendSlot& slot, uint32_t offset, uint32_t length, P
       continue;
     }
     const uint32_t part = std::min(length, sge.length - offset);
-    packet->payload[packet->slices++] = {sge.address + offset, part};
+    const bool phantom = engine_.keys.IsPhantom(sge.lkey);
+    packet->payload[packet->slices++] = {phantom ? nullptr : sge.address + offset, part};
     engine_.outbox.Uses(sge.lkey);
     length -= part;
     offset = 0;
@@ -443,7 +444,9 @@ void Requester::OnAtomicAcknowledge(const Packet& packet) {
     Fail(CompletionStatus::kLocalProtection, 0);
     return;
   }
-  std::memcpy(slot->sges[0].address, &packet.original, sizeof(packet.original));
+  if (!engine_.keys.IsPhantom(slot->sges[0].lkey)) {
+    std::memcpy(slot->sges[0].address, &packet.original, sizeof(packet.original));
+  }
   Progress(slot->end);
   PopExpected();
   CompleteOldest();

@@ -170,7 +170,7 @@ bool Responder::ExecuteWrite(const Packet& packet) {
     uint8_t* memory = engine_.keys.Remote(queue_pair_.asker(), write_key_, write_address_ + bytes_,
                                           begins ? write_length_ : length, kRemoteWrite);
     if (memory == nullptr) return Refuse(kRemoteAccessNak);
-    CopyPayload(packet, memory);
+    if (!engine_.keys.IsPhantom(write_key_)) CopyPayload(packet, memory);
   }
   message_ = Message::kWrite;
   bytes_ += length;
@@ -422,7 +422,7 @@ bool Responder::EmitResponse(Response& response, Share* share) {
     packet.msn = response.msn;
   }
   if (length > 0) {
-    packet.payload[packet.slices++] = {memory, length};
+    packet.payload[packet.slices++] = {engine_.keys.IsPhantom(response.key) ? nullptr : memory, length};
     engine_.outbox.Uses(response.key);
     engine_.outbox.Uses(engine_.keys.RegionOf(response.key));
   }

@@ -9,6 +9,7 @@ ScatterResult Scatter(const KeyTable& keys, DomainId domain, absl::Span<const Sg
                       const Packet& packet) {
   size_t at = 0;
   bool checked = false;
+  bool phantom = false;
   for (uint32_t s = 0; s < packet.slices; ++s) {
     PayloadSlice slice = packet.payload[s];
     while (slice.length > 0) {
@@ -24,10 +25,13 @@ ScatterResult Scatter(const KeyTable& keys, DomainId domain, absl::Span<const Sg
         if (!keys.LocalCovers(domain, sge)) return ScatterResult::kNoKey;
         if (!keys.LocalAllows(domain, sge, true)) return ScatterResult::kNotWritable;
         checked = true;
+        phantom = keys.IsPhantom(sge.lkey);
       }
       const uint32_t part = std::min(slice.length, sge.length - offset);
-      std::memcpy(sge.address + offset, slice.data, part);
-      slice.data += part;
+      if (slice.data != nullptr) {
+        if (!phantom) std::memcpy(sge.address + offset, slice.data, part);
+        slice.data += part;
+      }
       slice.length -= part;
       offset += part;
     }
@@ -38,7 +42,7 @@ ScatterResult Scatter(const KeyTable& keys, DomainId domain, absl::Span<const Sg
 void CopyPayload(const Packet& packet, uint8_t* to) {
   for (uint32_t s = 0; s < packet.slices; ++s) {
     if (packet.payload[s].length == 0) continue;
-    std::memcpy(to, packet.payload[s].data, packet.payload[s].length);
+    if (packet.payload[s].data != nullptr) std::memcpy(to, packet.payload[s].data, packet.payload[s].length);
     to += packet.payload[s].length;
   }
 }
