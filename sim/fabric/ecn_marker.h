@@ -1,0 +1,42 @@
+// EcnMarker decides which packets leave a switch with the mark of congestion: none while their
+// queue is shorter than kmin, all from kmax on, and in between a part that grows in a straight line
+// up to pmax.
+//
+// That is RED (Floyd and Jacobson 1993) on the length of the queue at this moment, as DCQCN (Zhu et
+// al. 2015) has it, with the mark of RFC 3168.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "lib/base/random.h"
+
+namespace tokamak::sim {
+
+struct EcnOptions {
+  uint64_t kmin = 0;  // bytes of a queue
+  uint64_t kmax = 0;  // 0: nothing is marked
+  double pmax = 0.2;
+
+  absl::Status Check() const;
+};
+
+class EcnMarker final {
+ public:
+  EcnMarker(const EcnOptions& options, const base::Random& random) : options_(options), random_(random) {}
+
+  // How likely it is that a packet which makes its queue this long is marked.
+  double Probability(uint64_t queue_bytes) const;
+
+  // For the next packet.
+  bool Marks(uint64_t queue_bytes) {
+    if (options_.kmax == 0 || queue_bytes <= options_.kmin) return false;
+    return queue_bytes >= options_.kmax || random_.Chance(Probability(queue_bytes));
+  }
+
+ private:
+  const EcnOptions options_;
+  base::Random random_;
+};
+
+}  // namespace tokamak::sim

@@ -1,0 +1,129 @@
+// HostInterface is where a NIC plugs in: the port of a host at its cable, which stays while NICs
+// come and go.
+//
+// It pulls: it takes one data packet from the NIC when its wire is free and the packet's priority is
+// not paused, so that the NIC decides at the last moment what goes next. Congestion notifications
+// wait in a queue, and are taken at any time. Packets that arrive are handed to the NIC on its own
+// loop; where that is busy they wait in the receive buffer, and are dropped when it is full.
+//
+// A NIC on the network's own loop is called directly, which saves an event for each packet. NICs
+// spend no processor time of their own: a packet is sent when Send is called.
+//
+// Law: a NIC that was told that there is no room, or whose packets were not all taken, is told when
+//      there is room.
+// Law: received == delivered + dropped + waiting(), in frames without pause frames.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/base/event_loop.h"
+#include "lib/verbs/soft/fabric.h"
+#include "lib/verbs/types.h"
+#include "sim/fabric/address_book.h"
+#include "sim/fabric/egress_port.h"
+#include "sim/fabric/environment.h"
+#include "sim/fabric/frame_queue.h"
+#include "sim/fabric/link.h"
+
+namespace tokamak::sim {
+
+constexpr int kDscps = 64;
+
+// The class selectors of RFC 2474: the upper three bits. So 26, the usual one of RoCE, is in
+// priority 3, and 48, that of congestion notifications, in 6.
+constexpr std::array<uint8_t, kDscps> ClassSelectors() {
+  std::array<uint8_t, kDscps> priorities{};
+  for (uint8_t i = 0; i < kDscps; ++i) priorities[i] = i / 8;
+  return priorities;
+}
+
+struct InterfaceOptions {
+  uint32_t max_mtu = verbs::kMaxMtu;
+  uint64_t receive_buffer = 8 << 20;  // bytes; half of it is receive_window()
+  SchedulingOptions scheduling;
+  std::array<uint8_t, kDscps> priority_of_dscp = ClassSelectors();
+};
+
+class HostInterface final : public FrameReceiver, private EgressOwner {
+ public:
+  // `number` is its own in `addresses`, which has all interfaces before anything is sent.
+  HostInterface(Environment& environment, const InterfaceOptions& options, const AddressBook& addresses,
+                uint32_t number, Link& out, const Place& place);
+  ~HostInterface() override;
+
+  // See Fabric::Open. kAlreadyExists: a NIC is plugged in.
+  absl::StatusOr<std::unique_ptr<verbs::soft::Port>> Open(base::EventLoop& loop, const verbs::Address& address,
+                                                          verbs::soft::PortCallbacks callbacks);
+
+  // The cable went down or came up.
+  void OnLinkChange() { egress_.ForgetPauses(); }
+
+  void Receive(Frame* frame, uint32_t port) override;
+
+  EgressPort& egress() { return egress_; }
+  PortCounters counters() const { return egress_.counters(); }
+  uint64_t delivered() const { return delivered_; }
+  uint64_t notifications_sent() const { return notifications_sent_; }
+  uint64_t waiting() const { return waiting_.frames(); }
+
+ private:
+  friend class HostPort;
+
+  // What a NIC may have waiting of notifications; one that sends more is paced by its port.
+  static constexpr uint64_t kMostNotifications = 1024;
+
+  // For HostPort.
+  size_t Send(absl::Span<const verbs::soft::Packet> packets);
+  size_t Room();
+  void Unplug();
+
+  // EgressOwner.
+  void OnDequeue(uint32_t, const Frame&) override {}
+  PauseFrame MakePause(uint32_t) override { return PauseFrame(); }
+  void OnIdle(uint32_t) override;
+  void OnResumed(uint32_t) override;
+
+  bool Takes(const verbs::soft::Packet& packet, uint8_t priority) const;
+  void SendFrame(const verbs::soft::Packet& packet, uint8_t priority);
+  void Want(uint8_t priority);
+  void PostReady();
+  void Ready();
+  void HandOver();
+  void Deliver(Frame* frame);
+  void Drop(Frame* frame, DropReason reason);
+  uint8_t PriorityOf(const verbs::soft::Packet& packet) const;
+
+  Environment& environment_;
+  const InterfaceOptions options_;
+  const AddressBook& addresses_;
+  const uint32_t number_;
+  const uint64_t address_hash_;
+  EgressPort egress_;
+
+  // The NIC.
+  base::EventLoop* loop_ = nullptr;  // or none is plugged in
+  verbs::Address address_;
+  verbs::soft::PortCallbacks callbacks_;
+  bool in_callback_ = false;
+  verbs::soft::PortCallbacks retired_;  // of a NIC that unplugged during one of them
+  bool wants_ready_ = false;
+  uint8_t wanted_priority_ = 0;  // that could not go
+  uint8_t data_priority_ = 0;    // of its last packet
+  base::Timer ready_;
+  base::Timer hand_over_;
+  FrameQueue waiting_;
+
+  // The peer of the last packet.
+  verbs::Address last_peer_;
+  uint32_t last_number_ = AddressBook::kUnknown;
+  uint64_t last_hash_ = 0;
+
+  uint64_t delivered_ = 0;
+  uint64_t notifications_sent_ = 0;
+};
+
+}  // namespace tokamak::sim

@@ -1,0 +1,48 @@
+// LossModel decides which packets a link loses or damages: by chance, in bursts, or by number.
+//
+// It draws from a stream of its own, so what happens on one link does not depend on others. The
+// bursts are those of Gilbert (1960): a link is good, or bad and loses everything.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "lib/base/random.h"
+
+namespace tokamak::sim {
+
+struct LossOptions {
+  double rate = 0;            // probability for each packet
+  double burst_rate = 0;      // probability for each packet that a burst begins with it
+  double burst_length = 1;    // packets of a burst, on average; at least 1
+  std::vector<uint64_t> nth;  // these packets of the link, in rising order; the first is 1
+  double corrupt = 0;         // probability that a packet arrives damaged: its receiver counts and drops it
+
+  bool any() const { return rate > 0 || burst_rate > 0 || !nth.empty() || corrupt > 0; }
+
+  // What is wrong with these values, if anything.
+  absl::Status Check() const;
+};
+
+class LossModel final {
+ public:
+  enum class Fate : uint8_t { kArrives, kLost, kCorrupt };
+
+  // The options must be right.
+  LossModel(LossOptions options, const base::Random& random) : options_(std::move(options)), random_(random) {}
+
+  // Of the next packet.
+  Fate Judge();
+
+ private:
+  bool InBurst();
+
+  LossOptions options_;
+  base::Random random_;
+  uint64_t packets_ = 0;
+  size_t next_listed_ = 0;
+  bool bad_ = false;
+};
+
+}  // namespace tokamak::sim

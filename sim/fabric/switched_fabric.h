@@ -1,0 +1,88 @@
+// SwitchedFabric is a network of hosts, switches and cables in virtual time that software NICs plug
+// into: what a Topology shows, built.
+//
+// It runs on one event loop of its own. NICs may share it, which saves events, or have loops of
+// their own.
+//
+// Law: the same topology, seed and calls give the same frames at the same times.
+// Law: nothing disappears: each link, switch and interface accounts for its frames (see their
+//      headers); and when nothing is queued or on its way, all buffers are empty.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/random.h"
+#include "lib/base/time.h"
+#include "lib/verbs/soft/fabric.h"
+#include "sim/fabric/address_book.h"
+#include "sim/fabric/environment.h"
+#include "sim/fabric/frame_pool.h"
+#include "sim/fabric/host_interface.h"
+#include "sim/fabric/link.h"
+#include "sim/fabric/observer.h"
+#include "sim/fabric/switch.h"
+#include "sim/fabric/topology.h"
+
+namespace tokamak::sim {
+
+struct FabricOptions {
+  uint64_t seed = 1;  // of ways, marks and losses
+  InterfaceOptions interfaces;
+  base::Duration reroute_delay;  // from a cable's change until switches know of it
+};
+
+class SwitchedFabric final : public verbs::soft::Fabric {
+ public:
+  // `loop` and `observer`, which may be null, must outlive the fabric, and the fabric its ports.
+  // kInvalidArgument: what is wrong with the topology.
+  static absl::StatusOr<std::unique_ptr<SwitchedFabric>> Build(base::EventLoop& loop, const Topology& topology,
+                                                               const FabricOptions& options, Observer* observer);
+  ~SwitchedFabric() override;
+
+  // kNotFound: no host has this address. An address with port 0 is opened at RoCE's 4791.
+  absl::StatusOr<std::unique_ptr<verbs::soft::Port>> Open(base::EventLoop& loop, const verbs::Address& address,
+                                                          verbs::soft::PortCallbacks callbacks) override;
+
+  // A cable of the topology goes down or comes up, in both directions.
+  void SetCableUp(uint32_t cable, bool up);
+
+  // What the sender at this end of a cable (0 or 1) loses from now on. The options must be right.
+  void SetLoss(uint32_t cable, uint32_t end, const LossOptions& options);
+
+  const Topology& topology() const { return topology_; }
+  Link& link(uint32_t cable, uint32_t end) { return *links_[cable][end]; }
+  Switch& switch_at(uint32_t index) { return *switches_[index]; }
+  HostInterface& interface_at(uint32_t number) { return *interfaces_[number]; }
+  uint32_t links() const { return static_cast<uint32_t>(links_.size()); }
+  uint32_t switches() const { return static_cast<uint32_t>(switches_.size()); }
+  uint32_t interfaces() const { return static_cast<uint32_t>(interfaces_.size()); }
+
+  // Frames that are queued, on a wire, or wait for a NIC; and how many were ever made.
+  uint64_t frames_in_use() const { return frames_.in_use(); }
+  uint64_t frames_made() const { return frames_.made(); }
+
+ private:
+  SwitchedFabric(base::EventLoop& loop, const Topology& topology, const FabricOptions& options, Observer* observer);
+  absl::Status Assemble();
+  void MakeLinks();
+  void Reroute();
+
+  const Topology topology_;
+  const FabricOptions options_;
+  const base::Random random_;
+  FramePool frames_;
+  Environment environment_;
+  AddressBook addresses_;
+  std::vector<std::array<std::unique_ptr<Link>, 2>> links_;  // by the end that sends
+  std::vector<std::unique_ptr<Switch>> switches_;
+  std::vector<std::unique_ptr<HostInterface>> interfaces_;
+  std::vector<bool> up_;  // cables
+  base::Timer reroute_;
+};
+
+}  // namespace tokamak::sim
