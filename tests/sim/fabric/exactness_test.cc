@@ -90,11 +90,11 @@ TEST_P(GoodputTest, IsTheShareOfPayloadOnTheWire) {
       options.host.rate = Rate::Gigabits(gigabits);
       RigOptions rig_options;
       rig_options.window = 4096;
-      rig_options.memory = 16 << 20;
+      const uint32_t bytes = mtu * 3000;
+      rig_options.memory = bytes;
       NicRig rig(Star(options, 2), rig_options);
       const NicRig::Flow flow = rig.Connect(0, 1, mtu);
       // The last piece waits for what makes others late; what is measured lies in the middle.
-      const auto bytes = static_cast<uint32_t>(std::min<uint64_t>(rig_options.memory, uint64_t{mtu} * 3000));
       const base::Duration packet = options.host.rate.TimeOf(mtu + 82);
       rig.Post(flow, GetParam(), bytes);
       rig.scheduler().RunFor(base::Microseconds(5) + packet * 200);

@@ -51,10 +51,10 @@ class NicRig {
 
   explicit NicRig(const Topology& topology, const RigOptions& options = {})
       : options_(options), memory_(2 * options.memory), network_(scheduler_), hash_(network_) {
+    for (size_t i = 0; i < options.memory; ++i) memory_[i] = static_cast<uint8_t>(i * 7 + (i >> 9));
     auto fabric = SwitchedFabric::Build(network_, topology, options.fabric, &hash_);
     CHECK(fabric.ok()) << fabric.status();
     fabric_ = *std::move(fabric);
-    for (size_t i = 0; i < memory_.size(); ++i) memory_[i] = static_cast<uint8_t>(i * 7 + (i >> 9));
     for (uint32_t i = 0; i < fabric_->interfaces(); ++i) OpenNic(i);
   }
 
