@@ -1,7 +1,10 @@
 // Topologies as people write them, and their mistakes.
 #include "sim/fabric/topology_file.h"
 
+#include <fstream>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -134,6 +137,23 @@ TEST(TopologyFileTest, OneSentenceNamesWhatIsWrong) {
     EXPECT_NE(status.message().find(mistake.says), absl::string_view::npos) << mistake.says << ": " << status;
     EXPECT_EQ(status.message().find('\n'), absl::string_view::npos);
   }
+}
+
+// Those of docs/simulation.md.
+TEST(TopologyFileTest, TheExamplesOfTheDocumentAreRight) {
+  std::ifstream file("docs/simulation.md");
+  std::ostringstream text;
+  text << file.rdbuf();
+  const std::string document = text.str();
+  const std::string begin = "```json\n";
+  std::vector<Topology> examples;
+  for (size_t at = document.find(begin); at != std::string::npos; at = document.find(begin, at)) {
+    at += begin.size();
+    examples.push_back(Read(document.substr(at, document.find("```", at) - at)));
+  }
+  ASSERT_EQ(examples.size(), 2u);
+  EXPECT_EQ(examples[0].hosts.size(), 32u);
+  EXPECT_EQ(examples[1].cables.size(), 7u);
 }
 
 TEST(TopologyFileTest, AFileThatIsNotThereIsNamed) {
