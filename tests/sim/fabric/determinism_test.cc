@@ -25,7 +25,7 @@ Result RunOnce(uint64_t seed) {
   }
   RigOptions rig_options;
   rig_options.fabric.seed = seed;
-  rig_options.window = 64;
+  rig_options.nic = FixedWindow(64);
   NicRig rig(topology, rig_options);
   verbs::ReliabilityOptions reliability;
   reliability.ack_timeout = base::Microseconds(200);

@@ -89,7 +89,7 @@ TEST_P(GoodputTest, IsTheShareOfPayloadOnTheWire) {
       GeneratorOptions options;
       options.host.rate = Rate::Gigabits(gigabits);
       RigOptions rig_options;
-      rig_options.window = 4096;
+      rig_options.nic = FixedWindow(4096);
       const uint32_t bytes = mtu * 3000;
       rig_options.memory = bytes;
       NicRig rig(Star(options, 2), rig_options);

@@ -17,9 +17,16 @@
 
 namespace tokamak::sim {
 
+inline verbs::soft::DeviceOptions FixedWindow(uint32_t packets) {
+  verbs::soft::DeviceOptions options;
+  options.congestion = verbs::soft::CongestionControl::kFixed;
+  options.window_packets = packets;
+  return options;
+}
+
 struct RigOptions {
   FabricOptions fabric;
-  uint32_t window = 1024;  // packets, fixed
+  verbs::soft::DeviceOptions nic = FixedWindow(1024);
   bool own_loops = false;  // each NIC on a loop of its own, else all on the network's
   size_t memory = 1 << 20;
 };
@@ -178,11 +185,9 @@ class NicRig {
  private:
   void OpenNic(uint32_t number) {
     Nic& nic = nics_.emplace_back(scheduler_);
-    verbs::soft::DeviceOptions options;
+    verbs::soft::DeviceOptions options = options_.nic;
     options.address = AddressOf(number);
     options.seed = number + 1;
-    options.congestion = verbs::soft::CongestionControl::kFixed;
-    options.window_packets = options_.window;
     base::EventLoop& loop = options_.own_loops ? nic.nic_loop : network_;
     auto device = verbs::soft::OpenSoftDevice(loop, *fabric_, no_trace_, options);
     CHECK(device.ok()) << device.status();
