@@ -1,0 +1,132 @@
+// The suite behind a switch: three software NICs on a simulated RoCE network with PFC and ECN, on
+// its loop or on loops of their own; one that loses packets; and one so slow that ports are always
+// busy.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "lib/base/time.h"
+#include "lib/base/trace.h"
+#include "lib/verbs/soft/device.h"
+#include "sim/fabric/generators.h"
+#include "sim/fabric/switched_fabric.h"
+#include "sim/sim_loop.h"
+#include "tests/verbs/conformance/backend.h"
+
+namespace tokamak::verbs::conformance {
+namespace {
+
+constexpr uint32_t kDevices = 3;
+
+struct Network {
+  sim::Rate rate = sim::Rate::Gigabits(100);
+  sim::LossOptions loss;
+  bool own_loops = false;
+  soft::CongestionControl congestion = soft::CongestionControl::kAdditive;
+};
+
+class SwitchedBackend final : public Backend {
+ public:
+  explicit SwitchedBackend(const Network& network) : network_(network), wire_loop_(scheduler_) {}
+
+  absl::Status Open() {
+    sim::GeneratorOptions options;
+    options.host.rate = network_.rate;
+    options.switches.ecn = {50'000, 200'000, 0.2};
+    sim::Topology topology = sim::Star(options, kDevices);
+    for (sim::Topology::Cable& cable : topology.cables) cable.loss = {network_.loss, network_.loss};
+    auto fabric = sim::SwitchedFabric::Build(wire_loop_, topology, {}, nullptr);
+    if (!fabric.ok()) return fabric.status();
+    fabric_ = *std::move(fabric);
+    for (uint32_t i = 0; i < kDevices; ++i) {
+      auto node = std::make_unique<Node>(scheduler_);
+      soft::DeviceOptions device_options;
+      device_options.name = absl::StrCat("soft:switched", i);
+      device_options.address = topology.hosts[i].addresses[0];
+      device_options.seed = i;
+      device_options.trace_node = i;
+      device_options.congestion = network_.congestion;
+      base::EventLoop& loop = network_.own_loops ? node->nic_loop : wire_loop_;
+      auto device = soft::OpenSoftDevice(loop, *fabric_, trace_, device_options);
+      if (!device.ok()) return device.status();
+      node->device = *std::move(device);
+      nodes_.push_back(std::move(node));
+    }
+    return absl::OkStatus();
+  }
+
+  size_t device_count() const override { return kDevices; }
+  Device& device(size_t index) override { return *nodes_[index]->device; }
+  base::EventLoop& loop(size_t index) override { return nodes_[index]->owner_loop; }
+
+  bool Drive(const std::function<bool()>& done, base::Duration limit) override {
+    const base::Time end = scheduler_.Now() + limit;
+    if (scheduler_.RunUntil(done, end)) return true;
+    scheduler_.RunUntil(end);  // time passes also where nothing happens
+    return done();
+  }
+
+  base::Duration quiet() const override { return base::Milliseconds(20); }
+  base::Duration slack() const override { return base::Milliseconds(1); }
+
+  ReliabilityOptions reliability() const override {
+    ReliabilityOptions options;
+    options.ack_timeout = base::Milliseconds(1);
+    options.rnr_delay = base::Microseconds(100);
+    return options;
+  }
+
+  Address nowhere() const override { return *Address::Parse("10.0.0.200"); }
+
+  bool Vanish(size_t index) override {
+    fabric_->SetCableUp(static_cast<uint32_t>(index), false);
+    return true;
+  }
+
+ private:
+  struct Node {
+    explicit Node(sim::Scheduler& scheduler) : owner_loop(scheduler), nic_loop(scheduler) {}
+    sim::SimLoop owner_loop;
+    sim::SimLoop nic_loop;
+    std::unique_ptr<soft::SoftDevice> device;
+  };
+
+  const Network network_;
+  sim::Scheduler scheduler_;
+  base::NoTrace trace_;
+  sim::SimLoop wire_loop_;
+  std::unique_ptr<sim::SwitchedFabric> fabric_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+};
+
+Profile Make(std::string name, const Network& network) {
+  Profile profile;
+  profile.name = std::move(name);
+  profile.lossy = network.loss.any();
+  profile.make = [network]() -> absl::StatusOr<std::unique_ptr<Backend>> {
+    auto backend = std::make_unique<SwitchedBackend>(network);
+    if (absl::Status status = backend->Open(); !status.ok()) return status;
+    return backend;
+  };
+  return profile;
+}
+
+}  // namespace
+
+std::vector<Profile> Profiles() {
+  Network own_loops;
+  own_loops.own_loops = true;
+  Network dcqcn;
+  dcqcn.congestion = soft::CongestionControl::kDcqcn;
+  Network slow;
+  slow.rate = sim::Rate::Gigabits(1);
+  Network lossy;
+  lossy.loss.rate = 0.01;
+  lossy.loss.corrupt = 0.005;
+  return {Make("clean", {}), Make("own_loops", own_loops), Make("dcqcn", dcqcn), Make("slow", slow),
+          Make("lossy", lossy)};
+}
+
+}  // namespace tokamak::verbs::conformance
