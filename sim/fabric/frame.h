@@ -2,42 +2,61 @@
 //
 // Frames come from a FramePool and are linked into whatever queue they are in, so a fabric that has
 // warmed up allocates nothing. Whoever holds a frame hands it on or gives it back to the pool.
+//
+// In a large network nearly every frame that a switch looks at has left the processor's caches since
+// the last hop. So what switches look at stands in one cache line, and the rest is small.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-#include "lib/base/time.h"
 #include "lib/verbs/soft/packet.h"
 #include "sim/fabric/pause_frame.h"
 
 namespace tokamak::sim {
 
-struct Frame {
+// Bytes that a frame carries, and those without memory between them.
+struct FramePayload {
+  std::vector<uint8_t> bytes;
+  uint32_t slices = 0;
+  std::array<verbs::soft::PayloadSlice, verbs::soft::kMaxPayloadSlices> slice;
+};
+
+struct alignas(64) Frame {
   Frame* next = nullptr;          // in the queue that it is in
-  base::Time arrives;             // at the end of the link that it is on
   uint32_t wire_bytes = 0;        // of the link's time: with preamble, check sum and gap
   uint32_t source = 0;            // numbers of host interfaces, see AddressBook
   uint32_t destination = 0;       //
-  uint16_t destination_port = 0;  // UDP
   uint32_t flow = 0;              // a hash of the five-tuple, the same for all packets of a flow
+  uint16_t destination_port = 0;  // UDP
   uint16_t ingress = 0;           // the port by which it came into the switch that it is in
   uint8_t priority = 0;           // 0 to 7
-  bool is_pause = false;          // then `pause` is all that it carries
+  verbs::soft::Ecn ecn = verbs::soft::Ecn::kNotCapable;
+  bool corrupt = false;   // damaged on the way
+  bool is_pause = false;  // then `pause` is all that it carries
   PauseFrame pause;
-  verbs::soft::Packet packet;  // its payload lies in `bytes`, or nowhere where it has no memory
-  std::vector<uint8_t> bytes;
+  uint32_t bare_payload = 0;  // bytes of a payload that has no memory at all
+
+  verbs::soft::PacketHeaders headers;     // as sent
+  std::unique_ptr<FramePayload> payload;  // where `bare_payload` is 0; kept for the next packet
 
   // RFC 3168: whether both ends understand marks, and the mark.
-  bool ecn_capable() const { return packet.ecn != verbs::soft::Ecn::kNotCapable; }
-  void MarkCongestion() { packet.ecn = verbs::soft::Ecn::kMarked; }
+  bool ecn_capable() const { return ecn != verbs::soft::Ecn::kNotCapable; }
+  void MarkCongestion() { ecn = verbs::soft::Ecn::kMarked; }
+
+  // Makes it carry `packet`: the headers, and a copy of the payload. What has no memory stays so.
+  void Load(const verbs::soft::Packet& packet);
+
+  // The packet as it is now. Its payload lies in the frame.
+  void Unload(verbs::soft::Packet* packet) const;
 };
+static_assert(offsetof(Frame, headers) <= 64, "a switch looks at one cache line");
 
 // The most that EthernetBytes (lib/verbs/soft/wire.h), which is a packet's wire_bytes, can be for
 // this path MTU.
 uint32_t MostWireBytes(uint32_t mtu);
-
-// Makes `frame` carry `packet`: the headers, and a copy of the payload. What has no memory stays so.
-void CopyPacket(const verbs::soft::Packet& packet, Frame* frame);
 
 }  // namespace tokamak::sim

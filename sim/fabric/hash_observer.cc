@@ -6,7 +6,7 @@ namespace tokamak::sim {
 
 void HashObserver::Fold(uint64_t kind, const Place& place, const Frame& frame, uint64_t value) {
   const uint64_t what = uint64_t{frame.wire_bytes} << 32 | uint64_t{frame.is_pause} << 31 |
-                        (frame.is_pause ? frame.pause.enabled : frame.packet.psn);
+                        (frame.is_pause ? frame.pause.enabled : frame.headers.psn);
   Fold(kind, place, what, value);
 }
 

@@ -95,8 +95,7 @@ void HostInterface::SendFrame(const Packet& packet, uint8_t priority) {
     last_hash_ = HashOf(packet.peer);
   }
   Frame* frame = environment_.frames.Take();
-  CopyPacket(packet, frame);
-  frame->is_pause = false;
+  frame->Load(packet);
   frame->wire_bytes = verbs::soft::EthernetBytes(packet);
   frame->source = number_;
   frame->destination = last_number_;
@@ -104,7 +103,7 @@ void HostInterface::SendFrame(const Packet& packet, uint8_t priority) {
   // Of the five-tuple protocol and destination port are the same for all of RoCE.
   frame->flow = static_cast<uint32_t>(MixBits(address_hash_ + 3 * last_hash_ + packet.source_port));
   frame->priority = priority;
-  frame->packet.peer = address_;
+  frame->headers.peer = address_;
   if (packet.opcode == verbs::soft::PacketOpcode::kCongestionNotification) {
     ++notifications_sent_;
     if (environment_.observer != nullptr) environment_.observer->OnNotification(egress_.place(), *frame);
@@ -169,8 +168,9 @@ void HostInterface::HandOver() {
 
 void HostInterface::Deliver(Frame* frame) {
   ++delivered_;
+  frame->Unload(&packet_);
   in_callback_ = true;
-  callbacks_.on_packets(absl::MakeConstSpan(&frame->packet, 1));
+  callbacks_.on_packets(absl::MakeConstSpan(&packet_, 1));
   in_callback_ = false;
   if (loop_ == nullptr) retired_ = {};
   environment_.frames.Give(frame);

@@ -116,6 +116,7 @@ class HostInterface final : public FrameReceiver, private EgressOwner {
   base::Timer ready_;
   base::Timer hand_over_;
   FrameQueue waiting_;
+  verbs::soft::Packet packet_;  // the one that is delivered
 
   // The peer of the last packet.
   verbs::Address last_peer_;

@@ -27,21 +27,22 @@ void Link::Transmit(Frame* frame) {
   if (frame->is_pause) ++counters_.pauses_sent;
   if (environment_.observer != nullptr) environment_.observer->OnTransmit(from_, *frame);
   if (!up_) return Drop(frame, DropReason::kLinkDown, &counters_.dropped_down);
-  frame->arrives = free_at_ + parameters_.delay;
-  flying_.Push(frame);
-  if (!arrival_.armed()) arrival_ = environment_.loop.RunAt(frame->arrives, [this] { Arrive(); });
+  const bool first = flying_.empty();
+  flying_.Push(frame, free_at_ + parameters_.delay);
+  if (first) arrival_ = environment_.loop.RunAt(flying_.front().arrives, [this] { Arrive(); });
 }
 
 void Link::Arrive() {
   Frame* frame = flying_.Pop();
-  if (!flying_.empty()) arrival_ = environment_.loop.RunAt(flying_.front()->arrives, [this] { Arrive(); });
+  __builtin_prefetch(frame);
+  if (!flying_.empty()) arrival_ = environment_.loop.RunAt(flying_.front().arrives, [this] { Arrive(); });
   if (!loss_.has_value() || frame->is_pause) return Deliver(frame);
   switch (loss_->Judge()) {
     case LossModel::Fate::kLost:
       return Drop(frame, DropReason::kLoss, &counters_.lost);
     case LossModel::Fate::kCorrupt:
       ++counters_.corrupted;
-      frame->packet.corrupt = true;
+      frame->corrupt = true;
       break;
     case LossModel::Fate::kArrives:
       break;

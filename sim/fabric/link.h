@@ -15,7 +15,7 @@
 #include "lib/base/random.h"
 #include "lib/base/time.h"
 #include "sim/fabric/environment.h"
-#include "sim/fabric/frame_queue.h"
+#include "sim/fabric/flight_ring.h"
 #include "sim/fabric/loss_model.h"
 #include "sim/fabric/rate.h"
 
@@ -73,7 +73,7 @@ class Link final {
 
   const LinkParameters& parameters() const { return parameters_; }
   const LinkCounters& counters() const { return counters_; }
-  uint64_t in_flight() const { return flying_.frames(); }
+  uint64_t in_flight() const { return flying_.size(); }
 
  private:
   void Arrive();
@@ -90,7 +90,7 @@ class Link final {
   std::optional<LossModel> loss_;
   LinkCounters counters_;
   base::Time free_at_;
-  FrameQueue flying_;
+  FlightRing flying_;
   base::Timer arrival_;  // of the first of them
 };
 

@@ -65,7 +65,7 @@ TEST_F(EcnSwitchTest, WhoDoesNotUnderstandMarksGetsNone) {
   Build(2, Step());
   for (uint32_t i = 0; i < 5; ++i) {
     Frame* frame = MakeFrame(i, 0, 1000, 1);
-    frame->packet.ecn = verbs::soft::Ecn::kNotCapable;
+    frame->ecn = verbs::soft::Ecn::kNotCapable;
     switch_->Receive(frame, 0);
   }
   scheduler_.RunUntilIdle();

@@ -31,8 +31,8 @@ class Sink final : public FrameReceiver {
     if (frame->is_pause) {
       pauses.push_back({loop_.Now(), frame->pause});
     } else {
-      arrived.push_back({loop_.Now(), frame->packet.psn, frame->priority, frame->wire_bytes, frame->packet.corrupt,
-                         frame->packet.ecn == verbs::soft::Ecn::kMarked});
+      arrived.push_back({loop_.Now(), frame->headers.psn, frame->priority, frame->wire_bytes, frame->corrupt,
+                         frame->ecn == verbs::soft::Ecn::kMarked});
     }
     frames_.Give(frame);
   }
@@ -53,14 +53,14 @@ class PartsTest : public testing::Test {
  protected:
   Frame* MakeFrame(uint32_t psn, uint8_t priority = 0, uint32_t wire_bytes = 1000, uint32_t destination = 0) {
     Frame* frame = frames_.Take();
-    frame->is_pause = false;
+    verbs::soft::Packet packet;
+    packet.psn = psn;
+    packet.ecn = verbs::soft::Ecn::kCapable0;
+    frame->Load(packet);
     frame->priority = priority;
     frame->wire_bytes = wire_bytes;
     frame->destination = destination;
     frame->flow = psn;
-    frame->packet.Reset();
-    frame->packet.psn = psn;
-    frame->packet.ecn = verbs::soft::Ecn::kCapable0;
     return frame;
   }
 
