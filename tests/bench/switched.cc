@@ -5,7 +5,8 @@
 //
 // Raw RC WRITEs between software NICs on sim/fabric, on one loop in virtual time: many to one
 // behind a switch, or every host of a fat tree to one half of the hosts away. A transmission is a
-// frame on one cable, the unit in which packet simulators are compared. Payloads are copied.
+// frame on one cable, the unit in which packet simulators are compared. Payloads are copied, unless
+// --phantom says that there are none.
 //
 // For a profile: CPUPROFILE=/tmp/switched.prof, built with --config=profile.
 #include <sys/resource.h>
@@ -37,6 +38,7 @@ struct Settings {
   uint32_t mtu = 1024;
   uint32_t ack_every = 0;
   std::string congestion = "dcqcn";
+  bool phantom = false;
 };
 
 double ProcessorSeconds() {
@@ -57,7 +59,7 @@ double PeakMegabytes() {
 class Bench final {
  public:
   Bench(const Settings& settings, const sim::Topology& topology)
-      : settings_(settings), memory_(2 * size_t{settings.bytes}, 7), network_(scheduler_) {
+      : settings_(settings), memory_(2 * size_t{settings.bytes}), network_(scheduler_) {
     auto fabric = sim::SwitchedFabric::Build(network_, topology, {}, nullptr);
     CHECK(fabric.ok()) << fabric.status();
     fabric_ = *std::move(fabric);
@@ -94,11 +96,12 @@ class Bench final {
     for (const Nic& nic : nics_) sum.Add(nic.device->counters().queue_pairs);
     const double simulated = (scheduler_.Now() - start).seconds();
     std::cout << absl::StrFormat(
-        "%d flows of %d B, MTU %d, %s: %.3f ms simulated, %.3f s of processor time (set-up %.3f s), %.0f MB\n"
+        "%d flows of %d B, MTU %d, %s%s: %.3f ms simulated, %.3f s of processor time (set-up %.3f s), %.0f MB\n"
         "%d link transmissions, %.2f M each second; %d tasks, %.2f M each second\n"
         "%d packets sent, %d again, %d notifications, %d frames made\n",
-        flows_, settings_.bytes, settings_.mtu, settings_.congestion, simulated * 1e3, seconds, setup, PeakMegabytes(),
-        transmissions, static_cast<double>(transmissions) / seconds / 1e6, scheduler_.tasks_run(),
+        flows_, settings_.bytes, settings_.mtu, settings_.congestion, settings_.phantom ? ", phantom" : "",
+        simulated * 1e3, seconds, setup, PeakMegabytes(), transmissions,
+        static_cast<double>(transmissions) / seconds / 1e6, scheduler_.tasks_run(),
         static_cast<double>(scheduler_.tasks_run()) / seconds / 1e6, sum.packets_sent, sum.packets_retransmitted,
         sum.notifications_sent, fabric_->frames_made());
   }
@@ -130,7 +133,9 @@ class Bench final {
     nic.domain = *nic.device->CreateProtectionDomain();
     nic.completions = *nic.device->CreateCompletionQueue(network_, 16, [this, &nic] { Poll(&nic); });
     nic.completions->RequestNotify(false);
-    nic.region = *nic.domain->RegisterMemory(absl::MakeSpan(memory_), verbs::kLocalWrite | verbs::kRemoteWrite);
+    nic.region = *nic.domain->RegisterMemory(
+        absl::MakeSpan(memory_),
+        verbs::kLocalWrite | verbs::kRemoteWrite | (settings_.phantom ? verbs::kPhantom : verbs::kLocalRead));
   }
 
   void Poll(Nic* nic) {
@@ -213,6 +218,7 @@ int Main(int argc, char** argv) {
     workload->add_option("--mtu", settings.mtu, "256 to 4096");
     workload->add_option("--ack-every", settings.ack_every, "packets; 0: as the NIC likes");
     workload->add_option("--congestion", settings.congestion, "additive, fixed, none or dcqcn");
+    workload->add_flag("--phantom", settings.phantom, "payload without memory");
   }
   CLI11_PARSE(app, argc, argv);
   if (incast->parsed()) {

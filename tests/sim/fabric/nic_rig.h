@@ -29,6 +29,7 @@ struct RigOptions {
   verbs::soft::DeviceOptions nic = FixedWindow(1024);
   bool own_loops = false;  // each NIC on a loop of its own, else all on the network's
   size_t memory = 1 << 20;
+  bool phantom = false;  // memory whose bytes do not matter and do not travel
 };
 
 class NicRig {
@@ -196,7 +197,8 @@ class NicRig {
     nic.completions = *nic.device->CreateCompletionQueue(nic.loop, 64, [this, &nic] { Poll(nic); });
     nic.completions->RequestNotify(false);
     nic.region = *nic.domain->RegisterMemory(absl::MakeSpan(memory_),
-                                             verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead);
+                                             verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead |
+                                                 (options_.phantom ? verbs::kPhantom : verbs::kLocalRead));
   }
 
   verbs::Address AddressOf(uint32_t number) const {
