@@ -1,5 +1,7 @@
 // Pauses: obeyed, asked for, taken back, forgotten; and queues that never move again.
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "sim/fabric/egress_port.h"
 #include "tests/sim/fabric/parts_fixture.h"
@@ -106,45 +108,84 @@ TEST_F(PfcTest, APauseThatHoldsIsToldAgainBeforeItEnds) {
   EXPECT_EQ(sink(0).pauses.back().frame.quanta[3], 0u);
 }
 
-// Frames as they come from a neighbour that obeys: what was sent before the pause reached it still
-// comes.
-TEST_F(PfcTest, HeadroomHoldsWhatANeighbourStillSends) {
-  SwitchOptions options = Thresholds(10'000, 5000);
-  options.buffer.mtu = 4096;
-  Build(3, options);
-  const uint32_t wire = MostWireBytes(4096);
-  // The neighbour of port 0, whose egress is busy with a frame of the greatest length just when the
-  // pause frame is to leave.
-  Sink& neighbour = sink(0);
-  EgressPort* sender = nullptr;
-  struct Obedient final : EgressOwner {
-    void OnDequeue(uint32_t, const Frame&) override {}
-    PauseFrame MakePause(uint32_t) override { return {}; }
-    void OnIdle(uint32_t) override {}
-    void OnResumed(uint32_t) override {}
-  } owner;
-  Link to_switch(environment_, {}, Place{1, 0});
-  to_switch.Connect(*switch_, 0);
-  EgressPort egress(environment_, owner, to_switch, Place{1, 0}, {});
-  sender = &egress;
-  Pause(1, 3, 65535);
-  for (uint32_t i = 0; i < 100; ++i) sender->Enqueue(MakeFrame(i, 3, wire, 1));
-  size_t told = 0;
-  const auto run = [&](const std::function<bool()>& done) {
-    while (!done() && scheduler_.Step()) {
-      // Other traffic keeps the way back busy.
-      if (switch_->egress(0).idle()) Arrive(2, 0, 0, 1, wire);
-      for (; told < neighbour.pauses.size(); ++told) sender->OnPause(neighbour.pauses[told].frame);
+// A neighbour that sends all the time, and obeys.
+class Neighbour final : public FrameReceiver, public EgressOwner {
+ public:
+  Neighbour(Environment& environment, Link& link)
+      : environment_(environment), egress_(environment, *this, link, Place{1, 0}, {}) {}
+
+  void Receive(Frame* frame, uint32_t) override {
+    if (frame->is_pause) egress_.OnPause(frame->pause);
+    environment_.frames.Give(frame);
+  }
+  EgressPort& egress() { return egress_; }
+
+ private:
+  void OnDequeue(uint32_t, const Frame&) override {}
+  PauseFrame MakePause(uint32_t) override { return {}; }
+  void OnIdle(uint32_t) override {}
+  void OnResumed(uint32_t) override {}
+
+  Environment& environment_;
+  EgressPort egress_;
+};
+
+class HeadroomTest : public PartsTest {
+ protected:
+  static constexpr uint32_t kFrames = 30;
+
+  // How much of port 0's headroom is taken where port 1 is paused, its neighbour sends the largest
+  // frames for it, and from `phase` on the largest frames of others keep the way back busy.
+  uint64_t Take(const LinkParameters& parameters, base::Duration phase) {
+    SwitchOptions options;
+    options.pfc.xoff = 10'000;
+    options.pfc.xon = 5000;
+    const uint32_t wire = MostWireBytes(options.buffer.mtu);
+    Switch middle(environment_, options, 0, base::Random(1));
+    Sink sink(loop_, frames_);
+    Link back(environment_, parameters, Place{0, 0});
+    Link on(environment_, parameters, Place{0, 1});
+    Link in(environment_, parameters, Place{1, 0});
+    Neighbour neighbour(environment_, in);
+    back.Connect(neighbour, 0);
+    on.Connect(sink, 0);
+    in.Connect(middle, 0);
+    RouteTable routes(1, 2);
+    for (Link* link : {&back, &on}) {
+      const uint32_t port = middle.AddPort(*link);
+      routes.Set(port, routes.AddGroup({port}));
     }
-  };
-  run([&] { return Now() > 50'000'000; });
-  EXPECT_EQ(drops(1, DropReason::kHeadroom), 0u);
-  const uint64_t limit = HeadroomOf({}, 4096, base::Duration());
-  EXPECT_GT(switch_->buffer().most_headroom(), limit - 2 * wire) << "the formula is not generous";
-  EXPECT_LE(switch_->buffer().most_headroom(), limit);
-  Pause(1, 3, 0);
-  run([&] { return sink(1).arrived.size() == 100; });
-  EXPECT_EQ(sink(1).arrived.size(), 100u);
+    EXPECT_TRUE(middle.Start().ok());
+    middle.SetRoutes(std::move(routes));
+
+    middle.Receive(MakePause(3, 65535), 1);
+    for (uint32_t i = 0; i < kFrames; ++i) neighbour.egress().Enqueue(MakeFrame(i, 3, wire, 1));
+    scheduler_.RunFor(phase);
+    for (uint32_t i = 0; i < kFrames; ++i) middle.Receive(MakeFrame(i, 1, wire, 0), 1);
+    scheduler_.RunFor(base::Microseconds(20));
+    const uint64_t taken = middle.buffer().most_headroom();
+    middle.Receive(MakePause(3, 0), 1);
+    scheduler_.RunUntilIdle();
+    EXPECT_EQ(sink.arrived.size(), kFrames) << "none is lost";
+    return taken;
+  }
+};
+
+// Whatever the neighbour and the way back are in the middle of.
+TEST_F(HeadroomTest, HoldsWhatANeighbourStillSendsAndNotMuchMore) {
+  constexpr int kSteps = 16;
+  const base::Duration frame = Rate::Gigabits(100).TimeOf(MostWireBytes(4096));
+  uint64_t least_free = UINT64_MAX;
+  for (int i = 0; i < kSteps; ++i) {
+    const LinkParameters parameters{Rate::Gigabits(100), base::Microseconds(1) + frame * i / (2 * kSteps)};
+    const uint64_t headroom = HeadroomOf(parameters, 4096, base::Duration());
+    for (int j = 0; j < kSteps; ++j) {
+      const uint64_t taken = Take(parameters, frame * j / kSteps);
+      ASSERT_LE(taken, headroom);
+      least_free = std::min(least_free, headroom - taken);
+    }
+  }
+  EXPECT_LT(least_free, MostWireBytes(4096) / 2);
 }
 
 TEST_F(PfcTest, BeyondTheHeadroomLosslessFramesAreDroppedAndCounted) {
