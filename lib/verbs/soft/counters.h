@@ -46,6 +46,7 @@ struct QueuePairCounters {
   uint64_t requests_executed = 0;      // (*)
   uint64_t requests_duplicate = 0;     // (*)
   uint64_t requests_out_of_order = 0;  // (*) dropped: after a gap, or while the peer waits for a receive
+  uint64_t requests_held = 0;          // (*) at present: what is before them is missing
   uint64_t requests_refused = 0;       // (*) dropped: the queue pair is not in a state to receive
   uint64_t requests_rejected = 0;      // (*) dropped: not allowed (a NAK says why), or no receive, or no room to answer
 
@@ -103,6 +104,7 @@ inline void QueuePairCounters::Add(const QueuePairCounters& other) {
   requests_executed += other.requests_executed;
   requests_duplicate += other.requests_duplicate;
   requests_out_of_order += other.requests_out_of_order;
+  requests_held += other.requests_held;
   requests_refused += other.requests_refused;
   requests_rejected += other.requests_rejected;
 }

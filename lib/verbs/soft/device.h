@@ -49,6 +49,11 @@ struct DeviceOptions {
   // each message. 0: as suits batches, 32 or fewer, and also where a batch ends.
   uint32_t ack_every = 0;
 
+  // What a peer's SENDs and WRITEs lost on the way is asked for alone: packets behind it are kept, up
+  // to kHeldPackets for each queue pair, and the NAK says which (a packet of our own). As requester,
+  // this NIC then repeats only what is missing; a peer that does not know how goes back as usual.
+  bool selective_repeat = false;
+
   // Packets that the NIC makes before it gives them to the port: the more, the cheaper. At least 1.
   uint32_t batch_packets = 128;
 

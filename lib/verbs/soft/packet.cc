@@ -15,6 +15,7 @@ enum Headers : uint16_t {
   kImmDt = 64,
   kIeth = 128,
   kReserved16 = 256,  // of a congestion notification
+  kHeldMap = 512,     // of a selective NAK, 16 bytes
 };
 
 constexpr uint16_t HeadersOf(PacketOpcode opcode) {
@@ -54,6 +55,8 @@ constexpr uint16_t HeadersOf(PacketOpcode opcode) {
       return kBth | kDeth;
     case PacketOpcode::kCongestionNotification:
       return kBth | kReserved16;
+    case PacketOpcode::kSelectiveNak:
+      return kBth | kAeth | kHeldMap;
   }
   return kUnknown;  // a byte from the wire may be anything
 }
@@ -69,6 +72,7 @@ constexpr uint8_t LengthOf(uint16_t headers) {
   if (headers & kImmDt) length += 4;
   if (headers & kIeth) length += 4;
   if (headers & kReserved16) length += 16;
+  if (headers & kHeldMap) length += 16;
   return length;
 }
 

@@ -11,8 +11,8 @@
 
 namespace tokamak::verbs::soft {
 
-// BTH opcodes: RC (9.2, table 38), the one UD opcode that CM MADs use, and RoCEv2's congestion
-// notification (A17.9.3).
+// BTH opcodes: RC (9.2, table 38), the one UD opcode that CM MADs use, RoCEv2's congestion
+// notification (A17.9.3), and one of our own, from the range that is left to manufacturers.
 enum class PacketOpcode : uint8_t {
   kSendFirst = 0x00,
   kSendMiddle = 0x01,
@@ -39,12 +39,14 @@ enum class PacketOpcode : uint8_t {
   kSendOnlyWithInvalidate = 0x17,
   kDatagramSendOnly = 0x64,
   kCongestionNotification = 0x81,
+  kSelectiveNak = 0xc1,
 };
 
 // Of the IP header: whether the sender reacts to marks, and whether the network has set one. (RFC
 // 3168)
 enum class Ecn : uint8_t { kNotCapable = 0, kCapable1 = 1, kCapable0 = 2, kMarked = 3 };
 
+constexpr uint32_t kHeldPackets = 128;  // that a selective NAK tells of
 constexpr uint32_t kPsnMask = 0xffffff;
 constexpr uint32_t kMaxPayloadSlices = 8;
 constexpr uint64_t kMaxMessage = uint64_t{1} << 31;  // bytes; so no message spans more than half of the PSNs (9.7.2)
@@ -71,10 +73,10 @@ struct PacketHeaders {
   uint32_t psn = 0;          // 24 bits
   // RETH and AtomicETH: writes, reads, atomics
   uint64_t remote_address = 0;
-  uint32_t rkey = 0;        // also IETH: the key to invalidate
-  uint32_t dma_length = 0;  // RETH, bytes of the whole message
-  uint64_t swap_or_add = 0;
-  uint64_t compare = 0;
+  uint32_t rkey = 0;         // also IETH: the key to invalidate
+  uint32_t dma_length = 0;   // RETH, bytes of the whole message
+  uint64_t swap_or_add = 0;  // also of a selective NAK: which of 64 packets after the missing one are here,
+  uint64_t compare = 0;      // and of the 64 after these; the next one in the lowest bit
   // AETH and AtomicAckETH: acknowledgements and some read responses
   uint8_t syndrome = 0;
   uint32_t msn = 0;  // 24 bits

@@ -11,6 +11,7 @@ namespace {
 bool IsPathMtu(uint32_t mtu) { return mtu >= kMinMtu && mtu <= kMaxMtu && (mtu & (mtu - 1)) == 0; }
 
 bool IsRequest(PacketOpcode opcode) {
+  if (opcode == PacketOpcode::kSelectiveNak) return false;
   return opcode < PacketOpcode::kReadResponseFirst || opcode > PacketOpcode::kAtomicAcknowledge;
 }
 
@@ -19,7 +20,8 @@ constexpr base::Duration kLongestGap = base::Seconds(10);
 
 // Carries what its sender could send more slowly.
 bool IsData(PacketOpcode opcode) {
-  return opcode != PacketOpcode::kAcknowledge && opcode != PacketOpcode::kAtomicAcknowledge;
+  return opcode != PacketOpcode::kAcknowledge && opcode != PacketOpcode::kAtomicAcknowledge &&
+         opcode != PacketOpcode::kSelectiveNak;
 }
 
 absl::Status CheckReliability(const ReliabilityOptions& reliability, const Limits& limits) {
@@ -191,7 +193,7 @@ void QueuePairCore::Receive(const Packet& packet) {
     return;
   }
   engine_.touched.Add(turns_);
-  if (packet.opcode == PacketOpcode::kAcknowledge) {
+  if (packet.opcode == PacketOpcode::kAcknowledge || packet.opcode == PacketOpcode::kSelectiveNak) {
     requester_.OnAcknowledge(packet);
   } else if (packet.opcode == PacketOpcode::kAtomicAcknowledge) {
     requester_.OnAtomicAcknowledge(packet);

@@ -94,6 +94,10 @@ void Requester::Start(uint32_t psn) {
 bool Requester::Emit(Share* share) {
   if (!running_ || ready_again_.set()) return false;
   while (!share->spent() && !engine_.outbox.full()) {
+    if (!repeats_.empty()) {
+      if (!queue_pair_.MaySend()) return false;
+      if (EmitRepeat(share)) continue;
+    }
     if (halted_ != CompletionStatus::kSuccess) return false;
     if (cursor_ == started_ && !StartNext()) return false;
     SendSlot& slot = sends_.at(cursor_);
@@ -114,7 +118,7 @@ bool Requester::Emit(Share* share) {
     if (!went) return false;
     if (position_ == slot.end) ++cursor_;
   }
-  if (cursor_ == sends_.tail()) return false;  // its owner rings when there is more
+  if (cursor_ == sends_.tail() && repeats_.empty()) return false;  // its owner rings when there is more
   // Now and not in its next turn, which would then only find that it is too early.
   return queue_pair_.MaySend();
 }
@@ -174,8 +178,7 @@ uint32_t Requester::PiecePackets() const {
 bool Requester::EmitData(SendSlot& slot, Share* share) {
   const uint32_t mtu = queue_pair_.mtu();
   const uint32_t offset = static_cast<uint32_t>((position_ - slot.first) * mtu);
-  const uint32_t length = std::min(mtu, slot.length - offset);
-  if (!MayRead(slot, offset, length)) {
+  if (!MayRead(slot, offset, std::min(mtu, slot.length - offset))) {
     Halt(CompletionStatus::kLocalProtection);
     return false;
   }
@@ -184,21 +187,55 @@ bool Requester::EmitData(SendSlot& slot, Share* share) {
     return false;
   }
   ++charged_;
-  const bool first = position_ == slot.first;
-  const bool last = position_ + 1 == slot.end;
-  Packet& packet = queue_pair_.AddPacket(DataOpcode(slot.opcode, first, last), position_);
+  Packet& packet = AddData(cursor_, position_, share);
+  packet.ack_request = WantsAck(position_ + 1 == slot.end, *share);
+  Sent(1);
+  return true;
+}
+
+// The packet of request `index` that has this sequence.
+Packet& Requester::AddData(uint64_t index, uint64_t sequence, Share* share) {
+  const SendSlot& slot = sends_.at(index);
+  const uint32_t mtu = queue_pair_.mtu();
+  const uint32_t offset = static_cast<uint32_t>((sequence - slot.first) * mtu);
+  const uint32_t length = std::min(mtu, slot.length - offset);
+  const bool first = sequence == slot.first;
+  const bool last = sequence + 1 == slot.end;
+  Packet& packet = queue_pair_.AddPacket(DataOpcode(slot.opcode, first, last), sequence);
   packet.remote_address = slot.remote_address;
   packet.rkey = slot.rkey;
   packet.dma_length = slot.length;
   packet.immediate = slot.immediate;
   packet.solicited = last && slot.solicited;
   share->Spend(length);
-  engine_.outbox.LooksUntil(position_);
-  Gather(slot, offset, length, &packet);
+  engine_.outbox.LooksUntil(sequence);
+  Gather(index, offset, length, &packet);
   queue_pair_.OnSend(packet);
-  packet.ack_request = WantsAck(last, *share);
   queue_pair_.counters.bytes_sent += length;
-  Sent(1);
+  return packet;
+}
+
+// One packet that the peer misses. It is in the budget already. Returns false where there is none.
+bool Requester::EmitRepeat(Share* share) {
+  while (repeats_done_ < repeats_.size() && repeats_[repeats_done_] < unacked_) ++repeats_done_;
+  if (repeats_done_ == repeats_.size()) {
+    repeats_.clear();
+    repeats_done_ = 0;
+    return false;
+  }
+  const uint64_t sequence = repeats_[repeats_done_++];
+  uint64_t index = oldest_;
+  while (sends_.at(index).end <= sequence) ++index;
+  const SendSlot& slot = sends_.at(index);
+  const uint32_t mtu = queue_pair_.mtu();
+  const uint32_t offset = static_cast<uint32_t>((sequence - slot.first) * mtu);
+  if (!MayRead(slot, offset, std::min(mtu, slot.length - offset))) {
+    GoBack(Loss::kGap);  // and there finds out again that it may not
+    return false;
+  }
+  AddData(index, sequence, share).ack_request = true;
+  ++queue_pair_.counters.packets_retransmitted;
+  engine_.Trace(base::TraceKind::kRetransmit, ToPsn(sequence), 1);
   return true;
 }
 
@@ -271,10 +308,11 @@ bool Requester::MayRead(const SendSlot& slot, uint32_t offset, uint32_t length) 
   return true;
 }
 
-void Requester::Gather(const SendSlot& slot, uint32_t offset, uint32_t length, Packet* packet) const {
+void Requester::Gather(uint64_t index, uint32_t offset, uint32_t length, Packet* packet) const {
+  const SendSlot& slot = sends_.at(index);
   if (length == 0) return;
   if (slot.is_inline) {
-    packet->payload[packet->slices++] = {sends_.inline_at(cursor_) + offset, length};
+    packet->payload[packet->slices++] = {sends_.inline_at(index) + offset, length};
     return;
   }
   for (uint32_t i = 0; i < slot.sge_count && length > 0; ++i) {
@@ -372,6 +410,7 @@ void Requester::OnAcknowledge(const Packet& packet) {
   if (IsAck(packet.syndrome)) {
     if (AcknowledgeUpTo(sequence + 1)) ++queue_pair_.counters.answers_taken;
   } else if (AcknowledgeUpTo(sequence)) {
+    if (packet.opcode == PacketOpcode::kSelectiveNak) return OnSelectiveNak(packet);
     OnNak(packet.syndrome);
   }
 }
@@ -404,6 +443,42 @@ void Requester::OnNak(uint8_t syndrome) {
     default:
       ++counters.answers_bad;
   }
+}
+
+// Repeats what is missing before the last packet that the peer has; what is behind that may still be
+// on its way. A packet is repeated once, then it is for the time-out.
+void Requester::OnSelectiveNak(const Packet& packet) {
+  const bool alone = engine_.options.selective_repeat && unanswered_ == 0 && position_ == sent_;
+  if (packet.syndrome != kSequenceNak || !alone) return OnNak(packet.syndrome);
+  engine_.Trace(base::TraceKind::kNak, ToPsn(unacked_), packet.syndrome);
+  ++queue_pair_.counters.naks_received_sequence;
+  const auto has = [&](uint64_t sequence) {
+    const uint64_t i = sequence - unacked_ - 1;
+    return (((i < 64 ? packet.swap_or_add : packet.compare) >> (i % 64)) & 1) != 0;
+  };
+  uint64_t end = unacked_ + kHeldPackets;
+  while (end > unacked_ && !has(end)) --end;
+  end = std::min(std::max(end, unacked_ + 1), sent_);
+  for (uint64_t sequence = std::max(unacked_, repeated_to_); sequence < end; ++sequence) {
+    if (sequence == unacked_ || !has(sequence)) repeats_.push_back(sequence);
+  }
+  repeated_to_ = std::max(repeated_to_, end);
+  timing_ = false;
+  TellLoss(Loss::kGap);
+  queue_pair_.MarkReady();
+}
+
+void Requester::TellLoss(Loss loss) {
+  if (unacked_ < recovered_ && loss != Loss::kOverdue) return;
+  recovered_ = sent_;
+  congestion_.OnLoss(loss);
+  window_ = congestion_.Window();
+}
+
+void Requester::ForgetRepeats() {
+  repeats_.clear();
+  repeats_done_ = 0;
+  repeated_to_ = 0;
 }
 
 void Requester::OnReadResponse(const Packet& packet) {
@@ -582,6 +657,7 @@ void Requester::WaitUntilReady(uint8_t timer) {
     return;
   }
   ++not_ready_;
+  ForgetRepeats();
   position_ = unacked_;
   cursor_ = oldest_;
   halted_ = CompletionStatus::kSuccess;
@@ -601,11 +677,8 @@ void Requester::ResendFromGap() {
 }
 
 void Requester::GoBack(Loss loss) {
-  if (unacked_ >= recovered_ || loss == Loss::kOverdue) {
-    recovered_ = sent_;
-    congestion_.OnLoss(loss);
-    window_ = congestion_.Window();
-  }
+  TellLoss(loss);
+  ForgetRepeats();
   timing_ = false;
   went_back_at_ = unacked_;
   position_ = unacked_;
@@ -669,6 +742,7 @@ void Requester::Forget(uint64_t tail) {
   unacked_ = position_ = next_ = sent_;
   unanswered_ = 0;
   halted_ = CompletionStatus::kSuccess;
+  ForgetRepeats();
   ForgetExpected();
   GiveBackSends(charged_);
   retransmit_.Cancel();

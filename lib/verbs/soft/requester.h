@@ -26,6 +26,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "lib/verbs/soft/alarm.h"
 #include "lib/verbs/soft/congestion.h"
@@ -91,10 +92,12 @@ class Requester final {
   bool PassLocal() REQUIRES_NIC_MUTEX;
   uint32_t PiecePackets() const REQUIRES_NIC_MUTEX;
   bool EmitData(SendSlot& slot, Share* share) REQUIRES_NIC_MUTEX;
+  Packet& AddData(uint64_t index, uint64_t sequence, Share* share) REQUIRES_NIC_MUTEX;
+  bool EmitRepeat(Share* share) REQUIRES_NIC_MUTEX;
   bool EmitRead(SendSlot& slot, Share* share) REQUIRES_NIC_MUTEX;
   bool EmitAtomic(SendSlot& slot, Share* share) REQUIRES_NIC_MUTEX;
   bool MayRead(const SendSlot& slot, uint32_t offset, uint32_t length) const REQUIRES_NIC_MUTEX;
-  void Gather(const SendSlot& slot, uint32_t offset, uint32_t length, Packet* packet) const REQUIRES_NIC_MUTEX;
+  void Gather(uint64_t index, uint32_t offset, uint32_t length, Packet* packet) const REQUIRES_NIC_MUTEX;
   bool WantsAck(bool last_of_message, const Share& share) REQUIRES_NIC_MUTEX;
   void Sent(uint64_t packets) REQUIRES_NIC_MUTEX;
   void Halt(CompletionStatus status) REQUIRES_NIC_MUTEX;
@@ -112,6 +115,9 @@ class Requester final {
   void Fail(CompletionStatus status, uint32_t provider_code) REQUIRES_NIC_MUTEX;
   void WaitUntilReady(uint8_t timer) REQUIRES_NIC_MUTEX;
   void ResendFromGap() REQUIRES_NIC_MUTEX;
+  void OnSelectiveNak(const Packet& packet) REQUIRES_NIC_MUTEX;
+  void TellLoss(Loss loss) REQUIRES_NIC_MUTEX;
+  void ForgetRepeats() REQUIRES_NIC_MUTEX;
   void GoBack(Loss loss) REQUIRES_NIC_MUTEX;
   void OnTimeout() REQUIRES_NIC_MUTEX;
   void OnOverdue() REQUIRES_NIC_MUTEX;
@@ -143,7 +149,11 @@ class Requester final {
   uint64_t sent_ = 0;          // one past the last that was ever sent
   uint64_t recovered_ = 0;     // losses before this were told to congestion_ already
   uint64_t went_back_at_ = 0;  // unacked_ at the last go-back; the same loss is not answered twice
-  uint32_t window_ = 1;        // packets
+  // Selective repeat: what is to be sent again alone, and from where on nothing was asked for again.
+  std::vector<uint64_t> repeats_;
+  size_t repeats_done_ = 0;  // of repeats_
+  uint64_t repeated_to_ = 0;
+  uint32_t window_ = 1;  // packets
   uint32_t since_ack_request_ = 0;
   base::Time asked_at_;        // for an acknowledgement of data
   uint32_t acknowledged_ = 0;  // packets, in this turn

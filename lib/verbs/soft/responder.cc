@@ -65,7 +65,7 @@ void Responder::OnRequest(const Packet& packet) {
     return;
   }
   if (sequence > expected_) {
-    OnGap();
+    OnGap(packet, sequence);
     return;
   }
   if (queue_pair_.watched && queue_pair_.state() == QueuePairState::kReadyToReceive) {
@@ -75,6 +75,12 @@ void Responder::OnRequest(const Packet& packet) {
       return;
     }
   }
+  Take(packet);
+  if (!held_.empty()) TakeHeld();
+}
+
+// The packet that is expected.
+void Responder::Take(const Packet& packet) {
   gap_told_ = false;
   nak_due_ = 0;
   if (!Execute(packet)) {
@@ -84,6 +90,21 @@ void Responder::OnRequest(const Packet& packet) {
   ++queue_pair_.counters.requests_executed;
   if (!packet.ack_request) return;
   ack_due_ = true;
+  OweAnswer();
+}
+
+// Those that waited for what has come now. Where another is missing, the peer is told.
+void Responder::TakeHeld() {
+  while (running_ && !fault_ && nak_due_ == 0) {
+    const uint64_t sequence = expected_;
+    const Packet* const packet = held_.Find(sequence);
+    if (packet == nullptr) break;
+    --queue_pair_.counters.requests_held;
+    held_.Drop(sequence);  // it stays where it is until the next Put
+    Take(*packet);
+  }
+  if (!running_ || held_.empty() || nak_due_ != 0) return;
+  nak_due_ = kSequenceNak;
   OweAnswer();
 }
 
@@ -269,10 +290,11 @@ void Responder::OnDuplicate(const Packet& packet, uint64_t sequence) {
   OweAnswer();
 }
 
-void Responder::OnGap() {
-  ++queue_pair_.counters.requests_out_of_order;
+void Responder::OnGap(const Packet& packet, uint64_t sequence) {
+  const bool kept = engine_.options.selective_repeat && !gap_told_ && held_.Put(expected_, sequence, packet);
+  ++(kept ? queue_pair_.counters.requests_held : queue_pair_.counters.requests_out_of_order);
   if (gap_told_) return;
-  gap_told_ = true;
+  gap_told_ = !engine_.options.selective_repeat;
   nak_due_ = kSequenceNak;
   OweAnswer();
 }
@@ -336,6 +358,9 @@ void Responder::Stop() {
   nak_due_ = 0;
   responses_.Clear();
   fault_.reset();
+  const uint32_t dropped = held_.Clear();
+  queue_pair_.counters.requests_held -= dropped;
+  queue_pair_.counters.requests_refused += dropped;
 }
 
 // ---- Answering.
@@ -468,9 +493,15 @@ void Responder::EmitAcknowledge(uint8_t syndrome, uint64_t sequence) {
     default:
       ++counters.naks_sent_not_ready;
   }
-  Packet& packet = queue_pair_.AddPacket(PacketOpcode::kAcknowledge, sequence);
+  const bool selective = syndrome == kSequenceNak && !held_.empty();
+  Packet& packet =
+      queue_pair_.AddPacket(selective ? PacketOpcode::kSelectiveNak : PacketOpcode::kAcknowledge, sequence);
   packet.syndrome = syndrome;
   packet.msn = msn_;
+  if (!selective) return;
+  const auto map = held_.Map(sequence);
+  packet.swap_or_add = map[0];
+  packet.compare = map[1];
 }
 
 }  // namespace tokamak::verbs::soft

@@ -3,7 +3,8 @@
 //
 // Only the packet that is expected is carried out. One from the past is a duplicate: it is answered
 // again, never done again. One from the future shows a gap: the peer is told once, then all is
-// dropped until the expected one comes. (9.7.5)
+// dropped until the expected one comes. (9.7.5) With selective repeat it is kept instead, and the
+// peer is told each time what is here.
 //
 // Answers go out in the order of the requests, READ data among them; acknowledgements of one turn
 // become one packet. What a peer may not do ends the connection: the requests before are answered,
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "lib/verbs/soft/engine.h"
+#include "lib/verbs/soft/held_packets.h"
 #include "lib/verbs/soft/nic_mutex.h"
 #include "lib/verbs/soft/packet.h"
 #include "lib/verbs/soft/receives.h"
@@ -75,7 +77,9 @@ class Responder final {
   void CompleteReceive(const Packet& packet, CompletionOpcode opcode, uint32_t byte_count) REQUIRES_NIC_MUTEX;
 
   void OnDuplicate(const Packet& packet, uint64_t sequence) REQUIRES_NIC_MUTEX;
-  void OnGap() REQUIRES_NIC_MUTEX;
+  void OnGap(const Packet& packet, uint64_t sequence) REQUIRES_NIC_MUTEX;
+  void Take(const Packet& packet) REQUIRES_NIC_MUTEX;
+  void TakeHeld() REQUIRES_NIC_MUTEX;
   void OweAnswer() REQUIRES_NIC_MUTEX;
   bool AnswersFirst() const REQUIRES_NIC_MUTEX { return responses_.empty() && !fault_; }
   bool NotReady() REQUIRES_NIC_MUTEX;
@@ -105,6 +109,7 @@ class Responder final {
   bool ack_due_ = false;
   uint8_t nak_due_ = 0;    // a syndrome, or 0
   bool gap_told_ = false;  // silence until expected_ comes
+  HeldPackets held_;       // selective repeat: what came after expected_
   ResponseQueue responses_;
   std::optional<Fault> fault_;  // waits for the answers before it to be gone
   std::optional<Fault> ended_;  // the NAK that ended the connection

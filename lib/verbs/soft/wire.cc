@@ -23,6 +23,7 @@ bool MayCarryPayload(PacketOpcode opcode) {
     case PacketOpcode::kCompareSwap:
     case PacketOpcode::kFetchAdd:
     case PacketOpcode::kCongestionNotification:
+    case PacketOpcode::kSelectiveNak:
       return false;
     default:
       return true;
@@ -65,6 +66,10 @@ void DecodeHeader(const uint8_t* p, Packet* packet) {
   }
   if (HasImmediate(packet->opcode)) packet->immediate = base::LoadBig32(p);
   if (HasIeth(packet->opcode)) packet->rkey = base::LoadBig32(p);
+  if (packet->opcode == PacketOpcode::kSelectiveNak) {
+    packet->swap_or_add = base::LoadBig64(p);
+    packet->compare = base::LoadBig64(p + 8);
+  }
 }
 
 }  // namespace
@@ -126,6 +131,11 @@ uint32_t EncodeHeader(const Packet& packet, uint8_t* header) {
   if (HasIeth(packet.opcode)) {
     base::StoreBig32(p, packet.rkey);
     p += 4;
+  }
+  if (packet.opcode == PacketOpcode::kSelectiveNak) {
+    base::StoreBig64(p, packet.swap_or_add);
+    base::StoreBig64(p + 8, packet.compare);
+    p += 16;
   }
   if (notification) {
     std::memset(p, 0, kReservedLength);

@@ -11,7 +11,8 @@ namespace tokamak::verbs::soft {
 inline uint64_t Accounted(const QueuePairCounters& c) {
   return c.answers_taken + c.responses_lost + c.naks_received_sequence + c.naks_received_not_ready +
          c.naks_received_fatal + c.answers_stale + c.answers_bad + c.requests_executed + c.requests_duplicate +
-         c.requests_out_of_order + c.requests_refused + c.requests_rejected + c.notifications_received;
+         c.requests_out_of_order + c.requests_refused + c.requests_rejected + c.notifications_received +
+         c.requests_held;
 }
 
 // Equals the packets that the port handed over.

@@ -218,6 +218,35 @@ INSTANTIATE_TEST_SUITE_P(Bottleneck, BottleneckTest,
                                          BottleneckCase{"Read64", Opcode::kRead, 64}),
                          [](const auto& tested) { return tested.param.name; });
 
+// Go-back-N throws away a window for each loss; selective repeat sends again what was lost.
+TEST_F(FlowsTest, SelectiveRepeatSendsLittleMoreThanWasLost) {
+  BottleneckOptions path;
+  path.picoseconds_per_byte = kGigabit / 10;
+  path.loss = 0.01;
+  BottleneckOptions back = path;
+  back.seed = 2;
+  Build(path, back);
+  DeviceOptions options;
+  options.congestion = CongestionControl::kFixed;
+  options.window_packets = 100;
+  for (const bool selective : {false, true}) {
+    options.selective_repeat = selective;
+    AddPair(options);
+  }
+  double again[2];
+  for (size_t i = 0; i < 2; ++i) {
+    std::vector<Flow> flows = {{left(i), right(i), Opcode::kWrite}};
+    flows[0].most = uint64_t{32} << 20;
+    RunFlows(flows, base::Seconds(20));
+    EXPECT_EQ(flows[0].acknowledged, flows[0].most);
+    EXPECT_EQ(left(i).memory, right(i).memory);
+    const QueuePairCounters sent = left(i).device->counters().queue_pairs;
+    again[i] = Share(sent.packets_retransmitted, flows[0].most / 4096);
+  }
+  EXPECT_GT(again[0], 0.2);
+  EXPECT_LT(again[1], 0.05);
+}
+
 // Two senders of 10 Gb/s meet before 5 Gb/s, with room for 1 MB: without marks that is lost, with
 // them the queue stays short and the link busy.
 class MarkingTest : public FlowsTest, public testing::WithParamInterface<Opcode> {

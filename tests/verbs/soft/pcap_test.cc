@@ -103,7 +103,8 @@ std::vector<Packet> OneOfEach(const Bytes& payload) {
     if (HasDeth(packet.opcode)) packet.qkey = kManagementQkey;
     const bool alone = HeaderLength(packet.opcode) >= 40 || packet.opcode == PacketOpcode::kReadRequest ||
                        packet.opcode == PacketOpcode::kAcknowledge || HasAtomicAckEth(packet.opcode) ||
-                       packet.opcode == PacketOpcode::kCongestionNotification;
+                       packet.opcode == PacketOpcode::kCongestionNotification ||
+                       packet.opcode == PacketOpcode::kSelectiveNak;
     if (!alone) {
       packet.slices = 1;
       packet.payload[0] = {payload.data(), static_cast<uint32_t>(payload.size())};

@@ -25,7 +25,8 @@ std::vector<PacketOpcode> KnownOpcodes() {
 
 bool StandsAlone(PacketOpcode opcode) {
   return opcode == PacketOpcode::kReadRequest || opcode == PacketOpcode::kAcknowledge ||
-         opcode == PacketOpcode::kCongestionNotification || HasAtomicEth(opcode) || HasAtomicAckEth(opcode);
+         opcode == PacketOpcode::kCongestionNotification || opcode == PacketOpcode::kSelectiveNak ||
+         HasAtomicEth(opcode) || HasAtomicAckEth(opcode);
 }
 
 // Fills every field that the opcode has.
@@ -40,7 +41,7 @@ Packet RandomPacket(base::Random& random, PacketOpcode opcode, absl::Span<const 
   if (HasReth(opcode) || HasAtomicEth(opcode)) packet.remote_address = random.Next();
   if (HasReth(opcode) || HasAtomicEth(opcode) || HasIeth(opcode)) packet.rkey = static_cast<uint32_t>(random.Next());
   if (HasReth(opcode)) packet.dma_length = static_cast<uint32_t>(random.Next());
-  if (HasAtomicEth(opcode)) {
+  if (HasAtomicEth(opcode) || opcode == PacketOpcode::kSelectiveNak) {
     packet.swap_or_add = random.Next();
     packet.compare = random.Next();
   }
@@ -115,11 +116,11 @@ TEST(PacketTest, HeadersOfAnOpcodeAddUpToItsHeaderLength) {
     if (HasAtomicAckEth(opcode)) length += 8;
     if (HasImmediate(opcode)) length += 4;
     if (HasIeth(opcode)) length += 4;
-    if (opcode == PacketOpcode::kCongestionNotification) length += 16;
+    if (opcode == PacketOpcode::kCongestionNotification || opcode == PacketOpcode::kSelectiveNak) length += 16;
     EXPECT_EQ(HeaderLength(opcode), length) << i;
     EXPECT_LE(length, kMaxHeaderLength) << i;
   }
-  EXPECT_EQ(KnownOpcodes().size(), 25u);
+  EXPECT_EQ(KnownOpcodes().size(), 26u);
 }
 
 TEST(WireTest, EncodesTheWriteThatTheKernelAccepted) {
