@@ -16,10 +16,10 @@ base::ObjectVersion Version(uint64_t generation) {
 
 class UnregisteredCopiesTest : public testing::Test {
  protected:
-  void Add(uint64_t generation, base::Duration good_for) {
-    copies_.Add(Version(generation), loop_.Now() + good_for);
+  void Add(uint64_t generation, base::Duration good_for) { copies_.Add(Version(generation), loop_.Now() + good_for); }
+  void RunFor(base::Duration time) {
+    scheduler_.RunUntil([] { return false; }, scheduler_.Now() + time);
   }
-  void RunFor(base::Duration time) { scheduler_.RunUntil([] { return false; }, scheduler_.Now() + time); }
 
   sim::Scheduler scheduler_;
   sim::SimLoop loop_{scheduler_};
