@@ -18,10 +18,10 @@ bool IsRequest(PacketOpcode opcode) {
 // Longer than any rate asks for: what is further away is long past, see base::Time.
 constexpr base::Duration kLongestGap = base::Seconds(10);
 
-// Carries what its sender could send more slowly.
+// Is something that its sender could send more slowly.
 bool IsData(PacketOpcode opcode) {
   return opcode != PacketOpcode::kAcknowledge && opcode != PacketOpcode::kAtomicAcknowledge &&
-         opcode != PacketOpcode::kSelectiveNak;
+         opcode != PacketOpcode::kSelectiveNak && opcode != PacketOpcode::kCongestionNotification;
 }
 
 absl::Status CheckReliability(const ReliabilityOptions& reliability, const Limits& limits) {

@@ -96,6 +96,14 @@ TEST_F(MarkTest, AnAcknowledgementIsNothingThatItsSenderCouldSlowDown) {
   EXPECT_EQ(counters().marks_received, 1u);
 }
 
+// Or two NICs could go on telling each other for ever.
+TEST_F(MarkTest, ANotificationIsNotAnsweredByAnother) {
+  Packet packet = FromPeer(Op::kCongestionNotification, 0);
+  packet.ecn = Ecn::kMarked;
+  Arrive({packet});
+  EXPECT_THAT(TakeSent(), IsEmpty());
+}
+
 TEST_F(MarkTest, APortThatIsBusyWithDataStillTakesNotifications) {
   fabric_.room = 0;
   fabric_.says_room = true;
