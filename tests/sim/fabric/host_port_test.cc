@@ -121,6 +121,15 @@ TEST_F(HostPortTest, WhoSawNoRoomIsCalledWithoutHavingSent) {
   EXPECT_EQ(a_.ready, 1);
 }
 
+TEST_F(HostPortTest, WhoWaitsIsCalledBehindNotificationsThatGoFirst) {
+  EXPECT_EQ(Send({Data(1)}), 1u);
+  EXPECT_EQ(Send({Notification(7)}), 1u);
+  EXPECT_EQ(a_.port->room(), 0u);
+  scheduler_.RunUntilIdle();
+  EXPECT_EQ(a_.ready, 1);
+  EXPECT_EQ(b_.psns, (std::vector<uint32_t>{1, 7}));
+}
+
 TEST_F(HostPortTest, APausedPriorityHoldsDataBackAndNotNotifications) {
   EXPECT_EQ(Send({Data(1)}), 1u);
   scheduler_.RunUntilIdle();

@@ -103,6 +103,17 @@ TEST(SharedBufferTest, ALosslessPriorityHasItsHeadroomBeyondTheThreshold) {
   EXPECT_EQ(buffer.shared_used(), 0u);
 }
 
+TEST(SharedBufferTest, NobodyGoesOnWhileHeadroomIsTaken) {
+  PfcOptions pfc;
+  pfc.xoff = 10'000;
+  pfc.xon = 10'000;
+  SharedBuffer buffer = Make({}, pfc);
+  for (int i = 0; i < 11; ++i) ASSERT_TRUE(buffer.Take(0, 1, kLossless, 1000));
+  EXPECT_FALSE(buffer.BelowXon(0, kLossless));
+  buffer.Release(0, 1, kLossless, 1000);
+  EXPECT_TRUE(buffer.BelowXon(0, kLossless));
+}
+
 TEST(SharedBufferTest, ALossyPriorityHasNone) {
   PfcOptions pfc;
   pfc.xoff = 10'000;
