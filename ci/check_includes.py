@@ -1,4 +1,4 @@
-"""Logic has no system calls, threads, clocks or random numbers of its own: checks what its files include.
+"""Logic has no system calls, threads, clocks or random numbers of its own, and only sim/ns3 knows ns-3: checks what files include.
 
   check_includes.py FILE...        prints each wrong include; names of files are relative to the root of the tree
 
@@ -38,6 +38,10 @@ EXCEPTIONS = {
     "lib/verbs/soft/icrc.cc": {"immintrin.h"},
 }
 
+# Who may include ns-3 and our adapter to it, whose licence is another: GPL-2.0-only.
+NS3 = ("sim/ns3/", "tests/sim/ns3/", "tests/verbs/conformance/backends/ns3_backend.cc")
+NS3_HEADERS = ("ns3/", "sim/ns3/")
+
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.MULTILINE)
 
 
@@ -56,13 +60,24 @@ def wrong_includes(path, text):
     return wrong
 
 
+def ns3_includes(path, text):
+    """The headers of ns-3 and of sim/ns3 that the file `path` must not include."""
+    if path.startswith(NS3):
+        return []
+    return [header for header in INCLUDE.findall(text) if header.startswith(NS3_HEADERS)]
+
+
 def main():
     well = True
-    for path in filter(is_logic, sys.argv[1:]):
+    for path in sys.argv[1:]:
         with open(path, encoding="utf-8") as file:
-            for header in wrong_includes(path, file.read()):
-                well = False
-                print(f"{path} is logic and must not include {header} (see ci/check_includes.py)", file=sys.stderr)
+            text = file.read()
+        for header in wrong_includes(path, text) if is_logic(path) else []:
+            well = False
+            print(f"{path} is logic and must not include {header} (see ci/check_includes.py)", file=sys.stderr)
+        for header in ns3_includes(path, text):
+            well = False
+            print(f"{path} is under MIT and must not include {header} (see ci/check_includes.py)", file=sys.stderr)
     sys.exit(0 if well else 1)
 
 

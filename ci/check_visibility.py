@@ -36,6 +36,7 @@ IMPLEMENTATIONS = list(LAW)
 LAW["lib/daemon"] = IMPLEMENTATIONS
 LAW["lib/cli"] = IMPLEMENTATIONS + ["lib/daemon"]
 LAW["sim"] = IMPLEMENTATIONS
+LAW["sim/ns3"] = IMPLEMENTATIONS + ["sim"]
 LAW["tests"] = None  # Tests may see everything, and nothing else may see them.
 
 NOT_VISIBLE = re.compile(r"target '([^']+)' is not visible from target '([^']+)'")

@@ -23,6 +23,13 @@ class CheckIncludesTest(unittest.TestCase):
         self.assertEqual(check_includes.wrong_includes("lib/verbs/soft/nic_mutex.h", "#include <mutex>\n"), [])
         self.assertEqual(check_includes.wrong_includes("lib/verbs/verbs.h", "#include <mutex>\n"), ["mutex"])
 
+    def test_only_the_ns3_module_includes_ns3(self):
+        text = '#include "ns3/simulator.h"\n#include "sim/ns3/ns3_loop.h"\n#include "sim/sim_loop.h"\n'
+        for path in ("lib/cli/main.cc", "sim/world.cc", "sim/fabric/link.cc", "tests/sim/world_test.cc"):
+            self.assertEqual(check_includes.ns3_includes(path, text), ["ns3/simulator.h", "sim/ns3/ns3_loop.h"], path)
+        for path in ("sim/ns3/ns3_loop.cc", "tests/sim/ns3/ns3_loop_test.cc"):
+            self.assertEqual(check_includes.ns3_includes(path, text), [], path)
+
     def test_knows_logic_from_what_talks_to_the_system(self):
         for path in ("lib/base/random.cc", "lib/verbs/verbs.h", "lib/verbs/soft/requester.cc", "lib/directory/local.h", "lib/new/x.h"):
             self.assertTrue(check_includes.is_logic(path), path)
