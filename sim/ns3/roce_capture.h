@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// RoceCapture writes the frames of one port to a file that tshark and Wireshark read: Ethernet, IP and
+// UDP around the bytes that the software NIC has on every wire, its ICRC included, and PFC frames.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/verbs/soft/packet.h"
+#include "ns3/mac48-address.h"
+#include "ns3/pcap-file-wrapper.h"
+#include "ns3/ptr.h"
+#include "sim/fabric/pause_frame.h"
+
+namespace tokamak::sim {
+
+class RoceCapture final {
+ public:
+  // Where a packet comes from or goes to.
+  struct End {
+    verbs::Address address;
+    ns3::Mac48Address mac;
+  };
+
+  // A file that cannot be written ends the program with a message.
+  explicit RoceCapture(const std::string& path);
+
+  // What has no memory is written as zero bytes.
+  void Write(const verbs::soft::Packet& packet, const End& from, const End& to);
+  void WritePause(const PauseFrame& pause, const ns3::Mac48Address& from);
+
+ private:
+  uint8_t* StartFrame(const ns3::Mac48Address& to, const ns3::Mac48Address& from, uint16_t type);
+  void WriteFrame(size_t length);
+
+  ns3::Ptr<ns3::PcapFileWrapper> file_;
+  std::vector<uint8_t> bytes_;
+};
+
+}  // namespace tokamak::sim

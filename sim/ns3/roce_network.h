@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// RoceNetwork is all RoceNetDevices, RoceChannels and RoceSwitches that belong together: an ns-3 Object
+// over a sim::SwitchedFabric on an Ns3Loop. A RoceHelper makes one and fills it.
+//
+// It is built when it is first used: by a NIC that is opened, or by fabric(). That is when attributes,
+// its own and those of its parts, are read; nothing can be added after.
+//
+// Hosts are numbered in the order in which they got their first device, then switches likewise; cables
+// in the order in which they were added.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ns3/node.h"
+#include "ns3/nstime.h"
+#include "ns3/object.h"
+#include "ns3/ptr.h"
+#include "sim/fabric/observer.h"
+#include "sim/fabric/switched_fabric.h"
+#include "sim/ns3/ns3_loop.h"
+#include "sim/ns3/roce_capture.h"
+
+namespace tokamak::sim {
+
+class RoceChannel;
+class RoceNetDevice;
+
+class RoceNetwork final : public ns3::Object, private Observer {
+ public:
+  static ns3::TypeId GetTypeId();
+  RoceNetwork();
+  ~RoceNetwork() override;
+
+  // The device has its node, the channel its two devices.
+  void AddDevice(const ns3::Ptr<RoceNetDevice>& device);
+  void AddChannel(const ns3::Ptr<RoceChannel>& channel);
+
+  // Is told all that happens, beside the trace sources. It must outlive the network, or be null.
+  void SetObserver(Observer* observer) { observer_ = observer; }
+
+  // Where software NICs plug in. What is wrong with the network ends the program with a message.
+  SwitchedFabric& fabric();
+
+  // The network's own, which NICs share.
+  base::EventLoop& loop() { return loop_; }
+
+  uint32_t GetMaxMtu() const { return max_mtu_; }
+
+ protected:
+  void DoDispose() override;
+
+ private:
+  friend class RoceChannel;
+  friend class RoceNetDevice;
+
+  void Build();
+  Topology Draw();
+  void DrawNodes(Topology* topology);
+  void DrawCables(Topology* topology);
+  FabricOptions Options() const;
+  void SetCableUp(uint32_t cable, bool up);
+  RoceCapture::End FindEnd(uint32_t interface) const;
+
+  RoceNetDevice& At(const Place& place) const { return *ports_[place.node][place.port]; }
+
+  // Observer.
+  void OnEnqueue(const Place& place, const Frame& frame, uint64_t queue_bytes) override;
+  void OnDequeue(const Place& place, const Frame& frame, uint64_t queue_bytes) override;
+  void OnTransmit(const Place& place, const Frame& frame) override;
+  void OnReceive(const Place& place, const Frame& frame) override;
+  void OnDrop(const Place& place, const Frame& frame, DropReason reason) override;
+  void OnMark(const Place& place, const Frame& frame, uint64_t queue_bytes) override;
+  void OnPauseSent(const Place& place, uint8_t priority, bool paused) override;
+  void OnPaused(const Place& place, uint8_t priority, bool paused) override;
+  void OnNotification(const Place& place, const Frame& frame) override;
+  void OnWatchdog(const Place& place, uint8_t priority, bool storm) override;
+
+  uint64_t seed_ = 1;
+  ns3::Time reroute_delay_;
+  uint32_t max_mtu_ = 0;
+  uint64_t receive_buffer_ = 0;
+  std::string weights_;
+  std::string priorities_;
+
+  Ns3Loop loop_;
+  Observer* observer_ = nullptr;
+  std::vector<ns3::Ptr<RoceNetDevice>> devices_;
+  std::vector<ns3::Ptr<RoceChannel>> channels_;
+  std::vector<std::vector<RoceNetDevice*>> ports_;  // by node and port, as in the topology
+  std::vector<RoceNetDevice*> interfaces_;          // of hosts, by their number
+  std::unique_ptr<SwitchedFabric> fabric_;
+};
+
+}  // namespace tokamak::sim

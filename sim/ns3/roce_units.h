@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// Between ns-3's values and ours.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/base/time.h"
+#include "lib/verbs/types.h"
+#include "ns3/ipv4-address.h"
+#include "ns3/nstime.h"
+#include "sim/fabric/class_scheduler.h"
+#include "sim/fabric/pause_frame.h"
+
+namespace tokamak::sim {
+
+inline base::Duration ToDuration(const ns3::Time& time) { return base::Duration::Picoseconds(time.GetPicoSeconds()); }
+inline ns3::Time ToNs3(base::Duration duration) { return ns3::PicoSeconds(duration.picoseconds()); }
+
+verbs::Address ToAddress(const ns3::Ipv4Address& ip);
+ns3::Ipv4Address ToIpv4(const verbs::Address& address);
+
+// Numbers with commas or spaces between them. What is none ends the program: `attribute` names it.
+std::vector<uint64_t> ParseNumbers(const std::string& attribute, const std::string& text);
+
+// Eight weights, "strict" for kStrict, as in "1,1,1,1,1,1,strict,strict".
+std::array<uint32_t, kPriorities> ParseWeights(const std::string& text);
+
+}  // namespace tokamak::sim
