@@ -20,8 +20,8 @@ base::Time SimulatorNow() {
   return base::Time::FromPicoseconds(static_cast<uint64_t>(ns3::Simulator::Now().GetTimeStep()));
 }
 
-// Raises made at different times stay apart until a run answers them, as in sim/sim_loop.cc: one that
-// a task makes after Spend must not be answered before its time, nor delay an earlier one.
+// Raises made at different times stay apart until a run answers them, as in sim/sim_loop.cc: one
+// that a task makes after Spend must not be answered before its time, nor delay an earlier one.
 class Ns3Signal final : public base::Signal {
  public:
   Ns3Signal(Ns3Loop& loop, base::Task task) : loop_(loop), task_(std::make_shared<const base::Task>(std::move(task))) {}

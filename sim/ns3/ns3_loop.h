@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// Ns3Loop is an event loop on ns-3's scheduler: the same logic, beside whatever else an ns-3 program
-// simulates.
+// Ns3Loop is an event loop on ns-3's scheduler: the same logic, beside whatever else an ns-3
+// program simulates.
 //
-// ns-3 keeps a cancelled event until its time, so a loop keeps its tasks in a TimerQueue of its own,
-// and asks ns-3 for a wake-up only where its first task is earlier than every wake-up it has. A
-// wake-up runs one task: what others ask for at the same time comes in between, as on any loop.
+// ns-3 keeps a cancelled event until its time, so a loop keeps its tasks in a TimerQueue of its
+// own, and asks ns-3 for a wake-up only where its first task is earlier than every wake-up it has.
+// A wake-up runs one task: what others ask for at the same time comes in between, as on any loop.
 //
 // A loop is one simulated processor. Spend is as in sim/sim_loop.h: what a task asks for after it
 // takes effect then, on this loop or another, and the loop's next task starts when it is free.
 //
-// Law: a loop's tasks keep the order of EventLoop's law; those of several loops at one time start in
-// an order that is the same in every run.
+// Law: a loop's tasks keep the order of EventLoop's law; those of several loops at one time start
+// in an order that is the same in every run.
 // Thread rule: that of ns3::Simulator, of which there is one in a process. A loop may go before or
 // after Simulator::Destroy, but no task runs after it.
 #pragma once
@@ -27,8 +27,8 @@
 
 namespace tokamak::sim {
 
-// Picoseconds, and the scheduler that is fastest for us: before anything else is done with ns-3. Does
-// nothing when it was called before.
+// Picoseconds, and the scheduler that is fastest for us: before anything else is done with ns-3.
+// Does nothing when it was called before.
 void PrepareSimulator();
 
 class Ns3Loop final : public base::EventLoop {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// RoceCapture writes the frames of one port to a file that tshark and Wireshark read: Ethernet, IP and
-// UDP around the bytes that the software NIC has on every wire, its ICRC included, and PFC frames.
+// RoceCapture writes the frames of one port to a file that tshark and Wireshark read: Ethernet, IP
+// and UDP around the bytes that the software NIC has on every wire, its ICRC included, and PFC
+// frames.
 #pragma once
 
 #include <cstdint>

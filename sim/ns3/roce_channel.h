@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// RoceChannel is a cable between two RoceNetDevices: an ns-3 Channel over two sim::Links, one for each
-// direction.
+// RoceChannel is a cable between two RoceNetDevices: an ns-3 Channel over two sim::Links, one for
+// each direction.
 //
-// Attributes take effect when the network is built (see roce_network.h), but for Up, which may change
-// at any time.
+// Attributes take effect when the network is built (see roce_network.h), but for Up, which may
+// change at any time.
 #pragma once
 
 #include <array>

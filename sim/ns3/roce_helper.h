@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// RoceHelper builds a RoceNetwork as ns-3's other helpers build theirs: switches on nodes, cables with
-// a device at each end, NICs at devices of hosts, captures.
+// RoceHelper builds a RoceNetwork as ns-3's other helpers build theirs: switches on nodes, cables
+// with a device at each end, NICs at devices of hosts, captures.
 #pragma once
 
 #include <string>

@@ -7,8 +7,8 @@
 // ns3::Packet for each costs more than everything else. So Send refuses, and there is no IP stack
 // above. Captures are made from the frames, see roce_capture.h.
 //
-// Trace sources are called in the event in which a thing happens; a frame may be looked at during the
-// call only.
+// Trace sources are called in the event in which a thing happens; a frame may be looked at during
+// the call only.
 #pragma once
 
 #include <cstdint>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// RoceNetwork is all RoceNetDevices, RoceChannels and RoceSwitches that belong together: an ns-3 Object
-// over a sim::SwitchedFabric on an Ns3Loop. A RoceHelper makes one and fills it.
+// RoceNetwork is all RoceNetDevices, RoceChannels and RoceSwitches that belong together: an ns-3
+// Object over a sim::SwitchedFabric on an Ns3Loop. A RoceHelper makes one and fills it.
 //
-// It is built when it is first used: by a NIC that is opened, or by fabric(). That is when attributes,
-// its own and those of its parts, are read; nothing can be added after.
+// It is built when it is first used: by a NIC that is opened, or by fabric(). That is when
+// attributes, its own and those of its parts, are read; nothing can be added after.
 //
-// Hosts are numbered in the order in which they got their first device, then switches likewise; cables
-// in the order in which they were added.
+// Hosts are numbered in the order in which they got their first device, then switches likewise;
+// cables in the order in which they were added.
 #pragma once
 
 #include <cstdint>

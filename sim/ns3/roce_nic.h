@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// RoceNic is a software NIC (lib/verbs/soft) at a host's RoceNetDevice: real verbs, with queue pairs,
-// memory and completions, in ns-3's time. It is the code that runs on sockets, not a model of it.
+// RoceNic is a software NIC (lib/verbs/soft) at a host's RoceNetDevice: real verbs, with queue
+// pairs, memory and completions, in ns-3's time. It is the code that runs on sockets, not a model
+// of it.
 //
-// Attributes take effect when it is opened. What verbs made at a NIC (queue pairs, regions, queues of
-// completions) is dropped before its RoceNic; both may go before or after Simulator::Destroy.
+// Attributes take effect when it is opened. What verbs made at a NIC (queue pairs, regions, queues
+// of completions) is dropped before its RoceNic; both may go before or after Simulator::Destroy.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// RoceSwitch makes a Node a switch: an ns-3 Object that is aggregated to the node, over a sim::Switch.
+// RoceSwitch makes a Node a switch: an ns-3 Object that is aggregated to the node, over a
+// sim::Switch.
 // The node's RoceNetDevices are its ports.
 //
 // Attributes take effect when the network is built, see roce_network.h.
