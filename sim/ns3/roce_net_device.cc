@@ -53,7 +53,9 @@ void RoceNetDevice::OnFrame(const Frame& frame) {
 
 void RoceNetDevice::Capture(const Frame& frame) {
   if (frame.is_pause) return capture_->WritePause(frame.pause, mac_);
-  capture_->Write(frame.packet, network_->FindEnd(frame.source), network_->FindEnd(frame.destination));
+  verbs::soft::Packet packet;
+  frame.Unload(&packet);
+  capture_->Write(packet, network_->FindEnd(frame.source), network_->FindEnd(frame.destination));
 }
 
 void RoceNetDevice::SetChannel(RoceChannel* channel) {

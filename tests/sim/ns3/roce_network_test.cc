@@ -127,7 +127,7 @@ TEST_F(RoceNetworkTest, TraceSourcesTellOfQueuesMarksPausesAndRates) {
                                              }));
   switch_port(0)->TraceConnectWithoutContext(
       "Mark", ns3::Callback<void, const Frame&, uint64_t>([&](const Frame& frame, uint64_t q) {
-        EXPECT_EQ(frame.packet.ecn, verbs::soft::Ecn::kMarked);
+        EXPECT_EQ(frame.ecn, verbs::soft::Ecn::kMarked);
         ++marked;
         least_marked = std::min(least_marked, q);
       }));
@@ -168,7 +168,7 @@ void OnDrop(std::string context, const Frame& frame, DropReason reason) {
   ++g_drops;
   g_context = context;
   EXPECT_EQ(reason, DropReason::kLoss);
-  EXPECT_EQ(frame.packet.psn, 102u);  // the first is 100
+  EXPECT_EQ(frame.headers.psn, 102u);  // the first is 100
 }
 
 TEST_F(RoceNetworkTest, LostPacketsAreToldByAPathOfNs3sConfiguration) {
