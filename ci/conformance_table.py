@@ -24,6 +24,8 @@ BACKENDS = [
     ("udp", f"{SUITE}:udp_test"),
     ("udp6", f"{SUITE}:udp6_test"),
     ("raw", f"{SUITE}:raw_test"),
+    ("switched", f"{SUITE}:switched_test"),
+    ("ns-3", f"{SUITE}:ns3_test"),
     ("rxe", "//tests/verbs:rxe_conformance_test"),
     ("siw", "//tests/verbs:siw_conformance_test"),
 ]
@@ -170,10 +172,11 @@ def render(suites, backends, before="", absent=()):
         "| sim | software NICs on simulated networks in virtual time: clean, busy, with loss, duplicates, disorder |",
         "| udp, udp6 | software NICs over UDP sockets, IPv4 and IPv6; udp also with all on one address, at UDP ports of their own |",
         "| raw | software NICs over raw sockets |",
+        "| switched | software NICs behind a simulated switch (`sim/fabric`): clean, on loops of their own, slow, lossy, with DCQCN |",
+        "| ns-3 | the same on ns-3's scheduler and devices (`sim/ns3`) |",
         "| rxe | real verbs over the kernel's Soft-RoCE, in the lab's guest: by rdma_cm and by an exchange over TCP |",
         "| siw | real verbs over the kernel's SoftiWARP, in the lab's guest: by rdma_cm |",
         "| hardware | real verbs: `tests/verbs:ibv_conformance_test` runs there, its answers are not yet written down |",
-        "| ns-3 | software NICs on ns-3's network: to come |",
     ]
     troubles = []
     total = 0
