@@ -1,0 +1,25 @@
+#include "sim/scenario/host_names.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace tokamak::sim {
+
+HostNames::HostNames(const Topology& topology) {
+  for (const Topology::Host& host : topology.hosts) {
+    for (size_t port = 0; port < host.addresses.size(); ++port) {
+      const std::string full = absl::StrCat(host.name, ":", port);
+      numbers_[full] = count();
+      if (port == 0) numbers_[host.name] = count();
+      names_.push_back(port == 0 ? host.name : full);
+    }
+  }
+}
+
+absl::StatusOr<uint32_t> HostNames::Find(absl::string_view name) const {
+  const auto found = numbers_.find(name);
+  if (found != numbers_.end()) return found->second;
+  return absl::InvalidArgumentError(absl::StrCat("the topology has no host '", name, "'; its ", count(), " are called ",
+                                                 names_.front(), " to ", names_.back()));
+}
+
+}  // namespace tokamak::sim

@@ -1,0 +1,31 @@
+// HostNames finds the interfaces of a topology by the names that people write: "host3", or "host3:1"
+// for the second NIC of a host.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "sim/fabric/topology.h"
+
+namespace tokamak::sim {
+
+class HostNames final {
+ public:
+  explicit HostNames(const Topology& topology);
+
+  // kInvalidArgument: there is none; the text names some that there are.
+  absl::StatusOr<uint32_t> Find(absl::string_view name) const;
+
+  const std::string& NameOf(uint32_t interface) const { return names_[interface]; }
+  uint32_t count() const { return static_cast<uint32_t>(names_.size()); }
+
+ private:
+  std::vector<std::string> names_;  // as reports write them: without ":0"
+  std::map<std::string, uint32_t, std::less<>> numbers_;
+};
+
+}  // namespace tokamak::sim

@@ -1,0 +1,178 @@
+#include "sim/scenario/scenario_file.h"
+
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "sim/fabric/json_object.h"
+#include "sim/fabric/topology_file.h"
+#include "sim/scenario/host_names.h"
+#include "sim/scenario/workload.h"
+
+namespace tokamak::sim {
+namespace {
+
+using nlohmann::json;
+
+void ReadBits(const char* key, JsonObject* object, uint64_t* bits) {
+  Rate rate = Rate::BitsPerSecond(Rate::kLeast);
+  object->Read(key, &rate);
+  if (object->Has(key)) *bits = rate.bits_per_second();
+}
+
+void ReadPositive(const char* key, JsonObject* object, base::Duration* time) {
+  object->Read(key, time);
+  if (*time <= base::Duration()) object->error().Note(object->PlaceOf(key), "a time above 0 is needed here");
+}
+
+void ReadDcqcn(JsonObject* object, verbs::soft::DcqcnParameters* dcqcn) {
+  ReadBits("minimum_rate", object, &dcqcn->minimum_rate);
+  object->Read("g", &dcqcn->g);
+  if (dcqcn->g <= 0 || dcqcn->g > 1) object->error().Note(object->PlaceOf("g"), "above 0 and at most 1");
+  ReadPositive("alpha_timer", object, &dcqcn->alpha_timer);
+  ReadPositive("rate_timer", object, &dcqcn->rate_timer);
+  object->ReadSize("byte_counter", &dcqcn->byte_counter);
+  if (dcqcn->byte_counter == 0) object->error().Note(object->PlaceOf("byte_counter"), "at least 1 byte is needed");
+  object->Read("fast_recovery", 1, 1000, &dcqcn->fast_recovery);
+  ReadBits("additive_increase", object, &dcqcn->additive_increase);
+  ReadBits("hyper_increase", object, &dcqcn->hyper_increase);
+}
+
+void ReadNic(JsonObject* object, NicSettings* nic) {
+  std::string congestion = verbs::soft::ToString(nic->congestion);
+  object->Read("congestion", &congestion);
+  if (const auto parsed = verbs::soft::ParseCongestionControl(congestion); parsed.ok()) {
+    nic->congestion = *parsed;
+  } else {
+    object->error().Note(object->PlaceOf("congestion"), parsed.status().message());
+  }
+  for (JsonObject& inner : object->ObjectIfAny("dcqcn")) {
+    ReadDcqcn(&inner, &nic->dcqcn);
+    inner.Finish();
+  }
+  object->Read("window", 1, verbs::soft::kUnboundedWindow, &nic->window);
+  object->Read("mtu", verbs::kMinMtu, verbs::kMaxMtu, &nic->mtu);
+  if ((nic->mtu & (nic->mtu - 1)) != 0) {
+    object->error().Note(object->PlaceOf("mtu"), "it is 256, 512, 1024, 2048 or 4096");
+  }
+  object->Read("ack_every", 0, 1 << 20, &nic->ack_every);
+  object->Read("dscp", 0, 63, &nic->dscp);
+  ReadPositive("ack_timeout", object, &nic->ack_timeout);
+  object->Read("retries", 0, verbs::kMaxRetryCount, &nic->retries);
+}
+
+// The topology of a scenario, or of the file that it names.
+Topology ReadTopology(JsonObject* file, const std::string& folder) {
+  const json* value = file->Find("topology");
+  if (value == nullptr) {
+    file->error().Note("topology", "a generator with its numbers, or the name of a topology file, is needed");
+    return {};
+  }
+  absl::StatusOr<Topology> topology;
+  if (value->is_string()) {
+    const auto path = value->get<std::string>();
+    topology = ReadTopologyFile(path[0] == '/' || folder.empty() ? path : absl::StrCat(folder, "/", path));
+  } else {
+    topology = TopologyFromJson(*value);
+  }
+  if (topology.ok()) return *std::move(topology);
+  file->error().Note("topology", topology.status().message());
+  return {};
+}
+
+void ReadPayload(JsonObject* file, Scenario* scenario) {
+  std::string payload = "phantom";
+  file->Read("payload", &payload);
+  if (payload != "phantom" && payload != "real") file->error().Note("payload", "it is \"real\" or \"phantom\"");
+  scenario->phantom = payload == "phantom";
+}
+
+void ReadOutputs(JsonObject* object, OutputSettings* outputs) {
+  ReadPositive("interval", object, &outputs->interval);
+  object->Read("most_samples", 2, 1'000'000, &outputs->most_samples);
+}
+
+void ReadSeed(JsonObject* file, uint64_t* seed) {
+  const json* found = file->Find("seed");
+  if (found == nullptr) return;
+  if (!found->is_number_unsigned()) return file->error().Note("seed", "a whole number is needed here");
+  *seed = found->get<uint64_t>();
+}
+
+void ReadWorkloads(JsonObject* file, const std::string& folder, Scenario* scenario) {
+  const HostNames names(scenario->topology);
+  const base::Random random(scenario->seed);
+  Workload workload(scenario->topology, names, folder, random);
+  for (JsonObject& object : file->Objects("workload")) {
+    const auto group = static_cast<uint32_t>(scenario->groups.size());
+    scenario->groups.push_back(workload.Read(group, &object, &scenario->transfers));
+    for (uint32_t i = 0; i < group; ++i) {
+      if (scenario->groups[i] != scenario->groups[group]) continue;
+      file->error().Note(object.PlaceOf("name"), absl::StrCat("there is another '", scenario->groups[i],
+                                                              "': give each workload a name of its own"));
+    }
+  }
+  if (scenario->transfers.empty()) file->error().Note("workload", "at least one transfer is needed");
+}
+
+}  // namespace
+
+absl::StatusOr<Scenario> ScenarioFromJson(const json& value, const std::string& folder) {
+  Scenario scenario;
+  JsonError error;
+  JsonObject file(value, "", error);
+  if (!error.status().ok()) return error.status();
+  file.Read("name", &scenario.name);
+  file.Read("question", &scenario.question);
+  scenario.topology = ReadTopology(&file, folder);
+  if (!error.status().ok()) return error.status();  // names of hosts mean nothing without it
+  for (JsonObject& nic : file.ObjectIfAny("nic")) {
+    ReadNic(&nic, &scenario.nic);
+    nic.Finish();
+  }
+  ReadPayload(&file, &scenario);
+  ReadSeed(&file, &scenario.seed);
+  ReadPositive("duration", &file, &scenario.duration);
+  ReadPositive("freeze_after", &file, &scenario.freeze_after);
+  for (JsonObject& outputs : file.ObjectIfAny("outputs")) {
+    ReadOutputs(&outputs, &scenario.outputs);
+    outputs.Finish();
+  }
+  ReadWorkloads(&file, folder, &scenario);
+  file.Finish();
+  if (!error.status().ok()) return error.status();
+  return scenario;
+}
+
+absl::StatusOr<json> ReadJsonFile(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) return absl::NotFoundError(absl::StrCat("cannot read ", path));
+  absl::StatusOr<json> value = ParseJson(text.str());
+  if (value.ok()) return value;
+  return absl::Status(value.status().code(), absl::StrCat(path, ": ", value.status().message()));
+}
+
+absl::Status SetMember(absl::string_view assignment, json* value) {
+  const size_t equals = assignment.find('=');
+  if (equals == 0 || equals == absl::string_view::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", assignment, "': write KEY=VALUE, as in nic.congestion=dcqcn or workload.0.bytes=1MB"));
+  }
+  const std::string text(assignment.substr(equals + 1));
+  json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (parsed.is_discarded()) parsed = text;
+  const std::string pointer = absl::StrCat("/", absl::StrReplaceAll(assignment.substr(0, equals), {{".", "/"}}));
+  try {
+    (*value)[json::json_pointer(pointer)] = std::move(parsed);
+  } catch (const json::exception&) {
+    return absl::InvalidArgumentError(absl::StrCat("'", assignment.substr(0, equals),
+                                                   "' leads nowhere: keys are separated by dots, and members of "
+                                                   "lists are numbered from 0, as in workload.0.bytes"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tokamak::sim
