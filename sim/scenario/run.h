@@ -1,0 +1,88 @@
+// Run is a scenario while it happens: its network, its NICs and their transfers on one event loop,
+// and how it ends.
+//
+// Whoever has the loop builds a Run, starts it, lets the loop run until over(), and then until
+// quiet() or some time has passed, so that the last acknowledgements arrive; results.h writes down
+// what happened.
+//
+// Law: the same scenario gives the same results, on any loop in virtual time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/base/event_loop.h"
+#include "sim/fabric/switched_fabric.h"
+#include "sim/scenario/fabric_ports.h"
+#include "sim/scenario/sampler.h"
+#include "sim/scenario/scenario.h"
+#include "sim/scenario/traffic.h"
+
+namespace tokamak::sim {
+
+class Run final {
+ public:
+  enum class Ending : uint8_t {
+    kRunning,
+    kFinished,  // all transfers completed
+    kFailed,    // some ended otherwise
+    kFrozen,    // frames wait, and nothing has moved for Scenario::freeze_after
+    kDuration,  // the scenario's duration was over before
+  };
+
+  // `loop` must outlive it. Errors: those of SwitchedFabric::Build and OpenSoftDevice.
+  static absl::StatusOr<std::unique_ptr<Run>> Build(base::EventLoop& loop, Scenario scenario);
+
+  void Start();
+
+  // Once it is over it stays so.
+  bool over();
+  Ending ending() const { return ending_; }
+
+  // Nothing is queued or on its way any more.
+  bool quiet() const { return fabric_->frames_in_use() == 0; }
+
+  // What part of the payload has been sent, about.
+  double PartDone() const;
+
+  // Queues that hold frames and are paused: "switch1:0 -> switch2, 120 KiB". Where a network is
+  // frozen, these are the circle.
+  std::vector<std::string> PausedQueues() const;
+
+  const Scenario& scenario() const { return scenario_; }
+  SwitchedFabric& fabric() const { return *fabric_; }
+  const std::vector<FabricPort>& ports() const { return ports_; }
+  const Traffic& traffic() const { return *traffic_; }
+  const Sampler& sampler() const { return *sampler_; }
+  base::Time begin() const { return begin_; }
+  base::Time end() const { return end_; }
+  uint64_t Transmissions() const;  // frames on all cables, pause frames included
+
+ private:
+  Run(base::EventLoop& loop, Scenario scenario) : loop_(loop), scenario_(std::move(scenario)) {}
+  void ArmFreeze();
+  uint64_t Moved() const;
+  uint64_t Queued() const;
+  void End(Ending ending);
+
+  base::EventLoop& loop_;
+  const Scenario scenario_;
+  std::unique_ptr<SwitchedFabric> fabric_;
+  std::vector<FabricPort> ports_;
+  std::unique_ptr<Traffic> traffic_;
+  std::unique_ptr<Sampler> sampler_;
+  Ending ending_ = Ending::kRunning;
+  base::Time begin_;
+  base::Time end_;
+  uint64_t total_bytes_ = 0;
+  uint64_t moved_ = 0;
+  base::Timer freeze_;
+  base::Timer duration_;
+};
+
+const char* ToString(Run::Ending ending);
+
+}  // namespace tokamak::sim

@@ -1,0 +1,99 @@
+// The shipped scenarios, some made smaller: each shows what it is for.
+#include <algorithm>
+
+#include "tests/sim/scenario/finished_run.h"
+
+namespace tokamak::sim {
+namespace {
+
+TEST(ScenariosTest, TwoHostsAreExactAndAsFastAsIdeal) {
+  const FinishedRun run("two_hosts");
+  ASSERT_EQ(run.ending(), Run::Ending::kFinished);
+  EXPECT_EQ(run.picoseconds(0), 4'039'680);
+  EXPECT_EQ(run.picoseconds(1), 4'684'800);
+  EXPECT_EQ(run.picoseconds(2), 9'698'400);
+  EXPECT_EQ(run.picoseconds(3), 89'916'000);
+  EXPECT_EQ(run.picoseconds(4), 9'698'720);
+  for (const std::string& group : run.run().scenario().groups) EXPECT_DOUBLE_EQ(run.slowdown(group), 1.0) << group;
+}
+
+TEST(ScenariosTest, AnIncastLosesNothingAndDcqcnKeepsTheQueueShort) {
+  const FinishedRun plain("incast16", {"nic.congestion=fixed"});
+  const FinishedRun dcqcn("incast16");
+  for (const FinishedRun* run : {&plain, &dcqcn}) {
+    EXPECT_EQ(run->ending(), Run::Ending::kFinished);
+    EXPECT_EQ(run->network("lost"), 0);
+    EXPECT_EQ(run->summary()["network"]["drops"], nlohmann::json::object());
+    EXPECT_EQ(run->nics("packets_retransmitted"), 0);
+  }
+  // The receiver's cable is never idle.
+  const double bytes = 16 * 2e6 * (1024 + 82) / 1024;
+  EXPECT_NEAR(plain.summary()["simulated_us"].get<double>(), bytes * 80e-6, 10);
+  EXPECT_GT(dcqcn.network("marked"), 0);
+  const auto waiting = [](const FinishedRun& run) {  // on average
+    uint64_t sum = 0;
+    for (const Sampler::Sample& sample : run.run().sampler().samples()) {
+      for (const Sampler::PortSample& port : sample.ports) sum += port.queued;
+    }
+    return sum / run.run().sampler().samples().size();
+  };
+  EXPECT_LT(waiting(dcqcn) * 2, waiting(plain));
+}
+
+TEST(ScenariosTest, PfcAloneHurtsAVictimAndDcqcnSparesIt) {
+  const std::vector<std::string> small = {"workload.0.bytes=2MB", "workload.1.bytes=4MB"};
+  std::vector<std::string> pfc = small;
+  pfc.push_back("nic.congestion=fixed");
+  const FinishedRun plain("victim", pfc);
+  const FinishedRun dcqcn("victim", small);
+  EXPECT_GT(plain.slowdown("victim"), 2.5);
+  EXPECT_LT(dcqcn.slowdown("victim"), 1.1);
+  EXPECT_LT(dcqcn.network("paused_us") * 3, plain.network("paused_us"));
+}
+
+// Of what each sent while all of them wanted to.
+TEST(ScenariosTest, AParkingLotIsUnfairWithPfcAloneAndDcqcnRepairsIt) {
+  const FinishedRun plain("parking_lot", {"nic.congestion=fixed", "duration=3ms"});
+  const FinishedRun dcqcn("parking_lot", {"duration=3ms"});
+  const auto unfairness = [](const FinishedRun& run) {
+    const auto [least, most] = std::minmax({run.sent(0), run.sent(1), run.sent(2)});
+    return static_cast<double>(most) / static_cast<double>(least);
+  };
+  EXPECT_GT(unfairness(plain), 1.8);
+  EXPECT_LT(unfairness(dcqcn), 1.5);
+}
+
+TEST(ScenariosTest, LossesAreRepairedAndCostMoreThanWhatWasLost) {
+  const FinishedRun run("lossy");
+  EXPECT_EQ(run.ending(), Run::Ending::kFinished);
+  EXPECT_GT(run.network("lost"), 5);
+  EXPECT_GT(run.nics("packets_retransmitted"), 5 * run.network("lost")) << "it goes back";
+  EXPECT_GT(run.slowdown("flow"), 1.02);
+}
+
+TEST(ScenariosTest, APermutationOnAFatTreeMeetsOnCables) {
+  const FinishedRun run("fattree_permutation", {"workload.0.bytes=300KB"});
+  EXPECT_EQ(run.ending(), Run::Ending::kFinished);
+  EXPECT_EQ(run.run().scenario().transfers.size(), 16u);
+  EXPECT_GE(run.slowdown("permutation"), 1.0);
+  EXPECT_LT(run.slowdown("permutation"), 4.0);
+  EXPECT_EQ(run.summary()["network"]["drops"], nlohmann::json::object());
+}
+
+TEST(ScenariosTest, ACycleOfFullBuffersFreezesAndIsNoticed) {
+  const FinishedRun run("cyclic");
+  EXPECT_EQ(run.ending(), Run::Ending::kFrozen);
+  EXPECT_EQ(run.summary()["ending"], "frozen");
+  // All five switches wait for their successor.
+  size_t switches = 0;
+  for (const std::string& queue : run.run().PausedQueues()) switches += queue.find("host") == std::string::npos ? 1 : 0;
+  EXPECT_EQ(switches, 5u);
+}
+
+TEST(ScenariosTest, TheSameCycleWithDcqcnComesToItsEnd) {
+  const FinishedRun run("cyclic", {"nic.congestion=dcqcn", "topology.switch.ecn={\"kmin\": 10000, \"kmax\": 50000}"});
+  EXPECT_EQ(run.ending(), Run::Ending::kFinished);
+}
+
+}  // namespace
+}  // namespace tokamak::sim
