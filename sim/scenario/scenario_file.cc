@@ -58,6 +58,12 @@ void ReadNic(JsonObject* object, NicSettings* nic) {
     object->error().Note(object->PlaceOf("mtu"), "it is 256, 512, 1024, 2048 or 4096");
   }
   object->Read("ack_every", 0, 1 << 20, &nic->ack_every);
+  std::string recovery = "go-back-n";
+  object->Read("recovery", &recovery);
+  if (recovery != "go-back-n" && recovery != "selective-repeat") {
+    object->error().Note(object->PlaceOf("recovery"), "it is \"go-back-n\" or \"selective-repeat\"");
+  }
+  nic->selective_repeat = recovery == "selective-repeat";
   object->Read("dscp", 0, 63, &nic->dscp);
   ReadPositive("ack_timeout", object, &nic->ack_timeout);
   object->Read("retries", 0, verbs::kMaxRetryCount, &nic->retries);

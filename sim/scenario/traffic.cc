@@ -63,6 +63,7 @@ absl::Status Traffic::OpenNic(const verbs::Address& address, uint32_t number, ui
   options.window_packets = settings.window;
   options.nic_packets = verbs::soft::kUnboundedWindow;  // the scenario's window alone bounds
   options.ack_every = settings.ack_every;
+  options.selective_repeat = settings.selective_repeat;
   options.batch_packets = 16;
   options.pause = base::Duration();
   options.dscp = static_cast<uint8_t>(settings.dscp);

@@ -55,7 +55,7 @@ TEST(ScenarioFileTest, EveryKeyIsTaken) {
   const auto scenario = Parse(std::string(kStar) + R"(,
       "name": "n", "question": "q", "payload": "real", "seed": 18446744073709551615, "duration": "3ms",
       "freeze_after": "2ms", "outputs": {"interval": "5us", "most_samples": 10},
-      "nic": {"congestion": "fixed", "window": 7, "mtu": 512, "ack_every": 3, "dscp": 0, "ack_timeout": "1s",
+      "nic": {"congestion": "fixed", "window": 7, "mtu": 512, "ack_every": 3, "recovery": "selective-repeat", "dscp": 0, "ack_timeout": "1s",
               "retries": 2, "dcqcn": {"g": 0.5, "minimum_rate": "2Gb/s", "alpha_timer": "1us", "rate_timer": "2us",
               "byte_counter": "3KB", "fast_recovery": 4, "additive_increase": "5Mb/s", "hyper_increase": "6Mb/s"}},
       "workload": [{"kind": "flow", "name": "f", "verb": "read", "from": "host3", "to": "host4:0", "bytes": "4KiB",
@@ -73,6 +73,7 @@ TEST(ScenarioFileTest, EveryKeyIsTaken) {
   EXPECT_EQ(scenario->nic.window, 7u);
   EXPECT_EQ(scenario->nic.mtu, 512u);
   EXPECT_EQ(scenario->nic.ack_every, 3u);
+  EXPECT_TRUE(scenario->nic.selective_repeat);
   EXPECT_EQ(scenario->nic.dscp, 0u);
   EXPECT_EQ(scenario->nic.ack_timeout.milliseconds(), 1000);
   EXPECT_EQ(scenario->nic.retries, 2u);
@@ -105,6 +106,7 @@ TEST(ScenarioFileTest, MistakesAreToldWithTheirPlaceAndARemedy) {
   EXPECT_EQ(WrongWith(R"("nic": {"mtu": 1000})"), "nic.mtu: it is 256, 512, 1024, 2048 or 4096");
   EXPECT_EQ(WrongWith(R"("nic": {"window": "big"})"), "nic.window: a whole number from 1 to 4194304 is needed here");
   EXPECT_NE(WrongWith(R"("nic": {"congestion": "tcp"})").find("dcqcn"), std::string::npos);
+  EXPECT_EQ(WrongWith(R"("nic": {"recovery": "none"})"), "nic.recovery: it is \"go-back-n\" or \"selective-repeat\"");
   EXPECT_EQ(WrongWith(R"("nic": {"dcqcn": {"g": 2}})"), "nic.dcqcn.g: above 0 and at most 1");
   EXPECT_EQ(WrongWith(R"("seed": 1, "seed": 2)"), "an object has 'seed' twice");
   EXPECT_EQ(Wrong(R"("workload": [])"),
