@@ -1,4 +1,4 @@
-// Runs scenarios on a simulated RoCE network, and shows what happened; docs/simulation.md has a walk.
+// Runs scenarios on a simulated RoCE network, and shows what happened: see docs/simulation.md.
 //
 //   bazel run -c opt //sim/scenario:experiment -- run SCENARIO --out DIR
 //   bazel run -c opt //sim/scenario:experiment -- sweep SCENARIO --set KEY=A,B,C --out DIR
@@ -34,9 +34,7 @@ int Fail(ExitCode code, const std::string& message) {
   return code;
 }
 
-// The script lies beside the program, where Bazel puts what a program needs.
-int MakeReport(const std::string& program, const std::string& folder) {
-  const std::string script = program + ".runfiles/tokamak/sim/scenario/report.py";
+int MakeReport(const std::string& script, const std::string& folder) {
   const pid_t pid = fork();
   if (pid == 0) {
     execl("/usr/bin/python3", "python3", script.c_str(), folder.c_str(), nullptr);
@@ -73,7 +71,7 @@ int CodeOf(const Run& run, const nlohmann::json& summary) {
   }
 }
 
-int RunOne(const CommandLine& command, const std::string& program) {
+int RunOne(const CommandLine& command, const std::string& script) {
   absl::StatusOr<nlohmann::json> file = ReadJsonFile(command.scenario);
   if (!file.ok()) return Fail(kWrongUse, std::string(file.status().message()));
   for (const std::string& assignment : command.set) {
@@ -112,20 +110,28 @@ int RunOne(const CommandLine& command, const std::string& program) {
                                  seconds, static_cast<double>(scheduler.tasks_run()) / seconds / 1e6);
   }
   const int code = CodeOf(**run, summary);
-  const int reported = command.report ? MakeReport(program, command.out) : kDone;
+  const int reported = command.report ? MakeReport(script, command.out) : kDone;
   return code != kDone ? code : reported;
 }
 
-int RunMany(const CommandLine& command, const std::string& program) {
+int RunMany(const CommandLine& command, const std::string& program, const std::string& script) {
   const absl::StatusOr<int> code = RunSweep(command, program);
   if (!code.ok()) return Fail(kWrongUse, std::string(code.status().message()));
-  const int reported = command.report ? MakeReport(program, command.out) : kDone;
+  const int reported = command.report ? MakeReport(script, command.out) : kDone;
   return *code != kDone ? *code : reported;
+}
+
+// Where Bazel puts what a program needs: in a folder of its own, or, for a program that another one
+// needs, beside it.
+std::string FindScript(const std::string& program, const char* name) {
+  const fs::path beside = fs::absolute(name).parent_path() / "report.py";
+  return fs::exists(beside) ? beside.string() : program + ".runfiles/tokamak/sim/scenario/report.py";
 }
 
 int Main(int argc, char** argv) {
   google::InitGoogleLogging(argv[0]);
   const std::string program = fs::read_symlink("/proc/self/exe").string();
+  const std::string script = FindScript(program, argv[0]);
   // Under `bazel run` paths are those of the shell that it was called from.
   if (const char* folder = std::getenv("BUILD_WORKING_DIRECTORY")) fs::current_path(folder);
   CommandLine command;
@@ -158,7 +164,7 @@ int Main(int argc, char** argv) {
   std::error_code error;
   fs::create_directories(command.out, error);
   if (error) return Fail(kWrongUse, command.out + ": " + error.message());
-  return run->parsed() ? RunOne(command, program) : RunMany(command, program);
+  return run->parsed() ? RunOne(command, script) : RunMany(command, program, script);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// HostNames finds the interfaces of a topology by the names that people write: "host3", or "host3:1"
-// for the second NIC of a host.
+// HostNames finds the interfaces of a topology by the names that people write: "host3", or
+// "host3:1" for the second NIC of a host.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Results writes down what happened in a run: CSV files, of which the same scenario always gives the
-// same bytes, and a summary.
+// Results writes down what happened in a run: CSV files, of which the same scenario always gives
+// the same bytes, and a summary.
 #pragma once
 
 #include <string>

@@ -11,11 +11,11 @@
 
 namespace tokamak::sim {
 
-// Files that it names are found relative to `folder`. kInvalidArgument, or kNotFound for a file that
-// cannot be read: one sentence that says what is wrong, where, and what would be right.
+// Files that it names are found relative to `folder`. kInvalidArgument: one sentence that says what
+// is wrong, where, and what would be right.
 absl::StatusOr<Scenario> ScenarioFromJson(const nlohmann::json& value, const std::string& folder);
 
-// The text of a file as JSON, not yet looked at.
+// The text of a file as JSON, not yet looked at. kNotFound: it cannot be read.
 absl::StatusOr<nlohmann::json> ReadJsonFile(const std::string& path);
 
 // Changes one member, named by the keys that lead to it: "nic.congestion=dcqcn",
