@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ns3/abort.h"
+#include "ns3/boolean.h"
 #include "ns3/double.h"
 #include "ns3/enum.h"
 #include "ns3/uinteger.h"
@@ -42,6 +43,9 @@ ns3::TypeId RoceNic::GetTypeId() {
                         ns3::MakeUintegerAccessor(&Self::nic_packets_), packets())
           .AddAttribute("AckEvery", "Packets after which an acknowledgement is asked for; 0: as suits.",
                         ns3::UintegerValue(standard.ack_every), ns3::MakeUintegerAccessor(&Self::ack_every_), packets())
+          .AddAttribute("SelectiveRepeat", "Whether what is lost is asked for alone, and not all behind it again.",
+                        ns3::BooleanValue(standard.selective_repeat),
+                        ns3::MakeBooleanAccessor(&Self::selective_repeat_), ns3::MakeBooleanChecker())
           .AddAttribute("BatchPackets", "Packets that are made before the port gets them.",
                         ns3::UintegerValue(standard.batch_packets), ns3::MakeUintegerAccessor(&Self::batch_packets_),
                         ns3::MakeUintegerChecker<uint32_t>(1))
@@ -87,6 +91,7 @@ verbs::soft::DeviceOptions RoceNic::Options() const {
   options.window_packets = window_packets_;
   options.nic_packets = nic_packets_;
   options.ack_every = ack_every_;
+  options.selective_repeat = selective_repeat_;
   options.batch_packets = batch_packets_;
   options.dscp = dscp_;
   options.seed = seed_ != 0 ? seed_ : port_->GetNode()->GetId() + 1;

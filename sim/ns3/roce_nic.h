@@ -53,6 +53,7 @@ class RoceNic final : public ns3::Object {
   uint32_t window_packets_ = 0;
   uint32_t nic_packets_ = 0;
   uint32_t ack_every_ = 0;
+  bool selective_repeat_ = false;
   uint32_t batch_packets_ = 0;
   uint8_t dscp_ = 0;
   uint64_t seed_ = 0;

@@ -184,6 +184,17 @@ TEST_F(RoceNetworkTest, LostPacketsAreToldByAPathOfNs3sConfiguration) {
   EXPECT_NE(g_context.find("$tokamak::RoceNetDevice/Drop"), std::string::npos);
 }
 
+TEST_F(RoceNetworkTest, ALostPacketAloneIsSentAgainWhereThatIsAsked) {
+  helper_->SetNicAttribute("SelectiveRepeat", ns3::BooleanValue(true));
+  Draw(2);
+  cable(0)->SetAttribute("LostPackets", ns3::StringValue("3"));
+  OpenNics();
+  writes_->Write(writes_->Connect(0, 1, 1024), 100'000);
+  RunUntilCompleted(1);
+  EXPECT_TRUE(writes_->arrived(100'000));
+  EXPECT_EQ(nics_[0]->device().counters().queue_pairs.packets_retransmitted, 1u);
+}
+
 TEST_F(RoceNetworkTest, HostsMayBeJoinedDirectlyAndByMoreThanOneSwitch) {
   hosts_.Create(2);
   switches_.Create(2);
