@@ -20,7 +20,7 @@ struct NicSettings {
   uint32_t mtu = 1024;
   uint32_t ack_every = 0;  // see DeviceOptions
   bool selective_repeat = false;
-  uint32_t dscp = 26;      // priority 3
+  uint32_t dscp = 26;  // priority 3
   base::Duration ack_timeout = base::Milliseconds(1);
   uint32_t retries = 6;
 };
