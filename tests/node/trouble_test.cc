@@ -335,6 +335,18 @@ TEST_F(NodeTroubleTest, WhileTheDirectoryIsAwayTheSecondHolderIsAskedWhereTheFir
   }
 }
 
+TEST_F(NodeTroubleTest, WhoeverAsksForOneContentIsNotGivenAnotherOfTheSameId) {
+  Build(3);
+  Put(1, "x", 1000);
+  const base::Generation there = GenerationOn(1, "x");
+  ASSERT_EQ(Say(directory::Update::Kind::kWithdraw, "x", "n1", there), absl::OkStatus());
+  ASSERT_EQ(Say(directory::Update::Kind::kAnnounce, "x", "n1"), absl::OkStatus());
+  EXPECT_EQ(Read(2, "x", Seconds(1)), base::kNoGeneration);
+  EXPECT_EQ(at(1).node().pins_of_peers_total(), 0u);
+  cluster_->RunFor(Seconds(40));  // what the directory has lost is found out
+  EXPECT_EQ(Read(2, "x"), there);
+}
+
 TEST_F(NodeTroubleTest, AnOutageThatNobodyHasNoticedYetHoldsUpNoGetOfAKnownPlace) {
   for (const base::Duration known_for : {Milliseconds(10), Milliseconds(1500)}) {
     Build(3);
