@@ -4,45 +4,10 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
+
+#include "sim/virtual_signal.h"
 
 namespace tokamak::sim {
-namespace {
-
-// Raises made at different times stay apart until a run answers them: one that a task makes after
-// Spend must not be answered before its time, nor delay one that another task makes earlier.
-class SimSignal final : public base::Signal {
- public:
-  SimSignal(SimLoop& loop, base::Task task) : loop_(loop), task_(std::make_shared<const base::Task>(std::move(task))) {}
-
-  void Raise() override {
-    const base::Time now = loop_.Now();
-    for (const Pending& pending : pending_) {
-      if (pending.time == now) return;
-    }
-    pending_.push_back({now, loop_.RunAt(now, [this] { Run(); })});
-  }
-
- private:
-  struct Pending {
-    base::Time time;
-    base::Timer timer;
-  };
-
-  void Run() {
-    const base::Time now = loop_.Now();
-    const auto answered = [now](const Pending& pending) { return pending.time <= now; };
-    pending_.erase(std::remove_if(pending_.begin(), pending_.end(), answered), pending_.end());
-    const std::shared_ptr<const base::Task> task = task_;  // may drop this signal
-    (*task)();
-  }
-
-  SimLoop& loop_;
-  const std::shared_ptr<const base::Task> task_;
-  std::vector<Pending> pending_;
-};
-
-}  // namespace
 
 Scheduler::~Scheduler() { CHECK_EQ(loops_, size_t{0}) << "a SimLoop outlives its Scheduler"; }
 
@@ -148,7 +113,7 @@ void SimLoop::Spend(base::Duration duration) {
 }
 
 std::unique_ptr<base::Signal> SimLoop::MakeSignal(base::Task task) {
-  return std::make_unique<SimSignal>(*this, std::move(task));
+  return std::make_unique<VirtualSignal>(*this, std::move(task));
 }
 
 uint64_t SimLoop::Schedule(base::Time time, base::Task task) {

@@ -2,19 +2,25 @@
 // room, has an engine move the bytes and tries the next holder until it worked or nobody waits any
 // more.
 //
-//   locating -> moving -> (registering) -> sealed     hinted: a place that is known is tried, while asking
-//   (hinted)  ^   |   \___ next holder                back-off: all holders failed, or there is no room
-//     ^       |   +------> back-off                   queued: the holders are busy with other pulls of ours
-//     |       +----------- queued                     refreshing: a holder's address is not known, or no longer right
-//     +------------------- back-off                   registering: all is here; the directory, or the holder, has not answered
+//   locating -> moving -> (registering) -> sealed
+//   (hinted)  ^   |   \___ next holder
+//     ^       |   +------> back-off
+//     |       +----------- queued
+//     +------------------- back-off
+//
+//   hinted:       a place that is known is tried, while asking
+//   back-off:     all holders failed, or there is no room
+//   queued:       the holders are busy with other pulls of ours
+//   refreshing:   a holder's address is not known, or no longer right
+//   registering:  all is here; the directory, or the holder, has not answered
 //
 // Law: an object that is only half here is never seen: it is created, pinned, and sealed or aborted
 //      when the engine has said that nobody touches its memory any more.
 // A transfer that was cut goes on from what has arrived, from the next holder as well.
 //
 // Law: a copy is sealed only when the directory has entered this node as one that may hold it, so
-//      that a deletion finds it; or when the holder vouches for it, because the directory is away or
-//      slow (docs/consistency.md).
+//      that a deletion finds it; or when the holder vouches for it, because the directory is away
+//      or slow (docs/consistency.md).
 // Thread rule: the node's control loop.
 #pragma once
 

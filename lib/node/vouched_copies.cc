@@ -118,7 +118,8 @@ std::vector<uint8_t> VouchedCopies::AnswerDrop(const base::ObjectVersion& versio
   return writer.Take();
 }
 
-// Returns whether it was the last: then those who waited for that were told, and may have dropped us.
+// Returns whether it was the last: then those who waited for that were told, and may have dropped
+// us.
 bool VouchedCopies::Remove(const base::ObjectVersion& version, const verbs::Address& node) {
   const auto found = objects_.find(version);
   CHECK(found != objects_.end() && found->second.nodes.erase(node) == 1);

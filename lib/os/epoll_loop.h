@@ -9,9 +9,8 @@
 // The clock is dear: some 20 ns where a processor's counter can be read in place, and a system call
 // of microseconds where it cannot, as in many virtual machines. So it is read when a task asks for
 // the time, and by the loop itself only after a round that found work or slept, and in one of
-// kIdleRoundsPerClock rounds that find nothing. A spinning loop is late by at most so many empty
-// rounds with a timer, a look at the descriptors, the end of its spinning and the limit of
-// RunUntil.
+// kIdleRoundsPerClock rounds that find nothing. With a timer, a look at the descriptors, the end of
+// its spinning and the limit of RunUntil, a spinning loop is late by at most that many rounds.
 //
 // Signals, pollers and descriptors have no order among timers: each runs in its part of a round.
 // Thread rule: one thread uses the loop (whoever runs it; before that, whoever sets it up), except

@@ -53,8 +53,8 @@ enum Access : uint32_t {
   kRemoteRead = 4,
   kRemoteAtomic = 8,  // needs kLocalWrite
   kWindowBind = 16,
-  // Its bytes are never read nor written, so the memory need not exist: for simulations in which only
-  // lengths and times count. Software NICs only; not with kRemoteAtomic.
+  // Its bytes are never read nor written, so the memory need not exist: for simulations in which
+  // only lengths and times count. Software NICs only; not with kRemoteAtomic.
   kPhantom = 32,
 };
 constexpr Access operator|(Access a, Access b) {

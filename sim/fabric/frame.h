@@ -3,8 +3,8 @@
 // Frames come from a FramePool and are linked into whatever queue they are in, so a fabric that has
 // warmed up allocates nothing. Whoever holds a frame hands it on or gives it back to the pool.
 //
-// In a large network nearly every frame that a switch looks at has left the processor's caches since
-// the last hop. So what switches look at stands in one cache line, and the rest is small.
+// In a large network nearly every frame that a switch looks at has left the processor's caches
+// since the last hop. So what switches look at stands in one cache line, and the rest is small.
 #pragma once
 
 #include <array>

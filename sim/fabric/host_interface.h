@@ -1,10 +1,11 @@
 // HostInterface is where a NIC plugs in: the port of a host at its cable, which stays while NICs
 // come and go.
 //
-// It pulls: it takes one data packet from the NIC when its wire is free and the packet's priority is
-// not paused, so that the NIC decides at the last moment what goes next. Congestion notifications
-// wait in a queue, and are taken at any time. Packets that arrive are handed to the NIC on its own
-// loop; where that is busy they wait in the receive buffer, and are dropped when it is full.
+// It pulls: it takes one data packet from the NIC when its wire is free and the packet's priority
+// is not paused, so that the NIC decides at the last moment what goes next. Congestion
+// notifications wait in a queue, and are taken at any time. Packets that arrive are handed to the
+// NIC on its own loop; where that is busy they wait in the receive buffer, and are dropped when it
+// is full.
 //
 // A NIC on the network's own loop is called directly, which saves an event for each packet. NICs
 // spend no processor time of their own: a packet is sent when Send is called.

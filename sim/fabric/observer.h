@@ -38,7 +38,8 @@ class Observer {
   // A frame joins the queue of its priority at a port; `queue_bytes` counts it.
   virtual void OnEnqueue(const Place&, const Frame&, uint64_t /*queue_bytes*/) {}
 
-  // A frame leaves its queue for the wire, where its first bit goes now; `queue_bytes` is what stays.
+  // A frame leaves its queue for the wire, where its first bit goes now; `queue_bytes` is what
+  // stays.
   virtual void OnDequeue(const Place&, const Frame&, uint64_t /*queue_bytes*/) {}
 
   // A frame, pause frames included, is put on the wire at this port, or has come from it.

@@ -6,7 +6,8 @@
 // every port and priority, the shared part, and for lossless priorities the headroom, which holds
 // what still comes while a neighbour is being stopped. A queue's share is at most alpha times what
 // is free of the shared part, the dynamic threshold of Choudhury and Hahne (1998), so that busy
-// queues leave room for others. Lossless priorities are bounded at ingress only, lossy ones at both.
+// queues leave room for others. Lossless priorities are bounded at ingress only, lossy ones at
+// both.
 //
 // Law: what is used never exceeds the buffer; a lossless frame is refused only where its headroom
 // is full.
@@ -36,8 +37,8 @@ struct BufferOptions {
 struct PfcOptions {
   uint8_t lossless = 0x09;  // a bit for each priority; 0 and 3, where RoCE usually is. None: no PFC
 
-  // Bytes of an ingress port and priority. 0: the dynamic threshold; it is asked to go on when it is
-  // below by twice a frame.
+  // Bytes of an ingress port and priority. 0: the dynamic threshold; it is asked to go on when it
+  // is below by twice a frame.
   uint64_t xoff = 0;
   uint64_t xon = 0;
   uint64_t headroom = 0;    // 0: as much as HeadroomOf says

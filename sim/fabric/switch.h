@@ -3,8 +3,8 @@
 //
 // Forwarding itself takes no time: a frame that comes to a free port leaves at once. What a switch
 // knows beside its ports lies in parts of their own: memory and thresholds (SharedBuffer), marks
-// (EcnMarker), who goes next (ClassScheduler), ways (RouteTable), pauses that it sends (PauseSender)
-// and obeys (EgressPort), queues that never move again (PfcWatchdog).
+// (EcnMarker), who goes next (ClassScheduler), ways (RouteTable), pauses that it sends
+// (PauseSender) and obeys (EgressPort), queues that never move again (PfcWatchdog).
 //
 // Law: received == sent + dropped + queued(), in frames without pause frames.
 #pragma once

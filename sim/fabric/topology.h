@@ -1,7 +1,8 @@
 // Topology is a drawing of a network: hosts, switches, and the cables between them.
 //
-// Generators (generators.h) and files (topology_file.h) draw it with a TopologyBuilder; SwitchedFabric
-// builds what it shows. Nodes are numbered, hosts first, then switches, as they stand here.
+// Generators (generators.h) and files (topology_file.h) draw it with a TopologyBuilder;
+// SwitchedFabric builds what it shows. Nodes are numbered, hosts first, then switches, as they
+// stand here.
 #pragma once
 
 #include <array>

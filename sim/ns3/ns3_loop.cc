@@ -12,6 +12,7 @@
 #include "ns3/priority-queue-scheduler.h"
 #include "ns3/simulator.h"
 #include "ns3/type-id.h"
+#include "sim/virtual_signal.h"
 
 namespace tokamak::sim {
 namespace {
@@ -19,39 +20,6 @@ namespace {
 base::Time SimulatorNow() {
   return base::Time::FromPicoseconds(static_cast<uint64_t>(ns3::Simulator::Now().GetTimeStep()));
 }
-
-// Raises made at different times stay apart until a run answers them, as in sim/sim_loop.cc: one
-// that a task makes after Spend must not be answered before its time, nor delay an earlier one.
-class Ns3Signal final : public base::Signal {
- public:
-  Ns3Signal(Ns3Loop& loop, base::Task task) : loop_(loop), task_(std::make_shared<const base::Task>(std::move(task))) {}
-
-  void Raise() override {
-    const base::Time now = loop_.Now();
-    for (const Pending& pending : pending_) {
-      if (pending.time == now) return;
-    }
-    pending_.push_back({now, loop_.RunAt(now, [this] { Run(); })});
-  }
-
- private:
-  struct Pending {
-    base::Time time;
-    base::Timer timer;
-  };
-
-  void Run() {
-    const base::Time now = loop_.Now();
-    const auto answered = [now](const Pending& pending) { return pending.time <= now; };
-    pending_.erase(std::remove_if(pending_.begin(), pending_.end(), answered), pending_.end());
-    const std::shared_ptr<const base::Task> task = task_;  // may drop this signal
-    (*task)();
-  }
-
-  Ns3Loop& loop_;
-  const std::shared_ptr<const base::Task> task_;
-  std::vector<Pending> pending_;
-};
 
 }  // namespace
 
@@ -120,7 +88,7 @@ void Ns3Loop::Spend(base::Duration duration) {
 }
 
 std::unique_ptr<base::Signal> Ns3Loop::MakeSignal(base::Task task) {
-  return std::make_unique<Ns3Signal>(*this, std::move(task));
+  return std::make_unique<VirtualSignal>(*this, std::move(task));
 }
 
 uint64_t Ns3Loop::Schedule(base::Time time, base::Task task) {

@@ -305,8 +305,8 @@ TEST_F(VouchedCopyTest, WhatItsNodeHasAnnouncedIsNotVouchedForForEver) {
   EXPECT_EQ(Holders("x"), std::vector<directory::NodeId>{"n2"});
 }
 
-// Node 1 reached the directory last a minute before node 2 did, and what it vouched for is over with
-// its own lease and grace: from then on the directory has no holder to ask.
+// Node 1 reached the directory last a minute before node 2 did, and what it vouched for is over
+// with its own lease and grace: from then on the directory has no holder to ask.
 TEST_F(VouchedCopyTest, ACopyEndsWithTheWordOfItsHolder) {
   BuildWithCopies(3);
   at(2).store().Evict(1 << 20);

@@ -4,7 +4,8 @@
 //
 // A notification sets the target rate to the current one and cuts the current one by alpha / 2.
 // From then on a timer and a byte counter raise it: each time one of them comes round, the rate
-// goes half of the way to its target. The first `fast_recovery` rounds leave the target where it is;
+// goes half of the way to its target. The first `fast_recovery` rounds leave the target where it
+// is;
 // then it grows by `additive_increase`, and once both have come round more often than that, by
 // `hyper_increase`. At the line's rate the limit ends.
 //
@@ -22,7 +23,8 @@ class Congestion;
 
 // The paper's names, and its values where it gives one. Rates in bits per second.
 struct DcqcnParameters {
-  // 0: what the port says, or 100 Gb/s, and what nothing limits leaves as fast as the port takes it.
+  // 0: what the port says, or 100 Gb/s, and what nothing limits leaves as fast as the port takes
+  // it.
   // Else it is paced by this, as a port in software does not do itself.
   uint64_t line_rate = 0;
   uint64_t minimum_rate = 100'000'000;                  // at least 1 Mb/s
@@ -38,7 +40,8 @@ struct DcqcnParameters {
   base::Duration catch_up;
 };
 
-// `packets` is the window, which it leaves alone; `line_rate` counts where the parameters name none.
+// `packets` is the window, which it leaves alone; `line_rate` counts where the parameters name
+// none.
 std::unique_ptr<Congestion> MakeDcqcn(const DcqcnParameters& parameters, uint32_t packets, uint64_t line_rate);
 
 }  // namespace tokamak::verbs::soft

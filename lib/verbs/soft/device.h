@@ -39,19 +39,20 @@ struct DeviceOptions {
   CongestionControl congestion = CongestionControl::kAdditive;
   DcqcnParameters dcqcn;
 
-  // How many packets a queue pair may have unacknowledged. All queue pairs together may have as many
-  // as the port's receive_window holds, up to kMostWindow, or `nic_packets`, or `window_packets`
-  // where that is more; kNone bounds neither.
+  // How many packets a queue pair may have unacknowledged. All queue pairs together may have as
+  // many as the port's receive_window holds, up to kMostWindow, or `nic_packets`, or
+  // `window_packets` where that is more; kNone bounds neither.
   uint32_t window_packets = 0;  // the most; 0: what the port's receive_window holds
   uint32_t nic_packets = 0;     // 0: what the port's receive_window holds
 
-  // A requester asks for an acknowledgement after this many packets at the latest, and at the end of
-  // each message. 0: as suits batches, 32 or fewer, and also where a batch ends.
+  // A requester asks for an acknowledgement after this many packets at the latest, and at the end
+  // of each message. 0: as suits batches, 32 or fewer, and also where a batch ends.
   uint32_t ack_every = 0;
 
-  // What a peer's SENDs and WRITEs lost on the way is asked for alone: packets behind it are kept, up
-  // to kHeldPackets for each queue pair, and the NAK says which (a packet of our own). As requester,
-  // this NIC then repeats only what is missing; a peer that does not know how goes back as usual.
+  // What a peer's SENDs and WRITEs lost on the way is asked for alone: packets behind it are kept,
+  // up to kHeldPackets for each queue pair, and the NAK says which (a packet of our own). As
+  // requester, this NIC then repeats only what is missing; a peer that does not know how goes back
+  // as usual.
   bool selective_repeat = false;
 
   // Packets that the NIC makes before it gives them to the port: the more, the cheaper. At least 1.

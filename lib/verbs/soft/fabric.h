@@ -37,8 +37,8 @@ class Port {
   // pause of one priority) takes them all the same; so one class may be busy and the other not.
   virtual size_t Send(absl::Span<const Packet> packets) = 0;
 
-  // At most this many packets of data would be taken now, so the NIC makes no more: a port that asks
-  // for one packet whenever its wire is idle says 1. SIZE_MAX: it does not say. 0: none, and
+  // At most this many packets of data would be taken now, so the NIC makes no more: a port that
+  // asks for one packet whenever its wire is idle says 1. SIZE_MAX: it does not say. 0: none, and
   // `on_ready` runs when that changes; whoever has neither been told 0 nor had packets left over is
   // not called.
   virtual size_t room() const { return SIZE_MAX; }

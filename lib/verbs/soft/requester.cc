@@ -4,6 +4,8 @@
 #include <cstring>
 #include <optional>
 
+#include "lib/verbs/soft/gather.h"
+#include "lib/verbs/soft/opcodes.h"
 #include "lib/verbs/soft/psn.h"
 #include "lib/verbs/soft/queue_pair_core.h"
 #include "lib/verbs/soft/scatter.h"
@@ -26,49 +28,7 @@ constexpr uint32_t kLeastPiece = 16;  // packets, where the window holds that ma
 constexpr uint32_t kMostPieceBytes = 128 * 1024;
 static_assert(kPiecesPerWindow >= ReadBudget::kReservedShare);
 
-PacketOpcode DataOpcode(Opcode opcode, bool first, bool last) {
-  if (last && opcode == Opcode::kSendWithInvalidate) {
-    return first ? PacketOpcode::kSendOnlyWithInvalidate : PacketOpcode::kSendLastWithInvalidate;
-  }
-  const bool immediate = opcode == Opcode::kSendWithImm || opcode == Opcode::kWriteWithImm;
-  const bool write = opcode == Opcode::kWrite || opcode == Opcode::kWriteWithImm;
-  PacketOpcode sending = PacketOpcode::kSendMiddle;
-  if (first && last) {
-    sending = immediate ? PacketOpcode::kSendOnlyWithImm : PacketOpcode::kSendOnly;
-  } else if (first) {
-    sending = PacketOpcode::kSendFirst;
-  } else if (last) {
-    sending = immediate ? PacketOpcode::kSendLastWithImm : PacketOpcode::kSendLast;
-  }
-  if (!write) return sending;
-  constexpr int kToWrite = static_cast<int>(PacketOpcode::kWriteFirst) - static_cast<int>(PacketOpcode::kSendFirst);
-  return static_cast<PacketOpcode>(static_cast<int>(sending) + kToWrite);
-}
-
 constexpr uint32_t kMostOverdue = 16;  // in a row; the time-out is shorter long before
-
-CompletionOpcode ToCompletionOpcode(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kSend:
-    case Opcode::kSendWithImm:
-    case Opcode::kSendWithInvalidate:
-      return CompletionOpcode::kSend;
-    case Opcode::kWrite:
-    case Opcode::kWriteWithImm:
-      return CompletionOpcode::kWrite;
-    case Opcode::kRead:
-      return CompletionOpcode::kRead;
-    case Opcode::kCompareSwap:
-      return CompletionOpcode::kCompareSwap;
-    case Opcode::kFetchAdd:
-      return CompletionOpcode::kFetchAdd;
-    case Opcode::kBindWindow:
-      return CompletionOpcode::kBindWindow;
-    case Opcode::kLocalInvalidate:
-      return CompletionOpcode::kLocalInvalidate;
-  }
-  return CompletionOpcode::kSend;
-}
 
 }  // namespace
 
@@ -77,6 +37,7 @@ Requester::Requester(Engine& engine, QueuePairCore& queue_pair, Congestion& cong
       queue_pair_(queue_pair),
       sends_(queue_pair.sends),
       congestion_(congestion),
+      expected_(engine.reads),
       retransmit_(engine.alarms, [this]() REQUIRES_NIC_MUTEX { OnTimeout(); }),
       overdue_(engine.alarms, [this]() REQUIRES_NIC_MUTEX { OnOverdue(); }),
       ready_again_(engine.alarms, [this]() REQUIRES_NIC_MUTEX { queue_pair_.MarkReady(); }) {}
@@ -94,7 +55,7 @@ void Requester::Start(uint32_t psn) {
 bool Requester::Emit(Share* share) {
   if (!running_ || ready_again_.set()) return false;
   while (!share->spent() && !engine_.outbox.full()) {
-    if (!repeats_.empty()) {
+    if (!missing_.empty()) {
       if (!queue_pair_.MaySend()) return false;
       if (EmitRepeat(share)) continue;
     }
@@ -118,7 +79,7 @@ bool Requester::Emit(Share* share) {
     if (!went) return false;
     if (position_ == slot.end) ++cursor_;
   }
-  if (cursor_ == sends_.tail() && repeats_.empty()) return false;  // its owner rings when there is more
+  if (cursor_ == sends_.tail() && missing_.empty()) return false;  // its owner rings when there is more
   // Now and not in its next turn, which would then only find that it is too early.
   return queue_pair_.MaySend();
 }
@@ -176,9 +137,7 @@ uint32_t Requester::PiecePackets() const {
 }
 
 bool Requester::EmitData(SendSlot& slot, Share* share) {
-  const uint32_t mtu = queue_pair_.mtu();
-  const uint32_t offset = static_cast<uint32_t>((position_ - slot.first) * mtu);
-  if (!MayRead(slot, offset, std::min(mtu, slot.length - offset))) {
+  if (!MayGather(cursor_, position_)) {
     Halt(CompletionStatus::kLocalProtection);
     return false;
   }
@@ -191,6 +150,13 @@ bool Requester::EmitData(SendSlot& slot, Share* share) {
   packet.ack_request = WantsAck(position_ + 1 == slot.end, *share);
   Sent(1);
   return true;
+}
+
+bool Requester::MayGather(uint64_t index, uint64_t sequence) const {
+  const SendSlot& slot = sends_.at(index);
+  const uint32_t mtu = queue_pair_.mtu();
+  const uint32_t offset = static_cast<uint32_t>((sequence - slot.first) * mtu);
+  return soft::MayGather(engine_.keys, queue_pair_.domain(), slot, offset, std::min(mtu, slot.length - offset));
 }
 
 // The packet of request `index` that has this sequence.
@@ -209,7 +175,7 @@ Packet& Requester::AddData(uint64_t index, uint64_t sequence, Share* share) {
   packet.solicited = last && slot.solicited;
   share->Spend(length);
   engine_.outbox.LooksUntil(sequence);
-  Gather(index, offset, length, &packet);
+  Gather(engine_.keys, slot, sends_.inline_at(index), offset, length, engine_.outbox, &packet);
   queue_pair_.OnSend(packet);
   queue_pair_.counters.bytes_sent += length;
   return packet;
@@ -217,25 +183,17 @@ Packet& Requester::AddData(uint64_t index, uint64_t sequence, Share* share) {
 
 // One packet that the peer misses. It is in the budget already. Returns false where there is none.
 bool Requester::EmitRepeat(Share* share) {
-  while (repeats_done_ < repeats_.size() && repeats_[repeats_done_] < unacked_) ++repeats_done_;
-  if (repeats_done_ == repeats_.size()) {
-    repeats_.clear();
-    repeats_done_ = 0;
-    return false;
-  }
-  const uint64_t sequence = repeats_[repeats_done_++];
+  const absl::optional<uint64_t> sequence = missing_.Next(unacked_);
+  if (!sequence.has_value()) return false;
   uint64_t index = oldest_;
-  while (sends_.at(index).end <= sequence) ++index;
-  const SendSlot& slot = sends_.at(index);
-  const uint32_t mtu = queue_pair_.mtu();
-  const uint32_t offset = static_cast<uint32_t>((sequence - slot.first) * mtu);
-  if (!MayRead(slot, offset, std::min(mtu, slot.length - offset))) {
+  while (sends_.at(index).end <= *sequence) ++index;
+  if (!MayGather(index, *sequence)) {
     GoBack(Loss::kGap);  // and there finds out again that it may not
     return false;
   }
-  AddData(index, sequence, share).ack_request = true;
+  AddData(index, *sequence, share).ack_request = true;
   ++queue_pair_.counters.packets_retransmitted;
-  engine_.Trace(base::TraceKind::kRetransmit, ToPsn(sequence), 1);
+  engine_.Trace(base::TraceKind::kRetransmit, ToPsn(*sequence), 1);
   return true;
 }
 
@@ -246,16 +204,16 @@ bool Requester::EmitRead(SendSlot& slot, Share* share) {
     Halt(CompletionStatus::kLocalQpOperation);
     return false;
   }
-  if (expected_count_ == depth) return false;
+  if (expected_.count() == depth) return false;
   const uint64_t piece_end = position_ + slot.piece - (position_ - slot.first) % slot.piece;
   const uint64_t packets = std::min(piece_end, slot.end) - position_;
   // A window that has shrunk below a piece lets one go, alone.
   if (packets > window_ - (position_ - unacked_) && position_ != unacked_) return false;
   const uint64_t offset = (position_ - slot.first) * mtu;
   const uint32_t length = static_cast<uint32_t>(std::min<uint64_t>(packets * mtu, slot.length - offset));
-  if (!engine_.reads.Take(length, expected_count_ == 0)) {
+  if (!engine_.reads.Take(length, expected_.count() == 0)) {
     if (position_ == unacked_) retransmit_.Cancel();  // nothing is asked that could be answered
-    queue_pair_.WaitForReads(expected_count_ == 0);
+    queue_pair_.WaitForReads(expected_.count() == 0);
     return false;
   }
   Packet& packet = queue_pair_.AddPacket(PacketOpcode::kReadRequest, position_);
@@ -265,7 +223,7 @@ bool Requester::EmitRead(SendSlot& slot, Share* share) {
   packet.ack_request = true;
   queue_pair_.OnSend(packet);
   since_ack_request_ = 0;
-  Expect(packets, length);
+  expected_.Add(position_ + packets, length);
   share->Spend(0);
   Sent(packets);
   return true;
@@ -277,7 +235,7 @@ bool Requester::EmitAtomic(SendSlot& slot, Share* share) {
     Halt(CompletionStatus::kLocalQpOperation);
     return false;
   }
-  if (expected_count_ == depth) return false;
+  if (expected_.count() == depth) return false;
   const bool swap = slot.opcode == Opcode::kCompareSwap;
   Packet& packet = queue_pair_.AddPacket(swap ? PacketOpcode::kCompareSwap : PacketOpcode::kFetchAdd, position_);
   packet.remote_address = slot.remote_address;
@@ -287,47 +245,10 @@ bool Requester::EmitAtomic(SendSlot& slot, Share* share) {
   packet.ack_request = true;
   queue_pair_.OnSend(packet);
   since_ack_request_ = 0;
-  Expect(1, 0);
+  expected_.Add(position_ + 1, 0);
   share->Spend(0);
   Sent(1);
   return true;
-}
-
-bool Requester::MayRead(const SendSlot& slot, uint32_t offset, uint32_t length) const {
-  if (slot.is_inline || length == 0) return true;
-  for (uint32_t i = 0; i < slot.sge_count && length > 0; ++i) {
-    const Sge& sge = slot.sges[i];
-    if (offset >= sge.length) {
-      offset -= sge.length;
-      continue;
-    }
-    if (!engine_.keys.LocalAllows(queue_pair_.domain(), sge, false)) return false;
-    length -= std::min(length, sge.length - offset);
-    offset = 0;
-  }
-  return true;
-}
-
-void Requester::Gather(uint64_t index, uint32_t offset, uint32_t length, Packet* packet) const {
-  const SendSlot& slot = sends_.at(index);
-  if (length == 0) return;
-  if (slot.is_inline) {
-    packet->payload[packet->slices++] = {sends_.inline_at(index) + offset, length};
-    return;
-  }
-  for (uint32_t i = 0; i < slot.sge_count && length > 0; ++i) {
-    const Sge& sge = slot.sges[i];
-    if (offset >= sge.length) {
-      offset -= sge.length;
-      continue;
-    }
-    const uint32_t part = std::min(length, sge.length - offset);
-    const bool phantom = engine_.keys.IsPhantom(sge.lkey);
-    packet->payload[packet->slices++] = {phantom ? nullptr : sge.address + offset, part};
-    engine_.outbox.Uses(sge.lkey);
-    length -= part;
-    offset = 0;
-  }
 }
 
 // Also where others go next: the turn after that may have to wait for room that only
@@ -368,31 +289,12 @@ void Requester::Halt(CompletionStatus status) {
   if (oldest_ == cursor_) Fail(status, 0);
 }
 
-void Requester::Expect(uint64_t packets, uint64_t bytes) {
-  expected_[(expected_first_ + expected_count_++) % kMaxReads] = {position_ + packets, bytes};
-}
-
-void Requester::PopExpected() {
-  while (expected_count_ > 0 && expected_[expected_first_].end <= unacked_) {
-    engine_.reads.GiveBack(expected_[expected_first_].bytes);
-    expected_first_ = (expected_first_ + 1) % kMaxReads;
-    --expected_count_;
-  }
-}
-
 // Those that went before going back were given back then: acknowledged late, they cost nothing any
 // more.
 void Requester::GiveBackSends(uint64_t packets) {
   const uint64_t held = std::min(packets, charged_);
   charged_ -= held;
   engine_.sends.GiveBack(held);
-}
-
-void Requester::ForgetExpected() {
-  for (; expected_count_ > 0; --expected_count_) {
-    engine_.reads.GiveBack(expected_[expected_first_].bytes);
-    expected_first_ = (expected_first_ + 1) % kMaxReads;
-  }
 }
 
 // ---- Answers, and their absence.
@@ -445,24 +347,12 @@ void Requester::OnNak(uint8_t syndrome) {
   }
 }
 
-// Repeats what is missing before the last packet that the peer has; what is behind that may still be
-// on its way. A packet is repeated once, then it is for the time-out.
 void Requester::OnSelectiveNak(const Packet& packet) {
   const bool alone = engine_.options.selective_repeat && unanswered_ == 0 && position_ == sent_;
   if (packet.syndrome != kSequenceNak || !alone) return OnNak(packet.syndrome);
   engine_.Trace(base::TraceKind::kNak, ToPsn(unacked_), packet.syndrome);
   ++queue_pair_.counters.naks_received_sequence;
-  const auto has = [&](uint64_t sequence) {
-    const uint64_t i = sequence - unacked_ - 1;
-    return (((i < 64 ? packet.swap_or_add : packet.compare) >> (i % 64)) & 1) != 0;
-  };
-  uint64_t end = unacked_ + kHeldPackets;
-  while (end > unacked_ && !has(end)) --end;
-  end = std::min(std::max(end, unacked_ + 1), sent_);
-  for (uint64_t sequence = std::max(unacked_, repeated_to_); sequence < end; ++sequence) {
-    if (sequence == unacked_ || !has(sequence)) repeats_.push_back(sequence);
-  }
-  repeated_to_ = std::max(repeated_to_, end);
+  missing_.Add(packet, unacked_, sent_);
   timing_ = false;
   TellLoss(Loss::kGap);
   queue_pair_.MarkReady();
@@ -473,12 +363,6 @@ void Requester::TellLoss(Loss loss) {
   recovered_ = sent_;
   congestion_.OnLoss(loss);
   window_ = congestion_.Window();
-}
-
-void Requester::ForgetRepeats() {
-  repeats_.clear();
-  repeats_done_ = 0;
-  repeated_to_ = 0;
 }
 
 void Requester::OnReadResponse(const Packet& packet) {
@@ -502,7 +386,7 @@ void Requester::OnReadResponse(const Packet& packet) {
     return;
   }
   Progress(sequence + 1);
-  PopExpected();
+  expected_.RemoveUpTo(unacked_);
   if (unacked_ == slot->end) CompleteOldest();
 }
 
@@ -523,7 +407,7 @@ void Requester::OnAtomicAcknowledge(const Packet& packet) {
     std::memcpy(slot->sges[0].address, &packet.original, sizeof(packet.original));
   }
   Progress(slot->end);
-  PopExpected();
+  expected_.RemoveUpTo(unacked_);
   CompleteOldest();
 }
 
@@ -657,11 +541,11 @@ void Requester::WaitUntilReady(uint8_t timer) {
     return;
   }
   ++not_ready_;
-  ForgetRepeats();
+  missing_.Clear();
   position_ = unacked_;
   cursor_ = oldest_;
   halted_ = CompletionStatus::kSuccess;
-  ForgetExpected();
+  expected_.Clear();
   GiveBackSends(charged_);
   timing_ = false;
   retransmit_.Cancel();
@@ -678,13 +562,13 @@ void Requester::ResendFromGap() {
 
 void Requester::GoBack(Loss loss) {
   TellLoss(loss);
-  ForgetRepeats();
+  missing_.Clear();
   timing_ = false;
   went_back_at_ = unacked_;
   position_ = unacked_;
   cursor_ = oldest_;
   halted_ = CompletionStatus::kSuccess;
-  ForgetExpected();
+  expected_.Clear();
   GiveBackSends(charged_);
   // Time runs again when something is sent again; that may have to wait. What is only overdue gets
   // no more of it.
@@ -742,8 +626,8 @@ void Requester::Forget(uint64_t tail) {
   unacked_ = position_ = next_ = sent_;
   unanswered_ = 0;
   halted_ = CompletionStatus::kSuccess;
-  ForgetRepeats();
-  ForgetExpected();
+  missing_.Clear();
+  expected_.Clear();
   GiveBackSends(charged_);
   retransmit_.Cancel();
   overdue_.Cancel();

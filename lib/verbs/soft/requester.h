@@ -24,13 +24,13 @@
 // Thread rule: under the NIC's mutex.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <vector>
 
 #include "lib/verbs/soft/alarm.h"
 #include "lib/verbs/soft/congestion.h"
 #include "lib/verbs/soft/engine.h"
+#include "lib/verbs/soft/expected_answers.h"
+#include "lib/verbs/soft/missing_packets.h"
 #include "lib/verbs/soft/nic_mutex.h"
 #include "lib/verbs/soft/packet.h"
 #include "lib/verbs/soft/work_queue.h"
@@ -39,8 +39,6 @@
 namespace tokamak::verbs::soft {
 
 class QueuePairCore;
-
-constexpr uint32_t kMaxReads = 128;  // READs and atomics outstanding, as requester and as responder
 
 // How much one queue pair may add to the outbox before the next one's turn: what a UDP socket takes
 // in one piece.
@@ -79,12 +77,6 @@ class Requester final {
   bool Emit(Share* share) REQUIRES_NIC_MUTEX;
 
  private:
-  // The answer to a READ request or atomic on the wire.
-  struct Expected {
-    uint64_t end = 0;    // the sequence after its last
-    uint64_t bytes = 0;  // taken from the read budget
-  };
-
   // Sending.
   bool StartNext() REQUIRES_NIC_MUTEX;
   bool MayStart(const SendSlot& slot) const REQUIRES_NIC_MUTEX;
@@ -94,10 +86,9 @@ class Requester final {
   bool EmitData(SendSlot& slot, Share* share) REQUIRES_NIC_MUTEX;
   Packet& AddData(uint64_t index, uint64_t sequence, Share* share) REQUIRES_NIC_MUTEX;
   bool EmitRepeat(Share* share) REQUIRES_NIC_MUTEX;
+  bool MayGather(uint64_t index, uint64_t sequence) const REQUIRES_NIC_MUTEX;
   bool EmitRead(SendSlot& slot, Share* share) REQUIRES_NIC_MUTEX;
   bool EmitAtomic(SendSlot& slot, Share* share) REQUIRES_NIC_MUTEX;
-  bool MayRead(const SendSlot& slot, uint32_t offset, uint32_t length) const REQUIRES_NIC_MUTEX;
-  void Gather(uint64_t index, uint32_t offset, uint32_t length, Packet* packet) const REQUIRES_NIC_MUTEX;
   bool WantsAck(bool last_of_message, const Share& share) REQUIRES_NIC_MUTEX;
   void Sent(uint64_t packets) REQUIRES_NIC_MUTEX;
   void Halt(CompletionStatus status) REQUIRES_NIC_MUTEX;
@@ -117,7 +108,6 @@ class Requester final {
   void ResendFromGap() REQUIRES_NIC_MUTEX;
   void OnSelectiveNak(const Packet& packet) REQUIRES_NIC_MUTEX;
   void TellLoss(Loss loss) REQUIRES_NIC_MUTEX;
-  void ForgetRepeats() REQUIRES_NIC_MUTEX;
   void GoBack(Loss loss) REQUIRES_NIC_MUTEX;
   void OnTimeout() REQUIRES_NIC_MUTEX;
   void OnOverdue() REQUIRES_NIC_MUTEX;
@@ -128,10 +118,7 @@ class Requester final {
   void Forget(uint64_t tail) REQUIRES_NIC_MUTEX;
 
   bool outstanding() const { return unacked_ < sent_; }
-  void Expect(uint64_t packets, uint64_t bytes) REQUIRES_NIC_MUTEX;
-  void PopExpected() REQUIRES_NIC_MUTEX;
   void GiveBackSends(uint64_t packets) REQUIRES_NIC_MUTEX;
-  void ForgetExpected() REQUIRES_NIC_MUTEX;
 
   Engine& engine_;
   QueuePairCore& queue_pair_;
@@ -149,21 +136,16 @@ class Requester final {
   uint64_t sent_ = 0;          // one past the last that was ever sent
   uint64_t recovered_ = 0;     // losses before this were told to congestion_ already
   uint64_t went_back_at_ = 0;  // unacked_ at the last go-back; the same loss is not answered twice
-  // Selective repeat: what is to be sent again alone, and from where on nothing was asked for again.
-  std::vector<uint64_t> repeats_;
-  size_t repeats_done_ = 0;  // of repeats_
-  uint64_t repeated_to_ = 0;
-  uint32_t window_ = 1;  // packets
+  uint32_t window_ = 1;        // packets
   uint32_t since_ack_request_ = 0;
   base::Time asked_at_;        // for an acknowledgement of data
   uint32_t acknowledged_ = 0;  // packets, in this turn
   bool progressed_ = false;
 
-  uint64_t charged_ = 0;                      // packets taken from the send budget
-  uint32_t unanswered_ = 0;                   // READs and atomics in [oldest_, started_)
-  std::array<Expected, kMaxReads> expected_;  // a ring
-  uint32_t expected_first_ = 0;
-  uint32_t expected_count_ = 0;
+  uint64_t charged_ = 0;     // packets taken from the send budget
+  uint32_t unanswered_ = 0;  // READs and atomics in [oldest_, started_)
+  ExpectedAnswers expected_;
+  MissingPackets missing_;
 
   CompletionStatus halted_ =
       CompletionStatus::kSuccess;  // request cursor_ cannot be sent; it fails when it is the oldest

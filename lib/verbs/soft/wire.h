@@ -53,8 +53,8 @@ constexpr uint32_t kDecodeResults = 9;
 const char* ToString(DecodeResult result);
 
 // Reads a datagram, ICRC included but not checked. With kOk all of `*packet` is set except `peer`,
-// `source_port`, `ecn` and `dscp`, its payload points into `datagram`; otherwise `*packet` is undefined. Reads
-// nothing outside `datagram`.
+// `source_port`, `ecn` and `dscp`, its payload points into `datagram`; otherwise `*packet` is
+// undefined. Reads nothing outside `datagram`.
 [[nodiscard]] DecodeResult Decode(absl::Span<const uint8_t> datagram, Packet* packet);
 
 // The ICRC at the end of a datagram of at least kMinDatagram bytes.

@@ -18,7 +18,8 @@ struct Rig {
 
 class OneLossTest : public testing::TestWithParam<Rig> {};
 
-// The packet behind the lost one comes to the receiver, which says so; meanwhile the sender goes on.
+// The packet behind the lost one comes to the receiver, which says so; meanwhile the sender goes
+// on.
 TEST_P(OneLossTest, CostsOneNakAndWhatWasSentMeanwhile) {
   const Rig& one = GetParam();
   GeneratorOptions options;

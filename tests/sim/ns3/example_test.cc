@@ -15,6 +15,7 @@
 #include "sim/ns3/roce_switch.h"
 #include "sim/ns3/roce_write_application.h"
 #include "tests/sim/ns3/star_fixture.h"
+#include "tests/support/command_output.h"
 
 namespace tokamak::sim {
 namespace {
@@ -28,16 +29,7 @@ std::string Contents(const std::string& path) {
 
 // What the program prints, and its exit code behind it.
 std::string RunExample(const std::string& arguments) {
-  std::string output;
-  std::FILE* pipe = popen(("sim/ns3/examples/two_hosts " + arguments + " 2>&1; echo exit $?").c_str(), "r");
-  if (pipe == nullptr) return output;
-  char buffer[4096];
-  for (size_t got = 1; got > 0;) {
-    got = std::fread(buffer, 1, sizeof(buffer), pipe);
-    output.append(buffer, got);
-  }
-  pclose(pipe);
-  return output;
+  return support::OutputOf("sim/ns3/examples/two_hosts " + arguments + " 2>&1; echo exit $?");
 }
 
 TEST(ExampleTest, ItPrintsWhatTheDocumentationShows) {

@@ -9,29 +9,18 @@
 #include "gmock/gmock.h"
 #include "ns3/uinteger.h"
 #include "tests/sim/ns3/star_fixture.h"
+#include "tests/support/command_output.h"
 
 namespace tokamak::sim {
 namespace {
 
+using support::OutputOf;
 using testing::Contains;
 using testing::Each;
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
-
-std::string OutputOf(const std::string& command) {
-  std::string output;
-  std::FILE* pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return output;
-  char buffer[4096];
-  for (size_t got = 1; got > 0;) {
-    got = std::fread(buffer, 1, sizeof(buffer), pipe);
-    output.append(buffer, got);
-  }
-  pclose(pipe);
-  return output;
-}
 
 class RoceCaptureTest : public StarTest {
  protected:

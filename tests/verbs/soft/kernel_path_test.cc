@@ -1,53 +1,20 @@
 // A flow between two network namespaces over a cable of the kernel's (veth), which shapes it: a
 // token bucket with a short queue.
-#include <unistd.h>
-
-#include <cstdlib>
-
-#include "tests/os/own_network.h"
+#include "gtest/gtest.h"
 #include "tests/verbs/soft/path_fixture.h"
+#include "tests/verbs/soft/veth_path.h"
 
 namespace tokamak::verbs::soft {
 namespace {
 
-// Users have no /usr/sbin in their PATH.
-bool Shell(const std::string& command) { return std::system(("PATH=$PATH:/usr/sbin:/sbin; " + command).c_str()) == 0; }
-
-// The kernel lets nothing out before a worker of its own has seen the carrier, which takes long on
-// a busy machine.
-bool AwaitCarrier(const char* interface) {
-  return Shell(absl::StrCat("for i in $(seq 600); do case $(ip -o link show ", interface,
-                            ") in *'state UP'*) exit 0;; esac; sleep 0.05; done; exit 1"));
-}
-
 TEST(KernelPathTest, AFlowThroughAShortQueueFillsItAndItsBytesAreRight) {
   constexpr uint64_t kBytesPerSecond = 200'000'000 / 8;
-  const absl::Status network = tests::EnterOwnNetwork();
-  if (absl::IsUnavailable(network)) GTEST_SKIP() << network.message();
-  ASSERT_TRUE(network.ok()) << network;
-
   PathWorld world;
-  std::string missing;
-  const std::string main_thread = absl::StrCat(getpid());
-  // The right end's NIC has a network of its own.
-  const absl::Status right = world.Add("10.9.0.2", [&] {
-    if (absl::Status s = tests::EnterOwnNetwork(); !s.ok()) {
-      missing = s.ToString();
-    } else if (!Shell("ip link add right mtu 9000 type veth peer name left mtu 9000 netns " + main_thread)) {
-      missing = "veth";
-    } else if (!Shell("ip address add 10.9.0.2/24 dev right && ip link set right up")) {
-      missing = "an address";
-    }
+  const std::string skipped = OpenVethPath(world, {}, [] {
+    return Shell("tc qdisc add dev left root tbf rate 200mbit burst 32kb limit 256kb") ? "" : "the tbf queue";
   });
-  if (!missing.empty()) GTEST_SKIP() << "skipped: this kernel or user lacks " << missing;
-  ASSERT_TRUE(right.ok()) << right;
-  const absl::Status left = world.Add("10.9.0.1", [&] {
-    ASSERT_TRUE(Shell("ip address add 10.9.0.1/24 dev left && ip link set left up"));
-    ASSERT_TRUE(AwaitCarrier("left"));
-    if (!Shell("tc qdisc add dev left root tbf rate 200mbit burst 32kb limit 256kb")) missing = "the tbf queue";
-  });
-  if (!missing.empty()) GTEST_SKIP() << "skipped: this kernel lacks " << missing;
-  ASSERT_TRUE(left.ok()) << left;
+  if (!skipped.empty()) GTEST_SKIP() << skipped;
+  ASSERT_FALSE(HasFailure());
 
   PathEnd to(world, 0, 2);
   PathEnd from(world, 1, 1);

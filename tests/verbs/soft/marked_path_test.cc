@@ -1,33 +1,22 @@
-// DCQCN between two network namespaces over a cable of the kernel's (veth) that marks packets (ECN):
-// marks are seen, answered, and slow the sender down.
+// DCQCN between two network namespaces over a cable of the kernel's (veth) that marks packets
+// (ECN): marks are seen, answered, and slow the sender down.
 //
-// The marks are those of the red queue. A kernel without it marks one send in 32 by a program at the
-// cable's end instead; both touch only packets that say they may be marked.
+// The marks are those of the red queue. A kernel without it marks one send in 32 by a program at
+// the cable's end instead; both touch only packets that say they may be marked.
 #include <linux/bpf.h>
 #include <net/if.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
 #include "lib/os/file_descriptor.h"
-#include "tests/os/own_network.h"
 #include "tests/verbs/soft/path_fixture.h"
+#include "tests/verbs/soft/veth_path.h"
 
 namespace tokamak::verbs::soft {
 namespace {
-
-// Users have no /usr/sbin in their PATH.
-bool Shell(const std::string& command) { return std::system(("PATH=$PATH:/usr/sbin:/sbin; " + command).c_str()) == 0; }
-
-// The kernel lets nothing out before a worker of its own has seen the carrier, which takes long on
-// a busy machine.
-bool AwaitCarrier(const char* interface) {
-  return Shell(absl::StrCat("for i in $(seq 600); do case $(ip -o link show ", interface,
-                            ") in *'state UP'*) exit 0;; esac; sleep 0.05; done; exit 1"));
-}
 
 bool MarkByQueue() {
   return Shell(
@@ -70,10 +59,6 @@ os::FileDescriptor MarkByProgram() {
 }
 
 TEST(MarkedPathTest, MarksAreAnsweredAndSlowTheSenderDown) {
-  const absl::Status network = tests::EnterOwnNetwork();
-  if (absl::IsUnavailable(network)) GTEST_SKIP() << network.message();
-  ASSERT_TRUE(network.ok()) << network;
-
   DeviceOptions options;
   options.congestion = CongestionControl::kDcqcn;
   options.dcqcn.line_rate = 1'000'000'000;
@@ -83,35 +68,14 @@ TEST(MarkedPathTest, MarksAreAnsweredAndSlowTheSenderDown) {
   options.window_packets = 64;
 
   PathWorld world;
-  std::string missing;
   os::FileDescriptor program;
-  const std::string main_thread = absl::StrCat(getpid());
-  const absl::Status right = world.Add(
-      "10.9.0.2",
-      [&] {
-        if (absl::Status s = tests::EnterOwnNetwork(); !s.ok()) {
-          missing = s.ToString();
-        } else if (!Shell("ip link add right mtu 9000 type veth peer name left mtu 9000 netns " + main_thread)) {
-          missing = "veth";
-        } else if (!Shell("ip address add 10.9.0.2/24 dev right && ip link set right up")) {
-          missing = "an address";
-        }
-      },
-      options);
-  if (!missing.empty()) GTEST_SKIP() << "skipped: this kernel or user lacks " << missing;
-  ASSERT_TRUE(right.ok()) << right;
-  const absl::Status left = world.Add(
-      "10.9.0.1",
-      [&] {
-        ASSERT_TRUE(Shell("ip address add 10.9.0.1/24 dev left && ip link set left up"));
-        ASSERT_TRUE(AwaitCarrier("left"));
-        if (MarkByQueue()) return;
-        program = MarkByProgram();
-        if (!program.valid()) missing = "the red queue, and programs at interfaces";
-      },
-      options);
-  if (!missing.empty()) GTEST_SKIP() << "skipped: this kernel or user lacks " << missing;
-  ASSERT_TRUE(left.ok()) << left;
+  const std::string skipped = OpenVethPath(world, options, [&]() -> std::string {
+    if (MarkByQueue()) return "";
+    program = MarkByProgram();
+    return program.valid() ? "" : "the red queue, and programs at interfaces";
+  });
+  if (!skipped.empty()) GTEST_SKIP() << skipped;
+  ASSERT_FALSE(HasFailure());
 
   PathEnd to(world, 0, 2);
   PathEnd from(world, 1, 1);

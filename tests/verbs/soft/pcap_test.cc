@@ -19,29 +19,18 @@
 #include "lib/verbs/soft/tap_fabric.h"
 #include "sim/sim_fabric.h"
 #include "sim/sim_loop.h"
+#include "tests/support/command_output.h"
 
 namespace tokamak::verbs::soft {
 namespace {
 
 using Bytes = std::vector<uint8_t>;
+using support::OutputOf;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
 Address Parse(const std::string& text) { return Address::Parse(text).value(); }
-
-std::string OutputOf(const std::string& command) {
-  std::string output;
-  std::FILE* pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return output;
-  char buffer[4096];
-  for (size_t got = 1; got > 0;) {
-    got = std::fread(buffer, 1, sizeof(buffer), pipe);
-    output.append(buffer, got);
-  }
-  pclose(pipe);
-  return output;
-}
 
 class PcapTest : public testing::Test {
  protected:

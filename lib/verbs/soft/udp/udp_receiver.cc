@@ -45,8 +45,8 @@ void UdpReceiver::PrepareMessages() {
   }
 }
 
-// `*segment` is left alone where the message is one datagram; the kernel joins only datagrams of one
-// traffic class.
+// `*segment` is left alone where the message is one datagram; the kernel joins only datagrams of
+// one traffic class.
 void UdpReceiver::ReadControl(msghdr& header, uint32_t* segment) {
   for (cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr; control = CMSG_NXTHDR(&header, control)) {
     if (control->cmsg_level == SOL_UDP && control->cmsg_type == UDP_GRO) {

@@ -2,9 +2,9 @@
 // as it takes.
 //
 // Consecutive packets to one peer, of one traffic class, whose datagrams have one length (the last
-// may be shorter) leave as one UDP_SEGMENT send; many such sends leave in one sendmmsg. Payload goes to the kernel from
-// where it lies; headers, pads and ICRCs are written next to each other, so that the end of one
-// packet and the start of the next are one piece.
+// may be shorter) leave as one UDP_SEGMENT send; many such sends leave in one sendmmsg. Payload
+// goes to the kernel from where it lies; headers, pads and ICRCs are written next to each other, so
+// that the end of one packet and the start of the next are one piece.
 //
 // Through a raw socket each packet leaves with IP and UDP headers of ours, numbered by us, from its
 // flow's source port.

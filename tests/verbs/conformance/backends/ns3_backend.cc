@@ -17,7 +17,7 @@
 #include "sim/ns3/ns3_loop.h"
 #include "sim/ns3/roce_helper.h"
 #include "sim/ns3/roce_net_device.h"
-#include "tests/verbs/conformance/backend.h"
+#include "tests/verbs/conformance/backends/virtual_backend.h"
 
 namespace tokamak::verbs::conformance {
 namespace {
@@ -30,7 +30,7 @@ struct Network {
   double corrupt = 0;
 };
 
-class Ns3Backend final : public Backend {
+class Ns3Backend final : public VirtualBackend {
  public:
   explicit Ns3Backend(const Network& network) {
     sim::PrepareSimulator();
@@ -63,16 +63,6 @@ class Ns3Backend final : public Backend {
 
   bool Drive(const std::function<bool()>& done, base::Duration limit) override {
     return sim::Ns3Loop::RunUntil(done, owner_loops_[0]->Now() + limit) || done();
-  }
-
-  base::Duration quiet() const override { return base::Milliseconds(20); }
-  base::Duration slack() const override { return base::Milliseconds(1); }
-
-  ReliabilityOptions reliability() const override {
-    ReliabilityOptions options;
-    options.ack_timeout = base::Milliseconds(1);
-    options.rnr_delay = base::Microseconds(100);
-    return options;
   }
 
   Address nowhere() const override { return *Address::Parse("10.0.0.200"); }

@@ -14,12 +14,11 @@
 #include "absl/strings/str_cat.h"
 #include "lib/base/random.h"
 #include "lib/base/time.h"
-#include "lib/base/trace.h"
 #include "lib/verbs/soft/device.h"
 #include "sim/sim_fabric.h"
 #include "sim/sim_loop.h"
-#include "tests/verbs/conformance/backend.h"
 #include "tests/verbs/conformance/backends/faulty_fabric.h"
+#include "tests/verbs/conformance/backends/scheduled_backend.h"
 
 namespace tokamak::verbs::conformance {
 namespace {
@@ -34,48 +33,24 @@ struct Network {
   uint64_t seed = 1;
 };
 
-class SimBackend final : public Backend {
+class SimBackend final : public ScheduledBackend {
  public:
   explicit SimBackend(const Network& network)
-      : wire_loop_(scheduler_),
-        fabric_(wire_loop_, network.seed, FabricOptions(network), trace_),
+      : wire_loop_(scheduler()),
+        fabric_(wire_loop_, network.seed, FabricOptions(network), trace()),
         faulty_(fabric_, {network.fair_loss, network.busy, network.seed}) {}
+  ~SimBackend() override { DropNodes(); }
 
   absl::Status Open(uint64_t seed) {
     for (size_t i = 0; i < kDevices; ++i) {
-      auto node = std::make_unique<Node>(scheduler_);
       soft::DeviceOptions options;
       options.name = absl::StrCat("soft:sim", i);
       options.address = AddressOf(i);
       options.seed = seed * kDevices + i;
       options.trace_node = static_cast<uint32_t>(i);
-      auto device = soft::OpenSoftDevice(node->nic_loop, faulty_, trace_, options);
-      if (!device.ok()) return device.status();
-      node->device = *std::move(device);
-      nodes_.push_back(std::move(node));
+      if (absl::Status added = Add(faulty_, options); !added.ok()) return added;
     }
     return absl::OkStatus();
-  }
-
-  size_t device_count() const override { return kDevices; }
-  Device& device(size_t index) override { return *nodes_[index]->device; }
-  base::EventLoop& loop(size_t index) override { return nodes_[index]->owner_loop; }
-
-  bool Drive(const std::function<bool()>& done, base::Duration limit) override {
-    const base::Time end = scheduler_.Now() + limit;
-    if (scheduler_.RunUntil(done, end)) return true;
-    scheduler_.RunUntil(end);  // time passes also where nothing happens
-    return done();
-  }
-
-  base::Duration quiet() const override { return base::Milliseconds(20); }
-  base::Duration slack() const override { return base::Milliseconds(1); }
-
-  ReliabilityOptions reliability() const override {
-    ReliabilityOptions options;
-    options.ack_timeout = base::Milliseconds(1);
-    options.rnr_delay = base::Microseconds(100);
-    return options;
   }
 
   Address nowhere() const override { return AddressOf(200); }
@@ -88,11 +63,11 @@ class SimBackend final : public Backend {
   std::string Counters() const override {
     const sim::SimFabricCounters& counters = fabric_.counters();
     std::string text =
-        absl::StrCat("At ", scheduler_.Now().picoseconds() / 1000000, " us: ", counters.sent, " packets sent, ",
+        absl::StrCat("At ", scheduler().Now().picoseconds() / 1000000, " us: ", counters.sent, " packets sent, ",
                      counters.delivered, " delivered, ", counters.lost, " lost, ", counters.duplicated, " doubled, ",
                      counters.reordered, " reordered, ", counters.corrupted, " damaged, ",
                      counters.dropped_queue + counters.dropped_buffer + counters.dropped_nobody, " dropped. ");
-    for (const auto& node : nodes_) {
+    for (const auto& node : nodes()) {
       const soft::QueuePairCounters sum = node->device->counters().queue_pairs;
       absl::StrAppend(&text, node->device->name(), ": ", sum.packets_retransmitted, " again, ", sum.timeouts,
                       " time-outs. ");
@@ -101,14 +76,6 @@ class SimBackend final : public Backend {
   }
 
  private:
-  // A host and its NIC, each with a processor of its own.
-  struct Node {
-    explicit Node(sim::Scheduler& scheduler) : owner_loop(scheduler), nic_loop(scheduler) {}
-    sim::SimLoop owner_loop;
-    sim::SimLoop nic_loop;
-    std::unique_ptr<soft::SoftDevice> device;
-  };
-
   static sim::SimFabricOptions FabricOptions(const Network& network) {
     sim::SimFabricOptions options;
     options.link = network.link;
@@ -116,12 +83,9 @@ class SimBackend final : public Backend {
   }
   static Address AddressOf(size_t index) { return *Address::Parse(absl::StrCat("10.0.0.", index + 1)); }
 
-  sim::Scheduler scheduler_;
-  base::NoTrace trace_;
   sim::SimLoop wire_loop_;
   sim::SimFabric fabric_;
   FaultyFabric faulty_;
-  std::vector<std::unique_ptr<Node>> nodes_;
 };
 
 uint64_t FromEnvironment(const char* name, uint64_t otherwise) {

@@ -7,13 +7,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "lib/base/time.h"
-#include "lib/base/trace.h"
 #include "lib/verbs/soft/device.h"
 #include "sim/fabric/generators.h"
 #include "sim/fabric/switched_fabric.h"
 #include "sim/sim_loop.h"
-#include "tests/verbs/conformance/backend.h"
+#include "tests/verbs/conformance/backends/scheduled_backend.h"
 
 namespace tokamak::verbs::conformance {
 namespace {
@@ -27,9 +25,10 @@ struct Network {
   soft::CongestionControl congestion = soft::CongestionControl::kAdditive;
 };
 
-class SwitchedBackend final : public Backend {
+class SwitchedBackend final : public ScheduledBackend {
  public:
-  explicit SwitchedBackend(const Network& network) : network_(network), wire_loop_(scheduler_) {}
+  explicit SwitchedBackend(const Network& network) : network_(network), wire_loop_(scheduler()) {}
+  ~SwitchedBackend() override { DropNodes(); }
 
   absl::Status Open() {
     sim::GeneratorOptions options;
@@ -41,41 +40,16 @@ class SwitchedBackend final : public Backend {
     if (!fabric.ok()) return fabric.status();
     fabric_ = *std::move(fabric);
     for (uint32_t i = 0; i < kDevices; ++i) {
-      auto node = std::make_unique<Node>(scheduler_);
       soft::DeviceOptions device_options;
       device_options.name = absl::StrCat("soft:switched", i);
       device_options.address = topology.hosts[i].addresses[0];
       device_options.seed = i;
       device_options.trace_node = i;
       device_options.congestion = network_.congestion;
-      base::EventLoop& loop = network_.own_loops ? node->nic_loop : wire_loop_;
-      auto device = soft::OpenSoftDevice(loop, *fabric_, trace_, device_options);
-      if (!device.ok()) return device.status();
-      node->device = *std::move(device);
-      nodes_.push_back(std::move(node));
+      absl::Status added = Add(*fabric_, device_options, network_.own_loops ? nullptr : &wire_loop_);
+      if (!added.ok()) return added;
     }
     return absl::OkStatus();
-  }
-
-  size_t device_count() const override { return kDevices; }
-  Device& device(size_t index) override { return *nodes_[index]->device; }
-  base::EventLoop& loop(size_t index) override { return nodes_[index]->owner_loop; }
-
-  bool Drive(const std::function<bool()>& done, base::Duration limit) override {
-    const base::Time end = scheduler_.Now() + limit;
-    if (scheduler_.RunUntil(done, end)) return true;
-    scheduler_.RunUntil(end);  // time passes also where nothing happens
-    return done();
-  }
-
-  base::Duration quiet() const override { return base::Milliseconds(20); }
-  base::Duration slack() const override { return base::Milliseconds(1); }
-
-  ReliabilityOptions reliability() const override {
-    ReliabilityOptions options;
-    options.ack_timeout = base::Milliseconds(1);
-    options.rnr_delay = base::Microseconds(100);
-    return options;
   }
 
   Address nowhere() const override { return *Address::Parse("10.0.0.200"); }
@@ -86,19 +60,9 @@ class SwitchedBackend final : public Backend {
   }
 
  private:
-  struct Node {
-    explicit Node(sim::Scheduler& scheduler) : owner_loop(scheduler), nic_loop(scheduler) {}
-    sim::SimLoop owner_loop;
-    sim::SimLoop nic_loop;
-    std::unique_ptr<soft::SoftDevice> device;
-  };
-
   const Network network_;
-  sim::Scheduler scheduler_;
-  base::NoTrace trace_;
   sim::SimLoop wire_loop_;
   std::unique_ptr<sim::SwitchedFabric> fabric_;
-  std::vector<std::unique_ptr<Node>> nodes_;
 };
 
 Profile Make(std::string name, const Network& network) {
