@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -85,6 +86,25 @@ std::string FormatDuration(Duration duration) {
   if (picoseconds < 1e9) return absl::StrFormat("%.1f us", picoseconds / 1e6);
   if (picoseconds < 1e12) return absl::StrFormat("%.2f ms", picoseconds / 1e9);
   return absl::StrFormat("%.2f s", picoseconds / 1e12);
+}
+
+absl::StatusOr<uint64_t> ParseRate(absl::string_view text) {
+  const absl::string_view stripped = absl::StripAsciiWhitespace(text);
+  const size_t digits = stripped.find_first_not_of("0123456789.");
+  double number = 0;
+  if (digits == absl::string_view::npos || !absl::SimpleAtod(stripped.substr(0, digits), &number)) {
+    return absl::InvalidArgumentError(absl::StrCat("'", text, "' is no rate: write one such as 100Gb/s or 200Mb/s"));
+  }
+  constexpr std::array<std::pair<absl::string_view, double>, 3> kUnits = {
+      {{"Mb/s", 1e6}, {"Gb/s", 1e9}, {"Tb/s", 1e12}}};
+  const absl::string_view unit = absl::StripAsciiWhitespace(stripped.substr(digits));
+  for (const auto& [name, factor] : kUnits) {
+    if (unit != name) continue;
+    const double bits = number * factor;
+    if (bits >= 9.2e18) return absl::InvalidArgumentError(absl::StrCat("'", text, "' is more than any wire has"));
+    return static_cast<uint64_t>(std::llround(bits));
+  }
+  return absl::InvalidArgumentError(absl::StrCat("unknown unit in '", text, "': use Mb/s, Gb/s or Tb/s"));
 }
 
 }  // namespace tokamak::base

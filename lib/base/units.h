@@ -1,4 +1,4 @@
-// Sizes and spans of time as people write them: "512MiB", "64k", "250ms".
+// Sizes, spans of time and rates as people write them: "512MiB", "64k", "250ms", "100Gb/s".
 #pragma once
 
 #include <cstdint>
@@ -23,5 +23,8 @@ absl::StatusOr<Duration> ParseDuration(absl::string_view text);
 
 // "12.3 us", "1.50 s".
 std::string FormatDuration(Duration duration);
+
+// Bits per second: a number and Mb/s, Gb/s or Tb/s, as these are spelt, since a B would be bytes.
+absl::StatusOr<uint64_t> ParseRate(absl::string_view text);
 
 }  // namespace tokamak::base

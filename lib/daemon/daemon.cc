@@ -68,6 +68,7 @@ absl::Status Daemon::OpenDevices() {
   settings.detection = options_.detection;
   settings.seed = SecretSeed();
   settings.pcap_path = options_.pcap;
+  settings.congestion = options_.congestion;
   settings.connect_by = options_.connect_by;
   settings.address = options_.listen;
   settings.fabric = options_.fabric;

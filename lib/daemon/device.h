@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "lib/client/messages.h"
 #include "lib/os/epoll_loop.h"
+#include "lib/verbs/soft/congestion.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::daemon {
@@ -39,6 +41,7 @@ struct DeviceSettings {
   os::Detection detection;  // of the software NIC's thread
   uint64_t seed = 1;
   std::string pcap_path;  // the software NIC's packets go there, as RoCEv2; empty: nowhere
+  std::optional<verbs::soft::CongestionChoice> congestion;  // of the software NIC; none: its own choice
   ConnectBy connect_by = ConnectBy::kRdmaCm;
   verbs::Address address;  // with kTcp: where peers reach this host
   FabricSettings fabric;   // with kTcp

@@ -54,6 +54,10 @@ absl::StatusOr<std::unique_ptr<OpenedDevice>> OpenIbvDevice(absl::string_view na
         absl::StrCat("--pcap: only the software NIC's packets can be written, not those of ", name,
                      "; capture at its network interface instead"));
   }
+  if (settings.congestion.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat("--congestion: only the software NIC is told so; ", name,
+                                                   " has what its driver and the switches are set to"));
+  }
   auto parsed = verbs::ibv::ParseDeviceName(name);
   if (!parsed.ok()) return parsed.status();
   verbs::ibv::DeviceOptions options;

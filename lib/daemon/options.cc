@@ -31,7 +31,7 @@ constexpr char kExample[] =
 // As given on the command line, before it is checked.
 struct Texts {
   std::string listen, memory = "512MiB", quota = "0", directory = "serve", detection = "auto", policy, drain = "10s",
-                      lease = "10s", grace = "60s", cm = "rdma", ack_timeout;
+                      lease = "10s", grace = "60s", cm = "rdma", ack_timeout, congestion;
   uint32_t pkey_index = 0, service_level = 0, traffic_class = 0;
 };
 
@@ -96,6 +96,9 @@ absl::Status Check(const Texts& texts, DaemonOptions& options) {
   if (!texts.ack_timeout.empty()) {
     options.ack_timeout.emplace();
     status.Update(read("--ack-timeout", base::ParseDuration(texts.ack_timeout), *options.ack_timeout));
+  }
+  if (!texts.congestion.empty()) {
+    status.Update(read("--congestion", verbs::soft::CongestionChoice::Parse(texts.congestion), options.congestion));
   }
   if (!texts.policy.empty()) {
     status.Update(read("--policy", transport::Policy::Parse(texts.policy), options.policy));
@@ -203,6 +206,9 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
   app.add_option("--policy", texts.policy, "protocol by object size, such as eager:32KiB,read; built-in unless given");
   app.add_option("--pcap", options.pcap,
                  "write the software NIC's packets to this file, for Wireshark; those of a second device to FILE.1");
+  app.add_option("--congestion", texts.congestion,
+                 "how fast the software NIC sends: additive (a window that finds out, unless given), dcqcn:RATE "
+                 "(by the marks of switches, from this rate down, such as 10Gb/s), fixed (a window) or none");
   app.add_option(
       "--ack-timeout", texts.ack_timeout,
       "how long a peer may take to acknowledge, seven times in a row, before it is given up; unless given, 67ms "

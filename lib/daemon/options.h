@@ -10,6 +10,7 @@
 #include "lib/daemon/device.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/transport/policy.h"
+#include "lib/verbs/soft/congestion.h"
 #include "lib/verbs/types.h"
 
 namespace tokamak::daemon {
@@ -48,6 +49,7 @@ struct DaemonOptions {
   bool huge_pages = false;
   bool prefault = true;
   std::string pcap;
+  std::optional<verbs::soft::CongestionChoice> congestion;  // none: the software NIC's own choice
   base::Duration drain = base::Seconds(10);
   bool evacuate = false;
   base::Duration lease = base::Seconds(10);  // docs/consistency.md

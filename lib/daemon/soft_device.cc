@@ -62,6 +62,9 @@ class SoftUdpDevice final : public OpenedDevice {
     numbers.push_back({"nic_naks_received_not_ready_total", sum.naks_received_not_ready});
     numbers.push_back({"nic_answers_overdue_total", sum.answers_overdue});
     numbers.push_back({"nic_timeouts_total", sum.timeouts});
+    numbers.push_back({"nic_marks_received_total", sum.marks_received});
+    numbers.push_back({"nic_notifications_sent_total", sum.notifications_sent});
+    numbers.push_back({"nic_notifications_received_total", sum.notifications_received});
     numbers.push_back({"nic_port_busy_total", nic.port_busy});
     numbers.push_back({"nic_completion_queue_overruns_total", nic.completion_queue_overruns});
   }
@@ -87,6 +90,10 @@ class SoftUdpDevice final : public OpenedDevice {
     options.name = std::string(name);
     options.address = parsed.address;
     options.seed = settings.seed;
+    if (settings.congestion.has_value()) {
+      options.congestion = settings.congestion->control;
+      options.dcqcn = verbs::soft::DcqcnParameters::InRealTime(settings.congestion->line_rate);
+    }
     options.run_on_nic_loop = [this](const std::function<void()>& call) { thread_.CallOn(call); };
     auto device = verbs::soft::OpenSoftDevice(thread_.loop(), *fabric_, trace_, options);
     if (!device.ok()) return device.status();

@@ -1,34 +1,19 @@
 #include "sim/fabric/rate.h"
 
-#include <array>
 #include <cmath>
-#include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "lib/base/units.h"
 
 namespace tokamak::sim {
 
 absl::StatusOr<Rate> Rate::Parse(absl::string_view text) {
-  const absl::string_view stripped = absl::StripAsciiWhitespace(text);
-  const size_t digits = stripped.find_first_not_of("0123456789.");
-  double number = 0;
-  if (digits == absl::string_view::npos || !absl::SimpleAtod(stripped.substr(0, digits), &number)) {
-    return absl::InvalidArgumentError(absl::StrCat("'", text, "' is no rate: write one such as 100Gb/s or 200Mb/s"));
+  const auto bits = base::ParseRate(text);
+  if (!bits.ok()) return bits.status();
+  if (*bits < kLeast || *bits > kMost) {
+    return absl::InvalidArgumentError(absl::StrCat("a rate of ", text, ": between 1Mb/s and 8Tb/s can be simulated"));
   }
-  constexpr std::array<std::pair<absl::string_view, double>, 3> kUnits = {
-      {{"Mb/s", 1e6}, {"Gb/s", 1e9}, {"Tb/s", 1e12}}};
-  const absl::string_view unit = absl::StripAsciiWhitespace(stripped.substr(digits));
-  for (const auto& [name, factor] : kUnits) {
-    if (unit != name) continue;
-    const double bits = number * factor;
-    if (bits < static_cast<double>(kLeast) || bits > static_cast<double>(kMost)) {
-      return absl::InvalidArgumentError(absl::StrCat("a rate of ", text, ": between 1Mb/s and 8Tb/s can be simulated"));
-    }
-    return Rate(static_cast<uint64_t>(std::llround(bits)));
-  }
-  return absl::InvalidArgumentError(absl::StrCat("unknown unit in '", text, "': use Mb/s, Gb/s or Tb/s"));
+  return Rate(*bits);
 }
 
 std::string Rate::ToString() const {

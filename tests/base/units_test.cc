@@ -37,5 +37,14 @@ TEST(UnitsTest, DurationsAreReadAndWritten) {
   EXPECT_EQ(FormatDuration(Milliseconds(1500)), "1.50 s");
 }
 
+TEST(UnitsTest, RatesAreRead) {
+  EXPECT_EQ(*ParseRate("100Gb/s"), 100'000'000'000u);
+  EXPECT_EQ(*ParseRate(" 2.5 Gb/s "), 2'500'000'000u);
+  EXPECT_EQ(*ParseRate("200Mb/s"), 200'000'000u);
+  for (const char* text : {"", "100", "100GB/s", "100gbps", "-1Gb/s", "99999999999Tb/s"}) {
+    EXPECT_FALSE(ParseRate(text).ok()) << text;
+  }
+}
+
 }  // namespace
 }  // namespace tokamak::base

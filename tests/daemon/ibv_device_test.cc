@@ -73,5 +73,13 @@ TEST(IbvDeviceTest, PacketsOfRealVerbsAreNotOursToWrite) {
   EXPECT_NE(opened.status().message().find("--pcap"), std::string::npos) << opened.status();
 }
 
+TEST(IbvDeviceTest, TheCongestionControlOfRealVerbsIsNotOurs) {
+  DeviceSettings settings;
+  settings.congestion.emplace();
+  const auto opened = OpenDevice("ibv:none_such0", settings);
+  EXPECT_TRUE(absl::IsInvalidArgument(opened.status())) << opened.status();
+  EXPECT_NE(opened.status().message().find("--congestion"), std::string::npos) << opened.status();
+}
+
 }  // namespace
 }  // namespace tokamak::daemon

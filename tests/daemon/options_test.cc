@@ -100,6 +100,8 @@ TEST_F(OptionsTest, EveryFlagIsRead) {
                                     "eager:32KiB,read",
                                     "--pcap",
                                     "/tmp/p",
+                                    "--congestion",
+                                    "dcqcn:25Gb/s",
                                     "--drain",
                                     "3s",
                                     "--lease",
@@ -135,6 +137,9 @@ TEST_F(OptionsTest, EveryFlagIsRead) {
   EXPECT_EQ(options.detection.mode, os::Detection::Mode::kBusy);
   EXPECT_EQ(options.registration, "on_demand");
   EXPECT_EQ(options.pcap, "/tmp/p");
+  ASSERT_TRUE(options.congestion.has_value());
+  EXPECT_EQ(options.congestion->control, verbs::soft::CongestionControl::kDcqcn);
+  EXPECT_EQ(options.congestion->line_rate, 25'000'000'000u);
   EXPECT_EQ(options.drain, base::Seconds(3));
   EXPECT_EQ(options.lease, base::Seconds(1));
   EXPECT_EQ(options.grace, base::Seconds(4));
@@ -188,7 +193,8 @@ TEST_F(OptionsTest, HelpNamesEveryFlagAndEndsWell) {
                            "--detection",  "--registration", "--policy",       "--pcap",
                            "--drain",      "--cm",           "--require-rdma", "--cache",
                            "--huge-pages", "--no-prefault",  "--ack-timeout",  "--quota",
-                           "--lease",      "--grace",        "Exit codes",     "Example"}) {
+                           "--lease",      "--grace",        "--congestion",   "Exit codes",
+                           "Example"}) {
     EXPECT_NE(output_.find(flag), std::string::npos) << flag;
   }
 }
@@ -226,6 +232,8 @@ TEST_F(OptionsTest, AWrongValueIsRefusedInOneLineThatNamesTheFlag) {
   ExpectRefused(Parse({"--grace", "3601s"}), {"--grace"});
   ExpectRefused(Parse({"--ack-timeout", "0s"}), {"--ack-timeout", "1ms"});
   ExpectRefused(Parse({"--ack-timeout", "501ms"}), {"--ack-timeout", "500"});
+  ExpectRefused(Parse({"--congestion", "cubic"}), {"--congestion", "additive, fixed, none, dcqcn"});
+  ExpectRefused(Parse({"--congestion", "dcqcn"}), {"--congestion", "dcqcn:10Gb/s"});
   for (const char* flag : {"--pkey-index", "--service-level", "--traffic-class"}) {
     ExpectRefused(Parse({flag, "1"}), {flag, "goes with --cm tcp"});
     EXPECT_TRUE(Parse({flag, "0"}).run) << error_;

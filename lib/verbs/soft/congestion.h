@@ -90,6 +90,16 @@ std::unique_ptr<Congestion> MakeCongestion(CongestionControl control, const Cong
 
 // "additive", "fixed", "none", "dcqcn"; an error lists them.
 absl::StatusOr<CongestionControl> ParseCongestionControl(absl::string_view name);
+
+// What a person chooses for a NIC in real time: an algorithm and, for one that paces, the rate of
+// the host's link, which a port in software cannot tell.
+struct CongestionChoice {
+  CongestionControl control = CongestionControl::kAdditive;
+  uint64_t line_rate = 0;  // bits per second; of kDcqcn
+
+  // "additive", "fixed", "none", or "dcqcn:10Gb/s"; errors name the remedy.
+  static absl::StatusOr<CongestionChoice> Parse(absl::string_view text);
+};
 const char* ToString(CongestionControl control);
 
 // Always `packets`: where nothing is lost for want of room.

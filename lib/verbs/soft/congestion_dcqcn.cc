@@ -8,8 +8,7 @@ namespace tokamak::verbs::soft {
 namespace {
 
 constexpr uint64_t kUnknownLineRate = 100'000'000'000;
-constexpr uint64_t kLeastRate = 1'000'000;  // keeps the gap between two packets well below a time-out
-constexpr double kFull = 0.999;             // of the line's rate: half the way again and again never gets there
+constexpr double kFull = 0.999;  // of the line's rate: half the way again and again never gets there
 constexpr double kNoAlpha = 1e-12;
 
 class Dcqcn final : public Congestion {
@@ -19,7 +18,7 @@ class Dcqcn final : public Congestion {
         packets_(std::max(packets, 1u)),
         always_paces_(parameters.line_rate != 0),
         line_(static_cast<double>(line_rate)),
-        least_(static_cast<double>(std::max(parameters.minimum_rate, kLeastRate))) {
+        least_(static_cast<double>(std::max(parameters.minimum_rate, kLeastLineRate))) {
     Reset();
   }
 
@@ -112,6 +111,16 @@ class Dcqcn final : public Congestion {
 };
 
 }  // namespace
+
+DcqcnParameters DcqcnParameters::InRealTime(uint64_t rate) {
+  DcqcnParameters parameters;
+  parameters.line_rate = rate;
+  parameters.minimum_rate = std::max(rate / 400, kLeastLineRate);
+  parameters.additive_increase = std::max(rate / 1000, kLeastLineRate / 1000);
+  parameters.hyper_increase = 5 * parameters.additive_increase;
+  parameters.catch_up = base::Microseconds(200);
+  return parameters;
+}
 
 std::unique_ptr<Congestion> MakeDcqcn(const DcqcnParameters& parameters, uint32_t packets, uint64_t line_rate) {
   if (parameters.line_rate != 0) line_rate = parameters.line_rate;

@@ -21,13 +21,16 @@ namespace tokamak::verbs::soft {
 
 class Congestion;
 
+// Bits per second: keeps the gap between two packets well below a time-out.
+constexpr uint64_t kLeastLineRate = 1'000'000;
+
 // The paper's names, and its values where it gives one. Rates in bits per second.
 struct DcqcnParameters {
   // 0: what the port says, or 100 Gb/s, and what nothing limits leaves as fast as the port takes
   // it.
   // Else it is paced by this, as a port in software does not do itself.
   uint64_t line_rate = 0;
-  uint64_t minimum_rate = 100'000'000;                  // at least 1 Mb/s
+  uint64_t minimum_rate = 100'000'000;                  // at least kLeastLineRate
   double g = 1.0 / 256;                                 // how fast alpha follows
   base::Duration alpha_timer = base::Microseconds(55);  // K: alpha decays once in this without a notification
   base::Duration rate_timer = base::Microseconds(55);   // T
@@ -38,6 +41,10 @@ struct DcqcnParameters {
   // A flow that did not send, since its timer was late, say, may make up for this much. In virtual
   // time timers are exact.
   base::Duration catch_up;
+
+  // For a network in real time whose links have this rate, in bits per second: the paper's steps
+  // are a thousandth of its 40 Gb/s, so these are of `rate`. Timers may be late.
+  static DcqcnParameters InRealTime(uint64_t rate);
 };
 
 // `packets` is the window, which it leaves alone; `line_rate` counts where the parameters name

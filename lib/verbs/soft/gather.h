@@ -12,8 +12,8 @@
 namespace tokamak::verbs::soft {
 
 // Whether the keys of `slot` still let the NIC read `length` bytes from `offset` on.
-bool MayGather(const KeyTable& keys, DomainId domain, const SendSlot& slot, uint32_t offset, uint32_t length)
-    REQUIRES_NIC_MUTEX;
+bool MayGather(const KeyTable& keys, DomainId domain, const SendSlot& slot, uint32_t offset,
+               uint32_t length) REQUIRES_NIC_MUTEX;
 
 // Makes these bytes the payload of `packet`, the last of `outbox`, which is told of the keys used.
 // `inline_bytes` are the slot's own.

@@ -280,6 +280,11 @@ TEST(CongestionControlTest, EachHasAName) {
     EXPECT_EQ(*ParseCongestionControl(ToString(control)), control);
     EXPECT_GE(MakeCongestion(control, {})->Window(), 1u);
   }
+  EXPECT_EQ(CongestionChoice::Parse("fixed")->control, CongestionControl::kFixed);
+  EXPECT_EQ(CongestionChoice::Parse("dcqcn:2.5Gb/s")->line_rate, 2'500'000'000u);
+  for (const char* wrong : {"", "dcqcn", "dcqcn:", "dcqcn:10", "dcqcn:0.5Mb/s", "additive:10Gb/s"}) {
+    EXPECT_FALSE(CongestionChoice::Parse(wrong).ok()) << wrong;
+  }
   EXPECT_THAT(ParseCongestionControl("cubic").status().message(), testing::HasSubstr("additive, fixed, none, dcqcn"));
 }
 

@@ -32,9 +32,7 @@ std::string Skipped(const std::string& missing) {
 
 }  // namespace
 
-bool Shell(const std::string& command) {
-  return std::system(("PATH=$PATH:/usr/sbin:/sbin; " + command).c_str()) == 0;
-}
+bool Shell(const std::string& command) { return std::system(("PATH=$PATH:/usr/sbin:/sbin; " + command).c_str()) == 0; }
 
 std::string OpenVethPath(PathWorld& world, const DeviceOptions& options, const std::function<std::string()>& shape) {
   const absl::Status network = tests::EnterOwnNetwork();
@@ -42,7 +40,8 @@ std::string OpenVethPath(PathWorld& world, const DeviceOptions& options, const s
   EXPECT_EQ(network, absl::OkStatus());
   std::string missing;
   const std::string main_thread = absl::StrCat(getpid());
-  const absl::Status right = world.Add("10.9.0.2", [&] { missing = MakeRight(main_thread); }, options);
+  const absl::Status right = world.Add(
+      "10.9.0.2", [&] { missing = MakeRight(main_thread); }, options);
   if (!missing.empty()) return Skipped(missing);
   EXPECT_EQ(right, absl::OkStatus());
   const absl::Status left = world.Add(
