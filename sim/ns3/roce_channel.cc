@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "ns3/abort.h"
 #include "ns3/boolean.h"
 #include "ns3/double.h"
@@ -79,8 +80,20 @@ Topology::Cable RoceChannel::Describe() const {
   loss.burst_rate = burst_rate_;
   loss.burst_length = burst_length_;
   loss.corrupt = corrupt_rate_;
-  cable.loss = {loss, loss};
+  cable.loss = {loss, loss_back_.value_or(loss)};
   return cable;
+}
+
+void RoceChannel::Assign(const Topology::Cable& cable) {
+  rate_ = ns3::DataRate(cable.parameters.rate.bits_per_second());
+  delay_ = ToNs3(cable.parameters.delay);
+  const LossOptions& loss = cable.loss[0];
+  loss_rate_ = loss.rate;
+  burst_rate_ = loss.burst_rate;
+  burst_length_ = loss.burst_length;
+  corrupt_rate_ = loss.corrupt;
+  SetLostPackets(absl::StrJoin(loss.nth, ","));
+  loss_back_ = cable.loss[1];
 }
 
 void RoceChannel::DoDispose() {

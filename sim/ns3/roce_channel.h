@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "ns3/channel.h"
@@ -39,6 +40,10 @@ class RoceChannel final : public ns3::Channel {
   // What the attributes say. The ends are the network's to fill in.
   Topology::Cable Describe() const;
 
+  // Sets all attributes but Up. What the second end sends may have losses of its own then, which
+  // attributes cannot tell.
+  void Assign(const Topology::Cable& cable);
+
  protected:
   void DoDispose() override;
 
@@ -56,6 +61,7 @@ class RoceChannel final : public ns3::Channel {
   double burst_length_ = 1;
   double corrupt_rate_ = 0;
   std::string lost_packets_;
+  std::optional<LossOptions> loss_back_;  // none: as attributes say
   bool up_ = true;
 
   std::array<ns3::Ptr<RoceNetDevice>, 2> ends_;

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "sim/ns3/roce_helper.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "ns3/abort.h"
+#include "ns3/ipv4-address.h"
+#include "ns3/names.h"
+#include "ns3/node.h"
 #include "sim/ns3/roce_channel.h"
 #include "sim/ns3/roce_net_device.h"
 #include "sim/ns3/roce_switch.h"
+#include "sim/ns3/roce_units.h"
 
 namespace tokamak::sim {
 
@@ -52,6 +59,42 @@ ns3::NetDeviceContainer RoceHelper::Install(const ns3::NodeContainer& nodes, con
   ns3::NetDeviceContainer devices;
   for (auto node = nodes.Begin(); node != nodes.End(); ++node) devices.Add(Install(*node, to).Get(0));
   return devices;
+}
+
+ns3::NetDeviceContainer RoceHelper::Install(const Topology& topology) {
+  const absl::Status status = topology.Check();
+  NS_ABORT_MSG_UNLESS(status.ok(), "the topology cannot be installed: " << status.message());
+  // Devices are numbered as the ports: so all of a node's are made before its cables.
+  std::vector<uint32_t> ports(topology.nodes());
+  for (const Topology::Cable& cable : topology.cables) {
+    for (const Topology::End& end : cable.ends) ports[end.node] = std::max(ports[end.node], end.port + 1);
+  }
+  ns3::NetDeviceContainer hosts;
+  std::vector<std::vector<ns3::Ptr<RoceNetDevice>>> devices(topology.nodes());
+  for (uint32_t number = 0; number < topology.nodes(); ++number) {
+    const auto node = ns3::CreateObject<ns3::Node>();
+    ns3::Names::Add(topology.NameOf(number), node);
+    if (!topology.is_host(number)) {
+      const auto one = switches_.Create<RoceSwitch>();
+      one->Assign(topology.switch_at(number).options);
+      node->AggregateObject(one);
+    }
+    for (uint32_t port = 0; port < ports[number]; ++port) {
+      const auto device = MakeDevice(node);
+      devices[number].push_back(device);
+      if (!topology.is_host(number)) continue;
+      const ns3::Ipv4Address ip = ToIpv4(topology.hosts[number].addresses[port]);
+      device->SetAttribute("IpAddress", ns3::Ipv4AddressValue(ip));
+      hosts.Add(device);
+    }
+  }
+  for (const Topology::Cable& cable : topology.cables) {
+    const auto channel = channels_.Create<RoceChannel>();
+    channel->Assign(cable);
+    for (const Topology::End& end : cable.ends) channel->Attach(devices[end.node][end.port]);
+    network_->AddChannel(channel);
+  }
+  return hosts;
 }
 
 ns3::Ptr<RoceNic> RoceHelper::InstallNic(const ns3::Ptr<ns3::NetDevice>& device) {

@@ -10,6 +10,7 @@
 #include "ns3/node-container.h"
 #include "ns3/object-factory.h"
 #include "ns3/trace-helper.h"
+#include "sim/fabric/topology.h"
 #include "sim/ns3/roce_network.h"
 #include "sim/ns3/roce_nic.h"
 
@@ -35,6 +36,12 @@ class RoceHelper final : public ns3::PcapHelperForDevice {
 
   // A cable from each node to one other; the devices of `nodes`.
   ns3::NetDeviceContainer Install(const ns3::NodeContainer& nodes, const ns3::Ptr<ns3::Node>& to);
+
+  // A node for each host and switch of a topology, generated (sim/fabric/generators.h) or read from
+  // a file (sim/fabric/topology_file.h), and all of its cables. Nodes have its names, see
+  // ns3::Names; its numbers come before the attributes set here. The hosts' devices, in the order
+  // of its interfaces.
+  ns3::NetDeviceContainer Install(const Topology& topology);
 
   // Opens a NIC at the device of a host, which builds the network.
   ns3::Ptr<RoceNic> InstallNic(const ns3::Ptr<ns3::NetDevice>& device);

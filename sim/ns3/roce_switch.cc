@@ -82,4 +82,27 @@ SwitchOptions RoceSwitch::Describe() const {
   return options;
 }
 
+void RoceSwitch::Assign(const SwitchOptions& options) {
+  const auto& [bytes, reserved, ingress_alpha, egress_alpha, mtu] = options.buffer;
+  buffer_bytes_ = bytes;
+  reserved_ = reserved;
+  ingress_alpha_ = ingress_alpha;
+  egress_alpha_ = egress_alpha;
+  mtu_ = mtu;
+  const auto& [lossless, xoff, xon, headroom, response, quanta] = options.pfc;
+  lossless_ = lossless;
+  xoff_ = xoff;
+  xon_ = xon;
+  headroom_ = headroom;
+  response_ = ToNs3(response);
+  quanta_ = quanta;
+  ecn_minimum_ = options.ecn.kmin;
+  ecn_maximum_ = options.ecn.kmax;
+  ecn_probability_ = options.ecn.pmax;
+  weights_ = FormatWeights(options.scheduling.weights);
+  detection_ = ToNs3(options.watchdog.detection);
+  restoration_ = ToNs3(options.watchdog.restoration);
+  action_ = static_cast<int>(options.watchdog.action);
+}
+
 }  // namespace tokamak::sim

@@ -23,6 +23,9 @@ class RoceSwitch final : public ns3::Object {
   // What the attributes say.
   SwitchOptions Describe() const;
 
+  // Sets all attributes.
+  void Assign(const SwitchOptions& options);
+
  private:
   friend class RoceNetwork;
 

@@ -2,6 +2,8 @@
 #include "sim/ns3/roce_units.h"
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "ns3/abort.h"
@@ -43,6 +45,12 @@ std::array<uint32_t, kPriorities> ParseWeights(const std::string& text) {
     weights[i] = static_cast<uint32_t>(numbers[i]);
   }
   return weights;
+}
+
+std::string FormatWeights(const std::array<uint32_t, kPriorities>& weights) {
+  return absl::StrJoin(weights, ",", [](std::string* text, uint32_t weight) {
+    absl::StrAppend(text, weight == SchedulingOptions::kStrict ? "strict" : absl::StrCat(weight));
+  });
 }
 
 }  // namespace tokamak::sim

@@ -28,5 +28,6 @@ std::vector<uint64_t> ParseNumbers(const std::string& attribute, const std::stri
 
 // Eight weights, "strict" for kStrict, as in "1,1,1,1,1,1,strict,strict".
 std::array<uint32_t, kPriorities> ParseWeights(const std::string& text);
+std::string FormatWeights(const std::array<uint32_t, kPriorities>& weights);
 
 }  // namespace tokamak::sim

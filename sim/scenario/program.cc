@@ -159,6 +159,10 @@ int ExperimentProgram(int argc, char** argv, VirtualTime& time) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kDone : kWrongUse;
   }
+  if (command.report && !fs::exists(script)) {
+    return Fail(kWrongUse,
+                "report.py is not where `bazel run` puts it, so there can be no report.html: add --no-report");
+  }
   std::error_code error;
   fs::create_directories(command.out, error);
   if (error) return Fail(kWrongUse, command.out + ": " + error.message());

@@ -1,11 +1,10 @@
 // Waits for objects to appear in a Redis directory.
-#include "lib/directory/redis/waiting.h"
-
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "lib/directory/redis/waiting.h"
 #include "tests/directory/redis_fixture.h"
 
 namespace tokamak::directory::redis {

@@ -5,10 +5,12 @@
 #include <functional>
 #include <utility>
 
+#include "ns3/names.h"
 #include "ns3/string.h"
 #include "ns3/uinteger.h"
 #include "sim/fabric/generators.h"
 #include "sim/fabric/hash_observer.h"
+#include "sim/fabric/topology_file.h"
 #include "sim/sim_loop.h"
 #include "tests/sim/ns3/star_fixture.h"
 
@@ -59,29 +61,29 @@ GeneratorOptions Congested() {
   return options;
 }
 
-// The incast of StarTest without ns-3.
-Result OnSimLoop(uint64_t seed) {
+// The incast of StarTest without ns-3: one NIC for each interface.
+Result OnSimLoop(const Topology& topology, uint64_t seed) {
   Scheduler scheduler;
   SimLoop loop(scheduler);
   HashObserver hash(loop);
   FabricOptions options;
   options.seed = seed;
-  const Topology topology = Star(Congested(), kHosts);
   const auto fabric = *SwitchedFabric::Build(loop, topology, options, &hash);
   base::NoTrace trace;
   std::vector<std::unique_ptr<verbs::soft::SoftDevice>> devices;
   RawWrites writes(loop);
-  for (uint32_t i = 0; i < kHosts; ++i) {
+  for (const Topology::Host& host : topology.hosts) {
     verbs::soft::DeviceOptions device;
-    device.address = topology.hosts[i].addresses[0];
-    device.seed = i + 1;
+    device.address = host.addresses[0];
+    device.seed = devices.size() + 1;
     device.congestion = verbs::soft::CongestionControl::kDcqcn;
     devices.push_back(*verbs::soft::OpenSoftDevice(loop, *fabric, trace, device));
     writes.Add(loop, *devices.back());
   }
-  for (uint32_t i = 1; i < kHosts; ++i) writes.Write(writes.Connect(i, 0, 1024), kBytes);
+  const size_t senders = devices.size() - 1;
+  for (uint32_t i = 1; i <= senders; ++i) writes.Write(writes.Connect(i, 0, 1024), kBytes);
   EXPECT_TRUE(
-      scheduler.RunUntil([&] { return writes.completed().size() == kHosts - 1; }, base::Time() + base::Seconds(1)));
+      scheduler.RunUntil([&] { return writes.completed().size() == senders; }, base::Time() + base::Seconds(1)));
   return {hash.hash(), hash.events(), writes.completed()};
 }
 
@@ -97,13 +99,53 @@ TEST_F(Ns3ExactnessTest, AnIncastIsEventForEventWhatItIsOnSimLoop) {
   Draw(kHosts);
   OpenNics();
   Incast(kBytes);
-  const Result other = OnSimLoop(7);
+  const Topology star = Star(congested, kHosts);
+  const Result other = OnSimLoop(star, 7);
   EXPECT_EQ(hash.hash(), other.hash);
   EXPECT_EQ(hash.events(), other.events);
   EXPECT_EQ(writes_->completed(), other.completed);
   EXPECT_GT(other.events, 5000u);
-  EXPECT_NE(OnSimLoop(8).hash, other.hash);
+  EXPECT_NE(OnSimLoop(star, 8).hash, other.hash);
   helper_->GetNetwork()->SetObserver(nullptr);
+}
+
+// Ports that are not in the order of the cables, parallel cables, losses of one direction.
+TEST_F(Ns3ExactnessTest, ATopologyFromAFileIsWhatItIsOnSimLoop) {
+  const auto topology = ParseTopology(R"({
+    "link": {"rate": "40Gb/s", "delay": "700ns"},
+    "switch": {"ecn": {"kmin": 20000, "kmax": 80000, "pmax": 0.3}, "weights": [1, 2, 3, 4, 5, 6, "strict", "strict"],
+               "watchdog": {"detection": "5ms", "action": "forward"}},
+    "hosts": [{"name": "to"}, {"name": "x"}, {"name": "y", "addresses": ["192.168.0.9"]}, {"name": "z"}],
+    "switches": [{"name": "left", "switch": {"pfc": {"lossless": [3], "xoff": 30000, "xon": 20000}}},
+                 {"name": "right", "switch": {"buffer": {"bytes": "1MiB", "ingress_alpha": 0.5}}}],
+    "cables": [
+      {"ends": ["left:3", "right:1"], "loss": {"nth": [20]}, "loss_back": {"rate": 0.002}},
+      {"ends": ["right:2", "left:2"], "delay": "900ns"},
+      {"ends": ["to", "left:0"], "rate": "100Gb/s"},
+      {"ends": ["right:0", "x"]}, {"ends": ["y", "right:3"]}, {"ends": ["z", "left:1"]}
+    ]
+  })");
+  ASSERT_TRUE(topology.ok()) << topology.status();
+  helper_->SetNetworkAttribute("Seed", ns3::UintegerValue(7));
+  HashObserver hash(loop());
+  helper_->GetNetwork()->SetObserver(&hash);
+  ports_ = helper_->Install(*topology);
+  for (uint32_t i = 0; i < ports_.GetN(); ++i) hosts_.Add(ports_.Get(i)->GetNode());
+  EXPECT_EQ(ns3::Names::FindName(hosts_.Get(2)), "y");
+  EXPECT_EQ(port(2)->GetIpAddress(), ns3::Ipv4Address("192.168.0.9"));
+  OpenNics();
+  Incast(kBytes);
+  const Result other = OnSimLoop(*topology, 7);
+  EXPECT_EQ(hash.hash(), other.hash);
+  EXPECT_EQ(hash.events(), other.events);
+  EXPECT_EQ(writes_->completed(), other.completed);
+  helper_->GetNetwork()->SetObserver(nullptr);
+}
+
+TEST_F(Ns3ExactnessTest, ATopologyThatIsWrongIsToldByName) {
+  Topology topology = Star({}, 2);
+  topology.hosts[1].name = topology.hosts[0].name;
+  EXPECT_DEATH(helper_->Install(topology), "cannot be installed: .*host0");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -56,6 +57,14 @@ class ExperimentTest(unittest.TestCase):
 
     def test_a_duration_that_is_over_has_an_exit_code(self):
         self.assertEqual(self.experiment("run", "incast16", "--set", "duration=20us", "--no-report")[0], 4)
+
+    def test_a_program_without_its_script_says_so_before_it_runs(self):
+        bare = shutil.copy(PROGRAM, os.path.dirname(os.path.dirname(self.out)))
+        done = subprocess.run([bare, "run", f"{SCENARIOS}/two_hosts.json", "--out", self.out], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("--no-report", done.stdout)
+        self.assertFalse(os.path.exists(self.out))
 
     def test_mistakes_are_told_in_a_sentence(self):
         code, said = self.experiment("run", "incast16", "--set", "nic.mtu=1000")
