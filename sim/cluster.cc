@@ -9,7 +9,10 @@
 namespace tokamak::sim {
 
 Cluster::Cluster(const ClusterOptions& o)
-    : options(o), wire_loop(scheduler), fabric(wire_loop, o.seed, {o.link}, trace) {}
+    : options(o),
+      own_network_(o.network({o.seed, o.link, o.most_hosts, /*rails=*/1}, trace)),
+      network(*own_network_),
+      time(network.time()) {}
 
 Cluster::~Cluster() = default;
 
@@ -30,9 +33,9 @@ Host& Cluster::Add(const HostOptions& host_options) {
 void Cluster::Crash(size_t i) {
   // First the wire: what dies in order says goodbye.
   const verbs::Address address = hosts_[i]->address;
-  fabric.Partition({address});
+  network.Partition({address});
   hosts_[i].reset();
-  fabric.Heal();
+  network.Heal();
 }
 
 void Cluster::Restart(size_t i, const std::string& ip) {
@@ -40,7 +43,7 @@ void Cluster::Restart(size_t i, const std::string& ip) {
 }
 
 bool Cluster::RunUntil(const std::function<bool()>& done, base::Duration limit) {
-  return scheduler.RunUntil(done, scheduler.Now() + limit);
+  return time.RunUntil(done, time.Now() + limit);
 }
 
 void Cluster::Settle() {

@@ -17,8 +17,8 @@
 #include "lib/directory/local.h"
 #include "lib/node/node.h"
 #include "sim/host.h"
-#include "sim/sim_fabric.h"
-#include "sim/sim_loop.h"
+#include "sim/network.h"
+#include "sim/sim_network.h"
 
 namespace tokamak::sim {
 
@@ -32,6 +32,8 @@ struct ClusterOptions {
   base::Duration directory_recovery = base::Seconds(10);
   size_t directory_waiting = directory::LocalOptions().waiting;
   std::function<void(const std::string&)> on_wrong;  // none: ends the program
+  NetworkMaker network = MakeSimNetwork;
+  uint32_t most_hosts = NetworkOptions().hosts;
 
   ClusterOptions() { link.picoseconds_per_byte = 80; }
 };
@@ -52,7 +54,7 @@ class Cluster final {
   bool alive(size_t i) const { return hosts_[i] != nullptr; }
 
   bool RunUntil(const std::function<bool()>& done, base::Duration limit = base::Seconds(120));
-  void RunFor(base::Duration duration) { scheduler.RunUntil(scheduler.Now() + duration); }
+  void RunFor(base::Duration duration) { time.RunFor(duration); }
 
   // All nodes are in the directory, and it knows what they have.
   void Settle();
@@ -76,10 +78,14 @@ class Cluster final {
   static std::string IpOf(uint32_t i);
 
   const ClusterOptions options;
-  Scheduler scheduler;
   base::TraceHash trace;
-  SimLoop wire_loop;
-  SimFabric fabric;
+
+ private:
+  const std::unique_ptr<Network> own_network_;
+
+ public:
+  Network& network;
+  VirtualTime& time;
 
  private:
   std::vector<std::unique_ptr<Host>> hosts_;

@@ -5,8 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
-#include "lib/directory/remote/remote.h"
-#include "lib/directory/remote/server.h"
 #include "lib/verbs/soft/device.h"
 #include "sim/cluster.h"
 
@@ -22,48 +20,6 @@ uint8_t ByteAt(const base::ObjectId& id, base::Generation generation, uint64_t i
   return static_cast<uint8_t>(x >> 56);
 }
 
-class EngineLoop final : public node::EngineLoop {
- public:
-  explicit EngineLoop(Scheduler& scheduler) : loop_(scheduler) {}
-  SimLoop& loop() override { return loop_; }
-  void CallOn(absl::FunctionRef<void()> call) override { call(); }
-  void Stop() override {}
-
- private:
-  SimLoop loop_;
-};
-
-// The first host's directory, which it serves to the others.
-class Served final : public node::DirectoryHost {
- public:
-  Served(base::EventLoop& loop, const directory::LocalOptions& options, size_t max_reply)
-      : local_(loop, options), server_(loop, local_, max_reply) {}
-  directory::LocalDirectory& local() { return local_; }
-  directory::Directory& directory() override { return local_; }
-  void Serve(node::Services& services) override {
-    services.Register(node::Service::kDirectory,
-                      [this](absl::Span<const uint8_t> request, node::Services::Reply reply) {
-                        return server_.Handle(request, std::move(reply));
-                      });
-  }
-
- private:
-  directory::LocalDirectory local_;
-  directory::DirectoryServer server_;
-};
-
-class Asked final : public node::DirectoryHost {
- public:
-  Asked(base::EventLoop& loop, node::EngineLink& link, const verbs::Address& server, base::Random random)
-      : caller_(link, node::Service::kDirectory), remote_(loop, caller_, server, random) {}
-  directory::Directory& directory() override { return remote_; }
-  void Serve(node::Services&) override {}
-
- private:
-  node::ServiceCaller caller_;
-  directory::RemoteDirectory remote_;
-};
-
 }  // namespace
 
 Host::Host(Cluster& c, uint32_t i, const HostOptions& o, uint64_t incarnation, const std::string& ip)
@@ -71,12 +27,28 @@ Host::Host(Cluster& c, uint32_t i, const HostOptions& o, uint64_t incarnation, c
       index(i),
       options(o),
       name(absl::StrCat("n", i)),
-      loop(c.scheduler),
+      own_loop_(c.time.MakeLoop()),
+      loop(*own_loop_),
       address(*verbs::Address::Parse(ip.empty() ? Cluster::IpOf(i) : ip)),
-      nic_loop_(c.scheduler),
+      nic_loop_(c.time.MakeLoop()),
       memory_(new Block[o.memory / sizeof(Block)]) {
   OpenDevice(incarnation);
-  node::MachineOptions machine;
+  const transport::Rail rail{*device_, *domain_, *registration_};
+  node_ = std::make_unique<SimulatedNode>(cluster.time, loop, arena(), absl::MakeConstSpan(&rail, 1), cluster.trace,
+                                          NodeOptions(incarnation));
+  me = store().NewOwner();
+  machine().Start([](const absl::Status&) {});
+}
+
+SimulatedNodeOptions Host::NodeOptions(uint64_t incarnation) const {
+  SimulatedNodeOptions node;
+  node.engines = options.engines;
+  node.serves_directory = index == 0;
+  node.served.recovery = cluster.options.directory_recovery;
+  node.served.waiting = cluster.options.directory_waiting;
+  node.directory = *verbs::Address::Parse(Cluster::IpOf(0));
+  node.directory.port = kPort;
+  node::MachineOptions& machine = node.machine;
   machine.node.id = name;
   machine.node.incarnation = incarnation;
   machine.node.device = "soft";
@@ -90,21 +62,7 @@ Host::Host(Cluster& c, uint32_t i, const HostOptions& o, uint64_t incarnation, c
   machine.endpoint = cluster.options.endpoint;
   machine.endpoint.trace_node = index;
   machine.seed = cluster.options.seed * 1'000'003 + index * 1009 + incarnation;
-  std::vector<std::unique_ptr<node::EngineLoop>> engines;
-  for (uint32_t engine = 0; engine < options.engines; ++engine) {
-    auto own = std::make_unique<EngineLoop>(cluster.scheduler);
-    engine_loops_.push_back(&own->loop());
-    engines.push_back(std::move(own));
-  }
-  const transport::Rail rail{*device_, *domain_, *registration_};
-  auto assembled = node::Machine::Assemble(
-      {loop, std::move(engines), arena(), absl::MakeConstSpan(&rail, 1),
-       [this](node::EngineLink& link, base::Random random) { return OpenDirectory(link, random); }, cluster.trace},
-      machine);
-  CHECK(assembled.ok()) << assembled.status();
-  machine_ = *std::move(assembled);
-  me = store().NewOwner();
-  machine_->Start([](const absl::Status&) {});
+  return node;
 }
 
 Host::~Host() = default;
@@ -115,27 +73,13 @@ void Host::OpenDevice(uint64_t incarnation) {
   device_options.address = address;
   device_options.seed = cluster.options.seed * 1000 + index * 100 + incarnation;
   device_options.trace_node = index;
-  auto device = verbs::soft::OpenSoftDevice(nic_loop_, cluster.fabric, cluster.trace, device_options);
+  auto device = verbs::soft::OpenSoftDevice(*nic_loop_, cluster.network.fabric(), cluster.trace, device_options);
   CHECK(device.ok()) << device.status();
   device_ = *std::move(device);
   domain_ = *device_->CreateProtectionDomain();
   auto registration = transport::RegisterArena(*device_, *domain_, arena());
   CHECK(registration.ok()) << registration.status();
   registration_ = *std::move(registration);
-}
-
-std::unique_ptr<node::DirectoryHost> Host::OpenDirectory(node::EngineLink& link, base::Random random) {
-  if (index == 0) {
-    directory::LocalOptions local;
-    local.recovery = cluster.options.directory_recovery;
-    local.waiting = cluster.options.directory_waiting;
-    auto served = std::make_unique<Served>(loop, local, link.max_call_size() - 1);
-    served_ = &served->local();
-    return served;
-  }
-  verbs::Address server = *verbs::Address::Parse(Cluster::IpOf(0));
-  server.port = kPort;
-  return std::make_unique<Asked>(loop, link, server, random);
 }
 
 absl::Status Host::Create(const std::string& object, uint64_t data_size, uint64_t metadata_size) {
@@ -197,26 +141,26 @@ bool Host::IsRight(const base::ObjectId& id, const store::Location& location) co
 
 uint64_t Host::transfers_pulled(transport::Protocol protocol) const {
   uint64_t sum = 0;
-  for (size_t i = 0; i < machine_->engines(); ++i) {
-    sum += machine_->endpoint(i)->counters().transfers_pulled[static_cast<size_t>(protocol)];
+  for (size_t i = 0; i < machine().engines(); ++i) {
+    sum += machine().endpoint(i)->counters().transfers_pulled[static_cast<size_t>(protocol)];
   }
   return sum;
 }
 
 uint64_t Host::transfers_served() const {
   uint64_t sum = 0;
-  for (size_t i = 0; i < machine_->engines(); ++i) sum += machine_->endpoint(i)->counters().serves_started;
+  for (size_t i = 0; i < machine().engines(); ++i) sum += machine().endpoint(i)->counters().serves_started;
   return sum;
 }
 
 void Host::Freeze(const Freezes& freezes) {
   freezes_.clear();
-  const auto freeze = [this](SimLoop& frozen, base::Duration time) {
+  const auto freeze = [this](base::EventLoop& frozen, base::Duration time) {
     freezes_.push_back(frozen.Post([&frozen, time] { frozen.Spend(time); }));
   };
   freeze(loop, freezes.control);
-  freeze(nic_loop_, freezes.device);
-  for (SimLoop* engine : engine_loops_) freeze(*engine, freezes.engines);
+  freeze(*nic_loop_, freezes.device);
+  for (base::EventLoop* engine : node_->engine_loops()) freeze(*engine, freezes.engines);
 }
 
 }  // namespace tokamak::sim

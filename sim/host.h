@@ -1,5 +1,4 @@
-// Host is one machine of a simulated cluster: a node (lib/node/machine.h) on virtual-time loops,
-// with a software NIC on the cluster's network, and a program that puts and gets.
+// Host is one machine of a simulated cluster: a node (simulated_node.h) with a software NIC on the cluster's network, and a program that puts and gets.
 //
 // An object's bytes follow from its id and generation, so that every get can be judged, whoever
 // reads it.
@@ -17,7 +16,7 @@
 #include "lib/node/machine.h"
 #include "lib/transport/registration.h"
 #include "lib/verbs/verbs.h"
-#include "sim/sim_loop.h"
+#include "sim/simulated_node.h"
 
 namespace tokamak::sim {
 
@@ -57,18 +56,18 @@ class Host final {
 
   // ---- the machine
 
-  store::Store& store() const { return machine_->store(); }
-  node::Node& node() const { return machine_->node(); }
-  node::EngineLink& link(size_t i = 0) { return machine_->link(i); }
+  store::Store& store() const { return machine().store(); }
+  node::Node& node() const { return machine().node(); }
+  node::EngineLink& link(size_t i = 0) { return machine().link(i); }
   // The directory that it serves to all; nullptr but on the first.
-  directory::LocalDirectory* served() const { return served_; }
+  directory::LocalDirectory* served() const { return node_->served(); }
 
   // Sums over engines.
   uint64_t transfers_pulled(transport::Protocol protocol) const;
   uint64_t transfers_served() const;
 
   // The program ends: peers see its connections close.
-  void EndEngines() { machine_->StopEngines(); }
+  void EndEngines() { machine().StopEngines(); }
 
   // From now on its processors stand still, each for this long. What arrives or becomes due
   // meanwhile waits.
@@ -81,7 +80,12 @@ class Host final {
   const uint32_t index;
   const HostOptions options;
   const std::string name;
-  SimLoop loop;
+
+ private:
+  const std::unique_ptr<base::EventLoop> own_loop_;
+
+ public:
+  base::EventLoop& loop;
   const verbs::Address address;
   store::Owner me{};
 
@@ -92,16 +96,15 @@ class Host final {
 
   absl::Span<uint8_t> arena() const { return absl::MakeSpan(memory_[0].bytes, options.memory); }
   void OpenDevice(uint64_t incarnation);
-  std::unique_ptr<node::DirectoryHost> OpenDirectory(node::EngineLink& link, base::Random random);
+  SimulatedNodeOptions NodeOptions(uint64_t incarnation) const;
+  node::Machine& machine() const { return node_->machine(); }
 
-  SimLoop nic_loop_;
-  std::vector<SimLoop*> engine_loops_;
+  const std::unique_ptr<base::EventLoop> nic_loop_;
   const std::unique_ptr<Block[]> memory_;
   std::unique_ptr<verbs::Device> device_;
   std::unique_ptr<verbs::ProtectionDomain> domain_;
   std::unique_ptr<transport::Registration> registration_;
-  directory::LocalDirectory* served_ = nullptr;
-  std::unique_ptr<node::Machine> machine_;
+  std::unique_ptr<SimulatedNode> node_;
   std::vector<base::Timer> freezes_;  // until they begin
 };
 

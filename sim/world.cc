@@ -131,12 +131,12 @@ std::vector<std::string> World::Run() {
 
 // Whoever may hear of a deletion that has ended does something about it at once.
 void World::Live(base::Duration time) {
-  const base::Time end = cluster_->scheduler.Now() + time;
-  while (cluster_->scheduler.RunUntil([this] { return !deleted_.empty(); }, end)) FollowUp();
+  const base::Time end = cluster_->time.Now() + time;
+  while (cluster_->time.RunUntil([this] { return !deleted_.empty(); }, end)) FollowUp();
   for (uint32_t node = 0; node < options_.nodes; ++node) {
     const node::Membership& membership = MembershipOf(node);
     if (membership.fenced()) history_.Lost(node, Now());
-    const bool frozen = frozen_until_[node] >= cluster_->scheduler.Now();
+    const bool frozen = frozen_until_[node] >= cluster_->time.Now();
     if (membership.joined() && membership.behind() == 0 && !frozen) all_announced_[node] = Now();
   }
   LookWhoIsCutOff();
@@ -144,7 +144,7 @@ void World::Live(base::Duration time) {
 
 // A lease after the directory was restarted: whoever is not in it then.
 void World::LookWhoIsCutOff() {
-  if (!directory_crashed_.has_value() || cluster_->scheduler.Now() < *directory_crashed_ + kLease) return;
+  if (!directory_crashed_.has_value() || cluster_->time.Now() < *directory_crashed_ + kLease) return;
   directory_crashed_.reset();
   directory_asked_ = (*cluster_)[0].served()->Nodes(
       base::Seconds(1), [this](const absl::StatusOr<std::vector<directory::NodeInfo>>& nodes) {
@@ -410,11 +410,11 @@ void World::Trouble() {
   if (random_.Chance(options_.cut)) {
     const verbs::Address directory = (*cluster_)[0].address, other = (*cluster_)[AnyNode()].address;
     if (directory != other) {
-      cluster_->fabric.Cut(directory, other);
-      cluster_->fabric.Cut(other, directory);
+      cluster_->network.Cut(directory, other);
+      cluster_->network.Cut(other, directory);
     }
   }
-  if (random_.Chance(options_.partition)) cluster_->fabric.Partition({(*cluster_)[AnyNode()].address});
+  if (random_.Chance(options_.partition)) cluster_->network.Partition({(*cluster_)[AnyNode()].address});
   if (random_.Chance(options_.crash) && options_.nodes > 1)
     Crash(1 + static_cast<uint32_t>(random_.Below(options_.nodes - 1)));
   if (random_.Chance(options_.directory_crash)) Crash(0);
@@ -422,12 +422,12 @@ void World::Trouble() {
     LinkOptions slow = cluster_->options.link;
     slow.picoseconds_per_byte = 4'000'000;  // 2 Mb/s: the larger objects take longer than a lease
     const uint32_t a = AnyNode(), b = AnyNode();
-    if (a != b) cluster_->fabric.SetLink((*cluster_)[a].address, (*cluster_)[b].address, slow);
+    if (a != b) cluster_->network.SetLink((*cluster_)[a].address, (*cluster_)[b].address, slow);
   }
   if (random_.Chance(options_.lag)) Lag(AnyNode(), random_.Chance(0.5) ? 0 : AnyNode());
   if (random_.Chance(options_.mend)) {
-    cluster_->fabric.Heal();
-    cluster_->fabric.SetAllLinks(cluster_->options.link);
+    cluster_->network.Heal();
+    cluster_->network.SetAllLinks(cluster_->options.link);
   }
 }
 
@@ -435,11 +435,11 @@ void World::Lag(uint32_t from, uint32_t to) {
   if (from == to) return;
   LinkOptions lag = cluster_->options.link;
   lag.latency = lag.latency + UpTo(base::Milliseconds(80));
-  cluster_->fabric.SetLink((*cluster_)[from].address, (*cluster_)[to].address, lag);
+  cluster_->network.SetLink((*cluster_)[from].address, (*cluster_)[to].address, lag);
 }
 
 void World::Freeze(uint32_t node, base::Duration time) {
-  frozen_until_[node] = cluster_->scheduler.Now() + time;
+  frozen_until_[node] = cluster_->time.Now() + time;
   (*cluster_)[node].Freeze(random_.Chance(0.5) ? Host::Freezes{time, time, time} : Host::Freezes{time, {}, {}});
 }
 
@@ -449,7 +449,7 @@ void World::Crash(uint32_t node) {
   events_[node].reset();
   history_.Lost(node, Now());
   if (node == 0) {
-    directory_crashed_ = cluster_->scheduler.Now();
+    directory_crashed_ = cluster_->time.Now();
     directory_asked_.reset();
     const int64_t begin = *std::min_element(all_announced_.begin(), all_announced_.end());
     history_.DirectoryForgot(begin, Now(), Now() + (kLease * 4).picoseconds());
@@ -465,10 +465,10 @@ void World::Crash(uint32_t node) {
 // ---- the end
 
 void World::Heal() {
-  cluster_->fabric.Heal();
+  cluster_->network.Heal();
   LinkOptions clean;
   clean.picoseconds_per_byte = 80;
-  cluster_->fabric.SetAllLinks(clean);
+  cluster_->network.SetAllLinks(clean);
   cluster_->RunFor(kLease * 3 + base::Seconds(2));
   AwaitAll();
   cluster_->Settle();

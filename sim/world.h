@@ -104,7 +104,7 @@ class World final {
   void Watch(uint32_t node);
   size_t Begin(Operation::Kind kind, uint32_t node, const std::string& id);
   const node::Membership& MembershipOf(uint32_t node) { return (*cluster_)[node].node().membership(); }
-  int64_t Now() const { return cluster_->scheduler.Now().picoseconds(); }
+  int64_t Now() const { return cluster_->time.Now().picoseconds(); }
   uint32_t AnyNode() { return static_cast<uint32_t>(random_.Below(options_.nodes)); }
   std::string AnyId() { return "object" + std::to_string(random_.Below(options_.ids)); }
 

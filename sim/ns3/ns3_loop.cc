@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "ns3/event-impl.h"
 #include "ns3/global-value.h"
 #include "ns3/nstime.h"
 #include "ns3/priority-queue-scheduler.h"
+#include "ns3/ptr.h"
 #include "ns3/simulator.h"
 #include "ns3/type-id.h"
 #include "sim/virtual_signal.h"
@@ -25,6 +27,19 @@ base::Time SimulatorNow() {
 
 // ns-3 has one simulator in a process, so this is one for all loops, too.
 struct Ns3Loop::World {
+  World();
+  void Arm();
+  void OnWakeUp();
+  void RunFirst();
+  void StopAtLimit();
+  void Forget();
+
+  Heap heap;  // the loops with tasks
+  uint64_t next_order = 0;
+  std::vector<base::Time> wake_ups;  // that ns-3 holds, the earliest last
+  ns3::Ptr<ns3::EventImpl> wake_up;  // one object for all of them
+  bool known = false;                // to the simulator, which says when it is destroyed
+
   bool in_task = false;                         // stays true where that task dropped its own loop
   Ns3Loop* running = nullptr;                   // whose task runs
   base::Duration spent;                         // by it
@@ -32,31 +47,24 @@ struct Ns3Loop::World {
   bool was_done = false;
 };
 
+class Ns3Loop::WakeUp final : public ns3::EventImpl {
+ protected:
+  void Notify() override { world().OnWakeUp(); }
+};
+
+Ns3Loop::World::World() : wake_up(new WakeUp, false) {}
+
 Ns3Loop::World& Ns3Loop::world() {
-  static World world;
+  static World& world = *new World;  // loops may be static, too
   return world;
 }
-
-class Ns3Loop::WakeUp final : public ns3::EventImpl {
- public:
-  explicit WakeUp(Ns3Loop& loop) : loop_(&loop) {}
-  void Forget() { loop_ = nullptr; }
-
- protected:
-  void Notify() override {
-    if (loop_ != nullptr) loop_->OnWakeUp();
-  }
-
- private:
-  Ns3Loop* loop_;
-};
 
 void PrepareSimulator() {
   if (ns3::Time::GetResolution() != ns3::Time::PS) ns3::Time::SetResolution(ns3::Time::PS);
   ns3::GlobalValue::Bind("SchedulerType", ns3::TypeIdValue(ns3::PriorityQueueScheduler::GetTypeId()));
 }
 
-Ns3Loop::Ns3Loop() : wake_up_(new WakeUp(*this), false) {
+Ns3Loop::Ns3Loop() {
   CHECK(ns3::Time::GetResolution() == ns3::Time::PS)
       << "ns-3 must count in picoseconds: call PrepareSimulator(), or Time::SetResolution(Time::PS), first in main";
   busy_until_ = setup_now_ = Now();
@@ -64,14 +72,14 @@ Ns3Loop::Ns3Loop() : wake_up_(new WakeUp(*this), false) {
 
 Ns3Loop::~Ns3Loop() {
   timers_.Clear();
-  wake_up_->Forget();
-  if (world().running == this) world().running = nullptr;
+  World& world = Ns3Loop::world();
+  if (position_ != Heap::kNowhere) world.heap.Remove(position_);
+  if (world.running == this) world.running = nullptr;
 }
 
-base::Time Ns3Loop::Now() const {
-  if (world().in_task) return SimulatorNow() + world().spent;
-  return std::max(SimulatorNow(), setup_now_);
-}
+base::Time Ns3Loop::Clock() { return world().in_task ? SimulatorNow() + world().spent : SimulatorNow(); }
+
+base::Time Ns3Loop::Now() const { return world().in_task ? Clock() : std::max(Clock(), setup_now_); }
 
 void Ns3Loop::Spend(base::Duration duration) {
   CHECK(duration >= base::Duration());
@@ -84,6 +92,7 @@ void Ns3Loop::Spend(base::Duration duration) {
   } else {
     setup_now_ = now;
     busy_until_ = std::max(busy_until_, now);
+    Update();
   }
 }
 
@@ -92,41 +101,80 @@ std::unique_ptr<base::Signal> Ns3Loop::MakeSignal(base::Task task) {
 }
 
 uint64_t Ns3Loop::Schedule(base::Time time, base::Task task) {
-  const uint64_t ticket = timers_.Add(std::max(time, Now()), order_++, std::move(task));
-  if (world().running != this) Arm();
+  const uint64_t ticket = timers_.Add(std::max(time, Now()), world().next_order++, std::move(task));
+  Update();
   return ticket;
 }
 
-void Ns3Loop::Arm() {
-  if (timers_.empty()) return;
-  const base::Time now = SimulatorNow();
-  const base::Time start = std::max({timers_.next_time(), busy_until_, now});
-  if (!wake_ups_.empty() && wake_ups_.back() <= start) return;
-  wake_ups_.push_back(start);
-  ns3::Simulator::Schedule(ns3::TimeStep(static_cast<uint64_t>((start - now).picoseconds())),
-                           ns3::Ptr<ns3::EventImpl>(wake_up_));
+void Ns3Loop::Unschedule(uint64_t ticket) {
+  timers_.Remove(ticket);
+  Update();
 }
 
-void Ns3Loop::OnWakeUp() {
-  wake_ups_.pop_back();
-  const base::Time now = SimulatorNow();
-  if (!timers_.empty() && timers_.next_time() <= now && busy_until_ <= now) return RunFirst();
+bool Ns3Loop::InOrder::Before(const Ns3Loop* a, const Ns3Loop* b) const {
+  return a->start_ != b->start_ ? a->start_ < b->start_ : a->order_ < b->order_;
+}
+
+void Ns3Loop::Update() {
+  World& world = Ns3Loop::world();
+  if (world.running == this) return;  // RunFirst does it when the task has ended
+  if (timers_.empty()) {
+    if (position_ != Heap::kNowhere) world.heap.Remove(position_);
+    return;
+  }
+  start_ = std::max({timers_.next_time(), busy_until_, SimulatorNow()});
+  order_ = timers_.next_order();
+  if (position_ == Heap::kNowhere) {
+    world.heap.Push(this);
+  } else {
+    world.heap.Update(position_, this);
+  }
+  if (!world.in_task) world.Arm();
+}
+
+void Ns3Loop::World::Arm() {
+  if (heap.empty()) return;
+  const base::Time start = heap.front()->start_;
+  if (!wake_ups.empty() && wake_ups.back() <= start) return;
+  if (!std::exchange(known, true)) ns3::Simulator::ScheduleDestroy([] { world().Forget(); });
+  wake_ups.push_back(start);
+  const base::Duration delay = std::max(start - SimulatorNow(), base::Duration());
+  ns3::Simulator::Schedule(ns3::TimeStep(static_cast<uint64_t>(delay.picoseconds())),
+                           ns3::Ptr<ns3::EventImpl>(wake_up));
+}
+
+void Ns3Loop::World::OnWakeUp() {
+  wake_ups.pop_back();
+  if (!heap.empty() && heap.front()->start_ <= SimulatorNow()) return RunFirst();
   Arm();
 }
 
-void Ns3Loop::RunFirst() {
-  World& world = Ns3Loop::world();
-  CHECK(!world.in_task) << "a task must not run the simulator";
-  world.in_task = true;
-  world.running = this;
-  world.spent = base::Duration();
-  timers_.Take()();
-  world.in_task = false;
-  // The task may have dropped this loop.
-  if (Ns3Loop* loop = std::exchange(world.running, nullptr)) loop->Arm();
-  if (world.done == nullptr || world.was_done || !(*world.done)()) return;
-  world.was_done = true;
+void Ns3Loop::World::RunFirst() {
+  CHECK(!in_task) << "a task must not run the simulator";
+  in_task = true;
+  running = heap.front();
+  spent = base::Duration();
+  running->timers_.Take()();
+  in_task = false;
+  // The task may have dropped its loop.
+  if (Ns3Loop* loop = std::exchange(running, nullptr)) loop->Update();
+  Arm();
+  if (done == nullptr || was_done || !(*done)()) return;
+  was_done = true;
   ns3::Simulator::Stop();
+}
+
+// Tasks that start now come first.
+void Ns3Loop::World::StopAtLimit() {
+  if (heap.empty() || heap.front()->start_ > SimulatorNow()) return ns3::Simulator::Stop();
+  ns3::Simulator::ScheduleNow([] { world().StopAtLimit(); });
+}
+
+// The simulator is destroyed: no task runs any more.
+void Ns3Loop::World::Forget() {
+  while (!heap.empty()) heap.Remove(heap.size() - 1);
+  wake_ups.clear();
+  known = false;
 }
 
 bool Ns3Loop::RunUntil(const std::function<bool()>& done, base::Time limit) {
@@ -134,11 +182,11 @@ bool Ns3Loop::RunUntil(const std::function<bool()>& done, base::Time limit) {
   CHECK(!world.in_task && world.done == nullptr) << "a task must not run the simulator";
   if (done()) return true;
   const base::Time now = SimulatorNow();
-  if (limit <= now) return false;
+  const base::Duration rest = std::max(limit - now, base::Duration());
   world.done = &done;
   world.was_done = false;
-  ns3::EventId stop = ns3::Simulator::Schedule(ns3::TimeStep(static_cast<uint64_t>((limit - now).picoseconds())),
-                                               [] { ns3::Simulator::Stop(); });
+  ns3::EventId stop = ns3::Simulator::Schedule(ns3::TimeStep(static_cast<uint64_t>(rest.picoseconds())),
+                                               [] { Ns3Loop::world().StopAtLimit(); });
   ns3::Simulator::Run();
   ns3::Simulator::Remove(stop);
   world.done = nullptr;

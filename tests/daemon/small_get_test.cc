@@ -96,7 +96,7 @@ class SmallGetTest : public testing::Test {
       return after - before;
     };
     const auto run_until = [&](const std::function<bool()>& done) {
-      return support::AllocationsOf({&asker.loop}, cluster_.scheduler, done);
+      return support::AllocationsOf({&asker.loop}, dynamic_cast<sim::SimTime&>(cluster_.time).scheduler(), done);
     };
     const int before = program.answers;
     const uint64_t announced = asker.node().membership().counters().announced;

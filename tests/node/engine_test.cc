@@ -49,11 +49,11 @@ TEST_F(EngineTest, ACallThatNobodyAnswersIsToldSoonToThePeer) {
   Build(2);
   at(1).node().services().Register(Service::kObjects,
                                    [](absl::Span<const uint8_t>, const Services::Reply&) { return nullptr; });
-  const base::Time asked = cluster_->scheduler.Now();
+  const base::Time asked = cluster_->time.Now();
   Call(0, 1);
   EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 1; }));
   EXPECT_TRUE(absl::IsUnavailable(answers_[0])) << answers_[0];
-  EXPECT_LT(cluster_->scheduler.Now() - asked, Milliseconds(10));
+  EXPECT_LT(cluster_->time.Now() - asked, Milliseconds(10));
 }
 
 // A service of node 1 that answers nothing, and how much it works on.
@@ -151,12 +151,12 @@ TEST_F(EngineTest, ACallToNobodyEndsByItsDeadline) {
   cluster_->Crash(1);
   cluster_->Add();
   verbs::Address nobody = *verbs::Address::Parse("10.0.0.99:7000");
-  const base::Time asked = cluster_->scheduler.Now();
+  const base::Time asked = cluster_->time.Now();
   const base::Pending call = at(0).link().Call(nobody, std::vector<uint8_t>{1}, Seconds(2),
                                                [this](const auto& reply) { answers_.push_back(reply.status()); });
   EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 1; }));
   EXPECT_TRUE(absl::IsDeadlineExceeded(answers_[0]) || absl::IsUnavailable(answers_[0])) << answers_[0];
-  EXPECT_LE(cluster_->scheduler.Now() - asked, Seconds(2) + Milliseconds(1));
+  EXPECT_LE(cluster_->time.Now() - asked, Seconds(2) + Milliseconds(1));
 }
 
 // A control loop that is busy for a second while more comes than fits: some of it is refused, none

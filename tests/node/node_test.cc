@@ -64,7 +64,7 @@ TEST_F(NodeTest, AGetWaitsForALaterPutElsewhere) {
   cluster_->RunFor(Seconds(7));
   EXPECT_FALSE(got->done);
   Put(1, "x", 5000);
-  const base::Time put = cluster_->scheduler.Now();
+  const base::Time put = cluster_->time.Now();
   cluster_->Await(got);
   EXPECT_EQ(got->results[0].status, absl::OkStatus());
   EXPECT_LT(got->done_at - put, Milliseconds(5));
@@ -115,10 +115,10 @@ TEST_F(NodeTest, MorePullsThanOnePeerMayServeAtOnceTakeTurns) {
     ASSERT_EQ(at(0).Put(names.back(), 20'000), absl::OkStatus());
   }
   cluster_->Settle();
-  const base::Time begin = cluster_->scheduler.Now();
+  const base::Time begin = cluster_->time.Now();
   for (const absl::Status& status : cluster_->GetAll(at(1), names)) EXPECT_EQ(status, absl::OkStatus());
   // 4 MB at 12.5 GB/s, 50 turns of some round trips each: nobody waits for a timer.
-  EXPECT_LT(cluster_->scheduler.Now() - begin, Milliseconds(8));
+  EXPECT_LT(cluster_->time.Now() - begin, Milliseconds(8));
   EXPECT_GE(at(1).node().pulls().counters().queued, 196u);
 }
 
@@ -185,9 +185,9 @@ TEST_F(NodeTest, ALocalGetDoesNotPull) {
 
 TEST_F(NodeTest, AGetOfWhatNobodyHasSaysSoAtItsTimeOut) {
   Build(2);
-  const base::Time asked = cluster_->scheduler.Now();
+  const base::Time asked = cluster_->time.Now();
   EXPECT_TRUE(absl::IsNotFound(cluster_->Get(at(1), "nothing", Within(Milliseconds(300)))));
-  EXPECT_EQ(cluster_->scheduler.Now() - asked, Milliseconds(300));
+  EXPECT_EQ(cluster_->time.Now() - asked, Milliseconds(300));
   EXPECT_TRUE(absl::IsNotFound(cluster_->Get(at(1), "nothing", Within(Seconds(5)))));
 }
 

@@ -157,12 +157,12 @@ TEST_F(ObjectDeleteTest, AStaleHolderIsCorrected) {
 // A13: at once, and nothing is deleted.
 TEST_F(ObjectDeleteTest, WithoutTheDirectoryNothingIsDeletedAndTheErrorSaysSo) {
   BuildWithCopies(3);
-  cluster_->fabric.Cut(at(2).address, at(0).address);
+  cluster_->network.Cut(at(2).address, at(0).address);
   cluster_->RunFor(Seconds(6));
-  const base::Time asked = cluster_->scheduler.Now();
+  const base::Time asked = cluster_->time.Now();
   const absl::Status status = cluster_->Delete(at(2), "x").status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  EXPECT_LT(cluster_->scheduler.Now() - asked, base::Milliseconds(1));
+  EXPECT_LT(cluster_->time.Now() - asked, base::Milliseconds(1));
   EXPECT_TRUE(at(2).Has("x"));
   EXPECT_TRUE(at(1).Has("x"));
 }
@@ -207,8 +207,8 @@ TEST_F(ObjectDeleteTest, ManyDeletesAtOnceAreAllAnswered) {
 class VouchedCopyTest : public ObjectDeleteTest {
  protected:
   void Cut(size_t a, size_t b) {
-    cluster_->fabric.Cut(at(a).address, at(b).address);
-    cluster_->fabric.Cut(at(b).address, at(a).address);
+    cluster_->network.Cut(at(a).address, at(b).address);
+    cluster_->network.Cut(at(b).address, at(a).address);
   }
   // x was put on node 1; since the directory, node 0, is away for both, it does not know the copy
   // of node 2.
@@ -226,7 +226,7 @@ class VouchedCopyTest : public ObjectDeleteTest {
   }
   // The way between the two is as before; all others are cut as they are.
   void Mend(size_t a, size_t b, size_t machines) {
-    cluster_->fabric.Heal();
+    cluster_->network.Heal();
     for (size_t i = 1; i < machines; ++i) {
       if (i != a && i != b) Cut(i, 0);
     }
@@ -297,7 +297,7 @@ TEST_F(VouchedCopyTest, AHolderThatEvictedItsOwnIsStillTold) {
 
 TEST_F(VouchedCopyTest, WhatItsNodeHasAnnouncedIsNotVouchedForForEver) {
   BuildWithCopyOfAnOutage(3);
-  cluster_->fabric.Heal();
+  cluster_->network.Heal();
   cluster_->RunFor(Seconds(4));
   EXPECT_EQ(Holders("x"), (std::vector<directory::NodeId>{"n1", "n2"}));
   ASSERT_TRUE(at(1).store().Delete(Id("x")).ok());

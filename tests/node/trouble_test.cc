@@ -135,9 +135,9 @@ TEST_F(NodeTroubleTest, AHolderWithOtherSizesThanTheDirectorySaysIsNotShunned) {
   const absl::Status status = cluster_->Get(at(2), "x", Within(Milliseconds(1500)));
   EXPECT_TRUE(absl::IsDeadlineExceeded(status));
   EXPECT_NE(status.message().find("1000"), std::string::npos) << status;
-  const base::Time asked = cluster_->scheduler.Now();
+  const base::Time asked = cluster_->time.Now();
   EXPECT_EQ(cluster_->Get(at(2), "y"), absl::OkStatus());
-  EXPECT_LT(cluster_->scheduler.Now() - asked, Milliseconds(5));
+  EXPECT_LT(cluster_->time.Now() - asked, Milliseconds(5));
 }
 
 TEST_F(NodeTroubleTest, AHolderThatWasRestartedElsewhereIsLookedUpAfterTheFirstFailure) {
@@ -150,9 +150,9 @@ TEST_F(NodeTroubleTest, AHolderThatWasRestartedElsewhereIsLookedUpAfterTheFirstF
   cluster_->Restart(1, "10.0.0.77");
   cluster_->Settle();
   Put(1, "z", 1000);
-  const base::Time asked = cluster_->scheduler.Now();
+  const base::Time asked = cluster_->time.Now();
   EXPECT_EQ(cluster_->Get(at(2), "z"), absl::OkStatus());
-  EXPECT_LT(cluster_->scheduler.Now() - asked, cluster_->options.endpoint.connect_deadline + Milliseconds(100));
+  EXPECT_LT(cluster_->time.Now() - asked, cluster_->options.endpoint.connect_deadline + Milliseconds(100));
 }
 
 TEST_F(NodeTroubleTest, WhatACrashedNodeAloneHeldIsNotFoundOnceItsLeaseHasEnded) {
@@ -230,11 +230,11 @@ TEST_F(NodeTroubleTest, AnObjectLargerThanTheStoreIsAClearErrorAtOnce) {
   small.memory = 1 << 20;
   cluster_->Add(small);
   Put(0, "x", 2 << 20);
-  const base::Time asked = cluster_->scheduler.Now();
+  const base::Time asked = cluster_->time.Now();
   const absl::Status status = cluster_->Get(at(1), "x", Within(Seconds(60)));
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_NE(status.message().find("larger than this store"), std::string::npos) << status;
-  EXPECT_LT(cluster_->scheduler.Now() - asked, Seconds(1));
+  EXPECT_LT(cluster_->time.Now() - asked, Seconds(1));
 }
 
 TEST_F(NodeTroubleTest, WithoutRoomAPullWaitsUntilPinsAreReleased) {
@@ -284,12 +284,12 @@ TEST_F(NodeTroubleTest, PulledCopiesMakeRoomForOthers) {
 TEST_F(NodeTroubleTest, WhileTheDirectoryIsAwayAGetWaitsAndThenGoesOn) {
   Build(3);
   Put(1, "x", 1000);
-  cluster_->fabric.Cut(at(2).address, at(0).address);
-  cluster_->fabric.Cut(at(0).address, at(2).address);
+  cluster_->network.Cut(at(2).address, at(0).address);
+  cluster_->network.Cut(at(0).address, at(2).address);
   const auto got = at(2).StartGet({"x"}, Within(Seconds(60)));
   cluster_->RunFor(Seconds(8));
   EXPECT_FALSE(got->done);
-  cluster_->fabric.Heal();
+  cluster_->network.Heal();
   cluster_->Await(got, Seconds(15));
   EXPECT_EQ(got->results[0].status, absl::OkStatus());
   at(2).Release(*got);
@@ -299,7 +299,7 @@ TEST_F(NodeTroubleTest, WhileTheDirectoryIsAwayAGetWaitsAndThenGoesOn) {
 TEST_F(NodeTroubleTest, WhileTheDirectoryIsAwayNobodyWaitsForIt) {
   Build(2);
   Put(1, "x", 1000);
-  cluster_->fabric.Cut(at(1).address, at(0).address);
+  cluster_->network.Cut(at(1).address, at(0).address);
   cluster_->RunFor(Seconds(6));
   ASSERT_TRUE(at(1).node().membership().directory_away());
   absl::optional<absl::Status> located, deleted;
@@ -323,13 +323,13 @@ TEST_F(NodeTroubleTest, WhileTheDirectoryIsAwayTheSecondHolderIsAskedWhereTheFir
     cluster_->Settle();
     ASSERT_EQ(cluster_->Get(at(3), "x"), absl::OkStatus());  // from now on it knows both
     at(3).store().Evict(1 << 30);
-    for (size_t i = 1; i <= 3; ++i) cluster_->fabric.Cut(at(i).address, at(0).address);
+    for (size_t i = 1; i <= 3; ++i) cluster_->network.Cut(at(i).address, at(0).address);
     cluster_->RunFor(Seconds(6));
     at(2).store().Evict(1 << 30);
-    const base::Time asked = cluster_->scheduler.Now();
+    const base::Time asked = cluster_->time.Now();
     EXPECT_EQ(cluster_->Get(at(3), "x"), absl::OkStatus());
-    EXPECT_LT(cluster_->scheduler.Now() - asked, Milliseconds(5));
-    cluster_->fabric.Heal();
+    EXPECT_LT(cluster_->time.Now() - asked, Milliseconds(5));
+    cluster_->network.Heal();
     cluster_->RunFor(Seconds(10));
     cluster_->ExpectClean();
   }
@@ -355,14 +355,14 @@ TEST_F(NodeTroubleTest, AnOutageThatNobodyHasNoticedYetHoldsUpNoGetOfAKnownPlace
     cluster_->RunFor(known_for);
     at(2).store().Evict(1 << 30);
     for (const size_t i : {1, 2}) {
-      cluster_->fabric.Cut(at(i).address, at(0).address);
-      cluster_->fabric.Cut(at(0).address, at(i).address);
+      cluster_->network.Cut(at(i).address, at(0).address);
+      cluster_->network.Cut(at(0).address, at(i).address);
     }
-    const base::Time asked = cluster_->scheduler.Now();
+    const base::Time asked = cluster_->time.Now();
     EXPECT_EQ(cluster_->Get(at(2), "x"), absl::OkStatus());
-    EXPECT_LT(cluster_->scheduler.Now() - asked, Milliseconds(60));
+    EXPECT_LT(cluster_->time.Now() - asked, Milliseconds(60));
     EXPECT_FALSE(at(2).node().membership().directory_away()) << "it is known now";
-    cluster_->fabric.Heal();
+    cluster_->network.Heal();
     cluster_->RunFor(Seconds(10));
     EXPECT_EQ(Holders("x"), (std::vector<directory::NodeId>{"n1", "n2"}));
     cluster_->ExpectClean();
@@ -372,7 +372,7 @@ TEST_F(NodeTroubleTest, AnOutageThatNobodyHasNoticedYetHoldsUpNoGetOfAKnownPlace
 TEST_F(NodeTroubleTest, WhileTheDirectoryIsAwayATimeOutSaysSo) {
   Build(3);
   Put(1, "x", 1000);
-  cluster_->fabric.Cut(at(2).address, at(0).address);
+  cluster_->network.Cut(at(2).address, at(0).address);
   const absl::Status status = cluster_->Get(at(2), "x", Within(Seconds(10)));
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
   EXPECT_NE(status.message().find("directory at 10.0.0.1:7000"), std::string::npos) << status;

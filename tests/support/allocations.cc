@@ -39,7 +39,7 @@ int64_t Allocations() {
   return count;
 }
 
-int64_t AllocationsOf(std::initializer_list<const sim::SimLoop*> loops, sim::Scheduler& scheduler,
+int64_t AllocationsOf(std::initializer_list<const base::EventLoop*> loops, sim::Scheduler& scheduler,
                       const std::function<bool()>& done) {
   int64_t sum = 0;
   while (!done()) {

@@ -16,7 +16,7 @@ namespace tokamak::support {
 int64_t Allocations();
 
 // Lets virtual time go on until `done`. Returns the calls in tasks of `loops` alone.
-int64_t AllocationsOf(std::initializer_list<const sim::SimLoop*> loops, sim::Scheduler& scheduler,
+int64_t AllocationsOf(std::initializer_list<const base::EventLoop*> loops, sim::Scheduler& scheduler,
                       const std::function<bool()>& done);
 
 }  // namespace tokamak::support

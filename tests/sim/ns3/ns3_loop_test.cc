@@ -6,10 +6,13 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "gtest/gtest.h"
+#include "lib/base/random.h"
 #include "ns3/nstime.h"
 #include "ns3/simulator.h"
+#include "sim/sim_loop.h"
 #include "tests/base/event_loop_contract.h"
 
 namespace tokamak::base {
@@ -187,6 +190,48 @@ TEST_F(Ns3LoopTest, RunUntilStopsAtOnceOrAtItsLimit) {
   EXPECT_FALSE(Ns3Loop::RunUntil([] { return false; }, At(50)));
   EXPECT_EQ(log_, "a@5 b@6 ");
   EXPECT_TRUE(node_->Now() == At(50));
+}
+
+TEST_F(Ns3LoopTest, WhatStartsAtTheLimitIsRunAndWhatIsLaterIsNot) {
+  a_ = node_->RunAt(At(5), [this] { b_ = nic_->Post(Note("b")); });
+  c_ = node_->RunAt(At(6), Note("c"));
+  EXPECT_FALSE(Ns3Loop::RunUntil([] { return false; }, At(5)));
+  EXPECT_EQ(log_, "b@5 ");
+}
+
+// Tasks of three loops that ask for others, now or a little later, change their minds, and spend
+// time: much happens at the same times.
+std::string BusyLife(const std::vector<base::EventLoop*>& loops, const std::function<void()>& run, uint64_t seed) {
+  std::string log;
+  base::Random random(seed);
+  std::vector<Timer> timers(40);
+  uint32_t left = 3000;
+  std::function<void(size_t)> act = [&](size_t loop) {
+    log += std::to_string(loop) + "@" + std::to_string((loops[loop]->Now() - Time()).picoseconds()) + " ";
+    if (random.Chance(0.1)) loops[loop]->Spend(base::Duration::Picoseconds(2));
+    for (int i = 0; i < 2 && left > 0; ++i, --left) {
+      const size_t other = random.Below(loops.size());
+      const auto delay = base::Duration::Picoseconds(static_cast<int64_t>(random.Below(4)));
+      timers[random.Below(timers.size())] = loops[other]->RunAfter(delay, [&act, other] { act(other); });
+    }
+  };
+  timers[0] = loops[0]->Post([&act] { act(0); });
+  run();
+  return log;
+}
+
+TEST_F(Ns3LoopTest, TasksOfAllLoopsRunInTheOrderThatTheyHaveOnSimLoops) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    ns3::Simulator::Destroy();
+    Ns3Loop a, b, c;
+    const std::string ours = BusyLife(
+        {&a, &b, &c}, [] { ns3::Simulator::Run(); }, seed);
+    Scheduler scheduler;
+    SimLoop d(scheduler), e(scheduler), f(scheduler);
+    EXPECT_EQ(ours, BusyLife(
+                        {&d, &e, &f}, [&scheduler] { scheduler.Run(); }, seed))
+        << "seed " << seed;
+  }
 }
 
 }  // namespace

@@ -1,0 +1,27 @@
+// SimTime is our own virtual time: SimLoops on a Scheduler (sim_loop.h).
+#pragma once
+
+#include <memory>
+
+#include "sim/sim_loop.h"
+#include "sim/virtual_time.h"
+
+namespace tokamak::sim {
+
+class SimTime final : public VirtualTime {
+ public:
+  base::Time Now() const override { return scheduler_.Now(); }
+  std::unique_ptr<base::EventLoop> MakeLoop() override { return std::make_unique<SimLoop>(scheduler_); }
+  bool RunUntil(const std::function<bool()>& done, base::Time limit) override {
+    return scheduler_.RunUntil(done, limit);
+  }
+  uint64_t events() const override { return scheduler_.tasks_run(); }
+
+  // For who looks at single tasks.
+  Scheduler& scheduler() { return scheduler_; }
+
+ private:
+  Scheduler scheduler_;
+};
+
+}  // namespace tokamak::sim

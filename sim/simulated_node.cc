@@ -1,0 +1,83 @@
+#include "sim/simulated_node.h"
+
+#include <utility>
+
+#include "glog/logging.h"
+#include "lib/directory/remote/remote.h"
+#include "lib/directory/remote/server.h"
+#include "lib/node/services.h"
+
+namespace tokamak::sim {
+namespace {
+
+class EngineLoop final : public node::EngineLoop {
+ public:
+  explicit EngineLoop(VirtualTime& time) : loop_(time.MakeLoop()) {}
+  base::EventLoop& loop() override { return *loop_; }
+  void CallOn(absl::FunctionRef<void()> call) override { call(); }
+  void Stop() override {}
+
+ private:
+  const std::unique_ptr<base::EventLoop> loop_;
+};
+
+// A directory that is served to the other nodes.
+class Served final : public node::DirectoryHost {
+ public:
+  Served(base::EventLoop& loop, const directory::LocalOptions& options, size_t max_reply)
+      : local_(loop, options), server_(loop, local_, max_reply) {}
+  directory::LocalDirectory& local() { return local_; }
+  directory::Directory& directory() override { return local_; }
+  void Serve(node::Services& services) override {
+    services.Register(node::Service::kDirectory,
+                      [this](absl::Span<const uint8_t> request, node::Services::Reply reply) {
+                        return server_.Handle(request, std::move(reply));
+                      });
+  }
+
+ private:
+  directory::LocalDirectory local_;
+  directory::DirectoryServer server_;
+};
+
+class Asked final : public node::DirectoryHost {
+ public:
+  Asked(base::EventLoop& loop, node::EngineLink& link, const verbs::Address& server, base::Random random)
+      : caller_(link, node::Service::kDirectory), remote_(loop, caller_, server, random) {}
+  directory::Directory& directory() override { return remote_; }
+  void Serve(node::Services&) override {}
+
+ private:
+  node::ServiceCaller caller_;
+  directory::RemoteDirectory remote_;
+};
+
+}  // namespace
+
+SimulatedNode::SimulatedNode(VirtualTime& time, base::EventLoop& control, absl::Span<uint8_t> arena,
+                             absl::Span<const transport::Rail> rails, base::Trace& trace,
+                             const SimulatedNodeOptions& options) {
+  std::vector<std::unique_ptr<node::EngineLoop>> engines;
+  for (uint32_t engine = 0; engine < options.engines; ++engine) {
+    engines.push_back(std::make_unique<EngineLoop>(time));
+    engine_loops_.push_back(&engines.back()->loop());
+  }
+  auto assembled = node::Machine::Assemble(
+      {control, std::move(engines), arena, rails,
+       [&](node::EngineLink& link, base::Random random) { return OpenDirectory(control, link, random, options); },
+       trace},
+      options.machine);
+  CHECK(assembled.ok()) << assembled.status();
+  machine_ = *std::move(assembled);
+}
+
+std::unique_ptr<node::DirectoryHost> SimulatedNode::OpenDirectory(base::EventLoop& control, node::EngineLink& link,
+                                                                  base::Random random,
+                                                                  const SimulatedNodeOptions& options) {
+  if (!options.serves_directory) return std::make_unique<Asked>(control, link, options.directory, random);
+  auto served = std::make_unique<Served>(control, options.served, link.max_call_size() - 1);
+  served_ = &served->local();
+  return served;
+}
+
+}  // namespace tokamak::sim
