@@ -23,6 +23,7 @@
 #include "lib/base/indexed_heap.h"
 #include "lib/base/time.h"
 #include "lib/base/timer_queue.h"
+#include "sim/copy_speed.h"
 
 namespace tokamak::sim {
 
@@ -61,6 +62,8 @@ class Scheduler final {
   bool idle() const { return heap_.empty(); }
   // Whose task Step runs next; null when none waits. So a test can tell what each processor costs.
   const SimLoop* next() const { return heap_.empty() ? nullptr : heap_.front(); }
+  // Whose task runs now; null outside of tasks, or where that task has dropped its loop.
+  SimLoop* running() const { return running_; }
   uint64_t tasks_run() const { return tasks_run_; }
 
  private:
@@ -99,6 +102,10 @@ class SimLoop final : public base::EventLoop {
 
   // Only from this loop's own tasks, or outside of any. `duration` must not be negative.
   void Spend(base::Duration duration) override;
+  void SpendOnCopy(uint64_t bytes) override { Spend(copying_.TimeOf(bytes)); }
+
+  // From now on.
+  void SetCopySpeed(CopySpeed copying) { copying_ = copying; }
 
   // Raise counts from the raising task's Now(); that is also where the run starts at the earliest.
   std::unique_ptr<base::Signal> MakeSignal(base::Task task) override;
@@ -122,6 +129,7 @@ class SimLoop final : public base::EventLoop {
   base::Time busy_until_;
   base::Time setup_now_;  // where Spend outside of tasks has moved this loop's view
   base::Duration spent_;
+  CopySpeed copying_;
 
   // For Scheduler's heap.
   base::Time start_;

@@ -52,15 +52,12 @@ void StoreLittle(uint8_t* p, T v) {
 // its loop for long.
 constexpr size_t kMaxCopyPerTask = 256 * 1024;
 
-// What a copy costs in simulated processor time (about 10 GB/s); a real loop ignores it.
-constexpr Duration kCopyCostPerKiB = Nanoseconds(100);
-
-// Copies `size` bytes and spends the time that takes on `loop`. Regions must not overlap; size <=
+// Copies `size` bytes and spends the time that it takes on `loop`. Regions must not overlap; size <=
 // kMaxCopyPerTask.
 inline void Copy(EventLoop& loop, uint8_t* to, const uint8_t* from, size_t size) {
   if (size == 0) return;
   std::memcpy(to, from, size);
-  loop.Spend(kCopyCostPerKiB * static_cast<int64_t>(size) / 1024);
+  loop.SpendOnCopy(size);
 }
 
 }  // namespace tokamak::base

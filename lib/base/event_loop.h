@@ -82,6 +82,10 @@ class EventLoop {
   // asked for before leaves earlier, and the node's next task starts when the processor is free.
   virtual void Spend(Duration duration) = 0;
 
+  // "This many bytes of memory were copied here": as Spend, for as long as this loop's processor
+  // takes for them.
+  virtual void SpendOnCopy(uint64_t bytes) = 0;
+
   // A wake-up for this loop, see Signal. `task` runs on this loop.
   virtual std::unique_ptr<Signal> MakeSignal(Task task) = 0;
 

@@ -138,6 +138,7 @@ class EpollLoop final : public base::EventLoop {
     return now_;
   }
   void Spend(base::Duration) override {}
+  void SpendOnCopy(uint64_t) override {}
   std::unique_ptr<base::Signal> MakeSignal(base::Task task) override;
 
  protected:

@@ -81,6 +81,8 @@ base::Time Ns3Loop::Clock() { return world().in_task ? SimulatorNow() + world().
 
 base::Time Ns3Loop::Now() const { return world().in_task ? Clock() : std::max(Clock(), setup_now_); }
 
+Ns3Loop* Ns3Loop::running() { return world().running; }
+
 void Ns3Loop::Spend(base::Duration duration) {
   CHECK(duration >= base::Duration());
   World& world = Ns3Loop::world();

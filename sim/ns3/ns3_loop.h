@@ -26,6 +26,7 @@
 #include "lib/base/event_loop.h"
 #include "lib/base/indexed_heap.h"
 #include "lib/base/timer_queue.h"
+#include "sim/copy_speed.h"
 
 namespace tokamak::sim {
 
@@ -49,8 +50,15 @@ class Ns3Loop final : public base::EventLoop {
 
   // Only from this loop's own tasks, or outside of any. `duration` must not be negative.
   void Spend(base::Duration duration) override;
+  void SpendOnCopy(uint64_t bytes) override { Spend(copying_.TimeOf(bytes)); }
+
+  // From now on.
+  void SetCopySpeed(CopySpeed copying) { copying_ = copying; }
 
   std::unique_ptr<base::Signal> MakeSignal(base::Task task) override;
+
+  // Whose task runs now; null outside of tasks, or where that task has dropped its loop.
+  static Ns3Loop* running();
 
   // Runs the simulator until `done`, which is asked before the first and after each task of all
   // loops, or until every task that starts by `limit` has run; then it is `limit`. Returns what
@@ -78,6 +86,7 @@ class Ns3Loop final : public base::EventLoop {
 
   base::TimerQueue timers_;
   base::Time busy_until_;
+  CopySpeed copying_;
   base::Time setup_now_;  // where Spend outside of tasks has moved this loop's view
 
   // For the heap of all loops with tasks.

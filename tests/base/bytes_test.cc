@@ -60,7 +60,7 @@ TEST(CopyTest, CopiesAndSpendsTheTimeThatTakes) {
   std::vector<uint8_t> to(4096);
   Copy(loop, to.data(), from.data(), from.size());
   EXPECT_EQ(to, from);
-  EXPECT_TRUE(loop.spent() == kCopyCostPerKiB * 4);
+  EXPECT_TRUE(loop.spent() == sim::CopySpeed().TimeOf(4096));
 }
 
 TEST(CopyTest, ACopyOfAFewBytesStillCosts) {

@@ -1,0 +1,33 @@
+// CopySpeed is how fast a simulated processor copies memory.
+#pragma once
+
+#include <cstdint>
+
+#include "lib/base/time.h"
+
+namespace tokamak::sim {
+
+class CopySpeed final {
+ public:
+  // About 10 GB/s.
+  constexpr CopySpeed() = default;
+
+  // A copy takes no time.
+  static constexpr CopySpeed Unlimited() { return CopySpeed(base::Duration()); }
+
+  // `bytes` are not 0.
+  static constexpr CopySpeed BytesPerSecond(uint64_t bytes) {
+    return CopySpeed(base::Duration::Picoseconds(static_cast<int64_t>(kKiB * 1'000'000'000'000 / bytes)));
+  }
+
+  // What is less than a picosecond is lost.
+  constexpr base::Duration TimeOf(uint64_t bytes) const { return per_kib_ * static_cast<int64_t>(bytes) / kKiB; }
+
+ private:
+  static constexpr uint64_t kKiB = 1024;
+  constexpr explicit CopySpeed(base::Duration per_kib) : per_kib_(per_kib) {}
+
+  base::Duration per_kib_ = base::Nanoseconds(100);
+};
+
+}  // namespace tokamak::sim
