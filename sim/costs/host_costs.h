@@ -1,0 +1,30 @@
+// HostCosts says how much processor time a host's dealings with its NIC take, and its copies.
+//
+// Plain data: presets.h has such figures with their sources, costed_device.h spends them, and
+// closed_form.h counts with them.
+#pragma once
+
+#include <cstdint>
+
+#include "lib/base/time.h"
+
+namespace tokamak::sim {
+
+constexpr uint64_t kHostPage = 4096;  // bytes
+
+struct HostCosts {
+  base::Duration post;        // of each request, to send or to receive
+  base::Duration completion;  // each that is polled
+
+  // Of each region, and of each page that it touches.
+  base::Duration registration;
+  base::Duration registration_page;
+  base::Duration deregistration;
+  base::Duration deregistration_page;
+
+  uint64_t copy_bandwidth = 0;  // bytes per second; 0: a copy takes no time
+
+  base::Duration client_round_trip;  // a program asks its node for something, and is answered
+};
+
+}  // namespace tokamak::sim

@@ -1,0 +1,23 @@
+// Presets are HostCosts by name: those of presets.json, which has a source for each figure, or of
+// another file like it.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "sim/costs/host_costs.h"
+
+namespace tokamak::sim {
+
+using Presets = std::map<std::string, HostCosts>;
+
+// A file's text. kInvalidArgument: one sentence that says what is wrong, where, and what would be
+// right; a figure without a source is wrong, too.
+absl::StatusOr<Presets> ParsePresets(absl::string_view text);
+
+// Those of presets.json, which is part of the program.
+const Presets& ShippedPresets();
+
+}  // namespace tokamak::sim
