@@ -11,7 +11,13 @@ namespace tokamak::sim {
 class SimTime final : public VirtualTime {
  public:
   base::Time Now() const override { return scheduler_.Now(); }
-  std::unique_ptr<base::EventLoop> MakeLoop() override { return std::make_unique<SimLoop>(scheduler_); }
+  using VirtualTime::MakeLoop;
+  std::unique_ptr<base::EventLoop> MakeLoop(CopySpeed copying) override {
+    auto loop = std::make_unique<SimLoop>(scheduler_);
+    loop->SetCopySpeed(copying);
+    return loop;
+  }
+  base::EventLoop* running() const override { return scheduler_.running(); }
   bool RunUntil(const std::function<bool()>& done, base::Time limit) override {
     return scheduler_.RunUntil(done, limit);
   }

@@ -12,7 +12,7 @@ namespace {
 
 class EngineLoop final : public node::EngineLoop {
  public:
-  explicit EngineLoop(VirtualTime& time) : loop_(time.MakeLoop()) {}
+  EngineLoop(VirtualTime& time, CopySpeed copying) : loop_(time.MakeLoop(copying)) {}
   base::EventLoop& loop() override { return *loop_; }
   void CallOn(absl::FunctionRef<void()> call) override { call(); }
   void Stop() override {}
@@ -59,7 +59,7 @@ SimulatedNode::SimulatedNode(VirtualTime& time, base::EventLoop& control, absl::
                              const SimulatedNodeOptions& options) {
   std::vector<std::unique_ptr<node::EngineLoop>> engines;
   for (uint32_t engine = 0; engine < options.engines; ++engine) {
-    engines.push_back(std::make_unique<EngineLoop>(time));
+    engines.push_back(std::make_unique<EngineLoop>(time, options.copying));
     engine_loops_.push_back(&engines.back()->loop());
   }
   auto assembled = node::Machine::Assemble(

@@ -21,6 +21,7 @@ namespace tokamak::sim {
 
 struct SimulatedNodeOptions {
   uint32_t engines = 1;  // 0: one, on the control loop
+  CopySpeed copying;     // of the engines
   bool serves_directory = false;
   directory::LocalOptions served;
   verbs::Address directory;  // of the node that serves it

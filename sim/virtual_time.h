@@ -9,6 +9,7 @@
 
 #include "lib/base/event_loop.h"
 #include "lib/base/time.h"
+#include "sim/copy_speed.h"
 
 namespace tokamak::sim {
 
@@ -18,8 +19,12 @@ class VirtualTime {
 
   virtual base::Time Now() const = 0;
 
-  // One more simulated processor; must be dropped before the time.
-  virtual std::unique_ptr<base::EventLoop> MakeLoop() = 0;
+  // One more simulated processor, which copies memory as fast; must be dropped before the time.
+  virtual std::unique_ptr<base::EventLoop> MakeLoop(CopySpeed copying) = 0;
+  std::unique_ptr<base::EventLoop> MakeLoop() { return MakeLoop(CopySpeed()); }
+
+  // Whose task runs now; null outside of tasks, or where that task has dropped its loop.
+  virtual base::EventLoop* running() const = 0;
 
   // Runs tasks until `done`, which is asked before the first and after each, or until all that
   // start by `limit` have run; then it is `limit`. Returns what `done` said last.

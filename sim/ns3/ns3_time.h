@@ -20,7 +20,13 @@ class Ns3Time final : public VirtualTime {
   Ns3Time& operator=(const Ns3Time&) = delete;
 
   base::Time Now() const override { return Ns3Loop::Clock(); }
-  std::unique_ptr<base::EventLoop> MakeLoop() override { return std::make_unique<Ns3Loop>(); }
+  using VirtualTime::MakeLoop;
+  std::unique_ptr<base::EventLoop> MakeLoop(CopySpeed copying) override {
+    auto loop = std::make_unique<Ns3Loop>();
+    loop->SetCopySpeed(copying);
+    return loop;
+  }
+  base::EventLoop* running() const override { return Ns3Loop::running(); }
   bool RunUntil(const std::function<bool()>& done, base::Time limit) override { return Ns3Loop::RunUntil(done, limit); }
   uint64_t events() const override { return ns3::Simulator::GetEventCount(); }
 };
