@@ -72,6 +72,15 @@ INSTANTIATE_TEST_SUITE_P(All, PresetTest,
                            return name;
                          });
 
+// As docs/simulation.md works them out.
+TEST(ClosedFormTest, ThreeValuesByHand) {
+  const HostCosts& costs = ShippedPresets().at("cx6-200g");
+  const auto nanoseconds = [&](PullBy by, uint64_t size) { return PullTime(by, size, costs, {}).seconds() * 1e9; };
+  EXPECT_NEAR(nanoseconds(PullBy::kEager, 4096), 6222.152, 0.005);
+  EXPECT_NEAR(nanoseconds(PullBy::kRead, 64 << 10), 14347.68, 0.005);
+  EXPECT_NEAR(nanoseconds(PullBy::kWrite, 1 << 20), 198907.04, 0.005);
+}
+
 // Not only the sum is right: no cost hides behind another.
 TEST(ClosedFormTest, EachFigureCountsByItself) {
   constexpr base::Duration HostCosts::*kTimes[] = {&HostCosts::post,           &HostCosts::completion,
