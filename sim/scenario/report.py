@@ -66,6 +66,13 @@ def size(count):
     return f"{count:.0f} B"
 
 
+def binary_size(count):
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= factor:
+            return f"{count / factor:.3g} {unit}"
+    return f"{count:.0f} B"
+
+
 def time(us):
     if us >= 1e6:
         return f"{us / 1e6:.3g} s"
@@ -315,6 +322,39 @@ def bars(points, value, label, names):
     return figure
 
 
+def times_by_size(points, name):
+    """Charts of what transfers of a workload took by their size, where a sweep has points of several sizes.
+
+    The values of the key that was given first, but for the sizes, are the lines of a chart; each combination of the others has a
+    chart of its own.
+    """
+    charts = collections.defaultdict(lambda: collections.defaultdict(list))
+    for point, summary in points:
+        group = summary["groups"].get(name)
+        if not group or not group["completion_us"]:
+            continue
+        keys = [one for one in point["set"] if not one.split("=")[0].endswith(".bytes")]
+        chart, line = ", ".join(one.split(".")[-1] for one in keys[1:]), keys[0].split(".")[-1] if keys else ""
+        charts[chart][line].append((group["bytes"] / group["transfers"], group["completion_us"]["mean"]))
+    for chart, lines in charts.items():
+        if max(len({size for size, _ in line}) for line in lines.values()) < 3:
+            continue
+        figure, axes = plt.subplots(figsize=(9, 4.6))
+        for label, line in list(lines.items())[:MOST_LINES]:
+            axes.plot(*zip(*sorted(line)), marker="o", markersize=4, label=label or None)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_xticks(sorted({size for line in lines.values() for size, _ in line}))
+        axes.xaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: binary_size(value)))
+        axes.xaxis.set_minor_locator(matplotlib.ticker.NullLocator())
+        axes.yaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: time(value)))
+        axes.set_xlabel("bytes of a transfer")
+        axes.set_ylabel("mean time")
+        if any(lines):
+            axes.legend()
+        yield chart, figure
+
+
 def rate_lines(folder, points, group):
     lines = [(name_of(point), of_group(read_csv(os.path.join(folder, point["folder"]), "rates.csv")).get(group, []))
              for point, _ in points[:MOST_LINES]]
@@ -339,9 +379,12 @@ def report_sweep(folder):
     rows = [[name_of(point) if i == 0 else ""] + row for point, summary in points for i, row in enumerate(group_rows(summary))]
     links = "".join(f'<li><a href="{point["folder"]}/report.html">{html.escape(name_of(point))}</a>: {html.escape(summary["ending"])}</li>'
                     for point, summary in points)
-    body = [section("Slowdown", bars(points, slowdown, "mean slowdown (1: as if alone on the network)", names),
+    body = [section(f"Time of '{name}' by size" + (f": {chart}" if chart else ""), figure,
+                    "Both axes are logarithmic. Where two lines cross, the other becomes the faster.")
+            for name in names for chart, figure in times_by_size(points, name)]
+    body += [section("Slowdown", bars(points, slowdown, "mean slowdown (1: as if alone on the network)", names),
                     "The time that transfers took, divided by what they take alone on the network: the shorter, the better.")]
-    for name in names[-3:]:
+    for name in names[-3:] if len(points) <= MOST_LINES else []:
         body.append(section(f"How fast '{name}' sent", rate_lines(folder, points, name),
                             "All of its transfers together; a line ends when all transfers of that point are done."))
     body.append(section("Pauses", bars(points, lambda s, _: s["network"]["paused_us"], "time that ports had to stop, all together (us)", [""]),

@@ -85,6 +85,18 @@ class ExperimentTest(unittest.TestCase):
         self.assertIn("congestion=dcqcn", page)
         self.assertIn("<svg", read(self.out, "1", "report.html"))
 
+    def test_a_sweep_over_sizes_draws_a_line_for_each_value_of_the_first_key(self):
+        code, said = self.experiment("sweep", "incast16", "--set", "nic.congestion=fixed,dcqcn", "--set",
+                                     "workload.0.senders=1,4", "--set", "workload.0.bytes=1KiB,4KiB,16KiB")
+        self.assertEqual(code, 0, said)
+        page = read(self.out, "report.html")
+        self.assertIn("by size: senders=1", page)
+        self.assertIn("by size: senders=4", page)
+
+    def test_a_sweep_over_two_sizes_draws_no_line(self):
+        self.experiment("sweep", "incast16", "--set", "workload.0.bytes=1KiB,4KiB")
+        self.assertNotIn("by size", read(self.out, "report.html"))
+
     def test_a_point_that_is_wrong_makes_the_sweep_fail(self):
         code, said = self.experiment("sweep", "incast16", "--set", "nic.mtu=1024,1000", "--set", "workload.0.bytes=1KB")
         self.assertEqual(code, 2, said)
