@@ -1,8 +1,11 @@
 #include "sim/costs/presets.h"
 
+#include <fstream>
+#include <sstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "glog/logging.h"
 #include "lib/base/units.h"
@@ -78,6 +81,19 @@ HostCosts ReadPreset(JsonObject& preset) {
   return costs;
 }
 
+std::string NamesOf(const Presets& presets) {
+  return absl::StrJoin(presets, ", ", [](std::string* out, const auto& one) { absl::StrAppend(out, one.first); });
+}
+
+absl::StatusOr<Presets> ReadPresets(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  if (!file || !(text << file.rdbuf())) return absl::NotFoundError(absl::StrCat("cannot read ", path));
+  absl::StatusOr<Presets> presets = ParsePresets(text.str());
+  if (presets.ok()) return presets;
+  return absl::Status(presets.status().code(), absl::StrCat(path, ": ", presets.status().message()));
+}
+
 }  // namespace
 
 absl::StatusOr<Presets> ParsePresets(absl::string_view text) {
@@ -102,6 +118,27 @@ const Presets& ShippedPresets() {
     return new Presets(*std::move(parsed));
   }();
   return *presets;
+}
+
+absl::StatusOr<HostCosts> FindPreset(const std::string& name, const std::string& folder) {
+  constexpr char kEnding[] = ".json";
+  const size_t ending = name.find(kEnding);
+  if (ending == std::string::npos) {
+    const auto found = ShippedPresets().find(name);
+    if (found != ShippedPresets().end()) return found->second;
+    return absl::NotFoundError(absl::StrCat("there are no costs '", name, "'; there are ", NamesOf(ShippedPresets()),
+                                            ", or the name of a file, as in mine.json"));
+  }
+  const std::string file = name.substr(0, ending + sizeof(kEnding) - 1);
+  absl::string_view rest = absl::string_view(name).substr(file.size());
+  const absl::StatusOr<Presets> presets = ReadPresets(file.front() == '/' ? file : absl::StrCat(folder, "/", file));
+  if (!presets.ok()) return presets.status();
+  if (rest.empty() && presets->size() == 1) return presets->begin()->second;
+  const bool named = absl::ConsumePrefix(&rest, ":");
+  const auto found = presets->find(std::string(rest));
+  if (named && found != presets->end()) return found->second;
+  return absl::InvalidArgumentError(
+      absl::StrCat("name one of those in ", file, ", as in ", file, ":NAME; there are ", NamesOf(*presets)));
 }
 
 }  // namespace tokamak::sim

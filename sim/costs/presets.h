@@ -20,4 +20,9 @@ absl::StatusOr<Presets> ParsePresets(absl::string_view text);
 // Those of presets.json, which is part of the program.
 const Presets& ShippedPresets();
 
+// What a person names: a shipped one ("cx6-200g"), the only one of a file ("mine.json"), or one of
+// several ("mine.json:old"). Files are found relative to `folder`. kNotFound, kInvalidArgument: what
+// there is instead.
+absl::StatusOr<HostCosts> FindPreset(const std::string& name, const std::string& folder);
+
 }  // namespace tokamak::sim

@@ -1,5 +1,6 @@
 #include "sim/costs/presets.h"
 
+#include <fstream>
 #include <string>
 
 #include "absl/strings/str_replace.h"
@@ -68,6 +69,39 @@ TEST(PresetsTest, WhatIsMissingUnknownOrMalformedIsToldWithItsPlace) {
             "mine.copy: a bandwidth of at least 1MB/s, such as \"12GB/s\", or \"unlimited\" is needed");
   EXPECT_NE(ErrorOf("100ns", "soon").find("mine.post: "), std::string::npos);
   EXPECT_NE(ErrorOf("{\"mine\": {", "[{").find("JSON"), std::string::npos);
+}
+
+class FindPresetTest : public testing::Test {
+ protected:
+  FindPresetTest() {
+    std::ofstream(folder_ + "/mine.json") << kMine;
+    std::ofstream(folder_ + "/two.json") << absl::StrReplaceAll(kMine, {{"}}", "},"}})
+                                         << absl::StrReplaceAll(kMine, {{"{\"mine\"", "\"old\""}, {"100ns", "200ns"}});
+    std::ofstream(folder_ + "/bad.json") << absl::StrReplaceAll(kMine, {{"100ns", "soon"}});
+  }
+  base::Duration PostOf(const std::string& name) const { return FindPreset(name, folder_).value().post; }
+  std::string ErrorOfName(const std::string& name) const {
+    return std::string(FindPreset(name, folder_).status().message());
+  }
+
+  const std::string folder_ = testing::TempDir();
+};
+
+TEST_F(FindPresetTest, ByNameOrFile) {
+  EXPECT_TRUE(PostOf("cx6-200g") == base::Nanoseconds(75));
+  EXPECT_TRUE(PostOf("mine.json") == base::Nanoseconds(100));
+  EXPECT_TRUE(PostOf("two.json:mine") == base::Nanoseconds(100));
+  EXPECT_TRUE(PostOf("two.json:old") == base::Nanoseconds(200));
+  EXPECT_TRUE(PostOf(folder_ + "/mine.json") == base::Nanoseconds(100));
+}
+
+TEST_F(FindPresetTest, WhatIsNotThereIsToldWithWhatIs) {
+  EXPECT_EQ(ErrorOfName("cx7"),
+            "there are no costs 'cx7'; there are cx6-200g, softroce, zero, or the name of a file, as in mine.json");
+  EXPECT_EQ(ErrorOfName("two.json"), "name one of those in two.json, as in two.json:NAME; there are mine, old");
+  EXPECT_EQ(ErrorOfName("two.json:new"), "name one of those in two.json, as in two.json:NAME; there are mine, old");
+  EXPECT_NE(ErrorOfName("none.json").find("cannot read"), std::string::npos);
+  EXPECT_NE(ErrorOfName("bad.json").find("/bad.json: mine.post: "), std::string::npos);
 }
 
 }  // namespace
