@@ -34,8 +34,10 @@ Host::Host(Cluster& c, uint32_t i, const HostOptions& o, uint64_t incarnation, c
       memory_(new Block[o.memory / sizeof(Block)]) {
   OpenDevice(incarnation);
   const transport::Rail rail{*device_, *domain_, *registration_};
-  node_ = std::make_unique<SimulatedNode>(cluster.time, loop, arena(), absl::MakeConstSpan(&rail, 1), cluster.trace,
-                                          NodeOptions(incarnation));
+  auto node = SimulatedNode::Assemble(cluster.time, loop, arena(), absl::MakeConstSpan(&rail, 1), cluster.trace,
+                                      NodeOptions(incarnation));
+  CHECK(node.ok()) << node.status();
+  node_ = *std::move(node);
   me = store().NewOwner();
   machine().Start([](const absl::Status&) {});
 }

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "glog/logging.h"
 #include "lib/directory/remote/remote.h"
 #include "lib/directory/remote/server.h"
 #include "lib/node/services.h"
@@ -54,21 +53,25 @@ class Asked final : public node::DirectoryHost {
 
 }  // namespace
 
-SimulatedNode::SimulatedNode(VirtualTime& time, base::EventLoop& control, absl::Span<uint8_t> arena,
-                             absl::Span<const transport::Rail> rails, base::Trace& trace,
-                             const SimulatedNodeOptions& options) {
+absl::StatusOr<std::unique_ptr<SimulatedNode>> SimulatedNode::Assemble(VirtualTime& time, base::EventLoop& control,
+                                                                       absl::Span<uint8_t> arena,
+                                                                       absl::Span<const transport::Rail> rails,
+                                                                       base::Trace& trace,
+                                                                       const SimulatedNodeOptions& options) {
+  std::unique_ptr<SimulatedNode> simulated(new SimulatedNode);
   std::vector<std::unique_ptr<node::EngineLoop>> engines;
   for (uint32_t engine = 0; engine < options.engines; ++engine) {
     engines.push_back(std::make_unique<EngineLoop>(time, options.copying));
-    engine_loops_.push_back(&engines.back()->loop());
+    simulated->engine_loops_.push_back(&engines.back()->loop());
   }
-  auto assembled = node::Machine::Assemble(
-      {control, std::move(engines), arena, rails,
-       [&](node::EngineLink& link, base::Random random) { return OpenDirectory(control, link, random, options); },
-       trace},
-      options.machine);
-  CHECK(assembled.ok()) << assembled.status();
-  machine_ = *std::move(assembled);
+  const auto directory = [&](node::EngineLink& link, base::Random random) {
+    return simulated->OpenDirectory(control, link, random, options);
+  };
+  auto machine =
+      node::Machine::Assemble({control, std::move(engines), arena, rails, directory, trace}, options.machine);
+  if (!machine.ok()) return machine.status();
+  simulated->machine_ = *std::move(machine);
+  return simulated;
 }
 
 std::unique_ptr<node::DirectoryHost> SimulatedNode::OpenDirectory(base::EventLoop& control, node::EngineLink& link,

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/trace.h"
@@ -30,9 +31,12 @@ struct SimulatedNodeOptions {
 
 class SimulatedNode final {
  public:
-  // All must outlive it. Options that the devices cannot carry out end the program.
-  SimulatedNode(VirtualTime& time, base::EventLoop& control, absl::Span<uint8_t> arena,
-                absl::Span<const transport::Rail> rails, base::Trace& trace, const SimulatedNodeOptions& options);
+  // All must outlive it. Errors: those of Machine::Assemble.
+  static absl::StatusOr<std::unique_ptr<SimulatedNode>> Assemble(VirtualTime& time, base::EventLoop& control,
+                                                                 absl::Span<uint8_t> arena,
+                                                                 absl::Span<const transport::Rail> rails,
+                                                                 base::Trace& trace,
+                                                                 const SimulatedNodeOptions& options);
 
   node::Machine& machine() { return *machine_; }
   const node::Machine& machine() const { return *machine_; }
@@ -43,6 +47,7 @@ class SimulatedNode final {
   const std::vector<base::EventLoop*>& engine_loops() const { return engine_loops_; }
 
  private:
+  SimulatedNode() = default;
   std::unique_ptr<node::DirectoryHost> OpenDirectory(base::EventLoop& control, node::EngineLink& link,
                                                      base::Random random, const SimulatedNodeOptions& options);
 

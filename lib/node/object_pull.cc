@@ -415,6 +415,7 @@ void ObjectPull::SealHere() {
   ++table_.counters_.pulled;
   ++table_.counters_.pulled_by[static_cast<size_t>(report_.protocol)];
   table_.counters_.pulled_bytes += report_.size.total();
+  if (table_.options_.on_pulled) table_.options_.on_pulled(id_, holder_, report_.protocol);
   if (!registered_) {
     ++table_.counters_.vouched_for;
     services_.membership.NoteUnregistered(version_, vouched_until_);

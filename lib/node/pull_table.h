@@ -48,6 +48,9 @@ struct PullOptions {
   // slow, not dead, and one that is dead is mostly noticed by its connection, before.
   base::Duration patience = transport::kPatience;
   base::Duration attempt_deadline = kAttemptDeadline;
+  // Told of each pull, before those who wait for it: who served it, and by what protocol. For who
+  // looks on, as experiments do; it must not call the node.
+  std::function<void(const base::ObjectId& id, const directory::NodeId& holder, transport::Protocol protocol)> on_pulled;
 };
 
 struct PullCounters {

@@ -20,11 +20,16 @@ class HostNames final {
   // kInvalidArgument: there is none; the text names some that there are.
   absl::StatusOr<uint32_t> Find(absl::string_view name) const;
 
+  // The first interface of a whole host: "host3".
+  absl::StatusOr<uint32_t> FindHost(absl::string_view name) const;
+  bool IsFirst(uint32_t interface) const { return first_[interface]; }
+
   const std::string& NameOf(uint32_t interface) const { return names_[interface]; }
   uint32_t count() const { return static_cast<uint32_t>(names_.size()); }
 
  private:
   std::vector<std::string> names_;  // as reports write them: without ":0"
+  std::vector<bool> first_;         // of its host
   std::map<std::string, uint32_t, std::less<>> numbers_;
 };
 

@@ -61,6 +61,10 @@ int CodeOf(const Run& run, const nlohmann::json& summary) {
     case Run::Ending::kDuration:
       return Fail(kUnfinished,
                   "the scenario's duration was over before all transfers were done; results are of that time");
+    case Run::Ending::kNotReady:
+      return Fail(kUnfinished, absl::StrFormat("the nodes could not join the directory of the first host within %s: "
+                                               "does the network lose what they say?",
+                                               base::FormatDuration(Run::kMostPreparation)));
     case Run::Ending::kFailed:
       return Fail(kFailed, "transfers failed: see the column state of transfers.csv");
     default:
@@ -78,19 +82,18 @@ int RunOne(const CommandLine& command, const std::string& script, VirtualTime& t
   if (!scenario.ok()) return Fail(kWrongUse, command.scenario + ": " + std::string(scenario.status().message()));
   std::ofstream(command.out + "/scenario.json") << file->dump(2) << "\n";
 
-  base::EventLoop& loop = time.loop();
-  auto run = Run::Build(loop, *std::move(scenario));
+  auto run = Run::Build(time, *std::move(scenario));
   if (!run.ok()) return Fail(kWrongUse, command.scenario + ": " + std::string(run.status().message()));
   std::ostream nowhere(nullptr);
   Progress progress(command.quiet ? nowhere : std::cerr);
   (*run)->Start();
   const auto look = [&] {
-    progress.Look(time.events(), loop.Now() - (*run)->begin(), [&] { return (*run)->PartDone(); });
+    progress.Look(time.events(), time.Now() - (*run)->begin(), [&] { return (*run)->PartDone(); });
     return (*run)->over();
   };
-  time.RunUntil(look, loop.Now() + (*run)->scenario().duration + base::Seconds(1));
+  time.RunUntil(look, time.Now() + Run::kMostPreparation + (*run)->scenario().duration + base::Seconds(1));
   if ((*run)->ending() == Run::Ending::kFinished) {
-    time.RunUntil([&] { return (*run)->quiet(); }, loop.Now() + base::Milliseconds(10));
+    time.RunUntil([&] { return (*run)->quiet(); }, time.Now() + base::Milliseconds(10));
   }
   nlohmann::json summary = Summary(**run);
   const double seconds = progress.seconds();

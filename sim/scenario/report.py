@@ -113,7 +113,7 @@ def of_group(rows):
 
 def completion(transfers):
     """Completion time by size where sizes differ, else how completion times are spread."""
-    finished = [row for row in transfers if row["state"] == "finished"]
+    finished = [row for row in transfers if row["state"] == "finished" and row["ideal_ns"]]
     if not finished:
         return ""
     sizes = {int(row["bytes"]) for row in finished}
@@ -244,6 +244,7 @@ def ending(summary):
         "frozen": "The network froze: frames wait, and nothing moves any more. These queues wait for each other: "
                   + "; ".join(summary.get("frozen_queues", [])),
         "duration over": "The scenario's duration was over before all transfers were done.",
+        "not ready": "The nodes could not join the directory in time.",
         "failed": "Some transfers failed: see the column state of transfers.csv.",
     }.get(summary["ending"])
     return f"<p class=bad>{html.escape(text)}</p>" if text else ""
@@ -276,6 +277,23 @@ def group_rows(summary):
 GROUP_HEADER = ["workload", "finished", "payload", "mean time", "99 % within", "mean slowdown", "99 % within", "Gb/s"]
 
 
+def protocol_rows(summary):
+    for name, group in summary["groups"].items():
+        for protocol, gets in group.get("protocols", {}).items():
+            took, slow = gets["completion_us"], gets["slowdown"]
+            yield [name, protocol, number(gets["finished"]), time(took["mean"]), time(took["p99"]),
+                   f"{slow['mean']:.2f}" if slow else "-", f"{slow['p99']:.2f}" if slow else "-"]
+
+
+def protocols(summary):
+    rows = list(protocol_rows(summary))
+    if not rows:
+        return ""
+    header = ["workload", "protocol", "gets", "mean time", "99 % within", "mean slowdown", "99 % within"]
+    return ("<h2>Through the store, by protocol</h2>" + table(header, rows)
+            + "<p class=caption>Gets of objects, by what moved their bytes; local: the object was there already.</p>")
+
+
 def counter_rows(summary):
     network, nics = summary["network"], summary["nics"]
     drops = ", ".join(f"{count:,} ({reason})" for reason, count in network["drops"].items()) or "0"
@@ -295,7 +313,7 @@ def report_run(folder):
     page(folder, summary["scenario"] or "A scenario", summary["question"], [
         ending(summary), f"<p>{html.escape(setting)}</p>", table(GROUP_HEADER, group_rows(summary)),
         "<p class=caption>Slowdown: the time that a transfer took, divided by what it takes alone on the network.</p>",
-        completion(read_csv(folder, "transfers.csv")), rates(samples), queue_depth(queues, times, ecn_of(scenario)),
+        protocols(summary), completion(read_csv(folder, "transfers.csv")), rates(samples), queue_depth(queues, times, ecn_of(scenario)),
         pauses(read_csv(folder, "ports.csv")), "<h2>Counted</h2>", table(["", ""], counter_rows(summary))])
 
 

@@ -22,8 +22,23 @@ double Nanoseconds(base::Duration time) { return static_cast<double>(time.picose
 double Microseconds(base::Duration time) { return static_cast<double>(time.picoseconds()) / 1e6; }
 double Gigabits(uint64_t bytes, base::Duration time) { return 8 * static_cast<double>(bytes) / Nanoseconds(time); }
 
-const char* ToString(verbs::Opcode verb) {
-  return verb == verbs::Opcode::kRead ? "read" : verb == verbs::Opcode::kSend ? "send" : "write";
+const char* VerbOf(const Transfer& transfer) {
+  if (transfer.way == Transfer::Way::kPut) return "put";
+  if (transfer.way == Transfer::Way::kGet) return "get";
+  return transfer.verb == verbs::Opcode::kRead ? "read" : transfer.verb == verbs::Opcode::kSend ? "send" : "write";
+}
+
+constexpr char kLocal[] = "local";
+
+// By which bytes went through the store; nothing where none did, or not that way.
+std::string ProtocolOf(const Transfer& transfer, const Traffic::Progress& progress) {
+  if (transfer.way != Transfer::Way::kGet || progress.state != State::kFinished) return "";
+  return progress.report.holder ? transport::ToString(progress.report.protocol) : kLocal;
+}
+
+// A put, or a get of what is there, uses no network.
+bool UsesNetwork(const Transfer& transfer, const Traffic::Progress& progress) {
+  return transfer.from != transfer.to && ProtocolOf(transfer, progress) != kLocal;
 }
 
 std::string StateOf(const Traffic::Progress& progress) {
@@ -35,7 +50,7 @@ std::string StateOf(const Traffic::Progress& progress) {
     case State::kFinished:
       return "finished";
     case State::kFailed:
-      return verbs::ToString(progress.status);
+      return progress.status;
     case State::kBlocked:
       return "blocked";
   }
@@ -59,10 +74,37 @@ json Distribution(std::vector<double> values) {
           {"most", values.back()}};
 }
 
+// Of transfers that have finished.
+class Tally final {
+ public:
+  void Add(const Transfer& transfer, const Traffic::Progress& progress, IdealTimes* ideals) {
+    if (times_.empty()) first_ = last_ = progress.start;
+    first_ = std::min(first_, progress.start);
+    last_ = std::max(last_, progress.finish);
+    bytes_ += transfer.bytes;
+    const base::Duration took = progress.finish - progress.start;
+    times_.push_back(Microseconds(took));
+    if (UsesNetwork(transfer, progress)) slowdowns_.push_back(Nanoseconds(took) / Nanoseconds(ideals->Of(transfer)));
+  }
+
+  json Summary() const {
+    const double goodput = last_ == first_ ? 0 : Gigabits(bytes_, last_ - first_);
+    return {{"finished", times_.size()},
+            {"goodput_gbps", goodput},
+            {"completion_us", Distribution(times_)},
+            {"slowdown", Distribution(slowdowns_)}};
+  }
+
+ private:
+  std::vector<double> times_, slowdowns_;
+  uint64_t bytes_ = 0;
+  base::Time first_, last_;
+};
+
 json GroupSummary(const Run& run, uint32_t group, IdealTimes* ideals) {
-  std::vector<double> times, slowdowns;
-  uint64_t transfers = 0, bytes = 0, finished_bytes = 0;
-  base::Time first, last;
+  Tally all;
+  std::map<std::string, Tally> by_protocol;
+  uint64_t transfers = 0, bytes = 0;
   for (size_t i = 0; i < run.scenario().transfers.size(); ++i) {
     const Transfer& transfer = run.scenario().transfers[i];
     const Traffic::Progress& progress = run.traffic().progress()[i];
@@ -70,21 +112,15 @@ json GroupSummary(const Run& run, uint32_t group, IdealTimes* ideals) {
     ++transfers;
     bytes += transfer.bytes;
     if (progress.state != State::kFinished) continue;
-    if (times.empty()) first = last = progress.start;
-    first = std::min(first, progress.start);
-    last = std::max(last, progress.finish);
-    finished_bytes += transfer.bytes;
-    const base::Duration took = progress.finish - progress.start;
-    times.push_back(Microseconds(took));
-    slowdowns.push_back(Nanoseconds(took) / Nanoseconds(ideals->Of(transfer)));
+    all.Add(transfer, progress, ideals);
+    if (transfer.way == Transfer::Way::kGet)
+      by_protocol[ProtocolOf(transfer, progress)].Add(transfer, progress, ideals);
   }
-  const uint64_t finished = times.size();
-  return {{"transfers", transfers},
-          {"finished", finished},
-          {"bytes", bytes},
-          {"goodput_gbps", finished == 0 ? 0 : Gigabits(finished_bytes, last - first)},
-          {"completion_us", Distribution(std::move(times))},
-          {"slowdown", Distribution(std::move(slowdowns))}};
+  json summary = all.Summary();
+  summary["transfers"] = transfers;
+  summary["bytes"] = bytes;
+  for (const auto& [protocol, tally] : by_protocol) summary["protocols"][protocol] = tally.Summary();
+  return summary;
 }
 
 json NetworkSummary(const Run& run) {
@@ -139,21 +175,32 @@ std::string TransfersCsv(const Run& run) {
   const Scenario& scenario = run.scenario();
   const HostNames names(scenario.topology);
   IdealTimes ideals(scenario.topology, scenario.nic.mtu);
-  std::string csv = "group,from,to,bytes,verb,state,start_ns,finish_ns,completion_ns,ideal_ns,slowdown\n";
+  std::string csv =
+      "group,from,to,bytes,verb,state,start_ns,finish_ns,completion_ns,ideal_ns,slowdown,"
+      "protocol,holder\n";
   for (size_t i = 0; i < scenario.transfers.size(); ++i) {
     const Transfer& transfer = scenario.transfers[i];
     const Traffic::Progress& progress = run.traffic().progress()[i];
-    const base::Duration ideal = ideals.Of(transfer);
     absl::StrAppendFormat(&csv, "%s,%s,%s,%d,%s,%s,", scenario.groups[transfer.group], names.NameOf(transfer.from),
-                          names.NameOf(transfer.to), transfer.bytes, ToString(transfer.verb), StateOf(progress));
-    if (progress.state == State::kFinished) {
-      const base::Duration took = progress.finish - progress.start;
-      absl::StrAppendFormat(&csv, "%.3f,%.3f,%.3f,%.3f,%.6f\n", Nanoseconds(progress.start - run.begin()),
-                            Nanoseconds(progress.finish - run.begin()), Nanoseconds(took), Nanoseconds(ideal),
-                            Nanoseconds(took) / Nanoseconds(ideal));
+                          names.NameOf(transfer.to), transfer.bytes, VerbOf(transfer), StateOf(progress));
+    const bool finished = progress.state == State::kFinished;
+    const base::Duration took = progress.finish - progress.start;
+    if (finished) {
+      absl::StrAppendFormat(&csv, "%.3f,%.3f,%.3f,", Nanoseconds(progress.start - run.begin()),
+                            Nanoseconds(progress.finish - run.begin()), Nanoseconds(took));
     } else {
-      absl::StrAppendFormat(&csv, ",,,%.3f,\n", Nanoseconds(ideal));
+      absl::StrAppend(&csv, ",,,");
     }
+    if (UsesNetwork(transfer, progress)) {
+      const base::Duration ideal = ideals.Of(transfer);
+      absl::StrAppendFormat(&csv, "%.3f,", Nanoseconds(ideal));
+      if (finished) absl::StrAppendFormat(&csv, "%.6f", Nanoseconds(took) / Nanoseconds(ideal));
+    } else {
+      absl::StrAppend(&csv, ",");
+    }
+    const absl::optional<uint32_t> holder = progress.report.holder;
+    absl::StrAppend(&csv, ",", ProtocolOf(transfer, progress), ",",
+                    finished && holder ? scenario.topology.hosts[*holder].name : "", "\n");
   }
   return csv;
 }
@@ -217,7 +264,7 @@ json Summary(const Run& run) {
   json groups = json::object();
   for (uint32_t i = 0; i < scenario.groups.size(); ++i) groups[scenario.groups[i]] = GroupSummary(run, i, &ideals);
   std::vector<std::string> wrong = FindUnaccounted(run.fabric(), run.quiet());
-  if (!run.traffic().PayloadIsRight()) wrong.push_back("payload arrived that was not sent so");
+  if (!run.PayloadIsRight()) wrong.push_back("payload arrived that was not sent so");
   json summary = {{"scenario", scenario.name},
                   {"question", scenario.question},
                   {"ending", ToString(run.ending())},

@@ -19,12 +19,15 @@ const char* ToString(Run::Ending ending) {
       return "frozen";
     case Run::Ending::kDuration:
       return "duration over";
+    case Run::Ending::kNotReady:
+      return "not ready";
   }
   return "unknown";
 }
 
-absl::StatusOr<std::unique_ptr<Run>> Run::Build(base::EventLoop& loop, Scenario scenario) {
-  std::unique_ptr<Run> run(new Run(loop, std::move(scenario)));
+absl::StatusOr<std::unique_ptr<Run>> Run::Build(VirtualTime& time, Scenario scenario) {
+  std::unique_ptr<Run> run(new Run(time, std::move(scenario)));
+  base::EventLoop& loop = *run->loop_;
   const Scenario& s = run->scenario_;
   FabricOptions options;
   options.seed = s.seed;
@@ -35,6 +38,12 @@ absl::StatusOr<std::unique_ptr<Run>> Run::Build(base::EventLoop& loop, Scenario 
   auto traffic = Traffic::Open(loop, *run->fabric_, s);
   if (!traffic.ok()) return traffic.status();
   run->traffic_ = *std::move(traffic);
+  if (!s.objects.empty()) {
+    const auto devices = [&run](uint32_t interface) -> verbs::Device& { return run->traffic_->device(interface); };
+    auto stores = StoreHosts::Open(time, loop, s, devices, /*wrap=*/nullptr);
+    if (!stores.ok()) return stores.status();
+    run->stores_ = *std::move(stores);
+  }
   const uint8_t priority = options.interfaces.priority_of_dscp[s.nic.dscp];
   run->sampler_ = std::make_unique<Sampler>(loop, s.outputs, run->ports_, priority, *run->traffic_);
   for (const Transfer& one : s.transfers) run->total_bytes_ += one.bytes;
@@ -42,11 +51,18 @@ absl::StatusOr<std::unique_ptr<Run>> Run::Build(base::EventLoop& loop, Scenario 
 }
 
 void Run::Start() {
-  begin_ = loop_.Now();
-  duration_ = loop_.RunAfter(scenario_.duration, [this] { End(Ending::kDuration); });
+  begin_ = loop_->Now();
+  if (stores_ == nullptr) return Begin();
+  duration_ = loop_->RunAfter(kMostPreparation, [this] { End(Ending::kNotReady); });
+  stores_->Prepare([this] { Begin(); });
+}
+
+void Run::Begin() {
+  begin_ = loop_->Now();
+  duration_ = loop_->RunAfter(scenario_.duration, [this] { End(Ending::kDuration); });
   ArmFreeze();
   sampler_->Start();
-  traffic_->Start();
+  traffic_->Start(stores_.get());
 }
 
 bool Run::over() {
@@ -57,6 +73,10 @@ bool Run::over() {
     End(well ? Ending::kFinished : Ending::kFailed);
   }
   return ending_ != Ending::kRunning;
+}
+
+bool Run::PayloadIsRight() const {
+  return traffic_->PayloadIsRight() && (stores_ == nullptr || stores_->payload_is_right());
 }
 
 double Run::PartDone() const {
@@ -88,7 +108,7 @@ uint64_t Run::Transmissions() const {
 
 void Run::ArmFreeze() {
   moved_ = Moved();
-  freeze_ = loop_.RunAfter(scenario_.freeze_after, [this] {
+  freeze_ = loop_->RunAfter(scenario_.freeze_after, [this] {
     if (Queued() != 0 && Moved() == moved_) return End(Ending::kFrozen);
     ArmFreeze();
   });
@@ -115,8 +135,8 @@ uint64_t Run::Queued() const {
 void Run::End(Ending ending) {
   if (ending_ != Ending::kRunning) return;
   ending_ = ending;
-  end_ = loop_.Now();
-  sampler_->Stop();
+  end_ = loop_->Now();
+  if (ending != Ending::kNotReady) sampler_->Stop();
   freeze_.Cancel();
   duration_.Cancel();
 }

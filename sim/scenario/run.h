@@ -1,11 +1,11 @@
-// Run is a scenario while it happens: its network, its NICs and their transfers on one event loop,
-// and how it ends.
+// Run is a scenario while it happens: its network and its NICs on one event loop, their transfers,
+// the hosts' nodes on loops of their own where something goes through the store, and how it ends.
 //
-// Whoever has the loop builds a Run, starts it, lets the loop run until over(), and then until
+// Whoever has the time builds a Run, starts it, lets time go on until over(), and then until
 // quiet() or some time has passed, so that the last acknowledgements arrive; results.h writes down
 // what happened.
 //
-// Law: the same scenario gives the same results, on any loop in virtual time.
+// Law: the same scenario gives the same results, in any virtual time.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,9 @@
 #include "sim/scenario/fabric_ports.h"
 #include "sim/scenario/sampler.h"
 #include "sim/scenario/scenario.h"
+#include "sim/scenario/store_hosts.h"
 #include "sim/scenario/traffic.h"
+#include "sim/virtual_time.h"
 
 namespace tokamak::sim {
 
@@ -31,12 +33,17 @@ class Run final {
     kFailed,    // some ended otherwise
     kFrozen,    // frames wait, and nothing has moved for Scenario::freeze_after
     kDuration,  // the scenario's duration was over before
+    kNotReady,  // the nodes did not join in time
   };
 
-  // `loop` must outlive it. Errors: those of SwitchedFabric::Build and OpenSoftDevice.
-  static absl::StatusOr<std::unique_ptr<Run>> Build(base::EventLoop& loop, Scenario scenario);
+  // `time` must outlive it. Errors: those of SwitchedFabric::Build, OpenSoftDevice and
+  // StoreHosts::Open.
+  static absl::StatusOr<std::unique_ptr<Run>> Build(VirtualTime& time, Scenario scenario);
 
+  // Where something goes through the store, the scenario's time begins when all nodes have joined,
+  // at the latest after kMostPreparation; else now.
   void Start();
+  static constexpr base::Duration kMostPreparation = base::Seconds(10);
 
   // Once it is over it stays so.
   bool over();
@@ -57,22 +64,26 @@ class Run final {
   const std::vector<FabricPort>& ports() const { return ports_; }
   const Traffic& traffic() const { return *traffic_; }
   const Sampler& sampler() const { return *sampler_; }
+  bool PayloadIsRight() const;
+  base::Time Now() const { return loop_->Now(); }
   base::Time begin() const { return begin_; }
   base::Time end() const { return end_; }
   uint64_t Transmissions() const;  // frames on all cables, pause frames included
 
  private:
-  Run(base::EventLoop& loop, Scenario scenario) : loop_(loop), scenario_(std::move(scenario)) {}
+  Run(VirtualTime& time, Scenario scenario) : loop_(time.MakeLoop()), scenario_(std::move(scenario)) {}
+  void Begin();
   void ArmFreeze();
   uint64_t Moved() const;
   uint64_t Queued() const;
   void End(Ending ending);
 
-  base::EventLoop& loop_;
+  const std::unique_ptr<base::EventLoop> loop_;  // of network and NICs
   const Scenario scenario_;
   std::unique_ptr<SwitchedFabric> fabric_;
   std::vector<FabricPort> ports_;
   std::unique_ptr<Traffic> traffic_;
+  std::unique_ptr<StoreHosts> stores_;  // none: nothing goes through the store
   std::unique_ptr<Sampler> sampler_;
   Ending ending_ = Ending::kRunning;
   base::Time begin_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/base/time.h"
+#include "lib/transport/endpoint_options.h"
 #include "lib/verbs/soft/congestion.h"
 #include "sim/fabric/topology.h"
 #include "sim/scenario/transfer.h"
@@ -23,6 +24,21 @@ struct NicSettings {
   uint32_t dscp = 26;  // priority 3
   base::Duration ack_timeout = base::Milliseconds(1);
   uint32_t retries = 6;
+};
+
+// Of the nodes that hosts run where something goes through the store.
+struct StoreSettings {
+  uint64_t memory = 64 << 20;           // bytes of each node
+  uint32_t engines = 1;                 // 0: one, on the control loop
+  transport::EndpointOptions endpoint;  // policy, slots, chunks
+  bool connect_before = true;           // who gets is connected to who puts when the time begins
+};
+
+// An object of the store.
+struct StoreObject {
+  uint32_t home = 0;  // who puts it: an interface of the topology, by number
+  uint32_t bytes = 0;
+  bool there_before = false;  // it is put before the scenario's time begins; else a transfer does it
 };
 
 struct OutputSettings {
@@ -42,6 +58,8 @@ struct Scenario {
   OutputSettings outputs;
   std::vector<std::string> groups;  // names of the workloads
   std::vector<Transfer> transfers;  // in the order of the workloads
+  StoreSettings store;
+  std::vector<StoreObject> objects;  // none: nothing goes through the store
 };
 
 }  // namespace tokamak::sim

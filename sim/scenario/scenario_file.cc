@@ -1,11 +1,13 @@
 #include "sim/scenario/scenario_file.h"
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "lib/base/units.h"
 #include "sim/fabric/json_object.h"
 #include "sim/fabric/topology_file.h"
 #include "sim/scenario/host_names.h"
@@ -95,6 +97,43 @@ void ReadPayload(JsonObject* file, Scenario* scenario) {
   scenario->phantom = payload == "phantom";
 }
 
+void ReadStore(JsonObject* object, StoreSettings* store) {
+  constexpr uint64_t kLeastMemory = 1 << 20, kMostMemory = uint64_t{1} << 40;
+  object->ReadSize("memory", &store->memory);
+  if (store->memory < kLeastMemory || store->memory > kMostMemory) {
+    object->error().Note(object->PlaceOf("memory"), "at least 1 MiB and at most 1 TiB are needed here");
+  }
+  store->memory = store->memory / 64 * 64;
+  object->Read("engines", 0, 16, &store->engines);
+  std::string policy;
+  object->Read("policy", &policy);
+  if (!policy.empty()) {
+    const absl::StatusOr<transport::Policy> parsed = transport::Policy::Parse(policy);
+    if (!parsed.ok()) object->error().Note(object->PlaceOf("policy"), parsed.status().message());
+    if (parsed.ok()) store->endpoint.policy = *parsed;
+  }
+  std::string connections = "before";
+  object->Read("connections", &connections);
+  if (connections != "before" && connections != "when-needed") {
+    object->error().Note(object->PlaceOf("connections"), "it is \"before\" or \"when-needed\"");
+  }
+  store->connect_before = connections == "before";
+  object->Read("receive_slots", 2, 1 << 15, &store->endpoint.receive_slots);
+  object->Read("chunks_in_flight", 1, 1024, &store->endpoint.chunks_in_flight);
+}
+
+// What a host puts must have room in its node.
+void CheckMemory(JsonObject* file, const Scenario& scenario) {
+  std::vector<uint64_t> put(scenario.topology.interfaces());
+  for (const StoreObject& object : scenario.objects) put[object.home] += object.bytes;
+  const auto most = std::max_element(put.begin(), put.end());
+  if (most == put.end() || *most <= scenario.store.memory) return;
+  file->error().Note("store.memory",
+                     absl::StrCat(HostNames(scenario.topology).NameOf(static_cast<uint32_t>(most - put.begin())),
+                                  " puts ", base::FormatSize(*most), ", and copies need room, too: ask for more than ",
+                                  base::FormatSize(scenario.store.memory)));
+}
+
 void ReadOutputs(JsonObject* object, OutputSettings* outputs) {
   ReadPositive("interval", object, &outputs->interval);
   object->Read("most_samples", 2, 1'000'000, &outputs->most_samples);
@@ -113,7 +152,7 @@ void ReadWorkloads(JsonObject* file, const std::string& folder, Scenario* scenar
   Workload workload(scenario->topology, names, folder, random);
   for (JsonObject& object : file->Objects("workload")) {
     const auto group = static_cast<uint32_t>(scenario->groups.size());
-    scenario->groups.push_back(workload.Read(group, &object, &scenario->transfers));
+    scenario->groups.push_back(workload.Read(group, &object, &scenario->transfers, &scenario->objects));
     for (uint32_t i = 0; i < group; ++i) {
       if (scenario->groups[i] != scenario->groups[group]) continue;
       file->error().Note(object.PlaceOf("name"), absl::StrCat("there is another '", scenario->groups[i],
@@ -138,6 +177,10 @@ absl::StatusOr<Scenario> ScenarioFromJson(const json& value, const std::string& 
     ReadNic(&nic, &scenario.nic);
     nic.Finish();
   }
+  for (JsonObject& store : file.ObjectIfAny("store")) {
+    ReadStore(&store, &scenario.store);
+    store.Finish();
+  }
   ReadPayload(&file, &scenario);
   ReadSeed(&file, &scenario.seed);
   ReadPositive("duration", &file, &scenario.duration);
@@ -147,6 +190,7 @@ absl::StatusOr<Scenario> ScenarioFromJson(const json& value, const std::string& 
     outputs.Finish();
   }
   ReadWorkloads(&file, folder, &scenario);
+  CheckMemory(&file, scenario);
   file.Finish();
   if (!error.status().ok()) return error.status();
   return scenario;

@@ -16,7 +16,9 @@ constexpr uint64_t kReceive = uint64_t{1} << 32;
 
 uint32_t Largest(const std::vector<Transfer>& transfers) {
   uint32_t largest = 1;
-  for (const Transfer& one : transfers) largest = std::max(largest, one.bytes);
+  for (const Transfer& one : transfers) {
+    if (one.way == Transfer::Way::kMessage) largest = std::max(largest, one.bytes);
+  }
   return largest;
 }
 
@@ -27,6 +29,7 @@ absl::StatusOr<std::unique_ptr<Traffic>> Traffic::Open(base::EventLoop& loop, Sw
   std::unique_ptr<Traffic> traffic(new Traffic(loop, fabric, scenario));
   std::vector<uint32_t> transfers(fabric.interfaces());  // at each NIC
   for (const Transfer& one : scenario.transfers) {
+    if (one.way != Transfer::Way::kMessage) continue;
     ++transfers[one.from];
     ++transfers[one.to];
   }
@@ -89,7 +92,8 @@ absl::Status Traffic::OpenNic(const verbs::Address& address, uint32_t number, ui
   return absl::OkStatus();
 }
 
-void Traffic::Start() {
+void Traffic::Start(StoreHosts* stores) {
+  stores_ = stores;
   begin_ = loop_.Now();
   const std::vector<Transfer>& transfers = scenario_.transfers;
   for (uint32_t i = 0; i < transfers.size(); ++i) {
@@ -117,15 +121,21 @@ void Traffic::StartDue() {
 
 void Traffic::Begin(uint32_t number) {
   const Transfer& transfer = scenario_.transfers[number];
+  running_.push_back(number);
+  progress_[number].state = State::kRunning;
+  progress_[number].start = loop_.Now();
+  if (transfer.way == Transfer::Way::kMessage) return BeginMessage(number);
+  stores_->Begin(transfer, [this, number](const StoreReport& report) { EndThroughStore(number, report); });
+}
+
+void Traffic::BeginMessage(uint32_t number) {
+  const Transfer& transfer = scenario_.transfers[number];
   std::vector<Connection*>& idle = idle_[{transfer.from, transfer.to}];
   if (idle.empty()) idle.push_back(Connect(transfer.from, transfer.to));
   Connection* connection = idle.back();
   idle.pop_back();
   connection->sent_before = BytesSent(*connection);
   used_[number] = connection;
-  running_.push_back(number);
-  progress_[number].state = State::kRunning;
-  progress_[number].start = loop_.Now();
   if (transfer.verb == Opcode::kSend) PostReceive(number, *connection);
   Post(number, *connection);
 }
@@ -165,29 +175,42 @@ void Traffic::Poll(Nic* nic) {
   nic->completions->RequestNotify(false);
   while (const size_t got = nic->completions->Poll(absl::MakeSpan(some))) {
     for (size_t i = 0; i < got; ++i) {
-      if ((some[i].id & kReceive) == 0) End(static_cast<uint32_t>(some[i].id), some[i].status);
+      if ((some[i].id & kReceive) == 0) EndMessage(static_cast<uint32_t>(some[i].id), some[i].status);
     }
   }
 }
 
-void Traffic::End(uint32_t number, verbs::CompletionStatus status) {
+void Traffic::EndMessage(uint32_t number, verbs::CompletionStatus status) {
   const Transfer& transfer = scenario_.transfers[number];
-  Progress& progress = progress_[number];
+  Connection* connection = std::exchange(used_[number], nullptr);
+  group_sent_[transfer.group] += BytesSent(*connection) - connection->sent_before;
   const bool well = status == verbs::CompletionStatus::kSuccess;
-  progress.state = well ? State::kFinished : State::kFailed;
-  progress.status = status;
+  if (well) {
+    memory_.Expect(transfer.bytes);
+    idle_[{transfer.from, transfer.to}].push_back(connection);
+  }
+  End(number, well ? "" : verbs::ToString(status));
+}
+
+void Traffic::EndThroughStore(uint32_t number, const StoreReport& report) {
+  const Transfer& transfer = scenario_.transfers[number];
+  progress_[number].report = report;
+  if (report.holder) group_sent_[transfer.group] += transfer.bytes;
+  End(number, report.status.ok() ? "" : absl::StatusCodeToString(report.status.code()));
+}
+
+void Traffic::End(uint32_t number, const std::string& trouble) {
+  Progress& progress = progress_[number];
+  progress.state = trouble.empty() ? State::kFinished : State::kFailed;
+  progress.status = trouble;
   progress.finish = loop_.Now();
   ++ended_;
   running_.erase(std::find(running_.begin(), running_.end(), number));
-  Connection* connection = std::exchange(used_[number], nullptr);
-  group_sent_[transfer.group] += BytesSent(*connection) - connection->sent_before;
-  if (!well) {
+  if (!trouble.empty()) {
     for (uint32_t follower : followers_[number]) Block(follower);
     return;
   }
-  bytes_finished_ += transfer.bytes;
-  memory_.Expect(transfer.bytes);
-  idle_[{transfer.from, transfer.to}].push_back(connection);
+  bytes_finished_ += scenario_.transfers[number].bytes;
   for (uint32_t follower : followers_[number]) {
     const base::Time start = begin_ + scenario_.transfers[follower].start;
     if (start <= loop_.Now()) {
@@ -214,7 +237,7 @@ std::vector<Traffic::GroupCounters> Traffic::Groups() const {
   for (size_t i = 0; i < groups.size(); ++i) groups[i].bytes_sent = group_sent_[i];
   for (uint32_t number : running_) {
     GroupCounters& group = groups[scenario_.transfers[number].group];
-    group.bytes_sent += BytesSent(*used_[number]) - used_[number]->sent_before;
+    if (used_[number] != nullptr) group.bytes_sent += BytesSent(*used_[number]) - used_[number]->sent_before;
     ++group.running;
   }
   return groups;

@@ -1,15 +1,16 @@
 // Traffic carries out the transfers of a scenario: a software NIC at every interface, reliable
 // connections between them, and requests when their time has come.
 //
-// A transfer has a connection to itself while it runs. Connections are made when they are needed,
+// A message has a connection to itself while it runs. Connections are made when they are needed,
 // by hand, so no message of a connection manager is in the way, and used again by later transfers
-// between the same NICs.
+// between the same NICs. Puts and gets are handed to the hosts' nodes, which share the NICs.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,8 @@
 #include "sim/fabric/switched_fabric.h"
 #include "sim/scenario/payload_memory.h"
 #include "sim/scenario/scenario.h"
+#include "sim/scenario/store_hosts.h"
+#include "sim/scenario/store_report.h"
 
 namespace tokamak::sim {
 
@@ -31,18 +34,19 @@ class Traffic final {
     kWaiting,  // for its time, or another transfer
     kRunning,
     kFinished,
-    kFailed,   // its connection broke: `status` says why
+    kFailed,   // `status` says why
     kBlocked,  // the transfer that it waits for failed
   };
 
   struct Progress {
     State state = State::kWaiting;
-    verbs::CompletionStatus status = verbs::CompletionStatus::kSuccess;
+    std::string status;
     base::Time start;
     base::Time finish;
+    StoreReport report;  // of a put or a get
   };
 
-  // What the transfers of one workload have sent so far.
+  // What the transfers of one workload have sent so far. Of gets, what has arrived.
   struct GroupCounters {
     uint64_t bytes_sent = 0;  // payload, whatever is sent again included
     uint32_t running = 0;
@@ -53,8 +57,12 @@ class Traffic final {
   static absl::StatusOr<std::unique_ptr<Traffic>> Open(base::EventLoop& loop, SwitchedFabric& fabric,
                                                        const Scenario& scenario);
 
-  // The scenario's time begins now.
-  void Start();
+  // The NIC of an interface, by number.
+  verbs::Device& device(uint32_t interface) { return *nics_[interface].device; }
+
+  // The scenario's time begins now. `stores`, where something goes through the store, must outlive
+  // the transfers.
+  void Start(StoreHosts* stores);
 
   // No transfer runs or waits.
   bool over() const { return ended_ == scenario_.transfers.size(); }
@@ -93,7 +101,10 @@ class Traffic final {
   void Post(uint32_t number, const Connection& connection);
   void PostReceive(uint32_t number, const Connection& connection);
   void Poll(Nic* nic);
-  void End(uint32_t number, verbs::CompletionStatus status);
+  void BeginMessage(uint32_t number);
+  void EndMessage(uint32_t number, verbs::CompletionStatus status);
+  void EndThroughStore(uint32_t number, const StoreReport& report);
+  void End(uint32_t number, const std::string& trouble);
   void Block(uint32_t number);
   uint64_t BytesSent(const Connection& connection) const;
   Connection* Connect(uint32_t from, uint32_t to);
@@ -110,6 +121,7 @@ class Traffic final {
   std::deque<Connection> connections_;
   std::map<std::pair<uint32_t, uint32_t>, std::vector<Connection*>> idle_;
 
+  StoreHosts* stores_ = nullptr;
   base::Time begin_;
   std::vector<uint32_t> by_start_;  // transfers that wait for nothing but their time
   size_t next_start_ = 0;

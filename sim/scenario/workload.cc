@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -21,24 +22,20 @@ constexpr uint64_t kMostBytes = 1 << 30;  // of one transfer
 
 }  // namespace
 
-std::string Workload::Read(uint32_t group, JsonObject* object, std::vector<Transfer>* transfers) {
+std::string Workload::Read(uint32_t group, JsonObject* object, std::vector<Transfer>* transfers,
+                           std::vector<StoreObject>* objects) {
   object_ = object;
   transfers_ = transfers;
+  objects_ = objects;
   next_ = Transfer();
   next_.group = group;
-  std::string kind, verb = "write";
+  one_object_ = false;
+  std::string kind;
   object->Read("kind", &kind);
   std::string name = kind;
   object->Read("name", &name);
-  object->Read("verb", &verb);
   object->Read("start", &next_.start);
-  if (verb == "read") {
-    next_.verb = verbs::Opcode::kRead;
-  } else if (verb == "send") {
-    next_.verb = verbs::Opcode::kSend;
-  } else if (verb != "write") {
-    object->error().Note(object->PlaceOf("verb"), "it is \"write\", \"read\" or \"send\"");
-  }
+  ReadWay();
   const std::vector<std::pair<const char*, void (Workload::*)()>> kinds = {
       {"flow", &Workload::Flow},       {"incast", &Workload::Incast},
       {"fan-out", &Workload::FanOut},  {"permutation", &Workload::Permutation},
@@ -56,6 +53,42 @@ std::string Workload::Read(uint32_t group, JsonObject* object, std::vector<Trans
   (this->*found->second)();
   object->Finish();
   return name;
+}
+
+void Workload::ReadWay() {
+  std::string through = "network";
+  object_->Read("through", &through);
+  if (through == "store") {
+    next_.way = Transfer::Way::kGet;
+    next_.verb = verbs::Opcode::kRead;
+    return ReadProtocol();
+  }
+  if (through != "network") object_->error().Note(object_->PlaceOf("through"), "it is \"network\" or \"store\"");
+  ReadVerb();
+}
+
+void Workload::ReadVerb() {
+  std::string verb = "write";
+  object_->Read("verb", &verb);
+  if (verb == "read") {
+    next_.verb = verbs::Opcode::kRead;
+  } else if (verb == "send") {
+    next_.verb = verbs::Opcode::kSend;
+  } else if (verb != "write") {
+    object_->error().Note(object_->PlaceOf("verb"), "it is \"write\", \"read\" or \"send\"");
+  }
+}
+
+void Workload::ReadProtocol() {
+  using transport::Protocol;
+  std::string text = transport::ToString(Protocol::kAuto);
+  object_->Read("protocol", &text);
+  for (Protocol protocol : {Protocol::kAuto, Protocol::kEager, Protocol::kRead, Protocol::kWrite}) {
+    if (text != transport::ToString(protocol)) continue;
+    next_.protocol = protocol;
+    return;
+  }
+  object_->error().Note(object_->PlaceOf("protocol"), "it is \"auto\", \"eager\", \"read\" or \"write\"");
 }
 
 void Workload::Flow() {
@@ -86,7 +119,14 @@ void Workload::FanOut() {
   const uint32_t from = ReadHost("from", 0);
   const std::vector<uint32_t> receivers = ReadHosts("to", from);
   const uint32_t bytes = ReadBytes();
-  for (uint32_t to : receivers) Add(from, to, bytes);
+  base::Duration gap;
+  object_->Read("gap", &gap);
+  if (ThroughStore()) AddObject(from, bytes, /*there_before=*/true);
+  one_object_ = true;
+  for (uint32_t to : receivers) {
+    Add(from, to, bytes);
+    next_.start = next_.start + gap;
+  }
 }
 
 // Each host sends to one, and receives from one, other than itself.
@@ -120,6 +160,10 @@ void Workload::Shuffle() {
 // In each of 2 (n - 1) rounds every host sends a piece to its successor, once it has one from its
 // predecessor.
 void Workload::AllReduceRing() {
+  if (ThroughStore()) {
+    return object_->error().Note(object_->PlaceOf("through"),
+                                 "pieces of a ring are messages, not objects; leave it out, or take another kind");
+  }
   const std::vector<uint32_t> hosts = ReadHosts("hosts");
   const auto n = static_cast<uint32_t>(hosts.size());
   const uint32_t bytes = ReadBytes();
@@ -163,6 +207,7 @@ void Workload::Poisson() {
 void Workload::Trace() {
   const std::string path = ReadPath("file");
   if (path.empty()) return;
+  if (ThroughStore()) return StoreTrace(path);
   std::ifstream file(path);
   std::string line;
   for (uint32_t number = 1; std::getline(file, line); ++number) {
@@ -189,6 +234,58 @@ bool Workload::TraceLine(absl::string_view line) {
   return true;
 }
 
+// What is got is known only when all is read: a get may be asked for before the put, and waits.
+void Workload::StoreTrace(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::vector<std::pair<uint32_t, Asked>> lines;  // with their numbers
+  std::map<std::string, uint32_t> objects;        // by name
+  const auto wrong = [&](uint32_t number, const std::string& what) {
+    object_->error().Note(object_->PlaceOf("file"), absl::StrCat(path, ", line ", number, ": ", what));
+  };
+  for (uint32_t number = 1; std::getline(file, line); ++number) {
+    const absl::string_view text = absl::StripAsciiWhitespace(absl::string_view(line).substr(0, line.find('#')));
+    if (text.empty()) continue;
+    const std::optional<Asked> asked = StoreTraceLine(text);
+    if (!asked) {
+      return wrong(number, "a line is \"time,host,put or get,object,bytes\", as in 12.5us,host0,put,weights,64KiB");
+    }
+    if (asked->put) {
+      if (objects.count(asked->object) != 0) {
+        return wrong(number, absl::StrCat("'", asked->object, "' is put twice; objects never change"));
+      }
+      objects[asked->object] = static_cast<uint32_t>(objects_->size());
+      AddObject(asked->host, asked->bytes, /*there_before=*/false);
+    }
+    lines.emplace_back(number, *asked);
+  }
+  one_object_ = true;
+  for (const auto& [number, asked] : lines) {
+    const auto found = objects.find(asked.object);
+    if (found == objects.end()) return wrong(number, absl::StrCat("nobody puts '", asked.object, "'"));
+    const StoreObject& object = (*objects_)[found->second];
+    if (asked.bytes != object.bytes) {
+      return wrong(number, absl::StrCat("'", asked.object, "' has ", object.bytes, " bytes where it is put"));
+    }
+    next_.way = asked.put ? Transfer::Way::kPut : Transfer::Way::kGet;
+    next_.start = asked.start;
+    next_.object = found->second;
+    Add(object.home, asked.host, object.bytes);
+  }
+}
+
+std::optional<Workload::Asked> Workload::StoreTraceLine(absl::string_view line) const {
+  std::vector<std::string> fields = absl::StrSplit(line, ',');
+  if (fields.size() != 5) return std::nullopt;
+  for (std::string& field : fields) absl::StripAsciiWhitespace(&field);
+  const absl::StatusOr<base::Duration> start = base::ParseDuration(fields[0]);
+  const absl::StatusOr<uint32_t> host = names_.FindHost(fields[1]);
+  const absl::StatusOr<uint64_t> bytes = base::ParseSize(fields[4]);
+  if (!start.ok() || !host.ok() || !bytes.ok() || fields[3].empty()) return std::nullopt;
+  if ((fields[2] != "put" && fields[2] != "get") || *bytes == 0 || *bytes > kMostBytes) return std::nullopt;
+  return Asked{fields[2] == "put", *start, *host, fields[3], static_cast<uint32_t>(*bytes)};
+}
+
 uint32_t Workload::ReadBytes() {
   uint64_t bytes = 1'000'000;
   object_->ReadSize("bytes", &bytes);
@@ -203,7 +300,7 @@ uint32_t Workload::ReadHost(const char* key, uint32_t fallback) {
   std::string name;
   object_->Read(key, &name);
   if (name.empty()) return fallback;
-  const absl::StatusOr<uint32_t> host = names_.Find(name);
+  const absl::StatusOr<uint32_t> host = Find(name);
   if (!host.ok()) object_->error().Note(object_->PlaceOf(key), host.status().message());
   return host.value_or(fallback);
 }
@@ -213,7 +310,7 @@ std::vector<uint32_t> Workload::ReadHosts(const char* key, uint32_t but) {
   object_->Read(key, &texts);
   std::vector<uint32_t> hosts;
   for (const std::string& text : texts) {
-    const absl::StatusOr<uint32_t> host = names_.Find(text);
+    const absl::StatusOr<uint32_t> host = Find(text);
     if (!host.ok()) {
       object_->error().Note(object_->PlaceOf(key), host.status().message());
     } else if (*host == but) {
@@ -225,7 +322,7 @@ std::vector<uint32_t> Workload::ReadHosts(const char* key, uint32_t but) {
   }
   if (!texts.empty()) return hosts;
   for (uint32_t i = 0; i < names_.count(); ++i) {
-    if (i != but) hosts.push_back(i);
+    if (i != but && (!ThroughStore() || names_.IsFirst(i))) hosts.push_back(i);
   }
   return hosts;
 }
@@ -248,10 +345,16 @@ void Workload::Add(uint32_t from, uint32_t to, uint32_t bytes) {
     return object_->error().Note(object_->PlaceOf("kind"),
                                  absl::StrCat("these are more than ", kMostTransfers, " transfers; ask for fewer"));
   }
+  if (ThroughStore() && !one_object_) AddObject(from, bytes, /*there_before=*/true);
   next_.from = from;
   next_.to = to;
   next_.bytes = bytes;
   transfers_->push_back(next_);
+}
+
+void Workload::AddObject(uint32_t home, uint32_t bytes, bool there_before) {
+  next_.object = static_cast<uint32_t>(objects_->size());
+  objects_->push_back({home, bytes, there_before});
 }
 
 void Workload::AddRepeated(uint32_t from, uint32_t to, uint32_t bytes, uint32_t count) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "sim/fabric/json_object.h"
 #include "sim/fabric/topology.h"
 #include "sim/scenario/host_names.h"
+#include "sim/scenario/scenario.h"
 #include "sim/scenario/transfer.h"
 
 namespace tokamak::sim {
@@ -20,10 +22,16 @@ class Workload final {
   Workload(const Topology& topology, const HostNames& names, std::string folder, const base::Random& random)
       : topology_(topology), names_(names), folder_(std::move(folder)), random_(random) {}
 
-  // Appends the transfers of a group. Returns its name. What is wrong is noted with the object.
-  std::string Read(uint32_t group, JsonObject* object, std::vector<Transfer>* transfers);
+  // Appends the transfers of a group, and the objects that they are about. Returns its name. What
+  // is wrong is noted with the object.
+  std::string Read(uint32_t group, JsonObject* object, std::vector<Transfer>* transfers,
+                   std::vector<StoreObject>* objects);
 
  private:
+  bool ThroughStore() const { return next_.way != Transfer::Way::kMessage; }
+  void ReadWay();
+  void ReadVerb();
+  void ReadProtocol();
   void Flow();
   void Incast();
   void FanOut();
@@ -32,14 +40,30 @@ class Workload final {
   void AllReduceRing();
   void Poisson();
   void Trace();
+  void StoreTrace(const std::string& path);
 
   uint32_t ReadBytes();
   uint32_t ReadHost(const char* key, uint32_t fallback);
   std::vector<uint32_t> ReadHosts(const char* key, uint32_t but = UINT32_MAX);
   std::string ReadPath(const char* key);
+  absl::StatusOr<uint32_t> Find(const std::string& name) const {
+    return ThroughStore() ? names_.FindHost(name) : names_.Find(name);
+  }
   void Add(uint32_t from, uint32_t to, uint32_t bytes);
+  void AddObject(uint32_t home, uint32_t bytes, bool there_before);
   void AddRepeated(uint32_t from, uint32_t to, uint32_t bytes, uint32_t count);
   bool TraceLine(absl::string_view line);
+
+  // A line of a trace of the store.
+  struct Asked {
+    bool put = false;
+    base::Duration start;
+    uint32_t host = 0;
+    std::string object;
+    uint32_t bytes = 0;
+  };
+  std::optional<Asked> StoreTraceLine(absl::string_view line) const;
+
   double HostBitsPerSecond(const std::vector<uint32_t>& hosts) const;
 
   const Topology& topology_;
@@ -50,7 +74,9 @@ class Workload final {
   // While one is read.
   JsonObject* object_ = nullptr;
   std::vector<Transfer>* transfers_ = nullptr;
+  std::vector<StoreObject>* objects_ = nullptr;
   Transfer next_;
+  bool one_object_ = false;  // all transfers are about the last one
 };
 
 }  // namespace tokamak::sim

@@ -31,6 +31,10 @@ class Ns3ExperimentTest(unittest.TestCase):
                 ("victim", ("--set", "duration=100us"), 4),
                 ("lossy", (), 0),
                 ("cyclic", (), 3),
+                ("store_trace", ("--set", "payload=real"), 0),
+                ("store_hot_object", (), 0),
+                ("store_shuffle64", ("--set", "topology.hosts_per_leaf=2", "--set", "workload.0.bytes=200KB", "--set",
+                                     "store.engines=2"), 0),
         ):
             with self.subTest(scenario):
                 ours, ns3 = (self.tables(program, scenario, code, *arguments) for program in PROGRAMS)

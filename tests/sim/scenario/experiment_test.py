@@ -41,6 +41,18 @@ class ExperimentTest(unittest.TestCase):
         for outside in ("<script", "<img", "<link", "src="):
             self.assertNotIn(outside, report)
 
+    def test_what_goes_through_the_store_is_told_by_protocol(self):
+        code, said = self.experiment("run", "store_trace")
+        self.assertEqual(code, 0, said)
+        rows = [line.split(",")[-2:] for line in read(self.out, "transfers.csv").splitlines()]
+        self.assertEqual(rows[0], ["protocol", "holder"])
+        self.assertIn(["read", "host0"], rows)
+        self.assertIn(["eager", "host2"], rows)
+        report = read(self.out, "report.html")
+        self.assertIn("by protocol", report)
+        for protocol in ("read", "eager", "local"):
+            self.assertIn(f"<td>{protocol}</td>", report)
+
     def test_the_same_scenario_gives_the_same_bytes(self):
         results = []
         for _ in range(2):

@@ -10,27 +10,27 @@
 #include "sim/scenario/results.h"
 #include "sim/scenario/run.h"
 #include "sim/scenario/scenario_file.h"
-#include "sim/sim_loop.h"
+#include "sim/sim_time.h"
 
 namespace tokamak::sim {
 
 class FinishedRun {
  public:
-  explicit FinishedRun(const std::string& name, const std::vector<std::string>& changes = {}) : loop_(scheduler_) {
+  explicit FinishedRun(const std::string& name, const std::vector<std::string>& changes = {}) {
     const std::string folder = "sim/scenario/scenarios";
     auto file = ReadJsonFile(folder + "/" + name + ".json");
     CHECK(file.ok()) << file.status();
     for (const std::string& change : changes) CHECK(SetMember(change, &*file).ok()) << change;
     auto scenario = ScenarioFromJson(*file, folder);
     CHECK(scenario.ok()) << scenario.status();
-    const base::Time limit = loop_.Now() + scenario->duration + base::Seconds(1);
-    auto run = Run::Build(loop_, *std::move(scenario));
+    const base::Time limit = time_.Now() + Run::kMostPreparation + scenario->duration + base::Seconds(1);
+    auto run = Run::Build(time_, *std::move(scenario));
     CHECK(run.ok()) << run.status();
     run_ = *std::move(run);
     run_->Start();
-    CHECK(scheduler_.RunUntil([this] { return run_->over(); }, limit)) << name << " never ends";
+    CHECK(time_.RunUntil([this] { return run_->over(); }, limit)) << name << " never ends";
     if (run_->ending() == Run::Ending::kFinished) {
-      EXPECT_TRUE(scheduler_.RunUntil([this] { return run_->quiet(); }, loop_.Now() + base::Milliseconds(10)));
+      EXPECT_TRUE(time_.RunUntil([this] { return run_->quiet(); }, time_.Now() + base::Milliseconds(10)));
     }
     summary_ = Summary(*run_);
     EXPECT_EQ(summary_["unaccounted"], nlohmann::json::array());
@@ -56,8 +56,7 @@ class FinishedRun {
   uint64_t sent(uint32_t group) const { return run_->sampler().samples().back().groups[group].bytes_sent; }
 
  private:
-  Scheduler scheduler_;
-  SimLoop loop_;
+  SimTime time_;
   std::unique_ptr<Run> run_;
   nlohmann::json summary_;
 };

@@ -51,7 +51,7 @@ TEST(RunTest, WhatFailsIsToldAndBlocksWhatWaitsForIt) {
   EXPECT_EQ(run.ending(), Run::Ending::kFailed);
   const auto& progress = run.run().traffic().progress();
   EXPECT_EQ(progress[0].state, Traffic::State::kFailed);
-  EXPECT_EQ(progress[0].status, verbs::CompletionStatus::kRetryExceeded);
+  EXPECT_EQ(progress[0].status, verbs::ToString(verbs::CompletionStatus::kRetryExceeded));
   EXPECT_EQ(progress[2].state, Traffic::State::kBlocked);
 }
 

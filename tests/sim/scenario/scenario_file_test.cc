@@ -99,7 +99,7 @@ TEST(ScenarioFileTest, EveryKeyIsTaken) {
 TEST(ScenarioFileTest, MistakesAreToldWithTheirPlaceAndARemedy) {
   EXPECT_EQ(WrongWith(R"("sede": 1)"),
             "unknown key 'sede'; known are duration, freeze_after, name, nic, outputs, payload, question, seed, "
-            "topology, workload");
+            "store, topology, workload");
   EXPECT_EQ(WrongWith(R"("seed": -1)"), "seed: a whole number is needed here");
   EXPECT_EQ(WrongWith(R"("payload": "none")"), "payload: it is \"real\" or \"phantom\"");
   EXPECT_EQ(WrongWith(R"("duration": "0s")"), "duration: a time above 0 is needed here");
@@ -137,6 +137,54 @@ TEST(ScenarioFileTest, MistakesInWorkloadsAreToldToo) {
   EXPECT_NE(WrongWorkload(R"({"kind": "poisson", "sizes": "none.txt"})").find("cannot read"), std::string::npos);
   const std::string trace = WriteFile("wrong.csv", "# a comment\n1us,host0,host1,4KiB\n2us,host0,host0,1\n");
   EXPECT_NE(WrongWorkload(R"({"kind": "trace", "file": ")" + trace + "\"}").find("line 3"), std::string::npos);
+}
+
+TEST(ScenarioFileTest, KeysOfTheStoreAreTaken) {
+  const auto scenario = Parse(std::string(kStar) + R"(,
+      "store": {"memory": "3MiB", "engines": 2, "policy": "eager:1KiB,write", "connections": "when-needed",
+                "receive_slots": 16, "chunks_in_flight": 3},
+      "workload": [{"kind": "fan-out", "through": "store", "protocol": "read", "start": "1us", "gap": "2us"}])");
+  ASSERT_TRUE(scenario.ok()) << scenario.status();
+  EXPECT_EQ(scenario->store.memory, 3u << 20);
+  EXPECT_EQ(scenario->store.engines, 2u);
+  EXPECT_EQ(scenario->store.endpoint.policy.ToString(), "eager:1KiB,write");
+  EXPECT_FALSE(scenario->store.connect_before);
+  EXPECT_EQ(scenario->store.endpoint.receive_slots, 16u);
+  EXPECT_EQ(scenario->store.endpoint.chunks_in_flight, 3u);
+  ASSERT_EQ(scenario->objects.size(), 1u);
+  EXPECT_EQ(scenario->objects[0].bytes, 1'000'000u);
+  ASSERT_EQ(scenario->transfers.size(), 4u);
+  EXPECT_EQ(scenario->transfers[3].way, Transfer::Way::kGet);
+  EXPECT_EQ(scenario->transfers[3].protocol, transport::Protocol::kRead);
+  EXPECT_EQ(scenario->transfers[3].start.microseconds(), 7);
+}
+
+TEST(ScenarioFileTest, MistakesAboutTheStoreAreToldToo) {
+  const auto trace = [](const std::string& text) {
+    return WrongWorkload(R"({"kind": "trace", "through": "store", "file": ")" + WriteFile("store.csv", text) + "\"}");
+  };
+  EXPECT_EQ(WrongWorkload(R"({"kind": "flow", "through": "walls"})"),
+            "workload[0].through: it is \"network\" or \"store\"");
+  EXPECT_EQ(WrongWorkload(R"({"kind": "flow", "through": "store", "protocol": "send"})"),
+            "workload[0].protocol: it is \"auto\", \"eager\", \"read\" or \"write\"");
+  EXPECT_NE(WrongWorkload(R"({"kind": "flow", "through": "store", "verb": "read"})").find("unknown key 'verb'"),
+            std::string::npos);
+  EXPECT_EQ(WrongWorkload(R"({"kind": "all-reduce-ring", "through": "store"})"),
+            "workload[0].through: pieces of a ring are messages, not objects; leave it out, or take another kind");
+  EXPECT_EQ(WrongWith(R"("store": {"memory": 1})"), "store.memory: at least 1 MiB and at most 1 TiB are needed here");
+  EXPECT_EQ(WrongWith(R"("store": {"connections": 1})").find("store.connections:"), 0u);
+  EXPECT_EQ(WrongWith(R"("store": {"policy": "eager:1KiB,fax"})").find("store.policy:"), 0u);
+  EXPECT_EQ(Wrong(R"("topology": {"generator": "rail-optimised"},
+                     "workload": [{"kind": "flow", "through": "store", "to": "host1:1"}])"),
+            "workload[0].to: 'host1:1' is one NIC; the store takes whole hosts, as in host1");
+  EXPECT_EQ(Wrong(std::string(kStar) + R"(, "store": {"memory": "2MiB"},
+                     "workload": [{"kind": "shuffle", "through": "store"}])"),
+            "store.memory: host0 puts 3.8 MiB, and copies need room, too: ask for more than 2 MiB");
+  EXPECT_NE(trace("0us,host0,keep,a,1KiB\n").find("line 1: a line is"), std::string::npos);
+  EXPECT_NE(trace("0us,host0,put,a,1KiB\n1us,host1,put,a,1KiB\n").find("line 2: 'a' is put twice"), std::string::npos);
+  EXPECT_NE(trace("0us,host0,get,a,1KiB\n").find("line 1: nobody puts 'a'"), std::string::npos);
+  EXPECT_NE(trace("0us,host0,get,a,1KiB\n1us,host1,put,a,2KiB\n").find("line 1: 'a' has 2048 bytes"),
+            std::string::npos);
 }
 
 TEST(WorkloadTest, PatternsAskForTheTransfersOfTheirName) {
