@@ -117,6 +117,7 @@ Frame* EgressPort::MakePauseFrame() {
   pause_due_ = false;
   Frame* frame = environment_.frames.Take();
   frame->is_pause = true;
+  frame->is_bytes = false;
   frame->pause = owner_.MakePause(place_.port);
   frame->wire_bytes = PauseFrame::kWireBytes;
   return frame;

@@ -42,6 +42,7 @@ void Frame::Load(const Packet& packet) {
   ecn = packet.ecn;
   corrupt = packet.corrupt;
   is_pause = false;
+  is_bytes = false;
   uint32_t real = 0;
   uint32_t bare = 0;
   const auto slices = absl::MakeConstSpan(packet.payload, packet.slices);
@@ -66,6 +67,18 @@ void Frame::Unload(Packet* packet) const {
     packet->slices = payload->slices;
     std::copy_n(payload->slice.begin(), payload->slices, packet->payload);
   }
+}
+
+void Frame::LoadBytes(absl::Span<const uint8_t> ethernet) {
+  headers = verbs::soft::kFreshHeaders;
+  ecn = verbs::soft::Ecn::kNotCapable;
+  corrupt = false;
+  is_pause = false;
+  is_bytes = true;
+  bare_payload = 0;
+  if (payload == nullptr) payload = std::make_unique<FramePayload>();
+  const PayloadSlice whole = {ethernet.data(), static_cast<uint32_t>(ethernet.size())};
+  CopyPayload(absl::MakeConstSpan(&whole, 1), whole.length, payload.get());
 }
 
 uint32_t MostWireBytes(uint32_t mtu) {

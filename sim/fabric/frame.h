@@ -1,4 +1,5 @@
-// Frame is what travels on a simulated wire: a RoCEv2 packet in Ethernet, or a PFC pause frame.
+// Frame is what travels on a simulated wire: a RoCEv2 packet in Ethernet, a PFC pause frame, or, as
+// bytes that nobody on the way reads, an Ethernet frame of a host outside of the simulation.
 //
 // Frames come from a FramePool and are linked into whatever queue they are in, so a fabric that has
 // warmed up allocates nothing. Whoever holds a frame hands it on or gives it back to the pool.
@@ -13,6 +14,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "lib/verbs/soft/packet.h"
 #include "sim/fabric/pause_frame.h"
 
@@ -38,6 +40,7 @@ struct alignas(64) Frame {
   bool corrupt = false;   // damaged on the way
   bool is_pause = false;  // then `pause` is all that it carries
   PauseFrame pause;
+  bool is_bytes = false;      // then `payload` is the whole Ethernet frame, and `headers` are empty
   uint32_t bare_payload = 0;  // bytes of a payload that has no memory at all
 
   verbs::soft::PacketHeaders headers;     // as sent
@@ -52,6 +55,10 @@ struct alignas(64) Frame {
 
   // The packet as it is now. Its payload lies in the frame.
   void Unload(verbs::soft::Packet* packet) const;
+
+  // Makes it carry a copy of an Ethernet frame, and shows that copy.
+  void LoadBytes(absl::Span<const uint8_t> ethernet);
+  absl::Span<uint8_t> bytes() { return {payload->bytes.data(), payload->slice[0].length}; }
 };
 static_assert(offsetof(Frame, headers) <= 64, "a switch looks at one cache line");
 

@@ -1,8 +1,10 @@
 #include "sim/fabric/host_interface.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "glog/logging.h"
 #include "lib/verbs/soft/packet.h"
 #include "lib/verbs/soft/wire.h"
 #include "sim/fabric/host_port.h"
@@ -39,8 +41,8 @@ HostInterface::~HostInterface() {
 
 absl::StatusOr<std::unique_ptr<Port>> HostInterface::Open(base::EventLoop& loop, const Address& address,
                                                           PortCallbacks callbacks) {
-  if (loop_ != nullptr) {
-    return absl::AlreadyExistsError(absl::StrCat(address.ToString(), ": a NIC is plugged in there"));
+  if (loop_ != nullptr || on_outside_frame_ != nullptr) {
+    return absl::AlreadyExistsError(absl::StrCat(address.ToString(), ": something is plugged in there"));
   }
   loop_ = &loop;
   address_ = address;
@@ -48,6 +50,40 @@ absl::StatusOr<std::unique_ptr<Port>> HostInterface::Open(base::EventLoop& loop,
   callbacks_ = std::move(callbacks);
   wants_ready_ = false;
   return std::make_unique<HostPort>(*this);
+}
+
+absl::StatusOr<std::unique_ptr<OutsidePort>> HostInterface::OpenOutside(uint64_t queue,
+                                                                        OutsidePort::Receiver on_frame) {
+  CHECK(on_frame != nullptr);
+  if (loop_ != nullptr || on_outside_frame_ != nullptr) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(addresses_.address(number_).ToString(), ": something is plugged in there"));
+  }
+  on_outside_frame_ = std::move(on_frame);
+  outside_queue_ = queue;
+  return std::make_unique<OutsidePort>(*this);
+}
+
+OutsidePort::Sent HostInterface::SendOutside(const OutsideFrame& sent) {
+  const uint32_t destination = addresses_.NumberOf(sent.destination);
+  if (destination == AddressBook::kUnknown) return OutsidePort::Sent::kNobody;
+  if (destination == number_) return OutsidePort::Sent::kToItself;
+  const auto length = static_cast<uint32_t>(sent.bytes.size());
+  const uint32_t wire_bytes = std::max(length, OutsidePort::kLeastBytes) + OutsidePort::kFramingBytes;
+  if (wire_bytes > MostWireBytes(options_.max_mtu)) return OutsidePort::Sent::kTooLong;
+  const uint8_t priority = options_.priority_of_dscp[sent.dscp % kDscps];
+  if (egress_.queue(priority).bytes() + wire_bytes > outside_queue_) return OutsidePort::Sent::kQueueFull;
+  Frame* frame = environment_.frames.Take();
+  frame->LoadBytes(sent.bytes);
+  frame->wire_bytes = wire_bytes;
+  frame->source = number_;
+  frame->destination = destination;
+  frame->destination_port = 0;
+  frame->flow = static_cast<uint32_t>(MixBits(address_hash_ + 3 * HashOf(sent.destination) + sent.flow));
+  frame->priority = priority;
+  frame->ecn = sent.ecn;
+  egress_.Enqueue(frame);
+  return OutsidePort::Sent::kYes;
 }
 
 void HostInterface::Unplug() {
@@ -154,6 +190,7 @@ void HostInterface::Receive(Frame* frame, uint32_t) {
   PriorityCounters& counters = egress_.own_counters().priorities[frame->priority];
   ++counters.received;
   counters.received_bytes += frame->wire_bytes;
+  if (frame->is_bytes) return DeliverOutside(frame);
   if (loop_ == nullptr || frame->destination_port != address_.port) return Drop(frame, DropReason::kNobody);
   if (loop_ == &environment_.loop) return Deliver(frame);
   if (waiting_.bytes() + frame->wire_bytes > options_.receive_buffer) return Drop(frame, DropReason::kReceiveBuffer);
@@ -173,6 +210,13 @@ void HostInterface::Deliver(Frame* frame) {
   callbacks_.on_packets(absl::MakeConstSpan(&packet_, 1));
   in_callback_ = false;
   if (loop_ == nullptr) retired_ = {};
+  environment_.frames.Give(frame);
+}
+
+void HostInterface::DeliverOutside(Frame* frame) {
+  if (on_outside_frame_ == nullptr) return Drop(frame, DropReason::kNobody);
+  ++delivered_;
+  on_outside_frame_({frame->bytes(), frame->ecn == verbs::soft::Ecn::kMarked, frame->corrupt});
   environment_.frames.Give(frame);
 }
 

@@ -10,6 +10,10 @@
 // A NIC on the network's own loop is called directly, which saves an event for each packet. NICs
 // spend no processor time of their own: a packet is sent when Send is called.
 //
+// Instead of a NIC a host outside of the simulation may be plugged in (outside_port.h). Packets of
+// one kind that come to the other find nobody: bytes are not made into packets, nor packets into
+// bytes.
+//
 // Law: a NIC that was told that there is no room, or whose packets were not all taken, is told when
 //      there is room.
 // Law: received == delivered + dropped + waiting(), in frames without pause frames.
@@ -29,6 +33,7 @@
 #include "sim/fabric/environment.h"
 #include "sim/fabric/frame_queue.h"
 #include "sim/fabric/link.h"
+#include "sim/fabric/outside_port.h"
 
 namespace tokamak::sim {
 
@@ -60,6 +65,10 @@ class HostInterface final : public FrameReceiver, private EgressOwner {
   absl::StatusOr<std::unique_ptr<verbs::soft::Port>> Open(base::EventLoop& loop, const verbs::Address& address,
                                                           verbs::soft::PortCallbacks callbacks);
 
+  // Plugs in a host outside. `on_frame` runs on the network's loop, and must not unplug. Up to
+  // `queue` bytes of each priority wait to leave. kAlreadyExists: something is plugged in.
+  absl::StatusOr<std::unique_ptr<OutsidePort>> OpenOutside(uint64_t queue, OutsidePort::Receiver on_frame);
+
   // The cable went down or came up.
   void OnLinkChange() { egress_.ForgetPauses(); }
 
@@ -73,6 +82,7 @@ class HostInterface final : public FrameReceiver, private EgressOwner {
 
  private:
   friend class HostPort;
+  friend class OutsidePort;
 
   // What a NIC may have waiting of notifications; one that sends more is paced by its port.
   static constexpr uint64_t kMostNotifications = 1024;
@@ -81,6 +91,10 @@ class HostInterface final : public FrameReceiver, private EgressOwner {
   size_t Send(absl::Span<const verbs::soft::Packet> packets);
   size_t Room();
   void Unplug();
+
+  // For OutsidePort.
+  OutsidePort::Sent SendOutside(const OutsideFrame& frame);
+  void UnplugOutside() { on_outside_frame_ = nullptr; }
 
   // EgressOwner.
   void OnDequeue(uint32_t, const Frame&) override {}
@@ -95,6 +109,7 @@ class HostInterface final : public FrameReceiver, private EgressOwner {
   void Ready();
   void HandOver();
   void Deliver(Frame* frame);
+  void DeliverOutside(Frame* frame);
   void Drop(Frame* frame, DropReason reason);
   uint8_t PriorityOf(const verbs::soft::Packet& packet) const;
 
@@ -118,6 +133,10 @@ class HostInterface final : public FrameReceiver, private EgressOwner {
   base::Timer hand_over_;
   FrameQueue waiting_;
   verbs::soft::Packet packet_;  // the one that is delivered
+
+  // A host outside.
+  OutsidePort::Receiver on_outside_frame_;  // or none is plugged in
+  uint64_t outside_queue_ = 0;
 
   // The peer of the last packet.
   verbs::Address last_peer_;

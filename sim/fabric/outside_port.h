@@ -1,0 +1,66 @@
+// OutsidePort is the plug of a host outside of the simulation: what it sends and gets are whole
+// Ethernet frames, as bytes.
+//
+// Unlike a NIC of the simulation it is not asked: it sends when it likes. So what cannot leave yet,
+// since the wire is busy or the priority paused, waits in the queues of the interface, up to a
+// bound, as it would in the host's own card.
+//
+// Thread rule: that of the fabric.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "absl/types/span.h"
+#include "lib/verbs/soft/packet.h"
+#include "lib/verbs/types.h"
+
+namespace tokamak::sim {
+
+class HostInterface;
+
+// What the interface and the switches look at, and the bytes that nobody reads on the way.
+struct OutsideFrame {
+  absl::Span<const uint8_t> bytes;  // from the destination's hardware address on, without check sum
+  verbs::Address destination;
+  uint64_t flow = 0;  // a hash of what makes a flow beside the two addresses: protocol and ports
+  uint8_t dscp = 0;
+  verbs::soft::Ecn ecn = verbs::soft::Ecn::kNotCapable;
+};
+
+// A frame that has arrived. The bytes are as they were sent, and may be changed during the call.
+struct ArrivedFrame {
+  absl::Span<uint8_t> bytes;
+  bool marked = false;  // by a switch, or by the sender
+  bool corrupt = false;
+};
+
+class OutsidePort final {
+ public:
+  using Receiver = std::function<void(const ArrivedFrame&)>;
+
+  // Preamble, check sum and gap; and the least that Ethernet carries.
+  static constexpr uint32_t kFramingBytes = 8 + 4 + 12;
+  static constexpr uint32_t kLeastBytes = 60;
+
+  enum class Sent : uint8_t {
+    kYes,
+    kNobody,     // no host has the destination's address
+    kToItself,   // the host's own
+    kTooLong,    // for the fabric's largest MTU
+    kQueueFull,  // the wire is slower than the host
+  };
+
+  explicit OutsidePort(HostInterface& host) : host_(host) {}
+  ~OutsidePort();
+  OutsidePort(const OutsidePort&) = delete;
+  OutsidePort& operator=(const OutsidePort&) = delete;
+
+  // Copies the bytes.
+  [[nodiscard]] Sent Send(const OutsideFrame& frame);
+
+ private:
+  HostInterface& host_;
+};
+
+}  // namespace tokamak::sim
