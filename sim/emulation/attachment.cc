@@ -1,0 +1,143 @@
+#include "sim/emulation/attachment.h"
+
+#include <sys/epoll.h>
+
+#include <utility>
+
+#include "glog/logging.h"
+#include "sim/emulation/frame_edits.h"
+
+namespace tokamak::sim {
+
+absl::Status Attachment::PlugIn(HostInterface& interface, uint64_t queue) {
+  auto port = interface.OpenOutside(queue, [this](const ArrivedFrame& frame) { OnArrived(frame); });
+  if (!port.ok()) return port.status();
+  port_ = *std::move(port);
+  return absl::OkStatus();
+}
+
+void Attachment::Watch(os::EpollLoop& io) {
+  leaves_ = io.MakeSignal([this] { WriteFrames(); });
+  watch_ = io.Watch(device_->descriptor(), EPOLLIN, [this](uint32_t events) { OnEvents(events); });
+}
+
+void Attachment::Unwatch() {
+  watch_.Reset();
+  leaves_.reset();
+}
+
+void Attachment::OnEvents(uint32_t events) {
+  if ((events & EPOLLOUT) != 0) WriteFrames();
+  if ((events & ~uint32_t{EPOLLOUT}) != 0) ReadFrames();
+}
+
+void Attachment::ReadFrames() {
+  bool any = false;
+  for (int i = 0; i < kFramesPerTurn; ++i) {
+    Bytes bytes;
+    const OutsideDevice::Result result = device_->Read(&bytes);
+    if (!Take(result)) {
+      if (result == OutsideDevice::Result::kNothing || result == OutsideDevice::Result::kGone) break;
+    } else if (entering_.Push(std::move(bytes))) {
+      any = true;
+    } else {
+      ++counters_.entering_full;
+    }
+  }
+  if (any && !handed_.exchange(true)) time_.Hand([this] { EnterAll(); });
+}
+
+// Counts what went wrong; whether nothing did.
+bool Attachment::Take(OutsideDevice::Result result) {
+  switch (result) {
+    case OutsideDevice::Result::kDone:
+      return true;
+    case OutsideDevice::Result::kNothing:
+      break;
+    case OutsideDevice::Result::kTooLong:
+      ++counters_.too_long;
+      break;
+    case OutsideDevice::Result::kUncut:
+      if (counters_.uncut.value() == 0) {
+        LOG(WARNING) << host_ << ": " << device_->name()
+                     << " gives packets that a network card should cut up, and they are dropped. In the host's "
+                        "network: ethtool -K INTERFACE tx off tso off gso off; or attach a tap";
+      }
+      ++counters_.uncut;
+      break;
+    case OutsideDevice::Result::kFailed:
+      ++counters_.failed;
+      break;
+    case OutsideDevice::Result::kGone:
+      LOG(ERROR) << host_ << ": " << device_->name() << " is gone, and the host with it; attach it by starting again";
+      watch_.Reset();
+      break;
+  }
+  return false;
+}
+
+// A frame that the device does not take now is the first one then.
+void Attachment::WriteFrames() {
+  while (!unwritten_.empty() || leaving_.Pop(&unwritten_)) {
+    const OutsideDevice::Result result = device_->Write(unwritten_);
+    if (result == OutsideDevice::Result::kNothing) {
+      if (watch_.active()) watch_.SetEvents(EPOLLIN | EPOLLOUT);
+      return;
+    }
+    Take(result);
+    unwritten_.clear();
+  }
+  if (watch_.active()) watch_.SetEvents(EPOLLIN);
+}
+
+void Attachment::EnterAll() {
+  handed_ = false;
+  lag_.Add(time_.lag());
+  Bytes bytes;
+  while (entering_.Pop(&bytes)) Enter(bytes);
+}
+
+void Attachment::Enter(const Bytes& bytes) {
+  const FrameHead head = ReadFrameHead(bytes);
+  if (head.kind == FrameKind::kOther || head.kind == FrameKind::kMalformed) {
+    ++counters_.not_carried;
+    return;
+  }
+  switch (port_->Send(head.frame)) {
+    case OutsidePort::Sent::kYes:
+      ++counters_.entered[static_cast<size_t>(head.kind)];
+      break;
+    case OutsidePort::Sent::kNobody:
+    case OutsidePort::Sent::kToItself:
+      ++counters_.nobody;
+      break;
+    case OutsidePort::Sent::kTooLong:
+      ++counters_.too_long;
+      break;
+    case OutsidePort::Sent::kQueueFull:
+      ++counters_.queue_full;
+      break;
+  }
+}
+
+void Attachment::OnArrived(const ArrivedFrame& frame) {
+  lag_.Add(time_.lag());
+  if (frame.corrupt) {
+    ++counters_.damaged;
+    if (ReadFrameHead(frame.bytes).kind != FrameKind::kRoce) return;  // Ethernet's check sum shows it to the card
+    DamageRoce(frame.bytes);
+  }
+  if (frame.marked) {
+    MarkCongestion(frame.bytes);
+    ++counters_.delivered_marked;
+  }
+  if (!leaving_.Push(Bytes(frame.bytes.begin(), frame.bytes.end()))) {
+    ++counters_.leaving_full;
+    return;
+  }
+  ++counters_.delivered;
+  counters_.delivered_bytes += frame.bytes.size();
+  leaves_->Raise();
+}
+
+}  // namespace tokamak::sim
