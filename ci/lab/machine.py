@@ -101,6 +101,7 @@ def start(kernel, accel, options, rank=0, network=None):
         "kind": options.device,
         "rank": rank,
         "hosts": options.hosts,
+        "address": options.network[1] if options.network else "",
         "mtu": options.mtu,
         "netem": options.netem,
         "accel": accel,

@@ -1,6 +1,7 @@
 """What joins several guests: a cable between two, a switch between more. Both are sockets of the lab's own; no port is opened."""
 
 import collections
+import os
 import selectors
 import socket
 
@@ -82,12 +83,16 @@ class Switch:
 
 
 class Network:
-    """The guests' ends of what joins them. Owns the ends until `hand_over`, and the switch."""
+    """The guests' ends of what joins them. Owns the ends until `hand_over`, and the switch.
 
-    def __init__(self, selector, hosts):
+    `outside`: the descriptor of a datagram socket of somebody else's network, for one guest; stays the caller's."""
+
+    def __init__(self, selector, hosts, outside=None):
         self.ends = [None]
         self.switch = None
-        if hosts == 2:
+        if outside is not None:
+            self.ends = [socket.socket(fileno=os.dup(outside))]
+        elif hosts == 2:
             self.ends = list(socket.socketpair())  # a stream, which QEMU cuts into frames: no switch to pay
         elif hosts > 2:
             pairs = [socket.socketpair(type=socket.SOCK_DGRAM) for _ in range(hosts)]

@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import ipaddress
 import os
 import re
 import shlex
@@ -52,6 +53,7 @@ class Options:
     timeout: float = 300
     out: str = ""
     drives: tuple = ()
+    network: tuple = ()  # descriptor of a datagram socket, the guest's IPv4 address there
     environment: dict = dataclasses.field(default_factory=dict)
     directory: str = ""
     prepare: bool = False
@@ -73,6 +75,16 @@ def variable(text):
     if not equals and name not in os.environ:
         raise argparse.ArgumentTypeError(f"{name} has no value here; give it one: {name}=VALUE")
     return name, value if equals else os.environ[name]
+
+
+def network(text):
+    descriptor, equals, address = text.partition("=")
+    if not equals or not re.fullmatch(r"[0-9]{1,6}", descriptor):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form DESCRIPTOR=ADDRESS, as in 7=10.0.0.3")
+    try:
+        return int(descriptor), str(ipaddress.IPv4Address(address))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
 
 
 def netem(text):
@@ -105,6 +117,8 @@ def parser():
     add("--device", choices=["rxe", "siw"], default=defaults.device, help="Soft-RoCE (the default) or SoftiWARP")
     add("--hosts", type=int, choices=range(1, MOST_HOSTS + 1), default=defaults.hosts,
         help="guests: 1 (the default) with two devices on a virtual cable, or several with one device each on one network")
+    add("--network", type=network, default=defaults.network, metavar="FD=IP",
+        help="one guest with one device, whose network card is this inherited socket: its datagrams are frames (ci/emulate)")
     add("--netem", type=netem, metavar="'loss 1%'",
         help="what tc-netem(8) does to the packets that each interface sends")
     add("--mtu", type=whole_number(MTUS), default=defaults.mtu, metavar="N", help="of the interfaces; 9000 unless given")
@@ -135,6 +149,8 @@ def parse(arguments):
         made.error("--prepare runs no COMMAND")
     if not given.prepare and not command:
         made.error("COMMAND is missing; it follows --")
+    if given.network and given.hosts != 1:
+        made.error("--network is for one guest")
     return Options(
         command=command,
         device=given.device,
@@ -147,6 +163,7 @@ def parse(arguments):
         timeout=given.timeout,
         out=os.path.abspath(given.out) if given.out else "",
         drives=tuple(given.drive),
+        network=given.network,
         environment={**ENVIRONMENT, **dict(given.env)},
         directory=os.getcwd(),
         prepare=given.prepare,

@@ -50,7 +50,7 @@ def run(options):
         os.makedirs(options.out, exist_ok=True)
     guests = []
     with selectors.DefaultSelector() as selector:
-        network = Network(selector, options.hosts)
+        network = Network(selector, options.hosts, options.network[0] if options.network else None)
         try:
             start_all(options, kernel, accel, network, guests)
             session = Session(selector, guests, options.timeout)

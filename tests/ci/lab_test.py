@@ -44,6 +44,20 @@ class OptionsTest(unittest.TestCase):
         self.assertIn("'no/such.img' is no file", refusal("--drive", "no/such.img", "--", "true"))
         self.assertIn("'1=2' is neither NAME=VALUE nor NAME", refusal("--env", "1=2", "--", "true"))
         self.assertIn("give it one: LAB_TEST_UNSET=VALUE", refusal("--env", "LAB_TEST_UNSET", "--", "true"))
+        self.assertIn("as in 7=10.0.0.3", refusal("--network", "eth0", "--", "true"))
+        self.assertIn("'7=10.0.0': ", refusal("--network", "7=10.0.0", "--", "true"))
+        self.assertIn("--network is for one guest", refusal("--network", "7=10.0.0.3", "--hosts=2", "--", "true"))
+
+    def test_a_guests_network_may_be_somebody_elses_socket(self):
+        self.assertEqual(options.parse(["--network", "7=10.0.0.3", "--", "true"]).network, (7, "10.0.0.3"))
+        theirs, ours = socket.socketpair(type=socket.SOCK_DGRAM)
+        with theirs, ours, selectors.DefaultSelector() as selector:
+            one = network.Network(selector, 1, ours.fileno())
+            one.ends[0].send(b"frame")
+            self.assertEqual(theirs.recv(100), b"frame")
+            one.close()
+            ours.send(b"still the caller's")
+            self.assertEqual(theirs.recv(100), b"still the caller's")
 
     def test_a_variable_by_name_alone_is_handed_over_and_no_other(self):
         os.environ["LAB_TEST_A"] = os.environ["LAB_TEST_B"] = "here"
