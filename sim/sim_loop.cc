@@ -116,7 +116,7 @@ std::unique_ptr<base::Signal> SimLoop::MakeSignal(base::Task task) {
   return std::make_unique<VirtualSignal>(*this, std::move(task));
 }
 
-uint64_t SimLoop::Schedule(base::Time time, base::Task task) {
+uint64_t SimLoop::Schedule(base::Time time, base::Task&& task) {
   const uint64_t ticket = timers_.Add(std::max(time, Now()), scheduler_.next_order_++, std::move(task));
   scheduler_.Update(*this);
   return ticket;

@@ -117,7 +117,7 @@ class SimLoop final : public base::EventLoop {
   base::Duration spent() const { return spent_; }
 
  protected:
-  uint64_t Schedule(base::Time time, base::Task task) override;
+  uint64_t Schedule(base::Time time, base::Task&& task) override;
   void Unschedule(uint64_t ticket) override;
   bool Scheduled(uint64_t ticket) const override { return timers_.Contains(ticket); }
 

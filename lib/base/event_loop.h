@@ -91,7 +91,7 @@ class EventLoop {
 
  protected:
   // For Timer. A ticket is never used twice in the life of a loop.
-  virtual uint64_t Schedule(Time time, Task task) = 0;
+  virtual uint64_t Schedule(Time time, Task&& task) = 0;
   virtual void Unschedule(uint64_t ticket) = 0;
   virtual bool Scheduled(uint64_t ticket) const = 0;
 

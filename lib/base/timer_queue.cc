@@ -6,39 +6,58 @@
 
 namespace tokamak::base {
 
-uint64_t TimerQueue::Add(Time time, uint64_t order, Task task) {
-  const uint32_t slot = ClaimSlot();
-  slots_[slot].task = std::move(task);
-  slots_[slot].held = true;
-  heap_.Push(Key{time, order, slot});
-  return slots_[slot].generation << kSlotBits | slot;
+uint64_t TimerQueue::Add(Time time, uint64_t order, Task&& task) {
+  const uint32_t number = ClaimSlot();
+  Slot& slot = slots_[number];
+  slot.task = std::move(task);
+  slot.ticket = slot.generation << kSlotBits | number;
+  ++held_;
+  const Key key{time, order, slot.ticket};
+  if (vacant_) {
+    vacant_ = false;
+    heap_.ReplaceFront(key);
+  } else {
+    heap_.Push(key);
+  }
+  return key.ticket;
 }
 
 void TimerQueue::Remove(uint64_t ticket) {
   if (!Contains(ticket)) return;
-  const uint32_t slot = static_cast<uint32_t>(ticket & (kMaxTasks - 1));
-  heap_.Remove(slots_[slot].link);
-  const Task dropped = ReleaseSlot(slot);  // destroyed last, when the queue is whole again
+  const Task dropped = ReleaseSlot(SlotOf(ticket));  // destroyed last, when the queue is whole again
+  if (heap_.size() > 2 * held_ + kFewStale) Sweep();
 }
 
 bool TimerQueue::Contains(uint64_t ticket) const {
-  const size_t slot = ticket & (kMaxTasks - 1);
-  return slot < slots_.size() && slots_[slot].held && slots_[slot].generation == ticket >> kSlotBits;
+  const size_t slot = SlotOf(ticket);
+  return ticket != 0 && slot < slots_.size() && slots_[slot].ticket == ticket;
 }
 
 Task TimerQueue::Take() {
-  DCHECK(!heap_.empty());
-  const uint32_t slot = heap_.front().slot;
-  heap_.Remove(0);
+  DCHECK(!empty());
+  const uint32_t slot = SlotOf(First().ticket);
+  vacant_ = true;
   return ReleaseSlot(slot);
 }
 
 void TimerQueue::Clear() {
-  while (!heap_.empty()) {
-    const uint32_t slot = heap_.back().slot;
-    heap_.Remove(heap_.size() - 1);
+  while (!empty()) {
+    const uint32_t slot = SlotOf(First().ticket);
     const Task dropped = ReleaseSlot(slot);
   }
+}
+
+const TimerQueue::Key& TimerQueue::First() {
+  while (vacant_ || Stale(heap_.front())) {
+    vacant_ = false;
+    heap_.PopFront();
+  }
+  return heap_.front();
+}
+
+void TimerQueue::Sweep() {
+  vacant_ = false;  // its key is as stale as the others
+  heap_.RemoveIf([this](const Key& key) { return Stale(key); });
 }
 
 uint32_t TimerQueue::ClaimSlot() {
@@ -47,18 +66,19 @@ uint32_t TimerQueue::ClaimSlot() {
     slots_.emplace_back();
     return static_cast<uint32_t>(slots_.size() - 1);
   }
-  return std::exchange(free_, slots_[free_].link);
+  return std::exchange(free_, slots_[free_].next_free);
 }
 
-Task TimerQueue::ReleaseSlot(uint32_t slot) {
-  Slot& s = slots_[slot];
-  s.held = false;
-  if (s.generation != kLastGeneration) {
-    ++s.generation;
-    s.link = free_;
-    free_ = slot;
+Task TimerQueue::ReleaseSlot(uint32_t number) {
+  Slot& slot = slots_[number];
+  slot.ticket = 0;
+  --held_;
+  if (slot.generation != kLastGeneration) {
+    ++slot.generation;
+    slot.next_free = free_;
+    free_ = number;
   }
-  return std::exchange(s.task, nullptr);
+  return std::exchange(slot.task, nullptr);
 }
 
 }  // namespace tokamak::base

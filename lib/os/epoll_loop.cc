@@ -151,7 +151,7 @@ std::unique_ptr<base::Signal> EpollLoop::MakeSignal(base::Task task) {
   return std::make_unique<LoopSignal>(*this, std::move(task));
 }
 
-uint64_t EpollLoop::Schedule(base::Time time, base::Task task) {
+uint64_t EpollLoop::Schedule(base::Time time, base::Task&& task) {
   return timers_.Add(std::max(time, Now()), next_order_++, std::move(task));
 }
 

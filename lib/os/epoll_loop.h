@@ -142,7 +142,7 @@ class EpollLoop final : public base::EventLoop {
   std::unique_ptr<base::Signal> MakeSignal(base::Task task) override;
 
  protected:
-  uint64_t Schedule(base::Time time, base::Task task) override;
+  uint64_t Schedule(base::Time time, base::Task&& task) override;
   void Unschedule(uint64_t ticket) override { timers_.Remove(ticket); }
   bool Scheduled(uint64_t ticket) const override { return timers_.Contains(ticket); }
 

@@ -102,7 +102,7 @@ std::unique_ptr<base::Signal> Ns3Loop::MakeSignal(base::Task task) {
   return std::make_unique<VirtualSignal>(*this, std::move(task));
 }
 
-uint64_t Ns3Loop::Schedule(base::Time time, base::Task task) {
+uint64_t Ns3Loop::Schedule(base::Time time, base::Task&& task) {
   const uint64_t ticket = timers_.Add(std::max(time, Now()), world().next_order++, std::move(task));
   Update();
   return ticket;

@@ -66,7 +66,7 @@ class Ns3Loop final : public base::EventLoop {
   static bool RunUntil(const std::function<bool()>& done, base::Time limit);
 
  protected:
-  uint64_t Schedule(base::Time time, base::Task task) override;
+  uint64_t Schedule(base::Time time, base::Task&& task) override;
   void Unschedule(uint64_t ticket) override;
   bool Scheduled(uint64_t ticket) const override { return timers_.Contains(ticket); }
 

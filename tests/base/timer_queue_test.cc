@@ -120,6 +120,29 @@ TEST_F(TimerQueueTest, ClearAlsoForgetsWhatDestructorsAdd) {
   EXPECT_TRUE(queue_.empty());
 }
 
+TEST_F(TimerQueueTest, ThousandsThatAreRemovedLeaveNothingBehind) {
+  Add(At(1), 1);
+  for (int i = 0; i < 100'000; ++i) queue_.Remove(Add(At(2 + i), 2));
+  const uint64_t last = Add(At(200'000), 3);
+  EXPECT_EQ(queue_.size(), 2u);
+  EXPECT_TRUE(queue_.Contains(last));
+  EXPECT_TRUE(queue_.next_time() == At(1));
+  RunAll();
+  EXPECT_EQ(ran_, (Order{1, 3}));
+}
+
+TEST_F(TimerQueueTest, ATaskThatTakesThePlaceOfTheOneBeforeMayBeFirstOrLast) {
+  Add(At(1), 1);
+  Add(At(5), 5);
+  queue_.Take()();
+  Add(At(9), 9);
+  EXPECT_TRUE(queue_.next_time() == At(5));
+  queue_.Take()();
+  Add(At(7), 7);
+  RunAll();
+  EXPECT_EQ(ran_, (Order{1, 5, 7, 9}));
+}
+
 // Against a sorted map, with everything at random.
 TEST_F(TimerQueueTest, BehavesAsASortedMap) {
   struct Entry {
