@@ -50,7 +50,8 @@ struct PullOptions {
   base::Duration attempt_deadline = kAttemptDeadline;
   // Told of each pull, before those who wait for it: who served it, and by what protocol. For who
   // looks on, as experiments do; it must not call the node.
-  std::function<void(const base::ObjectId& id, const directory::NodeId& holder, transport::Protocol protocol)> on_pulled;
+  std::function<void(const base::ObjectId& id, const directory::NodeId& holder, transport::Protocol protocol)>
+      on_pulled;
 };
 
 struct PullCounters {

@@ -38,7 +38,7 @@ void CopyPayload(absl::Span<const PayloadSlice> from, uint32_t real, FramePayloa
 }  // namespace
 
 void Frame::Load(const Packet& packet) {
-  headers = packet;
+  headers.Pack(packet);
   ecn = packet.ecn;
   corrupt = packet.corrupt;
   is_pause = false;
@@ -57,7 +57,7 @@ void Frame::Load(const Packet& packet) {
 }
 
 void Frame::Unload(Packet* packet) const {
-  static_cast<verbs::soft::PacketHeaders&>(*packet) = headers;
+  headers.Unpack(packet);
   packet->ecn = ecn;
   packet->corrupt = corrupt;
   packet->slices = 0;
@@ -70,7 +70,7 @@ void Frame::Unload(Packet* packet) const {
 }
 
 void Frame::LoadBytes(absl::Span<const uint8_t> ethernet) {
-  headers = verbs::soft::kFreshHeaders;
+  headers = PackedHeaders();
   ecn = verbs::soft::Ecn::kNotCapable;
   corrupt = false;
   is_pause = false;

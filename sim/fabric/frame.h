@@ -16,6 +16,7 @@
 
 #include "absl/types/span.h"
 #include "lib/verbs/soft/packet.h"
+#include "sim/fabric/packed_headers.h"
 #include "sim/fabric/pause_frame.h"
 
 namespace tokamak::sim {
@@ -28,6 +29,8 @@ struct FramePayload {
 };
 
 struct alignas(64) Frame {
+  Frame() : headers() {}
+
   Frame* next = nullptr;          // in the queue that it is in
   uint32_t wire_bytes = 0;        // of the link's time: with preamble, check sum and gap
   uint32_t source = 0;            // numbers of host interfaces, see AddressBook
@@ -37,14 +40,15 @@ struct alignas(64) Frame {
   uint16_t ingress = 0;           // the port by which it came into the switch that it is in
   uint8_t priority = 0;           // 0 to 7
   verbs::soft::Ecn ecn = verbs::soft::Ecn::kNotCapable;
-  bool corrupt = false;   // damaged on the way
-  bool is_pause = false;  // then `pause` is all that it carries
-  PauseFrame pause;
-  bool is_bytes = false;      // then `payload` is the whole Ethernet frame, and `headers` are empty
-  uint32_t bare_payload = 0;  // bytes of a payload that has no memory at all
-
-  verbs::soft::PacketHeaders headers;     // as sent
+  bool corrupt = false;                   // damaged on the way
+  bool is_pause = false;                  // then `pause` is all that it carries
+  bool is_bytes = false;                  // then `payload` is a whole Ethernet frame; else it is a packet
+  uint32_t bare_payload = 0;              // bytes of a payload that has no memory at all
   std::unique_ptr<FramePayload> payload;  // where `bare_payload` is 0; kept for the next packet
+  union {
+    PackedHeaders headers;  // as sent
+    PauseFrame pause;
+  };
 
   // RFC 3168: whether both ends understand marks, and the mark.
   bool ecn_capable() const { return ecn != verbs::soft::Ecn::kNotCapable; }
@@ -53,7 +57,7 @@ struct alignas(64) Frame {
   // Makes it carry `packet`: the headers, and a copy of the payload. What has no memory stays so.
   void Load(const verbs::soft::Packet& packet);
 
-  // The packet as it is now. Its payload lies in the frame.
+  // The packet as it is now, but for the peer's IP address. Its payload lies in the frame.
   void Unload(verbs::soft::Packet* packet) const;
 
   // Makes it carry a copy of an Ethernet frame, and shows that copy.
@@ -61,6 +65,7 @@ struct alignas(64) Frame {
   absl::Span<uint8_t> bytes() { return {payload->bytes.data(), payload->slice[0].length}; }
 };
 static_assert(offsetof(Frame, headers) <= 64, "a switch looks at one cache line");
+static_assert(sizeof(Frame) == 128, "and a NIC at both");
 
 // The most that EthernetBytes (lib/verbs/soft/wire.h), which is a packet's wire_bytes, can be for
 // this path MTU.

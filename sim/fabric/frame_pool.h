@@ -1,10 +1,12 @@
-// FramePool keeps frames for use again: it makes one only where more are in use than ever before.
+// FramePool keeps frames for use again: it makes some only where more are in use than ever before.
 //
 // Law: every frame that was taken has been given back when the pool goes.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
-#include <deque>
+#include <memory>
+#include <vector>
 
 #include "glog/logging.h"
 #include "sim/fabric/frame.h"
@@ -21,7 +23,7 @@ class FramePool final {
   // A frame as whoever had it last left it.
   Frame* Take() {
     ++in_use_;
-    if (free_ == nullptr) return &frames_.emplace_back();
+    if (free_ == nullptr) MakeSome();
     Frame* frame = free_;
     free_ = frame->next;
     return frame;
@@ -34,12 +36,28 @@ class FramePool final {
   }
 
   size_t in_use() const { return in_use_; }
-  size_t made() const { return frames_.size(); }
+  size_t made() const { return made_; }
 
  private:
-  std::deque<Frame> frames_;  // stay where they are
+  // Frames made at once: as many as there are, within these bounds.
+  static constexpr size_t kLeastSlab = 32;
+  static constexpr size_t kMostSlab = 8192;
+
+  void MakeSome() {
+    const size_t count = std::clamp(made_, kLeastSlab, kMostSlab);
+    slabs_.push_back(std::make_unique<Frame[]>(count));
+    made_ += count;
+    for (size_t i = count; i-- > 0;) {
+      Frame& frame = slabs_.back()[i];
+      frame.next = free_;
+      free_ = &frame;
+    }
+  }
+
+  std::vector<std::unique_ptr<Frame[]>> slabs_;
   Frame* free_ = nullptr;
   size_t in_use_ = 0;
+  size_t made_ = 0;
 };
 
 }  // namespace tokamak::sim

@@ -139,7 +139,7 @@ void HostInterface::SendFrame(const Packet& packet, uint8_t priority) {
   // Of the five-tuple protocol and destination port are the same for all of RoCE.
   frame->flow = static_cast<uint32_t>(MixBits(address_hash_ + 3 * last_hash_ + packet.source_port));
   frame->priority = priority;
-  frame->headers.peer = address_;
+  frame->headers.peer_port = address_.port;
   if (packet.opcode == verbs::soft::PacketOpcode::kCongestionNotification) {
     ++notifications_sent_;
     if (environment_.observer != nullptr) environment_.observer->OnNotification(egress_.place(), *frame);
@@ -206,6 +206,7 @@ void HostInterface::HandOver() {
 void HostInterface::Deliver(Frame* frame) {
   ++delivered_;
   frame->Unload(&packet_);
+  packet_.peer.ip = addresses_.address(frame->source).ip;
   in_callback_ = true;
   callbacks_.on_packets(absl::MakeConstSpan(&packet_, 1));
   in_callback_ = false;

@@ -31,7 +31,9 @@ class PfcWatchdog final {
   // The port got a pause frame.
   void Watch(uint32_t port);
 
-  bool storm(uint32_t port, uint8_t priority) const { return (ports_[port]->storms & 1u << priority) != 0; }
+  bool storm(uint32_t port, uint8_t priority) const {
+    return enabled() && (ports_[port]->storms & 1u << priority) != 0;
+  }
 
  private:
   struct Port {

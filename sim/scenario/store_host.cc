@@ -72,8 +72,7 @@ StoreHost::StoreHost(VirtualTime& time, const Scenario& scenario, uint32_t numbe
 StoreHost::~StoreHost() = default;
 
 absl::StatusOr<std::unique_ptr<StoreHost>> StoreHost::Open(VirtualTime& time, const Scenario& scenario, uint32_t number,
-                                                           absl::Span<verbs::Device* const> devices,
-                                                           const Wrap& wrap) {
+                                                           absl::Span<verbs::Device* const> devices, const Wrap& wrap) {
   std::unique_ptr<StoreHost> host(new StoreHost(time, scenario, number));
   for (verbs::Device* device : devices) {
     if (absl::Status s = host->OpenRail(*device, wrap); !s.ok()) return s;
@@ -159,14 +158,13 @@ void StoreHost::Get(const std::string& object, transport::Protocol protocol, bas
   node::GetOptions options;
   options.timeout = timeout;
   options.protocol = protocol;
-  asked.begin = loop_->Post(
-      [this, &asked, id = base::ObjectId::FromName(object), options, done = std::move(done)] {
-        const bool was_here = machine().store().Contains(id);
-        asked.get = machine().node().Get({id}, options, me_,
-                                         [this, id, was_here, done](absl::Span<const node::GetResult> results) {
-                                           Answer(id, was_here, results.front(), done);
-                                         });
-      });
+  asked.begin = loop_->Post([this, &asked, id = base::ObjectId::FromName(object), options, done = std::move(done)] {
+    const bool was_here = machine().store().Contains(id);
+    asked.get =
+        machine().node().Get({id}, options, me_, [this, id, was_here, done](absl::Span<const node::GetResult> results) {
+          Answer(id, was_here, results.front(), done);
+        });
+  });
 }
 
 void StoreHost::Answer(const base::ObjectId& id, bool was_here, const node::GetResult& result, const Done& done) {

@@ -44,8 +44,9 @@ TEST(StoreScenarioTest, AShuffleArrivesByEachProtocol) {
 }
 
 TEST(StoreScenarioTest, APolicyPicksBySizeAndAGroupMayAskForAProtocol) {
-  const FinishedRun run("store_trace", {"store.policy=eager:16KiB,write",
-                                        R"(workload=[{"kind": "flow", "name": "small", "through": "store", "bytes": 9000},
+  const FinishedRun run("store_trace",
+                        {"store.policy=eager:16KiB,write",
+                         R"(workload=[{"kind": "flow", "name": "small", "through": "store", "bytes": 9000},
                                           {"kind": "flow", "name": "large", "through": "store", "bytes": 90000},
                                           {"kind": "flow", "name": "asked", "through": "store", "protocol": "read"}])"});
   ASSERT_EQ(run.ending(), Run::Ending::kFinished);
@@ -94,9 +95,9 @@ TEST(StoreScenarioTest, ATraceHasPutsAndGetsThatWaitOrFindTheObjectThere) {
 }
 
 TEST(StoreScenarioTest, HostsWithSeveralNicsHaveOneNodeAndUseThemAll) {
-  const FinishedRun run("store_trace", {R"(topology={"generator": "rail-optimised", "hosts": 3, "rails": 2})",
-                                        R"(workload=[{"kind": "shuffle", "through": "store", "bytes": "8MiB"}])",
-                                        "payload=real"});
+  const FinishedRun run("store_trace",
+                        {R"(topology={"generator": "rail-optimised", "hosts": 3, "rails": 2})",
+                         R"(workload=[{"kind": "shuffle", "through": "store", "bytes": "8MiB"}])", "payload=real"});
   ASSERT_EQ(run.ending(), Run::Ending::kFinished);
   EXPECT_EQ(run.run().scenario().transfers.size(), 6u);
   EXPECT_TRUE(run.run().PayloadIsRight());
@@ -118,7 +119,8 @@ TEST(StoreScenarioTest, MessagesAndTheStoreShareNics) {
 }
 
 TEST(StoreScenarioTest, ConnectionsMadeWhenNeededCostTheFirstGetsTime) {
-  const std::string flow = R"(workload=[{"kind": "flow", "from": "host1", "to": "host2", "through": "store", "count": 2}])";
+  const std::string flow =
+      R"(workload=[{"kind": "flow", "from": "host1", "to": "host2", "through": "store", "count": 2}])";
   const FinishedRun before("store_trace", {flow});
   const FinishedRun needed("store_trace", {flow, "store.connections=when-needed"});
   EXPECT_LT(before.picoseconds(0), needed.picoseconds(0));
