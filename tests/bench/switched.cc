@@ -26,6 +26,7 @@
 #include "lib/verbs/verbs.h"
 #include "sim/fabric/generators.h"
 #include "sim/fabric/switched_fabric.h"
+#include "sim/large_pages.h"
 #include "sim/sim_loop.h"
 
 namespace tokamak::bench {
@@ -206,6 +207,7 @@ void Permutation(Settings settings) {
 
 int Main(int argc, char** argv) {
   google::InitGoogleLogging(argv[0]);
+  sim::PreferLargePages();
   Settings settings;
   CLI::App app("Simulated RoCE networks: link transmissions for each second of processor time");
   app.require_subcommand(1);
