@@ -58,6 +58,8 @@ ClusterOptions Options(const WorldOptions& world, std::vector<std::string>& wron
   options.membership.verify_every = kLease * 2;
   options.directory_recovery = kLease;
   options.directory_waiting = kMostWaiting;
+  options.network = world.network;
+  options.most_hosts = world.nodes;
   options.link.latency = world.latency;
   options.link.picoseconds_per_byte = world.picoseconds_per_byte;
   options.link.loss = world.loss;
@@ -422,7 +424,8 @@ void World::Trouble() {
     LinkOptions slow = cluster_->options.link;
     slow.picoseconds_per_byte = 4'000'000;  // 2 Mb/s: the larger objects take longer than a lease
     const uint32_t a = AnyNode(), b = AnyNode();
-    if (a != b) cluster_->network.SetLink((*cluster_)[a].address, (*cluster_)[b].address, slow);
+    if (a != b && cluster_->network.has_links())
+      cluster_->network.SetLink((*cluster_)[a].address, (*cluster_)[b].address, slow);
   }
   if (random_.Chance(options_.lag)) Lag(AnyNode(), random_.Chance(0.5) ? 0 : AnyNode());
   if (random_.Chance(options_.mend)) {
@@ -432,7 +435,7 @@ void World::Trouble() {
 }
 
 void World::Lag(uint32_t from, uint32_t to) {
-  if (from == to) return;
+  if (from == to || !cluster_->network.has_links()) return;
   LinkOptions lag = cluster_->options.link;
   lag.latency = lag.latency + UpTo(base::Milliseconds(80));
   cluster_->network.SetLink((*cluster_)[from].address, (*cluster_)[to].address, lag);

@@ -42,6 +42,9 @@ struct WorldOptions {
   double mend = 0.03;   // ends cuts, partitions and slow ways
   double loss = 0.001;  // of packets
 
+  // Where no two nodes have a link of their own, no way gets slow or long.
+  NetworkMaker network = MakeSimNetwork;
+
   // What a seed alone says: how many nodes, and which faults.
   static WorldOptions OfSeed(uint64_t seed);
 };

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "ns3/event-id.h"
 #include "ns3/event-impl.h"
 #include "ns3/global-value.h"
 #include "ns3/nstime.h"
@@ -45,6 +46,7 @@ struct Ns3Loop::World {
   base::Duration spent;                         // by it
   const std::function<bool()>* done = nullptr;  // while RunUntil runs
   bool was_done = false;
+  ns3::EventId stop;  // RunUntil at its limit
 };
 
 class Ns3Loop::WakeUp final : public ns3::EventImpl {
@@ -169,7 +171,7 @@ void Ns3Loop::World::RunFirst() {
 // Tasks that start now come first.
 void Ns3Loop::World::StopAtLimit() {
   if (heap.empty() || heap.front()->start_ > SimulatorNow()) return ns3::Simulator::Stop();
-  ns3::Simulator::ScheduleNow([] { world().StopAtLimit(); });
+  stop = ns3::Simulator::ScheduleNow([] { world().StopAtLimit(); });
 }
 
 // The simulator is destroyed: no task runs any more.
@@ -183,14 +185,13 @@ bool Ns3Loop::RunUntil(const std::function<bool()>& done, base::Time limit) {
   World& world = Ns3Loop::world();
   CHECK(!world.in_task && world.done == nullptr) << "a task must not run the simulator";
   if (done()) return true;
-  const base::Time now = SimulatorNow();
-  const base::Duration rest = std::max(limit - now, base::Duration());
+  if (limit < SimulatorNow()) return false;
   world.done = &done;
   world.was_done = false;
-  ns3::EventId stop = ns3::Simulator::Schedule(ns3::TimeStep(static_cast<uint64_t>(rest.picoseconds())),
-                                               [] { Ns3Loop::world().StopAtLimit(); });
+  world.stop = ns3::Simulator::Schedule(ns3::TimeStep(static_cast<uint64_t>((limit - SimulatorNow()).picoseconds())),
+                                        [] { Ns3Loop::world().StopAtLimit(); });
   ns3::Simulator::Run();
-  ns3::Simulator::Remove(stop);
+  ns3::Simulator::Remove(world.stop);
   world.done = nullptr;
   return world.was_done;
 }

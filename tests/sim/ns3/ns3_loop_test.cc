@@ -199,6 +199,22 @@ TEST_F(Ns3LoopTest, WhatStartsAtTheLimitIsRunAndWhatIsLaterIsNot) {
   EXPECT_EQ(log_, "b@5 ");
 }
 
+TEST_F(Ns3LoopTest, ALimitThatHasPassedRunsNothing) {
+  EXPECT_FALSE(Ns3Loop::RunUntil([] { return false; }, At(5)));
+  a_ = node_->Post(Note("a"));
+  EXPECT_FALSE(Ns3Loop::RunUntil([] { return false; }, At(4)));
+  EXPECT_EQ(log_, "");
+}
+
+TEST_F(Ns3LoopTest, ALimitThatWasReachedTogetherWithTheEndIsForgotten) {
+  a_ = node_->RunAt(At(5), Note("a"));
+  b_ = node_->RunAt(At(5), Note("b"));
+  EXPECT_TRUE(Ns3Loop::RunUntil([this] { return !log_.empty(); }, At(5)));
+  EXPECT_FALSE(Ns3Loop::RunUntil([] { return false; }, At(9)));
+  EXPECT_EQ(log_, "a@5 b@5 ");
+  EXPECT_TRUE(node_->Now() == At(9));
+}
+
 // Tasks of three loops that ask for others, now or a little later, change their minds, and spend
 // time: much happens at the same times.
 std::string BusyLife(const std::vector<base::EventLoop*>& loops, const std::function<void()>& run, uint64_t seed) {
