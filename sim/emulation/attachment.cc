@@ -12,39 +12,63 @@ namespace tokamak::sim {
 absl::Status Attachment::PlugIn(HostInterface& interface, uint64_t queue) {
   auto port = interface.OpenOutside(queue, [this](const ArrivedFrame& frame) { OnArrived(frame); });
   if (!port.ok()) return port.status();
+  CHECK_GE(queue, kLeastQueue);
   port_ = *std::move(port);
+  queue_ = queue;
   return absl::OkStatus();
 }
 
 void Attachment::Watch(os::EpollLoop& io) {
   leaves_ = io.MakeSignal([this] { WriteFrames(); });
+  enters_ = io.MakeSignal([this] {
+    ReadFrames();
+    SetEvents();
+  });
   watch_ = io.Watch(device_->descriptor(), EPOLLIN, [this](uint32_t events) { OnEvents(events); });
 }
 
 void Attachment::Unwatch() {
   watch_.Reset();
   leaves_.reset();
+  enters_.reset();
 }
 
 void Attachment::OnEvents(uint32_t events) {
   if ((events & EPOLLOUT) != 0) WriteFrames();
   if ((events & ~uint32_t{EPOLLOUT}) != 0) ReadFrames();
+  SetEvents();
+}
+
+void Attachment::SetEvents() {
+  if (!watch_.active()) return;
+  watch_.SetEvents((unentered_.empty() ? uint32_t{EPOLLIN} : 0) | (unwritten_.empty() ? 0 : uint32_t{EPOLLOUT}));
 }
 
 void Attachment::ReadFrames() {
-  bool any = false;
-  for (int i = 0; i < kFramesPerTurn; ++i) {
+  for (int i = 0; i < kFramesPerTurn && PushEntering(); ++i) {
     Bytes bytes;
     const OutsideDevice::Result result = device_->Read(&bytes);
-    if (!Take(result)) {
-      if (result == OutsideDevice::Result::kNothing || result == OutsideDevice::Result::kGone) break;
-    } else if (entering_.Push(std::move(bytes))) {
-      any = true;
-    } else {
-      ++counters_.entering_full;
+    if (Take(result)) {
+      unentered_ = std::move(bytes);
+    } else if (result == OutsideDevice::Result::kNothing || result == OutsideDevice::Result::kGone) {
+      break;
     }
   }
-  if (any && !handed_.exchange(true)) time_.Hand([this] { EnterAll(); });
+  PushEntering();
+  if (!entering_.empty() && !handed_.exchange(true)) time_.Hand([this] { EnterAll(); });
+}
+
+// False: the ring is full, and `enters_` is raised when that has changed.
+bool Attachment::PushEntering() {
+  if (unentered_.empty()) return true;
+  if (!entering_.Push(std::move(unentered_))) {
+    stopped_ = true;
+    // The ring may have been emptied just before that was said.
+    if (!entering_.Push(std::move(unentered_))) return false;
+    stopped_ = false;
+  }
+  unentered_.clear();
+  return true;
 }
 
 // Counts what went wrong; whether nothing did.
@@ -80,21 +104,29 @@ bool Attachment::Take(OutsideDevice::Result result) {
 void Attachment::WriteFrames() {
   while (!unwritten_.empty() || leaving_.Pop(&unwritten_)) {
     const OutsideDevice::Result result = device_->Write(unwritten_);
-    if (result == OutsideDevice::Result::kNothing) {
-      if (watch_.active()) watch_.SetEvents(EPOLLIN | EPOLLOUT);
-      return;
-    }
+    if (result == OutsideDevice::Result::kNothing) break;
     Take(result);
     unwritten_.clear();
   }
-  if (watch_.active()) watch_.SetEvents(EPOLLIN);
+  SetEvents();
 }
 
 void Attachment::EnterAll() {
   handed_ = false;
   lag_.Add(time_.lag());
   Bytes bytes;
-  while (entering_.Pop(&bytes)) Enter(bytes);
+  while (!HeldUp() && entering_.Pop(&bytes)) Enter(bytes);
+  if (!room_.armed() && stopped_.exchange(false)) enters_->Raise();
+}
+
+// Whether the next frame may find no room at the host's link; then EnterAll runs again when some
+// frames have left.
+bool Attachment::HeldUp() {
+  if (room_.armed()) return true;
+  if (port_->queued() + kLeastQueue / 2 <= queue_) return false;
+  ++counters_.held_up;
+  room_ = time_.loop().RunAfter(port_->TimeOf(kLeastQueue), [this] { EnterAll(); });
+  return true;
 }
 
 void Attachment::Enter(const Bytes& bytes) {
@@ -115,8 +147,7 @@ void Attachment::Enter(const Bytes& bytes) {
       ++counters_.too_long;
       break;
     case OutsidePort::Sent::kQueueFull:
-      ++counters_.queue_full;
-      break;
+      LOG(FATAL) << host_ << " was not held up";
   }
 }
 

@@ -2,8 +2,10 @@
 // the fabric, and what the fabric delivers is written to the device.
 //
 // Devices are read and written on a thread of their own (I/O), so that neither waits for the
-// simulation nor holds it up. Between the two threads lie rings of kRing frames; a frame that finds
-// its ring full is dropped and counted, as is all that does not pass.
+// simulation nor holds it up. Between the two threads lie rings. A host that sends faster than its
+// link, or than the simulation takes, is held up: its device is not read, and so its kernel sees
+// a card that is busy. A host that does not take what it gets loses it; that is counted, as is all
+// that does not pass.
 //
 // Thread rules: made, plugged in and dropped while neither thread runs; Watch and Unwatch on the
 // I/O thread; counters from any.
@@ -39,9 +41,10 @@ struct AttachmentCounters {
   base::Counter not_carried;  // kOther and kMalformed
   base::Counter nobody;       // to an address that no other host has
   base::Counter too_long;
-  base::Counter uncut;          // see OutsideDevice
-  base::Counter queue_full;     // the host sends faster than its link
-  base::Counter entering_full;  // the simulation does not keep up
+  base::Counter uncut;  // see OutsideDevice
+
+  // Times that the host had to wait for its link.
+  base::Counter held_up;
 
   // Frames to the host.
   base::Counter damaged;       // on a cable; RoCE's go on with a wrong ICRC
@@ -51,13 +54,17 @@ struct AttachmentCounters {
 
 class Attachment final {
  public:
-  static constexpr size_t kRing = 1024;
+  static constexpr size_t kEntering = 64;  // frames
+  static constexpr size_t kLeaving = 1024;
+
+  // At least what takes two of the longest frames.
+  static constexpr uint64_t kLeastQueue = 16 << 10;
 
   // All must outlive it.
   Attachment(std::string host, std::unique_ptr<OutsideDevice> device, RealTime& time, LagMeter& lag)
       : host_(std::move(host)), device_(std::move(device)), time_(time), lag_(lag) {}
 
-  // Up to `queue` bytes of each priority wait for the host's link.
+  // Up to `queue` bytes of each priority wait for the host's link; kLeastQueue at least.
   absl::Status PlugIn(HostInterface& interface, uint64_t queue);
 
   void Watch(os::EpollLoop& io);
@@ -76,11 +83,14 @@ class Attachment final {
   // I/O.
   void OnEvents(uint32_t events);
   void ReadFrames();
+  bool PushEntering();
   void WriteFrames();
+  void SetEvents();
   bool Take(OutsideDevice::Result result);
 
   // The fabric's thread.
   void EnterAll();
+  bool HeldUp();
   void Enter(const Bytes& bytes);
   void OnArrived(const ArrivedFrame& frame);
 
@@ -91,12 +101,18 @@ class Attachment final {
   AttachmentCounters counters_;
 
   std::unique_ptr<OutsidePort> port_;
-  base::Ring<Bytes> entering_{kRing};
-  std::atomic<bool> handed_{false};  // EnterAll is going to run
-  base::Ring<Bytes> leaving_{kRing};
+  uint64_t queue_ = 0;
+  base::Timer room_;  // looks whether the link's queue has room
+  base::Ring<Bytes> entering_{kEntering};
+  std::atomic<bool> handed_{false};   // EnterAll is going to run
+  std::atomic<bool> stopped_{false};  // nothing is read before `enters_` says so
+  base::Ring<Bytes> leaving_{kLeaving};
 
+  // I/O.
   os::FdWatch watch_;
+  std::unique_ptr<base::Signal> enters_;
   std::unique_ptr<base::Signal> leaves_;
+  Bytes unentered_;  // was read, and the ring was full; empty: none
   Bytes unwritten_;  // came out of `leaving_`, and the device was full; empty: none
 };
 

@@ -12,6 +12,7 @@
 #include <functional>
 
 #include "absl/types/span.h"
+#include "lib/base/time.h"
 #include "lib/verbs/soft/packet.h"
 #include "lib/verbs/types.h"
 
@@ -55,6 +56,10 @@ class OutsidePort final {
   ~OutsidePort();
   OutsidePort(const OutsidePort&) = delete;
   OutsidePort& operator=(const OutsidePort&) = delete;
+
+  // Bytes of the priority of which the most wait, and when at the earliest `bytes` less are there.
+  uint64_t queued() const;
+  base::Duration TimeOf(uint32_t bytes) const;
 
   // Copies the bytes.
   [[nodiscard]] Sent Send(const OutsideFrame& frame);

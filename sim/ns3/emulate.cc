@@ -62,6 +62,7 @@ absl::StatusOr<EmulationOptions> ReadOptions(const CommandLine& command) {
   options.seed = command.seed;
   const auto queue = base::ParseSize(command.queue);
   if (!queue.ok()) return queue.status();
+  if (*queue < Attachment::kLeastQueue) return absl::InvalidArgumentError("--queue: 16KiB at least, for two frames");
   options.queue = *queue;
   const auto bound = base::ParseDuration(command.lag_bound);
   if (!bound.ok()) return bound.status();
@@ -129,7 +130,8 @@ int EmulateProgram(int argc, char** argv) {
       ->allow_extra_args(false)
       ->required();
   app.add_option("--seed", command.seed, "of ways, marks and losses")->capture_default_str();
-  app.add_option("--queue", command.queue, "what may wait for a host's link, in bytes of each priority")
+  app.add_option("--queue", command.queue,
+                 "what may wait for a host's link, in bytes of each priority; beyond that the host waits")
       ->capture_default_str();
   app.add_option("--lag", command.lag_bound, "says so when it was later than this")->capture_default_str();
   app.add_option("--summary", command.summary, "a JSON file for what was counted");
