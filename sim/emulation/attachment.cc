@@ -62,8 +62,9 @@ void Attachment::ReadFrames() {
 bool Attachment::PushEntering() {
   if (unentered_.empty()) return true;
   if (!entering_.Push(std::move(unentered_))) {
-    stopped_ = true;
-    // The ring may have been emptied just before that was said.
+    // The ring may have been emptied just before that was said. (The exchanges here and in EnterAll
+    // see each other, so one of both threads goes on.)
+    stopped_.exchange(true);
     if (!entering_.Push(std::move(unentered_))) return false;
     stopped_ = false;
   }
@@ -112,7 +113,7 @@ void Attachment::WriteFrames() {
 }
 
 void Attachment::EnterAll() {
-  handed_ = false;
+  handed_.exchange(false);  // and so sees what was pushed before it was set
   lag_.Add(time_.lag());
   Bytes bytes;
   while (!HeldUp() && entering_.Pop(&bytes)) Enter(bytes);
@@ -144,10 +145,8 @@ void Attachment::Enter(const Bytes& bytes) {
       ++counters_.nobody;
       break;
     case OutsidePort::Sent::kTooLong:
-      ++counters_.too_long;
-      break;
     case OutsidePort::Sent::kQueueFull:
-      LOG(FATAL) << host_ << " was not held up";
+      LOG(FATAL) << host_ << ": the device gave a frame beyond kOutsideMtu, or was not held up";
   }
 }
 

@@ -32,7 +32,7 @@ FrameKind ReadArp(absl::Span<const uint8_t> arp, OutsideFrame* frame) {
   return FrameKind::kArp;
 }
 
-// Of the fragments of a packet only the first has ports; so that all take one way, they do not count.
+// Of the fragments of a packet only the first has ports: they do not count, so that all take one way.
 FrameKind ReadIpv4(absl::Span<const uint8_t> ip, OutsideFrame* frame) {
   if (ip.size() < kLeastIpv4) return FrameKind::kMalformed;
   const uint32_t header = (ip[0] & 0xfu) * 4;

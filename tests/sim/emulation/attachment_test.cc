@@ -1,4 +1,5 @@
-// An outside host on a socket of the test's own, a fabric in virtual time, and an I/O loop that the test runs.
+// Outside hosts on sockets of the test's own, a fabric in virtual time, and an I/O loop that the
+// test runs.
 #include "sim/emulation/attachment.h"
 
 #include <sys/socket.h>
