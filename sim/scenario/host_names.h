@@ -2,6 +2,7 @@
 // "host3:1" for the second NIC of a host.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -23,6 +24,11 @@ class HostNames final {
   // The first interface of a whole host: "host3".
   absl::StatusOr<uint32_t> FindHost(absl::string_view name) const;
   bool IsFirst(uint32_t interface) const { return first_[interface]; }
+
+  // By number in the topology.
+  uint32_t HostOf(uint32_t interface) const {
+    return static_cast<uint32_t>(std::count(first_.begin(), first_.begin() + interface + 1, true)) - 1;
+  }
 
   const std::string& NameOf(uint32_t interface) const { return names_[interface]; }
   uint32_t count() const { return static_cast<uint32_t>(names_.size()); }

@@ -40,7 +40,7 @@ absl::StatusOr<std::unique_ptr<Run>> Run::Build(VirtualTime& time, Scenario scen
   run->traffic_ = *std::move(traffic);
   if (!s.objects.empty()) {
     const auto devices = [&run](uint32_t interface) -> verbs::Device& { return run->traffic_->device(interface); };
-    auto stores = StoreHosts::Open(time, loop, s, devices, /*wrap=*/nullptr);
+    auto stores = StoreHosts::Open(time, loop, s, devices);
     if (!stores.ok()) return stores.status();
     run->stores_ = *std::move(stores);
   }

@@ -9,6 +9,7 @@
 #include "lib/base/time.h"
 #include "lib/transport/endpoint_options.h"
 #include "lib/verbs/soft/congestion.h"
+#include "sim/costs/host_costs.h"
 #include "sim/fabric/topology.h"
 #include "sim/scenario/transfer.h"
 
@@ -60,6 +61,7 @@ struct Scenario {
   std::vector<Transfer> transfers;  // in the order of the workloads
   StoreSettings store;
   std::vector<StoreObject> objects;  // none: nothing goes through the store
+  std::vector<HostCosts> costs;      // of the nodes, by their host's number in the topology
 };
 
 }  // namespace tokamak::sim

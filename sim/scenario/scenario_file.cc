@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "lib/base/units.h"
+#include "sim/costs/presets.h"
 #include "sim/fabric/json_object.h"
 #include "sim/fabric/topology_file.h"
 #include "sim/scenario/host_names.h"
@@ -122,6 +123,38 @@ void ReadStore(JsonObject* object, StoreSettings* store) {
   object->Read("chunks_in_flight", 1, 1024, &store->endpoint.chunks_in_flight);
 }
 
+// Of the hosts that it names, or of all.
+void ReadCostsOfSome(JsonObject* object, const HostNames& names, const std::string& folder, Scenario* scenario) {
+  std::string preset;
+  object->Read("preset", &preset);
+  const absl::StatusOr<HostCosts> costs = FindPreset(preset, folder);
+  if (!costs.ok()) object->error().Note(object->PlaceOf("preset"), costs.status().message());
+  std::vector<std::string> hosts;
+  object->Read("hosts", &hosts);
+  object->Finish();
+  if (!costs.ok()) return;
+  if (hosts.empty()) return scenario->costs.assign(scenario->topology.hosts.size(), *costs);
+  for (const std::string& host : hosts) {
+    const absl::StatusOr<uint32_t> found = names.FindHost(host);
+    if (!found.ok()) return object->error().Note(object->PlaceOf("hosts"), found.status().message());
+    scenario->costs[names.HostOf(*found)] = *costs;
+  }
+}
+
+// A preset of all, or a list: of groups of hosts, of which the last that has a host counts.
+void ReadCosts(JsonObject* file, const std::string& folder, Scenario* scenario) {
+  scenario->costs.assign(scenario->topology.hosts.size(), ShippedPresets().at("zero"));
+  const json* found = file->Find("costs");
+  if (found == nullptr) return;
+  if (found->is_string()) {
+    const absl::StatusOr<HostCosts> costs = FindPreset(found->get<std::string>(), folder);
+    if (!costs.ok()) return file->error().Note("costs", costs.status().message());
+    return scenario->costs.assign(scenario->topology.hosts.size(), *costs);
+  }
+  const HostNames names(scenario->topology);
+  for (JsonObject& some : file->Objects("costs")) ReadCostsOfSome(&some, names, folder, scenario);
+}
+
 // What a host puts must have room in its node.
 void CheckMemory(JsonObject* file, const Scenario& scenario) {
   std::vector<uint64_t> put(scenario.topology.interfaces());
@@ -181,6 +214,7 @@ absl::StatusOr<Scenario> ScenarioFromJson(const json& value, const std::string& 
     ReadStore(&store, &scenario.store);
     store.Finish();
   }
+  ReadCosts(&file, folder, &scenario);
   ReadPayload(&file, &scenario);
   ReadSeed(&file, &scenario.seed);
   ReadPositive("duration", &file, &scenario.duration);

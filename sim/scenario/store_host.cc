@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "sim/costs/costed_device.h"
 #include "sim/scenario/borrowed_device.h"
 #include "sim/scenario/phantom_registration.h"
 
@@ -66,16 +67,16 @@ StoreHost::StoreHost(VirtualTime& time, const Scenario& scenario, uint32_t numbe
     : time_(time),
       scenario_(scenario),
       number_(number),
-      loop_(time.MakeLoop()),
+      loop_(time.MakeLoop(CopySpeedOf(costs()))),
       memory_(std::make_unique<Memory>(scenario.store.memory)) {}
 
 StoreHost::~StoreHost() = default;
 
 absl::StatusOr<std::unique_ptr<StoreHost>> StoreHost::Open(VirtualTime& time, const Scenario& scenario, uint32_t number,
-                                                           absl::Span<verbs::Device* const> devices, const Wrap& wrap) {
+                                                           absl::Span<verbs::Device* const> devices) {
   std::unique_ptr<StoreHost> host(new StoreHost(time, scenario, number));
   for (verbs::Device* device : devices) {
-    if (absl::Status s = host->OpenRail(*device, wrap); !s.ok()) return s;
+    if (absl::Status s = host->OpenRail(*device); !s.ok()) return s;
   }
   std::vector<transport::Rail> rails;
   for (const Rail& rail : host->rails_) rails.push_back({*rail.device, *rail.domain, *rail.registration});
@@ -87,10 +88,10 @@ absl::StatusOr<std::unique_ptr<StoreHost>> StoreHost::Open(VirtualTime& time, co
   return host;
 }
 
-absl::Status StoreHost::OpenRail(verbs::Device& device, const Wrap& wrap) {
+absl::Status StoreHost::OpenRail(verbs::Device& device) {
   Rail& rail = rails_.emplace_back();
-  rail.device = std::make_unique<BorrowedDevice>(device);
-  if (wrap) rail.device = wrap(std::move(rail.device));
+  rail.device =
+      WithCosts(std::make_unique<BorrowedDevice>(device), costs(), [&time = time_] { return time.running(); });
   auto domain = rail.device->CreateProtectionDomain();
   if (!domain.ok()) return domain.status();
   rail.domain = *std::move(domain);
@@ -104,6 +105,7 @@ absl::Status StoreHost::OpenRail(verbs::Device& device, const Wrap& wrap) {
 SimulatedNodeOptions StoreHost::NodeOptions() {
   SimulatedNodeOptions options;
   options.engines = scenario_.store.engines;
+  options.copying = CopySpeedOf(costs());
   options.serves_directory = number_ == 0;
   options.directory = scenario_.topology.hosts[0].addresses[0];
   options.directory.port = kPort;
@@ -138,10 +140,10 @@ bool StoreHost::settled() const {
 
 void StoreHost::Put(const std::string& object, uint64_t bytes, Done done) {
   Asked& asked = *asked_.emplace_back(std::make_unique<Asked>());
-  asked.begin = loop_->Post([this, id = base::ObjectId::FromName(object), bytes, done = std::move(done)] {
+  asked.begin = Later([this, &asked, id = base::ObjectId::FromName(object), bytes, done = std::move(done)] {
     StoreReport report;
     report.status = PutNow(id, bytes);
-    done(report);
+    asked.end = Later([report, done] { done(report); });
   });
 }
 
@@ -158,16 +160,17 @@ void StoreHost::Get(const std::string& object, transport::Protocol protocol, bas
   node::GetOptions options;
   options.timeout = timeout;
   options.protocol = protocol;
-  asked.begin = loop_->Post([this, &asked, id = base::ObjectId::FromName(object), options, done = std::move(done)] {
+  asked.begin = Later([this, &asked, id = base::ObjectId::FromName(object), options, done = std::move(done)] {
     const bool was_here = machine().store().Contains(id);
-    asked.get =
-        machine().node().Get({id}, options, me_, [this, id, was_here, done](absl::Span<const node::GetResult> results) {
-          Answer(id, was_here, results.front(), done);
-        });
+    asked.get = machine().node().Get({id}, options, me_,
+                                     [this, &asked, id, was_here, done](absl::Span<const node::GetResult> results) {
+                                       Answer(id, was_here, results.front(), &asked, done);
+                                     });
   });
 }
 
-void StoreHost::Answer(const base::ObjectId& id, bool was_here, const node::GetResult& result, const Done& done) {
+void StoreHost::Answer(const base::ObjectId& id, bool was_here, const node::GetResult& result, Asked* asked,
+                       const Done& done) {
   StoreReport report;
   if (!was_here) report = pulled_[id];
   report.status = result.status;
@@ -176,7 +179,7 @@ void StoreHost::Answer(const base::ObjectId& id, bool was_here, const node::GetR
     if (!scenario_.phantom && !IsFilled(id, store.Bytes(*result.location))) right_ = false;
     CHECK(store.Release(id, me_).ok());
   }
-  done(report);
+  asked->end = Later([report, done] { done(report); });
 }
 
 }  // namespace tokamak::sim

@@ -31,13 +31,10 @@ class StoreHost final {
  public:
   using Done = std::function<void(const StoreReport&)>;
 
-  // What a NIC goes into before the node gets it, if anything: host costs, say.
-  using Wrap = std::function<std::unique_ptr<verbs::Device>(std::unique_ptr<verbs::Device>)>;
-
   // All must outlive it, the devices included. `number` is the host's in the topology. Errors:
   // those of Machine::Assemble.
   static absl::StatusOr<std::unique_ptr<StoreHost>> Open(VirtualTime& time, const Scenario& scenario, uint32_t number,
-                                                         absl::Span<verbs::Device* const> devices, const Wrap& wrap);
+                                                         absl::Span<verbs::Device* const> devices);
   ~StoreHost();
 
   // Joins the directory, which host 0 serves.
@@ -66,14 +63,19 @@ class StoreHost final {
   struct Asked {
     base::Timer begin;
     base::Pending get;
+    base::Timer end;
   };
 
   StoreHost(VirtualTime& time, const Scenario& scenario, uint32_t number);
-  absl::Status OpenRail(verbs::Device& device, const Wrap& wrap);
+  absl::Status OpenRail(verbs::Device& device);
+  const HostCosts& costs() const { return scenario_.costs[number_]; }
+  // Half of what a program waits for its node beside the node's own work: it has a processor of its
+  // own, so this is no time of the node's.
+  base::Timer Later(base::Task task) { return loop_->RunAfter(costs().client_round_trip / 2, std::move(task)); }
   SimulatedNodeOptions NodeOptions();
   node::Machine& machine() const { return node_->machine(); }
   absl::Status PutNow(const base::ObjectId& id, uint64_t bytes);
-  void Answer(const base::ObjectId& id, bool was_here, const node::GetResult& result, const Done& done);
+  void Answer(const base::ObjectId& id, bool was_here, const node::GetResult& result, Asked* asked, const Done& done);
 
   VirtualTime& time_;
   const Scenario& scenario_;

@@ -20,8 +20,7 @@ std::string HelloOf(uint32_t from, uint32_t to) { return absl::StrCat("hello", f
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StoreHosts>> StoreHosts::Open(VirtualTime& time, base::EventLoop& loop,
-                                                             const Scenario& scenario, const Devices& devices,
-                                                             const StoreHost::Wrap& wrap) {
+                                                             const Scenario& scenario, const Devices& devices) {
   std::unique_ptr<StoreHosts> all(new StoreHosts(loop, scenario));
   for (uint32_t number = 0; number < scenario.topology.hosts.size(); ++number) {
     const Topology::Host& host = scenario.topology.hosts[number];
@@ -30,7 +29,7 @@ absl::StatusOr<std::unique_ptr<StoreHosts>> StoreHosts::Open(VirtualTime& time, 
       rails.push_back(&devices(static_cast<uint32_t>(all->host_of_.size())));
       all->host_of_.push_back(number);
     }
-    auto opened = StoreHost::Open(time, scenario, number, rails, wrap);
+    auto opened = StoreHost::Open(time, scenario, number, rails);
     if (!opened.ok()) {
       return absl::Status(opened.status().code(), absl::StrCat(host.name, ": ", opened.status().message()));
     }

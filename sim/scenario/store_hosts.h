@@ -23,8 +23,7 @@ class StoreHosts final {
 
   // All must outlive it. `loop` is the network's. Errors: those of StoreHost::Open.
   static absl::StatusOr<std::unique_ptr<StoreHosts>> Open(VirtualTime& time, base::EventLoop& loop,
-                                                          const Scenario& scenario, const Devices& devices,
-                                                          const StoreHost::Wrap& wrap);
+                                                          const Scenario& scenario, const Devices& devices);
 
   // All nodes join, put what is to be there before, and connect as Scenario::store says; `ready`
   // runs when all that is done, and the directory knows it.

@@ -51,6 +51,42 @@ TEST(ScenarioFileTest, WhatIsMissingHasItsDefault) {
   EXPECT_EQ(scenario.groups[0], "flow");
 }
 
+TEST(ScenarioFileTest, HostsCostNothingUnlessTheyAreToldTo) {
+  const Scenario scenario = Star(R"({"kind": "flow"})");
+  ASSERT_EQ(scenario.costs.size(), 5u);
+  for (const HostCosts& costs : scenario.costs) {
+    EXPECT_TRUE(costs.post == base::Duration());
+    EXPECT_EQ(costs.copy_bandwidth, 0u);
+  }
+}
+
+TEST(ScenarioFileTest, CostsAreOfAllHostsOrOfGroups) {
+  const std::string star = std::string(kStar) + R"(, "workload": [{"kind": "flow"}], "costs": )";
+  const auto all = Parse(star + R"("cx6-200g")");
+  ASSERT_TRUE(all.ok()) << all.status();
+  for (const HostCosts& costs : all->costs) EXPECT_TRUE(costs.post == base::Nanoseconds(75));
+
+  const auto groups = Parse(star + R"([{"preset": "cx6-200g"}, {"preset": "softroce", "hosts": ["host1", "host3"]}])");
+  ASSERT_TRUE(groups.ok()) << groups.status();
+  std::vector<int64_t> posts;
+  for (const HostCosts& costs : groups->costs) posts.push_back(costs.post.nanoseconds());
+  EXPECT_EQ(posts, (std::vector<int64_t>{75, 5000, 75, 5000, 75}));
+}
+
+TEST(ScenarioFileTest, CostsThatAreNotThereAreTold) {
+  EXPECT_NE(WrongWith(R"("costs": "cx7")").find("costs: there are no costs 'cx7'; there are cx6-200g"),
+            std::string::npos);
+  EXPECT_NE(WrongWith(R"("costs": "mine.json")").find("costs: cannot read "), std::string::npos);
+  EXPECT_NE(WrongWith(R"("costs": [{"preset": "cx7"}])").find("costs[0].preset: there are no costs 'cx7'"),
+            std::string::npos);
+  EXPECT_NE(WrongWith(R"("costs": [{"hosts": ["host1"]}])").find("costs[0].preset: "), std::string::npos);
+  EXPECT_NE(WrongWith(R"("costs": [{"preset": "zero", "hosts": ["host9"]}])").find("costs[0].hosts: "),
+            std::string::npos);
+  EXPECT_NE(WrongWith(R"("costs": [{"preset": "zero", "host": "host1"}])").find("unknown key 'host'"),
+            std::string::npos);
+  EXPECT_NE(WrongWith(R"("costs": 3)").find("costs: "), std::string::npos);
+}
+
 TEST(ScenarioFileTest, EveryKeyIsTaken) {
   const auto scenario = Parse(std::string(kStar) + R"(,
       "name": "n", "question": "q", "payload": "real", "seed": 18446744073709551615, "duration": "3ms",
@@ -98,7 +134,7 @@ TEST(ScenarioFileTest, EveryKeyIsTaken) {
 
 TEST(ScenarioFileTest, MistakesAreToldWithTheirPlaceAndARemedy) {
   EXPECT_EQ(WrongWith(R"("sede": 1)"),
-            "unknown key 'sede'; known are duration, freeze_after, name, nic, outputs, payload, question, seed, "
+            "unknown key 'sede'; known are costs, duration, freeze_after, name, nic, outputs, payload, question, seed, "
             "store, topology, workload");
   EXPECT_EQ(WrongWith(R"("seed": -1)"), "seed: a whole number is needed here");
   EXPECT_EQ(WrongWith(R"("payload": "none")"), "payload: it is \"real\" or \"phantom\"");
