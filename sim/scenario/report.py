@@ -31,6 +31,7 @@ matplotlib.rcParams.update({
 })
 
 MOST_LINES = 6  # of a chart; more cannot be told apart
+MOST_BARS = 24
 MOST_POINTS = 150  # of a line that shows rates: each is the mean of a while
 
 STYLE = """
@@ -365,7 +366,9 @@ def times_by_size(points, name):
         axes.set_xticks(sorted({size for line in lines.values() for size, _ in line}))
         axes.xaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: binary_size(value)))
         axes.xaxis.set_minor_locator(matplotlib.ticker.NullLocator())
+        axes.yaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: time(value)))
+        axes.yaxis.set_minor_locator(matplotlib.ticker.NullLocator())
         axes.set_xlabel("bytes of a transfer")
         axes.set_ylabel("mean time")
         if any(lines):
@@ -400,15 +403,17 @@ def report_sweep(folder):
     body = [section(f"Time of '{name}' by size" + (f": {chart}" if chart else ""), figure,
                     "Both axes are logarithmic. Where two lines cross, the other becomes the faster.")
             for name in names for chart, figure in times_by_size(points, name)]
-    body += [section("Slowdown", bars(points, slowdown, "mean slowdown (1: as if alone on the network)", names),
-                    "The time that transfers took, divided by what they take alone on the network: the shorter, the better.")]
+    if len(points) <= MOST_BARS:
+        body.append(section("Slowdown", bars(points, slowdown, "mean slowdown (1: as if alone on the network)", names),
+                            "The time that transfers took, divided by what they take alone on the network: the shorter, the better."))
     for name in names[-3:] if len(points) <= MOST_LINES else []:
         body.append(section(f"How fast '{name}' sent", rate_lines(folder, points, name),
                             "All of its transfers together; a line ends when all transfers of that point are done."))
-    body.append(section("Pauses", bars(points, lambda s, _: s["network"]["paused_us"], "time that ports had to stop, all together (us)", [""]),
-                        "Time for which ports were told to stop (PFC)."))
-    body.append(section("Longest queue", bars(points, lambda s, _: s["network"]["most_queued_bytes"] / 1e3, "longest queue of a switch (kB)", [""]),
-                        "Of any port and priority of any switch, at any time."))
+    if len(points) <= MOST_BARS:
+        body.append(section("Pauses", bars(points, lambda s, _: s["network"]["paused_us"], "time that ports had to stop, all together (us)", [""]),
+                            "Time for which ports were told to stop (PFC)."))
+        body.append(section("Longest queue", bars(points, lambda s, _: s["network"]["most_queued_bytes"] / 1e3, "longest queue of a switch (kB)", [""]),
+                            "Of any port and priority of any switch, at any time."))
     body += ["<h2>Numbers</h2>", table(["point"] + GROUP_HEADER, rows), "<h2>Each point by itself</h2><ul>", links, "</ul>"]
     page(folder, f"{first['scenario'] or 'A scenario'}: {len(points)} points", first["question"], body)
 

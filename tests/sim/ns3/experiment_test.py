@@ -35,6 +35,8 @@ class Ns3ExperimentTest(unittest.TestCase):
                 ("store_hot_object", (), 0),
                 ("store_shuffle64", ("--set", "topology.hosts_per_leaf=2", "--set", "workload.0.bytes=200KB", "--set",
                                      "store.engines=2"), 0),
+                ("thresholds", ("--set", "workload.0.protocol=eager", "--set", "workload.0.senders=16"), 0),
+                ("thresholds", ("--set", "workload.0.protocol=write", "--set", "store.engines=2"), 0),
         ):
             with self.subTest(scenario):
                 ours, ns3 = (self.tables(program, scenario, code, *arguments) for program in PROGRAMS)

@@ -1,6 +1,8 @@
 // The shipped scenarios, some made smaller: each shows what it is for.
 #include <algorithm>
 
+#include "sim/costs/closed_form.h"
+#include "sim/costs/presets.h"
 #include "tests/sim/scenario/finished_run.h"
 
 namespace tokamak::sim {
@@ -98,6 +100,43 @@ TEST(ScenariosTest, ACycleOfFullBuffersFreezesAndIsNoticed) {
 TEST(ScenariosTest, TheSameCycleWithDcqcnComesToItsEnd) {
   const FinishedRun run("cyclic", {"nic.congestion=dcqcn", "topology.switch.ecn={\"kmin\": 10000, \"kmax\": 50000}"});
   EXPECT_EQ(run.ending(), Run::Ending::kFinished);
+}
+
+// The mean time of a get, in microseconds.
+double TimeOfGets(const std::string& protocol, uint32_t senders, const std::string& bytes,
+                  const std::string& costs = "cx6-200g") {
+  const FinishedRun run("thresholds", {"workload.0.protocol=" + protocol, "workload.0.bytes=" + bytes, "costs=" + costs,
+                                       "workload.0.senders=" + std::to_string(senders)});
+  EXPECT_EQ(run.ending(), Run::Ending::kFinished);
+  EXPECT_EQ(run.nics("packets_retransmitted"), 0);
+  return run.summary()["groups"]["gets"]["completion_us"]["mean"].get<double>();
+}
+
+TEST(ScenariosTest, ReadTakesOverFromEagerAt16KiBAloneAndAt4KiBUnderIncast) {
+  EXPECT_LT(TimeOfGets("eager", 1, "8KiB"), TimeOfGets("read", 1, "8KiB"));
+  EXPECT_GT(TimeOfGets("eager", 1, "16KiB"), TimeOfGets("read", 1, "16KiB"));
+  EXPECT_LT(TimeOfGets("eager", 16, "2KiB"), TimeOfGets("read", 16, "2KiB"));
+  EXPECT_GT(TimeOfGets("eager", 16, "4KiB"), TimeOfGets("read", 16, "4KiB"));
+}
+
+TEST(ScenariosTest, WritePaysForItsRegistrationAndNotWhereHostsCostNothing) {
+  for (const char* bytes : {"1KiB", "1MiB"}) {
+    EXPECT_GT(TimeOfGets("write", 1, bytes), TimeOfGets("read", 1, bytes) + 16) << bytes;
+    EXPECT_LT(TimeOfGets("write", 1, bytes, "zero"), TimeOfGets("read", 1, bytes, "zero") - 4) << bytes;
+  }
+}
+
+// What a get takes beside its pull: the program's words with its node, and the directory's answer.
+TEST(ScenariosTest, AGetTakesItsPullInClosedFormAndTheSameTimeBesideItWhateverItsSize) {
+  const HostCosts& costs = ShippedPresets().at("cx6-200g");
+  const auto beside = [&](const std::string& protocol, PullBy by, const std::string& bytes, uint64_t size) {
+    return TimeOfGets(protocol, 1, bytes) - PullTime(by, size, costs, {}).seconds() * 1e6;
+  };
+  const double of_small = beside("eager", PullBy::kEager, "4KiB", 4096);
+  EXPECT_GT(of_small, 10 + 4);  // the client's round trip, and the directory's on the network
+  EXPECT_LT(of_small, 10 + 6);
+  EXPECT_NEAR(beside("read", PullBy::kRead, "64KiB", 64 << 10), of_small, 0.2);
+  EXPECT_NEAR(beside("write", PullBy::kWrite, "1MiB", 1 << 20), of_small, 0.5);
 }
 
 }  // namespace
