@@ -86,7 +86,7 @@ bool Attachment::Take(OutsideDevice::Result result) {
       if (counters_.uncut.value() == 0) {
         LOG(WARNING) << host_ << ": " << device_->name()
                      << " gives packets that a network card should cut up, and they are dropped. In the host's "
-                        "network: ethtool -K INTERFACE tx off tso off gso off; or attach a tap";
+                        "network: ip link set dev INTERFACE gso_max_segs 1; or attach a tap";
       }
       ++counters_.uncut;
       break;

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <net/if.h>
+#include <netinet/udp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -67,14 +68,15 @@ class OutsideDeviceTest : public testing::Test {
   }
 
   // A datagram to a host behind `interface` that does not exist, but whose hardware address is
-  // known.
-  static void SendDatagram(const std::string& interface, const std::string& net, size_t size) {
+  // known. With `segment` the kernel is to cut it up.
+  static void SendDatagram(const std::string& interface, const std::string& net, size_t size, int segment = 0) {
     ASSERT_TRUE(Shell(absl::StrCat("ip neighbour replace ", net, ".2 lladdr 02:00:00:00:00:02 dev ", interface)));
     const os::FileDescriptor fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     sockaddr_in to = {};
     to.sin_family = AF_INET;
     to.sin_port = htons(4791);
     PCHECK(inet_pton(AF_INET, absl::StrCat(net, ".2").c_str(), &to.sin_addr) == 1);
+    if (segment != 0) PCHECK(setsockopt(fd.get(), SOL_UDP, UDP_SEGMENT, &segment, sizeof(segment)) == 0);
     const std::vector<uint8_t> bytes(size, 0x5a);
     ASSERT_EQ(sendto(fd.get(), bytes.data(), size, 0, reinterpret_cast<const sockaddr*>(&to), sizeof(to)),
               static_cast<ssize_t>(size));
@@ -140,6 +142,22 @@ TEST_F(OutsideDeviceTest, CheckSumsThatAVethsHostLeavesOutAreCompleted) {
   ASSERT_EQ((*device)->Write(frame), Result::kDone);
   SendDatagram("theirs", "10.2.0", 100);
   EXPECT_EQ(Await(**device, FrameKind::kRoce).size(), kEthernetHeader + 28 + 100u);
+}
+
+TEST_F(OutsideDeviceTest, WhatAVethsHostLeavesToTheCardToCutUpIsToldAndTheRemedyHelps) {
+  ASSERT_TRUE(Shell("ip link add cut mtu 4188 type veth peer name cut-peer mtu 4188"));
+  ASSERT_TRUE(Shell("ip link set cut-peer up && ip address add 10.3.0.1/24 dev cut-peer"));
+  const auto device = Open("cut");
+  ASSERT_TRUE(device.ok()) << device.status();
+  SendDatagram("cut-peer", "10.3.0", 8000, 1000);
+  Await(**device, FrameKind::kRoce, Result::kUncut);
+  ASSERT_TRUE(Shell("ip link set dev cut-peer gso_max_segs 1"));
+  SendDatagram("cut-peer", "10.3.0", 8000, 1000);
+  for (int i = 0; i < 8; ++i) {
+    const auto frame = Await(**device, FrameKind::kRoce);
+    ASSERT_EQ(frame.size(), kEthernetHeader + 28 + 1000u) << i;
+    EXPECT_EQ(UdpSum(frame), 0) << i;
+  }
 }
 
 TEST_F(OutsideDeviceTest, AnMtuThatTheFabricDoesNotCarryIsRefusedWithARemedy) {
