@@ -1,8 +1,8 @@
 """Three real tokd exchange files over a simulated fabric in real time (//sim/ns3:emulate), and every file is compared.
 
-Each tokd has a network namespace with one interface, a tap that the emulator reads; or, with --guest, the third is in a guest of the
-lab, on the kernel's Soft-RoCE, and the guest's network card is a socket that the emulator reads. Whatever was started is ended, and
-namespaces go with their last process.
+Each tokd has a network namespace with one interface, a tap that the emulator reads, or, with --veth, one end of a cable of which the
+emulator has the other. With --guest the third is in a guest of the lab, on the kernel's Soft-RoCE, and the guest's network card is a
+socket that the emulator reads. Whatever was started is ended, and namespaces go with their last process.
 
 Exit code: 0 all files arrived as they were, 1 they did not, or something failed on the way, 2 wrong use, 77 the machine lacks what is
 needed, which the last line says.
@@ -147,11 +147,16 @@ class LocalNode(Node):
         self.tokd = os.path.join(options.programs, "lib/daemon/tokd")
         self.congestion = ["--congestion", options.congestion] if options.congestion else []
         self.network = Network()
+        self.cable = Network() if options.veth else None  # of the cable's other end
         self.process = None
 
     def attach(self):
         """Where the emulator finds it."""
-        return f"host{self.number}=eth0@{self.network.holder.pid}"
+        if self.cable is None:
+            return f"host{self.number}=eth0@{self.network.holder.pid}"
+        self.network.configure(f"link add eth0 mtu {MTU} type veth peer name end mtu {MTU} netns {self.cable.holder.pid}",
+                               "link set eth0 gso_max_segs 1")
+        return f"host{self.number}=end@{self.cable.holder.pid}"
 
     def start(self):
         self.network.configure("link set lo up", f"address add {address(self.number)}/24 dev eth0", "link set eth0 up")
@@ -190,6 +195,8 @@ class LocalNode(Node):
         if self.process is not None:
             end(self.process)
         self.network.close()
+        if self.cable is not None:
+            self.cable.close()
 
 
 class GuestNode(Node):
@@ -376,6 +383,7 @@ def parse(arguments):
     add("--lag", default="10ms", help="the emulator says so when it was later than this")
     add("--congestion", default="dcqcn:200Mb/s", help="of the software NICs, see tokd --help; '' for their own choice")
     add("--guest", action="store_true", help="the third node is in a guest of the lab (docs/softroce-lab.md), on Soft-RoCE")
+    add("--veth", action="store_true", help="interfaces are veth pairs, not taps")
     add("--softroce", default=os.path.join(here, "ci/softroce"), help=argparse.SUPPRESS)
     add("--work", default=None, help="a folder for what passes by; a temporary one unless given")
     return made.parse_args(arguments)
