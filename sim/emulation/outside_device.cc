@@ -18,7 +18,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/os/thread.h"
 #include "sim/emulation/frame_edits.h"
 
 namespace tokamak::sim {
@@ -51,27 +51,14 @@ absl::Status Failed(const std::string& what) {
       "; run as root, or as root of a user namespace that the network is of (unshare --user --map-root-user --net)"));
 }
 
-// While it lives the calling thread is in another network.
-class NetworkVisit final {
- public:
-  static absl::StatusOr<std::unique_ptr<NetworkVisit>> Begin(const std::string& path) {
-    os::FileDescriptor home(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
-    if (!home.valid()) return Failed("/proc/thread-self/ns/net");
-    const os::FileDescriptor there(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!there.valid()) {
-      return absl::NotFoundError(absl::StrCat("no network namespace ", path, ": ", Reason(), "; see `ip netns list`"));
-    }
-    if (setns(there.get(), CLONE_NEWNET) != 0) return Failed(absl::StrCat("cannot enter the network ", path));
-    return std::make_unique<NetworkVisit>(std::move(home));
+absl::Status EnterNetwork(const std::string& path) {
+  const os::FileDescriptor there(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!there.valid()) {
+    return absl::NotFoundError(absl::StrCat("no network namespace ", path, ": ", Reason(), "; see `ip netns list`"));
   }
-  explicit NetworkVisit(os::FileDescriptor home) : home_(std::move(home)) {}
-  ~NetworkVisit() { PCHECK(setns(home_.get(), CLONE_NEWNET) == 0); }
-  NetworkVisit(const NetworkVisit&) = delete;
-  NetworkVisit& operator=(const NetworkVisit&) = delete;
-
- private:
-  const os::FileDescriptor home_;
-};
+  if (setns(there.get(), CLONE_NEWNET) != 0) return Failed(absl::StrCat("cannot enter the network ", path));
+  return absl::OkStatus();
+}
 
 ifreq RequestFor(const std::string& interface) {
   ifreq request = {};
@@ -120,9 +107,13 @@ OutsideDevice::Result ResultOfErrno() {
 absl::StatusOr<std::unique_ptr<OutsideDevice>> OutsideDevice::Open(const AttachPoint& point) {
   if (point.descriptor >= 0) return OpenSocket(point.descriptor);
   if (point.network.empty()) return OpenInterface(point.interface);
-  const auto visit = NetworkVisit::Begin(point.network);
-  if (!visit.ok()) return visit.status();
-  return OpenInterface(point.interface);
+  // By a thread that ends there: only root may go back to the machine's own network.
+  absl::StatusOr<std::unique_ptr<OutsideDevice>> device;
+  os::StartThread({"emulate-visit"}, [&] {
+    const absl::Status entered = EnterNetwork(point.network);
+    device = entered.ok() ? OpenInterface(point.interface) : entered;
+  }).join();
+  return device;
 }
 
 absl::StatusOr<std::unique_ptr<OutsideDevice>> OutsideDevice::OpenSocket(int descriptor) {
