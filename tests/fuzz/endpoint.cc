@@ -124,9 +124,9 @@ class Player final {
         return Bulk(2);
       default:
         cut_ = !cut_;
-        if (!cut_) return world_.sim_fabric->Heal();
-        if (in_.Below(3) != 1) world_.sim_fabric->Cut(node_.AddressOf(1), peer_->service());
-        if (in_.Below(3) != 1) world_.sim_fabric->Cut(peer_->service(), node_.AddressOf(1));
+        if (!cut_) return world_.network->Heal();
+        if (in_.Below(3) != 1) world_.network->Cut(node_.AddressOf(1), peer_->service());
+        if (in_.Below(3) != 1) world_.network->Cut(peer_->service(), node_.AddressOf(1));
     }
   }
 

@@ -9,6 +9,7 @@
 
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
+#include "sim/sim_time.h"
 #include "tests/transport/world.h"
 
 namespace tokamak::transport::testing {
@@ -54,8 +55,8 @@ class AllocationsTest : public ::testing::TestWithParam<Protocol> {
     const int64_t before = support::Allocations();
     puller_.endpoint->StartPull(request, std::move(sink));
     const int64_t started = support::Allocations() - before;
-    const int64_t later =
-        support::AllocationsOf({&puller_.loop, &puller_.nic_loop}, world_.scheduler, [&] { return done; });
+    const int64_t later = support::AllocationsOf(
+        {&puller_.loop, &puller_.nic_loop}, dynamic_cast<sim::SimTime&>(world_.time).scheduler(), [&] { return done; });
     EXPECT_TRUE(done);
     return started + later;
   }

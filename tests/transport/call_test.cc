@@ -324,7 +324,7 @@ TEST_F(CallTest, APeerThatVanishesFailsItsCallsSoon) {
   auto result = Call("x", Seconds(30));
   EXPECT_TRUE(world.RunUntil([&] { return kept.size() == 1; }, Seconds(1)));
   const verbs::Address gone[] = {server.address};
-  world.sim_fabric->Partition(gone);
+  world.network->Partition(gone);
   Finish(result, Seconds(6));
   EXPECT_EQ(result->status.code(), absl::StatusCode::kUnavailable) << result->status;
 }

@@ -161,11 +161,11 @@ uint64_t Live(uint64_t seed) {
       case 3: {
         if (random.Below(3) != 0) break;
         const verbs::Address side[] = {node.address};
-        world.sim_fabric->Partition(side);
+        world.network->Partition(side);
         break;
       }
       case 4:
-        world.sim_fabric->Heal();
+        world.network->Heal();
         break;
       case 5:
         if (random.Below(4) != 0) break;
@@ -187,8 +187,8 @@ uint64_t Live(uint64_t seed) {
     world.RunFor(Microseconds(static_cast<int64_t>(random.Below(400))));
   }
 
-  world.sim_fabric->Heal();
-  world.sim_fabric->SetAllLinks(FastLink());
+  world.network->Heal();
+  world.network->SetAllLinks(FastLink());
   for (size_t i = 0; i < kNodes; ++i) {
     if (world.node(i).endpoint == nullptr) world.node(i).Reopen();
   }

@@ -33,7 +33,7 @@ TEST_P(PatienceTest, ASlowTransferThatMovesIsNotCut) {
   PullRequest request = puller.Request(owner, owner.AddObject(20 << 20), GetParam());
   request.deadline = Seconds(280);
   request.patience = Seconds(4);
-  const base::Time asked = world.scheduler.Now();
+  const base::Time asked = world.time.Now();
   auto outcome = puller.Pull(request);
   ASSERT_TRUE(world.Finish(outcome));
   EXPECT_TRUE(outcome->status.ok()) << outcome->status;
@@ -83,7 +83,7 @@ TEST_P(PatienceTest, ASilentOwnerIsGivenUpLongBeforeTheDeadline) {
   request.deadline = Seconds(280);
   auto outcome = puller.Pull(request);
   ASSERT_NE(owner.Await(MessageKind::kTransfer), nullptr);
-  const base::Time asked = world.scheduler.Now();
+  const base::Time asked = world.time.Now();
   ASSERT_TRUE(world.Finish(outcome, Seconds(20)));
   EXPECT_EQ(outcome->status.code(), absl::StatusCode::kDeadlineExceeded) << outcome->status;
   EXPECT_NE(outcome->status.message().find("nothing came"), absl::string_view::npos) << outcome->status;

@@ -79,8 +79,8 @@ uint64_t Live(uint64_t seed) {
     }
     world.RunFor(Microseconds(static_cast<int64_t>(random.Below(300))));
   }
-  world.sim_fabric->Heal();
-  world.sim_fabric->SetAllLinks(FastLink());
+  world.network->Heal();
+  world.network->SetAllLinks(FastLink());
   for (size_t i = 0; i < outcomes.size(); ++i) {
     EXPECT_TRUE(world.RunUntil([&] { return outcomes[i]->dropped; }, Seconds(30))) << "seed " << seed << " pull " << i;
     const absl::Status& status = outcomes[i]->status;

@@ -195,7 +195,7 @@ TEST_F(RailsTest, ARailThatIsCutDropsOutAndEveryTransferEndsWithItsBytes) {
     again += asks.rail_bytes[0] + asks.rail_bytes[1] > bytes + 2 * kMiB;
 
     // Mended, it is used again.
-    w.sim_fabric->Heal();
+    w.network->Heal();
     ASSERT_TRUE(w.RunUntil([&] { return owner.endpoint->counters().rails_joined == 2; }, Seconds(20)));
     w.RunFor(Milliseconds(1));
     const uint64_t before = asks.rail_bytes[1];

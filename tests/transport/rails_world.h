@@ -25,8 +25,8 @@ inline WorldOptions Fast(uint64_t seed = 1) {
 // Both ways, only what the puller sends, or only what the owner sends: then notes arrive whose
 // acknowledgements do not.
 inline void CutSomehow(World& world, const Node& puller, const Node& owner, uint32_t rail, uint64_t how) {
-  if (how != 1) world.sim_fabric->Cut(puller.AddressOf(rail), owner.AddressOf(rail));
-  if (how != 2) world.sim_fabric->Cut(owner.AddressOf(rail), puller.AddressOf(rail));
+  if (how != 1) world.network->Cut(puller.AddressOf(rail), owner.AddressOf(rail));
+  if (how != 2) world.network->Cut(owner.AddressOf(rail), puller.AddressOf(rail));
 }
 
 }  // namespace tokamak::transport::testing

@@ -35,8 +35,8 @@ Header Plain(MessageKind kind, uint64_t number, Protocol protocol) {
 
 RawPeer::RawPeer(World& world, uint8_t last_byte_of_ip)
     : world_(world),
-      loop_(world.scheduler),
-      nic_loop_(world.scheduler),
+      loop_(world.time.MakeLoop()),
+      nic_loop_(world.time.MakeLoop()),
       memory_(1 << 20),
       slots_(uint64_t{kSlot} * kReceives) {
   hello.bulk_queue_pairs = 1;
@@ -51,12 +51,12 @@ RawPeer::RawPeer(World& world, uint8_t last_byte_of_ip)
   verbs::soft::DeviceOptions options;
   options.address = *verbs::Address::Parse(absl::StrCat("10.0.0.", last_byte_of_ip));
   options.seed = last_byte_of_ip;
-  device_ = *verbs::soft::OpenSoftDevice(nic_loop_, *world.fabric, world.trace, options);
+  device_ = *verbs::soft::OpenSoftDevice(*nic_loop_, *world.fabric, world.trace, options);
   domain_ = *device_->CreateProtectionDomain();
   memory_region_ =
       *domain_->RegisterMemory(absl::MakeSpan(memory_), verbs::kLocalWrite | verbs::kRemoteRead | verbs::kRemoteWrite);
   slots_region_ = *domain_->RegisterMemory(absl::MakeSpan(slots_), verbs::kLocalWrite);
-  completions_ = *device_->CreateCompletionQueue(loop_, 4096, [this] { Drain(); });
+  completions_ = *device_->CreateCompletionQueue(*loop_, 4096, [this] { Drain(); });
   completions_->RequestNotify();
   for (uint8_t queue = 0; queue < kQueues; ++queue) MakeQueuePair(queue);
 }
@@ -118,7 +118,7 @@ verbs::Address RawPeer::service() const {
 
 void RawPeer::Listen() {
   listener_ = *device_->connection_manager().Listen(
-      loop_, service(), [this](std::unique_ptr<verbs::ConnectionRequest> request) {
+      *loop_, service(), [this](std::unique_ptr<verbs::ConnectionRequest> request) {
         const auto theirs = DecodeHello(request->private_data());
         ASSERT_TRUE(theirs.ok() && theirs->queue < kQueues) << theirs.status();
         hello.token = theirs->token;

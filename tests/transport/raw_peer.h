@@ -73,8 +73,8 @@ class RawPeer final {
   void Drain();
 
   World& world_;
-  sim::SimLoop loop_;
-  sim::SimLoop nic_loop_;
+  const std::unique_ptr<base::EventLoop> loop_;
+  const std::unique_ptr<base::EventLoop> nic_loop_;
   std::vector<uint8_t> memory_;
   std::vector<uint8_t> slots_;
   std::vector<std::vector<uint8_t>> sent_;  // must stay where it is until it has left

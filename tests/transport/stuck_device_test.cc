@@ -53,15 +53,15 @@ INSTANTIATE_TEST_SUITE_P(By, StuckDeviceTest, ::testing::Values(Protocol::kEager
 TEST_P(StuckDeviceTest, WhoHasWorkLeavesItsConnectionForANewOne) {
   ASSERT_EQ(Pull(), absl::OkStatus());
   puller_is_stuck_ = true;
-  const base::Time began = world_.scheduler.Now();
+  const base::Time began = world_.time.Now();
   absl::Status status;
   do {
     status = Pull();
     ASSERT_FALSE(status.ok());
-  } while (!absl::IsUnavailable(status) && world_.scheduler.Now() < began + Seconds(60));
+  } while (!absl::IsUnavailable(status) && world_.time.Now() < began + Seconds(60));
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  EXPECT_GT(world_.scheduler.Now(), began + kPatience) << "a device that is only slow has its time";
-  EXPECT_LT(world_.scheduler.Now(), began + kPatience * 2);
+  EXPECT_GT(world_.time.Now(), began + kPatience) << "a device that is only slow has its time";
+  EXPECT_LT(world_.time.Now(), began + kPatience * 2);
   puller_is_stuck_ = false;
   EXPECT_EQ(Pull(), absl::OkStatus());
   EXPECT_EQ(puller_->endpoint->counters().connections_opened, 2u);

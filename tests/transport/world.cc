@@ -142,8 +142,10 @@ Node::Node(World& w, uint32_t i, const NodeOptions& o)
     : world(w),
       index(i),
       options(o),
-      loop(w.scheduler),
-      nic_loop(w.scheduler),
+      own_loop(w.time.MakeLoop()),
+      own_nic_loop(w.time.MakeLoop()),
+      loop(*own_loop),
+      nic_loop(*own_nic_loop),
       arena(o.arena_size),
       source(loop),
       rails(o.rails),
@@ -242,17 +244,27 @@ sim::LinkOptions FastLink() {
   return link;
 }
 
-World::World(const WorldOptions& o) : wire_loop(scheduler), options(o) {
-  if (options.loopback) {
-    loopback = std::make_unique<sim::LoopbackFabric>();
-    fabric = loopback.get();
-  } else {
-    sim::SimFabricOptions fabric_options;
-    fabric_options.link = options.link;
-    sim_fabric = std::make_unique<sim::SimFabric>(wire_loop, options.seed, fabric_options, trace);
-    fabric = sim_fabric.get();
-  }
+namespace {
+
+constexpr uint32_t kMostNodes = 100;  // and other peers, by the last byte of their address
+
+sim::NetworkOptions NetworkOf(const WorldOptions& options) {
+  sim::NetworkOptions network;
+  network.seed = options.seed;
+  network.link = options.link;
+  network.hosts = kMostNodes;
+  network.rails = kMaxRails;
+  return network;
 }
+
+}  // namespace
+
+World::World(const WorldOptions& o)
+    : options(o),
+      network(MakeNetworkUnderTest(NetworkOf(options), trace)),
+      time(network->time()),
+      loopback(options.loopback ? std::make_unique<sim::LoopbackFabric>() : nullptr),
+      fabric(options.loopback ? loopback.get() : &network->fabric()) {}
 
 World::~World() {
   for (auto& node : nodes_) node->DropEndpoint();
@@ -265,7 +277,7 @@ Node& World::Add(const NodeOptions& node_options) {
 }
 
 bool World::RunUntil(const std::function<bool()>& done, base::Duration limit) {
-  return scheduler.RunUntil(done, scheduler.Now() + limit);
+  return time.RunUntil(done, time.Now() + limit);
 }
 
 bool World::Finish(const std::shared_ptr<Outcome>& outcome, base::Duration limit) {
@@ -273,13 +285,13 @@ bool World::Finish(const std::shared_ptr<Outcome>& outcome, base::Duration limit
 }
 
 void World::CutRail(const Node& a, const Node& b, uint32_t rail) {
-  sim_fabric->Cut(a.AddressOf(rail), b.AddressOf(rail));
-  sim_fabric->Cut(b.AddressOf(rail), a.AddressOf(rail));
+  network->Cut(a.AddressOf(rail), b.AddressOf(rail));
+  network->Cut(b.AddressOf(rail), a.AddressOf(rail));
 }
 
 void World::MendRail(const Node& a, const Node& b, uint32_t rail) {
-  sim_fabric->Mend(a.AddressOf(rail), b.AddressOf(rail));
-  sim_fabric->Mend(b.AddressOf(rail), a.AddressOf(rail));
+  network->Mend(a.AddressOf(rail), b.AddressOf(rail));
+  network->Mend(b.AddressOf(rail), a.AddressOf(rail));
 }
 
 void World::ExpectClean() {

@@ -1,5 +1,5 @@
 // A small world for the transport's tests: nodes with software NICs on one network, all
-// in virtual time.
+// in virtual time. Which network that is, is decided where a test is linked (network_under_test.h).
 //
 // The store of a node is a fake: objects lie in an arena, pins are counted, and memory is spoiled
 // whenever it must not matter any more. An object's bytes follow from its name and size; they are
@@ -19,8 +19,8 @@
 #include "lib/transport/endpoint.h"
 #include "lib/verbs/soft/device.h"
 #include "lib/verbs/soft/fabric.h"
-#include "sim/sim_fabric.h"
-#include "sim/sim_loop.h"
+#include "sim/network.h"
+#include "tests/transport/network_under_test.h"
 
 namespace tokamak::transport::testing {
 
@@ -145,8 +145,9 @@ class Node {
   World& world;
   const uint32_t index;
   const NodeOptions options;
-  sim::SimLoop loop;
-  sim::SimLoop nic_loop;
+  const std::unique_ptr<base::EventLoop> own_loop, own_nic_loop;
+  base::EventLoop& loop;
+  base::EventLoop& nic_loop;
   FakeArena arena;
   FakeSource source;
   // One device with its own of everything, at 10.0.RAIL.NODE+1.
@@ -172,7 +173,7 @@ class Node {
 };
 
 struct WorldOptions {
-  bool loopback = false;  // else SimFabric
+  bool loopback = false;  // instead of the network
   uint64_t seed = 1;
   sim::LinkOptions link;
 };
@@ -186,7 +187,7 @@ class World {
   Node& node(size_t i) { return *nodes_[i]; }
 
   bool RunUntil(const std::function<bool()>& done, base::Duration limit = base::Seconds(120));
-  void RunFor(base::Duration duration) { scheduler.RunUntil(scheduler.Now() + duration); }
+  void RunFor(base::Duration duration) { time.RunFor(duration); }
   bool Finish(const std::shared_ptr<Outcome>& outcome, base::Duration limit = base::Seconds(120));
 
   // Nothing passes between the two on this rail, or everything again.
@@ -196,13 +197,12 @@ class World {
   // Everything is over: no pins, no pulls, nothing touched what was given back.
   void ExpectClean();
 
-  sim::Scheduler scheduler;
-  base::TraceHash trace;
-  sim::SimLoop wire_loop;
-  std::unique_ptr<sim::SimFabric> sim_fabric;  // where it is one
-  std::unique_ptr<verbs::soft::Fabric> loopback;
-  verbs::soft::Fabric* fabric = nullptr;
   const WorldOptions options;
+  base::TraceHash trace;
+  const std::unique_ptr<sim::Network> network;
+  sim::VirtualTime& time;
+  const std::unique_ptr<verbs::soft::Fabric> loopback;  // where it is asked for
+  verbs::soft::Fabric* const fabric;
 
  private:
   std::vector<std::unique_ptr<Node>> nodes_;

@@ -38,10 +38,10 @@ class TransportBackend final : public Backend {
         std::make_unique<DirectoryServer>(world_.node(0).loop, *directory_, world_.node(0).endpoint->max_call_size());
   }
   void CutOff() override {
-    world_.sim_fabric->Cut(world_.node(0).address, world_.node(1).address);
-    world_.sim_fabric->Cut(world_.node(1).address, world_.node(0).address);
+    world_.network->Cut(world_.node(0).address, world_.node(1).address);
+    world_.network->Cut(world_.node(1).address, world_.node(0).address);
   }
-  void Heal() override { world_.sim_fabric->Heal(); }
+  void Heal() override { world_.network->Heal(); }
 
  private:
   struct ThreeNodes : transport::testing::World {
