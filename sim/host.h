@@ -1,4 +1,5 @@
-// Host is one machine of a simulated cluster: a node (simulated_node.h) with a software NIC on the cluster's network, and a program that puts and gets.
+// Host is one machine of a simulated cluster: a node (simulated_node.h) with a software NIC on the
+// cluster's network, and a program that puts and gets.
 //
 // An object's bytes follow from its id and generation, so that every get can be judged, whoever
 // reads it.

@@ -1,5 +1,5 @@
-// Network is what a simulated cluster lives in: virtual time, a fabric in it, and what may happen to
-// the packets on the way.
+// Network is what a simulated cluster lives in: virtual time, a fabric in it, and what may happen
+// to packets on the way.
 //
 // Nodes are written against it, so that the same cluster lives on the seeded fabric
 // (sim_network.h), on switches and cables (switched_network.h), and in ns-3's time.
@@ -21,7 +21,7 @@ namespace tokamak::sim {
 struct NetworkOptions {
   uint64_t seed = 1;
   LinkOptions link;  // between any two addresses
-  // Where there are switches, only this many hosts may be plugged in, at 10.0.RAIL.1 and up; else all may.
+  // Where there are switches, at most this many hosts may be plugged in, at 10.0.RAIL.1 and up.
   uint32_t hosts = 16;
   uint32_t rails = 1;
 };

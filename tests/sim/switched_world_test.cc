@@ -1,4 +1,4 @@
-// Lives of clusters on switches and cables: the same programs, faults and judge as in world_test.cc.
+// Lives of clusters on switches and cables: programs, faults and judge are those of world_test.cc.
 #include "sim/sim_time.h"
 #include "tests/sim/short_lives.h"
 
