@@ -1,6 +1,7 @@
 #include "lib/verbs/types.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -166,8 +167,8 @@ std::string Address::ToString() const {
 }
 
 bool Address::is_ipv4() const {
-  return std::all_of(ip.begin(), ip.begin() + 10, [](uint8_t byte) { return byte == 0; }) && ip[10] == 0xff &&
-         ip[11] == 0xff;
+  static constexpr std::array<uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  return std::memcmp(ip.data(), kMapped.data(), kMapped.size()) == 0;
 }
 
 bool Address::is_unspecified() const {

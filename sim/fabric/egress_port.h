@@ -38,7 +38,7 @@ class EgressOwner {
   virtual void OnResumed(uint32_t port) = 0;
 };
 
-class EgressPort final {
+class alignas(64) EgressPort final {
  public:
   // The link and the owner must outlive it. `place` is for observers; its port is the owner's.
   EgressPort(Environment& environment, EgressOwner& owner, Link& link, const Place& place,
@@ -101,12 +101,11 @@ class EgressPort final {
   void ArmExpiry();
   void OnExpiry();
 
+  // What is looked at for each frame comes first.
   Environment& environment_;
   EgressOwner& owner_;
   Link& link_;
   const Place place_;
-  ClassScheduler scheduler_;
-  std::array<FrameQueue, kPriorities> queues_;
   uint8_t filled_ = 0;       // a bit for each priority that has frames
   uint8_t paused_ = 0;       // the same for those that the neighbour stopped
   uint8_t disregarded_ = 0;  // and for those for which that is without effect
@@ -115,6 +114,8 @@ class EgressPort final {
   bool armed_ = false;
   bool tell_idle_ = false;
   base::Timer free_;  // the wire is free
+  std::array<FrameQueue, kPriorities> queues_;
+  ClassScheduler scheduler_;
   base::Timer expiry_;
   std::array<base::Time, kPriorities> until_;
   std::array<base::Time, kPriorities> since_;

@@ -10,7 +10,7 @@ Link::~Link() {
 
 void Link::SetLoss(const LossOptions& options, const base::Random& random) {
   loss_.reset();
-  if (options.any()) loss_.emplace(options, random);
+  if (options.any()) loss_ = std::make_unique<LossModel>(options, random);
 }
 
 void Link::SetUp(bool up) {
@@ -36,7 +36,7 @@ void Link::Arrive() {
   Frame* frame = flying_.Pop();
   __builtin_prefetch(frame);
   if (!flying_.empty()) arrival_ = environment_.loop.RunAt(flying_.front().arrives, [this] { Arrive(); });
-  if (!loss_.has_value() || frame->is_pause) return Deliver(frame);
+  if (loss_ == nullptr || frame->is_pause) return Deliver(frame);
   switch (loss_->Judge()) {
     case LossModel::Fate::kLost:
       return Drop(frame, DropReason::kLoss, &counters_.lost);

@@ -9,7 +9,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 
 #include "lib/base/event_loop.h"
 #include "lib/base/random.h"
@@ -43,7 +43,7 @@ class FrameReceiver {
   virtual void Receive(Frame* frame, uint32_t port) = 0;
 };
 
-class Link final {
+class alignas(64) Link final {
  public:
   // `from` is the port that sends, for observers.
   Link(Environment& environment, const LinkParameters& parameters, const Place& from)
@@ -81,17 +81,18 @@ class Link final {
   void Drop(Frame* frame, DropReason reason, uint64_t* counter);
   void DropFlying();
 
+  // What is looked at for each frame comes first, and is two cache lines.
   Environment& environment_;
   const LinkParameters parameters_;
-  const Place from_;
-  FrameReceiver* to_ = nullptr;
-  uint32_t to_port_ = 0;
-  bool up_ = true;
-  std::optional<LossModel> loss_;
-  LinkCounters counters_;
   base::Time free_at_;
+  bool up_ = true;
+  uint32_t to_port_ = 0;
+  FrameReceiver* to_ = nullptr;
   FlightRing flying_;
   base::Timer arrival_;  // of the first of them
+  LinkCounters counters_;
+  const Place from_;
+  std::unique_ptr<LossModel> loss_;  // or it loses nothing
 };
 
 }  // namespace tokamak::sim

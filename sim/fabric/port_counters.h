@@ -16,9 +16,9 @@ struct PriorityCounters {
   uint64_t received_bytes = 0;
   uint64_t sent = 0;
   uint64_t sent_bytes = 0;
+  uint64_t most_queued = 0;  // bytes
   uint64_t marked = 0;
   uint64_t dropped = 0;          // that were to leave by this port, or came by it and had no way
-  uint64_t most_queued = 0;      // bytes
   uint64_t pauses_sent = 0;      // times that the neighbour was asked to stop
   uint64_t pauses_received = 0;  // times that the port had to stop; what only prolongs that is not counted
   base::Duration paused;         // for how long in all; see EgressPort::counters

@@ -43,7 +43,7 @@ struct Ns3Loop::World {
 
   bool in_task = false;                         // stays true where that task dropped its own loop
   Ns3Loop* running = nullptr;                   // whose task runs
-  base::Duration spent;                         // by it
+  base::Time now;                               // with what it has spent
   const std::function<bool()>* done = nullptr;  // while RunUntil runs
   bool was_done = false;
   ns3::EventId stop;  // RunUntil at its limit
@@ -79,7 +79,7 @@ Ns3Loop::~Ns3Loop() {
   if (world.running == this) world.running = nullptr;
 }
 
-base::Time Ns3Loop::Clock() { return world().in_task ? SimulatorNow() + world().spent : SimulatorNow(); }
+base::Time Ns3Loop::Clock() { return world().in_task ? world().now : SimulatorNow(); }
 
 base::Time Ns3Loop::Now() const { return world().in_task ? Clock() : std::max(Clock(), setup_now_); }
 
@@ -91,7 +91,7 @@ void Ns3Loop::Spend(base::Duration duration) {
   CHECK(!world.in_task || world.running == this) << "time is spent on a loop that does not run";
   const base::Time now = Now() + duration;
   if (world.in_task) {
-    world.spent = world.spent + duration;
+    world.now = now;
     busy_until_ = now;
   } else {
     setup_now_ = now;
@@ -157,7 +157,7 @@ void Ns3Loop::World::RunFirst() {
   CHECK(!in_task) << "a task must not run the simulator";
   in_task = true;
   running = heap.front();
-  spent = base::Duration();
+  now = SimulatorNow();
   running->timers_.Take()();
   in_task = false;
   // The task may have dropped its loop.

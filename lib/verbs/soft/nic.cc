@@ -267,8 +267,7 @@ bool Nic::FlushOutbox() {
     }
   }
   if (engine_.outbox.empty()) {
-    mads_.erase(mads_.begin(), mads_.begin() + static_cast<ptrdiff_t>(mads_added_));
-    mads_added_ = 0;
+    for (; mads_added_ > 0; --mads_added_) mads_.pop_front();
     return true;
   }
   ++engine_.counters.port_busy;
@@ -290,6 +289,7 @@ void Nic::Wake() {
 }
 
 void Nic::AnswerDoorbells() {
+  if (doorbells_.load(std::memory_order_acquire) == nullptr) return;  // most turns: cheaper than an exchange
   QueuePairCore* last = doorbells_.exchange(nullptr, std::memory_order_acq_rel);
   // The stack has the latest on top; they are answered in the order in which they rang.
   QueuePairCore* first = nullptr;
