@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "glog/logging.h"
 #include "lib/base/units.h"
+#include "sim/large_pages.h"
 #include "sim/scenario/command_line.h"
 #include "sim/scenario/progress.h"
 #include "sim/scenario/results.h"
@@ -131,6 +132,7 @@ std::string FindScript(const std::string& program, const char* name) {
 
 int ExperimentProgram(int argc, char** argv, VirtualTime& time) {
   google::InitGoogleLogging(argv[0]);
+  PreferLargePages();
   const std::string program = fs::read_symlink("/proc/self/exe").string();
   const std::string script = FindScript(program, argv[0]);
   // Under `bazel run` paths are those of the shell that it was called from.

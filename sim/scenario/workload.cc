@@ -149,11 +149,17 @@ void Workload::Permutation() {
   for (uint32_t i = 0; i < n; ++i) Add(hosts[i], hosts[to[i]], bytes);
 }
 
+// Partners of a host are spread evenly over all others, so each host has as many that write to it.
 void Workload::Shuffle() {
   const std::vector<uint32_t> hosts = ReadHosts("hosts");
   const uint32_t bytes = ReadBytes();
-  for (size_t distance = 1; distance < hosts.size(); ++distance) {
-    for (size_t i = 0; i < hosts.size(); ++i) Add(hosts[i], hosts[(i + distance) % hosts.size()], bytes);
+  const size_t n = hosts.size();
+  if (n < 2) return object_->error().Note(object_->PlaceOf("hosts"), "at least two are needed");
+  auto partners = static_cast<uint32_t>(n - 1);
+  object_->Read("partners", 1, n - 1, &partners);
+  for (size_t k = 0; k < partners; ++k) {
+    const size_t distance = 1 + k * (n - 1) / partners;
+    for (size_t i = 0; i < n; ++i) Add(hosts[i], hosts[(i + distance) % n], bytes);
   }
 }
 

@@ -168,6 +168,8 @@ TEST(ScenarioFileTest, MistakesInWorkloadsAreToldToo) {
             "workload[0].from: 'host0' is the other end of these transfers");
   EXPECT_EQ(WrongWorkload(R"({"kind": "shuffle", "hosts": ["host1", "host1"]})"),
             "workload[0].hosts: 'host1' is there twice");
+  EXPECT_EQ(WrongWorkload(R"({"kind": "shuffle", "partners": 5})"),
+            "workload[0].partners: a whole number from 1 to 4 is needed here");
   EXPECT_NE(WrongWorkload(R"({"kind": "bursts"})").find("all-reduce-ring"), std::string::npos);
   EXPECT_NE(WrongWorkload(R"({"kind": "flow"}, {"kind": "flow"})").find("name of its own"), std::string::npos);
   EXPECT_NE(WrongWorkload(R"({"kind": "poisson", "sizes": "none.txt"})").find("cannot read"), std::string::npos);
@@ -235,6 +237,12 @@ TEST(WorkloadTest, PatternsAskForTheTransfersOfTheirName) {
   for (const Transfer& one : scenario.transfers) pairs.insert({one.from, one.to});
   EXPECT_EQ(scenario.transfers.size(), 20u);
   EXPECT_EQ(pairs.size(), 20u);
+  scenario = Star(R"({"kind": "shuffle", "partners": 2})");
+  ASSERT_EQ(scenario.transfers.size(), 10u);
+  for (const Transfer& one : scenario.transfers) {
+    const uint32_t distance = (one.to + 5 - one.from) % 5;
+    EXPECT_TRUE(distance == 1 || distance == 3) << one.from << " to " << one.to;
+  }
 }
 
 TEST(WorkloadTest, APermutationIsOneAndNobodySendsToItself) {

@@ -87,6 +87,47 @@ TEST(ScenariosTest, APermutationOnAFatTreeMeetsOnCables) {
   EXPECT_EQ(run.summary()["network"]["drops"], nlohmann::json::object());
 }
 
+// A sixteenth of the bytes that the file asks for.
+TEST(ScenariosTest, AFanOutToAThousandHostsKeepsItsCableBusy) {
+  const FinishedRun run("fattree_fanout", {"workload.0.bytes=64KiB"});
+  ASSERT_EQ(run.ending(), Run::Ending::kFinished);
+  EXPECT_EQ(run.run().scenario().transfers.size(), 1023u);
+  EXPECT_EQ(run.network("lost"), 0);
+  // Nobody else sends, so there is little to wait for.
+  const double packets = 1023 * 64;
+  const double wire = 80e-6 * (packets * (1024 + 82) + 1023 * 16);
+  EXPECT_GT(run.summary()["simulated_us"].get<double>(), wire);
+  EXPECT_LT(run.summary()["simulated_us"].get<double>(), 1.1 * wire);
+}
+
+TEST(ScenariosTest, AShuffleOfSixtyFourHostsLosesNothing) {
+  const FinishedRun run("shuffle64", {"workload.0.bytes=16KiB"});
+  ASSERT_EQ(run.ending(), Run::Ending::kFinished);
+  EXPECT_EQ(run.run().scenario().transfers.size(), size_t{64 * 63});
+  EXPECT_EQ(run.network("lost"), 0);
+  EXPECT_EQ(run.summary()["network"]["drops"], nlohmann::json::object());
+  // What each host's cable has to carry at least, and not three times as long.
+  const double wire = 80e-6 * 63 * (16 * (1024 + 82) + 16);
+  EXPECT_GT(run.summary()["simulated_us"].get<double>(), wire);
+  EXPECT_LT(run.summary()["simulated_us"].get<double>(), 3 * wire);
+}
+
+// With a quarter of the partners, and a thirty-second of the bytes.
+TEST(ScenariosTest, AThousandHostsShuffleWithSomePartnersEach) {
+  const FinishedRun run("fattree_shuffle", {"workload.0.partners=4", "workload.0.bytes=2KiB"});
+  ASSERT_EQ(run.ending(), Run::Ending::kFinished);
+  std::vector<int> sends(1024);
+  std::vector<int> receives(1024);
+  for (const Transfer& transfer : run.run().scenario().transfers) {
+    EXPECT_NE(transfer.from, transfer.to);
+    ++sends[transfer.from];
+    ++receives[transfer.to];
+  }
+  EXPECT_EQ(sends, std::vector<int>(1024, 4));
+  EXPECT_EQ(receives, sends);
+  EXPECT_EQ(run.network("lost"), 0);
+}
+
 TEST(ScenariosTest, ACycleOfFullBuffersFreezesAndIsNoticed) {
   const FinishedRun run("cyclic");
   EXPECT_EQ(run.ending(), Run::Ending::kFrozen);
