@@ -10,20 +10,22 @@
 namespace {
 
 std::atomic<int64_t> g_allocations{0};
+std::atomic<int64_t> g_bytes{0};
 
-void* Counted(void* memory) {
+void* Counted(void* memory, size_t size) {
   if (memory == nullptr) std::abort();
   g_allocations.fetch_add(1, std::memory_order_relaxed);
+  g_bytes.fetch_add(static_cast<int64_t>(size), std::memory_order_relaxed);
   return memory;
 }
 
 }  // namespace
 
 // All others come down to these, but that which does not throw: a sanitizer has one of its own.
-void* operator new(size_t size) { return Counted(std::malloc(size == 0 ? 1 : size)); }
+void* operator new(size_t size) { return Counted(std::malloc(size == 0 ? 1 : size), size); }
 void* operator new(size_t size, std::align_val_t alignment) {
   const auto step = static_cast<size_t>(alignment);
-  return Counted(std::aligned_alloc(step, (size + step - 1) / step * step));
+  return Counted(std::aligned_alloc(step, (size + step - 1) / step * step), size);
 }
 void* operator new(size_t size, const std::nothrow_t&) noexcept { return operator new(size); }
 void operator delete(void* memory) noexcept { std::free(memory); }
@@ -38,6 +40,8 @@ int64_t Allocations() {
   CHECK_GT(count, 0) << "another operator new is used";
   return count;
 }
+
+int64_t AllocatedBytes() { return g_bytes.load(std::memory_order_relaxed); }
 
 int64_t AllocationsOf(std::initializer_list<const base::EventLoop*> loops, sim::Scheduler& scheduler,
                       const std::function<bool()>& done) {

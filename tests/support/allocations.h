@@ -15,6 +15,9 @@ namespace tokamak::support {
 // Calls of operator new since the program began.
 int64_t Allocations();
 
+// Bytes that these asked for, whether or not they were given back.
+int64_t AllocatedBytes();
+
 // Lets virtual time go on until `done`. Returns the calls in tasks of `loops` alone.
 int64_t AllocationsOf(std::initializer_list<const base::EventLoop*> loops, sim::Scheduler& scheduler,
                       const std::function<bool()>& done);
