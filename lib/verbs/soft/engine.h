@@ -119,6 +119,8 @@ class SendBudget final {
   void set_window(uint64_t packets) { window_ = packets; }
 
   bool room() const { return used_ < window_; }
+  // More is taken than left: soon somebody has to wait for what acknowledgements give back.
+  bool scarce() const { return used_ > window_ - used_; }
 
   // One packet. `first`: the queue pair has none unacknowledged.
   bool Take(bool first) {

@@ -44,7 +44,7 @@ Requester::Requester(Engine& engine, QueuePairCore& queue_pair, Congestion& cong
 
 void Requester::Start(uint32_t psn) {
   unacked_ = position_ = next_ = sent_ = FirstSequence(psn);
-  recovered_ = went_back_at_ = 0;
+  asked_ = recovered_ = went_back_at_ = 0;
   since_ack_request_ = acknowledged_ = timeouts_ = not_ready_ = overdue_in_a_row_ = 0;
   timing_ = false;
   congestion_.Reset();
@@ -252,7 +252,9 @@ bool Requester::EmitAtomic(SendSlot& slot, Share* share) {
 }
 
 // Also where others go next: the turn after that may have to wait for room that only
-// acknowledgements give back. And where packets leave so slowly that the time-out could come first.
+// acknowledgements give back. Where room is scarce, somebody may get no other turn, so whoever
+// waits for no acknowledgement asks for one. And where packets leave so slowly that the time-out
+// could come first.
 bool Requester::WantsAck(bool last_of_message, const Share& share) {
   ++since_ack_request_;
   const uint32_t every = engine_.options.ack_every;
@@ -260,9 +262,11 @@ bool Requester::WantsAck(bool last_of_message, const Share& share) {
   const bool window_full = position_ + 1 - unacked_ >= window_;
   const bool batch_ends = every == 0 && (share.spent() || engine_.outbox.at_capacity());
   const bool turn_ends = batch_ends || !engine_.sends.room();
+  const bool scarce = engine_.sends.scarce() && asked_ <= unacked_;
   const bool slow = queue_pair_.LeavesAfter(asked_at_, queue_pair_.reliability().ack_timeout / kAsksPerTimeout);
-  if (!last_of_message && !window_full && !turn_ends && !slow && since_ack_request_ < interval) return false;
+  if (!last_of_message && !window_full && !turn_ends && !scarce && !slow && since_ack_request_ < interval) return false;
   since_ack_request_ = 0;
+  asked_ = position_ + 1;
   asked_at_ = engine_.alarms.now();
   return true;
 }
@@ -542,7 +546,7 @@ void Requester::WaitUntilReady(uint8_t timer) {
   }
   ++not_ready_;
   missing_.Clear();
-  position_ = unacked_;
+  position_ = asked_ = unacked_;
   cursor_ = oldest_;
   halted_ = CompletionStatus::kSuccess;
   expected_.Clear();

@@ -139,6 +139,7 @@ class Requester final {
   uint32_t window_ = 1;        // packets
   uint32_t since_ack_request_ = 0;
   base::Time asked_at_;        // for an acknowledgement of data
+  uint64_t asked_ = 0;         // one past the packet that did
   uint32_t acknowledged_ = 0;  // packets, in this turn
   bool progressed_ = false;
 

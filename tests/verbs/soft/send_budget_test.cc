@@ -80,6 +80,24 @@ TEST_F(SendBudgetTest, WhoeverSendsTheLastThatMayGoAsksForAnAcknowledgement) {
   EXPECT_TRUE(sent.back().packet.ack_request);
 }
 
+TEST_F(SendBudgetTest, WhereRoomIsScarceEachHasAnAcknowledgementToWaitFor) {
+  OpenBoth();
+  PostSecond(3 * kMtu);
+  EXPECT_FALSE(TakeSent().front().packet.ack_request) << "there is room";
+  Post(Opcode::kWrite, 1, Piece(0, 9 * kMtu));
+  TakeSent();
+  const auto third = MakeQueuePair();
+  Walk(*third);
+  const Sge sge = Piece(0, 3 * kMtu);
+  SendRequest request;
+  request.sges = absl::MakeConstSpan(&sge, 1);
+  ASSERT_TRUE(third->PostSend(absl::MakeConstSpan(&request, 1)).ok());
+  const auto sent = TakeSent();
+  ASSERT_EQ(sent.size(), 3u);
+  EXPECT_TRUE(sent[0].packet.ack_request);
+  EXPECT_FALSE(sent[1].packet.ack_request) << "one is enough";
+}
+
 TEST_F(SendBudgetTest, RoomGoesToThoseThatWaitNotToWhoWasAcknowledged) {
   OpenBoth();
   Post(Opcode::kWrite, 1, Piece(0, 2 * kBudget * kMtu));
