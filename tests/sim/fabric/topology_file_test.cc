@@ -144,7 +144,10 @@ TEST(TopologyFileTest, TheExamplesOfTheDocumentAreRight) {
   std::ifstream file("docs/simulation.md");
   std::ostringstream text;
   text << file.rdbuf();
-  const std::string document = text.str();
+  const std::string all = text.str();
+  const size_t section = all.find("\n## Topology files\n");
+  ASSERT_NE(section, std::string::npos);
+  const std::string document = all.substr(section, all.find("\n## ", section + 1) - section);
   const std::string begin = "```json\n";
   std::vector<Topology> examples;
   for (size_t at = document.find(begin); at != std::string::npos; at = document.find(begin, at)) {

@@ -3,6 +3,7 @@
 
 #include <fstream>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -328,6 +329,27 @@ TEST(SetMemberTest, ChangesAddsAndRefuses) {
   EXPECT_TRUE(value["topology"]["switch"]["pfc"]["lossless"].is_array());
   EXPECT_FALSE(SetMember("nic.mtu", &value).ok());
   EXPECT_FALSE(SetMember("workload.first.bytes=1", &value).ok());
+}
+
+// Those of docs/simulation.md.
+TEST(ScenarioFileTest, TheExamplesOfTheDocumentAreRight) {
+  std::ifstream file("docs/simulation.md");
+  std::ostringstream text;
+  text << file.rdbuf();
+  const std::string document = text.str();
+  const std::string begin = "```json\n";
+  int examples = 0;
+  const size_t scenarios = document.find("\n## Scenarios\n");
+  ASSERT_NE(scenarios, std::string::npos);
+  for (size_t at = document.find(begin, scenarios); at != std::string::npos; at = document.find(begin, at)) {
+    at += begin.size();
+    const absl::StatusOr<json> value = ParseJson(document.substr(at, document.find("```", at) - at));
+    ASSERT_TRUE(value.ok()) << value.status();
+    const auto scenario = ScenarioFromJson(*value, testing::TempDir());
+    EXPECT_TRUE(scenario.ok()) << scenario.status();
+    ++examples;
+  }
+  EXPECT_EQ(examples, 1);
 }
 
 }  // namespace
