@@ -33,7 +33,7 @@ struct PullPath {
   bool arena = true;
 };
 
-// `size` bytes, at least one, of data and metadata. The memory begins with a page.
+// `size` bytes, at least one, of data and metadata.
 base::Duration PullTime(PullBy protocol, uint64_t size, const HostCosts& costs, const PullPath& path);
 
 }  // namespace tokamak::sim

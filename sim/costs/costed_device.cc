@@ -78,9 +78,9 @@ class CostedRegion final : public verbs::MemoryRegion {
   uint32_t lkey() const override { return free_->lkey(); }
   uint32_t rkey() const override { return free_->rkey(); }
 
+  // As if it began with a page: where it really lies differs from run to run.
   static int64_t Pages(const verbs::MemoryRegion& region) {
-    const auto begin = reinterpret_cast<uintptr_t>(region.address());
-    return static_cast<int64_t>((begin + region.length() - 1) / kHostPage - begin / kHostPage + 1);
+    return static_cast<int64_t>((region.length() + kHostPage - 1) / kHostPage);
   }
 
  private:

@@ -16,7 +16,7 @@ struct HostCosts {
   base::Duration post;        // of each request, to send or to receive
   base::Duration completion;  // each that is polled
 
-  // Of each region, and of each page that it touches.
+  // Of each region, and of each page of it, the last of which may be a part.
   base::Duration registration;
   base::Duration registration_page;
   base::Duration deregistration;

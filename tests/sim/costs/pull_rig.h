@@ -89,8 +89,7 @@ class PullRig {
   };
 
   struct Host {
-    Host(PullRig& rig, uint32_t number)
-        : loop(rig.scheduler_), source(loop), memory(rig.options_.most / kHostPage + 2) {
+    Host(PullRig& rig, uint32_t number) : loop(rig.scheduler_), source(loop), memory(rig.options_.most) {
       loop.SetCopySpeed(CopySpeedOf(rig.options_.costs));
       verbs::soft::DeviceOptions options;
       options.name = absl::StrCat("soft:", number);
@@ -116,17 +115,11 @@ class PullRig {
       CHECK(endpoint->Listen(service).ok());
     }
 
-    uint8_t* arena() {
-      return reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(memory.data()) + kHostPage - 1) / kHostPage *
-                                        kHostPage);
-    }
+    uint8_t* arena() { return memory.data(); }
 
-    struct Page {
-      uint8_t bytes[kHostPage];
-    };
     SimLoop loop;
     Source source;
-    std::vector<Page> memory;
+    std::vector<uint8_t> memory;
     verbs::soft::SoftDevice* nic = nullptr;
     std::unique_ptr<verbs::Device> device;
     std::unique_ptr<verbs::ProtectionDomain> domain;
