@@ -94,9 +94,10 @@ class QueuePairCore final {
     if (paces_) congestion_->OnSend(engine_.alarms.now(), EthernetBytes(packet));
   }
 
-  // The rate lets the next packet leave `time` after `since`, or later.
-  bool LeavesAfter(base::Time since, base::Duration time) REQUIRES_NIC_MUTEX {
-    return paces_ && rate() != 0 && congestion_->NextSend(engine_.alarms.now()) - since >= time;
+  // When the rate lets the next packet leave; not before now.
+  base::Time NextSend() REQUIRES_NIC_MUTEX {
+    const base::Time now = engine_.alarms.now();
+    return paces_ && rate() != 0 ? std::max(now, congestion_->NextSend(now)) : now;
   }
 
   // Bits per second; 0: not limited.

@@ -138,7 +138,7 @@ class Requester final {
   uint64_t went_back_at_ = 0;  // unacked_ at the last go-back; the same loss is not answered twice
   uint32_t window_ = 1;        // packets
   uint32_t since_ack_request_ = 0;
-  base::Time asked_at_;        // for an acknowledgement of data
+  base::Time asked_at_;        // for an acknowledgement of data, or since when there is some
   uint64_t asked_ = 0;         // one past the packet that did
   uint32_t acknowledged_ = 0;  // packets, in this turn
   bool progressed_ = false;

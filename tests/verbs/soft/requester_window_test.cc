@@ -128,6 +128,20 @@ TEST_F(RoomTest, ThePortsRoomIsNoReasonToAskForAcknowledgements) {
   EXPECT_EQ(asked, 1);
 }
 
+// As where a thousand queue pairs take turns.
+TEST_F(RoomTest, WhereTurnsAreRareAnAcknowledgementIsAskedForWellBeforeTheTimeOut) {
+  Open();
+  Run(base::Seconds(1));  // does not count: nothing waits
+  Post(Opcode::kSend, 1, Piece(0, 10 * kMtu));
+  std::vector<bool> asked;
+  for (const Sent& sent : TakeSent()) asked.push_back(sent.packet.ack_request);
+  for (int i = 0; i < 5; ++i) {
+    Run(reliability_.ack_timeout / 8);
+    for (const Sent& sent : Next()) asked.push_back(sent.packet.ack_request);
+  }
+  EXPECT_THAT(asked, ElementsAre(false, false, true, false, true, false));
+}
+
 // One packet of data is on its way, the rest waits for the acknowledgement to go first.
 TEST_F(RoomTest, AnAcknowledgementGoesBeforeTheDataOfAllQueuePairs) {
   Open();
