@@ -30,11 +30,11 @@ enum class ConnectBy {
   kTcp,     // by an exchange over TCP, on any network that joins the hosts; not for iWARP
 };
 
-// What rdma_cm learns from the fabric, and an exchange over TCP has to be told.
+// How packets are to travel. What is not given is the fabric's to say, or 0.
 struct FabricSettings {
-  uint16_t pkey_index = 0;    // InfiniBand: the partition, by its place in the port's table
-  uint8_t service_level = 0;  // 0..15; for RoCE the priority
-  uint8_t traffic_class = 0;  // for RoCE v2 the IP header's DSCP and ECN
+  uint16_t pkey_index = 0;               // with kTcp, on InfiniBand: the partition, by its place in the port's table
+  std::optional<uint8_t> service_level;  // 0..15; for RoCE the priority; neither iWARP nor software NICs have one
+  std::optional<uint8_t> traffic_class;  // the IP header's DSCP and ECN; a software NIC marks for ECN by itself
 };
 
 struct DeviceSettings {
@@ -44,7 +44,7 @@ struct DeviceSettings {
   std::optional<verbs::soft::CongestionChoice> congestion;  // of the software NIC; none: its own choice
   ConnectBy connect_by = ConnectBy::kRdmaCm;
   verbs::Address address;  // with kTcp: where peers reach this host
-  FabricSettings fabric;   // with kTcp
+  FabricSettings fabric;
 };
 
 class OpenedDevice {

@@ -66,9 +66,9 @@ absl::StatusOr<std::unique_ptr<OpenedDevice>> OpenIbvDevice(absl::string_view na
     options.exchange = verbs::ibv::Exchange::kTcp;
     options.tcp_address = settings.address;
     options.pkey_index = settings.fabric.pkey_index;
-    options.service_level = settings.fabric.service_level;
-    options.traffic_class = settings.fabric.traffic_class;
   }
+  options.service_level = settings.fabric.service_level;
+  options.traffic_class = settings.fabric.traffic_class;
   auto device = verbs::ibv::OpenIbvDevice(options);
   if (!device.ok()) return device.status();
   return std::make_unique<IbvDevice>(*std::move(device), PortFolder(*parsed));

@@ -32,19 +32,11 @@ constexpr char kExample[] =
 struct Texts {
   std::string listen, memory = "512MiB", quota = "0", directory = "serve", detection = "auto", policy, drain = "10s",
                       lease = "10s", grace = "60s", cm = "rdma", ack_timeout, congestion;
-  uint32_t pkey_index = 0, service_level = 0, traffic_class = 0;
 };
 
-absl::Status ReadFabric(const Texts& texts, ConnectBy connect_by, FabricSettings& into) {
-  into.pkey_index = static_cast<uint16_t>(texts.pkey_index);
-  into.service_level = static_cast<uint8_t>(texts.service_level);
-  into.traffic_class = static_cast<uint8_t>(texts.traffic_class);
-  const char* const given = texts.pkey_index != 0      ? "--pkey-index"
-                            : texts.service_level != 0 ? "--service-level"
-                            : texts.traffic_class != 0 ? "--traffic-class"
-                                                       : nullptr;
-  if (given == nullptr || connect_by == ConnectBy::kTcp) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(given, ": goes with --cm tcp; rdma_cm learns it from the fabric"));
+absl::Status CheckFabric(const FabricSettings& fabric, ConnectBy connect_by) {
+  if (fabric.pkey_index == 0 || connect_by == ConnectBy::kTcp) return absl::OkStatus();
+  return absl::InvalidArgumentError("--pkey-index: goes with --cm tcp; rdma_cm takes the partition of its IP address");
 }
 
 constexpr unsigned kProcessorsToSpin = 8;
@@ -104,7 +96,7 @@ absl::Status Check(const Texts& texts, DaemonOptions& options) {
     status.Update(read("--policy", transport::Policy::Parse(texts.policy), options.policy));
   }
   options.connect_by = texts.cm == "tcp" ? ConnectBy::kTcp : ConnectBy::kRdmaCm;
-  status.Update(ReadFabric(texts, options.connect_by, options.fabric));
+  status.Update(CheckFabric(options.fabric, options.connect_by));
   if (status.ok() && options.listen.port == 0) {
     return absl::InvalidArgumentError("--listen: give a port as well, such as 127.0.0.1:7000");
   }
@@ -234,16 +226,18 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
          "TCP at --listen)")
       ->check(CLI::IsMember({"rdma", "tcp"}))
       ->capture_default_str();
-  app.add_option("--pkey-index", texts.pkey_index,
+  app.add_option("--pkey-index", options.fabric.pkey_index,
                  "with --cm tcp, on InfiniBand: the partition, by its place in the port's table")
       ->check(CLI::Range(0, UINT16_MAX))
       ->capture_default_str();
-  app.add_option("--service-level", texts.service_level, "with --cm tcp: of InfiniBand, or the priority of RoCE")
-      ->check(CLI::Range(0, 15))
-      ->capture_default_str();
-  app.add_option("--traffic-class", texts.traffic_class, "with --cm tcp: of RoCE v2, its DSCP and ECN")
-      ->check(CLI::Range(0, UINT8_MAX))
-      ->capture_default_str();
+  app.add_option("--service-level", options.fabric.service_level,
+                 "of InfiniBand, or the priority of RoCE; unless given, what the fabric says, or 0 with --cm tcp")
+      ->check(CLI::Range(0, 15));
+  app.add_option(
+         "--traffic-class", options.fabric.traffic_class,
+         "DSCP times 4 (104 is DSCP 26) of what RoCE v2, iWARP and the software NIC send, plus ECN's bits where "
+         "real verbs leave them to programs; unless given, what the fabric says, or 0")
+      ->check(CLI::Range(0, UINT8_MAX));
   app.add_flag("--require-rdma", options.require_rdma, "fail unless the device is real RDMA");
   app.add_flag("--cache", options.cache,
                "evict objects created here, too, perhaps the only copies, when room is needed");

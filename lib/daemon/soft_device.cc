@@ -15,6 +15,22 @@ namespace tokamak::daemon {
 
 namespace {
 
+constexpr int kEcnBits = 2;  // the low ones of a traffic class
+
+// What a flag asks for and the software NIC cannot do is refused, never left out.
+absl::Status CheckFabric(absl::string_view name, const FabricSettings& fabric) {
+  if (fabric.service_level.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--service-level: ", name, " sends over IP, which has none; --traffic-class sets its DSCP"));
+  }
+  const int traffic_class = fabric.traffic_class.value_or(0);
+  const int dscp_only = traffic_class >> kEcnBits << kEcnBits;
+  if (traffic_class == dscp_only) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--traffic-class ", traffic_class,
+                                                 ": its two low bits are ECN's, which ", name, " sets by itself: give ",
+                                                 dscp_only));
+}
+
 // The software NIC over UDP: its protocol runs on a thread of its own, as hardware would beside its
 // host.
 class SoftUdpDevice final : public OpenedDevice {
@@ -90,6 +106,7 @@ class SoftUdpDevice final : public OpenedDevice {
     options.name = std::string(name);
     options.address = parsed.address;
     options.seed = settings.seed;
+    options.dscp = static_cast<uint8_t>(settings.fabric.traffic_class.value_or(0) >> kEcnBits);
     if (settings.congestion.has_value()) {
       options.congestion = settings.congestion->control;
       options.dcqcn = verbs::soft::DcqcnParameters::InRealTime(settings.congestion->line_rate);
@@ -117,6 +134,7 @@ absl::StatusOr<std::unique_ptr<OpenedDevice>> OpenSoftDevice(absl::string_view n
     return absl::InvalidArgumentError(
         absl::StrCat("--cm tcp: ", name, " makes connections by itself; leave --cm out, or name an ibv: device"));
   }
+  if (absl::Status status = CheckFabric(name, settings.fabric); !status.ok()) return status;
   auto device = std::make_unique<SoftUdpDevice>(settings);
   if (absl::Status status = device->Open(name, settings); !status.ok()) return status;
   return device;

@@ -56,13 +56,15 @@ TEST(IbvDeviceTest, AnExchangeOverTcpNeedsAnAddressThatPeersReach) {
 }
 
 // Which no flag lets through: that it is refused shows that it arrives.
-TEST(IbvDeviceTest, AnExchangeOverTcpSetsTheServiceLevel) {
-  DeviceSettings settings;
-  settings.connect_by = ConnectBy::kTcp;
-  settings.address = *verbs::Address::Parse("10.0.0.1:7000");
-  settings.fabric.service_level = 16;
-  const auto opened = OpenDevice("ibv:none_such0", settings);
-  EXPECT_TRUE(absl::IsInvalidArgument(opened.status())) << opened.status();
+TEST(IbvDeviceTest, EveryWayOfConnectingSetsTheServiceLevel) {
+  for (const ConnectBy by : {ConnectBy::kRdmaCm, ConnectBy::kTcp}) {
+    DeviceSettings settings;
+    settings.connect_by = by;
+    settings.address = *verbs::Address::Parse("10.0.0.1:7000");
+    settings.fabric.service_level = 16;
+    const auto opened = OpenDevice("ibv:none_such0", settings);
+    EXPECT_TRUE(absl::IsInvalidArgument(opened.status())) << opened.status();
+  }
 }
 
 TEST(IbvDeviceTest, PacketsOfRealVerbsAreNotOursToWrite) {

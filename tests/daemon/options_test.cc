@@ -234,15 +234,24 @@ TEST_F(OptionsTest, AWrongValueIsRefusedInOneLineThatNamesTheFlag) {
   ExpectRefused(Parse({"--ack-timeout", "501ms"}), {"--ack-timeout", "500"});
   ExpectRefused(Parse({"--congestion", "cubic"}), {"--congestion", "additive, fixed, none, dcqcn"});
   ExpectRefused(Parse({"--congestion", "dcqcn"}), {"--congestion", "dcqcn:10Gb/s"});
-  for (const char* flag : {"--pkey-index", "--service-level", "--traffic-class"}) {
-    ExpectRefused(Parse({flag, "1"}), {flag, "goes with --cm tcp"});
-    EXPECT_TRUE(Parse({flag, "0"}).run) << error_;
-  }
+  ExpectRefused(Parse({"--pkey-index", "1"}), {"--pkey-index", "goes with --cm tcp"});
   ExpectRefused(Parse({"--cm", "tcp", "--service-level", "16"}), {"--service-level", "0 to 15"});
   ExpectRefused(Parse({"--cm", "tcp", "--traffic-class", "256"}), {"--traffic-class", "255"});
   ExpectRefused(Parse({"--cm", "tcp", "--pkey-index", "65536"}), {"--pkey-index", "65535"});
   ExpectRefused(Parse({"--frobnicate"}), {"--frobnicate", "--help"});
   ExpectRefused(Parse({"stray"}), {"stray", "--help"});
+}
+
+TEST_F(OptionsTest, ServiceLevelAndTrafficClassGoWithEveryWayOfConnecting) {
+  const ParsedFlags none = Parse({});
+  EXPECT_FALSE(none.options.fabric.service_level.has_value());
+  EXPECT_FALSE(none.options.fabric.traffic_class.has_value());
+  for (const char* cm : {"rdma", "tcp"}) {
+    const ParsedFlags parsed = Parse({"--cm", cm, "--service-level", "0", "--traffic-class", "255"});
+    ASSERT_TRUE(parsed.run) << error_;
+    EXPECT_EQ(parsed.options.fabric.service_level, uint8_t{0});
+    EXPECT_EQ(parsed.options.fabric.traffic_class, uint8_t{255});
+  }
 }
 
 TEST_F(OptionsTest, ANameThatTheDirectoryWouldRefuseIsRefusedAtOnce) {

@@ -49,18 +49,15 @@ void AddCommand(CLI::App& app, CommandFlags& flags) {
       ->capture_default_str();
   doctor->add_option("--address", flags.address, "with --cm tcp: this host's IP, as in tokd --listen");
   doctor
-      ->add_option("--pkey-index", flags.pkey_index,
+      ->add_option("--pkey-index", flags.fabric.pkey_index,
                    "as for tokd, with --cm tcp, on InfiniBand: the partition, by its place in the port's table")
       ->check(CLI::Range(0, UINT16_MAX))
       ->capture_default_str();
   doctor
-      ->add_option("--service-level", flags.service_level,
-                   "as for tokd, with --cm tcp: of InfiniBand, or the priority of RoCE")
-      ->check(CLI::Range(0, 15))
-      ->capture_default_str();
-  doctor->add_option("--traffic-class", flags.traffic_class, "as for tokd, with --cm tcp: of RoCE v2, its DSCP and ECN")
-      ->check(CLI::Range(0, UINT8_MAX))
-      ->capture_default_str();
+      ->add_option("--service-level", flags.fabric.service_level, "as for tokd: of InfiniBand, or the priority of RoCE")
+      ->check(CLI::Range(0, 15));
+  doctor->add_option("--traffic-class", flags.fabric.traffic_class, "as for tokd: DSCP times 4, and ECN")
+      ->check(CLI::Range(0, UINT8_MAX));
   doctor->add_flag("--probe", flags.probe)->group("");
 }
 
@@ -76,9 +73,7 @@ int RunCommand(const CommandFlags& flags, bool json) {
     if (!address.ok()) return Fail(json, address.status(), 2);
     settings.address = *address;
   }
-  settings.fabric.pkey_index = static_cast<uint16_t>(flags.pkey_index);
-  settings.fabric.service_level = static_cast<uint8_t>(flags.service_level);
-  settings.fabric.traffic_class = static_cast<uint8_t>(flags.traffic_class);
+  settings.fabric = flags.fabric;
   if (flags.probe) return Probe(flags, settings);
   const auto store = base::ParseSize(flags.memory);
   if (!store.ok()) return Fail(json, store.status(), 2);

@@ -7,6 +7,7 @@
 
 #include "CLI/CLI.hpp"
 #include "lib/cli/doctor/peer_desk.h"
+#include "lib/daemon/device.h"
 
 namespace tokamak::cli::doctor {
 
@@ -17,7 +18,7 @@ struct CommandFlags {
   uint16_t port = kPeerPort;
   std::string cm = "rdma";
   std::string address;
-  uint32_t pkey_index = 0, service_level = 0, traffic_class = 0;
+  daemon::FabricSettings fabric;
   bool listen = false;
   bool probe = false;  // we are the child that uses a device, see probe.h
 };

@@ -72,9 +72,10 @@ absl::Status CheckSettings(const DoctorSettings& settings) {
     return absl::InvalidArgumentError(
         "--cm tcp and --address IP go together: the address of this host that is in tokd's --listen");
   }
-  const std::string fabric = FlagsOf(settings.fabric);
-  if (!fabric.empty() && !settings.by_tcp) {
-    return absl::InvalidArgumentError(absl::StrCat(fabric, ": goes with --cm tcp; rdma_cm learns it from the fabric"));
+  if (settings.fabric.pkey_index != 0 && !settings.by_tcp) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--pkey-index ", settings.fabric.pkey_index,
+                     ": goes with --cm tcp; rdma_cm takes the partition of its IP address"));
   }
   return absl::OkStatus();
 }

@@ -48,7 +48,7 @@ absl::Status CheckRetries(const ReliabilityOptions& reliability) {
 ibv_ah_attr RouteTo(const LocalPort& port, const PeerPort& peer) {
   ibv_ah_attr route{};
   route.port_num = port.number;
-  route.sl = port.service_level;
+  route.sl = port.service_level.value_or(0);
   if (port.link == LinkKind::kInfiniBand) {
     route.dlid = peer.lid;
     route.src_path_bits = port.path_bits;
@@ -58,7 +58,7 @@ ibv_ah_attr RouteTo(const LocalPort& port, const PeerPort& peer) {
     std::memcpy(route.grh.dgid.raw, peer.gid.data(), peer.gid.size());
     route.grh.sgid_index = port.gid_index;
     route.grh.hop_limit = port.hop_limit;
-    route.grh.traffic_class = port.traffic_class;
+    route.grh.traffic_class = port.traffic_class.value_or(0);
     route.grh.flow_label = port.flow_label;
   }
   return route;
@@ -177,6 +177,9 @@ absl::Status OwnReadyToReceive(const LocalPort& port, uint32_t path_mtu, const R
   if (absl::Status status = CheckLink(port); !status.ok()) return status;
   if (absl::Status status = CheckMtu(port, path_mtu); !status.ok()) return status;
   Receive(path_mtu, reliability, &step->attributes);
+  ibv_ah_attr& route = step->attributes.ah_attr;
+  route.sl = port.service_level.value_or(route.sl);
+  if (route.is_global != 0) route.grh.traffic_class = port.traffic_class.value_or(route.grh.traffic_class);
   step->mask = kReadyToReceiveMask;
   return absl::OkStatus();
 }

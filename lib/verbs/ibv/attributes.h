@@ -14,6 +14,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "lib/verbs/types.h"
@@ -31,15 +32,15 @@ struct LocalPort {
   uint8_t number = 1;  // of the port
   Gid gid{};
   uint8_t gid_index = 0;
-  bool global_routes_only = false;  // InfiniBand: the port demands a GRH (IBV_QPF_GRH_REQUIRED)
-  uint16_t lid = 0;                 // InfiniBand
-  uint8_t path_bits = 0;            // InfiniBand: added to the LID where the port has several
-  uint16_t pkey_index = 0;          // the partition
-  uint8_t service_level = 0;        // 0..15; for RoCE the priority
-  uint8_t traffic_class = 0;        // with a GRH; for RoCE v2 the IP header's DSCP and ECN
-  uint32_t flow_label = 0;          // with a GRH, 20 bits; RoCE v2 draws its UDP source port from it
-  uint8_t hop_limit = 64;           // with a GRH
-  uint32_t active_mtu = 1024;       // bytes
+  bool global_routes_only = false;       // InfiniBand: the port demands a GRH (IBV_QPF_GRH_REQUIRED)
+  uint16_t lid = 0;                      // InfiniBand
+  uint8_t path_bits = 0;                 // InfiniBand: added to the LID where the port has several
+  uint16_t pkey_index = 0;               // the partition
+  std::optional<uint8_t> service_level;  // 0..15; for RoCE the priority
+  std::optional<uint8_t> traffic_class;  // with a GRH; for RoCE v2 the IP header's DSCP and ECN
+  uint32_t flow_label = 0;               // with a GRH, 20 bits; RoCE v2 draws its UDP source port from it
+  uint8_t hop_limit = 64;                // with a GRH
+  uint32_t active_mtu = 1024;            // bytes
 };
 
 // The peer's end.
@@ -83,8 +84,10 @@ absl::StatusOr<Step> ReadyToReceiveStep(const LocalPort& port, const PeerPort& p
 absl::StatusOr<Step> ReadyToSendStep(const LocalPort& port, const Agreement& agreement);
 
 // Puts what we decide into steps whose route, PSNs and peer rdma_init_qp_attr filled in, and leaves
-// out what it fills in for nobody (alternate paths, and what an old kernel adds by mistake). Errors
-// as above.
+// out what it fills in for nobody (alternate paths, and what an old kernel adds by mistake). Of the
+// route we decide the service level and the traffic class, where `port` has them: the kernel knows
+// no way to ask for the one, and gives the passive side the other of the side that asked. Errors as
+// above.
 absl::Status OwnReadyToReceive(const LocalPort& port, uint32_t path_mtu, const ReliabilityOptions& reliability,
                                Step* step);
 absl::Status OwnReadyToSend(const ReliabilityOptions& reliability, Step* step);

@@ -137,13 +137,19 @@ absl::Status CheckOptions(const DeviceOptions& options) {
     return absl::InvalidArgumentError(
         "connections exchanged over TCP need the address at which peers reach this host, which 0.0.0.0 and :: are not");
   }
-  if (options.service_level > 15) return absl::InvalidArgumentError("service levels are 0 to 15");
+  if (options.service_level.value_or(0) > 15) return absl::InvalidArgumentError("service levels are 0 to 15");
   return absl::OkStatus();
 }
 
-absl::Status CheckExchange(Exchange exchange, LinkKind link) {
-  if (exchange != Exchange::kTcp || link != LinkKind::kIwarp) return absl::OkStatus();
-  return absl::UnimplementedError("iWARP connects by rdma_cm only, not over TCP by hand");
+absl::Status CheckLink(const DeviceOptions& options, LinkKind link) {
+  if (link != LinkKind::kIwarp) return absl::OkStatus();
+  if (options.exchange == Exchange::kTcp) {
+    return absl::UnimplementedError("iWARP connects by rdma_cm only, not over TCP by hand");
+  }
+  if (options.service_level.has_value()) {
+    return absl::UnimplementedError("iWARP has no service levels; a traffic class sets the DSCP of its packets");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -161,7 +167,7 @@ absl::StatusOr<std::shared_ptr<Context>> Context::Open(const DeviceOptions& opti
   if (!chosen.ok()) return chosen.status();
   const auto& [number, queried] = *chosen;
   const LinkKind link = LinkOf(device->device->transport_type, queried.link_layer);
-  if (absl::Status s = CheckExchange(options.exchange, link); !s.ok()) return s;
+  if (absl::Status s = CheckLink(options, link); !s.ok()) return s;
   const auto gid = FindGid(device, link, number, options.name);
   if (!gid.ok()) return gid.status();
 

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -31,10 +32,12 @@ enum class Exchange : uint8_t {
 struct DeviceOptions {
   DeviceName name;
   Exchange exchange = Exchange::kRdmaCm;
-  Address tcp_address;        // kTcp: the address that peers reach, and Device::address()
-  uint16_t pkey_index = 0;    // the partition
-  uint8_t service_level = 0;  // 0..15; for RoCE the priority
-  uint8_t traffic_class = 0;  // with a GRH; for RoCE v2 the IP header's DSCP and ECN
+  Address tcp_address;      // kTcp: the address that peers reach, and Device::address()
+  uint16_t pkey_index = 0;  // kTcp: the partition
+
+  // How packets travel. Not given: as rdma_cm finds it out, or 0 with kTcp.
+  std::optional<uint8_t> service_level;  // 0..15; for RoCE the priority; iWARP has none
+  std::optional<uint8_t> traffic_class;  // with a GRH; for RoCE v2 and iWARP the IP header's DSCP and ECN
 };
 
 // Errors, whose texts say what to do:

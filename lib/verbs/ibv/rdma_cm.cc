@@ -2,11 +2,13 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lib/verbs/ibv/connection_rules.h"
+#include "lib/verbs/ibv/errors.h"
 #include "lib/verbs/ibv/loops.h"
 #include "lib/verbs/ibv/rdma_connection.h"
 #include "lib/verbs/ibv/rdma_core.h"
@@ -24,6 +26,17 @@ absl::StatusOr<std::shared_ptr<CmChannel>> RdmaCmCore::ChannelOf(os::EpollLoop& 
   auto channel = CmChannel::Open(loop);
   if (channel.ok()) channels_[&loop] = *channel;
   return channel;
+}
+
+// RoCE's kernel derives the priority from it; InfiniBand's subnet manager is asked for a path of
+// this QoS class; iWARP's sets it on the TCP socket.
+absl::Status RdmaCmCore::SetTrafficClass(rdma_cm_id* id) const {
+  std::optional<uint8_t> traffic_class = options_.port().traffic_class;
+  if (!traffic_class.has_value()) return absl::OkStatus();
+  if (rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &*traffic_class, sizeof(*traffic_class)) == 0) {
+    return absl::OkStatus();
+  }
+  return ErrnoStatus(errno, absl::StrCat("rdma_set_option: traffic class ", *traffic_class));
 }
 
 absl::Status RdmaCmCore::CheckDevice(const rdma_cm_id* id) const {

@@ -147,6 +147,7 @@ absl::Status RdmaConnection::ResolveRoute() {
   const absl::Status ours = core_->CheckDevice(id_);
   core_->NoteOwnAddress(ours);
   if (!ours.ok()) return ours;
+  if (absl::Status status = core_->SetTrafficClass(id_); !status.ok()) return status;
   if (rdma_resolve_route(id_, MillisecondsUntil(until_)) == 0) return absl::OkStatus();
   return ErrnoStatus(errno, absl::StrCat("rdma_resolve_route ", peer_.ToString()));
 }

@@ -69,6 +69,7 @@ absl::StatusOr<std::unique_ptr<RdmaListener>> RdmaListener::Listen(std::shared_p
   };
   if (rdma_bind_addr(listener->id_, where.get()) != 0) return failed("rdma_bind_addr");
   if (absl::Status status = listener->core_->CheckDevice(listener->id_); !status.ok()) return status;
+  if (absl::Status status = listener->core_->SetTrafficClass(listener->id_); !status.ok()) return status;
   if (rdma_listen(listener->id_, 0) != 0) return failed("rdma_listen");  // 0: as many as the kernel takes
   listener->address_ = address;
   listener->address_.port = ntohs(rdma_get_src_port(listener->id_));

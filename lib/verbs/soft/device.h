@@ -65,7 +65,8 @@ struct DeviceOptions {
   // A peer whose packets are marked is told at most once in this time, for each queue pair.
   base::Duration notification_interval = base::Microseconds(50);
 
-  // Of all packets but congestion notifications, which have kNotificationDscp.
+  // Of the queue pairs' packets. Congestion notifications have kNotificationDscp, the connection
+  // manager's few messages 0.
   uint8_t dscp = 0;
 
   // Runs a call on the NIC loop's thread and returns when it has returned: LoopThread::CallOn,

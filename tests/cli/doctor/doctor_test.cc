@@ -177,6 +177,14 @@ TEST_F(DoctorTest, WhatTheFabricWantsIsTriedAndPartOfTheVerdict) {
   EXPECT_EQ(FlagsForTokd(report), "--device ibv:rxe0 --cm tcp --service-level 3 --traffic-class 104");
 }
 
+TEST_F(DoctorTest, ATrafficClassGoesWithEveryWayOfConnecting) {
+  machine_.AddRxe("rxe0", "v0");
+  settings_.fabric.traffic_class = 0;  // another than what the fabric would say
+  const Report report = Run();
+  EXPECT_EQ(prober_.asked, (std::vector<std::string>{"ibv:rxe0 --traffic-class 0"}));
+  EXPECT_EQ(FlagsForTokd(report), "--device ibv:rxe0 --traffic-class 0");
+}
+
 TEST_F(DoctorTest, AClosedDeviceCountsWhereItIsNamed) {
   machine_.AddRxe("rxe0", "v0");
   machine_.AddRxe("rxe1", "v1");
@@ -358,7 +366,7 @@ TEST(AskingCommandTest, SaysAllThatTheOtherHostMustGive) {
   settings.fabric.service_level = 3;
   EXPECT_EQ(AskingCommand(settings, kPeerPort),
             "tok doctor --peer THIS_HOST --cm tcp --address ITS_IP --service-level 3");
-  settings.fabric.service_level = 0;
+  settings.fabric.service_level.reset();
   settings.by_tcp = false;
   settings.device = "soft:udp@10.0.0.1";
   EXPECT_EQ(AskingCommand(settings, kPeerPort), "tok doctor --peer THIS_HOST --device soft:udp@ITS_IP");

@@ -105,7 +105,7 @@ TEST_F(TokDoctorTest, WrongFlagsAreAUsageError) {
                                    {"--cm", "carrier pigeon"},
                                    {"--cm", "tcp", "--device", "soft:udp@127.0.0.1"},
                                    {"--cm", "tcp", "--device", "ibv:nosuch9"},
-                                   {"--service-level", "3", "--device", "ibv:nosuch9"},
+                                   {"--pkey-index", "3", "--device", "ibv:nosuch9"},
                                    {"--cm", "tcp", "--address", "127.0.0.1", "--service-level", "16"},
                                    {"--device", "soft:udp@127.0.0.1,soft:udp@127.0.0.2", "--peer", "host2"},
                                    {"--listen", "--peer", "host2"}}) {

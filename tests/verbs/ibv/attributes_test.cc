@@ -108,6 +108,39 @@ TEST(AttributesTest, RoceGoesByGid) {
   EXPECT_EQ(std::memcmp(attributes.ah_attr.grh.dgid.raw, Peer().gid.data(), 16), 0);
 }
 
+TEST(AttributesTest, APortThatSaysNothingAboutItSendsInClassZero) {
+  LocalPort port = RocePort();
+  port.service_level.reset();
+  port.traffic_class.reset();
+  const auto step = ReadyToReceiveStep(port, Peer(), Agreed());
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_EQ(step->attributes.ah_attr.sl, 0);
+  EXPECT_EQ(step->attributes.ah_attr.grh.traffic_class, 0);
+}
+
+TEST(AttributesTest, TheKernelsRouteKeepsItsClassUnlessThePortHasOne) {
+  Step step;
+  step.attributes.ah_attr.is_global = 1;
+  step.attributes.ah_attr.sl = 2;
+  step.attributes.ah_attr.grh.traffic_class = 0x20;
+  LocalPort port = RocePort();
+  port.service_level.reset();
+  port.traffic_class.reset();
+  ASSERT_TRUE(OwnReadyToReceive(port, 1024, {}, &step).ok());
+  EXPECT_EQ(step.attributes.ah_attr.sl, 2);
+  EXPECT_EQ(step.attributes.ah_attr.grh.traffic_class, 0x20);
+  ASSERT_TRUE(OwnReadyToReceive(RocePort(), 1024, {}, &step).ok());
+  EXPECT_EQ(step.attributes.ah_attr.sl, 5);
+  EXPECT_EQ(step.attributes.ah_attr.grh.traffic_class, 0x68);
+}
+
+TEST(AttributesTest, ARouteWithoutAGlobalHeaderHasNoTrafficClass) {
+  Step step;
+  ASSERT_TRUE(OwnReadyToReceive(InfiniBandPort(), 1024, {}, &step).ok());
+  EXPECT_EQ(step.attributes.ah_attr.sl, 5);
+  EXPECT_EQ(step.attributes.ah_attr.grh.traffic_class, 0);
+}
+
 TEST(AttributesTest, InfiniBandGoesByLidInsideItsSubnet) {
   const auto step = ReadyToReceiveStep(InfiniBandPort(), Peer(), Agreed());
   ASSERT_TRUE(step.ok()) << step.status();

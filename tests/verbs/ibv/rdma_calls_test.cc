@@ -1,0 +1,94 @@
+// What librdmacm is asked while a connection is made, and in which order.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lib/verbs/ibv/rdma_cm.h"
+#include "tests/verbs/ibv/fake_queue_pair.h"
+#include "tests/verbs/ibv/recording_rdma_cm.h"
+
+namespace tokamak::verbs::ibv {
+namespace {
+
+using Calls = std::vector<std::string>;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::StartsWith;
+
+constexpr base::Duration kPatience = base::Seconds(20);
+
+class RdmaCallsTest : public testing::Test {
+ protected:
+  RdmaCallsTest() {
+    port_.active_mtu = 1024;
+    RdmaCmOptions options;
+    options.device = RecordingRdmaCm::kDevice;
+    options.address = *Address::Parse("10.0.0.1");
+    options.port = [this] { return port_; };
+    options.max_reads = 16;
+    manager_ = *RdmaConnectionManager::Make(options);
+    ibv_ah_attr route{};
+    route.is_global = 1;
+    route.sl = 1;
+    route.grh.traffic_class = 0x20;
+    RecordingRdmaCm::Get().SetRoute(route);
+    RecordingRdmaCm::Get().TakeCalls();
+  }
+
+  // The calls until the connection is up.
+  Calls Connect() {
+    bool up = false;
+    const auto connection = manager_->Connect(queue_pair_, *Address::Parse("10.0.0.2:7000"), {},
+                                              [&](const ConnectionEvent& event) {
+                                                EXPECT_EQ(event.kind, ConnectionEvent::Kind::kEstablished)
+                                                    << event.status;
+                                                up = true;
+                                              });
+    EXPECT_TRUE(connection.ok()) << connection.status();
+    EXPECT_TRUE(loop_.RunUntil([&] { return up; }, loop_.Now() + kPatience));
+    return RecordingRdmaCm::Get().TakeCalls();
+  }
+
+  // As the queue pair was told.
+  ibv_ah_attr Route() { return queue_pair_.steps.at(0).attributes.ah_attr; }
+
+  os::EpollLoop loop_;
+  LocalPort port_;
+  std::unique_ptr<RdmaConnectionManager> manager_;
+  FakeQueuePair queue_pair_{loop_, 17};
+};
+
+TEST_F(RdmaCallsTest, TheTrafficClassIsSetBeforeTheRouteIsLookedFor) {
+  port_.traffic_class = 104;
+  EXPECT_THAT(Connect(), ElementsAre("rdma_resolve_addr", "rdma_set_option tos 104", "rdma_resolve_route",
+                                     "rdma_connect", "rdma_establish"));
+  EXPECT_EQ(Route().grh.traffic_class, 104);
+  EXPECT_EQ(Route().sl, 1) << "the kernel's, which it derived";
+}
+
+TEST_F(RdmaCallsTest, AServiceLevelGoesIntoTheQueuePairsRoute) {
+  port_.service_level = 5;
+  EXPECT_THAT(Connect(), Not(Contains(StartsWith("rdma_set_option"))));
+  EXPECT_EQ(Route().sl, 5);
+  EXPECT_EQ(Route().grh.traffic_class, 0x20);
+}
+
+TEST_F(RdmaCallsTest, WithoutEitherTheRouteIsTheKernels) {
+  EXPECT_THAT(Connect(), ElementsAre("rdma_resolve_addr", "rdma_resolve_route", "rdma_connect", "rdma_establish"));
+  EXPECT_EQ(Route().sl, 1);
+  EXPECT_EQ(Route().grh.traffic_class, 0x20);
+}
+
+// iWARP's connections inherit it from the socket that listens.
+TEST_F(RdmaCallsTest, AListenerHasTheTrafficClassBeforeItListens) {
+  port_.traffic_class = 0;
+  const auto listener = manager_->Listen(loop_, *Address::Parse("10.0.0.1:7000"), [](auto) {});
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  EXPECT_THAT(RecordingRdmaCm::Get().TakeCalls(),
+              ElementsAre("rdma_bind_addr", "rdma_set_option tos 0", "rdma_listen"));
+}
+
+}  // namespace
+}  // namespace tokamak::verbs::ibv

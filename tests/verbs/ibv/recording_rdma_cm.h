@@ -1,0 +1,48 @@
+// RecordingRdmaCm stands for librdmacm and the kernel behind it: whoever links it calls these
+// functions instead of the library's. Addresses and routes are found at once and every peer accepts;
+// what was asked for, and in which order, is remembered.
+#pragma once
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include <map>
+#include <mutex>
+#include <queue>
+#include <string>
+#include <vector>
+
+namespace tokamak::verbs::ibv {
+
+class RecordingRdmaCm final {
+ public:
+  static constexpr char kDevice[] = "recorded0";
+
+  // The one that the library's functions tell of.
+  static RecordingRdmaCm& Get();
+
+  // The calls that make a connection, in order: "rdma_set_option tos 104".
+  std::vector<std::string> TakeCalls();
+
+  // What rdma_init_qp_attr says of the route.
+  void SetRoute(const ibv_ah_attr& route);
+
+  // For the functions below.
+  void Note(std::string call);
+  void Tell(rdma_cm_id* id, rdma_cm_event_type type);
+  bool Next(rdma_event_channel* channel, rdma_cm_event** event);
+  ibv_ah_attr route();
+  ibv_context* device() { return &context_; }
+
+ private:
+  RecordingRdmaCm();
+
+  std::mutex mutex_;
+  std::vector<std::string> calls_;
+  std::map<rdma_event_channel*, std::queue<rdma_cm_event*>> events_;
+  ibv_ah_attr route_{};
+  ibv_device device_{};
+  ibv_context context_{};
+};
+
+}  // namespace tokamak::verbs::ibv
