@@ -176,8 +176,13 @@ absl::Status OwnReadyToReceive(const LocalPort& port, uint32_t path_mtu, const R
                                Step* step) {
   if (absl::Status status = CheckLink(port); !status.ok()) return status;
   if (absl::Status status = CheckMtu(port, path_mtu); !status.ok()) return status;
-  Receive(path_mtu, reliability, &step->attributes);
   ibv_ah_attr& route = step->attributes.ah_attr;
+  if (port.gid_index_is_fixed && route.is_global != 0 && route.grh.sgid_index != port.gid_index) {
+    return absl::FailedPreconditionError(absl::StrCat("rdma_cm speaks from GID ", route.grh.sgid_index, ", not from @",
+                                                      port.gid_index,
+                                                      ", which was asked for: leave it out, or --cm tcp"));
+  }
+  Receive(path_mtu, reliability, &step->attributes);
   route.sl = port.service_level.value_or(route.sl);
   if (route.is_global != 0) route.grh.traffic_class = port.traffic_class.value_or(route.grh.traffic_class);
   step->mask = kReadyToReceiveMask;

@@ -32,6 +32,7 @@ struct LocalPort {
   uint8_t number = 1;  // of the port
   Gid gid{};
   uint8_t gid_index = 0;
+  bool gid_index_is_fixed = false;       // it was asked for, and no other entry will do
   bool global_routes_only = false;       // InfiniBand: the port demands a GRH (IBV_QPF_GRH_REQUIRED)
   uint16_t lid = 0;                      // InfiniBand
   uint8_t path_bits = 0;                 // InfiniBand: added to the LID where the port has several
@@ -87,7 +88,7 @@ absl::StatusOr<Step> ReadyToSendStep(const LocalPort& port, const Agreement& agr
 // out what it fills in for nobody (alternate paths, and what an old kernel adds by mistake). Of the
 // route we decide the service level and the traffic class, where `port` has them: the kernel knows
 // no way to ask for the one, and gives the passive side the other of the side that asked. Errors as
-// above.
+// above; kFailedPrecondition: the route is from another GID than the one that was asked for.
 absl::Status OwnReadyToReceive(const LocalPort& port, uint32_t path_mtu, const ReliabilityOptions& reliability,
                                Step* step);
 absl::Status OwnReadyToSend(const ReliabilityOptions& reliability, Step* step);

@@ -171,9 +171,14 @@ absl::StatusOr<std::shared_ptr<Context>> Context::Open(const DeviceOptions& opti
   const auto gid = FindGid(device, link, number, options.name);
   if (!gid.ok()) return gid.status();
 
+  if (options.exchange == Exchange::kRdmaCm && options.name.gid_index && gid->has_value()) {
+    if (absl::Status s = CheckForRdmaCm(link, **gid); !s.ok()) return s;
+  }
+
   LocalPort port;
   port.link = link;
   port.number = number;
+  port.gid_index_is_fixed = options.name.gid_index.has_value();
   if (gid->has_value()) {
     port.gid = (*gid)->gid;
     port.gid_index = static_cast<uint8_t>((*gid)->index);

@@ -177,6 +177,18 @@ GidChoice ChooseGid(LinkKind link, absl::Span<const GidEntry> table, std::option
   return choice;
 }
 
+absl::Status CheckForRdmaCm(LinkKind link, const GidEntry& entry) {
+  if (link != LinkKind::kRoce) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "@", entry.index, ": on ", ToString(link), " rdma_cm goes by the IP address of the net device: leave @",
+        entry.index, " out", link == LinkKind::kInfiniBand ? ", or --cm tcp" : ""));
+  }
+  if (entry.type == GidType::kRoceV2) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("@", entry.index, " is ", ibv::ToString(entry.type), ", and rdma_cm would take ", GidText(entry.gid),
+                   " as RoCE v2: name the entry of that address that is RoCE v2, or --cm tcp"));
+}
+
 const GidEntry* ChooseAgain(LinkKind link, absl::Span<const GidEntry> table, const Gid& used,
                             std::optional<uint32_t> index) {
   const auto still = std::find_if(table.begin(), table.end(), [&](const GidEntry& entry) {

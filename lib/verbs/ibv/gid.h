@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "lib/verbs/ibv/attributes.h"
@@ -62,6 +63,10 @@ struct GidChoice {
 
 // `index` overrides: that entry is taken whatever it is, unless it is empty or there is none.
 GidChoice ChooseGid(LinkKind link, absl::Span<const GidEntry> table, std::optional<uint32_t> index = std::nullopt);
+
+// Whether rdma_cm, which knows GIDs by their IP address alone, would speak from `entry`, which was
+// asked for by its index. kInvalidArgument: it takes another, or one that it finds out by itself.
+absl::Status CheckForRdmaCm(LinkKind link, const GidEntry& entry);
 
 // The entry to go on with where `used` was spoken from before: entries move and go as addresses of
 // the net device do. The same GID, at whatever index it stands now, while it may be used; else the

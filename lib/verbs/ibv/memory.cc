@@ -8,23 +8,66 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "lib/verbs/ibv/errors.h"
 
 namespace tokamak::verbs::ibv {
 namespace {
 
-// A device that is gone has let go of the memory; any other refusal would leave it open to peers
-// for ever.
-void MustRevoke(int error, const char* call) {
-  if (error == 0 || error == EIO || error == ENODEV) return;
-  LOG(FATAL) << call << ": " << std::strerror(error) << "; peers may still reach this memory";
-}
+// A device that is gone has let go of the memory.
+bool HasLetGo(int error) { return error == 0 || error == EIO || error == ENODEV; }
 
 }  // namespace
 
 Domain::~Domain() {
+  {
+    const std::lock_guard<std::mutex> lock(members_mutex_);
+    (void)TryKeptAgain();
+  }
   const int error = ibv_dealloc_pd(pd_);
   LOG_IF(ERROR, error != 0) << "ibv_dealloc_pd: " << std::strerror(error);
+}
+
+void Domain::TakeBack(const char* call, Revoke revoke) {
+  const int error = revoke();
+  if (HasLetGo(error)) return;
+  const std::lock_guard<std::mutex> lock(members_mutex_);
+  kept_.push_back({call, std::move(revoke)});
+  for (DomainMember* member : members_) member->MemoryWasNotRevoked();
+  LOG(ERROR) << context_->name() << ": " << call << ": " << std::strerror(error)
+             << ": peers may still reach memory that was to be used again, so this device's " << members_.size()
+             << " queue pairs end, and new ones wait until it can be taken back; where that does not come, restart "
+                "this process, and look for the driver's words in dmesg";
+}
+
+void Domain::TakeBackWindow(ibv_mw* window) {
+  TakeBack("ibv_dealloc_mw", [window] { return ibv_dealloc_mw(window); });
+}
+
+absl::Status Domain::Add(DomainMember& member) {
+  const std::lock_guard<std::mutex> lock(members_mutex_);
+  if (absl::Status s = TryKeptAgain(); !s.ok()) return s;
+  members_.push_back(&member);
+  return absl::OkStatus();
+}
+
+void Domain::Remove(DomainMember& member) {
+  const std::lock_guard<std::mutex> lock(members_mutex_);
+  members_.erase(std::remove(members_.begin(), members_.end(), &member), members_.end());
+}
+
+// The earliest first: a window goes before its region.
+absl::Status Domain::TryKeptAgain() {
+  if (kept_.empty()) return absl::OkStatus();
+  for (; !kept_.empty(); kept_.erase(kept_.begin())) {
+    const int error = kept_.front().revoke();
+    if (HasLetGo(error)) continue;
+    return absl::UnavailableError(
+        absl::StrCat(context_->name(), ": memory that peers may still reach is not taken back (", kept_.front().call,
+                     ": ", std::strerror(error), "): restart this process"));
+  }
+  LOG(INFO) << context_->name() << ": all memory was taken back after all: queue pairs can be made again";
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<IbvMemoryRegion>> IbvMemoryRegion::Register(std::shared_ptr<Domain> domain,
@@ -49,12 +92,12 @@ IbvMemoryRegion::~IbvMemoryRegion() {
   {
     const std::lock_guard<std::mutex> lock(domain_->windows_mutex());
     for (IbvMemoryWindow* window : windows_) {
-      MustRevoke(ibv_dealloc_mw(window->window_), "ibv_dealloc_mw");
+      domain_->TakeBackWindow(window->window_);
       window->window_ = nullptr;
       window->region_ = nullptr;
     }
   }
-  MustRevoke(ibv_dereg_mr(region_), "ibv_dereg_mr");
+  domain_->TakeBack("ibv_dereg_mr", [region = region_] { return ibv_dereg_mr(region); });
 }
 
 absl::StatusOr<std::unique_ptr<IbvMemoryWindow>> IbvMemoryWindow::Allocate(std::shared_ptr<Domain> domain) {
@@ -68,7 +111,7 @@ absl::StatusOr<std::unique_ptr<IbvMemoryWindow>> IbvMemoryWindow::Allocate(std::
 IbvMemoryWindow::~IbvMemoryWindow() {
   const std::lock_guard<std::mutex> lock(domain_->windows_mutex());
   Leave();
-  if (window_ != nullptr) MustRevoke(ibv_dealloc_mw(window_), "ibv_dealloc_mw");
+  if (window_ != nullptr) domain_->TakeBackWindow(window_);
 }
 
 absl::Status IbvMemoryWindow::PrepareBind(const SendRequest& request, const std::shared_ptr<QueuePairLife>& life,
@@ -105,7 +148,7 @@ absl::Status IbvMemoryWindow::Replace() {
   errno = 0;
   ibv_mw* const fresh = ibv_alloc_mw(domain_->pd(), IBV_MW_TYPE_2);
   if (fresh == nullptr) return ErrnoStatus(errno == 0 ? EIO : errno, "ibv_alloc_mw");
-  if (window_ != nullptr) MustRevoke(ibv_dealloc_mw(window_), "ibv_dealloc_mw");
+  if (window_ != nullptr) domain_->TakeBackWindow(window_);
   window_ = fresh;
   return absl::OkStatus();
 }

@@ -6,6 +6,10 @@
 // next time. And a window whose queue pair ended stays bound to it for ever, so it is replaced,
 // too, when it is bound through another.
 //
+// A provider may refuse to take a key back. Then the memory stays known to the device, and no queue
+// pair of its domain may reach it: those that there are end, and there are no more until the key
+// could be taken back after all.
+//
 // Thread rule: see verbs.h. A region may be dropped on any thread, so what it knows of windows is
 // under the domain's mutex.
 #pragma once
@@ -14,6 +18,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -28,9 +33,23 @@ namespace tokamak::verbs::ibv {
 
 class IbvMemoryWindow;
 
+// A queue pair, as its domain sees it.
+class DomainMember {
+ public:
+  // Memory of the domain that was to be revoked still has its key: the queue pair ends. From any
+  // thread.
+  virtual void MemoryWasNotRevoked() = 0;
+
+ protected:
+  ~DomainMember() = default;
+};
+
 // The protection domain itself; its handle and all that was made in it share it.
 class Domain final {
  public:
+  // Takes a key back: 0, or an errno.
+  using Revoke = std::function<int()>;
+
   Domain(std::shared_ptr<Context> context, ibv_pd* pd) : context_(std::move(context)), pd_(pd) {}
   ~Domain();
   Domain(const Domain&) = delete;
@@ -41,10 +60,30 @@ class Domain final {
   ibv_pd* pd() const { return pd_; }
   std::mutex& windows_mutex() { return windows_mutex_; }
 
+  // Carries `revoke` out, which is `call` of libibverbs. Where the device refuses, all queue pairs
+  // of the domain end and it is tried again later. From any thread.
+  void TakeBack(const char* call, Revoke revoke);
+
+  void TakeBackWindow(ibv_mw* window);
+
+  // kUnavailable: memory that a peer could reach through the queue pair has not been taken back.
+  absl::Status Add(DomainMember& member);
+  void Remove(DomainMember& member);
+
  private:
+  struct Kept {
+    const char* call;
+    Revoke revoke;
+  };
+
+  absl::Status TryKeptAgain();  // the mutex is held
+
   const std::shared_ptr<Context> context_;
   ibv_pd* const pd_;
   std::mutex windows_mutex_;
+  std::mutex members_mutex_;
+  std::vector<DomainMember*> members_;  // guarded by members_mutex_
+  std::vector<Kept> kept_;              // guarded by members_mutex_: what the device did not let go of
 };
 
 // Whether a queue pair, since its last reset, may still open windows to a peer. Windows that it

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -102,7 +103,11 @@ absl::Status IbvQueuePair::Create(const QueuePairOptions& options) {
   number_ = queue_pair_->qp_num;
   sends_done_->Add(*this);
   if (receives_done_ != sends_done_) receives_done_->Add(*this);
-  if (shared_ != nullptr) shared_->Add(*this);
+  if (shared_ != nullptr) {
+    shared_->Add(*this);
+    shared_->slots.AddOwner(number_);
+  }
+  if (absl::Status s = domain_->Add(*this); !s.ok()) return s;
   const ibv::Step init = InitStep(context().port(), remote_access_);
   return Walk(init.attributes, init.mask);
 }
@@ -110,6 +115,7 @@ absl::Status IbvQueuePair::Create(const QueuePairOptions& options) {
 IbvQueuePair::~IbvQueuePair() {
   if (queue_pair_ == nullptr) return;
   CHECK(!held_) << "a queue pair outlives its connection";
+  domain_->Remove(*this);
   // In Error it ends what it is at, and gives back what it took from a shared queue.
   TellError();
   Enter(QueuePairState::kError);
@@ -122,6 +128,7 @@ IbvQueuePair::~IbvQueuePair() {
   LOG_IF(ERROR, error != 0) << "ibv_destroy_qp: " << std::strerror(std::abs(error));
   sends_done_->Forget(*this, /*for_good=*/true);
   if (receives_done_ != sends_done_) receives_done_->Forget(*this, /*for_good=*/true);
+  if (shared_ != nullptr) shared_->slots.RemoveOwner(number_);
 }
 
 QueuePairState IbvQueuePair::state() const {
@@ -147,8 +154,9 @@ bool IbvQueuePair::Finish(const ibv_wc& done, Completion* to) {
   const bool receive = (done.wr_id & kReceiveMark) != 0;
   const uint64_t place = done.wr_id & ~kReceiveMark;
   if (receive && shared_ != nullptr) {
-    to->id = shared_->slots.Release(static_cast<uint32_t>(place));
-    return true;
+    const std::optional<uint64_t> id = shared_->slots.Release(static_cast<uint32_t>(place), number_);
+    to->id = id.value_or(0);
+    return id.has_value();
   }
   WorkRing& ring = receive ? receives_ : sends_;
   if (!ring.Holds(place)) return false;
@@ -266,6 +274,7 @@ void IbvQueuePair::Enter(QueuePairState state) {
     if (receives_done_ != sends_done_) receives_done_->Forget(*this, /*for_good=*/false);
     sends_.Clear();
     receives_.Clear();
+    if (shared_ != nullptr) shared_->slots.AddOwner(number_);
     life_ = std::make_shared<QueuePairLife>();
   }
   state_ = state;

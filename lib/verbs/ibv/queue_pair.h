@@ -36,6 +36,7 @@ class IbvQueuePair final : public QueuePair,
                            public Connectable,
                            private CompletionOwner,
                            private SharedReceiver,
+                           private DomainMember,
                            private AsyncTarget {
  public:
   // Errors: kInvalidArgument, kResourceExhausted, what the provider says.
@@ -77,6 +78,7 @@ class IbvQueuePair final : public QueuePair,
   void Fail() override;
 
   void SharedQueueDropped() override;
+  void MemoryWasNotRevoked() override { Fail(); }
   void OnAsyncEvent(ibv_event_type event) override;
 
   absl::Status Create(const QueuePairOptions& options);

@@ -5,11 +5,19 @@
 // counted by the latest that was, as verbs.h has it. So there are twice as many slots as the queue
 // is deep: one that takes long does not hold up the others.
 //
+// Some providers take a queue pair's completions away with it, and tell nobody which receives they
+// were of. A queue pair finishes its receives in the order in which it took them, so it holds none
+// from before the latest that it finished; what no queue pair can hold was lost with one that is
+// gone, and its slot is free again.
+//
+// Law: a receive that a queue pair may still finish keeps its slot.
 // Thread rule: the thread of the queue pairs that draw from it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <vector>
 
 namespace tokamak::verbs::ibv {
@@ -25,20 +33,30 @@ class SharedSlots final {
   [[nodiscard]] bool Take(uint64_t id, uint32_t* slot);
   void Back(uint32_t slot);
 
-  // Its completion is handed out, or never will be. Returns the id.
-  uint64_t Release(uint32_t slot);
+  // A queue pair draws from now on; or was reset, and has forgotten what it held.
+  void AddOwner(uint32_t number);
+  // It is gone, and all of its completions that were not lost have been released.
+  void RemoveOwner(uint32_t number);
+
+  // Its completion of queue pair `owner` is handed out, or forgotten. Returns the id; none where
+  // nothing is posted there.
+  std::optional<uint64_t> Release(uint32_t slot, uint32_t owner);
 
  private:
   struct Slot {
     uint64_t id = 0;
     uint64_t order = 0;
+    bool taken = false;
   };
+
+  void Reclaim();
 
   const uint32_t depth_;
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_;
   uint64_t posted_ = 0;
-  uint64_t released_ = 0;  // by the latest completion
+  uint64_t released_ = 0;                // by the latest completion
+  std::map<uint32_t, uint64_t> owners_;  // the first order that each may hold
 };
 
 }  // namespace tokamak::verbs::ibv

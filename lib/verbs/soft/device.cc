@@ -60,6 +60,9 @@ class SoftProtectionDomain final : public ProtectionDomain {
         receive_queue->nic() != nic_.get()) {
       return absl::InvalidArgumentError("a queue pair needs completion queues of its own device");
     }
+    if (&send_queue->ring()->loop() != &receive_queue->ring()->loop()) {
+      return absl::InvalidArgumentError("both completion queues of a queue pair live on one loop");
+    }
     const Limits& limits = nic_->limits();
     if (options.max_send_requests > limits.max_send_requests ||
         options.max_receive_requests > limits.max_receive_requests || options.max_sges > limits.max_sges ||

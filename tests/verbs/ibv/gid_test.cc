@@ -122,6 +122,18 @@ TEST(GidTest, AnIndexThatIsNotThereOrEmptyIsNotChosen) {
   EXPECT_EQ(Chosen(ChooseGid(LinkKind::kRoce, table, 1)), -1);
 }
 
+TEST(GidTest, AnIndexThatRdmaCmWouldNotSpeakFromIsRefused) {
+  EXPECT_TRUE(CheckForRdmaCm(LinkKind::kRoce, Entry(3, "10.0.0.1")).ok());
+  const absl::Status first = CheckForRdmaCm(LinkKind::kRoce, Entry(2, "10.0.0.1", GidType::kRoceV1));
+  EXPECT_TRUE(absl::IsInvalidArgument(first)) << first;
+  EXPECT_THAT(std::string(first.message()), HasSubstr("10.0.0.1 as RoCE v2"));
+  for (const LinkKind link : {LinkKind::kInfiniBand, LinkKind::kIwarp}) {
+    const absl::Status other = CheckForRdmaCm(link, Entry(1, "fe80::1", GidType::kInfiniBand));
+    EXPECT_TRUE(absl::IsInvalidArgument(other)) << other;
+    EXPECT_THAT(std::string(other.message()), HasSubstr("leave @1 out"));
+  }
+}
+
 TEST(GidTest, InfiniBandTakesTheFirst) {
   const std::vector<GidEntry> table = {Entry(0, "fe80::1", GidType::kInfiniBand, false, ""),
                                        Entry(1, "fe80::2", GidType::kInfiniBand, false, "")};

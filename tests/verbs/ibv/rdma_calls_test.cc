@@ -15,6 +15,7 @@ namespace {
 using Calls = std::vector<std::string>;
 using testing::Contains;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::StartsWith;
 
 constexpr base::Duration kPatience = base::Seconds(20);
@@ -40,12 +41,11 @@ class RdmaCallsTest : public testing::Test {
   // The calls until the connection is up.
   Calls Connect() {
     bool up = false;
-    const auto connection = manager_->Connect(queue_pair_, *Address::Parse("10.0.0.2:7000"), {},
-                                              [&](const ConnectionEvent& event) {
-                                                EXPECT_EQ(event.kind, ConnectionEvent::Kind::kEstablished)
-                                                    << event.status;
-                                                up = true;
-                                              });
+    const auto connection =
+        manager_->Connect(queue_pair_, *Address::Parse("10.0.0.2:7000"), {}, [&](const ConnectionEvent& event) {
+          EXPECT_EQ(event.kind, ConnectionEvent::Kind::kEstablished) << event.status;
+          up = true;
+        });
     EXPECT_TRUE(connection.ok()) << connection.status();
     EXPECT_TRUE(loop_.RunUntil([&] { return up; }, loop_.Now() + kPatience));
     return RecordingRdmaCm::Get().TakeCalls();
@@ -79,6 +79,17 @@ TEST_F(RdmaCallsTest, WithoutEitherTheRouteIsTheKernels) {
   EXPECT_THAT(Connect(), ElementsAre("rdma_resolve_addr", "rdma_resolve_route", "rdma_connect", "rdma_establish"));
   EXPECT_EQ(Route().sl, 1);
   EXPECT_EQ(Route().grh.traffic_class, 0x20);
+}
+
+TEST_F(RdmaCallsTest, ARouteFromAnotherGidThanTheOneAskedForIsSaid) {
+  port_.gid_index = 3;
+  port_.gid_index_is_fixed = true;
+  absl::Status end;
+  const auto connection = manager_->Connect(queue_pair_, *Address::Parse("10.0.0.2:7000"), {},
+                                            [&](const ConnectionEvent& event) { end = event.status; });
+  ASSERT_TRUE(connection.ok()) << connection.status();
+  EXPECT_TRUE(loop_.RunUntil([&] { return !end.ok(); }, loop_.Now() + kPatience));
+  EXPECT_THAT(std::string(end.message()), HasSubstr("from GID 0, not from @3"));
 }
 
 // iWARP's connections inherit it from the socket that listens.

@@ -85,32 +85,102 @@ TEST(SharedSlotsTest, ReceivesMayEndInAnyOrder) {
   SharedSlots slots(3);
   uint32_t at[3];
   for (uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(slots.Take(10 + i, &at[i]));
-  EXPECT_EQ(slots.Release(at[1]), 11u);
-  EXPECT_EQ(slots.Release(at[2]), 12u);
-  EXPECT_EQ(slots.Release(at[0]), 10u);
+  EXPECT_EQ(slots.Release(at[1], 1), 11u);
+  EXPECT_EQ(slots.Release(at[2], 1), 12u);
+  EXPECT_EQ(slots.Release(at[0], 1), 10u);
 }
 
 TEST(SharedSlotsTest, OneThatTakesLongDoesNotHoldUpTheOthers) {
   SharedSlots slots(3);
+  slots.AddOwner(1);
   uint32_t slow = 0;
   ASSERT_TRUE(slots.Take(1, &slow));
   for (uint64_t i = 0; i < 100; ++i) {
     uint32_t slot = 0;
     ASSERT_TRUE(slots.Take(100 + i, &slot)) << "round " << i;
-    EXPECT_EQ(slots.Release(slot), 100 + i);
+    EXPECT_EQ(slots.Release(slot, 1), 100 + i);
   }
-  EXPECT_EQ(slots.Release(slow), 1u);
+  EXPECT_EQ(slots.Release(slow, 1), 1u);
 }
 
 TEST(SharedSlotsTest, ManyThatNeverEndAreBounded) {
   SharedSlots slots(3);
+  slots.AddOwner(1);
+  slots.AddOwner(2);
   uint32_t slot = 0;
   size_t taken = 0;
-  // Every second one completes, the others never.
+  // Every second one completes, the others never: 2 may still hold them.
   while (taken < 100 && slots.Take(taken, &slot)) {
-    if (++taken % 2 == 0) slots.Release(slot);
+    if (++taken % 2 == 0) slots.Release(slot, 1);
   }
   EXPECT_LT(taken, 100u);
+}
+
+// Queue pairs 1 and 2 draw from `slots`; 2 took the receive behind the returned one, and finishes
+// others until none is left. What becomes of the first is the test's.
+void FillBehindOneOf(SharedSlots& slots) {
+  slots.AddOwner(1);
+  slots.AddOwner(2);
+  uint32_t slot = 0;
+  ASSERT_TRUE(slots.Take(1, &slot));  // 1 takes it and is never heard of again
+  for (uint64_t i = 0; i < 20; ++i) {
+    ASSERT_TRUE(slots.Take(i, &slot));
+    EXPECT_EQ(slots.Release(slot, 2), i);
+  }
+}
+
+TEST(SharedSlotsTest, WhatAQueuePairTookWithItIsFreeAgain) {
+  SharedSlots slots(2);
+  for (int round = 0; round < 10; ++round) {
+    SCOPED_TRACE(round);
+    FillBehindOneOf(slots);
+    slots.RemoveOwner(1);
+  }
+}
+
+TEST(SharedSlotsTest, WhatALivingQueuePairMayHoldIsKept) {
+  SharedSlots slots(2);
+  slots.AddOwner(1);
+  slots.AddOwner(2);
+  uint32_t held = 0, slot = 0;
+  ASSERT_TRUE(slots.Take(7, &held));
+  ASSERT_TRUE(slots.Take(8, &slot));
+  EXPECT_EQ(slots.Release(slot, 2), 8u);
+  slots.RemoveOwner(2);
+  for (uint64_t i = 0; i < 2; ++i) ASSERT_TRUE(slots.Take(100 + i, &slot)) << i;
+  EXPECT_EQ(slots.Release(held, 1), 7u);
+}
+
+// It finishes what it took in order, so what was before its latest was another's.
+TEST(SharedSlotsTest, WhatALivingQueuePairHasPassedIsNotItsOwn) {
+  SharedSlots slots(1);
+  slots.AddOwner(1);
+  slots.AddOwner(2);
+  uint32_t lost = 0, slot = 0;
+  ASSERT_TRUE(slots.Take(1, &lost));
+  slots.RemoveOwner(2);
+  EXPECT_FALSE(slots.Take(2, &slot)) << "it may be in the queue yet";
+  SharedSlots more(2);
+  more.AddOwner(1);
+  more.AddOwner(2);
+  ASSERT_TRUE(more.Take(1, &lost));
+  ASSERT_TRUE(more.Take(2, &slot));
+  EXPECT_EQ(more.Release(slot, 1), 2u);
+  more.RemoveOwner(2);
+  EXPECT_FALSE(more.Release(lost, 1).has_value()) << "2 took it with it";
+}
+
+TEST(SharedSlotsTest, AResetQueuePairHoldsNothing) {
+  SharedSlots slots(2);
+  slots.AddOwner(1);
+  slots.AddOwner(2);
+  uint32_t lost = 0, slot = 0;
+  ASSERT_TRUE(slots.Take(1, &lost));
+  ASSERT_TRUE(slots.Take(2, &slot));
+  EXPECT_EQ(slots.Release(slot, 2), 2u);
+  slots.AddOwner(1);
+  slots.RemoveOwner(2);
+  EXPECT_FALSE(slots.Release(lost, 1).has_value());
 }
 
 TEST(SharedSlotsTest, WhatTheDeviceRefusedIsTakenBack) {
@@ -120,8 +190,8 @@ TEST(SharedSlotsTest, WhatTheDeviceRefusedIsTakenBack) {
   ASSERT_TRUE(slots.Take(2, &second));
   slots.Back(second);
   ASSERT_TRUE(slots.Take(3, &second));
-  EXPECT_EQ(slots.Release(first), 1u);
-  EXPECT_EQ(slots.Release(second), 3u);
+  EXPECT_EQ(slots.Release(first, 1), 1u);
+  EXPECT_EQ(slots.Release(second, 1), 3u);
 }
 
 }  // namespace

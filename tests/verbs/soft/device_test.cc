@@ -18,6 +18,16 @@ class DeviceTest : public TwoNics {
   sim::LoopbackFabric fabric_;
 };
 
+TEST_F(DeviceTest, TheQueuesOfAQueuePairAreOfOneLoop) {
+  sim::SimLoop other(scheduler_);
+  const auto elsewhere = *a_.device->CreateCompletionQueue(other, 16, [] {});
+  QueuePairOptions options;
+  options.send_queue = a_.completions.get();
+  options.receive_queue = elsewhere.get();
+  const auto refused = a_.domain->CreateQueuePair(options);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused.status())) << refused.status();
+}
+
 TEST_F(DeviceTest, SendArrivesInThePostedReceive) {
   Connect();
   PostReceive(b_, b_.Piece(0, 100), 7);

@@ -1,0 +1,99 @@
+// What libibverbs is asked for by a device, and what becomes of what its provider refuses.
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/verbs/ibv/device.h"
+#include "tests/verbs/ibv/recording_verbs.h"
+
+namespace tokamak::verbs::ibv {
+namespace {
+
+using testing::HasSubstr;
+
+class DeviceCallsTest : public testing::Test {
+ protected:
+  DeviceCallsTest() {
+    RecordingVerbs::Reset();
+    DeviceOptions options;
+    options.name.device = RecordingVerbs::kDevice;
+    options.exchange = Exchange::kTcp;
+    options.tcp_address = *Address::Parse("127.0.0.1");
+    auto device = OpenIbvDevice(options);
+    EXPECT_TRUE(device.ok()) << device.status();
+    device_ = *std::move(device);
+    domain_ = *device_->CreateProtectionDomain();
+    queue_ = *device_->CreateCompletionQueue(loop_, 16, [] {});
+    RecordingVerbs::Reset();
+  }
+
+  absl::StatusOr<std::unique_ptr<QueuePair>> MakeQueuePair(ProtectionDomain& domain) {
+    QueuePairOptions options;
+    options.send_queue = options.receive_queue = queue_.get();
+    return domain.CreateQueuePair(options);
+  }
+
+  std::unique_ptr<MemoryRegion> Register(Access access = kLocalWrite) {
+    return *domain_->RegisterMemory(absl::MakeSpan(memory_), access);
+  }
+
+  os::EpollLoop loop_;
+  std::vector<uint8_t> memory_ = std::vector<uint8_t>(4096);
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<ProtectionDomain> domain_;
+  std::unique_ptr<CompletionQueue> queue_;
+};
+
+TEST_F(DeviceCallsTest, NobodyReachesMemoryThatTheDeviceDoesNotLetGoOf) {
+  const auto other_domain = *device_->CreateProtectionDomain();
+  auto queue_pair = *MakeQueuePair(*domain_);
+  const auto of_another_domain = *MakeQueuePair(*other_domain);
+  auto region = Register();
+  RecordingVerbs::Get().deregistration_error = EBUSY;
+  region.reset();
+  EXPECT_EQ(queue_pair->state(), QueuePairState::kError);
+  EXPECT_EQ(of_another_domain->state(), QueuePairState::kInit);
+  const auto next = MakeQueuePair(*domain_);
+  EXPECT_TRUE(absl::IsUnavailable(next.status())) << next.status();
+  EXPECT_THAT(std::string(next.status().message()), HasSubstr("restart"));
+  EXPECT_EQ(RecordingVerbs::Get().regions, 1);
+}
+
+TEST_F(DeviceCallsTest, MemoryThatIsTakenBackAfterAllLetsQueuePairsBeMadeAgain) {
+  auto region = Register();
+  RecordingVerbs::Get().deregistration_error = EBUSY;
+  region.reset();
+  RecordingVerbs::Get().deregistration_error = 0;
+  const auto next = MakeQueuePair(*domain_);
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ((*next)->state(), QueuePairState::kInit);
+  EXPECT_EQ(RecordingVerbs::Get().regions, 0);
+}
+
+TEST_F(DeviceCallsTest, AWindowThatIsNotTakenBackEndsItsQueuePairsToo) {
+  const auto queue_pair = *MakeQueuePair(*domain_);
+  auto window = *domain_->CreateMemoryWindow();
+  RecordingVerbs::Get().window_error = EBUSY;
+  window.reset();
+  EXPECT_EQ(queue_pair->state(), QueuePairState::kError);
+  RecordingVerbs::Get().window_error = 0;
+  EXPECT_TRUE(MakeQueuePair(*domain_).ok());
+}
+
+TEST_F(DeviceCallsTest, ADeviceThatIsGoneHasLetGo) {
+  const auto queue_pair = *MakeQueuePair(*domain_);
+  for (const int gone : {EIO, ENODEV}) {
+    auto region = Register();
+    RecordingVerbs::Get().deregistration_error = gone;
+    region.reset();
+    EXPECT_EQ(queue_pair->state(), QueuePairState::kInit);
+  }
+  RecordingVerbs::Get().deregistration_error = 0;
+}
+
+}  // namespace
+}  // namespace tokamak::verbs::ibv

@@ -1,0 +1,236 @@
+#include "tests/verbs/ibv/recording_verbs.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+#undef ibv_query_port
+#undef ibv_reg_mr
+
+namespace tokamak::verbs::ibv {
+
+RecordingVerbs& RecordingVerbs::Get() {
+  static RecordingVerbs* const one = new RecordingVerbs;
+  return *one;
+}
+
+}  // namespace tokamak::verbs::ibv
+
+using tokamak::verbs::ibv::RecordingVerbs;
+
+namespace {
+
+ibv_device* TheDevice() {
+  static ibv_device* const device = [] {
+    auto* const made = new ibv_device{};
+    made->node_type = IBV_NODE_CA;
+    made->transport_type = IBV_TRANSPORT_IB;
+    std::strncpy(made->name, RecordingVerbs::kDevice, sizeof(made->name) - 1);
+    return made;
+  }();
+  return device;
+}
+
+int PollNothing(ibv_cq*, int, ibv_wc*) { return 0; }
+int ArmNothing(ibv_cq*, int) { return 0; }
+int PostSends(ibv_qp*, ibv_send_wr*, ibv_send_wr**) { return 0; }
+int PostReceives(ibv_qp*, ibv_recv_wr*, ibv_recv_wr**) { return 0; }
+int PostSharedReceives(ibv_srq*, ibv_recv_wr*, ibv_recv_wr**) { return 0; }
+
+ibv_mw* AllocateWindow(ibv_pd* domain, ibv_mw_type type) {
+  auto* const window = new ibv_mw{};
+  window->context = domain->context;
+  window->pd = domain;
+  window->type = type;
+  return window;
+}
+
+int DeallocateWindow(ibv_mw* window) {
+  if (RecordingVerbs::Get().window_error != 0) return RecordingVerbs::Get().window_error;
+  delete window;
+  return 0;
+}
+
+}  // namespace
+
+extern "C" {
+
+ibv_device** ibv_get_device_list(int* count) {
+  if (count != nullptr) *count = 1;
+  return new ibv_device* [2] { TheDevice(), nullptr };
+}
+void ibv_free_device_list(ibv_device** list) { delete[] list; }
+const char* ibv_get_device_name(ibv_device* device) { return device->name; }
+
+ibv_context* ibv_open_device(ibv_device* device) {
+  auto* const context = new ibv_context{};
+  context->device = device;
+  context->async_fd = eventfd(0, EFD_CLOEXEC);
+  context->num_comp_vectors = RecordingVerbs::kVectors;
+  context->ops.poll_cq = PollNothing;
+  context->ops.req_notify_cq = ArmNothing;
+  context->ops.post_send = PostSends;
+  context->ops.post_recv = PostReceives;
+  context->ops.post_srq_recv = PostSharedReceives;
+  context->ops.alloc_mw = AllocateWindow;
+  context->ops.dealloc_mw = DeallocateWindow;
+  return context;
+}
+
+int ibv_close_device(ibv_context* context) {
+  close(context->async_fd);
+  delete context;
+  return 0;
+}
+
+int ibv_query_device(ibv_context*, ibv_device_attr* attributes) {
+  *attributes = {};
+  attributes->vendor_id = 0x2c9;
+  attributes->phys_port_cnt = 1;
+  attributes->device_cap_flags = IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+  attributes->max_qp = attributes->max_cq = attributes->max_mr = attributes->max_mw = 1024;
+  attributes->max_qp_wr = attributes->max_cqe = attributes->max_srq_wr = 4096;
+  attributes->max_srq = 16;
+  attributes->max_sge = attributes->max_sge_rd = attributes->max_srq_sge = 16;
+  attributes->max_qp_rd_atom = attributes->max_qp_init_rd_atom = 16;
+  attributes->local_ca_ack_delay = 16;
+  return 0;
+}
+
+int ibv_query_port(ibv_context*, uint8_t, _compat_ibv_port_attr* to) {
+  auto* const port = reinterpret_cast<ibv_port_attr*>(to);
+  port->state = IBV_PORT_ACTIVE;
+  port->max_mtu = port->active_mtu = IBV_MTU_4096;
+  port->lid = 1;
+  port->max_msg_sz = 1u << 30;
+  port->link_layer = IBV_LINK_LAYER_INFINIBAND;
+  return 0;
+}
+
+ssize_t _ibv_query_gid_table(ibv_context*, ibv_gid_entry* entries, size_t, uint32_t, size_t) {
+  entries[0] = {};
+  entries[0].gid.raw[0] = 0xfe;
+  entries[0].gid.raw[1] = 0x80;
+  entries[0].gid.raw[15] = 1;
+  entries[0].port_num = 1;
+  entries[0].gid_type = IBV_GID_TYPE_IB;
+  return 1;
+}
+
+const char* ibv_port_state_str(ibv_port_state) { return "ACTIVE"; }
+
+int ibv_get_async_event(ibv_context*, ibv_async_event*) {
+  errno = EAGAIN;
+  return -1;
+}
+void ibv_ack_async_event(ibv_async_event*) {}
+
+ibv_pd* ibv_alloc_pd(ibv_context* context) {
+  auto* const domain = new ibv_pd{};
+  domain->context = context;
+  return domain;
+}
+int ibv_dealloc_pd(ibv_pd* domain) {
+  delete domain;
+  return 0;
+}
+
+ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, size_t length, uint64_t, unsigned access) {
+  RecordingVerbs& verbs = RecordingVerbs::Get();
+  if ((access & verbs.refused_access) != 0) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  verbs.accesses.push_back(access);
+  ++verbs.regions;
+  auto* const region = new ibv_mr{};
+  region->context = domain->context;
+  region->pd = domain;
+  region->addr = address;
+  region->length = length;
+  return region;
+}
+ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t length, int access) {
+  return ibv_reg_mr_iova2(domain, address, length, 0, static_cast<unsigned>(access));
+}
+int ibv_dereg_mr(ibv_mr* region) {
+  RecordingVerbs& verbs = RecordingVerbs::Get();
+  if (verbs.deregistration_error != 0) return verbs.deregistration_error;
+  --verbs.regions;
+  delete region;
+  return 0;
+}
+
+ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
+  auto* const channel = new ibv_comp_channel{};
+  channel->context = context;
+  channel->fd = eventfd(0, EFD_CLOEXEC);
+  return channel;
+}
+int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
+  close(channel->fd);
+  delete channel;
+  return 0;
+}
+int ibv_get_cq_event(ibv_comp_channel*, ibv_cq**, void**) {
+  errno = EAGAIN;
+  return -1;
+}
+void ibv_ack_cq_events(ibv_cq*, unsigned) {}
+
+ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owner, ibv_comp_channel* channel, int vector) {
+  RecordingVerbs::Get().completion_vectors.push_back(vector);
+  auto* const queue = new ibv_cq{};
+  queue->context = context;
+  queue->channel = channel;
+  queue->cq_context = owner;
+  queue->cqe = entries;
+  return queue;
+}
+int ibv_destroy_cq(ibv_cq* queue) {
+  delete queue;
+  return 0;
+}
+
+ibv_srq* ibv_create_srq(ibv_pd* domain, ibv_srq_init_attr* wanted) {
+  auto* const queue = new ibv_srq{};
+  queue->context = domain->context;
+  queue->srq_context = wanted->srq_context;
+  return queue;
+}
+int ibv_modify_srq(ibv_srq*, ibv_srq_attr*, int) { return 0; }
+int ibv_destroy_srq(ibv_srq* queue) {
+  delete queue;
+  return 0;
+}
+
+ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
+  static uint32_t number = 100;
+  auto* const queue_pair = new ibv_qp{};
+  queue_pair->context = domain->context;
+  queue_pair->pd = domain;
+  queue_pair->qp_context = wanted->qp_context;
+  queue_pair->qp_num = ++number;
+  queue_pair->state = IBV_QPS_RESET;
+  return queue_pair;
+}
+int ibv_modify_qp(ibv_qp* queue_pair, ibv_qp_attr* attributes, int mask) {
+  if ((mask & IBV_QP_STATE) != 0) queue_pair->state = attributes->qp_state;
+  return 0;
+}
+int ibv_query_qp(ibv_qp* queue_pair, ibv_qp_attr* attributes, int, ibv_qp_init_attr*) {
+  attributes->qp_state = queue_pair->state;
+  return 0;
+}
+int ibv_destroy_qp(ibv_qp* queue_pair) {
+  delete queue_pair;
+  return 0;
+}
+
+ibv_ah* ibv_create_ah(ibv_pd*, ibv_ah_attr*) { return nullptr; }
+int ibv_destroy_ah(ibv_ah*) { return 0; }
+
+}  // extern "C"
