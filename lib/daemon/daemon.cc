@@ -124,7 +124,7 @@ absl::Status Daemon::OpenMachine() {
   machine.endpoint.reliability.ack_timeout = AckTimeout();
   std::vector<std::unique_ptr<node::EngineLoop>> engines;
   for (uint32_t i = 0; i < options_.engines; ++i) {
-    engines.push_back(std::make_unique<EngineThread>(i, options_.detection));
+    engines.push_back(std::make_unique<EngineThread>(i, rails_->Place(i), options_.detection));
   }
   const std::vector<transport::Rail> rails = rails_->all();
   auto assembled =

@@ -53,6 +53,8 @@ class OpenedDevice {
   virtual ~OpenedDevice() = default;
   virtual verbs::Device& device() = 0;
   virtual void AddNumbers(std::vector<client::NumberEntry>& numbers) const = 0;
+  // Processors of the NUMA node that it hangs on; none: it hangs nowhere in particular.
+  virtual std::vector<int> ProcessorsNear() const = 0;
 };
 
 absl::StatusOr<std::unique_ptr<OpenedDevice>> OpenDevice(absl::string_view name, const DeviceSettings& settings);

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "lib/node/machine.h"
@@ -11,8 +13,9 @@ namespace tokamak::daemon {
 
 class EngineThread final : public node::EngineLoop {
  public:
-  EngineThread(uint32_t number, const os::Detection& detection)
-      : thread_(os::ThreadOptions{absl::StrCat("tokamak-eng", number)}, detection) {}
+  // Runs on these processors; none: on any.
+  EngineThread(uint32_t number, std::vector<int> processors, const os::Detection& detection)
+      : thread_(os::ThreadOptions{absl::StrCat("tokamak-eng", number), std::move(processors)}, detection) {}
 
   base::EventLoop& loop() override { return thread_.loop(); }
   void CallOn(absl::FunctionRef<void()> call) override { thread_.CallOn(call); }

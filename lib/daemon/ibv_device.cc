@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "lib/daemon/placement.h"
 #include "lib/verbs/ibv/device.h"
 #include "lib/verbs/ibv/device_name.h"
 
@@ -31,17 +32,19 @@ std::string PortFolder(const verbs::ibv::DeviceName& name) {
 
 class IbvDevice final : public OpenedDevice {
  public:
-  IbvDevice(std::unique_ptr<verbs::Device> device, std::string port)
-      : device_(std::move(device)), port_(std::move(port)) {}
+  IbvDevice(std::unique_ptr<verbs::Device> device, const verbs::ibv::DeviceName& name)
+      : device_(std::move(device)), name_(name.device), port_(PortFolder(name)) {}
 
   verbs::Device& device() override { return *device_; }
   void AddNumbers(std::vector<client::NumberEntry>& numbers) const override {
     for (const char* counters : {"/counters", "/hw_counters"}) AddCounters(port_ + counters, numbers);
   }
+  std::vector<int> ProcessorsNear() const override { return daemon::ProcessorsNear("/sys", name_); }
 
  private:
   const std::unique_ptr<verbs::Device> device_;
-  const std::string port_;
+  const std::string name_;
+  const std::string port_;  // its folder
 };
 
 }  // namespace
@@ -71,7 +74,7 @@ absl::StatusOr<std::unique_ptr<OpenedDevice>> OpenIbvDevice(absl::string_view na
   options.traffic_class = settings.fabric.traffic_class;
   auto device = verbs::ibv::OpenIbvDevice(options);
   if (!device.ok()) return device.status();
-  return std::make_unique<IbvDevice>(*std::move(device), PortFolder(*parsed));
+  return std::make_unique<IbvDevice>(*std::move(device), *parsed);
 }
 
 void AddCounters(const std::string& folder, std::vector<client::NumberEntry>& numbers) {

@@ -1,10 +1,14 @@
 #include "lib/daemon/rails.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "glog/logging.h"
+#include "lib/daemon/placement.h"
 
 namespace tokamak::daemon {
 
@@ -24,7 +28,7 @@ absl::StatusOr<std::unique_ptr<Rails>> Rails::Open(absl::string_view names, cons
     if (i > 0 && !own.pcap_path.empty()) absl::StrAppend(&own.pcap_path, ".", i);
     auto device = OpenDevice(all[i], own);
     if (!device.ok()) return device.status();
-    rails->rails_.push_back({*std::move(device), nullptr, nullptr});
+    rails->rails_.push_back({all[i], *std::move(device), nullptr, nullptr});
   }
   return rails;
 }
@@ -57,6 +61,23 @@ std::vector<transport::Rail> Rails::all() const {
   std::vector<transport::Rail> all;
   for (const One& one : rails_) all.push_back({one.device->device(), *one.domain, *one.registration});
   return all;
+}
+
+std::vector<int> Rails::Place(uint32_t number) const {
+  const OpenedDevice& device = *rails_[number % rails_.size()].device;
+  const std::vector<int> near = device.ProcessorsNear();
+  if (near.empty()) return {};
+  const std::vector<int> allowed = AllowedProcessors();
+  std::vector<int> place = PlaceNear(near, allowed);
+  const std::string& name = rails_[number % rails_.size()].name;
+  if (!place.empty()) {
+    LOG(INFO) << "engine " << number << " runs on processors " << absl::StrJoin(place, ",") << ", near " << name;
+  } else if (!std::includes(near.begin(), near.end(), allowed.begin(), allowed.end())) {
+    LOG(WARNING) << "engine " << number << " is far from " << name << ": this process may run on none of processors "
+                 << absl::StrJoin(near, ",")
+                 << "; allow some (taskset, cpuset) to spare each byte the way between nodes";
+  }
+  return place;
 }
 
 void Rails::AddNumbers(std::vector<client::NumberEntry>& numbers) const {

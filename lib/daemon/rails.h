@@ -4,6 +4,7 @@
 // Thread rule: one thread, which is none of the devices' loops.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,11 +36,16 @@ class Rails final {
   // For engines; after Register.
   std::vector<transport::Rail> all() const;
 
+  // Where the thread of engine `number` shall run, and that it is logged: near one of the devices,
+  // which engines take in turn. Empty: anywhere.
+  std::vector<int> Place(uint32_t number) const;
+
   // Those of a device beside the first begin with its number: "rail1_".
   void AddNumbers(std::vector<client::NumberEntry>& numbers) const;
 
  private:
   struct One {
+    std::string name;
     std::unique_ptr<OpenedDevice> device;
     std::unique_ptr<verbs::ProtectionDomain> domain;
     std::unique_ptr<transport::Registration> registration;

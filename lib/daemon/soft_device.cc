@@ -54,6 +54,7 @@ class SoftUdpDevice final : public OpenedDevice {
   }
 
   verbs::Device& device() override { return *device_; }
+  std::vector<int> ProcessorsNear() const override { return {}; }
 
   void AddNumbers(std::vector<client::NumberEntry>& numbers) const override {
     const verbs::soft::UdpCounters& udp = fabric_->counters();

@@ -16,12 +16,14 @@ void Prepare(const ThreadOptions& options) {
   pthread_setname_np(pthread_self(), options.name.substr(0, 15).c_str());
   // Else the kernel adds up to 50 us to each sleep, to save power.
   prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
-  if (options.cpu < 0) return;
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
-  CPU_SET(options.cpu, &cpus);
-  errno = pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
-  if (errno != 0) PLOG(WARNING) << "thread " << options.name << " is not bound to processor " << options.cpu;
+  if (options.processors.empty()) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int processor : options.processors) {
+    if (processor >= 0 && processor < CPU_SETSIZE) CPU_SET(static_cast<size_t>(processor), &set);
+  }
+  errno = pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+  if (errno != 0) PLOG(WARNING) << "thread " << options.name << " is not bound to its processors";
 }
 
 }  // namespace

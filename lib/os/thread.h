@@ -5,12 +5,13 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace tokamak::os {
 
 struct ThreadOptions {
-  std::string name;  // the kernel keeps the first 15 bytes
-  int cpu = -1;      // runs on this processor only; -1 on any. One that does not exist is a warning.
+  std::string name;                  // the kernel keeps the first 15 bytes
+  std::vector<int> processors = {};  // runs on these only; none: on any. Where none of them exists that is a warning.
 };
 
 // The caller joins it.

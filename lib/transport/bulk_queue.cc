@@ -1,6 +1,7 @@
 #include "lib/transport/bulk_queue.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,7 +13,8 @@ absl::StatusOr<std::unique_ptr<BulkQueue>> BulkQueue::Create(const Rail& rail, v
                                                              Side side, uint32_t number) {
   auto sends = Slots::Create(rail.domain, kDepth, kNoteSize, verbs::kLocalRead);
   if (!sends.ok()) return sends.status();
-  auto receives = Slots::Create(rail.domain, ReceivesFor(side), kNoteSize, verbs::kLocalWrite);
+  auto receives =
+      Slots::Create(rail.domain, ReceivesFor(side), kNoteSize, verbs::kLocalWrite | verbs::kRelaxedOrdering);
   if (!receives.ok()) return receives.status();
   std::unique_ptr<BulkQueue> queue(new BulkQueue(rail, side, number, *std::move(sends), *std::move(receives)));
   if (absl::Status s = queue->MakeQueuePair(rail, completions); !s.ok()) return s;
@@ -99,11 +101,19 @@ absl::StatusOr<uint32_t> BulkQueue::OnReceived(uint32_t entry, const verbs::Comp
 
 absl::Status BulkQueue::Repost() {
   if (failed_) return absl::OkStatus();
-  for (uint32_t entry : drained_) {
-    const verbs::Sge piece = receives_.Piece(entry, kNoteSize);
-    const verbs::ReceiveRequest request{IdOf(true, entry).Pack(), absl::MakeConstSpan(&piece, 1)};
-    if (auto result = queue_pair_->PostReceive(absl::MakeConstSpan(&request, 1)); !result.ok()) return result.status;
-    ++receives_posted_;
+  std::array<verbs::ReceiveRequest, kBatch> requests;
+  std::array<verbs::Sge, kBatch> pieces;
+  for (size_t done = 0; done < drained_.size();) {
+    const size_t count = std::min(kBatch, drained_.size() - done);
+    for (size_t i = 0; i < count; ++i) {
+      const uint32_t entry = drained_[done + i];
+      pieces[i] = receives_.Piece(entry, kNoteSize);
+      requests[i] = {IdOf(true, entry).Pack(), absl::MakeConstSpan(&pieces[i], 1)};
+    }
+    const verbs::PostResult result = queue_pair_->PostReceive(absl::MakeConstSpan(requests.data(), count));
+    receives_posted_ += static_cast<uint32_t>(result.accepted);
+    if (!result.ok()) return result.status;
+    done += count;
   }
   drained_.clear();
   return absl::OkStatus();

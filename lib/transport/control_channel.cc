@@ -25,7 +25,8 @@ absl::StatusOr<std::unique_ptr<ControlChannel>> ControlChannel::Create(Context& 
   const EndpointOptions& options = context.options;
   auto sends = Slots::Create(rail.domain, SendSlots(options), options.slot_size, verbs::kLocalRead);
   if (!sends.ok()) return sends.status();
-  auto receives = Slots::Create(rail.domain, options.receive_slots, options.slot_size, verbs::kLocalWrite);
+  auto receives = Slots::Create(rail.domain, options.receive_slots, options.slot_size,
+                                verbs::kLocalWrite | verbs::kRelaxedOrdering);
   if (!receives.ok()) return receives.status();
   std::unique_ptr<ControlChannel> channel(new ControlChannel(context, *std::move(sends), *std::move(receives)));
   if (absl::Status s = channel->Open(rail, completions); !s.ok()) return s;

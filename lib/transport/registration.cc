@@ -9,15 +9,19 @@ namespace {
 
 using verbs::Access;
 
+// Memory of objects is looked at when a completion has said that they are there.
+constexpr Access kOrder = verbs::kRelaxedOrdering;
+
 // No more than the use needs.
 Access AccessFor(Registration::Use use, const verbs::Limits& limits) {
   switch (use) {
     case Registration::Use::kReadSource:
       return verbs::kRemoteRead;
     case Registration::Use::kReadTarget:
-      return limits.read_sink_needs_remote_write ? verbs::kLocalWrite | verbs::kRemoteWrite : verbs::kLocalWrite;
+      return kOrder | verbs::kLocalWrite |
+             (limits.read_sink_needs_remote_write ? verbs::kRemoteWrite : verbs::kLocalRead);
     case Registration::Use::kWriteTarget:
-      return verbs::kLocalWrite | verbs::kRemoteWrite;
+      return kOrder | verbs::kLocalWrite | verbs::kRemoteWrite;
   }
   return verbs::kLocalRead;
 }
@@ -74,7 +78,7 @@ class Arena final : public Registration {
 
 absl::StatusOr<std::unique_ptr<Registration>> RegisterArena(verbs::Device& device, verbs::ProtectionDomain& domain,
                                                             absl::Span<uint8_t> arena) {
-  auto region = domain.RegisterMemory(arena, verbs::kLocalWrite | verbs::kRemoteRead);
+  auto region = domain.RegisterMemory(arena, kOrder | verbs::kLocalWrite | verbs::kRemoteRead);
   if (!region.ok()) return region.status();
   return std::make_unique<Arena>(device, domain, arena, *std::move(region));
 }

@@ -56,6 +56,11 @@ enum Access : uint32_t {
   // Its bytes are never read nor written, so the memory need not exist: for simulations in which
   // only lengths and times count. Software NICs only; not with kRemoteAtomic.
   kPhantom = 32,
+  // What comes over the network may be placed in any order until a completion says that it is
+  // there, with all that came before it: for memory that is looked at only then, and never written
+  // twice meanwhile. Some devices are faster so (PCI Express's relaxed ordering); the others ignore
+  // it. Not with kRemoteAtomic.
+  kRelaxedOrdering = 64,
 };
 constexpr Access operator|(Access a, Access b) {
   return static_cast<Access>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
@@ -257,6 +262,9 @@ struct Limits {
   uint64_t max_message = 0;        // bytes, one request
   uint32_t max_private_data = 56;  // bytes, 52 at least: what CM over IP and the device leave to the application
   uint32_t active_mtu = 0;         // bytes, largest path MTU of the port as it is configured
+  // The device can get lost where a request is sent again that was not lost (rdma_rxe of Linux 6.1
+  // sends it without its bytes, which the peer refuses as invalid), and that ends the connection.
+  bool repeats_may_fail = false;
   // 11.2.1.2, local CA ACK delay: the longest that the device takes to acknowledge what it was
   // sent. To a peer whose ack timeout is shorter, what is on its way may look lost.
   base::Duration ack_delay;

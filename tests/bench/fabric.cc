@@ -47,7 +47,10 @@ std::vector<uint8_t> MakeArena(uint64_t bytes) {
   return arena;
 }
 
-int CpuFor(int thread) { return std::thread::hardware_concurrency() > 1 ? thread : -1; }
+std::vector<int> ProcessorsFor(int thread) {
+  if (std::thread::hardware_concurrency() < 2) return {};
+  return {thread};
+}
 
 UdpFabricOptions FabricOptions(const Settings& settings) {
   UdpFabricOptions options;
@@ -168,8 +171,8 @@ double Measure(const Settings& settings, const Bytes& bytes) {
 }
 
 double MeasureUdp(const Settings& settings, uint32_t payload) {
-  os::LoopThread sink_thread({"sink", CpuFor(1)});
-  os::LoopThread source_thread({"source", CpuFor(0)});
+  os::LoopThread sink_thread({"sink", ProcessorsFor(1)});
+  os::LoopThread source_thread({"source", ProcessorsFor(0)});
   std::unique_ptr<Sink> sink;
   std::unique_ptr<Source> source;
   sink_thread.CallOn([&] { sink = std::make_unique<Sink>(sink_thread.loop(), settings, payload); });

@@ -36,14 +36,14 @@ TEST(LoopThreadTest, ItsThreadHasItsNameAndNoUnixSignals) {
 }
 
 TEST(LoopThreadTest, ItCanBeBoundToAProcessor) {
-  LoopThread thread({"bound", 0});
+  LoopThread thread({"bound", {0}});
   cpu_set_t cpus;
   thread.CallOn([&] { pthread_getaffinity_np(pthread_self(), sizeof(cpus), &cpus); });
   EXPECT_EQ(CPU_COUNT(&cpus), 1);
 }
 
 TEST(LoopThreadTest, AProcessorThatDoesNotExistIsNoHindrance) {
-  LoopThread thread({"unbound", CPU_SETSIZE - 1});
+  LoopThread thread({"unbound", {CPU_SETSIZE - 1}});
   int ran = 0;
   thread.CallOn([&] { ran = 1; });
   EXPECT_EQ(ran, 1);

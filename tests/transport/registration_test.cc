@@ -84,7 +84,7 @@ TEST_F(RegistrationTest, AnArenaIsRegisteredOnceForReading) {
   }
   ASSERT_EQ(domain.entries.size(), 1u);
   EXPECT_EQ(domain.entries[0].memory.size(), memory.size());
-  EXPECT_EQ(domain.entries[0].access, verbs::kLocalWrite | verbs::kRemoteRead);
+  EXPECT_EQ(domain.entries[0].access, verbs::kLocalWrite | verbs::kRemoteRead | verbs::kRelaxedOrdering);
 }
 
 TEST_F(RegistrationTest, AWriteTargetHasAKeyOfExactlyItsRange) {
@@ -96,7 +96,7 @@ TEST_F(RegistrationTest, AWriteTargetHasAKeyOfExactlyItsRange) {
     const NotingDomain::Entry& entry = domain.entries.back();
     EXPECT_EQ(entry.memory.data(), memory.data() + 100);
     EXPECT_EQ(entry.memory.size(), 200u);
-    EXPECT_EQ(entry.access, verbs::kLocalWrite | verbs::kRemoteWrite);
+    EXPECT_EQ(entry.access, verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRelaxedOrdering);
     EXPECT_NE(lease->rkey(), 2000u);
     EXPECT_TRUE(entry.alive);
     lease = absl::CancelledError();  // dropped
@@ -111,16 +111,16 @@ TEST_F(RegistrationTest, OnDemandGivesNoMoreThanTheUseNeeds) {
   auto target = registration->Acquire(Part(10, 10), Use::kReadTarget);
   ASSERT_TRUE(source.ok() && target.ok());
   EXPECT_EQ(domain.entries[0].access, verbs::kRemoteRead);
-  EXPECT_EQ(domain.entries[1].access, verbs::kLocalWrite);
+  EXPECT_EQ(domain.entries[1].access, verbs::kLocalWrite | verbs::kRelaxedOrdering);
 }
 
 TEST_F(RegistrationTest, IwarpReadsIntoAKeyOfItsOwn) {
   auto arena = RegisterArena(iwarp, domain, absl::MakeSpan(memory));
-  EXPECT_EQ(domain.entries[0].access, verbs::kLocalWrite | verbs::kRemoteRead);
+  EXPECT_EQ(domain.entries[0].access, verbs::kLocalWrite | verbs::kRemoteRead | verbs::kRelaxedOrdering);
   auto lease = (*arena)->Acquire(Part(100, 200), Use::kReadTarget);
   ASSERT_TRUE(lease.ok());
   EXPECT_EQ(domain.entries[1].memory.size(), 200u);
-  EXPECT_EQ(domain.entries[1].access, verbs::kLocalWrite | verbs::kRemoteWrite);
+  EXPECT_EQ(domain.entries[1].access, verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRelaxedOrdering);
 }
 
 TEST_F(RegistrationTest, MemoryOutsideOfTheArenaIsRefused) {

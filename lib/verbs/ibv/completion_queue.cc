@@ -56,8 +56,8 @@ absl::StatusOr<std::shared_ptr<CompletionCore>> CompletionCore::Make(std::shared
     entries = std::min(depth + kUnasked, core->context_->limits().max_completions);
   }
   errno = 0;
-  core->queue_ =
-      ibv_create_cq(device, static_cast<int>(entries), static_cast<AsyncTarget*>(core.get()), core->channel_, 0);
+  core->queue_ = ibv_create_cq(device, static_cast<int>(entries), static_cast<AsyncTarget*>(core.get()), core->channel_,
+                               core->context_->NextVector());
   if (core->queue_ == nullptr) return ErrnoStatus(errno == 0 ? EIO : errno, "ibv_create_cq");
   return core;
 }

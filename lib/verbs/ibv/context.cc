@@ -1,7 +1,11 @@
 #include "lib/verbs/ibv/context.h"
 
+#include <glog/logging.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -214,7 +218,22 @@ Context::Context(OpenedDevice device, SparedQueue spared, const DeviceOptions& o
       address_(address),
       limits_(limits),
       quirks_(quirks),
+      next_vector_(static_cast<uint32_t>(getpid())),
       events_(device_.get(), port.number) {}
+
+int Context::NextVector() {
+  const auto count = static_cast<uint32_t>(std::max(device_->num_comp_vectors, 1));
+  return static_cast<int>(next_vector_.fetch_add(1, std::memory_order_relaxed) % count);
+}
+
+void Context::NoteRelaxedOrdering(int error) {
+  if (told_ordering_.load(std::memory_order_relaxed) || told_ordering_.exchange(true)) return;
+  LOG_IF(INFO, error == 0) << name_
+                           << ": memory is registered with relaxed ordering, which a device or kernel that does "
+                           << "not know it ignores";
+  LOG_IF(WARNING, error != 0) << name_ << ": memory is registered without relaxed ordering, which the device refuses: "
+                              << std::strerror(error);
+}
 
 LocalPort Context::PortNow() const {
   LocalPort now = port_;

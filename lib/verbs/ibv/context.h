@@ -6,6 +6,8 @@
 
 #include <infiniband/verbs.h>
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -46,6 +48,14 @@ class Context final {
   const Quirks& quirks() const { return quirks_; }
   AsyncEvents& events() { return events_; }
 
+  // The completion vector, and so the interrupt, of the next completion queue: each in turn, from
+  // one that depends on the process.
+  int NextVector();
+
+  // Memory that may be written in any order was registered so (error 0), or the device refused. The
+  // first of either is logged.
+  void NoteRelaxedOrdering(int error);
+
   // As it is now: its MTU, its LID and where its GID stands may change. Where the GID itself has
   // gone and peers are told ours with each connection (Exchange::kTcp), another takes its place.
   // Asks the kernel.
@@ -60,6 +70,8 @@ class Context final {
   const Address address_;
   const Limits limits_;
   const Quirks quirks_;
+  std::atomic<uint32_t> next_vector_;
+  std::atomic<bool> told_ordering_{false};
   AsyncEvents events_;
 };
 

@@ -123,6 +123,8 @@ absl::StatusOr<std::unique_ptr<ConnectionManager>> MakeManager(const std::shared
   }
   RdmaCmOptions options;
   options.device = context->options().name.device;
+  options.port_number = context->port().number;
+  options.traffic_class = context->port().traffic_class;
   options.address = context->address();
   options.port = port;
   options.max_reads = context->limits().max_reads;

@@ -82,8 +82,21 @@ absl::StatusOr<std::unique_ptr<IbvMemoryRegion>> IbvMemoryRegion::Register(std::
   if ((access & kWindowBind) != 0 && !limits.memory_windows) {
     return absl::UnimplementedError("the device has no memory windows");
   }
+  const bool relaxed = (access & kRelaxedOrdering) != 0;
+  if (relaxed && (access & kRemoteAtomic) != 0) {
+    return absl::InvalidArgumentError("kRelaxedOrdering does not go with kRemoteAtomic");
+  }
+  const unsigned int flags = AccessFlags(access);
   errno = 0;
-  ibv_mr* const region = ibv_reg_mr(domain->pd(), memory.data(), memory.size(), static_cast<int>(AccessFlags(access)));
+  ibv_mr* region = ibv_reg_mr(domain->pd(), memory.data(), memory.size(),
+                              static_cast<int>(flags | (relaxed ? unsigned{IBV_ACCESS_RELAXED_ORDERING} : 0u)));
+  if (const int refused = errno; region == nullptr && relaxed && (refused == EINVAL || refused == EOPNOTSUPP)) {
+    errno = 0;
+    region = ibv_reg_mr(domain->pd(), memory.data(), memory.size(), static_cast<int>(flags));
+    if (region != nullptr) domain->context().NoteRelaxedOrdering(refused);
+  } else if (region != nullptr && relaxed) {
+    domain->context().NoteRelaxedOrdering(0);
+  }
   if (region == nullptr) return RegistrationStatus(errno == 0 ? EIO : errno, memory.size());
   return std::make_unique<IbvMemoryRegion>(std::move(domain), region, memory);
 }

@@ -31,7 +31,7 @@ absl::StatusOr<std::shared_ptr<CmChannel>> RdmaCmCore::ChannelOf(os::EpollLoop& 
 // RoCE's kernel derives the priority from it; InfiniBand's subnet manager is asked for a path of
 // this QoS class; iWARP's sets it on the TCP socket.
 absl::Status RdmaCmCore::SetTrafficClass(rdma_cm_id* id) const {
-  std::optional<uint8_t> traffic_class = options_.port().traffic_class;
+  std::optional<uint8_t> traffic_class = options_.traffic_class;
   if (!traffic_class.has_value()) return absl::OkStatus();
   if (rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &*traffic_class, sizeof(*traffic_class)) == 0) {
     return absl::OkStatus();
@@ -40,7 +40,7 @@ absl::Status RdmaCmCore::SetTrafficClass(rdma_cm_id* id) const {
 }
 
 absl::Status RdmaCmCore::CheckDevice(const rdma_cm_id* id) const {
-  const uint8_t port = options_.port().number;
+  const uint8_t port = options_.port_number;
   if (id->verbs == nullptr) {
     return absl::FailedPreconditionError(
         absl::StrCat("rdma_cm knows no device for this address: use ", options_.address.ToString()));

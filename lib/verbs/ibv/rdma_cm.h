@@ -31,6 +31,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -41,10 +42,12 @@ namespace tokamak::verbs::ibv {
 
 // The device that the manager works for.
 struct RdmaCmOptions {
-  std::string device;               // as ibv_devices lists it: nothing else is connected
-  Address address;                  // Device::address(): where requests start from
-  std::function<LocalPort()> port;  // as it is now, from any thread: its MTU may change
-  uint32_t max_reads = 0;           // Limits::max_reads
+  std::string device;  // as ibv_devices lists it: nothing else is connected
+  uint8_t port_number = 1;
+  std::optional<uint8_t> traffic_class;  // none: the fabric says
+  Address address;                       // Device::address(): where requests start from
+  std::function<LocalPort()> port;       // as it is now, from any thread: its MTU may change
+  uint32_t max_reads = 0;                // Limits::max_reads
 };
 
 class RdmaCmCore;

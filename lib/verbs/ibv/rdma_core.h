@@ -30,7 +30,7 @@ class RdmaCmCore final {
   // The loop's channel, made where there is none. On the loop's thread.
   absl::StatusOr<std::shared_ptr<CmChannel>> ChannelOf(os::EpollLoop& loop);
 
-  // Tells rdma_cm the port's traffic class, if it has one: before the route of `id` is looked for,
+  // Tells rdma_cm our traffic class, if it has one: before the route of `id` is looked for,
   // or somebody listens there.
   absl::Status SetTrafficClass(rdma_cm_id* id) const;
 

@@ -382,6 +382,9 @@ absl::StatusOr<uint32_t> Nic::Register(DomainId domain, absl::Span<uint8_t> memo
   if ((access & kPhantom) != 0 && (access & kRemoteAtomic) != 0) {
     return absl::InvalidArgumentError("atomics need bytes: no kRemoteAtomic with kPhantom");
   }
+  if ((access & kRelaxedOrdering) != 0 && (access & kRemoteAtomic) != 0) {
+    return absl::InvalidArgumentError("kRelaxedOrdering does not go with kRemoteAtomic");
+  }
   const uint32_t key = engine_.keys.Add(domain, memory.data(), memory.size(), access);
   if (key == 0) return NoMoreKeys();
   return key;

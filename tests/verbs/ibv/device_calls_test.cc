@@ -13,7 +13,9 @@
 namespace tokamak::verbs::ibv {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::UnorderedElementsAre;
 
 class DeviceCallsTest : public testing::Test {
  protected:
@@ -82,6 +84,38 @@ TEST_F(DeviceCallsTest, AWindowThatIsNotTakenBackEndsItsQueuePairsToo) {
   EXPECT_EQ(queue_pair->state(), QueuePairState::kError);
   RecordingVerbs::Get().window_error = 0;
   EXPECT_TRUE(MakeQueuePair(*domain_).ok());
+}
+
+TEST_F(DeviceCallsTest, CompletionQueuesTakeTheVectorsInTurn) {
+  std::vector<std::unique_ptr<CompletionQueue>> queues;
+  for (int i = 0; i < RecordingVerbs::kVectors; ++i) {
+    queues.push_back(*device_->CreateCompletionQueue(loop_, 16, [] {}));
+  }
+  EXPECT_THAT(RecordingVerbs::Get().completion_vectors, UnorderedElementsAre(0, 1, 2, 3));
+}
+
+TEST_F(DeviceCallsTest, RelaxedOrderingIsAskedForWhereTheOwnerAllowsIt) {
+  const auto strict = Register(kLocalWrite);
+  const auto relaxed = Register(kLocalWrite | kRelaxedOrdering);
+  EXPECT_THAT(RecordingVerbs::Get().accesses,
+              ElementsAre(IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING));
+}
+
+TEST_F(DeviceCallsTest, ADeviceThatRefusesRelaxedOrderingRegistersWithoutAndThatIsLoggedOnce) {
+  RecordingVerbs::Get().refused_access = IBV_ACCESS_RELAXED_ORDERING;
+  testing::internal::CaptureStderr();
+  const auto first = Register(kLocalWrite | kRelaxedOrdering);
+  const auto second = Register(kLocalWrite | kRelaxedOrdering);
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(RecordingVerbs::Get().accesses, ElementsAre(IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_LOCAL_WRITE));
+  const size_t said = log.find("without relaxed ordering");
+  EXPECT_NE(said, std::string::npos) << log;
+  EXPECT_EQ(log.find("without relaxed ordering", said + 1), std::string::npos) << log;
+}
+
+TEST_F(DeviceCallsTest, AtomicsAreNeverRelaxed) {
+  const auto refused = domain_->RegisterMemory(absl::MakeSpan(memory_), kLocalWrite | kRemoteAtomic | kRelaxedOrdering);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused.status())) << refused.status();
 }
 
 TEST_F(DeviceCallsTest, ADeviceThatIsGoneHasLetGo) {

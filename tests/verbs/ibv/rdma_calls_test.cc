@@ -24,12 +24,6 @@ class RdmaCallsTest : public testing::Test {
  protected:
   RdmaCallsTest() {
     port_.active_mtu = 1024;
-    RdmaCmOptions options;
-    options.device = RecordingRdmaCm::kDevice;
-    options.address = *Address::Parse("10.0.0.1");
-    options.port = [this] { return port_; };
-    options.max_reads = 16;
-    manager_ = *RdmaConnectionManager::Make(options);
     ibv_ah_attr route{};
     route.is_global = 1;
     route.sl = 1;
@@ -38,11 +32,22 @@ class RdmaCallsTest : public testing::Test {
     RecordingRdmaCm::Get().TakeCalls();
   }
 
+  std::unique_ptr<RdmaConnectionManager> Manager() {
+    RdmaCmOptions options;
+    options.device = RecordingRdmaCm::kDevice;
+    options.traffic_class = port_.traffic_class;
+    options.address = *Address::Parse("10.0.0.1");
+    options.port = [this] { return port_; };
+    options.max_reads = 16;
+    return *RdmaConnectionManager::Make(options);
+  }
+
   // The calls until the connection is up.
   Calls Connect() {
     bool up = false;
+    const auto manager = Manager();
     const auto connection =
-        manager_->Connect(queue_pair_, *Address::Parse("10.0.0.2:7000"), {}, [&](const ConnectionEvent& event) {
+        manager->Connect(queue_pair_, *Address::Parse("10.0.0.2:7000"), {}, [&](const ConnectionEvent& event) {
           EXPECT_EQ(event.kind, ConnectionEvent::Kind::kEstablished) << event.status;
           up = true;
         });
@@ -56,7 +61,6 @@ class RdmaCallsTest : public testing::Test {
 
   os::EpollLoop loop_;
   LocalPort port_;
-  std::unique_ptr<RdmaConnectionManager> manager_;
   FakeQueuePair queue_pair_{loop_, 17};
 };
 
@@ -85,8 +89,9 @@ TEST_F(RdmaCallsTest, ARouteFromAnotherGidThanTheOneAskedForIsSaid) {
   port_.gid_index = 3;
   port_.gid_index_is_fixed = true;
   absl::Status end;
-  const auto connection = manager_->Connect(queue_pair_, *Address::Parse("10.0.0.2:7000"), {},
-                                            [&](const ConnectionEvent& event) { end = event.status; });
+  const auto manager = Manager();
+  const auto connection = manager->Connect(queue_pair_, *Address::Parse("10.0.0.2:7000"), {},
+                                           [&](const ConnectionEvent& event) { end = event.status; });
   ASSERT_TRUE(connection.ok()) << connection.status();
   EXPECT_TRUE(loop_.RunUntil([&] { return !end.ok(); }, loop_.Now() + kPatience));
   EXPECT_THAT(std::string(end.message()), HasSubstr("from GID 0, not from @3"));
@@ -95,7 +100,8 @@ TEST_F(RdmaCallsTest, ARouteFromAnotherGidThanTheOneAskedForIsSaid) {
 // iWARP's connections inherit it from the socket that listens.
 TEST_F(RdmaCallsTest, AListenerHasTheTrafficClassBeforeItListens) {
   port_.traffic_class = 0;
-  const auto listener = manager_->Listen(loop_, *Address::Parse("10.0.0.1:7000"), [](auto) {});
+  const auto manager = Manager();
+  const auto listener = manager->Listen(loop_, *Address::Parse("10.0.0.1:7000"), [](auto) {});
   ASSERT_TRUE(listener.ok()) << listener.status();
   EXPECT_THAT(RecordingRdmaCm::Get().TakeCalls(),
               ElementsAre("rdma_bind_addr", "rdma_set_option tos 0", "rdma_listen"));

@@ -21,11 +21,7 @@ class RdmaListenerTest : public ConnectionsTest {
     RdmaCmOptions options;
     options.device = ParseDeviceName(testing_support::TestDevices()[1])->device;
     options.address = devices_[1]->address();
-    options.port = [] {
-      LocalPort port;
-      port.number = 1;
-      return port;
-    };
+    options.port = [] { return LocalPort(); };
     return std::make_shared<RdmaCmCore>(options, *Departures::Start());
   }
 };

@@ -91,6 +91,7 @@ int ibv_query_device(ibv_context*, ibv_device_attr* attributes) {
   attributes->vendor_id = 0x2c9;
   attributes->phys_port_cnt = 1;
   attributes->device_cap_flags = IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+  attributes->atomic_cap = IBV_ATOMIC_HCA;
   attributes->max_qp = attributes->max_cq = attributes->max_mr = attributes->max_mw = 1024;
   attributes->max_qp_wr = attributes->max_cqe = attributes->max_srq_wr = 4096;
   attributes->max_srq = 16;

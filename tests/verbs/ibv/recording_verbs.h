@@ -13,12 +13,12 @@ struct RecordingVerbs {
   static constexpr char kDevice[] = "recorded0";
   static constexpr int kVectors = 4;  // completion vectors
 
-  std::vector<int> completion_vectors;    // of ibv_create_cq
-  std::vector<unsigned> accesses;         // of registrations that were taken
-  unsigned refused_access = 0;            // ibv_reg_mr: EINVAL with any of these
-  int deregistration_error = 0;           // ibv_dereg_mr
-  int window_error = 0;                   // ibv_dealloc_mw
-  int regions = 0;                        // that there are
+  std::vector<int> completion_vectors;  // of ibv_create_cq
+  std::vector<unsigned> accesses;       // of registrations that were taken
+  unsigned refused_access = 0;          // ibv_reg_mr: EINVAL with any of these
+  int deregistration_error = 0;         // ibv_dereg_mr
+  int window_error = 0;                 // ibv_dealloc_mw
+  int regions = 0;                      // that there are
 
   // What the library's functions look at; a test begins with a fresh one.
   static RecordingVerbs& Get();
