@@ -204,7 +204,7 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
   app.add_option(
       "--ack-timeout", texts.ack_timeout,
       "how long a peer may take to acknowledge, seven times in a row, before it is given up; unless given, 67ms "
-      "or twice what a device says that it takes; more for slow machines or long ways");
+      "or what a device's own report asks for, 268ms at most; more for slow machines or long ways");
   app.add_option(
          "--drain", texts.drain,
          "after SIGTERM, wait this long for peers that still read, or that have not got all that was sent; with "

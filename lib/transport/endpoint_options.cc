@@ -77,7 +77,10 @@ absl::StatusOr<EndpointOptions> CheckOptions(const EndpointOptions& options, abs
 }
 
 base::Duration SuitableAckTimeout(const verbs::Limits& limits) {
-  return std::max(verbs::ReliabilityOptions().ack_timeout, limits.ack_delay * 2);
+  const verbs::ReliabilityOptions usual;
+  const base::Duration twice = limits.ack_delay * 2;
+  const base::Duration wanted = limits.repeats_may_fail ? twice : twice / (usual.retry_count + 1);
+  return std::clamp(wanted, usual.ack_timeout, kLongestSuitableAckTimeout);
 }
 
 }  // namespace tokamak::transport

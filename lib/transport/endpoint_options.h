@@ -9,6 +9,7 @@
 #include "lib/transport/limits.h"
 #include "lib/transport/policy.h"
 #include "lib/transport/rail.h"
+#include "lib/verbs/time_codes.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::transport {
@@ -30,10 +31,14 @@ struct EndpointOptions {
   uint32_t trace_node = 0;  // TraceEvent::node
 };
 
-// The ack timeout for connections between such devices: the verbs' own default, or twice the
-// longest that one of them may take to acknowledge. Where it is too short, requests that are on
-// their way are sent again and again, and rdma_rxe (Linux 6.1) can get lost in that: it sends a
-// request without its bytes, which the peer refuses as invalid, and that ends the connection.
+// A device that asks for more gets this: 4.096 us x 2^16, which no rounding makes longer.
+constexpr base::Duration kLongestSuitableAckTimeout = verbs::AckTimeout(16);
+
+// The ack timeout for connections between such devices: the verbs' own default, or more where a
+// device reports that it may take long to acknowledge (Limits::ack_delay). The report is a worst
+// case, often by orders of magnitude (268 ms of hardware that takes microseconds), and a last
+// packet that is lost costs a whole time-out. So all tries together last for twice the report, and
+// not each of them; but each where repeating is dangerous (Limits::repeats_may_fail).
 base::Duration SuitableAckTimeout(const verbs::Limits& limits);
 
 // `options` as far as all devices can carry them out, or what is wrong with them.

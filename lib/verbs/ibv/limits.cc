@@ -42,6 +42,7 @@ Limits MakeLimits(LinkKind link, const ibv_device_attr& device, const ibv_port_a
   limits.max_reads = std::min<uint32_t>({Count(device.max_qp_rd_atom), Count(device.max_qp_init_rd_atom), UINT8_MAX});
   limits.max_message = port.max_msg_sz;
   limits.active_mtu = MtuBytes(port.active_mtu);
+  limits.repeats_may_fail = quirks.gets_lost_in_repeats;
   limits.ack_delay = AckTimeout(std::min<uint8_t>(device.local_ca_ack_delay, 31));
   return limits;
 }

@@ -14,6 +14,9 @@ struct Quirks {
   // (check_rkey in rxe_resp.c), and takes back no key that a peer hands back. That is no window.
   bool windows_are_open = false;
 
+  // rdma_rxe sends a request that it repeats while it is on its way without its bytes, now and then.
+  bool gets_lost_in_repeats = false;
+
   // siw's library takes one of the places in which the kernel offers it a queue's memory for
   // "none", see context.cc.
   bool forbids_a_place = false;
@@ -63,7 +66,7 @@ struct Quirks {
 inline Quirks QuirksOf(const ibv_device_attr& device) {
   constexpr uint32_t kRxe = 0xffffff, kSiw = 0x626d74;
   Quirks quirks;
-  quirks.windows_are_open = device.vendor_id == kRxe;
+  quirks.windows_are_open = quirks.gets_lost_in_repeats = device.vendor_id == kRxe;
   if (device.vendor_id != kSiw) return quirks;
   quirks.forbids_a_place = quirks.forgets_solicited = true;
   quirks.reads_any_region = quirks.ignores_queue_pair_rights = quirks.finishes_what_has_begun = true;
