@@ -40,6 +40,16 @@ class DocumentsTest(unittest.TestCase):
             self.assertTrue(os.access(os.path.join(ROOT, command), os.X_OK), command)
 
 
+    def test_flags_that_the_page_on_hardware_names_exist(self):
+        helps = [subprocess.run([os.path.join(ROOT, program)] + flags, check=True, capture_output=True, text=True,
+                                timeout=60).stdout
+                 for program, flags in (("lib/daemon/tokd", ["--help"]), ("lib/cli/tok", ["doctor", "--help"]))]
+        known = set(re.findall(r"--[a-z][a-z-]+", "\n".join(helps)))
+        named = set(re.findall(r"--[a-z][a-z-]+", read("docs/hardware.md")))
+        self.assertGreater(len(named), 10)
+        self.assertEqual(named - known, set())
+
+
 class ExampleTest(unittest.TestCase):
 
     def test_the_readme_example_moves_an_object_between_two_nodes(self):
