@@ -32,9 +32,12 @@ enum class ConnectBy {
 
 // How packets are to travel. What is not given is the fabric's to say, or 0.
 struct FabricSettings {
-  uint16_t pkey_index = 0;               // with kTcp, on InfiniBand: the partition, by its place in the port's table
-  std::optional<uint8_t> service_level;  // 0..15; for RoCE the priority; neither iWARP nor software NICs have one
-  std::optional<uint8_t> traffic_class;  // the IP header's DSCP and ECN; a software NIC marks for ECN by itself
+  // With kTcp, on InfiniBand: the partition, by its place in the port's table.
+  uint16_t pkey_index = 0;
+  // 0..15; for RoCE the priority; neither iWARP nor software NICs have one.
+  std::optional<uint8_t> service_level;
+  // The IP header's DSCP and ECN; a software NIC marks for ECN by itself.
+  std::optional<uint8_t> traffic_class;
 };
 
 struct DeviceSettings {

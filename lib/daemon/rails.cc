@@ -64,17 +64,16 @@ std::vector<transport::Rail> Rails::all() const {
 }
 
 std::vector<int> Rails::Place(uint32_t number) const {
-  const OpenedDevice& device = *rails_[number % rails_.size()].device;
-  const std::vector<int> near = device.ProcessorsNear();
+  const One& one = rails_[number % rails_.size()];
+  const std::vector<int> near = one.device->ProcessorsNear();
   if (near.empty()) return {};
   const std::vector<int> allowed = AllowedProcessors();
   std::vector<int> place = PlaceNear(near, allowed);
-  const std::string& name = rails_[number % rails_.size()].name;
   if (!place.empty()) {
-    LOG(INFO) << "engine " << number << " runs on processors " << absl::StrJoin(place, ",") << ", near " << name;
+    LOG(INFO) << "engine " << number << " runs on processors " << absl::StrJoin(place, ",") << ", near " << one.name;
   } else if (!std::includes(near.begin(), near.end(), allowed.begin(), allowed.end())) {
-    LOG(WARNING) << "engine " << number << " is far from " << name << ": this process may run on none of processors "
-                 << absl::StrJoin(near, ",")
+    LOG(WARNING) << "engine " << number << " is far from " << one.name
+                 << ": this process may run on none of processors " << absl::StrJoin(near, ",")
                  << "; allow some (taskset, cpuset) to spare each byte the way between nodes";
   }
   return place;

@@ -36,8 +36,8 @@ class Rails final {
   // For engines; after Register.
   std::vector<transport::Rail> all() const;
 
-  // Where the thread of engine `number` shall run, and that it is logged: near one of the devices,
-  // which engines take in turn. Empty: anywhere.
+  // The processors for the thread of engine `number`: those near one of the devices, which engines
+  // take in turn. Empty: any. Logs where that is.
   std::vector<int> Place(uint32_t number) const;
 
   // Those of a device beside the first begin with its number: "rail1_".

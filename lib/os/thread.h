@@ -11,7 +11,7 @@ namespace tokamak::os {
 
 struct ThreadOptions {
   std::string name;                  // the kernel keeps the first 15 bytes
-  std::vector<int> processors = {};  // runs on these only; none: on any. Where none of them exists that is a warning.
+  std::vector<int> processors = {};  // runs on these only, or a warning says why not; none: on any
 };
 
 // The caller joins it.

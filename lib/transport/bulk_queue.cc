@@ -51,13 +51,13 @@ void BulkQueue::OnPeerHello(const Hello& peer, uint32_t reads) {
 }
 
 verbs::SendRequest& BulkQueue::Stage(BulkJob* job, uint32_t share, const verbs::Sge& piece) {
-  if (staged_count_ == kBatch) Flush().IgnoreError();  // it is kept
+  if (staged_count_ == kPostBatch) Flush().IgnoreError();  // it is kept
   const uint32_t entry = ring_.Take();
   posted_[entry] = {job, share, piece.length};
   pieces_[staged_count_] = piece;
   verbs::SendRequest& request = staged_[staged_count_];
   request = {};
-  request.id = IdOf(false, entry).Pack();
+  request.id = RequestId{queue(), false, entry}.Pack();
   request.flags = verbs::kSignaled;
   request.sges = absl::MakeConstSpan(&pieces_[staged_count_], 1);
   ++staged_count_;
@@ -101,20 +101,9 @@ absl::StatusOr<uint32_t> BulkQueue::OnReceived(uint32_t entry, const verbs::Comp
 
 absl::Status BulkQueue::Repost() {
   if (failed_) return absl::OkStatus();
-  std::array<verbs::ReceiveRequest, kBatch> requests;
-  std::array<verbs::Sge, kBatch> pieces;
-  for (size_t done = 0; done < drained_.size();) {
-    const size_t count = std::min(kBatch, drained_.size() - done);
-    for (size_t i = 0; i < count; ++i) {
-      const uint32_t entry = drained_[done + i];
-      pieces[i] = receives_.Piece(entry, kNoteSize);
-      requests[i] = {IdOf(true, entry).Pack(), absl::MakeConstSpan(&pieces[i], 1)};
-    }
-    const verbs::PostResult result = queue_pair_->PostReceive(absl::MakeConstSpan(requests.data(), count));
-    receives_posted_ += static_cast<uint32_t>(result.accepted);
-    if (!result.ok()) return result.status;
-    done += count;
-  }
+  const verbs::PostResult result = PostReceives(*queue_pair_, receives_, drained_, queue());
+  receives_posted_ += static_cast<uint32_t>(result.accepted);
+  if (!result.ok()) return result.status;
   drained_.clear();
   return absl::OkStatus();
 }

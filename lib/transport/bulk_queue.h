@@ -83,13 +83,12 @@ class BulkQueue final {
   }
 
  private:
-  static constexpr size_t kBatch = 16;
   static constexpr uint32_t kNoteSize = 4;  // bytes
   static constexpr uint32_t ReceivesFor(Side side) { return side == Side::kPuller ? kNotes : kGreetings; }
 
   BulkQueue(const Rail& rail, Side side, uint32_t number, Slots sends, Slots receives);
   absl::Status MakeQueuePair(const Rail& rail, verbs::CompletionQueue& completions);
-  RequestId IdOf(bool receive, uint32_t entry) const { return {static_cast<uint8_t>(number_ + 1), receive, entry}; }
+  uint8_t queue() const { return static_cast<uint8_t>(number_ + 1); }  // of RequestId
 
   const Side side_;
   const uint32_t number_;
@@ -101,8 +100,8 @@ class BulkQueue final {
   std::array<Posted, kDepth> posted_ = {};  // of the entries that are taken
   std::vector<uint32_t> drained_;
   uint32_t receives_posted_ = 0;
-  std::array<verbs::SendRequest, kBatch> staged_;
-  std::array<verbs::Sge, kBatch> pieces_;
+  std::array<verbs::SendRequest, kPostBatch> staged_;
+  std::array<verbs::Sge, kPostBatch> pieces_;
   size_t staged_count_ = 0;
   absl::Status post_status_;
   uint32_t window_ = 1;  // requests in flight

@@ -143,7 +143,7 @@ void ControlChannel::ReturnCredits() {
 }
 
 void ControlChannel::Stage(uint32_t entry, size_t size) {
-  if (staged_count_ == kBatch) Flush();
+  if (staged_count_ == kPostBatch) Flush();
   pieces_[staged_count_] = sends_.Piece(entry, static_cast<uint32_t>(size));
   verbs::SendRequest& request = staged_[staged_count_];
   request = {};
@@ -184,19 +184,8 @@ absl::StatusOr<Message> ControlChannel::OnReceived(uint32_t slot, uint32_t byte_
 }
 
 absl::Status ControlChannel::Repost() {
-  std::array<verbs::ReceiveRequest, kBatch> requests;
-  std::array<verbs::Sge, kBatch> pieces;
-  for (size_t done = 0; done < released_.size();) {
-    const size_t count = std::min(kBatch, released_.size() - done);
-    for (size_t i = 0; i < count; ++i) {
-      const uint32_t slot = released_[done + i];
-      pieces[i] = receives_.Piece(slot, receives_.size());
-      requests[i] = {RequestId{0, true, slot}.Pack(), absl::MakeConstSpan(&pieces[i], 1)};
-    }
-    const verbs::PostResult result = queue_pair_->PostReceive(absl::MakeConstSpan(requests.data(), count));
-    if (!result.ok()) return result.status;
-    done += count;
-  }
+  const verbs::PostResult result = PostReceives(*queue_pair_, receives_, released_, 0);
+  if (!result.ok()) return result.status;
   credits_.Owe(static_cast<uint32_t>(released_.size()));
   released_.clear();
   return absl::OkStatus();

@@ -92,8 +92,6 @@ class ControlChannel final {
   uint64_t received() const { return received_; }
 
  private:
-  static constexpr size_t kBatch = 16;  // requests posted together
-
   struct Outgoing {
     Header header;
     std::vector<uint8_t> body;
@@ -127,8 +125,8 @@ class ControlChannel final {
   uint64_t signaled_ = 0;  // messages
   uint64_t completions_ = 0;
 
-  std::array<verbs::SendRequest, kBatch> staged_;
-  std::array<verbs::Sge, kBatch> pieces_;
+  std::array<verbs::SendRequest, kPostBatch> staged_;
+  std::array<verbs::Sge, kPostBatch> pieces_;
   size_t staged_count_ = 0;
   absl::Status post_status_;
 };

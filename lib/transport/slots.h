@@ -1,11 +1,13 @@
 // Slots are registered message buffers of one size; a SendRing hands them out in the order in which
-// the device gives them back.
+// the device gives them back, and PostReceives gives them to it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::transport {
@@ -31,6 +33,14 @@ class Slots final {
   uint32_t count_;
   uint32_t size_;
 };
+
+// Requests that are posted together.
+constexpr size_t kPostBatch = 16;
+
+// Posts a receive into each of `entries` of `slots`, as RequestId of `queue` has it. Says how many
+// were posted.
+verbs::PostResult PostReceives(verbs::QueuePair& queue_pair, const Slots& slots, absl::Span<const uint32_t> entries,
+                               uint8_t queue);
 
 // Which entries of a send queue are taken. An entry is free again when its completion, or that of a
 // later request, was polled (verbs.h), so entries form a ring and most requests need no completion

@@ -33,13 +33,13 @@ struct LocalPort {
   Gid gid{};
   uint8_t gid_index = 0;
   bool gid_index_is_fixed = false;       // it was asked for, and no other entry will do
-  bool global_routes_only = false;       // InfiniBand: the port demands a GRH (IBV_QPF_GRH_REQUIRED)
+  bool global_routes_only = false;       // InfiniBand: a GRH is demanded (IBV_QPF_GRH_REQUIRED)
   uint16_t lid = 0;                      // InfiniBand
   uint8_t path_bits = 0;                 // InfiniBand: added to the LID where the port has several
   uint16_t pkey_index = 0;               // the partition
   std::optional<uint8_t> service_level;  // 0..15; for RoCE the priority
   std::optional<uint8_t> traffic_class;  // with a GRH; for RoCE v2 the IP header's DSCP and ECN
-  uint32_t flow_label = 0;               // with a GRH, 20 bits; RoCE v2 draws its UDP source port from it
+  uint32_t flow_label = 0;               // with a GRH, 20 bits; RoCE v2 derives its source port from it
   uint8_t hop_limit = 64;                // with a GRH
   uint32_t active_mtu = 1024;            // bytes
 };

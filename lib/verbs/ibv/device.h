@@ -37,7 +37,7 @@ struct DeviceOptions {
 
   // How packets travel. Not given: as rdma_cm finds it out, or 0 with kTcp.
   std::optional<uint8_t> service_level;  // 0..15; for RoCE the priority; iWARP has none
-  std::optional<uint8_t> traffic_class;  // with a GRH; for RoCE v2 and iWARP the IP header's DSCP and ECN
+  std::optional<uint8_t> traffic_class;  // with a GRH; of RoCE v2 and iWARP the IP header's byte
 };
 
 // Errors, whose texts say what to do:

@@ -83,7 +83,7 @@ class Domain final {
   std::mutex windows_mutex_;
   std::mutex members_mutex_;
   std::vector<DomainMember*> members_;  // guarded by members_mutex_
-  std::vector<Kept> kept_;              // guarded by members_mutex_: what the device did not let go of
+  std::vector<Kept> kept_;              // the same: what the device did not let go of
 };
 
 // Whether a queue pair, since its last reset, may still open windows to a peer. Windows that it

@@ -14,7 +14,7 @@ struct Quirks {
   // (check_rkey in rxe_resp.c), and takes back no key that a peer hands back. That is no window.
   bool windows_are_open = false;
 
-  // rdma_rxe sends a request that it repeats while it is on its way without its bytes, now and then.
+  // rdma_rxe now and then leaves out the bytes of a request that it repeats though it is on its way.
   bool gets_lost_in_repeats = false;
 
   // siw's library takes one of the places in which the kernel offers it a queue's memory for

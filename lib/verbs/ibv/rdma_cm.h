@@ -5,8 +5,8 @@
 // InfiniBand and RoCE it hands out the attributes (rdma_init_qp_attr), and we walk the queue pair,
 // with path MTU, time-outs and retries of our own choice; on iWARP the kernel walks it.
 //
-//   active    resolve address (from our device's own), set the traffic class if one was asked for, resolve route,
-//             connect with the queue pair's number;
+//   active    resolve address (from our device's own), set the traffic class if one was asked for,
+//             resolve route, connect with the queue pair's number;
 //             the answer: walk to ReadyToSend, rdma_establish, kEstablished
 //   passive   request; Accept: walk to ReadyToSend, rdma_accept; RTU, or the first data: kEstablished
 //   end       either side's disconnect, a lost device: the queue pair to Error, so that all its work comes back

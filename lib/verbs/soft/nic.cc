@@ -289,7 +289,7 @@ void Nic::Wake() {
 }
 
 void Nic::AnswerDoorbells() {
-  if (doorbells_.load(std::memory_order_acquire) == nullptr) return;  // most turns: cheaper than an exchange
+  if (doorbells_.load(std::memory_order_acquire) == nullptr) return;  // cheaper than an exchange
   QueuePairCore* last = doorbells_.exchange(nullptr, std::memory_order_acq_rel);
   // The stack has the latest on top; they are answered in the order in which they rang.
   QueuePairCore* first = nullptr;

@@ -44,7 +44,7 @@ Requester::Requester(Engine& engine, QueuePairCore& queue_pair, Congestion& cong
 
 void Requester::Start(uint32_t psn) {
   unacked_ = position_ = next_ = sent_ = FirstSequence(psn);
-  asked_ = recovered_ = went_back_at_ = 0;
+  recovered_ = went_back_at_ = 0;
   since_ack_request_ = acknowledged_ = timeouts_ = not_ready_ = overdue_in_a_row_ = 0;
   timing_ = false;
   congestion_.Reset();
@@ -253,22 +253,22 @@ bool Requester::EmitAtomic(SendSlot& slot, Share* share) {
 
 // Also where others go next: the turn after that may have to wait for room that only
 // acknowledgements give back. Where room is scarce, somebody may get no other turn, so whoever
-// waits for no acknowledgement asks for one. And where packets leave so slowly, be it by their rate or
-// because a thousand take turns, that the time-out could come first.
+// waits for no acknowledgement asks for one. And where packets leave so slowly, be it by their rate
+// or because a thousand take turns, that the time-out could come first.
 bool Requester::WantsAck(bool last_of_message, const Share& share) {
   ++since_ack_request_;
-  if (position_ == unacked_) asked_at_ = engine_.alarms.now();
+  if (position_ == unacked_) quiet_since_ = engine_.alarms.now();
   const uint32_t every = engine_.options.ack_every;
   const uint32_t interval = std::max(1u, std::min(every != 0 ? every : kMaxPacketsPerAck, window_ / kAcksPerWindow));
   const bool window_full = position_ + 1 - unacked_ >= window_;
   const bool batch_ends = every == 0 && (share.spent() || engine_.outbox.at_capacity());
   const bool turn_ends = batch_ends || !engine_.sends.room();
-  const bool scarce = engine_.sends.scarce() && asked_ <= unacked_;
-  const bool slow = queue_pair_.NextSend() - asked_at_ >= queue_pair_.reliability().ack_timeout / kAsksPerTimeout;
+  const bool scarce = engine_.sends.scarce() && !awaits_ack();
+  const bool slow = queue_pair_.NextSend() - quiet_since_ >= queue_pair_.reliability().ack_timeout / kAsksPerTimeout;
   if (!last_of_message && !window_full && !turn_ends && !scarce && !slow && since_ack_request_ < interval) return false;
   since_ack_request_ = 0;
   asked_ = position_ + 1;
-  asked_at_ = engine_.alarms.now();
+  quiet_since_ = engine_.alarms.now();
   return true;
 }
 
@@ -547,7 +547,7 @@ void Requester::WaitUntilReady(uint8_t timer) {
   }
   ++not_ready_;
   missing_.Clear();
-  position_ = asked_ = unacked_;
+  position_ = unacked_;
   cursor_ = oldest_;
   halted_ = CompletionStatus::kSuccess;
   expected_.Clear();

@@ -118,6 +118,8 @@ class Requester final {
   void Forget(uint64_t tail) REQUIRES_NIC_MUTEX;
 
   bool outstanding() const { return unacked_ < sent_; }
+  // One of the packets on their way asked for an acknowledgement; after going back none has.
+  bool awaits_ack() const { return unacked_ < asked_ && asked_ <= position_; }
   void GiveBackSends(uint64_t packets) REQUIRES_NIC_MUTEX;
 
   Engine& engine_;
@@ -138,8 +140,8 @@ class Requester final {
   uint64_t went_back_at_ = 0;  // unacked_ at the last go-back; the same loss is not answered twice
   uint32_t window_ = 1;        // packets
   uint32_t since_ack_request_ = 0;
-  base::Time asked_at_;        // for an acknowledgement of data, or since when there is some
-  uint64_t asked_ = 0;         // one past the packet that did
+  uint64_t asked_ = 0;         // one past the packet that asked last
+  base::Time quiet_since_;     // when it did, or the oldest unacknowledged went where none has
   uint32_t acknowledged_ = 0;  // packets, in this turn
   bool progressed_ = false;
 

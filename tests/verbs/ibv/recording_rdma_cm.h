@@ -1,6 +1,6 @@
 // RecordingRdmaCm stands for librdmacm and the kernel behind it: whoever links it calls these
-// functions instead of the library's. Addresses and routes are found at once and every peer accepts;
-// what was asked for, and in which order, is remembered.
+// functions instead of the library's. Addresses and routes are found at once, every peer accepts,
+// and what was asked for is remembered in its order.
 #pragma once
 
 #include <infiniband/verbs.h>

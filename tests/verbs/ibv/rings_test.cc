@@ -116,8 +116,8 @@ TEST(SharedSlotsTest, ManyThatNeverEndAreBounded) {
   EXPECT_LT(taken, 100u);
 }
 
-// Queue pairs 1 and 2 draw from `slots`; 2 took the receive behind the returned one, and finishes
-// others until none is left. What becomes of the first is the test's.
+// Queue pairs 1 and 2 draw from `slots`: 1 takes a receive, and 2 all that come after, which it
+// finishes.
 void FillBehindOneOf(SharedSlots& slots) {
   slots.AddOwner(1);
   slots.AddOwner(2);
@@ -138,49 +138,52 @@ TEST(SharedSlotsTest, WhatAQueuePairTookWithItIsFreeAgain) {
   }
 }
 
-TEST(SharedSlotsTest, WhatALivingQueuePairMayHoldIsKept) {
-  SharedSlots slots(2);
-  slots.AddOwner(1);
-  slots.AddOwner(2);
-  uint32_t held = 0, slot = 0;
-  ASSERT_TRUE(slots.Take(7, &held));
-  ASSERT_TRUE(slots.Take(8, &slot));
-  EXPECT_EQ(slots.Release(slot, 2), 8u);
-  slots.RemoveOwner(2);
-  for (uint64_t i = 0; i < 2; ++i) ASSERT_TRUE(slots.Take(100 + i, &slot)) << i;
-  EXPECT_EQ(slots.Release(held, 1), 7u);
+// Queue pairs 1 and 2 drew from the slots: somebody took receive 7, and one of them finished 8.
+class TwoOwnersTest : public testing::Test {
+ protected:
+  void FinishTheSecond(uint32_t owner) {
+    slots_.AddOwner(1);
+    slots_.AddOwner(2);
+    uint32_t second = 0;
+    ASSERT_TRUE(slots_.Take(7, &first_));
+    ASSERT_TRUE(slots_.Take(8, &second));
+    EXPECT_EQ(slots_.Release(second, owner), 8u);
+  }
+
+  SharedSlots slots_{2};
+  uint32_t first_ = 0;
+};
+
+TEST_F(TwoOwnersTest, WhatALivingQueuePairMayHoldIsKept) {
+  FinishTheSecond(2);
+  slots_.RemoveOwner(2);
+  uint32_t slot = 0;
+  for (uint64_t i = 0; i < 2; ++i) ASSERT_TRUE(slots_.Take(100 + i, &slot)) << i;
+  EXPECT_EQ(slots_.Release(first_, 1), 7u);
 }
 
 // It finishes what it took in order, so what was before its latest was another's.
-TEST(SharedSlotsTest, WhatALivingQueuePairHasPassedIsNotItsOwn) {
+TEST_F(TwoOwnersTest, WhatALivingQueuePairHasPassedIsNotItsOwn) {
+  FinishTheSecond(1);
+  slots_.RemoveOwner(2);
+  EXPECT_FALSE(slots_.Release(first_, 1).has_value()) << "2 took it with it";
+}
+
+TEST_F(TwoOwnersTest, AResetQueuePairHoldsNothing) {
+  FinishTheSecond(2);
+  slots_.AddOwner(1);
+  slots_.RemoveOwner(2);
+  EXPECT_FALSE(slots_.Release(first_, 1).has_value());
+}
+
+TEST(SharedSlotsTest, WhatMayBeInTheQueueYetIsKept) {
   SharedSlots slots(1);
   slots.AddOwner(1);
   slots.AddOwner(2);
-  uint32_t lost = 0, slot = 0;
-  ASSERT_TRUE(slots.Take(1, &lost));
+  uint32_t slot = 0;
+  ASSERT_TRUE(slots.Take(1, &slot));
   slots.RemoveOwner(2);
-  EXPECT_FALSE(slots.Take(2, &slot)) << "it may be in the queue yet";
-  SharedSlots more(2);
-  more.AddOwner(1);
-  more.AddOwner(2);
-  ASSERT_TRUE(more.Take(1, &lost));
-  ASSERT_TRUE(more.Take(2, &slot));
-  EXPECT_EQ(more.Release(slot, 1), 2u);
-  more.RemoveOwner(2);
-  EXPECT_FALSE(more.Release(lost, 1).has_value()) << "2 took it with it";
-}
-
-TEST(SharedSlotsTest, AResetQueuePairHoldsNothing) {
-  SharedSlots slots(2);
-  slots.AddOwner(1);
-  slots.AddOwner(2);
-  uint32_t lost = 0, slot = 0;
-  ASSERT_TRUE(slots.Take(1, &lost));
-  ASSERT_TRUE(slots.Take(2, &slot));
-  EXPECT_EQ(slots.Release(slot, 2), 2u);
-  slots.AddOwner(1);
-  slots.RemoveOwner(2);
-  EXPECT_FALSE(slots.Release(lost, 1).has_value());
+  EXPECT_FALSE(slots.Take(2, &slot));
 }
 
 TEST(SharedSlotsTest, WhatTheDeviceRefusedIsTakenBack) {

@@ -98,6 +98,21 @@ TEST_F(SendBudgetTest, WhereRoomIsScarceEachHasAnAcknowledgementToWaitFor) {
   EXPECT_FALSE(sent[1].packet.ack_request) << "one is enough";
 }
 
+TEST_F(SendBudgetTest, WhereRoomIsScarceWhatIsSentAgainAsksAgain) {
+  OpenBoth();
+  PostSecond(12 * kMtu);
+  TakeSent();
+  Post(Opcode::kWrite, 1, Piece(0, 40 * kMtu));
+  const auto sent = TakeSent();
+  ASSERT_EQ(sent.size(), 4u);
+  EXPECT_TRUE(sent.front().packet.ack_request);
+  Arrive({Ack(0, kSequenceNak)});
+  const auto again = TakeSent();
+  ASSERT_FALSE(again.empty());
+  EXPECT_EQ(again.front().packet.psn, kFirstSent);
+  EXPECT_TRUE(again.front().packet.ack_request) << "what was asked may be lost as well";
+}
+
 TEST_F(SendBudgetTest, RoomGoesToThoseThatWaitNotToWhoWasAcknowledged) {
   OpenBoth();
   Post(Opcode::kWrite, 1, Piece(0, 2 * kBudget * kMtu));
