@@ -26,7 +26,7 @@ class Cluster;
 struct HostOptions {
   uint64_t memory = 8 << 20;
   bool cache = false;    // may evict what was created on it
-  uint32_t engines = 1;  // 0: one, on the control loop
+  uint32_t engines = 1;  // for bulk; 0: the control loop's moves everything
 };
 
 // A get of a program: what it was answered, with its pins.

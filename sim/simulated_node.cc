@@ -68,7 +68,7 @@ absl::StatusOr<std::unique_ptr<SimulatedNode>> SimulatedNode::Assemble(VirtualTi
     return simulated->OpenDirectory(control, link, random, options);
   };
   auto machine =
-      node::Machine::Assemble({control, std::move(engines), arena, rails, directory, trace}, options.machine);
+      node::Machine::Assemble({control, std::move(engines), arena, rails, rails, directory, trace}, options.machine);
   if (!machine.ok()) return machine.status();
   simulated->machine_ = *std::move(machine);
   return simulated;

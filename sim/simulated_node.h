@@ -21,7 +21,7 @@
 namespace tokamak::sim {
 
 struct SimulatedNodeOptions {
-  uint32_t engines = 1;  // 0: one, on the control loop
+  uint32_t engines = 1;  // for bulk; 0: the control loop's moves everything
   CopySpeed copying;     // of the engines
   bool serves_directory = false;
   directory::LocalOptions served;

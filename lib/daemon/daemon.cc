@@ -65,6 +65,8 @@ absl::Status Daemon::Open(const std::function<bool()>& stop_asked) {
 
 absl::Status Daemon::OpenDevices() {
   DeviceSettings settings;
+  settings.loop = &loop_;
+  settings.bulk = options_.engines > 0;
   settings.detection = options_.detection;
   settings.seed = SecretSeed();
   settings.pcap_path = options_.pcap;
@@ -127,8 +129,9 @@ absl::Status Daemon::OpenMachine() {
     engines.push_back(std::make_unique<EngineThread>(i, rails_->Place(i), options_.detection));
   }
   const std::vector<transport::Rail> rails = rails_->all();
+  const std::vector<transport::Rail> bulk_rails = rails_->bulk();
   auto assembled =
-      node::Machine::Assemble({loop_, std::move(engines), memory_->bytes(), rails,
+      node::Machine::Assemble({loop_, std::move(engines), memory_->bytes(), rails, bulk_rails,
                                [this](node::EngineLink& link, base::Random random) {
                                  return OpenDirectory(loop_, link, options_.directory, options_.lease, random);
                                },

@@ -1,12 +1,13 @@
 // OpenedDevice is an RDMA device that was opened by name, with what it runs on: the wiring's one
 // place that knows backends.
 //
-//   soft:udp@IP[:UDP_PORT]   our software NIC over UDP (RoCEv2), on a thread of its own
+//   soft:udp@IP[:UDP_PORT]   our software NIC over UDP (RoCEv2), on its owner's loop or a thread of its own
 //   soft:raw@IP[:UDP_PORT]   the same through raw sockets: all of the IPv4 header is ours; needs CAP_NET_RAW
 //   ibv:NAME[:PORT][@GID]    real verbs (rdma-core): InfiniBand, RoCE, iWARP, Soft-RoCE, Soft-iWARP
 //
 // No silent fallback: a name that this build cannot open is an error that says what it can open.
-// Thread rule: opened and dropped by one thread, which is none of the device's loops.
+// Thread rule: opened and dropped by one thread, which is none of the device's loops but for
+// DeviceSettings::loop.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +42,12 @@ struct FabricSettings {
 };
 
 struct DeviceSettings {
+  // A software NIC works on this loop, whose thread opens and drops it; null: on a thread of its
+  // own.
+  os::EpollLoop* loop = nullptr;
+  // With `loop`: there is a second software NIC for bulk, on a thread of its own and the next UDP
+  // port.
+  bool bulk = false;
   os::Detection detection;  // of the software NIC's thread
   uint64_t seed = 1;
   std::string pcap_path;  // the software NIC's packets go there, as RoCEv2; empty: nowhere
@@ -55,6 +62,8 @@ class OpenedDevice {
   // Everything that came from the device must be dropped before.
   virtual ~OpenedDevice() = default;
   virtual verbs::Device& device() = 0;
+  // Whatever engines for bulk use, on other loops: the same device, but for software NICs.
+  virtual verbs::Device& bulk_device() { return device(); }
   virtual void AddNumbers(std::vector<client::NumberEntry>& numbers) const = 0;
   // Processors of the NUMA node that it hangs on; none: it hangs nowhere in particular.
   virtual std::vector<int> ProcessorsNear() const = 0;

@@ -106,9 +106,9 @@ absl::Status Check(const Texts& texts, DaemonOptions& options) {
     return absl::InvalidArgumentError(absl::StrCat("--listen: peers are told this address, and ", ip.ToString(),
                                                    " leads each to itself: give one of this host's"));
   }
-  if (status.ok() && options.listen.port + options.engines - 1 > UINT16_MAX) {
-    return absl::InvalidArgumentError(absl::StrCat("--listen: ", options.engines, " engines need ports up to ",
-                                                   options.listen.port + options.engines - 1, ": choose a lower port"));
+  if (status.ok() && options.listen.port + options.engines > UINT16_MAX) {
+    return absl::InvalidArgumentError(absl::StrCat("--listen: ", options.engines, " engines for bulk need ports up to ",
+                                                   options.listen.port + options.engines, ": choose a lower port"));
   }
   if (status.ok() && options.memory < (1 << 20)) {
     return absl::InvalidArgumentError("--memory: at least 1MiB, for objects and their bookkeeping");
@@ -181,8 +181,9 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
       ->capture_default_str();
   app.add_option("--name", options.name,
                  "this node's name in the cluster, of A-Z a-z 0-9 . _ : -; the --listen address unless given");
-  app.add_option("--engines", options.engines, "transport engines, a thread each; 0: one that shares the control loop")
-      ->check(CLI::Range(0, 16))
+  app.add_option("--engines", options.engines,
+                 "transport engines for bulk, a thread each; 0: everything on the control loop")
+      ->check(CLI::Range(0, 15))
       ->capture_default_str();
   app.add_option("--bulk-queue-pairs", options.bulk_queue_pairs,
                  "queue pairs for large transfers, for each peer and device; 16 for a peer at most")
@@ -197,7 +198,8 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
       ->capture_default_str();
   app.add_option("--policy", texts.policy, "protocol by object size, such as eager:32KiB,read; built-in unless given");
   app.add_option("--pcap", options.pcap,
-                 "write the software NIC's packets to this file, for Wireshark; those of a second device to FILE.1");
+                 "write the software NIC's packets to this file, for Wireshark; bulk, which has a UDP port "
+                 "of its own, to FILE.bulk; those of a second device to FILE.1");
   app.add_option("--congestion", texts.congestion,
                  "how fast the software NIC sends: additive (a window that finds out, unless given), dcqcn:RATE "
                  "(by the marks of switches, from this rate down, such as 10Gb/s), fixed (a window) or none");

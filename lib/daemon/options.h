@@ -31,12 +31,12 @@ constexpr base::Duration kMaxAckTimeout = base::Milliseconds(500);
 
 struct DaemonOptions {
   std::string name;       // the node's
-  verbs::Address listen;  // of the first engine; engine i listens on its port + i
+  verbs::Address listen;  // small objects' engine; engine i for bulk listens on its port + i, from 1
   std::string device;     // or several, with commas between
   uint64_t memory = 0;    // bytes
   std::string socket;     // path
   DirectoryChoice directory;
-  uint32_t engines = 1;           // 0: one, on the control loop
+  uint32_t engines = 1;           // for bulk; 0: it shares the control loop with small objects
   uint32_t bulk_queue_pairs = 1;  // on each device
   os::Detection detection;
   std::string registration = "arena";

@@ -28,7 +28,7 @@ absl::StatusOr<std::unique_ptr<Rails>> Rails::Open(absl::string_view names, cons
     if (i > 0 && !own.pcap_path.empty()) absl::StrAppend(&own.pcap_path, ".", i);
     auto device = OpenDevice(all[i], own);
     if (!device.ok()) return device.status();
-    rails->rails_.push_back({all[i], *std::move(device), nullptr, nullptr});
+    rails->rails_.push_back({all[i], *std::move(device), {}, {}});
   }
   return rails;
 }
@@ -43,23 +43,35 @@ std::string Rails::software() const {
 absl::Status Rails::Register(absl::string_view how, absl::Span<uint8_t> memory) {
   for (One& one : rails_) {
     verbs::Device& device = one.device->device();
-    auto domain = device.CreateProtectionDomain();
-    if (!domain.ok()) return domain.status();
-    one.domain = *std::move(domain);
-    if (how == "on_demand") {
-      one.registration = transport::RegisterOnDemand(device, *one.domain);
-      continue;
-    }
-    auto registration = transport::RegisterArena(device, *one.domain, memory);
-    if (!registration.ok()) return registration.status();
-    one.registration = *std::move(registration);
+    if (absl::Status status = Register(how, memory, device, &one.first); !status.ok()) return status;
+    verbs::Device& bulk = one.device->bulk_device();
+    if (&bulk == &device) continue;
+    if (absl::Status status = Register(how, memory, bulk, &one.bulk); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
 
-std::vector<transport::Rail> Rails::all() const {
+absl::Status Rails::Register(absl::string_view how, absl::Span<uint8_t> memory, verbs::Device& device, Use* use) {
+  use->device = &device;
+  auto domain = device.CreateProtectionDomain();
+  if (!domain.ok()) return domain.status();
+  use->domain = *std::move(domain);
+  if (how == "on_demand") {
+    use->registration = transport::RegisterOnDemand(device, *use->domain);
+    return absl::OkStatus();
+  }
+  auto registration = transport::RegisterArena(device, *use->domain, memory);
+  if (!registration.ok()) return registration.status();
+  use->registration = *std::move(registration);
+  return absl::OkStatus();
+}
+
+std::vector<transport::Rail> Rails::Of(Use One::*use) const {
   std::vector<transport::Rail> all;
-  for (const One& one : rails_) all.push_back({one.device->device(), *one.domain, *one.registration});
+  for (const One& one : rails_) {
+    const Use& asked = (one.*use).device == nullptr ? one.first : one.*use;
+    all.push_back({*asked.device, *asked.domain, *asked.registration});
+  }
   return all;
 }
 

@@ -33,8 +33,9 @@ class Rails final {
 
   // Makes `memory`, which must stay mapped, known to all devices: "arena" or "on_demand".
   absl::Status Register(absl::string_view how, absl::Span<uint8_t> memory);
-  // For engines; after Register.
-  std::vector<transport::Rail> all() const;
+  // After Register: for the engine that shares the control loop, and for those that carry bulk.
+  std::vector<transport::Rail> all() const { return Of(&One::first); }
+  std::vector<transport::Rail> bulk() const { return Of(&One::bulk); }
 
   // The processors for the thread of engine `number`: those near one of the devices, which engines
   // take in turn. Empty: any. Logs where that is.
@@ -44,12 +45,22 @@ class Rails final {
   void AddNumbers(std::vector<client::NumberEntry>& numbers) const;
 
  private:
-  struct One {
-    std::string name;
-    std::unique_ptr<OpenedDevice> device;
+  // Of one device, what its engines share.
+  struct Use {
+    verbs::Device* device = nullptr;
     std::unique_ptr<verbs::ProtectionDomain> domain;
     std::unique_ptr<transport::Registration> registration;
   };
+  struct One {
+    std::string name;
+    std::unique_ptr<OpenedDevice> device;
+    Use first;
+    Use bulk;  // empty where it is the same device
+  };
+
+  static absl::Status Register(absl::string_view how, absl::Span<uint8_t> memory, verbs::Device& device, Use* use);
+  std::vector<transport::Rail> Of(Use One::*use) const;
+
   std::vector<One> rails_;
 };
 

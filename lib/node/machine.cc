@@ -1,6 +1,5 @@
 #include "lib/node/machine.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "glog/logging.h"
@@ -38,18 +37,17 @@ absl::StatusOr<std::unique_ptr<Machine>> Machine::Assemble(MachineParts parts, c
 
 absl::Status Machine::OpenEngines(MachineParts& parts, const MachineOptions& options) {
   const base::Random random(options.seed);
-  const size_t count = std::max<size_t>(parts.engines.size(), 1);
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i <= parts.bulk.size(); ++i) {
     engines_.push_back(std::make_unique<Engine>(parts.control));
     Engine& engine = *engines_.back();
-    if (!parts.engines.empty()) engine.own = std::move(parts.engines[i]);
+    if (i > 0) engine.own = std::move(parts.bulk[i - 1]);
     base::EventLoop& loop = engine.own == nullptr ? parts.control : engine.own->loop();
     verbs::Address listen = options.listen;
     if (listen.port != 0) listen.port = static_cast<uint16_t>(listen.port + i);
     absl::Status status;
     CallOn(engine.own.get(), [&] {
-      auto host = EngineHost::Open(loop, engine.link, parts.rails, listen, random.Fork(kFirstEngine + i), parts.trace,
-                                   options.endpoint);
+      auto host = EngineHost::Open(loop, engine.link, i == 0 ? parts.rails : parts.bulk_rails, listen,
+                                   random.Fork(kFirstEngine + i), parts.trace, options.endpoint);
       status = host.status();
       if (host.ok()) engine.host = *std::move(host);
     });

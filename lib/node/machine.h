@@ -6,6 +6,9 @@
 //
 //   arena -> Store      rails (devices) -> engines (EngineHost and EngineLink) -> directory -> Node
 //
+// The first engine shares the control loop, so that a small object takes the short way: its get
+// runs to completion on one thread. Others are for bulk, each on a loop of its own.
+//
 // They are made in the order in which they need each other and dropped in the reverse.
 // Thread rule: the control loop's thread. Set-up and tear-down cross to the engines' threads here
 // and nowhere else.
@@ -59,9 +62,10 @@ class DirectoryHost {
 // What a machine is made of. All that is named must outlive it.
 struct MachineParts {
   base::EventLoop& control;
-  std::vector<std::unique_ptr<EngineLoop>> engines;  // none: one engine, on the control loop
-  absl::Span<uint8_t> arena;                         // 64-byte aligned, known to all rails
-  absl::Span<const transport::Rail> rails;           // looked at during Assemble
+  std::vector<std::unique_ptr<EngineLoop>> bulk;  // none: the first engine moves everything
+  absl::Span<uint8_t> arena;                      // 64-byte aligned, known to all rails
+  absl::Span<const transport::Rail> rails;        // of the first engine; looked at during Assemble
+  absl::Span<const transport::Rail> bulk_rails;   // of the others; may be the same
   // Opens the directory, given the first engine and random numbers of this life's own.
   std::function<absl::StatusOr<std::unique_ptr<DirectoryHost>>(EngineLink&, base::Random)> directory;
   base::Trace& trace;
@@ -111,7 +115,7 @@ class Machine final {
   struct Engine {
     explicit Engine(base::EventLoop& control) : link(control) {}
 
-    std::unique_ptr<EngineLoop> own;  // null: it shares the control loop
+    std::unique_ptr<EngineLoop> own;  // null: the first, which shares the control loop
     EngineLink link;
     std::unique_ptr<EngineHost> host;
   };

@@ -161,6 +161,7 @@ void Membership::SayIfComplete() {
 // ---- what is dirty
 
 void Membership::Mark(absl::Span<const store::Event> events) {
+  bool urgent = false;
   for (const store::Event& event : events) {
     const base::ObjectVersion version{event.id, event.generation};
     if (event.kind == store::Event::Kind::kSealed) {
@@ -176,8 +177,11 @@ void Membership::Mark(absl::Span<const store::Event> events) {
       }
     }
     MarkDirty(version);
+    urgent |= event.kind != store::Event::Kind::kSealed || event.origin == store::Origin::kCreatedHere ||
+              unregistered_.Contains(version);
   }
-  Flush();
+  if (urgent) return Flush();
+  if (!gather_timer_.armed()) gather_timer_ = loop_.RunAfter(options_.gather_copies, [this] { Flush(); });
 }
 
 void Membership::Recheck(const base::ObjectVersion& version) {
@@ -231,6 +235,7 @@ void Membership::Overflow() {
 
 void Membership::Flush() {
   if (!joined_ || overflowed_ || retry_timer_.armed()) return;
+  gather_timer_.Cancel();
   do {
     if (sweeping_ && queue_.size() < directory::kMaxUpdates) MarkNextPage();
   } while (batches_.size() < kBatchesInFlight && !queue_.empty() && SendBatch());

@@ -58,6 +58,9 @@ struct MembershipOptions {
   base::Duration first_back_off = base::Milliseconds(50);  // of one version that was not accepted; then doubled
   base::Duration max_back_off = base::Seconds(5);
   base::Duration verify_every = base::Seconds(30);
+  // The directory knows that copies are coming here, and where else the object is: that they have
+  // come is said for many at once.
+  base::Duration gather_copies = base::Milliseconds(1);
 };
 
 struct MembershipCounters {
@@ -196,6 +199,7 @@ class Membership final {
   base::Pending join_;
   base::Timer renew_timer_;
   base::Timer retry_timer_;
+  base::Timer gather_timer_;  // copies wait to be announced
 
   absl::flat_hash_map<base::ObjectVersion, std::unique_ptr<Dirty>> dirty_;  // never visited in its own order
   base::IntrusiveList<Dirty, &Dirty::link> queue_;

@@ -16,6 +16,10 @@ bool IsTroubleOfPeer(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsResourceExhausted(status);
 }
 
+// Of a node's engines, the first shares its control loop; the others carry bulk in turn. `turn` 0:
+// not bulk.
+size_t EngineOf(size_t engines, uint64_t turn) { return turn == 0 || engines == 1 ? 0 : 1 + turn % (engines - 1); }
+
 }  // namespace
 
 ObjectPull::WaiterHandle::~WaiterHandle() {
@@ -299,9 +303,14 @@ void ObjectPull::TakeTurn() {
 
 void ObjectPull::MoveFrom(const directory::NodeId& holder) {
   if (absl::Status status = ReservePlace(); !status.ok()) return NoPlace(status);
-  engine_ = &table_.NextEngine();
+  const Peers::Peer& peer = *services_.peers.Find(holder);
+  // A holder without engines for bulk sends everything from its first to our first: what is for
+  // bulk may be another device.
+  const bool bulk = IsBulk() && peer.engines.size() > 1;
+  const uint64_t turn = bulk ? ++table_.bulk_pulls_ : 0;
+  engine_ = services_.engines[EngineOf(services_.engines.size(), turn)];
   const auto token = engine_->Pull(
-      RequestTo(*services_.peers.Find(holder)), services_.store.Memory(*place_),
+      RequestTo(peer, turn), services_.store.Memory(*place_),
       [this](const absl::Status& status, const transport::TransferReport& report) { Moved(status, report); });
   if (!token.ok()) {
     trouble_ = token.status();
@@ -325,11 +334,13 @@ absl::Status ObjectPull::ReservePlace() {
   return absl::OkStatus();
 }
 
-transport::PullRequest ObjectPull::RequestTo(const Peers::Peer& peer) const {
+bool ObjectPull::IsBulk() const { return info_.data_size + info_.metadata_size > kShortWay; }
+
+transport::PullRequest ObjectPull::RequestTo(const Peers::Peer& peer, uint64_t turn) const {
   transport::PullRequest request;
   request.id = id_;
   request.generation = version_.generation;
-  request.owner = peer.engines[table_.next_engine_ % peer.engines.size()];
+  request.owner = peer.engines[EngineOf(peer.engines.size(), turn)];
   request.size = {info_.data_size, info_.metadata_size};
   request.protocol = protocol_;
   request.arrived = arrived_;

@@ -114,7 +114,8 @@ class ObjectPull final {
   void BackOff();
   void Queue(const std::vector<directory::NodeId>& holders);
   void MoveFrom(const directory::NodeId& holder);
-  transport::PullRequest RequestTo(const Peers::Peer& peer) const;
+  bool IsBulk() const;
+  transport::PullRequest RequestTo(const Peers::Peer& peer, uint64_t turn) const;
   void NoPlace(const absl::Status& status);
   void Moved(const absl::Status& status, const transport::TransferReport& report);
   void Arrived();

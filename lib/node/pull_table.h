@@ -30,6 +30,9 @@ namespace tokamak::node {
 
 class ObjectPull;
 
+// Objects of at most this size, in bytes, take the short way: from one control loop to the other.
+constexpr uint64_t kShortWay = 64 << 10;
+
 // One attempt at one holder ends at last after this time, however slowly bytes still come.
 constexpr base::Duration kAttemptDeadline = base::Seconds(280);
 static_assert(kAttemptDeadline + transport::kDrainGrace * 4 < transport::kServeDeadline,
@@ -86,7 +89,7 @@ class PullTable final {
     const DroppedVersions& dropped;
     Copies& copies;
     transport::Caller& objects;        // of the service kObjects
-    std::vector<EngineLink*> engines;  // not empty
+    std::vector<EngineLink*> engines;  // not empty; beside the first, for bulk
     directory::NodeId self;
   };
 
@@ -122,7 +125,6 @@ class PullTable final {
   friend class ObjectPull;
 
   ObjectPull* Find(const base::ObjectId& id) const;
-  EngineLink& NextEngine() { return *services_.engines[next_engine_++ % services_.engines.size()]; }
   void Enqueue(const directory::NodeId& holder, ObjectPull& pull);
   void Dequeue(const directory::NodeId& holder, const ObjectPull& pull);
   void SlotFreed(const directory::NodeId& holder);
@@ -131,7 +133,7 @@ class PullTable final {
   const Services services_;
   base::Random random_;
   const PullOptions options_;
-  size_t next_engine_ = 0;
+  uint64_t bulk_pulls_ = 0;  // begun
   uint64_t last_number_ = 0;
   PullCounters counters_;
   // A pull that nobody waits for stays here until its engine has let go of the memory.

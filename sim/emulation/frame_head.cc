@@ -47,8 +47,9 @@ FrameKind ReadIpv4(absl::Span<const uint8_t> ip, OutsideFrame* frame) {
   const bool fragment = (base::LoadBig16(&ip[6]) & 0x3fff) != 0;
   if (fragment || (protocol != IPPROTO_UDP && protocol != IPPROTO_TCP) || length < header + 4) return FrameKind::kIpv4;
   frame->flow |= base::LoadBig32(&ip[header]);
-  const bool roce = protocol == IPPROTO_UDP && base::LoadBig16(&ip[header + 2]) == verbs::soft::kRoceUdpPort &&
-                    length >= header + kUdpHeader + verbs::soft::kMinDatagram;
+  const uint16_t port = base::LoadBig16(&ip[header + 2]);
+  const bool roce = protocol == IPPROTO_UDP && length >= header + kUdpHeader + verbs::soft::kMinDatagram &&
+                    (port == verbs::soft::kRoceUdpPort || port == verbs::soft::kBulkUdpPort);
   return roce ? FrameKind::kRoce : FrameKind::kIpv4;
 }
 

@@ -19,7 +19,7 @@ constexpr uint16_t kEthernetIpv4 = 0x0800;
 constexpr uint16_t kEthernetArp = 0x0806;
 
 enum class FrameKind : uint8_t {
-  kRoce,       // UDP to port 4791
+  kRoce,       // UDP to port 4791, or to 4792, where tokd has its bulk
   kIpv4,       // all else over IPv4
   kArp,        // a request or a reply
   kOther,      // IPv6, VLAN tags, IPv4 multicast and so on: the fabric does not carry it

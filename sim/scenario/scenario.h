@@ -30,7 +30,7 @@ struct NicSettings {
 // Of the nodes that hosts run where something goes through the store.
 struct StoreSettings {
   uint64_t memory = 64 << 20;           // bytes of each node
-  uint32_t engines = 1;                 // 0: one, on the control loop
+  uint32_t engines = 1;                 // for bulk; 0: the control loop's moves everything
   transport::EndpointOptions endpoint;  // policy, slots, chunks
   bool connect_before = true;           // who gets is connected to who puts when the time begins
 };

@@ -155,6 +155,11 @@ absl::Status StoreHost::PutNow(const base::ObjectId& id, uint64_t bytes) {
   return store.Seal(id, me_);
 }
 
+void StoreHost::Drop(const std::string& object) {
+  const absl::Status status = machine().store().Delete(base::ObjectId::FromName(object));
+  LOG_IF(ERROR, !status.ok() && !absl::IsNotFound(status)) << object << " cannot be dropped: " << status;
+}
+
 void StoreHost::Get(const std::string& object, transport::Protocol protocol, base::Duration timeout, Done done) {
   Asked& asked = *asked_.emplace_back(std::make_unique<Asked>());
   node::GetOptions options;

@@ -47,6 +47,9 @@ class StoreHost final {
   void Put(const std::string& object, uint64_t bytes, Done done);
   void Get(const std::string& object, transport::Protocol protocol, base::Duration timeout, Done done);
 
+  // Deletes it on this node alone, where it is.
+  void Drop(const std::string& object);
+
   // Real payload: what was got is what was put.
   bool payload_is_right() const { return right_; }
 

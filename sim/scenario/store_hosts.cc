@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "lib/node/pull_table.h"
 
 namespace tokamak::sim {
 namespace {
@@ -14,8 +15,12 @@ constexpr base::Duration kFirstPause = base::Microseconds(10);  // before it is 
 constexpr base::Duration kMostPause = base::Milliseconds(1);
 constexpr base::Duration kMostPatience = base::Seconds(1);  // with a connection; then it is made when it is needed
 
-// What `to` gets to be connected.
-std::string HelloOf(uint32_t from, uint32_t to) { return absl::StrCat("hello", from, "-", to); }
+// What `to` gets to be connected: the first engines by the smallest object, those for bulk by the
+// smallest that is.
+std::string HelloOf(uint32_t from, uint32_t to, bool bulk) {
+  return absl::StrCat(bulk ? "bulk" : "hello", from, "-", to);
+}
+uint64_t SizeOfHello(bool bulk) { return bulk ? node::kShortWay + 1 : 1; }
 
 }  // namespace
 
@@ -69,21 +74,25 @@ void StoreHosts::PutFirst(base::Task ready) {
   });
 }
 
-// From each host that gets to those that put it, one after the other: each gets a byte that nobody
-// else has. All begin with another one, so that none is asked by all at once.
+// From each host that gets to those that put it, one after the other: each gets something that
+// nobody else has; what is for bulk goes when it was got. All begin with another one, so that none is asked
+// by all at once.
 void StoreHosts::Connect() {
   const auto count = static_cast<uint32_t>(hosts_.size());
-  std::vector<std::set<uint32_t>> distances(count);
+  std::vector<std::set<std::pair<uint32_t, bool>>> distances(count);  // to those whom it gets from, and whether by bulk
   for (const Transfer& one : scenario_.transfers) {
     if (one.way != Transfer::Way::kGet || one.from == one.to) continue;
     const uint32_t from = host_of_[one.from], to = host_of_[one.to];
-    if (!distances[to].insert((from + count - to) % count).second) continue;
-    ++underway_;
-    hosts_[from]->Put(HelloOf(from, to), 1, [this](const StoreReport&) { --underway_; });
+    for (const bool bulk : {false, true}) {
+      if (bulk && (one.bytes <= node::kShortWay || scenario_.store.engines == 0)) continue;
+      if (!distances[to].insert({(from + count - to) % count, bulk}).second) continue;
+      ++underway_;
+      hosts_[from]->Put(HelloOf(from, to, bulk), SizeOfHello(bulk), [this](const StoreReport&) { --underway_; });
+    }
   }
   for (uint32_t host = 0; host < count; ++host) {
-    std::vector<uint32_t>& peers = peers_.emplace_back();
-    for (uint32_t distance : distances[host]) peers.push_back((host + distance) % count);
+    std::vector<Peer>& peers = peers_.emplace_back();
+    for (const auto& [distance, bulk] : distances[host]) peers.push_back({(host + distance) % count, bulk});
     std::reverse(peers.begin(), peers.end());
     ConnectNext(host);
   }
@@ -91,11 +100,16 @@ void StoreHosts::Connect() {
 
 void StoreHosts::ConnectNext(uint32_t host) {
   if (peers_[host].empty()) return;
-  const uint32_t peer = peers_[host].back();
+  const Peer peer = peers_[host].back();
   peers_[host].pop_back();
   ++underway_;
-  hosts_[host]->Get(HelloOf(peer, host), transport::Protocol::kAuto, kMostPatience, [this, host](const StoreReport&) {
+  const std::string hello = HelloOf(peer.host, host, peer.bulk);
+  hosts_[host]->Get(hello, transport::Protocol::kEager, kMostPatience, [this, host, peer, hello](const StoreReport&) {
     --underway_;
+    if (peer.bulk) {
+      hosts_[host]->Drop(hello);
+      hosts_[peer.host]->Drop(hello);
+    }
     ConnectNext(host);
   });
 }

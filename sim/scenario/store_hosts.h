@@ -36,6 +36,12 @@ class StoreHosts final {
 
  private:
   StoreHosts(base::EventLoop& loop, const Scenario& scenario) : loop_(loop), scenario_(scenario) {}
+  // Whom to connect to, and whether for bulk.
+  struct Peer {
+    uint32_t host = 0;
+    bool bulk = false;
+  };
+
   void AwaitAll(base::Duration pause, base::Task then);
   void PutFirst(base::Task ready);
   void Connect();
@@ -48,7 +54,7 @@ class StoreHosts final {
   std::vector<std::unique_ptr<StoreHost>> hosts_;  // as in the topology
   std::vector<uint32_t> host_of_;                  // each interface
   uint32_t underway_ = 0;                          // puts and gets before the time begins
-  std::vector<std::vector<uint32_t>> peers_;       // of each host: those to connect to, the next one last
+  std::vector<std::vector<Peer>> peers_;           // of each host: those to connect to, the next one last
   base::Timer look_;
 };
 

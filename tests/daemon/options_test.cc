@@ -218,7 +218,7 @@ TEST_F(OptionsTest, AWrongValueIsRefusedInOneLineThatNamesTheFlag) {
   ExpectRefused(Parse({"--directory", "redis@"}), {"--directory", "redis@HOST:PORT"});
   ExpectRefused(Parse({"--directory", "tokd@10.0.0.1"}), {"--directory", "port", "tokd@10.0.0.1:7000"});
   ExpectRefused(Parse({"--directory", "tokd@here:7"}), {"--directory", "here"});
-  ExpectRefused(Parse({"--engines", "17"}), {"--engines", "0 to 16"});
+  ExpectRefused(Parse({"--engines", "16"}), {"--engines", "0 to 15"});
   ExpectRefused(Parse({"--bulk-queue-pairs", "9"}), {"--bulk-queue-pairs", "1 to 8"});
   ExpectRefused(Parse({"--detection", "psychic"}), {"--detection", "busy, event, adaptive"});
   ExpectRefused(Parse({"--detection", "adaptive:soon"}), {"--detection"});
@@ -261,9 +261,9 @@ TEST_F(OptionsTest, ANameThatTheDirectoryWouldRefuseIsRefusedAtOnce) {
 }
 
 TEST_F(OptionsTest, EnginesNeedPortsOfTheirOwn) {
-  EXPECT_TRUE(Parse({"--engines", "2"}, "127.0.0.1:65534").run);
+  EXPECT_TRUE(Parse({"--engines", "2"}, "127.0.0.1:65533").run);
   EXPECT_TRUE(Parse({"--engines", "0"}, "127.0.0.1:65535").run);
-  ExpectRefused(Parse({"--engines", "2"}, "127.0.0.1:65535"), {"--listen", "2 engines", "65536", "lower port"});
+  ExpectRefused(Parse({"--engines", "2"}, "127.0.0.1:65534"), {"--listen", "2 engines", "65536", "lower port"});
 }
 
 }  // namespace

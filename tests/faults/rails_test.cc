@@ -116,7 +116,7 @@ class RailsTest : public testing::TestWithParam<const char*> {
 
   // Node 1 reads over the rail, node 2 writes.
   uint64_t BytesOf(int rail) {
-    const std::string name = absl::StrCat("engine0_rail", rail, "_bytes_total");
+    const std::string name = absl::StrCat("engine1_rail", rail, "_bytes_total");
     return Number(clients_[0], name) + Number(clients_[1], name);
   }
   uint64_t Both(const char* name) { return Number(clients_[0], name) + Number(clients_[1], name); }
@@ -146,10 +146,10 @@ class RailsTest : public testing::TestWithParam<const char*> {
   }
 
   void ExpectRailIsLost(uint64_t before) {
-    EXPECT_TRUE(Eventually([&] { return Both("engine0_rails_lost_total") >= before + 2; })) << "one on each side";
+    EXPECT_TRUE(Eventually([&] { return Both("engine1_rails_lost_total") >= before + 2; })) << "one on each side";
   }
   void ExpectNoOtherTrouble() {
-    EXPECT_EQ(Both("engine0_connections_lost_total"), 0u);
+    EXPECT_EQ(Both("engine1_connections_lost_total"), 0u);
     EXPECT_EQ(Number(clients_[0], "pull_attempts_failed_total"), 0u);
   }
 
@@ -183,7 +183,7 @@ TEST_P(RailDownTest, ATransferGoesOnWithoutTheRailWhoseLinkIsDown) {
 TEST_P(RailsTest, ATransferGoesOnWithoutTheRailWhoseCableIsCutAndItJoinsAgain) {
   AwaitBothRails();
   for (const Protocol protocol : {Protocol::kRead, Protocol::kWrite}) {
-    const uint64_t lost = Both("engine0_rails_lost_total");
+    const uint64_t lost = Both("engine1_rails_lost_total");
     auto get = CatchOnRail(1, protocol);
     auto cut = Netem::Start({"rail0", "rail1"}, "loss 100%");
     ASSERT_TRUE(cut.ok()) << cut.status();

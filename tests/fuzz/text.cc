@@ -64,7 +64,7 @@ void TryFlags(const std::string& text) {
   for (const std::string& word : words) arguments.push_back(word.c_str());
   const daemon::ParsedFlags parsed = daemon::ParseFlags(static_cast<int>(arguments.size()), arguments.data());
   if (!parsed.run) return;
-  CHECK_LE(parsed.options.engines, 16u);
+  CHECK_LE(parsed.options.engines, 15u);
   CHECK(parsed.options.memory >= 1 << 20);
   CHECK(!parsed.options.name.empty() && !parsed.options.socket.empty());
 }

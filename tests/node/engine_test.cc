@@ -201,7 +201,7 @@ TEST_F(EngineTest, ABusyControlLoopDelaysPullsAndLosesNone) {
 
 TEST_F(EngineTest, ItIsDrainedWhenPeersHaveAllThatWasSent) {
   Build(3);
-  ASSERT_EQ(at(1).Put("x", 100'000), absl::OkStatus());
+  ASSERT_EQ(at(1).Put("x", 60'000), absl::OkStatus());
   cluster_->Settle();
   const auto get = at(2).StartGet({"x"}, Within(Seconds(60)));
   EXPECT_TRUE(cluster_->RunUntil([&] { return at(1).node().pins_of_peers() == 1; }));

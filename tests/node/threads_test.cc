@@ -72,7 +72,7 @@ class TestMachine {
     for (size_t i = 0; i < engines; ++i) loops.push_back(std::make_unique<EngineThread>(i));
     const transport::Rail rail{device_->device(), *domain_, *registration_};
     auto machine =
-        Machine::Assemble({loop, std::move(loops), arena, absl::MakeConstSpan(&rail, 1),
+        Machine::Assemble({loop, std::move(loops), arena, absl::MakeConstSpan(&rail, 1), absl::MakeConstSpan(&rail, 1),
                            [&directory](EngineLink&, base::Random) -> absl::StatusOr<std::unique_ptr<DirectoryHost>> {
                              return std::make_unique<SharedDirectory>(directory);
                            },

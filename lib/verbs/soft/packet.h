@@ -54,6 +54,8 @@ constexpr uint32_t kManagementQueuePair = 1;         // QP 1 carries CM MADs
 constexpr uint32_t kManagementQkey = 0x80010000;     // (3.5.3)
 constexpr uint16_t kDefaultPkey = 0xffff;
 constexpr uint16_t kRoceUdpPort = 4791;
+// A private dialect: where a node's second software NIC is, which moves its bulk.
+constexpr uint16_t kBulkUdpPort = kRoceUdpPort + 1;
 constexpr uint8_t kNotificationDscp = 48;  // of congestion notifications: a class of their own
 
 struct PayloadSlice {
