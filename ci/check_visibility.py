@@ -33,6 +33,8 @@ LAW = {
     "lib/client": ["lib/base", "lib/os"],
 }
 IMPLEMENTATIONS = list(LAW)
+LAW["lib/node/directories"] = list(IMPLEMENTATIONS)
+IMPLEMENTATIONS.append("lib/node/directories")
 LAW["lib/daemon"] = IMPLEMENTATIONS
 LAW["lib/cli"] = IMPLEMENTATIONS + ["lib/daemon"]
 LAW["sim"] = IMPLEMENTATIONS

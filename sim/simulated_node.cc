@@ -2,9 +2,8 @@
 
 #include <utility>
 
-#include "lib/directory/remote/remote.h"
-#include "lib/directory/remote/server.h"
-#include "lib/node/services.h"
+#include "lib/node/directories/asked_directory.h"
+#include "lib/node/directories/served_directory.h"
 
 namespace tokamak::sim {
 namespace {
@@ -18,37 +17,6 @@ class EngineLoop final : public node::EngineLoop {
 
  private:
   const std::unique_ptr<base::EventLoop> loop_;
-};
-
-// A directory that is served to the other nodes.
-class Served final : public node::DirectoryHost {
- public:
-  Served(base::EventLoop& loop, const directory::LocalOptions& options, size_t max_reply)
-      : local_(loop, options), server_(loop, local_, max_reply) {}
-  directory::LocalDirectory& local() { return local_; }
-  directory::Directory& directory() override { return local_; }
-  void Serve(node::Services& services) override {
-    services.Register(node::Service::kDirectory,
-                      [this](absl::Span<const uint8_t> request, node::Services::Reply reply) {
-                        return server_.Handle(request, std::move(reply));
-                      });
-  }
-
- private:
-  directory::LocalDirectory local_;
-  directory::DirectoryServer server_;
-};
-
-class Asked final : public node::DirectoryHost {
- public:
-  Asked(base::EventLoop& loop, node::EngineLink& link, const verbs::Address& server, base::Random random)
-      : caller_(link, node::Service::kDirectory), remote_(loop, caller_, server, random) {}
-  directory::Directory& directory() override { return remote_; }
-  void Serve(node::Services&) override {}
-
- private:
-  node::ServiceCaller caller_;
-  directory::RemoteDirectory remote_;
 };
 
 }  // namespace
@@ -77,8 +45,8 @@ absl::StatusOr<std::unique_ptr<SimulatedNode>> SimulatedNode::Assemble(VirtualTi
 std::unique_ptr<node::DirectoryHost> SimulatedNode::OpenDirectory(base::EventLoop& control, node::EngineLink& link,
                                                                   base::Random random,
                                                                   const SimulatedNodeOptions& options) {
-  if (!options.serves_directory) return std::make_unique<Asked>(control, link, options.directory, random);
-  auto served = std::make_unique<Served>(control, options.served, link.max_call_size() - 1);
+  if (!options.serves_directory) return std::make_unique<node::AskedDirectory>(control, link, options.directory, random);
+  auto served = std::make_unique<node::ServedDirectory>(control, options.served, link.max_call_size() - 1);
   served_ = &served->local();
   return served;
 }

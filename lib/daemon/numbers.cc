@@ -44,11 +44,13 @@ void AddNodeNumbers(const node::Node& node, std::vector<client::NumberEntry>& nu
   add("pull_waited_for_room_total", pulls.waited_for_room);
   add("pins_of_peers", node.pins_of_peers());
   add("pins_of_peers_total", node.pins_of_peers_total());
+  add("brought_to_peers_total", node.brought_to_peers_total());
   add("directory_updates_behind", node.membership().behind());
   add("directory_failed_renewals_total", membership.failed_renewals);
   add("directory_re_announcements_total", membership.re_announcements);
   add("location_cache_objects", node.places().size());
   add("pull_from_known_place_total", pulls.from_cache);
+  add("pull_brought_by_directory_total", pulls.brought);
   add("pull_vouched_for_total", pulls.vouched_for);
   add("pull_ended_by_delete_total", pulls.deleted);
   add("pull_cut_and_resumable_total", pulls.resumed);

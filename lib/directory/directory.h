@@ -51,6 +51,7 @@ constexpr size_t kMaxNodes = 4096;        // alive or silent at once; further on
 constexpr size_t kMaxUpdates = 64;        // in one Update
 constexpr size_t kMaxVerified = 256;      // in one Verify
 constexpr size_t kMaxDropsTold = 64;      // in one JoinReply
+constexpr size_t kMaxBrought = 4096;      // bytes of an object that come with the word where it is
 constexpr size_t kMaxTombstones = 65536;  // deleted generations that are remembered when nobody holds them any more
 
 // kInvalidArgument says what is wrong with a name.
@@ -111,6 +112,10 @@ struct ObjectInfo {
   uint64_t data_size = 0;
   uint64_t metadata_size = 0;
   std::vector<NodeId> holders;  // alive, and have it; at most kMaxHoldersNamed of them
+
+  // Of an answer that brings them (LocateRequest::may_bring): data and then metadata, from the first
+  // of `holders`. Valid while that is told. Empty: to be pulled.
+  absl::Span<const uint8_t> contents = {};
 };
 
 struct LocateRequest {
@@ -118,6 +123,9 @@ struct LocateRequest {
   base::Duration wait;      // for somebody to hold it, zero: asks once; then kNotFound
   base::Duration deadline;  // of the whole call: longer than `wait`
   NodeId puller;            // not empty: this node is going to pull it, and is entered as coming
+  // With a puller: the answer may bring an object of at most kMaxBrought bytes, which spares the
+  // pull.
+  bool may_bring = false;
 };
 
 // One step of deleting an object: see Delete.

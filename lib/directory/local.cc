@@ -150,8 +150,12 @@ base::Pending LocalDirectory::Locate(const LocateRequest& request, LocateCallbac
   if (request.wait > base::Duration()) {
     return Wait({request.id, request.puller, false}, request.wait, &own_waits_, std::move(done));
   }
-  Waits::Result found = Find(request.id, request.puller);
-  return Answer(std::move(done), found.has_value() ? *std::move(found) : absl::StatusOr<ObjectInfo>(NobodyHoldsIt()));
+  return Answer(std::move(done), LocateNow(request.id, request.puller));
+}
+
+absl::StatusOr<ObjectInfo> LocalDirectory::LocateNow(const base::ObjectId& id, const NodeId& puller) {
+  Waits::Result found = Find(id, puller);
+  return found.has_value() ? *std::move(found) : absl::StatusOr<ObjectInfo>(NobodyHoldsIt());
 }
 
 base::Pending LocalDirectory::Watch(const base::ObjectId& id, StatusCallback done) {

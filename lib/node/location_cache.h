@@ -27,6 +27,7 @@ class LocationCache final {
   void Remember(const base::ObjectId& id, const directory::ObjectInfo& info, base::Time now) {
     Entry& entry = entries_[id];
     entry.info = info;
+    entry.info.contents = {};
     entry.at = now;
     entry.number = ++last_number_;
     order_.emplace_back(id, entry.number);

@@ -28,7 +28,6 @@
 #include "lib/node/engine_host.h"
 #include "lib/node/engine_link.h"
 #include "lib/node/node.h"
-#include "lib/node/services.h"
 #include "lib/store/store.h"
 #include "lib/transport/endpoint.h"
 #include "lib/transport/rail.h"
@@ -55,8 +54,8 @@ class DirectoryHost {
   virtual ~DirectoryHost() = default;
   virtual directory::Directory& directory() = 0;
 
-  // Registers what other nodes may ask of this one; nothing unless the directory is served here.
-  virtual void Serve(Services& services) = 0;
+  // Registers with this node what others may ask of it; nothing unless the directory is served here.
+  virtual void Serve(Node& node) = 0;
 };
 
 // What a machine is made of. All that is named must outlive it.

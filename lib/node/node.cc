@@ -93,6 +93,16 @@ void Node::UnpinFor(Served& served, uint64_t pin) {
   served.pins.erase(found);
 }
 
+absl::Span<const uint8_t> Node::ContentsForPeer(const base::ObjectVersion& version) {
+  const absl::optional<store::Location> here = store_.Find(version.id);
+  if (membership_.fenced() || !here.has_value() || here->generation != version.generation) return {};
+  CHECK(store_.Touch(version.id).ok());
+  ++brought_to_peers_total_;
+  const absl::Span<const uint8_t> contents = store_.Bytes(*here);
+  loop_.SpendOnCopy(contents.size());
+  return contents;
+}
+
 size_t Node::pins_of_peers() const {
   size_t pins = 0;
   for (const auto& served : served_) pins += served->pins.size();

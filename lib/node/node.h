@@ -120,6 +120,12 @@ class Node final : public Copies {
   // How often a peer got an object pinned here to take it, since the node began.
   uint64_t pins_of_peers_total() const { return pins_of_peers_total_; }
 
+  // A sealed object, to be copied for a peer that the directory of this node has just entered as
+  // coming: data and then metadata, valid until the next task. Empty: not here.
+  absl::Span<const uint8_t> ContentsForPeer(const base::ObjectVersion& version);
+  // How often there was something.
+  uint64_t brought_to_peers_total() const { return brought_to_peers_total_; }
+
   Services& services() { return services_; }
   store::Store& store() { return store_; }
   const store::Store& store() const { return store_; }
@@ -164,6 +170,7 @@ class Node final : public Copies {
   Services services_;
   std::vector<std::unique_ptr<Served>> served_;
   uint64_t pins_of_peers_total_ = 0;
+  uint64_t brought_to_peers_total_ = 0;
   static constexpr size_t kMaxCarriedOn = 64;
 
   ObjectDelete::Services DeleteServices();

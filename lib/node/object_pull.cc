@@ -139,6 +139,8 @@ void ObjectPull::AskDirectory(base::Duration wait) {
   request.wait = wait;
   request.deadline = wait + table_.options_.directory_deadline;
   request.puller = services_.self;
+  // Whoever asks for a protocol gets that, and what is moving already need not be brought.
+  request.may_bring = state_ == State::kLocating && protocol_ == transport::Protocol::kAuto && !place_.has_value();
   locate_ = services_.directory.Locate(request, [this](const absl::StatusOr<directory::ObjectInfo>& info) {
     locate_.reset();
     if (info.ok()) services_.places.Remember(id_, *info, services_.loop.Now());
@@ -170,7 +172,19 @@ void ObjectPull::Located(const absl::StatusOr<directory::ObjectInfo>& info) {
   Take(*info);
   registered_ = true;
   if (absl::IsNotFound(trouble_)) trouble_ = absl::OkStatus();  // somebody has it now
+  if (!info->contents.empty() && !place_.has_value()) return TakeContents(info->contents);
   TryNextHolder();
+}
+
+void ObjectPull::TakeContents(absl::Span<const uint8_t> contents) {
+  if (absl::Status status = ReservePlace(); !status.ok()) return NoPlace(status);
+  base::Copy(services_.loop, services_.store.Memory(*place_).data(), contents.data(), contents.size());
+  ++table_.counters_.brought;
+  holder_ = info_.holders.front();
+  report_ = transport::TransferReport();
+  report_.protocol = transport::Protocol::kEager;
+  report_.size = {info_.data_size, info_.metadata_size};
+  SealHere();
 }
 
 // The answer of the directory comes while it is moving already, from a place that was known before.
@@ -206,6 +220,7 @@ void ObjectPull::Take(const directory::ObjectInfo& info) {
   version_ = version;
   dropped_ = false;
   info_ = info;
+  info_.contents = {};
 }
 
 // It was entered as coming, and does not come any more.

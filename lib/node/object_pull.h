@@ -14,6 +14,9 @@
 //   refreshing:   a holder's address is not known, or no longer right
 //   registering:  all is here; the directory, or the holder, has not answered
 //
+// A small object that the directory's own node holds comes with its answer: there is nothing to
+// move, and it is sealed at once.
+//
 // Law: an object that is only half here is never seen: it is created, pinned, and sealed or aborted
 //      when the engine has said that nobody touches its memory any more.
 // A transfer that was cut goes on from what has arrived, from the next holder as well.
@@ -108,6 +111,7 @@ class ObjectPull final {
   void Located(const absl::StatusOr<directory::ObjectInfo>& info);
   void Registered(const absl::StatusOr<directory::ObjectInfo>& info);
   void Take(const directory::ObjectInfo& info);
+  void TakeContents(absl::Span<const uint8_t> contents);
   void TryNextHolder();
   Choice Choose();
   void RefreshPeers();

@@ -15,7 +15,7 @@
 
 namespace tokamak::transport {
 
-constexpr uint16_t kProtocolVersion = 5;
+constexpr uint16_t kProtocolVersion = 6;
 constexpr uint32_t kMaxBulkQueuePairs = 16;  // of one connection, on all its rails
 constexpr uint32_t kMinReceiveSlots = 8;
 constexpr uint32_t kMaxReceiveSlots = 32768;  // credits travel in 16 bits

@@ -94,6 +94,7 @@ class Words final {
       case RequestKind::kLocate:
         writer.Id(Id());
         writer.Text(NameOrNone());
+        writer.Integer(static_cast<uint8_t>(in_.Below(3)));
         break;
       case RequestKind::kDelete: {
         const DeleteRequest step = Delete();

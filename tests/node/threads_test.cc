@@ -47,7 +47,7 @@ class SharedDirectory final : public DirectoryHost {
  public:
   explicit SharedDirectory(directory::Directory& directory) : directory_(directory) {}
   directory::Directory& directory() override { return directory_; }
-  void Serve(Services&) override {}
+  void Serve(Node&) override {}
 
  private:
   directory::Directory& directory_;

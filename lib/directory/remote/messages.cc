@@ -86,6 +86,17 @@ ObjectInfo ReadObject(base::Reader& reader) {
   return object;
 }
 
+void WriteLocated(base::Writer& writer, const ObjectInfo& object) {
+  WriteObject(writer, object);
+  writer.Bytes(object.contents);
+}
+
+ObjectInfo ReadLocated(base::Reader& reader) {
+  ObjectInfo object = ReadObject(reader);
+  object.contents = reader.Bytes(kMaxBrought);
+  return object;
+}
+
 void WriteNames(base::Writer& writer, absl::Span<const NodeId> names) {
   writer.Integer(static_cast<uint32_t>(names.size()));
   for (const NodeId& name : names) writer.Text(name);

@@ -76,6 +76,11 @@ bool ReadUpdate(base::Reader& reader, Update* update);
 void WriteObject(base::Writer& writer, const ObjectInfo& object);
 ObjectInfo ReadObject(base::Reader& reader);
 
+// An answer to a Locate: an object, and what is brought of it. Reading: its contents are in
+// `reader`'s bytes.
+void WriteLocated(base::Writer& writer, const ObjectInfo& object);
+ObjectInfo ReadLocated(base::Reader& reader);
+
 // Names a content and a holder, as an object that was found does.
 inline bool IsFound(const ObjectInfo& object) {
   return object.generation != base::kNoGeneration && !object.holders.empty();

@@ -99,10 +99,12 @@ base::Pending RemoteDirectory::Locate(const LocateRequest& locate, LocateCallbac
   base::Writer request = BeginRequest(RequestKind::kLocate);
   request.Id(locate.id);
   request.Text(locate.puller);
+  request.Integer<uint8_t>(locate.may_bring ? 1 : 0);
   return Ask(request, locate.deadline, [done = std::move(done)](const absl::Status& status, base::Reader& reader) {
     if (!status.ok()) return done(status);
-    ObjectInfo object = ReadObject(reader);
-    if (!reader.Complete() || !IsFound(object)) return done(MalformedReply());
+    ObjectInfo object = ReadLocated(reader);
+    const bool whole = object.contents.empty() || object.contents.size() == object.data_size + object.metadata_size;
+    if (!reader.Complete() || !IsFound(object) || !whole) return done(MalformedReply());
     done(std::move(object));
   });
 }

@@ -20,7 +20,7 @@ constexpr base::Duration kMaxLease = base::Seconds(3600);  // and grace
 constexpr size_t kReplyOverhead = 32;
 constexpr size_t kNameRoom = sizeof(uint32_t) + kMaxNodeName;
 constexpr size_t kVersionRoom = base::ObjectId::kSize + sizeof(uint64_t);
-constexpr size_t kObjectOverhead = 48;
+constexpr size_t kObjectOverhead = 48;  // with the length of its contents
 static_assert(DirectoryServer::kMinReply > kReplyOverhead + kObjectOverhead + 2 * kNameRoom, "room for some names");
 static_assert(DirectoryServer::kMinReply > kReplyOverhead + kMaxUpdates * 5, "room for all statuses of an update");
 
@@ -61,7 +61,7 @@ base::Pending DirectoryServer::Handle(absl::Span<const uint8_t> request, transpo
     case RequestKind::kUpdate:
       return HandleUpdate(reader, std::move(reply));
     case RequestKind::kLocate:
-      return HandleLocate(reader, std::move(reply));
+      return HandleLocate(reader, reply);
     case RequestKind::kDelete:
       return HandleDelete(reader, std::move(reply));
     case RequestKind::kVerify:
@@ -124,18 +124,37 @@ base::Pending DirectoryServer::HandleUpdate(base::Reader& reader, transport::Rep
       });
 }
 
+void DirectoryServer::BringFrom(NodeId self, Contents contents) {
+  self_ = std::move(self);
+  contents_ = std::move(contents);
+}
+
 // Holders that would not fit the reply are left out: one is enough, and there are others next time.
-base::Pending DirectoryServer::HandleLocate(base::Reader& reader, transport::Reply reply) {
-  LocateRequest request;
-  request.id = reader.Id();
-  request.puller = reader.Text(kMaxNodeName);
-  request.deadline = kLocalDeadline;
-  if (!reader.Complete()) return Refuse(reply);
-  const size_t most = (max_reply_ - kReplyOverhead - kObjectOverhead) / kNameRoom;
-  return directory_.Locate(request, [reply = std::move(reply), most](absl::StatusOr<ObjectInfo> found) {
-    if (found.ok()) found->holders.resize(std::min(found->holders.size(), most));
-    ReplyResult(reply, found, [](base::Writer& writer, const ObjectInfo& object) { WriteObject(writer, object); });
-  });
+base::Pending DirectoryServer::HandleLocate(base::Reader& reader, const transport::Reply& reply) {
+  const base::ObjectId id = reader.Id();
+  const NodeId puller = reader.Text(kMaxNodeName);
+  const auto may_bring = reader.Integer<uint8_t>();
+  if (!reader.Complete() || may_bring > 1 || (may_bring == 1 && puller.empty())) return Refuse(reply);
+  absl::StatusOr<ObjectInfo> found = directory_.LocateNow(id, puller);
+  if (found.ok()) {
+    if (may_bring == 1) Bring(id, *found);
+    const size_t room = max_reply_ - kReplyOverhead - kObjectOverhead - found->contents.size();
+    found->holders.resize(std::min(found->holders.size(), room / kNameRoom));
+  }
+  ReplyResult(reply, found, [](base::Writer& writer, const ObjectInfo& object) { WriteLocated(writer, object); });
+  return nullptr;
+}
+
+// What it takes to bring a small object is less than what it takes to be asked for it again.
+void DirectoryServer::Bring(const base::ObjectId& id, ObjectInfo& object) const {
+  if (contents_ == nullptr || object.data_size > kMaxBrought || object.metadata_size > kMaxBrought) return;
+  const uint64_t size = object.data_size + object.metadata_size;
+  if (size > kMaxBrought || size + kMinReply > max_reply_) return;
+  const auto self = std::find(object.holders.begin(), object.holders.end(), self_);
+  if (self == object.holders.end()) return;
+  object.contents = contents_({id, object.generation});
+  if (object.contents.empty()) return;
+  std::iter_swap(self, object.holders.begin());
 }
 
 // Holders that do not fit are named in the next step.

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -35,6 +36,11 @@ class DirectoryServer final {
   DirectoryServer(const DirectoryServer&) = delete;
   DirectoryServer& operator=(const DirectoryServer&) = delete;
 
+  // Answers bring what `self`, the node that it runs on, holds itself and `contents` gives: data and
+  // then metadata; empty: not here. Without this they bring nothing.
+  using Contents = std::function<absl::Span<const uint8_t>(const base::ObjectVersion&)>;
+  void BringFrom(NodeId self, Contents contents);
+
   // A transport::CallHandler: `reply` runs at most once, perhaps inside the call.
   [[nodiscard]] base::Pending Handle(absl::Span<const uint8_t> request, transport::Reply reply);
 
@@ -49,7 +55,8 @@ class DirectoryServer final {
   base::Pending HandleJoin(base::Reader& reader, transport::Reply reply);
   base::Pending HandleLeave(base::Reader& reader, transport::Reply reply);
   base::Pending HandleUpdate(base::Reader& reader, transport::Reply reply);
-  base::Pending HandleLocate(base::Reader& reader, transport::Reply reply);
+  base::Pending HandleLocate(base::Reader& reader, const transport::Reply& reply);
+  void Bring(const base::ObjectId& id, ObjectInfo& object) const;
   base::Pending HandleDelete(base::Reader& reader, transport::Reply reply);
   base::Pending HandleVerify(base::Reader& reader, transport::Reply reply);
   base::Pending HandleNodes(base::Reader& reader, transport::Reply reply);
@@ -65,6 +72,8 @@ class DirectoryServer final {
   base::EventLoop& loop_;
   LocalDirectory& directory_;
   const size_t max_reply_;
+  NodeId self_;
+  Contents contents_;
   std::map<uint64_t, Session> sessions_;  // by asker
 };
 

@@ -1,0 +1,25 @@
+// AskedDirectory is the directory of another node, asked through this node's first engine.
+//
+// Thread rule: the control loop.
+#pragma once
+
+#include "lib/directory/remote/remote.h"
+#include "lib/node/machine.h"
+
+namespace tokamak::node {
+
+class AskedDirectory final : public DirectoryHost {
+ public:
+  // `loop` and `link` must outlive it.
+  AskedDirectory(base::EventLoop& loop, EngineLink& link, const verbs::Address& server, base::Random random)
+      : caller_(link, Service::kDirectory), remote_(loop, caller_, server, random) {}
+
+  directory::Directory& directory() override { return remote_; }
+  void Serve(Node&) override {}
+
+ private:
+  ServiceCaller caller_;
+  directory::RemoteDirectory remote_;
+};
+
+}  // namespace tokamak::node

@@ -1,0 +1,69 @@
+// Small objects that come with the directory's answer, in one round trip.
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "lib/directory/directory.h"
+#include "tests/node/node_fixture.h"
+
+namespace tokamak::node {
+namespace {
+
+using base::Seconds;
+using transport::Protocol;
+
+class BroughtObjectTest : public NodeTest {
+ protected:
+  uint64_t Brought(size_t i) { return at(i).node().pulls().counters().brought; }
+};
+
+// The first host has the directory.
+TEST_F(BroughtObjectTest, OneOfTheDirectorysNodeIsBroughtAndNotPulled) {
+  Build(2);
+  Put(0, "x", 1000, 24);
+  EXPECT_EQ(cluster_->Get(at(1), "x"), absl::OkStatus());
+  EXPECT_EQ(Brought(1), 1u);
+  EXPECT_EQ(at(1).node().pulls().counters().pulled, 1u);
+  EXPECT_EQ(at(0).node().brought_to_peers_total(), 1u);
+  EXPECT_EQ(at(0).node().pins_of_peers_total(), 0u);
+  EXPECT_EQ(GenerationOn(1, "x"), GenerationOn(0, "x"));
+  cluster_->Settle();
+  EXPECT_EQ(Holders("x"), (std::vector<directory::NodeId>{"n0", "n1"}));
+}
+
+TEST_F(BroughtObjectTest, ALargerOneAnotherNodesAndOneByAProtocolArePulled) {
+  Build(3);
+  Put(0, "large", directory::kMaxBrought + 1);
+  Put(1, "elsewhere", 100);
+  Put(0, "by read", 100);
+  EXPECT_EQ(cluster_->Get(at(2), "large"), absl::OkStatus());
+  EXPECT_EQ(cluster_->Get(at(2), "elsewhere"), absl::OkStatus());
+  EXPECT_EQ(cluster_->Get(at(2), "by read", By(Protocol::kRead)), absl::OkStatus());
+  EXPECT_EQ(Brought(2), 0u);
+  EXPECT_EQ(at(2).node().pulls().counters().pulled, 3u);
+}
+
+TEST_F(BroughtObjectTest, ADeletionFindsIt) {
+  Build(2);
+  Put(0, "x", 100);
+  EXPECT_EQ(cluster_->Get(at(1), "x"), absl::OkStatus());
+  EXPECT_EQ(Brought(1), 1u);
+  absl::optional<absl::StatusOr<uint32_t>> deleted;
+  const base::Pending call =
+      at(0).node().Delete(Id("x"), [&](const absl::StatusOr<uint32_t>& copies) { deleted = copies; });
+  ASSERT_TRUE(cluster_->RunUntil([&] { return deleted.has_value(); }));
+  EXPECT_EQ(**deleted, 2u);
+  EXPECT_EQ(GenerationOn(1, "x"), base::kNoGeneration);
+}
+
+TEST_F(BroughtObjectTest, OneWhoseNodeHasItNoMoreIsPulledFromAnother) {
+  Build(3);
+  Put(0, "x", 100);
+  ASSERT_EQ(cluster_->Get(at(1), "x"), absl::OkStatus());
+  cluster_->Settle();
+  ASSERT_EQ(at(0).store().Delete(Id("x")), absl::OkStatus());
+  EXPECT_EQ(cluster_->Get(at(2), "x"), absl::OkStatus());
+  EXPECT_EQ(Brought(2), 0u);
+}
+
+}  // namespace
+}  // namespace tokamak::node
