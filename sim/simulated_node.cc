@@ -45,7 +45,8 @@ absl::StatusOr<std::unique_ptr<SimulatedNode>> SimulatedNode::Assemble(VirtualTi
 std::unique_ptr<node::DirectoryHost> SimulatedNode::OpenDirectory(base::EventLoop& control, node::EngineLink& link,
                                                                   base::Random random,
                                                                   const SimulatedNodeOptions& options) {
-  if (!options.serves_directory) return std::make_unique<node::AskedDirectory>(control, link, options.directory, random);
+  if (!options.serves_directory)
+    return std::make_unique<node::AskedDirectory>(control, link, options.directory, random);
   auto served = std::make_unique<node::ServedDirectory>(control, options.served, link.max_call_size() - 1);
   served_ = &served->local();
   return served;

@@ -6,8 +6,8 @@
 
 namespace tokamak::daemon {
 
-SoftNic::SoftNic(os::EpollLoop& loop, std::function<void(const std::function<void()>&)> run)
-    : loop_(loop), run_(std::move(run)) {}
+SoftNic::SoftNic(os::EpollLoop& loop, std::function<void(const std::function<void()>&)> run, base::Duration ack_delay)
+    : loop_(loop), run_(std::move(run)), ack_delay_(ack_delay) {}
 
 SoftNic::~SoftNic() {
   run_([this] {
@@ -49,6 +49,7 @@ absl::Status SoftNic::OpenOnLoop(absl::string_view name, const verbs::soft::UdpD
     options.congestion = settings.congestion->control;
     options.dcqcn = verbs::soft::DcqcnParameters::InRealTime(settings.congestion->line_rate);
   }
+  options.ack_delay = ack_delay_;
   options.run_on_nic_loop = run_;
   auto device = verbs::soft::OpenSoftDevice(loop_, *fabric_, trace_, options);
   if (!device.ok()) return device.status();

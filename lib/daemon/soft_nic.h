@@ -24,8 +24,9 @@ class SoftNic final {
  public:
   static constexpr int kEcnBits = 2;  // the low ones of a traffic class, which the NIC sets by itself
 
-  // `run` runs a call on the loop, and returns when it has.
-  SoftNic(os::EpollLoop& loop, std::function<void(const std::function<void()>&)> run);
+  // `run` runs a call on the loop, and returns when it has. `ack_delay`: see
+  // verbs::soft::DeviceOptions.
+  SoftNic(os::EpollLoop& loop, std::function<void(const std::function<void()>&)> run, base::Duration ack_delay);
   ~SoftNic();
   SoftNic(const SoftNic&) = delete;
   SoftNic& operator=(const SoftNic&) = delete;
@@ -43,6 +44,7 @@ class SoftNic final {
 
   os::EpollLoop& loop_;
   const std::function<void(const std::function<void()>&)> run_;
+  const base::Duration ack_delay_;
   base::NoTrace trace_;
   std::unique_ptr<verbs::soft::PcapWriter> pcap_;
   std::unique_ptr<verbs::soft::UdpFabric> fabric_;

@@ -49,6 +49,11 @@ struct DeviceOptions {
   // of each message. 0: as suits batches, 32 or fewer, and also where a batch ends.
   uint32_t ack_every = 0;
 
+  // As responder: the acknowledgement of a SEND of one packet may wait this long for something that
+  // leaves, and goes with it in one batch; at most kPatientAcknowledgements wait. For who answers
+  // most messages with one of its own: the peer is then woken once, not twice. 0: none waits.
+  base::Duration ack_delay;
+
   // What a peer's SENDs and WRITEs lost on the way is asked for alone: packets behind it are kept,
   // up to kHeldPackets for each queue pair, and the NAK says which (a packet of our own). As
   // requester, this NIC then repeats only what is missing; a peer that does not know how goes back

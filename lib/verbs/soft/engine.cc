@@ -13,8 +13,15 @@ Engine::Engine(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& d
       outbox(device_options.batch_packets),
       alarms(loop, std::move(wake_up), std::move(on_timer)),
       stall_(alarms, [this]() REQUIRES_NIC_MUTEX { OnStall(); }),
+      patience_(alarms, [this]() REQUIRES_NIC_MUTEX { AnswerPatient(); }),
       trace_(trace),
       tracing_(dynamic_cast<base::NoTrace*>(&trace) == nullptr) {}
+
+void Engine::AnswerPatient() {
+  patience_used_ = 0;
+  patience_.Cancel();
+  while (QueuePairCore* queue_pair = patient.TakeFirst()) queue_pair->MarkAnswer();
+}
 
 void Engine::OnStall() {
   if (send_waiters.empty()) return;

@@ -34,6 +34,7 @@ struct QueuePairTurns {
   QueuePairCore& queue_pair;
   Link ready;
   Link answers;
+  Link patient;
   Link notifies;
   Link waits_for_reads;
   Link waits_for_first_read;
@@ -149,6 +150,7 @@ class SendBudget final {
 class Engine final {
  public:
   static constexpr base::Duration kSendStall = base::Milliseconds(1);
+  static constexpr uint32_t kPatientAcknowledgements = 16;
 
   // `options` outlive the engine.
   Engine(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& options, base::Random key_random,
@@ -166,6 +168,8 @@ class Engine final {
   // Owe an acknowledgement or a NAK that nothing has to go before: these go first, since a peer may
   // be waiting for them with its window full.
   QueuePairList<&QueuePairTurns::answers> answers GUARDED_BY_NIC_MUTEX;
+  // Owe an acknowledgement that waits for something to go with, see DeviceOptions::ack_delay.
+  QueuePairList<&QueuePairTurns::patient> patient GUARDED_BY_NIC_MUTEX;
   // Owe a congestion notification.
   QueuePairList<&QueuePairTurns::notifies> notifiers GUARDED_BY_NIC_MUTEX;
   // Wait for `reads`; their turn comes before that of those that are ready. Those with nothing
@@ -215,12 +219,22 @@ class Engine final {
   void Forget(QueuePairTurns& turns) REQUIRES_NIC_MUTEX {
     ready.Remove(turns);
     answers.Remove(turns);
+    patient.Remove(turns);
     notifiers.Remove(turns);
     read_waiters.Remove(turns);
     first_read_waiters.Remove(turns);
     send_waiters.Remove(turns);
     touched.Remove(turns);
   }
+
+  // This queue pair owes an acknowledgement that may wait.
+  void AnswerSoon(QueuePairTurns& turns) REQUIRES_NIC_MUTEX {
+    patient.Add(turns);
+    if (++patience_used_ >= kPatientAcknowledgements) return AnswerPatient();
+    if (!patience_.set()) patience_.Set(options.ack_delay);
+  }
+  // Those that wait go with what leaves now.
+  void AnswerPatient() REQUIRES_NIC_MUTEX;
 
   // This queue pair was refused by `sends`.
   void WaitToSend(QueuePairTurns& turns, bool first) REQUIRES_NIC_MUTEX {
@@ -254,6 +268,8 @@ class Engine final {
   QueuePairCore* read_turn_ GUARDED_BY_NIC_MUTEX = nullptr;  // has its turn because it waited for `reads`
   uint64_t given_back_seen_ GUARDED_BY_NIC_MUTEX = 0;        // of `sends`, when stall_ was set
   Alarm stall_ GUARDED_BY_NIC_MUTEX;
+  uint32_t patience_used_ GUARDED_BY_NIC_MUTEX = 0;  // acknowledgements since `patient` was empty
+  Alarm patience_ GUARDED_BY_NIC_MUTEX;
   base::Trace& trace_ GUARDED_BY_NIC_MUTEX;
   const bool tracing_;  // spares a call for each packet where nobody looks
 };

@@ -184,6 +184,7 @@ void Nic::FinishTurns() {
 void Nic::Transmit() {
   Notify();
   if (port_busy_) return;
+  if (has_data()) engine_.AnswerPatient();
   for (int batches = 0; has_data(); ++batches) {
     if (batches == kBatchesPerTurn || mutex_.owner_waits()) {
       Wake();

@@ -108,6 +108,7 @@ class QueuePairCore final {
 
   void MarkReady() REQUIRES_NIC_MUTEX { engine_.ready.Add(turns_); }
   void MarkAnswer() REQUIRES_NIC_MUTEX { engine_.answers.Add(turns_); }
+  void MarkPatientAnswer() REQUIRES_NIC_MUTEX { engine_.AnswerSoon(turns_); }
   void WaitForReads(bool first) REQUIRES_NIC_MUTEX { engine_.WaitForReads(turns_, first); }
   void WaitToSend(bool first) REQUIRES_NIC_MUTEX { engine_.WaitToSend(turns_, first); }
 

@@ -89,7 +89,9 @@ void Responder::Take(const Packet& packet) {
   }
   ++queue_pair_.counters.requests_executed;
   if (!packet.ack_request) return;
+  const bool may_wait = IsOnly(packet.opcode) && IsSend(packet.opcode) && AnswersFirst();
   ack_due_ = true;
+  if (may_wait && engine_.options.ack_delay > base::Duration()) return queue_pair_.MarkPatientAnswer();
   OweAnswer();
 }
 
