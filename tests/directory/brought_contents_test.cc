@@ -100,7 +100,7 @@ TEST_F(BroughtContentsTest, WhatAnotherNodeHoldsIsNotLookedFor) {
 
 TEST_F(BroughtContentsTest, AReplyThatHasNoRoomBringsNothing) {
   UseSmallReplies();
-  Hold("x", Bytes(100, 1));
+  Hold("x", Bytes(400, 1));
   EXPECT_EQ(Brought("x"), Bytes());
   EXPECT_TRUE(told_.ok()) << told_.status();
 }

@@ -113,7 +113,8 @@ TEST_F(RemoteDirectoryTest, AFoundObjectHasAGenerationAndAHolder) {
   const auto answer = [this](ObjectInfo object) {
     base::Writer found;
     WriteStatus(found, absl::OkStatus());
-    WriteObject(found, object);
+    found.Integer<uint32_t>(1);
+    WriteLocated(found, object);
     AnswerWith({found.bytes().begin(), found.bytes().end()});
     return Locate("x").status();
   };

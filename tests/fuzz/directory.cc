@@ -91,11 +91,16 @@ class Words final {
         for (const directory::Update& update : updates) WriteUpdate(writer, update);
         break;
       }
-      case RequestKind::kLocate:
-        writer.Id(Id());
+      case RequestKind::kLocate: {
         writer.Text(NameOrNone());
-        writer.Integer(static_cast<uint8_t>(in_.Below(3)));
+        const uint32_t asked = in_.Below(4);
+        writer.Integer(asked);
+        for (uint32_t i = 0; i < asked; ++i) {
+          writer.Id(Id());
+          writer.Integer(static_cast<uint8_t>(in_.Below(3)));
+        }
         break;
+      }
       case RequestKind::kDelete: {
         const DeleteRequest step = Delete();
         WriteVersion(writer, {step.id, step.generation});

@@ -86,14 +86,19 @@ ObjectInfo ReadObject(base::Reader& reader) {
   return object;
 }
 
-void WriteLocated(base::Writer& writer, const ObjectInfo& object) {
-  WriteObject(writer, object);
-  writer.Bytes(object.contents);
+void WriteLocated(base::Writer& writer, const absl::StatusOr<ObjectInfo>& object) {
+  WriteStatus(writer, object.status(), kMaxLocatedText);
+  if (!object.ok()) return;
+  WriteObject(writer, *object);
+  writer.Bytes(object->contents);
 }
 
-ObjectInfo ReadLocated(base::Reader& reader) {
+absl::StatusOr<ObjectInfo> ReadLocated(base::Reader& reader) {
+  if (absl::Status status = ReadStatus(reader); !status.ok()) return status;
   ObjectInfo object = ReadObject(reader);
   object.contents = reader.Bytes(kMaxBrought);
+  const bool whole = object.contents.empty() || object.contents.size() == object.data_size + object.metadata_size;
+  if (!reader.ok() || !IsFound(object) || !whole) return MalformedReply();
   return object;
 }
 

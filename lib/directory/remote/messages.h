@@ -25,7 +25,7 @@ enum class RequestKind : uint8_t {
   kJoin = 1,
   kLeave = 2,
   kUpdate = 3,
-  kLocate = 4,  // at once
+  kLocate = 4,  // some objects, at once
   kDelete = 5,
   kVerify = 6,
   kNodes = 7,
@@ -33,8 +33,10 @@ enum class RequestKind : uint8_t {
   kPoll = 9,   // held until one of them appears
 };
 
-constexpr size_t kMaxStatusText = 512;  // bytes; longer texts are cut
-constexpr size_t kMaxWatched = 512;     // watches that one request begins, and that it ends
+constexpr size_t kMaxStatusText = 512;   // bytes; longer texts are cut
+constexpr size_t kMaxLocated = 64;       // objects that one request asks for
+constexpr size_t kMaxLocatedText = 128;  // bytes of each one's status
+constexpr size_t kMaxWatched = 512;      // watches that one request begins, and that it ends
 
 // A poll is held for at most this long, so that a server that is gone is noticed.
 constexpr base::Duration kPollTurn = base::Seconds(20);
@@ -76,10 +78,10 @@ bool ReadUpdate(base::Reader& reader, Update* update);
 void WriteObject(base::Writer& writer, const ObjectInfo& object);
 ObjectInfo ReadObject(base::Reader& reader);
 
-// An answer to a Locate: an object, and what is brought of it. Reading: its contents are in
-// `reader`'s bytes.
-void WriteLocated(base::Writer& writer, const ObjectInfo& object);
-ObjectInfo ReadLocated(base::Reader& reader);
+// The answer to one Locate: an object, and what is brought of it. Reading: its contents are in
+// `reader`'s bytes; MalformedReply where no honest server says this.
+void WriteLocated(base::Writer& writer, const absl::StatusOr<ObjectInfo>& object);
+absl::StatusOr<ObjectInfo> ReadLocated(base::Reader& reader);
 
 // Names a content and a holder, as an object that was found does.
 inline bool IsFound(const ObjectInfo& object) {

@@ -23,11 +23,16 @@ RemoteDirectory::RemoteDirectory(base::EventLoop& loop, transport::Caller& calle
                [this](const base::Writer& request, base::Duration deadline, Watches::Read read) {
                  return Call(request, deadline, std::move(read));
                }),
+      locates_(loop, caller.max_call_size(),
+               [this](const base::Writer& request, base::Duration deadline, Locates::Read read) {
+                 return Call(request, deadline, std::move(read));
+               }),
       answers_(loop) {}
 
 template <typename Read>
 base::Pending RemoteDirectory::Ask(const base::Writer& request, base::Duration deadline, Read read) {
   watches_.Flush();
+  locates_.Flush();
   return Call(request, deadline, std::move(read));
 }
 
@@ -95,18 +100,12 @@ base::Pending RemoteDirectory::Update(const NodeId& node, absl::Span<const direc
 }
 
 base::Pending RemoteDirectory::Locate(const LocateRequest& locate, LocateCallback done) {
-  if (locate.wait > base::Duration()) return watches_.Locate(locate, std::move(done));
-  base::Writer request = BeginRequest(RequestKind::kLocate);
-  request.Id(locate.id);
-  request.Text(locate.puller);
-  request.Integer<uint8_t>(locate.may_bring ? 1 : 0);
-  return Ask(request, locate.deadline, [done = std::move(done)](const absl::Status& status, base::Reader& reader) {
-    if (!status.ok()) return done(status);
-    ObjectInfo object = ReadLocated(reader);
-    const bool whole = object.contents.empty() || object.contents.size() == object.data_size + object.metadata_size;
-    if (!reader.Complete() || !IsFound(object) || !whole) return done(MalformedReply());
-    done(std::move(object));
-  });
+  if (locate.wait > base::Duration()) {
+    locates_.Flush();
+    return watches_.Locate(locate, std::move(done));
+  }
+  watches_.Flush();
+  return locates_.Locate(locate, std::move(done));
 }
 
 base::Pending RemoteDirectory::Delete(const DeleteRequest& step, base::Duration deadline, DeleteCallback done) {

@@ -15,6 +15,7 @@
 #include "lib/base/lifetime.h"
 #include "lib/base/random.h"
 #include "lib/directory/directory.h"
+#include "lib/directory/remote/locates.h"
 #include "lib/directory/remote/messages.h"
 #include "lib/directory/remote/watches.h"
 #include "lib/transport/caller.h"
@@ -55,6 +56,7 @@ class RemoteDirectory final : public Directory {
   transport::Caller& caller_;
   const verbs::Address server_;
   Watches watches_;
+  Locates locates_;
   base::Answers answers_;
   const base::Lifetime lifetime_;
 };

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
 namespace tokamak::directory {
@@ -20,7 +21,8 @@ constexpr base::Duration kMaxLease = base::Seconds(3600);  // and grace
 constexpr size_t kReplyOverhead = 32;
 constexpr size_t kNameRoom = sizeof(uint32_t) + kMaxNodeName;
 constexpr size_t kVersionRoom = base::ObjectId::kSize + sizeof(uint64_t);
-constexpr size_t kObjectOverhead = 48;  // with the length of its contents
+constexpr size_t kObjectOverhead = 48;  // with its status and the length of its contents
+constexpr size_t kStatusRoom = kMaxLocatedText + 5;
 static_assert(DirectoryServer::kMinReply > kReplyOverhead + kObjectOverhead + 2 * kNameRoom, "room for some names");
 static_assert(DirectoryServer::kMinReply > kReplyOverhead + kMaxUpdates * 5, "room for all statuses of an update");
 
@@ -129,32 +131,54 @@ void DirectoryServer::BringFrom(NodeId self, Contents contents) {
   contents_ = std::move(contents);
 }
 
-// Holders that would not fit the reply are left out: one is enough, and there are others next time.
+// As many objects as the reply has room for; the asker comes back with the rest. Holders that would
+// not fit are left out: one is enough, and there are others next time.
 base::Pending DirectoryServer::HandleLocate(base::Reader& reader, const transport::Reply& reply) {
-  const base::ObjectId id = reader.Id();
   const NodeId puller = reader.Text(kMaxNodeName);
-  const auto may_bring = reader.Integer<uint8_t>();
-  if (!reader.Complete() || may_bring > 1 || (may_bring == 1 && puller.empty())) return Refuse(reply);
-  absl::StatusOr<ObjectInfo> found = directory_.LocateNow(id, puller);
-  if (found.ok()) {
-    if (may_bring == 1) Bring(id, *found);
-    const size_t room = max_reply_ - kReplyOverhead - kObjectOverhead - found->contents.size();
-    found->holders.resize(std::min(found->holders.size(), room / kNameRoom));
+  absl::InlinedVector<Asked, 1> asked(reader.Count(kMaxLocated, base::ObjectId::kSize + 1));
+  for (Asked& one : asked) {
+    one.id = reader.Id();
+    const auto may_bring = reader.Integer<uint8_t>();
+    one.may_bring = may_bring == 1;
+    if (may_bring > 1 || (one.may_bring && puller.empty())) return Refuse(reply);
   }
-  ReplyResult(reply, found, [](base::Writer& writer, const ObjectInfo& object) { WriteLocated(writer, object); });
+  if (!reader.Complete() || asked.empty()) return Refuse(reply);
+  base::Writer answers;
+  uint32_t count = 0;
+  for (const Asked& one : asked) {
+    absl::StatusOr<ObjectInfo> found = directory_.LocateNow(one.id, puller);
+    const size_t room = max_reply_ - kReplyOverhead - answers.size();
+    const bool bring = one.may_bring && found.ok() && MayBring(*found);
+    const size_t contents = bring ? found->data_size + found->metadata_size : 0;
+    const size_t least = found.ok() ? kObjectOverhead + kNameRoom : kStatusRoom;
+    if (count > 0 && least + contents > room) break;
+    if (bring && least + contents <= room) Bring(one.id, *found);
+    if (found.ok()) {
+      const size_t names = (room - kObjectOverhead - found->contents.size()) / kNameRoom;
+      found->holders.resize(std::min(found->holders.size(), names));
+    }
+    WriteLocated(answers, found);
+    ++count;
+  }
+  base::Writer writer;
+  WriteStatus(writer, absl::OkStatus());
+  writer.Integer(count);
+  writer.Raw(answers.bytes());
+  reply(writer.bytes());
   return nullptr;
 }
 
-// What it takes to bring a small object is less than what it takes to be asked for it again.
+// Small, and of this node: what it takes to bring it is less than what it takes to be asked again.
+bool DirectoryServer::MayBring(const ObjectInfo& object) const {
+  if (contents_ == nullptr || object.data_size > kMaxBrought || object.metadata_size > kMaxBrought) return false;
+  if (object.data_size + object.metadata_size > kMaxBrought) return false;
+  return std::find(object.holders.begin(), object.holders.end(), self_) != object.holders.end();
+}
+
 void DirectoryServer::Bring(const base::ObjectId& id, ObjectInfo& object) const {
-  if (contents_ == nullptr || object.data_size > kMaxBrought || object.metadata_size > kMaxBrought) return;
-  const uint64_t size = object.data_size + object.metadata_size;
-  if (size > kMaxBrought || size + kMinReply > max_reply_) return;
-  const auto self = std::find(object.holders.begin(), object.holders.end(), self_);
-  if (self == object.holders.end()) return;
   object.contents = contents_({id, object.generation});
   if (object.contents.empty()) return;
-  std::iter_swap(self, object.holders.begin());
+  std::iter_swap(std::find(object.holders.begin(), object.holders.end(), self_), object.holders.begin());
 }
 
 // Holders that do not fit are named in the next step.

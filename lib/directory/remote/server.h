@@ -47,6 +47,10 @@ class DirectoryServer final {
   size_t sessions() const { return sessions_.size(); }
 
  private:
+  struct Asked {
+    base::ObjectId id;
+    bool may_bring = false;
+  };
   struct Session {
     std::unique_ptr<WatchSession> watches;
     base::Timer silence;
@@ -56,6 +60,7 @@ class DirectoryServer final {
   base::Pending HandleLeave(base::Reader& reader, transport::Reply reply);
   base::Pending HandleUpdate(base::Reader& reader, transport::Reply reply);
   base::Pending HandleLocate(base::Reader& reader, const transport::Reply& reply);
+  bool MayBring(const ObjectInfo& object) const;
   void Bring(const base::ObjectId& id, ObjectInfo& object) const;
   base::Pending HandleDelete(base::Reader& reader, transport::Reply reply);
   base::Pending HandleVerify(base::Reader& reader, transport::Reply reply);

@@ -1,0 +1,139 @@
+#include "lib/directory/remote/locates.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/directory/local.h"
+
+namespace tokamak::directory {
+
+namespace {
+
+constexpr size_t kRequestOverhead = 128;  // of a request, beside its ids
+constexpr size_t kIdRoom = base::ObjectId::kSize + 1;
+
+size_t MostAsked(size_t max_request) {
+  const size_t room = std::max(max_request, kRequestOverhead) - kRequestOverhead;
+  return std::clamp<size_t>(room / kIdRoom, 1, kMaxLocated);
+}
+
+}  // namespace
+
+Locates::Locates(base::EventLoop& loop, size_t max_request, Ask ask)
+    : loop_(loop), most_asked_(MostAsked(max_request)), ask_(std::move(ask)), answers_(loop) {}
+
+Locates::~Locates() {
+  for (const auto& call : calls_) Orphan(*call);
+}
+
+base::Pending Locates::Locate(const LocateRequest& request, Directory::LocateCallback done) {
+  if (under_way_ >= kMaxWaitsOfPeer) {
+    return answers_.Add([done = std::move(done)] {
+      done(absl::ResourceExhaustedError("too many ask the directory at once: try again later"));
+    });
+  }
+  auto locating = std::make_unique<Locating>();
+  locating->locates = this;
+  locating->id = request.id;
+  locating->may_bring = request.may_bring;
+  locating->done = std::move(done);
+  ++under_way_;
+  Add(*locating, request.puller, loop_.Now() + request.deadline);
+  return locating;
+}
+
+void Locates::Add(Locating& locating, const NodeId& puller, base::Time deadline) {
+  if (gathering_ != nullptr && (gathering_->puller != puller || gathering_->deadline != deadline)) Flush();
+  if (gathering_ == nullptr) {
+    gathering_ = calls_.emplace_back(std::make_unique<Call>()).get();
+    gathering_->puller = puller;
+    gathering_->deadline = deadline;
+    flushing_ = loop_.Post([this] { Flush(); });
+  }
+  locating.call = gathering_;
+  locating.place = gathering_->asked.size();
+  gathering_->asked.push_back(&locating);
+  ++gathering_->live;
+  if (gathering_->asked.size() == most_asked_) Flush();
+}
+
+void Locates::Flush() {
+  flushing_.Cancel();
+  Call* const call = std::exchange(gathering_, nullptr);
+  if (call == nullptr) return;
+  // Those that were dropped meanwhile are not asked.
+  auto& asked = call->asked;
+  asked.erase(std::remove(asked.begin(), asked.end(), nullptr), asked.end());
+  base::Writer request = BeginRequest(RequestKind::kLocate);
+  request.Text(call->puller);
+  request.Integer(static_cast<uint32_t>(asked.size()));
+  for (size_t i = 0; i < asked.size(); ++i) {
+    asked[i]->place = i;
+    request.Id(asked[i]->id);
+    request.Integer<uint8_t>(asked[i]->may_bring ? 1 : 0);
+  }
+  call->under_way =
+      ask_(request, std::max(call->deadline - loop_.Now(), base::Duration()),
+           [this, call](const absl::Status& status, base::Reader& reader) { OnReply(*call, status, reader); });
+}
+
+std::unique_ptr<Locates::Call> Locates::Take(const Call& call) {
+  const auto found = std::find_if(calls_.begin(), calls_.end(), [&](const auto& one) { return one.get() == &call; });
+  std::unique_ptr<Call> taken = std::move(*found);
+  calls_.erase(found);
+  return taken;
+}
+
+void Locates::Drop(Locating& locating) {
+  --under_way_;
+  Call& call = *locating.call;
+  call.asked[locating.place] = nullptr;
+  if (--call.live > 0) return;
+  if (&call == gathering_) {
+    gathering_ = nullptr;
+    flushing_.Cancel();
+  }
+  const std::unique_ptr<Call> ended = Take(call);  // its handle cancels the request
+}
+
+// Any of those that are told their answer may drop others, or all of this.
+void Locates::OnReply(const Call& ended, const absl::Status& status, base::Reader& reader) {
+  const std::unique_ptr<Call> call = Take(ended);
+  const base::Lifetime::Watch gone = lifetime_.Watched();
+  ++call->live;  // it outlives them all
+  const uint32_t count = status.ok() ? reader.Count(call->asked.size(), 1) : 0;
+  absl::Status trouble = status.ok() && count == 0 ? MalformedReply() : status;
+  for (size_t place = 0; place < call->asked.size(); ++place) {
+    absl::StatusOr<ObjectInfo> result = MalformedReply();
+    if (trouble.ok() && place < count) {
+      result = ReadLocated(reader);
+      if (!reader.ok() || (place + 1 == count && !reader.Complete())) result = trouble = MalformedReply();
+    }
+    Locating* const locating = std::exchange(call->asked[place], nullptr);
+    if (locating == nullptr) continue;
+    if (trouble.ok() && place >= count) {  // there was no room for it
+      Add(*locating, call->puller, call->deadline);
+      continue;
+    }
+    if (!trouble.ok()) result = trouble;
+    --call->live;
+    --under_way_;
+    Answer(*locating, std::move(result));
+    if (gone.over()) return Orphan(*call);
+  }
+  Flush();
+}
+
+void Locates::Orphan(const Call& call) {
+  for (Locating* locating : call.asked) {
+    if (locating != nullptr) locating->locates = nullptr;
+  }
+}
+
+void Locates::Answer(Locating& locating, absl::StatusOr<ObjectInfo> result) {
+  locating.locates = nullptr;
+  const Directory::LocateCallback done = std::move(locating.done);
+  done(std::move(result));
+}
+
+}  // namespace tokamak::directory

@@ -1,0 +1,84 @@
+// Locates are the Locates of one node that do not wait, asked of the server together: those of one
+// task, or that come before the next, go in one request.
+//
+// A reply answers the first of them, as many as it has room for; the rest is asked for again at
+// once. All of a request have one puller and one deadline.
+// Bound: kMaxWaitsOfPeer Locates are under way. Thread rule: the loop of the Caller.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "lib/base/answers.h"
+#include "lib/base/codec.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/handle.h"
+#include "lib/directory/directory.h"
+#include "lib/directory/remote/messages.h"
+
+namespace tokamak::directory {
+
+class Locates final {
+ public:
+  // As in watches.h.
+  using Read = std::function<void(const absl::Status&, base::Reader&)>;
+  using Ask = std::function<base::Pending(const base::Writer& request, base::Duration deadline, Read read)>;
+
+  // `loop` must outlive it. Requests have at most `max_request` bytes.
+  Locates(base::EventLoop& loop, size_t max_request, Ask ask);
+  Locates(const Locates&) = delete;
+  Locates& operator=(const Locates&) = delete;
+  ~Locates();
+
+  // See Directory::Locate; its wait is zero.
+  [[nodiscard]] base::Pending Locate(const LocateRequest& request, Directory::LocateCallback done);
+
+  // Sends what was not sent yet, so that whatever is asked next comes after it.
+  void Flush();
+
+ private:
+  struct Call;
+  struct Locating final : base::Handle {
+    ~Locating() override {
+      if (locates != nullptr) locates->Drop(*this);
+    }
+
+    Locates* locates = nullptr;  // null when it was answered
+    base::ObjectId id;
+    bool may_bring = false;
+    Directory::LocateCallback done;
+    Call* call = nullptr;
+    size_t place = 0;  // in it
+  };
+  // One request.
+  struct Call {
+    NodeId puller;
+    base::Time deadline;
+    absl::InlinedVector<Locating*, 1> asked;  // null: dropped
+    size_t live = 0;                          // of them
+    base::Pending under_way;                  // null: not sent yet
+  };
+
+  void Add(Locating& locating, const NodeId& puller, base::Time deadline);
+  void Drop(Locating& locating);
+  std::unique_ptr<Call> Take(const Call& call);
+  void OnReply(const Call& ended, const absl::Status& status, base::Reader& reader);
+  static void Orphan(const Call& call);
+  static void Answer(Locating& locating, absl::StatusOr<ObjectInfo> result);
+
+  base::EventLoop& loop_;
+  const size_t most_asked_;
+  const Ask ask_;
+  base::Answers answers_;
+  size_t under_way_ = 0;
+  std::vector<std::unique_ptr<Call>> calls_;
+  Call* gathering_ = nullptr;  // not sent yet; of calls_
+  base::Timer flushing_;
+  const base::Lifetime lifetime_;
+};
+
+}  // namespace tokamak::directory
