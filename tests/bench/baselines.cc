@@ -41,10 +41,10 @@ class TcpStream final : public Contender {
 
 class RedisGet final : public Contender {
  public:
-  RedisGet(std::unique_ptr<os::ChildProcess> server, redisContext* context)
-      : server_(std::move(server)), context_(context) {}
+  RedisGet(std::unique_ptr<os::ChildProcess> server, redisContext* context, uint32_t pipeline)
+      : server_(std::move(server)), context_(context), pipeline_(pipeline) {}
   ~RedisGet() override { redisFree(context_); }
-  std::string name() const override { return "redis get"; }
+  std::string name() const override { return pipeline_ == 1 ? "redis get" : absl::StrCat("redis get x", pipeline_); }
   absl::Status Prepare(uint64_t size) override {
     const std::vector<char> value(size, 'z');
     auto* reply = static_cast<redisReply*>(redisCommand(context_, "SET object %b", value.data(), value.size()));
@@ -55,17 +55,24 @@ class RedisGet final : public Contender {
   }
   absl::StatusOr<double> Fetch() override {
     const Clock::time_point begin = Clock::now();
-    auto* reply = static_cast<redisReply*>(redisCommand(context_, "GET object"));
+    for (uint32_t i = 0; i < pipeline_; ++i) redisAppendCommand(context_, "GET object");
+    bool ok = true;
+    for (uint32_t i = 0; i < pipeline_ && ok; ++i) {
+      void* answer = nullptr;
+      ok = redisGetReply(context_, &answer) == REDIS_OK;
+      auto* reply = static_cast<redisReply*>(answer);
+      ok = ok && reply->type == REDIS_REPLY_STRING && static_cast<uint64_t>(reply->len) == size_;
+      freeReplyObject(reply);
+    }
     const double seconds = SecondsSince(begin);
-    const bool ok = reply != nullptr && reply->type == REDIS_REPLY_STRING && static_cast<uint64_t>(reply->len) == size_;
-    freeReplyObject(reply);
     if (!ok) return absl::UnavailableError("redis-server refused a GET");
-    return seconds;
+    return seconds / pipeline_;
   }
 
  private:
   const std::unique_ptr<os::ChildProcess> server_;
   redisContext* const context_;
+  const uint32_t pipeline_;
   uint64_t size_ = 0;
 };
 
@@ -97,25 +104,28 @@ absl::StatusOr<std::unique_ptr<Contender>> StartTcpStream() {
   return std::make_unique<TcpStream>(*std::move(peer));
 }
 
-absl::StatusOr<std::unique_ptr<Contender>> StartRedisGet(const std::string& folder) {
-  constexpr int kPort = 16379;
+absl::StatusOr<std::unique_ptr<Contender>> StartRedisGet(const std::string& folder, uint32_t pipeline) {
+  constexpr int kFirstPort = 16379;
   constexpr int kTries = 200;
+  const int port = kFirstPort + static_cast<int>(pipeline) - 1;  // each its own server
   os::ChildOptions options;
-  options.argv = {"redis-server", "--port", absl::StrCat(kPort), "--bind", "127.0.0.1",
-                  "--save",       "",       "--appendonly",      "no",     "--dir",
+  options.argv = {"redis-server", "--port", absl::StrCat(port), "--bind", "127.0.0.1",
+                  "--save",       "",       "--appendonly",     "no",     "--dir",
                   folder};
-  options.output = folder + "/redis.log";
+  options.output = absl::StrCat(folder, "/redis", port, ".log");
   options.die_with_parent = true;
   auto server = os::ChildProcess::Start(options);
   if (!server.ok()) return server.status();
   for (int i = 0; i < kTries && (*server)->running(); ++i) {
-    redisContext* context = redisConnect("127.0.0.1", kPort);
-    if (context != nullptr && context->err == 0) return std::make_unique<RedisGet>(*std::move(server), context);
+    redisContext* context = redisConnect("127.0.0.1", port);
+    if (context != nullptr && context->err == 0)
+      return std::make_unique<RedisGet>(*std::move(server), context, pipeline);
+
     redisFree(context);
     pollfd ended = {(*server)->descriptor(), POLLIN, 0};
     poll(&ended, 1, 20);
   }
-  return absl::UnavailableError(absl::StrCat("redis-server does not answer on port ", kPort, ": see ", options.output));
+  return absl::UnavailableError(absl::StrCat("redis-server does not answer on port ", port, ": see ", options.output));
 }
 
 std::unique_ptr<Contender> MakeMemcpy() { return std::make_unique<Memcpy>(); }

@@ -18,16 +18,20 @@ class Contender {
   // Gets ready for objects of `size` bytes; what it makes is not timed.
   virtual absl::Status Prepare(uint64_t size) = 0;
 
-  // Brings one; returns how long that took, in seconds.
+  // Brings one, or several at once; returns how long each took, in seconds.
   virtual absl::StatusOr<double> Fetch() = 0;
+
+  // Processor time of all who took part in what was fetched, in seconds for each object; 0: it is
+  // not known.
+  virtual double ProcessorTime() const { return 0; }
 };
 
 // A small request and a reply of `size` over one TCP connection on loopback, from another process
 // (TcpPeer), into memory that was touched before.
 absl::StatusOr<std::unique_ptr<Contender>> StartTcpStream();
 
-// GET over TCP, by hiredis, from a private redis-server in `folder`.
-absl::StatusOr<std::unique_ptr<Contender>> StartRedisGet(const std::string& folder);
+// GET over TCP, by hiredis, from a private redis-server in `folder`; `pipeline` of them at once.
+absl::StatusOr<std::unique_ptr<Contender>> StartRedisGet(const std::string& folder, uint32_t pipeline = 1);
 
 // memcpy between two buffers that were touched before.
 std::unique_ptr<Contender> MakeMemcpy();
