@@ -203,6 +203,7 @@ class Player final {
     packet.swap_or_add = in_.Take<uint8_t>();
     packet.immediate = packet.dma_length;
     if (opcode == Op::kReadRequest || IsAtomic(opcode)) length = in_.Below(16) == 15 ? length : 0;
+    if (opcode == Op::kReadRequest || IsAtomic(opcode)) asked_ = packet;
     if (packet.psn == line.peer_psn) {
       const uint64_t packets = opcode == Op::kReadRequest ? PacketsFor(packet.dma_length, NicWorld::kMtu) : 1;
       line.peer_psn = static_cast<uint32_t>(line.peer_psn + packets) & kPsnMask;
@@ -245,8 +246,34 @@ class Player final {
     }
   }
 
+  // A part of the last READ, or the last atomic, once more; or nearly so.
+  void AgainInPart() {
+    Packet packet = asked_;
+    const uint32_t skipped = in_.Below(8);
+    const uint32_t offset = std::min(skipped * NicWorld::kMtu, packet.dma_length);
+    packet.psn = (packet.psn + skipped) & kPsnMask;
+    packet.remote_address += offset;
+    packet.dma_length -= offset;
+    switch (in_.Below(8)) {
+      case 4:
+        packet.dma_length = std::min(packet.dma_length, NicWorld::kMtu);
+        break;
+      case 5:
+        packet.dma_length += in_.Take<uint16_t>();
+        break;
+      case 6:
+        packet.remote_address += 8;
+        break;
+      case 7:
+        Aim(&packet);
+        break;
+    }
+    Send(packet, {});
+  }
+
   // The last packet once more, perhaps with another PSN or length.
   void Again() {
+    if (in_.Flag()) return AgainInPart();
     Packet packet = last_;
     switch (in_.Below(4)) {
       case 1:
@@ -375,6 +402,7 @@ class Player final {
   const std::vector<uint8_t> pool_;  // payloads are cut from it
   NicWorld world_;
   Packet last_;
+  Packet asked_;  // the last READ or atomic
   std::vector<uint8_t> last_payload_;
 };
 

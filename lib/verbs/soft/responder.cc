@@ -12,6 +12,10 @@
 namespace tokamak::verbs::soft {
 namespace {
 
+// READs and atomics that may be asked for again. A peer that has more outstanding than are served
+// shall hear that, in its turn, and not wait for an answer that it lost.
+constexpr size_t kLeastRemembered = 16;
+
 bool IsSend(PacketOpcode opcode) { return opcode <= PacketOpcode::kSendOnlyWithImm || HasIeth(opcode); }
 bool IsWrite(PacketOpcode opcode) {
   return opcode >= PacketOpcode::kWriteFirst && opcode <= PacketOpcode::kWriteOnlyWithImm;
@@ -49,8 +53,7 @@ void Responder::Start(uint32_t psn) {
   msn_ = 0;
   message_ = Message::kNone;
   responses_.Reserve(2 * served + 2);
-  atomic_results_.assign(served, {});
-  atomic_next_ = 0;
+  served_.Reserve(std::max(served, kLeastRemembered));
   running_ = true;
 }
 
@@ -224,6 +227,7 @@ bool Responder::ExecuteRead(const Packet& packet) {
   response.key = packet.rkey;
   response.msn = (msn_ + 1) & kPsnMask;
   if (!responses_.Append(response)) return false;  // full of replays; the peer will ask again
+  served_.Add(response);
   msn_ = response.msn;
   expected_ = response.end;
   queue_pair_.MarkReady();
@@ -241,11 +245,12 @@ bool Responder::ExecuteAtomic(const Packet& packet) {
   response.atomic = true;
   response.first = response.position = expected_;
   response.end = expected_ + 1;
+  response.address = packet.remote_address;
+  response.key = packet.rkey;
   response.msn = (msn_ + 1) & kPsnMask;
   if (!responses_.Append(response)) return false;  // before it is done: an atomic must not be done twice
   responses_.back().original = AtomicallyUpdate(memory, packet);
-  atomic_results_[atomic_next_] = {expected_, responses_.back().original};
-  atomic_next_ = (atomic_next_ + 1) % atomic_results_.size();
+  served_.Add(responses_.back());
   msn_ = response.msn;
   ++expected_;
   queue_pair_.MarkReady();
@@ -265,31 +270,24 @@ void Responder::CompleteReceive(const Packet& packet, CompletionOpcode opcode, u
 
 void Responder::OnDuplicate(const Packet& packet, uint64_t sequence) {
   ++queue_pair_.counters.requests_duplicate;
-  Response response;
+  if (packet.opcode != PacketOpcode::kReadRequest && packet.opcode != PacketOpcode::kCompareSwap &&
+      packet.opcode != PacketOpcode::kFetchAdd) {
+    ack_due_ = true;
+    OweAnswer();
+    return;
+  }
+  const Response* const served = served_.Find(packet, sequence, queue_pair_.mtu());
+  if (served == nullptr) return;  // in silence: an answer, even a NAK, would tell whoever guesses
+  Response response = *served;
   response.first = response.position = response.base = sequence;
   response.msn = msn_;
-  if (packet.opcode == PacketOpcode::kReadRequest) {
+  if (!served->atomic) {
     response.end = sequence + PacketsFor(packet.dma_length, queue_pair_.mtu());
     response.address = packet.remote_address;
     response.length = packet.dma_length;
-    response.key = packet.rkey;
-    if (response.end <= expected_) responses_.Replay(response);
-    queue_pair_.MarkReady();
-    return;
   }
-  if (packet.opcode == PacketOpcode::kCompareSwap || packet.opcode == PacketOpcode::kFetchAdd) {
-    for (const AtomicResult& result : atomic_results_) {
-      if (result.sequence != sequence) continue;
-      response.atomic = true;
-      response.end = sequence + 1;
-      response.original = result.original;
-      responses_.Replay(response);
-    }
-    queue_pair_.MarkReady();
-    return;
-  }
-  ack_due_ = true;
-  OweAnswer();
+  responses_.Replay(response);
+  queue_pair_.MarkReady();
 }
 
 void Responder::OnGap(const Packet& packet, uint64_t sequence) {
@@ -465,7 +463,8 @@ void Responder::RefuseResponse(const Response& response) {
   const Fault fault{kRemoteAccessNak, response.position, CompletionStatus::kFlushed};
   if (response.replay) {
     // A late duplicate may ask for memory that the owner has long taken back: no reason to end the
-    // connection here.
+    // connection here. Nobody learns a key by the NAK: this READ was served once, and the key opens
+    // nothing any more.
     responses_.PopFront();
     if (!engine_.outbox.full()) EmitAcknowledge(fault.syndrome, fault.sequence);
     return;

@@ -2,7 +2,8 @@
 // them out and answers.
 //
 // Only the packet that is expected is carried out. One from the past is a duplicate: it is answered
-// again, never done again. One from the future shows a gap: the peer is told once, then all is
+// again, never done again, and a READ or atomic only where it was served before
+// (served_requests.h). One from the future shows a gap: the peer is told once, then all is
 // dropped until the expected one comes. (9.7.5) With selective repeat it is kept instead, and the
 // peer is told each time what is here.
 //
@@ -14,10 +15,8 @@
 // Thread rule: under the NIC's mutex.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "lib/verbs/soft/engine.h"
 #include "lib/verbs/soft/held_packets.h"
@@ -26,6 +25,7 @@
 #include "lib/verbs/soft/receives.h"
 #include "lib/verbs/soft/requester.h"
 #include "lib/verbs/soft/response_queue.h"
+#include "lib/verbs/soft/served_requests.h"
 #include "lib/verbs/types.h"
 
 namespace tokamak::verbs::soft {
@@ -55,10 +55,6 @@ class Responder final {
 
  private:
   enum class Message : uint8_t { kNone, kSend, kWrite };
-  struct AtomicResult {
-    uint64_t sequence = 0;
-    uint64_t original = 0;
-  };
   // Why the connection has to end.
   struct Fault {
     uint8_t syndrome;
@@ -116,8 +112,7 @@ class Responder final {
   bool ended_due_ = false;
   uint64_t ended_due_at_ = 0;  // the sequence that it is to name
 
-  std::vector<AtomicResult> atomic_results_;  // a ring
-  size_t atomic_next_ = 0;
+  ServedRequests served_;
 };
 
 }  // namespace tokamak::verbs::soft

@@ -216,7 +216,7 @@ TEST_F(ResponderTest, AnAtomicIsDoneOnceHoweverOftenItIsAsked) {
 
 TEST_F(ResponderTest, AnAtomicTooOldToBeRememberedIsNotAnswered) {
   Open();
-  for (uint32_t i = 0; i < 3; ++i) {
+  for (uint32_t i = 0; i < 17; ++i) {
     Arrive({Add(i, 64, 1)});
     TakeSent();
   }
