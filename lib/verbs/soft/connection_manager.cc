@@ -35,7 +35,7 @@ UserData ToUserData(absl::Span<const uint8_t> bytes) {
 
 // Managers tell hosts apart by it, so two devices that were given one seed shall not share it.
 uint64_t MakeGuid(Management& nic) REQUIRES_NIC_MUTEX {
-  uint64_t guid = nic.random().Next();
+  uint64_t guid = nic.numbers().Next();
   for (const uint8_t byte : nic.address().ip) guid = (guid ^ byte) * 0x100000001b3;
   return guid;
 }
@@ -83,11 +83,11 @@ absl::StatusOr<std::unique_ptr<Connection>> SoftConnectionManager::Connect(Queue
   }
   ConnectionState::Identity identity;
   identity.local =
-      WithPort(nic_.address(), kFirstChosenPort + static_cast<uint16_t>(nic_.random().Below(kChosenPorts)));
+      WithPort(nic_.address(), kFirstChosenPort + static_cast<uint16_t>(nic_.numbers().Below(kChosenPorts)));
   identity.peer = address;
   identity.ca_guid = ca_guid_;
   identity.local_id = NewLocalId();
-  identity.transaction = nic_.random().Next();
+  identity.transaction = nic_.numbers().Next();
   ConnectionRecord& record = AddRecord(ConnectionState(identity), DeviceAt(address));
   auto handle = MakeHandle(record, number, address, std::move(handler));
   Apply(record, record.state.Connect(MakeOffer(number, options)));
@@ -261,7 +261,7 @@ void SoftConnectionManager::Apply(ConnectionRecord& record, const ConnectionActi
   if (actions.repeat_after) record.repeat.Set(*actions.repeat_after);
   if (actions.limit_after) record.limit.Set(*actions.limit_after);
   if (actions.news && record.handle != nullptr) record.handle->Tell(*actions.news);
-  if (actions.ask_again) return Apply(record, record.state.AskAgain(NewLocalId(), nic_.random().Next()));
+  if (actions.ask_again) return Apply(record, record.state.AskAgain(NewLocalId(), nic_.numbers().Next()));
 
   if (record.state.phase() == Phase::kClosed) return Erase(record);
   if (IsEnding(record.state.phase())) Unwatch(record);
@@ -376,7 +376,7 @@ ConnectionOffer SoftConnectionManager::MakeOffer(uint32_t queue_pair, const Conn
   const auto max_reads = static_cast<uint8_t>(std::min<uint32_t>(nic_.limits().max_reads, 255));
   ConnectionOffer offer;
   offer.queue_pair = queue_pair;
-  offer.receive_psn = static_cast<uint32_t>(nic_.random().Next()) & kPsnMask;
+  offer.receive_psn = static_cast<uint32_t>(nic_.numbers().Next()) & kPsnMask;
   offer.max_path_mtu = std::min(options.max_path_mtu, nic_.limits().active_mtu);
   offer.reliability = options.reliability;
   offer.reliability.reads_outstanding = std::min(offer.reliability.reads_outstanding, max_reads);
@@ -388,7 +388,7 @@ ConnectionOffer SoftConnectionManager::MakeOffer(uint32_t queue_pair, const Conn
 
 uint32_t SoftConnectionManager::NewLocalId() {
   for (;;) {
-    const auto id = static_cast<uint32_t>(nic_.random().Next());
+    const auto id = static_cast<uint32_t>(nic_.numbers().Next());
     if (id != 0 && !table_.HasLocalId(id)) return id;
   }
 }
@@ -396,7 +396,7 @@ uint32_t SoftConnectionManager::NewLocalId() {
 absl::StatusOr<uint16_t> SoftConnectionManager::ChoosePort() {
   if (listeners_.size() >= kChosenPorts) return absl::ResourceExhaustedError("no port is free");
   for (;;) {
-    const auto port = static_cast<uint16_t>(kFirstChosenPort + nic_.random().Below(kChosenPorts));
+    const auto port = static_cast<uint16_t>(kFirstChosenPort + nic_.numbers().Below(kChosenPorts));
     if (listeners_.count(port) == 0) return port;
   }
 }

@@ -6,10 +6,10 @@
 
 namespace tokamak::verbs::soft {
 
-Engine::Engine(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& device_options, base::Random key_random,
-               std::function<void()> wake_up, base::Task on_timer)
+Engine::Engine(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& device_options,
+               const SecretNumbers& key_numbers, std::function<void()> wake_up, base::Task on_timer)
     : options(device_options),
-      keys(key_random),
+      keys(key_numbers),
       outbox(device_options.batch_packets),
       alarms(loop, std::move(wake_up), std::move(on_timer)),
       stall_(alarms, [this]() REQUIRES_NIC_MUTEX { OnStall(); }),

@@ -10,7 +10,6 @@
 
 #include "lib/base/event_loop.h"
 #include "lib/base/intrusive_list.h"
-#include "lib/base/random.h"
 #include "lib/base/trace.h"
 #include "lib/verbs/soft/alarm.h"
 #include "lib/verbs/soft/completion_ring.h"
@@ -19,6 +18,7 @@
 #include "lib/verbs/soft/memory.h"
 #include "lib/verbs/soft/nic_mutex.h"
 #include "lib/verbs/soft/outbox.h"
+#include "lib/verbs/soft/secret_numbers.h"
 
 namespace tokamak::verbs::soft {
 
@@ -153,7 +153,7 @@ class Engine final {
   static constexpr uint32_t kPatientAcknowledgements = 16;
 
   // `options` outlive the engine.
-  Engine(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& options, base::Random key_random,
+  Engine(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& options, const SecretNumbers& key_numbers,
          std::function<void()> wake_up, base::Task on_timer);
 
   const DeviceOptions& options;

@@ -15,11 +15,11 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "lib/base/event_loop.h"
-#include "lib/base/random.h"
 #include "lib/base/trace.h"
 #include "lib/verbs/soft/alarm.h"
 #include "lib/verbs/soft/nic_mutex.h"
 #include "lib/verbs/soft/packet.h"
+#include "lib/verbs/soft/secret_numbers.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::verbs::soft {
@@ -45,7 +45,7 @@ class Management {
   virtual AlarmClock& alarms() REQUIRES_NIC_MUTEX = 0;
 
   // A stream for the connection manager alone.
-  virtual base::Random& random() REQUIRES_NIC_MUTEX = 0;
+  virtual SecretNumbers& numbers() REQUIRES_NIC_MUTEX = 0;
 
   virtual void Trace(base::TraceKind kind, uint32_t number, uint64_t size) REQUIRES_NIC_MUTEX = 0;
 

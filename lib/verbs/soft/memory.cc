@@ -97,7 +97,7 @@ KeyTable::Entry* KeyTable::Take() {
     if (free_.size() < kResting) {
       index = static_cast<uint32_t>(entries_.size());
       entries_.emplace_back();
-      entries_[index].key = index << kTagBits | static_cast<uint32_t>(random_.Below(kTagMask + 1));
+      entries_[index].key = index << kTagBits | static_cast<uint32_t>(numbers_.Below(kTagMask + 1));
     }
   }
   if (index == 0) {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "lib/base/random.h"
+#include "lib/verbs/soft/secret_numbers.h"
 #include "lib/verbs/types.h"
 
 namespace tokamak::verbs::soft {
@@ -55,8 +55,8 @@ class KeyTable final {
  public:
   static constexpr size_t kMaxKeys = (size_t{1} << 20) - 1;  // regions and windows
 
-  explicit KeyTable(base::Random random)
-      : random_(random), tag_step_(1 | static_cast<uint32_t>(random_.Below(kTagMask))) {
+  explicit KeyTable(const SecretNumbers& numbers)
+      : numbers_(numbers), tag_step_(1 | static_cast<uint32_t>(numbers_.Below(kTagMask))) {
     entries_.emplace_back();
   }
 
@@ -174,7 +174,7 @@ class KeyTable final {
   Entry* Take();  // null when kMaxKeys live
   void Free(uint32_t key);
 
-  base::Random random_;
+  SecretNumbers numbers_;
   const uint32_t tag_step_;  // odd: an index goes through all tags before one comes again
   uint64_t next_life_ = 1;
   QueuePairLife lives_ = 0;  // that ever began

@@ -11,7 +11,7 @@ namespace tokamak::verbs::soft {
 namespace {
 
 // Streams of one seed.
-enum Stream : uint64_t { kOwnStream, kKeyStream, kManagerStream };
+enum Stream : uint64_t { kOwnStream, kKeyStream, kManagerStream, kNumberStream };
 
 constexpr uint16_t kFullMembership = 0x8000;  // of a P_Key; partial members are peers too
 
@@ -69,14 +69,13 @@ absl::Status NoMoreKeys() {
 
 Nic::Nic(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& options)
     : options_(options),
-      random_(base::Random(options.seed).Fork(kOwnStream)),
-      manager_random_(base::Random(options.seed).Fork(kManagerStream)),
+      numbers_(options.seed, kOwnStream),
+      manager_numbers_(options.seed, kManagerStream),
       engine_(
-          loop, trace, options_, base::Random(options.seed).Fork(kKeyStream), [this] { Wake(); },
-          [this] { OnTimer(); }),
-      table_(static_cast<uint8_t>(random_.Below(256))),
+          loop, trace, options_, SecretNumbers(options.seed, kKeyStream), [this] { Wake(); }, [this] { OnTimer(); }),
+      table_(SecretNumbers(options.seed, kNumberStream)),
       doorbell_(loop.MakeSignal([this] { OnDoorbell(); })) {
-  mad_psn_ = static_cast<uint32_t>(random_.Below(kPsnMask + 1));
+  mad_psn_ = static_cast<uint32_t>(numbers_.Below(kPsnMask + 1));
   engine_.on_first_data = [this](uint32_t number) REQUIRES_NIC_MUTEX { manager_->OnFirstData(number); };
   engine_.on_error = [this](uint32_t number) REQUIRES_NIC_MUTEX {
     if (!walking_) manager_->OnError(number);
@@ -414,7 +413,7 @@ absl::StatusOr<QueuePairCore*> Nic::CreateQueuePair(DomainId domain, const Queue
   const uint32_t number = table_.Reserve();
   if (number == 0)
     return absl::ResourceExhaustedError(absl::StrCat("more than ", limits_.max_queue_pairs, " queue pairs"));
-  const uint16_t source_port = static_cast<uint16_t>(kFirstFlowPort + random_.Below(kFlowPorts));
+  const uint16_t source_port = static_cast<uint16_t>(kFirstFlowPort + numbers_.Below(kFlowPorts));
   auto* queue_pair = new QueuePairCore(engine_, number, domain, options, std::move(send_ring), std::move(receive_ring),
                                        std::move(shared_receives), MakeOwnCongestion(), source_port);
   table_.Insert(number, queue_pair);

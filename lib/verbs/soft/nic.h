@@ -21,7 +21,6 @@
 
 #include "absl/status/statusor.h"
 #include "lib/base/event_loop.h"
-#include "lib/base/random.h"
 #include "lib/base/trace.h"
 #include "lib/verbs/device_watches.h"
 #include "lib/verbs/soft/device.h"
@@ -31,6 +30,7 @@
 #include "lib/verbs/soft/nic_mutex.h"
 #include "lib/verbs/soft/queue_pair_core.h"
 #include "lib/verbs/soft/queue_pair_table.h"
+#include "lib/verbs/soft/secret_numbers.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::verbs::soft {
@@ -103,7 +103,7 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   const Limits& limits() const override { return limits_; }
   const Address& address() const override { return address_; }
   AlarmClock& alarms() override REQUIRES_NIC_MUTEX { return engine_.alarms; }
-  base::Random& random() override REQUIRES_NIC_MUTEX { return manager_random_; }
+  SecretNumbers& numbers() override REQUIRES_NIC_MUTEX { return manager_numbers_; }
   void Trace(base::TraceKind kind, uint32_t number, uint64_t size) override REQUIRES_NIC_MUTEX {
     engine_.Trace(kind, number, size);
   }
@@ -169,8 +169,8 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
 
   const DeviceOptions options_;
   mutable NicMutex mutex_;
-  base::Random random_ GUARDED_BY_NIC_MUTEX;
-  base::Random manager_random_ GUARDED_BY_NIC_MUTEX;
+  SecretNumbers numbers_ GUARDED_BY_NIC_MUTEX;
+  SecretNumbers manager_numbers_ GUARDED_BY_NIC_MUTEX;
   std::atomic<bool> woken_{false};                  // the doorbell was raised and has not been answered
   std::atomic<QueuePairCore*> doorbells_{nullptr};  // a stack, through next_doorbell
   Engine engine_;

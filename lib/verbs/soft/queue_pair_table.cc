@@ -1,60 +1,77 @@
 #include "lib/verbs/soft/queue_pair_table.h"
 
+#include <utility>
+
 #include "glog/logging.h"
 
 namespace tokamak::verbs::soft {
+namespace {
 
-QueuePairTable::QueuePairTable(uint8_t first_generation) : first_generation_(first_generation), slots_(kFirstIndex) {}
+constexpr size_t kFirstSlots = 16;
+
+// 0 and 1 are for management, the last is that of multicast. (9.6.1.2)
+constexpr uint32_t kFirstNumber = kManagementQueuePair + 1;
+constexpr uint32_t kNumbers = kPsnMask - kFirstNumber;
+static_assert(QueuePairTable::kMaxQueuePairs <= kNumbers / 2, "drawing finds a free number soon");
+
+}  // namespace
+
+QueuePairTable::QueuePairTable(const SecretNumbers& numbers) : numbers_(numbers), slots_(kFirstSlots) {}
 
 uint32_t QueuePairTable::Reserve() {
-  // A few indexes rest before the oldest is used again.
-  constexpr size_t kResting = 64;
-  uint32_t index = 0;
-  if (slots_.size() < kMaxQueuePairs && free_.size() < kResting) {
-    index = static_cast<uint32_t>(slots_.size());
-    slots_.emplace_back();
-    slots_[index].number = uint32_t{first_generation_} << kIndexBits | index;
-  } else if (!free_.empty()) {
-    index = free_.front();
-    free_.pop_front();
-  } else {
-    return 0;
+  if (taken_ >= kMaxQueuePairs) return 0;
+  if (2 * (taken_ + 1) > slots_.size()) Grow();
+  for (;;) {
+    const uint32_t number = kFirstNumber + static_cast<uint32_t>(numbers_.Below(kNumbers));
+    Slot& slot = slots_[SlotOf(number)];
+    if (slot.number != 0) continue;
+    slot.number = number;
+    slot.used = true;
+    ++taken_;
+    return number;
   }
-  slots_[index].used = true;
-  return slots_[index].number;
 }
 
-void QueuePairTable::Insert(uint32_t number, QueuePairCore* queue_pair) {
-  slots_[number & kIndexMask].queue_pair = queue_pair;
+void QueuePairTable::Grow() {
+  const std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(2 * slots_.size()));
+  for (const Slot& slot : old) {
+    if (slot.number != 0) slots_[SlotOf(slot.number)] = slot;
+  }
 }
+
+void QueuePairTable::Insert(uint32_t number, QueuePairCore* queue_pair) { Taken(number).queue_pair = queue_pair; }
 
 void QueuePairTable::Remove(uint32_t number) {
-  Slot& slot = slots_[number & kIndexMask];
-  CHECK(slot.used && slot.number == number);
+  Slot& slot = Taken(number);
   slot.used = false;
   slot.queue_pair = nullptr;
-  FreeIfIdle(number & kIndexMask);
+  FreeIfIdle(SlotOf(number));
 }
 
-void QueuePairTable::Hold(uint32_t number) {
-  Slot& slot = slots_[number & kIndexMask];
-  CHECK(slot.used && slot.number == number);
-  slot.held = true;
-}
+void QueuePairTable::Hold(uint32_t number) { Taken(number).held = true; }
 
 void QueuePairTable::Release(uint32_t number) {
-  const uint32_t index = number & kIndexMask;
-  if (index >= slots_.size() || slots_[index].number != number || !slots_[index].held) return;
-  slots_[index].held = false;
-  FreeIfIdle(index);
+  const size_t slot = SlotOf(number);
+  if (!slots_[slot].held) return;
+  slots_[slot].held = false;
+  FreeIfIdle(slot);
 }
 
-void QueuePairTable::FreeIfIdle(uint32_t index) {
-  Slot& slot = slots_[index];
-  if (slot.used || slot.held) return;
-  const uint32_t generation = ((slot.number >> kIndexBits) + 1) & 0xff;
-  slot.number = generation << kIndexBits | index;
-  free_.push_back(index);
+QueuePairTable::Slot& QueuePairTable::Taken(uint32_t number) {
+  Slot& slot = slots_[SlotOf(number)];
+  CHECK(slot.used && slot.number == number);
+  return slot;
+}
+
+void QueuePairTable::FreeIfIdle(size_t slot) {
+  if (slots_[slot].used || slots_[slot].held) return;
+  slots_[slot] = Slot();
+  --taken_;
+  // Those behind it that were pushed past their home move up.
+  for (size_t at = Next(slot); slots_[at].number != 0; at = Next(at)) {
+    const Slot moved = std::exchange(slots_[at], Slot());
+    slots_[SlotOf(moved.number)] = moved;
+  }
 }
 
 void QueuePairTable::ForEach(const std::function<void(QueuePairCore&)>& visit) const {

@@ -1,19 +1,23 @@
 // QueuePairTable finds a queue pair by its number, and gives out numbers.
 //
-// A number is an index and a generation, so that finding is an index and a comparison, and a number
-// comes again only after its index was used 256 times. A number that is held (TIMEWAIT) keeps its
-// index out of use.
+// Whoever knows the number of a queue pair can forge packets for it, so numbers are drawn, all 24
+// bits, and nothing follows from those that are known. A number that is held (TIMEWAIT) is not drawn
+// again.
 //
+// Look-ups are for every packet: an open-addressed table, its home slots the numbers' low bits,
+// which are random already.
+//
+// Law: at least half of the slots are free; from a number's home slot to its own none is.
 // Thread rule: under the NIC's mutex.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <vector>
 
 #include "lib/verbs/soft/packet.h"
+#include "lib/verbs/soft/secret_numbers.h"
 
 namespace tokamak::verbs::soft {
 
@@ -23,7 +27,7 @@ class QueuePairTable final {
  public:
   static constexpr uint32_t kMaxQueuePairs = 1 << 16;
 
-  explicit QueuePairTable(uint8_t first_generation);
+  explicit QueuePairTable(const SecretNumbers& numbers);
 
   // A number that nobody has; 0 when kMaxQueuePairs are in use or held.
   uint32_t Reserve();
@@ -38,33 +42,35 @@ class QueuePairTable final {
   void Release(uint32_t number);
 
   // Null when there is none.
-  QueuePairCore* Find(uint32_t number) const {
-    const uint32_t index = number & kIndexMask;
-    if (index >= slots_.size()) return nullptr;
-    const Slot& slot = slots_[index];
-    return slot.number == number ? slot.queue_pair : nullptr;
-  }
+  QueuePairCore* Find(uint32_t number) const { return slots_[SlotOf(number)].queue_pair; }
 
-  // In the order of their indexes.
+  // In an order that the seed decides.
   void ForEach(const std::function<void(QueuePairCore&)>& visit) const;
 
  private:
-  static constexpr uint32_t kIndexBits = 16;
-  static constexpr uint32_t kIndexMask = (1u << kIndexBits) - 1;
-  static constexpr uint32_t kFirstIndex = kManagementQueuePair + 1;
-
   struct Slot {
-    uint32_t number = 0;
-    QueuePairCore* queue_pair = nullptr;
+    uint32_t number = 0;  // 0: free
     bool used = false;
     bool held = false;
+    QueuePairCore* queue_pair = nullptr;
   };
 
-  void FreeIfIdle(uint32_t index);
+  size_t Next(size_t slot) const { return (slot + 1) & (slots_.size() - 1); }
+  size_t Home(uint32_t number) const { return number & (slots_.size() - 1); }
 
-  const uint8_t first_generation_;
-  std::vector<Slot> slots_;
-  std::deque<uint32_t> free_;  // indexes, oldest first
+  // Where `number` is, or else the free slot where it would be put.
+  size_t SlotOf(uint32_t number) const {
+    size_t slot = Home(number);
+    while (slots_[slot].number != number && slots_[slot].number != 0) slot = Next(slot);
+    return slot;
+  }
+  Slot& Taken(uint32_t number);
+  void Grow();
+  void FreeIfIdle(size_t slot);
+
+  SecretNumbers numbers_;
+  std::vector<Slot> slots_;  // a power of two of them
+  size_t taken_ = 0;
 };
 
 }  // namespace tokamak::verbs::soft

@@ -1,5 +1,6 @@
 // What a connection manager bounds and refuses: half-open connections, faulty and foreign messages,
 // wrong arguments.
+#include "lib/base/random.h"
 #include "tests/verbs/soft/connection_manager_fixture.h"
 
 namespace tokamak::verbs::soft {

@@ -23,9 +23,10 @@ namespace tokamak::verbs::soft {
 
 class FakeNic;
 
-inline Address FakeAddress(uint8_t host, uint16_t port = 0) {
+inline Address FakeAddress(uint16_t host, uint16_t port = 0) {
   Address address;
-  address.ip = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, host};
+  address.ip = {
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, static_cast<uint8_t>(host >> 8), static_cast<uint8_t>(host)};
   address.port = port;
   return address;
 }
@@ -64,12 +65,12 @@ class FakeQueuePair;
 
 class FakeNic final : public Management, public std::enable_shared_from_this<FakeNic> {
  public:
-  FakeNic(sim::Scheduler& scheduler, FakeWire& wire, uint8_t host, uint32_t active_mtu = kMaxMtu)
+  FakeNic(sim::Scheduler& scheduler, FakeWire& wire, uint16_t host, uint32_t active_mtu = kMaxMtu)
       : owner(scheduler),
         wire_(wire),
         nic_loop_(scheduler),
         address_(FakeAddress(host)),
-        random_(host),
+        numbers_(host, 0),
         signal_(nic_loop_.MakeSignal([this] { Turn(); })),
         alarms_(
             nic_loop_, [this] { signal_->Raise(); }, [this] { Turn(); }) {
@@ -88,7 +89,7 @@ class FakeNic final : public Management, public std::enable_shared_from_this<Fak
   const Limits& limits() const override { return limits_; }
   const Address& address() const override { return address_; }
   AlarmClock& alarms() override { return alarms_; }
-  base::Random& random() override { return random_; }
+  SecretNumbers& numbers() override { return numbers_; }
   void Trace(base::TraceKind, uint32_t, uint64_t) override {}
   void SendMad(const Address& peer, absl::Span<const uint8_t> mad) override { wire_.Send(address_, peer, mad); }
   bool Exists(uint32_t number) const override { return queue_pairs.count(number) > 0; }
@@ -162,7 +163,7 @@ class FakeNic final : public Management, public std::enable_shared_from_this<Fak
   const Address address_;
   Limits limits_;
   NicMutex mutex_;
-  base::Random random_;
+  SecretNumbers numbers_;
   uint32_t next_number_ = 100;
   const std::unique_ptr<base::Signal> signal_;
   AlarmClock alarms_;

@@ -52,7 +52,7 @@ TEST(TimeCodesTest, DelaysAreRoundedUpInTheirTables) {
 
 class KeyTableTest : public ::testing::Test {
  protected:
-  KeyTable keys_{base::Random(1)};
+  KeyTable keys_{SecretNumbers(1, 1)};
   std::vector<uint8_t> memory_ = std::vector<uint8_t>(1000);
 };
 

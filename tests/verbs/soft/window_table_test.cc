@@ -27,7 +27,7 @@ class WindowTableTest : public ::testing::Test {
     return keys_.Remote(asker, key, begin_ + at, length, kRemoteWrite) != nullptr;
   }
 
-  KeyTable keys_{base::Random(1)};
+  KeyTable keys_{SecretNumbers(1, 1)};
   std::vector<uint8_t> memory_ = std::vector<uint8_t>(1000);
   const uint64_t begin_ = reinterpret_cast<uint64_t>(memory_.data());
   uint32_t region_ = keys_.Add(1, memory_.data(), memory_.size(), kWindowed);
