@@ -227,7 +227,8 @@ class ConnectionManager {
  public:
   virtual ~ConnectionManager() = default;
 
-  // Requests arrive on `loop`; at most 64 may be unanswered, further ones are rejected.
+  // Requests arrive on `loop`. At least 64 may be unanswered; what is beyond a device's bound is
+  // rejected, or not answered.
   // kAlreadyExists: the port is taken.
   virtual absl::StatusOr<std::unique_ptr<Listener>> Listen(base::EventLoop& loop, const Address& address,
                                                            RequestHandler handler) = 0;

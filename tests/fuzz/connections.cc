@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -52,7 +53,7 @@ class Player final {
 
  private:
   void Step() {
-    switch (in_.Below(16)) {
+    switch (in_.Below(17)) {
       case 0:
       case 1:
         return Deliver(AnyHost(), Req(AnyHost()));
@@ -88,6 +89,8 @@ class Player final {
         if (listener_ == nullptr) return Listen();
         if (in_.Below(4) == 3) listener_.reset();
         return;
+      case 16:
+        return UseVoucher();
     }
   }
 
@@ -125,13 +128,17 @@ class Player final {
     const uint8_t host = AnyHost();
     const uint32_t first = in_.Take<uint8_t>() * 256;
     const uint32_t count = in_.Below(100);
+    RequestMany(host, first, count, std::nullopt);
+  }
+
+  void RequestMany(uint8_t host, uint32_t first, uint32_t count, std::optional<uint64_t> transaction) {
     for (uint32_t i = 1; i <= count; ++i) {
       ConnectionOffer offer;
       offer.queue_pair = 1000 + first + i;
       Address to = nic_->address();
       to.port = kPort;
       const uint32_t id = Id(host, first + i);
-      Deliver(host, {id, MakeReq(offer, FakeAddress(host, 40000), to, 99, id)});
+      Deliver(host, {transaction.value_or(id), MakeReq(offer, FakeAddress(host, 40000), to, 99, id)});
     }
   }
 
@@ -169,7 +176,7 @@ class Player final {
         break;
       }
       case 2:
-        mad.body = DreqMad{theirs, ours, 100 + in_.Below(16)};
+        mad.body = in_.Below(4) == 3 ? MakeQuestion(theirs, ours) : DreqMad{theirs, ours, 100 + in_.Below(16)};
         break;
       case 3:
         mad.body = DrepMad{theirs, ours};
@@ -189,6 +196,18 @@ class Player final {
       }
     }
     Deliver(in_.Below(8) == 7 ? AnyHost() : host, mad);
+  }
+
+  // Many requests with the last voucher that was given, by its owner or by somebody who took it.
+  void UseVoucher() {
+    for (auto sent = wire_.sent.rbegin(); sent != wire_.sent.rend(); ++sent) {
+      const auto* const dreq = std::get_if<DreqMad>(&sent->body);
+      if (dreq == nullptr || !IsQuestion(*dreq)) continue;
+      const uint8_t host = in_.Below(8) == 7 ? AnyHost() : HostOf(dreq->remote_id);
+      const uint32_t first = in_.Take<uint8_t>() * 256;
+      const uint32_t count = in_.Take<uint8_t>();
+      return RequestMany(host, first, count, sent->transaction);
+    }
   }
 
   Mad AnyMessage() {
@@ -312,7 +331,7 @@ class Player final {
 
   void CheckBounds() const {
     const SoftConnectionManager& manager = *nic_->manager;
-    CHECK_LE(manager.half_open(), kHosts * kMaxHalfOpenPerPeer);
+    CHECK_LE(manager.half_open(), kHosts * (kAnyHalfOpen.of_one + kPresentHalfOpen.of_one + kVouchedHalfOpen.of_one));
     CHECK_LE(manager.half_open(), kMaxHalfOpen);
     CHECK_LE(manager.connections(), manager.half_open() + kMaxEnding + 1 + ends_.size());
   }

@@ -85,7 +85,7 @@ SoftListener::~SoftListener() {
 void SoftListener::Deliver() {
   const base::Lifetime::Watch watch = lifetime_.Watched();
   RequestHandler handler = std::move(handler_);  // it may drop this
-  for (size_t i = 0; i < kMaxUnanswered; ++i) {
+  for (size_t i = 0; i < kMaxToldAtOnce; ++i) {
     std::optional<PendingRequest> request;
     {
       NicLock lock(nic_->mutex());

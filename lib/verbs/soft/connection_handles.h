@@ -29,8 +29,9 @@ namespace tokamak::verbs::soft {
 class SoftConnection;
 class SoftListener;
 
-// Requests to one listener that may be unanswered; further ones are rejected.
-constexpr size_t kMaxUnanswered = 64;
+// Requests of which a listener's application is told in one task. How many may wait for it is
+// bounded by HalfOpenBounds, for all listeners.
+constexpr size_t kMaxToldAtOnce = 64;
 
 // A request as its listener is told of it.
 struct PendingRequest {

@@ -1,6 +1,7 @@
 #include "lib/verbs/soft/connection_manager.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +16,13 @@ static_assert(kMadLength == kMadSize);
 
 constexpr uint16_t kFirstChosenPort = 32768;
 constexpr uint16_t kChosenPorts = 28232;
+
+// A voucher is good for this period and the next. So is what a peer's answer tells.
+constexpr base::Duration kVoucherPeriod = base::Seconds(8);
+
+uint64_t VoucherPeriod(base::Time now) {
+  return static_cast<uint64_t>((now - base::Time()).picoseconds() / kVoucherPeriod.picoseconds());
+}
 
 bool IsUnspecified(const Address& address) {
   const size_t from = address.is_ipv4() ? 12 : 0;
@@ -169,47 +177,52 @@ DatagramResult SoftConnectionManager::OnMad(const Packet& packet) {
   const absl::StatusOr<Mad> mad = DecodeMad(bytes);
   if (!mad.ok()) return DatagramResult::kNoMessage;  // strangers' noise; a kernel ignores it as well
   const Address peer = DeviceAt(FromFabricAddress(packet.peer));
-  if (std::holds_alternative<ReqMad>(mad->body)) {
-    const std::optional<RejMad> rejection = OnReq(peer, *mad);
-    if (rejection) Send(peer, {mad->transaction, *rejection});
-    const bool full = rejection && rejection->reason == RejectReason::kNoResources;
-    return full ? DatagramResult::kRefused : DatagramResult::kTaken;
-  }
+  if (std::holds_alternative<ReqMad>(mad->body)) return OnReq(peer, *mad);
   if (ConnectionRecord* const record = table_.Find(peer, *mad)) {
     Apply(*record, record->state.OnMad(*mad));
+  } else if (std::holds_alternative<DrepMad>(mad->body)) {
+    if (IsVoucher(peer, mad->transaction)) present_.Add(peer, VoucherPeriod(nic_.alarms().now()));
   } else if (const std::optional<Mad> answer = AnswerForUnknown(*mad)) {
     Send(peer, *answer);
   }
   return DatagramResult::kTaken;
 }
 
-std::optional<RejMad> SoftConnectionManager::OnReq(const Address& peer, const Mad& mad) {
+DatagramResult SoftConnectionManager::OnReq(const Address& peer, const Mad& mad) {
   const ReqMad& req = std::get<ReqMad>(mad.body);
+  const auto reject = [&](const RejMad& rej) REQUIRES_NIC_MUTEX {
+    Send(peer, {mad.transaction, rej});
+    return DatagramResult::kTaken;
+  };
   if (ConnectionRecord* const known = table_.FindByReq(peer, req.local_id)) {
     const bool repeated = known->state.identity().transaction == mad.transaction &&
                           known->state.req().starting_psn == req.starting_psn &&
                           known->state.req().queue_pair == req.queue_pair;
     if (repeated) {
       Apply(*known, known->state.OnMad(mad));
-      return std::nullopt;
+      return DatagramResult::kTaken;
     }
     if (known->state.phase() != Phase::kTimeWait) {
-      Apply(*known, known->state.OnPeerRestarted());
-      return MakeRej(req, RejectReason::kStaleConnection);
+      Doubt(*known, mad);
+      return DatagramResult::kTaken;
     }
     Erase(*known);
   }
   if (const std::optional<RejMad> refusal = Refuse(req, nic_.address(), peer, nic_.limits().active_mtu)) {
-    return refusal;
+    return reject(*refusal);
   }
   if (ConnectionRecord* const stale = table_.FindByPeerQueuePair(peer, req.queue_pair)) {
-    Apply(*stale, stale->state.OnPeerRestarted());
-    return MakeRej(req, RejectReason::kStaleConnection);
+    Doubt(*stale, mad);
+    return DatagramResult::kTaken;
   }
   const auto listener = listeners_.find(ServicePort(req.service_id).value());
-  if (listener == listeners_.end()) return MakeRej(req, RejectReason::kInvalidServiceId);
-  if (listener->second->unanswered.size() >= kMaxUnanswered || !table_.MayOpen(peer)) {
-    return MakeRej(req, RejectReason::kNoResources);
+  if (listener == listeners_.end()) return reject(MakeRej(req, RejectReason::kInvalidServiceId));
+  const std::optional<Standing> standing = Place(peer, mad.transaction);
+  if (!standing) {
+    // No rejection: whoever asks will repeat the request, and there may be room then.
+    const uint64_t voucher = VoucherFor(peer, VoucherPeriod(nic_.alarms().now()));
+    if (!IsVoucher(peer, mad.transaction)) Send(peer, MakeVoucher(req, voucher));
+    return DatagramResult::kRefused;
   }
 
   UserData user;
@@ -220,12 +233,45 @@ std::optional<RejMad> SoftConnectionManager::OnReq(const Address& peer, const Ma
   identity.local_id = NewLocalId();
   identity.transaction = mad.transaction;
   ConnectionRecord& record = AddRecord(ConnectionState(identity, req), peer);
+  record.standing = *standing;
   record.listener = listener->second;
   record.listener->unanswered.insert(record.key);
   record.listener->waiting.push_back(record.key);
   record.listener->Wake();
   Apply(record, record.state.Begin());
+  return DatagramResult::kTaken;
+}
+
+// Where one more request of `peer` has a place; nothing when there is none.
+std::optional<Standing> SoftConnectionManager::Place(const Address& peer, uint64_t transaction) {
+  if (table_.MayOpen(peer, Standing::kUnknown)) return Standing::kUnknown;
+  if (IsVoucher(peer, transaction) && table_.MayOpen(peer, Standing::kVouched)) return Standing::kVouched;
+  if (!present_.Has(peer, VoucherPeriod(nic_.alarms().now()))) return std::nullopt;
+  if (table_.MayOpen(peer, Standing::kPresent)) return Standing::kPresent;
   return std::nullopt;
+}
+
+// `mad`, a REQ, cannot be while `record` is what we believe.
+void SoftConnectionManager::Doubt(ConnectionRecord& record, const Mad& mad) {
+  const Address peer = record.peer;
+  Apply(record, record.state.OnDoubt(nic_.numbers().Next()));
+  Send(peer, {mad.transaction, MakeRej(std::get<ReqMad>(mad.body), RejectReason::kStaleConnection)});
+}
+
+// What shows that a request comes from where it says: only who gets what is sent to `peer` knows it.
+// No state is kept for it, however many are given.
+uint64_t SoftConnectionManager::VoucherFor(const Address& peer, uint64_t period) {
+  std::array<uint8_t, 16 + 2 + 8> text;
+  std::copy(peer.ip.begin(), peer.ip.end(), text.begin());
+  text[16] = static_cast<uint8_t>(peer.udp_port >> 8);
+  text[17] = static_cast<uint8_t>(peer.udp_port);
+  for (size_t i = 0; i < sizeof(period); ++i) text[18 + i] = static_cast<uint8_t>(period >> (8 * i));
+  return nic_.numbers().Seal(text);
+}
+
+bool SoftConnectionManager::IsVoucher(const Address& peer, uint64_t transaction) {
+  const uint64_t period = VoucherPeriod(nic_.alarms().now());
+  return transaction == VoucherFor(peer, period) || (period > 0 && transaction == VoucherFor(peer, period - 1));
 }
 
 void SoftConnectionManager::OnFirstData(uint32_t number) {
@@ -261,7 +307,8 @@ void SoftConnectionManager::Apply(ConnectionRecord& record, const ConnectionActi
   if (actions.repeat_after) record.repeat.Set(*actions.repeat_after);
   if (actions.limit_after) record.limit.Set(*actions.limit_after);
   if (actions.news && record.handle != nullptr) record.handle->Tell(*actions.news);
-  if (actions.ask_again) return Apply(record, record.state.AskAgain(NewLocalId(), nic_.numbers().Next()));
+  if (actions.ask_again)
+    return Apply(record, record.state.AskAgain(NewLocalId(), actions.transaction.value_or(nic_.numbers().Next())));
 
   if (record.state.phase() == Phase::kClosed) return Erase(record);
   if (IsEnding(record.state.phase())) Unwatch(record);
@@ -303,7 +350,7 @@ ConnectionRecord& SoftConnectionManager::AddRecord(ConnectionState state, const 
       key, std::move(state), peer, nic_.alarms(),
       [this, key]() REQUIRES_NIC_MUTEX {
         ConnectionRecord& record = *CHECK_NOTNULL(table_.Get(key));
-        Apply(record, record.state.OnRepeat());
+        Apply(record, record.state.OnRepeat(record.watched && nic_.Heard(record.queue_pair)));
       },
       [this, key]() REQUIRES_NIC_MUTEX {
         ConnectionRecord& record = *CHECK_NOTNULL(table_.Get(key));

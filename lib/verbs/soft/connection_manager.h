@@ -21,6 +21,7 @@
 #include "lib/verbs/soft/connection_table.h"
 #include "lib/verbs/soft/management.h"
 #include "lib/verbs/soft/nic_mutex.h"
+#include "lib/verbs/soft/present_peers.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::verbs::soft {
@@ -56,7 +57,11 @@ class SoftConnectionManager final : public ConnectionManager, public ManagementH
   void Forget(SoftListener& handle) override REQUIRES_NIC_MUTEX;
   std::optional<PendingRequest> TakeRequest(SoftListener& handle) override REQUIRES_NIC_MUTEX;
 
-  std::optional<RejMad> OnReq(const Address& peer, const Mad& mad) REQUIRES_NIC_MUTEX;  // what to reject it with, if so
+  DatagramResult OnReq(const Address& peer, const Mad& mad) REQUIRES_NIC_MUTEX;
+  void Doubt(ConnectionRecord& record, const Mad& req) REQUIRES_NIC_MUTEX;
+  uint64_t VoucherFor(const Address& peer, uint64_t period) REQUIRES_NIC_MUTEX;
+  bool IsVoucher(const Address& peer, uint64_t transaction) REQUIRES_NIC_MUTEX;
+  std::optional<Standing> Place(const Address& peer, uint64_t transaction) REQUIRES_NIC_MUTEX;
   ConnectionRecord& AddRecord(ConnectionState state, const Address& peer) REQUIRES_NIC_MUTEX;
 
   // The device at the IP address and UDP port of `address`; an udp_port that is ours is 0.
@@ -83,6 +88,7 @@ class SoftConnectionManager final : public ConnectionManager, public ManagementH
   const uint64_t ca_guid_;
   uint64_t next_key_ GUARDED_BY_NIC_MUTEX = 1;
   ConnectionTable table_ GUARDED_BY_NIC_MUTEX;
+  PresentPeers present_ GUARDED_BY_NIC_MUTEX;
   std::map<uint16_t, SoftListener*> listeners_ GUARDED_BY_NIC_MUTEX;
   std::map<uint32_t, int> held_ GUARDED_BY_NIC_MUTEX;  // queue pair numbers, and by how many connections
 };

@@ -1,6 +1,7 @@
 #include "lib/verbs/soft/connection_rules.h"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "absl/strings/str_cat.h"
 #include "lib/verbs/time_codes.h"
@@ -10,6 +11,9 @@ namespace {
 
 constexpr uint16_t kPkeyMembership = 0x8000;
 constexpr uint8_t kReliableConnected = 0;
+
+// Queue pairs of connections have other numbers.
+constexpr uint32_t kNoQueuePair = 0;
 
 bool IsDefaultPkey(uint16_t pkey) { return (pkey | kPkeyMembership) == 0xffff; }
 
@@ -91,6 +95,16 @@ std::optional<RejMad> Refuse(const ReqMad& req, const Address& local, const Addr
   if (req.queue_pair <= 1) return MakeRej(req, RejectReason::kUnsupportedRequest);
   if (MtuOf(req.mtu_code) == 0 || MtuOf(req.mtu_code) > max_mtu) return MakeMtuRej(req, max_mtu);
   return std::nullopt;
+}
+
+DreqMad MakeQuestion(uint32_t local_id, uint32_t remote_id) { return {local_id, remote_id, kNoQueuePair}; }
+
+bool IsQuestion(const DreqMad& dreq) { return dreq.remote_queue_pair == kNoQueuePair; }
+
+Mad MakeVoucher(const ReqMad& req, uint64_t voucher) {
+  // An ID of ours that names nothing. It is not 0: that is what the kernel knows of us so far, and it
+  // would take the question for one about its request, and ignore it.
+  return {voucher, MakeQuestion(static_cast<uint32_t>(voucher) | 1, req.local_id)};
 }
 
 uint32_t SmallerMtu(const RejMad& rej, uint32_t asked) {

@@ -50,6 +50,16 @@ std::optional<RejMad> Refuse(const ReqMad& req, const Address& local, const Addr
 RejMad MakeRej(const ReqMad& req, RejectReason reason);
 RejMad MakeMtuRej(const ReqMad& req, uint32_t max_mtu);
 
+// A question: a DREQ of a queue pair that no connection has. Whoever knows the connection that it names
+// ignores it, all others answer with a DREP and the same transaction, the kernel's manager as well.
+DreqMad MakeQuestion(uint32_t local_id, uint32_t remote_id);
+bool IsQuestion(const DreqMad& dreq);
+
+// The question to the sender of `req`, for which there is no room, whether it is at its address. The
+// transaction is a voucher: our managers ask for the connection again with it, at once; others answer
+// by a DREP, since they know no such connection, and repeat the request in their time.
+Mad MakeVoucher(const ReqMad& req, uint64_t voucher);
+
 // The MTU to ask for after a REJ for too large an MTU: smaller than `asked`, or 0 when there is
 // none to try.
 uint32_t SmallerMtu(const RejMad& rej, uint32_t asked);

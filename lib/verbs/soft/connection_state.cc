@@ -14,6 +14,9 @@ namespace {
 using Phase = ConnectionPhase;
 using Kind = ConnectionEvent::Kind;
 
+// How often a busy peer may ask us to come again, each time with another voucher.
+constexpr int kMaxVouchers = 3;
+
 bool LegalStep(Phase from, Phase to) {
   switch (to) {
     case Phase::kIdle:
@@ -111,6 +114,7 @@ ConnectionActions ConnectionState::Accept(const ConnectionOffer& offer) {
   AgreeOnReads(req_.responder_resources, req_.initiator_depth, &offer_.reliability);
   rep_ = MakeRep(offer_, req_, identity_.ca_guid, identity_.local_id);
   Enter(Phase::kRepSent, &actions);
+  CHECK(MaySpeak());
   actions.walk = Walk::kReadyToReceive;
   actions.limit_after = offer.deadline;
   actions.repeat_after = RepeatDelay(0, offer.deadline);
@@ -151,13 +155,22 @@ ConnectionActions ConnectionState::Drop() {
   return actions;
 }
 
-ConnectionActions ConnectionState::OnRepeat() {
+ConnectionActions ConnectionState::OnRepeat(bool heard) {
   ConnectionActions actions;
+  if (phase_ == Phase::kEstablished) {
+    question_.reset();
+    if (!passive_ && !heard) RepeatRtu(&actions);
+    return actions;
+  }
   if (repeats_ >= kMaxCmRetries) {
     if (phase_ == Phase::kDreqSent) WaitOut(&actions);
     return actions;
   }
   ++repeats_;
+  if (!MaySpeak()) {
+    if (phase_ == Phase::kDreqSent) WaitOut(&actions);
+    return actions;
+  }
   if (phase_ == Phase::kReqSent) {
     SendReq(&actions);
   } else if (phase_ == Phase::kRepSent) {
@@ -174,9 +187,13 @@ ConnectionActions ConnectionState::OnLimit() {
   switch (phase_) {
     case Phase::kReqSent:
       End(Kind::kUnreachable,
-          absl::DeadlineExceededError(absl::StrFormat(
-              "%s did not answer %d connection requests in %.3g s: is the host up, and does its RoCE port get packets?",
-              identity_.peer.ToString(), repeats_ + 1, offer_.deadline.seconds())),
+          absl::DeadlineExceededError(
+              vouchers_ > 0
+                  ? absl::StrFormat("%s had no room for another connection in %.3g s: try again later",
+                                    identity_.peer.ToString(), offer_.deadline.seconds())
+                  : absl::StrFormat("%s did not answer %d connection requests in %.3g s: is the host up, and does its "
+                                    "RoCE port get packets?",
+                                    identity_.peer.ToString(), repeats_ + 1, offer_.deadline.seconds())),
           &actions);
       GiveUpAsking(&actions);
       break;
@@ -227,18 +244,20 @@ ConnectionActions ConnectionState::OnQueuePairError(absl::Status status) {
   return actions;
 }
 
-ConnectionActions ConnectionState::OnPeerRestarted() {
+ConnectionActions ConnectionState::OnDoubt(uint64_t transaction) {
   ConnectionActions actions;
   switch (phase_) {
     case Phase::kReqReceived:
       return Reject(MakeRej(req_, RejectReason::kStaleConnection));
     case Phase::kRepSent:
-    case Phase::kEstablished:
-      End(Kind::kDisconnected,
-          absl::AbortedError(
-              absl::StrCat(identity_.peer.ToString(), " forgot this connection: it may have been restarted")),
-          &actions);
+      EndForgotten(&actions);
       Disconnect(&actions);
+      break;
+    case Phase::kEstablished:
+      if (question_) break;
+      question_ = transaction;
+      actions.send = Mad{transaction, MakeQuestion(identity_.local_id, remote_id_)};
+      actions.repeat_after = RepeatDelay(0, base::Duration());
       break;
     default:
       break;
@@ -260,6 +279,7 @@ void ConnectionState::Enter(ConnectionPhase phase, ConnectionActions* actions) {
   CHECK(LegalStep(phase_, phase)) << ToString(phase_) << " to " << ToString(phase);
   phase_ = phase;
   repeats_ = 0;
+  question_.reset();
   actions->stop_timers = true;
   actions->repeat_after.reset();
   actions->limit_after.reset();
@@ -277,6 +297,24 @@ void ConnectionState::SendReq(ConnectionActions* actions) {
   actions->repeat_after = RepeatDelay(repeats_, offer_.deadline);
 }
 
+// Whether one more message may be sent that the peer did not just ask for.
+bool ConnectionState::MaySpeak() {
+  if (!passive_ || confirmed_) return true;
+  if (unconfirmed_ >= kMaxUnconfirmed) return false;
+  ++unconfirmed_;
+  return true;
+}
+
+// Nothing answers an RTU, and the peer may not ask for it more often than kMaxUnconfirmed. So it is
+// repeated until the peer is heard, for longer than a peer waits for it: to one that has given up it
+// brings a REJ.
+void ConnectionState::RepeatRtu(ConnectionActions* actions) {
+  if (repeats_ >= kMaxCmRetries) return;
+  ++repeats_;
+  Send(RtuMad{identity_.local_id, remote_id_}, actions);
+  actions->repeat_after = RepeatDelay(repeats_, offer_.deadline);
+}
+
 void ConnectionState::SendDreq(ConnectionActions* actions) {
   Send(DreqMad{identity_.local_id, remote_id_, remote_queue_pair_}, actions);
   actions->repeat_after = RepeatDelay(repeats_, base::Duration());
@@ -284,11 +322,13 @@ void ConnectionState::SendDreq(ConnectionActions* actions) {
 
 void ConnectionState::Establish(const std::optional<UserData>& private_data, ConnectionActions* actions) {
   Enter(Phase::kEstablished, actions);
+  confirmed_ = true;
   actions->walk = Walk::kReadyToSend;
   actions->news = ConnectionNews{Kind::kEstablished, absl::OkStatus(), private_data, path_mtu_};
 }
 
 void ConnectionState::Disconnect(ConnectionActions* actions) {
+  if (!MaySpeak()) return WaitOut(actions);
   Enter(Phase::kDreqSent, actions);
   SendDreq(actions);
 }
@@ -316,6 +356,13 @@ void ConnectionState::End(ConnectionEvent::Kind kind, absl::Status status, Conne
   actions->news = ConnectionNews{kind, std::move(status)};
 }
 
+void ConnectionState::EndForgotten(ConnectionActions* actions) {
+  End(Kind::kDisconnected,
+      absl::AbortedError(
+          absl::StrCat(identity_.peer.ToString(), " forgot this connection: it may have been restarted")),
+      actions);
+}
+
 // ---- Answers to the peer's messages.
 
 ConnectionActions ConnectionState::OnMad(const Mad& mad) {
@@ -341,6 +388,7 @@ void ConnectionState::On(const ReqMad&, uint64_t, ConnectionActions* actions) {
 void ConnectionState::On(const MraMad& mra, uint64_t, ConnectionActions* actions) {
   const bool to_req = phase_ == Phase::kReqSent && mra.answers == MadKind::kReq;
   const bool to_rep = phase_ == Phase::kRepSent && mra.answers == MadKind::kRep;
+  confirmed_ = confirmed_ || to_rep;  // it names the ID that the REP gave
   if (to_req || to_rep) actions->repeat_after = AckTimeout(mra.service_timeout) + AckTimeout(kCmTimeoutCode);
 }
 
@@ -353,9 +401,11 @@ void ConnectionState::On(const RepMad& rep, uint64_t, ConnectionActions* actions
   AgreeOnReads(rep.responder_resources, rep.initiator_depth, &offer_.reliability);
   Establish(FirstBytes(rep.private_data), actions);
   Send(RtuMad{identity_.local_id, remote_id_}, actions);
+  actions->repeat_after = RepeatDelay(0, offer_.deadline);
 }
 
 void ConnectionState::On(const RtuMad&, uint64_t, ConnectionActions* actions) {
+  confirmed_ = true;  // it names the ID that the REP gave
   if (phase_ == Phase::kRepSent) Establish(std::nullopt, actions);
 }
 
@@ -377,6 +427,11 @@ void ConnectionState::On(const RejMad& rej, uint64_t, ConnectionActions* actions
 }
 
 void ConnectionState::On(const DreqMad& dreq, uint64_t transaction, ConnectionActions* actions) {
+  if (IsQuestion(dreq) && phase_ == Phase::kReqSent && vouchers_ < kMaxVouchers) {
+    ++vouchers_;
+    actions->ask_again = true;
+    actions->transaction = transaction;
+  }
   if (dreq.remote_queue_pair != offer_.queue_pair || phase_ == Phase::kReqReceived) return;
   if (phase_ == Phase::kReqSent) {  // its REP was lost, and then it lost interest
     const std::string peer = identity_.peer.ToString();
@@ -388,8 +443,11 @@ void ConnectionState::On(const DreqMad& dreq, uint64_t transaction, ConnectionAc
   WaitOut(actions);
 }
 
-void ConnectionState::On(const DrepMad&, uint64_t, ConnectionActions* actions) {
+void ConnectionState::On(const DrepMad&, uint64_t transaction, ConnectionActions* actions) {
   if (phase_ == Phase::kDreqSent) WaitOut(actions);
+  if (phase_ != Phase::kEstablished || question_ != transaction) return;
+  EndForgotten(actions);
+  WaitOut(actions);
 }
 
 }  // namespace tokamak::verbs::soft

@@ -12,6 +12,9 @@
 // Error with the last event.
 // Law: a state other than kEstablished lasts a bounded time, even if the peer stays silent; at the
 // end there is kClosed.
+// Law: for a request whose sender has not shown that it is there at most kMaxUnconfirmed messages are
+// sent, and one more for each message of it that comes. The sender's address may be forged, and belong
+// to somebody who never asked.
 // Thread rule: none; its owner's lock.
 #pragma once
 
@@ -29,6 +32,8 @@ namespace tokamak::verbs::soft {
 // How long an ended connection answers late messages, and its queue pair's number stays unused: 2.1
 // s.
 constexpr uint8_t kTimeWaitCode = 19;
+// Messages for a request whose sender has not shown yet that it gets them.
+constexpr int kMaxUnconfirmed = 3;
 // How long a peer's request may wait for Accept or Reject.
 constexpr base::Duration kMaxAnswerTime = base::Seconds(30);
 
@@ -71,6 +76,7 @@ struct ConnectionActions {
   std::optional<base::Duration> limit_after;   // (re)start the timer that calls OnLimit
   std::optional<ConnectionNews> news;          // for the application
   bool ask_again = false;                      // AskAgain, with a new local ID
+  std::optional<uint64_t> transaction;         // for AskAgain; a new one where there is none
 };
 
 class ConnectionState final {
@@ -100,13 +106,17 @@ class ConnectionState final {
 
   // `mad` names this connection and comes from its peer. The phase is neither kIdle nor kClosed.
   ConnectionActions OnMad(const Mad& mad);
-  ConnectionActions OnRepeat();
+  // `heard`: the queue pair has taken something from the peer, which so believes in the connection.
+  ConnectionActions OnRepeat(bool heard = false);
   ConnectionActions OnLimit();
   ConnectionActions OnFirstData();
   ConnectionActions OnQueuePairError(absl::Status status);  // in Error, or gone, not by ConnectionActions::walk
 
-  // A new REQ shows that the peer has forgotten this connection.
-  ConnectionActions OnPeerRestarted();
+  // A REQ came in the peer's name that the peer, as we know it, would not have sent: it has
+  // forgotten this connection, or somebody forges its address. What is established does not end
+  // before the peer has said that it knows nothing of it; `transaction`, which nobody can guess, is
+  // that question's.
+  ConnectionActions OnDoubt(uint64_t transaction);
 
   ConnectionPhase phase() const { return phase_; }
   bool passive() const { return passive_; }
@@ -128,10 +138,13 @@ class ConnectionState final {
   void Send(decltype(Mad::body) body, ConnectionActions* actions) const;
   void SendReq(ConnectionActions* actions);
   void SendDreq(ConnectionActions* actions);
+  bool MaySpeak();
+  void RepeatRtu(ConnectionActions* actions);
   void Establish(const std::optional<UserData>& private_data, ConnectionActions* actions);
   void Disconnect(ConnectionActions* actions);
   void GiveUpAsking(ConnectionActions* actions);
   void WaitOut(ConnectionActions* actions);
+  void EndForgotten(ConnectionActions* actions);
   void End(ConnectionEvent::Kind kind, absl::Status status, ConnectionActions* actions);
 
   void On(const ReqMad& req, uint64_t transaction, ConnectionActions* actions);
@@ -154,6 +167,10 @@ class ConnectionState final {
   uint32_t send_psn_ = 0;
   uint32_t path_mtu_ = 0;
   int repeats_ = 0;
+  int vouchers_ = 0;                  // active: how many a busy peer has given us
+  bool confirmed_ = false;            // the peer has shown that it gets our messages
+  int unconfirmed_ = 0;               // passive: messages sent before that
+  std::optional<uint64_t> question_;  // of OnDoubt, while it is young
 };
 
 }  // namespace tokamak::verbs::soft

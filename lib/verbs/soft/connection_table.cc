@@ -61,12 +61,13 @@ void ConnectionTable::UpdateNames(ConnectionRecord& record, bool gone) {
 void ConnectionTable::UpdateHalfOpen(ConnectionRecord& record, bool half_open) {
   if (record.listed_half_open_ == half_open) return;
   record.listed_half_open_ = half_open;
+  HalfOpen& kind = half_open_[static_cast<size_t>(record.standing)];
   if (half_open) {
-    ++half_open_[record.peer.ip];
-    ++half_open_total_;
+    ++kind.of_one[record.peer.ip];
+    ++kind.all;
   } else {
-    if (--half_open_[record.peer.ip] == 0) half_open_.erase(record.peer.ip);
-    --half_open_total_;
+    if (--kind.of_one[record.peer.ip] == 0) kind.of_one.erase(record.peer.ip);
+    --kind.all;
   }
 }
 
@@ -117,9 +118,12 @@ ConnectionRecord* ConnectionTable::Find(const Address& peer, const Mad& mad) {
   return known_id == 0 || sender_id == known_id || (rej && sender_id == 0) ? record : nullptr;
 }
 
-bool ConnectionTable::MayOpen(const Address& peer) const {
-  const auto of_peer = half_open_.find(peer.ip);
-  return half_open_total_ < kMaxHalfOpen && (of_peer == half_open_.end() || of_peer->second < kMaxHalfOpenPerPeer);
+bool ConnectionTable::MayOpen(const Address& peer, Standing standing) const {
+  static constexpr HalfOpenBounds kBounds[] = {kAnyHalfOpen, kPresentHalfOpen, kVouchedHalfOpen};
+  const auto index = static_cast<size_t>(standing);
+  const HalfOpen& kind = half_open_[index];
+  const auto of_peer = kind.of_one.find(peer.ip);
+  return kind.all < kBounds[index].of_all && (of_peer == kind.of_one.end() || of_peer->second < kBounds[index].of_one);
 }
 
 ConnectionRecord* ConnectionTable::Surplus() { return ending_.size() > kMaxEnding ? ending_.begin()->second : nullptr; }

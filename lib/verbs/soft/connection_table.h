@@ -4,8 +4,13 @@
 // sender, come before that and name it by their sender. A message that names a connection of
 // another peer names none.
 //
-// Law: a peer has at most kMaxHalfOpenPerPeer requests that are not yet connections, all peers have
-//      kMaxHalfOpen; what is over is remembered for at most kMaxEnding connections.
+// A sender's address may be forged. Requests that are not yet connections have places; once those are
+// taken, by the requests of one address or all together, the sender of a further request is asked a
+// question (connection_rules.h), and by what is known of it then has other places. So no number of
+// forged addresses keeps out a peer that answers at its own.
+//
+// Law: of requests that are not yet connections there are at most as many as HalfOpenBounds say, each
+//      kind apart; what is over is remembered for at most kMaxEnding connections.
 // Thread rule: the NIC's mutex.
 #pragma once
 
@@ -23,8 +28,24 @@ namespace tokamak::verbs::soft {
 class SoftConnection;
 class SoftListener;
 
-constexpr size_t kMaxHalfOpenPerPeer = 64;
-constexpr size_t kMaxHalfOpen = 1024;
+// What is known of a request's sender.
+enum class Standing : uint8_t {
+  kUnknown,
+  kPresent,  // questions to its address are answered; whether it sent this request, its answer to the REP shows
+  kVouched,  // the request came with what was sent to its address
+};
+
+// Requests that are not yet connections, of one IP address and in all.
+struct HalfOpenBounds {
+  size_t of_one;
+  size_t of_all;
+};
+constexpr HalfOpenBounds kAnyHalfOpen = {64, 1024};
+constexpr HalfOpenBounds kPresentHalfOpen = {256, 1024};
+constexpr HalfOpenBounds kVouchedHalfOpen = {512, 1024};
+static_assert(kVouchedHalfOpen.of_one < kVouchedHalfOpen.of_all, "one peer does not keep the others out");
+static_assert(kPresentHalfOpen.of_one < kPresentHalfOpen.of_all, "one peer does not keep the others out");
+constexpr size_t kMaxHalfOpen = kAnyHalfOpen.of_all + kPresentHalfOpen.of_all + kVouchedHalfOpen.of_all;
 constexpr size_t kMaxEnding = 8192;
 
 // A connection and what the NIC gave it.
@@ -46,6 +67,7 @@ struct ConnectionRecord {
   bool watched = false;              // news of the queue pair come here
   SoftConnection* handle = nullptr;  // the application's, until dropped
   SoftListener* listener = nullptr;  // that it came to, until answered
+  Standing standing = Standing::kUnknown;
 
  private:
   friend class ConnectionTable;
@@ -77,15 +99,15 @@ class ConnectionTable final {
 
   bool HasLocalId(uint32_t local_id) const { return by_id_.count(local_id) > 0; }
 
-  // Whether a request of this peer is within the bounds.
-  bool MayOpen(const Address& peer) const;
+  // Whether one more request of this peer has a place among those of `standing`.
+  bool MayOpen(const Address& peer, Standing standing) const;
 
   // A connection to forget because too many are ending: the one that has ended for longest. Null
   // while there is room.
   ConnectionRecord* Surplus();
 
   size_t size() const { return records_.size(); }
-  size_t half_open() const { return half_open_total_; }
+  size_t half_open() const { return half_open_[0].all + half_open_[1].all + half_open_[2].all; }
 
  private:
   using PeerName = ConnectionRecord::PeerName;
@@ -99,8 +121,11 @@ class ConnectionTable final {
   std::map<uint32_t, ConnectionRecord*> by_queue_pair_;
   std::map<PeerName, ConnectionRecord*> by_req_;
   std::map<PeerName, ConnectionRecord*> by_peer_queue_pair_;
-  std::map<std::array<uint8_t, 16>, size_t> half_open_;  // by IP address: UDP ports cost a peer nothing
-  size_t half_open_total_ = 0;
+  struct HalfOpen {
+    std::map<std::array<uint8_t, 16>, size_t> of_one;  // by IP address: UDP ports cost a peer nothing
+    size_t all = 0;
+  };
+  HalfOpen half_open_[3];                         // by Standing
   std::map<uint64_t, ConnectionRecord*> ending_;  // by the order in which they ended, from 1
   uint64_t endings_ = 0;
 };

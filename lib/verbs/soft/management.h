@@ -57,6 +57,9 @@ class Management {
   virtual bool Exists(uint32_t number) const REQUIRES_NIC_MUTEX = 0;
   virtual QueuePairState State(uint32_t number) const REQUIRES_NIC_MUTEX = 0;  // must exist
 
+  // Whether an existing queue pair has taken anything that its peer sent, in this connection.
+  virtual bool Heard(uint32_t number) const REQUIRES_NIC_MUTEX = 0;
+
   // The loop of the completion queue of an existing queue pair: where its ConnectionEvents go.
   virtual base::EventLoop& OwnerLoop(uint32_t number) const REQUIRES_NIC_MUTEX = 0;
 
@@ -78,7 +81,7 @@ class Management {
 enum class DatagramResult : uint8_t {
   kTaken,
   kNoMessage,  // nothing that a connection manager sends: dropped
-  kRefused,    // a request for a connection beyond the bounds: answered with a rejection
+  kRefused,    // a request for a connection beyond the bounds: its sender is asked whether it is there, or not answered
 };
 
 // What the NIC tells its connection manager: on the NIC's thread or inside an owner's call, always

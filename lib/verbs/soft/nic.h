@@ -110,6 +110,7 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   void SendMad(const Address& peer, absl::Span<const uint8_t> mad) override REQUIRES_NIC_MUTEX;
   bool Exists(uint32_t number) const override REQUIRES_NIC_MUTEX { return table_.Find(number) != nullptr; }
   QueuePairState State(uint32_t number) const override REQUIRES_NIC_MUTEX { return table_.Find(number)->state(); }
+  bool Heard(uint32_t number) const override REQUIRES_NIC_MUTEX { return table_.Find(number)->heard(); }
   base::EventLoop& OwnerLoop(uint32_t number) const override REQUIRES_NIC_MUTEX {
     return table_.Find(number)->send_ring().loop();
   }

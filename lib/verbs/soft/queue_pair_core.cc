@@ -131,6 +131,7 @@ absl::Status QueuePairCore::ToReadyToReceive(const QueuePairAttributes& attribut
   attributes_ = attributes;
   attributes_.remote_access = remote_access;
   attributes_.peer = ToFabricAddress(attributes.peer);
+  taken_before_ = taken();
   responder_.Start(attributes.receive_psn);
   Enter(QueuePairState::kReadyToReceive);
   return absl::OkStatus();

@@ -54,6 +54,9 @@ class QueuePairCore final {
   Access remote_access() const REQUIRES_NIC_MUTEX { return attributes_.remote_access; }
   const ReliabilityOptions& reliability() const REQUIRES_NIC_MUTEX { return attributes_.reliability; }
 
+  // Whether it has taken anything that its peer sent, since it became ready to receive.
+  bool heard() const REQUIRES_NIC_MUTEX { return taken() > taken_before_; }
+
   // A step as QueuePair::Modify describes it. `active_mtu` bounds the path MTU, `max_reads` the
   // READ depths.
   absl::Status Modify(QueuePairState state, const QueuePairAttributes& attributes,
@@ -124,6 +127,7 @@ class QueuePairCore final {
   bool watched GUARDED_BY_NIC_MUTEX = false;
 
  private:
+  uint64_t taken() const REQUIRES_NIC_MUTEX { return counters.answers_taken + counters.requests_executed; }
   void Enter(QueuePairState state) REQUIRES_NIC_MUTEX;
   absl::Status ToInit(const QueuePairAttributes& attributes) REQUIRES_NIC_MUTEX;
   absl::Status ToReadyToReceive(const QueuePairAttributes& attributes, const Limits& limits) REQUIRES_NIC_MUTEX;
@@ -149,7 +153,8 @@ class QueuePairCore final {
   Requester requester_ GUARDED_BY_NIC_MUTEX;
   Responder responder_ GUARDED_BY_NIC_MUTEX;
 
-  bool notified_ GUARDED_BY_NIC_MUTEX = false;  // ever, and when last
+  uint64_t taken_before_ GUARDED_BY_NIC_MUTEX = 0;  // by earlier connections
+  bool notified_ GUARDED_BY_NIC_MUTEX = false;      // ever, and when last
   base::Time notified_at_ GUARDED_BY_NIC_MUTEX;
   Alarm pace_ GUARDED_BY_NIC_MUTEX;
 

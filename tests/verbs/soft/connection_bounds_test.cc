@@ -8,23 +8,26 @@ namespace {
 
 using ConnectionBoundsTest = ConnectionManagerTest;
 
-TEST_F(ConnectionBoundsTest, TheSixtyFifthUnansweredRequestIsRejected) {
+TEST_F(ConnectionBoundsTest, WhoHasAVoucherAndFindsNoRoomIsNotRejectedButAsksAgain) {
   auto listener = Listen(*b_);
+  constexpr size_t kRoom = kAnyHalfOpen.of_one + kVouchedHalfOpen.of_one;
   std::vector<std::unique_ptr<End>> ends;
-  for (size_t i = 0; i <= kMaxUnanswered; ++i) {
+  for (size_t i = 0; i <= kRoom; ++i) {
     ends.push_back(std::make_unique<End>(*a_));
     ASSERT_TRUE(ends.back()->Connect(At(*b_)).ok());
   }
   Run(Milliseconds(1));
-  EXPECT_EQ(requests_.size(), kMaxUnanswered);
-  EXPECT_THAT(ends.back()->events, ElementsAre(Kind::kRejected));
-  EXPECT_TRUE(absl::IsResourceExhausted(ends.back()->status));
-  requests_.clear();
-  Run(Milliseconds(1));
-  End late(*a_);
-  ASSERT_TRUE(late.Connect(At(*b_)).ok());
-  Run(Milliseconds(1));
-  EXPECT_EQ(requests_.size(), 1u);
+  EXPECT_EQ(requests_.size(), kRoom);
+  EXPECT_THAT(ends.back()->events, IsEmpty());
+  requests_.resize(kRoom - 1);  // one is rejected
+  Run(Milliseconds(300));
+  EXPECT_EQ(requests_.size(), kRoom);
+  for (auto& request : requests_) {
+    End passive(*b_);
+    EXPECT_TRUE(passive.Accept(*request).ok());
+    Run(Milliseconds(1));
+  }
+  EXPECT_THAT(ends.back()->events, ElementsAre(Kind::kEstablished));
 }
 
 TEST_F(ConnectionBoundsTest, HalfOpenConnectionsOfOnePeerAreBoundedAndTimeOut) {
@@ -33,19 +36,19 @@ TEST_F(ConnectionBoundsTest, HalfOpenConnectionsOfOnePeerAreBoundedAndTimeOut) {
     ends.push_back(std::make_unique<End>(*b_));
     EXPECT_TRUE(ends.back()->Accept(*request).ok());
   });
-  for (uint32_t i = 1; i <= kMaxHalfOpenPerPeer + 10; ++i) {  // it never sends an RTU
+  for (uint32_t i = 1; i <= kAnyHalfOpen.of_one + 10; ++i) {  // it never sends an RTU
     b_->ReceiveMad(FakeAddress(9), StrangersReq(i, 1000 + i, *b_));
     Run(Milliseconds(1));
   }
-  EXPECT_EQ(ends.size(), kMaxHalfOpenPerPeer);
-  EXPECT_EQ(b_->manager->half_open(), kMaxHalfOpenPerPeer);
-  EXPECT_EQ(ReasonOfLast(), RejectReason::kNoResources);
+  EXPECT_EQ(ends.size(), kAnyHalfOpen.of_one);
+  EXPECT_EQ(b_->manager->half_open(), kAnyHalfOpen.of_one);
+  EXPECT_TRUE(IsQuestion(std::get<DreqMad>(wire_.sent.back().body)));
   End good(*a_);
   ASSERT_TRUE(good.Connect(At(*b_)).ok());  // another peer is not held up
   Run(Milliseconds(1));
   EXPECT_THAT(good.events, ElementsAre(Kind::kEstablished));
   Run(Seconds(6));
-  for (size_t i = 0; i < kMaxHalfOpenPerPeer; ++i) EXPECT_THAT(ends[i]->events, ElementsAre(Kind::kUnreachable));
+  for (size_t i = 0; i < kAnyHalfOpen.of_one; ++i) EXPECT_THAT(ends[i]->events, ElementsAre(Kind::kUnreachable));
   Run(Seconds(20));
   EXPECT_EQ(b_->manager->connections(), 1u);
 }
@@ -57,17 +60,17 @@ TEST_F(ConnectionBoundsTest, HalfOpenConnectionsOfAllPeersAreBounded) {
     EXPECT_TRUE(ends.back()->Accept(*request).ok());
   });
   size_t refused = 0;
-  constexpr size_t kPeers = kMaxHalfOpen / kMaxHalfOpenPerPeer + 2;
-  for (uint32_t i = 1; i <= kPeers * kMaxHalfOpenPerPeer; ++i) {  // as many as each may have
+  constexpr size_t kPeers = kAnyHalfOpen.of_all / kAnyHalfOpen.of_one + 2;
+  for (uint32_t i = 1; i <= kPeers * kAnyHalfOpen.of_one; ++i) {  // as many as each may have
     const auto host = static_cast<uint8_t>(9 + i % kPeers);
     refused +=
         b_->ReceiveMad(FakeAddress(host), StrangersReq(i, 1000 + i, *b_, kPort, host)) == DatagramResult::kRefused;
-    EXPECT_LE(b_->manager->half_open(), kMaxHalfOpen);
+    EXPECT_LE(b_->manager->half_open(), kAnyHalfOpen.of_all);
     Run(Microseconds(1));
   }
-  EXPECT_EQ(b_->manager->half_open(), kMaxHalfOpen);
-  EXPECT_EQ(refused, 2 * kMaxHalfOpenPerPeer);
-  EXPECT_EQ(ends.size(), kMaxHalfOpen);
+  EXPECT_EQ(b_->manager->half_open(), kAnyHalfOpen.of_all);
+  EXPECT_EQ(refused, 2 * kAnyHalfOpen.of_one);
+  EXPECT_EQ(ends.size(), kAnyHalfOpen.of_all);
   Run(Seconds(30));
   EXPECT_EQ(b_->manager->half_open(), 0u);
   EXPECT_EQ(b_->manager->connections(), 0u);
@@ -172,7 +175,7 @@ TEST_F(ConnectionBoundsTest, WrongArgumentsAreRefusedAtOnce) {
   EXPECT_EQ(wire_.Names(), "REQ");
 }
 
-TEST_F(ConnectionBoundsTest, ARestartedPeerEndsTheOldConnection) {
+TEST_F(ConnectionBoundsTest, TheOldConnectionEndsWhenThePeerSaysThatItForgotIt) {
   End active(*a_), passive(*b_);
   auto listener = Listen(*b_);
   b_->ReceiveMad(FakeAddress(9), StrangersReq(1, 1000, *b_));
@@ -186,6 +189,15 @@ TEST_F(ConnectionBoundsTest, ARestartedPeerEndsTheOldConnection) {
   b_->ReceiveMad(FakeAddress(9), StrangersReq(2, 1000, *b_));  // the same queue pair, another connection
   Run(Milliseconds(1));
   EXPECT_EQ(ReasonOfLast(), RejectReason::kStaleConnection);
+  EXPECT_THAT(passive.events, ElementsAre(Kind::kEstablished)) << "anybody may have sent that";
+  const Mad question = wire_.sent[wire_.sent.size() - 2];
+  EXPECT_NE(std::get<DreqMad>(question.body).remote_queue_pair, 1000u) << "who knows the connection ignores it";
+  b_->ReceiveMad(FakeAddress(9), {question.transaction + 1, DrepMad{1, our_id}});
+  b_->ReceiveMad(FakeAddress(8), {question.transaction, DrepMad{1, our_id}});
+  Run(Milliseconds(1));
+  EXPECT_THAT(passive.events, ElementsAre(Kind::kEstablished)) << "no answer to the question";
+  b_->ReceiveMad(FakeAddress(9), {question.transaction, DrepMad{1, our_id}});
+  Run(Milliseconds(1));
   EXPECT_THAT(passive.events, ElementsAre(Kind::kEstablished, Kind::kDisconnected));
   b_->ReceiveMad(FakeAddress(9), StrangersReq(3, 1000, *b_));
   Run(Milliseconds(1));

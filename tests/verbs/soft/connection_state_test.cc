@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lib/verbs/time_codes.h"
 
 namespace tokamak::verbs::soft {
 namespace {
@@ -276,6 +277,126 @@ TEST_F(ConnectionStateTest, AFailedQueuePairSpeaksFirstAndTheDreqFollows) {
   EXPECT_FALSE(actions.send.has_value());
   ASSERT_TRUE(actions.limit_after.has_value());
   As<DreqMad>(passive_->OnLimit().send);  // the application took its time
+}
+
+TEST_F(ConnectionStateTest, WhatNobodyConfirmsIsSaidThreeTimesAtMost) {
+  MakePassive();
+  int sent = passive_->Accept(Offer(202)).send.has_value();
+  for (int i = 0; i < kMaxCmRetries; ++i) sent += passive_->OnRepeat().send.has_value();
+  EXPECT_EQ(sent, kMaxUnconfirmed);
+  EXPECT_TRUE(passive_->OnMad({77, passive_->req()}).send.has_value()) << "who asks again is answered";
+  const ConnectionActions over = passive_->OnLimit();
+  EXPECT_FALSE(over.send.has_value());
+  EXPECT_EQ(over.news->kind, Kind::kUnreachable);
+  EXPECT_EQ(passive_->phase(), Phase::kTimeWait);
+}
+
+TEST_F(ConnectionStateTest, AnRtuIsRepeatedUntilThePeerIsHeard) {
+  active_.Connect(Offer(101));
+  RepMad rep;
+  rep.local_id = 22;
+  rep.queue_pair = 202;
+  ConnectionActions actions = active_.OnMad({77, rep});
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(actions.repeat_after.has_value());
+    actions = active_.OnRepeat();
+    EXPECT_EQ(As<RtuMad>(actions.send).remote_id, 22u);
+  }
+  actions = active_.OnRepeat(/*heard=*/true);
+  EXPECT_FALSE(actions.send.has_value());
+  EXPECT_FALSE(actions.repeat_after.has_value());
+}
+
+TEST_F(ConnectionStateTest, AnRtuIsRepeatedForLongerThanAPeerWaitsForIt) {
+  active_.Connect(Offer(101));
+  RepMad rep;
+  rep.local_id = 22;
+  rep.queue_pair = 202;
+  Duration waited;
+  for (ConnectionActions actions = active_.OnMad({77, rep}); actions.repeat_after; actions = active_.OnRepeat()) {
+    waited = waited + *actions.repeat_after;
+  }
+  EXPECT_GT(waited, ConnectionOffer().deadline + AckTimeout(kFailedCode));
+  EXPECT_LT(waited, Seconds(10));
+  EXPECT_EQ(active_.phase(), Phase::kEstablished);
+  // What comes of it where the peer has given up:
+  EXPECT_EQ(active_.OnMad(*AnswerForUnknown({77, RtuMad{11, 22}})).news->kind, Kind::kDisconnected);
+}
+
+TEST_F(ConnectionStateTest, AnRtuThatComesTooLateStillConfirms) {
+  MakePassive();
+  passive_->Accept(Offer(202));
+  passive_->Drop();
+  passive_->OnMad({77, RtuMad{11, 22}});
+  int sent = 1;
+  while (passive_->phase() == Phase::kDreqSent) sent += passive_->OnRepeat().send.has_value();
+  EXPECT_GT(sent, kMaxUnconfirmed);
+}
+
+TEST_F(ConnectionStateTest, TheEndOfWhatNobodyConfirmedCountsToo) {
+  MakePassive();
+  passive_->Accept(Offer(202));
+  int sent = 1 + passive_->Drop().send.has_value();
+  while (passive_->phase() == Phase::kDreqSent) sent += passive_->OnRepeat().send.has_value();
+  EXPECT_EQ(sent, kMaxUnconfirmed);
+}
+
+TEST_F(ConnectionStateTest, ADoubtIsAQuestionThatOnlyAForgetfulPeerAnswers) {
+  Establish();
+  const ConnectionActions asked = passive_->OnDoubt(991);
+  EXPECT_FALSE(asked.news.has_value());
+  EXPECT_FALSE(passive_->OnDoubt(992).send.has_value()) << "one question at a time";
+  EXPECT_FALSE(active_.OnMad(*asked.send).send.has_value());
+  EXPECT_EQ(active_.phase(), Phase::kEstablished);
+  EXPECT_FALSE(passive_->OnMad({992, DrepMad{11, 22}}).news.has_value());
+  const ConnectionActions answered = passive_->OnMad(*AnswerForUnknown(*asked.send));
+  ASSERT_TRUE(answered.news.has_value());
+  EXPECT_EQ(answered.news->kind, Kind::kDisconnected);
+  EXPECT_EQ(answered.walk, Walk::kError);
+}
+
+TEST_F(ConnectionStateTest, AQuestionThatNobodyAnsweredMayBeAskedAgain) {
+  Establish();
+  const Mad first = *passive_->OnDoubt(991).send;
+  EXPECT_FALSE(passive_->OnRepeat().send.has_value());
+  EXPECT_EQ(passive_->OnDoubt(992).send->transaction, 992u);
+  EXPECT_FALSE(passive_->OnMad(*AnswerForUnknown(first)).news.has_value()) << "too late";
+  EXPECT_EQ(passive_->phase(), Phase::kEstablished);
+}
+
+TEST_F(ConnectionStateTest, AVoucherIsTheTransactionOfTheNextRequestAFewTimes) {
+  active_.Connect(Offer(101));
+  for (uint64_t i = 0; i < 3; ++i) {
+    const ConnectionActions actions = active_.OnMad(MakeVoucher(active_.req(), 500 + i));
+    EXPECT_TRUE(actions.ask_again);
+    EXPECT_EQ(actions.transaction, 500 + i);
+    EXPECT_EQ(active_.AskAgain(11, *actions.transaction).send->transaction, 500 + i);
+  }
+  const ConnectionActions last = active_.OnMad(MakeVoucher(active_.req(), 9));
+  EXPECT_FALSE(last.ask_again);
+  EXPECT_FALSE(last.news.has_value());
+  As<ReqMad>(active_.OnRepeat().send);
+  EXPECT_THAT(std::string(active_.OnLimit().news->status.message()), HasSubstr("no room"));
+}
+
+TEST_F(ConnectionStateTest, ARejectionForWantOfRoomAsTheKernelSendsItEndsTheRequest) {
+  active_.Connect(Offer(101));
+  const ConnectionActions actions = active_.OnMad({77, MakeRej(active_.req(), RejectReason::kNoResources)});
+  EXPECT_FALSE(actions.ask_again);
+  EXPECT_TRUE(absl::IsResourceExhausted(actions.news->status));
+}
+
+TEST(ConnectionRulesTest, AVoucherIsAQuestionThatNamesTheRequestAndNoConnection) {
+  ReqMad req;
+  req.local_id = 5;
+  for (const uint64_t voucher : {uint64_t{0}, uint64_t{1} << 63, uint64_t{0x0123456789abcdef}}) {
+    const Mad mad = MakeVoucher(req, voucher);
+    const DreqMad dreq = std::get<DreqMad>(DecodeMad(EncodeMad(mad))->body);
+    EXPECT_EQ(mad.transaction, voucher);
+    EXPECT_TRUE(IsQuestion(dreq));
+    EXPECT_EQ(dreq.remote_id, 5u);
+    EXPECT_NE(dreq.local_id, 0u);
+  }
 }
 
 TEST(ConnectionRulesTest, RepetitionsSlowDownAndLastUntilTheDeadline) {

@@ -83,6 +83,7 @@ class World final {
     return s.state != nullptr && s.state->phase() == ConnectionPhase::kEstablished;
   }
   bool Over(int side) { return sides_[side].state == nullptr; }
+  int lost() const { return lost_; }  // messages
 
  private:
   template <typename Text>
@@ -233,6 +234,7 @@ class World final {
 
   void Transmit(int side, const char* what, std::function<void()> deliver) {
     const Arrivals arrivals = network_(messages_++);
+    lost_ += arrivals.empty();
     Log([&] { return absl::StrCat("side ", side, " sends ", what, arrivals.empty() ? " (lost)" : ""); });
     for (const base::Duration delay : arrivals) At(kWire + delay, deliver);
   }
@@ -276,6 +278,7 @@ class World final {
   std::map<std::pair<base::Time, uint64_t>, std::function<void()>> tasks_;
   Side sides_[2];
   int messages_ = 0;
+  int lost_ = 0;
   std::string log_;
 };
 

@@ -94,6 +94,7 @@ class FakeNic final : public Management, public std::enable_shared_from_this<Fak
   void SendMad(const Address& peer, absl::Span<const uint8_t> mad) override { wire_.Send(address_, peer, mad); }
   bool Exists(uint32_t number) const override { return queue_pairs.count(number) > 0; }
   QueuePairState State(uint32_t number) const override { return queue_pairs.at(number).state; }
+  bool Heard(uint32_t) const override { return heard; }
   base::EventLoop& OwnerLoop(uint32_t number) const override { return *queue_pairs.at(number).loop; }
   absl::Status Modify(uint32_t number, QueuePairState state, const QueuePairAttributes& attributes) override {
     FakeQueuePairState& queue_pair = queue_pairs.at(number);
@@ -143,6 +144,7 @@ class FakeNic final : public Management, public std::enable_shared_from_this<Fak
   sim::SimLoop owner;
   std::map<uint32_t, FakeQueuePairState> queue_pairs;
   std::set<uint32_t> held;
+  bool heard = true;  // peers send something at once, as most do
   std::unique_ptr<SoftConnectionManager> manager;
 
  private:

@@ -1,0 +1,34 @@
+// PresentPeers remembers for a while at which addresses there is somebody: where questions of ours are
+// answered (connection_rules.h).
+//
+// Time goes by in periods. An address is remembered for the period in which it answered and the next.
+// Law: at most 2 * kMost are remembered. To fill that, as many hosts must be there.
+// Thread rule: the NIC's mutex.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+
+#include "lib/verbs/types.h"
+
+namespace tokamak::verbs::soft {
+
+class PresentPeers final {
+ public:
+  static constexpr size_t kMost = 1024;  // of one period
+
+  // `period` is the present one; it never falls.
+  void Add(const Address& peer, uint64_t period);
+  bool Has(const Address& peer, uint64_t period);
+
+ private:
+  void Turn(uint64_t period);
+
+  std::set<std::array<uint8_t, 16>> now_;  // IP addresses
+  std::set<std::array<uint8_t, 16>> before_;
+  uint64_t period_ = 0;  // that of now_
+};
+
+}  // namespace tokamak::verbs::soft
