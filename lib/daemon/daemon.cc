@@ -1,7 +1,6 @@
 #include "lib/daemon/daemon.h"
 
 #include <fcntl.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <ctime>
@@ -15,6 +14,7 @@
 #include "lib/daemon/directory_host.h"
 #include "lib/daemon/engine_thread.h"
 #include "lib/daemon/numbers.h"
+#include "lib/daemon/secret_seed.h"
 
 namespace tokamak::daemon {
 
@@ -29,13 +29,6 @@ uint64_t NewIncarnation() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
-}
-
-// Of no other daemon, though they be started at one moment; and nobody on the network can guess it.
-uint64_t SecretSeed() {
-  uint64_t seed = 0;
-  CHECK_EQ(getrandom(&seed, sizeof(seed), 0), static_cast<ssize_t>(sizeof(seed)));
-  return seed;
 }
 
 }  // namespace
@@ -68,7 +61,6 @@ absl::Status Daemon::OpenDevices() {
   settings.loop = &loop_;
   settings.bulk = options_.engines > 0;
   settings.detection = options_.detection;
-  settings.seed = SecretSeed();
   settings.pcap_path = options_.pcap;
   settings.congestion = options_.congestion;
   settings.connect_by = options_.connect_by;

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "lib/daemon/device.h"
 #include "lib/os/epoll_loop.h"
@@ -90,6 +91,22 @@ TEST(SoftDeviceTest, EcnsBitsOfTheTrafficClassAreNotTheUsers) {
   const auto opened = OpenDevice("soft:udp@127.0.0.1", WithClass(105));
   EXPECT_TRUE(absl::IsInvalidArgument(opened.status())) << opened.status();
   EXPECT_NE(opened.status().message().find("give 104"), std::string::npos) << opened.status();
+}
+
+// Whoever opens a device and says nothing of seeds gets numbers that nobody has seen.
+TEST(SoftDeviceTest, NoTwoDevicesHaveTheSameNumbers) {
+  std::set<uint32_t> numbers;
+  for (int i = 0; i < 3; ++i) {
+    os::EpollLoop loop;
+    const auto opened = OpenDevice("soft:udp@127.0.0.1", DeviceSettings());
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    const auto domain = *(*opened)->device().CreateProtectionDomain();
+    const auto queue = *(*opened)->device().CreateCompletionQueue(loop, 16, [] {});
+    verbs::QueuePairOptions options;
+    options.send_queue = options.receive_queue = queue.get();
+    numbers.insert((*domain->CreateQueuePair(options))->number());
+  }
+  EXPECT_EQ(numbers.size(), 3u);
 }
 
 TEST(SoftDeviceTest, AServiceLevelIsRefused) {

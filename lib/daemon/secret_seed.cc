@@ -1,0 +1,16 @@
+#include "lib/daemon/secret_seed.h"
+
+#include <sys/random.h>
+#include <sys/types.h>
+
+#include "glog/logging.h"
+
+namespace tokamak::daemon {
+
+uint64_t SecretSeed() {
+  uint64_t seed = 0;
+  CHECK_EQ(getrandom(&seed, sizeof(seed), 0), static_cast<ssize_t>(sizeof(seed)));
+  return seed;
+}
+
+}  // namespace tokamak::daemon
