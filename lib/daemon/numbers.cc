@@ -50,7 +50,7 @@ void AddNodeNumbers(const node::Node& node, std::vector<client::NumberEntry>& nu
   add("directory_re_announcements_total", membership.re_announcements);
   add("location_cache_objects", node.places().size());
   add("pull_from_known_place_total", pulls.from_cache);
-  add("pull_brought_by_directory_total", pulls.brought);
+  add("pull_brought_total", pulls.brought);
   add("pull_vouched_for_total", pulls.vouched_for);
   add("pull_ended_by_delete_total", pulls.deleted);
   add("pull_cut_and_resumable_total", pulls.resumed);

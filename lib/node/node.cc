@@ -133,7 +133,7 @@ base::Pending Node::HandleObjectCall(absl::Span<const uint8_t> request, const Se
   return waits;
 }
 
-// A peer has pulled what is here, and the directory has not entered it. As long as this node is not
+// A peer has pulled what is here, or is brought it now, and the directory has not entered it. As long as this node is not
 // fenced, whatever is deleted from now on is told to it, and it has the deletion reach the peer.
 void Node::VouchFor(const VouchedCopies::Request& request, const Services::Reply& reply) {
   const absl::optional<store::Location> here = store_.Find(request.version.id);
@@ -141,7 +141,14 @@ void Node::VouchFor(const VouchedCopies::Request& request, const Services::Reply
   const absl::optional<base::Time> until = membership_.DeletionsReachUntil(request.version);
   if (!has_it || membership_.fenced() || !until.has_value() || !vouched_.Vouch(request.version, *request.node))
     return reply(VouchedCopies::EncodeAnswer(absl::nullopt));
-  reply(VouchedCopies::EncodeAnswer(*until - loop_.Now()));
+  const base::Duration good_for = *until - loop_.Now();
+  if (!request.bring) return reply(VouchedCopies::EncodeAnswer(good_for));
+  const uint64_t size = here->data_size + here->metadata_size;
+  const bool fits =
+      size <= directory::kMaxBrought && size + VouchedCopies::kBesideContents <= object_caller_.max_call_size();
+  if (!fits) return reply(VouchedCopies::EncodeAnswer(absl::nullopt));
+  const absl::Span<const uint8_t> contents = ContentsForPeer(request.version);
+  reply(VouchedCopies::EncodeBrought({good_for, here->data_size, here->metadata_size, contents}));
 }
 
 // A node that leaves asks us to keep what was put on it. Where there is no room it asks the next.

@@ -123,12 +123,44 @@ void ObjectPull::TryAnyKnownPlace() {
   Enter(State::kHinted);
 }
 
-// This node is entered as coming while the bytes are moving.
+// A small object is brought by its holder, which vouches for the copy: the directory is not asked.
+// Else this node is entered as coming while the bytes are moving.
 void ObjectPull::TryKnownPlace() {
   place_used_ = true;
   ++table_.counters_.from_cache;
+  if (locate_ == nullptr && !asked_to_bring_ && IsSmall() && AskToBring()) return;
   if (locate_ == nullptr && !services_.membership.directory_away()) AskDirectory(base::Duration());
   timer_ = services_.loop.Post([this] { TryNextHolder(); });
+}
+
+// False: no holder can be asked now.
+bool ObjectPull::AskToBring() {
+  const Choice choice = Choose();
+  if (choice.ready.empty()) return false;
+  asked_to_bring_ = true;
+  holder_ = choice.ready;
+  timer_ = services_.loop.RunAfter(table_.options_.directory_patience, [this] { Enter(State::kLocating); });
+  vouching_ = services_.objects.Call(
+      services_.peers.Find(holder_)->engines.front(),
+      VouchedCopies::EncodeRequest({version_, services_.engines.front()->address(), /*bring=*/true}),
+      table_.options_.directory_deadline,
+      [this, asked = services_.loop.Now()](const absl::StatusOr<absl::Span<const uint8_t>>& answer) {
+        vouching_.reset();
+        if (IsHere()) return Finish(absl::OkStatus());
+        const auto brought = answer.ok() ? VouchedCopies::DecodeBrought(*answer) : absl::nullopt;
+        const bool right = brought.has_value() && asked + brought->good_for > services_.loop.Now() &&
+                           brought->data_size == info_.data_size && brought->metadata_size == info_.metadata_size;
+        if (!right || services_.dropped.Contains(version_)) return Enter(State::kLocating);
+        vouched_until_ = asked + brought->good_for;
+        TakeContents(brought->contents);
+      });
+  return true;
+}
+
+bool ObjectPull::IsSmall() const {
+  return protocol_ == transport::Protocol::kAuto && !place_.has_value() && info_.data_size <= directory::kMaxBrought &&
+         info_.metadata_size <= directory::kMaxBrought &&
+         info_.data_size + info_.metadata_size <= directory::kMaxBrought;
 }
 
 void ObjectPull::AskDirectory(base::Duration wait) {
@@ -172,15 +204,15 @@ void ObjectPull::Located(const absl::StatusOr<directory::ObjectInfo>& info) {
   Take(*info);
   registered_ = true;
   if (absl::IsNotFound(trouble_)) trouble_ = absl::OkStatus();  // somebody has it now
-  if (!info->contents.empty() && !place_.has_value()) return TakeContents(info->contents);
-  TryNextHolder();
+  if (info->contents.empty() || place_.has_value()) return TryNextHolder();
+  holder_ = info_.holders.front();
+  TakeContents(info->contents);
 }
 
 void ObjectPull::TakeContents(absl::Span<const uint8_t> contents) {
   if (absl::Status status = ReservePlace(); !status.ok()) return NoPlace(status);
   base::Copy(services_.loop, services_.store.Memory(*place_).data(), contents.data(), contents.size());
   ++table_.counters_.brought;
-  holder_ = info_.holders.front();
   report_ = transport::TransferReport();
   report_.protocol = transport::Protocol::kEager;
   report_.size = {info_.data_size, info_.metadata_size};

@@ -14,8 +14,9 @@
 //   refreshing:   a holder's address is not known, or no longer right
 //   registering:  all is here; the directory, or the holder, has not answered
 //
-// A small object that the directory's own node holds comes with its answer: there is nothing to
-// move, and it is sealed at once.
+// A small object that the directory's own node holds comes with its answer; and where the place is
+// known, the holder brings it, and vouches for the copy. Then there is nothing to move, and it is
+// sealed at once.
 //
 // Law: an object that is only half here is never seen: it is created, pinned, and sealed or aborted
 //      when the engine has said that nobody touches its memory any more.
@@ -107,6 +108,8 @@ class ObjectPull final {
   const directory::ObjectInfo* KnownPlace(bool fresh) const;
   void TryKnownPlace();
   void TryAnyKnownPlace();
+  bool AskToBring();
+  bool IsSmall() const;
   void AskDirectory(base::Duration wait);
   void Located(const absl::StatusOr<directory::ObjectInfo>& info);
   void Registered(const absl::StatusOr<directory::ObjectInfo>& info);
@@ -148,18 +151,19 @@ class ObjectPull final {
   base::Time patient_until_;                       // from then on, what is possible without its answer is done
   bool answered_ = false;                          // the directory has answered once: from then on it is asked to wait
   bool place_used_ = false;                        // a place that was known was tried: it is not tried twice
+  bool asked_to_bring_ = false;                    // a holder was asked to bring it: none is asked twice
   absl::optional<base::ObjectVersion> withdrawn_;  // since the directory was asked last
   directory::ObjectInfo info_;
   base::ObjectVersion version_;  // what is being pulled
   bool registered_ = false;      // the directory has entered this node as coming with version_
   bool dropped_ = false;         // version_ must not be sealed
-  base::Pending vouching_;       // kRegistering: the holder is asked to vouch for the copy
-  base::Time vouched_until_;     // kRegistering: it does, unless registered_
+  base::Pending vouching_;       // kRegistering, kHinted: the holder is asked to vouch for the copy, or to bring it
+  base::Time vouched_until_;     // it does, unless registered_
   absl::InlinedVector<directory::NodeId, kFewHolders> tried_;  // in this round; at most kMaxHoldersNamed
   bool refreshed_ = false;                                     // in this round
   base::Pending refresh_;                                      // kRefreshing
   std::vector<directory::NodeId> queued_for_;                  // kQueued
-  directory::NodeId holder_;                                   // kMoving
+  directory::NodeId holder_;                                   // kMoving, and whoever brings it
   EngineLink* engine_ = nullptr;                               // kMoving
   uint64_t token_ = 0;                                         // kMoving
   transport::TransferReport report_;                           // kRegistering

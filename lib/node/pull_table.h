@@ -67,7 +67,7 @@ struct PullCounters {
   uint64_t waited_for_room = 0;
   uint64_t queued = 0;       // all holders were busy with other pulls of ours
   uint64_t from_cache = 0;   // began with a place that was known, without waiting for the directory
-  uint64_t brought = 0;      // came with the directory's answer
+  uint64_t brought = 0;      // came with an answer: the directory's, or a holder's whose place was known
   uint64_t vouched_for = 0;  // arrived before the directory had entered them: their holder vouched
   uint64_t resumed = 0;      // attempts that were cut when something had arrived, which need not be moved again
   uint64_t deleted = 0;      // ended since the object was deleted meanwhile

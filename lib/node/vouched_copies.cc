@@ -5,6 +5,7 @@
 
 #include "glog/logging.h"
 #include "lib/base/codec.h"
+#include "lib/directory/directory.h"
 
 namespace tokamak::node {
 
@@ -13,9 +14,20 @@ namespace {
 // The first byte of a request of the objects service.
 constexpr uint8_t kVouch = 3;
 constexpr uint8_t kDropCopy = 4;
+constexpr uint8_t kBring = 5;
 
 constexpr size_t kMaxAddress = 64;                // bytes of text
 constexpr uint64_t kMaxGoodFor = 86'400'000'000;  // microseconds: a day
+
+void WriteGoodFor(base::Writer& writer, base::Duration good_for) {
+  writer.Integer(std::min(static_cast<uint64_t>(good_for.microseconds()), kMaxGoodFor));
+}
+
+// Zero: no such time.
+base::Duration ReadGoodFor(base::Reader& reader) {
+  const auto microseconds = reader.Integer<uint64_t>();
+  return microseconds > kMaxGoodFor ? base::Duration() : base::Microseconds(static_cast<int64_t>(microseconds));
+}
 
 }  // namespace
 
@@ -148,7 +160,7 @@ void VouchedCopies::Expire() {
 
 std::vector<uint8_t> VouchedCopies::EncodeRequest(const Request& request) {
   base::Writer writer;
-  writer.Integer(request.node.has_value() ? kVouch : kDropCopy);
+  writer.Integer(!request.node.has_value() ? kDropCopy : request.bring ? kBring : kVouch);
   writer.Id(request.version.id);
   writer.Integer(static_cast<uint64_t>(request.version.generation));
   if (request.node.has_value()) writer.Text(request.node->ToString());
@@ -157,15 +169,37 @@ std::vector<uint8_t> VouchedCopies::EncodeRequest(const Request& request) {
 
 std::vector<uint8_t> VouchedCopies::EncodeAnswer(absl::optional<base::Duration> good_for) {
   base::Writer writer;
-  if (good_for.has_value()) writer.Integer(std::min(static_cast<uint64_t>(good_for->microseconds()), kMaxGoodFor));
+  if (good_for.has_value()) WriteGoodFor(writer, *good_for);
   return writer.Take();
 }
 
 absl::optional<base::Duration> VouchedCopies::DecodeAnswer(absl::Span<const uint8_t> answer) {
   base::Reader reader(answer);
-  const auto microseconds = reader.Integer<uint64_t>();
-  if (!reader.Complete() || microseconds == 0 || microseconds > kMaxGoodFor) return absl::nullopt;
-  return base::Microseconds(static_cast<int64_t>(microseconds));
+  const base::Duration good_for = ReadGoodFor(reader);
+  if (!reader.Complete() || good_for == base::Duration()) return absl::nullopt;
+  return good_for;
+}
+
+std::vector<uint8_t> VouchedCopies::EncodeBrought(const Brought& brought) {
+  base::Writer writer;
+  WriteGoodFor(writer, brought.good_for);
+  writer.Integer(brought.data_size);
+  writer.Integer(brought.metadata_size);
+  writer.Raw(brought.contents);
+  return writer.Take();
+}
+
+absl::optional<VouchedCopies::Brought> VouchedCopies::DecodeBrought(absl::Span<const uint8_t> answer) {
+  base::Reader reader(answer);
+  Brought brought;
+  brought.good_for = ReadGoodFor(reader);
+  brought.data_size = reader.Integer<uint64_t>();
+  brought.metadata_size = reader.Integer<uint64_t>();
+  const bool small = brought.data_size <= directory::kMaxBrought && brought.metadata_size <= directory::kMaxBrought;
+  if (!reader.ok() || brought.good_for == base::Duration() || !small) return absl::nullopt;
+  if (brought.data_size + brought.metadata_size != reader.rest()) return absl::nullopt;
+  brought.contents = answer.last(reader.rest());
+  return brought;
 }
 
 absl::optional<VouchedCopies::Request> VouchedCopies::DecodeRequest(absl::Span<const uint8_t> bytes) {
@@ -174,13 +208,14 @@ absl::optional<VouchedCopies::Request> VouchedCopies::DecodeRequest(absl::Span<c
   Request request;
   request.version.id = reader.Id();
   request.version.generation = base::Generation{reader.Integer<uint64_t>()};
-  if (what == kVouch) {
+  request.bring = what == kBring;
+  if (what == kVouch || what == kBring) {
     const absl::StatusOr<verbs::Address> node = verbs::Address::Parse(reader.Text(kMaxAddress));
     if (!node.ok()) return absl::nullopt;
     request.node = *node;
   }
-  if (!reader.Complete() || (what != kVouch && what != kDropCopy) || request.version.generation == base::kNoGeneration)
-    return absl::nullopt;
+  const bool known = what == kVouch || what == kBring || what == kDropCopy;
+  if (!reader.Complete() || !known || request.version.generation == base::kNoGeneration) return absl::nullopt;
   return request;
 }
 

@@ -1,5 +1,5 @@
 // VouchedCopies are copies that other nodes made of what is here before the directory had entered
-// them, since it is away or slow: this node vouches for them.
+// them, since it is away or slow, or was not asked: this node vouches for them.
 //
 // A deletion that is told to this node reaches its copies, and theirs, too, and it confirms only
 // when all of them are gone; until then it withdraws nothing.
@@ -77,6 +77,7 @@ class VouchedCopies final {
   struct Request {
     base::ObjectVersion version;
     absl::optional<verbs::Address> node;  // to be vouched for; none: drop it
+    bool bring = false;                   // with `node`: it has not got the object yet, which is small
   };
   static std::vector<uint8_t> EncodeRequest(const Request& request);
   static absl::optional<Request> DecodeRequest(absl::Span<const uint8_t> bytes);
@@ -84,6 +85,17 @@ class VouchedCopies final {
   // nothing: this node does not vouch for it, or the answer is malformed.
   static std::vector<uint8_t> EncodeAnswer(absl::optional<base::Duration> good_for);
   static absl::optional<base::Duration> DecodeAnswer(absl::Span<const uint8_t> answer);
+  // The same to who asked to be brought the object. `contents` are data and then metadata, in the
+  // answer's bytes.
+  struct Brought {
+    base::Duration good_for;
+    uint64_t data_size = 0;
+    uint64_t metadata_size = 0;
+    absl::Span<const uint8_t> contents;
+  };
+  static constexpr size_t kBesideContents = 3 * sizeof(uint64_t);  // bytes of such an answer
+  static std::vector<uint8_t> EncodeBrought(const Brought& brought);
+  static absl::optional<Brought> DecodeBrought(absl::Span<const uint8_t> answer);
   std::vector<uint8_t> AnswerDrop(const base::ObjectVersion& version) const;
 
  private:

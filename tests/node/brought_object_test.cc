@@ -65,5 +65,75 @@ TEST_F(BroughtObjectTest, OneWhoseNodeHasItNoMoreIsPulledFromAnother) {
   EXPECT_EQ(Brought(2), 0u);
 }
 
+// Where the place is known.
+class KnownPlaceTest : public BroughtObjectTest {
+ protected:
+  // The third node knows that the second one has it.
+  void Know(const std::string& name, uint64_t size) {
+    Build(3);
+    Put(1, name, size, 10);
+    ASSERT_EQ(cluster_->Get(at(2), name), absl::OkStatus());
+    ASSERT_EQ(at(2).store().Delete(Id(name)), absl::OkStatus());
+    cluster_->Settle();
+    ASSERT_EQ(Brought(2), 0u);
+  }
+  void CutDirectoryFrom(size_t i) { cluster_->network.Cut(at(i).address, at(0).address); }
+};
+
+TEST_F(KnownPlaceTest, TheHolderBringsItAndTheDirectoryIsNotAsked) {
+  Know("x", 1000);
+  CutDirectoryFrom(2);
+  const base::Time asked = cluster_->time.Now();
+  EXPECT_EQ(cluster_->Get(at(2), "x"), absl::OkStatus());
+  EXPECT_LT(cluster_->time.Now() - asked, base::Milliseconds(1));
+  EXPECT_EQ(Brought(2), 1u);
+  EXPECT_EQ(at(2).node().pulls().counters().vouched_for, 1u);
+  EXPECT_EQ(GenerationOn(2, "x"), GenerationOn(1, "x"));
+  cluster_->network.Heal();
+  cluster_->Settle();
+  EXPECT_EQ(Holders("x"), (std::vector<directory::NodeId>{"n1", "n2"}));
+}
+
+TEST_F(KnownPlaceTest, ADeletionReachesItThroughItsHolder) {
+  Know("x", 1000);
+  CutDirectoryFrom(2);
+  EXPECT_EQ(cluster_->Get(at(2), "x"), absl::OkStatus());
+  absl::optional<absl::StatusOr<uint32_t>> deleted;
+  const base::Pending call =
+      at(1).node().Delete(Id("x"), [&](const absl::StatusOr<uint32_t>& copies) { deleted = copies; });
+  ASSERT_TRUE(cluster_->RunUntil([&] { return deleted.has_value(); }));
+  EXPECT_TRUE(deleted->ok()) << deleted->status();
+  EXPECT_EQ(GenerationOn(2, "x"), base::kNoGeneration);
+  cluster_->network.Heal();
+  cluster_->Settle();
+}
+
+TEST_F(KnownPlaceTest, OneThatIsNotThereAnyMoreIsLocated) {
+  Know("x", 1000);
+  ASSERT_EQ(cluster_->Get(at(0), "x"), absl::OkStatus());
+  cluster_->Settle();
+  ASSERT_EQ(at(1).store().Delete(Id("x")), absl::OkStatus());
+  EXPECT_EQ(cluster_->Get(at(2), "x"), absl::OkStatus());
+  EXPECT_EQ(Brought(2), 1u) << "by the directory's node, which has a copy";
+  EXPECT_EQ(at(2).node().pulls().counters().vouched_for, 0u);
+}
+
+TEST_F(KnownPlaceTest, AHolderThatDoesNotAnswerSoonIsNotWaitedFor) {
+  Know("x", 1000);
+  ASSERT_EQ(cluster_->Get(at(0), "x"), absl::OkStatus());
+  cluster_->Settle();
+  cluster_->network.Cut(at(1).address, at(2).address);
+  const base::Time asked = cluster_->time.Now();
+  EXPECT_EQ(cluster_->Get(at(2), "x"), absl::OkStatus());
+  EXPECT_LT(cluster_->time.Now() - asked, base::Milliseconds(60));
+  cluster_->network.Heal();
+}
+
+TEST_F(KnownPlaceTest, ALargerOneIsPulledWhileTheDirectoryEntersIt) {
+  Know("x", directory::kMaxBrought);  // with its metadata it is larger
+  EXPECT_EQ(cluster_->Get(at(2), "x"), absl::OkStatus());
+  EXPECT_EQ(Brought(2), 0u);
+}
+
 }  // namespace
 }  // namespace tokamak::node
