@@ -159,6 +159,7 @@ absl::Status Daemon::ServeClients() {
 }
 
 void Daemon::AddNumbers(std::vector<client::NumberEntry>& numbers) const {
+  numbers.push_back({"loop_waits_total", loop_.waits()});
   rails_->AddNumbers(numbers);
   for (size_t i = 0; i < machine_->engines(); ++i) {
     const transport::Endpoint* endpoint = machine_->endpoint(i);

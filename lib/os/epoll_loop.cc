@@ -222,6 +222,7 @@ bool EpollLoop::RunPollers() {
 
 bool EpollLoop::RunDescriptors(base::Duration wait) {
   int count = -1;
+  waits_.store(waits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (precise_wait_) {
     const timespec timeout = RoundUpToNanoseconds(wait);
     count = epoll_pwait2(epoll_.get(), events_.data(), kEventsPerRound, &timeout, nullptr);

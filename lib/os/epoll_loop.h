@@ -129,6 +129,9 @@ class EpollLoop final : public base::EventLoop {
   PollerHandle AddPoller(Poller& poller);
 
   Detection detection() const { return detection_; }
+
+  // How often it has asked the kernel for events, asleep or not. Any thread.
+  uint64_t waits() const { return waits_.load(std::memory_order_relaxed); }
   void SetDetection(Detection detection);
 
   // The clock, read when a task first asks; outside of tasks, now.
@@ -202,6 +205,7 @@ class EpollLoop final : public base::EventLoop {
   mutable bool fresh_ = false;  // that was in this round, and no task has ended since
   int rounds_to_clock_ = 0;     // until the loop looks at it again, if they find nothing
   base::Time descriptors_seen_;
+  std::atomic<uint64_t> waits_{0};
   base::Time spin_until_;
   bool worked_ = false;  // the last round found something to do
   bool spinning_ = false;
