@@ -351,9 +351,7 @@ void ObjectPull::TakeTurn() {
 void ObjectPull::MoveFrom(const directory::NodeId& holder) {
   if (absl::Status status = ReservePlace(); !status.ok()) return NoPlace(status);
   const Peers::Peer& peer = *services_.peers.Find(holder);
-  // A holder without engines for bulk sends everything from its first to our first: what is for
-  // bulk may be another device.
-  const bool bulk = IsBulk() && peer.engines.size() > 1;
+  const bool bulk = IsBulk() && MeetsForBulk(peer);
   const uint64_t turn = bulk ? ++table_.bulk_pulls_ : 0;
   engine_ = services_.engines[EngineOf(services_.engines.size(), turn)];
   const auto token = engine_->Pull(
@@ -382,6 +380,14 @@ absl::Status ObjectPull::ReservePlace() {
 }
 
 bool ObjectPull::IsBulk() const { return info_.data_size + info_.metadata_size > kShortWay; }
+
+// Where one of both has no engines for bulk, all goes between the first ones. So it does where one
+// has software NICs and the other RDMA devices: a software NIC for bulk has a UDP port of its own,
+// which an RDMA device does not reach.
+bool ObjectPull::MeetsForBulk(const Peers::Peer& peer) const {
+  if (peer.engines.size() == 1 || services_.engines.size() == 1) return false;
+  return (peer.engines.back().udp_port == 0) == (services_.engines.back()->address().udp_port == 0);
+}
 
 transport::PullRequest ObjectPull::RequestTo(const Peers::Peer& peer, uint64_t turn) const {
   transport::PullRequest request;

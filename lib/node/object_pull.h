@@ -122,6 +122,7 @@ class ObjectPull final {
   void Queue(const std::vector<directory::NodeId>& holders);
   void MoveFrom(const directory::NodeId& holder);
   bool IsBulk() const;
+  bool MeetsForBulk(const Peers::Peer& peer) const;
   transport::PullRequest RequestTo(const Peers::Peer& peer, uint64_t turn) const;
   void NoPlace(const absl::Status& status);
   void Moved(const absl::Status& status, const transport::TransferReport& report);
