@@ -70,6 +70,9 @@ class Backend {
   // How much later than computed a time-out may be seen.
   virtual base::Duration slack() const = 0;
 
+  // How much earlier, for counting in ticks and rounding down.
+  virtual base::Duration tick() const { return {}; }
+
   // Short time-outs that suit this world, so that a test with losses ends soon.
   virtual ReliabilityOptions reliability() const = 0;
 

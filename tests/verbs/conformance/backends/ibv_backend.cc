@@ -129,6 +129,8 @@ class IbvBackend final : public Backend {
   base::Duration patience() const override { return base::Seconds(60); }
   base::Duration quiet() const override { return base::Milliseconds(200); }
   base::Duration slack() const override { return base::Seconds(10); }
+  // Soft-RoCE counts its time-outs in the kernel's ticks, 250 in a second (nsecs_to_jiffies).
+  base::Duration tick() const override { return base::Milliseconds(4); }
 
   // Short enough for tests that wait for its end, and long enough for an emulated processor that
   // has more to do.
