@@ -31,7 +31,7 @@ class SoftListener;
 // What is known of a request's sender.
 enum class Standing : uint8_t {
   kUnknown,
-  kPresent,  // questions to its address are answered; whether it sent this request, its answer to the REP shows
+  kPresent,  // somebody at its address answers questions; only the answer to our REP shows that this request is its own
   kVouched,  // the request came with what was sent to its address
 };
 

@@ -54,6 +54,9 @@ class Outbox final {
   // acknowledged.
   void LooksUntil(uint64_t sequence) { claims_[end_ - 1].sequence = sequence; }
 
+  // The packet added last, which looks at no memory, leaves whatever becomes of its queue pair.
+  void LeavesAnyway() { claims_[end_ - 1].owner = kNobody; }
+
   // The packets that wait, first to last.
   absl::Span<const Packet> waiting() const { return absl::MakeConstSpan(packets_).subspan(begin_, size()); }
 
@@ -74,6 +77,7 @@ class Outbox final {
 
  private:
   static constexpr uint64_t kNever = UINT64_MAX;
+  static constexpr uint32_t kNobody = UINT32_MAX;  // queue pair numbers have 24 bits
 
   template <typename Condemned>
   size_t Drop(Condemned condemned);

@@ -64,6 +64,7 @@ QueuePairCore::QueuePairCore(Engine& engine, uint32_t number, DomainId domain, c
 }
 
 QueuePairCore::~QueuePairCore() {
+  responder_.AcknowledgeLast();
   requester_.Reset();
   responder_.Reset();
   engine_.Forget(turns_);
@@ -159,6 +160,7 @@ void QueuePairCore::Fail(CompletionStatus send_status, CompletionStatus receive_
   engine_.keys.EndLife(life_);
   engine_.counters.dropped_before_send += engine_.outbox.DropOwner(number_);
   engine_.notifiers.Remove(turns_);
+  responder_.AcknowledgeLast();
   requester_.Flush(send_status, provider_code);
   responder_.Flush(receive_status);
   if (watched) engine_.on_error(number_);

@@ -75,8 +75,12 @@ void QueuePairTable::FreeIfIdle(size_t slot) {
 }
 
 void QueuePairTable::ForEach(const std::function<void(QueuePairCore&)>& visit) const {
+  std::vector<uint32_t> numbers;
   for (const Slot& slot : slots_) {
-    if (slot.queue_pair != nullptr) visit(*slot.queue_pair);
+    if (slot.queue_pair != nullptr) numbers.push_back(slot.number);
+  }
+  for (const uint32_t number : numbers) {
+    if (QueuePairCore* queue_pair = Find(number)) visit(*queue_pair);
   }
 }
 

@@ -44,7 +44,7 @@ class QueuePairTable final {
   // Null when there is none.
   QueuePairCore* Find(uint32_t number) const { return slots_[SlotOf(number)].queue_pair; }
 
-  // In an order that the seed decides.
+  // In an order that the seed decides. `visit` may take queue pairs out.
   void ForEach(const std::function<void(QueuePairCore&)>& visit) const;
 
  private:

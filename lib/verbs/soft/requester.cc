@@ -44,7 +44,7 @@ Requester::Requester(Engine& engine, QueuePairCore& queue_pair, Congestion& cong
 
 void Requester::Start(uint32_t psn) {
   unacked_ = position_ = next_ = sent_ = FirstSequence(psn);
-  recovered_ = went_back_at_ = 0;
+  recovered_ = went_back_at_ = asked_ = 0;
   since_ack_request_ = acknowledged_ = timeouts_ = not_ready_ = overdue_in_a_row_ = 0;
   timing_ = false;
   congestion_.Reset();
@@ -548,6 +548,7 @@ void Requester::WaitUntilReady(uint8_t timer) {
   ++not_ready_;
   missing_.Clear();
   position_ = unacked_;
+  asked_ = 0;
   cursor_ = oldest_;
   halted_ = CompletionStatus::kSuccess;
   expected_.Clear();
@@ -571,6 +572,7 @@ void Requester::GoBack(Loss loss) {
   timing_ = false;
   went_back_at_ = unacked_;
   position_ = unacked_;
+  asked_ = 0;
   cursor_ = oldest_;
   halted_ = CompletionStatus::kSuccess;
   expected_.Clear();

@@ -380,6 +380,14 @@ void Responder::EmitAnswer() {
   if (!AnswersFirst() || Emit(&share)) queue_pair_.MarkReady();
 }
 
+void Responder::AcknowledgeLast() {
+  const bool only_this = ack_due_ && nak_due_ == 0 && !fault_ && responses_.empty();
+  if (!running_ || !only_this || engine_.outbox.full()) return;
+  ack_due_ = false;
+  EmitAcknowledge(kAck, expected_ - 1);
+  engine_.outbox.LeavesAnyway();
+}
+
 bool Responder::Emit(Share* share) {
   if (ended_due_) {
     if (engine_.outbox.full()) return true;

@@ -53,6 +53,9 @@ class Responder final {
   bool Emit(Share* share) REQUIRES_NIC_MUTEX;
   void EmitAnswer() REQUIRES_NIC_MUTEX;
 
+  // The queue pair ends: what it took and has not acknowledged yet is acknowledged now.
+  void AcknowledgeLast() REQUIRES_NIC_MUTEX;
+
  private:
   enum class Message : uint8_t { kNone, kSend, kWrite };
   // Why the connection has to end.
