@@ -36,7 +36,7 @@ struct DaemonOptions {
   uint64_t memory = 0;    // bytes
   std::string socket;     // path
   DirectoryChoice directory;
-  uint32_t engines = 1;           // for bulk; 0: it shares the control loop with small objects
+  uint32_t engines = 1;           // for bulk; 0: the first engine moves everything
   uint32_t bulk_queue_pairs = 1;  // on each device
   os::Detection detection;
   std::string registration = "arena";

@@ -18,8 +18,8 @@ namespace {
 constexpr uint64_t kBulkSeed = 0x6275'6c6b;  // another stream than the first NIC's
 
 // Of the NIC whose messages the control loop answers: most replies leave sooner, and the next
-// request of a program that asks for one object after the other mostly does. A tenth of the shortest
-// time after which a peer that hears nothing sends again.
+// request of a program that asks for one object after the other mostly does. It is
+// a tenth of the shortest time after which a peer that hears nothing sends again.
 constexpr base::Duration kAckDelay = base::Microseconds(100);
 
 // What a flag asks for and the software NIC cannot do is refused, never left out.

@@ -118,6 +118,11 @@ struct ObjectInfo {
   absl::Span<const uint8_t> contents = {};
 };
 
+// In an answer that brings it.
+inline bool IsSmallEnoughToBring(uint64_t data_size, uint64_t metadata_size) {
+  return data_size <= kMaxBrought && metadata_size <= kMaxBrought - data_size;
+}
+
 struct LocateRequest {
   base::ObjectId id;
   base::Duration wait;      // for somebody to hold it, zero: asks once; then kNotFound

@@ -59,8 +59,9 @@ class LocalDirectory final : public Directory {
   base::Pending Nodes(base::Duration deadline, NodesCallback done) override;
 
   // For the server, which asks for others. LocateNow is a Locate without a wait that is answered
-  // now; Find is the same, but tells nothing where nobody has the object. Watch tells, with no limit in time, that somebody has it; whoever asks for
-  // others keeps each of them within kMaxWaitsOfPeer.
+  // now; Find is the same, but tells nothing where nobody has the object. Watch tells, with no
+  // limit in time, that somebody has it; whoever asks for others keeps each of them within
+  // kMaxWaitsOfPeer.
   absl::StatusOr<ObjectInfo> LocateNow(const base::ObjectId& id, const NodeId& puller);
   Waits::Result Find(const base::ObjectId& id, const NodeId& puller);
   [[nodiscard]] base::Pending Watch(const base::ObjectId& id, StatusCallback done);

@@ -86,7 +86,7 @@ void Membership::Leave(StatusCallback left) {
 bool Membership::fenced() const { return fence_due_ || (fenced_at_.has_value() && loop_.Now() >= *fenced_at_); }
 
 absl::optional<base::Time> Membership::DeletionsReachUntil(const base::ObjectVersion& version) const {
-  if (!fenced_at_.has_value()) return absl::nullopt;
+  if (leaving_ || overflowed_ || sweeping_ || !fenced_at_.has_value()) return absl::nullopt;
   return std::min(*fenced_at_, unregistered_.Until(version).value_or(*fenced_at_));
 }
 

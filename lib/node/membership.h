@@ -123,7 +123,7 @@ class Membership final {
   }
   // Until when every deletion of `version`, which is here, is certain to be told to this node, or
   // refused for its sake: then it is fenced, or its copy was not registered in time. Nothing: it
-  // never joined.
+  // never joined, has left, or the directory does not know all that is here.
   absl::optional<base::Time> DeletionsReachUntil(const base::ObjectVersion& version) const;
   bool left() const { return leaving_; }
 

@@ -133,22 +133,34 @@ base::Pending Node::HandleObjectCall(absl::Span<const uint8_t> request, const Se
   return waits;
 }
 
-// A peer has pulled what is here, or is brought it now, and the directory has not entered it. As long as this node is not
-// fenced, whatever is deleted from now on is told to it, and it has the deletion reach the peer.
+// A peer has pulled what is here, or is brought it now, and the directory has not entered it. As
+// long as this node is not fenced, whatever is deleted from now on is told to it, and it has the
+// deletion reach the peer.
 void Node::VouchFor(const VouchedCopies::Request& request, const Services::Reply& reply) {
+  const auto refuse = [&reply] { reply(VouchedCopies::EncodeAnswer(absl::nullopt)); };
   const absl::optional<store::Location> here = store_.Find(request.version.id);
   const bool has_it = here.has_value() && here->generation == request.version.generation;
   const absl::optional<base::Time> until = membership_.DeletionsReachUntil(request.version);
-  if (!has_it || membership_.fenced() || !until.has_value() || !vouched_.Vouch(request.version, *request.node))
-    return reply(VouchedCopies::EncodeAnswer(absl::nullopt));
-  const base::Duration good_for = *until - loop_.Now();
+  if (!has_it || membership_.fenced() || !until.has_value()) return refuse();
+  if (request.bring && !MayBring(*here)) return refuse();
+  const base::Duration lifetime = VouchLifetime(request);
+  if (!vouched_.Vouch(request.version, *request.node, lifetime)) return refuse();
+  const base::Duration good_for = std::min(*until - loop_.Now(), lifetime);
   if (!request.bring) return reply(VouchedCopies::EncodeAnswer(good_for));
-  const uint64_t size = here->data_size + here->metadata_size;
-  const bool fits =
-      size <= directory::kMaxBrought && size + VouchedCopies::kBesideContents <= object_caller_.max_call_size();
-  if (!fits) return reply(VouchedCopies::EncodeAnswer(absl::nullopt));
   const absl::Span<const uint8_t> contents = ContentsForPeer(request.version);
   reply(VouchedCopies::EncodeBrought({good_for, here->data_size, here->metadata_size, contents}));
+}
+
+bool Node::MayBring(const store::Location& here) const {
+  return directory::IsSmallEnoughToBring(here.data_size, here.metadata_size) &&
+         here.data_size + here.metadata_size + VouchedCopies::kBesideContents <= object_caller_.max_call_size();
+}
+
+// Who is brought something announces it at once. Should the directory be away just then, the copy
+// goes, and may be brought again: a longer word would have deletions wait for a node that has left.
+base::Duration Node::VouchLifetime(const VouchedCopies::Request& request) const {
+  const bool entered_soon = request.bring && !membership_.directory_away();
+  return entered_soon ? options_.membership.directory_deadline * 2 : VouchOptions(options_).lifetime;
 }
 
 // A node that leaves asks us to keep what was put on it. Where there is no room it asks the next.

@@ -121,7 +121,8 @@ class Node final : public Copies {
   uint64_t pins_of_peers_total() const { return pins_of_peers_total_; }
 
   // A sealed object, to be copied for a peer that the directory of this node has just entered as
-  // coming, or that this node vouches for: data and then metadata, valid until the next task. Empty: not here.
+  // coming, or that this node vouches for: data and then metadata, valid until the next task. Empty:
+  // not here.
   absl::Span<const uint8_t> ContentsForPeer(const base::ObjectVersion& version);
   // How often there was something.
   uint64_t brought_to_peers_total() const { return brought_to_peers_total_; }
@@ -158,6 +159,8 @@ class Node final : public Copies {
   void UnpinFor(Served& served, uint64_t pin);
   base::Pending KeepFor(const Evacuation::Request& request, const Services::Reply& reply);
   void VouchFor(const VouchedCopies::Request& request, const Services::Reply& reply);
+  bool MayBring(const store::Location& here) const;
+  base::Duration VouchLifetime(const VouchedCopies::Request& request) const;
   base::Pending HandleObjectCall(absl::Span<const uint8_t> request, const Services::Reply& reply);
   base::Pending AnswerSoon(base::Task answer) { return answers_.Add(std::move(answer)); }
   static directory::NodeInfo SelfInfo(const std::vector<EngineLink*>& engines, uint64_t capacity,

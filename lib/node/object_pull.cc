@@ -158,9 +158,8 @@ bool ObjectPull::AskToBring() {
 }
 
 bool ObjectPull::IsSmall() const {
-  return protocol_ == transport::Protocol::kAuto && !place_.has_value() && info_.data_size <= directory::kMaxBrought &&
-         info_.metadata_size <= directory::kMaxBrought &&
-         info_.data_size + info_.metadata_size <= directory::kMaxBrought;
+  return protocol_ == transport::Protocol::kAuto && !place_.has_value() &&
+         directory::IsSmallEnoughToBring(info_.data_size, info_.metadata_size);
 }
 
 void ObjectPull::AskDirectory(base::Duration wait) {
@@ -351,8 +350,8 @@ void ObjectPull::TakeTurn() {
 void ObjectPull::MoveFrom(const directory::NodeId& holder) {
   if (absl::Status status = ReservePlace(); !status.ok()) return NoPlace(status);
   const Peers::Peer& peer = *services_.peers.Find(holder);
-  const bool bulk = IsBulk() && MeetsForBulk(peer);
-  const uint64_t turn = bulk ? ++table_.bulk_pulls_ : 0;
+  bulk_ = IsBulk() && MeetsForBulk(peer) && !services_.peers.BulkRests(peer);
+  const uint64_t turn = bulk_ ? ++table_.bulk_pulls_ : 0;
   engine_ = services_.engines[EngineOf(services_.engines.size(), turn)];
   const auto token = engine_->Pull(
       RequestTo(peer, turn), services_.store.Memory(*place_),
@@ -420,7 +419,10 @@ void ObjectPull::Moved(const absl::Status& status, const transport::TransferRepo
   const Peers::End end = status.ok()               ? Peers::End::kOk
                          : IsTroubleOfPeer(status) ? Peers::End::kFailed
                                                    : Peers::End::kOther;
-  services_.peers.Ended(holder_, end);
+  LOG_IF(WARNING, bulk_ && end == Peers::End::kFailed)
+      << "large objects do not come from " << holder_ << " (" << status.message()
+      << "): for some seconds they go the way of small ones; is its port for bulk open?";
+  services_.peers.Ended(holder_, end, bulk_);
   table_.SlotFreed(holder_);
   report_ = report;
   if (status.ok() && !dropped_) return Arrived();

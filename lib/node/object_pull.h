@@ -23,8 +23,8 @@
 // A transfer that was cut goes on from what has arrived, from the next holder as well.
 //
 // Law: a copy is sealed only when the directory has entered this node as one that may hold it, so
-//      that a deletion finds it; or when the holder vouches for it, because the directory is away
-//      or slow (docs/consistency.md).
+//      that a deletion finds it; or when the holder vouches for it, because the directory is away,
+//      slow, or was not asked (docs/consistency.md).
 // Thread rule: the node's control loop.
 #pragma once
 
@@ -165,6 +165,7 @@ class ObjectPull final {
   base::Pending refresh_;                                      // kRefreshing
   std::vector<directory::NodeId> queued_for_;                  // kQueued
   directory::NodeId holder_;                                   // kMoving, and whoever brings it
+  bool bulk_ = false;                                          // kMoving: between engines for bulk
   EngineLink* engine_ = nullptr;                               // kMoving
   uint64_t token_ = 0;                                         // kMoving
   transport::TransferReport report_;                           // kRegistering

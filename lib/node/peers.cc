@@ -24,7 +24,7 @@ void Peers::Begin(const directory::NodeId& id) {
   ++peers_[id].pulls;
 }
 
-void Peers::Ended(const directory::NodeId& id, End end) {
+void Peers::Ended(const directory::NodeId& id, End end, bool bulk) {
   const auto found = peers_.find(id);
   CHECK(found != peers_.end());
   Peer& peer = found->second;
@@ -32,6 +32,7 @@ void Peers::Ended(const directory::NodeId& id, End end) {
   --peer.pulls;
   if (end == End::kOk) peer.back_off = base::Duration();
   if (end != End::kFailed) return;
+  if (bulk) peer.bulk_rests_until = loop_.Now() + options_.bulk_rest;
   peer.suspect = true;
   // Many that fail together fail once.
   if (peer.back_off > base::Duration() && loop_.Now() < peer.shunned_until) return;

@@ -3,8 +3,9 @@
 //
 // Addresses come from the directory, and are asked for again when a name is unknown or its node has
 // failed us: it may have been restarted elsewhere. A peer that failed is passed over for a back-off
-// that doubles with each further failure; a success clears it. From one peer at most max_pulls run
-// at once; who comes later waits for its turn.
+// that doubles with each further failure; a success clears it. Where a pull between engines for
+// bulk failed, whose port may be closed, all goes between the first engines for a while. From one
+// peer at most max_pulls run at once; who comes later waits for its turn.
 // Thread rule: the node's control loop.
 #pragma once
 
@@ -34,6 +35,7 @@ struct PeersOptions {
   base::Duration directory_deadline = base::Seconds(2);
   base::Duration first_back_off = base::Milliseconds(100);
   base::Duration max_back_off = base::Seconds(10);
+  base::Duration bulk_rest = base::Seconds(10);
   uint32_t max_pulls = kMaxPullsOfPeer;
 };
 
@@ -46,6 +48,7 @@ class Peers final {
     bool suspect = false;                 // failed since it was last looked up
     base::Duration back_off;              // zero after a success
     base::Time shunned_until;             // while there is a back-off
+    base::Time bulk_rests_until;
   };
   enum class Use {
     kReady,
@@ -68,7 +71,8 @@ class Peers final {
   // not keep up.
   enum class End { kOk, kFailed, kOther };
   void Begin(const directory::NodeId& id);
-  void Ended(const directory::NodeId& id, End end);
+  void Ended(const directory::NodeId& id, End end, bool bulk = false);
+  bool BulkRests(const Peer& peer) const { return loop_.Now() < peer.bulk_rests_until; }
 
   // Asks the directory for all nodes; `done` runs later, when the book is up to date or could not
   // be brought so. Several at once share one question.

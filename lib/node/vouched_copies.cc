@@ -47,19 +47,23 @@ VouchedCopies::~VouchedCopies() {
   }
 }
 
-bool VouchedCopies::Vouch(const base::ObjectVersion& version, const verbs::Address& node) {
+bool VouchedCopies::Vouch(const base::ObjectVersion& version, const verbs::Address& node, base::Duration lifetime) {
   if (expiries_.size() >= kMaxCopies) return false;
   Object& object = objects_[version];
   if (object.nodes.size() >= kMaxNodes && object.nodes.count(node) == 0) return false;
-  Add(object, version, node);
+  Add(object, version, node, lifetime);
   return true;
 }
 
-void VouchedCopies::Add(Object& object, const base::ObjectVersion& version, const verbs::Address& node) {
-  const base::Time until = services_.loop.Now() + options_.lifetime;
-  object.nodes[node] = until;
-  expiries_.push_back({until, version, node});
-  if (!expiry_.armed()) expiry_ = services_.loop.RunAt(expiries_.front().time, [this] { Expire(); });
+// A word that is given again does not shorten the earlier one.
+void VouchedCopies::Add(Object& object, const base::ObjectVersion& version, const verbs::Address& node,
+                        base::Duration lifetime) {
+  const base::Time until = services_.loop.Now() + lifetime;
+  base::Time& told = object.nodes[node];
+  if (until <= told) return;
+  told = until;
+  expiries_.emplace(until, Expiry{version, node});
+  if (expiries_.begin()->first == until) expiry_ = services_.loop.RunAt(until, [this] { Expire(); });
 }
 
 void VouchedCopies::Drop(const base::ObjectVersion& version) {
@@ -115,7 +119,7 @@ bool VouchedCopies::TakeNames(Object& object, const base::ObjectVersion& version
   }
   if (!reader.Complete() || object.nodes.size() + nodes.size() > kMaxNamed + 1) return false;
   for (const verbs::Address& node : nodes) {
-    if (node != services_.self && object.named.insert(node).second) Add(object, version, node);
+    if (node != services_.self && object.named.insert(node).second) Add(object, version, node, options_.lifetime);
   }
   return true;
 }
@@ -144,18 +148,18 @@ bool VouchedCopies::Remove(const base::ObjectVersion& version, const verbs::Addr
 }
 
 void VouchedCopies::Expire() {
-  while (!expiries_.empty() && expiries_.front().time <= services_.loop.Now()) {
-    const Expiry expiry = std::move(expiries_.front());
-    expiries_.pop_front();
+  while (!expiries_.empty() && expiries_.begin()->first <= services_.loop.Now()) {
+    const auto [time, expiry] = *expiries_.begin();
+    expiries_.erase(expiries_.begin());
     const auto found = objects_.find(expiry.version);
     if (found == objects_.end()) continue;
     const auto node = found->second.nodes.find(expiry.node);
-    if (node == found->second.nodes.end() || node->second > expiry.time) continue;  // vouched for again
+    if (node == found->second.nodes.end() || node->second > time) continue;  // vouched for again
     expiry_ = services_.loop.Post([this] { Expire(); });
     Remove(expiry.version, expiry.node);
     return;
   }
-  if (!expiries_.empty()) expiry_ = services_.loop.RunAt(expiries_.front().time, [this] { Expire(); });
+  if (!expiries_.empty()) expiry_ = services_.loop.RunAt(expiries_.begin()->first, [this] { Expire(); });
 }
 
 std::vector<uint8_t> VouchedCopies::EncodeRequest(const Request& request) {
@@ -195,7 +199,7 @@ absl::optional<VouchedCopies::Brought> VouchedCopies::DecodeBrought(absl::Span<c
   brought.good_for = ReadGoodFor(reader);
   brought.data_size = reader.Integer<uint64_t>();
   brought.metadata_size = reader.Integer<uint64_t>();
-  const bool small = brought.data_size <= directory::kMaxBrought && brought.metadata_size <= directory::kMaxBrought;
+  const bool small = directory::IsSmallEnoughToBring(brought.data_size, brought.metadata_size);
   if (!reader.ok() || brought.good_for == base::Duration() || !small) return absl::nullopt;
   if (brought.data_size + brought.metadata_size != reader.rest()) return absl::nullopt;
   brought.contents = answer.last(reader.rest());

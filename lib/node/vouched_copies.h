@@ -6,7 +6,7 @@
 //
 //   Vouch --> vouched --Drop--> dropping: each node is told, again until it answers --> gone
 //                |
-//                +-- `lifetime` later: its node has announced it, or is fenced --> gone
+//                +-- its time is over: its node has announced it, dropped it, or is fenced --> gone
 //
 // Bounds: kMaxCopies; of one object kMaxNodes that are vouched for, and kMaxNamed with those that
 // these vouch for. Thread rule: the node's control loop.
@@ -14,7 +14,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <set>
@@ -47,9 +46,9 @@ class VouchedCopies final {
     verbs::Address self;
   };
   struct Options {
-    base::Duration lifetime = base::Seconds(75);
-    base::Duration deadline = base::Seconds(2);  // of a call
-    base::Duration retry = base::Seconds(1);     // after a call that was not answered
+    base::Duration lifetime = base::Seconds(75);  // also of those that a node which drops its copy names
+    base::Duration deadline = base::Seconds(2);   // of a call
+    base::Duration retry = base::Seconds(1);      // after a call that was not answered
   };
   using GoneCallback = std::function<void(const base::ObjectVersion&)>;
 
@@ -60,9 +59,10 @@ class VouchedCopies final {
   VouchedCopies(const VouchedCopies&) = delete;
   VouchedCopies& operator=(const VouchedCopies&) = delete;
 
-  // The node with an engine at `node` may seal its copy of `version`. False: too many are vouched
-  // for. (The directory would not say where a node is that has lost its lease.)
-  [[nodiscard]] bool Vouch(const base::ObjectVersion& version, const verbs::Address& node);
+  // The node with an engine at `node` may seal its copy of `version`, and will have announced or
+  // dropped it `lifetime` from now. False: too many are vouched for. (The directory would not say
+  // where a node is that has lost its lease.)
+  [[nodiscard]] bool Vouch(const base::ObjectVersion& version, const verbs::Address& node, base::Duration lifetime);
 
   bool Contains(const base::ObjectVersion& version) const { return objects_.count(version) != 0; }
 
@@ -123,12 +123,11 @@ class VouchedCopies final {
     base::IntrusiveList<Waiter, &Waiter::link> waiters;
   };
   struct Expiry {
-    base::Time time;
     base::ObjectVersion version;
     verbs::Address node;
   };
 
-  void Add(Object& object, const base::ObjectVersion& version, const verbs::Address& node);
+  void Add(Object& object, const base::ObjectVersion& version, const verbs::Address& node, base::Duration lifetime);
   void Tell(const base::ObjectVersion& version);
   void TellLater(Object& object, const base::ObjectVersion& version);
   void Answered(const base::ObjectVersion& version, const verbs::Address& node,
@@ -141,7 +140,7 @@ class VouchedCopies final {
   const Options options_;
   const GoneCallback gone_;
   std::map<base::ObjectVersion, Object> objects_;
-  std::deque<Expiry> expiries_;  // by time
+  std::multimap<base::Time, Expiry> expiries_;
   base::Timer expiry_;
 };
 

@@ -75,8 +75,8 @@ void StoreHosts::PutFirst(base::Task ready) {
 }
 
 // From each host that gets to those that put it, one after the other: each gets something that
-// nobody else has; what is for bulk goes when it was got. All begin with another one, so that none is asked
-// by all at once.
+// nobody else has; connections for bulk are made the same way. Each begins with a different one, so
+// that none is asked by all at once.
 void StoreHosts::Connect() {
   const auto count = static_cast<uint32_t>(hosts_.size());
   std::vector<std::set<std::pair<uint32_t, bool>>> distances(count);  // to those whom it gets from, and whether by bulk

@@ -108,6 +108,34 @@ TEST_F(KnownPlaceTest, ADeletionReachesItThroughItsHolder) {
   cluster_->Settle();
 }
 
+// Nobody would tell it of deletions.
+TEST_F(KnownPlaceTest, ANodeThatHasLeftBringsNothing) {
+  Know("x", 1000);
+  bool left = false;
+  at(1).node().Leave([&](const absl::Status& status) { left = status.ok(); });
+  ASSERT_TRUE(cluster_->RunUntil([&] { return left; }));
+  EXPECT_TRUE(absl::IsNotFound(cluster_->Get(at(2), "x", Within(Seconds(1)))));
+  EXPECT_EQ(Brought(2), 0u);
+}
+
+TEST_F(KnownPlaceTest, OnceTheCopyIsEnteredADeletionDoesNotGoThroughItsHolder) {
+  Know("x", 1000);
+  EXPECT_EQ(cluster_->Get(at(2), "x"), absl::OkStatus());
+  EXPECT_EQ(Brought(2), 1u);
+  cluster_->RunFor(Seconds(5));
+  cluster_->network.Cut(at(1).address, at(2).address);
+  absl::optional<absl::StatusOr<uint32_t>> deleted;
+  const base::Time asked = cluster_->time.Now();
+  const base::Pending call =
+      at(0).node().Delete(Id("x"), [&](const absl::StatusOr<uint32_t>& copies) { deleted = copies; });
+  ASSERT_TRUE(cluster_->RunUntil([&] { return deleted.has_value(); }));
+  EXPECT_TRUE(deleted->ok()) << deleted->status();
+  EXPECT_LT(cluster_->time.Now() - asked, Seconds(1));
+  EXPECT_EQ(GenerationOn(2, "x"), base::kNoGeneration);
+  cluster_->network.Heal();
+  cluster_->Settle();
+}
+
 TEST_F(KnownPlaceTest, OneThatIsNotThereAnyMoreIsLocated) {
   Know("x", 1000);
   ASSERT_EQ(cluster_->Get(at(0), "x"), absl::OkStatus());

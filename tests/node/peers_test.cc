@@ -128,6 +128,20 @@ TEST_F(PeersTest, ManyPullsThatFailTogetherCountAsOneFailure) {
   EXPECT_EQ(peers_->Find("b")->back_off, options_.first_back_off);
 }
 
+TEST_F(PeersTest, AfterAFailureOfItsEnginesForBulkTheseRest) {
+  Join("b");
+  EXPECT_TRUE(Refresh().ok());
+  Pull("b", End::kFailed);
+  EXPECT_FALSE(peers_->BulkRests(*peers_->Find("b")));
+  scheduler_.RunFor(options_.first_back_off);
+  peers_->Begin("b");
+  peers_->Ended("b", End::kFailed, true);
+  EXPECT_EQ(peers_->UseOf("b"), Use::kShunned);
+  EXPECT_TRUE(peers_->BulkRests(*peers_->Find("b")));
+  scheduler_.RunFor(options_.bulk_rest);
+  EXPECT_FALSE(peers_->BulkRests(*peers_->Find("b")));
+}
+
 TEST_F(PeersTest, ALaterLifeOfAPeerStartsWithACleanSheet) {
   Join("b", 1, {"10.0.0.2:7000"}, Seconds(3));
   EXPECT_TRUE(Refresh().ok());

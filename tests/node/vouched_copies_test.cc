@@ -65,6 +65,10 @@ class VouchedCopiesTest : public testing::Test {
     return writer.Take();
   }
 
+  bool Vouch(const base::ObjectVersion& version, const verbs::Address& node) {
+    return vouched_.Vouch(version, node, Seconds(70));
+  }
+
   sim::Scheduler scheduler_;
   sim::SimLoop loop_{scheduler_};
   FakeNodes nodes_{loop_};
@@ -77,8 +81,8 @@ class VouchedCopiesTest : public testing::Test {
 TEST_F(VouchedCopiesTest, ADropIsToldToEachNodeAndEndsWhenAllHaveAnswered) {
   nodes_.answers[Node(2)] = Names({});
   nodes_.answers[Node(3)] = Names({});
-  ASSERT_TRUE(vouched_.Vouch(Version(1), Node(2)));
-  ASSERT_TRUE(vouched_.Vouch(Version(1), Node(3)));
+  ASSERT_TRUE(Vouch(Version(1), Node(2)));
+  ASSERT_TRUE(Vouch(Version(1), Node(3)));
   vouched_.Drop(Version(1));
   vouched_.Drop(Version(1));
   int told = 0;
@@ -92,7 +96,7 @@ TEST_F(VouchedCopiesTest, ADropIsToldToEachNodeAndEndsWhenAllHaveAnswered) {
 }
 
 TEST_F(VouchedCopiesTest, AnotherGenerationIsNotMeant) {
-  ASSERT_TRUE(vouched_.Vouch(Version(1), Node(2)));
+  ASSERT_TRUE(Vouch(Version(1), Node(2)));
   vouched_.Drop(Version(2));
   EXPECT_EQ(vouched_.Await(Version(2), [] { FAIL(); }), nullptr);
   scheduler_.RunFor(Seconds(5));
@@ -101,7 +105,7 @@ TEST_F(VouchedCopiesTest, AnotherGenerationIsNotMeant) {
 }
 
 TEST_F(VouchedCopiesTest, WhoDoesNotAnswerIsToldAgain) {
-  ASSERT_TRUE(vouched_.Vouch(Version(1), Node(2)));
+  ASSERT_TRUE(Vouch(Version(1), Node(2)));
   vouched_.Drop(Version(1));
   scheduler_.RunFor(Seconds(10));
   EXPECT_GE(nodes_.told.size(), 3u);
@@ -115,7 +119,7 @@ TEST_F(VouchedCopiesTest, WhoDoesNotAnswerIsToldAgain) {
 TEST_F(VouchedCopiesTest, ThoseThatTheNodesNameAreToldToo) {
   nodes_.answers[Node(2)] = Names({Node(3), Node(1)});  // this node is told by itself
   nodes_.answers[Node(3)] = Names({Node(2)});           // in a circle
-  ASSERT_TRUE(vouched_.Vouch(Version(1), Node(2)));
+  ASSERT_TRUE(Vouch(Version(1), Node(2)));
   vouched_.Drop(Version(1));
   EXPECT_EQ(vouched_.AnswerDrop(Version(1)), Names({Node(2)}));
   scheduler_.RunFor(Milliseconds(5));
@@ -137,7 +141,7 @@ TEST_F(VouchedCopiesTest, AnAnswerSaysForHowLong) {
 TEST_F(VouchedCopiesTest, MalformedAnswersDoNotCount) {
   const std::vector<FakeNodes::Bytes> malformed = {
       {}, {1}, {1, 0, 0, 0}, {1, 0, 0, 0, 1, 0, 0, 0, 'x'}, {255, 255, 255, 255}};
-  ASSERT_TRUE(vouched_.Vouch(Version(1), Node(2)));
+  ASSERT_TRUE(Vouch(Version(1), Node(2)));
   vouched_.Drop(Version(1));
   for (const FakeNodes::Bytes& answer : malformed) {
     nodes_.answers[Node(2)] = answer;
@@ -147,10 +151,10 @@ TEST_F(VouchedCopiesTest, MalformedAnswersDoNotCount) {
 }
 
 TEST_F(VouchedCopiesTest, WhatWasOutlivedIsGoneUnlessItWasVouchedForAgain) {
-  ASSERT_TRUE(vouched_.Vouch(Version(1), Node(2)));
-  ASSERT_TRUE(vouched_.Vouch(Version(2), Node(2)));
+  ASSERT_TRUE(Vouch(Version(1), Node(2)));
+  ASSERT_TRUE(Vouch(Version(2), Node(2)));
   scheduler_.RunFor(Seconds(40));
-  ASSERT_TRUE(vouched_.Vouch(Version(2), Node(2)));
+  ASSERT_TRUE(Vouch(Version(2), Node(2)));
   scheduler_.RunFor(Seconds(31));
   EXPECT_EQ(gone_, std::vector<base::ObjectVersion>{Version(1)});
   EXPECT_TRUE(vouched_.Contains(Version(2)));
@@ -159,18 +163,28 @@ TEST_F(VouchedCopiesTest, WhatWasOutlivedIsGoneUnlessItWasVouchedForAgain) {
   EXPECT_TRUE(nodes_.told.empty());
 }
 
+TEST_F(VouchedCopiesTest, EachWordLastsAsLongAsItWasGivenFor) {
+  ASSERT_TRUE(Vouch(Version(1), Node(2)));
+  ASSERT_TRUE(vouched_.Vouch(Version(1), Node(2), Seconds(4)));
+  ASSERT_TRUE(vouched_.Vouch(Version(2), Node(2), Seconds(4)));
+  scheduler_.RunFor(Seconds(5));
+  EXPECT_EQ(gone_, std::vector<base::ObjectVersion>{Version(2)});
+  scheduler_.RunFor(Seconds(66));
+  EXPECT_EQ(gone_, (std::vector<base::ObjectVersion>{Version(2), Version(1)}));
+}
+
 TEST_F(VouchedCopiesTest, TooManyNodesOfOneObjectAreRefused) {
   for (size_t i = 0; i < VouchedCopies::kMaxNodes; ++i) {
-    ASSERT_TRUE(vouched_.Vouch(Version(1), Node(static_cast<int>(i) + 2)));
+    ASSERT_TRUE(Vouch(Version(1), Node(static_cast<int>(i) + 2)));
   }
-  EXPECT_FALSE(vouched_.Vouch(Version(1), Node(100)));
-  EXPECT_TRUE(vouched_.Vouch(Version(1), Node(2)));
-  EXPECT_TRUE(vouched_.Vouch(Version(2), Node(100)));
+  EXPECT_FALSE(Vouch(Version(1), Node(100)));
+  EXPECT_TRUE(Vouch(Version(1), Node(2)));
+  EXPECT_TRUE(Vouch(Version(2), Node(100)));
 }
 
 TEST_F(VouchedCopiesTest, AWaiterThatIsDroppedIsNotTold) {
   nodes_.answers[Node(2)] = Names({});
-  ASSERT_TRUE(vouched_.Vouch(Version(1), Node(2)));
+  ASSERT_TRUE(Vouch(Version(1), Node(2)));
   vouched_.Drop(Version(1));
   base::Pending dropped = vouched_.Await(Version(1), [] { FAIL(); });
   base::Pending second;

@@ -73,7 +73,8 @@ std::string ConnectionAdvice(const DeviceSituation& situation) {
   }
   if (situation.driver == "siw")
     return "siw connects over TCP at the address of its network device: is it up? (ip address)";
-  return "is the address on an interface that is up? (ip address; ip neighbour; firewall: UDP port 4791)";
+  return "is the address on an interface that is up? (ip address; ip neighbour; firewall: UDP port 4791, with software "
+         "NICs also 4792)";
 }
 
 std::string Rate(double bytes_per_second) {

@@ -170,9 +170,8 @@ base::Pending DirectoryServer::HandleLocate(base::Reader& reader, const transpor
 
 // Small, and of this node: what it takes to bring it is less than what it takes to be asked again.
 bool DirectoryServer::MayBring(const ObjectInfo& object) const {
-  if (contents_ == nullptr || object.data_size > kMaxBrought || object.metadata_size > kMaxBrought) return false;
-  if (object.data_size + object.metadata_size > kMaxBrought) return false;
-  return std::find(object.holders.begin(), object.holders.end(), self_) != object.holders.end();
+  return contents_ != nullptr && IsSmallEnoughToBring(object.data_size, object.metadata_size) &&
+         std::find(object.holders.begin(), object.holders.end(), self_) != object.holders.end();
 }
 
 void DirectoryServer::Bring(const base::ObjectId& id, ObjectInfo& object) const {
