@@ -90,6 +90,11 @@ class CompletionQueue {
   virtual void RequestNotify(bool solicited_only = false) = 0;
 
   virtual uint32_t depth() const = 0;
+
+  // Makes room for `depth` completions; those that wait stay. Ask for an event again afterwards,
+  // and drain. kUnimplemented: the device cannot (some never could), and nothing has changed;
+  // kInvalidArgument: beyond Limits::max_completions, or too little for what waits.
+  virtual absl::Status Resize(uint32_t depth) = 0;
 };
 
 // Receives that many queue pairs draw from, in the order posted. (10.2.9)

@@ -21,6 +21,7 @@ class CostedCompletions final : public verbs::CompletionQueue {
   }
   void RequestNotify(bool solicited_only) override { free_->RequestNotify(solicited_only); }
   uint32_t depth() const override { return free_->depth(); }
+  absl::Status Resize(uint32_t depth) override { return free_->Resize(depth); }
 
  private:
   const std::unique_ptr<verbs::CompletionQueue> free_;

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "lib/verbs/ibv/errors.h"
 #include "lib/verbs/ibv/work_ring.h"
 
@@ -49,17 +51,29 @@ absl::StatusOr<std::shared_ptr<CompletionCore>> CompletionCore::Make(std::shared
   if (core->channel_ == nullptr) return ErrnoStatus(errno == 0 ? EIO : errno, "ibv_create_comp_channel");
   const int flags = fcntl(core->channel_->fd, F_GETFL);
   PCHECK(flags >= 0 && fcntl(core->channel_->fd, F_SETFL, flags | O_NONBLOCK) == 0);
-  uint32_t entries = depth;
-  if (core->context_->quirks().completes_unasked()) {
-    // Room for them, of many queue pairs.
-    constexpr uint32_t kUnasked = 4096;
-    entries = std::min(depth + kUnasked, core->context_->limits().max_completions);
-  }
   errno = 0;
-  core->queue_ = ibv_create_cq(device, static_cast<int>(entries), static_cast<AsyncTarget*>(core.get()), core->channel_,
+  core->queue_ = ibv_create_cq(device, core->EntriesFor(depth), static_cast<AsyncTarget*>(core.get()), core->channel_,
                                core->context_->NextVector());
   if (core->queue_ == nullptr) return ErrnoStatus(errno == 0 ? EIO : errno, "ibv_create_cq");
   return core;
+}
+
+int CompletionCore::EntriesFor(uint32_t depth) const {
+  if (!context_->quirks().completes_unasked()) return static_cast<int>(depth);
+  // Room for them, of many queue pairs.
+  constexpr uint32_t kUnasked = 4096;
+  return static_cast<int>(std::min(depth + kUnasked, context_->limits().max_completions));
+}
+
+absl::Status CompletionCore::Resize(uint32_t depth) {
+  if (depth == 0 || depth > context_->limits().max_completions) {
+    return absl::InvalidArgumentError(absl::StrCat("a completion queue has 1 to ", context_->limits().max_completions));
+  }
+  const int error = std::abs(ibv_resize_cq(queue_, EntriesFor(depth)));
+  if (error == 0) return absl::OkStatus();
+  const absl::Status status = ErrnoStatus(error, "ibv_resize_cq");
+  const bool cannot = error == EOPNOTSUPP || error == ENOSYS;
+  return cannot ? absl::UnimplementedError(status.message()) : status;
 }
 
 CompletionCore::~CompletionCore() {
@@ -252,6 +266,12 @@ void IbvCompletionQueue::RequestNotify(bool solicited_only) {
   // Which completions are solicited only the device knows, so it is armed before the owner drains.
   core_->Arm(true);
   device_ = kSolicited;
+}
+
+absl::Status IbvCompletionQueue::Resize(uint32_t depth) {
+  if (absl::Status s = core_->Resize(depth); !s.ok()) return s;
+  device_ = kNotArmed;  // what a provider makes of that is not written anywhere: the loop arms it again
+  return absl::OkStatus();
 }
 
 bool IbvCompletionQueue::Poll() {

@@ -72,6 +72,7 @@ class CompletionCore final : public AsyncTarget {
   ibv_cq* queue() const { return queue_; }
   uint32_t depth() const { return static_cast<uint32_t>(queue_->cqe); }
   int descriptor() const { return channel_->fd; }
+  absl::Status Resize(uint32_t depth);
 
   size_t Poll(absl::Span<Completion> completions);
 
@@ -113,6 +114,7 @@ class CompletionCore final : public AsyncTarget {
   // Completions looked at ahead of Poll, and in one call of the provider.
   static constexpr size_t kBatch = 16;
 
+  int EntriesFor(uint32_t depth) const;
   size_t Fetch(ibv_wc* to, size_t most);
   size_t PollProvider(ibv_wc* to, size_t most);
   CompletionOwner* Find(uint32_t number);
@@ -146,6 +148,7 @@ class IbvCompletionQueue final : public CompletionQueue, private os::Poller {
   size_t Poll(absl::Span<Completion> completions) override { return core_->Poll(completions); }
   void RequestNotify(bool solicited_only) override;
   uint32_t depth() const override { return core_->depth(); }
+  absl::Status Resize(uint32_t depth) override;
 
   const std::shared_ptr<CompletionCore>& core() const { return core_; }
 

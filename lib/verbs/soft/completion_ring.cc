@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace tokamak::verbs::soft {
 namespace {
 
@@ -15,7 +17,9 @@ size_t RoundUp(size_t n) {
 }  // namespace
 
 CompletionRing::CompletionRing(uint32_t depth, std::unique_ptr<base::Signal> event, base::EventLoop& loop)
-    : depth_(depth), loop_(loop), entries_(RoundUp(depth)), mask_(entries_.size() - 1), event_(std::move(event)) {}
+    : depth_(depth), loop_(loop), entries_(SpaceFor(depth)), mask_(entries_.size() - 1), event_(std::move(event)) {}
+
+CompletionRing::Space CompletionRing::SpaceFor(uint32_t depth) { return Space(RoundUp(depth)); }
 
 size_t CompletionRing::Poll(absl::Span<Completion> completions) {
   const uint64_t tail = tail_.load(std::memory_order_seq_cst);
@@ -102,6 +106,20 @@ void CompletionRing::Release(uint64_t* released, uint64_t release) {
     if (entry.released == released) std::swap(entry.release, release);
   }
   *released = std::max(*released, release);
+}
+
+absl::Status CompletionRing::Resize(uint32_t depth, Space* space) {
+  const uint64_t head = head_.load(std::memory_order_relaxed);
+  if (written_ - head > depth) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(written_ - head, " completions wait, which ", depth, " entries do not hold"));
+  }
+  const size_t mask = space->size() - 1;
+  for (uint64_t i = head; i != written_; ++i) (*space)[i & mask] = entries_[i & mask_];
+  entries_.swap(*space);
+  mask_ = mask;
+  depth_ = depth;
+  return absl::OkStatus();
 }
 
 std::unique_ptr<base::Signal> CompletionRing::Close() { return std::move(event_); }

@@ -7,7 +7,7 @@
 // the other.
 //
 // Thread rule: Poll, Arm: the owner's thread, never waiting. Push, Publish: under the NIC's mutex.
-// Forget, Release, Close: the owner's thread under the NIC's mutex.
+// Forget, Release, Resize, Close: the owner's thread under the NIC's mutex.
 #pragma once
 
 #include <atomic>
@@ -16,6 +16,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "lib/base/event_loop.h"
 #include "lib/verbs/soft/nic_mutex.h"
@@ -24,7 +25,16 @@
 namespace tokamak::verbs::soft {
 
 class CompletionRing final {
+  struct Entry {
+    Completion completion;
+    uint64_t* released = nullptr;
+    uint64_t release = 0;
+  };
+
  public:
+  using Space = std::vector<Entry>;
+  static Space SpaceFor(uint32_t depth);
+
   // `event` wakes the owner.
   CompletionRing(uint32_t depth, std::unique_ptr<base::Signal> event, base::EventLoop& loop);
 
@@ -48,6 +58,10 @@ class CompletionRing final {
   // As if one that releases `release`, the latest so far, were pushed and forgotten.
   void Release(uint64_t* released, uint64_t release) REQUIRES_NIC_MUTEX;
 
+  // Moves what waits to `space`, made for `depth`, and leaves the old one there, to be dropped
+  // without the mutex. kInvalidArgument: more waits than that.
+  absl::Status Resize(uint32_t depth, Space* space) REQUIRES_NIC_MUTEX;
+
   // The owner dropped the queue: no event after this. Returns the signal, to be dropped without the
   // mutex.
   std::unique_ptr<base::Signal> Close() REQUIRES_NIC_MUTEX;
@@ -57,17 +71,12 @@ class CompletionRing final {
   bool unpublished GUARDED_BY_NIC_MUTEX = false;
 
  private:
-  struct Entry {
-    Completion completion;
-    uint64_t* released = nullptr;
-    uint64_t release = 0;
-  };
   enum Armed : uint32_t { kNotArmed, kArmed, kArmedSolicited };
 
-  const uint32_t depth_;
+  uint32_t depth_;
   base::EventLoop& loop_;
-  std::vector<Entry> entries_;
-  const size_t mask_;
+  Space entries_;  // changed by Resize alone: on the owner's thread, and under the mutex
+  size_t mask_;
 
   // NIC.
   std::unique_ptr<base::Signal> event_ GUARDED_BY_NIC_MUTEX;

@@ -14,6 +14,11 @@
 namespace tokamak::verbs::soft {
 namespace {
 
+absl::Status CheckDepth(uint32_t depth, const Limits& limits) {
+  if (depth > 0 && depth <= limits.max_completions) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("a completion queue has 1 to ", limits.max_completions));
+}
+
 class SoftCompletionQueue final : public CompletionQueue {
  public:
   SoftCompletionQueue(std::shared_ptr<Nic> nic, std::shared_ptr<CompletionRing> ring)
@@ -26,6 +31,12 @@ class SoftCompletionQueue final : public CompletionQueue {
   size_t Poll(absl::Span<Completion> completions) override { return ring_->Poll(completions); }
   void RequestNotify(bool solicited_only) override { ring_->Arm(solicited_only); }
   uint32_t depth() const override { return ring_->depth(); }
+  absl::Status Resize(uint32_t depth) override {
+    if (absl::Status s = CheckDepth(depth, nic_->limits()); !s.ok()) return s;
+    CompletionRing::Space space = CompletionRing::SpaceFor(depth);  // not under the mutex
+    Nic::Control control(*nic_);
+    return ring_->Resize(depth, &space);
+  }
 
   const Nic* nic() const { return nic_.get(); }
   const std::shared_ptr<CompletionRing>& ring() const { return ring_; }
@@ -117,9 +128,7 @@ class SoftDeviceHandle final : public SoftDevice {
 
   absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(base::EventLoop& loop, uint32_t depth,
                                                                          std::function<void()> on_event) override {
-    if (depth == 0 || depth > limits().max_completions) {
-      return absl::InvalidArgumentError(absl::StrCat("a completion queue has 1 to ", limits().max_completions));
-    }
+    if (absl::Status s = CheckDepth(depth, limits()); !s.ok()) return s;
     auto ring = std::make_shared<CompletionRing>(depth, loop.MakeSignal(std::move(on_event)), loop);
     return std::make_unique<SoftCompletionQueue>(nic_, std::move(ring));
   }

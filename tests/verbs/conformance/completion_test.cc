@@ -332,6 +332,35 @@ TEST_P(CompletionTest, WhatFollowedTheBadRequestMayBePostedAgain) {
   EXPECT_TRUE(to.Holds(1));
 }
 
+// A device that cannot resize says so, and its queue goes on as it was.
+TEST_P(CompletionTest, AQueueThatIsResizedKeepsWhatWaitsAndGoesOn) {
+  constexpr uint32_t kFirst = 12, kAll = 60;
+  PairOptions options;
+  options.active.send_completions = 16;
+  auto pair = Connect(options);
+  CompletionQueue& queue = *pair->active.sends;
+  for (uint64_t i = 0; i < kFirst; ++i) pair->active.MustPost({Write(i, {}, 0, 0)});
+  LookOn();
+  const absl::Status resized = queue.Resize(256);
+  uint64_t next = 0;
+  if (resized.ok()) {
+    EXPECT_GE(queue.depth(), 256u);
+  } else {
+    EXPECT_TRUE(absl::IsUnimplemented(resized)) << resized;
+    for (; next < kFirst; ++next) EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(next, kWritten)));
+  }
+  const uint64_t last = resized.ok() ? kAll : kFirst + 4;  // as many as there is room for
+  for (uint64_t i = kFirst; i < last; ++i) pair->active.MustPost({Write(i, {}, 0, 0)});
+  for (; next < last; ++next) EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(next, kWritten)));
+
+  pair->active.Arm(queue);
+  const int events = pair->active.send_events;
+  pair->active.MustPost({Write(last, {}, 0, 0)});
+  EXPECT_TRUE(Drive([&] { return pair->active.send_events > events; }));
+  EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(last, kWritten)));
+  EXPECT_TRUE(absl::IsInvalidArgument(queue.Resize(limits().max_completions + 1)));
+}
+
 TEST_P(CompletionTest, InlineBytesAreGatheredFromPieces) {
   TOKAMAK_NEEDS(max_inline);
   if (limits().max_sges < 3) GTEST_SKIP() << "skipped: device lacks Limits::max_sges of 3";

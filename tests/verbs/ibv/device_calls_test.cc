@@ -94,6 +94,20 @@ TEST_F(DeviceCallsTest, CompletionQueuesTakeTheVectorsInTurn) {
   EXPECT_THAT(RecordingVerbs::Get().completion_vectors, UnorderedElementsAre(0, 1, 2, 3));
 }
 
+TEST_F(DeviceCallsTest, ACompletionQueueGrowsWhereTheProviderCanDoThat) {
+  EXPECT_TRUE(queue_->Resize(64).ok());
+  EXPECT_EQ(queue_->depth(), 64u);
+  EXPECT_TRUE(absl::IsInvalidArgument(queue_->Resize(device_->limits().max_completions + 1)));
+  for (const int error : {ENOSYS, EOPNOTSUPP, -ENOSYS}) {
+    RecordingVerbs::Get().resize_error = error;
+    EXPECT_TRUE(absl::IsUnimplemented(queue_->Resize(128))) << error;
+  }
+  RecordingVerbs::Get().resize_error = ENOMEM;
+  const absl::Status short_of_memory = queue_->Resize(128);
+  EXPECT_FALSE(short_of_memory.ok() || absl::IsUnimplemented(short_of_memory)) << short_of_memory;
+  EXPECT_EQ(queue_->depth(), 64u);
+}
+
 TEST_F(DeviceCallsTest, RelaxedOrderingIsAskedForWhereTheOwnerAllowsIt) {
   const auto strict = Register(kLocalWrite);
   const auto relaxed = Register(kLocalWrite | kRelaxedOrdering);

@@ -191,6 +191,11 @@ ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owner, ibv_comp_c
   queue->cqe = entries;
   return queue;
 }
+int ibv_resize_cq(ibv_cq* queue, int entries) {
+  if (RecordingVerbs::Get().resize_error != 0) return RecordingVerbs::Get().resize_error;
+  queue->cqe = entries;
+  return 0;
+}
 int ibv_destroy_cq(ibv_cq* queue) {
   delete queue;
   return 0;

@@ -18,6 +18,7 @@ struct RecordingVerbs {
   unsigned refused_access = 0;          // ibv_reg_mr: EINVAL with any of these
   int deregistration_error = 0;         // ibv_dereg_mr
   int window_error = 0;                 // ibv_dealloc_mw
+  int resize_error = 0;                 // ibv_resize_cq
   int regions = 0;                      // that there are
 
   // What the library's functions look at; a test begins with a fresh one.
