@@ -1,7 +1,6 @@
 #include "lib/verbs/ibv/completion_queue.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <glog/logging.h>
 
 #include <algorithm>
@@ -46,14 +45,12 @@ absl::StatusOr<std::shared_ptr<CompletionCore>> CompletionCore::Make(std::shared
                                                                      os::EpollLoop& loop, uint32_t depth) {
   auto core = std::make_shared<CompletionCore>(std::move(context), loop);
   ibv_context* const device = core->context_->device();
+  auto channel = core->context_->completion_channels().Of(device, loop);
+  if (!channel.ok()) return channel.status();
+  core->channel_ = *std::move(channel);
   errno = 0;
-  core->channel_ = ibv_create_comp_channel(device);
-  if (core->channel_ == nullptr) return ErrnoStatus(errno == 0 ? EIO : errno, "ibv_create_comp_channel");
-  const int flags = fcntl(core->channel_->fd, F_GETFL);
-  PCHECK(flags >= 0 && fcntl(core->channel_->fd, F_SETFL, flags | O_NONBLOCK) == 0);
-  errno = 0;
-  core->queue_ = ibv_create_cq(device, core->EntriesFor(depth), static_cast<AsyncTarget*>(core.get()), core->channel_,
-                               core->context_->NextVector());
+  core->queue_ = ibv_create_cq(device, core->EntriesFor(depth), static_cast<AsyncTarget*>(core.get()),
+                               core->channel_->get(), core->context_->NextVector());
   if (core->queue_ == nullptr) return ErrnoStatus(errno == 0 ? EIO : errno, "ibv_create_cq");
   return core;
 }
@@ -77,14 +74,10 @@ absl::Status CompletionCore::Resize(uint32_t depth) {
 }
 
 CompletionCore::~CompletionCore() {
-  if (queue_ != nullptr) {
-    while (TakeEvent()) {
-    }
-    ibv_ack_cq_events(queue_, unacknowledged_);
-    const int error = ibv_destroy_cq(queue_);
-    LOG_IF(ERROR, error != 0) << "ibv_destroy_cq: " << std::strerror(error);
-  }
-  if (channel_ != nullptr) ibv_destroy_comp_channel(channel_);
+  if (queue_ == nullptr) return;
+  ibv_ack_cq_events(queue_, unacknowledged_);
+  const int error = ibv_destroy_cq(queue_);
+  LOG_IF(ERROR, error != 0) << "ibv_destroy_cq: " << std::strerror(error);
 }
 
 size_t CompletionCore::Poll(absl::Span<Completion> completions) {
@@ -129,6 +122,7 @@ size_t CompletionCore::PollProvider(ibv_wc* to, size_t most) {
       LOG_IF_EVERY_N(ERROR, polled < 0, 1000) << "ibv_poll_cq: " << polled << "; what is in the queue is not seen";
       return 0;
     }
+    taken_since_armed_ = true;
     if (!context_->quirks().completes_unasked()) return static_cast<size_t>(polled);
     size_t kept = 0;
     for (int i = 0; i < polled; ++i) {
@@ -194,16 +188,15 @@ bool CompletionCore::AnyWaiting() {
 void CompletionCore::Arm(bool solicited_only) {
   const int error = ibv_req_notify_cq(queue_, solicited_only ? 1 : 0);
   LOG_IF_EVERY_N(ERROR, error != 0, 1000) << "ibv_req_notify_cq: " << std::strerror(std::abs(error));
+  taken_since_armed_ = false;
 }
 
-bool CompletionCore::TakeEvent() {
+void CompletionCore::OnChannelEvent() {
   // libibverbs counts them in 32 bits and takes a lock to do so: in batches.
   constexpr unsigned int kAcknowledgeAt = 256;
-  ibv_cq* queue = nullptr;
-  void* unused = nullptr;
-  if (ibv_get_cq_event(channel_, &queue, &unused) != 0) return false;
   if (++unacknowledged_ >= kAcknowledgeAt) ibv_ack_cq_events(queue_, std::exchange(unacknowledged_, 0));
-  return true;
+  taken_since_armed_ = false;
+  if (heard_) heard_();
 }
 
 void CompletionCore::Add(CompletionOwner& owner) {
@@ -251,8 +244,17 @@ void CompletionCore::OnAsyncEvent(ibv_event_type event) {
 
 IbvCompletionQueue::IbvCompletionQueue(std::shared_ptr<CompletionCore> core, std::function<void()> on_event)
     : core_(std::move(core)), on_event_(std::make_shared<std::function<void()>>(std::move(on_event))) {
-  watch_ = core_->loop().Watch(core_->descriptor(), EPOLLIN, [this](uint32_t) { OnChannel(); });
+  core_->OnEvents([this] {
+    device_ = kNotArmed;
+    told_ = true;
+  });
+  core_->channel().Listen();
   poller_ = core_->loop().AddPoller(*this);
+}
+
+IbvCompletionQueue::~IbvCompletionQueue() {
+  core_->OnEvents(nullptr);
+  core_->channel().Ignore();
 }
 
 void IbvCompletionQueue::RequestNotify(bool solicited_only) {
@@ -275,28 +277,28 @@ absl::Status IbvCompletionQueue::Resize(uint32_t depth) {
 }
 
 bool IbvCompletionQueue::Poll() {
+  // Also where nothing is found: an event that came after Arm leaves the device to be armed again.
+  const bool told = std::exchange(told_, false);
   const bool took = core_->awaited() && core_->TakeAll();
-  if (asked_ == kNotArmed || (asked_ == kSolicited && !look_ && !core_->AnyFlushed())) return took;
+  if (asked_ == kNotArmed || (asked_ == kSolicited && !told && !look_ && !core_->AnyFlushed())) return took || told;
   look_ = false;
-  if (!core_->AnyWaiting()) return took;
+  if (!core_->AnyWaiting()) return took || told;
   Deliver();
   return true;
 }
 
 void IbvCompletionQueue::Arm() {
+  if (core_->EventIsStale()) {
+    while (device_ != kNotArmed && core_->channel().TakeEvent()) {  // others', too: one of each queue at most
+    }
+  }
+  told_ = false;
   const Armed wanted = core_->awaited() ? kAll : asked_;
   if (wanted <= device_) return;
   core_->Arm(wanted == kSolicited);
   // Solicited completions may have come unnoticed since the device's last event.
   look_ = wanted == kSolicited;
   device_ = wanted;
-}
-
-void IbvCompletionQueue::OnChannel() {
-  if (!core_->TakeEvent()) return;  // another one is another round's
-  device_ = kNotArmed;
-  // Where everything was polled already, the loop arms the device again before it sleeps.
-  if (asked_ != kNotArmed && core_->AnyWaiting()) Deliver();
 }
 
 // The owner may drop the queue in its event.

@@ -7,8 +7,9 @@
 //
 // Detection. The loop polls the queue in every round (os::Poller): while the owner has asked for an
 // event, that looks into the queue's memory, without a system call. Before the loop sleeps it arms
-// the device, and the completion channel's descriptor wakes it. The descriptor has a watch of its
-// own instead of being the poller's, so that rounds that spin never read it.
+// the device, and the descriptor of the loop's completion channel wakes it. The descriptor has a
+// watch of its own instead of being the poller's, so that rounds that spin never read it. An event
+// of what was polled meanwhile is taken before the loop sleeps, which it would end at once.
 //
 // Thread rule: the loop's thread, except for Overrun.
 #pragma once
@@ -21,6 +22,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -28,7 +30,7 @@
 #include "absl/types/span.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/poller.h"
-#include "lib/verbs/ibv/async_events.h"
+#include "lib/verbs/ibv/completion_channel.h"
 #include "lib/verbs/ibv/context.h"
 #include "lib/verbs/verbs.h"
 
@@ -58,7 +60,7 @@ class CompletionOwner {
 // The queue itself; its handle and the queue pairs that complete into it share it. Without the
 // handle nobody drains it: it has room for what its queue pairs have slots for, or else is overrun,
 // see verbs.h.
-class CompletionCore final : public AsyncTarget {
+class CompletionCore final : public CompletionTarget {
  public:
   static absl::StatusOr<std::shared_ptr<CompletionCore>> Make(std::shared_ptr<Context> context, os::EpollLoop& loop,
                                                               uint32_t depth);
@@ -71,7 +73,7 @@ class CompletionCore final : public AsyncTarget {
   os::EpollLoop& loop() const { return loop_; }
   ibv_cq* queue() const { return queue_; }
   uint32_t depth() const { return static_cast<uint32_t>(queue_->cqe); }
-  int descriptor() const { return channel_->fd; }
+  CompletionChannel& channel() { return *channel_; }
   absl::Status Resize(uint32_t depth);
 
   size_t Poll(absl::Span<Completion> completions);
@@ -91,9 +93,13 @@ class CompletionCore final : public AsyncTarget {
   // ibv_req_notify_cq.
   void Arm(bool solicited_only);
 
-  // Takes an event of the channel; returns whether there was one. The device makes one for each
-  // time that it was armed.
-  bool TakeEvent();
+  // The device was armed and completions were taken out since, so that its event is there or comes:
+  // true once for each time.
+  bool EventIsStale() { return std::exchange(taken_since_armed_, false); }
+
+  // Who hears of the channel's events; null: nobody.
+  void OnEvents(std::function<void()> heard) { heard_ = std::move(heard); }
+  void OnChannelEvent() override;
 
   // A queue pair completes here from now on, until Remove, which is called once before (so that
   // Overrun leaves it alone) and Forget once after it was destroyed or reset.
@@ -122,9 +128,11 @@ class CompletionCore final : public AsyncTarget {
 
   const std::shared_ptr<Context> context_;
   os::EpollLoop& loop_;
-  ibv_comp_channel* channel_ = nullptr;
+  std::shared_ptr<CompletionChannel> channel_;
   ibv_cq* queue_ = nullptr;
   unsigned int unacknowledged_ = 0;  // events
+  bool taken_since_armed_ = false;
+  std::function<void()> heard_;
 
   // Taken out of the provider's queue already, from held_begin_ on; bounded by the depths of the
   // queue pairs' queues.
@@ -144,6 +152,7 @@ class CompletionCore final : public AsyncTarget {
 class IbvCompletionQueue final : public CompletionQueue, private os::Poller {
  public:
   IbvCompletionQueue(std::shared_ptr<CompletionCore> core, std::function<void()> on_event);
+  ~IbvCompletionQueue() override;
 
   size_t Poll(absl::Span<Completion> completions) override { return core_->Poll(completions); }
   void RequestNotify(bool solicited_only) override;
@@ -160,15 +169,14 @@ class IbvCompletionQueue final : public CompletionQueue, private os::Poller {
   void Arm() override;
   int descriptor() const override { return -1; }
 
-  void OnChannel();
   void Deliver();
 
   const std::shared_ptr<CompletionCore> core_;
   const std::shared_ptr<std::function<void()>> on_event_;
   Armed asked_ = kNotArmed;   // by the owner
   Armed device_ = kNotArmed;  // what the device is armed for
+  bool told_ = false;         // by an event of the device, after which it is not armed
   bool look_ = false;         // the device was armed late: an event for anything that waits, rather than none
-  os::FdWatch watch_;
   os::PollerHandle poller_;
 };
 

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "lib/verbs/ibv/async_events.h"
 #include "lib/verbs/ibv/attributes.h"
+#include "lib/verbs/ibv/completion_channel.h"
 #include "lib/verbs/ibv/device.h"
 #include "lib/verbs/ibv/quirks.h"
 #include "lib/verbs/types.h"
@@ -47,6 +48,7 @@ class Context final {
   const Limits& limits() const { return limits_; }
   const Quirks& quirks() const { return quirks_; }
   AsyncEvents& events() { return events_; }
+  CompletionChannels& completion_channels() { return completion_channels_; }
 
   // The completion vector, and so the interrupt, of the next completion queue: each in turn, from
   // one that depends on the process.
@@ -72,6 +74,7 @@ class Context final {
   const Quirks quirks_;
   std::atomic<uint32_t> next_vector_;
   std::atomic<bool> told_ordering_{false};
+  CompletionChannels completion_channels_;
   AsyncEvents events_;
 };
 

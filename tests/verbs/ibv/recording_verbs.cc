@@ -3,8 +3,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 
 #undef ibv_query_port
@@ -12,9 +14,33 @@
 
 namespace tokamak::verbs::ibv {
 
+namespace {
+
+void WriteOne(int fd) {
+  const uint64_t one = 1;
+  if (write(fd, &one, sizeof(one)) != sizeof(one)) std::abort();
+}
+
+}  // namespace
+
 RecordingVerbs& RecordingVerbs::Get() {
   static RecordingVerbs* const one = new RecordingVerbs;
   return *one;
+}
+
+void RecordingVerbs::Complete(ibv_cq* queue, const ibv_wc& done) {
+  completions[queue].push_back(done);
+  if (armed.erase(queue) == 0) return;
+  late_events.push_back(queue);
+  if (!events_are_late) ReleaseEvents();
+}
+
+void RecordingVerbs::ReleaseEvents() {
+  for (ibv_cq* queue : late_events) {
+    events.push_back(queue);
+    WriteOne(queue->channel->fd);
+  }
+  late_events.clear();
 }
 
 }  // namespace tokamak::verbs::ibv
@@ -34,10 +60,23 @@ ibv_device* TheDevice() {
   return device;
 }
 
-int PollNothing(ibv_cq*, int, ibv_wc*) { return 0; }
-int ArmNothing(ibv_cq*, int) { return 0; }
+int Poll(ibv_cq* queue, int most, ibv_wc* to) {
+  std::deque<ibv_wc>& waiting = RecordingVerbs::Get().completions[queue];
+  int count = 0;
+  for (; count < most && !waiting.empty(); waiting.pop_front()) to[count++] = waiting.front();
+  return count;
+}
+
+int Arm(ibv_cq* queue, int) {
+  RecordingVerbs::Get().armed.insert(queue);
+  return 0;
+}
+
 int PostSends(ibv_qp*, ibv_send_wr*, ibv_send_wr**) { return 0; }
-int PostReceives(ibv_qp*, ibv_recv_wr*, ibv_recv_wr**) { return 0; }
+int PostReceives(ibv_qp*, ibv_recv_wr* first, ibv_recv_wr**) {
+  for (; first != nullptr; first = first->next) RecordingVerbs::Get().receives.push_back(first->wr_id);
+  return 0;
+}
 int PostSharedReceives(ibv_srq*, ibv_recv_wr*, ibv_recv_wr**) { return 0; }
 
 ibv_mw* AllocateWindow(ibv_pd* domain, ibv_mw_type type) {
@@ -70,8 +109,8 @@ ibv_context* ibv_open_device(ibv_device* device) {
   context->device = device;
   context->async_fd = eventfd(0, EFD_CLOEXEC);
   context->num_comp_vectors = RecordingVerbs::kVectors;
-  context->ops.poll_cq = PollNothing;
-  context->ops.req_notify_cq = ArmNothing;
+  context->ops.poll_cq = Poll;
+  context->ops.req_notify_cq = Arm;
   context->ops.post_send = PostSends;
   context->ops.post_recv = PostReceives;
   context->ops.post_srq_recv = PostSharedReceives;
@@ -168,17 +207,27 @@ int ibv_dereg_mr(ibv_mr* region) {
 ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
   auto* const channel = new ibv_comp_channel{};
   channel->context = context;
-  channel->fd = eventfd(0, EFD_CLOEXEC);
+  channel->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+  ++RecordingVerbs::Get().channels;
   return channel;
 }
 int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
+  --RecordingVerbs::Get().channels;
   close(channel->fd);
   delete channel;
   return 0;
 }
-int ibv_get_cq_event(ibv_comp_channel*, ibv_cq**, void**) {
-  errno = EAGAIN;
-  return -1;
+int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** queue, void** context) {
+  RecordingVerbs& verbs = RecordingVerbs::Get();
+  ++verbs.event_reads;
+  uint64_t one = 0;
+  if (read(channel->fd, &one, sizeof(one)) != sizeof(one)) return -1;
+  const auto next = std::find_if(verbs.events.begin(), verbs.events.end(),
+                                 [channel](const ibv_cq* event) { return event->channel == channel; });
+  *queue = *next;
+  *context = (*next)->cq_context;
+  verbs.events.erase(next);
+  return 0;
 }
 void ibv_ack_cq_events(ibv_cq*, unsigned) {}
 
@@ -189,6 +238,7 @@ ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owner, ibv_comp_c
   queue->channel = channel;
   queue->cq_context = owner;
   queue->cqe = entries;
+  RecordingVerbs::Get().queues.push_back(queue);
   return queue;
 }
 int ibv_resize_cq(ibv_cq* queue, int entries) {
@@ -197,6 +247,17 @@ int ibv_resize_cq(ibv_cq* queue, int entries) {
   return 0;
 }
 int ibv_destroy_cq(ibv_cq* queue) {
+  RecordingVerbs& verbs = RecordingVerbs::Get();
+  // With what nobody has read of its events, as in the kernel.
+  for (const ibv_cq* event : verbs.events) {
+    uint64_t one = 0;
+    if (event == queue && read(queue->channel->fd, &one, sizeof(one)) != sizeof(one)) std::abort();
+  }
+  verbs.events.erase(std::remove(verbs.events.begin(), verbs.events.end(), queue), verbs.events.end());
+  verbs.late_events.erase(std::remove(verbs.late_events.begin(), verbs.late_events.end(), queue),
+                          verbs.late_events.end());
+  verbs.armed.erase(queue);
+  verbs.completions.erase(queue);
   delete queue;
   return 0;
 }

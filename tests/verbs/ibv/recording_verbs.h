@@ -5,6 +5,10 @@
 
 #include <infiniband/verbs.h>
 
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
 #include <vector>
 
 namespace tokamak::verbs::ibv {
@@ -20,6 +24,21 @@ struct RecordingVerbs {
   int window_error = 0;                 // ibv_dealloc_mw
   int resize_error = 0;                 // ibv_resize_cq
   int regions = 0;                      // that there are
+
+  // Completion queues in the order in which they were made, their channels, and what they are asked.
+  std::vector<ibv_cq*> queues;
+  int channels = 0;  // that there are
+  std::set<ibv_cq*> armed;
+  int event_reads = 0;             // of channels
+  std::vector<uint64_t> receives;  // wr_id of each that was posted
+  bool events_are_late = false;    // they stay in the device until ReleaseEvents
+  std::map<ibv_cq*, std::deque<ibv_wc>> completions;
+  std::deque<ibv_cq*> events;  // to be read
+  std::deque<ibv_cq*> late_events;
+
+  // The device completes a request into `queue`, with an event where it was armed.
+  void Complete(ibv_cq* queue, const ibv_wc& done);
+  void ReleaseEvents();
 
   // What the library's functions look at; a test begins with a fresh one.
   static RecordingVerbs& Get();

@@ -1,0 +1,70 @@
+// CompletionChannel is where a device tells one loop of events: all completion queues of the loop
+// share it, so that a connection or an engine more costs no descriptor and the loop waits for one.
+//
+// The device makes one event for each time that a queue was armed. Taking an event only notes it at
+// its queue, whose poller goes on from there; a queue that goes takes along what nobody has read.
+//
+// Law: the descriptor is watched while somebody listens (Listen, Ignore), and the loop outlives that.
+// Thread rule: the loop's thread.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/verbs/ibv/async_events.h"
+
+namespace tokamak::verbs::ibv {
+
+// A completion queue's: what its context pointer points to.
+class CompletionTarget : public AsyncTarget {
+ public:
+  // An event of the queue was taken, and is to be acknowledged. Notes that, and runs nothing else.
+  virtual void OnChannelEvent() = 0;
+
+ protected:
+  ~CompletionTarget() = default;
+};
+
+class CompletionChannel final {
+ public:
+  static absl::StatusOr<std::shared_ptr<CompletionChannel>> Open(ibv_context* device, os::EpollLoop& loop);
+  CompletionChannel(ibv_comp_channel* channel, os::EpollLoop& loop) : channel_(channel), loop_(loop) {}
+  // All its queues are gone.
+  ~CompletionChannel();
+  CompletionChannel(const CompletionChannel&) = delete;
+  CompletionChannel& operator=(const CompletionChannel&) = delete;
+
+  ibv_comp_channel* get() const { return channel_; }
+  const os::EpollLoop& loop() const { return loop_; }
+
+  // The loop wakes up for events from the first of these on, until the last of those.
+  void Listen();
+  void Ignore();
+
+  // Takes one event, a system call, and tells its queue; whether there was one.
+  bool TakeEvent();
+
+ private:
+  ibv_comp_channel* const channel_;
+  os::EpollLoop& loop_;
+  int listeners_ = 0;
+  os::FdWatch watch_;
+};
+
+// The channels of one device, one for each loop that has completion queues. From any thread.
+class CompletionChannels final {
+ public:
+  // On the loop's thread.
+  absl::StatusOr<std::shared_ptr<CompletionChannel>> Of(ibv_context* device, os::EpollLoop& loop);
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<CompletionChannel>> channels_;  // guarded by mutex_
+};
+
+}  // namespace tokamak::verbs::ibv
