@@ -15,6 +15,7 @@
 #include "lib/daemon/engine_thread.h"
 #include "lib/daemon/numbers.h"
 #include "lib/daemon/secret_seed.h"
+#include "lib/daemon/store_memory.h"
 
 namespace tokamak::daemon {
 
@@ -77,9 +78,7 @@ absl::Status Daemon::OpenDevices() {
 }
 
 absl::Status Daemon::OpenMemory() {
-  os::SharedMemoryOptions memory_options;
-  memory_options.huge_pages = options_.huge_pages;
-  auto memory = os::SharedMemory::Create("tokamak", options_.memory, memory_options);
+  auto memory = OpenStoreMemory(options_.memory, options_.huge_pages);
   if (!memory.ok()) return memory.status();
   memory_ = std::make_unique<os::SharedMemory>(*std::move(memory));
   return absl::OkStatus();
@@ -160,6 +159,7 @@ absl::Status Daemon::ServeClients() {
 
 void Daemon::AddNumbers(std::vector<client::NumberEntry>& numbers) const {
   numbers.push_back({"loop_waits_total", loop_.waits()});
+  numbers.push_back({"store_page_bytes", memory_->page_size()});
   rails_->AddNumbers(numbers);
   for (size_t i = 0; i < machine_->engines(); ++i) {
     const transport::Endpoint* endpoint = machine_->endpoint(i);

@@ -245,7 +245,10 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
                "evict objects created here, too, perhaps the only copies, when room is needed");
   app.add_option("--quota", texts.quota, "most bytes that one program may hold, unsealed and pinned together; 0: any")
       ->capture_default_str();
-  app.add_flag("--huge-pages", options.huge_pages, "keep the store in huge pages");
+  bool huge_pages = false, no_huge_pages = false;
+  auto* const huge = app.add_flag("--huge-pages", huge_pages,
+                                  "keep the store in huge pages, or fail; unless given, where enough of them are free");
+  app.add_flag("--no-huge-pages", no_huge_pages, "leave huge pages to others")->excludes(huge);
   app.add_flag("!--no-prefault", options.prefault,
                "do not touch all memory at the start: starts faster, first writes are slower");
   try {
@@ -258,6 +261,8 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
     parsed.exit_code = 2;
     return parsed;
   }
+  if (huge_pages) options.huge_pages = HugePagesChoice::kAlways;
+  if (no_huge_pages) options.huge_pages = HugePagesChoice::kNever;
   if (const absl::Status status = Check(texts, options); !status.ok()) {
     std::cerr << "tokd: " << status.message() << std::endl;
     parsed.exit_code = 2;

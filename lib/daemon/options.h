@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "lib/base/time.h"
 #include "lib/daemon/device.h"
+#include "lib/daemon/store_memory.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/transport/policy.h"
 #include "lib/verbs/soft/congestion.h"
@@ -46,7 +47,7 @@ struct DaemonOptions {
   bool require_rdma = false;
   bool cache = false;
   uint64_t quota = 0;  // bytes that a program may hold; 0: any
-  bool huge_pages = false;
+  HugePagesChoice huge_pages = HugePagesChoice::kWhereFree;
   bool prefault = true;
   std::string pcap;
   std::optional<verbs::soft::CongestionChoice> congestion;  // none: the software NIC's own choice

@@ -21,12 +21,13 @@ struct MemoryLimit {
 // The lowest limit on new ordinary memory: what is available now, and the control groups' bounds.
 MemoryLimit OrdinaryMemoryLimit();
 
-// The free huge pages of the default size.
+// The free huge pages of the default size, as far as the control groups let this process have them.
 struct HugePages {
   uint64_t page_size = 0;  // bytes; 0 where the kernel has none
   uint64_t free = 0;       // pages, neither used nor promised to somebody
 };
-HugePages FreeHugePages();
+// `root` stands before /proc and /sys, for tests.
+HugePages FreeHugePages(const std::string& root = "");
 
 // The number after `key:` in a text like /proc/meminfo, in the text's own unit.
 absl::optional<uint64_t> MeminfoValue(absl::string_view text, absl::string_view key);

@@ -123,7 +123,7 @@ absl::StatusOr<SharedMemory> SharedMemory::Create(const std::string& name, uint6
   // This mapping is also what makes the kernel set huge pages aside.
   if (!data.ok() && options.huge_pages) return HugePagesMissing(size, FreeHugePages());
   if (!data.ok()) return data.status();
-  SharedMemory memory(std::move(fd), MemoryMapping(*data, size, /*writable=*/true));
+  SharedMemory memory(std::move(fd), page_size, MemoryMapping(*data, size, /*writable=*/true));
   if (!options.prefault) return memory;
   const absl::StatusOr<size_t> done = memory.mapping_.Prefault(0, kPrefaultLimit);
   if (!done.ok()) return done.status();

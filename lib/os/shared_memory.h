@@ -72,13 +72,16 @@ class SharedMemory final {
 
   absl::Span<uint8_t> bytes() const { return {mapping_.data(), mapping_.size()}; }
   uint64_t size() const { return mapping_.size(); }  // bytes
+  uint64_t page_size() const { return page_size_; }  // bytes
   int descriptor() const { return fd_.get(); }
   const MemoryMapping& mapping() const { return mapping_; }
 
  private:
-  SharedMemory(FileDescriptor fd, MemoryMapping mapping) : fd_(std::move(fd)), mapping_(std::move(mapping)) {}
+  SharedMemory(FileDescriptor fd, uint64_t page_size, MemoryMapping mapping)
+      : fd_(std::move(fd)), page_size_(page_size), mapping_(std::move(mapping)) {}
 
   FileDescriptor fd_;
+  uint64_t page_size_;
   MemoryMapping mapping_;
 };
 

@@ -80,7 +80,7 @@ TEST_F(OptionsTest, ThreeFlagsAreEnough) {
   EXPECT_FALSE(options.require_rdma);
   EXPECT_FALSE(options.cache);
   EXPECT_EQ(options.quota, 0u);
-  EXPECT_FALSE(options.huge_pages);
+  EXPECT_EQ(options.huge_pages, HugePagesChoice::kWhereFree);
 }
 
 TEST_F(OptionsTest, EveryFlagIsRead) {
@@ -151,8 +151,15 @@ TEST_F(OptionsTest, EveryFlagIsRead) {
   EXPECT_TRUE(options.require_rdma);
   EXPECT_TRUE(options.cache);
   EXPECT_EQ(options.quota, uint64_t{64} << 20);
-  EXPECT_TRUE(options.huge_pages);
+  EXPECT_EQ(options.huge_pages, HugePagesChoice::kAlways);
   EXPECT_FALSE(options.prefault);
+}
+
+TEST_F(OptionsTest, HugePagesAreAskedForOrForbiddenAndNotBoth) {
+  const ParsedFlags parsed = Parse({"--no-huge-pages"});
+  ASSERT_TRUE(parsed.run) << error_;
+  EXPECT_EQ(parsed.options.huge_pages, HugePagesChoice::kNever);
+  ExpectRefused(Parse({"--huge-pages", "--no-huge-pages"}), {"--huge-pages", "--no-huge-pages"});
 }
 
 TEST_F(OptionsTest, DetectionTakesATimeToSpin) {

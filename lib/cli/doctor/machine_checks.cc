@@ -130,14 +130,15 @@ Finding CheckMemlock(const MachineFacts& machine, uint64_t store, size_t devices
 Finding CheckHugePages(const MachineFacts& machine, uint64_t store) {
   if (machine.huge_page_size == 0) return NotApplicable("huge pages", "this kernel has none; they are optional");
   const uint64_t needed = (store + machine.huge_page_size - 1) / machine.huge_page_size;
-  const std::string reserve = absl::StrCat("sysctl vm.nr_hugepages=", needed, ", then tokd --huge-pages");
+  const std::string reserve = absl::StrCat("sysctl vm.nr_hugepages=", needed, ", before tokd starts");
   if (machine.huge_pages == 0) {
-    return NotApplicable("huge pages", "none reserved; optional, a large store is registered faster with them",
-                         reserve);
+    return NotApplicable("huge pages", "none reserved; optional, tokd takes them where there are enough", reserve);
   }
   const std::string seen = absl::StrCat(machine.huge_pages_free, " of ", machine.huge_pages, " huge pages of ",
                                         FormatSize(machine.huge_page_size), " are free; the store needs ", needed);
-  if (machine.huge_pages_free < needed) return Warning("huge pages", seen, reserve);
+  if (machine.huge_pages_free < needed) {
+    return Warning("huge pages", absl::StrCat(seen, ", so it is kept in ordinary ones"), reserve);
+  }
   return Ok("huge pages", seen);
 }
 

@@ -1,0 +1,62 @@
+// What a made tree of /proc and /sys says about huge pages.
+#include "lib/os/memory_limits.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/support/short_folder.h"
+
+namespace tokamak::os {
+namespace {
+
+class FreeHugePagesTest : public ::testing::Test {
+ protected:
+  FreeHugePagesTest() {
+    Put("proc/meminfo", "HugePages_Total: 100\nHugePages_Free: 90\nHugePages_Rsvd: 30\nHugepagesize: 2048 kB\n");
+  }
+
+  void Put(const std::string& path, const std::string& text) {
+    const std::filesystem::path file = root_.Path(path);
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  }
+
+  uint64_t Free() const { return FreeHugePages(root_.path()).free; }
+
+  const testing_support::ShortFolder root_;
+};
+
+TEST_F(FreeHugePagesTest, ThoseThatArePromisedAreNotFree) {
+  EXPECT_EQ(FreeHugePages(root_.path()).page_size, uint64_t{2} << 20);
+  EXPECT_EQ(Free(), 60u);
+}
+
+TEST_F(FreeHugePagesTest, AContainerThatMayHaveNoneHasNone) {
+  Put("proc/self/cgroup", "0::/\n");
+  Put("sys/fs/cgroup/hugetlb.2MB.max", "0\n");
+  EXPECT_EQ(Free(), 0u);
+}
+
+TEST_F(FreeHugePagesTest, TheLowestOfTheGroupsAroundCounts) {
+  Put("proc/self/cgroup", "0::/pods/one\n");
+  Put("sys/fs/cgroup/pods/one/hugetlb.2MB.max", "max\n");
+  EXPECT_EQ(Free(), 60u);
+  Put("sys/fs/cgroup/pods/hugetlb.2MB.max", std::to_string(10 << 20) + "\n");
+  EXPECT_EQ(Free(), 5u);
+}
+
+TEST_F(FreeHugePagesTest, TheOlderControlGroupsCountToo) {
+  Put("proc/self/cgroup", "7:hugetlb:/docker/x\n3:memory:/docker/x\n");
+  Put("sys/fs/cgroup/hugetlb/docker/x/hugetlb.2MB.limit_in_bytes", std::to_string(4 << 20) + "\n");
+  EXPECT_EQ(Free(), 2u);
+}
+
+TEST_F(FreeHugePagesTest, AKernelWithoutHasNone) {
+  Put("proc/meminfo", "MemTotal: 1000 kB\n");
+  EXPECT_EQ(FreeHugePages(root_.path()).page_size, 0u);
+}
+
+}  // namespace
+}  // namespace tokamak::os
