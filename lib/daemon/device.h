@@ -36,6 +36,10 @@ enum class ConnectBy {
 struct FabricSettings {
   // With kTcp, on InfiniBand: the partition, by its place in the port's table.
   uint16_t pkey_index = 0;
+  // The largest that a path carries, in bytes, where that is less than the ports do.
+  std::optional<uint32_t> path_mtu;
+  // With kTcp, on InfiniBand: of the router to other subnets.
+  std::optional<uint16_t> router_lid;
   // 0..15; for RoCE the priority; neither iWARP nor software NICs have one.
   std::optional<uint8_t> service_level;
   // The IP header's DSCP and ECN; a software NIC marks for ECN by itself.

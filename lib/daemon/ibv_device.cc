@@ -69,7 +69,9 @@ absl::StatusOr<std::unique_ptr<OpenedDevice>> OpenIbvDevice(absl::string_view na
     options.exchange = verbs::ibv::Exchange::kTcp;
     options.tcp_address = settings.address;
     options.pkey_index = settings.fabric.pkey_index;
+    options.router_lid = settings.fabric.router_lid;
   }
+  options.max_path_mtu = settings.fabric.path_mtu;
   options.service_level = settings.fabric.service_level;
   options.traffic_class = settings.fabric.traffic_class;
   auto device = verbs::ibv::OpenIbvDevice(options);

@@ -35,7 +35,11 @@ struct Texts {
 };
 
 absl::Status CheckFabric(const FabricSettings& fabric, ConnectBy connect_by) {
-  if (fabric.pkey_index == 0 || connect_by == ConnectBy::kTcp) return absl::OkStatus();
+  if (connect_by == ConnectBy::kTcp) return absl::OkStatus();
+  if (fabric.router_lid.has_value()) {
+    return absl::InvalidArgumentError("--router-lid: goes with --cm tcp; rdma_cm finds the routers by itself");
+  }
+  if (fabric.pkey_index == 0) return absl::OkStatus();
   return absl::InvalidArgumentError("--pkey-index: goes with --cm tcp; rdma_cm takes the partition of its IP address");
 }
 
@@ -232,6 +236,13 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
                  "with --cm tcp, on InfiniBand: the partition, by its place in the port's table")
       ->check(CLI::Range(0, UINT16_MAX))
       ->capture_default_str();
+  app.add_option("--path-mtu", options.fabric.path_mtu,
+                 "of real verbs: the largest packets that a path carries, where a switch between carries less than the "
+                 "ports; unless given, what the ports do, and what InfiniBand's paths do with --cm rdma")
+      ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}));
+  app.add_option("--router-lid", options.fabric.router_lid,
+                 "with --cm tcp, on InfiniBand: the LID of the router to peers of other subnets")
+      ->check(CLI::Range(1, 0xbfff));
   app.add_option("--service-level", options.fabric.service_level,
                  "of InfiniBand, or the priority of RoCE; unless given, what the fabric says, or 0 with --cm tcp")
       ->check(CLI::Range(0, 15));

@@ -24,6 +24,10 @@ constexpr base::Duration kAckDelay = base::Microseconds(100);
 
 // What a flag asks for and the software NIC cannot do is refused, never left out.
 absl::Status CheckFabric(absl::string_view name, const FabricSettings& fabric) {
+  if (fabric.path_mtu.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--path-mtu: ", name, " takes the MTU of its network device, which ip link sets"));
+  }
   if (fabric.service_level.has_value()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--service-level: ", name, " sends over IP, which has none; --traffic-class sets its DSCP"));

@@ -261,6 +261,20 @@ TEST_F(OptionsTest, ServiceLevelAndTrafficClassGoWithEveryWayOfConnecting) {
   }
 }
 
+TEST_F(OptionsTest, ThePathIsDescribedWhereTheDeviceCannotKnowIt) {
+  const ParsedFlags none = Parse({});
+  EXPECT_FALSE(none.options.fabric.path_mtu.has_value());
+  EXPECT_FALSE(none.options.fabric.router_lid.has_value());
+  const ParsedFlags parsed = Parse({"--cm", "tcp", "--path-mtu", "2048", "--router-lid", "12"});
+  ASSERT_TRUE(parsed.run) << error_;
+  EXPECT_EQ(parsed.options.fabric.path_mtu, 2048u);
+  EXPECT_EQ(parsed.options.fabric.router_lid, 12);
+  EXPECT_TRUE(Parse({"--path-mtu", "2048"}).run) << error_;
+  ExpectRefused(Parse({"--path-mtu", "1500"}), {"--path-mtu", "1500"});
+  ExpectRefused(Parse({"--router-lid", "12"}), {"--router-lid", "--cm tcp"});
+  ExpectRefused(Parse({"--cm", "tcp", "--router-lid", "49152"}), {"--router-lid"});
+}
+
 TEST_F(OptionsTest, ANameThatTheDirectoryWouldRefuseIsRefusedAtOnce) {
   ExpectRefused(Parse({"--name", "two words"}), {"--name", "A-Z a-z 0-9 . _ : -"});
   ExpectRefused(Parse({"--name", "[fd00::1]:7000"}), {"--name"});

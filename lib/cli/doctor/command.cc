@@ -53,6 +53,10 @@ void AddCommand(CLI::App& app, CommandFlags& flags) {
                    "as for tokd, with --cm tcp, on InfiniBand: the partition, by its place in the port's table")
       ->check(CLI::Range(0, UINT16_MAX))
       ->capture_default_str();
+  doctor->add_option("--path-mtu", flags.fabric.path_mtu, "as for tokd: the largest packets that a path carries")
+      ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}));
+  doctor->add_option("--router-lid", flags.fabric.router_lid, "as for tokd, with --cm tcp, on InfiniBand")
+      ->check(CLI::Range(1, 0xbfff));
   doctor
       ->add_option("--service-level", flags.fabric.service_level, "as for tokd: of InfiniBand, or the priority of RoCE")
       ->check(CLI::Range(0, 15));

@@ -138,6 +138,8 @@ daemon::DeviceSettings SettingsFor(bool by_tcp, const verbs::Address& address, c
 std::string FlagsOf(const daemon::FabricSettings& fabric) {
   std::vector<std::string> flags;
   if (fabric.pkey_index != 0) flags.push_back(absl::StrCat("--pkey-index ", fabric.pkey_index));
+  if (fabric.path_mtu) flags.push_back(absl::StrCat("--path-mtu ", *fabric.path_mtu));
+  if (fabric.router_lid) flags.push_back(absl::StrCat("--router-lid ", *fabric.router_lid));
   if (fabric.service_level) flags.push_back(absl::StrCat("--service-level ", *fabric.service_level));
   if (fabric.traffic_class) flags.push_back(absl::StrCat("--traffic-class ", *fabric.traffic_class));
   return absl::StrJoin(flags, " ");

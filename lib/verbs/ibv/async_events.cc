@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "lib/verbs/ibv/path_cache.h"
+
 namespace tokamak::verbs::ibv {
 namespace {
 
@@ -79,8 +81,13 @@ AsyncEvents::~AsyncEvents() {
 }
 
 void AsyncEvents::OnFirstData(std::function<void(uint32_t queue_pair_number)> heard) {
-  const std::lock_guard<std::mutex> lock(first_data_mutex_);
+  const std::lock_guard<std::mutex> lock(heard_mutex_);
   first_data_ = std::move(heard);
+}
+
+void AsyncEvents::OnPathsChanged(std::function<void()> heard) {
+  const std::lock_guard<std::mutex> lock(heard_mutex_);
+  paths_changed_ = std::move(heard);
 }
 
 void AsyncEvents::Forget(const SharedReceiveQueue* handle) {
@@ -104,9 +111,13 @@ void AsyncEvents::Read(uint32_t seen) {
 
 void AsyncEvents::Handle(const ibv_async_event& event) {
   if (event.event_type == IBV_EVENT_COMM_EST) {
-    const std::lock_guard<std::mutex> lock(first_data_mutex_);
+    const std::lock_guard<std::mutex> lock(heard_mutex_);
     if (first_data_) first_data_(event.element.qp->qp_num);
     return;
+  }
+  if (ChangesPaths(event, port_)) {
+    const std::lock_guard<std::mutex> lock(heard_mutex_);
+    if (paths_changed_) paths_changed_();
   }
   if (AsyncTarget* target = TargetOf(event); target != nullptr) target->OnAsyncEvent(event.event_type);
   const std::lock_guard<std::mutex> lock(handles_mutex_);

@@ -68,6 +68,9 @@ class AsyncEvents final {
   // up (IBV_EVENT_COMM_EST), on the events' thread, until it is replaced or taken away by null.
   void OnFirstData(std::function<void(uint32_t queue_pair_number)> heard);
 
+  // The same for events after which peers may be reached by other ways than before (ChangesPaths).
+  void OnPathsChanged(std::function<void()> heard);
+
   // The handle is being dropped: nobody hears of it any more.
   void Forget(const SharedReceiveQueue* handle);
 
@@ -79,8 +82,9 @@ class AsyncEvents final {
   const uint8_t port_;
   DeviceWatches watches_;
   std::mutex handles_mutex_;  // held from where a handle is looked up until it is told of, and where it is forgotten
-  std::mutex first_data_mutex_;
-  std::function<void(uint32_t)> first_data_;  // guarded by first_data_mutex_
+  std::mutex heard_mutex_;
+  std::function<void(uint32_t)> first_data_;  // guarded by heard_mutex_
+  std::function<void()> paths_changed_;       // guarded by heard_mutex_
   os::LoopThread thread_;
   os::FdWatch watch_;
 };

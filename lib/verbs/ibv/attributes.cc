@@ -16,9 +16,22 @@ constexpr int kReadyToSendMask =
 constexpr uint32_t k24Bits = 0xffffff;
 constexpr size_t kSubnetPrefix = 8;  // bytes of a GID
 
+bool InOneSubnet(const LocalPort& port, const PeerPort& peer) {
+  return std::equal(port.gid.begin(), port.gid.begin() + kSubnetPrefix, peer.gid.begin());
+}
+
 bool NeedsGlobalRoute(const LocalPort& port, const PeerPort& peer) {
-  if (port.link == LinkKind::kRoce || port.global_routes_only) return true;
-  return !std::equal(port.gid.begin(), port.gid.begin() + kSubnetPrefix, peer.gid.begin());
+  return port.link == LinkKind::kRoce || port.global_routes_only || !InOneSubnet(port, peer);
+}
+
+// A LID means something in its own subnet only.
+absl::Status CheckLid(const LocalPort& port, const PeerPort& peer) {
+  if (port.link != LinkKind::kInfiniBand) return absl::OkStatus();
+  if (peer.lid == 0) return absl::InvalidArgumentError("InfiniBand: the peer's LID is needed, and it told none");
+  if (InOneSubnet(port, peer) || port.router_lid.has_value()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "InfiniBand: the peer is in another subnet, so packets go to a router's LID, which only rdma_cm finds out: "
+      "--cm rdma, or --router-lid (saquery -p says it)");
 }
 
 absl::Status CheckLink(const LocalPort& port) {
@@ -50,7 +63,7 @@ ibv_ah_attr RouteTo(const LocalPort& port, const PeerPort& peer) {
   route.port_num = port.number;
   route.sl = port.service_level.value_or(0);
   if (port.link == LinkKind::kInfiniBand) {
-    route.dlid = peer.lid;
+    route.dlid = InOneSubnet(port, peer) ? peer.lid : port.router_lid.value_or(0);
     route.src_path_bits = port.path_bits;
   }
   if (NeedsGlobalRoute(port, peer)) {
@@ -150,9 +163,7 @@ Step InitStep(const LocalPort& port, Access remote_access) {
 absl::StatusOr<Step> ReadyToReceiveStep(const LocalPort& port, const PeerPort& peer, const Agreement& agreement) {
   if (absl::Status status = CheckLink(port); !status.ok()) return status;
   if (absl::Status status = CheckMtu(port, agreement.path_mtu); !status.ok()) return status;
-  if (port.link == LinkKind::kInfiniBand && peer.lid == 0) {
-    return absl::InvalidArgumentError("InfiniBand: the peer's LID is needed, and it told none");
-  }
+  if (absl::Status status = CheckLid(port, peer); !status.ok()) return status;
   Step step;
   Receive(agreement.path_mtu, agreement.reliability, &step.attributes);
   step.attributes.ah_attr = RouteTo(port, peer);

@@ -41,7 +41,8 @@ struct LocalPort {
   std::optional<uint8_t> traffic_class;  // with a GRH; for RoCE v2 the IP header's DSCP and ECN
   uint32_t flow_label = 0;               // with a GRH, 20 bits; RoCE v2 derives its source port from it
   uint8_t hop_limit = 64;                // with a GRH
-  uint32_t active_mtu = 1024;            // bytes
+  std::optional<uint16_t> router_lid;    // InfiniBand: where packets for peers of other subnets go
+  uint32_t active_mtu = 1024;            // bytes; at most what it may be by DeviceOptions
 };
 
 // The peer's end.
@@ -80,7 +81,8 @@ Step InitStep(const LocalPort& port, Access remote_access);
 
 // kInvalidArgument: a path MTU that is none, or more than the port has now (packets that the link
 // does not carry vanish without an error); an InfiniBand peer without a LID; retry counts beyond
-// kMaxRetryCount. kUnimplemented: iWARP.
+// kMaxRetryCount. kFailedPrecondition: an InfiniBand peer of another subnet, and no router is known.
+// kUnimplemented: iWARP.
 absl::StatusOr<Step> ReadyToReceiveStep(const LocalPort& port, const PeerPort& peer, const Agreement& agreement);
 absl::StatusOr<Step> ReadyToSendStep(const LocalPort& port, const Agreement& agreement);
 

@@ -141,11 +141,21 @@ absl::Status CheckOptions(const DeviceOptions& options) {
     return absl::InvalidArgumentError(
         "connections exchanged over TCP need the address at which peers reach this host, which 0.0.0.0 and :: are not");
   }
+  if (MtuBytes(MtuCode(options.max_path_mtu.value_or(kMinMtu))) == 0) {
+    return absl::InvalidArgumentError("a path MTU is 256, 512, 1024, 2048 or 4096");
+  }
   if (options.service_level.value_or(0) > 15) return absl::InvalidArgumentError("service levels are 0 to 15");
   return absl::OkStatus();
 }
 
+uint32_t PathMtu(const DeviceOptions& options, const ibv_port_attr& port) {
+  return std::min(MtuBytes(port.active_mtu), options.max_path_mtu.value_or(kMaxMtu));
+}
+
 absl::Status CheckLink(const DeviceOptions& options, LinkKind link) {
+  if (options.router_lid.has_value() && link != LinkKind::kInfiniBand) {
+    return absl::InvalidArgumentError(absl::StrCat(ToString(link), " has no LIDs, and so no router's"));
+  }
   if (link != LinkKind::kIwarp) return absl::OkStatus();
   if (options.exchange == Exchange::kTcp) {
     return absl::UnimplementedError("iWARP connects by rdma_cm only, not over TCP by hand");
@@ -192,7 +202,8 @@ absl::StatusOr<std::shared_ptr<Context>> Context::Open(const DeviceOptions& opti
   port.pkey_index = options.pkey_index;
   port.service_level = options.service_level;
   port.traffic_class = options.traffic_class;
-  port.active_mtu = MtuBytes(queried.active_mtu);
+  port.router_lid = options.router_lid;
+  port.active_mtu = PathMtu(options, queried);
 
   const absl::StatusOr<Address> address = FindAddress(options, port);
   if (!address.ok()) return address.status();
@@ -240,7 +251,7 @@ LocalPort Context::PortNow() const {
   const absl::StatusOr<ibv_port_attr> queried = QueryPort(device_.get(), port_.number);
   if (!queried.ok()) return now;
   now.lid = queried->lid;
-  now.active_mtu = MtuBytes(queried->active_mtu);
+  now.active_mtu = PathMtu(options_, *queried);
   if (now.link != LinkKind::kRoce) return now;
   const absl::StatusOr<std::vector<GidEntry>> table = ReadGidTable(device_.get(), port_.number);
   if (!table.ok()) return now;

@@ -49,9 +49,13 @@ class IbvDevice final : public Device {
       : context_(std::move(context)), manager_(std::move(manager)) {
     if (auto* const rdma_cm = dynamic_cast<RdmaConnectionManager*>(manager_.get()); rdma_cm != nullptr) {
       context_->events().OnFirstData([rdma_cm](uint32_t number) { rdma_cm->OnFirstData(number); });
+      context_->events().OnPathsChanged([rdma_cm] { rdma_cm->OnPathsChanged(); });
     }
   }
-  ~IbvDevice() override { context_->events().OnFirstData(nullptr); }
+  ~IbvDevice() override {
+    context_->events().OnFirstData(nullptr);
+    context_->events().OnPathsChanged(nullptr);
+  }
 
   const std::string& name() const override { return context_->name(); }
   const Limits& limits() const override { return context_->limits(); }

@@ -35,6 +35,10 @@ struct DeviceOptions {
   Address tcp_address;      // kTcp: the address that peers reach, and Device::address()
   uint16_t pkey_index = 0;  // kTcp: the partition
 
+  // Not given: the port's path MTU, and no peers of other InfiniBand subnets with kTcp.
+  std::optional<uint32_t> max_path_mtu;  // bytes: where a switch carries less than the ports do
+  std::optional<uint16_t> router_lid;    // kTcp
+
   // How packets travel. Not given: as rdma_cm finds it out, or 0 with kTcp.
   std::optional<uint8_t> service_level;  // 0..15; for RoCE the priority; iWARP has none
   std::optional<uint8_t> traffic_class;  // with a GRH; of RoCE v2 and iWARP the IP header's byte

@@ -120,4 +120,6 @@ absl::StatusOr<std::unique_ptr<Connection>> RdmaConnectionManager::Connect(Queue
 
 void RdmaConnectionManager::OnFirstData(uint32_t queue_pair_number) { core_->OnFirstData(queue_pair_number); }
 
+void RdmaConnectionManager::OnPathsChanged() { core_->paths().Clear(); }
+
 }  // namespace tokamak::verbs::ibv

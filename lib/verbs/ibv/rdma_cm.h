@@ -69,6 +69,10 @@ class RdmaConnectionManager final : public ConnectionManager {
   // others.
   void OnFirstData(uint32_t queue_pair_number);
 
+  // The port says that the ways to peers may be others than they were (path_cache.h). From any
+  // thread.
+  void OnPathsChanged();
+
  private:
   explicit RdmaConnectionManager(std::shared_ptr<RdmaCmCore> core);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -148,13 +149,29 @@ absl::Status RdmaConnection::ResolveRoute() {
   core_->NoteOwnAddress(ours);
   if (!ours.ok()) return ours;
   if (absl::Status status = core_->SetTrafficClass(id_); !status.ok()) return status;
+  if (TakeKnownPath()) return absl::OkStatus();
   if (rdma_resolve_route(id_, MillisecondsUntil(until_)) == 0) return absl::OkStatus();
   return ErrnoStatus(errno, absl::StrCat("rdma_resolve_route ", peer_.ToString()));
+}
+
+// InfiniBand: tells the kernel the way that its subnet manager told us before. The event is the same.
+bool RdmaConnection::TakeKnownPath() {
+  if (port_.link != LinkKind::kInfiniBand) return false;
+  std::optional<ibv_path_data> path = core_->paths().Find(peer_);
+  path_is_known_ =
+      path.has_value() && rdma_set_option(id_, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &*path, sizeof(*path)) == 0;
+  return path_is_known_;
+}
+
+void RdmaConnection::KeepPath() {
+  if (port_.link != LinkKind::kInfiniBand || path_is_known_ || id_->route.num_paths < 1) return;
+  core_->paths().Keep(peer_, ToPathData(id_->route.path_rec[0]));
 }
 
 absl::Status RdmaConnection::Ask() {
   if (phase_ != Phase::kRoute) return absl::OkStatus();
   phase_ = Phase::kAsked;
+  KeepPath();
   const ReliabilityOptions reliability = AgreeOnReads(reliability_, core_->options().max_reads, 255, 255);
   const CarriedData bytes = Carry(private_data_, own_mtu_);
   rdma_conn_param parameters = Parameters(reliability, bytes);
@@ -276,6 +293,7 @@ void RdmaConnection::End(Kind kind, absl::Status why, absl::Span<const uint8_t> 
   if (phase_ == Phase::kOver) return;
   const bool peer_may_wait = phase_ == Phase::kUp || phase_ == Phase::kAnswered;
   phase_ = Phase::kOver;
+  if (kind == Kind::kUnreachable) core_->paths().Forget(peer_);
   deadline_.Cancel();
   next_.Cancel();
   // A queue pair that no answer came for is left in Init, good for another attempt.

@@ -62,6 +62,8 @@ class RdmaConnection final : public Connection, private CmSink {
 
   absl::Status ResolveAddress();
   absl::Status ResolveRoute();
+  bool TakeKnownPath();
+  void KeepPath();
   absl::Status Ask();
   void OnAnswer(const CmEvent& event);
   void OnRejected(const CmEvent& event);
@@ -90,7 +92,8 @@ class RdmaConnection final : public Connection, private CmSink {
 
   Phase phase_ = Phase::kNew;
   bool active_ = true;
-  bool walked_ = false;  // the queue pair has left Init
+  bool path_is_known_ = false;  // from before: the subnet manager was not asked
+  bool walked_ = false;         // the queue pair has left Init
   rdma_cm_id* id_ = nullptr;
   uint32_t path_mtu_ = 0;
   base::Duration stale_delay_ = kStaleDelay;

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "lib/verbs/ibv/cm_channel.h"
 #include "lib/verbs/ibv/departures.h"
+#include "lib/verbs/ibv/path_cache.h"
 #include "lib/verbs/ibv/rdma_cm.h"
 
 namespace tokamak::verbs::ibv {
@@ -26,6 +27,7 @@ class RdmaCmCore final {
 
   const RdmaCmOptions& options() const { return options_; }
   Departures& departures() { return *departures_; }
+  PathCache& paths() { return paths_; }
 
   // The loop's channel, made where there is none. On the loop's thread.
   absl::StatusOr<std::shared_ptr<CmChannel>> ChannelOf(os::EpollLoop& loop);
@@ -49,6 +51,7 @@ class RdmaCmCore final {
  private:
   const RdmaCmOptions options_;
   const std::unique_ptr<Departures> departures_;
+  PathCache paths_{&os::EpollLoop::MonotonicNanoseconds};
   std::atomic<bool> address_gone_{false};
   std::mutex mutex_;
   std::map<os::EpollLoop*, std::weak_ptr<CmChannel>> channels_;  // guarded by mutex_

@@ -57,9 +57,11 @@ TEST(ChildProberTest, TheChildIsToldHowToConnect) {
   request.fabric.pkey_index = 2;
   request.fabric.service_level = 3;
   request.fabric.traffic_class = 104;
-  EXPECT_EQ(
-      ChildProber(options).Probe(request).steps,
-      (Steps{"--device ibv:rxe0 --cm tcp --address 192.0.2.1 --pkey-index 2 --service-level 3 --traffic-class 104"}));
+  request.fabric.path_mtu = 2048;
+  request.fabric.router_lid = 7;
+  EXPECT_EQ(ChildProber(options).Probe(request).steps,
+            (Steps{"--device ibv:rxe0 --cm tcp --address 192.0.2.1 --pkey-index 2 --path-mtu 2048 --router-lid 7 "
+                   "--service-level 3 --traffic-class 104"}));
 }
 
 TEST(ChildProberTest, AFailureIsThatOfTheLastStep) {

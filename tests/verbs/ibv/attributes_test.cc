@@ -155,12 +155,20 @@ TEST(AttributesTest, InfiniBandGoesByGidAcrossSubnetsAndWhereThePortDemandsIt) {
   for (bool demanded : {false, true}) {
     LocalPort port = InfiniBandPort();
     port.global_routes_only = demanded;
+    port.router_lid = 0x55;
     const auto step = ReadyToReceiveStep(port, Peer(demanded ? 0 : 1), Agreed());
     ASSERT_TRUE(step.ok()) << step.status();
     EXPECT_EQ(step->attributes.ah_attr.is_global, 1);
-    EXPECT_EQ(step->attributes.ah_attr.dlid, 0x44) << "the router's, or the peer's own";
+    EXPECT_EQ(step->attributes.ah_attr.dlid, demanded ? 0x44 : 0x55) << "the peer's own, or the router's";
     EXPECT_EQ(step->attributes.ah_attr.grh.sgid_index, 3);
   }
+}
+
+TEST(AttributesTest, AnInfiniBandPeerBehindAnUnknownRouterIsRefusedWithTheRemedy) {
+  const absl::Status status = ReadyToReceiveStep(InfiniBandPort(), Peer(1), Agreed()).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_NE(status.message().find("--router-lid"), absl::string_view::npos) << status;
+  EXPECT_TRUE(ReadyToReceiveStep(RocePort(), Peer(1), Agreed()).ok());
 }
 
 TEST(AttributesTest, AnInfiniBandPeerWithoutALidIsRefused) {

@@ -21,16 +21,20 @@ class DeviceCallsTest : public testing::Test {
  protected:
   DeviceCallsTest() {
     RecordingVerbs::Reset();
-    DeviceOptions options;
-    options.name.device = RecordingVerbs::kDevice;
-    options.exchange = Exchange::kTcp;
-    options.tcp_address = *Address::Parse("127.0.0.1");
-    auto device = OpenIbvDevice(options);
+    auto device = OpenIbvDevice(Options());
     EXPECT_TRUE(device.ok()) << device.status();
     device_ = *std::move(device);
     domain_ = *device_->CreateProtectionDomain();
     queue_ = *device_->CreateCompletionQueue(loop_, 16, [] {});
     RecordingVerbs::Reset();
+  }
+
+  static DeviceOptions Options() {
+    DeviceOptions options;
+    options.name.device = RecordingVerbs::kDevice;
+    options.exchange = Exchange::kTcp;
+    options.tcp_address = *Address::Parse("127.0.0.1");
+    return options;
   }
 
   absl::StatusOr<std::unique_ptr<QueuePair>> MakeQueuePair(ProtectionDomain& domain) {
@@ -141,6 +145,40 @@ TEST_F(DeviceCallsTest, ADeviceThatIsGoneHasLetGo) {
     EXPECT_EQ(queue_pair->state(), QueuePairState::kInit);
   }
   RecordingVerbs::Get().deregistration_error = 0;
+}
+
+TEST_F(DeviceCallsTest, PacketsAreNoLargerThanEitherSideWasToldOfItsPath) {
+  DeviceOptions options = Options();
+  options.max_path_mtu = 1024;  // the port's is 4096
+  const auto narrow = OpenIbvDevice(options);
+  ASSERT_TRUE(narrow.ok()) << narrow.status();
+  const auto narrow_domain = *(*narrow)->CreateProtectionDomain();
+  const auto narrow_queue = *(*narrow)->CreateCompletionQueue(loop_, 16, [] {});
+  QueuePairOptions narrow_options;
+  narrow_options.send_queue = narrow_options.receive_queue = narrow_queue.get();
+  const auto active = *narrow_domain->CreateQueuePair(narrow_options);
+  const auto passive = *MakeQueuePair(*domain_);
+  RecordingVerbs::Get().path_mtus.clear();
+
+  int up = 0;
+  const auto handler = [&up](const ConnectionEvent& event) {
+    EXPECT_EQ(event.kind, ConnectionEvent::Kind::kEstablished) << event.status;
+    EXPECT_EQ(event.path_mtu, 1024u);
+    ++up;
+  };
+  std::unique_ptr<Connection> accepted;
+  const auto listener = *device_->connection_manager().Listen(
+      loop_, *Address::Parse("127.0.0.1:0"),
+      [&](std::unique_ptr<ConnectionRequest> request) { accepted = *request->Accept(*passive, {}, handler); });
+  const auto connection = *(*narrow)->connection_manager().Connect(*active, listener->address(), {}, handler);
+  EXPECT_TRUE(loop_.RunUntil([&] { return up == 2; }, loop_.Now() + base::Seconds(20)));
+  EXPECT_THAT(RecordingVerbs::Get().path_mtus, ElementsAre(IBV_MTU_1024, IBV_MTU_1024));
+}
+
+TEST_F(DeviceCallsTest, APathMtuThatIsNoneIsRefused) {
+  DeviceOptions options = Options();
+  options.max_path_mtu = 1500;
+  EXPECT_TRUE(absl::IsInvalidArgument(OpenIbvDevice(options).status()));
 }
 
 }  // namespace

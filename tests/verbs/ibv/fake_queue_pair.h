@@ -38,6 +38,9 @@ class FakeQueuePair final : public QueuePair, public Connectable {
     if (!refuse_walk.ok()) return refuse_walk;
     const QueuePairState from = state_;
     switch (attributes.qp_state) {
+      case IBV_QPS_INIT:  // again, in another partition
+        if (from != QueuePairState::kInit) return absl::InvalidArgumentError("not in Init");
+        break;
       case IBV_QPS_RTR:
         if (from != QueuePairState::kInit) return absl::InvalidArgumentError("not in Init");
         state_ = QueuePairState::kReadyToReceive;

@@ -1,4 +1,5 @@
 // What librdmacm is asked while a connection is made, and in which order.
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,6 +30,8 @@ class RdmaCallsTest : public testing::Test {
     route.sl = 1;
     route.grh.traffic_class = 0x20;
     RecordingRdmaCm::Get().SetRoute(route);
+    RecordingRdmaCm::Get().SetAnswer(RDMA_CM_EVENT_CONNECT_RESPONSE);
+    RecordingRdmaCm::Get().RefusePaths(0);
     RecordingRdmaCm::Get().TakeCalls();
   }
 
@@ -40,6 +43,21 @@ class RdmaCallsTest : public testing::Test {
     options.port = [this] { return port_; };
     options.max_reads = 16;
     return *RdmaConnectionManager::Make(options);
+  }
+
+  // The calls of one attempt more to reach a peer, by which its way was looked for.
+  Calls RouteCalls(RdmaConnectionManager& manager, const char* peer = "10.0.0.2:7000") {
+    FakeQueuePair queue_pair(loop_, 18);
+    bool over = false;
+    const auto connection =
+        manager.Connect(queue_pair, *Address::Parse(peer), {}, [&](const ConnectionEvent&) { over = true; });
+    EXPECT_TRUE(connection.ok()) << connection.status();
+    EXPECT_TRUE(loop_.RunUntil([&] { return over; }, loop_.Now() + kPatience));
+    Calls calls;
+    for (const std::string& call : RecordingRdmaCm::Get().TakeCalls()) {
+      if (call == "rdma_resolve_route" || call.find("path to") != std::string::npos) calls.push_back(call);
+    }
+    return calls;
   }
 
   // The calls until the connection is up.
@@ -95,6 +113,55 @@ TEST_F(RdmaCallsTest, ARouteFromAnotherGidThanTheOneAskedForIsSaid) {
   ASSERT_TRUE(connection.ok()) << connection.status();
   EXPECT_TRUE(loop_.RunUntil([&] { return !end.ok(); }, loop_.Now() + kPatience));
   EXPECT_THAT(std::string(end.message()), HasSubstr("from GID 0, not from @3"));
+}
+
+TEST_F(RdmaCallsTest, TheSubnetManagerIsAskedOnceForEachPeer) {
+  port_.link = LinkKind::kInfiniBand;
+  const auto manager = Manager();
+  EXPECT_THAT(RouteCalls(*manager), ElementsAre("rdma_resolve_route"));
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(RouteCalls(*manager), ElementsAre("rdma_set_option path to 7"));
+  EXPECT_THAT(RouteCalls(*manager, "10.0.0.3:7000"), ElementsAre("rdma_resolve_route"));
+}
+
+TEST_F(RdmaCallsTest, APathByWhichNobodyWasReachedIsAskedForAgain) {
+  port_.link = LinkKind::kInfiniBand;
+  const auto manager = Manager();
+  EXPECT_THAT(RouteCalls(*manager), ElementsAre("rdma_resolve_route"));
+  RecordingRdmaCm::Get().SetAnswer(RDMA_CM_EVENT_UNREACHABLE);
+  EXPECT_THAT(RouteCalls(*manager), ElementsAre("rdma_set_option path to 7"));
+  RecordingRdmaCm::Get().SetAnswer(RDMA_CM_EVENT_CONNECT_RESPONSE);
+  EXPECT_THAT(RouteCalls(*manager), ElementsAre("rdma_resolve_route"));
+}
+
+TEST_F(RdmaCallsTest, ARejectionShowsThatThePathWorks) {
+  port_.link = LinkKind::kInfiniBand;
+  const auto manager = Manager();
+  RecordingRdmaCm::Get().SetAnswer(RDMA_CM_EVENT_REJECTED);
+  EXPECT_THAT(RouteCalls(*manager), ElementsAre("rdma_resolve_route"));
+  EXPECT_THAT(RouteCalls(*manager), ElementsAre("rdma_set_option path to 7"));
+}
+
+TEST_F(RdmaCallsTest, AKernelThatTakesNoPathIsAskedForOne) {
+  port_.link = LinkKind::kInfiniBand;
+  const auto manager = Manager();
+  EXPECT_THAT(RouteCalls(*manager), ElementsAre("rdma_resolve_route"));
+  RecordingRdmaCm::Get().RefusePaths(EINVAL);
+  EXPECT_THAT(RouteCalls(*manager), ElementsAre("rdma_set_option path to 7", "rdma_resolve_route"));
+}
+
+TEST_F(RdmaCallsTest, AChangeInTheSubnetForgetsAllPaths) {
+  port_.link = LinkKind::kInfiniBand;
+  const auto manager = Manager();
+  EXPECT_THAT(RouteCalls(*manager), ElementsAre("rdma_resolve_route"));
+  manager->OnPathsChanged();
+  EXPECT_THAT(RouteCalls(*manager), ElementsAre("rdma_resolve_route"));
+}
+
+// There is nobody to be asked: the kernel knows the way from the neighbour's entry.
+TEST_F(RdmaCallsTest, RoceHasNoPathsToKeep) {
+  const auto manager = Manager();
+  EXPECT_THAT(RouteCalls(*manager), ElementsAre("rdma_resolve_route"));
+  EXPECT_THAT(RouteCalls(*manager), ElementsAre("rdma_resolve_route"));
 }
 
 // iWARP's connections inherit it from the socket that listens.

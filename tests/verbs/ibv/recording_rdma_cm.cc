@@ -1,5 +1,7 @@
 #include "tests/verbs/ibv/recording_rdma_cm.h"
 
+#include <arpa/inet.h>
+#include <infiniband/sa.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -35,6 +37,26 @@ void RecordingRdmaCm::SetRoute(const ibv_ah_attr& route) {
 ibv_ah_attr RecordingRdmaCm::route() {
   const std::lock_guard<std::mutex> lock(mutex_);
   return route_;
+}
+
+void RecordingRdmaCm::SetAnswer(rdma_cm_event_type answer) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  answer_ = answer;
+}
+
+rdma_cm_event_type RecordingRdmaCm::answer() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return answer_;
+}
+
+void RecordingRdmaCm::RefusePaths(int error) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  path_error_ = error;
+}
+
+int RecordingRdmaCm::path_error() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return path_error_;
 }
 
 void RecordingRdmaCm::Note(std::string call) {
@@ -113,7 +135,16 @@ int rdma_resolve_addr(rdma_cm_id* id, sockaddr*, sockaddr*, int) {
   return 0;
 }
 
-int rdma_set_option(rdma_cm_id*, int level, int name, void* value, size_t length) {
+int rdma_set_option(rdma_cm_id* id, int level, int name, void* value, size_t length) {
+  if (level == RDMA_OPTION_IB) {
+    CHECK(name == RDMA_OPTION_IB_PATH && length == sizeof(ibv_path_data));
+    const auto& path = *static_cast<const ibv_path_data*>(value);
+    RecordingRdmaCm::Get().Note("rdma_set_option path to " + std::to_string(ntohs(path.path.dlid)));
+    errno = RecordingRdmaCm::Get().path_error();
+    if (errno != 0) return -1;
+    RecordingRdmaCm::Get().Tell(id, RDMA_CM_EVENT_ROUTE_RESOLVED);
+    return 0;
+  }
   CHECK(level == RDMA_OPTION_ID && name == RDMA_OPTION_ID_TOS && length == sizeof(uint8_t));
   RecordingRdmaCm::Get().Note("rdma_set_option tos " + std::to_string(*static_cast<uint8_t*>(value)));
   return 0;
@@ -121,13 +152,20 @@ int rdma_set_option(rdma_cm_id*, int level, int name, void* value, size_t length
 
 int rdma_resolve_route(rdma_cm_id* id, int) {
   RecordingRdmaCm::Get().Note("rdma_resolve_route");
+  static ibv_sa_path_rec path = [] {
+    ibv_sa_path_rec made{};
+    made.dlid = htons(7);
+    return made;
+  }();
+  id->route.path_rec = &path;
+  id->route.num_paths = 1;
   RecordingRdmaCm::Get().Tell(id, RDMA_CM_EVENT_ROUTE_RESOLVED);
   return 0;
 }
 
 int rdma_connect(rdma_cm_id* id, rdma_conn_param*) {
   RecordingRdmaCm::Get().Note("rdma_connect");
-  RecordingRdmaCm::Get().Tell(id, RDMA_CM_EVENT_CONNECT_RESPONSE);
+  RecordingRdmaCm::Get().Tell(id, RecordingRdmaCm::Get().answer());
   return 0;
 }
 

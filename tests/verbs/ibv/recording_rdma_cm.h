@@ -27,11 +27,18 @@ class RecordingRdmaCm final {
   // What rdma_init_qp_attr says of the route.
   void SetRoute(const ibv_ah_attr& route);
 
+  // Connecting is answered by this from now on.
+  void SetAnswer(rdma_cm_event_type answer);
+  // rdma_set_option of a path fails with this; 0: it is taken.
+  void RefusePaths(int error);
+
   // For the functions below.
   void Note(std::string call);
   void Tell(rdma_cm_id* id, rdma_cm_event_type type);
   bool Next(rdma_event_channel* channel, rdma_cm_event** event);
   ibv_ah_attr route();
+  rdma_cm_event_type answer();
+  int path_error();
   ibv_context* device() { return &context_; }
 
  private:
@@ -41,6 +48,8 @@ class RecordingRdmaCm final {
   std::vector<std::string> calls_;
   std::map<rdma_event_channel*, std::queue<rdma_cm_event*>> events_;
   ibv_ah_attr route_{};
+  rdma_cm_event_type answer_ = RDMA_CM_EVENT_CONNECT_RESPONSE;
+  int path_error_ = 0;
   ibv_device device_{};
   ibv_context context_{};
 };

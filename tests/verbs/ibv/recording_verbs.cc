@@ -285,6 +285,7 @@ ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
   return queue_pair;
 }
 int ibv_modify_qp(ibv_qp* queue_pair, ibv_qp_attr* attributes, int mask) {
+  if ((mask & IBV_QP_PATH_MTU) != 0) RecordingVerbs::Get().path_mtus.push_back(attributes->path_mtu);
   if ((mask & IBV_QP_STATE) != 0) queue_pair->state = attributes->qp_state;
   return 0;
 }

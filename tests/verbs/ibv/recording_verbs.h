@@ -24,6 +24,7 @@ struct RecordingVerbs {
   int window_error = 0;                 // ibv_dealloc_mw
   int resize_error = 0;                 // ibv_resize_cq
   int regions = 0;                      // that there are
+  std::vector<ibv_mtu> path_mtus;       // of ibv_modify_qp
 
   // Completion queues in the order in which they were made, their channels, and what they are asked.
   std::vector<ibv_cq*> queues;

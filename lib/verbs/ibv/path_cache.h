@@ -1,0 +1,62 @@
+// PathCache keeps what InfiniBand's subnet manager answered: the way to each peer, so that connecting
+// again, or with a further queue pair, asks it nothing.
+//
+// A path may be out of date: the manager gave the peer another LID, or took a link out of its
+// routes. So paths are forgotten where connecting by them failed, all of them when the port tells
+// of a change (ChangesPaths), and each after kLifetime.
+//
+// Law: at most kMaxPaths; the oldest goes first.
+// Thread rule: from any thread.
+#pragma once
+
+#include <infiniband/sa.h>
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "lib/base/time.h"
+#include "lib/verbs/types.h"
+
+namespace tokamak::verbs::ibv {
+
+// What the kernel is told (RDMA_OPTION_IB_PATH) for a path that it found out: the only one, both
+// ways, for the connection's making too.
+ibv_path_data ToPathData(const ibv_sa_path_rec& path);
+
+// Whether paths that were found out before this event of the port are to be asked for again.
+bool ChangesPaths(const ibv_async_event& event, uint8_t port);
+
+class PathCache final {
+ public:
+  static constexpr base::Duration kLifetime = base::Seconds(300);
+  static constexpr size_t kMaxPaths = 8192;
+
+  using Clock = uint64_t (*)();  // nanoseconds; never goes back
+  explicit PathCache(Clock clock) : clock_(clock) {}
+
+  // The path to the host of `peer`, whatever its port.
+  std::optional<ibv_path_data> Find(const Address& peer);
+  void Keep(const Address& peer, const ibv_path_data& path);
+  void Forget(const Address& peer);
+  void Clear();
+
+ private:
+  using Host = decltype(Address::ip);
+  struct Path {
+    ibv_path_data data;
+    uint64_t kept;  // when, by clock_
+  };
+
+  bool IsOld(const Path& path) const;
+
+  const Clock clock_;
+  std::mutex mutex_;
+  std::map<Host, Path> paths_;  // guarded by mutex_
+};
+
+}  // namespace tokamak::verbs::ibv
