@@ -11,12 +11,6 @@
 
 namespace tokamak::daemon {
 
-// Most processors that are looked at: sched_setaffinity's own bound.
-constexpr int kMostProcessors = 1024;
-
-// "0-3,8,10-11", as the kernel writes sets of processors, in order; what is malformed is left out.
-std::vector<int> ParseProcessors(absl::string_view list);
-
 // Those of the NUMA node of RDMA device `name` ("mlx5_0"), below `sysfs` ("/sys"). Empty: the
 // kernel knows of none, as on machines with one node and for devices in software.
 std::vector<int> ProcessorsNear(const std::string& sysfs, absl::string_view name);
@@ -24,8 +18,5 @@ std::vector<int> ProcessorsNear(const std::string& sysfs, absl::string_view name
 // Where a thread is bound that may run on `allowed` and belongs near a device. Empty: nowhere in
 // particular, since no processor that is `near` is allowed, or all that are allowed are near.
 std::vector<int> PlaceNear(const std::vector<int>& near, const std::vector<int>& allowed);
-
-// Those that this thread may run on.
-std::vector<int> AllowedProcessors();
 
 }  // namespace tokamak::daemon

@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "glog/logging.h"
 #include "lib/daemon/placement.h"
+#include "lib/os/processors.h"
 
 namespace tokamak::daemon {
 
@@ -79,7 +80,7 @@ std::vector<int> Rails::Place(uint32_t number) const {
   const One& one = rails_[number % rails_.size()];
   const std::vector<int> near = one.device->ProcessorsNear();
   if (near.empty()) return {};
-  const std::vector<int> allowed = AllowedProcessors();
+  const std::vector<int> allowed = os::AllowedProcessors();
   std::vector<int> place = PlaceNear(near, allowed);
   if (!place.empty()) {
     LOG(INFO) << "engine " << number << " runs on processors " << absl::StrJoin(place, ",") << ", near " << one.name;

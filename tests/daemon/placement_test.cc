@@ -43,16 +43,6 @@ TEST_F(PlacementTest, WhereTheKernelKnowsNoNodeNothingIsNear) {
   EXPECT_THAT(ProcessorsNear(sysfs_.path(), "rxe0"), IsEmpty()) << "it has no device folder";
 }
 
-TEST(ProcessorListTest, RangesAndSingleOnesAreReadInOrder) {
-  EXPECT_THAT(ParseProcessors("8,0-2,10-11\n"), ElementsAre(0, 1, 2, 8, 10, 11));
-  EXPECT_THAT(ParseProcessors(""), IsEmpty());
-}
-
-TEST(ProcessorListTest, WhatIsMalformedIsLeftOutAndHugeRangesAreBounded) {
-  EXPECT_THAT(ParseProcessors("x,3,5-y,-2,7-6"), ElementsAre(3));
-  EXPECT_EQ(ParseProcessors("0-2000000000").size(), static_cast<size_t>(kMostProcessors));
-}
-
 TEST(PlaceNearTest, IsWhereNearAndAllowedMeet) { EXPECT_THAT(PlaceNear({2, 3, 6}, {0, 1, 2, 3}), ElementsAre(2, 3)); }
 
 TEST(PlaceNearTest, NothingIsBoundWhereItWouldChangeNothing) {
@@ -60,8 +50,6 @@ TEST(PlaceNearTest, NothingIsBoundWhereItWouldChangeNothing) {
   EXPECT_THAT(PlaceNear({}, {0, 1}), IsEmpty());
   EXPECT_THAT(PlaceNear({4, 5}, {0, 1}), IsEmpty()) << "all that are near are forbidden";
 }
-
-TEST(AllowedProcessorsTest, ThereIsOneAtLeast) { EXPECT_FALSE(AllowedProcessors().empty()); }
 
 }  // namespace
 }  // namespace tokamak::daemon

@@ -11,6 +11,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "lib/os/processors.h"
 #include "lib/verbs/ibv/connection_rules.h"
 #include "lib/verbs/ibv/errors.h"
 #include "lib/verbs/ibv/gid.h"
@@ -18,6 +19,7 @@
 #include "lib/verbs/ibv/rdma_address.h"
 #include "lib/verbs/ibv/tcp_hello.h"
 #include "lib/verbs/ibv/trial.h"
+#include "lib/verbs/ibv/vectors.h"
 
 namespace tokamak::verbs::ibv {
 namespace {
@@ -229,12 +231,13 @@ Context::Context(OpenedDevice device, SparedQueue spared, const DeviceOptions& o
       address_(address),
       limits_(limits),
       quirks_(quirks),
+      vector_processors_(VectorProcessors("", options.name.device, device_->num_comp_vectors)),
       next_vector_(static_cast<uint32_t>(getpid())),
       events_(device_.get(), port.number) {}
 
 int Context::NextVector() {
-  const auto count = static_cast<uint32_t>(std::max(device_->num_comp_vectors, 1));
-  return static_cast<int>(next_vector_.fetch_add(1, std::memory_order_relaxed) % count);
+  const std::vector<int> fitting = VectorsFor(vector_processors_, os::AllowedProcessors(), device_->num_comp_vectors);
+  return fitting[next_vector_.fetch_add(1, std::memory_order_relaxed) % fitting.size()];
 }
 
 void Context::NoteRelaxedOrdering(int error) {

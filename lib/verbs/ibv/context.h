@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "lib/verbs/ibv/async_events.h"
@@ -50,7 +51,8 @@ class Context final {
   AsyncEvents& events() { return events_; }
   CompletionChannels& completion_channels() { return completion_channels_; }
 
-  // The completion vector, and so the interrupt, of the next completion queue: each in turn, from
+  // The completion vector, and so the interrupt, of the next completion queue, which is this
+  // thread's: each in turn of those that interrupt the processors on which it runs (vectors.h), from
   // one that depends on the process.
   int NextVector();
 
@@ -72,6 +74,7 @@ class Context final {
   const Address address_;
   const Limits limits_;
   const Quirks quirks_;
+  const std::vector<std::vector<int>> vector_processors_;  // of each, as they were at the start; or empty
   std::atomic<uint32_t> next_vector_;
   std::atomic<bool> told_ordering_{false};
   CompletionChannels completion_channels_;
