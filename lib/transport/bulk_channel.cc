@@ -12,9 +12,9 @@ using Share = BulkJob::Share;
 BulkChannel::BulkChannel(Context& context, Side side, const Shape& shape, const verbs::Address& peer)
     : context_(context), side_(side), peer_(peer), shape_(shape), queues_(queue_pairs()) {}
 
-absl::Status BulkChannel::Make(uint32_t rail, verbs::CompletionQueue& completions) {
+absl::Status BulkChannel::Make(uint32_t rail, SharedCompletions::User& user) {
   for (uint32_t q = rail * shape_.each; q < (rail + 1) * shape_.each; ++q) {
-    auto queue = BulkQueue::Create(context_.rails[rail], completions, side_, q);
+    auto queue = BulkQueue::Create(context_.rails[rail], *context_.completions[rail], user, side_, q);
     if (!queue.ok()) return queue.status();
     queues_[q] = *std::move(queue);
   }

@@ -53,7 +53,7 @@ class BulkChannel final {
   BulkChannel(Context& context, Side side, const Shape& shape, const verbs::Address& peer);
 
   // Makes the queue pairs of a rail, and posts their receives.
-  absl::Status Make(uint32_t rail, verbs::CompletionQueue& completions);
+  absl::Status Make(uint32_t rail, SharedCompletions::User& user);
   // Completions that may be there at once, of one rail.
   static uint32_t CompletionsFor(Side side, uint32_t each) { return each * BulkQueue::CompletionsFor(side); }
 

@@ -9,15 +9,16 @@
 
 namespace tokamak::transport {
 
-absl::StatusOr<std::unique_ptr<BulkQueue>> BulkQueue::Create(const Rail& rail, verbs::CompletionQueue& completions,
-                                                             Side side, uint32_t number) {
+absl::StatusOr<std::unique_ptr<BulkQueue>> BulkQueue::Create(const Rail& rail, SharedCompletions& completions,
+                                                             SharedCompletions::User& user, Side side,
+                                                             uint32_t number) {
   auto sends = Slots::Create(rail.domain, kDepth, kNoteSize, verbs::kLocalRead);
   if (!sends.ok()) return sends.status();
   auto receives =
       Slots::Create(rail.domain, ReceivesFor(side), kNoteSize, verbs::kLocalWrite | verbs::kRelaxedOrdering);
   if (!receives.ok()) return receives.status();
   std::unique_ptr<BulkQueue> queue(new BulkQueue(rail, side, number, *std::move(sends), *std::move(receives)));
-  if (absl::Status s = queue->MakeQueuePair(rail, completions); !s.ok()) return s;
+  if (absl::Status s = queue->MakeQueuePair(rail, completions, user); !s.ok()) return s;
   return queue;
 }
 
@@ -30,10 +31,12 @@ BulkQueue::BulkQueue(const Rail& rail, Side side, uint32_t number, Slots sends, 
   drained_.reserve(receives_.count());
 }
 
-absl::Status BulkQueue::MakeQueuePair(const Rail& rail, verbs::CompletionQueue& completions) {
+absl::Status BulkQueue::MakeQueuePair(const Rail& rail, SharedCompletions& completions, SharedCompletions::User& user) {
+  auto share = completions.Reserve(CompletionsFor(side_));
+  if (!share.ok()) return share.status();
+  completions_ = *std::move(share);
   verbs::QueuePairOptions options;
-  options.send_queue = &completions;
-  options.receive_queue = &completions;
+  options.send_queue = options.receive_queue = &completions_->queue();
   options.max_send_requests = kDepth;
   options.max_receive_requests = receives_.count();
   options.max_inline = max_inline_ = std::min(rail.device.limits().max_inline, kNoteSize);
@@ -41,6 +44,7 @@ absl::Status BulkQueue::MakeQueuePair(const Rail& rail, verbs::CompletionQueue& 
   auto queue_pair = rail.domain.CreateQueuePair(options);
   if (!queue_pair.ok()) return queue_pair.status();
   queue_pair_ = *std::move(queue_pair);
+  completions_->Bind(*queue_pair_, user);
   for (uint32_t entry = 0; entry < receives_.count(); ++entry) drained_.push_back(entry);
   return Repost();
 }

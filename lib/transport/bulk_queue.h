@@ -13,6 +13,7 @@
 #include "lib/transport/hello.h"
 #include "lib/transport/rail.h"
 #include "lib/transport/request_id.h"
+#include "lib/transport/shared_completions.h"
 #include "lib/transport/slots.h"
 #include "lib/verbs/verbs.h"
 
@@ -37,8 +38,8 @@ class BulkQueue final {
   };
 
   // Makes the queue pair and posts its receives. `number` is the connection's for it, from 0 on.
-  static absl::StatusOr<std::unique_ptr<BulkQueue>> Create(const Rail& rail, verbs::CompletionQueue& completions,
-                                                           Side side, uint32_t number);
+  static absl::StatusOr<std::unique_ptr<BulkQueue>> Create(const Rail& rail, SharedCompletions& completions,
+                                                           SharedCompletions::User& user, Side side, uint32_t number);
   // Completions that may be there at once.
   static uint32_t CompletionsFor(Side side) { return kDepth + ReceivesFor(side); }
 
@@ -87,15 +88,16 @@ class BulkQueue final {
   static constexpr uint32_t ReceivesFor(Side side) { return side == Side::kPuller ? kNotes : kGreetings; }
 
   BulkQueue(const Rail& rail, Side side, uint32_t number, Slots sends, Slots receives);
-  absl::Status MakeQueuePair(const Rail& rail, verbs::CompletionQueue& completions);
+  absl::Status MakeQueuePair(const Rail& rail, SharedCompletions& completions, SharedCompletions::User& user);
   uint8_t queue() const { return static_cast<uint8_t>(number_ + 1); }  // of RequestId
 
   const Side side_;
   const uint32_t number_;
   const bool device_has_immediates_;
-  Slots sends_;                                   // notes that leave
-  Slots receives_;                                // notes that come
-  std::unique_ptr<verbs::QueuePair> queue_pair_;  // after the slots: dropped before them
+  Slots sends_;     // notes that leave
+  Slots receives_;  // notes that come
+  std::unique_ptr<SharedCompletions::Share> completions_;
+  std::unique_ptr<verbs::QueuePair> queue_pair_;  // after the slots and completions: dropped before them
   SendRing ring_{kDepth};
   std::array<Posted, kDepth> posted_ = {};  // of the entries that are taken
   std::vector<uint32_t> drained_;

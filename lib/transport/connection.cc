@@ -53,28 +53,22 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Create(Context& context,
   return connection;
 }
 
-Connection::~Connection() { TearDown(); }
+Connection::~Connection() {
+  CHECK(!turn.listed) << "dropped while its completions are passed on";
+  TearDown();
+}
 
 absl::Status Connection::Open(Side side, const BulkChannel::Shape& shape) {
   RailLinks::User& links_user = *this;
   SecondaryRail::Host& rails_host = *this;
-  const Rail& rail = context_.rails[shape.primary];
+  SharedCompletions::User& user = *this;
   bulk_ = std::make_unique<BulkChannel>(context_, side, shape, peer_);
   rails_.emplace(context_, rails_host, *bulk_);
   links_ = std::make_unique<RailLinks>(context_, shape.primary, links_user);
-  const uint32_t depth =
-      ControlChannel::CompletionsFor(context_.options) + BulkChannel::CompletionsFor(side, shape.each);
-  auto completions = Completions::Create(rail.device, context_.loop, depth, [this] {
-    if (broken()) return;
-    completions_->Arm();  // and then drain
-    Work();
-  });
-  if (!completions.ok()) return completions.status();
-  completions_ = *std::move(completions);
-  auto control = ControlChannel::Create(context_, rail, completions_->queue());
+  auto control = ControlChannel::Create(context_, shape.primary, user);
   if (!control.ok()) return control.status();
   control_ = *std::move(control);
-  if (absl::Status s = bulk_->Make(shape.primary, completions_->queue()); !s.ok()) return s;
+  if (absl::Status s = bulk_->Make(shape.primary, user); !s.ok()) return s;
   links_->Add(0, control_->queue_pair());
   const uint32_t first = shape.primary * shape.each;
   for (uint32_t q = first; q < first + shape.each; ++q) links_->Add(q + 1, bulk_->queue_pair(q));
@@ -164,7 +158,7 @@ void Connection::Send(const Header& header, std::vector<uint8_t> body) {
 }
 
 void Connection::Wake() {
-  if (broken() || working_ || work_.armed()) return;
+  if (broken() || turn.listed || work_.armed()) return;  // listed: its turn comes in this task
   work_ = context_.loop.Post([this] { Work(); });
 }
 
@@ -202,52 +196,39 @@ void Connection::EndRequests(const BulkJob& job, const absl::Status& status) {
 
 // ---- work: completions are passed on, receives posted again, and what waits is sent
 
-// One task's share.
 void Connection::Work() {
   if (broken()) return;
-  budget_ = CopyBudget();
-  working_ = true;
-  size_t handled = 0;
-  // It stopped before the end, to let other tasks run; then another rail comes first in the next.
+  if (leaving_.ok()) {
+    CopyBudget budget;
+    return OnTurn(budget);
+  }
+  // What the peer sent before it left is taken in first.
   bool more = false;
-  const size_t count = std::max<size_t>(rails_->size(), 1);
-  for (size_t looked = 0; looked < count && !more; ++looked) {
-    SecondaryRail* rail = rails_->Find(static_cast<uint32_t>(drain_next_++ % count));
-    Completions* completions = rail == nullptr ? completions_.get() : rail->completions();
-    more = completions != nullptr && DrainCompletions(*completions, &handled);
-  }
-  working_ = false;
-  if (!leaving_.ok()) return more ? Wake() : Break(leaving_);
-  if (!broken()) {
-    OnTrouble({control_->Repost(), primary()});
-    OnTrouble(bulk_->Repost());
-  }
-  if (!broken()) {
-    OnTrouble({control_->Pump(budget_, &more), primary()});
-    OnTrouble(bulk_->Pump());
-  }
+  for (uint32_t rail = 0; rail < bulk_->shape().rails; ++rail) more |= context_.completions[rail]->Drain();
+  if (broken()) return;
+  more ? Wake() : Break(leaving_);
+}
+
+void Connection::OnTurn(CopyBudget& budget) {
+  if (broken()) return;
+  if (!leaving_.ok()) return Wake();
+  OnTrouble({control_->Repost(), primary()});
+  OnTrouble(bulk_->Repost());
+  if (broken()) return;
+  bool more = false;  // only the budget holds it back
+  OnTrouble({control_->Pump(budget, &more), primary()});
+  OnTrouble(bulk_->Pump());
   if (more) Wake();
 }
 
-// Passes on what has completed. Returns true when it stopped before the end.
-bool Connection::DrainCompletions(Completions& completions, size_t* handled) {
-  while (!broken()) {
-    if (*handled == kCompletionsPerTask || !budget_.Covers(context_.options.slot_size)) return true;
-    const verbs::Completion* completion = completions.Next();
-    if (completion == nullptr) return false;
-    ++*handled;
-    Handle(*completion);
-  }
-  return false;
-}
-
-void Connection::Handle(const verbs::Completion& completion) {
+void Connection::OnCompletion(const verbs::Completion& completion, CopyBudget& budget) {
+  if (broken()) return;
   const RequestId id = RequestId::Unpack(completion.id);
   if (id.queue > 0 && !bulk_->Has(id.queue - 1u)) return;
   if (completion.status != verbs::CompletionStatus::kSuccess) {
     HandleError(id, completion);
   } else if (id.receive) {
-    const absl::Status s = id.queue == 0 ? HandleReceive(id, completion) : HandleNote(id, completion);
+    const absl::Status s = id.queue == 0 ? HandleReceive(id, completion, budget) : HandleNote(id, completion);
     if (!s.ok()) BreakForViolation(s);
   } else {
     const absl::Status s = id.queue == 0 ? control_->OnSent(id.entry) : bulk_->OnSent(id.queue - 1u, id.entry);
@@ -257,11 +238,11 @@ void Connection::Handle(const verbs::Completion& completion) {
   if (SecondaryRail* rail = rails_->Find(bulk_->RailOfQueue(id.queue - 1u))) rail->OnTaken();
 }
 
-absl::Status Connection::HandleReceive(const RequestId& id, const verbs::Completion& completion) {
+absl::Status Connection::HandleReceive(const RequestId& id, const verbs::Completion& completion, CopyBudget& budget) {
   auto message = control_->OnReceived(id.entry, completion.byte_count);
   if (!message.ok()) return message.status();
   heard_ = true;
-  const absl::Status s = HandleMessage(*message);
+  const absl::Status s = HandleMessage(*message, budget);
   control_->Release(id.entry);
   return s;
 }
@@ -273,7 +254,7 @@ absl::Status Connection::HandleNote(const RequestId& id, const verbs::Completion
   return greeting ? absl::OkStatus() : user_.OnNote(Note::Unpack(*value));
 }
 
-absl::Status Connection::HandleMessage(const Message& message) {
+absl::Status Connection::HandleMessage(const Message& message, CopyBudget& budget) {
   switch (message.header.kind) {
     case MessageKind::kCredit:
       return absl::OkStatus();
@@ -288,7 +269,7 @@ absl::Status Connection::HandleMessage(const Message& message) {
       return rails_->OnPeerDown(message);
     default:
       if (absl::Status s = CheckKeys(message.header.remote.further, bulk_->shape()); !s.ok()) return s;
-      return user_.OnMessage(message, budget_);
+      return user_.OnMessage(message, budget);
   }
 }
 
@@ -363,7 +344,6 @@ void Connection::TearDown() {
   control_.reset();
   bulk_.reset();
   rails_.reset();
-  completions_.reset();
 }
 
 }  // namespace tokamak::transport

@@ -1,5 +1,5 @@
-// Connection joins two endpoints: a control channel, a bulk channel, the completion queues that
-// they complete into, and the connection manager's part. It knows nothing of transfers: what comes
+// Connection joins two endpoints: a control channel, a bulk channel and the connection manager's
+// part. It knows nothing of transfers: what comes
 // goes to its User.
 //
 // The side that pulls connects all queue pairs of the primary rail at once; the private data of
@@ -7,8 +7,9 @@
 // connection is up when every one of them is, and ends with any. Other rails join when the owner
 // has said where they are, and drop out by themselves (secondary_rail.h).
 //
-// Work is done in tasks: arm, drain, pass on, post again, return credits, send. A rail's completion
-// queue has an entry for everything that can be posted on it, so it cannot overrun.
+// Work is done in turns: after a batch of completions (shared_completions.h) or when somebody has
+// something to send, what was received is posted again, credits are returned, and what waits is
+// sent.
 //
 // Law: when OnBroken runs, the queue pairs are gone: no peer and no device touches memory through
 // this connection any more.
@@ -23,7 +24,6 @@
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lib/transport/bulk_channel.h"
-#include "lib/transport/completions.h"
 #include "lib/transport/context.h"
 #include "lib/transport/control_channel.h"
 #include "lib/transport/hello.h"
@@ -33,11 +33,15 @@
 #include "lib/transport/rail_messages.h"
 #include "lib/transport/request_id.h"
 #include "lib/transport/secondary_rails.h"
+#include "lib/transport/shared_completions.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::transport {
 
-class Connection final : private RailLinks::User, private SecondaryRail::Host, private PeerWatch::User {
+class Connection final : private RailLinks::User,
+                         private SecondaryRail::Host,
+                         private PeerWatch::User,
+                         private SharedCompletions::User {
  public:
   class User {
    public:
@@ -102,7 +106,6 @@ class Connection final : private RailLinks::User, private SecondaryRail::Host, p
 
  private:
   enum class State { kConnecting, kUp, kBroken };
-  static constexpr size_t kCompletionsPerTask = 1024;
 
   Connection(Context& context, const verbs::Address& peer, uint64_t token, Connection::User& user)
       : context_(context), peer_(peer), token_(token), user_(user) {}
@@ -116,16 +119,18 @@ class Connection final : private RailLinks::User, private SecondaryRail::Host, p
   void OnLinkLost(const verbs::ConnectionEvent& event) override;
   void OnBadHello(const absl::Status& status) override;
   // SecondaryRail::Host
-  void Work() override;
+  SharedCompletions::User& completions_user() override { return *this; }
   void SayDown(uint32_t rail) override;
   // PeerWatch::User
   bool busy() const override { return user_.busy(); }
+  // SharedCompletions::User
+  void OnCompletion(const verbs::Completion& completion, CopyBudget& budget) override;
+  void OnTurn(CopyBudget& budget) override;
 
-  bool DrainCompletions(Completions& completions, size_t* handled);
-  void Handle(const verbs::Completion& completion);
-  absl::Status HandleReceive(const RequestId& id, const verbs::Completion& completion);
+  void Work();
+  absl::Status HandleReceive(const RequestId& id, const verbs::Completion& completion, CopyBudget& budget);
   absl::Status HandleNote(const RequestId& id, const verbs::Completion& completion);
-  absl::Status HandleMessage(const Message& message);
+  absl::Status HandleMessage(const Message& message, CopyBudget& budget);
   void HandleError(const RequestId& id, const verbs::Completion& completion);
   void OnTrouble(const BulkChannel::Trouble& trouble);
   void BreakForViolation(const absl::Status& status);
@@ -140,17 +145,13 @@ class Connection final : private RailLinks::User, private SecondaryRail::Host, p
   absl::Status leaving_;  // why; OK while the peer is there
   absl::Status reason_;
 
-  // Dropped in this order, see TearDown: links, queue pairs, completion queues.
+  // Dropped in this order, see TearDown: links, queue pairs.
   std::unique_ptr<RailLinks> links_;  // of the primary rail
   std::unique_ptr<ControlChannel> control_;
   std::unique_ptr<BulkChannel> bulk_;
   absl::optional<SecondaryRails> rails_;
-  std::unique_ptr<Completions> completions_;  // of the primary rail
 
   bool heard_ = false;
-  size_t drain_next_ = 0;  // which rail's completions come first
-  CopyBudget budget_;
-  bool working_ = false;
 
   base::Timer work_;                 // Work, or the end
   base::Timer deadline_;             // until it is up

@@ -3,19 +3,20 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "lib/base/bytes.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/random.h"
 #include "lib/base/trace.h"
+#include "lib/transport/copy_budget.h"
 #include "lib/transport/endpoint.h"
 #include "lib/transport/lossy_paths.h"
 #include "lib/transport/peer_shares.h"
 #include "lib/transport/rail.h"
+#include "lib/transport/shared_completions.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::transport {
@@ -34,17 +35,6 @@ static_assert(kFlushGrace < kDrainGrace && kDrainGrace < kProbeInterval && kProb
 // Calls of one peer that we answer at once.
 constexpr uint32_t kMaxCallsServed = 256;
 
-// What one task may still copy (base::kMaxCopyPerTask).
-struct CopyBudget {
-  size_t left = base::kMaxCopyPerTask;
-  bool Covers(size_t size) const { return size <= left; }
-};
-
-inline void CopyWithin(CopyBudget& budget, base::EventLoop& loop, uint8_t* to, const uint8_t* from, size_t size) {
-  base::Copy(loop, to, from, size);
-  budget.left -= size < budget.left ? size : budget.left;
-}
-
 struct Context {
   base::EventLoop& loop;
   std::vector<Rail> rails;  // 1 to kMaxRails
@@ -55,7 +45,10 @@ struct Context {
   EndpointCounters counters;
   CallHandler call_handler;
 
-  absl::flat_hash_map<PullId, Pull*> pulls;  // alive; never visited in its own order
+  // Of each rail, from the endpoint's opening on.
+  std::vector<std::unique_ptr<SharedCompletions>> completions = {};
+
+  absl::flat_hash_map<PullId, Pull*> pulls = {};  // alive; never visited in its own order
   PullId next_pull = 1;
   PinId next_pin = 0;
   uint32_t serves = 0;   // alive

@@ -20,16 +20,17 @@ uint32_t ControlChannel::CompletionsFor(const EndpointOptions& options) {
   return SendSlots(options) + options.receive_slots;
 }
 
-absl::StatusOr<std::unique_ptr<ControlChannel>> ControlChannel::Create(Context& context, const Rail& rail,
-                                                                       verbs::CompletionQueue& completions) {
+absl::StatusOr<std::unique_ptr<ControlChannel>> ControlChannel::Create(Context& context, uint32_t rail,
+                                                                       SharedCompletions::User& user) {
   const EndpointOptions& options = context.options;
-  auto sends = Slots::Create(rail.domain, SendSlots(options), options.slot_size, verbs::kLocalRead);
+  verbs::ProtectionDomain& domain = context.rails[rail].domain;
+  auto sends = Slots::Create(domain, SendSlots(options), options.slot_size, verbs::kLocalRead);
   if (!sends.ok()) return sends.status();
-  auto receives = Slots::Create(rail.domain, options.receive_slots, options.slot_size,
-                                verbs::kLocalWrite | verbs::kRelaxedOrdering);
+  auto receives =
+      Slots::Create(domain, options.receive_slots, options.slot_size, verbs::kLocalWrite | verbs::kRelaxedOrdering);
   if (!receives.ok()) return receives.status();
   std::unique_ptr<ControlChannel> channel(new ControlChannel(context, *std::move(sends), *std::move(receives)));
-  if (absl::Status s = channel->Open(rail, completions); !s.ok()) return s;
+  if (absl::Status s = channel->Open(rail, user); !s.ok()) return s;
   return channel;
 }
 
@@ -43,16 +44,19 @@ ControlChannel::ControlChannel(Context& context, Slots sends, Slots receives)
   released_.reserve(receives_.count());
 }
 
-absl::Status ControlChannel::Open(const Rail& rail, verbs::CompletionQueue& completions) {
+absl::Status ControlChannel::Open(uint32_t rail, SharedCompletions::User& user) {
+  auto completions = context_.completions[rail]->Reserve(CompletionsFor(context_.options));
+  if (!completions.ok()) return completions.status();
+  completions_ = *std::move(completions);
   verbs::QueuePairOptions options;
-  options.send_queue = &completions;
-  options.receive_queue = &completions;
+  options.send_queue = options.receive_queue = &completions_->queue();
   options.max_send_requests = sends_.count();
   options.max_receive_requests = receives_.count();
-  options.max_inline = max_inline_ = std::min(rail.device.limits().max_inline, kMaxInline);
-  auto queue_pair = rail.domain.CreateQueuePair(options);
+  options.max_inline = max_inline_ = std::min(context_.rails[rail].device.limits().max_inline, kMaxInline);
+  auto queue_pair = context_.rails[rail].domain.CreateQueuePair(options);
   if (!queue_pair.ok()) return queue_pair.status();
   queue_pair_ = *std::move(queue_pair);
+  completions_->Bind(*queue_pair_, user);
   for (uint32_t slot = 0; slot < receives_.count(); ++slot) released_.push_back(slot);
   if (absl::Status s = Repost(); !s.ok()) return s;
   credits_.TakeOwed();  // the peer learns of these with the hello
@@ -167,7 +171,7 @@ void ControlChannel::Flush() {
 
 absl::Status ControlChannel::OnSent(uint32_t entry) {
   if (ring_.Complete(entry)) {
-    ++completions_;
+    ++completed_;
     if (drained()) draining_ = false;
     return absl::OkStatus();
   }

@@ -20,6 +20,7 @@
 #include "lib/transport/hello.h"
 #include "lib/transport/message.h"
 #include "lib/transport/request_id.h"
+#include "lib/transport/shared_completions.h"
 #include "lib/transport/slots.h"
 #include "lib/verbs/verbs.h"
 
@@ -43,8 +44,8 @@ class ControlChannel final {
   static constexpr uint32_t kMaxInline = 256;  // bytes; more is not asked of a device
 
   // Makes the queue pair and posts its receives.
-  static absl::StatusOr<std::unique_ptr<ControlChannel>> Create(Context& context, const Rail& rail,
-                                                                verbs::CompletionQueue& completions);
+  static absl::StatusOr<std::unique_ptr<ControlChannel>> Create(Context& context, uint32_t rail,
+                                                                SharedCompletions::User& user);
   // Completions that may be there at once.
   static uint32_t CompletionsFor(const EndpointOptions& options);
 
@@ -66,8 +67,8 @@ class ControlChannel final {
   // Most messages need no completion of their own: the next has one.
   void AskCompletion() { completion_asked_ = true; }
   // Completions that the device owes, and those that it has given.
-  bool completion_owed() const { return completions_ < signaled_; }
-  uint64_t completions() const { return completions_; }
+  bool completion_owed() const { return completed_ < signaled_; }
+  uint64_t completions() const { return completed_; }
 
   // Bytes of body that the peer's slots, and ours, hold.
   uint32_t max_body() const { return max_message_ - static_cast<uint32_t>(kHeaderSize); }
@@ -98,7 +99,7 @@ class ControlChannel final {
   };
 
   ControlChannel(Context& context, Slots sends, Slots receives);
-  absl::Status Open(const Rail& rail, verbs::CompletionQueue& completions);
+  absl::Status Open(uint32_t rail, SharedCompletions::User& user);
   bool SendNext(CopyBudget& budget, bool* more);
   bool Claim();
   void ReturnCredits();
@@ -108,7 +109,8 @@ class ControlChannel final {
   Context& context_;
   Slots sends_;
   Slots receives_;
-  std::unique_ptr<verbs::QueuePair> queue_pair_;  // after the slots: dropped before them
+  std::unique_ptr<SharedCompletions::Share> completions_;
+  std::unique_ptr<verbs::QueuePair> queue_pair_;  // after the slots and completions: dropped before them
   uint32_t max_inline_ = 0;
   uint32_t max_message_ = kMinSlotSize;
   size_t max_queued_ = 0;
@@ -123,7 +125,7 @@ class ControlChannel final {
   bool draining_ = false;
   bool completion_asked_ = false;
   uint64_t signaled_ = 0;  // messages
-  uint64_t completions_ = 0;
+  uint64_t completed_ = 0;
 
   std::array<verbs::SendRequest, kPostBatch> staged_;
   std::array<verbs::Sge, kPostBatch> pieces_;

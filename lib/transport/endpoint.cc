@@ -32,12 +32,22 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
  public:
   EndpointImpl(base::EventLoop& loop, absl::Span<const Rail> rails, Source& source, base::Random random,
                base::Trace& trace, const EndpointOptions& options)
-      : context_{loop, {rails.begin(), rails.end()}, source, random, trace, options, {}, {}, {}}, refused_calls_(loop) {
+      : context_{loop, {rails.begin(), rails.end()}, source, random, trace, options, {}, {}}, refused_calls_(loop) {
     context_.next_pin = context_.random.Next();  // far from those of other endpoints with the same source
     for (uint32_t rail = 0; rail < rails.size(); ++rail) {
       device_watches_.push_back(rails[rail].device.Watch(
           loop, [this, rail](const verbs::DeviceEventInfo& info) { OnDeviceEvent(rail, info); }));
     }
+  }
+
+  // Before anything else.
+  absl::Status Open() {
+    for (const Rail& rail : context_.rails) {
+      auto completions = SharedCompletions::Create(rail.device, context_.loop, context_.options.slot_size);
+      if (!completions.ok()) return completions.status();
+      context_.completions.push_back(*std::move(completions));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status Listen(const verbs::Address& address) override {
@@ -323,7 +333,9 @@ absl::StatusOr<std::unique_ptr<Endpoint>> Endpoint::Open(base::EventLoop& loop, 
                                                          const EndpointOptions& options) {
   auto checked = CheckOptions(options, rails);
   if (!checked.ok()) return checked.status();
-  return std::make_unique<EndpointImpl>(loop, rails, source, random, trace, *checked);
+  auto endpoint = std::make_unique<EndpointImpl>(loop, rails, source, random, trace, *checked);
+  if (absl::Status s = endpoint->Open(); !s.ok()) return s;
+  return endpoint;
 }
 
 }  // namespace tokamak::transport

@@ -21,16 +21,7 @@ void SecondaryRail::Join(const verbs::Address& peer) {
 absl::Status SecondaryRail::Prepare() {
   const uint32_t each = bulk_.shape().each;
   peer_is_down_ = false;
-  if (completions_ == nullptr) {
-    auto made = Completions::Create(context_.rails[rail_].device, context_.loop,
-                                    BulkChannel::CompletionsFor(side_, each), [this] {
-                                      completions_->Arm();  // and then drain
-                                      host_.Work();
-                                    });
-    if (!made.ok()) return made.status();
-    completions_ = *std::move(made);
-  }
-  if (absl::Status s = bulk_.Make(rail_, completions_->queue()); !s.ok()) return s;
+  if (absl::Status s = bulk_.Make(rail_, host_.completions_user()); !s.ok()) return s;
   RailLinks::User& user = *this;
   links_ = std::make_unique<RailLinks>(context_, rail_, user);
   for (uint32_t q = rail_ * each; q < (rail_ + 1) * each; ++q) links_->Add(q + 1, bulk_.queue_pair(q));
@@ -96,7 +87,6 @@ void SecondaryRail::Drop() {
   DropLinks();
   state_ = peer_is_down_ ? State::kAbsent : State::kWaiting;
   bulk_.Drop(rail_);
-  if (completions_ != nullptr) completions_->Forget();
   host_.SayDown(rail_);
   host_.Wake();
   if (state_ == State::kAbsent) Rest();

@@ -22,7 +22,6 @@
 
 #include "absl/status/status.h"
 #include "lib/transport/bulk_channel.h"
-#include "lib/transport/completions.h"
 #include "lib/transport/context.h"
 #include "lib/transport/hello.h"
 #include "lib/transport/rail_links.h"
@@ -40,8 +39,8 @@ class SecondaryRail final : private RailLinks::User {
     virtual Hello MyHello(uint32_t queue) const = 0;
     // There is something to post.
     virtual void Wake() = 0;
-    // Completions are there to be drained.
-    virtual void Work() = 0;
+    // Whose completions those of the rail are.
+    virtual SharedCompletions::User& completions_user() = 0;
     virtual void SayDown(uint32_t rail) = 0;
   };
 
@@ -54,8 +53,6 @@ class SecondaryRail final : private RailLinks::User {
   // The owner: the peer asks for one of its queue pairs.
   absl::Status Accept(verbs::ConnectionRequest& request, const Hello& theirs);
 
-  // Null: it was never joined.
-  Completions* completions() { return completions_.get(); }
   // A completion of it was taken in.
   void OnTaken();
 
@@ -88,12 +85,11 @@ class SecondaryRail final : private RailLinks::User {
   const BulkChannel::Side side_;
   const uint32_t rail_;
   State state_ = State::kAbsent;
-  bool peer_is_down_ = false;                 // it has said so in this life
-  bool device_is_gone_ = false;               // for good
-  verbs::Address peer_;                       // the puller's, to join
-  std::unique_ptr<Completions> completions_;  // made once: queue pairs come and go in it
-  std::unique_ptr<RailLinks> links_;          // of this life
-  base::Timer timer_;                         // joining: its deadline; failing: the grace; absent: the next try
+  bool peer_is_down_ = false;         // it has said so in this life
+  bool device_is_gone_ = false;       // for good
+  verbs::Address peer_;               // the puller's, to join
+  std::unique_ptr<RailLinks> links_;  // of this life
+  base::Timer timer_;                 // joining: its deadline; failing: the grace; absent: the next try
 };
 
 }  // namespace tokamak::transport
