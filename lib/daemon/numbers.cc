@@ -72,6 +72,7 @@ void AddEngineNumbers(size_t engine, size_t rails, const transport::EndpointCoun
   add("serves_failed_total", counters.serves_failed);
   add("downgrades_total", counters.downgrades);
   add("credit_stalls_total", counters.credit_stalls);
+  add("windows_grown_total", counters.windows_grown);
   add("connections_opened_total", counters.connections_opened);
   add("connections_lost_total", counters.connections_lost);
   add("requesters_gone_total", counters.requesters_gone);

@@ -14,7 +14,8 @@ BulkChannel::BulkChannel(Context& context, Side side, const Shape& shape, const 
 
 absl::Status BulkChannel::Make(uint32_t rail, SharedCompletions::User& user) {
   for (uint32_t q = rail * shape_.each; q < (rail + 1) * shape_.each; ++q) {
-    auto queue = BulkQueue::Create(context_.rails[rail], *context_.completions[rail], user, side_, q);
+    auto queue =
+        BulkQueue::Create(context_.rails[rail], *context_.notes[rail], *context_.completions[rail], user, side_, q);
     if (!queue.ok()) return queue.status();
     queues_[q] = *std::move(queue);
   }

@@ -9,26 +9,31 @@
 
 namespace tokamak::transport {
 
-absl::StatusOr<std::unique_ptr<BulkQueue>> BulkQueue::Create(const Rail& rail, SharedCompletions& completions,
+absl::StatusOr<std::unique_ptr<BulkQueue>> BulkQueue::Create(const Rail& rail, SlotPool& notes,
+                                                             SharedCompletions& completions,
                                                              SharedCompletions::User& user, Side side,
                                                              uint32_t number) {
-  auto sends = Slots::Create(rail.domain, kDepth, kNoteSize, verbs::kLocalRead);
-  if (!sends.ok()) return sends.status();
-  auto receives =
-      Slots::Create(rail.domain, ReceivesFor(side), kNoteSize, verbs::kLocalWrite | verbs::kRelaxedOrdering);
-  if (!receives.ok()) return receives.status();
-  std::unique_ptr<BulkQueue> queue(new BulkQueue(rail, side, number, *std::move(sends), *std::move(receives)));
+  const auto slot = notes.Take();
+  if (!slot.ok()) return slot.status();
+  std::unique_ptr<BulkQueue> queue(new BulkQueue(rail, notes, *slot, side, number));
   if (absl::Status s = queue->MakeQueuePair(rail, completions, user); !s.ok()) return s;
   return queue;
 }
 
-BulkQueue::BulkQueue(const Rail& rail, Side side, uint32_t number, Slots sends, Slots receives)
-    : side_(side),
-      number_(number),
-      device_has_immediates_(rail.device.limits().immediate),
-      sends_(std::move(sends)),
-      receives_(std::move(receives)) {
-  drained_.reserve(receives_.count());
+BulkQueue::BulkQueue(const Rail& rail, SlotPool& notes, uint32_t slot, Side side, uint32_t number)
+    : side_(side), number_(number), device_has_immediates_(rail.device.limits().immediate), notes_(notes), slot_(slot) {
+  drained_.reserve(ReceivesFor(side));
+}
+
+BulkQueue::~BulkQueue() {
+  queue_pair_.reset();
+  notes_.Give(slot_);
+}
+
+verbs::Sge BulkQueue::NoteAt(uint32_t index) const {
+  verbs::Sge piece = notes_.Piece(slot_, kNoteSize);
+  piece.address += index * kNoteSize;
+  return piece;
 }
 
 absl::Status BulkQueue::MakeQueuePair(const Rail& rail, SharedCompletions& completions, SharedCompletions::User& user) {
@@ -38,14 +43,14 @@ absl::Status BulkQueue::MakeQueuePair(const Rail& rail, SharedCompletions& compl
   verbs::QueuePairOptions options;
   options.send_queue = options.receive_queue = &completions_->queue();
   options.max_send_requests = kDepth;
-  options.max_receive_requests = receives_.count();
+  options.max_receive_requests = ReceivesFor(side_);
   options.max_inline = max_inline_ = std::min(rail.device.limits().max_inline, kNoteSize);
   options.remote_access = side_ == Side::kPuller ? verbs::kRemoteWrite : verbs::kRemoteRead;
   auto queue_pair = rail.domain.CreateQueuePair(options);
   if (!queue_pair.ok()) return queue_pair.status();
   queue_pair_ = *std::move(queue_pair);
   completions_->Bind(*queue_pair_, user);
-  for (uint32_t entry = 0; entry < receives_.count(); ++entry) drained_.push_back(entry);
+  for (uint32_t entry = 0; entry < ReceivesFor(side_); ++entry) drained_.push_back(entry);
   return Repost();
 }
 
@@ -70,9 +75,9 @@ verbs::SendRequest& BulkQueue::Stage(BulkJob* job, uint32_t share, const verbs::
 
 void BulkQueue::StageNote(BulkJob* job, uint32_t share, uint32_t value) {
   verbs::SendRequest& request = Stage(job, share, {});
-  const uint32_t slot = RequestId::Unpack(request.id).entry;
-  base::StoreLittle<uint32_t>(sends_.at(slot), value);
-  pieces_[staged_count_ - 1] = sends_.Piece(slot, kNoteSize);
+  const verbs::Sge note = Sent(RequestId::Unpack(request.id).entry);
+  base::StoreLittle<uint32_t>(note.address, value);
+  pieces_[staged_count_ - 1] = note;
   if (max_inline_ >= kNoteSize) request.flags = request.flags | verbs::kInline;
 }
 
@@ -98,14 +103,15 @@ absl::StatusOr<uint32_t> BulkQueue::OnReceived(uint32_t entry, const verbs::Comp
   if (completion.byte_count != kNoteSize) {
     return absl::InvalidArgumentError(absl::StrCat("a note of ", completion.byte_count, " bytes"));
   }
-  const uint32_t value = base::LoadLittle<uint32_t>(receives_.at(entry));
+  const uint32_t value = base::LoadLittle<uint32_t>(Received(entry).address);
   if (value == Note::kGreeting && !failed_) open_ = true;
   return value;
 }
 
 absl::Status BulkQueue::Repost() {
   if (failed_) return absl::OkStatus();
-  const verbs::PostResult result = PostReceives(*queue_pair_, receives_, drained_, queue());
+  const verbs::PostResult result =
+      PostReceives(*queue_pair_, drained_, queue(), [this](uint32_t entry) { return Received(entry); });
   receives_posted_ += static_cast<uint32_t>(result.accepted);
   if (!result.ok()) return result.status;
   drained_.clear();

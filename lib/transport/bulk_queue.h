@@ -14,6 +14,7 @@
 #include "lib/transport/rail.h"
 #include "lib/transport/request_id.h"
 #include "lib/transport/shared_completions.h"
+#include "lib/transport/slot_pool.h"
 #include "lib/transport/slots.h"
 #include "lib/verbs/verbs.h"
 
@@ -27,6 +28,8 @@ class BulkQueue final {
   static constexpr uint32_t kWritesInFlight = 16;  // of these
   static constexpr uint32_t kNotes = 128;          // receives of a puller's: notes of writes pulled at once
   static constexpr uint32_t kGreetings = 2;        // the same of an owner's
+  static constexpr uint32_t kNoteSize = 4;         // bytes
+  static constexpr uint32_t kNotesSize = (kDepth + kNotes) * kNoteSize;
   static_assert(kWritesInFlight + 1 < kDepth, "a window of writes and their notes fit the queue");
 
   // A request that was posted: `bytes` of a share of a job, or a note (0 bytes). Without a
@@ -38,8 +41,11 @@ class BulkQueue final {
   };
 
   // Makes the queue pair and posts its receives. `number` is the connection's for it, from 0 on.
-  static absl::StatusOr<std::unique_ptr<BulkQueue>> Create(const Rail& rail, SharedCompletions& completions,
+  // What leaves and comes lies in a slot of `notes`.
+  static absl::StatusOr<std::unique_ptr<BulkQueue>> Create(const Rail& rail, SlotPool& notes,
+                                                           SharedCompletions& completions,
                                                            SharedCompletions::User& user, Side side, uint32_t number);
+  ~BulkQueue();
   // Completions that may be there at once.
   static uint32_t CompletionsFor(Side side) { return kDepth + ReceivesFor(side); }
 
@@ -84,20 +90,23 @@ class BulkQueue final {
   }
 
  private:
-  static constexpr uint32_t kNoteSize = 4;  // bytes
   static constexpr uint32_t ReceivesFor(Side side) { return side == Side::kPuller ? kNotes : kGreetings; }
 
-  BulkQueue(const Rail& rail, Side side, uint32_t number, Slots sends, Slots receives);
+  BulkQueue(const Rail& rail, SlotPool& notes, uint32_t slot, Side side, uint32_t number);
+  verbs::Sge NoteAt(uint32_t index) const;
+  // Notes that leave come first.
+  verbs::Sge Sent(uint32_t entry) const { return NoteAt(entry); }
+  verbs::Sge Received(uint32_t entry) const { return NoteAt(kDepth + entry); }
   absl::Status MakeQueuePair(const Rail& rail, SharedCompletions& completions, SharedCompletions::User& user);
   uint8_t queue() const { return static_cast<uint8_t>(number_ + 1); }  // of RequestId
 
   const Side side_;
   const uint32_t number_;
   const bool device_has_immediates_;
-  Slots sends_;     // notes that leave
-  Slots receives_;  // notes that come
+  SlotPool& notes_;
+  const uint32_t slot_;
   std::unique_ptr<SharedCompletions::Share> completions_;
-  std::unique_ptr<verbs::QueuePair> queue_pair_;  // after the slots and completions: dropped before them
+  std::unique_ptr<verbs::QueuePair> queue_pair_;  // after its completions: dropped before them
   SendRing ring_{kDepth};
   std::array<Posted, kDepth> posted_ = {};  // of the entries that are taken
   std::vector<uint32_t> drained_;

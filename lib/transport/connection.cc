@@ -89,6 +89,7 @@ Hello Connection::MyHello(uint32_t queue) const {
   hello.rails = static_cast<uint8_t>(shape.rails);
   hello.primary = static_cast<uint8_t>(shape.primary);
   hello.slot_size = options.slot_size;
+  hello.first_slots = options.first_slots;
   hello.receive_slots = options.receive_slots;
   hello.max_transfers = PeerShares::PartOf(options.max_transfers);
   hello.max_calls = kMaxCallsServed;
@@ -218,6 +219,7 @@ void Connection::OnTurn(CopyBudget& budget) {
   bool more = false;  // only the budget holds it back
   OnTrouble({control_->Pump(budget, &more), primary()});
   OnTrouble(bulk_->Pump());
+  if (watch_.has_value()) watch_->OnTurn();
   if (more) Wake();
 }
 
@@ -257,6 +259,7 @@ absl::Status Connection::HandleNote(const RequestId& id, const verbs::Completion
 absl::Status Connection::HandleMessage(const Message& message, CopyBudget& budget) {
   switch (message.header.kind) {
     case MessageKind::kCredit:
+    case MessageKind::kRelease:
       return absl::OkStatus();
     case MessageKind::kRails: {
       auto rails = DecodeRails(message.body);

@@ -17,6 +17,7 @@
 #include "lib/transport/peer_shares.h"
 #include "lib/transport/rail.h"
 #include "lib/transport/shared_completions.h"
+#include "lib/transport/slot_pool.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::transport {
@@ -47,6 +48,8 @@ struct Context {
 
   // Of each rail, from the endpoint's opening on.
   std::vector<std::unique_ptr<SharedCompletions>> completions = {};
+  std::vector<std::unique_ptr<SlotPool>> slots = {};  // of messages
+  std::vector<std::unique_ptr<SlotPool>> notes = {};  // BulkQueue::kNotesSize bytes for each bulk queue pair
 
   absl::flat_hash_map<PullId, Pull*> pulls = {};  // alive; never visited in its own order
   PullId next_pull = 1;

@@ -22,50 +22,62 @@ uint32_t ControlChannel::CompletionsFor(const EndpointOptions& options) {
 
 absl::StatusOr<std::unique_ptr<ControlChannel>> ControlChannel::Create(Context& context, uint32_t rail,
                                                                        SharedCompletions::User& user) {
-  const EndpointOptions& options = context.options;
-  verbs::ProtectionDomain& domain = context.rails[rail].domain;
-  auto sends = Slots::Create(domain, SendSlots(options), options.slot_size, verbs::kLocalRead);
-  if (!sends.ok()) return sends.status();
-  auto receives =
-      Slots::Create(domain, options.receive_slots, options.slot_size, verbs::kLocalWrite | verbs::kRelaxedOrdering);
-  if (!receives.ok()) return receives.status();
-  std::unique_ptr<ControlChannel> channel(new ControlChannel(context, *std::move(sends), *std::move(receives)));
+  std::unique_ptr<ControlChannel> channel(new ControlChannel(context, rail));
   if (absl::Status s = channel->Open(rail, user); !s.ok()) return s;
   return channel;
 }
 
-ControlChannel::ControlChannel(Context& context, Slots sends, Slots receives)
+ControlChannel::ControlChannel(Context& context, uint32_t rail)
     : context_(context),
-      sends_(std::move(sends)),
-      receives_(std::move(receives)),
+      slots_(*context.slots[rail]),
+      most_(context.options.receive_slots),
+      send_slots_(SendSlots(context.options), kNoSlot),
       max_queued_(4 * size_t{context.options.max_transfers} + 4 * kMaxCallsServed),
-      credits_(kMinReceiveSlots, context.options.receive_slots),
-      ring_(sends_.count()) {
-  released_.reserve(receives_.count());
+      credits_(kMinFirstSlots, kMinFirstSlots, kMinFirstSlots),
+      ring_(SendSlots(context.options)) {}
+
+ControlChannel::~ControlChannel() {
+  queue_pair_.reset();
+  for (const uint32_t slot : receive_slots_) slots_.Give(slot);
+  for (const uint32_t slot : send_slots_) {
+    if (slot != kNoSlot) slots_.Give(slot);
+  }
 }
 
 absl::Status ControlChannel::Open(uint32_t rail, SharedCompletions::User& user) {
-  auto completions = context_.completions[rail]->Reserve(CompletionsFor(context_.options));
+  const uint32_t first = context_.options.first_slots;
+  auto completions = context_.completions[rail]->Reserve(ring_.entries() + first, most_ - first);
   if (!completions.ok()) return completions.status();
   completions_ = *std::move(completions);
   verbs::QueuePairOptions options;
   options.send_queue = options.receive_queue = &completions_->queue();
-  options.max_send_requests = sends_.count();
-  options.max_receive_requests = receives_.count();
+  options.max_send_requests = ring_.entries();
+  options.max_receive_requests = most_;
   options.max_inline = max_inline_ = std::min(context_.rails[rail].device.limits().max_inline, kMaxInline);
   auto queue_pair = context_.rails[rail].domain.CreateQueuePair(options);
   if (!queue_pair.ok()) return queue_pair.status();
   queue_pair_ = *std::move(queue_pair);
   completions_->Bind(*queue_pair_, user);
-  for (uint32_t slot = 0; slot < receives_.count(); ++slot) released_.push_back(slot);
+  if (absl::Status s = AddReceives(first); !s.ok()) return s;
   if (absl::Status s = Repost(); !s.ok()) return s;
   credits_.TakeOwed();  // the peer learns of these with the hello
   return absl::OkStatus();
 }
 
+absl::Status ControlChannel::AddReceives(uint32_t count) {
+  for (; count > 0; --count) {
+    const auto slot = slots_.Take();
+    if (!slot.ok()) return slot.status();
+    receive_slots_.push_back(*slot);
+    released_.push_back(*slot);
+    ++window_;
+  }
+  return absl::OkStatus();
+}
+
 void ControlChannel::OnPeerHello(const Hello& peer) {
-  credits_ = Credits(peer.receive_slots, receives_.count());
-  max_message_ = std::min(sends_.size(), peer.slot_size);
+  credits_ = Credits(peer.first_slots, peer.receive_slots, window_);
+  max_message_ = std::min(slots_.size(), peer.slot_size);
 }
 
 absl::Status ControlChannel::Send(const Header& header, std::vector<uint8_t> body) {
@@ -76,9 +88,7 @@ absl::Status ControlChannel::Send(const Header& header, std::vector<uint8_t> bod
   return absl::OkStatus();
 }
 
-void ControlChannel::Probe() {
-  if (enabled_ && queue_.empty() && credits_.can_take()) queue_.Push({});
-}
+void ControlChannel::Probe() { probe_ = enabled_ && queue_.empty(); }
 
 void ControlChannel::Drain() {
   if (draining_ || drained()) return;
@@ -88,8 +98,9 @@ void ControlChannel::Drain() {
 
 absl::Status ControlChannel::Pump(CopyBudget& budget, bool* more) {
   if (!enabled_) return absl::OkStatus();
-  while (SendNext(budget, more)) {
+  while (post_status_.ok() && SendNext(budget, more)) {
   }
+  SendProbe();
   ReturnCredits();
   Flush();
   return post_status_;
@@ -104,20 +115,21 @@ bool ControlChannel::SendNext(CopyBudget& budget, bool* more) {
     return false;
   }
   if (!Claim()) return false;
-  const uint32_t entry = ring_.Take();
-  const absl::Span<uint8_t> space(sends_.at(entry), max_message_);
+  const absl::Span<uint8_t> space(slots_.at(slot_), max_message_);
   if (!queue_.empty()) {
     Outgoing next = queue_.Pop();
     next.header.credits = credits_.TakeOwed();
-    Stage(entry, EncodeMessage(next.header, next.body, space));
+    if (!credits_.can_take() && more_waits()) next.header.flags |= kMoreSlots;
+    Stage(EncodeMessage(next.header, next.body, space));
     return true;
   }
   Stream* stream = streams_.PopFront();
   Header header;
   const size_t body_size = stream->Next(&header, space.data() + kHeaderSize, max_body(), budget);
   header.credits = credits_.TakeOwed();
+  if (!credits_.can_take() && (more_waits() || !stream->over())) header.flags |= kMoreSlots;
   EncodeHeader(header, body_size, space.data());
-  Stage(entry, kHeaderSize + body_size);
+  Stage(kHeaderSize + body_size);
   if (stream->over()) {
     stream->OnOver();
   } else {
@@ -126,34 +138,81 @@ bool ControlChannel::SendNext(CopyBudget& budget, bool* more) {
   return true;
 }
 
-// A slot of ours and a credit.
+// An entry, a slot and a credit.
 bool ControlChannel::Claim() {
   if (ring_.full()) return false;
-  if (!credits_.Take()) {
+  if (!credits_.can_take()) {
     if (!stalled_) ++context_.counters.credit_stalls;
     stalled_ = true;
     return false;
   }
   stalled_ = false;
-  return true;
+  return TakeSlot() && credits_.Take();
+}
+
+// False: the connection ends, with the reason.
+bool ControlChannel::TakeSlot() {
+  const auto slot = slots_.Take();
+  if (slot.ok()) {
+    slot_ = *slot;
+  } else {
+    post_status_ = slot.status();
+  }
+  return slot.ok();
 }
 
 void ControlChannel::ReturnCredits() {
-  if (!credits_.return_due() || ring_.full() || !credits_.TakeForReturn()) return;
-  const uint32_t entry = ring_.Take();
+  const bool due = credits_.return_due() && credits_.can_return();
+  const bool rest = std::exchange(resting_, false) && OwesSpare() && credits_.can_take();
+  if ((!due && !rest) || ring_.full() || !TakeSlot()) return;
+  CHECK(credits_.TakeForReturn());
+  // Of a larger window credits come back with other messages, or more of them at once.
+  grow_ |= due && unanswered_ > 1;
   Header header;
   header.credits = credits_.TakeOwed();
-  Stage(entry, EncodeMessage(header, {}, absl::MakeSpan(sends_.at(entry), max_message_)));
+  if (more_waits()) header.flags |= kMoreSlots;
+  Stage(EncodeMessage(header, {}, {slots_.at(slot_), max_message_}));
 }
 
-void ControlChannel::Stage(uint32_t entry, size_t size) {
+// Where messages leave, these are probes enough.
+void ControlChannel::SendProbe() {
+  if (!std::exchange(probe_, false) || !credits_.can_probe() || ring_.full() || !TakeSlot()) return;
+  CHECK(credits_.TakeForProbe());
+  Header header;
+  header.credits = credits_.TakeOwed();
+  Stage(EncodeMessage(header, {}, {slots_.at(slot_), max_message_}));
+}
+
+bool ControlChannel::OwesSpare() const { return credits_.owed() > 0 && window_ > context_.options.first_slots; }
+
+void ControlChannel::Rest() {
+  resting_ = true;
+  while (credits_.spare() > 0 && !more_waits() && !ring_.full() && TakeSlot() && credits_.Take()) {
+    Header header;
+    header.kind = MessageKind::kRelease;
+    header.credits = credits_.TakeOwed();
+    completion_asked_ |= credits_.spare() == 0;  // with the last, all slots come back
+    Stage(EncodeMessage(header, {}, {slots_.at(slot_), max_message_}));
+  }
+  Flush();
+}
+
+void ControlChannel::Stage(size_t size) {
   if (staged_count_ == kPostBatch) Flush();
-  pieces_[staged_count_] = sends_.Piece(entry, static_cast<uint32_t>(size));
+  const uint32_t entry = ring_.Take();
+  const uint32_t slot = std::exchange(slot_, kNoSlot);
+  unanswered_ = 0;
+  pieces_[staged_count_] = slots_.Piece(slot, static_cast<uint32_t>(size));
   verbs::SendRequest& request = staged_[staged_count_];
   request = {};
   request.id = RequestId{0, false, entry}.Pack();
   request.sges = absl::MakeConstSpan(&pieces_[staged_count_], 1);
-  if (size <= max_inline_) request.flags = request.flags | verbs::kInline;
+  if (size <= max_inline_) {
+    request.flags = request.flags | verbs::kInline;
+    inline_slots_[inline_count_++] = slot;
+  } else {
+    send_slots_[entry] = slot;
+  }
   if (ring_.signal_due() || draining_ || completion_asked_) {
     request.flags = request.flags | verbs::kSignaled;
     completion_asked_ = false;
@@ -166,33 +225,77 @@ void ControlChannel::Flush() {
   if (staged_count_ == 0) return;
   const verbs::PostResult result = queue_pair_->PostSend(absl::MakeConstSpan(staged_.data(), staged_count_));
   staged_count_ = 0;
+  while (inline_count_ > 0) slots_.Give(inline_slots_[--inline_count_]);
   if (!result.ok()) post_status_ = result.status;
 }
 
 absl::Status ControlChannel::OnSent(uint32_t entry) {
-  if (ring_.Complete(entry)) {
-    ++completed_;
-    if (drained()) draining_ = false;
-    return absl::OkStatus();
+  const uint32_t oldest = ring_.oldest(), taken = ring_.taken();
+  if (!ring_.Complete(entry)) {
+    return absl::InternalError(absl::StrCat("the device completed send ", entry, ", which is not posted"));
   }
-  return absl::InternalError(absl::StrCat("the device completed send ", entry, ", which is not posted"));
+  for (uint32_t i = 0; i < taken - ring_.taken(); ++i) {
+    const uint32_t slot = std::exchange(send_slots_[(oldest + i) % ring_.entries()], kNoSlot);
+    if (slot != kNoSlot) slots_.Give(slot);
+  }
+  ++completed_;
+  if (drained()) draining_ = false;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Message> ControlChannel::OnReceived(uint32_t slot, uint32_t byte_count) {
-  CHECK_LT(slot, receives_.count());
   ++received_;
-  auto message = DecodeMessage({receives_.at(slot), std::min(byte_count, receives_.size())});
+  auto message = DecodeMessage({slots_.at(slot), std::min(byte_count, slots_.size())});
   if (!message.ok()) return message.status();
-  if (absl::Status s = credits_.Grant(message->header.credits); !s.ok()) return s;
+  const Header& header = message->header;
+  if (absl::Status s = credits_.Grant(header.credits); !s.ok()) return s;
+  grow_ |= (header.flags & kMoreSlots) != 0;
+  given_up_ = header.kind == MessageKind::kRelease;
+  resting_ |= given_up_;
+  if (!given_up_ && header.kind != MessageKind::kCredit) ++unanswered_;
+  if (given_up_ && window_ == context_.options.first_slots) {
+    return absl::InvalidArgumentError(absl::StrCat("the peer gives up one of the first ", window_, " slots"));
+  }
   return message;
 }
 
+void ControlChannel::Release(uint32_t slot) {
+  const auto place = [&] { return std::find(receive_slots_.begin(), receive_slots_.end(), slot); };
+  if (!std::exchange(given_up_, false)) {
+    // Small windows move to the lowest blocks, so that those of a busy time come free.
+    if (window_ == context_.options.first_slots && slots_.HasLower(slot)) {
+      const auto lower = slots_.Take();
+      CHECK(lower.ok()) << lower.status();
+      slots_.Give(slot);
+      slot = *place() = *lower;
+    }
+    return released_.push_back(slot);
+  }
+  receive_slots_.erase(place());
+  slots_.Give(slot);
+  credits_.SetOwn(--window_);
+  completions_->Shrink(1);
+}
+
 absl::Status ControlChannel::Repost() {
-  const verbs::PostResult result = PostReceives(*queue_pair_, receives_, released_, 0);
+  if (std::exchange(grow_, false)) GrowWindow();
+  const verbs::PostResult result =
+      PostReceives(*queue_pair_, released_, 0, [this](uint32_t slot) { return slots_.Piece(slot, slots_.size()); });
   if (!result.ok()) return result.status;
   credits_.Owe(static_cast<uint32_t>(released_.size()));
   released_.clear();
   return absl::OkStatus();
+}
+
+// As far as there is memory and room for completions; the peer gets on with less.
+void ControlChannel::GrowWindow() {
+  const uint32_t wanted = std::min(window_ * kGrowth, most_);
+  if (wanted == window_ || !completions_->Grow(wanted - window_)) return;
+  ++context_.counters.windows_grown;
+  const absl::Status added = AddReceives(wanted - window_);
+  LOG_IF_EVERY_N(WARNING, !added.ok(), 1000) << "a busy connection's window does not grow: " << added;
+  completions_->Shrink(wanted - window_);
+  credits_.SetOwn(window_);
 }
 
 }  // namespace tokamak::transport

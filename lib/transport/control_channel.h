@@ -4,6 +4,12 @@
 // Receives are posted before the queue pair is connected and posted again as they are drained; a
 // message leaves only with a credit (credits.h), so the peer's queue pair never has to say "not
 // ready". What cannot leave waits here, bounded.
+//
+// Slots come from the engine's pool. An idle connection has `first_slots` receives; a peer whose
+// messages wait for credits says so, and the window grows, up to `receive_slots`. Whoever holds
+// credits and has been idle for a while gives them up, one empty message for each, as a receive
+// that is posted comes back only by a message. A message has a slot until its completion is known,
+// one that goes inline only while it is posted.
 #pragma once
 
 #include <array>
@@ -21,6 +27,7 @@
 #include "lib/transport/message.h"
 #include "lib/transport/request_id.h"
 #include "lib/transport/shared_completions.h"
+#include "lib/transport/slot_pool.h"
 #include "lib/transport/slots.h"
 #include "lib/verbs/verbs.h"
 
@@ -43,10 +50,12 @@ class ControlChannel final {
   static constexpr uint32_t kMaxSendSlots = 64;
   static constexpr uint32_t kMaxInline = 256;  // bytes; more is not asked of a device
 
+  ~ControlChannel();
+
   // Makes the queue pair and posts its receives.
   static absl::StatusOr<std::unique_ptr<ControlChannel>> Create(Context& context, uint32_t rail,
                                                                 SharedCompletions::User& user);
-  // Completions that may be there at once.
+  // Completions that may be there at once, of a window that has grown.
   static uint32_t CompletionsFor(const EndpointOptions& options);
 
   verbs::QueuePair& queue_pair() { return *queue_pair_; }
@@ -81,8 +90,8 @@ class ControlChannel final {
   // A message came: its credits are taken. It lies in `slot` until Release. kInvalidArgument:
   // malformed.
   absl::StatusOr<Message> OnReceived(uint32_t slot, uint32_t byte_count);
-  void Release(uint32_t slot) { released_.push_back(slot); }
-  // Posts what was released; the peer learns of it with Pump.
+  void Release(uint32_t slot);
+  // Posts what was released, and more where the window grows; the peer learns of it with Pump.
   absl::Status Repost();
 
   // Nothing waits to be sent, and the peer has all that was.
@@ -92,23 +101,45 @@ class ControlChannel final {
 
   uint64_t received() const { return received_; }
 
+  // One of the two windows is larger than an idle connection needs, and we can do something about
+  // that.
+  bool may_rest() const { return enabled_ && (credits_.spare() > 0 || OwesSpare()); }
+  // Gives up the credits that are too many, as many as leave at once; and lets the peer do so with
+  // those that it is owed, and which are no batch yet.
+  void Rest();
+
+  uint32_t window() const { return window_; }  // receives
+
  private:
+  static constexpr uint32_t kGrowth = 4;  // a window that is too small becomes so many times as large
+  static constexpr uint32_t kNoSlot = UINT32_MAX;
+
   struct Outgoing {
     Header header;
     std::vector<uint8_t> body;
   };
 
-  ControlChannel(Context& context, Slots sends, Slots receives);
+  ControlChannel(Context& context, uint32_t rail);
   absl::Status Open(uint32_t rail, SharedCompletions::User& user);
   bool SendNext(CopyBudget& budget, bool* more);
   bool Claim();
+  void SendProbe();
+  bool OwesSpare() const;
+  bool TakeSlot();
   void ReturnCredits();
-  void Stage(uint32_t entry, size_t size);
+  void Stage(size_t size);
+  bool more_waits() const { return !queue_.empty() || !streams_.empty(); }
+  absl::Status AddReceives(uint32_t count);
+  void GrowWindow();
   void Flush();
 
   Context& context_;
-  Slots sends_;
-  Slots receives_;
+  SlotPool& slots_;
+  const uint32_t most_;                  // receives
+  uint32_t window_ = 0;                  // receives: posted, with a message in it, or about to be posted
+  std::vector<uint32_t> receive_slots_;  // of these
+  std::vector<uint32_t> send_slots_;     // by the ring's entry
+  uint32_t slot_ = kNoSlot;              // of the message that is being made
   std::unique_ptr<SharedCompletions::Share> completions_;
   std::unique_ptr<verbs::QueuePair> queue_pair_;  // after the slots and completions: dropped before them
   uint32_t max_inline_ = 0;
@@ -124,11 +155,18 @@ class ControlChannel final {
   bool stalled_ = false;
   bool draining_ = false;
   bool completion_asked_ = false;
-  uint64_t signaled_ = 0;  // messages
+  bool grow_ = false;        // the peer needs a larger window
+  uint32_t unanswered_ = 0;  // messages that came since one left, but for those that carry credits alone
+  bool given_up_ = false;    // the message that is being looked at gives its slot up
+  bool resting_ = false;     // credits are returned, batch or not
+  bool probe_ = false;       // is to be sent
+  uint64_t signaled_ = 0;    // messages
   uint64_t completed_ = 0;
 
   std::array<verbs::SendRequest, kPostBatch> staged_;
   std::array<verbs::Sge, kPostBatch> pieces_;
+  std::array<uint32_t, kPostBatch> inline_slots_;  // free when they are posted
+  size_t inline_count_ = 0;
   size_t staged_count_ = 0;
   absl::Status post_status_;
 };

@@ -3,12 +3,16 @@
 //
 // A send that meets no posted slot stalls the whole queue pair, so a message leaves only while it
 // can take a credit. Slots that were drained and posted again are owed to the peer, and returned in
-// batches, in any message or in one made for it.
+// batches, in any message or in one made for it. A side whose window has grown owes what it posted
+// beyond, too, and a side that needs fewer spends what it has on messages that give slots up
+// (RELEASE).
 //
-// Law: 0 <= available() <= what the peer posted at the start. A peer that grants more is broken.
+// Law: 0 <= available() <= what the peer may post at once. A peer that grants more is broken.
 // Law: never do both sides wait for credits for ever. Only a message that returns a whole batch may
 //      take the last credit (kReserved), so whoever has run dry has sent a batch to the other. And
 //      a batch is more than one slot, so messages that only return credits die out.
+// Law: a silent peer can be probed whatever else was sent: one credit is a probe's alone. It comes
+//      back with others, and until then no other is touched for a probe.
 #pragma once
 
 #include <cstdint>
@@ -19,37 +23,53 @@ namespace tokamak::transport {
 
 class Credits final {
  public:
-  static constexpr uint32_t kReserved = 1;
+  static constexpr uint32_t kReserved = 1;  // for messages that return a batch
+  static constexpr uint32_t kProbe = 1;     // for a probe
 
-  // The peer posted `peer_slots`, we posted `own_slots`.
-  Credits(uint32_t peer_slots, uint32_t own_slots);
+  // The peer posted `peer_slots` and may post `peer_most` at once; we posted `own_slots`.
+  Credits(uint32_t peer_slots, uint32_t peer_most, uint32_t own_slots);
 
-  // Claims one of the peer's slots. Returns false, changing nothing, when none but the reserved
-  // one is left.
+  // We have posted so many by now, without those that were given up.
+  void SetOwn(uint32_t own_slots);
+
+  // Claims one of the peer's slots. Returns false, changing nothing, when none but those that are
+  // kept for others are left.
   [[nodiscard]] bool Take();
   // The same for a message that returns a batch: may take the reserved one.
   [[nodiscard]] bool TakeForReturn();
-  bool can_take() const { return available_ > kReserved; }
+  // For a message by which the peer's device shall show that it lives.
+  [[nodiscard]] bool TakeForProbe();
+  bool can_take() const { return usual() > kReserved; }
+  bool can_return() const { return usual() > 0; }
+  bool can_probe() const { return can_take() || !probing_; }
 
-  // The peer gave back `slots`. kInvalidArgument: more than it ever took.
+  // The peer gave back `slots`. kInvalidArgument: more than it can have posted.
   absl::Status Grant(uint32_t slots);
 
-  // We posted `slots` of ours again.
+  // We posted `slots` of ours, again or for the first time.
   void Owe(uint32_t slots);
   // How many to write into the message that leaves now; they are not owed any more.
   uint16_t TakeOwed();
   // A batch is due, with or without another message.
   bool return_due() const { return owed_ >= batch_; }
 
+  // Those beyond the peer's first window, which an idle connection gives up.
+  uint32_t spare() const { return available_ > peer_first_ ? available_ - peer_first_ : 0; }
+
   uint32_t available() const { return available_; }
   uint32_t owed() const { return owed_; }
   uint32_t batch() const { return batch_; }
 
  private:
-  uint32_t peer_slots_;
+  // But for the probe's.
+  uint32_t usual() const { return available_ - (probing_ ? 0 : kProbe); }
+
+  uint32_t peer_first_;
+  uint32_t peer_most_;
   uint32_t batch_;
   uint32_t available_;
   uint32_t owed_ = 0;
+  bool probing_ = false;  // the probe's was taken
 };
 
 }  // namespace tokamak::transport

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lib/base/answers.h"
+#include "lib/transport/bulk_queue.h"
 #include "lib/transport/context.h"
 #include "lib/transport/inbound.h"
 #include "lib/transport/message.h"
@@ -22,6 +23,9 @@ namespace {
 // Connections that peers may have to us at once; further ones are refused.
 constexpr uint32_t kMaxInbound = 4096;
 static_assert(kMaxInboundOfPeer <= PeerShares::PartOf(kMaxInbound), "no peer has them all");
+
+// Bulk queue pairs whose notes share a memory region.
+constexpr uint32_t kNotesBlock = 64;
 
 // Peers whose rails are remembered.
 constexpr size_t kMaxPaths = 4096;
@@ -46,6 +50,9 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
       auto completions = SharedCompletions::Create(rail.device, context_.loop, context_.options.slot_size);
       if (!completions.ok()) return completions.status();
       context_.completions.push_back(*std::move(completions));
+      const uint32_t slot_size = context_.options.slot_size;
+      context_.slots.push_back(std::make_unique<SlotPool>(rail.domain, slot_size, SlotPool::BlockFor(slot_size)));
+      context_.notes.push_back(std::make_unique<SlotPool>(rail.domain, BulkQueue::kNotesSize, kNotesBlock));
     }
     return absl::OkStatus();
   }
@@ -123,6 +130,16 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
 
   void SetCallHandler(CallHandler handler) override { context_.call_handler = std::move(handler); }
   const EndpointCounters& counters() const override { return context_.counters; }
+  EndpointUse use() const override {
+    EndpointUse use;
+    for (const auto& slots : context_.slots) {
+      use.slot_bytes += uint64_t{slots->taken()} * slots->size();
+      use.registered_bytes += slots->registered();
+    }
+    for (const auto& notes : context_.notes) use.registered_bytes += notes->registered();
+    for (const auto& completions : context_.completions) use.completions += completions->reserved();
+    return use;
+  }
 
  private:
   // By token first: a queue pair of another rail comes from another address.
@@ -273,6 +290,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
     if (why.code() == absl::StatusCode::kFailedPrecondition) ++context_.counters.protocol_errors;
     Hello ours;
     ours.slot_size = context_.options.slot_size;
+    ours.first_slots = context_.options.first_slots;
     ours.receive_slots = context_.options.receive_slots;
     std::array<uint8_t, kHelloSize> private_data;
     EncodeHello(ours, absl::MakeSpan(private_data));

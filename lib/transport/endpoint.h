@@ -55,6 +55,7 @@ struct EndpointCounters {
   base::Counter transfers_pulled[4], transfers_served[4];
   base::Counter downgrades;     // the owner took eager though the puller asked for another protocol
   base::Counter credit_stalls;  // a message waited for the peer's slots
+  base::Counter windows_grown;  // of receives, for a peer whose messages waited
   base::Counter connections_opened, connections_lost;
   base::Counter requesters_gone;  // peers that gave up while we answered their request for a queue pair
   base::Counter protocol_errors;  // protocol violations of peers; the connection is closed
@@ -63,6 +64,13 @@ struct EndpointCounters {
   // READ by pulls, and written by serves as acknowledged; what was done again counts again.
   base::Counter rail_bytes[kMaxRails];
   base::Counter late_messages;  // of transfers and calls that were over already: ignored
+};
+
+// What an endpoint's connections take for messages and completions.
+struct EndpointUse {
+  uint64_t slot_bytes = 0;        // slots that hold messages, or wait for them
+  uint64_t registered_bytes = 0;  // the blocks that these are of
+  uint64_t completions = 0;       // entries of completion queues that may be used
 };
 
 class Endpoint : public Caller {
@@ -111,6 +119,8 @@ class Endpoint : public Caller {
   virtual void SetCallHandler(CallHandler handler) = 0;
 
   virtual const EndpointCounters& counters() const = 0;
+  // On the endpoint's loop.
+  virtual EndpointUse use() const = 0;
 };
 
 }  // namespace tokamak::transport

@@ -49,6 +49,7 @@ absl::Status CheckDevice(const EndpointOptions& options, const verbs::Limits& li
 absl::StatusOr<EndpointOptions> CheckOptions(const EndpointOptions& options, absl::Span<const Rail> rails) {
   const Range ranges[] = {
       {"receive_slots", options.receive_slots, kMinReceiveSlots, kMaxReceiveSlots},
+      {"first_slots", options.first_slots, kMinFirstSlots, options.receive_slots},
       {"slot_size", options.slot_size, kMinSlotSize, kMaxSlotSize},
       {"rails", rails.size(), 1, kMaxRails},
       {"bulk_queue_pairs", options.bulk_queue_pairs, 1, kMaxBulkQueuePairs / std::max<size_t>(rails.size(), 1)},

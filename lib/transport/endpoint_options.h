@@ -16,7 +16,8 @@ namespace tokamak::transport {
 
 struct EndpointOptions {
   Policy policy;
-  uint32_t receive_slots = 128;       // pre-posted control receives for each connection
+  uint32_t receive_slots = 128;       // control receives of a busy connection
+  uint32_t first_slots = 4;           // of a new or idle one; a window grows with use
   uint32_t slot_size = 16 * 1024;     // bytes of one message: header and body, also the eager chunk
   uint32_t bulk_queue_pairs = 1;      // for each connection, on each rail
   uint32_t chunk_size = 1024 * 1024;  // bytes of one READ or WRITE request

@@ -15,7 +15,8 @@ constexpr uint32_t kMagic = 0x4d4b4f54;  // "TOKM" as it lies in memory
 
 // Where each field lies, in bytes.
 constexpr size_t kMagicAt = 0, kVersionAt = 4, kQueueAt = 6, kBulkAt = 7, kReadsAt = 8, kImmediateAt = 9, kRailsAt = 10,
-                 kPrimaryAt = 11, kSlotSizeAt = 12, kSlotsAt = 16, kTransfersAt = 20, kCallsAt = 24, kTokenAt = 32;
+                 kPrimaryAt = 11, kSlotSizeAt = 12, kSlotsAt = 16, kTransfersAt = 20, kCallsAt = 24, kFirstSlotsAt = 28,
+                 kTokenAt = 32;
 static_assert(kTokenAt + 8 == kHelloSize, "the token is the last field");
 
 absl::Status OutOfBounds(const char* what, uint64_t value, uint64_t least, uint64_t most) {
@@ -43,6 +44,7 @@ void EncodeHello(const Hello& hello, absl::Span<uint8_t> out) {
   base::StoreLittle<uint32_t>(p + kSlotsAt, hello.receive_slots);
   base::StoreLittle<uint32_t>(p + kTransfersAt, hello.max_transfers);
   base::StoreLittle<uint32_t>(p + kCallsAt, hello.max_calls);
+  base::StoreLittle<uint32_t>(p + kFirstSlotsAt, hello.first_slots);
   base::StoreLittle<uint64_t>(p + kTokenAt, hello.token);
 }
 
@@ -74,6 +76,7 @@ absl::StatusOr<Hello> DecodeHello(absl::Span<const uint8_t> bytes) {
   hello.receive_slots = base::LoadLittle<uint32_t>(p + kSlotsAt);
   hello.max_transfers = base::LoadLittle<uint32_t>(p + kTransfersAt);
   hello.max_calls = base::LoadLittle<uint32_t>(p + kCallsAt);
+  hello.first_slots = base::LoadLittle<uint32_t>(p + kFirstSlotsAt);
   hello.token = base::LoadLittle<uint64_t>(p + kTokenAt);
   if (!Within(hello.bulk_queue_pairs, 1, kMaxBulkQueuePairs)) {
     return OutOfBounds("bulk queue pairs", hello.bulk_queue_pairs, 1, kMaxBulkQueuePairs);
@@ -88,6 +91,9 @@ absl::StatusOr<Hello> DecodeHello(absl::Span<const uint8_t> bytes) {
   }
   if (!Within(hello.receive_slots, kMinReceiveSlots, kMaxReceiveSlots)) {
     return OutOfBounds("receive slots", hello.receive_slots, kMinReceiveSlots, kMaxReceiveSlots);
+  }
+  if (!Within(hello.first_slots, kMinFirstSlots, hello.receive_slots)) {
+    return OutOfBounds("first slots", hello.first_slots, kMinFirstSlots, hello.receive_slots);
   }
   if (p[kImmediateAt] > 1) return OutOfBounds("immediate", p[kImmediateAt], 0, 1);
   if (hello.reads_served == 0) return OutOfBounds("reads served", 0, 1, 255);

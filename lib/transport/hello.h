@@ -18,6 +18,7 @@ namespace tokamak::transport {
 constexpr uint16_t kProtocolVersion = 6;
 constexpr uint32_t kMaxBulkQueuePairs = 16;  // of one connection, on all its rails
 constexpr uint32_t kMinReceiveSlots = 8;
+constexpr uint32_t kMinFirstSlots = 4;        // a batch of credits, the reserved one and the probe's (credits.h)
 constexpr uint32_t kMaxReceiveSlots = 32768;  // credits travel in 16 bits
 constexpr uint32_t kMaxSlotSize = 256 * 1024;
 
@@ -30,7 +31,8 @@ struct Hello {
   uint8_t rails = 1;             // the side that connects: its own; the answer: those of the connection, not more
   uint8_t primary = 0;           // the rail of the messages
   uint32_t slot_size = 0;        // bytes of the messages we receive
-  uint32_t receive_slots = 0;    // that many are posted: the peer's first credits
+  uint32_t first_slots = 0;      // receives that are posted: the peer's first credits
+  uint32_t receive_slots = 0;    // receives that may be posted at once: the peer never has more credits
   uint32_t max_transfers = 0;    // that we serve this peer at once
   uint32_t max_calls = 0;        // that we answer at once
   uint64_t token = 0;            // the connection's name, drawn by the side that connects

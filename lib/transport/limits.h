@@ -28,6 +28,9 @@ constexpr base::Duration kRejoinInterval = base::Seconds(5);
 // without work gives way.
 constexpr uint32_t kMaxInboundOfPeer = 128;
 
+// A connection that has been idle for this long gives up the window that it grew to.
+constexpr base::Duration kWindowRest = base::Seconds(10);
+
 // How long both sides wait for all queue pairs of a connection, unless their options say otherwise.
 constexpr base::Duration kConnectDeadline = base::Seconds(5);
 

@@ -99,13 +99,14 @@ const Shape* ShapeOf(uint8_t kind) {
       {false, false, false, false, true, false, 16, false},  // PROGRESS
       {false, false, false, false, false, false, 0, true},   // RAILS
       {false, false, false, false, false, false, 4, true},   // RAIL_DOWN
+      {false, false, false, false, false, false, 0, false},  // RELEASE
   };
   return kind >= 1 && kind < std::size(kShapes) ? &kShapes[kind] : nullptr;
 }
 
 absl::Status CheckUnused(const WireHeader& wire, const Shape& shape) {
   if (!shape.protocol && wire.protocol != 0) return Malformed("protocol", wire.protocol);
-  if (!shape.flags && wire.flags != 0) return Malformed("flags", wire.flags);
+  if (!shape.flags && (wire.flags & ~kMoreSlots) != 0) return Malformed("flags", wire.flags);
   if (!shape.status && wire.status != 0) return Malformed("status", wire.status);
   if (!AllZero(wire.zero, sizeof(wire.zero))) return Malformed("reserved bytes, kind", wire.kind);
   if (!shape.deadline && !AllZero(wire.deadline_ms, 4)) return Malformed("deadline, kind", wire.kind);
@@ -119,7 +120,7 @@ absl::Status CheckUnused(const WireHeader& wire, const Shape& shape) {
 }
 
 absl::Status CheckTransfer(const Header& header) {
-  if ((header.flags & ~kProtocolGiven) != 0) return Malformed("flags", header.flags);
+  if ((header.flags & ~(kProtocolGiven | kMoreSlots)) != 0) return Malformed("flags", header.flags);
   if (header.protocol == Protocol::kAuto) return Malformed("no protocol, transfer", header.transfer);
   if (header.arrived > 0 && header.arrived >= header.size.total()) return Malformed("all arrived, of", header.arrived);
   return absl::OkStatus();
@@ -166,6 +167,7 @@ absl::Status CheckKind(const Header& header, size_t body_size) {
     case MessageKind::kReply:
     case MessageKind::kProgress:
     case MessageKind::kRails:
+    case MessageKind::kRelease:
       break;
     case MessageKind::kRailDown:
       if (header.rail >= kMaxRails) return Malformed("rail", header.rail);
@@ -253,6 +255,8 @@ const char* ToString(MessageKind kind) {
       return "RAILS";
     case MessageKind::kRailDown:
       return "RAIL_DOWN";
+    case MessageKind::kRelease:
+      return "RELEASE";
   }
   return "?";
 }

@@ -33,10 +33,12 @@ enum class MessageKind : uint8_t {
   kProgress = 10,  // write: how many bytes the owner has written, said from time to time
   kRails = 11,     // owner: where its rails are reached, in the body (rail_messages.h)
   kRailDown = 12,  // both: has dropped all that it had of a rail; the puller's body: the writes that it waits for
+  kRelease = 13,   // both: the slot that this message takes is not granted again: its sender needs fewer
 };
 const char* ToString(MessageKind kind);
 
 enum MessageFlags : uint8_t {
+  kMoreSlots = 128,    // any kind: further messages wait for credits, a larger window would serve
   kProtocolGiven = 1,  // TRANSFER: the caller chose the protocol, not a policy: the owner keeps to it if it can
 };
 
@@ -63,12 +65,12 @@ struct Header {
   MessageKind kind = MessageKind::kCredit;
   Protocol protocol = Protocol::kAuto;
   uint8_t flags = 0;
-  absl::StatusCode status = absl::StatusCode::kOk;    // FAIL
-  uint16_t credits = 0;                               // any kind
-  uint32_t deadline_ms = 0;                           // TRANSFER, CALL: left for the asker; DATA: left to read
-  uint64_t transfer = 0;                              // all but CREDIT: the asker's number, from 1 up, never used twice
-  ObjectSize size;                                    // TRANSFER: as the puller expects it; DATA, CHUNK
-  base::ObjectId object;                              // TRANSFER
+  absl::StatusCode status = absl::StatusCode::kOk;  // FAIL
+  uint16_t credits = 0;                             // any kind
+  uint32_t deadline_ms = 0;                         // TRANSFER, CALL: left for the asker; DATA: left to read
+  uint64_t transfer = 0;  // of transfers and calls: the asker's number, from 1 up, never used twice
+  ObjectSize size;        // TRANSFER: as the puller expects it; DATA, CHUNK
+  base::ObjectId object;  // TRANSFER
   base::Generation generation = base::kNoGeneration;  // TRANSFER: of the object
   uint64_t offset = 0;                                // CHUNK; PROGRESS: bytes written by this transfer
   uint64_t arrived = 0;  // TRANSFER, PROGRESS, FAIL: bytes from the start that are certainly in place

@@ -1,5 +1,7 @@
 #include "lib/transport/peer_watch.h"
 
+#include <algorithm>
+
 namespace tokamak::transport {
 
 PeerWatch::PeerWatch(Context& context, ControlChannel& control, base::Duration idle_limit, User& user)
@@ -12,10 +14,18 @@ void PeerWatch::Watch() {
   timer_ = context_.loop.RunAfter(kProbeInterval, [this] { OnWatch(); });
 }
 
+void PeerWatch::OnTurn() {
+  if (watching_ || looks_soon_ || !control_.may_rest()) return;
+  looks_soon_ = true;
+  timer_ = context_.loop.RunAt(std::min(context_.loop.Now() + kWindowRest, idle_since_ + idle_limit_),
+                               [this] { OnWatch(); });
+}
+
 // The last messages, such as an answer, are work until their completion is known.
 void PeerWatch::OnWatch() {
   const base::Time now = context_.loop.Now();
   const bool busy = user_.busy();
+  looks_soon_ = false;
   draining_ = !busy && watching_ && !draining_ && !control_.drained();
   if (busy || draining_ || control_.completion_owed()) {
     if (DeviceIsStuck()) {
@@ -31,7 +41,15 @@ void PeerWatch::OnWatch() {
   watching_ = false;
   received_ = control_.received();
   if (now - idle_since_ >= idle_limit_) return user_.Break(absl::UnavailableError("idle"));
-  timer_ = context_.loop.RunAt(idle_since_ + idle_limit_, [this] { OnWatch(); });
+  base::Time next = idle_since_ + idle_limit_;
+  if (control_.may_rest() && now - idle_since_ >= kWindowRest) {
+    control_.Rest();
+    user_.Wake();  // which says what the device said
+  }
+  // What did not leave at once goes with the next look.
+  looks_soon_ = control_.may_rest();
+  if (looks_soon_) next = std::min(next, std::max(idle_since_ + kWindowRest, now + kProbeInterval));
+  timer_ = context_.loop.RunAt(next, [this] { OnWatch(); });
 }
 
 // One message has been waiting for its completion in all of the last watches. A device that does

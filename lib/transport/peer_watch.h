@@ -1,5 +1,6 @@
 // PeerWatch looks after the peer of a connection that is up: while there is work it probes one that
-// is silent, so that a dead one is noticed; without work it leaves after a while.
+// is silent, so that a dead one is noticed; without work it gives up the peer's slots that it does
+// not need, and leaves after a longer while.
 //
 // The side that did not connect stays longer, so that in good order it is the other that leaves.
 #pragma once
@@ -31,6 +32,8 @@ class PeerWatch final {
 
   // There is work (again).
   void Watch();
+  // Messages came or left: there may be something to give up.
+  void OnTurn();
 
  private:
   void OnWatch();
@@ -41,9 +44,10 @@ class PeerWatch final {
   const base::Duration idle_limit_;
   User& user_;
   base::Timer timer_;
-  bool watching_ = false;  // probing, rather than waiting to be idle long enough
-  bool draining_ = false;  // the last watch asked what became of the last messages
-  uint64_t received_ = 0;  // messages, at the last watch
+  bool watching_ = false;    // probing, rather than waiting to be idle long enough
+  bool looks_soon_ = false;  // whether windows may rest
+  bool draining_ = false;    // the last watch asked what became of the last messages
+  uint64_t received_ = 0;    // messages, at the last watch
   uint64_t completions_ = 0;
   int watches_without_completion_ = 0;
   base::Time idle_since_;

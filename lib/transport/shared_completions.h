@@ -69,8 +69,7 @@ class SharedCompletions final {
 
    private:
     friend class SharedCompletions;
-    Share(SharedCompletions& owner, Queue& queue, uint32_t entries)
-        : owner_(owner), queue_(queue), entries_(entries) {}
+    Share(SharedCompletions& owner, Queue& queue, uint32_t entries) : owner_(owner), queue_(queue), entries_(entries) {}
 
     SharedCompletions& owner_;
     Queue& queue_;
@@ -97,7 +96,7 @@ class SharedCompletions final {
   uint32_t depth() const;     // entries
 
  private:
-  static constexpr size_t kBatch = 32;
+  static constexpr size_t kBatch = 8;  // small: the first of them waits until all are polled
 
   struct Queue {
     std::unique_ptr<verbs::CompletionQueue> completions;

@@ -1,46 +1,41 @@
-// Slots are registered message buffers of one size; a SendRing hands them out in the order in which
-// the device gives them back, and PostReceives gives them to it.
+// How requests are posted: PostReceives gives receives to the device in batches, and a SendRing
+// knows which entries of a send queue are taken.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "lib/transport/request_id.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::transport {
 
-// `count` buffers of `size` bytes in one memory region. Dropped only after the queue pairs
-// that use it.
-class Slots final {
- public:
-  static absl::StatusOr<Slots> Create(verbs::ProtectionDomain& domain, uint32_t count, uint32_t size,
-                                      verbs::Access access);
-
-  uint8_t* at(uint32_t slot) const { return memory_.get() + uint64_t{slot} * size_; }
-  verbs::Sge Piece(uint32_t slot, uint32_t length) const { return {at(slot), length, region_->lkey()}; }
-  uint32_t count() const { return count_; }
-  uint32_t size() const { return size_; }
-
- private:
-  Slots(std::unique_ptr<uint8_t[]> memory, std::unique_ptr<verbs::MemoryRegion> region, uint32_t count, uint32_t size)
-      : memory_(std::move(memory)), region_(std::move(region)), count_(count), size_(size) {}
-
-  std::unique_ptr<uint8_t[]> memory_;
-  std::unique_ptr<verbs::MemoryRegion> region_;  // after memory_: revoked before it is freed
-  uint32_t count_;
-  uint32_t size_;
-};
-
 // Requests that are posted together.
 constexpr size_t kPostBatch = 16;
 
-// Posts a receive into each of `entries` of `slots`, as RequestId of `queue` has it. Says how many
-// were posted.
-verbs::PostResult PostReceives(verbs::QueuePair& queue_pair, const Slots& slots, absl::Span<const uint32_t> entries,
-                               uint8_t queue);
+// Posts a receive for each of `entries`, as RequestId of `queue` has it, into `piece_of(entry)`. Says
+// how many were posted.
+template <typename PieceOf>
+verbs::PostResult PostReceives(verbs::QueuePair& queue_pair, absl::Span<const uint32_t> entries, uint8_t queue,
+                               PieceOf piece_of) {
+  std::array<verbs::ReceiveRequest, kPostBatch> requests;
+  std::array<verbs::Sge, kPostBatch> pieces;
+  verbs::PostResult all;
+  while (all.accepted < entries.size()) {
+    const absl::Span<const uint32_t> batch = entries.subspan(all.accepted, kPostBatch);
+    for (size_t i = 0; i < batch.size(); ++i) {
+      pieces[i] = piece_of(batch[i]);
+      requests[i] = {RequestId{queue, true, batch[i]}.Pack(), absl::MakeConstSpan(&pieces[i], 1)};
+    }
+    const verbs::PostResult result = queue_pair.PostReceive(absl::MakeConstSpan(requests.data(), batch.size()));
+    all.accepted += result.accepted;
+    all.status = result.status;
+    if (!result.ok()) break;
+  }
+  return all;
+}
 
 // Which entries of a send queue are taken. An entry is free again when its completion, or that of a
 // later request, was polled (verbs.h), so entries form a ring and most requests need no completion
@@ -54,6 +49,9 @@ class SendRing final {
   bool full() const { return taken() == entries_; }
   uint32_t taken() const { return static_cast<uint32_t>(tail_ - head_); }
   uint32_t free() const { return entries_ - taken(); }
+  uint32_t entries() const { return entries_; }
+  // The entry that was taken first; of an empty ring, the next.
+  uint32_t oldest() const { return static_cast<uint32_t>(head_ % entries_); }
 
   // The entry of the next request. The ring must not be full.
   uint32_t Take() { return static_cast<uint32_t>(tail_++ % entries_); }

@@ -170,6 +170,7 @@ class Player final {
     peer_->hello.immediate = in_.Flag();
     peer_->hello.slot_size = in_.Take<uint16_t>();
     peer_->hello.receive_slots = in_.Below(16);
+    peer_->hello.first_slots = in_.Below(16);
     peer_->hello.max_transfers = in_.Below(3);
     peer_->hello.version = static_cast<uint16_t>(kProtocolVersion + in_.Below(2));
     if (!two_rails()) return;

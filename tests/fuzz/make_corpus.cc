@@ -104,7 +104,7 @@ void AddMads(Corpus& corpus) {
 
 void AddMessages(Corpus& corpus) {
   using namespace transport;  // NOLINT: in a function
-  for (uint8_t kind = 1; kind <= static_cast<uint8_t>(MessageKind::kRailDown); ++kind) {
+  for (uint8_t kind = 1; kind <= static_cast<uint8_t>(MessageKind::kRelease); ++kind) {
     Header header;
     header.kind = static_cast<MessageKind>(kind);
     if (header.kind != MessageKind::kCredit && header.kind < MessageKind::kRails) header.transfer = 7;
@@ -155,7 +155,9 @@ void AddMessages(Corpus& corpus) {
         break;
       case MessageKind::kCancel:
       case MessageKind::kCredit:
+      case MessageKind::kRelease:
         header.credits = 3;
+        header.flags = kMoreSlots;
         break;
     }
     if (text.empty()) text.assign(body, 0x61);
@@ -167,6 +169,7 @@ void AddMessages(Corpus& corpus) {
   Hello hello;
   hello.reads_served = 16;
   hello.slot_size = 16384;
+  hello.first_slots = 4;
   hello.receive_slots = 128;
   hello.max_transfers = hello.max_calls = 100;
   Bytes bytes(1 + kHelloSize);

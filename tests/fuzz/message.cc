@@ -51,6 +51,7 @@ void TryHello(absl::Span<const uint8_t> given) {
   CHECK(hello->primary < hello->rails && hello->rails <= kMaxRails);
   CHECK(hello->slot_size >= kMinSlotSize && hello->slot_size <= kMaxSlotSize);
   CHECK(hello->receive_slots >= kMinReceiveSlots && hello->receive_slots <= kMaxReceiveSlots);
+  CHECK(hello->first_slots >= kMinFirstSlots && hello->first_slots <= hello->receive_slots);
   std::vector<uint8_t> first(kHelloSize), second(kHelloSize);
   EncodeHello(*hello, absl::MakeSpan(first));
   const absl::StatusOr<Hello> again = DecodeHello(first);

@@ -2,12 +2,16 @@
 // does its NIC.
 #include "tests/support/allocations.h"
 
+#include <malloc.h>
+
 #include <array>
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/types/span.h"
+#include "glog/logging.h"
 #include "gtest/gtest.h"
 #include "sim/sim_time.h"
 #include "tests/transport/world.h"
@@ -77,6 +81,42 @@ TEST_P(AllocationsTest, ASmallPullAllocatesNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(ByProtocol, AllocationsTest, ::testing::Values(Protocol::kEager, Protocol::kRead));
+
+// What the bookkeeping of an idle connection takes beside its slots: the transport's on one side,
+// and its NIC's.
+TEST(IdleConnectionTest, ItsMemoryIsBounded) {
+  constexpr int kPeers = 20;
+  NodeOptions options;
+  options.arena_size = 1 << 20;
+  World world;
+  Node& hub = world.Add(options);
+  std::vector<Node*> nodes{&hub};
+  while (nodes.size() <= kPeers) nodes.push_back(&world.Add(options));
+  const auto taken = [&] {
+    const struct mallinfo2 heap = mallinfo2();
+    uint64_t bytes = heap.uordblks + heap.hblkhd;
+    for (const Node* node : nodes) bytes -= node->endpoint->use().registered_bytes;
+    return bytes;
+  };
+  const auto slots = [&] {
+    uint64_t bytes = 0;
+    for (const Node* node : nodes) bytes += node->endpoint->use().slot_bytes;
+    return bytes;
+  };
+  const uint64_t before = taken();
+  for (size_t i = 1; i < nodes.size(); ++i) {
+    const auto outcome = hub.Pull(*nodes[i], nodes[i]->AddObject(100), Protocol::kEager);
+    ASSERT_TRUE(world.Finish(outcome));
+    ASSERT_TRUE(outcome->right) << outcome->status;
+  }
+  world.RunFor(base::Seconds(60));
+  const uint64_t bookkeeping = (taken() - before) / (2 * kPeers);
+  const uint64_t messages = slots() / (2 * kPeers);
+  LOG(INFO) << "an idle connection takes " << messages << " bytes for messages, and " << bookkeeping
+            << " for bookkeeping, its NIC's included";
+  EXPECT_LE(messages, 64u << 10);
+  EXPECT_LE(bookkeeping, 100u << 10);
+}
 
 }  // namespace
 }  // namespace tokamak::transport::testing

@@ -19,6 +19,7 @@ Hello Sample() {
   hello.rails = 2;
   hello.primary = 1;
   hello.slot_size = 16384;
+  hello.first_slots = 4;
   hello.receive_slots = 128;
   hello.max_transfers = 1024;
   hello.max_calls = 256;
@@ -43,6 +44,7 @@ TEST(HelloTest, WhatIsEncodedIsDecoded) {
   EXPECT_EQ(hello->rails, 2);
   EXPECT_EQ(hello->primary, 1);
   EXPECT_EQ(hello->slot_size, 16384u);
+  EXPECT_EQ(hello->first_slots, 4u);
   EXPECT_EQ(hello->receive_slots, 128u);
   EXPECT_EQ(hello->max_transfers, 1024u);
   EXPECT_EQ(hello->max_calls, 256u);
@@ -105,6 +107,8 @@ TEST(HelloTest, ValuesOutOfBoundsAreRefused) {
   EXPECT_TRUE(refused([](Hello& h) { h.slot_size = kMaxSlotSize + 1; }));
   EXPECT_TRUE(refused([](Hello& h) { h.receive_slots = kMinReceiveSlots - 1; }));
   EXPECT_TRUE(refused([](Hello& h) { h.receive_slots = kMaxReceiveSlots + 1; }));
+  EXPECT_TRUE(refused([](Hello& h) { h.first_slots = kMinFirstSlots - 1; }));
+  EXPECT_TRUE(refused([](Hello& h) { h.first_slots = h.receive_slots + 1; }));
   EXPECT_TRUE(refused([](Hello& h) { h.reads_served = 0; }));
   EXPECT_TRUE(refused([](Hello& h) { h.max_transfers = 0; }));
   EXPECT_TRUE(refused([](Hello& h) { h.max_calls = 0; }));

@@ -23,6 +23,7 @@ class HostilePullerTest : public ::testing::Test {
  protected:
   HostilePullerTest() {
     NodeOptions options;
+    options.endpoint.first_slots = options.endpoint.receive_slots;  // a raw peer counts no credits
     options.endpoint.serve_deadline = Seconds(10);
     owner = &world.Add(options);
     id = owner->AddObject(kSize);
@@ -200,13 +201,14 @@ TEST_F(HostilePullerTest, NeverGivingBackCredits) {
     if (i % 50 == 0) world.RunFor(Milliseconds(1));
   }
   ExpectDisconnected();
-  EXPECT_LE(peer->Count(MessageKind::kFail), 127u) << "of 128 credits the last is kept";
+  EXPECT_LE(peer->Count(MessageKind::kFail), 127u) << "of 128 credits the last ones are kept";
   EXPECT_GE(peer->Count(MessageKind::kFail), 100u);
 }
 
 // It asks for all that is served at once, and ends none of it.
 TEST_F(HostilePullerTest, AGreedyPeerLeavesRoomForOthers) {
   NodeOptions options;
+  options.endpoint.first_slots = options.endpoint.receive_slots;
   options.endpoint.max_transfers = 16;
   owner = &world.Add(options);
   id = owner->AddObject(kSize);
@@ -217,7 +219,8 @@ TEST_F(HostilePullerTest, AGreedyPeerLeavesRoomForOthers) {
     transfer.deadline_ms = 1'000'000;
     peer->Send(transfer);
   }
-  ASSERT_TRUE(world.RunUntil([&] { return peer->received.size() == 20; }, Seconds(1)));
+  const auto answers = [&] { return peer->Count(MessageKind::kData) + peer->Count(MessageKind::kFail); };
+  ASSERT_TRUE(world.RunUntil([&] { return answers() == 20; }, Seconds(1)));
   EXPECT_EQ(peer->Count(MessageKind::kData), 16 / kPeerPart);
   EXPECT_EQ(peer->Count(MessageKind::kFail), 20 - 16 / kPeerPart);
   Node& honest = world.Add();

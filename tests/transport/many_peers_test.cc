@@ -41,7 +41,8 @@ class Peer {
     options.receive_slots = 8;
     options.slot_size = 1024;
     endpoint = *Endpoint::Open(loop, device, *domain_, *registration_, source_, base::Random(port), trace_, options);
-    endpoint->SetCallHandler(Handler([](absl::Span<const uint8_t>, Reply reply) { reply(absl::Span<const uint8_t>()); }));
+    endpoint->SetCallHandler(
+        Handler([](absl::Span<const uint8_t>, Reply reply) { reply(absl::Span<const uint8_t>()); }));
     verbs::Address service = device.address();
     service.port = port;
     CHECK(endpoint->Listen(service).ok());

@@ -111,6 +111,13 @@ std::vector<std::pair<Header, std::vector<uint8_t>>> Samples() {
   h = samples[4].first;  // DATA, on two
   h.remote.further = {1, {{{1, 43}}}};
   samples.push_back({h, {}});
+  h = {};
+  h.kind = MessageKind::kRelease;
+  h.credits = 2;
+  samples.push_back({h, {}});
+  h = {};
+  h.flags = kMoreSlots;  // CREDIT, and any other
+  samples.push_back({h, {}});
   return samples;
 }
 
@@ -199,7 +206,7 @@ TEST(MessageTest, UnknownKindsProtocolsAndStatusesAreRefused) {
     bytes = Bytes(header, body);
     bytes[3] = 17;
     EXPECT_FALSE(DecodeMessage(bytes).ok()) << ToString(header.kind);
-    for (uint8_t kind : {0, 13, 255}) {
+    for (uint8_t kind : {0, 14, 255}) {
       bytes = Bytes(header, body);
       bytes[0] = kind;
       EXPECT_FALSE(DecodeMessage(bytes).ok());
@@ -238,6 +245,9 @@ TEST(MessageTest, MalformedMessagesAreRefused) {
   h = samples[0].first;
   h.flags = 4;
   add("unknown flags", h);
+  h = {};
+  h.flags = kProtocolGiven;
+  add("flags of a TRANSFER with a CREDIT", h);
   h = samples[0].first;
   h.arrived = 1;
   add("bytes that arrived of nothing", h);

@@ -43,7 +43,7 @@ RawPeer::RawPeer(World& world, uint8_t last_byte_of_ip)
   hello.reads_served = 16;
   hello.immediate = true;
   hello.slot_size = kSlot;
-  hello.receive_slots = kReceives;
+  hello.first_slots = hello.receive_slots = kReceives;
   hello.max_transfers = 1024;
   hello.max_calls = 256;
   hello.token = 42;

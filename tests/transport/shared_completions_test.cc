@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "gmock/gmock.h"
 #include "glog/logging.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "sim/sim_loop.h"
 

@@ -7,7 +7,6 @@
 
 #include "gmock/gmock.h"
 #include "lib/transport/request_id.h"
-#include "tests/transport/world.h"
 
 namespace tokamak::transport::testing {
 namespace {
@@ -47,14 +46,19 @@ class PostReceivesTest : public ::testing::Test {
  protected:
   PostReceivesTest() : entries_(40) { std::iota(entries_.begin(), entries_.end(), 0); }
 
-  World world_;
-  const Slots slots_ = *Slots::Create(*world_.Add().domain, 40, kSize, verbs::kLocalWrite);
+  verbs::PostResult Post(absl::Span<const uint32_t> entries) {
+    return PostReceives(queue_pair_, entries, 3, [this](uint32_t entry) {
+      return verbs::Sge{memory_.data() + entry * kSize, kSize, 7};
+    });
+  }
+
+  std::vector<uint8_t> memory_ = std::vector<uint8_t>(40 * kSize);
   std::vector<uint32_t> entries_;
   TakingQueuePair queue_pair_;
 };
 
 TEST_F(PostReceivesTest, ManyTakeFewCalls) {
-  const verbs::PostResult result = PostReceives(queue_pair_, slots_, entries_, 3);
+  const verbs::PostResult result = Post(entries_);
   EXPECT_TRUE(result.ok()) << result.status;
   EXPECT_EQ(result.accepted, 40u);
   EXPECT_EQ(queue_pair_.entries, entries_);
@@ -63,14 +67,14 @@ TEST_F(PostReceivesTest, ManyTakeFewCalls) {
 
 TEST_F(PostReceivesTest, WhatTheDeviceTookBeforeItRefusedIsTold) {
   queue_pair_.room = kPostBatch + 3;
-  const verbs::PostResult result = PostReceives(queue_pair_, slots_, entries_, 3);
+  const verbs::PostResult result = Post(entries_);
   EXPECT_TRUE(absl::IsResourceExhausted(result.status)) << result.status;
   EXPECT_EQ(result.accepted, kPostBatch + 3);
   EXPECT_EQ(queue_pair_.batches.size(), 2u) << "and it is asked no more";
 }
 
 TEST_F(PostReceivesTest, NothingIsNoCall) {
-  EXPECT_TRUE(PostReceives(queue_pair_, slots_, {}, 3).ok());
+  EXPECT_TRUE(Post({}).ok());
   EXPECT_TRUE(queue_pair_.batches.empty());
 }
 

@@ -108,8 +108,10 @@ class PullRig {
       registration = rig.options_.on_demand
                          ? transport::RegisterOnDemand(*device, *domain)
                          : *transport::RegisterArena(*device, *domain, absl::MakeSpan(arena(), rig.options_.most));
+      transport::EndpointOptions endpoint_options;
+      endpoint_options.first_slots = endpoint_options.receive_slots;  // as those of a connection in use
       endpoint = *transport::Endpoint::Open(loop, *device, *domain, *registration, source, base::Random(number),
-                                            rig.trace_, {});
+                                            rig.trace_, endpoint_options);
       verbs::Address service = options.address;
       service.port = 7000;
       CHECK(endpoint->Listen(service).ok());

@@ -1,0 +1,70 @@
+// SlotPool hands out registered message buffers of one size to all connections of an engine on one
+// rail, so that memory is where messages are, and not where they might come.
+//
+// It grows by blocks, each one memory region, and drops a block that nobody uses where another is
+// free as well. Slots of the lowest blocks go first, so that the others come free.
+//
+// Law: a slot is given back only when the queue pair that was to use it is gone, or has completed
+//      that request.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/verbs/verbs.h"
+
+namespace tokamak::transport {
+
+class SlotPool final {
+ public:
+  // Registers nothing yet. `block`: slots of one region.
+  SlotPool(verbs::ProtectionDomain& domain, uint32_t slot_size, uint32_t block)
+      : domain_(domain), size_(slot_size), block_(block) {}
+  ~SlotPool();
+  SlotPool(const SlotPool&) = delete;
+  SlotPool& operator=(const SlotPool&) = delete;
+
+  // So many slots make a block of kBlockBytes, or kMinBlock.
+  static uint32_t BlockFor(uint32_t slot_size);
+
+  // A slot, by its number, or why no further memory can be registered.
+  absl::StatusOr<uint32_t> Take();
+  void Give(uint32_t slot);
+
+  // A slot of a lower block is free.
+  bool HasLower(uint32_t slot) const;
+
+  uint8_t* at(uint32_t slot) const { return BlockOf(slot).memory.get() + uint64_t{slot % block_} * size_; }
+  verbs::Sge Piece(uint32_t slot, uint32_t length) const { return {at(slot), length, BlockOf(slot).region->lkey()}; }
+  uint32_t size() const { return size_; }
+
+  uint32_t taken() const { return taken_; }
+  uint64_t registered() const { return uint64_t{blocks_there_} * block_ * size_; }  // bytes
+
+ private:
+  static constexpr uint32_t kBlockBytes = 2 << 20;
+  static constexpr uint32_t kMinBlock = 16;  // slots
+
+  struct Block {
+    std::unique_ptr<uint8_t[]> memory;
+    std::unique_ptr<verbs::MemoryRegion> region;  // after memory: revoked before it is freed
+    std::vector<uint32_t> free;
+  };
+  const Block& BlockOf(uint32_t slot) const { return *blocks_[slot / block_]; }
+  absl::Status AddBlock();
+  void FindLowest() const;
+
+  verbs::ProtectionDomain& domain_;
+  const uint32_t size_;
+  const uint32_t block_;
+  std::vector<std::unique_ptr<Block>> blocks_;  // null: dropped, its place is taken by the next one
+  uint32_t blocks_there_ = 0;
+  uint32_t blocks_free_ = 0;   // of which nothing is taken
+  mutable size_t lowest_ = 0;  // below, nothing is free
+  uint32_t taken_ = 0;
+};
+
+}  // namespace tokamak::transport
