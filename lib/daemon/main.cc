@@ -10,6 +10,7 @@
 #include "lib/base/units.h"
 #include "lib/daemon/daemon.h"
 #include "lib/daemon/options.h"
+#include "lib/os/descriptor_limit.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/file_descriptor.h"
 
@@ -39,6 +40,7 @@ int Main(int argc, char** argv) {
   const ParsedFlags flags = ParseFlags(argc, argv);
   if (!flags.run) return flags.exit_code;
 
+  os::RaiseDescriptorLimit();
   const os::FileDescriptor signals = TakeSignals();
   os::EpollLoop loop(flags.options.detection);
   absl::StatusOr<std::unique_ptr<Daemon>> daemon = Daemon::Start(loop, flags.options, StopAsked);

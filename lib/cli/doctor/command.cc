@@ -38,6 +38,10 @@ void AddCommand(CLI::App& app, CommandFlags& flags) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   doctor->add_option("--memory", flags.memory, "store that tokd will have, held against the limit on locked memory")
       ->capture_default_str();
+  doctor
+      ->add_option("--peers", flags.peers,
+                   "nodes that tokd will be connected with, held against the limits on locked memory and descriptors")
+      ->check(CLI::Range(0, 65536));
   auto* peer =
       doctor->add_option("--peer", flags.peer, "a host where tok doctor --listen runs: measure to there as well");
   doctor->add_flag("--listen", flags.listen, "wait for doctors of other hosts, once the device here is found healthy")
@@ -68,6 +72,7 @@ void AddCommand(CLI::App& app, CommandFlags& flags) {
 int RunCommand(const CommandFlags& flags, bool json) {
   DoctorSettings settings;
   settings.devices = flags.devices;
+  settings.peers = flags.peers;
   settings.peer = flags.peer;
   settings.peer_port = flags.port;
   settings.listens = flags.listen;

@@ -14,6 +14,7 @@ namespace tokamak::cli::doctor {
 struct CommandFlags {
   std::vector<std::string> devices;
   std::string memory = "512MiB";
+  uint32_t peers = 0;
   std::string peer;
   uint16_t port = kPeerPort;
   std::string cm = "rdma";

@@ -104,6 +104,7 @@ class Examination final {
         ExamineMachine();
       } else {
         report_.machine.push_back(CheckHugePages(machine_, settings_.store));
+        if (settings_.peers > 0) report_.machine.push_back(CheckDescriptors(machine_, settings_.peers, false));
       }
       if (soft > 0) {
         report_.machine.push_back(CheckUdpBuffers(machine_, verbs::soft::UdpSocketOptions().receive_buffer));
@@ -126,7 +127,11 @@ class Examination final {
       if (IsIbv(device)) named.push_back(verbs::ibv::ParseDeviceName(device)->device);
     }
     findings.push_back(CheckPermission(machine_, devices_, settings_.by_tcp, named));
-    findings.push_back(CheckMemlock(machine_, settings_.store, std::max<size_t>(named.size(), 1)));
+    const size_t devices = std::max<size_t>(named.size(), 1);
+    findings.push_back(CheckMemlock(machine_, settings_.store, devices, settings_.peers));
+    if (settings_.peers > 0) {
+      findings.push_back(CheckDescriptors(machine_, settings_.peers, settings_.by_tcp, devices));
+    }
     findings.push_back(CheckHugePages(machine_, settings_.store));
     findings.push_back(CheckNetwork(machine_, devices_));
     if (settings_.devices.empty() && devices_.size() > kMaxDevices) {

@@ -16,6 +16,7 @@ namespace tokamak::cli::doctor {
 struct DoctorSettings {
   std::vector<std::string> devices;      // as for tokd --device; empty: all RDMA devices that the kernel has
   uint64_t store = uint64_t{512} << 20;  // bytes, as for tokd --memory
+  uint32_t peers = 0;                    // nodes that tokd will be connected with; 0: not asked
   std::string peer;                      // the host of a tok doctor --listen; empty: none
   uint16_t peer_port = kPeerPort;
   bool listens = false;  // peers are to be waited for

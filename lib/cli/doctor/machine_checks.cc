@@ -101,11 +101,11 @@ Finding CheckPermission(const MachineFacts& machine, const std::vector<RdmaFacts
   return Ok("permission", absl::StrCat("/dev/infiniband: ", absl::StrJoin(open, ", "), " may be opened", where, rest));
 }
 
-Finding CheckMemlock(const MachineFacts& machine, uint64_t store, size_t devices) {
-  const uint64_t needed = devices * store + kLockedBuffers;
-  const std::string need =
-      absl::StrCat("the store", devices > 1 ? absl::StrCat(", once for each of ", devices, " devices,") : "",
-                   " and its buffers need ", FormatSize(needed));
+Finding CheckMemlock(const MachineFacts& machine, uint64_t store, size_t devices, uint32_t peers) {
+  const uint64_t needed = devices * store + kLockedBuffers + peers * kLockedForIdlePeer;
+  const std::string need = absl::StrCat(
+      "the store", devices > 1 ? absl::StrCat(", once for each of ", devices, " devices,") : "", " and its buffers",
+      peers > 0 ? absl::StrCat(" for ", peers, " peers") : "", " need ", FormatSize(needed));
   const bool unlimited = machine.lock_limit == kUnlimited;
   const std::string limit = unlimited ? "no limit" : FormatSize(machine.lock_limit);
   Finding finding;
@@ -124,6 +124,26 @@ Finding CheckMemlock(const MachineFacts& machine, uint64_t store, size_t devices
   }
   finding.numbers.emplace_back("needed_bytes", static_cast<double>(needed));
   if (!unlimited) finding.numbers.emplace_back("limit_bytes", static_cast<double>(machine.lock_limit));
+  return finding;
+}
+
+Finding CheckDescriptors(const MachineFacts& machine, uint32_t peers, bool by_tcp, size_t devices) {
+  const uint64_t each = by_tcp ? 2 + 2 * devices : 0;
+  const uint64_t needed = kOwnDescriptors + peers * each;
+  const std::string need = absl::StrCat("tokd with ", peers, " peers needs ", needed,
+                                        by_tcp ? absl::StrCat(" (--cm tcp: ", each, " for each)") : "");
+  if (machine.descriptor_limit_hard == 0) return NotApplicable("descriptors", absl::StrCat("no limit known; ", need));
+  const bool unlimited = machine.descriptor_limit_hard == kUnlimited;
+  const std::string limit = unlimited ? "no limit" : absl::StrCat("at most ", machine.descriptor_limit_hard);
+  Finding finding = Ok("descriptors", absl::StrCat(limit, " descriptors; ", need));
+  if (!unlimited && machine.descriptor_limit_hard < needed) {
+    finding = Failed(
+        "descriptors", finding.seen,
+        absl::StrCat("nofile ", needed, " in /etc/security/limits.conf (LimitNOFILE=", needed,
+                     " for systemd); docker: --ulimit nofile=", needed, by_tcp ? "; or leave --cm tcp out" : ""));
+  }
+  finding.numbers.emplace_back("needed", static_cast<double>(needed));
+  if (!unlimited) finding.numbers.emplace_back("limit", static_cast<double>(machine.descriptor_limit_hard));
   return finding;
 }
 

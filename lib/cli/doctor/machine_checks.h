@@ -11,9 +11,14 @@
 
 namespace tokamak::cli::doctor {
 
-// Beside the store, a node locks buffers for messages: some 3 MiB for each connection, here for
-// about twenty.
+// Beside the store, a node locks buffers for messages: some 3 MiB for each busy connection, here
+// for about twenty; and for each peer that is idle, connected both ways, the first windows
+// (transport::EndpointOptions::first_slots).
 constexpr uint64_t kLockedBuffers = 64 << 20;
+constexpr uint64_t kLockedForIdlePeer = 2 * 4 * 16 * 1024;
+
+// Of a daemon without peers: loops, devices, and some hundred programs.
+constexpr uint64_t kOwnDescriptors = 256;
 
 // Are the kernel's doors to verbs and to rdma_cm there?
 // `by_tcp`: connections are made without rdma_cm (--cm tcp), here and below.
@@ -28,8 +33,12 @@ Finding CheckPermission(const MachineFacts& machine, const std::vector<RdmaFacts
                         const std::vector<std::string>& named = {});
 
 // May a store of `store` bytes be locked, as registering it does? The kernel counts it for each of
-// `devices` that it is registered with.
-Finding CheckMemlock(const MachineFacts& machine, uint64_t store, size_t devices = 1);
+// `devices` that it is registered with. And what `peers` take?
+Finding CheckMemlock(const MachineFacts& machine, uint64_t store, size_t devices = 1, uint32_t peers = 0);
+
+// May tokd have the descriptors that this many peers take, connected both ways? Connections take
+// none, but with --cm tcp, where each queue pair of each device keeps a TCP connection.
+Finding CheckDescriptors(const MachineFacts& machine, uint32_t peers, bool by_tcp, size_t devices = 1);
 
 Finding CheckHugePages(const MachineFacts& machine, uint64_t store);
 

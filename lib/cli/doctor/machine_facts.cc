@@ -23,14 +23,19 @@ uint64_t ParseLimit(absl::string_view text) {
 }
 
 // "Max locked memory   8388608   8388608   bytes"
-void ReadLockLimit(const SystemFiles& files, MachineFacts& facts) {
+void ReadLimits(const SystemFiles& files, MachineFacts& facts) {
   const std::string limits = files.Read("/proc/self/limits").value_or("");
   for (absl::string_view line : absl::StrSplit(limits, '\n')) {
-    if (!absl::ConsumePrefix(&line, "Max locked memory")) continue;
+    const bool descriptors = absl::ConsumePrefix(&line, "Max open files");
+    if (!descriptors && !absl::ConsumePrefix(&line, "Max locked memory")) continue;
     const std::vector<absl::string_view> values = absl::StrSplit(line, ' ', absl::SkipEmpty());
-    if (values.size() < 2) return;
-    facts.lock_limit = ParseLimit(values[0]);
-    facts.lock_limit_hard = ParseLimit(values[1]);
+    if (values.size() < 2) continue;
+    if (descriptors) {
+      facts.descriptor_limit_hard = ParseLimit(values[1]);
+    } else {
+      facts.lock_limit = ParseLimit(values[0]);
+      facts.lock_limit_hard = ParseLimit(values[1]);
+    }
   }
 }
 
@@ -102,7 +107,7 @@ std::string FindContainer(const SystemFiles& files) {
 
 MachineFacts ReadMachine(const SystemFiles& files) {
   MachineFacts facts;
-  ReadLockLimit(files, facts);
+  ReadLimits(files, facts);
   ReadCapabilities(files, facts);
   ReadHugePages(files, facts);
   ReadModules(files, facts);

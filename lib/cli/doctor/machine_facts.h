@@ -24,7 +24,8 @@ struct MachineFacts {
   // Memory that a process may lock, bytes; kUnlimited.
   uint64_t lock_limit = 0;
   uint64_t lock_limit_hard = 0;
-  bool locks_without_limit = false;  // CAP_IPC_LOCK, outside of any user namespace
+  uint64_t descriptor_limit_hard = 0;  // kUnlimited; 0: not known. tokd raises its soft limit to it
+  bool locks_without_limit = false;    // CAP_IPC_LOCK, outside of any user namespace
 
   uint64_t huge_page_size = 0;  // bytes; 0: the kernel has none
   uint64_t huge_pages = 0;      // reserved

@@ -119,6 +119,31 @@ TEST(MachineChecksTest, LockedMemoryMustHoldTheStoreAndItsBuffers) {
   Expect(CheckMemlock(machine, kStore), Verdict::kOk, "CAP_IPC_LOCK", "");
 }
 
+TEST(MachineChecksTest, PeersAreCountedWhereTheyLockMemory) {
+  MachineFacts machine = Healthy();
+  machine.lock_limit = machine.lock_limit_hard = kStore + kLockedBuffers;
+  Expect(CheckMemlock(machine, kStore, 1, 0), Verdict::kOk, "576 MiB", "");
+  Expect(CheckMemlock(machine, kStore, 1, 1000), Verdict::kFailed, "buffers for 1000 peers need", "LimitMEMLOCK");
+  machine.lock_limit = kStore + kLockedBuffers + 1000 * kLockedForIdlePeer;
+  Expect(CheckMemlock(machine, kStore, 1, 1000), Verdict::kOk, "for 1000 peers", "");
+}
+
+TEST(MachineChecksTest, PeersTakeDescriptorsOnlyWhereTheyAreConnectedOverTcp) {
+  MachineFacts machine = Healthy();
+  machine.descriptor_limit_hard = 4096;
+  Expect(CheckDescriptors(machine, 1000, false), Verdict::kOk, "with 1000 peers needs 256", "");
+  Expect(CheckDescriptors(machine, 960, true), Verdict::kOk, "needs 4096 (--cm tcp: 4 for each)", "");
+  Expect(CheckDescriptors(machine, 961, true), Verdict::kFailed, "at most 4096", "LimitNOFILE=4100");
+  Expect(CheckDescriptors(machine, 961, true), Verdict::kFailed, "at most 4096", "leave --cm tcp out");
+  Expect(CheckDescriptors(machine, 700, true, 2), Verdict::kFailed, "6 for each", "nofile=4456");
+  machine.descriptor_limit_hard = kUnlimited;
+  Expect(CheckDescriptors(machine, 65536, true), Verdict::kOk, "no limit", "");
+  machine.descriptor_limit_hard = 0;
+  Expect(CheckDescriptors(machine, 10, true), Verdict::kNotApplicable, "no limit known", "");
+  machine.descriptor_limit_hard = 128;
+  Expect(CheckDescriptors(machine, 1, false), Verdict::kFailed, "at most 128", "LimitNOFILE=256");
+}
+
 TEST(MachineChecksTest, AHardLimitThatIsOneIsAsFarAsItCanBeRaised) {
   MachineFacts machine = Healthy();
   machine.lock_limit = 8 << 20;

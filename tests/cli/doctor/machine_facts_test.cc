@@ -22,6 +22,13 @@ TEST_F(MachineFactsTest, LimitsOnLockedMemoryAreReadWithTheirTwoValues) {
   EXPECT_EQ(facts.lock_limit_hard, kUnlimited);
 }
 
+TEST_F(MachineFactsTest, TheHardLimitOfDescriptorsIsRead) {
+  machine_.PutLockLimit("8388608", "unlimited");
+  EXPECT_EQ(Read().descriptor_limit_hard, 20000u);
+  machine_.Put("/proc/self/limits", "");
+  EXPECT_EQ(Read().descriptor_limit_hard, 0u);
+}
+
 TEST_F(MachineFactsTest, CapIpcLockFreesFromTheLimit) {
   EXPECT_FALSE(Read().locks_without_limit);
   machine_.Put("/proc/self/status", "CapEff:\t0000000000004000");

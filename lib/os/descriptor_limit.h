@@ -1,0 +1,12 @@
+// How many descriptors a program may have.
+#pragma once
+
+#include <cstdint>
+
+namespace tokamak::os {
+
+// Raises the soft limit (1,024 for most users, for the sake of programs that call select) to the
+// hard one, which needs no right. Returns the limit as it is then.
+uint64_t RaiseDescriptorLimit();
+
+}  // namespace tokamak::os
