@@ -88,7 +88,7 @@ absl::Status ControlChannel::Send(const Header& header, std::vector<uint8_t> bod
   return absl::OkStatus();
 }
 
-void ControlChannel::Probe() { probe_ = enabled_ && queue_.empty(); }
+void ControlChannel::Probe() { probe_ = enabled_; }
 
 void ControlChannel::Drain() {
   if (draining_ || drained()) return;
@@ -98,8 +98,7 @@ void ControlChannel::Drain() {
 
 absl::Status ControlChannel::Pump(CopyBudget& budget, bool* more) {
   if (!enabled_) return absl::OkStatus();
-  while (post_status_.ok() && SendNext(budget, more)) {
-  }
+  while (post_status_.ok() && SendNext(budget, more)) probe_ = false;  // it asks as much as a probe does
   SendProbe();
   ReturnCredits();
   Flush();
@@ -174,7 +173,6 @@ void ControlChannel::ReturnCredits() {
   Stage(EncodeMessage(header, {}, {slots_.at(slot_), max_message_}));
 }
 
-// Where messages leave, these are probes enough.
 void ControlChannel::SendProbe() {
   if (!std::exchange(probe_, false) || !credits_.can_probe() || ring_.full() || !TakeSlot()) return;
   CHECK(credits_.TakeForProbe());

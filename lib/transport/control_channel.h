@@ -71,8 +71,10 @@ class ControlChannel final {
   void Remove(Stream* stream) {
     if (streams_.Listed(stream)) streams_.Remove(stream);
   }
-  // Asks the peer's device for a sign of life.
+  // Asks the peer's device for a sign of life, with what leaves next or with a message of its own.
   void Probe();
+  // Messages wait for credits.
+  bool starved() const { return enabled_ && more_waits() && !credits_.can_take(); }
   // Most messages need no completion of their own: the next has one.
   void AskCompletion() { completion_asked_ = true; }
   // Completions that the device owes, and those that it has given.

@@ -31,6 +31,9 @@ void PeerWatch::OnWatch() {
     if (DeviceIsStuck()) {
       return user_.Break(absl::UnavailableError("the device tells nothing of what became of a message"));
     }
+    if (PeerIsStuck()) {
+      return user_.Break(absl::UnavailableError("the peer has taken no message for a long while"));
+    }
     control_.AskCompletion();
     if (draining_ || control_.received() == received_) control_.Probe();
     watching_ = false;
@@ -62,6 +65,14 @@ bool PeerWatch::DeviceIsStuck() {
   const verbs::ReliabilityOptions& reliability = context_.options.reliability;
   return kProbeInterval * watches_without_completion_ >
          kPatience + reliability.ack_timeout * 4 * (reliability.retry_count + 1);
+}
+
+// Its device has taken all that may be sent, the probe last, and it itself tells nothing. Whether it
+// is still there nobody can ask any more.
+bool PeerWatch::PeerIsStuck() {
+  const bool waits = control_.starved() && control_.received() == received_;
+  watches_without_credit_ = waits ? watches_without_credit_ + 1 : 0;
+  return kProbeInterval * watches_without_credit_ > kPatience;
 }
 
 }  // namespace tokamak::transport

@@ -38,6 +38,7 @@ class PeerWatch final {
  private:
   void OnWatch();
   bool DeviceIsStuck();
+  bool PeerIsStuck();
 
   Context& context_;
   ControlChannel& control_;
@@ -50,6 +51,7 @@ class PeerWatch final {
   uint64_t received_ = 0;    // messages, at the last watch
   uint64_t completions_ = 0;
   int watches_without_completion_ = 0;
+  int watches_without_credit_ = 0;
   base::Time idle_since_;
 };
 
