@@ -159,18 +159,33 @@ TEST_F(EngineTest, ACallToNobodyEndsByItsDeadline) {
   EXPECT_LE(cluster_->time.Now() - asked, Seconds(2) + Milliseconds(1));
 }
 
-// A control loop that is busy for a second while more comes than fits: some of it is refused, none
-// is lost.
-TEST_F(EngineTest, PeersThatAskMoreThanFitsAreRefusedAndNothingBreaks) {
-  Build(9);
-  for (size_t i = 1; i < 9; ++i) Call(i, 0);  // connections are up
-  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 8; }));
-  const base::Timer busy = at(0).loop.Post([this] { at(0).loop.Spend(Seconds(1)); });
-  cluster_->RunFor(base::Microseconds(1));
-  for (int n = 0; n < 250; ++n) {
-    for (size_t i = 1; i < 9; ++i) Call(i, 0);
+// A control loop that is busy for a second while eight peers call it 250 times each.
+class BurstTest : public EngineTest {
+ protected:
+  void CallInABurst(const sim::ClusterOptions& options) {
+    Build(9, {}, options);
+    for (size_t i = 1; i < 9; ++i) Call(i, 0);  // connections are up
+    EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 8; }));
+    const base::Timer busy = at(0).loop.Post([this] { at(0).loop.Spend(Seconds(1)); });
+    cluster_->RunFor(base::Microseconds(1));
+    for (int n = 0; n < 250; ++n) {
+      for (size_t i = 1; i < 9; ++i) Call(i, 0);
+    }
+    EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 8 + 8 * 250; }));
   }
-  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 8 + 8 * 250; }));
+};
+
+TEST_F(BurstTest, ItIsHeldBackByCreditsAndNoneIsRefused) {
+  CallInABurst({});
+  EXPECT_EQ(Count(absl::StatusCode::kOk), answers_.size());
+}
+
+// With windows that are large from the start more comes than fits: some of it is refused, none is
+// lost.
+TEST_F(BurstTest, PeersThatAskMoreThanFitsAreRefusedAndNothingBreaks) {
+  sim::ClusterOptions options;
+  options.endpoint.first_slots = options.endpoint.receive_slots;
+  CallInABurst(options);
   EXPECT_GT(Count(absl::StatusCode::kUnavailable), 100u);
   EXPECT_GT(Count(absl::StatusCode::kOk), 1000u);
   EXPECT_EQ(Count(absl::StatusCode::kUnavailable) + Count(absl::StatusCode::kOk), answers_.size());
