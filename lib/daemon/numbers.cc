@@ -77,6 +77,8 @@ void AddEngineNumbers(size_t engine, size_t rails, const transport::EndpointCoun
   add("connections_lost_total", counters.connections_lost);
   add("requesters_gone_total", counters.requesters_gone);
   add("protocol_errors_total", counters.protocol_errors);
+  add("bulk_connected_total", counters.bulk_connected);
+  add("bulk_rested_total", counters.bulk_rested);
   add("rails_joined_total", counters.rails_joined);
   add("rails_lost_total", counters.rails_lost);
   for (size_t rail = 0; rail < rails; ++rail) {

@@ -73,6 +73,7 @@ uint64_t BulkChannel::ChunkNow() const {
 void BulkChannel::Add(BulkJob* job) {
   DCHECK_GT(job->size, 0u);
   CHECK((job->rails >> shape_.primary & 1) != 0) << "every peer has a key of the primary rail";
+  CHECK(Has(shape_.primary * shape_.each)) << "its queue pairs are made first";
   job->chunk = ChunkNow();
   const uint64_t chunks = (job->size + job->chunk - 1) / job->chunk;
   uint32_t usable = 0;
@@ -216,7 +217,8 @@ bool BulkChannel::Flushed(uint32_t rail) const {
 }
 
 void BulkChannel::Drop(uint32_t rail) {
-  CHECK_NE(rail, shape_.primary);
+  CHECK(rail != shape_.primary || side_ == Side::kOwner || idle());
+  if (rail == shape_.primary) enabled_ = false;
   for (uint32_t q = rail * shape_.each; q < (rail + 1) * shape_.each; ++q) {
     const std::unique_ptr<BulkQueue> queue = std::move(queues_[q]);
     if (queue == nullptr) continue;

@@ -7,8 +7,8 @@
 // where the path loses packets (lossy_paths.h). A share of a write ends with a note: 32 bits, as
 // immediate of its last WRITE, or as a SEND after it where a device has no immediates.
 //
-// Queue pairs belong to rails. Those of the primary rail are there from the start and stay; those
-// of another rail come and go together. Law: what is in flight on a rail is done again only after
+// Queue pairs belong to rails, and those of a rail come and go together: of the primary one as they
+// are needed (primary_rail.h), of others as these can be reached (secondary_rail.h). Law: what is in flight on a rail is done again only after
 // its queue pairs are gone, and a WRITE only when the puller has said, after its own are gone, what
 // it misses: a share is never written where its note may still come.
 #pragma once
@@ -81,7 +81,9 @@ class BulkChannel final {
   // Bits: rails over which a transfer that begins now can go.
   uint32_t live_rails() const;
 
+  // The primary rail's queue pairs are there, though perhaps not connected.
   void Add(BulkJob* job);
+  bool idle() const { return jobs_.empty(); }
   // Posts no more of it. True: some is in flight, and OnJobOver will follow. False: nothing is, and
   // it is forgotten.
   bool Stop(BulkJob* job);
@@ -102,8 +104,8 @@ class BulkChannel final {
   void Fail(uint32_t rail);
   void OnFlushed(uint32_t q, bool receive, uint32_t entry) { queues_[q]->OnFlushed(receive, entry); }
   bool Flushed(uint32_t rail) const;
-  // Its queue pairs go; their connections must have gone. READs go on over others, WRITEs
-  // wait for Resolve.
+  // Its queue pairs go; their connections must have gone. READs go on over others, of which there
+  // must be some; WRITEs wait for Resolve.
   void Drop(uint32_t rail);
   // The puller has dropped the rail, too, and names the writes that it still waits for. All else
   // that was to go over the rail has arrived, or is not wanted any more.

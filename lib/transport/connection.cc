@@ -63,15 +63,14 @@ absl::Status Connection::Open(Side side, const BulkChannel::Shape& shape) {
   SecondaryRail::Host& rails_host = *this;
   SharedCompletions::User& user = *this;
   bulk_ = std::make_unique<BulkChannel>(context_, side, shape, peer_);
+  PrimaryRail::Host& home_host = *this;
+  home_.emplace(context_, home_host, *bulk_, peer_);
   rails_.emplace(context_, rails_host, *bulk_);
   links_ = std::make_unique<RailLinks>(context_, shape.primary, links_user);
   auto control = ControlChannel::Create(context_, shape.primary, user);
   if (!control.ok()) return control.status();
   control_ = *std::move(control);
-  if (absl::Status s = bulk_->Make(shape.primary, user); !s.ok()) return s;
   links_->Add(0, control_->queue_pair());
-  const uint32_t first = shape.primary * shape.each;
-  for (uint32_t q = first; q < first + shape.each; ++q) links_->Add(q + 1, bulk_->queue_pair(q));
   deadline_ = context_.loop.RunAfter(context_.options.connect_deadline,
                                      [this] { Break(absl::UnavailableError("not connected by the deadline")); });
   return absl::OkStatus();
@@ -101,19 +100,16 @@ absl::Status Connection::Connect() { return links_->Connect(peer_); }
 
 absl::Status Connection::Accept(verbs::ConnectionRequest& request, const Hello& theirs) {
   CHECK(!broken() && theirs.bulk_queue_pairs == bulk_->shape().each);
-  const uint32_t rail = theirs.queue == 0 ? primary() : bulk_->RailOfQueue(theirs.queue - 1u);
-  if (rail == primary()) return links_->Accept(request, theirs);
+  if (theirs.queue == 0) return links_->Accept(request, theirs);
+  const uint32_t rail = bulk_->RailOfQueue(theirs.queue - 1u);
+  if (rail == primary()) return home_->Accept(request, theirs);
   SecondaryRail* secondary = rails_->Find(rail);
   return secondary != nullptr ? secondary->Accept(request, theirs) : absl::InvalidArgumentError("no such rail");
 }
 
 void Connection::OnPeerHello(const Hello& theirs) {
-  if (theirs.queue != 0) return;  // all of the primary rail say the same
   peer_hello_ = theirs;
   control_->OnPeerHello(theirs);
-  const BulkChannel::Shape& shape = bulk_->shape();
-  const uint32_t first = shape.primary * shape.each;
-  for (uint32_t q = first; q < first + shape.each; ++q) bulk_->OnPeerHello(q, theirs);
   if (bulk_->side() == Side::kPuller) bulk_->LimitRails(theirs.rails);
 }
 
@@ -124,7 +120,6 @@ void Connection::OnLinksUp(uint32_t path_mtu) {
   deadline_.Cancel();
   control_->Enable();
   bulk_->LimitPackets(path_mtu);
-  bulk_->Enable(primary());
   ++context_.counters.connections_opened;
   context_.Record(base::TraceKind::kConnection, static_cast<uint32_t>(ConnectionStep::kUp), links_->size());
   const bool connects = bulk_->side() == Side::kPuller;
@@ -138,6 +133,10 @@ void Connection::OnLinksUp(uint32_t path_mtu) {
     Send(header, EncodeRails(absl::MakeConstSpan(context_.services).subspan(0, bulk_->shape().rails)));
   }
   user_.OnUp();
+}
+
+void Connection::OnBulkUp() {
+  if (bulk_->side() == Side::kPuller) rails_->Join();
 }
 
 void Connection::OnLinkLost(const verbs::ConnectionEvent& event) {
@@ -264,16 +263,24 @@ absl::Status Connection::HandleMessage(const Message& message, CopyBudget& budge
     case MessageKind::kRails: {
       auto rails = DecodeRails(message.body);
       if (!rails.ok()) return rails.status();
-      if (absl::Status s = rails_->Join(*rails); !s.ok()) return s;
+      if (absl::Status s = rails_->Learn(*rails); !s.ok()) return s;
+      if (home_->up()) rails_->Join();
       user_.OnRails(*rails);
       return absl::OkStatus();
     }
     case MessageKind::kRailDown:
-      return rails_->OnPeerDown(message);
+      return HandleRailDown(message);
     default:
       if (absl::Status s = CheckKeys(message.header.remote.further, bulk_->shape()); !s.ok()) return s;
       return user_.OnMessage(message, budget);
   }
+}
+
+absl::Status Connection::HandleRailDown(const Message& message) {
+  auto wanted = DecodeWanted(message.body);
+  if (!wanted.ok()) return wanted.status();
+  if (message.header.rail == primary()) return home_->OnPeerDown(*wanted);
+  return rails_->OnPeerDown(message.header.rail, *wanted);
 }
 
 void Connection::HandleError(const RequestId& id, const verbs::Completion& completion) {
@@ -285,6 +292,9 @@ void Connection::HandleError(const RequestId& id, const verbs::Completion& compl
     if (SecondaryRail* rail = rails_->Find(bulk_->RailOfQueue(q))) {
       bulk_->OnFlushed(q, id.receive, id.entry);
       return rail->Fail(status);
+    }
+    if (completion.status == verbs::CompletionStatus::kFlushed && home_->may_go()) {
+      return bulk_->OnFlushed(q, id.receive, id.entry);
     }
     if (completion.status == verbs::CompletionStatus::kRetryExceeded) {
       context_.lossy_paths.Note(peer_.ip, context_.loop.Now());
@@ -311,7 +321,8 @@ void Connection::OnDeviceEvent(uint32_t rail, const verbs::DeviceEventInfo& info
     if (SecondaryRail* secondary = rails_->Find(rail)) secondary->OnDeviceEvent(info);
   } else if (info.event == verbs::DeviceEvent::kRemoved) {
     Break(absl::UnavailableError("the device was removed"));
-  } else if (info.event == verbs::DeviceEvent::kQueuePairFatal && links_->Has(info.queue_pair_number)) {
+  } else if (info.event == verbs::DeviceEvent::kQueuePairFatal &&
+             (links_->Has(info.queue_pair_number) || home_->Has(info.queue_pair_number))) {
     Break(absl::UnavailableError("the device gave up a queue pair"));
   }
 }
@@ -343,9 +354,11 @@ void Connection::BreakForViolation(const absl::Status& status) {
 void Connection::TearDown() {
   watch_.reset();
   if (rails_.has_value()) rails_->DropLinks();
+  if (home_.has_value()) home_->DropLinks();
   links_.reset();
   control_.reset();
   bulk_.reset();
+  home_.reset();
   rails_.reset();
 }
 

@@ -2,10 +2,10 @@
 // part. It knows nothing of transfers: what comes
 // goes to its User.
 //
-// The side that pulls connects all queue pairs of the primary rail at once; the private data of
-// each says which connection it belongs to and which of its queue pairs it is (hello.h). The
-// connection is up when every one of them is, and ends with any. Other rails join when the owner
-// has said where they are, and drop out by themselves (secondary_rail.h).
+// The side that pulls connects the queue pair of messages, and the connection is up; those of bulk
+// follow when something large is to be moved (primary_rail.h). The private data of each says which
+// connection it belongs to and which of its queue pairs it is (hello.h). Other rails join then, too,
+// where the owner has said where they are, and drop out by themselves (secondary_rail.h).
 //
 // Work is done in turns: after a batch of completions (shared_completions.h) or when somebody has
 // something to send, what was received is posted again, credits are returned, and what waits is
@@ -29,6 +29,7 @@
 #include "lib/transport/hello.h"
 #include "lib/transport/message.h"
 #include "lib/transport/peer_watch.h"
+#include "lib/transport/primary_rail.h"
 #include "lib/transport/rail_links.h"
 #include "lib/transport/rail_messages.h"
 #include "lib/transport/request_id.h"
@@ -39,6 +40,7 @@
 namespace tokamak::transport {
 
 class Connection final : private RailLinks::User,
+                         private PrimaryRail::Host,
                          private SecondaryRail::Host,
                          private PeerWatch::User,
                          private SharedCompletions::User {
@@ -58,6 +60,8 @@ class Connection final : private RailLinks::User,
     virtual std::vector<WantedWrite> WritesWanted() const = 0;
     // Transfers or calls are under way: silence is suspicious.
     virtual bool busy() const = 0;
+    // Of a puller: transfers that are not eager.
+    virtual bool bulk_wanted() const = 0;
     // It is over. Runs once, in a task of its own, and may drop the connection.
     virtual void OnBroken(const absl::Status& status) = 0;
   };
@@ -68,16 +72,17 @@ class Connection final : private RailLinks::User,
                                                             uint64_t token, Connection::User& user);
   ~Connection() override;
 
-  // Asks the peer for all queue pairs of the primary rail.
+  // Asks the peer for the queue pair of messages.
   absl::Status Connect();
-  // The peer asks for one of them that it misses, or for one of another rail.
+  // The peer asks for that, or for one of bulk.
   absl::Status Accept(verbs::ConnectionRequest& request, const Hello& theirs);
-  bool Misses(uint32_t queue) const { return links_->Misses(queue); }
 
   // For the user, until it is broken. Nothing is sent in the call.
   void Send(const Header& header, std::vector<uint8_t> body = {});
   ControlChannel& control() { return *control_; }
   BulkChannel& bulk() { return *bulk_; }
+  // Before a job is added to it, or the owner is asked for what will be one: PrimaryRail::Need.
+  absl::Status NeedBulk() { return home_->Need(); }
   const Hello& peer_hello() const { return peer_hello_; }
 
   // Something was added to a channel: work will be done.
@@ -112,13 +117,16 @@ class Connection final : private RailLinks::User,
   absl::Status Open(BulkChannel::Side side, const BulkChannel::Shape& shape);
   uint32_t primary() const { return bulk_->shape().primary; }
 
-  // RailLinks::User, of the primary rail
+  // RailLinks::User, of messages; and the first for all rails
   Hello MyHello(uint32_t queue) const override;
   void OnPeerHello(const Hello& theirs) override;
   void OnLinksUp(uint32_t path_mtu) override;
   void OnLinkLost(const verbs::ConnectionEvent& event) override;
   void OnBadHello(const absl::Status& status) override;
-  // SecondaryRail::Host
+  // PrimaryRail::Host
+  bool bulk_wanted() const override { return user_.bulk_wanted(); }
+  void OnBulkUp() override;
+  // PrimaryRail::Host and SecondaryRail::Host
   SharedCompletions::User& completions_user() override { return *this; }
   void SayDown(uint32_t rail) override;
   // PeerWatch::User
@@ -129,6 +137,7 @@ class Connection final : private RailLinks::User,
 
   void Work();
   absl::Status HandleReceive(const RequestId& id, const verbs::Completion& completion, CopyBudget& budget);
+  absl::Status HandleRailDown(const Message& message);
   absl::Status HandleNote(const RequestId& id, const verbs::Completion& completion);
   absl::Status HandleMessage(const Message& message, CopyBudget& budget);
   void HandleError(const RequestId& id, const verbs::Completion& completion);
@@ -146,9 +155,10 @@ class Connection final : private RailLinks::User,
   absl::Status reason_;
 
   // Dropped in this order, see TearDown: links, queue pairs.
-  std::unique_ptr<RailLinks> links_;  // of the primary rail
+  std::unique_ptr<RailLinks> links_;  // of messages
   std::unique_ptr<ControlChannel> control_;
   std::unique_ptr<BulkChannel> bulk_;
+  absl::optional<PrimaryRail> home_;
   absl::optional<SecondaryRails> rails_;
 
   bool heard_ = false;

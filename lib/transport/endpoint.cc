@@ -233,16 +233,16 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
     if (rail != theirs->primary) return OnRailRequest(*request, *theirs);
     const InboundKey key{theirs->token, request->peer().ip};
     auto it = inbound_.find(key);
-    if (it != inbound_.end() && !it->second->Misses(*theirs)) {  // left over from an earlier life of the peer
-      SendAway(it, "the peer has begun anew");
-      it = inbound_.end();
+    if (theirs->queue != 0) {
+      const bool known = it != inbound_.end() && it->second->TakesBulk(*theirs);
+      return Conclude(*request,
+                      known ? it->second->Accept(*request, *theirs) : absl::UnavailableError("no such connection"));
     }
-    if (it == inbound_.end()) {
-      if (!MakeRoomFor(key.ip)) return Reject(*request, absl::ResourceExhaustedError("too many connections"));
-      auto made = Inbound::Create(context_, *this, request->peer(), *theirs);
-      if (!made.ok()) return Reject(*request, made.status());
-      it = inbound_.emplace(key, *std::move(made)).first;
-    }
+    if (it != inbound_.end()) SendAway(it, "the peer has begun anew");  // left over from an earlier life of it
+    if (!MakeRoomFor(key.ip)) return Reject(*request, absl::ResourceExhaustedError("too many connections"));
+    auto made = Inbound::Create(context_, *this, request->peer(), *theirs);
+    if (!made.ok()) return Reject(*request, made.status());
+    it = inbound_.emplace(key, *std::move(made)).first;
     Conclude(*request, it->second->Accept(*request, *theirs));
   }
 

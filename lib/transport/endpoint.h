@@ -59,6 +59,8 @@ struct EndpointCounters {
   base::Counter connections_opened, connections_lost;
   base::Counter requesters_gone;  // peers that gave up while we answered their request for a queue pair
   base::Counter protocol_errors;  // protocol violations of peers; the connection is closed
+  base::Counter bulk_connected;   // a connection's queue pairs on its primary rail, each time
+  base::Counter bulk_rested;      // given back when nothing large was moved
   base::Counter rails_joined;     // beside the primary rail of a connection, each time
   base::Counter rails_lost;       // of these; transfers went on without them
   // READ by pulls, and written by serves as acknowledged; what was done again counts again.

@@ -34,8 +34,8 @@ class Inbound final : public Connection::User, public Serve::Host {
   absl::Status Accept(verbs::ConnectionRequest& request, const Hello& theirs) {
     return connection_->Accept(request, theirs);
   }
-  // Whether that queue pair of the primary rail may join: of the same shape, and not there yet.
-  bool Misses(const Hello& theirs) const { return HasShapeOf(theirs) && connection_->Misses(theirs.queue); }
+  // Whether a bulk queue pair of the primary rail may try: it is of the same shape.
+  bool TakesBulk(const Hello& theirs) const { return HasShapeOf(theirs); }
   // Whether one of another rail may try.
   bool TakesRails(const Hello& theirs) const { return HasShapeOf(theirs) && connection_->up(); }
   const verbs::Address& peer() const { return peer_; }
@@ -55,6 +55,7 @@ class Inbound final : public Connection::User, public Serve::Host {
   absl::Status OnNote(const Note& note) override;
   void OnRails(absl::Span<const verbs::Address>) override {}
   std::vector<WantedWrite> WritesWanted() const override { return {}; }
+  bool bulk_wanted() const override { return false; }  // the puller decides
   bool busy() const override { return !serves_.empty() || !calls_->empty(); }
   void OnBroken(const absl::Status& status) override;
 

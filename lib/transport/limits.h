@@ -31,6 +31,9 @@ constexpr uint32_t kMaxInboundOfPeer = 128;
 // A connection that has been idle for this long gives up the window that it grew to.
 constexpr base::Duration kWindowRest = base::Seconds(10);
 
+// A connection over which nothing large was moved for this long gives its bulk queue pairs back.
+constexpr base::Duration kBulkRest = base::Seconds(10);
+
 // How long both sides wait for all queue pairs of a connection, unless their options say otherwise.
 constexpr base::Duration kConnectDeadline = base::Seconds(5);
 

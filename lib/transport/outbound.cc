@@ -136,6 +136,13 @@ std::vector<WantedWrite> Outbound::WritesWanted() const {
   return wanted;
 }
 
+bool Outbound::bulk_wanted() const {
+  for (Pull* pull = pulls_.first(); pull != nullptr; pull = base::NumberedTable<Pull>::Next(pull)) {
+    if (pull->wants_bulk()) return true;
+  }
+  return false;
+}
+
 void Outbound::OnBroken(const absl::Status& status) {
   const std::unique_ptr<Outbound> self = keeper_.TakeOut(*this);
   while (!pulls_.empty()) pulls_.first()->OnBroken(status);

@@ -64,6 +64,7 @@ class Outbound final : public Connection::User, public Pull::Host {
   absl::Status OnNote(const Note& note) override;
   void OnRails(absl::Span<const verbs::Address> rails) override { keeper_.OnRails(*this, rails); }
   std::vector<WantedWrite> WritesWanted() const override;
+  bool bulk_wanted() const override;
   bool busy() const override { return !pulls_.empty() || !calls_->empty(); }
   void OnBroken(const absl::Status& status) override;
 

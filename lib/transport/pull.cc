@@ -80,6 +80,9 @@ void Pull::Start() {
   if (!host_.peer_has_room()) {
     return Finish(absl::ResourceExhaustedError("as many transfers as the owner serves at once are under way"));
   }
+  if (wants_bulk()) {
+    if (absl::Status s = host_.connection().NeedBulk(); !s.ok()) return Finish(absl::UnavailableError(s.ToString()));
+  }
   if (by_write() && !memory_.empty()) {
     const absl::Status s = write_.Open(context_, host_.connection().bulk(), memory_.subspan(request_.arrived));
     if (!s.ok()) return Finish(s);

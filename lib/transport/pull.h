@@ -78,6 +78,9 @@ class Pull final : public BulkJob::Owner {
   bool waits_for_notes() const { return state_ >= State::kAsked && state_ < State::kStopping && key_is_out(); }
   WantedWrite wanted() const { return {number_, write_.shares_seen()}; }
 
+  // It may need the bulk queue pairs, as long as it is there.
+  bool wants_bulk() const { return asked_ != Protocol::kEager && !memory_.empty(); }
+
   bool waiting() const { return state_ == State::kWaiting; }
 
   base::Link<Pull> table_link;

@@ -1,7 +1,6 @@
 #include "lib/transport/secondary_rails.h"
 
 #include "absl/strings/str_cat.h"
-#include "lib/transport/rail_messages.h"
 
 namespace tokamak::transport {
 
@@ -12,25 +11,27 @@ void SecondaryRails::Make() {
   }
 }
 
-absl::Status SecondaryRails::Join(absl::Span<const verbs::Address> rails) {
+absl::Status SecondaryRails::Learn(absl::Span<const verbs::Address> rails) {
   if (bulk_.side() != BulkChannel::Side::kPuller || !rails_.empty() || rails.size() != bulk_.shape().rails) {
     return absl::InvalidArgumentError(absl::StrCat(rails.size(), " rails out of turn"));
   }
   Make();
-  for (uint32_t rail = 0; rail < rails_.size(); ++rail) {
-    if (rails_[rail] != nullptr) rails_[rail]->Join(rails[rail]);
-  }
+  peers_.assign(rails.begin(), rails.end());
   return absl::OkStatus();
 }
 
-absl::Status SecondaryRails::OnPeerDown(const Message& message) {
-  auto wanted = DecodeWanted(message.body);
-  if (!wanted.ok()) return wanted.status();
-  SecondaryRail* rail = Find(message.header.rail);
-  if (rail == nullptr || (bulk_.side() == BulkChannel::Side::kPuller && !wanted->empty())) {
-    return absl::InvalidArgumentError(absl::StrCat("RAIL_DOWN of rail ", message.header.rail));
+void SecondaryRails::Join() {
+  for (uint32_t rail = 0; rail < rails_.size(); ++rail) {
+    if (rails_[rail] != nullptr) rails_[rail]->Join(peers_[rail]);
   }
-  rail->OnPeerDown(*wanted);
+}
+
+absl::Status SecondaryRails::OnPeerDown(uint32_t number, absl::Span<const WantedWrite> wanted) {
+  SecondaryRail* rail = Find(number);
+  if (rail == nullptr || (bulk_.side() == BulkChannel::Side::kPuller && !wanted.empty())) {
+    return absl::InvalidArgumentError(absl::StrCat("RAIL_DOWN of rail ", number));
+  }
+  rail->OnPeerDown(wanted);
   return absl::OkStatus();
 }
 

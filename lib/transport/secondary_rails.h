@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "lib/transport/bulk_channel.h"
 #include "lib/transport/context.h"
-#include "lib/transport/message.h"
+#include "lib/transport/rail_messages.h"
 #include "lib/transport/secondary_rail.h"
 #include "lib/verbs/verbs.h"
 
@@ -24,11 +24,14 @@ class SecondaryRails final {
 
   // The owner: the peer may join them from now on.
   void Make();
-  // The puller: joins those that the owner names, one address for each rail of the connection,
-  // once. kInvalidArgument: it cannot say that.
-  absl::Status Join(absl::Span<const verbs::Address> rails);
-  // RAIL_DOWN came. kInvalidArgument: there is no such rail, or it cannot say that of it.
-  absl::Status OnPeerDown(const Message& message);
+  // The puller: the owner names them, one address for each rail of the connection, once.
+  // kInvalidArgument: it cannot say that.
+  absl::Status Learn(absl::Span<const verbs::Address> rails);
+  // Joins those that it has learned of and that are not there.
+  void Join();
+  // RAIL_DOWN of another rail than the primary one came. kInvalidArgument: there is no such rail, or
+  // it cannot say that of it.
+  absl::Status OnPeerDown(uint32_t rail, absl::Span<const WantedWrite> wanted);
 
   // Of the connection, with the primary one; 0 before they are made.
   size_t size() const { return rails_.size(); }
@@ -42,6 +45,7 @@ class SecondaryRails final {
   Context& context_;
   SecondaryRail::Host& host_;
   BulkChannel& bulk_;
+  std::vector<verbs::Address> peers_;                  // the puller's, of each rail
   std::vector<std::unique_ptr<SecondaryRail>> rails_;  // null: the primary one
 };
 

@@ -89,6 +89,7 @@ bool Serve::ServeRead() {
 
 bool Serve::ServeWrite() {
   if (object_.size.total() > 0) {
+    if (!host_.connection().NeedBulk().ok()) return false;
     const absl::Status s =
         write_.Start(context_, host_.connection().bulk(), {object_.address + transfer_.arrived, rest()},
                      transfer_.remote, transfer_.transfer, *this);

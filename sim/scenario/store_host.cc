@@ -122,6 +122,8 @@ SimulatedNodeOptions StoreHost::NodeOptions() {
   machine.listen = scenario_.topology.hosts[number_].addresses[0];
   machine.listen.port = kPort;
   machine.endpoint = scenario_.store.endpoint;
+  // As those of connections in use.
+  if (scenario_.store.connect_before) machine.endpoint.first_slots = machine.endpoint.receive_slots;
   machine.endpoint.reliability.ack_timeout = scenario_.nic.ack_timeout;
   machine.endpoint.reliability.retry_count = static_cast<uint8_t>(scenario_.nic.retries);
   machine.endpoint.trace_node = number_;

@@ -104,7 +104,8 @@ void StoreHosts::ConnectNext(uint32_t host) {
   peers_[host].pop_back();
   ++underway_;
   const std::string hello = HelloOf(peer.host, host, peer.bulk);
-  hosts_[host]->Get(hello, transport::Protocol::kEager, kMostPatience, [this, host, peer, hello](const StoreReport&) {
+  // By READ: the queue pairs for large objects are there, too, when the time begins.
+  hosts_[host]->Get(hello, transport::Protocol::kRead, kMostPatience, [this, host, peer, hello](const StoreReport&) {
     --underway_;
     if (peer.bulk) {
       hosts_[host]->Drop(hello);

@@ -303,17 +303,17 @@ TEST(ConnectTest, AnAskerThatHasGoneIsCountedAndHarmsNobody) {
   Node& leaver = world.Add();
   Node& stayer = world.Add();
   const base::ObjectId id = owner.AddObject(1000);
-  LoseAskers(*owner.device, 2);  // the queue pairs of one connection
+  LoseAskers(*owner.device, 1);  // the queue pair of messages
   auto left = leaver.Pull(owner, id, Protocol::kAuto);
   ASSERT_TRUE(world.Finish(left));
   EXPECT_FALSE(left->status.ok());
-  EXPECT_EQ(owner.endpoint->counters().requesters_gone, 2u);
+  EXPECT_EQ(owner.endpoint->counters().requesters_gone, 1u);
   for (Node* puller : {&stayer, &leaver}) {
     auto outcome = puller->Pull(owner, id, Protocol::kAuto);
     ASSERT_TRUE(world.Finish(outcome));
     EXPECT_TRUE(outcome->status.ok()) << outcome->status;
   }
-  EXPECT_EQ(owner.endpoint->counters().requesters_gone, 2u);
+  EXPECT_EQ(owner.endpoint->counters().requesters_gone, 1u);
   EXPECT_EQ(owner.endpoint->counters().protocol_errors, 0u);
   world.RunFor(owner.options.endpoint.connect_deadline);  // what there was of the first connection ends
   world.ExpectClean();

@@ -257,10 +257,22 @@ TEST_F(HostilePullerTest, MoreCallsThanAreAnswered) {
   EXPECT_EQ(kept.size(), 256u);
 }
 
-TEST_F(HostilePullerTest, HalfAConnection) {
-  peer->Connect(owner->service, {0});
+TEST_F(HostilePullerTest, HalfOfTheBulkQueuePairs) {
+  peer->hello.bulk_queue_pairs = 2;
+  peer->Connect(owner->service, {0, 1});
   world.RunFor(Milliseconds(10));
   peer->Send(Transfer(1, id, kSize));
+  ExpectDisconnected(Seconds(10));
+}
+
+// It may READ, and has nothing to do so with.
+TEST_F(HostilePullerTest, NoBulkQueuePairs) {
+  peer->Connect(owner->service, {0});
+  world.RunFor(Milliseconds(10));
+  Header transfer = Transfer(1, id, kSize);
+  transfer.flags = kProtocolGiven;
+  peer->Send(transfer);
+  ASSERT_NE(peer->Await(MessageKind::kData), nullptr);
   ExpectDisconnected(Seconds(10));
 }
 

@@ -1,4 +1,5 @@
 // What a peer may say of rails, and what violates the protocol.
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -80,8 +81,16 @@ class HostilePullersRailsTest : public HostileRailsTest {
   }
 };
 
-TEST_F(HostilePullersRailsTest, ThePrimaryRailCannotDropOut) {
+TEST_F(HostilePullersRailsTest, ThePrimaryRailCannotGoTwice) {
   peer.Send(Down(0));
+  ExpectNothing();
+  EXPECT_EQ(peer.Count(MessageKind::kRailDown), 1u);
+  peer.Send(Down(0));
+  ExpectViolation();
+}
+
+TEST_F(HostilePullersRailsTest, NothingIsWantedOfAPrimaryRailThatGoes) {
+  peer.Send(Down(0), EncodeWanted({{1, 0}}));
   ExpectViolation();
 }
 
@@ -232,10 +241,15 @@ TEST_F(HostileOwnersRailsTest, RailsWhereNobodyIsCostNothingButTries) {
   ASSERT_TRUE(world.Finish(outcome, Milliseconds(100)));
   EXPECT_TRUE(outcome->status.ok() && outcome->right) << outcome->status;
   world.RunFor(Seconds(60));
-  EXPECT_EQ(peer.Count(MessageKind::kRailDown), 1u) << "it waits for the owner's word before it tries again";
+  const auto downs = [this] {
+    return std::count_if(peer.received.begin(), peer.received.end(), [](const RawPeer::Received& one) {
+      return one.header.kind == MessageKind::kRailDown && one.header.rail == 1;
+    });
+  };
+  EXPECT_EQ(downs(), 1) << "it waits for the owner's word before it tries again";
   peer.Send(Down(1));
   world.RunFor(Seconds(15));
-  EXPECT_EQ(peer.Count(MessageKind::kRailDown), 2u);
+  EXPECT_EQ(downs(), 2);
   ExpectNothing();
 }
 

@@ -137,7 +137,7 @@ void RawPeer::Listen() {
 void RawPeer::OnEvent(uint8_t queue, const verbs::ConnectionEvent& event) {
   using Kind = verbs::ConnectionEvent::Kind;
   established_[queue] |= event.kind == Kind::kEstablished;
-  disconnected_ |= event.kind == Kind::kDisconnected && queue != kRailQueue;
+  disconnected_ |= event.kind == Kind::kDisconnected && queue == 0;
   if (event.kind == Kind::kRejected) {
     rejected_ = true;
     rejection_.assign(event.private_data.begin(), event.private_data.end());

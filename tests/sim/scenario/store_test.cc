@@ -124,7 +124,8 @@ TEST(StoreScenarioTest, ConnectionsMadeWhenNeededCostTheFirstGetsTime) {
   const FinishedRun before("store_trace", {flow});
   const FinishedRun needed("store_trace", {flow, "store.connections=when-needed"});
   EXPECT_LT(before.picoseconds(0), needed.picoseconds(0));
-  EXPECT_EQ(before.picoseconds(1), needed.picoseconds(1));
+  // But for the window of messages, which has not grown yet.
+  EXPECT_NEAR(static_cast<double>(before.picoseconds(1)), static_cast<double>(needed.picoseconds(1)), 100e3);
 }
 
 TEST(StoreScenarioTest, APutWithoutRoomFailsAndIsTold) {

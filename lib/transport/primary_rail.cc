@@ -1,0 +1,107 @@
+#include "lib/transport/primary_rail.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace tokamak::transport {
+
+using Side = BulkChannel::Side;
+
+absl::Status PrimaryRail::Need() {
+  needed_at_ = context_.loop.Now();
+  if (state_ == State::kAbsent) return bulk_.side() == Side::kPuller ? Join() : Prepare();
+  needed_ = state_ == State::kLeaving;
+  return absl::OkStatus();
+}
+
+absl::Status PrimaryRail::Join() {
+  if (absl::Status s = Prepare(); !s.ok()) return s;
+  if (absl::Status s = links_->Connect(peer_); !s.ok()) {
+    Drop();
+    return s;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PrimaryRail::Prepare() {
+  if (absl::Status s = bulk_.Make(rail(), host_.completions_user()); !s.ok()) {
+    Drop();
+    return s;
+  }
+  state_ = State::kJoining;
+  RailLinks::User& user = *this;
+  links_ = std::make_unique<RailLinks>(context_, rail(), user);
+  const uint32_t each = bulk_.shape().each;
+  for (uint32_t q = rail() * each; q < (rail() + 1) * each; ++q) links_->Add(q + 1, bulk_.queue_pair(q));
+  timer_ = context_.loop.RunAfter(context_.options.connect_deadline, [this] {
+    host_.Break(absl::UnavailableError("the bulk queue pairs are not connected by the deadline"));
+  });
+  return absl::OkStatus();
+}
+
+absl::Status PrimaryRail::Accept(verbs::ConnectionRequest& request, const Hello& theirs) {
+  if (state_ == State::kAbsent) {
+    if (absl::Status s = Prepare(); !s.ok()) return s;
+  }
+  if (state_ != State::kJoining || !links_->Misses(theirs.queue)) {
+    return absl::UnavailableError("the bulk queue pair is not free");
+  }
+  return links_->Accept(request, theirs);
+}
+
+void PrimaryRail::OnLinksUp(uint32_t path_mtu) {
+  if (state_ != State::kJoining) return;
+  state_ = State::kUp;
+  timer_.Cancel();
+  ++context_.counters.bulk_connected;
+  bulk_.LimitPackets(path_mtu);
+  bulk_.Enable(rail());
+  if (bulk_.side() == Side::kPuller) timer_ = context_.loop.RunAfter(kBulkRest, [this] { OnRest(); });
+  host_.Wake();
+  host_.OnBulkUp();
+}
+
+void PrimaryRail::OnLinkLost(const verbs::ConnectionEvent& event) {
+  if (event.kind == verbs::ConnectionEvent::Kind::kDisconnected && may_go()) return;
+  host_.OnLinkLost(event);
+}
+
+void PrimaryRail::OnRest() {
+  const base::Time now = context_.loop.Now();
+  if (host_.bulk_wanted()) needed_at_ = now;
+  if (now < needed_at_ + kBulkRest) {
+    timer_ = context_.loop.RunAt(needed_at_ + kBulkRest, [this] { OnRest(); });
+    return;
+  }
+  ++context_.counters.bulk_rested;
+  Drop();
+  state_ = State::kLeaving;
+  host_.SayDown(rail());
+}
+
+void PrimaryRail::Drop() {
+  timer_.Cancel();
+  DropLinks();
+  bulk_.Drop(rail());
+  state_ = State::kAbsent;
+}
+
+absl::Status PrimaryRail::OnPeerDown(absl::Span<const WantedWrite> wanted) {
+  if (bulk_.side() == Side::kPuller) {
+    if (state_ != State::kLeaving) return absl::InvalidArgumentError("RAIL_DOWN of the primary rail out of turn");
+    state_ = State::kAbsent;
+    if (!std::exchange(needed_, false)) return absl::OkStatus();
+    if (absl::Status s = Join(); !s.ok()) host_.Break(s);
+    return absl::OkStatus();
+  }
+  if (state_ == State::kAbsent || !wanted.empty()) {
+    return absl::InvalidArgumentError("RAIL_DOWN of the primary rail out of turn");
+  }
+  Drop();
+  host_.SayDown(rail());
+  bulk_.Resolve(rail(), {});  // what it waited for has arrived
+  return absl::OkStatus();
+}
+
+}  // namespace tokamak::transport

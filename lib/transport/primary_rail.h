@@ -1,0 +1,105 @@
+// PrimaryRail is a connection's bulk queue pairs on the rail of its messages. They are made when
+// something large is to move for the first time, and given back when nothing has for a while: a
+// peer that is idle, or whose objects are small, costs one queue pair.
+//
+//   the puller: absent --> joining --> up --> leaving --> absent
+//   the owner:  absent --> joining --> up ------------> absent
+//
+// The puller decides. With its first transfer by READ or WRITE it makes its ends and connects them,
+// while the owner is asked already. It gives them back with RAIL_DOWN of the primary rail, and the
+// owner drops its own and answers with the same: what is asked for later finds the old ones gone.
+// The owner makes its ends when the puller connects, or wants a WRITE, whichever comes first.
+//
+// Law: RAIL_DOWN leaves when the queue pairs are gone: nothing moves over them in either direction
+//      any more.
+// Law: while anything is under way over them, they end only with the connection.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "lib/base/event_loop.h"
+#include "lib/transport/bulk_channel.h"
+#include "lib/transport/context.h"
+#include "lib/transport/hello.h"
+#include "lib/transport/rail_links.h"
+#include "lib/transport/rail_messages.h"
+#include "lib/transport/shared_completions.h"
+#include "lib/verbs/verbs.h"
+
+namespace tokamak::transport {
+
+class PrimaryRail final : private RailLinks::User {
+ public:
+  // The connection.
+  class Host {
+   public:
+    virtual ~Host() = default;
+    virtual Hello MyHello(uint32_t queue) const = 0;
+    // There is something to post.
+    virtual void Wake() = 0;
+    // Whose completions those of the queue pairs are.
+    virtual SharedCompletions::User& completions_user() = 0;
+    virtual void SayDown(uint32_t rail) = 0;
+    // Of the puller: transfers are under way that may need the queue pairs.
+    virtual bool bulk_wanted() const = 0;
+    // They are there: other rails may be joined.
+    virtual void OnBulkUp() = 0;
+    // What ends the connection.
+    virtual void OnLinkLost(const verbs::ConnectionEvent& event) = 0;
+    virtual void OnBadHello(const absl::Status& status) = 0;
+    virtual void Break(absl::Status status) = 0;
+  };
+
+  // `bulk` is the connection's; it may go before us when our links have gone.
+  PrimaryRail(Context& context, Host& host, BulkChannel& bulk, const verbs::Address& peer)
+      : context_(context), host_(host), bulk_(bulk), peer_(peer) {}
+
+  // Something is to be moved over it now. Requests may be added to the bulk channel from now on, by
+  // the puller when the owner has answered what it is asked in this call. An error: the device has
+  // no queue pairs left, and nothing has changed.
+  absl::Status Need();
+  // The owner: the peer asks for one of its queue pairs.
+  absl::Status Accept(verbs::ConnectionRequest& request, const Hello& theirs);
+  // The peer has said RAIL_DOWN. kInvalidArgument: it cannot say that now.
+  absl::Status OnPeerDown(absl::Span<const WantedWrite> wanted);
+
+  bool up() const { return state_ == State::kUp; }
+  // The owner: that what was posted comes back, or its peer disconnects, is no reason to end the
+  // connection. The puller is giving the queue pairs back, or the next who uses them sees it.
+  bool may_go() const { return bulk_.side() == BulkChannel::Side::kOwner && bulk_.idle(); }
+  bool Has(uint32_t queue_pair_number) const { return links_ != nullptr && links_->Has(queue_pair_number); }
+
+  // Disconnects, for a connection that is torn down.
+  void DropLinks() { links_.reset(); }
+
+ private:
+  enum class State { kAbsent, kJoining, kUp, kLeaving };
+
+  // RailLinks::User
+  Hello MyHello(uint32_t queue) const override { return host_.MyHello(queue); }
+  void OnPeerHello(const Hello& theirs) override { bulk_.OnPeerHello(theirs.queue - 1u, theirs); }
+  void OnLinksUp(uint32_t path_mtu) override;
+  void OnLinkLost(const verbs::ConnectionEvent& event) override;
+  void OnBadHello(const absl::Status& status) override { host_.OnBadHello(status); }
+
+  absl::Status Prepare();
+  absl::Status Join();
+  void Drop();
+  void OnRest();
+  uint32_t rail() const { return bulk_.shape().primary; }
+
+  Context& context_;
+  Host& host_;
+  BulkChannel& bulk_;
+  const verbs::Address peer_;
+  State state_ = State::kAbsent;
+  bool needed_ = false;               // the puller, leaving: to be joined again
+  base::Time needed_at_;              // last
+  std::unique_ptr<RailLinks> links_;  // while it is there
+  base::Timer timer_;                 // joining: the deadline; the puller, up: whether it is idle
+};
+
+}  // namespace tokamak::transport

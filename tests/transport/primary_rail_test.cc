@@ -1,0 +1,152 @@
+// Bulk queue pairs are there while something large moves, and go when nothing does.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "lib/transport/limits.h"
+#include "tests/transport/raw_peer.h"
+#include "tests/transport/world.h"
+
+namespace tokamak::transport::testing {
+namespace {
+
+using base::Milliseconds;
+using base::Seconds;
+
+constexpr uint64_t kLarge = 1 << 20;
+
+class PrimaryRailTest : public ::testing::TestWithParam<Protocol> {
+ protected:
+  explicit PrimaryRailTest(const WorldOptions& options = {}, const NodeOptions& node = {})
+      : world_(options), puller_(world_.Add(node)), owner_(world_.Add(node)) {}
+  ~PrimaryRailTest() override { world_.ExpectClean(); }
+
+  void Pull(uint64_t size, Protocol protocol) {
+    const auto outcome = puller_.Pull(owner_, owner_.AddObject(size), protocol);
+    ASSERT_TRUE(world_.Finish(outcome));
+    EXPECT_TRUE(outcome->status.ok() && outcome->right) << outcome->status;
+    EXPECT_EQ(outcome->report.protocol, protocol);
+  }
+  void ExpectConnected(uint64_t times) {
+    EXPECT_EQ(puller_.endpoint->counters().bulk_connected, times);
+    EXPECT_EQ(owner_.endpoint->counters().bulk_connected, times);
+    EXPECT_EQ(puller_.endpoint->counters().connections_opened, 1u);
+    EXPECT_EQ(puller_.endpoint->counters().connections_lost, 0u);
+    EXPECT_EQ(puller_.endpoint->counters().protocol_errors + owner_.endpoint->counters().protocol_errors, 0u);
+  }
+  uint32_t Completions() const { return puller_.endpoint->use().completions + owner_.endpoint->use().completions; }
+
+  World world_;
+  Node& puller_;
+  Node& owner_;
+};
+
+INSTANTIATE_TEST_SUITE_P(By, PrimaryRailTest, ::testing::Values(Protocol::kRead, Protocol::kWrite),
+                         [](const auto& tested) { return std::string(ToString(tested.param)); });
+
+TEST_P(PrimaryRailTest, AreMadeWithTheFirstLargePull) {
+  Pull(100, Protocol::kEager);
+  world_.RunFor(Seconds(1));
+  ExpectConnected(0);
+  Pull(kLarge, GetParam());
+  ExpectConnected(1);
+  Pull(kLarge, GetParam());
+  ExpectConnected(1);
+}
+
+TEST_P(PrimaryRailTest, AreGivenBackWhenNothingLargeMovesAndMadeAgain) {
+  Pull(100, Protocol::kEager);
+  world_.RunFor(kWindowRest * 2);
+  const uint32_t small = Completions();
+  for (uint64_t round = 1; round <= 3; ++round) {
+    Pull(kLarge, GetParam());
+    EXPECT_GT(Completions(), small);
+    world_.RunFor(kBulkRest + Seconds(1));
+    EXPECT_EQ(puller_.endpoint->counters().bulk_rested, round);
+    ExpectConnected(round);
+    world_.RunFor(kWindowRest * 2);
+    EXPECT_EQ(Completions(), small) << "on both sides";
+  }
+}
+
+TEST_P(PrimaryRailTest, SmallPullsDoNotKeepThem) {
+  Pull(kLarge, GetParam());
+  for (int i = 0; i < 15; ++i) {
+    world_.RunFor(Seconds(1));
+    Pull(100, Protocol::kEager);
+  }
+  EXPECT_EQ(puller_.endpoint->counters().bulk_rested, 1u);
+}
+
+TEST_P(PrimaryRailTest, WhoWantsThemWhileTheyGoGetsNewOnes) {
+  for (int microseconds : {0, 1, 2, 3, 5, 10}) {
+    const uint64_t rested = puller_.endpoint->counters().bulk_rested;
+    Pull(kLarge, GetParam());
+    ASSERT_TRUE(world_.RunUntil([&] { return puller_.endpoint->counters().bulk_rested > rested; }, kBulkRest * 2));
+    world_.RunFor(base::Microseconds(microseconds));
+    Pull(kLarge, GetParam());
+    world_.RunFor(kBulkRest + Seconds(1));
+  }
+  ExpectConnected(12);
+}
+
+TEST_P(PrimaryRailTest, AreThereForManyAtOnce) {
+  std::vector<std::shared_ptr<Outcome>> outcomes;
+  for (int i = 0; i < 20; ++i) outcomes.push_back(puller_.Pull(owner_, owner_.AddObject(kLarge + i), GetParam()));
+  for (const auto& outcome : outcomes) {
+    ASSERT_TRUE(world_.Finish(outcome));
+    EXPECT_TRUE(outcome->right) << outcome->status;
+  }
+  ExpectConnected(1);
+}
+
+// 40 MB at 2.5 MB/s.
+class SlowPrimaryRailTest : public PrimaryRailTest {
+ protected:
+  static WorldOptions Slow() {
+    WorldOptions slow;
+    slow.link.picoseconds_per_byte = 400'000;
+    return slow;
+  }
+  static NodeOptions Patient() {
+    NodeOptions options;
+    options.endpoint.chunk_size = 256 << 10;
+    options.endpoint.reliability.ack_timeout = Seconds(4);  // messages wait behind seconds of bulk data
+    return options;
+  }
+  SlowPrimaryRailTest() : PrimaryRailTest(Slow(), Patient()) {}
+};
+
+INSTANTIATE_TEST_SUITE_P(By, SlowPrimaryRailTest, ::testing::Values(Protocol::kRead, Protocol::kWrite),
+                         [](const auto& tested) { return std::string(ToString(tested.param)); });
+
+TEST_P(SlowPrimaryRailTest, StayWhileSomethingMoves) {
+  const base::Time began = world_.time.Now();
+  Pull(40'000'000, GetParam());
+  EXPECT_GT(world_.time.Now() - began, kBulkRest);
+  ExpectConnected(1);
+  EXPECT_EQ(puller_.endpoint->counters().bulk_rested, 0u);
+}
+
+TEST(HostilePrimaryRailTest, APeerThatGivesBackWhatIsNotThereIsDisconnected) {
+  World world;
+  Node& node = world.Add();
+  RawPeer raw(world, 9);
+  raw.Connect(node.service, {0});
+  world.RunFor(Milliseconds(10));
+  raw.Send(Plain(MessageKind::kRailDown, 0));
+  EXPECT_TRUE(world.RunUntil([&] { return raw.disconnected(); }, Seconds(1)));
+  EXPECT_EQ(node.endpoint->counters().protocol_errors, 1u);
+}
+
+TEST(HostilePrimaryRailTest, ABulkQueuePairOfNoConnectionIsRefused) {
+  World world;
+  Node& node = world.Add();
+  RawPeer raw(world, 9);
+  raw.Connect(node.service, {1});
+  EXPECT_TRUE(world.RunUntil([&] { return raw.rejected(); }, Seconds(1)));
+}
+
+}  // namespace
+}  // namespace tokamak::transport::testing
