@@ -163,7 +163,7 @@ Node::RailParts Node::MakeRail(uint32_t rail) {
   verbs::soft::DeviceOptions device_options;
   device_options.name = absl::StrCat("soft:test", index);
   if (rail > 0) absl::StrAppend(&device_options.name, ".", rail);
-  device_options.address = *verbs::Address::Parse(absl::StrCat("10.0.", rail, ".", index + 1));
+  device_options.address = *verbs::Address::Parse(absl::StrCat("10.", index / 250, ".", rail, ".", index % 250 + 1));
   device_options.seed = world.options.seed * 100 + index + 1000003 * rail;
   device_options.trace_node = index;
   auto opened = verbs::soft::OpenSoftDevice(nic_loop, *world.fabric, world.trace, device_options);

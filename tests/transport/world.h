@@ -150,7 +150,8 @@ class Node {
   base::EventLoop& nic_loop;
   FakeArena arena;
   FakeSource source;
-  // One device with its own of everything, at 10.0.RAIL.NODE+1.
+  // One device with its own of everything, at 10.0.RAIL.NODE+1; from the 251st node on at 10.1 and
+  // so on.
   struct RailParts {
     std::unique_ptr<verbs::Device> device;
     std::unique_ptr<verbs::ProtectionDomain> domain;
