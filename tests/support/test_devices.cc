@@ -10,7 +10,7 @@ namespace tokamak::testing_support {
 
 namespace {
 
-constexpr uint32_t kMostNodes = 96;
+constexpr uint32_t kMostNodes = 250;  // each has an address of 127.0.0.0/24
 
 std::vector<cli::NodePlace> Place() {
   cli::Places places;

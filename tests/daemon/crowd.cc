@@ -1,0 +1,115 @@
+#include "tests/daemon/crowd.h"
+
+#include <dirent.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+
+namespace tokamak::daemon {
+namespace {
+
+constexpr size_t kSize = 64;      // bytes of an object
+constexpr int kProgramsAtOnce = 8;  // threads, each with the programs of some nodes
+constexpr int kStartedAtOnce = 20;
+
+base::ObjectId ObjectOf(size_t node) { return base::ObjectId::FromName(absl::StrCat("of node ", node)); }
+std::vector<uint8_t> BytesOf(size_t node) { return Pattern(kSize, static_cast<uint8_t>(node)); }
+
+int DescriptorsOf(pid_t pid) {
+  DIR* const folder = opendir(absl::StrCat("/proc/", pid, "/fd").c_str());
+  CHECK(folder != nullptr) << "process " << pid << " is gone";
+  int count = 0;
+  while (readdir(folder) != nullptr) ++count;
+  closedir(folder);
+  return count;
+}
+
+// KiB, without the store that it shares.
+uint64_t OwnMemoryOf(pid_t pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/status"));
+  for (std::string word; file >> word;) {
+    uint64_t kib = 0;
+    if (word == "RssAnon:" && file >> kib) return kib;
+  }
+  return 0;
+}
+
+uint64_t RefusalsIn(const std::string& log) {
+  uint64_t count = 0;
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);) count += absl::StrContains(line, "refused a connection");
+  return count;
+}
+
+}  // namespace
+
+Crowd::Crowd(int nodes) : nodes_(static_cast<size_t>(nodes)) {
+  for (int i = 0; i < nodes; ++i) {
+    std::vector<std::string> flags = {"--memory", "1MiB", "--drain", "0s", "--engines", "0"};
+    if (i > 0) {
+      for (const std::string& flag : DirectoryOfNode1()) flags.push_back(flag);
+    }
+    nodes_[static_cast<size_t>(i)].process = std::make_unique<TokdProcess>(folder_, i + 1, flags);
+    // The first serves the directory; the others start side by side, some at a time.
+    if (i == 0) nodes_[0].process->AwaitReady();
+    if (i >= kStartedAtOnce) nodes_[static_cast<size_t>(i - kStartedAtOnce)].process->AwaitReady();
+  }
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    Node& node = nodes_[i];
+    node.process->AwaitReady();
+    node.client = std::make_unique<client::Client>(node.process->Connect());
+    const absl::Status put = node.client->Put(ObjectOf(i), BytesOf(i));
+    CHECK(put.ok()) << put;
+    node.descriptors = DescriptorsOf(node.process->pid());
+    node.memory = OwnMemoryOf(node.process->pid());
+  }
+}
+
+CrowdReport Crowd::GetAll(base::Duration timeout) {
+  CrowdReport report;
+  std::mutex mutex;
+  std::vector<base::ObjectId> ids;
+  for (size_t i = 0; i < nodes_.size(); ++i) ids.push_back(ObjectOf(i));
+  const auto began = std::chrono::steady_clock::now();
+  std::vector<std::thread> programs;
+  for (size_t first = 0; first < kProgramsAtOnce; ++first) {
+    programs.emplace_back([&, first] {
+      for (size_t n = first; n < nodes_.size(); n += kProgramsAtOnce) {
+        const auto got = nodes_[n].client->Get(ids, timeout);
+        const std::lock_guard<std::mutex> lock(mutex);
+        for (size_t i = 0; i < got.size(); ++i) {
+          const bool right = got[i].ok() && Same(got[i]->data(), BytesOf(i));
+          ++(right ? report.gets : report.failed_gets);
+          if (!right && report.first_failure.empty()) {
+            report.first_failure = got[i].ok() ? "other bytes" : got[i].status().ToString();
+          }
+        }
+      }
+    });
+  }
+  for (std::thread& program : programs) program.join();
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  for (Node& node : nodes_) {
+    report.failed_attempts += Number(*node.client, "pull_attempts_failed_total");
+    report.connections += Number(*node.client, "engine0_connections_opened_total");
+    report.connections_lost += Number(*node.client, "engine0_connections_lost_total");
+    report.protocol_errors += Number(*node.client, "engine0_protocol_errors_total");
+    report.refusals += RefusalsIn(node.process->log());
+    report.most_descriptors_more =
+        std::max(report.most_descriptors_more, DescriptorsOf(node.process->pid()) - node.descriptors);
+    const uint64_t memory = OwnMemoryOf(node.process->pid());
+    if (memory > node.memory) report.most_memory_more = std::max(report.most_memory_more, memory - node.memory);
+  }
+  return report;
+}
+
+}  // namespace tokamak::daemon
