@@ -14,13 +14,23 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
   return *this;
 }
 
-void Buffer::Release() {
-  const std::shared_ptr<Connection> connection = std::exchange(connection_, nullptr);
-  data_ = metadata_ = {};
-  if (connection == nullptr) return;
+void Buffer::Release() { ReleaseAll(absl::MakeSpan(this, 1)); }
+
+void Buffer::ReleaseAll(absl::Span<Buffer> buffers) {
+  std::shared_ptr<Connection> connection;  // of what is gathered
   ReleaseRequest release;
-  release.ids = {id_};
-  connection->Tell(release);
+  const auto tell = [&] {
+    if (connection != nullptr) connection->Tell(release);
+    release.ids.clear();
+  };
+  for (Buffer& buffer : buffers) {
+    if (buffer.empty()) continue;
+    if (buffer.connection_ != connection || release.ids.size() == kMaxIds) tell();
+    connection = std::exchange(buffer.connection_, nullptr);
+    buffer.data_ = buffer.metadata_ = {};
+    release.ids.push_back(buffer.id_);
+  }
+  tell();
 }
 
 MutableBuffer& MutableBuffer::operator=(MutableBuffer&& other) noexcept {

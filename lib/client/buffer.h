@@ -34,6 +34,8 @@ class Buffer final {
 
   // Gives the object back now instead of when this is dropped. The bytes must not be read any more.
   void Release();
+  // The same for many, in one message for as many as one takes.
+  static void ReleaseAll(absl::Span<Buffer> buffers);
 
   const base::ObjectId& id() const { return id_; }
   absl::Span<const uint8_t> data() const { return data_; }

@@ -10,15 +10,6 @@
 namespace tokamak::client {
 namespace {
 
-uint64_t ToMicroseconds(base::Duration timeout) {
-  return std::min(static_cast<uint64_t>(std::max<int64_t>(0, timeout.microseconds())), kMaxTimeoutMicroseconds);
-}
-
-// The daemon ends the call at its time-out; `call_timeout` more is for its answer.
-Deadline DeadlineFor(base::Duration timeout, const ClientOptions& options) {
-  return Deadline::After(base::Microseconds(static_cast<int64_t>(ToMicroseconds(timeout))) + options.call_timeout);
-}
-
 size_t SizeOf(const PutObject& object) { return object.data.size() + object.metadata.size(); }
 
 absl::Status WrongCount() { return absl::InternalError("the daemon answered for another number of objects"); }
@@ -53,13 +44,13 @@ absl::StatusOr<MutableBuffer> Client::Create(const base::ObjectId& id, uint64_t 
   create.id = id;
   create.data_size = data_size;
   create.metadata_size = metadata.size();
-  create.timeout_microseconds = ToMicroseconds(options.timeout);
+  create.timeout_microseconds = TimeoutMicroseconds(options.timeout);
   create.confirmed = options.confirmed;
   AbortRequest abort;
   abort.id = id;
   const absl::StatusOr<CreateReply> reply =
-      connection_->Call(create, DeadlineFor(options.timeout, options_),
-                        [connection = connection_.get(), abort](const CreateReply&) { connection->Tell(abort); });
+      connection_->Call(create, connection_->AnswerDeadline(options.timeout),
+                        [abort](absl::Span<const uint8_t>) { return Encode(0, abort); });
   if (!reply.ok()) return reply.status();
   if (reply->location.data_size != data_size || reply->location.metadata_size != metadata.size()) {
     connection_->Tell(abort);
@@ -109,10 +100,11 @@ absl::Status Client::PutLarge(const PutObject& object, const PutOptions& options
 void Client::PutSmall(absl::Span<const PutObject> objects, absl::Span<const size_t> which, const PutOptions& options,
                       std::vector<absl::Status>& statuses) {
   CreateAndSealRequest request;
-  request.timeout_microseconds = ToMicroseconds(options.timeout);
+  request.timeout_microseconds = TimeoutMicroseconds(options.timeout);
   request.confirmed = options.confirmed;
   for (const size_t i : which) request.objects.push_back(objects[i]);
-  const absl::StatusOr<CreateAndSealReply> reply = connection_->Call(request, DeadlineFor(options.timeout, options_));
+  const absl::StatusOr<CreateAndSealReply> reply =
+      connection_->Call(request, connection_->AnswerDeadline(options.timeout));
   const bool counted = reply.ok() && reply->outcomes.size() == which.size();
   for (size_t k = 0; k < which.size(); ++k) {
     absl::Status& status = statuses[which[k]];
@@ -145,18 +137,12 @@ std::vector<absl::StatusOr<Buffer>> Client::Get(absl::Span<const base::ObjectId>
 std::vector<absl::StatusOr<Buffer>> Client::GetSome(absl::Span<const base::ObjectId> ids, base::Duration timeout,
                                                     Protocol protocol) {
   GetRequest get;
-  get.timeout_microseconds = ToMicroseconds(timeout);
+  get.timeout_microseconds = TimeoutMicroseconds(timeout);
   get.protocol = protocol;
   get.ids.assign(ids.begin(), ids.end());
-  auto release_late = [connection = connection_.get(), asked = get.ids](const GetReply& reply) {
-    ReleaseRequest release;
-    for (size_t i = 0; i < std::min(asked.size(), reply.entries.size()); ++i) {
-      if (reply.entries[i].outcome.code == absl::StatusCode::kOk) release.ids.push_back(asked[i]);
-    }
-    if (!release.ids.empty()) connection->Tell(release);
-  };
   const absl::StatusOr<GetReply> reply =
-      connection_->Call(get, DeadlineFor(timeout, options_), std::move(release_late));
+      connection_->Call(get, connection_->AnswerDeadline(timeout),
+                        [asked = get.ids](absl::Span<const uint8_t> late) { return ReleaseOf(asked, late); });
 
   std::vector<absl::StatusOr<Buffer>> buffers;
   buffers.reserve(ids.size());
@@ -165,20 +151,26 @@ std::vector<absl::StatusOr<Buffer>> Client::GetSome(absl::Span<const base::Objec
       buffers.emplace_back(reply.ok() ? WrongCount() : reply.status());
       continue;
     }
-    const GetEntry& entry = reply->entries[i];
-    if (entry.outcome.code != absl::StatusCode::kOk) {
-      buffers.emplace_back(entry.outcome.ToStatus());
-      continue;
-    }
-    const absl::StatusOr<absl::Span<const uint8_t>> memory = connection_->ReadableMemory(entry.location);
-    if (!memory.ok()) {
-      buffers.emplace_back(memory.status());
-      continue;
-    }
-    buffers.emplace_back(Buffer(connection_, ids[i], memory->first(entry.location.data_size),
-                                memory->subspan(entry.location.data_size)));
+    buffers.push_back(BufferOf(connection_, ids[i], reply->entries[i]));
   }
   return buffers;
+}
+
+absl::StatusOr<Buffer> Client::BufferOf(const std::shared_ptr<Connection>& connection, const base::ObjectId& id,
+                                        const GetEntry& entry) {
+  if (entry.outcome.code != absl::StatusCode::kOk) return entry.outcome.ToStatus();
+  const absl::StatusOr<absl::Span<const uint8_t>> memory = connection->ReadableMemory(entry.location);
+  if (!memory.ok()) return memory.status();
+  return Buffer(connection, id, memory->first(entry.location.data_size), memory->subspan(entry.location.data_size));
+}
+
+std::vector<uint8_t> Client::ReleaseOf(absl::Span<const base::ObjectId> asked, absl::Span<const uint8_t> late) {
+  const absl::StatusOr<GetReply> reply = DecodeBody<GetReply>(late);
+  ReleaseRequest release;
+  for (size_t i = 0; reply.ok() && i < std::min(asked.size(), reply->entries.size()); ++i) {
+    if (reply->entries[i].outcome.code == absl::StatusCode::kOk) release.ids.push_back(asked[i]);
+  }
+  return release.ids.empty() ? std::vector<uint8_t>() : Encode(0, release);
 }
 
 absl::StatusOr<std::vector<bool>> Client::Wait(absl::Span<const base::ObjectId> ids, size_t count,
@@ -187,11 +179,11 @@ absl::StatusOr<std::vector<bool>> Client::Wait(absl::Span<const base::ObjectId> 
     return absl::InvalidArgumentError(absl::StrCat("at most ", kMaxIds, " objects can be waited for at once"));
   }
   WaitRequest wait;
-  wait.timeout_microseconds = ToMicroseconds(timeout);
+  wait.timeout_microseconds = TimeoutMicroseconds(timeout);
   wait.count = static_cast<uint32_t>(std::min(count, ids.size()));
   wait.scope = scope;
   wait.ids.assign(ids.begin(), ids.end());
-  const absl::StatusOr<WaitReply> reply = connection_->Call(wait, DeadlineFor(timeout, options_));
+  const absl::StatusOr<WaitReply> reply = connection_->Call(wait, connection_->AnswerDeadline(timeout));
   if (!reply.ok()) return reply.status();
   if (reply->ready.size() != ids.size()) return WrongCount();
   return std::vector<bool>(reply->ready.begin(), reply->ready.end());

@@ -93,6 +93,8 @@ class Client final {
   // the text says what was in its way).
   absl::StatusOr<Buffer> Get(const base::ObjectId& id, base::Duration timeout, Protocol protocol = Protocol::kAuto);
 
+  // Many under way at once, each answered as it comes, polled and cancelled: Gets, in gets.h.
+
   // Many at once: answers when all are here, or at `timeout` with those that are. As many as `ids`,
   // in their order.
   std::vector<absl::StatusOr<Buffer>> Get(absl::Span<const base::ObjectId> ids, base::Duration timeout,
@@ -149,12 +151,17 @@ class Client final {
   absl::Status status() const;
 
  private:
+  friend class Gets;
   Client(std::string socket_path, ClientOptions options, std::shared_ptr<Connection> connection);
 
   template <typename R>
   absl::StatusOr<typename R::Reply> CallAbout(const base::ObjectId& id);
   std::vector<absl::StatusOr<Buffer>> GetSome(absl::Span<const base::ObjectId> ids, base::Duration timeout,
                                               Protocol protocol);
+  static absl::StatusOr<Buffer> BufferOf(const std::shared_ptr<Connection>& connection, const base::ObjectId& id,
+                                         const GetEntry& entry);
+  // What gives back all that a reply brought for which nobody waits; empty: nothing.
+  static std::vector<uint8_t> ReleaseOf(absl::Span<const base::ObjectId> asked, absl::Span<const uint8_t> late);
   absl::Status PutLarge(const PutObject& object, const PutOptions& options);
   void PutSmall(absl::Span<const PutObject> objects, absl::Span<const size_t> which, const PutOptions& options,
                 std::vector<absl::Status>& statuses);

@@ -1,6 +1,6 @@
 #include "lib/client/connection.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -63,35 +63,68 @@ absl::Status Connection::MapArena(Access access, absl::Span<const os::FileDescri
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<uint8_t>> Connection::Exchange(uint16_t reply_kind, const MakeFrame& make, Deadline deadline,
-                                                          LateFrame late, std::vector<uint8_t> otherwise) {
-  Waiter waiter;
-  waiter.reply_kind = reply_kind;
+absl::StatusOr<Connection::Bytes> Connection::Exchange(uint16_t reply_kind, const MakeFrame& make, Deadline deadline,
+                                                       Late late, Bytes otherwise) {
+  Inbox inbox;
   std::unique_lock<std::mutex> lock(mutex_);
   if (!broken_.ok()) return broken_;
-  if (abandoned_.size() >= kMaxAbandoned) {
-    if (!otherwise.empty()) SendUnanswered(lock, std::move(otherwise));
+  if (abandoned_ >= kMaxAbandoned) {
+    if (!otherwise.empty()) SendUnanswered(lock, {std::move(otherwise)});
     return absl::UnavailableError(
-        absl::StrCat("the daemon at ", path_, " has left ", abandoned_.size(), " calls unanswered: look at its log"));
+        absl::StrCat("the daemon at ", path_, " has left ", abandoned_, " calls unanswered: look at its log"));
   }
   const uint64_t id = next_id_++;
-  waiting_.emplace(id, &waiter);
+  const auto expected = expected_.emplace(id, Expected{reply_kind, /*of_gets=*/false, &inbox, nullptr}).first;
   lock.unlock();
-  const std::vector<uint8_t> request = make(id);
+  const Bytes request = make(id);
   lock.lock();
-  if (absl::Status s = Send(lock, request, deadline); !s.ok()) {
-    waiting_.erase(id);
-    if (broken_.ok() && !otherwise.empty()) SendUnanswered(lock, std::move(otherwise));
+  if (absl::Status s = SendInTurn(lock, absl::MakeConstSpan(&request, 1), deadline); !s.ok()) {
+    if (inbox.empty()) Forget(expected);
+    if (broken_.ok() && !otherwise.empty()) SendUnanswered(lock, {std::move(otherwise)});
     return s;
   }
 
-  while (!waiter.answered && broken_.ok() && !deadline.passed()) WaitOrRead(lock, deadline);
-  waiting_.erase(id);
-  changed_.notify_all();  // somebody else may have to read now
-  if (waiter.answered) return std::move(waiter.frame);
-  if (!broken_.ok()) return broken_;
-  abandoned_.emplace(id, Late{reply_kind, std::move(late)});
+  WaitFor(lock, inbox, deadline);
+  if (!inbox.empty()) return std::move(inbox.front().frame);
+  if (!broken_.ok()) {
+    Forget(expected);
+    return broken_;
+  }
+  expected->second.inbox = nullptr;
+  expected->second.late = std::move(late);
+  ++abandoned_;
   return absl::DeadlineExceededError(absl::StrCat("the daemon at ", path_, " did not answer in time"));
+}
+
+absl::StatusOr<uint64_t> Connection::ExpectGet(Inbox& inbox) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!broken_.ok()) return broken_;
+  if (pending_gets_ >= kMaxPendingGets) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(pending_gets_, " gets of this client are under way, which is the most: await some"));
+  }
+  ++pending_gets_;
+  const uint64_t id = next_id_++;
+  expected_.emplace(id, Expected{GetReply::kKind, /*of_gets=*/true, &inbox, nullptr});
+  return id;
+}
+
+bool Connection::GiveUpGet(uint64_t request_id, Late late) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto expected = expected_.find(request_id);
+  if (expected == expected_.end()) return false;
+  expected->second.inbox = nullptr;
+  expected->second.late = std::move(late);
+  return true;
+}
+
+void Connection::Forget(std::map<uint64_t, Expected>::iterator expected) {
+  if (expected->second.of_gets) {
+    --pending_gets_;
+  } else if (expected->second.inbox == nullptr) {
+    --abandoned_;
+  }
+  expected_.erase(expected);
 }
 
 absl::StatusOr<EventsNotification> Connection::NextEvents(Deadline deadline) {
@@ -104,41 +137,71 @@ absl::StatusOr<EventsNotification> Connection::NextEvents(Deadline deadline) {
   return events;
 }
 
-// One frame after another. Without a turn in time nothing was sent; beyond that, a failure is the
+// ---- sending
+
+absl::Status Connection::Send(absl::Span<const Bytes> frames, Deadline deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return SendInTurn(lock, frames, deadline);
+}
+
+void Connection::TellAll(std::vector<Bytes> frames) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  SendUnanswered(lock, std::move(frames));
+}
+
+// One thread after another. Without a turn in time nothing was sent; beyond that, a failure is the
 // end of the connection.
-absl::Status Connection::Send(std::unique_lock<std::mutex>& lock, const std::vector<uint8_t>& frame,
-                              Deadline deadline) {
-  const bool turn = sent_.wait_until(lock, deadline.time(), [this] { return !sending_ || !broken_.ok(); });
+absl::Status Connection::SendInTurn(std::unique_lock<std::mutex>& lock, absl::Span<const Bytes> frames,
+                                    Deadline deadline) {
+  const auto free = [this] { return !sending_ || !broken_.ok(); };
+  const bool turn = free() || sent_.wait_until(lock, deadline.time(), free);
   if (!broken_.ok()) return broken_;
   if (!turn) return absl::DeadlineExceededError(absl::StrCat("the daemon at ", path_, " takes no requests"));
   sending_ = true;
-  SendInTurn(lock, frame, deadline);
+  Write(lock, frames, deadline);
   while (!unsent_.empty() && broken_.ok()) {
-    const std::vector<uint8_t> unanswered = std::move(unsent_.front());
-    unsent_.pop_front();
-    SendInTurn(lock, unanswered, deadline);
+    const std::vector<Bytes> unanswered = std::exchange(unsent_, {});
+    Write(lock, unanswered, deadline);
   }
   sending_ = false;
   sent_.notify_one();
   return broken_;
 }
 
-void Connection::SendUnanswered(std::unique_lock<std::mutex>& lock, std::vector<uint8_t> frame) {
+void Connection::SendUnanswered(std::unique_lock<std::mutex>& lock, std::vector<Bytes> frames) {
   if (sending_) {
-    unsent_.push_back(std::move(frame));
+    for (Bytes& frame : frames) unsent_.push_back(std::move(frame));
   } else {
-    Send(lock, frame, CallDeadline()).IgnoreError();
+    SendInTurn(lock, frames, CallDeadline()).IgnoreError();
   }
 }
 
-void Connection::SendInTurn(std::unique_lock<std::mutex>& lock, const std::vector<uint8_t>& frame, Deadline deadline) {
+void Connection::Write(std::unique_lock<std::mutex>& lock, absl::Span<const Bytes> frames, Deadline deadline) {
   lock.unlock();
-  const absl::Status sent = socket_.Send(frame, deadline.remaining());
+  const absl::Status sent = socket_.SendAll(frames, deadline.remaining());
   lock.lock();
   if (!sent.ok()) Break(sent);
 }
 
-// Makes some progress: waits while another thread reads, else reads one frame for whomever it is.
+// ---- receiving
+
+absl::StatusOr<Connection::Inbox> Connection::Await(Inbox& inbox, Deadline deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  WaitFor(lock, inbox, deadline);
+  if (inbox.empty() && !broken_.ok()) return broken_;
+  return std::exchange(inbox, {});
+}
+
+// At the deadline as well it looks once at what is there.
+void Connection::WaitFor(std::unique_lock<std::mutex>& lock, const Inbox& inbox, Deadline deadline) {
+  for (bool last = false; inbox.empty() && broken_.ok() && !last;) {
+    last = deadline.passed();
+    WaitOrRead(lock, deadline);
+  }
+  changed_.notify_all();  // somebody else may have to read now
+}
+
+// Makes some progress: waits while another thread reads, else reads for whomever it is.
 void Connection::WaitOrRead(std::unique_lock<std::mutex>& lock, Deadline deadline) {
   if (reading_) {
     changed_.wait_until(lock, deadline.time());
@@ -148,50 +211,42 @@ void Connection::WaitOrRead(std::unique_lock<std::mutex>& lock, Deadline deadlin
   lock.unlock();
   absl::StatusOr<os::Frame> frame = socket_.Receive(deadline.remaining());
   lock.lock();
-  reading_ = false;
+  std::vector<Bytes> told;
   if (frame.ok()) {
-    Dispatch(lock, std::move(frame->body));
+    do {
+      Dispatch(std::move(frame->body), told);
+    } while (broken_.ok() && socket_.Next(&*frame));
   } else if (!absl::IsDeadlineExceeded(frame.status())) {
     Break(frame.status());
   }
+  reading_ = false;
   changed_.notify_all();
+  if (!told.empty()) SendUnanswered(lock, std::move(told));
 }
 
-void Connection::Dispatch(std::unique_lock<std::mutex>& lock, std::vector<uint8_t> frame) {
+// `told`: what the daemon is to be told about what came too late.
+void Connection::Dispatch(Bytes frame, std::vector<Bytes>& told) {
   const absl::StatusOr<Header> header = DecodeHeader(frame);
   if (!header.ok()) return Break(header.status());
   if (header->version != kVersion) return Break(absl::InternalError("it changed its protocol version"));
-
-  const auto late = abandoned_.find(header->request_id);
-  if (late == abandoned_.end()) return Deliver(*header, std::move(frame));
-  const LateFrame handle = std::move(late->second.handle);
-  const bool wanted = handle && header->kind == late->second.reply_kind && header->status == 0;
-  abandoned_.erase(late);
-  if (!wanted) return;
-  lock.unlock();
-  handle(frame);
-  lock.lock();
-}
-
-void Connection::Deliver(const Header& header, std::vector<uint8_t> frame) {
-  if (header.kind == EventsNotification::kKind) {
+  if (header->kind == EventsNotification::kKind) {
     absl::StatusOr<EventsNotification> events = DecodeBody<EventsNotification>(frame);
     if (!events.ok()) return Break(events.status());
     events_.push_back(*std::move(events));
     return;
   }
-  const auto it = waiting_.find(header.request_id);
-  if (it == waiting_.end()) return Break(absl::InternalError("it answered what nobody asked"));
-  Waiter& waiter = *it->second;
-  if (waiter.reply_kind != header.kind) return Break(absl::InternalError("it answered another question"));
-  const absl::Status status = StatusOf(header, frame);
-  if (status.ok()) {
-    waiter.frame = std::move(frame);
-  } else {
-    waiter.frame = status;
+  const auto expected = expected_.find(header->request_id);
+  if (expected == expected_.end()) return Break(absl::InternalError("it answered what nobody asked"));
+  const absl::Status status = StatusOf(*header, frame);
+  const bool of_this_kind = expected->second.kind == header->kind;
+  if (Inbox* const inbox = expected->second.inbox) {
+    if (!of_this_kind) return Break(absl::InternalError("it answered another question"));
+    inbox->push_back({header->request_id, status.ok() ? absl::StatusOr<Bytes>(std::move(frame)) : status});
+  } else if (of_this_kind && status.ok() && expected->second.late) {
+    Bytes tell = expected->second.late(frame);
+    if (!tell.empty()) told.push_back(std::move(tell));
   }
-  waiter.answered = true;
-  waiting_.erase(it);
+  Forget(expected);
 }
 
 // The first reason stays. Whoever reads or sends comes back at once.

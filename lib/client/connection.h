@@ -1,5 +1,5 @@
-// Connection is one client's line to its daemon: requests out, each answer to the thread that waits
-// for it, and the arena.
+// Connection is one client's line to its daemon: requests out, each answer into the inbox of who
+// waits for it, and the arena.
 //
 // There is no thread of its own. Of the threads that wait, one reads for all; when it has its
 // answer, another takes over. A reply that nobody waits for any more may still have pinned objects
@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -38,6 +39,24 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // answers.
   static constexpr size_t kMaxAbandoned = 1024;
 
+  // Gets without a thread that waits for each (gets.h), those among them that were cancelled until
+  // the daemon has said so. Further ones are refused.
+  static constexpr size_t kMaxPendingGets = 2048;
+
+  using Bytes = std::vector<uint8_t>;
+
+  // What came for one who waits, in the order in which it came: the whole frame, or the daemon's
+  // error. It belongs to the connection until all that it expects was answered or given up.
+  struct Answer {
+    uint64_t request_id = 0;
+    absl::StatusOr<Bytes> frame;
+  };
+  using Inbox = absl::InlinedVector<Answer, 1>;
+
+  // What the daemon is told, a frame, when a reply comes for which nobody waits any more; may be
+  // empty.
+  using Late = std::function<Bytes(absl::Span<const uint8_t> reply)>;
+
   // Connects, says Hello, and maps the arena. kUnavailable: no daemon there. kFailedPrecondition:
   // it speaks another version.
   static absl::StatusOr<std::shared_ptr<Connection>> Open(const std::string& socket_path, const HelloRequest& hello,
@@ -47,22 +66,14 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   Connection& operator=(const Connection&) = delete;
 
   // Sends a request and waits for its reply. The daemon's error is the call's. kDeadlineExceeded:
-  // it may still be carried out; `late` is run on a reply that comes after all. kUnavailable: the
-  // connection is gone, for good.
+  // it may still be carried out; `late` says what follows from a reply that comes after all.
+  // kUnavailable: the connection is gone, for good.
   template <typename R>
-  absl::StatusOr<typename R::Reply> Call(const R& request, Deadline deadline,
-                                         std::function<void(const typename R::Reply&)> late = nullptr) {
-    LateFrame late_frame;
-    if (late) {
-      late_frame = [late = std::move(late)](absl::Span<const uint8_t> frame) {
-        const auto reply = DecodeBody<typename R::Reply>(frame);
-        if (reply.ok()) late(*reply);
-      };
-    }
-    const absl::StatusOr<std::vector<uint8_t>> frame = Exchange(
-        R::Reply::kKind, [&](uint64_t id) { return Encode(id, request); }, deadline, std::move(late_frame));
+  absl::StatusOr<typename R::Reply> Call(const R& request, Deadline deadline, Late late = nullptr) {
+    const absl::StatusOr<Bytes> frame = Exchange(
+        R::Reply::kKind, [&](uint64_t id) { return Encode(id, request); }, deadline, std::move(late));
     if (!frame.ok()) return frame.status();
-    return Checked(DecodeBody<typename R::Reply>(*frame));
+    return Read<typename R::Reply>(*frame);
   }
 
   // A call that seals or aborts the object that it names. If it cannot be sent, the daemon is told
@@ -71,21 +82,49 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   absl::Status Finish(const R& request) {
     AbortRequest abort;
     abort.id = request.id;
-    const absl::StatusOr<std::vector<uint8_t>> frame = Exchange(
+    const absl::StatusOr<Bytes> frame = Exchange(
         R::Reply::kKind, [&](uint64_t id) { return Encode(id, request); }, CallDeadline(), /*late=*/nullptr,
         /*otherwise=*/Encode(0, abort));
     if (!frame.ok()) return frame.status();
-    return Checked(DecodeBody<typename R::Reply>(*frame)).status();
+    return Read<typename R::Reply>(*frame).status();
   }
 
-  // Sends a request that is not answered, before any that comes later. Where another thread is
-  // sending, that one sends it. May wait as long as a call; when even that is not enough the
+  // Sends requests that are not answered, before any that comes later. Where another thread is
+  // sending, that one sends them. May wait as long as a call; when even that is not enough the
   // connection is given up, and the daemon takes everything back. Failures are not told: the next
   // call will.
+  void TellAll(std::vector<Bytes> frames);
   template <typename R>
   void Tell(const R& request) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    SendUnanswered(lock, Encode(0, request));
+    std::vector<Bytes> frames;
+    frames.push_back(Encode(0, request));
+    TellAll(std::move(frames));
+  }
+
+  // ---- many at once; each request is answered, or given up
+
+  // Expects the reply to a get that will be sent with the id that this returns. kResourceExhausted:
+  // kMaxPendingGets are under way.
+  absl::StatusOr<uint64_t> ExpectGet(Inbox& inbox);
+
+  // Sends requests together. kDeadlineExceeded: none was sent. Else as for a call.
+  absl::Status Send(absl::Span<const Bytes> frames, Deadline deadline);
+
+  // All that has come for `inbox`, waiting for the first until `deadline`: then nothing.
+  absl::StatusOr<Inbox> Await(Inbox& inbox, Deadline deadline);
+
+  // Nobody waits for this get any more. False: it is answered.
+  bool GiveUpGet(uint64_t request_id, Late late);
+
+  // The body of a reply. A malformed one ends the connection.
+  template <typename M>
+  absl::StatusOr<M> Read(absl::Span<const uint8_t> frame) {
+    absl::StatusOr<M> message = DecodeBody<M>(frame);
+    if (!message.ok()) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      Break(message.status());
+    }
+    return message;
   }
 
   // Waits for a notification. They are kept from when the daemon sends them, so for a connection
@@ -94,6 +133,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   // For calls that take no time-out of their own.
   Deadline CallDeadline() const { return Deadline::After(call_timeout_); }
+  // For those that the daemon ends after `timeout`.
+  Deadline AnswerDeadline(base::Duration timeout) const { return Deadline::OfAnswer(timeout, call_timeout_); }
 
   const WelcomeReply& welcome() const { return welcome_; }
 
@@ -105,18 +146,14 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   absl::StatusOr<absl::Span<uint8_t>> WritableMemory(const Location& location) const;
 
  private:
-  using LateFrame = std::function<void(absl::Span<const uint8_t> frame)>;
-  using MakeFrame = std::function<std::vector<uint8_t>(uint64_t request_id)>;
+  using MakeFrame = std::function<Bytes(uint64_t request_id)>;
 
-  // A call that waits.
-  struct Waiter {
-    uint16_t reply_kind = 0;
-    bool answered = false;
-    absl::StatusOr<std::vector<uint8_t>> frame{absl::UnknownError("no answer")};
-  };
-  struct Late {
-    uint16_t reply_kind = 0;
-    LateFrame handle;
+  // A reply that is to come.
+  struct Expected {
+    uint16_t kind = 0;
+    bool of_gets = false;    // it counts among kMaxPendingGets
+    Inbox* inbox = nullptr;  // null: nobody waits for it any more
+    Late late;               // then
   };
 
   Connection(std::string path, base::Duration call_timeout, os::UnixSocket socket)
@@ -124,26 +161,18 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   absl::Status SayHello(const HelloRequest& hello);
   absl::Status MapArena(Access access, absl::Span<const os::FileDescriptor> descriptors);
-  absl::StatusOr<std::vector<uint8_t>> Exchange(uint16_t reply_kind, const MakeFrame& make, Deadline deadline,
-                                                LateFrame late, std::vector<uint8_t> otherwise = {});
-  absl::Status Send(std::unique_lock<std::mutex>& lock, const std::vector<uint8_t>& frame, Deadline deadline);
-  void SendUnanswered(std::unique_lock<std::mutex>& lock, std::vector<uint8_t> frame);
-  void SendInTurn(std::unique_lock<std::mutex>& lock, const std::vector<uint8_t>& frame, Deadline deadline);
+  absl::StatusOr<Bytes> Exchange(uint16_t reply_kind, const MakeFrame& make, Deadline deadline, Late late,
+                                 Bytes otherwise = {});
+  void Forget(std::map<uint64_t, Expected>::iterator expected);
+  absl::Status SendInTurn(std::unique_lock<std::mutex>& lock, absl::Span<const Bytes> frames, Deadline deadline);
+  void SendUnanswered(std::unique_lock<std::mutex>& lock, std::vector<Bytes> frames);
+  void Write(std::unique_lock<std::mutex>& lock, absl::Span<const Bytes> frames, Deadline deadline);
+  void WaitFor(std::unique_lock<std::mutex>& lock, const Inbox& inbox, Deadline deadline);
   void WaitOrRead(std::unique_lock<std::mutex>& lock, Deadline deadline);
-  void Dispatch(std::unique_lock<std::mutex>& lock, std::vector<uint8_t> frame);
-  void Deliver(const Header& header, std::vector<uint8_t> frame);
+  void Dispatch(Bytes frame, std::vector<Bytes>& told);
   void Break(const absl::Status& why);
   absl::Status Explain(const absl::Status& why) const;
   absl::Status CheckLocation(const Location& location, uint64_t size) const;
-
-  template <typename M>
-  absl::StatusOr<M> Checked(absl::StatusOr<M> message) {
-    if (!message.ok()) {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      Break(message.status());
-    }
-    return message;
-  }
 
   const std::string path_;
   const base::Duration call_timeout_;
@@ -158,10 +187,11 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   absl::Status broken_;              // why the connection is gone; OK while it is not
   bool reading_ = false;
   bool sending_ = false;
-  std::deque<std::vector<uint8_t>> unsent_;  // what is not answered: whoever is sending sends it. Empty while nobody is
+  std::vector<Bytes> unsent_;  // what is not answered: whoever is sending sends it. Empty while nobody is
   uint64_t next_id_ = 1;
-  std::map<uint64_t, Waiter*> waiting_;
-  std::map<uint64_t, Late> abandoned_;
+  std::map<uint64_t, Expected> expected_;
+  size_t abandoned_ = 0;     // of these, calls that were given up
+  size_t pending_gets_ = 0;  // of these, gets
   std::deque<EventsNotification> events_;
 };
 

@@ -1,12 +1,21 @@
 // Deadline is a moment on the machine's steady clock by which a call must end.
+//
+// The daemon ends a call that has a time-out; the program waits longer, for its answer.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 
 #include "lib/base/time.h"
+#include "lib/client/protocol.h"
 
 namespace tokamak::client {
+
+// A time-out as the daemon is told it.
+inline uint64_t TimeoutMicroseconds(base::Duration timeout) {
+  return std::min(static_cast<uint64_t>(std::max<int64_t>(0, timeout.microseconds())), kMaxTimeoutMicroseconds);
+}
 
 class Deadline final {
  public:
@@ -15,6 +24,13 @@ class Deadline final {
   static Deadline After(base::Duration duration) {
     return Deadline(Clock::now() + std::chrono::nanoseconds(std::max<int64_t>(0, duration.nanoseconds())));
   }
+
+  // Of a call that the daemon ends after `timeout`; `call_timeout` more is for its answer.
+  static Deadline OfAnswer(base::Duration timeout, base::Duration call_timeout) {
+    return After(base::Microseconds(static_cast<int64_t>(TimeoutMicroseconds(timeout))) + call_timeout);
+  }
+  static Deadline Never() { return Deadline(Clock::time_point::max()); }
+  static Deadline Earlier(Deadline one, Deadline other) { return one.time_ < other.time_ ? one : other; }
 
   // Zero when it has passed.
   base::Duration remaining() const {

@@ -163,6 +163,15 @@ struct GetRequest : Request<Kind::kGet> {
   }
 };
 
+// Nobody waits for a Get any more: it is answered with kCancelled, unless it was answered before.
+struct CancelRequest : Request<Kind::kCancel> {
+  uint64_t request_id = 0;  // the Get's
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Integer(m.request_id);
+  }
+};
+
 // One pin of each. An id that is listed twice gives back two.
 struct ReleaseRequest : Request<Kind::kRelease> {
   std::vector<base::ObjectId> ids;

@@ -2,7 +2,7 @@
 //
 // A frame is one Header and one body, little-endian, drawn in docs/client-protocol.md. A request is
 // answered by one reply of its own kind, in any order, matched by request id; with id 0 it is not
-// answered at all (Release and Abort of a buffer that is dropped). messages.h has the bodies,
+// answered at all (Release and Abort of a buffer that is dropped, Cancel). messages.h has the bodies,
 // frame.h turns them into bytes and back.
 //
 // Object bytes do not travel here: both sides map the arena. Bounds are part of the format: a frame
@@ -16,7 +16,7 @@
 namespace tokamak::client {
 
 constexpr uint32_t kMagic = 0x4b414d54;  // "TMAK"
-constexpr uint16_t kVersion = 2;
+constexpr uint16_t kVersion = 3;
 
 constexpr size_t kMaxBody = 1024 * 1024;       // bytes behind a header
 constexpr size_t kMaxInlineBytes = 64 * 1024;  // data and metadata of one CreateAndSeal, all objects together
@@ -55,6 +55,7 @@ enum class Kind : uint16_t {
   kEvents = 17,  // daemon to client, unasked; its request id is that of the Subscribe
   kNodes = 18,
   kNodeStats = 19,
+  kCancel = 20,
 };
 constexpr uint16_t kReplyBit = 0x8000;  // set in the kind of a reply
 

@@ -126,6 +126,8 @@ absl::Status Session::Dispatch(const client::Header& header, absl::Span<const ui
                         [&](const auto& request) { AnswerStatus(header, store_.Abort(request.id, owner_)); });
     case client::Kind::kGet:
       return as(client::GetRequest(), [&](const auto& request) { Get(header, request); });
+    case client::Kind::kCancel:
+      return as(client::CancelRequest(), [&](const auto& request) { Cancel(header, request); });
     case client::Kind::kRelease:
       return as(client::ReleaseRequest(), [&](const auto& request) { Release(header, request); });
     case client::Kind::kDelete:
@@ -310,6 +312,16 @@ void Session::Get(const client::Header& header, const client::GetRequest& reques
         Answer(waiting->header, reply);
         End(waiting);
       });
+}
+
+void Session::Cancel(const client::Header& header, const client::CancelRequest& request) {
+  for (Waiting* waiting = waiting_.first(); waiting != nullptr; waiting = waiting_.Next(waiting)) {
+    if (waiting->header.kind != client::GetRequest::kKind || waiting->header.request_id != request.request_id) continue;
+    AnswerStatus(waiting->header, absl::CancelledError("the program cancelled the get"));
+    End(waiting);
+    break;
+  }
+  AnswerStatus(header, absl::OkStatus());
 }
 
 void Session::Release(const client::Header& header, const client::ReleaseRequest& request) {

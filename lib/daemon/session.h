@@ -94,6 +94,7 @@ class Session final {
   void CreateAndSeal(const client::Header& header, const client::CreateAndSealRequest& request);
   void Seal(const client::Header& header, const client::SealRequest& request);
   void Get(const client::Header& header, const client::GetRequest& request);
+  void Cancel(const client::Header& header, const client::CancelRequest& request);
   void Release(const client::Header& header, const client::ReleaseRequest& request);
   void Delete(const client::Header& header, const client::DeleteRequest& request);
   void List(const client::Header& header, const client::ListRequest& request);

@@ -58,7 +58,7 @@ void TakeDescriptors(msghdr* message, std::vector<FileDescriptor>* descriptors) 
 
 }  // namespace
 
-absl::StatusOr<bool> FrameAssembler::ReadSome(int fd) {
+absl::StatusOr<bool> FrameAssembler::ReadSome(int fd, bool may_wait) {
   if (bad_) return absl::InvalidArgumentError("the other side sent no frame");
   MakeRoom();
   iovec piece = {bytes_.data() + end_, bytes_.size() - end_};
@@ -68,7 +68,7 @@ absl::StatusOr<bool> FrameAssembler::ReadSome(int fd) {
   message.msg_controllen = sizeof(control.bytes);
   ssize_t got;
   do {
-    got = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    got = recvmsg(fd, &message, (may_wait ? 0 : MSG_DONTWAIT) | MSG_CMSG_CLOEXEC);
   } while (got < 0 && errno == EINTR);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
   if (got <= 0) return absl::UnavailableError("the other side ended the connection");

@@ -33,9 +33,10 @@ struct Frame {
 // Puts frames together from what a stream brings.
 class FrameAssembler final {
  public:
-  // Reads what is there, at most one read; never waits. True when something came, false when there
-  // is nothing now. kUnavailable: the other side ended. kInvalidArgument: it broke the format.
-  absl::StatusOr<bool> ReadSome(int fd);
+  // Reads what is there, at most one read. True when something came, false when there is nothing
+  // now; with `may_wait` only after the socket's own time-out, if it has one. kUnavailable: the
+  // other side ended. kInvalidArgument: it broke the format.
+  absl::StatusOr<bool> ReadSome(int fd, bool may_wait = false);
 
   // Takes the next whole frame out; false when there is none.
   bool Next(Frame* frame);

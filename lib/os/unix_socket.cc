@@ -29,10 +29,14 @@ class DeadlineClock final {
   explicit DeadlineClock(base::Duration deadline)
       : end_(Clock::now() + std::chrono::nanoseconds(std::max<int64_t>(0, deadline.nanoseconds()))) {}
 
+  base::Duration left() const {
+    return base::Nanoseconds(std::max<int64_t>(0, std::chrono::nanoseconds(end_ - Clock::now()).count()));
+  }
+
   // Waits for an event on `fd`; false at the deadline.
   bool Await(int fd, short events) const {
     for (;;) {
-      const int64_t left = std::max<int64_t>(0, std::chrono::nanoseconds(end_ - Clock::now()).count());
+      const int64_t left = this->left().nanoseconds();
       const timespec wait = {left / 1'000'000'000, left % 1'000'000'000};
       pollfd polled = {fd, events, 0};
       const int ready = ppoll(&polled, 1, &wait, nullptr);
@@ -181,6 +185,10 @@ void UnixListener::Accept() {
 absl::StatusOr<UnixSocket> UnixSocket::Connect(const std::string& path, base::Duration deadline) {
   absl::StatusOr<FileDescriptor> socket = ConnectSocketPath(path, deadline);
   if (!socket.ok()) return socket.status();
+  const timeval tick = {kWaitTick.microseconds() / 1'000'000, kWaitTick.microseconds() % 1'000'000};
+  if (setsockopt(socket->get(), SOL_SOCKET, SO_RCVTIMEO, &tick, sizeof(tick)) != 0) {
+    return absl::ErrnoToStatus(errno, "SO_RCVTIMEO");
+  }
   return UnixSocket(*std::move(socket));
 }
 
@@ -189,25 +197,37 @@ absl::Status UnixSocket::Send(absl::Span<const uint8_t> body, absl::Span<const i
   if (body.size() > kMaxFrame) {
     return absl::InvalidArgumentError(absl::StrCat("a frame has at most ", kMaxFrame, " bytes, not ", body.size()));
   }
+  if (absl::Status s = queue_.Add(body, descriptors); !s.ok()) return s;
+  return SendQueue(deadline);
+}
+
+absl::Status UnixSocket::SendAll(absl::Span<const std::vector<uint8_t>> bodies, base::Duration deadline) {
+  for (const std::vector<uint8_t>& body : bodies) {
+    if (absl::Status s = queue_.Add(body, {}); !s.ok()) return s;
+  }
+  return SendQueue(deadline);
+}
+
+absl::Status UnixSocket::SendQueue(base::Duration deadline) {
   const DeadlineClock clock(deadline);
-  FrameQueue queue;
-  if (absl::Status s = queue.Add(body, descriptors); !s.ok()) return s;
   for (;;) {
-    const absl::StatusOr<bool> sent = queue.Flush(socket_.get());
+    const absl::StatusOr<bool> sent = queue_.Flush(socket_.get());
     if (!sent.ok()) return sent.status();
     if (*sent) return absl::OkStatus();
     if (!clock.Await(socket_.get(), POLLOUT)) return absl::DeadlineExceededError("the other side does not read");
   }
 }
 
+// Far from the deadline one system call waits and reads.
 absl::StatusOr<Frame> UnixSocket::Receive(base::Duration deadline) {
   const DeadlineClock clock(deadline);
   Frame frame;
   while (!assembler_.Next(&frame)) {
-    const absl::StatusOr<bool> read = assembler_.ReadSome(socket_.get());
+    const bool far = clock.left() > kWaitTick;
+    if (!far && !assembler_.bad() && !clock.Await(socket_.get(), POLLIN))
+      return absl::DeadlineExceededError("nothing came in time");
+    const absl::StatusOr<bool> read = assembler_.ReadSome(socket_.get(), /*may_wait=*/far);
     if (!read.ok()) return read.status();
-    if (*read) continue;
-    if (!clock.Await(socket_.get(), POLLIN)) return absl::DeadlineExceededError("nothing came in time");
   }
   return frame;
 }

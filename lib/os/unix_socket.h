@@ -17,6 +17,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -136,10 +137,14 @@ class UnixSocket final {
   // for FrameQueue::Add.
   absl::Status Send(absl::Span<const uint8_t> body, absl::Span<const int> descriptors, base::Duration deadline);
   absl::Status Send(absl::Span<const uint8_t> body, base::Duration deadline) { return Send(body, {}, deadline); }
+  // The same for several, in one write as far as the socket takes them.
+  absl::Status SendAll(absl::Span<const std::vector<uint8_t>> bodies, base::Duration deadline);
 
   // The next frame. kDeadlineExceeded: none was complete; ask again. kUnavailable: the other side
   // ended. kInvalidArgument: it broke the format.
   absl::StatusOr<Frame> Receive(base::Duration deadline);
+  // One that came together with the last; never waits, and reads nothing.
+  bool Next(Frame* frame) { return assembler_.Next(frame); }
 
   // Makes a Receive that waits return kUnavailable, from any thread.
   void Shutdown();
@@ -151,9 +156,15 @@ class UnixSocket final {
   PeerCredentials peer() const;
 
  private:
+  // A call that reads waits this long at most, and then looks at its deadline.
+  static constexpr base::Duration kWaitTick = base::Seconds(1);
+
   explicit UnixSocket(FileDescriptor socket) : socket_(std::move(socket)) {}
 
+  absl::Status SendQueue(base::Duration deadline);
+
   FileDescriptor socket_;
+  FrameQueue queue_;  // empty but during a Send
   FrameAssembler assembler_;
 };
 

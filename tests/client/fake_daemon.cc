@@ -180,6 +180,15 @@ absl::optional<FakeDaemon::Bytes> FakeDaemon::Reply(uint64_t number, Peer& peer,
     case Kind::kGet:
       StartGet(number, peer, header, *DecodeBody<GetRequest>(frame));
       return absl::nullopt;
+    case Kind::kCancel: {
+      const uint64_t id = DecodeBody<CancelRequest>(frame)->request_id;
+      if (peer.waits.erase(id) == 0) return absl::nullopt;
+      Header get;
+      get.kind = GetRequest::kKind;
+      get.request_id = id;
+      peer.connection->Send(EncodeError(get, absl::CancelledError("cancelled")));
+      return absl::nullopt;
+    }
     case Kind::kRelease: {
       const ReleaseRequest release = *DecodeBody<ReleaseRequest>(frame);
       for (const base::ObjectId& id : release.ids) CHECK(store_->Release(id, peer.owner).ok());

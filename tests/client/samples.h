@@ -74,6 +74,10 @@ void ForEachSample(Visitor visit) {
   GetReply got;
   got.entries = {{{}, {64, 10, 20}}, {{absl::StatusCode::kDeadlineExceeded, "not in time"}, {}}};
   visit(got);
+  CancelRequest cancel;
+  cancel.request_id = 8;
+  visit(cancel);
+  visit(CancelRequest::Reply());
   ReleaseRequest release;
   release.ids = {SampleId(1), SampleId(1)};
   visit(release);

@@ -31,6 +31,40 @@ TEST_F(SessionWaitingTest, AGetEndsAtItsTimeOut) {
   EXPECT_NE(Body<client::GetReply>().entries.at(0).outcome.code, absl::StatusCode::kOk);
 }
 
+TEST_F(SessionWaitingTest, AGetThatIsCancelledIsAnsweredOnceAndHoldsNothing) {
+  OpenAndGreet();
+  Put("here", {1});
+  Ask(GetOf({"here", "late"}), 5);
+  client::CancelRequest cancel;
+  cancel.request_id = 5;
+  ASSERT_TRUE(Tell(cancel, 0).ok());
+  EXPECT_TRUE(absl::IsCancelled(Answered(5)));
+  EXPECT_EQ(node_.store().statistics().waiting, 0u);
+  const Bytes data = {1};
+  ASSERT_TRUE(node_.store().CreateAndSeal({Id("late"), data, {}}, node_.store().NewOwner()).ok());
+  Settle();
+  EXPECT_TRUE(sent_.empty());
+  EXPECT_EQ(node_.store().statistics().pins, 0u);
+}
+
+TEST_F(SessionWaitingTest, OnlyAGetThatWaitsIsCancelled) {
+  OpenAndGreet();
+  client::CancelRequest cancel;
+  for (cancel.request_id = 0; cancel.request_id < 4; ++cancel.request_id) Ask(cancel, 0);
+  client::WaitRequest wait;
+  wait.timeout_microseconds = kTimeout;
+  wait.count = 1;
+  wait.ids = {Id("late")};
+  Ask(wait, 5);
+  cancel.request_id = 5;
+  Ask(cancel, 0);
+  EXPECT_TRUE(sent_.empty());
+  Ask(cancel, 6);
+  EXPECT_TRUE(Answered(6).ok()) << "who asks is told that this was done";
+  scheduler_.RunFor(base::Seconds(2));
+  EXPECT_TRUE(Answered(5).ok());
+}
+
 TEST_F(SessionWaitingTest, RequestsThatWaitAreBounded) {
   OpenAndGreet();
   for (size_t i = 0; i < kMaxWaitingRequests; ++i) EXPECT_TRUE(Tell(GetOf({"never"}), i + 10).ok());

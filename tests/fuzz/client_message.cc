@@ -41,9 +41,9 @@ void Try(absl::Span<const uint8_t> given) {
     return;
   }
   if (header->version != kVersion) return;
-  TryAll<HelloRequest, CreateRequest, CreateAndSealRequest, SealRequest, AbortRequest, GetRequest, ReleaseRequest,
-         DeleteRequest, ContainsRequest, ListRequest, StatRequest, TouchRequest, EvictRequest, HashRequest, WaitRequest,
-         SubscribeRequest, NodesRequest, NodeStatsRequest>(*header, frame);
+  TryAll<HelloRequest, CreateRequest, CreateAndSealRequest, SealRequest, AbortRequest, GetRequest, CancelRequest,
+         ReleaseRequest, DeleteRequest, ContainsRequest, ListRequest, StatRequest, TouchRequest, EvictRequest,
+         HashRequest, WaitRequest, SubscribeRequest, NodesRequest, NodeStatsRequest>(*header, frame);
   TryBody<EventsNotification>(*header, frame);
 }
 

@@ -186,9 +186,9 @@ void AddClientMessages(Corpus& corpus) {
 
 void AddClientMessages(Corpus& corpus) {
   using namespace client;  // NOLINT: in a function
-  AddClientMessages<HelloRequest, CreateRequest, CreateAndSealRequest, SealRequest, GetRequest, ContainsRequest,
-                    ListRequest, StatRequest, EvictRequest, HashRequest, WaitRequest, NodesRequest, NodeStatsRequest>(
-      corpus);
+  AddClientMessages<HelloRequest, CreateRequest, CreateAndSealRequest, SealRequest, GetRequest, CancelRequest,
+                    ContainsRequest, ListRequest, StatRequest, EvictRequest, HashRequest, WaitRequest, NodesRequest,
+                    NodeStatsRequest>(corpus);
   GetRequest get;
   get.ids.resize(2);
   corpus.Add("client_message", Encode(3, get));

@@ -160,7 +160,7 @@ class Player final {
   }
 
   void Whatever(Program& program, uint64_t id) {
-    switch (in_.Below(5)) {
+    switch (in_.Below(6)) {
       case 0: {
         ListRequest list;
         list.limit = in_.Below(kObjects + 2);
@@ -179,6 +179,11 @@ class Player final {
         return Tell(program, id, NodesRequest());
       case 4:
         return Tell(program, id, NodeStatsRequest());
+      case 5: {
+        CancelRequest cancel;
+        cancel.request_id = last_id_ - in_.Below(16);
+        return Tell(program, id, cancel);
+      }
     }
   }
 

@@ -1,0 +1,102 @@
+// What a call costs a program in system calls, counted: one each way. Only this thread's are
+// counted, so the daemon's are not.
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "lib/client/client.h"
+#include "lib/client/gets.h"
+#include "tests/client/fake_daemon.h"
+#include "tests/client/samples.h"
+
+namespace {
+
+struct Calls {
+  int sends = 0;
+  int receives = 0;
+  int polls = 0;
+};
+thread_local Calls calls;
+
+}  // namespace
+
+// In place of the C library's.
+extern "C" ssize_t sendmsg(int fd, const msghdr* message, int flags) {
+  ++calls.sends;
+  return syscall(SYS_sendmsg, fd, message, flags);
+}
+extern "C" ssize_t recvmsg(int fd, msghdr* message, int flags) {
+  ++calls.receives;
+  return syscall(SYS_recvmsg, fd, message, flags);
+}
+extern "C" int ppoll(pollfd* polled, nfds_t count, const timespec* wait, const sigset_t*) {
+  ++calls.polls;
+  timespec left = wait == nullptr ? timespec{} : *wait;  // the kernel writes to it
+  return static_cast<int>(syscall(SYS_ppoll, polled, count, wait == nullptr ? nullptr : &left, nullptr, 0));
+}
+
+namespace tokamak::client {
+namespace {
+
+constexpr base::Duration kSoon = base::Seconds(10);
+
+class ClientCallsTest : public testing::Test {
+ protected:
+  void SetUp() override { calls = Calls(); }
+  static void Expect(int sends, int receives) {
+    EXPECT_EQ(calls.sends, sends);
+    EXPECT_EQ(calls.receives, receives);
+    EXPECT_EQ(calls.polls, 0);
+    calls = Calls();
+  }
+
+  FakeDaemon daemon_;
+  Client client_ = *Client::Connect(daemon_.path());
+};
+
+TEST_F(ClientCallsTest, ACallIsOneEachWay) {
+  ASSERT_TRUE(client_.Contains(SampleId(1)).ok());
+  Expect(1, 1);
+  ASSERT_TRUE(client_.Put(SampleId(1), SampleBytes()).ok());
+  Expect(1, 1);
+  const Buffer buffer = *client_.Get(SampleId(1), kSoon);
+  Expect(1, 1);
+}
+
+TEST_F(ClientCallsTest, ManyGetsLeaveInOneWriteAndAreGivenBackInOne) {
+  constexpr int kGets = 1000;
+  std::vector<PutObject> objects;
+  for (int i = 0; i < kGets; ++i) objects.push_back({SampleId(i), SampleBytes(), {}});
+  ASSERT_EQ(client_.Put(objects).front(), absl::OkStatus());
+  Gets gets(client_);
+  for (int i = 0; i < kGets; ++i) ASSERT_TRUE(gets.Begin(SampleId(i), kSoon).ok());
+  calls = Calls();
+  ASSERT_TRUE(gets.Send().ok());
+  Expect(1, 0);
+  std::vector<Buffer> buffers;
+  while (gets.pending() > 0) buffers.push_back(*std::move(gets.Next(kSoon)->buffer));
+  // The daemon answers as many together as it handles in one turn.
+  EXPECT_LE(calls.receives, kGets / os::kFramesPerTurn + 1 + kGets / 100);
+  EXPECT_EQ(calls.sends, 0);
+  calls = Calls();
+  Buffer::ReleaseAll(absl::MakeSpan(buffers));
+  Expect(1, 0);
+}
+
+TEST_F(ClientCallsTest, CancellingManyIsOneWrite) {
+  {
+    Gets gets(client_);
+    for (int i = 0; i < 1000; ++i) ASSERT_TRUE(gets.Begin(SampleId(i), kSoon).ok());
+    ASSERT_TRUE(gets.Send().ok());
+    calls = Calls();
+  }
+  Expect(1, 0);
+}
+
+}  // namespace
+}  // namespace tokamak::client

@@ -1,0 +1,262 @@
+// Gets: many under way at once, of one program without further threads.
+#include "lib/client/gets.h"
+
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/fake_daemon.h"
+#include "tests/client/samples.h"
+
+namespace tokamak::client {
+namespace {
+
+using testing::HasSubstr;
+using Bytes = FakeDaemon::Bytes;
+
+constexpr base::Duration kSoon = base::Seconds(10);  // long before it, unless something is broken
+constexpr base::Duration kNow = base::Duration();
+constexpr int kMost = static_cast<int>(Connection::kMaxPendingGets);
+
+class GetsTest : public testing::Test {
+ protected:
+  void Put(int n) { ASSERT_TRUE(client_.Put(SampleId(n), SampleBytes()).ok()); }
+  uint64_t Begin(Gets& gets, int n, base::Duration timeout = kSoon) { return *gets.Begin(SampleId(n), timeout); }
+  // What was sent before has been handled, and what came of it has been read.
+  void Settle() { ASSERT_TRUE(client_.Contains(SampleId(0)).ok()); }
+  uint64_t pins() {
+    Settle();
+    return daemon_.statistics().pins;
+  }
+  void AwaitPins(uint64_t count) {
+    while (daemon_.statistics().pins != count) std::this_thread::yield();
+  }
+
+  FakeDaemon daemon_;
+  Client client_ = *Client::Connect(daemon_.path());
+};
+
+TEST_F(GetsTest, AnswersComeInTheOrderOfTheObjects) {
+  Gets gets(client_);
+  const uint64_t first = Begin(gets, 1), second = Begin(gets, 2);
+  ASSERT_TRUE(gets.Send().ok());
+  Put(2);
+  const Gets::Answer two = *gets.Next(kSoon);
+  Put(1);
+  const Gets::Answer one = *gets.Next(kSoon);
+  EXPECT_EQ(two.number, second);
+  EXPECT_EQ(two.id, SampleId(2));
+  EXPECT_EQ(two.buffer->data(), absl::MakeConstSpan(SampleBytes()));
+  EXPECT_EQ(one.number, first);
+  EXPECT_EQ(gets.pending(), 0u);
+  EXPECT_EQ(pins(), 2u);
+}
+
+TEST_F(GetsTest, NextPolls) {
+  Gets gets(client_);
+  Begin(gets, 1);
+  EXPECT_EQ(gets.Next(kNow).status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(gets.pending(), 1u);
+  Put(1);
+  AwaitPins(1);
+  Settle();
+  EXPECT_TRUE(gets.Next(kNow)->buffer.ok());
+  EXPECT_EQ(gets.Next(kSoon).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(GetsTest, EachEndsByItsOwnTimeOut) {
+  Gets gets(client_);
+  const uint64_t patient = Begin(gets, 1);
+  const uint64_t hasty = Begin(gets, 2, base::Milliseconds(20));
+  const Gets::Answer ended = *gets.Next(kSoon);
+  EXPECT_EQ(ended.number, hasty);
+  EXPECT_EQ(ended.buffer.status().code(), absl::StatusCode::kDeadlineExceeded);
+  Put(1);
+  EXPECT_EQ(gets.Next(kSoon)->number, patient);
+}
+
+TEST_F(GetsTest, ThousandsAreUnderWayAndNotOneMore) {
+  Gets gets(client_);
+  for (int i = 0; i < kMost; ++i) Begin(gets, i);
+  const absl::Status full = gets.Begin(SampleId(kMost), kSoon).status();
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(full.message(), HasSubstr("await some"));
+  std::vector<PutObject> objects;
+  for (int i = 0; i < kMost; ++i) objects.push_back({SampleId(i), SampleBytes(), {}});
+  for (const absl::Status& status : client_.Put(objects)) ASSERT_TRUE(status.ok());
+  std::set<uint64_t> numbers;
+  std::vector<Buffer> buffers;
+  while (gets.pending() > 0) {
+    Gets::Answer answer = *gets.Next(kSoon);
+    ASSERT_TRUE(answer.buffer.ok()) << answer.buffer.status();
+    numbers.insert(answer.number);
+    buffers.push_back(*std::move(answer.buffer));
+  }
+  EXPECT_EQ(numbers.size(), size_t{kMost});
+  EXPECT_TRUE(gets.Begin(SampleId(0), kSoon).ok()) << "there is room again";
+  EXPECT_EQ(pins(), uint64_t{kMost});
+  Buffer::ReleaseAll(absl::MakeSpan(buffers));
+  EXPECT_EQ(pins(), 0u);
+}
+
+TEST_F(GetsTest, CancelledGetsAreOverAtTheDaemonToo) {
+  Gets gets(client_);
+  const uint64_t cancelled = Begin(gets, 1), kept = Begin(gets, 2);
+  ASSERT_TRUE(gets.Send().ok());
+  ASSERT_TRUE(daemon_.AwaitGets(2));
+  gets.Cancel(cancelled);
+  ASSERT_TRUE(gets.Send().ok());
+  Settle();
+  EXPECT_EQ(daemon_.statistics().waiting, 1u);
+  Put(1);
+  Put(2);
+  EXPECT_EQ(gets.Next(kSoon)->number, kept);
+  EXPECT_EQ(gets.pending(), 0u);
+  EXPECT_EQ(pins(), 0u);
+}
+
+TEST_F(GetsTest, CancellingAllMakesRoomForAsMany) {
+  Gets gets(client_);
+  for (int round = 0; round < 2; ++round) {
+    std::vector<uint64_t> numbers;
+    while (numbers.size() < size_t{kMost}) {
+      const auto begun = gets.Begin(SampleId(static_cast<int>(numbers.size())), kSoon);
+      if (begun.ok()) numbers.push_back(*begun);  // else the daemon has not said yet that those before are over
+    }
+    for (const uint64_t number : numbers) gets.Cancel(number);
+    EXPECT_EQ(gets.pending(), 0u);
+  }
+  ASSERT_TRUE(gets.Send().ok());
+  Settle();
+  EXPECT_EQ(daemon_.statistics().waiting, 0u);
+}
+
+// In the three places where an answer can be when the program does not want it any more.
+TEST_F(GetsTest, WhatACancelledGetBringsAfterAllIsGivenBack) {
+  Put(1);
+  Gets gets(client_);
+  const uint64_t on_its_way = Begin(gets, 1);
+  ASSERT_TRUE(gets.Send().ok());
+  AwaitPins(1);
+  gets.Cancel(on_its_way);
+  ASSERT_TRUE(gets.Send().ok());
+  Settle();
+  EXPECT_EQ(pins(), 0u);
+
+  const uint64_t arrived = Begin(gets, 1);
+  ASSERT_TRUE(gets.Send().ok());
+  Settle();
+  EXPECT_EQ(pins(), 1u);
+  gets.Cancel(arrived);
+  EXPECT_EQ(gets.pending(), 0u);
+  EXPECT_EQ(pins(), 0u);
+
+  const uint64_t wanted = Begin(gets, 1), looked_at = Begin(gets, 1);
+  ASSERT_TRUE(gets.Send().ok());
+  AwaitPins(2);
+  Settle();
+  EXPECT_EQ(gets.Next(kSoon)->number, wanted);
+  gets.Cancel(looked_at);
+  EXPECT_EQ(gets.pending(), 0u);
+  EXPECT_EQ(pins(), 0u);
+}
+
+TEST_F(GetsTest, DroppingThemCancelsAll) {
+  Put(1);
+  {
+    Gets gets(client_);
+    Begin(gets, 1);
+    Begin(gets, 2);
+    ASSERT_TRUE(gets.Send().ok());
+    AwaitPins(1);
+    Settle();
+    Begin(gets, 1);  // never sent
+  }
+  Settle();
+  EXPECT_EQ(pins(), 0u);
+  EXPECT_EQ(daemon_.statistics().waiting, 0u);
+}
+
+TEST_F(GetsTest, ADyingDaemonEndsEachOfThem) {
+  Gets gets(client_);
+  for (int i = 0; i < 100; ++i) Begin(gets, i);
+  ASSERT_TRUE(gets.Send().ok());
+  ASSERT_TRUE(daemon_.AwaitGets(100));
+  daemon_.Disconnect();
+  for (int i = 0; i < 100; ++i) {
+    const auto answer = gets.Next(kSoon);
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(answer->buffer.status().code(), absl::StatusCode::kUnavailable);
+  }
+  EXPECT_EQ(gets.Next(kSoon).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(gets.Begin(SampleId(1), kSoon).status(), client_.status());
+}
+
+TEST_F(GetsTest, ASilentDaemonEndsThemInTimeAndWhatItSaysLateIsGivenBack) {
+  ClientOptions impatient;
+  impatient.call_timeout = base::Milliseconds(50);
+  Client client = *Client::Connect(daemon_.path(), impatient);
+  Put(1);
+  uint64_t unanswered = 0;
+  daemon_.Answer(Kind::kGet, [&](const Header& header, const Bytes&) {
+    unanswered = header.request_id;
+    return absl::nullopt;
+  });
+  Gets gets(client);
+  ASSERT_TRUE(gets.Begin(SampleId(1), kNow).ok());
+  const absl::StatusOr<Gets::Answer> answer = gets.Next(kSoon);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_THAT(answer->buffer.status().message(), HasSubstr("did not answer in time"));
+
+  std::vector<base::ObjectId> released;
+  daemon_.Answer(Kind::kRelease, [&](const Header&, const Bytes& frame) {
+    released = DecodeBody<ReleaseRequest>(frame)->ids;
+    return absl::nullopt;
+  });
+  GetReply late;
+  late.entries.resize(1);
+  daemon_.SendToAll(Encode(unanswered, late));
+  EXPECT_TRUE(client.Contains(SampleId(1)).ok());
+  EXPECT_TRUE(client.Contains(SampleId(1)).ok()) << "behind the release";
+  EXPECT_EQ(released, std::vector<base::ObjectId>{SampleId(1)});
+}
+
+TEST_F(GetsTest, AMalformedAnswerEndsTheConnection) {
+  daemon_.Answer(Kind::kGet, [](const Header& header, const Bytes&) {
+    Header reply;
+    reply.kind = GetReply::kKind;
+    reply.request_id = header.request_id;
+    return Frame(reply, Bytes{7});
+  });
+  Gets gets(client_);
+  Begin(gets, 1);
+  EXPECT_FALSE(gets.Next(kSoon)->buffer.ok());
+  EXPECT_EQ(client_.status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(GetsTest, ThreadsHaveTheirOwnOverOneConnection) {
+  constexpr int kEach = 200;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([this, t] {
+      Gets gets(client_);
+      for (int i = 0; i < kEach; ++i) Begin(gets, t * kEach + i);
+      ASSERT_TRUE(gets.Send().ok());
+      for (int i = 0; i < kEach; ++i) Put(t * kEach + i);
+      while (gets.pending() > 0) {
+        const auto answer = gets.Next(kSoon);
+        ASSERT_TRUE(answer.ok() && answer->buffer.ok());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(pins(), 0u);
+}
+
+}  // namespace
+}  // namespace tokamak::client
