@@ -12,10 +12,12 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "lib/base/object_id.h"
+#include "lib/base/time.h"
 
 namespace tokamak::client {
 
@@ -54,8 +56,8 @@ class Buffer final {
   absl::Span<const uint8_t> metadata_;
 };
 
-// A new object, writable and invisible until Seal. Dropping it unsealed aborts the object.
-// Move-only.
+// A new object, writable and invisible until Seal: in the arena, or a small one that is not claimed
+// (PutOptions::claim) in memory of this program. Dropping it unsealed aborts the object. Move-only.
 class MutableBuffer final {
  public:
   MutableBuffer() = default;
@@ -77,6 +79,8 @@ class MutableBuffer final {
   //   kDeadlineExceeded, "did not answer": the seal was sent. The daemon seals the object when it comes to it.
   //   kUnavailable, with Client::status() not OK: sealed, if the daemon read the seal before the connection ended; else aborted.
   //   What the daemon says, such as kAlreadyExists or kUnavailable of a confirmed put: the object is dropped.
+  // One that is not claimed is put by this: it says what Put says, may wait for room as long, and
+  // has left nothing if it was not sent.
   absl::Status Seal();
 
   // Drops the object; this becomes empty. After an error it is dropped all the same, once the
@@ -91,6 +95,19 @@ class MutableBuffer final {
                 absl::Span<uint8_t> metadata, bool confirmed)
       : connection_(std::move(connection)), id_(id), data_(data), metadata_(metadata), confirmed_(confirmed) {}
 
+  // One that is not claimed.
+  MutableBuffer(std::shared_ptr<Connection> connection, const base::ObjectId& id, uint64_t data_size,
+                absl::Span<const uint8_t> metadata, base::Duration timeout, bool confirmed);
+
+  // Aligned as memory of the arena is.
+  struct alignas(64) Line {
+    uint8_t bytes[64] = {};
+  };
+  struct Unclaimed {
+    std::vector<Line> memory;  // data, then metadata
+    base::Duration timeout;    // to wait for room
+  };
+
   void Drop();
   std::shared_ptr<Connection> Forget();
 
@@ -99,6 +116,7 @@ class MutableBuffer final {
   absl::Span<uint8_t> data_;
   absl::Span<uint8_t> metadata_;
   bool confirmed_ = false;
+  std::unique_ptr<Unclaimed> unclaimed_;  // null: it is in the arena
 };
 
 }  // namespace tokamak::client

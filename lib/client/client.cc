@@ -40,6 +40,9 @@ absl::StatusOr<MutableBuffer> Client::Create(const base::ObjectId& id, uint64_t 
   if (options_.access == Access::kRead) {
     return absl::FailedPreconditionError("this client only reads: connect with Access::kReadAndCreate to create");
   }
+  if (!options.claim && data_size <= kMaxInlineBytes && metadata.size() <= kMaxInlineBytes - data_size) {
+    return MutableBuffer(connection_, id, data_size, metadata, options.timeout, options.confirmed);
+  }
   CreateRequest create;
   create.id = id;
   create.data_size = data_size;

@@ -68,6 +68,15 @@ TEST_F(ClientCallsTest, ACallIsOneEachWay) {
   Expect(1, 1);
 }
 
+TEST_F(ClientCallsTest, AnObjectThatIsNotClaimedIsOneEachWay) {
+  PutOptions unclaimed;
+  unclaimed.claim = false;
+  MutableBuffer buffer = *client_.Create(SampleId(1), 1024, {}, unclaimed);
+  Expect(0, 0);
+  ASSERT_EQ(buffer.Seal(), absl::OkStatus());
+  Expect(1, 1);
+}
+
 TEST_F(ClientCallsTest, ManyGetsLeaveInOneWriteAndAreGivenBackInOne) {
   constexpr int kGets = 1000;
   std::vector<PutObject> objects;

@@ -268,6 +268,17 @@ TEST_F(ClientErrorsTest, AnswersForAnotherNumberOfObjectsAreAnError) {
   EXPECT_EQ(client.Wait({SampleId(1)}, 1, base::Seconds(1)).status().code(), absl::StatusCode::kInternal);
 }
 
+TEST_F(ClientErrorsTest, WhatIsNotClaimedEndsWithItsDaemon) {
+  Client client = Connect();
+  PutOptions unclaimed;
+  unclaimed.claim = false;
+  MutableBuffer buffer = *client.Create(SampleId(1), 10, {}, unclaimed);
+  daemon_.Answer(Kind::kCreateAndSeal, Always(CreateAndSealReply()));
+  EXPECT_EQ(client.Create(SampleId(1), 10, {}, unclaimed)->Seal().code(), absl::StatusCode::kInternal);
+  daemon_.Disconnect();
+  EXPECT_EQ(buffer.Seal().code(), absl::StatusCode::kUnavailable);
+}
+
 TEST_F(ClientErrorsTest, AnotherSizeThanAskedForIsAnError) {
   Client client = Connect();
   CreateReply reply;

@@ -36,6 +36,12 @@ class ClientTest : public testing::Test {
   // answered.
   void Settle() { ASSERT_TRUE(client_.Contains(SampleId(0)).ok()); }
 
+  static PutOptions Unclaimed() {
+    PutOptions options;
+    options.claim = false;
+    return options;
+  }
+
   uint64_t pins() {
     Settle();
     return daemon_.statistics().pins;
@@ -93,6 +99,49 @@ TEST_F(ClientTest, AbortingIsPossibleOnce) {
   EXPECT_EQ(buffer.Abort(), absl::OkStatus());
   EXPECT_EQ(buffer.Abort().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(buffer.Seal().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(ClientTest, AnObjectThatIsNotClaimedIsPutWhenItIsSealed) {
+  absl::StatusOr<MutableBuffer> buffer = client_.Create(SampleId(1), 5, AsBytes("about"), Unclaimed());
+  ASSERT_TRUE(buffer.ok()) << buffer.status();
+  EXPECT_EQ(daemon_.statistics().unsealed_objects, 0u);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer->data().data()) % 64, 0u);
+  std::copy_n("hello", 5, buffer->data().begin());
+  MutableBuffer moved = *std::move(buffer);
+  ASSERT_EQ(moved.Seal(), absl::OkStatus());
+  EXPECT_TRUE(moved.empty());
+  EXPECT_EQ(moved.Seal().code(), absl::StatusCode::kFailedPrecondition);
+  const Buffer read = *client_.Get(SampleId(1), kSoon);
+  EXPECT_EQ(read.data(), AsBytes("hello"));
+  EXPECT_EQ(read.metadata(), AsBytes("about"));
+}
+
+TEST_F(ClientTest, OfTwoThatAreNotClaimedTheFirstThatIsSealedHasTheId) {
+  MutableBuffer first = *client_.Create(SampleId(1), 0, {}, Unclaimed());
+  MutableBuffer second = *client_.Create(SampleId(1), 10, {}, Unclaimed());
+  ASSERT_EQ(second.Seal(), absl::OkStatus());
+  EXPECT_EQ(first.Seal().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(client_.Get(SampleId(1), kSoon)->data().size(), 10u);
+}
+
+TEST_F(ClientTest, WhatIsNotClaimedIsAbortedWithoutTheDaemon) {
+  { const MutableBuffer dropped = *client_.Create(SampleId(1), 100, {}, Unclaimed()); }
+  MutableBuffer aborted = *client_.Create(SampleId(1), 100, {}, Unclaimed());
+  EXPECT_EQ(aborted.Abort(), absl::OkStatus());
+  EXPECT_EQ(aborted.Abort().code(), absl::StatusCode::kFailedPrecondition);
+  Settle();
+  EXPECT_EQ(daemon_.statistics().aborted, 0u);
+  EXPECT_FALSE(*client_.Contains(SampleId(1)));
+}
+
+TEST_F(ClientTest, OnlySmallObjectsAreNotClaimed) {
+  const std::vector<uint8_t> metadata(10);
+  const MutableBuffer small = *client_.Create(SampleId(1), kMaxInlineBytes - 10, metadata, Unclaimed());
+  EXPECT_EQ(daemon_.statistics().unsealed_objects, 0u);
+  const MutableBuffer larger = *client_.Create(SampleId(2), kMaxInlineBytes - 9, metadata, Unclaimed());
+  EXPECT_EQ(daemon_.statistics().unsealed_objects, 1u);
+  EXPECT_EQ(client_.Create(SampleId(3), UINT64_MAX, metadata, Unclaimed()).status().code(),
+            absl::StatusCode::kResourceExhausted);
 }
 
 TEST_F(ClientTest, ABufferPinsItsObjectWhileItLives) {
