@@ -41,10 +41,13 @@ class TcpStream final : public Contender {
 
 class RedisGet final : public Contender {
  public:
-  RedisGet(std::unique_ptr<os::ChildProcess> server, redisContext* context, uint32_t pipeline)
-      : server_(std::move(server)), context_(context), pipeline_(pipeline) {}
+  RedisGet(std::unique_ptr<os::ChildProcess> server, redisContext* context, RedisOver over, uint32_t pipeline)
+      : server_(std::move(server)), context_(context), over_(over), pipeline_(pipeline) {}
   ~RedisGet() override { redisFree(context_); }
-  std::string name() const override { return pipeline_ == 1 ? "redis get" : absl::StrCat("redis get x", pipeline_); }
+  std::string name() const override {
+    const char* const of = over_ == RedisOver::kTcp ? "redis get" : "redis unix";
+    return pipeline_ == 1 ? of : absl::StrCat(of, " x", pipeline_);
+  }
   absl::Status Prepare(uint64_t size) override {
     const std::vector<char> value(size, 'z');
     auto* reply = static_cast<redisReply*>(redisCommand(context_, "SET object %b", value.data(), value.size()));
@@ -72,6 +75,7 @@ class RedisGet final : public Contender {
  private:
   const std::unique_ptr<os::ChildProcess> server_;
   redisContext* const context_;
+  const RedisOver over_;
   const uint32_t pipeline_;
   uint64_t size_ = 0;
 };
@@ -104,28 +108,31 @@ absl::StatusOr<std::unique_ptr<Contender>> StartTcpStream() {
   return std::make_unique<TcpStream>(*std::move(peer));
 }
 
-absl::StatusOr<std::unique_ptr<Contender>> StartRedisGet(const std::string& folder, uint32_t pipeline) {
+absl::StatusOr<std::unique_ptr<Contender>> StartRedisGet(const std::string& folder, RedisOver over, uint32_t pipeline) {
   constexpr int kFirstPort = 16379;
   constexpr int kTries = 200;
-  const int port = kFirstPort + static_cast<int>(pipeline) - 1;  // each its own server
+  const bool tcp = over == RedisOver::kTcp;
+  const int port = tcp ? kFirstPort + static_cast<int>(pipeline) - 1 : 0;  // each its own server; 0: no TCP
+  const std::string socket = absl::StrCat(folder, "/redis", pipeline, ".sock");
   os::ChildOptions options;
   options.argv = {"redis-server", "--port", absl::StrCat(port), "--bind", "127.0.0.1",
                   "--save",       "",       "--appendonly",     "no",     "--dir",
                   folder};
-  options.output = absl::StrCat(folder, "/redis", port, ".log");
+  if (!tcp) options.argv.insert(options.argv.end(), {"--unixsocket", socket});
+  options.output = absl::StrCat(tcp ? absl::StrCat(folder, "/redis", port) : socket, ".log");
   options.die_with_parent = true;
   auto server = os::ChildProcess::Start(options);
   if (!server.ok()) return server.status();
   for (int i = 0; i < kTries && (*server)->running(); ++i) {
-    redisContext* context = redisConnect("127.0.0.1", port);
-    if (context != nullptr && context->err == 0)
-      return std::make_unique<RedisGet>(*std::move(server), context, pipeline);
-
+    redisContext* context = tcp ? redisConnect("127.0.0.1", port) : redisConnectUnix(socket.c_str());
+    if (context != nullptr && context->err == 0) {
+      return std::make_unique<RedisGet>(*std::move(server), context, over, pipeline);
+    }
     redisFree(context);
     pollfd ended = {(*server)->descriptor(), POLLIN, 0};
     poll(&ended, 1, 20);
   }
-  return absl::UnavailableError(absl::StrCat("redis-server does not answer on port ", port, ": see ", options.output));
+  return absl::UnavailableError(absl::StrCat("redis-server does not answer: see ", options.output));
 }
 
 std::unique_ptr<Contender> MakeMemcpy() { return std::make_unique<Memcpy>(); }

@@ -30,8 +30,11 @@ class Contender {
 // (TcpPeer), into memory that was touched before.
 absl::StatusOr<std::unique_ptr<Contender>> StartTcpStream();
 
-// GET over TCP, by hiredis, from a private redis-server in `folder`; `pipeline` of them at once.
-absl::StatusOr<std::unique_ptr<Contender>> StartRedisGet(const std::string& folder, uint32_t pipeline = 1);
+// GET by hiredis from a private redis-server in `folder`, over TCP or over its Unix socket;
+// `pipeline` of them at once.
+enum class RedisOver { kTcp, kUnixSocket };
+absl::StatusOr<std::unique_ptr<Contender>> StartRedisGet(const std::string& folder, RedisOver over = RedisOver::kTcp,
+                                                         uint32_t pipeline = 1);
 
 // memcpy between two buffers that were touched before.
 std::unique_ptr<Contender> MakeMemcpy();

@@ -5,12 +5,21 @@
 //   bazel run -c opt //tests/bench:get -- --holder-cpu 0 --getter-cpu 1
 //
 // Two tokd, the holder with the directory; this program is the getter's. Where a wake-up of another
-// processor costs more than all else, placement decides: so everybody is pinned, and Redis is
-// beside the holder. Contenders take turns. "get x64" is one get of 64 objects, its times are each
-// object's; "cpu" is what both nodes and this program spend on it.
+// processor costs more than all else, placement decides: so everybody is pinned; Redis over TCP is
+// beside the holder, as another node would be, and Redis over a Unix socket beside the getter.
+// Contenders take turns, a moment apart: what one leaves to be done, such as announcing its objects,
+// is not in the next one's time. --turn 20 has 20 operations follow each other, with what they leave.
+//
+//   get x64        one program that has 64 gets of one object each under way
+//   multi-get x64  one get of 64 objects
+//   create+seal    a buffer that is filled and then put in one message; claim+seal takes the id before
+//   4 get x16      four clients, each on a thread of its own, that have 16 gets under way each
+//
+// Their times are each object's; "cpu" is what both nodes and this program spend on it.
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <filesystem>
@@ -20,6 +29,7 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -28,6 +38,7 @@
 #include "absl/strings/str_format.h"
 #include "lib/cli/places.h"
 #include "lib/client/client.h"
+#include "lib/client/gets.h"
 #include "lib/os/child_process.h"
 #include "tests/bench/baselines.h"
 #include "tests/bench/summary.h"
@@ -39,15 +50,23 @@ using Clock = std::chrono::steady_clock;
 
 constexpr base::Duration kPatience = base::Seconds(60);
 constexpr uint32_t kPipeline = 16;  // GETs of Redis
+constexpr uint32_t kWindows = 4;    // objects of one round, over those that are got at once
+constexpr uint32_t kClients = 4;
+constexpr uint32_t kRoundsTogether = 100;  // at most, of those that get many at once
 
 struct Settings {
   std::vector<uint64_t> sizes = {64, 1024};
-  uint32_t rounds = 2000;
+  uint32_t rounds = 500;
+  uint32_t turn = 1;
   uint32_t together = 64;
+  std::vector<std::string> only;  // names; empty: all
   int holder_cpu = 0;
   int getter_cpu = 0;
   std::vector<std::string> flags;  // of both tokd
 };
+
+// Until announcements have been made and handled, which are gathered for a millisecond.
+void LetOthersFinish() { std::this_thread::sleep_for(std::chrono::milliseconds(3)); }
 
 // This thread, and what it starts from now on.
 absl::Status PinTo(int cpu) {
@@ -81,16 +100,18 @@ class Node final {
       std::ifstream log(options.output);
       return absl::UnavailableError(std::string(std::istreambuf_iterator<char>(log), std::istreambuf_iterator<char>()));
     }
-    return std::make_unique<Node>(*std::move(process), *std::move(client));
+    return std::make_unique<Node>(socket, *std::move(process), *std::move(client));
   }
-  Node(std::unique_ptr<os::ChildProcess> process, client::Client client)
-      : process_(std::move(process)), client_(std::move(client)) {}
+  Node(std::string socket, std::unique_ptr<os::ChildProcess> process, client::Client client)
+      : socket_(std::move(socket)), process_(std::move(process)), client_(std::move(client)) {}
   ~Node() { process_->Stop(base::Seconds(10)); }
 
   client::Client& client() { return client_; }
+  absl::StatusOr<client::Client> NewClient() const { return client::Client::Connect(socket_); }
   pid_t pid() const { return process_->pid(); }
 
  private:
+  const std::string socket_;
   std::unique_ptr<os::ChildProcess> process_;
   client::Client client_;
 };
@@ -108,10 +129,12 @@ class Operation final : public Contender {
  public:
   using Ids = std::vector<base::ObjectId>;
   using Step = std::function<absl::Status(const Ids& ids, uint64_t size)>;
-  // `processes` work on it, beside this one.
-  Operation(std::string name, uint32_t count, std::vector<pid_t> processes, Step make, Step run)
+  // On `count` objects at once, made for `turn` operations before the first; `processes` work on it,
+  // beside this one.
+  Operation(std::string name, uint32_t count, uint32_t turn, std::vector<pid_t> processes, Step make, Step run)
       : name_(std::move(name)),
         count_(count),
+        turn_(turn),
         processes_(std::move(processes)),
         make_(std::move(make)),
         run_(std::move(run)) {}
@@ -119,15 +142,18 @@ class Operation final : public Contender {
   std::string name() const override { return name_; }
   absl::Status Prepare(uint64_t size) override {
     size_ = size;
+    made_.clear();
     const absl::Status status = Fetch().status();  // the first makes the connection
     processor_time_ = 0;
     fetched_ = 0;
     return status;
   }
   absl::StatusOr<double> Fetch() override {
-    Ids ids;
-    for (uint32_t i = 0; i < count_; ++i) ids.push_back(base::ObjectId::FromName(absl::StrCat(name_, " ", ++last_)));
-    if (absl::Status made = make_(ids, size_); !made.ok()) return made;
+    if (made_.empty()) {
+      if (absl::Status made = MakeForATurn(); !made.ok()) return made;
+    }
+    const Ids ids = std::move(made_.back());
+    made_.pop_back();
     const double used_before = Used();
     const Clock::time_point begin = Clock::now();
     const absl::Status status = run_(ids, size_);
@@ -140,6 +166,16 @@ class Operation final : public Contender {
   double ProcessorTime() const override { return fetched_ == 0 ? 0 : processor_time_ / double(fetched_); }
 
  private:
+  absl::Status MakeForATurn() {
+    for (uint32_t i = 0; i < turn_; ++i) {
+      Ids& ids = made_.emplace_back();
+      for (uint32_t k = 0; k < count_; ++k) ids.push_back(base::ObjectId::FromName(absl::StrCat(name_, " ", ++last_)));
+      if (absl::Status made = make_(ids, size_); !made.ok()) return made;
+    }
+    LetOthersFinish();
+    return absl::OkStatus();
+  }
+
   double Used() const {
     double used = ProcessorTimeOf(getpid());
     for (const pid_t process : processes_) used += ProcessorTimeOf(process);
@@ -148,20 +184,60 @@ class Operation final : public Contender {
 
   const std::string name_;
   const uint32_t count_;
+  const uint32_t turn_;
   const std::vector<pid_t> processes_;
   const Step make_;
   const Step run_;
   uint64_t size_ = 0;
+  std::vector<Ids> made_;  // for the operations of this turn
   uint64_t last_ = 0;
   uint64_t fetched_ = 0;
   double processor_time_ = 0;
 };
 
 absl::Status Get(client::Client& client, const Operation::Ids& ids) {
-  for (const auto& buffer : client.Get(ids, kPatience)) {
+  std::vector<client::Buffer> got;
+  for (auto& buffer : client.Get(ids, kPatience)) {
     if (!buffer.ok()) return buffer.status();
+    got.push_back(*std::move(buffer));
   }
+  client::Buffer::ReleaseAll(absl::MakeSpan(got));
   return absl::OkStatus();
+}
+
+// All of them, `together` under way.
+absl::Status GetTogether(const client::Client& client, absl::Span<const base::ObjectId> ids, uint32_t together) {
+  client::Gets gets(client);
+  std::vector<client::Buffer> got;
+  for (;;) {
+    for (; !ids.empty() && gets.pending() < together; ids.remove_prefix(1)) {
+      if (auto begun = gets.Begin(ids.front(), kPatience); !begun.ok()) return begun.status();
+    }
+    if (gets.pending() == 0) return absl::OkStatus();
+    if (absl::Status sent = gets.Send(); !sent.ok()) return sent;
+    client::Buffer::ReleaseAll(absl::MakeSpan(got));
+    got.clear();
+    do {
+      auto next = gets.Next(kPatience);
+      if (!next.ok()) return next.status();
+      if (!next->buffer.ok()) return next->buffer.status();
+      got.push_back(*std::move(next->buffer));
+    } while (gets.ended() > 0);
+  }
+}
+
+// Each client gets its share.
+absl::Status GetByMany(absl::Span<client::Client> clients, absl::Span<const base::ObjectId> ids, uint32_t together) {
+  std::vector<absl::Status> statuses(clients.size());
+  std::vector<std::thread> threads;
+  const size_t share = ids.size() / clients.size();
+  for (size_t i = 0; i < clients.size(); ++i) {
+    threads.emplace_back([&, i] { statuses[i] = GetTogether(clients[i], ids.subspan(i * share, share), together); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  absl::Status first;
+  for (const absl::Status& status : statuses) first.Update(status);
+  return first;
 }
 
 absl::Status Put(client::Client& client, const Operation::Ids& ids, uint64_t size) {
@@ -174,49 +250,84 @@ absl::Status Put(client::Client& client, const Operation::Ids& ids, uint64_t siz
   return absl::OkStatus();
 }
 
-std::vector<std::unique_ptr<Contender>> Operations(Node& holding, Node& getting, uint32_t together) {
+struct Entry {
+  std::unique_ptr<Contender> contender;
+  uint32_t turn;    // operations that follow each other
+  uint32_t rounds;  // at most
+};
+
+// `many`: further clients of the getting node.
+std::vector<Entry> Operations(Node& holding, Node& getting, std::vector<client::Client>& many,
+                              const Settings& settings) {
+  const uint32_t together = settings.together;
   client::Client& holder = holding.client();
   client::Client& getter = getting.client();
   const std::vector<pid_t> both = {holding.pid(), getting.pid()}, own = {getting.pid()};
+  const uint32_t window = together, each = std::max<uint32_t>(1, together / kClients);
   using Ids = Operation::Ids;
   const Operation::Step nothing = [](const Ids&, uint64_t) { return absl::OkStatus(); };
   const Operation::Step there = [&](const Ids& ids, uint64_t size) { return Put(holder, ids, size); };
   const Operation::Step here = [&](const Ids& ids, uint64_t size) { return Put(getter, ids, size); };
   const Operation::Step get = [&](const Ids& ids, uint64_t) { return Get(getter, ids); };
-  std::vector<std::unique_ptr<Contender>> all;
-  all.push_back(std::make_unique<Operation>("get", 1, both, there, get));
-  all.push_back(std::make_unique<Operation>(absl::StrCat("get x", together), together, both, there, get));
-  all.push_back(std::make_unique<Operation>("local get", 1, own, here, get));
-  all.push_back(
-      std::make_unique<Operation>("create+seal", 1, own, nothing, [&](const Ids& ids, uint64_t size) -> absl::Status {
-        auto buffer = getter.Create(ids.front(), size);
-        if (!buffer.ok()) return buffer.status();
-        return buffer->Seal();
-      }));
-  all.push_back(std::make_unique<Operation>("put", 1, own, nothing, here));
+  const Operation::Step get_together = [&getter, window](const Ids& ids, uint64_t) {
+    return GetTogether(getter, ids, window);
+  };
+  const Operation::Step get_by_many = [&many, each](const Ids& ids, uint64_t) {
+    return GetByMany(absl::MakeSpan(many), ids, each);
+  };
+  const auto create = [&](bool claim) -> Operation::Step {
+    client::PutOptions options;
+    options.claim = claim;
+    return [&getter, options](const Ids& ids, uint64_t size) -> absl::Status {
+      auto buffer = getter.Create(ids.front(), size, {}, options);
+      if (!buffer.ok()) return buffer.status();
+      std::fill(buffer->data().begin(), buffer->data().end(), 0x5a);
+      return buffer->Seal();
+    };
+  };
+  std::vector<Entry> all;
+  const auto add = [&](const std::string& name, uint32_t count, const std::vector<pid_t>& processes,
+                       const Operation::Step& make, const Operation::Step& run) {
+    const uint32_t turn = count == 1 ? settings.turn : 1;
+    all.push_back({std::make_unique<Operation>(name, count, turn, processes, make, run), turn,
+                   count == 1 ? settings.rounds : kRoundsTogether});
+  };
+  add("get", 1, both, there, get);
+  add(absl::StrCat("get x", together), kWindows * together, both, there, get_together);
+  add(absl::StrCat("multi-get x", together), together, both, there, get);
+  add(absl::StrCat(kClients, " get x", each), kWindows * kClients * each, both, there, get_by_many);
+  add("local get", 1, own, here, get);
+  add("create+seal", 1, own, nothing, create(/*claim=*/false));
+  add("claim+seal", 1, own, nothing, create(/*claim=*/true));
+  add("put", 1, own, nothing, here);
   return all;
 }
 
-absl::Status Measure(const Settings& settings, std::vector<std::unique_ptr<Contender>>& contenders) {
+absl::Status Measure(const Settings& settings, const std::vector<Entry>& contenders) {
   for (const uint64_t size : settings.sizes) {
     std::vector<std::vector<double>> microseconds(contenders.size());
-    for (const auto& contender : contenders) {
-      if (absl::Status status = contender->Prepare(size); !status.ok()) return status;
+    for (const Entry& entry : contenders) {
+      if (absl::Status status = entry.contender->Prepare(size); !status.ok()) return status;
     }
     for (uint32_t round = 0; round < settings.rounds; ++round) {
       for (size_t i = 0; i < contenders.size(); ++i) {
-        const auto took = contenders[i]->Fetch();
-        if (!took.ok()) return took.status();
-        microseconds[i].push_back(*took * 1e6);
+        if (round >= contenders[i].rounds) continue;
+        LetOthersFinish();
+        for (uint32_t k = 0; k < contenders[i].turn; ++k) {
+          const auto took = contenders[i].contender->Fetch();
+          if (!took.ok()) return took.status();
+          microseconds[i].push_back(*took * 1e6);
+        }
       }
     }
-    const double redis = Summarise(microseconds.back()).median;
+    const double tcp = Summarise(microseconds[microseconds.size() - 2]).median;
+    const double unix_socket = Summarise(microseconds.back()).median;
     for (size_t i = 0; i < contenders.size(); ++i) {
       const Summary s = Summarise(microseconds[i]);
       std::cout << absl::StrFormat(
-          "%6d B  %-13s p50 %7.1f us  p10 %7.1f  p90 %7.1f  %5.2f x redis  %7.0f objects/s  cpu %6.1f us\n", size,
-          contenders[i]->name(), s.median, s.p10, s.p90, s.median / redis, 1e6 / s.median,
-          contenders[i]->ProcessorTime() * 1e6);
+          "%6d B  %-13s p50 %7.1f us  p10 %7.1f  p90 %7.1f  %5.2f x tcp  %5.2f x unix  %7.0f objects/s  cpu %6.1f us\n",
+          size, contenders[i].contender->name(), s.median, s.p10, s.p90, s.median / tcp, s.median / unix_socket,
+          1e6 / s.median, contenders[i].contender->ProcessorTime() * 1e6);
     }
   }
   return absl::OkStatus();
@@ -230,7 +341,7 @@ absl::Status Run(const Settings& settings, const std::string& folder) {
   if (absl::Status status = PinTo(settings.holder_cpu); !status.ok()) return status;
   auto redis = StartRedisGet(folder);
   if (!redis.ok()) return redis.status();
-  auto pipelined = StartRedisGet(folder, kPipeline);
+  auto pipelined = StartRedisGet(folder, RedisOver::kTcp, kPipeline);
   if (!pipelined.ok()) return pipelined.status();
   auto holder = Node::Start(folder, (*placed)[0], settings.flags);
   if (!holder.ok()) return holder.status();
@@ -239,9 +350,26 @@ absl::Status Run(const Settings& settings, const std::string& folder) {
   flags.insert(flags.end(), {"--directory", absl::StrCat("tokd@", (*placed)[0].listen.ToString())});
   auto getter = Node::Start(folder, (*placed)[1], flags);
   if (!getter.ok()) return getter.status();
-  auto contenders = Operations(**holder, **getter, settings.together);
-  contenders.push_back(*std::move(pipelined));
-  contenders.push_back(*std::move(redis));
+  auto local = StartRedisGet(folder, RedisOver::kUnixSocket);
+  if (!local.ok()) return local.status();
+  std::vector<client::Client> many;
+  for (uint32_t i = 0; i < kClients; ++i) {
+    auto client = (*getter)->NewClient();
+    if (!client.ok()) return client.status();
+    many.push_back(*std::move(client));
+  }
+  auto contenders = Operations(**holder, **getter, many, settings);
+  contenders.push_back({*std::move(pipelined), settings.turn, settings.rounds});
+  if (!settings.only.empty()) {
+    contenders.erase(std::remove_if(contenders.begin(), contenders.end(),
+                                    [&](const Entry& entry) {
+                                      return std::find(settings.only.begin(), settings.only.end(),
+                                                       entry.contender->name()) == settings.only.end();
+                                    }),
+                     contenders.end());
+  }
+  contenders.push_back({*std::move(redis), settings.turn, settings.rounds});
+  contenders.push_back({*std::move(local), settings.turn, settings.rounds});
   return Measure(settings, contenders);
 }
 
@@ -249,8 +377,10 @@ int Main(int argc, char** argv) {
   Settings settings;
   CLI::App app("Times what a program does with small objects, beside Redis.", "get");
   app.add_option("--sizes", settings.sizes, "of the objects, in bytes")->delimiter(',');
-  app.add_option("--rounds", settings.rounds, "for each size")->capture_default_str();
-  app.add_option("--together", settings.together, "objects of one get of several")->capture_default_str();
+  app.add_option("--rounds", settings.rounds, "turns of each contender, for each size")->capture_default_str();
+  app.add_option("--turn", settings.turn, "operations of one contender that follow each other")->capture_default_str();
+  app.add_option("--together", settings.together, "objects that are got at once")->capture_default_str();
+  app.add_option("--only", settings.only, "names of contenders; Redis is always there")->delimiter(',');
   app.add_option("--holder-cpu", settings.holder_cpu, "of the holder, the directory and Redis")->capture_default_str();
   app.add_option("--getter-cpu", settings.getter_cpu, "of the other node and this program")->capture_default_str();
   app.add_option("--tokd", settings.flags, "a flag of both tokd, such as --tokd=--engines=0; may be repeated");
