@@ -94,7 +94,7 @@ class Gets final {
   Pending pending_;          // by number, which is the request's id
   std::deque<Answer> ended_;
   std::vector<Bytes> unsent_;
-  std::vector<uint64_t> unsent_gets_;  // whose frames are among unsent_
+  std::vector<uint64_t> unsent_gets_;      // whose frames are among unsent_
   Deadline earliest_ = Deadline::Never();  // no get's deadline is before it
 };
 

@@ -103,6 +103,15 @@ absl::Span<const uint8_t> Node::ContentsForPeer(const base::ObjectVersion& versi
   return contents;
 }
 
+absl::optional<absl::Span<const uint8_t>> Node::ContentsInBundle(const base::ObjectVersion& version) {
+  const absl::optional<store::Location> here = store_.Find(version.id);
+  const bool has_it = here.has_value() && here->generation == version.generation;
+  if (membership_.fenced() || !has_it || here->data_size + here->metadata_size > directory::kMaxBrought) {
+    return absl::nullopt;
+  }
+  return ContentsForPeer(version);
+}
+
 size_t Node::pins_of_peers() const {
   size_t pins = 0;
   for (const auto& served : served_) pins += served->pins.size();
@@ -118,6 +127,11 @@ base::Pending Node::HandleObjectCall(absl::Span<const uint8_t> request, const Se
       Drop(copy->version, absl::AbortedError("it was deleted"));
       reply(vouched_.AnswerDrop(copy->version));
     }
+    return nullptr;
+  }
+  if (const auto versions = Bundles::DecodeRequest(request)) {
+    reply(Bundles::EncodeAnswer(*versions, object_caller_.max_call_size(),
+                                [this](const base::ObjectVersion& one) { return ContentsInBundle(one); }));
     return nullptr;
   }
   const absl::optional<base::ObjectVersion> version = ObjectDelete::DecodeRequest(request);

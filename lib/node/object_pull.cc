@@ -77,6 +77,7 @@ void ObjectPull::Enter(State state) {
       return RefreshPeers();
     case State::kNew:
     case State::kQueued:
+    case State::kBundled:
     case State::kMoving:
     case State::kRegistering:
     case State::kOver:
@@ -288,7 +289,7 @@ void ObjectPull::StartOver() {
 void ObjectPull::TryNextHolder() {
   if (IsHere()) return Finish(absl::OkStatus());
   const Choice choice = Choose();
-  if (!choice.ready.empty()) return MoveFrom(choice.ready);
+  if (!choice.ready.empty()) return MayBeBundled() ? AskInBundle(choice.ready) : MoveFrom(choice.ready);
   if (choice.look_up && !refreshed_ && !services_.membership.directory_away()) return Enter(State::kRefreshing);
   if (!choice.busy.empty()) return Queue(choice.busy);
   Enter(State::kBackOff);
@@ -345,6 +346,27 @@ void ObjectPull::TakeTurn() {
   CHECK(state_ == State::kQueued);
   Leave();
   TryNextHolder();
+}
+
+// Where others are on their way as well: alone it is moved in as few messages.
+bool ObjectPull::MayBeBundled() const {
+  return registered_ && !was_bundled_ && table_.running() > 1 && tried_.empty() && IsSmall() &&
+         table_.bundles_.Fits(info_.data_size + info_.metadata_size);
+}
+
+void ObjectPull::AskInBundle(const directory::NodeId& holder) {
+  Enter(State::kBundled);
+  was_bundled_ = true;
+  holder_ = holder;
+  const uint64_t size = info_.data_size + info_.metadata_size;
+  vouching_ = table_.bundles_.Ask(services_.peers.Find(holder)->engines.front(), version_, size,
+                                  [this, size](const absl::StatusOr<absl::Span<const uint8_t>>& contents) {
+                                    vouching_.reset();
+                                    if (IsHere()) return Finish(absl::OkStatus());
+                                    const bool right = contents.ok() && contents->size() == size;
+                                    if (!right || !registered_ || dropped_) return TryNextHolder();
+                                    TakeContents(*contents);
+                                  });
 }
 
 void ObjectPull::MoveFrom(const directory::NodeId& holder) {

@@ -5,10 +5,11 @@
 //   locating -> moving -> (registering) -> sealed
 //   (hinted)  ^   |   \___ next holder
 //     ^       |   +------> back-off
-//     |       +----------- queued
+//     |       +----------- queued, bundled
 //     +------------------- back-off
 //
 //   hinted:       a place that is known is tried, while asking
+//   bundled:      a small one is asked for together with others of its holder
 //   back-off:     all holders failed, or there is no room
 //   queued:       the holders are busy with other pulls of ours
 //   refreshing:   a holder's address is not known, or no longer right
@@ -69,7 +70,7 @@ class ObjectPull final {
  private:
   static constexpr size_t kFewHolders = 2;  // are tried for most pulls, and need no memory of their own
 
-  enum class State { kNew, kLocating, kHinted, kBackOff, kRefreshing, kQueued, kMoving, kRegistering, kOver };
+  enum class State { kNew, kLocating, kHinted, kBackOff, kRefreshing, kQueued, kBundled, kMoving, kRegistering, kOver };
 
   // On its pull's list until it is dropped or told the end.
   class WaiterHandle final : public PullTable::Waiter {
@@ -120,6 +121,8 @@ class ObjectPull final {
   void RefreshPeers();
   void BackOff();
   void Queue(const std::vector<directory::NodeId>& holders);
+  bool MayBeBundled() const;
+  void AskInBundle(const directory::NodeId& holder);
   void MoveFrom(const directory::NodeId& holder);
   bool IsBulk() const;
   bool MeetsForBulk(const Peers::Peer& peer) const;
@@ -153,12 +156,13 @@ class ObjectPull final {
   bool answered_ = false;                          // the directory has answered once: from then on it is asked to wait
   bool place_used_ = false;                        // a place that was known was tried: it is not tried twice
   bool asked_to_bring_ = false;                    // a holder was asked to bring it: none is asked twice
+  bool was_bundled_ = false;                       // the same, together with others
   absl::optional<base::ObjectVersion> withdrawn_;  // since the directory was asked last
   directory::ObjectInfo info_;
   base::ObjectVersion version_;  // what is being pulled
   bool registered_ = false;      // the directory has entered this node as coming with version_
   bool dropped_ = false;         // version_ must not be sealed
-  base::Pending vouching_;       // kRegistering, kHinted: the holder is asked to vouch for the copy, or to bring it
+  base::Pending vouching_;       // kRegistering, kHinted, kBundled: the holder is asked to vouch for it, or to bring it
   base::Time vouched_until_;     // it does, unless registered_
   absl::InlinedVector<directory::NodeId, kFewHolders> tried_;  // in this round; at most kMaxHoldersNamed
   bool refreshed_ = false;                                     // in this round

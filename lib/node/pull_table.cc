@@ -8,7 +8,10 @@
 namespace tokamak::node {
 
 PullTable::PullTable(Services services, base::Random random, const PullOptions& options)
-    : services_(std::move(services)), random_(random), options_(options) {
+    : services_(std::move(services)),
+      random_(random),
+      options_(options),
+      bundles_(services_.loop, services_.objects, options_.directory_deadline) {
   CHECK(!services_.engines.empty());
   CHECK(options_.first_retry > base::Duration() && options_.locate_wait > base::Duration());
 }

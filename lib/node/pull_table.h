@@ -16,6 +16,7 @@
 #include "lib/base/generation.h"
 #include "lib/base/random.h"
 #include "lib/directory/directory.h"
+#include "lib/node/bundles.h"
 #include "lib/node/copies.h"
 #include "lib/node/dropped_versions.h"
 #include "lib/node/engine_link.h"
@@ -67,7 +68,7 @@ struct PullCounters {
   uint64_t waited_for_room = 0;
   uint64_t queued = 0;       // all holders were busy with other pulls of ours
   uint64_t from_cache = 0;   // began with a place that was known, without waiting for the directory
-  uint64_t brought = 0;      // came with an answer: the directory's, or a holder's whose place was known
+  uint64_t brought = 0;      // came with an answer: the directory's, or a holder's that was asked to bring it
   uint64_t vouched_for = 0;  // arrived before the directory had entered them: their holder vouched
   uint64_t resumed = 0;      // attempts that were cut when something had arrived, which need not be moved again
   uint64_t deleted = 0;      // ended since the object was deleted meanwhile
@@ -121,6 +122,7 @@ class PullTable final {
 
   size_t running() const { return pulls_.size(); }
   const PullCounters& counters() const { return counters_; }
+  uint64_t bundles_sent() const { return bundles_.sent(); }
 
  private:
   friend class ObjectPull;
@@ -137,6 +139,7 @@ class PullTable final {
   uint64_t bulk_pulls_ = 0;  // begun
   uint64_t last_number_ = 0;
   PullCounters counters_;
+  Bundles bundles_;
   // A pull that nobody waits for stays here until its engine has let go of the memory.
   std::map<base::ObjectId, std::unique_ptr<ObjectPull>> pulls_;
   std::map<directory::NodeId, std::map<uint64_t, ObjectPull*>> queues_;  // by holder, in the order that pulls began

@@ -1,8 +1,12 @@
 // Small objects that come with the directory's answer, in one round trip.
+#include <algorithm>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "lib/directory/directory.h"
+#include "lib/node/bundles.h"
 #include "tests/node/node_fixture.h"
 
 namespace tokamak::node {
@@ -161,6 +165,127 @@ TEST_F(KnownPlaceTest, ALargerOneIsPulledWhileTheDirectoryEntersIt) {
   Know("x", directory::kMaxBrought);  // with its metadata it is larger
   EXPECT_EQ(cluster_->Get(at(2), "x"), absl::OkStatus());
   EXPECT_EQ(Brought(2), 0u);
+}
+
+// Several that one other node holds, and that are got at once.
+class BundleTest : public BroughtObjectTest {
+ protected:
+  static constexpr int kObjects = 64;
+
+  static std::string Name(int i) { return absl::StrCat("small", i); }
+  // At the second.
+  void PutAll(uint64_t size, uint64_t metadata, size_t hosts = 3) {
+    Build(hosts);
+    for (int i = 0; i < kObjects; ++i) Put(1, Name(i), size, metadata);
+  }
+  std::shared_ptr<sim::Got> GetAll() {
+    std::vector<std::string> names;
+    for (int i = 0; i < kObjects; ++i) names.push_back(Name(i));
+    return at(2).StartGet(names, Within(Seconds(30)));
+  }
+  static size_t Right(const sim::Got& got) {
+    return static_cast<size_t>(
+        std::count_if(got.results.begin(), got.results.end(), [](const auto& r) { return r.location.has_value(); }));
+  }
+};
+
+TEST_F(BundleTest, TheyAreAskedForTogetherAndComePacked) {
+  PutAll(500, 24);
+  const auto got = GetAll();
+  cluster_->Await(got);
+  EXPECT_EQ(Right(*got), size_t{kObjects});
+  at(2).Release(*got);
+  EXPECT_EQ(Brought(2), uint64_t{kObjects});
+  EXPECT_EQ(at(1).node().pins_of_peers_total(), 0u) << "none was a transfer";
+  const uint64_t per_reply = at(2).link().max_call_size() / 600;
+  EXPECT_LE(at(2).node().pulls().bundles_sent(), kObjects / per_reply + 1);
+  for (int i = 0; i < kObjects; ++i) EXPECT_EQ(GenerationOn(2, Name(i)), GenerationOn(1, Name(i)));
+  cluster_->Settle();
+  EXPECT_EQ(Holders(Name(0)), (std::vector<directory::NodeId>{"n1", "n2"}));
+}
+
+TEST_F(BundleTest, EmptyOnesAndThoseOfTheLargestSizeCome) {
+  Build(3);
+  Put(1, Name(0), 0);
+  Put(1, Name(1), directory::kMaxBrought);
+  Put(1, Name(2), directory::kMaxBrought + 1);
+  const auto got = at(2).StartGet({Name(0), Name(1), Name(2)}, Within(Seconds(30)));
+  cluster_->Await(got);
+  EXPECT_EQ(Right(*got), 3u);
+  at(2).Release(*got);
+  EXPECT_EQ(Brought(2), 2u);
+}
+
+TEST_F(BundleTest, WhatTheHolderHasNoMoreIsPulledFromAnother) {
+  PutAll(100, 0);
+  ASSERT_EQ(cluster_->Get(at(0), Name(7)), absl::OkStatus());
+  cluster_->Settle();
+  ASSERT_EQ(at(1).store().Delete(Id(Name(7))), absl::OkStatus());
+  const auto got = GetAll();
+  cluster_->Await(got);
+  EXPECT_EQ(Right(*got), size_t{kObjects});
+  at(2).Release(*got);
+}
+
+TEST_F(BundleTest, AHolderThatIsCutOffIsWaitedForNoLongerThanACallTakes) {
+  PutAll(100, 0, 4);
+  for (int i = 0; i < kObjects; ++i) ASSERT_EQ(cluster_->Get(at(3), Name(i)), absl::OkStatus());
+  cluster_->Settle();
+  cluster_->network.Cut(at(1).address, at(2).address);
+  const auto got = GetAll();
+  cluster_->Await(got);
+  EXPECT_EQ(Right(*got), size_t{kObjects});
+  at(2).Release(*got);
+  cluster_->network.Heal();
+  cluster_->Settle();
+}
+
+TEST_F(BundleTest, ADeletionFindsThoseThatAreOnTheirWay) {
+  PutAll(500, 24);
+  const auto got = GetAll();
+  absl::optional<absl::StatusOr<uint32_t>> deleted;
+  ASSERT_TRUE(cluster_->RunUntil([&] { return at(2).node().pulls().bundles_sent() > 0; }));
+  const base::Pending call =
+      at(0).node().Delete(Id(Name(3)), [&](const absl::StatusOr<uint32_t>& copies) { deleted = copies; });
+  ASSERT_TRUE(cluster_->RunUntil([&] { return deleted.has_value(); }));
+  EXPECT_TRUE(deleted->ok()) << deleted->status();
+  EXPECT_EQ(GenerationOn(2, Name(3)), base::kNoGeneration);
+  EXPECT_EQ(GenerationOn(1, Name(3)), base::kNoGeneration);
+  cluster_->Await(got, Seconds(60));
+  EXPECT_GE(Right(*got), size_t{kObjects - 1});
+  at(2).Release(*got);
+}
+
+TEST_F(BundleTest, WhoStopsWaitingLeavesNothing) {
+  PutAll(500, 24);
+  auto got = GetAll();
+  ASSERT_TRUE(cluster_->RunUntil([&] { return at(2).node().pulls().bundles_sent() > 0; }));
+  got->handle.reset();
+  cluster_->Settle();
+  EXPECT_EQ(at(2).node().pulls().running(), 0u);
+}
+
+TEST(BundlesTest, OnlyWellFormedRequestsAreTaken) {
+  EXPECT_FALSE(Bundles::DecodeRequest({}).has_value());
+  std::vector<uint8_t> request = {6, 1, 0, 0, 0};
+  request.resize(request.size() + base::ObjectId::kSize + 8, 1);
+  EXPECT_TRUE(Bundles::DecodeRequest(request).has_value());
+  request.push_back(0);
+  EXPECT_FALSE(Bundles::DecodeRequest(request).has_value()) << "too long";
+  request.resize(request.size() - 2);
+  EXPECT_FALSE(Bundles::DecodeRequest(request).has_value()) << "too short";
+  EXPECT_FALSE(Bundles::DecodeRequest({6, 0, 0, 0, 0}).has_value()) << "about nothing";
+  EXPECT_FALSE(Bundles::DecodeRequest({6, 255, 255, 255, 255}).has_value()) << "more than follow";
+}
+
+TEST(BundlesTest, AnAnswerNeverBeatsItsBound) {
+  const std::vector<uint8_t> bytes(100, 7);
+  std::vector<base::ObjectVersion> versions(10);
+  const auto answer = Bundles::EncodeAnswer(
+      versions, 400,
+      [&](const auto&) -> absl::optional<absl::Span<const uint8_t>> { return absl::MakeConstSpan(bytes); });
+  EXPECT_LE(answer.size(), 400u);
+  EXPECT_GT(answer.size(), 300u);
 }
 
 }  // namespace
