@@ -74,9 +74,9 @@ void Bundles::SendAll() {
       request.Id(bundle.parts[i]->version.id);
       request.Integer(static_cast<uint64_t>(bundle.parts[i]->version.generation));
     }
-    bundle.under_way = objects_.Call(
-        bundle.holder, request.Take(), deadline_,
-        [&bundle](const absl::StatusOr<absl::Span<const uint8_t>>& reply) { OnReply(bundle, reply); });
+    bundle.under_way =
+        objects_.Call(bundle.holder, request.Take(), deadline_,
+                      [&bundle](const absl::StatusOr<absl::Span<const uint8_t>>& reply) { OnReply(bundle, reply); });
   }
 }
 

@@ -14,6 +14,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -114,6 +115,35 @@ TEST_F(ShortWayTest, AGetOfASmallObjectWakesFewThreads) {
   EXPECT_LE(each.switches, 7);
   EXPECT_LE(each.packets, 8);
   EXPECT_LE(each.calls, 24);
+}
+
+TEST_F(ShortWayTest, AGetOfManySmallObjectsOfAnotherHolderTakesFewPackets) {
+  constexpr int kTogether = 64, kTimes = 10;
+  if (!testing_support::OnSoftwareNic()) GTEST_SKIP() << "counts the software NIC's packets";
+  TokdProcess third(folder_, 3, DirectoryOfNode1());
+  third.AwaitReady();
+  client::Client one = holder_.Connect(), two = asker_->Connect(), three = third.Connect();
+  for (int i = 0; i < kTogether * (kTimes + 1); ++i) ASSERT_TRUE(three.Put(Id(i), Pattern(kSize, 1)).ok());
+  ASSERT_TRUE(three.Delete(Id(kTogether * (kTimes + 1) - 1)).ok()) << "and all is announced";
+  const auto get = [&](int time) {
+    std::vector<base::ObjectId> ids;
+    for (int i = 0; i < kTogether - 1; ++i) ids.push_back(Id(time * kTogether + i));
+    for (const auto& buffer : two.Get(ids, kPatience)) ASSERT_TRUE(buffer.ok()) << buffer.status();
+  };
+  const auto packets = [&] {
+    double sum = 0;
+    for (client::Client* client : {&one, &two, &three}) sum += double(Number(*client, "udp_packets_sent_total"));
+    return sum;
+  };
+  get(kTimes);  // the first makes the connection
+  double each = 1e9;
+  for (int time = 0; time < kTimes; ++time) {
+    const double before = packets();
+    get(time);
+    each = std::min(each, packets() - before);
+  }
+  std::cout << "a get of " << kTogether - 1 << " objects takes " << each << " packets, at all nodes\n";
+  EXPECT_LE(each, 24);
 }
 
 }  // namespace
