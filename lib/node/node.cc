@@ -106,9 +106,8 @@ absl::Span<const uint8_t> Node::ContentsForPeer(const base::ObjectVersion& versi
 absl::optional<absl::Span<const uint8_t>> Node::ContentsInBundle(const base::ObjectVersion& version) {
   const absl::optional<store::Location> here = store_.Find(version.id);
   const bool has_it = here.has_value() && here->generation == version.generation;
-  if (membership_.fenced() || !has_it || here->data_size + here->metadata_size > directory::kMaxBrought) {
-    return absl::nullopt;
-  }
+  if (membership_.fenced() || !has_it) return absl::nullopt;
+  if (!directory::IsSmallEnoughToBring(here->data_size, here->metadata_size)) return absl::nullopt;
   return ContentsForPeer(version);
 }
 
