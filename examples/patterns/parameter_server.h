@@ -140,9 +140,8 @@ class Worker final {
     if (!link.ok()) return link.status();
     link_ = *std::move(link);
     if (absl::Status s = link_->Receive(kStep); !s.ok()) return s;
-    return link_->Connect(device_.connection_manager(), service, [this](const absl::Status& up) {
-      Check(up.ok() ? Pull(0) : up);
-    });
+    return link_->Connect(device_.connection_manager(), service,
+                          [this](const absl::Status& up) { Check(up.ok() ? Pull(0) : up); });
   }
 
   bool done() const { return step_ == last_ || !status_.ok(); }

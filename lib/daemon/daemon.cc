@@ -38,6 +38,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(os::EpollLoop& loop, const
                                                       const std::function<bool()>& stop_asked) {
   auto daemon = std::unique_ptr<Daemon>(new Daemon(loop, options));
   if (absl::Status status = daemon->Open(stop_asked); !status.ok()) return status;
+  LOG(INFO) << daemon->pages_;
   return daemon;
 }
 
@@ -78,9 +79,10 @@ absl::Status Daemon::OpenDevices() {
 }
 
 absl::Status Daemon::OpenMemory() {
-  auto memory = OpenStoreMemory(options_.memory, options_.huge_pages);
-  if (!memory.ok()) return memory.status();
-  memory_ = std::make_unique<os::SharedMemory>(*std::move(memory));
+  auto store = OpenStoreMemory(options_.memory, options_.huge_pages);
+  if (!store.ok()) return store.status();
+  memory_ = std::make_unique<os::SharedMemory>(std::move(store->memory));
+  pages_ = std::move(store->pages);
   return absl::OkStatus();
 }
 

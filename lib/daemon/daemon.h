@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -55,6 +56,7 @@ class Daemon final {
   uint64_t incarnation_ = 0;
   base::NoTrace trace_;
   std::unique_ptr<os::SharedMemory> memory_;
+  std::string pages_;  // of the memory: for the log, once all is open
   std::unique_ptr<Rails> rails_;
   std::unique_ptr<node::Machine> machine_;
   std::unique_ptr<SessionContext> session_context_;

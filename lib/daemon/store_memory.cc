@@ -1,6 +1,6 @@
 #include "lib/daemon/store_memory.h"
 
-#include <glog/logging.h>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "lib/base/units.h"
@@ -28,7 +28,7 @@ std::string WhyOrdinaryPages(uint64_t size, const os::HugePages& pages) {
   return "";
 }
 
-absl::StatusOr<os::SharedMemory> OpenStoreMemory(uint64_t size, HugePagesChoice choice) {
+absl::StatusOr<StoreMemory> OpenStoreMemory(uint64_t size, HugePagesChoice choice) {
   std::string why = "--no-huge-pages";
   if (choice == HugePagesChoice::kWhereFree) why = WhyOrdinaryPages(size, os::FreeHugePages());
   if (choice == HugePagesChoice::kAlways || why.empty()) {
@@ -36,16 +36,17 @@ absl::StatusOr<os::SharedMemory> OpenStoreMemory(uint64_t size, HugePagesChoice 
     options.huge_pages = true;
     auto memory = os::SharedMemory::Create("tokamak", size, options);
     if (memory.ok()) {
-      LOG(INFO) << "the store is in huge pages of " << base::FormatSize(memory->page_size());
-      return memory;
+      std::string pages = absl::StrCat("the store is in huge pages of ", base::FormatSize(memory->page_size()));
+      return StoreMemory{*std::move(memory), std::move(pages)};
     }
     if (choice == HugePagesChoice::kAlways) return memory.status();
     why = std::string(memory.status().message());  // others took them meanwhile
   }
   auto memory = os::SharedMemory::Create("tokamak", size);
   if (!memory.ok()) return memory.status();
-  LOG(INFO) << "the store is in ordinary pages of " << base::FormatSize(memory->page_size()) << ": " << why;
-  return memory;
+  std::string pages =
+      absl::StrCat("the store is in ordinary pages of ", base::FormatSize(memory->page_size()), ": ", why);
+  return StoreMemory{*std::move(memory), std::move(pages)};
 }
 
 }  // namespace tokamak::daemon

@@ -1,5 +1,5 @@
 // The store's memory: in huge pages where enough of them are free, unless a flag says otherwise, and
-// always with a line of the log that says which and why.
+// with a line for the log that says which and why.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,12 @@ enum class HugePagesChoice : uint8_t {
 // not.
 std::string WhyOrdinaryPages(uint64_t size, const os::HugePages& pages);
 
+struct StoreMemory {
+  os::SharedMemory memory;
+  std::string pages;  // for the log: which and why
+};
+
 // Errors as os::SharedMemory::Create.
-absl::StatusOr<os::SharedMemory> OpenStoreMemory(uint64_t size, HugePagesChoice choice);
+absl::StatusOr<StoreMemory> OpenStoreMemory(uint64_t size, HugePagesChoice choice);
 
 }  // namespace tokamak::daemon

@@ -32,7 +32,7 @@ std::thread StartThread(ThreadOptions options, std::function<void()> body) {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
-  sigdelset(&all, SIGPROF);  // a profiler's samples
+  sigdelset(&all, SIGPROF);                     // a profiler's samples
   pthread_sigmask(SIG_SETMASK, &all, &before);  // a thread inherits the mask of its maker
   std::thread thread([options = std::move(options), body = std::move(body)] {
     Prepare(options);

@@ -3,7 +3,7 @@
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-import flame_graph
+from ci import flame_graph
 
 LINES = ["main;a;b 30", "main;a;c<int> 10", "main;a;b 10", "main 50", "", "no count", "odd line x"]
 

@@ -17,7 +17,7 @@
 namespace tokamak::daemon {
 namespace {
 
-constexpr size_t kSize = 64;      // bytes of an object
+constexpr size_t kSize = 64;        // bytes of an object
 constexpr int kProgramsAtOnce = 8;  // threads, each with the programs of some nodes
 constexpr int kStartedAtOnce = 20;
 

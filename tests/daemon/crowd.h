@@ -24,8 +24,8 @@ struct CrowdReport {
   uint64_t protocol_errors = 0;
   uint64_t refusals = 0;  // lines of the nodes' logs that tell of a connection refused
   double seconds = 0;
-  int most_descriptors_more = 0;    // of one node, than before it met the others
-  uint64_t most_memory_more = 0;    // KiB of one node's own
+  int most_descriptors_more = 0;  // of one node, than before it met the others
+  uint64_t most_memory_more = 0;  // KiB of one node's own
 };
 
 class Crowd final {

@@ -38,17 +38,15 @@ TEST(WhyOrdinaryPagesTest, AnEighthOfTheStoreMayBeLostToTheLastPage) {
   EXPECT_THAT(WhyOrdinaryPages(8 * kMiB * 1024 / 9 - kMiB, Free(1024 * kMiB, 4)), HasSubstr("would waste"));
 }
 
-TEST(StoreMemoryTest, WhichPagesAndWhyIsLogged) {
+TEST(StoreMemoryTest, WhichPagesAndWhyIsSaid) {
   for (const HugePagesChoice choice : {HugePagesChoice::kWhereFree, HugePagesChoice::kNever}) {
-    testing::internal::CaptureStderr();
-    const auto memory = OpenStoreMemory(8 * kMiB, choice);
-    const std::string log = testing::internal::GetCapturedStderr();
-    ASSERT_TRUE(memory.ok()) << memory.status();
-    const bool huge = memory->page_size() != static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-    EXPECT_THAT(log, HasSubstr(huge ? "the store is in huge pages" : "the store is in ordinary pages")) << log;
+    const auto store = OpenStoreMemory(8 * kMiB, choice);
+    ASSERT_TRUE(store.ok()) << store.status();
+    const bool huge = store->memory.page_size() != static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+    EXPECT_THAT(store->pages, HasSubstr(huge ? "the store is in huge pages" : "the store is in ordinary pages"));
     if (choice != HugePagesChoice::kNever) continue;
     EXPECT_FALSE(huge);
-    EXPECT_THAT(log, HasSubstr("--no-huge-pages"));
+    EXPECT_THAT(store->pages, HasSubstr("--no-huge-pages"));
   }
 }
 

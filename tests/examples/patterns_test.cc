@@ -53,9 +53,8 @@ TEST_P(PatternsTest, ARingCarriesMessagesOfAllLengthsInOrder) {
     messages[i].assign(i % 10 == 0 ? random.Below(kCapacity / 2 + 1) : random.Below(200), static_cast<uint8_t>(i));
   }
   std::vector<std::vector<uint8_t>> came;
-  RingReceiver receiver(loop(1), device(1), kCapacity, [&](absl::Span<const uint8_t> message) {
-    came.emplace_back(message.begin(), message.end());
-  });
+  RingReceiver receiver(loop(1), device(1), kCapacity,
+                        [&](absl::Span<const uint8_t> message) { came.emplace_back(message.begin(), message.end()); });
   ASSERT_TRUE(receiver.Listen().ok());
   size_t sent = 0, refused = 0;
   absl::Status failed;
@@ -232,14 +231,14 @@ TEST_P(PatternsTest, WorkersLearnTheModelThatOneProcessWouldLearn) {
   ASSERT_TRUE(server.Listen().ok());
   std::vector<std::unique_ptr<Worker>> workers;
   for (uint32_t worker = 0; worker < shape.workers; ++worker) {
-    workers.push_back(std::make_unique<Worker>(
-        loop(worker + 1), device(worker + 1), shape, worker,
-        [&, worker](absl::Span<const float> model, absl::Span<float> gradient) { gradient_of(worker, model, gradient); }));
+    workers.push_back(std::make_unique<Worker>(loop(worker + 1), device(worker + 1), shape, worker,
+                                               [&, worker](absl::Span<const float> model, absl::Span<float> gradient) {
+                                                 gradient_of(worker, model, gradient);
+                                               }));
     ASSERT_TRUE(workers.back()->Start(server.service(), kSteps).ok());
   }
-  EXPECT_TRUE(Drive([&] {
-    return std::all_of(workers.begin(), workers.end(), [](const auto& worker) { return worker->done(); });
-  }));
+  EXPECT_TRUE(Drive(
+      [&] { return std::all_of(workers.begin(), workers.end(), [](const auto& worker) { return worker->done(); }); }));
   EXPECT_TRUE(server.status().ok()) << server.status();
   EXPECT_EQ(server.step(), kSteps);
 
