@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "lib/client/connection.h"
 #include "lib/client/deadline.h"
+#include "lib/os/processors.h"
 
 namespace tokamak::client {
 namespace {
@@ -14,13 +15,21 @@ size_t SizeOf(const PutObject& object) { return object.data.size() + object.meta
 
 absl::Status WrongCount() { return absl::InternalError("the daemon answered for another number of objects"); }
 
+// Whoever waits for events, which may be long in coming, does not spin.
+base::Duration SpinOf(const ClientOptions& options) {
+  if (options.spin.has_value()) return *options.spin;
+  const bool plenty = os::AllowedProcessors().size() >= ClientOptions::kSpinningProcessors;
+  return plenty ? ClientOptions::kSpin : base::Duration();
+}
+
 }  // namespace
 
 absl::StatusOr<Client> Client::Connect(const std::string& socket_path, const ClientOptions& options) {
   HelloRequest hello;
   hello.access = options.access;
   hello.name = options.name.substr(0, kMaxName);
-  absl::StatusOr<std::shared_ptr<Connection>> connection = Connection::Open(socket_path, hello, options.call_timeout);
+  absl::StatusOr<std::shared_ptr<Connection>> connection =
+      Connection::Open(socket_path, hello, options.call_timeout, SpinOf(options));
   if (!connection.ok()) return connection.status();
   return Client(socket_path, options, *std::move(connection));
 }
@@ -227,7 +236,8 @@ absl::StatusOr<Subscription> Client::Subscribe() {
   HelloRequest hello;
   hello.access = Access::kRead;
   hello.name = absl::StrCat(options_.name, " (subscription)").substr(0, kMaxName);
-  absl::StatusOr<std::shared_ptr<Connection>> connection = Connection::Open(socket_path_, hello, options_.call_timeout);
+  absl::StatusOr<std::shared_ptr<Connection>> connection =
+      Connection::Open(socket_path_, hello, options_.call_timeout, base::Duration());
   if (!connection.ok()) return connection.status();
   const auto reply = (*connection)->Call(SubscribeRequest(), (*connection)->CallDeadline());
   if (!reply.ok()) return reply.status();

@@ -42,6 +42,13 @@ struct ClientOptions {
   // than kMaxInlineBytes fail.
   Access access = Access::kReadAndCreate;
 
+  // Who waits for an answer looks for it for this long before it sleeps. That saves a wake-up where
+  // this thread and the daemon have a processor each, and costs processor time. None: a moment
+  // (kSpin) where this thread may run on kSpinningProcessors or more.
+  static constexpr base::Duration kSpin = base::Microseconds(30);
+  static constexpr size_t kSpinningProcessors = 8;
+  absl::optional<base::Duration> spin;
+
   // For the daemon's log.
   std::string name = "client";
 };

@@ -9,13 +9,14 @@ namespace tokamak::client {
 static_assert(kHeaderSize + kMaxBody <= os::kMaxFrame, "the socket carries our longest frame");
 
 absl::StatusOr<std::shared_ptr<Connection>> Connection::Open(const std::string& socket_path, const HelloRequest& hello,
-                                                             base::Duration call_timeout) {
+                                                             base::Duration call_timeout, base::Duration spin) {
   absl::StatusOr<os::UnixSocket> socket = os::UnixSocket::Connect(socket_path);
   if (absl::IsNotFound(socket.status()) || absl::IsUnavailable(socket.status())) {
     return absl::UnavailableError(
         absl::StrCat("no tokd listens at ", socket_path, ": start one with tokd --socket ", socket_path));
   }
   if (!socket.ok()) return socket.status();
+  socket->SetSpin(spin);
   // Not make_shared: the constructor is private.
   std::shared_ptr<Connection> connection(new Connection(socket_path, call_timeout, *std::move(socket)));
   if (absl::Status s = connection->SayHello(hello); !s.ok()) return s;

@@ -60,7 +60,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // Connects, says Hello, and maps the arena. kUnavailable: no daemon there. kFailedPrecondition:
   // it speaks another version.
   static absl::StatusOr<std::shared_ptr<Connection>> Open(const std::string& socket_path, const HelloRequest& hello,
-                                                          base::Duration call_timeout);
+                                                          base::Duration call_timeout, base::Duration spin);
 
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;

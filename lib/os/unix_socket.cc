@@ -218,11 +218,24 @@ absl::Status UnixSocket::SendQueue(base::Duration deadline) {
   }
 }
 
+// Whether something came while it was looked for.
+absl::StatusOr<bool> UnixSocket::Spin(base::Duration deadline) {
+  const DeadlineClock clock(std::min(spin_, deadline));
+  absl::StatusOr<bool> read = false;
+  while (read.ok() && !*read && clock.left() > base::Duration()) read = assembler_.ReadSome(socket_.get());
+  return read;
+}
+
 // Far from the deadline one system call waits and reads.
 absl::StatusOr<Frame> UnixSocket::Receive(base::Duration deadline) {
   const DeadlineClock clock(deadline);
   Frame frame;
-  while (!assembler_.Next(&frame)) {
+  for (bool spun = spin_ <= base::Duration(); !assembler_.Next(&frame); spun = true) {
+    if (!spun) {
+      const absl::StatusOr<bool> came = Spin(deadline);
+      if (!came.ok()) return came.status();
+      if (*came) continue;
+    }
     const bool far = clock.left() > kWaitTick;
     if (!far && !assembler_.bad() && !clock.Await(socket_.get(), POLLIN))
       return absl::DeadlineExceededError("nothing came in time");

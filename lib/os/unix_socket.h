@@ -143,6 +143,8 @@ class UnixSocket final {
   // The next frame. kDeadlineExceeded: none was complete; ask again. kUnavailable: the other side
   // ended. kInvalidArgument: it broke the format.
   absl::StatusOr<Frame> Receive(base::Duration deadline);
+  // From now on Receive looks again and again for this long before it sleeps.
+  void SetSpin(base::Duration spin) { spin_ = spin; }
   // One that came together with the last; never waits, and reads nothing.
   bool Next(Frame* frame) { return assembler_.Next(frame); }
 
@@ -162,8 +164,10 @@ class UnixSocket final {
   explicit UnixSocket(FileDescriptor socket) : socket_(std::move(socket)) {}
 
   absl::Status SendQueue(base::Duration deadline);
+  absl::StatusOr<bool> Spin(base::Duration deadline);
 
   FileDescriptor socket_;
+  base::Duration spin_;
   FrameQueue queue_;  // empty but during a Send
   FrameAssembler assembler_;
 };

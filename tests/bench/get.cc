@@ -62,6 +62,8 @@ struct Settings {
   std::vector<std::string> only;  // names; empty: all
   int holder_cpu = 0;
   int getter_cpu = 0;
+  int program_cpu = -1;            // below 0: the getter's
+  uint32_t spin = 0;               // of this program, in microseconds
   std::vector<std::string> flags;  // of both tokd
 };
 
@@ -80,7 +82,8 @@ absl::Status PinTo(int cpu) {
 class Node final {
  public:
   static absl::StatusOr<std::unique_ptr<Node>> Start(const std::string& folder, const cli::NodePlace& place,
-                                                     std::vector<std::string> flags) {
+                                                     std::vector<std::string> flags,
+                                                     const client::ClientOptions& client_options) {
     const std::string socket = absl::StrCat(folder, "/", place.listen.port, "-", place.listen.ToString(), ".sock");
     os::ChildOptions options;
     options.argv = {
@@ -91,27 +94,32 @@ class Node final {
     options.die_with_parent = true;
     auto process = os::ChildProcess::Start(options);
     if (!process.ok()) return process.status();
-    auto client = client::Client::Connect(socket);
+    auto client = client::Client::Connect(socket, client_options);
     for (int i = 0; i < 1500 && !client.ok() && (*process)->running(); ++i) {
       (void)(*process)->Wait(base::Milliseconds(20));
-      client = client::Client::Connect(socket);
+      client = client::Client::Connect(socket, client_options);
     }
     if (!client.ok()) {
       std::ifstream log(options.output);
       return absl::UnavailableError(std::string(std::istreambuf_iterator<char>(log), std::istreambuf_iterator<char>()));
     }
-    return std::make_unique<Node>(socket, *std::move(process), *std::move(client));
+    return std::make_unique<Node>(socket, client_options, *std::move(process), *std::move(client));
   }
-  Node(std::string socket, std::unique_ptr<os::ChildProcess> process, client::Client client)
-      : socket_(std::move(socket)), process_(std::move(process)), client_(std::move(client)) {}
+  Node(std::string socket, client::ClientOptions client_options, std::unique_ptr<os::ChildProcess> process,
+       client::Client client)
+      : socket_(std::move(socket)),
+        client_options_(std::move(client_options)),
+        process_(std::move(process)),
+        client_(std::move(client)) {}
   ~Node() { process_->Stop(base::Seconds(10)); }
 
   client::Client& client() { return client_; }
-  absl::StatusOr<client::Client> NewClient() const { return client::Client::Connect(socket_); }
+  absl::StatusOr<client::Client> NewClient() const { return client::Client::Connect(socket_, client_options_); }
   pid_t pid() const { return process_->pid(); }
 
  private:
   const std::string socket_;
+  const client::ClientOptions client_options_;
   std::unique_ptr<os::ChildProcess> process_;
   client::Client client_;
 };
@@ -343,15 +351,20 @@ absl::Status Run(const Settings& settings, const std::string& folder) {
   if (!redis.ok()) return redis.status();
   auto pipelined = StartRedisGet(folder, RedisOver::kTcp, kPipeline);
   if (!pipelined.ok()) return pipelined.status();
-  auto holder = Node::Start(folder, (*placed)[0], settings.flags);
+  client::ClientOptions client_options;
+  client_options.spin = base::Microseconds(settings.spin);
+  auto holder = Node::Start(folder, (*placed)[0], settings.flags, client_options);
   if (!holder.ok()) return holder.status();
   if (absl::Status status = PinTo(settings.getter_cpu); !status.ok()) return status;
   std::vector<std::string> flags = settings.flags;
   flags.insert(flags.end(), {"--directory", absl::StrCat("tokd@", (*placed)[0].listen.ToString())});
-  auto getter = Node::Start(folder, (*placed)[1], flags);
+  auto getter = Node::Start(folder, (*placed)[1], flags, client_options);
   if (!getter.ok()) return getter.status();
   auto local = StartRedisGet(folder, RedisOver::kUnixSocket);
   if (!local.ok()) return local.status();
+  if (settings.program_cpu >= 0) {
+    if (absl::Status status = PinTo(settings.program_cpu); !status.ok()) return status;
+  }
   std::vector<client::Client> many;
   for (uint32_t i = 0; i < kClients; ++i) {
     auto client = (*getter)->NewClient();
@@ -383,6 +396,9 @@ int Main(int argc, char** argv) {
   app.add_option("--only", settings.only, "names of contenders; Redis is always there")->delimiter(',');
   app.add_option("--holder-cpu", settings.holder_cpu, "of the holder, the directory and Redis")->capture_default_str();
   app.add_option("--getter-cpu", settings.getter_cpu, "of the other node and this program")->capture_default_str();
+  app.add_option("--program-cpu", settings.program_cpu, "of this program, where not the other node's");
+  app.add_option("--spin", settings.spin, "microseconds for which this program looks for an answer before it sleeps")
+      ->capture_default_str();
   app.add_option("--tokd", settings.flags, "a flag of both tokd, such as --tokd=--engines=0; may be repeated");
   CLI11_PARSE(app, argc, argv);
   const std::string folder = std::filesystem::temp_directory_path() / absl::StrCat("tokamak-bench-", getpid());

@@ -19,6 +19,7 @@ namespace {
 struct Calls {
   int sends = 0;
   int receives = 0;
+  int waits = 0;  // of these, those that may sleep
   int polls = 0;
 };
 thread_local Calls calls;
@@ -32,6 +33,7 @@ extern "C" ssize_t sendmsg(int fd, const msghdr* message, int flags) {
 }
 extern "C" ssize_t recvmsg(int fd, msghdr* message, int flags) {
   ++calls.receives;
+  if ((flags & MSG_DONTWAIT) == 0) ++calls.waits;
   return syscall(SYS_recvmsg, fd, message, flags);
 }
 extern "C" int ppoll(pollfd* polled, nfds_t count, const timespec* wait, const sigset_t*) {
@@ -66,6 +68,26 @@ TEST_F(ClientCallsTest, ACallIsOneEachWay) {
   Expect(1, 1);
   const Buffer buffer = *client_.Get(SampleId(1), kSoon);
   Expect(1, 1);
+}
+
+TEST_F(ClientCallsTest, WhoSpinsDoesNotSleepForWhatComesAtOnce) {
+  ClientOptions spinning;
+  spinning.spin = kSoon;
+  Client client = *Client::Connect(daemon_.path(), spinning);
+  calls = Calls();
+  ASSERT_TRUE(client.Contains(SampleId(1)).ok());
+  EXPECT_EQ(calls.sends, 1);
+  EXPECT_EQ(calls.waits, 0);
+  EXPECT_EQ(calls.polls, 0);
+}
+
+TEST_F(ClientCallsTest, WhoSpinsSleepsInTheEnd) {
+  ClientOptions spinning;
+  spinning.spin = base::Milliseconds(1);
+  Client client = *Client::Connect(daemon_.path(), spinning);
+  calls = Calls();
+  EXPECT_FALSE(client.Get(SampleId(7), base::Seconds(2)).ok());
+  EXPECT_EQ(calls.waits, 1);
 }
 
 TEST_F(ClientCallsTest, AnObjectThatIsNotClaimedIsOneEachWay) {
