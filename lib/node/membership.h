@@ -109,6 +109,8 @@ class Membership final {
   // (kUnavailable). Once for each version.
   [[nodiscard]] base::Pending Confirm(const base::ObjectVersion& version, base::Duration deadline, StatusCallback done);
 
+  bool IsConfirming(const base::ObjectVersion& version) const { return confirmations_.count(version) != 0; }
+
   // A call of the directory's was not answered: finds out at once whether it is away.
   void Suspect();
 
@@ -117,6 +119,8 @@ class Membership final {
   bool directory_away() const { return away_; }
   // See the law above.
   bool fenced() const;
+  // To be called before anything that is here is shown: UnregisteredCopies::EndOverdue.
+  void EndOverdue() { unregistered_.EndOverdue(); }
   // Sealed here, and never accepted by a directory.
   bool IsUnannounced(const base::ObjectVersion& version) const {
     return fresh_.contains(version) || unregistered_.Contains(version);

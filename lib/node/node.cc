@@ -69,6 +69,7 @@ void Node::Serve(Served& served) {
 }
 
 void Node::PinFor(Served& served, uint64_t pin, const base::ObjectVersion& version) {
+  membership_.EndOverdue();
   if (membership_.fenced()) {
     return served.engine->Pinned(pin, absl::FailedPreconditionError("the holder has not reached the directory for too "
                                                                     "long to know what was deleted"));
@@ -94,6 +95,7 @@ void Node::UnpinFor(Served& served, uint64_t pin) {
 }
 
 absl::Span<const uint8_t> Node::ContentsForPeer(const base::ObjectVersion& version) {
+  membership_.EndOverdue();
   const absl::optional<store::Location> here = store_.Find(version.id);
   if (membership_.fenced() || !here.has_value() || here->generation != version.generation) return {};
   CHECK(store_.Touch(version.id).ok());
@@ -151,6 +153,7 @@ base::Pending Node::HandleObjectCall(absl::Span<const uint8_t> request, const Se
 // deletion reach the peer.
 void Node::VouchFor(const VouchedCopies::Request& request, const Services::Reply& reply) {
   const auto refuse = [&reply] { reply(VouchedCopies::EncodeAnswer(absl::nullopt)); };
+  membership_.EndOverdue();
   const absl::optional<store::Location> here = store_.Find(request.version.id);
   const bool has_it = here.has_value() && here->generation == request.version.generation;
   const absl::optional<base::Time> until = membership_.DeletionsReachUntil(request.version);
@@ -158,7 +161,7 @@ void Node::VouchFor(const VouchedCopies::Request& request, const Services::Reply
   if (request.bring && !MayBring(*here)) return refuse();
   const base::Duration lifetime = VouchLifetime(request);
   if (!vouched_.Vouch(request.version, *request.node, lifetime)) return refuse();
-  const base::Duration good_for = std::min(*until - loop_.Now(), lifetime);
+  const base::Duration good_for = std::min(*until - loop_.Now(), lifetime - options_.membership.directory_deadline);
   if (!request.bring) return reply(VouchedCopies::EncodeAnswer(good_for));
   const absl::Span<const uint8_t> contents = ContentsForPeer(request.version);
   reply(VouchedCopies::EncodeBrought({good_for, here->data_size, here->metadata_size, contents}));
@@ -171,32 +174,53 @@ bool Node::MayBring(const store::Location& here) const {
 
 // Who is brought something announces it at once. Should the directory be away just then, the copy
 // goes, and may be brought again: a longer word would have deletions wait for a node that has left.
+// What the peer is told is shorter by a deadline of the directory's: clocks differ.
 base::Duration Node::VouchLifetime(const VouchedCopies::Request& request) const {
   const bool entered_soon = request.bring && !membership_.directory_away();
-  return entered_soon ? options_.membership.directory_deadline * 2 : VouchOptions(options_).lifetime;
+  return entered_soon ? options_.membership.directory_deadline * 3 : VouchOptions(options_).lifetime;
 }
 
 // A node that leaves asks us to keep what was put on it. Where there is no room it asks the next.
 base::Pending Node::KeepFor(const Evacuation::Request& request, const Services::Reply& reply) {
+  // The pull, then the directory's word.
+  struct Steps final : base::Handle {
+    base::Pending step;
+  };
   const base::ObjectVersion version = request.version;
-  if (store_.Keep(version).ok()) {
-    reply(Evacuation::EncodeAnswer(true));
-    return nullptr;
-  }
+  const absl::optional<store::Location> here = store_.Find(version.id);
+  if (here.has_value() && here->generation == version.generation) return KeepWhenAnnounced(version, reply);
   const uint64_t room = store_.available_bytes();
   if (membership_.left() || request.data_size > room || request.metadata_size > room - request.data_size) {
     reply(Evacuation::EncodeAnswer(false));
     return nullptr;
   }
-  return pulls_.Start(version.id, transport::Protocol::kAuto, [this, version, reply](const absl::Status& status) {
+  auto steps = std::make_unique<Steps>();
+  const auto pulled = [this, version, reply, steps = steps.get()](const absl::Status& status) {
+    if (!status.ok()) return reply(Evacuation::EncodeAnswer(false));
+    base::Pending next = KeepWhenAnnounced(version, reply);
+    if (next != nullptr) steps->step = std::move(next);
+  };
+  steps->step = pulls_.Start(version.id, transport::Protocol::kAuto, pulled);
+  return steps;
+}
+
+// What is kept is never given up: the directory must know of it, or a deletion would not find it.
+base::Pending Node::KeepWhenAnnounced(const base::ObjectVersion& version, const Services::Reply& reply) {
+  const auto keep = [this, version, reply](const absl::Status& status) {
     reply(Evacuation::EncodeAnswer(status.ok() && store_.Keep(version).ok()));
-  });
+  };
+  if (!membership_.IsUnannounced(version)) return keep(absl::OkStatus()), nullptr;
+  if (membership_.directory_away() || membership_.IsConfirming(version)) {
+    return keep(absl::UnavailableError("the directory does not know of it yet")), nullptr;
+  }
+  return membership_.Confirm(version, options_.membership.directory_deadline, keep);
 }
 
 // ---- what the programs of this machine ask
 
 base::Pending Node::Get(absl::Span<const base::ObjectId> ids, const GetOptions& options, store::Owner who,
                         GetCallback done) {
+  membership_.EndOverdue();
   if (!membership_.fenced() && !membership_.left()) {
     return std::make_unique<RemoteGet>(loop_, store_, pulls_, ids, options, who, std::move(done));
   }

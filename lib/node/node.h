@@ -158,6 +158,7 @@ class Node final : public Copies {
   void PinFor(Served& served, uint64_t pin, const base::ObjectVersion& version);
   void UnpinFor(Served& served, uint64_t pin);
   base::Pending KeepFor(const Evacuation::Request& request, const Services::Reply& reply);
+  base::Pending KeepWhenAnnounced(const base::ObjectVersion& version, const Services::Reply& reply);
   void VouchFor(const VouchedCopies::Request& request, const Services::Reply& reply);
   bool MayBring(const store::Location& here) const;
   base::Duration VouchLifetime(const VouchedCopies::Request& request) const;

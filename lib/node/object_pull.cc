@@ -441,10 +441,8 @@ void ObjectPull::Moved(const absl::Status& status, const transport::TransferRepo
   const Peers::End end = status.ok()               ? Peers::End::kOk
                          : IsTroubleOfPeer(status) ? Peers::End::kFailed
                                                    : Peers::End::kOther;
-  LOG_IF(WARNING, bulk_ && end == Peers::End::kFailed)
-      << "large objects do not come from " << holder_ << " (" << status.message()
-      << "): for some seconds they go the way of small ones; is its port for bulk open?";
-  services_.peers.Ended(holder_, end, bulk_);
+  if (bulk_ && end == Peers::End::kFailed && !report.heard) RestBulk(status);
+  services_.peers.Ended(holder_, end);
   table_.SlotFreed(holder_);
   report_ = report;
   if (status.ok() && !dropped_) return Arrived();
@@ -465,6 +463,14 @@ void ObjectPull::Moved(const absl::Status& status, const transport::TransferRepo
   trouble_ = absl::Status(code, absl::StrCat("from ", holder_, ": ", status.message()));
   VLOG(1) << "pull of " << id_.ToHex() << " " << trouble_;
   TryNextHolder();
+}
+
+// Those that failed together say it once.
+void ObjectPull::RestBulk(const absl::Status& status) {
+  LOG_IF(WARNING, !services_.peers.BulkRests(*services_.peers.Find(holder_)))
+      << "the engine for bulk of " << holder_ << " is not reached (" << status.message()
+      << "): for some seconds large objects go the way of small ones; is its port open?";
+  services_.peers.RestBulk(holder_);
 }
 
 void ObjectPull::Arrived() {

@@ -125,6 +125,7 @@ class ObjectPull final {
   void AskInBundle(const directory::NodeId& holder);
   void MoveFrom(const directory::NodeId& holder);
   bool IsBulk() const;
+  void RestBulk(const absl::Status& status);
   bool MeetsForBulk(const Peers::Peer& peer) const;
   transport::PullRequest RequestTo(const Peers::Peer& peer, uint64_t turn) const;
   void NoPlace(const absl::Status& status);

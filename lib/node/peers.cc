@@ -24,7 +24,7 @@ void Peers::Begin(const directory::NodeId& id) {
   ++peers_[id].pulls;
 }
 
-void Peers::Ended(const directory::NodeId& id, End end, bool bulk) {
+void Peers::Ended(const directory::NodeId& id, End end) {
   const auto found = peers_.find(id);
   CHECK(found != peers_.end());
   Peer& peer = found->second;
@@ -32,13 +32,14 @@ void Peers::Ended(const directory::NodeId& id, End end, bool bulk) {
   --peer.pulls;
   if (end == End::kOk) peer.back_off = base::Duration();
   if (end != End::kFailed) return;
-  if (bulk) peer.bulk_rests_until = loop_.Now() + options_.bulk_rest;
   peer.suspect = true;
   // Many that fail together fail once.
   if (peer.back_off > base::Duration() && loop_.Now() < peer.shunned_until) return;
   peer.back_off = std::clamp(peer.back_off * 2, options_.first_back_off, options_.max_back_off);
   peer.shunned_until = loop_.Now() + peer.back_off;
 }
+
+void Peers::RestBulk(const directory::NodeId& id) { peers_[id].bulk_rests_until = loop_.Now() + options_.bulk_rest; }
 
 Peers::~Peers() {
   while (!askers_.empty()) askers_.PopFront()->peers = nullptr;

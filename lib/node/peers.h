@@ -3,8 +3,8 @@
 //
 // Addresses come from the directory, and are asked for again when a name is unknown or its node has
 // failed us: it may have been restarted elsewhere. A peer that failed is passed over for a back-off
-// that doubles with each further failure; a success clears it. Where a pull between engines for
-// bulk failed, whose port may be closed, all goes between the first engines for a while. From one
+// that doubles with each further failure; a success clears it. Where an engine for bulk was not
+// reached, whose port may be closed, all goes between the first engines for a while. From one
 // peer at most max_pulls run at once; who comes later waits for its turn.
 // Thread rule: the node's control loop.
 #pragma once
@@ -71,7 +71,9 @@ class Peers final {
   // not keep up.
   enum class End { kOk, kFailed, kOther };
   void Begin(const directory::NodeId& id);
-  void Ended(const directory::NodeId& id, End end, bool bulk = false);
+  void Ended(const directory::NodeId& id, End end);
+  // Its engine for bulk was not reached.
+  void RestBulk(const directory::NodeId& id);
   bool BulkRests(const Peer& peer) const { return loop_.Now() < peer.bulk_rests_until; }
 
   // Asks the directory for all nodes; `done` runs later, when the book is up to date or could not

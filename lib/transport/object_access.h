@@ -62,6 +62,7 @@ struct TransferReport {
   ObjectSize size;
   base::Duration elapsed;   // from StartPull to Done
   bool downgraded = false;  // the owner took eager though another was asked for
+  bool heard = false;       // the owner has said something on this connection, if not of this transfer
   // Bytes from the start that are certainly in place: all, or after a failure fewer, from where
   // another pull may go on.
   uint64_t arrived = 0;

@@ -78,6 +78,19 @@ TEST_F(EvacuationTest, ACopyThatIsThereAlreadyIsKeptFromThenOn) {
   EXPECT_EQ(at(0).store().CheckConsistency(), absl::OkStatus());
 }
 
+// Or a deletion would not find it, and it is never given up.
+TEST_F(EvacuationTest, WhatIsKeptIsKnownToTheDirectory) {
+  Build(3);
+  ASSERT_EQ(at(1).Put("small", 100), absl::OkStatus());
+  ASSERT_EQ(at(1).Put("large", 1'000'000), absl::OkStatus());
+  cluster_->Settle();
+  EXPECT_EQ(Evacuate(1).objects, 2u);
+  for (const std::string name : {"small", "large"}) {
+    const size_t keeper = at(0).Has(name) ? 0 : 2;
+    EXPECT_FALSE(at(keeper).node().membership().IsUnannounced({Id(name), GenerationOn(keeper, name)})) << name;
+  }
+}
+
 TEST_F(EvacuationTest, ANodeWithoutRoomIsFollowedByTheNextAndWhatNobodyTakesIsSaid) {
   Build(2);
   sim::HostOptions small;

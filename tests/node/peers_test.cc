@@ -135,7 +135,7 @@ TEST_F(PeersTest, AfterAFailureOfItsEnginesForBulkTheseRest) {
   EXPECT_FALSE(peers_->BulkRests(*peers_->Find("b")));
   scheduler_.RunFor(options_.first_back_off);
   peers_->Begin("b");
-  peers_->Ended("b", End::kFailed, true);
+  peers_->RestBulk("b");
   EXPECT_EQ(peers_->UseOf("b"), Use::kShunned);
   EXPECT_TRUE(peers_->BulkRests(*peers_->Find("b")));
   scheduler_.RunFor(options_.bulk_rest);

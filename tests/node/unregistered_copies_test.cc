@@ -41,6 +41,22 @@ TEST_F(UnregisteredCopiesTest, EachIsOverAtItsOwnTime) {
   EXPECT_TRUE(copies_.empty());
 }
 
+// As that of a process that was stopped.
+TEST_F(UnregisteredCopiesTest, ALateTimerIsNotWaitedFor) {
+  Add(1, Seconds(1));
+  Add(2, Seconds(9));
+  const base::Timer task = loop_.Post([this] {
+    copies_.EndOverdue();
+    EXPECT_TRUE(over_.empty());
+    loop_.Spend(Seconds(2));
+    EXPECT_TRUE(over_.empty());
+    copies_.EndOverdue();
+    EXPECT_EQ(over_, std::vector<base::ObjectVersion>{Version(1)});
+  });
+  RunFor(Seconds(5));
+  EXPECT_EQ(over_.size(), 1u);
+}
+
 TEST_F(UnregisteredCopiesTest, WhatWasRegisteredInTimeIsNeverOver) {
   Add(1, Seconds(1));
   Add(2, Seconds(1));
