@@ -129,6 +129,13 @@ class Node:
                 file.write(data)
             self.files[name] = hashlib.sha256(data).hexdigest()
 
+    def last_lines(self):
+        """Of its log."""
+        if not os.path.exists(self.log):
+            return "(no log)"
+        with open(self.log, encoding="utf-8", errors="replace") as log:
+            return "".join(log.readlines()[-40:])
+
     def path(self, name):
         return os.path.join(self.folder, name)
 
@@ -352,7 +359,12 @@ def run(options):
         for node in nodes:
             node.start()
         began = time.monotonic()
-        compared, wrong = exchange(nodes)
+        try:
+            compared, wrong = exchange(nodes)
+        except Failed:
+            for node in nodes:
+                say(f"---- {node.name}:\n{node.last_lines()}")
+            raise
         seconds = time.monotonic() - began
         wrong += send_by_tcp(nodes, options.size)
         for node in nodes:
