@@ -58,6 +58,7 @@ bool BulkChannel::Usable(uint32_t q, const BulkJob& job) const {
 }
 
 uint32_t BulkChannel::NextQueueFor(const BulkJob& job) {
+  CHECK(made()) << "its queue pairs are made first, and can always be chosen";
   uint32_t q = next_queue_;
   while (!Usable(q, job)) q = (q + 1) % queue_pairs();
   next_queue_ = (q + 1) % queue_pairs();
@@ -73,7 +74,6 @@ uint64_t BulkChannel::ChunkNow() const {
 void BulkChannel::Add(BulkJob* job) {
   DCHECK_GT(job->size, 0u);
   CHECK((job->rails >> shape_.primary & 1) != 0) << "every peer has a key of the primary rail";
-  CHECK(Has(shape_.primary * shape_.each)) << "its queue pairs are made first";
   job->chunk = ChunkNow();
   const uint64_t chunks = (job->size + job->chunk - 1) / job->chunk;
   uint32_t usable = 0;
@@ -262,7 +262,7 @@ void BulkChannel::MakeReady(BulkJob* job) {
   if (job->chunks_to_post == 0 && ready_.Listed(job)) ready_.Remove(job);
 }
 
-void BulkChannel::Resolve(uint32_t rail, absl::Span<const WantedWrite> wanted) {
+absl::Status BulkChannel::Resolve(uint32_t rail, absl::Span<const WantedWrite> wanted) {
   for (BulkJob* job = jobs_.first(); job != nullptr;
        job = base::IntrusiveList<BulkJob, &BulkJob::all_link>::Next(job)) {
     const auto write = std::find_if(wanted.begin(), wanted.end(),
@@ -271,6 +271,7 @@ void BulkChannel::Resolve(uint32_t rail, absl::Span<const WantedWrite> wanted) {
       Share& share = job->shares[s];
       if (RailOfQueue(share.queue) != rail || share.state == Share::State::kOpen) continue;
       if (write != wanted.end() && (write->shares_seen >> s & 1) == 0) {
+        if (!made()) return absl::InvalidArgumentError("a WRITE is wanted over queue pairs that were given back");
         Restart(job, &share, 0);
       } else if (share.state == Share::State::kParked) {
         share.state = Share::State::kComplete;
@@ -280,6 +281,7 @@ void BulkChannel::Resolve(uint32_t rail, absl::Span<const WantedWrite> wanted) {
     MakeReady(job);
   }
   EndThoseThatAreOver();
+  return absl::OkStatus();
 }
 
 void BulkChannel::EndThoseThatAreOver() {

@@ -8,9 +8,10 @@
 // immediate of its last WRITE, or as a SEND after it where a device has no immediates.
 //
 // Queue pairs belong to rails, and those of a rail come and go together: of the primary one as they
-// are needed (primary_rail.h), of others as these can be reached (secondary_rail.h). Law: what is in flight on a rail is done again only after
-// its queue pairs are gone, and a WRITE only when the puller has said, after its own are gone, what
-// it misses: a share is never written where its note may still come.
+// are needed (primary_rail.h), of others as these can be reached (secondary_rail.h). Law: what is in
+// flight on a rail is done again only after its queue pairs are gone, and a WRITE only when the
+// puller has said, after its own are gone, what it misses: a share is never written where its note
+// may still come.
 #pragma once
 
 #include <algorithm>
@@ -68,6 +69,8 @@ class BulkChannel final {
   // over here and not at the owner.
   uint32_t max_writes() const;
 
+  // The primary rail's queue pairs are there, though perhaps not connected.
+  bool made() const { return Has(shape_.primary * shape_.each); }
   // False: the rail has dropped out, and what comes for it counts for nothing.
   bool Has(uint32_t q) const { return q < queues_.size() && queues_[q] != nullptr; }
   verbs::QueuePair& queue_pair(uint32_t q) { return queues_[q]->queue_pair(); }
@@ -81,9 +84,10 @@ class BulkChannel final {
   // Bits: rails over which a transfer that begins now can go.
   uint32_t live_rails() const;
 
-  // The primary rail's queue pairs are there, though perhaps not connected.
+  // While they are made.
   void Add(BulkJob* job);
   bool idle() const { return jobs_.empty(); }
+  bool has_chunks_to_post() const { return !ready_.empty(); }
   // Posts no more of it. True: some is in flight, and OnJobOver will follow. False: nothing is, and
   // it is forgotten.
   bool Stop(BulkJob* job);
@@ -108,8 +112,9 @@ class BulkChannel final {
   // must be some; WRITEs wait for Resolve.
   void Drop(uint32_t rail);
   // The puller has dropped the rail, too, and names the writes that it still waits for. All else
-  // that was to go over the rail has arrived, or is not wanted any more.
-  void Resolve(uint32_t rail, absl::Span<const WantedWrite> wanted);
+  // that was to go over the rail has arrived, or is not wanted any more. kInvalidArgument: it has
+  // given back all that they could go over.
+  absl::Status Resolve(uint32_t rail, absl::Span<const WantedWrite> wanted);
 
  private:
   uint64_t ChunkNow() const;

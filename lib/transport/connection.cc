@@ -141,7 +141,10 @@ void Connection::OnBulkUp() {
 
 void Connection::OnLinkLost(const verbs::ConnectionEvent& event) {
   if (event.kind != verbs::ConnectionEvent::Kind::kDisconnected) return Break(ReasonOf(event));
-  if (leaving_.ok()) leaving_ = absl::UnavailableError(absl::StrCat("disconnected: ", event.status.message()));
+  if (leaving_.ok()) {
+    leaving_ = absl::UnavailableError(absl::StrCat("disconnected: ", event.status.message()));
+    for (uint32_t rail = 0; rail < bulk_->shape().rails; ++rail) left_by_[rail] = context_.completions[rail]->ahead();
+  }
   Wake();  // what the peer sent before it left still counts
 }
 
@@ -202,9 +205,12 @@ void Connection::Work() {
     CopyBudget budget;
     return OnTurn(budget);
   }
-  // What the peer sent before it left is taken in first.
+  // What the peer sent before it left is taken in first. Others' completions may go on for ever.
   bool more = false;
-  for (uint32_t rail = 0; rail < bulk_->shape().rails; ++rail) more |= context_.completions[rail]->Drain();
+  for (uint32_t rail = 0; rail < bulk_->shape().rails; ++rail) {
+    SharedCompletions& completions = *context_.completions[rail];
+    more |= completions.Drain() && completions.passed() < left_by_[rail];
+  }
   if (broken()) return;
   more ? Wake() : Break(leaving_);
 }

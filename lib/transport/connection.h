@@ -15,6 +15,7 @@
 // this connection any more.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -62,6 +63,8 @@ class Connection final : private RailLinks::User,
     virtual bool busy() const = 0;
     // Of a puller: transfers that are not eager.
     virtual bool bulk_wanted() const = 0;
+    // Of a puller: the bulk queue pairs do not come up. Stops these transfers.
+    virtual void OnBulkFailed(const absl::Status& status) = 0;
     // It is over. Runs once, in a task of its own, and may drop the connection.
     virtual void OnBroken(const absl::Status& status) = 0;
   };
@@ -83,6 +86,10 @@ class Connection final : private RailLinks::User,
   BulkChannel& bulk() { return *bulk_; }
   // Before a job is added to it, or the owner is asked for what will be one: PrimaryRail::Need.
   absl::Status NeedBulk() { return home_->Need(); }
+  // A transfer that needed it is over.
+  void BulkMoved() {
+    if (!broken()) home_->Moved();
+  }
   const Hello& peer_hello() const { return peer_hello_; }
 
   // Something was added to a channel: work will be done.
@@ -126,6 +133,7 @@ class Connection final : private RailLinks::User,
   // PrimaryRail::Host
   bool bulk_wanted() const override { return user_.bulk_wanted(); }
   void OnBulkUp() override;
+  void OnBulkFailed(const absl::Status& status) override { user_.OnBulkFailed(status); }
   // PrimaryRail::Host and SecondaryRail::Host
   SharedCompletions::User& completions_user() override { return *this; }
   void SayDown(uint32_t rail) override;
@@ -152,6 +160,8 @@ class Connection final : private RailLinks::User,
   State state_ = State::kConnecting;
   Hello peer_hello_;
   absl::Status leaving_;  // why; OK while the peer is there
+  std::array<uint64_t, kMaxRails>
+      left_by_{};  // leaving: of each rail, SharedCompletions::passed when all was passed on
   absl::Status reason_;
 
   // Dropped in this order, see TearDown: links, queue pairs.

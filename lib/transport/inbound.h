@@ -56,6 +56,7 @@ class Inbound final : public Connection::User, public Serve::Host {
   void OnRails(absl::Span<const verbs::Address>) override {}
   std::vector<WantedWrite> WritesWanted() const override { return {}; }
   bool bulk_wanted() const override { return false; }  // the puller decides
+  void OnBulkFailed(const absl::Status& /*status*/) override {}
   bool busy() const override { return !serves_.empty() || !calls_->empty(); }
   void OnBroken(const absl::Status& status) override;
 

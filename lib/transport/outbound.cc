@@ -143,6 +143,13 @@ bool Outbound::bulk_wanted() const {
   return false;
 }
 
+// None of them leaves the table in these calls.
+void Outbound::OnBulkFailed(const absl::Status& status) {
+  for (Pull* pull = pulls_.first(); pull != nullptr; pull = base::NumberedTable<Pull>::Next(pull)) {
+    if (pull->wants_bulk()) pull->OnBulkFailed(status);
+  }
+}
+
 void Outbound::OnBroken(const absl::Status& status) {
   const std::unique_ptr<Outbound> self = keeper_.TakeOut(*this);
   while (!pulls_.empty()) pulls_.first()->OnBroken(status);

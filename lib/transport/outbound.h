@@ -65,6 +65,7 @@ class Outbound final : public Connection::User, public Pull::Host {
   void OnRails(absl::Span<const verbs::Address> rails) override { keeper_.OnRails(*this, rails); }
   std::vector<WantedWrite> WritesWanted() const override;
   bool bulk_wanted() const override;
+  void OnBulkFailed(const absl::Status& status) override;
   bool busy() const override { return !pulls_.empty() || !calls_->empty(); }
   void OnBroken(const absl::Status& status) override;
 

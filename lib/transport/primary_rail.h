@@ -10,6 +10,9 @@
 // owner drops its own and answers with the same: what is asked for later finds the old ones gone.
 // The owner makes its ends when the puller connects, or wants a WRITE, whichever comes first.
 //
+// Where they do not come up, the puller ends the transfers that need them, gives them back, and
+// tries again only after a while: messages and small objects go on.
+//
 // Law: RAIL_DOWN leaves when the queue pairs are gone: nothing moves over them in either direction
 //      any more.
 // Law: while anything is under way over them, they end only with the connection.
@@ -47,6 +50,9 @@ class PrimaryRail final : private RailLinks::User {
     virtual bool bulk_wanted() const = 0;
     // They are there: other rails may be joined.
     virtual void OnBulkUp() = 0;
+    // Of the puller: they do not come up. Ends the transfers that need them, in this call as far as
+    // the bulk channel is concerned.
+    virtual void OnBulkFailed(const absl::Status& status) = 0;
     // What ends the connection.
     virtual void OnLinkLost(const verbs::ConnectionEvent& event) = 0;
     virtual void OnBadHello(const absl::Status& status) = 0;
@@ -59,17 +65,21 @@ class PrimaryRail final : private RailLinks::User {
 
   // Something is to be moved over it now. Requests may be added to the bulk channel from now on, by
   // the puller when the owner has answered what it is asked in this call. An error: the device has
-  // no queue pairs left, and nothing has changed.
+  // no queue pairs left, or they did not come up a moment ago.
   absl::Status Need();
+  // Something was moved over it until now.
+  void Moved() { needed_at_ = context_.loop.Now(); }
   // The owner: the peer asks for one of its queue pairs.
   absl::Status Accept(verbs::ConnectionRequest& request, const Hello& theirs);
   // The peer has said RAIL_DOWN. kInvalidArgument: it cannot say that now.
   absl::Status OnPeerDown(absl::Span<const WantedWrite> wanted);
 
   bool up() const { return state_ == State::kUp; }
-  // The owner: that what was posted comes back, or its peer disconnects, is no reason to end the
-  // connection. The puller is giving the queue pairs back, or the next who uses them sees it.
-  bool may_go() const { return bulk_.side() == BulkChannel::Side::kOwner && bulk_.idle(); }
+  // That what was posted comes back, or at the owner that its peer disconnects, is no reason to end
+  // the connection. The puller is giving the queue pairs back, or the next who uses them sees it.
+  bool may_go() const {
+    return state_ == State::kJoining || (bulk_.side() == BulkChannel::Side::kOwner && bulk_.idle());
+  }
   bool Has(uint32_t queue_pair_number) const { return links_ != nullptr && links_->Has(queue_pair_number); }
 
   // Disconnects, for a connection that is torn down.
@@ -87,6 +97,8 @@ class PrimaryRail final : private RailLinks::User {
 
   absl::Status Prepare();
   absl::Status Join();
+  void GiveUp(const absl::Status& status);
+  void Leave();
   void Drop();
   void OnRest();
   uint32_t rail() const { return bulk_.shape().primary; }
@@ -98,8 +110,9 @@ class PrimaryRail final : private RailLinks::User {
   State state_ = State::kAbsent;
   bool needed_ = false;               // the puller, leaving: to be joined again
   base::Time needed_at_;              // last
+  base::Time rests_until_;            // the puller: they did not come up
   std::unique_ptr<RailLinks> links_;  // while it is there
-  base::Timer timer_;                 // joining: the deadline; the puller, up: whether it is idle
+  base::Timer timer_;                 // joining, leaving: the deadline; the puller, up: whether it is idle
 };
 
 }  // namespace tokamak::transport

@@ -118,7 +118,8 @@ absl::Status Pull::CheckSize(const ObjectSize& actual) const {
 }
 
 absl::Status Pull::OnData(const Header& header) {
-  if (state_ != State::kAsked || asked_ != Protocol::kRead) return OutOfTurn("DATA");
+  const bool can_read = memory_.empty() || host_.connection().bulk().made();
+  if (state_ != State::kAsked || asked_ != Protocol::kRead || !can_read) return OutOfTurn("DATA");
   Enter(State::kMoving);
   Moves();
   moved_by_ = Protocol::kRead;
@@ -282,6 +283,7 @@ void Pull::Finish(absl::Status status) {
   limit_.Cancel();
   read_.Close();
   write_.Revoke();
+  if (wants_bulk()) host_.connection().BulkMoved();
   if (number_ != 0) host_.Unbind(number_, by_write());
   next_ = context_.loop.Post([this] { Conclude(); });
 }
@@ -308,6 +310,7 @@ void Pull::Conclude() {
   report.size = request_.size;
   report.elapsed = context_.loop.Now() - started_;
   report.downgraded = downgraded_;
+  report.heard = host_.connection().heard();
   report.arrived = Arrived();
   const auto by = static_cast<uint32_t>(report.protocol);
   EndpointCounters& counters = context_.counters;

@@ -70,6 +70,8 @@ class Pull final : public BulkJob::Owner {
   void OnBroken(const absl::Status& status);
 
   void Cancel();
+  // The bulk queue pairs, which it needs, do not come up.
+  void OnBulkFailed(const absl::Status& status) { Stop(status); }
 
   void OnJobProgress() override { BulkMoves(); }
   void OnJobOver() override;

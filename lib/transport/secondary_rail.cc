@@ -92,7 +92,7 @@ void SecondaryRail::Drop() {
   if (state_ == State::kAbsent) Rest();
 }
 
-void SecondaryRail::OnPeerDown(absl::Span<const WantedWrite> wanted) {
+absl::Status SecondaryRail::OnPeerDown(absl::Span<const WantedWrite> wanted) {
   switch (state_) {
     case State::kAbsent:
       host_.SayDown(rail_);
@@ -110,8 +110,8 @@ void SecondaryRail::OnPeerDown(absl::Span<const WantedWrite> wanted) {
       Rest();
       break;
   }
-  if (side_ == Side::kOwner) bulk_.Resolve(rail_, wanted);
   host_.Wake();
+  return side_ == Side::kOwner ? bulk_.Resolve(rail_, wanted) : absl::OkStatus();
 }
 
 // Nothing of it is left on either side.

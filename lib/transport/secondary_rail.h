@@ -58,8 +58,9 @@ class SecondaryRail final : private RailLinks::User {
 
   // It does not work any more.
   void Fail(const absl::Status& status);
-  // The peer has said RAIL_DOWN; the owner looks at what the puller still wants.
-  void OnPeerDown(absl::Span<const WantedWrite> wanted);
+  // The peer has said RAIL_DOWN; the owner looks at what the puller still wants. kInvalidArgument: no
+  // honest puller would want it.
+  absl::Status OnPeerDown(absl::Span<const WantedWrite> wanted);
   void OnDeviceEvent(const verbs::DeviceEventInfo& info);
 
   // Disconnects, for a connection that is torn down.

@@ -31,8 +31,7 @@ absl::Status SecondaryRails::OnPeerDown(uint32_t number, absl::Span<const Wanted
   if (rail == nullptr || (bulk_.side() == BulkChannel::Side::kPuller && !wanted.empty())) {
     return absl::InvalidArgumentError(absl::StrCat("RAIL_DOWN of rail ", number));
   }
-  rail->OnPeerDown(wanted);
-  return absl::OkStatus();
+  return rail->OnPeerDown(wanted);
 }
 
 void SecondaryRails::DropLinks() {

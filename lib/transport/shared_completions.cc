@@ -139,6 +139,7 @@ bool SharedCompletions::Drain() {
   while (!more && (next_ < count_ || NextBatch())) {
     while (next_ < count_ && !more) {
       const verbs::Completion completion = batch_[next_++];  // the batch may change meanwhile
+      ++passed_;
       const auto user = users_.find(completion.queue_pair_number);
       if (user == users_.end()) {
         LOG(DFATAL) << device_.name() << " completed a request of queue pair " << completion.queue_pair_number

@@ -90,6 +90,9 @@ class SharedCompletions final {
   // Passes on what is there, within one task's bounds. Returns true when it stopped before the end;
   // then it goes on by itself.
   bool Drain();
+  // How many were passed on; and how many will have been, when all that is there now is among them.
+  uint64_t passed() const { return passed_; }
+  uint64_t ahead() const { return passed_ + (count_ - next_) + depth(); }
 
   size_t queues() const { return queues_.size(); }
   uint32_t reserved() const;  // entries
@@ -125,6 +128,7 @@ class SharedCompletions final {
   size_t next_ = 0;        // of the batch
   size_t count_ = 0;       // in the batch
   size_t next_queue_ = 0;  // to be polled
+  uint64_t passed_ = 0;    // completions
   base::Timer more_;
 };
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "lib/base/random.h"
+#include "lib/transport/limits.h"
 #include "tests/transport/raw_peer.h"
 #include "tests/transport/world.h"
 
@@ -226,6 +227,36 @@ TEST_F(HostileOwnerTest, SilenceEndsWithTheDeadline) {
     EXPECT_EQ(outcome->status.code(), absl::StatusCode::kDeadlineExceeded) << outcome->status;
   }
   world.ExpectClean();
+}
+
+// The puller has given its bulk queue pairs back, and needs them again.
+class LeftOwnerTest : public HostileOwnerTest {
+ protected:
+  std::shared_ptr<Outcome> AskWhileLeaving() {
+    const auto first = Ask(Protocol::kRead);
+    peer.Send(Data());
+    EXPECT_TRUE(world.Finish(first, Seconds(1)));
+    EXPECT_TRUE(first->status.ok()) << first->status;
+    const base::Time ended = world.time.Now();
+    EXPECT_TRUE(world.RunUntil([this] { return peer.Count(MessageKind::kRailDown) == 1; }, kBulkRest * 2));
+    EXPECT_GE(world.time.Now() - ended, kBulkRest);
+    peer.received.clear();
+    return Ask(Protocol::kRead);
+  }
+};
+
+TEST_F(LeftOwnerTest, DataBeforeItsWord) {
+  const auto outcome = AskWhileLeaving();
+  peer.Send(Data());
+  ExpectViolation(outcome);
+}
+
+TEST_F(LeftOwnerTest, NoWordAtAllEndsTheConnection) {
+  request.deadline = Seconds(60);
+  const auto outcome = AskWhileLeaving();
+  ASSERT_TRUE(world.Finish(outcome, kConnectDeadline + Seconds(1)));
+  EXPECT_EQ(outcome->status.code(), absl::StatusCode::kUnavailable) << outcome->status;
+  EXPECT_TRUE(world.RunUntil([&] { return peer.disconnected(); }, Seconds(1)));
 }
 
 // What an owner says of a failure is shown, but may not do harm there.

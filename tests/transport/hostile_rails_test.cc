@@ -81,12 +81,49 @@ class HostilePullersRailsTest : public HostileRailsTest {
   }
 };
 
-TEST_F(HostilePullersRailsTest, ThePrimaryRailCannotGoTwice) {
-  peer.Send(Down(0));
-  ExpectNothing();
-  EXPECT_EQ(peer.Count(MessageKind::kRailDown), 1u);
+TEST_F(HostilePullersRailsTest, ThePrimaryRailCannotGoBeforeItsWrites) {
+  const base::ObjectId id = node.AddObject(1'000'000);
+  Header header = Transfer(1, id, 1'000'000, Protocol::kWrite);
+  header.flags = kProtocolGiven;
+  header.remote = peer.range();
+  peer.Bulk(verbs::Opcode::kSend, {}, 4);  // the greeting
+  peer.Send(header);
   peer.Send(Down(0));
   ExpectViolation();
+}
+
+// A WRITE over both rails, whatever of it is under way when the puller gives both back, and then
+// wants it after all.
+TEST(HostilePullersWritesTest, NothingIsWantedOverQueuePairsThatWereGivenBack) {
+  int violations = 0;
+  for (int delay = 0; delay < 200; delay += 10) {
+    World world;
+    Node& node = world.Add(TwoRails());
+    RawPeer peer(world, 99);
+    peer.hello.rails = 2;
+    peer.Connect(node.service);
+    ASSERT_TRUE(world.RunUntil([&] { return peer.up(); }, Seconds(1)));
+    const RawPeer::Received* rails = peer.Await(MessageKind::kRails);
+    ASSERT_NE(rails, nullptr);
+    peer.Connect((*DecodeRails(rails->body))[1], {2});
+    ASSERT_TRUE(world.RunUntil([&] { return node.endpoint->counters().rails_joined == 1; }, Seconds(1)));
+    peer.Bulk(verbs::Opcode::kSend, {}, 4, 0, 1);
+    peer.Bulk(verbs::Opcode::kSend, {}, 4, 0, 2);
+    world.RunFor(Milliseconds(1));
+    const base::ObjectId id = node.AddObject(1'000'000);
+    Header header = Transfer(1, id, 1'000'000, Protocol::kWrite);
+    header.flags = kProtocolGiven;
+    header.remote = peer.range();
+    header.remote.further = {1, {{{1, peer.range().rkey}}}};
+    peer.Send(header);
+    world.RunFor(base::Microseconds(delay));
+    peer.Send(Down(0));
+    peer.Send(Down(1), EncodeWanted({{1, 0}}));
+    world.RunFor(Seconds(1));
+    violations += static_cast<int>(node.endpoint->counters().protocol_errors);
+    EXPECT_GE(node.endpoint->counters().rail_bytes[1] + node.endpoint->counters().protocol_errors, 1u);
+  }
+  EXPECT_GT(violations, 0);
 }
 
 TEST_F(HostilePullersRailsTest, NothingIsWantedOfAPrimaryRailThatGoes) {

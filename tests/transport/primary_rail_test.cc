@@ -129,15 +129,97 @@ TEST_P(SlowPrimaryRailTest, StayWhileSomethingMoves) {
   EXPECT_EQ(puller_.endpoint->counters().bulk_rested, 0u);
 }
 
-TEST(HostilePrimaryRailTest, APeerThatGivesBackWhatIsNotThereIsDisconnected) {
+// An owner that refuses bulk queue pairs, as one whose device has none left.
+class RefusedPrimaryRailTest : public ::testing::Test {
+ protected:
+  RefusedPrimaryRailTest() : puller_(world_.Add()), owner_(world_, 99) {
+    owner_.refuses_bulk = true;
+    owner_.on_message = [this](const RawPeer::Received& message) {
+      if (message.header.kind == MessageKind::kRailDown) owner_.Send(Plain(MessageKind::kRailDown, 0));
+    };
+    owner_.Listen();
+  }
+  std::shared_ptr<Outcome> Pull(Protocol protocol) {
+    PullRequest request;
+    request.id = base::ObjectId::FromName("x");
+    request.owner = owner_.service();
+    request.size = {kSize, 0};
+    request.protocol = protocol;
+    return puller_.Pull(request);
+  }
+  void ExpectUnavailable(const std::shared_ptr<Outcome>& outcome) {
+    ASSERT_TRUE(world_.Finish(outcome, Seconds(1)));
+    EXPECT_EQ(outcome->status.code(), absl::StatusCode::kUnavailable) << outcome->status;
+    EXPECT_TRUE(outcome->report.heard);
+  }
+
+  static constexpr uint64_t kSize = 100'000;
+  World world_;
+  Node& puller_;
+  RawPeer owner_;
+};
+
+TEST_F(RefusedPrimaryRailTest, OnlyThoseThatNeedItFailAndMessagesGoOn) {
+  absl::optional<absl::Status> answer;
+  const uint8_t question[] = {1};
+  const base::Pending call = puller_.endpoint->Call(owner_.service(), question, Seconds(60),
+                                                    [&](const auto& reply) { answer = reply.status(); });
+  ASSERT_NE(owner_.Await(MessageKind::kCall), nullptr);
+  const uint64_t number = owner_.Await(MessageKind::kCall)->header.transfer;
+  ExpectUnavailable(Pull(Protocol::kRead));
+  world_.RunFor(Milliseconds(100));
+  EXPECT_FALSE(owner_.disconnected());
+  EXPECT_FALSE(answer.has_value());
+  owner_.Send(Plain(MessageKind::kReply, number), {2});
+  ASSERT_TRUE(world_.RunUntil([&] { return answer.has_value(); }, Seconds(1)));
+  EXPECT_TRUE(answer->ok()) << *answer;
+  EXPECT_EQ(puller_.endpoint->counters().connections_lost, 0u);
+  EXPECT_EQ(puller_.endpoint->counters().protocol_errors, 0u);
+}
+
+TEST_F(RefusedPrimaryRailTest, ItIsTriedAgainOnlyAfterAWhile) {
+  ExpectUnavailable(Pull(Protocol::kRead));
+  for (int i = 0; i < 5; ++i) {
+    ExpectUnavailable(Pull(i % 2 == 0 ? Protocol::kWrite : Protocol::kRead));
+    world_.RunFor(Milliseconds(500));
+  }
+  EXPECT_EQ(owner_.bulk_refused, 1);
+  EXPECT_EQ(owner_.Count(MessageKind::kRailDown), 1u);
+  world_.RunFor(kRejoinInterval);
+  owner_.refuses_bulk = false;
+  owner_.received.clear();
+  const auto outcome = Pull(Protocol::kRead);
+  const RawPeer::Received* asked = owner_.Await(MessageKind::kTransfer);
+  ASSERT_NE(asked, nullptr);
+  FillObject(base::ObjectId::FromName("x"), owner_.memory().subspan(0, kSize));
+  Header data = Plain(MessageKind::kData, asked->header.transfer, Protocol::kRead);
+  data.deadline_ms = 5000;
+  data.size = {kSize, 0};
+  data.remote = owner_.range();
+  owner_.Send(data);
+  ASSERT_TRUE(world_.Finish(outcome, Seconds(1)));
+  EXPECT_TRUE(outcome->status.ok() && outcome->right) << outcome->status;
+}
+
+TEST_F(RefusedPrimaryRailTest, AWriteThatCannotComeEndsToo) {
+  const auto outcome = Pull(Protocol::kWrite);
+  ASSERT_TRUE(world_.Finish(outcome, Seconds(2)));  // the owner does not answer its CANCEL
+  EXPECT_EQ(outcome->status.code(), absl::StatusCode::kUnavailable) << outcome->status;
+  world_.ExpectClean();
+}
+
+TEST(HostilePrimaryRailTest, APeerThatGivesBackWhatIsNotThereIsAnswered) {
   World world;
   Node& node = world.Add();
   RawPeer raw(world, 9);
   raw.Connect(node.service, {0});
   world.RunFor(Milliseconds(10));
-  raw.Send(Plain(MessageKind::kRailDown, 0));
-  EXPECT_TRUE(world.RunUntil([&] { return raw.disconnected(); }, Seconds(1)));
-  EXPECT_EQ(node.endpoint->counters().protocol_errors, 1u);
+  for (size_t i = 1; i <= 5; ++i) {
+    raw.Send(Plain(MessageKind::kRailDown, 0));
+    world.RunFor(Milliseconds(1));
+    EXPECT_EQ(raw.Count(MessageKind::kRailDown), i) << "it cannot know whether the node has made its ends";
+  }
+  EXPECT_FALSE(raw.disconnected());
 }
 
 TEST(HostilePrimaryRailTest, ABulkQueuePairOfNoConnectionIsRefused) {

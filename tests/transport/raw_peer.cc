@@ -125,6 +125,10 @@ void RawPeer::Listen() {
         const uint8_t queue = theirs->queue;
         const std::vector<uint8_t> private_data = HelloFor(queue);
         if (hello.version != kProtocolVersion) return request->Reject(private_data);
+        if (refuses_bulk && queue > 0) {
+          ++bulk_refused;
+          return request->Reject({});
+        }
         if (queue == kRailQueue) DropRail();
         verbs::ConnectOptions options;
         options.private_data = private_data;

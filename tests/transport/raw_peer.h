@@ -32,6 +32,9 @@ class RawPeer final {
   void DropRail();
   // Waits to be connected to.
   void Listen();
+  // What it does then to who asks for a bulk queue pair.
+  bool refuses_bulk = false;
+  int bulk_refused = 0;
   verbs::Address service() const;
 
   bool up() const;

@@ -172,6 +172,20 @@ TEST_F(SharedCompletionsTest, EachConnectionGetsItsOwnAndOneTurnForABatch) {
   a_.share.reset(), b_.share.reset();
 }
 
+TEST_F(SharedCompletionsTest, WhatIsThereNowHasBeenPassedOnWhenSoManyHaveThoughOthersGoOn) {
+  Open();
+  a_.Join(*shared_, 7);
+  b_.Join(*shared_, 8);
+  for (uint64_t id = 1; id <= 800; ++id) device_->queue->Complete(id == 700 ? 8 : 7, id);
+  a_.on_completion = [this] { device_->queue->Complete(7, 0); };  // for ever
+  const uint64_t ahead = shared_->ahead();
+  EXPECT_EQ(ahead, SharedCompletions::kFirstDepth);
+  while (shared_->passed() < ahead) ASSERT_TRUE(shared_->Drain());
+  EXPECT_THAT(b_.ids, ElementsAre(700));
+  EXPECT_LE(shared_->passed(), ahead + SharedCompletions::kCompletionsPerTask);
+  a_.share.reset(), b_.share.reset();
+}
+
 TEST_F(SharedCompletionsTest, NothingIsPassedOnForAQueuePairThatWentMeanwhile) {
   Open();
   a_.Join(*shared_, 7);
