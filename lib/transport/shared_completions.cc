@@ -20,7 +20,8 @@ absl::StatusOr<std::unique_ptr<SharedCompletions>> SharedCompletions::Create(ver
   Queue& queue = *shared->queues_[0];
   const absl::Status resized = queue.completions->Resize(std::min(kFirstDepth, most));
   shared->resizable_ = resized.ok();
-  if (!resized.ok() && !absl::IsUnimplemented(resized)) return resized;
+  LOG_IF(WARNING, !resized.ok()) << device.name() << " does not resize completion queues: further ones are opened as "
+                                 << "they are needed: " << resized;
   shared->Arm(queue);
   return shared;
 }

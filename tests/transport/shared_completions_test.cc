@@ -21,17 +21,18 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// What the fake device was asked for.
+// What the fake device was asked for, and what it says to that.
 struct Asked {
   int queues = 0;
   int resizes = 0;
   int polls = 0;
+  absl::Status resized;
 };
 
 class FakeQueue final : public verbs::CompletionQueue {
  public:
-  FakeQueue(uint32_t depth, bool resizable, std::function<void()> event, Asked& asked)
-      : on_event(std::move(event)), depth_(depth), resizable_(resizable), asked_(asked) {}
+  FakeQueue(uint32_t depth, std::function<void()> event, Asked& asked)
+      : on_event(std::move(event)), depth_(depth), asked_(asked) {}
 
   size_t Poll(absl::Span<verbs::Completion> completions) override {
     ++asked_.polls;
@@ -45,8 +46,8 @@ class FakeQueue final : public verbs::CompletionQueue {
   void RequestNotify(bool) override { armed = true; }
   uint32_t depth() const override { return depth_; }
   absl::Status Resize(uint32_t depth) override {
-    if (!resizable_) return absl::UnimplementedError("no such call");
     ++asked_.resizes;
+    if (!asked_.resized.ok()) return asked_.resized;
     depth_ = depth;
     armed = false;
     return absl::OkStatus();
@@ -66,14 +67,14 @@ class FakeQueue final : public verbs::CompletionQueue {
 
  private:
   uint32_t depth_;
-  const bool resizable_;
   Asked& asked_;
 };
 
 class FakeDevice final : public verbs::Device {
  public:
-  FakeDevice(uint32_t max_completions, bool resizable) : resizable_(resizable) {
+  FakeDevice(uint32_t max_completions, absl::Status resized) {
     limits_.max_completions = max_completions;
+    asked.resized = std::move(resized);
   }
   const std::string& name() const override { return name_; }
   const verbs::Limits& limits() const override { return limits_; }
@@ -85,7 +86,7 @@ class FakeDevice final : public verbs::Device {
   absl::StatusOr<std::unique_ptr<verbs::CompletionQueue>> CreateCompletionQueue(
       base::EventLoop&, uint32_t depth, std::function<void()> on_event) override {
     ++asked.queues;
-    auto made = std::make_unique<FakeQueue>(depth, resizable_, std::move(on_event), asked);
+    auto made = std::make_unique<FakeQueue>(depth, std::move(on_event), asked);
     queue = made.get();
     return made;
   }
@@ -97,7 +98,6 @@ class FakeDevice final : public verbs::Device {
 
  private:
   const std::string name_ = "fake0";
-  const bool resizable_;
   verbs::Limits limits_;
   const verbs::Address address_;
 };
@@ -143,9 +143,9 @@ constexpr size_t kLargestCopy = 16384;
 
 class SharedCompletionsTest : public ::testing::Test {
  protected:
-  void Open(uint32_t max_completions = 1 << 20, bool resizable = true) {
+  void Open(uint32_t max_completions = 1 << 20, absl::Status resized = absl::OkStatus()) {
     shared_.reset();
-    device_ = std::make_unique<FakeDevice>(max_completions, resizable);
+    device_ = std::make_unique<FakeDevice>(max_completions, std::move(resized));
     auto shared = SharedCompletions::Create(*device_, loop_, kLargestCopy);
     ASSERT_TRUE(shared.ok()) << shared.status();
     shared_ = *std::move(shared);
@@ -264,8 +264,10 @@ TEST_F(SharedCompletionsTest, OneQueueGrowsWithItsConnectionsAndAPollStaysOne) {
   EXPECT_EQ(shared_->reserved(), 0u);
 }
 
-TEST_F(SharedCompletionsTest, WhereTheDeviceCannotResizeTheQueuesDouble) {
-  Open(1 << 20, false);
+class FixedQueuesTest : public SharedCompletionsTest, public ::testing::WithParamInterface<absl::StatusCode> {};
+
+TEST_P(FixedQueuesTest, WhereTheDeviceCannotResizeTheQueuesDouble) {
+  Open(1 << 20, absl::Status(GetParam(), "as the device says it"));
   std::vector<std::unique_ptr<SharedCompletions::Share>> shares;
   while (shares.size() < kShares) {
     shares.push_back(*shared_->Reserve(kEntries / 2, kEntries / 2));
@@ -275,6 +277,11 @@ TEST_F(SharedCompletionsTest, WhereTheDeviceCannotResizeTheQueuesDouble) {
   EXPECT_EQ(shared_->reserved(), kShares * kEntries);
   EXPECT_LE(shared_->queues(), 10u);
 }
+
+// Drivers differ in how they say so.
+INSTANTIATE_TEST_SUITE_P(Refusals, FixedQueuesTest,
+                         ::testing::Values(absl::StatusCode::kUnimplemented, absl::StatusCode::kInvalidArgument,
+                                           absl::StatusCode::kResourceExhausted));
 
 TEST_F(SharedCompletionsTest, AShareGrowsAndGivesBack) {
   Open(SharedCompletions::kFirstDepth);
@@ -289,8 +296,8 @@ TEST_F(SharedCompletionsTest, AShareGrowsAndGivesBack) {
 }
 
 TEST_F(SharedCompletionsTest, AFullDeviceRefusesAndNamesTheRemedy) {
-  for (const bool resizable : {true, false}) {
-    Open(2048, resizable);
+  for (const absl::Status& resized : {absl::OkStatus(), absl::UnimplementedError("no such call")}) {
+    Open(2048, resized);
     std::vector<std::unique_ptr<SharedCompletions::Share>> shares;
     absl::Status refusal;
     while (refusal.ok()) {
