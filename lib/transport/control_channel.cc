@@ -58,21 +58,20 @@ absl::Status ControlChannel::Open(uint32_t rail, SharedCompletions::User& user) 
   if (!queue_pair.ok()) return queue_pair.status();
   queue_pair_ = *std::move(queue_pair);
   completions_->Bind(*queue_pair_, user);
-  if (absl::Status s = AddReceives(first); !s.ok()) return s;
+  while (window_ < first) {
+    const auto slot = slots_.Take();
+    if (!slot.ok()) return slot.status();
+    AddReceive(*slot);
+  }
   if (absl::Status s = Repost(); !s.ok()) return s;
   credits_.TakeOwed();  // the peer learns of these with the hello
   return absl::OkStatus();
 }
 
-absl::Status ControlChannel::AddReceives(uint32_t count) {
-  for (; count > 0; --count) {
-    const auto slot = slots_.Take();
-    if (!slot.ok()) return slot.status();
-    receive_slots_.push_back(*slot);
-    released_.push_back(*slot);
-    ++window_;
-  }
-  return absl::OkStatus();
+void ControlChannel::AddReceive(uint32_t slot) {
+  receive_slots_.push_back(slot);
+  released_.push_back(slot);
+  ++window_;
 }
 
 void ControlChannel::OnPeerHello(const Hello& peer) {
@@ -285,12 +284,19 @@ absl::Status ControlChannel::Repost() {
   return absl::OkStatus();
 }
 
-// As far as there is memory and room for completions; the peer gets on with less.
+// As far as there is memory and room for completions; the peer gets on with less. It may ask with
+// each message: what there was too little of is not tried again at once.
 void ControlChannel::GrowWindow() {
+  const uint32_t before = window_;
   const uint32_t wanted = std::min(window_ * kGrowth, most_);
   if (wanted == window_ || !completions_->Grow(wanted - window_)) return;
-  ++context_.counters.windows_grown;
-  const absl::Status added = AddReceives(wanted - window_);
+  absl::Status added;
+  while (added.ok() && window_ < wanted) {
+    const auto slot = slots_.TakeSpare();
+    added = slot.status();
+    if (slot.ok()) AddReceive(*slot);
+  }
+  if (window_ > before) ++context_.counters.windows_grown;
   LOG_IF_EVERY_N(WARNING, !added.ok(), 1000) << "a busy connection's window does not grow: " << added;
   completions_->Shrink(wanted - window_);
   credits_.SetOwn(window_);

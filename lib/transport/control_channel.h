@@ -131,7 +131,7 @@ class ControlChannel final {
   void ReturnCredits();
   void Stage(size_t size);
   bool more_waits() const { return !queue_.empty() || !streams_.empty(); }
-  absl::Status AddReceives(uint32_t count);
+  void AddReceive(uint32_t slot);
   void GrowWindow();
   void Flush();
 

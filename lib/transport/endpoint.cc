@@ -51,8 +51,10 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
       if (!completions.ok()) return completions.status();
       context_.completions.push_back(*std::move(completions));
       const uint32_t slot_size = context_.options.slot_size;
-      context_.slots.push_back(std::make_unique<SlotPool>(rail.domain, slot_size, SlotPool::BlockFor(slot_size)));
-      context_.notes.push_back(std::make_unique<SlotPool>(rail.domain, BulkQueue::kNotesSize, kNotesBlock));
+      context_.slots.push_back(
+          std::make_unique<SlotPool>(context_.loop, rail.domain, slot_size, SlotPool::BlockFor(slot_size)));
+      context_.notes.push_back(
+          std::make_unique<SlotPool>(context_.loop, rail.domain, BulkQueue::kNotesSize, kNotesBlock));
     }
     return absl::OkStatus();
   }

@@ -72,12 +72,14 @@ bool SharedCompletions::MakeRoom(Queue& queue, uint32_t entries) {
   const uint64_t depth = queue.completions->depth();
   if (needed <= depth) return true;
   const uint64_t most = device_.limits().max_completions;
-  if (!resizable_ || needed > most) return false;
+  if (!resizable_ || needed > most || resize_rest_.armed()) return false;
   const absl::Status resized =
       queue.completions->Resize(static_cast<uint32_t>(std::min(most, std::max(needed, 2 * depth))));
-  LOG_IF_EVERY_N(WARNING, !resized.ok(), 1000)
-      << "the completion queue of " << device_.name() << " does not grow: " << resized;
-  if (!resized.ok()) return false;
+  if (!resized.ok()) {
+    LOG_EVERY_N(WARNING, 1000) << "the completion queue of " << device_.name() << " does not grow: " << resized;
+    resize_rest_ = loop_.RunAfter(kResizeRest, [] {});
+    return false;
+  }
   Arm(queue);
   more_ = loop_.Post([this] { Drain(); });
   return true;

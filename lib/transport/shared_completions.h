@@ -25,6 +25,7 @@
 #include "absl/status/statusor.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/intrusive_list.h"
+#include "lib/base/time.h"
 #include "lib/transport/copy_budget.h"
 #include "lib/verbs/verbs.h"
 
@@ -37,6 +38,9 @@ class SharedCompletions final {
   // The first queue has this many entries.
   static constexpr uint32_t kFirstDepth = 1024;
   static constexpr size_t kCompletionsPerTask = 1024;
+  // A queue that could not be resized is not tried again before: memory is short for longer than a
+  // message takes, and each try is work for the kernel, on the loop.
+  static constexpr base::Duration kResizeRest = base::Seconds(1);
 
   // A connection. It outlives its shares, and is not dropped between OnCompletion and OnTurn.
   class User {
@@ -130,6 +134,7 @@ class SharedCompletions final {
   size_t next_queue_ = 0;  // to be polled
   uint64_t passed_ = 0;    // completions
   base::Timer more_;
+  base::Timer resize_rest_;  // armed: none is resized
 };
 
 }  // namespace tokamak::transport

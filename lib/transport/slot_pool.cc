@@ -24,6 +24,16 @@ absl::StatusOr<uint32_t> SlotPool::Take() {
   return slot;
 }
 
+absl::StatusOr<uint32_t> SlotPool::TakeSpare() {
+  FindLowest();
+  if (lowest_ == blocks_.size() && register_rest_.armed()) {
+    return absl::ResourceExhaustedError("no further memory could be registered just before");
+  }
+  auto slot = Take();
+  if (!slot.ok()) register_rest_ = loop_.RunAfter(kRegisterRest, [] {});
+  return slot;
+}
+
 void SlotPool::FindLowest() const {
   while (lowest_ < blocks_.size() && (blocks_[lowest_] == nullptr || blocks_[lowest_]->free.empty())) ++lowest_;
 }

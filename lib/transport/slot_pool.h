@@ -14,15 +14,21 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/time.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::transport {
 
 class SlotPool final {
  public:
+  // Between two tries to register memory for TakeSpare, when the first has failed: memory is short
+  // for longer than a message takes, and each try is work for the kernel, on the loop.
+  static constexpr base::Duration kRegisterRest = base::Seconds(1);
+
   // Registers nothing yet. `block`: slots of one region.
-  SlotPool(verbs::ProtectionDomain& domain, uint32_t slot_size, uint32_t block)
-      : domain_(domain), size_(slot_size), block_(block) {}
+  SlotPool(base::EventLoop& loop, verbs::ProtectionDomain& domain, uint32_t slot_size, uint32_t block)
+      : loop_(loop), domain_(domain), size_(slot_size), block_(block) {}
   ~SlotPool();
   SlotPool(const SlotPool&) = delete;
   SlotPool& operator=(const SlotPool&) = delete;
@@ -32,6 +38,8 @@ class SlotPool final {
 
   // A slot, by its number, or why no further memory can be registered.
   absl::StatusOr<uint32_t> Take();
+  // The same for one that can be done without.
+  absl::StatusOr<uint32_t> TakeSpare();
   void Give(uint32_t slot);
 
   // A slot of a lower block is free.
@@ -57,6 +65,7 @@ class SlotPool final {
   absl::Status AddBlock();
   void FindLowest() const;
 
+  base::EventLoop& loop_;
   verbs::ProtectionDomain& domain_;
   const uint32_t size_;
   const uint32_t block_;
@@ -65,6 +74,7 @@ class SlotPool final {
   uint32_t blocks_free_ = 0;   // of which nothing is taken
   mutable size_t lowest_ = 0;  // below, nothing is free
   uint32_t taken_ = 0;
+  base::Timer register_rest_;  // armed: no memory is registered for what can be done without
 };
 
 }  // namespace tokamak::transport

@@ -6,6 +6,11 @@
 namespace tokamak::transport::testing {
 namespace {
 
+struct Hooks {
+  PostSendHook post_send;
+  RegisterHook register_memory;
+};
+
 class PostingQueuePair final : public verbs::QueuePair {
  public:
   PostingQueuePair(std::unique_ptr<verbs::QueuePair> well, const PostSendHook& hook)
@@ -30,11 +35,12 @@ class PostingQueuePair final : public verbs::QueuePair {
 
 class PostingDomain final : public verbs::ProtectionDomain {
  public:
-  PostingDomain(std::unique_ptr<verbs::ProtectionDomain> well, const PostSendHook& hook)
-      : well_(std::move(well)), hook_(hook) {}
+  PostingDomain(std::unique_ptr<verbs::ProtectionDomain> well, const Hooks& hooks)
+      : well_(std::move(well)), hooks_(hooks) {}
 
   absl::StatusOr<std::unique_ptr<verbs::MemoryRegion>> RegisterMemory(absl::Span<uint8_t> memory,
                                                                       verbs::Access access) override {
+    if (absl::Status s = hooks_.register_memory(memory); !s.ok()) return s;
     return well_->RegisterMemory(memory, access);
   }
   absl::StatusOr<std::unique_ptr<verbs::MemoryWindow>> CreateMemoryWindow() override {
@@ -43,7 +49,7 @@ class PostingDomain final : public verbs::ProtectionDomain {
   absl::StatusOr<std::unique_ptr<verbs::QueuePair>> CreateQueuePair(const verbs::QueuePairOptions& options) override {
     auto made = well_->CreateQueuePair(options);
     if (!made.ok()) return made.status();
-    return std::make_unique<PostingQueuePair>(*std::move(made), hook_);
+    return std::make_unique<PostingQueuePair>(*std::move(made), hooks_.post_send);
   }
   absl::StatusOr<std::unique_ptr<verbs::SharedReceiveQueue>> CreateSharedReceiveQueue(uint32_t depth,
                                                                                       uint32_t max_sges) override {
@@ -52,7 +58,7 @@ class PostingDomain final : public verbs::ProtectionDomain {
 
  private:
   const std::unique_ptr<verbs::ProtectionDomain> well_;
-  const PostSendHook& hook_;
+  const Hooks& hooks_;
 };
 
 class PostingRequest final : public verbs::ConnectionRequest {
@@ -73,8 +79,7 @@ class PostingRequest final : public verbs::ConnectionRequest {
 
 class PostingDevice final : public verbs::Device, private verbs::ConnectionManager {
  public:
-  PostingDevice(std::unique_ptr<verbs::Device> well, PostSendHook hook)
-      : well_(std::move(well)), hook_(std::move(hook)) {}
+  PostingDevice(std::unique_ptr<verbs::Device> well, Hooks hooks) : well_(std::move(well)), hooks_(std::move(hooks)) {}
 
   const std::string& name() const override { return well_->name(); }
   const verbs::Limits& limits() const override { return well_->limits(); }
@@ -83,7 +88,7 @@ class PostingDevice final : public verbs::Device, private verbs::ConnectionManag
   absl::StatusOr<std::unique_ptr<verbs::ProtectionDomain>> CreateProtectionDomain() override {
     auto made = well_->CreateProtectionDomain();
     if (!made.ok()) return made.status();
-    return std::make_unique<PostingDomain>(*std::move(made), hook_);
+    return std::make_unique<PostingDomain>(*std::move(made), hooks_);
   }
   absl::StatusOr<std::unique_ptr<verbs::CompletionQueue>> CreateCompletionQueue(
       base::EventLoop& loop, uint32_t depth, std::function<void()> on_event) override {
@@ -111,13 +116,21 @@ class PostingDevice final : public verbs::Device, private verbs::ConnectionManag
   }
 
   const std::unique_ptr<verbs::Device> well_;
-  const PostSendHook hook_;
+  const Hooks hooks_;
 };
 
 }  // namespace
 
 std::unique_ptr<verbs::Device> WithPostSend(std::unique_ptr<verbs::Device> device, PostSendHook hook) {
-  return std::make_unique<PostingDevice>(std::move(device), std::move(hook));
+  return std::make_unique<PostingDevice>(std::move(device),
+                                         Hooks{std::move(hook), [](absl::Span<uint8_t>) { return absl::OkStatus(); }});
+}
+
+std::unique_ptr<verbs::Device> WithRegister(std::unique_ptr<verbs::Device> device, RegisterHook hook) {
+  const auto post = [](verbs::QueuePair& queue_pair, absl::Span<const verbs::SendRequest> requests) {
+    return queue_pair.PostSend(requests);
+  };
+  return std::make_unique<PostingDevice>(std::move(device), Hooks{post, std::move(hook)});
 }
 
 }  // namespace tokamak::transport::testing

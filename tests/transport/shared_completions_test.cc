@@ -295,6 +295,21 @@ TEST_F(SharedCompletionsTest, AShareGrowsAndGivesBack) {
   EXPECT_EQ(shared_->reserved(), 0u);
 }
 
+TEST_F(SharedCompletionsTest, AQueueThatDoesNotGrowIsNotTriedAgainAtOnce) {
+  Open();
+  a_.Join(*shared_, 7, SharedCompletions::kFirstDepth, 1000);
+  device_->asked.resized = absl::ResourceExhaustedError("no memory");
+  EXPECT_FALSE(a_.share->Grow(1));
+  const int asked = device_->asked.resizes;
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(a_.share->Grow(1));
+  EXPECT_EQ(device_->asked.resizes, asked);
+  device_->asked.resized = absl::OkStatus();
+  EXPECT_FALSE(a_.share->Grow(1));
+  scheduler_.RunFor(SharedCompletions::kResizeRest);
+  EXPECT_TRUE(a_.share->Grow(1));
+  a_.share.reset();
+}
+
 TEST_F(SharedCompletionsTest, AFullDeviceRefusesAndNamesTheRemedy) {
   for (const absl::Status& resized : {absl::OkStatus(), absl::UnimplementedError("no such call")}) {
     Open(2048, resized);

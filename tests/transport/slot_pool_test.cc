@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "sim/sim_loop.h"
 
 namespace tokamak::transport {
 namespace {
@@ -37,6 +38,7 @@ class CountingDomain final : public verbs::ProtectionDomain {
 
   absl::StatusOr<std::unique_ptr<verbs::MemoryRegion>> RegisterMemory(absl::Span<uint8_t> memory,
                                                                       verbs::Access) override {
+    ++asked;
     if (regions == most) return absl::ResourceExhaustedError("RLIMIT_MEMLOCK");
     return std::make_unique<Region>(*this, memory, ++last_key_);
   }
@@ -50,6 +52,7 @@ class CountingDomain final : public verbs::ProtectionDomain {
     return absl::UnimplementedError("");
   }
 
+  int asked = 0;
   int regions = 0;
   int most = 1000;
 
@@ -69,8 +72,10 @@ class SlotPoolTest : public ::testing::Test {
   }
 
   static constexpr uint32_t kSize = 512, kBlock = 16;
+  sim::Scheduler scheduler_;
+  sim::SimLoop loop_{scheduler_};
   CountingDomain domain_;
-  SlotPool pool_{domain_, kSize, kBlock};
+  SlotPool pool_{loop_, domain_, kSize, kBlock};
 };
 
 TEST_F(SlotPoolTest, NothingIsRegisteredBeforeTheFirstSlot) {
@@ -119,6 +124,24 @@ TEST_F(SlotPoolTest, WhereNoMoreCanBeRegisteredTheReasonIsSaid) {
   EXPECT_TRUE(absl::IsResourceExhausted(pool_.Take().status()));
   pool_.Give(slots[3]);
   EXPECT_EQ(*pool_.Take(), slots[3]);
+  Give(slots);
+}
+
+TEST_F(SlotPoolTest, WhatCanBeDoneWithoutIsNotTriedAgainAtOnce) {
+  domain_.most = 1;
+  std::vector<uint32_t> slots = Take(kBlock);
+  EXPECT_TRUE(absl::IsResourceExhausted(pool_.TakeSpare().status()));
+  const int asked = domain_.asked;
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(absl::IsResourceExhausted(pool_.TakeSpare().status()));
+  EXPECT_EQ(domain_.asked, asked);
+  EXPECT_FALSE(pool_.Take().ok());
+  EXPECT_EQ(domain_.asked, asked + 1) << "what is needed is tried";
+  pool_.Give(slots.back());
+  slots.back() = *pool_.TakeSpare();  // it is there
+  domain_.most = 2;
+  EXPECT_FALSE(pool_.TakeSpare().ok());
+  scheduler_.RunFor(SlotPool::kRegisterRest);
+  slots.push_back(*pool_.TakeSpare());
   Give(slots);
 }
 

@@ -1,10 +1,12 @@
 // Windows of receives: small for an idle connection, large for a busy one, and back again.
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "lib/transport/hello.h"
 #include "lib/transport/limits.h"
+#include "tests/transport/posting_device.h"
 #include "tests/transport/raw_peer.h"
 #include "tests/transport/world.h"
 
@@ -160,6 +162,43 @@ TEST_F(WindowTest, APeerThatAlwaysAsksForMoreGetsNoMoreThanTheMost) {
   uint64_t granted = 0;
   for (const RawPeer::Received& one : raw.received) granted += one.header.credits;
   EXPECT_LE(granted, node.options.endpoint.receive_slots - kMinFirstSlots + 20u);
+}
+
+TEST_F(WindowTest, WhereMemoryIsShortAPeerThatAlwaysAsksForMoreIsNotTriedForWithEachMessage) {
+  struct Memory {
+    bool scarce = false;
+    int refused = 0;
+  };
+  const auto memory = std::make_shared<Memory>();  // the device outlives this test
+  NodeOptions options;
+  options.endpoint.receive_slots = 512;  // which one block of slots has no room for
+  options.wrap = [memory](std::unique_ptr<verbs::Device> device) {
+    return WithRegister(std::move(device), [memory](absl::Span<uint8_t>) {
+      if (!memory->scarce) return absl::OkStatus();
+      ++memory->refused;
+      return absl::ResourceExhaustedError("no memory");
+    });
+  };
+  Node& node = world_.Add(options);
+  RawPeer raw(world_, 9);
+  raw.Connect(node.service);
+  ASSERT_TRUE(world_.RunUntil([&] { return raw.up(); }, Seconds(1)));
+  memory->scarce = true;
+  const auto ask = [&] {
+    Header header;
+    header.flags = kMoreSlots;
+    raw.Send(header);
+    world_.RunFor(base::Milliseconds(10));
+  };
+  for (int i = 0; i < 20; ++i) ask();
+  EXPECT_EQ(memory->refused, 1);
+  const uint64_t grown = node.endpoint->counters().windows_grown;
+  EXPECT_GT(grown, 0u);
+  world_.RunFor(Seconds(1));
+  ask();
+  EXPECT_EQ(memory->refused, 2);
+  EXPECT_EQ(node.endpoint->counters().windows_grown, grown) << "what has not grown is not counted";
+  EXPECT_FALSE(raw.disconnected());
 }
 
 }  // namespace
