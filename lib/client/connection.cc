@@ -141,8 +141,15 @@ absl::StatusOr<EventsNotification> Connection::NextEvents(Deadline deadline) {
 // ---- sending
 
 absl::Status Connection::Send(absl::Span<const Bytes> frames, Deadline deadline) {
+  const Deadline end = CallDeadline();
   std::unique_lock<std::mutex> lock(mutex_);
-  return SendInTurn(lock, frames, deadline);
+  if (absl::Status s = BeginTurn(lock, deadline); !s.ok()) return s;
+  lock.unlock();
+  const absl::StatusOr<bool> sent = socket_.SendAllOrNone(frames, deadline.remaining(), end.remaining());
+  lock.lock();
+  if (!sent.ok()) Break(sent.status());
+  if (absl::Status s = EndTurn(lock, end); !s.ok()) return s;
+  return *sent ? absl::OkStatus() : TakesNothing();
 }
 
 void Connection::TellAll(std::vector<Bytes> frames) {
@@ -154,12 +161,21 @@ void Connection::TellAll(std::vector<Bytes> frames) {
 // end of the connection.
 absl::Status Connection::SendInTurn(std::unique_lock<std::mutex>& lock, absl::Span<const Bytes> frames,
                                     Deadline deadline) {
+  if (absl::Status s = BeginTurn(lock, deadline); !s.ok()) return s;
+  Write(lock, frames, deadline);
+  return EndTurn(lock, deadline);
+}
+
+absl::Status Connection::BeginTurn(std::unique_lock<std::mutex>& lock, Deadline deadline) {
   const auto free = [this] { return !sending_ || !broken_.ok(); };
   const bool turn = free() || sent_.wait_until(lock, deadline.time(), free);
   if (!broken_.ok()) return broken_;
-  if (!turn) return absl::DeadlineExceededError(absl::StrCat("the daemon at ", path_, " takes no requests"));
+  if (!turn) return TakesNothing();
   sending_ = true;
-  Write(lock, frames, deadline);
+  return absl::OkStatus();
+}
+
+absl::Status Connection::EndTurn(std::unique_lock<std::mutex>& lock, Deadline deadline) {
   while (!unsent_.empty() && broken_.ok()) {
     const std::vector<Bytes> unanswered = std::exchange(unsent_, {});
     Write(lock, unanswered, deadline);
@@ -167,6 +183,10 @@ absl::Status Connection::SendInTurn(std::unique_lock<std::mutex>& lock, absl::Sp
   sending_ = false;
   sent_.notify_one();
   return broken_;
+}
+
+absl::Status Connection::TakesNothing() const {
+  return absl::DeadlineExceededError(absl::StrCat("the daemon at ", path_, " takes no requests"));
 }
 
 void Connection::SendUnanswered(std::unique_lock<std::mutex>& lock, std::vector<Bytes> frames) {

@@ -107,7 +107,9 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // kMaxPendingGets are under way.
   absl::StatusOr<uint64_t> ExpectGet(Inbox& inbox);
 
-  // Sends requests together. kDeadlineExceeded: none was sent. Else as for a call.
+  // Sends requests together. kDeadlineExceeded: none was sent, as the daemon took none by
+  // `deadline`, which may have passed: then nothing is waited for. Those of which it took a part have
+  // the time of a call. Else as for a call.
   absl::Status Send(absl::Span<const Bytes> frames, Deadline deadline);
 
   // All that has come for `inbox`, waiting for the first until `deadline`: then nothing.
@@ -165,6 +167,9 @@ class Connection final : public std::enable_shared_from_this<Connection> {
                                  Bytes otherwise = {});
   void Forget(std::map<uint64_t, Expected>::iterator expected);
   absl::Status SendInTurn(std::unique_lock<std::mutex>& lock, absl::Span<const Bytes> frames, Deadline deadline);
+  absl::Status BeginTurn(std::unique_lock<std::mutex>& lock, Deadline deadline);
+  absl::Status EndTurn(std::unique_lock<std::mutex>& lock, Deadline deadline);
+  absl::Status TakesNothing() const;
   void SendUnanswered(std::unique_lock<std::mutex>& lock, std::vector<Bytes> frames);
   void Write(std::unique_lock<std::mutex>& lock, absl::Span<const Bytes> frames, Deadline deadline);
   void WaitFor(std::unique_lock<std::mutex>& lock, const Inbox& inbox, Deadline deadline);

@@ -6,12 +6,18 @@
 #include "glog/logging.h"
 
 namespace tokamak::client {
+namespace {
+
+// For what must not wait.
+Deadline Now() { return Deadline::After(base::Duration()); }
+
+}  // namespace
 
 Gets::Gets(const Client& client) : connection_(client.connection_) {}
 
 Gets::~Gets() {
   for (auto get = pending_.begin(); get != pending_.end();) GiveUp(get++);
-  if (!pending_.empty()) ReadUntil(Deadline::After(base::Duration())).IgnoreError();
+  if (!pending_.empty()) ReadUntil(Now()).IgnoreError();
   ended_.clear();
   if (!unsent_.empty()) connection_->TellAll(std::move(unsent_));
 }
@@ -21,7 +27,7 @@ absl::StatusOr<uint64_t> Gets::Begin(const base::ObjectId& id, base::Duration ti
   if (absl::IsResourceExhausted(number.status())) {
     // What was cancelled counts until the daemon's word of it has been read.
     if (absl::Status s = Send(); !s.ok()) return s;
-    if (absl::Status s = ReadUntil(Deadline::After(base::Duration())); !s.ok()) return s;
+    if (absl::Status s = ReadUntil(Now()); !s.ok()) return s;
     number = connection_->ExpectGet(inbox_);
   }
   if (!number.ok()) return number.status();
@@ -35,9 +41,11 @@ absl::StatusOr<uint64_t> Gets::Begin(const base::ObjectId& id, base::Duration ti
   return number;
 }
 
-absl::Status Gets::Send() {
+absl::Status Gets::Send() { return SendUntil(connection_->CallDeadline()); }
+
+absl::Status Gets::SendUntil(Deadline deadline) {
   if (unsent_.empty()) return absl::OkStatus();
-  if (absl::Status s = connection_->Send(unsent_, connection_->CallDeadline()); !s.ok()) return s;
+  if (absl::Status s = connection_->Send(unsent_, deadline); !s.ok()) return s;
   unsent_.clear();
   for (const uint64_t number : std::exchange(unsent_gets_, {})) {
     const auto get = pending_.find(number);
@@ -49,8 +57,11 @@ absl::Status Gets::Send() {
 }
 
 absl::StatusOr<Gets::Answer> Gets::Next(base::Duration timeout) {
-  if (absl::Status s = Send(); absl::IsDeadlineExceeded(s)) return s;
   const Deadline deadline = Deadline::After(timeout);
+  const Deadline sent_by = ended_.empty() ? Deadline::Earlier(deadline, connection_->CallDeadline()) : Now();
+  // That nothing was sent does not keep what has ended, or what has come, from the program.
+  const absl::Status sent = SendUntil(sent_by);
+  if (absl::IsDeadlineExceeded(sent) && ended_.empty() && !deadline.passed()) return sent;
   while (ended_.empty()) {
     if (pending_.empty()) return absl::FailedPreconditionError("no get is under way: begin one");
     const bool last = deadline.passed();
@@ -65,8 +76,8 @@ absl::StatusOr<Gets::Answer> Gets::Next(base::Duration timeout) {
 void Gets::Cancel(uint64_t number) {
   const auto get = pending_.find(number);
   if (get != pending_.end()) {
-    if (GiveUp(get)) return;
-    ReadUntil(Deadline::After(base::Duration())).IgnoreError();
+    if (GiveUp(get)) return SendUntil(Now()).IgnoreError();
+    ReadUntil(Now()).IgnoreError();
   }
   const auto ended = std::find_if(ended_.begin(), ended_.end(), [&](const Answer& a) { return a.number == number; });
   if (ended != ended_.end()) ended_.erase(ended);

@@ -202,10 +202,33 @@ absl::Status UnixSocket::Send(absl::Span<const uint8_t> body, absl::Span<const i
 }
 
 absl::Status UnixSocket::SendAll(absl::Span<const std::vector<uint8_t>> bodies, base::Duration deadline) {
+  if (absl::Status s = AddAll(bodies); !s.ok()) return s;
+  return SendQueue(deadline);
+}
+
+absl::StatusOr<bool> UnixSocket::SendAllOrNone(absl::Span<const std::vector<uint8_t>> bodies, base::Duration patience,
+                                               base::Duration deadline) {
+  if (absl::Status s = AddAll(bodies); !s.ok()) return s;
+  const DeadlineClock begin(patience), end(deadline);
+  const size_t size = queue_.bytes();
+  for (;;) {
+    const absl::StatusOr<bool> sent = queue_.Flush(socket_.get());
+    if (!sent.ok() || *sent) return sent;
+    if (queue_.bytes() < size) break;
+    if (!begin.Await(socket_.get(), POLLOUT)) {
+      queue_.Clear();
+      return false;
+    }
+  }
+  if (absl::Status s = SendQueue(end.left()); !s.ok()) return s;
+  return true;
+}
+
+absl::Status UnixSocket::AddAll(absl::Span<const std::vector<uint8_t>> bodies) {
   for (const std::vector<uint8_t>& body : bodies) {
     if (absl::Status s = queue_.Add(body, {}); !s.ok()) return s;
   }
-  return SendQueue(deadline);
+  return absl::OkStatus();
 }
 
 absl::Status UnixSocket::SendQueue(base::Duration deadline) {

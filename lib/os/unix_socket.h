@@ -139,6 +139,9 @@ class UnixSocket final {
   absl::Status Send(absl::Span<const uint8_t> body, base::Duration deadline) { return Send(body, {}, deadline); }
   // The same for several, in one write as far as the socket takes them.
   absl::Status SendAll(absl::Span<const std::vector<uint8_t>> bodies, base::Duration deadline);
+  // The same, or nothing: false where the socket took none of it within `patience`.
+  absl::StatusOr<bool> SendAllOrNone(absl::Span<const std::vector<uint8_t>> bodies, base::Duration patience,
+                                     base::Duration deadline);
 
   // The next frame. kDeadlineExceeded: none was complete; ask again. kUnavailable: the other side
   // ended. kInvalidArgument: it broke the format.
@@ -163,6 +166,7 @@ class UnixSocket final {
 
   explicit UnixSocket(FileDescriptor socket) : socket_(std::move(socket)) {}
 
+  absl::Status AddAll(absl::Span<const std::vector<uint8_t>> bodies);
   absl::Status SendQueue(base::Duration deadline);
   absl::StatusOr<bool> Spin(base::Duration deadline);
 

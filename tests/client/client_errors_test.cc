@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/client/client.h"
+#include "lib/client/gets.h"
 #include "tests/client/fake_daemon.h"
 #include "tests/client/samples.h"
 
@@ -204,6 +205,38 @@ TEST_F(ClogTest, AnObjectWhoseSealIsNotSentIsAborted) {
   Unclog();
   EXPECT_EQ(client.Get(SampleId(1), base::Duration()).status().code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_TRUE(client.Put(SampleId(1), SampleBytes()).ok()) << "the id is free again";
+}
+
+TEST_F(ClogTest, GetsArePolledAndCancelledWithoutWaiting) {
+  Client client = Connect(Impatient());
+  ASSERT_TRUE(client.Put(SampleId(1), SampleBytes()).ok());
+  Gets gets(client);
+  const base::Duration now, long_enough = base::Seconds(60);
+  ASSERT_TRUE(gets.Begin(SampleId(1), long_enough).ok());
+  ASSERT_TRUE(gets.Begin(SampleId(1), long_enough).ok());
+  const uint64_t waiting = *gets.Begin(SampleId(2), long_enough);
+  ASSERT_TRUE(gets.Send().ok());
+  while (daemon_.statistics().pins != 2) std::this_thread::yield();
+  ASSERT_TRUE(client.Contains(SampleId(1)).ok());
+  ASSERT_TRUE(gets.Next(now).ok());
+  ASSERT_EQ(gets.ended(), 1u) << "they came together";
+  Clog(client);
+  ASSERT_TRUE(gets.Begin(SampleId(3), long_enough).ok());  // cannot be sent
+  const absl::StatusOr<Gets::Answer> ended = gets.Next(now);
+  ASSERT_TRUE(ended.ok()) << ended.status();
+  EXPECT_EQ(ended->id, SampleId(1));
+  EXPECT_THAT(gets.Next(now).status().message(), HasSubstr("no get has ended")) << "it has looked";
+  EXPECT_THAT(gets.Next(long_enough).status().message(), HasSubstr("takes no requests")) << "for as long as a call";
+  gets.Cancel(waiting);
+  EXPECT_EQ(gets.pending(), 1u);
+  Unclog();
+  EXPECT_TRUE(client.Put(SampleId(3), SampleBytes()).ok());
+  const absl::StatusOr<Gets::Answer> last = gets.Next(long_enough);
+  ASSERT_TRUE(last.ok()) << last.status();
+  EXPECT_EQ(last->id, SampleId(3));
+  EXPECT_TRUE(last->buffer.ok());
+  EXPECT_EQ(gets.pending(), 0u);
+  EXPECT_EQ(daemon_.statistics().waiting, 0u) << "what was cancelled";
 }
 
 TEST_F(ClogTest, WhatIsDroppedMeanwhileIsAbortedAndReleasedWithoutWaiting) {

@@ -120,6 +120,16 @@ TEST_F(GetsTest, CancelledGetsAreOverAtTheDaemonToo) {
   EXPECT_EQ(pins(), 0u);
 }
 
+TEST_F(GetsTest, TheDaemonHearsOfACancelledGetThoughTheProgramIsIdle) {
+  Gets gets(client_);
+  const uint64_t cancelled = Begin(gets, 1);
+  ASSERT_TRUE(gets.Send().ok());
+  ASSERT_TRUE(daemon_.AwaitGets(1));
+  gets.Cancel(cancelled);
+  Settle();
+  EXPECT_EQ(daemon_.statistics().waiting, 0u);
+}
+
 TEST_F(GetsTest, CancellingAllMakesRoomForAsMany) {
   Gets gets(client_);
   for (int round = 0; round < 2; ++round) {

@@ -355,6 +355,22 @@ TEST_F(UnixSocketTest, SendingToWhoDoesNotReadGivesUpAtItsDeadline) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
 }
 
+TEST_F(UnixSocketTest, WhereASocketTakesNothingNowNothingIsSentAndItStaysGood) {
+  Listen();
+  UnixSocket client = Connect();
+  const std::vector<Bytes> one(1, Bytes(1000));
+  const auto send = [&] { return client.SendAllOrNone(one, base::Duration(), Seconds(60)); };
+  size_t sent = 0;
+  absl::StatusOr<bool> took = send();
+  for (; took.ok() && *took; took = send()) ++sent;
+  ASSERT_TRUE(took.ok()) << took.status();
+  EXPECT_TRUE(RunUntil([&] { return got_.size() == sent; }));
+  took = send();
+  ASSERT_TRUE(took.ok() && *took) << took.status();
+  EXPECT_TRUE(RunUntil([&] { return got_.size() == sent + 1; }));
+  EXPECT_TRUE(ended_.empty());
+}
+
 TEST_F(UnixSocketTest, AFrameThatIsTooLongIsNotSent) {
   Listen();
   UnixSocket client = Connect();
