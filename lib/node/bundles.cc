@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "lib/base/codec.h"
 #include "lib/directory/directory.h"
 
@@ -127,21 +128,25 @@ absl::optional<std::vector<base::ObjectVersion>> Bundles::DecodeRequest(absl::Sp
     if (version.generation == base::kNoGeneration) return absl::nullopt;
   }
   if (!reader.Complete() || versions.empty()) return absl::nullopt;
+  const absl::flat_hash_set<base::ObjectVersion> distinct(versions.begin(), versions.end());
+  if (distinct.size() < versions.size()) return absl::nullopt;
   return versions;
 }
 
 std::vector<uint8_t> Bundles::EncodeAnswer(absl::Span<const base::ObjectVersion> versions, size_t max_size,
-                                           const Contents& contents) {
+                                           const Size& size, const Contents& contents) {
   base::Writer writer;
   writer.Integer(static_cast<uint32_t>(versions.size()));
   size_t left = versions.size() * kObjectOverhead;  // of those that follow, at least
   for (const base::ObjectVersion& version : versions) {
-    const auto here = contents(version);
+    const absl::optional<uint64_t> here = size(version);
     left -= kObjectOverhead;
-    const bool fits = here.has_value() && here->size() <= directory::kMaxBrought &&
-                      writer.size() + kObjectOverhead + here->size() + left <= max_size;
-    writer.Integer<uint8_t>(fits ? 1 : 0);
-    writer.Bytes(fits ? *here : absl::Span<const uint8_t>());
+    const bool fits = here.has_value() && *here <= directory::kMaxBrought &&
+                      writer.size() + kObjectOverhead + *here + left <= max_size;
+    const absl::Span<const uint8_t> bytes = fits ? contents(version) : absl::Span<const uint8_t>();
+    const bool brought = fits && bytes.size() == *here;
+    writer.Integer<uint8_t>(brought ? 1 : 0);
+    writer.Bytes(brought ? bytes : absl::Span<const uint8_t>());
   }
   return writer.Take();
 }

@@ -50,12 +50,16 @@ class Bundles final {
 
   uint64_t sent() const { return sent_; }
 
-  // A peer's request, and the answer to it: `contents` says what is here, and is called once for each
-  // object. Nothing: no request that a peer would send.
+  // A peer's request. Nothing: none that a peer would send, which names each version once.
   static absl::optional<std::vector<base::ObjectVersion>> DecodeRequest(absl::Span<const uint8_t> bytes);
-  using Contents = std::function<absl::optional<absl::Span<const uint8_t>>(const base::ObjectVersion&)>;
+
+  // The answer to it, of at most `max_size` bytes: `size` says how large what is here is, and nothing
+  // where it is not; `contents` is called only for what has room, and has that size, or none where
+  // it may not be brought any more.
+  using Size = std::function<absl::optional<uint64_t>(const base::ObjectVersion&)>;
+  using Contents = std::function<absl::Span<const uint8_t>(const base::ObjectVersion&)>;
   static std::vector<uint8_t> EncodeAnswer(absl::Span<const base::ObjectVersion> versions, size_t max_size,
-                                           const Contents& contents);
+                                           const Size& size, const Contents& contents);
 
  private:
   static constexpr size_t kRequestOverhead = 8, kVersionSize = base::ObjectId::kSize + sizeof(uint64_t);

@@ -105,12 +105,12 @@ absl::Span<const uint8_t> Node::ContentsForPeer(const base::ObjectVersion& versi
   return contents;
 }
 
-absl::optional<absl::Span<const uint8_t>> Node::ContentsInBundle(const base::ObjectVersion& version) {
+absl::optional<uint64_t> Node::SizeInBundle(const base::ObjectVersion& version) const {
   const absl::optional<store::Location> here = store_.Find(version.id);
   const bool has_it = here.has_value() && here->generation == version.generation;
   if (membership_.fenced() || !has_it) return absl::nullopt;
   if (!directory::IsSmallEnoughToBring(here->data_size, here->metadata_size)) return absl::nullopt;
-  return ContentsForPeer(version);
+  return here->data_size + here->metadata_size;
 }
 
 size_t Node::pins_of_peers() const {
@@ -131,8 +131,9 @@ base::Pending Node::HandleObjectCall(absl::Span<const uint8_t> request, const Se
     return nullptr;
   }
   if (const auto versions = Bundles::DecodeRequest(request)) {
-    reply(Bundles::EncodeAnswer(*versions, object_caller_.max_call_size(),
-                                [this](const base::ObjectVersion& one) { return ContentsInBundle(one); }));
+    reply(Bundles::EncodeAnswer(
+        *versions, object_caller_.max_call_size(), [this](const base::ObjectVersion& one) { return SizeInBundle(one); },
+        [this](const base::ObjectVersion& one) { return ContentsForPeer(one); }));
     return nullptr;
   }
   const absl::optional<base::ObjectVersion> version = ObjectDelete::DecodeRequest(request);

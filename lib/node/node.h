@@ -162,7 +162,7 @@ class Node final : public Copies {
   void VouchFor(const VouchedCopies::Request& request, const Services::Reply& reply);
   bool MayBring(const store::Location& here) const;
   base::Duration VouchLifetime(const VouchedCopies::Request& request) const;
-  absl::optional<absl::Span<const uint8_t>> ContentsInBundle(const base::ObjectVersion& version);
+  absl::optional<uint64_t> SizeInBundle(const base::ObjectVersion& version) const;
   base::Pending HandleObjectCall(absl::Span<const uint8_t> request, const Services::Reply& reply);
   base::Pending AnswerSoon(base::Task answer) { return answers_.Add(std::move(answer)); }
   static directory::NodeInfo SelfInfo(const std::vector<EngineLink*>& engines, uint64_t capacity,
