@@ -50,10 +50,7 @@ absl::Status Daemon::Open(const std::function<bool()>& stop_asked) {
   auto clients = ClientServer::Listen(loop_, options_.socket);
   if (!clients.ok()) return clients.status();
   clients_ = *std::move(clients);
-  if (absl::Status status = OpenMemory(); !status.ok()) return status;
-  if (options_.prefault) {
-    if (absl::Status status = TouchMemory(stop_asked); !status.ok()) return status;
-  }
+  if (absl::Status status = OpenMemory(stop_asked); !status.ok()) return status;
   if (absl::Status status = OpenMachine(); !status.ok()) return status;
   return ServeClients();
 }
@@ -78,26 +75,28 @@ absl::Status Daemon::OpenDevices() {
   return absl::OkStatus();
 }
 
-absl::Status Daemon::OpenMemory() {
-  auto store = OpenStoreMemory(options_.memory, options_.huge_pages);
+absl::Status Daemon::OpenMemory(const std::function<bool()>& stop_asked) {
+  TouchMemory touch;
+  if (options_.prefault) touch = [&](const os::SharedMemory& memory) { return Touch(memory, stop_asked); };
+  auto store = OpenStoreMemory(options_.memory, options_.huge_pages, touch);
   if (!store.ok()) return store.status();
   memory_ = std::make_unique<os::SharedMemory>(std::move(store->memory));
   pages_ = std::move(store->pages);
   return absl::OkStatus();
 }
 
-absl::Status Daemon::TouchMemory(const std::function<bool()>& stop_asked) {
+absl::Status Daemon::Touch(const os::SharedMemory& memory, const std::function<bool()>& stop_asked) {
   const base::Time limit = loop_.Now() + kTouchLimit;
   size_t done = 0;
-  while (done < memory_->size() && loop_.Now() < limit) {
+  while (done < memory.size() && loop_.Now() < limit) {
     if (stop_asked()) return absl::CancelledError("stopped while it started");
-    const auto reached = memory_->mapping().Prefault(done, kTouchStep);
+    const auto reached = memory.mapping().Prefault(done, kTouchStep);
     if (!reached.ok()) return reached.status();
     done = *reached;
-    LOG_IF(INFO, done < memory_->size()) << "touching memory: " << base::FormatSize(done) << " of "
-                                         << base::FormatSize(memory_->size());
+    LOG_IF(INFO, done < memory.size()) << "touching memory: " << base::FormatSize(done) << " of "
+                                       << base::FormatSize(memory.size());
   }
-  LOG_IF(WARNING, done < memory_->size()) << "the rest of the memory is touched when it is first used, which is slower";
+  LOG_IF(WARNING, done < memory.size()) << "the rest of the memory is touched when it is first used, which is slower";
   return absl::OkStatus();
 }
 

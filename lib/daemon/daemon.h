@@ -44,8 +44,8 @@ class Daemon final {
   Daemon(os::EpollLoop& loop, const DaemonOptions& options) : loop_(loop), options_(options) {}
   absl::Status Open(const std::function<bool()>& stop_asked);
   absl::Status OpenDevices();
-  absl::Status OpenMemory();
-  absl::Status TouchMemory(const std::function<bool()>& stop_asked);
+  absl::Status OpenMemory(const std::function<bool()>& stop_asked);
+  absl::Status Touch(const os::SharedMemory& memory, const std::function<bool()>& stop_asked);
   absl::Status OpenMachine();
   base::Duration AckTimeout() const;
   absl::Status ServeClients();

@@ -29,33 +29,42 @@ absl::optional<uint64_t> ReadNumber(const std::string& path) {
   return value;
 }
 
-// A control group's bound and those of the groups around it.
-void LowerToGroup(const std::string& root, std::string group, const std::string& file, MemoryLimit* limit) {
+// Of a control group.
+struct GroupFiles {
+  std::string bound;
+  std::vector<std::string> used;  // of the bound: the largest counts; none: all of it is there
+};
+
+uint64_t LargestOf(const std::string& folder, const std::vector<std::string>& files) {
+  uint64_t largest = 0;
+  for (const std::string& file : files) largest = std::max(largest, ReadNumber(folder + file).value_or(0));
+  return largest;
+}
+
+// What a control group's bound leaves, and those of the groups around it.
+void LowerToGroup(const std::string& root, std::string group, const GroupFiles& files, MemoryLimit* limit) {
   for (;;) {
-    const std::string path = absl::StrCat(root, group, "/", file);
-    const absl::optional<uint64_t> bound = ReadNumber(path);
-    if (bound.has_value() && *bound < limit->bytes) *limit = {*bound, absl::StrCat("the control group's ", path)};
+    const std::string folder = absl::StrCat(root, group, "/");
+    if (const absl::optional<uint64_t> bound = ReadNumber(folder + files.bound)) {
+      const uint64_t left = *bound - std::min(*bound, LargestOf(folder, files.used));
+      if (left < limit->bytes) *limit = {left, absl::StrCat("the control group's ", folder, files.bound)};
+    }
     if (group.empty() || group == "/") return;
     group.resize(group.rfind('/'));
   }
 }
 
-// By one file of version 2 and one of version 1, whose controller has a name.
-struct GroupFiles {
-  std::string current;
-  std::string controller;
-  std::string older;
-};
-
-void LowerToGroups(const std::string& root, const GroupFiles& files, MemoryLimit* limit) {
+// By the files of version 2, and by those of version 1, whose controller has a name.
+void LowerToGroups(const std::string& root, const GroupFiles& current, const std::string& controller,
+                   const GroupFiles& older, MemoryLimit* limit) {
   const std::string groups = ReadText(root + "/proc/self/cgroup");
   for (const absl::string_view line : absl::StrSplit(groups, '\n')) {
     const std::vector<absl::string_view> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
     if (parts.size() != 3 || !absl::StartsWith(parts[2], "/")) continue;
     const std::string group(parts[2]);
     const std::string folder = root + "/sys/fs/cgroup";
-    if (parts[1].empty()) LowerToGroup(folder, group, files.current, limit);
-    if (parts[1] == files.controller) LowerToGroup(folder + "/" + files.controller, group, files.older, limit);
+    if (parts[1].empty()) LowerToGroup(folder, group, current, limit);
+    if (parts[1] == controller) LowerToGroup(folder + "/" + controller, group, older, limit);
   }
 }
 
@@ -75,7 +84,8 @@ MemoryLimit OrdinaryMemoryLimit() {
   if (available.has_value()) {
     limit = {(*available + MeminfoValue(meminfo, "SwapFree").value_or(0)) * 1024, "memory and swap that are free"};
   }
-  LowerToGroups("", {"memory.max", "memory", "memory.limit_in_bytes"}, &limit);
+  // What is used of these is mostly files' contents, which give way.
+  LowerToGroups("", {"memory.max", {}}, "memory", {"memory.limit_in_bytes", {}}, &limit);
   return limit;
 }
 
@@ -89,8 +99,11 @@ HugePages FreeHugePages(const std::string& root) {
   // Beyond a group's bound the kernel gives the pages away and ends who touches them, by SIGBUS.
   const std::string prefix = absl::StrCat("hugetlb.", SizeInNames(pages.page_size), ".");
   MemoryLimit limit;
-  LowerToGroups(root, {prefix + "max", "hugetlb", prefix + "limit_in_bytes"}, &limit);
-  pages.free = std::min(pages.free, limit.bytes / pages.page_size);
+  // What others there have mapped and not touched yet counts as used ("rsvd", since Linux 5.7).
+  LowerToGroups(root, {prefix + "max", {prefix + "current", prefix + "rsvd.current"}}, "hugetlb",
+                {prefix + "limit_in_bytes", {prefix + "usage_in_bytes", prefix + "rsvd.usage_in_bytes"}}, &limit);
+  pages.by_group = limit.bytes / pages.page_size < pages.free;
+  if (pages.by_group) pages.free = limit.bytes / pages.page_size;
   return pages;
 }
 

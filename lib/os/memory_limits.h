@@ -25,6 +25,7 @@ MemoryLimit OrdinaryMemoryLimit();
 struct HugePages {
   uint64_t page_size = 0;  // bytes; 0 where the kernel has none
   uint64_t free = 0;       // pages, neither used nor promised to somebody
+  bool by_group = false;   // a control group sets that; mapping keeps no part of its bound
 };
 // `root` stands before /proc and /sys, for tests.
 HugePages FreeHugePages(const std::string& root = "");

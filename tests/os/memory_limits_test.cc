@@ -53,6 +53,38 @@ TEST_F(FreeHugePagesTest, TheOlderControlGroupsCountToo) {
   EXPECT_EQ(Free(), 2u);
 }
 
+TEST_F(FreeHugePagesTest, WhatOthersInTheGroupUseIsNotFree) {
+  Put("proc/self/cgroup", "0::/pods/one\n");
+  Put("sys/fs/cgroup/pods/one/hugetlb.2MB.max", std::to_string(40 << 20) + "\n");
+  EXPECT_EQ(Free(), 20u);
+  EXPECT_TRUE(FreeHugePages(root_.path()).by_group);
+  Put("sys/fs/cgroup/pods/one/hugetlb.2MB.current", std::to_string(6 << 20) + "\n");
+  EXPECT_EQ(Free(), 17u);
+  Put("sys/fs/cgroup/pods/one/hugetlb.2MB.rsvd.current", std::to_string(30 << 20) + "\n");
+  EXPECT_EQ(Free(), 5u) << "mapped, and mostly not touched yet";
+  Put("sys/fs/cgroup/pods/hugetlb.2MB.max", std::to_string(100 << 20) + "\n");
+  Put("sys/fs/cgroup/pods/hugetlb.2MB.current", std::to_string(96 << 20) + "\n");
+  EXPECT_EQ(Free(), 2u) << "the group around it, with other groups in it";
+  Put("sys/fs/cgroup/pods/hugetlb.2MB.current", std::to_string(102 << 20) + "\n");
+  EXPECT_EQ(Free(), 0u) << "the bound was lowered";
+}
+
+TEST_F(FreeHugePagesTest, InOlderControlGroupsToo) {
+  Put("proc/self/cgroup", "7:hugetlb:/docker/x\n3:memory:/docker/x\n");
+  Put("sys/fs/cgroup/hugetlb/docker/x/hugetlb.2MB.limit_in_bytes", std::to_string(40 << 20) + "\n");
+  Put("sys/fs/cgroup/hugetlb/docker/x/hugetlb.2MB.usage_in_bytes", std::to_string(6 << 20) + "\n");
+  EXPECT_EQ(Free(), 17u);
+  Put("sys/fs/cgroup/hugetlb/docker/x/hugetlb.2MB.rsvd.usage_in_bytes", std::to_string(30 << 20) + "\n");
+  EXPECT_EQ(Free(), 5u);
+}
+
+TEST_F(FreeHugePagesTest, ABoundBeyondAllThatAreFreeSetsNothing) {
+  Put("proc/self/cgroup", "0::/pods/one\n");
+  Put("sys/fs/cgroup/pods/one/hugetlb.2MB.max", std::to_string(120 << 20) + "\n");
+  EXPECT_EQ(Free(), 60u);
+  EXPECT_FALSE(FreeHugePages(root_.path()).by_group);
+}
+
 TEST_F(FreeHugePagesTest, AKernelWithoutHasNone) {
   Put("proc/meminfo", "MemTotal: 1000 kB\n");
   EXPECT_EQ(FreeHugePages(root_.path()).page_size, 0u);
