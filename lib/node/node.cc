@@ -120,6 +120,7 @@ size_t Node::pins_of_peers() const {
 }
 
 base::Pending Node::HandleObjectCall(absl::Span<const uint8_t> request, const Services::Reply& reply) {
+  membership_.EndOverdue();
   if (const auto keep = Evacuation::DecodeRequest(request)) return KeepFor(*keep, reply);
   if (const auto copy = VouchedCopies::DecodeRequest(request)) {
     if (copy->node.has_value()) {
@@ -154,7 +155,6 @@ base::Pending Node::HandleObjectCall(absl::Span<const uint8_t> request, const Se
 // deletion reach the peer.
 void Node::VouchFor(const VouchedCopies::Request& request, const Services::Reply& reply) {
   const auto refuse = [&reply] { reply(VouchedCopies::EncodeAnswer(absl::nullopt)); };
-  membership_.EndOverdue();
   const absl::optional<store::Location> here = store_.Find(request.version.id);
   const bool has_it = here.has_value() && here->generation == request.version.generation;
   const absl::optional<base::Time> until = membership_.DeletionsReachUntil(request.version);
