@@ -284,21 +284,26 @@ absl::Status ControlChannel::Repost() {
   return absl::OkStatus();
 }
 
-// As far as there is memory and room for completions; the peer gets on with less. It may ask with
-// each message: what there was too little of is not tried again at once.
+// Where there is memory and room for completions; the peer gets on with less. It may ask with each
+// message: what there was too little of is not tried again at once. The last slots are left to
+// messages that leave, without which the connection ends.
 void ControlChannel::GrowWindow() {
-  const uint32_t before = window_;
   const uint32_t wanted = std::min(window_ * kGrowth, most_);
   if (wanted == window_ || !completions_->Grow(wanted - window_)) return;
-  absl::Status added;
-  while (added.ok() && window_ < wanted) {
+  std::vector<uint32_t> slots;
+  while (slots.size() < wanted - window_) {
     const auto slot = slots_.TakeSpare();
-    added = slot.status();
-    if (slot.ok()) AddReceive(*slot);
+    if (slot.ok()) {
+      slots.push_back(*slot);
+      continue;
+    }
+    LOG_EVERY_N(WARNING, 1000) << "a busy connection's window does not grow: " << slot.status();
+    for (const uint32_t one : slots) slots_.Give(one);
+    completions_->Shrink(wanted - window_);
+    return;
   }
-  if (window_ > before) ++context_.counters.windows_grown;
-  LOG_IF_EVERY_N(WARNING, !added.ok(), 1000) << "a busy connection's window does not grow: " << added;
-  completions_->Shrink(wanted - window_);
+  for (const uint32_t slot : slots) AddReceive(slot);
+  ++context_.counters.windows_grown;
   credits_.SetOwn(window_);
 }
 

@@ -86,7 +86,7 @@ TEST_F(ClientCallsTest, WhoSpinsSleepsInTheEnd) {
   spinning.spin = base::Milliseconds(1);
   Client client = *Client::Connect(daemon_.path(), spinning);
   calls = Calls();
-  EXPECT_FALSE(client.Get(SampleId(7), base::Seconds(2)).ok());
+  EXPECT_FALSE(client.Get(SampleId(7), base::Milliseconds(300)).ok());
   EXPECT_EQ(calls.waits, 1);
 }
 

@@ -136,6 +136,7 @@ TEST_F(PeersTest, AfterAFailureOfItsEnginesForBulkTheseRest) {
   scheduler_.RunFor(options_.first_back_off);
   peers_->Begin("b");
   peers_->RestBulk("b");
+  peers_->Ended("b", End::kFailed);
   EXPECT_EQ(peers_->UseOf("b"), Use::kShunned);
   EXPECT_TRUE(peers_->BulkRests(*peers_->Find("b")));
   scheduler_.RunFor(options_.bulk_rest);

@@ -81,24 +81,15 @@ class HostilePullersRailsTest : public HostileRailsTest {
   }
 };
 
-TEST_F(HostilePullersRailsTest, ThePrimaryRailCannotGoBeforeItsWrites) {
-  const base::ObjectId id = node.AddObject(1'000'000);
-  Header header = Transfer(1, id, 1'000'000, Protocol::kWrite);
-  header.flags = kProtocolGiven;
-  header.remote = peer.range();
-  peer.Bulk(verbs::Opcode::kSend, {}, 4);  // the greeting
-  peer.Send(header);
-  peer.Send(Down(0));
-  ExpectViolation();
-}
-
 // A WRITE over both rails, whatever of it is under way when the puller gives both back, and then
 // wants it after all.
 TEST(HostilePullersWritesTest, NothingIsWantedOverQueuePairsThatWereGivenBack) {
   int violations = 0;
   for (int delay = 0; delay < 200; delay += 10) {
     World world;
-    Node& node = world.Add(TwoRails());
+    NodeOptions options = TwoRails();
+    options.endpoint.chunk_size = 16 << 10;
+    Node& node = world.Add(options);
     RawPeer peer(world, 99);
     peer.hello.rails = 2;
     peer.Connect(node.service);
@@ -121,7 +112,6 @@ TEST(HostilePullersWritesTest, NothingIsWantedOverQueuePairsThatWereGivenBack) {
     peer.Send(Down(1), EncodeWanted({{1, 0}}));
     world.RunFor(Seconds(1));
     violations += static_cast<int>(node.endpoint->counters().protocol_errors);
-    EXPECT_GE(node.endpoint->counters().rail_bytes[1] + node.endpoint->counters().protocol_errors, 1u);
   }
   EXPECT_GT(violations, 0);
 }
@@ -273,6 +263,9 @@ TEST_F(HostileOwnersRailsTest, AKeyOfARailThatTheConnectionLacks) {
 
 TEST_F(HostileOwnersRailsTest, RailsWhereNobodyIsCostNothingButTries) {
   Ask();
+  peer.on_message = [this](const RawPeer::Received& message) {
+    if (message.header.kind == MessageKind::kRailDown && message.header.rail == 0) peer.Send(Down(0));
+  };
   peer.Send(RailsMessage(), EncodeRails({peer.service(), *verbs::Address::Parse("10.0.9.9:7000")}));
   peer.Send(DataWithKeyOf(1));
   ASSERT_TRUE(world.Finish(outcome, Milliseconds(100)));
