@@ -1,7 +1,9 @@
 #include "sim/costs/costed_device.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace tokamak::sim {
 namespace {
@@ -29,33 +31,6 @@ class CostedCompletions final : public verbs::CompletionQueue {
   const base::Duration each_;
 };
 
-class CostedQueuePair final : public verbs::QueuePair {
- public:
-  CostedQueuePair(std::unique_ptr<verbs::QueuePair> free, base::EventLoop& loop, base::Duration each)
-      : free_(std::move(free)), loop_(loop), each_(each) {}
-
-  verbs::QueuePair& free() { return *free_; }
-
-  uint32_t number() const override { return free_->number(); }
-  verbs::QueuePairState state() const override { return free_->state(); }
-  verbs::PostResult PostSend(absl::Span<const verbs::SendRequest> requests) override {
-    loop_.Spend(each_ * static_cast<int64_t>(requests.size()));
-    return free_->PostSend(requests);
-  }
-  verbs::PostResult PostReceive(absl::Span<const verbs::ReceiveRequest> requests) override {
-    loop_.Spend(each_ * static_cast<int64_t>(requests.size()));
-    return free_->PostReceive(requests);
-  }
-  absl::Status Modify(verbs::QueuePairState state, const verbs::QueuePairAttributes& attributes) override {
-    return free_->Modify(state, attributes);
-  }
-
- private:
-  const std::unique_ptr<verbs::QueuePair> free_;
-  base::EventLoop& loop_;
-  const base::Duration each_;
-};
-
 // What all parts of a device need that are not of one loop.
 struct Host {
   HostCosts costs;
@@ -74,6 +49,8 @@ class CostedRegion final : public verbs::MemoryRegion {
     host_->Spend(host_->costs.deregistration + host_->costs.deregistration_page * Pages(*free_));
   }
 
+  verbs::MemoryRegion& free() { return *free_; }
+
   uint8_t* address() const override { return free_->address(); }
   uint64_t length() const override { return free_->length(); }
   uint32_t lkey() const override { return free_->lkey(); }
@@ -87,6 +64,46 @@ class CostedRegion final : public verbs::MemoryRegion {
  private:
   const std::unique_ptr<verbs::MemoryRegion> free_;
   const std::shared_ptr<const Host> host_;
+};
+
+class CostedQueuePair final : public verbs::QueuePair {
+ public:
+  CostedQueuePair(std::unique_ptr<verbs::QueuePair> free, base::EventLoop& loop, base::Duration each)
+      : free_(std::move(free)), loop_(loop), each_(each) {}
+
+  verbs::QueuePair& free() { return *free_; }
+
+  uint32_t number() const override { return free_->number(); }
+  verbs::QueuePairState state() const override { return free_->state(); }
+  verbs::PostResult PostSend(absl::Span<const verbs::SendRequest> requests) override {
+    loop_.Spend(each_ * static_cast<int64_t>(requests.size()));
+    const bool binds = std::any_of(requests.begin(), requests.end(), [](const verbs::SendRequest& request) {
+      return request.opcode == verbs::Opcode::kBindWindow;
+    });
+    return binds ? PostBinds(requests) : free_->PostSend(requests);
+  }
+  verbs::PostResult PostReceive(absl::Span<const verbs::ReceiveRequest> requests) override {
+    loop_.Spend(each_ * static_cast<int64_t>(requests.size()));
+    return free_->PostReceive(requests);
+  }
+  absl::Status Modify(verbs::QueuePairState state, const verbs::QueuePairAttributes& attributes) override {
+    return free_->Modify(state, attributes);
+  }
+
+ private:
+  // The NIC below knows its own regions only.
+  verbs::PostResult PostBinds(absl::Span<const verbs::SendRequest> requests) {
+    std::vector<verbs::SendRequest> below(requests.begin(), requests.end());
+    for (verbs::SendRequest& request : below) {
+      if (request.opcode != verbs::Opcode::kBindWindow) continue;
+      request.bind.region = &static_cast<CostedRegion&>(*request.bind.region).free();
+    }
+    return free_->PostSend(below);
+  }
+
+  const std::unique_ptr<verbs::QueuePair> free_;
+  base::EventLoop& loop_;
+  const base::Duration each_;
 };
 
 class CostedDomain final : public verbs::ProtectionDomain {
