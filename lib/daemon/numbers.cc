@@ -81,6 +81,8 @@ void AddEngineNumbers(size_t engine, size_t rails, const transport::EndpointCoun
   add("bulk_rested_total", counters.bulk_rested);
   add("rails_joined_total", counters.rails_joined);
   add("rails_lost_total", counters.rails_lost);
+  add("windows_bound_total", counters.windows_bound);
+  add("regions_registered_total", counters.regions_registered);
   for (size_t rail = 0; rail < rails; ++rail) {
     add(absl::StrCat("rail", rail, "_bytes_total").c_str(), counters.rail_bytes[rail]);
   }

@@ -93,6 +93,15 @@ void BulkChannel::Add(BulkJob* job) {
   ready_.PushBack(job);
 }
 
+BulkQueue* BulkChannel::QueueForWindows(uint32_t rail) {
+  if (shape_.each != 1 || !Has(rail) || !queues_[rail]->open()) return nullptr;
+  return queues_[rail].get();
+}
+
+void BulkChannel::OnBindFailed(uint32_t q, uint32_t entry) {
+  if (queues_[q]->Binds(entry)) context_.windows[RailOfQueue(q)]->GiveUp();
+}
+
 bool BulkChannel::Stop(BulkJob* job) {
   job->stopped = true;
   if (ready_.Listed(job)) ready_.Remove(job);
@@ -103,6 +112,9 @@ bool BulkChannel::Stop(BulkJob* job) {
 
 BulkChannel::Trouble BulkChannel::Pump() {
   if (!enabled_) return {};
+  for (const std::unique_ptr<BulkQueue>& queue : queues_) {
+    if (queue != nullptr) queue->StageWindows();
+  }
   for (bool progress = true; progress && AnyRoom();) {
     progress = false;
     // A pass ends where the room ends, so that the next one starts with the job that did not come
@@ -171,6 +183,7 @@ void BulkChannel::Post(BulkJob* job, uint32_t s) {
 absl::Status BulkChannel::OnSent(uint32_t q, uint32_t entry) {
   auto posted = queues_[q]->OnSent(entry);
   if (!posted.ok()) return posted.status();
+  if (posted->window != nullptr) posted->window->OnDone();
   BulkJob* job = posted->job;
   if (job == nullptr) return absl::OkStatus();
   Share& share = job->shares[posted->share];
@@ -229,6 +242,9 @@ void BulkChannel::Drop(uint32_t rail) {
   }
   for (BulkJob* job = jobs_.first(); job != nullptr;
        job = base::IntrusiveList<BulkJob, &BulkJob::all_link>::Next(job)) {
+    // A window of the puller's has gone with its queue pair: when the rail is there again, its key
+    // opens nothing.
+    if (side_ == Side::kOwner && rail != shape_.primary) job->rails &= ~(1u << rail);
     for (uint32_t s = 0; s < job->share_count && !job->stopped; ++s) {
       Share& share = job->shares[s];
       if (RailOfQueue(share.queue) == rail && share.state == Share::State::kOpen) DropShare(job, &share);

@@ -88,6 +88,12 @@ class BulkChannel final {
   void Add(BulkJob* job);
   bool idle() const { return jobs_.empty(); }
   bool has_chunks_to_post() const { return !ready_.empty(); }
+  // Where windows can be bound for what the peer WRITEs over a rail, see write_target.h. Null:
+  // not now, or not with this shape.
+  BulkQueue* QueueForWindows(uint32_t rail);
+  // A request failed that was to bind a window.
+  void OnBindFailed(uint32_t q, uint32_t entry);
+
   // Posts no more of it. True: some is in flight, and OnJobOver will follow. False: nothing is, and
   // it is forgotten.
   bool Stop(BulkJob* job);

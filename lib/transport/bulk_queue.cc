@@ -28,6 +28,8 @@ BulkQueue::BulkQueue(const Rail& rail, SlotPool& notes, uint32_t slot, Side side
 BulkQueue::~BulkQueue() {
   queue_pair_.reset();
   notes_.Give(slot_);
+  while (!asking_.empty()) asking_.PopFront();
+  while (!windows_.empty()) windows_.PopFront()->OnQueueGone();
 }
 
 verbs::Sge BulkQueue::NoteAt(uint32_t index) const {
@@ -59,17 +61,21 @@ void BulkQueue::OnPeerHello(const Hello& peer, uint32_t reads) {
   window_ = side_ == Side::kPuller ? std::min({uint32_t{peer.reads_served}, reads, kDepth}) : kWritesInFlight;
 }
 
-verbs::SendRequest& BulkQueue::Stage(BulkJob* job, uint32_t share, const verbs::Sge& piece) {
-  if (staged_count_ == kPostBatch) Flush().IgnoreError();  // it is kept
+verbs::SendRequest& BulkQueue::Take(const Posted& posted) {
+  if (staged_count_ == kPostBatch) Post();
   const uint32_t entry = ring_.Take();
-  posted_[entry] = {job, share, piece.length};
-  pieces_[staged_count_] = piece;
-  verbs::SendRequest& request = staged_[staged_count_];
+  posted_[entry] = posted;
+  verbs::SendRequest& request = staged_[staged_count_++];
   request = {};
   request.id = RequestId{queue(), false, entry}.Pack();
   request.flags = verbs::kSignaled;
-  request.sges = absl::MakeConstSpan(&pieces_[staged_count_], 1);
-  ++staged_count_;
+  return request;
+}
+
+verbs::SendRequest& BulkQueue::Stage(BulkJob* job, uint32_t share, const verbs::Sge& piece) {
+  verbs::SendRequest& request = Take({job, share, piece.length});
+  pieces_[staged_count_ - 1] = piece;
+  request.sges = absl::MakeConstSpan(&pieces_[staged_count_ - 1], 1);
   return request;
 }
 
@@ -81,12 +87,38 @@ void BulkQueue::StageNote(BulkJob* job, uint32_t share, uint32_t value) {
   if (max_inline_ >= kNoteSize) request.flags = request.flags | verbs::kInline;
 }
 
+// What a pull waits for goes before what moves bytes: it is done at once.
+void BulkQueue::StageWindows() {
+  while (open_ && !asking_.empty() && !ring_.full()) {
+    Window* const window = asking_.PopFront();
+    window->Prepare(&Take({nullptr, 0, 0, window}));
+    window->OnPosted();
+  }
+}
+
 absl::Status BulkQueue::Flush() {
-  if (staged_count_ == 0) return post_status_;
+  Post();
+  return post_status_;
+}
+
+void BulkQueue::Post() {
+  if (staged_count_ == 0) return;
   const verbs::PostResult result = queue_pair_->PostSend(absl::MakeConstSpan(staged_.data(), staged_count_));
   staged_count_ = 0;
   if (!result.ok()) post_status_ = result.status;
-  return post_status_;
+}
+
+// Whether what it asked for has left or not.
+void BulkQueue::ForgetWindow(Window* window) {
+  windows_.Remove(window);
+  if (asking_.Listed(window)) asking_.Remove(window);
+  for (Posted& posted : posted_) {
+    if (posted.window == window) posted.window = nullptr;
+  }
+}
+
+bool BulkQueue::Binds(uint32_t entry) const {
+  return entry < posted_.size() && posted_[entry].window != nullptr && !posted_[entry].window->closing();
 }
 
 absl::StatusOr<BulkQueue::Posted> BulkQueue::OnSent(uint32_t entry) {
@@ -99,6 +131,7 @@ absl::StatusOr<BulkQueue::Posted> BulkQueue::OnSent(uint32_t entry) {
 absl::StatusOr<uint32_t> BulkQueue::OnReceived(uint32_t entry, const verbs::Completion& completion) {
   drained_.push_back(entry);
   --receives_posted_;
+  if (completion.has_invalidated) return absl::InvalidArgumentError("a note that takes back a key");
   if (completion.has_immediate) return completion.immediate;
   if (completion.byte_count != kNoteSize) {
     return absl::InvalidArgumentError(absl::StrCat("a note of ", completion.byte_count, " bytes"));

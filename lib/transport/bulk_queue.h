@@ -1,5 +1,5 @@
-// BulkQueue is one bulk queue pair: its requests in flight, and the notes that leave and
-// come on it.
+// BulkQueue is one bulk queue pair: its requests in flight, the notes that leave and come on it, and
+// the windows that are open to its peer.
 #pragma once
 
 #include <array>
@@ -16,6 +16,7 @@
 #include "lib/transport/shared_completions.h"
 #include "lib/transport/slot_pool.h"
 #include "lib/transport/slots.h"
+#include "lib/transport/window.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::transport {
@@ -32,12 +33,13 @@ class BulkQueue final {
   static constexpr uint32_t kNotesSize = (kDepth + kNotes) * kNoteSize;
   static_assert(kWritesInFlight + 1 < kDepth, "a window of writes and their notes fit the queue");
 
-  // A request that was posted: `bytes` of a share of a job, or a note (0 bytes). Without a
-  // job: a greeting.
+  // A request that was posted: `bytes` of a share of a job, or a note (0 bytes), or a window's.
+  // Without any of them: a greeting, or that of a window that was dropped.
   struct Posted {
     BulkJob* job = nullptr;
     uint32_t share = 0;
     uint32_t bytes = 0;
+    Window* window = nullptr;
   };
 
   // Makes the queue pair and posts its receives. `number` is the connection's for it, from 0 on.
@@ -63,6 +65,8 @@ class BulkQueue final {
   // its completion lets the next one go.
   verbs::SendRequest& Stage(BulkJob* job, uint32_t share, const verbs::Sge& piece);
   void StageNote(BulkJob* job, uint32_t share, uint32_t value);
+  // What windows ask for, as far as there is room.
+  void StageWindows();
   // Errors: what the device refused, now or before.
   absl::Status Flush();
 
@@ -71,6 +75,16 @@ class BulkQueue final {
   // A note came; its receive is posted again by Repost.
   absl::StatusOr<uint32_t> OnReceived(uint32_t entry, const verbs::Completion& completion);
   absl::Status Repost();
+
+  // ---- windows
+
+  // Until it is forgotten, or is told that the queue pair is gone.
+  void AddWindow(Window* window) { windows_.PushBack(window); }
+  void ForgetWindow(Window* window);
+  // It has a request, which leaves with StageWindows.
+  void Ask(Window* window) { asking_.PushBack(window); }
+  // Whether a request is one to bind a window.
+  bool Binds(uint32_t entry) const;
 
   // ---- dropping out
 
@@ -98,6 +112,8 @@ class BulkQueue final {
   verbs::Sge Sent(uint32_t entry) const { return NoteAt(entry); }
   verbs::Sge Received(uint32_t entry) const { return NoteAt(kDepth + entry); }
   absl::Status MakeQueuePair(const Rail& rail, SharedCompletions& completions, SharedCompletions::User& user);
+  verbs::SendRequest& Take(const Posted& posted);
+  void Post();
   uint8_t queue() const { return static_cast<uint8_t>(number_ + 1); }  // of RequestId
 
   const Side side_;
@@ -109,6 +125,8 @@ class BulkQueue final {
   std::unique_ptr<verbs::QueuePair> queue_pair_;  // after its completions: dropped before them
   SendRing ring_{kDepth};
   std::array<Posted, kDepth> posted_ = {};  // of the entries that are taken
+  base::IntrusiveList<Window, &Window::link> windows_;
+  base::IntrusiveList<Window, &Window::asking_link> asking_;
   std::vector<uint32_t> drained_;
   uint32_t receives_posted_ = 0;
   std::array<verbs::SendRequest, kPostBatch> staged_;

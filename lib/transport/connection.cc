@@ -295,6 +295,7 @@ void Connection::HandleError(const RequestId& id, const verbs::Completion& compl
                                           id.receive ? "receive: " : "request: ", verbs::ToString(completion.status)));
   if (id.queue > 0) {
     const uint32_t q = id.queue - 1u;
+    if (completion.status == verbs::CompletionStatus::kWindowBind) bulk_->OnBindFailed(q, id.entry);
     if (SecondaryRail* rail = rails_->Find(bulk_->RailOfQueue(q))) {
       bulk_->OnFlushed(q, id.receive, id.entry);
       return rail->Fail(status);

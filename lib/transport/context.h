@@ -18,6 +18,7 @@
 #include "lib/transport/rail.h"
 #include "lib/transport/shared_completions.h"
 #include "lib/transport/slot_pool.h"
+#include "lib/transport/window_pool.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::transport {
@@ -50,6 +51,8 @@ struct Context {
   std::vector<std::unique_ptr<SharedCompletions>> completions = {};
   std::vector<std::unique_ptr<SlotPool>> slots = {};  // of messages
   std::vector<std::unique_ptr<SlotPool>> notes = {};  // BulkQueue::kNotesSize bytes for each bulk queue pair
+
+  std::vector<std::unique_ptr<WindowPool>> windows = {};
 
   absl::flat_hash_map<PullId, Pull*> pulls = {};  // alive; never visited in its own order
   PullId next_pull = 1;

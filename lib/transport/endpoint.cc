@@ -16,6 +16,7 @@
 #include "lib/transport/inbound.h"
 #include "lib/transport/message.h"
 #include "lib/transport/outbound.h"
+#include "lib/transport/window_pool.h"
 
 namespace tokamak::transport {
 namespace {
@@ -55,6 +56,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
           std::make_unique<SlotPool>(context_.loop, rail.domain, slot_size, SlotPool::BlockFor(slot_size)));
       context_.notes.push_back(
           std::make_unique<SlotPool>(context_.loop, rail.domain, BulkQueue::kNotesSize, kNotesBlock));
+      context_.windows.push_back(std::make_unique<WindowPool>(rail));
     }
     return absl::OkStatus();
   }
@@ -140,6 +142,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
     }
     for (const auto& notes : context_.notes) use.registered_bytes += notes->registered();
     for (const auto& completions : context_.completions) use.completions += completions->reserved();
+    for (const auto& windows : context_.windows) use.memory_windows += windows->windows();
     return use;
   }
 

@@ -57,12 +57,14 @@ struct EndpointCounters {
   base::Counter credit_stalls;  // a message waited for the peer's slots
   base::Counter windows_grown;  // of receives, for a peer whose messages waited
   base::Counter connections_opened, connections_lost;
-  base::Counter requesters_gone;  // peers that gave up while we answered their request for a queue pair
-  base::Counter protocol_errors;  // protocol violations of peers; the connection is closed
-  base::Counter bulk_connected;   // a connection's queue pairs on its primary rail, each time
-  base::Counter bulk_rested;      // given back when nothing large was moved
-  base::Counter rails_joined;     // beside the primary rail of a connection, each time
-  base::Counter rails_lost;       // of these; transfers went on without them
+  base::Counter requesters_gone;     // peers that gave up while we answered their request for a queue pair
+  base::Counter protocol_errors;     // protocol violations of peers; the connection is closed
+  base::Counter bulk_connected;      // a connection's queue pairs on its primary rail, each time
+  base::Counter bulk_rested;         // given back when nothing large was moved
+  base::Counter rails_joined;        // beside the primary rail of a connection, each time
+  base::Counter rails_lost;          // of these; transfers went on without them
+  base::Counter windows_bound;       // memory windows, for what peers write
+  base::Counter regions_registered;  // by transfers, for themselves
   // READ by pulls, and written by serves as acknowledged; what was done again counts again.
   base::Counter rail_bytes[kMaxRails];
   base::Counter late_messages;  // of transfers and calls that were over already: ignored
@@ -73,6 +75,7 @@ struct EndpointUse {
   uint64_t slot_bytes = 0;        // slots that hold messages, or wait for them
   uint64_t registered_bytes = 0;  // the blocks that these are of
   uint64_t completions = 0;       // entries of completion queues that may be used
+  uint64_t memory_windows = 0;    // that were made, in use or not
 };
 
 class Endpoint : public Caller {

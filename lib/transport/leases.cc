@@ -4,6 +4,17 @@
 
 namespace tokamak::transport {
 
+void AddKey(uint32_t rail, uint32_t rkey, uint32_t primary, RemoteRange* range) {
+  if (rail == primary) {
+    range->rkey = rkey;
+    return;
+  }
+  RailKeys& further = range->further;
+  uint32_t at = further.count++;
+  for (; at > 0 && further.keys[at - 1].rail > rail; --at) further.keys[at] = further.keys[at - 1];
+  further.keys[at] = {rail, rkey};
+}
+
 absl::Status Leases::Acquire(Context& context, uint32_t rails, absl::Span<uint8_t> memory, Registration::Use use) {
   memory_ = memory.data();
   for (uint32_t rail = 0; rail < context.rails.size(); ++rail) {
@@ -13,6 +24,7 @@ absl::Status Leases::Acquire(Context& context, uint32_t rails, absl::Span<uint8_
       Drop();
       return lease.status();
     }
+    if (lease->owns_region()) ++context.counters.regions_registered;
     leases_[rail] = *std::move(lease);
     rails_ |= 1u << rail;
   }
@@ -29,12 +41,7 @@ RemoteRange Leases::Tell(uint32_t primary) const {
   if (empty()) return range;
   range.address = reinterpret_cast<uintptr_t>(memory_);
   for (uint32_t rail = 0; rail < kMaxRails; ++rail) {
-    if (!leases_[rail].has_value()) continue;
-    if (rail == primary) {
-      range.rkey = leases_[rail]->rkey();
-    } else {
-      range.further.keys[range.further.count++] = {rail, leases_[rail]->rkey()};
-    }
+    if (leases_[rail].has_value()) AddKey(rail, leases_[rail]->rkey(), primary, &range);
   }
   return range;
 }

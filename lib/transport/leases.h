@@ -14,6 +14,10 @@
 
 namespace tokamak::transport {
 
+// Adds the key that `rail` has for a range, which has none of it yet, where `primary` is the
+// connection's.
+void AddKey(uint32_t rail, uint32_t rkey, uint32_t primary, RemoteRange* range);
+
 class Leases final {
  public:
   // On each of `rails` (bits), or on none. Errors are those of Registration::Acquire.

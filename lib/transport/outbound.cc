@@ -47,6 +47,23 @@ base::Pending Outbound::Call(absl::Span<const uint8_t> request, base::Duration d
   return pending;
 }
 
+void Outbound::TakeTurn(bool by_write) {
+  ++pulls_asked_;
+  if (by_write) ++writes_asked_;
+}
+
+void Outbound::GiveTurn(bool by_write) {
+  --pulls_asked_;
+  if (by_write) GiveWriteTurn();
+}
+
+void Outbound::GiveWriteTurn() {
+  if (writes_asked_-- != max_writes_) return;
+  for (Pull* pull = pulls_.first(); pull != nullptr && write_has_turn(); pull = base::NumberedTable<Pull>::Next(pull)) {
+    if (pull->waiting()) pull->Start();
+  }
+}
+
 uint64_t Outbound::Bind(Pull* pull, bool by_write) {
   uint64_t number = ++last_number_;
   if (by_write) {  // notes carry only the low bits
@@ -54,21 +71,17 @@ uint64_t Outbound::Bind(Pull* pull, bool by_write) {
     writes_.emplace(number & Note::kNumberMask, pull);
   }
   pulls_.Bind(number, pull);
-  ++pulls_asked_;
   return number;
 }
 
 void Outbound::NotByWrite(uint64_t number) {
-  if (writes_.erase(number & Note::kNumberMask) == 0 || writes_.size() + 1 != max_writes_) return;
-  for (Pull* pull = pulls_.first(); pull != nullptr && write_has_turn(); pull = base::NumberedTable<Pull>::Next(pull)) {
-    if (pull->waiting()) pull->Start();
-  }
+  writes_.erase(number & Note::kNumberMask);
+  GiveWriteTurn();
 }
 
 void Outbound::Unbind(uint64_t number, bool by_write) {
   pulls_.Unbind(number);
-  --pulls_asked_;
-  if (by_write) NotByWrite(number);
+  if (by_write) writes_.erase(number & Note::kNumberMask);
 }
 
 void Outbound::OnUp() {

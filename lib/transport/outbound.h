@@ -50,7 +50,9 @@ class Outbound final : public Connection::User, public Pull::Host {
   // Pull::Host
   Connection& connection() override { return *connection_; }
   bool peer_has_room() const override { return pulls_asked_ < connection_->peer_hello().max_transfers; }
-  bool write_has_turn() const override { return writes_.size() < max_writes_; }
+  bool write_has_turn() const override { return writes_asked_ < max_writes_; }
+  void TakeTurn(bool by_write) override;
+  void GiveTurn(bool by_write) override;
   uint64_t Bind(Pull* pull, bool by_write) override;
   void NotByWrite(uint64_t number) override;
   void Unbind(uint64_t number, bool by_write) override;
@@ -72,6 +74,7 @@ class Outbound final : public Connection::User, public Pull::Host {
  private:
   Outbound(Context& context, Keeper& keeper, const verbs::Address& peer)
       : context_(context), keeper_(keeper), peer_(peer) {}
+  void GiveWriteTurn();
   absl::Status OnPullMessage(Pull& pull, const Message& message, CopyBudget& budget);
   absl::Status OnUnknown(const Header& header);
 
@@ -83,7 +86,8 @@ class Outbound final : public Connection::User, public Pull::Host {
   absl::optional<OutgoingCalls> calls_;          // from Create on
   absl::flat_hash_map<uint32_t, Pull*> writes_;  // by the low bits that notes carry; never visited in its own order
   size_t max_writes_ = 0;                        // known when it is up
-  uint32_t pulls_asked_ = 0;
+  uint32_t pulls_asked_ = 0;                     // or about to be
+  uint32_t writes_asked_ = 0;                    // of these
   base::Time bulk_moved_at_;
   std::unique_ptr<Connection> connection_;  // last: gone before the pulls whose memory it touches
 };

@@ -23,6 +23,7 @@ Pull::Pull(Context& context, Host& host, PullId id, const PullRequest& request, 
       memory_(sink_->memory()),
       asked_(AskedProtocol()),
       eager_(context.loop, request.size, memory_, request.arrived),
+      write_(*this),
       arrived_(request.arrived) {
   context_.pulls.emplace(id_, this);
   ++context_.counters.pulls_started;
@@ -83,11 +84,19 @@ void Pull::Start() {
   if (wants_bulk()) {
     if (absl::Status s = host_.connection().NeedBulk(); !s.ok()) return Finish(absl::UnavailableError(s.ToString()));
   }
-  if (by_write() && !memory_.empty()) {
-    const absl::Status s = write_.Open(context_, host_.connection().bulk(), memory_.subspan(request_.arrived));
-    if (!s.ok()) return Finish(s);
-  }
-  Ask();
+  host_.TakeTurn(by_write());
+  has_turn_ = true;
+  if (!by_write() || memory_.empty()) return Ask();
+  Enter(State::kOpening);
+  WriteTarget& target = write_.target();
+  const absl::Status s = target.Open(context_, host_.connection().bulk(), memory_.subspan(request_.arrived));
+  if (!s.ok()) return Finish(s);
+  target.opening() ? host_.connection().Wake() : Ask();
+}
+
+void Pull::OnTarget() {
+  if (state_ == State::kOpening && !write_.target().opening()) Ask();
+  if (state_ == State::kClosing && write_.target().closed()) End();
 }
 
 void Pull::Ask() {
@@ -102,7 +111,7 @@ void Pull::Ask() {
   header.object = request_.id;
   header.generation = request_.generation;
   header.arrived = request_.arrived;
-  header.remote = write_.range();
+  header.remote = write_.target().Tell();
   Enter(State::kAsked);
   Moves();
   host_.connection().Send(header);
@@ -151,7 +160,7 @@ absl::Status Pull::OnChunk(const Message& message, CopyBudget& budget) {
     if (downgraded_) {
       ++context_.counters.downgrades;
       host_.NotByWrite(number_);
-      write_.Revoke();
+      write_.target().Close();
     }
     if (absl::Status s = CheckSize(message.header.size); !s.ok()) return Stop(s), absl::OkStatus();
   }
@@ -260,10 +269,7 @@ void Pull::Stop(absl::Status status) {
 
 // What should have ended in good order did not.
 void Pull::OnGrace() {
-  if (by_write() && context_.RevokingProves()) {
-    write_.Revoke();
-    return Finish(outcome_);
-  }
+  if (by_write() && context_.RevokingProves()) return Finish(outcome_);
   if (by_write()) return host_.connection().Break(absl::UnavailableError("the owner of a write does not stop"));
   host_.connection().EndRequests(read_.job(), absl::UnavailableError("READs of a pull that has ended do not"));
 }
@@ -275,16 +281,29 @@ void Pull::SendCancel() {
   host_.connection().Send(header);
 }
 
-// The memory is safe, or about to be in this call; the rest of the end comes in a task of its own.
+// Nobody has anything to do with the memory any more, but for keys that are to be taken back.
 void Pull::Finish(absl::Status status) {
-  if (state_ == State::kOver) return;
-  Enter(State::kOver);
+  if (state_ >= State::kClosing) return;
+  Enter(State::kClosing);
   outcome_ = std::move(status);
   limit_.Cancel();
   read_.Close();
-  write_.Revoke();
+  write_.target().Close();
   if (wants_bulk()) host_.connection().BulkMoved();
   if (number_ != 0) host_.Unbind(number_, by_write());
+  if (has_turn_) host_.GiveTurn(by_write());
+  if (write_.target().closed()) return End();
+  // What hangs before it on the queue pair may hold an invalidate up.
+  next_ = context_.loop.RunAfter(kDrainGrace, [this] {
+    write_.target().Revoke();
+    End();
+  });
+  host_.connection().Wake();
+}
+
+// The memory is safe; the rest comes in a task of its own.
+void Pull::End() {
+  Enter(State::kOver);
   next_ = context_.loop.Post([this] { Conclude(); });
 }
 
@@ -304,6 +323,7 @@ void Pull::OnBroken(const absl::Status& status) {
 }
 
 void Pull::Conclude() {
+  CHECK(write_.target().closed()) << "a peer could write into what is sealed";
   next_.Cancel();
   TransferReport report;
   report.protocol = moved_by_ == Protocol::kAuto ? asked_ : moved_by_;

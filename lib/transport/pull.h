@@ -1,11 +1,13 @@
 // Pull is one transfer on the side that wants the object: it asks, and runs the puller's half
 // of a protocol.
 //
-//   waiting --> asked --> moving --> over
-//      |          |          |         ^
-//      +----------+----------+-> stopping
+//   waiting --> opening --> asked --> moving --> closing --> over
+//      |           |          |          |          ^
+//      +-----------+----------+----------+-> stopping
 //
-// Waiting: for the connection, and by write for a turn. Stopping: until the memory is safe.
+// Waiting: for the connection, and by write for a turn. Opening and closing: by write, until the
+// device has opened the memory to the owner, and closed it again (write_target.h); else they are
+// passed at once. Stopping: until the owner, and our own requests, are done with the memory.
 //
 // Law: memory goes back to the sink (Done) only when no READ of ours is in flight into it and no
 // key of the peer's opens it. A pull from which nothing has come for `patience` since it was asked
@@ -31,7 +33,7 @@
 
 namespace tokamak::transport {
 
-class Pull final : public BulkJob::Owner {
+class Pull final : public BulkJob::Owner, private WriteTarget::Owner {
  public:
   // The side of a connection that pulls: who keeps it, and what its pulls share.
   class Host {
@@ -40,8 +42,12 @@ class Pull final : public BulkJob::Owner {
     virtual Connection& connection() = 0;
     virtual bool peer_has_room() const = 0;
     virtual bool write_has_turn() const = 0;
+    // One more is about to be asked for; from now on it counts, until it gives its turn back.
+    virtual void TakeTurn(bool by_write) = 0;
+    virtual void GiveTurn(bool by_write) = 0;
     // Gives it a number: it will be asked for in this very call.
     virtual uint64_t Bind(Pull* pull, bool by_write) = 0;
+    // It does not count as one by write any more.
     virtual void NotByWrite(uint64_t number) = 0;
     virtual void Unbind(uint64_t number, bool by_write) = 0;
     virtual void Forget(Pull* pull) = 0;
@@ -88,7 +94,7 @@ class Pull final : public BulkJob::Owner {
   base::Link<Pull> table_link;
 
  private:
-  enum class State { kWaiting, kAsked, kMoving, kStopping, kOver };
+  enum class State { kWaiting, kOpening, kAsked, kMoving, kStopping, kClosing, kOver };
   void Enter(State state);
 
   void Ask();
@@ -99,7 +105,11 @@ class Pull final : public BulkJob::Owner {
   void OnGrace();
   void SendCancel();
   void Finish(absl::Status status);
+  void End();
   void Conclude();
+
+  // WriteTarget::Owner
+  void OnTarget() override;
 
   uint64_t Arrived() const;
   absl::Status CheckSize(const ObjectSize& actual) const;
@@ -128,6 +138,7 @@ class Pull final : public BulkJob::Owner {
   const absl::Span<uint8_t> memory_;
   const Protocol asked_;
   State state_ = State::kWaiting;
+  bool has_turn_ = false;
   uint64_t number_ = 0;  // on the wire; 0: not asked yet
   Protocol moved_by_ = Protocol::kAuto;
   bool downgraded_ = false;
@@ -141,7 +152,7 @@ class Pull final : public BulkJob::Owner {
   base::Time moved_at_;   // when something came last
   base::Time deadline_time_;
   base::Timer limit_;  // the deadline, or the end of patience
-  base::Timer next_;   // the grace of stopping; then the end
+  base::Timer next_;   // the grace of stopping, and that of closing; then the end
   absl::Status outcome_;
 };
 

@@ -35,6 +35,7 @@ class OnDemand final : public Registration {
     if (!region.ok()) return region.status();
     return Lease(*std::move(region));
   }
+  verbs::MemoryRegion* GroundOf(absl::Span<uint8_t>) override { return nullptr; }
 
  private:
   verbs::Device& device_;
@@ -59,6 +60,9 @@ class Arena final : public Registration {
     if (own) return on_demand_.Acquire(memory, use);
     return Lease(region_->lkey(), region_->rkey());
   }
+  verbs::MemoryRegion* GroundOf(absl::Span<uint8_t> memory) override {
+    return device_.limits().memory_windows && Covers(memory) ? region_.get() : nullptr;
+  }
 
  private:
   bool Covers(absl::Span<uint8_t> memory) const {
@@ -78,7 +82,8 @@ class Arena final : public Registration {
 
 absl::StatusOr<std::unique_ptr<Registration>> RegisterArena(verbs::Device& device, verbs::ProtectionDomain& domain,
                                                             absl::Span<uint8_t> arena) {
-  auto region = domain.RegisterMemory(arena, kOrder | verbs::kLocalWrite | verbs::kRemoteRead);
+  const Access windows = device.limits().memory_windows ? verbs::kWindowBind : verbs::kLocalRead;
+  auto region = domain.RegisterMemory(arena, kOrder | verbs::kLocalWrite | verbs::kRemoteRead | windows);
   if (!region.ok()) return region.status();
   return std::make_unique<Arena>(device, domain, arena, *std::move(region));
 }

@@ -2,12 +2,13 @@
 // interface, to be compared.
 //
 //   arena      the whole store once, for REMOTE_READ only: nothing is registered on the data path
-//              (default)
+//              (default), unless the device has no memory windows and peers WRITE
 //   on_demand  each transfer registers its own memory and deregisters it after, as in the original
 //              study
 //
-// The target of a peer's WRITE never rides on the arena's key: it gets a region of exactly its
-// range, revoked before seal.
+// The target of a peer's WRITE never rides on the arena's key: it gets a key for exactly its range,
+// revoked before seal. That is a memory window in the arena where there can be one
+// (write_target.h), else a region of its own.
 // Thread rule: any thread, as ProtectionDomain.
 #pragma once
 
@@ -34,6 +35,8 @@ class Lease final {
 
   uint32_t lkey() const { return lkey_; }
   uint32_t rkey() const { return rkey_; }
+  // Not with keys of somebody else.
+  bool owns_region() const { return region_ != nullptr; }
 
  private:
   uint32_t lkey_;
@@ -51,6 +54,9 @@ class Registration {
 
   virtual ~Registration() = default;
   virtual absl::StatusOr<Lease> Acquire(absl::Span<uint8_t> memory, Use use) = 0;
+  // The region around `memory` in which a window may be bound for a peer's WRITEs; null: there is
+  // none, and Acquire has to do.
+  virtual verbs::MemoryRegion* GroundOf(absl::Span<uint8_t> memory) = 0;
 };
 
 // `arena` must stay mapped, `domain` alive, while the registration lives.

@@ -4,11 +4,6 @@
 
 namespace tokamak::transport {
 
-absl::Status WritePuller::Open(Context& context, const BulkChannel& bulk, absl::Span<uint8_t> memory) {
-  primary_ = bulk.shape().primary;
-  return leases_.Acquire(context, bulk.live_rails(), memory, Registration::Use::kWriteTarget);
-}
-
 absl::Status WritePuller::OnNote(const Note& note, uint32_t queue_pairs) {
   const uint32_t share = 1u << note.share;
   const bool first = shares_ == 0;

@@ -10,16 +10,15 @@
 #include "lib/transport/bulk_channel.h"
 #include "lib/transport/leases.h"
 #include "lib/transport/message.h"
+#include "lib/transport/write_target.h"
 
 namespace tokamak::transport {
 
-// The puller's half: keys of its own for the memory, and the notes that say that all is written.
+// The puller's half: its memory, open to the owner, and the notes that say that all is written.
 class WritePuller final {
  public:
-  // Opens `memory`, which is not empty, to the peer, on all rails that live.
-  absl::Status Open(Context& context, const BulkChannel& bulk, absl::Span<uint8_t> memory);
-  // What TRANSFER says of it.
-  RemoteRange range() const { return leases_.Tell(primary_); }
+  explicit WritePuller(WriteTarget::Owner& owner) : target_(owner) {}
+  WriteTarget& target() { return target_; }
 
   // kInvalidArgument: a note that no owner would send after those before it. `queue_pairs`
   // of the connection.
@@ -27,12 +26,8 @@ class WritePuller final {
   bool complete() const { return shares_ > 0 && seen_ == (1u << shares_) - 1; }
   uint32_t shares_seen() const { return seen_; }
 
-  // From now on nobody can write there, over whichever rail (but see Limits::drop_stops_transfers).
-  void Revoke() { leases_.Drop(); }
-
  private:
-  uint32_t primary_ = 0;
-  Leases leases_;
+  WriteTarget target_;
   uint32_t shares_ = 0;  // 0: no note has come
   uint32_t seen_ = 0;    // bits
 };

@@ -66,6 +66,8 @@ class Pull final {
   int64_t Pages() const { return static_cast<int64_t>(RoundUp(size_, kHostPage)); }
   // A message is looked at, and its slot posted again.
   Duration Receive() const { return costs_.completion + costs_.post; }
+  // A request to our own NIC, which does it at once: a window is bound, or taken back.
+  Duration Window() const { return costs_.post + costs_.completion; }
 
   // ---- a pull
 
@@ -127,13 +129,15 @@ Duration Pull::Read() const {
   return puller + closed + costs_.post;
 }
 
-// The puller opens its memory and asks, the owner WRITEs; the puller is told by the last packet,
-// and closes its memory.
+// The puller opens its memory, by a window of its arena, and asks; the owner WRITEs; the puller is
+// told by the last packet, and closes its memory.
 Duration Pull::Write() const {
   const Duration posted = RegisterUnlessArena() + Posts(FirstRequests());
   const Duration written =
       OnCable(WireBytes(size_, kReth * Requests() + kImmediate)) + Behind(LargestPacket(size_) + kReth);
-  return Register() + Ask(kTransferByWrite) + posted + written + Receive() + Deregister();
+  const Duration opened = path_.arena ? Window() : Register();
+  const Duration closed = path_.arena ? Window() : Deregister();
+  return opened + Ask(kTransferByWrite) + posted + written + Receive() + closed;
 }
 
 }  // namespace

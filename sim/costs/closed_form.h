@@ -28,7 +28,7 @@ struct PullPath {
   uint64_t chunk_size = 1024 * 1024;
   uint64_t chunks_in_flight = 8;
 
-  // All memory was registered before; a WRITE's target is registered all the same. Else each pull
+  // All memory was registered before, and the target of a WRITE is a window in it. Else each pull
   // registers what it needs, on both sides.
   bool arena = true;
 };

@@ -19,7 +19,8 @@ class PhantomRegistration final : public transport::Registration {
   // `arena` and `domain` must outlive it.
   static absl::StatusOr<std::unique_ptr<transport::Registration>> Register(verbs::ProtectionDomain& domain,
                                                                            absl::Span<uint8_t> arena) {
-    auto region = domain.RegisterMemory(arena, verbs::kLocalWrite | verbs::kRemoteRead | verbs::kPhantom);
+    auto region =
+        domain.RegisterMemory(arena, verbs::kLocalWrite | verbs::kRemoteRead | verbs::kWindowBind | verbs::kPhantom);
     if (!region.ok()) return region.status();
     return std::unique_ptr<transport::Registration>(new PhantomRegistration(domain, *std::move(region)));
   }
@@ -30,6 +31,7 @@ class PhantomRegistration final : public transport::Registration {
     if (!region.ok()) return region.status();
     return transport::Lease(*std::move(region));
   }
+  verbs::MemoryRegion* GroundOf(absl::Span<uint8_t>) override { return arena_.get(); }
 
  private:
   PhantomRegistration(verbs::ProtectionDomain& domain, std::unique_ptr<verbs::MemoryRegion> arena)

@@ -55,14 +55,8 @@ class FleetingManager final : public verbs::ConnectionManager {
 // would carry it out.)
 class LimitedDevice final : public verbs::Device {
  public:
-  explicit LimitedDevice(std::unique_ptr<verbs::Device> device)
-      : device_(std::move(device)), manager_(device_->connection_manager()), limits_(device_->limits()) {
-    limits_.immediate = false;
-    limits_.read_sink_needs_remote_write = true;
-    limits_.three_way_connect = false;
-    limits_.acknowledgements = false;
-    limits_.drop_stops_transfers = false;
-  }
+  LimitedDevice(std::unique_ptr<verbs::Device> device, const verbs::Limits& limits)
+      : device_(std::move(device)), manager_(device_->connection_manager()), limits_(limits) {}
   const std::string& name() const override { return device_->name(); }
   const verbs::Limits& limits() const override { return limits_; }
   bool is_rdma() const override { return device_->is_rdma(); }
@@ -96,13 +90,26 @@ class LimitedDevice final : public verbs::Device {
   std::set<OneWatch*> watches_;
   std::unique_ptr<verbs::Device> device_;
   FleetingManager manager_;
-  verbs::Limits limits_;
+  const verbs::Limits limits_;
 };
 
 }  // namespace
 
 std::unique_ptr<verbs::Device> LikeIwarp(std::unique_ptr<verbs::Device> device) {
-  return std::make_unique<LimitedDevice>(std::move(device));
+  verbs::Limits limits = device->limits();
+  limits.immediate = false;
+  limits.memory_windows = false;
+  limits.read_sink_needs_remote_write = true;
+  limits.three_way_connect = false;
+  limits.acknowledgements = false;
+  limits.drop_stops_transfers = false;
+  return std::make_unique<LimitedDevice>(std::move(device), limits);
+}
+
+std::unique_ptr<verbs::Device> WithoutWindows(std::unique_ptr<verbs::Device> device) {
+  verbs::Limits limits = device->limits();
+  limits.memory_windows = false;
+  return std::make_unique<LimitedDevice>(std::move(device), limits);
 }
 
 void Happen(verbs::Device& device, const verbs::DeviceEventInfo& info) {

@@ -7,10 +7,11 @@
 
 namespace tokamak::transport::testing {
 
-// No *WithImm, a READ's sink needs kRemoteWrite, a revoked key proves nothing.
+// No *WithImm, no memory windows, a READ's sink needs kRemoteWrite, a revoked key proves nothing.
 std::unique_ptr<verbs::Device> LikeIwarp(std::unique_ptr<verbs::Device> device);
+std::unique_ptr<verbs::Device> WithoutWindows(std::unique_ptr<verbs::Device> device);
 
-// Something happens to a device that LikeIwarp made: its watchers hear of it, in this call.
+// Something happens to a device that one of these made: its watchers hear of it, in this call.
 void Happen(verbs::Device& device, const verbs::DeviceEventInfo& info);
 
 // Of the next peers that ask such a device for a queue pair, this many have gone when

@@ -6,11 +6,6 @@
 namespace tokamak::transport::testing {
 namespace {
 
-struct Hooks {
-  PostSendHook post_send;
-  RegisterHook register_memory;
-};
-
 class PostingQueuePair final : public verbs::QueuePair {
  public:
   PostingQueuePair(std::unique_ptr<verbs::QueuePair> well, const PostSendHook& hook)
@@ -20,7 +15,9 @@ class PostingQueuePair final : public verbs::QueuePair {
 
   uint32_t number() const override { return well_->number(); }
   verbs::QueuePairState state() const override { return well_->state(); }
-  verbs::PostResult PostSend(absl::Span<const verbs::SendRequest> requests) override { return hook_(*well_, requests); }
+  verbs::PostResult PostSend(absl::Span<const verbs::SendRequest> requests) override {
+    return hook_ ? hook_(*well_, requests) : well_->PostSend(requests);
+  }
   verbs::PostResult PostReceive(absl::Span<const verbs::ReceiveRequest> requests) override {
     return well_->PostReceive(requests);
   }
@@ -35,12 +32,14 @@ class PostingQueuePair final : public verbs::QueuePair {
 
 class PostingDomain final : public verbs::ProtectionDomain {
  public:
-  PostingDomain(std::unique_ptr<verbs::ProtectionDomain> well, const Hooks& hooks)
+  PostingDomain(std::unique_ptr<verbs::ProtectionDomain> well, const DeviceHooks& hooks)
       : well_(std::move(well)), hooks_(hooks) {}
 
   absl::StatusOr<std::unique_ptr<verbs::MemoryRegion>> RegisterMemory(absl::Span<uint8_t> memory,
                                                                       verbs::Access access) override {
-    if (absl::Status s = hooks_.register_memory(memory); !s.ok()) return s;
+    if (hooks_.on_register) {
+      if (absl::Status s = hooks_.on_register(memory, access); !s.ok()) return s;
+    }
     return well_->RegisterMemory(memory, access);
   }
   absl::StatusOr<std::unique_ptr<verbs::MemoryWindow>> CreateMemoryWindow() override {
@@ -58,7 +57,7 @@ class PostingDomain final : public verbs::ProtectionDomain {
 
  private:
   const std::unique_ptr<verbs::ProtectionDomain> well_;
-  const Hooks& hooks_;
+  const DeviceHooks& hooks_;
 };
 
 class PostingRequest final : public verbs::ConnectionRequest {
@@ -79,10 +78,11 @@ class PostingRequest final : public verbs::ConnectionRequest {
 
 class PostingDevice final : public verbs::Device, private verbs::ConnectionManager {
  public:
-  PostingDevice(std::unique_ptr<verbs::Device> well, Hooks hooks) : well_(std::move(well)), hooks_(std::move(hooks)) {}
+  PostingDevice(std::unique_ptr<verbs::Device> well, DeviceHooks hooks)
+      : well_(std::move(well)), hooks_(std::move(hooks)) {}
 
   const std::string& name() const override { return well_->name(); }
-  const verbs::Limits& limits() const override { return well_->limits(); }
+  const verbs::Limits& limits() const override { return hooks_.limits.has_value() ? *hooks_.limits : well_->limits(); }
   bool is_rdma() const override { return well_->is_rdma(); }
   const verbs::Address& address() const override { return well_->address(); }
   absl::StatusOr<std::unique_ptr<verbs::ProtectionDomain>> CreateProtectionDomain() override {
@@ -111,26 +111,25 @@ class PostingDevice final : public verbs::Device, private verbs::ConnectionManag
                                                              const verbs::Address& address,
                                                              const verbs::ConnectOptions& options,
                                                              verbs::ConnectionHandler handler) override {
+    if (hooks_.on_connect) hooks_.on_connect(options);
     return well_->connection_manager().Connect(dynamic_cast<PostingQueuePair&>(queue_pair).well(), address, options,
                                                std::move(handler));
   }
 
   const std::unique_ptr<verbs::Device> well_;
-  const Hooks hooks_;
+  const DeviceHooks hooks_;
 };
 
 }  // namespace
 
-std::unique_ptr<verbs::Device> WithPostSend(std::unique_ptr<verbs::Device> device, PostSendHook hook) {
-  return std::make_unique<PostingDevice>(std::move(device),
-                                         Hooks{std::move(hook), [](absl::Span<uint8_t>) { return absl::OkStatus(); }});
+std::unique_ptr<verbs::Device> WithHooks(std::unique_ptr<verbs::Device> device, DeviceHooks hooks) {
+  return std::make_unique<PostingDevice>(std::move(device), std::move(hooks));
 }
 
-std::unique_ptr<verbs::Device> WithRegister(std::unique_ptr<verbs::Device> device, RegisterHook hook) {
-  const auto post = [](verbs::QueuePair& queue_pair, absl::Span<const verbs::SendRequest> requests) {
-    return queue_pair.PostSend(requests);
-  };
-  return std::make_unique<PostingDevice>(std::move(device), Hooks{post, std::move(hook)});
+std::unique_ptr<verbs::Device> WithPostSend(std::unique_ptr<verbs::Device> device, PostSendHook hook) {
+  DeviceHooks hooks;
+  hooks.post_send = std::move(hook);
+  return WithHooks(std::move(device), std::move(hooks));
 }
 
 }  // namespace tokamak::transport::testing

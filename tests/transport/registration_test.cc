@@ -84,7 +84,21 @@ TEST_F(RegistrationTest, AnArenaIsRegisteredOnceForReading) {
   }
   ASSERT_EQ(domain.entries.size(), 1u);
   EXPECT_EQ(domain.entries[0].memory.size(), memory.size());
-  EXPECT_EQ(domain.entries[0].access, verbs::kLocalWrite | verbs::kRemoteRead | verbs::kRelaxedOrdering);
+  EXPECT_EQ(domain.entries[0].access,
+            verbs::kLocalWrite | verbs::kRemoteRead | verbs::kRelaxedOrdering | verbs::kWindowBind);
+}
+
+TEST_F(RegistrationTest, WindowsAreBoundInsideTheArenaWhereTheDeviceHasThem) {
+  auto arena = RegisterArena(device, domain, Part(1000, 1000));
+  verbs::MemoryRegion* const ground = (*arena)->GroundOf(Part(1000, 1000));
+  ASSERT_NE(ground, nullptr);
+  EXPECT_EQ(ground->rkey(), 2000u);
+  EXPECT_EQ((*arena)->GroundOf(Part(1999, 1)), ground);
+  for (auto [at, size] : {std::pair<size_t, size_t>{999, 10}, {1991, 10}, {2000, 1}, {1500, 0}}) {
+    EXPECT_EQ((*arena)->GroundOf(Part(at, size)), nullptr);
+  }
+  EXPECT_EQ(RegisterOnDemand(device, domain)->GroundOf(Part(1000, 10)), nullptr);
+  EXPECT_EQ((*RegisterArena(iwarp, domain, absl::MakeSpan(memory)))->GroundOf(Part(1000, 10)), nullptr);
 }
 
 TEST_F(RegistrationTest, AWriteTargetHasAKeyOfExactlyItsRange) {

@@ -173,11 +173,13 @@ TEST_F(WindowTest, WhereMemoryIsShortAPeerThatAlwaysAsksForMoreIsNotTriedForWith
   NodeOptions options;
   options.endpoint.receive_slots = 512;  // which one block of slots has no room for
   options.wrap = [memory](std::unique_ptr<verbs::Device> device) {
-    return WithRegister(std::move(device), [memory](absl::Span<uint8_t>) {
+    DeviceHooks hooks;
+    hooks.on_register = [memory](absl::Span<uint8_t>, verbs::Access) {
       if (!memory->scarce) return absl::OkStatus();
       ++memory->refused;
       return absl::ResourceExhaustedError("no memory");
-    });
+    };
+    return WithHooks(std::move(device), std::move(hooks));
   };
   Node& node = world_.Add(options);
   RawPeer raw(world_, 9);
