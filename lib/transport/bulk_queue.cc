@@ -46,6 +46,7 @@ absl::Status BulkQueue::MakeQueuePair(const Rail& rail, SharedCompletions& compl
   options.send_queue = options.receive_queue = &completions_->queue();
   options.max_send_requests = kDepth;
   options.max_receive_requests = ReceivesFor(side_);
+  options.may_be_made_later = true;
   options.max_inline = max_inline_ = std::min(rail.device.limits().max_inline, kNoteSize);
   options.remote_access = side_ == Side::kPuller ? verbs::kRemoteWrite : verbs::kRemoteRead;
   auto queue_pair = rail.domain.CreateQueuePair(options);

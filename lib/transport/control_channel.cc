@@ -53,6 +53,7 @@ absl::Status ControlChannel::Open(uint32_t rail, SharedCompletions::User& user) 
   options.send_queue = options.receive_queue = &completions_->queue();
   options.max_send_requests = ring_.entries();
   options.max_receive_requests = most_;
+  options.may_be_made_later = true;
   options.max_inline = max_inline_ = std::min(context_.rails[rail].device.limits().max_inline, kMaxInline);
   auto queue_pair = context_.rails[rail].domain.CreateQueuePair(options);
   if (!queue_pair.ok()) return queue_pair.status();

@@ -58,13 +58,17 @@ bool RailLinks::Misses(uint32_t queue) const {
 }
 
 bool RailLinks::Has(uint32_t queue_pair_number) const {
-  return std::any_of(links_.begin(), links_.end(),
-                     [queue_pair_number](const Link& link) { return link.queue_pair->number() == queue_pair_number; });
+  return std::any_of(links_.begin(), links_.end(), [queue_pair_number](const Link& link) {
+    return link.queue_pair->made() && link.queue_pair->number() == queue_pair_number;
+  });
 }
 
 // What a callback is told last: it may drop us.
 void RailLinks::OnEvent(size_t link, const verbs::ConnectionEvent& event) {
-  if (event.kind != verbs::ConnectionEvent::Kind::kEstablished) return user_.OnLinkLost(event);
+  if (event.kind != verbs::ConnectionEvent::Kind::kEstablished) {
+    if (!connecting_ && absl::IsCancelled(event.status)) ++context_.counters.requesters_gone;
+    return user_.OnLinkLost(event);
+  }
   path_mtu_ = std::min(path_mtu_, event.path_mtu);
   OnEstablished(links_[link], event.private_data);
 }

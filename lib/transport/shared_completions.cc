@@ -26,7 +26,7 @@ absl::StatusOr<std::unique_ptr<SharedCompletions>> SharedCompletions::Create(ver
   return shared;
 }
 
-SharedCompletions::~SharedCompletions() { CHECK(users_.empty()) << "connections go first"; }
+SharedCompletions::~SharedCompletions() { CHECK(users_.empty() && unnumbered_.empty()) << "connections go first"; }
 
 absl::Status SharedCompletions::Open(uint32_t depth) {
   auto queue = std::make_unique<Queue>();
@@ -90,8 +90,38 @@ verbs::CompletionQueue& SharedCompletions::Share::queue() { return *queue_.compl
 void SharedCompletions::Share::Bind(const verbs::QueuePair& queue_pair, User& user) {
   CHECK(user_ == nullptr);
   user_ = &user;
-  number_ = queue_pair.number();
-  CHECK(owner_.users_.emplace(number_, &user).second) << "two queue pairs of one number";
+  if (queue_pair.made()) return owner_.Enter(*this, queue_pair.number());
+  unnumbered_ = &queue_pair;
+  owner_.unnumbered_.push_back(this);
+}
+
+void SharedCompletions::Enter(Share& share, uint32_t number) {
+  share.unnumbered_ = nullptr;
+  share.number_ = number;
+  CHECK(users_.emplace(number, share.user_).second) << "two queue pairs of one number";
+}
+
+// A queue pair that could not be made completes nothing, and has no number.
+void SharedCompletions::EnterThoseThatAreMade() {
+  const auto made = std::partition(unnumbered_.begin(), unnumbered_.end(),
+                                   [](const Share* share) { return !share->unnumbered_->made(); });
+  std::for_each(made, unnumbered_.end(), [this](Share* share) {
+    const uint32_t number = share->unnumbered_->number();
+    if (number != 0) return Enter(*share, number);
+    share->unnumbered_ = nullptr;
+    share->user_ = nullptr;
+  });
+  unnumbered_.erase(made, unnumbered_.end());
+}
+
+// Null: it is gone.
+SharedCompletions::User* SharedCompletions::UserOf(uint32_t number) {
+  auto user = users_.find(number);
+  if (user == users_.end() && !unnumbered_.empty()) {
+    EnterThoseThatAreMade();
+    user = users_.find(number);
+  }
+  return user == users_.end() ? nullptr : user->second;
 }
 
 bool SharedCompletions::Share::Grow(uint32_t entries) {
@@ -111,9 +141,13 @@ void SharedCompletions::Share::Shrink(uint32_t entries) {
 
 // What was polled of it and not passed on yet is not wanted; what was not, the device has dropped
 // with the queue pair.
-void SharedCompletions::Leave(const Share& share) {
+void SharedCompletions::Leave(Share& share) {
   share.queue_.reserved -= share.entries_;
   if (share.user_ == nullptr) return;
+  if (share.unnumbered_ != nullptr) {
+    unnumbered_.erase(std::remove(unnumbered_.begin(), unnumbered_.end(), &share), unnumbered_.end());
+    return;
+  }
   users_.erase(share.number_);
   const auto stale = [&](const verbs::Completion& one) { return one.queue_pair_number == share.number_; };
   const auto begin = batch_.begin() + static_cast<ptrdiff_t>(next_);
@@ -143,13 +177,13 @@ bool SharedCompletions::Drain() {
     while (next_ < count_ && !more) {
       const verbs::Completion completion = batch_[next_++];  // the batch may change meanwhile
       ++passed_;
-      const auto user = users_.find(completion.queue_pair_number);
-      if (user == users_.end()) {
+      User* const user = UserOf(completion.queue_pair_number);
+      if (user == nullptr) {
         LOG(DFATAL) << device_.name() << " completed a request of queue pair " << completion.queue_pair_number
                     << ", which is gone";
         continue;
       }
-      User& one = *user->second;
+      User& one = *user;
       if (!turns_.Listed(&one)) turns_.PushBack(&one);
       one.OnCompletion(completion, budget);
       more = ++handled == kCompletionsPerTask || !budget.Covers(largest_copy_);

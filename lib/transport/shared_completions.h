@@ -64,7 +64,8 @@ class SharedCompletions final {
     Share& operator=(const Share&) = delete;
 
     verbs::CompletionQueue& queue();
-    // What completes for this queue pair is `user`'s.
+    // What completes for this queue pair is `user`'s. The queue pair, which may be made later, is
+    // dropped before the share.
     void Bind(const verbs::QueuePair& queue_pair, User& user);
     // Room for `entries` more. False: there is none, and nothing has changed.
     [[nodiscard]] bool Grow(uint32_t entries);
@@ -79,7 +80,8 @@ class SharedCompletions final {
     Queue& queue_;
     uint32_t entries_;
     User* user_ = nullptr;
-    uint32_t number_ = 0;  // of the queue pair, from Bind on
+    const verbs::QueuePair* unnumbered_ = nullptr;  // the queue pair, until its number is known
+    uint32_t number_ = 0;                           // the queue pair's
   };
 
   // `largest_copy`: of one completion, in bytes.
@@ -115,7 +117,10 @@ class SharedCompletions final {
   absl::Status Open(uint32_t depth);
   bool MakeRoom(Queue& queue, uint32_t entries);
   absl::StatusOr<Queue*> QueueFor(uint32_t entries);
-  void Leave(const Share& share);
+  void Leave(Share& share);
+  void Enter(Share& share, uint32_t number);
+  void EnterThoseThatAreMade();
+  User* UserOf(uint32_t number);
   void Arm(Queue& queue);
   bool NextBatch();
   void GiveTurns(CopyBudget& budget);
@@ -126,6 +131,7 @@ class SharedCompletions final {
   bool resizable_ = true;
   std::vector<std::unique_ptr<Queue>> queues_;  // the last is the largest
   absl::flat_hash_map<uint32_t, User*> users_;  // by queue pair number; never visited in its own order
+  std::vector<Share*> unnumbered_;              // whose queue pairs were not made yet when they were looked at
   base::IntrusiveList<User, &User::turn> turns_;
 
   std::array<verbs::Completion, kBatch> batch_;

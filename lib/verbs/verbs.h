@@ -128,6 +128,7 @@ struct QueuePairOptions {
   uint32_t max_sges = 1;
   uint32_t max_inline = 0;            // bytes
   Access remote_access = kLocalRead;  // what any peer may do through this queue pair
+  bool may_be_made_later = false;     // CreateQueuePair need not wait for the device: see QueuePair::made
 };
 
 // A reliable connection's end: a send and a receive queue. Made in Init, as rdma_create_qp leaves
@@ -140,6 +141,12 @@ class QueuePair {
 
   virtual uint32_t number() const = 0;  // 24 bits
   virtual QueuePairState state() const = 0;
+
+  // False, with QueuePairOptions::may_be_made_later only: the device is still at making it. It takes
+  // receives and is connected as any other, and its number is known here before anything completes;
+  // number() and Modify make it now, and block as long as that takes. Where the device cannot make
+  // it, its connection says why (kUnreachable), and of what was posted nothing comes back.
+  virtual bool made() const { return true; }
 
   // Takes a batch in order and stops at the first request it refuses: kResourceExhausted when the
   // queue is full (a slot is free again when its completion, or that of a later request, was
@@ -211,9 +218,11 @@ class ConnectionRequest {
   virtual const Address& peer() const = 0;
   virtual absl::Span<const uint8_t> private_data() const = 0;
 
-  // Answers with `queue_pair`, which must outlive the connection and is walked to ReadyToReceive at
-  // once and to ReadyToSend by kEstablished. The active side sends first: some networks (iWARP)
-  // demand it. kCancelled: the peer has gone meanwhile, so there is nobody to answer.
+  // Answers with `queue_pair`, which must outlive the connection and is walked to ReadyToReceive
+  // before the peer hears of it and to ReadyToSend by kEstablished. The active side sends first: some
+  // networks (iWARP) demand it. kCancelled: the peer has gone meanwhile, so there is nobody to answer.
+  // A device that answers on a thread of its own tells that, and what else it fails at, as
+  // kUnreachable with that status.
   virtual absl::StatusOr<std::unique_ptr<Connection>> Accept(QueuePair& queue_pair, const ConnectOptions& options,
                                                              ConnectionHandler handler) = 0;
   virtual void Reject(absl::Span<const uint8_t> private_data) = 0;

@@ -105,11 +105,17 @@ class FakeDevice final : public verbs::Device {
 class FakeQueuePair final : public verbs::QueuePair {
  public:
   explicit FakeQueuePair(uint32_t number) : number_(number) {}
-  uint32_t number() const override { return number_; }
+  uint32_t number() const override {
+    EXPECT_TRUE(is_made) << "whoever asks waits for the device";
+    return number_;
+  }
+  bool made() const override { return is_made; }
   verbs::QueuePairState state() const override { return verbs::QueuePairState::kInit; }
   verbs::PostResult PostSend(absl::Span<const verbs::SendRequest>) override { return {}; }
   verbs::PostResult PostReceive(absl::Span<const verbs::ReceiveRequest>) override { return {}; }
   absl::Status Modify(verbs::QueuePairState, const verbs::QueuePairAttributes&) override { return absl::OkStatus(); }
+
+  bool is_made = true;
 
  private:
   const uint32_t number_;
@@ -184,6 +190,29 @@ TEST_F(SharedCompletionsTest, WhatIsThereNowHasBeenPassedOnWhenSoManyHaveThoughO
   EXPECT_THAT(b_.ids, ElementsAre(700));
   EXPECT_LE(shared_->passed(), ahead + SharedCompletions::kCompletionsPerTask);
   a_.share.reset(), b_.share.reset();
+}
+
+TEST_F(SharedCompletionsTest, AQueuePairThatIsMadeLaterIsKnownByTheNumberThatItHasThen) {
+  Open();
+  FakeQueuePair later(7), never(0), forgotten(9);
+  later.is_made = never.is_made = forgotten.is_made = false;
+  FakeUser c;
+  const auto join = [this](FakeUser& user, const FakeQueuePair& queue_pair) {
+    user.share = *shared_->Reserve(10);
+    user.share->Bind(queue_pair, user);
+  };
+  join(a_, later);
+  join(b_, never);
+  join(c, forgotten);
+  c.share.reset();
+  later.is_made = never.is_made = true;  // that it could not be made, and has no number
+  for (uint64_t id : {1, 2}) device_->queue->Complete(7, id);
+  device_->queue->on_event();
+  EXPECT_THAT(a_.ids, ElementsAre(1, 2));
+  EXPECT_THAT(b_.ids, IsEmpty());
+  a_.share.reset(), b_.share.reset();
+  a_.Join(*shared_, 7);  // the number is free again
+  a_.share.reset();
 }
 
 TEST_F(SharedCompletionsTest, NothingIsPassedOnForAQueuePairThatWentMeanwhile) {

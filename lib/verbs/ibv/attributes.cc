@@ -134,6 +134,21 @@ unsigned int AccessFlags(Access access) {
   return flags;
 }
 
+QueuePairState StateOf(ibv_qp_state state) {
+  switch (state) {
+    case IBV_QPS_RESET:
+      return QueuePairState::kReset;
+    case IBV_QPS_INIT:
+      return QueuePairState::kInit;
+    case IBV_QPS_RTR:
+      return QueuePairState::kReadyToReceive;
+    case IBV_QPS_RTS:
+      return QueuePairState::kReadyToSend;
+    default:
+      return QueuePairState::kError;
+  }
+}
+
 Step ResetStep() {
   Step step;
   step.attributes.qp_state = IBV_QPS_RESET;

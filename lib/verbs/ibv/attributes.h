@@ -70,6 +70,9 @@ struct Agreement {
 ibv_mtu MtuCode(uint32_t bytes);
 uint32_t MtuBytes(ibv_mtu code);
 
+// Draining, and whatever else is past ReadyToSend, is Error to us.
+QueuePairState StateOf(ibv_qp_state state);
+
 // IBV_ACCESS_* for what peers and we may do.
 unsigned int AccessFlags(Access access);
 

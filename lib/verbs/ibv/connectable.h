@@ -1,11 +1,11 @@
 // Connectable is a queue pair of libibverbs as a connection manager sees it: a number, a loop, and
 // ibv_modify_qp.
 //
-// The device's queue pair implements it beside verbs::QueuePair; tests implement it without a
-// device. A connection manager finds it by dynamic_cast: a queue pair of another kind of device
-// cannot be connected here.
+// What the device's thread has of a queue pair implements it beside verbs::QueuePair
+// (walked_queue_pair.h); tests implement it without a device. A connection manager finds it by
+// dynamic_cast: a queue pair of another kind of device cannot be connected here.
 //
-// Thread rule: as the queue pair's, on the thread of loop().
+// Thread rule: the thread of loop().
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -20,7 +20,7 @@ namespace tokamak::verbs::ibv {
 
 class Connectable {
  public:
-  // Where the queue pair's completions arrive, and its connection's events.
+  // Where its connection's events arrive.
   virtual os::EpollLoop& loop() = 0;
 
   virtual uint32_t connection_number() const = 0;  // ibv_qp::qp_num

@@ -59,6 +59,12 @@ absl::Status CheckConnectOptions(const ConnectOptions& options, size_t max_priva
   return absl::OkStatus();
 }
 
+absl::Status CheckService(const Address& service, const Address& own) {
+  if (service.port != 0 && service.is_ipv4() == own.is_ipv4()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("cannot connect to ", service.ToString(), " from ", own.ToString(),
+                                                 ": an address of the same family and a port are needed"));
+}
+
 absl::StatusOr<uint32_t> AgreeOnPathMtu(uint32_t own, std::optional<uint32_t> told, uint32_t route) {
   if (!told && route > own) return TooLargeForUs(route, own);
   return std::min({own, told.value_or(route), route});

@@ -49,6 +49,9 @@ Carried ReadCarried(absl::Span<const uint8_t> bytes);  // of any length
 // that has passed.
 absl::Status CheckConnectOptions(const ConnectOptions& options, size_t max_private_data);
 
+// kInvalidArgument: nobody can be reached at `service` from `own`.
+absl::Status CheckService(const Address& service, const Address& own);
+
 // The smaller of what we allow, what the peer told and what the route carries. kFailedPrecondition:
 // the peer told nothing, or something else than it may, and will send more than we can take.
 absl::StatusOr<uint32_t> AgreeOnPathMtu(uint32_t own, std::optional<uint32_t> told, uint32_t route);
@@ -57,6 +60,13 @@ absl::StatusOr<uint32_t> KeepPathMtu(uint32_t own, std::optional<uint32_t> told,
 
 // Our reads, lowered to what the device can and to what the peer serves and asks for.
 ReliabilityOptions AgreeOnReads(ReliabilityOptions ours, uint32_t max_reads, uint8_t peer_serves, uint8_t peer_asks);
+
+// A request that counts among the unanswered of its listener (kMaxUnanswered) until it is answered,
+// or until it was decided what the answer will be: who answers on another thread says so at once.
+class CountedRequest : public ConnectionRequest {
+ public:
+  virtual void Decided() = 0;  // from any thread
+};
 
 // A queue pair that is ours while a connection lasts. Move-only.
 class HeldQueuePair final {

@@ -5,12 +5,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "lib/verbs/ibv/call_thread.h"
 #include "lib/verbs/ibv/completion_queue.h"
 #include "lib/verbs/ibv/context.h"
 #include "lib/verbs/ibv/errors.h"
 #include "lib/verbs/ibv/gid.h"
 #include "lib/verbs/ibv/loops.h"
 #include "lib/verbs/ibv/memory.h"
+#include "lib/verbs/ibv/off_loop_cm.h"
 #include "lib/verbs/ibv/queue_pair.h"
 #include "lib/verbs/ibv/rdma_cm.h"
 #include "lib/verbs/ibv/shared_receives.h"
@@ -21,7 +23,8 @@ namespace {
 
 class IbvProtectionDomain final : public ProtectionDomain {
  public:
-  explicit IbvProtectionDomain(std::shared_ptr<Domain> domain) : domain_(std::move(domain)) {}
+  IbvProtectionDomain(std::shared_ptr<Domain> domain, std::shared_ptr<CallThread> calls)
+      : domain_(std::move(domain)), calls_(std::move(calls)) {}
 
   absl::StatusOr<std::unique_ptr<MemoryRegion>> RegisterMemory(absl::Span<uint8_t> memory, Access access) override {
     return IbvMemoryRegion::Register(domain_, memory, access);
@@ -30,7 +33,7 @@ class IbvProtectionDomain final : public ProtectionDomain {
     return IbvMemoryWindow::Allocate(domain_);
   }
   absl::StatusOr<std::unique_ptr<QueuePair>> CreateQueuePair(const QueuePairOptions& options) override {
-    return IbvQueuePair::Make(domain_, options);
+    return IbvQueuePair::Make(domain_, calls_, options);
   }
   absl::StatusOr<std::unique_ptr<SharedReceiveQueue>> CreateSharedReceiveQueue(uint32_t depth,
                                                                                uint32_t max_sges) override {
@@ -41,13 +44,17 @@ class IbvProtectionDomain final : public ProtectionDomain {
 
  private:
   const std::shared_ptr<Domain> domain_;
+  const std::shared_ptr<CallThread> calls_;
 };
 
 class IbvDevice final : public Device {
  public:
-  IbvDevice(std::shared_ptr<Context> context, std::unique_ptr<ConnectionManager> manager)
-      : context_(std::move(context)), manager_(std::move(manager)) {
-    if (auto* const rdma_cm = dynamic_cast<RdmaConnectionManager*>(manager_.get()); rdma_cm != nullptr) {
+  IbvDevice(std::shared_ptr<Context> context, std::shared_ptr<ConnectionManager> manager)
+      : context_(std::move(context)),
+        calls_(std::make_shared<CallThread>()),
+        connects_(manager),
+        manager_(calls_, std::move(manager), context_->address(), context_->limits().max_private_data) {
+    if (auto* const rdma_cm = dynamic_cast<RdmaConnectionManager*>(connects_.get()); rdma_cm != nullptr) {
       context_->events().OnFirstData([rdma_cm](uint32_t number) { rdma_cm->OnFirstData(number); });
       context_->events().OnPathsChanged([rdma_cm] { rdma_cm->OnPathsChanged(); });
     }
@@ -66,7 +73,7 @@ class IbvDevice final : public Device {
     errno = 0;
     ibv_pd* const pd = ibv_alloc_pd(context_->device());
     if (pd == nullptr) return ErrnoStatus(errno == 0 ? EIO : errno, "ibv_alloc_pd");
-    return std::make_unique<IbvProtectionDomain>(std::make_shared<Domain>(context_, pd));
+    return std::make_unique<IbvProtectionDomain>(std::make_shared<Domain>(context_, pd), calls_);
   }
 
   absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(base::EventLoop& loop, uint32_t depth,
@@ -79,7 +86,7 @@ class IbvDevice final : public Device {
     return std::make_unique<IbvCompletionQueue>(*std::move(core), std::move(on_event));
   }
 
-  ConnectionManager& connection_manager() override { return *manager_; }
+  ConnectionManager& connection_manager() override { return manager_; }
 
   std::unique_ptr<DeviceWatch> Watch(base::EventLoop& loop, DeviceEventHandler handler) override {
     return context_->events().Watch(context_, loop, std::move(handler));
@@ -87,7 +94,9 @@ class IbvDevice final : public Device {
 
  private:
   const std::shared_ptr<Context> context_;
-  const std::unique_ptr<ConnectionManager> manager_;
+  const std::shared_ptr<CallThread> calls_;
+  const std::shared_ptr<ConnectionManager> connects_;  // on the thread
+  OffLoopConnectionManager manager_;
 };
 
 // An address handle is what the kernel looks the way up for without a queue pair. What else may be

@@ -7,7 +7,7 @@
 //
 // Completion queues and connections live on loops of the owner, which must be os::EpollLoops
 // (loops.h). The device's own asynchronous events are read by a thread that sleeps otherwise
-// (async_events.h).
+// (async_events.h), and another makes the calls that connecting takes (call_thread.h).
 //
 // Thread rule: see verbs.h.
 #pragma once

@@ -16,21 +16,6 @@
 namespace tokamak::verbs::ibv {
 namespace {
 
-QueuePairState FromWire(ibv_qp_state state) {
-  switch (state) {
-    case IBV_QPS_RESET:
-      return QueuePairState::kReset;
-    case IBV_QPS_INIT:
-      return QueuePairState::kInit;
-    case IBV_QPS_RTR:
-      return QueuePairState::kReadyToReceive;
-    case IBV_QPS_RTS:
-      return QueuePairState::kReadyToSend;
-    default:
-      return QueuePairState::kError;
-  }
-}
-
 absl::Status CheckOptions(const QueuePairOptions& options, const Limits& limits) {
   if (options.max_send_requests == 0 || options.max_send_requests > limits.max_send_requests ||
       options.max_receive_requests > limits.max_receive_requests || options.max_sges > limits.max_sges ||
@@ -43,6 +28,7 @@ absl::Status CheckOptions(const QueuePairOptions& options, const Limits& limits)
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<IbvQueuePair>> IbvQueuePair::Make(std::shared_ptr<Domain> domain,
+                                                                 std::shared_ptr<CallThread> calls,
                                                                  const QueuePairOptions& options) {
   const auto* send_queue = dynamic_cast<IbvCompletionQueue*>(options.send_queue);
   const auto* receive_queue = dynamic_cast<IbvCompletionQueue*>(options.receive_queue);
@@ -64,16 +50,17 @@ absl::StatusOr<std::unique_ptr<IbvQueuePair>> IbvQueuePair::Make(std::shared_ptr
     }
     shared = queue->core();
   }
-  std::unique_ptr<IbvQueuePair> made(
-      new IbvQueuePair(std::move(domain), options, send_queue->core(), receive_queue->core(), std::move(shared)));
+  std::unique_ptr<IbvQueuePair> made(new IbvQueuePair(std::move(domain), std::move(calls), options, send_queue->core(),
+                                                      receive_queue->core(), std::move(shared)));
   if (absl::Status s = made->Create(options); !s.ok()) return s;
   return made;
 }
 
-IbvQueuePair::IbvQueuePair(std::shared_ptr<Domain> domain, const QueuePairOptions& options,
-                           std::shared_ptr<CompletionCore> sends_done, std::shared_ptr<CompletionCore> receives_done,
-                           std::shared_ptr<SharedReceivesCore> shared)
+IbvQueuePair::IbvQueuePair(std::shared_ptr<Domain> domain, std::shared_ptr<CallThread> calls,
+                           const QueuePairOptions& options, std::shared_ptr<CompletionCore> sends_done,
+                           std::shared_ptr<CompletionCore> receives_done, std::shared_ptr<SharedReceivesCore> shared)
     : domain_(std::move(domain)),
+      calls_(std::move(calls)),
       sends_done_(std::move(sends_done)),
       receives_done_(std::move(receives_done)),
       shared_(std::move(shared)),
@@ -97,38 +84,67 @@ absl::Status IbvQueuePair::Create(const QueuePairOptions& options) {
   wanted.cap.max_send_sge = std::max(options.max_sges, 1u);
   wanted.cap.max_recv_sge = shared_ == nullptr ? std::max(options.max_sges, 1u) : 0;
   wanted.cap.max_inline_data = options.max_inline;
-  errno = 0;
-  queue_pair_ = ibv_create_qp(domain_->pd(), &wanted);
-  if (queue_pair_ == nullptr) return ErrnoStatus(errno == 0 ? EIO : errno, "ibv_create_qp");
-  number_ = queue_pair_->qp_num;
-  sends_done_->Add(*this);
-  if (receives_done_ != sends_done_) receives_done_->Add(*this);
-  if (shared_ != nullptr) {
-    shared_->Add(*this);
-    shared_->slots.AddOwner(number_);
-  }
+  provider_ = std::make_shared<ProviderQueuePair>(domain_->pd(), wanted, InitStep(context().port(), remote_access_));
   if (absl::Status s = domain_->Add(*this); !s.ok()) return s;
-  const ibv::Step init = InitStep(context().port(), remote_access_);
-  return Walk(init.attributes, init.mask);
+  if (shared_ != nullptr) shared_->Add(*this);
+  if (!options.may_be_made_later) return Adopt();
+  QueuePairState fresh = QueuePairState::kReset;  // another thread may have ended it
+  state_.compare_exchange_strong(fresh, QueuePairState::kInit);
+  inbox_.emplace(loop());
+  calls_->Post([this, provider = provider_, to = inbox_->sender()] {
+    (void)provider->Make();  // Adopt asks for the answer
+    to.Send([this] { (void)Adopt(); });
+  });
+  return absl::OkStatus();
+}
+
+// What the provider made, here and now where it has not yet, is this queue pair from now on.
+absl::Status IbvQueuePair::Adopt() {
+  if (adopted_) return made_;
+  adopted_ = true;
+  made_ = provider_->Make();
+  if (made_.ok()) {
+    queue_pair_ = provider_->get();
+    number_ = provider_->number();
+    sends_done_->Add(*this);
+    if (receives_done_ != sends_done_) receives_done_->Add(*this);
+    if (shared_ != nullptr) shared_->slots.AddOwner(number_);
+    QueuePairState fresh = QueuePairState::kReset;
+    state_.compare_exchange_strong(fresh, QueuePairState::kInit);
+    PostKept();
+  } else {
+    Enter(QueuePairState::kError);
+  }
+  if (when_made_) std::exchange(when_made_, nullptr)(made_);
+  return made_;
 }
 
 IbvQueuePair::~IbvQueuePair() {
-  if (queue_pair_ == nullptr) return;
+  if (provider_ == nullptr) return;
   CHECK(!held_) << "a queue pair outlives its connection";
   domain_->Remove(*this);
   // In Error it ends what it is at, and gives back what it took from a shared queue.
   TellError();
-  Enter(QueuePairState::kError);
-  sends_done_->Remove(*this);
-  receives_done_->Remove(*this);
+  if (queue_pair_ != nullptr) {
+    Enter(QueuePairState::kError);
+    sends_done_->Remove(*this);
+    receives_done_->Remove(*this);
+  }
   if (shared_ != nullptr) shared_->Remove(*this);
   // Some providers take its completions away with it, and some do not.
-  receives_done_->Forget(*this, /*for_good=*/false);
-  const int error = ibv_destroy_qp(queue_pair_);
-  LOG_IF(ERROR, error != 0) << "ibv_destroy_qp: " << std::strerror(std::abs(error));
+  if (queue_pair_ != nullptr) receives_done_->Forget(*this, /*for_good=*/false);
+  const int error = provider_->Destroy();
+  LOG_IF(ERROR, error != 0) << "ibv_destroy_qp: " << std::strerror(error);
+  if (queue_pair_ == nullptr) return;
   sends_done_->Forget(*this, /*for_good=*/true);
   if (receives_done_ != sends_done_) receives_done_->Forget(*this, /*for_good=*/true);
   if (shared_ != nullptr) shared_->slots.RemoveOwner(number_);
+}
+
+uint32_t IbvQueuePair::number() const {
+  if (number_ != 0) return number_;
+  (void)provider_->Make();
+  return provider_->number();
 }
 
 QueuePairState IbvQueuePair::state() const {
@@ -136,11 +152,11 @@ QueuePairState IbvQueuePair::state() const {
   const bool asked = known == QueuePairState::kInit || known == QueuePairState::kReadyToReceive ||
                      known == QueuePairState::kReadyToSend;
   // siw does not tell.
-  if (!asked || context().link() == LinkKind::kIwarp) return known;
+  if (!asked || queue_pair_ == nullptr || context().link() == LinkKind::kIwarp) return known;
   ibv_qp_attr attributes{};
   ibv_qp_init_attr unused{};
   if (ibv_query_qp(queue_pair_, &attributes, IBV_QP_STATE, &unused) != 0) return known;
-  if (FromWire(attributes.qp_state) != QueuePairState::kError) return known;
+  if (StateOf(attributes.qp_state) != QueuePairState::kError) return known;
   life_->over = true;
   state_ = QueuePairState::kError;
   return QueuePairState::kError;
@@ -180,6 +196,7 @@ void IbvQueuePair::SharedQueueDropped() {
 void IbvQueuePair::OnAsyncEvent(ibv_event_type) { Fail(); }
 
 absl::Status IbvQueuePair::Modify(QueuePairState to, const QueuePairAttributes& attributes) {
+  if (absl::Status s = Adopt(); !s.ok()) return s;
   if (to == QueuePairState::kError) {
     const ibv::Step error = ErrorStep();
     return Walk(error.attributes, error.mask);
@@ -228,7 +245,7 @@ absl::Status IbvQueuePair::Modify(QueuePairState to, const QueuePairAttributes& 
 }
 
 absl::Status IbvQueuePair::Walk(ibv_qp_attr attributes, int mask) {
-  const QueuePairState to = FromWire(attributes.qp_state);
+  const QueuePairState to = StateOf(attributes.qp_state);
   const QueuePairState from = state_.load();
   const bool moves = (mask & IBV_QP_STATE) != 0;
   if (moves && to == QueuePairState::kError) {
@@ -239,7 +256,7 @@ absl::Status IbvQueuePair::Walk(ibv_qp_attr attributes, int mask) {
       if (absl::Status s = Walk(init.attributes, init.mask); !s.ok()) return s;
     }
   }
-  const int error = std::abs(ibv_modify_qp(queue_pair_, &attributes, mask));
+  const int error = provider_->Walk(attributes, mask);
   const bool gone = error == EIO || error == ENODEV;
   if (error != 0 && !(gone && moves && to == QueuePairState::kError)) {
     return ErrnoStatus(error, absl::StrCat("ibv_modify_qp to ", ToString(to)));
@@ -249,15 +266,54 @@ absl::Status IbvQueuePair::Walk(ibv_qp_attr attributes, int mask) {
   return absl::OkStatus();
 }
 
-void IbvQueuePair::WasConnected(uint8_t reads) {
-  Enter(QueuePairState::kReadyToSend);
-  if (gate_ != nullptr) gate_->Open(reads);
-}
+// ---- Connections, which are made on another thread.
 
 bool IbvQueuePair::Hold() {
   if (held_) return false;
   held_ = true;
   return true;
+}
+
+void IbvQueuePair::Release() {
+  held_ = false;
+  when_made_ = nullptr;
+}
+
+void IbvQueuePair::WhenMade(std::function<void(const absl::Status&)> made) {
+  if (adopted_) return made(made_);
+  when_made_ = std::move(made);
+}
+
+std::unique_ptr<WalkedQueuePair> IbvQueuePair::ForWalking(os::EpollLoop& there,
+                                                          std::shared_ptr<ProviderQueuePair::Walker> walker) const {
+  return std::make_unique<WalkedQueuePair>(
+      there, provider_, std::move(walker),
+      WalkedQueuePair::Facts{context().link(), remote_access_, shared_ != nullptr});
+}
+
+void IbvQueuePair::WasConnected(std::optional<uint8_t> reads) {
+  if (state_.load() == QueuePairState::kError) return;
+  Enter(QueuePairState::kReadyToSend);
+  if (gate_ != nullptr && reads.has_value()) gate_->Open(*reads);
+}
+
+void IbvQueuePair::WasWalked() {
+  if (!provider_->ended()) return;
+  if (!over_) Enter(QueuePairState::kError);
+  if (provider_->lost()) FlushOutstanding();
+}
+
+void IbvQueuePair::EndConnection() {
+  if (!adopted_) {
+    TellError();
+    state_ = QueuePairState::kError;
+    return;
+  }
+  if (queue_pair_ == nullptr) return;
+  const ibv::Step error = ErrorStep();
+  if (absl::Status status = Walk(error.attributes, error.mask); !status.ok()) {
+    LOG(WARNING) << "queue pair " << number_ << " to Error: " << status;
+  }
 }
 
 void IbvQueuePair::Enter(QueuePairState state) {
@@ -266,7 +322,7 @@ void IbvQueuePair::Enter(QueuePairState state) {
   over_ = state == QueuePairState::kError;
   if (over_ && gate_ != nullptr) gate_->Close();
   AwaitReads(false);
-  if (ends && context().link() == LinkKind::kIwarp) FlushOutstanding();
+  if (ends && queue_pair_ != nullptr && context().link() == LinkKind::kIwarp) FlushOutstanding();
   if (state == QueuePairState::kReset) {
     // What was posted is forgotten, also what has completed and waits.
     state_ = QueuePairState::kError;
@@ -299,8 +355,8 @@ void IbvQueuePair::FlushOutstanding() {
 
 // From any thread. That it was in Error already, or that the device is gone, is no news.
 void IbvQueuePair::TellError() {
-  ibv::Step error = ErrorStep();
-  (void)ibv_modify_qp(queue_pair_, &error.attributes, error.mask);
+  const ibv::Step error = ErrorStep();
+  (void)provider_->Walk(error.attributes, error.mask);
 }
 
 // ---- How requests get to the provider, and back where it does not take them.
@@ -308,7 +364,7 @@ void IbvQueuePair::TellError() {
 PostResult IbvQueuePair::PostSend(absl::Span<const SendRequest> requests) {
   PostResult result;
   const QueuePairState now = state_.load(std::memory_order_relaxed);
-  if (now != QueuePairState::kReadyToSend && now != QueuePairState::kError) {
+  if (queue_pair_ == nullptr || (now != QueuePairState::kReadyToSend && now != QueuePairState::kError)) {
     result.status = absl::FailedPreconditionError(absl::StrCat("a queue pair in ", ToString(now), " cannot send"));
     return result;
   }
@@ -436,6 +492,7 @@ PostResult IbvQueuePair::PostReceive(absl::Span<const ReceiveRequest> requests) 
     result.status = absl::InvalidArgumentError("the receives of this queue pair are those of its shared queue");
     return result;
   }
+  if (queue_pair_ == nullptr) return KeepReceives(requests);
   NoticeError();
   const Limits& limits = context().limits();
   const bool never_none = context().quirks().needs_a_piece;
@@ -457,6 +514,41 @@ PostResult IbvQueuePair::PostReceive(absl::Span<const ReceiveRequest> requests) 
   // Not every provider looks for receives that come after the end (rxe): told again, it does.
   if (result.accepted > 0 && state_.load() == QueuePairState::kError && !FlushesHere()) TellError();
   return result;
+}
+
+// Until there is a queue pair to be given them.
+PostResult IbvQueuePair::KeepReceives(absl::Span<const ReceiveRequest> requests) {
+  PostResult result;
+  for (const ReceiveRequest& request : requests) {
+    result.status = CheckReceive(request, context().limits(), bounds_);
+    if (result.status.ok() && receives_.room() == 0) result.status = QueueFull(receives_.depth());
+    if (result.status.ok() && adopted_) result.status = made_;
+    if (!result.status.ok()) break;
+    kept_receives_.push_back({receives_.Note(0, request.id), {request.sges.begin(), request.sges.end()}});
+    receives_.Commit(1);
+    ++result.accepted;
+  }
+  return result;
+}
+
+void IbvQueuePair::PostKept() {
+  const std::vector<KeptReceive> kept = std::exchange(kept_receives_, {});
+  ReceiveBatch batch;
+  for (size_t next = 0; next < kept.size();) {
+    for (; next < kept.size() && batch.HasRoomFor(std::max<size_t>(kept[next].sges.size(), 1)); ++next) {
+      AddReceive({0, kept[next].sges}, kReceiveMark | kept[next].position, context().quirks().needs_a_piece, &batch);
+    }
+    ibv_recv_wr* bad = batch.first();
+    const int error = ibv_post_recv(queue_pair_, batch.first(), &bad);
+    const bool refused = batch.Accepted(error, bad) < batch.size();
+    batch.Clear();
+    if (!refused) continue;
+    // It was told of no more than it has room for, so it has ended, or is broken.
+    LOG(ERROR) << "ibv_post_recv of queue pair " << number_ << ": " << std::strerror(std::abs(error));
+    TellError();
+    Enter(QueuePairState::kError);
+    return;
+  }
 }
 
 absl::Status IbvQueuePair::PostBatch(SendBatch* batch, PostResult* result) {

@@ -8,6 +8,11 @@
 // Sends go to the provider as they are posted, or through a ReadGate where the provider breaks
 // fences.
 //
+// The device's calls take long. So with QueuePairOptions::may_be_made_later the provider's queue pair
+// is made on the thread that connects (call_thread.h), and receives are kept until then; a connection
+// walks it there, too (off_loop_connection.h), and what follows from that is done here. What ends it
+// is done where it is asked for: to drop it is to know that no byte moves any more.
+//
 // Thread rule: the thread of the completion queues' loop, except for Fail and OnAsyncEvent.
 #pragma once
 
@@ -15,25 +20,30 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "lib/verbs/ibv/async_events.h"
+#include "lib/verbs/ibv/call_thread.h"
 #include "lib/verbs/ibv/completion_queue.h"
-#include "lib/verbs/ibv/connectable.h"
+#include "lib/verbs/ibv/inbox.h"
 #include "lib/verbs/ibv/memory.h"
 #include "lib/verbs/ibv/posting.h"
+#include "lib/verbs/ibv/provider_queue_pair.h"
 #include "lib/verbs/ibv/read_gate.h"
 #include "lib/verbs/ibv/shared_receives.h"
+#include "lib/verbs/ibv/walked_queue_pair.h"
 #include "lib/verbs/ibv/work_ring.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::verbs::ibv {
 
 class IbvQueuePair final : public QueuePair,
-                           public Connectable,
                            private CompletionOwner,
                            private SharedReceiver,
                            private DomainMember,
@@ -41,38 +51,61 @@ class IbvQueuePair final : public QueuePair,
  public:
   // Errors: kInvalidArgument, kResourceExhausted, what the provider says.
   static absl::StatusOr<std::unique_ptr<IbvQueuePair>> Make(std::shared_ptr<Domain> domain,
+                                                            std::shared_ptr<CallThread> calls,
                                                             const QueuePairOptions& options);
   ~IbvQueuePair() override;
   IbvQueuePair(const IbvQueuePair&) = delete;
   IbvQueuePair& operator=(const IbvQueuePair&) = delete;
 
   // QueuePair.
-  uint32_t number() const override { return number_; }
+  uint32_t number() const override;
+  bool made() const override { return adopted_; }
   QueuePairState state() const override;
   PostResult PostSend(absl::Span<const SendRequest> requests) override;
   PostResult PostReceive(absl::Span<const ReceiveRequest> requests) override;
   absl::Status Modify(QueuePairState state, const QueuePairAttributes& attributes) override;
 
-  // Connectable.
-  os::EpollLoop& loop() override { return sends_done_->loop(); }
-  uint32_t connection_number() const override { return number(); }
-  QueuePairState connection_state() const override { return state(); }
-  Access remote_access() const override { return remote_access_; }
-  bool shares_receives() const override { return shared_ != nullptr; }
-  absl::Status Walk(ibv_qp_attr attributes, int mask) override;
-  void WasConnected(uint8_t reads) override;
-  bool Hold() override;
-  void Release() override { held_ = false; }
+  // ---- For its connection.
+
+  // One connection at a time holds a queue pair: false, changing nothing, when another does.
+  [[nodiscard]] bool Hold();
+  void Release();
+
+  // Where its completions arrive, and its connection's events.
+  os::EpollLoop& loop() const { return sends_done_->loop(); }
+  // As it is known here, without asking the device.
+  QueuePairState known_state() const { return state_.load(); }
+
+  // `made` runs once, at once where that is known already: inside a call of the owner's, perhaps. Not
+  // after Release.
+  void WhenMade(std::function<void(const absl::Status& status)> made);
+  // Once it is made: what `there`, the loop of the thread that connects, may do with it.
+  std::unique_ptr<WalkedQueuePair> ForWalking(os::EpollLoop& there,
+                                              std::shared_ptr<ProviderQueuePair::Walker> walker) const;
+
+  // It was walked to ReadyToSend there. iWARP: the peer serves `reads` of our READs at once.
+  void WasConnected(std::optional<uint8_t> reads);
+  // It may have been walked to Error there.
+  void WasWalked();
+  // Flushes what is posted; on the device it has ended when this returns. A device that refuses,
+  // since it was removed say, has nothing to flush: that is logged.
+  void EndConnection();
 
   const Context& context() const { return domain_->context(); }
 
  private:
-  IbvQueuePair(std::shared_ptr<Domain> domain, const QueuePairOptions& options,
+  // A receive that was posted before there was a queue pair.
+  struct KeptReceive {
+    uint64_t position;
+    std::vector<Sge> sges;
+  };
+
+  IbvQueuePair(std::shared_ptr<Domain> domain, std::shared_ptr<CallThread> calls, const QueuePairOptions& options,
                std::shared_ptr<CompletionCore> sends_done, std::shared_ptr<CompletionCore> receives_done,
                std::shared_ptr<SharedReceivesCore> shared);
 
   // CompletionOwner.
-  uint32_t completion_number() const override { return number(); }
+  uint32_t completion_number() const override { return number_; }
   bool Arrived(const ibv_wc& done) override;
   bool Finish(const ibv_wc& done, Completion* to) override;
   void Fail() override;
@@ -82,6 +115,10 @@ class IbvQueuePair final : public QueuePair,
   void OnAsyncEvent(ibv_event_type event) override;
 
   absl::Status Create(const QueuePairOptions& options);
+  absl::Status Adopt();
+  absl::Status Walk(ibv_qp_attr attributes, int mask);
+  PostResult KeepReceives(absl::Span<const ReceiveRequest> requests);
+  void PostKept();
   absl::Status PostBind(const SendRequest& request, PostResult* result);
   absl::Status PostBatch(SendBatch* batch, PostResult* result);
   absl::Status PostBatch(ReceiveBatch* batch, PostResult* result);
@@ -97,13 +134,19 @@ class IbvQueuePair final : public QueuePair,
   void TellError();
 
   const std::shared_ptr<Domain> domain_;
+  const std::shared_ptr<CallThread> calls_;
   const std::shared_ptr<CompletionCore> sends_done_;
   const std::shared_ptr<CompletionCore> receives_done_;
   const std::shared_ptr<SharedReceivesCore> shared_;  // or null
   const QueueBounds bounds_;
   Access remote_access_;
-  ibv_qp* queue_pair_ = nullptr;
-  uint32_t number_ = 0;
+  std::shared_ptr<ProviderQueuePair> provider_;  // the thread that connects has it, too
+  bool adopted_ = false;                         // what Make says is known here
+  absl::Status made_;
+  ibv_qp* queue_pair_ = nullptr;  // the provider's; null until it was adopted
+  uint32_t number_ = 0;           // the same
+  std::vector<KeptReceive> kept_receives_;
+  std::function<void(const absl::Status&)> when_made_;
   mutable std::atomic<QueuePairState> state_{QueuePairState::kReset};
   WorkRing sends_;
   WorkRing receives_;
@@ -112,6 +155,7 @@ class IbvQueuePair final : public QueuePair,
   std::shared_ptr<QueuePairLife> life_;
   bool over_ = false;  // Error has been entered, on this thread
   bool held_ = false;  // by a connection
+  std::optional<Inbox> inbox_;
 };
 
 }  // namespace tokamak::verbs::ibv

@@ -103,11 +103,7 @@ absl::StatusOr<std::unique_ptr<Connection>> RdmaConnectionManager::Connect(Queue
                                                                            const ConnectOptions& options,
                                                                            ConnectionHandler handler) {
   if (absl::Status status = CheckConnectOptions(options, kRdmaCmPrivateData); !status.ok()) return status;
-  if (address.port == 0 || address.is_ipv4() != core_->options().address.is_ipv4()) {
-    return absl::InvalidArgumentError(absl::StrCat("cannot connect to ", address.ToString(), " from ",
-                                                   core_->options().address.ToString(),
-                                                   ": an address of the same family and a port are needed"));
-  }
+  if (absl::Status status = CheckService(address, core_->options().address); !status.ok()) return status;
   auto held = HeldQueuePair::Take(queue_pair);
   if (!held.ok()) return held.status();
   auto channel = core_->ChannelOf((*held)->loop());

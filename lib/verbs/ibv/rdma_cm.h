@@ -21,8 +21,11 @@
 // iWARP: the passive side's answer is the last word, so it may come up for a peer that gave up
 // meanwhile, and is disconnected then. The kernel cannot call an attempt off: a queue pair that is
 // dropped in the middle of one waits for its end (SoftiWARP: 10 s at most). SoftiWARP's
-// rdma_connect waits in the kernel until TCP has connected, and so does its loop; other devices' do
-// not.
+// rdma_connect waits in the kernel until TCP has connected, and so does the thread that connects;
+// other devices' do not.
+//
+// A device runs it on a thread of its own (off_loop_cm.h): "the loop of a queue pair" is that of
+// the thread then.
 //
 // Thread rule: see verbs.h. Events of a connection are read by the loop of its queue pair
 // (cm_channel.h), goodbyes are waited for by a thread (departures.h).

@@ -22,8 +22,12 @@ RdmaRequest::RdmaRequest(std::shared_ptr<RdmaCmCore> core, std::shared_ptr<Unans
 RdmaRequest::~RdmaRequest() { Reject({}); }
 
 rdma_cm_id* RdmaRequest::Answer() {
-  unanswered_->fetch_sub(1, std::memory_order_relaxed);
+  Decided();
   return std::exchange(id_, nullptr);
+}
+
+void RdmaRequest::Decided() {
+  if (!decided_.exchange(true)) unanswered_->fetch_sub(1, std::memory_order_relaxed);
 }
 
 absl::StatusOr<std::unique_ptr<Connection>> RdmaRequest::Accept(QueuePair& queue_pair, const ConnectOptions& options,

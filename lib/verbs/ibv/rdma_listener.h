@@ -22,7 +22,7 @@ namespace tokamak::verbs::ibv {
 // Requests of one listener that wait for their answer.
 using Unanswered = std::atomic<size_t>;
 
-class RdmaRequest final : public ConnectionRequest {
+class RdmaRequest final : public CountedRequest {
  public:
   // Takes over `id`, which departures keep. Counts itself among the unanswered.
   RdmaRequest(std::shared_ptr<RdmaCmCore> core, std::shared_ptr<Unanswered> unanswered, rdma_cm_id* id,
@@ -36,12 +36,14 @@ class RdmaRequest final : public ConnectionRequest {
   absl::StatusOr<std::unique_ptr<Connection>> Accept(QueuePair& queue_pair, const ConnectOptions& options,
                                                      ConnectionHandler handler) override;
   void Reject(absl::Span<const uint8_t> private_data) override;
+  void Decided() override;
 
  private:
   rdma_cm_id* Answer();  // it is no longer unanswered; the id is the caller's
 
   const std::shared_ptr<RdmaCmCore> core_;
   const std::shared_ptr<Unanswered> unanswered_;
+  std::atomic<bool> decided_{false};
   rdma_cm_id* id_;  // null once answered
   const Address peer_;
   const RdmaOffer offer_;

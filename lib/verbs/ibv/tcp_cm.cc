@@ -47,11 +47,7 @@ absl::StatusOr<std::unique_ptr<Connection>> TcpConnectionManager::Connect(QueueP
                                                                           const ConnectOptions& options,
                                                                           ConnectionHandler handler) {
   if (absl::Status status = CheckConnectOptions(options, kTcpCmPrivateData); !status.ok()) return status;
-  if (address.port == 0 || address.is_ipv4() != address_.is_ipv4()) {
-    return absl::InvalidArgumentError(absl::StrCat("cannot connect to ", address.ToString(), " from ",
-                                                   address_.ToString(),
-                                                   ": an address of the same family and a port are needed"));
-  }
+  if (absl::Status status = CheckService(address, address_); !status.ok()) return status;
   auto held = HeldQueuePair::Take(queue_pair);
   if (!held.ok()) return held.status();
   auto connection =

@@ -11,6 +11,8 @@
 // before, on a thread (route_searches.h): the passive side when it was asked, the active side when
 // it was accepted. Those whom strangers ask for cannot keep our own attempts waiting.
 //
+// A device runs it on a thread of its own (off_loop_cm.h).
+//
 // Thread rule: see verbs.h.
 #pragma once
 

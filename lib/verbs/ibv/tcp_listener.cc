@@ -43,8 +43,12 @@ TcpRequest::TcpRequest(MakeTcpOffer make_offer, std::shared_ptr<std::atomic<size
 TcpRequest::~TcpRequest() { Reject({}); }
 
 os::FileDescriptor TcpRequest::Answer() {
-  unanswered_->fetch_sub(1, std::memory_order_relaxed);
+  Decided();
   return std::move(socket_);
+}
+
+void TcpRequest::Decided() {
+  if (!decided_.exchange(true)) unanswered_->fetch_sub(1, std::memory_order_relaxed);
 }
 
 absl::StatusOr<std::unique_ptr<Connection>> TcpRequest::Accept(QueuePair& queue_pair, const ConnectOptions& options,

@@ -35,7 +35,7 @@ static_assert(kMaxHalfOpenOfOne >= kMaxUnanswered, "what a host asks at once may
 // What our side brings to a connection with these options, as the device is now. From any thread.
 using MakeTcpOffer = std::function<TcpOffer(const ConnectOptions& options)>;
 
-class TcpRequest final : public ConnectionRequest {
+class TcpRequest final : public CountedRequest {
  public:
   // Counts itself among the unanswered.
   TcpRequest(MakeTcpOffer make_offer, std::shared_ptr<std::atomic<size_t>> unanswered, os::FileDescriptor socket,
@@ -49,12 +49,14 @@ class TcpRequest final : public ConnectionRequest {
   absl::StatusOr<std::unique_ptr<Connection>> Accept(QueuePair& queue_pair, const ConnectOptions& options,
                                                      ConnectionHandler handler) override;
   void Reject(absl::Span<const uint8_t> private_data) override;
+  void Decided() override;
 
  private:
   os::FileDescriptor Answer();  // it is no longer unanswered
 
   const MakeTcpOffer make_offer_;
   const std::shared_ptr<std::atomic<size_t>> unanswered_;
+  std::atomic<bool> decided_{false};
   os::FileDescriptor socket_;  // none once answered
   const Address peer_;
   const TcpHello ask_;

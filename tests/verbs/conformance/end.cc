@@ -82,6 +82,7 @@ void End::MakeQueuePair() {
   request.max_sges = options.max_sges;
   request.max_inline = options.max_inline;
   request.remote_access = options.remote_access;
+  request.may_be_made_later = options.may_be_made_later;
   queue_pair.reset();
   auto made = home_.domain->CreateQueuePair(request);
   EXPECT_TRUE(made.ok()) << made.status();

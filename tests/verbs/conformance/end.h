@@ -26,6 +26,7 @@ struct EndOptions {
   uint32_t send_completions = 256;
   uint32_t receive_completions = 256;
   bool one_completion_queue = false;  // `sends` serves receives, too; `receives` is null
+  bool may_be_made_later = false;
 };
 
 // Moves what is there out of `queue`, at most `most`.

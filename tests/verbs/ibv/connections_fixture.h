@@ -92,6 +92,7 @@ struct End {
     return [this](const ConnectionEvent& event) {
       if (!worker.IsHere()) ++elsewhere;
       if (gone) ++after_drop;
+      if (absl::IsCancelled(event.status)) told_that_peer_has_gone = true;
       (event.kind == Kind::kEstablished ? up : over) = true;
     };
   }
@@ -105,7 +106,7 @@ struct End {
   Worker& worker;
   std::unique_ptr<QueuePair> queue_pair;
   std::unique_ptr<Connection> connection;
-  std::atomic<bool> up{false}, over{false};
+  std::atomic<bool> up{false}, over{false}, told_that_peer_has_gone{false};
   std::atomic<int> elsewhere{0}, after_drop{0};
   bool gone = false;  // on its loop
 };

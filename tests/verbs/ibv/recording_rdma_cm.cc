@@ -59,7 +59,18 @@ int RecordingRdmaCm::path_error() {
   return path_error_;
 }
 
+std::map<std::thread::id, size_t> RecordingRdmaCm::TakeThreads() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return std::exchange(threads_, {});
+}
+
+void RecordingRdmaCm::NoteThread() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++threads_[std::this_thread::get_id()];
+}
+
 void RecordingRdmaCm::Note(std::string call) {
+  NoteThread();
   const std::lock_guard<std::mutex> lock(mutex_);
   calls_.push_back(std::move(call));
 }
@@ -103,6 +114,7 @@ void rdma_destroy_event_channel(rdma_event_channel* channel) {
 }
 
 int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_port_space ps) {
+  RecordingRdmaCm::Get().NoteThread();
   *id = new rdma_cm_id{};
   (*id)->channel = channel;
   (*id)->context = context;
@@ -111,11 +123,13 @@ int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, 
 }
 
 int rdma_destroy_id(rdma_cm_id* id) {
+  RecordingRdmaCm::Get().NoteThread();
   delete id;
   return 0;
 }
 
 int rdma_migrate_id(rdma_cm_id* id, rdma_event_channel* channel) {
+  RecordingRdmaCm::Get().NoteThread();
   id->channel = channel;
   return 0;
 }
@@ -182,6 +196,7 @@ int rdma_listen(rdma_cm_id*, int) {
 __be16 rdma_get_src_port(rdma_cm_id*) { return 0; }
 
 int rdma_init_qp_attr(rdma_cm_id*, ibv_qp_attr* attributes, int* mask) {
+  RecordingRdmaCm::Get().NoteThread();
   attributes->path_mtu = IBV_MTU_1024;
   attributes->ah_attr = RecordingRdmaCm::Get().route();
   *mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU;
@@ -202,6 +217,7 @@ int rdma_reject(rdma_cm_id*, const void*, uint8_t) { return 0; }
 int rdma_notify(rdma_cm_id*, ibv_event_type) { return 0; }
 
 int rdma_disconnect(rdma_cm_id*) {
+  RecordingRdmaCm::Get().NoteThread();
   errno = EINVAL;  // nothing is left to be disconnected
   return -1;
 }

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <queue>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace tokamak::verbs::ibv {
@@ -23,6 +24,8 @@ class RecordingRdmaCm final {
 
   // The calls that make a connection, in order: "rdma_set_option tos 104".
   std::vector<std::string> TakeCalls();
+  // All calls, by the threads that made them, since the last time.
+  std::map<std::thread::id, size_t> TakeThreads();
 
   // What rdma_init_qp_attr says of the route.
   void SetRoute(const ibv_ah_attr& route);
@@ -34,6 +37,7 @@ class RecordingRdmaCm final {
 
   // For the functions below.
   void Note(std::string call);
+  void NoteThread();
   void Tell(rdma_cm_id* id, rdma_cm_event_type type);
   bool Next(rdma_event_channel* channel, rdma_cm_event** event);
   ibv_ah_attr route();
@@ -46,6 +50,7 @@ class RecordingRdmaCm final {
 
   std::mutex mutex_;
   std::vector<std::string> calls_;
+  std::map<std::thread::id, size_t> threads_;
   std::map<rdma_event_channel*, std::queue<rdma_cm_event*>> events_;
   ibv_ah_attr route_{};
   rdma_cm_event_type answer_ = RDMA_CM_EVENT_CONNECT_RESPONSE;

@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #undef ibv_query_port
 #undef ibv_reg_mr
@@ -22,6 +24,59 @@ void WriteOne(int fd) {
 }
 
 }  // namespace
+
+CallLog& CallLog::Get() {
+  static CallLog* const one = new CallLog;
+  return *one;
+}
+
+void CallLog::Clear() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  calls_.clear();
+}
+
+std::vector<CallLog::Call> CallLog::calls() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return calls_;
+}
+
+void CallLog::Hold(const std::string& name, std::thread::id here) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  hold_ = name;
+  here_ = here;
+}
+
+bool CallLog::holds() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return held_;
+}
+
+void CallLog::Release() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  hold_.clear();
+  changed_.notify_all();
+}
+
+int CallLog::destroyed_in_use() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return destroyed_in_use_;
+}
+
+void CallLog::Begin(std::string name, const ibv_qp* object) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (name == "ibv_destroy_qp" && in_use_.count(object) > 0) ++destroyed_in_use_;
+  in_use_.insert(object);
+  calls_.push_back({name, std::this_thread::get_id()});
+  if (hold_ != name || std::this_thread::get_id() == here_) return;
+  held_ = true;
+  changed_.wait(lock, [this] { return hold_.empty(); });
+  held_ = false;
+}
+
+void CallLog::End(const ibv_qp* object) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  in_use_.erase(in_use_.find(object));
+}
 
 RecordingVerbs& RecordingVerbs::Get() {
   static RecordingVerbs* const one = new RecordingVerbs;
@@ -45,9 +100,23 @@ void RecordingVerbs::ReleaseEvents() {
 
 }  // namespace tokamak::verbs::ibv
 
+using tokamak::verbs::ibv::CallLog;
 using tokamak::verbs::ibv::RecordingVerbs;
 
 namespace {
+
+class Logged final {
+ public:
+  explicit Logged(std::string name, const ibv_qp* object = nullptr) : object_(object) {
+    CallLog::Get().Begin(std::move(name), object);
+  }
+  ~Logged() { CallLog::Get().End(object_); }
+  Logged(const Logged&) = delete;
+  Logged& operator=(const Logged&) = delete;
+
+ private:
+  const ibv_qp* const object_;
+};
 
 ibv_device* TheDevice() {
   static ibv_device* const device = [] {
@@ -74,6 +143,7 @@ int Arm(ibv_cq* queue, int) {
 
 int PostSends(ibv_qp*, ibv_send_wr*, ibv_send_wr**) { return 0; }
 int PostReceives(ibv_qp*, ibv_recv_wr* first, ibv_recv_wr**) {
+  const Logged logged("ibv_post_recv");
   for (; first != nullptr; first = first->next) RecordingVerbs::Get().receives.push_back(first->wr_id);
   return 0;
 }
@@ -141,6 +211,7 @@ int ibv_query_device(ibv_context*, ibv_device_attr* attributes) {
 }
 
 int ibv_query_port(ibv_context*, uint8_t, _compat_ibv_port_attr* to) {
+  const Logged logged("ibv_query_port");
   auto* const port = reinterpret_cast<ibv_port_attr*>(to);
   port->state = IBV_PORT_ACTIVE;
   port->max_mtu = port->active_mtu = IBV_MTU_4096;
@@ -151,6 +222,7 @@ int ibv_query_port(ibv_context*, uint8_t, _compat_ibv_port_attr* to) {
 }
 
 ssize_t _ibv_query_gid_table(ibv_context*, ibv_gid_entry* entries, size_t, uint32_t, size_t) {
+  const Logged logged("ibv_query_gid_table");
   entries[0] = {};
   entries[0].gid.raw[0] = 0xfe;
   entries[0].gid.raw[1] = 0x80;
@@ -275,7 +347,12 @@ int ibv_destroy_srq(ibv_srq* queue) {
 }
 
 ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
-  static uint32_t number = 100;
+  const Logged logged("ibv_create_qp");
+  if (RecordingVerbs::Get().create_error != 0) {
+    errno = RecordingVerbs::Get().create_error;
+    return nullptr;
+  }
+  static std::atomic<uint32_t> number{100};
   auto* const queue_pair = new ibv_qp{};
   queue_pair->context = domain->context;
   queue_pair->pd = domain;
@@ -285,15 +362,18 @@ ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
   return queue_pair;
 }
 int ibv_modify_qp(ibv_qp* queue_pair, ibv_qp_attr* attributes, int mask) {
+  const Logged logged("ibv_modify_qp to " + std::to_string(attributes->qp_state), queue_pair);
   if ((mask & IBV_QP_PATH_MTU) != 0) RecordingVerbs::Get().path_mtus.push_back(attributes->path_mtu);
   if ((mask & IBV_QP_STATE) != 0) queue_pair->state = attributes->qp_state;
   return 0;
 }
 int ibv_query_qp(ibv_qp* queue_pair, ibv_qp_attr* attributes, int, ibv_qp_init_attr*) {
+  const Logged logged("ibv_query_qp", queue_pair);
   attributes->qp_state = queue_pair->state;
   return 0;
 }
 int ibv_destroy_qp(ibv_qp* queue_pair) {
+  const Logged logged("ibv_destroy_qp", queue_pair);
   delete queue_pair;
   return 0;
 }

@@ -5,13 +5,57 @@
 
 #include <infiniband/verbs.h>
 
+#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <mutex>
 #include <set>
+#include <string>
+#include <thread>
 #include <vector>
 
 namespace tokamak::verbs::ibv {
+
+// Calls that a device may be long at, and the threads that made them. From any thread.
+class CallLog final {
+ public:
+  struct Call {
+    std::string name;  // "ibv_modify_qp to 2"
+    std::thread::id thread;
+  };
+
+  static CallLog& Get();
+
+  // Forgets all calls.
+  void Clear();
+  // In the order in which they began.
+  std::vector<Call> calls() const;
+
+  // A call of `name` waits until Release, once. Not on `here`: such a call is noted, for the test to
+  // find.
+  void Hold(const std::string& name, std::thread::id here);
+  bool holds() const;  // a call waits
+  void Release();
+
+  // Queue pairs that were destroyed while another call was at them.
+  int destroyed_in_use() const;
+
+  // What a call does first and last. `object`: the queue pair that it is about.
+  void Begin(std::string name, const ibv_qp* object = nullptr);
+  void End(const ibv_qp* object = nullptr);
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Call> calls_;
+  std::string hold_;  // none: nothing is held
+  std::thread::id here_;
+  bool held_ = false;
+  std::multiset<const ibv_qp*> in_use_;
+  int destroyed_in_use_ = 0;
+};
 
 struct RecordingVerbs {
   static constexpr char kDevice[] = "recorded0";
@@ -23,6 +67,7 @@ struct RecordingVerbs {
   int deregistration_error = 0;         // ibv_dereg_mr
   int window_error = 0;                 // ibv_dealloc_mw
   int resize_error = 0;                 // ibv_resize_cq
+  int create_error = 0;                 // ibv_create_qp
   int regions = 0;                      // that there are
   std::vector<ibv_mtu> path_mtus;       // of ibv_modify_qp
 

@@ -1,0 +1,52 @@
+// Inbox runs on a loop what other threads send there: what came of the calls that they made for it.
+//
+// Law: tasks run one at a time, in the order in which they were sent, and none after the inbox was
+// dropped, which a task of its own may do. What did not run is dropped.
+// Thread rule: the loop's; a Sender from any thread.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "lib/base/event_loop.h"
+
+namespace tokamak::verbs::ibv {
+
+class Inbox final {
+  struct Shared;
+
+ public:
+  class Sender final {
+   public:
+    // Neither waits nor calls anybody. Where the inbox has gone, `task` is dropped here.
+    void Send(std::function<void()> task) const;
+
+   private:
+    friend class Inbox;
+    explicit Sender(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+    std::shared_ptr<Shared> shared_;
+  };
+
+  explicit Inbox(base::EventLoop& loop);
+  ~Inbox();
+  Inbox(const Inbox&) = delete;
+  Inbox& operator=(const Inbox&) = delete;
+
+  Sender sender() const { return Sender(shared_); }
+
+ private:
+  struct Shared {
+    std::mutex mutex;
+    base::Signal* signal = nullptr;           // guarded by mutex; null once the inbox was dropped
+    std::deque<std::function<void()>> tasks;  // guarded by mutex
+  };
+
+  static void Run(std::shared_ptr<Shared> shared);
+
+  const std::shared_ptr<Shared> shared_;
+  const std::unique_ptr<base::Signal> signal_;
+};
+
+}  // namespace tokamak::verbs::ibv

@@ -1,0 +1,101 @@
+// OffLoopConnection is a connection as its queue pair's loop has it: what makes it and ends it runs
+// on the device's thread (call_thread.h), where the connection manager's own connection is.
+//
+//   loop      deadline, the handler, the queue pair's state; a queue pair that is dropped
+//   thread    the manager's connection, which walks the queue pair and is told of the kernel's events
+//
+// The deadline counts from the call and is kept however much the thread has to do. Whoever drops a
+// connection waits for the call that is under way on its queue pair at most: from then on the queue
+// pair takes no step, it is in Error, and the thread hears of it when its turn comes: then the peer
+// is told.
+//
+// Law: as RdmaConnection's and TcpConnection's.
+// Thread rule: the loop's of its queue pair.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lib/base/lifetime.h"
+#include "lib/verbs/ibv/call_thread.h"
+#include "lib/verbs/ibv/inbox.h"
+#include "lib/verbs/ibv/queue_pair.h"
+#include "lib/verbs/verbs.h"
+
+namespace tokamak::verbs::ibv {
+
+// A queue pair that is held by a connection.
+struct ReleaseQueuePair {
+  void operator()(IbvQueuePair* queue_pair) const { queue_pair->Release(); }
+};
+using HeldIbvQueuePair = std::unique_ptr<IbvQueuePair, ReleaseQueuePair>;
+
+// kInvalidArgument: it is no queue pair of this kind of device. kFailedPrecondition: it is not in
+// Init, or held.
+absl::StatusOr<HeldIbvQueuePair> HoldQueuePair(QueuePair& queue_pair);
+
+class OffLoopConnection final : public Connection {
+ public:
+  enum class Side : uint8_t { kActive, kPassive };
+
+  // Makes the manager's connection, on the thread.
+  using Begin = std::function<absl::StatusOr<std::unique_ptr<Connection>>(
+      QueuePair& queue_pair, const ConnectOptions& options, ConnectionHandler handler)>;
+
+  // `options` were checked. Begins as soon as the queue pair is made. What goes wrong is an event.
+  OffLoopConnection(std::shared_ptr<CallThread> calls, HeldIbvQueuePair queue_pair, Side side, const Address& peer,
+                    const ConnectOptions& options, Begin begin, ConnectionHandler handler);
+  ~OffLoopConnection() override;
+
+  const Address& peer() const override { return peer_; }
+
+ private:
+  // The thread's part.
+  struct There {
+    std::atomic<bool> dropped{false};  // not to be begun any more
+    std::unique_ptr<WalkedQueuePair> queue_pair;
+    std::unique_ptr<Connection> connection;
+  };
+
+  // A ConnectionEvent that travels.
+  struct Told {
+    ConnectionEvent::Kind kind;
+    absl::Status status;
+    std::vector<uint8_t> private_data;
+    uint32_t path_mtu;
+    std::optional<uint8_t> reads;  // WalkedQueuePair::reads
+  };
+
+  void OnMade(const absl::Status& made);
+  void OnDeadline();
+  void Leave();
+  // Each may drop this.
+  void OnTold(const Told& told);
+  void Tell(const Told& told);
+
+  const std::shared_ptr<CallThread> calls_;
+  const HeldIbvQueuePair queue_pair_;
+  os::EpollLoop& loop_;
+  const Side side_;
+  const Address peer_;
+  ConnectOptions options_;  // but for its private data
+  const std::vector<uint8_t> private_data_;
+  const base::Time until_;
+  Begin begin_;  // until it was given to the thread
+  ConnectionHandler handler_;
+  bool over_ = false;
+  const std::shared_ptr<ProviderQueuePair::Walker> walker_;
+  std::shared_ptr<There> there_;  // once it was given to the thread
+  const base::Lifetime lifetime_;
+  Inbox inbox_;
+  base::Timer deadline_;
+  base::Timer next_;  // not inside a call of the owner's
+};
+
+}  // namespace tokamak::verbs::ibv
