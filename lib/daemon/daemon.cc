@@ -116,6 +116,7 @@ absl::Status Daemon::OpenMachine() {
   machine.endpoint.policy = options_.policy;
   machine.endpoint.bulk_queue_pairs = options_.bulk_queue_pairs;
   machine.endpoint.reliability.ack_timeout = AckTimeout();
+  machine.endpoint.measures_ack_timeout = !options_.ack_timeout.has_value();
   std::vector<std::unique_ptr<node::EngineLoop>> engines;
   for (uint32_t i = 0; i < options_.engines; ++i) {
     engines.push_back(std::make_unique<EngineThread>(i, rails_->Place(i), options_.detection));

@@ -11,6 +11,7 @@
 #include "lib/base/event_loop.h"
 #include "lib/base/random.h"
 #include "lib/base/trace.h"
+#include "lib/transport/ack_times.h"
 #include "lib/transport/copy_budget.h"
 #include "lib/transport/endpoint.h"
 #include "lib/transport/lossy_paths.h"
@@ -61,6 +62,7 @@ struct Context {
   bool leaving = false;  // peers' transfers are refused
   PeerShares shares = {};
   LossyPaths lossy_paths = {};
+  std::vector<AckTimes> ack_times = {};       // of each rail, from the endpoint's opening on
   std::vector<verbs::Address> services = {};  // where we listen, on each rail; empty before
 
   // Whether a key that was revoked proves that its memory is out of the peers' reach, or only queue
@@ -68,6 +70,15 @@ struct Context {
   bool RevokingProves() const {
     return std::all_of(rails.begin(), rails.end(),
                        [](const Rail& rail) { return rail.device.limits().drop_stops_transfers; });
+  }
+
+  // What connections over `rail` that are made now are given.
+  verbs::ReliabilityOptions ReliabilityOf(uint32_t rail) {
+    verbs::ReliabilityOptions reliability = options.reliability;
+    if (options.measures_ack_timeout) {
+      reliability.ack_timeout = ack_times[rail].ForNext(loop.Now(), reliability.ack_timeout);
+    }
+    return reliability;
   }
 
   void Record(base::TraceKind kind, uint32_t number, uint64_t size) {

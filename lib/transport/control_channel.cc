@@ -30,6 +30,7 @@ absl::StatusOr<std::unique_ptr<ControlChannel>> ControlChannel::Create(Context& 
 ControlChannel::ControlChannel(Context& context, uint32_t rail)
     : context_(context),
       slots_(*context.slots[rail]),
+      ack_times_(context.ack_times[rail]),
       most_(context.options.receive_slots),
       send_slots_(SendSlots(context.options), kNoSlot),
       max_queued_(4 * size_t{context.options.max_transfers} + 4 * kMaxCallsServed),
@@ -215,6 +216,10 @@ void ControlChannel::Stage(size_t size) {
     request.flags = request.flags | verbs::kSignaled;
     completion_asked_ = false;
     ++signaled_;
+    if (timed_ == kNone) {
+      timed_ = entry;
+      timed_at_ = context_.loop.Now();
+    }
   }
   ++staged_count_;
 }
@@ -237,6 +242,11 @@ absl::Status ControlChannel::OnSent(uint32_t entry) {
     if (slot != kNoSlot) slots_.Give(slot);
   }
   ++completed_;
+  if (entry == timed_) {
+    timed_ = kNone;
+    const base::Time now = context_.loop.Now();
+    ack_times_.Note(now, now - timed_at_);
+  }
   if (drained()) draining_ = false;
   return absl::OkStatus();
 }

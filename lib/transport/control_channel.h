@@ -115,6 +115,7 @@ class ControlChannel final {
  private:
   static constexpr uint32_t kGrowth = 4;  // a window that is too small becomes so many times as large
   static constexpr uint32_t kNoSlot = UINT32_MAX;
+  static constexpr uint32_t kNone = UINT32_MAX;  // entry
 
   struct Outgoing {
     Header header;
@@ -137,6 +138,7 @@ class ControlChannel final {
 
   Context& context_;
   SlotPool& slots_;
+  AckTimes& ack_times_;
   const uint32_t most_;                  // receives
   uint32_t window_ = 0;                  // receives: posted, with a message in it, or about to be posted
   std::vector<uint32_t> receive_slots_;  // of these
@@ -162,6 +164,8 @@ class ControlChannel final {
   bool given_up_ = false;    // the message that is being looked at gives its slot up
   bool resting_ = false;     // credits are returned, batch or not
   bool probe_ = false;       // is to be sent
+  uint32_t timed_ = kNone;   // the ring's entry of the message whose completion is waited for, to measure
+  base::Time timed_at_;      // when it was posted
   uint64_t signaled_ = 0;    // messages
   uint64_t completed_ = 0;
 

@@ -51,6 +51,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
       auto completions = SharedCompletions::Create(rail.device, context_.loop, context_.options.slot_size);
       if (!completions.ok()) return completions.status();
       context_.completions.push_back(*std::move(completions));
+      context_.ack_times.emplace_back();
       const uint32_t slot_size = context_.options.slot_size;
       context_.slots.push_back(
           std::make_unique<SlotPool>(context_.loop, rail.domain, slot_size, SlotPool::BlockFor(slot_size)));

@@ -69,6 +69,7 @@ absl::StatusOr<EndpointOptions> CheckOptions(const EndpointOptions& options, abs
   for (const Rail& rail : rails) {
     const verbs::Limits& limits = rail.device.limits();
     if (absl::Status s = CheckDevice(options, limits); !s.ok()) return s;
+    checked.measures_ack_timeout &= !limits.repeats_may_fail;
     checked.chunk_size = static_cast<uint32_t>(std::min<uint64_t>(checked.chunk_size, limits.max_message));
     const auto reads = static_cast<uint8_t>(std::min<uint32_t>(limits.max_reads, UINT8_MAX));
     checked.reliability.reads_outstanding = std::min(checked.reliability.reads_outstanding, reads);

@@ -29,6 +29,9 @@ struct EndpointOptions {
   base::Duration serve_deadline = kServeDeadline;
   base::Duration idle_disconnect = base::Seconds(300);
   verbs::ReliabilityOptions reliability;
+  // reliability.ack_timeout is the most, and a connection gets what suits the answers of late
+  // (ack_times.h). Not where repeating is dangerous (Limits::repeats_may_fail).
+  bool measures_ack_timeout = false;
   uint32_t trace_node = 0;  // TraceEvent::node
 };
 

@@ -19,7 +19,7 @@ bool Answers(const Hello& theirs, const Hello& mine) {
 verbs::ConnectOptions RailLinks::OptionsFor(absl::Span<const uint8_t> private_data) const {
   verbs::ConnectOptions options;
   options.private_data = private_data;
-  options.reliability = context_.options.reliability;
+  options.reliability = context_.ReliabilityOf(rail_);
   options.deadline = context_.options.connect_deadline;
   return options;
 }
