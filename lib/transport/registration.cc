@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "glog/logging.h"
 
 namespace tokamak::transport {
 namespace {
@@ -45,8 +46,8 @@ class OnDemand final : public Registration {
 class Arena final : public Registration {
  public:
   Arena(verbs::Device& device, verbs::ProtectionDomain& domain, absl::Span<uint8_t> arena,
-        std::unique_ptr<verbs::MemoryRegion> region)
-      : device_(device), on_demand_(device, domain), arena_(arena), region_(std::move(region)) {}
+        std::unique_ptr<verbs::MemoryRegion> region, bool windows)
+      : device_(device), on_demand_(device, domain), arena_(arena), region_(std::move(region)), windows_(windows) {}
 
   absl::StatusOr<Lease> Acquire(absl::Span<uint8_t> memory, Use use) override {
     if (!Covers(memory)) {
@@ -61,7 +62,7 @@ class Arena final : public Registration {
     return Lease(region_->lkey(), region_->rkey());
   }
   verbs::MemoryRegion* GroundOf(absl::Span<uint8_t> memory) override {
-    return device_.limits().memory_windows && Covers(memory) ? region_.get() : nullptr;
+    return windows_ && Covers(memory) ? region_.get() : nullptr;
   }
 
  private:
@@ -76,16 +77,24 @@ class Arena final : public Registration {
   OnDemand on_demand_;
   const absl::Span<uint8_t> arena_;
   const std::unique_ptr<verbs::MemoryRegion> region_;
+  const bool windows_;  // may be bound in it
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Registration>> RegisterArena(verbs::Device& device, verbs::ProtectionDomain& domain,
                                                             absl::Span<uint8_t> arena) {
-  const Access windows = device.limits().memory_windows ? verbs::kWindowBind : verbs::kLocalRead;
-  auto region = domain.RegisterMemory(arena, kOrder | verbs::kLocalWrite | verbs::kRemoteRead | windows);
+  constexpr Access kAccess = kOrder | verbs::kLocalWrite | verbs::kRemoteRead;
+  bool windows = device.limits().memory_windows;
+  auto region = domain.RegisterMemory(arena, windows ? kAccess | verbs::kWindowBind : kAccess);
+  if (windows && !region.ok()) {
+    LOG(WARNING) << device.name()
+                 << " does not let windows be bound in the store, so each pull by write registers: " << region.status();
+    windows = false;
+    region = domain.RegisterMemory(arena, kAccess);
+  }
   if (!region.ok()) return region.status();
-  return std::make_unique<Arena>(device, domain, arena, *std::move(region));
+  return std::make_unique<Arena>(device, domain, arena, *std::move(region), windows);
 }
 
 std::unique_ptr<Registration> RegisterOnDemand(verbs::Device& device, verbs::ProtectionDomain& domain) {

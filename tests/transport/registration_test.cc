@@ -23,10 +23,12 @@ class NotingDomain final : public verbs::ProtectionDomain {
   };
   std::vector<Entry> entries;
   bool full = false;
+  bool refuses_windows = false;
 
   absl::StatusOr<std::unique_ptr<verbs::MemoryRegion>> RegisterMemory(absl::Span<uint8_t> memory,
                                                                       verbs::Access access) override {
     if (full) return absl::ResourceExhaustedError("locked memory");
+    if (refuses_windows && (access & verbs::kWindowBind) != 0) return absl::InvalidArgumentError("access");
     entries.push_back({memory, access, true});
     return std::make_unique<Region>(*this, entries.size() - 1);
   }
@@ -99,6 +101,14 @@ TEST_F(RegistrationTest, WindowsAreBoundInsideTheArenaWhereTheDeviceHasThem) {
   }
   EXPECT_EQ(RegisterOnDemand(device, domain)->GroundOf(Part(1000, 10)), nullptr);
   EXPECT_EQ((*RegisterArena(iwarp, domain, absl::MakeSpan(memory)))->GroundOf(Part(1000, 10)), nullptr);
+}
+
+TEST_F(RegistrationTest, AnArenaThatMayNotCarryWindowsIsRegisteredWithout) {
+  domain.refuses_windows = true;
+  auto arena = RegisterArena(device, domain, Part(1000, 1000));
+  ASSERT_TRUE(arena.ok()) << arena.status();
+  EXPECT_EQ((*arena)->GroundOf(Part(1000, 10)), nullptr);
+  EXPECT_EQ(domain.entries.size(), 1u);
 }
 
 TEST_F(RegistrationTest, AWriteTargetHasAKeyOfExactlyItsRange) {
