@@ -67,8 +67,9 @@ class Gets final {
   // How many Next returns before it reads on: what came together.
   size_t ended() const { return ended_.size(); }
 
-  // The get will not come out of Next. Does nothing where it has. Never waits: where the daemon takes
-  // nothing now, it is told with the next Send or Next.
+  // The get will not come out of Next. Does nothing where it has. Where the daemon takes nothing now,
+  // it is told with the next Send or Next; where it takes a part, the rest is waited for, as in a
+  // call.
   void Cancel(uint64_t number);
 
   // Those that were begun, and neither came out of Next nor were cancelled.

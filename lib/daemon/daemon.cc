@@ -1,6 +1,7 @@
 #include "lib/daemon/daemon.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <ctime>
@@ -86,9 +87,11 @@ absl::Status Daemon::OpenMemory(const std::function<bool()>& stop_asked) {
 }
 
 absl::Status Daemon::Touch(const os::SharedMemory& memory, const std::function<bool()>& stop_asked) {
+  // Huge pages are there for sure only once they are touched; and there are few of them.
+  const bool to_the_end = memory.page_size() > static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const base::Time limit = loop_.Now() + kTouchLimit;
   size_t done = 0;
-  while (done < memory.size() && loop_.Now() < limit) {
+  while (done < memory.size() && (to_the_end || loop_.Now() < limit)) {
     if (stop_asked()) return absl::CancelledError("stopped while it started");
     const auto reached = memory.mapping().Prefault(done, kTouchStep);
     if (!reached.ok()) return reached.status();

@@ -133,6 +133,12 @@ void Connection::OnLinksUp(uint32_t path_mtu) {
     Send(header, EncodeRails(absl::MakeConstSpan(context_.services).subspan(0, bulk_->shape().rails)));
   }
   user_.OnUp();
+  PassEarly();
+}
+
+void Connection::PassEarly() {
+  CopyBudget budget;
+  for (const verbs::Completion& completion : std::exchange(early_, {})) OnCompletion(completion, budget);
 }
 
 void Connection::OnBulkUp() {
@@ -232,6 +238,8 @@ void Connection::OnCompletion(const verbs::Completion& completion, CopyBudget& b
   if (broken()) return;
   const RequestId id = RequestId::Unpack(completion.id);
   if (id.queue > 0 && !bulk_->Has(id.queue - 1u)) return;
+  const bool early = state_ == State::kConnecting && bulk_->side() == Side::kPuller && id.queue == 0 && id.receive;
+  if (early && completion.status == verbs::CompletionStatus::kSuccess) return early_.push_back(completion);
   if (completion.status != verbs::CompletionStatus::kSuccess) {
     HandleError(id, completion);
   } else if (id.receive) {

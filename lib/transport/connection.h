@@ -143,6 +143,7 @@ class Connection final : private RailLinks::User,
   void OnCompletion(const verbs::Completion& completion, CopyBudget& budget) override;
   void OnTurn(CopyBudget& budget) override;
 
+  void PassEarly();
   void Work();
   absl::Status HandleReceive(const RequestId& id, const verbs::Completion& completion, CopyBudget& budget);
   absl::Status HandleRailDown(const Message& message);
@@ -172,6 +173,10 @@ class Connection final : private RailLinks::User,
   absl::optional<SecondaryRails> rails_;
 
   bool heard_ = false;
+
+  // The puller's, until it is up: messages that came before the word that it is, which takes a way of
+  // its own. The peer's first credits bound them.
+  std::vector<verbs::Completion> early_;
 
   base::Timer work_;                 // Work, or the end
   base::Timer deadline_;             // until it is up

@@ -58,6 +58,7 @@ void Outbound::GiveTurn(bool by_write) {
 }
 
 void Outbound::GiveWriteTurn() {
+  CHECK_GT(writes_asked_, 0u);
   if (writes_asked_-- != max_writes_) return;
   for (Pull* pull = pulls_.first(); pull != nullptr && write_has_turn(); pull = base::NumberedTable<Pull>::Next(pull)) {
     if (pull->waiting()) pull->Start();

@@ -159,7 +159,7 @@ absl::Status Pull::OnChunk(const Message& message, CopyBudget& budget) {
     downgraded_ = asked_ != Protocol::kEager;
     if (downgraded_) {
       ++context_.counters.downgrades;
-      host_.NotByWrite(number_);
+      if (asked_ == Protocol::kWrite) host_.NotByWrite(number_);
       write_.target().Close();
     }
     if (absl::Status s = CheckSize(message.header.size); !s.ok()) return Stop(s), absl::OkStatus();

@@ -116,11 +116,7 @@ void SharedCompletions::EnterThoseThatAreMade() {
 
 // Null: it is gone.
 SharedCompletions::User* SharedCompletions::UserOf(uint32_t number) {
-  auto user = users_.find(number);
-  if (user == users_.end() && !unnumbered_.empty()) {
-    EnterThoseThatAreMade();
-    user = users_.find(number);
-  }
+  const auto user = users_.find(number);
   return user == users_.end() ? nullptr : user->second;
 }
 
@@ -201,7 +197,10 @@ bool SharedCompletions::NextBatch() {
     next_queue_ = (next_queue_ + 1) % queues_.size();
     next_ = 0;
     count_ = queue.completions->Poll(absl::MakeSpan(batch_));
-    if (count_ > 0) return true;
+    if (count_ == 0) continue;
+    // Before any of them is passed on: who leaves then takes what is his out of the batch.
+    if (!unnumbered_.empty()) EnterThoseThatAreMade();
+    return true;
   }
   return false;
 }

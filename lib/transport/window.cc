@@ -22,7 +22,7 @@ Window::Window(base::EventLoop& loop, WindowPool& pool, std::unique_ptr<verbs::M
 
 Window::~Window() {
   Leave();
-  closed() ? pool_.Give(std::move(window_)) : pool_.Drop(std::move(window_));
+  closed() && !stranded_ ? pool_.Give(std::move(window_)) : pool_.Drop(std::move(window_));
 }
 
 void Window::Leave() {
@@ -86,6 +86,7 @@ void Window::OnDone() {
 
 void Window::OnQueueGone() {
   queue_ = nullptr;
+  stranded_ = true;
   state_ = State::kClosed;
   told_ = loop_.Post([this] { owner_.OnWindow(); });
 }

@@ -75,7 +75,8 @@ class Window final {
   const absl::Span<uint8_t> memory_;
   Owner& owner_;
   State state_ = State::kBinding;
-  bool posted_ = false;  // its request is with the device
+  bool posted_ = false;    // its request is with the device
+  bool stranded_ = false;  // its queue pair went before it was invalidated
   base::Timer told_;
 };
 

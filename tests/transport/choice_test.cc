@@ -61,6 +61,9 @@ TEST(ChoiceTest, AnOwnerThatFindsItSmallDowngradesToEager) {
     EXPECT_FALSE(large->report.downgraded);
     EXPECT_EQ(puller.endpoint->counters().downgrades, 1u);
     EXPECT_EQ(owner.endpoint->counters().downgrades, 1u);
+    auto written = puller.Pull(owner, owner.AddObject(100000), Protocol::kWrite);  // it still has its turn
+    ASSERT_TRUE(world.Finish(written, base::Seconds(5)));
+    EXPECT_EQ(written->report.protocol, Protocol::kWrite) << written->status;
     world.ExpectClean();
   }
 }

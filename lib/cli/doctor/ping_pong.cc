@@ -217,7 +217,8 @@ void PingPongResponder::Accept(std::unique_ptr<verbs::ConnectionRequest> request
     if (completion.opcode != verbs::CompletionOpcode::kReceive) return;
     const absl::Span<const uint8_t> asked = side_->received(completion.id);
     std::copy(asked.begin(), asked.end(), side_->message().begin());
-    if (side_->Receive(completion.id).ok()) side_->Send().IgnoreError();  // what fails here, the caller misses
+    if (!side_->Receive(completion.id).ok()) return;
+    established_ ? Echo() : void(echo_waits_ = true);
   };
   side_.reset();
   auto side = PingPongSide::Make(
@@ -229,13 +230,24 @@ void PingPongResponder::Accept(std::unique_ptr<verbs::ConnectionRequest> request
   verbs::ConnectOptions options;
   options.private_data = offer;
   options.reliability = side_->reliability();
-  auto connection = request->Accept(side_->queue_pair(), options, [](const verbs::ConnectionEvent&) {});
+  // A message may be here before the word that the connection stands, and is answered after it.
+  established_ = echo_waits_ = false;
+  const auto on_event = [this](const verbs::ConnectionEvent& event) {
+    if (event.kind != verbs::ConnectionEvent::Kind::kEstablished) return;
+    established_ = true;
+    if (echo_waits_) Echo();
+  };
+  auto connection = request->Accept(side_->queue_pair(), options, on_event);
   if (!connection.ok()) {
     side_.reset();
     return;
   }
   side_->connection() = *std::move(connection);
   side_->Drain();  // which also arms
+}
+
+void PingPongResponder::Echo() {
+  side_->Send().IgnoreError();  // what fails here, the caller misses
 }
 
 absl::StatusOr<PingPongNumbers> RunPingPong(os::EpollLoop& loop, verbs::Device& device, const verbs::Address& service,

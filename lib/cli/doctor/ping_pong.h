@@ -71,9 +71,12 @@ class PingPongResponder final {
   PingPongResponder(base::EventLoop& loop, verbs::Device& device);
 
   void Accept(std::unique_ptr<verbs::ConnectionRequest> request);
+  void Echo();
 
   base::EventLoop& loop_;
   verbs::Device& device_;
+  bool established_ = false;
+  bool echo_waits_ = false;  // for that
   std::unique_ptr<verbs::Listener> listener_;
   std::unique_ptr<PingPongSide> side_;
 };

@@ -44,6 +44,7 @@ OffLoopConnection::OffLoopConnection(std::shared_ptr<CallThread> calls, HeldIbvQ
 }
 
 OffLoopConnection::~OffLoopConnection() {
+  walker_->Stop();
   if (!over_) queue_pair_->EndConnection();
   Leave();
 }

@@ -43,8 +43,12 @@ int ProviderQueuePair::Walk(const ibv_qp_attr& attributes, int mask, Walker* wal
   const int error = std::abs(ibv_modify_qp(queue_pair_, &asked, mask));
   const bool lost = error == EIO || error == ENODEV;
   if (lost) lost_.store(true, std::memory_order_release);
+  if (moves && attributes.qp_state == IBV_QPS_RTS && error == 0) ready_.store(true, std::memory_order_release);
   if (ends && (error == 0 || lost)) ended_.store(true, std::memory_order_release);
-  if (resets && error == 0) ended_.store(false, std::memory_order_release);
+  if (resets && error == 0) {
+    ready_.store(false, std::memory_order_release);
+    ended_.store(false, std::memory_order_release);
+  }
   return error;
 }
 

@@ -33,12 +33,13 @@ class ProviderQueuePair final {
       return walked_;
     }
 
-   private:
-    friend class ProviderQueuePair;
+    // Whether it still has the right, which is used with this.
     bool MayWalk() {
       walked_ = true;  // first: either this or Stop sees what the other wrote
       return !stopped_;
     }
+
+   private:
     std::atomic<bool> stopped_{false};
     std::atomic<bool> walked_{false};
   };
@@ -62,6 +63,7 @@ class ProviderQueuePair final {
   // has ended, or it is gone or not made.
   int Walk(const ibv_qp_attr& attributes, int mask, Walker* walker = nullptr);
 
+  bool ready() const { return ready_.load(std::memory_order_acquire); }  // it was walked to ReadyToSend
   bool ended() const { return ended_.load(std::memory_order_acquire); }  // it was told Error
   bool lost() const { return lost_.load(std::memory_order_acquire); }    // its device is gone
 
@@ -78,6 +80,7 @@ class ProviderQueuePair final {
   ibv_qp* queue_pair_ = nullptr;  // guarded by mutex_; see get()
   std::atomic<bool> tried_{false};
   std::atomic<uint32_t> number_{0};
+  std::atomic<bool> ready_{false};
   std::atomic<bool> ended_{false};
   std::atomic<bool> lost_{false};
 };

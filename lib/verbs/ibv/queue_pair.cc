@@ -168,6 +168,7 @@ bool IbvQueuePair::Finish(const ibv_wc& done, Completion* to) {
     Enter(QueuePairState::kError);
   }
   const bool receive = (done.wr_id & kReceiveMark) != 0;
+  if (receive && done.status == IBV_WC_SUCCESS) NoticeConnected();
   const uint64_t place = done.wr_id & ~kReceiveMark;
   if (receive && shared_ != nullptr) {
     const std::optional<uint64_t> id = shared_->slots.Release(static_cast<uint32_t>(place), number_);
@@ -180,6 +181,16 @@ bool IbvQueuePair::Finish(const ibv_wc& done, Completion* to) {
   if (done.status == IBV_WC_SUCCESS && ring.telling(place) == Telling::kRead) to->opcode = CompletionOpcode::kRead;
   ring.Release(place);
   return true;
+}
+
+// The peer's first message may be here before the thread's word that the connection stands: it may
+// be answered at once. (Of READs at a time iWARP's has one, until that word says more.)
+void IbvQueuePair::NoticeConnected() {
+  const QueuePairState known = state_.load(std::memory_order_relaxed);
+  if (known != QueuePairState::kInit && known != QueuePairState::kReadyToReceive) return;
+  if (context().link() != LinkKind::kIwarp && !provider_->ready()) return;
+  Enter(QueuePairState::kReadyToSend);
+  if (gate_ != nullptr) gate_->Open(1);
 }
 
 // From any thread.

@@ -130,6 +130,7 @@ class IbvQueuePair final : public QueuePair,
   bool FlushesHere() const;
   void FlushOutstanding();
   void Enter(QueuePairState state);
+  void NoticeConnected();
   void NoticeError();
   void TellError();
 

@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
+#include "lib/verbs/ibv/attributes.h"
 #include "lib/verbs/ibv/errors.h"
 
 namespace tokamak::verbs::ibv {
@@ -24,7 +25,13 @@ absl::Status WalkedQueuePair::Walk(ibv_qp_attr attributes, int mask) {
   return absl::OkStatus();
 }
 
+// The kernel has walked it. Where its loop has given it up meanwhile, it ends here.
 void WalkedQueuePair::WasConnected(uint8_t reads) {
+  if (!walker_->MayWalk()) {
+    const Step error = ErrorStep();
+    (void)provider_->Walk(error.attributes, error.mask);
+    return;
+  }
   state_ = QueuePairState::kReadyToSend;
   reads_ = reads;
 }
