@@ -7,8 +7,9 @@
 // Two tokd, the holder with the directory; this program is the getter's. Where a wake-up of another
 // processor costs more than all else, placement decides: so everybody is pinned; Redis over TCP is
 // beside the holder, as another node would be, and Redis over a Unix socket beside the getter.
-// Contenders take turns, a moment apart: what one leaves to be done, such as announcing its objects,
-// is not in the next one's time. --turn 20 has 20 operations follow each other, with what they leave.
+// Contenders take turns of 20 operations, so that what each leaves to be done is in its own time,
+// and that caches are as warm for one as for another. The objects that are to be got are confirmed:
+// the directory knows them before the turn begins.
 //
 //   get x64        one program that has 64 gets of one object each under way
 //   multi-get x64  one get of 64 objects
@@ -56,8 +57,8 @@ constexpr uint32_t kRoundsTogether = 100;  // at most, of those that get many at
 
 struct Settings {
   std::vector<uint64_t> sizes = {64, 1024};
-  uint32_t rounds = 500;
-  uint32_t turn = 1;
+  uint32_t rounds = 40;
+  uint32_t turn = 20;
   uint32_t together = 64;
   std::vector<std::string> only;  // names; empty: all
   int holder_cpu = 0;
@@ -66,9 +67,6 @@ struct Settings {
   uint32_t spin = 0;               // of this program, in microseconds
   std::vector<std::string> flags;  // of both tokd
 };
-
-// Until announcements have been made and handled, which are gathered for a millisecond.
-void LetOthersFinish() { std::this_thread::sleep_for(std::chrono::milliseconds(3)); }
 
 // This thread, and what it starts from now on.
 absl::Status PinTo(int cpu) {
@@ -137,8 +135,8 @@ class Operation final : public Contender {
  public:
   using Ids = std::vector<base::ObjectId>;
   using Step = std::function<absl::Status(const Ids& ids, uint64_t size)>;
-  // On `count` objects at once, made for `turn` operations before the first; `processes` work on it,
-  // beside this one.
+  // On `count` objects at once, made for `turn` operations before the first; `processes` work on
+  // it, beside this one.
   Operation(std::string name, uint32_t count, uint32_t turn, std::vector<pid_t> processes, Step make, Step run)
       : name_(std::move(name)),
         count_(count),
@@ -180,7 +178,6 @@ class Operation final : public Contender {
       for (uint32_t k = 0; k < count_; ++k) ids.push_back(base::ObjectId::FromName(absl::StrCat(name_, " ", ++last_)));
       if (absl::Status made = make_(ids, size_); !made.ok()) return made;
     }
-    LetOthersFinish();
     return absl::OkStatus();
   }
 
@@ -248,11 +245,13 @@ absl::Status GetByMany(absl::Span<client::Client> clients, absl::Span<const base
   return first;
 }
 
-absl::Status Put(client::Client& client, const Operation::Ids& ids, uint64_t size) {
+absl::Status Put(client::Client& client, const Operation::Ids& ids, uint64_t size, bool confirmed = false) {
   const std::vector<uint8_t> data(size, 0x5a);
   std::vector<client::PutObject> objects;
   for (const base::ObjectId& id : ids) objects.push_back({id, data, {}});
-  for (const absl::Status& status : client.Put(objects)) {
+  client::PutOptions options;
+  options.confirmed = confirmed;
+  for (const absl::Status& status : client.Put(objects, options)) {
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
@@ -274,8 +273,13 @@ std::vector<Entry> Operations(Node& holding, Node& getting, std::vector<client::
   const uint32_t window = together, each = std::max<uint32_t>(1, together / kClients);
   using Ids = Operation::Ids;
   const Operation::Step nothing = [](const Ids&, uint64_t) { return absl::OkStatus(); };
-  const Operation::Step there = [&](const Ids& ids, uint64_t size) { return Put(holder, ids, size); };
-  const Operation::Step here = [&](const Ids& ids, uint64_t size) { return Put(getter, ids, size); };
+  const Operation::Step there = [&](const Ids& ids, uint64_t size) {
+    return Put(holder, ids, size, /*confirmed=*/true);
+  };
+  const Operation::Step here = [&](const Ids& ids, uint64_t size) {
+    return Put(getter, ids, size, /*confirmed=*/true);
+  };
+  const Operation::Step put = [&](const Ids& ids, uint64_t size) { return Put(getter, ids, size); };
   const Operation::Step get = [&](const Ids& ids, uint64_t) { return Get(getter, ids); };
   const Operation::Step get_together = [&getter, window](const Ids& ids, uint64_t) {
     return GetTogether(getter, ids, window);
@@ -307,7 +311,7 @@ std::vector<Entry> Operations(Node& holding, Node& getting, std::vector<client::
   add("local get", 1, own, here, get);
   add("create+seal", 1, own, nothing, create(/*claim=*/false));
   add("claim+seal", 1, own, nothing, create(/*claim=*/true));
-  add("put", 1, own, nothing, here);
+  add("put", 1, own, nothing, put);
   return all;
 }
 
@@ -320,7 +324,6 @@ absl::Status Measure(const Settings& settings, const std::vector<Entry>& contend
     for (uint32_t round = 0; round < settings.rounds; ++round) {
       for (size_t i = 0; i < contenders.size(); ++i) {
         if (round >= contenders[i].rounds) continue;
-        LetOthersFinish();
         for (uint32_t k = 0; k < contenders[i].turn; ++k) {
           const auto took = contenders[i].contender->Fetch();
           if (!took.ok()) return took.status();
