@@ -53,9 +53,9 @@ class Bundles final {
   // A peer's request. Nothing: none that a peer would send, which names each version once.
   static absl::optional<std::vector<base::ObjectVersion>> DecodeRequest(absl::Span<const uint8_t> bytes);
 
-  // The answer to it, of at most `max_size` bytes: `size` says how large what is here is, and nothing
-  // where it is not; `contents` is called only for what has room, and has that size, or none where
-  // it may not be brought any more.
+  // The answer to it, of at most `max_size` bytes: `size` says how large what is here is, and
+  // nothing where it is not; `contents` is called only for what has room, and has that size, or
+  // none where it may not be brought any more.
   using Size = std::function<absl::optional<uint64_t>(const base::ObjectVersion&)>;
   using Contents = std::function<absl::Span<const uint8_t>(const base::ObjectVersion&)>;
   static std::vector<uint8_t> EncodeAnswer(absl::Span<const base::ObjectVersion> versions, size_t max_size,

@@ -161,7 +161,7 @@ void Membership::SayIfComplete() {
 // ---- what is dirty
 
 void Membership::Mark(absl::Span<const store::Event> events) {
-  bool urgent = false;
+  bool urgent = false, made_here = false;
   for (const store::Event& event : events) {
     const base::ObjectVersion version{event.id, event.generation};
     if (event.kind == store::Event::Kind::kSealed) {
@@ -177,11 +177,12 @@ void Membership::Mark(absl::Span<const store::Event> events) {
       }
     }
     MarkDirty(version);
-    urgent |= event.kind != store::Event::Kind::kSealed || event.origin == store::Origin::kCreatedHere ||
-              unregistered_.Contains(version);
+    urgent |= event.kind != store::Event::Kind::kSealed || unregistered_.Contains(version);
+    made_here |= event.origin == store::Origin::kCreatedHere;
   }
-  if (urgent) return Flush();
-  if (!gather_timer_.armed()) gather_timer_ = loop_.RunAfter(options_.gather_copies, [this] { Flush(); });
+  const base::Time now = loop_.Now();
+  if (urgent) return FlushAt(now);
+  FlushAt(made_here ? std::max(now, announced_at_ + options_.gather_announcements) : now + options_.gather_copies);
 }
 
 void Membership::Recheck(const base::ObjectVersion& version) {
@@ -232,6 +233,12 @@ void Membership::Overflow() {
 }
 
 // ---- telling the directory
+
+void Membership::FlushAt(base::Time time) {
+  if (gather_timer_.armed() && flush_at_ <= time) return;
+  flush_at_ = time;
+  gather_timer_ = loop_.RunAt(time, [this] { Flush(); });
+}
 
 void Membership::Flush() {
   if (!joined_ || overflowed_ || retry_timer_.armed()) return;
@@ -289,6 +296,7 @@ bool Membership::SendBatch() {
     words.push_back(*word);
   }
   if (words.empty()) return true;
+  announced_at_ = loop_.Now();
   const uint64_t number = ++last_batch_;
   Batch& sent = batches_[number] = std::move(batch);
   sent.call = directory_.Update(
@@ -393,7 +401,7 @@ base::Pending Membership::Confirm(const base::ObjectVersion& version, base::Dura
   auto confirmation = std::make_unique<Confirmation>(*this, version, deadline, std::move(done));
   fresh_.insert(version);
   MarkDirty(version);
-  Flush();
+  FlushAt(loop_.Now());
   return confirmation;
 }
 

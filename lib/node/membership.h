@@ -61,6 +61,9 @@ struct MembershipOptions {
   // The directory knows that copies are coming here, and where else the object is: that they have
   // come is said for many at once.
   base::Duration gather_copies = base::Milliseconds(1);
+  // What is made here is announced at once, and what is made within this time after that together:
+  // a program that puts one small object after another would wait for as many announcements.
+  base::Duration gather_announcements = base::Microseconds(250);
 };
 
 struct MembershipCounters {
@@ -168,6 +171,8 @@ class Membership final {
   void GiveUpUnregistered(const base::ObjectVersion& version);
   void Overflow();
   void Flush();
+  // At `time`, in a task of its own, unless it is to run before that anyhow.
+  void FlushAt(base::Time time);
   void MarkNextPage();
   bool SendBatch();
   absl::optional<directory::Update> Word(const base::ObjectVersion& version);
@@ -203,7 +208,9 @@ class Membership final {
   base::Pending join_;
   base::Timer renew_timer_;
   base::Timer retry_timer_;
-  base::Timer gather_timer_;  // copies wait to be announced
+  base::Timer gather_timer_;  // what is dirty waits for more
+  base::Time flush_at_;       // while the timer is armed
+  base::Time announced_at_;   // last
 
   absl::flat_hash_map<base::ObjectVersion, std::unique_ptr<Dirty>> dirty_;  // never visited in its own order
   base::IntrusiveList<Dirty, &Dirty::link> queue_;

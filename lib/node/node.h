@@ -121,8 +121,8 @@ class Node final : public Copies {
   uint64_t pins_of_peers_total() const { return pins_of_peers_total_; }
 
   // A sealed object, to be copied for a peer that the directory of this node has just entered as
-  // coming, or that this node vouches for: data and then metadata, valid until the next task. Empty:
-  // not here.
+  // coming, or that this node vouches for: data and then metadata, valid until the next task.
+  // Empty: not here.
   absl::Span<const uint8_t> ContentsForPeer(const base::ObjectVersion& version);
   // How often there was something.
   uint64_t brought_to_peers_total() const { return brought_to_peers_total_; }

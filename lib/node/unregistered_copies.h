@@ -25,8 +25,8 @@ class UnregisteredCopies final {
   UnregisteredCopies(base::EventLoop& loop, OverCallback over) : loop_(loop), over_(std::move(over)) {}
 
   void Add(const base::ObjectVersion& version, base::Time until);
-  // Ends those whose time is over. A timer does it, too, but may be late: this process may have been
-  // stopped meanwhile. To be called before anything that is here is shown.
+  // Ends those whose time is over. A timer does it, too, but may be late: this process may have
+  // been stopped meanwhile. To be called before anything that is here is shown.
   void EndOverdue() {
     if (next_.has_value() && *next_ <= loop_.Now()) Expire();
   }

@@ -54,8 +54,8 @@ class BundleAnswerTest : public testing::Test {
  protected:
   static constexpr size_t kOverhead = 5;  // of an object
 
-  // Whether each of `versions` went into an answer of at most `max_size` bytes; all are here, and of
-  // `size_` bytes.
+  // Whether each of `versions` went into an answer of at most `max_size` bytes; all are here, and
+  // of `size_` bytes.
   std::vector<bool> Encode(const Versions& versions, size_t max_size) {
     const std::vector<uint8_t> bytes(size_, 7);
     const std::vector<uint8_t> answer = Bundles::EncodeAnswer(

@@ -130,6 +130,41 @@ TEST_F(MembershipTest, AnnouncesWhatIsSealedAndWithdrawsWhatIsDeleted) {
   EXPECT_EQ(membership_->behind(), 0u);
 }
 
+TEST_F(MembershipTest, WhatIsMadeInQuickSuccessionIsAnnouncedTogether) {
+  Start();
+  scheduler_.RunFor(Seconds(1));
+  Put(0);
+  scheduler_.RunFor(base::Microseconds(20));
+  EXPECT_TRUE(Announced(0)) << "one alone does not wait";
+  EXPECT_EQ(directory_.update_calls, 1u);
+  for (int i = 1; i <= 20; ++i) {
+    Put(i);
+    scheduler_.RunFor(base::Microseconds(10));
+  }
+  scheduler_.RunFor(options_.gather_announcements);
+  for (int i = 1; i <= 20; ++i) EXPECT_TRUE(Announced(i)) << i;
+  EXPECT_EQ(directory_.update_calls, 2u);
+}
+
+TEST_F(MembershipTest, WhatIsToBeConfirmedWaitsForNothing) {
+  Start();
+  scheduler_.RunFor(Seconds(1));
+  std::vector<base::Pending> handles;
+  for (int i = 0; i < 20; ++i) {
+    size_t confirmed = 0;
+    for (const int number : {2 * i, 2 * i + 1}) {
+      Put(number);
+      handles.push_back(membership_->Confirm(Version(number), Seconds(2), [&confirmed](const absl::Status& status) {
+        EXPECT_EQ(status, absl::OkStatus());
+        ++confirmed;
+      }));
+    }
+    scheduler_.RunFor(directory_.delay * 3);
+    EXPECT_EQ(confirmed, 2u) << i;
+  }
+  EXPECT_EQ(directory_.update_calls, 20u) << "two at a time are one call";
+}
+
 TEST_F(MembershipTest, WithdrawsWhatIsEvicted) {
   Start();
   Put(1);

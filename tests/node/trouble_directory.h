@@ -34,6 +34,7 @@ class TroubleDirectory final : public directory::Directory {
   size_t Count(const std::string& what) const {
     return static_cast<size_t>(std::count(said.begin(), said.end(), what));
   }
+  size_t update_calls = 0;
   // The most updates that were under way at once, and for one version.
   size_t most_updates = 0;
   size_t most_updates_of_one = 0;
@@ -57,6 +58,7 @@ class TroubleDirectory final : public directory::Directory {
   base::Pending Update(const directory::NodeId& node, absl::Span<const directory::Update> updates,
                        base::Duration deadline, UpdateCallback done) override {
     const std::vector<directory::Update> words(updates.begin(), updates.end());
+    ++update_calls;
     for (const directory::Update& word : words) {
       const bool announces = word.kind == directory::Update::Kind::kAnnounce;
       said.push_back(announces ? "announce" : "withdraw");
