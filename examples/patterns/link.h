@@ -80,7 +80,8 @@ class Link final {
   absl::Status Read(uint64_t id, absl::Span<uint8_t> piece, uint64_t position) {
     return Post(verbs::Opcode::kRead, id, piece, position, 0);
   }
-  // For one kWriteWithImm of the peer: the receive takes no bytes, they lie where they were written.
+  // For one kWriteWithImm of the peer: the receive takes no bytes, they lie where they were
+  // written.
   absl::Status Receive(uint64_t id) {
     verbs::ReceiveRequest request;
     request.id = id;

@@ -108,8 +108,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   absl::StatusOr<uint64_t> ExpectGet(Inbox& inbox);
 
   // Sends requests together. kDeadlineExceeded: none was sent, as the daemon took none by
-  // `deadline`, which may have passed: then nothing is waited for. Those of which it took a part have
-  // the time of a call. Else as for a call.
+  // `deadline`, which may have passed: then nothing is waited for. Those of which it took a part
+  // have the time of a call. Else as for a call.
   absl::Status Send(absl::Span<const Bytes> frames, Deadline deadline);
 
   // All that has come for `inbox`, waiting for the first until `deadline`: then nothing.

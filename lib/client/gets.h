@@ -50,8 +50,8 @@ class Gets final {
   Gets& operator=(const Gets&) = delete;
 
   // Begins a get, which leaves with the next Send, Next or Cancel; `timeout` counts from then on.
-  // Returns its number, which no other get of this client has. kResourceExhausted: too many are under
-  // way. kUnavailable: the connection is gone.
+  // Returns its number, which no other get of this client has. kResourceExhausted: too many are
+  // under way. kUnavailable: the connection is gone.
   absl::StatusOr<uint64_t> Begin(const base::ObjectId& id, base::Duration timeout, Protocol protocol = Protocol::kAuto);
 
   // Sends what was begun. May wait as long as a call where the daemon is busy. kDeadlineExceeded:
@@ -59,17 +59,17 @@ class Gets final {
   absl::Status Send();
 
   // The next get that has ended; sends what was begun, and waits up to `timeout`, zero for not at
-  // all: kDeadlineExceeded. What the daemon did not take in that time, or in that of a call, is sent
-  // with the next. kFailedPrecondition: none is pending. Where the connection is lost, each that is
-  // pending ends with that.
+  // all: kDeadlineExceeded. What the daemon did not take in that time, or in that of a call, is
+  // sent with the next. kFailedPrecondition: none is pending. Where the connection is lost, each
+  // that is pending ends with that.
   absl::StatusOr<Answer> Next(base::Duration timeout);
 
   // How many Next returns before it reads on: what came together.
   size_t ended() const { return ended_.size(); }
 
-  // The get will not come out of Next. Does nothing where it has. Where the daemon takes nothing now,
-  // it is told with the next Send or Next; where it takes a part, the rest is waited for, as in a
-  // call.
+  // The get will not come out of Next. Does nothing where it has. Where the daemon takes nothing
+  // now, it is told with the next Send or Next; where it takes a part, the rest is waited for, as
+  // in a call.
   void Cancel(uint64_t number);
 
   // Those that were begun, and neither came out of Next nor were cancelled.

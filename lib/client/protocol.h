@@ -2,8 +2,8 @@
 //
 // A frame is one Header and one body, little-endian, drawn in docs/client-protocol.md. A request is
 // answered by one reply of its own kind, in any order, matched by request id; with id 0 it is not
-// answered at all (Release and Abort of a buffer that is dropped, Cancel). messages.h has the bodies,
-// frame.h turns them into bytes and back.
+// answered at all (Release and Abort of a buffer that is dropped, Cancel). messages.h has the
+// bodies, frame.h turns them into bytes and back.
 //
 // Object bytes do not travel here: both sides map the arena. Bounds are part of the format: a frame
 // that breaks one is malformed, and the daemon ends the connection of a client that sends it.

@@ -5,8 +5,8 @@
 
 namespace tokamak::daemon {
 
-// From the kernel's random numbers: processes that start at the same moment have different seeds, and
-// nobody on the network can guess them.
+// From the kernel's random numbers: processes that start at the same moment have different seeds,
+// and nobody on the network can guess them.
 uint64_t SecretSeed();
 
 }  // namespace tokamak::daemon

@@ -1,5 +1,5 @@
-// The store's memory: in huge pages where enough of them are free, unless a flag says otherwise, and
-// with a line for the log that says which and why.
+// The store's memory: in huge pages where enough of them are free, unless a flag says otherwise,
+// and with a line for the log that says which and why.
 //
 // Huge pages that are free may be gone when they are touched, where a control group bounds them: so
 // the memory is touched before they are settled on, and ordinary ones are taken instead.

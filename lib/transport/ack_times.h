@@ -19,8 +19,8 @@
 
 namespace tokamak::transport {
 
-// No measurement makes it shorter. A peer may be a software NIC, or rdma_rxe: these acknowledge with
-// the machine's processors, after all else that those do, and a loaded one is late by tens of
+// No measurement makes it shorter. A peer may be a software NIC, or rdma_rxe: these acknowledge
+// with the machine's processors, after all else that those do, and a loaded one is late by tens of
 // milliseconds though its last answers took microseconds. It is the verbs' own default.
 constexpr base::Duration kShortestAckTimeout = verbs::ReliabilityOptions().ack_timeout;
 

@@ -8,8 +8,8 @@
 // immediate of its last WRITE, or as a SEND after it where a device has no immediates.
 //
 // Queue pairs belong to rails, and those of a rail come and go together: of the primary one as they
-// are needed (primary_rail.h), of others as these can be reached (secondary_rail.h). Law: what is in
-// flight on a rail is done again only after its queue pairs are gone, and a WRITE only when the
+// are needed (primary_rail.h), of others as these can be reached (secondary_rail.h). Law: what is
+// in flight on a rail is done again only after its queue pairs are gone, and a WRITE only when the
 // puller has said, after its own are gone, what it misses: a share is never written where its note
 // may still come.
 #pragma once

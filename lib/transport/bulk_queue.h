@@ -1,5 +1,5 @@
-// BulkQueue is one bulk queue pair: its requests in flight, the notes that leave and come on it, and
-// the windows that are open to its peer.
+// BulkQueue is one bulk queue pair: its requests in flight, the notes that leave and come on it,
+// and the windows that are open to its peer.
 #pragma once
 
 #include <array>

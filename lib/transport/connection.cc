@@ -60,12 +60,11 @@ Connection::~Connection() {
 
 absl::Status Connection::Open(Side side, const BulkChannel::Shape& shape) {
   RailLinks::User& links_user = *this;
-  SecondaryRail::Host& rails_host = *this;
   SharedCompletions::User& user = *this;
   bulk_ = std::make_unique<BulkChannel>(context_, side, shape, peer_);
   PrimaryRail::Host& home_host = *this;
   home_.emplace(context_, home_host, *bulk_, peer_);
-  rails_.emplace(context_, rails_host, *bulk_);
+  rails_.emplace(context_, home_host, *bulk_);
   links_ = std::make_unique<RailLinks>(context_, shape.primary, links_user);
   auto control = ControlChannel::Create(context_, shape.primary, user);
   if (!control.ok()) return control.status();

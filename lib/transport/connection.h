@@ -4,8 +4,8 @@
 //
 // The side that pulls connects the queue pair of messages, and the connection is up; those of bulk
 // follow when something large is to be moved (primary_rail.h). The private data of each says which
-// connection it belongs to and which of its queue pairs it is (hello.h). Other rails join then, too,
-// where the owner has said where they are, and drop out by themselves (secondary_rail.h).
+// connection it belongs to and which of its queue pairs it is (hello.h). Other rails join then,
+// too, where the owner has said where they are, and drop out by themselves (secondary_rail.h).
 //
 // Work is done in turns: after a batch of completions (shared_completions.h) or when somebody has
 // something to send, what was received is posted again, credits are returned, and what waits is
@@ -42,7 +42,6 @@ namespace tokamak::transport {
 
 class Connection final : private RailLinks::User,
                          private PrimaryRail::Host,
-                         private SecondaryRail::Host,
                          private PeerWatch::User,
                          private SharedCompletions::User {
  public:
@@ -134,7 +133,7 @@ class Connection final : private RailLinks::User,
   bool bulk_wanted() const override { return user_.bulk_wanted(); }
   void OnBulkUp() override;
   void OnBulkFailed(const absl::Status& status) override { user_.OnBulkFailed(status); }
-  // PrimaryRail::Host and SecondaryRail::Host
+  // RailHost, of both
   SharedCompletions::User& completions_user() override { return *this; }
   void SayDown(uint32_t rail) override;
   // PeerWatch::User
@@ -174,8 +173,8 @@ class Connection final : private RailLinks::User,
 
   bool heard_ = false;
 
-  // The puller's, until it is up: messages that came before the word that it is, which takes a way of
-  // its own. The peer's first credits bound them.
+  // The puller's, until it is up: messages that came before the word that it is, which takes a way
+  // of its own. The peer's first credits bound them.
   std::vector<verbs::Completion> early_;
 
   base::Timer work_;                 // Work, or the end

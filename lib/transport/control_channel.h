@@ -113,7 +113,7 @@ class ControlChannel final {
   uint32_t window() const { return window_; }  // receives
 
  private:
-  static constexpr uint32_t kGrowth = 4;  // a window that is too small becomes so many times as large
+  static constexpr uint32_t kGrowth = 4;  // a window that is too small grows to this many times its size
   static constexpr uint32_t kNoSlot = UINT32_MAX;
   static constexpr uint32_t kNone = UINT32_MAX;  // entry
 

@@ -29,7 +29,7 @@ class Credits final {
   // The peer posted `peer_slots` and may post `peer_most` at once; we posted `own_slots`.
   Credits(uint32_t peer_slots, uint32_t peer_most, uint32_t own_slots);
 
-  // We have posted so many by now, without those that were given up.
+  // How many we have posted by now, without those that were given up.
   void SetOwn(uint32_t own_slots);
 
   // Claims one of the peer's slots. Returns false, changing nothing, when none but those that are

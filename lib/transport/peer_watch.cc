@@ -67,8 +67,8 @@ bool PeerWatch::DeviceIsStuck() {
          kPatience + reliability.ack_timeout * 4 * (reliability.retry_count + 1);
 }
 
-// Its device has taken all that may be sent, the probe last, and it itself tells nothing. Whether it
-// is still there nobody can ask any more.
+// Its device has taken all that may be sent, the probe last, and it itself tells nothing. Whether
+// it is still there nobody can ask any more.
 bool PeerWatch::PeerIsStuck() {
   const bool waits = control_.starved() && control_.received() == received_;
   watches_without_credit_ = waits ? watches_without_credit_ + 1 : 0;

@@ -27,9 +27,9 @@
 #include "lib/transport/bulk_channel.h"
 #include "lib/transport/context.h"
 #include "lib/transport/hello.h"
+#include "lib/transport/rail_host.h"
 #include "lib/transport/rail_links.h"
 #include "lib/transport/rail_messages.h"
-#include "lib/transport/shared_completions.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::transport {
@@ -37,15 +37,8 @@ namespace tokamak::transport {
 class PrimaryRail final : private RailLinks::User {
  public:
   // The connection.
-  class Host {
+  class Host : public RailHost {
    public:
-    virtual ~Host() = default;
-    virtual Hello MyHello(uint32_t queue) const = 0;
-    // There is something to post.
-    virtual void Wake() = 0;
-    // Whose completions those of the queue pairs are.
-    virtual SharedCompletions::User& completions_user() = 0;
-    virtual void SayDown(uint32_t rail) = 0;
     // Of the puller: transfers are under way that may need the queue pairs.
     virtual bool bulk_wanted() const = 0;
     // They are there: other rails may be joined.

@@ -24,6 +24,7 @@
 #include "lib/transport/bulk_channel.h"
 #include "lib/transport/context.h"
 #include "lib/transport/hello.h"
+#include "lib/transport/rail_host.h"
 #include "lib/transport/rail_links.h"
 #include "lib/transport/rail_messages.h"
 #include "lib/verbs/verbs.h"
@@ -32,20 +33,8 @@ namespace tokamak::transport {
 
 class SecondaryRail final : private RailLinks::User {
  public:
-  // The connection.
-  class Host {
-   public:
-    virtual ~Host() = default;
-    virtual Hello MyHello(uint32_t queue) const = 0;
-    // There is something to post.
-    virtual void Wake() = 0;
-    // Whose completions those of the rail are.
-    virtual SharedCompletions::User& completions_user() = 0;
-    virtual void SayDown(uint32_t rail) = 0;
-  };
-
-  // `bulk` is the connection's; it may go before us when our links have gone.
-  SecondaryRail(Context& context, Host& host, BulkChannel& bulk, uint32_t rail)
+  // `host` is the connection. `bulk` is its, too, and may go before us when our links have gone.
+  SecondaryRail(Context& context, RailHost& host, BulkChannel& bulk, uint32_t rail)
       : context_(context), host_(host), bulk_(bulk), side_(bulk.side()), rail_(rail) {}
 
   // The puller: joins the rail whose owner's end is at `peer`, now and whenever it has failed.
@@ -58,8 +47,8 @@ class SecondaryRail final : private RailLinks::User {
 
   // It does not work any more.
   void Fail(const absl::Status& status);
-  // The peer has said RAIL_DOWN; the owner looks at what the puller still wants. kInvalidArgument: no
-  // honest puller would want it.
+  // The peer has said RAIL_DOWN; the owner looks at what the puller still wants. kInvalidArgument:
+  // no honest puller would want it.
   absl::Status OnPeerDown(absl::Span<const WantedWrite> wanted);
   void OnDeviceEvent(const verbs::DeviceEventInfo& info);
 
@@ -81,7 +70,7 @@ class SecondaryRail final : private RailLinks::User {
   void Rest();
 
   Context& context_;
-  Host& host_;
+  RailHost& host_;
   BulkChannel& bulk_;
   const BulkChannel::Side side_;
   const uint32_t rail_;

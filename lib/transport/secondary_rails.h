@@ -19,8 +19,7 @@ namespace tokamak::transport {
 
 class SecondaryRails final {
  public:
-  SecondaryRails(Context& context, SecondaryRail::Host& host, BulkChannel& bulk)
-      : context_(context), host_(host), bulk_(bulk) {}
+  SecondaryRails(Context& context, RailHost& host, BulkChannel& bulk) : context_(context), host_(host), bulk_(bulk) {}
 
   // The owner: the peer may join them from now on.
   void Make();
@@ -29,8 +28,8 @@ class SecondaryRails final {
   absl::Status Learn(absl::Span<const verbs::Address> rails);
   // Joins those that it has learned of and that are not there.
   void Join();
-  // RAIL_DOWN of another rail than the primary one came. kInvalidArgument: there is no such rail, or
-  // it cannot say that of it.
+  // RAIL_DOWN of another rail than the primary one came. kInvalidArgument: there is no such rail,
+  // or it cannot say that of it.
   absl::Status OnPeerDown(uint32_t rail, absl::Span<const WantedWrite> wanted);
 
   // Of the connection, with the primary one; 0 before they are made.
@@ -43,7 +42,7 @@ class SecondaryRails final {
 
  private:
   Context& context_;
-  SecondaryRail::Host& host_;
+  RailHost& host_;
   BulkChannel& bulk_;
   std::vector<verbs::Address> peers_;                  // the puller's, of each rail
   std::vector<std::unique_ptr<SecondaryRail>> rails_;  // null: the primary one

@@ -33,7 +33,7 @@ class SlotPool final {
   SlotPool(const SlotPool&) = delete;
   SlotPool& operator=(const SlotPool&) = delete;
 
-  // So many slots make a block of kBlockBytes, or kMinBlock.
+  // How many slots make a block of kBlockBytes; at least kMinBlock.
   static uint32_t BlockFor(uint32_t slot_size);
 
   // A slot, by its number, or why no further memory can be registered.

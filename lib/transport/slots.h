@@ -15,8 +15,8 @@ namespace tokamak::transport {
 // Requests that are posted together.
 constexpr size_t kPostBatch = 16;
 
-// Posts a receive for each of `entries`, as RequestId of `queue` has it, into `piece_of(entry)`. Says
-// how many were posted.
+// Posts a receive for each of `entries`, as RequestId of `queue` has it, into `piece_of(entry)`.
+// Says how many were posted.
 template <typename PieceOf>
 verbs::PostResult PostReceives(verbs::QueuePair& queue_pair, absl::Span<const uint32_t> entries, uint8_t queue,
                                PieceOf piece_of) {

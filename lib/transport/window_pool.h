@@ -25,8 +25,8 @@ class WindowPool final {
   std::unique_ptr<verbs::MemoryWindow> Take();
   // It opens nothing any more: it was invalidated.
   void Give(std::unique_ptr<verbs::MemoryWindow> window) { free_.push_back(std::move(window)); }
-  // Drops one that may still open something, which closes it; or whose queue pair is gone: a device may
-  // need another in its place, and who takes it must hear that there is none.
+  // Drops one that may still open something, which closes it; or whose queue pair is gone: a device
+  // may need another in its place, and who takes it must hear that there is none.
   void Drop(std::unique_ptr<verbs::MemoryWindow> window);
 
   // The device failed to bind one, which ended a queue pair: not again.

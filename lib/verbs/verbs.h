@@ -142,10 +142,11 @@ class QueuePair {
   virtual uint32_t number() const = 0;  // 24 bits
   virtual QueuePairState state() const = 0;
 
-  // False, with QueuePairOptions::may_be_made_later only: the device is still at making it. It takes
-  // receives and is connected as any other, and its number is known here before anything completes;
-  // number() and Modify make it now, and block as long as that takes. Where the device cannot make
-  // it, its connection says why (kUnreachable), and of what was posted nothing comes back.
+  // False, with QueuePairOptions::may_be_made_later only: the device is still at making it. It
+  // takes receives and is connected as any other, and its number is known here before anything
+  // completes; number() and Modify make it now, and block as long as that takes. Where the device
+  // cannot make it, its connection says why (kUnreachable), and of what was posted nothing comes
+  // back.
   virtual bool made() const { return true; }
 
   // Takes a batch in order and stops at the first request it refuses: kResourceExhausted when the
@@ -219,9 +220,9 @@ class ConnectionRequest {
   virtual absl::Span<const uint8_t> private_data() const = 0;
 
   // Answers with `queue_pair`, which must outlive the connection and is walked to ReadyToReceive
-  // before the peer hears of it and to ReadyToSend by kEstablished. The active side sends first: some
-  // networks (iWARP) demand it. kCancelled: the peer has gone meanwhile, so there is nobody to answer.
-  // A device that answers on a thread of its own tells that, and what else it fails at, as
+  // before the peer hears of it and to ReadyToSend by kEstablished. The active side sends first:
+  // some networks (iWARP) demand it. kCancelled: the peer has gone meanwhile, so there is nobody to
+  // answer. A device that answers on a thread of its own tells that, and what else it fails at, as
   // kUnreachable with that status.
   virtual absl::StatusOr<std::unique_ptr<Connection>> Accept(QueuePair& queue_pair, const ConnectOptions& options,
                                                              ConnectionHandler handler) = 0;

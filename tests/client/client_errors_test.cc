@@ -117,10 +117,7 @@ TEST_F(ClientErrorsTest, WhatALateGetPinnedIsReleased) {
   EXPECT_EQ(client.Get(SampleId(1), base::Duration()).status().code(), absl::StatusCode::kDeadlineExceeded);
 
   std::vector<base::ObjectId> released;
-  daemon_.Answer(Kind::kRelease, [&](const Header&, const Bytes& frame) {
-    released = DecodeBody<ReleaseRequest>(frame)->ids;
-    return absl::nullopt;
-  });
+  daemon_.NoteReleases(released);
   GetReply late;
   late.entries.resize(1);
   daemon_.SendToAll(Encode(unanswered_, late));

@@ -79,6 +79,15 @@ void FakeDaemon::Screen(Kind kind, std::function<bool()> screen) {
   thread_.CallOn([&] { screens_[kind] = std::move(screen); });
 }
 
+void FakeDaemon::NoteReleases(std::vector<base::ObjectId>& released) {
+  Answer(Kind::kRelease, [&released](const Header&, const Bytes& frame) -> absl::optional<Bytes> {
+    const auto request = DecodeBody<ReleaseRequest>(frame);
+    CHECK(request.ok()) << request.status();
+    released.insert(released.end(), request->ids.begin(), request->ids.end());
+    return absl::nullopt;
+  });
+}
+
 void FakeDaemon::SendToAll(const Bytes& frame) {
   thread_.CallOn([&] {
     for (auto& [number, peer] : peers_) peer.connection->Send(frame);

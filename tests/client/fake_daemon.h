@@ -46,6 +46,9 @@ class FakeDaemon final {
   // that returns false, the request is dropped and never answered.
   void Screen(Kind kind, std::function<bool()> screen);
 
+  // From now on what clients release is written down here, and not released.
+  void NoteReleases(std::vector<base::ObjectId>& released);
+
   // Sends a frame to every client.
   void SendToAll(const Bytes& frame);
 

@@ -224,10 +224,7 @@ TEST_F(GetsTest, ASilentDaemonEndsThemInTimeAndWhatItSaysLateIsGivenBack) {
   EXPECT_THAT(answer->buffer.status().message(), HasSubstr("did not answer in time"));
 
   std::vector<base::ObjectId> released;
-  daemon_.Answer(Kind::kRelease, [&](const Header&, const Bytes& frame) {
-    released = DecodeBody<ReleaseRequest>(frame)->ids;
-    return absl::nullopt;
-  });
+  daemon_.NoteReleases(released);
   GetReply late;
   late.entries.resize(1);
   daemon_.SendToAll(Encode(unanswered, late));

@@ -193,7 +193,8 @@ TEST_P(PatternsTest, ATornValueIsReadAgain) {
     });
     EXPECT_TRUE(asked.ok()) << asked;
   };
-  // The owner writes at times of its own, and not for ever: a reader on a bad network needs a pause.
+  // The owner writes at times of its own, and not for ever: a reader on a bad network needs a
+  // pause.
   base::Timer timer;
   std::function<void()> change_again = [&] {
     change();

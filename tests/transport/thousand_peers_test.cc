@@ -50,7 +50,7 @@ class Star {
     calls_.clear();
   }
 
-  // So many are there, not connected.
+  // Until `count` nodes are there, not connected.
   void Add(size_t count) {
     while (peers_.size() < count) {
       peers_.push_back(&AddNode());

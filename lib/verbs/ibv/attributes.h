@@ -84,8 +84,8 @@ Step InitStep(const LocalPort& port, Access remote_access);
 
 // kInvalidArgument: a path MTU that is none, or more than the port has now (packets that the link
 // does not carry vanish without an error); an InfiniBand peer without a LID; retry counts beyond
-// kMaxRetryCount. kFailedPrecondition: an InfiniBand peer of another subnet, and no router is known.
-// kUnimplemented: iWARP.
+// kMaxRetryCount. kFailedPrecondition: an InfiniBand peer of another subnet, and no router is
+// known. kUnimplemented: iWARP.
 absl::StatusOr<Step> ReadyToReceiveStep(const LocalPort& port, const PeerPort& peer, const Agreement& agreement);
 absl::StatusOr<Step> ReadyToSendStep(const LocalPort& port, const Agreement& agreement);
 

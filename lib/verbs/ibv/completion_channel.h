@@ -4,8 +4,8 @@
 // The device makes one event for each time that a queue was armed. Taking an event only notes it at
 // its queue, whose poller goes on from there; a queue that goes takes along what nobody has read.
 //
-// Law: the descriptor is watched while somebody listens (Listen, Ignore), and the loop outlives that.
-// Thread rule: the loop's thread.
+// Law: the descriptor is watched while somebody listens (Listen, Ignore), and the loop outlives
+// that. Thread rule: the loop's thread.
 #pragma once
 
 #include <infiniband/verbs.h>

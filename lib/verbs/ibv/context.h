@@ -52,8 +52,8 @@ class Context final {
   CompletionChannels& completion_channels() { return completion_channels_; }
 
   // The completion vector, and so the interrupt, of the next completion queue, which is this
-  // thread's: each in turn of those that interrupt the processors on which it runs (vectors.h), from
-  // one that depends on the process.
+  // thread's: each in turn of those that interrupt the processors on which it runs (vectors.h),
+  // from one that depends on the process.
   int NextVector();
 
   // Memory that may be written in any order was registered so (error 0), or the device refused. The

@@ -1,5 +1,5 @@
-// PathCache keeps what InfiniBand's subnet manager answered: the way to each peer, so that connecting
-// again, or with a further queue pair, asks it nothing.
+// PathCache keeps what InfiniBand's subnet manager answered: the way to each peer, so that
+// connecting again, or with a further queue pair, asks it nothing.
 //
 // A path may be out of date: the manager gave the peer another LID, or took a link out of its
 // routes. So paths are forgotten where connecting by them failed, all of them when the port tells

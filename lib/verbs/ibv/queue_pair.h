@@ -8,10 +8,10 @@
 // Sends go to the provider as they are posted, or through a ReadGate where the provider breaks
 // fences.
 //
-// The device's calls take long. So with QueuePairOptions::may_be_made_later the provider's queue pair
-// is made on the thread that connects (call_thread.h), and receives are kept until then; a connection
-// walks it there, too (off_loop_connection.h), and what follows from that is done here. What ends it
-// is done where it is asked for: to drop it is to know that no byte moves any more.
+// The device's calls take long. So with QueuePairOptions::may_be_made_later the provider's queue
+// pair is made on the thread that connects (call_thread.h), and receives are kept until then; a
+// connection walks it there, too (off_loop_connection.h), and what follows from that is done here.
+// What ends it is done where it is asked for: to drop it is to know that no byte moves any more.
 //
 // Thread rule: the thread of the completion queues' loop, except for Fail and OnAsyncEvent.
 #pragma once
@@ -76,8 +76,8 @@ class IbvQueuePair final : public QueuePair,
   // As it is known here, without asking the device.
   QueuePairState known_state() const { return state_.load(); }
 
-  // `made` runs once, at once where that is known already: inside a call of the owner's, perhaps. Not
-  // after Release.
+  // `made` runs once, at once where that is known already: inside a call of the owner's, perhaps.
+  // Not after Release.
   void WhenMade(std::function<void(const absl::Status& status)> made);
   // Once it is made: what `there`, the loop of the thread that connects, may do with it.
   std::unique_ptr<WalkedQueuePair> ForWalking(os::EpollLoop& there,

@@ -154,7 +154,8 @@ absl::Status RdmaConnection::ResolveRoute() {
   return ErrnoStatus(errno, absl::StrCat("rdma_resolve_route ", peer_.ToString()));
 }
 
-// InfiniBand: tells the kernel the way that its subnet manager told us before. The event is the same.
+// InfiniBand: tells the kernel the way that its subnet manager told us before. The event is the
+// same.
 bool RdmaConnection::TakeKnownPath() {
   if (port_.link != LinkKind::kInfiniBand) return false;
   std::optional<ibv_path_data> path = core_->paths().Find(peer_);

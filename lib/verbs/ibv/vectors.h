@@ -13,9 +13,10 @@
 
 namespace tokamak::verbs::ibv {
 
-// The processors that vector i of `device` ("mlx5_0") may interrupt, for the first `count` vectors; `root` stands
-// before /proc and /sys ("" but for tests). Drivers name the interrupts of their vectors
-// "mlx5_comp0@pci:..."; empty sets where they do not, and no sets where no interrupt has such a name.
+// The processors that vector i of `device` ("mlx5_0") may interrupt, for the first `count` vectors;
+// `root` stands before /proc and /sys ("" but for tests). Drivers name the interrupts of their
+// vectors "mlx5_comp0@pci:..."; empty sets where they do not, and no sets where no interrupt has
+// such a name.
 std::vector<std::vector<int>> VectorProcessors(const std::string& root, const std::string& device, int count);
 
 // The vectors for a thread that runs on `allowed`: those whose interrupts may go there, or all of

@@ -17,7 +17,8 @@ absl::Status WalkedQueuePair::Walk(ibv_qp_attr attributes, int mask) {
   const bool ends = moves && attributes.qp_state == IBV_QPS_ERR;
   if (ends && provider_->ended() && facts_.link == LinkKind::kIwarp) return absl::OkStatus();
   const int error = provider_->Walk(attributes, mask, walker_.get());
-  // Who was stopped, or finds the queue pair gone, need not end it; nor is a lost device to be told.
+  // Who was stopped, or finds the queue pair gone, need not end it; nor is a lost device to be
+  // told.
   if (ends && (error == ECANCELED || provider_->lost())) return absl::OkStatus();
   const QueuePairState to = StateOf(attributes.qp_state);
   if (error != 0) return ErrnoStatus(error, absl::StrCat("ibv_modify_qp to ", ToString(to)));

@@ -1,5 +1,5 @@
-// Connecting holds no loop: which thread makes the device's calls, and what is promised while one is
-// under way.
+// Connecting holds no loop: which thread makes the device's calls, and what is promised while one
+// is under way.
 #include <cerrno>
 #include <map>
 #include <memory>

@@ -33,8 +33,8 @@ class CallLog final {
   // In the order in which they began.
   std::vector<Call> calls() const;
 
-  // A call of `name` waits until Release, once. Not on `here`: such a call is noted, for the test to
-  // find.
+  // A call of `name` waits until Release, once. Not on `here`: such a call is noted, for the test
+  // to find.
   void Hold(const std::string& name, std::thread::id here);
   bool holds() const;  // a call waits
   void Release();
@@ -71,7 +71,8 @@ struct RecordingVerbs {
   int regions = 0;                      // that there are
   std::vector<ibv_mtu> path_mtus;       // of ibv_modify_qp
 
-  // Completion queues in the order in which they were made, their channels, and what they are asked.
+  // Completion queues in the order in which they were made, their channels, and what they are
+  // asked.
   std::vector<ibv_cq*> queues;
   int channels = 0;  // that there are
   std::set<ibv_cq*> armed;
