@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "lib/base/phase_log.h"
 #include "lib/base/trace.h"
 #include "lib/directory/local.h"
 #include "lib/node/node.h"
@@ -77,8 +78,12 @@ class Cluster final {
   // Of host i: 10.0.0.1 and up.
   static std::string IpOf(uint32_t i);
 
+  static constexpr size_t kMostPhases = 1 << 16;
+
   const ClusterOptions options;
-  base::TraceHash trace;
+  base::TraceHash hash;
+  base::PhaseLog phases{kMostPhases};  // of all nodes' pulls
+  base::BothTraces trace{hash, phases};
 
  private:
   const std::unique_ptr<Network> own_network_;

@@ -63,6 +63,7 @@ SimulatedNodeOptions Host::NodeOptions(uint64_t incarnation) const {
   machine.listen.port = kPort;
   machine.endpoint = cluster.options.endpoint;
   machine.endpoint.trace_node = index;
+  machine.node.trace_node = index;
   machine.seed = cluster.options.seed * 1'000'003 + index * 1009 + incarnation;
   return node;
 }

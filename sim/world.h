@@ -58,7 +58,7 @@ class World final {
   std::vector<std::string> Run();
 
   const History& history() const { return history_; }
-  uint64_t trace_hash() const { return cluster_->trace.hash(); }
+  uint64_t trace_hash() const { return cluster_->hash.hash(); }
 
  private:
   // Something that a program waits for. Dropped, it must never be answered.

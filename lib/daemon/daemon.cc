@@ -45,6 +45,11 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(os::EpollLoop& loop, const
 
 absl::Status Daemon::Open(const std::function<bool()>& stop_asked) {
   incarnation_ = NewIncarnation();
+  if (!options_.trace.empty()) {
+    auto trace = TraceFile::Create(options_.trace);
+    if (!trace.ok()) return trace.status();
+    trace_ = *std::move(trace);
+  }
   // What may be taken already is found out before the memory is touched, which takes seconds; peers
   // find us only after that.
   if (absl::Status status = OpenDevices(); !status.ok()) return status;
@@ -131,7 +136,7 @@ absl::Status Daemon::OpenMachine() {
                                [this](node::EngineLink& link, base::Random random) {
                                  return OpenDirectory(loop_, link, options_.directory, options_.lease, random);
                                },
-                               trace_},
+                               trace_ == nullptr ? static_cast<base::Trace&>(no_trace_) : trace_->log()},
                               machine);
   if (!assembled.ok()) return assembled.status();
   machine_ = *std::move(assembled);

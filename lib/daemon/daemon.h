@@ -17,6 +17,7 @@
 #include "lib/daemon/options.h"
 #include "lib/daemon/rails.h"
 #include "lib/daemon/session.h"
+#include "lib/daemon/trace_file.h"
 #include "lib/node/machine.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/shared_memory.h"
@@ -39,6 +40,8 @@ class Daemon final {
   void Drain(std::function<void()> done);
 
   node::Node& node() { return machine_->node(); }
+  // Of --trace; null: none.
+  base::PhaseLog* phases() { return trace_ == nullptr ? nullptr : &trace_->log(); }
 
  private:
   Daemon(os::EpollLoop& loop, const DaemonOptions& options) : loop_(loop), options_(options) {}
@@ -54,7 +57,8 @@ class Daemon final {
   os::EpollLoop& loop_;
   const DaemonOptions options_;
   uint64_t incarnation_ = 0;
-  base::NoTrace trace_;
+  base::NoTrace no_trace_;
+  std::unique_ptr<TraceFile> trace_;  // null: none
   std::unique_ptr<os::SharedMemory> memory_;
   std::string pages_;  // of the memory: for the log, once all is open
   std::unique_ptr<Rails> rails_;

@@ -204,6 +204,9 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
   app.add_option("--pcap", options.pcap,
                  "write the software NIC's packets to this file, for Wireshark; bulk, which has a UDP port "
                  "of its own, to FILE.bulk; those of a second device to FILE.1");
+  app.add_option("--trace", options.trace,
+                 "at the end, write what each pull of this node spent its time on to this file, for Perfetto "
+                 "(ui.perfetto.dev)");
   app.add_option("--congestion", texts.congestion,
                  "how fast the software NIC sends: additive (a window that finds out, unless given), dcqcn:RATE "
                  "(by the marks of switches, from this rate down, such as 10Gb/s), fixed (a window) or none");

@@ -50,6 +50,7 @@ struct DaemonOptions {
   HugePagesChoice huge_pages = HugePagesChoice::kWhereFree;
   bool prefault = true;
   std::string pcap;
+  std::string trace;                                        // a file; empty: none
   std::optional<verbs::soft::CongestionChoice> congestion;  // none: the software NIC's own choice
   base::Duration drain = base::Seconds(10);
   bool evacuate = false;

@@ -30,7 +30,7 @@ absl::StatusOr<std::unique_ptr<Machine>> Machine::Assemble(MachineParts parts, c
   std::vector<EngineLink*> links;
   for (const auto& engine : machine->engines_) links.push_back(&engine->link);
   machine->node_ = std::make_unique<Node>(parts.control, *machine->store_, machine->directory(), std::move(links),
-                                          random.Fork(kNode), options.node);
+                                          random.Fork(kNode), parts.trace, options.node);
   machine->directory_->Serve(*machine->node_);
   return machine;
 }

@@ -10,7 +10,7 @@
 namespace tokamak::node {
 
 Node::Node(base::EventLoop& loop, store::Store& store, directory::Directory& directory,
-           std::vector<EngineLink*> engines, base::Random random, const NodeOptions& options)
+           std::vector<EngineLink*> engines, base::Random random, base::Trace& trace, const NodeOptions& options)
     : loop_(loop),
       store_(store),
       directory_(directory),
@@ -21,9 +21,9 @@ Node::Node(base::EventLoop& loop, store::Store& store, directory::Directory& dir
       object_caller_(*engines.front(), Service::kObjects),
       vouched_({loop, object_caller_, engines.front()->address()}, VouchOptions(options),
                [this](const base::ObjectVersion& version) { membership_.Recheck(version); }),
-      pulls_(
-          {loop, store, directory, peers_, membership_, places_, dropped_, *this, object_caller_, engines, options.id},
-          random, options.pulls) {
+      pulls_({loop, store, directory, peers_, membership_, places_, dropped_, *this, object_caller_, engines,
+              options.id, trace, options.trace_node},
+             random, options.pulls) {
   for (EngineLink* engine : engines) {
     served_.push_back(std::make_unique<Served>());
     served_.back()->engine = engine;

@@ -50,6 +50,7 @@ struct NodeOptions {
   MembershipOptions membership;
   PeersOptions peers;
   PullOptions pulls;
+  uint32_t trace_node = 0;  // TraceEvent::node
 };
 
 struct GetOptions {
@@ -74,7 +75,7 @@ class Node final : public Copies {
   // All must outlive the node. Engines are open already; at least one. Their hosts must be dropped
   // before the node: until then they may touch the store.
   Node(base::EventLoop& loop, store::Store& store, directory::Directory& directory, std::vector<EngineLink*> engines,
-       base::Random random, const NodeOptions& options);
+       base::Random random, base::Trace& trace, const NodeOptions& options);
   ~Node() override;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;

@@ -68,21 +68,34 @@ void ObjectPull::Enter(State state) {
   state_ = state;
   switch (state) {
     case State::kLocating:
+      Record(base::Phase::kDirectory);
       return Locate();
     case State::kHinted:
+      Record(base::Phase::kRequest);
       return TryKnownPlace();
     case State::kBackOff:
+      Record(base::Phase::kQueue);
       return BackOff();
     case State::kRefreshing:
+      Record(base::Phase::kDirectory);
       return RefreshPeers();
-    case State::kNew:
-    case State::kQueued:
     case State::kBundled:
-    case State::kMoving:
+      return Record(base::Phase::kRequest);
+    case State::kQueued:
+    case State::kMoving:  // the engine says more
+      return Record(base::Phase::kQueue);
     case State::kRegistering:
+      return Record(base::Phase::kConfirm);
     case State::kOver:
+      return Record(base::Phase::kNotify);
+    case State::kNew:
       return;
   }
+}
+
+void ObjectPull::Record(base::Phase phase) const {
+  services_.trace.Record(
+      {services_.loop.Now(), base::TraceKind::kPhase, services_.trace_node, static_cast<uint32_t>(phase), 0, number_});
 }
 
 void ObjectPull::Leave() {
@@ -211,6 +224,7 @@ void ObjectPull::Located(const absl::StatusOr<directory::ObjectInfo>& info) {
 
 void ObjectPull::TakeContents(absl::Span<const uint8_t> contents) {
   if (absl::Status status = ReservePlace(); !status.ok()) return NoPlace(status);
+  Record(base::Phase::kCopy);
   base::Copy(services_.loop, services_.store.Memory(*place_).data(), contents.data(), contents.size());
   ++table_.counters_.brought;
   report_ = transport::TransferReport();
@@ -392,6 +406,7 @@ void ObjectPull::MoveFrom(const directory::NodeId& holder) {
 
 absl::Status ObjectPull::ReservePlace() {
   if (place_.has_value()) return absl::OkStatus();
+  Record(base::Phase::kReserve);
   const auto place = services_.store.CreateCopy(version_, info_.data_size, info_.metadata_size, owner_);
   if (!place.ok()) return place.status();
   CHECK(services_.store.Pin(id_, owner_).ok());
@@ -420,6 +435,7 @@ transport::PullRequest ObjectPull::RequestTo(const Peers::Peer& peer, uint64_t t
   request.arrived = arrived_;
   request.deadline = table_.options_.attempt_deadline;
   request.patience = table_.options_.patience;
+  request.activity = number_;
   return request;
 }
 
@@ -516,6 +532,7 @@ void ObjectPull::SealHere() {
   }
   registered_ = false;  // it is announced as held
   place_.reset();
+  Record(base::Phase::kSeal);
   CHECK(services_.store.Seal(id_, owner_).ok());
   CHECK(services_.store.Release(id_, owner_).ok());
   Finish(absl::OkStatus());
@@ -536,6 +553,7 @@ void ObjectPull::Finish(const absl::Status& status) {
   if (std::exchange(locate_, nullptr) != nullptr) services_.membership.Recheck({id_, base::kNoGeneration});
   const auto self = table_.pulls_.extract(id_);  // lives until all are told
   while (!waiters_.empty()) waiters_.PopFront()->Tell(status);
+  Record(base::Phase::kOver);
 }
 
 }  // namespace tokamak::node

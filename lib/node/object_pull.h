@@ -38,6 +38,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/types/optional.h"
 #include "lib/base/intrusive_list.h"
+#include "lib/base/trace.h"
 #include "lib/node/pull_table.h"
 
 namespace tokamak::node {
@@ -99,6 +100,7 @@ class ObjectPull final {
   };
 
   void Enter(State state);
+  void Record(base::Phase phase) const;
   void Leave();
   void DropWaiter(WaiterHandle& waiter);
   bool Tried(const directory::NodeId& holder) const {

@@ -15,6 +15,7 @@
 #include "lib/base/event_loop.h"
 #include "lib/base/generation.h"
 #include "lib/base/random.h"
+#include "lib/base/trace.h"
 #include "lib/directory/directory.h"
 #include "lib/node/bundles.h"
 #include "lib/node/copies.h"
@@ -93,6 +94,8 @@ class PullTable final {
     transport::Caller& objects;        // of the service kObjects
     std::vector<EngineLink*> engines;  // not empty; beside the first, for bulk
     directory::NodeId self;
+    base::Trace& trace;
+    uint32_t trace_node = 0;  // TraceEvent::node
   };
 
   PullTable(Services services, base::Random random, const PullOptions& options);

@@ -84,6 +84,10 @@ struct Context {
   void Record(base::TraceKind kind, uint32_t number, uint64_t size) {
     trace.Record({loop.Now(), kind, options.trace_node, number, size});
   }
+  void RecordPhase(uint64_t activity, base::Phase phase) {
+    if (activity == 0) return;
+    trace.Record({loop.Now(), base::TraceKind::kPhase, options.trace_node, static_cast<uint32_t>(phase), 0, activity});
+  }
 };
 
 }  // namespace tokamak::transport

@@ -44,6 +44,7 @@ struct PullRequest {
   Protocol protocol = Protocol::kAuto;          // override of the policy
   base::Duration deadline = base::Seconds(30);  // for all of it
   base::Duration patience = kPatience;          // with an owner from whom nothing comes
+  uint64_t activity = 0;                        // what TraceKind::kPhase calls it; 0: is not traced
 };
 using PullId = uint64_t;
 

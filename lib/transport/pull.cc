@@ -71,6 +71,19 @@ uint32_t Pull::MillisecondsLeft() const {
 void Pull::Enter(State state) {
   CHECK(state > state_) << static_cast<int>(state_) << " -> " << static_cast<int>(state);
   state_ = state;
+  switch (state) {
+    case State::kOpening:
+    case State::kClosing:
+      return Record(base::Phase::kRegister);
+    case State::kAsked:
+      return Record(base::Phase::kRequest);
+    case State::kMoving:
+      return Record(base::Phase::kData);
+    case State::kWaiting:
+    case State::kStopping:
+    case State::kOver:
+      return Record(base::Phase::kQueue);
+  }
 }
 
 // ---- asking
@@ -166,7 +179,9 @@ absl::Status Pull::OnChunk(const Message& message, CopyBudget& budget) {
   }
   if (state_ != State::kMoving || moved_by_ != Protocol::kEager) return OutOfTurn("CHUNK");
   Moves();
+  Record(base::Phase::kCopy);
   if (absl::Status s = eager_.Accept(message, budget); !s.ok()) return s;
+  Record(base::Phase::kData);
   EndIfComplete();
   return absl::OkStatus();
 }

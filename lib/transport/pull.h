@@ -96,6 +96,7 @@ class Pull final : public BulkJob::Owner, private WriteTarget::Owner {
  private:
   enum class State { kWaiting, kOpening, kAsked, kMoving, kStopping, kClosing, kOver };
   void Enter(State state);
+  void Record(base::Phase phase) { context_.RecordPhase(request_.activity, phase); }
 
   void Ask();
   void StartReading(const RemoteRange& source);

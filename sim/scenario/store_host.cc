@@ -127,6 +127,7 @@ SimulatedNodeOptions StoreHost::NodeOptions() {
   machine.endpoint.reliability.ack_timeout = scenario_.nic.ack_timeout;
   machine.endpoint.reliability.retry_count = static_cast<uint8_t>(scenario_.nic.retries);
   machine.endpoint.trace_node = number_;
+  machine.node.trace_node = number_;
   machine.seed = scenario_.seed * 1'000'003 + number_;
   return options;
 }

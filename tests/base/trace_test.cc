@@ -26,6 +26,14 @@ TEST(TraceHashTest, EveryFieldCounts) {
   for (const TraceEvent& other : {time, kind, node, number, size}) EXPECT_NE(HashOf({other}), HashOf({Event()}));
 }
 
+TEST(TraceHashTest, OfAPhaseTheActivityCounts) {
+  TraceEvent phase = Event();
+  phase.kind = TraceKind::kPhase;
+  TraceEvent other = phase;
+  other.activity = 9;
+  EXPECT_NE(HashOf({phase}), HashOf({other}));
+}
+
 TEST(TraceHashTest, OrderAndCountCount) {
   TraceEvent other = Event();
   other.node = 2;

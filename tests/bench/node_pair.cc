@@ -28,7 +28,9 @@ absl::Status NodePair::Start(const NodePairOptions& options) {
     all.insert(all.end(), {"--detection", detection});
     return all;
   };
-  if (absl::Status s = StartHere((*placed)[0].device, here, flags(options.detection_here)); !s.ok()) return s;
+  std::vector<std::string> flags_here = flags(options.detection_here);
+  if (!options.trace.empty()) flags_here.insert(flags_here.end(), {"--trace", options.trace});
+  if (absl::Status s = StartHere((*placed)[0].device, here, flags_here); !s.ok()) return s;
   if (absl::Status s = StartThere((*placed)[1].device, there, here, flags(options.detection_there)); !s.ok()) return s;
   return AwaitOther();
 }

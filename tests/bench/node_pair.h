@@ -20,6 +20,7 @@ namespace tokamak::bench {
 struct NodePairOptions {
   std::vector<std::string> devices;  // as tokd --device takes them, in turn; empty: software NICs on 127.0.0.1 and .2
   std::vector<std::string> flags;    // of both tokds
+  std::string trace;                 // of the node in this process, a file; empty: none
   // How each finds its work: this process, and the other.
   std::string detection_here = "event";
   std::string detection_there = "event";
@@ -38,6 +39,7 @@ class NodePair final {
   // For sockets and logs; gone with the pair.
   const std::string& folder() const { return folder_; }
   node::Node& node() { return daemon_->node(); }
+  base::PhaseLog* phases() { return daemon_->phases(); }  // null: no trace
   os::EpollLoop& loop() { return loop_; }
   store::Owner who() const { return who_; }
 

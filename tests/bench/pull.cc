@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "glog/logging.h"
+#include "lib/base/phase_log.h"
 #include "lib/base/units.h"
 #include "lib/client/client.h"
 #include "nlohmann/json.hpp"
@@ -49,6 +50,7 @@ struct Settings {
   std::string holder_detection;  // the same, unless given
   std::string registration = "arena";
   bool json = false;
+  std::string trace;  // a file; empty: none
 };
 
 class Pull final : public Contender {
@@ -109,7 +111,12 @@ struct Row {
   uint64_t size;
   std::string name;
   Summary seconds;
+  base::PhaseLog::Totals phases;  // of pulls, with --trace
 };
+
+double Mean(const Row& row, size_t phase) {  // in seconds
+  return static_cast<double>(row.phases.phases[phase].nanoseconds()) / 1e9 / static_cast<double>(row.phases.activities);
+}
 
 void Print(const std::vector<Row>& rows, bool as_json) {
   json all = json::array();
@@ -122,6 +129,9 @@ void Print(const std::vector<Row>& rows, bool as_json) {
                    {"p50_seconds", row.seconds.median},
                    {"p90_seconds", row.seconds.p90},
                    {"bytes_per_second", rate}});
+    if (row.phases.activities == 0) continue;
+    json& phases = all.back()["mean_seconds_by_phase"];
+    for (size_t i = 0; i < base::kPhases; ++i) phases[base::ToString(static_cast<base::Phase>(i))] = Mean(row, i);
   }
   if (as_json) std::cout << all.dump(2) << "\n";
 }
@@ -135,6 +145,39 @@ void PrintRow(const Row& row) {
       time(row.seconds.median), time(row.seconds.p10), time(row.seconds.p90),
       base::FormatSize(static_cast<uint64_t>(static_cast<double>(row.size) / row.seconds.median)));
 }
+
+// Where the time goes: means, in microseconds.
+void PrintPhases(const std::vector<Row>& rows) {
+  std::cerr << absl::StrFormat("%-10s %-12s", "size", "mean us");
+  for (size_t i = 0; i < base::kPhases; ++i)
+    std::cerr << absl::StrFormat(" %9s", base::ToString(static_cast<base::Phase>(i)));
+  std::cerr << "\n";
+  for (const Row& row : rows) {
+    if (row.phases.activities == 0) continue;
+    std::cerr << absl::StrFormat("%-10s %-12s", base::FormatSize(row.size), row.name);
+    for (size_t i = 0; i < base::kPhases; ++i) std::cerr << absl::StrFormat(" %9.1f", Mean(row, i) * 1e6);
+    std::cerr << "\n";
+  }
+}
+
+// Adds up what the pulls in between spent their time on.
+class PhaseCount final {
+ public:
+  explicit PhaseCount(base::PhaseLog* log) : log_(log) {}  // null: nothing is counted
+
+  void Skip() {
+    if (log_ != nullptr) log_->TakeTotals();
+  }
+  void AddTo(base::PhaseLog::Totals& sum) {
+    if (log_ == nullptr) return;
+    const base::PhaseLog::Totals more = log_->TakeTotals();
+    sum.activities += more.activities;
+    for (size_t i = 0; i < base::kPhases; ++i) sum.phases[i] += more.phases[i];
+  }
+
+ private:
+  base::PhaseLog* const log_;
+};
 
 absl::StatusOr<std::unique_ptr<Contender>> Make(const std::string& name, const Settings& settings, NodePair& pair) {
   static const std::map<std::string, transport::Protocol> protocols = {{"eager", transport::Protocol::kEager},
@@ -166,7 +209,9 @@ absl::Status Run(const Settings& settings) {
                    "--engines",      absl::StrCat(settings.engines)};
   options.detection_here = settings.detection;
   options.detection_there = settings.holder_detection.empty() ? settings.detection : settings.holder_detection;
+  options.trace = settings.trace;
   if (absl::Status status = pair.Start(options); !status.ok()) return status;
+  PhaseCount phases(pair.phases());
   std::vector<std::unique_ptr<Contender>> contenders;
   for (const std::string& name : kContenders) {
     if (!wanted(name)) continue;
@@ -184,24 +229,28 @@ absl::Status Run(const Settings& settings) {
     const auto rounds = static_cast<uint32_t>(
         std::clamp<uint64_t>(settings.bytes_per_size / size, settings.least_rounds, settings.most_rounds));
     std::vector<std::vector<double>> seconds(contenders.size());
+    std::vector<base::PhaseLog::Totals> totals(contenders.size());
     for (const auto& contender : contenders) {
       if (absl::Status status = contender->Prepare(size); !status.ok()) {
         return absl::Status(status.code(), absl::StrCat(contender->name(), " at ", size, " bytes: ", status.message()));
       }
     }
+    phases.Skip();
     for (uint32_t round = 0; round < rounds; ++round) {
       for (size_t i = 0; i < contenders.size(); ++i) {
         const auto took = contenders[i]->Fetch();
         if (!took.ok())
           return absl::Status(took.status().code(), absl::StrCat(contenders[i]->name(), ": ", took.status().message()));
         seconds[i].push_back(*took);
+        phases.AddTo(totals[i]);
       }
     }
     for (size_t i = 0; i < contenders.size(); ++i) {
-      rows.push_back({size, contenders[i]->name(), Summarise(std::move(seconds[i]))});
+      rows.push_back({size, contenders[i]->name(), Summarise(std::move(seconds[i])), totals[i]});
       PrintRow(rows.back());
     }
   }
+  if (!settings.trace.empty()) PrintPhases(rows);
   Print(rows, settings.json);
   return absl::OkStatus();
 }
@@ -211,6 +260,8 @@ int Main(int argc, char** argv) {
   CLI::App app("Times pulls between two processes of this machine, beside TCP, Redis, memcpy and registration.",
                "pull");
   app.add_flag("--json", settings.json, "print JSON on standard output; the table goes to standard error");
+  app.add_option("--trace", settings.trace,
+                 "say what pulls spent their time on, and write each to this file, for Perfetto (ui.perfetto.dev)");
   app.add_option("--sizes", settings.sizes, "object sizes in bytes")->delimiter(',');
   app.add_option("--rounds", settings.most_rounds, "at most so many fetches of each size")->capture_default_str();
   app.add_option("--contenders", settings.contenders,

@@ -98,6 +98,7 @@ TEST_F(DaemonStartTest, SoftwareIsNoRdmaWhereThatIsRequired) {
 
 TEST_F(DaemonStartTest, APcapFileThatCannotBeWrittenIsSaid) {
   ExpectRefused({"--pcap", folder_.Path("missing/x.pcap")}, {"missing/x.pcap"});
+  ExpectRefused({"--trace", folder_.Path("missing/x.json")}, {"cannot write", "missing/x.json"});
 }
 
 TEST_F(DaemonStartTest, SigtermEndsItCleanly) {

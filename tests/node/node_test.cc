@@ -29,6 +29,34 @@ TEST_F(NodeTest, WhatIsPutOnOneIsGotOnTheOthersByEachProtocol) {
   }
 }
 
+TEST_F(NodeTest, ThePhasesOfAPullAreAllOfItsTime) {
+  Build(3);
+  for (const Protocol protocol : {Protocol::kAuto, Protocol::kEager, Protocol::kRead, Protocol::kWrite}) {
+    const std::string name = transport::ToString(protocol);
+    Put(2, name, 1'000'000);
+    ASSERT_EQ(cluster_->Get(at(1), name, By(protocol)), absl::OkStatus());  // connects
+    cluster_->Settle();
+    const std::string again = name + " again";
+    Put(2, again, 1'000'000);
+    cluster_->phases.TakeTotals();
+    const base::Time begin = cluster_->time.Now();
+    base::Duration took;
+    ASSERT_EQ(cluster_->Get(at(1), again, By(protocol)), absl::OkStatus());
+    took = cluster_->time.Now() - begin;
+    const base::PhaseLog::Totals totals = cluster_->phases.TakeTotals();
+    ASSERT_EQ(totals.activities, 1u) << name;
+    const auto spent = [&totals](base::Phase phase) { return totals.phases[static_cast<size_t>(phase)]; };
+    base::Duration all;
+    for (const base::Duration phase : totals.phases) all += phase;
+    EXPECT_LE(all, took) << name;
+    EXPECT_GE(all, took * 9 / 10) << name << ": the rest is the get's answer";
+    EXPECT_GT(spent(base::Phase::kDirectory), base::Duration()) << name;
+    EXPECT_GT(spent(base::Phase::kRequest), base::Duration()) << name;
+    const bool notes_only = protocol == Protocol::kWrite;  // one note says that all of it is here
+    EXPECT_EQ(spent(base::Phase::kData) > base::Duration(), !notes_only) << name;
+  }
+}
+
 TEST_F(NodeTest, EmptyObjectsAreObjects) {
   Build(2);
   for (const Protocol protocol : {Protocol::kAuto, Protocol::kEager, Protocol::kRead, Protocol::kWrite}) {

@@ -1,0 +1,84 @@
+// PhaseLog keeps what pulls spent their time on: each phase of each, with its beginning and its
+// length (trace.h). Where the time goes is a table of its totals, or a file for Perfetto.
+//
+// A loop's time stands still while a task runs, and each loop counts from its own beginning: so a
+// log of real loops is given a clock. Without one the time of the events counts, as in simulations.
+//
+// An activity begins with kDirectory. What is said of one that has not begun, or is over, counts
+// for nothing: an engine on another thread may say it late.
+// Bounds: kMaxOpen activities at once, and `most` phases; what comes beyond is counted.
+// Thread rule: any thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <ostream>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "lib/base/time.h"
+#include "lib/base/trace.h"
+
+namespace tokamak::base {
+
+class PhaseLog final : public Trace {
+ public:
+  using Clock = std::function<Time()>;
+
+  struct Entry {
+    uint32_t node;
+    uint64_t activity;
+    Phase phase;
+    Time begin;
+    Duration length;
+  };
+
+  struct Totals {
+    uint64_t activities = 0;  // that are over
+    std::array<Duration, kPhases> phases{};
+  };
+
+  static constexpr size_t kMaxOpen = 65536;
+
+  explicit PhaseLog(size_t most, Clock clock = nullptr) : most_(most), clock_(std::move(clock)) {}
+
+  void Record(const TraceEvent& event) override;
+
+  // Of the activities that ended since the last call, also of those that found no room here.
+  Totals TakeTotals();
+  std::vector<Entry> entries() const;
+  uint64_t dropped() const;  // phases, for want of room
+
+  // The format of chrome://tracing, which Perfetto opens: a track for each activity.
+  void WriteTraceEvents(std::ostream& out) const;
+
+ private:
+  struct Open {
+    Phase phase;
+    Time began;  // the phase
+    std::array<Duration, kPhases> spent{};
+  };
+  // Of a node.
+  struct Key {
+    uint32_t node;
+    uint64_t activity;
+    bool operator==(const Key& other) const { return node == other.node && activity == other.activity; }
+  };
+  struct HashOfKey {
+    size_t operator()(const Key& key) const { return std::hash<uint64_t>()(key.activity * 1000003 + key.node); }
+  };
+
+  const size_t most_;
+  const Clock clock_;
+  mutable std::mutex mutex_;
+  std::unordered_map<Key, Open, HashOfKey> open_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  Totals totals_ ABSL_GUARDED_BY(mutex_);
+  uint64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace tokamak::base
