@@ -186,7 +186,9 @@ bool EpollLoop::RunRound() {
   bool any = RunTimers();
   any |= RunSignals();
   any |= RunPollers();
-  if (any && now_ - descriptors_seen_ >= kDescriptorInterval) RunDescriptors(base::Duration());
+  if (any && ++rounds_since_ >= kBusyRounds && now_ - descriptors_seen_ >= kDescriptorInterval) {
+    RunDescriptors(base::Duration());
+  }
   return any;
 }
 
@@ -234,6 +236,7 @@ bool EpollLoop::RunDescriptors(base::Duration wait) {
   fresh_ = false;
   if (wait > base::Duration()) LookAtClock();
   descriptors_seen_ = now_;
+  rounds_since_ = 0;
   for (int i = 0; i < count; ++i)
     RunCallback(events_[static_cast<size_t>(i)].data.u64, events_[static_cast<size_t>(i)].events);
   return count > 0;

@@ -3,8 +3,8 @@
 // It goes in rounds: due timers, raised signals, pollers, file descriptors, a bounded number of
 // each, so that none starves another. When a round finds nothing the loop spins or sleeps, as its
 // Detection says. A signal raised while the loop is awake costs no syscall, and neither does a
-// round, but for a look at the descriptors every kDescriptorInterval (while spinning, with nothing
-// else to do, every kIdleDescriptorInterval).
+// round, but for a look at the descriptors every kDescriptorInterval, and not before kBusyRounds
+// rounds (while spinning, with nothing else to do, every kIdleDescriptorInterval).
 //
 // The clock is dear: some 20 ns where a processor's counter can be read in place, and a system call
 // of microseconds where it cannot, as in many virtual machines. So it is read when a task asks for
@@ -157,8 +157,10 @@ class EpollLoop final : public base::EventLoop {
   static constexpr int kTimersPerRound = 64;
   static constexpr int kEventsPerRound = 64;
   // How often a loop that does not sleep looks at its descriptors: while it has other work, and
-  // while it has none.
+  // while it has none. What follows from one event is often over in a few rounds, on a slow machine
+  // as well: then the loop sleeps, and looks there.
   static constexpr base::Duration kDescriptorInterval = base::Microseconds(50);
+  static constexpr int kBusyRounds = 4;
   static constexpr base::Duration kIdleDescriptorInterval = base::Microseconds(1);
   // A loop with nothing to do looks up this often, so that times it remembers never get too old to
   // compare.
@@ -205,6 +207,7 @@ class EpollLoop final : public base::EventLoop {
   mutable bool fresh_ = false;  // that was in this round, and no task has ended since
   int rounds_to_clock_ = 0;     // until the loop looks at it again, if they find nothing
   base::Time descriptors_seen_;
+  int rounds_since_ = 0;  // that found work
   std::atomic<uint64_t> waits_{0};
   base::Time spin_until_;
   bool worked_ = false;  // the last round found something to do

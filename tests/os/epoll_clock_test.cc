@@ -1,6 +1,7 @@
 // How often a loop looks at the clock, and how late that may make it.
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "gtest/gtest.h"
 #include "lib/os/epoll_loop.h"
@@ -97,6 +98,27 @@ TEST_F(EpollClockTest, AnAwakeLoopLooksOnceInARoundWithTasksThatDoNotAsk) {
   }
   EXPECT_EQ(runs, kRounds);
   EXPECT_LE(g_looks, 4 * kRounds);  // two rounds, and RunFor's own two
+}
+
+// On a machine so slow that each task takes a millisecond.
+TEST_F(EpollClockTest, AShortChainOfTasksDoesNotLookAtDescriptorsInBetween) {
+  int left = 0;
+  std::unique_ptr<base::Signal> signal;
+  signal = loop_.MakeSignal([&] {
+    g_nanoseconds += 1'000'000;
+    if (--left > 0) signal->Raise();
+  });
+  const auto looks_in = [&](int tasks) {
+    left = tasks;
+    const uint64_t before = loop_.waits();
+    signal->Raise();
+    EXPECT_TRUE(loop_.RunUntil([&] { return left == 0; }, loop_.Now() + base::Seconds(3600)));
+    return loop_.waits() - before;
+  };
+  looks_in(1);
+  EXPECT_LE(looks_in(3), 1u);
+  EXPECT_GE(looks_in(400), 50u) << "descriptors are not starved";
+  EXPECT_LE(looks_in(400), 101u);
 }
 
 TEST_F(EpollClockTest, ALoopThatSleepsLooksTwiceForEachEvent) {
