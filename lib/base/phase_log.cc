@@ -25,7 +25,8 @@ void PhaseLog::Record(const TraceEvent& event) {
   Open& open = found->second;
   if (next == open.phase) return;
   const Duration length = now - open.began;
-  open.spent[static_cast<size_t>(open.phase)] += length;
+  Duration& spent = open.spent[static_cast<size_t>(open.phase)];
+  spent = spent + length;
   if (entries_.size() < most_) {
     entries_.push_back({event.node, event.activity, open.phase, open.began, length});
   } else {
@@ -35,7 +36,7 @@ void PhaseLog::Record(const TraceEvent& event) {
   open.began = now;
   if (next != Phase::kOver) return;
   ++totals_.activities;
-  for (size_t i = 0; i < kPhases; ++i) totals_.phases[i] += open.spent[i];
+  for (size_t i = 0; i < kPhases; ++i) totals_.phases[i] = totals_.phases[i] + open.spent[i];
   open_.erase(found);
 }
 
@@ -60,10 +61,9 @@ void PhaseLog::WriteTraceEvents(std::ostream& out) const {
   const char* separator = "\n";
   const auto write = [&](const Entry& entry, char kind, Time time) {
     out << std::exchange(separator, ",\n")
-        << absl::StrFormat(
-               R"({"name":"%s","cat":"pull","ph":"%c","id":"%d.%d","pid":%d,"tid":0,"ts":%.3f})",
-               ToString(entry.phase), kind, entry.node, entry.activity, entry.node,
-               static_cast<double>((time - Time()).nanoseconds()) / 1e3);
+        << absl::StrFormat(R"({"name":"%s","cat":"pull","ph":"%c","id":"%d.%d","pid":%d,"tid":0,"ts":%.3f})",
+                           ToString(entry.phase), kind, entry.node, entry.activity, entry.node,
+                           static_cast<double>((time - Time()).nanoseconds()) / 1e3);
   };
   for (const Entry& entry : entries_) {
     write(entry, 'b', entry.begin);

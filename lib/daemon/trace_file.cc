@@ -13,8 +13,8 @@ namespace tokamak::daemon {
 absl::StatusOr<std::unique_ptr<TraceFile>> TraceFile::Create(const std::string& path) {
   std::ofstream file(path);
   if (!file) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--trace: cannot write ", path, " (", std::strerror(errno), "): give a file in a folder that is there"));
+    return absl::InvalidArgumentError(absl::StrCat("--trace: cannot write ", path, " (", std::strerror(errno),
+                                                   "): give a file in a folder that is there"));
   }
   return std::unique_ptr<TraceFile>(new TraceFile(path, std::move(file)));
 }

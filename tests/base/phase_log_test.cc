@@ -15,12 +15,10 @@ class PhaseLogTest : public testing::Test {
  protected:
   void Say(Phase phase, int microseconds, uint64_t activity = 1, uint32_t node = 1, PhaseLog* log = nullptr) {
     (log == nullptr ? log_ : *log)
-        .Record({Time() + Microseconds(microseconds), TraceKind::kPhase, node, static_cast<uint32_t>(phase), 0,
-                 activity});
+        .Record(
+            {Time() + Microseconds(microseconds), TraceKind::kPhase, node, static_cast<uint32_t>(phase), 0, activity});
   }
-  static Duration Of(const PhaseLog::Totals& totals, Phase phase) {
-    return totals.phases[static_cast<size_t>(phase)];
-  }
+  static Duration Of(const PhaseLog::Totals& totals, Phase phase) { return totals.phases[static_cast<size_t>(phase)]; }
 
   PhaseLog log_{100};
 };

@@ -52,14 +52,17 @@ TEST(TraceFileTest, HasThePhasesOfEachPullInOrder) {
     Pull& pull = pulls[begin["id"]];
     const double from = begin["ts"], to = end["ts"];
     EXPECT_LE(from, to);
-    if (pull.end > 0) EXPECT_NEAR(from, pull.end, 0.01) << "one phase follows the other";
+    if (pull.end > 0) {
+      EXPECT_NEAR(from, pull.end, 0.01) << "one phase follows the other";
+    }
     pull.end = to;
     pull.spent[begin["name"]] += to - from;
   }
   EXPECT_EQ(pulls.size(), 3u);
   size_t copied = 0, opened = 0;
   for (const auto& [id, pull] : pulls) {
-    for (const char* phase : {"directory", "reserve", "request", "seal"}) EXPECT_EQ(pull.spent.count(phase), 1u) << phase;
+    for (const char* phase : {"directory", "reserve", "request", "seal"})
+      EXPECT_EQ(pull.spent.count(phase), 1u) << phase;
     copied += pull.spent.count("copy");
     opened += pull.spent.count("register");
   }

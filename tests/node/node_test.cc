@@ -47,7 +47,7 @@ TEST_F(NodeTest, ThePhasesOfAPullAreAllOfItsTime) {
     ASSERT_EQ(totals.activities, 1u) << name;
     const auto spent = [&totals](base::Phase phase) { return totals.phases[static_cast<size_t>(phase)]; };
     base::Duration all;
-    for (const base::Duration phase : totals.phases) all += phase;
+    for (const base::Duration phase : totals.phases) all = all + phase;
     EXPECT_LE(all, took) << name;
     EXPECT_GE(all, took * 9 / 10) << name << ": the rest is the get's answer";
     EXPECT_GT(spent(base::Phase::kDirectory), base::Duration()) << name;
