@@ -197,8 +197,10 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
                  "how completions are found: busy, event, adaptive:TIME (spin, then sleep), or auto: adaptive:20us "
                  "from 8 processors on")
       ->capture_default_str();
-  app.add_option("--registration", options.registration, "how object memory is registered: arena or on_demand")
-      ->check(CLI::IsMember({"arena", "on_demand"}))
+  app.add_option("--registration", options.registration,
+                 "how object memory is registered: arena (all of it, at the start), on_demand (for each transfer) or "
+                 "cached (blocks of 16 MiB when they are first used, and kept)")
+      ->check(CLI::IsMember({"arena", "on_demand", "cached"}))
       ->capture_default_str();
   app.add_option("--policy", texts.policy, "protocol by object size, such as eager:32KiB,read; built-in unless given");
   app.add_option("--pcap", options.pcap,

@@ -61,6 +61,10 @@ absl::Status Rails::Register(absl::string_view how, absl::Span<uint8_t> memory, 
     use->registration = transport::RegisterOnDemand(device, *use->domain);
     return absl::OkStatus();
   }
+  if (how == "cached") {
+    use->registration = transport::RegisterCached(device, *use->domain, memory);
+    return absl::OkStatus();
+  }
   auto registration = transport::RegisterArena(device, *use->domain, memory);
   if (!registration.ok()) return registration.status();
   use->registration = *std::move(registration);

@@ -31,7 +31,7 @@ class Rails final {
   // The name of one that is software; empty: none is.
   std::string software() const;
 
-  // Makes `memory`, which must stay mapped, known to all devices: "arena" or "on_demand".
+  // Makes `memory`, which must stay mapped, known to all devices: "arena", "on_demand" or "cached".
   absl::Status Register(absl::string_view how, absl::Span<uint8_t> memory);
   // After Register: for the engine that shares the control loop, and for those that carry bulk.
   std::vector<transport::Rail> all() const { return Of(&One::first); }

@@ -24,7 +24,7 @@ absl::Status Leases::Acquire(Context& context, uint32_t rails, absl::Span<uint8_
       Drop();
       return lease.status();
     }
-    if (lease->owns_region()) ++context.counters.regions_registered;
+    if (lease->registered_now()) ++context.counters.regions_registered;
     leases_[rail] = *std::move(lease);
     rails_ |= 1u << rail;
   }

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "lib/transport/registration_cache.h"
 
 namespace tokamak::transport {
 namespace {
@@ -99,6 +100,12 @@ absl::StatusOr<std::unique_ptr<Registration>> RegisterArena(verbs::Device& devic
 
 std::unique_ptr<Registration> RegisterOnDemand(verbs::Device& device, verbs::ProtectionDomain& domain) {
   return std::make_unique<OnDemand>(device, domain);
+}
+
+std::unique_ptr<Registration> RegisterCached(verbs::Device& device, verbs::ProtectionDomain& domain,
+                                             absl::Span<uint8_t> arena) {
+  return std::make_unique<RegistrationCache>(domain, arena, RegisterOnDemand(device, domain),
+                                             device.limits().read_sink_needs_remote_write);
 }
 
 }  // namespace tokamak::transport

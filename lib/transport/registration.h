@@ -5,6 +5,8 @@
 //              (default), unless the device has no memory windows and peers WRITE
 //   on_demand  each transfer registers its own memory and deregisters it after, as in the original
 //              study
+//   cached     blocks of the store are registered when the first transfer touches them, and kept
+//              (registration_cache.h)
 //
 // The target of a peer's WRITE never rides on the arena's key: it gets a key for exactly its range,
 // revoked before seal. That is a memory window in the arena where there can be one
@@ -30,18 +32,20 @@ class Lease final {
   // Keys that belong to somebody else, who outlives it.
   Lease(uint32_t lkey, uint32_t rkey) : lkey_(lkey), rkey_(rkey) {}
   // A region of its own.
-  explicit Lease(std::unique_ptr<verbs::MemoryRegion> region)
-      : lkey_(region->lkey()), rkey_(region->rkey()), region_(std::move(region)) {}
+  explicit Lease(std::unique_ptr<verbs::MemoryRegion> region) : Lease(std::move(region), true) {}
+  // One that others may use, too; `registered_now`: by this lease.
+  Lease(std::shared_ptr<verbs::MemoryRegion> region, bool registered_now)
+      : lkey_(region->lkey()), rkey_(region->rkey()), registered_now_(registered_now), region_(std::move(region)) {}
 
   uint32_t lkey() const { return lkey_; }
   uint32_t rkey() const { return rkey_; }
-  // Not with keys of somebody else.
-  bool owns_region() const { return region_ != nullptr; }
+  bool registered_now() const { return registered_now_; }
 
  private:
   uint32_t lkey_;
   uint32_t rkey_;
-  std::unique_ptr<verbs::MemoryRegion> region_;  // null: shared keys
+  bool registered_now_ = false;
+  std::shared_ptr<verbs::MemoryRegion> region_;  // null: keys of somebody else
 };
 
 class Registration {
@@ -63,5 +67,7 @@ class Registration {
 absl::StatusOr<std::unique_ptr<Registration>> RegisterArena(verbs::Device& device, verbs::ProtectionDomain& domain,
                                                             absl::Span<uint8_t> arena);
 std::unique_ptr<Registration> RegisterOnDemand(verbs::Device& device, verbs::ProtectionDomain& domain);
+std::unique_ptr<Registration> RegisterCached(verbs::Device& device, verbs::ProtectionDomain& domain,
+                                             absl::Span<uint8_t> arena);
 
 }  // namespace tokamak::transport

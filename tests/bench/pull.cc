@@ -172,7 +172,7 @@ class PhaseCount final {
     if (log_ == nullptr) return;
     const base::PhaseLog::Totals more = log_->TakeTotals();
     sum.activities += more.activities;
-    for (size_t i = 0; i < base::kPhases; ++i) sum.phases[i] += more.phases[i];
+    for (size_t i = 0; i < base::kPhases; ++i) sum.phases[i] = sum.phases[i] + more.phases[i];
   }
 
  private:
@@ -275,7 +275,7 @@ int Main(int argc, char** argv) {
   app.add_option("--detection", settings.detection, "busy, event or adaptive:TIME")->capture_default_str();
   app.add_option("--holder-detection", settings.holder_detection,
                  "of the node that is pulled from; as --detection unless given");
-  app.add_option("--registration", settings.registration, "arena or on_demand")->capture_default_str();
+  app.add_option("--registration", settings.registration, "arena, on_demand or cached")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = Run(settings);
   if (!status.ok()) std::cerr << "pull: " << status << std::endl;

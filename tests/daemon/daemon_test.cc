@@ -137,8 +137,8 @@ TEST_F(DaemonTest, TwoDevicesShareLargeTransfers) {
   StopAll();
 }
 
-TEST_F(DaemonTest, OnDemandRegistrationAndEveryDetectionWork) {
-  client::Client one = Start(1, {"--registration", "on_demand", "--detection", "event", "--no-prefault"}).Connect();
+TEST_F(DaemonTest, EveryRegistrationAndDetectionWorks) {
+  client::Client one = Start(1, {"--registration", "cached", "--detection", "event", "--no-prefault"}).Connect();
   client::Client two = Start(2, {"--registration", "on_demand", "--detection", "adaptive:5us"}).Connect();
   MoveAll(one, two);
   StopAll();

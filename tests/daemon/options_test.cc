@@ -229,7 +229,7 @@ TEST_F(OptionsTest, AWrongValueIsRefusedInOneLineThatNamesTheFlag) {
   ExpectRefused(Parse({"--bulk-queue-pairs", "9"}), {"--bulk-queue-pairs", "1 to 8"});
   ExpectRefused(Parse({"--detection", "psychic"}), {"--detection", "busy, event, adaptive"});
   ExpectRefused(Parse({"--detection", "adaptive:soon"}), {"--detection"});
-  ExpectRefused(Parse({"--registration", "never"}), {"--registration", "arena", "on_demand"});
+  ExpectRefused(Parse({"--registration", "never"}), {"--registration", "arena", "on_demand", "cached"});
   ExpectRefused(Parse({"--policy", "teleport"}), {"--policy"});
   ExpectRefused(Parse({"--drain", "long"}), {"--drain"});
   ExpectRefused(Parse({"--lease", "long"}), {"--lease"});

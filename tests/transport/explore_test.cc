@@ -31,7 +31,9 @@ sim::LinkOptions BadLink(double loss) {
 
 NodeOptions Impatient(base::Random& random) {
   NodeOptions options;
-  options.on_demand = random.Below(2) == 0;
+  const uint64_t how = random.Below(3);
+  options.on_demand = how == 0;
+  options.cached = how == 1;
   options.like_iwarp = random.Below(4) == 0;
   options.endpoint.bulk_queue_pairs = 1 + static_cast<uint32_t>(random.Below(3));
   options.endpoint.receive_slots = 8 << random.Below(5);

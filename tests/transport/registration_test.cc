@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "lib/transport/registration_cache.h"
 #include "tests/transport/world.h"
 
 namespace tokamak::transport::testing {
@@ -162,6 +163,97 @@ TEST_F(RegistrationTest, WhatTheDeviceRefusesIsPassedOn) {
             absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(RegisterOnDemand(device, domain)->Acquire(Part(0, 1), Use::kReadSource).status().code(),
             absl::StatusCode::kResourceExhausted);
+}
+
+class RegistrationCacheTest : public RegistrationTest {
+ protected:
+  static constexpr size_t kBlock = 512;
+
+  RegistrationCache cache_{domain, Part(0, 4000), RegisterOnDemand(device, domain), /*reads_need_own_keys=*/false,
+                           kBlock};
+};
+
+TEST_F(RegistrationCacheTest, BlocksAreRegisteredWhenTheyAreFirstUsedAndKept) {
+  for (int i = 0; i < 3; ++i) {
+    for (const Use use : {Use::kReadSource, Use::kReadTarget}) {
+      auto lease = cache_.Acquire(Part(600, 700), use);
+      ASSERT_TRUE(lease.ok()) << lease.status();
+      EXPECT_EQ(lease->rkey(), 2000u);
+      EXPECT_EQ(lease->registered_now(), i == 0 && use == Use::kReadSource);
+    }
+  }
+  ASSERT_EQ(domain.entries.size(), 1u);
+  EXPECT_EQ(domain.entries[0].memory.data(), memory.data() + kBlock);
+  EXPECT_EQ(domain.entries[0].memory.size(), 2 * kBlock);
+  EXPECT_EQ(domain.entries[0].access, verbs::kLocalWrite | verbs::kRemoteRead | verbs::kRelaxedOrdering);
+  EXPECT_EQ(cache_.Acquire(Part(1023, 2), Use::kReadSource)->rkey(), 2000u) << "inside of it";
+  EXPECT_EQ(cache_.Acquire(Part(1535, 2), Use::kReadSource)->rkey(), 2001u) << "beyond";
+  EXPECT_TRUE(domain.entries[0].alive);
+}
+
+TEST_F(RegistrationCacheTest, TheLastBlockEndsWithTheStore) {
+  ASSERT_TRUE(cache_.Acquire(Part(3990, 10), Use::kReadSource).ok());
+  EXPECT_EQ(domain.entries[0].memory.size(), 4000 - 7 * kBlock);
+  EXPECT_EQ(cache_.Acquire(Part(3990, 11), Use::kReadSource).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(cache_.Acquire(Part(0, 0), Use::kReadSource).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(RegistrationCacheTest, AWriteTargetIsNeverACachedRegion) {
+  ASSERT_TRUE(cache_.Acquire(Part(0, 100), Use::kReadSource).ok());
+  {
+    auto lease = cache_.Acquire(Part(10, 20), Use::kWriteTarget);
+    ASSERT_TRUE(lease.ok());
+    EXPECT_EQ(domain.entries.back().memory.size(), 20u);
+    EXPECT_EQ(lease->rkey(), 2001u);
+  }
+  EXPECT_FALSE(domain.entries.back().alive) << "its key is revoked";
+  EXPECT_EQ(cache_.GroundOf(Part(10, 20)), nullptr);
+}
+
+TEST_F(RegistrationCacheTest, WhereReadNeedsRemoteWriteItsTargetHasAKeyOfItsOwn) {
+  const auto cache = RegisterCached(iwarp, domain, Part(0, 4000));
+  ASSERT_TRUE(cache->Acquire(Part(10, 20), Use::kReadTarget).ok());
+  EXPECT_EQ(domain.entries[0].memory.size(), 20u);
+  EXPECT_NE(domain.entries[0].access & verbs::kRemoteWrite, verbs::Access{});
+}
+
+TEST_F(RegistrationCacheTest, TheLongestUnusedGoesAndWhatIsInUseStays) {
+  constexpr size_t kStore = (RegistrationCache::kMaxRegions + 2) * kBlock;
+  memory.resize(kStore);
+  RegistrationCache cache(domain, Part(0, kStore), RegisterOnDemand(device, domain), false, kBlock);
+  const auto acquire = [&](size_t block) { return cache.Acquire(Part(block * kBlock, 1), Use::kReadSource); };
+  const auto held = acquire(0);
+  for (size_t i = 1; i < RegistrationCache::kMaxRegions; ++i) ASSERT_TRUE(acquire(i).ok());
+  ASSERT_TRUE(acquire(1).ok());  // used again
+  ASSERT_TRUE(acquire(RegistrationCache::kMaxRegions).ok());
+  EXPECT_EQ(cache.size(), RegistrationCache::kMaxRegions);
+  EXPECT_TRUE(domain.entries[0].alive) << "in use";
+  EXPECT_TRUE(domain.entries[1].alive) << "used a moment ago";
+  EXPECT_FALSE(domain.entries[2].alive);
+}
+
+TEST_F(RegistrationCacheTest, WhereAllAreInUseATransferRegistersItsOwnMemory) {
+  constexpr size_t kStore = (RegistrationCache::kMaxRegions + 2) * kBlock;
+  memory.resize(kStore);
+  RegistrationCache cache(domain, Part(0, kStore), RegisterOnDemand(device, domain), false, kBlock);
+  std::vector<Lease> held;
+  for (size_t i = 0; i <= RegistrationCache::kMaxRegions; ++i) {
+    auto lease = cache.Acquire(Part(i * kBlock, 1), Use::kReadSource);
+    ASSERT_TRUE(lease.ok());
+    held.push_back(*std::move(lease));
+  }
+  EXPECT_EQ(cache.size(), RegistrationCache::kMaxRegions);
+  EXPECT_EQ(domain.entries.back().memory.size(), 1u);
+  held.clear();
+  EXPECT_FALSE(domain.entries.back().alive);
+  EXPECT_TRUE(domain.entries.front().alive);
+}
+
+TEST_F(RegistrationCacheTest, WhatTheDeviceRefusesIsPassedOnAndTriedAgain) {
+  domain.full = true;
+  EXPECT_EQ(cache_.Acquire(Part(0, 1), Use::kReadSource).status().code(), absl::StatusCode::kResourceExhausted);
+  domain.full = false;
+  EXPECT_TRUE(cache_.Acquire(Part(0, 1), Use::kReadSource).ok());
 }
 
 }  // namespace

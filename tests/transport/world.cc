@@ -176,6 +176,8 @@ Node::RailParts Node::MakeRail(uint32_t rail) {
   parts.domain = *std::move(made);
   if (options.on_demand) {
     parts.registration = RegisterOnDemand(*parts.device, *parts.domain);
+  } else if (options.cached) {
+    parts.registration = RegisterCached(*parts.device, *parts.domain, arena.all());
   } else {
     auto registered = RegisterArena(*parts.device, *parts.domain, arena.all());
     CHECK(registered.ok()) << registered.status();

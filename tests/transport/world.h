@@ -111,7 +111,8 @@ constexpr uint64_t kArena = 256 << 20;  // never touched as a whole
 
 struct NodeOptions {
   EndpointOptions endpoint;
-  bool on_demand = false;
+  bool on_demand = false;  // registration; else an arena, or
+  bool cached = false;
   uint64_t arena_size = kArena;
   bool like_iwarp = false;  // the devices lack what iWARP lacks
   uint32_t rails = 1;       // devices
