@@ -1,0 +1,31 @@
+// Checkpoints keep what a training loop has reached: Snapshots through the store, while the loop
+// goes on, or BlockingCheckpoints to a disk, while it waits.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+
+namespace tokamak::example {
+
+class Checkpoints {
+ public:
+  virtual ~Checkpoints() = default;
+
+  // Whether Take would begin at once. Where it would not, the loop may leave this one out.
+  virtual bool ready() = 0;
+
+  // Keeps `state`, which may change again when this returns. The last of a run is `final`: for that
+  // one it is worth waiting.
+  virtual absl::Status Take(uint64_t step, absl::Span<const uint8_t> state, bool final) = 0;
+
+  // Waits until all that was taken is safe, and leaves nothing behind but that. An error: what is the
+  // matter, and what to do.
+  virtual absl::Status Finish() = 0;
+
+  // OK as long as what is taken can be kept.
+  virtual absl::Status status() = 0;
+};
+
+}  // namespace tokamak::example

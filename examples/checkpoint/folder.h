@@ -1,0 +1,116 @@
+// CheckpointFolder keeps the latest two checkpoints of a run on disk.
+//
+//   000017.data    the state
+//   000017.json    its manifest
+//
+// Numbers count up; the highest is the newest. Data and manifest are each written under another
+// name, synced, and renamed, the manifest last: whenever the process or the machine is stopped, a
+// manifest has all of its data beside it. Hashes are compared when a checkpoint is loaded, so what a
+// disk has lost nevertheless is noticed, and the one before is taken.
+// Thread rule: one thread. Of all processes one may write a folder, any number may load from it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "examples/checkpoint/manifest.h"
+#include "examples/moments.h"
+
+namespace tokamak::example {
+
+// A descriptor that is closed with this.
+class File final {
+ public:
+  File() = default;
+  explicit File(int descriptor) : descriptor_(descriptor) {}
+  File(File&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  File& operator=(File&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+  ~File();
+
+  int get() const { return descriptor_; }
+  bool valid() const { return descriptor_ >= 0; }
+
+ private:
+  int descriptor_ = -1;
+};
+
+class CheckpointFolder final {
+ public:
+  static constexpr size_t kKept = 2;
+
+  // One checkpoint while it is written. Dropping it before Commit leaves nothing.
+  class Writer final {
+   public:
+    Writer(Writer&&) = default;
+    ~Writer();
+
+    // Each piece once, in any order, `bytes` as long as the manifest says.
+    absl::Status Write(uint64_t piece, absl::Span<const uint8_t> bytes);
+
+    // Makes it the newest, on disk for good, and removes what is older than the latest two. `manifest`
+    // has the hashes by now.
+    absl::Status Commit(const Manifest& manifest);
+
+   private:
+    friend class CheckpointFolder;
+    Writer(CheckpointFolder& folder, std::string name, uint64_t bytes, uint64_t piece_bytes, File file)
+        : folder_(&folder), name_(std::move(name)), bytes_(bytes), piece_bytes_(piece_bytes), file_(std::move(file)) {}
+
+    CheckpointFolder* folder_;
+    std::string name_;
+    uint64_t bytes_;
+    uint64_t piece_bytes_;
+    File file_;
+  };
+
+  // For writing: makes the folder where there is none, and removes what was half written.
+  // kFailedPrecondition: another process writes it, or it has the checkpoints of another run. Moments
+  // "data STEP" and "manifest STEP": each is on disk from then on.
+  static absl::StatusOr<std::unique_ptr<CheckpointFolder>> Open(const std::string& path, const std::string& run,
+                                                                OnMoment on_moment);
+
+  // Reads the newest whole checkpoint of a run into `state`, and says which it is; nothing where there
+  // is none, or no folder. `skipped` gets a line for each newer one that is not whole.
+  // kDataLoss: none of those that there are is whole. kFailedPrecondition: it is another run's, or
+  // its state has another size.
+  static absl::StatusOr<absl::optional<Manifest>> LoadNewest(const std::string& path, const std::string& run,
+                                                             absl::Span<uint8_t> state,
+                                                             std::vector<std::string>& skipped);
+
+  CheckpointFolder(const CheckpointFolder&) = delete;
+  CheckpointFolder& operator=(const CheckpointFolder&) = delete;
+
+  // Begins a checkpoint; one at a time. The writer does not outlive this.
+  absl::StatusOr<Writer> Begin(uint64_t bytes, uint64_t piece_bytes);
+
+  // The last that was committed, by this or by an earlier process.
+  const absl::optional<Manifest>& newest() const { return newest_; }
+
+ private:
+  CheckpointFolder(std::string path, OnMoment on_moment, File folder)
+      : path_(std::move(path)), on_moment_(std::move(on_moment)), folder_(std::move(folder)) {}
+
+  absl::Status Recover(const std::string& run);
+  std::string PathOf(const std::string& file) const { return path_ + "/" + file; }
+  absl::Status Sync() const;
+  absl::Status RemoveOld() const;
+  void Tell(const char* what, uint64_t step) const;
+
+  const std::string path_;
+  const OnMoment on_moment_;
+  const File folder_;  // locked
+  uint64_t next_ = 1;
+  absl::optional<Manifest> newest_;
+};
+
+}  // namespace tokamak::example

@@ -1,0 +1,74 @@
+// Saver brings a run's snapshots from the trainer's node to a disk of this one.
+//
+// It waits for a head, pulls the pieces over RDMA, several at once, compares each with its hash,
+// writes it, and commits the checkpoint. Then it puts the object for which the trainer waits. What it
+// had reached when it was killed does not matter: a checkpoint that was committed is told again, and
+// any other is saved anew.
+//
+// Moments, S being the step: "found S", "piece S PIECE" (written), those of CheckpointFolder, "told S".
+// Thread rule: one thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "examples/checkpoint/folder.h"
+#include "examples/checkpoint/manifest.h"
+#include "examples/checkpoint/session.h"
+#include "examples/moments.h"
+#include "lib/base/time.h"
+#include "lib/client/client.h"
+
+namespace tokamak::example {
+
+struct SaverOptions {
+  std::string run;
+  uint32_t pieces_under_way = 4;
+  base::Duration idle = base::Seconds(600);         // given up when no snapshot comes for this long
+  base::Duration piece_timeout = base::Seconds(3);  // the trainer's node may be away
+  OnMoment on_moment;
+};
+
+class Saver final {
+ public:
+  // Both outlive this.
+  Saver(client::Client& client, CheckpointFolder& folder, const SaverOptions& options);
+
+  // Saves until the final snapshot is on disk and the trainer has ended the run. kDeadlineExceeded: none came for as long as `idle`.
+  // kFailedPrecondition: the folder has checkpoints that the trainer did not want to continue.
+  absl::Status Run();
+
+  uint64_t saved() const { return saved_; }  // checkpoints that this has committed
+  uint64_t bytes() const { return bytes_; }  // of these
+
+ private:
+  struct Found {
+    Session session;
+    Manifest manifest;
+  };
+
+  absl::StatusOr<absl::optional<Found>> Look();
+  absl::Status Check(const Manifest& manifest) const;
+  bool Has(const Manifest& manifest) const;
+  absl::Status Save(const Found& found);
+  absl::Status PullInto(const Found& found, CheckpointFolder::Writer& writer);
+  absl::Status TellSaved(const Found& found);
+  absl::Status TakeBack();
+  void Tell(const std::string& moment) const;
+
+  client::Client& client_;
+  CheckpointFolder& folder_;
+  const SaverOptions options_;
+  uint64_t saved_ = 0;
+  uint64_t bytes_ = 0;
+
+  // The last that the trainer was told of: its head may still be there.
+  absl::optional<Found> told_;
+  bool taken_back_ = false;  // the object that told it is deleted
+  bool over_ = false;        // that was the final one, and the run has no trainer any more
+};
+
+}  // namespace tokamak::example

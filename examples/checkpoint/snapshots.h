@@ -1,0 +1,111 @@
+// Snapshots are checkpoints that a training loop puts into its node's store, from where a saver on
+// another node pulls them: the loop waits for a copy of its state in memory, and for nothing else.
+//
+// A thread of this does the rest. It claims room for the next snapshot before that is due, and once
+// it was filled, hashes and seals the pieces, puts the manifest behind them, waits until the saver
+// says that it has all, and deletes it. One snapshot is under way; one that comes due meanwhile may
+// be left out (ready()). The store keeps room for one state.
+//
+// A trainer that is started again takes its run over: it deletes what the last one left, wherever that
+// was killed. A trainer that still lives is told so at its next snapshot.
+//
+// Moments, S being the step: "copied S", "sealed S PIECE", "head S", "saved S", "deleted S".
+// Thread rule: one thread, the loop's.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "examples/checkpoint/checkpoints.h"
+#include "examples/checkpoint/manifest.h"
+#include "examples/checkpoint/session.h"
+#include "examples/moments.h"
+#include "lib/base/time.h"
+#include "lib/client/client.h"
+
+namespace tokamak::example {
+
+struct SnapshotOptions {
+  std::string run;
+  uint64_t state_bytes = 0;
+  uint64_t piece_bytes = 4 << 20;
+  bool resumed = false;  // as the manifest says it
+
+  // For what the loop waits for: taking the run over, room for the first snapshot, and in the end the
+  // saver.
+  base::Duration deadline = base::Seconds(30);
+  OnMoment on_moment;
+};
+
+class Snapshots final : public Checkpoints {
+ public:
+  // Takes over the run. `client` outlives this. kUnavailable: a node that may hold something of the
+  // run's last trainer cannot be asked. kResourceExhausted: the store has no room for a snapshot.
+  static absl::StatusOr<std::unique_ptr<Snapshots>> Begin(client::Client& client, const SnapshotOptions& options);
+
+  // What is in the store stays, as if the process were killed.
+  ~Snapshots() override;
+
+  bool ready() override;
+
+  // Copies the state. Waits for the one before, up to the deadline.
+  absl::Status Take(uint64_t step, absl::Span<const uint8_t> state, bool final) override;
+
+  // Waits for the saver, up to the deadline, and deletes all that the run has in the store.
+  absl::Status Finish() override;
+
+  absl::Status status() override;
+
+ private:
+  enum class State {
+    kPreparing,  // the thread claims room
+    kReady,      // the loop may fill it
+    kTaken,      // the thread has it on its way to the saver
+    kEnded,      // the thread is done: after the final one, because of an error, or as it was told to
+  };
+
+  Snapshots(client::Client& client, const SnapshotOptions& options, uint64_t life, uint64_t pieces);
+
+  absl::Status TakeOver();
+  absl::Status DeleteEarlier();
+  absl::Status Delete(const base::ObjectId& id);
+  absl::Status DeleteSlot(const Session& session, uint64_t slot);
+  absl::Status StillOurs();
+  bool Pause();
+
+  void Work();
+  absl::Status OneAfterTheOther();
+  absl::Status Prepare();
+  bool AwaitTaken();
+  absl::Status Publish();
+  absl::Status AwaitSaved();
+  absl::Status AwaitState(State state, base::Duration deadline);
+  void Enter(State state);
+  void Tell(const std::string& moment) const;
+
+  client::Client& client_;
+  const SnapshotOptions options_;
+  const Session session_;
+
+  std::mutex mutex_;  // for what follows
+  std::condition_variable changed_;
+  State state_ = State::kPreparing;
+  bool stop_ = false;
+  absl::Status status_;
+
+  // The loop's while kReady, else the thread's.
+  std::vector<client::MutableBuffer> pieces_;
+  Manifest manifest_;
+
+  std::thread thread_;
+};
+
+}  // namespace tokamak::example

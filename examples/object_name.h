@@ -1,0 +1,47 @@
+// ObjectName is the name of an object, from which its id follows, and which its metadata carries.
+//
+// The metadata is what `tok put` writes, so `tok ls` shows the name, and `tok rm --prefix NAME/`
+// removes what a program that was killed has left.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "lib/base/object_id.h"
+
+namespace tokamak::example {
+
+class ObjectName final {
+ public:
+  explicit ObjectName(std::string text) : text_(std::move(text)) {}
+
+  const std::string& text() const { return text_; }
+  base::ObjectId id() const { return base::ObjectId::FromName(text_); }
+  std::vector<uint8_t> metadata() const {
+    const std::string json = absl::StrCat(R"({"name":")", text_, R"("})");
+    return {json.begin(), json.end()};
+  }
+
+ private:
+  std::string text_;
+};
+
+constexpr size_t kMaxNameBytes = 64;
+
+// Of what a user calls a run or a request; the text names `flag`.
+inline absl::Status CheckName(const std::string& flag, const std::string& name) {
+  const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-';
+  });
+  if (plain && !name.empty() && name.size() <= kMaxNameBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, ": a name is 1 to ", kMaxNameBytes, " of A-Z a-z 0-9 . _ and -"));
+}
+
+}  // namespace tokamak::example
