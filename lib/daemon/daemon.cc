@@ -123,6 +123,8 @@ absl::Status Daemon::OpenMachine() {
   machine.seed = SecretSeed();
   machine.endpoint.policy = options_.policy;
   machine.endpoint.bulk_queue_pairs = options_.bulk_queue_pairs;
+  machine.endpoint.chunk_size = options_.chunk_size;
+  machine.endpoint.chunks_in_flight = options_.chunks_in_flight;
   machine.endpoint.reliability.ack_timeout = AckTimeout();
   machine.endpoint.measures_ack_timeout = !options_.ack_timeout.has_value();
   std::vector<std::unique_ptr<node::EngineLoop>> engines;

@@ -31,7 +31,7 @@ constexpr char kExample[] =
 // As given on the command line, before it is checked.
 struct Texts {
   std::string listen, memory = "512MiB", quota = "0", directory = "serve", detection = "auto", policy, drain = "10s",
-                      lease = "10s", grace = "60s", cm = "rdma", ack_timeout, congestion;
+                      lease = "10s", grace = "60s", cm = "rdma", ack_timeout, congestion, chunk_size = "1MiB";
 };
 
 absl::Status CheckFabric(const FabricSettings& fabric, ConnectBy connect_by) {
@@ -93,6 +93,13 @@ absl::Status Check(const Texts& texts, DaemonOptions& options) {
     options.ack_timeout.emplace();
     status.Update(read("--ack-timeout", base::ParseDuration(texts.ack_timeout), *options.ack_timeout));
   }
+  uint64_t chunk_size = 0;
+  status.Update(read("--chunk-size", base::ParseSize(texts.chunk_size), chunk_size));
+  if (status.ok() && (chunk_size < transport::kMinChunkSize || chunk_size > transport::kMaxChunkSize)) {
+    return absl::InvalidArgumentError(absl::StrCat("--chunk-size: from ", base::FormatSize(transport::kMinChunkSize),
+                                                   " to ", base::FormatSize(transport::kMaxChunkSize)));
+  }
+  options.chunk_size = static_cast<uint32_t>(chunk_size);
   if (!texts.congestion.empty()) {
     status.Update(read("--congestion", verbs::soft::CongestionChoice::Parse(texts.congestion), options.congestion));
   }
@@ -192,6 +199,12 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
   app.add_option("--bulk-queue-pairs", options.bulk_queue_pairs,
                  "queue pairs for large transfers, for each peer and device; 16 for a peer at most")
       ->check(CLI::Range(1, 8))
+      ->capture_default_str();
+  app.add_option("--chunk-size", texts.chunk_size,
+                 "bytes of one READ or WRITE request: larger objects move in several; 4KiB to 1GiB")
+      ->capture_default_str();
+  app.add_option("--chunks-in-flight", options.chunks_in_flight, "such requests of one transfer at a time")
+      ->check(CLI::Range(uint32_t{1}, transport::kMaxChunksInFlight))
       ->capture_default_str();
   app.add_option("--detection", texts.detection,
                  "how completions are found: busy, event, adaptive:TIME (spin, then sleep), or auto: adaptive:20us "

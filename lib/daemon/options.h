@@ -39,6 +39,8 @@ struct DaemonOptions {
   DirectoryChoice directory;
   uint32_t engines = 1;           // for bulk; 0: the first engine moves everything
   uint32_t bulk_queue_pairs = 1;  // on each device
+  uint32_t chunk_size = 1 << 20;  // bytes of one READ or WRITE request
+  uint32_t chunks_in_flight = 8;  // of one transfer
   os::Detection detection;
   std::string registration = "arena";
   transport::Policy policy;

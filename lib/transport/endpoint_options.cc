@@ -7,15 +7,13 @@
 #include "lib/transport/bulk_channel.h"
 #include "lib/transport/control_channel.h"
 #include "lib/transport/hello.h"
+#include "lib/transport/limits.h"
 #include "lib/transport/message.h"
 
 namespace tokamak::transport {
 namespace {
 
-// Bounds of the options that have no other.
-constexpr uint32_t kMinChunkSize = 4096;
-constexpr uint32_t kMaxChunkSize = 1u << 30;
-constexpr uint32_t kMaxChunksInFlight = 1024;
+// Bound of an option that has no other.
 constexpr uint32_t kMaxTransfersLimit = 65536;
 
 struct Range {

@@ -56,6 +56,18 @@ TEST_F(OptionsTest, DevicesAreNamedTogetherOrOneByOne) {
             "soft:udp@127.0.0.1,soft:udp@127.0.1.1,soft:udp@127.0.2.1");
 }
 
+TEST_F(OptionsTest, ChunksAreChosenWithinTheirBounds) {
+  EXPECT_EQ(Parse({}).options.chunk_size, 1u << 20);
+  EXPECT_EQ(Parse({}).options.chunks_in_flight, 8u);
+  EXPECT_EQ(Parse({"--chunk-size", "64KiB"}).options.chunk_size, 64u << 10);
+  EXPECT_EQ(Parse({"--chunks-in-flight", "32"}).options.chunks_in_flight, 32u);
+  ExpectRefused(Parse({"--chunk-size", "4095"}), {"--chunk-size", "4 KiB"});
+  ExpectRefused(Parse({"--chunk-size", "2GiB"}), {"--chunk-size", "1 GiB"});
+  ExpectRefused(Parse({"--chunk-size", "much"}), {"--chunk-size"});
+  ExpectRefused(Parse({"--chunks-in-flight", "0"}), {"--chunks-in-flight"});
+  ExpectRefused(Parse({"--chunks-in-flight", "1025"}), {"--chunks-in-flight"});
+}
+
 TEST_F(OptionsTest, ThreeFlagsAreEnough) {
   const ParsedFlags parsed = Parse({});
   ASSERT_TRUE(parsed.run) << error_;
