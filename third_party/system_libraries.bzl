@@ -1,11 +1,14 @@
 """Debian's libraries as Bazel targets: @system//:glog and so on.
 
-Headers are in /usr/include, where the compiler looks anyway; a target therefore only carries what pkg-config says to link.
+Headers are in /usr/include, where the compiler looks anyway; a target therefore only carries what pkg-config says to link. Where
+they are elsewhere, it has a link to their folder.
 """
 
 _LIBRARY = """
 cc_library(
     name = "{name}",
+    hdrs = glob(["{name}_headers/*.h"]),
+    includes = {includes},
     linkopts = {linkopts},
     deps = {deps},
 )
@@ -27,6 +30,13 @@ config_setting(
 
 _SUPPRESSIONS = "select({\":tsan\": [\"@tokamak//ci:tsan_suppressions\"], \"//conditions:default\": []})"
 
+def _header_folder(repository_ctx, modules):
+    result = repository_ctx.execute(["pkg-config", "--cflags-only-I"] + modules)
+    folders = [option.strip()[2:] for option in result.stdout.split(" ") if option.strip()]
+    if not folders:
+        fail("pkg-config names no folder of headers for %s; run ci/setup: %s" % (modules, result.stderr))
+    return folders[0]
+
 def _link_options(repository_ctx, modules):
     result = repository_ctx.execute(["pkg-config", "--libs"] + modules)
     if result.return_code != 0:
@@ -42,7 +52,11 @@ def _system_libraries_impl(repository_ctx):
         linkopts = repr(options)
         if name in repository_ctx.attr.unsanitized_only:
             linkopts = "select({\":sanitized\": [], \"//conditions:default\": %s})" % linkopts
-        build += _LIBRARY.format(name = name, linkopts = linkopts, deps = _SUPPRESSIONS)
+        includes = []
+        if name in repository_ctx.attr.own_headers:
+            repository_ctx.symlink(_header_folder(repository_ctx, modules), name + "_headers")
+            includes.append(name + "_headers")
+        build += _LIBRARY.format(name = name, includes = repr(includes), linkopts = linkopts, deps = _SUPPRESSIONS)
     repository_ctx.file("BUILD", build, executable = False)
 
 system_libraries = repository_rule(
@@ -51,6 +65,7 @@ system_libraries = repository_rule(
     local = True,
     attrs = {
         "libraries": attr.string_list_dict(doc = "Name of the target to its pkg-config modules."),
+        "own_headers": attr.string_list(doc = "Targets whose headers are in a folder of their own."),
         "unsanitized_only": attr.string_list(doc = "Targets that are empty under a sanitizer."),
         "whole": attr.string_list(doc = "Targets linked even where no symbol of theirs is used."),
     },

@@ -37,18 +37,12 @@ absl::Status NodePair::Start(const NodePairOptions& options) {
 
 absl::Status NodePair::StartHere(const std::string& device, const std::string& listen,
                                  const std::vector<std::string>& flags) {
-  std::vector<std::string> words = {
-      "bench", "--listen", listen, "--device", device, "--socket", folder_ + "/here.sock"};
-  words.insert(words.end(), flags.begin(), flags.end());
-  std::vector<const char*> argv;
-  for (const std::string& word : words) argv.push_back(word.c_str());
-  const daemon::ParsedFlags parsed = daemon::ParseFlags(static_cast<int>(argv.size()), argv.data());
-  if (!parsed.run) return absl::InvalidArgumentError("wrong flags");
-  loop_.SetDetection(parsed.options.detection);
-  auto daemon = daemon::Daemon::Start(loop_, parsed.options, [] { return false; });
-  if (!daemon.ok()) return daemon.status();
-  daemon_ = *std::move(daemon);
-  who_ = daemon_->node().store().NewOwner();
+  std::vector<std::string> all = {"--listen", listen, "--device", device, "--socket", folder_ + "/here.sock"};
+  all.insert(all.end(), flags.begin(), flags.end());
+  auto node = OwnNode::Start(loop_, all);
+  if (!node.ok()) return node.status();
+  here_ = *std::move(node);
+  who_ = here_->node().store().NewOwner();
   return absl::OkStatus();
 }
 
@@ -77,7 +71,7 @@ NodePair::~NodePair() {
   ask_again_ = base::Timer();
   client_.reset();
   if (other_ != nullptr) other_->Stop(base::Seconds(10));
-  daemon_.reset();
+  here_.reset();
   std::error_code error;
   if (!folder_.empty()) std::filesystem::remove_all(folder_, error);
 }
@@ -102,7 +96,7 @@ absl::Status NodePair::AwaitOther() {
 
 void NodePair::AskForNodes() {
   constexpr base::Duration kAskAgain = base::Milliseconds(20);
-  asking_ = daemon_->node().Nodes([this](const absl::StatusOr<std::vector<directory::NodeInfo>>& all) {
+  asking_ = here_->node().Nodes([this](const absl::StatusOr<std::vector<directory::NodeInfo>>& all) {
     nodes_ = all.ok() ? all->size() : 0;
     if (nodes_ < 2) ask_again_ = loop_.RunAfter(kAskAgain, [this] { AskForNodes(); });
   });

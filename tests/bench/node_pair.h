@@ -11,9 +11,9 @@
 
 #include "absl/status/status.h"
 #include "lib/client/client.h"
-#include "lib/daemon/daemon.h"
 #include "lib/os/child_process.h"
 #include "lib/os/epoll_loop.h"
+#include "tests/bench/own_node.h"
 
 namespace tokamak::bench {
 
@@ -38,8 +38,8 @@ class NodePair final {
 
   // For sockets and logs; gone with the pair.
   const std::string& folder() const { return folder_; }
-  node::Node& node() { return daemon_->node(); }
-  base::PhaseLog* phases() { return daemon_->phases(); }  // null: no trace
+  node::Node& node() { return here_->node(); }
+  base::PhaseLog* phases() { return here_->phases(); }  // null: no trace
   os::EpollLoop& loop() { return loop_; }
   store::Owner who() const { return who_; }
 
@@ -57,7 +57,7 @@ class NodePair final {
 
   std::string folder_;
   os::EpollLoop loop_;
-  std::unique_ptr<daemon::Daemon> daemon_;
+  std::unique_ptr<OwnNode> here_;
   std::unique_ptr<os::ChildProcess> other_;
   std::unique_ptr<client::Client> client_;
   store::Owner who_{};
