@@ -156,7 +156,7 @@ Plan MakePlan(const std::vector<Pattern>& patterns, const std::vector<uint64_t>&
 TEST(DriverTest, EveryPatternMovesExactlyItsObjects) {
   constexpr uint32_t kRanks = 3;
   Ranks ranks(kRanks);
-  const std::vector<uint64_t> sizes = {1, 5000, 140'000};
+  const std::vector<uint64_t> sizes = {1, 5000, 40'000};
   const Plan plan = MakePlan(kAllPatterns, sizes, kContenders.size());
   ranks.Run(plan);
   const Results& results = ranks.answers[0];
@@ -205,7 +205,7 @@ TEST(DriverTest, TheProtocolThatIsNamedMovesTheBytes) {
 
 TEST(DriverTest, ObjectsThatAreKeptAreMovedAgainAndAgain) {
   Ranks ranks(3);
-  Plan plan = MakePlan({Pattern::kAllToAll}, {64, 140'000}, kContenders.size());
+  Plan plan = MakePlan({Pattern::kAllToAll}, {64, 40'000}, kContenders.size());
   plan.keep = true;
   plan.stop.least = plan.stop.most = 6;
   ranks.Run(plan);
@@ -219,10 +219,10 @@ TEST(DriverTest, ObjectsThatAreKeptAreMovedAgainAndAgain) {
 }
 
 TEST(DriverTest, OneSeedGivesTheSameResultsToTheLastDigit) {
-  const std::vector<uint64_t> sizes = {64, 20'000};
+  const std::vector<uint64_t> sizes = {64, 9000};
   const auto run = [&](uint64_t seed) {
     Ranks ranks(3, seed);
-    ranks.Run(MakePlan({Pattern::kOneToMany, Pattern::kAllToAll}, sizes, kContenders.size(), seed));
+    ranks.Run(MakePlan({Pattern::kAllToAll}, sizes, 3, seed));
     return ranks.Csv();
   };
   const std::string first = run(5);

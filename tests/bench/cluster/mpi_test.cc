@@ -19,6 +19,12 @@ namespace {
 
 class MpiTest : public ::testing::Test {
  protected:
+  void SetUp() override {
+#ifdef __SANITIZE_THREAD__
+    GTEST_SKIP() << "MPI's threads are out of the thread sanitizer's sight";
+#endif
+  }
+
   struct Ended {
     os::ExitStatus status;
     std::string output;  // standard output and error
@@ -123,9 +129,6 @@ TEST_F(MpiTest, WhatIsWrongIsSaidOnce) {
   const Ended memory = Run("2", {"--memory", "8MiB"});
   EXPECT_EQ(memory.status.code, 1) << memory.output;
   EXPECT_EQ(std::vector<std::string>(absl::StrSplit(memory.output, "--memory: 8 MiB")).size(), 2u) << memory.output;
-  const Ended device = Run("2", {"--device", "ibv:none"});
-  EXPECT_EQ(device.status.code, 1) << device.output;
-  EXPECT_TRUE(absl::StrContains(device.output, "cluster: rank 0: ")) << device.output;
 }
 
 }  // namespace
