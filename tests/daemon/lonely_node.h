@@ -24,7 +24,7 @@ class LonelyNode final {
       : store_(arena, Cache(), loop, trace_),
         directory_(loop),
         link_(loop),
-        node_(loop, store_, directory_, {&link_}, base::Random(1), Options()),
+        node_(loop, store_, directory_, {&link_}, base::Random(1), trace_, Options()),
         context_{loop, node_, arena.size(), "no device", [](std::vector<client::NumberEntry>& numbers) {
                    numbers.push_back({"a_number_of_the_device", 7});
                  }} {
