@@ -120,8 +120,8 @@ ParsedSettings ParseSettings(int argc, const char* const* argv) {
       ->capture_default_str();
   app.add_option("--memory", texts.memory, "of each store; 0: what the cases need")->capture_default_str();
   app.add_option("--registration", settings.registration,
-                 "how stores are registered: arena (all at once), on_demand (for each transfer) or cached (when an "
-                 "object is first transferred, until it is gone: see --keep)")
+                 "how stores are registered: arena (all at once), on_demand (for each transfer) or cached (blocks of "
+                 "the store when they are first used, and kept)")
       ->check(CLI::IsMember({"arena", "on_demand", "cached"}))
       ->capture_default_str();
   app.add_option("--detection", settings.detection,
