@@ -1,8 +1,9 @@
-// Moments are the named points of an example at which its survival is tried: "sealed 40 3", "told 40".
+// Moments are the named points of an example at which its survival is tried: "sealed 40 3", "told
+// 40".
 //
 // With --moments each is printed as it is reached; --kill-at and --stop-at name one at which the
-// process sends itself SIGKILL or SIGSTOP, the first time that it gets there. So a failure is at the same point every time, and no test
-// has to guess how long something takes.
+// process sends itself SIGKILL or SIGSTOP, the first time that it gets there. So a failure is at
+// the same point every time, and no test has to guess how long something takes.
 #pragma once
 
 #include <atomic>

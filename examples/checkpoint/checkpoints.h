@@ -20,8 +20,8 @@ class Checkpoints {
   // one it is worth waiting.
   virtual absl::Status Take(uint64_t step, absl::Span<const uint8_t> state, bool final) = 0;
 
-  // Waits until all that was taken is safe, and leaves nothing behind but that. An error: what is the
-  // matter, and what to do.
+  // Waits until all that was taken is safe, and leaves nothing behind but that. An error: what is
+  // the matter, and what to do.
   virtual absl::Status Finish() = 0;
 
   // OK as long as what is taken can be kept.

@@ -5,9 +5,9 @@
 //
 // Numbers count up; the highest is the newest. Data and manifest are each written under another
 // name, synced, and renamed, the manifest last: whenever the process or the machine is stopped, a
-// manifest has all of its data beside it. Hashes are compared when a checkpoint is loaded, so what a
-// disk has lost nevertheless is noticed, and the one before is taken.
-// Thread rule: one thread. Of all processes one may write a folder, any number may load from it.
+// manifest has all of its data beside it. Hashes are compared when a checkpoint is loaded, so what
+// a disk has lost nevertheless is noticed, and the one before is taken. Thread rule: one thread. Of
+// all processes one may write a folder, any number may load from it.
 #pragma once
 
 #include <cstdint>
@@ -57,8 +57,8 @@ class CheckpointFolder final {
     // Each piece once, in any order, `bytes` as long as the manifest says.
     absl::Status Write(uint64_t piece, absl::Span<const uint8_t> bytes);
 
-    // Makes it the newest, on disk for good, and removes what is older than the latest two. `manifest`
-    // has the hashes by now.
+    // Makes it the newest, on disk for good, and removes what is older than the latest two.
+    // `manifest` has the hashes by now.
     absl::Status Commit(const Manifest& manifest);
 
    private:
@@ -74,13 +74,13 @@ class CheckpointFolder final {
   };
 
   // For writing: makes the folder where there is none, and removes what was half written.
-  // kFailedPrecondition: another process writes it, or it has the checkpoints of another run. Moments
-  // "data STEP" and "manifest STEP": each is on disk from then on.
+  // kFailedPrecondition: another process writes it, or it has the checkpoints of another run.
+  // Moments "data STEP" and "manifest STEP": each is on disk from then on.
   static absl::StatusOr<std::unique_ptr<CheckpointFolder>> Open(const std::string& path, const std::string& run,
                                                                 OnMoment on_moment);
 
-  // Reads the newest whole checkpoint of a run into `state`, and says which it is; nothing where there
-  // is none, or no folder. `skipped` gets a line for each newer one that is not whole.
+  // Reads the newest whole checkpoint of a run into `state`, and says which it is; nothing where
+  // there is none, or no folder. `skipped` gets a line for each newer one that is not whole.
   // kDataLoss: none of those that there are is whole. kFailedPrecondition: it is another run's, or
   // its state has another size.
   static absl::StatusOr<absl::optional<Manifest>> LoadNewest(const std::string& path, const std::string& run,

@@ -1,9 +1,9 @@
 // Manifest says what a snapshot consists of: its run and step, how long its pieces are, and the
 // hash of each.
 //
-// As JSON it is the object that the trainer puts last, and the file that the saver writes last: where
-// a manifest is, the whole is. It comes from another program or from a disk, and so Parse takes
-// nothing for granted.
+// As JSON it is the object that the trainer puts last, and the file that the saver writes last:
+// where a manifest is, the whole is. It comes from another program or from a disk, and so Parse
+// takes nothing for granted.
 #pragma once
 
 #include <algorithm>

@@ -2,9 +2,9 @@
 // with momentum.
 //
 // Its state is weights and momentum in one piece of memory, every byte of which changes in every
-// step; inputs are drawn from the number of the step. So the state after N steps is the same in every
-// run of one program, and a run that was resumed can be compared with one that was not, bit by bit.
-// Thread rule: one thread.
+// step; inputs are drawn from the number of the step. So the state after N steps is the same in
+// every run of one program, and a run that was resumed can be compared with one that was not, bit
+// by bit. Thread rule: one thread.
 #pragma once
 
 #include <cstdint>

@@ -16,10 +16,11 @@ namespace {
 
 using client::Deadline;
 
-// A head is waited for this long, and then it is looked whether the run has another trainer, or none.
+// A head is waited for this long, and then it is looked whether the run has another trainer, or
+// none.
 constexpr base::Duration kLook = base::Milliseconds(200);
-// Between two attempts where something is in the way that nothing tells the end of: an outage of the
-// directory, or a trainer's node that is gone and whose head is still known.
+// Between two attempts where something is in the way that nothing tells the end of: an outage of
+// the directory, or a trainer's node that is gone and whose head is still known.
 constexpr std::chrono::milliseconds kRetryDelay(100);
 
 absl::string_view Text(const client::Buffer& buffer) {

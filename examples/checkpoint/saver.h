@@ -1,12 +1,12 @@
 // Saver brings a run's snapshots from the trainer's node to a disk of this one.
 //
 // It waits for a head, pulls the pieces over RDMA, several at once, compares each with its hash,
-// writes it, and commits the checkpoint. Then it puts the object for which the trainer waits. What it
-// had reached when it was killed does not matter: a checkpoint that was committed is told again, and
-// any other is saved anew.
+// writes it, and commits the checkpoint. Then it puts the object for which the trainer waits. What
+// it had reached when it was killed does not matter: a checkpoint that was committed is told again,
+// and any other is saved anew.
 //
-// Moments, S being the step: "found S", "piece S PIECE" (written), those of CheckpointFolder, "told S".
-// Thread rule: one thread.
+// Moments, S being the step: "found S", "piece S PIECE" (written), those of CheckpointFolder, "told
+// S". Thread rule: one thread.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,9 @@ class Saver final {
   // Both outlive this.
   Saver(client::Client& client, CheckpointFolder& folder, const SaverOptions& options);
 
-  // Saves until the final snapshot is on disk and the trainer has ended the run. kDeadlineExceeded: none came for as long as `idle`.
-  // kFailedPrecondition: the folder has checkpoints that the trainer did not want to continue.
+  // Saves until the final snapshot is on disk and the trainer has ended the run. kDeadlineExceeded:
+  // none came for as long as `idle`. kFailedPrecondition: the folder has checkpoints that the
+  // trainer did not want to continue.
   absl::Status Run();
 
   uint64_t saved() const { return saved_; }  // checkpoints that this has committed

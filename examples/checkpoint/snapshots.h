@@ -6,8 +6,8 @@
 // says that it has all, and deletes it. One snapshot is under way; one that comes due meanwhile may
 // be left out (ready()). The store keeps room for one state.
 //
-// A trainer that is started again takes its run over: it deletes what the last one left, wherever that
-// was killed. A trainer that still lives is told so at its next snapshot.
+// A trainer that is started again takes its run over: it deletes what the last one left, wherever
+// that was killed. A trainer that still lives is told so at its next snapshot.
 //
 // Moments, S being the step: "copied S", "sealed S PIECE", "head S", "saved S", "deleted S".
 // Thread rule: one thread, the loop's.
@@ -39,8 +39,8 @@ struct SnapshotOptions {
   uint64_t piece_bytes = 4 << 20;
   bool resumed = false;  // as the manifest says it
 
-  // For what the loop waits for: taking the run over, room for the first snapshot, and in the end the
-  // saver.
+  // For what the loop waits for: taking the run over, room for the first snapshot, and in the end
+  // the saver.
   base::Duration deadline = base::Seconds(30);
   OnMoment on_moment;
 };

@@ -4,8 +4,8 @@
 // Several gets are under way, in the order of the layers; blocks are read in place in this node's
 // store, which has to have room for all of them, since every further token needs every layer.
 //
-// Moments, N being the request and L the layer: "asked N", "used N L" (for the first token), "done N".
-// Thread rule: one thread.
+// Moments, N being the request and L the layer: "asked N", "used N L" (for the first token), "done
+// N". Thread rule: one thread.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +42,9 @@ struct DecodeReport {
   double all_tokens = 0;
 };
 
-// Decodes one prompt. Afterwards, whatever comes back, nothing of the request is in any store that can
-// be reached. kAlreadyExists: there is such a request. kDeadlineExceeded: a layer did not come in time.
+// Decodes one prompt. Afterwards, whatever comes back, nothing of the request is in any store that
+// can be reached. kAlreadyExists: there is such a request. kDeadlineExceeded: a layer did not come
+// in time.
 absl::StatusOr<DecodeReport> Decode(client::Client& client, const DecodeOptions& options);
 
 }  // namespace tokamak::example

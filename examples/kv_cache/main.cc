@@ -1,4 +1,5 @@
-// kv_cache: a prefill on one node hands the key-value cache over to a decoder on another, layer by layer.
+// kv_cache: a prefill on one node hands the key-value cache over to a decoder on another, layer by
+// layer.
 #include <algorithm>
 #include <exception>
 #include <iostream>
@@ -123,7 +124,8 @@ int RunDecode(Flags& flags, base::Duration deadline) {
   auto client = Connect(flags);
   if (!client.ok()) return Fail(client.status());
   const CacheShape& shape = flags.decode.prompt.shape;
-  // At the least all layers of one request; the bytes of both nodes are needed, this one's are known.
+  // At the least all layers of one request; the bytes of both nodes are needed, this one's are
+  // known.
   if (shape.layers * shape.block_bytes() > client->capacity()) {
     return Fail(absl::ResourceExhaustedError(absl::StrCat(
         "the cache takes ", base::FormatSize(shape.layers * shape.block_bytes()), ", and this node's store ",

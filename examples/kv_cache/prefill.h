@@ -1,11 +1,10 @@
-// Prefill computes the key-value cache of prompts, and puts each layer's block into its node's store
-// when it is computed, while the next one is.
+// Prefill computes the key-value cache of prompts, and puts each layer's block into its node's
+// store when it is computed, while the next one is.
 //
 // A block is computed in the object's own memory: from there it is pulled, without a copy here.
 //
-// Moments, N being the request and L the layer: "prompt N", "layer N L" (before it is computed), "put N L", "put all N"
-// (and the prompt is waited out), "deleted N".
-// Thread rule: one thread.
+// Moments, N being the request and L the layer: "prompt N", "layer N L" (before it is computed),
+// "put N L", "put all N" (and the prompt is waited out), "deleted N". Thread rule: one thread.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +31,9 @@ class Prefill final {
   // `client` outlives this.
   Prefill(client::Client& client, const PrefillOptions& options) : client_(client), options_(options) {}
 
-  // Serves requests one after the other, up to one that says that it is the last. A request that its
-  // decoder has given up is left, and the next one waited for.
-  // kDeadlineExceeded: no prompt came, or a decoder was not done in time; its layers are deleted.
+  // Serves requests one after the other, up to one that says that it is the last. A request that
+  // its decoder has given up is left, and the next one waited for. kDeadlineExceeded: no prompt
+  // came, or a decoder was not done in time; its layers are deleted.
   absl::Status Serve();
 
   uint64_t served() const { return served_; }        // requests whose layers were all put

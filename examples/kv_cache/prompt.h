@@ -3,9 +3,9 @@
 //   NAME/N/prompt      put by the decoder; N counts its requests from 0
 //   NAME/N/layer/L     put by the prefill: the block of layer L
 //
-// The request lives as long as its prompt does: the decoder deletes it when it is done or gives up, and
-// either side that finds it gone deletes the layers. So whichever of the two is killed, the other
-// leaves nothing behind.
+// The request lives as long as its prompt does: the decoder deletes it when it is done or gives up,
+// and either side that finds it gone deletes the layers. So whichever of the two is killed, the
+// other leaves nothing behind.
 #pragma once
 
 #include <cstdint>

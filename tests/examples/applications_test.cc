@@ -1,4 +1,5 @@
-// The applications of docs/applications.md between real daemons, with everything killed that can be.
+// The applications of docs/applications.md between real daemons, with everything killed that can
+// be.
 //
 // A process is killed, or stopped so that something else can be killed, at a moment that it names
 // itself (examples/moments.h): no time is guessed.
