@@ -22,7 +22,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -42,6 +41,7 @@
 #include "lib/client/gets.h"
 #include "lib/os/child_process.h"
 #include "tests/bench/baselines.h"
+#include "tests/bench/processor_time.h"
 #include "tests/bench/summary.h"
 
 namespace tokamak::bench {
@@ -121,14 +121,6 @@ class Node final {
   std::unique_ptr<os::ChildProcess> process_;
   client::Client client_;
 };
-
-// Seconds that a process has spent on processors.
-double ProcessorTimeOf(pid_t process) {
-  clockid_t clock{};
-  timespec time{};
-  if (clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &time) != 0) return 0;
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
-}
 
 // One operation of a program on some objects at once, timed; `make` is not.
 class Operation final : public Contender {

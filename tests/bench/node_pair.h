@@ -39,6 +39,7 @@ class NodePair final {
   // For sockets and logs; gone with the pair.
   const std::string& folder() const { return folder_; }
   node::Node& node() { return here_->node(); }
+  pid_t other() const { return other_->pid(); }         // its tokd
   base::PhaseLog* phases() { return here_->phases(); }  // null: no trace
   os::EpollLoop& loop() { return loop_; }
   store::Owner who() const { return who_; }

@@ -5,11 +5,14 @@
 //
 // This process is one node, a tokd beside it the other (node_pair.h). Contenders take turns within
 // each size, so that a machine that slows down slows all of them down.
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +27,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/bench/baselines.h"
 #include "tests/bench/node_pair.h"
+#include "tests/bench/processor_time.h"
 #include "tests/bench/register_memory.h"
 #include "tests/bench/summary.h"
 
@@ -35,6 +39,12 @@ using nlohmann::json;
 
 // In the order in which they take turns.
 const std::vector<std::string> kContenders = {"eager", "read", "write", "auto", "tcp", "redis", "memcpy", "register"};
+
+// Contenders that pull.
+const std::map<std::string, transport::Protocol> kProtocols = {{"eager", transport::Protocol::kEager},
+                                                               {"read", transport::Protocol::kRead},
+                                                               {"write", transport::Protocol::kWrite},
+                                                               {"auto", transport::Protocol::kAuto}};
 
 struct Settings {
   std::vector<uint64_t> sizes = {1,         64,      1 << 10, 4 << 10,  16 << 10, 64 << 10,
@@ -107,11 +117,18 @@ class Pull final : public Contender {
   bool held_ = false;
 };
 
+// Of the two nodes, in seconds of processors: this process, and the other tokd.
+struct ProcessorTime {
+  double here = 0;
+  double there = 0;
+};
+
 struct Row {
   uint64_t size;
   std::string name;
   Summary seconds;
-  base::PhaseLog::Totals phases;  // of pulls, with --trace
+  base::PhaseLog::Totals phases;           // of pulls, with --trace
+  std::optional<ProcessorTime> processor;  // of pulls: for each object, until its copy is given up
 };
 
 double Mean(const Row& row, size_t phase) {  // in seconds
@@ -129,6 +146,10 @@ void Print(const std::vector<Row>& rows, bool as_json) {
                    {"p50_seconds", row.seconds.median},
                    {"p90_seconds", row.seconds.p90},
                    {"bytes_per_second", rate}});
+    if (row.processor.has_value()) {
+      all.back()["processor_seconds_here"] = row.processor->here;
+      all.back()["processor_seconds_there"] = row.processor->there;
+    }
     if (row.phases.activities == 0) continue;
     json& phases = all.back()["mean_seconds_by_phase"];
     for (size_t i = 0; i < base::kPhases; ++i) phases[base::ToString(static_cast<base::Phase>(i))] = Mean(row, i);
@@ -179,12 +200,27 @@ class PhaseCount final {
   base::PhaseLog* const log_;
 };
 
+// Adds up what both nodes' processors were busy with between Begin and AddTo.
+class ProcessorCount final {
+ public:
+  explicit ProcessorCount(pid_t there) : there_(there) {}
+
+  void Begin() { begin_ = Now(); }
+  void AddTo(ProcessorTime& sum) const {
+    const ProcessorTime now = Now();
+    sum.here += now.here - begin_.here;
+    sum.there += now.there - begin_.there;
+  }
+
+ private:
+  ProcessorTime Now() const { return {ProcessorTimeOf(getpid()), ProcessorTimeOf(there_)}; }
+
+  const pid_t there_;
+  ProcessorTime begin_;
+};
+
 absl::StatusOr<std::unique_ptr<Contender>> Make(const std::string& name, const Settings& settings, NodePair& pair) {
-  static const std::map<std::string, transport::Protocol> protocols = {{"eager", transport::Protocol::kEager},
-                                                                       {"read", transport::Protocol::kRead},
-                                                                       {"write", transport::Protocol::kWrite},
-                                                                       {"auto", transport::Protocol::kAuto}};
-  if (const auto it = protocols.find(name); it != protocols.end()) return std::make_unique<Pull>(pair, it->second);
+  if (const auto it = kProtocols.find(name); it != kProtocols.end()) return std::make_unique<Pull>(pair, it->second);
   if (name == "redis") return StartRedisGet(pair.folder());
   if (name == "register")
     return OpenRegistration(settings.devices.empty() ? "soft:udp@127.0.0.3" : settings.devices[0]);
@@ -212,9 +248,12 @@ absl::Status Run(const Settings& settings) {
   options.trace = settings.trace;
   if (absl::Status status = pair.Start(options); !status.ok()) return status;
   PhaseCount phases(pair.phases());
+  ProcessorCount processors(pair.other());
   std::vector<std::unique_ptr<Contender>> contenders;
+  std::vector<bool> pulls;  // which contenders do
   for (const std::string& name : kContenders) {
     if (!wanted(name)) continue;
+    pulls.push_back(kProtocols.count(name) > 0);
     if (name == "tcp") {
       contenders.push_back(std::move(tcp));
       continue;
@@ -230,6 +269,7 @@ absl::Status Run(const Settings& settings) {
         std::clamp<uint64_t>(settings.bytes_per_size / size, settings.least_rounds, settings.most_rounds));
     std::vector<std::vector<double>> seconds(contenders.size());
     std::vector<base::PhaseLog::Totals> totals(contenders.size());
+    std::vector<ProcessorTime> spent(contenders.size());
     for (const auto& contender : contenders) {
       if (absl::Status status = contender->Prepare(size); !status.ok()) {
         return absl::Status(status.code(), absl::StrCat(contender->name(), " at ", size, " bytes: ", status.message()));
@@ -238,7 +278,9 @@ absl::Status Run(const Settings& settings) {
     phases.Skip();
     for (uint32_t round = 0; round < rounds; ++round) {
       for (size_t i = 0; i < contenders.size(); ++i) {
+        processors.Begin();
         const auto took = contenders[i]->Fetch();
+        processors.AddTo(spent[i]);
         if (!took.ok())
           return absl::Status(took.status().code(), absl::StrCat(contenders[i]->name(), ": ", took.status().message()));
         seconds[i].push_back(*took);
@@ -246,7 +288,8 @@ absl::Status Run(const Settings& settings) {
       }
     }
     for (size_t i = 0; i < contenders.size(); ++i) {
-      rows.push_back({size, contenders[i]->name(), Summarise(std::move(seconds[i])), totals[i]});
+      rows.push_back({size, contenders[i]->name(), Summarise(std::move(seconds[i])), totals[i], std::nullopt});
+      if (pulls[i]) rows.back().processor = ProcessorTime{spent[i].here / rounds, spent[i].there / rounds};
       PrintRow(rows.back());
     }
   }

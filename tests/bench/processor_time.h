@@ -1,0 +1,11 @@
+// What processes spend on processors, all their threads together.
+#pragma once
+
+#include <sys/types.h>
+
+namespace tokamak::bench {
+
+// Seconds since the process began; 0: there is no such process.
+double ProcessorTimeOf(pid_t process);
+
+}  // namespace tokamak::bench
