@@ -1,0 +1,135 @@
+"""What the measured files say, in sentences. Which sentence is written, and each number in it, comes from the files."""
+
+import math
+
+from . import crossovers, curves, phases, processor, words
+
+ONE_SIDED = ("read", "write")
+
+
+def becomes_faster(curves_by_name, first, second, first_name=None, second_name=None):
+    """From which size on `second` is faster; nothing where either was not measured."""
+    if first not in curves_by_name or second not in curves_by_name:
+        return []
+    found = crossovers.find(curves_by_name[first], curves_by_name[second])
+    if found is None:
+        return []
+    since = "from " if 0 < found.at < math.inf else ""
+    return [f"{second_name or second} is faster than {first_name or first} {since}{crossovers.text(found)}."]
+
+
+def times_as_long(one, other, name, other_name):
+    """At the smallest and the largest size that both have."""
+    both = [(point, match) for point in one if (match := curves.at(other, point.size)) is not None]
+    if not both:
+        return []
+    (a, b), *more = [both[0], both[-1]] if len(both) > 1 else both
+    said = "".join(f", {one.median / other.median:.2f} times at {words.size(one.size)}" for one, other in more)
+    return [f"{name} takes {a.median / b.median:.2f} times as long as {other_name} at {words.size(a.size)}{said}."]
+
+
+def hybrid(curves_by_name, name):
+    """How far the policy is from the best of what it chooses from, at each size."""
+    behind = []
+    for point in curves_by_name.get(name, []):
+        best = [other.median for protocol in ("eager", *ONE_SIDED)
+                if (other := curves.at(curves_by_name.get(protocol), point.size)) is not None]
+        if best:
+            behind.append((point.median / min(best) - 1, point.size))
+    if not behind:
+        return []
+    most, size = max(behind)
+    if most <= 0:
+        return [f"The hybrid ({name}) is as fast as the best of eager, read and write at every size."]
+    return [f"The hybrid ({name}) takes at most {words.percent(most)} longer than the best of eager, read and write at the same "
+            f"size ({words.size(size)})."]
+
+
+def against_peers(pulls):
+    """The hybrid beside what others do for the same bytes, in the same run."""
+    said = []
+    if "auto" in pulls:
+        for peer, name in (("redis", "a Redis GET"), ("tcp", "a TCP stream")):
+            if peer in pulls:
+                said += times_as_long(pulls["auto"], pulls[peer], "The hybrid", name)
+                said += becomes_faster(pulls, peer, "auto", name, "The hybrid")
+    return said
+
+
+def against_sockets(cluster):
+    said = []
+    for peer in ("socket-original", "socket-tuned"):
+        for ours in ("eager", "policy"):
+            if ours in cluster and peer in cluster:
+                said += times_as_long(cluster[ours], cluster[peer], f"`{ours}`", f"`{peer}`")
+        said += becomes_faster(cluster, peer, "policy", f"`{peer}`", "`policy`")
+    return said
+
+
+def largest_causes(mean_by_phase):
+    """For each protocol at its smallest and largest size: the causes, the largest first."""
+    said = []
+    for contender in dict.fromkeys(contender for contender, _ in mean_by_phase):
+        sizes = sorted(size for name, size in mean_by_phase if name == contender)
+        for size in dict.fromkeys((sizes[0], sizes[-1])):
+            shares = sorted(phases.shares(mean_by_phase[contender, size]).items(), key=lambda one: -one[1])
+            shown = [f"{cause} {words.percent(part)}" for cause, part in shares if part >= 0.01]
+            said.append(f"{contender} at {words.size(size)}: {', '.join(shown)}.")
+    return said
+
+
+def named_causes(mean_by_phase):
+    """What part of a pull's time the three causes of the original study are, over all that was measured."""
+    if not mean_by_phase:
+        return []
+    said = []
+    for cause in list(phases.CAUSES)[:3]:
+        parts = [(phases.shares(one)[cause], contender, size) for (contender, size), one in mean_by_phase.items()]
+        least, most = min(parts), max(parts)
+        said.append(f"{cause} is {words.percent(least[0])} ({least[1]}, {words.size(least[2])}) to {words.percent(most[0])} "
+                    f"({most[1]}, {words.size(most[2])}) of a pull")
+    first = [max(phases.shares(one).items(), key=lambda part: part[1])[0] for one in mean_by_phase.values()]
+    counts = sorted(((first.count(cause), cause) for cause in set(first)), reverse=True)
+    leading = words.listing(f"{cause} in {count}" for count, cause in counts)
+    return [f"The original study named socket communication, metadata access and local allocation as what a get spends its time on. Here "
+            f"{words.listing(said)}.",
+            f"Of {len(first)} cases (protocol and size) the largest share is: {leading}."]
+
+
+def registration(curves_by_strategy):
+    """How much longer each strategy takes than the arena, by READ and WRITE, at the smallest and the largest size."""
+    arena = curves_by_strategy.get("arena")
+    said = []
+    for strategy, by_name in curves_by_strategy.items():
+        for protocol in ONE_SIDED:
+            if arena and strategy != "arena" and protocol in by_name and protocol in arena:
+                said += times_as_long(by_name[protocol], arena[protocol], f"{protocol} with `{strategy}`", "`arena`")
+    return said
+
+
+def simulated(curves_by_network):
+    """{network: curves}: where the threshold of READ is in each."""
+    said = []
+    for network, by_name in curves_by_network.items():
+        if "eager" not in by_name:
+            continue
+        for protocol in ONE_SIDED:
+            said += [f"{network}: {sentence}" for sentence in becomes_faster(by_name, "eager", protocol)]
+    return said
+
+
+def processor_time(by_setting):
+    """The least and the most at each size; READ beside WRITE, and a separate thread beside the node's own, at the largest."""
+    costs = {setting: processor.costs(runs) for setting, runs in by_setting.items()}
+    sizes = sorted({size for one in costs.values() for _, size in one})
+    said = []
+    for size in sizes:
+        (setting, contender, least), (dear, other, most) = processor.cheapest(by_setting, size)
+        said.append(f"{words.size(size)}: least by {contender} with {setting}, {words.time(least * 1e-6)} of processors for an object; most by "
+                    f"{other} with {dear}, {words.time(most * 1e-6)}.")
+    for setting, one in costs.items():
+        pair = [one.get((protocol, sizes[-1])) for protocol in ONE_SIDED]
+        if None not in pair:
+            read, write = (processor.seconds_per_gigabyte(cost, sizes[-1]) for cost in pair)
+            said.append(f"{setting}, {words.size(sizes[-1])}: READ spends {read:.3g} s for a GB, WRITE {write:.3g} s.")
+    return said

@@ -1,0 +1,129 @@
+"""The page of the study: of small files it makes the same bytes each time, and it says what is missing."""
+
+import contextlib
+import io
+import json
+import os
+import re
+import shutil
+import tempfile
+import unittest
+
+from study import page, program
+
+FILES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "study", "data")
+ALL = [name[:-len(".json")] for name in sorted(os.listdir(FILES))]
+
+
+def copy(folder, parts):
+    os.makedirs(os.path.join(folder, "data"))
+    for part in parts:
+        shutil.copyfile(os.path.join(FILES, part + ".json"), os.path.join(folder, "data", part + ".json"))
+
+
+def make(parts, change=None):
+    """{file: bytes} of a page of these parts, and what parts it lacks."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy(folder, parts)
+        if change is not None:
+            change(os.path.join(folder, "data"))
+        missing = page.make(folder)
+        files = {}
+        for file in os.listdir(folder):
+            if file != "data":
+                with open(os.path.join(folder, file), "rb") as opened:
+                    files[file] = opened.read()
+    return files, missing
+
+
+class PageTest(unittest.TestCase):
+
+    @classmethod
+    def setUpClass(cls):
+        cls.whole, cls.missing = make(ALL)
+
+    def test_the_same_files_give_the_same_bytes(self):
+        one, other = self.whole, make(ALL)[0]
+        self.assertEqual(sorted(one), sorted(other))
+        for name, content in one.items():
+            self.assertEqual(content, other[name], name)
+
+    def test_each_chart_is_shown_and_there_as_svg_and_png(self):
+        files = self.whole
+        shown = set(re.findall(r"\]\((\S+)\.svg\)", files["README.md"].decode()))
+        self.assertEqual({name[:-4] for name in files if name.endswith(".svg")}, shown)
+        self.assertEqual({name[:-4] for name in files if name.endswith(".png")}, shown)
+        self.assertLessEqual({"latency", "bandwidth", "causes", "registration", "processor", "fabric", "cluster-one-to-one"}, shown)
+
+    def test_numbers_come_from_the_files(self):
+        text = self.whole["README.md"].decode()
+        self.assertIn("| 1 KiB | 19.4 us | 23.3 us | 19.3 us |", text)
+        self.assertIn("| simulated, 100Gb/s, alone | arena | 14.4 KiB | at all sizes from 1 KiB |", text)
+
+        def slower(folder):
+            path = os.path.join(folder, "fabric.json")
+            with open(path, encoding="utf-8") as file:
+                record = json.load(file)
+            for row in record["runs"][0]["results"]:
+                row["mean_seconds"] *= 1 if row["protocol"] == "eager" else 100
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(record, file)
+
+        text = make(["fabric"], slower)[0]["README.md"].decode()
+        self.assertIn("| simulated, 100Gb/s, alone | arena | at no size to 64 KiB | at no size to 64 KiB |", text)
+
+    def test_what_is_missing_or_failed_is_said(self):
+        text = self.whole["README.md"].decode()
+        self.assertEqual(self.missing, ["loopback", "softroce"])
+        self.assertIn("`ci/paper --only softroce` measures it", text)
+        self.assertIn("**Measured in part.** `ucx ucp_get: ended with 1: no such device`", text)
+        self.assertNotIn("softroce.svg", text)
+
+    def test_a_busy_machine_is_said(self):
+        text = self.whole["README.md"].decode()
+        self.assertIn("**The machine was not idle**: up to 30 % of its processors", text)
+
+    def test_nothing_measured_still_gives_a_page(self):
+        files, missing = make([])
+        self.assertEqual(list(files), ["README.md"])
+        self.assertEqual(len(missing), 7)
+
+
+class ProgramTest(unittest.TestCase):
+
+    def run_program(self, *arguments):
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+            try:
+                code = program.main(list(arguments))
+            except SystemExit as end:
+                code = end.code
+        return code, said.getvalue()
+
+    def test_pages_are_made_again_of_files_elsewhere_and_the_exit_code_tells_of_what_is_missing(self):
+        with tempfile.TemporaryDirectory() as source, tempfile.TemporaryDirectory() as folder:
+            copy(source, ["loopback"])
+            code, said = self.run_program("--from", source, "--out", folder)
+            self.assertEqual(code, 1)
+            self.assertIn("softroce is not wholly measured", said)
+            self.assertTrue(os.path.exists(os.path.join(folder, "README.md")))
+            self.assertTrue(os.path.exists(os.path.join(folder, "data", "loopback.json")))
+            self.assertEqual(self.run_program("--from", folder, "--out", folder)[0], 1)
+
+    def test_a_file_that_is_no_record_ends_it_with_one_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, "data"))
+            with open(os.path.join(folder, "data", "pulls.json"), "w", encoding="utf-8") as file:
+                file.write("{}")
+            code, said = self.run_program("--from", folder, "--out", folder)
+            self.assertEqual(code, 1)
+            self.assertEqual(said.count("\n"), 1)
+            self.assertIn("--only pulls", said)
+
+    def test_wrong_use(self):
+        for arguments in (["--from", "/nowhere"], ["--only", "nothing"], ["--quick", "--full"], ["--from", os.path.dirname(FILES), "--only", "pulls"]):
+            self.assertEqual(self.run_program(*arguments)[0], 2, arguments)
+
+
+if __name__ == "__main__":
+    unittest.main()
