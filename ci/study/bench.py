@@ -96,7 +96,8 @@ class Bench:
         print(f"ci/paper: [{self.number} {self.part}] {name}: {shown}", file=sys.stderr, flush=True)
         watch = machine.Watch()
         try:
-            results = read(output_of(command, limit, cwd, environment))
+            # What a command that is ended leaves lying about goes with the folder.
+            results = read(output_of(command, limit, cwd, {"TMPDIR": self.work, **(environment or {})}))
         except Failure as failure:
             self.fail(name, failure)
             return False

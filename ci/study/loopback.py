@@ -9,7 +9,7 @@ from . import words
 Row = collections.namedtuple("Row", "program what median least most form")
 
 
-class Unreadable(Exception):
+class Unreadable(ValueError):
     """What a program printed is not what is expected of it; the text shows it."""
 
 
@@ -22,10 +22,10 @@ def of_iperf3(answer):
 
 
 def of_ucx(output):
-    """Seconds of the median and bytes a second overall, of the last row of its table."""
-    rows = re.findall(r"^Final:\s+(.*)$", output, re.M)
+    """Seconds of the median and bytes a second overall, of the last row of its table, which -f leaves without a name."""
+    rows = re.findall(r"^(?:Final:)?\s*(\d+(?:\s+\d[\d.]*){7})\s*$", output, re.M)
     numbers = [float(word) for word in rows[-1].split()] if rows else []
-    if len(numbers) < 6:
+    if not numbers:
         raise Unreadable(f"ucx_perftest printed no last row: {output.strip()[-300:]}")
     return {"p50_seconds": numbers[1] * 1e-6, "bytes_per_second": numbers[5] * (1 << 20)}
 

@@ -30,7 +30,8 @@ ABOUT = {
                 "works: times are of no use outside the guest.",
     "cluster": "`//tests/bench:cluster` by `ci/cluster`: each rank is a node, MPI only keeps them in step; time runs until the slowest rank has its "
                "last object. `socket-original` sends an object as Plasma's object manager does (a request, a header, pieces of 4 KiB over one TCP "
-               "stream), `socket-tuned` by large writes straight from and into the store. More ranks than processors are slower than they have to be.",
+               "stream, with the kernel's own buffers and delays: a small answer may wait for an acknowledgement that is itself delayed), "
+               "`socket-tuned` by large writes straight from and into the store. More ranks than processors are slower than they have to be.",
     "fabric": "`sim/scenario/scenarios/thresholds.json` at several rates of all cables: gets from one host, and from sixteen at once. "
               "Times are computed, the same in each run: [docs/simulation.md](../simulation.md#where-is-the-threshold).",
     "loopback": "For orientation, on this machine's loopback: `iperf3` (one TCP stream), and `ucx_perftest` with `UCX_TLS=tcp`: `ucp_get` "

@@ -28,7 +28,8 @@ def parse(arguments):
     extent.add_argument("--full", dest="mode", action="store_const", const="full", help="over night: more sizes, more rounds")
     add("--out", default=os.path.join(ROOT, "docs/study"), help="folder of the page; docs/study unless given")
     add("--from", dest="measured", metavar="DIR", help="measure nothing: make the page again of DIR/data")
-    add("--only", action="append", choices=list(PARTS), metavar="PART", help=f"measure this part alone, others stay; may be repeated: {', '.join(PARTS)}")
+    add("--only", action="append", choices=list(PARTS), metavar="PART",
+        help=f"measure this part alone, others stay; may be repeated: {', '.join(PARTS)}")
     made.set_defaults(mode="quick")
     options = made.parse_args(arguments)
     if options.measured is not None and options.only:
