@@ -11,7 +11,7 @@ import threading
 
 from . import machine, records
 
-LINES_KEPT = 20  # of what a failed command said
+LINES_SHOWN = 3  # of what a failed command said last
 
 
 class Failure(Exception):
@@ -41,7 +41,7 @@ def output_of(command, limit, cwd=None, environment=None):
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
     except OSError as error:
         raise Failure(f"{os.path.basename(command[0])}: {error.strerror}") from error
-    said = collections.deque(maxlen=LINES_KEPT)
+    said = collections.deque(maxlen=LINES_SHOWN)
     listener = threading.Thread(target=pass_on, args=(process.stderr, said), daemon=True)
     listener.start()
     late = threading.Event()
@@ -60,8 +60,8 @@ def output_of(command, limit, cwd=None, environment=None):
     if late.is_set():
         raise Failure(f"did not end within {limit} s")
     if process.returncode != 0:
-        last = said[-1] if said else printed.strip().splitlines()[-1] if printed.strip() else "it said nothing"
-        raise Failure(f"ended with {process.returncode}: {last}")
+        last = list(said)[-LINES_SHOWN:] or printed.strip().splitlines()[-LINES_SHOWN:] or ["it said nothing"]
+        raise Failure(f"ended with {process.returncode}: {' / '.join(last)}")
     return printed
 
 

@@ -72,7 +72,7 @@ def draw_latency(axes, curves_by_name, most_ticks=12):
     for number, (name, curve) in enumerate(curves_by_name.items()):
         drawn = axes.plot([point.size for point in curve], [point.median for point in curve], label=name, **style(name, number))
         axes.fill_between([point.size for point in curve], [point.p10 for point in curve], [point.p90 for point in curve],
-                          color=drawn[0].get_color(), alpha=.12, linewidth=0)
+                          color=drawn[0].get_color(), alpha=.08, linewidth=0)
     size_axis(axes, curves.sizes_of(curves_by_name), most_ticks)
     axes.set_yscale("log")
     log_axis(axes.yaxis, words.time)

@@ -46,19 +46,21 @@ def copy_data(source, target):
 
 
 def build(parts):
-    """Installs and builds what these parts need; where the programs are."""
+    """Installs and builds what these parts need; where the programs are, and which targets do not build."""
     subprocess.run([os.path.join(ROOT, "ci/setup")], check=True, cwd=ROOT)
     bazel = ["bazel", *shlex.split(os.environ.get("BAZEL_STARTUP_OPTIONS", ""))]
-    targets = sorted({target for part in parts for target in PARTS[part][1]})
-    if targets:
-        subprocess.run([*bazel, "build", "--config=opt", "--show_result=0", "--ui_event_filters=-info", "--noshow_progress", *targets], check=True,
-                       cwd=ROOT)
+    broken = []
+    for target in dict.fromkeys(target for part in parts for target in PARTS[part][1]):
+        print(f"ci/paper: building {target}", file=sys.stderr, flush=True)
+        command = [*bazel, "build", "--config=opt", "--show_result=0", "--ui_event_filters=-info", "--noshow_progress", target]
+        if subprocess.run(command, check=False, cwd=ROOT).returncode != 0:
+            broken.append(target)
     info = subprocess.run([*bazel, "info", "--config=opt", "bazel-bin"], check=True, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                           text=True)
-    return info.stdout.strip()
+    return info.stdout.strip(), broken
 
 
-def measure(parts, options, programs):
+def measure(parts, options, programs, broken):
     data = os.path.join(options.out, "data")
     os.makedirs(data, exist_ok=True)
     begin = time.monotonic()
@@ -66,19 +68,24 @@ def measure(parts, options, programs):
         bench = Bench(ROOT, programs, work, data, options.mode)
         for number, part in enumerate(parts, 1):
             bench.begin(part, f"{number}/{len(parts)}")
-            PARTS[part][0](bench, PLANS[options.mode])
+            run, targets = PARTS[part]
+            missing = [target for target in targets if target in broken]
+            if missing:
+                bench.fail(part, f"{missing[0]} does not build")
+            else:
+                run(bench, PLANS[options.mode])
             records.write(data, bench.record())
             print(f"ci/paper: {part} done, {(time.monotonic() - begin) / 60:.1f} minutes in all", file=sys.stderr, flush=True)
 
 
 def main(arguments):
     options = parse(arguments)
-    parts = options.only or list(PARTS)
+    parts = [part for part in PARTS if not options.only or part in options.only]
     try:
         if options.measured is not None:
             copy_data(os.path.join(options.measured, "data"), os.path.join(options.out, "data"))
         else:
-            measure(parts, options, build(parts))
+            measure(parts, options, *build(parts))
         from . import page  # needs matplotlib, which ci/setup has installed by now
         missing = [part for part in page.make(options.out) if part in parts]
     except subprocess.CalledProcessError as failed:

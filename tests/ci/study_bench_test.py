@@ -42,10 +42,10 @@ class BenchTest(unittest.TestCase):
         self.assertEqual(self.bench.runs[0]["results"], ["bazel-bin/x /tmp/study/y"])
         self.assertNotIn(self.folder, json.dumps(self.bench.runs))
 
-    def test_a_command_that_fails_is_trouble_with_its_last_line(self):
+    def test_a_command_that_fails_is_trouble_with_its_last_lines(self):
         done, _ = self.run_python("import sys; print('first', file=sys.stderr); sys.exit('it broke')")
         self.assertFalse(done)
-        self.assertEqual(self.bench.trouble, ["a: ended with 1: it broke"])
+        self.assertEqual(self.bench.trouble, ["a: ended with 1: first / it broke"])
         self.assertEqual(self.bench.runs, [])
 
     def test_what_comes_after_is_still_measured_and_the_record_says_partly(self):

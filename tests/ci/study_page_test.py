@@ -8,8 +8,9 @@ import re
 import shutil
 import tempfile
 import unittest
+from unittest import mock
 
-from study import page, program
+from study import page, program, records
 
 FILES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "study", "data")
 ALL = [name[:-len(".json")] for name in sorted(os.listdir(FILES))]
@@ -119,6 +120,17 @@ class ProgramTest(unittest.TestCase):
             self.assertEqual(code, 1)
             self.assertEqual(said.count("\n"), 1)
             self.assertIn("--only pulls", said)
+
+    def test_a_target_that_does_not_build_is_said_and_the_other_parts_are_measured(self):
+        with tempfile.TemporaryDirectory() as folder:
+            options = program.parse(["--out", folder])
+            ran = []
+            with mock.patch.dict(program.PARTS, {"fabric": (lambda bench, plan: ran.append("fabric"), ["//sim/scenario:experiment"])}), \
+                    contextlib.redirect_stderr(io.StringIO()):
+                program.measure(["cluster", "fabric"], options, "/nowhere", ["//tests/bench:cluster"])
+            record = records.read(os.path.join(folder, "data"), "cluster")
+            self.assertEqual((record["state"], record["trouble"]), ("failed", ["cluster: //tests/bench:cluster does not build"]))
+            self.assertEqual(ran, ["fabric"])
 
     def test_wrong_use(self):
         for arguments in (["--from", "/nowhere"], ["--only", "nothing"], ["--quick", "--full"], ["--from", os.path.dirname(FILES), "--only", "pulls"]):
