@@ -240,7 +240,7 @@ def fabric(page):
     if page.missing("fabric"):
         return
     by_network = networks(page)
-    plots.panels(page.folder, "fabric", by_network)
+    plots.panels(page.folder, "fabric", by_network, "mean time of a get")
     page.chart("fabric", "Mean time of a get by size on simulated networks")
     page.bullets(findings.simulated(by_network))
     for name, by_name in by_network.items():

@@ -68,7 +68,7 @@ def log_axis(axis, form):
     axis.set_minor_locator(matplotlib.ticker.NullLocator())
 
 
-def draw_latency(axes, curves_by_name, most_ticks=12):
+def draw_latency(axes, curves_by_name, what="median time", most_ticks=12):
     for number, (name, curve) in enumerate(curves_by_name.items()):
         drawn = axes.plot([point.size for point in curve], [point.median for point in curve], label=name, **style(name, number))
         axes.fill_between([point.size for point in curve], [point.p10 for point in curve], [point.p90 for point in curve],
@@ -76,7 +76,7 @@ def draw_latency(axes, curves_by_name, most_ticks=12):
     size_axis(axes, curves.sizes_of(curves_by_name), most_ticks)
     axes.set_yscale("log")
     log_axis(axes.yaxis, words.time)
-    axes.set_ylabel("median time")
+    axes.set_ylabel(what)
 
 
 def latency(folder, name, curves_by_name):
@@ -100,12 +100,12 @@ def bandwidth(folder, name, curves_by_name, objects=1):
     return save(figure, folder, name)
 
 
-def panels(folder, name, curves_by_panel):
+def panels(folder, name, curves_by_panel, what="median time"):
     """A chart of latency for each panel, two in a row."""
     rows = -(-len(curves_by_panel) // 2)
     figure, grid = plt.subplots(rows, 2, figsize=(9, 3.4 * rows), squeeze=False)
     for axes, (title, curves_by_name) in zip(grid.flat, curves_by_panel.items()):
-        draw_latency(axes, curves_by_name, most_ticks=6)
+        draw_latency(axes, curves_by_name, what, most_ticks=6)
         axes.set_title(title)
     for axes in list(grid.flat)[len(curves_by_panel):]:
         axes.set_axis_off()
