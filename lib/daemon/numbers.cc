@@ -83,6 +83,11 @@ void AddEngineNumbers(size_t engine, size_t rails, const transport::EndpointCoun
   add("rails_lost_total", counters.rails_lost);
   add("windows_bound_total", counters.windows_bound);
   add("regions_registered_total", counters.regions_registered);
+  add("adaptive_pulls_total", counters.adaptive_pulls);
+  add("adaptive_explored_total", counters.adaptive_explored);
+  add("adaptive_nanoseconds_total", counters.adaptive_nanoseconds);
+  add("adaptive_explored_nanoseconds_total", counters.adaptive_explored_nanoseconds);
+  add("adaptive_links_changed_total", counters.adaptive_links_changed);
   for (size_t rail = 0; rail < rails; ++rail) {
     add(absl::StrCat("rail", rail, "_bytes_total").c_str(), counters.rail_bytes[rail]);
   }

@@ -12,6 +12,7 @@
 #include "lib/base/random.h"
 #include "lib/base/trace.h"
 #include "lib/transport/ack_times.h"
+#include "lib/transport/adaptive_policy.h"
 #include "lib/transport/copy_budget.h"
 #include "lib/transport/endpoint.h"
 #include "lib/transport/lossy_paths.h"
@@ -62,8 +63,9 @@ struct Context {
   bool leaving = false;  // peers' transfers are refused
   PeerShares shares = {};
   LossyPaths lossy_paths = {};
-  std::vector<AckTimes> ack_times = {};       // of each rail, from the endpoint's opening on
-  std::vector<verbs::Address> services = {};  // where we listen, on each rail; empty before
+  std::unique_ptr<AdaptivePolicy> adaptive = {};  // none: options.policy alone
+  std::vector<AckTimes> ack_times = {};           // of each rail, from the endpoint's opening on
+  std::vector<verbs::Address> services = {};      // where we listen, on each rail; empty before
 
   // Whether a key that was revoked proves that its memory is out of the peers' reach, or only queue
   // pairs that are gone do. Both sides of a connection are taken to be alike in this.

@@ -31,6 +31,8 @@ constexpr uint32_t kNotesBlock = 64;
 // Peers whose rails are remembered.
 constexpr size_t kMaxPaths = 4096;
 
+constexpr uint64_t kAdaptiveStream = 1;  // of random numbers
+
 constexpr base::Duration kDrainStep = base::Milliseconds(1);  // between two looks
 
 class EndpointImpl final : public Endpoint, private Outbound::Keeper, private Inbound::Keeper {
@@ -39,6 +41,9 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
                base::Trace& trace, const EndpointOptions& options)
       : context_{loop, {rails.begin(), rails.end()}, source, random, trace, options, {}, {}}, refused_calls_(loop) {
     context_.next_pin = context_.random.Next();  // far from those of other endpoints with the same source
+    if (options.adaptive_policy) {
+      context_.adaptive = std::make_unique<AdaptivePolicy>(options.policy, context_.random.Fork(kAdaptiveStream));
+    }
     for (uint32_t rail = 0; rail < rails.size(); ++rail) {
       device_watches_.push_back(rails[rail].device.Watch(
           loop, [this, rail](const verbs::DeviceEventInfo& info) { OnDeviceEvent(rail, info); }));

@@ -68,6 +68,11 @@ struct EndpointCounters {
   base::Counter regions_registered;  // by transfers, for themselves
   // READ by pulls, and written by serves as acknowledged; what was done again counts again.
   base::Counter rail_bytes[kMaxRails];
+  // Of the adaptive policy: pulls whose protocol it chose, and those of them that explored; the
+  // time of those that worked, and of all that explored; how often a link had changed.
+  base::Counter adaptive_pulls, adaptive_explored;
+  base::Counter adaptive_nanoseconds, adaptive_explored_nanoseconds;
+  base::Counter adaptive_links_changed;
   base::Counter late_messages;  // of transfers and calls that were over already: ignored
 };
 

@@ -76,6 +76,11 @@ absl::StatusOr<EndpointOptions> CheckOptions(const EndpointOptions& options, abs
   return checked;
 }
 
+DeviceKind KindOf(bool is_rdma, const verbs::Limits& limits) {
+  if (!is_rdma) return DeviceKind::kSoftware;
+  return limits.repeats_may_fail || !limits.drop_stops_transfers ? DeviceKind::kKernel : DeviceKind::kHardware;
+}
+
 base::Duration SuitableAckTimeout(const verbs::Limits& limits) {
   const verbs::ReliabilityOptions usual;
   const base::Duration twice = limits.ack_delay * 2;

@@ -16,6 +16,7 @@ namespace tokamak::transport {
 
 struct EndpointOptions {
   Policy policy;
+  bool adaptive_policy = false;       // of pulls: `policy` is where it begins (adaptive_policy.h)
   uint32_t receive_slots = 128;       // control receives of a busy connection
   uint32_t first_slots = 4;           // of a new or idle one; a window grows with use
   uint32_t slot_size = 16 * 1024;     // bytes of one message: header and body, also the eager chunk
@@ -44,6 +45,10 @@ constexpr base::Duration kLongestSuitableAckTimeout = verbs::AckTimeout(16);
 // packet that is lost costs a whole time-out. So all tries together last for twice the report, and
 // not each of them; but each where repeating is dangerous (Limits::repeats_may_fail).
 base::Duration SuitableAckTimeout(const verbs::Limits& limits);
+
+// Whose built-in table suits it, by what it says of itself: the kernel's devices without hardware
+// are known by what they lack (Limits::repeats_may_fail, Limits::drop_stops_transfers).
+DeviceKind KindOf(bool is_rdma, const verbs::Limits& limits);
 
 // `options` as far as all devices can carry them out, or what is wrong with them.
 absl::StatusOr<EndpointOptions> CheckOptions(const EndpointOptions& options, absl::Span<const Rail> rails);

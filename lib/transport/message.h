@@ -38,8 +38,9 @@ enum class MessageKind : uint8_t {
 const char* ToString(MessageKind kind);
 
 enum MessageFlags : uint8_t {
-  kMoreSlots = 128,    // any kind: further messages wait for credits, a larger window would serve
-  kProtocolGiven = 1,  // TRANSFER: the caller chose the protocol, not a policy: the owner keeps to it if it can
+  kMoreSlots = 128,  // any kind: further messages wait for credits, a larger window would serve
+  kProtocolGiven =
+      1,  // TRANSFER: chosen by the caller, or by experience, not by a table: the owner keeps to it if it can
 };
 
 struct RailKey {

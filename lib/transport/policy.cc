@@ -17,11 +17,23 @@ struct Unit {
 };
 constexpr Unit kUnits[] = {{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}};
 
-// Over UDP on loopback, with slots of 16 KiB, eager and read took the same time at 256 KiB and
-// eager half of it at 64 KiB. Write was the fastest for large objects there; but it registers
-// memory for each transfer, which costs a hardware device more than it gains, so a link has to be
-// measured before it is chosen.
+// Where a device is known by nothing better: over UDP on loopback, with slots of 16 KiB, eager and
+// read took the same time at 256 KiB and eager half of it at 64 KiB, once. On rdma_rxe and siw it
+// was not measured; they have no windows, so that write would register memory for each transfer.
 constexpr uint64_t kEagerAtMost = 128 * 1024;
+
+// Our software NIC, on loopback (docs/performance.md, medians of one run): write took 96 us at
+// 64 KiB, read 110 and eager 124; 159, 197 and 293 us at 256 KiB; 22, 25 and 43 ms at 64 MiB. At
+// 16 KiB all are within 15 us. Eager reaches to where small transfers end (node's kShortWay): a
+// node with small objects alone needs no queue pairs for bulk. Write's target is a memory window
+// there, and costs no registration.
+constexpr uint64_t kSoftwareEagerAtMost = 64 * 1024;
+
+// Hardware: not measured, there was none. Computed with the figures of others for a ConnectX-6
+// (sim/costs/presets.json, docs/simulation.md, "Where is the threshold?"): alone read overtakes
+// eager just above 15 KiB. Alone write would save read's round trip, 4 us; but where sixteen are
+// asked at once it falls behind read at 16 KiB, and where there are no windows it always does.
+constexpr uint64_t kHardwareEagerAtMost = 15 * 1024;
 
 // Exact, so that what is written is what is read again.
 std::string SizeToString(uint64_t size) {
@@ -31,14 +43,14 @@ std::string SizeToString(uint64_t size) {
   return absl::StrCat(size);
 }
 
+}  // namespace
+
 absl::StatusOr<Protocol> ParseProtocol(absl::string_view text) {
   for (Protocol p : {Protocol::kEager, Protocol::kRead, Protocol::kWrite}) {
     if (text == ToString(p)) return p;
   }
   return absl::InvalidArgumentError(absl::StrCat("no protocol: '", text, "' (eager, read, write)"));
 }
-
-}  // namespace
 
 const char* ToString(Protocol protocol) {
   switch (protocol) {
@@ -56,8 +68,23 @@ const char* ToString(Protocol protocol) {
 
 Policy::Policy() : steps_({{kEagerAtMost, Protocol::kEager}, {UINT64_MAX, Protocol::kRead}}) {}
 
+Policy Policy::BuiltIn(DeviceKind kind) {
+  Policy policy;
+  if (kind == DeviceKind::kSoftware) {
+    policy.steps_ = {{kSoftwareEagerAtMost, Protocol::kEager}, {UINT64_MAX, Protocol::kWrite}};
+  }
+  if (kind == DeviceKind::kHardware) {
+    policy.steps_ = {{kHardwareEagerAtMost, Protocol::kEager}, {UINT64_MAX, Protocol::kRead}};
+  }
+  return policy;
+}
+
 absl::StatusOr<Policy> Policy::FromSteps(std::vector<Step> steps) {
   if (steps.empty()) return absl::InvalidArgumentError("a policy without steps");
+  if (steps.size() > kMaxPolicySteps) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a policy of ", steps.size(), " steps, possible are ", kMaxPolicySteps));
+  }
   for (size_t i = 0; i < steps.size(); ++i) {
     if (steps[i].protocol == Protocol::kAuto) {
       return absl::InvalidArgumentError(absl::StrCat("step ", i + 1, " of the policy names no protocol"));

@@ -21,6 +21,7 @@ Pull::Pull(Context& context, Host& host, PullId id, const PullRequest& request, 
       sink_(std::move(sink)),
       started_(context.loop.Now()),
       memory_(sink_->memory()),
+      choice_(ChooseByExperience()),
       asked_(AskedProtocol()),
       eager_(context.loop, request.size, memory_, request.arrived),
       write_(*this),
@@ -34,9 +35,33 @@ Pull::Pull(Context& context, Host& host, PullId id, const PullRequest& request, 
 
 Pull::~Pull() { context_.pulls.erase(id_); }
 
-Protocol Pull::AskedProtocol() const {
+Protocol Pull::GivenProtocol() const {
   if (request_.protocol != Protocol::kAuto) return request_.protocol;
   return context_.options.policy.Choose(request_.size.total() - request_.arrived);
+}
+
+AdaptivePolicy::Choice Pull::ChooseByExperience() {
+  if (context_.adaptive == nullptr || request_.protocol != Protocol::kAuto || memory_.empty()) return {};
+  const AdaptivePolicy::Choice choice =
+      context_.adaptive->Choose(request_.owner.ip, memory_.size() - request_.arrived, context_.loop.Now());
+  ++context_.counters.adaptive_pulls;
+  if (choice.explores) ++context_.counters.adaptive_explored;
+  return choice;
+}
+
+void Pull::TellHowItEnded() {
+  if (choice_.protocol == Protocol::kAuto) return;
+  AdaptivePolicy::End end;
+  end.ok = outcome_.ok();
+  end.took = has_turn_ ? context_.loop.Now() - began_ : base::Duration();
+  end.typical = typical_;
+  EndpointCounters& counters = context_.counters;
+  const auto nanoseconds = static_cast<uint64_t>(end.took.nanoseconds());
+  if (end.ok) counters.adaptive_nanoseconds += nanoseconds;
+  if (choice_.explores) counters.adaptive_explored_nanoseconds += nanoseconds;
+  const bool changed =
+      context_.adaptive->Ended(request_.owner.ip, memory_.size() - request_.arrived, choice_, end, context_.loop.Now());
+  if (changed) ++counters.adaptive_links_changed;
 }
 
 void Pull::LimitTo(base::Duration left) {
@@ -99,6 +124,8 @@ void Pull::Start() {
   }
   host_.TakeTurn(by_write());
   has_turn_ = true;
+  began_ = context_.loop.Now();
+  typical_ = request_.arrived == 0 && (!wants_bulk() || host_.connection().bulk().live_rails() != 0);
   if (!by_write() || memory_.empty()) return Ask();
   Enter(State::kOpening);
   WriteTarget& target = write_.target();
@@ -117,7 +144,7 @@ void Pull::Ask() {
   Header header;
   header.kind = MessageKind::kTransfer;
   header.protocol = asked_;
-  if (request_.protocol != Protocol::kAuto) header.flags |= kProtocolGiven;
+  if (request_.protocol != Protocol::kAuto || choice_.protocol != Protocol::kAuto) header.flags |= kProtocolGiven;
   header.deadline_ms = MillisecondsLeft();
   header.transfer = number_;
   header.size = request_.size;
@@ -356,6 +383,7 @@ void Pull::Conclude() {
   } else {
     ++counters.pulls_failed;
   }
+  TellHowItEnded();
   context_.Record(base::TraceKind::kTransferEnd, by << 8 | static_cast<uint32_t>(outcome_.code()), report.size.total());
   context_.pulls.erase(id_);
   const std::unique_ptr<Sink> sink = std::move(sink_);

@@ -23,6 +23,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "lib/base/intrusive_list.h"
+#include "lib/transport/adaptive_policy.h"
 #include "lib/transport/bulk_channel.h"
 #include "lib/transport/connection.h"
 #include "lib/transport/context.h"
@@ -119,7 +120,10 @@ class Pull final : public BulkJob::Owner, private WriteTarget::Owner {
   void OnLimit();
   void Moves() { moved_at_ = context_.loop.Now(); }
   void BulkMoves();
-  Protocol AskedProtocol() const;
+  Protocol AskedProtocol() const { return choice_.protocol != Protocol::kAuto ? choice_.protocol : GivenProtocol(); }
+  Protocol GivenProtocol() const;
+  AdaptivePolicy::Choice ChooseByExperience();
+  void TellHowItEnded();
   uint32_t MillisecondsLeft() const;
   bool by_write() const { return asked_ == Protocol::kWrite && !downgraded_; }
   // Its chunks take turns with those of others on the connection: where those move, it will.
@@ -137,6 +141,7 @@ class Pull final : public BulkJob::Owner, private WriteTarget::Owner {
   std::unique_ptr<Sink> sink_;
   const base::Time started_;
   const absl::Span<uint8_t> memory_;
+  const AdaptivePolicy::Choice choice_;  // kAuto: it was not asked
   const Protocol asked_;
   State state_ = State::kWaiting;
   bool has_turn_ = false;
@@ -151,6 +156,8 @@ class Pull final : public BulkJob::Owner, private WriteTarget::Owner {
   uint64_t written_ = 0;  // by write: what the owner said last
   uint64_t arrived_;      // bytes from the start, as far as the owner has said, or was known before
   base::Time moved_at_;   // when something came last
+  base::Time began_;      // when it waited for nothing of the connection's any more
+  bool typical_ = false;  // since then it takes what such pulls take
   base::Time deadline_time_;
   base::Timer limit_;  // the deadline, or the end of patience
   base::Timer next_;   // the grace of stopping, and that of closing; then the end

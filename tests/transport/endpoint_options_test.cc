@@ -35,5 +35,18 @@ TEST(SuitableAckTimeoutTest, NoReportMakesItLongerThanTheBound) {
   }
 }
 
+TEST(KindOfTest, FollowsFromWhatTheDeviceSaysOfItself) {
+  verbs::Limits limits;
+  limits.drop_stops_transfers = true;
+  EXPECT_EQ(KindOf(/*is_rdma=*/false, limits), DeviceKind::kSoftware);
+  EXPECT_EQ(KindOf(/*is_rdma=*/true, limits), DeviceKind::kHardware);
+  verbs::Limits rxe = limits;
+  rxe.repeats_may_fail = true;
+  EXPECT_EQ(KindOf(/*is_rdma=*/true, rxe), DeviceKind::kKernel);
+  verbs::Limits siw = limits;
+  siw.drop_stops_transfers = false;
+  EXPECT_EQ(KindOf(/*is_rdma=*/true, siw), DeviceKind::kKernel);
+}
+
 }  // namespace
 }  // namespace tokamak::transport

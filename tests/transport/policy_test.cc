@@ -22,6 +22,12 @@ TEST(PolicyTest, TheBuiltInOneIsEagerThenRead) {
   EXPECT_EQ(Policy().Choose(100 << 20), Protocol::kRead);
 }
 
+TEST(PolicyTest, ThereIsOneForEachKindOfDevice) {
+  EXPECT_EQ(Policy::BuiltIn(DeviceKind::kSoftware).ToString(), "eager:64KiB,write");
+  EXPECT_EQ(Policy::BuiltIn(DeviceKind::kKernel).ToString(), Policy().ToString());
+  EXPECT_EQ(Policy::BuiltIn(DeviceKind::kHardware).ToString(), "eager:15KiB,read");
+}
+
 TEST(PolicyTest, TextComesBack) {
   for (const char* text :
        {"eager", "read", "eager:32KiB,read", "eager:1000,read:3MiB,write", "eager:0,write:2GiB,read"}) {

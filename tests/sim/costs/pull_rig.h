@@ -24,8 +24,10 @@ struct PullRigOptions {
   HostCosts costs;
   uint32_t mtu = 4096;
   GeneratorOptions network;
-  bool on_demand = false;   // registration; else the whole arena at the start
-  uint64_t most = 1 << 20;  // bytes of an object
+  bool on_demand = false;                          // registration; else the whole arena at the start
+  uint64_t most = 1 << 20;                         // bytes of an object
+  base::Duration pause = base::Milliseconds(100);  // after each
+  transport::EndpointOptions endpoint;
 };
 
 class PullRig {
@@ -51,8 +53,19 @@ class PullRig {
       puller.endpoint->StartPull(request, std::make_unique<Sink>(*this, absl::MakeSpan(puller.arena(), size)));
     });
     EXPECT_TRUE(scheduler_.RunUntil([this] { return done_; }, scheduler_.Now() + base::Seconds(10)));
-    scheduler_.RunFor(base::Milliseconds(100));  // what comes after the end
+    scheduler_.RunFor(options_.pause);  // what comes after the end
     return done_at_ - start;
+  }
+
+  // What the last one went by.
+  transport::Protocol moved_by() const { return report_.protocol; }
+  const transport::EndpointCounters& counters() const { return hosts_[0]->endpoint->counters(); }
+
+  // Of both hosts, from now on.
+  void SetCopyBandwidth(uint64_t bandwidth) {
+    HostCosts costs = options_.costs;
+    costs.copy_bandwidth = bandwidth;
+    for (const auto& host : hosts_) host->loop.SetCopySpeed(CopySpeedOf(costs));
   }
 
   uint64_t packets_retransmitted() const {
@@ -77,9 +90,10 @@ class PullRig {
    public:
     Sink(PullRig& rig, absl::Span<uint8_t> memory) : rig_(rig), memory_(memory) {}
     absl::Span<uint8_t> memory() const override { return memory_; }
-    void Done(const absl::Status& status, const transport::TransferReport&) override {
+    void Done(const absl::Status& status, const transport::TransferReport& report) override {
       EXPECT_TRUE(status.ok()) << status;
       rig_.done_ = true;
+      rig_.report_ = report;
       rig_.done_at_ = rig_.hosts_[0]->loop.Now();
     }
 
@@ -108,7 +122,7 @@ class PullRig {
       registration = rig.options_.on_demand
                          ? transport::RegisterOnDemand(*device, *domain)
                          : *transport::RegisterArena(*device, *domain, absl::MakeSpan(arena(), rig.options_.most));
-      transport::EndpointOptions endpoint_options;
+      transport::EndpointOptions endpoint_options = rig.options_.endpoint;
       endpoint_options.first_slots = endpoint_options.receive_slots;  // as those of a connection in use
       endpoint = *transport::Endpoint::Open(loop, *device, *domain, *registration, source, base::Random(number),
                                             rig.trace_, endpoint_options);
@@ -137,6 +151,7 @@ class PullRig {
   std::unique_ptr<Host> hosts_[2];
   bool done_ = false;
   base::Time done_at_;
+  transport::TransferReport report_;
 };
 
 }  // namespace tokamak::sim
