@@ -121,7 +121,8 @@ absl::Status Daemon::OpenMachine() {
   machine.store.quota_bytes = options_.quota;
   machine.listen = options_.listen;
   machine.seed = SecretSeed();
-  machine.endpoint.policy = options_.policy;
+  machine.endpoint.policy = TransferPolicy();
+  machine.endpoint.adaptive_policy = options_.policy.adaptive;
   machine.endpoint.bulk_queue_pairs = options_.bulk_queue_pairs;
   machine.endpoint.chunk_size = options_.chunk_size;
   machine.endpoint.chunks_in_flight = options_.chunks_in_flight;
@@ -146,6 +147,17 @@ absl::Status Daemon::OpenMachine() {
     LOG_IF(WARNING, !status.ok()) << "the directory is out of reach, trying again: " << status;
   });
   return absl::OkStatus();
+}
+
+transport::Policy Daemon::TransferPolicy() const {
+  transport::DeviceKind kind = transport::DeviceKind::kHardware;
+  for (const transport::Rail& rail : rails_->all()) {
+    kind = std::min(kind, transport::KindOf(rail.device.is_rdma(), rail.device.limits()));
+  }
+  const transport::Policy policy = options_.policy.table.value_or(transport::Policy::BuiltIn(kind));
+  LOG(INFO) << "policy: " << (options_.policy.adaptive ? "adaptive, begins with " : "") << policy.ToString() << ", "
+            << options_.policy.origin;
+  return policy;
 }
 
 base::Duration Daemon::AckTimeout() const {

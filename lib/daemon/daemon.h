@@ -50,6 +50,7 @@ class Daemon final {
   absl::Status OpenMemory(const std::function<bool()>& stop_asked);
   absl::Status Touch(const os::SharedMemory& memory, const std::function<bool()>& stop_asked);
   absl::Status OpenMachine();
+  transport::Policy TransferPolicy() const;
   base::Duration AckTimeout() const;
   absl::Status ServeClients();
   void AddNumbers(std::vector<client::NumberEntry>& numbers) const;

@@ -104,7 +104,7 @@ absl::Status Check(const Texts& texts, DaemonOptions& options) {
     status.Update(read("--congestion", verbs::soft::CongestionChoice::Parse(texts.congestion), options.congestion));
   }
   if (!texts.policy.empty()) {
-    status.Update(read("--policy", transport::Policy::Parse(texts.policy), options.policy));
+    status.Update(read("--policy", ParsePolicyChoice(texts.policy), options.policy));
   }
   options.connect_by = texts.cm == "tcp" ? ConnectBy::kTcp : ConnectBy::kRdmaCm;
   status.Update(CheckFabric(options.fabric, options.connect_by));
@@ -215,7 +215,11 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
                  "cached (blocks of 16 MiB when they are first used, and kept)")
       ->check(CLI::IsMember({"arena", "on_demand", "cached"}))
       ->capture_default_str();
-  app.add_option("--policy", texts.policy, "protocol by object size, such as eager:32KiB,read; built-in unless given");
+  app.add_option(
+      "--policy", texts.policy,
+      "protocol by object size: a table such as eager:32KiB,read; FILE.json, which tok tune writes; adaptive, "
+      "which learns from the pulls; adaptive:TABLE, which begins with one; unless given, what is built in "
+      "for such a device");
   app.add_option("--pcap", options.pcap,
                  "write the software NIC's packets to this file, for Wireshark; bulk, which has a UDP port "
                  "of its own, to FILE.bulk; those of a second device to FILE.1");

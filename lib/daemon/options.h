@@ -8,9 +8,9 @@
 #include "absl/status/statusor.h"
 #include "lib/base/time.h"
 #include "lib/daemon/device.h"
+#include "lib/daemon/policy_choice.h"
 #include "lib/daemon/store_memory.h"
 #include "lib/os/epoll_loop.h"
-#include "lib/transport/policy.h"
 #include "lib/verbs/soft/congestion.h"
 #include "lib/verbs/types.h"
 
@@ -43,7 +43,7 @@ struct DaemonOptions {
   uint32_t chunks_in_flight = 8;  // of one transfer
   os::Detection detection;
   std::string registration = "arena";
-  transport::Policy policy;
+  PolicyChoice policy;
   ConnectBy connect_by = ConnectBy::kRdmaCm;
   FabricSettings fabric;
   bool require_rdma = false;

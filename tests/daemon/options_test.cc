@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "lib/base/version.h"
+#include "tests/support/short_folder.h"
 
 namespace tokamak::daemon {
 namespace {
@@ -172,6 +175,39 @@ TEST_F(OptionsTest, HugePagesAreAskedForOrForbiddenAndNotBoth) {
   ASSERT_TRUE(parsed.run) << error_;
   EXPECT_EQ(parsed.options.huge_pages, HugePagesChoice::kNever);
   ExpectRefused(Parse({"--huge-pages", "--no-huge-pages"}), {"--huge-pages", "--no-huge-pages"});
+}
+
+TEST_F(OptionsTest, APolicyIsATableOrAFileOrLearned) {
+  const testing_support::ShortFolder folder;
+  const auto write = [&](const char* name, const std::string& text) {
+    std::ofstream(folder.Path(name)) << text;
+    return folder.Path(name);
+  };
+  EXPECT_FALSE(Parse({}).options.policy.table.has_value()) << "what is built in for the device";
+  EXPECT_EQ(Parse({"--policy", "eager:32KiB,write"}).options.policy.table->ToString(), "eager:32KiB,write");
+  const ParsedFlags adaptive = Parse({"--policy", "adaptive"});
+  EXPECT_TRUE(adaptive.options.policy.adaptive);
+  EXPECT_FALSE(adaptive.options.policy.table.has_value());
+  const ParsedFlags begins = Parse({"--policy", "adaptive:eager:1KiB,read"});
+  EXPECT_TRUE(begins.options.policy.adaptive);
+  EXPECT_EQ(begins.options.policy.table->ToString(), "eager:1KiB,read");
+
+  const std::string file = write("p.json", R"({"tokamak_policy": 1, "table": [{"protocol": "write"}],
+      "measured": {"date": "today\n", "puller": {"node": "a", "device": "x"}, "holder": {"node": "b", "device": "y"}}})");
+  const ParsedFlags from_file = Parse({"--policy", file});
+  ASSERT_TRUE(from_file.run) << error_;
+  EXPECT_EQ(from_file.options.policy.table->ToString(), "write");
+  EXPECT_EQ(from_file.options.policy.origin, absl::StrCat(file, ", measured today\\n from a (x) to b (y)"));
+  EXPECT_TRUE(Parse({"--policy", absl::StrCat("adaptive:", file)}).options.policy.adaptive);
+
+  ExpectRefused(Parse({"--policy", folder.Path("none.json")}), {"--policy", "none.json", "No such file"});
+  ExpectRefused(Parse({"--policy", write("bad.json", "{")}), {"--policy", "bad.json", "no JSON"});
+  ExpectRefused(Parse({"--policy", write("fax.json", R"({"tokamak_policy": 1, "table": [{"protocol": "fax"}]})")}),
+                {"--policy", "fax.json", "step 1", "'fax'"});
+  std::filesystem::create_directory(folder.Path("folder.json"));
+  ExpectRefused(Parse({"--policy", folder.Path("folder.json")}), {"--policy", "no regular file"});
+  ExpectRefused(Parse({"--policy", "adaptive:"}), {"--policy", "no protocol"});
+  ExpectRefused(Parse({"--policy", "adaptive:fax"}), {"--policy", "'fax'"});
 }
 
 TEST_F(OptionsTest, DetectionTakesATimeToSpin) {

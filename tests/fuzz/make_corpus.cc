@@ -219,7 +219,10 @@ void AddTexts(Corpus& corpus) {
   const std::vector<std::vector<std::string>> texts = {
       {"10.0.0.1:7000", "[fd00::1]:7000", "10.0.0.1", "fd00::1"},
       {"soft:udp@10.0.0.1", "soft:udp@[fd00::1]:4792"},
-      {"eager:32KiB,read", "eager:32KiB,read:1MiB,write", "read"},
+      {"eager:32KiB,read", "eager:32KiB,read:1MiB,write", "read",
+       R"({"tokamak_policy": 1, "table": [{"up_to": "40KiB", "protocol": "eager"}, {"up_to": 1048576, "protocol": )"
+       R"("read"}, {"protocol": "write"}], "measured": {"date": "2026-01-31T12:00:00Z", "puller": {"node": "b", )"
+       R"("device": "soft:udp@10.0.0.2"}}})"},
       {"512MiB", "1.5GiB", "17", "64k", "2TB"},
       {"250ms", "1.5s", "3min", "20us", "7ns"},
       {"serve", "tokd@10.0.0.1:7000", "redis@localhost:6379", "redis@unix:/run/redis.sock"},

@@ -7,6 +7,7 @@
 #include "glog/logging.h"
 #include "lib/base/units.h"
 #include "lib/daemon/options.h"
+#include "lib/daemon/policy_file.h"
 #include "lib/transport/policy.h"
 #include "lib/verbs/soft/udp/udp_fabric.h"
 #include "lib/verbs/types.h"
@@ -28,7 +29,17 @@ void TryDevice(const std::string& text) {
   if (device.ok()) CHECK(verbs::soft::IsUdpDevice(text)) << text;
 }
 
+void TryPolicyFile(const std::string& text) {
+  const absl::StatusOr<daemon::PolicyFile> file = daemon::ParsePolicyFile(text);
+  if (!file.ok()) return;
+  const absl::StatusOr<daemon::PolicyFile> again = daemon::ParsePolicyFile(daemon::FormatPolicyFile(*file));
+  CHECK(again.ok()) << again.status();
+  CHECK_EQ(again->policy.ToString(), file->policy.ToString());
+  CHECK_EQ(again->measured.has_value(), file->measured.has_value());
+}
+
 void TryPolicy(const std::string& text) {
+  TryPolicyFile(text);
   const absl::StatusOr<transport::Policy> policy = transport::Policy::Parse(text);
   if (!policy.ok()) return;
   const absl::StatusOr<transport::Policy> again = transport::Policy::Parse(policy->ToString());

@@ -1,0 +1,26 @@
+// What tokd --policy may say: a table, a file with one, or that it learns.
+//
+//   eager:32KiB,read      the table itself (lib/transport/policy.h)
+//   FILE.json             a file that tok tune wrote (lib/daemon/policy_file.h)
+//   adaptive              learns from the pulls (lib/transport/adaptive_policy.h)
+//   adaptive:TABLE        the same, and begins with a table: either of the first two
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "lib/transport/policy.h"
+
+namespace tokamak::daemon {
+
+struct PolicyChoice {
+  absl::optional<transport::Policy> table;  // none: what is built in for the devices
+  bool adaptive = false;
+  std::string origin = "built in";  // of the table, for the log
+};
+
+// Reads the file, where it names one. kInvalidArgument says in one line what is wrong.
+absl::StatusOr<PolicyChoice> ParsePolicyChoice(const std::string& text);
+
+}  // namespace tokamak::daemon
