@@ -32,7 +32,8 @@ std::string Rate(double bytes_per_second) {
 
 // Half of the interval, as a part of the median.
 std::string Precision(const CaseResult& result) {
-  return absl::StrFormat("%.1f %%", 50 * (result.interval.high - result.interval.low) / result.p50);
+  if (!result.interval.has_value()) return "unknown";
+  return absl::StrFormat("%.1f %%", 50 * (result.interval->high - result.interval->low) / result.p50);
 }
 
 std::string Quoted(const std::string& text) {
@@ -86,8 +87,8 @@ std::string Report::Csv() const {
                                              Number(result.p10),
                                              Number(result.p50),
                                              Number(result.p90),
-                                             Number(result.interval.low),
-                                             Number(result.interval.high),
+                                             result.interval.has_value() ? Number(result.interval->low) : "",
+                                             result.interval.has_value() ? Number(result.interval->high) : "",
                                              absl::StrCat(result.bytes),
                                              Number(result.bytes_per_second),
                                              Number(result.least_share),
@@ -104,6 +105,8 @@ std::string Report::Json(const Settings& settings) const {
   ordered_json results = ordered_json::array();
   for (const CaseResult& result : results_) {
     const Contender& contender = contenders_[result.what.contender];
+    ordered_json interval;  // null: too few repetitions
+    if (result.interval.has_value()) interval = {result.interval->low, result.interval->high};
     results.push_back({{"pattern", ToString(result.what.pattern)},
                        {"size_bytes", result.what.size},
                        {"protocol", contender.protocol},
@@ -113,7 +116,7 @@ std::string Report::Json(const Settings& settings) const {
                        {"p10_seconds", result.p10},
                        {"p50_seconds", result.p50},
                        {"p90_seconds", result.p90},
-                       {"interval_seconds", {result.interval.low, result.interval.high}},
+                       {"interval_seconds", interval},
                        {"bytes", result.bytes},
                        {"bytes_per_second", result.bytes_per_second},
                        {"least_rank_bytes_per_second", result.least_share},

@@ -21,8 +21,7 @@ CaseResult CaseResult::Of(const Case& what, uint32_t ranks, const std::vector<Re
   result.p10 = Quantile(slowest, 0.1);
   result.p50 = Quantile(slowest, 0.5);
   result.p90 = Quantile(slowest, 0.9);
-  result.interval =
-      slowest.size() < kFewestForInterval ? Interval{slowest.front(), slowest.back()} : MedianInterval(slowest);
+  if (slowest.size() >= kFewestForInterval) result.interval = MedianInterval(slowest);
 
   std::vector<uint64_t> bytes(ranks);
   for (const Edge& edge : EdgesOf(what.pattern, ranks)) {
