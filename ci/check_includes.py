@@ -32,6 +32,9 @@ HARMLESS = ("absl/", "glog/logging.h", "isa-l/", "lib/", "xxhash.h")
 EXCEPTIONS = {
     # A device may hear of its events on a thread of its own, and each watch is on a loop of its own.
     "lib/verbs/device_watches.": {"mutex"},
+    # Engines on several threads say their phases to one log, and share what one device has registered.
+    "lib/base/phase_log.": {"mutex"},
+    "lib/transport/registration_cache.": {"mutex"},
     # Work requests may be posted from any thread, as with hardware: one lock at the software NIC's door.
     "lib/verbs/soft/": {"mutex"},
     # An instruction, not a system call: what the CRC's library leaves undone.

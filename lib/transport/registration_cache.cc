@@ -48,8 +48,8 @@ size_t RegistrationCache::size() const {
 
 bool RegistrationCache::MakeRoom() {
   if (cached_.size() < kMaxRegions) return true;
-  const auto unused = std::find_if(cached_.rbegin(), cached_.rend(),
-                                   [](const Cached& one) { return one.region.use_count() == 1; });
+  const auto unused =
+      std::find_if(cached_.rbegin(), cached_.rend(), [](const Cached& one) { return one.region.use_count() == 1; });
   if (unused == cached_.rend()) return false;
   cached_.erase(std::next(unused).base());
   return true;
