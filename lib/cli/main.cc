@@ -22,6 +22,9 @@
 #include "lib/cli/doctor/command.h"
 #include "lib/cli/interruption.h"
 #include "lib/cli/output.h"
+#include "lib/cli/tune/asked_holder.h"
+#include "lib/cli/tune/client_holder.h"
+#include "lib/cli/tune/command.h"
 #include "lib/cli/undo.h"
 #include "lib/client/client.h"
 #include "nlohmann/json.hpp"
@@ -50,6 +53,7 @@ struct Flags {
   ClusterSettings cluster;
   DemoSettings demo;
   doctor::CommandFlags doctor;
+  tune::CommandFlags tune;
   std::string demo_memory = "1GiB";
   std::string demo_least = "200MiB";
   std::vector<std::string> paths;
@@ -129,6 +133,21 @@ absl::StatusOr<std::string> FindSocket(const Flags& flags) {
   return cluster->nodes[flags.node - 1].socket;
 }
 
+// Of the other node, for tune.
+absl::StatusOr<std::string> FindPeerSocket(const Flags& flags) {
+  if (!flags.tune.peer_socket.empty()) return flags.tune.peer_socket;
+  const auto cluster = LoadCluster(flags.state);
+  if (!cluster.ok() || !flags.socket.empty()) {
+    return absl::InvalidArgumentError("tune: give the other node, by --peer or --peer-socket (see tok tune --help)");
+  }
+  const uint32_t peer = flags.tune.peer_node > 0 ? flags.tune.peer_node : flags.node == 1 ? 2 : 1;
+  if (peer > cluster->nodes.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tune: there is no node ", peer, ", the cluster has ", cluster->nodes.size(), ": two are needed"));
+  }
+  return cluster->nodes[peer - 1].socket;
+}
+
 client::Protocol ParseProtocol(const std::string& name) {
   if (name == "eager") return client::Protocol::kEager;
   if (name == "read") return client::Protocol::kRead;
@@ -145,6 +164,34 @@ absl::Status RunCommand(const Flags& flags, const std::string& command, base::Du
   if (command == "rm" && !flags.prefix.empty()) return RemoveByPrefix(context, flags.prefix);
   if (command == "rm") return Remove(context, flags.names);
   return Nodes(context);
+}
+
+// `client` is of the node that pulls, or, with --serve, is pulled from.
+absl::Status Tune(const Flags& flags, const tune::LinkSettings& settings, const std::string& peer_socket,
+                  client::Client& client, Undo& undo) {
+  if (flags.tune.serve) return tune::RunServe(client, undo, flags.json);
+  if (!flags.tune.peer.empty()) {
+    auto holder = tune::AskedHolder::Call(client, flags.tune.peer, settings.seed, undo);
+    if (!holder.ok()) return holder.status();
+    return tune::RunCommand(flags.tune, settings, client, *holder, undo, flags.json);
+  }
+  client::ClientOptions options;
+  options.name = "tok tune";
+  auto peer = client::Client::Connect(peer_socket, options);
+  if (!peer.ok()) return peer.status();
+  tune::ClientHolder holder(*peer);
+  return tune::RunCommand(flags.tune, settings, client, holder, undo, flags.json);
+}
+
+int TuneWith(const Flags& flags, client::Client& client, Undo& undo) {
+  const auto settings = tune::SettingsOf(flags.tune);
+  if (!settings.ok()) return Fail(flags, settings.status(), 2);
+  const bool by_socket = !flags.tune.serve && flags.tune.peer.empty();
+  const absl::StatusOr<std::string> peer_socket = by_socket ? FindPeerSocket(flags) : std::string();
+  if (!peer_socket.ok()) return Fail(flags, peer_socket.status(), 2);
+  const absl::Status status = Tune(flags, *settings, *peer_socket, client, undo);
+  if (status.ok()) return 0;
+  return absl::IsCancelled(status) ? 1 : Fail(flags, status, 1);
 }
 
 // The commands that need a daemon.
@@ -169,6 +216,7 @@ int Talk(const Flags& flags, const std::string& command) {
   options.name = "tok";
   auto client = client::Client::Connect(*socket, options);
   if (!client.ok()) return Fail(flags, client.status(), 2);
+  if (command == "tune") return TuneWith(flags, *client, undo);
   const absl::Status status = RunCommand(flags, command, *timeout, {*client, undo, flags.json});
   if (status.ok()) return 0;
   return absl::IsCancelled(status) ? 1 : Fail(flags, status, 1);  // what cancelled it says so
@@ -265,6 +313,7 @@ int Run(int argc, char** argv) {
   app.add_subcommand("nodes", "list the nodes of the cluster");
 
   doctor::AddCommand(app, flags.doctor);
+  tune::AddCommand(app, flags.tune);
 
   try {
     app.parse(argc, argv);

@@ -1,0 +1,43 @@
+// AskedHolder has the test objects made by a `tok tune --serve` on another machine, see ask.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "lib/cli/tune/holder.h"
+#include "lib/cli/undo.h"
+#include "lib/client/client.h"
+
+namespace tokamak::cli::tune {
+
+class AskedHolder final : public Holder {
+ public:
+  // Calls `node`, which must be of the cluster; `undo` takes the call back. `client`, of the node
+  // that pulls, must outlive it.
+  static absl::StatusOr<AskedHolder> Call(client::Client& client, const std::string& node, uint64_t session,
+                                          Undo& undo);
+  AskedHolder(AskedHolder&& other) noexcept;
+  AskedHolder& operator=(AskedHolder&&) = delete;
+  // Says to the other that it is over.
+  ~AskedHolder() override;
+
+  absl::Status Make(absl::Span<const TestObject> objects) override;
+  const std::string& node() const override { return node_; }
+  uint64_t capacity() const override { return capacity_; }
+
+ private:
+  AskedHolder(client::Client& client, std::string node, uint64_t capacity, uint64_t session)
+      : client_(&client), node_(std::move(node)), capacity_(capacity), session_(session) {}
+  absl::Status Ask(absl::Span<const TestObject> objects);
+
+  client::Client* client_;  // null: moved from
+  std::string node_;
+  uint64_t capacity_;
+  uint64_t session_;
+  uint64_t asks_ = 0;
+  bool answers_ = false;  // the other one: it made what was asked for last
+};
+
+}  // namespace tokamak::cli::tune

@@ -1,0 +1,41 @@
+// `tok tune`: its flags, what it prints, and the file that it writes.
+#pragma once
+
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lib/cli/tune/holder.h"
+#include "lib/cli/tune/link.h"
+#include "lib/cli/undo.h"
+#include "lib/client/client.h"
+
+namespace tokamak::cli::tune {
+
+struct CommandFlags {
+  std::string peer;
+  std::string peer_socket;
+  bool serve = false;
+  uint32_t peer_node = 0;  // of the cluster that tok up started; 0: not given
+  std::string budget = "10s";
+  std::string largest;
+  std::string output = "policy.json";
+};
+
+void AddCommand(CLI::App& app, CommandFlags& flags);
+
+// The flags' texts, read; kInvalidArgument names the flag.
+absl::StatusOr<LinkSettings> SettingsOf(const CommandFlags& flags);
+
+// Measures, prints and writes. After an error `undo` has taken everything back.
+absl::Status RunCommand(const CommandFlags& flags, const LinkSettings& settings, client::Client& puller, Holder& holder,
+                        Undo& undo, bool json);
+
+// With --serve.
+absl::Status RunServe(client::Client& client, Undo& undo, bool json);
+
+// What is said of the times and the table, for people.
+std::string FormatTimes(const LinkTimes& times);
+
+}  // namespace tokamak::cli::tune

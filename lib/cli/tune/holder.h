@@ -1,0 +1,31 @@
+// Holder is the other end of the link that `tok tune` measures: it makes objects on that node, to
+// be pulled from there.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "lib/base/object_id.h"
+
+namespace tokamak::cli::tune {
+
+struct TestObject {
+  base::ObjectId id;
+  uint64_t size = 0;
+};
+
+class Holder {
+ public:
+  virtual ~Holder() = default;
+
+  // All of them, by the time it returns: the directory knows them too. After an error some may be
+  // there.
+  virtual absl::Status Make(absl::Span<const TestObject> objects) = 0;
+
+  virtual const std::string& node() const = 0;
+  virtual uint64_t capacity() const = 0;
+};
+
+}  // namespace tokamak::cli::tune

@@ -1,0 +1,155 @@
+#include "lib/cli/tune/link.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "lib/base/units.h"
+#include "lib/cli/tune/ask.h"
+
+namespace tokamak::cli::tune {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+static_assert(kMaxSizes * transport::kMeasuredProtocols.size() <= kMaxAsked, "a round can be one ask");
+
+constexpr base::Duration kGetDeadline = base::Seconds(30);
+
+base::Duration Since(Clock::time_point start) {
+  return base::Nanoseconds(std::chrono::nanoseconds(Clock::now() - start).count());
+}
+
+client::Protocol ToClient(transport::Protocol protocol) { return static_cast<client::Protocol>(protocol); }
+
+class LinkMeasurement final {
+ public:
+  LinkMeasurement(client::Client& puller, Holder& holder, const LinkSettings& settings, Undo& undo)
+      : puller_(puller),
+        holder_(holder),
+        settings_(settings),
+        undo_(undo),
+        memory_(std::min(puller.capacity(), holder.capacity()) / kMemoryPart),
+        plan_(settings.least, settings.most, base::Random(settings.seed)) {}
+
+  absl::StatusOr<LinkTimes> Run(const OnRound& on_round) {
+    if (absl::Status status = Connect(); !status.ok()) return status;
+    while (TimeIsLeft() && !(plan_.has_table() && TuningPlan::IsKnown(plan_.Fit()))) {
+      const std::vector<Probe> round = plan_.NextRound();
+      if (round.empty()) break;  // every size has been pulled kMaxSamples times
+      if (absl::Status status = Pull(round, /*count=*/true); !status.ok()) return status;
+      on_round(plan_, Since(start_));
+    }
+    if (!plan_.has_table()) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("in ", base::FormatDuration(settings_.budget), " no size was pulled ", kFullRounds,
+                       " times by each protocol: give a longer --budget, or a smaller --largest"));
+    }
+    return LinkTimes{plan_.Fit(), plan_.times(), plan_.samples(), Since(start_)};
+  }
+
+ private:
+  bool TimeIsLeft() const { return Since(start_) < settings_.budget; }
+
+  // Connections and their queue pairs come with the first pulls, which do not count.
+  absl::Status Connect() {
+    std::vector<Probe> probes;
+    for (int i = 0; i < 2; ++i) {
+      for (const uint64_t size : {settings_.least, settings_.most}) {
+        for (const transport::Protocol protocol : transport::kMeasuredProtocols) probes.push_back({size, protocol});
+      }
+    }
+    return Pull(probes, /*count=*/false);
+  }
+
+  // In their order, as many at a time as a node has memory for.
+  absl::Status Pull(const std::vector<Probe>& probes, bool count) {
+    for (size_t first = 0, end = 0; first < probes.size() && (TimeIsLeft() || !count); first = end) {
+      std::vector<TestObject> objects;
+      uint64_t bytes = 0;
+      for (end = first; end < probes.size() && (end == first || bytes + probes[end].size <= memory_); ++end) {
+        bytes += probes[end].size;
+        objects.push_back({NextId(), probes[end].size});
+      }
+      if (absl::Status status = PullBatch(absl::MakeConstSpan(probes).subspan(first, end - first), objects, count);
+          !status.ok()) {
+        return status;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Whatever comes, the objects are deleted: in the end, or by who interrupts.
+  absl::Status PullBatch(absl::Span<const Probe> probes, const std::vector<TestObject>& objects, bool count) {
+    absl::Status made;
+    absl::Status status = undo_.Do(
+        [&] {
+          made = holder_.Make(objects);
+          return absl::OkStatus();
+        },
+        [this, objects] { return Delete(objects); });
+    if (status.ok()) status = made;
+    for (size_t i = 0; i < probes.size() && status.ok(); ++i) status = PullOne(probes[i], objects[i], count);
+    const absl::Status deleted = undo_.TakeBack();
+    return status.ok() ? deleted : status;
+  }
+
+  absl::Status PullOne(const Probe& probe, const TestObject& object, bool count) {
+    const Clock::time_point start = Clock::now();
+    const auto got = puller_.Get(object.id, kGetDeadline, ToClient(probe.protocol));
+    const base::Duration took = Since(start);
+    if (!got.ok()) {
+      return absl::Status(got.status().code(),
+                          absl::StrCat("a pull of ", base::FormatSize(probe.size), " by ",
+                                       transport::ToString(probe.protocol), ": ", got.status().message()));
+    }
+    if (count) plan_.Note(probe, took.seconds());
+    return absl::OkStatus();
+  }
+
+  absl::Status Delete(const std::vector<TestObject>& objects) {
+    absl::Status first;
+    for (const TestObject& object : objects) {
+      const absl::Status deleted = puller_.Delete(object.id);
+      if (!absl::IsNotFound(deleted)) first.Update(deleted);
+    }
+    return first;
+  }
+
+  base::ObjectId NextId() {
+    return base::ObjectId::FromName(absl::StrCat("tok tune ", settings_.seed, " ", ++last_object_));
+  }
+
+  client::Client& puller_;
+  Holder& holder_;
+  const LinkSettings settings_;
+  Undo& undo_;
+  const uint64_t memory_;  // of a batch
+  const Clock::time_point start_ = Clock::now();
+  TuningPlan plan_;
+  uint64_t last_object_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<LinkTimes> MeasureLink(client::Client& puller, Holder& holder, const LinkSettings& settings, Undo& undo,
+                                      const OnRound& on_round) {
+  if (puller.node() == holder.node()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("both ends are ", puller.node(), ": the other socket must be another node's"));
+  }
+  const uint64_t room = std::min(puller.capacity(), holder.capacity()) / kMemoryPart;
+  LinkSettings known = settings;
+  if (known.most == 0) known.most = std::max(known.least, std::min(kUsualMost, room));
+  if (known.most > room) {
+    return absl::InvalidArgumentError(absl::StrCat("--largest: ", base::FormatSize(known.most),
+                                                   " is more than an eighth of a node's memory, which is ",
+                                                   base::FormatSize(room)));
+  }
+  return LinkMeasurement(puller, holder, known, undo).Run(on_round);
+}
+
+}  // namespace tokamak::cli::tune

@@ -1,0 +1,79 @@
+#include "lib/cli/tune/serve.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "lib/base/units.h"
+#include "lib/cli/tune/ask.h"
+#include "lib/cli/tune/client_holder.h"
+#include "lib/cli/tune/link.h"
+
+namespace tokamak::cli::tune {
+namespace {
+
+// Between two asks the other pulls what it has asked for.
+constexpr base::Duration kAskDeadline = base::Seconds(60);
+
+absl::StatusOr<std::string> GetText(client::Client& client, const base::ObjectId& id, base::Duration timeout) {
+  const auto got = client.Get(id, timeout);
+  if (!got.ok()) return got.status();
+  return std::string(got->data().begin(), got->data().end());
+}
+
+absl::Status Delete(client::Client& client, const std::vector<TestObject>& objects) {
+  absl::Status first;
+  for (const TestObject& object : objects) {
+    const absl::Status deleted = client.Delete(object.id);
+    if (!absl::IsNotFound(deleted)) first.Update(deleted);
+  }
+  return first;
+}
+
+// Makes what is asked for, until that is nothing.
+absl::Status ServeAsks(client::Client& client, uint64_t session, Undo& undo) {
+  ClientHolder holder(client);
+  for (uint64_t number = 1;; ++number) {
+    const auto text = GetText(client, AskId(session, number), kAskDeadline);
+    if (!text.ok()) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("the other tok tune has not asked for anything for ", base::FormatDuration(kAskDeadline)));
+    }
+    const auto objects = DecodeAsk(*text, client.capacity() / kMemoryPart);
+    if (!objects.ok()) return objects.status();
+    // It has deleted those of the ask before.
+    if (absl::Status status = undo.Complete(); !status.ok()) return status;
+    if (objects->empty()) {
+      client.Delete(AskId(session, number)).IgnoreError();  // its id is not used again
+      return absl::OkStatus();
+    }
+    absl::Status made;
+    const absl::Status done = undo.Do(
+        [&] {
+          made = holder.Make(*objects);
+          return absl::OkStatus();
+        },
+        [&client, made_objects = *objects] { return Delete(client, made_objects); });
+    if (!done.ok()) return done;
+    if (!made.ok()) return made;
+  }
+}
+
+}  // namespace
+
+absl::Status Serve(client::Client& client, base::Duration patience, Undo& undo) {
+  const auto call = GetText(client, CallId(client.node()), patience);
+  if (!call.ok()) {
+    return absl::Status(call.status().code(),
+                        absl::StrCat("no tok tune --peer ", client.node(), " has called: ", call.status().message()));
+  }
+  const auto session = DecodeSession(*call);
+  if (!session.ok()) return session.status();
+  const absl::Status served = ServeAsks(client, *session, undo);
+  if (!served.ok()) undo.TakeBack().IgnoreError();
+  return served;
+}
+
+}  // namespace tokamak::cli::tune
