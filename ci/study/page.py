@@ -287,7 +287,7 @@ def repeat(page):
     lines = []
     for part in PARTS:
         for run in records.runs_of(page.read[part]):
-            lines.append(f"{run['command']}  # {part}: {run['name']}, {run['seconds']:.0f} s")
+            lines.append(f"{run['command']}  # {part}: {run['name']}")
     if lines:
         page.say("```\n" + "\n".join(dict.fromkeys(lines)) + "\n```")
 

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import time
 
-from . import loopback
+from . import loopback, words
 from .bench import Failure
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -229,7 +229,7 @@ def loopback_peers(bench, plan):
         return [{"program": "iperf3", "what": "one TCP stream", "unit": "bytes_per_second", "value": loopback.of_iperf3(json.loads(text))}]
 
     def ucx(test, size):
-        what = f"{test} of {size} B" if size < KIB else f"{test} of {size // KIB} KiB"
+        what = f"{test} of {words.size(size)}"
 
         def read(text):
             said = loopback.of_ucx(text)

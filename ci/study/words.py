@@ -1,17 +1,22 @@
 """Sizes, times, rates and tables as a page writes them."""
 
 
+def three_digits(value):
+    """Of a number below 10,000, without an exponent."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def size(count):
     for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if count >= factor:
-            return f"{count / factor:.3g} {unit}"
+            return f"{three_digits(count / factor)} {unit}"
     return f"{count:.0f} B"
 
 
 def time(seconds):
     for unit, factor in (("s", 1), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= factor:
-            return f"{seconds / factor:.3g} {unit}" if seconds < 1000 * factor else f"{seconds / factor:.0f} {unit}"
+            return f"{three_digits(seconds / factor)} {unit}"
     return f"{seconds * 1e9:.0f} ns"
 
 

@@ -237,6 +237,7 @@ class WordsTest(unittest.TestCase):
 
     def test_units(self):
         self.assertEqual([words.size(1), words.size(16 * KIB), words.size(3 << 19)], ["1 B", "16 KiB", "1.5 MiB"])
+        self.assertEqual(words.rate(1020 << 20), "1020 MiB/s")
         self.assertEqual([words.time(2.5e-9), words.time(65.4e-6), words.time(0.1), words.time(1200)], ["2 ns", "65.4 us", "100 ms", "1200 s"])
         self.assertEqual([words.percent(0.031), words.percent(0.75), words.listing(["a", "b", "c"])], ["3.1 %", "75 %", "a, b and c"])
 
