@@ -30,19 +30,21 @@ def times_as_long(one, other, name, other_name):
 
 def hybrid(curves_by_name, name):
     """How far the policy is from the best of what it chooses from, at each size."""
-    behind = []
+    behind, certain = [], 0
     for point in curves_by_name.get(name, []):
-        best = [other.median for protocol in ("eager", *ONE_SIDED)
-                if (other := curves.at(curves_by_name.get(protocol), point.size)) is not None]
-        if best:
-            behind.append((point.median / min(best) - 1, point.size))
+        others = [other for protocol in ("eager", *ONE_SIDED)
+                  if (other := curves.at(curves_by_name.get(protocol), point.size)) is not None]
+        if others:
+            best = min(others, key=lambda other: other.median)
+            behind.append((point.median / best.median - 1, point.size))
+            certain += point.low > best.high
     if not behind:
         return []
     most, size = max(behind)
     if most <= 0:
         return [f"The hybrid ({name}) is as fast as the best of eager, read and write at every size."]
     return [f"The hybrid ({name}) takes at most {words.percent(most)} longer than the best of eager, read and write at the same "
-            f"size ({words.size(size)})."]
+            f"size ({words.size(size)}); at {certain} of {len(behind)} sizes it is slower beyond the intervals of both medians."]
 
 
 def against_peers(pulls):

@@ -131,7 +131,9 @@ class FindingsTest(unittest.TestCase):
     def test_the_hybrid_is_judged_by_the_best_of_the_same_size(self):
         found = {"eager": curve({64: 1.0, 1024: 4.0}), "read": curve({64: 2.0, 1024: 2.0}), "auto": curve({64: 1.0, 1024: 3.0})}
         self.assertIn("at most 50 % longer", findings.hybrid(found, "auto")[0])
-        self.assertIn("(1 KiB)", findings.hybrid(found, "auto")[0])
+        self.assertIn("(1 KiB); at 1 of 2 sizes it is slower beyond", findings.hybrid(found, "auto")[0])
+        found["auto"] = curve({64: 1.0, 1024: 3.0}, certain=0.5)
+        self.assertIn("at 0 of 2 sizes", findings.hybrid(found, "auto")[0])
         found["auto"] = curve({64: 0.9, 1024: 2.0})
         self.assertIn("as fast as the best", findings.hybrid(found, "auto")[0])
         self.assertEqual(findings.hybrid({"auto": found["auto"]}, "auto"), [])
