@@ -13,7 +13,7 @@ from unittest import mock
 from study import page, program, records
 
 # In the form of what is measured; the numbers are made up.
-FILES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "study", "data")
+FILES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "study_files", "data")
 ALL = [name[:-len(".json")] for name in sorted(os.listdir(FILES))]
 
 
