@@ -28,7 +28,7 @@ struct LinkSettings {
   base::Duration budget = base::Seconds(10);
   uint64_t least = 1024;  // sizes
   uint64_t most = 0;      // 0: kUsualMost, or less where a node's memory asks for it
-  uint64_t seed = 1;  // of the order, and of the objects' ids
+  uint64_t seed = 1;      // of the order, and of the objects' ids
 };
 
 struct LinkTimes {
