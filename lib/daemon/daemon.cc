@@ -143,6 +143,8 @@ absl::Status Daemon::OpenMachine() {
                               machine);
   if (!assembled.ok()) return assembled.status();
   machine_ = *std::move(assembled);
+  LOG(INFO) << "policy: " << (options_.policy.adaptive ? "adaptive, begins with " : "")
+            << machine.endpoint.policy.ToString() << ", " << options_.policy.origin;
   machine_->Start([](const absl::Status& status) {
     LOG_IF(WARNING, !status.ok()) << "the directory is out of reach, trying again: " << status;
   });
@@ -154,10 +156,7 @@ transport::Policy Daemon::TransferPolicy() const {
   for (const transport::Rail& rail : rails_->all()) {
     kind = std::min(kind, transport::KindOf(rail.device.is_rdma(), rail.device.limits()));
   }
-  const transport::Policy policy = options_.policy.table.value_or(transport::Policy::BuiltIn(kind));
-  LOG(INFO) << "policy: " << (options_.policy.adaptive ? "adaptive, begins with " : "") << policy.ToString() << ", "
-            << options_.policy.origin;
-  return policy;
+  return options_.policy.table.value_or(transport::Policy::BuiltIn(kind));
 }
 
 base::Duration Daemon::AckTimeout() const {
