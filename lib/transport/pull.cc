@@ -98,8 +98,10 @@ void Pull::Enter(State state) {
   state_ = state;
   switch (state) {
     case State::kOpening:
-    case State::kClosing:
       return Record(base::Phase::kRegister);
+    case State::kClosing:
+      if (key_is_out()) Record(base::Phase::kRegister);
+      return;
     case State::kAsked:
       return Record(base::Phase::kRequest);
     case State::kMoving:
