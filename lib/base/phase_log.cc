@@ -6,6 +6,12 @@
 
 namespace tokamak::base {
 
+PhaseLog::PhaseLog(size_t most, Clock clock) : most_(most), clock_(std::move(clock)) {
+  constexpr size_t kUsuallyOpen = 1024;  // activities
+  entries_.reserve(most);
+  open_.reserve(kUsuallyOpen);
+}
+
 void PhaseLog::Record(const TraceEvent& event) {
   if (event.kind != TraceKind::kPhase) return;
   const auto next = static_cast<Phase>(event.number);

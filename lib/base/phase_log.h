@@ -16,10 +16,11 @@
 #include <functional>
 #include <mutex>
 #include <ostream>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "lib/base/time.h"
 #include "lib/base/trace.h"
 
@@ -44,7 +45,8 @@ class PhaseLog final : public Trace {
 
   static constexpr size_t kMaxOpen = 65536;
 
-  explicit PhaseLog(size_t most, Clock clock = nullptr) : most_(most), clock_(std::move(clock)) {}
+  // Its memory is taken now, so that recording takes none.
+  explicit PhaseLog(size_t most, Clock clock = nullptr);
 
   void Record(const TraceEvent& event) override;
 
@@ -62,20 +64,12 @@ class PhaseLog final : public Trace {
     Time began;  // the phase
     std::array<Duration, kPhases> spent{};
   };
-  // Of a node.
-  struct Key {
-    uint32_t node;
-    uint64_t activity;
-    bool operator==(const Key& other) const { return node == other.node && activity == other.activity; }
-  };
-  struct HashOfKey {
-    size_t operator()(const Key& key) const { return std::hash<uint64_t>()(key.activity * 1000003 + key.node); }
-  };
+  using Key = std::pair<uint32_t, uint64_t>;  // node, activity
 
   const size_t most_;
   const Clock clock_;
   mutable std::mutex mutex_;
-  std::unordered_map<Key, Open, HashOfKey> open_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<Key, Open> open_ ABSL_GUARDED_BY(mutex_);
   std::vector<Entry> entries_ ABSL_GUARDED_BY(mutex_);
   Totals totals_ ABSL_GUARDED_BY(mutex_);
   uint64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -180,8 +180,8 @@ void Membership::Mark(absl::Span<const store::Event> events) {
     urgent |= event.kind != store::Event::Kind::kSealed || unregistered_.Contains(version);
     made_here |= event.origin == store::Origin::kCreatedHere;
   }
+  if (urgent) return Flush();
   const base::Time now = loop_.Now();
-  if (urgent) return FlushAt(now);
   FlushAt(made_here ? std::max(now, announced_at_ + options_.gather_announcements) : now + options_.gather_copies);
 }
 
