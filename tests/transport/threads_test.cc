@@ -101,9 +101,12 @@ class Engine {
     EndpointOptions options;
     options.bulk_queue_pairs = 2;
     options.chunk_size = 64 * 1024;
-    // Nothing is lost here, but all wait for each other: on an emulated processor for longer
-    // than the default.
-    if (!testing_support::OnSoftwareNic()) options.reliability.ack_timeout = Seconds(2);
+    // Nothing is lost here, but all wait for each other, and all connect at once: on an emulated
+    // processor for longer than the defaults.
+    if (!testing_support::OnSoftwareNic()) {
+      options.reliability.ack_timeout = Seconds(2);
+      options.connect_deadline = Seconds(30);
+    }
     auto opened = Endpoint::Open(thread_.loop(), device_, domain_, *registration_, source_,
                                  base::Random(service_.port + 1000 * ++lives_), trace_, options);
     ASSERT_TRUE(opened.ok()) << opened.status();
