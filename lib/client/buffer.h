@@ -74,14 +74,14 @@ class MutableBuffer final {
 
   // Makes the object visible, for good; this becomes empty, and its memory must not be written any
   // more, whatever comes back:
-  //   kDeadlineExceeded, "takes no requests": the seal was not sent. The daemon is told to abort the
-  //     object instead, before anything that this client asks later.
+  //   kDeadlineExceeded, "takes no requests": the seal was not sent. The daemon is told to abort
+  //     the object instead, before anything that this client asks later.
   //   kDeadlineExceeded, "did not answer": the seal was sent. The daemon seals the object when it
   //     comes to it.
   //   kUnavailable, with Client::status() not OK: sealed, if the daemon read the seal before the
   //     connection ended; else aborted.
-  //   What the daemon says, such as kAlreadyExists or kUnavailable of a confirmed put: the object is
-  //     dropped.
+  //   What the daemon says, such as kAlreadyExists or kUnavailable of a confirmed put: the object
+  //     is dropped.
   // One that is not claimed is put by this: it says what Put says, may wait for room as long, and
   // has left nothing if it was not sent.
   absl::Status Seal();

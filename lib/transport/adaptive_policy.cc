@@ -34,7 +34,8 @@ constexpr double kSurprise = 1.25;
 constexpr int kSurpriseWeight = 3;
 constexpr int kChangedAt = 8 * kSurpriseWeight;
 
-// A protocol that takes so many times as long as the best is explored in this part of its turns.
+// A protocol that takes kMuchSlower times as long as the best, or longer, is explored in this part
+// of its turns.
 constexpr double kMuchSlower = 1.5;
 constexpr double kTurnsOfMuchSlower = 0.1;
 

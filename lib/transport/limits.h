@@ -14,7 +14,8 @@ constexpr uint32_t kMaxTransfers = 1024;
 // Of what an endpoint serves one peer may have this part.
 constexpr uint32_t kPeerPart = 4;
 
-// Bytes of one READ or WRITE request, and requests of one transfer at a time, as they may be chosen.
+// Bytes of one READ or WRITE request, and requests of one transfer at a time, as they may be
+// chosen.
 constexpr uint32_t kMinChunkSize = 4096;
 constexpr uint32_t kMaxChunkSize = 1u << 30;
 constexpr uint32_t kMaxChunksInFlight = 1024;

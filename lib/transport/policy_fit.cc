@@ -21,7 +21,7 @@ constexpr double kChangeByNoise = 10;
 // the number of samples, where they are distributed normally.
 constexpr double kErrorOfDeviation = 1.86;
 
-// A protocol that was not measured at a size is so many times slower.
+// A protocol that was not measured at a size counts as slower by this factor.
 constexpr double kNotMeasured = 1e6;
 
 constexpr int kDraws = 200;

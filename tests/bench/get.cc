@@ -13,7 +13,8 @@
 //
 //   get x64        one program that has 64 gets of one object each under way
 //   multi-get x64  one get of 64 objects
-//   create+seal    a buffer that is filled and then put in one message; claim+seal takes the id before
+//   create+seal    a buffer that is filled and then put in one message; claim+seal takes the id
+//                  before
 //   4 get x16      four clients, each on a thread of its own, that have 16 gets under way each
 //
 // Their times are each object's; "cpu" is what both nodes and this program spend on it.

@@ -1,4 +1,5 @@
-// OwnNode is a node in the benchmark's own process, by the daemon's wiring, on the benchmark's loop.
+// OwnNode is a node in the benchmark's own process, by the daemon's wiring, on the benchmark's
+// loop.
 //
 // Thread rule: the loop's thread.
 #pragma once

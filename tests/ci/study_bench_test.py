@@ -16,7 +16,7 @@ class BenchTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        self.bench = bench.Bench(root=os.path.join(folder.name, "tree"), programs=os.path.join(folder.name, "bin"), work=folder.name + "/work",
+        self.bench = bench.Bench(root=os.path.join(folder.name, "tree"), programs=os.path.join(folder.name, "bin"), work=folder.name + "/spare",
                                  data=folder.name, mode="quick")
         self.bench.begin("pulls", "1/1")
         self.folder = folder.name
@@ -37,7 +37,7 @@ class BenchTest(unittest.TestCase):
         self.assertIn("print", run["command"])
 
     def test_no_place_of_the_machine_gets_into_a_record(self):
-        done, _ = self.run_python(f"print('[\"{self.folder}/bin/x {self.folder}/work/y\"]')")
+        done, _ = self.run_python(f"print('[\"{self.folder}/bin/x {self.folder}/spare/y\"]')")
         self.assertTrue(done)
         self.assertEqual(self.bench.runs[0]["results"], ["bazel-bin/x /tmp/study/y"])
         self.assertNotIn(self.folder, json.dumps(self.bench.runs))

@@ -1,4 +1,5 @@
-// What tokd writes with --trace: each phase of each pull, one after the other, as Perfetto reads it.
+// What tokd writes with --trace: each phase of each pull, one after the other, as Perfetto reads
+// it.
 #include <gtest/gtest.h>
 
 #include <fstream>

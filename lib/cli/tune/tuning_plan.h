@@ -30,8 +30,8 @@ constexpr size_t kFullRounds = 5;
 constexpr double kKnownFactor = 1.25;
 constexpr double kKnownLoss = 0.02;
 
-// A table is known when its crossovers are, and medians are off by this part at most: else there may
-// be more of them.
+// A table is known when its crossovers are, and medians are off by this part at most: else there
+// may be more of them.
 constexpr double kKnownError = 0.03;
 
 struct Probe {

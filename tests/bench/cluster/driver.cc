@@ -86,19 +86,23 @@ void Driver::CreateNext() {
     if (awaited_ == 0) ExpectNext();
     return;
   }
+  Reserve(outgoing_[next_].id(), &Driver::FillSlice, &Driver::CreateNext);
+}
+
+void Driver::Reserve(const base::ObjectId& id, void (Driver::*fill)(), void (Driver::*next)()) {
   store::CreateRequest request;
-  request.id = outgoing_[next_].id();
+  request.id = id;
   request.data_size = now().size;
   request.who = who_;
   call_ = node_.store().CreateLater(request, loop_.Now() + kRoomDeadline,
-                                    [this](const absl::StatusOr<store::Location>& place) {
+                                    [=](const absl::StatusOr<store::Location>& place) {
                                       if (!place.ok()) {
                                         Fail(place.status());
-                                        return CreateNext();
+                                        return (this->*next)();
                                       }
                                       filling_ = node_.store().Memory(*place);
                                       slice_at_ = 0;
-                                      FillSlice();
+                                      (this->*fill)();
                                     });
 }
 
@@ -150,20 +154,7 @@ void Driver::ExpectSlice() {
 
 void Driver::SoilNext() {
   if (!trouble_.ok() || next_ == incoming_.size()) return SayReady();
-  store::CreateRequest request;
-  request.id = SoilId();
-  request.data_size = now().size;
-  request.who = who_;
-  call_ = node_.store().CreateLater(request, loop_.Now() + kRoomDeadline,
-                                    [this](const absl::StatusOr<store::Location>& place) {
-                                      if (!place.ok()) {
-                                        Fail(place.status());
-                                        return SoilNext();
-                                      }
-                                      filling_ = node_.store().Memory(*place);
-                                      slice_at_ = 0;
-                                      SoilSlice();
-                                    });
+  Reserve(SoilId(), &Driver::SoilSlice, &Driver::SoilNext);
 }
 
 void Driver::SoilSlice() {

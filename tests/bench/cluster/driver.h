@@ -89,6 +89,9 @@ class Driver final {
 
   void NextCase();
   void Prepare();
+  // Makes room for an object of this case, which `fill` then fills; where there is none the run has
+  // failed, and goes on with `next`.
+  void Reserve(const base::ObjectId& id, void (Driver::*fill)(), void (Driver::*next)());
   void CreateNext();
   void FillSlice();
   void Seal();

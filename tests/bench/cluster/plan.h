@@ -1,4 +1,5 @@
-// Plan says what a run measures: who gets how much from whom, by which means, and when it is enough.
+// Plan says what a run measures: who gets how much from whom, by which means, and when it is
+// enough.
 //
 // It follows from the settings and the number of ranks alone, so that every rank has the same one.
 #pragma once

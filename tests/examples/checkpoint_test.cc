@@ -1,20 +1,12 @@
-// The applications of docs/applications.md between real daemons, with everything killed that can
-// be.
-//
-// A process is killed, or stopped so that something else can be killed, at a moment that it names
-// itself (examples/moments.h): no time is guessed.
+// The checkpoint of docs/applications.md: what is killed is resumed to the same bytes, what is torn
+// is never taken, and nothing is left in the stores.
 #include <gtest/gtest.h>
-#include <signal.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -22,125 +14,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "examples/checkpoint/folder.h"
 #include "examples/checkpoint/manifest.h"
 #include "examples/checkpoint/model.h"
-#include "examples/kv_cache/cache_model.h"
-#include "examples/kv_cache/decode.h"
-#include "examples/kv_cache/prefill.h"
-#include "tests/daemon/tokd_process.h"
+#include "tests/examples/applications_fixture.h"
 
 namespace tokamak::example {
 namespace {
 
 namespace fs = std::filesystem;
-using daemon::Eventually;
-using daemon::kPatience;
-using daemon::TokdProcess;
-using Strings = std::vector<std::string>;
-
-// A program of ours: what it says goes to a file.
-class App final {
- public:
-  App(std::string output, const Strings& argv) : output_(std::move(output)) {
-    os::ChildOptions options;
-    options.argv = argv;
-    options.output = output_;
-    options.die_with_parent = true;
-    auto started = os::ChildProcess::Start(options);
-    EXPECT_TRUE(started.ok()) << started.status();
-    if (started.ok()) process_ = *std::move(started);
-  }
-
-  std::string text() const {
-    std::ifstream file(output_);
-    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  }
-  // Without the moments.
-  Strings lines() const {
-    Strings lines = absl::StrSplit(text(), '\n', absl::SkipEmpty());
-    lines.erase(std::remove_if(lines.begin(), lines.end(), [](const auto& l) { return absl::StartsWith(l, "at "); }),
-                lines.end());
-    return lines;
-  }
-
-  void AwaitMoment(const std::string& moment) {
-    EXPECT_TRUE(Eventually([&] { return absl::StrContains(text(), absl::StrCat("at ", moment, "\n")); }))
-        << moment << " was not reached: " << text();
-  }
-  void Continue() { EXPECT_TRUE(process_->Signal(SIGCONT).ok()); }
-
-  void ExpectCode(int code) {
-    const auto ended = process_->Wait(kPatience);
-    ASSERT_TRUE(ended.ok()) << "still running: " << text();
-    EXPECT_TRUE(ended->signal == 0 && ended->code == code) << ended->ToString() << ": " << text();
-  }
-  void ExpectKilled() {
-    const auto ended = process_->Wait(kPatience);
-    ASSERT_TRUE(ended.ok()) << "still running: " << text();
-    EXPECT_EQ(ended->signal, SIGKILL) << text();
-  }
-  // One line that has all parts.
-  void ExpectFailure(int code, const Strings& parts) {
-    ExpectCode(code);
-    ASSERT_EQ(lines().size(), 1u) << text();
-    for (const std::string& part : parts) EXPECT_TRUE(absl::StrContains(lines()[0], part)) << text();
-  }
-
- private:
-  const std::string output_;
-  std::unique_ptr<os::ChildProcess> process_;
-};
-
-class ApplicationsTest : public testing::Test {
- protected:
-  void TearDown() override {
-    for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
-      if (*node == nullptr) continue;
-      const daemon::Ended ended = (*node)->Terminate();
-      EXPECT_EQ(ended.status.code, 0) << ended.status.ToString() << "\n" << ended.text;
-      if (HasFailure()) std::cout << ended.text;
-    }
-  }
-
-  // The first has the directory.
-  void StartNodes(int count) {
-    for (int index = 1; index <= count; ++index) Start(index);
-  }
-  void Start(int index) {
-    Strings flags = {"--memory", "32MiB", "--lease", "1s", "--grace", "4s", "--drain", "1s"};
-    if (index != 1) {
-      for (const std::string& flag : daemon::DirectoryOfNode1()) flags.push_back(flag);
-    }
-    nodes_[index] = std::make_unique<TokdProcess>(folder_, index, flags);
-    nodes_[index]->AwaitReady();
-  }
-
-  std::unique_ptr<App> Run(Strings argv) {
-    return std::make_unique<App>(folder_.Path(absl::StrCat("output", ++apps_)), std::move(argv));
-  }
-
-  void ExpectStoresAreEmpty() {
-    for (const auto& node : nodes_) {
-      if (node == nullptr) continue;
-      client::Client client = node->Connect();
-      size_t left = 0;
-      EXPECT_TRUE(Eventually([&] {
-        const auto objects = client.List();
-        left = objects.ok() ? objects->size() : SIZE_MAX;
-        return left == 0;
-      })) << left
-          << " objects are left at " << node->socket();
-    }
-  }
-
-  const daemon::ShortFolder folder_;
-  std::vector<std::unique_ptr<TokdProcess>> nodes_ = std::vector<std::unique_ptr<TokdProcess>>(4);  // from 1
-  int apps_ = 0;
-};
-
-// ---- checkpoint
 
 class CheckpointTest : public ApplicationsTest {
  protected:
@@ -499,195 +381,6 @@ TEST(ManifestTest, ComesBackAsItWasAndTakesNothingForGranted) {
     changed.replace(at, std::string(from).size(), to);
     EXPECT_TRUE(absl::IsInvalidArgument(Manifest::Parse(changed, "it").status())) << changed;
   }
-}
-
-// ---- kv_cache
-
-class KvCacheTest : public ApplicationsTest {
- protected:
-  static CacheShape Shape() {
-    CacheShape shape;
-    shape.layers = 6;
-    shape.tokens = 128;
-    shape.width = 128;
-    shape.work = 1;
-    return shape;
-  }
-
-  // Of a decoder that has computed the cache itself.
-  static std::vector<uint64_t> Tokens(const CacheShape& shape, uint64_t seed, size_t count) {
-    std::vector<std::vector<float>> blocks(shape.layers, std::vector<float>(shape.block_floats()));
-    PrefillModel prefill(shape, seed);
-    for (auto& block : blocks) prefill.ComputeLayer(absl::MakeSpan(block));
-    DecodeModel decode(shape, seed);
-    std::vector<uint64_t> tokens;
-    while (tokens.size() < count) {
-      for (const auto& block : blocks) decode.Attend(block);
-      tokens.push_back(decode.EndToken());
-    }
-    return tokens;
-  }
-
-  std::unique_ptr<App> RunPrefill(const Strings& more = {}) {
-    Strings argv = {"examples/kv_cache/kv_cache", "prefill", "--socket", nodes_[1]->socket(), "--moments"};
-    argv.insert(argv.end(), more.begin(), more.end());
-    return Run(argv);
-  }
-  std::unique_ptr<App> RunDecode(const Strings& more = {}) {
-    Strings argv = {"examples/kv_cache/kv_cache",
-                    "decode",
-                    "--socket",
-                    nodes_[2]->socket(),
-                    "--moments",
-                    "--layers",
-                    "6",
-                    "--tokens",
-                    "128",
-                    "--width",
-                    "128",
-                    "--work",
-                    "1"};
-    argv.insert(argv.end(), more.begin(), more.end());
-    return Run(argv);
-  }
-};
-
-TEST_F(KvCacheTest, TheDecoderSaysWhatOneWouldThatComputedTheCacheItself) {
-  StartNodes(2);
-  const auto prefill = RunPrefill();
-  const auto decode = RunDecode({"--rounds", "3", "--decode", "3", "--check"});
-  decode->ExpectCode(0);
-  prefill->ExpectCode(0);
-  EXPECT_TRUE(absl::StrContains(prefill->text(), "6 requests served, 0 given up")) << prefill->text();
-  for (uint64_t round = 0; round < 3; ++round) {
-    std::string tokens = "tokens";
-    for (const uint64_t token : Tokens(Shape(), round, 3)) absl::StrAppend(&tokens, absl::StrFormat(" %016x", token));
-    const Strings lines = decode->lines();
-    EXPECT_EQ(std::count_if(lines.begin(), lines.end(), [&](const auto& l) { return absl::EndsWith(l, tokens); }), 2)
-        << tokens << "\n"
-        << decode->text();
-  }
-  EXPECT_TRUE(absl::StrContains(decode->text(), "overlap: ")) << decode->text();
-  ExpectStoresAreEmpty();
-}
-
-// What happened in both, in its order; one may wait for the other.
-class Happened final {
- public:
-  void Note(const std::string& moment) {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      moments_.push_back(moment);
-    }
-    changed_.notify_all();
-  }
-  bool Await(const std::string& moment) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::nanoseconds(kPatience.nanoseconds()),
-                             [&] { return Place(moment) < moments_.size(); });
-  }
-  bool Before(const std::string& one, const std::string& other) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return Place(one) < Place(other) && Place(other) < moments_.size();
-  }
-
- private:
-  size_t Place(const std::string& moment) const {
-    return static_cast<size_t>(std::find(moments_.begin(), moments_.end(), moment) - moments_.begin());
-  }
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  Strings moments_;
-};
-
-// Request 0 by layers: the prefill does not compute the last layer before the first was used.
-// Request 1 the other way: there is nothing to use before all are put.
-TEST_F(KvCacheTest, DecodingBeginsWhileLayersAreStillComputed) {
-  StartNodes(2);
-  client::Client here = nodes_[1]->Connect();
-  client::Client there = nodes_[2]->Connect();
-  Happened happened;
-  bool overlapped = false;
-  absl::Status served;
-  std::thread prefill([&] {
-    PrefillOptions options;
-    options.name = "overlap";
-    options.idle = kPatience;
-    options.deadline = kPatience;
-    options.on_moment = [&](const std::string& moment) {
-      if (moment == "layer 0 5") overlapped = happened.Await("used 0 0");
-      happened.Note(moment);
-    };
-    served = Prefill(here, options).Serve();
-  });
-  for (const bool by_layers : {true, false}) {
-    DecodeOptions options;
-    options.name = "overlap";
-    options.number = by_layers ? 0 : 1;
-    options.prompt.shape = Shape();
-    options.prompt.seed = 7;
-    options.prompt.by_layers = by_layers;
-    options.prompt.last = !by_layers;
-    options.tokens = 2;
-    options.deadline = kPatience + kPatience;
-    options.on_moment = [&](const std::string& moment) { happened.Note(moment); };
-    const auto report = Decode(there, options);
-    EXPECT_TRUE(report.ok()) << report.status();
-    if (!report.ok()) continue;
-    EXPECT_EQ(report->tokens, Tokens(Shape(), 7, 2));
-    EXPECT_LE(report->used.front(), report->first_token);
-  }
-  prefill.join();
-  EXPECT_TRUE(served.ok()) << served;
-  EXPECT_TRUE(overlapped);
-  EXPECT_TRUE(happened.Before("used 0 0", "put 0 5"));
-  EXPECT_TRUE(happened.Before("layer 1 5", "put 1 0"));
-  EXPECT_TRUE(happened.Before("put 1 0", "used 1 0"));
-  ExpectStoresAreEmpty();
-}
-
-TEST_F(KvCacheTest, APrefillThatIsKilledEndsTheDecoderWithOneLine) {
-  StartNodes(2);
-  const auto decode = RunDecode({"--deadline", "3s"});
-  RunPrefill({"--kill-at", "layer 0 3"})->ExpectKilled();
-  decode->ExpectFailure(1, {"layer ", "of 6", "did not come within 3", "kv_cache prefill --name chat"});
-  EXPECT_TRUE(absl::StrContains(decode->text(), "at used 0 2\n")) << decode->text();
-  EXPECT_FALSE(absl::StrContains(decode->text(), "at used 0 3\n")) << decode->text();
-  ExpectStoresAreEmpty();
-}
-
-TEST_F(KvCacheTest, ADecoderThatIsKilledOrGivesUpLeavesNothingEither) {
-  StartNodes(2);
-  const auto prefill = RunPrefill({"--deadline", "1s"});
-  RunDecode({"--kill-at", "used 0 2"})->ExpectKilled();
-  prefill->ExpectFailure(1, {"chat/0/prompt", "not done within 1"});
-  ExpectStoresAreEmpty();
-
-  // The prefill stands still until the decoder has given up.
-  const auto slow = RunPrefill({"--stop-at", "layer 0 3", "--name", "slow"});
-  const auto impatient = RunDecode({"--deadline", "2s", "--name", "slow", "--no-compare"});
-  slow->AwaitMoment("layer 0 3");
-  impatient->ExpectFailure(1, {"did not come within 2"});
-  slow->Continue();
-  slow->ExpectCode(0);
-  EXPECT_TRUE(absl::StrContains(slow->text(), "0 requests served, 1 given up")) << slow->text();
-  ExpectStoresAreEmpty();
-}
-
-TEST_F(KvCacheTest, APromptThatIsNoneIsRefused) {
-  StartNodes(2);
-  client::Client client = nodes_[2]->Connect();
-  const Strings texts = {"hello", "{}", R"({"layers":4000000000,"tokens":1,"width":4,"work":1,"seed":1})",
-                         Prompt{{6, 1u << 31, 1u << 31, 1}, 1, true, true}.ToJson(), std::string(5000, ' ')};
-  for (size_t i = 0; i < texts.size(); ++i) {
-    const std::string name = absl::StrCat("bad", i);
-    const ObjectName prompt = RequestNames(name, 0).Prompt();
-    ASSERT_TRUE(client.Put(prompt.id(), std::vector<uint8_t>(texts[i].begin(), texts[i].end())).ok());
-    RunPrefill({"--name", name})->ExpectFailure(1, {name, "is no prompt: "});
-    RunDecode({"--name", name})->ExpectFailure(1, {"choose another --name"});
-    EXPECT_TRUE(client.Delete(prompt.id()).ok());
-  }
-  ExpectStoresAreEmpty();
 }
 
 }  // namespace
