@@ -4,7 +4,8 @@
 //   bazel run -c opt //tests/bench:pull -- --json
 //
 // This process is one node, a tokd beside it the other (node_pair.h). Contenders take turns within
-// each size, so that a machine that slows down slows all of them down.
+// each size, so that a machine that slows down slows all of them down, in an order that is drawn
+// anew for each round: what one leaves in caches must not always favour the same other.
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,10 +24,12 @@
 #include "absl/strings/str_format.h"
 #include "glog/logging.h"
 #include "lib/base/phase_log.h"
+#include "lib/base/random.h"
 #include "lib/base/units.h"
 #include "lib/client/client.h"
 #include "nlohmann/json.hpp"
 #include "tests/bench/baselines.h"
+#include "tests/bench/cluster/statistics.h"
 #include "tests/bench/node_pair.h"
 #include "tests/bench/processor_time.h"
 #include "tests/bench/register_memory.h"
@@ -59,6 +63,7 @@ struct Settings {
   std::string detection = "event";
   std::string holder_detection;  // the same, unless given
   std::string registration = "arena";
+  std::string policy;  // as tokd --policy; empty: the built-in one
   bool json = false;
   std::string trace;  // a file; empty: none
 };
@@ -123,12 +128,21 @@ struct ProcessorTime {
   double there = 0;
 };
 
+// The hybrid beside the protocol that is the fastest of those that were measured, by its median:
+// how many times as long, round by round, in which both came one after the other.
+struct AgainstBest {
+  std::string best;
+  double ratio = 0;   // the median
+  Interval interval;  // of 95 %
+};
+
 struct Row {
   uint64_t size;
   std::string name;
   Summary seconds;
-  base::PhaseLog::Totals phases;           // of pulls, with --trace
-  std::optional<ProcessorTime> processor;  // of pulls: for each object, until its copy is given up
+  base::PhaseLog::Totals phases;            // of pulls, with --trace
+  std::optional<ProcessorTime> processor;   // of pulls: for each object, until its copy is given up
+  std::optional<AgainstBest> against_best;  // of the hybrid
 };
 
 double Mean(const Row& row, size_t phase) {  // in seconds
@@ -150,6 +164,12 @@ void Print(const std::vector<Row>& rows, bool as_json) {
       all.back()["processor_seconds_here"] = row.processor->here;
       all.back()["processor_seconds_there"] = row.processor->there;
     }
+    if (row.against_best.has_value()) {
+      const AgainstBest& against = *row.against_best;
+      all.back()["against_best"] = {{"best", against.best},
+                                    {"ratio", against.ratio},
+                                    {"interval", {against.interval.low, against.interval.high}}};
+    }
     if (row.phases.activities == 0) continue;
     json& phases = all.back()["mean_seconds_by_phase"];
     for (size_t i = 0; i < base::kPhases; ++i) phases[base::ToString(static_cast<base::Phase>(i))] = Mean(row, i);
@@ -165,6 +185,10 @@ void PrintRow(const Row& row) {
       "%-10s %-12s p50 %-10s p10 %-10s p90 %-10s %s/s\n", base::FormatSize(row.size), row.name,
       time(row.seconds.median), time(row.seconds.p10), time(row.seconds.p90),
       base::FormatSize(static_cast<uint64_t>(static_cast<double>(row.size) / row.seconds.median)));
+  if (!row.against_best.has_value()) return;
+  const AgainstBest& against = *row.against_best;
+  std::cerr << absl::StrFormat("%-10s %-12s %.3f times as long as %s (95 %% sure of %.3f to %.3f)\n", "", "",
+                               against.ratio, against.best, against.interval.low, against.interval.high);
 }
 
 // Where the time goes: means, in microseconds.
@@ -227,6 +251,29 @@ absl::StatusOr<std::unique_ptr<Contender>> Make(const std::string& name, const S
   return MakeMemcpy();
 }
 
+// `seconds` of each of kContenders that was measured; none without the hybrid, a protocol of its
+// own, or rounds enough.
+std::optional<AgainstBest> CompareHybrid(const std::map<std::string, std::vector<double>>& seconds) {
+  const auto hybrid = seconds.find("auto");
+  std::optional<AgainstBest> against;
+  double least = 0;
+  for (const auto& [name, values] : seconds) {
+    if (name == "auto" || kProtocols.count(name) == 0 || values.size() < kFewestForInterval) continue;
+    const double median = Summarise(values).median;
+    if (against.has_value() && median >= least) continue;
+    least = median;
+    against.emplace().best = name;
+  }
+  if (hybrid == seconds.end() || !against.has_value()) return std::nullopt;
+  const std::vector<double>& best = seconds.at(against->best);
+  std::vector<double> ratios;
+  for (size_t round = 0; round < best.size(); ++round) ratios.push_back(hybrid->second[round] / best[round]);
+  std::sort(ratios.begin(), ratios.end());
+  against->ratio = Quantile(ratios, 0.5);
+  against->interval = MedianInterval(ratios);
+  return against;
+}
+
 absl::Status Run(const Settings& settings) {
   const auto wanted = [&](const std::string& name) {
     return std::find(settings.contenders.begin(), settings.contenders.end(), name) != settings.contenders.end();
@@ -246,14 +293,15 @@ absl::Status Run(const Settings& settings) {
   options.detection_here = settings.detection;
   options.detection_there = settings.holder_detection.empty() ? settings.detection : settings.holder_detection;
   options.trace = settings.trace;
+  if (!settings.policy.empty()) options.flags.insert(options.flags.end(), {"--policy", settings.policy});
   if (absl::Status status = pair.Start(options); !status.ok()) return status;
   PhaseCount phases(pair.phases());
   ProcessorCount processors(pair.other());
   std::vector<std::unique_ptr<Contender>> contenders;
-  std::vector<bool> pulls;  // which contenders do
+  std::vector<std::string> names;  // of kContenders
   for (const std::string& name : kContenders) {
     if (!wanted(name)) continue;
-    pulls.push_back(kProtocols.count(name) > 0);
+    names.push_back(name);
     if (name == "tcp") {
       contenders.push_back(std::move(tcp));
       continue;
@@ -263,6 +311,9 @@ absl::Status Run(const Settings& settings) {
     contenders.push_back(*std::move(made));
   }
 
+  base::Random random(1);
+  std::vector<size_t> order(contenders.size());
+  std::iota(order.begin(), order.end(), size_t{0});
   std::vector<Row> rows;
   for (const uint64_t size : settings.sizes) {
     const auto rounds = static_cast<uint32_t>(
@@ -277,7 +328,8 @@ absl::Status Run(const Settings& settings) {
     }
     phases.Skip();
     for (uint32_t round = 0; round < rounds; ++round) {
-      for (size_t i = 0; i < contenders.size(); ++i) {
+      for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.Below(i)]);
+      for (const size_t i : order) {
         processors.Begin();
         const auto took = contenders[i]->Fetch();
         processors.AddTo(spent[i]);
@@ -287,9 +339,15 @@ absl::Status Run(const Settings& settings) {
         phases.AddTo(totals[i]);
       }
     }
+    std::map<std::string, std::vector<double>> by_name;
+    for (size_t i = 0; i < contenders.size(); ++i) by_name[names[i]] = std::move(seconds[i]);
     for (size_t i = 0; i < contenders.size(); ++i) {
-      rows.push_back({size, contenders[i]->name(), Summarise(std::move(seconds[i])), totals[i], std::nullopt});
-      if (pulls[i]) rows.back().processor = ProcessorTime{spent[i].here / rounds, spent[i].there / rounds};
+      rows.push_back(
+          {size, contenders[i]->name(), Summarise(by_name[names[i]]), totals[i], std::nullopt, std::nullopt});
+      if (kProtocols.count(names[i]) > 0) {
+        rows.back().processor = ProcessorTime{spent[i].here / rounds, spent[i].there / rounds};
+      }
+      if (names[i] == "auto") rows.back().against_best = CompareHybrid(by_name);
       PrintRow(rows.back());
     }
   }
@@ -319,6 +377,9 @@ int Main(int argc, char** argv) {
   app.add_option("--holder-detection", settings.holder_detection,
                  "of the node that is pulled from; as --detection unless given");
   app.add_option("--registration", settings.registration, "arena, on_demand or cached")->capture_default_str();
+  app.add_option(
+      "--policy", settings.policy,
+      "what auto chooses by, as tokd --policy: a table, or a file of tok tune; the built-in table unless given");
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = Run(settings);
   if (!status.ok()) std::cerr << "pull: " << status << std::endl;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 
@@ -191,6 +192,7 @@ void Driver::Start() {
 void Driver::GetAll() {
   started_ = loop_.Now();
   seconds_ = 0;
+  shares_.clear();
   awaited_ = incoming_.size();
   if (awaited_ == 0) return SayOver();
   Puller& puller = *pullers_[now().contender];
@@ -206,14 +208,18 @@ void Driver::Got(Incoming& object, const absl::Status& status) {
   } else {
     Fail(status);
   }
-  if (--awaited_ > 0) return;
   seconds_ = (loop_.Now() - started_).seconds();
-  SayOver();
+  shares_.push_back(1 / std::max(seconds_, 1e-9));
+  if (--awaited_ == 0) SayOver();
 }
 
 void Driver::SayOver() {
   Word word;
   word.seconds = seconds_;
+  if (!shares_.empty()) {  // the last to come has the least
+    const double all = std::accumulate(shares_.begin(), shares_.end(), 0.0);
+    word.least_source = shares_.back() * static_cast<double>(shares_.size()) / all;
+  }
   word.elapsed = (loop_.Now() - case_began_).seconds();
   Gather(word, [this](absl::Span<const Word> words) {
     Count(words);
@@ -226,7 +232,10 @@ void Driver::SayOver() {
 void Driver::Count(absl::Span<const Word> words) {
   if (repetition_++ < plan_.warm_up) return;
   Repetition repetition;
-  for (const Word& word : words) repetition.seconds.push_back(word.seconds);
+  for (const Word& word : words) {
+    repetition.seconds.push_back(word.seconds);
+    repetition.least_source.push_back(word.least_source);
+  }
   counted_.push_back(std::move(repetition));
   std::vector<double> slowest;
   for (const Repetition& one : counted_) slowest.push_back(one.slowest());

@@ -68,10 +68,11 @@ class Driver final {
  private:
   // What ranks tell each other. Plain bytes: all ranks run the same program.
   struct Word {
-    double seconds = 0;  // of a repetition
-    double elapsed = 0;  // seconds since the case began
-    int32_t code = 0;    // of trouble
-    char text[212] = {};
+    double seconds = 0;       // of a repetition
+    double least_source = 1;  // as Repetition has it
+    double elapsed = 0;       // seconds since the case began
+    int32_t code = 0;         // of trouble
+    char text[204] = {};
   };
 
   // An object of this repetition that comes to this rank.
@@ -149,6 +150,7 @@ class Driver final {
   size_t awaited_ = 0;  // gets, confirmations or deletions under way
   base::Time started_;
   double seconds_ = 0;
+  std::vector<double> shares_;  // objects per second from each source, as they come
 
   std::vector<base::Pending> calls_;  // confirmations or deletions
   base::Pending call_;

@@ -176,6 +176,9 @@ TEST(DriverTest, EveryPatternMovesExactlyItsObjects) {
     EXPECT_LE(result.p50, result.p90);
     EXPECT_DOUBLE_EQ(result.bytes_per_second, static_cast<double>(result.bytes) / result.p50);
     EXPECT_LE(result.least_share, result.mean_share);
+    const bool one_source = result.what.pattern == Pattern::kOneToOne || result.what.pattern == Pattern::kOneToMany;
+    EXPECT_GT(result.least_source, one_source ? 0.999 : 0);
+    EXPECT_LE(result.least_source, 1);
     for (const Edge& edge : edges) {
       expected[edge.from] += plan.warm_up + result.repetitions;
       expected[edge.to] += plan.warm_up + result.repetitions;
@@ -248,6 +251,7 @@ TEST(DriverTest, TheSpeedOfTheLinksIsFound) {
     const double links = result.what.pattern == Pattern::kManyToOne ? 2 : 1;  // into one rank
     EXPECT_LT(result.mean_share, links / 80e-12) << name;
     EXPECT_GT(result.mean_share, links / 80e-12 / 1.3) << name;
+    EXPECT_GT(result.least_source, 0.9) << name << ": all sources have a link of their own";
   }
 }
 

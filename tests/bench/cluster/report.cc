@@ -74,7 +74,7 @@ std::string Report::Csv() const {
   std::string csv =
       "pattern,size_bytes,protocol,variant,ranks,repetitions,ended_by,p10_seconds,p50_seconds,p90_seconds,"
       "interval_low_seconds,interval_high_seconds,bytes,bytes_per_second,least_rank_bytes_per_second,"
-      "mean_rank_bytes_per_second,machine,kernel,command\r\n";
+      "mean_rank_bytes_per_second,least_source_share,machine,kernel,command\r\n";
   for (const CaseResult& result : results_) {
     const Contender& contender = contenders_[result.what.contender];
     const std::vector<std::string> fields = {ToString(result.what.pattern),
@@ -93,6 +93,7 @@ std::string Report::Csv() const {
                                              Number(result.bytes_per_second),
                                              Number(result.least_share),
                                              Number(result.mean_share),
+                                             Number(result.least_source),
                                              Quoted(run_.machine),
                                              Quoted(run_.kernel),
                                              Quoted(run_.command)};
@@ -120,7 +121,8 @@ std::string Report::Json(const Settings& settings) const {
                        {"bytes", result.bytes},
                        {"bytes_per_second", result.bytes_per_second},
                        {"least_rank_bytes_per_second", result.least_share},
-                       {"mean_rank_bytes_per_second", result.mean_share}});
+                       {"mean_rank_bytes_per_second", result.mean_share},
+                       {"least_source_share", result.least_source}});
   }
   const ordered_json all = {{"run",
                              {{"ranks", run_.ranks},

@@ -31,12 +31,18 @@ CaseResult CaseResult::Of(const Case& what, uint32_t ranks, const std::vector<Re
   result.bytes_per_second = static_cast<double>(result.bytes) / result.p50;
 
   std::vector<double> shares;
+  result.least_source = 1;
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     if (bytes[rank] == 0) continue;
-    std::vector<double> seconds;
-    for (const Repetition& repetition : repetitions) seconds.push_back(repetition.seconds[rank]);
+    std::vector<double> seconds, least_source;
+    for (const Repetition& repetition : repetitions) {
+      seconds.push_back(repetition.seconds[rank]);
+      least_source.push_back(repetition.least_source[rank]);
+    }
     std::sort(seconds.begin(), seconds.end());
+    std::sort(least_source.begin(), least_source.end());
     shares.push_back(static_cast<double>(bytes[rank]) / Quantile(seconds, 0.5));
+    result.least_source = std::min(result.least_source, Quantile(least_source, 0.5));
   }
   result.least_share = *std::min_element(shares.begin(), shares.end());
   for (const double share : shares) result.mean_share += share / static_cast<double>(shares.size());

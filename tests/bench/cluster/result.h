@@ -13,6 +13,9 @@ namespace tokamak::bench {
 // One repetition, by rank.
 struct Repetition {
   std::vector<double> seconds;  // from the start to the rank's last object; 0 where it gets none
+  // Of what each source's object came at, bytes per second from the start on: the least, as a part
+  // of the mean. 1 where a rank gets one object or none.
+  std::vector<double> least_source;
 
   // Until the last rank has everything.
   double slowest() const;
@@ -29,6 +32,7 @@ struct CaseResult {
   // Of the ranks that get something, each with what it got by its own median.
   double least_share = 0;  // bytes per second
   double mean_share = 0;
+  double least_source = 0;  // of the rank where that is the least, by its own median
 
   // Of at least one repetition.
   static CaseResult Of(const Case& what, uint32_t ranks, const std::vector<Repetition>& repetitions, Stop stop);
