@@ -57,8 +57,9 @@ def of_cluster(runs, pattern):
     def name(row):
         return f"socket-{row['variant']}" if row["protocol"] == "socket" else row["protocol"]
 
-    return curves_of((name(row), Point(row["size_bytes"], row["p50_seconds"], *row["interval_seconds"], row["p10_seconds"],
-                                       row["p90_seconds"]))
+    # With too few repetitions for an interval: from the least to the most that is known.
+    return curves_of((name(row), Point(row["size_bytes"], row["p50_seconds"], *(row["interval_seconds"] or (row["p10_seconds"], row["p90_seconds"])),
+                                       row["p10_seconds"], row["p90_seconds"]))
                      for run in runs for row in run["results"]["results"] if row["pattern"] == pattern)
 
 

@@ -2,7 +2,7 @@
 
 import math
 
-from . import crossovers, curves, phases, processor, words
+from . import crossovers, curves, phases, policy as policies, processor, words
 
 ONE_SIDED = ("read", "write")
 
@@ -65,6 +65,45 @@ def against_sockets(cluster):
             if ours in cluster and peer in cluster:
                 said += times_as_long(cluster[ours], cluster[peer], f"`{ours}`", f"`{peer}`")
         said += becomes_faster(cluster, peer, "policy", f"`{peer}`", "`policy`")
+    return said
+
+
+def policy(runs):
+    """Of the part `policy`."""
+    said = []
+    against = policies.against_best(runs)
+    if against:
+        most = max(against.values(), key=lambda one: one.ratio)
+        slower = [one for one in against.values() if one.low > policies.MOST_TIMES_AS_LONG]
+        said.append(f"By a tuned table the hybrid takes at most {most.ratio:.3f} times as long as the best protocol ({words.size(most.size)}, beside "
+                    f"{most.best}); more than {policies.MOST_TIMES_AS_LONG} times, beyond the interval, at {len(slower)} of {len(against)} sizes.")
+    first, *others = policies.tables(runs) or [None]
+    if others:
+        again = sum(policies.is_found_again(first, other) for other in others)
+        said.append(f"Of {len(others)} further runs of `tok tune` {again} found the first table again within the uncertainty of both.")
+    shares_explored = policies.shares_of_learning(runs)
+    if shares_explored is not None:
+        said.append(f"The adaptive policy explored with {words.percent(shares_explored[0])} of pulls and {words.percent(shares_explored[1])} of their "
+                    f"time, where {words.percent(policies.MOST_EXPLORED)} and {words.percent(policies.MOST_TIME_EXPLORING)} are its bounds.")
+    return said
+
+
+def shares(runs, all_runs, pattern):
+    """How much of what two nodes alone move a crowd moves, and how evenly, by the policy."""
+    alone = {row["size_bytes"]: row["bytes_per_second"] for run in all_runs for row in run["results"]["results"]
+             if row["pattern"] == "one-to-one" and row["protocol"] == "policy"}
+    said = []
+    for row in (row for run in runs for row in run["results"]["results"]):
+        if row["pattern"] != pattern or pattern == "one-to-one" or row["protocol"] != "policy":
+            continue
+        words_of_row = []
+        if row["size_bytes"] in alone:
+            words_of_row.append(f"all together move {row['bytes_per_second'] / alone[row['size_bytes']]:.2f} times the bytes that two nodes alone do")
+        words_of_row.append(f"the slowest source of a rank has {row['least_source_share']:.2f} of the mean")
+        if pattern == "all-to-all":
+            words_of_row.append(f"the slowest rank {row['least_rank_bytes_per_second'] / row['mean_rank_bytes_per_second']:.2f}")
+        if words_of_row:
+            said.append(f"`policy`, {words.size(row['size_bytes'])}: {'; '.join(words_of_row)}.")
     return said
 
 

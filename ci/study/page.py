@@ -2,7 +2,7 @@
 
 import os
 
-from . import crossovers, curves, findings, loopback, phases, plots, processor, records, words
+from . import crossovers, curves, findings, loopback, phases, plots, policy, processor, records, words
 from .parts import ABOUT, PARTS
 
 QUESTION = """Which way of bringing an object from another node's memory is the fastest, at which size, and what does the rest of the time
@@ -120,6 +120,26 @@ def two_nodes(page):
     bandwidth_table(page, by_name)
 
 
+def tuned_policy(page):
+    page.say("## A tuned policy against the best protocol, and what learning costs", ABOUT["policy"])
+    if page.missing("policy"):
+        return
+    runs = page.runs("policy")
+    page.bullets(findings.policy(runs))
+    tables = policy.tables(runs)
+    if tables:
+        page.say(words.table(["tok tune", "table", "crossovers, 95 % sure of"],
+                             [[number, policy.steps(table),
+                               words.listing(f"{step['below']} to {step['above']}: {words.size(step['least_bytes'])} to {words.size(step['most_bytes'])}"
+                                             for step in policy.crossovers_of(table)) or "none"] for number, table in enumerate(tables, 1)]))
+    against = policy.against_best(runs)
+    if against:
+        page.say("The hybrid by the first table:",
+                 words.table(["size", "median", "best protocol", "times as long", "95 % sure of"],
+                             [[words.size(one.size), words.time(one.seconds), one.best, f"{one.ratio:.3f}", f"{one.low:.3f} to {one.high:.3f}"]
+                              for one in against.values()]))
+
+
 def peers(page):
     page.say("## iperf3 and UCX on loopback", ABOUT["loopback"])
     if page.missing("loopback"):
@@ -141,6 +161,7 @@ def cluster(page):
         objects = {"one-to-one": 1, "many-to-one": ranks - 1, "all-to-all": ranks * (ranks - 1)}[pattern]
         by_name = curves.of_cluster(runs, pattern)
         page.say(f"### {pattern}, {ranks} ranks" + (f": {objects} objects at once" if objects > 1 else ""))
+        page.bullets(findings.shares(runs, page.runs("cluster"), pattern))
         name = "cluster-" + pattern
         plots.latency(page.folder, name, by_name)
         page.chart(name, f"Median time until the last rank has its objects, by size: {pattern}")
@@ -298,7 +319,7 @@ def make(folder):
     page.say("# Study: Redis, sockets, eager, READ, WRITE and the hybrid side by side",
              "Made by `ci/paper` of the files in `data`; no number on this page was written by hand. Change `ci/study`, not this page.",
              "## Question", QUESTION)
-    for section in (set_ups, thresholds, two_nodes, cluster, where_time_goes, registration, processor_time, soft_roce, fabric, peers, repeat):
+    for section in (set_ups, thresholds, two_nodes, tuned_policy, cluster, where_time_goes, registration, processor_time, soft_roce, fabric, peers, repeat):
         section(page)
     with open(os.path.join(folder, "README.md"), "w", encoding="utf-8") as file:
         file.write("\n".join(page.lines).rstrip() + "\n")

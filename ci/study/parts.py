@@ -9,7 +9,7 @@ import socket
 import subprocess
 import time
 
-from . import loopback, words
+from . import loopback, policy, words
 from .bench import Failure
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -25,6 +25,9 @@ ABOUT = {
     "processor": "The same benchmark by detection (`busy` spins, `event` sleeps, `adaptive` spins for a while first) and engines (0: all on the "
                  "node's own thread; 1: a separate thread): what both processes spend on a pull with all their threads, "
                  "until its copy is given up again. The kernel's work for them is in it.",
+    "policy": "`tok tune` measures a table twice, on two nodes that `tok up` started. Then `//tests/bench:pull --policy` compares the hybrid, by the "
+              "first table, with each single protocol, at sizes that tuning did not measure: all in turns, and the ratio is the median over the "
+              "turns. At last files of 1 KiB to 512 KiB move between two nodes with `--policy adaptive`.",
     "softroce": "`//tests/bench:pull` on `ibv:rxe0,ibv:rxe1` in a guest of [the lab](../softroce-lab.md) with two processors, nodes with one thread "
                 "each (`--engines 0`), and `tests/bench/beside_verbs` there. **Bound by the guest's processor**, which is an emulated one unless KVM "
                 "works: times are of no use outside the guest.",
@@ -38,17 +41,21 @@ ABOUT = {
                 "with one request at a time, and `tag_lat` (one way).",
 }
 
-Plan = collections.namedtuple("Plan", "sizes rounds registration_sizes registration_rounds fetches cluster_sizes cluster_budget crowd_ranks "
-                                      "crowd_sizes guest_sizes guest_fetches guest_rounds fabric_sizes loopback_sizes loopback_rounds")
+CROWD_RANKS = 8
+
+Plan = collections.namedtuple("Plan", "sizes rounds registration_sizes registration_rounds fetches cluster_sizes cluster_budget "
+                                      "crowd_sizes guest_sizes guest_fetches guest_rounds fabric_sizes loopback_sizes loopback_rounds "
+                                      "tuned_times tuning_budget policy_sizes adaptive_files")
 PLANS = {
     "quick": Plan(
         sizes=[64, KIB, 4 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB], rounds=2,
         registration_sizes=[KIB, 8 * KIB, 32 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, MIB, 8 * MIB], registration_rounds=2, fetches=100,
         cluster_sizes=["64", "1KiB", "4KiB", "16KiB", "64KiB", "256KiB", "1MiB", "4MiB", "16MiB"], cluster_budget="1s",
-        crowd_ranks=4, crowd_sizes=["64", "16KiB", "256KiB", "4MiB"],
+        crowd_sizes=["64", "16KiB", "256KiB", "4MiB"],
         guest_sizes=[64, 4 * KIB, 32 * KIB, 128 * KIB, 512 * KIB, 4 * MIB], guest_fetches=15, guest_rounds=1,
         fabric_sizes=["1KiB", "2KiB", "4KiB", "8KiB", "16KiB", "32KiB", "64KiB", "128KiB", "256KiB", "1MiB"],
-        loopback_sizes=[64, 64 * KIB, MIB], loopback_rounds=2),
+        loopback_sizes=[64, 64 * KIB, MIB], loopback_rounds=2,
+        tuned_times=2, tuning_budget="30s", policy_sizes=[700, 6_000, 23_000, 47_000, 90_000, 370_000, 1_500_000, 12_000_000], adaptive_files=5000),
     "full": Plan(
         sizes=[1, 64, 256, KIB, 2 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 48 * KIB, 64 * KIB, 96 * KIB, 128 * KIB, 192 * KIB, 256 * KIB,
                512 * KIB, MIB, 2 * MIB, 4 * MIB, 8 * MIB, 16 * MIB, 32 * MIB, 64 * MIB, 256 * MIB], rounds=20,
@@ -56,12 +63,14 @@ PLANS = {
                             4 * MIB, 8 * MIB, 16 * MIB, 64 * MIB], registration_rounds=10, fetches=500,
         cluster_sizes=["1", "64", "256", "1KiB", "4KiB", "8KiB", "16KiB", "32KiB", "64KiB", "128KiB", "256KiB", "512KiB", "1MiB", "4MiB", "16MiB",
                        "64MiB", "256MiB"], cluster_budget="30s",
-        crowd_ranks=8, crowd_sizes=["64", "1KiB", "4KiB", "16KiB", "64KiB", "256KiB", "1MiB", "4MiB", "16MiB"],
+        crowd_sizes=["64", "1KiB", "4KiB", "16KiB", "64KiB", "256KiB", "1MiB", "4MiB", "16MiB"],
         guest_sizes=[64, KIB, 4 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 512 * KIB, MIB, 4 * MIB], guest_fetches=50,
         guest_rounds=10,
         fabric_sizes=["64", "512", "1KiB", "1536", "2KiB", "3KiB", "4KiB", "6KiB", "8KiB", "12KiB", "14KiB", "16KiB", "24KiB", "32KiB", "64KiB",
                       "128KiB", "256KiB", "512KiB", "1MiB", "4MiB"],
-        loopback_sizes=[64, KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB], loopback_rounds=10),
+        loopback_sizes=[64, KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB], loopback_rounds=10,
+        tuned_times=5, tuning_budget="300s", policy_sizes=[1, 700, 1_500, 3_000, 6_000, 12_000, 23_000, 47_000, 70_000, 90_000, 180_000, 370_000,
+                                                           740_000, 1_500_000, 6_000_000, 12_000_000], adaptive_files=20_000),
 }
 
 PROTOCOLS = "eager,read,write"
@@ -121,7 +130,7 @@ def cluster(bench, plan):
         os.remove(answer)
         return results
 
-    for patterns, ranks, sizes in ((["one-to-one"], 2, plan.cluster_sizes), (["many-to-one", "all-to-all"], plan.crowd_ranks, plan.crowd_sizes)):
+    for patterns, ranks, sizes in ((["one-to-one"], 2, plan.cluster_sizes), (["many-to-one", "all-to-all"], CROWD_RANKS, plan.crowd_sizes)):
         command = [os.path.join(bench.root, "ci/cluster"), "--ranks", str(ranks), "--program", program, "--patterns", joined(patterns), "--sizes",
                    joined(sizes), "--protocols", "eager,read,write,policy,socket", "--budget", plan.cluster_budget, "--json", answer]
         bench.run(joined(patterns), command, read, limit(bench, 300), cwd=bench.root)
@@ -253,6 +262,7 @@ PARTS = collections.OrderedDict([
     ("pulls", (pulls, ["//tests/bench:pull"])),
     ("registration", (registration, ["//tests/bench:pull"])),
     ("processor", (processor, ["//tests/bench:pull"])),
+    ("policy", (policy.measure, ["//tests/bench:pull", "//lib/cli:tok", "//lib/daemon:tokd"])),
     ("cluster", (cluster, ["//tests/bench:cluster"])),
     ("fabric", (fabric, ["//sim/scenario:experiment"])),
     ("loopback", (loopback_peers, [])),

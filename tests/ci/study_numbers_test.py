@@ -5,7 +5,7 @@ import os
 import tempfile
 import unittest
 
-from study import crossovers, curves, findings, loopback, parts, phases, processor, records, words
+from study import crossovers, curves, findings, loopback, parts, phases, policy, processor, records, words
 
 KIB = 1024
 
@@ -160,6 +160,46 @@ class ProcessorTest(unittest.TestCase):
         self.assertEqual((least, most), ("event", "busy"))
         self.assertAlmostEqual(us, 3)
         self.assertIsNone(processor.cheapest(self.RUNS, 64))
+
+
+def tuned(*crossovers):
+    return {"name": "tok tune", "results": {"table": [{"protocol": "eager"}], "measured": {"crossovers": [
+        {"below": "eager", "above": above, "bytes": (least + most) // 2, "least_bytes": least, "most_bytes": most} for above, least, most in crossovers]}}}
+
+
+def hybrid(size, ratio, low, high):
+    return pull("pull auto", size, 1.0, against_best={"best": "read", "ratio": ratio, "interval": [low, high]})
+
+
+class PolicyTest(unittest.TestCase):
+
+    def test_it_is_missed_where_the_interval_lies_above(self):
+        def of(*ratios):
+            return policy.missed([{"name": "against the best", "results": [hybrid(KIB, *ratios)]}])
+
+        self.assertEqual(of(1.2, 1.04, 1.3), [])
+        self.assertRegex(of(1.2, 1.06, 1.3)[0], "at 1 KiB .* 1.060 to 1.300 times as long as read")
+
+    def test_of_several_runs_the_middle_one_counts(self):
+        runs = [{"name": "against the best", "results": [hybrid(KIB, ratio, ratio - 0.1, ratio + 0.1)]} for ratio in (1.5, 1.0, 1.1)]
+        self.assertEqual(policy.against_best(runs)[KIB].ratio, 1.1)
+
+    def test_a_table_is_found_again_where_intervals_meet(self):
+        first = tuned(("write", 10, 20))
+        self.assertEqual(policy.missed([first, tuned(("write", 20, 30))]), [])
+        for other in (tuned(("write", 21, 30)), tuned(("read", 10, 20)), tuned()):
+            self.assertEqual(len(policy.missed([first, other])), 1)
+
+    def test_the_cost_of_learning_is_bounded(self):
+        def of(explored, nanoseconds):
+            text = ('{"metrics": {"engine0_adaptive_pulls_total": 60, "engine1_adaptive_pulls_total": 40, "engine0_adaptive_explored_total": %d, '
+                    '"engine0_adaptive_nanoseconds_total": 1000, "engine0_adaptive_explored_nanoseconds_total": %d}}' % (explored, nanoseconds))
+            return policy.missed([{"name": "adaptive", "results": policy.of_stat(text)}])
+
+        self.assertEqual(of(2, 10), [])
+        self.assertEqual([len(of(3, 10)), len(of(2, 11))], [1, 1])
+        with self.assertRaisesRegex(ValueError, "no pull"):
+            policy.of_stat('{"metrics": {"engine0_adaptive_pulls_total": 0}}')
 
 
 class PeersTest(unittest.TestCase):

@@ -81,6 +81,13 @@ class PageTest(unittest.TestCase):
         self.assertIn("**Measured in part.** `ucx ucp_get: ended with 1: no such device`", text)
         self.assertNotIn("softroce.svg", text)
 
+    def test_the_policy_is_judged(self):
+        text = self.whole["README.md"].decode()
+        self.assertIn("takes at most 1.010 times as long as the best protocol (700 B, beside eager)", text)
+        self.assertIn("1 found the first table again", text)
+        self.assertIn("explored with 1.5 % of pulls and 0.5 % of their time", text)
+        self.assertIn("| 1 | eager up to 64 KiB, then write | eager to write: 48.8 KiB to 87.9 KiB |", text)
+
     def test_a_busy_machine_is_said(self):
         text = self.whole["README.md"].decode()
         self.assertIn("**The machine was not idle**: up to 30 % of its processors", text)
@@ -88,7 +95,7 @@ class PageTest(unittest.TestCase):
     def test_nothing_measured_still_gives_a_page(self):
         files, missing = make([])
         self.assertEqual(list(files), ["README.md"])
-        self.assertEqual(len(missing), 7)
+        self.assertEqual(len(missing), 8)
 
 
 class ProgramTest(unittest.TestCase):
