@@ -36,7 +36,10 @@ struct ClusterOptions {
   NetworkMaker network = MakeSimNetwork;
   uint32_t most_hosts = NetworkOptions().hosts;
 
-  ClusterOptions() { link.picoseconds_per_byte = 80; }
+  ClusterOptions() {
+    link.picoseconds_per_byte = 80;
+    pulls.short_way = 64 << 10;  // objects are small here, and engines for bulk shall have some
+  }
 };
 
 class Cluster final {

@@ -415,7 +415,7 @@ absl::Status ObjectPull::ReservePlace() {
   return absl::OkStatus();
 }
 
-bool ObjectPull::IsBulk() const { return info_.data_size + info_.metadata_size > kShortWay; }
+bool ObjectPull::IsBulk() const { return info_.data_size + info_.metadata_size > table_.options_.short_way; }
 
 // Where one of both has no engines for bulk, all goes between the first ones. So it does where one
 // has software NICs and the other RDMA devices: a software NIC for bulk has a UDP port of its own,

@@ -33,7 +33,9 @@ namespace tokamak::node {
 class ObjectPull;
 
 // Objects of at most this size, in bytes, take the short way: from one control loop to the other.
-constexpr uint64_t kShortWay = 64 << 10;
+// Handing a pull to threads of its own on both nodes cost up to 300 us on two processors, most of it
+// in waking them (docs/performance.md): as much as 1 MiB takes to move.
+constexpr uint64_t kShortWay = 1 << 20;
 
 // One attempt at one holder ends at last after this time, however slowly bytes still come.
 constexpr base::Duration kAttemptDeadline = base::Seconds(280);
@@ -53,6 +55,7 @@ struct PullOptions {
   // slow, not dead, and one that is dead is mostly noticed by its connection, before.
   base::Duration patience = transport::kPatience;
   base::Duration attempt_deadline = kAttemptDeadline;
+  uint64_t short_way = kShortWay;
   // Told of each pull, before those who wait for it: who served it, and by what protocol. For who
   // looks on, as experiments do; it must not call the node.
   std::function<void(const base::ObjectId& id, const directory::NodeId& holder, transport::Protocol protocol)>

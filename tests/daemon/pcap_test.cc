@@ -68,7 +68,7 @@ TEST_F(PcapTest, TsharkDecodesAllThatTwoNodesSay) {
     client::Client one = nodes[0]->Connect();
     client::Client two = nodes[1]->Connect();
     for (const auto protocol : {client::Protocol::kEager, client::Protocol::kRead, client::Protocol::kWrite}) {
-      for (const size_t size : {size_t{1}, size_t{777'777}}) {
+      for (const size_t size : {size_t{1}, size_t{1'777'777}}) {
         const auto id = base::ObjectId::FromName(absl::StrCat(static_cast<int>(protocol), " ", size));
         ASSERT_TRUE(one.Put(id, Pattern(size, 1)).ok());
         ASSERT_TRUE(two.Get(id, kPatience, protocol).ok());
@@ -103,7 +103,7 @@ TEST_F(PcapTest, TsharkDecodesAllThatTwoNodesSay) {
       packets += here;
       for (const std::string& opcode : opcodes) of_opcode[opcode] += Count(file, "infiniband.bth.opcode == " + opcode);
     }
-    EXPECT_GT(packets, 3 * 777'777 / 4096u) << node;
+    EXPECT_GT(packets, 3 * 1'777'777 / 4096u) << node;
     for (const std::string& opcode : opcodes) EXPECT_GT(of_opcode[opcode], 0u) << node << " opcode " << opcode;
   }
 }

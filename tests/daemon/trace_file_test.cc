@@ -28,7 +28,7 @@ TEST(TraceFileTest, HasThePhasesOfEachPullInOrder) {
     client::Client holder = one.Connect(), getter = two.Connect();
     for (const auto protocol : {client::Protocol::kEager, client::Protocol::kRead, client::Protocol::kWrite}) {
       const auto id = base::ObjectId::FromName(absl::StrCat(static_cast<int>(protocol)));
-      ASSERT_TRUE(holder.Put(id, Pattern(777'777, 1)).ok());
+      ASSERT_TRUE(holder.Put(id, Pattern(1'777'777, 1)).ok());
       ASSERT_TRUE(getter.Get(id, kPatience, protocol).ok());
     }
   }

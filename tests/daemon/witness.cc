@@ -14,9 +14,9 @@ namespace {
 using Kind = sim::Operation::Kind;
 using Outcome = sim::Operation::Outcome;
 
-// A number and what follows from it; small ones by message, others by a READ, and several of one
-// size.
-constexpr size_t kSizes[] = {64, 3000, 3000, 60'000, 200'000};
+// A number and what follows from it; small ones by message, others by a WRITE, the largest between
+// engines for bulk, and several of one size.
+constexpr size_t kSizes[] = {64, 3000, 3000, 60'000, 1'200'000};
 
 int64_t Now() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();

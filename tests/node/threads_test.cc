@@ -66,6 +66,7 @@ class TestMachine {
     registration_ = *transport::RegisterArena(device_->device(), *domain_, arena);
     MachineOptions options;
     options.node.id = absl::StrCat("n", index);
+    options.node.pulls.short_way = 64 << 10;  // so that what is bulk need not be large
     options.listen = testing_support::PlaceOfNode(index + 1).listen;
     options.seed = settings.seed;
     std::vector<std::unique_ptr<EngineLoop>> loops;
