@@ -22,12 +22,11 @@ constexpr Unit kUnits[] = {{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
 // was not measured; they have no windows, so that write would register memory for each transfer.
 constexpr uint64_t kEagerAtMost = 128 * 1024;
 
-// Our software NIC, on loopback (docs/performance.md, medians of one run): write took 96 us at
-// 64 KiB, read 110 and eager 124; 159, 197 and 293 us at 256 KiB; 22, 25 and 43 ms at 64 MiB. At
-// 16 KiB all are within 15 us. Eager reaches to where small transfers end (node's kShortWay): a
-// node with small objects alone needs no queue pairs for bulk. Write's target is a memory window
-// there, and costs no registration.
-constexpr uint64_t kSoftwareEagerAtMost = 64 * 1024;
+// Our software NIC, on loopback (docs/study): eager and write are within 5 % of each other up to
+// 48 KiB, and beyond write is the faster, by 15 to 40 % from 256 KiB on. Read costs a round trip
+// more. Eager reaches to where write begins to gain: a node with small objects alone needs no queue
+// pairs for bulk. Write's target is a memory window there, and costs no registration.
+constexpr uint64_t kSoftwareEagerAtMost = 16 * 1024;
 
 // Hardware: not measured, there was none. Computed with the figures of others for a ConnectX-6
 // (sim/costs/presets.json, docs/simulation.md, "Where is the threshold?"): alone read overtakes

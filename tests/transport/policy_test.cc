@@ -23,7 +23,7 @@ TEST(PolicyTest, TheBuiltInOneIsEagerThenRead) {
 }
 
 TEST(PolicyTest, ThereIsOneForEachKindOfDevice) {
-  EXPECT_EQ(Policy::BuiltIn(DeviceKind::kSoftware).ToString(), "eager:64KiB,write");
+  EXPECT_EQ(Policy::BuiltIn(DeviceKind::kSoftware).ToString(), "eager:16KiB,write");
   EXPECT_EQ(Policy::BuiltIn(DeviceKind::kKernel).ToString(), Policy().ToString());
   EXPECT_EQ(Policy::BuiltIn(DeviceKind::kHardware).ToString(), "eager:15KiB,read");
 }
