@@ -1,10 +1,7 @@
 #include "tests/daemon/crowd.h"
 
-#include <dirent.h>
-
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <mutex>
 #include <sstream>
 #include <thread>
@@ -23,25 +20,6 @@ constexpr int kStartedAtOnce = 20;
 
 base::ObjectId ObjectOf(size_t node) { return base::ObjectId::FromName(absl::StrCat("of node ", node)); }
 std::vector<uint8_t> BytesOf(size_t node) { return Pattern(kSize, static_cast<uint8_t>(node)); }
-
-int DescriptorsOf(pid_t pid) {
-  DIR* const folder = opendir(absl::StrCat("/proc/", pid, "/fd").c_str());
-  CHECK(folder != nullptr) << "process " << pid << " is gone";
-  int count = 0;
-  while (readdir(folder) != nullptr) ++count;
-  closedir(folder);
-  return count;
-}
-
-// KiB, without the store that it shares.
-uint64_t OwnMemoryOf(pid_t pid) {
-  std::ifstream file(absl::StrCat("/proc/", pid, "/status"));
-  for (std::string word; file >> word;) {
-    uint64_t kib = 0;
-    if (word == "RssAnon:" && file >> kib) return kib;
-  }
-  return 0;
-}
 
 uint64_t RefusalsIn(const std::string& log) {
   uint64_t count = 0;
@@ -69,8 +47,8 @@ Crowd::Crowd(int nodes) : nodes_(static_cast<size_t>(nodes)) {
     node.client = std::make_unique<client::Client>(node.process->Connect());
     const absl::Status put = node.client->Put(ObjectOf(i), BytesOf(i));
     CHECK(put.ok()) << put;
-    node.descriptors = DescriptorsOf(node.process->pid());
-    node.memory = OwnMemoryOf(node.process->pid());
+    node.descriptors = node.process->descriptors();
+    node.memory = node.process->own_memory();
   }
 }
 
@@ -105,8 +83,8 @@ CrowdReport Crowd::GetAll(base::Duration timeout) {
     report.protocol_errors += Number(*node.client, "engine0_protocol_errors_total");
     report.refusals += RefusalsIn(node.process->log());
     report.most_descriptors_more =
-        std::max(report.most_descriptors_more, DescriptorsOf(node.process->pid()) - node.descriptors);
-    const uint64_t memory = OwnMemoryOf(node.process->pid());
+        std::max(report.most_descriptors_more, node.process->descriptors() - node.descriptors);
+    const uint64_t memory = node.process->own_memory();
     if (memory > node.memory) report.most_memory_more = std::max(report.most_memory_more, memory - node.memory);
   }
   return report;

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <fstream>
 #include <iomanip>
 #include <iostream>
 #include <memory>
@@ -36,16 +35,6 @@ constexpr double kAnnounceWithin = 2;                            // seconds afte
 constexpr uint64_t kMostGrowth = 16 << 10;                       // KiB of a daemon's own memory, besides the store's
 
 base::ObjectId Object(uint64_t i) { return base::ObjectId::FromName(absl::StrCat("object", i)); }
-
-// What is the process's own, without the store that it shares: KiB.
-uint64_t OwnMemory(pid_t pid) {
-  std::ifstream file(absl::StrCat("/proc/", pid, "/status"));
-  for (std::string word; file >> word;) {
-    uint64_t kib = 0;
-    if (word == "RssAnon:" && file >> kib) return kib;
-  }
-  return 0;
-}
 
 // A program of one node: gets objects at random, evicts the copies from time to time so that they
 // are pulled from their known places again, and puts new ones.
@@ -126,7 +115,7 @@ int Main(seconds outage) {
   };
   const std::string before = live("before", kBeside);
   std::array<uint64_t, kNodes> memory{};
-  for (size_t i = 0; i < kNodes; ++i) memory[i] = OwnMemory(nodes[i]->pid());
+  for (size_t i = 0; i < kNodes; ++i) memory[i] = nodes[i]->own_memory();
 
   redis.Freeze();
   const std::string during = live("without the directory", outage);
@@ -145,7 +134,7 @@ int Main(seconds outage) {
   const std::string after = live("after", kBeside);
 
   for (size_t i = 0; i < kNodes; ++i) {
-    const uint64_t now = OwnMemory(nodes[i]->pid());
+    const uint64_t now = nodes[i]->own_memory();
     std::cout << "node" << i + 1 << ": " << memory[i] << " KiB of its own before, " << now << " KiB after; "
               << programs[i]->put() << " puts, " << programs[i]->failed() << " gets failed\n";
     good = good && now <= memory[i] + kMostGrowth;

@@ -54,6 +54,20 @@ std::string TokdProcess::log() const {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
+uint64_t TokdProcess::own_memory() const {
+  std::ifstream file(absl::StrCat("/proc/", pid(), "/status"));
+  for (std::string word; file >> word;) {
+    uint64_t kib = 0;
+    if (word == "RssAnon:" && file >> kib) return kib;
+  }
+  return 0;
+}
+
+int TokdProcess::descriptors() const {
+  const fs::directory_iterator all(absl::StrCat("/proc/", pid(), "/fd"));
+  return static_cast<int>(std::distance(fs::begin(all), fs::end(all)));
+}
+
 void TokdProcess::AwaitReady() {
   ASSERT_TRUE(Eventually([&] { return absl::StrContains(log(), " ready: ") || !running(); }));
   ASSERT_TRUE(running()) << log();

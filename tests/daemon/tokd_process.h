@@ -48,6 +48,10 @@ class TokdProcess final {
   pid_t pid() const { return process_->pid(); }
   std::string log() const;
 
+  // What the process has for itself, in KiB: resident, without the store that it shares.
+  uint64_t own_memory() const;
+  int descriptors() const;
+
  private:
   std::string socket_;
   std::string log_;
