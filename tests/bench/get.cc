@@ -11,6 +11,7 @@
 // and that caches are as warm for one as for another. The objects that are to be got are confirmed:
 // the directory knows them before the turn begins.
 //
+//   known get      of an object of which the getter's node asked a moment ago who holds it
 //   get x64        one program that has 64 gets of one object each under way
 //   multi-get x64  one get of 64 objects
 //   create+seal    a buffer that is filled and then put in one message; claim+seal takes the id
@@ -272,6 +273,11 @@ std::vector<Entry> Operations(Node& holding, Node& getting, std::vector<client::
   const Operation::Step here = [&](const Ids& ids, uint64_t size) {
     return Put(getter, ids, size, /*confirmed=*/true);
   };
+  const Operation::Step there_and_known = [&](const Ids& ids, uint64_t size) {
+    absl::Status status = Put(holder, ids, size, /*confirmed=*/true);
+    for (const base::ObjectId& id : ids) status.Update(getter.Stat(id).status());
+    return status;
+  };
   const Operation::Step put = [&](const Ids& ids, uint64_t size) { return Put(getter, ids, size); };
   const Operation::Step get = [&](const Ids& ids, uint64_t) { return Get(getter, ids); };
   const Operation::Step get_together = [&getter, window](const Ids& ids, uint64_t) {
@@ -298,6 +304,7 @@ std::vector<Entry> Operations(Node& holding, Node& getting, std::vector<client::
                    count == 1 ? settings.rounds : kRoundsTogether});
   };
   add("get", 1, both, there, get);
+  add("known get", 1, both, there_and_known, get);
   add(absl::StrCat("get x", together), kWindows * together, both, there, get_together);
   add(absl::StrCat("multi-get x", together), together, both, there, get);
   add(absl::StrCat(kClients, " get x", each), kWindows * kClients * each, both, there, get_by_many);
