@@ -124,12 +124,21 @@ def crossovers_of(table):
     return table.get("measured", {}).get("crossovers", [])
 
 
+def is_certain(crossover, table):
+    """Whether there is one at all, 95 times of 100: its interval keeps away from the ends of what was measured."""
+    sizes = [one["bytes"] for one in table["measured"]["sizes"]]
+    return min(sizes) < crossover["least_bytes"] and crossover["most_bytes"] < max(sizes)
+
+
 def is_found_again(first, second):
-    """Whether two tables agree within their uncertainties: the same steps, whose intervals meet."""
-    one, other = crossovers_of(first), crossovers_of(second)
-    if [(step["below"], step["above"]) for step in one] != [(step["below"], step["above"]) for step in other]:
-        return False
-    return all(a["least_bytes"] <= b["most_bytes"] and b["least_bytes"] <= a["most_bytes"] for a, b in zip(one, other))
+    """Whether two tables agree within their uncertainties: what is certain of one is in the other, and the intervals meet."""
+    def are_same(a, b):
+        return ((a["below"], a["above"]) == (b["below"], b["above"]) and a["least_bytes"] <= b["most_bytes"]
+                and b["least_bytes"] <= a["most_bytes"])
+
+    return all(any(are_same(crossover, found) for found in crossovers_of(other))
+               for table, other in ((first, second), (second, first))
+               for crossover in crossovers_of(table) if is_certain(crossover, table))
 
 
 def shares_of_learning(runs):

@@ -97,8 +97,9 @@ struct Range {
   size_t below, above;
 };
 
-// Where giving way costs least; the first or last size where it does not.
-double BestCrossing(absl::Span<const SizeTimes> times, const Medians& medians, const Range& range) {
+// Where giving way costs least, by the rule of BestSequence; the first or last size where one of
+// both alone costs less.
+double BestCrossing(absl::Span<const SizeTimes> times, const Medians& medians, const Range& range, double change) {
   const auto loss = [&](size_t i, size_t p, size_t other) {
     return std::max(0.0, medians[i][p] / medians[i][other] - 1);
   };
@@ -108,8 +109,9 @@ double BestCrossing(absl::Span<const SizeTimes> times, const Medians& medians, c
   size_t split = range.first;  // sizes from there on are of `above`
   for (size_t i = range.first; i <= range.last; ++i) {
     cost += loss(i, range.below, range.above) - loss(i, range.above, range.below);
-    if (cost >= least) continue;
-    least = cost;
+    const double with_change = cost + (i < range.last ? change : 0);
+    if (with_change >= least) continue;
+    least = with_change;
     split = i + 1;
   }
   if (split == range.first) return static_cast<double>(times[range.first].size);
@@ -132,7 +134,7 @@ double TimeAt(absl::Span<const SizeTimes> times, const Medians& medians, size_t 
 }
 
 Crossover Judge(absl::Span<const SizeTimes> times, const Medians& medians, const Range& range, double size,
-                base::Random& random) {
+                double change, base::Random& random) {
   std::vector<double> found;
   Medians drawn = medians;
   for (int draw = 0; draw < kDraws; ++draw) {
@@ -141,7 +143,7 @@ Crossover Judge(absl::Span<const SizeTimes> times, const Medians& medians, const
         if (!times[i].seconds[p].empty()) drawn[i][p] = Median(DrawAgain(times[i].seconds[p], random));
       }
     }
-    found.push_back(BestCrossing(times, drawn, range));
+    found.push_back(BestCrossing(times, drawn, range, change));
   }
   std::sort(found.begin(), found.end());
   const double least = std::min(size, found[kDraws / 40]);
@@ -173,7 +175,8 @@ PolicyFit FitPolicy(absl::Span<const SizeTimes> times, base::Random random) {
   CHECK(!times.empty());
   const Medians medians = MediansOf(times);
   const double error = ErrorOf(times, medians);
-  const std::vector<size_t> sequence = BestSequence(medians, kChange + kChangeByNoise * error);
+  const double change = kChange + kChangeByNoise * error;
+  const std::vector<size_t> sequence = BestSequence(medians, change);
   std::vector<size_t> starts = {0};  // of the steps
   for (size_t i = 1; i < sequence.size(); ++i) {
     if (sequence[i] != sequence[i - 1]) starts.push_back(i);
@@ -186,7 +189,7 @@ PolicyFit FitPolicy(absl::Span<const SizeTimes> times, base::Random random) {
     const Range range{starts[s], end - 1, sequence[begins - 1], sequence[begins]};
     double size = Crossing(times, medians, begins - 1, range.below, range.above);
     if (!fit.steps.empty()) size = std::max(size, static_cast<double>(fit.steps.back().size_at_most + 1));
-    fit.crossovers.push_back(Judge(times, medians, range, size, random));
+    fit.crossovers.push_back(Judge(times, medians, range, size, change, random));
     fit.steps.push_back({fit.crossovers.back().size, fit.crossovers.back().below});
   }
   fit.steps.push_back({UINT64_MAX, kMeasuredProtocols[sequence.back()]});

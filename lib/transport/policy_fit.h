@@ -34,7 +34,7 @@ struct Crossover {
   Protocol below = Protocol::kAuto;
   Protocol above = Protocol::kAuto;
   uint64_t size = 0;
-  uint64_t least = 0, most = 0;  // 95 of 100 times it lies between these
+  uint64_t least = 0, most = 0;  // 95 of 100 times it lies between these; at the ends of what was measured: or is none
   double loss = 0;               // of time, as a part: what the wrong one of both costs at `least` or `most`, at worst
 };
 

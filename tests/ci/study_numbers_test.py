@@ -163,7 +163,7 @@ class ProcessorTest(unittest.TestCase):
 
 
 def tuned(*crossovers):
-    return {"name": "tok tune", "results": {"table": [{"protocol": "eager"}], "measured": {"crossovers": [
+    return {"name": "tok tune", "results": {"table": [{"protocol": "eager"}], "measured": {"sizes": [{"bytes": 1}, {"bytes": 99}], "crossovers": [
         {"below": "eager", "above": above, "bytes": (least + most) // 2, "least_bytes": least, "most_bytes": most} for above, least, most in crossovers]}}}
 
 
@@ -189,6 +189,12 @@ class PolicyTest(unittest.TestCase):
         self.assertEqual(policy.missed([first, tuned(("write", 20, 30))]), [])
         for other in (tuned(("write", 21, 30)), tuned(("read", 10, 20)), tuned()):
             self.assertEqual(len(policy.missed([first, other])), 1)
+
+    def test_a_crossover_that_may_be_none_need_not_be_found(self):
+        for doubtful in (tuned(("write", 1, 20)), tuned(("write", 10, 99))):
+            self.assertEqual(policy.missed([doubtful, tuned()]), [])
+            self.assertEqual(policy.missed([tuned(), doubtful]), [])
+            self.assertEqual(len(policy.missed([doubtful, tuned(("write", 30, 40), ("read", 50, 60))])), 1)
 
     def test_the_cost_of_learning_is_bounded(self):
         def of(explored, nanoseconds):
