@@ -196,6 +196,13 @@ Daemon::~Daemon() {
   machine_.reset();
 }
 
+void Daemon::Reload(const DaemonOptions& options) {
+  options_.drain = options.drain;
+  options_.evacuate = options.evacuate;
+  options_.quota = options.quota;
+  machine_->store().SetQuota(options.quota);
+}
+
 void Daemon::Drain(std::function<void()> done) {
   clients_->StopListening();
   if (!options_.evacuate) return machine_->Drain(options_.drain, std::move(done));

@@ -39,6 +39,10 @@ class Daemon final {
   // most options.drain), then `done`. Destroy the daemon after.
   void Drain(std::function<void()> done);
 
+  // Takes over what a daemon can change while it runs: how it will drain (drain, evacuate) and the
+  // quota of programs. The rest of `options` is not looked at.
+  void Reload(const DaemonOptions& options);
+
   node::Node& node() { return machine_->node(); }
   // Of --trace; null: none.
   base::PhaseLog* phases() { return trace_ == nullptr ? nullptr : &trace_->log(); }
@@ -56,7 +60,7 @@ class Daemon final {
   void AddNumbers(std::vector<client::NumberEntry>& numbers) const;
 
   os::EpollLoop& loop_;
-  const DaemonOptions options_;
+  DaemonOptions options_;
   uint64_t incarnation_ = 0;
   base::NoTrace no_trace_;
   std::unique_ptr<TraceFile> trace_;  // null: none

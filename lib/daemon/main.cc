@@ -5,11 +5,14 @@
 #include <csignal>
 #include <exception>
 #include <iostream>
+#include <optional>
 
 #include "glog/logging.h"
 #include "lib/base/units.h"
 #include "lib/daemon/daemon.h"
+#include "lib/daemon/json_log.h"
 #include "lib/daemon/options.h"
+#include "lib/daemon/reload.h"
 #include "lib/os/descriptor_limit.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/file_descriptor.h"
@@ -17,19 +20,20 @@
 namespace tokamak::daemon {
 namespace {
 
-// SIGTERM and SIGINT as a descriptor. Blocked before any thread starts, so that no other thread
+// SIGTERM, SIGINT and SIGHUP as a descriptor. Blocked before any thread starts, so that no other thread
 // takes them.
 os::FileDescriptor TakeSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
   return os::FileDescriptor(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-// Whether one of them waits already: while the daemon starts, nobody reads the descriptor.
+// Whether one that ends us waits already: while the daemon starts, nobody reads the descriptor.
 bool StopAsked() {
   sigset_t waiting;
   sigpending(&waiting);
@@ -39,6 +43,9 @@ bool StopAsked() {
 int Main(int argc, char** argv) {
   const ParsedFlags flags = ParseFlags(argc, argv);
   if (!flags.run) return flags.exit_code;
+  FLAGS_minloglevel = flags.options.log.level;
+  std::optional<JsonLog> json_log;
+  if (flags.options.log.json) json_log.emplace(flags.options.name);
 
   os::RaiseDescriptorLimit();
   const os::FileDescriptor signals = TakeSignals();
@@ -52,11 +59,19 @@ int Main(int argc, char** argv) {
   std::cout << "tokd " << flags.options.name << " ready: " << flags.options.device << ", "
             << base::FormatSize(flags.options.memory) << ", socket " << flags.options.socket << std::endl;
 
-  // The first signal drains; a second one ends at once.
+  // SIGHUP reads the flags again. Of the others the first drains; a second one ends at once.
+  Reload reload(argc, argv, flags);
   bool draining = false;
   const os::FdWatch watch = loop.Watch(signals.get(), EPOLLIN, [&](uint32_t) {
     signalfd_siginfo info{};
     if (read(signals.get(), &info, sizeof info) != sizeof info) return;
+    if (info.ssi_signo == SIGHUP) {
+      const std::optional<DaemonOptions> options = reload.Read();
+      if (!options.has_value()) return;
+      (*daemon)->Reload(*options);
+      FLAGS_minloglevel = options->log.level;
+      return;
+    }
     if (draining) return loop.Stop();
     draining = true;
     LOG(INFO) << "draining; a second signal ends at once";

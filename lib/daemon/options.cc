@@ -1,6 +1,8 @@
 #include "lib/daemon/options.h"
 
+#include <cstdlib>
 #include <iostream>
+#include <memory>
 #include <thread>
 
 #include "CLI/CLI.hpp"
@@ -9,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "lib/base/units.h"
 #include "lib/base/version.h"
+#include "lib/daemon/config_file.h"
 #include "lib/directory/directory.h"
 #include "lib/transport/limits.h"
 
@@ -25,13 +28,19 @@ constexpr char kExample[] =
     "  tokd --listen 127.0.0.1:7000 --device soft:udp@127.0.0.1 --memory 512MiB --socket /tmp/node1.sock &\n"
     "  tokd --listen 127.0.0.2:7000 --device soft:udp@127.0.0.2 --memory 512MiB --socket /tmp/node2.sock \\\n"
     "       --directory tokd@127.0.0.1:7000 &\n"
-    "SIGTERM or SIGINT drains (--drain) and ends; a second one ends at once.\n"
+    "Each flag may also stand in the environment, as TOKD_MEMORY=1GiB, or in a JSON file (--config), as "
+    "{\"memory\": \"1GiB\"};\n"
+    "the command line goes before the environment, and that before the file.\n"
+    "SIGTERM or SIGINT drains (--drain) and ends; a second one ends at once. SIGHUP reads --config again: drain, "
+    "evacuate,\n"
+    "quota and log-level change at once, what else is new there is named in the log and needs a restart.\n"
     "Exit codes: 0 after SIGTERM or SIGINT, 2 when it could not start, 1 after an error of its own.";
 
 // As given on the command line, before it is checked.
 struct Texts {
   std::string listen, memory = "512MiB", quota = "0", directory = "serve", detection = "auto", policy, drain = "10s",
-                      lease = "10s", grace = "60s", cm = "rdma", ack_timeout, congestion, chunk_size = "1MiB";
+                      lease = "10s", grace = "60s", cm = "rdma", ack_timeout, congestion, chunk_size = "1MiB",
+                      log_level = "info", log_format = "text";
 };
 
 absl::Status CheckFabric(const FabricSettings& fabric, ConnectBy connect_by) {
@@ -106,6 +115,8 @@ absl::Status Check(const Texts& texts, DaemonOptions& options) {
   if (!texts.policy.empty()) {
     status.Update(read("--policy", ParsePolicyChoice(texts.policy), options.policy));
   }
+  options.log.level = texts.log_level == "info" ? 0 : texts.log_level == "warning" ? 1 : 2;
+  options.log.json = texts.log_format == "json";
   options.connect_by = texts.cm == "tcp" ? ConnectBy::kTcp : ConnectBy::kRdmaCm;
   status.Update(CheckFabric(options.fabric, options.connect_by));
   if (status.ok() && options.listen.port == 0) {
@@ -144,6 +155,18 @@ absl::Status Check(const Texts& texts, DaemonOptions& options) {
   return absl::OkStatus();
 }
 
+// With --config FILE, or TOKD_CONFIG in the environment.
+void TakeConfigFile(CLI::App& app) {
+  const char* const file = std::getenv("TOKD_CONFIG");
+  const bool is_given = file != nullptr && *file != '\0';
+  app.set_config("--config", is_given ? file : "", "read flags from this JSON file; see docs/configuration.md",
+                 /*config_required=*/is_given)
+      ->type_name("FILE");
+  app.config_formatter(std::make_shared<ConfigFile>(app));
+}
+
+std::string ConfigFileOf(const CLI::App& app) { return app.get_config_ptr()->as<std::string>(); }
+
 }  // namespace
 
 absl::StatusOr<DirectoryChoice> ParseDirectory(const std::string& text) {
@@ -167,7 +190,7 @@ absl::StatusOr<DirectoryChoice> ParseDirectory(const std::string& text) {
       absl::StrCat("unknown directory '", text, "': use serve, tokd@IP:PORT, redis@HOST:PORT or redis@unix:PATH"));
 }
 
-ParsedFlags ParseFlags(int argc, const char* const* argv) {
+ParsedFlags ParseFlags(int argc, const char* const* argv, std::ostream& errors) {
   ParsedFlags parsed;
   DaemonOptions& options = parsed.options;
   Texts texts;
@@ -282,23 +305,45 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
   auto* const huge = app.add_flag("--huge-pages", huge_pages,
                                   "keep the store in huge pages, or fail; unless given, where enough of them are free");
   app.add_flag("--no-huge-pages", no_huge_pages, "leave huge pages to others")->excludes(huge);
-  app.add_flag("!--no-prefault", options.prefault,
+  bool no_prefault = false;
+  app.add_flag("--no-prefault", no_prefault,
                "do not touch all memory at the start: starts faster, first writes are slower");
+  app.add_option("--log-level", texts.log_level, "what is less is not logged: info, warning or error")
+      ->check(CLI::IsMember({"info", "warning", "error"}))
+      ->capture_default_str();
+  app.add_option("--log-format", texts.log_format,
+                 "of the log on standard error: text, or json: one object in each line")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  bool print_config = false;
+  app.add_flag("--print-config", print_config, "print all flags as a file for --config, and end")->configurable(false);
+  const auto refuse = [&](absl::string_view what) {
+    errors << "tokd: " << what << std::endl;
+    parsed.exit_code = 2;
+    return parsed;
+  };
+  TakeConfigFile(app);
+  if (const absl::Status status = ReadEnvironment(app); !status.ok()) return refuse(status.message());
   try {
     app.parse(argc, argv);
-  } catch (const CLI::Success& asked) {  // for help or the version
+  } catch (const CLI::Success& asked) {                                 // for help or the version
+    for (CLI::Option* option : app.get_options()) option->envname("");  // one line of the help names them all
     app.exit(asked);
     return parsed;
+  } catch (const CLI::FileError&) {
+    return refuse(absl::StrCat("--config: cannot read ", ConfigFileOf(app)));
+  } catch (const CLI::ConfigError& error) {
+    return refuse(absl::StrCat("--config: ", ConfigFileOf(app), ": ", error.what()));
   } catch (const CLI::ParseError& error) {
-    std::cerr << "tokd: " << error.what() << " (see tokd --help)" << std::endl;
-    parsed.exit_code = 2;
-    return parsed;
+    return refuse(absl::StrCat(error.what(), " (see tokd --help)"));
   }
+  options.prefault = !no_prefault;
   if (huge_pages) options.huge_pages = HugePagesChoice::kAlways;
   if (no_huge_pages) options.huge_pages = HugePagesChoice::kNever;
-  if (const absl::Status status = Check(texts, options); !status.ok()) {
-    std::cerr << "tokd: " << status.message() << std::endl;
-    parsed.exit_code = 2;
+  if (const absl::Status status = Check(texts, options); !status.ok()) return refuse(status.message());
+  parsed.config = app.config_to_str();
+  if (print_config) {
+    std::cout << parsed.config << std::endl;
     return parsed;
   }
   parsed.run = true;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iostream>
 #include <optional>
 #include <string>
 
@@ -29,6 +30,11 @@ absl::StatusOr<DirectoryChoice> ParseDirectory(const std::string& text);
 // For one acknowledgement: even with all retries a peer that is gone is given up before an attempt
 // to connect would be.
 constexpr base::Duration kMaxAckTimeout = base::Milliseconds(500);
+
+struct LogChoice {
+  int level = 0;  // of glog: what is less is not logged
+  bool json = false;
+};
 
 struct DaemonOptions {
   std::string name;       // the node's
@@ -59,6 +65,7 @@ struct DaemonOptions {
   base::Duration lease = base::Seconds(10);  // docs/consistency.md
   base::Duration grace = base::Seconds(60);
   std::optional<base::Duration> ack_timeout;  // none: what suits the devices
+  LogChoice log;
 };
 
 // Of --lease and --grace. A shorter lease would end between two renewals on a busy machine; a
@@ -67,12 +74,14 @@ constexpr base::Duration kMinLease = base::Milliseconds(200);
 constexpr base::Duration kMaxLease = base::Seconds(3600);
 
 // What main shall do: run with these options, or leave at once with an exit code (0 after --help, 2
-// after a wrong flag; what had to be said was said).
+// after a wrong flag; what had to be said was said, what is wrong to `errors`).
 struct ParsedFlags {
   bool run = false;
   int exit_code = 0;
   DaemonOptions options;
+  std::string config;  // the options, as --print-config prints them
 };
-ParsedFlags ParseFlags(int argc, const char* const* argv);
+// Of the command line, of the environment, and of the file that --config names: config_file.h.
+ParsedFlags ParseFlags(int argc, const char* const* argv, std::ostream& errors = std::cerr);
 
 }  // namespace tokamak::daemon

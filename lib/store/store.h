@@ -93,6 +93,9 @@ class Store final {
   // Whoever has none is part of the node itself, and has no quota.
   Owner NewOwner(const std::string& label = std::string());
 
+  // Of each program from now on, as Options has it. One that holds more keeps it, and gets no more.
+  void SetQuota(uint64_t bytes) { options_.quota_bytes = bytes; }
+
   // `who` is gone: aborts its unsealed objects, ends its gets without an answer, gives back its
   // pins.
   void DropOwner(Owner who);
@@ -261,7 +264,7 @@ class Store final {
   void Publish(Event::Kind kind, const Object& object);
 
   const absl::Span<uint8_t> arena_;
-  const Options options_;
+  Options options_;
   base::EventLoop& loop_;
   base::Trace& trace_;
   base::Random random_;

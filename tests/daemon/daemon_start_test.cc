@@ -12,7 +12,10 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "lib/os/file_descriptor.h"
+#include "nlohmann/json.hpp"
 #include "tests/daemon/tokd_process.h"
 
 namespace tokamak::daemon {
@@ -116,6 +119,38 @@ TEST_F(DaemonStartTest, SigintDoesTheSame) {
   tokd.Signal(SIGINT);
   EXPECT_EQ(tokd.AwaitEnd().status.code, 0);
   EXPECT_EQ(folder_.Files(), Strings{"node1.log"});
+}
+
+TEST_F(DaemonStartTest, SighupReadsItsFileAgainAndTheLogIsJson) {
+  const std::string file = folder_.Path("tokd.json");
+  std::ofstream(file) << R"({"quota": 0})";
+  TokdProcess tokd(folder_, 1, {"--config", file, "--log-format", "json"});
+  tokd.AwaitReady();
+  client::Client client = tokd.Connect();
+  EXPECT_TRUE(client.Create(base::ObjectId::FromName("a"), 2000).ok());
+
+  std::ofstream(file) << R"({"quota": 1000, "lease": "20s"})";
+  tokd.Signal(SIGHUP);
+  ASSERT_TRUE(Eventually([&] { return absl::StrContains(tokd.log(), "to change lease"); })) << tokd.log();
+  const auto more = client.Create(base::ObjectId::FromName("b"), 2000);
+  EXPECT_EQ(more.status().code(), absl::StatusCode::kResourceExhausted) << more.status();
+
+  const Ended ended = tokd.Terminate();
+  EXPECT_EQ(ended.status.code, 0) << ended.text;
+  Strings messages;
+  for (const absl::string_view line : absl::StrSplit(ended.text, '\n', absl::SkipEmpty())) {
+    if (absl::StartsWith(line, "tokd ")) continue;  // that it is ready: on standard output
+    const auto event = nlohmann::json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
+    ASSERT_TRUE(event.is_object()) << line;
+    EXPECT_EQ(event["node"], "node1");
+    EXPECT_TRUE(absl::StrContains(std::string(event["source"]), ".cc:")) << line;
+    EXPECT_EQ(std::string(event["time"]).size(), std::string("2026-01-31T12:00:00.123456Z").size()) << line;
+    messages.push_back(absl::StrCat(std::string(event["level"]), ": ", std::string(event["message"])));
+  }
+  EXPECT_NE(std::find(messages.begin(), messages.end(), "info: reload: changed quota"), messages.end()) << ended.text;
+  EXPECT_NE(std::find(messages.begin(), messages.end(), "warning: reload: a restart is needed to change lease"),
+            messages.end())
+      << ended.text;
 }
 
 TEST_F(DaemonStartTest, SigtermWhileItStartsEndsItCleanly) {

@@ -1,5 +1,6 @@
 """What the documents say is true: examples are the tested files, links lead somewhere, README's commands exist."""
 
+import json
 import os
 import re
 import subprocess
@@ -39,15 +40,25 @@ class DocumentsTest(unittest.TestCase):
         for command in commands:
             self.assertTrue(os.access(os.path.join(ROOT, command), os.X_OK), command)
 
+    def test_the_configuration_that_is_shown_is_one(self):
+        shown = re.search(r"```json\n(.*?)```", read("docs/configuration.md"), re.S).group(1)
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.write(shown)
+            file.flush()
+            printed = subprocess.run([os.path.join(ROOT, "lib/daemon/tokd"), "--config", file.name, "--print-config"], check=True,
+                                     capture_output=True, text=True, timeout=60).stdout
+        for key, value in json.loads(re.sub(r"^ *//.*$", "", shown, flags=re.M)).items():
+            self.assertEqual(json.loads(printed)[key], ",".join(value) if isinstance(value, list) else value)
 
-    def test_flags_that_the_page_on_hardware_names_exist(self):
+    def test_flags_that_pages_name_exist(self):
         helps = [subprocess.run([os.path.join(ROOT, program)] + flags, check=True, capture_output=True, text=True,
                                 timeout=60).stdout
                  for program, flags in (("lib/daemon/tokd", ["--help"]), ("lib/cli/tok", ["doctor", "--help"]))]
         known = set(re.findall(r"--[a-z][a-z-]+", "\n".join(helps)))
-        named = set(re.findall(r"--[a-z][a-z-]+", read("docs/hardware.md")))
-        self.assertGreater(len(named), 10)
-        self.assertEqual(named - known, set())
+        for page, least in (("docs/hardware.md", 10), ("docs/configuration.md", 4)):
+            named = set(re.findall(r"--[a-z][a-z-]+", read(page)))
+            self.assertGreater(len(named), least)
+            self.assertEqual(named - known, set(), page)
 
 
 class ExampleTest(unittest.TestCase):

@@ -1,0 +1,30 @@
+// JsonLog writes what is logged as JSON, one object in each line, to standard error:
+//
+//   {"time": "2026-01-31T12:00:00.123456Z", "level": "info", "node": "n1", "source": "daemon.cc:147", "message": "..."}
+//
+// Thread rule: any; glog calls it one line after the other.
+#pragma once
+
+#include <string>
+
+#include "glog/logging.h"
+
+namespace tokamak::daemon {
+
+class JsonLog final : public google::LogSink {
+ public:
+  // From now on, and until it ends, in place of glog's own lines; of those only that of a CHECK that
+  // failed stays, with its stack.
+  explicit JsonLog(std::string node);
+  ~JsonLog() override;
+  JsonLog(const JsonLog&) = delete;
+  JsonLog& operator=(const JsonLog&) = delete;
+
+  void send(google::LogSeverity severity, const char* full_filename, const char* base_filename, int line,
+            const google::LogMessageTime& time, const char* message, size_t message_len) override;
+
+ private:
+  const std::string node_;
+};
+
+}  // namespace tokamak::daemon
