@@ -24,6 +24,7 @@ LAW = {
     "lib/verbs/ibv": ["lib/base", "lib/os", "lib/verbs"],
     "lib/verbs/soft": ["lib/base", "lib/verbs"],
     "lib/verbs/soft/udp": ["lib/base", "lib/os", "lib/verbs", "lib/verbs/soft"],
+    "lib/verbs/user": ["lib/base", "lib/os", "lib/verbs", "lib/verbs/soft", "lib/verbs/soft/udp"],
     "lib/transport": ["lib/base", "lib/verbs"],
     "lib/store": ["lib/base"],
     "lib/directory": ["lib/base"],

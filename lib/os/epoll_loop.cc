@@ -113,6 +113,25 @@ bool EpollLoop::RunUntil(const std::function<bool()>& done, base::Time limit) {
   }
 }
 
+bool EpollLoop::RunDue() {
+  CHECK(!in_round_) << "a task must not run its loop";
+  in_round_ = true;
+  LookAtClock();
+  bool any = RunTimers();
+  any |= RunSignals();
+  any |= RunPollers();
+  any |= RunDescriptors(base::Duration());
+  in_round_ = false;
+  return any;
+}
+
+base::Duration EpollLoop::PrepareToWait() {
+  CHECK(!in_round_) << "a task must not wait for its loop";
+  CHECK(pollers_.empty()) << "pollers are polled by the loop's own waiting";
+  LookAtClock();
+  return AnnounceSleep(nullptr);
+}
+
 FdWatch EpollLoop::Watch(int fd, uint32_t events, FdCallback callback) {
   if (watched_free_.empty()) {
     watched_free_.push_back(static_cast<uint32_t>(watched_.size()));
@@ -260,18 +279,18 @@ bool EpollLoop::Sleep(const base::Time* limit) {
     if (pollers_[i].poller != nullptr) pollers_[i].poller->Arm();
   }
   if (RunPollers()) return true;
+  return RunDescriptors(AnnounceSleep(limit));
+}
 
-  // Either a raise sees that we sleep and wakes us, or we see here what it raised; the same for
-  // Stop.
+// Either a raise sees that we sleep and wakes us, or we see here what it raised; the same for Stop.
+// Returns how long to sleep.
+base::Duration EpollLoop::AnnounceSleep(const base::Time* limit) {
   asleep_.store(true, std::memory_order_seq_cst);
-  base::Duration wait;
-  if (signals_.empty() && !stopped_.load(std::memory_order_seq_cst)) {
-    wait = kLongestSleep;
-    if (limit != nullptr) wait = std::min(wait, *limit - now_);
-    if (!timers_.empty()) wait = std::min(wait, timers_.next_time() - now_);
-    wait = std::max(wait, base::Duration());
-  }
-  return RunDescriptors(wait);
+  if (!signals_.empty() || stopped_.load(std::memory_order_seq_cst)) return base::Duration();
+  base::Duration wait = kLongestSleep;
+  if (limit != nullptr) wait = std::min(wait, *limit - now_);
+  if (!timers_.empty()) wait = std::min(wait, timers_.next_time() - now_);
+  return std::max(wait, base::Duration());
 }
 
 void EpollLoop::Wake() {

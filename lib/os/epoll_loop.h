@@ -121,6 +121,23 @@ class EpollLoop final : public base::EventLoop {
   // `limit`. Returns whether `done`. For tests and programs; logic arms timers.
   bool RunUntil(const std::function<bool()>& done, base::Time limit);
 
+  // For whoever has threads of its own that now and then do the loop's work, and wait for it
+  // elsewhere; one at a time, which a lock of theirs sees to:
+  //
+  //   while (loop.RunDue()) {}                          // all that is due, without waiting
+  //   const base::Duration most = loop.PrepareToWait();
+  //   poll(loop.descriptor() and others, most);         // here without the lock
+  //
+  // One round that does not wait. Returns whether anything ran.
+  bool RunDue();
+
+  // From now on a raised signal makes descriptor() readable. Returns how long there is nothing to
+  // do unless it is: not at all where something was raised meanwhile.
+  base::Duration PrepareToWait();
+
+  // Readable when a watched descriptor has an event, or the loop was woken. The loop's own.
+  int descriptor() const { return epoll_.get(); }
+
   // Runs `callback` on each round in which one of `events` holds for `fd` (level-triggered), or
   // EPOLLERR or EPOLLHUP. `fd` stays the caller's and is watched at most once.
   FdWatch Watch(int fd, uint32_t events, FdCallback callback);
@@ -189,6 +206,7 @@ class EpollLoop final : public base::EventLoop {
   bool Spinning();
   bool Look();
   bool Sleep(const base::Time* limit);
+  base::Duration AnnounceSleep(const base::Time* limit);
   void Wake();
 
   Watched* FindWatched(uint64_t ticket);

@@ -175,6 +175,7 @@ struct Completion {
   CompletionOpcode opcode = CompletionOpcode::kSend;
   bool has_immediate = false;
   bool has_invalidated = false;  // the peer's SendWithInvalidate dropped `invalidated_rkey`
+  bool solicited = false;        // receives: the peer asked for an event; software NICs only
   uint32_t byte_count = 0;       // receives, reads, atomics
   uint32_t immediate = 0;
   uint32_t invalidated_rkey = 0;

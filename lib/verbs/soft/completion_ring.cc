@@ -51,7 +51,9 @@ bool CompletionRing::Push(const Completion& completion, uint64_t* released, uint
     any_news_ = solicited_news_ = true;
     return false;
   }
-  entries_[written_++ & mask_] = {completion, released, release};
+  Entry& entry = entries_[written_++ & mask_];
+  entry = {completion, released, release};
+  entry.completion.solicited = solicited;
   any_news_ = true;
   solicited_news_ |= solicited || completion.status != CompletionStatus::kSuccess;
   return true;

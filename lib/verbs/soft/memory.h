@@ -15,9 +15,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <unordered_set>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "lib/verbs/soft/secret_numbers.h"
 #include "lib/verbs/types.h"
 
@@ -158,7 +158,7 @@ class KeyTable final {
     return &entry;
   }
   bool IsBound(const Entry& window) const {
-    return window.open && HasRegion(window) && living_.contains(window.queue_pair);
+    return window.open && HasRegion(window) && living_.count(window.queue_pair) > 0;
   }
   bool HasRegion(const Entry& window) const { return entries_[window.region].life == window.region_life; }
 
@@ -178,7 +178,7 @@ class KeyTable final {
   const uint32_t tag_step_;  // odd: an index goes through all tags before one comes again
   uint64_t next_life_ = 1;
   QueuePairLife lives_ = 0;  // that ever began
-  absl::flat_hash_set<QueuePairLife> living_;
+  std::unordered_set<QueuePairLife> living_;
   std::vector<Entry> entries_;  // 0 is never used
   std::deque<uint32_t> free_;   // oldest first, so that an index rests before it is used again
   bool any_phantom_ = false;    // ever

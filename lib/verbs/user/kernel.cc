@@ -1,0 +1,142 @@
+#include "lib/verbs/user/kernel.h"
+
+#include <rdma/ib_user_verbs.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "lib/verbs/user/command.h"
+#include "lib/verbs/user/translate.h"
+
+namespace tokamak::verbs::user {
+namespace {
+
+uint64_t SecretSeed() {
+  uint64_t seed = 0;
+  if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed)) seed = static_cast<uint64_t>(getpid());
+  return seed;
+}
+
+}  // namespace
+
+struct Kernel::Device {
+  std::unique_ptr<soft::PcapWriter> pcap;
+  std::unique_ptr<soft::UdpFabric> fabric;
+  std::unique_ptr<soft::SoftDevice> nic;
+  std::unique_ptr<UserDevice> device;
+};
+
+Kernel::Kernel(const Options& options) : options_(options) {
+  std::vector<Address> addresses = options.addresses;
+  if (addresses.empty()) addresses.push_back(DefaultAddress());
+  for (const Address& address : addresses) {
+    identities_.push_back(MakeIdentity(static_cast<uint32_t>(identities_.size()), address, InterfaceOf(address)));
+  }
+  devices_.resize(identities_.size());
+  progress_ = std::make_unique<Progress>(loop_, [this] {
+    for (const std::unique_ptr<Device>& device : devices_) {
+      if (device != nullptr) device->device->PullAll();
+    }
+  });
+}
+
+Kernel::~Kernel() { Depart(); }
+
+void Kernel::Depart() {
+  progress_->Stop();
+  const Progress::Hold hold(*progress_);
+  departed_ = true;
+  contexts_.clear();
+  for (std::unique_ptr<Device>& device : devices_) device.reset();
+}
+
+absl::Status Kernel::MakeDevice(size_t index) {
+  auto made = std::make_unique<Device>();
+  soft::UdpFabricOptions fabric_options;
+  if (!options_.pcap.empty()) {
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    soft::PcapOptions pcap_options;
+    pcap_options.epoch_nanoseconds =
+        int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec - static_cast<int64_t>(loop_.Now().picoseconds() / 1000);
+    auto pcap = soft::PcapWriter::Create(loop_, absl::StrCat(options_.pcap, ".", getpid()), pcap_options);
+    if (!pcap.ok()) return pcap.status();
+    made->pcap = *std::move(pcap);
+    fabric_options.tap = made->pcap.get();
+  }
+  made->fabric = std::make_unique<soft::UdpFabric>(loop_, fabric_options);
+  soft::DeviceOptions device_options;
+  device_options.name = identities_[index].name;
+  device_options.address = identities_[index].address;
+  device_options.seed = SecretSeed();
+  auto nic = soft::OpenSoftDevice(loop_, *made->fabric, trace_, device_options);
+  if (!nic.ok()) return nic.status();
+  made->nic = *std::move(nic);
+  made->device = std::make_unique<UserDevice>(identities_[index], *made->nic, loop_);
+  devices_[index] = std::move(made);
+  return absl::OkStatus();
+}
+
+int Kernel::OpenDevice(size_t index, int* descriptor) {
+  const Progress::Hold hold(*progress_);
+  if (departed_ || index >= devices_.size()) return ENODEV;
+  if (devices_[index] == nullptr) {
+    if (const absl::Status made = MakeDevice(index); !made.ok()) {
+      trouble_ = absl::StrCat("RDMA device ", identities_[index].name, ": ", made.message());
+      return ErrnoOf(made);
+    }
+  }
+  std::unique_ptr<UserContext> context = UserContext::Open(*devices_[index]->device, on_channel_);
+  if (context == nullptr) return ENOMEM;
+  *descriptor = context->MakeDescriptor();
+  if (*descriptor < 0) return EMFILE;
+  contexts_[*descriptor] = std::move(context);
+  return 0;
+}
+
+size_t Kernel::DeviceOf(int descriptor) {
+  const Progress::Hold hold(*progress_);
+  const auto context = contexts_.find(descriptor);
+  return context == contexts_.end() ? 0 : context->second->device_index();
+}
+
+int Kernel::Write(int descriptor, const void* buffer, size_t size) {
+  Command command;
+  if (const int error = Command::Decode(buffer, size, &command)) return error;
+  if (const int error = UserContext::Prepare(command)) return error;
+  int error = 0;
+  {
+    const Progress::Hold hold(*progress_);
+    const auto context = contexts_.find(descriptor);
+    if (context == contexts_.end()) return EIO;
+    error = context->second->Execute(command);
+  }
+  if (!command.extended() && command.number() == IB_USER_VERBS_CMD_REQ_NOTIFY_CQ) progress_->ExpectSleep();
+  return error;
+}
+
+void Kernel::Close(int descriptor) {
+  const Progress::Hold hold(*progress_);
+  contexts_.erase(descriptor);
+  for (const auto& [number, context] : contexts_) context->OnClosed(descriptor);
+}
+
+bool Kernel::IsPort(const sockaddr_storage& address) const {
+  const Address bound = soft::FromSocketAddress(address);
+  for (const Identity& identity : identities_) {
+    const uint16_t port = identity.address.udp_port == 0 ? soft::kRoceUdpPort : identity.address.udp_port;
+    if (bound.ip == identity.address.ip && bound.port == port) return true;
+  }
+  return false;
+}
+
+void Kernel::Poll() { progress_->Poll(); }
+
+int Kernel::WaitForEvent(int descriptor) { return progress_->WaitReadable(descriptor); }
+
+}  // namespace tokamak::verbs::user

@@ -1,0 +1,91 @@
+// Kernel is the RDMA part of a kernel, for one process: its devices, and what the process has
+// opened of them. lib/verbs/user/preload leads a program's system calls here.
+//
+// Devices are made when the first is opened, and last until the process ends.
+//
+// Errors are errno values, 0 is success.
+// Thread rule: any thread.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "lib/base/trace.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/verbs/soft/device.h"
+#include "lib/verbs/soft/pcap.h"
+#include "lib/verbs/soft/udp/udp_fabric.h"
+#include "lib/verbs/user/options.h"
+#include "lib/verbs/user/progress.h"
+#include "lib/verbs/user/user_context.h"
+#include "lib/verbs/user/user_device.h"
+
+namespace tokamak::verbs::user {
+
+class Kernel final {
+ public:
+  explicit Kernel(const Options& options);
+  ~Kernel();
+
+  const std::vector<Identity>& devices() const { return identities_; }
+
+  // Opens the device of that index for the program. EADDRINUSE, ENODEV and the like: it has no
+  // network; trouble() says why.
+  int OpenDevice(size_t index, int* descriptor);
+
+  // Its index again; 0 where the descriptor is none.
+  size_t DeviceOf(int descriptor);
+
+  // Which of the descriptors that a command made are channels is told to this.
+  void set_on_channel(std::function<void(int descriptor)> on_channel) { on_channel_ = std::move(on_channel); }
+
+  // A command that the program wrote to `descriptor`, which OpenDevice gave.
+  int Write(int descriptor, const void* buffer, size_t size);
+
+  // The program closes `descriptor`, of a device or of a channel.
+  void Close(int descriptor);
+
+  // A poll of the program found nothing.
+  void Poll();
+
+  // The program reads a channel and would wait there: sees to the network until there is something
+  // to read. 0, or EINTR.
+  int WaitForEvent(int descriptor);
+
+  // The process ends: everything is closed, and nothing can be opened any more.
+  void Depart();
+
+  // Whether a socket that is bound to `address` is one of our devices'.
+  bool IsPort(const sockaddr_storage& address) const;
+
+  // Why a device could not be opened, in a line.
+  const std::string& trouble() const { return trouble_; }
+
+ private:
+  struct Device;
+
+  absl::Status MakeDevice(size_t index);
+
+  const Options options_;
+  std::vector<Identity> identities_;
+  base::NoTrace trace_;
+  os::EpollLoop loop_;
+  std::vector<std::unique_ptr<Device>> devices_;  // by index; null until opened
+  std::map<int, std::unique_ptr<UserContext>> contexts_;
+  std::function<void(int)> on_channel_;
+  bool departed_ = false;
+  std::string trouble_;
+  std::unique_ptr<Progress> progress_;  // the lock of all of it
+};
+
+}  // namespace tokamak::verbs::user

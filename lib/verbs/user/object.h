@@ -1,0 +1,58 @@
+// What a program has made through one opened device, and holds a handle of.
+//
+// Thread rule: one lock's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "lib/verbs/verbs.h"
+
+namespace tokamak::verbs::user {
+
+enum class ObjectKind : uint8_t { kDomain, kRegion, kWindow, kCompletionQueue, kSharedReceives, kQueuePair };
+
+struct Object {
+  explicit Object(ObjectKind object_kind) : kind(object_kind) {}
+  virtual ~Object() = default;
+  Object(const Object&) = delete;
+  Object& operator=(const Object&) = delete;
+
+  const ObjectKind kind;
+  uint32_t handle = 0;
+  uint32_t users = 0;  // objects that were made of this one; while there are any it cannot be destroyed
+};
+
+// Keeps the object that another was made of from being destroyed first.
+class Use final {
+ public:
+  explicit Use(Object* object) : object_(object) {
+    if (object_ != nullptr) ++object_->users;
+  }
+  ~Use() {
+    if (object_ != nullptr) --object_->users;
+  }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+ private:
+  Object* const object_;
+};
+
+struct DomainObject final : Object {
+  static constexpr ObjectKind kKind = ObjectKind::kDomain;
+  explicit DomainObject(std::unique_ptr<ProtectionDomain> made) : Object(kKind), domain(std::move(made)) {}
+
+  const std::unique_ptr<ProtectionDomain> domain;
+};
+
+struct RegionObject final : Object {
+  static constexpr ObjectKind kKind = ObjectKind::kRegion;
+  RegionObject(DomainObject& of, std::unique_ptr<MemoryRegion> made)
+      : Object(kKind), domain(&of), region(std::move(made)) {}
+
+  const Use domain;
+  const std::unique_ptr<MemoryRegion> region;
+};
+
+}  // namespace tokamak::verbs::user

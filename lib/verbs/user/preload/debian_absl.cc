@@ -1,0 +1,49 @@
+// The few objects of Debian's static Abseil that cannot be part of a shared object, written again.
+//
+// Those libraries are compiled for programs (-fPIE): thread-local variables of their own, and
+// stderr, are addressed in ways that only a program can. What stands here is linked in their place.
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+
+#include "absl/base/config.h"
+#include "absl/container/internal/raw_hash_set.h"
+
+namespace absl {
+ABSL_NAMESPACE_BEGIN
+
+// absl/base/internal/sysinfo.cc
+namespace base_internal {
+int NumCPUs();
+double NominalCPUFrequency();
+pid_t GetTID();
+pid_t GetCachedTID();
+
+int NumCPUs() { return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)); }
+double NominalCPUFrequency() { return 1.0; }
+pid_t GetTID() { return static_cast<pid_t>(syscall(SYS_gettid)); }
+pid_t GetCachedTID() { return GetTID(); }
+}  // namespace base_internal
+
+// absl/strings/internal/cordz_functions.cc: sampling of cords, which is off.
+namespace cord_internal {
+bool cordz_should_profile_slow();
+
+constexpr int64_t kNever = int64_t{1} << 40;
+thread_local int64_t cordz_next_sample = kNever;  // NOLINT: Abseil's name
+bool cordz_should_profile_slow() {
+  cordz_next_sample = kNever;
+  return false;
+}
+}  // namespace cord_internal
+
+ABSL_NAMESPACE_END
+}  // namespace absl
+
+// Only for what Abseil says before it aborts, which then is not said.
+extern "C" {
+#undef stderr
+FILE* stderr = nullptr;
+}

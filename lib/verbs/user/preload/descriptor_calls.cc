@@ -1,0 +1,97 @@
+// The functions of the C library that act on descriptors, for those that are ours: commands come by
+// write(), events go by read().
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdarg>
+
+#include "lib/verbs/user/preload/program.h"
+#include "lib/verbs/user/preload/real.h"
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+using tokamak::verbs::user::preload::Forget;
+using tokamak::verbs::user::preload::Kind;
+using tokamak::verbs::user::preload::KindOf;
+using tokamak::verbs::user::preload::TheKernel;
+
+// A command. 0, or an errno value.
+int Command(int descriptor, const void* buffer, size_t size) {
+  tokamak::verbs::user::Kernel* const kernel = TheKernel();
+  return kernel == nullptr ? EIO : kernel->Write(descriptor, buffer, size);
+}
+
+}  // namespace
+
+EXPORT ssize_t write(int descriptor, const void* buffer, size_t size) {
+  const Kind kind = KindOf(descriptor);
+  if (kind != Kind::kDevice && kind != Kind::kManager) return REAL(write)(descriptor, buffer, size);
+  if (const int error = Command(descriptor, buffer, size)) {
+    errno = error;
+    return -1;
+  }
+  return static_cast<ssize_t>(size);
+}
+
+EXPORT ssize_t read(int descriptor, void* buffer, size_t size) {
+  if (KindOf(descriptor) == Kind::kChannel) {
+    const int flags = REAL(fcntl)(descriptor, F_GETFL);
+    tokamak::verbs::user::Kernel* const kernel = TheKernel();
+    if (kernel != nullptr && (flags & O_NONBLOCK) == 0) {
+      if (const int error = kernel->WaitForEvent(descriptor)) {
+        errno = error;
+        return -1;
+      }
+    }
+  }
+  return REAL(read)(descriptor, buffer, size);
+}
+
+// rdma-core then takes the command interface of write().
+EXPORT int ioctl(int descriptor, unsigned long request, ...) noexcept {  // NOLINT(runtime/int): as declared
+  va_list arguments;
+  va_start(arguments, request);
+  void* const argument = va_arg(arguments, void*);
+  va_end(arguments);
+  const Kind kind = KindOf(descriptor);
+  if (kind == Kind::kDevice || kind == Kind::kManager) {
+    errno = ENOTTY;
+    return -1;
+  }
+  return REAL(ioctl)(descriptor, request, argument);
+}
+
+// rdma-core then looks for devices in /sys.
+EXPORT int socket(int domain, int type, int protocol) noexcept {
+  if (domain == AF_NETLINK && protocol == NETLINK_RDMA) {
+    errno = EPROTONOSUPPORT;
+    return -1;
+  }
+  return REAL(socket)(domain, type, protocol);
+}
+
+EXPORT int close(int descriptor) {
+  Forget(descriptor);
+  return REAL(close)(descriptor);
+}
+
+EXPORT int close_range(unsigned first, unsigned last, int flags) noexcept {
+  if ((flags & ~static_cast<int>(CLOSE_RANGE_UNSHARE)) == 0) tokamak::verbs::user::preload::ForgetRange(first, last);
+  return REAL(close_range)(first, last, flags);
+}
+
+EXPORT int dup2(int from, int to) noexcept {
+  if (from != to) Forget(to);
+  return REAL(dup2)(from, to);
+}
+
+EXPORT int dup3(int from, int to, int flags) noexcept {
+  if (from != to) Forget(to);
+  return REAL(dup3)(from, to, flags);
+}

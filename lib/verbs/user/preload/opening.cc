@@ -1,0 +1,36 @@
+#include "lib/verbs/user/preload/opening.h"
+
+#include <fcntl.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "lib/verbs/user/preload/program.h"
+
+namespace tokamak::verbs::user::preload {
+
+int OpenDeviceFile(const DeviceFile& file, int flags) {
+  Kernel* const kernel = TheKernel();
+  int descriptor = -1;
+  const int error = kernel == nullptr                        ? ENODEV
+                    : file.kind == DeviceFile::Kind::kUverbs ? kernel->OpenDevice(file.index, &descriptor)
+                                                             : ENODEV;
+  if (error != 0) {
+    static std::atomic<bool> said{false};
+    if (kernel != nullptr && !kernel->trouble().empty() && !said.exchange(true)) Say(kernel->trouble(), true);
+    errno = error;
+    return -1;
+  }
+  if ((flags & O_CLOEXEC) == 0) fcntl(descriptor, F_SETFD, 0);
+  SetKind(descriptor, file.kind == DeviceFile::Kind::kUverbs ? Kind::kDevice : Kind::kManager);
+  return descriptor;
+}
+
+size_t DeviceIndexOf(int descriptor) {
+  Kernel* const kernel = TheKernel();
+  return kernel == nullptr ? 0 : kernel->DeviceOf(descriptor);
+}
+
+}  // namespace tokamak::verbs::user::preload

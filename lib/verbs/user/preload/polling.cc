@@ -1,0 +1,89 @@
+// Polling a completion queue is reading memory, which nobody sees. So when a program opens a device,
+// the functions by which it polls are replaced by ones that look at the network where the queue is
+// empty. They are public members of ibv_context and verbs_context.
+//
+// A program that gets at ibv_open_device() by dlopen() and dlsym() goes past this, and is served by
+// the NIC's own thread.
+#include <dlfcn.h>
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cerrno>
+
+#include "lib/verbs/user/preload/program.h"
+
+#undef ibv_open_device
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+using tokamak::verbs::user::preload::TheKernel;
+
+// All devices of ours have one provider, and so the same functions.
+std::atomic<int (*)(ibv_cq*, int, ibv_wc*)> real_poll{nullptr};
+std::atomic<ibv_cq_ex* (*)(ibv_context*, ibv_cq_init_attr_ex*)> real_create_extended{nullptr};
+std::atomic<int (*)(ibv_cq_ex*, ibv_poll_cq_attr*)> real_start_poll{nullptr};
+
+void LookAtNetwork() {
+  if (tokamak::verbs::user::Kernel* const kernel = TheKernel()) kernel->Poll();
+}
+
+int PollQueue(ibv_cq* queue, int count, ibv_wc* completions) {
+  const int polled = real_poll.load(std::memory_order_relaxed)(queue, count, completions);
+  if (polled != 0 || count == 0) return polled;
+  LookAtNetwork();
+  return real_poll.load(std::memory_order_relaxed)(queue, count, completions);
+}
+
+int StartPoll(ibv_cq_ex* queue, ibv_poll_cq_attr* attributes) {
+  const int started = real_start_poll.load(std::memory_order_relaxed)(queue, attributes);
+  if (started != ENOENT) return started;
+  LookAtNetwork();
+  return real_start_poll.load(std::memory_order_relaxed)(queue, attributes);
+}
+
+ibv_cq_ex* CreateExtended(ibv_context* context, ibv_cq_init_attr_ex* attributes) {
+  ibv_cq_ex* const queue = real_create_extended.load(std::memory_order_relaxed)(context, attributes);
+  if (queue == nullptr) return nullptr;
+  real_start_poll.store(queue->start_poll);
+  queue->start_poll = &StartPoll;
+  return queue;
+}
+
+void Replace(ibv_context* context) {
+  if (context->ops.poll_cq != &PollQueue) {
+    real_poll.store(context->ops.poll_cq);
+    context->ops.poll_cq = &PollQueue;
+  }
+  verbs_context* const extended = verbs_get_ctx_op(context, create_cq_ex);
+  if (extended != nullptr && extended->create_cq_ex != &CreateExtended) {
+    real_create_extended.store(extended->create_cq_ex);
+    extended->create_cq_ex = &CreateExtended;
+  }
+}
+
+using Open = ibv_context*(ibv_device*);
+
+Open* RealOpen() {
+  static std::atomic<Open*> found{nullptr};
+  Open* open = found.load();
+  if (open == nullptr) {
+    // The next one is not always the one of the library that is loaded: it may have been loaded for
+    // its user alone.
+    void* const library = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (library != nullptr) open = reinterpret_cast<Open*>(dlvsym(library, "ibv_open_device", "IBVERBS_1.1"));
+    found.store(open);
+  }
+  return open;
+}
+
+}  // namespace
+
+EXPORT ibv_context* ibv_open_device(ibv_device* device) {
+  Open* const open = RealOpen();
+  ibv_context* const context = open == nullptr ? nullptr : open(device);
+  // Devices of the machine itself are not seen while we are here, so it is ours.
+  if (context != nullptr) Replace(context);
+  return context;
+}

@@ -1,0 +1,170 @@
+#include "lib/verbs/user/preload/program.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+
+#include "absl/strings/str_cat.h"
+#include "lib/verbs/user/sysfs_tree.h"
+
+namespace tokamak::verbs::user::preload {
+namespace {
+
+// Descriptors from here on cannot be ours. A program with as many has raised its limits far.
+constexpr int kMostDescriptors = 1 << 20;
+
+// In memory that costs nothing until it is written.
+std::array<std::atomic<uint8_t>, kMostDescriptors> kinds;
+std::atomic<int> last_kind{-1};  // the highest descriptor that ever was ours
+
+// Made once, and never destroyed.
+struct Once {
+  std::mutex mutex;
+  pid_t owner = 0;
+  bool tried = false;
+  Kernel* kernel = nullptr;
+  bool tried_folder = false;
+  std::string* folder = nullptr;
+  bool log = false;
+};
+Once* once = nullptr;
+pthread_once_t once_made = PTHREAD_ONCE_INIT;
+
+// The parent's NIC keeps its port for itself.
+void CloseInheritedPorts(const Kernel& kernel) {
+  DIR* const folder = opendir("/proc/self/fd");
+  if (folder == nullptr) return;
+  while (const dirent* entry = readdir(folder)) {
+    const int descriptor = std::atoi(entry->d_name);
+    sockaddr_storage bound{};
+    socklen_t length = sizeof(bound);
+    int type = 0;
+    socklen_t type_length = sizeof(type);
+    if (getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &type_length) != 0 || type != SOCK_DGRAM) continue;
+    if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&bound), &length) != 0) continue;
+    if (kernel.IsPort(bound)) close(descriptor);
+  }
+  closedir(folder);
+}
+
+// After a fork the child has neither the NIC's thread nor what the parent's rings lead to: it opens
+// devices of its own, or none. (ibv_fork_init(3))
+void AfterForkInChild() {
+  for (int descriptor = 0; descriptor <= last_kind.load(); ++descriptor) {
+    kinds[static_cast<size_t>(descriptor)].store(0, std::memory_order_relaxed);
+  }
+  if (once->kernel != nullptr) CloseInheritedPorts(*once->kernel);
+  once = new Once;
+  once->owner = getpid();
+}
+
+void MakeOnce() {
+  once = new Once;
+  once->owner = getpid();
+  pthread_atfork(nullptr, nullptr, &AfterForkInChild);
+}
+
+Once& Get() {
+  pthread_once(&once_made, &MakeOnce);
+  return *once;
+}
+
+std::string FolderForFiles() {
+  for (const char* variable : {"XDG_RUNTIME_DIR", "TMPDIR"}) {
+    const char* const folder = std::getenv(variable);
+    if (folder != nullptr && access(folder, W_OK | X_OK) == 0) return folder;
+  }
+  return "/tmp";
+}
+
+// A process that shares our memory, but is not us: the child of vfork(), until it executes.
+bool IsForeign(const Once& state) { return state.owner != getpid(); }
+
+Kernel* KernelOf(Once& state) {
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  if (state.tried) return state.kernel;
+  state.tried = true;
+  const char* const text = std::getenv(kOptionsVariable);
+  absl::StatusOr<Options> options = Options::Parse(text == nullptr ? "" : text);
+  if (!options.ok()) {
+    Say(std::string(options.status().message()), true);
+    return nullptr;
+  }
+  state.log = options->log;
+  state.kernel = new Kernel(*options);
+  state.kernel->set_on_channel([](int descriptor) { SetKind(descriptor, Kind::kChannel); });
+  return state.kernel;
+}
+
+__attribute__((destructor)) void OnExit() {
+  if (once == nullptr || IsForeign(*once) || once->kernel == nullptr) return;
+  once->kernel->Depart();
+}
+
+}  // namespace
+
+Kernel* TheKernel() {
+  Once& state = Get();
+  return IsForeign(state) ? nullptr : KernelOf(state);
+}
+
+Kind KindOf(int descriptor) {
+  if (descriptor < 0 || descriptor >= kMostDescriptors) return Kind::kOther;
+  return static_cast<Kind>(kinds[static_cast<size_t>(descriptor)].load(std::memory_order_relaxed));
+}
+
+void SetKind(int descriptor, Kind kind) {
+  if (descriptor < 0 || descriptor >= kMostDescriptors) return;
+  int last = last_kind.load();
+  while (last < descriptor && !last_kind.compare_exchange_weak(last, descriptor)) {
+  }
+  kinds[static_cast<size_t>(descriptor)].store(static_cast<uint8_t>(kind), std::memory_order_relaxed);
+}
+
+void Forget(int descriptor) {
+  if (KindOf(descriptor) == Kind::kOther || IsForeign(Get())) return;
+  SetKind(descriptor, Kind::kOther);
+  if (Kernel* const kernel = TheKernel()) kernel->Close(descriptor);
+}
+
+void ForgetRange(unsigned first, unsigned last) {
+  const int ours = last_kind.load();
+  for (unsigned descriptor = first; ours >= 0 && descriptor <= last && descriptor <= static_cast<unsigned>(ours);
+       ++descriptor) {
+    Forget(static_cast<int>(descriptor));
+  }
+}
+
+const std::string& SysfsFolder() {
+  static const std::string* const none = new std::string;
+  Once& state = Get();
+  if (IsForeign(state)) return *none;
+  Kernel* const kernel = KernelOf(state);
+  if (kernel == nullptr) return *none;
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  if (!state.tried_folder) {
+    state.tried_folder = true;
+    absl::StatusOr<std::string> made = MakeSysfsTree(FolderForFiles(), kernel->devices());
+    if (made.ok()) {
+      state.folder = new std::string(*std::move(made));
+    } else {
+      Say(absl::StrCat("no place for the files of /sys: ", made.status().message(), "; set TMPDIR"), true);
+    }
+  }
+  return state.folder != nullptr ? *state.folder : *none;
+}
+
+void Say(const std::string& line, bool always) {
+  if (!always && (once == nullptr || !once->log)) return;
+  const std::string whole = absl::StrCat("tokamak-verbs: ", line, "\n");
+  syscall(SYS_write, STDERR_FILENO, whole.data(), whole.size());
+}
+
+}  // namespace tokamak::verbs::user::preload

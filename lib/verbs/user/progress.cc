@@ -1,0 +1,150 @@
+#include "lib/verbs/user/progress.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "lib/os/thread.h"
+
+namespace tokamak::verbs::user {
+namespace {
+
+// Waits for one of the descriptors, or for `most`. False: a signal came.
+template <size_t kCount>
+bool WaitFor(pollfd (&descriptors)[kCount], base::Duration most) {
+  timespec limit;
+  limit.tv_sec = static_cast<time_t>(most.nanoseconds() / 1'000'000'000);
+  limit.tv_nsec = static_cast<long>(most.nanoseconds() % 1'000'000'000);  // NOLINT(runtime/int): timespec's type
+  return ppoll(descriptors, kCount, &limit, nullptr) >= 0 || errno != EINTR;
+}
+
+bool IsReadable(int descriptor) {
+  pollfd one[] = {{descriptor, POLLIN, 0}};
+  return poll(one, 1, 0) > 0;
+}
+
+constexpr base::Duration kLong = base::Seconds(3600);
+
+}  // namespace
+
+Progress::Progress(os::EpollLoop& loop, std::function<void()> before_round)
+    : loop_(loop), before_round_(std::move(before_round)), control_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  thread_ = os::StartThread({"tokamak-nic"}, [this] { RunThread(); });
+}
+
+Progress::~Progress() { Stop(); }
+
+void Progress::Stop() {
+  stopping_.store(true);
+  WakeThread();
+  if (thread_.joinable()) thread_.join();
+}
+
+bool Progress::RunRounds(int most) {
+  bool any = false;
+  for (int round = 0; round < most; ++round) {
+    before_round_();
+    if (!loop_.RunDue()) return any;
+    any = true;
+  }
+  return true;
+}
+
+// Does what is due. Returns how long there is nothing to do unless something comes.
+base::Duration Progress::Settle() {
+  RunRounds(kMostRounds);
+  const base::Duration wait = loop_.PrepareToWait();
+  if (mode_ == Mode::kWatching && loop_.Now() + wait < watches_until_) {
+    watches_until_ = base::Time();
+    WakeThread();
+  }
+  return wait;
+}
+
+void Progress::WakeThread() {
+  const uint64_t one = 1;
+  if (write(control_.get(), &one, sizeof(one)) != sizeof(one)) return;  // it is woken already
+}
+
+void Progress::Poll() {
+  polls_.fetch_add(1, std::memory_order_relaxed);
+  if (empty_polls_.fetch_add(1, std::memory_order_relaxed) % kPollsPerYield == kPollsPerYield - 1) sched_yield();
+  if (!mutex_.try_lock()) return;
+  if (RunRounds(kMostRounds)) empty_polls_.store(0, std::memory_order_relaxed);
+  Settle();
+  mutex_.unlock();
+}
+
+void Progress::ExpectSleep() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  polls_.store(0, std::memory_order_relaxed);
+  polls_seen_ = 0;
+  if (mode_ == Mode::kStandby && waits_ == waits_seen_) WakeThread();
+}
+
+int Progress::WaitReadable(int descriptor) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    const base::Duration wait = Settle();
+    if (IsReadable(descriptor)) return 0;
+    if (waiter_) {
+      lock.unlock();
+      pollfd one[] = {{descriptor, POLLIN, 0}};
+      return WaitFor(one, kLong) ? 0 : EINTR;
+    }
+    waiter_ = true;
+    ++waits_;
+    if (mode_ == Mode::kWatching) WakeThread();
+    lock.unlock();
+    pollfd both[] = {{descriptor, POLLIN, 0}, {loop_.descriptor(), POLLIN, 0}};
+    const bool waited = WaitFor(both, wait);
+    lock.lock();
+    waiter_ = false;
+    ++waits_;
+    if (mode_ == Mode::kResting) WakeThread();
+    if (!waited) {
+      Settle();
+      return EINTR;
+    }
+  }
+}
+
+// What the thread is to do after what it has seen since it last asked.
+Progress::Mode Progress::NextMode() {
+  const uint64_t polls = polls_.load(std::memory_order_relaxed);
+  const bool polled = polls - std::min(polls, polls_seen_) >= kBusyPolls;
+  const bool waited = waits_ != waits_seen_;
+  polls_seen_ = polls;
+  waits_seen_ = waits_;
+  if (waiter_ && !waited) return Mode::kResting;
+  return polled || waited || waiter_ ? Mode::kStandby : Mode::kWatching;
+}
+
+void Progress::RunThread() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!stopping_.load()) {
+    const Mode next = NextMode();
+    base::Duration wait = next == Mode::kStandby ? kGrace : kLong;
+    if (next == Mode::kWatching) {
+      wait = Settle();
+      watches_until_ = loop_.Now() + wait;
+    }
+    mode_ = next;
+    lock.unlock();
+    // Only who watches looks at the loop's descriptor.
+    pollfd both[] = {{control_.get(), POLLIN, 0}, {next == Mode::kWatching ? loop_.descriptor() : -1, POLLIN, 0}};
+    WaitFor(both, wait);
+    uint64_t woken = 0;
+    if ((both[0].revents & POLLIN) != 0 && read(control_.get(), &woken, sizeof(woken)) < 0) woken = 0;
+    lock.lock();
+    mode_ = Mode::kAtWork;
+    if (next == Mode::kWatching) Settle();
+  }
+}
+
+}  // namespace tokamak::verbs::user

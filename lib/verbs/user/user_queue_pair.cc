@@ -1,0 +1,471 @@
+#include "lib/verbs/user/user_queue_pair.h"
+
+#include <arpa/inet.h>
+#include <infiniband/verbs.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "glog/logging.h"
+#include "lib/verbs/time_codes.h"
+#include "lib/verbs/user/receive_wqe.h"
+#include "lib/verbs/user/translate.h"
+
+namespace tokamak::verbs::user {
+namespace {
+
+constexpr uint32_t kPsnMask = 0xffffff;
+constexpr uint8_t kPort = 1;
+
+// What the specification calls "wait for ever" is the longest time here: 2.4 hours.
+constexpr uint8_t kLongestTimeout = 31;
+
+bool Has(uint32_t mask, uint32_t attribute) { return (mask & attribute) != 0; }
+
+bool OpcodeOf(uint32_t number, Opcode* opcode) {
+  switch (number) {
+    case IBV_WR_RDMA_WRITE:
+      *opcode = Opcode::kWrite;
+      return true;
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      *opcode = Opcode::kWriteWithImm;
+      return true;
+    case IBV_WR_SEND:
+      *opcode = Opcode::kSend;
+      return true;
+    case IBV_WR_SEND_WITH_IMM:
+      *opcode = Opcode::kSendWithImm;
+      return true;
+    case IBV_WR_RDMA_READ:
+      *opcode = Opcode::kRead;
+      return true;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+      *opcode = Opcode::kCompareSwap;
+      return true;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      *opcode = Opcode::kFetchAdd;
+      return true;
+    case IBV_WR_SEND_WITH_INV:
+      *opcode = Opcode::kSendWithInvalidate;
+      return true;
+    default:
+      return false;
+  }
+}
+
+SendFlags FlagsOf(uint32_t flags) {
+  SendFlags ours = kSignaled;
+  if (Has(flags, IBV_SEND_SOLICITED)) ours = ours | kSolicited;
+  if (Has(flags, IBV_SEND_FENCE)) ours = ours | kFence;
+  if (Has(flags, IBV_SEND_INLINE)) ours = ours | kInline;
+  return ours;
+}
+
+}  // namespace
+
+struct UserQueuePair::Batch {
+  size_t count = 0;
+  std::array<SendRequest, kBatch> requests;
+  std::array<std::array<Sge, kMostSges>, kBatch> sges;
+  std::array<std::array<uint8_t, 512>, kBatch> bytes;  // inline
+};
+
+int UserQueuePair::Make(UserDevice& device, RingMemory& memory, const QueuePairWish& wish, DomainObject& domain,
+                        UserCompletionQueue& sends_to, UserCompletionQueue& receives_to, UserSharedReceives* shared,
+                        AsyncEvents& async, std::unique_ptr<UserQueuePair>* made) {
+  const Limits& limits = device.nic().limits();
+  if (wish.type != IBV_QPT_RC) return EOPNOTSUPP;
+  if (wish.max_send_wr > UserDevice::kMaxRequests || wish.max_send_sge > limits.max_sges) return EINVAL;
+  if (wish.max_inline_data > limits.max_inline) return EINVAL;
+  if (shared == nullptr && (wish.max_recv_wr > UserDevice::kMaxRequests || wish.max_recv_sge > limits.max_sges)) {
+    return EINVAL;
+  }
+  std::unique_ptr<UserQueuePair> self(new UserQueuePair(device, wish, domain, sends_to, receives_to, shared, async));
+  if (const int error = self->MakeRings(memory)) return error;
+  if (const int error = self->MakeQueuePair()) return error;
+  *made = std::move(self);
+  return 0;
+}
+
+UserQueuePair::UserQueuePair(UserDevice& device, const QueuePairWish& wish, DomainObject& domain,
+                             UserCompletionQueue& sends_to, UserCompletionQueue& receives_to,
+                             UserSharedReceives* shared, AsyncEvents& async)
+    : Object(kKind),
+      device_(device),
+      options_(wish),
+      domain_(domain),
+      sends_to_(sends_to),
+      receives_to_(receives_to),
+      shared_(shared),
+      uses_{Use(&domain), Use(&sends_to), Use(&receives_to), Use(shared)},
+      async_(async),
+      state_(IBV_QPS_RESET) {}
+
+int UserQueuePair::MakeRings(RingMemory& memory) {
+  const uint32_t inline_bytes = std::max<uint32_t>(options_.max_inline_data, options_.max_send_sge * sizeof(rxe_sge));
+  send_ring_ = ProviderRing::Make(memory, options_.max_send_wr, kSendHeader + inline_bytes);
+  if (send_ring_ == nullptr) return ENOMEM;
+  sends_.resize(send_ring_->capacity() + size_t{1});
+  if (shared_ != nullptr) return 0;
+  receive_ring_ =
+      ProviderRing::Make(memory, options_.max_recv_wr, kReceiveHeader + options_.max_recv_sge * sizeof(rxe_sge));
+  if (receive_ring_ == nullptr) return ENOMEM;
+  receives_.resize(receive_ring_->capacity() + size_t{1});
+  return 0;
+}
+
+int UserQueuePair::MakeQueuePair() {
+  const Limits& limits = device_.nic().limits();
+  QueuePairOptions options;
+  options.send_queue = &sends_to_.queue();
+  options.receive_queue = &receives_to_.queue();
+  options.shared_receives = shared_ != nullptr ? &shared_->queue() : nullptr;
+  options.max_send_requests = std::min(send_ring_->capacity() + 1, limits.max_send_requests);
+  options.max_receive_requests =
+      shared_ != nullptr ? 0 : std::min(receive_ring_->capacity() + 1, limits.max_receive_requests);
+  options.max_sges = limits.max_sges;
+  options.max_inline = limits.max_inline;
+  absl::StatusOr<std::unique_ptr<QueuePair>> made = domain_.domain->CreateQueuePair(options);
+  if (!made.ok()) return ErrnoOf(made.status());
+  queue_pair_ = *std::move(made);
+  sends_to_.Add(number(), *this);
+  receives_to_.Add(number(), *this);
+  device_.Add(*this);
+  return 0;
+}
+
+UserQueuePair::~UserQueuePair() {
+  if (queue_pair_ == nullptr) return;
+  device_.Remove(*this);
+  Forget();
+  sends_to_.Remove(number());
+  receives_to_.Remove(number());
+  RetireAsyncEvents();
+}
+
+// What has completed so far is the program's; the rest of what it posted is over without completions.
+void UserQueuePair::Forget() {
+  sends_to_.Drain();
+  receives_to_.Drain();
+}
+
+ib_uverbs_create_qp_resp UserQueuePair::Granted() const {
+  ib_uverbs_create_qp_resp granted{};
+  granted.qpn = number();
+  granted.max_send_wr = send_ring_->capacity();
+  granted.max_recv_wr = receive_ring_ != nullptr ? receive_ring_->capacity() : 0;
+  granted.max_send_sge = options_.max_send_sge;
+  granted.max_recv_sge = options_.max_recv_sge;
+  granted.max_inline_data = options_.max_inline_data;
+  return granted;
+}
+
+rxe_create_qp_resp UserQueuePair::Places() const {
+  rxe_create_qp_resp places{};
+  places.sq_mi = send_ring_->place();
+  if (receive_ring_ != nullptr) places.rq_mi = receive_ring_->place();
+  return places;
+}
+
+// ---- States.
+
+// The NIC's queue pair goes to Error by itself.
+uint32_t UserQueuePair::state() const {
+  return state_ != IBV_QPS_RESET && queue_pair_->state() == QueuePairState::kError ? uint32_t{IBV_QPS_ERR} : state_;
+}
+
+int UserQueuePair::Modify(const ib_uverbs_modify_qp& request) {
+  const uint32_t mask = request.attr_mask;
+  const uint32_t from = state();
+  if (Has(mask, IBV_QP_CUR_STATE) && request.cur_qp_state != from) return EINVAL;
+  const uint32_t to = Has(mask, IBV_QP_STATE) ? request.qp_state : from;
+  if (!IsLegalStep(Service::kConnected, from, to, mask)) return EINVAL;
+  if (const int error = Check(request, to)) return error;
+  const ib_uverbs_modify_qp before = attributes_;
+  Take(request);
+  const int error = Step(from, to);
+  if (error != 0) attributes_ = before;
+  return error;
+}
+
+int UserQueuePair::Check(const ib_uverbs_modify_qp& request, uint32_t to) const {
+  const uint32_t mask = request.attr_mask;
+  const Limits& limits = device_.nic().limits();
+  if (to > IBV_QPS_ERR) return EINVAL;
+  if (Has(mask, IBV_QP_PORT) && request.port_num != kPort) return EINVAL;
+  if (Has(mask, IBV_QP_PKEY_INDEX) && request.pkey_index != 0) return EINVAL;
+  if (Has(mask, IBV_QP_ALT_PATH)) return EINVAL;  // RoCE devices have none
+  if (Has(mask, IBV_QP_AV)) {
+    const ib_uverbs_qp_dest& to_peer = request.dest;
+    if (to_peer.is_global == 0 || to_peer.port_num != kPort || to_peer.sgid_index != 0) return EINVAL;
+  }
+  if (Has(mask, IBV_QP_PATH_MTU)) {
+    const uint32_t mtu = MtuBytes(request.path_mtu);
+    if (mtu == 0 || mtu > limits.active_mtu) return EINVAL;
+  }
+  if (Has(mask, IBV_QP_MAX_QP_RD_ATOMIC) && request.max_rd_atomic > limits.max_reads) return EINVAL;
+  if (Has(mask, IBV_QP_MAX_DEST_RD_ATOMIC) && request.max_dest_rd_atomic > limits.max_reads) return EINVAL;
+  if (Has(mask, IBV_QP_TIMEOUT) && request.timeout > kLongestTimeout) return EINVAL;
+  if (Has(mask, IBV_QP_RETRY_CNT) && request.retry_cnt > 7) return EINVAL;
+  if (Has(mask, IBV_QP_RNR_RETRY) && request.rnr_retry > 7) return EINVAL;
+  if (Has(mask, IBV_QP_MIN_RNR_TIMER) && request.min_rnr_timer > 31) return EINVAL;
+  return 0;
+}
+
+void UserQueuePair::Take(const ib_uverbs_modify_qp& request) {
+  const uint32_t mask = request.attr_mask;
+  ib_uverbs_modify_qp& kept = attributes_;
+  if (Has(mask, IBV_QP_ACCESS_FLAGS)) kept.qp_access_flags = request.qp_access_flags;
+  if (Has(mask, IBV_QP_PKEY_INDEX)) kept.pkey_index = request.pkey_index;
+  if (Has(mask, IBV_QP_PORT)) kept.port_num = request.port_num;
+  if (Has(mask, IBV_QP_AV)) kept.dest = request.dest;
+  if (Has(mask, IBV_QP_PATH_MTU)) kept.path_mtu = request.path_mtu;
+  if (Has(mask, IBV_QP_DEST_QPN)) kept.dest_qp_num = request.dest_qp_num & kPsnMask;
+  if (Has(mask, IBV_QP_RQ_PSN)) kept.rq_psn = request.rq_psn & kPsnMask;
+  if (Has(mask, IBV_QP_SQ_PSN)) kept.sq_psn = request.sq_psn & kPsnMask;
+  if (Has(mask, IBV_QP_MAX_QP_RD_ATOMIC)) kept.max_rd_atomic = request.max_rd_atomic;
+  if (Has(mask, IBV_QP_MAX_DEST_RD_ATOMIC)) kept.max_dest_rd_atomic = request.max_dest_rd_atomic;
+  if (Has(mask, IBV_QP_MIN_RNR_TIMER)) kept.min_rnr_timer = request.min_rnr_timer;
+  if (Has(mask, IBV_QP_TIMEOUT)) kept.timeout = request.timeout;
+  if (Has(mask, IBV_QP_RETRY_CNT)) kept.retry_cnt = request.retry_cnt;
+  if (Has(mask, IBV_QP_RNR_RETRY)) kept.rnr_retry = request.rnr_retry;
+  if (Has(mask, IBV_QP_PATH_MIG_STATE)) kept.path_mig_state = request.path_mig_state;
+}
+
+int UserQueuePair::Step(uint32_t from, uint32_t to) {
+  absl::Status status;
+  switch (to) {
+    case IBV_QPS_RESET:
+      Forget();
+      status = queue_pair_->Modify(QueuePairState::kReset);
+      sends_taken_ = sends_over_ = send_ring_->producer();
+      send_ring_->SetConsumer(sends_over_);
+      if (receive_ring_ != nullptr) {
+        receives_taken_ = receive_ring_->producer();
+        receive_ring_->SetConsumer(receives_taken_);
+      }
+      refused_ = draining_ = false;
+      attributes_ = {};
+      break;
+    case IBV_QPS_INIT:
+      status = queue_pair_->Modify(QueuePairState::kInit, Attributes());
+      break;
+    case IBV_QPS_RTR:
+      status = queue_pair_->Modify(QueuePairState::kReadyToReceive, Attributes());
+      break;
+    case IBV_QPS_RTS:
+      draining_ = false;
+      if (from == IBV_QPS_RTR) status = queue_pair_->Modify(QueuePairState::kReadyToSend, Attributes());
+      break;
+    case IBV_QPS_SQD:
+      draining_ = true;
+      break;
+    case IBV_QPS_ERR:
+      status = queue_pair_->Modify(QueuePairState::kError);
+      break;
+    default:
+      return EINVAL;
+  }
+  if (!status.ok()) return ErrnoOf(status);
+  state_ = to;
+  Pull();
+  return 0;
+}
+
+QueuePairAttributes UserQueuePair::Attributes() const {
+  const ib_uverbs_modify_qp& set = attributes_;
+  QueuePairAttributes attributes;
+  attributes.remote_access = AccessOf(set.qp_access_flags);
+  attributes.peer = AddressOfGid(set.dest.dgid);
+  attributes.peer_number = set.dest_qp_num;
+  attributes.receive_psn = set.rq_psn;
+  attributes.path_mtu = MtuBytes(set.path_mtu);
+  attributes.send_psn = set.sq_psn;
+  ReliabilityOptions& reliability = attributes.reliability;
+  reliability.ack_timeout = AckTimeout(set.timeout == 0 ? kLongestTimeout : set.timeout);
+  reliability.retry_count = std::min(set.retry_cnt, kMaxRetryCount);
+  reliability.rnr_retry_count = std::min(set.rnr_retry, kMaxRetryCount);
+  reliability.rnr_delay = NotReadyDelay(set.min_rnr_timer);
+  reliability.reads_outstanding = set.max_rd_atomic;
+  reliability.reads_served = set.max_dest_rd_atomic;
+  return attributes;
+}
+
+ib_uverbs_query_qp_resp UserQueuePair::Query() const {
+  const ib_uverbs_modify_qp& set = attributes_;
+  const ib_uverbs_create_qp_resp granted = Granted();
+  ib_uverbs_query_qp_resp answer{};
+  answer.dest = set.dest;
+  answer.max_send_wr = granted.max_send_wr;
+  answer.max_recv_wr = granted.max_recv_wr;
+  answer.max_send_sge = granted.max_send_sge;
+  answer.max_recv_sge = granted.max_recv_sge;
+  answer.max_inline_data = granted.max_inline_data;
+  answer.rq_psn = set.rq_psn;
+  answer.sq_psn = set.sq_psn;
+  answer.dest_qp_num = set.dest_qp_num;
+  answer.qp_access_flags = set.qp_access_flags;
+  answer.pkey_index = set.pkey_index;
+  answer.qp_state = answer.cur_qp_state = static_cast<uint8_t>(state());
+  answer.path_mtu = set.path_mtu;
+  answer.path_mig_state = set.path_mig_state;
+  answer.sq_draining = draining_ && sends_over_ != sends_taken_ ? 1 : 0;
+  answer.max_rd_atomic = set.max_rd_atomic;
+  answer.max_dest_rd_atomic = set.max_dest_rd_atomic;
+  answer.min_rnr_timer = set.min_rnr_timer;
+  answer.port_num = set.port_num;
+  answer.timeout = set.timeout;
+  answer.retry_cnt = set.retry_cnt;
+  answer.rnr_retry = set.rnr_retry;
+  answer.sq_sig_all = options_.all_signaled ? 1 : 0;
+  return answer;
+}
+
+// ---- Requests.
+
+int UserQueuePair::PostSend() {
+  const uint32_t now = state();
+  if (now < IBV_QPS_RTS) return EINVAL;
+  PullSends();
+  return 0;
+}
+
+void UserQueuePair::Pull() {
+  const uint32_t now = state();
+  if (now == IBV_QPS_RESET) return;
+  if (receive_ring_ != nullptr && receives_taken_ != receive_ring_->producer()) PullReceives();
+  if (now == IBV_QPS_ERR || (now == IBV_QPS_RTS && sends_taken_ != send_ring_->producer())) PullSends();
+}
+
+void UserQueuePair::PullSends() {
+  const uint32_t producer = send_ring_->producer();
+  if (sends_taken_ == producer || (draining_ && state() != IBV_QPS_ERR)) return;
+  Batch batch;
+  while (sends_taken_ != producer && !refused_) {
+    batch.count = 0;
+    uint32_t index = sends_taken_;
+    bool readable = true;
+    while (index != producer && batch.count < kBatch && readable) {
+      readable = ReadSend(index, batch.count, &batch);
+      if (!readable) break;
+      ++batch.count;
+      index = send_ring_->Next(index);
+    }
+    const PostResult posted = queue_pair_->PostSend(absl::MakeConstSpan(batch.requests.data(), batch.count));
+    sends_taken_ = (sends_taken_ + static_cast<uint32_t>(posted.accepted)) & send_ring_->capacity();
+    if (absl::IsResourceExhausted(posted.status)) return;  // the next that is over makes room
+    refused_ = !posted.ok() || !readable;
+    if (refused_) LOG(WARNING) << "queue pair " << number() << " refuses a request: " << posted.status;
+  }
+  if (refused_ && sends_over_ == sends_taken_) RefuseNext();
+}
+
+// Copies the request at `index` of the ring to place `at` of the batch. False: no request that a
+// device takes.
+bool UserQueuePair::ReadSend(uint32_t index, size_t at, Batch* batch) {
+  rxe_send_wqe wqe;
+  const auto* const element = static_cast<const uint8_t*>(send_ring_->at(index));
+  std::memcpy(&wqe, element, kSendHeader);
+  SendRequest& request = batch->requests[at];
+  request = SendRequest();
+  sends_[index] = {wqe.wr.wr_id, options_.all_signaled || Has(wqe.wr.send_flags, IBV_SEND_SIGNALED)};
+  request.id = index;
+  request.flags = FlagsOf(wqe.wr.send_flags);
+  if (!OpcodeOf(wqe.wr.opcode, &request.opcode)) return false;
+
+  const uint8_t* const data = element + kSendHeader;
+  const uint32_t room = send_ring_->element_size() - static_cast<uint32_t>(kSendHeader);
+  if (Has(request.flags, kInline)) {
+    auto& bytes = batch->bytes[at];
+    if (wqe.dma.length > std::min<size_t>(room, bytes.size())) return false;
+    std::memcpy(bytes.data(), data, wqe.dma.length);
+    batch->sges[at][0] = {bytes.data(), wqe.dma.length, 0};
+    request.sges = absl::MakeConstSpan(batch->sges[at].data(), 1);
+  } else {
+    const uint32_t count = CopySges(data, room, wqe.dma.num_sge, &batch->sges[at]);
+    if (count != wqe.dma.num_sge) return false;
+    request.sges = absl::MakeConstSpan(batch->sges[at].data(), count);
+  }
+
+  switch (request.opcode) {
+    case Opcode::kCompareSwap:
+      request.compare = wqe.wr.wr.atomic.compare_add;
+      request.swap_or_add = wqe.wr.wr.atomic.swap;
+      request.remote_address = wqe.wr.wr.atomic.remote_addr;
+      request.rkey = wqe.wr.wr.atomic.rkey;
+      break;
+    case Opcode::kFetchAdd:
+      request.swap_or_add = wqe.wr.wr.atomic.compare_add;
+      request.remote_address = wqe.wr.wr.atomic.remote_addr;
+      request.rkey = wqe.wr.wr.atomic.rkey;
+      break;
+    case Opcode::kSendWithInvalidate:
+      request.rkey = wqe.wr.ex.invalidate_rkey;
+      break;
+    default:
+      request.immediate = ntohl(wqe.wr.ex.imm_data);
+      request.remote_address = wqe.wr.wr.rdma.remote_addr;
+      request.rkey = wqe.wr.wr.rdma.rkey;
+  }
+  return true;
+}
+
+// The request at sends_taken_ is none that a device takes, and those before it are over.
+void UserQueuePair::RefuseNext() {
+  refused_ = false;
+  ib_uverbs_wc work_completion{};
+  work_completion.wr_id = sends_[sends_taken_].request;
+  work_completion.status = IBV_WC_LOC_QP_OP_ERR;
+  work_completion.qp_num = number();
+  sends_taken_ = sends_over_ = send_ring_->Next(sends_taken_);
+  send_ring_->SetConsumer(sends_over_);
+  sends_to_.Push(work_completion, false);
+  queue_pair_->Modify(QueuePairState::kError).IgnoreError();  // always legal
+  PullSends();
+}
+
+void UserQueuePair::PullReceives() {
+  while (receives_taken_ != receive_ring_->producer()) {
+    const ReceiveWqe receive = ReadReceive(*receive_ring_, receives_taken_);
+    ReceiveRequest request;
+    request.id = kReceiveId | receives_taken_;
+    request.sges = receive.memory();
+    const PostResult posted = queue_pair_->PostReceive(absl::MakeConstSpan(&request, 1));
+    if (!posted.ok()) return;
+    receives_[receives_taken_] = receive.request;
+    receives_taken_ = receive_ring_->Next(receives_taken_);
+  }
+}
+
+bool UserQueuePair::Finish(const Completion& completion, ib_uverbs_wc* work_completion) {
+  if ((completion.id & kReceiveId) == 0) return FinishSend(completion, work_completion);
+  if (shared_ != nullptr) {
+    *work_completion = ToWorkCompletion(completion, shared_->Finish(completion.id));
+    return true;
+  }
+  const auto index = static_cast<uint32_t>(completion.id & ~kReceiveId);
+  receive_ring_->SetConsumer(receive_ring_->Next(index));
+  *work_completion = ToWorkCompletion(completion, receives_[index]);
+  return true;
+}
+
+bool UserQueuePair::FinishSend(const Completion& completion, ib_uverbs_wc* work_completion) {
+  const auto index = static_cast<uint32_t>(completion.id);
+  const SendNote& note = sends_[index];
+  sends_over_ = send_ring_->Next(index);
+  send_ring_->SetConsumer(sends_over_);
+  *work_completion = ToWorkCompletion(completion, note.request);
+  const bool told = note.signaled || completion.status != CompletionStatus::kSuccess;
+  if (draining_ && sends_over_ == sends_taken_ && state() != IBV_QPS_ERR)
+    async_.Raise(IBV_EVENT_SQ_DRAINED, options_.name);
+  return told;
+}
+
+void UserQueuePair::OnQueueLost() {
+  queue_pair_->Modify(QueuePairState::kError).IgnoreError();  // always legal
+  async_.Raise(IBV_EVENT_QP_FATAL, options_.name);
+}
+
+}  // namespace tokamak::verbs::user

@@ -1,0 +1,171 @@
+// Unmodified programs of rdma-core and perftest, between two addresses of this test's loopback, over
+// our shared object alone.
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "gtest/gtest.h"
+#include "lib/base/time.h"
+#include "lib/os/child_process.h"
+#include "tests/support/command_output.h"
+
+namespace tokamak::verbs::user {
+namespace {
+
+using os::ChildProcess;
+using Words = std::vector<std::string>;
+
+constexpr char kServer[] = "127.0.0.1";
+constexpr char kClient[] = "127.0.0.2";
+constexpr base::Duration kLongest = base::Seconds(60);
+
+std::string SharedObject() {
+  return absl::StrCat(std::getenv("TEST_SRCDIR"), "/", std::getenv("TEST_WORKSPACE"),
+                      "/lib/verbs/user/preload/libtokamak-verbs.so");
+}
+
+class ProgramsTest : public ::testing::Test {
+ protected:
+  static std::string FileFor(const std::string& name) { return absl::StrCat(std::getenv("TEST_TMPDIR"), "/", name); }
+
+  std::unique_ptr<ChildProcess> Start(const std::string& address, const Words& words) {
+    os::ChildOptions options;
+    options.argv = words;
+    options.environment = {{"LD_PRELOAD", SharedObject()}, {"TOKAMAK_VERBS", absl::StrCat("address=", address)}};
+    options.output = FileFor(absl::StrCat("output-", ++started_));
+    options.die_with_parent = true;
+    outputs_.push_back(options.output);
+    auto child = ChildProcess::Start(options);
+    EXPECT_TRUE(child.ok()) << child.status();
+    return child.ok() ? *std::move(child) : nullptr;
+  }
+
+  // Whether somebody listens at a TCP port, which programs do when they are ready.
+  static bool Listens(int port) {
+    std::ifstream table("/proc/net/tcp");
+    std::ifstream table6("/proc/net/tcp6");
+    const std::string wanted = absl::StrFormat(":%04X 0", port);
+    for (std::ifstream* file : {&table, &table6}) {
+      for (std::string line; std::getline(*file, line);) {
+        const size_t at = line.find(wanted);
+        if (at != std::string::npos && at < 45 && line.find(" 0A ") != std::string::npos) return true;
+      }
+    }
+    return false;
+  }
+
+  std::string Output() const {
+    std::string all;
+    for (const std::string& path : outputs_) {
+      std::ifstream file(path);
+      absl::StrAppend(&all, "---- ", path, "\n",
+                      std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()));
+    }
+    return all;
+  }
+
+  // Runs the two, and expects that both end well. `port` is where the server listens.
+  void RunPair(const Words& server_words, const Words& client_words, int port) {
+    std::unique_ptr<ChildProcess> server = Start(kServer, server_words);
+    ASSERT_NE(server, nullptr);
+    for (int i = 0; i < 1000 && !Listens(port) && server->running(); ++i) {
+      const timespec moment{0, 10'000'000};
+      nanosleep(&moment, nullptr);
+    }
+    std::unique_ptr<ChildProcess> client = Start(kClient, client_words);
+    ASSERT_NE(client, nullptr);
+    const auto client_end = client->Wait(kLongest);
+    const auto server_end = server->Wait(kLongest);
+    ASSERT_TRUE(client_end.ok() && server_end.ok()) << absl::StrJoin(client_words, " ") << "\n" << Output();
+    EXPECT_TRUE(client_end->ok()) << client_end->ToString() << "\n" << Output();
+    EXPECT_TRUE(server_end->ok()) << server_end->ToString() << "\n" << Output();
+  }
+
+  // One of rdma-core's pingpongs with these options.
+  void RunPingPong(const std::string& program, Words options) {
+    options.insert(options.begin(), program);
+    options.insert(options.end(), {"-g", "0", "-n", "200"});
+    Words client = options;
+    client.push_back(kServer);
+    RunPair(options, client, 18515);
+  }
+
+  void RunPerf(const std::string& program, Words options) {
+    options.insert(options.begin(), program);
+    Words client = options;
+    client.push_back(kServer);
+    RunPair(options, client, 18515);
+  }
+
+ private:
+  static inline int started_ = 0;
+  Words outputs_;
+};
+
+TEST_F(ProgramsTest, TheSharedObjectNeedsTheCLibraryAndNothingElse) {
+  const std::string needed = support::OutputOf(absl::StrCat("readelf -d ", SharedObject(), " | grep NEEDED"));
+  EXPECT_NE(needed.find("libc.so.6"), std::string::npos) << needed;
+  for (const char* other : {"stdc++", "gcc_s", "absl", "glog", "isal", "ibverbs", "rdmacm"}) {
+    EXPECT_EQ(needed.find(other), std::string::npos) << needed;
+  }
+}
+
+TEST_F(ProgramsTest, TheSharedObjectShowsNamesOfTheCLibraryAlone) {
+  const std::string shown =
+      support::OutputOf(absl::StrCat("nm -D --defined-only ", SharedObject(), " | awk '{print $3}'"));
+  EXPECT_NE(shown.find("openat64\n"), std::string::npos) << shown;
+  EXPECT_EQ(shown.find("_Z"), std::string::npos) << "names of C++ are seen: " << shown;
+}
+
+TEST_F(ProgramsTest, ADeviceIsFound) {
+  std::unique_ptr<ChildProcess> program = Start(kServer, {"ibv_devinfo", "-v"});
+  const auto end = program->Wait(kLongest);
+  ASSERT_TRUE(end.ok() && end->ok()) << Output();
+  EXPECT_NE(Output().find("rxe_tok0"), std::string::npos) << Output();
+  EXPECT_NE(Output().find("PORT_ACTIVE"), std::string::npos) << Output();
+}
+
+TEST_F(ProgramsTest, AProgramWithoutRdmaRunsAsBefore) {
+  std::unique_ptr<ChildProcess> program = Start(kServer, {"bash", "-c", "ls /sys/class /tmp > /dev/null && (exit 3)"});
+  const auto end = program->Wait(kLongest);
+  ASSERT_TRUE(end.ok());
+  EXPECT_EQ(end->code, 3);
+  EXPECT_EQ(Output().find("tokamak-verbs: "), std::string::npos) << Output();
+}
+
+TEST_F(ProgramsTest, AnAddressThatIsNotOursIsSaidInOneLine) {
+  std::unique_ptr<ChildProcess> program = Start("192.0.2.7", {"ibv_devinfo"});
+  const auto end = program->Wait(kLongest);
+  ASSERT_TRUE(end.ok());
+  EXPECT_FALSE(end->ok());
+  EXPECT_NE(Output().find("no interface of this machine has the address 192.0.2.7"), std::string::npos) << Output();
+}
+
+TEST_F(ProgramsTest, RcPingPong) { RunPingPong("ibv_rc_pingpong", {"-c"}); }
+TEST_F(ProgramsTest, RcPingPongWithEvents) { RunPingPong("ibv_rc_pingpong", {"-c", "-e"}); }
+TEST_F(ProgramsTest, RcPingPongByTheNewPostSend) { RunPingPong("ibv_rc_pingpong", {"-c", "-N"}); }
+TEST_F(ProgramsTest, SrqPingPong) { RunPingPong("ibv_srq_pingpong", {"-c"}); }
+TEST_F(ProgramsTest, SrqPingPongWithEvents) { RunPingPong("ibv_srq_pingpong", {"-c", "-e"}); }
+
+TEST_F(ProgramsTest, PerftestLatencies) {
+  for (const char* program : {"ib_send_lat", "ib_write_lat", "ib_read_lat", "ib_atomic_lat"}) {
+    RunPerf(program, {"-n", "100"});
+  }
+}
+TEST_F(ProgramsTest, PerftestBandwidths) {
+  for (const char* program : {"ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_atomic_bw"}) {
+    RunPerf(program, {"-n", "100"});
+  }
+}
+TEST_F(ProgramsTest, PerftestWithEvents) { RunPerf("ib_send_lat", {"-n", "100", "-e"}); }
+TEST_F(ProgramsTest, PerftestWithSharedReceives) { RunPerf("ib_send_bw", {"-n", "100", "-r", "64", "--use-srq"}); }
+TEST_F(ProgramsTest, PerftestBothWaysWithManyQueuePairs) { RunPerf("ib_write_bw", {"-n", "100", "-b", "-q", "8"}); }
+
+}  // namespace
+}  // namespace tokamak::verbs::user
