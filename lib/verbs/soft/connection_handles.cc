@@ -19,7 +19,7 @@ SoftConnection::~SoftConnection() {
   desk_.Forget(*this);
 }
 
-void SoftConnection::Tell(const ConnectionNews& news) {
+void SoftConnection::Tell(const ConnectionNews& news, const ConnectionState&) {
   news_.push_back(news);
   signal_->Raise();
 }
@@ -36,7 +36,7 @@ void SoftConnection::Deliver() {
     ConnectionEvent event;
     event.kind = one.kind;
     event.status = one.status;
-    if (one.private_data) event.private_data = *one.private_data;
+    if (one.private_data) event.private_data = absl::MakeConstSpan(*one.private_data).first(kUserPrivateData);
     event.path_mtu = one.path_mtu;
     handler(event);
     if (watch.over()) return;

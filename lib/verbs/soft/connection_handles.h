@@ -26,9 +26,6 @@
 
 namespace tokamak::verbs::soft {
 
-class SoftConnection;
-class SoftListener;
-
 // Requests of which a listener's application is told in one task. How many may wait for it is
 // bounded by HalfOpenBounds, for all listeners.
 constexpr size_t kMaxToldAtOnce = 64;
@@ -38,6 +35,35 @@ struct PendingRequest {
   uint64_t key = 0;  // of its record
   Address peer;
   UserData private_data{};
+  ReqMad req;
+};
+
+// Whoever is told of a connection's fate, under the NIC's mutex: it must not call back.
+class ConnectionOwner {
+ public:
+  // `state`: the connection's, with the news.
+  virtual void Tell(const ConnectionNews& news, const ConnectionState& state) REQUIRES_NIC_MUTEX = 0;
+
+  // The connection that it owns.
+  uint64_t key GUARDED_BY_NIC_MUTEX = 0;
+
+ protected:
+  ~ConnectionOwner() = default;
+};
+
+// Whoever is asked for connections at one port.
+class ConnectionListener {
+ public:
+  // There are requests that it does not know of. Under the NIC's mutex: it must not call back.
+  virtual void Wake() REQUIRES_NIC_MUTEX = 0;
+  virtual const Address& listens_at() const = 0;
+
+  // Under the mutex.
+  std::deque<uint64_t> waiting GUARDED_BY_NIC_MUTEX;   // keys of the requests that the application does not know of yet
+  std::set<uint64_t> unanswered GUARDED_BY_NIC_MUTEX;  // those, and those that it has not answered
+
+ protected:
+  ~ConnectionListener() = default;
 };
 
 // The connection manager, as its handles see it.
@@ -49,18 +75,18 @@ class ConnectionDesk {
   virtual void Reject(uint64_t key, const UserData& private_data) REQUIRES_NIC_MUTEX = 0;
 
   // The handle is being dropped.
-  virtual void Forget(SoftConnection& handle) REQUIRES_NIC_MUTEX = 0;
-  virtual void Forget(SoftListener& handle) REQUIRES_NIC_MUTEX = 0;
+  virtual void Forget(ConnectionOwner& owner) REQUIRES_NIC_MUTEX = 0;
+  virtual void Forget(ConnectionListener& listener) REQUIRES_NIC_MUTEX = 0;
 
   // The oldest request of this listener that is still wanted and that its application does not know
   // of.
-  virtual std::optional<PendingRequest> TakeRequest(SoftListener& handle) REQUIRES_NIC_MUTEX = 0;
+  virtual std::optional<PendingRequest> TakeRequest(ConnectionListener& listener) REQUIRES_NIC_MUTEX = 0;
 
  protected:
   ~ConnectionDesk() = default;
 };
 
-class SoftConnection final : public Connection {
+class SoftConnection final : public Connection, public ConnectionOwner {
  public:
   SoftConnection(std::shared_ptr<Management> nic, ConnectionDesk& desk, base::EventLoop& owner, const Address& peer,
                  ConnectionHandler handler);
@@ -68,9 +94,7 @@ class SoftConnection final : public Connection {
 
   const Address& peer() const override { return peer_; }
 
-  // Under the mutex: the connection that it stands for, and what happens to it.
-  uint64_t key GUARDED_BY_NIC_MUTEX = 0;
-  void Tell(const ConnectionNews& news) REQUIRES_NIC_MUTEX;
+  void Tell(const ConnectionNews& news, const ConnectionState& state) override REQUIRES_NIC_MUTEX;
 
  private:
   void Deliver();
@@ -105,7 +129,7 @@ class SoftConnectionRequest final : public ConnectionRequest {
   bool answered_ = false;
 };
 
-class SoftListener final : public Listener {
+class SoftListener final : public Listener, public ConnectionListener {
  public:
   SoftListener(std::shared_ptr<Management> nic, ConnectionDesk& desk, base::EventLoop& loop, const Address& address,
                RequestHandler handler);
@@ -113,10 +137,8 @@ class SoftListener final : public Listener {
 
   const Address& address() const override { return address_; }
 
-  // Under the mutex.
-  std::deque<uint64_t> waiting GUARDED_BY_NIC_MUTEX;   // keys of the requests that the application does not know of yet
-  std::set<uint64_t> unanswered GUARDED_BY_NIC_MUTEX;  // those, and those that it has not answered
-  void Wake() REQUIRES_NIC_MUTEX { signal_->Raise(); }
+  const Address& listens_at() const override { return address_; }
+  void Wake() override REQUIRES_NIC_MUTEX { signal_->Raise(); }
 
  private:
   void Deliver();

@@ -35,8 +35,8 @@ Address WithPort(const Address& address, uint16_t port) {
   return with;
 }
 
-UserData ToUserData(absl::Span<const uint8_t> bytes) {
-  UserData data{};
+AnyData ToAnyData(absl::Span<const uint8_t> bytes) {
+  AnyData data{};
   std::copy(bytes.begin(), bytes.end(), data.begin());
   return data;
 }
@@ -61,19 +61,21 @@ absl::StatusOr<std::unique_ptr<Listener>> SoftConnectionManager::Listen(base::Ev
     return absl::InvalidArgumentError(absl::StrCat("cannot listen at ", address.ToString(),
                                                    ": this device's address is ", nic_.address().ToString()));
   }
-  uint16_t port = address.port;
-  if (port == 0) {
-    const absl::StatusOr<uint16_t> chosen = ChoosePort();
-    if (!chosen.ok()) return chosen.status();
-    port = *chosen;
-  }
+  const absl::StatusOr<uint16_t> port = TakePort(address.port);
+  if (!port.ok()) return port.status();
+  auto listener =
+      std::make_unique<SoftListener>(nic_.Share(), *this, loop, WithPort(nic_.address(), *port), std::move(handler));
+  listeners_.emplace(*port, listener.get());
+  return listener;
+}
+
+// One that nobody listens at; `port`, where it is not 0.
+absl::StatusOr<uint16_t> SoftConnectionManager::TakePort(uint16_t port) {
+  if (port == 0) return ChoosePort();
   if (listeners_.count(port) > 0) {
     return absl::AlreadyExistsError(absl::StrCat("somebody listens at port ", port, " of this device already"));
   }
-  auto listener =
-      std::make_unique<SoftListener>(nic_.Share(), *this, loop, WithPort(nic_.address(), port), std::move(handler));
-  listeners_.emplace(port, listener.get());
-  return listener;
+  return port;
 }
 
 absl::StatusOr<std::unique_ptr<Connection>> SoftConnectionManager::Connect(QueuePair& queue_pair,
@@ -84,11 +86,24 @@ absl::StatusOr<std::unique_ptr<Connection>> SoftConnectionManager::Connect(Queue
   const uint32_t number = queue_pair.number();
   if (absl::Status status = CheckOptions(options); !status.ok()) return status;
   if (absl::Status status = CheckQueuePair(number); !status.ok()) return status;
-  if (address.port == 0 || IsUnspecified(address) || address.is_ipv4() != nic_.address().is_ipv4()) {
-    return absl::InvalidArgumentError(absl::StrCat("cannot connect to ", address.ToString(), " from ",
-                                                   nic_.address().ToString(),
-                                                   ": an address of the same family and a port are needed"));
+  if (absl::Status status = CheckPeer(address); !status.ok()) return status;
+  ConnectionRecord& record = AddAsker(address);
+  auto handle = MakeHandle(record, number, address, std::move(handler));
+  Apply(record, record.state.Connect(MakeOffer(number, options)));
+  return handle;
+}
+
+absl::Status SoftConnectionManager::CheckPeer(const Address& address) const {
+  if (address.port != 0 && !IsUnspecified(address) && address.is_ipv4() == nic_.address().is_ipv4()) {
+    return absl::OkStatus();
   }
+  return absl::InvalidArgumentError(absl::StrCat("cannot connect to ", address.ToString(), " from ",
+                                                 nic_.address().ToString(),
+                                                 ": an address of the same family and a port are needed"));
+}
+
+// A connection that is about to be asked for.
+ConnectionRecord& SoftConnectionManager::AddAsker(const Address& address) {
   ConnectionState::Identity identity;
   identity.local =
       WithPort(nic_.address(), kFirstChosenPort + static_cast<uint16_t>(nic_.numbers().Below(kChosenPorts)));
@@ -96,11 +111,59 @@ absl::StatusOr<std::unique_ptr<Connection>> SoftConnectionManager::Connect(Queue
   identity.ca_guid = ca_guid_;
   identity.local_id = NewLocalId();
   identity.transaction = nic_.numbers().Next();
-  ConnectionRecord& record = AddRecord(ConnectionState(identity), DeviceAt(address));
-  auto handle = MakeHandle(record, number, address, std::move(handler));
-  Apply(record, record.state.Connect(MakeOffer(number, options)));
-  return handle;
+  return AddRecord(ConnectionState(identity), DeviceAt(address));
 }
+
+// ---- Connections in messages alone.
+
+absl::StatusOr<uint16_t> SoftConnectionManager::ListenOutside(ConnectionListener& listener, uint16_t port) {
+  const absl::StatusOr<uint16_t> taken = TakePort(port);
+  if (taken.ok()) listeners_.emplace(*taken, &listener);
+  return taken;
+}
+
+absl::Status SoftConnectionManager::ConnectOutside(ConnectionOwner& owner, const Address& address,
+                                                   const ConnectionOffer& offer) {
+  if (absl::Status status = CheckPeer(address); !status.ok()) return status;
+  ConnectionRecord& record = AddAsker(address);
+  owner.key = record.key;
+  record.owner = &owner;
+  record.outside = offer.queue_pair;
+  Apply(record, record.state.Connect(offer));
+  return absl::OkStatus();
+}
+
+absl::Status SoftConnectionManager::AcceptOutside(uint64_t request, ConnectionOwner& owner,
+                                                  const ConnectionOffer& offer) {
+  ConnectionRecord* const record = table_.Get(request);
+  if (record == nullptr || record->state.phase() != Phase::kReqReceived) {
+    return absl::CancelledError("the peer does not wait for this connection any more");
+  }
+  owner.key = record->key;
+  record->owner = &owner;
+  record->outside = offer.queue_pair;
+  Apply(*record, record->state.Accept(offer));
+  return absl::OkStatus();
+}
+
+absl::Status SoftConnectionManager::ConfirmOutside(ConnectionOwner& owner) {
+  ConnectionRecord* const record = table_.Get(owner.key);
+  if (record == nullptr || record->state.phase() != Phase::kRepReceived) {
+    return absl::FailedPreconditionError("no answer waits to be confirmed");
+  }
+  Apply(*record, record->state.Confirm());
+  return absl::OkStatus();
+}
+
+void SoftConnectionManager::RejectOutside(uint64_t request, const RejMad& rej) {
+  ConnectionRecord* const record = table_.Get(request);
+  if (record == nullptr || record->state.phase() != Phase::kReqReceived) return;
+  RejMad answer = rej;
+  answer.remote_id = record->state.req().local_id;
+  Apply(*record, record->state.Reject(answer));
+}
+
+uint32_t SoftConnectionManager::NewPsn() { return static_cast<uint32_t>(nic_.numbers().Next()) & kPsnMask; }
 
 absl::StatusOr<std::unique_ptr<Connection>> SoftConnectionManager::Accept(uint64_t key, QueuePair& queue_pair,
                                                                           const ConnectOptions& options,
@@ -133,17 +196,17 @@ void SoftConnectionManager::Reject(uint64_t key, const UserData& private_data) {
   Apply(*record, record->state.Reject(rej));
 }
 
-void SoftConnectionManager::Forget(SoftConnection& handle) {
-  ConnectionRecord* const record = table_.Get(handle.key);
+void SoftConnectionManager::Forget(ConnectionOwner& owner) {
+  ConnectionRecord* const record = table_.Get(owner.key);
   if (record == nullptr) return;
-  record->handle = nullptr;
+  record->owner = nullptr;
   Apply(*record, record->state.Drop());
 }
 
-void SoftConnectionManager::Forget(SoftListener& handle) {
-  listeners_.erase(handle.address().port);
-  const std::set<uint64_t> unanswered = handle.unanswered;
-  const std::set<uint64_t> unknown(handle.waiting.begin(), handle.waiting.end());
+void SoftConnectionManager::Forget(ConnectionListener& listener) {
+  listeners_.erase(listener.listens_at().port);
+  const std::set<uint64_t> unanswered = listener.unanswered;
+  const std::set<uint64_t> unknown(listener.waiting.begin(), listener.waiting.end());
   for (const uint64_t key : unanswered) {
     ConnectionRecord& record = *CHECK_NOTNULL(table_.Get(key));
     record.listener = nullptr;
@@ -152,13 +215,14 @@ void SoftConnectionManager::Forget(SoftListener& handle) {
   }
 }
 
-std::optional<PendingRequest> SoftConnectionManager::TakeRequest(SoftListener& handle) {
-  if (handle.waiting.empty()) return std::nullopt;
-  const ConnectionRecord& record = *CHECK_NOTNULL(table_.Get(handle.waiting.front()));
-  handle.waiting.pop_front();
+std::optional<PendingRequest> SoftConnectionManager::TakeRequest(ConnectionListener& listener) {
+  if (listener.waiting.empty()) return std::nullopt;
+  const ConnectionRecord& record = *CHECK_NOTNULL(table_.Get(listener.waiting.front()));
+  listener.waiting.pop_front();
   PendingRequest request;
   request.key = record.key;
   request.peer = record.state.identity().peer;
+  request.req = record.state.req();
   SplitPrivateData(record.state.req().private_data, &request.private_data).IgnoreError();  // looked at before
   return request;
 }
@@ -227,7 +291,7 @@ DatagramResult SoftConnectionManager::OnReq(const Address& peer, const Mad& mad)
 
   UserData user;
   ConnectionState::Identity identity;
-  identity.local = listener->second->address();
+  identity.local = listener->second->listens_at();
   identity.peer = WithPort(peer, SplitPrivateData(req.private_data, &user).value().source.port);
   identity.ca_guid = ca_guid_;
   identity.local_id = NewLocalId();
@@ -306,7 +370,7 @@ void SoftConnectionManager::Apply(ConnectionRecord& record, const ConnectionActi
   if (actions.send) Send(record.peer, *actions.send);
   if (actions.repeat_after) record.repeat.Set(*actions.repeat_after);
   if (actions.limit_after) record.limit.Set(*actions.limit_after);
-  if (actions.news && record.handle != nullptr) record.handle->Tell(*actions.news);
+  if (actions.news && record.owner != nullptr) record.owner->Tell(*actions.news, record.state);
   if (actions.ask_again)
     return Apply(record, record.state.AskAgain(NewLocalId(), actions.transaction.value_or(nic_.numbers().Next())));
 
@@ -350,7 +414,7 @@ ConnectionRecord& SoftConnectionManager::AddRecord(ConnectionState state, const 
       key, std::move(state), peer, nic_.alarms(),
       [this, key]() REQUIRES_NIC_MUTEX {
         ConnectionRecord& record = *CHECK_NOTNULL(table_.Get(key));
-        Apply(record, record.state.OnRepeat(record.watched && nic_.Heard(record.queue_pair)));
+        Apply(record, record.state.OnRepeat(Heard(record)));
       },
       [this, key]() REQUIRES_NIC_MUTEX {
         ConnectionRecord& record = *CHECK_NOTNULL(table_.Get(key));
@@ -358,12 +422,17 @@ ConnectionRecord& SoftConnectionManager::AddRecord(ConnectionState state, const 
       }));
 }
 
+bool SoftConnectionManager::Heard(const ConnectionRecord& record) const {
+  const uint32_t number = record.watched ? record.queue_pair : record.outside;
+  return number != 0 && nic_.Exists(number) && nic_.Heard(number);
+}
+
 std::unique_ptr<SoftConnection> SoftConnectionManager::MakeHandle(ConnectionRecord& record, uint32_t queue_pair,
                                                                   const Address& peer, ConnectionHandler handler) {
   auto handle =
       std::make_unique<SoftConnection>(nic_.Share(), *this, nic_.OwnerLoop(queue_pair), peer, std::move(handler));
   handle->key = record.key;
-  record.handle = handle.get();
+  record.owner = handle.get();
   record.queue_pair = queue_pair;
   record.watched = true;
   table_.Update(record);
@@ -423,13 +492,13 @@ ConnectionOffer SoftConnectionManager::MakeOffer(uint32_t queue_pair, const Conn
   const auto max_reads = static_cast<uint8_t>(std::min<uint32_t>(nic_.limits().max_reads, 255));
   ConnectionOffer offer;
   offer.queue_pair = queue_pair;
-  offer.receive_psn = static_cast<uint32_t>(nic_.numbers().Next()) & kPsnMask;
+  offer.receive_psn = NewPsn();
   offer.max_path_mtu = std::min(options.max_path_mtu, nic_.limits().active_mtu);
   offer.reliability = options.reliability;
   offer.reliability.reads_outstanding = std::min(offer.reliability.reads_outstanding, max_reads);
   offer.reliability.reads_served = std::min(offer.reliability.reads_served, max_reads);
   offer.deadline = options.deadline;
-  offer.private_data = ToUserData(options.private_data);
+  offer.private_data = ToAnyData(options.private_data);
   return offer;
 }
 

@@ -39,6 +39,24 @@ class SoftConnectionManager final : public ConnectionManager, public ManagementH
                                                       const ConnectOptions& options,
                                                       ConnectionHandler handler) override;
 
+  // Connections in messages alone, for who walks queue pairs itself, perhaps in another place than
+  // here: the owner is told what its peer says, and the offers and the peer's messages say how to
+  // walk. An owner has at most one connection, and lives until Forget.
+  //
+  // Errors of Listen and of Connect. The port 0 is chosen, see listens_at().
+  absl::StatusOr<uint16_t> ListenOutside(ConnectionListener& listener, uint16_t port) REQUIRES_NIC_MUTEX;
+  absl::Status ConnectOutside(ConnectionOwner& owner, const Address& address,
+                              const ConnectionOffer& offer) REQUIRES_NIC_MUTEX;
+  // kCancelled: the peer does not wait any more.
+  absl::Status AcceptOutside(uint64_t request, ConnectionOwner& owner, const ConnectionOffer& offer) REQUIRES_NIC_MUTEX;
+  // kFailedPrecondition: there is nothing to confirm.
+  absl::Status ConfirmOutside(ConnectionOwner& owner) REQUIRES_NIC_MUTEX;
+  void RejectOutside(uint64_t request, const RejMad& rej) REQUIRES_NIC_MUTEX;
+  uint32_t NewPsn() REQUIRES_NIC_MUTEX;
+  void Forget(ConnectionOwner& owner) override REQUIRES_NIC_MUTEX;
+  void Forget(ConnectionListener& listener) override REQUIRES_NIC_MUTEX;
+  std::optional<PendingRequest> TakeRequest(ConnectionListener& listener) override REQUIRES_NIC_MUTEX;
+
   DatagramResult OnMad(const Packet& packet) override REQUIRES_NIC_MUTEX;
   void OnFirstData(uint32_t number) override REQUIRES_NIC_MUTEX;
   void OnError(uint32_t number) override REQUIRES_NIC_MUTEX;
@@ -53,9 +71,6 @@ class SoftConnectionManager final : public ConnectionManager, public ManagementH
   absl::StatusOr<std::unique_ptr<Connection>> Accept(uint64_t key, QueuePair& queue_pair, const ConnectOptions& options,
                                                      ConnectionHandler handler) override;
   void Reject(uint64_t key, const UserData& private_data) override REQUIRES_NIC_MUTEX;
-  void Forget(SoftConnection& handle) override REQUIRES_NIC_MUTEX;
-  void Forget(SoftListener& handle) override REQUIRES_NIC_MUTEX;
-  std::optional<PendingRequest> TakeRequest(SoftListener& handle) override REQUIRES_NIC_MUTEX;
 
   DatagramResult OnReq(const Address& peer, const Mad& mad) REQUIRES_NIC_MUTEX;
   void Doubt(ConnectionRecord& record, const Mad& req) REQUIRES_NIC_MUTEX;
@@ -72,6 +87,10 @@ class SoftConnectionManager final : public ConnectionManager, public ManagementH
   absl::Status CheckOptions(const ConnectOptions& options) const;
   absl::Status CheckQueuePair(uint32_t number) REQUIRES_NIC_MUTEX;
   ConnectionOffer MakeOffer(uint32_t queue_pair, const ConnectOptions& options) REQUIRES_NIC_MUTEX;
+  bool Heard(const ConnectionRecord& record) const REQUIRES_NIC_MUTEX;
+  ConnectionRecord& AddAsker(const Address& address) REQUIRES_NIC_MUTEX;
+  absl::Status CheckPeer(const Address& address) const;
+  absl::StatusOr<uint16_t> TakePort(uint16_t port) REQUIRES_NIC_MUTEX;
   std::unique_ptr<SoftConnection> MakeHandle(ConnectionRecord& record, uint32_t queue_pair, const Address& peer,
                                              ConnectionHandler handler) REQUIRES_NIC_MUTEX;
 
@@ -89,7 +108,7 @@ class SoftConnectionManager final : public ConnectionManager, public ManagementH
   uint64_t next_key_ GUARDED_BY_NIC_MUTEX = 1;
   ConnectionTable table_ GUARDED_BY_NIC_MUTEX;
   PresentPeers present_ GUARDED_BY_NIC_MUTEX;
-  std::map<uint16_t, SoftListener*> listeners_ GUARDED_BY_NIC_MUTEX;
+  std::map<uint16_t, ConnectionListener*> listeners_ GUARDED_BY_NIC_MUTEX;
   std::map<uint32_t, int> held_ GUARDED_BY_NIC_MUTEX;  // queue pair numbers, and by how many connections
 };
 

@@ -40,7 +40,9 @@ ReqMad MakeReq(const ConnectionOffer& offer, const Address& local, const Address
   req.local_gid = local.ip;
   req.remote_gid = peer.ip;
   req.local_ack_timeout = AckTimeoutCode(offer.reliability.ack_timeout);
-  req.private_data = JoinPrivateData({local, peer}, offer.private_data);
+  UserData user;
+  std::copy_n(offer.private_data.begin(), user.size(), user.begin());
+  req.private_data = JoinPrivateData({local, peer}, user);
   return req;
 }
 

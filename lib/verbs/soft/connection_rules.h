@@ -28,7 +28,10 @@ struct ConnectionOffer {
   uint32_t max_path_mtu = kMaxMtu;
   ReliabilityOptions reliability;
   base::Duration deadline = base::Seconds(5);
-  UserData private_data{};
+  AnyData private_data{};  // a REQ's: the first 56 bytes
+  // Who asks walks its queue pair by itself, and says when (ConnectionState::Confirm): before that
+  // the peer does not hear that its answer came.
+  bool confirms = false;
 };
 
 // The REQ that makes `offer` to `peer` (address and service port); `local` has our address and a

@@ -24,14 +24,17 @@ bool LegalStep(Phase from, Phase to) {
     case Phase::kReqSent:
     case Phase::kReqReceived:
       return from == Phase::kIdle;
+    case Phase::kRepReceived:
+      return from == Phase::kReqSent;
     case Phase::kRepSent:
       return from == Phase::kReqReceived;
     case Phase::kEstablished:
-      return from == Phase::kReqSent || from == Phase::kRepSent;
+      return from == Phase::kReqSent || from == Phase::kRepReceived || from == Phase::kRepSent;
     case Phase::kFailed:
       return from == Phase::kRepSent || from == Phase::kEstablished;
     case Phase::kDreqSent:
-      return from == Phase::kRepSent || from == Phase::kEstablished || from == Phase::kFailed;
+      return from == Phase::kRepReceived || from == Phase::kRepSent || from == Phase::kEstablished ||
+             from == Phase::kFailed;
     case Phase::kTimeWait:
       return from != Phase::kIdle && from != Phase::kTimeWait && from != Phase::kClosed;
     case Phase::kClosed:
@@ -42,10 +45,10 @@ bool LegalStep(Phase from, Phase to) {
 
 // What the application sees of a message's private data.
 template <size_t kSize>
-UserData FirstBytes(const std::array<uint8_t, kSize>& data) {
-  UserData user;
-  std::copy_n(data.begin(), user.size(), user.begin());
-  return user;
+AnyData AllBytes(const std::array<uint8_t, kSize>& data) {
+  AnyData all{};
+  std::copy(data.begin(), data.end(), all.begin());
+  return all;
 }
 
 }  // namespace
@@ -56,6 +59,8 @@ const char* ToString(ConnectionPhase phase) {
       return "Idle";
     case Phase::kReqSent:
       return "ReqSent";
+    case Phase::kRepReceived:
+      return "RepReceived";
     case Phase::kReqReceived:
       return "ReqReceived";
     case Phase::kRepSent:
@@ -92,6 +97,14 @@ ConnectionActions ConnectionState::AskAgain(uint32_t local_id, uint64_t transact
   identity_.transaction = transaction;
   repeats_ = 0;
   SendReq(&actions);
+  return actions;
+}
+
+ConnectionActions ConnectionState::Confirm() {
+  CHECK(phase_ == Phase::kRepReceived);
+  ConnectionActions actions;
+  Enter(Phase::kEstablished, &actions);
+  SendRtu(&actions);
   return actions;
 }
 
@@ -141,6 +154,7 @@ ConnectionActions ConnectionState::Drop() {
       break;
     case Phase::kReqReceived:
       return Reject(MakeRej(req_, RejectReason::kConsumer));
+    case Phase::kRepReceived:
     case Phase::kRepSent:
     case Phase::kEstablished:
       Disconnect(&actions);
@@ -196,6 +210,11 @@ ConnectionActions ConnectionState::OnLimit() {
                                     identity_.peer.ToString(), repeats_ + 1, offer_.deadline.seconds())),
           &actions);
       GiveUpAsking(&actions);
+      break;
+    case Phase::kRepReceived:
+      End(Kind::kUnreachable,
+          absl::DeadlineExceededError("the answer to a connection request was not confirmed in time"), &actions);
+      Disconnect(&actions);
       break;
     case Phase::kReqReceived:
       return Reject(MakeRej(req_, RejectReason::kTimeout));
@@ -320,7 +339,12 @@ void ConnectionState::SendDreq(ConnectionActions* actions) {
   actions->repeat_after = RepeatDelay(repeats_, base::Duration());
 }
 
-void ConnectionState::Establish(const std::optional<UserData>& private_data, ConnectionActions* actions) {
+void ConnectionState::SendRtu(ConnectionActions* actions) {
+  Send(RtuMad{identity_.local_id, remote_id_}, actions);
+  actions->repeat_after = RepeatDelay(0, offer_.deadline);
+}
+
+void ConnectionState::Establish(const std::optional<AnyData>& private_data, ConnectionActions* actions) {
   Enter(Phase::kEstablished, actions);
   confirmed_ = true;
   actions->walk = Walk::kReadyToSend;
@@ -399,9 +423,15 @@ void ConnectionState::On(const RepMad& rep, uint64_t, ConnectionActions* actions
   remote_queue_pair_ = rep.queue_pair;
   send_psn_ = rep.starting_psn;
   AgreeOnReads(rep.responder_resources, rep.initiator_depth, &offer_.reliability);
-  Establish(FirstBytes(rep.private_data), actions);
-  Send(RtuMad{identity_.local_id, remote_id_}, actions);
-  actions->repeat_after = RepeatDelay(0, offer_.deadline);
+  rep_ = rep;
+  if (offer_.confirms) {
+    Enter(Phase::kRepReceived, actions);
+    actions->limit_after = kMaxAnswerTime;
+    actions->news = ConnectionNews{Kind::kEstablished, absl::OkStatus(), AllBytes(rep.private_data), path_mtu_};
+    return;
+  }
+  Establish(AllBytes(rep.private_data), actions);
+  SendRtu(actions);
 }
 
 void ConnectionState::On(const RtuMad&, uint64_t, ConnectionActions* actions) {
@@ -419,8 +449,9 @@ void ConnectionState::On(const RejMad& rej, uint64_t, ConnectionActions* actions
   }
   if (phase_ == Phase::kReqSent || phase_ == Phase::kRepSent) {
     End(Kind::kRejected, StatusOf(rej, identity_.peer), actions);
-    actions->news->private_data = FirstBytes(rej.private_data);
-  } else if (phase_ == Phase::kEstablished) {
+    actions->news->private_data = AllBytes(rej.private_data);
+    actions->news->reason = rej.reason;
+  } else if (phase_ == Phase::kEstablished || phase_ == Phase::kRepReceived) {
     End(Kind::kDisconnected, StatusOf(rej, identity_.peer), actions);
   }
   WaitOut(actions);
@@ -436,7 +467,7 @@ void ConnectionState::On(const DreqMad& dreq, uint64_t transaction, ConnectionAc
   if (phase_ == Phase::kReqSent) {  // its REP was lost, and then it lost interest
     const std::string peer = identity_.peer.ToString();
     End(Kind::kRejected, absl::AbortedError(absl::StrCat(peer, " accepted and disconnected at once")), actions);
-  } else if (phase_ == Phase::kRepSent || phase_ == Phase::kEstablished) {
+  } else if (phase_ == Phase::kRepReceived || phase_ == Phase::kRepSent || phase_ == Phase::kEstablished) {
     End(Kind::kDisconnected, absl::OkStatus(), actions);
   }
   actions->send = Mad{transaction, DrepMad{identity_.local_id, dreq.local_id}};

@@ -45,6 +45,7 @@ constexpr uint8_t kFailedCode = 19;
 enum class ConnectionPhase : uint8_t {
   kIdle,         // nothing has happened yet
   kReqSent,      // active: REQ sent, waiting for REP
+  kRepReceived,  // active: the peer's REP is here, and who asked has not confirmed it yet
   kReqReceived,  // passive: the application has been asked
   kRepSent,      // passive: accepted, waiting for RTU or data
   kEstablished,
@@ -62,8 +63,9 @@ constexpr bool IsEnding(ConnectionPhase phase) { return phase >= ConnectionPhase
 struct ConnectionNews {
   ConnectionEvent::Kind kind;
   absl::Status status;
-  std::optional<UserData> private_data{};  // where the event came with a message that has room for it
+  std::optional<AnyData> private_data{};  // where the event came with a message that has room for it
   uint32_t path_mtu = 0;
+  RejectReason reason = RejectReason::kConsumer;  // kRejected: the peer's, where it sent a REJ
 };
 
 struct ConnectionActions {
@@ -100,6 +102,7 @@ class ConnectionState final {
   ConnectionActions Accept(const ConnectionOffer& offer);   // kReqReceived, offer.max_path_mtu >= path_mtu()
   ConnectionActions Reject(const RejMad& rej);              // kReqReceived
   ConnectionActions AskAgain(uint32_t local_id, uint64_t transaction);
+  ConnectionActions Confirm();  // kRepReceived: the queue pair is ready
 
   // The application lost interest. In kReqReceived that rejects.
   ConnectionActions Drop();
@@ -126,6 +129,7 @@ class ConnectionState final {
   uint32_t remote_queue_pair() const { return remote_queue_pair_; }  // 0 until known
   uint32_t path_mtu() const { return path_mtu_; }
   const ReqMad& req() const { return req_; }
+  const RepMad& rep() const { return rep_; }  // the peer's, or ours; once there is one
 
   // How to walk the queue pair, but for remote_access and the peer's address, which the caller
   // knows.
@@ -138,9 +142,10 @@ class ConnectionState final {
   void Send(decltype(Mad::body) body, ConnectionActions* actions) const;
   void SendReq(ConnectionActions* actions);
   void SendDreq(ConnectionActions* actions);
+  void SendRtu(ConnectionActions* actions);
   bool MaySpeak();
   void RepeatRtu(ConnectionActions* actions);
-  void Establish(const std::optional<UserData>& private_data, ConnectionActions* actions);
+  void Establish(const std::optional<AnyData>& private_data, ConnectionActions* actions);
   void Disconnect(ConnectionActions* actions);
   void GiveUpAsking(ConnectionActions* actions);
   void WaitOut(ConnectionActions* actions);
@@ -160,7 +165,7 @@ class ConnectionState final {
   ConnectionPhase phase_ = ConnectionPhase::kIdle;
   ConnectionOffer offer_;
   ReqMad req_;                 // passive: the peer's; active: ours
-  RepMad rep_;                 // passive, once accepted
+  RepMad rep_;                 // passive, once accepted: ours; active: the peer's
   std::optional<RejMad> rej_;  // passive, once rejected
   uint32_t remote_id_ = 0;
   uint32_t remote_queue_pair_ = 0;

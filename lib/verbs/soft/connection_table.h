@@ -25,8 +25,8 @@
 
 namespace tokamak::verbs::soft {
 
-class SoftConnection;
-class SoftListener;
+class ConnectionListener;
+class ConnectionOwner;
 
 // What is known of a request's sender.
 enum class Standing : uint8_t {
@@ -63,10 +63,11 @@ struct ConnectionRecord {
   const Address peer;  // the device, in the one form that SoftConnectionManager::DeviceAt gives
   Alarm repeat;
   Alarm limit;
-  uint32_t queue_pair = 0;           // 0 until there is one
-  bool watched = false;              // news of the queue pair come here
-  SoftConnection* handle = nullptr;  // the application's, until dropped
-  SoftListener* listener = nullptr;  // that it came to, until answered
+  uint32_t queue_pair = 0;                 // 0 until there is one
+  bool watched = false;                    // news of the queue pair come here
+  uint32_t outside = 0;                    // the queue pair, where somebody else walks it; not watched
+  ConnectionOwner* owner = nullptr;        // the application's, until dropped
+  ConnectionListener* listener = nullptr;  // that it came to, until answered
   Standing standing = Standing::kUnknown;
 
  private:

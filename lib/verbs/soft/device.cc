@@ -113,7 +113,7 @@ class SoftProtectionDomain final : public ProtectionDomain {
 
 class SoftDeviceHandle final : public SoftDevice {
  public:
-  SoftDeviceHandle(std::shared_ptr<Nic> nic, std::string name, ConnectionManager& manager)
+  SoftDeviceHandle(std::shared_ptr<Nic> nic, std::string name, SoftConnectionManager& manager)
       : nic_(std::move(nic)), name_(std::move(name)), manager_(manager) {}
 
   const std::string& name() const override { return name_; }
@@ -144,6 +144,11 @@ class SoftDeviceHandle final : public SoftDevice {
     return nic_->counters();
   }
 
+  void WithManager(absl::FunctionRef<void(SoftConnectionManager&)> call) override {
+    Nic::Control control(*nic_);
+    call(manager_);
+  }
+
   absl::StatusOr<QueuePairCounters> queue_pair_counters(uint32_t number) const override {
     Nic::Control control(*nic_);
     return nic_->queue_pair_counters(number);
@@ -152,7 +157,7 @@ class SoftDeviceHandle final : public SoftDevice {
  private:
   const std::shared_ptr<Nic> nic_;
   const std::string name_;
-  ConnectionManager& manager_;  // the NIC's
+  SoftConnectionManager& manager_;  // the NIC's
 };
 
 }  // namespace
@@ -162,7 +167,7 @@ absl::StatusOr<std::unique_ptr<SoftDevice>> OpenSoftDevice(base::EventLoop& nic_
   absl::StatusOr<std::shared_ptr<Nic>> nic = Nic::Open(nic_loop, fabric, trace, options);
   if (!nic.ok()) return nic.status();
   auto manager = std::make_unique<SoftConnectionManager>(**nic);
-  ConnectionManager& connection_manager = *manager;
+  SoftConnectionManager& connection_manager = *manager;
   (*nic)->SetManager(std::move(manager));
   return std::make_unique<SoftDeviceHandle>(*std::move(nic), options.name, connection_manager);
 }

@@ -16,6 +16,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/trace.h"
@@ -80,11 +81,17 @@ struct DeviceOptions {
   std::function<void(const std::function<void()>&)> run_on_nic_loop;
 };
 
+class SoftConnectionManager;
+
 class SoftDevice : public Device {
  public:
   // From any thread.
   virtual DeviceCounters counters() const = 0;
   virtual absl::StatusOr<QueuePairCounters> queue_pair_counters(uint32_t number) const = 0;  // kNotFound
+
+  // For who walks queue pairs by itself: connections in messages alone. `call` runs under the NIC's
+  // mutex; what it leads to is sent.
+  virtual void WithManager(absl::FunctionRef<void(SoftConnectionManager&)> call) = 0;
 };
 
 // Called on the NIC loop's own thread, or before that loop runs. Errors: those of Fabric::Open;

@@ -33,6 +33,8 @@ using MadBytes = std::array<uint8_t, kMadLength>;
 // What an application sends along. The wire has no length, so the receiver sees all 56 bytes, zeros
 // after what was sent.
 using UserData = std::array<uint8_t, kUserPrivateData>;
+// The same with any message: a REQ has room for the first 56 bytes, a REJ for 148.
+using AnyData = std::array<uint8_t, kRepPrivateData>;
 
 // What a REJ rejects, or an MRA asks to wait for.
 enum class MadKind : uint8_t { kReq = 0, kRep = 1, kOther = 2 };

@@ -1,5 +1,6 @@
 #include "lib/verbs/user/kernel.h"
 
+#include <fcntl.h>
 #include <rdma/ib_user_verbs.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -38,6 +39,7 @@ Kernel::Kernel(const Options& options) : options_(options) {
     identities_.push_back(MakeIdentity(static_cast<uint32_t>(identities_.size()), address, InterfaceOf(address)));
   }
   devices_.resize(identities_.size());
+  open_devices_.resize(identities_.size());
   progress_ = std::make_unique<Progress>(loop_, [this] {
     for (const std::unique_ptr<Device>& device : devices_) {
       if (device != nullptr) device->device->PullAll();
@@ -51,6 +53,7 @@ void Kernel::Depart() {
   progress_->Stop();
   const Progress::Hold hold(*progress_);
   departed_ = true;
+  managers_.clear();
   contexts_.clear();
   for (std::unique_ptr<Device>& device : devices_) device.reset();
 }
@@ -78,24 +81,42 @@ absl::Status Kernel::MakeDevice(size_t index) {
   if (!nic.ok()) return nic.status();
   made->nic = *std::move(nic);
   made->device = std::make_unique<UserDevice>(identities_[index], *made->nic, loop_);
+  open_devices_[index] = made->device.get();
   devices_[index] = std::move(made);
   return absl::OkStatus();
 }
 
+int Kernel::OpenDeviceHeld(size_t index) {
+  if (departed_ || index >= devices_.size()) return ENODEV;
+  if (devices_[index] != nullptr) return 0;
+  const absl::Status made = MakeDevice(index);
+  if (!made.ok()) trouble_ = absl::StrCat("RDMA device ", identities_[index].name, ": ", made.message());
+  return ErrnoOf(made);
+}
+
 int Kernel::OpenDevice(size_t index, int* descriptor) {
   const Progress::Hold hold(*progress_);
-  if (departed_ || index >= devices_.size()) return ENODEV;
-  if (devices_[index] == nullptr) {
-    if (const absl::Status made = MakeDevice(index); !made.ok()) {
-      trouble_ = absl::StrCat("RDMA device ", identities_[index].name, ": ", made.message());
-      return ErrnoOf(made);
-    }
-  }
+  if (const int error = OpenDeviceHeld(index)) return error;
   std::unique_ptr<UserContext> context = UserContext::Open(*devices_[index]->device, on_channel_);
   if (context == nullptr) return ENOMEM;
   *descriptor = context->MakeDescriptor();
   if (*descriptor < 0) return EMFILE;
   contexts_[*descriptor] = std::move(context);
+  return 0;
+}
+
+int Kernel::OpenManager(int* descriptor) {
+  const Progress::Hold hold(*progress_);
+  for (size_t index = 0; index < devices_.size(); ++index) {
+    if (const int error = OpenDeviceHeld(index)) return error;
+  }
+  auto manager = std::make_unique<CmContext>(open_devices_, [this](int other) {
+    const auto found = managers_.find(other);
+    return found == managers_.end() ? nullptr : found->second.get();
+  });
+  *descriptor = manager->MakeDescriptor();
+  if (*descriptor < 0) return EMFILE;
+  managers_[*descriptor] = std::move(manager);
   return 0;
 }
 
@@ -120,8 +141,26 @@ int Kernel::Write(int descriptor, const void* buffer, size_t size) {
   return error;
 }
 
+// Only asking for an event may wait.
+int Kernel::WriteToManager(int descriptor, const void* buffer, size_t size) {
+  for (;;) {
+    int error = 0;
+    {
+      const Progress::Hold hold(*progress_);
+      const auto manager = managers_.find(descriptor);
+      if (manager == managers_.end()) return EIO;
+      error = manager->second->Execute(buffer, size);
+    }
+    if (error != EAGAIN) return error;
+    const int flags = fcntl(descriptor, F_GETFL);
+    if (flags < 0 || (flags & O_NONBLOCK) != 0) return EAGAIN;
+    if (const int interrupted = WaitForEvent(descriptor)) return interrupted;
+  }
+}
+
 void Kernel::Close(int descriptor) {
   const Progress::Hold hold(*progress_);
+  managers_.erase(descriptor);
   contexts_.erase(descriptor);
   for (const auto& [number, context] : contexts_) context->OnClosed(descriptor);
 }

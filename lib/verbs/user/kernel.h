@@ -25,6 +25,7 @@
 #include "lib/verbs/soft/device.h"
 #include "lib/verbs/soft/pcap.h"
 #include "lib/verbs/soft/udp/udp_fabric.h"
+#include "lib/verbs/user/cm_context.h"
 #include "lib/verbs/user/options.h"
 #include "lib/verbs/user/progress.h"
 #include "lib/verbs/user/user_context.h"
@@ -43,14 +44,19 @@ class Kernel final {
   // network; trouble() says why.
   int OpenDevice(size_t index, int* descriptor);
 
+  // Opens a channel of the connection manager for the program: all devices are opened, since an
+  // address may lead to any.
+  int OpenManager(int* descriptor);
+
   // Its index again; 0 where the descriptor is none.
   size_t DeviceOf(int descriptor);
 
   // Which of the descriptors that a command made are channels is told to this.
   void set_on_channel(std::function<void(int descriptor)> on_channel) { on_channel_ = std::move(on_channel); }
 
-  // A command that the program wrote to `descriptor`, which OpenDevice gave.
+  // A command that the program wrote to `descriptor`, which OpenDevice, or OpenManager, gave.
   int Write(int descriptor, const void* buffer, size_t size);
+  int WriteToManager(int descriptor, const void* buffer, size_t size);
 
   // The program closes `descriptor`, of a device or of a channel.
   void Close(int descriptor);
@@ -74,6 +80,7 @@ class Kernel final {
  private:
   struct Device;
 
+  int OpenDeviceHeld(size_t index);
   absl::Status MakeDevice(size_t index);
 
   const Options options_;
@@ -81,7 +88,9 @@ class Kernel final {
   base::NoTrace trace_;
   os::EpollLoop loop_;
   std::vector<std::unique_ptr<Device>> devices_;  // by index; null until opened
+  std::vector<UserDevice*> open_devices_;         // the same
   std::map<int, std::unique_ptr<UserContext>> contexts_;
+  std::map<int, std::unique_ptr<CmContext>> managers_;
   std::function<void(int)> on_channel_;
   bool departed_ = false;
   std::string trouble_;

@@ -133,6 +133,42 @@ TEST_F(ConnectionStateTest, TheRepMakesTheActiveSideReadyAndTheRtuThePassive) {
   EXPECT_EQ(ready.news->kind, Kind::kEstablished);
 }
 
+// Whoever walks its queue pair by itself says when: only then the peer hears that its REP came.
+TEST_F(ConnectionStateTest, WhoConfirmsIsToldOfTheRepAndThePeerHearsNothingBefore) {
+  MakePassive();
+  ConnectionOffer offer = Offer(101);
+  offer.confirms = true;
+  active_ = ConnectionState({Host(1, 40000), Host(2, 7000), 1, 11, 77});
+  active_.Connect(offer);
+  const ConnectionActions rep = passive_->Accept(Offer(202));
+  const ConnectionActions told = active_.OnMad(*rep.send);
+  EXPECT_EQ(active_.phase(), Phase::kRepReceived);
+  EXPECT_EQ(told.walk, Walk::kStay);
+  EXPECT_FALSE(told.send.has_value());
+  ASSERT_TRUE(told.news.has_value());
+  EXPECT_EQ(told.news->kind, Kind::kEstablished);
+  EXPECT_EQ(active_.rep().queue_pair, 202u);
+  EXPECT_FALSE(active_.OnMad(*rep.send).send.has_value()) << "a repeated REP";
+
+  const ConnectionActions confirmed = active_.Confirm();
+  EXPECT_FALSE(confirmed.news.has_value());
+  ASSERT_TRUE(confirmed.send.has_value());
+  EXPECT_EQ(passive_->OnMad(*confirmed.send).news->kind, Kind::kEstablished);
+  EXPECT_EQ(active_.phase(), Phase::kEstablished);
+}
+
+TEST_F(ConnectionStateTest, WhoDoesNotConfirmInTimeIsDisconnected) {
+  MakePassive();
+  ConnectionOffer offer = Offer(101);
+  offer.confirms = true;
+  active_ = ConnectionState({Host(1, 40000), Host(2, 7000), 1, 11, 77});
+  active_.Connect(offer);
+  active_.OnMad(*passive_->Accept(Offer(202)).send);
+  const ConnectionActions late = active_.OnLimit();
+  EXPECT_EQ(late.news->kind, Kind::kUnreachable);
+  EXPECT_EQ(passive_->OnMad(*late.send).news->kind, Kind::kDisconnected);
+}
+
 TEST_F(ConnectionStateTest, ARepeatedReqGetsTheSameRepAgain) {
   MakePassive();
   EXPECT_FALSE(passive_->OnMad({77, passive_->req()}).send.has_value());

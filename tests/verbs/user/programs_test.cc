@@ -87,6 +87,25 @@ class ProgramsTest : public ::testing::Test {
     EXPECT_TRUE(server_end->ok()) << server_end->ToString() << "\n" << Output();
   }
 
+  void RunUntilAnswered(const Words& server_words, const Words& client_words) {
+    std::unique_ptr<ChildProcess> server = Start(kServer, server_words);
+    ASSERT_NE(server, nullptr);
+    absl::StatusOr<os::ExitStatus> client_end;
+    for (int attempt = 0; attempt < 100; ++attempt) {
+      const timespec moment{0, 50'000'000};
+      nanosleep(&moment, nullptr);
+      std::unique_ptr<ChildProcess> client = Start(kClient, client_words);
+      ASSERT_NE(client, nullptr);
+      client_end = client->Wait(kLongest);
+      ASSERT_TRUE(client_end.ok()) << absl::StrJoin(client_words, " ") << "\n" << Output();
+      if (client_end->ok() || !server->running()) break;
+    }
+    EXPECT_TRUE(client_end->ok()) << client_end->ToString() << "\n" << Output();
+    const auto server_end = server->Wait(kLongest);
+    ASSERT_TRUE(server_end.ok()) << absl::StrJoin(server_words, " ") << "\n" << Output();
+    EXPECT_TRUE(server_end->ok()) << server_end->ToString() << "\n" << Output();
+  }
+
   // One of rdma-core's pingpongs with these options.
   void RunPingPong(const std::string& program, Words options) {
     options.insert(options.begin(), program);
@@ -145,6 +164,20 @@ TEST_F(ProgramsTest, AnAddressThatIsNotOursIsSaidInOneLine) {
   ASSERT_TRUE(end.ok());
   EXPECT_FALSE(end->ok());
   EXPECT_NE(Output().find("no interface of this machine has the address 192.0.2.7"), std::string::npos) << Output();
+}
+
+// Of programs that listen with rdma_cm alone nothing shows that they are ready, so the client asks
+// until somebody answers.
+TEST_F(ProgramsTest, Rping) {
+  RunUntilAnswered({"rping", "-s", "-a", kServer, "-C", "5", "-v"}, {"rping", "-c", "-a", kServer, "-C", "5", "-v"});
+}
+TEST_F(ProgramsTest, Ucmatose) { RunUntilAnswered({"ucmatose", "-b", kServer}, {"ucmatose", "-s", kServer}); }
+TEST_F(ProgramsTest, RdmaServerAndClient) { RunUntilAnswered({"rdma_server"}, {"rdma_client", "-s", kServer}); }
+TEST_F(ProgramsTest, Rstream) {
+  RunUntilAnswered({"rstream", "-b", kServer, "-S", "4096"}, {"rstream", "-s", kServer, "-S", "4096"});
+}
+TEST_F(ProgramsTest, PerftestByTheConnectionManager) {
+  RunUntilAnswered({"ib_write_bw", "-R", "-n", "100"}, {"ib_write_bw", "-R", "-n", "100", kServer});
 }
 
 TEST_F(ProgramsTest, RcPingPong) { RunPingPong("ibv_rc_pingpong", {"-c"}); }

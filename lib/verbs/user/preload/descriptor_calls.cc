@@ -24,7 +24,9 @@ using tokamak::verbs::user::preload::TheKernel;
 // A command. 0, or an errno value.
 int Command(int descriptor, const void* buffer, size_t size) {
   tokamak::verbs::user::Kernel* const kernel = TheKernel();
-  return kernel == nullptr ? EIO : kernel->Write(descriptor, buffer, size);
+  if (kernel == nullptr) return EIO;
+  return KindOf(descriptor) == Kind::kDevice ? kernel->Write(descriptor, buffer, size)
+                                             : kernel->WriteToManager(descriptor, buffer, size);
 }
 
 }  // namespace

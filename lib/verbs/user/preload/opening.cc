@@ -14,9 +14,11 @@ namespace tokamak::verbs::user::preload {
 int OpenDeviceFile(const DeviceFile& file, int flags) {
   Kernel* const kernel = TheKernel();
   int descriptor = -1;
-  const int error = kernel == nullptr                        ? ENODEV
-                    : file.kind == DeviceFile::Kind::kUverbs ? kernel->OpenDevice(file.index, &descriptor)
-                                                             : ENODEV;
+  const bool is_device = file.kind == DeviceFile::Kind::kUverbs;
+  int error = ENODEV;
+  if (kernel != nullptr) {
+    error = is_device ? kernel->OpenDevice(file.index, &descriptor) : kernel->OpenManager(&descriptor);
+  }
   if (error != 0) {
     static std::atomic<bool> said{false};
     if (kernel != nullptr && !kernel->trouble().empty() && !said.exchange(true)) Say(kernel->trouble(), true);
@@ -24,7 +26,7 @@ int OpenDeviceFile(const DeviceFile& file, int flags) {
     return -1;
   }
   if ((flags & O_CLOEXEC) == 0) fcntl(descriptor, F_SETFD, 0);
-  SetKind(descriptor, file.kind == DeviceFile::Kind::kUverbs ? Kind::kDevice : Kind::kManager);
+  SetKind(descriptor, is_device ? Kind::kDevice : Kind::kManager);
   return descriptor;
 }
 
