@@ -123,8 +123,9 @@ std::string VariableOf(const std::string& flag) {
   return absl::StrCat(kPrefix, absl::AsciiStrToUpper(absl::StrReplaceAll(flag, {{"-", "_"}})));
 }
 
-absl::Status ReadEnvironment(CLI::App& app) {
-  std::vector<std::string> variables = {absl::StrCat(kPrefix, "CONFIG")};
+absl::Status ReadEnvironment(CLI::App& app, absl::Span<const char* const> others) {
+  std::vector<std::string> variables(others.begin(), others.end());
+  variables.push_back(absl::StrCat(kPrefix, "CONFIG"));
   for (CLI::Option* option : app.get_options()) {
     if (!option->get_configurable()) continue;
     variables.push_back(VariableOf(option->get_single_name()));

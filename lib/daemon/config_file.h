@@ -19,6 +19,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 
 namespace tokamak::daemon {
 
@@ -46,8 +47,8 @@ class ConfigFile final : public CLI::Config {
 std::string VariableOf(const std::string& flag);
 
 // Lets the environment give each flag of `app` that a file may give. kInvalidArgument where it has a
-// TOKD_ that is no flag.
-absl::Status ReadEnvironment(CLI::App& app);
+// TOKD_ that is no flag, nor one of `others`.
+absl::Status ReadEnvironment(CLI::App& app, absl::Span<const char* const> others);
 
 // The keys in which two files that to_config made differ.
 std::vector<std::string> ChangedKeys(const std::string& before, const std::string& after);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "lib/daemon/resolved_directory.h"
 #include "lib/directory/redis/redis_directory.h"
 #include "lib/node/directories/asked_directory.h"
 #include "lib/node/directories/served_directory.h"
@@ -32,13 +33,17 @@ absl::StatusOr<std::unique_ptr<node::DirectoryHost>> OpenDirectory(os::EpollLoop
       return std::make_unique<node::ServedDirectory>(loop, local, link.max_call_size());
     }
     case DirectoryChoice::Kind::kRemote:
-      return std::make_unique<node::AskedDirectory>(loop, link, choice.server, random);
+      if (absl::StatusOr<verbs::Address> server = verbs::Address::Parse(choice.server.host); server.ok()) {
+        server->port = choice.server.port;
+        return std::make_unique<node::AskedDirectory>(loop, link, *server, random);
+      }
+      return std::make_unique<ResolvedDirectory>(loop, link, choice.server, random);
     case DirectoryChoice::Kind::kRedis:
       break;
   }
-  directory::redis::Options redis;
-  redis.connection.address = choice.redis;
+  directory::redis::Options redis = choice.redis;
   redis.recovery = lease;
+  redis.random = random;
   auto directory = directory::redis::RedisDirectory::Open(loop, redis);
   if (!directory.ok()) return directory.status();
   return std::make_unique<RedisHost>(*std::move(directory));

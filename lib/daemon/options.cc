@@ -12,6 +12,7 @@
 #include "lib/base/units.h"
 #include "lib/base/version.h"
 #include "lib/daemon/config_file.h"
+#include "lib/daemon/redis_flags.h"
 #include "lib/directory/directory.h"
 #include "lib/transport/limits.h"
 
@@ -41,6 +42,7 @@ struct Texts {
   std::string listen, memory = "512MiB", quota = "0", directory = "serve", detection = "auto", policy, drain = "10s",
                       lease = "10s", grace = "60s", cm = "rdma", ack_timeout, congestion, chunk_size = "1MiB",
                       log_level = "info", log_format = "text";
+  RedisTexts redis;
 };
 
 absl::Status CheckFabric(const FabricSettings& fabric, ConnectBy connect_by) {
@@ -94,6 +96,10 @@ absl::Status Check(const Texts& texts, DaemonOptions& options) {
   status.Update(read("--memory", base::ParseSize(texts.memory), options.memory));
   status.Update(read("--quota", base::ParseSize(texts.quota), options.quota));
   status.Update(read("--directory", ParseDirectory(texts.directory), options.directory));
+  if (status.ok()) {
+    const bool in_redis = options.directory.kind == DirectoryChoice::Kind::kRedis;
+    status = in_redis ? TakeRedisFlags(texts.redis, options.directory.redis) : CheckNoRedisFlags(texts.redis);
+  }
   status.Update(read("--detection", ParseDetection(texts.detection), options.detection));
   status.Update(read("--drain", base::ParseDuration(texts.drain), options.drain));
   status.Update(read("--lease", base::ParseDuration(texts.lease), options.lease));
@@ -172,22 +178,24 @@ std::string ConfigFileOf(const CLI::App& app) { return app.get_config_ptr()->as<
 absl::StatusOr<DirectoryChoice> ParseDirectory(const std::string& text) {
   DirectoryChoice choice;
   if (text == "serve") return choice;
-  absl::string_view rest = text;
-  if (absl::ConsumePrefix(&rest, "redis@") && !rest.empty()) {
+  if (directory::redis::Target::IsMeantBy(text)) {
+    auto target = directory::redis::Target::Parse(text);
+    if (!target.ok()) return target.status();
     choice.kind = DirectoryChoice::Kind::kRedis;
-    choice.redis = std::string(rest);
+    choice.redis.target = *std::move(target);
     return choice;
   }
+  absl::string_view rest = text;
   if (absl::ConsumePrefix(&rest, "tokd@")) {
-    const auto server = verbs::Address::Parse(rest);
+    auto server = base::HostPort::Parse(rest);
     if (!server.ok()) return server.status();
-    if (server->port == 0) return absl::InvalidArgumentError("give the other node's port as well: tokd@10.0.0.1:7000");
     choice.kind = DirectoryChoice::Kind::kRemote;
-    choice.server = *server;
+    choice.server = *std::move(server);
     return choice;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("unknown directory '", text, "': use serve, tokd@IP:PORT, redis@HOST:PORT or redis@unix:PATH"));
+  return absl::InvalidArgumentError(absl::StrCat("unknown directory '", text,
+                                                 "': use serve, tokd@HOST:PORT, redis://HOST:PORT, redis@unix:PATH, "
+                                                 "sentinel://HOST,.../MASTER or cluster://HOST,..."));
 }
 
 ParsedFlags ParseFlags(int argc, const char* const* argv, std::ostream& errors) {
@@ -209,10 +217,13 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, std::ostream& errors) 
       ->required();
   app.add_option("--memory", texts.memory, "size of the object store, such as 512MiB or 16GiB")->capture_default_str();
   app.add_option("--socket", options.socket, "path of the Unix socket for the programs of this machine")->required();
-  app.add_option("--directory", texts.directory,
-                 "who knows where objects are: serve (this node, for others too), tokd@IP:PORT (the node that serves), "
-                 "redis@HOST:PORT or redis@unix:PATH")
+  app.add_option(
+         "--directory", texts.directory,
+         "who knows where objects are: serve (this node, for others too); tokd@HOST:PORT (the node that serves); "
+         "redis://[USER@]HOST[:PORT][/DATABASE], redis@unix:PATH; sentinel://[USER@]HOST[:PORT],.../MASTER; "
+         "cluster://[USER@]HOST[:PORT],...; with TLS rediss://, sentinel+tls://, cluster+tls://; see docs/redis.md")
       ->capture_default_str();
+  AddRedisFlags(app, texts.redis);
   app.add_option("--name", options.name,
                  "this node's name in the cluster, of A-Z a-z 0-9 . _ : -; the --listen address unless given");
   app.add_option("--engines", options.engines,
@@ -323,7 +334,7 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, std::ostream& errors) 
     return parsed;
   };
   TakeConfigFile(app);
-  if (const absl::Status status = ReadEnvironment(app); !status.ok()) return refuse(status.message());
+  if (const absl::Status status = ReadEnvironment(app, kRedisVariables); !status.ok()) return refuse(status.message());
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {                                 // for help or the version

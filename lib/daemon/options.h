@@ -7,10 +7,12 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "lib/base/host_port.h"
 #include "lib/base/time.h"
 #include "lib/daemon/device.h"
 #include "lib/daemon/policy_choice.h"
 #include "lib/daemon/store_memory.h"
+#include "lib/directory/redis/redis_directory.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/verbs/soft/congestion.h"
 #include "lib/verbs/types.h"
@@ -18,12 +20,12 @@
 namespace tokamak::daemon {
 
 // Where the directory is: this node's own, served to others ("serve"), another node's
-// ("tokd@IP:PORT") or Redis ("redis@HOST:PORT", "redis@unix:PATH").
+// ("tokd@HOST:PORT") or in Redis (lib/directory/redis/target.h).
 struct DirectoryChoice {
   enum class Kind { kServe, kRemote, kRedis };
   Kind kind = Kind::kServe;
-  verbs::Address server;  // kRemote
-  std::string redis;      // kRedis: as given
+  base::HostPort server;            // kRemote
+  directory::redis::Options redis;  // kRedis: ParseDirectory knows its target alone
 };
 absl::StatusOr<DirectoryChoice> ParseDirectory(const std::string& text);
 

@@ -221,7 +221,7 @@ TEST_F(OptionsTest, RedisIsNamedByHostOrBySocket) {
     const ParsedFlags parsed = Parse({"--directory", "redis@" + where});
     ASSERT_TRUE(parsed.run) << error_;
     EXPECT_EQ(parsed.options.directory.kind, DirectoryChoice::Kind::kRedis);
-    EXPECT_EQ(parsed.options.directory.redis, where);
+    EXPECT_EQ(parsed.options.directory.redis.target.places.front().ToString(), where);
   }
 }
 
@@ -269,10 +269,10 @@ TEST_F(OptionsTest, AWrongValueIsRefusedInOneLineThatNamesTheFlag) {
   }
   ExpectRefused(Parse({"--memory", "lots"}), {"--memory"});
   ExpectRefused(Parse({"--memory", "4KiB"}), {"--memory", "at least 1MiB"});
-  ExpectRefused(Parse({"--directory", "nowhere"}), {"--directory", "serve", "tokd@IP:PORT", "redis@HOST:PORT"});
-  ExpectRefused(Parse({"--directory", "redis@"}), {"--directory", "redis@HOST:PORT"});
-  ExpectRefused(Parse({"--directory", "tokd@10.0.0.1"}), {"--directory", "port", "tokd@10.0.0.1:7000"});
-  ExpectRefused(Parse({"--directory", "tokd@here:7"}), {"--directory", "here"});
+  ExpectRefused(Parse({"--directory", "nowhere"}), {"--directory", "serve", "tokd@HOST:PORT", "redis://HOST:PORT"});
+  ExpectRefused(Parse({"--directory", "redis@"}), {"--directory", "redis://127.0.0.1:6379"});
+  ExpectRefused(Parse({"--directory", "tokd@10.0.0.1"}), {"--directory", "port", "10.0.0.1:7000"});
+  ExpectRefused(Parse({"--directory", "tokd@not here:7"}), {"--directory", "not here"});
   ExpectRefused(Parse({"--engines", "16"}), {"--engines", "0 to 15"});
   ExpectRefused(Parse({"--bulk-queue-pairs", "9"}), {"--bulk-queue-pairs", "1 to 8"});
   ExpectRefused(Parse({"--detection", "psychic"}), {"--detection", "busy, event, adaptive"});

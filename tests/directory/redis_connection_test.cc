@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "lib/directory/redis/connection.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/file_descriptor.h"
+#include "tests/directory/redis_line.h"
 #include "tests/directory/redis_server.h"
 
 namespace tokamak::directory::redis {
@@ -19,23 +19,15 @@ constexpr base::Duration kPatience = base::Seconds(30);
 
 class RedisConnectionTest : public testing::Test {
  protected:
-  std::unique_ptr<Connection> Open(const ConnectionOptions& options) {
-    auto connection = Connection::Open(loop_, options, [] {});
-    EXPECT_TRUE(connection.ok()) << connection.status();
-    (*connection)->Start();
-    return *std::move(connection);
+  std::unique_ptr<Line> Open(const Target& target, const ConnectionOptions& options = {}) {
+    return std::make_unique<Line>(loop_, target, options);
   }
-  std::unique_ptr<Connection> Open(const std::string& address) {
-    ConnectionOptions options;
-    options.address = address;
-    return Open(options);
-  }
+  std::unique_ptr<Line> Open(const std::string& target) { return Open(*Target::Parse(target)); }
 
-  absl::StatusOr<Reply> Ask(Connection& connection, const std::vector<std::string>& command,
-                            base::Duration deadline = kPatience) {
+  absl::StatusOr<Reply> Ask(Line& line, const std::vector<std::string>& command, base::Duration deadline = kPatience) {
     absl::StatusOr<Reply> result = absl::InternalError("no answer");
     bool answered = false;
-    const base::Pending call = connection.Call(command, deadline, [&](absl::StatusOr<Reply> reply) {
+    const base::Pending call = line.connection().Call(command, deadline, [&](absl::StatusOr<Reply> reply) {
       answered = true;
       result = std::move(reply);
     });
@@ -44,9 +36,9 @@ class RedisConnectionTest : public testing::Test {
     return result;
   }
   // Asks until the server answers.
-  void Await(Connection& connection) {
+  void Await(Line& line) {
     const base::Time limit = loop_.Now() + kPatience;
-    while (!Ask(connection, {"PING"}).ok() && loop_.Now() < limit) Pass(base::Milliseconds(1));
+    while (!Ask(line, {"PING"}).ok() && loop_.Now() < limit) Pass(base::Milliseconds(1));
   }
   void Pass(base::Duration duration) {
     loop_.RunUntil([] { return false; }, loop_.Now() + duration);
@@ -55,35 +47,24 @@ class RedisConnectionTest : public testing::Test {
   os::EpollLoop loop_;
 };
 
-TEST_F(RedisConnectionTest, MalformedAddressesAreRefusedWithAnExample) {
-  for (const char* address : {"", "localhost:6379", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536",
-                              "unix:", "[::1]", "1.2.3:4"}) {
-    ConnectionOptions options;
-    options.address = address;
-    const absl::Status status = Connection::Open(loop_, options, [] {}).status();
-    EXPECT_TRUE(absl::IsInvalidArgument(status)) << address;
-    EXPECT_NE(status.message().find("127.0.0.1:6379"), std::string::npos);
-  }
-}
-
 TEST_F(RedisConnectionTest, ArgumentsAndRepliesAreBytes) {
   RedisServer server;
-  const auto connection = Open(server.address());
-  Await(*connection);
+  const auto line = Open(server.target());
+  Await(*line);
   const std::string bytes("\0\r\n\xff \"'$5", 10);
-  EXPECT_EQ(Ask(*connection, {"ECHO", bytes})->text, bytes);
-  EXPECT_EQ(Ask(*connection, {"ECHO", ""})->text, "");
+  EXPECT_EQ(Ask(*line, {"ECHO", bytes})->text, bytes);
+  EXPECT_EQ(Ask(*line, {"ECHO", ""})->text, "");
   const std::string large(3'000'000, 'x');
-  EXPECT_EQ(Ask(*connection, {"ECHO", large})->text, large);
+  EXPECT_EQ(Ask(*line, {"ECHO", large})->text, large);
 }
 
 TEST_F(RedisConnectionTest, EachKindOfReplyComesThrough) {
   RedisServer server;
-  const auto connection = Open(server.address());
-  Await(*connection);
-  EXPECT_EQ(Ask(*connection, {"INCR", "n"})->integer, 1);
-  EXPECT_EQ(Ask(*connection, {"GET", "nothing"})->kind, Reply::Kind::kNil);
-  const auto array = Ask(*connection, {"EVAL", "return {1, 'two', {3}}", "0"});
+  const auto line = Open(server.target());
+  Await(*line);
+  EXPECT_EQ(Ask(*line, {"INCR", "n"})->integer, 1);
+  EXPECT_EQ(Ask(*line, {"GET", "nothing"})->kind, Reply::Kind::kNil);
+  const auto array = Ask(*line, {"EVAL", "return {1, 'two', {3}}", "0"});
   ASSERT_EQ(array->elements.size(), 3u);
   EXPECT_EQ(array->elements[0].integer, 1);
   EXPECT_EQ(array->elements[1].text, "two");
@@ -92,17 +73,17 @@ TEST_F(RedisConnectionTest, EachKindOfReplyComesThrough) {
 
 TEST_F(RedisConnectionTest, AnErrorOfTheServerIsAStatusThatSaysWhoSaidWhat) {
   RedisServer server;
-  const auto connection = Open(server.address());
-  Await(*connection);
-  const absl::Status status = Ask(*connection, {"NOSUCHCOMMAND"}).status();
+  const auto line = Open(server.target());
+  Await(*line);
+  const absl::Status status = Ask(*line, {"NOSUCHCOMMAND"}).status();
   EXPECT_TRUE(absl::IsUnavailable(status));
   EXPECT_NE(status.message().find("unknown command"), std::string::npos) << status;
   EXPECT_NE(status.message().find(server.address()), std::string::npos) << status;
 }
 
 TEST_F(RedisConnectionTest, WithoutAServerACallFailsSoonAndSaysWhatToDo) {
-  const auto connection = Open("unix:/no/such/socket");
-  const absl::Status status = Ask(*connection, {"PING"}).status();
+  const auto line = Open("redis@unix:/no/such/socket");
+  const absl::Status status = Ask(*line, {"PING"}).status();
   EXPECT_TRUE(absl::IsUnavailable(status));
   EXPECT_NE(status.message().find("unix:/no/such/socket: No such file or directory; start it"), std::string::npos)
       << status;
@@ -110,24 +91,23 @@ TEST_F(RedisConnectionTest, WithoutAServerACallFailsSoonAndSaysWhatToDo) {
 
 TEST_F(RedisConnectionTest, ARefusedTcpConnectionIsTriedAgain) {
   ConnectionOptions options;
-  options.address = "127.0.0.1:1";
   options.first_retry = base::Milliseconds(1);
-  const auto connection = Open(options);
-  EXPECT_TRUE(loop_.RunUntil([&] { return connection->attempts() >= 4; }, loop_.Now() + kPatience));
-  const absl::Status status = Ask(*connection, {"PING"}).status();
+  const auto line = Open(*Target::Parse("redis@127.0.0.1:1"), options);
+  EXPECT_TRUE(loop_.RunUntil([&] { return line->connection().attempts() >= 4; }, loop_.Now() + kPatience));
+  const absl::Status status = Ask(*line, {"PING"}).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_NE(status.message().find("Connection refused"), std::string::npos) << status;
 }
 
 TEST_F(RedisConnectionTest, WhenTheServerDiesWhatWaitsFailsAndANewServerIsFound) {
   RedisServer server;
-  const auto connection = Open(server.address());
-  Await(*connection);
+  const auto line = Open(server.target());
+  Await(*line);
   server.Freeze();
   int failed = 0;
   std::vector<base::Pending> calls;
   for (int i = 0; i < 10; ++i) {
-    calls.push_back(connection->Call({"PING"}, kPatience, [&](const absl::StatusOr<Reply>& reply) {
+    calls.push_back(line->connection().Call({"PING"}, kPatience, [&](const absl::StatusOr<Reply>& reply) {
       failed += absl::IsUnavailable(reply.status());
     }));
   }
@@ -136,57 +116,55 @@ TEST_F(RedisConnectionTest, WhenTheServerDiesWhatWaitsFailsAndANewServerIsFound)
   server.Kill();
   EXPECT_TRUE(loop_.RunUntil([&] { return failed == 10; }, loop_.Now() + kPatience));
   server.Start();
-  Await(*connection);
-  EXPECT_TRUE(Ask(*connection, {"PING"}).ok());
+  Await(*line);
+  EXPECT_TRUE(Ask(*line, {"PING"}).ok());
 }
 
 TEST_F(RedisConnectionTest, ACallEndsAtItsDeadlineAndItsLateReplyIsIgnored) {
   RedisServer server;
-  const auto connection = Open(server.address());
-  Await(*connection);
-  const uint64_t before = connection->attempts();
+  const auto line = Open(server.target());
+  Await(*line);
+  const uint64_t before = line->connection().attempts();
   server.Freeze();
-  EXPECT_TRUE(absl::IsDeadlineExceeded(Ask(*connection, {"ECHO", "late"}, base::Milliseconds(5)).status()));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(Ask(*line, {"ECHO", "late"}, base::Milliseconds(5)).status()));
   server.Thaw();
-  EXPECT_EQ(Ask(*connection, {"ECHO", "next"})->text, "next");
-  EXPECT_EQ(connection->attempts(), before);
+  EXPECT_EQ(Ask(*line, {"ECHO", "next"})->text, "next");
+  EXPECT_EQ(line->connection().attempts(), before);
 }
 
 TEST_F(RedisConnectionTest, AServerThatIsSilentForLongCountsAsLost) {
   RedisServer server;
-  const auto connection = Open(server.address());
-  Await(*connection);
-  const uint64_t before = connection->attempts();
+  const auto line = Open(server.target());
+  Await(*line);
+  const uint64_t before = line->connection().attempts();
   server.Freeze();
-  const absl::Status late = Ask(*connection, {"PING"}, Connection::kMaxSilence + base::Milliseconds(100)).status();
+  const absl::Status late = Ask(*line, {"PING"}, Connection::kMaxSilence + base::Milliseconds(100)).status();
   EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
-  EXPECT_TRUE(loop_.RunUntil([&] { return connection->attempts() > before; }, loop_.Now() + kPatience));
+  EXPECT_TRUE(loop_.RunUntil([&] { return line->connection().attempts() > before; }, loop_.Now() + kPatience));
   server.Thaw();
-  Await(*connection);
+  Await(*line);
 }
 
 TEST_F(RedisConnectionTest, CallsBeyondTheBoundAreRefused) {
   RedisServer server;
-  const auto connection = Open(server.address());
-  Await(*connection);
+  const auto line = Open(server.target());
+  Await(*line);
   server.Freeze();
   size_t answered = 0;
   std::vector<base::Pending> calls;
   for (size_t i = 0; i < Connection::kMaxPending; ++i) {
-    calls.push_back(
-        connection->Call({"PING"}, kPatience, [&](const absl::StatusOr<Reply>& reply) { answered += reply.ok(); }));
+    calls.push_back(line->connection().Call({"PING"}, kPatience,
+                                            [&](const absl::StatusOr<Reply>& reply) { answered += reply.ok(); }));
   }
-  EXPECT_TRUE(absl::IsResourceExhausted(Ask(*connection, {"PING"}).status()));
+  EXPECT_TRUE(absl::IsResourceExhausted(Ask(*line, {"PING"}).status()));
   server.Thaw();
   EXPECT_TRUE(loop_.RunUntil([&] { return answered == Connection::kMaxPending; }, loop_.Now() + kPatience));
-  EXPECT_TRUE(Ask(*connection, {"PING"}).ok());
+  EXPECT_TRUE(Ask(*line, {"PING"}).ok());
 }
 
 TEST_F(RedisConnectionTest, APasswordIsGivenFirst) {
   RedisServer server({"--requirepass", "secret"});
-  ConnectionOptions options;
-  options.address = server.address();
-  const auto without = Open(options);
+  const auto without = Open(server.target());
   const base::Time limit = loop_.Now() + kPatience;
   absl::Status status = Ask(*without, {"PING"}).status();
   while (status.message().find("NOAUTH") == std::string::npos && loop_.Now() < limit) {
@@ -194,85 +172,86 @@ TEST_F(RedisConnectionTest, APasswordIsGivenFirst) {
     status = Ask(*without, {"PING"}).status();
   }
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  options.password = "secret";
-  const auto with = Open(options);
+  ConnectionOptions options;
+  options.credentials.password = Secret::FromText("secret");
+  const auto with = Open(server.target(), options);
   EXPECT_TRUE(Ask(*with, {"PING"}).ok());
 }
 
 TEST_F(RedisConnectionTest, WhatIsCalledAtTheStartOfAConnectionIsHeardFirst) {
   RedisServer server;
-  ConnectionOptions options;
-  options.address = server.address();
-  std::unique_ptr<Connection> connection;
+  Connection* connection = nullptr;
   base::Pending greeting;
-  connection = *Connection::Open(loop_, options, [&] {
+  const auto began = [&] {
+    if (connection == nullptr) return;  // the first attempt: it is being made
     greeting =
         connection->Call({"SET", "greeting", std::to_string(connection->attempts())}, kPatience, [](const auto&) {});
-  });
-  connection->Start();
-  Await(*connection);
-  EXPECT_EQ(Ask(*connection, {"GET", "greeting"})->text, std::to_string(connection->attempts()));
+  };
+  const auto line = std::make_unique<Line>(loop_, server.target(), ConnectionOptions(), nullptr, began);
+  connection = &line->connection();
+  Await(*line);
   server.Kill();
   server.Start();
-  Await(*connection);
-  EXPECT_EQ(Ask(*connection, {"GET", "greeting"})->text, std::to_string(connection->attempts()));
+  Await(*line);
+  EXPECT_EQ(Ask(*line, {"GET", "greeting"})->text, std::to_string(line->connection().attempts()));
 }
 
 TEST_F(RedisConnectionTest, ACallWhoseHandleIsDroppedIsNotAnswered) {
   RedisServer server;
-  const auto connection = Open(server.address());
-  Await(*connection);
+  const auto line = Open(server.target());
+  Await(*line);
   int answered = 0;
   std::vector<base::Pending> calls;
   for (int i = 0; i < 3; ++i) {
-    calls.push_back(connection->Call({"INCR", "n"}, kPatience, [&](const absl::StatusOr<Reply>&) { ++answered; }));
+    calls.push_back(
+        line->connection().Call({"INCR", "n"}, kPatience, [&](const absl::StatusOr<Reply>&) { ++answered; }));
   }
   calls[1].reset();
-  EXPECT_EQ(Ask(*connection, {"GET", "n"})->text, "3");  // the server had it already
+  EXPECT_EQ(Ask(*line, {"GET", "n"})->text, "3");  // the server had it already
   EXPECT_EQ(answered, 2);
 }
 
 TEST_F(RedisConnectionTest, AHandleMayBeDroppedInsideTheCallbackOfAnother) {
   RedisServer server;
-  const auto connection = Open(server.address());
-  Await(*connection);
+  const auto line = Open(server.target());
+  Await(*line);
   server.Freeze();
   base::Pending first, second;
   bool answered = false;
-  first = connection->Call({"PING"}, kPatience, [&](const absl::StatusOr<Reply>&) {
+  first = line->connection().Call({"PING"}, kPatience, [&](const absl::StatusOr<Reply>&) {
     answered = true;
     first.reset();
     second.reset();
   });
-  second = connection->Call({"PING"}, kPatience, [](const absl::StatusOr<Reply>&) { FAIL(); });
+  second = line->connection().Call({"PING"}, kPatience, [](const absl::StatusOr<Reply>&) { FAIL(); });
   server.Thaw();
   EXPECT_TRUE(loop_.RunUntil([&] { return answered; }, loop_.Now() + kPatience));
-  EXPECT_TRUE(Ask(*connection, {"PING"}).ok());
+  EXPECT_TRUE(Ask(*line, {"PING"}).ok());
 }
 
 TEST_F(RedisConnectionTest, AHandleMayOutliveTheConnection) {
   RedisServer server;
-  auto connection = Open(server.address());
-  Await(*connection);
+  auto line = Open(server.target());
+  Await(*line);
   const base::Pending waits =
-      connection->Call({"PING"}, base::Milliseconds(1), [](const absl::StatusOr<Reply>&) { FAIL(); });
-  connection.reset();
+      line->connection().Call({"PING"}, base::Milliseconds(1), [](const absl::StatusOr<Reply>&) { FAIL(); });
+  line.reset();
   Pass(base::Milliseconds(5));
 }
 
 TEST_F(RedisConnectionTest, ItMayBeDroppedInsideACallback) {
   RedisServer server;
-  auto connection = Open(server.address());
-  Await(*connection);
+  auto line = Open(server.target());
+  Await(*line);
   bool dropped = false;
   int others = 0;
   std::vector<base::Pending> calls;
-  calls.push_back(connection->Call({"PING"}, kPatience, [&](const absl::StatusOr<Reply>&) {
+  calls.push_back(line->connection().Call({"PING"}, kPatience, [&](const absl::StatusOr<Reply>&) {
     dropped = true;
-    connection.reset();
+    line.reset();
   }));
   for (int i = 0; i < 3; ++i) {
-    calls.push_back(connection->Call({"PING"}, kPatience, [&](const absl::StatusOr<Reply>&) { ++others; }));
+    calls.push_back(line->connection().Call({"PING"}, kPatience, [&](const absl::StatusOr<Reply>&) { ++others; }));
   }
   EXPECT_TRUE(loop_.RunUntil([&] { return dropped; }, loop_.Now() + kPatience));
   Pass(base::Milliseconds(5));
@@ -281,11 +260,12 @@ TEST_F(RedisConnectionTest, ItMayBeDroppedInsideACallback) {
 
 TEST_F(RedisConnectionTest, ItMayBeDroppedWhileItConnects) {
   RedisServer server;
-  auto connection = Open("127.0.0.1:1");
-  connection.reset();
-  connection = Open(server.address());
-  const base::Pending waits = connection->Call({"PING"}, kPatience, [](const absl::StatusOr<Reply>&) { FAIL(); });
-  connection.reset();
+  auto line = Open("redis@127.0.0.1:1");
+  line.reset();
+  line = Open(server.target());
+  const base::Pending waits =
+      line->connection().Call({"PING"}, kPatience, [](const absl::StatusOr<Reply>&) { FAIL(); });
+  line.reset();
   Pass(base::Milliseconds(5));
 }
 
@@ -302,9 +282,9 @@ TEST_F(RedisConnectionTest, ItWorksOverTcp) {
   const int on = 1;
   ASSERT_EQ(setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), 0);
   RedisServer server({"--port", port, "--bind", "127.0.0.1"});
-  const auto connection = Open("127.0.0.1:" + port);
-  Await(*connection);
-  EXPECT_EQ(Ask(*connection, {"ECHO", "over TCP"})->text, "over TCP");
+  const auto line = Open("redis@127.0.0.1:" + port);
+  Await(*line);
+  EXPECT_EQ(Ask(*line, {"ECHO", "over TCP"})->text, "over TCP");
 }
 
 }  // namespace

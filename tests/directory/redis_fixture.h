@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "lib/directory/redis/redis_directory.h"
 #include "lib/os/epoll_loop.h"
+#include "tests/directory/redis_line.h"
 #include "tests/directory/redis_server.h"
 
 namespace tokamak::directory::redis {
@@ -40,7 +41,7 @@ class RedisDirectoryTest : public testing::Test {
   }
 
   std::unique_ptr<RedisDirectory> Open(Options options = {}) {
-    options.connection.address = server_.address();
+    options.target = server_.target();
     auto directory = RedisDirectory::Open(loop_, options);
     EXPECT_TRUE(directory.ok()) << directory.status();
     return directory.ok() ? *std::move(directory) : nullptr;
@@ -55,13 +56,7 @@ class RedisDirectoryTest : public testing::Test {
     options.recovery = recovery;
     return Open(options);
   }
-  std::unique_ptr<Connection> OpenConnection() {
-    ConnectionOptions options;
-    options.address = server_.address();
-    auto connection = *Connection::Open(loop_, options, [] {});
-    connection->Start();
-    return connection;
-  }
+  std::unique_ptr<Line> OpenLine() { return std::make_unique<Line>(loop_, server_.target()); }
   void AwaitServer() {
     RunUntil([&] { return Nodes(*directory_).ok(); });
   }
@@ -194,9 +189,9 @@ class RedisDirectoryTest : public testing::Test {
   }
   // By hand, once the server answers.
   Reply AskServer(const std::vector<std::string>& command) {
-    if (operator_ == nullptr) operator_ = OpenConnection();
-    RunUntil([&] { return Ask(*operator_, {"PING"}).text == "PONG"; });
-    return Ask(*operator_, command);
+    if (operator_ == nullptr) operator_ = OpenLine();
+    RunUntil([&] { return Ask(operator_->connection(), {"PING"}).text == "PONG"; });
+    return Ask(operator_->connection(), command);
   }
   std::vector<std::string> Keys(const std::string& pattern) {
     std::vector<std::string> keys;
@@ -208,7 +203,7 @@ class RedisDirectoryTest : public testing::Test {
   os::EpollLoop loop_;
   RedisServer server_;
   std::unique_ptr<RedisDirectory> directory_;
-  std::unique_ptr<Connection> operator_;
+  std::unique_ptr<Line> operator_;
 };
 
 }  // namespace tokamak::directory::redis

@@ -13,6 +13,7 @@
 #include "lib/directory/local.h"
 #include "lib/directory/redis/redis_directory.h"
 #include "lib/os/epoll_loop.h"
+#include "tests/directory/redis_line.h"
 #include "tests/directory/redis_server.h"
 
 namespace tokamak::directory::redis {
@@ -69,11 +70,10 @@ class RedisModelTest : public testing::TestWithParam<uint64_t> {
     local.recovery = recovery_;
     model_ = std::make_unique<LocalDirectory>(loop_, local);
     Options options;
-    options.connection.address = server_.address();
+    options.target = server_.target();
     options.recovery = recovery_;
     redis_ = *RedisDirectory::Open(loop_, options);
-    operator_ = *Connection::Open(loop_, options.connection, [] {});
-    operator_->Start();
+    operator_ = std::make_unique<Line>(loop_, server_.target());
     bool answers = false;
     while (!answers) {
       answers = Run<absl::StatusOr<std::vector<NodeInfo>>>(*redis_, [](Directory& directory, auto done) {
@@ -143,8 +143,8 @@ class RedisModelTest : public testing::TestWithParam<uint64_t> {
     local.recovery = recovery_;
     model_ = std::make_unique<LocalDirectory>(loop_, local);
     bool flushed = false;
-    const base::Pending flush =
-        operator_->Call({"FLUSHALL"}, kPatience, [&](const absl::StatusOr<Reply>& reply) { flushed = reply.ok(); });
+    const base::Pending flush = operator_->connection().Call(
+        {"FLUSHALL"}, kPatience, [&](const absl::StatusOr<Reply>& reply) { flushed = reply.ok(); });
     EXPECT_TRUE(loop_.RunUntil([&] { return flushed; }, loop_.Now() + kPatience));
     Join(DrawNode(), incarnation_, kLong, kLong, /*returning=*/true);
   }
@@ -238,7 +238,7 @@ class RedisModelTest : public testing::TestWithParam<uint64_t> {
   RedisServer server_;
   std::unique_ptr<LocalDirectory> model_;
   std::unique_ptr<RedisDirectory> redis_;
-  std::unique_ptr<Connection> operator_;
+  std::unique_ptr<Line> operator_;
   base::Random random_{GetParam()};
   uint64_t incarnation_ = 1;
   std::vector<std::string> history_;

@@ -25,6 +25,8 @@ void RedisServer::Start() {
   process_ = *std::move(process);
 }
 
+Target RedisServer::target() const { return *Target::Parse("redis@" + address()); }
+
 void RedisServer::Kill() { process_.reset(); }
 void RedisServer::Freeze() { CHECK(process_->Signal(SIGSTOP).ok()); }
 void RedisServer::Thaw() { CHECK(process_->Signal(SIGCONT).ok()); }

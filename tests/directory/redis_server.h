@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/directory/redis/target.h"
 #include "lib/os/child_process.h"
 #include "tests/support/short_folder.h"
 
@@ -26,6 +27,7 @@ class RedisServer final {
   void Thaw();
 
   std::string address() const { return "unix:" + folder_.Path("socket"); }
+  Target target() const;
 
  private:
   const std::vector<std::string> arguments_;

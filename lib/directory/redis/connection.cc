@@ -1,54 +1,21 @@
 #include "lib/directory/redis/connection.h"
 
-#include <arpa/inet.h>
-#include <hiredis/async.h>
 #include <hiredis/hiredis.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "lib/directory/redis/remedies.h"
 
 namespace tokamak::directory::redis {
 namespace {
 
-constexpr absl::string_view kUnixPrefix = "unix:";
-
-struct Place {
-  std::string path;  // of a Unix socket; else empty
-  std::string ip;
-  int port = 0;
-};
-
-// Names are not looked up: that would block the loop.
-absl::StatusOr<Place> ParseAddress(const std::string& address) {
-  Place place;
-  if (absl::StartsWith(address, kUnixPrefix)) {
-    place.path = address.substr(kUnixPrefix.size());
-    if (!place.path.empty()) return place;
-  }
-  const size_t colon = address.rfind(':');
-  if (colon != std::string::npos) {
-    place.ip = address.substr(0, colon);
-    if (place.ip.size() > 2 && place.ip.front() == '[' && place.ip.back() == ']') {
-      place.ip = place.ip.substr(1, place.ip.size() - 2);
-    }
-    in6_addr ignored;
-    const bool is_ip =
-        inet_pton(AF_INET, place.ip.c_str(), &ignored) == 1 || inet_pton(AF_INET6, place.ip.c_str(), &ignored) == 1;
-    const bool is_port =
-        absl::SimpleAtoi(address.substr(colon + 1), &place.port) && place.port > 0 && place.port < 65536;
-    if (is_ip && is_port) return place;
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("\"", address,
-                   "\" is no address of a Redis server: write 127.0.0.1:6379 (an IP address, "
-                   "no name) or unix:/path/to/socket"));
-}
+constexpr size_t kReadAtOnce = 64 << 10;
+constexpr int kReadsPerTask = 4;
 
 Reply Copy(const redisReply& raw) {
   Reply reply;
@@ -77,17 +44,6 @@ Reply Copy(const redisReply& raw) {
   return reply;
 }
 
-struct Arguments {
-  explicit Arguments(const std::vector<std::string>& texts) {
-    for (const std::string& text : texts) {
-      bytes.push_back(text.data());
-      sizes.push_back(text.size());
-    }
-  }
-  std::vector<const char*> bytes;
-  std::vector<size_t> sizes;
-};
-
 }  // namespace
 
 // A call whose reply somebody waits for.
@@ -103,53 +59,18 @@ struct Connection::Question final : base::Handle {
   base::Pending answer;
 };
 
-// hiredis's callbacks. `data` is null once we have turned away from a context: then nothing of ours
-// is touched.
-struct Connection::Hooks {
-  static Connection* Of(const redisAsyncContext* context) { return static_cast<Connection*>(context->data); }
-  static Connection* OfData(void* data) { return static_cast<Connection*>(data); }
-
-  static void AddRead(void* data) { OfData(data)->WatchFor(EPOLLIN, true); }
-  static void DelRead(void* data) { OfData(data)->WatchFor(EPOLLIN, false); }
-  static void AddWrite(void* data) { OfData(data)->WatchFor(EPOLLOUT, true); }
-  static void DelWrite(void* data) { OfData(data)->WatchFor(EPOLLOUT, false); }
-  static void CleanUp(void* data) { OfData(data)->watch_.Reset(); }
-
-  static void OnConnect(const redisAsyncContext* context, int status) {
-    Connection* self = Of(context);
-    if (self == nullptr) return;
-    if (status == REDIS_OK) return self->Connected();
-    self->watch_.Reset();
-    self->Lost(context->errstr);
-  }
-  static void OnDisconnect(const redisAsyncContext* context, int) {
-    if (Connection* self = Of(context)) self->Lost(context->err != 0 ? context->errstr : "the connection was closed");
-  }
-  static void OnReply(redisAsyncContext* context, void* reply, void* token) {
-    Connection* self = Of(context);
-    if (self == nullptr || reply == nullptr) return;  // Lost answers those that had no reply
-    self->Replied(reinterpret_cast<uintptr_t>(token), Copy(*static_cast<redisReply*>(reply)));
-  }
-  static void OnHeard(redisAsyncContext* context, void* reply, void*) {
-    Connection* self = Of(context);
-    if (self == nullptr || reply == nullptr) return;
-    self->retry_delay_ = base::Duration();
-    self->Hear(Copy(*static_cast<redisReply*>(reply)));
-  }
-};
-
-absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(os::EpollLoop& loop, const ConnectionOptions& options,
-                                                             std::function<void()> began) {
-  const absl::StatusOr<Place> place = ParseAddress(options.address);
-  if (!place.ok()) return place.status();
-  return std::unique_ptr<Connection>(new Connection(loop, options, std::move(began)));
-}
-
-Connection::Connection(os::EpollLoop& loop, const ConnectionOptions& options, std::function<void()> began)
-    : loop_(loop), options_(options), began_(std::move(began)), answers_(loop) {}
+Connection::Connection(os::EpollLoop& loop, Dialer& dialer, Finder& finder, base::Random random,
+                       const ConnectionOptions& options, std::function<void()> began)
+    : loop_(loop),
+      dialer_(dialer),
+      finder_(finder),
+      random_(random),
+      options_(options),
+      began_(std::move(began)),
+      reader_(nullptr, &redisReaderFree),
+      answers_(loop) {}
 
 Connection::~Connection() {
-  Detach();
   for (auto& [token, sent] : pending_) {
     if (sent.question == nullptr) continue;
     sent.question->connection = nullptr;
@@ -157,115 +78,232 @@ Connection::~Connection() {
   }
 }
 
-absl::Status Connection::Trouble(const std::string& what) const {
-  return absl::UnavailableError(absl::StrCat("Redis at ", options_.address, ": ", what));
+absl::Status Connection::Trouble(absl::string_view what) const {
+  return absl::UnavailableError(
+      absl::StrCat("Redis at ", place_.has_value() ? place_->ToString() : finder_.name(), ": ", what));
 }
+
+// ---- the way to a server
 
 void Connection::Connect() {
-  const absl::StatusOr<Place> place = ParseAddress(options_.address);
-  redisAsyncContext* context = place->path.empty() ? redisAsyncConnect(place->ip.c_str(), place->port)
-                                                   : redisAsyncConnectUnix(place->path.c_str());
-  CHECK(context != nullptr) << "out of memory";
   ++attempts_;
-  if (context->err != 0) {
-    const std::string why = context->errstr;
-    redisAsyncFree(context);
-    return Lost(why);
-  }
-  Attach(context);
-  timer_ = loop_.RunAfter(options_.connect_deadline, [this] { Break("no connection in time"); });
-  if (!options_.password.empty()) Authenticate();
+  state_ = State::kFinding;
+  place_.reset();
   began_();
+  step_ = finder_.Find(options_.connect_deadline, [this](const absl::StatusOr<Place>& place) {
+    if (!place.ok()) return Lost(std::string(place.status().message()));
+    Dial(*place);
+  });
 }
 
-void Connection::Attach(redisAsyncContext* context) {
-  context_ = context;
-  context->data = this;
-  context->ev.data = this;
-  context->ev.addRead = &Hooks::AddRead;
-  context->ev.delRead = &Hooks::DelRead;
-  context->ev.addWrite = &Hooks::AddWrite;
-  context->ev.delWrite = &Hooks::DelWrite;
-  context->ev.cleanup = &Hooks::CleanUp;
-  watched_ = 0;
-  watch_ = loop_.Watch(context->c.fd, 0, [this](uint32_t events) { HandleEvents(events); });
-  redisAsyncSetConnectCallback(context, &Hooks::OnConnect);
-  redisAsyncSetDisconnectCallback(context, &Hooks::OnDisconnect);
+void Connection::Dial(const Place& place) {
+  state_ = State::kDialing;
+  place_ = place;
+  step_ = dialer_.Dial(place, options_.connect_deadline, [this](absl::StatusOr<std::unique_ptr<Stream>> stream) {
+    if (!stream.ok()) return Lost(std::string(stream.status().message()));
+    Greet(*std::move(stream));
+  });
 }
 
-// Turns away from the context, which may live on for a moment inside hiredis.
-void Connection::Detach() {
-  redisAsyncContext* context = std::exchange(context_, nullptr);
-  watch_.Reset();
-  if (context == nullptr) return;
-  context->data = nullptr;
-  context->ev = {};
-  context->onConnect = nullptr;
-  context->onDisconnect = nullptr;
-  redisAsyncFree(context);
+// It knows us before it is asked who it is: a server with a password tells nothing to others.
+void Connection::Greet(std::unique_ptr<Stream> stream) {
+  state_ = State::kGreeting;
+  stream_ = std::move(stream);
+  reader_.reset(redisReaderCreate());
+  CHECK(reader_ != nullptr) << "out of memory";
+  watched_ = EPOLLIN;
+  watch_ = loop_.Watch(stream_->descriptor(), watched_, [this](uint32_t events) { HandleEvents(events); });
+  timer_ = loop_.RunAfter(options_.connect_deadline, [this] { Break("it does not answer"); });
+  const absl::StatusOr<std::string> password = options_.credentials.password.Read();
+  if (!password.ok()) return Break(std::string(password.status().message()));
+  std::vector<Command> commands;
+  const std::string& user = options_.credentials.user;
+  if (!user.empty()) {
+    commands.push_back({"AUTH", user, *password});
+  } else if (!password->empty()) {
+    commands.push_back({"AUTH", *password});
+  }
+  if (options_.database != 0) commands.push_back({"SELECT", absl::StrCat(options_.database)});
+  questions_first_ = commands.size();
+  for (Command& question : finder_.Questions()) commands.push_back(std::move(question));
+  greeting_.clear();
+  greeting_outstanding_ = commands.size();
+  for (const Command& command : commands) Append(command, &output_);
+  if (greeting_outstanding_ == 0) return Greeted();
+  Flush();
 }
 
-void Connection::Connected() {
+void Connection::Greeted() {
+  for (size_t i = 0; i < questions_first_; ++i) {
+    if (greeting_[i].kind == Reply::Kind::kError) return Break(WithRemedy(greeting_[i].text));
+  }
+  greeting_.erase(greeting_.begin(), greeting_.begin() + static_cast<ptrdiff_t>(questions_first_));
+  if (const absl::Status verdict = finder_.Judge(*place_, greeting_); !verdict.ok()) {
+    return Break(std::string(verdict.message()));
+  }
+  state_ = State::kReady;
   timer_.Cancel();
-  if (!absl::StartsWith(options_.address, kUnixPrefix)) redisEnableKeepAlive(&context_->c);
+  last_received_ = loop_.Now();
+  for (auto& [token, sent] : pending_) sent.at = last_received_;
+  output_ += std::exchange(held_, std::string());
+  look_ = loop_.RunAfter(kLookEvery, [this] { Look(); });
+  FlushSoon();
 }
 
-void Connection::Authenticate() {
-  authentication_ =
-      Call({"AUTH", options_.password}, options_.connect_deadline, [this](const absl::StatusOr<Reply>& reply) {
-        if (!reply.ok()) LOG(WARNING) << "the password was not accepted: " << reply.status().message();
-      });
+void Connection::Look() {
+  if (!finder_.IsStillRight(*place_)) return Break("it is not the master any more: the new one is looked for");
+  look_ = loop_.RunAfter(kLookEvery, [this] { Look(); });
 }
 
-void Connection::Break(const std::string& why) {
-  Detach();
-  Lost(why);
-}
+void Connection::Break(const std::string& why) { Lost(why); }
 
-// hiredis frees the context by itself, where Detach did not. No callback runs in here.
+// No callback runs in here.
 void Connection::Lost(const std::string& why) {
-  context_ = nullptr;
+  const absl::Status trouble = Trouble(why);
   lost_because_ = why;
+  if (place_.has_value()) finder_.Failed(*place_, why);
+  state_ = State::kWaiting;
+  step_.reset();
+  watch_.Reset();
+  stream_.reset();
+  reader_.reset();
+  flush_.Cancel();
+  receive_more_.Cancel();
+  look_.Cancel();
+  last_chance_.Cancel();
+  output_.clear();
+  output_gone_ = 0;
+  held_.clear();
   for (const auto& [token, sent] : pending_) {
-    if (sent.question != nullptr) Answer(*sent.question, Trouble(why));
+    if (sent.question != nullptr) Answer(*sent.question, trouble);
   }
   pending_.clear();
-  last_chance_.Cancel();
   retry_delay_ = std::clamp(retry_delay_ * 2, options_.first_retry, options_.max_retry);
-  timer_ = loop_.RunAfter(retry_delay_, [this] { Connect(); });
+  // Not all nodes at once.
+  const auto drawn = static_cast<int64_t>(random_.Below(static_cast<uint64_t>(retry_delay_.picoseconds() / 2 + 1)));
+  timer_ = loop_.RunAfter(retry_delay_ - base::Duration::Picoseconds(drawn), [this] { Connect(); });
 }
 
-void Connection::WatchFor(uint32_t events, bool wanted) {
-  const uint32_t before = watched_;
-  watched_ = wanted ? watched_ | events : watched_ & ~events;
-  if (watched_ != before && watch_.active()) watch_.SetEvents(watched_);
+// ---- bytes
+
+bool Connection::Append(const Command& command, std::string* bytes) {
+  if (output_.size() - output_gone_ + held_.size() > kMaxUnsent) return false;
+  std::vector<const char*> starts;
+  std::vector<size_t> sizes;
+  for (const std::string& argument : command) {
+    starts.push_back(argument.data());
+    sizes.push_back(argument.size());
+  }
+  char* line = nullptr;
+  const int size = redisFormatCommandArgv(&line, static_cast<int>(command.size()), starts.data(), sizes.data());
+  CHECK_GE(size, 0) << "out of memory";
+  bytes->append(line, static_cast<size_t>(size));
+  redisFreeCommand(line);
+  return true;
 }
 
-// Each step may end the connection, and with it the context.
+// Once for all that is called in this task.
+void Connection::FlushSoon() {
+  if (!flush_.armed()) flush_ = loop_.Post([this] { Flush(); });
+}
+
+void Connection::Flush() {
+  while (output_gone_ < output_.size()) {
+    const absl::StatusOr<size_t> sent = stream_->Write(output_.data() + output_gone_, output_.size() - output_gone_);
+    if (!sent.ok()) {
+      // What it said before it hung up is the reason.
+      Receive();
+      if (stream_ != nullptr) Break(std::string(sent.status().message()));
+      return;
+    }
+    if (*sent == 0) break;
+    output_gone_ += *sent;
+  }
+  if (output_gone_ == output_.size()) {
+    output_.clear();
+    output_gone_ = 0;
+  }
+  WatchForRoom();
+}
+
+void Connection::WatchForRoom() {
+  const uint32_t wanted = EPOLLIN | (!output_.empty() || stream_->awaits_room() ? EPOLLOUT : 0u);
+  if (wanted != std::exchange(watched_, wanted)) watch_.SetEvents(wanted);
+}
+
 void Connection::HandleEvents(uint32_t events) {
-  const redisAsyncContext* context = context_;
-  const bool trouble = (events & (EPOLLERR | EPOLLHUP)) != 0;
-  if ((events & EPOLLIN) != 0 || (trouble && (watched_ & EPOLLOUT) == 0)) redisAsyncHandleRead(context_);
-  if (context_ != context || context_ == nullptr) return;
-  if ((events & EPOLLOUT) != 0 || (trouble && (watched_ & EPOLLOUT) != 0)) redisAsyncHandleWrite(context_);
+  if ((events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0) Receive();
+  if (stream_ != nullptr && (events & EPOLLOUT) != 0) Flush();
 }
 
-base::Pending Connection::Call(const std::vector<std::string>& arguments, base::Duration deadline, Callback done) {
+// Each reply may end the connection.
+void Connection::Receive() {
+  std::array<char, kReadAtOnce> bytes;
+  for (int i = 0; i < kReadsPerTask; ++i) {
+    const absl::StatusOr<size_t> got = stream_->Read(bytes.data(), bytes.size());
+    if (!got.ok()) return Break(std::string(got.status().message()));
+    if (*got == 0) return WatchForRoom();
+    if (!Digest(bytes.data(), *got)) return;
+  }
+  receive_more_ = loop_.Post([this] { Receive(); });
+}
+
+// Returns whether there still is a connection.
+bool Connection::Digest(const char* bytes, size_t size) {
+  last_received_ = loop_.Now();
+  bool good = redisReaderFeed(reader_.get(), bytes, size) == REDIS_OK;
+  while (good) {
+    void* raw = nullptr;
+    good = redisReaderGetReply(reader_.get(), &raw) == REDIS_OK;
+    if (!good || raw == nullptr) break;
+    Reply reply = Copy(*static_cast<redisReply*>(raw));
+    freeReplyObject(raw);
+    Take(std::move(reply));
+    if (stream_ == nullptr) return false;
+  }
+  if (!good) {
+    Break(WithRemedy(reader_->errstr));
+    return false;
+  }
+  if (reader_->len > kMaxReply) {
+    Break("its reply is longer than any to us");
+    return false;
+  }
+  return true;
+}
+
+void Connection::Take(Reply reply) {
+  const bool expected = state_ == State::kGreeting || heard_ != nullptr || !pending_.empty();
+  if (!expected) {  // as it says before it hangs up: too many clients, protected mode
+    return Break(reply.kind == Reply::Kind::kError ? WithRemedy(reply.text) : "it said what nobody had asked");
+  }
+  if (state_ == State::kGreeting) {
+    greeting_.push_back(std::move(reply));
+    if (greeting_.size() == greeting_outstanding_) Greeted();
+    return;
+  }
+  if (heard_ == nullptr) return Replied(std::move(reply));
+  if (reply.kind == Reply::Kind::kError) return Break(WithRemedy(reply.text));
+  retry_delay_ = base::Duration();
+  Hear(std::move(reply));
+}
+
+// ---- calls
+
+base::Pending Connection::Call(const Command& command, base::Duration deadline, Callback done) {
   auto question = std::make_unique<Question>();
   question->done = std::move(done);
-  if (pending_.size() >= kMaxPending) {
+  if (state_ == State::kWaiting) {
+    Answer(*question, trouble());
+    return question;
+  }
+  const bool ready = state_ == State::kReady;
+  if (pending_.size() >= kMaxPending || !Append(command, ready ? &output_ : &held_)) {
     Answer(*question, absl::ResourceExhaustedError("too many calls wait for the Redis server: try again later"));
     return question;
   }
+  if (ready) FlushSoon();
   const uint64_t token = ++last_token_;
-  const Arguments raw(arguments);
-  if (context_ == nullptr ||
-      redisAsyncCommandArgv(context_, &Hooks::OnReply, reinterpret_cast<void*>(static_cast<uintptr_t>(token)),
-                            static_cast<int>(arguments.size()), const_cast<const char**>(raw.bytes.data()),
-                            raw.sizes.data()) != REDIS_OK) {
-    Answer(*question, Trouble(absl::StrCat(lost_because_, "; start it, or correct the address")));
-    return question;
-  }
   question->connection = this;
   question->token = token;
   question->deadline = loop_.RunAfter(deadline, [this, question = question.get()] { Expired(*question); });
@@ -281,11 +319,12 @@ void Connection::Answer(Question& question, absl::StatusOr<Reply> reply) {
       answers_.Add([done = std::move(question.done), reply = std::move(reply)]() mutable { done(std::move(reply)); });
 }
 
-bool Connection::Subscribe(const std::vector<std::string>& arguments) {
-  if (context_ == nullptr) return false;
-  const Arguments raw(arguments);
-  return redisAsyncCommandArgv(context_, &Hooks::OnHeard, nullptr, static_cast<int>(arguments.size()),
-                               const_cast<const char**>(raw.bytes.data()), raw.sizes.data()) == REDIS_OK;
+bool Connection::Subscribe(const Command& command) {
+  if (state_ == State::kWaiting) return false;
+  const bool ready = state_ == State::kReady;
+  if (!Append(command, ready ? &output_ : &held_)) return false;
+  if (ready) FlushSoon();
+  return true;
 }
 
 void Connection::Hear(Reply reply) {
@@ -296,21 +335,26 @@ void Connection::Hear(Reply reply) {
   });
 }
 
-void Connection::Replied(uint64_t token, const Reply& reply) {
-  last_received_ = loop_.Now();
-  retry_delay_ = base::Duration();
-  const auto answered = pending_.extract(token);
-  Question* const question = answered.empty() ? nullptr : answered.mapped().question;
-  if (question == nullptr) return;
-  if (reply.kind == Reply::Kind::kError) return Answer(*question, Trouble(reply.text));
-  Answer(*question, reply);
+void Connection::Replied(Reply reply) {
+  const auto answered = pending_.extract(pending_.begin());
+  Question* const question = answered.mapped().question;
+  if (reply.kind != Reply::Kind::kError) {
+    retry_delay_ = base::Duration();
+    if (question != nullptr) Answer(*question, std::move(reply));
+    return;
+  }
+  const std::string error = WithRemedy(reply.text);
+  if (question != nullptr) Answer(*question, Trouble(error));
+  if (IsWrongServer(reply.text)) Break(error);
 }
 
 void Connection::Expired(Question& question) {
   pending_[question.token].question = nullptr;
-  Answer(question,
-         absl::DeadlineExceededError(absl::StrCat(
-             "Redis at ", options_.address, " did not answer in time; see whether it is overloaded or unreachable")));
+  const bool connecting = state_ != State::kReady;
+  const absl::Status trouble =
+      Trouble(connecting ? absl::StrCat("no connection yet (", lost_because_, ")")
+                         : "it did not answer in time; see whether it is overloaded or unreachable");
+  Answer(question, absl::DeadlineExceededError(trouble.message()));
   if (IsSilent() && !last_chance_.armed()) {
     last_chance_ = loop_.RunAfter(kLastChance, [this] {
       if (IsSilent()) Break("it does not answer");
@@ -319,7 +363,7 @@ void Connection::Expired(Question& question) {
 }
 
 bool Connection::IsSilent() const {
-  if (pending_.empty()) return false;
+  if (state_ != State::kReady || pending_.empty()) return false;
   return loop_.Now() - std::max(last_received_, pending_.begin()->second.at) >= kMaxSilence;
 }
 

@@ -1,13 +1,21 @@
-// Connection is one connection to a Redis server, by hiredis, on our own event loop.
+// Connection is one connection to a Redis server, on our own event loop: hiredis writes its commands
+// and reads its replies, the bytes go through a Stream.
 //
-// It connects in the background, and again with back-off whenever the connection is lost. What
-// waits for a reply then fails at once (kUnavailable: the server may or may not have acted); what
-// is asked while there is no connection does too. A server that is silent for kMaxSilence though it
-// was asked counts as lost.
+//   waiting --> finding --> dialing --> greeting --> ready
+//      ^ each of them, when it fails; after a moment that doubles, and that is drawn for each
+//
+// It connects in the background, and again whenever the connection is lost: asks its Finder where to,
+// has the Dialer dial, gives user and password, chooses the database, and has the Finder judge
+// whether that is the right server. What waits for a reply when it is lost fails at once
+// (kUnavailable: the server may or may not have acted); what is asked while it waits for the next
+// attempt does too; what is asked during one goes to the server when it is ready. A server that is
+// silent for kMaxSilence though it was asked counts as lost.
 // Law: a callback runs once, never inside the call, by its deadline; none runs after the call's
 // handle or the connection was dropped (lib/base/handle.h).
-// Bounds: kMaxPending calls wait at once, also those that were dropped or whose deadline has passed
-// (kResourceExhausted).
+// Law: the server hears nothing of ours before it was judged: neither another database nor another
+// server is touched.
+// Bounds: kMaxPending calls wait at once, also those that were dropped or whose deadline has passed,
+// and kMaxUnsent bytes of commands (kResourceExhausted); kMaxReply bytes of one reply.
 // Thread rule: its loop.
 #pragma once
 
@@ -19,30 +27,33 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "lib/base/answers.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/handle.h"
+#include "lib/base/random.h"
+#include "lib/directory/redis/dialer.h"
+#include "lib/directory/redis/finder.h"
+#include "lib/directory/redis/reply.h"
+#include "lib/directory/redis/secret.h"
+#include "lib/directory/redis/stream.h"
 #include "lib/os/epoll_loop.h"
 
-struct redisAsyncContext;
+struct redisReader;
 
 namespace tokamak::directory::redis {
 
-// What the server said.
-struct Reply {
-  enum class Kind : uint8_t { kNil, kText, kInteger, kArray, kError };
-  Kind kind = Kind::kNil;
-  std::string text;  // kText, kError
-  int64_t integer = 0;
-  std::vector<Reply> elements;  // kArray
+struct Credentials {
+  std::string user;  // empty: the default one
+  Secret password;
 };
 
 struct ConnectionOptions {
-  std::string address;   // "127.0.0.1:6379", "[::1]:6379", "unix:/run/redis.sock"
-  std::string password;  // empty: none is sent
-  base::Duration connect_deadline = base::Seconds(2);
+  Credentials credentials;
+  uint32_t database = 0;
+  base::Duration connect_deadline = base::Seconds(2);  // for each step on the way to `ready`
   base::Duration first_retry = base::Milliseconds(20);
-  base::Duration max_retry = base::Seconds(2);
+  base::Duration max_retry = base::Seconds(1);
 };
 
 class Connection final {
@@ -50,14 +61,18 @@ class Connection final {
   using Callback = std::function<void(absl::StatusOr<Reply>)>;
 
   static constexpr size_t kMaxPending = 16384;
+  static constexpr size_t kMaxUnsent = 64 << 20;
+  static constexpr size_t kMaxReply = 64 << 20;
   static constexpr base::Duration kMaxSilence = base::Seconds(2);
   // A process that stood still itself has not read yet what the server said meanwhile.
   static constexpr base::Duration kLastChance = base::Milliseconds(100);
+  // How often the Finder is asked whether this is still the right server.
+  static constexpr base::Duration kLookEvery = base::Seconds(1);
 
-  // `loop` must outlive it. `began` runs at the start of each connection: what it calls is the
-  // first that the server hears. Connects once started. kInvalidArgument: the address is malformed.
-  static absl::StatusOr<std::unique_ptr<Connection>> Open(os::EpollLoop& loop, const ConnectionOptions& options,
-                                                          std::function<void()> began);
+  // What it needs must outlive it. `began` runs at the start of each attempt: what it calls is the
+  // first that the server hears. Connects once started.
+  Connection(os::EpollLoop& loop, Dialer& dialer, Finder& finder, base::Random random, const ConnectionOptions& options,
+             std::function<void()> began);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -66,63 +81,94 @@ class Connection final {
   void Start() { Connect(); }
 
   // Sends a command; its arguments are bytes. An error that the server reports is a status
-  // (kUnavailable).
-  [[nodiscard]] base::Pending Call(const std::vector<std::string>& arguments, base::Duration deadline, Callback done);
+  // (kUnavailable) that says what to do, where that is known.
+  [[nodiscard]] base::Pending Call(const Command& command, base::Duration deadline, Callback done);
 
-  // For a connection that subscribes: sends SUBSCRIBE or UNSUBSCRIBE; what comes of it, and every
-  // message, goes to `heard`. Returns false when there is no connection.
-  bool Subscribe(const std::vector<std::string>& arguments);
+  // For a connection that subscribes: sends SUBSCRIBE, UNSUBSCRIBE or PING; what comes of it, and
+  // every message, goes to `heard`. Returns false when there is no connection.
+  bool Subscribe(const Command& command);
   void OnHeard(std::function<void(const Reply&)> heard) { heard_ = std::move(heard); }
 
   // Gives the connection up and makes another.
   void Break(const std::string& why);
 
-  const std::string& address() const { return options_.address; }
+  // What it is connected to, if it is.
+  const absl::optional<Place>& place() const { return place_; }
+  bool ready() const { return state_ == State::kReady; }
   uint64_t attempts() const { return attempts_; }  // to connect, so far
+  // Why there is no connection, or the last was lost.
+  absl::Status Trouble(absl::string_view what) const;
+  absl::Status trouble() const { return Trouble(lost_because_); }
 
  private:
+  enum class State : uint8_t { kWaiting, kFinding, kDialing, kGreeting, kReady };
   struct Question;
   struct Sent {
     Question* question;  // null: nobody wants the reply any more
     base::Time at;
   };
-  struct Hooks;  // hiredis calls these
 
-  Connection(os::EpollLoop& loop, const ConnectionOptions& options, std::function<void()> began);
   void Connect();
-  void Attach(redisAsyncContext* context);
-  void Detach();
-  void Connected();
+  void Dial(const Place& place);
+  void Greet(std::unique_ptr<Stream> stream);
+  void Greeted();
   void Lost(const std::string& why);
-  void Authenticate();
-  void WatchFor(uint32_t events, bool wanted);
+  bool Append(const Command& command, std::string* bytes);
+  void FlushSoon();
+  void Flush();
+  void WatchForRoom();
   void HandleEvents(uint32_t events);
+  void Receive();
+  bool Digest(const char* bytes, size_t size);
+  void Take(Reply reply);
   void Hear(Reply reply);
-  void Replied(uint64_t token, const Reply& reply);
+  void Replied(Reply reply);
   void Expired(Question& question);
   bool IsSilent() const;
+  void Look();
   void Answer(Question& question, absl::StatusOr<Reply> reply);
-  absl::Status Trouble(const std::string& what) const;
 
   os::EpollLoop& loop_;
+  Dialer& dialer_;
+  Finder& finder_;
+  base::Random random_;
   const ConnectionOptions options_;
   const std::function<void()> began_;
   std::function<void(const Reply&)> heard_;
-  redisAsyncContext* context_ = nullptr;  // null: lost, waiting for the next attempt
-  os::FdWatch watch_;
-  uint32_t watched_ = 0;
+
+  State state_ = State::kWaiting;
   std::string lost_because_ = "not connected yet";
   uint64_t attempts_ = 0;
   base::Duration retry_delay_;
+  absl::optional<Place> place_;
+  base::Pending step_;  // finding, dialing
+  base::Timer timer_;   // the next attempt, or the end of this one's step
+  base::Timer look_;
+
+  std::unique_ptr<Stream> stream_;
+  os::FdWatch watch_;  // dropped before the stream
+  uint32_t watched_ = 0;
+  std::unique_ptr<redisReader, void (*)(redisReader*)> reader_;
+  std::string output_;      // on its way to the server
+  size_t output_gone_ = 0;  // of that
+  std::string held_;        // goes to the server when it is ready
+  base::Timer flush_;
+  base::Timer receive_more_;
+
+  size_t questions_first_ = 0;  // replies of the greeting before those that the finder judges
+  size_t greeting_outstanding_ = 0;
+  std::vector<Reply> greeting_;
+
   base::Time last_received_;
-  base::Timer timer_;  // the next attempt, or the end of this one
   base::Timer last_chance_;
   uint64_t last_token_ = 0;
   std::map<uint64_t, Sent> pending_;  // in the order sent, until they are replied to
   std::vector<Reply> just_heard_;
   base::Pending hearing_;  // those
-  base::Pending authentication_;
   base::Answers answers_;
 };
+
+// Makes one that is not started yet, with its `began`.
+using MakeConnection = std::function<std::unique_ptr<Connection>(std::function<void()> began)>;
 
 }  // namespace tokamak::directory::redis

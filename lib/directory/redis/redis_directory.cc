@@ -9,8 +9,11 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "lib/directory/redis/cluster_slot.h"
+#include "lib/directory/redis/named_server.h"
 #include "lib/directory/redis/replies.h"
 #include "lib/directory/redis/scripts.h"
+#include "lib/directory/redis/sentinel_master.h"
 
 namespace tokamak::directory::redis {
 namespace {
@@ -19,6 +22,9 @@ namespace {
 constexpr size_t kLivesPerCleaning = 16;
 constexpr size_t kObjectsPerCleaning = 256;
 constexpr base::Duration kLoadDeadline = base::Seconds(5);
+
+// Whose random numbers.
+enum Stream : uint64_t { kCalls, kSubscriptions, kSentinels };
 
 // As text these compare as the numbers do.
 std::string Incarnation(uint64_t incarnation) { return absl::StrFormat("%020d", incarnation); }
@@ -70,46 +76,101 @@ absl::Status CheckJoin(const JoinRequest& request) {
   return absl::InvalidArgumentError("a lease lasts longer than no time, and a grace is not negative");
 }
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<RedisDirectory>> RedisDirectory::Open(os::EpollLoop& loop, const Options& options) {
-  if (absl::Status status = CheckNodeId(options.prefix); !status.ok()) {
+absl::Status CheckPrefix(const std::string& prefix) {
+  if (absl::Status status = CheckNodeId(prefix); !status.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("prefix \"", options.prefix, "\": it is written as a node's name: ", status.message()));
+        absl::StrCat("prefix \"", prefix, "\": it is written as a node's name: ", status.message()));
   }
   // Of "a" and "a:node" one's node "x" and the other's key "x" would be one.
-  if (absl::StrContains(options.prefix, ':')) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("prefix \"", options.prefix, "\": a colon ends the prefix of a key: write a dash instead"));
-  }
-  auto directory = std::unique_ptr<RedisDirectory>(new RedisDirectory(loop, options));
-  RedisDirectory* const self = directory.get();
-  auto connection = Connection::Open(loop, options.connection, [self] { self->Began(); });
-  if (!connection.ok()) return connection.status();
-  self->connection_ = *std::move(connection);
-  auto waiting = Waiting::Open(
-      loop, options.connection, options.prefix,
-      [self](const LocateRequest& request, LocateCallback done) { return self->Ask(request, std::move(done)); });
-  if (!waiting.ok()) return waiting.status();
-  self->waiting_ = *std::move(waiting);
-  self->connection_->Start();
-  return directory;
+  if (!absl::StrContains(prefix, ':')) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("prefix \"", prefix, "\": a colon ends the prefix of a key: write a dash instead"));
 }
 
-RedisDirectory::RedisDirectory(os::EpollLoop& loop, const Options& options) : options_(options), answers_(loop) {
-  const auto set = [this](Step step, const char* text) { scripts_[step].text = absl::StrCat(Bounds(), kCommon, text); };
-  set(kJoinStep, kJoin);
+// A Redis Cluster keeps all keys with the same text in braces on one server.
+std::string PrefixOfKeys(const Options& options) {
+  return options.target.kind == Target::Kind::kCluster ? absl::StrCat("{", options.prefix, "}") : options.prefix;
+}
+
+}  // namespace
+
+absl::Status RedisDirectory::Check(const Options& options) {
+  if (absl::Status status = CheckPrefix(options.prefix); !status.ok()) return status;
+  for (const Secret* secret : {&options.password, &options.sentinel.password}) {
+    if (const auto password = secret->Read(); !password.ok()) return password.status();
+  }
+  return options.target.tls ? Tls::Create(options.tls).status() : absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<RedisDirectory>> RedisDirectory::Open(os::EpollLoop& loop, const Options& options) {
+  if (absl::Status status = Check(options); !status.ok()) return status;
+  std::unique_ptr<Tls> tls;
+  if (options.target.tls) {
+    auto created = Tls::Create(options.tls);
+    if (!created.ok()) return created.status();
+    tls = *std::move(created);
+  }
+  return std::unique_ptr<RedisDirectory>(new RedisDirectory(loop, options, std::move(tls)));
+}
+
+RedisDirectory::RedisDirectory(os::EpollLoop& loop, const Options& options, std::unique_ptr<Tls> tls)
+    : loop_(loop),
+      options_(options),
+      prefix_(PrefixOfKeys(options)),
+      answers_(loop),
+      dialer_(loop, std::move(tls)),
+      finder_(MakeFinder()),
+      connection_(MakeConnection(kCalls, [this] { Began(); })),
+      watch_(loop, *connection_),
+      waiting_(
+          loop, [this](std::function<void()> began) { return MakeConnection(kSubscriptions, std::move(began)); },
+          prefix_,
+          [this](const LocateRequest& request, LocateCallback done) { return Ask(request, std::move(done)); }) {
+  const absl::string_view begin = options.target.kind == Target::Kind::kCluster ? kInCluster : "";
+  const auto set = [this, begin](Step step, absl::string_view text) {
+    scripts_[step].text = absl::StrCat(Bounds(), kCommon, begin, text);
+  };
+  const std::string meeting = absl::StrCat("local recovery_ms = ", Milliseconds(options.recovery), "\n", kMeeting);
+  set(kMeetStep, absl::StrCat(meeting, kMeet));
+  set(kJoinStep, absl::StrCat(meeting, kJoin));
   set(kLeaveStep, kLeave);
   set(kUpdateStep, kUpdate);
   set(kLocateStep, kLocate);
   set(kDeleteStep, kDelete);
   set(kVerifyStep, kVerify);
   set(kNodesStep, kNodes);
+  connection_->Start();
+}
+
+std::unique_ptr<Finder> RedisDirectory::MakeFinder() const {
+  const Target& target = options_.target;
+  switch (target.kind) {
+    case Target::Kind::kSentinel: {
+      ConnectionOptions sentinels = options_.connection;
+      sentinels.credentials = options_.sentinel;
+      return std::make_unique<SentinelMaster>(loop_, dialer_, target, options_.random.Fork(kSentinels), sentinels);
+    }
+    case Target::Kind::kCluster:
+      return std::make_unique<ClusterSlot>(loop_, target, absl::StrCat(prefix_, ":server"));
+    case Target::Kind::kServer:
+      break;
+  }
+  return std::make_unique<NamedServer>(loop_, target.places.front(), NamedServer::Role::kMaster);
+}
+
+std::unique_ptr<Connection> RedisDirectory::MakeConnection(uint64_t stream, std::function<void()> began) {
+  ConnectionOptions options = options_.connection;
+  options.credentials = {options_.target.user, options_.password};
+  options.database = options_.target.database;
+  return std::make_unique<Connection>(loop_, dialer_, *finder_, options_.random.Fork(stream), options,
+                                      std::move(began));
 }
 
 // It may be another server, which does not know the scripts.
 void RedisDirectory::Began() {
   for (Script& script : scripts_) Load(script);
+  meeting_ = Run(kMeetStep, {Flag(has_joined_)}, kLoadDeadline, [](const auto&) {});  // Join sees to it, too
+  watch_.Look();
 }
 
 void RedisDirectory::Load(Script& script) {
@@ -127,16 +188,49 @@ void RedisDirectory::Load(Script& script) {
 base::Pending RedisDirectory::Run(Step step, std::vector<std::string> arguments, base::Duration deadline,
                                   Connection::Callback done) {
   Script& script = scripts_[step];
-  std::vector<std::string> command = {"EVALSHA", script.digest, "0", options_.prefix};
+  Command command = {"EVALSHA", script.digest};
   if (script.digest.empty()) {
-    command = {"EVAL", script.text, "0", options_.prefix};
+    command = {"EVAL", script.text};
     if (!script.is_loading) Load(script);  // it was asked too early, while it read its snapshot
   }
+  // A key, by which the servers of a Redis Cluster know whose call it is.
+  const bool in_cluster = options_.target.kind == Target::Kind::kCluster;
+  command.push_back(Flag(in_cluster));
+  if (in_cluster) command.push_back(absl::StrCat(prefix_, ":server"));
+  command.push_back(prefix_);
   for (std::string& argument : arguments) command.push_back(std::move(argument));
   return connection_->Call(command, deadline, [this, &script, done = std::move(done)](absl::StatusOr<Reply> reply) {
     if (absl::StrContains(reply.status().message(), "NOSCRIPT") && !script.digest.empty()) Load(script);
     done(std::move(reply));
   });
+}
+
+class RedisDirectory::ConfirmedCall final : public base::Handle {
+ public:
+  base::Pending step;  // the call, then its confirmation
+};
+
+base::Pending RedisDirectory::RunConfirmed(Step step, std::vector<std::string> arguments, base::Duration deadline,
+                                           Connection::Callback done) {
+  if (!finder_->needs_confirmation()) return Run(step, std::move(arguments), deadline, std::move(done));
+  auto handle = std::make_unique<ConfirmedCall>();
+  ConfirmedCall* const call = handle.get();
+  // The server of the attempt that the call belongs to.
+  const auto asked = [this, attempt = connection_->attempts()]() -> absl::optional<Place> {
+    return connection_->attempts() == attempt ? connection_->place() : absl::nullopt;
+  };
+  call->step =
+      Run(step, std::move(arguments), deadline,
+          [this, call, asked, limit = loop_.Now() + deadline, done = std::move(done)](absl::StatusOr<Reply> reply) {
+            const absl::optional<Place> server = asked();
+            if (!reply.ok()) return done(std::move(reply));
+            if (!server.has_value()) return done(connection_->trouble());
+            const base::Duration left = std::max(base::Duration(), limit - loop_.Now());
+            call->step = finder_->Confirm(*server, left, [done, reply = std::move(reply)](const absl::Status& status) {
+              done(status.ok() ? reply : absl::StatusOr<Reply>(status));
+            });
+          });
+  return handle;
 }
 
 template <typename Callback>
@@ -147,15 +241,15 @@ base::Pending RedisDirectory::Refuse(Callback done, absl::Status status) {
 base::Pending RedisDirectory::Join(const JoinRequest& request, base::Duration deadline, JoinCallback done) {
   if (absl::Status status = CheckJoin(request); !status.ok()) return Refuse(std::move(done), std::move(status));
   const NodeInfo& node = request.node;
-  return Run(kJoinStep,
-             {node.id, Incarnation(node.incarnation), absl::StrJoin(node.engines, " "), node.device,
-              absl::StrCat(node.capacity), Milliseconds(request.lease), Milliseconds(request.lease + request.grace),
-              Flag(request.returning), Flag(request.complete), Milliseconds(options_.recovery)},
-             deadline, [this, id = node.id, done = std::move(done)](const absl::StatusOr<Reply>& reply) {
-               const absl::StatusOr<JoinReply> joined = ToJoined(reply, id);
-               has_joined_ |= joined.ok();
-               done(joined);
-             });
+  return RunConfirmed(kJoinStep,
+                      {node.id, Incarnation(node.incarnation), absl::StrJoin(node.engines, " "), node.device,
+                       absl::StrCat(node.capacity), Milliseconds(request.lease),
+                       Milliseconds(request.lease + request.grace), Flag(request.returning), Flag(request.complete)},
+                      deadline, [this, id = node.id, done = std::move(done)](const absl::StatusOr<Reply>& reply) {
+                        const absl::StatusOr<JoinReply> joined = ToJoined(reply, id);
+                        has_joined_ |= joined.ok();
+                        done(joined);
+                      });
 }
 
 base::Pending RedisDirectory::Leave(const NodeId& node, uint64_t incarnation, base::Duration deadline,
@@ -191,7 +285,7 @@ base::Pending RedisDirectory::Locate(const LocateRequest& request, LocateCallbac
       return Refuse(std::move(done), std::move(status));
     }
   }
-  return request.wait > base::Duration() ? waiting_->Locate(request, std::move(done)) : Ask(request, std::move(done));
+  return request.wait > base::Duration() ? waiting_.Locate(request, std::move(done)) : Ask(request, std::move(done));
 }
 
 base::Pending RedisDirectory::Ask(const LocateRequest& request, LocateCallback done) {
@@ -208,8 +302,8 @@ base::Pending RedisDirectory::Delete(const DeleteRequest& request, base::Duratio
   std::vector<std::string> arguments = {request.id.ToHex(), GenerationOrNone(request.generation), request.after,
                                         Flag(has_joined_)};
   arguments.insert(arguments.end(), request.dropped.begin(), request.dropped.end());
-  return Run(kDeleteStep, std::move(arguments), deadline,
-             [done = std::move(done)](const absl::StatusOr<Reply>& reply) { done(ToDeleted(reply)); });
+  return RunConfirmed(kDeleteStep, std::move(arguments), deadline,
+                      [done = std::move(done)](const absl::StatusOr<Reply>& reply) { done(ToDeleted(reply)); });
 }
 
 base::Pending RedisDirectory::Verify(const NodeId& node, absl::Span<const base::ObjectVersion> versions,

@@ -7,7 +7,10 @@
 // since its last snapshot, or ever: each life of the server is told everything again, since the
 // next Join of each node enters it anew.
 // A server that evicts keys, or an operator who removes some, makes the directory forget: Verify
-// finds what was lost.
+// finds what was lost, and the log says what to change.
+// A failover to a replica is a restart: the new master may lack what the old one had accepted last.
+// What must not be said by a master that has been replaced (that a node's lease is renewed, that an
+// object is deleted) is said once its Finder has confirmed it (finder.h, docs/redis.md).
 // Thread rule: its loop.
 #pragma once
 
@@ -19,18 +22,30 @@
 #include "absl/status/statusor.h"
 #include "lib/base/answers.h"
 #include "lib/base/event_loop.h"
+#include "lib/base/random.h"
 #include "lib/directory/directory.h"
 #include "lib/directory/redis/connection.h"
+#include "lib/directory/redis/dialer.h"
+#include "lib/directory/redis/finder.h"
+#include "lib/directory/redis/secret.h"
+#include "lib/directory/redis/server_watch.h"
+#include "lib/directory/redis/target.h"
+#include "lib/directory/redis/tls.h"
 #include "lib/directory/redis/waiting.h"
 #include "lib/os/epoll_loop.h"
 
 namespace tokamak::directory::redis {
 
 struct Options {
-  ConnectionOptions connection;
+  Target target;
+  Secret password;               // of the target's user
+  Credentials sentinel;          // of the Sentinels
+  TlsOptions tls;                // where the target says TLS
+  ConnectionOptions connection;  // but for credentials and database
   // Of all keys: clusters that share a server have different ones. As a node's name, without
   // colons.
   std::string prefix = "tokamak";
+  base::Random random = base::Random(0);  // no two nodes have the same: so that they do not come back as one
 
   // For this long after its start a server that was restarted learns who holds what; and so after
   // each return of a node.
@@ -39,8 +54,12 @@ struct Options {
 
 class RedisDirectory final : public Directory {
  public:
+  // kInvalidArgument: the prefix is malformed, or a file for TLS is wrong. kFailedPrecondition: a
+  // password's file cannot be read.
+  static absl::Status Check(const Options& options);
+
   // `loop` must outlive it. Connects in the background, now and whenever the connection is lost.
-  // kInvalidArgument: the address or the prefix is malformed.
+  // Errors: as of Check.
   static absl::StatusOr<std::unique_ptr<RedisDirectory>> Open(os::EpollLoop& loop, const Options& options);
 
   base::Pending Join(const JoinRequest& request, base::Duration deadline, JoinCallback done) override;
@@ -54,10 +73,20 @@ class RedisDirectory final : public Directory {
   base::Pending Nodes(base::Duration deadline, NodesCallback done) override;
 
   uint64_t connection_attempts() const { return connection_->attempts(); }
-  size_t waiting() const { return waiting_->waiting(); }
+  size_t waiting() const { return waiting_.waiting(); }
 
  private:
-  enum Step : size_t { kJoinStep, kLeaveStep, kUpdateStep, kLocateStep, kDeleteStep, kVerifyStep, kNodesStep, kSteps };
+  enum Step : size_t {
+    kMeetStep,
+    kJoinStep,
+    kLeaveStep,
+    kUpdateStep,
+    kLocateStep,
+    kDeleteStep,
+    kVerifyStep,
+    kNodesStep,
+    kSteps
+  };
   struct Script {
     std::string text;
     std::string digest;  // empty: the server may not know it yet
@@ -65,20 +94,33 @@ class RedisDirectory final : public Directory {
     base::Pending loading;
   };
 
-  RedisDirectory(os::EpollLoop& loop, const Options& options);
+  class ConfirmedCall;
+
+  RedisDirectory(os::EpollLoop& loop, const Options& options, std::unique_ptr<Tls> tls);
+  std::unique_ptr<Finder> MakeFinder() const;
+  std::unique_ptr<Connection> MakeConnection(uint64_t stream, std::function<void()> began);
   void Began();
   void Load(Script& script);
   base::Pending Run(Step step, std::vector<std::string> arguments, base::Duration deadline, Connection::Callback done);
+  // With the Finder's word that the server which answered is still the one.
+  base::Pending RunConfirmed(Step step, std::vector<std::string> arguments, base::Duration deadline,
+                             Connection::Callback done);
   base::Pending Ask(const LocateRequest& request, LocateCallback done);
   template <typename Callback>
   base::Pending Refuse(Callback done, absl::Status status);
 
+  os::EpollLoop& loop_;
   const Options options_;
+  const std::string prefix_;  // of all keys, with what makes it a hash tag
   base::Answers answers_;
   bool has_joined_ = false;  // some node, through this client
   std::array<Script, kSteps> scripts_;
-  std::unique_ptr<Connection> connection_;
-  std::unique_ptr<Waiting> waiting_;
+  base::Pending meeting_;
+  mutable Dialer dialer_;
+  const std::unique_ptr<Finder> finder_;
+  const std::unique_ptr<Connection> connection_;
+  ServerWatch watch_;
+  Waiting waiting_;
 };
 
 }  // namespace tokamak::directory::redis

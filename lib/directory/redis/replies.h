@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "lib/directory/directory.h"
-#include "lib/directory/redis/connection.h"
+#include "lib/directory/redis/reply.h"
 
 namespace tokamak::directory::redis {
 

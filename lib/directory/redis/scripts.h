@@ -4,7 +4,7 @@
 // ARGV[1] is the prefix of all keys. Numbers travel as text and are compared as text (Lua's are not
 // exact beyond 2^53): sizes and generations only for equality, incarnations with leading zeros. A
 // life is "EPOCH:NODE". The bounds (most_...) are set in front of each script. Needs Redis 5 or
-// later, not a cluster.
+// later. In a Redis Cluster the prefix is a hash tag, so all keys are in one slot.
 #pragma once
 
 namespace tokamak::directory::redis {
@@ -21,8 +21,17 @@ local function Now()
   return time[1] .. string.format('%06d', tonumber(time[2]))
 end
 
--- Which life of the server this is.
-local function Run() return string.match(call('INFO', 'server'), 'run_id:(%x+)') end
+-- Which reign of which server this is: another process, and a replica that became the master, may
+-- lack what was accepted last.
+local run
+local function Run()
+  if not run then
+    local process = string.match(call('INFO', 'server'), 'run_id:(%x+)')
+    local reign = string.match(call('INFO', 'replication'), 'master_replid:(%x+)')
+    run = string.sub(process, 1, 16) .. string.sub(reign, 1, 16)
+  end
+  return run
+end
 
 -- A server that is out of memory refuses a script whose first write may need some.
 local function GoOnWithoutMemory() call('DEL', Key('nothing')) end
@@ -125,9 +134,9 @@ local function Deletions(hex)
   return under_way
 end
 
--- Whether a generation that was first announced in the life `run` of the server, and had not been
+-- Whether a generation that was first announced in the reign `of` the server, and had not been
 -- accepted before, can have been accepted in no life of it but this one.
-local function IsFresh(run) return run and run ~= '' and run == Run() end
+local function IsFresh(of) return of and of ~= '' and of == Run() end
 
 -- Who may have to tell what the server does not know: those that came back, '*begun' while the
 -- server has just begun, and '*' where it is known besides that there was one before.
@@ -172,33 +181,46 @@ local function Confirm(hex, g, life)
 end
 )lua";
 
+// In a Redis Cluster, before the first write. While the slot is being moved to another server its keys
+// are on two of them, and a script that comes to one that is away ends in the middle. This key never
+// exists, so it is the first to be away.
+constexpr char kInCluster[] = R"lua(
+call('EXISTS', Key('nothing'))
+)lua";
+
+// What Meet and Join know besides; `recovery_ms` is set in front of it.
+constexpr char kMeeting[] = R"lua(
+local recovery = Key('recovery')
+local function EndOfRecovery() return string.format('%.0f', tonumber(Now()) + 1000 * recovery_ms) end
+
+-- A server that we do not know: it has no memory, or that of another, of some time ago, and by the
+-- other's clock. So lives count that are gone by this one's.
+local function MeetServer(has_joined)
+  local before = call('GET', Key('server'))
+  if before == Run() then return end
+  call('SET', Key('server'), Run())
+  call('DEL', recovery)
+  call('ZADD', recovery, EndOfRecovery(), '*begun')
+  if has_joined or (before and call('EXISTS', Key('lives')) == 1) then call('ZADD', recovery, EndOfRecovery(), '*') end
+end
+)lua";
+
+// whether this client has joined before -> nothing. The first that is said on each
+// connection: what is accepted before the server is known to be new would not count as such.
+constexpr char kMeet[] = R"lua(
+GoOnWithoutMemory()
+MeetServer(ARGV[2] == '1')
+)lua";
+
 // id, incarnation, engines, device, capacity, lease in ms, lease and grace in ms, returning,
-// complete, recovery in ms
+// complete
 //   -> {"entered" | "renewed", "HEX:GENERATION" to drop...} | {"taken", address} | {"full"} |
 //      {"later"}: a later life is known
 constexpr char kJoin[] = R"lua(
 local id, incarnation, engines, device, capacity = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local lease, hold, returning, complete = ARGV[7], ARGV[8], ARGV[9] == '1', ARGV[10] == '1'
-local recovery_ms = tonumber(ARGV[11])
-local node, alive, recovery = Key('node', id), Key('alive', id), Key('recovery')
+local node, alive = Key('node', id), Key('alive', id)
 GoOnWithoutMemory()
-
-local function EndOfRecovery() return string.format('%.0f', tonumber(Now()) + 1000 * recovery_ms) end
-
--- A server that we do not know: it has no memory, or a snapshot of what another knew once.
-local function MeetServer()
-  local run, before = Run(), call('GET', Key('server'))
-  if before == run then return run end
-  call('SET', Key('server'), run)
-  call('ZADD', recovery, EndOfRecovery(), '*begun')
-  if before then
-    for _, life in ipairs(call('SMEMBERS', Key('lives'))) do
-      if StateOf(life) ~= 'gone' then call('ZADD', recovery, EndOfRecovery(), '*') break end
-    end
-    states = {}
-  end
-  return run
-end
 
 local function EndGone(lives)
   for _, life in ipairs(lives) do
@@ -238,14 +260,14 @@ local function Clean()
   if call('EXISTS', Key('held', life), Key('drops', life)) == 0 then call('SREM', Key('ended'), life) end
 end
 
-local run = MeetServer()
+MeetServer(returning)
 local known = call('HMGET', node, 'incarnation', 'epoch', 'run', 'engines')
 local earlier, epoch = known[1], known[2]
 local was_alive = epoch and call('GET', alive) == epoch
 if earlier and earlier > incarnation then return {'later'} end
 if earlier and earlier < incarnation and was_alive and known[4] ~= engines then return {'taken', known[4]} end
 
-local entered, epoch_before = earlier ~= incarnation or known[3] ~= run, epoch
+local entered, epoch_before = earlier ~= incarnation or known[3] ~= Run(), epoch
 if entered then
   -- Silent at other addresses it may still run, cut off: it counts until its grace is over.
   if earlier and earlier < incarnation and known[4] ~= engines then
@@ -254,9 +276,13 @@ if entered then
   call('DEL', node)
   if Full() then return {'full'} end
   epoch = Now()
+  -- The clock of a server that was a replica may be behind.
+  if epoch_before and tonumber(epoch) <= tonumber(epoch_before) then
+    epoch = string.format('%.0f', tonumber(epoch_before) + 1)
+  end
 end
 local life = epoch .. ':' .. id
-call('HMSET', node, 'incarnation', incarnation, 'epoch', epoch, 'run', run, 'engines', engines, 'device', device,
+call('HMSET', node, 'incarnation', incarnation, 'epoch', epoch, 'run', Run(), 'engines', engines, 'device', device,
      'capacity', capacity)
 call('PEXPIRE', node, hold)
 call('SET', alive, epoch, 'PX', lease)

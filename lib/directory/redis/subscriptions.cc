@@ -4,21 +4,17 @@
 
 namespace tokamak::directory::redis {
 
-absl::StatusOr<std::unique_ptr<Subscriptions>> Subscriptions::Open(os::EpollLoop& loop,
-                                                                   const ConnectionOptions& options,
-                                                                   const std::string& anchor,
-                                                                   std::function<void(const std::string&)> ask) {
-  auto all = std::unique_ptr<Subscriptions>(new Subscriptions(loop, anchor, std::move(ask)));
-  auto connection = Connection::Open(loop, options, [all = all.get()] { all->Began(); });
-  if (!connection.ok()) return connection.status();
-  all->connection_ = *std::move(connection);
-  all->connection_->OnHeard([all = all.get()](const Reply& reply) { all->Heard(reply); });
-  all->connection_->Start();
-  return all;
+Subscriptions::Subscriptions(base::EventLoop& loop, const MakeConnection& connect, const std::string& anchor,
+                             std::function<void(const std::string&)> ask)
+    : loop_(loop), anchor_(anchor), ask_(std::move(ask)), connection_(connect([this] { Began(); })) {
+  connection_->OnHeard([this](const Reply& reply) { Heard(reply); });
+  connection_->Start();
 }
 
 void Subscriptions::Began() {
   connection_->Subscribe({"SUBSCRIBE", anchor_});
+  pong_deadline_.Cancel();
+  next_ping_ = loop_.RunAfter(kPingEvery, [this] { Ping(); });
   for (auto it = channels_.begin(); it != channels_.end();) {
     Channel& channel = it->second;
     if (!channel.wanted) {
@@ -63,8 +59,16 @@ bool Subscriptions::Send(const std::string& verb, const std::string& name, Chann
   return connection_->Subscribe({verb, name});
 }
 
-// ["subscribe" | "unsubscribe" | "message", channel, number or text]
+void Subscriptions::Ping() {
+  next_ping_ = loop_.RunAfter(kPingEvery, [this] { Ping(); });
+  if (!connection_->ready()) return;
+  pong_deadline_ = loop_.RunAfter(Connection::kMaxSilence, [this] { connection_->Break("it does not answer"); });
+  connection_->Subscribe({"PING"});
+}
+
+// ["subscribe" | "unsubscribe" | "message", channel, number or text], ["pong", text]
 void Subscriptions::Heard(const Reply& reply) {
+  pong_deadline_.Cancel();  // whatever it says, it lives
   if (reply.elements.size() < 3) return;
   const std::string& what = reply.elements[0].text;
   const std::string name = reply.elements[1].text;

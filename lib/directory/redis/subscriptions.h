@@ -3,8 +3,9 @@
 //
 // `ask` runs when something was published on a channel, and whenever a subscription has begun
 // (again): what was published before then was missed, so it is time to ask.
-// Law: one command for a channel is under way at a time; and the connection never has no
-// subscription at all (hiredis 0.14 confuses both).
+// A server that does not answer to a PING is left: an idle connection to one that is gone looks like
+// one on which nothing is published.
+// Law: one command for a channel is under way at a time, and so its reply is known by its channel.
 // Thread rule: its loop.
 #pragma once
 
@@ -13,18 +14,18 @@
 #include <memory>
 #include <string>
 
-#include "absl/status/statusor.h"
 #include "lib/directory/redis/connection.h"
 
 namespace tokamak::directory::redis {
 
 class Subscriptions final {
  public:
+  static constexpr base::Duration kPingEvery = base::Seconds(5);
+
   // `anchor` is a channel that is subscribed to for good: `ask` hears of messages on it, but not of
-  // its subscriptions. `loop` must outlive it.
-  static absl::StatusOr<std::unique_ptr<Subscriptions>> Open(os::EpollLoop& loop, const ConnectionOptions& options,
-                                                             const std::string& anchor,
-                                                             std::function<void(const std::string& channel)> ask);
+  // its subscriptions. `loop` must outlive it, and what `connect` needs.
+  Subscriptions(base::EventLoop& loop, const MakeConnection& connect, const std::string& anchor,
+                std::function<void(const std::string& channel)> ask);
 
   void Add(const std::string& channel);
   void Remove(const std::string& channel);
@@ -40,17 +41,18 @@ class Subscriptions final {
     base::Timer deadline;  // kSubscribing, kUnsubscribing
   };
 
-  Subscriptions(os::EpollLoop& loop, const std::string& anchor, std::function<void(const std::string&)> ask)
-      : loop_(loop), anchor_(anchor), ask_(std::move(ask)) {}
   void Began();
+  void Ping();
   void Heard(const Reply& reply);
   void TakeNextStep(const std::string& name, Channel& channel);
   bool Send(const std::string& verb, const std::string& name, Channel& channel);
 
-  os::EpollLoop& loop_;
+  base::EventLoop& loop_;
   const std::string anchor_;
   const std::function<void(const std::string&)> ask_;
   std::map<std::string, Channel> channels_;
+  base::Timer next_ping_;
+  base::Timer pong_deadline_;
   std::unique_ptr<Connection> connection_;
 };
 

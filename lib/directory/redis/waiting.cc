@@ -23,15 +23,13 @@ bool IsTrouble(const absl::Status& status) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Waiting>> Waiting::Open(os::EpollLoop& loop, const ConnectionOptions& options,
-                                                       const std::string& prefix, Ask ask) {
-  auto all = std::unique_ptr<Waiting>(new Waiting(loop, prefix, std::move(ask)));
-  auto subscriptions = Subscriptions::Open(loop, options, all->awake_,
-                                           [all = all.get()](const std::string& channel) { all->Heard(channel); });
-  if (!subscriptions.ok()) return subscriptions.status();
-  all->subscriptions_ = *std::move(subscriptions);
-  return all;
-}
+Waiting::Waiting(base::EventLoop& loop, const MakeConnection& connect, const std::string& prefix, Ask ask)
+    : loop_(loop),
+      prefix_(prefix),
+      awake_(prefix + ":awake"),
+      ask_(std::move(ask)),
+      subscriptions_(loop, connect, awake_, [this](const std::string& channel) { Heard(channel); }),
+      answers_(loop) {}
 
 Waiting::~Waiting() {
   for (auto& [key, object] : objects_) {
@@ -115,7 +113,7 @@ void Waiting::Answered(Object& object, const absl::StatusOr<ObjectInfo>& info) {
     if (waiter->last_chance || !(trouble || absl::IsNotFound(info.status()))) ended.push_back(waiter);
   }
   if (ended.size() < object.waiters.size()) {
-    subscriptions_->Add(object.channel);
+    subscriptions_.Add(object.channel);
     if (trouble || object.ask_again) {
       Enqueue(object);
     } else {
@@ -158,7 +156,7 @@ void Waiting::Forget(Object& object) {
   const Key key(object.channel, object.question.puller);
   objects_.erase(key);
   const auto other = objects_.lower_bound({key.first, ""});
-  if (other == objects_.end() || other->first.first != key.first) subscriptions_->Remove(key.first);
+  if (other == objects_.end() || other->first.first != key.first) subscriptions_.Remove(key.first);
   PutQuestions();
 }
 

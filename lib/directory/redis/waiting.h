@@ -36,9 +36,8 @@ class Waiting final {
   // Asks once who holds an object.
   using Ask = std::function<base::Pending(const LocateRequest& request, Directory::LocateCallback done)>;
 
-  // `loop` must outlive it; so must what `ask` needs.
-  static absl::StatusOr<std::unique_ptr<Waiting>> Open(os::EpollLoop& loop, const ConnectionOptions& options,
-                                                       const std::string& prefix, Ask ask);
+  // `loop` must outlive it; so must what `ask` and `connect` need.
+  Waiting(base::EventLoop& loop, const MakeConnection& connect, const std::string& prefix, Ask ask);
   ~Waiting();
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
@@ -47,7 +46,7 @@ class Waiting final {
   [[nodiscard]] base::Pending Locate(const LocateRequest& request, Directory::LocateCallback done);
 
   size_t waiting() const { return waiting_; }
-  size_t channels() const { return subscriptions_->channels(); }
+  size_t channels() const { return subscriptions_.channels(); }
 
  private:
   struct Object;
@@ -80,8 +79,6 @@ class Waiting final {
   };
   using Key = std::pair<std::string, NodeId>;  // channel and puller
 
-  Waiting(os::EpollLoop& loop, const std::string& prefix, Ask ask)
-      : loop_(loop), prefix_(prefix), awake_(prefix + ":awake"), ask_(std::move(ask)), answers_(loop) {}
   std::string ChannelOf(const base::ObjectId& id) const;
   void Heard(const std::string& channel);
   void Enqueue(Object& object);
@@ -92,7 +89,7 @@ class Waiting final {
   void TakeOut(Waiter& waiter);
   void Forget(Object& object);
 
-  os::EpollLoop& loop_;
+  base::EventLoop& loop_;
   const std::string prefix_;
   const std::string awake_;  // the channel on which it is said that a silent node is back
   const Ask ask_;
@@ -101,7 +98,7 @@ class Waiting final {
   std::map<Key, Object> objects_;
   base::IntrusiveList<Object, &Object::link> queue_;  // to be asked for
   base::Timer pause_;  // armed: the last answer was an error, and nothing is asked for a moment
-  std::unique_ptr<Subscriptions> subscriptions_;
+  Subscriptions subscriptions_;
   base::Answers answers_;
 };
 

@@ -38,10 +38,19 @@ base::Pending RemoteDirectory::Ask(const base::Writer& request, base::Duration d
 
 template <typename Read>
 base::Pending RemoteDirectory::Call(const base::Writer& request, base::Duration deadline, Read read) {
+  if (server_.port == 0) {
+    return answers_.Add([this, read = std::move(read)] {
+      unanswered_ = true;
+      base::Reader nothing({});
+      read(absl::UnavailableError("the directory's address is not known yet: its host's name is being looked up"),
+           nothing);
+    });
+  }
   return caller_.Call(
       server_, request.bytes(), deadline,
       [this, gone = lifetime_.Watched(), read = std::move(read)](absl::StatusOr<absl::Span<const uint8_t>> reply) {
         if (gone.over()) return;
+        unanswered_ = !reply.ok();
         base::Reader reader(reply.ok() ? *reply : absl::Span<const uint8_t>());
         if (reply.ok()) return read(ReadStatus(reader), reader);
         const absl::Status& status = reply.status();

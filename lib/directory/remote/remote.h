@@ -26,10 +26,17 @@ namespace tokamak::directory {
 class RemoteDirectory final : public Directory {
  public:
   // `loop` and `caller` must outlive it. `server` is where the serving node's first engine listens.
-  // `random` names us to it, so no two askers may have the same.
+  // Without a port it is not known yet, and calls fail (kUnavailable). `random` names us to it, so no
+  // two askers may have the same.
   RemoteDirectory(base::EventLoop& loop, transport::Caller& caller, const verbs::Address& server, base::Random random);
   RemoteDirectory(const RemoteDirectory&) = delete;
   RemoteDirectory& operator=(const RemoteDirectory&) = delete;
+
+  // It is found there: calls from now on go to this address.
+  void MoveTo(const verbs::Address& server) { server_ = server; }
+
+  // Whether the last call that has ended had no answer.
+  bool unanswered() const { return unanswered_; }
 
   base::Pending Join(const JoinRequest& request, base::Duration deadline, JoinCallback done) override;
   base::Pending Leave(const NodeId& node, uint64_t incarnation, base::Duration deadline, StatusCallback done) override;
@@ -54,7 +61,8 @@ class RemoteDirectory final : public Directory {
 
   base::EventLoop& loop_;
   transport::Caller& caller_;
-  const verbs::Address server_;
+  verbs::Address server_;
+  bool unanswered_ = false;
   Watches watches_;
   Locates locates_;
   base::Answers answers_;

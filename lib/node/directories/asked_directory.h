@@ -14,6 +14,10 @@ class AskedDirectory final : public DirectoryHost {
   AskedDirectory(base::EventLoop& loop, EngineLink& link, const verbs::Address& server, base::Random random)
       : caller_(link, Service::kDirectory), remote_(loop, caller_, server, random) {}
 
+  // See RemoteDirectory.
+  void MoveTo(const verbs::Address& server) { remote_.MoveTo(server); }
+  bool unanswered() const { return remote_.unanswered(); }
+
   directory::Directory& directory() override { return remote_; }
   void Serve(Node&) override {}
 

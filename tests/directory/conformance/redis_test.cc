@@ -33,7 +33,7 @@ class RedisBackend final : public Backend {
  private:
   std::unique_ptr<redis::RedisDirectory> Open() {
     redis::Options options;
-    options.connection.address = server_.address();
+    options.target = server_.target();
     options.recovery = recovery();
     auto directory = redis::RedisDirectory::Open(loop_, options);
     return directory.ok() ? *std::move(directory) : nullptr;
