@@ -24,7 +24,8 @@ struct Given {
 
 absl::Status CheckNone(const std::vector<Given>& flags, const char* goes_with) {
   for (const Given& flag : flags) {
-    if (flag.is_given) return absl::InvalidArgumentError(absl::StrCat(flag.name, ": goes with --directory ", goes_with));
+    if (flag.is_given)
+      return absl::InvalidArgumentError(absl::StrCat(flag.name, ": goes with --directory ", goes_with));
   }
   return absl::OkStatus();
 }
@@ -64,9 +65,11 @@ void AddRedisFlags(CLI::App& app, RedisTexts& texts) {
   app.add_option("--redis-sentinel-user", texts.sentinel_user, "user at the Sentinels, where they have users");
   app.add_option("--redis-sentinel-password-file", texts.sentinel_password_file,
                  "file with the password at the Sentinels; or TOKD_REDIS_SENTINEL_PASSWORD in the environment");
-  app.add_option("--redis-tls-ca", texts.tls.ca,
-                 "PEM file, or folder, of the authorities that sign Redis servers' certificates; the system's unless given");
-  app.add_option("--redis-tls-cert", texts.tls.cert, "PEM file with this node's certificate, for a Redis that asks for one");
+  app.add_option(
+      "--redis-tls-ca", texts.tls.ca,
+      "PEM file, or folder, of the authorities that sign Redis servers' certificates; the system's unless given");
+  app.add_option("--redis-tls-cert", texts.tls.cert,
+                 "PEM file with this node's certificate, for a Redis that asks for one");
   app.add_option("--redis-tls-key", texts.tls.key, "PEM file with the key of --redis-tls-cert");
   app.add_option("--redis-tls-name", texts.tls.name,
                  "name that stands in the Redis servers' certificates; the host's in --directory unless given");
@@ -77,10 +80,9 @@ absl::Status TakeRedisFlags(const RedisTexts& texts, directory::redis::Options& 
   absl::Status status;
   if (!options.target.tls) status.Update(CheckNone(TlsFlags(texts), "rediss://, sentinel+tls:// or cluster+tls://"));
   if (options.target.kind != Target::Kind::kSentinel) status.Update(CheckNone(SentinelFlags(texts), "sentinel://"));
-  status.Update(
-      TakePassword("--redis-password-file", texts.password_file, kPasswordVariable, options.password));
-  status.Update(TakePassword("--redis-sentinel-password-file", texts.sentinel_password_file,
-                             kSentinelPasswordVariable, options.sentinel.password));
+  status.Update(TakePassword("--redis-password-file", texts.password_file, kPasswordVariable, options.password));
+  status.Update(TakePassword("--redis-sentinel-password-file", texts.sentinel_password_file, kSentinelPasswordVariable,
+                             options.sentinel.password));
   if (!status.ok()) return status;
   if (!options.target.user.empty() && !options.password.is_given()) {
     return absl::InvalidArgumentError(absl::StrCat("--directory: user ", options.target.user,

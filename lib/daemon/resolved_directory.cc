@@ -15,7 +15,11 @@ constexpr base::Duration kLookEvery = base::Seconds(1);
 
 ResolvedDirectory::ResolvedDirectory(base::EventLoop& loop, node::EngineLink& link, const base::HostPort& server,
                                      base::Random random)
-    : loop_(loop), server_(server), random_(random.Fork(1)), asked_(loop, link, verbs::Address(), random), names_(loop) {
+    : loop_(loop),
+      server_(server),
+      random_(random.Fork(1)),
+      asked_(loop, link, verbs::Address(), random),
+      names_(loop) {
   lookup_ = names_.Lookup(server_.host, [this](const auto& addresses) { Found(addresses); });
 }
 

@@ -108,8 +108,7 @@ void NameLookup::Collect() {
     const auto asked = running_.extract(found.host);
     for (Waiter* waiter : asked.mapped()) {
       waiter->waiters = nullptr;
-      waiter->answer =
-          answers_.Add([done = std::move(waiter->done), addresses = found.addresses] { done(addresses); });
+      waiter->answer = answers_.Add([done = std::move(waiter->done), addresses = found.addresses] { done(addresses); });
     }
   }
 }

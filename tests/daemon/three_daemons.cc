@@ -10,7 +10,17 @@
 namespace tokamak::daemon {
 
 std::string NameOfDirectory(const testing::TestParamInfo<DirectoryKind>& info) {
-  return info.param == DirectoryKind::kTokd ? "tokd" : "redis";
+  switch (info.param) {
+    case DirectoryKind::kTokd:
+      return "tokd";
+    case DirectoryKind::kRedis:
+      return "redis";
+    case DirectoryKind::kSentinel:
+      return "sentinel";
+    case DirectoryKind::kCluster:
+      break;
+  }
+  return "cluster";
 }
 
 void LetLive(base::Duration duration) {
@@ -21,6 +31,8 @@ void LetLive(base::Duration duration) {
 
 void ThreeDaemons::SetUp() {
   if (GetParam() == DirectoryKind::kRedis) redis_ = std::make_unique<directory::redis::RedisServer>();
+  if (GetParam() == DirectoryKind::kSentinel) group_ = std::make_unique<directory::redis::RedisGroup>();
+  if (GetParam() == DirectoryKind::kCluster) cluster_ = std::make_unique<directory::redis::RedisCluster>();
   for (int index = 1; index <= kNodes; ++index) Start(index);
 }
 
@@ -38,9 +50,14 @@ std::vector<std::string> ThreeDaemons::Flags(int index) const {
   std::vector<std::string> flags = {"--lease", "1s", "--grace", "4s", "--memory", "64MiB", "--drain", "1s"};
   if (redis_ != nullptr) {
     flags.insert(flags.end(), {"--directory", "redis@" + redis_->address()});
+  } else if (group_ != nullptr) {
+    flags.insert(flags.end(), {"--directory", group_->directory()});
+  } else if (cluster_ != nullptr) {
+    flags.insert(flags.end(), {"--directory", cluster_->directory()});
   } else if (index != 1) {
     for (const std::string& flag : DirectoryOfNode1()) flags.push_back(flag);
   }
+  flags.insert(flags.end(), more_flags_.begin(), more_flags_.end());
   return flags;
 }
 

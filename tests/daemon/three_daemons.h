@@ -13,11 +13,12 @@
 #include "lib/base/time.h"
 #include "lib/client/client.h"
 #include "tests/daemon/tokd_process.h"
+#include "tests/directory/redis_group.h"
 #include "tests/directory/redis_server.h"
 
 namespace tokamak::daemon {
 
-enum class DirectoryKind { kTokd, kRedis };
+enum class DirectoryKind { kTokd, kRedis, kSentinel, kCluster };
 
 inline const auto kBothDirectories = testing::Values(DirectoryKind::kTokd, DirectoryKind::kRedis);
 std::string NameOfDirectory(const testing::TestParamInfo<DirectoryKind>& info);
@@ -33,7 +34,8 @@ void LetLive(base::Duration duration);
 
 constexpr int kNodes = 3;
 
-// The first node serves the directory, unless Redis does.
+// The first node serves the directory, unless Redis does: one server, or several (RedisGroup,
+// RedisCluster).
 class ThreeDaemons : public testing::TestWithParam<DirectoryKind> {
  protected:
   void SetUp() override;
@@ -62,6 +64,9 @@ class ThreeDaemons : public testing::TestWithParam<DirectoryKind> {
 
   const ShortFolder folder_;
   std::unique_ptr<directory::redis::RedisServer> redis_;
+  std::unique_ptr<directory::redis::RedisGroup> group_;
+  std::unique_ptr<directory::redis::RedisCluster> cluster_;
+  std::vector<std::string> more_flags_;  // of each node
   std::vector<std::unique_ptr<TokdProcess>> nodes_ = std::vector<std::unique_ptr<TokdProcess>>(kNodes + 1);  // from 1
 };
 

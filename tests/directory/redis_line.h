@@ -16,8 +16,9 @@ namespace tokamak::directory::redis {
 class Line final {
  public:
   // To a server, which may be of any kind; it is started.
-  Line(os::EpollLoop& loop, const Target& target, ConnectionOptions options = {}, std::unique_ptr<Tls> tls = nullptr,
-       std::function<void()> began = [] {}, NamedServer::Role role = NamedServer::Role::kSentinel)
+  Line(
+      os::EpollLoop& loop, const Target& target, ConnectionOptions options = {}, std::unique_ptr<Tls> tls = nullptr,
+      std::function<void()> began = [] {}, NamedServer::Role role = NamedServer::Role::kSentinel)
       : dialer_(loop, std::move(tls)),
         finder_(loop, target.places.front(), role),
         connection_(loop, dialer_, finder_, base::Random(1), options, std::move(began)) {

@@ -23,9 +23,7 @@ base::Pending ClusterSlot::Find(base::Duration, FoundCallback found) {
   return answers_.Add([place, found = std::move(found)] { found(place); });
 }
 
-std::vector<Command> ClusterSlot::Questions() const {
-  return {{"INFO"}, {"EXISTS", key_}, {"CLUSTER", "SLOTS"}};
-}
+std::vector<Command> ClusterSlot::Questions() const { return {{"INFO"}, {"EXISTS", key_}, {"CLUSTER", "SLOTS"}}; }
 
 absl::Status ClusterSlot::Judge(const Place& place, const std::vector<Reply>& replies) {
   if (const absl::Status status = JudgeInfo(replies[kInfo], Target::Kind::kCluster); !status.ok()) return status;
@@ -38,7 +36,7 @@ absl::Status ClusterSlot::Judge(const Place& place, const std::vector<Reply>& re
   // On its way to another server: this one still answers for the slot.
   if (absl::StartsWith(key.text, "ASK ")) return absl::OkStatus();
   if (Follow(place, key.text)) {
-    return absl::UnavailableError(absl::StrCat("the keys of the directory are on ", owner_->ToString()));
+    return absl::AbortedError(absl::StrCat("the keys of the directory are on ", owner_->ToString()));
   }
   return absl::UnavailableError(WithRemedy(key.text));
 }

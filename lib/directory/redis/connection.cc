@@ -87,9 +87,15 @@ absl::Status Connection::Trouble(absl::string_view what) const {
 
 void Connection::Connect() {
   ++attempts_;
+  redirects_ = 0;
+  state_ = State::kFinding;
+  began_();
+  Find();
+}
+
+void Connection::Find() {
   state_ = State::kFinding;
   place_.reset();
-  began_();
   step_ = finder_.Find(options_.connect_deadline, [this](const absl::StatusOr<Place>& place) {
     if (!place.ok()) return Lost(std::string(place.status().message()));
     Dial(*place);
@@ -138,9 +144,12 @@ void Connection::Greeted() {
     if (greeting_[i].kind == Reply::Kind::kError) return Break(WithRemedy(greeting_[i].text));
   }
   greeting_.erase(greeting_.begin(), greeting_.begin() + static_cast<ptrdiff_t>(questions_first_));
-  if (const absl::Status verdict = finder_.Judge(*place_, greeting_); !verdict.ok()) {
-    return Break(std::string(verdict.message()));
+  const absl::Status verdict = finder_.Judge(*place_, greeting_);
+  if (absl::IsAborted(verdict) && redirects_++ < kMaxRedirects) {
+    HangUp();
+    return Find();
   }
+  if (!verdict.ok()) return Break(std::string(verdict.message()));
   state_ = State::kReady;
   timer_.Cancel();
   last_received_ = loop_.Now();
@@ -157,6 +166,19 @@ void Connection::Look() {
 
 void Connection::Break(const std::string& why) { Lost(why); }
 
+void Connection::HangUp() {
+  watch_.Reset();
+  stream_.reset();
+  reader_.reset();
+  timer_.Cancel();
+  flush_.Cancel();
+  receive_more_.Cancel();
+  look_.Cancel();
+  last_chance_.Cancel();
+  output_.clear();
+  output_gone_ = 0;
+}
+
 // No callback runs in here.
 void Connection::Lost(const std::string& why) {
   const absl::Status trouble = Trouble(why);
@@ -164,15 +186,7 @@ void Connection::Lost(const std::string& why) {
   if (place_.has_value()) finder_.Failed(*place_, why);
   state_ = State::kWaiting;
   step_.reset();
-  watch_.Reset();
-  stream_.reset();
-  reader_.reset();
-  flush_.Cancel();
-  receive_more_.Cancel();
-  look_.Cancel();
-  last_chance_.Cancel();
-  output_.clear();
-  output_gone_ = 0;
+  HangUp();
   held_.clear();
   for (const auto& [token, sent] : pending_) {
     if (sent.question != nullptr) Answer(*sent.question, trouble);

@@ -63,6 +63,7 @@ class Connection final {
   static constexpr size_t kMaxPending = 16384;
   static constexpr size_t kMaxUnsent = 64 << 20;
   static constexpr size_t kMaxReply = 64 << 20;
+  static constexpr int kMaxRedirects = 8;  // of one attempt
   static constexpr base::Duration kMaxSilence = base::Seconds(2);
   // A process that stood still itself has not read yet what the server said meanwhile.
   static constexpr base::Duration kLastChance = base::Milliseconds(100);
@@ -109,9 +110,11 @@ class Connection final {
   };
 
   void Connect();
+  void Find();
   void Dial(const Place& place);
   void Greet(std::unique_ptr<Stream> stream);
   void Greeted();
+  void HangUp();
   void Lost(const std::string& why);
   bool Append(const Command& command, std::string* bytes);
   void FlushSoon();
@@ -139,6 +142,7 @@ class Connection final {
   State state_ = State::kWaiting;
   std::string lost_because_ = "not connected yet";
   uint64_t attempts_ = 0;
+  int redirects_ = 0;
   base::Duration retry_delay_;
   absl::optional<Place> place_;
   base::Pending step_;  // finding, dialing

@@ -61,14 +61,19 @@ void SetTcpOptions(int socket) {
 class Dialer::Attempt final : public base::Handle {
  public:
   Attempt(Dialer& dialer, Place place, base::Duration deadline, Callback done)
-      : loop_(dialer.loop_), tls_(dialer.tls_.get()), place_(std::move(place)), deadline_(deadline), done_(std::move(done)) {
+      : loop_(dialer.loop_),
+        tls_(dialer.tls_.get()),
+        place_(std::move(place)),
+        deadline_(deadline),
+        done_(std::move(done)) {
     if (!place_.path.empty()) {
       next_ = loop_.Post([this] { ConnectTo("", UnixAddress(place_.path)); });
       return;
     }
     timer_ = loop_.RunAfter(deadline_, [this] {
       lookup_.reset();
-      Fail(absl::StrCat(place_.address.host, ": its address was not found in time; see whether the DNS server answers"));
+      Fail(
+          absl::StrCat(place_.address.host, ": its address was not found in time; see whether the DNS server answers"));
     });
     lookup_ = dialer.names_.Lookup(place_.address.host, [this](absl::StatusOr<os::NameLookup::Addresses> addresses) {
       timer_.Cancel();
@@ -90,8 +95,7 @@ class Dialer::Attempt final : public base::Handle {
 
   void ConnectTo(const std::string& ip, const SocketAddress& address) {
     ip_ = ip;
-    os::FileDescriptor socket(
-        ::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    os::FileDescriptor socket(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!socket.valid()) return TryNext(strerror(errno));
     if (!ip.empty()) SetTcpOptions(socket.get());
     const int connected = connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.bytes), address.size);
@@ -127,7 +131,8 @@ class Dialer::Attempt final : public base::Handle {
 
   std::string TooLate() const {
     if (!connected_) return "no connection in time; see whether a firewall is in the way";
-    return "no TLS handshake in time; does the server speak TLS on this port? Without it: redis:// in place of rediss://";
+    return "no TLS handshake in time; does the server speak TLS on this port? Without it: redis:// in place of "
+           "rediss://";
   }
 
   void TryNext(absl::string_view why) {

@@ -30,8 +30,8 @@ class Finder {
   [[nodiscard]] virtual base::Pending Find(base::Duration deadline, FoundCallback found) = 0;
 
   // What a server that was reached is asked, once it has accepted the password; and whether its
-  // replies, in the same order and errors among them, show that it is the one. What is not OK says
-  // why not, and what may be done.
+  // replies, in the same order and errors among them, show that it is the one. kAborted: another is,
+  // which Find names from now on. What else is not OK says why not, and what may be done.
   virtual std::vector<Command> Questions() const = 0;
   virtual absl::Status Judge(const Place& place, const std::vector<Reply>& replies) = 0;
 

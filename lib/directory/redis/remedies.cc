@@ -51,9 +51,8 @@ constexpr std::array<Remedy, 28> kRemedies = {{
 }};
 
 const Remedy* RemedyOf(absl::string_view error) {
-  const auto found = std::find_if(kRemedies.begin(), kRemedies.end(), [&](const Remedy& remedy) {
-    return absl::StrContains(error, remedy.part);
-  });
+  const auto found = std::find_if(kRemedies.begin(), kRemedies.end(),
+                                  [&](const Remedy& remedy) { return absl::StrContains(error, remedy.part); });
   return found == kRemedies.end() ? nullptr : &*found;
 }
 

@@ -23,7 +23,11 @@ std::string FieldOf(const Reply& reply, absl::string_view name) {
 
 SentinelMaster::SentinelMaster(os::EpollLoop& loop, Dialer& dialer, const Target& target, base::Random random,
                                const ConnectionOptions& options)
-    : loop_(loop), places_(target.places), master_name_(target.master), sentinels_(target.places.size()), answers_(loop) {
+    : loop_(loop),
+      places_(target.places),
+      master_name_(target.master),
+      sentinels_(target.places.size()),
+      answers_(loop) {
   for (size_t i = 0; i < places_.size(); ++i) {
     Sentinel& sentinel = sentinels_[i];
     sentinel.finder = std::make_unique<NamedServer>(loop, places_[i], NamedServer::Role::kSentinel);
@@ -71,7 +75,8 @@ absl::StatusOr<Place> SentinelMaster::Master(const Reply& reply) {
   Place place;
   uint32_t port = 0, others = 0;
   place.address.host = FieldOf(reply, "ip");
-  if (place.address.host.empty() || !absl::SimpleAtoi(FieldOf(reply, "port"), &port) || port == 0 || port > UINT16_MAX) {
+  if (place.address.host.empty() || !absl::SimpleAtoi(FieldOf(reply, "port"), &port) || port == 0 ||
+      port > UINT16_MAX) {
     return absl::UnavailableError("it does not answer as a Sentinel does: is it one?");
   }
   place.address.port = static_cast<uint16_t>(port);
@@ -94,10 +99,10 @@ absl::StatusOr<Place> SentinelMaster::Majority(uint64_t since) const {
     });
     if (static_cast<size_t>(agree) > sentinels_.size() / 2) return *sentinel.master;
   }
-  return absl::UnavailableError(
-      troubles.empty() ? std::string("the Sentinels do not agree: a failover is under way")
-                       : absl::StrCat(troubles.size(), " of ", sentinels_.size(), " Sentinels do not answer: ",
-                                      absl::StrJoin(troubles, "; ")));
+  return absl::UnavailableError(troubles.empty()
+                                    ? std::string("the Sentinels do not agree: a failover is under way")
+                                    : absl::StrCat(troubles.size(), " of ", sentinels_.size(),
+                                                   " Sentinels do not answer: ", absl::StrJoin(troubles, "; ")));
 }
 
 bool SentinelMaster::AllHaveAnswered(uint64_t since) const {

@@ -59,8 +59,9 @@ absl::Status ServerInfo::Check(Target::Kind kind) const {
     return absl::UnavailableError("it is no part of a Redis Cluster: write --directory redis://HOST:PORT");
   }
   if (kind == Target::Kind::kServer && role == "slave") {
-    return absl::UnavailableError(absl::StrCat("it is a read-only replica of ", master,
-                                               ": name that one, or the Sentinels: --directory sentinel://HOST,.../MASTER"));
+    return absl::UnavailableError(
+        absl::StrCat("it is a read-only replica of ", master,
+                     ": name that one, or the Sentinels: --directory sentinel://HOST,.../MASTER"));
   }
   if (kind == Target::Kind::kSentinel && role == "slave") {
     return absl::UnavailableError("it is still a replica: a failover is under way, or the Sentinels disagree");

@@ -17,7 +17,7 @@ struct ServerInfo {
   std::string role;     // "master", "slave"
   std::string master;   // of a replica: "10.0.0.1:6379"
   std::string run_id;
-  bool loading = false;  // still reads its data
+  bool loading = false;     // still reads its data
   uint64_t max_memory = 0;  // bytes; 0: no limit
   std::string max_memory_policy;
   uint64_t evicted_keys = 0;

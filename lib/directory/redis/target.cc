@@ -16,8 +16,8 @@ namespace {
 
 constexpr uint16_t kServerPort = 6379;
 constexpr uint16_t kSentinelPort = 26379;
-constexpr size_t kLongestName = 256;      // of a user, or of a master
-constexpr size_t kLongestPath = 107;      // unix(7)
+constexpr size_t kLongestName = 256;  // of a user, or of a master
+constexpr size_t kLongestPath = 107;  // unix(7)
 
 struct Scheme {
   const char* text;
@@ -126,7 +126,8 @@ absl::StatusOr<Target> ParseHosts(absl::string_view rest, Target target) {
     parts.erase(parts.begin());
   }
   if (parts.empty() || (parts.size() == 1 && parts[0].empty())) return target;
-  if (target.kind == Target::Kind::kCluster) return Wrong("a Redis Cluster has no databases to choose from", target.kind);
+  if (target.kind == Target::Kind::kCluster)
+    return Wrong("a Redis Cluster has no databases to choose from", target.kind);
   if (parts.size() > 1 || !ReadDatabase(parts[0], &target.database)) {
     return Wrong(absl::StrCat("\"", parts[0], "\" is no number of a database"), target.kind);
   }

@@ -17,7 +17,7 @@
 namespace tokamak::directory::redis {
 namespace {
 
-constexpr size_t kStep = 16 << 10;            // bytes read from the socket at once: one record
+constexpr size_t kStep = 16 << 10;           // bytes read from the socket at once: one record
 constexpr size_t kMostOutgoing = 256 << 10;  // encrypted and not sent: more is not taken
 
 std::string LastError() {
@@ -81,7 +81,8 @@ class TlsStream final : public Stream {
   int descriptor() const override { return plain_->descriptor(); }
 
  private:
-  static constexpr char kNoTls[] = "; does the server speak TLS on this port? Without it: redis:// in place of rediss://";
+  static constexpr char kNoTls[] =
+      "; does the server speak TLS on this port? Without it: redis:// in place of rediss://";
 
   absl::Status HandshakeFailed() {
     const bool verifies = (SSL_get_verify_mode(ssl_) & SSL_VERIFY_PEER) != 0;
