@@ -117,6 +117,7 @@ absl::Status Daemon::OpenMachine() {
   machine.node.membership.lease = options_.lease;
   machine.node.membership.grace = options_.grace;
   machine.node.membership.renew = options_.lease * 3 / 10;
+  machine.node.membership.verify_every = options_.lease * 3;
   machine.store.cache = options_.cache;
   machine.store.quota_bytes = options_.quota;
   machine.listen = options_.listen;

@@ -135,7 +135,9 @@ void Membership::Renewed(base::Time sent, bool complete, const absl::StatusOr<di
     SayIfComplete();
   } else {
     ++counters_.failed_renewals;
-    LOG_IF(WARNING, !unanswered) << "the directory does not take this node's lease: " << reply.status();
+    const std::string trouble(reply.status().message());
+    const bool is_news = trouble != std::exchange(last_trouble_, trouble);
+    LOG_IF(WARNING, !unanswered || is_news) << "the directory does not take this node's lease: " << reply.status();
   }
   if (const auto first = std::exchange(on_first_answer_, nullptr)) first(reply.status());  // may drop us
 }
@@ -415,6 +417,7 @@ void Membership::Conclude(const base::ObjectVersion& version, const absl::Status
 void Membership::VerifyLater() {
   verify_timer_ = loop_.RunAfter(options_.verify_every, [this] {
     verified_to_.reset();
+    lost_ = 0;
     VerifyNextPage();
   });
 }
@@ -424,7 +427,10 @@ void Membership::VerifyLater() {
 void Membership::VerifyNextPage() {
   if (!joined_ || away_ || sweeping_) return VerifyLater();
   const std::vector<store::ObjectInfo> page = store_.List(directory::kMaxVerified, verified_to_);
-  if (page.empty()) return VerifyLater();
+  if (page.empty()) {
+    LOG_IF(WARNING, lost_ > 0) << "the directory had lost " << lost_ << " objects of this node, and is told again";
+    return VerifyLater();
+  }
   verified_to_ = page.back().id;
   std::vector<base::ObjectVersion> versions;
   for (const store::ObjectInfo& object : page) {
@@ -451,6 +457,7 @@ void Membership::Verified(const std::vector<base::ObjectVersion>& versions,
   for (const uint32_t place : *unknown) {
     if (place >= versions.size() || dirty_.contains(versions[place])) continue;
     ++counters_.repaired;
+    ++lost_;
     MarkDirty(versions[place]);
   }
   Flush();

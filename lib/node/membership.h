@@ -27,6 +27,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -203,6 +204,7 @@ class Membership final {
   bool overflowed_ = false;
   bool fence_due_ = false;                // the lease and grace ended once: fenced until complete
   bool told_complete_ = false;            // what the last renewal said
+  std::string last_trouble_;              // of a renewal that failed
   absl::optional<base::Time> fenced_at_;  // unless renewed before; none: never joined
   StatusCallback on_first_answer_;
   base::Pending join_;
@@ -227,6 +229,7 @@ class Membership final {
   size_t swept_outstanding_ = 0;
 
   absl::optional<base::ObjectId> verified_to_;
+  uint64_t lost_ = 0;  // found since the first page
   base::Pending verifying_;
   base::Timer verify_timer_;
 

@@ -37,8 +37,8 @@ class RedisFailoverTest : public ThreeDaemons {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Directory, RedisFailoverTest, testing::Values(DirectoryKind::kSentinel, DirectoryKind::kCluster),
-                         NameOfDirectory);
+INSTANTIATE_TEST_SUITE_P(Directory, RedisFailoverTest,
+                         testing::Values(DirectoryKind::kSentinel, DirectoryKind::kCluster), NameOfDirectory);
 
 TEST_P(RedisFailoverTest, ProgramsReadWhatWasPromisedWhileMastersComeAndGo) {
   daemon::Witness witness;
@@ -76,7 +76,7 @@ TEST_P(RedisFailoverTest, ProgramsReadWhatWasPromisedWhileMastersComeAndGo) {
   for (int node = 1; node <= kNodes; ++node) {
     readers.emplace_back([&, node] {
       client::Client client = Connect(node);
-      witness.GetLast(client, static_cast<uint32_t>(node), ids, base::Seconds(30));
+      witness.GetLast(client, static_cast<uint32_t>(node), ids, base::Seconds(10));
     });
   }
   for (std::thread& reader : readers) reader.join();

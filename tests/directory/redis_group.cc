@@ -127,8 +127,8 @@ bool RedisOnPort::Await(const Arguments& command, const std::string& part) const
 
 RedisGroup::RedisGroup(const Arguments& arguments) {
   for (size_t i = 0; i < kServers; ++i) {
-    Arguments flags = {"--save", "", "--repl-diskless-sync-delay", "0", "--min-replicas-to-write", "1",
-                       "--min-replicas-max-lag", "2"};
+    Arguments flags = {
+        "--save", "", "--repl-diskless-sync-delay", "0", "--min-replicas-to-write", "1", "--min-replicas-max-lag", "2"};
     if (i > 0) flags.insert(flags.end(), {"--replicaof", "127.0.0.1", absl::StrCat(servers_[0]->port())});
     flags.insert(flags.end(), arguments.begin(), arguments.end());
     servers_.push_back(std::make_unique<RedisOnPort>("redis-server", flags));
@@ -194,8 +194,16 @@ RedisCluster::RedisCluster(const Arguments& arguments) {
   constexpr size_t kMasters = kServers / 2;
   constexpr int kSlots = 16384;
   for (size_t i = 0; i < kServers; ++i) {
-    Arguments flags = {"--save",         "", "--cluster-enabled", "yes", "--cluster-port", absl::StrCat(FreePort()),
-                       "--cluster-node-timeout", "1000", "--repl-diskless-sync-delay", "0"};
+    Arguments flags = {"--save",
+                       "",
+                       "--cluster-enabled",
+                       "yes",
+                       "--cluster-port",
+                       absl::StrCat(FreePort()),
+                       "--cluster-node-timeout",
+                       "1000",
+                       "--repl-diskless-sync-delay",
+                       "0"};
     flags.insert(flags.end(), arguments.begin(), arguments.end());
     servers_.push_back(std::make_unique<RedisOnPort>("redis-server", flags));
   }
@@ -238,8 +246,8 @@ RedisCluster::RedisCluster(const Arguments& arguments) {
 }
 
 std::string RedisCluster::directory() const {
-  return absl::StrCat("cluster://127.0.0.1:", servers_[0]->port(), ",127.0.0.1:", servers_[1]->port(), ",127.0.0.1:",
-                      servers_[2]->port());
+  return absl::StrCat("cluster://127.0.0.1:", servers_[0]->port(), ",127.0.0.1:", servers_[1]->port(),
+                      ",127.0.0.1:", servers_[2]->port());
 }
 
 std::string RedisCluster::IdOf(size_t i) const { return *servers_[i]->Ask({"CLUSTER", "MYID"}); }

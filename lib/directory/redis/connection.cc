@@ -16,6 +16,8 @@ namespace {
 
 constexpr size_t kReadAtOnce = 64 << 10;
 constexpr int kReadsPerTask = 4;
+constexpr char kMaybeTls[] =
+    " before it said anything; does it speak TLS there? With it: rediss://, sentinel+tls:// or cluster+tls://";
 
 Reply Copy(const redisReply& raw) {
   Reply reply;
@@ -255,7 +257,10 @@ void Connection::Receive() {
   std::array<char, kReadAtOnce> bytes;
   for (int i = 0; i < kReadsPerTask; ++i) {
     const absl::StatusOr<size_t> got = stream_->Read(bytes.data(), bytes.size());
-    if (!got.ok()) return Break(std::string(got.status().message()));
+    if (!got.ok()) {
+      const bool said_nothing = state_ == State::kGreeting && greeting_.empty();
+      return Break(absl::StrCat(got.status().message(), said_nothing ? kMaybeTls : ""));
+    }
     if (*got == 0) return WatchForRoom();
     if (!Digest(bytes.data(), *got)) return;
   }

@@ -58,7 +58,7 @@ class TlsStream final : public Stream {
       if (got > 0) return static_cast<size_t>(got);
       const int error = SSL_get_error(ssl_, got);
       if (error == SSL_ERROR_ZERO_RETURN) return StreamEnded();
-      if (error != SSL_ERROR_WANT_READ) return absl::UnavailableError(absl::StrCat("TLS: ", LastError()));
+      if (error != SSL_ERROR_WANT_READ) return Failed();
       const absl::StatusOr<size_t> more = Receive();
       if (!more.ok() || *more == 0) return more;
     }
@@ -71,7 +71,7 @@ class TlsStream final : public Stream {
     const int taken = SSL_write(ssl_, from, static_cast<int>(std::min(size, kMostOutgoing)));
     if (taken <= 0) {
       if (SSL_get_error(ssl_, taken) == SSL_ERROR_WANT_READ) return 0;
-      return absl::UnavailableError(absl::StrCat("TLS: ", LastError()));
+      return Failed();
     }
     if (absl::Status sent = Send(); !sent.ok()) return sent;
     return static_cast<size_t>(taken);
@@ -97,7 +97,16 @@ class TlsStream final : public Stream {
                                                  X509_verify_cert_error_string(verified),
                                                  "): give its authority's file by --redis-tls-ca"));
     }
+    return Failed();
+  }
+
+  // A server that wants a certificate says so after the handshake.
+  static absl::Status Failed() {
     const std::string reason = LastError();
+    if (absl::StrContains(reason, "certificate required")) {
+      return absl::UnavailableError(
+          "TLS: the server asks for a certificate: give --redis-tls-cert and --redis-tls-key");
+    }
     if (absl::StrContains(reason, "wrong version number") || absl::StrContains(reason, "packet length") ||
         absl::StrContains(reason, "record layer")) {
       return absl::UnavailableError(absl::StrCat("TLS: the answer is not TLS", kNoTls));
