@@ -15,12 +15,27 @@ Certificates::Certificates() {
 
 void Certificates::Make(const std::string& name, const std::string& extension, const std::string& issuer) {
   os::ChildOptions options;
-  options.argv = {"openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-                  "-days", "2", "-subj", "/CN=" + name, "-addext", extension, "-keyout", folder_.Path(name + ".key"),
-                  "-out", folder_.Path(name + ".pem")};
+  options.argv = {"openssl",
+                  "req",
+                  "-x509",
+                  "-newkey",
+                  "ec",
+                  "-pkeyopt",
+                  "ec_paramgen_curve:prime256v1",
+                  "-nodes",
+                  "-days",
+                  "2",
+                  "-subj",
+                  "/CN=" + name,
+                  "-addext",
+                  extension,
+                  "-keyout",
+                  folder_.Path(name + ".key"),
+                  "-out",
+                  folder_.Path(name + ".pem")};
   if (!issuer.empty()) {
-    for (const std::string& word : {std::string("-CA"), folder_.Path(issuer + ".pem"), std::string("-CAkey"),
-                                    folder_.Path(issuer + ".key")}) {
+    for (const std::string& word :
+         {std::string("-CA"), folder_.Path(issuer + ".pem"), std::string("-CAkey"), folder_.Path(issuer + ".key")}) {
       options.argv.push_back(word);
     }
   }

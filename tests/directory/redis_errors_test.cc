@@ -28,8 +28,9 @@ class RedisErrorsTest : public testing::Test {
     const base::Time limit = loop_.Now() + kPatience;
     while (!absl::StrContains(said, part) && loop_.Now() < limit) {
       absl::optional<absl::Status> status;
-      const base::Pending call = (*directory)->Join(
-          Request(), kPatience, [&](const absl::StatusOr<JoinReply>& joined) { status = joined.status(); });
+      const base::Pending call = (*directory)->Join(Request(), kPatience, [&](const absl::StatusOr<JoinReply>& joined) {
+        status = joined.status();
+      });
       loop_.RunUntil([&] { return status.has_value(); }, limit);
       said = status.value_or(absl::InternalError("no answer")).ToString();
       loop_.RunUntil([] { return false; }, loop_.Now() + base::Milliseconds(5));
@@ -101,7 +102,8 @@ TEST_F(RedisErrorsTest, APasswordIsReadAnewFromItsFileForEachConnection) {
     return status->ok();
   };
   const base::Time limit = loop_.Now() + kPatience;
-  while (!ask({"PING"}) && loop_.Now() < limit) loop_.RunUntil([] { return false; }, loop_.Now() + base::Milliseconds(5));
+  while (!ask({"PING"}) && loop_.Now() < limit)
+    loop_.RunUntil([] { return false; }, loop_.Now() + base::Milliseconds(5));
   auto directory = *RedisDirectory::Open(loop_, options);
   const uint64_t before = directory->connection_attempts();
   ASSERT_TRUE(ask({"CONFIG", "SET", "requirepass", "second"}));
@@ -109,8 +111,8 @@ TEST_F(RedisErrorsTest, APasswordIsReadAnewFromItsFileForEachConnection) {
   ASSERT_TRUE(ask({"CLIENT", "KILL", "TYPE", "normal"}));  // all but who says so
   ASSERT_TRUE(loop_.RunUntil([&] { return directory->connection_attempts() > before; }, limit));
   absl::optional<absl::Status> status;
-  const base::Pending call = directory->Join(
-      Request(), kPatience, [&](const absl::StatusOr<JoinReply>& joined) { status = joined.status(); });
+  const base::Pending call =
+      directory->Join(Request(), kPatience, [&](const absl::StatusOr<JoinReply>& joined) { status = joined.status(); });
   loop_.RunUntil([&] { return status.has_value(); }, limit);
   EXPECT_EQ(status, absl::OkStatus());
 }
@@ -190,8 +192,8 @@ TEST_F(AclTest, WhatTheUserLacksIsAnErrorThatNamesTheRule) {
 }
 
 TEST_F(RedisErrorsTest, ServersOfAnotherKind) {
-  RedisOnPort cluster("redis-server", {"--save", "", "--cluster-enabled", "yes", "--cluster-port",
-                                       absl::StrCat(FreePort())});
+  RedisOnPort cluster("redis-server",
+                      {"--save", "", "--cluster-enabled", "yes", "--cluster-port", absl::StrCat(FreePort())});
   RedisOnPort master("redis-server", {"--save", ""});
   RedisOnPort replica("redis-server", {"--save", "", "--replicaof", "127.0.0.1", absl::StrCat(master.port())});
   RedisOnPort sentinel("redis-sentinel", {});
@@ -252,7 +254,8 @@ TEST_F(RedisErrorsTest, WhatNoServerOfTheTestCanBeMadeToSay) {
     TroubleWith(server.target(), trouble);
   }
   const std::vector<std::pair<std::string, std::string>> errors = {
-      {"MISCONF Redis is configured to save RDB snapshots, but is not able to persist on disk.", "make room on its disk"},
+      {"MISCONF Redis is configured to save RDB snapshots, but is not able to persist on disk.",
+       "make room on its disk"},
       {"OOM command not allowed when used memory > 'maxmemory'.", "raise its maxmemory, or delete objects"},
       {"READONLY You can't write against a read only replica.", "it is a read-only replica: name the master"},
       {"LOADING Redis is loading the dataset in memory", "it reads its data: wait"},

@@ -1,5 +1,3 @@
-#include "lib/directory/redis/target.h"
-
 #include <string>
 #include <vector>
 
@@ -7,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
+#include "lib/directory/redis/target.h"
 
 namespace tokamak::directory::redis {
 namespace {
@@ -49,11 +48,29 @@ TEST(RedisTargetTest, EachFormSaysWhatItNames) {
 }
 
 TEST(RedisTargetTest, WhatIsMalformedIsSaidInOneLineWithAnExample) {
-  for (const char* text :
-       {"redis@", "redis@127.0.0.1:", "redis@127.0.0.1:0", "redis@127.0.0.1:65536", "redis@unix:", "redis@[::1",
-        "redis@1.2.3:4", "redis@1.2.3.256", "redis@two words", "redis://db1/x", "redis://db1/1/2", "redis://db1/65536",
-        "redis://a,b", "redis://@db1", "unix://", "unix:///s?db=x", "sentinel://s1", "sentinel://s1/", "sentinel:///m",
-        "cluster://", "cluster://c1/1", "cluster://c1,,c2", "redis"}) {
+  for (const char* text : {"redis@",
+                           "redis@127.0.0.1:",
+                           "redis@127.0.0.1:0",
+                           "redis@127.0.0.1:65536",
+                           "redis@unix:",
+                           "redis@[::1",
+                           "redis@1.2.3:4",
+                           "redis@1.2.3.256",
+                           "redis@two words",
+                           "redis://db1/x",
+                           "redis://db1/1/2",
+                           "redis://db1/65536",
+                           "redis://a,b",
+                           "redis://@db1",
+                           "unix://",
+                           "unix:///s?db=x",
+                           "sentinel://s1",
+                           "sentinel://s1/",
+                           "sentinel:///m",
+                           "cluster://",
+                           "cluster://c1/1",
+                           "cluster://c1,,c2",
+                           "redis"}) {
     const absl::Status status = Target::Parse(text).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << text;
     EXPECT_TRUE(absl::StrContains(status.message(), "://")) << status;
@@ -64,7 +81,8 @@ TEST(RedisTargetTest, WhatIsMalformedIsSaidInOneLineWithAnExample) {
 }
 
 TEST(RedisTargetTest, APasswordIsRefusedAndNotRepeated) {
-  for (const char* text : {"redis://tok:Hush@db1", "redis://:Hush@db1", "unix://tok:Hush@/s", "sentinel://t:Hush@s/m"}) {
+  for (const char* text :
+       {"redis://tok:Hush@db1", "redis://:Hush@db1", "unix://tok:Hush@/s", "sentinel://t:Hush@s/m"}) {
     const std::string said = Said(text);
     EXPECT_TRUE(absl::StrContains(said, "--redis-password-file")) << said;
     EXPECT_FALSE(absl::StrContains(said, "Hush")) << said;
