@@ -42,6 +42,9 @@ class DirectoryHostTest : public testing::Test {
 
   os::EpollLoop loop_;
 
+  node::EngineLink link_{loop_};
+  std::unique_ptr<node::DirectoryHost> host_;
+
  private:
   template <typename Ask>
   absl::Status Answer(Ask ask) {
@@ -50,9 +53,6 @@ class DirectoryHostTest : public testing::Test {
     loop_.RunUntil([&] { return answer.has_value(); }, loop_.Now() + kPatience);
     return answer.value_or(absl::InternalError("no answer"));
   }
-
-  node::EngineLink link_{loop_};
-  std::unique_ptr<node::DirectoryHost> host_;
 };
 
 TEST_F(DirectoryHostTest, ADirectoryThatWasRestartedLearnsForALease) {
@@ -63,6 +63,27 @@ TEST_F(DirectoryHostTest, ADirectoryThatWasRestartedLearnsForALease) {
   EXPECT_TRUE(absl::IsUnavailable(deleted)) << deleted;
   while (absl::IsUnavailable(deleted) && loop_.Now() < returned + kPatience) deleted = Delete();
   EXPECT_TRUE(absl::IsNotFound(deleted)) << deleted;
+}
+
+// Of a node that is known by its host's name.
+class ResolvedDirectoryTest : public DirectoryHostTest {
+ protected:
+  std::string TroubleOf(const std::string& host) {
+    DirectoryChoice choice;
+    choice.kind = DirectoryChoice::Kind::kRemote;
+    choice.server = {host, 7000};
+    host_ = *OpenDirectory(loop_, link_, choice, kPatience, base::Random(1));
+    // The link has no engine, so nobody answers; but where is it asked?
+    std::string said;
+    const base::Time limit = loop_.Now() + kPatience * 6;
+    while (loop_.Now() < limit && said.find("not known yet") == std::string::npos) said = Delete().ToString();
+    EXPECT_NE(said.find("not known yet"), std::string::npos) << said;
+    return said;
+  }
+};
+
+TEST_F(ResolvedDirectoryTest, WhileTheNameIsUnknownCallsSaySo) {
+  EXPECT_NE(TroubleOf("no-such-host.invalid").find("its host's name is being looked up"), std::string::npos);
 }
 
 }  // namespace

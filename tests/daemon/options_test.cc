@@ -225,6 +225,65 @@ TEST_F(OptionsTest, RedisIsNamedByHostOrBySocket) {
   }
 }
 
+// A variable of the environment, while it lives.
+class Variable final {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~Variable() { unsetenv(name_); }
+
+ private:
+  const char* const name_;
+};
+
+TEST_F(OptionsTest, RedisFlagsAreRead) {
+  const testing_support::ShortFolder folder;
+  const std::string file = folder.Path("password");
+  std::ofstream(file) << "from a file\n";
+  ParsedFlags parsed = Parse({"--directory", "sentinel://tok@s1,s2:7/m/3", "--redis-prefix", "east",
+                              "--redis-password-file", file, "--redis-sentinel-user", "watcher",
+                              "--redis-sentinel-password-file", file});
+  ASSERT_TRUE(parsed.run) << error_;
+  const directory::redis::Options& redis = parsed.options.directory.redis;
+  EXPECT_EQ(redis.target.master, "m");
+  EXPECT_EQ(redis.target.database, 3u);
+  EXPECT_EQ(redis.prefix, "east");
+  EXPECT_EQ(*redis.password.Read(), "from a file");
+  EXPECT_EQ(redis.sentinel.user, "watcher");
+  EXPECT_EQ(*redis.sentinel.password.Read(), "from a file");
+
+  const Variable variable("TOKD_REDIS_PASSWORD", "from the environment");
+  parsed = Parse({"--directory", "rediss://db1", "--redis-tls-name", "n", "--redis-tls-no-verify"});
+  ASSERT_TRUE(parsed.run) << error_;
+  EXPECT_EQ(*parsed.options.directory.redis.password.Read(), "from the environment");
+  EXPECT_EQ(parsed.options.directory.redis.tls.name, "n");
+  EXPECT_FALSE(parsed.options.directory.redis.tls.verify);
+  EXPECT_EQ(parsed.config.find("from the environment"), std::string::npos);
+  ExpectRefused(Parse({"--directory", "redis://db1", "--redis-password-file", file}),
+                {"--redis-password-file", "TOKD_REDIS_PASSWORD", "leave one out"});
+  ExpectRefused(Parse({}), {"TOKD_REDIS_PASSWORD", "goes with --directory redis://"});
+}
+
+TEST_F(OptionsTest, ARedisFlagThatIsOutOfPlaceOrWrongIsNamed) {
+  ExpectRefused(Parse({"--redis-prefix", "east"}), {"--redis-prefix", "goes with --directory redis://"});
+  ExpectRefused(Parse({"--directory", "redis://db1", "--redis-tls-ca", "/ca"}), {"--redis-tls-ca", "rediss://"});
+  ExpectRefused(Parse({"--directory", "redis://db1", "--redis-sentinel-user", "a"}),
+                {"--redis-sentinel-user", "sentinel://"});
+  ExpectRefused(Parse({"--directory", "redis://tok@db1"}), {"user tok needs a password", "--redis-password-file"});
+  ExpectRefused(Parse({"--directory", "redis://tok:Hush@db1"}), {"--directory", "--redis-password-file"});
+  EXPECT_EQ(error_.find("Hush"), std::string::npos);
+  ExpectRefused(Parse({"--directory", "redis://db1", "--redis-password-file", "/no/such"}), {"/no/such"});
+  ExpectRefused(Parse({"--directory", "redis://db1", "--redis-prefix", "a:b"}), {"prefix", "colon"});
+  ExpectRefused(Parse({"--directory", "rediss://db1", "--redis-tls-ca", "/no/such"}), {"--redis-tls-ca", "/no/such"});
+  const Variable variable("TOKD_REDIS_PASWORD", "x");
+  ExpectRefused(Parse({}), {"TOKD_REDIS_PASWORD", "did you mean TOKD_REDIS_PASSWORD?"});
+}
+
+TEST_F(OptionsTest, ANodeThatServesIsNamedByItsHostAsWell) {
+  const ParsedFlags parsed = Parse({"--directory", "tokd@node1.example.com:7000"});
+  ASSERT_TRUE(parsed.run) << error_;
+  EXPECT_EQ(parsed.options.directory.server.ToString(), "node1.example.com:7000");
+}
+
 TEST_F(OptionsTest, TheDefaultNameOfAnIpv6NodeIsANameThatTheDirectoryTakes) {
   const ParsedFlags parsed = Parse({}, "[fd00::1]:7000");
   ASSERT_TRUE(parsed.run) << error_;

@@ -29,9 +29,10 @@ class FakeCaller final : public transport::Caller {
   std::function<void(Bytes& reply)> garble;
   bool lose_replies = false;
 
-  base::Pending Call(const verbs::Address&, absl::Span<const uint8_t> request, base::Duration deadline,
+  base::Pending Call(const verbs::Address& server, absl::Span<const uint8_t> request, base::Duration deadline,
                      CallCallback done) override {
     ++calls_;
+    last_server_ = server;
     const uint64_t number = ++last_number_;
     OneCall& call = under_way_[number];
     call.done = std::move(done);
@@ -47,6 +48,7 @@ class FakeCaller final : public transport::Caller {
   uint32_t max_call_size() const override { return 16 * 1024; }
 
   uint64_t calls() const { return calls_; }
+  const verbs::Address& last_server() const { return last_server_; }
   size_t pending() const { return under_way_.size(); }
 
  private:
@@ -129,6 +131,7 @@ class FakeCaller final : public transport::Caller {
   base::EventLoop& loop_;
   const transport::CallHandler server_;
   uint64_t last_number_ = 0;
+  verbs::Address last_server_;
   uint64_t calls_ = 0;
   std::map<uint64_t, OneCall> under_way_;
   std::map<uint64_t, base::Pending> work_;

@@ -23,6 +23,26 @@ TEST_F(RemoteDirectoryTest, AnErrorNamesTheServerThatDidNotAnswer) {
   EXPECT_NE(Join("a").status().message().find("10.0.0.1:7000"), std::string::npos);
 }
 
+TEST_F(RemoteDirectoryTest, WhereItsServerIsMayBecomeKnownLater) {
+  RemoteDirectory remote(loop_, caller_, verbs::Address(), base::Random(7));
+  const auto join = [&] {
+    return Answered<absl::StatusOr<JoinReply>>(
+        [&](auto done) { return remote.Join(Node("a"), kDeadline, std::move(done)); });
+  };
+  const absl::Status unknown = join().status();
+  EXPECT_TRUE(absl::IsUnavailable(unknown)) << unknown;
+  EXPECT_TRUE(remote.unanswered());
+  for (const char* server : {"10.0.0.2:7000", "10.0.0.3:7000"}) {
+    remote.MoveTo(*verbs::Address::Parse(server));
+    EXPECT_TRUE(join().ok());
+    EXPECT_FALSE(remote.unanswered());
+    EXPECT_EQ(caller_.last_server().ToString(), server);
+  }
+  caller_.cut = true;
+  EXPECT_FALSE(join().ok());
+  EXPECT_TRUE(remote.unanswered());
+}
+
 TEST_F(RemoteDirectoryTest, ALateReplyIsNoReply) {
   caller_.one_way = kDeadline;
   EXPECT_TRUE(absl::IsDeadlineExceeded(Join("a").status()));

@@ -1,0 +1,55 @@
+// RedisMasters is the fixture of tests whose daemons have their directory behind Sentinels or in a
+// Redis Cluster, and whose masters come and go.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/daemon/three_daemons.h"
+#include "tests/daemon/witness.h"
+
+namespace tokamak::daemon {
+
+class RedisMasters : public ThreeDaemons {
+ protected:
+  using Cluster = directory::redis::RedisCluster;
+
+  static constexpr char kKey[] = "{tokamak}:server";
+
+  bool is_cluster() const { return cluster_ != nullptr; }
+  directory::redis::RedisOnPort& server(size_t i) { return is_cluster() ? cluster_->server(i) : group_->server(i); }
+
+  // The server that has the directory.
+  size_t Master() {
+    if (!is_cluster()) return group_->Master();
+    for (size_t i = 0; i < Cluster::kServers; ++i) {
+      if (!cluster_->server(i).started()) continue;
+      if (const size_t owner = cluster_->OwnerOf(kKey, i); owner != Cluster::kServers) return owner;
+    }
+    return Cluster::kServers;
+  }
+  bool AwaitMasterOtherThan(size_t before) {
+    return is_cluster() ? cluster_->AwaitOwnerOtherThan(kKey, before) : group_->AwaitMasterOtherThan(before);
+  }
+  // Another server could take the master's place.
+  bool AwaitReplicas() {
+    return is_cluster() ? server(Master()).Await({"INFO", "replication"}, "state=online") : group_->AwaitWhole();
+  }
+
+  // Every node reads all of `ids`, and what was answered is as promised.
+  void ReadAllAndJudge(Witness& witness, const std::vector<std::string>& ids) {
+    std::vector<std::thread> readers;
+    for (int node = 1; node <= kNodes; ++node) {
+      readers.emplace_back([&, node] {
+        client::Client client = Connect(node);
+        witness.GetLast(client, static_cast<uint32_t>(node), ids, base::Seconds(10));
+      });
+    }
+    for (std::thread& reader : readers) reader.join();
+    for (const std::string& wrong : witness.Violations()) ADD_FAILURE() << wrong;
+  }
+};
+
+}  // namespace tokamak::daemon
