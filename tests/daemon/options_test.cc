@@ -239,9 +239,9 @@ TEST_F(OptionsTest, RedisFlagsAreRead) {
   const testing_support::ShortFolder folder;
   const std::string file = folder.Path("password");
   std::ofstream(file) << "from a file\n";
-  ParsedFlags parsed = Parse({"--directory", "sentinel://tok@s1,s2:7/m/3", "--redis-prefix", "east",
-                              "--redis-password-file", file, "--redis-sentinel-user", "watcher",
-                              "--redis-sentinel-password-file", file});
+  ParsedFlags parsed =
+      Parse({"--directory", "sentinel://tok@s1,s2:7/m/3", "--redis-prefix", "east", "--redis-password-file", file,
+             "--redis-sentinel-user", "watcher", "--redis-sentinel-password-file", file});
   ASSERT_TRUE(parsed.run) << error_;
   const directory::redis::Options& redis = parsed.options.directory.redis;
   EXPECT_EQ(redis.target.master, "m");

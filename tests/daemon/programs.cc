@@ -16,7 +16,7 @@ std::string IdOf(uint64_t series, uint64_t place) { return absl::StrCat("s", ser
 }  // namespace
 
 Programs::Programs(Witness& witness, const std::vector<std::unique_ptr<TokdProcess>>& nodes, uint64_t first_series)
-    : witness_(witness), first_series_(first_series) {
+    : witness_(witness), first_series_(first_series), beyond_(nodes.size()) {
   for (size_t node = 1; node < nodes.size(); ++node) {
     if (nodes[node] == nullptr) continue;
     for (int i = 0; i < kForEachNode; ++i) {
@@ -44,6 +44,14 @@ std::vector<std::string> Programs::AllIds() const {
     for (uint64_t place = 0; place < kIdsAtOnce; ++place) ids.push_back(IdOf(series, place));
   }
   return ids;
+}
+
+base::Duration Programs::longest_beyond_deadline(const std::set<size_t>& but) const {
+  int64_t longest = 0;
+  for (size_t node = 0; node < beyond_.size(); ++node) {
+    if (but.count(node) == 0) longest = std::max(longest, beyond_[node].load());
+  }
+  return base::Duration::Picoseconds(longest);
 }
 
 void Programs::Run(uint32_t node, const std::string& socket, base::Random random) {
@@ -74,8 +82,9 @@ void Programs::Act(uint32_t node, client::Client& client, base::Random& random) 
   (void)witness_.Get(client, node, id, timeout);
   const auto took = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
   const int64_t beyond = (base::Microseconds(took.count()) - timeout).picoseconds();
-  int64_t longest = beyond_;
-  while (beyond > longest && !beyond_.compare_exchange_weak(longest, beyond)) {
+  std::atomic<int64_t>& longest = beyond_[node];
+  int64_t known = longest;
+  while (beyond > known && !longest.compare_exchange_weak(known, beyond)) {
   }
 }
 

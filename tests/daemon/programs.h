@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,8 +35,9 @@ class Programs final {
   std::vector<std::string> AllIds() const;
   uint64_t series() const;
 
-  // The longest that any call has taken beyond what it was allowed.
-  base::Duration longest_beyond_deadline() const { return base::Duration::Picoseconds(beyond_.load()); }
+  // The longest that a get has taken beyond its time-out, on all nodes but those that stood still
+  // themselves.
+  base::Duration longest_beyond_deadline(const std::set<size_t>& but = {}) const;
 
  private:
   void Run(uint32_t node, const std::string& socket, base::Random random);
@@ -45,7 +47,7 @@ class Programs final {
   const uint64_t first_series_;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::atomic<bool> stop_{false};
-  std::atomic<int64_t> beyond_{0};
+  std::vector<std::atomic<int64_t>> beyond_;  // picoseconds, by node
   std::vector<std::thread> threads_;
 };
 

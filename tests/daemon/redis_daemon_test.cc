@@ -57,8 +57,8 @@ TEST_F(RedisDaemonTest, ThePasswordStandsNowhere) {
   ASSERT_TRUE(Eventually([&] { return absl::StrContains(locked_out.log(), "WRONGPASS"); })) << locked_out.log();
 
   os::ChildOptions print;
-  print.argv = {"lib/daemon/tokd", "--listen", "127.0.0.9:7000", "--device", "soft:udp@127.0.0.9", "--socket",
-                folder_.Path("s"), "--print-config", "--directory", At(server)};
+  print.argv = {"lib/daemon/tokd", "--listen",        "127.0.0.9:7000", "--device",    "soft:udp@127.0.0.9",
+                "--socket",        folder_.Path("s"), "--print-config", "--directory", At(server)};
   print.environment = {{"TOKD_REDIS_PASSWORD", kPassword}};
   print.output = folder_.Path("printed");
   auto printed = os::ChildProcess::Start(print);
@@ -69,9 +69,8 @@ TEST_F(RedisDaemonTest, ThePasswordStandsNowhere) {
   const auto stats = client.NodeStats();
   ASSERT_TRUE(stats.ok());
   for (const client::NumberEntry& number : stats->numbers) absl::StrAppend(&numbers, number.name, " ");
-  for (const std::string& text :
-       {Contents(absl::StrCat("/proc/", node.pid(), "/cmdline")), node.log(), locked_out.log(),
-        Contents(folder_.Path("printed")), numbers}) {
+  for (const std::string& text : {Contents(absl::StrCat("/proc/", node.pid(), "/cmdline")), node.log(),
+                                  locked_out.log(), Contents(folder_.Path("printed")), numbers}) {
     EXPECT_FALSE(text.empty());
     EXPECT_FALSE(absl::StrContains(text, kPassword)) << text;
   }
@@ -137,8 +136,9 @@ TEST_F(LostKeysTest, EvictedTheyAreToldAgainAndTheLogNamesTheRemedy) {
   set("maxmemory-policy", "allkeys-random");
   set("maxmemory", "1");
   ASSERT_TRUE(server_.Await({"DBSIZE"}, "0"));
-  EXPECT_TRUE(Logged("may evict what the directory knows (maxmemory-policy allkeys-random): set maxmemory-policy "
-                     "noeviction"))
+  EXPECT_TRUE(
+      Logged("may evict what the directory knows (maxmemory-policy allkeys-random): set maxmemory-policy "
+             "noeviction"))
       << nodes_[0]->log();
   EXPECT_TRUE(Logged("it has evicted ")) << nodes_[0]->log();
   set("maxmemory", "0");

@@ -221,12 +221,11 @@ class ReignTest : public testing::Test {
     const base::Time limit = loop_.Now() + kPatience;
     while (absl::IsUnavailable(status) && loop_.Now() < limit) {
       bool answered = false;
-      const base::Pending call =
-          directory.Update(node, {{Update::Kind::kAnnounce, version, 10, 2, established}}, kPatience,
-                           [&](const absl::StatusOr<UpdateStatuses>& statuses) {
-                             status = statuses.ok() ? statuses->front() : statuses.status();
-                             answered = true;
-                           });
+      const base::Pending call = directory.Update(node, {{Update::Kind::kAnnounce, version, 10, 2, established}},
+                                                  kPatience, [&](const absl::StatusOr<UpdateStatuses>& statuses) {
+                                                    status = statuses.ok() ? statuses->front() : statuses.status();
+                                                    answered = true;
+                                                  });
       loop_.RunUntil([&] { return answered; }, limit);
       if (absl::IsUnavailable(status)) loop_.RunUntil([] { return false; }, loop_.Now() + base::Milliseconds(5));
     }
@@ -331,8 +330,9 @@ TEST_F(RedisClusterTest, WhileItsSlotIsMovedNothingIsDoneByHalvesAndThenAllIsTol
     for (int i = 0; i < 20; ++i) {
       absl::Status status;
       const base::Pending call =
-          (*directory)->Update("a", {{Update::Kind::kWithdraw, Version(absl::StrCat("x", i)), 0, 0, false}}, kPatience,
-                            [&](const absl::StatusOr<UpdateStatuses>& statuses) { status = statuses.status(); });
+          (*directory)
+              ->Update("a", {{Update::Kind::kWithdraw, Version(absl::StrCat("x", i)), 0, 0, false}}, kPatience,
+                       [&](const absl::StatusOr<UpdateStatuses>& statuses) { status = statuses.status(); });
       ASSERT_TRUE(loop_.RunUntil([&] { return !status.ok(); }, loop_.Now() + kPatience)) << i;
       EXPECT_TRUE(absl::StrContains(status.message(), "its hash slot is being moved to another server")) << status;
     }
@@ -342,14 +342,18 @@ TEST_F(RedisClusterTest, WhileItsSlotIsMovedNothingIsDoneByHalvesAndThenAllIsTol
     ASSERT_TRUE(Announce(**directory, "a", Version(absl::StrCat("x", i)), true).ok());
   }
   absl::StatusOr<std::vector<uint32_t>> lost = absl::InternalError("no answer");
-  const base::Pending verify = (*directory)->Verify(
-      "a", {Version("x0"), Version("x19"), Version("y")}, kPatience, [&](const auto& places) { lost = places; });
+  const base::Pending verify =
+      (*directory)->Verify("a", {Version("x0"), Version("x19"), Version("y")}, kPatience, [&](const auto& places) {
+        lost = places;
+      });
   EXPECT_TRUE(loop_.RunUntil([&] { return lost.ok(); }, loop_.Now() + kPatience)) << lost.status();
   EXPECT_EQ(*lost, Places{2});
   // A channel is heard on whichever server.
   absl::StatusOr<ObjectInfo> found = absl::InternalError("no answer");
-  const base::Pending wait = (*directory)->Locate({base::ObjectId::FromName("y"), kPatience, kPatience * 2, "", false},
-                                               [&](const auto& info) { found = info; });
+  const base::Pending wait =
+      (*directory)->Locate({base::ObjectId::FromName("y"), kPatience, kPatience * 2, "", false}, [&](const auto& info) {
+        found = info;
+      });
   loop_.RunUntil([] { return false; }, loop_.Now() + base::Milliseconds(100));
   ASSERT_TRUE(Announce(**directory, "a", Version("y"), false).ok());
   EXPECT_TRUE(loop_.RunUntil([&] { return found.ok(); }, loop_.Now() + base::Seconds(10))) << found.status();

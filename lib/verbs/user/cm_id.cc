@@ -251,9 +251,8 @@ int CmId::Accept(const rdma_ucm_conn_param& parameters, uint64_t uid) {
   // Of the retries the one that asked decides.
   offer_.reliability.retry_count = request_->req.retry_count;
   absl::Status accepted;
-  device_->nic().WithManager([&](soft::SoftConnectionManager& manager) {
-    accepted = manager.AcceptOutside(request_->key, *this, offer_);
-  });
+  device_->nic().WithManager(
+      [&](soft::SoftConnectionManager& manager) { accepted = manager.AcceptOutside(request_->key, *this, offer_); });
   if (!accepted.ok()) return EINVAL;
   state_ = State::kAccepted;
   return 0;
@@ -262,12 +261,11 @@ int CmId::Accept(const rdma_ucm_conn_param& parameters, uint64_t uid) {
 int CmId::Reject(const rdma_ucm_reject& rejection) {
   if (state_ != State::kAsked) return EINVAL;
   soft::RejMad rej;
-  rej.reason = rejection.reason == 0 ? soft::RejectReason::kConsumer
-                                     : static_cast<soft::RejectReason>(rejection.reason);
+  rej.reason =
+      rejection.reason == 0 ? soft::RejectReason::kConsumer : static_cast<soft::RejectReason>(rejection.reason);
   std::copy_n(rejection.private_data, std::min<size_t>(rejection.private_data_len, rej.private_data.size()),
               rej.private_data.begin());
-  device_->nic().WithManager(
-      [&](soft::SoftConnectionManager& manager) { manager.RejectOutside(request_->key, rej); });
+  device_->nic().WithManager([&](soft::SoftConnectionManager& manager) { manager.RejectOutside(request_->key, rej); });
   state_ = State::kOver;
   return 0;
 }
@@ -368,7 +366,8 @@ int CmId::QueuePairAttributes(uint32_t state, ib_uverbs_qp_attr* attributes) con
   const bool known = peer_.has_value() || request_.has_value();
   if (state == IBV_QPS_INIT) {
     attributes->qp_attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
-    if (known) attributes->qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+    if (known)
+      attributes->qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
     return 0;
   }
   if (!known) return EINVAL;
@@ -388,8 +387,8 @@ int CmId::QueuePairAttributes(uint32_t state, ib_uverbs_qp_attr* attributes) con
     return 0;
   }
   if (state == IBV_QPS_RTS) {
-    attributes->qp_attr_mask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                               IBV_QP_MAX_QP_RD_ATOMIC;
+    attributes->qp_attr_mask =
+        IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
     attributes->sq_psn = req != nullptr ? req->starting_psn : peer_->rep().starting_psn;
     attributes->timeout = kAckTimeoutCode;
     attributes->retry_cnt = req != nullptr ? req->retry_count : offer_.reliability.retry_count;
