@@ -1,5 +1,5 @@
-// tokd with a Redis as people run it: the password stands nowhere, and what the server forgets is told
-// it again.
+// tokd with a directory as people name it, and with a Redis as people run it: the password stands
+// nowhere, and what the server forgets is told it again.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -13,6 +13,7 @@
 #include "lib/os/child_process.h"
 #include "tests/daemon/tokd_process.h"
 #include "tests/directory/redis_group.h"
+#include "tests/support/test_devices.h"
 
 namespace tokamak::daemon {
 namespace {
@@ -84,6 +85,17 @@ TEST_F(RedisDaemonTest, APasswordInTheUrlIsRefused) {
   EXPECT_EQ(ended.lines(), 1u) << ended.text;
   EXPECT_TRUE(absl::StrContains(ended.text, "--redis-password-file")) << ended.text;
   EXPECT_FALSE(absl::StrContains(ended.text, "Hush")) << ended.text;
+}
+
+TEST_F(RedisDaemonTest, ANodeThatServesTheDirectoryIsFoundByItsHostsName) {
+  TokdProcess& serves = Start(1, {});
+  client::Client put = serves.Connect();
+  ASSERT_TRUE(put.Put(base::ObjectId::FromName("x"), Pattern(100, 1)).ok());
+  const uint16_t port = testing_support::PlaceOfNode(1).listen.port;
+  TokdProcess& asks = Start(2, {"--directory", absl::StrCat("tokd@localhost:", port)});
+  client::Client get = asks.Connect();
+  ASSERT_TRUE(Eventually([&] { return IsIn(get); })) << asks.log();
+  EXPECT_TRUE(get.Get(base::ObjectId::FromName("x"), kPatience).ok());
 }
 
 class LostKeysTest : public RedisDaemonTest {

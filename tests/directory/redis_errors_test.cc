@@ -275,6 +275,17 @@ TEST_F(RedisErrorsTest, WhatAServerSaysIsShownInOneLineAndWithoutControlCharacte
   EXPECT_EQ(WithRemedy(std::string(1000, 'x')).size(), 200u);
 }
 
+TEST_F(RedisErrorsTest, AServerThatRepeatsThePasswordDoesNotBringItIntoTheLog) {
+  for (const char* words : {"ERR unknown command 'AUTH', with args beginning with: 'Hush' ", "ERR what is Hush?"}) {
+    FakeRedis server(loop_, [words](const Command&) { return FakeRedis::Error(words); });
+    Options options;
+    options.target = server.target();
+    options.password = Secret::FromText("Hush");
+    const std::string said = TroubleWith(options, "ERR ");
+    EXPECT_FALSE(absl::StrContains(said, "Hush")) << said;
+  }
+}
+
 class RedisTlsTest : public RedisErrorsTest {
  protected:
   Options With(const std::string& target, const TlsOptions& tls) {

@@ -225,7 +225,9 @@ void AddTexts(Corpus& corpus) {
        R"("device": "soft:udp@10.0.0.2"}}})"},
       {"512MiB", "1.5GiB", "17", "64k", "2TB"},
       {"250ms", "1.5s", "3min", "20us", "7ns"},
-      {"serve", "tokd@10.0.0.1:7000", "redis@localhost:6379", "redis@unix:/run/redis.sock"},
+      {"serve", "tokd@node1.example.com:7000", "redis@localhost:6379", "redis@unix:/run/redis.sock",
+       "rediss://tok@[::1]:7/3", "unix://tok@/run/redis.sock?db=2", "sentinel://s1,s2:7,10.0.0.3/mymaster/4",
+       "cluster+tls://tok@c1,c2:7"},
       {"--listen\n10.0.0.1:7000\n--device\nsoft:udp@10.0.0.1\n--socket\n/run/t.sock\n--memory\n64MiB\n--engines\n2",
        "--help"},
   };

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "glog/logging.h"
 #include "lib/directory/redis/remedies.h"
 
@@ -99,7 +100,7 @@ void Connection::Find() {
   state_ = State::kFinding;
   place_.reset();
   step_ = finder_.Find(options_.connect_deadline, [this](const absl::StatusOr<Place>& place) {
-    if (!place.ok()) return Lost(std::string(place.status().message()));
+    if (!place.ok()) return Break(std::string(place.status().message()));
     Dial(*place);
   });
 }
@@ -108,7 +109,7 @@ void Connection::Dial(const Place& place) {
   state_ = State::kDialing;
   place_ = place;
   step_ = dialer_.Dial(place, options_.connect_deadline, [this](absl::StatusOr<std::unique_ptr<Stream>> stream) {
-    if (!stream.ok()) return Lost(std::string(stream.status().message()));
+    if (!stream.ok()) return Break(std::string(stream.status().message()));
     Greet(*std::move(stream));
   });
 }
@@ -143,7 +144,7 @@ void Connection::Greet(std::unique_ptr<Stream> stream) {
 
 void Connection::Greeted() {
   for (size_t i = 0; i < questions_first_; ++i) {
-    if (greeting_[i].kind == Reply::Kind::kError) return Break(WithRemedy(greeting_[i].text));
+    if (greeting_[i].kind == Reply::Kind::kError) return Break(WithoutPassword(WithRemedy(greeting_[i].text)));
   }
   greeting_.erase(greeting_.begin(), greeting_.begin() + static_cast<ptrdiff_t>(questions_first_));
   const absl::Status verdict = finder_.Judge(*place_, greeting_);
@@ -161,12 +162,16 @@ void Connection::Greeted() {
   FlushSoon();
 }
 
+// A server that knows no AUTH repeats what it was told.
+std::string Connection::WithoutPassword(std::string text) const {
+  const std::string password = options_.credentials.password.Read().value_or("");
+  return password.empty() ? text : absl::StrReplaceAll(text, {{password, "***"}});
+}
+
 void Connection::Look() {
   if (!finder_.IsStillRight(*place_)) return Break("it is not the master any more: the new one is looked for");
   look_ = loop_.RunAfter(kLookEvery, [this] { Look(); });
 }
-
-void Connection::Break(const std::string& why) { Lost(why); }
 
 void Connection::HangUp() {
   watch_.Reset();
@@ -182,7 +187,7 @@ void Connection::HangUp() {
 }
 
 // No callback runs in here.
-void Connection::Lost(const std::string& why) {
+void Connection::Break(const std::string& why) {
   const absl::Status trouble = Trouble(why);
   lost_because_ = why;
   if (place_.has_value()) finder_.Failed(*place_, why);

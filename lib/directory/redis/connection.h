@@ -114,8 +114,8 @@ class Connection final {
   void Dial(const Place& place);
   void Greet(std::unique_ptr<Stream> stream);
   void Greeted();
+  std::string WithoutPassword(std::string text) const;
   void HangUp();
-  void Lost(const std::string& why);
   bool Append(const Command& command, std::string* bytes);
   void FlushSoon();
   void Flush();

@@ -142,7 +142,7 @@ RedisDirectory::RedisDirectory(os::EpollLoop& loop, const Options& options, std:
   connection_->Start();
 }
 
-std::unique_ptr<Finder> RedisDirectory::MakeFinder() const {
+std::unique_ptr<Finder> RedisDirectory::MakeFinder() {
   const Target& target = options_.target;
   switch (target.kind) {
     case Target::Kind::kSentinel: {

@@ -97,7 +97,7 @@ class RedisDirectory final : public Directory {
   class ConfirmedCall;
 
   RedisDirectory(os::EpollLoop& loop, const Options& options, std::unique_ptr<Tls> tls);
-  std::unique_ptr<Finder> MakeFinder() const;
+  std::unique_ptr<Finder> MakeFinder();
   std::unique_ptr<Connection> MakeConnection(uint64_t stream, std::function<void()> began);
   void Began();
   void Load(Script& script);
@@ -116,7 +116,7 @@ class RedisDirectory final : public Directory {
   bool has_joined_ = false;  // some node, through this client
   std::array<Script, kSteps> scripts_;
   base::Pending meeting_;
-  mutable Dialer dialer_;
+  Dialer dialer_;
   const std::unique_ptr<Finder> finder_;
   const std::unique_ptr<Connection> connection_;
   ServerWatch watch_;

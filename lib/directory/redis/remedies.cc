@@ -18,13 +18,14 @@ struct Remedy {
 };
 
 // The first that fits.
-constexpr std::array<Remedy, 28> kRemedies = {{
+constexpr std::array<Remedy, 29> kRemedies = {{
     {"NOAUTH", "it asks for a password: give --redis-password-file, or TOKD_REDIS_PASSWORD in the environment", true},
     {"WRONGPASS", "correct the user in --directory, or the password"},
     {"invalid password", "correct the password"},
     {"without any password configured", "the server wants no password: give none, or set requirepass there"},
     {"no password is set", "the server wants no password: give none, or set requirepass there"},
     {"number of arguments for 'auth'", "users need Redis 6 or later: leave the user out of --directory"},
+    {"unknown command", "is it a Redis server, 5 or later, with all its commands under their names?"},
     {"NOPERM", "give the user the ACL rule of docs/redis.md"},
     {"t run this command", "give the user the ACL rule of docs/redis.md"},  // in a script
     {"t access at least one of the keys", "give the user the ACL rule of docs/redis.md, for the prefix in use"},
@@ -59,7 +60,9 @@ const Remedy* RemedyOf(absl::string_view error) {
 }  // namespace
 
 std::string WithRemedy(absl::string_view error) {
-  std::string line(error.substr(0, std::min(error.find_first_of("\r\n"), kMostShown)));
+  // What it was told may be a password.
+  const size_t end = std::min(error.find_first_of("\r\n"), error.find(", with args beginning with"));
+  std::string line(error.substr(0, std::min(end, kMostShown)));
   for (char& c : line) {
     if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
   }
