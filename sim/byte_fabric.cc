@@ -61,6 +61,8 @@ class BytePort final : public Port {
   size_t room() const override { return inner_->room(); }
   uint64_t line_rate() const override { return inner_->line_rate(); }
   const Address& address() const override { return inner_->address(); }
+  absl::Status Join(const Address& group) override { return inner_->Join(group); }
+  void Leave(const Address& group) override { inner_->Leave(group); }
   uint32_t max_mtu() const override { return inner_->max_mtu(); }
   uint64_t receive_window() const override { return inner_->receive_window(); }
 

@@ -41,6 +41,8 @@ class CutFabric::CutPort final : public Port {
   size_t room() const override { return port_->room(); }
   uint64_t line_rate() const override { return port_->line_rate(); }
   const Address& address() const override { return port_->address(); }
+  absl::Status Join(const Address& group) override { return port_->Join(group); }
+  void Leave(const Address& group) override { port_->Leave(group); }
   uint32_t max_mtu() const override { return port_->max_mtu(); }
   uint64_t receive_window() const override { return port_->receive_window(); }
 

@@ -1,8 +1,10 @@
 #include "sim/loopback_fabric.h"
 
+#include <array>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -16,6 +18,8 @@ using verbs::soft::Packet;
 using verbs::soft::Port;
 using verbs::soft::PortCallbacks;
 
+using Ip = std::array<uint8_t, 16>;
+
 // Packets that were sent together to one port, with their payloads.
 struct Batch {
   std::vector<Packet> packets;
@@ -28,13 +32,14 @@ uint64_t PayloadBytes(absl::Span<const Packet> packets) {
   return sum;
 }
 
-// Copies `packets`, as they arrive from `sender`.
-void Fill(absl::Span<const Packet> packets, uint64_t bytes, const Address& sender, Batch* batch) {
+// Copies `packets`, as they arrive from `sender`; `group` is that of a multicast, or zeros.
+void Fill(absl::Span<const Packet> packets, uint64_t bytes, const Address& sender, const Ip& group, Batch* batch) {
   batch->packets.assign(packets.begin(), packets.end());
   batch->bytes.resize(bytes);
   uint8_t* to = batch->bytes.data();
   for (Packet& packet : batch->packets) {
     packet.peer = sender;
+    packet.group = group;
     const uint8_t* begin = to;
     for (uint32_t i = 0; i < packet.slices; ++i) {
       if (packet.payload[i].length == 0) continue;
@@ -59,7 +64,7 @@ class LoopbackFabric::Inbox final {
       : receiver_(std::move(receiver)), max_bytes_(max_bytes), signal_(loop.MakeSignal([this] { Deliver(); })) {}
 
   // Any thread.
-  void Put(absl::Span<const Packet> packets, const Address& sender) {
+  void Put(absl::Span<const Packet> packets, const Address& sender, const Ip& group) {
     const uint64_t bytes = PayloadBytes(packets);
     const std::lock_guard<std::mutex> lock(mutex_);
     if (signal_ == nullptr || waiting_bytes_ + bytes > max_bytes_) return;
@@ -68,7 +73,7 @@ class LoopbackFabric::Inbox final {
       batch = std::move(spare_.back());
       spare_.pop_back();
     }
-    Fill(packets, bytes, sender, &batch);
+    Fill(packets, bytes, sender, group, &batch);
     waiting_bytes_ += bytes;
     waiting_.push_back(std::move(batch));
     signal_->Raise();
@@ -108,7 +113,7 @@ class LoopbackFabric::Inbox final {
   std::unique_ptr<base::Signal> signal_;
 };
 
-// Who has which address.
+// Who has which address, and who is in which group.
 class LoopbackFabric::Exchange final {
  public:
   bool Add(const Address& address, std::shared_ptr<Inbox> inbox) {
@@ -125,9 +130,26 @@ class LoopbackFabric::Exchange final {
     return found == inboxes_.end() ? nullptr : found->second;
   }
 
+  void Join(const Ip& group, std::shared_ptr<Inbox> inbox) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    groups_[group].insert(std::move(inbox));
+  }
+  void Leave(const Ip& group, const std::shared_ptr<Inbox>& inbox) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto members = groups_.find(group);
+    members->second.erase(inbox);
+    if (members->second.empty()) groups_.erase(members);
+  }
+  std::set<std::shared_ptr<Inbox>> Members(const Ip& group) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = groups_.find(group);
+    return found == groups_.end() ? std::set<std::shared_ptr<Inbox>>() : found->second;
+  }
+
  private:
   std::mutex mutex_;
-  std::map<std::array<uint8_t, 16>, std::shared_ptr<Inbox>> inboxes_;
+  std::map<Ip, std::shared_ptr<Inbox>> inboxes_;
+  std::map<Ip, std::set<std::shared_ptr<Inbox>>> groups_;
 };
 
 class LoopbackFabric::LoopbackPort final : public Port {
@@ -137,6 +159,7 @@ class LoopbackFabric::LoopbackPort final : public Port {
       : exchange_(std::move(exchange)), inbox_(std::move(inbox)), address_(address), options_(options) {}
   ~LoopbackPort() override {
     exchange_->Remove(address_);
+    for (const Ip& group : groups_) exchange_->Leave(group, inbox_);
     inbox_->Close();
   }
 
@@ -144,12 +167,20 @@ class LoopbackFabric::LoopbackPort final : public Port {
     for (size_t begin = 0; begin < packets.size();) {
       size_t end = begin + 1;
       while (end < packets.size() && packets[end].peer.ip == packets[begin].peer.ip) ++end;
-      if (const std::shared_ptr<Inbox> inbox = exchange_->Find(packets[begin].peer)) {
-        inbox->Put(packets.subspan(begin, end - begin), address_);
-      }
+      Pass(packets.subspan(begin, end - begin));
       begin = end;
     }
     return packets.size();
+  }
+
+  absl::Status Join(const Address& group) override {
+    groups_.insert(group.ip);
+    exchange_->Join(group.ip, inbox_);
+    return absl::OkStatus();
+  }
+  void Leave(const Address& group) override {
+    groups_.erase(group.ip);
+    exchange_->Leave(group.ip, inbox_);
   }
 
   const Address& address() const override { return address_; }
@@ -157,10 +188,21 @@ class LoopbackFabric::LoopbackPort final : public Port {
   uint64_t receive_window() const override { return options_.receive_window; }
 
  private:
+  // Of one peer, or one group.
+  void Pass(absl::Span<const Packet> packets) {
+    const Address& peer = packets[0].peer;
+    if (peer.is_multicast()) {
+      for (const std::shared_ptr<Inbox>& inbox : exchange_->Members(peer.ip)) inbox->Put(packets, address_, peer.ip);
+    } else if (const std::shared_ptr<Inbox> inbox = exchange_->Find(peer)) {
+      inbox->Put(packets, address_, Ip{});
+    }
+  }
+
   const std::shared_ptr<Exchange> exchange_;
   const std::shared_ptr<Inbox> inbox_;
   const Address address_;
   const LoopbackOptions options_;
+  std::set<Ip> groups_;
 };
 
 LoopbackFabric::LoopbackFabric(const LoopbackOptions& options)

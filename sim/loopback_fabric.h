@@ -1,7 +1,8 @@
 // LoopbackFabric joins software NICs of one process: in order, without loss, each NIC on whatever
 // loop and thread it likes.
 //
-// A batch is copied once, into memory that is used again, and wakes the receiver once.
+// A batch is copied once for each port that gets it, into memory that is used again, and wakes the
+// receiver once.
 // Thread rule: Open from any thread; a port from the thread of its loop. The fabric may be dropped
 // before its ports.
 #pragma once

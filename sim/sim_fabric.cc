@@ -69,6 +69,7 @@ class SimFabric::SimPort final : public Port {
       fabric_.Drop(&fabric_.counters_.dropped_nobody, fabric_.flights_[flight].sender, fabric_.flights_[flight].packet);
       fabric_.FreeFlight(flight);
     }
+    for (auto& [group, members] : fabric_.groups_) members.erase(address_);
     fabric_.ports_.erase(address_);
     if (dropped_ != nullptr) *dropped_ = true;
   }
@@ -80,6 +81,11 @@ class SimFabric::SimPort final : public Port {
   const Address& address() const override { return address_; }
   uint32_t max_mtu() const override { return fabric_.options_.max_mtu; }
   uint64_t receive_window() const override { return fabric_.options_.receive_buffer / 2; }
+  absl::Status Join(const Address& group) override {
+    fabric_.groups_[group.ip].insert(address_);
+    return absl::OkStatus();
+  }
+  void Leave(const Address& group) override { fabric_.groups_[group.ip].erase(address_); }
 
   base::EventLoop& loop() const { return loop_; }
   uint32_t number() const { return number_; }
@@ -178,8 +184,14 @@ bool SimFabric::Connected(const Link& link) const {
 }
 
 void SimFabric::Send(const SimPort& sender, const Packet& packet) {
+  if (!packet.peer.is_multicast()) {
+    return SendOn(LinkBetween(sender.address(), DestinationOf(packet.peer, sender.address())), sender, packet);
+  }
+  for (const Address& member : groups_[packet.peer.ip]) SendOn(LinkBetween(sender.address(), member), sender, packet);
+}
+
+void SimFabric::SendOn(Link& link, const SimPort& sender, const Packet& packet) {
   ++counters_.sent;
-  Link& link = LinkBetween(sender.address(), DestinationOf(packet.peer, sender.address()));
   const LinkOptions& options = link.options;
   const base::Time now = sender.loop().Now();
   const base::Duration queue =
@@ -204,6 +216,7 @@ void SimFabric::Launch(Link& link, const SimPort& sender, const Packet& packet, 
   Flight& flight = flights_[index];
   flight.packet = packet;
   CopyPayload(packet, &flight.payload, &flight.packet);
+  if (packet.peer.is_multicast()) flight.packet.group = packet.peer.ip;
   flight.packet.peer = sender.address();
   flight.bytes = WireBytes(packet);
   flight.sender = sender.number();
@@ -222,13 +235,18 @@ void SimFabric::Launch(Link& link, const SimPort& sender, const Packet& packet, 
   flight.timer = loop_.RunAt(arrival, [this, index] { Arrive(index); });
 }
 
+// Whoever left the group meanwhile does not.
+bool SimFabric::Wants(const Flight& flight) {
+  return !flight.packet.came_to_group() || groups_[flight.packet.group].count(flight.link->to) > 0;
+}
+
 void SimFabric::Arrive(size_t index) {
   const Flight& flight = flights_[index];
   const auto port = ports_.find(flight.link->to);
   uint64_t* why = nullptr;
   if (!Connected(*flight.link)) {
     why = &counters_.dropped_cut;
-  } else if (port == ports_.end()) {
+  } else if (port == ports_.end() || !Wants(flight)) {
     why = &counters_.dropped_nobody;
   } else if (!port->second->Put(index)) {
     why = &counters_.dropped_buffer;

@@ -3,7 +3,8 @@
 //
 // Each ordered pair of addresses is a link with options, a bandwidth and a Random stream of its
 // own, so what happens on one link does not depend on the traffic of another. There is no switch in
-// between and no congestion between links: that is sim/fabric.
+// between and no congestion between links: that is sim/fabric. A packet to a multicast group takes
+// the link to each member.
 //
 // Packets fly on the network's own loop and arrive at whoever has the address then, also after a
 // restart, as on a real network. What arrives while a NIC's processor is busy waits in its receive
@@ -14,6 +15,7 @@
 // Law: a packet that is delivered was sent; at most twice, where duplication is asked for.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -64,7 +66,7 @@ struct SimFabricCounters {
   uint64_t dropped_cut = 0;     // there was no way, when it left or when it should have arrived
   uint64_t dropped_queue = 0;   // link full
   uint64_t dropped_buffer = 0;  // receiver full
-  uint64_t dropped_nobody = 0;  // nobody had the address
+  uint64_t dropped_nobody = 0;  // nobody had the address, or it had left the group
 };
 
 // An address with port 0 is opened at RoCE's 4791. A packet to port 0 goes to the port that its
@@ -127,7 +129,9 @@ class SimFabric final : public verbs::soft::Fabric {
   Link& LinkBetween(const Address& from, const Address& to);
   bool Connected(const Link& link) const;
   void Send(const SimPort& sender, const verbs::soft::Packet& packet);
+  void SendOn(Link& link, const SimPort& sender, const verbs::soft::Packet& packet);
   void Launch(Link& link, const SimPort& sender, const verbs::soft::Packet& packet, base::Time left);
+  bool Wants(const Flight& flight);
   void Arrive(size_t flight);
   void Drop(uint64_t* counter, uint32_t sender, const verbs::soft::Packet& packet);
 
@@ -141,8 +145,9 @@ class SimFabric final : public verbs::soft::Fabric {
   SimFabricCounters counters_;
   uint32_t ports_opened_ = 0;
   std::map<Address, SimPort*> ports_;
-  std::map<std::pair<Address, Address>, Link> links_;  // stays where it is in memory
-  std::set<Address> side_;                             // in the partition's side
+  std::map<std::array<uint8_t, 16>, std::set<Address>> groups_;  // who is in which
+  std::map<std::pair<Address, Address>, Link> links_;            // stays where it is in memory
+  std::set<Address> side_;                                       // in the partition's side
   std::deque<Flight> flights_;
   std::vector<size_t> free_flights_;
 };

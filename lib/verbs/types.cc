@@ -177,6 +177,8 @@ bool Address::is_unspecified() const {
 
 bool Address::is_link_local() const { return ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80; }
 
+bool Address::is_multicast() const { return is_ipv4() ? ip[12] >> 4 == 0xe : ip[0] == 0xff; }
+
 const char* ToString(CompletionStatus status) {
   switch (status) {
     case CompletionStatus::kSuccess:

@@ -35,6 +35,7 @@ struct Address {
   bool is_ipv4() const;
   bool is_unspecified() const;  // "0.0.0.0", "::": every address of a machine, and none that a peer could reach
   bool is_link_local() const;   // IPv6 fe80::/10, which leads somewhere only together with an interface
+  bool is_multicast() const;    // 224.0.0.0/4, ff00::/8: a group
 
   bool operator==(const Address& other) const {
     return ip == other.ip && port == other.port && udp_port == other.udp_port;
@@ -180,7 +181,8 @@ struct Completion {
   uint32_t immediate = 0;
   uint32_t invalidated_rkey = 0;
   uint32_t queue_pair_number = 0;
-  uint32_t provider_code = 0;  // the device's own word for an error, for logs only
+  uint32_t source_queue_pair = 0;  // of a received datagram (datagrams.h): who sent it
+  uint32_t provider_code = 0;      // the device's own word for an error, for logs only
 };
 
 // 10.3.1. The legal steps are those of ibv_modify_qp.

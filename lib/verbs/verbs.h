@@ -278,6 +278,8 @@ class DeviceWatch {
   virtual ~DeviceWatch() = default;
 };
 
+class Datagrams;
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -300,6 +302,10 @@ class Device {
   virtual absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(base::EventLoop& loop, uint32_t depth,
                                                                                  std::function<void()> on_event) = 0;
   virtual ConnectionManager& connection_manager() = 0;
+
+  // Beside connections, unreliable datagrams: datagrams.h. Null: the device has none.
+  virtual Datagrams* datagrams() { return nullptr; }
+
   virtual std::unique_ptr<DeviceWatch> Watch(base::EventLoop& loop, DeviceEventHandler handler) = 0;
 };
 

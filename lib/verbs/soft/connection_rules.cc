@@ -17,7 +17,9 @@ constexpr uint32_t kNoQueuePair = 0;
 
 bool IsDefaultPkey(uint16_t pkey) { return (pkey | kPkeyMembership) == 0xffff; }
 
-bool IsMulticast(const Address& address) { return address.is_ipv4() ? address.ip[12] >= 0xe0 : address.ip[0] == 0xff; }
+bool IsMulticastOrBroadcast(const Address& address) {
+  return address.is_multicast() || (address.is_ipv4() && address.ip[12] >= 0xf0);
+}
 
 }  // namespace
 
@@ -91,7 +93,7 @@ std::optional<RejMad> Refuse(const ReqMad& req, const Address& local, const Addr
   }
   // Data goes to where the REQ came from, so the REQ may not name another: it could be somebody who
   // never asked.
-  if (req.local_gid != sender.ip || IsMulticast(sender)) return MakeRej(req, RejectReason::kConsumer);
+  if (req.local_gid != sender.ip || IsMulticastOrBroadcast(sender)) return MakeRej(req, RejectReason::kConsumer);
   UserData user;
   if (!SplitPrivateData(req.private_data, &user).ok()) return MakeRej(req, RejectReason::kConsumer);
   if (req.queue_pair <= 1) return MakeRej(req, RejectReason::kUnsupportedRequest);

@@ -3,7 +3,7 @@
 //
 // Law: each packet that arrives is counted once: as DeviceCounters::dropped_* or datagrams_received
 //      where no queue pair saw it, else as packets_received and in exactly one of the lines marked
-//      (*).
+//      (*). One to a multicast group is counted once for each member.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +29,11 @@ struct QueuePairCounters {
   uint64_t naks_received_fatal = 0;      // (*) invalid request, remote access, remote operation
   uint64_t answers_stale = 0;            // (*) acknowledged already: late or twice
   uint64_t answers_bad = 0;              // (*) for what was never asked, or of a wrong form
+
+  // Datagrams.
+  uint64_t datagrams_not_sent = 0;    // longer than the path MTU
+  uint64_t datagrams_unreceived = 0;  // (*) dropped: no receive was posted
+  uint64_t datagrams_too_long = 0;    // (*) dropped: longer than the receive that they met
 
   // Congestion.
   uint64_t notifications_received = 0;  // (*)
@@ -58,8 +63,8 @@ struct DeviceCounters {
   QueuePairCounters queue_pairs;  // summed
   uint64_t batches_received = 0;
   uint64_t batches_sent = 0;
-  uint64_t port_busy = 0;  // times that the port took fewer packets than it was given
-  uint64_t datagrams_sent = 0;
+  uint64_t port_busy = 0;            // times that the port took fewer packets than it was given
+  uint64_t datagrams_sent = 0;       // by the connection manager
   uint64_t datagrams_received = 0;   // by the connection manager
   uint64_t connections_refused = 0;  // of these, requests beyond what it bounds: unanswered, half-open
 
@@ -70,7 +75,8 @@ struct DeviceCounters {
   uint64_t dropped_wrong_peer = 0;
   uint64_t dropped_wrong_pkey = 0;
   uint64_t dropped_wrong_qkey = 0;
-  uint64_t dropped_bad_datagram = 0;  // to the connection manager, but no message of its
+  uint64_t dropped_unknown_group = 0;  // to a multicast group, of which no queue pair is a member
+  uint64_t dropped_bad_datagram = 0;   // to the connection manager, but no message of its
 
   uint64_t dropped_datagrams = 0;    // not sent: too many were waiting
   uint64_t dropped_before_send = 0;  // not sent: their queue pair or memory went away
@@ -92,6 +98,9 @@ inline void QueuePairCounters::Add(const QueuePairCounters& other) {
   naks_received_fatal += other.naks_received_fatal;
   answers_stale += other.answers_stale;
   answers_bad += other.answers_bad;
+  datagrams_not_sent += other.datagrams_not_sent;
+  datagrams_unreceived += other.datagrams_unreceived;
+  datagrams_too_long += other.datagrams_too_long;
   notifications_received += other.notifications_received;
   notifications_sent += other.notifications_sent;
   marks_received += other.marks_received;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "lib/verbs/soft/completion_ring.h"
 #include "lib/verbs/soft/connection_manager.h"
+#include "lib/verbs/soft/datagram_queue_pair.h"
 #include "lib/verbs/soft/memory_handles.h"
 #include "lib/verbs/soft/nic.h"
 #include "lib/verbs/soft/queue_pair.h"
@@ -46,6 +47,38 @@ class SoftCompletionQueue final : public CompletionQueue {
   const std::shared_ptr<CompletionRing> ring_;
 };
 
+// The parts of a queue pair of either kind, but for what the NIC chooses.
+template <typename Options>
+absl::StatusOr<QueuePairParts> PartsFor(const Nic& nic, DomainId domain, const Options& options) REQUIRES_NIC_MUTEX {
+  const auto* send_queue = dynamic_cast<SoftCompletionQueue*>(options.send_queue);
+  const auto* receive_queue = dynamic_cast<SoftCompletionQueue*>(options.receive_queue);
+  if (send_queue == nullptr || receive_queue == nullptr || send_queue->nic() != &nic || receive_queue->nic() != &nic) {
+    return absl::InvalidArgumentError("a queue pair needs completion queues of its own device");
+  }
+  if (&send_queue->ring()->loop() != &receive_queue->ring()->loop()) {
+    return absl::InvalidArgumentError("both completion queues of a queue pair live on one loop");
+  }
+  const Limits& limits = nic.limits();
+  if (options.max_send_requests > limits.max_send_requests ||
+      options.max_receive_requests > limits.max_receive_requests || options.max_sges > limits.max_sges ||
+      options.max_inline > limits.max_inline) {
+    return absl::InvalidArgumentError("a queue pair beyond the limits of its device");
+  }
+  QueuePairParts parts;
+  parts.domain = domain;
+  parts.send_ring = send_queue->ring();
+  parts.receive_ring = receive_queue->ring();
+  parts.max_receive_requests = options.max_receive_requests;
+  if (options.shared_receives == nullptr) return parts;
+  const auto* shared = dynamic_cast<SoftSharedReceiveQueue*>(options.shared_receives);
+  if (shared == nullptr || shared->nic() != &nic || shared->receives()->domain() != domain ||
+      !shared->receives()->BelongsTo(receive_queue->ring()->loop())) {
+    return absl::InvalidArgumentError("queue pairs share receives within one domain and one loop");
+  }
+  parts.shared_receives = shared->receives();
+  return parts;
+}
+
 class SoftProtectionDomain final : public ProtectionDomain {
  public:
   SoftProtectionDomain(std::shared_ptr<Nic> nic, DomainId id) : nic_(std::move(nic)), id_(id) {}
@@ -65,33 +98,10 @@ class SoftProtectionDomain final : public ProtectionDomain {
   }
 
   absl::StatusOr<std::unique_ptr<QueuePair>> CreateQueuePair(const QueuePairOptions& options) override {
-    const auto* send_queue = dynamic_cast<SoftCompletionQueue*>(options.send_queue);
-    const auto* receive_queue = dynamic_cast<SoftCompletionQueue*>(options.receive_queue);
-    if (send_queue == nullptr || receive_queue == nullptr || send_queue->nic() != nic_.get() ||
-        receive_queue->nic() != nic_.get()) {
-      return absl::InvalidArgumentError("a queue pair needs completion queues of its own device");
-    }
-    if (&send_queue->ring()->loop() != &receive_queue->ring()->loop()) {
-      return absl::InvalidArgumentError("both completion queues of a queue pair live on one loop");
-    }
-    const Limits& limits = nic_->limits();
-    if (options.max_send_requests > limits.max_send_requests ||
-        options.max_receive_requests > limits.max_receive_requests || options.max_sges > limits.max_sges ||
-        options.max_inline > limits.max_inline) {
-      return absl::InvalidArgumentError("a queue pair beyond the limits of its device");
-    }
     Nic::Control control(*nic_);
-    std::shared_ptr<SharedReceives> shared;
-    if (options.shared_receives != nullptr) {
-      const auto* queue = dynamic_cast<SoftSharedReceiveQueue*>(options.shared_receives);
-      if (queue == nullptr || queue->nic() != nic_.get() || queue->receives()->domain() != id_ ||
-          !queue->receives()->BelongsTo(receive_queue->ring()->loop())) {
-        return absl::InvalidArgumentError("queue pairs share receives within one domain and one loop");
-      }
-      shared = queue->receives();
-    }
-    const absl::StatusOr<QueuePairCore*> core =
-        nic_->CreateQueuePair(id_, options, send_queue->ring(), receive_queue->ring(), std::move(shared));
+    absl::StatusOr<QueuePairParts> parts = PartsFor(*nic_, id_, options);
+    if (!parts.ok()) return parts.status();
+    const absl::StatusOr<ConnectedCore*> core = nic_->CreateQueuePair(*std::move(parts), options);
     if (!core.ok()) return core.status();
     return std::make_unique<SoftQueuePair>(nic_, *core, options);
   }
@@ -106,15 +116,58 @@ class SoftProtectionDomain final : public ProtectionDomain {
     return std::make_unique<SoftSharedReceiveQueue>(nic_, id_, depth, max_sges);
   }
 
+  const Nic* nic() const { return nic_.get(); }
+  DomainId id() const { return id_; }
+
  private:
   const std::shared_ptr<Nic> nic_;
   const DomainId id_;
 };
 
+class SoftDatagrams final : public Datagrams {
+ public:
+  explicit SoftDatagrams(std::shared_ptr<Nic> nic) : nic_(std::move(nic)) {}
+
+  absl::StatusOr<std::unique_ptr<AddressHandle>> CreateAddressHandle(ProtectionDomain& domain,
+                                                                     const DatagramAddress& address) override {
+    const absl::StatusOr<DomainId> id = IdOf(domain);
+    if (!id.ok()) return id.status();
+    if (address.peer.is_unspecified() || address.peer.is_ipv4() != nic_->address().is_ipv4()) {
+      return absl::InvalidArgumentError(absl::StrCat("no datagrams go from ", nic_->address().ToString(), " to ",
+                                                     address.peer.ToString(),
+                                                     ": an address of the same family is needed"));
+    }
+    return std::make_unique<SoftAddressHandle>(nic_, *id, address);
+  }
+
+  absl::StatusOr<std::unique_ptr<DatagramQueuePair>> CreateQueuePair(ProtectionDomain& domain,
+                                                                     const DatagramQueuePairOptions& options) override {
+    const absl::StatusOr<DomainId> id = IdOf(domain);
+    if (!id.ok()) return id.status();
+    Nic::Control control(*nic_);
+    absl::StatusOr<QueuePairParts> parts = PartsFor(*nic_, *id, options);
+    if (!parts.ok()) return parts.status();
+    const absl::StatusOr<DatagramCore*> core = nic_->CreateDatagramQueuePair(*std::move(parts), options);
+    if (!core.ok()) return core.status();
+    return std::make_unique<SoftDatagramQueuePair>(nic_, *core, options);
+  }
+
+ private:
+  absl::StatusOr<DomainId> IdOf(const ProtectionDomain& domain) const {
+    const auto* own = dynamic_cast<const SoftProtectionDomain*>(&domain);
+    if (own == nullptr || own->nic() != nic_.get()) {
+      return absl::InvalidArgumentError("the protection domain is another device's");
+    }
+    return own->id();
+  }
+
+  const std::shared_ptr<Nic> nic_;
+};
+
 class SoftDeviceHandle final : public SoftDevice {
  public:
   SoftDeviceHandle(std::shared_ptr<Nic> nic, std::string name, SoftConnectionManager& manager)
-      : nic_(std::move(nic)), name_(std::move(name)), manager_(manager) {}
+      : nic_(std::move(nic)), name_(std::move(name)), manager_(manager), datagrams_(nic_) {}
 
   const std::string& name() const override { return name_; }
   const Limits& limits() const override { return nic_->limits(); }
@@ -134,6 +187,7 @@ class SoftDeviceHandle final : public SoftDevice {
   }
 
   ConnectionManager& connection_manager() override { return manager_; }
+  Datagrams* datagrams() override { return &datagrams_; }
 
   std::unique_ptr<DeviceWatch> Watch(base::EventLoop& loop, DeviceEventHandler handler) override {
     return nic_->watches().Add(nic_, loop, std::move(handler));
@@ -158,6 +212,7 @@ class SoftDeviceHandle final : public SoftDevice {
   const std::shared_ptr<Nic> nic_;
   const std::string name_;
   SoftConnectionManager& manager_;  // the NIC's
+  SoftDatagrams datagrams_;
 };
 
 }  // namespace

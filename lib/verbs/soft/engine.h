@@ -40,6 +40,7 @@ struct QueuePairTurns {
   Link waits_for_first_read;
   Link waits_to_send;
   Link touched;
+  Link departing;
 };
 
 // Queue pairs that wait for something, first come first served; one that waits already keeps its
@@ -180,6 +181,8 @@ class Engine final {
   QueuePairList<&QueuePairTurns::waits_to_send> send_waiters GUARDED_BY_NIC_MUTEX;
   // Received something in this turn, to be settled at its end.
   QueuePairList<&QueuePairTurns::touched> touched GUARDED_BY_NIC_MUTEX;
+  // Have packets in the outbox and want to know when they have left it.
+  QueuePairList<&QueuePairTurns::departing> departing GUARDED_BY_NIC_MUTEX;
   std::vector<CompletionRing*> unpublished GUARDED_BY_NIC_MUTEX;
   std::vector<CompletionRing*> overrun GUARDED_BY_NIC_MUTEX;  // just died; their queue pairs have to follow
   DeviceCounters counters GUARDED_BY_NIC_MUTEX;
@@ -215,6 +218,12 @@ class Engine final {
     }
   }
 
+  // A packet that nobody takes.
+  void Drop(const Packet& packet, uint64_t* counter) REQUIRES_NIC_MUTEX {
+    ++*counter;
+    Trace(base::TraceKind::kPacketDropped, packet.psn, 0);
+  }
+
   // `turns` are those of a queue pair that is going away.
   void Forget(QueuePairTurns& turns) REQUIRES_NIC_MUTEX {
     ready.Remove(turns);
@@ -225,6 +234,7 @@ class Engine final {
     first_read_waiters.Remove(turns);
     send_waiters.Remove(turns);
     touched.Remove(turns);
+    departing.Remove(turns);
   }
 
   // This queue pair owes an acknowledgement that may wait.

@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "lib/base/event_loop.h"
@@ -48,6 +49,15 @@ class Port {
 
   // The address that peers send to.
   virtual const Address& address() const = 0;
+
+  // From now on, until Leave, packets to the multicast group `group` arrive here, with
+  // Packet::group: those of other ports, and those that this one sends. Sending to a group needs no
+  // membership. `group` is not a member yet (Leave: is one); its port is not looked at.
+  // kUnimplemented: this fabric carries no multicast.
+  virtual absl::Status Join(const Address& /*group*/) {
+    return absl::UnimplementedError("the network of this device carries no multicast");
+  }
+  virtual void Leave(const Address& /*group*/) {}
 
   // The largest path MTU (256 to 4096) whose packets fit the link below.
   virtual uint32_t max_mtu() const = 0;

@@ -4,10 +4,10 @@
 
 namespace tokamak::verbs::soft {
 
-bool MayGather(const KeyTable& keys, DomainId domain, const SendSlot& slot, uint32_t offset, uint32_t length) {
-  if (slot.is_inline || length == 0) return true;
-  for (uint32_t i = 0; i < slot.sge_count && length > 0; ++i) {
-    const Sge& sge = slot.sges[i];
+bool MayGather(const KeyTable& keys, DomainId domain, const SourceBytes& source, uint32_t offset, uint32_t length) {
+  if (source.is_inline || length == 0) return true;
+  for (uint32_t i = 0; i < source.sge_count && length > 0; ++i) {
+    const Sge& sge = source.sges[i];
     if (offset >= sge.length) {
       offset -= sge.length;
       continue;
@@ -19,15 +19,15 @@ bool MayGather(const KeyTable& keys, DomainId domain, const SendSlot& slot, uint
   return true;
 }
 
-void Gather(const KeyTable& keys, const SendSlot& slot, const uint8_t* inline_bytes, uint32_t offset, uint32_t length,
-            Outbox& outbox, Packet* packet) {
+void Gather(const KeyTable& keys, const SourceBytes& source, const uint8_t* inline_bytes, uint32_t offset,
+            uint32_t length, Outbox& outbox, Packet* packet) {
   if (length == 0) return;
-  if (slot.is_inline) {
+  if (source.is_inline) {
     packet->payload[packet->slices++] = {inline_bytes + offset, length};
     return;
   }
-  for (uint32_t i = 0; i < slot.sge_count && length > 0; ++i) {
-    const Sge& sge = slot.sges[i];
+  for (uint32_t i = 0; i < source.sge_count && length > 0; ++i) {
+    const Sge& sge = source.sges[i];
     if (offset >= sge.length) {
       offset -= sge.length;
       continue;

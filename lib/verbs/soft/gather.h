@@ -11,13 +11,13 @@
 
 namespace tokamak::verbs::soft {
 
-// Whether the keys of `slot` still let the NIC read `length` bytes from `offset` on.
-bool MayGather(const KeyTable& keys, DomainId domain, const SendSlot& slot, uint32_t offset,
+// Whether the keys of `source` still let the NIC read `length` bytes from `offset` on.
+bool MayGather(const KeyTable& keys, DomainId domain, const SourceBytes& source, uint32_t offset,
                uint32_t length) REQUIRES_NIC_MUTEX;
 
 // Makes these bytes the payload of `packet`, the last of `outbox`, which is told of the keys used.
 // `inline_bytes` are the slot's own.
-void Gather(const KeyTable& keys, const SendSlot& slot, const uint8_t* inline_bytes, uint32_t offset, uint32_t length,
-            Outbox& outbox, Packet* packet) REQUIRES_NIC_MUTEX;
+void Gather(const KeyTable& keys, const SourceBytes& source, const uint8_t* inline_bytes, uint32_t offset,
+            uint32_t length, Outbox& outbox, Packet* packet) REQUIRES_NIC_MUTEX;
 
 }  // namespace tokamak::verbs::soft

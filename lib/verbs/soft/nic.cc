@@ -145,35 +145,39 @@ void Nic::EndTurn() {
 void Nic::Dispatch(const Packet& packet) {
   DeviceCounters& counters = engine_.counters;
   engine_.Trace(base::TraceKind::kPacketReceived, packet.psn, engine_.tracing() ? packet.payload_length() : 0);
-  if (packet.corrupt) return Drop(packet, &counters.dropped_corrupt);
-  if (!IsKnown(packet.opcode)) return Drop(packet, &counters.dropped_unknown_opcode);
-  if ((packet.pkey | kFullMembership) != kDefaultPkey) return Drop(packet, &counters.dropped_wrong_pkey);
-  const bool datagram = packet.opcode == PacketOpcode::kDatagramSendOnly;
-  if (packet.destination == kManagementQueuePair) {
-    if (!datagram) return Drop(packet, &counters.dropped_unknown_opcode);
-    if (packet.qkey != kManagementQkey) return Drop(packet, &counters.dropped_wrong_qkey);
-    switch (manager_->OnMad(packet)) {
-      case DatagramResult::kNoMessage:
-        return Drop(packet, &counters.dropped_bad_datagram);
-      case DatagramResult::kRefused:
-        ++counters.connections_refused;
-        break;
-      case DatagramResult::kTaken:
-        break;
-    }
-    ++counters.datagrams_received;
-    return;
-  }
+  if (packet.corrupt) return engine_.Drop(packet, &counters.dropped_corrupt);
+  if (!IsKnown(packet.opcode)) return engine_.Drop(packet, &counters.dropped_unknown_opcode);
+  if ((packet.pkey | kFullMembership) != kDefaultPkey) return engine_.Drop(packet, &counters.dropped_wrong_pkey);
+  if (packet.destination == kManagementQueuePair) return DispatchToManager(packet);
+  if (packet.destination == kMulticastQueuePair || packet.came_to_group()) return DispatchToGroup(packet);
   QueuePairCore* queue_pair = table_.Find(packet.destination);
-  if (queue_pair == nullptr) return Drop(packet, &counters.dropped_unknown_queue_pair);
-  if (datagram) return Drop(packet, &counters.dropped_unknown_opcode);
-  if (packet.peer.ip != queue_pair->peer().ip) return Drop(packet, &counters.dropped_wrong_peer);
+  if (queue_pair == nullptr) return engine_.Drop(packet, &counters.dropped_unknown_queue_pair);
   queue_pair->Receive(packet);
 }
 
-void Nic::Drop(const Packet& packet, uint64_t* counter) {
-  ++*counter;
-  engine_.Trace(base::TraceKind::kPacketDropped, packet.psn, 0);
+void Nic::DispatchToManager(const Packet& packet) {
+  DeviceCounters& counters = engine_.counters;
+  if (packet.opcode != PacketOpcode::kDatagramSendOnly || packet.came_to_group()) {
+    return engine_.Drop(packet, &counters.dropped_unknown_opcode);
+  }
+  if (packet.qkey != kManagementQkey) return engine_.Drop(packet, &counters.dropped_wrong_qkey);
+  switch (manager_->OnMad(packet)) {
+    case DatagramResult::kNoMessage:
+      return engine_.Drop(packet, &counters.dropped_bad_datagram);
+    case DatagramResult::kRefused:
+      ++counters.connections_refused;
+      break;
+    case DatagramResult::kTaken:
+      break;
+  }
+  ++counters.datagrams_received;
+}
+
+void Nic::DispatchToGroup(const Packet& packet) {
+  const MulticastGroups::Members* const members =
+      packet.destination == kMulticastQueuePair ? groups_.Find(packet.group) : nullptr;
+  if (members == nullptr) return engine_.Drop(packet, &engine_.counters.dropped_unknown_group);
+  for (DatagramCore* member : *members) member->Receive(packet);
 }
 
 void Nic::FinishTurns() {
@@ -199,7 +203,9 @@ void Nic::Transmit() {
     engine_.outbox.set_limit(room);
     Fill();
     if (engine_.outbox.empty()) return;
-    if (!FlushOutbox()) return;
+    const bool all_taken = FlushOutbox();
+    SettleDepartures();
+    if (!all_taken) return;
   }
 }
 
@@ -273,6 +279,11 @@ bool Nic::FlushOutbox() {
   ++engine_.counters.port_busy;
   port_busy_ = true;
   return false;
+}
+
+void Nic::RunOnLoop(const std::function<void()>& call) const {
+  if (options_.run_on_nic_loop == nullptr) return call();
+  options_.run_on_nic_loop(call);
 }
 
 void Nic::RingDoorbell(QueuePairCore& queue_pair) {
@@ -368,8 +379,14 @@ absl::Status Nic::Plug(base::EventLoop& loop, Fabric& fabric, const DeviceOption
   return absl::OkStatus();
 }
 
+// Those whose packets have not all left come again.
+void Nic::SettleDepartures() {
+  for (size_t listed = engine_.departing.size(); listed > 0; --listed) engine_.departing.TakeFirst()->OnDeparture();
+}
+
 void Nic::LeaveControl() {
   AnswerDoorbells();
+  SettleDepartures();
   Publish();
   if (!in_turn_ && has_work()) Wake();
 }
@@ -406,18 +423,44 @@ void Nic::DestroyWindow(const WindowId& window) {
   engine_.counters.dropped_before_send += engine_.outbox.DropKey(bound);
 }
 
-absl::StatusOr<QueuePairCore*> Nic::CreateQueuePair(DomainId domain, const QueuePairOptions& options,
-                                                    std::shared_ptr<CompletionRing> send_ring,
-                                                    std::shared_ptr<CompletionRing> receive_ring,
-                                                    std::shared_ptr<SharedReceives> shared_receives) {
-  const uint32_t number = table_.Reserve();
-  if (number == 0)
+absl::Status Nic::Reserve(QueuePairParts* parts) {
+  parts->number = table_.Reserve();
+  if (parts->number == 0) {
     return absl::ResourceExhaustedError(absl::StrCat("more than ", limits_.max_queue_pairs, " queue pairs"));
-  const uint16_t source_port = static_cast<uint16_t>(kFirstFlowPort + numbers_.Below(kFlowPorts));
-  auto* queue_pair = new QueuePairCore(engine_, number, domain, options, std::move(send_ring), std::move(receive_ring),
-                                       std::move(shared_receives), MakeOwnCongestion(), source_port);
+  }
+  parts->source_port = static_cast<uint16_t>(kFirstFlowPort + numbers_.Below(kFlowPorts));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ConnectedCore*> Nic::CreateQueuePair(QueuePairParts parts, const QueuePairOptions& options) {
+  if (absl::Status s = Reserve(&parts); !s.ok()) return s;
+  const uint32_t number = parts.number;
+  auto* queue_pair = new ConnectedCore(engine_, std::move(parts), options, MakeOwnCongestion());
   table_.Insert(number, queue_pair);
   return queue_pair;
+}
+
+absl::StatusOr<DatagramCore*> Nic::CreateDatagramQueuePair(QueuePairParts parts,
+                                                           const DatagramQueuePairOptions& options) {
+  if (absl::Status s = Reserve(&parts); !s.ok()) return s;
+  const uint32_t number = parts.number;
+  auto* queue_pair = new DatagramCore(engine_, std::move(parts), options, port_->address(), limits_.active_mtu);
+  table_.Insert(number, queue_pair);
+  return queue_pair;
+}
+
+absl::Status Nic::Attach(const Address& group, DatagramCore& queue_pair) {
+  if (absl::Status s = groups_.MayAdd(group.ip); !s.ok()) return s;
+  if (groups_.Find(group.ip) == nullptr) {
+    if (absl::Status s = port_->Join(group); !s.ok()) return s;
+  }
+  groups_.Add(group.ip, queue_pair);
+  return absl::OkStatus();
+}
+
+void Nic::Detach(const Address& group, DatagramCore& queue_pair) {
+  CHECK(groups_.Remove(group.ip, queue_pair));
+  if (groups_.Find(group.ip) == nullptr) port_->Leave(group);
 }
 
 // What the port's receive_window holds.
@@ -449,18 +492,23 @@ void Nic::Destroy(QueuePairCore* queue_pair) {
   delete queue_pair;
 }
 
-absl::Status Nic::ModifyByOwner(QueuePairCore& queue_pair, QueuePairState state,
+absl::Status Nic::ModifyByOwner(ConnectedCore& queue_pair, QueuePairState state,
                                 const QueuePairAttributes& attributes) {
   // A queue pair whose requests are forgotten or flushed must not be found among those that rang.
   AnswerDoorbells();
   return queue_pair.Modify(state, attributes, limits_);
 }
 
+absl::Status Nic::ModifyByOwner(DatagramCore& queue_pair, QueuePairState state, const DatagramAttributes& attributes) {
+  AnswerDoorbells();  // as above
+  return queue_pair.Modify(state, attributes);
+}
+
 absl::Status Nic::Modify(uint32_t number, QueuePairState state, const QueuePairAttributes& attributes) {
   // The rest is for the thread of the owner alone.
   if (state == QueuePairState::kReset) return absl::InvalidArgumentError("only an owner resets its queue pair");
   walking_ = true;
-  const absl::Status status = table_.Find(number)->Modify(state, attributes, limits_);
+  const absl::Status status = Connected(number)->Modify(state, attributes, limits_);
   walking_ = false;
   if (!in_turn_) Wake();  // to publish what was flushed
   return status;

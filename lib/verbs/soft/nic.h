@@ -22,11 +22,15 @@
 #include "absl/status/statusor.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/trace.h"
+#include "lib/verbs/datagrams.h"
 #include "lib/verbs/device_watches.h"
+#include "lib/verbs/soft/connected_core.h"
+#include "lib/verbs/soft/datagram_core.h"
 #include "lib/verbs/soft/device.h"
 #include "lib/verbs/soft/engine.h"
 #include "lib/verbs/soft/fabric.h"
 #include "lib/verbs/soft/management.h"
+#include "lib/verbs/soft/multicast_groups.h"
 #include "lib/verbs/soft/nic_mutex.h"
 #include "lib/verbs/soft/queue_pair_core.h"
 #include "lib/verbs/soft/queue_pair_table.h"
@@ -69,6 +73,10 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   // The same: what a window's key will be after its next bind.
   uint32_t NextKey(uint32_t key) const ABSL_NO_THREAD_SAFETY_ANALYSIS { return engine_.keys.NextKey(key); }
 
+  // The same: runs `call` on the NIC loop's thread and returns when it has returned, see
+  // DeviceOptions::run_on_nic_loop.
+  void RunOnLoop(const std::function<void()>& call) const;
+
   // The same: those who hear of its events.
   DeviceWatches& watches() { return watches_; }
 
@@ -79,14 +87,21 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   absl::StatusOr<WindowId> CreateWindow(DomainId domain) REQUIRES_NIC_MUTEX;
   void DestroyWindow(const WindowId& window) REQUIRES_NIC_MUTEX;
 
-  // The queue pair lives until Destroy.
-  absl::StatusOr<QueuePairCore*> CreateQueuePair(DomainId domain, const QueuePairOptions& options,
-                                                 std::shared_ptr<CompletionRing> send_ring,
-                                                 std::shared_ptr<CompletionRing> receive_ring,
-                                                 std::shared_ptr<SharedReceives> shared_receives) REQUIRES_NIC_MUTEX;
+  // The queue pair lives until Destroy. `parts` lack what the NIC chooses: its number, its source
+  // port.
+  absl::StatusOr<ConnectedCore*> CreateQueuePair(QueuePairParts parts,
+                                                 const QueuePairOptions& options) REQUIRES_NIC_MUTEX;
+  absl::StatusOr<DatagramCore*> CreateDatagramQueuePair(QueuePairParts parts,
+                                                        const DatagramQueuePairOptions& options) REQUIRES_NIC_MUTEX;
   void Destroy(QueuePairCore* queue_pair) REQUIRES_NIC_MUTEX;
-  absl::Status ModifyByOwner(QueuePairCore& queue_pair, QueuePairState state,
+  absl::Status ModifyByOwner(ConnectedCore& queue_pair, QueuePairState state,
                              const QueuePairAttributes& attributes) REQUIRES_NIC_MUTEX;
+  absl::Status ModifyByOwner(DatagramCore& queue_pair, QueuePairState state,
+                             const DatagramAttributes& attributes) REQUIRES_NIC_MUTEX;
+
+  // Of a group that `queue_pair` is not in yet, or is in. On the NIC loop's thread.
+  absl::Status Attach(const Address& group, DatagramCore& queue_pair) REQUIRES_NIC_MUTEX;
+  void Detach(const Address& group, DatagramCore& queue_pair) REQUIRES_NIC_MUTEX;
 
   // One kReceiveLimit when fewer than `limit` are left, also when that is so already.
   void ArmShared(SharedReceives& receives, uint32_t limit) REQUIRES_NIC_MUTEX;
@@ -108,15 +123,15 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
     engine_.Trace(kind, number, size);
   }
   void SendMad(const Address& peer, absl::Span<const uint8_t> mad) override REQUIRES_NIC_MUTEX;
-  bool Exists(uint32_t number) const override REQUIRES_NIC_MUTEX { return table_.Find(number) != nullptr; }
-  QueuePairState State(uint32_t number) const override REQUIRES_NIC_MUTEX { return table_.Find(number)->state(); }
-  bool Heard(uint32_t number) const override REQUIRES_NIC_MUTEX { return table_.Find(number)->heard(); }
+  bool Exists(uint32_t number) const override REQUIRES_NIC_MUTEX { return Connected(number) != nullptr; }
+  QueuePairState State(uint32_t number) const override REQUIRES_NIC_MUTEX { return Connected(number)->state(); }
+  bool Heard(uint32_t number) const override REQUIRES_NIC_MUTEX { return Connected(number)->heard(); }
   base::EventLoop& OwnerLoop(uint32_t number) const override REQUIRES_NIC_MUTEX {
-    return table_.Find(number)->send_ring().loop();
+    return Connected(number)->send_ring().loop();
   }
   absl::Status Modify(uint32_t number, QueuePairState state,
                       const QueuePairAttributes& attributes) override REQUIRES_NIC_MUTEX;
-  void Watch(uint32_t number, bool watched) override REQUIRES_NIC_MUTEX { table_.Find(number)->watched = watched; }
+  void Watch(uint32_t number, bool watched) override REQUIRES_NIC_MUTEX { Connected(number)->watched = watched; }
   void HoldNumber(uint32_t number) override REQUIRES_NIC_MUTEX { table_.Hold(number); }
   void ReleaseNumber(uint32_t number) override REQUIRES_NIC_MUTEX { table_.Release(number); }
 
@@ -141,7 +156,8 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   void BeginTurn() ABSL_EXCLUSIVE_LOCK_FUNCTION(kNicMutex);
   void EndTurn() ABSL_UNLOCK_FUNCTION(kNicMutex);
   void Dispatch(const Packet& packet) REQUIRES_NIC_MUTEX;
-  void Drop(const Packet& packet, uint64_t* counter) REQUIRES_NIC_MUTEX;
+  void DispatchToGroup(const Packet& packet) REQUIRES_NIC_MUTEX;
+  void DispatchToManager(const Packet& packet) REQUIRES_NIC_MUTEX;
   void FinishTurns() REQUIRES_NIC_MUTEX;
 
   // Sending, in a turn.
@@ -163,8 +179,14 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   void AnswerDoorbells() REQUIRES_NIC_MUTEX;
   void Publish() REQUIRES_NIC_MUTEX;
   void EndOverrun(CompletionRing& ring) REQUIRES_NIC_MUTEX;
+  void SettleDepartures() REQUIRES_NIC_MUTEX;
   void LeaveControl() REQUIRES_NIC_MUTEX;
   void Wake();
+  absl::Status Reserve(QueuePairParts* parts) REQUIRES_NIC_MUTEX;
+  ConnectedCore* Connected(uint32_t number) const REQUIRES_NIC_MUTEX {
+    QueuePairCore* const queue_pair = table_.Find(number);
+    return queue_pair == nullptr ? nullptr : queue_pair->connected();
+  }
   uint32_t PortPackets() const REQUIRES_NIC_MUTEX;
   std::unique_ptr<Congestion> MakeOwnCongestion() const REQUIRES_NIC_MUTEX;
 
@@ -176,6 +198,7 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   std::atomic<QueuePairCore*> doorbells_{nullptr};  // a stack, through next_doorbell
   Engine engine_;
   QueuePairTable table_ GUARDED_BY_NIC_MUTEX;
+  MulticastGroups groups_ GUARDED_BY_NIC_MUTEX;
   QueuePairCounters gone_ GUARDED_BY_NIC_MUTEX;  // of queue pairs that were destroyed
   DomainId next_domain_ GUARDED_BY_NIC_MUTEX = 1;
   std::deque<Mad> mads_ GUARDED_BY_NIC_MUTEX;

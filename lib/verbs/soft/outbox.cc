@@ -14,9 +14,10 @@ size_t Outbox::Flush(Port& port) {
   return taken;
 }
 
-bool Outbox::Holds(uint32_t owner) const {
-  return std::any_of(claims_.begin() + static_cast<ptrdiff_t>(begin_), claims_.begin() + static_cast<ptrdiff_t>(end_),
-                     [owner](const Claim& claim) { return claim.owner == owner; });
+size_t Outbox::CountOf(uint32_t owner) const {
+  const auto first = claims_.begin() + static_cast<ptrdiff_t>(begin_);
+  return static_cast<size_t>(std::count_if(first, first + static_cast<ptrdiff_t>(size()),
+                                           [owner](const Claim& c) { return c.owner == owner; }));
 }
 
 size_t Outbox::DropOwner(uint32_t owner) {

@@ -20,6 +20,19 @@
 
 namespace tokamak::verbs::soft {
 
+// How much one queue pair may add to the outbox before the next one's turn: what a UDP socket takes
+// in one piece.
+struct Share {
+  uint32_t packets = 32;
+  uint32_t bytes = 15 * kMaxMtu;
+
+  bool spent() const { return packets == 0 || bytes == 0; }
+  void Spend(uint32_t payload) {
+    --packets;
+    bytes -= payload < bytes ? payload : bytes;
+  }
+};
+
 class Outbox final {
  public:
   static constexpr size_t kCapacity = 128;  // unless told otherwise
@@ -60,8 +73,8 @@ class Outbox final {
   // The packets that wait, first to last.
   absl::Span<const Packet> waiting() const { return absl::MakeConstSpan(packets_).subspan(begin_, size()); }
 
-  // True when a packet of this queue pair waits.
-  bool Holds(uint32_t owner) const;
+  // How many packets of this queue pair wait.
+  size_t CountOf(uint32_t owner) const;
 
   // Gives them to `port`; returns how many it took.
   size_t Flush(Port& port);

@@ -53,6 +53,8 @@ constexpr uint16_t HeadersOf(PacketOpcode opcode) {
       return kBth | kIeth;
     case PacketOpcode::kDatagramSendOnly:
       return kBth | kDeth;
+    case PacketOpcode::kDatagramSendOnlyWithImm:
+      return kBth | kDeth | kImmDt;
     case PacketOpcode::kCongestionNotification:
       return kBth | kReserved16;
     case PacketOpcode::kSelectiveNak:

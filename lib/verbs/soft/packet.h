@@ -4,6 +4,7 @@
 // byte-exact test mode) turn it into bytes, see wire.h. docs/packets.md draws every header.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "absl/types/span.h"
@@ -11,8 +12,8 @@
 
 namespace tokamak::verbs::soft {
 
-// BTH opcodes: RC (9.2, table 38), the one UD opcode that CM MADs use, RoCEv2's congestion
-// notification (A17.9.3), and one of our own, from the range that is left to manufacturers.
+// BTH opcodes: RC and UD (9.2, table 38), RoCEv2's congestion notification (A17.9.3), and one of our
+// own, from the range that is left to manufacturers.
 enum class PacketOpcode : uint8_t {
   kSendFirst = 0x00,
   kSendMiddle = 0x01,
@@ -38,6 +39,7 @@ enum class PacketOpcode : uint8_t {
   kSendLastWithInvalidate = 0x16,
   kSendOnlyWithInvalidate = 0x17,
   kDatagramSendOnly = 0x64,
+  kDatagramSendOnlyWithImm = 0x65,
   kCongestionNotification = 0x81,
   kSelectiveNak = 0xc1,
 };
@@ -95,6 +97,10 @@ struct PacketHeaders {
   // Where it came from (received) or goes to (sent), as fabrics write it: `port` is the UDP port
   // where that applies. What is sent to port 0 goes to the port that the sender has itself.
   Address peer;
+  // Received: the IP address of the multicast group that it was sent to; zeros where it was sent to
+  // the port's own.
+  std::array<uint8_t, 16> group{};
+  bool came_to_group() const { return group != std::array<uint8_t, 16>{}; }
   // udp: the flow's source port, chosen by the queue pair (for ECMP); 0 lets the fabric choose
   uint16_t source_port = 0;
 };
@@ -137,6 +143,8 @@ struct Packet : PacketHeaders {
     static_cast<PacketHeaders&>(*this) = kFreshHeaders;
     slices = 0;
   }
+
+  absl::Span<const PayloadSlice> pieces() const { return absl::MakeConstSpan(payload, slices); }
 
   uint32_t payload_length() const {
     uint32_t sum = 0;

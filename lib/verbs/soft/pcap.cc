@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lib/base/bytes.h"
+#include "lib/verbs/soft/ip_header.h"
 
 namespace tokamak::verbs::soft {
 namespace {
@@ -15,7 +16,6 @@ constexpr uint32_t kMagicNanoseconds = 0xa1b23c4d;
 constexpr uint32_t kLinkTypeRaw = 101;  // starts with an IPv4 or IPv6 header
 constexpr size_t kFileHeader = 24;
 constexpr size_t kRecordHeader = 16;
-constexpr size_t kUdpHeader = 8;
 
 template <typename T>
 void Append(std::vector<uint8_t>* out, T value) {
@@ -24,66 +24,18 @@ void Append(std::vector<uint8_t>* out, T value) {
   out->insert(out->end(), bytes, bytes + sizeof(T));
 }
 
-// The Internet checksum, in pieces.
-class Checksum final {
- public:
-  void Add(absl::Span<const uint8_t> bytes) {
-    for (uint8_t byte : bytes) {
-      sum_ += odd_ ? byte : uint32_t{byte} << 8;
-      odd_ = !odd_;
-    }
-  }
-  void Add16(uint32_t value) { sum_ += value; }
-  uint16_t Get() const {
-    uint64_t sum = sum_;
-    while (sum >> 16 != 0) sum = (sum & 0xffff) + (sum >> 16);
-    return static_cast<uint16_t>(~sum);
-  }
-
- private:
-  uint64_t sum_ = 0;
-  bool odd_ = false;
-};
-
-// Returns its length.
-size_t MakeIpHeader(const Datagram& datagram, size_t udp_length, uint8_t* ip) {
-  if (datagram.destination.is_ipv4()) {
-    std::memset(ip, 0, 20);
-    ip[0] = 0x45;
-    ip[1] = datagram.traffic_class;
-    base::StoreBig16(ip + 2, static_cast<uint16_t>(20 + udp_length));
-    base::StoreBig16(ip + 4, datagram.identification);
-    base::StoreBig16(ip + 6, 0x4000);  // don't fragment
-    ip[8] = 64;                        // time to live
-    ip[9] = 17;                        // UDP
-    std::memcpy(ip + 12, &datagram.source.ip[12], 4);
-    std::memcpy(ip + 16, &datagram.destination.ip[12], 4);
-    Checksum checksum;
-    checksum.Add({ip, 20});
-    base::StoreBig16(ip + 10, checksum.Get());
-    return 20;
-  }
-  base::StoreBig32(ip, 0x60000000 | uint32_t{datagram.traffic_class} << 20);
-  base::StoreBig16(ip + 4, static_cast<uint16_t>(udp_length));
-  ip[6] = 17;  // UDP
-  ip[7] = 64;  // hop limit
-  std::memcpy(ip + 8, datagram.source.ip.data(), 16);
-  std::memcpy(ip + 24, datagram.destination.ip.data(), 16);
-  return 40;
-}
-
 void MakeUdpHeader(const Datagram& datagram, size_t udp_length, uint8_t* udp) {
   base::StoreBig16(udp, datagram.source.port);
   base::StoreBig16(udp + 2, datagram.destination.port);
   base::StoreBig16(udp + 4, static_cast<uint16_t>(udp_length));
   base::StoreBig16(udp + 6, 0);
   const size_t first = datagram.destination.is_ipv4() ? 12 : 0;
-  Checksum checksum;
+  InternetChecksum checksum;
   checksum.Add(absl::MakeConstSpan(datagram.source.ip).subspan(first));
   checksum.Add(absl::MakeConstSpan(datagram.destination.ip).subspan(first));
   checksum.Add16(17);
   checksum.Add16(static_cast<uint32_t>(udp_length));
-  checksum.Add({udp, kUdpHeader});
+  checksum.Add({udp, kUdpHeaderLength});
   for (const PayloadSlice& piece : datagram.pieces) checksum.Add({piece.data, piece.length});
   const uint16_t sum = checksum.Get();
   base::StoreBig16(udp + 6, sum == 0 ? 0xffff : sum);  // 0 would say that there is none
@@ -123,10 +75,12 @@ void PcapWriter::AppendFileHeader() {
 }
 
 void PcapWriter::Show(const Datagram& datagram) {
-  size_t udp_length = kUdpHeader;
+  size_t udp_length = kUdpHeaderLength;
   for (const PayloadSlice& piece : datagram.pieces) udp_length += piece.length;
-  uint8_t headers[40 + kUdpHeader];
-  const size_t ip_length = MakeIpHeader(datagram, udp_length, headers);
+  uint8_t headers[kMaxIpHeader + kUdpHeaderLength];
+  const size_t ip_length = WriteIpHeader({datagram.source, datagram.destination, datagram.traffic_class,
+                                          datagram.identification, static_cast<uint32_t>(udp_length)},
+                                         headers);
   MakeUdpHeader(datagram, udp_length, headers + ip_length);
 
   const size_t whole = ip_length + udp_length;
@@ -149,7 +103,7 @@ void PcapWriter::Show(const Datagram& datagram) {
     waiting_.insert(waiting_.end(), bytes, bytes + length);
     left -= length;
   };
-  append(headers, ip_length + kUdpHeader);
+  append(headers, ip_length + kUdpHeaderLength);
   for (const PayloadSlice& piece : datagram.pieces) append(piece.data, piece.length);
   file_bytes_ = after;
   ++packets_written_;

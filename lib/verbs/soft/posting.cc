@@ -1,6 +1,7 @@
 #include "lib/verbs/soft/posting.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
 
@@ -40,6 +41,26 @@ absl::Status QueueFull(uint32_t depth) {
   return absl::ResourceExhaustedError(absl::StrCat("the queue has ", depth, " requests; poll for completions"));
 }
 
+PostResult MaySend(QueuePairState state) {
+  PostResult result;
+  if (state != QueuePairState::kReadyToSend && state != QueuePairState::kError) {
+    result.status = absl::FailedPreconditionError(absl::StrCat("a queue pair in ", ToString(state), " cannot send"));
+  }
+  return result;
+}
+
+void SetSource(absl::Span<const Sge> sges, bool is_inline, uint64_t length, uint8_t* inline_bytes, SourceBytes* slot) {
+  slot->length = static_cast<uint32_t>(length);
+  slot->is_inline = is_inline;
+  slot->sge_count = static_cast<uint8_t>(sges.size());
+  std::copy(sges.begin(), sges.end(), slot->sges.begin());
+  if (!is_inline) return;
+  for (const Sge& sge : sges) {
+    if (sge.length > 0) std::memcpy(inline_bytes, sge.address, sge.length);
+    inline_bytes += sge.length;
+  }
+}
+
 PostResult PostReceives(absl::Span<const ReceiveRequest> requests, uint32_t max_sges, const Limits& limits,
                         ReceiveQueue& queue) {
   PostResult result;
@@ -49,6 +70,23 @@ PostResult PostReceives(absl::Span<const ReceiveRequest> requests, uint32_t max_
     ++result.accepted;
   }
   if (result.accepted > 0) queue.Publish();
+  return result;
+}
+
+PostResult PostReceivesTo(Nic& nic, QueuePairCore& queue_pair, absl::Span<const ReceiveRequest> requests,
+                          uint32_t max_sges) {
+  PostResult result;
+  if (queue_pair.state() == QueuePairState::kReset) {
+    result.status = absl::FailedPreconditionError("a queue pair in Reset takes no receives");
+    return result;
+  }
+  if (queue_pair.shared_receives() != nullptr) {
+    result.status = absl::InvalidArgumentError("the receives of this queue pair are those of its shared queue");
+    return result;
+  }
+  result = PostReceives(requests, max_sges, nic.limits(), queue_pair.receives);
+  // The NIC finds receives by itself, but for those that it has to flush.
+  if (result.accepted > 0 && queue_pair.failed()) nic.RingDoorbell(queue_pair);
   return result;
 }
 

@@ -1,7 +1,5 @@
 #include "lib/verbs/soft/queue_pair.h"
 
-#include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,7 +18,7 @@ bool IsAtomic(Opcode opcode) { return opcode == Opcode::kCompareSwap || opcode =
 
 }  // namespace
 
-SoftQueuePair::SoftQueuePair(std::shared_ptr<Nic> nic, QueuePairCore* core, const QueuePairOptions& options)
+SoftQueuePair::SoftQueuePair(std::shared_ptr<Nic> nic, ConnectedCore* core, const QueuePairOptions& options)
     : nic_(std::move(nic)), core_(core), max_sges_(options.max_sges), max_inline_(options.max_inline) {}
 
 SoftQueuePair::~SoftQueuePair() {
@@ -29,12 +27,8 @@ SoftQueuePair::~SoftQueuePair() {
 }
 
 PostResult SoftQueuePair::PostSend(absl::Span<const SendRequest> requests) {
-  PostResult result;
-  const QueuePairState now = state();
-  if (now != QueuePairState::kReadyToSend && now != QueuePairState::kError) {
-    result.status = absl::FailedPreconditionError(absl::StrCat("a queue pair in ", ToString(now), " cannot send"));
-    return result;
-  }
+  PostResult result = MaySend(state());
+  if (!result.ok()) return result;
   for (const SendRequest& request : requests) {
     result.status = Prepare(request);
     if (!result.status.ok()) break;
@@ -60,25 +54,15 @@ absl::Status SoftQueuePair::Prepare(const SendRequest& request) {
   slot.immediate = request.immediate;
   slot.compare = request.compare;
   slot.swap_or_add = request.swap_or_add;
-  slot.length = static_cast<uint32_t>(length);
   slot.signaled = (request.flags & kSignaled) != 0;
   slot.solicited = (request.flags & kSolicited) != 0;
   slot.fence = (request.flags & kFence) != 0;
-  slot.is_inline = (request.flags & kInline) != 0;
-  slot.sge_count = static_cast<uint8_t>(request.sges.size());
-  std::copy(request.sges.begin(), request.sges.end(), slot.sges.begin());
+  SetSource(request.sges, (request.flags & kInline) != 0, length, sends.next_inline(), &slot);
   if (request.opcode == Opcode::kBindWindow) {
     auto& window = static_cast<SoftMemoryWindow&>(*request.bind.window);
     slot.bind = {window.Next(), request.bind.region->rkey(), reinterpret_cast<uint64_t>(request.bind.address),
                  request.bind.length, request.bind.access};
     window.Posted(slot.bind.window);
-  }
-  if (slot.is_inline) {
-    uint8_t* to = sends.next_inline();
-    for (const Sge& sge : request.sges) {
-      if (sge.length > 0) std::memcpy(to, sge.address, sge.length);
-      to += sge.length;
-    }
   }
   sends.Prepare();
   return absl::OkStatus();
@@ -126,19 +110,7 @@ absl::Status SoftQueuePair::CheckBind(const SendRequest& request) const {
 }
 
 PostResult SoftQueuePair::PostReceive(absl::Span<const ReceiveRequest> requests) {
-  PostResult result;
-  if (state() == QueuePairState::kReset) {
-    result.status = absl::FailedPreconditionError("a queue pair in Reset takes no receives");
-    return result;
-  }
-  if (core_->shared_receives() != nullptr) {
-    result.status = absl::InvalidArgumentError("the receives of this queue pair are those of its shared queue");
-    return result;
-  }
-  result = PostReceives(requests, max_sges_, nic_->limits(), core_->receives);
-  // The NIC finds receives by itself, but for those that it has to flush.
-  if (result.accepted > 0 && state() == QueuePairState::kError) nic_->RingDoorbell(*core_);
-  return result;
+  return PostReceivesTo(*nic_, *core_, requests, max_sges_);
 }
 
 absl::Status SoftQueuePair::Modify(QueuePairState state, const QueuePairAttributes& attributes) {

@@ -9,15 +9,15 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "lib/verbs/soft/connected_core.h"
 #include "lib/verbs/soft/nic.h"
-#include "lib/verbs/soft/queue_pair_core.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::verbs::soft {
 
 class SoftQueuePair final : public QueuePair {
  public:
-  SoftQueuePair(std::shared_ptr<Nic> nic, QueuePairCore* core, const QueuePairOptions& options);
+  SoftQueuePair(std::shared_ptr<Nic> nic, ConnectedCore* core, const QueuePairOptions& options);
   ~SoftQueuePair() override;
 
   uint32_t number() const override { return core_->number(); }
@@ -32,7 +32,7 @@ class SoftQueuePair final : public QueuePair {
   absl::Status CheckBind(const SendRequest& request) const;
 
   const std::shared_ptr<Nic> nic_;
-  QueuePairCore* const core_;
+  ConnectedCore* const core_;
   const uint32_t max_sges_;
   const uint32_t max_inline_;
 };

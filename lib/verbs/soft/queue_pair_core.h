@@ -1,7 +1,7 @@
-// QueuePairCore is a queue pair as the NIC sees it: its rings, its state, and the two halves of its
-// protocol.
+// QueuePairCore is a queue pair as the NIC sees it, whatever it speaks: its number, its rings, its
+// state and its turns. ConnectedCore speaks the reliable connection, DatagramCore datagrams.
 //
-// The owner's half is SoftQueuePair (queue_pair.h); the two share the rings, the state and the
+// The owner's half (SoftQueuePair, SoftDatagramQueuePair) shares the rings, the state and the
 // doorbell flag.
 //
 // Law: in Error nothing of the owner's memory is sent or written, and every request posted is
@@ -13,110 +13,89 @@
 #include <cstdint>
 #include <memory>
 
-#include "absl/status/status.h"
 #include "lib/verbs/soft/completion_ring.h"
-#include "lib/verbs/soft/congestion.h"
 #include "lib/verbs/soft/counters.h"
 #include "lib/verbs/soft/engine.h"
+#include "lib/verbs/soft/fabric.h"
 #include "lib/verbs/soft/nic_mutex.h"
 #include "lib/verbs/soft/packet.h"
-#include "lib/verbs/soft/requester.h"
-#include "lib/verbs/soft/responder.h"
 #include "lib/verbs/soft/shared_receives.h"
-#include "lib/verbs/soft/wire.h"
 #include "lib/verbs/soft/work_queue.h"
-#include "lib/verbs/verbs.h"
+#include "lib/verbs/types.h"
 
 namespace tokamak::verbs::soft {
 
-class QueuePairCore final {
+class ConnectedCore;
+
+// What a queue pair is made of, whatever it speaks.
+struct QueuePairParts {
+  uint32_t number = 0;
+  DomainId domain = 0;
+  uint16_t source_port = 0;  // UDP, of what it sends
+  std::shared_ptr<CompletionRing> send_ring;
+  std::shared_ptr<CompletionRing> receive_ring;
+  std::shared_ptr<SharedReceives> shared_receives;  // null: it has receives of its own
+  uint32_t max_receive_requests = 0;                // of its own
+};
+
+class QueuePairCore {
  public:
-  QueuePairCore(Engine& engine, uint32_t number, DomainId domain, const QueuePairOptions& options,
-                std::shared_ptr<CompletionRing> send_ring, std::shared_ptr<CompletionRing> receive_ring,
-                std::shared_ptr<SharedReceives> shared_receives, std::unique_ptr<Congestion> congestion,
-                uint16_t source_port);
-  ~QueuePairCore();
+  virtual ~QueuePairCore() REQUIRES_NIC_MUTEX;
+  QueuePairCore(const QueuePairCore&) = delete;
+  QueuePairCore& operator=(const QueuePairCore&) = delete;
 
   // Fixed for life.
-  uint32_t number() const { return number_; }
-  DomainId domain() const { return domain_; }
-  Asker asker() const REQUIRES_NIC_MUTEX { return {domain_, life_}; }
-  uint16_t source_port() const { return source_port_; }
-  CompletionRing& send_ring() const { return *send_ring_; }
-  CompletionRing& receive_ring() const { return *receive_ring_; }
-  SharedReceives* shared_receives() const { return shared_receives_.get(); }  // null: it has receives of its own
+  uint32_t number() const { return parts_.number; }
+  DomainId domain() const { return parts_.domain; }
+  uint16_t source_port() const { return parts_.source_port; }
+  CompletionRing& send_ring() const { return *parts_.send_ring; }
+  CompletionRing& receive_ring() const { return *parts_.receive_ring; }
+  SharedReceives* shared_receives() const { return parts_.shared_receives.get(); }
+
+  // Null unless it is one.
+  virtual ConnectedCore* connected() { return nullptr; }
 
   // As of the last step.
   QueuePairState state() const { return state_.load(std::memory_order_seq_cst); }  // any thread
-  const Address& peer() const REQUIRES_NIC_MUTEX { return attributes_.peer; }      // as fabrics write it
-  uint32_t peer_number() const REQUIRES_NIC_MUTEX { return attributes_.peer_number; }
-  uint32_t mtu() const REQUIRES_NIC_MUTEX { return attributes_.path_mtu; }
-  Access remote_access() const REQUIRES_NIC_MUTEX { return attributes_.remote_access; }
-  const ReliabilityOptions& reliability() const REQUIRES_NIC_MUTEX { return attributes_.reliability; }
-
-  // Whether it has taken anything that its peer sent, since it became ready to receive.
-  bool heard() const REQUIRES_NIC_MUTEX { return taken() > taken_before_; }
-
-  // A step as QueuePair::Modify describes it. `active_mtu` bounds the path MTU, `max_reads` the
-  // READ depths.
-  absl::Status Modify(QueuePairState state, const QueuePairAttributes& attributes,
-                      const Limits& limits) REQUIRES_NIC_MUTEX;
+  bool failed() const { return state() == QueuePairState::kError; }
 
   // To Error: the send queue's (or the receive queue's) oldest request ends with the status given,
   // all the rest is flushed.
-  void Fail(CompletionStatus send_status, CompletionStatus receive_status, uint32_t provider_code) REQUIRES_NIC_MUTEX;
-  bool failed() const { return state() == QueuePairState::kError; }
+  virtual void Fail(CompletionStatus send_status, CompletionStatus receive_status,
+                    uint32_t provider_code) REQUIRES_NIC_MUTEX = 0;
 
   // Its completions that wait are never polled. The owner's thread calls.
-  void ForgetCompletions() REQUIRES_NIC_MUTEX;
+  virtual void ForgetCompletions() REQUIRES_NIC_MUTEX = 0;
 
-  // A packet of this queue pair's peer.
-  void Receive(const Packet& packet) REQUIRES_NIC_MUTEX;
+  // A packet that names it. What is none of its business it drops and counts.
+  virtual void Receive(const Packet& packet) REQUIRES_NIC_MUTEX = 0;
 
-  // Once per turn in which it received something, after the last packet.
-  void FinishTurn() REQUIRES_NIC_MUTEX;
+  // Once per turn in which it received something and asked for this, after the last packet.
+  virtual void FinishTurn() REQUIRES_NIC_MUTEX {}
 
   // The owner rang: new requests, or receives posted in Error.
-  void Answer() REQUIRES_NIC_MUTEX;
+  virtual void Answer() REQUIRES_NIC_MUTEX = 0;
 
   // Adds packets to the outbox, at most a fair share. True when it has more that could go at once.
-  bool Emit() REQUIRES_NIC_MUTEX;
+  virtual bool Emit() REQUIRES_NIC_MUTEX = 0;
 
   // Adds the acknowledgement or NAK that is owed, where nothing has to go before it.
-  void EmitAnswer() REQUIRES_NIC_MUTEX { responder_.EmitAnswer(); }
+  virtual void EmitAnswer() REQUIRES_NIC_MUTEX {}
 
   // Sends the congestion notification that is owed. Returns false, with the queue pair first in
   // line again, when the port does not take it.
-  bool Notify(Port& port) REQUIRES_NIC_MUTEX;
+  virtual bool Notify(Port& /*port*/) REQUIRES_NIC_MUTEX { return true; }
 
-  // False: the rate allows no packet yet; the queue pair will be ready when it does.
-  bool MaySend() REQUIRES_NIC_MUTEX { return !paces_ || Pace(); }
-
-  // `packet`, whole, has been added to the outbox.
-  void OnSend(const Packet& packet) REQUIRES_NIC_MUTEX {
-    if (paces_) congestion_->OnSend(engine_.alarms.now(), EthernetBytes(packet));
-  }
-
-  // When the rate lets the next packet leave; not before now.
-  base::Time NextSend() REQUIRES_NIC_MUTEX {
-    const base::Time now = engine_.alarms.now();
-    return paces_ && rate() != 0 ? std::max(now, congestion_->NextSend(now)) : now;
-  }
+  // Some of its packets have left the outbox: the port took them, or they were taken out.
+  virtual void OnDeparture() REQUIRES_NIC_MUTEX {}
 
   // Bits per second; 0: not limited.
-  uint64_t rate() const REQUIRES_NIC_MUTEX { return congestion_->rate(); }
-
-  // A packet on its way to the peer.
-  Packet& AddPacket(PacketOpcode opcode, uint64_t sequence) REQUIRES_NIC_MUTEX;
+  virtual uint64_t rate() const REQUIRES_NIC_MUTEX { return 0; }
 
   void MarkReady() REQUIRES_NIC_MUTEX { engine_.ready.Add(turns_); }
   void MarkAnswer() REQUIRES_NIC_MUTEX { engine_.answers.Add(turns_); }
-  void MarkPatientAnswer() REQUIRES_NIC_MUTEX { engine_.AnswerSoon(turns_); }
-  void WaitForReads(bool first) REQUIRES_NIC_MUTEX { engine_.WaitForReads(turns_, first); }
-  void WaitToSend(bool first) REQUIRES_NIC_MUTEX { engine_.WaitToSend(turns_, first); }
 
   QueuePairCounters counters GUARDED_BY_NIC_MUTEX;
-  SendQueue sends;
   ReceiveQueue receives;
 
   // The doorbell: set while the queue pair is in the NIC's list of those that rang. Any thread.
@@ -126,39 +105,27 @@ class QueuePairCore final {
   // The connection manager's interest.
   bool watched GUARDED_BY_NIC_MUTEX = false;
 
- private:
-  uint64_t taken() const REQUIRES_NIC_MUTEX { return counters.answers_taken + counters.requests_executed; }
+ protected:
+  QueuePairCore(Engine& engine, QueuePairParts parts);
+
   void Enter(QueuePairState state) REQUIRES_NIC_MUTEX;
-  absl::Status ToInit(const QueuePairAttributes& attributes) REQUIRES_NIC_MUTEX;
-  absl::Status ToReadyToReceive(const QueuePairAttributes& attributes, const Limits& limits) REQUIRES_NIC_MUTEX;
-  absl::Status ToReadyToSend(const QueuePairAttributes& attributes, const Limits& limits) REQUIRES_NIC_MUTEX;
-  void ToReset() REQUIRES_NIC_MUTEX;
-  bool Pace() REQUIRES_NIC_MUTEX;
-  void OnMarked(const Packet& packet) REQUIRES_NIC_MUTEX;
+
+  // A packet on its way to `peer`, as fabrics write it.
+  Packet& AddPacketTo(const Address& peer, PacketOpcode opcode) REQUIRES_NIC_MUTEX {
+    ++counters.packets_sent;
+    Packet& packet = engine_.outbox.Add(number());
+    packet.opcode = opcode;
+    packet.peer = peer;
+    packet.source_port = source_port();
+    return packet;
+  }
 
   Engine& engine_;
-  const uint32_t number_;
-  const DomainId domain_;
-  QueuePairLife life_ GUARDED_BY_NIC_MUTEX;
-  const uint16_t source_port_;
-  const std::shared_ptr<CompletionRing> send_ring_;
-  const std::shared_ptr<CompletionRing> receive_ring_;
-  const std::shared_ptr<SharedReceives> shared_receives_;
-  const std::unique_ptr<Congestion> congestion_ GUARDED_BY_NIC_MUTEX;
-  const bool paces_;
-  const Ecn ecn_;  // of what it sends
-  std::atomic<QueuePairState> state_{QueuePairState::kInit};
-  QueuePairAttributes attributes_ GUARDED_BY_NIC_MUTEX;
-
-  Requester requester_ GUARDED_BY_NIC_MUTEX;
-  Responder responder_ GUARDED_BY_NIC_MUTEX;
-
-  uint64_t taken_before_ GUARDED_BY_NIC_MUTEX = 0;  // by earlier connections
-  bool notified_ GUARDED_BY_NIC_MUTEX = false;      // ever, and when last
-  base::Time notified_at_ GUARDED_BY_NIC_MUTEX;
-  Alarm pace_ GUARDED_BY_NIC_MUTEX;
-
   QueuePairTurns turns_{*this};
+
+ private:
+  const QueuePairParts parts_;
+  std::atomic<QueuePairState> state_{QueuePairState::kInit};
 };
 
 }  // namespace tokamak::verbs::soft

@@ -23,6 +23,11 @@ class Receives final {
   // True when there is one for the next message.
   bool available() const REQUIRES_NIC_MUTEX { return shared_ != nullptr ? shared_->left() > 0 : oldest_ < own_.tail(); }
 
+  // Bytes that the next one takes; one must be available.
+  uint32_t next_length() const REQUIRES_NIC_MUTEX {
+    return shared_ != nullptr ? shared_->next_length() : own_.at(oldest_).length;
+  }
+
   // The next one becomes the present one; one must be available.
   void Take() REQUIRES_NIC_MUTEX;
   const ReceiveSlot& present() const { return *present_; }

@@ -4,10 +4,10 @@
 #include <cstring>
 #include <optional>
 
+#include "lib/verbs/soft/connected_core.h"
 #include "lib/verbs/soft/gather.h"
 #include "lib/verbs/soft/opcodes.h"
 #include "lib/verbs/soft/psn.h"
-#include "lib/verbs/soft/queue_pair_core.h"
 #include "lib/verbs/soft/scatter.h"
 #include "lib/verbs/soft/syndrome.h"
 #include "lib/verbs/time_codes.h"
@@ -32,7 +32,7 @@ constexpr uint32_t kMostOverdue = 16;  // in a row; the time-out is shorter long
 
 }  // namespace
 
-Requester::Requester(Engine& engine, QueuePairCore& queue_pair, Congestion& congestion)
+Requester::Requester(Engine& engine, ConnectedCore& queue_pair, Congestion& congestion)
     : engine_(engine),
       queue_pair_(queue_pair),
       sends_(queue_pair.sends),
@@ -385,7 +385,7 @@ void Requester::OnReadResponse(const Packet& packet) {
   ++queue_pair_.counters.answers_taken;
   const ScatterResult result =
       Scatter(engine_.keys, queue_pair_.domain(), absl::MakeConstSpan(slot->sges.data(), slot->sge_count),
-              static_cast<uint32_t>(offset), packet);
+              static_cast<uint32_t>(offset), packet.pieces());
   if (result != ScatterResult::kDone) {
     Fail(CompletionStatus::kLocalProtection, 0);
     return;

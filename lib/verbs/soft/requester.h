@@ -32,30 +32,18 @@
 #include "lib/verbs/soft/expected_answers.h"
 #include "lib/verbs/soft/missing_packets.h"
 #include "lib/verbs/soft/nic_mutex.h"
+#include "lib/verbs/soft/outbox.h"
 #include "lib/verbs/soft/packet.h"
 #include "lib/verbs/soft/work_queue.h"
 #include "lib/verbs/types.h"
 
 namespace tokamak::verbs::soft {
 
-class QueuePairCore;
-
-// How much one queue pair may add to the outbox before the next one's turn: what a UDP socket takes
-// in one piece.
-struct Share {
-  uint32_t packets = 32;
-  uint32_t bytes = 15 * kMaxMtu;
-
-  bool spent() const { return packets == 0 || bytes == 0; }
-  void Spend(uint32_t payload) {
-    --packets;
-    bytes -= payload < bytes ? payload : bytes;
-  }
-};
+class ConnectedCore;
 
 class Requester final {
  public:
-  Requester(Engine& engine, QueuePairCore& queue_pair, Congestion& congestion);
+  Requester(Engine& engine, ConnectedCore& queue_pair, Congestion& congestion);
 
   // ReadyToSend: packets start at `psn`.
   void Start(uint32_t psn) REQUIRES_NIC_MUTEX;
@@ -73,7 +61,7 @@ class Requester final {
   // After the answers of one turn.
   void FinishTurn() REQUIRES_NIC_MUTEX;
 
-  // See QueuePairCore::Emit.
+  // See ConnectedCore::Emit.
   bool Emit(Share* share) REQUIRES_NIC_MUTEX;
 
  private:
@@ -123,7 +111,7 @@ class Requester final {
   void GiveBackSends(uint64_t packets) REQUIRES_NIC_MUTEX;
 
   Engine& engine_;
-  QueuePairCore& queue_pair_;
+  ConnectedCore& queue_pair_;
   SendQueue& sends_;
   Congestion& congestion_;
 

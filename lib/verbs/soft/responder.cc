@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "glog/logging.h"
+#include "lib/verbs/soft/connected_core.h"
 #include "lib/verbs/soft/psn.h"
-#include "lib/verbs/soft/queue_pair_core.h"
 #include "lib/verbs/soft/scatter.h"
 #include "lib/verbs/soft/syndrome.h"
 #include "lib/verbs/time_codes.h"
@@ -44,7 +44,7 @@ uint64_t AtomicallyUpdate(uint8_t* memory, const Packet& packet) {
 
 }  // namespace
 
-Responder::Responder(Engine& engine, QueuePairCore& queue_pair)
+Responder::Responder(Engine& engine, ConnectedCore& queue_pair)
     : engine_(engine), queue_pair_(queue_pair), receives_(engine, queue_pair) {}
 
 void Responder::Start(uint32_t psn) {
@@ -149,7 +149,7 @@ bool Responder::ExecuteSend(const Packet& packet) {
   const bool invalidates = HasIeth(packet.opcode);
   if (invalidates && !engine_.keys.IsWindowOf(queue_pair_.asker(), packet.rkey)) return Refuse(kRemoteAccessNak);
   switch (Scatter(engine_.keys, queue_pair_.domain(), absl::MakeConstSpan(slot.sges.data(), slot.sge_count), bytes_,
-                  packet)) {
+                  packet.pieces())) {
     case ScatterResult::kDone:
       break;
     case ScatterResult::kNoKey:
@@ -405,7 +405,7 @@ bool Responder::Emit(Share* share) {
   }
   if (fault_) {
     // Going to Error takes packets out of the outbox again: first the answers must be gone.
-    if (engine_.outbox.Holds(queue_pair_.number())) return true;
+    if (engine_.outbox.CountOf(queue_pair_.number()) > 0) return true;
     const Fault fault = *fault_;
     End(fault);
     return true;

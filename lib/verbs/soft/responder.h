@@ -21,18 +21,20 @@
 #include "lib/verbs/soft/engine.h"
 #include "lib/verbs/soft/held_packets.h"
 #include "lib/verbs/soft/nic_mutex.h"
+#include "lib/verbs/soft/outbox.h"
 #include "lib/verbs/soft/packet.h"
 #include "lib/verbs/soft/receives.h"
-#include "lib/verbs/soft/requester.h"
 #include "lib/verbs/soft/response_queue.h"
 #include "lib/verbs/soft/served_requests.h"
 #include "lib/verbs/types.h"
 
 namespace tokamak::verbs::soft {
 
+class ConnectedCore;
+
 class Responder final {
  public:
-  Responder(Engine& engine, QueuePairCore& queue_pair);
+  Responder(Engine& engine, ConnectedCore& queue_pair);
 
   // ReadyToReceive: the peer's packets start at `psn`.
   void Start(uint32_t psn) REQUIRES_NIC_MUTEX;
@@ -49,7 +51,7 @@ class Responder final {
   // A request that meets the queue pair in Error.
   void OnRequestInError(const Packet& packet) REQUIRES_NIC_MUTEX;
 
-  // See QueuePairCore::Emit and EmitAnswer.
+  // See ConnectedCore::Emit and EmitAnswer.
   bool Emit(Share* share) REQUIRES_NIC_MUTEX;
   void EmitAnswer() REQUIRES_NIC_MUTEX;
 
@@ -90,7 +92,7 @@ class Responder final {
   void EmitAcknowledge(uint8_t syndrome, uint64_t sequence) REQUIRES_NIC_MUTEX;
 
   Engine& engine_;
-  QueuePairCore& queue_pair_;
+  ConnectedCore& queue_pair_;
   Receives receives_;
 
   bool running_ = false;

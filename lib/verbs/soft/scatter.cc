@@ -6,12 +6,11 @@
 namespace tokamak::verbs::soft {
 
 ScatterResult Scatter(const KeyTable& keys, DomainId domain, absl::Span<const Sge> sges, uint32_t offset,
-                      const Packet& packet) {
+                      absl::Span<const PayloadSlice> payload) {
   size_t at = 0;
   bool checked = false;
   bool phantom = false;
-  for (uint32_t s = 0; s < packet.slices; ++s) {
-    PayloadSlice slice = packet.payload[s];
+  for (PayloadSlice slice : payload) {
     while (slice.length > 0) {
       if (at == sges.size()) return ScatterResult::kNoKey;
       const Sge& sge = sges[at];

@@ -16,12 +16,11 @@ enum class ScatterResult : uint8_t {
   kNotWritable,  // memory that may not be written
 };
 
-// Copies the payload of `packet`, where it has bytes, into `sges`, where these are not phantom,
-// from `offset` bytes into them on; the caller has seen that it fits. Keys are looked at as they
-// are needed; nothing is written where the result is not kDone, but for the part before the bad
-// sge.
+// Copies `payload`, where it has bytes, into `sges`, where these are not phantom, from `offset`
+// bytes into them on; the caller has seen that it fits. Keys are looked at as they are needed;
+// nothing is written where the result is not kDone, but for the part before the bad sge.
 ScatterResult Scatter(const KeyTable& keys, DomainId domain, absl::Span<const Sge> sges, uint32_t offset,
-                      const Packet& packet);
+                      absl::Span<const PayloadSlice> payload);
 
 // The same into one piece of memory, which has bytes.
 void CopyPayload(const Packet& packet, uint8_t* to);

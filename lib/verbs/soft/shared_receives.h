@@ -41,6 +41,9 @@ class SharedReceives final {
 
   uint64_t left() const REQUIRES_NIC_MUTEX { return closed_ ? 0 : queue.tail() - taken_; }
 
+  // Of the oldest, in bytes; there must be one left.
+  uint32_t next_length() REQUIRES_NIC_MUTEX { return queue.at(taken_).length; }
+
   // The oldest; there must be one left.
   void Take(ReceiveSlot* to) REQUIRES_NIC_MUTEX {
     DCHECK_GT(left(), 0u);

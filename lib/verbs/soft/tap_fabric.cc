@@ -16,7 +16,7 @@ class TapPort final : public Port {
     PortCallbacks ours = callbacks;
     if (shows_ != TapFabric::Shows::kSent) {
       ours.on_packets = [this, theirs = std::move(callbacks.on_packets)](absl::Span<const Packet> packets) {
-        for (const Packet& packet : packets) Show(packet, packet.peer, inner_->address());
+        for (const Packet& packet : packets) Show(packet, packet.peer, DestinationOf(packet));
         theirs(packets);
       };
     }
@@ -36,15 +36,24 @@ class TapPort final : public Port {
   size_t room() const override { return inner_->room(); }
   uint64_t line_rate() const override { return inner_->line_rate(); }
   const Address& address() const override { return inner_->address(); }
+  absl::Status Join(const Address& group) override { return inner_->Join(group); }
+  void Leave(const Address& group) override { inner_->Leave(group); }
   uint32_t max_mtu() const override { return inner_->max_mtu(); }
   uint64_t receive_window() const override { return inner_->receive_window(); }
 
  private:
+  // Of a packet that was received.
+  Address DestinationOf(const Packet& packet) const {
+    Address destination = inner_->address();
+    if (packet.came_to_group()) destination.ip = packet.group;
+    return destination;
+  }
+
   void Show(const Packet& packet, const Address& source, const Address& destination) {
     Datagram datagram;
     datagram.time = loop_.Now();
-    datagram.source = DestinationOf(source, inner_->address());
-    datagram.destination = DestinationOf(destination, inner_->address());
+    datagram.source = soft::DestinationOf(source, inner_->address());
+    datagram.destination = soft::DestinationOf(destination, inner_->address());
     datagram.traffic_class = TrafficClassOf(packet);
     const IcrcFlow flow(datagram.source, datagram.destination);
     const PayloadSlice piece = {bytes_.data(), EncodeDatagram(packet, flow, datagram.identification, bytes_.data())};

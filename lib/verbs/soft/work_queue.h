@@ -26,7 +26,15 @@ namespace tokamak::verbs::soft {
 constexpr uint32_t kMaxSges = 4;
 constexpr uint32_t kMaxInline = 256;
 
-struct SendSlot {
+// The bytes that a request sends: what Gather makes packets of.
+struct SourceBytes {
+  uint32_t length = 0;  // bytes, all sges
+  uint8_t sge_count = 0;
+  bool is_inline = false;  // they lie in the queue
+  std::array<Sge, kMaxSges> sges;
+};
+
+struct SendSlot : SourceBytes {
   // Written when posted.
   uint64_t id = 0;
   uint64_t remote_address = 0;
@@ -34,14 +42,10 @@ struct SendSlot {
   uint64_t swap_or_add = 0;
   uint32_t rkey = 0;
   uint32_t immediate = 0;
-  uint32_t length = 0;  // bytes, all sges
   Opcode opcode = Opcode::kSend;
-  uint8_t sge_count = 0;
   bool signaled = false;
   bool solicited = false;
   bool fence = false;
-  bool is_inline = false;
-  std::array<Sge, kMaxSges> sges;
   WindowBinding bind;
 
   // The NIC's, once it has started: the packets [first, end) carry the request or, for a READ, its
@@ -57,6 +61,21 @@ struct SendSlot {
 
   // Carried out by this NIC alone, without a packet.
   bool is_local() const { return opcode == Opcode::kBindWindow || opcode == Opcode::kLocalInvalidate; }
+};
+
+struct DatagramSlot : SourceBytes {
+  uint64_t id = 0;
+  Address peer;  // as fabrics write it
+  uint32_t queue_pair_number = 0;
+  uint32_t qkey = 0;
+  uint32_t immediate = 0;
+  bool has_immediate = false;
+  bool signaled = false;
+  bool solicited = false;
+  uint8_t traffic_class = 0;
+
+  // The NIC's: no packet of it leaves.
+  bool skipped = false;
 };
 
 struct ReceiveSlot {
@@ -116,6 +135,7 @@ class WorkQueue final {
 };
 
 using SendQueue = WorkQueue<SendSlot>;
+using DatagramQueue = WorkQueue<DatagramSlot>;
 using ReceiveQueue = WorkQueue<ReceiveSlot>;
 
 }  // namespace tokamak::verbs::soft

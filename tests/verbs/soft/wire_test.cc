@@ -120,7 +120,7 @@ TEST(PacketTest, HeadersOfAnOpcodeAddUpToItsHeaderLength) {
     EXPECT_EQ(HeaderLength(opcode), length) << i;
     EXPECT_LE(length, kMaxHeaderLength) << i;
   }
-  EXPECT_EQ(KnownOpcodes().size(), 26u);
+  EXPECT_EQ(KnownOpcodes().size(), 27u);
 }
 
 TEST(WireTest, EncodesTheWriteThatTheKernelAccepted) {

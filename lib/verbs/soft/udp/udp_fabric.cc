@@ -3,6 +3,9 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -30,14 +33,16 @@ constexpr base::Duration kMemoryDelay = base::Milliseconds(1);
 // a third is what surely fits.
 constexpr uint64_t kBufferPerPayload = 3;
 
-// One open socket. It lives while one of its callbacks runs, even when that callback drops the
-// port.
+// One open socket, and those of the multicast groups that the port is in. Each lives while one of its
+// callbacks runs, even when that callback drops the port.
 class UdpEndpoint final : public std::enable_shared_from_this<UdpEndpoint> {
  public:
   UdpEndpoint(os::EpollLoop& loop, UdpSocket socket, const UdpFabricOptions& options, UdpCounters& counters,
               PortCallbacks callbacks)
       : loop_(loop),
         socket_(std::move(socket)),
+        options_(options),
+        counters_(counters),
         callbacks_(std::move(callbacks)),
         sender_(socket_, options.segment, loop, counters, options.tap),
         receiver_(socket_, loop, counters, options.tap) {}
@@ -48,6 +53,7 @@ class UdpEndpoint final : public std::enable_shared_from_this<UdpEndpoint> {
 
   void Close() {
     open_ = false;
+    groups_.clear();
     watch_.Reset();
     memory_timer_.Cancel();
   }
@@ -67,19 +73,51 @@ class UdpEndpoint final : public std::enable_shared_from_this<UdpEndpoint> {
     return taken;
   }
 
+  absl::Status Join(const Address& group) {
+    if (socket_.is_raw()) return absl::UnimplementedError("soft:raw carries no multicast; soft:udp does");
+    absl::StatusOr<UdpSocket> socket = OpenGroupSocket(socket_, group, options_.socket);
+    if (!socket.ok()) return socket.status();
+    const auto membership = std::make_shared<Membership>(*std::move(socket), loop_, counters_, options_.tap);
+    groups_[group.ip] = membership;
+    membership->watch = loop_.Watch(membership->socket.fd.get(), EPOLLIN,
+                                    [this, ip = group.ip](uint32_t events) { OnGroupEvents(ip, events); });
+    return absl::OkStatus();
+  }
+  void Leave(const Address& group) { groups_.erase(group.ip); }
+
   const UdpSocket& socket() const { return socket_; }
 
  private:
+  // In a multicast group.
+  struct Membership {
+    Membership(UdpSocket group, const base::EventLoop& loop, UdpCounters& counters, WireTap* tap)
+        : socket(std::move(group)), receiver(socket, loop, counters, tap) {}
+
+    const UdpSocket socket;
+    UdpReceiver receiver;
+    os::FdWatch watch;
+  };
+
   void OnEvents(uint32_t events) {
     const std::shared_ptr<UdpEndpoint> keep = shared_from_this();
-    if ((events & EPOLLERR) != 0) ClearError();
+    if ((events & EPOLLERR) != 0) ClearError(socket_.wire());
     if ((events & EPOLLOUT) != 0) {
       watch_.SetEvents(EPOLLIN);
       TellReady();
     }
-    if ((events & EPOLLIN) == 0) return;
+    if ((events & EPOLLIN) != 0) Receive(receiver_);
+  }
+
+  void OnGroupEvents(const std::array<uint8_t, 16>& ip, uint32_t events) {
+    const std::shared_ptr<UdpEndpoint> keep = shared_from_this();
+    const std::shared_ptr<Membership> membership = groups_.at(ip);
+    if ((events & EPOLLERR) != 0) ClearError(membership->socket.fd.get());
+    if ((events & EPOLLIN) != 0) Receive(membership->receiver);
+  }
+
+  void Receive(UdpReceiver& receiver) {
     for (int i = 0; i < kBatchesPerWake && open_; ++i) {
-      const bool more = receiver_.Receive([this](absl::Span<const Packet> packets) {
+      const bool more = receiver.Receive([this](absl::Span<const Packet> packets) {
         callbacks_.on_packets(packets);
         return open_;
       });
@@ -94,19 +132,22 @@ class UdpEndpoint final : public std::enable_shared_from_this<UdpEndpoint> {
 
   // An unconnected socket is told little, and what it is told names no packet; but unread it would
   // wake us for ever.
-  void ClearError() {
+  static void ClearError(int fd) {
     int error = 0;
     socklen_t size = sizeof(error);
-    getsockopt(socket_.wire(), SOL_SOCKET, SO_ERROR, &error, &size);
+    getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
   }
 
   os::EpollLoop& loop_;
   const UdpSocket socket_;
+  const UdpFabricOptions options_;
+  UdpCounters& counters_;
   const PortCallbacks callbacks_;
   bool open_ = true;
   UdpSender sender_;
   UdpReceiver receiver_;
   os::FdWatch watch_;
+  std::map<std::array<uint8_t, 16>, std::shared_ptr<Membership>> groups_;
   base::Timer memory_timer_;
 };
 
@@ -116,6 +157,8 @@ class UdpPort final : public Port {
   ~UdpPort() override { endpoint_->Close(); }
 
   size_t Send(absl::Span<const Packet> packets) override { return endpoint_->Send(packets); }
+  absl::Status Join(const Address& group) override { return endpoint_->Join(group); }
+  void Leave(const Address& group) override { endpoint_->Leave(group); }
   const Address& address() const override { return endpoint_->socket().local; }
   uint32_t max_mtu() const override {
     return PathMtuFor(endpoint_->socket().link_mtu, endpoint_->socket().local.is_ipv4());

@@ -12,6 +12,7 @@ namespace tokamak::verbs::soft {
 
 UdpReceiver::UdpReceiver(const UdpSocket& socket, const base::EventLoop& loop, UdpCounters& counters, WireTap* tap)
     : socket_(socket),
+      to_group_(socket.local.is_multicast()),
       loop_(loop),
       counters_(counters),
       tap_(tap),
@@ -167,6 +168,7 @@ bool UdpReceiver::TakeGood(absl::Span<const uint8_t> datagram, uint16_t identifi
   packet.peer = source_;
   if (source_.port >= kFlowPorts) packet.peer.port = kRoceUdpPort;
   packet.source_port = source_.port;
+  if (to_group_) packet.group = socket_.local.ip;
   SetTrafficClass(traffic_class_, &packet);
   counters_.packets_received.Add(1);
   counters_.bytes_received.Add(datagram.size());

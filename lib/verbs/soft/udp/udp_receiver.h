@@ -7,7 +7,8 @@
 // a segment's number or follows the sender's last: then the check is about as strong as the whole
 // ICRC. Surprises are counted.
 //
-// A raw socket shows the identification: there the whole ICRC is checked (raw_socket.h).
+// A raw socket shows the identification: there the whole ICRC is checked (raw_socket.h). What comes
+// through the socket of a multicast group says so.
 //
 // Law: nothing is allocated after construction.
 #pragma once
@@ -88,6 +89,7 @@ class UdpReceiver final {
   void ShowReceived(absl::Span<const uint8_t> datagram, uint16_t identification);
 
   const UdpSocket& socket_;
+  const bool to_group_;
   const base::EventLoop& loop_;
   UdpCounters& counters_;
   WireTap* const tap_;

@@ -123,6 +123,68 @@ absl::Status SetUpWire(int fd, bool is_ipv4) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<UdpSocket> MakeSocket(const Address& local) {
+  UdpSocket result;
+  result.local = local;
+  const int family = local.is_ipv4() ? AF_INET : AF_INET6;
+  result.fd = os::FileDescriptor(socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!result.fd.valid()) return ErrnoStatus(absl::StatusCode::kUnavailable, "cannot make a UDP socket");
+  if (absl::Status status = SetUpWire(result.fd.get(), local.is_ipv4()); !status.ok()) return status;
+  return result;
+}
+
+bool Bind(const UdpSocket& socket, uint32_t scope) {
+  sockaddr_storage name;
+  const socklen_t length = ToSocketAddress(socket.local, scope, &name);
+  return bind(socket.fd.get(), reinterpret_cast<sockaddr*>(&name), length) == 0;
+}
+
+absl::Status SetUpReceiving(UdpSocket* socket, const UdpSocketOptions& options) {
+  const int fd = socket->fd.get();
+  const absl::StatusOr<uint64_t> receive_buffer = SetUpBuffers(fd, options, socket->local);
+  if (!receive_buffer.ok()) return receive_buffer.status();
+  socket->receive_buffer = *receive_buffer;
+  Set(fd, SOL_UDP, UDP_GRO, kOn);         // slower without
+  Set(fd, SOL_SOCKET, SO_RXQ_OVFL, kOn);  // uncounted without
+  // Without it marks of the network are not seen, and nobody is told of them.
+  if (socket->local.is_ipv4()) {
+    Set(fd, IPPROTO_IP, IP_RECVTOS, kOn);
+  } else {
+    Set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, kOn);
+  }
+  return absl::OkStatus();
+}
+
+// Which interface, and on IPv4 which of its addresses, multicast goes by.
+ip_mreqn InterfaceOf(const UdpSocket& port, const Address& group) {
+  ip_mreqn request = {};
+  std::memcpy(&request.imr_multiaddr, &group.ip[12], 4);
+  std::memcpy(&request.imr_address, &port.local.ip[12], 4);
+  request.imr_ifindex = static_cast<int>(port.interface);
+  return request;
+}
+
+// Where it fails the routing table chooses the interface.
+void SendGroupsFrom(const UdpSocket& port) {
+  if (!port.local.is_ipv4()) {
+    Set(port.fd.get(), IPPROTO_IPV6, IPV6_MULTICAST_IF, static_cast<int>(port.interface));
+    return;
+  }
+  const ip_mreqn from = InterfaceOf(port, Address());
+  setsockopt(port.fd.get(), IPPROTO_IP, IP_MULTICAST_IF, &from, sizeof(from));
+}
+
+bool JoinGroup(const UdpSocket& socket, const UdpSocket& port) {
+  if (socket.local.is_ipv4()) {
+    const ip_mreqn request = InterfaceOf(port, socket.local);
+    return setsockopt(socket.fd.get(), IPPROTO_IP, IP_ADD_MEMBERSHIP, &request, sizeof(request)) == 0;
+  }
+  ipv6_mreq request = {};
+  std::memcpy(&request.ipv6mr_multiaddr, socket.local.ip.data(), 16);
+  request.ipv6mr_interface = port.interface;
+  return setsockopt(socket.fd.get(), IPPROTO_IPV6, IPV6_ADD_MEMBERSHIP, &request, sizeof(request)) == 0;
+}
+
 }  // namespace
 
 absl::StatusOr<UdpSocket> OpenUdpSocket(const Address& address, const UdpSocketOptions& options) {
@@ -134,38 +196,55 @@ absl::StatusOr<UdpSocket> OpenUdpSocket(const Address& address, const UdpSocketO
     return absl::InvalidArgumentError(
         absl::StrCat("UDP port ", address.port, " is one that RDMA NICs send from; choose one below ", kFlowPorts));
   }
-  UdpSocket result;
-  result.local = WithRocePort(address);
-  const bool is_ipv4 = address.is_ipv4();
-  result.fd = os::FileDescriptor(socket(is_ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  const int fd = result.fd.get();
-  if (fd < 0) return ErrnoStatus(absl::StatusCode::kUnavailable, "cannot make a UDP socket");
-  if (absl::Status status = SetUpWire(fd, is_ipv4); !status.ok()) return status;
-
+  absl::StatusOr<UdpSocket> result = MakeSocket(WithRocePort(address));
+  if (!result.ok()) return result;
   const Interfaces interfaces;
   const ifaddrs* interface = FindInterface(interfaces, address);
-  if (interface != nullptr && address.is_link_local()) result.scope = if_nametoindex(interface->ifa_name);
-  sockaddr_storage name;
-  const socklen_t name_length = ToSocketAddress(result.local, result.scope, &name);
-  if (bind(fd, reinterpret_cast<sockaddr*>(&name), name_length) != 0) return BindError(result.local, interfaces);
-  result.link_mtu = interface != nullptr ? LinkMtu(fd, interface->ifa_name) : 1500;
-  if (PathMtuFor(result.link_mtu, is_ipv4) == 0) {
+  if (interface != nullptr) {
+    result->interface = if_nametoindex(interface->ifa_name);
+    result->on_loopback = (interface->ifa_flags & IFF_LOOPBACK) != 0;
+  }
+  if (address.is_link_local()) result->scope = result->interface;
+  if (!Bind(*result, result->scope)) return BindError(result->local, interfaces);
+  const int fd = result->fd.get();
+  result->link_mtu = interface != nullptr ? LinkMtu(fd, interface->ifa_name) : 1500;
+  if (PathMtuFor(result->link_mtu, address.is_ipv4()) == 0) {
     return absl::FailedPreconditionError(absl::StrCat("the interface of ", IpText(address), " has MTU ",
-                                                      result.link_mtu, ": too small for RoCE's smallest packets"));
+                                                      result->link_mtu, ": too small for RoCE's smallest packets"));
   }
+  if (absl::Status s = SetUpReceiving(&*result, options); !s.ok()) return s;
+  result->can_segment = Set(fd, SOL_UDP, UDP_SEGMENT, 0);
+  SendGroupsFrom(*result);
+  return result;
+}
 
-  const absl::StatusOr<uint64_t> receive_buffer = SetUpBuffers(fd, options, result.local);
-  if (!receive_buffer.ok()) return receive_buffer.status();
-  result.receive_buffer = *receive_buffer;
-  result.can_segment = Set(fd, SOL_UDP, UDP_SEGMENT, 0);
-  Set(fd, SOL_UDP, UDP_GRO, kOn);         // slower without
-  Set(fd, SOL_SOCKET, SO_RXQ_OVFL, kOn);  // uncounted without
-  // Without it marks of the network are not seen, and nobody is told of them.
-  if (is_ipv4) {
-    Set(fd, IPPROTO_IP, IP_RECVTOS, kOn);
-  } else {
-    Set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, kOn);
+absl::StatusOr<UdpSocket> OpenGroupSocket(const UdpSocket& port, const Address& group,
+                                          const UdpSocketOptions& options) {
+  if (port.on_loopback && !group.is_ipv4()) {
+    return absl::UnimplementedError("the loopback interface carries no multicast of IPv6; other interfaces do");
   }
+  Address local = group;
+  local.port = port.local.port;
+  absl::StatusOr<UdpSocket> result = MakeSocket(local);
+  if (!result.ok()) return result;
+  // Without REUSEADDR one device of the machine alone could be in a group; without the second line
+  // packets come in from other interfaces, too.
+  const int fd = result->fd.get();
+  const bool is_ipv4 = group.is_ipv4();
+  const bool alone = is_ipv4 ? Set(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0) : Set(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
+  if (!Set(fd, SOL_SOCKET, SO_REUSEADDR, kOn) || !alone) {
+    return ErrnoStatus(absl::StatusCode::kUnavailable, "cannot set up a socket for a multicast group");
+  }
+  if (!Bind(*result, port.interface)) {
+    return ErrnoStatus(absl::StatusCode::kUnavailable,
+                       absl::StrCat("cannot bind UDP port ", local.port, " of ", IpText(local)));
+  }
+  if (!JoinGroup(*result, port)) {
+    const bool full = errno == ENOBUFS || errno == ENOMEM;
+    return ErrnoStatus(full ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kUnavailable,
+                       absl::StrCat("cannot join ", IpText(group), " on the interface of ", IpText(port.local)));
+  }
+  if (absl::Status s = SetUpReceiving(&*result, options); !s.ok()) return s;
   return result;
 }
 
@@ -209,7 +288,7 @@ socklen_t ToSocketAddress(const Address& address, uint32_t scope, sockaddr_stora
   in6.sin6_family = AF_INET6;
   in6.sin6_port = htons(address.port);
   std::memcpy(&in6.sin6_addr, address.ip.data(), 16);
-  if (address.is_link_local()) in6.sin6_scope_id = scope;
+  if (address.is_link_local() || address.is_multicast()) in6.sin6_scope_id = scope;
   std::memcpy(out, &in6, sizeof(in6));
   return sizeof(in6);
 }

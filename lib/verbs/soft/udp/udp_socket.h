@@ -30,8 +30,10 @@ struct UdpSocket {
   os::FileDescriptor fd;
   os::FileDescriptor raw;       // soft:raw: packets pass through this one, and `fd` keeps the port (raw_socket.h)
   Address local;                // with the port that is bound
-  uint32_t scope = 0;           // interface index, where `local` is an IPv6 link-local address
-  uint32_t link_mtu = 0;        // bytes of an IP packet, of the interface that has the address
+  uint32_t interface = 0;       // index of the one that has the address; 0: not known
+  bool on_loopback = false;     // that is the machine's own
+  uint32_t scope = 0;           // the same, where `local` is an IPv6 link-local address
+  uint32_t link_mtu = 0;        // bytes of an IP packet, of that interface
   uint64_t receive_buffer = 0;  // bytes, as the kernel counts them: with its overhead
   bool can_segment = false;     // the kernel knows UDP_SEGMENT
 
@@ -44,6 +46,12 @@ struct UdpSocket {
 // operator can do: kAlreadyExists when the port is taken, kNotFound when no interface has the
 // address.
 absl::StatusOr<UdpSocket> OpenUdpSocket(const Address& address, const UdpSocketOptions& options);
+
+// A socket for what is sent to a multicast group: bound to the group, at the UDP port of `port`, since
+// that one gets only what is sent to its own address. Joins (IGMP, MLD) on the interface of `port`.
+// Every device of the machine that is in the group gets each packet, those of other users too.
+// kUnimplemented: IPv6 on the loopback interface, which the kernel lets no multicast through.
+absl::StatusOr<UdpSocket> OpenGroupSocket(const UdpSocket& port, const Address& group, const UdpSocketOptions& options);
 
 // Gives a socket buffers, beyond the system's limit where we may, up to it where not. Returns how
 // large the receive buffer is, as the kernel counts it. What is less than asked for is logged, as

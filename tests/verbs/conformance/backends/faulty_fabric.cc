@@ -44,6 +44,8 @@ class FaultyFabric::FaultyPort final : public soft::Port {
   size_t room() const override { return below_->room(); }
   uint64_t line_rate() const override { return below_->line_rate(); }
   const Address& address() const override { return below_->address(); }
+  absl::Status Join(const Address& group) override { return below_->Join(group); }
+  void Leave(const Address& group) override { below_->Leave(group); }
   uint32_t max_mtu() const override { return below_->max_mtu(); }
   uint64_t receive_window() const override { return below_->receive_window(); }
 

@@ -1,0 +1,40 @@
+// The IP header of a packet, for those who show it: capture files, and the 40 bytes before a
+// received datagram. What is on a wire is written by the kernel, or by udp/ipv4.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "lib/verbs/types.h"
+
+namespace tokamak::verbs::soft {
+
+constexpr uint32_t kMaxIpHeader = 40;  // IPv6; an IPv4 header has 20 bytes
+constexpr uint32_t kUdpHeaderLength = 8;
+
+// The Internet checksum, in pieces. (RFC 1071)
+class InternetChecksum final {
+ public:
+  void Add(absl::Span<const uint8_t> bytes);
+  void Add16(uint32_t value) { sum_ += value; }
+  uint16_t Get() const;
+
+ private:
+  uint64_t sum_ = 0;
+  bool odd_ = false;
+};
+
+struct IpHeaderFields {
+  Address source;
+  Address destination;
+  uint8_t traffic_class = 0;
+  uint16_t identification = 0;  // IPv4
+  uint32_t udp_length = 0;      // bytes, UDP header and what follows it
+};
+
+// Writes the header of a UDP packet that may not be fragmented, checksum included, with a time to
+// live of 64, to `out`, which has room for kMaxIpHeader bytes; returns its length.
+uint32_t WriteIpHeader(const IpHeaderFields& fields, uint8_t* out);
+
+}  // namespace tokamak::verbs::soft

@@ -1,0 +1,44 @@
+// Which datagram queue pairs are in which multicast group.
+//
+// Law: a group that is listed has members; each is in it once.
+// Thread rule: under the NIC's mutex.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "lib/verbs/types.h"
+
+namespace tokamak::verbs::soft {
+
+class DatagramCore;
+
+class MulticastGroups final {
+ public:
+  using Ip = std::array<uint8_t, 16>;
+  using Members = std::vector<DatagramCore*>;
+
+  static constexpr size_t kMaxGroups = 256;
+  static constexpr size_t kMaxMembers = 256;  // of one group
+
+  // Null where nobody is in it.
+  const Members* Find(const Ip& group) const;
+
+  // Whether `queue_pair` may become one; kResourceExhausted.
+  absl::Status MayAdd(const Ip& group) const;
+  void Add(const Ip& group, DatagramCore& queue_pair);
+
+  // Returns false when it was none. The group is gone with its last member.
+  bool Remove(const Ip& group, DatagramCore& queue_pair);
+
+  bool Has(const Ip& group, const DatagramCore& queue_pair) const;
+
+ private:
+  std::map<Ip, Members> groups_;
+};
+
+}  // namespace tokamak::verbs::soft
