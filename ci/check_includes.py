@@ -1,4 +1,5 @@
-"""Logic has no system calls, threads, clocks or random numbers of its own, and only sim/ns3 knows ns-3: checks what files include.
+"""Logic has no system calls, threads, clocks or random numbers of its own, only sim/ns3 knows ns-3, programs know of the client what
+its users do, and public headers stand by themselves: checks what files include.
 
   check_includes.py FILE...        prints each wrong include; names of files are relative to the root of the tree
 
@@ -27,7 +28,7 @@ FORBIDDEN = {
 FORBIDDEN_FOLDERS = ("absl/debugging/", "absl/random/", "absl/synchronization/", "absl/time/")
 
 # Every other header with a folder or of C is the system's or a library's: these are harmless.
-HARMLESS = ("absl/", "glog/logging.h", "isa-l/", "lib/", "xxhash.h")
+HARMLESS = ("absl/", "glog/logging.h", "isa-l/", "lib/", "tokamak/object_id.h", "xxhash.h")
 
 # Who may have one anyway, and why.
 EXCEPTIONS = {
@@ -45,6 +46,13 @@ EXCEPTIONS = {
 # Who may include ns-3 and our adapter to it, whose licence is another: GPL-2.0-only.
 NS3 = ("sim/ns3/", "tests/sim/ns3/", "tests/verbs/conformance/backends/ns3_backend.cc")
 NS3_HEADERS = ("ns3/", "sim/ns3/")
+
+# Who may include what is behind the public headers of the client (include/tokamak), tests of others among them where they play a
+# client or a daemon themselves.
+CLIENT = ("lib/client/", "lib/daemon/", "tests/ci/", "tests/cli/", "tests/client/", "tests/daemon/", "tests/fuzz/", "tests/verbs/conformance/")
+
+# What programs include; nothing but each other and the standard library may be in them.
+PUBLIC = "include/tokamak/"
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.MULTILINE)
 
@@ -71,6 +79,22 @@ def ns3_includes(path, text):
     return [header for header in INCLUDE.findall(text) if header.startswith(NS3_HEADERS)]
 
 
+def client_includes(path, text):
+    """The headers of lib/client that the file `path` must not include."""
+    if path.startswith(CLIENT):
+        return []
+    return [header for header in INCLUDE.findall(text) if header.startswith("lib/client/")]
+
+
+def public_includes(path, text):
+    """The headers that the public header `path` must not include."""
+    if not path.startswith(PUBLIC):
+        return []
+    standard = ("stddef.h", "stdint.h")
+    own = [header for header in INCLUDE.findall(text) if not header.startswith("tokamak/")]
+    return [header for header in own if "/" in header or (header.endswith(".h") and header not in standard)]
+
+
 def main():
     well = True
     for path in sys.argv[1:]:
@@ -82,6 +106,12 @@ def main():
         for header in ns3_includes(path, text):
             well = False
             print(f"{path} is under MIT and must not include {header} (see ci/check_includes.py)", file=sys.stderr)
+        for header in client_includes(path, text):
+            well = False
+            print(f"{path} is a program and must not include {header}, but tokamak/*.h (see ci/check_includes.py)", file=sys.stderr)
+        for header in public_includes(path, text):
+            well = False
+            print(f"{path} is a public header and must not include {header} (see ci/check_includes.py)", file=sys.stderr)
     sys.exit(0 if well else 1)
 
 

@@ -18,6 +18,8 @@ import count_tests
 
 # What each layer may depend on; a package belongs to the layer with the longest name that it begins with.
 LAW = {
+    # What programs outside of the tree include and link. Everybody may; what is behind it stands below.
+    "include/tokamak": ["lib/client"],
     "lib/base": [],
     "lib/os": ["lib/base"],
     "lib/verbs": ["lib/base"],
@@ -33,14 +35,20 @@ LAW = {
     "lib/node": ["lib/base", "lib/directory", "lib/store", "lib/transport", "lib/verbs"],
     "lib/client": ["lib/base", "lib/os"],
 }
-IMPLEMENTATIONS = list(LAW)
+# Who wires implementations together; programs among them have of the client what include/tokamak has.
+IMPLEMENTATIONS = [layer for layer in LAW if layer != "lib/client"]
 LAW["lib/node/directories"] = list(IMPLEMENTATIONS)
 IMPLEMENTATIONS.append("lib/node/directories")
-LAW["lib/daemon"] = IMPLEMENTATIONS
+LAW["lib/daemon"] = IMPLEMENTATIONS + ["lib/client"]
 LAW["lib/cli"] = IMPLEMENTATIONS + ["lib/daemon"]
 LAW["sim"] = IMPLEMENTATIONS
 LAW["sim/ns3"] = IMPLEMENTATIONS + ["sim"]
+# Users' programs.
+LAW["examples"] = ["lib/base"]
+LAW["examples/checkpoint"] = LAW["examples/kv_cache"] = ["examples", "lib/base"]
+LAW["examples/patterns"] = ["examples", "lib/base", "lib/verbs"]  # of verbs, without a store
 LAW["tests"] = None  # Tests may see everything, and nothing else may see them.
+PUBLIC = "include/tokamak"
 
 NOT_VISIBLE = re.compile(r"target '([^']+)' is not visible from target '([^']+)'")
 
@@ -52,7 +60,7 @@ def layer_of(package):
 
 def allowed(source, target):
     """Whether the law lets a package of layer `source` depend on one of layer `target`."""
-    return source == target or LAW[source] is None or target in LAW[source]
+    return source == target or target == PUBLIC or LAW[source] is None or target in LAW[source]
 
 
 def run(command, **options):
@@ -105,7 +113,7 @@ def judge(probes, refused):
 
 def check(bazel, scratch):
     copy_build_files(scratch)
-    query = run(bazel + ["query", "kind(cc_library, //lib/... + //sim/... + //tests/...)"], cwd=scratch)
+    query = run(bazel + ["query", "kind(cc_library, //include/... + //examples/... + //lib/... + //sim/... + //tests/...)"], cwd=scratch)
     libraries = query.stdout.split()
     if query.returncode != 0 or not libraries:
         return [count_tests.case(count_tests.FAILED, "layering", "bazel query failed: " + query.stderr[-2000:])]

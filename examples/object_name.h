@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "lib/base/object_id.h"
+#include "tokamak/object_id.h"
+#include "tokamak/status.h"
 
 namespace tokamak::example {
 
@@ -22,7 +22,7 @@ class ObjectName final {
   explicit ObjectName(std::string text) : text_(std::move(text)) {}
 
   const std::string& text() const { return text_; }
-  base::ObjectId id() const { return base::ObjectId::FromName(text_); }
+  ObjectId id() const { return ObjectId::FromName(text_); }
   std::vector<uint8_t> metadata() const {
     const std::string json = absl::StrCat(R"({"name":")", text_, R"("})");
     return {json.begin(), json.end()};
@@ -35,13 +35,13 @@ class ObjectName final {
 constexpr size_t kMaxNameBytes = 64;
 
 // Of what a user calls a run or a request; the text names `flag`.
-inline absl::Status CheckName(const std::string& flag, const std::string& name) {
+inline Status CheckName(const std::string& flag, const std::string& name) {
   const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-';
   });
-  if (plain && !name.empty() && name.size() <= kMaxNameBytes) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(flag, ": a name is 1 to ", kMaxNameBytes, " of A-Z a-z 0-9 . _ and -"));
+  if (plain && !name.empty() && name.size() <= kMaxNameBytes) return Status();
+  return Status(StatusCode::kInvalidArgument,
+                absl::StrCat(flag, ": a name is 1 to ", kMaxNameBytes, " of A-Z a-z 0-9 . _ and -"));
 }
 
 }  // namespace tokamak::example

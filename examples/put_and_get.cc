@@ -1,15 +1,14 @@
 // Puts an object on one node and reads it in place on another: put_and_get SOCKET_OF_ONE_NODE SOCKET_OF_ANOTHER
+#include <chrono>
 #include <cstring>
 #include <iostream>
 #include <string>
 
-#include "absl/status/status.h"
-#include "lib/base/object_id.h"
-#include "lib/client/client.h"
+#include "tokamak/client.h"
 
-using tokamak::base::ObjectId;
-using tokamak::base::Seconds;
-using tokamak::client::Client;
+using tokamak::Client;
+using tokamak::ObjectId;
+using tokamak::StatusCode;
 
 int main(int argc, char** argv) {
   if (argc != 3) {
@@ -33,19 +32,17 @@ int main(int argc, char** argv) {
       std::cerr << sealed << std::endl;
       return 1;
     }
-  } else if (!absl::IsAlreadyExists(buffer.status())) {
+  } else if (buffer.status().code() != StatusCode::kAlreadyExists) {
     std::cerr << buffer.status() << std::endl;
     return 1;
   }
 
   // Get pulls it over RDMA verbs; the bytes are read in place, and stay while `object` lives.
-  auto object = there->Get(id, Seconds(5));
+  auto object = there->Get(id, std::chrono::seconds(5));
   if (!object.ok()) {
     std::cerr << object.status() << std::endl;
     return 1;
   }
-  std::cout.write(reinterpret_cast<const char*>(object->data().data()),
-                  static_cast<std::streamsize>(object->data().size()));
-  std::cout << std::endl;
+  std::cout << tokamak::AsText(object->data()) << std::endl;
   return 0;
 }

@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/types/span.h"
 #include "examples/checkpoint/checkpoints.h"
 #include "examples/checkpoint/folder.h"
 #include "examples/checkpoint/manifest.h"
+#include "tokamak/span.h"
+#include "tokamak/status.h"
 
 namespace tokamak::example {
 
@@ -22,7 +22,7 @@ class BlockingCheckpoints final : public Checkpoints {
 
   bool ready() override { return true; }
 
-  absl::Status Take(uint64_t step, absl::Span<const uint8_t> state, bool final) override {
+  Status Take(uint64_t step, Span<const uint8_t> state, bool final) override {
     Manifest manifest = manifest_;
     manifest.number = number_++;
     manifest.step = step;
@@ -34,13 +34,13 @@ class BlockingCheckpoints final : public Checkpoints {
     for (uint64_t piece = 0; piece < *pieces; ++piece) {
       const auto bytes = state.subspan(manifest.PieceBegin(piece), manifest.PieceSize(piece));
       manifest.hashes.push_back(HashOfPiece(bytes));
-      if (absl::Status s = writer->Write(piece, bytes); !s.ok()) return s;
+      if (Status s = writer->Write(piece, bytes); !s.ok()) return s;
     }
     return writer->Commit(manifest);
   }
 
-  absl::Status Finish() override { return absl::OkStatus(); }
-  absl::Status status() override { return absl::OkStatus(); }
+  Status Finish() override { return Status(); }
+  Status status() override { return Status(); }
 
  private:
   CheckpointFolder& folder_;

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "absl/status/status.h"
-#include "absl/types/span.h"
+#include "tokamak/span.h"
+#include "tokamak/status.h"
 
 namespace tokamak::example {
 
@@ -18,14 +18,14 @@ class Checkpoints {
 
   // Keeps `state`, which may change again when this returns. The last of a run is `final`: for that
   // one it is worth waiting.
-  virtual absl::Status Take(uint64_t step, absl::Span<const uint8_t> state, bool final) = 0;
+  virtual Status Take(uint64_t step, Span<const uint8_t> state, bool final) = 0;
 
   // Waits until all that was taken is safe, and leaves nothing behind but that. An error: what is
   // the matter, and what to do.
-  virtual absl::Status Finish() = 0;
+  virtual Status Finish() = 0;
 
   // OK as long as what is taken can be kept.
-  virtual absl::Status status() = 0;
+  virtual Status status() = 0;
 };
 
 }  // namespace tokamak::example

@@ -12,16 +12,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/types/optional.h"
-#include "absl/types/span.h"
 #include "examples/checkpoint/manifest.h"
 #include "examples/moments.h"
+#include "tokamak/span.h"
+#include "tokamak/status.h"
 
 namespace tokamak::example {
 
@@ -55,11 +54,11 @@ class CheckpointFolder final {
     ~Writer();
 
     // Each piece once, in any order, `bytes` as long as the manifest says.
-    absl::Status Write(uint64_t piece, absl::Span<const uint8_t> bytes);
+    Status Write(uint64_t piece, Span<const uint8_t> bytes);
 
     // Makes it the newest, on disk for good, and removes what is older than the latest two.
     // `manifest` has the hashes by now.
-    absl::Status Commit(const Manifest& manifest);
+    Status Commit(const Manifest& manifest);
 
    private:
     friend class CheckpointFolder;
@@ -76,41 +75,40 @@ class CheckpointFolder final {
   // For writing: makes the folder where there is none, and removes what was half written.
   // kFailedPrecondition: another process writes it, or it has the checkpoints of another run.
   // Moments "data STEP" and "manifest STEP": each is on disk from then on.
-  static absl::StatusOr<std::unique_ptr<CheckpointFolder>> Open(const std::string& path, const std::string& run,
-                                                                OnMoment on_moment);
+  static Result<std::unique_ptr<CheckpointFolder>> Open(const std::string& path, const std::string& run,
+                                                        OnMoment on_moment);
 
   // Reads the newest whole checkpoint of a run into `state`, and says which it is; nothing where
   // there is none, or no folder. `skipped` gets a line for each newer one that is not whole.
   // kDataLoss: none of those that there are is whole. kFailedPrecondition: it is another run's, or
   // its state has another size.
-  static absl::StatusOr<absl::optional<Manifest>> LoadNewest(const std::string& path, const std::string& run,
-                                                             absl::Span<uint8_t> state,
-                                                             std::vector<std::string>& skipped);
+  static Result<std::optional<Manifest>> LoadNewest(const std::string& path, const std::string& run,
+                                                    Span<uint8_t> state, std::vector<std::string>& skipped);
 
   CheckpointFolder(const CheckpointFolder&) = delete;
   CheckpointFolder& operator=(const CheckpointFolder&) = delete;
 
   // Begins a checkpoint; one at a time. The writer does not outlive this.
-  absl::StatusOr<Writer> Begin(uint64_t bytes, uint64_t piece_bytes);
+  Result<Writer> Begin(uint64_t bytes, uint64_t piece_bytes);
 
   // The last that was committed, by this or by an earlier process.
-  const absl::optional<Manifest>& newest() const { return newest_; }
+  const std::optional<Manifest>& newest() const { return newest_; }
 
  private:
   CheckpointFolder(std::string path, OnMoment on_moment, File folder)
       : path_(std::move(path)), on_moment_(std::move(on_moment)), folder_(std::move(folder)) {}
 
-  absl::Status Recover(const std::string& run);
+  Status Recover(const std::string& run);
   std::string PathOf(const std::string& file) const { return path_ + "/" + file; }
-  absl::Status Sync() const;
-  absl::Status RemoveOld() const;
+  Status Sync() const;
+  Status RemoveOld() const;
   void Tell(const char* what, uint64_t step) const;
 
   const std::string path_;
   const OnMoment on_moment_;
   const File folder_;  // locked
   uint64_t next_ = 1;
-  absl::optional<Manifest> newest_;
+  std::optional<Manifest> newest_;
 };
 
 }  // namespace tokamak::example

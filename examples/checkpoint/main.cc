@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "examples/checkpoint/blocking_checkpoints.h"
@@ -19,8 +18,9 @@
 #include "examples/checkpoint/training.h"
 #include "examples/moments.h"
 #include "examples/object_name.h"
-#include "lib/base/units.h"
-#include "lib/client/client.h"
+#include "examples/units.h"
+#include "tokamak/client.h"
+#include "tokamak/status.h"
 
 namespace tokamak::example {
 namespace {
@@ -38,10 +38,10 @@ struct Flags {
   std::string socket;
   std::string run = "toy";
   std::string folder;
-  std::string state = "64MiB";
-  std::string piece = "4MiB";
-  std::string deadline = "30s";
-  std::string idle = "10min";
+  uint64_t state = 64 << 20;  // bytes
+  uint64_t piece = 4 << 20;   // the same
+  double deadline = 30;       // seconds
+  double idle = 600;          // the same
   uint32_t pieces_under_way = 4;
   bool resume = false;
   bool blocking = false;
@@ -49,52 +49,39 @@ struct Flags {
   MomentFlags moments;
 };
 
-struct Sizes {
-  uint64_t state = 0;
-  uint64_t piece = 0;
-  base::Duration deadline;
-};
-
-int Fail(const absl::Status& status, int code = 1) {
+int Fail(const Status& status, int code = 1) {
   std::cerr << "checkpoint: " << status.message() << std::endl;
   return code;
 }
 
-absl::StatusOr<Sizes> CheckFlags(const Flags& flags) {
-  Sizes sizes;
-  const auto state = base::ParseSize(flags.state);
-  const auto piece = base::ParseSize(flags.piece);
-  const auto deadline = base::ParseDuration(flags.deadline);
-  if (!state.ok()) return absl::InvalidArgumentError(absl::StrCat("--state: ", state.status().message()));
-  if (!piece.ok()) return absl::InvalidArgumentError(absl::StrCat("--piece: ", piece.status().message()));
-  if (!deadline.ok()) return absl::InvalidArgumentError(absl::StrCat("--deadline: ", deadline.status().message()));
-  if (*state < Model::kRowBytes || *state > kMaxState) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--state: from ", base::FormatSize(Model::kRowBytes), " to ", base::FormatSize(kMaxState)));
+Status CheckFlags(const Flags& flags) {
+  if (flags.state < Model::kRowBytes || flags.state > kMaxState) {
+    return Status(StatusCode::kInvalidArgument,
+                  absl::StrCat("--state: from ", FormatSize(Model::kRowBytes), " to ", FormatSize(kMaxState)));
   }
-  if (const auto pieces = CountPieces(*state, *piece); !pieces.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("--piece: ", pieces.status().message()));
+  if (const auto pieces = CountPieces(flags.state, flags.piece); !pieces.ok()) {
+    return Status(StatusCode::kInvalidArgument, absl::StrCat("--piece: ", pieces.status().message()));
   }
   if ((flags.resume || flags.blocking) && flags.folder.empty()) {
-    return absl::InvalidArgumentError("--resume and --blocking need the --folder with the checkpoints");
+    return Status(StatusCode::kInvalidArgument, "--resume and --blocking need the --folder with the checkpoints");
   }
   if (flags.socket.empty() && !flags.blocking && flags.training.every != 0) {
-    return absl::InvalidArgumentError("--socket: give that of this node's tokd (or --blocking, or --every 0)");
+    return Status(StatusCode::kInvalidArgument,
+                  "--socket: give that of this node's tokd (or --blocking, or --every 0)");
   }
-  if (absl::Status s = CheckName("--run", flags.run); !s.ok()) return s;
-  return Sizes{*state, *piece, *deadline};
+  return CheckName("--run", flags.run);
 }
 
-absl::StatusOr<client::Client> Connect(const Flags& flags) {
-  client::ClientOptions options;
+Result<Client> Connect(const Flags& flags) {
+  ClientOptions options;
   options.name = "checkpoint";
-  return client::Client::Connect(flags.socket, options);
+  return Client::Connect(flags.socket, options);
 }
 
 void Print(const Flags& flags, const Model& model, uint64_t first, const TrainingReport& report) {
   const char* const how = flags.training.every == 0 ? "none" : flags.blocking ? "blocking" : "non-blocking";
   std::cout << absl::StrFormat("steps %d to %d of run '%s', %s of state, checkpoints: %s\n", first, model.step(),
-                               flags.run, base::FormatSize(model.state().size()), how);
+                               flags.run, FormatSize(model.state().size()), how);
   std::cout << "step alone: " << DescribeTimes(report.steps_alone) << " (" << report.steps_alone.size() << ")\n";
   std::cout << "step and checkpoint: " << DescribeTimes(report.steps_with_checkpoint) << " ("
             << report.steps_with_checkpoint.size() << ", " << report.skipped << " left out)\n";
@@ -104,36 +91,35 @@ void Print(const Flags& flags, const Model& model, uint64_t first, const Trainin
 }
 
 // Where the run is to begin.
-absl::Status Resume(const Flags& flags, Model& model) {
+Status Resume(const Flags& flags, Model& model) {
   std::vector<std::string> skipped;
   const auto loaded = CheckpointFolder::LoadNewest(flags.folder, flags.run, model.StateToFill(), skipped);
   if (!loaded.ok()) return loaded.status();
   for (const std::string& why : skipped) std::cerr << "checkpoint: left out: " << why << std::endl;
   if (!loaded->has_value()) {
     std::cout << "no checkpoint in " << flags.folder << ": from step 0\n" << std::flush;
-    return absl::OkStatus();
+    return Status();
   }
   model.ContinueFrom((*loaded)->step);
   std::cout << "resumed from step " << model.step() << "\n" << std::flush;
-  return absl::OkStatus();
+  return Status();
 }
 
 int RunTrain(const Flags& flags) {
-  const auto sizes = CheckFlags(flags);
-  if (!sizes.ok()) return Fail(sizes.status(), 2);
+  if (Status s = CheckFlags(flags); !s.ok()) return Fail(s, 2);
   TrainingOptions options = flags.training;
   options.on_moment = ToDoAtMoments(flags.moments);
-  Model model(sizes->state);
+  Model model(flags.state);
   if (flags.resume) {
-    if (absl::Status s = Resume(flags, model); !s.ok()) return Fail(s);
+    if (Status s = Resume(flags, model); !s.ok()) return Fail(s);
   }
   if (model.step() > options.steps) {
-    return Fail(absl::InvalidArgumentError(
-        absl::StrCat("--steps: the checkpoint is of step ", model.step(), " already: give a higher number")));
+    return Fail(Status(StatusCode::kInvalidArgument, absl::StrCat("--steps: the checkpoint is of step ", model.step(),
+                                                                  " already: give a higher number")));
   }
 
   std::unique_ptr<CheckpointFolder> folder;
-  std::unique_ptr<client::Client> client;
+  std::unique_ptr<Client> client;
   std::unique_ptr<Checkpoints> checkpoints;
   if (options.every == 0) {
     // Nothing is kept.
@@ -145,18 +131,18 @@ int RunTrain(const Flags& flags) {
     manifest.run = flags.run;
     manifest.resumed = flags.resume;
     manifest.bytes = model.state().size();
-    manifest.piece_bytes = sizes->piece;
+    manifest.piece_bytes = flags.piece;
     checkpoints = std::make_unique<BlockingCheckpoints>(*folder, manifest);
   } else {
     auto connected = Connect(flags);
     if (!connected.ok()) return Fail(connected.status());
-    client = std::make_unique<client::Client>(*std::move(connected));
+    client = std::make_unique<Client>(*std::move(connected));
     SnapshotOptions snapshots;
     snapshots.run = flags.run;
     snapshots.state_bytes = model.state().size();
-    snapshots.piece_bytes = sizes->piece;
+    snapshots.piece_bytes = flags.piece;
     snapshots.resumed = flags.resume;
-    snapshots.deadline = sizes->deadline;
+    snapshots.deadline = Seconds(flags.deadline);
     snapshots.on_moment = options.on_moment;
     auto begun = Snapshots::Begin(*client, snapshots);
     if (!begun.ok()) return Fail(begun.status());
@@ -165,18 +151,16 @@ int RunTrain(const Flags& flags) {
 
   const uint64_t first = model.step();
   TrainingReport report;
-  if (absl::Status s = Train(model, checkpoints.get(), options, report); !s.ok()) {
-    return Fail(absl::Status(s.code(), absl::StrCat(s.message(), " (training ended at step ", model.step(),
-                                                    "; start it again with --resume)")));
+  if (Status s = Train(model, checkpoints.get(), options, report); !s.ok()) {
+    return Fail(Status(s.code(), absl::StrCat(s.message(), " (training ended at step ", model.step(),
+                                              "; start it again with --resume)")));
   }
   Print(flags, model, first, report);
   return 0;
 }
 
 int RunSave(const Flags& flags) {
-  if (absl::Status s = CheckName("--run", flags.run); !s.ok()) return Fail(s, 2);
-  const auto idle = base::ParseDuration(flags.idle);
-  if (!idle.ok()) return Fail(absl::InvalidArgumentError(absl::StrCat("--idle: ", idle.status().message())), 2);
+  if (Status s = CheckName("--run", flags.run); !s.ok()) return Fail(s, 2);
   const OnMoment on_moment = ToDoAtMoments(flags.moments);
   auto folder = CheckpointFolder::Open(flags.folder, flags.run, on_moment);
   if (!folder.ok()) return Fail(folder.status());
@@ -185,12 +169,12 @@ int RunSave(const Flags& flags) {
   SaverOptions options;
   options.run = flags.run;
   options.pieces_under_way = flags.pieces_under_way;
-  options.idle = *idle;
+  options.idle = Seconds(flags.idle);
   options.on_moment = on_moment;
   Saver saver(*client, **folder, options);
-  if (absl::Status s = saver.Run(); !s.ok()) return Fail(s);
-  std::cout << "saved " << saver.saved() << " checkpoints of run '" << flags.run << "', "
-            << base::FormatSize(saver.bytes()) << "; the newest is of step " << (*folder)->newest()->step << std::endl;
+  if (Status s = saver.Run(); !s.ok()) return Fail(s);
+  std::cout << "saved " << saver.saved() << " checkpoints of run '" << flags.run << "', " << FormatSize(saver.bytes())
+            << "; the newest is of step " << (*folder)->newest()->step << std::endl;
   return 0;
 }
 
@@ -203,16 +187,15 @@ int Run(int argc, char** argv) {
   CLI::App* const train = app.add_subcommand("train", "train a toy model, and take a snapshot every few steps");
   train->add_option("--socket", flags.socket, "the Unix socket of this node's tokd");
   train->add_option("--run", flags.run, "the run's name, the same for both")->capture_default_str();
-  train->add_option("--state", flags.state, "size of weights and momentum together")->capture_default_str();
+  AddSize(*train, "--state", flags.state, "size of weights and momentum together", "64MiB");
   train->add_option("--steps", flags.training.steps, "steps of the whole run")->capture_default_str();
   train->add_option("--every", flags.training.every, "steps between two checkpoints; 0: none at all")
       ->capture_default_str();
-  train->add_option("--piece", flags.piece, "a snapshot is put in objects of this size")->capture_default_str();
+  AddSize(*train, "--piece", flags.piece, "a snapshot is put in objects of this size", "4MiB");
   train->add_option("--folder", flags.folder, "where the checkpoints are, for --resume and --blocking");
   train->add_flag("--resume", flags.resume, "begin from the newest whole checkpoint, if there is one");
   train->add_flag("--blocking", flags.blocking, "write to --folder in the loop, without a store: to compare");
-  train->add_option("--deadline", flags.deadline, "for taking the run over, and for the saver in the end")
-      ->capture_default_str();
+  AddTime(*train, "--deadline", flags.deadline, "for taking the run over, and for the saver in the end", "30s");
   AddMomentFlags(*train, flags.moments);
 
   CLI::App* const save = app.add_subcommand("save", "on another node: write a run's snapshots to disk, until the last");
@@ -222,7 +205,7 @@ int Run(int argc, char** argv) {
   save->add_option("--pieces-under-way", flags.pieces_under_way, "pieces that are pulled at once")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
-  save->add_option("--idle", flags.idle, "give up when no snapshot comes for this long")->capture_default_str();
+  AddTime(*save, "--idle", flags.idle, "give up when no snapshot comes for this long", "10min");
   AddMomentFlags(*save, flags.moments);
 
   try {
@@ -230,7 +213,7 @@ int Run(int argc, char** argv) {
   } catch (const CLI::Success& asked) {
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {
-    return Fail(absl::InvalidArgumentError(absl::StrCat(error.what(), " (see checkpoint --help)")), 2);
+    return Fail(Status(StatusCode::kInvalidArgument, absl::StrCat(error.what(), " (see checkpoint --help)")), 2);
   }
   return train->parsed() ? RunTrain(flags) : RunSave(flags);
 }

@@ -4,6 +4,8 @@
 #include "absl/strings/str_cat.h"
 #include "examples/object_name.h"
 #include "nlohmann/json.hpp"
+#include "tokamak/span.h"
+#include "tokamak/status.h"
 #include "xxhash.h"
 
 namespace tokamak::example {
@@ -19,9 +21,9 @@ std::string Manifest::ToJson() const {
       .dump();
 }
 
-absl::StatusOr<Manifest> Manifest::Parse(absl::string_view text, absl::string_view what) {
+Result<Manifest> Manifest::Parse(absl::string_view text, absl::string_view what) {
   const auto wrong = [&](absl::string_view why) {
-    return absl::InvalidArgumentError(absl::StrCat(what, " is no manifest: ", why));
+    return Status(StatusCode::kInvalidArgument, absl::StrCat(what, " is no manifest: ", why));
   };
   if (text.size() > kMaxBytes) return wrong("it is too long");
   const json parsed = json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
@@ -52,31 +54,33 @@ absl::StatusOr<Manifest> Manifest::Parse(absl::string_view text, absl::string_vi
   if (!pieces.ok()) return wrong(pieces.status().message());
   if (parsed["xxh64"].size() != *pieces) return wrong("another number of hashes than of pieces");
   for (const json& hash : parsed["xxh64"]) {
-    const auto number = hash.is_string() ? FromHex(hash.get<std::string>()) : absl::InvalidArgumentError("xxh64?");
+    const auto number =
+        hash.is_string() ? FromHex(hash.get<std::string>()) : Status(StatusCode::kInvalidArgument, "xxh64?");
     if (!number.ok()) return wrong("xxh64?");
     manifest.hashes.push_back(*number);
   }
   return manifest;
 }
 
-absl::StatusOr<uint64_t> CountPieces(uint64_t bytes, uint64_t piece_bytes) {
-  if (bytes == 0 || piece_bytes == 0) return absl::InvalidArgumentError("state and pieces have at least one byte");
+Result<uint64_t> CountPieces(uint64_t bytes, uint64_t piece_bytes) {
+  if (bytes == 0 || piece_bytes == 0)
+    return Status(StatusCode::kInvalidArgument, "state and pieces have at least one byte");
   const uint64_t pieces = (bytes - 1) / piece_bytes + 1;
   if (pieces > Manifest::kMaxPieces) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(pieces, " pieces, and at most ", Manifest::kMaxPieces, " are possible: make them larger"));
+    return Status(StatusCode::kInvalidArgument, absl::StrCat(pieces, " pieces, and at most ", Manifest::kMaxPieces,
+                                                             " are possible: make them larger"));
   }
   return pieces;
 }
 
-uint64_t HashOfPiece(absl::Span<const uint8_t> piece) { return XXH64(piece.data(), piece.size(), 0); }
+uint64_t HashOfPiece(Span<const uint8_t> piece) { return XXH64(piece.data(), piece.size(), 0); }
 
 std::string ToHex(uint64_t number) { return absl::StrCat(absl::Hex(number, absl::kZeroPad16)); }
 
-absl::StatusOr<uint64_t> FromHex(absl::string_view text) {
+Result<uint64_t> FromHex(absl::string_view text) {
   uint64_t number = 0;
   if (text.size() != 16 || !absl::SimpleHexAtoi(text, &number)) {
-    return absl::InvalidArgumentError("not 16 hexadecimal digits");
+    return Status(StatusCode::kInvalidArgument, "not 16 hexadecimal digits");
   }
   return number;
 }

@@ -11,10 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
+#include "tokamak/span.h"
+#include "tokamak/status.h"
 
 namespace tokamak::example {
 
@@ -39,16 +38,16 @@ struct Manifest {
 
   std::string ToJson() const;
   // kInvalidArgument: the text begins with `what`.
-  static absl::StatusOr<Manifest> Parse(absl::string_view text, absl::string_view what);
+  static Result<Manifest> Parse(absl::string_view text, absl::string_view what);
 };
 
 // How many pieces `bytes` take. kInvalidArgument: more than kMaxPieces, or none.
-absl::StatusOr<uint64_t> CountPieces(uint64_t bytes, uint64_t piece_bytes);
+Result<uint64_t> CountPieces(uint64_t bytes, uint64_t piece_bytes);
 
-uint64_t HashOfPiece(absl::Span<const uint8_t> piece);
+uint64_t HashOfPiece(Span<const uint8_t> piece);
 
 // 16 hexadecimal digits, since not every reader of JSON has integers of 64 bits.
 std::string ToHex(uint64_t number);
-absl::StatusOr<uint64_t> FromHex(absl::string_view text);
+Result<uint64_t> FromHex(absl::string_view text);
 
 }  // namespace tokamak::example

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/types/span.h"
+#include "tokamak/span.h"
 
 namespace tokamak::example {
 
@@ -28,15 +28,13 @@ class Model final {
   // Steps done.
   uint64_t step() const { return step_; }
 
-  absl::Span<const uint8_t> state() const {
+  Span<const uint8_t> state() const {
     return {reinterpret_cast<const uint8_t*>(state_.data()), state_.size() * sizeof(float)};
   }
   uint64_t Hash() const;  // XXH64 of the state
 
   // Where a state is read into that was saved after `step` steps.
-  absl::Span<uint8_t> StateToFill() {
-    return {reinterpret_cast<uint8_t*>(state_.data()), state_.size() * sizeof(float)};
-  }
+  Span<uint8_t> StateToFill() { return {reinterpret_cast<uint8_t*>(state_.data()), state_.size() * sizeof(float)}; }
   void ContinueFrom(uint64_t step) { step_ = step; }
 
  private:

@@ -1,78 +1,79 @@
 #include "examples/checkpoint/saver.h"
 
 #include <chrono>
+#include <optional>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "lib/base/units.h"
-#include "lib/client/deadline.h"
-#include "lib/client/gets.h"
+#include "examples/deadline.h"
+#include "examples/units.h"
+#include "tokamak/gets.h"
+#include "tokamak/span.h"
+#include "tokamak/status.h"
 
 namespace tokamak::example {
 namespace {
 
-using client::Deadline;
-
 // A head is waited for this long, and then it is looked whether the run has another trainer, or
 // none.
-constexpr base::Duration kLook = base::Milliseconds(200);
+constexpr Seconds kLook = Seconds(0.2);
 // Between two attempts where something is in the way that nothing tells the end of: an outage of
 // the directory, or a trainer's node that is gone and whose head is still known.
 constexpr std::chrono::milliseconds kRetryDelay(100);
 
-absl::string_view Text(const client::Buffer& buffer) {
+absl::string_view Text(const Buffer& buffer) {
   return {reinterpret_cast<const char*>(buffer.data().data()), buffer.data().size()};
 }
 
 }  // namespace
 
-Saver::Saver(client::Client& client, CheckpointFolder& folder, const SaverOptions& options)
+Saver::Saver(Client& client, CheckpointFolder& folder, const SaverOptions& options)
     : client_(client), folder_(folder), options_(options) {}
 
-absl::Status Saver::Run() {
+Status Saver::Run() {
   Deadline idle = Deadline::After(options_.idle);
   while (!idle.passed()) {
     const Deadline soon = Deadline::After(kLook / 2);
     const auto found = Look();
     if (!found.ok()) return found.status();
     if (!found->has_value()) {
-      if (over_) return absl::OkStatus();
+      if (over_) return Status();
       if (!soon.passed()) std::this_thread::sleep_for(kRetryDelay);  // it did not wait: something is in the way
       continue;
     }
     const Manifest& manifest = (*found)->manifest;
     if (!Has(manifest)) {
-      if (absl::Status s = Check(manifest); !s.ok()) return s;
-      const absl::Status saved = Save(**found);
-      if (absl::IsAborted(saved) && client_.status().ok()) {  // the trainer is gone, or its node
+      if (Status s = Check(manifest); !s.ok()) return s;
+      const Status saved = Save(**found);
+      if (saved.code() == StatusCode::kAborted && client_.status().ok()) {  // the trainer is gone, or its node
         std::this_thread::sleep_for(kRetryDelay);
         continue;
       }
       if (!saved.ok()) return saved;
     }
-    if (absl::Status s = TellSaved(**found); !s.ok()) return s;
+    if (Status s = TellSaved(**found); !s.ok()) return s;
     idle = Deadline::After(options_.idle);
   }
-  return absl::DeadlineExceededError(absl::StrCat("no snapshot of run '", options_.run, "' came within ",
-                                                  base::FormatDuration(options_.idle), ": is `checkpoint train --run ",
-                                                  options_.run, "` running?"));
+  return Status(StatusCode::kDeadlineExceeded,
+                absl::StrCat("no snapshot of run '", options_.run, "' came within ", FormatTime(options_.idle),
+                             ": is `checkpoint train --run ", options_.run, "` running?"));
 }
 
 // A head that the trainer was not told of yet; nothing where there was none for kLook.
-absl::StatusOr<absl::optional<Saver::Found>> Saver::Look() {
-  const absl::optional<Found> nothing;
-  const auto trouble = [&](const absl::Status& status) -> absl::StatusOr<absl::optional<Found>> {
+Result<std::optional<Saver::Found>> Saver::Look() {
+  const std::optional<Found> nothing;
+  const auto trouble = [&](const Status& status) -> Result<std::optional<Found>> {
     if (!client_.status().ok()) return client_.status();
-    return absl::IsInvalidArgument(status) ? absl::StatusOr<absl::optional<Found>>(status) : nothing;
+    return status.code() == StatusCode::kInvalidArgument ? Result<std::optional<Found>>(status) : nothing;
   };
-  absl::StatusOr<Session> session = absl::NotFoundError("");
+  Result<Session> session = Status(StatusCode::kNotFound, "");
   {
     const auto buffer = client_.Get(Session::NameOf(options_.run).id(), kLook);
-    if (absl::IsNotFound(buffer.status())) {
-      if (absl::Status s = TakeBack(); !s.ok()) return trouble(s);
+    if (buffer.status().code() == StatusCode::kNotFound) {
+      if (Status s = TakeBack(); !s.ok()) return trouble(s);
       over_ = told_.has_value() && told_->manifest.final;
     }
     if (!buffer.ok()) return trouble(buffer.status());
@@ -80,7 +81,7 @@ absl::StatusOr<absl::optional<Saver::Found>> Saver::Look() {
   }
   if (!session.ok()) return session.status();
   if (told_.has_value() && told_->session.life != session->life) {
-    if (absl::Status s = TakeBack(); !s.ok()) return trouble(s);
+    if (Status s = TakeBack(); !s.ok()) return trouble(s);
   }
 
   // The trainer deletes a head before it puts the next, which is in the other slot.
@@ -90,7 +91,7 @@ absl::StatusOr<absl::optional<Saver::Found>> Saver::Look() {
         told_.has_value() && told_->session.life == session->life && Session::SlotOf(told_->manifest.number) == slot;
     if (!known) slots.push_back(slot);
   }
-  std::vector<base::ObjectId> heads;
+  std::vector<ObjectId> heads;
   for (const uint64_t slot : slots) heads.push_back(session->Head(slot).id());
   const auto there = client_.Wait(heads, 1, kLook);
   if (!there.ok()) return trouble(there.status());
@@ -102,10 +103,10 @@ absl::StatusOr<absl::optional<Saver::Found>> Saver::Look() {
     if (!manifest.ok()) return manifest.status();
     if (manifest->run != options_.run || manifest->life != session->life || manifest->pieces() != session->pieces ||
         Session::SlotOf(manifest->number) != slots[i]) {
-      return absl::InvalidArgumentError(absl::StrCat(session->Head(slots[i]).text(), " is of another run"));
+      return Status(StatusCode::kInvalidArgument, absl::StrCat(session->Head(slots[i]).text(), " is of another run"));
     }
     Tell(absl::StrCat("found ", manifest->step));
-    return absl::optional<Found>(Found{*session, *manifest});
+    return std::optional<Found>(Found{*session, *manifest});
   }
   return nothing;
 }
@@ -116,31 +117,32 @@ bool Saver::Has(const Manifest& manifest) const {
 }
 
 // A run that was begun anew by mistake must not take the place of what was learned.
-absl::Status Saver::Check(const Manifest& manifest) const {
+Status Saver::Check(const Manifest& manifest) const {
   const auto& newest = folder_.newest();
-  if (!newest.has_value() || newest->life == manifest.life || manifest.resumed) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("--folder has a checkpoint of step ", newest->step, " of run '",
-                                                    options_.run, "', which the trainer did not begin from: give it ",
-                                                    "--resume, or give an empty --folder"));
+  if (!newest.has_value() || newest->life == manifest.life || manifest.resumed) return Status();
+  return Status(
+      StatusCode::kFailedPrecondition,
+      absl::StrCat("--folder has a checkpoint of step ", newest->step, " of run '", options_.run,
+                   "', which the trainer did not begin from: give it ", "--resume, or give an empty --folder"));
 }
 
-absl::Status Saver::Save(const Found& found) {
+Status Saver::Save(const Found& found) {
   const Manifest& manifest = found.manifest;
   auto writer = folder_.Begin(manifest.bytes, manifest.piece_bytes);
   if (!writer.ok()) return writer.status();
-  if (absl::Status s = PullInto(found, *writer); !s.ok()) return s;
-  if (absl::Status s = writer->Commit(manifest); !s.ok()) return s;
+  if (Status s = PullInto(found, *writer); !s.ok()) return s;
+  if (Status s = writer->Commit(manifest); !s.ok()) return s;
   ++saved_;
   bytes_ += manifest.bytes;
-  return absl::OkStatus();
+  return Status();
 }
 
 // kAborted: a piece is not to be had, so that this snapshot will never be whole.
-absl::Status Saver::PullInto(const Found& found, CheckpointFolder::Writer& writer) {
+Status Saver::PullInto(const Found& found, CheckpointFolder::Writer& writer) {
   const Manifest& manifest = found.manifest;
   const uint64_t slot = Session::SlotOf(manifest.number);
-  client::Gets gets(client_);
-  absl::flat_hash_map<uint64_t, uint64_t> pieces;  // by the number of the get
+  Gets gets(client_);
+  std::unordered_map<uint64_t, uint64_t> pieces;  // by the number of the get
   uint64_t next = 0;
   while (next < manifest.pieces() || gets.pending() > 0) {
     while (next < manifest.pieces() && gets.pending() < options_.pieces_under_way) {
@@ -149,42 +151,43 @@ absl::Status Saver::PullInto(const Found& found, CheckpointFolder::Writer& write
       pieces[*begun] = next++;
     }
     auto answer = gets.Next(options_.piece_timeout + options_.piece_timeout);
-    if (!answer.ok()) return client_.status().ok() ? absl::AbortedError(answer.status().message()) : client_.status();
+    if (!answer.ok())
+      return client_.status().ok() ? Status(StatusCode::kAborted, answer.status().message()) : client_.status();
     const uint64_t piece = pieces[answer->number];
     const std::string name = found.session.Piece(slot, piece).text();
     if (!answer->buffer.ok()) {
       if (!client_.status().ok()) return client_.status();
-      return absl::AbortedError(absl::StrCat(name, ": ", answer->buffer.status().message()));
+      return Status(StatusCode::kAborted, absl::StrCat(name, ": ", answer->buffer.status().message()));
     }
-    const absl::Span<const uint8_t> bytes = answer->buffer->data();
+    const Span<const uint8_t> bytes = answer->buffer->data();
     if (bytes.size() != manifest.PieceSize(piece) || HashOfPiece(bytes) != manifest.hashes[piece]) {
-      return absl::DataLossError(absl::StrCat(name, " is not what the trainer's manifest says"));
+      return Status(StatusCode::kDataLoss, absl::StrCat(name, " is not what the trainer's manifest says"));
     }
-    if (absl::Status s = writer.Write(piece, bytes); !s.ok()) return s;
+    if (Status s = writer.Write(piece, bytes); !s.ok()) return s;
     answer->buffer->Release();
     Tell(absl::StrCat("piece ", manifest.step, " ", piece));
   }
-  return absl::OkStatus();
+  return Status();
 }
 
-absl::Status Saver::TellSaved(const Found& found) {
+Status Saver::TellSaved(const Found& found) {
   const ObjectName name = found.session.Saved(Session::SlotOf(found.manifest.number));
-  const absl::Status put = client_.Put(name.id(), {}, name.metadata());
-  if (!put.ok() && !absl::IsAlreadyExists(put)) return put;
+  const Status put = client_.Put(name.id(), {}, name.metadata());
+  if (!put.ok() && put.code() != StatusCode::kAlreadyExists) return put;
   told_ = found;
   taken_back_ = false;
   Tell(absl::StrCat("told ", found.manifest.step));
-  return absl::OkStatus();
+  return Status();
 }
 
 // Where the trainer was told after the next one had deleted all that was its, nobody else deletes
 // the word.
-absl::Status Saver::TakeBack() {
-  if (!told_.has_value() || taken_back_) return absl::OkStatus();
-  const absl::Status status = client_.Delete(told_->session.Saved(Session::SlotOf(told_->manifest.number)).id());
-  if (!status.ok() && !absl::IsNotFound(status)) return status;
+Status Saver::TakeBack() {
+  if (!told_.has_value() || taken_back_) return Status();
+  const Status status = client_.Delete(told_->session.Saved(Session::SlotOf(told_->manifest.number)).id());
+  if (!status.ok() && status.code() != StatusCode::kNotFound) return status;
   taken_back_ = true;
-  return absl::OkStatus();
+  return Status();
 }
 
 void Saver::Tell(const std::string& moment) const {

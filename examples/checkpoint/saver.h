@@ -10,37 +10,36 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/types/optional.h"
 #include "examples/checkpoint/folder.h"
 #include "examples/checkpoint/manifest.h"
 #include "examples/checkpoint/session.h"
 #include "examples/moments.h"
-#include "lib/base/time.h"
-#include "lib/client/client.h"
+#include "examples/units.h"
+#include "tokamak/client.h"
+#include "tokamak/status.h"
 
 namespace tokamak::example {
 
 struct SaverOptions {
   std::string run;
   uint32_t pieces_under_way = 4;
-  base::Duration idle = base::Seconds(600);         // given up when no snapshot comes for this long
-  base::Duration piece_timeout = base::Seconds(3);  // the trainer's node may be away
+  Seconds idle = Seconds(600);         // given up when no snapshot comes for this long
+  Seconds piece_timeout = Seconds(3);  // the trainer's node may be away
   OnMoment on_moment;
 };
 
 class Saver final {
  public:
   // Both outlive this.
-  Saver(client::Client& client, CheckpointFolder& folder, const SaverOptions& options);
+  Saver(Client& client, CheckpointFolder& folder, const SaverOptions& options);
 
   // Saves until the final snapshot is on disk and the trainer has ended the run. kDeadlineExceeded:
   // none came for as long as `idle`. kFailedPrecondition: the folder has checkpoints that the
   // trainer did not want to continue.
-  absl::Status Run();
+  Status Run();
 
   uint64_t saved() const { return saved_; }  // checkpoints that this has committed
   uint64_t bytes() const { return bytes_; }  // of these
@@ -51,23 +50,23 @@ class Saver final {
     Manifest manifest;
   };
 
-  absl::StatusOr<absl::optional<Found>> Look();
-  absl::Status Check(const Manifest& manifest) const;
+  Result<std::optional<Found>> Look();
+  Status Check(const Manifest& manifest) const;
   bool Has(const Manifest& manifest) const;
-  absl::Status Save(const Found& found);
-  absl::Status PullInto(const Found& found, CheckpointFolder::Writer& writer);
-  absl::Status TellSaved(const Found& found);
-  absl::Status TakeBack();
+  Status Save(const Found& found);
+  Status PullInto(const Found& found, CheckpointFolder::Writer& writer);
+  Status TellSaved(const Found& found);
+  Status TakeBack();
   void Tell(const std::string& moment) const;
 
-  client::Client& client_;
+  Client& client_;
   CheckpointFolder& folder_;
   const SaverOptions options_;
   uint64_t saved_ = 0;
   uint64_t bytes_ = 0;
 
   // The last that the trainer was told of: its head may still be there.
-  absl::optional<Found> told_;
+  std::optional<Found> told_;
   bool taken_back_ = false;  // the object that told it is deleted
   bool over_ = false;        // that was the final one, and the run has no trainer any more
 };

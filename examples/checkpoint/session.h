@@ -15,13 +15,12 @@
 #include <cstdint>
 #include <string>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "examples/checkpoint/manifest.h"
 #include "examples/object_name.h"
 #include "nlohmann/json.hpp"
+#include "tokamak/status.h"
 
 namespace tokamak::example {
 
@@ -43,7 +42,7 @@ struct Session {
 
   std::string ToJson() const { return nlohmann::json{{"life", ToHex(life)}, {"pieces", pieces}}.dump(); }
 
-  static absl::StatusOr<Session> Parse(const std::string& run, absl::string_view text) {
+  static Result<Session> Parse(const std::string& run, absl::string_view text) {
     const auto parsed = nlohmann::json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
     if (parsed.is_object() && parsed.contains("life") && parsed["life"].is_string() && parsed.contains("pieces") &&
         parsed["pieces"].is_number_unsigned()) {
@@ -51,8 +50,9 @@ struct Session {
       const uint64_t pieces = parsed["pieces"].get<uint64_t>();
       if (life.ok() && pieces >= 1 && pieces <= Manifest::kMaxPieces) return Session{run, *life, pieces};
     }
-    return absl::InvalidArgumentError(absl::StrCat("the object ", NameOf(run).text(),
-                                                   " is not a trainer's: remove it (tok rm) or choose another --run"));
+    return Status(StatusCode::kInvalidArgument,
+                  absl::StrCat("the object ", NameOf(run).text(),
+                               " is not a trainer's: remove it (tok rm) or choose another --run"));
   }
 
  private:

@@ -21,15 +21,14 @@
 #include <thread>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "examples/checkpoint/checkpoints.h"
 #include "examples/checkpoint/manifest.h"
 #include "examples/checkpoint/session.h"
 #include "examples/moments.h"
-#include "lib/base/time.h"
-#include "lib/client/client.h"
+#include "examples/units.h"
+#include "tokamak/client.h"
+#include "tokamak/span.h"
+#include "tokamak/status.h"
 
 namespace tokamak::example {
 
@@ -41,7 +40,7 @@ struct SnapshotOptions {
 
   // For what the loop waits for: taking the run over, room for the first snapshot, and in the end
   // the saver.
-  base::Duration deadline = base::Seconds(30);
+  Seconds deadline = Seconds(30);
   OnMoment on_moment;
 };
 
@@ -49,7 +48,7 @@ class Snapshots final : public Checkpoints {
  public:
   // Takes over the run. `client` outlives this. kUnavailable: a node that may hold something of the
   // run's last trainer cannot be asked. kResourceExhausted: the store has no room for a snapshot.
-  static absl::StatusOr<std::unique_ptr<Snapshots>> Begin(client::Client& client, const SnapshotOptions& options);
+  static Result<std::unique_ptr<Snapshots>> Begin(Client& client, const SnapshotOptions& options);
 
   // What is in the store stays, as if the process were killed.
   ~Snapshots() override;
@@ -57,12 +56,12 @@ class Snapshots final : public Checkpoints {
   bool ready() override;
 
   // Copies the state. Waits for the one before, up to the deadline.
-  absl::Status Take(uint64_t step, absl::Span<const uint8_t> state, bool final) override;
+  Status Take(uint64_t step, Span<const uint8_t> state, bool final) override;
 
   // Waits for the saver, up to the deadline, and deletes all that the run has in the store.
-  absl::Status Finish() override;
+  Status Finish() override;
 
-  absl::Status status() override;
+  Status status() override;
 
  private:
   enum class State {
@@ -72,26 +71,26 @@ class Snapshots final : public Checkpoints {
     kEnded,      // the thread is done: after the final one, because of an error, or as it was told to
   };
 
-  Snapshots(client::Client& client, const SnapshotOptions& options, uint64_t life, uint64_t pieces);
+  Snapshots(Client& client, const SnapshotOptions& options, uint64_t life, uint64_t pieces);
 
-  absl::Status TakeOver();
-  absl::Status DeleteEarlier();
-  absl::Status Delete(const base::ObjectId& id);
-  absl::Status DeleteSlot(const Session& session, uint64_t slot);
-  absl::Status StillOurs();
+  Status TakeOver();
+  Status DeleteEarlier();
+  Status Delete(const ObjectId& id);
+  Status DeleteSlot(const Session& session, uint64_t slot);
+  Status StillOurs();
   bool Pause();
 
   void Work();
-  absl::Status OneAfterTheOther();
-  absl::Status Prepare();
+  Status OneAfterTheOther();
+  Status Prepare();
   bool AwaitTaken();
-  absl::Status Publish();
-  absl::Status AwaitSaved();
-  absl::Status AwaitState(State state, base::Duration deadline);
+  Status Publish();
+  Status AwaitSaved();
+  Status AwaitState(State state, Seconds deadline);
   void Enter(State state);
   void Tell(const std::string& moment) const;
 
-  client::Client& client_;
+  Client& client_;
   const SnapshotOptions options_;
   const Session session_;
 
@@ -99,10 +98,10 @@ class Snapshots final : public Checkpoints {
   std::condition_variable changed_;
   State state_ = State::kPreparing;
   bool stop_ = false;
-  absl::Status status_;
+  Status status_;
 
   // The loop's while kReady, else the thread's.
-  std::vector<client::MutableBuffer> pieces_;
+  std::vector<MutableBuffer> pieces_;
   Manifest manifest_;
 
   std::thread thread_;

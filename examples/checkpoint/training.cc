@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "tokamak/status.h"
 
 namespace tokamak::example {
 namespace {
@@ -15,7 +16,7 @@ double SecondsSince(Clock::time_point begin) { return std::chrono::duration<doub
 
 }  // namespace
 
-absl::Status Train(Model& model, Checkpoints* checkpoints, const TrainingOptions& options, TrainingReport& report) {
+Status Train(Model& model, Checkpoints* checkpoints, const TrainingOptions& options, TrainingReport& report) {
   const bool begun_at_end = model.step() >= options.steps;
   const Clock::time_point begin = Clock::now();
   while (model.step() < options.steps) {
@@ -24,25 +25,25 @@ absl::Status Train(Model& model, Checkpoints* checkpoints, const TrainingOptions
     if (options.on_moment != nullptr) options.on_moment(absl::StrCat("step ", model.step()));
     bool taken = false;
     if (checkpoints != nullptr && model.step() < options.steps) {
-      if (absl::Status s = checkpoints->status(); !s.ok()) return s;
+      if (Status s = checkpoints->status(); !s.ok()) return s;
       const bool due = model.step() % options.every == 0;
       taken = due && checkpoints->ready();
       if (due && !taken) ++report.skipped;
       if (taken) {
-        if (absl::Status s = checkpoints->Take(model.step(), model.state(), /*final=*/false); !s.ok()) return s;
+        if (Status s = checkpoints->Take(model.step(), model.state(), /*final=*/false); !s.ok()) return s;
       }
     }
     (taken ? report.steps_with_checkpoint : report.steps_alone).push_back(SecondsSince(step));
   }
   report.total = SecondsSince(begin);
-  if (checkpoints == nullptr) return absl::OkStatus();
+  if (checkpoints == nullptr) return Status();
   const Clock::time_point end = Clock::now();
   if (!begun_at_end) {
-    if (absl::Status s = checkpoints->Take(model.step(), model.state(), /*final=*/true); !s.ok()) return s;
+    if (Status s = checkpoints->Take(model.step(), model.state(), /*final=*/true); !s.ok()) return s;
   }
-  if (absl::Status s = checkpoints->Finish(); !s.ok()) return s;
+  if (Status s = checkpoints->Finish(); !s.ok()) return s;
   report.finish = SecondsSince(end);
-  return absl::OkStatus();
+  return Status();
 }
 
 std::string DescribeTimes(std::vector<double> seconds) {

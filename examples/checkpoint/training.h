@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "examples/checkpoint/checkpoints.h"
 #include "examples/checkpoint/model.h"
 #include "examples/moments.h"
+#include "tokamak/status.h"
 
 namespace tokamak::example {
 
@@ -29,7 +29,7 @@ struct TrainingReport {
 };
 
 // Trains up to options.steps. `checkpoints` may be null: none are taken.
-absl::Status Train(Model& model, Checkpoints* checkpoints, const TrainingOptions& options, TrainingReport& report);
+Status Train(Model& model, Checkpoints* checkpoints, const TrainingOptions& options, TrainingReport& report);
 
 // "median 41.2 ms, 90th percentile 44.0 ms, longest 61.3 ms"; "none" where there are no times.
 std::string DescribeTimes(std::vector<double> seconds);

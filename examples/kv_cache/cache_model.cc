@@ -5,7 +5,9 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "lib/base/units.h"
+#include "examples/units.h"
+#include "tokamak/span.h"
+#include "tokamak/status.h"
 #include "xxhash.h"
 
 namespace tokamak::example {
@@ -33,16 +35,16 @@ constexpr uint64_t kWeights = uint64_t{1} << 32;  // beyond the number of any to
 
 }  // namespace
 
-absl::Status CacheShape::Check() const {
-  const auto wrong = [](auto... parts) { return absl::InvalidArgumentError(absl::StrCat(parts...)); };
+Status CacheShape::Check() const {
+  const auto wrong = [](auto... parts) { return Status(StatusCode::kInvalidArgument, absl::StrCat(parts...)); };
   if (layers < 1 || layers > kMaxLayers) return wrong("layers: from 1 to ", kMaxLayers);
   if (tokens < 1) return wrong("tokens: at least 1");
   if (width < 4 || width % 4 != 0) return wrong("width: a multiple of 4");
   if (uint64_t{tokens} * width > kMaxBlockBytes / sizeof(float) / 2) {
-    return wrong("tokens and width: a layer's block has at most ", base::FormatSize(kMaxBlockBytes));
+    return wrong("tokens and width: a layer's block has at most ", FormatSize(kMaxBlockBytes));
   }
   if (work < 1 || work > kMaxWork) return wrong("work: from 1 to ", kMaxWork);
-  return absl::OkStatus();
+  return Status();
 }
 
 PrefillModel::PrefillModel(const CacheShape& shape, uint64_t seed)
@@ -52,7 +54,7 @@ PrefillModel::PrefillModel(const CacheShape& shape, uint64_t seed)
   }
 }
 
-void PrefillModel::ComputeLayer(absl::Span<float> block) {
+void PrefillModel::ComputeLayer(Span<float> block) {
   const uint64_t width = shape_.width;
   std::vector<float> weights(2 * width);
   for (uint64_t i = 0; i < 2 * width; ++i) weights[i] = Noise(seed_, kWeights + layer_, i);
@@ -78,7 +80,7 @@ DecodeModel::DecodeModel(const CacheShape& shape, uint64_t seed)
   for (uint64_t i = 0; i < shape_.width; ++i) query_[i] = Noise(~seed, 0, i);
 }
 
-void DecodeModel::Attend(absl::Span<const float> block) {
+void DecodeModel::Attend(Span<const float> block) {
   const uint64_t width = shape_.width;
   const float* const keys = block.data();
   const float* const values = keys + shape_.tokens * width;

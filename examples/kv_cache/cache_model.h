@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/types/span.h"
+#include "tokamak/span.h"
+#include "tokamak/status.h"
 
 namespace tokamak::example {
 
@@ -28,7 +28,7 @@ struct CacheShape {
 
   uint64_t block_floats() const { return uint64_t{2} * tokens * width; }  // the keys, then the values
   uint64_t block_bytes() const { return block_floats() * sizeof(float); }
-  absl::Status Check() const;  // kInvalidArgument names what is out of bounds
+  Status Check() const;  // kInvalidArgument names what is out of bounds
 };
 
 class PrefillModel final {
@@ -37,7 +37,7 @@ class PrefillModel final {
   PrefillModel(const CacheShape& shape, uint64_t seed);
 
   // The next layer's block, into `block` of shape.block_floats().
-  void ComputeLayer(absl::Span<float> block);
+  void ComputeLayer(Span<float> block);
 
  private:
   const CacheShape shape_;
@@ -52,7 +52,7 @@ class DecodeModel final {
   DecodeModel(const CacheShape& shape, uint64_t seed);
 
   // One layer of the token that is decoded now. Once for each layer, in their order.
-  void Attend(absl::Span<const float> block);
+  void Attend(Span<const float> block);
 
   // After the last layer: the token, and on to the next.
   uint64_t EndToken();

@@ -5,20 +5,20 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
-#include "lib/base/units.h"
-#include "lib/client/deadline.h"
-#include "lib/client/gets.h"
+#include "examples/deadline.h"
+#include "examples/units.h"
+#include "tokamak/gets.h"
+#include "tokamak/span.h"
+#include "tokamak/status.h"
 
 namespace tokamak::example {
 namespace {
 
-using client::Deadline;
 using Clock = std::chrono::steady_clock;
 
 double SecondsSince(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-absl::Span<const float> Floats(const client::Buffer& block) {
+Span<const float> Floats(const Buffer& block) {
   return {reinterpret_cast<const float*>(block.data().data()), block.data().size() / sizeof(float)};
 }
 
@@ -29,7 +29,7 @@ void Tell(const DecodeOptions& options, const std::string& moment) {
 // The layers of one request, as they come.
 class Layers final {
  public:
-  Layers(client::Client& client, const DecodeOptions& options, Clock::time_point begin)
+  Layers(Client& client, const DecodeOptions& options, Clock::time_point begin)
       : client_(client),
         options_(options),
         names_(options.name, options.number),
@@ -40,65 +40,66 @@ class Layers final {
         arrived_(options.prompt.shape.layers) {}
 
   // Waits until `layer` is here.
-  absl::Status Await(uint32_t layer) {
+  Status Await(uint32_t layer) {
     while (blocks_[layer].empty()) {
-      if (absl::Status s = BeginGets(); !s.ok()) return s;
+      if (Status s = BeginGets(); !s.ok()) return s;
       auto answer = gets_.Next(deadline_.remaining());
       if (!answer.ok()) return Missing(layer, answer.status());
       const uint32_t came = under_way_.at(answer->number);
       under_way_.erase(answer->number);
       if (!answer->buffer.ok()) return Missing(came, answer->buffer.status());
       if (answer->buffer->data().size() != options_.prompt.shape.block_bytes()) {
-        return absl::DataLossError(absl::StrCat(names_.Layer(came).text(), " has ", answer->buffer->data().size(),
-                                                " bytes, not ", options_.prompt.shape.block_bytes()));
+        return Status(StatusCode::kDataLoss,
+                      absl::StrCat(names_.Layer(came).text(), " has ", answer->buffer->data().size(), " bytes, not ",
+                                   options_.prompt.shape.block_bytes()));
       }
       blocks_[came] = *std::move(answer->buffer);
       arrived_[came] = SecondsSince(begin_);
     }
-    return absl::OkStatus();
+    return Status();
   }
 
-  absl::Span<const float> block(uint32_t layer) const { return Floats(blocks_[layer]); }
+  Span<const float> block(uint32_t layer) const { return Floats(blocks_[layer]); }
   const std::vector<double>& arrived() const { return arrived_; }
-  void Release() { client::Buffer::ReleaseAll(absl::MakeSpan(blocks_)); }
+  void Release() { Buffer::ReleaseAll(blocks_); }
 
  private:
-  absl::Status BeginGets() {
+  Status BeginGets() {
     while (next_ < blocks_.size() && gets_.pending() < options_.gets_under_way) {
       const auto begun = gets_.Begin(names_.Layer(next_).id(), deadline_.remaining());
       if (!begun.ok()) return begun.status();
       under_way_[*begun] = next_++;
     }
-    return absl::OkStatus();
+    return Status();
   }
 
-  absl::Status Missing(uint32_t layer, const absl::Status& why) const {
+  Status Missing(uint32_t layer, const Status& why) const {
     if (!client_.status().ok()) return client_.status();
-    return absl::DeadlineExceededError(
-        absl::StrCat("layer ", layer, " of ", blocks_.size(), " of request ", options_.name, "/", options_.number,
-                     " did not come within ", base::FormatDuration(options_.deadline), ": is `kv_cache prefill --name ",
-                     options_.name, "` running? (", why.message(), ")"));
+    return Status(StatusCode::kDeadlineExceeded,
+                  absl::StrCat("layer ", layer, " of ", blocks_.size(), " of request ", options_.name, "/",
+                               options_.number, " did not come within ", FormatTime(options_.deadline),
+                               ": is `kv_cache prefill --name ", options_.name, "` running? (", why.message(), ")"));
   }
 
-  client::Client& client_;
+  Client& client_;
   const DecodeOptions& options_;
   const RequestNames names_;
   const Clock::time_point begin_;
   const Deadline deadline_;
-  client::Gets gets_;
+  Gets gets_;
   uint32_t next_ = 0;                       // layer to ask for
   std::map<uint64_t, uint32_t> under_way_;  // layer by number of the get
-  std::vector<client::Buffer> blocks_;
+  std::vector<Buffer> blocks_;
   std::vector<double> arrived_;
 };
 
-absl::StatusOr<DecodeReport> DecodeWith(client::Client& client, const DecodeOptions& options, Clock::time_point begin) {
+Result<DecodeReport> DecodeWith(Client& client, const DecodeOptions& options, Clock::time_point begin) {
   const CacheShape& shape = options.prompt.shape;
   Layers layers(client, options, begin);
   DecodeModel model(shape, options.prompt.seed);
   DecodeReport report;
   for (uint32_t layer = 0; layer < shape.layers; ++layer) {
-    if (absl::Status s = layers.Await(layer); !s.ok()) return s;
+    if (Status s = layers.Await(layer); !s.ok()) return s;
     model.Attend(layers.block(layer));
     report.used.push_back(SecondsSince(begin));
     Tell(options, absl::StrCat("used ", options.number, " ", layer));
@@ -117,13 +118,13 @@ absl::StatusOr<DecodeReport> DecodeWith(client::Client& client, const DecodeOpti
 
 // The prompt first: a prefill that puts a layer after this has looked for it finds the prompt gone,
 // and deletes the layer itself.
-absl::Status CleanUp(client::Client& client, const DecodeOptions& options) {
+Status CleanUp(Client& client, const DecodeOptions& options) {
   const RequestNames names(options.name, options.number);
-  absl::Status first;
+  Status first;
   const auto remove = [&](const ObjectName& name) {
-    const absl::Status status = client.Delete(name.id());
-    if (status.ok() || absl::IsNotFound(status) || !first.ok()) return;
-    first = absl::Status(status.code(), absl::StrCat(name.text(), " could not be deleted: ", status.message()));
+    const Status status = client.Delete(name.id());
+    if (status.ok() || status.code() == StatusCode::kNotFound || !first.ok()) return;
+    first = Status(status.code(), absl::StrCat(name.text(), " could not be deleted: ", status.message()));
   };
   remove(names.Prompt());
   for (uint32_t layer = 0; layer < options.prompt.shape.layers && client.status().ok(); ++layer) {
@@ -134,28 +135,27 @@ absl::Status CleanUp(client::Client& client, const DecodeOptions& options) {
 
 }  // namespace
 
-absl::StatusOr<DecodeReport> Decode(client::Client& client, const DecodeOptions& options) {
-  if (absl::Status s = options.prompt.shape.Check(); !s.ok()) return s;
+Result<DecodeReport> Decode(Client& client, const DecodeOptions& options) {
+  if (Status s = options.prompt.shape.Check(); !s.ok()) return s;
   const ObjectName prompt = RequestNames(options.name, options.number).Prompt();
   const std::string content = options.prompt.ToJson();
-  client::PutOptions put;
+  PutOptions put;
   put.confirmed = true;
   const Clock::time_point begin = Clock::now();
-  const absl::Status asked =
-      client.Put(prompt.id(), absl::MakeSpan(reinterpret_cast<const uint8_t*>(content.data()), content.size()),
-                 prompt.metadata(), put);
-  if (absl::IsAlreadyExists(asked)) {
-    return absl::AlreadyExistsError(absl::StrCat(prompt.text(), " is being decoded, or was left by one that was killed",
-                                                 ": choose another --name, or tok rm --prefix ", options.name, "/"));
+  const Status asked = client.Put(prompt.id(), content, prompt.metadata(), put);
+  if (asked.code() == StatusCode::kAlreadyExists) {
+    return Status(StatusCode::kAlreadyExists,
+                  absl::StrCat(prompt.text(), " is being decoded, or was left by one that was killed",
+                               ": choose another --name, or tok rm --prefix ", options.name, "/"));
   }
   if (!asked.ok()) return asked;
   Tell(options, absl::StrCat("asked ", options.number));
   auto report = DecodeWith(client, options, begin);
   if (!client.status().ok()) return client.status();
-  const absl::Status cleaned = CleanUp(client, options);
+  const Status cleaned = CleanUp(client, options);
   if (!report.ok()) {
     if (cleaned.ok()) return report;
-    return absl::Status(report.status().code(), absl::StrCat(report.status().message(), "; ", cleaned.message()));
+    return Status(report.status().code(), absl::StrCat(report.status().message(), "; ", cleaned.message()));
   }
   if (!cleaned.ok()) return cleaned;
   Tell(options, absl::StrCat("done ", options.number));

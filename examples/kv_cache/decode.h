@@ -12,12 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "examples/kv_cache/prompt.h"
 #include "examples/moments.h"
-#include "lib/base/time.h"
-#include "lib/client/client.h"
+#include "examples/units.h"
+#include "tokamak/client.h"
+#include "tokamak/status.h"
 
 namespace tokamak::example {
 
@@ -27,9 +26,9 @@ struct DecodeOptions {
   std::string name;
   uint64_t number = 0;  // of the request
   Prompt prompt;
-  uint32_t tokens = 4;                          // to decode
-  uint32_t gets_under_way = 4;                  // at most kMaxGets
-  base::Duration deadline = base::Seconds(30);  // for the first token
+  uint32_t tokens = 4;             // to decode
+  uint32_t gets_under_way = 4;     // at most kMaxGets
+  Seconds deadline = Seconds(30);  // for the first token
   OnMoment on_moment;
 };
 
@@ -45,6 +44,6 @@ struct DecodeReport {
 // Decodes one prompt. Afterwards, whatever comes back, nothing of the request is in any store that
 // can be reached. kAlreadyExists: there is such a request. kDeadlineExceeded: a layer did not come
 // in time.
-absl::StatusOr<DecodeReport> Decode(client::Client& client, const DecodeOptions& options);
+Result<DecodeReport> Decode(Client& client, const DecodeOptions& options);
 
 }  // namespace tokamak::example

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "examples/kv_cache/cache_model.h"
@@ -16,8 +15,9 @@
 #include "examples/kv_cache/prefill.h"
 #include "examples/moments.h"
 #include "examples/object_name.h"
-#include "lib/base/units.h"
-#include "lib/client/client.h"
+#include "examples/units.h"
+#include "tokamak/client.h"
+#include "tokamak/status.h"
 
 namespace tokamak::example {
 namespace {
@@ -32,8 +32,8 @@ constexpr char kFooter[] =
 struct Flags {
   std::string socket;
   std::string name = "chat";
-  std::string idle = "10min";
-  std::string deadline = "30s";
+  double idle = 600;     // seconds
+  double deadline = 30;  // the same
   uint64_t rounds = 1;
   bool compare = true;
   bool check = false;
@@ -41,27 +41,27 @@ struct Flags {
   MomentFlags moments;
 };
 
-int Fail(const absl::Status& status, int code = 1) {
+int Fail(const Status& status, int code = 1) {
   std::cerr << "kv_cache: " << status.message() << std::endl;
   return code;
 }
 
-absl::StatusOr<client::Client> Connect(const Flags& flags) {
-  client::ClientOptions options;
+Result<Client> Connect(const Flags& flags) {
+  ClientOptions options;
   options.name = "kv_cache";
-  return client::Client::Connect(flags.socket, options);
+  return Client::Connect(flags.socket, options);
 }
 
-int RunPrefill(const Flags& flags, base::Duration idle, base::Duration deadline) {
+int RunPrefill(const Flags& flags) {
   auto client = Connect(flags);
   if (!client.ok()) return Fail(client.status());
   PrefillOptions options;
   options.name = flags.name;
-  options.idle = idle;
-  options.deadline = deadline;
+  options.idle = Seconds(flags.idle);
+  options.deadline = Seconds(flags.deadline);
   options.on_moment = ToDoAtMoments(flags.moments);
   Prefill prefill(*client, options);
-  if (absl::Status s = prefill.Serve(); !s.ok()) return Fail(s);
+  if (Status s = prefill.Serve(); !s.ok()) return Fail(s);
   std::cout << "prefill: " << prefill.served() << " requests served, " << prefill.cancelled() << " given up\n";
   return 0;
 }
@@ -76,7 +76,7 @@ std::vector<uint64_t> TokensOf(const DecodeOptions& options) {
   const CacheShape& shape = options.prompt.shape;
   std::vector<std::vector<float>> blocks(shape.layers, std::vector<float>(shape.block_floats()));
   PrefillModel prefill(shape, options.prompt.seed);
-  for (std::vector<float>& block : blocks) prefill.ComputeLayer(absl::MakeSpan(block));
+  for (std::vector<float>& block : blocks) prefill.ComputeLayer(block);
   DecodeModel decode(shape, options.prompt.seed);
   std::vector<uint64_t> tokens;
   while (tokens.size() < options.tokens) {
@@ -94,7 +94,7 @@ struct Way {
   std::vector<double> last_layer;   // arrived
 };
 
-absl::Status DecodeAll(client::Client& client, const Flags& flags, std::vector<Way>& ways) {
+Status DecodeAll(Client& client, const Flags& flags, std::vector<Way>& ways) {
   DecodeOptions options = flags.decode;
   for (uint64_t round = 0; round < flags.rounds; ++round) {
     for (Way& way : ways) {
@@ -108,37 +108,39 @@ absl::Status DecodeAll(client::Client& client, const Flags& flags, std::vector<W
       way.first_layer.push_back(report->used.front());
       way.last_layer.push_back(report->arrived.back());
       if (flags.check && report->tokens != TokensOf(options)) {
-        return absl::DataLossError(absl::StrCat("request ", options.name, "/", options.number - 1,
-                                                ": not the tokens of a decoder that computed the cache itself"));
+        return Status(StatusCode::kDataLoss,
+                      absl::StrCat("request ", options.name, "/", options.number - 1,
+                                   ": not the tokens of a decoder that computed the cache itself"));
       }
       std::cout << "request " << options.number - 1 << " (" << way.name << "): tokens";
       for (const uint64_t token : report->tokens) std::cout << absl::StrFormat(" %016x", token);
       std::cout << std::endl;
     }
   }
-  return absl::OkStatus();
+  return Status();
 }
 
-int RunDecode(Flags& flags, base::Duration deadline) {
-  if (absl::Status s = flags.decode.prompt.shape.Check(); !s.ok()) return Fail(s, 2);
+int RunDecode(Flags& flags) {
+  if (Status s = flags.decode.prompt.shape.Check(); !s.ok()) return Fail(s, 2);
   auto client = Connect(flags);
   if (!client.ok()) return Fail(client.status());
   const CacheShape& shape = flags.decode.prompt.shape;
   // At the least all layers of one request; the bytes of both nodes are needed, this one's are
   // known.
   if (shape.layers * shape.block_bytes() > client->capacity()) {
-    return Fail(absl::ResourceExhaustedError(absl::StrCat(
-        "the cache takes ", base::FormatSize(shape.layers * shape.block_bytes()), ", and this node's store ",
-        base::FormatSize(client->capacity()), ": give tokd more --memory, or ask for less")));
+    return Fail(Status(
+        StatusCode::kResourceExhausted,
+        absl::StrCat("the cache takes ", FormatSize(shape.layers * shape.block_bytes()), ", and this node's store ",
+                     FormatSize(client->capacity()), ": give tokd more --memory, or ask for less")));
   }
   flags.decode.name = flags.name;
-  flags.decode.deadline = deadline;
+  flags.decode.deadline = Seconds(flags.deadline);
   flags.decode.on_moment = ToDoAtMoments(flags.moments);
   std::vector<Way> ways = {{"by layers", true, {}, {}, {}}};
   if (flags.compare) ways.push_back({"all layers, then transfer", false, {}, {}, {}});
-  if (absl::Status s = DecodeAll(*client, flags, ways); !s.ok()) return Fail(s);
-  std::cout << shape.layers << " layers of " << base::FormatSize(shape.block_bytes()) << ", "
-            << flags.decode.gets_under_way << " gets under way, medians of " << flags.rounds << ":\n";
+  if (Status s = DecodeAll(*client, flags, ways); !s.ok()) return Fail(s);
+  std::cout << shape.layers << " layers of " << FormatSize(shape.block_bytes()) << ", " << flags.decode.gets_under_way
+            << " gets under way, medians of " << flags.rounds << ":\n";
   for (const Way& way : ways) {
     std::cout << absl::StrFormat(
         "%-26s first layer used after %8.2f ms, last layer here %8.2f ms, first token %8.2f ms\n", way.name,
@@ -166,10 +168,9 @@ int Run(int argc, char** argv) {
     command->add_option("--name", flags.name, "what the two call what they do together")->capture_default_str();
     AddMomentFlags(*command, flags.moments);
   }
-  prefill->add_option("--idle", flags.idle, "give up when no prompt comes for this long")->capture_default_str();
-  prefill->add_option("--deadline", flags.deadline, "for the decoder to be done, once all layers are put")
-      ->capture_default_str();
-  decode->add_option("--deadline", flags.deadline, "for the first token")->capture_default_str();
+  AddTime(*prefill, "--idle", flags.idle, "give up when no prompt comes for this long", "10min");
+  AddTime(*prefill, "--deadline", flags.deadline, "for the decoder to be done, once all layers are put", "30s");
+  AddTime(*decode, "--deadline", flags.deadline, "for the first token", "30s");
   decode->add_option("--layers", shape.layers, "layers of the model")->capture_default_str();
   decode->add_option("--tokens", shape.tokens, "tokens of the prompt")->capture_default_str();
   decode->add_option("--width", shape.width, "floats of a key, and of a value")->capture_default_str();
@@ -194,15 +195,10 @@ int Run(int argc, char** argv) {
   } catch (const CLI::Success& asked) {
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {
-    return Fail(absl::InvalidArgumentError(absl::StrCat(error.what(), " (see kv_cache --help)")), 2);
+    return Fail(Status(StatusCode::kInvalidArgument, absl::StrCat(error.what(), " (see kv_cache --help)")), 2);
   }
-  if (absl::Status s = CheckName("--name", flags.name); !s.ok()) return Fail(s, 2);
-  const auto idle = base::ParseDuration(flags.idle);
-  if (!idle.ok()) return Fail(absl::InvalidArgumentError(absl::StrCat("--idle: ", idle.status().message())), 2);
-  const auto deadline = base::ParseDuration(flags.deadline);
-  if (!deadline.ok())
-    return Fail(absl::InvalidArgumentError(absl::StrCat("--deadline: ", deadline.status().message())), 2);
-  return prefill->parsed() ? RunPrefill(flags, *idle, *deadline) : RunDecode(flags, *deadline);
+  if (Status s = CheckName("--name", flags.name); !s.ok()) return Fail(s, 2);
+  return prefill->parsed() ? RunPrefill(flags) : RunDecode(flags);
 }
 
 }  // namespace

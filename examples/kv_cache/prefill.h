@@ -10,47 +10,46 @@
 #include <cstdint>
 #include <string>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "examples/kv_cache/prompt.h"
 #include "examples/moments.h"
-#include "lib/base/time.h"
-#include "lib/client/client.h"
+#include "examples/units.h"
+#include "tokamak/client.h"
+#include "tokamak/status.h"
 
 namespace tokamak::example {
 
 struct PrefillOptions {
   std::string name;
-  base::Duration idle = base::Seconds(600);     // given up when no prompt comes for this long
-  base::Duration deadline = base::Seconds(30);  // for the decoder to be done once all layers are put, and for room
+  Seconds idle = Seconds(600);     // given up when no prompt comes for this long
+  Seconds deadline = Seconds(30);  // for the decoder to be done once all layers are put, and for room
   OnMoment on_moment;
 };
 
 class Prefill final {
  public:
   // `client` outlives this.
-  Prefill(client::Client& client, const PrefillOptions& options) : client_(client), options_(options) {}
+  Prefill(Client& client, const PrefillOptions& options) : client_(client), options_(options) {}
 
   // Serves requests one after the other, up to one that says that it is the last. A request that
   // its decoder has given up is left, and the next one waited for. kDeadlineExceeded: no prompt
   // came, or a decoder was not done in time; its layers are deleted.
-  absl::Status Serve();
+  Status Serve();
 
   uint64_t served() const { return served_; }        // requests whose layers were all put
   uint64_t cancelled() const { return cancelled_; }  // whose prompt was gone before
 
  private:
-  absl::Status ServeOne(const RequestNames& names, const Prompt& prompt);
-  absl::Status PutAsComputed(const RequestNames& names, const Prompt& prompt);
-  absl::Status PutTogether(const RequestNames& names, const Prompt& prompt);
-  absl::StatusOr<client::MutableBuffer> Create(const RequestNames& names, const Prompt& prompt, uint32_t layer);
-  absl::Status Put(const RequestNames& names, client::MutableBuffer block, uint32_t layer);
-  absl::Status StillWanted(const RequestNames& names);
-  absl::Status AwaitDone(const RequestNames& names, client::Subscription& events);
-  absl::Status DeleteLayers(const RequestNames& names, const Prompt& prompt);
+  Status ServeOne(const RequestNames& names, const Prompt& prompt);
+  Status PutAsComputed(const RequestNames& names, const Prompt& prompt);
+  Status PutTogether(const RequestNames& names, const Prompt& prompt);
+  Result<MutableBuffer> Create(const RequestNames& names, const Prompt& prompt, uint32_t layer);
+  Status Put(const RequestNames& names, MutableBuffer block, uint32_t layer);
+  Status StillWanted(const RequestNames& names);
+  Status AwaitDone(const RequestNames& names, Subscription& events);
+  Status DeleteLayers(const RequestNames& names, const Prompt& prompt);
   void Tell(const std::string& moment) const;
 
-  client::Client& client_;
+  Client& client_;
   const PrefillOptions options_;
   uint64_t number_ = 0;
   uint64_t served_ = 0;

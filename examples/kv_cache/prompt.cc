@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "tokamak/status.h"
 
 namespace tokamak::example {
 
@@ -15,9 +16,9 @@ std::string Prompt::ToJson() const {
       .dump();
 }
 
-absl::StatusOr<Prompt> Prompt::Parse(absl::string_view text, absl::string_view what) {
+Result<Prompt> Prompt::Parse(absl::string_view text, absl::string_view what) {
   const auto wrong = [&](absl::string_view why) {
-    return absl::InvalidArgumentError(absl::StrCat(what, " is no prompt: ", why));
+    return Status(StatusCode::kInvalidArgument, absl::StrCat(what, " is no prompt: ", why));
   };
   if (text.size() > kMaxBytes) return wrong("it is too long");
   const json parsed = json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
@@ -44,7 +45,7 @@ absl::StatusOr<Prompt> Prompt::Parse(absl::string_view text, absl::string_view w
   }
   prompt.by_layers = parsed["by_layers"].get<bool>();
   prompt.last = parsed["last"].get<bool>();
-  if (absl::Status s = prompt.shape.Check(); !s.ok()) return wrong(s.message());
+  if (Status s = prompt.shape.Check(); !s.ok()) return wrong(s.message());
   return prompt;
 }
 

@@ -11,11 +11,10 @@
 #include <cstdint>
 #include <string>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "examples/kv_cache/cache_model.h"
 #include "examples/object_name.h"
+#include "tokamak/status.h"
 
 namespace tokamak::example {
 
@@ -29,7 +28,7 @@ struct Prompt {
 
   std::string ToJson() const;
   // kInvalidArgument: it is no prompt, or the shape is out of bounds; the text begins with `what`.
-  static absl::StatusOr<Prompt> Parse(absl::string_view text, absl::string_view what);
+  static Result<Prompt> Parse(absl::string_view text, absl::string_view what);
 };
 
 class RequestNames final {

@@ -1,8 +1,6 @@
-#include "lib/base/object_id.h"
+#include "tokamak/object_id.h"
 
-#include "absl/strings/str_cat.h"
-
-namespace tokamak::base {
+namespace tokamak {
 namespace {
 
 int HexDigit(char c) {
@@ -20,7 +18,7 @@ uint64_t Mix(uint64_t x) {
 }
 
 // FNV-1a from a start of its own, mixed.
-uint64_t Hash(absl::string_view name, uint64_t start) {
+uint64_t Hash(std::string_view name, uint64_t start) {
   uint64_t hash = 0xcbf29ce484222325 ^ Mix(start);
   for (const char c : name) hash = Mix((hash ^ static_cast<uint8_t>(c)) * 0x100000001b3);
   return Mix(hash ^ name.size());
@@ -28,22 +26,19 @@ uint64_t Hash(absl::string_view name, uint64_t start) {
 
 }  // namespace
 
-absl::StatusOr<ObjectId> ObjectId::FromHex(absl::string_view hex) {
-  if (hex.size() != 2 * kSize) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("an object id is ", 2 * kSize, " hexadecimal digits, not ", hex.size(), " characters"));
-  }
+std::optional<ObjectId> ObjectId::FromHex(std::string_view hex) {
+  if (hex.size() != 2 * kSize) return std::nullopt;
   std::array<uint8_t, kSize> bytes;
   for (size_t i = 0; i < kSize; ++i) {
     const int high = HexDigit(hex[2 * i]);
     const int low = HexDigit(hex[2 * i + 1]);
-    if (high < 0 || low < 0) return absl::InvalidArgumentError("an object id is written in hexadecimal digits only");
+    if (high < 0 || low < 0) return std::nullopt;
     bytes[i] = static_cast<uint8_t>(high << 4 | low);
   }
   return ObjectId(bytes);
 }
 
-ObjectId ObjectId::FromName(absl::string_view name) {
+ObjectId ObjectId::FromName(std::string_view name) {
   std::array<uint8_t, kSize> bytes;
   for (size_t part = 0; part * 8 < kSize; ++part) {
     const uint64_t hash = Hash(name, part + 1);
@@ -63,4 +58,4 @@ std::string ObjectId::ToHex() const {
   return hex;
 }
 
-}  // namespace tokamak::base
+}  // namespace tokamak

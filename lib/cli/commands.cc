@@ -8,6 +8,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "lib/base/units.h"
+#include "lib/cli/as_absl.h"
 #include "lib/cli/files.h"
 #include "lib/cli/output.h"
 #include "lib/cli/output_file.h"
@@ -19,25 +20,25 @@ using nlohmann::json;
 
 namespace {
 
-const char* StateText(client::ObjectState state) {
+const char* StateText(ObjectState state) {
   switch (state) {
-    case client::ObjectState::kCreated:
+    case ObjectState::kCreated:
       return "unsealed";
-    case client::ObjectState::kSealed:
+    case ObjectState::kSealed:
       return "sealed";
-    case client::ObjectState::kEvicted:
+    case ObjectState::kEvicted:
       return "evicted";
-    case client::ObjectState::kDeleted:
+    case ObjectState::kDeleted:
       return "deleted";
-    case client::ObjectState::kAborted:
+    case ObjectState::kAborted:
       return "aborted";
   }
   return "?";
 }
 
-const char* OriginText(client::Origin origin) { return origin == client::Origin::kPulled ? "pulled" : "created here"; }
+const char* OriginText(Origin origin) { return origin == Origin::kPulled ? "pulled" : "created here"; }
 
-json ToJson(const client::ObjectEntry& object, const std::string& name) {
+json ToJson(const ObjectInfo& object, const std::string& name) {
   return {{"id", object.id.ToHex()},
           {"name", name},
           {"data_bytes", object.data_size},
@@ -45,7 +46,7 @@ json ToJson(const client::ObjectEntry& object, const std::string& name) {
           {"pins", object.pins},
           {"state", StateText(object.state)},
           {"origin", OriginText(object.origin)},
-          {"age_seconds", static_cast<double>(object.age_microseconds) * 1e-6}};
+          {"age_seconds", std::chrono::duration<double>(object.age).count()}};
 }
 
 constexpr size_t kSkippedShown = 10;  // on a terminal; JSON has all
@@ -138,11 +139,11 @@ absl::Status Get(const CommandContext& context, const GetFlags& flags) {
 }
 
 absl::Status List(const CommandContext& context) {
-  const auto objects = context.client.List();
+  const auto objects = AsAbsl(context.client.List());
   if (!objects.ok()) return objects.status();
   json all = json::array();
   std::vector<std::vector<std::string>> rows = {{"OBJECT", "DATA", "META", "STATE", "ORIGIN", "PINS", "NAME"}};
-  for (const client::ObjectEntry& object : *objects) {
+  for (const ObjectInfo& object : *objects) {
     const std::string name = NameOf(context.client, object);
     all.push_back(ToJson(object, name));
     rows.push_back({object.id.ToHex(), base::FormatSize(object.data_size), base::FormatSize(object.metadata_size),
@@ -160,11 +161,11 @@ absl::Status List(const CommandContext& context) {
 
 absl::Status Stat(const CommandContext& context, const std::string& name) {
   if (name.empty()) {
-    const auto stats = context.client.NodeStats();
+    const auto stats = AsAbsl(context.client.NodeStats());
     if (!stats.ok()) return stats.status();
     json numbers = json::object();
     std::vector<std::vector<std::string>> rows;
-    for (const client::NumberEntry& number : stats->numbers) {
+    for (const NodeNumber& number : stats->numbers) {
       numbers[number.name] = number.value;
       rows.push_back({number.name, absl::StrCat(number.value)});
     }
@@ -176,7 +177,7 @@ absl::Status Stat(const CommandContext& context, const std::string& name) {
     }
     return absl::OkStatus();
   }
-  const auto stat = context.client.Stat(IdOf(name));
+  const auto stat = AsAbsl(context.client.Stat(IdOf(name)));
   if (!stat.ok()) return absl::Status(stat.status().code(), absl::StrCat(name, ": ", stat.status().message()));
   const std::string own_name = stat->here ? NameOf(context.client, stat->object) : "";
   if (context.json) {
@@ -221,11 +222,11 @@ absl::Status RemoveByPrefix(const CommandContext& context, const std::string& pr
 }
 
 absl::Status Nodes(const CommandContext& context) {
-  const auto nodes = context.client.Nodes();
+  const auto nodes = AsAbsl(context.client.Nodes());
   if (!nodes.ok()) return nodes.status();
   json all = json::array();
   std::vector<std::vector<std::string>> rows = {{"NODE", "ADDRESS", "DEVICE", "MEMORY", ""}};
-  for (const client::NodeEntry& node : *nodes) {
+  for (const NodeInfo& node : *nodes) {
     all.push_back({{"name", node.name},
                    {"address", node.address},
                    {"device", node.device},

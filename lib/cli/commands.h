@@ -5,20 +5,21 @@
 // printed, and the status says how many there were.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "lib/base/time.h"
 #include "lib/cli/undo.h"
-#include "lib/client/client.h"
-#include "lib/client/protocol.h"
+#include "tokamak/client.h"
+#include "tokamak/timeout.h"
+#include "tokamak/types.h"
 
 namespace tokamak::cli {
 
 // What all commands share.
 struct CommandContext {
-  client::Client& client;
+  Client& client;
   Undo& undo;
   bool json = false;
 };
@@ -28,8 +29,8 @@ absl::Status Put(const CommandContext& context, const std::vector<std::string>& 
 struct GetFlags {
   std::string name;
   std::string output;
-  base::Duration timeout = base::Seconds(30);
-  client::Protocol protocol = client::Protocol::kAuto;
+  Timeout timeout = std::chrono::seconds(30);
+  Protocol protocol = Protocol::kAuto;
 };
 // Where the object goes to standard output, nothing else does: what is said goes to standard error.
 absl::Status Get(const CommandContext& context, const GetFlags& flags);

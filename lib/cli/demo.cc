@@ -12,11 +12,12 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "lib/base/units.h"
+#include "lib/cli/as_absl.h"
 #include "lib/cli/cluster.h"
 #include "lib/cli/demo_files.h"
 #include "lib/cli/output.h"
-#include "lib/client/client.h"
 #include "nlohmann/json.hpp"
+#include "tokamak/client.h"
 
 namespace tokamak::cli {
 
@@ -24,7 +25,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr base::Duration kGetTimeout = base::Seconds(60);
+constexpr std::chrono::seconds kGetTimeout(60);
 constexpr int kKillTries = 20;
 // What a stopped holder's device had to send already arrives well within this time, also on a busy
 // machine. A software NIC stops with its holder, and the getter soon gives that up; the kernel's
@@ -32,16 +33,16 @@ constexpr int kKillTries = 20;
 constexpr std::chrono::milliseconds kSettle(300), kSettleOfKernel(1000);
 
 struct ProtocolName {
-  client::Protocol protocol;
+  Protocol protocol;
   const char* name;
 };
 constexpr ProtocolName kProtocols[] = {
-    {client::Protocol::kEager, "eager"}, {client::Protocol::kRead, "read"}, {client::Protocol::kWrite, "write"}};
+    {Protocol::kEager, "eager"}, {Protocol::kRead, "read"}, {Protocol::kWrite, "write"}};
 
-base::ObjectId IdOf(const DemoFile& file) { return base::ObjectId::FromName(absl::StrCat("demo", file.path)); }
+ObjectId IdOf(const DemoFile& file) { return ObjectId::FromName(absl::StrCat("demo", file.path)); }
 
-uint64_t Number(const client::NodeStatsReply& stats, absl::string_view name) {
-  for (const client::NumberEntry& number : stats.numbers) {
+uint64_t Number(const NodeStats& stats, absl::string_view name) {
+  for (const NodeNumber& number : stats.numbers) {
     if (number.name == name) return number.value;
   }
   return 0;
@@ -89,11 +90,11 @@ class Demo final {
     if (!started.ok()) return started.status();
     cluster_ = *std::move(started);
     for (const ClusterProcess& node : cluster_.nodes) {
-      auto client = client::Client::Connect(node.socket, {});
+      auto client = AsAbsl(Client::Connect(node.socket, {}));
       if (!client.ok()) return client.status();
       clients_.push_back(*std::move(client));
     }
-    const auto stats = clients_[0].NodeStats();
+    const auto stats = AsAbsl(clients_[0].NodeStats());
     if (!stats.ok()) return stats.status();
     software_nic_ = absl::StartsWith(stats->device, "soft:");
     Say(absl::StrCat("cluster: 3 tokd of ", base::FormatSize(settings_.memory), ", ",
@@ -106,7 +107,7 @@ class Demo final {
   absl::Status Put(const DemoFile& file) {
     const auto bytes = ReadFile(file.path);
     if (!bytes.ok()) return bytes.status();
-    return clients_[0].Put(IdOf(file), *bytes);
+    return AsAbsl(clients_[0].Put(IdOf(file), *bytes));
   }
 
   absl::Status PutAll() {
@@ -117,7 +118,7 @@ class Demo final {
     return absl::OkStatus();
   }
 
-  void Check(const DemoFile& file, const client::Buffer& buffer) {
+  void Check(const DemoFile& file, const Buffer& buffer) {
     if (Sha256(buffer.data()) == file.sha256) {
       ++result_.verified;
     } else {
@@ -133,7 +134,7 @@ class Demo final {
       for (size_t node = 1; node < clients_.size(); ++node) {
         for (const DemoFile& file : files_) {
           const Clock::time_point begin = Clock::now();
-          const auto buffer = clients_[node].Get(IdOf(file), kGetTimeout, protocol.protocol);
+          const auto buffer = AsAbsl(clients_[node].Get(IdOf(file), kGetTimeout, {protocol.protocol}));
           const std::chrono::duration<double> took = Clock::now() - begin;
           if (!buffer.ok()) {
             return absl::Status(buffer.status().code(), absl::StrCat("get of ", file.path, " by ", protocol.name, ": ",
@@ -154,7 +155,7 @@ class Demo final {
 
   // The figures must be of the protocol that they are printed for.
   absl::Status CheckProtocol(size_t node, const ProtocolName& protocol) {
-    const auto stats = clients_[node].NodeStats();
+    const auto stats = AsAbsl(clients_[node].NodeStats());
     if (!stats.ok()) return stats.status();
     const uint64_t moved = Number(*stats, absl::StrCat("pulled_by_", protocol.name, "_total"));
     if (moved == files_.size()) return absl::OkStatus();
@@ -164,7 +165,7 @@ class Demo final {
 
   absl::Status EvictCopies() {
     for (size_t node = 1; node < clients_.size(); ++node) {
-      if (const auto evicted = clients_[node].Evict(UINT64_MAX); !evicted.ok()) return evicted.status();
+      if (const auto evicted = AsAbsl(clients_[node].Evict(UINT64_MAX)); !evicted.ok()) return evicted.status();
     }
     return absl::OkStatus();
   }
@@ -197,16 +198,16 @@ class Demo final {
   }
 
   absl::StatusOr<bool> KillOnce(const DemoFile& file) {
-    const base::ObjectId id = IdOf(file);
-    if (const auto held = clients_[1].Get(id, kGetTimeout); !held.ok()) return held.status();
-    if (const auto evicted = clients_[2].Evict(UINT64_MAX); !evicted.ok()) return evicted.status();
-    const auto before = clients_[2].NodeStats();
+    const ObjectId id = IdOf(file);
+    if (const auto held = AsAbsl(clients_[1].Get(id, kGetTimeout)); !held.ok()) return held.status();
+    if (const auto evicted = AsAbsl(clients_[2].Evict(UINT64_MAX)); !evicted.ok()) return evicted.status();
+    const auto before = AsAbsl(clients_[2].NodeStats());
     if (!before.ok()) return before.status();
 
     // By write: READs of a holder that is frozen are answered by the kernel's device all the same,
     // to the end.
-    const auto protocol = software_nic_ ? client::Protocol::kAuto : client::Protocol::kWrite;
-    auto get = std::async(std::launch::async, [&] { return clients_[2].Get(id, kGetTimeout, protocol); });
+    const auto protocol = software_nic_ ? Protocol::kAuto : Protocol::kWrite;
+    auto get = std::async(std::launch::async, [&] { return AsAbsl(clients_[2].Get(id, kGetTimeout, {protocol})); });
     const absl::StatusOr<size_t> victim = FreezeServing(get);
     if (!victim.ok()) {
       get.wait();
@@ -216,7 +217,7 @@ class Demo final {
     const auto buffer = get.get();
     if (!buffer.ok()) return buffer.status();
     Check(file, *buffer);
-    const auto after = clients_[2].NodeStats();
+    const auto after = AsAbsl(clients_[2].NodeStats());
     if (!after.ok()) return after.status();
     if (Number(*after, "pull_next_holder_total") == Number(*before, "pull_next_holder_total")) {
       return absl::InternalError(
@@ -230,10 +231,10 @@ class Demo final {
 
   // Which of the first two nodes serves the get, stopped in the middle of it. kNotFound: it was
   // over before.
-  absl::StatusOr<size_t> FreezeServing(const std::future<absl::StatusOr<client::Buffer>>& get) {
+  absl::StatusOr<size_t> FreezeServing(const std::future<absl::StatusOr<Buffer>>& get) {
     while (get.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
       for (size_t node : {1, 0}) {
-        const auto stats = clients_[node].NodeStats();
+        const auto stats = AsAbsl(clients_[node].NodeStats());
         if (!stats.ok()) return stats.status();
         if (Number(*stats, "pins_of_peers") == 0) continue;
         kill(cluster_.nodes[node].pid, SIGSTOP);
@@ -260,7 +261,7 @@ class Demo final {
 
   const DemoSettings& settings_;
   Cluster cluster_;
-  std::vector<client::Client> clients_;
+  std::vector<Client> clients_;
   std::vector<DemoFile> files_;
   bool software_nic_ = true;
   DemoResult result_;

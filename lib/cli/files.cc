@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "lib/base/units.h"
+#include "lib/cli/as_absl.h"
 #include "lib/cli/file_tree.h"
 #include "lib/cli/output.h"
 #include "lib/cli/output_file.h"
@@ -26,15 +27,15 @@ using nlohmann::json;
 namespace {
 
 // A person who puts wants to hear at once that the name is taken, wherever in the cluster it is.
-client::PutOptions Confirmed() {
-  client::PutOptions options;
+PutOptions Confirmed() {
+  PutOptions options;
   options.confirmed = true;
   return options;
 }
 
 constexpr size_t kStep = 4 << 20;  // bytes read between two looks at the progress bar
 constexpr uint64_t kMaxListingBytes = 16 << 20;
-constexpr base::Duration kListingTimeout = base::Seconds(5);
+constexpr std::chrono::seconds kListingTimeout(5);
 
 std::vector<uint8_t> ToBytes(const std::string& text) { return {text.begin(), text.end()}; }
 
@@ -56,9 +57,9 @@ absl::Status CheckName(const std::string& name) {
 // ---- putting ----
 
 // How an object that was put goes away again.
-Undo::Reversal Removal(client::Client& client, const std::string& name) {
+Undo::Reversal Removal(Client& client, const std::string& name) {
   return [&client, name] {
-    const absl::Status status = client.Delete(IdOf(name));
+    const absl::Status status = AsAbsl(client.Delete(IdOf(name)));
     if (status.ok() || absl::IsNotFound(status)) return absl::OkStatus();
     return absl::Status(
         status.code(), absl::StrCat(name, ": ", status.message(), " (later: tok rm NAME, or tok rm --prefix FOLDER/)"));
@@ -67,7 +68,7 @@ Undo::Reversal Removal(client::Client& client, const std::string& name) {
 
 // The outcome of sealing an object. Where it is not known in time, the object may be sealed all the
 // same: then it is removed.
-absl::Status Outcome(client::Client& client, const std::string& name, const absl::Status& status) {
+absl::Status Outcome(Client& client, const std::string& name, const absl::Status& status) {
   if (absl::IsDeadlineExceeded(status)) client.Delete(IdOf(name)).IgnoreError();
   return Explain(status, name);
 }
@@ -75,7 +76,7 @@ absl::Status Outcome(client::Client& client, const std::string& name, const absl
 // One file on its way into an object.
 class FilePut final {
  public:
-  FilePut(client::Client& client, Undo& undo, std::string path, std::string name, Progress& progress)
+  FilePut(Client& client, Undo& undo, std::string path, std::string name, Progress& progress)
       : client_(client), undo_(undo), path_(std::move(path)), name_(std::move(name)), progress_(progress) {}
 
   // Returns the file's size.
@@ -92,13 +93,13 @@ class FilePut final {
 
  private:
   // Reads up to the end, or until `rest` is full; leaves what is left of it.
-  absl::Status Read(absl::Span<uint8_t>& rest) {
+  absl::Status Read(Span<uint8_t>& rest) {
     while (!rest.empty()) {
       const ssize_t got = read(file_.get(), rest.data(), std::min(rest.size(), kStep));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return FileError("read", path_);
       if (got == 0) break;
-      rest.remove_prefix(static_cast<size_t>(got));
+      rest = rest.subspan(static_cast<size_t>(got));
       progress_.Advance(static_cast<uint64_t>(got));
     }
     return absl::OkStatus();
@@ -115,23 +116,23 @@ class FilePut final {
 
   // Reads straight into the new object's shared memory.
   absl::StatusOr<uint64_t> PutInPlace() {
-    auto buffer = client_.Create(IdOf(name_), static_cast<uint64_t>(info_.st_size), metadata_, Confirmed());
+    auto buffer = AsAbsl(client_.Create(IdOf(name_), static_cast<uint64_t>(info_.st_size), metadata_, Confirmed()));
     if (!buffer.ok()) return Explain(buffer.status(), name_);
-    absl::Span<uint8_t> rest = buffer->data();
+    Span<uint8_t> rest = buffer->data();
     uint8_t further = 0;
-    absl::Span<uint8_t> beyond(&further, 1);
+    Span<uint8_t> beyond(&further, 1);
     if (absl::Status status = Read(rest); !status.ok()) return status;
     if (rest.empty()) {
       if (absl::Status status = Read(beyond); !status.ok()) return status;
     }
     if (absl::Status status = CheckUnchanged(); !status.ok()) return status;
     if (!rest.empty() || beyond.empty()) {  // as with files of /sys, the size says nothing
-      if (absl::Status status = buffer->Abort(); !status.ok()) return Explain(status, name_);
+      if (absl::Status status = AsAbsl(buffer->Abort()); !status.ok()) return Explain(status, name_);
       if (lseek(file_.get(), 0, SEEK_SET) != 0) return FileError("read", path_);
       return PutToTheEnd();
     }
     const absl::Status sealed =
-        undo_.Do([&] { return Outcome(client_, name_, buffer->Seal()); }, Removal(client_, name_));
+        undo_.Do([&] { return Outcome(client_, name_, AsAbsl(buffer->Seal())); }, Removal(client_, name_));
     if (!sealed.ok()) return sealed;
     return static_cast<uint64_t>(info_.st_size);
   }
@@ -146,21 +147,21 @@ class FilePut final {
             absl::StrCat(path_, " has more bytes than the store (", base::FormatSize(client_.capacity()), ")"));
       }
       if (size == bytes.size()) bytes.resize(std::max<size_t>(2 * size, 64 << 10));
-      absl::Span<uint8_t> rest = absl::MakeSpan(bytes).subspan(size);
+      Span<uint8_t> rest = Span<uint8_t>(bytes).subspan(size);
       if (absl::Status status = Read(rest); !status.ok()) return status;
       size = bytes.size() - rest.size();
       if (!rest.empty()) break;
     }
     if (absl::Status status = CheckUnchanged(); !status.ok()) return status;
     bytes.resize(size);
-    const absl::Status put =
-        undo_.Do([&] { return Outcome(client_, name_, client_.Put(IdOf(name_), bytes, metadata_, Confirmed())); },
-                 Removal(client_, name_));
+    const absl::Status put = undo_.Do(
+        [&] { return Outcome(client_, name_, AsAbsl(client_.Put(IdOf(name_), bytes, metadata_, Confirmed()))); },
+        Removal(client_, name_));
     if (!put.ok()) return put;
     return uint64_t{size};
   }
 
-  client::Client& client_;
+  Client& client_;
   Undo& undo_;
   const std::string path_;
   const std::string name_;
@@ -185,7 +186,7 @@ absl::StatusOr<std::string> Listing(const FileTree& tree, const std::string& nam
                                                  ": put the folders in it one by one"));
 }
 
-absl::StatusOr<Moved> PutFolder(client::Client& client, Undo& undo, const std::string& path, const std::string& name) {
+absl::StatusOr<Moved> PutFolder(Client& client, Undo& undo, const std::string& path, const std::string& name) {
   auto tree = ReadTree(path);
   if (!tree.ok()) return tree.status();
   const auto listing = Listing(*tree, name);
@@ -201,12 +202,12 @@ absl::StatusOr<Moved> PutFolder(client::Client& client, Undo& undo, const std::s
   }
   const std::vector<uint8_t> metadata = ToBytes(json({{"name", name}, {"kind", "directory"}}).dump());
   const absl::Status whole = undo.Complete(
-      [&] { return Outcome(client, name, client.Put(IdOf(name), ToBytes(*listing), metadata, Confirmed())); });
+      [&] { return Outcome(client, name, AsAbsl(client.Put(IdOf(name), ToBytes(*listing), metadata, Confirmed()))); });
   if (!whole.ok()) return whole;
   return moved;
 }
 
-absl::StatusOr<Moved> PutFile(client::Client& client, Undo& undo, const std::string& path, const std::string& name) {
+absl::StatusOr<Moved> PutFile(Client& client, Undo& undo, const std::string& path, const std::string& name) {
   std::error_code error;
   const uint64_t size = fs::file_size(path, error);
   Progress progress("put", error ? 0 : size);
@@ -236,19 +237,19 @@ std::string NameIn(absl::Span<const uint8_t> metadata) {
   return parsed.contains("name") && parsed["name"].is_string() ? parsed["name"].get<std::string>() : "";
 }
 
-bool IsFolder(const client::Buffer& buffer) {
+bool IsFolder(const Buffer& buffer) {
   const json metadata = ParseMetadata(buffer.metadata());
   return metadata.contains("kind") && metadata["kind"] == "directory";
 }
 
-mode_t ModeOf(const client::Buffer& buffer) {
+mode_t ModeOf(const Buffer& buffer) {
   const json metadata = ParseMetadata(buffer.metadata());
   const bool said = metadata.contains("mode") && metadata["mode"].is_number_unsigned();
   return said ? metadata["mode"].get<unsigned>() & 0777 : 0644;
 }
 
 // The texts of one list in a folder's object.
-std::vector<std::string> ListedIn(const client::Buffer& listing, const char* list) {
+std::vector<std::string> ListedIn(const Buffer& listing, const char* list) {
   const json parsed = ParseMetadata(listing.data());
   std::vector<std::string> texts;
   if (!parsed.contains(list) || !parsed[list].is_array()) return texts;
@@ -275,7 +276,7 @@ absl::Status MakeFolders(const fs::path& folder, Undo& undo) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<OutputFile> WriteFile(Undo& undo, const client::Buffer& buffer, const std::string& path) {
+absl::StatusOr<OutputFile> WriteFile(Undo& undo, const Buffer& buffer, const std::string& path) {
   auto file = OutputFile::Open(path, ModeOf(buffer), undo);
   if (!file.ok()) return file.status();
   Progress progress("get", buffer.data().size());
@@ -283,7 +284,7 @@ absl::StatusOr<OutputFile> WriteFile(Undo& undo, const client::Buffer& buffer, c
   return file;
 }
 
-absl::StatusOr<Moved> GetFile(Undo& undo, const client::Buffer& buffer, const std::string& path) {
+absl::StatusOr<Moved> GetFile(Undo& undo, const Buffer& buffer, const std::string& path) {
   const auto file = WriteFile(undo, buffer, path);
   if (!file.ok()) return file.status();
   if (absl::Status status = undo.Complete([&] { return file->Publish(); }); !status.ok()) return status;
@@ -298,8 +299,8 @@ absl::Status CheckListed(const std::string& name, const std::vector<std::string>
   return absl::OkStatus();
 }
 
-absl::StatusOr<Moved> GetFolder(client::Client& client, Undo& undo, const std::string& name,
-                                const client::Buffer& listing, const std::string& output, const GetSettings& settings) {
+absl::StatusOr<Moved> GetFolder(Client& client, Undo& undo, const std::string& name, const Buffer& listing,
+                                const std::string& output, const GetSettings& settings) {
   const std::vector<std::string> paths = ListedIn(listing, "files");
   const std::vector<std::string> folders = ListedIn(listing, "folders");
   for (const auto* listed : {&paths, &folders}) {
@@ -315,7 +316,7 @@ absl::StatusOr<Moved> GetFolder(client::Client& client, Undo& undo, const std::s
     const fs::path target = fs::path(output) / path;
     if (absl::Status status = MakeFolders(target.parent_path(), undo); !status.ok()) return status;
     const std::string object = absl::StrCat(name, "/", path);
-    const auto buffer = client.Get(IdOf(object), settings.timeout, settings.protocol);
+    const auto buffer = AsAbsl(client.Get(IdOf(object), settings.timeout, {settings.protocol}));
     if (!buffer.ok()) return Explain(buffer.status(), object);
     auto file = WriteFile(undo, *buffer, target.string());
     if (!file.ok()) return file.status();
@@ -332,9 +333,8 @@ absl::StatusOr<Moved> GetFolder(client::Client& client, Undo& undo, const std::s
   return moved;
 }
 
-absl::StatusOr<Moved> GetInto(client::Client& client, Undo& undo, const std::string& name,
-                              const GetSettings& settings) {
-  const auto buffer = client.Get(IdOf(name), settings.timeout, settings.protocol);
+absl::StatusOr<Moved> GetInto(Client& client, Undo& undo, const std::string& name, const GetSettings& settings) {
+  const auto buffer = AsAbsl(client.Get(IdOf(name), settings.timeout, {settings.protocol}));
   if (!buffer.ok()) return Explain(buffer.status(), name);
   const std::string full_name = NameIn(buffer->metadata());
   const std::string own_name = fs::path(full_name.empty() ? name : full_name).filename().string();
@@ -368,57 +368,56 @@ absl::StatusOr<Moved> WholeOrNothing(Undo& undo, absl::StatusOr<Moved> moved) {
 
 }  // namespace
 
-base::ObjectId IdOf(const std::string& name_or_id) {
-  const auto id = base::ObjectId::FromHex(name_or_id);
-  return id.ok() ? *id : base::ObjectId::FromName(name_or_id);
+ObjectId IdOf(const std::string& name_or_id) {
+  const auto id = ObjectId::FromHex(name_or_id);
+  return id.has_value() ? *id : ObjectId::FromName(name_or_id);
 }
 
-std::string NameOf(client::Client& client, const client::ObjectEntry& object) {
-  if (object.state != client::ObjectState::kSealed || object.metadata_size == 0) return "";
-  const auto buffer = client.Get(object.id, base::Duration());
+std::string NameOf(Client& client, const ObjectInfo& object) {
+  if (object.state != ObjectState::kSealed || object.metadata_size == 0) return "";
+  const auto buffer = AsAbsl(client.Get(object.id, Timeout()));
   return buffer.ok() ? NameIn(buffer->metadata()) : "";
 }
 
-absl::StatusOr<Moved> PutPath(client::Client& client, Undo& undo, const std::string& path, const std::string& name) {
+absl::StatusOr<Moved> PutPath(Client& client, Undo& undo, const std::string& path, const std::string& name) {
   std::error_code error;
   const bool folder = fs::is_directory(path, error);
   return WholeOrNothing(undo, folder ? PutFolder(client, undo, path, name) : PutFile(client, undo, path, name));
 }
 
-absl::StatusOr<Moved> GetPath(client::Client& client, Undo& undo, const std::string& name,
-                              const GetSettings& settings) {
+absl::StatusOr<Moved> GetPath(Client& client, Undo& undo, const std::string& name, const GetSettings& settings) {
   return WholeOrNothing(undo, GetInto(client, undo, name, settings));
 }
 
-absl::StatusOr<uint64_t> RemovePath(client::Client& client, const std::string& name) {
+absl::StatusOr<uint64_t> RemovePath(Client& client, const std::string& name) {
   uint64_t removed = 0;
   // Only what is small enough to be a listing is looked at, so that nothing large is pulled here to
   // be deleted.
-  const auto stat = client.Stat(IdOf(name));
+  const auto stat = AsAbsl(client.Stat(IdOf(name)));
   if (!stat.ok()) return Explain(stat.status(), name);
   if (stat->object.data_size <= kMaxListingBytes) {
-    const auto buffer = client.Get(IdOf(name), kListingTimeout);
+    const auto buffer = AsAbsl(client.Get(IdOf(name), kListingTimeout));
     if (buffer.ok() && IsFolder(*buffer)) {
       for (const std::string& file : ListedIn(*buffer, "files")) {
         const std::string path = absl::StrCat(NameIn(buffer->metadata()), "/", file);
-        const absl::Status status = client.Delete(IdOf(path));
+        const absl::Status status = AsAbsl(client.Delete(IdOf(path)));
         if (!status.ok() && !absl::IsNotFound(status)) return Explain(status, path);
         if (status.ok()) ++removed;
       }
     }
   }
-  if (absl::Status status = client.Delete(IdOf(name)); !status.ok()) return Explain(status, name);
+  if (absl::Status status = AsAbsl(client.Delete(IdOf(name))); !status.ok()) return Explain(status, name);
   return removed + 1;
 }
 
-absl::StatusOr<uint64_t> RemovePrefix(client::Client& client, const std::string& prefix) {
-  const auto objects = client.List();
+absl::StatusOr<uint64_t> RemovePrefix(Client& client, const std::string& prefix) {
+  const auto objects = AsAbsl(client.List());
   if (!objects.ok()) return objects.status();
   uint64_t removed = 0;
-  for (const client::ObjectEntry& object : *objects) {
+  for (const ObjectInfo& object : *objects) {
     const std::string name = NameOf(client, object);
     if (name.empty() || !absl::StartsWith(name, prefix)) continue;
-    const absl::Status status = client.Delete(object.id);
+    const absl::Status status = AsAbsl(client.Delete(object.id));
     if (!status.ok() && !absl::IsNotFound(status)) {
       return absl::Status(status.code(), absl::StrCat(name, ": ", status.message(), "; removed before: ", removed));
     }

@@ -11,17 +11,18 @@
 // neither objects nor files.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "lib/base/object_id.h"
-#include "lib/base/time.h"
 #include "lib/cli/undo.h"
-#include "lib/client/client.h"
-#include "lib/client/protocol.h"
+#include "tokamak/client.h"
+#include "tokamak/object_id.h"
+#include "tokamak/timeout.h"
+#include "tokamak/types.h"
 
 namespace tokamak::cli {
 
@@ -34,33 +35,33 @@ struct Moved {
 };
 
 // 40 hexadecimal digits are an id; anything else is a name.
-base::ObjectId IdOf(const std::string& name_or_id);
+ObjectId IdOf(const std::string& name_or_id);
 
 // Puts a file, or a folder with all files below it (the folder's own object last, so that whoever
 // sees it finds the files). Links to files are followed. A file that changes while it is read is an
 // error. kAlreadyExists: objects never change, so remove the old one or choose another name.
-absl::StatusOr<Moved> PutPath(client::Client& client, Undo& undo, const std::string& path, const std::string& name);
+absl::StatusOr<Moved> PutPath(Client& client, Undo& undo, const std::string& path, const std::string& name);
 
 struct GetSettings {
   std::string output;  // see OutputFile; a folder takes a file under its own name; empty: the object's own name, here
-  base::Duration timeout = base::Seconds(30);
-  client::Protocol protocol = client::Protocol::kAuto;
+  Timeout timeout = std::chrono::seconds(30);
+  Protocol protocol = Protocol::kAuto;
 };
 
 // Gets a file or a folder and writes it. The files of a folder get their names once all are here.
 // Names that would leave the output's folder are refused.
-absl::StatusOr<Moved> GetPath(client::Client& client, Undo& undo, const std::string& name, const GetSettings& settings);
+absl::StatusOr<Moved> GetPath(Client& client, Undo& undo, const std::string& name, const GetSettings& settings);
 
 // Deletes every copy of an object in the cluster; a folder's with the files that it lists. Returns
 // how many objects.
-absl::StatusOr<uint64_t> RemovePath(client::Client& client, const std::string& name);
+absl::StatusOr<uint64_t> RemovePath(Client& client, const std::string& name);
 
 // Deletes every copy of the objects that this node holds and whose names begin with `prefix`.
 // Returns how many objects.
-absl::StatusOr<uint64_t> RemovePrefix(client::Client& client, const std::string& prefix);
+absl::StatusOr<uint64_t> RemovePrefix(Client& client, const std::string& prefix);
 
 // The name that an object's metadata gives it, or "". Only an object of this node is looked at, so
 // nothing is pulled.
-std::string NameOf(client::Client& client, const client::ObjectEntry& object);
+std::string NameOf(Client& client, const ObjectInfo& object);
 
 }  // namespace tokamak::cli

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "lib/base/units.h"
 #include "lib/base/version.h"
+#include "lib/cli/as_absl.h"
 #include "lib/cli/cluster.h"
 #include "lib/cli/commands.h"
 #include "lib/cli/demo.h"
@@ -26,8 +27,8 @@
 #include "lib/cli/tune/client_holder.h"
 #include "lib/cli/tune/command.h"
 #include "lib/cli/undo.h"
-#include "lib/client/client.h"
 #include "nlohmann/json.hpp"
+#include "tokamak/client.h"
 
 namespace tokamak::cli {
 namespace {
@@ -148,17 +149,18 @@ absl::StatusOr<std::string> FindPeerSocket(const Flags& flags) {
   return cluster->nodes[peer - 1].socket;
 }
 
-client::Protocol ParseProtocol(const std::string& name) {
-  if (name == "eager") return client::Protocol::kEager;
-  if (name == "read") return client::Protocol::kRead;
-  if (name == "write") return client::Protocol::kWrite;
-  return client::Protocol::kAuto;
+Protocol ParseProtocol(const std::string& name) {
+  if (name == "eager") return Protocol::kEager;
+  if (name == "read") return Protocol::kRead;
+  if (name == "write") return Protocol::kWrite;
+  return Protocol::kAuto;
 }
 
 absl::Status RunCommand(const Flags& flags, const std::string& command, base::Duration timeout,
                         const CommandContext& context) {
   if (command == "put") return Put(context, flags.paths, flags.as);
-  if (command == "get") return Get(context, {flags.name, flags.output, timeout, ParseProtocol(flags.protocol)});
+  if (command == "get")
+    return Get(context, {flags.name, flags.output, AsTimeout(timeout), ParseProtocol(flags.protocol)});
   if (command == "ls") return List(context);
   if (command == "stat") return Stat(context, flags.name);
   if (command == "rm" && !flags.prefix.empty()) return RemoveByPrefix(context, flags.prefix);
@@ -168,22 +170,22 @@ absl::Status RunCommand(const Flags& flags, const std::string& command, base::Du
 
 // `client` is of the node that pulls, or, with --serve, is pulled from.
 absl::Status Tune(const Flags& flags, const tune::LinkSettings& settings, const std::string& peer_socket,
-                  client::Client& client, Undo& undo) {
+                  Client& client, Undo& undo) {
   if (flags.tune.serve) return tune::RunServe(client, undo, flags.json);
   if (!flags.tune.peer.empty()) {
     auto holder = tune::AskedHolder::Call(client, flags.tune.peer, settings.seed, undo);
     if (!holder.ok()) return holder.status();
     return tune::RunCommand(flags.tune, settings, client, *holder, undo, flags.json);
   }
-  client::ClientOptions options;
+  ClientOptions options;
   options.name = "tok tune";
-  auto peer = client::Client::Connect(peer_socket, options);
+  auto peer = AsAbsl(Client::Connect(peer_socket, options));
   if (!peer.ok()) return peer.status();
   tune::ClientHolder holder(*peer);
   return tune::RunCommand(flags.tune, settings, client, holder, undo, flags.json);
 }
 
-int TuneWith(const Flags& flags, client::Client& client, Undo& undo) {
+int TuneWith(const Flags& flags, Client& client, Undo& undo) {
   const auto settings = tune::SettingsOf(flags.tune);
   if (!settings.ok()) return Fail(flags, settings.status(), 2);
   const bool by_socket = !flags.tune.serve && flags.tune.peer.empty();
@@ -212,9 +214,9 @@ int Talk(const Flags& flags, const std::string& command) {
         taken_back.ok() ? "" : absl::StrCat("; something is left half done: ", taken_back.message());
     PrintError(flags.json, absl::CancelledError(absl::StrCat("interrupted", left)));
   });
-  client::ClientOptions options;
+  ClientOptions options;
   options.name = "tok";
-  auto client = client::Client::Connect(*socket, options);
+  auto client = AsAbsl(Client::Connect(*socket, options));
   if (!client.ok()) return Fail(flags, client.status(), 2);
   if (command == "tune") return TuneWith(flags, *client, undo);
   const absl::Status status = RunCommand(flags, command, *timeout, {*client, undo, flags.json});

@@ -1,10 +1,26 @@
-#include "lib/client/buffer.h"
+#include "tokamak/buffer.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
+#include "lib/client/buffer_maker.h"
 #include "lib/client/connection.h"
+#include "lib/client/convert.h"
 
-namespace tokamak::client {
+namespace tokamak {
+
+// Aligned as memory of the arena is.
+struct MutableBuffer::Unclaimed {
+  struct alignas(64) Line {
+    uint8_t bytes[64] = {};
+  };
+
+  std::vector<Line> memory;  // data, then metadata
+  base::Duration timeout;    // to wait for room
+};
+
+// ---- reading
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
   if (this == &other) return *this;
@@ -16,18 +32,18 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
   return *this;
 }
 
-void Buffer::Release() { ReleaseAll(absl::MakeSpan(this, 1)); }
+void Buffer::Release() { ReleaseAll(Span<Buffer>(this, 1)); }
 
-void Buffer::ReleaseAll(absl::Span<Buffer> buffers) {
-  std::shared_ptr<Connection> connection;  // of what is gathered
-  ReleaseRequest release;
+void Buffer::ReleaseAll(Span<Buffer> buffers) {
+  std::shared_ptr<client::Connection> connection;  // of what is gathered
+  client::ReleaseRequest release;
   const auto tell = [&] {
     if (connection != nullptr) connection->Tell(release);
     release.ids.clear();
   };
   for (Buffer& buffer : buffers) {
     if (buffer.empty()) continue;
-    if (buffer.connection_ != connection || release.ids.size() == kMaxIds) tell();
+    if (buffer.connection_ != connection || release.ids.size() == client::kMaxIds) tell();
     connection = std::exchange(buffer.connection_, nullptr);
     buffer.data_ = buffer.metadata_ = {};
     release.ids.push_back(buffer.id_);
@@ -35,17 +51,11 @@ void Buffer::ReleaseAll(absl::Span<Buffer> buffers) {
   tell();
 }
 
-MutableBuffer::MutableBuffer(std::shared_ptr<Connection> connection, const base::ObjectId& id, uint64_t data_size,
-                             absl::Span<const uint8_t> metadata, base::Duration timeout, bool confirmed)
-    : connection_(std::move(connection)), id_(id), confirmed_(confirmed), unclaimed_(std::make_unique<Unclaimed>()) {
-  const size_t size = data_size + metadata.size();
-  unclaimed_->timeout = timeout;
-  unclaimed_->memory.resize((size + sizeof(Line) - 1) / sizeof(Line));
-  const absl::Span<uint8_t> memory(reinterpret_cast<uint8_t*>(unclaimed_->memory.data()), size);
-  data_ = memory.first(data_size);
-  metadata_ = memory.subspan(data_size);
-  std::copy(metadata.begin(), metadata.end(), metadata_.begin());
-}
+// ---- filling
+
+MutableBuffer::MutableBuffer() noexcept = default;
+
+MutableBuffer::MutableBuffer(MutableBuffer&& other) noexcept { *this = std::move(other); }
 
 MutableBuffer& MutableBuffer::operator=(MutableBuffer&& other) noexcept {
   if (this == &other) return *this;
@@ -59,46 +69,100 @@ MutableBuffer& MutableBuffer::operator=(MutableBuffer&& other) noexcept {
   return *this;
 }
 
-absl::Status MutableBuffer::Seal() {
-  const InlineObject object{id_, data_, metadata_};
-  const std::shared_ptr<Connection> connection = Forget();
-  if (connection == nullptr) return absl::FailedPreconditionError("this buffer was sealed or aborted before");
+MutableBuffer::~MutableBuffer() { Drop(); }
+
+Status MutableBuffer::Seal() {
+  const client::InlineObject object{id_, data_, metadata_};
+  const std::shared_ptr<client::Connection> connection = Forget();
+  if (connection == nullptr) {
+    return Status(StatusCode::kFailedPrecondition, "this buffer was sealed or aborted before");
+  }
   if (const auto unclaimed = std::move(unclaimed_)) {
-    CreateAndSealRequest put;
+    client::CreateAndSealRequest put;
     put.objects = {object};
-    put.timeout_microseconds = TimeoutMicroseconds(unclaimed->timeout);
+    put.timeout_microseconds = client::TimeoutMicroseconds(unclaimed->timeout);
     put.confirmed = confirmed_;
     const auto reply = connection->Call(put, connection->AnswerDeadline(unclaimed->timeout));
-    if (!reply.ok()) return reply.status();
-    if (reply->outcomes.size() == 1) return reply->outcomes.front().ToStatus();
-    return absl::InternalError("the daemon answered for another number of objects");
+    if (!reply.ok()) return client::ToPublic(reply.status());
+    if (reply->outcomes.size() == 1) return client::ToPublic(reply->outcomes.front().ToStatus());
+    return client::ToPublic(client::Connection::WrongCount());
   }
-  SealRequest seal;
+  client::SealRequest seal;
   seal.id = id_;
   seal.confirmed = confirmed_;
-  return connection->Finish(seal);
+  return client::ToPublic(connection->Finish(seal));
 }
 
-absl::Status MutableBuffer::Abort() {
-  const std::shared_ptr<Connection> connection = Forget();
-  if (connection == nullptr) return absl::FailedPreconditionError("this buffer was sealed or aborted before");
-  if (std::exchange(unclaimed_, nullptr) != nullptr) return absl::OkStatus();  // the daemon knows nothing of it
-  AbortRequest abort;
+Status MutableBuffer::Abort() {
+  const std::shared_ptr<client::Connection> connection = Forget();
+  if (connection == nullptr) {
+    return Status(StatusCode::kFailedPrecondition, "this buffer was sealed or aborted before");
+  }
+  if (std::exchange(unclaimed_, nullptr) != nullptr) return Status();  // the daemon knows nothing of it
+  client::AbortRequest abort;
   abort.id = id_;
-  return connection->Finish(abort);
+  return client::ToPublic(connection->Finish(abort));
 }
 
 void MutableBuffer::Drop() {
-  const std::shared_ptr<Connection> connection = Forget();
+  const std::shared_ptr<client::Connection> connection = Forget();
   if (connection == nullptr || std::exchange(unclaimed_, nullptr) != nullptr) return;
-  AbortRequest abort;
+  client::AbortRequest abort;
   abort.id = id_;
   connection->Tell(abort);
 }
 
-std::shared_ptr<Connection> MutableBuffer::Forget() {
+std::shared_ptr<client::Connection> MutableBuffer::Forget() {
   data_ = metadata_ = {};
   return std::exchange(connection_, nullptr);
 }
 
-}  // namespace tokamak::client
+// ---- making them
+
+namespace client {
+
+Result<Buffer> BufferMaker::Of(const std::shared_ptr<Connection>& connection, const base::ObjectId& id,
+                               const GetEntry& entry) {
+  if (entry.outcome.code != absl::StatusCode::kOk) return ToPublic(entry.outcome.ToStatus());
+  const absl::StatusOr<absl::Span<const uint8_t>> memory = connection->ReadableMemory(entry.location);
+  if (!memory.ok()) return ToPublic(memory.status());
+  return Buffer(connection, id, memory->first(entry.location.data_size), memory->subspan(entry.location.data_size));
+}
+
+std::vector<uint8_t> BufferMaker::ReleaseOf(absl::Span<const base::ObjectId> asked, absl::Span<const uint8_t> late) {
+  const absl::StatusOr<GetReply> reply = DecodeBody<GetReply>(late);
+  ReleaseRequest release;
+  for (size_t i = 0; reply.ok() && i < std::min(asked.size(), reply->entries.size()); ++i) {
+    if (reply->entries[i].outcome.code == absl::StatusCode::kOk) release.ids.push_back(asked[i]);
+  }
+  return release.ids.empty() ? std::vector<uint8_t>() : Encode(0, release);
+}
+
+MutableBuffer BufferMaker::Claimed(std::shared_ptr<Connection> connection, const base::ObjectId& id,
+                                   absl::Span<uint8_t> memory, uint64_t data_size, bool confirmed) {
+  MutableBuffer buffer;
+  buffer.connection_ = std::move(connection);
+  buffer.id_ = id;
+  buffer.data_ = memory.first(data_size);
+  buffer.metadata_ = memory.subspan(data_size);
+  buffer.confirmed_ = confirmed;
+  return buffer;
+}
+
+MutableBuffer BufferMaker::Unclaimed(std::shared_ptr<Connection> connection, const base::ObjectId& id,
+                                     uint64_t data_size, absl::Span<const uint8_t> metadata, base::Duration timeout,
+                                     bool confirmed) {
+  using Line = MutableBuffer::Unclaimed::Line;
+  const size_t size = data_size + metadata.size();
+  auto unclaimed = std::make_unique<MutableBuffer::Unclaimed>();
+  unclaimed->timeout = timeout;
+  unclaimed->memory.resize((size + sizeof(Line) - 1) / sizeof(Line));
+  const absl::Span<uint8_t> memory(reinterpret_cast<uint8_t*>(unclaimed->memory.data()), size);
+  MutableBuffer buffer = Claimed(std::move(connection), id, memory, data_size, confirmed);
+  std::copy(metadata.begin(), metadata.end(), buffer.metadata_.begin());
+  buffer.unclaimed_ = std::move(unclaimed);
+  return buffer;
+}
+
+}  // namespace client
+}  // namespace tokamak

@@ -18,15 +18,15 @@ absl::StatusOr<std::shared_ptr<Connection>> Connection::Open(const std::string& 
   if (!socket.ok()) return socket.status();
   socket->SetSpin(spin);
   // Not make_shared: the constructor is private.
-  std::shared_ptr<Connection> connection(new Connection(socket_path, call_timeout, *std::move(socket)));
-  if (absl::Status s = connection->SayHello(hello); !s.ok()) return s;
+  std::shared_ptr<Connection> connection(new Connection(socket_path, hello, call_timeout, *std::move(socket)));
+  if (absl::Status s = connection->SayHello(); !s.ok()) return s;
   return connection;
 }
 
 // Nobody else uses the connection yet.
-absl::Status Connection::SayHello(const HelloRequest& hello) {
+absl::Status Connection::SayHello() {
   const Deadline deadline = CallDeadline();
-  if (absl::Status s = socket_.Send(Encode(next_id_++, hello), deadline.remaining()); !s.ok()) return Explain(s);
+  if (absl::Status s = socket_.Send(Encode(next_id_++, hello_), deadline.remaining()); !s.ok()) return Explain(s);
   absl::StatusOr<os::Frame> frame = socket_.Receive(deadline.remaining());
   if (!frame.ok()) return Explain(frame.status());
 
@@ -43,11 +43,11 @@ absl::Status Connection::SayHello(const HelloRequest& hello) {
   absl::StatusOr<WelcomeReply> welcome = DecodeBody<WelcomeReply>(frame->body);
   if (!welcome.ok()) return welcome.status();
   welcome_ = *std::move(welcome);
-  return MapArena(hello.access, frame->descriptors);
+  return MapArena(frame->descriptors);
 }
 
-absl::Status Connection::MapArena(Access access, absl::Span<const os::FileDescriptor> descriptors) {
-  const size_t expected = access == Access::kReadAndCreate ? 2 : 1;
+absl::Status Connection::MapArena(absl::Span<const os::FileDescriptor> descriptors) {
+  const size_t expected = hello_.access == Access::kReadAndCreate ? 2 : 1;
   if (descriptors.size() != expected) {
     return absl::FailedPreconditionError(absl::StrCat("the daemon at ", path_, " sent ", descriptors.size(),
                                                       " descriptors of its arena instead of ", expected));
@@ -56,7 +56,7 @@ absl::Status Connection::MapArena(Access access, absl::Span<const os::FileDescri
       os::SharedMemory::Attach(descriptors[0].get(), welcome_.arena_size, /*writable=*/false);
   if (!readable.ok()) return readable.status();
   readable_ = *std::move(readable);
-  if (access == Access::kRead) return absl::OkStatus();
+  if (hello_.access == Access::kRead) return absl::OkStatus();
   absl::StatusOr<os::MemoryMapping> writable =
       os::SharedMemory::Attach(descriptors[1].get(), welcome_.arena_size, /*writable=*/true);
   if (!writable.ok()) return writable.status();
@@ -288,6 +288,10 @@ absl::Status Connection::status() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (broken_.ok() && socket_.ended()) return Explain(absl::UnavailableError("the other side ended"));
   return broken_;
+}
+
+absl::Status Connection::WrongCount() {
+  return absl::InternalError("the daemon answered for another number of objects");
 }
 
 absl::StatusOr<absl::Span<const uint8_t>> Connection::ReadableMemory(const Location& location) const {

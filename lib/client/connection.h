@@ -138,10 +138,16 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // For those that the daemon ends after `timeout`.
   Deadline AnswerDeadline(base::Duration timeout) const { return Deadline::OfAnswer(timeout, call_timeout_); }
 
-  const WelcomeReply& welcome() const { return welcome_; }
+  const std::string& path() const { return path_; }
+  const HelloRequest& hello() const { return hello_; }  // what was said
+  base::Duration call_timeout() const { return call_timeout_; }
+  const WelcomeReply& welcome() const { return welcome_; }  // what was answered
 
   // OK until the connection is gone, which the socket knows before a call does.
   absl::Status status() const;
+
+  // Of a reply that is about another number of objects than its request.
+  static absl::Status WrongCount();
 
   // An object's bytes, data first. kInternal: the daemon named memory outside of the arena.
   absl::StatusOr<absl::Span<const uint8_t>> ReadableMemory(const Location& location) const;
@@ -158,11 +164,11 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     Late late;               // then
   };
 
-  Connection(std::string path, base::Duration call_timeout, os::UnixSocket socket)
-      : path_(std::move(path)), call_timeout_(call_timeout), socket_(std::move(socket)) {}
+  Connection(std::string path, HelloRequest hello, base::Duration call_timeout, os::UnixSocket socket)
+      : path_(std::move(path)), hello_(std::move(hello)), call_timeout_(call_timeout), socket_(std::move(socket)) {}
 
-  absl::Status SayHello(const HelloRequest& hello);
-  absl::Status MapArena(Access access, absl::Span<const os::FileDescriptor> descriptors);
+  absl::Status SayHello();
+  absl::Status MapArena(absl::Span<const os::FileDescriptor> descriptors);
   absl::StatusOr<Bytes> Exchange(uint16_t reply_kind, const MakeFrame& make, Deadline deadline, Late late,
                                  Bytes otherwise = {});
   void Forget(std::map<uint64_t, Expected>::iterator expected);
@@ -180,6 +186,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   absl::Status CheckLocation(const Location& location, uint64_t size) const;
 
   const std::string path_;
+  const HelloRequest hello_;
   const base::Duration call_timeout_;
   os::UnixSocket socket_;
   WelcomeReply welcome_;

@@ -95,7 +95,7 @@ class Decoder final {
   template <typename T>
   void Enum(T& value) {
     const uint8_t raw = reader_.Integer<uint8_t>();
-    Require(raw <= static_cast<uint8_t>(T::kLast));
+    Require(raw <= static_cast<uint8_t>(Last(T())));
     value = static_cast<T>(raw);
   }
   void Bool(bool& value) {

@@ -1,28 +1,82 @@
-#include "lib/client/gets.h"
+#include "tokamak/gets.h"
 
 #include <algorithm>
+#include <deque>
+#include <map>
 #include <utility>
+#include <vector>
 
 #include "glog/logging.h"
+#include "lib/client/buffer_maker.h"
+#include "lib/client/connection.h"
+#include "lib/client/convert.h"
+#include "lib/client/deadline.h"
 
-namespace tokamak::client {
+namespace tokamak {
+
+using client::BufferMaker;
+using client::Connection;
+using client::Deadline;
+using client::FromPublic;
+using client::ToPublic;
+
 namespace {
+
+static_assert(Gets::kMaxPending == Connection::kMaxPendingGets, "the connection bounds them");
 
 // For what must not wait.
 Deadline Now() { return Deadline::After(base::Duration()); }
 
 }  // namespace
 
-Gets::Gets(const Client& client) : connection_(client.connection_) {}
+class Gets::Impl final {
+ public:
+  explicit Impl(std::shared_ptr<Connection> connection) : connection_(std::move(connection)) {}
+  ~Impl();
 
-Gets::~Gets() {
+  // As in the header.
+  absl::StatusOr<uint64_t> Begin(const ObjectId& id, base::Duration timeout, Protocol protocol);
+  absl::Status Send() { return SendUntil(connection_->CallDeadline()); }
+  absl::StatusOr<Answer> Next(base::Duration timeout);
+  size_t ended() const { return ended_.size(); }
+  void Cancel(uint64_t number);
+  size_t pending() const { return pending_.size() + ended_.size(); }
+
+ private:
+  using Bytes = Connection::Bytes;
+
+  struct Get {
+    ObjectId id;
+    base::Duration timeout;
+    Deadline deadline;  // of the daemon's answer; far away until it is sent
+  };
+  using Pending = std::map<uint64_t, Get>;
+
+  absl::Status SendUntil(Deadline deadline);
+  bool GiveUp(Pending::iterator get);
+  void End(Pending::iterator get, Result<Buffer> buffer);
+  absl::Status ReadUntil(Deadline deadline);
+  void Take(const Connection::Answer& answer);
+  void EndAll(const absl::Status& why);
+  void EndOverdue();
+
+  const std::shared_ptr<Connection> connection_;
+  Connection::Inbox inbox_;  // the connection's, while anything is pending
+  Pending pending_;          // by number, which is the request's id
+  std::deque<Answer> ended_;
+  std::vector<Bytes> unsent_;
+  std::vector<uint64_t> unsent_gets_;      // whose frames are among unsent_
+  Deadline earliest_ = Deadline::Never();  // no get's deadline is before it
+};
+
+Gets::Impl::~Impl() {
   for (auto get = pending_.begin(); get != pending_.end();) GiveUp(get++);
   if (!pending_.empty()) ReadUntil(Now()).IgnoreError();
   ended_.clear();
   if (!unsent_.empty()) connection_->TellAll(std::move(unsent_));
 }
 
-absl::StatusOr<uint64_t> Gets::Begin(const base::ObjectId& id, base::Duration timeout, Protocol protocol) {
+absl::StatusOr<uint64_t> Gets::Impl::Begin(const ObjectId& id, base::Duration timeout, Protocol protocol) {
   absl::StatusOr<uint64_t> number = connection_->ExpectGet(inbox_);
   if (absl::IsResourceExhausted(number.status())) {
     // What was cancelled counts until the daemon's word of it has been read.
@@ -31,19 +85,17 @@ absl::StatusOr<uint64_t> Gets::Begin(const base::ObjectId& id, base::Duration ti
     number = connection_->ExpectGet(inbox_);
   }
   if (!number.ok()) return number.status();
-  GetRequest get;
-  get.timeout_microseconds = TimeoutMicroseconds(timeout);
+  client::GetRequest get;
+  get.timeout_microseconds = client::TimeoutMicroseconds(timeout);
   get.protocol = protocol;
   get.ids = {id};
-  unsent_.push_back(Encode(*number, get));
+  unsent_.push_back(client::Encode(*number, get));
   unsent_gets_.push_back(*number);
   pending_.emplace(*number, Get{id, timeout, Deadline::Never()});
   return number;
 }
 
-absl::Status Gets::Send() { return SendUntil(connection_->CallDeadline()); }
-
-absl::Status Gets::SendUntil(Deadline deadline) {
+absl::Status Gets::Impl::SendUntil(Deadline deadline) {
   if (unsent_.empty()) return absl::OkStatus();
   if (absl::Status s = connection_->Send(unsent_, deadline); !s.ok()) return s;
   unsent_.clear();
@@ -56,7 +108,7 @@ absl::Status Gets::SendUntil(Deadline deadline) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Gets::Answer> Gets::Next(base::Duration timeout) {
+absl::StatusOr<Gets::Answer> Gets::Impl::Next(base::Duration timeout) {
   const Deadline deadline = Deadline::After(timeout);
   const Deadline sent_by = ended_.empty() ? Deadline::Earlier(deadline, connection_->CallDeadline()) : Now();
   // That nothing was sent does not keep what has ended, or what has come, from the program.
@@ -73,7 +125,7 @@ absl::StatusOr<Gets::Answer> Gets::Next(base::Duration timeout) {
   return next;
 }
 
-void Gets::Cancel(uint64_t number) {
+void Gets::Impl::Cancel(uint64_t number) {
   const auto get = pending_.find(number);
   if (get != pending_.end()) {
     if (GiveUp(get)) return SendUntil(Now()).IgnoreError();
@@ -84,20 +136,20 @@ void Gets::Cancel(uint64_t number) {
 }
 
 // False: its answer is in the inbox.
-bool Gets::GiveUp(Pending::iterator get) {
+bool Gets::Impl::GiveUp(Pending::iterator get) {
   const auto release = [id = get->second.id](absl::Span<const uint8_t> late) {
-    return Client::ReleaseOf(absl::MakeConstSpan(&id, 1), late);
+    return BufferMaker::ReleaseOf(absl::MakeConstSpan(&id, 1), late);
   };
   if (!connection_->GiveUpGet(get->first, release)) return false;
-  CancelRequest cancel;
+  client::CancelRequest cancel;
   cancel.request_id = get->first;
-  unsent_.push_back(Encode(0, cancel));
+  unsent_.push_back(client::Encode(0, cancel));
   pending_.erase(get);
   return true;
 }
 
 // An error: the connection is lost, and all have ended with that.
-absl::Status Gets::ReadUntil(Deadline deadline) {
+absl::Status Gets::Impl::ReadUntil(Deadline deadline) {
   const absl::StatusOr<Connection::Inbox> came = connection_->Await(inbox_, deadline);
   if (!came.ok()) {
     EndAll(came.status());
@@ -108,38 +160,37 @@ absl::Status Gets::ReadUntil(Deadline deadline) {
   return absl::OkStatus();
 }
 
-void Gets::Take(const Connection::Answer& answer) {
+void Gets::Impl::Take(const Connection::Answer& answer) {
   const auto get = pending_.find(answer.request_id);
   CHECK(get != pending_.end()) << "what was given up has no answer here";
-  if (!answer.frame.ok()) return End(get, answer.frame.status());
-  const absl::StatusOr<GetReply> reply = connection_->Read<GetReply>(*answer.frame);
-  if (!reply.ok()) return End(get, reply.status());
-  if (reply->entries.size() != 1) {
-    return End(get, absl::InternalError("the daemon answered for another number of objects"));
-  }
-  End(get, Client::BufferOf(connection_, get->second.id, reply->entries.front()));
+  if (!answer.frame.ok()) return End(get, ToPublic(answer.frame.status()));
+  const absl::StatusOr<client::GetReply> reply = connection_->Read<client::GetReply>(*answer.frame);
+  if (!reply.ok()) return End(get, ToPublic(reply.status()));
+  if (reply->entries.size() != 1) return End(get, ToPublic(Connection::WrongCount()));
+  End(get, BufferMaker::Of(connection_, get->second.id, reply->entries.front()));
 }
 
-void Gets::End(Pending::iterator get, absl::StatusOr<Buffer> buffer) {
+void Gets::Impl::End(Pending::iterator get, Result<Buffer> buffer) {
   ended_.push_back({get->first, get->second.id, std::move(buffer)});
   pending_.erase(get);
 }
 
-void Gets::EndAll(const absl::Status& why) {
+void Gets::Impl::EndAll(const absl::Status& why) {
   while (!pending_.empty()) {
     connection_->GiveUpGet(pending_.begin()->first, nullptr);
-    End(pending_.begin(), why);
+    End(pending_.begin(), ToPublic(why));
   }
 }
 
 // The daemon should have answered long ago.
-void Gets::EndOverdue() {
+void Gets::Impl::EndOverdue() {
   if (!earliest_.passed()) return;
   earliest_ = Deadline::Never();
   for (auto next = pending_.begin(); next != pending_.end();) {
     const auto get = next++;
     const Deadline deadline = get->second.deadline;
-    Answer overdue{get->first, get->second.id, absl::DeadlineExceededError("the daemon did not answer in time")};
+    Answer overdue{get->first, get->second.id,
+                   Status(StatusCode::kDeadlineExceeded, "the daemon did not answer in time")};
     if (deadline.passed() && GiveUp(get)) {
       ended_.push_back(std::move(overdue));
     } else {
@@ -148,4 +199,31 @@ void Gets::EndOverdue() {
   }
 }
 
-}  // namespace tokamak::client
+// ---- what programs see
+
+Gets::Gets(const Client& client) : impl_(std::make_unique<Impl>(client.connection_)) {}
+Gets::Gets(Gets&&) noexcept = default;
+Gets& Gets::operator=(Gets&&) noexcept = default;
+Gets::~Gets() = default;
+
+Result<uint64_t> Gets::Begin(const ObjectId& id, Timeout timeout, const GetOptions& options) {
+  const absl::StatusOr<uint64_t> number = impl_->Begin(id, FromPublic(timeout), options.protocol);
+  if (!number.ok()) return ToPublic(number.status());
+  return *number;
+}
+
+Status Gets::Send() { return ToPublic(impl_->Send()); }
+
+Result<Gets::Answer> Gets::Next(Timeout timeout) {
+  absl::StatusOr<Answer> answer = impl_->Next(FromPublic(timeout));
+  if (!answer.ok()) return ToPublic(answer.status());
+  return *std::move(answer);
+}
+
+size_t Gets::ended() const { return impl_->ended(); }
+
+void Gets::Cancel(uint64_t number) { impl_->Cancel(number); }
+
+size_t Gets::pending() const { return impl_->pending(); }
+
+}  // namespace tokamak

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "lib/base/object_id.h"
+#include "tokamak/types.h"
 
 namespace tokamak::client {
 
@@ -70,26 +71,21 @@ struct Header {
 constexpr size_t kHeaderSize = 24;
 static_assert(sizeof(Header) == kHeaderSize, "the wire format has no holes");
 
-// The same values as transport::Protocol, store::State, store::Origin and store::Event::Kind.
-enum class Protocol : uint8_t { kAuto = 0, kEager = 1, kRead = 2, kWrite = 3, kLast = kWrite };
-enum class ObjectState : uint8_t {
-  kCreated = 0,
-  kSealed = 1,
-  kEvicted = 2,
-  kDeleted = 3,
-  kAborted = 4,
-  kLast = kAborted
-};
-enum class Origin : uint8_t { kCreatedHere = 0, kPulled = 1, kLast = kPulled };
-enum class EventKind : uint8_t {
-  kSealed = 0,
-  kDeleted = 1,
-  kEvicted = 2,
-  kRefused = 3,  // dropped: another content has its id in the cluster
-  kLast = kRefused
-};
+// Programs see these enums as they are on the wire. The same values as transport::Protocol,
+// store::State, store::Origin and store::Event::Kind.
+using tokamak::Access;
+using tokamak::EventKind;
+using tokamak::ObjectState;
+using tokamak::Origin;
+using tokamak::Protocol;
+using tokamak::Scope;
 
-enum class Access : uint8_t { kRead = 0, kReadAndCreate = 1, kLast = kReadAndCreate };
-enum class Scope : uint8_t { kLocal = 0, kAnywhere = 1, kLast = kAnywhere };
+// The highest that the protocol knows.
+constexpr Access Last(Access) { return Access::kReadAndCreate; }
+constexpr EventKind Last(EventKind) { return EventKind::kRefused; }
+constexpr ObjectState Last(ObjectState) { return ObjectState::kAborted; }
+constexpr Origin Last(Origin) { return Origin::kPulled; }
+constexpr Protocol Last(Protocol) { return Protocol::kWrite; }
+constexpr Scope Last(Scope) { return Scope::kAnywhere; }
 
 }  // namespace tokamak::client

@@ -38,20 +38,21 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "lib/cli/as_absl.h"
 #include "lib/cli/places.h"
-#include "lib/client/client.h"
-#include "lib/client/gets.h"
 #include "lib/os/child_process.h"
 #include "tests/bench/baselines.h"
 #include "tests/bench/processor_time.h"
 #include "tests/bench/summary.h"
+#include "tokamak/client.h"
+#include "tokamak/gets.h"
 
 namespace tokamak::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr base::Duration kPatience = base::Seconds(60);
+constexpr std::chrono::seconds kPatience(60);
 constexpr uint32_t kPipeline = 16;  // GETs of Redis
 constexpr uint32_t kWindows = 4;    // objects of one round, over those that are got at once
 constexpr uint32_t kClients = 4;
@@ -83,7 +84,7 @@ class Node final {
  public:
   static absl::StatusOr<std::unique_ptr<Node>> Start(const std::string& folder, const cli::NodePlace& place,
                                                      std::vector<std::string> flags,
-                                                     const client::ClientOptions& client_options) {
+                                                     const ClientOptions& client_options) {
     const std::string socket = absl::StrCat(folder, "/", place.listen.port, "-", place.listen.ToString(), ".sock");
     os::ChildOptions options;
     options.argv = {
@@ -94,10 +95,10 @@ class Node final {
     options.die_with_parent = true;
     auto process = os::ChildProcess::Start(options);
     if (!process.ok()) return process.status();
-    auto client = client::Client::Connect(socket, client_options);
+    auto client = Client::Connect(socket, client_options);
     for (int i = 0; i < 1500 && !client.ok() && (*process)->running(); ++i) {
       (void)(*process)->Wait(base::Milliseconds(20));
-      client = client::Client::Connect(socket, client_options);
+      client = Client::Connect(socket, client_options);
     }
     if (!client.ok()) {
       std::ifstream log(options.output);
@@ -105,29 +106,28 @@ class Node final {
     }
     return std::make_unique<Node>(socket, client_options, *std::move(process), *std::move(client));
   }
-  Node(std::string socket, client::ClientOptions client_options, std::unique_ptr<os::ChildProcess> process,
-       client::Client client)
+  Node(std::string socket, ClientOptions client_options, std::unique_ptr<os::ChildProcess> process, Client client)
       : socket_(std::move(socket)),
         client_options_(std::move(client_options)),
         process_(std::move(process)),
         client_(std::move(client)) {}
   ~Node() { process_->Stop(base::Seconds(10)); }
 
-  client::Client& client() { return client_; }
-  absl::StatusOr<client::Client> NewClient() const { return client::Client::Connect(socket_, client_options_); }
+  Client& client() { return client_; }
+  Result<Client> NewClient() const { return Client::Connect(socket_, client_options_); }
   pid_t pid() const { return process_->pid(); }
 
  private:
   const std::string socket_;
-  const client::ClientOptions client_options_;
+  const ClientOptions client_options_;
   std::unique_ptr<os::ChildProcess> process_;
-  client::Client client_;
+  Client client_;
 };
 
 // One operation of a program on some objects at once, timed; `make` is not.
 class Operation final : public Contender {
  public:
-  using Ids = std::vector<base::ObjectId>;
+  using Ids = std::vector<ObjectId>;
   using Step = std::function<absl::Status(const Ids& ids, uint64_t size)>;
   // On `count` objects at once, made for `turn` operations before the first; `processes` work on
   // it, beside this one.
@@ -169,7 +169,7 @@ class Operation final : public Contender {
   absl::Status MakeForATurn() {
     for (uint32_t i = 0; i < turn_; ++i) {
       Ids& ids = made_.emplace_back();
-      for (uint32_t k = 0; k < count_; ++k) ids.push_back(base::ObjectId::FromName(absl::StrCat(name_, " ", ++last_)));
+      for (uint32_t k = 0; k < count_; ++k) ids.push_back(ObjectId::FromName(absl::StrCat(name_, " ", ++last_)));
       if (absl::Status made = make_(ids, size_); !made.ok()) return made;
     }
     return absl::OkStatus();
@@ -194,27 +194,27 @@ class Operation final : public Contender {
   double processor_time_ = 0;
 };
 
-absl::Status Get(client::Client& client, const Operation::Ids& ids) {
-  std::vector<client::Buffer> got;
+Status Get(Client& client, const Operation::Ids& ids) {
+  std::vector<Buffer> got;
   for (auto& buffer : client.Get(ids, kPatience)) {
     if (!buffer.ok()) return buffer.status();
     got.push_back(*std::move(buffer));
   }
-  client::Buffer::ReleaseAll(absl::MakeSpan(got));
-  return absl::OkStatus();
+  Buffer::ReleaseAll(got);
+  return Status();
 }
 
 // All of them, `together` under way.
-absl::Status GetTogether(const client::Client& client, absl::Span<const base::ObjectId> ids, uint32_t together) {
-  client::Gets gets(client);
-  std::vector<client::Buffer> got;
+Status GetTogether(const Client& client, Span<const ObjectId> ids, uint32_t together) {
+  Gets gets(client);
+  std::vector<Buffer> got;
   for (;;) {
-    for (; !ids.empty() && gets.pending() < together; ids.remove_prefix(1)) {
+    for (; !ids.empty() && gets.pending() < together; ids = ids.subspan(1)) {
       if (auto begun = gets.Begin(ids.front(), kPatience); !begun.ok()) return begun.status();
     }
-    if (gets.pending() == 0) return absl::OkStatus();
-    if (absl::Status sent = gets.Send(); !sent.ok()) return sent;
-    client::Buffer::ReleaseAll(absl::MakeSpan(got));
+    if (gets.pending() == 0) return Status();
+    if (Status sent = gets.Send(); !sent.ok()) return sent;
+    Buffer::ReleaseAll(got);
     got.clear();
     do {
       auto next = gets.Next(kPatience);
@@ -226,29 +226,30 @@ absl::Status GetTogether(const client::Client& client, absl::Span<const base::Ob
 }
 
 // Each client gets its share.
-absl::Status GetByMany(absl::Span<client::Client> clients, absl::Span<const base::ObjectId> ids, uint32_t together) {
-  std::vector<absl::Status> statuses(clients.size());
+Status GetByMany(Span<const Client> clients, Span<const ObjectId> ids, uint32_t together) {
+  std::vector<Status> statuses(clients.size());
   std::vector<std::thread> threads;
   const size_t share = ids.size() / clients.size();
   for (size_t i = 0; i < clients.size(); ++i) {
     threads.emplace_back([&, i] { statuses[i] = GetTogether(clients[i], ids.subspan(i * share, share), together); });
   }
   for (std::thread& thread : threads) thread.join();
-  absl::Status first;
-  for (const absl::Status& status : statuses) first.Update(status);
-  return first;
-}
-
-absl::Status Put(client::Client& client, const Operation::Ids& ids, uint64_t size, bool confirmed = false) {
-  const std::vector<uint8_t> data(size, 0x5a);
-  std::vector<client::PutObject> objects;
-  for (const base::ObjectId& id : ids) objects.push_back({id, data, {}});
-  client::PutOptions options;
-  options.confirmed = confirmed;
-  for (const absl::Status& status : client.Put(objects, options)) {
+  for (const Status& status : statuses) {
     if (!status.ok()) return status;
   }
-  return absl::OkStatus();
+  return Status();
+}
+
+Status Put(Client& client, const Operation::Ids& ids, uint64_t size, bool confirmed = false) {
+  const std::vector<uint8_t> data(size, 0x5a);
+  std::vector<PutObject> objects;
+  for (const ObjectId& id : ids) objects.push_back({id, data, {}});
+  PutOptions options;
+  options.confirmed = confirmed;
+  for (const Status& status : client.Put(objects, options)) {
+    if (!status.ok()) return status;
+  }
+  return Status();
 }
 
 struct Entry {
@@ -258,42 +259,41 @@ struct Entry {
 };
 
 // `many`: further clients of the getting node.
-std::vector<Entry> Operations(Node& holding, Node& getting, std::vector<client::Client>& many,
-                              const Settings& settings) {
+std::vector<Entry> Operations(Node& holding, Node& getting, std::vector<Client>& many, const Settings& settings) {
   const uint32_t together = settings.together;
-  client::Client& holder = holding.client();
-  client::Client& getter = getting.client();
+  Client& holder = holding.client();
+  Client& getter = getting.client();
   const std::vector<pid_t> both = {holding.pid(), getting.pid()}, own = {getting.pid()};
   const uint32_t window = together, each = std::max<uint32_t>(1, together / kClients);
   using Ids = Operation::Ids;
   const Operation::Step nothing = [](const Ids&, uint64_t) { return absl::OkStatus(); };
   const Operation::Step there = [&](const Ids& ids, uint64_t size) {
-    return Put(holder, ids, size, /*confirmed=*/true);
+    return cli::AsAbsl(Put(holder, ids, size, /*confirmed=*/true));
   };
   const Operation::Step here = [&](const Ids& ids, uint64_t size) {
-    return Put(getter, ids, size, /*confirmed=*/true);
+    return cli::AsAbsl(Put(getter, ids, size, /*confirmed=*/true));
   };
   const Operation::Step there_and_known = [&](const Ids& ids, uint64_t size) {
-    absl::Status status = Put(holder, ids, size, /*confirmed=*/true);
-    for (const base::ObjectId& id : ids) status.Update(getter.Stat(id).status());
+    absl::Status status = cli::AsAbsl(Put(holder, ids, size, /*confirmed=*/true));
+    for (const ObjectId& id : ids) status.Update(cli::AsAbsl(getter.Stat(id).status()));
     return status;
   };
-  const Operation::Step put = [&](const Ids& ids, uint64_t size) { return Put(getter, ids, size); };
-  const Operation::Step get = [&](const Ids& ids, uint64_t) { return Get(getter, ids); };
+  const Operation::Step put = [&](const Ids& ids, uint64_t size) { return cli::AsAbsl(Put(getter, ids, size)); };
+  const Operation::Step get = [&](const Ids& ids, uint64_t) { return cli::AsAbsl(Get(getter, ids)); };
   const Operation::Step get_together = [&getter, window](const Ids& ids, uint64_t) {
-    return GetTogether(getter, ids, window);
+    return cli::AsAbsl(GetTogether(getter, ids, window));
   };
   const Operation::Step get_by_many = [&many, each](const Ids& ids, uint64_t) {
-    return GetByMany(absl::MakeSpan(many), ids, each);
+    return cli::AsAbsl(GetByMany(many, ids, each));
   };
   const auto create = [&](bool claim) -> Operation::Step {
-    client::PutOptions options;
+    PutOptions options;
     options.claim = claim;
     return [&getter, options](const Ids& ids, uint64_t size) -> absl::Status {
       auto buffer = getter.Create(ids.front(), size, {}, options);
-      if (!buffer.ok()) return buffer.status();
+      if (!buffer.ok()) return cli::AsAbsl(buffer.status());
       std::fill(buffer->data().begin(), buffer->data().end(), 0x5a);
-      return buffer->Seal();
+      return cli::AsAbsl(buffer->Seal());
     };
   };
   std::vector<Entry> all;
@@ -354,8 +354,8 @@ absl::Status Run(const Settings& settings, const std::string& folder) {
   if (!redis.ok()) return redis.status();
   auto pipelined = StartRedisGet(folder, RedisOver::kTcp, kPipeline);
   if (!pipelined.ok()) return pipelined.status();
-  client::ClientOptions client_options;
-  client_options.spin = base::Microseconds(settings.spin);
+  ClientOptions client_options;
+  client_options.spin = std::chrono::microseconds(settings.spin);
   auto holder = Node::Start(folder, (*placed)[0], settings.flags, client_options);
   if (!holder.ok()) return holder.status();
   if (absl::Status status = PinTo(settings.getter_cpu); !status.ok()) return status;
@@ -368,9 +368,9 @@ absl::Status Run(const Settings& settings, const std::string& folder) {
   if (settings.program_cpu >= 0) {
     if (absl::Status status = PinTo(settings.program_cpu); !status.ok()) return status;
   }
-  std::vector<client::Client> many;
+  std::vector<Client> many;
   for (uint32_t i = 0; i < kClients; ++i) {
-    auto client = (*getter)->NewClient();
+    auto client = cli::AsAbsl((*getter)->NewClient());
     if (!client.ok()) return client.status();
     many.push_back(*std::move(client));
   }

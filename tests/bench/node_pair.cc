@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "lib/cli/as_absl.h"
 #include "lib/cli/places.h"
 
 namespace tokamak::bench {
@@ -76,7 +77,7 @@ NodePair::~NodePair() {
   if (!folder_.empty()) std::filesystem::remove_all(folder_, error);
 }
 
-absl::Status NodePair::AskOther(const std::function<absl::Status(client::Client&)>& ask) {
+absl::Status NodePair::AskOther(const std::function<absl::Status(Client&)>& ask) {
   auto answer = std::async(std::launch::async, [&] { return ask(*client_); });
   loop_.RunUntil([&] { return answer.wait_for(std::chrono::seconds(0)) == std::future_status::ready; },
                  loop_.Now() + base::Seconds(60));
@@ -88,9 +89,9 @@ absl::Status NodePair::AwaitOther() {
   AskForNodes();
   const bool ready = loop_.RunUntil([&] { return nodes_ == 2; }, loop_.Now() + base::Seconds(30));
   if (!ready) return absl::UnavailableError(absl::StrCat("the other tokd did not join: ", Log()));
-  auto client = client::Client::Connect(folder_ + "/there.sock", {});
+  auto client = cli::AsAbsl(Client::Connect(folder_ + "/there.sock"));
   if (!client.ok()) return client.status();
-  client_ = std::make_unique<client::Client>(*std::move(client));
+  client_ = std::make_unique<Client>(*std::move(client));
   return absl::OkStatus();
 }
 

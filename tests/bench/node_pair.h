@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "lib/client/client.h"
 #include "lib/os/child_process.h"
 #include "lib/os/epoll_loop.h"
 #include "tests/bench/own_node.h"
+#include "tokamak/client.h"
 
 namespace tokamak::bench {
 
@@ -46,7 +46,7 @@ class NodePair final {
 
   // Calls the other node's daemon from a thread of its own, while our loop goes on: that daemon
   // asks our directory.
-  absl::Status AskOther(const std::function<absl::Status(client::Client&)>& ask);
+  absl::Status AskOther(const std::function<absl::Status(Client&)>& ask);
 
  private:
   absl::Status StartHere(const std::string& device, const std::string& listen, const std::vector<std::string>& flags);
@@ -60,7 +60,7 @@ class NodePair final {
   os::EpollLoop loop_;
   std::unique_ptr<OwnNode> here_;
   std::unique_ptr<os::ChildProcess> other_;
-  std::unique_ptr<client::Client> client_;
+  std::unique_ptr<Client> client_;
   store::Owner who_{};
   size_t nodes_ = 0;  // that our directory knows
   base::Pending asking_;

@@ -26,7 +26,7 @@
 #include "lib/base/phase_log.h"
 #include "lib/base/random.h"
 #include "lib/base/units.h"
-#include "lib/client/client.h"
+#include "lib/cli/as_absl.h"
 #include "nlohmann/json.hpp"
 #include "tests/bench/baselines.h"
 #include "tests/bench/cluster/statistics.h"
@@ -34,6 +34,7 @@
 #include "tests/bench/processor_time.h"
 #include "tests/bench/register_memory.h"
 #include "tests/bench/summary.h"
+#include "tokamak/client.h"
 
 namespace tokamak::bench {
 namespace {
@@ -77,14 +78,14 @@ class Pull final : public Contender {
   absl::Status Prepare(uint64_t size) override {
     const base::ObjectId old = id_;
     id_ = base::ObjectId::FromName(absl::StrCat(name(), size));
-    const absl::Status status = pair_.AskOther([&](client::Client& client) -> absl::Status {
+    const absl::Status status = pair_.AskOther([&](Client& client) -> absl::Status {
       if (held_) {
-        if (absl::Status gone = client.Delete(old); !gone.ok()) return gone;
+        if (absl::Status gone = cli::AsAbsl(client.Delete(old)); !gone.ok()) return gone;
       }
-      auto buffer = client.Create(id_, size);
+      auto buffer = cli::AsAbsl(client.Create(id_, size));
       if (!buffer.ok()) return buffer.status();
       std::fill(buffer->data().begin(), buffer->data().end(), 0x5a);
-      return buffer->Seal();
+      return cli::AsAbsl(buffer->Seal());
     });
     if (!status.ok()) return status;
     held_ = true;

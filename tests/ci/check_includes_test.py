@@ -30,6 +30,18 @@ class CheckIncludesTest(unittest.TestCase):
         for path in ("sim/ns3/ns3_loop.cc", "tests/sim/ns3/ns3_loop_test.cc"):
             self.assertEqual(check_includes.ns3_includes(path, text), [], path)
 
+    def test_programs_include_the_public_headers_of_the_client_alone(self):
+        text = '#include "lib/client/connection.h"\n#include "tokamak/client.h"\n'
+        for path in ("examples/put_and_get.cc", "lib/cli/files.h", "lib/node/node.cc", "sim/world.cc", "tests/bench/get.cc"):
+            self.assertEqual(check_includes.client_includes(path, text), ["lib/client/connection.h"], path)
+        for path in ("lib/client/gets.cc", "lib/daemon/session.h", "tests/client/gets_test.cc"):
+            self.assertEqual(check_includes.client_includes(path, text), [], path)
+
+    def test_public_headers_stand_by_themselves(self):
+        text = '#include <stdint.h>\n#include <vector>\n#include "tokamak/span.h"\n#include <absl/types/span.h>\n#include <unistd.h>\n'
+        self.assertEqual(check_includes.public_includes("include/tokamak/client.h", text), ["absl/types/span.h", "unistd.h"])
+        self.assertEqual(check_includes.public_includes("lib/client/client.cc", text), [])
+
     def test_knows_logic_from_what_talks_to_the_system(self):
         for path in ("lib/base/random.cc", "lib/verbs/verbs.h", "lib/verbs/soft/requester.cc", "lib/directory/local.h", "lib/new/x.h"):
             self.assertTrue(check_includes.is_logic(path), path)

@@ -51,8 +51,15 @@ class CheckVisibilityTest(unittest.TestCase):
             ("lib/daemon", "sim"),
             ("lib/daemon", "tests"),
             ("sim", "tests"),
+            ("lib/cli", "lib/client"),
+            ("examples", "lib/client"),
+            ("sim", "lib/client"),
         ):
             self.assertFalse(check_visibility.allowed(source, target), (source, target))
+
+    def test_everybody_may_use_the_public_headers(self):
+        for source in ("lib/base", "lib/client", "lib/cli", "examples", "sim"):
+            self.assertTrue(check_visibility.allowed(source, "include/tokamak"), source)
 
 
 if __name__ == "__main__":

@@ -16,9 +16,9 @@
 #include <thread>
 #include <vector>
 
-#include "lib/client/client.h"
 #include "tests/client/fake_daemon.h"
 #include "tests/support/short_folder.h"
+#include "tokamak/client.h"
 
 namespace tokamak::cli {
 namespace {
@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 class FilesTest : public testing::Test {
  protected:
-  FilesTest() : client_(*client::Client::Connect(daemon_.path())) {}
+  FilesTest() : client_(*Client::Connect(daemon_.path())) {}
 
   std::string Path(const std::string& name) const { return folder_ + "/" + name; }
   void Make(const std::string& name, const std::string& text) {
@@ -42,7 +42,7 @@ class FilesTest : public testing::Test {
   absl::StatusOr<Moved> Get(const std::string& name, const std::string& output) {
     GetSettings settings;
     settings.output = output.empty() ? "" : Path(output);
-    settings.timeout = base::Milliseconds(100);
+    settings.timeout = std::chrono::milliseconds(100);
     return GetPath(client_, undo_, name, settings);
   }
 
@@ -50,7 +50,7 @@ class FilesTest : public testing::Test {
   absl::StatusOr<Moved> GetTo(const std::string& name, const std::string& output) {
     GetSettings settings;
     settings.output = output;
-    settings.timeout = base::Milliseconds(100);
+    settings.timeout = std::chrono::milliseconds(100);
     return GetPath(client_, undo_, name, settings);
   }
 
@@ -65,7 +65,7 @@ class FilesTest : public testing::Test {
   }
 
   std::string Object(const std::string& name) {
-    const auto buffer = client_.Get(IdOf(name), base::Duration());
+    const auto buffer = client_.Get(IdOf(name), Timeout());
     if (!buffer.ok()) return buffer.status().ToString();
     return {buffer->data().begin(), buffer->data().end()};
   }
@@ -76,7 +76,7 @@ class FilesTest : public testing::Test {
   }
 
   client::FakeDaemon daemon_;
-  client::Client client_;
+  Client client_;
   Undo undo_;
   const testing_support::ShortFolder where_;
   const std::string folder_ = where_.long_path();

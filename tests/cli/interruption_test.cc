@@ -39,7 +39,7 @@ class InterruptionTest : public testing::Test {
   }
   void PutRaw(const std::string& name, const std::string& data, const std::string& metadata) {
     const auto bytes = [](const std::string& text) { return std::vector<uint8_t>(text.begin(), text.end()); };
-    auto client = client::Client::Connect(daemon_.path());
+    auto client = Client::Connect(daemon_.path());
     ASSERT_TRUE(client.ok() && client->Put(IdOf(name), bytes(data), bytes(metadata)).ok());
   }
   // What is in the folder "out", by name.

@@ -62,7 +62,7 @@ class TokTest : public testing::Test {
     const auto process = os::ChildProcess::Start(options);
     EXPECT_TRUE(process.ok()) << process.status();
     if (!process.ok()) return -1;
-    const auto ended = (*process)->Wait(kPatience);
+    const auto ended = (*process)->Wait(base::Seconds(60));
     text_ = Read(options.output);
     EXPECT_TRUE(ended.ok() && ended->signal == 0) << text_;
     return ended.ok() ? ended->code : -1;

@@ -11,7 +11,7 @@ namespace tokamak::cli::tune {
 namespace {
 
 TEST(TuneAskTest, ComesBackAsItWasSaid) {
-  const std::vector<TestObject> objects = {{base::ObjectId::FromName("a"), 1024}, {base::ObjectId::FromName("b"), 7}};
+  const std::vector<TestObject> objects = {{ObjectId::FromName("a"), 1024}, {ObjectId::FromName("b"), 7}};
   const auto read = DecodeAsk(EncodeAsk(objects), 2000);
   ASSERT_TRUE(read.ok()) << read.status();
   ASSERT_EQ(read->size(), 2u);
@@ -23,7 +23,7 @@ TEST(TuneAskTest, ComesBackAsItWasSaid) {
 }
 
 TEST(TuneAskTest, OtherBytesAreRefused) {
-  const std::string id = base::ObjectId::FromName("a").ToHex();
+  const std::string id = ObjectId::FromName("a").ToHex();
   for (const std::string& text : {std::string("hello"), id, absl::StrCat(id, " -1"), absl::StrCat(id, " 1 2"),
                                   absl::StrCat("1234 ", id), std::string("\0\1", 2)}) {
     EXPECT_FALSE(DecodeAsk(text, 1000).ok()) << text;

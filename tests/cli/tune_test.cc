@@ -52,7 +52,7 @@ class TuneTest : public testing::Test {
     const auto process = os::ChildProcess::Start(options);
     EXPECT_TRUE(process.ok()) << process.status();
     if (!process.ok()) return -1;
-    const auto ended = (*process)->Wait(kPatience);
+    const auto ended = (*process)->Wait(base::Seconds(60));
     text_ = Read(options.output);
     return ended.ok() ? ended->code : -1;
   }
@@ -78,7 +78,7 @@ TEST_F(TuneTest, WritesATableThatTokdLoadsAndLeavesNothingBehind) {
     EXPECT_TRUE(absl::StrContains(text_, part)) << text_ << " lacks " << part;
   }
   for (TokdProcess* node : {one_.get(), two_.get()}) {
-    client::Client client = node->Connect();
+    Client client = node->Connect();
     const auto objects = client.List();
     ASSERT_TRUE(objects.ok()) << objects.status();
     EXPECT_TRUE(objects->empty()) << objects->size() << " are left";
@@ -122,7 +122,7 @@ TEST_F(TuneTest, TheOtherNodeMayBeServedByAnotherTok) {
   EXPECT_EQ(
       Tok({"--socket", two_->socket(), "tune", "--peer", name, "--budget", "2s", "--largest", "64KiB", "-o", file}), 0)
       << text_;
-  const auto ended = (*server)->Wait(kPatience);
+  const auto ended = (*server)->Wait(base::Seconds(60));
   ASSERT_TRUE(ended.ok()) << ended.status();
   EXPECT_EQ(ended->code, 0) << Read(options.output);
   EXPECT_TRUE(absl::StrContains(Read(options.output), "served")) << Read(options.output);
@@ -130,7 +130,7 @@ TEST_F(TuneTest, TheOtherNodeMayBeServedByAnotherTok) {
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->measured->holder.node, name);
   for (TokdProcess* node : {one_.get(), two_.get()}) {
-    client::Client client = node->Connect();
+    Client client = node->Connect();
     const auto objects = client.List();
     ASSERT_TRUE(objects.ok()) << objects.status();
     EXPECT_TRUE(objects->empty()) << objects->size() << " are left";
@@ -148,7 +148,7 @@ TEST_F(TuneTest, WhereNobodyServesNothingIsLeft) {
 TEST_F(TuneTest, AnAdaptiveNodeCountsWhatItTries) {
   Start({"--policy", "adaptive:eager:1KiB,read"});
   EXPECT_TRUE(absl::StrContains(one_->log(), "policy: adaptive, begins with eager:1KiB,read, as given")) << one_->log();
-  client::Client from = one_->Connect(), to = two_->Connect();
+  Client from = one_->Connect(), to = two_->Connect();
   const std::vector<uint8_t> bytes = daemon::Pattern(10'000, 1);
   constexpr int kGets = 150;
   for (int i = 0; i < kGets; ++i) {

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "lib/client/client.h"
-#include "lib/client/gets.h"
 #include "tests/client/fake_daemon.h"
 #include "tests/client/samples.h"
+#include "tokamak/client.h"
+#include "tokamak/gets.h"
 
 namespace {
 
@@ -45,7 +45,7 @@ extern "C" int ppoll(pollfd* polled, nfds_t count, const timespec* wait, const s
 namespace tokamak::client {
 namespace {
 
-constexpr base::Duration kSoon = base::Seconds(10);
+constexpr std::chrono::nanoseconds kSoon = std::chrono::seconds(10);
 
 class ClientCallsTest : public testing::Test {
  protected:
@@ -83,10 +83,10 @@ TEST_F(ClientCallsTest, WhoSpinsDoesNotSleepForWhatComesAtOnce) {
 
 TEST_F(ClientCallsTest, WhoSpinsSleepsInTheEnd) {
   ClientOptions spinning;
-  spinning.spin = base::Milliseconds(1);
+  spinning.spin = std::chrono::milliseconds(1);
   Client client = *Client::Connect(daemon_.path(), spinning);
   calls = Calls();
-  EXPECT_FALSE(client.Get(SampleId(7), base::Milliseconds(300)).ok());
+  EXPECT_FALSE(client.Get(SampleId(7), std::chrono::milliseconds(300)).ok());
   EXPECT_EQ(calls.waits, 1);
 }
 
@@ -95,7 +95,7 @@ TEST_F(ClientCallsTest, AnObjectThatIsNotClaimedIsOneEachWay) {
   unclaimed.claim = false;
   MutableBuffer buffer = *client_.Create(SampleId(1), 1024, {}, unclaimed);
   Expect(0, 0);
-  ASSERT_EQ(buffer.Seal(), absl::OkStatus());
+  ASSERT_EQ(buffer.Seal(), Status());
   Expect(1, 1);
 }
 
@@ -103,7 +103,7 @@ TEST_F(ClientCallsTest, ManyGetsLeaveInOneWriteAndAreGivenBackInOne) {
   constexpr int kGets = 1000;
   std::vector<PutObject> objects;
   for (int i = 0; i < kGets; ++i) objects.push_back({SampleId(i), SampleBytes(), {}});
-  ASSERT_EQ(client_.Put(objects).front(), absl::OkStatus());
+  ASSERT_EQ(client_.Put(objects).front(), Status());
   Gets gets(client_);
   for (int i = 0; i < kGets; ++i) ASSERT_TRUE(gets.Begin(SampleId(i), kSoon).ok());
   calls = Calls();
@@ -115,7 +115,7 @@ TEST_F(ClientCallsTest, ManyGetsLeaveInOneWriteAndAreGivenBackInOne) {
   EXPECT_LE(calls.receives, kGets / os::kFramesPerTurn + 1 + kGets / 100);
   EXPECT_EQ(calls.sends, 0);
   calls = Calls();
-  Buffer::ReleaseAll(absl::MakeSpan(buffers));
+  Buffer::ReleaseAll(buffers);
   Expect(1, 0);
 }
 

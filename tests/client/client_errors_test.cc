@@ -8,10 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "lib/client/client.h"
-#include "lib/client/gets.h"
 #include "tests/client/fake_daemon.h"
 #include "tests/client/samples.h"
+#include "tokamak/client.h"
+#include "tokamak/gets.h"
 
 namespace tokamak::client {
 namespace {
@@ -23,7 +23,7 @@ class ClientErrorsTest : public testing::Test {
  protected:
   static ClientOptions Impatient() {
     ClientOptions options;
-    options.call_timeout = base::Milliseconds(50);
+    options.call_timeout = std::chrono::milliseconds(50);
     return options;
   }
 
@@ -47,8 +47,8 @@ class ClientErrorsTest : public testing::Test {
 };
 
 TEST(ClientWithoutDaemonTest, SaysHowToStartOne) {
-  const absl::Status status = Client::Connect("/tmp/no-such-tokamak-socket").status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  const Status status = Client::Connect("/tmp/no-such-tokamak-socket").status();
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
   EXPECT_THAT(status.message(), HasSubstr("start one with tokd --socket /tmp/no-such-tokamak-socket"));
 }
 
@@ -58,8 +58,8 @@ TEST_F(ClientErrorsTest, AnotherVersionIsAClearError) {
     frame[4] = kVersion + 1;
     return frame;
   });
-  const absl::Status status = Client::Connect(daemon_.path()).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  const Status status = Client::Connect(daemon_.path()).status();
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(status.message(), HasSubstr(absl::StrCat("version ", kVersion + 1)));
 }
 
@@ -67,7 +67,7 @@ TEST_F(ClientErrorsTest, ADaemonThatRefusesGivesItsReason) {
   daemon_.Answer(Kind::kHello, [](const Header& header, const Bytes&) {
     return EncodeError(header, absl::ResourceExhaustedError("too many clients"));
   });
-  EXPECT_EQ(Client::Connect(daemon_.path()).status(), absl::ResourceExhaustedError("too many clients"));
+  EXPECT_EQ(Client::Connect(daemon_.path()).status(), Status(StatusCode::kResourceExhausted, "too many clients"));
 }
 
 TEST_F(ClientErrorsTest, SomethingElseThatListensIsNotADaemon) {
@@ -82,7 +82,7 @@ TEST_F(ClientErrorsTest, AnArenaOfAnotherSizeIsRefused) {
   daemon_.Answer(Kind::kHello, Always(welcome));
   ClientOptions options;
   options.access = Access::kRead;
-  EXPECT_EQ(Client::Connect(daemon_.path(), options).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Client::Connect(daemon_.path(), options).status().code(), StatusCode::kFailedPrecondition);
 }
 
 TEST_F(ClientErrorsTest, AMissingDescriptorIsRefused) {
@@ -93,7 +93,7 @@ TEST_F(ClientErrorsTest, AMissingDescriptorIsRefused) {
 TEST_F(ClientErrorsTest, ASilentDaemonEndsTheCallInTime) {
   Client client = Connect(Impatient());
   daemon_.Answer(Kind::kContains, Silence());
-  EXPECT_EQ(client.Contains(SampleId(1)).status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(client.Contains(SampleId(1)).status().code(), StatusCode::kDeadlineExceeded);
   daemon_.AnswerAsUsual(Kind::kContains);
   EXPECT_TRUE(client.Contains(SampleId(1)).ok()) << "the connection goes on";
 }
@@ -114,7 +114,7 @@ TEST_F(ClientErrorsTest, WhatALateGetPinnedIsReleased) {
   Client client = Connect(Impatient());
   ASSERT_TRUE(client.Put(SampleId(1), SampleBytes()).ok());
   daemon_.Answer(Kind::kGet, Silence());
-  EXPECT_EQ(client.Get(SampleId(1), base::Duration()).status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(client.Get(SampleId(1), Timeout()).status().code(), StatusCode::kDeadlineExceeded);
 
   std::vector<base::ObjectId> released;
   daemon_.NoteReleases(released);
@@ -129,7 +129,7 @@ TEST_F(ClientErrorsTest, WhatALateGetPinnedIsReleased) {
 TEST_F(ClientErrorsTest, WhatALateCreateReservedIsAborted) {
   Client client = Connect(Impatient());
   daemon_.Answer(Kind::kCreate, Silence());
-  EXPECT_EQ(client.Create(SampleId(1), 10).status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(client.Create(SampleId(1), 10).status().code(), StatusCode::kDeadlineExceeded);
 
   base::ObjectId aborted;
   daemon_.Answer(Kind::kAbort, [&](const Header&, const Bytes& frame) {
@@ -150,8 +150,8 @@ TEST_F(ClientErrorsTest, ADyingDaemonEndsEveryCallAtOnce) {
   });
   const auto begin = std::chrono::steady_clock::now();
   std::thread other(
-      [&] { EXPECT_EQ(client.Get(SampleId(1), base::Seconds(60)).status().code(), absl::StatusCode::kUnavailable); });
-  EXPECT_EQ(client.Get(SampleId(2), base::Seconds(60)).status().code(), absl::StatusCode::kUnavailable);
+      [&] { EXPECT_EQ(client.Get(SampleId(1), std::chrono::seconds(60)).status().code(), StatusCode::kUnavailable); });
+  EXPECT_EQ(client.Get(SampleId(2), std::chrono::seconds(60)).status().code(), StatusCode::kUnavailable);
   other.join();
   killer.join();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
@@ -169,19 +169,19 @@ class ClogTest : public ClientErrorsTest {
       clogged_.get_future().wait();
       return absl::nullopt;
     });
-    EXPECT_EQ(client.Touch(SampleId(0)).code(), absl::StatusCode::kDeadlineExceeded);
+    EXPECT_EQ(client.Touch(SampleId(0)).code(), StatusCode::kDeadlineExceeded);
     PutOptions patient;
-    patient.timeout = base::Seconds(60);
+    patient.timeout = std::chrono::seconds(60);
     for (int i = 0; i < 16; ++i) {
       putters_.emplace_back([&client, patient, i] {
         EXPECT_TRUE(client.Put(SampleId(100 + i), Bytes(kMaxInlineBytes), {}, patient).ok());
       });
     }
-    absl::Status status;
+    Status status;
     do {
       status = client.Contains(SampleId(0)).status();
-      ASSERT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
-    } while (status.message().find("takes no requests") == absl::string_view::npos);
+      ASSERT_EQ(status.code(), StatusCode::kDeadlineExceeded);
+    } while (status.message().find("takes no requests") == std::string::npos);
   }
 
   void Unclog() {
@@ -200,7 +200,7 @@ TEST_F(ClogTest, AnObjectWhoseSealIsNotSentIsAborted) {
   EXPECT_THAT(buffer.Seal().message(), HasSubstr("takes no requests"));
   EXPECT_TRUE(buffer.empty());
   Unclog();
-  EXPECT_EQ(client.Get(SampleId(1), base::Duration()).status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(client.Get(SampleId(1), Timeout()).status().code(), StatusCode::kDeadlineExceeded);
   EXPECT_TRUE(client.Put(SampleId(1), SampleBytes()).ok()) << "the id is free again";
 }
 
@@ -208,7 +208,7 @@ TEST_F(ClogTest, GetsArePolledAndCancelledWithoutWaiting) {
   Client client = Connect(Impatient());
   ASSERT_TRUE(client.Put(SampleId(1), SampleBytes()).ok());
   Gets gets(client);
-  const base::Duration now, long_enough = base::Seconds(60);
+  const std::chrono::seconds now(0), long_enough(60);
   ASSERT_TRUE(gets.Begin(SampleId(1), long_enough).ok());
   ASSERT_TRUE(gets.Begin(SampleId(1), long_enough).ok());
   const uint64_t waiting = *gets.Begin(SampleId(2), long_enough);
@@ -219,7 +219,7 @@ TEST_F(ClogTest, GetsArePolledAndCancelledWithoutWaiting) {
   ASSERT_EQ(gets.ended(), 1u) << "they came together";
   Clog(client);
   ASSERT_TRUE(gets.Begin(SampleId(3), long_enough).ok());  // cannot be sent
-  const absl::StatusOr<Gets::Answer> ended = gets.Next(now);
+  const Result<Gets::Answer> ended = gets.Next(now);
   ASSERT_TRUE(ended.ok()) << ended.status();
   EXPECT_EQ(ended->id, SampleId(1));
   EXPECT_THAT(gets.Next(now).status().message(), HasSubstr("no get has ended")) << "it has looked";
@@ -228,7 +228,7 @@ TEST_F(ClogTest, GetsArePolledAndCancelledWithoutWaiting) {
   EXPECT_EQ(gets.pending(), 1u);
   Unclog();
   EXPECT_TRUE(client.Put(SampleId(3), SampleBytes()).ok());
-  const absl::StatusOr<Gets::Answer> last = gets.Next(long_enough);
+  const Result<Gets::Answer> last = gets.Next(long_enough);
   ASSERT_TRUE(last.ok()) << last.status();
   EXPECT_EQ(last->id, SampleId(3));
   EXPECT_TRUE(last->buffer.ok());
@@ -239,7 +239,7 @@ TEST_F(ClogTest, GetsArePolledAndCancelledWithoutWaiting) {
 TEST_F(ClogTest, WhatIsDroppedMeanwhileIsAbortedAndReleasedWithoutWaiting) {
   Client client = Connect(Impatient());
   ASSERT_TRUE(client.Put(SampleId(1), SampleBytes()).ok());
-  Buffer sealed = *client.Get(SampleId(1), base::Seconds(10));
+  Buffer sealed = *client.Get(SampleId(1), std::chrono::seconds(10));
   MutableBuffer unsealed = *client.Create(SampleId(2), 10);
   MutableBuffer aborted = *client.Create(SampleId(3), 10);
   Clog(client);
@@ -257,7 +257,7 @@ TEST_F(ClientErrorsTest, AnIdleClientKnowsThatItsDaemonHasGone) {
   const Client client = Connect();
   EXPECT_TRUE(client.status().ok());
   daemon_.Disconnect();
-  EXPECT_EQ(client.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(client.status().code(), StatusCode::kUnavailable);
   EXPECT_THAT(client.status().message(), HasSubstr("connect again"));
 }
 
@@ -266,15 +266,15 @@ TEST_F(ClientErrorsTest, AnIdleClientKnowsThatItsDaemonHasGoneBehindWhatItSaid) 
   const Client client = Connect();
   daemon_.SendToAll(Encode(999, ContainsReply()));
   daemon_.Disconnect();
-  EXPECT_EQ(client.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(client.status().code(), StatusCode::kUnavailable);
 }
 
 TEST_F(ClientErrorsTest, ABufferStaysReadableWhenTheDaemonHasGone) {
   Client client = Connect();
   ASSERT_TRUE(client.Put(SampleId(1), SampleBytes()).ok());
-  const Buffer buffer = *client.Get(SampleId(1), base::Seconds(10));
+  const Buffer buffer = *client.Get(SampleId(1), std::chrono::seconds(10));
   daemon_.Disconnect();
-  EXPECT_EQ(buffer.data(), absl::MakeConstSpan(SampleBytes()));
+  EXPECT_EQ(buffer.data(), Span<const uint8_t>(SampleBytes()));
 }
 
 TEST_F(ClientErrorsTest, MemoryOutsideOfTheArenaIsNotTouched) {
@@ -284,7 +284,7 @@ TEST_F(ClientErrorsTest, MemoryOutsideOfTheArenaIsNotTouched) {
     GetReply reply;
     reply.entries = {{{}, location}};
     daemon_.Answer(Kind::kGet, Always(reply));
-    EXPECT_EQ(client.Get(SampleId(1), base::Seconds(1)).status().code(), absl::StatusCode::kInternal);
+    EXPECT_EQ(client.Get(SampleId(1), std::chrono::seconds(1)).status().code(), StatusCode::kInternal);
   }
 }
 
@@ -293,9 +293,9 @@ TEST_F(ClientErrorsTest, AnswersForAnotherNumberOfObjectsAreAnError) {
   daemon_.Answer(Kind::kGet, Always(GetReply()));
   daemon_.Answer(Kind::kCreateAndSeal, Always(CreateAndSealReply()));
   daemon_.Answer(Kind::kWait, Always(WaitReply()));
-  EXPECT_EQ(client.Get(SampleId(1), base::Seconds(1)).status().code(), absl::StatusCode::kInternal);
-  EXPECT_EQ(client.Put(SampleId(1), {}).code(), absl::StatusCode::kInternal);
-  EXPECT_EQ(client.Wait({SampleId(1)}, 1, base::Seconds(1)).status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(client.Get(SampleId(1), std::chrono::seconds(1)).status().code(), StatusCode::kInternal);
+  EXPECT_EQ(client.Put(SampleId(1), {}).code(), StatusCode::kInternal);
+  EXPECT_EQ(client.Wait({SampleId(1)}, 1, std::chrono::seconds(1)).status().code(), StatusCode::kInternal);
 }
 
 TEST_F(ClientErrorsTest, WhatIsNotClaimedEndsWithItsDaemon) {
@@ -304,9 +304,9 @@ TEST_F(ClientErrorsTest, WhatIsNotClaimedEndsWithItsDaemon) {
   unclaimed.claim = false;
   MutableBuffer buffer = *client.Create(SampleId(1), 10, {}, unclaimed);
   daemon_.Answer(Kind::kCreateAndSeal, Always(CreateAndSealReply()));
-  EXPECT_EQ(client.Create(SampleId(1), 10, {}, unclaimed)->Seal().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(client.Create(SampleId(1), 10, {}, unclaimed)->Seal().code(), StatusCode::kInternal);
   daemon_.Disconnect();
-  EXPECT_EQ(buffer.Seal().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(buffer.Seal().code(), StatusCode::kUnavailable);
 }
 
 TEST_F(ClientErrorsTest, AnotherSizeThanAskedForIsAnError) {
@@ -315,7 +315,7 @@ TEST_F(ClientErrorsTest, AnotherSizeThanAskedForIsAnError) {
   reply.location = {0, 5, 0};
   daemon_.Answer(Kind::kCreate, Always(reply));
   daemon_.Answer(Kind::kAbort, [](const Header&, const Bytes&) { return absl::nullopt; });
-  EXPECT_EQ(client.Create(SampleId(1), 10).status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(client.Create(SampleId(1), 10).status().code(), StatusCode::kInternal);
 }
 
 TEST_F(ClientErrorsTest, ADaemonThatViolatesTheProtocolIsLeft) {
@@ -331,7 +331,7 @@ TEST_F(ClientErrorsTest, ADaemonThatViolatesTheProtocolIsLeft) {
     Client client = Connect();
     daemon_.Answer(Kind::kContains, [&](const Header&, const Bytes&) { return malformed; });
     EXPECT_FALSE(client.Contains(SampleId(1)).ok());
-    EXPECT_EQ(client.status().code(), absl::StatusCode::kUnavailable);
+    EXPECT_EQ(client.status().code(), StatusCode::kUnavailable);
   }
 }
 

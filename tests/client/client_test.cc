@@ -1,9 +1,10 @@
 // The client against a daemon that behaves: what a program sees.
-#include "lib/client/client.h"
+#include "tokamak/client.h"
 
 #include <algorithm>
 #include <atomic>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -21,12 +22,10 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr base::Duration kSoon = base::Seconds(10);  // long before it, unless something is broken
-constexpr base::Duration kShort = base::Milliseconds(20);
+constexpr std::chrono::nanoseconds kSoon = std::chrono::seconds(10);  // long before it, unless something is broken
+constexpr std::chrono::nanoseconds kShort = std::chrono::milliseconds(20);
 
-absl::Span<const uint8_t> AsBytes(absl::string_view text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
+Span<const uint8_t> AsBytes(std::string_view text) { return text; }
 
 class ClientTest : public testing::Test {
  protected:
@@ -58,8 +57,8 @@ TEST_F(ClientTest, KnowsItsNode) {
 }
 
 TEST_F(ClientTest, WhatWasPutIsReadInPlace) {
-  ASSERT_EQ(client_.Put(SampleId(1), AsBytes("data"), AsBytes("metadata")), absl::OkStatus());
-  const absl::StatusOr<Buffer> buffer = client_.Get(SampleId(1), kSoon);
+  ASSERT_EQ(client_.Put(SampleId(1), AsBytes("data"), AsBytes("metadata")), Status());
+  const Result<Buffer> buffer = client_.Get(SampleId(1), kSoon);
   ASSERT_TRUE(buffer.ok()) << buffer.status();
   EXPECT_EQ(buffer->data(), AsBytes("data"));
   EXPECT_EQ(buffer->metadata(), AsBytes("metadata"));
@@ -69,18 +68,18 @@ TEST_F(ClientTest, WhatWasPutIsReadInPlace) {
 TEST_F(ClientTest, ALargeObjectIsPutToo) {
   std::vector<uint8_t> large(kMaxInlineBytes + 1);
   std::generate(large.begin(), large.end(), [n = 0]() mutable { return static_cast<uint8_t>(n++ * 7); });
-  ASSERT_EQ(client_.Put(SampleId(1), large, AsBytes("m")), absl::OkStatus());
+  ASSERT_EQ(client_.Put(SampleId(1), large, AsBytes("m")), Status());
   const Buffer buffer = *client_.Get(SampleId(1), kSoon);
-  EXPECT_EQ(buffer.data(), absl::MakeConstSpan(large));
+  EXPECT_EQ(buffer.data(), Span<const uint8_t>(large));
   EXPECT_EQ(buffer.metadata(), AsBytes("m"));
 }
 
 TEST_F(ClientTest, AnObjectCanBeFilledInPlace) {
-  absl::StatusOr<MutableBuffer> buffer = client_.Create(SampleId(1), 5, AsBytes("about"));
+  Result<MutableBuffer> buffer = client_.Create(SampleId(1), 5, AsBytes("about"));
   ASSERT_TRUE(buffer.ok()) << buffer.status();
   EXPECT_FALSE(*client_.Contains(SampleId(1)));
   std::copy_n("hello", 5, buffer->data().begin());
-  ASSERT_EQ(buffer->Seal(), absl::OkStatus());
+  ASSERT_EQ(buffer->Seal(), Status());
   EXPECT_TRUE(buffer->empty());
   const Buffer read = *client_.Get(SampleId(1), kSoon);
   EXPECT_EQ(read.data(), AsBytes("hello"));
@@ -96,21 +95,21 @@ TEST_F(ClientTest, ABufferThatIsDroppedUnsealedAbortsItsObject) {
 
 TEST_F(ClientTest, AbortingIsPossibleOnce) {
   MutableBuffer buffer = *client_.Create(SampleId(1), 100);
-  EXPECT_EQ(buffer.Abort(), absl::OkStatus());
-  EXPECT_EQ(buffer.Abort().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(buffer.Seal().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(buffer.Abort(), Status());
+  EXPECT_EQ(buffer.Abort().code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(buffer.Seal().code(), StatusCode::kFailedPrecondition);
 }
 
 TEST_F(ClientTest, AnObjectThatIsNotClaimedIsPutWhenItIsSealed) {
-  absl::StatusOr<MutableBuffer> buffer = client_.Create(SampleId(1), 5, AsBytes("about"), Unclaimed());
+  Result<MutableBuffer> buffer = client_.Create(SampleId(1), 5, AsBytes("about"), Unclaimed());
   ASSERT_TRUE(buffer.ok()) << buffer.status();
   EXPECT_EQ(daemon_.statistics().unsealed_objects, 0u);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer->data().data()) % 64, 0u);
   std::copy_n("hello", 5, buffer->data().begin());
   MutableBuffer moved = *std::move(buffer);
-  ASSERT_EQ(moved.Seal(), absl::OkStatus());
+  ASSERT_EQ(moved.Seal(), Status());
   EXPECT_TRUE(moved.empty());
-  EXPECT_EQ(moved.Seal().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(moved.Seal().code(), StatusCode::kFailedPrecondition);
   const Buffer read = *client_.Get(SampleId(1), kSoon);
   EXPECT_EQ(read.data(), AsBytes("hello"));
   EXPECT_EQ(read.metadata(), AsBytes("about"));
@@ -119,16 +118,16 @@ TEST_F(ClientTest, AnObjectThatIsNotClaimedIsPutWhenItIsSealed) {
 TEST_F(ClientTest, OfTwoThatAreNotClaimedTheFirstThatIsSealedHasTheId) {
   MutableBuffer first = *client_.Create(SampleId(1), 0, {}, Unclaimed());
   MutableBuffer second = *client_.Create(SampleId(1), 10, {}, Unclaimed());
-  ASSERT_EQ(second.Seal(), absl::OkStatus());
-  EXPECT_EQ(first.Seal().code(), absl::StatusCode::kAlreadyExists);
+  ASSERT_EQ(second.Seal(), Status());
+  EXPECT_EQ(first.Seal().code(), StatusCode::kAlreadyExists);
   EXPECT_EQ(client_.Get(SampleId(1), kSoon)->data().size(), 10u);
 }
 
 TEST_F(ClientTest, WhatIsNotClaimedIsAbortedWithoutTheDaemon) {
   { const MutableBuffer dropped = *client_.Create(SampleId(1), 100, {}, Unclaimed()); }
   MutableBuffer aborted = *client_.Create(SampleId(1), 100, {}, Unclaimed());
-  EXPECT_EQ(aborted.Abort(), absl::OkStatus());
-  EXPECT_EQ(aborted.Abort().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(aborted.Abort(), Status());
+  EXPECT_EQ(aborted.Abort().code(), StatusCode::kFailedPrecondition);
   Settle();
   EXPECT_EQ(daemon_.statistics().aborted, 0u);
   EXPECT_FALSE(*client_.Contains(SampleId(1)));
@@ -141,7 +140,7 @@ TEST_F(ClientTest, OnlySmallObjectsAreNotClaimed) {
   const MutableBuffer larger = *client_.Create(SampleId(2), kMaxInlineBytes - 9, metadata, Unclaimed());
   EXPECT_EQ(daemon_.statistics().unsealed_objects, 1u);
   EXPECT_EQ(client_.Create(SampleId(3), UINT64_MAX, metadata, Unclaimed()).status().code(),
-            absl::StatusCode::kResourceExhausted);
+            StatusCode::kResourceExhausted);
 }
 
 TEST_F(ClientTest, ABufferPinsItsObjectWhileItLives) {
@@ -188,7 +187,7 @@ TEST_F(ClientTest, WhatADeadClientHeldIsGivenBack) {
   daemon_.Disconnect();
   EXPECT_EQ(daemon_.statistics().pins, 0u);
   EXPECT_EQ(daemon_.statistics().unsealed_objects, 0u);
-  EXPECT_EQ(unsealed.Seal().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(unsealed.Seal().code(), StatusCode::kUnavailable);
 }
 
 TEST_F(ClientTest, AGetWaitsForAnObjectThatDoesNotExistYet) {
@@ -196,15 +195,15 @@ TEST_F(ClientTest, AGetWaitsForAnObjectThatDoesNotExistYet) {
     EXPECT_TRUE(daemon_.AwaitGets(1));
     EXPECT_TRUE(client_.Put(SampleId(1), AsBytes("late")).ok());
   });
-  const absl::StatusOr<Buffer> buffer = client_.Get(SampleId(1), kSoon);
+  const Result<Buffer> buffer = client_.Get(SampleId(1), kSoon);
   putter.join();
   ASSERT_TRUE(buffer.ok()) << buffer.status();
   EXPECT_EQ(buffer->data(), AsBytes("late"));
 }
 
 TEST_F(ClientTest, AGetEndsByItsTimeOut) {
-  EXPECT_EQ(client_.Get(SampleId(1), kShort).status().code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_EQ(client_.Get(SampleId(1), base::Duration()).status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(client_.Get(SampleId(1), kShort).status().code(), StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(client_.Get(SampleId(1), Timeout()).status().code(), StatusCode::kDeadlineExceeded);
   EXPECT_TRUE(client_.status().ok());
 }
 
@@ -212,7 +211,7 @@ TEST_F(ClientTest, AMultiGetReturnsWhatIsThereInOrder) {
   ASSERT_TRUE(client_.Put(SampleId(2), AsBytes("two")).ok());
   const auto buffers = client_.Get({SampleId(1), SampleId(2)}, kShort);
   ASSERT_EQ(buffers.size(), 2u);
-  EXPECT_EQ(buffers[0].status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(buffers[0].status().code(), StatusCode::kDeadlineExceeded);
   ASSERT_TRUE(buffers[1].ok());
   EXPECT_EQ(buffers[1]->data(), AsBytes("two"));
   EXPECT_EQ(pins(), 1u);
@@ -221,10 +220,10 @@ TEST_F(ClientTest, AMultiGetReturnsWhatIsThereInOrder) {
 TEST_F(ClientTest, MoreObjectsThanOneRequestTakesArePutListedAndGot) {
   const size_t count = kMaxIds + 10;
   std::vector<PutObject> objects;
-  std::vector<base::ObjectId> ids;
+  std::vector<ObjectId> ids;
   for (size_t i = 0; i < count; ++i) ids.push_back(SampleId(static_cast<int>(i)));
-  for (const base::ObjectId& id : ids) objects.push_back({id, {id.data(), base::ObjectId::kSize}, {}});
-  for (const absl::Status& status : client_.Put(objects)) ASSERT_EQ(status, absl::OkStatus());
+  for (const ObjectId& id : ids) objects.push_back({id, {id.data(), ObjectId::kSize}, {}});
+  for (const Status& status : client_.Put(objects)) ASSERT_EQ(status, Status());
 
   EXPECT_EQ(client_.List()->size(), count);
   EXPECT_EQ(client_.List(7)->size(), 7u);
@@ -233,7 +232,7 @@ TEST_F(ClientTest, MoreObjectsThanOneRequestTakesArePutListedAndGot) {
   ASSERT_EQ(buffers.size(), count);
   for (size_t i = 0; i < count; ++i) {
     ASSERT_TRUE(buffers[i].ok());
-    ASSERT_EQ(buffers[i]->data(), absl::MakeConstSpan(ids[i].data(), base::ObjectId::kSize));
+    ASSERT_EQ(buffers[i]->data(), Span<const uint8_t>(ids[i].data(), ObjectId::kSize));
   }
   buffers.clear();
   EXPECT_EQ(pins(), 0u);
@@ -249,26 +248,26 @@ TEST_F(ClientTest, EachObjectOfABatchSucceedsOrFailsAlone) {
                                      {SampleId(4), medium, {}}});
   ASSERT_EQ(statuses.size(), 4u);
   EXPECT_TRUE(statuses[0].ok() && statuses[2].ok() && statuses[3].ok());
-  EXPECT_EQ(statuses[1].code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(statuses[1].code(), StatusCode::kAlreadyExists);
 }
 
 TEST_F(ClientTest, TheDaemonsErrorsReachTheProgram) {
-  EXPECT_EQ(client_.Delete(SampleId(1)).code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(client_.Touch(SampleId(1)).code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(client_.Stat(SampleId(1)).status().code(), absl::StatusCode::kNotFound);
-  const absl::Status full = client_.Create(SampleId(1), FakeDaemon::kCapacity + 1).status();
-  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(client_.Delete(SampleId(1)).code(), StatusCode::kNotFound);
+  EXPECT_EQ(client_.Touch(SampleId(1)).code(), StatusCode::kNotFound);
+  EXPECT_EQ(client_.Stat(SampleId(1)).status().code(), StatusCode::kNotFound);
+  const Status full = client_.Create(SampleId(1), FakeDaemon::kCapacity + 1).status();
+  EXPECT_EQ(full.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(full.message(), HasSubstr("--memory"));
 }
 
 TEST_F(ClientTest, ObjectsAreLookedAtDeletedAndEvicted) {
   ASSERT_TRUE(client_.Put(SampleId(1), AsBytes("12345"), AsBytes("1")).ok());
-  const StatReply stat = *client_.Stat(SampleId(1));
+  const ObjectStat stat = *client_.Stat(SampleId(1));
   EXPECT_EQ(stat.object.data_size, 5u);
   EXPECT_EQ(stat.object.state, ObjectState::kSealed);
   EXPECT_THAT(stat.holders, ElementsAre("fake"));
-  EXPECT_EQ(client_.Touch(SampleId(1)), absl::OkStatus());
-  EXPECT_EQ(client_.Delete(SampleId(1)), absl::OkStatus());
+  EXPECT_EQ(client_.Touch(SampleId(1)), Status());
+  EXPECT_EQ(client_.Delete(SampleId(1)), Status());
   EXPECT_FALSE(*client_.Contains(SampleId(1)));
   ASSERT_TRUE(client_.Put(SampleId(2), AsBytes("x")).ok());
   EXPECT_EQ(client_.Evict(1)->objects, 1u);
@@ -280,19 +279,18 @@ TEST_F(ClientTest, AWaitSaysWhichObjectsExist) {
   const auto ready = client_.Wait({SampleId(1), SampleId(2)}, 1, kSoon);
   ASSERT_TRUE(ready.ok());
   EXPECT_EQ(*ready, (std::vector<bool>{false, true}));
-  EXPECT_EQ(client_.Wait(std::vector<base::ObjectId>(kMaxIds + 1), 1, kSoon).status().code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(client_.Wait(std::vector<ObjectId>(kMaxIds + 1), 1, kSoon).status().code(), StatusCode::kInvalidArgument);
 }
 
 TEST_F(ClientTest, ASubscriptionHearsOfObjects) {
   Subscription subscription = *client_.Subscribe();
   ASSERT_TRUE(client_.Put(SampleId(1), AsBytes("12345")).ok());
-  const absl::StatusOr<EventsNotification> events = subscription.Next(kSoon);
+  const Result<Events> events = subscription.Next(kSoon);
   ASSERT_TRUE(events.ok()) << events.status();
   EXPECT_EQ(events->events.at(0).kind, EventKind::kSealed);
   EXPECT_EQ(events->events.at(0).id, SampleId(1));
   EXPECT_EQ(events->events.at(0).data_size, 5u);
-  EXPECT_EQ(subscription.Next(kShort).status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(subscription.Next(kShort).status().code(), StatusCode::kDeadlineExceeded);
 }
 
 TEST_F(ClientTest, AClientThatOnlyReadsCannotCreate) {
@@ -301,7 +299,7 @@ TEST_F(ClientTest, AClientThatOnlyReadsCannotCreate) {
   Client reader = *Client::Connect(daemon_.path(), options);
   ASSERT_TRUE(client_.Put(SampleId(1), AsBytes("x")).ok());
   EXPECT_EQ(reader.Get(SampleId(1), kSoon)->data(), AsBytes("x"));
-  EXPECT_EQ(reader.Create(SampleId(2), 10).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(reader.Create(SampleId(2), 10).status().code(), StatusCode::kFailedPrecondition);
 }
 
 using ClientDeathTest = ClientTest;
@@ -320,12 +318,12 @@ TEST_F(ClientTest, ManyThreadsShareOneClient) {
     threads.emplace_back([&, t] {
       base::Random random(static_cast<uint64_t>(t));
       for (int i = 0; i < 100; ++i) {
-        const base::ObjectId id = base::ObjectId::FromName(absl::StrCat(t, "/", i));
+        const ObjectId id = ObjectId::FromName(absl::StrCat(t, "/", i));
         const std::vector<uint8_t> data(1 + random.Below(100), static_cast<uint8_t>(t));
         const bool put = client_.Put(id, data).ok();
         // Half of them ask for what the next thread will put.
         const int other = random.Chance(0.5) ? t : (t + 1) % 4;
-        const auto buffer = client_.Get(base::ObjectId::FromName(absl::StrCat(other, "/", i)), kSoon);
+        const auto buffer = client_.Get(ObjectId::FromName(absl::StrCat(other, "/", i)), kSoon);
         if (!put || !buffer.ok() || buffer->data()[0] != other) ++failures;
       }
     });

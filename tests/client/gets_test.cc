@@ -1,5 +1,5 @@
 // Gets: many under way at once, of one program without further threads.
-#include "lib/client/gets.h"
+#include "tokamak/gets.h"
 
 #include <set>
 #include <string>
@@ -19,14 +19,14 @@ namespace {
 using testing::HasSubstr;
 using Bytes = FakeDaemon::Bytes;
 
-constexpr base::Duration kSoon = base::Seconds(10);  // long before it, unless something is broken
-constexpr base::Duration kNow = base::Duration();
-constexpr int kMost = static_cast<int>(Connection::kMaxPendingGets);
+constexpr std::chrono::nanoseconds kSoon = std::chrono::seconds(10);  // long before it, unless something is broken
+constexpr std::chrono::nanoseconds kNow(0);
+constexpr int kMost = static_cast<int>(Gets::kMaxPending);
 
 class GetsTest : public testing::Test {
  protected:
   void Put(int n) { ASSERT_TRUE(client_.Put(SampleId(n), SampleBytes()).ok()); }
-  uint64_t Begin(Gets& gets, int n, base::Duration timeout = kSoon) { return *gets.Begin(SampleId(n), timeout); }
+  uint64_t Begin(Gets& gets, int n, Timeout timeout = kSoon) { return *gets.Begin(SampleId(n), timeout); }
   // What was sent before has been handled, and what came of it has been read.
   void Settle() { ASSERT_TRUE(client_.Contains(SampleId(0)).ok()); }
   uint64_t pins() {
@@ -51,7 +51,7 @@ TEST_F(GetsTest, AnswersComeInTheOrderOfTheObjects) {
   const Gets::Answer one = *gets.Next(kSoon);
   EXPECT_EQ(two.number, second);
   EXPECT_EQ(two.id, SampleId(2));
-  EXPECT_EQ(two.buffer->data(), absl::MakeConstSpan(SampleBytes()));
+  EXPECT_EQ(two.buffer->data(), Span<const uint8_t>(SampleBytes()));
   EXPECT_EQ(one.number, first);
   EXPECT_EQ(gets.pending(), 0u);
   EXPECT_EQ(pins(), 2u);
@@ -60,22 +60,22 @@ TEST_F(GetsTest, AnswersComeInTheOrderOfTheObjects) {
 TEST_F(GetsTest, NextPolls) {
   Gets gets(client_);
   Begin(gets, 1);
-  EXPECT_EQ(gets.Next(kNow).status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(gets.Next(kNow).status().code(), StatusCode::kDeadlineExceeded);
   EXPECT_EQ(gets.pending(), 1u);
   Put(1);
   AwaitPins(1);
   Settle();
   EXPECT_TRUE(gets.Next(kNow)->buffer.ok());
-  EXPECT_EQ(gets.Next(kSoon).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(gets.Next(kSoon).status().code(), StatusCode::kFailedPrecondition);
 }
 
 TEST_F(GetsTest, EachEndsByItsOwnTimeOut) {
   Gets gets(client_);
   const uint64_t patient = Begin(gets, 1);
-  const uint64_t hasty = Begin(gets, 2, base::Milliseconds(20));
+  const uint64_t hasty = Begin(gets, 2, std::chrono::milliseconds(20));
   const Gets::Answer ended = *gets.Next(kSoon);
   EXPECT_EQ(ended.number, hasty);
-  EXPECT_EQ(ended.buffer.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(ended.buffer.status().code(), StatusCode::kDeadlineExceeded);
   Put(1);
   EXPECT_EQ(gets.Next(kSoon)->number, patient);
 }
@@ -83,12 +83,12 @@ TEST_F(GetsTest, EachEndsByItsOwnTimeOut) {
 TEST_F(GetsTest, ThousandsAreUnderWayAndNotOneMore) {
   Gets gets(client_);
   for (int i = 0; i < kMost; ++i) Begin(gets, i);
-  const absl::Status full = gets.Begin(SampleId(kMost), kSoon).status();
-  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  const Status full = gets.Begin(SampleId(kMost), kSoon).status();
+  EXPECT_EQ(full.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(full.message(), HasSubstr("await some"));
   std::vector<PutObject> objects;
   for (int i = 0; i < kMost; ++i) objects.push_back({SampleId(i), SampleBytes(), {}});
-  for (const absl::Status& status : client_.Put(objects)) ASSERT_TRUE(status.ok());
+  for (const Status& status : client_.Put(objects)) ASSERT_TRUE(status.ok());
   std::set<uint64_t> numbers;
   std::vector<Buffer> buffers;
   while (gets.pending() > 0) {
@@ -100,7 +100,7 @@ TEST_F(GetsTest, ThousandsAreUnderWayAndNotOneMore) {
   EXPECT_EQ(numbers.size(), size_t{kMost});
   EXPECT_TRUE(gets.Begin(SampleId(0), kSoon).ok()) << "there is room again";
   EXPECT_EQ(pins(), uint64_t{kMost});
-  Buffer::ReleaseAll(absl::MakeSpan(buffers));
+  Buffer::ReleaseAll(buffers);
   EXPECT_EQ(pins(), 0u);
 }
 
@@ -201,15 +201,15 @@ TEST_F(GetsTest, ADyingDaemonEndsEachOfThem) {
   for (int i = 0; i < 100; ++i) {
     const auto answer = gets.Next(kSoon);
     ASSERT_TRUE(answer.ok()) << answer.status();
-    EXPECT_EQ(answer->buffer.status().code(), absl::StatusCode::kUnavailable);
+    EXPECT_EQ(answer->buffer.status().code(), StatusCode::kUnavailable);
   }
-  EXPECT_EQ(gets.Next(kSoon).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(gets.Next(kSoon).status().code(), StatusCode::kFailedPrecondition);
   EXPECT_EQ(gets.Begin(SampleId(1), kSoon).status(), client_.status());
 }
 
 TEST_F(GetsTest, ASilentDaemonEndsThemInTimeAndWhatItSaysLateIsGivenBack) {
   ClientOptions impatient;
-  impatient.call_timeout = base::Milliseconds(50);
+  impatient.call_timeout = std::chrono::milliseconds(50);
   Client client = *Client::Connect(daemon_.path(), impatient);
   Put(1);
   uint64_t unanswered = 0;
@@ -219,18 +219,18 @@ TEST_F(GetsTest, ASilentDaemonEndsThemInTimeAndWhatItSaysLateIsGivenBack) {
   });
   Gets gets(client);
   ASSERT_TRUE(gets.Begin(SampleId(1), kNow).ok());
-  const absl::StatusOr<Gets::Answer> answer = gets.Next(kSoon);
+  const Result<Gets::Answer> answer = gets.Next(kSoon);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_THAT(answer->buffer.status().message(), HasSubstr("did not answer in time"));
 
-  std::vector<base::ObjectId> released;
+  std::vector<ObjectId> released;
   daemon_.NoteReleases(released);
   GetReply late;
   late.entries.resize(1);
   daemon_.SendToAll(Encode(unanswered, late));
   EXPECT_TRUE(client.Contains(SampleId(1)).ok());
   EXPECT_TRUE(client.Contains(SampleId(1)).ok()) << "behind the release";
-  EXPECT_EQ(released, std::vector<base::ObjectId>{SampleId(1)});
+  EXPECT_EQ(released, std::vector<ObjectId>{SampleId(1)});
 }
 
 TEST_F(GetsTest, AMalformedAnswerEndsTheConnection) {
@@ -243,7 +243,7 @@ TEST_F(GetsTest, AMalformedAnswerEndsTheConnection) {
   Gets gets(client_);
   Begin(gets, 1);
   EXPECT_FALSE(gets.Next(kSoon)->buffer.ok());
-  EXPECT_EQ(client_.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(client_.status().code(), StatusCode::kUnavailable);
 }
 
 TEST_F(GetsTest, ThreadsHaveTheirOwnOverOneConnection) {

@@ -120,7 +120,7 @@ class ClientServerTest : public testing::Test {
 TEST_F(ClientServerTest, AReaderGetsOneDescriptorThatCannotWrite) {
   os::UnixSocket socket = Connect();
   client::HelloRequest hello;
-  hello.access = client::Access::kRead;
+  hello.access = Access::kRead;
   Send(socket, hello);
   const auto frame = Receive(socket);
   ASSERT_TRUE(frame.ok()) << frame.status();

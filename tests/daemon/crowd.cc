@@ -18,7 +18,7 @@ constexpr size_t kSize = 64;        // bytes of an object
 constexpr int kProgramsAtOnce = 8;  // threads, each with the programs of some nodes
 constexpr int kStartedAtOnce = 20;
 
-base::ObjectId ObjectOf(size_t node) { return base::ObjectId::FromName(absl::StrCat("of node ", node)); }
+ObjectId ObjectOf(size_t node) { return ObjectId::FromName(absl::StrCat("of node ", node)); }
 std::vector<uint8_t> BytesOf(size_t node) { return Pattern(kSize, static_cast<uint8_t>(node)); }
 
 uint64_t RefusalsIn(const std::string& log) {
@@ -44,18 +44,18 @@ Crowd::Crowd(int nodes) : nodes_(static_cast<size_t>(nodes)) {
   for (size_t i = 0; i < nodes_.size(); ++i) {
     Node& node = nodes_[i];
     node.process->AwaitReady();
-    node.client = std::make_unique<client::Client>(node.process->Connect());
-    const absl::Status put = node.client->Put(ObjectOf(i), BytesOf(i));
+    node.client = std::make_unique<Client>(node.process->Connect());
+    const Status put = node.client->Put(ObjectOf(i), BytesOf(i));
     CHECK(put.ok()) << put;
     node.descriptors = node.process->descriptors();
     node.memory = node.process->own_memory();
   }
 }
 
-CrowdReport Crowd::GetAll(base::Duration timeout) {
+CrowdReport Crowd::GetAll(Timeout timeout) {
   CrowdReport report;
   std::mutex mutex;
-  std::vector<base::ObjectId> ids;
+  std::vector<ObjectId> ids;
   for (size_t i = 0; i < nodes_.size(); ++i) ids.push_back(ObjectOf(i));
   const auto began = std::chrono::steady_clock::now();
   std::vector<std::thread> programs;

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "lib/client/client.h"
 #include "tests/daemon/tokd_process.h"
+#include "tokamak/client.h"
 
 namespace tokamak::daemon {
 
@@ -33,12 +33,12 @@ class Crowd final {
   explicit Crowd(int nodes);
 
   // All nodes get all others' objects, and drop their copies.
-  CrowdReport GetAll(base::Duration timeout);
+  CrowdReport GetAll(Timeout timeout);
 
  private:
   struct Node {
     std::unique_ptr<TokdProcess> process;
-    std::unique_ptr<client::Client> client;
+    std::unique_ptr<Client> client;
     int descriptors = 0;
     uint64_t memory = 0;  // KiB
   };

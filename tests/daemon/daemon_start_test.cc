@@ -70,8 +70,8 @@ TEST_F(DaemonStartTest, AnOccupiedSocketIsSaidAndItsOwnerGoesOn) {
   TokdProcess owner(folder_, 1, {});
   owner.AwaitReady();
   ExpectRefused({"--socket", owner.socket()}, {owner.socket(), "stop it or choose another path"});
-  client::Client client = owner.Connect();
-  EXPECT_TRUE(client.Put(base::ObjectId::FromName("a"), Pattern(10, 1)).ok());
+  Client client = owner.Connect();
+  EXPECT_TRUE(client.Put(ObjectId::FromName("a"), Pattern(10, 1)).ok());
   EXPECT_EQ(owner.Terminate().status.code, 0);
 }
 
@@ -126,14 +126,14 @@ TEST_F(DaemonStartTest, SighupReadsItsFileAgainAndTheLogIsJson) {
   std::ofstream(file) << R"({"quota": 0})";
   TokdProcess tokd(folder_, 1, {"--config", file, "--log-format", "json"});
   tokd.AwaitReady();
-  client::Client client = tokd.Connect();
-  EXPECT_TRUE(client.Create(base::ObjectId::FromName("a"), 2000).ok());
+  Client client = tokd.Connect();
+  EXPECT_TRUE(client.Create(ObjectId::FromName("a"), 2000).ok());
 
   std::ofstream(file) << R"({"quota": 1000, "lease": "20s"})";
   tokd.Signal(SIGHUP);
   ASSERT_TRUE(Eventually([&] { return absl::StrContains(tokd.log(), "to change lease"); })) << tokd.log();
-  const auto more = client.Create(base::ObjectId::FromName("b"), 2000);
-  EXPECT_EQ(more.status().code(), absl::StatusCode::kResourceExhausted) << more.status();
+  const auto more = client.Create(ObjectId::FromName("b"), 2000);
+  EXPECT_EQ(more.status().code(), StatusCode::kResourceExhausted) << more.status();
 
   const Ended ended = tokd.Terminate();
   EXPECT_EQ(ended.status.code, 0) << ended.text;
@@ -180,7 +180,7 @@ TEST_F(DaemonStartTest, AKilledOneIsReplacedOnTheSamePath) {
   }
   TokdProcess tokd(folder_, 1, {});
   tokd.AwaitReady();
-  EXPECT_TRUE(tokd.Connect().Put(base::ObjectId::FromName("a"), Pattern(10, 1)).ok());
+  EXPECT_TRUE(tokd.Connect().Put(ObjectId::FromName("a"), Pattern(10, 1)).ok());
   EXPECT_EQ(tokd.Terminate().status.code, 0);
   EXPECT_EQ(folder_.Files(), Strings{"node1.log"});
 }

@@ -44,20 +44,20 @@ struct Footprint {
   uint64_t registrations = 0;
 };
 
-Footprint FootprintOf(const TokdProcess& node, client::Client& client) {
+Footprint FootprintOf(const TokdProcess& node, Client& client) {
   const auto registered_by = [&](int engine) {
     return Number(client, absl::StrCat("engine", engine, "_regions_registered_total"));
   };
   return {node.own_memory(), node.descriptors(), registered_by(0) + registered_by(1)};
 }
 
-base::ObjectId IdOf(size_t i) { return base::ObjectId::FromName(absl::StrCat("one of many ", i)); }
+ObjectId IdOf(size_t i) { return ObjectId::FromName(absl::StrCat("one of many ", i)); }
 
 // Puts objects on one node, from the first to before the last, and gets them on the other.
-void Move(client::Client& one, client::Client& two, size_t first, size_t last) {
+void Move(Client& one, Client& two, size_t first, size_t last) {
   std::vector<std::vector<uint8_t>> bytes;
-  std::vector<client::PutObject> objects;
-  std::vector<base::ObjectId> ids;
+  std::vector<PutObject> objects;
+  std::vector<ObjectId> ids;
   for (; first < last; first += kBatch) {
     bytes.clear();
     objects.clear();
@@ -67,7 +67,7 @@ void Move(client::Client& one, client::Client& two, size_t first, size_t last) {
       bytes.push_back(Pattern(kSmall, static_cast<uint8_t>(i * 7)));
     }
     for (size_t i = 0; i < ids.size(); ++i) objects.push_back({ids[i], bytes[i], {}});
-    for (const absl::Status& put : one.Put(objects)) ASSERT_TRUE(put.ok()) << put;
+    for (const Status& put : one.Put(objects)) ASSERT_TRUE(put.ok()) << put;
     const auto buffers = two.Get(ids, kPatience);
     for (size_t i = 0; i < ids.size(); ++i) {
       ASSERT_TRUE(buffers[i].ok()) << buffers[i].status();
@@ -77,8 +77,8 @@ void Move(client::Client& one, client::Client& two, size_t first, size_t last) {
 }
 
 // The same with one object of `size` bytes, which are words that count up; then it is deleted.
-void MoveLarge(client::Client& one, client::Client& two, size_t size, const std::string& name) {
-  const base::ObjectId id = base::ObjectId::FromName(name);
+void MoveLarge(Client& one, Client& two, size_t size, const std::string& name) {
+  const ObjectId id = ObjectId::FromName(name);
   {
     auto made = one.Create(id, size);
     ASSERT_TRUE(made.ok()) << made.status();
@@ -94,7 +94,7 @@ void MoveLarge(client::Client& one, client::Client& two, size_t size, const std:
     for (size_t i = 0; i < size / sizeof(uint64_t); ++i) wrong += words[i] != size + i;
     ASSERT_EQ(wrong, 0u);
   }
-  const absl::Status deleted = one.Delete(id);
+  const Status deleted = one.Delete(id);
   ASSERT_TRUE(deleted.ok()) << deleted;
 }
 
@@ -108,7 +108,7 @@ TEST(FootprintTest, TheLargestObjectAndVeryManyTakeNoMoreThanTheStoreAndABound) 
   flags.insert(flags.end(), {"--memory", extent.memory});
   TokdProcess puller(folder, 2, flags);
   puller.AwaitReady();
-  client::Client one = holder.Connect(), two = puller.Connect();
+  Client one = holder.Connect(), two = puller.Connect();
 
   // What is taken once: connections, their slots, the first pages of everything.
   Move(one, two, 0, kBatch);

@@ -41,7 +41,7 @@ class ManyDaemonsTest : public ThreeDaemons {
     ThreeDaemons::TearDown();
   }
 
-  client::Client& Of(int index) { return clients_[static_cast<size_t>(index - 1)]; }
+  Client& Of(int index) { return clients_[static_cast<size_t>(index - 1)]; }
 
   // The first `nodes` have a copy, and the directory knows.
   void SpreadTo(int nodes, const std::string& name, const std::vector<uint8_t>& bytes) {
@@ -52,7 +52,7 @@ class ManyDaemonsTest : public ThreeDaemons {
     }
   }
 
-  std::vector<client::Client> clients_;
+  std::vector<Client> clients_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Directory, ManyDaemonsTest, kBothDirectories, NameOfDirectory);
@@ -61,9 +61,9 @@ INSTANTIATE_TEST_SUITE_P(Directory, ManyDaemonsTest, kBothDirectories, NameOfDir
 TEST_P(ManyDaemonsTest, ADeleteReachesAllHolders) {
   const std::vector<uint8_t> old_bytes = Pattern(1000, 1), new_bytes = Pattern(1000, 2);
   SpreadTo(kManyNodes - 1, "x", old_bytes);
-  const absl::Status deleted = Of(kManyNodes).Delete(Id("x"));
+  const Status deleted = Of(kManyNodes).Delete(Id("x"));
   ASSERT_TRUE(deleted.ok()) << deleted;
-  const absl::Status put = Of(kManyNodes).Put(Id("x"), new_bytes, {}, Confirmed());
+  const Status put = Of(kManyNodes).Put(Id("x"), new_bytes, {}, Confirmed());
   ASSERT_TRUE(put.ok()) << put;
   for (int index = 1; index <= kManyNodes; ++index) EXPECT_TRUE(Same(Read(Of(index), "x"), new_bytes)) << index;
 }

@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
   if (!absl::SimpleAtoi(argv[2], &seconds) || seconds < 1) return 2;
   std::cout << "starting " << nodes << " tokd\n" << std::flush;
   tokamak::daemon::Crowd crowd(nodes);
-  const tokamak::daemon::CrowdReport report = crowd.GetAll(tokamak::base::Seconds(seconds));
+  const tokamak::daemon::CrowdReport report = crowd.GetAll(std::chrono::seconds(seconds));
   std::cout << report.gets << " gets in " << report.seconds << " s, " << report.failed_gets << " failed"
             << (report.first_failure.empty() ? "" : ": " + report.first_failure) << "\n"
             << report.connections << " connections, " << report.connections_lost << " lost, " << report.refusals

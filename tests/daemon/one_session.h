@@ -52,7 +52,7 @@ class OneSession : public testing::Test {
   }
 
   // A new session that has said hello.
-  void OpenAndGreet(client::Access access = client::Access::kReadAndCreate) {
+  void OpenAndGreet(Access access = Access::kReadAndCreate) {
     Open();
     client::HelloRequest hello;
     hello.access = access;

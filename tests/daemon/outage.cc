@@ -29,12 +29,12 @@ using std::chrono::seconds;
 constexpr int kNodes = 3;
 constexpr uint64_t kObjects = 2000;
 constexpr size_t kSize = 4096;
-constexpr base::Duration kGetTimeout = base::Milliseconds(200);  // one that stands still does not hide the others
-constexpr seconds kBeside{5};                                    // before and after the outage
-constexpr double kAnnounceWithin = 2;                            // seconds after the directory's return
-constexpr uint64_t kMostGrowth = 16 << 10;                       // KiB of a daemon's own memory, besides the store's
+constexpr std::chrono::milliseconds kGetTimeout(200);  // one that stands still does not hide the others
+constexpr seconds kBeside{5};                          // before and after the outage
+constexpr double kAnnounceWithin = 2;                  // seconds after the directory's return
+constexpr uint64_t kMostGrowth = 16 << 10;             // KiB of a daemon's own memory, besides the store's
 
-base::ObjectId Object(uint64_t i) { return base::ObjectId::FromName(absl::StrCat("object", i)); }
+ObjectId Object(uint64_t i) { return ObjectId::FromName(absl::StrCat("object", i)); }
 
 // A program of one node: gets objects at random, evicts the copies from time to time so that they
 // are pulled from their known places again, and puts new ones.
@@ -62,12 +62,12 @@ class Program final {
       LOG_IF_EVERY_N(WARNING, !buffer.ok(), 100) << "node " << number_ << ": " << buffer.status();
       if (turn % 500 == 0) (void)client_.Evict(kObjects * kSize);
       if (turn % 20 != 0 || !puts_) continue;
-      const base::ObjectId id = base::ObjectId::FromName(absl::StrCat("new", number_, "-", put_.load()));
+      const ObjectId id = ObjectId::FromName(absl::StrCat("new", number_, "-", put_.load()));
       put_ += client_.Put(id, Pattern(64, 1)).ok() ? 1 : 0;
     }
   }
 
-  client::Client client_;
+  Client client_;
   const int number_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> puts_{true};
@@ -81,7 +81,7 @@ int Main(seconds outage) {
   const ShortFolder folder;
   directory::redis::RedisServer redis;
   std::vector<std::unique_ptr<TokdProcess>> nodes;
-  std::vector<client::Client> lookers;
+  std::vector<Client> lookers;
   for (int node = 1; node <= kNodes; ++node) {
     nodes.push_back(std::make_unique<TokdProcess>(
         folder, node, std::vector<std::string>{"--directory", "redis@" + redis.address(), "--memory", "128MiB"}));
@@ -90,7 +90,7 @@ int Main(seconds outage) {
   }
   std::cout << "putting " << kObjects << " objects, and getting each on every node" << std::endl;
   for (uint64_t i = 0; i < kObjects; ++i) CHECK(lookers[i % kNodes].Put(Object(i), Pattern(kSize, 1)).ok());
-  for (client::Client& client : lookers) {
+  for (Client& client : lookers) {
     for (uint64_t i = 0; i < kObjects; ++i) CHECK(client.Get(Object(i), kPatience).ok());
   }
   std::vector<std::unique_ptr<Program>> programs;
@@ -120,11 +120,11 @@ int Main(seconds outage) {
   redis.Freeze();
   const std::string during = live("without the directory", outage);
   uint64_t behind = 0;
-  for (client::Client& client : lookers) behind += Number(client, "directory_updates_behind");
+  for (Client& client : lookers) behind += Number(client, "directory_updates_behind");
   for (auto& program : programs) program->StopPutting();
   redis.Thaw();
   const auto back = Clock::now();
-  for (client::Client& client : lookers) {
+  for (Client& client : lookers) {
     const bool announced = Eventually(
         [&] { return Number(client, "directory_away") == 0 && Number(client, "directory_updates_behind") == 0; });
     good = good && announced;

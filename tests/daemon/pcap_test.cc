@@ -38,7 +38,7 @@ class PcapTest : public testing::Test {
     const auto process = os::ChildProcess::Start(options);
     EXPECT_TRUE(process.ok()) << process.status() << " (ci/setup installs it)";
     if (!process.ok()) return {};
-    const auto ended = (*process)->Wait(kPatience);
+    const auto ended = (*process)->Wait(base::Seconds(60));
     std::ifstream output(options.output);
     const std::string text{std::istreambuf_iterator<char>(output), std::istreambuf_iterator<char>()};
     EXPECT_TRUE(ended.ok() && ended->ok()) << text;
@@ -65,13 +65,13 @@ TEST_F(PcapTest, TsharkDecodesAllThatTwoNodesSay) {
   nodes.push_back(std::make_unique<TokdProcess>(folder_, 2, flags));
   nodes.back()->AwaitReady();
   {
-    client::Client one = nodes[0]->Connect();
-    client::Client two = nodes[1]->Connect();
-    for (const auto protocol : {client::Protocol::kEager, client::Protocol::kRead, client::Protocol::kWrite}) {
+    Client one = nodes[0]->Connect();
+    Client two = nodes[1]->Connect();
+    for (const auto protocol : {Protocol::kEager, Protocol::kRead, Protocol::kWrite}) {
       for (const size_t size : {size_t{1}, size_t{1'777'777}}) {
-        const auto id = base::ObjectId::FromName(absl::StrCat(static_cast<int>(protocol), " ", size));
+        const auto id = ObjectId::FromName(absl::StrCat(static_cast<int>(protocol), " ", size));
         ASSERT_TRUE(one.Put(id, Pattern(size, 1)).ok());
-        ASSERT_TRUE(two.Get(id, kPatience, protocol).ok());
+        ASSERT_TRUE(two.Get(id, kPatience, {protocol}).ok());
       }
     }
   }

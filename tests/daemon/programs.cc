@@ -55,16 +55,16 @@ base::Duration Programs::longest_beyond_deadline(const std::set<size_t>& but) co
 }
 
 void Programs::Run(uint32_t node, const std::string& socket, base::Random random) {
-  client::ClientOptions options;
+  ClientOptions options;
   options.call_timeout = kPatience;
   while (!stop_) {
-    auto client = client::Client::Connect(socket, options);
+    auto client = Client::Connect(socket, options);
     if (!client.ok()) poll(nullptr, 0, 5);  // the daemon is being restarted
     while (client.ok() && client->status().ok() && !stop_) Act(node, *client, random);
   }
 }
 
-void Programs::Act(uint32_t node, client::Client& client, base::Random& random) {
+void Programs::Act(uint32_t node, Client& client, base::Random& random) {
   const std::string id = IdOf(series(), random.Below(kIdsAtOnce));
   switch (random.Below(10)) {
     case 0:
@@ -77,11 +77,11 @@ void Programs::Act(uint32_t node, client::Client& client, base::Random& random) 
     default:
       break;
   }
-  const base::Duration timeout = base::Milliseconds(static_cast<int64_t>(random.Below(200)));
+  const std::chrono::milliseconds timeout(static_cast<int64_t>(random.Below(200)));
   const Clock::time_point begin = Clock::now();
   (void)witness_.Get(client, node, id, timeout);
   const auto took = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
-  const int64_t beyond = (base::Microseconds(took.count()) - timeout).picoseconds();
+  const int64_t beyond = base::Microseconds((took - timeout).count()).picoseconds();
   std::atomic<int64_t>& longest = beyond_[node];
   int64_t known = longest;
   while (beyond > known && !longest.compare_exchange_weak(known, beyond)) {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "lib/base/random.h"
-#include "lib/client/client.h"
 #include "tests/daemon/tokd_process.h"
 #include "tests/daemon/witness.h"
+#include "tokamak/client.h"
 
 namespace tokamak::daemon {
 
@@ -41,7 +41,7 @@ class Programs final {
 
  private:
   void Run(uint32_t node, const std::string& socket, base::Random random);
-  void Act(uint32_t node, client::Client& client, base::Random& random);
+  void Act(uint32_t node, Client& client, base::Random& random);
 
   Witness& witness_;
   const uint64_t first_series_;

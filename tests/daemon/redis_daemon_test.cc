@@ -34,7 +34,7 @@ class RedisDaemonTest : public testing::Test {
     return *nodes_.back();
   }
   static std::string At(const RedisOnPort& server) { return absl::StrCat("redis://localhost:", server.port()); }
-  static bool IsIn(client::Client& client) { return Number(client, "directory_away") == 0; }
+  static bool IsIn(Client& client) { return Number(client, "directory_away") == 0; }
 
   const ShortFolder folder_;
   std::vector<std::unique_ptr<TokdProcess>> nodes_;
@@ -47,9 +47,9 @@ TEST_F(RedisDaemonTest, ThePasswordStandsNowhere) {
   std::ofstream(file) << kPassword << "\n";
   const std::vector<std::string> flags = {"--directory", At(server), "--redis-password-file", file};
   TokdProcess& node = Start(1, flags);
-  client::Client client = node.Connect();
+  Client client = node.Connect();
   ASSERT_TRUE(Eventually([&] { return IsIn(client); })) << node.log();
-  ASSERT_TRUE(client.Put(base::ObjectId::FromName("x"), Pattern(100, 1)).ok());
+  ASSERT_TRUE(client.Put(ObjectId::FromName("x"), Pattern(100, 1)).ok());
 
   // With a wrong one, which is an error that talks about passwords.
   const std::string wrong = folder_.Path("wrong");
@@ -64,12 +64,12 @@ TEST_F(RedisDaemonTest, ThePasswordStandsNowhere) {
   print.output = folder_.Path("printed");
   auto printed = os::ChildProcess::Start(print);
   ASSERT_TRUE(printed.ok()) << printed.status();
-  ASSERT_TRUE((*printed)->Wait(kPatience).ok());
+  ASSERT_TRUE((*printed)->Wait(base::Seconds(60)).ok());
 
   std::string numbers;
   const auto stats = client.NodeStats();
   ASSERT_TRUE(stats.ok());
-  for (const client::NumberEntry& number : stats->numbers) absl::StrAppend(&numbers, number.name, " ");
+  for (const NodeNumber& number : stats->numbers) absl::StrAppend(&numbers, number.name, " ");
   for (const std::string& text : {Contents(absl::StrCat("/proc/", node.pid(), "/cmdline")), node.log(),
                                   locked_out.log(), Contents(folder_.Path("printed")), numbers}) {
     EXPECT_FALSE(text.empty());
@@ -89,13 +89,13 @@ TEST_F(RedisDaemonTest, APasswordInTheUrlIsRefused) {
 
 TEST_F(RedisDaemonTest, ANodeThatServesTheDirectoryIsFoundByItsHostsName) {
   TokdProcess& serves = Start(1, {});
-  client::Client put = serves.Connect();
-  ASSERT_TRUE(put.Put(base::ObjectId::FromName("x"), Pattern(100, 1)).ok());
+  Client put = serves.Connect();
+  ASSERT_TRUE(put.Put(ObjectId::FromName("x"), Pattern(100, 1)).ok());
   const uint16_t port = testing_support::PlaceOfNode(1).listen.port;
   TokdProcess& asks = Start(2, {"--directory", absl::StrCat("tokd@localhost:", port)});
-  client::Client get = asks.Connect();
+  Client get = asks.Connect();
   ASSERT_TRUE(Eventually([&] { return IsIn(get); })) << asks.log();
-  EXPECT_TRUE(get.Get(base::ObjectId::FromName("x"), kPatience).ok());
+  EXPECT_TRUE(get.Get(ObjectId::FromName("x"), kPatience).ok());
 }
 
 class LostKeysTest : public RedisDaemonTest {
@@ -111,7 +111,7 @@ class LostKeysTest : public RedisDaemonTest {
     for (int i = 0; i < kObjects; ++i) EXPECT_TRUE(clients_[0].Put(Id(i), Pattern(64, 1)).ok());
     EXPECT_TRUE(Eventually([&] { return Number(clients_[0], "directory_updates_behind") == 0; }));
   }
-  static base::ObjectId Id(int i) { return base::ObjectId::FromName(absl::StrCat("object", i)); }
+  static ObjectId Id(int i) { return ObjectId::FromName(absl::StrCat("object", i)); }
   static std::string KeyOf(int i) { return "tokamak:object:" + Id(i).ToHex(); }
   bool AllAreKnown() {
     for (int i = 0; i < kObjects; ++i) {
@@ -124,7 +124,7 @@ class LostKeysTest : public RedisDaemonTest {
   }
 
   RedisOnPort server_{"redis-server", {"--save", ""}};
-  std::vector<client::Client> clients_;
+  std::vector<Client> clients_;
 };
 
 TEST_F(LostKeysTest, DeletedByHandTheyAreToldAgain) {

@@ -2,6 +2,7 @@
 // Redis Cluster, and whose masters come and go.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <thread>
@@ -43,8 +44,8 @@ class RedisMasters : public ThreeDaemons {
     std::vector<std::thread> readers;
     for (int node = 1; node <= kNodes; ++node) {
       readers.emplace_back([&, node] {
-        client::Client client = Connect(node);
-        witness.GetLast(client, static_cast<uint32_t>(node), ids, base::Seconds(10));
+        Client client = Connect(node);
+        witness.GetLast(client, static_cast<uint32_t>(node), ids, std::chrono::seconds(10));
       });
     }
     for (std::thread& reader : readers) reader.join();

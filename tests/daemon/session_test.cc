@@ -29,7 +29,7 @@ TEST_F(SessionTest, HelloIsAnsweredWithTheArena) {
 
 TEST_F(SessionTest, AReaderGetsNoDescriptorToWrite) {
   client::HelloRequest hello;
-  hello.access = client::Access::kRead;
+  hello.access = Access::kRead;
   Ask(hello);
   ASSERT_EQ(sent_.size(), 1u);
   EXPECT_EQ(sent_[0].descriptors, Descriptors::kRead);
@@ -67,7 +67,7 @@ TEST_F(SessionTest, AMalformedFrameEndsTheSession) {
 }
 
 TEST_F(SessionTest, AReaderMayChangeNothing) {
-  OpenAndGreet(client::Access::kRead);
+  OpenAndGreet(Access::kRead);
   const auto expect_denied = [&] {
     const absl::Status status = Answered();
     EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;

@@ -111,7 +111,7 @@ TEST_F(SessionWaitingTest, WaitAnywhereCountsWhatIsHere) {
   Put("a", {1});
   client::WaitRequest wait;
   wait.timeout_microseconds = 100'000;
-  wait.scope = client::Scope::kAnywhere;
+  wait.scope = Scope::kAnywhere;
   wait.count = 1;
   wait.ids = {Id("never"), Id("a")};
   Ask(wait);
@@ -131,7 +131,7 @@ TEST_F(SessionWaitingTest, WaitAnywhereCountsWhatIsHere) {
 TEST_F(SessionWaitingTest, WaitAnywhereForNothingIsAnsweredAtOnce) {
   OpenAndGreet();
   client::WaitRequest wait;
-  wait.scope = client::Scope::kAnywhere;
+  wait.scope = Scope::kAnywhere;
   Ask(wait);
   EXPECT_TRUE(Answered().ok());
   wait.timeout_microseconds = kTimeout;
@@ -149,7 +149,7 @@ TEST_F(SessionWaitingTest, WhatWaitsEndsWithTheSessionAndIsNotAnswered) {
   wait.count = 1;
   wait.ids = {Id("never")};
   Ask(wait, 3);
-  wait.scope = client::Scope::kAnywhere;
+  wait.scope = Scope::kAnywhere;
   Ask(wait, 4);
   EXPECT_TRUE(Tell(About<client::StatRequest>("here"), 5).ok());
   EXPECT_TRUE(Tell(client::NodesRequest(), 6).ok());

@@ -70,10 +70,10 @@ class ShortWayTest : public testing::Test {
     asker_->AwaitReady();
   }
 
-  Costs Now(client::Client& one, client::Client& two) const {
+  Costs Now(Client& one, Client& two) const {
     Costs now;
     now.switches = double(VoluntarySwitches(holder_.pid()) + VoluntarySwitches(asker_->pid()));
-    for (client::Client* client : {&one, &two}) {
+    for (Client* client : {&one, &two}) {
       now.packets += double(Number(*client, "udp_packets_sent_total"));
       for (const char* name : {"loop_waits_total", "udp_send_calls_total", "udp_receive_calls_total"}) {
         now.calls += double(Number(*client, name));
@@ -82,11 +82,11 @@ class ShortWayTest : public testing::Test {
     return now;
   }
 
-  static base::ObjectId Id(int i) { return base::ObjectId::FromName(absl::StrCat("small", i)); }
-  static void PutAll(client::Client& one) {
+  static ObjectId Id(int i) { return ObjectId::FromName(absl::StrCat("small", i)); }
+  static void PutAll(Client& one) {
     for (int i = 0; i < kWarmUp + kBatches * kGets; ++i) ASSERT_TRUE(one.Put(Id(i), Pattern(kSize, 1)).ok());
   }
-  static void GetSome(client::Client& two, int first, int count) {
+  static void GetSome(Client& two, int first, int count) {
     for (int i = first; i < first + count; ++i) ASSERT_TRUE(two.Get(Id(i), kPatience).ok());
   }
 
@@ -97,7 +97,7 @@ class ShortWayTest : public testing::Test {
 
 TEST_F(ShortWayTest, AGetOfASmallObjectWakesFewThreads) {
   if (!testing_support::OnSoftwareNic()) GTEST_SKIP() << "counts the software NIC's packets";
-  client::Client one = holder_.Connect(), two = asker_->Connect();
+  Client one = holder_.Connect(), two = asker_->Connect();
   PutAll(one);
   GetSome(two, 0, kWarmUp);
   // The least of some batches: what a busy machine adds is not the daemons'.
@@ -122,17 +122,17 @@ TEST_F(ShortWayTest, AGetOfManySmallObjectsOfAnotherHolderTakesFewPackets) {
   if (!testing_support::OnSoftwareNic()) GTEST_SKIP() << "counts the software NIC's packets";
   TokdProcess third(folder_, 3, DirectoryOfNode1());
   third.AwaitReady();
-  client::Client one = holder_.Connect(), two = asker_->Connect(), three = third.Connect();
+  Client one = holder_.Connect(), two = asker_->Connect(), three = third.Connect();
   for (int i = 0; i < kTogether * (kTimes + 1); ++i) ASSERT_TRUE(three.Put(Id(i), Pattern(kSize, 1)).ok());
   ASSERT_TRUE(three.Delete(Id(kTogether * (kTimes + 1) - 1)).ok()) << "and all is announced";
   const auto get = [&](int time) {
-    std::vector<base::ObjectId> ids;
+    std::vector<ObjectId> ids;
     for (int i = 0; i < kTogether - 1; ++i) ids.push_back(Id(time * kTogether + i));
     for (const auto& buffer : two.Get(ids, kPatience)) ASSERT_TRUE(buffer.ok()) << buffer.status();
   };
   const auto packets = [&] {
     double sum = 0;
-    for (client::Client* client : {&one, &two, &three}) sum += double(Number(*client, "udp_packets_sent_total"));
+    for (Client* client : {&one, &two, &three}) sum += double(Number(*client, "udp_packets_sent_total"));
     return sum;
   };
   get(kTimes);  // the first makes the connection

@@ -66,16 +66,16 @@ void ThreeDaemons::Start(int index) {
   nodes_[index]->AwaitReady();
 }
 
-client::PutOptions ThreeDaemons::Confirmed() {
-  client::PutOptions options;
+PutOptions ThreeDaemons::Confirmed() {
+  PutOptions options;
   options.confirmed = true;
   return options;
 }
 
-bool ThreeDaemons::Knows(client::Client& client, const std::string& name) {
+bool ThreeDaemons::Knows(Client& client, const std::string& name) {
   const auto nodes = client.Nodes();
   if (!nodes.ok()) return false;
-  for (const client::NodeEntry& node : *nodes) {
+  for (const NodeInfo& node : *nodes) {
     if (node.name == name) return true;
   }
   return false;
@@ -83,7 +83,7 @@ bool ThreeDaemons::Knows(client::Client& client, const std::string& name) {
 
 void ThreeDaemons::AwaitHealed() {
   for (int index = 1; index <= kNodes; ++index) {
-    client::Client client = Connect(index);
+    Client client = Connect(index);
     EXPECT_TRUE(Eventually([&] {
       const auto nodes = client.Nodes();
       return nodes.ok() && nodes->size() == kNodes && Number(client, "directory_away") == 0 &&
@@ -93,9 +93,9 @@ void ThreeDaemons::AwaitHealed() {
   }
 }
 
-bool ThreeDaemons::AllIsAnnounced(client::Client& client) { return Number(client, "directory_updates_behind") == 0; }
+bool ThreeDaemons::AllIsAnnounced(Client& client) { return Number(client, "directory_updates_behind") == 0; }
 
-std::vector<uint8_t> ThreeDaemons::Read(client::Client& client, const std::string& name, base::Duration timeout) {
+std::vector<uint8_t> ThreeDaemons::Read(Client& client, const std::string& name, Timeout timeout) {
   const auto buffer = client.Get(Id(name), timeout);
   EXPECT_TRUE(buffer.ok()) << name << ": " << buffer.status();
   if (!buffer.ok()) return {};

@@ -11,10 +11,10 @@
 
 #include "lib/base/object_id.h"
 #include "lib/base/time.h"
-#include "lib/client/client.h"
 #include "tests/daemon/tokd_process.h"
 #include "tests/directory/redis_group.h"
 #include "tests/directory/redis_server.h"
+#include "tokamak/client.h"
 
 namespace tokamak::daemon {
 
@@ -27,7 +27,7 @@ std::string NameOfDirectory(const testing::TestParamInfo<DirectoryKind>& info);
 constexpr base::Duration kLease = base::Seconds(1);
 constexpr base::Duration kGrace = base::Seconds(4);
 
-inline base::ObjectId Id(const std::string& name) { return base::ObjectId::FromName(name); }
+inline ObjectId Id(const std::string& name) { return ObjectId::FromName(name); }
 
 // Waits while the other processes live: leases end by their clock, which no test can move.
 void LetLive(base::Duration duration);
@@ -45,22 +45,22 @@ class ThreeDaemons : public testing::TestWithParam<DirectoryKind> {
   // Those of node `index`, which may be beyond the three.
   std::vector<std::string> Flags(int index) const;
   void Start(int index);
-  client::Client Connect(int index) { return nodes_[index]->Connect(); }
+  Client Connect(int index) { return nodes_[index]->Connect(); }
 
   // It stands still, and keeps its connections.
   void StopDirectory() { redis_ != nullptr ? redis_->Freeze() : nodes_[1]->Signal(SIGSTOP); }
   void ContinueDirectory() { redis_ != nullptr ? redis_->Thaw() : nodes_[1]->Signal(SIGCONT); }
 
-  static client::PutOptions Confirmed();
-  static bool Knows(client::Client& client, const std::string& name);
+  static PutOptions Confirmed();
+  static bool Knows(Client& client, const std::string& name);
 
   // All nodes are in the directory, which has heard everything.
   void AwaitHealed();
   // The directory has heard everything of the node that `client` talks to.
-  static bool AllIsAnnounced(client::Client& client);
+  static bool AllIsAnnounced(Client& client);
 
   // The bytes that `client` reads; empty, and a failure of the test, if it reads none.
-  static std::vector<uint8_t> Read(client::Client& client, const std::string& name, base::Duration timeout = kPatience);
+  static std::vector<uint8_t> Read(Client& client, const std::string& name, Timeout timeout = kPatience);
 
   const ShortFolder folder_;
   std::unique_ptr<directory::redis::RedisServer> redis_;

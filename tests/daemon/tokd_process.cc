@@ -74,7 +74,7 @@ void TokdProcess::AwaitReady() {
 }
 
 Ended TokdProcess::AwaitEnd() {
-  const auto status = process_->Wait(kPatience);
+  const auto status = process_->Wait(base::Seconds(60));
   EXPECT_TRUE(status.ok()) << "still running: " << log();
   return {status.ok() ? *status : os::ExitStatus(), log()};
 }
@@ -94,11 +94,11 @@ void TokdProcess::Kill() {
   EXPECT_EQ(AwaitEnd().status.signal, SIGKILL);
 }
 
-client::Client TokdProcess::Connect(client::Access access) const {
-  client::ClientOptions options;
+Client TokdProcess::Connect(Access access) const {
+  ClientOptions options;
   options.access = access;
   options.call_timeout = kPatience;
-  auto client = client::Client::Connect(socket_, options);
+  auto client = Client::Connect(socket_, options);
   CHECK(client.ok()) << client.status() << "\n" << log();
   return *std::move(client);
 }
@@ -108,7 +108,7 @@ std::vector<std::string> DirectoryOfNode1() {
 }
 
 bool Eventually(const std::function<bool()>& check) {
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::microseconds(kPatience.microseconds());
+  const auto limit = std::chrono::steady_clock::now() + kPatience;
   while (!check()) {
     if (std::chrono::steady_clock::now() > limit) return false;
     poll(nullptr, 0, 5);  // another process's doing, of which nothing else tells
@@ -116,11 +116,11 @@ bool Eventually(const std::function<bool()>& check) {
   return true;
 }
 
-uint64_t Number(client::Client& client, const std::string& name) {
+uint64_t Number(Client& client, const std::string& name) {
   const auto stats = client.NodeStats();
   EXPECT_TRUE(stats.ok()) << stats.status();
   if (!stats.ok()) return 0;
-  for (const client::NumberEntry& number : stats->numbers) {
+  for (const NodeNumber& number : stats->numbers) {
     if (number.name == name) return number.value;
   }
   ADD_FAILURE() << "no number " << name;
@@ -137,8 +137,6 @@ std::vector<uint8_t> Pattern(size_t size, uint8_t seed) {
   return bytes;
 }
 
-bool Same(absl::Span<const uint8_t> a, absl::Span<const uint8_t> b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end());
-}
+bool Same(Span<const uint8_t> a, Span<const uint8_t> b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
 
 }  // namespace tokamak::daemon

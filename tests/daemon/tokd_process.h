@@ -1,6 +1,7 @@
 // TokdProcess runs the real tokd in a folder of its own, and can tell what it left behind.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -9,13 +10,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "lib/client/client.h"
 #include "lib/os/child_process.h"
 #include "tests/support/short_folder.h"
+#include "tokamak/client.h"
 
 namespace tokamak::daemon {
 
-constexpr base::Duration kPatience = base::Seconds(60);
+constexpr std::chrono::seconds kPatience(60);
 
 using testing_support::ShortFolder;
 
@@ -42,7 +43,7 @@ class TokdProcess final {
   // kill -9, and waited for.
   void Kill();
 
-  client::Client Connect(client::Access access = client::Access::kReadAndCreate) const;
+  Client Connect(Access access = Access::kReadAndCreate) const;
   const std::string& socket() const { return socket_; }
   bool running() { return process_->running(); }
   pid_t pid() const { return process_->pid(); }
@@ -64,10 +65,10 @@ std::vector<std::string> DirectoryOfNode1();
 // Waits until `check` holds, looking again and again; false after kPatience.
 bool Eventually(const std::function<bool()>& check);
 
-uint64_t Number(client::Client& client, const std::string& name);
+uint64_t Number(Client& client, const std::string& name);
 
 // `size` bytes that `seed` decides.
 std::vector<uint8_t> Pattern(size_t size, uint8_t seed);
-bool Same(absl::Span<const uint8_t> a, absl::Span<const uint8_t> b);
+bool Same(Span<const uint8_t> a, Span<const uint8_t> b);
 
 }  // namespace tokamak::daemon

@@ -25,11 +25,11 @@ TEST(TraceFileTest, HasThePhasesOfEachPullInOrder) {
   TokdProcess two(folder, 2, flags);
   two.AwaitReady();
   {
-    client::Client holder = one.Connect(), getter = two.Connect();
-    for (const auto protocol : {client::Protocol::kEager, client::Protocol::kRead, client::Protocol::kWrite}) {
-      const auto id = base::ObjectId::FromName(absl::StrCat(static_cast<int>(protocol)));
+    Client holder = one.Connect(), getter = two.Connect();
+    for (const auto protocol : {Protocol::kEager, Protocol::kRead, Protocol::kWrite}) {
+      const auto id = ObjectId::FromName(absl::StrCat(static_cast<int>(protocol)));
       ASSERT_TRUE(holder.Put(id, Pattern(1'777'777, 1)).ok());
-      ASSERT_TRUE(getter.Get(id, kPatience, protocol).ok());
+      ASSERT_TRUE(getter.Get(id, kPatience, {protocol}).ok());
     }
   }
   EXPECT_EQ(two.Terminate().status.code, 0);

@@ -53,10 +53,10 @@ TEST_P(TruthTest, ProgramsUnderTroubleReadWhatWasPromised) {
   std::vector<std::thread> readers;
   for (int node = 1; node <= kNodes; ++node) {
     readers.emplace_back([&, node] {
-      client::Client client = Connect(node);
+      Client client = Connect(node);
       // A holder that is silent is left after transport::kPatience, 10 s: only then is the next
       // asked.
-      witness.GetLast(client, static_cast<uint32_t>(node), ids, base::Seconds(30));
+      witness.GetLast(client, static_cast<uint32_t>(node), ids, std::chrono::seconds(30));
     });
   }
   for (std::thread& reader : readers) reader.join();

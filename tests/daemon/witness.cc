@@ -23,14 +23,14 @@ int64_t Now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
 }
 
-Outcome OutcomeOf(const absl::Status& status) {
+Outcome OutcomeOf(const Status& status) {
   if (status.ok()) return Outcome::kOk;
-  if (absl::IsNotFound(status)) return Outcome::kNothing;
-  if (absl::IsAlreadyExists(status)) return Outcome::kRefused;
+  if (status.code() == StatusCode::kNotFound) return Outcome::kNothing;
+  if (status.code() == StatusCode::kAlreadyExists) return Outcome::kRefused;
   return Outcome::kFailed;
 }
 
-uint64_t ContentOf(absl::Span<const uint8_t> data) {
+uint64_t ContentOf(Span<const uint8_t> data) {
   uint64_t content = 0;
   if (data.size() >= sizeof(content)) std::memcpy(&content, data.data(), sizeof(content));
   return content;
@@ -62,39 +62,39 @@ size_t Witness::Begin(Kind kind, uint32_t node, const std::string& id, uint64_t 
   return history_.Begin(operation);
 }
 
-void Witness::End(client::Client& client, Kind kind, size_t place, const absl::Status& status) {
+void Witness::End(Client& client, Kind kind, size_t place, const Status& status) {
   const int64_t end = Now();
   // The daemon may have done what it did not answer.
-  const bool unknown = absl::IsDeadlineExceeded(status) || (!status.ok() && !client.status().ok());
+  const bool unknown = status.code() == StatusCode::kDeadlineExceeded || (!status.ok() && !client.status().ok());
   const Outcome outcome = unknown ? Outcome::kUnknown : OutcomeOf(status);
   const std::lock_guard<std::mutex> lock(mutex_);
   ++counts_[{kind, outcome}];
   history_.End(place, outcome, unknown ? INT64_MAX : end, 0, std::string(status.message()));
 }
 
-absl::Status Witness::Put(client::Client& client, uint32_t node, const std::string& id, bool confirmed) {
+Status Witness::Put(Client& client, uint32_t node, const std::string& id, bool confirmed) {
   uint64_t content = 0;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     content = ++last_content_;
   }
   const std::vector<uint8_t> bytes = Bytes(content);
-  client::PutOptions options;
+  PutOptions options;
   options.confirmed = confirmed;
   const size_t place = Begin(Kind::kPut, node, id, content, confirmed);
-  const absl::Status status = client.Put(base::ObjectId::FromName(id), bytes, {}, options);
+  const Status status = client.Put(ObjectId::FromName(id), bytes, {}, options);
   End(client, Kind::kPut, place, status);
   return status;
 }
 
-absl::Status Witness::Delete(client::Client& client, uint32_t node, const std::string& id) {
+Status Witness::Delete(Client& client, uint32_t node, const std::string& id) {
   const size_t place = Begin(Kind::kDelete, node, id, 0, false);
-  const absl::Status status = client.Delete(base::ObjectId::FromName(id));
+  const Status status = client.Delete(ObjectId::FromName(id));
   End(client, Kind::kDelete, place, status);
   return status;
 }
 
-void Witness::EndGet(size_t place, int64_t end, const std::string& id, const absl::StatusOr<client::Buffer>& buffer) {
+void Witness::EndGet(size_t place, int64_t end, const std::string& id, const Result<Buffer>& buffer) {
   if (!buffer.ok()) {
     const std::lock_guard<std::mutex> lock(mutex_);
     ++counts_[{Kind::kGet, OutcomeOf(buffer.status())}];
@@ -110,19 +110,18 @@ void Witness::EndGet(size_t place, int64_t end, const std::string& id, const abs
   if (!same) torn_.push_back(absl::StrCat("not whole: ", id, " with the number ", content));
 }
 
-absl::Status Witness::Get(client::Client& client, uint32_t node, const std::string& id, base::Duration timeout) {
+Status Witness::Get(Client& client, uint32_t node, const std::string& id, Timeout timeout) {
   const size_t place = Begin(Kind::kGet, node, id, 0, false);
-  const auto buffer = client.Get(base::ObjectId::FromName(id), timeout);
+  const auto buffer = client.Get(ObjectId::FromName(id), timeout);
   EndGet(place, Now(), id, buffer);
   return buffer.status();
 }
 
-void Witness::GetLast(client::Client& client, uint32_t node, const std::vector<std::string>& ids,
-                      base::Duration timeout) {
-  std::vector<base::ObjectId> objects;
+void Witness::GetLast(Client& client, uint32_t node, const std::vector<std::string>& ids, Timeout timeout) {
+  std::vector<ObjectId> objects;
   std::vector<size_t> places;
   for (const std::string& id : ids) {
-    objects.push_back(base::ObjectId::FromName(id));
+    objects.push_back(ObjectId::FromName(id));
     places.push_back(Begin(Kind::kGet, node, id, 0, false));
   }
   const auto buffers = client.Get(objects, timeout);

@@ -16,8 +16,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "lib/client/client.h"
 #include "sim/history.h"
+#include "tokamak/client.h"
 
 namespace tokamak::daemon {
 
@@ -27,12 +27,12 @@ class Witness final {
   static std::vector<uint8_t> Bytes(uint64_t content);
 
   // Puts a new content, gets, deletes, as a program of `node`.
-  absl::Status Put(client::Client& client, uint32_t node, const std::string& id, bool confirmed);
-  absl::Status Get(client::Client& client, uint32_t node, const std::string& id, base::Duration timeout);
-  absl::Status Delete(client::Client& client, uint32_t node, const std::string& id);
+  Status Put(Client& client, uint32_t node, const std::string& id, bool confirmed);
+  Status Get(Client& client, uint32_t node, const std::string& id, Timeout timeout);
+  Status Delete(Client& client, uint32_t node, const std::string& id);
 
   // Gets all of `ids` when everything has healed: each must be answered.
-  void GetLast(client::Client& client, uint32_t node, const std::vector<std::string>& ids, base::Duration timeout);
+  void GetLast(Client& client, uint32_t node, const std::vector<std::string>& ids, Timeout timeout);
 
   // What `node` has put is gone with it.
   void Lost(uint32_t node);
@@ -47,8 +47,8 @@ class Witness final {
 
  private:
   size_t Begin(sim::Operation::Kind kind, uint32_t node, const std::string& id, uint64_t content, bool confirmed);
-  void End(client::Client& client, sim::Operation::Kind kind, size_t place, const absl::Status& status);
-  void EndGet(size_t place, int64_t end, const std::string& id, const absl::StatusOr<client::Buffer>& buffer);
+  void End(Client& client, sim::Operation::Kind kind, size_t place, const Status& status);
+  void EndGet(size_t place, int64_t end, const std::string& id, const Result<Buffer>& buffer);
 
   mutable std::mutex mutex_;
   sim::History history_ ABSL_GUARDED_BY(mutex_);

@@ -61,12 +61,12 @@ class App final {
   void Continue() { EXPECT_TRUE(process_->Signal(SIGCONT).ok()); }
 
   void ExpectCode(int code) {
-    const auto ended = process_->Wait(kPatience);
+    const auto ended = process_->Wait(base::Seconds(60));
     ASSERT_TRUE(ended.ok()) << "still running: " << text();
     EXPECT_TRUE(ended->signal == 0 && ended->code == code) << ended->ToString() << ": " << text();
   }
   void ExpectKilled() {
-    const auto ended = process_->Wait(kPatience);
+    const auto ended = process_->Wait(base::Seconds(60));
     ASSERT_TRUE(ended.ok()) << "still running: " << text();
     EXPECT_EQ(ended->signal, SIGKILL) << text();
   }
@@ -113,7 +113,7 @@ class ApplicationsTest : public testing::Test {
   void ExpectStoresAreEmpty() {
     for (const auto& node : nodes_) {
       if (node == nullptr) continue;
-      client::Client client = node->Connect();
+      Client client = node->Connect();
       size_t left = 0;
       EXPECT_TRUE(Eventually([&] {
         const auto objects = client.List();

@@ -36,7 +36,7 @@ class KvCacheTest : public ApplicationsTest {
   static std::vector<uint64_t> Tokens(const CacheShape& shape, uint64_t seed, size_t count) {
     std::vector<std::vector<float>> blocks(shape.layers, std::vector<float>(shape.block_floats()));
     PrefillModel prefill(shape, seed);
-    for (auto& block : blocks) prefill.ComputeLayer(absl::MakeSpan(block));
+    for (auto& block : blocks) prefill.ComputeLayer(block);
     DecodeModel decode(shape, seed);
     std::vector<uint64_t> tokens;
     while (tokens.size() < count) {
@@ -101,8 +101,7 @@ class Happened final {
   }
   bool Await(const std::string& moment) {
     std::unique_lock<std::mutex> lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::nanoseconds(kPatience.nanoseconds()),
-                             [&] { return Place(moment) < moments_.size(); });
+    return changed_.wait_for(lock, kPatience, [&] { return Place(moment) < moments_.size(); });
   }
   bool Before(const std::string& one, const std::string& other) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -122,11 +121,11 @@ class Happened final {
 // Request 1 the other way: there is nothing to use before all are put.
 TEST_F(KvCacheTest, DecodingBeginsWhileLayersAreStillComputed) {
   StartNodes(2);
-  client::Client here = nodes_[1]->Connect();
-  client::Client there = nodes_[2]->Connect();
+  Client here = nodes_[1]->Connect();
+  Client there = nodes_[2]->Connect();
   Happened happened;
   bool overlapped = false;
-  absl::Status served;
+  Status served;
   std::thread prefill([&] {
     PrefillOptions options;
     options.name = "overlap";
@@ -194,7 +193,7 @@ TEST_F(KvCacheTest, ADecoderThatIsKilledOrGivesUpLeavesNothingEither) {
 
 TEST_F(KvCacheTest, APromptThatIsNoneIsRefused) {
   StartNodes(2);
-  client::Client client = nodes_[2]->Connect();
+  Client client = nodes_[2]->Connect();
   const Strings texts = {"hello", "{}", R"({"layers":4000000000,"tokens":1,"width":4,"work":1,"seed":1})",
                          Prompt{{6, 1u << 31, 1u << 31, 1}, 1, true, true}.ToJson(), std::string(5000, ' ')};
   for (size_t i = 0; i < texts.size(); ++i) {

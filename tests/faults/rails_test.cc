@@ -25,19 +25,18 @@
 namespace tokamak::faults {
 namespace {
 
-using client::Protocol;
 using daemon::Eventually;
 using daemon::Number;
 using daemon::Pattern;
 using daemon::TokdProcess;
-using Got = absl::StatusOr<client::Buffer>;
+using Got = Result<Buffer>;
 using Strings = std::vector<std::string>;
 
 constexpr size_t kLarge = 24 << 20;  // long enough in transfer to be caught in the middle
-constexpr base::Duration kDeadline = base::Seconds(60);
+constexpr std::chrono::seconds kDeadline(60);
 constexpr int kTries = 20;
 
-base::ObjectId Id(const std::string& name) { return base::ObjectId::FromName(name); }
+ObjectId Id(const std::string& name) { return ObjectId::FromName(name); }
 
 const std::vector<uint8_t>& Large() {
   static const std::vector<uint8_t> bytes = Pattern(kLarge, 9);
@@ -104,8 +103,8 @@ class RailsTest : public testing::TestWithParam<const char*> {
 
   Got Get(Protocol protocol) {
     DropCopies();
-    client::Client client = nodes_[0]->Connect();
-    return client.Get(Id("large"), kDeadline, protocol);
+    Client client = nodes_[0]->Connect();
+    return client.Get(Id("large"), kDeadline, {protocol});
   }
 
   static void ExpectRight(const Got& got) {
@@ -142,7 +141,7 @@ class RailsTest : public testing::TestWithParam<const char*> {
       ExpectRight(get.get());
     }
     ADD_FAILURE() << "no transfer was caught in the middle";
-    return std::async(std::launch::deferred, [] { return Got(absl::InternalError("not asked")); });
+    return std::async(std::launch::deferred, [] { return Got(Status(StatusCode::kInternal, "not asked")); });
   }
 
   void ExpectRailIsLost(uint64_t before) {
@@ -157,7 +156,7 @@ class RailsTest : public testing::TestWithParam<const char*> {
   Strings primary_;  // net devices of rail 0
   std::unique_ptr<Cable> side_cable_;
   std::vector<std::unique_ptr<TokdProcess>> nodes_;
-  std::vector<client::Client> clients_;
+  std::vector<Client> clients_;
 };
 
 INSTANTIATE_TEST_SUITE_P(ConnectedBy, RailsTest, testing::Values("rdma", "tcp"),

@@ -113,25 +113,25 @@ void AddMessages(Corpus& corpus) {
     switch (header.kind) {
       case MessageKind::kTransfer:
         header.flags = kProtocolGiven;
-        header.protocol = Protocol::kWrite;
+        header.protocol = transport::Protocol::kWrite;
         header.size = {100, 20};
         header.generation = base::Generation{77};
         header.arrived = 30;
         header.remote = {0x7f0000001000, 0x1234, {2, {{{1, 0x77}, {3, 0x78}}}}};
         break;
       case MessageKind::kData:
-        header.protocol = Protocol::kRead;
+        header.protocol = transport::Protocol::kRead;
         header.size = {100, 20};
         header.remote = {0x7f0000001000, 0x1234, {1, {{{1, 0x77}}}}};
         break;
       case MessageKind::kChunk:
-        header.protocol = Protocol::kEager;
+        header.protocol = transport::Protocol::kEager;
         header.size = {100, 20};
         header.offset = 50;
         body = 30;
         break;
       case MessageKind::kDone:
-        header.protocol = Protocol::kRead;
+        header.protocol = transport::Protocol::kRead;
         break;
       case MessageKind::kFail:
         header.status = absl::StatusCode::kNotFound;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,7 +19,7 @@
 
 namespace tokamak::store {
 
-inline base::ObjectId Id(absl::string_view name) { return base::ObjectId::FromName(name); }
+inline base::ObjectId Id(std::string_view name) { return base::ObjectId::FromName(name); }
 
 inline absl::Span<const uint8_t> AsBytes(absl::string_view text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
@@ -43,17 +44,17 @@ class StoreTest : public testing::Test {
 
   absl::Span<uint8_t> memory() { return {arena_[0].bytes, kCapacity}; }
 
-  absl::Status Create(absl::string_view name, uint64_t size, Origin origin = Origin::kCreatedHere) {
+  absl::Status Create(std::string_view name, uint64_t size, Origin origin = Origin::kCreatedHere) {
     if (origin == Origin::kPulled) return store_->CreateCopy({Id(name), base::Generation{7}}, size, 0, alice_).status();
     return store_->Create(Id(name), size, 0, alice_).status();
   }
 
-  void Put(absl::string_view name, uint64_t size, Origin origin = Origin::kCreatedHere) {
+  void Put(std::string_view name, uint64_t size, Origin origin = Origin::kCreatedHere) {
     ASSERT_EQ(Create(name, size, origin), absl::OkStatus());
     ASSERT_EQ(store_->Seal(Id(name), alice_), absl::OkStatus());
   }
 
-  bool Has(absl::string_view name) const { return store_->Contains(Id(name)); }
+  bool Has(std::string_view name) const { return store_->Contains(Id(name)); }
 
   base::Time In(base::Duration duration) const { return scheduler_.Now() + duration; }
 

@@ -1,6 +1,7 @@
 #include "lib/store/object_table.h"
 
 #include <string>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
@@ -14,7 +15,7 @@ constexpr Owner kBob{2};
 
 class ObjectTableTest : public testing::Test {
  protected:
-  Object& Insert(absl::string_view name, Owner creator = kAlice) {
+  Object& Insert(std::string_view name, Owner creator = kAlice) {
     ObjectInfo info;
     info.id = Id(name);
     info.location = {0, 100, 10};

@@ -1,6 +1,7 @@
 // What the store tells later: events to subscribers, and hashes.
 #include <algorithm>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -93,7 +94,7 @@ class StoreHashTest : public StoreTest {
     alice_ = store_->NewOwner();
   }
 
-  std::unique_ptr<Handle> Hash(absl::string_view name) {
+  std::unique_ptr<Handle> Hash(std::string_view name) {
     return store_->HashLater(Id(name), alice_, [this](absl::StatusOr<uint64_t> hash) { hash_ = std::move(hash); });
   }
 
@@ -161,7 +162,7 @@ TEST_F(StoreHashTest, ThoseWhoAskTakeTurnsSliceBySlice) {
   ASSERT_TRUE(store_->CreateAndSeal({Id("small"), AsBytes("text"), {}}, alice_).ok());
   std::string order;
   std::vector<base::Pending> hashes;
-  const auto start = [&](absl::string_view name, Owner who, const char* mark) {
+  const auto start = [&](std::string_view name, Owner who, const char* mark) {
     hashes.push_back(
         store_->HashLater(Id(name), who, [&order, mark](const absl::StatusOr<uint64_t>&) { order += mark; }));
   };

@@ -1,4 +1,5 @@
 // Making room: what is evicted for a create, in which order, and when a create fails instead.
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,7 +18,7 @@ class StoreRoomTest : public StoreTest {
   using StoreTest::StoreTest;
   static constexpr uint64_t kTenth = kCapacity / 10 / 64 * 64;
 
-  void PutCopy(absl::string_view name, uint64_t size) { Put(name, size, Origin::kPulled); }
+  void PutCopy(std::string_view name, uint64_t size) { Put(name, size, Origin::kPulled); }
 };
 
 TEST_F(StoreRoomTest, ACreateEvictsTheLeastRecentlyUsed) {

@@ -8,12 +8,10 @@
 
 namespace tokamak::cli::tune {
 
-base::ObjectId CallId(const std::string& node) {
-  return base::ObjectId::FromName(absl::StrCat("tok tune call ", node));
-}
+ObjectId CallId(const std::string& node) { return ObjectId::FromName(absl::StrCat("tok tune call ", node)); }
 
-base::ObjectId AskId(uint64_t session, uint64_t number) {
-  return base::ObjectId::FromName(absl::StrCat("tok tune ask ", session, " ", number));
+ObjectId AskId(uint64_t session, uint64_t number) {
+  return ObjectId::FromName(absl::StrCat("tok tune ask ", session, " ", number));
 }
 
 std::string EncodeSession(uint64_t session) { return absl::StrCat(session); }
@@ -38,9 +36,9 @@ absl::StatusOr<std::vector<TestObject>> DecodeAsk(absl::string_view text, uint64
   uint64_t bytes = 0;
   for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
     const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(line, absl::MaxSplits(' ', 1));
-    const auto id = base::ObjectId::FromHex(parts.first);
+    const auto id = ObjectId::FromHex({parts.first.data(), parts.first.size()});
     TestObject object;
-    if (!id.ok() || !absl::SimpleAtoi(parts.second, &object.size) || objects.size() == kMaxAsked) return wrong;
+    if (!id.has_value() || !absl::SimpleAtoi(parts.second, &object.size) || objects.size() == kMaxAsked) return wrong;
     if (object.size > most_bytes - bytes) {
       return absl::InvalidArgumentError(
           absl::StrCat("more than ", most_bytes, " bytes are asked for at once: a smaller --largest suits this node"));

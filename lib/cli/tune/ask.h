@@ -20,16 +20,16 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "lib/base/object_id.h"
 #include "lib/cli/tune/holder.h"
+#include "tokamak/object_id.h"
 
 namespace tokamak::cli::tune {
 
 // Objects of one ask.
 constexpr size_t kMaxAsked = 256;
 
-base::ObjectId CallId(const std::string& node);
-base::ObjectId AskId(uint64_t session, uint64_t number);
+ObjectId CallId(const std::string& node);
+ObjectId AskId(uint64_t session, uint64_t number);
 
 std::string EncodeSession(uint64_t session);
 absl::StatusOr<uint64_t> DecodeSession(absl::string_view text);

@@ -5,34 +5,33 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "lib/base/time.h"
+#include "lib/cli/as_absl.h"
 #include "lib/cli/tune/ask.h"
 
 namespace tokamak::cli::tune {
 namespace {
 
 // For the other to make what one ask names.
-constexpr base::Duration kMakeDeadline = base::Seconds(10);
+constexpr std::chrono::seconds kMakeDeadline(10);
 
-absl::Status PutText(client::Client& client, const base::ObjectId& id, const std::string& text) {
-  client::PutOptions options;
+absl::Status PutText(Client& client, const ObjectId& id, const std::string& text) {
+  PutOptions options;
   options.confirmed = true;
-  return client.Put(id, absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(text.data()), text.size()), {}, options);
+  return AsAbsl(client.Put(id, text, {}, options));
 }
 
 }  // namespace
 
-absl::StatusOr<AskedHolder> AskedHolder::Call(client::Client& client, const std::string& node, uint64_t session,
-                                              Undo& undo) {
-  const auto nodes = client.Nodes();
+absl::StatusOr<AskedHolder> AskedHolder::Call(Client& client, const std::string& node, uint64_t session, Undo& undo) {
+  const auto nodes = AsAbsl(client.Nodes());
   if (!nodes.ok()) return nodes.status();
   const auto found = std::find_if(nodes->begin(), nodes->end(), [&](const auto& one) { return one.name == node; });
   if (found == nodes->end()) {
     return absl::NotFoundError(absl::StrCat("--peer: there is no node ", node, " (tok nodes lists them)"));
   }
-  const base::ObjectId call = CallId(node);
+  const ObjectId call = CallId(node);
   const absl::Status called = undo.Do([&] { return PutText(client, call, EncodeSession(session)); },
-                                      [&client, call] { return client.Delete(call); });
+                                      [&client, call] { return AsAbsl(client.Delete(call)); });
   if (absl::IsAlreadyExists(called)) {
     return absl::FailedPreconditionError(
         absl::StrCat("another tok tune calls ", node, "; if it was killed: tok rm ", call.ToHex()));
@@ -59,12 +58,12 @@ absl::Status AskedHolder::Ask(absl::Span<const TestObject> objects) {
 }
 
 absl::Status AskedHolder::Make(absl::Span<const TestObject> objects) {
-  std::vector<base::ObjectId> ids;
+  std::vector<ObjectId> ids;
   for (const TestObject& object : objects) ids.push_back(object.id);
   answers_ = false;
   if (absl::Status asked = Ask(objects); !asked.ok()) return asked;
-  const auto made = client_->Wait(ids, ids.size(), kMakeDeadline);
-  const absl::Status deleted = client_->Delete(AskId(session_, asks_));
+  const auto made = AsAbsl(client_->Wait(ids, ids.size(), kMakeDeadline));
+  const absl::Status deleted = AsAbsl(client_->Delete(AskId(session_, asks_)));
   if (!made.ok()) return made.status();
   if (!deleted.ok()) return deleted;
   answers_ = std::find(made->begin(), made->end(), false) == made->end();

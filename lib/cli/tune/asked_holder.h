@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "lib/cli/tune/holder.h"
 #include "lib/cli/undo.h"
-#include "lib/client/client.h"
+#include "tokamak/client.h"
 
 namespace tokamak::cli::tune {
 
@@ -16,8 +16,7 @@ class AskedHolder final : public Holder {
  public:
   // Calls `node`, which must be of the cluster; `undo` takes the call back. `client`, of the node
   // that pulls, must outlive it.
-  static absl::StatusOr<AskedHolder> Call(client::Client& client, const std::string& node, uint64_t session,
-                                          Undo& undo);
+  static absl::StatusOr<AskedHolder> Call(Client& client, const std::string& node, uint64_t session, Undo& undo);
   AskedHolder(AskedHolder&& other) noexcept;
   AskedHolder& operator=(AskedHolder&&) = delete;
   // Says to the other that it is over.
@@ -28,11 +27,11 @@ class AskedHolder final : public Holder {
   uint64_t capacity() const override { return capacity_; }
 
  private:
-  AskedHolder(client::Client& client, std::string node, uint64_t capacity, uint64_t session)
+  AskedHolder(Client& client, std::string node, uint64_t capacity, uint64_t session)
       : client_(&client), node_(std::move(node)), capacity_(capacity), session_(session) {}
   absl::Status Ask(absl::Span<const TestObject> objects);
 
-  client::Client* client_;  // null: moved from
+  Client* client_;  // null: moved from
   std::string node_;
   uint64_t capacity_;
   uint64_t session_;

@@ -6,21 +6,21 @@
 #include <vector>
 
 #include "lib/cli/tune/holder.h"
-#include "lib/client/client.h"
+#include "tokamak/client.h"
 
 namespace tokamak::cli::tune {
 
 class ClientHolder final : public Holder {
  public:
   // `client` must outlive it.
-  explicit ClientHolder(client::Client& client) : client_(client) {}
+  explicit ClientHolder(Client& client) : client_(client) {}
 
   absl::Status Make(absl::Span<const TestObject> objects) override;
   const std::string& node() const override { return client_.node(); }
   uint64_t capacity() const override { return client_.capacity(); }
 
  private:
-  client::Client& client_;
+  Client& client_;
   std::vector<uint8_t> bytes_;  // that all objects begin with
 };
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "lib/base/units.h"
+#include "lib/cli/as_absl.h"
 #include "lib/cli/output.h"
 #include "lib/cli/output_file.h"
 #include "lib/cli/tune/serve.h"
@@ -75,8 +76,8 @@ class RoundLine final {
 };
 
 // The device of a node, as the cluster has it.
-absl::StatusOr<std::string> DeviceOf(client::Client& client, const std::string& node) {
-  const auto nodes = client.Nodes();
+absl::StatusOr<std::string> DeviceOf(Client& client, const std::string& node) {
+  const auto nodes = AsAbsl(client.Nodes());
   if (!nodes.ok()) return nodes.status();
   const auto found = std::find_if(nodes->begin(), nodes->end(), [&](const auto& one) { return one.name == node; });
   if (found == nodes->end()) {
@@ -175,8 +176,8 @@ std::string FormatTimes(const LinkTimes& times) {
 
 namespace {
 
-absl::Status MeasureAndWrite(const CommandFlags& flags, const LinkSettings& settings, client::Client& puller,
-                             Holder& holder, Undo& undo, bool json) {
+absl::Status MeasureAndWrite(const CommandFlags& flags, const LinkSettings& settings, Client& puller, Holder& holder,
+                             Undo& undo, bool json) {
   if (absl::Status status = CheckFolderOf(flags.output); !status.ok()) return status;
   const auto puller_device = DeviceOf(puller, puller.node());
   if (!puller_device.ok()) return puller_device.status();
@@ -217,14 +218,14 @@ absl::Status MeasureAndWrite(const CommandFlags& flags, const LinkSettings& sett
 
 }  // namespace
 
-absl::Status RunCommand(const CommandFlags& flags, const LinkSettings& settings, client::Client& puller, Holder& holder,
+absl::Status RunCommand(const CommandFlags& flags, const LinkSettings& settings, Client& puller, Holder& holder,
                         Undo& undo, bool json) {
   const absl::Status status = MeasureAndWrite(flags, settings, puller, holder, undo, json);
   if (!status.ok()) undo.TakeBack().IgnoreError();  // what went wrong first is said
   return status;
 }
 
-absl::Status RunServe(client::Client& client, Undo& undo, bool json) {
+absl::Status RunServe(Client& client, Undo& undo, bool json) {
   if (!json) {
     std::cout << "waits on node " << Printable(client.node()) << " for: tok tune --peer " << Printable(client.node())
               << std::endl;

@@ -9,7 +9,7 @@
 #include "lib/cli/tune/holder.h"
 #include "lib/cli/tune/link.h"
 #include "lib/cli/undo.h"
-#include "lib/client/client.h"
+#include "tokamak/client.h"
 
 namespace tokamak::cli::tune {
 
@@ -29,11 +29,11 @@ void AddCommand(CLI::App& app, CommandFlags& flags);
 absl::StatusOr<LinkSettings> SettingsOf(const CommandFlags& flags);
 
 // Measures, prints and writes. After an error `undo` has taken everything back.
-absl::Status RunCommand(const CommandFlags& flags, const LinkSettings& settings, client::Client& puller, Holder& holder,
+absl::Status RunCommand(const CommandFlags& flags, const LinkSettings& settings, Client& puller, Holder& holder,
                         Undo& undo, bool json);
 
 // With --serve.
-absl::Status RunServe(client::Client& client, Undo& undo, bool json);
+absl::Status RunServe(Client& client, Undo& undo, bool json);
 
 // What is said of the times and the table, for people.
 std::string FormatTimes(const LinkTimes& times);

@@ -7,12 +7,12 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "lib/base/object_id.h"
+#include "tokamak/object_id.h"
 
 namespace tokamak::cli::tune {
 
 struct TestObject {
-  base::ObjectId id;
+  ObjectId id;
   uint64_t size = 0;
 };
 

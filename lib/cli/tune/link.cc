@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lib/base/units.h"
+#include "lib/cli/as_absl.h"
 #include "lib/cli/tune/ask.h"
 
 namespace tokamak::cli::tune {
@@ -17,17 +18,17 @@ using Clock = std::chrono::steady_clock;
 
 static_assert(kMaxSizes * transport::kMeasuredProtocols.size() <= kMaxAsked, "a round can be one ask");
 
-constexpr base::Duration kGetDeadline = base::Seconds(30);
+constexpr std::chrono::seconds kGetDeadline(30);
 
 base::Duration Since(Clock::time_point start) {
   return base::Nanoseconds(std::chrono::nanoseconds(Clock::now() - start).count());
 }
 
-client::Protocol ToClient(transport::Protocol protocol) { return static_cast<client::Protocol>(protocol); }
+Protocol ToClient(transport::Protocol protocol) { return static_cast<Protocol>(protocol); }
 
 class LinkMeasurement final {
  public:
-  LinkMeasurement(client::Client& puller, Holder& holder, const LinkSettings& settings, Undo& undo)
+  LinkMeasurement(Client& puller, Holder& holder, const LinkSettings& settings, Undo& undo)
       : puller_(puller),
         holder_(holder),
         settings_(settings),
@@ -99,7 +100,7 @@ class LinkMeasurement final {
 
   absl::Status PullOne(const Probe& probe, const TestObject& object, bool count) {
     const Clock::time_point start = Clock::now();
-    const auto got = puller_.Get(object.id, kGetDeadline, ToClient(probe.protocol));
+    const auto got = AsAbsl(puller_.Get(object.id, kGetDeadline, {ToClient(probe.protocol)}));
     const base::Duration took = Since(start);
     if (!got.ok()) {
       return absl::Status(got.status().code(),
@@ -113,17 +114,15 @@ class LinkMeasurement final {
   absl::Status Delete(const std::vector<TestObject>& objects) {
     absl::Status first;
     for (const TestObject& object : objects) {
-      const absl::Status deleted = puller_.Delete(object.id);
+      const absl::Status deleted = AsAbsl(puller_.Delete(object.id));
       if (!absl::IsNotFound(deleted)) first.Update(deleted);
     }
     return first;
   }
 
-  base::ObjectId NextId() {
-    return base::ObjectId::FromName(absl::StrCat("tok tune ", settings_.seed, " ", ++last_object_));
-  }
+  ObjectId NextId() { return ObjectId::FromName(absl::StrCat("tok tune ", settings_.seed, " ", ++last_object_)); }
 
-  client::Client& puller_;
+  Client& puller_;
   Holder& holder_;
   const LinkSettings settings_;
   Undo& undo_;
@@ -135,7 +134,7 @@ class LinkMeasurement final {
 
 }  // namespace
 
-absl::StatusOr<LinkTimes> MeasureLink(client::Client& puller, Holder& holder, const LinkSettings& settings, Undo& undo,
+absl::StatusOr<LinkTimes> MeasureLink(Client& puller, Holder& holder, const LinkSettings& settings, Undo& undo,
                                       const OnRound& on_round) {
   if (puller.node() == holder.node()) {
     return absl::InvalidArgumentError(

@@ -15,7 +15,7 @@
 #include "lib/cli/tune/holder.h"
 #include "lib/cli/tune/tuning_plan.h"
 #include "lib/cli/undo.h"
-#include "lib/client/client.h"
+#include "tokamak/client.h"
 
 namespace tokamak::cli::tune {
 
@@ -44,7 +44,7 @@ using OnRound = std::function<void(const TuningPlan& plan, base::Duration elapse
 // Ends when all crossovers are known well, or the budget is spent. kInvalidArgument: both are the
 // same node, or `most` is more than an eighth of a node's memory; kDeadlineExceeded: the budget
 // does not suffice for a table; and what the calls of `puller` and `holder` say.
-absl::StatusOr<LinkTimes> MeasureLink(client::Client& puller, Holder& holder, const LinkSettings& settings, Undo& undo,
+absl::StatusOr<LinkTimes> MeasureLink(Client& puller, Holder& holder, const LinkSettings& settings, Undo& undo,
                                       const OnRound& on_round);
 
 }  // namespace tokamak::cli::tune

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lib/base/units.h"
+#include "lib/cli/as_absl.h"
 #include "lib/cli/tune/ask.h"
 #include "lib/cli/tune/client_holder.h"
 #include "lib/cli/tune/link.h"
@@ -17,23 +18,23 @@ namespace {
 // Between two asks the other pulls what it has asked for.
 constexpr base::Duration kAskDeadline = base::Seconds(60);
 
-absl::StatusOr<std::string> GetText(client::Client& client, const base::ObjectId& id, base::Duration timeout) {
-  const auto got = client.Get(id, timeout);
+absl::StatusOr<std::string> GetText(Client& client, const ObjectId& id, base::Duration timeout) {
+  const auto got = AsAbsl(client.Get(id, AsTimeout(timeout)));
   if (!got.ok()) return got.status();
-  return std::string(got->data().begin(), got->data().end());
+  return std::string(got->data());
 }
 
-absl::Status Delete(client::Client& client, const std::vector<TestObject>& objects) {
+absl::Status Delete(Client& client, const std::vector<TestObject>& objects) {
   absl::Status first;
   for (const TestObject& object : objects) {
-    const absl::Status deleted = client.Delete(object.id);
+    const absl::Status deleted = AsAbsl(client.Delete(object.id));
     if (!absl::IsNotFound(deleted)) first.Update(deleted);
   }
   return first;
 }
 
 // Makes what is asked for, until that is nothing.
-absl::Status ServeAsks(client::Client& client, uint64_t session, Undo& undo) {
+absl::Status ServeAsks(Client& client, uint64_t session, Undo& undo) {
   ClientHolder holder(client);
   for (uint64_t number = 1;; ++number) {
     const auto text = GetText(client, AskId(session, number), kAskDeadline);
@@ -63,7 +64,7 @@ absl::Status ServeAsks(client::Client& client, uint64_t session, Undo& undo) {
 
 }  // namespace
 
-absl::Status Serve(client::Client& client, base::Duration patience, Undo& undo) {
+absl::Status Serve(Client& client, base::Duration patience, Undo& undo) {
   const auto call = GetText(client, CallId(client.node()), patience);
   if (!call.ok()) {
     return absl::Status(call.status().code(),

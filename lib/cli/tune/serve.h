@@ -5,13 +5,13 @@
 #include "absl/status/status.h"
 #include "lib/base/time.h"
 #include "lib/cli/undo.h"
-#include "lib/client/client.h"
+#include "tokamak/client.h"
 
 namespace tokamak::cli::tune {
 
 // Waits at most `patience` to be called, and then serves until the other ends; kDeadlineExceeded
 // where it is not called, or the other falls silent. What it made is deleted then, by the other or
 // here.
-absl::Status Serve(client::Client& client, base::Duration patience, Undo& undo);
+absl::Status Serve(Client& client, base::Duration patience, Undo& undo);
 
 }  // namespace tokamak::cli::tune

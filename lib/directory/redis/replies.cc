@@ -39,9 +39,9 @@ bool IsGeneration(absl::string_view text, base::Generation* generation) {
 absl::StatusOr<base::ObjectVersion> ToVersion(const Reply& reply) {
   const std::vector<absl::string_view> parts = absl::StrSplit(reply.text, ':');
   if (parts.size() != 2) return Malformed();
-  const absl::StatusOr<base::ObjectId> id = base::ObjectId::FromHex(parts[0]);
+  const auto id = base::ObjectId::FromHex({parts[0].data(), parts[0].size()});
   base::ObjectVersion version;
-  if (!id.ok() || !IsGeneration(parts[1], &version.generation)) return Malformed();
+  if (!id.has_value() || !IsGeneration(parts[1], &version.generation)) return Malformed();
   version.id = *id;
   return version;
 }

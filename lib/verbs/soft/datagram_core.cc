@@ -206,8 +206,8 @@ void DatagramCore::Take(const Packet& packet, uint32_t length) {
 
   receives_.Take();
   const ReceiveSlot& slot = receives_.present();
-  const ScatterResult result = Scatter(engine_.keys, domain(), absl::MakeConstSpan(slot.sges.data(), slot.sge_count),
-                                       0, absl::MakeConstSpan(pieces.data(), packet.slices + 1));
+  const ScatterResult result = Scatter(engine_.keys, domain(), absl::MakeConstSpan(slot.sges.data(), slot.sge_count), 0,
+                                       absl::MakeConstSpan(pieces.data(), packet.slices + 1));
   if (result != ScatterResult::kDone) {
     ++counters.requests_rejected;
     Fail(CompletionStatus::kFlushed,

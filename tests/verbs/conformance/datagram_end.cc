@@ -6,10 +6,7 @@
 namespace tokamak::verbs::conformance {
 
 DatagramEnd::DatagramEnd(Backend& world, size_t device_index, DatagramQueuePairOptions options, DatagramEnd* home)
-    : backend(world),
-      index(device_index),
-      device(world.device(device_index)),
-      home_(home == nullptr ? *this : *home) {
+    : backend(world), index(device_index), device(world.device(device_index)), home_(home == nullptr ? *this : *home) {
   if (home == nullptr) {
     domain = *device.CreateProtectionDomain();
     sends = *device.CreateCompletionQueue(world.loop(index), 256, [] {});

@@ -59,7 +59,8 @@ TEST_P(DatagramsTest, TheRouteHeaderNamesBothEnds) {
     EXPECT_EQ(header[20], 0x45);
     uint32_t sum = 0;
     for (int i = 20; i < 40; i += 2) sum += base::LoadBig16(header + i);
-    EXPECT_EQ((sum & 0xffff) + (sum >> 16), 0xffffu) << "a header whose checksum is wrong is no IPv4 header to rdma-core";
+    EXPECT_EQ((sum & 0xffff) + (sum >> 16), 0xffffu)
+        << "a header whose checksum is wrong is no IPv4 header to rdma-core";
     EXPECT_TRUE(Same({header + 32, 4}, absl::MakeConstSpan(from.ip).subspan(12)));
     EXPECT_TRUE(Same({header + 36, 4}, absl::MakeConstSpan(to.ip).subspan(12)));
   } else {

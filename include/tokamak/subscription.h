@@ -1,0 +1,44 @@
+// Subscription hears of one node's objects: what is sealed there, deleted and evicted.
+//
+//   tokamak::Result<tokamak::Subscription> subscription = client.Subscribe();
+//   while (true) {
+//     const auto events = subscription->Next(std::chrono::seconds(60));
+//     ...
+//   }
+//
+// It has a connection of its own, and may outlive its Client. Dropping it unsubscribes.
+// Thread rule: one thread at a time. Not across fork().
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "tokamak/status.h"
+#include "tokamak/timeout.h"
+#include "tokamak/types.h"
+
+namespace tokamak {
+
+// The library's own.
+namespace client {
+class Connection;
+}  // namespace client
+
+class Subscription final {
+ public:
+  Subscription(Subscription&&) = default;
+  Subscription& operator=(Subscription&&) = default;
+
+  // What happened since the last call, in order, waiting up to `timeout` for something to happen
+  // (kDeadlineExceeded). A subscriber that is too slow loses events: `dropped` says how many,
+  // before the ones that it gets. kUnavailable: the connection is lost; subscribe again.
+  Result<Events> Next(Timeout timeout);
+
+ private:
+  friend class Client;
+  explicit Subscription(std::shared_ptr<client::Connection> connection) : connection_(std::move(connection)) {}
+
+  std::shared_ptr<client::Connection> connection_;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,170 @@
+// What calls of a client take and return, beside ids, bytes and buffers: plain structs and enums.
+//
+// Sizes are in bytes. Fields may be added with a release: name those that you set. The numbers of
+// enums stay as they are; a later daemon may know more of them.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tokamak/object_id.h"
+#include "tokamak/span.h"
+#include "tokamak/timeout.h"
+
+namespace tokamak {
+
+// ---- options
+
+// What a client may do with the shared memory.
+enum class Access : uint8_t { kRead = 0, kReadAndCreate = 1 };
+
+struct ClientOptions {
+  // Of calls that take no time-out of their own, and, beyond their time-out, of those that do, for
+  // the daemon to answer.
+  Timeout call_timeout = std::chrono::seconds(10);
+
+  // With Access::kRead this client cannot write into objects by mistake, and creates none.
+  Access access = Access::kReadAndCreate;
+
+  // Who waits for an answer looks for it for this long before it sleeps. That saves a wake-up where
+  // this thread and the daemon have a processor each, and costs processor time. None: a moment
+  // (kSpin) where this thread may run on kSpinningProcessors or more.
+  static constexpr std::chrono::microseconds kSpin{30};
+  static constexpr size_t kSpinningProcessors = 8;
+  std::optional<std::chrono::nanoseconds> spin;
+
+  // For the daemon's log. At most 128 bytes count.
+  std::string name = "client";
+};
+
+// How an object is put.
+struct PutOptions {
+  // Wait this long for room, if there is none: until objects are released, deleted or evicted. Then
+  // kResourceExhausted, which says who holds the memory.
+  Timeout timeout = std::chrono::seconds(5);
+
+  // OK means that the id was free, and that this content is the one of its id in the whole cluster:
+  // the call waits for the directory's word. Otherwise kAlreadyExists, or kUnavailable (the
+  // directory is away), and nothing is stored. Without it OK means that the object is on this node;
+  // if its id is taken elsewhere it is dropped when the directory says so, and an event says so too.
+  bool confirmed = false;
+
+  // Of Create: takes the id and the room at once, so that what stands against them is known before
+  // anything is filled. Without it a small object, of at most kSmall with its metadata, is filled
+  // in memory of this program, and Seal puts it in one message: half the time, but what Create
+  // would have refused, Seal does, and waits for room. Larger ones are always claimed.
+  bool claim = true;
+  static constexpr size_t kSmall = 64 * 1024;
+};
+
+// What moves the bytes of an object that another node has. kAuto: what suits its size best.
+enum class Protocol : uint8_t { kAuto = 0, kEager = 1, kRead = 2, kWrite = 3 };
+
+struct GetOptions {
+  // For measuring; the holder may choose kEager instead.
+  Protocol protocol = Protocol::kAuto;
+};
+
+// Where an object is waited for.
+enum class Scope : uint8_t { kLocal = 0, kAnywhere = 1 };
+
+struct WaitOptions {
+  Scope scope = Scope::kAnywhere;
+};
+
+// ---- objects
+
+// An object to be put; its bytes are only read during the call.
+struct PutObject {
+  ObjectId id;
+  Span<const uint8_t> data;
+  Span<const uint8_t> metadata;
+};
+
+enum class ObjectState : uint8_t {
+  kCreated = 0,  // not sealed yet: only its creator sees its bytes
+  kSealed = 1,
+  kEvicted = 2,  // gone, but for those who hold it
+  kDeleted = 3,  // the same
+  kAborted = 4,
+};
+
+enum class Origin : uint8_t {
+  kCreatedHere = 0,  // put on this node: kept until it is deleted
+  kPulled = 1,       // a copy of another node's: evicted where room is needed
+};
+
+// An object as it is on one node.
+struct ObjectInfo {
+  ObjectId id;
+  uint64_t data_size = 0;
+  uint64_t metadata_size = 0;
+  uint64_t pins = 0;                // buffers that read it now, of all programs
+  std::chrono::microseconds age{};  // since its creation on this node
+  ObjectState state = ObjectState::kCreated;
+  Origin origin = Origin::kCreatedHere;
+};
+
+// An object in the cluster.
+struct ObjectStat {
+  bool here = false;     // `object` says how it is on this node; else only its id and sizes count
+  bool located = false;  // the directory answered, and so `holders` are known
+  ObjectInfo object;
+  std::vector<std::string> holders;  // names of nodes, at most 64
+};
+
+struct Evicted {
+  uint64_t objects = 0;
+  uint64_t bytes = 0;
+};
+
+// ---- nodes
+
+struct NodeInfo {
+  std::string name;
+  std::string address;       // where its transport listens, for people
+  std::string device;        // RDMA device, such as ibv:mlx5_0
+  uint64_t incarnation = 0;  // another one each time that it was started
+  uint64_t capacity = 0;     // of its store
+  bool is_this = false;      // the node that answered
+};
+
+struct NodeNumber {
+  std::string name;  // unit last: store_used_bytes; totals since the start end in _total
+  uint64_t value = 0;
+};
+
+struct NodeStats {
+  std::string node;
+  std::string device;
+  std::vector<NodeNumber> numbers;
+};
+
+// ---- events
+
+enum class EventKind : uint8_t {
+  kSealed = 0,
+  kDeleted = 1,
+  kEvicted = 2,
+  kRefused = 3,  // dropped: another content has its id in the cluster
+};
+
+// What happened to an object on one node.
+struct Event {
+  EventKind kind = EventKind::kSealed;
+  Origin origin = Origin::kCreatedHere;
+  ObjectId id;
+  uint64_t data_size = 0;
+  uint64_t metadata_size = 0;
+};
+
+struct Events {
+  uint64_t dropped = 0;  // left out before these, because the subscriber did not keep up
+  std::vector<Event> events;
+};
+
+}  // namespace tokamak

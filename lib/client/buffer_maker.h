@@ -1,0 +1,38 @@
+// BufferMaker makes the public buffers of what the daemon has answered.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "lib/base/object_id.h"
+#include "lib/base/time.h"
+#include "lib/client/connection.h"
+#include "lib/client/entries.h"
+#include "lib/client/messages.h"
+#include "tokamak/buffer.h"
+#include "tokamak/status.h"
+
+namespace tokamak::client {
+
+class BufferMaker final {
+ public:
+  // An object that was asked for, pinned where it was found.
+  static Result<Buffer> Of(const std::shared_ptr<Connection>& connection, const base::ObjectId& id,
+                           const GetEntry& entry);
+
+  // What gives back all that a reply to a get of `asked` brought, for which nobody waits any more;
+  // empty: nothing.
+  static std::vector<uint8_t> ReleaseOf(absl::Span<const base::ObjectId> asked, absl::Span<const uint8_t> late);
+
+  // One that has its place in the arena: `memory`, of which the first `data_size` bytes are data.
+  static MutableBuffer Claimed(std::shared_ptr<Connection> connection, const base::ObjectId& id,
+                               absl::Span<uint8_t> memory, uint64_t data_size, bool confirmed);
+
+  // One that will be put when it is sealed, and waits for room up to `timeout` then.
+  static MutableBuffer Unclaimed(std::shared_ptr<Connection> connection, const base::ObjectId& id, uint64_t data_size,
+                                 absl::Span<const uint8_t> metadata, base::Duration timeout, bool confirmed);
+};
+
+}  // namespace tokamak::client

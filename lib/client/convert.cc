@@ -1,0 +1,67 @@
+#include "lib/client/convert.h"
+
+#include <chrono>
+#include <utility>
+
+namespace tokamak::client {
+
+static_assert(static_cast<int>(StatusCode::kUnauthenticated) == static_cast<int>(absl::StatusCode::kUnauthenticated),
+              "both have gRPC's numbers");
+
+Status ToPublic(const absl::Status& status) {
+  if (status.ok()) return Status();
+  return Status(static_cast<StatusCode>(status.code()), {status.message().data(), status.message().size()});
+}
+
+ObjectInfo ToPublic(const ObjectEntry& entry) {
+  ObjectInfo info;
+  info.id = entry.id;
+  info.data_size = entry.data_size;
+  info.metadata_size = entry.metadata_size;
+  info.pins = entry.pins;
+  info.age = std::chrono::microseconds(entry.age_microseconds);
+  info.state = entry.state;
+  info.origin = entry.origin;
+  return info;
+}
+
+ObjectStat ToPublic(StatReply reply) {
+  ObjectStat stat;
+  stat.here = reply.here;
+  stat.located = reply.located;
+  stat.object = ToPublic(reply.object);
+  stat.holders = std::move(reply.holders);
+  return stat;
+}
+
+NodeStats ToPublic(NodeStatsReply reply) {
+  NodeStats stats;
+  stats.node = std::move(reply.node);
+  stats.device = std::move(reply.device);
+  stats.numbers.reserve(reply.numbers.size());
+  for (NumberEntry& number : reply.numbers) stats.numbers.push_back({std::move(number.name), number.value});
+  return stats;
+}
+
+NodeInfo ToPublic(NodeEntry entry) {
+  NodeInfo info;
+  info.name = std::move(entry.name);
+  info.address = std::move(entry.address);
+  info.device = std::move(entry.device);
+  info.incarnation = entry.incarnation;
+  info.capacity = entry.capacity;
+  info.is_this = entry.is_this;
+  return info;
+}
+
+Events ToPublic(const EventsNotification& notification) {
+  Events events;
+  events.dropped = notification.dropped;
+  events.events.reserve(notification.events.size());
+  for (const EventEntry& entry : notification.events) {
+    events.events.push_back({entry.kind, entry.origin, entry.id, entry.data_size, entry.metadata_size});
+  }
+  return events;
+}
+
+}  // namespace tokamak::client

@@ -1,0 +1,23 @@
+// What the public headers (include/tokamak) and the code behind them say in types of their own, from
+// one to the other.
+#pragma once
+
+#include "absl/status/status.h"
+#include "lib/base/time.h"
+#include "lib/client/messages.h"
+#include "tokamak/status.h"
+#include "tokamak/timeout.h"
+#include "tokamak/types.h"
+
+namespace tokamak::client {
+
+Status ToPublic(const absl::Status& status);
+ObjectInfo ToPublic(const ObjectEntry& entry);
+ObjectStat ToPublic(StatReply reply);
+NodeStats ToPublic(NodeStatsReply reply);
+NodeInfo ToPublic(NodeEntry entry);
+Events ToPublic(const EventsNotification& notification);
+
+inline base::Duration FromPublic(Timeout timeout) { return base::Nanoseconds(timeout.duration().count()); }
+
+}  // namespace tokamak::client
