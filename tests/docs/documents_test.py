@@ -42,7 +42,11 @@ class DocumentsTest(unittest.TestCase):
 
     def test_the_configuration_that_is_shown_is_one(self):
         shown = re.search(r"```json\n(.*?)```", read("docs/configuration.md"), re.S).group(1)
-        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file, tempfile.NamedTemporaryFile("w") as password:
+            # The daemon reads it at once, also to print the configuration.
+            password.write("secret\n")
+            password.flush()
+            shown = shown.replace("/etc/tokamak/redis-password", password.name)
             file.write(shown)
             file.flush()
             printed = subprocess.run([os.path.join(ROOT, "lib/daemon/tokd"), "--config", file.name, "--print-config"], check=True,

@@ -159,7 +159,7 @@ TEST_F(KvCacheTest, DecodingBeginsWhileLayersAreStillComputed) {
   EXPECT_TRUE(overlapped);
   EXPECT_TRUE(happened.Before("used 0 0", "put 0 5"));
   EXPECT_TRUE(happened.Before("layer 1 5", "put 1 0"));
-  EXPECT_TRUE(happened.Before("put 1 0", "used 1 0"));
+  EXPECT_TRUE(happened.Before("layer 1 5", "used 1 0"));
   ExpectStoresAreEmpty();
 }
 

@@ -95,6 +95,7 @@ class FaultsTest : public testing::Test {
       }
     }
     usage_ = UsageOfGetter();
+    descriptors_ = faults::DescriptorsOf(nodes_[0]->pid());
     ++usage_.regions;  // SlotPool keeps one free block, once windows have grown
   }
 
@@ -113,7 +114,9 @@ class FaultsTest : public testing::Test {
     }
     Usage now;
     EXPECT_TRUE(Eventually([&] { return (now = UsageOfGetter()).NoMoreThan(usage_); }))
-        << "the getter has " << now << ", before the fault " << usage_;
+        << "the getter has " << now << ":\n"
+        << faults::DescriptorsOf(nodes_[0]->pid()) << "before the fault " << usage_ << ":\n"
+        << descriptors_;
     clients_.clear();
     while (!nodes_.empty()) {
       if (nodes_.back() != nullptr) {
@@ -220,6 +223,7 @@ class FaultsTest : public testing::Test {
   Strings wire_;                                     // their net devices
   Usage before_;                                     // of all processes, before there was one of ours
   Usage usage_;                                      // of the getter, before the fault
+  std::string descriptors_;                          // and what they are
   std::vector<std::unique_ptr<TokdProcess>> nodes_;  // null: killed
   std::vector<Client> clients_;
   steady_clock::time_point asked_;

@@ -1,10 +1,15 @@
 #include "tests/faults/usage.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
+#include <map>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "tests/faults/command.h"
 
@@ -57,6 +62,26 @@ absl::StatusOr<Usage> UsageOf(pid_t pid) {
   if (error) return absl::UnavailableError(absl::StrCat("no process ", pid));
   usage->descriptors = static_cast<size_t>(std::distance(begin(descriptors), end(descriptors)));
   return usage;
+}
+
+std::string DescriptorsOf(pid_t pid) {
+  std::map<std::string, std::string> ends;  // by the socket's name
+  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::ifstream lines(table);
+    for (std::string line; std::getline(lines, line);) {
+      const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipWhitespace());
+      if (words.size() < 10) continue;
+      ends[absl::StrCat("socket:[", words[9], "]")] = absl::StrCat(" ", words[1], " ", words[2], " state ", words[3]);
+    }
+  }
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(absl::StrCat("/proc/", pid, "/fd"), error)) {
+    const std::string name = fs::read_symlink(entry.path(), error).string();
+    names.push_back(absl::StrCat(entry.path().filename().string(), " ", name, ends[name], "\n"));
+  }
+  std::sort(names.begin(), names.end());
+  return absl::StrJoin(names, "");
 }
 
 absl::StatusOr<Usage> UsageOfAll() { return CountAll(0); }

@@ -28,6 +28,10 @@ std::ostream& operator<<(std::ostream& out, const Usage& usage);
 // Of one process. kUnavailable: the kernel does not tell.
 absl::StatusOr<Usage> UsageOf(pid_t pid);
 
+// What the descriptors of a process are, one a line; of TCP sockets both ends as in /proc/net/tcp.
+// For the message of a failure.
+std::string DescriptorsOf(pid_t pid);
+
 // Of all processes together, but descriptors.
 absl::StatusOr<Usage> UsageOfAll();
 
