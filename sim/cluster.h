@@ -13,10 +13,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "lib/base/phase_log.h"
 #include "lib/base/trace.h"
 #include "lib/directory/local.h"
 #include "lib/node/node.h"
+#include "sim/costs/host_costs.h"
 #include "sim/host.h"
 #include "sim/network.h"
 #include "sim/sim_network.h"
@@ -35,6 +37,8 @@ struct ClusterOptions {
   std::function<void(const std::string&)> on_wrong;  // none: ends the program
   NetworkMaker network = MakeSimNetwork;
   uint32_t most_hosts = NetworkOptions().hosts;
+  absl::optional<HostCosts> costs;     // of every host; none: only copies take processor time
+  std::string registration = "arena";  // on_demand, cached (lib/transport/registration.h)
 
   ClusterOptions() {
     link.picoseconds_per_byte = 80;

@@ -7,6 +7,7 @@
 #include "glog/logging.h"
 #include "lib/verbs/soft/device.h"
 #include "sim/cluster.h"
+#include "sim/costs/costed_device.h"
 
 namespace tokamak::sim {
 
@@ -20,6 +21,10 @@ uint8_t ByteAt(const base::ObjectId& id, base::Generation generation, uint64_t i
   return static_cast<uint8_t>(x >> 56);
 }
 
+CopySpeed CopyingOf(const ClusterOptions& options) {
+  return options.costs.has_value() ? CopySpeedOf(*options.costs) : CopySpeed();
+}
+
 }  // namespace
 
 Host::Host(Cluster& c, uint32_t i, const HostOptions& o, uint64_t incarnation, const std::string& ip)
@@ -27,7 +32,7 @@ Host::Host(Cluster& c, uint32_t i, const HostOptions& o, uint64_t incarnation, c
       index(i),
       options(o),
       name(absl::StrCat("n", i)),
-      own_loop_(c.time.MakeLoop()),
+      own_loop_(c.time.MakeLoop(CopyingOf(c.options))),
       loop(*own_loop_),
       address(*verbs::Address::Parse(ip.empty() ? Cluster::IpOf(i) : ip)),
       nic_loop_(c.time.MakeLoop()),
@@ -45,6 +50,7 @@ Host::Host(Cluster& c, uint32_t i, const HostOptions& o, uint64_t incarnation, c
 SimulatedNodeOptions Host::NodeOptions(uint64_t incarnation) const {
   SimulatedNodeOptions node;
   node.engines = options.engines;
+  node.copying = CopyingOf(cluster.options);
   node.serves_directory = index == 0;
   node.served.recovery = cluster.options.directory_recovery;
   node.served.waiting = cluster.options.directory_waiting;
@@ -79,10 +85,25 @@ void Host::OpenDevice(uint64_t incarnation) {
   auto device = verbs::soft::OpenSoftDevice(*nic_loop_, cluster.network.fabric(), cluster.trace, device_options);
   CHECK(device.ok()) << device.status();
   device_ = *std::move(device);
+  if (cluster.options.costs.has_value()) {
+    device_ = WithCosts(std::move(device_), *cluster.options.costs, [&time = cluster.time] { return time.running(); });
+  }
   domain_ = *device_->CreateProtectionDomain();
-  auto registration = transport::RegisterArena(*device_, *domain_, arena());
-  CHECK(registration.ok()) << registration.status();
-  registration_ = *std::move(registration);
+  RegisterMemory();
+}
+
+void Host::RegisterMemory() {
+  const std::string& how = cluster.options.registration;
+  if (how == "on_demand") {
+    registration_ = transport::RegisterOnDemand(*device_, *domain_);
+  } else if (how == "cached") {
+    registration_ = transport::RegisterCached(*device_, *domain_, arena());
+  } else {
+    CHECK_EQ(how, "arena");
+    auto registration = transport::RegisterArena(*device_, *domain_, arena());
+    CHECK(registration.ok()) << registration.status();
+    registration_ = *std::move(registration);
+  }
 }
 
 absl::Status Host::Create(const std::string& object, uint64_t data_size, uint64_t metadata_size) {

@@ -97,6 +97,7 @@ class Host final {
 
   absl::Span<uint8_t> arena() const { return absl::MakeSpan(memory_[0].bytes, options.memory); }
   void OpenDevice(uint64_t incarnation);
+  void RegisterMemory();
   SimulatedNodeOptions NodeOptions(uint64_t incarnation) const;
   node::Machine& machine() const { return node_->machine(); }
 

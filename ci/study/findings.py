@@ -1,5 +1,6 @@
 """What the measured files say, in sentences. Which sentence is written, and each number in it, comes from the files."""
 
+import collections
 import math
 
 from . import crossovers, curves, phases, policy as policies, processor, words
@@ -104,6 +105,38 @@ def shares(runs, all_runs, pattern):
             words_of_row.append(f"the slowest rank {row['least_rank_bytes_per_second'] / row['mean_rank_bytes_per_second']:.2f}")
         if words_of_row:
             said.append(f"`policy`, {words.size(row['size_bytes'])}: {'; '.join(words_of_row)}.")
+    return said
+
+
+# What a crowd has to reach, beside what two ranks alone do by the same way.
+LEAST_TOGETHER, LEAST_SHARE = 0.8, 0.5
+Share = collections.namedtuple("Share", "pattern size name together least_rank least_source")
+
+
+def shares_of(runs):
+    """A Share for each case of a crowd, in the order of the results; the runs have one-to-one, too."""
+    def name(row):
+        return f"socket-{row['variant']}" if row["protocol"] == "socket" else row["protocol"]
+
+    rows = [row for run in runs for row in run["results"]["results"]]
+    alone = {(name(row), row["size_bytes"]): row["bytes_per_second"] for row in rows if row["pattern"] == "one-to-one"}
+    return [Share(row["pattern"], row["size_bytes"], name(row), row["bytes_per_second"] / alone[name(row), row["size_bytes"]],
+                  row["least_rank_bytes_per_second"] / row["mean_rank_bytes_per_second"], row["least_source_share"])
+            for row in rows if row["pattern"] != "one-to-one" and (name(row), row["size_bytes"]) in alone]
+
+
+def fairness(runs):
+    """Whether a crowd shares fairly, by the store's own protocols, and which case is the worst."""
+    cases = [case for case in shares_of(runs) if not case.name.startswith("socket")]
+    said = []
+    for what, least, value in (("all together move at least {} times what two ranks alone move", LEAST_TOGETHER, lambda case: case.together),
+                               ("the least share, of a rank or of a source, is at least {} of the mean", LEAST_SHARE,
+                                lambda case: min(case.least_rank, case.least_source))):
+        if cases:
+            worst = min(cases, key=value)
+            good = sum(value(case) >= least for case in cases)
+            said.append(f"By eager, read, write and policy {what.format(least)} in {good} of {len(cases)} cases; the worst is {value(worst):.2f} "
+                        f"({worst.pattern}, {words.size(worst.size)}, {worst.name}).")
     return said
 
 

@@ -17,15 +17,24 @@ def memory_gib():
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / (1 << 30)
 
 
+def commit_of(root):
+    """Of the sources that are measured: `-dirty` where one of them was changed since. Documents are none, the study's own files among them."""
+    git = ["git", "-C", root]
+    commit = subprocess.run([*git, "describe", "--always"], capture_output=True, text=True, check=False).stdout.strip()
+    if not commit:
+        return "unknown"
+    changed = subprocess.run([*git, "diff-index", "--name-only", "HEAD", "--", ".", ":(exclude)docs"], capture_output=True, text=True, check=False)
+    return commit + ("-dirty" if changed.stdout.strip() else "")
+
+
 def environment(root):
-    commit = subprocess.run(["git", "-C", root, "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
     processors = len(os.sched_getaffinity(0))
     return {
         "machine": f"{processors} x {processor_model()}, {memory_gib():.0f} GiB",
         "processors": processors,
         "kernel": f"{platform.system()} {platform.release()}",
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-        "commit": commit.stdout.strip() or "unknown",
+        "commit": commit_of(root),
     }
 
 

@@ -2,8 +2,8 @@
 
 import os
 
-from . import crossovers, curves, findings, loopback, phases, plots, policy, processor, records, words
-from .parts import ABOUT, PARTS
+from . import checkpoint, crossovers, curves, findings, loopback, phases, plots, policy, processor, records, words
+from .parts import ABOUT, PARTS, STRATEGIES
 
 QUESTION = """Which way of bringing an object from another node's memory is the fastest, at which size, and what does the rest of the time
 go into: Redis, sockets as Plasma's object manager uses them, two-sided messages (eager), one-sided READ and WRITE, or the hybrid that chooses
@@ -17,11 +17,12 @@ LIMITS = """- `soft:udp` is a software NIC: every byte is copied by processors, 
 - Soft-RoCE runs in a guest, where no hardware virtualisation is to be had on an emulated processor: its times are bound by that processor, and
   only ratios within the guest say something.
 - The simulated fabric has no measured hosts: their figures are those of `cx6-200g` in `sim/costs/presets.json`, with the source of each. Its
-  results are exact, and as true as the model.
+  results are exact, and as true as the model; its sockets are a model of TCP that leaves out what would slow them down.
 - Percentiles say how single operations spread. Intervals are those of medians: 95 % from the ranks, or from the percentiles as if values were
   spread normally, from the least to the most of several runs."""
 
 CLUSTER_PATTERNS = ("one-to-one", "many-to-one", "all-to-all")
+SIMULATED_PATTERNS = ("one-to-many", "many-to-one", "all-to-all")
 
 
 class Page:
@@ -170,6 +171,52 @@ def cluster(page):
         bandwidth_table(page, by_name, objects)
 
 
+def simulated_runs(page):
+    """Of the part `simulated`: {rate: {strategy: [run with two ranks]}}, {rate: [run with a crowd]}."""
+    pairs, crowds = {}, {}
+    for run in page.runs("simulated"):
+        settings = run["results"]["settings"]
+        if run["results"]["run"]["ranks"] == 2:
+            pairs.setdefault(settings["rate"], {}).setdefault(settings["registration"], []).append(run)
+        else:
+            crowds.setdefault(settings["rate"], []).append(run)
+    return pairs, crowds
+
+
+def simulated(page):
+    page.say("## The same cluster on a simulated fabric: a processor for each rank", ABOUT["simulated"])
+    if page.missing("simulated"):
+        return
+    pairs, crowds = simulated_runs(page)
+    by_rate = {rate: curves.of_cluster(by_strategy.get("arena", []), "one-to-one") for rate, by_strategy in pairs.items()}
+    if by_rate:
+        page.say("### one-to-one, 2 ranks")
+        plots.panels(page.folder, "simulated-one-to-one", by_rate)
+        page.chart("simulated-one-to-one", "Median time by size on the simulated fabric: one-to-one")
+    for rate, by_name in by_rate.items():
+        page.say(f"**{rate}**, registered by `arena`:")
+        page.bullets(findings.hybrid(by_name, "policy") + findings.against_sockets(by_name))
+        latency_table(page, by_name)
+        bandwidth_table(page, by_name)
+    for rate, by_strategy in pairs.items():
+        by_protocol = {strategy: curves.of_cluster(runs, "one-to-one") for strategy, runs in by_strategy.items()}
+        page.say(f"**{rate}**, by how memory is registered:")
+        page.bullets(findings.registration(by_protocol))
+    for rate, runs in crowds.items():
+        ranks = runs[0]["results"]["run"]["ranks"]
+        page.say(f"### {ranks} ranks, {rate}")
+        page.bullets(findings.fairness(runs))
+        by_pattern = {pattern: by_name for pattern in SIMULATED_PATTERNS if (by_name := curves.of_cluster(runs, pattern))}
+        name = "simulated-crowd-" + rate.replace("/", "").lower()
+        plots.panels(page.folder, name, by_pattern)
+        page.chart(name, f"Median time until the last rank has its objects, by size, {rate}")
+        page.say("What all together move, as times of what two ranks alone move by the same way; the least share of a rank, and of a source of a "
+                 "rank, as parts of their means:",
+                 words.table(["pattern", "size", "by", "all together", "least rank", "least source"],
+                             [[row.pattern, words.size(row.size), row.name, f"{row.together:.2f}", f"{row.least_rank:.2f}", f"{row.least_source:.2f}"]
+                              for row in findings.shares_of(runs)]))
+
+
 def where_time_goes(page):
     page.say("## Where the time goes", ABOUT["phases"])
     if page.missing("pulls"):
@@ -226,6 +273,15 @@ def processor_time(page):
                           for setting, contender, size, here, there, per in rows]))
 
 
+def checkpoints(page):
+    page.say("## A training loop with checkpoints", ABOUT["checkpoint"])
+    if page.missing("checkpoint"):
+        return
+    runs = page.runs("checkpoint")
+    page.bullets(checkpoint.findings(runs))
+    page.say(checkpoint.table(runs))
+
+
 def soft_roce(page):
     page.say("## The kernel's Soft-RoCE, in a guest", ABOUT["softroce"])
     if page.missing("softroce"):
@@ -236,6 +292,17 @@ def soft_roce(page):
         page.chart("softroce", "Median time by size over Soft-RoCE")
         page.bullets(findings.hybrid(by_name, "auto"))
         latency_table(page, by_name)
+    by_strategy = {strategy: curves.of_cluster(page.runs("softroce", f"one-to-one, {strategy}"), "one-to-one") for strategy in STRATEGIES}
+    by_strategy = {strategy: by_name for strategy, by_name in by_strategy.items() if by_name}
+    if by_strategy:
+        page.say("Two ranks of the cluster benchmark in the guest, by how memory is registered, and sockets over the Ethernet interfaces of the same "
+                 "devices:")
+        plots.panels(page.folder, "softroce-registration", by_strategy)
+        page.chart("softroce-registration", "Median time by size over Soft-RoCE, by how memory is registered; sockets beside `arena`")
+        page.bullets(findings.against_sockets(by_strategy.get("arena", {})) + findings.registration(by_strategy))
+        for strategy, by_name in by_strategy.items():
+            page.say(f"**{strategy}**:")
+            latency_table(page, by_name)
     bare = [run["results"] for run in page.runs("softroce", "beside perftest")]
     if bare:
         page.say("Beside perftest in the same guest (`tests/bench/beside_verbs` says which end polls where); 4 MiB but for eager and the `_lat` "
@@ -281,6 +348,11 @@ def crossover_rows(page):
         if runs:
             found.append((f"soft:udp, {pattern} under MPI", runs[0]["results"]["settings"]["registration"], curves.of_cluster(runs, pattern)))
     found.append(("Soft-RoCE in a guest", "arena", curves.of_pulls(page.runs("softroce", "pulls"))))
+    for strategy in STRATEGIES:
+        found.append(("Soft-RoCE in a guest, one-to-one under MPI", strategy, curves.of_cluster(page.runs("softroce", f"one-to-one, {strategy}"),
+                                                                                                "one-to-one")))
+    for rate, by_strategy in simulated_runs(page)[0].items():
+        found += [(f"simulated, {rate}, one-to-one", strategy, curves.of_cluster(runs, "one-to-one")) for strategy, runs in by_strategy.items()]
     found += [(f"simulated, {name}", "arena", by_name) for name, by_name in networks(page).items()]
     for fabric_name, strategy, by_name in found:
         if by_name:
@@ -319,7 +391,7 @@ def make(folder):
     page.say("# Study: Redis, sockets, eager, READ, WRITE and the hybrid side by side",
              "Made by `ci/paper` of the files in `data`; no number on this page was written by hand. Change `ci/study`, not this page.",
              "## Question", QUESTION)
-    for section in (set_ups, thresholds, two_nodes, tuned_policy, cluster, where_time_goes, registration, processor_time, soft_roce, fabric, peers, repeat):
+    for section in (set_ups, thresholds, two_nodes, tuned_policy, cluster, simulated, where_time_goes, registration, processor_time, soft_roce, fabric, checkpoints, peers, repeat):
         section(page)
     with open(os.path.join(folder, "README.md"), "w", encoding="utf-8") as file:
         file.write("\n".join(page.lines).rstrip() + "\n")

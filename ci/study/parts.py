@@ -9,7 +9,7 @@ import socket
 import subprocess
 import time
 
-from . import loopback, policy, words
+from . import checkpoint, loopback, policy, words
 from .bench import Failure
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -28,6 +28,10 @@ ABOUT = {
     "policy": "`tok tune` measures a table twice, on two nodes that `tok up` started. Then `//tests/bench:pull --policy` compares the hybrid, by the "
               "first table, with each single protocol, at sizes that tuning did not measure: all in turns, and the ratio is the median over the "
               "turns. At last files of 1 KiB to 512 KiB move between two nodes with `--policy adaptive`.",
+    "checkpoint": "`examples/checkpoint` ([what it does](../applications.md#checkpoints-that-do-not-hold-training-up)): the training loop of a toy model "
+                  "with 64 MiB of state, without checkpoints, with ones that do not block (two nodes on `soft:udp` and a saver beside it), and with "
+                  "ones that the loop writes to the disk itself. Kinds take turns, in an order drawn for each. The mean step is of all steps, those "
+                  "with a checkpoint included; trainer, saver and both nodes share this machine's processors, and saving is work for them.",
     "softroce": "`//tests/bench:pull` on `ibv:rxe0,ibv:rxe1` in a guest of [the lab](../softroce-lab.md) with two processors, nodes with one thread "
                 "each (`--engines 0`), and `tests/bench/beside_verbs` there. **Bound by the guest's processor**, which is an emulated one unless KVM "
                 "works: times are of no use outside the guest.",
@@ -35,6 +39,12 @@ ABOUT = {
                "last object. `socket-original` sends an object as Plasma's object manager does (a request, a header, pieces of 4 KiB over one TCP "
                "stream, with the kernel's own buffers and delays: a small answer may wait for an acknowledgement that is itself delayed), "
                "`socket-tuned` by large writes straight from and into the store. More ranks than processors are slower than they have to be.",
+    "simulated": "`//tests/bench/cluster:simulated`: the benchmark of the section before in virtual time. Each rank is a host with a processor of "
+                 "its own and the costs of `cx6-200g`, on one switch; store, transport and driver are the same code. Sockets are a **model** of TCP "
+                 "(`tests/bench/cluster/simulated_streams.h`): Nagle's rule, delayed acknowledgements and windows, 0.4 us for a system call, "
+                 "0.222 us for a packet of 4 KiB at each end (one processor moves about 42 Gb/s of one stream: Cai et al., SIGCOMM 2021) and copies "
+                 "at the preset's speed; no losses, no slow start, no sleeping, so sockets are shown at their best. Times are computed, the same in "
+                 "each run.",
     "fabric": "`sim/scenario/scenarios/thresholds.json` at several rates of all cables: gets from one host, and from sixteen at once. "
               "Times are computed, the same in each run: [docs/simulation.md](../simulation.md#where-is-the-threshold).",
     "loopback": "For orientation, on this machine's loopback: `iperf3` (one TCP stream), and `ucx_perftest` with `UCX_TLS=tcp`: `ucp_get` "
@@ -44,18 +54,20 @@ ABOUT = {
 CROWD_RANKS = 8
 
 Plan = collections.namedtuple("Plan", "sizes rounds registration_sizes registration_rounds fetches cluster_sizes cluster_budget "
-                                      "crowd_sizes guest_sizes guest_fetches guest_rounds fabric_sizes loopback_sizes loopback_rounds "
-                                      "tuned_times tuning_budget policy_sizes adaptive_files")
+                                      "crowd_sizes simulated_sizes guest_sizes guest_fetches guest_rounds guest_budget fabric_sizes loopback_sizes loopback_rounds "
+                                      "tuned_times tuning_budget policy_sizes adaptive_files training_steps training_turns")
 PLANS = {
     "quick": Plan(
         sizes=[64, KIB, 4 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB], rounds=2,
         registration_sizes=[KIB, 8 * KIB, 32 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, MIB, 8 * MIB], registration_rounds=2, fetches=100,
         cluster_sizes=["64", "1KiB", "4KiB", "16KiB", "64KiB", "256KiB", "1MiB", "4MiB", "16MiB"], cluster_budget="1s",
         crowd_sizes=["64", "16KiB", "256KiB", "4MiB"],
-        guest_sizes=[64, 4 * KIB, 32 * KIB, 128 * KIB, 512 * KIB, 4 * MIB], guest_fetches=15, guest_rounds=1,
+        simulated_sizes=["64", "1KiB", "4KiB", "16KiB", "32KiB", "64KiB", "128KiB", "256KiB", "1MiB", "4MiB", "16MiB"],
+        guest_sizes=[64, 4 * KIB, 32 * KIB, 128 * KIB, 512 * KIB, 4 * MIB], guest_fetches=15, guest_rounds=1, guest_budget="1s",
         fabric_sizes=["1KiB", "2KiB", "4KiB", "8KiB", "16KiB", "32KiB", "64KiB", "128KiB", "256KiB", "1MiB"],
         loopback_sizes=[64, 64 * KIB, MIB], loopback_rounds=2,
-        tuned_times=2, tuning_budget="30s", policy_sizes=[700, 6_000, 23_000, 47_000, 90_000, 370_000, 1_500_000, 12_000_000], adaptive_files=5000),
+        tuned_times=2, tuning_budget="30s", policy_sizes=[700, 6_000, 23_000, 47_000, 90_000, 370_000, 1_500_000, 12_000_000], adaptive_files=5000,
+        training_steps=100, training_turns=3),
     "full": Plan(
         sizes=[1, 64, 256, KIB, 2 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 48 * KIB, 64 * KIB, 96 * KIB, 128 * KIB, 192 * KIB, 256 * KIB,
                512 * KIB, MIB, 2 * MIB, 4 * MIB, 8 * MIB, 16 * MIB, 32 * MIB, 64 * MIB, 256 * MIB], rounds=20,
@@ -64,13 +76,16 @@ PLANS = {
         cluster_sizes=["1", "64", "256", "1KiB", "4KiB", "8KiB", "16KiB", "32KiB", "64KiB", "128KiB", "256KiB", "512KiB", "1MiB", "4MiB", "16MiB",
                        "64MiB", "256MiB"], cluster_budget="30s",
         crowd_sizes=["64", "1KiB", "4KiB", "16KiB", "64KiB", "256KiB", "1MiB", "4MiB", "16MiB"],
+        simulated_sizes=["1", "64", "256", "1KiB", "2KiB", "4KiB", "8KiB", "16KiB", "24KiB", "32KiB", "48KiB", "64KiB", "96KiB", "128KiB", "192KiB",
+                         "256KiB", "512KiB", "1MiB", "4MiB", "16MiB", "64MiB"],
         guest_sizes=[64, KIB, 4 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 512 * KIB, MIB, 4 * MIB], guest_fetches=50,
-        guest_rounds=10,
+        guest_rounds=10, guest_budget="30s",
         fabric_sizes=["64", "512", "1KiB", "1536", "2KiB", "3KiB", "4KiB", "6KiB", "8KiB", "12KiB", "14KiB", "16KiB", "24KiB", "32KiB", "64KiB",
                       "128KiB", "256KiB", "512KiB", "1MiB", "4MiB"],
         loopback_sizes=[64, KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB], loopback_rounds=10,
         tuned_times=5, tuning_budget="300s", policy_sizes=[1, 700, 1_500, 3_000, 6_000, 12_000, 23_000, 47_000, 70_000, 90_000, 180_000, 370_000,
-                                                           740_000, 1_500_000, 6_000_000, 12_000_000], adaptive_files=20_000),
+                                                           740_000, 1_500_000, 6_000_000, 12_000_000], adaptive_files=20_000,
+        training_steps=400, training_turns=10),
 }
 
 PROTOCOLS = "eager,read,write"
@@ -82,6 +97,11 @@ PROCESSOR_SIZES = [64, 64 * KIB, 4 * MIB]
 RATES = ["100Gb/s", "200Gb/s"]
 SENDERS = ["1", "16"]
 HOUR = 3600
+# In a guest with two devices: TCP between their addresses takes the cable, where the kernel would take the loopback interface.
+OVER_CABLE = " && ".join([
+    "ip route add 10.0.0.2/32 dev v0 src 10.0.0.1", "ip route add 10.0.0.1/32 dev v1 src 10.0.0.2",
+    "ip rule add pref 10 iif lo from 10.0.0.1 to 10.0.0.2 lookup main", "ip rule add pref 11 iif lo from 10.0.0.2 to 10.0.0.1 lookup main",
+    "ip rule add pref 100 lookup local", "ip rule delete pref 0 lookup local"])
 PORT = 18750
 
 
@@ -120,20 +140,39 @@ def processor(bench, plan):
             bench.pull(f"{detection}, {'one engine' if engines == '1' else 'own thread'}", options, limit(bench, 120))
 
 
-def cluster(bench, plan):
-    program = os.path.join(bench.programs, "tests/bench/cluster/cluster")
-    answer = os.path.join(bench.work, "cluster.json")
-
+def taken(answer):
+    """Reads the JSON that a command wrote to a file, which goes."""
     def read(_):
         with open(answer, encoding="utf-8") as file:
             results = json.load(file)
         os.remove(answer)
         return results
+    return read
 
+
+def cluster(bench, plan):
+    program = os.path.join(bench.programs, "tests/bench/cluster/cluster")
+    answer = os.path.join(bench.work, "cluster.json")
     for patterns, ranks, sizes in ((["one-to-one"], 2, plan.cluster_sizes), (["many-to-one", "all-to-all"], CROWD_RANKS, plan.crowd_sizes)):
         command = [os.path.join(bench.root, "ci/cluster"), "--ranks", str(ranks), "--program", program, "--patterns", joined(patterns), "--sizes",
                    joined(sizes), "--protocols", "eager,read,write,policy,socket", "--budget", plan.cluster_budget, "--json", answer]
-        bench.run(joined(patterns), command, read, limit(bench, 300), cwd=bench.root)
+        bench.run(joined(patterns), command, taken(answer), limit(bench, 300), cwd=bench.root)
+
+
+def simulated(bench, plan):
+    program = os.path.join(bench.programs, "tests/bench/cluster/simulated")
+    answer = os.path.join(bench.work, "simulated.json")
+
+    def run(rate, patterns, ranks, sizes, strategy, sockets):
+        command = [program, "--rate", rate, "--ranks", str(ranks), "--patterns", joined(patterns), "--sizes", joined(sizes), "--registration",
+                   strategy, "--protocols", PROTOCOLS + ",policy" + (",socket" if sockets else ""), "--least-repetitions", "6", "--repetitions", "12",
+                   "--budget", "60s", "--json", answer]
+        bench.run(f"{joined(patterns)}, {strategy}, {rate}", command, taken(answer), limit(bench, 300), cwd=bench.root)
+
+    for rate in RATES:
+        for strategy in STRATEGIES:
+            run(rate, ["one-to-one"], 2, plan.simulated_sizes, strategy, sockets=strategy == "arena")
+        run(rate, ["one-to-one", "one-to-many", "many-to-one", "all-to-all"], CROWD_RANKS, plan.crowd_sizes, "arena", sockets=True)
 
 
 def softroce(bench, plan):
@@ -143,22 +182,21 @@ def softroce(bench, plan):
         """A program in a guest that writes its JSON to the file FILE of its words."""
         out = os.path.join(bench.work, "guest")
         answer = os.path.join(out, "answer.json")
-
-        def read(_):
-            with open(answer, encoding="utf-8") as file:
-                results = json.load(file)
-            os.remove(answer)
-            return results
-
         command = [os.path.join(bench.root, "ci/softroce"), "--cpus", "2", "--timeout", str(seconds), "--out", out, "--", "bash", "-c",
                    words.replace("FILE", answer)]
-        bench.run(name, command, read, seconds + 60, cwd=bench.runfiles("tests/bench/pull"))
+        bench.run(name, command, taken(answer), seconds + 60, cwd=bench.runfiles("tests/bench/pull"))
 
     devices = "--device ibv:rxe0,ibv:rxe1 --memory 128MiB --engines 0"
     for _ in range(plan.guest_rounds):
         guest("pulls", f"tests/bench/pull --json {devices} --contenders {PROTOCOLS},auto --sizes {joined(plan.guest_sizes)} "
                        f"--rounds {plan.guest_fetches} > FILE")
     guest("beside perftest", f"{bench.root}/tests/bench/beside_verbs --rounds {plan.guest_rounds} --fetches {plan.guest_fetches} --json FILE")
+    program = os.path.join(bench.programs, "tests/bench/cluster/cluster")
+    for strategy in STRATEGIES:
+        sockets = ",socket" if strategy == "arena" else ""
+        guest(f"one-to-one, {strategy}", f"{OVER_CABLE} && {bench.root}/ci/cluster --ranks 2 --program {program} --patterns one-to-one --engines 0 "
+                                         f"--device ibv:rxe0,ibv:rxe1 --memory 128MiB --sizes {joined(plan.guest_sizes)} --registration {strategy} "
+                                         f"--protocols {PROTOCOLS},policy{sockets} --budget {plan.guest_budget} --json FILE")
 
 
 def bytes_of(text):
@@ -263,8 +301,10 @@ PARTS = collections.OrderedDict([
     ("registration", (registration, ["//tests/bench:pull"])),
     ("processor", (processor, ["//tests/bench:pull"])),
     ("policy", (policy.measure, ["//tests/bench:pull", "//lib/cli:tok", "//lib/daemon:tokd"])),
+    ("checkpoint", (checkpoint.measure, ["//examples/checkpoint", "//lib/cli:tok", "//lib/daemon:tokd"])),
     ("cluster", (cluster, ["//tests/bench:cluster"])),
+    ("simulated", (simulated, ["//tests/bench/cluster:simulated"])),
     ("fabric", (fabric, ["//sim/scenario:experiment"])),
     ("loopback", (loopback_peers, [])),
-    ("softroce", (softroce, ["//tests/bench:pull"])),
+    ("softroce", (softroce, ["//tests/bench:pull", "//tests/bench:cluster"])),
 ])

@@ -1,13 +1,7 @@
 #include "tests/bench/socket_transfer.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <deque>
 #include <string>
@@ -17,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lib/base/bytes.h"
-#include "lib/verbs/ibv/socket_address.h"
 
 namespace tokamak::bench {
 
@@ -36,22 +29,6 @@ static_assert(kMetadataSizeAt + 8 == SocketTransfer::kHeaderSize);
 
 // No store is larger: sums of two sizes cannot overflow.
 constexpr uint64_t kLargestObject = uint64_t{1} << 48;
-
-absl::Status SystemError(const std::string& what) {
-  return absl::UnavailableError(absl::StrCat(what, ": ", strerror(errno)));
-}
-
-bool Interrupted() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
-
-// Before it listens or connects: the window is settled with the connection. A size that may not be
-// forced is left to the kernel, whose own choice grows beyond what others may ask for.
-void Tune(int fd) {
-  const int on = 1;
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  const int size = SocketTransfer::kTunedBuffer;
-  setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size);
-  setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size);
-}
 
 base::ObjectId LoadId(const uint8_t* bytes) {
   std::array<uint8_t, base::ObjectId::kSize> id{};
@@ -84,32 +61,32 @@ Header EncodeHeader(const base::ObjectId& id, const absl::StatusOr<store::Locati
 
 class SocketTransfer::Asker final {
  public:
-  Asker(SocketTransfer& owner, os::FileDescriptor socket) : owner_(owner), socket_(std::move(socket)) {
-    watch_ = owner_.loop_.Watch(socket_.get(), EPOLLIN, [this](uint32_t events) { OnEvents(events); });
+  Asker(SocketTransfer& owner, std::unique_ptr<ByteStream> stream) : owner_(owner), stream_(std::move(stream)) {
+    stream_->Start([this](ByteStream::Readiness ready) { OnReady(ready); });
+    stream_->Want({/*receive=*/true, /*send=*/false});
   }
   ~Asker() { Unpin(); }
 
   bool ended() const { return ended_; }
 
  private:
-  void OnEvents(uint32_t events) {
-    bool well = (events & EPOLLERR) == 0;
-    if (well && (events & (EPOLLIN | EPOLLHUP)) != 0) well = ReadRequests();
+  void OnReady(ByteStream::Readiness ready) {
+    bool well = !ready.receive || ReadRequests();
     // The original answers when the loop says that the socket takes more.
-    const bool send = (events & EPOLLOUT) != 0 || owner_.variant_ == SocketVariant::kTuned;
+    const bool send = ready.send || owner_.variant_ == SocketVariant::kTuned;
     if (well && send) well = Send();
     if (!well) return End();
-    watch_.SetEvents((asked_.size() < kMaxRequests ? EPOLLIN : 0u) | (busy() ? EPOLLOUT : 0u));
+    stream_->Want({asked_.size() < kMaxRequests, busy()});
   }
 
   bool busy() const { return sending_ || !asked_.empty(); }
 
   bool ReadRequests() {
     while (asked_.size() < kMaxRequests) {
-      const ssize_t got = recv(socket_.get(), request_.data() + read_, request_.size() - read_, MSG_DONTWAIT);
-      if (got < 0) return Interrupted();
-      if (got == 0) return false;
-      read_ += static_cast<size_t>(got);
+      const absl::StatusOr<size_t> got = stream_->Receive(absl::MakeSpan(request_).subspan(read_));
+      if (!got.ok()) return false;
+      if (*got == 0) return true;
+      read_ += *got;
       if (read_ < request_.size()) continue;
       read_ = 0;
       if (base::LoadLittle<uint32_t>(request_.data()) != kRequestMagic) {
@@ -127,10 +104,11 @@ class SocketTransfer::Asker final {
     size_t turn = original ? kOriginalChunk : kTunedTurn;
     while (turn > 0 && busy()) {
       if (!sending_) BeginNext();
-      const ssize_t put = original ? SendChunk() : SendMuch(turn);
-      if (put < 0) return Interrupted();
-      sent_ += static_cast<size_t>(put);
-      turn = original ? 0 : turn - std::min(turn, static_cast<size_t>(put));
+      const absl::StatusOr<size_t> put = original ? SendChunk() : SendMuch(turn);
+      if (!put.ok()) return false;
+      if (*put == 0) return true;
+      sent_ += *put;
+      turn = original ? 0 : turn - std::min(turn, *put);
       if (sent_ == kHeaderSize + body_.size()) {
         Unpin();
         sending_ = false;
@@ -150,28 +128,20 @@ class SocketTransfer::Asker final {
     sending_ = true;
   }
 
+  absl::Span<const uint8_t> header() const {
+    return absl::MakeConstSpan(header_).subspan(std::min(sent_, kHeaderSize));
+  }
+  absl::Span<const uint8_t> body(size_t most) const {
+    return body_.subspan(sent_ - std::min(sent_, kHeaderSize)).subspan(0, most);
+  }
+
   // The header by itself, and then a chunk.
-  ssize_t SendChunk() {
-    if (sent_ < kHeaderSize) return Put(header_.data() + sent_, kHeaderSize - sent_);
-    const size_t at = sent_ - kHeaderSize;
-    return Put(body_.data() + at, std::min(kOriginalChunk, body_.size() - at));
+  absl::StatusOr<size_t> SendChunk() {
+    const absl::Span<const uint8_t> part = header().empty() ? body(kOriginalChunk) : header();
+    return stream_->Send({&part, 1});
   }
 
-  ssize_t Put(const uint8_t* from, size_t size) { return send(socket_.get(), from, size, MSG_DONTWAIT | MSG_NOSIGNAL); }
-
-  ssize_t SendMuch(size_t turn) {
-    std::array<iovec, 2> parts{};
-    size_t count = 0;
-    if (sent_ < kHeaderSize) parts[count++] = {header_.data() + sent_, kHeaderSize - sent_};
-    const size_t at = sent_ < kHeaderSize ? 0 : sent_ - kHeaderSize;
-    if (at < body_.size()) {
-      parts[count++] = {const_cast<uint8_t*>(body_.data()) + at, std::min(turn, body_.size() - at)};
-    }
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen = count;
-    return sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-  }
+  absl::StatusOr<size_t> SendMuch(size_t turn) { return stream_->Send({header(), body(turn)}); }
 
   void Unpin() {
     if (std::exchange(pinned_, false)) CHECK(owner_.store_.Release(id_, owner_.self_).ok());
@@ -179,14 +149,13 @@ class SocketTransfer::Asker final {
 
   void End() {
     ended_ = true;
-    watch_.Reset();
-    socket_.Close();
+    stream_.reset();
     Unpin();
     owner_.ForgetEnded();
   }
 
   SocketTransfer& owner_;
-  os::FileDescriptor socket_;
+  std::unique_ptr<ByteStream> stream_;
   Request request_{};
   size_t read_ = 0;  // of request_
   std::deque<base::ObjectId> asked_;
@@ -197,7 +166,6 @@ class SocketTransfer::Asker final {
   absl::Span<const uint8_t> body_;
   size_t sent_ = 0;  // of header and body
   bool ended_ = false;
-  os::FdWatch watch_;
 };
 
 // ---- who pulls
@@ -257,14 +225,10 @@ class SocketTransfer::Stream final {
   }
 
   absl::Status Connect() {
-    const verbs::ibv::SocketAddress to = verbs::ibv::ToSocketAddress(peer_);
-    socket_ = os::FileDescriptor(socket(to.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!socket_.valid()) return SystemError("no socket");
-    if (owner_.variant_ == SocketVariant::kTuned) Tune(socket_.get());
-    if (connect(socket_.get(), to.get(), to.size) != 0 && errno != EINPROGRESS) {
-      return SystemError(absl::StrCat("cannot connect to ", peer_.ToString()));
-    }
-    watch_ = owner_.loop_.Watch(socket_.get(), EPOLLIN | EPOLLOUT, [this](uint32_t events) { OnEvents(events); });
+    auto stream = owner_.kind_->Connect(peer_, owner_.Tuning());
+    if (!stream.ok()) return stream.status();
+    stream_ = *std::move(stream);
+    stream_->Start([this](ByteStream::Readiness ready) { OnReady(ready); });
     return absl::OkStatus();
   }
 
@@ -275,8 +239,8 @@ class SocketTransfer::Stream final {
     waiting_.push_back(&wanted);
     const Request request = EncodeRequest(wanted.id());
     requests_.insert(requests_.end(), request.begin(), request.end());
-    if (connected_ && !SendRequests()) return End(SystemError(Name()));
-    WatchWhatIsNeeded();
+    if (const absl::Status status = SendRequests(); !status.ok()) return End(status);
+    WantWhatIsNeeded();
   }
 
   void Drop(Wanted& wanted) {
@@ -287,8 +251,7 @@ class SocketTransfer::Stream final {
   // Everything that waits is told `why`.
   void End(const absl::Status& why) {
     ended_ = true;
-    watch_.Reset();
-    socket_.Close();
+    stream_.reset();
     AbandonBody();
     const std::deque<Wanted*> waiting = std::exchange(waiting_, {});
     for (Wanted* const wanted : waiting) wanted->Answer(why);
@@ -298,35 +261,27 @@ class SocketTransfer::Stream final {
  private:
   std::string Name() const { return absl::StrCat("the stream to ", peer_.ToString()); }
 
-  void OnEvents(uint32_t events) {
-    if (!connected_ && !FinishConnect()) return;
-    if ((events & EPOLLOUT) != 0 && !SendRequests()) return End(SystemError(Name()));
-    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
+  void OnReady(ByteStream::Readiness ready) {
+    if (ready.send) {
+      if (const absl::Status status = SendRequests(); !status.ok()) return End(status);
+    }
+    if (ready.receive) {
       if (const absl::Status status = Receive(); !status.ok()) return End(status);
     }
-    WatchWhatIsNeeded();
+    WantWhatIsNeeded();
   }
 
-  bool FinishConnect() {
-    int error = 0;
-    socklen_t size = sizeof error;
-    getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-    connected_ = error == 0;
-    if (!connected_) {
-      End(absl::UnavailableError(absl::StrCat("cannot connect to ", peer_.ToString(), ": ", strerror(error))));
-    }
-    return connected_;
-  }
+  void WantWhatIsNeeded() { stream_->Want({/*receive=*/true, !requests_.empty()}); }
 
-  void WatchWhatIsNeeded() { watch_.SetEvents(EPOLLIN | (connected_ && requests_.empty() ? 0u : EPOLLOUT)); }
-
-  bool SendRequests() {
+  absl::Status SendRequests() {
     while (!requests_.empty()) {
-      const ssize_t put = send(socket_.get(), requests_.data(), requests_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-      if (put < 0) return Interrupted();
-      requests_.erase(requests_.begin(), requests_.begin() + put);
+      const absl::Span<const uint8_t> part = requests_;
+      const absl::StatusOr<size_t> put = stream_->Send({&part, 1});
+      if (!put.ok()) return put.status();
+      if (*put == 0) return absl::OkStatus();
+      requests_.erase(requests_.begin(), requests_.begin() + static_cast<ptrdiff_t>(*put));
     }
-    return true;
+    return absl::OkStatus();
   }
 
   absl::Status Receive() {
@@ -336,11 +291,11 @@ class SocketTransfer::Stream final {
       const bool header = read_ < kHeaderSize;
       uint8_t* const to = header ? header_.data() + read_ : body_.data() + (read_ - kHeaderSize);
       const size_t missing = header ? kHeaderSize - read_ : body_.size() - (read_ - kHeaderSize);
-      const ssize_t got = recv(socket_.get(), to, std::min(missing, turn), MSG_DONTWAIT);
-      if (got < 0) return Interrupted() ? absl::OkStatus() : SystemError(Name());
-      if (got == 0) return absl::UnavailableError(absl::StrCat(Name(), " was closed by the peer"));
-      read_ += static_cast<size_t>(got);
-      turn = original ? 0 : turn - static_cast<size_t>(got);
+      const absl::StatusOr<size_t> got = stream_->Receive({to, std::min(missing, turn)});
+      if (!got.ok()) return got.status();
+      if (*got == 0) return absl::OkStatus();
+      read_ += *got;
+      turn = original ? 0 : turn - *got;
       if (header && read_ == kHeaderSize) {
         if (absl::Status status = BeginBody(); !status.ok()) return status;
       }
@@ -405,8 +360,7 @@ class SocketTransfer::Stream final {
 
   SocketTransfer& owner_;
   const verbs::Address peer_;
-  os::FileDescriptor socket_;
-  bool connected_ = false;
+  std::unique_ptr<ByteStream> stream_;
   bool ended_ = false;
   std::vector<uint8_t> requests_;  // not sent yet
   std::deque<Wanted*> waiting_;    // in the order asked, which is that of the answers
@@ -415,7 +369,6 @@ class SocketTransfer::Stream final {
   bool missing_ = false;  // the header says so
   bool filling_ = false;  // an object of ours that is not sealed yet
   absl::Span<uint8_t> body_;
-  os::FdWatch watch_;
 };
 
 void SocketTransfer::Wanted::Wait(Stream& stream, base::Duration timeout) {
@@ -434,47 +387,34 @@ SocketTransfer::Wanted::~Wanted() {
 
 // ---- both
 
-absl::StatusOr<std::unique_ptr<SocketTransfer>> SocketTransfer::Listen(os::EpollLoop& loop, store::Store& store,
-                                                                       const verbs::Address& ip,
+absl::StatusOr<std::unique_ptr<SocketTransfer>> SocketTransfer::Listen(base::EventLoop& loop, store::Store& store,
+                                                                       std::unique_ptr<ByteStreams> streams,
                                                                        SocketVariant variant) {
-  verbs::Address any = ip;
-  any.port = 0;
-  verbs::ibv::SocketAddress at = verbs::ibv::ToSocketAddress(any);
-  os::FileDescriptor listener(socket(at.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!listener.valid()) return SystemError("no socket");
-  if (variant == SocketVariant::kTuned) Tune(listener.get());
-  at.size = ip.is_ipv4() ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-  if (bind(listener.get(), at.get(), at.size) != 0 || listen(listener.get(), SOMAXCONN) != 0 ||
-      getsockname(listener.get(), at.get(), &at.size) != 0) {
-    return SystemError(absl::StrCat("cannot listen at ", any.ToString()));
-  }
-  const auto address = verbs::ibv::FromSocketAddress(at.get());
-  CHECK(address.has_value());
-  return std::unique_ptr<SocketTransfer>(new SocketTransfer(loop, store, variant, std::move(listener), *address));
+  std::unique_ptr<SocketTransfer> transfer(new SocketTransfer(loop, store, std::move(streams), variant));
+  auto listener = transfer->kind_->Listen(
+      transfer->Tuning(),
+      [transfer = transfer.get()](std::unique_ptr<ByteStream> stream) { transfer->Accept(std::move(stream)); });
+  if (!listener.ok()) return listener.status();
+  transfer->listener_ = *std::move(listener);
+  return transfer;
 }
 
-SocketTransfer::SocketTransfer(os::EpollLoop& loop, store::Store& store, SocketVariant variant,
-                               os::FileDescriptor listener, const verbs::Address& address)
-    : loop_(loop),
-      store_(store),
-      variant_(variant),
-      self_(store.NewOwner()),
-      listener_(std::move(listener)),
-      address_(address) {
-  watch_ = loop_.Watch(listener_.get(), EPOLLIN, [this](uint32_t) { Accept(); });
-}
+SocketTransfer::SocketTransfer(base::EventLoop& loop, store::Store& store, std::unique_ptr<ByteStreams> streams,
+                               SocketVariant variant)
+    : loop_(loop), store_(store), kind_(std::move(streams)), variant_(variant), self_(store.NewOwner()) {}
 
 SocketTransfer::~SocketTransfer() = default;
 
-void SocketTransfer::Accept() {
-  os::FileDescriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!socket.valid()) return;
+StreamOptions SocketTransfer::Tuning() const {
+  return variant_ == SocketVariant::kTuned ? StreamOptions{/*no_delay=*/true, kTunedBuffer} : StreamOptions();
+}
+
+void SocketTransfer::Accept(std::unique_ptr<ByteStream> stream) {
   if (askers_.size() >= kMaxStreams) {
     LOG(WARNING) << "a stream was refused: " << kMaxStreams << " are open";
     return;
   }
-  if (variant_ == SocketVariant::kTuned) Tune(socket.get());
-  askers_.emplace(next_asker_++, std::make_unique<Asker>(*this, std::move(socket)));
+  askers_.emplace(next_asker_++, std::make_unique<Asker>(*this, std::move(stream)));
 }
 
 base::Pending SocketTransfer::Pull(const verbs::Address& from, const base::ObjectId& id, store::Owner who,

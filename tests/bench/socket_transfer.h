@@ -7,6 +7,8 @@
 //   tuned      writes straight from the object's memory and reads straight into it, as much as the
 //              socket takes in one turn, with TCP_NODELAY and large socket buffers
 //
+// It is logic: which sockets, the kernel's or simulated ones, is the business of ByteStreams.
+//
 //   who pulls                         who holds
 //      Request: id ----------------->    pins the object
 //      <----------------- Header: id, generation, sizes; then data and metadata
@@ -28,14 +30,14 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "lib/base/event_loop.h"
 #include "lib/base/handle.h"
 #include "lib/base/lifetime.h"
 #include "lib/base/object_id.h"
 #include "lib/base/time.h"
-#include "lib/os/epoll_loop.h"
-#include "lib/os/file_descriptor.h"
 #include "lib/store/store.h"
 #include "lib/verbs/types.h"
+#include "tests/bench/byte_stream.h"
 
 namespace tokamak::bench {
 
@@ -53,7 +55,7 @@ class SocketTransfer final {
   static constexpr size_t kMaxRequests = 1024;
   static constexpr size_t kOriginalChunk = 4096;
   static constexpr size_t kTunedTurn = 1 << 20;
-  static constexpr int kTunedBuffer = 4 << 20;  // where the kernel lets us choose; otherwise it does
+  static constexpr uint32_t kTunedBuffer = 4 << 20;  // where the kernel lets us choose; otherwise it does
 
   // What is on the wire, in this order: magic, id; and magic, status, id, generation, size of data,
   // size of metadata.
@@ -62,15 +64,16 @@ class SocketTransfer final {
   static constexpr size_t kRequestSize = 4 + base::ObjectId::kSize;
   static constexpr size_t kHeaderSize = 4 + 4 + base::ObjectId::kSize + 8 + 8 + 8;
 
-  // Listens at `ip`, on a port that the kernel chooses. Both references must outlive it.
-  static absl::StatusOr<std::unique_ptr<SocketTransfer>> Listen(os::EpollLoop& loop, store::Store& store,
-                                                                const verbs::Address& ip, SocketVariant variant);
+  // Listens where `streams` are. Both references must outlive it; `loop` is that of `streams`.
+  static absl::StatusOr<std::unique_ptr<SocketTransfer>> Listen(base::EventLoop& loop, store::Store& store,
+                                                                std::unique_ptr<ByteStreams> streams,
+                                                                SocketVariant variant);
   ~SocketTransfer();
   SocketTransfer(const SocketTransfer&) = delete;
   SocketTransfer& operator=(const SocketTransfer&) = delete;
 
   // Where peers reach it.
-  const verbs::Address& address() const { return address_; }
+  const verbs::Address& address() const { return listener_->address(); }
 
   // Brings an object that the peer at `from` holds and this store does not. Dropping the handle
   // before the callback ends the stream to that peer, since the rest of the object cannot be
@@ -83,22 +86,22 @@ class SocketTransfer final {
   class Stream;  // ours to a peer
   class Wanted;  // one pull
 
-  SocketTransfer(os::EpollLoop& loop, store::Store& store, SocketVariant variant, os::FileDescriptor listener,
-                 const verbs::Address& address);
-  void Accept();
+  SocketTransfer(base::EventLoop& loop, store::Store& store, std::unique_ptr<ByteStreams> streams,
+                 SocketVariant variant);
+  StreamOptions Tuning() const;
+  void Accept(std::unique_ptr<ByteStream> stream);
   void ForgetEnded();
 
-  os::EpollLoop& loop_;
+  base::EventLoop& loop_;
   store::Store& store_;
+  const std::unique_ptr<ByteStreams> kind_;
   const SocketVariant variant_;
   const store::Owner self_;
-  const os::FileDescriptor listener_;
-  const verbs::Address address_;
   uint64_t next_asker_ = 0;
   std::map<uint64_t, std::unique_ptr<Asker>> askers_;
   std::map<verbs::Address, std::unique_ptr<Stream>> streams_;
   base::Timer forget_;
-  os::FdWatch watch_;
+  std::unique_ptr<StreamListener> listener_;
   const base::Lifetime lifetime_;
 };
 

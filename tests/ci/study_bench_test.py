@@ -5,11 +5,12 @@ import io
 import json
 import os
 import select
+import subprocess
 import sys
 import tempfile
 import unittest
 
-from study import bench, parts
+from study import bench, machine, parts
 
 
 class BenchTest(unittest.TestCase):
@@ -95,6 +96,33 @@ class PlansTest(unittest.TestCase):
         for plan in parts.PLANS.values():
             sizes = [parts.bytes_of(text) for text in plan.fabric_sizes]
             self.assertEqual(sizes, sorted(sizes))
+
+
+class CommitTest(unittest.TestCase):
+
+    def test_only_sources_that_changed_make_a_commit_dirty(self):
+        with tempfile.TemporaryDirectory() as root:
+            def git(*words):
+                own = ["-c", "user.name=a", "-c", "user.email=a@b"]
+                subprocess.run(["git", "-C", root, *own, *words], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+            def write(path, text):
+                with open(os.path.join(root, path), "w", encoding="ascii") as file:
+                    file.write(text)
+
+            self.assertEqual(machine.commit_of(root), "unknown")
+            git("init")
+            os.makedirs(os.path.join(root, "docs/study"))
+            write("docs/study/README.md", "one")
+            write("code.cc", "one")
+            git("add", ".")
+            git("commit", "-m", "one")
+            clean = machine.commit_of(root)
+            self.assertRegex(clean, "^[0-9a-f]+$")
+            write("docs/study/README.md", "two")
+            self.assertEqual(machine.commit_of(root), clean)
+            write("code.cc", "two")
+            self.assertEqual(machine.commit_of(root), clean + "-dirty")
 
 
 if __name__ == "__main__":

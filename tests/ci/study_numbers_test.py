@@ -5,7 +5,7 @@ import os
 import tempfile
 import unittest
 
-from study import crossovers, curves, findings, loopback, parts, phases, policy, processor, records, words
+from study import checkpoint, crossovers, curves, findings, loopback, parts, phases, policy, processor, records, words
 
 KIB = 1024
 
@@ -19,6 +19,32 @@ def curve(seconds_by_size, certain=0.0):
 def pull(contender, size, seconds, **more):
     return {"contender": contender, "size": size, "rounds": 100, "p10_seconds": 0.8 * seconds, "p50_seconds": seconds,
             "p90_seconds": 1.2 * seconds, **more}
+
+
+class CheckpointTest(unittest.TestCase):
+
+    def test_what_a_training_loop_prints_is_read(self):
+        said = checkpoint.of_training("""no checkpoint in /tmp/toy: from step 0
+steps 0 to 100 of run 'toy', 64 MiB of state, checkpoints: non-blocking
+step alone: median 74.12 ms, 90th percentile 137.66 ms, longest 181.21 ms (92)
+step and checkpoint: median 123.70 ms, 90th percentile 157.23 ms, longest 164.21 ms (8, 1 left out)
+all steps: 8.487 s, final checkpoint: 0.380 s, loss 0.8068
+state after step 100: xxh64 d998daf630d9a5c1
+""")
+        self.assertEqual((said["steps"], said["total"], said["final"], said["taken"], said["left_out"]), (100, 8.487, 0.38, 8, 1))
+        self.assertAlmostEqual(said["with_checkpoint"]["longest"], 0.16421)
+        none = checkpoint.of_training("steps 0 to 9 of run 'a'\nstep alone: median 1.00 ms, 90th percentile 1.00 ms, longest 1.00 ms (9)\n"
+                                      "step and checkpoint: none (0, 0 left out)\nall steps: 0.009 s, final checkpoint: 0.000 s, loss 1\n"
+                                      "state after step 9: xxh64 0\n")
+        self.assertIsNone(none["with_checkpoint"])
+
+    def test_steps_that_take_too_long_in_every_turn_are_said(self):
+        def run(name, total):
+            return {"name": name, "results": {"steps": 100, "total": total, "alone": {"median": 0.01}, "with_checkpoint": None, "taken": 0,
+                                              "left_out": 0, "state": "a"}}
+
+        self.assertEqual(checkpoint.missed([run("none", 1), run("none", 1), run("non-blocking", 1.04), run("non-blocking", 1.2)]), [])
+        self.assertEqual(len(checkpoint.missed([run("none", 1), run("non-blocking", 1.06)])), 1)
 
 
 class CrossoverTest(unittest.TestCase):

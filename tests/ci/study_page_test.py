@@ -88,6 +88,18 @@ class PageTest(unittest.TestCase):
         self.assertIn("explored with 1.5 % of pulls and 0.5 % of their time", text)
         self.assertIn("| 1 | eager up to 64 KiB, then write | eager to write: 48.8 KiB to 87.9 KiB |", text)
 
+    def test_a_simulated_cluster_is_judged(self):
+        text = self.whole["README.md"].decode()
+        self.assertIn("read with `on_demand` takes 2.00 times as long as `arena` at 64 B, 2.00 times at 1 MiB.", text)
+        self.assertIn("By eager, read, write and policy all together move at least 0.8 times what two ranks alone move in 16 of 16 cases", text)
+        self.assertIn("| simulated, 100Gb/s, one-to-one | on_demand |", text)
+
+    def test_checkpoints_are_judged(self):
+        text = self.whole["README.md"].decode()
+        self.assertIn("With non-blocking checkpoints the mean step takes 1.030 times as long as without any (1.020 to 1.040 over the turns); 7 were "
+                      "taken, 1 left out.", text)
+        self.assertIn("| blocking | 56.5 ms | 50 ms | 200 ms | 300 ms |", text)
+
     def test_a_busy_machine_is_said(self):
         text = self.whole["README.md"].decode()
         self.assertIn("**The machine was not idle**: up to 30 % of its processors", text)
@@ -95,7 +107,7 @@ class PageTest(unittest.TestCase):
     def test_nothing_measured_still_gives_a_page(self):
         files, missing = make([])
         self.assertEqual(list(files), ["README.md"])
-        self.assertEqual(len(missing), 8)
+        self.assertEqual(len(missing), 10)
 
 
 class ProgramTest(unittest.TestCase):

@@ -25,6 +25,7 @@
 #include "tests/bench/cluster/report.h"
 #include "tests/bench/cluster/settings.h"
 #include "tests/bench/cluster/socket_puller.h"
+#include "tests/bench/kernel_streams.h"
 #include "tests/bench/own_node.h"
 
 namespace tokamak::bench {
@@ -169,7 +170,8 @@ class Rank final {
   }
 
   absl::Status StartSocket(SocketVariant variant, std::unique_ptr<SocketTransfer>* into) {
-    auto transfer = SocketTransfer::Listen(loop_, node_->node().store(), place_.listen, variant);
+    auto transfer = SocketTransfer::Listen(loop_, node_->node().store(),
+                                           std::make_unique<KernelStreams>(loop_, place_.listen), variant);
     if (!transfer.ok()) return transfer.status();
     *into = *std::move(transfer);
     return absl::OkStatus();

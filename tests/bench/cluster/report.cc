@@ -139,6 +139,8 @@ std::string Report::Json(const Settings& settings) const {
                               {"chunk_size_bytes", settings.chunk_size},
                               {"depth", settings.chunks_in_flight},
                               {"congestion", settings.congestion},
+                              {"costs", settings.costs},
+                              {"rate", settings.rate},
                               {"keep", settings.keep},
                               {"warm_up", settings.warm_up},
                               {"precision", settings.stop.precision},

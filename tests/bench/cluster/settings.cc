@@ -27,6 +27,18 @@ constexpr char kExample[] =
     "compared afterwards, and a wrong one ends the run. Each repetition moves new objects, unless --keep is given.\n"
     "Exit codes: 0, 2 after a wrong flag, 1 after any other trouble.";
 
+constexpr char kAboutSimulated[] =
+    "The cluster benchmark in virtual time: every rank is a simulated host on one switch, with the costs of a preset "
+    "for its\n"
+    "calls, registrations and copies. The same store, transport, driver and report as under MPI; sockets are a model "
+    "of "
+    "TCP\n"
+    "(tests/bench/cluster/simulated_streams.h). Times are computed: the same in each run with a seed.";
+constexpr char kExampleSimulated[] =
+    "Example:\n"
+    "  simulated --rate 200Gb/s --patterns all-to-all --sizes 64KiB,4MiB --registration on_demand --json out.json\n"
+    "Exit codes: 0, 2 after a wrong flag, 1 after any other trouble.";
+
 // What --protocols takes, in the order in which results are shown.
 const std::vector<std::string> kProtocols = {"eager",           "read",        "write", "policy", "socket",
                                              "socket-original", "socket-tuned"};
@@ -89,15 +101,41 @@ uint64_t Needed(const Plan& plan, uint32_t ranks) {
   return objects + objects / 8 + kBeside;
 }
 
+void AddMachines(CLI::App* app, Settings* settings) {
+  app->add_option("--device", settings->devices,
+                  "as tokd --device: soft:udp@IP, ibv:NAME; several are taken in turn by the ranks of a host, which "
+                  "listen some ports apart on it. Unless given, software NICs on 127.0.0.1 and up, for one host")
+      ->delimiter(',');
+  app->add_option("--port", settings->port, "of the first node on each device")
+      ->check(CLI::Range(1024, 65000))
+      ->capture_default_str();
+  app->add_option("--detection", settings->detection,
+                  "how nodes find completions: busy (spin), event (sleep), adaptive:TIME (spin, then sleep), or auto: "
+                  "adaptive:20us from 8 processors on, else event")
+      ->capture_default_str();
+  app->add_option("--congestion", settings->congestion, "of software NICs, as tokd --congestion");
+}
+
+void AddSimulatedPlace(CLI::App* app, Settings* settings) {
+  settings->costs = "cx6-200g";
+  settings->rate = "100Gb/s";
+  app->add_option("--ranks", settings->ranks, "hosts")->check(CLI::Range(2, 250))->capture_default_str();
+  app->add_option("--rate", settings->rate, "of each host's cable, such as 100Gb/s")->capture_default_str();
+  app->add_option("--costs", settings->costs, "of the hosts: a preset of sim/costs/presets.json, or of a FILE like it")
+      ->capture_default_str();
+}
+
 }  // namespace
 
-ParsedSettings ParseSettings(int argc, const char* const* argv) {
+ParsedSettings ParseSettings(int argc, const char* const* argv, Place place) {
   ParsedSettings parsed;
   Settings& settings = parsed.settings;
   Texts texts;
   settings.protocols = {"eager", "read", "write", "policy", "socket"};
-  CLI::App app(kAbout, "cluster");
-  app.footer(kExample);
+  const bool simulated = place == Place::kSimulation;
+  const std::string program = simulated ? "simulated" : "cluster";
+  CLI::App app(simulated ? kAboutSimulated : kAbout, program);
+  app.footer(simulated ? kExampleSimulated : kExample);
   app.add_option("--patterns", texts.patterns,
                  "one-to-one (rank 1 gets from rank 0), one-to-many (all others from rank 0, an object each), "
                  "many-to-one (rank 0 from all others), all-to-all")
@@ -111,22 +149,12 @@ ParsedSettings ParseSettings(int argc, const char* const* argv) {
       ->delimiter(',')
       ->check(CLI::IsMember(kProtocols))
       ->capture_default_str();
-  app.add_option("--device", settings.devices,
-                 "as tokd --device: soft:udp@IP, ibv:NAME; several are taken in turn by the ranks of a host, which "
-                 "listen some ports apart on it. Unless given, software NICs on 127.0.0.1 and up, for one host")
-      ->delimiter(',');
-  app.add_option("--port", settings.port, "of the first node on each device")
-      ->check(CLI::Range(1024, 65000))
-      ->capture_default_str();
+  simulated ? AddSimulatedPlace(&app, &settings) : AddMachines(&app, &settings);
   app.add_option("--memory", texts.memory, "of each store; 0: what the cases need")->capture_default_str();
   app.add_option("--registration", settings.registration,
                  "how stores are registered: arena (all at once), on_demand (for each transfer) or cached (blocks of "
                  "the store when they are first used, and kept)")
       ->check(CLI::IsMember({"arena", "on_demand", "cached"}))
-      ->capture_default_str();
-  app.add_option("--detection", settings.detection,
-                 "how nodes find completions: busy (spin), event (sleep), adaptive:TIME (spin, then sleep), or auto: "
-                 "adaptive:20us from 8 processors on, else event")
       ->capture_default_str();
   app.add_option("--engines", settings.engines, "threads of each node for bulk; 0: everything on its control loop")
       ->check(CLI::Range(0, 15))
@@ -138,7 +166,6 @@ ParsedSettings ParseSettings(int argc, const char* const* argv) {
   app.add_option("--depth", settings.chunks_in_flight, "chunks of one transfer that are under way at a time")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  app.add_option("--congestion", settings.congestion, "of software NICs, as tokd --congestion");
   app.add_flag("--keep", settings.keep,
                "get the same objects in all repetitions of a case, as when many ask for one, rather than new ones");
   app.add_option("--warm-up", settings.warm_up, "repetitions of each case that are not counted")
@@ -170,12 +197,12 @@ ParsedSettings ParseSettings(int argc, const char* const* argv) {
     parsed.text = out.str();
     return parsed;
   } catch (const CLI::ParseError& wrong) {
-    parsed.text = absl::StrCat("cluster: ", wrong.what(), " (see cluster --help)\n");
+    parsed.text = absl::StrCat(program, ": ", wrong.what(), " (see ", program, " --help)\n");
     parsed.exit_code = 2;
     return parsed;
   }
   if (const absl::Status status = Check(texts, settings); !status.ok()) {
-    parsed.text = absl::StrCat("cluster: ", status.message(), "\n");
+    parsed.text = absl::StrCat(program, ": ", status.message(), "\n");
     parsed.exit_code = 2;
     return parsed;
   }

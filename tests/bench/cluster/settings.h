@@ -13,6 +13,12 @@ namespace tokamak::bench {
 constexpr uint64_t kSmallestObject = 1;
 constexpr uint64_t kLargestObject = uint64_t{1} << 30;
 
+// Where the ranks are.
+enum class Place {
+  kMachines,    // each a process, placed by MPI
+  kSimulation,  // each a host in virtual time
+};
+
 struct Settings {
   std::vector<Pattern> patterns;
   std::vector<uint64_t> sizes;
@@ -28,6 +34,10 @@ struct Settings {
   uint64_t chunk_size = 1 << 20;
   uint32_t chunks_in_flight = 8;
   std::string congestion;
+  // Of simulated hosts and their network; on machines MPI says how many ranks there are.
+  uint32_t ranks = 8;
+  std::string costs;
+  std::string rate;
   // Of the measurement.
   bool keep = false;
   uint32_t warm_up = 2;
@@ -47,7 +57,7 @@ struct ParsedSettings {
   std::string text;
   Settings settings;
 };
-ParsedSettings ParseSettings(int argc, const char* const* argv);
+ParsedSettings ParseSettings(int argc, const char* const* argv, Place place = Place::kMachines);
 
 // In the order of the protocols; each once.
 std::vector<Contender> ContendersOf(const Settings& settings);

@@ -20,6 +20,7 @@
 #include "lib/base/trace.h"
 #include "lib/os/epoll_loop.h"
 #include "tests/bench/cluster/content.h"
+#include "tests/bench/kernel_streams.h"
 
 namespace tokamak::bench {
 namespace {
@@ -37,7 +38,7 @@ const verbs::Address& Loopback() {
 struct Side {
   Side(os::EpollLoop& loop, SocketVariant variant, uint64_t seed)
       : memory(new Block[kArena / sizeof(Block)]), store(Arena(), Options(seed), loop, trace), me(store.NewOwner()) {
-    auto listening = SocketTransfer::Listen(loop, store, Loopback(), variant);
+    auto listening = SocketTransfer::Listen(loop, store, std::make_unique<KernelStreams>(loop, Loopback()), variant);
     EXPECT_TRUE(listening.ok()) << listening.status();
     transfer = *std::move(listening);
   }
