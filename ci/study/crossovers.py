@@ -26,6 +26,28 @@ def crossing(pairs):
     return small * (large / small)**(slower / (slower + faster))
 
 
+def best_table(curves_by_name):
+    """[(largest size, name)] of whichever of the curves is the fastest, at sizes that all have; the last reaches as far as there are sizes."""
+    table = []
+    for size in curves.sizes_of(curves_by_name):
+        at = {name: point.median for name, curve in curves_by_name.items() if (point := curves.at(curve, size)) is not None}
+        if len(at) < len(curves_by_name):
+            continue
+        best = min(at, key=at.get)
+        if table and table[-1][1] == best:
+            table.pop()
+        elif table:
+            before_size, last, before = table.pop()
+            table.append((int(crossing([(before_size, before[last], before[best]), (size, at[last], at[best])])), last, None))
+        table.append((size, best, at))
+    return [(size, name) for size, name, _ in table]
+
+
+def flag(table):
+    """What --policy takes: eager:8704,write"""
+    return ",".join([f"{name}:{size}" for size, name in table[:-1]] + [table[-1][1]])
+
+
 def find(first, second):
     """The crossover of two curves, where `second` becomes the faster; None without two sizes that both have."""
     both = [(point, other) for point in first if (other := curves.at(second, point.size)) is not None]

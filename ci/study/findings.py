@@ -43,7 +43,7 @@ def hybrid(curves_by_name, name):
         return []
     most, size = max(behind)
     if most <= 0:
-        return [f"The hybrid ({name}) is as fast as the best of eager, read and write at every size."]
+        return [f"The hybrid ({name}) is at least as fast as the best of eager, read and write at every size."]
     return [f"The hybrid ({name}) takes at most {words.percent(most)} longer than the best of eager, read and write at the same "
             f"size ({words.size(size)}); at {certain} of {len(behind)} sizes it is slower beyond the intervals of both medians."]
 
@@ -137,6 +137,26 @@ def fairness(runs):
             good = sum(value(case) >= least for case in cases)
             said.append(f"By eager, read, write and policy {what.format(least)} in {good} of {len(cases)} cases; the worst is {value(worst):.2f} "
                         f"({worst.pattern}, {words.size(worst.size)}, {worst.name}).")
+    return said
+
+
+def missed_by_cluster(runs):
+    """A line for each promise that these simulated runs, whose figures are exact, do not keep."""
+    said = []
+    for run in runs:
+        if run["results"]["run"]["ranks"] == 2:
+            by_name = curves.of_cluster([run], "one-to-one")
+            for point in by_name.get("policy", []):
+                best = min((other.median, name) for name in ("eager", *ONE_SIDED) if (other := curves.at(by_name.get(name), point.size)) is not None)
+                if point.median > policies.MOST_TIMES_AS_LONG * best[0]:
+                    said.append(f"{run['name']}: at {words.size(point.size)} the hybrid takes {point.median / best[0]:.3f} times as long as {best[1]}, "
+                                f"more than {policies.MOST_TIMES_AS_LONG}")
+            continue
+        for case in shares_of([run]):
+            if not case.name.startswith("socket") and (case.together < LEAST_TOGETHER or min(case.least_rank, case.least_source) < LEAST_SHARE):
+                said.append(f"{run['name']}: {case.pattern} of {words.size(case.size)} by {case.name} moves {case.together:.2f} times what two ranks "
+                            f"alone move, the least share is {min(case.least_rank, case.least_source):.2f} of the mean; less than "
+                            f"{LEAST_TOGETHER} or {LEAST_SHARE}")
     return said
 
 

@@ -194,7 +194,8 @@ def simulated(page):
         plots.panels(page.folder, "simulated-one-to-one", by_rate)
         page.chart("simulated-one-to-one", "Median time by size on the simulated fabric: one-to-one")
     for rate, by_name in by_rate.items():
-        page.say(f"**{rate}**, registered by `arena`:")
+        tables = {table for run in pairs[rate].get("arena", []) if (table := run["results"]["settings"].get("policy"))}
+        page.say(f"**{rate}**, registered by `arena`" + "".join(f"; the hybrid's table is `{table}`" for table in sorted(tables)) + ":")
         page.bullets(findings.hybrid(by_name, "policy") + findings.against_sockets(by_name))
         latency_table(page, by_name)
         bandwidth_table(page, by_name)

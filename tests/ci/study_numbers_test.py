@@ -48,6 +48,16 @@ state after step 100: xxh64 d998daf630d9a5c1
 
 
 class CrossoverTest(unittest.TestCase):
+    def test_a_table_takes_the_fastest_and_changes_where_curves_cross(self):
+        def curve(*seconds):
+            return [curves.exact(size, value) for size, value in zip((64, 256, 1024, 4096), seconds)]
+
+        table = crossovers.best_table({"eager": curve(1, 2, 8, 32), "read": curve(4, 4, 4, 9), "write": curve(3, 3, 6, 8)})
+        self.assertEqual([name for _, name in table], ["eager", "read", "write"])
+        self.assertTrue(256 < table[0][0] < 1024 and 1024 < table[1][0] < 4096, table)
+        self.assertEqual(crossovers.flag([(512, "eager"), (4096, "write")]), "eager:512,write")
+        self.assertEqual(crossovers.flag(crossovers.best_table({"read": curve(1, 1, 1, 1)})), "read")
+
     # a + b x size: equal at (20 - 10) / (0.01 - 0.005) = 2,000 B.
     EAGER = {size: 10 + 0.01 * size for size in (256, 1024, 4096, 16384)}
     READ = {size: 20 + 0.005 * size for size in (256, 1024, 4096, 16384)}

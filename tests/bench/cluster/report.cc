@@ -141,6 +141,7 @@ std::string Report::Json(const Settings& settings) const {
                               {"congestion", settings.congestion},
                               {"costs", settings.costs},
                               {"rate", settings.rate},
+                              {"policy", settings.policy},
                               {"keep", settings.keep},
                               {"warm_up", settings.warm_up},
                               {"precision", settings.stop.precision},

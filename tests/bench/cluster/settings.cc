@@ -121,6 +121,9 @@ void AddSimulatedPlace(CLI::App* app, Settings* settings) {
   settings->rate = "100Gb/s";
   app->add_option("--ranks", settings->ranks, "hosts")->check(CLI::Range(2, 250))->capture_default_str();
   app->add_option("--rate", settings->rate, "of each host's cable, such as 100Gb/s")->capture_default_str();
+  app->add_option("--policy", settings->policy,
+                  "the table by which `policy` chooses, such as eager:8KiB,write; unless given, the built-in one of "
+                  "hardware");
   app->add_option("--costs", settings->costs, "of the hosts: a preset of sim/costs/presets.json, or of a FILE like it")
       ->capture_default_str();
 }

@@ -49,6 +49,11 @@ int Main(int argc, char** argv) {
   const auto costs = sim::FindPreset(parsed.settings.costs, std::filesystem::current_path().string());
   if (!costs.ok()) return Fail(absl::InvalidArgumentError(absl::StrCat("--costs: ", costs.status().message())), 2);
   options.costs = *costs;
+  if (!parsed.settings.policy.empty()) {
+    auto policy = transport::Policy::Parse(parsed.settings.policy);
+    if (!policy.ok()) return Fail(absl::InvalidArgumentError(absl::StrCat("--policy: ", policy.status().message())), 2);
+    options.policy = *std::move(policy);
+  }
   const auto plan = MakePlan(parsed.settings, parsed.settings.ranks);
   if (!plan.ok()) return Fail(plan.status(), 2);
 

@@ -33,6 +33,7 @@ sim::ClusterOptions ClusterOptionsOf(const VirtualRunOptions& options) {
   cluster.endpoint.chunk_size = settings.chunk_size;
   cluster.endpoint.chunks_in_flight = settings.chunks_in_flight;
   cluster.endpoint.bulk_queue_pairs = settings.bulk_queue_pairs;
+  cluster.endpoint.policy = options.policy;
   cluster.costs = options.costs;
   cluster.registration = settings.registration;
   cluster.most_hosts = settings.ranks;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "lib/transport/policy.h"
 #include "sim/cluster.h"
 #include "sim/costs/host_costs.h"
 #include "sim/fabric/rate.h"
@@ -26,6 +27,7 @@ struct VirtualRunOptions {
   sim::HostCosts costs;
   sim::Rate rate = sim::Rate::Gigabits(100);
   StreamCosts streams;
+  transport::Policy policy = transport::Policy::BuiltIn(transport::DeviceKind::kHardware);
   // Of them: how many ranks, memory, registration, engines, chunks and the seed.
   Settings settings;
 };
