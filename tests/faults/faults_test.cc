@@ -82,9 +82,9 @@ class FaultsTest : public testing::Test {
       clients_.push_back(nodes_.back()->Connect());
     }
     // Connections stand before anything breaks, so what each process has open is known.
-    // Small objects and large ones go between engines of their own.
+    // Small objects and large ones (beyond node::kShortWay) go between engines of their own.
     for (size_t holder : {1, 2}) {
-      for (const size_t size : {100, 300'000}) {
+      for (const size_t size : {100, 300'000, 2 << 20}) {
         const ObjectId id = Id(absl::StrCat("first", holder, " ", size));
         ASSERT_TRUE(clients_[holder].Put(id, Pattern(size, 1)).ok());
         for (const Protocol protocol : {Protocol::kEager, Protocol::kRead, Protocol::kWrite}) {
