@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 
 namespace tokamak::base {
 
@@ -105,6 +106,17 @@ absl::StatusOr<uint64_t> ParseRate(absl::string_view text) {
     return static_cast<uint64_t>(std::llround(bits));
   }
   return absl::InvalidArgumentError(absl::StrCat("unknown unit in '", text, "': use Mb/s, Gb/s or Tb/s"));
+}
+
+absl::StatusOr<double> ParseShare(absl::string_view text) {
+  absl::string_view number = absl::StripAsciiWhitespace(text);
+  const double whole = absl::ConsumeSuffix(&number, "%") ? 100 : 1;
+  double value = 0;
+  const bool is_number = number.find_first_not_of("0123456789.") == absl::string_view::npos;
+  if (!is_number || !absl::SimpleAtod(number, &value) || value > whole) {
+    return absl::InvalidArgumentError(absl::StrCat("'", text, "' is no share: write one such as 1% or 0.01"));
+  }
+  return value / whole;
 }
 
 }  // namespace tokamak::base

@@ -1,4 +1,5 @@
-// Sizes, spans of time and rates as people write them: "512MiB", "64k", "250ms", "100Gb/s".
+// Sizes, spans of time, rates and shares as people write them: "512MiB", "64k", "250ms", "100Gb/s",
+// "1%".
 #pragma once
 
 #include <cstdint>
@@ -26,5 +27,8 @@ std::string FormatDuration(Duration duration);
 
 // Bits per second: a number and Mb/s, Gb/s or Tb/s, as these are spelt, since a B would be bytes.
 absl::StatusOr<uint64_t> ParseRate(absl::string_view text);
+
+// A part of a whole: a number from 0 to 1, or one to 100 and a %.
+absl::StatusOr<double> ParseShare(absl::string_view text);
 
 }  // namespace tokamak::base

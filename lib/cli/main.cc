@@ -27,6 +27,7 @@
 #include "lib/cli/tune/client_holder.h"
 #include "lib/cli/tune/command.h"
 #include "lib/cli/undo.h"
+#include "lib/cli/verbs/command.h"
 #include "nlohmann/json.hpp"
 #include "tokamak/client.h"
 
@@ -41,7 +42,8 @@ constexpr char kFooter[] =
     "  tok put /usr/share/dict --as dict\n"
     "  tok --node 2 get dict -o /tmp/dict --protocol read\n"
     "  tok down\n"
-    "Exit codes: 0 done, 1 it failed, 2 wrong flags or no daemon; of doctor: 0 RDMA works here, 1 it does not.\n"
+    "Exit codes: 0 done, 1 it failed, 2 wrong flags or no daemon; of doctor: 0 RDMA works here, 1 it does not;\n"
+    "of verbs: the command's.\n"
     "Errors are one line on standard error; with --json that is {\"error\": CODE, \"message\": TEXT}.\n"
     "Control characters, and bytes that are not UTF-8, are printed as \\xHH; JSON has the latter as \\xHH, too.";
 
@@ -55,6 +57,7 @@ struct Flags {
   DemoSettings demo;
   doctor::CommandFlags doctor;
   tune::CommandFlags tune;
+  verbs::CommandFlags verbs;
   std::string demo_memory = "1GiB";
   std::string demo_least = "200MiB";
   std::vector<std::string> paths;
@@ -316,6 +319,7 @@ int Run(int argc, char** argv) {
 
   doctor::AddCommand(app, flags.doctor);
   tune::AddCommand(app, flags.tune);
+  verbs::AddCommand(app, flags.verbs);
 
   try {
     app.parse(argc, argv);
@@ -335,6 +339,7 @@ int Run(int argc, char** argv) {
   if (command == "down") return Down(flags);
   if (command == "demo") return RunTheDemo(flags);
   if (command == "doctor") return doctor::RunCommand(flags.doctor, flags.json);
+  if (command == "verbs") return verbs::RunCommand(flags.verbs, flags.json);
   return Talk(flags, command);
 }
 

@@ -46,5 +46,15 @@ TEST(UnitsTest, RatesAreRead) {
   }
 }
 
+TEST(UnitsTest, SharesAreRead) {
+  EXPECT_DOUBLE_EQ(*ParseShare("1%"), 0.01);
+  EXPECT_DOUBLE_EQ(*ParseShare("0.1%"), 0.001);
+  EXPECT_DOUBLE_EQ(*ParseShare(" 0.25 "), 0.25);
+  EXPECT_DOUBLE_EQ(*ParseShare("100%"), 1);
+  for (const char* text : {"", "%", "1.5", "101%", "-1%", "1e-3", "nan", "a few"}) {
+    EXPECT_FALSE(ParseShare(text).ok()) << text;
+  }
+}
+
 }  // namespace
 }  // namespace tokamak::base

@@ -62,6 +62,12 @@ class Command final {
     return PutBytes(&response, sizeof(T), &driver, sizeof(Driver));
   }
 
+  // The response, after a Put that went well, as the program has it now. False: it is shorter.
+  template <typename T>
+  bool GetResponse(T* response) const {
+    return room_ >= sizeof(T) && CopyFromProgram(response_, response, sizeof(T)) == 0;
+  }
+
   // How much of a T the program takes: for response_length of extended commands.
   template <typename T>
   uint32_t Taken() const {

@@ -11,7 +11,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "lib/base/random.h"
+#include "lib/base/units.h"
 #include "lib/verbs/user/command.h"
+#include "lib/verbs/user/explain.h"
 #include "lib/verbs/user/translate.h"
 
 namespace tokamak::verbs::user {
@@ -23,11 +26,18 @@ uint64_t SecretSeed() {
   return seed;
 }
 
+// A thread that waits for an event when its descriptor is closed, or the process ends, is told nothing,
+// as a kernel would tell it nothing: it ends with the process.
+[[noreturn]] void WaitForTheEnd() {
+  for (;;) pause();
+}
+
 }  // namespace
 
 struct Kernel::Device {
   std::unique_ptr<soft::PcapWriter> pcap;
-  std::unique_ptr<soft::UdpFabric> fabric;
+  std::unique_ptr<soft::UdpFabric> network;
+  std::unique_ptr<soft::FaultyFabric> faulty;  // null without faults
   std::unique_ptr<soft::SoftDevice> nic;
   std::unique_ptr<UserDevice> device;
 };
@@ -52,6 +62,7 @@ Kernel::~Kernel() { Depart(); }
 void Kernel::Depart() {
   progress_->Stop();
   const Progress::Hold hold(*progress_);
+  if (!departed_ && options_.counters) SayCounters();
   departed_ = true;
   managers_.clear();
   contexts_.clear();
@@ -72,18 +83,43 @@ absl::Status Kernel::MakeDevice(size_t index) {
     made->pcap = *std::move(pcap);
     fabric_options.tap = made->pcap.get();
   }
-  made->fabric = std::make_unique<soft::UdpFabric>(loop_, fabric_options);
+  made->network = std::make_unique<soft::UdpFabric>(loop_, fabric_options);
+  soft::Fabric* fabric = made->network.get();
+  if (options_.faults.any()) {
+    soft::FabricFaults faults = options_.faults;
+    faults.seed = base::Random(faults.seed).Fork(index).Next();
+    made->faulty = std::make_unique<soft::FaultyFabric>(*fabric, faults);
+    fabric = made->faulty.get();
+  }
   soft::DeviceOptions device_options;
   device_options.name = identities_[index].name;
   device_options.address = identities_[index].address;
   device_options.seed = SecretSeed();
-  auto nic = soft::OpenSoftDevice(loop_, *made->fabric, trace_, device_options);
+  auto nic = soft::OpenSoftDevice(loop_, *fabric, trace_, device_options);
   if (!nic.ok()) return nic.status();
   made->nic = *std::move(nic);
   made->device = std::make_unique<UserDevice>(identities_[index], *made->nic, loop_);
   open_devices_[index] = made->device.get();
   devices_[index] = std::move(made);
   return absl::OkStatus();
+}
+
+void Kernel::SayCounters() {
+  for (const std::unique_ptr<Device>& device : devices_) {
+    if (device == nullptr) continue;
+    const soft::DeviceCounters counters = device->nic->counters();
+    const soft::QueuePairCounters& sums = counters.queue_pairs;
+    std::string line =
+        absl::StrCat(device->device->identity().name, " of process ", getpid(), ": sent ", sums.packets_sent,
+                     " packets with ", base::FormatSize(sums.bytes_sent), ", received ", sums.packets_received,
+                     " with ", base::FormatSize(sums.bytes_received), ", retransmitted ", sums.packets_retransmitted,
+                     ", received damaged ", counters.dropped_corrupt);
+    if (device->faulty != nullptr) {
+      absl::StrAppend(&line, "; of those sent, faults lost ", device->faulty->counters().lost, " and damaged ",
+                      device->faulty->counters().damaged);
+    }
+    on_line_(line);
+  }
 }
 
 int Kernel::OpenDeviceHeld(size_t index) {
@@ -129,6 +165,12 @@ size_t Kernel::DeviceOf(int descriptor) {
 int Kernel::Write(int descriptor, const void* buffer, size_t size) {
   Command command;
   if (const int error = Command::Decode(buffer, size, &command)) return error;
+  const int error = Run(descriptor, command);
+  if (options_.explain) on_line_(absl::StrCat(identities_[DeviceOf(descriptor)].name, ": ", Explain(command, error)));
+  return error;
+}
+
+int Kernel::Run(int descriptor, const Command& command) {
   if (const int error = UserContext::Prepare(command)) return error;
   int error = 0;
   {
@@ -141,19 +183,25 @@ int Kernel::Write(int descriptor, const void* buffer, size_t size) {
   return error;
 }
 
-// Only asking for an event may wait.
 int Kernel::WriteToManager(int descriptor, const void* buffer, size_t size) {
-  for (;;) {
-    int error = 0;
+  const int error = RunManager(descriptor, buffer, size);
+  if (options_.explain) on_line_(absl::StrCat("rdma_cm: ", ExplainManager(buffer, size, error)));
+  return error;
+}
+
+// Only asking for an event may wait.
+int Kernel::RunManager(int descriptor, const void* buffer, size_t size) {
+  for (bool waited = false;; waited = true) {
+    int error = EBADF;
     {
       const Progress::Hold hold(*progress_);
       const auto manager = managers_.find(descriptor);
-      if (manager == managers_.end()) return EIO;
-      error = manager->second->Execute(buffer, size);
+      if (manager != managers_.end()) error = manager->second->Execute(buffer, size);
     }
+    if (error == EBADF && waited) WaitForTheEnd();
     if (error != EAGAIN) return error;
     const int flags = fcntl(descriptor, F_GETFL);
-    if (flags < 0 || (flags & O_NONBLOCK) != 0) return EAGAIN;
+    if (flags >= 0 && (flags & O_NONBLOCK) != 0) return EAGAIN;
     if (const int interrupted = WaitForEvent(descriptor)) return interrupted;
   }
 }
@@ -176,6 +224,11 @@ bool Kernel::IsPort(const sockaddr_storage& address) const {
 
 void Kernel::Poll() { progress_->Poll(); }
 
-int Kernel::WaitForEvent(int descriptor) { return progress_->WaitReadable(descriptor); }
+int Kernel::WaitForEvent(int descriptor) {
+  const bool departed_before = departed_;
+  const int error = progress_->WaitReadable(descriptor);
+  if (departed_ && !departed_before) WaitForTheEnd();
+  return error;
+}
 
 }  // namespace tokamak::verbs::user

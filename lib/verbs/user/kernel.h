@@ -9,6 +9,7 @@
 
 #include <sys/socket.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -23,6 +24,7 @@
 #include "lib/base/trace.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/verbs/soft/device.h"
+#include "lib/verbs/soft/faulty_fabric.h"
 #include "lib/verbs/soft/pcap.h"
 #include "lib/verbs/soft/udp/udp_fabric.h"
 #include "lib/verbs/user/cm_context.h"
@@ -54,6 +56,9 @@ class Kernel final {
   // Which of the descriptors that a command made are channels is told to this.
   void set_on_channel(std::function<void(int descriptor)> on_channel) { on_channel_ = std::move(on_channel); }
 
+  // Lines for the user (Options::explain, Options::counters) are told to this.
+  void set_on_line(std::function<void(const std::string& line)> on_line) { on_line_ = std::move(on_line); }
+
   // A command that the program wrote to `descriptor`, which OpenDevice, or OpenManager, gave.
   int Write(int descriptor, const void* buffer, size_t size);
   int WriteToManager(int descriptor, const void* buffer, size_t size);
@@ -81,6 +86,9 @@ class Kernel final {
   struct Device;
 
   int OpenDeviceHeld(size_t index);
+  int Run(int descriptor, const Command& command);
+  int RunManager(int descriptor, const void* buffer, size_t size);
+  void SayCounters();
   absl::Status MakeDevice(size_t index);
 
   const Options options_;
@@ -92,7 +100,8 @@ class Kernel final {
   std::map<int, std::unique_ptr<UserContext>> contexts_;
   std::map<int, std::unique_ptr<CmContext>> managers_;
   std::function<void(int)> on_channel_;
-  bool departed_ = false;
+  std::function<void(const std::string&)> on_line_ = [](const std::string&) {};
+  std::atomic<bool> departed_{false};
   std::string trouble_;
   std::unique_ptr<Progress> progress_;  // the lock of all of it
 };

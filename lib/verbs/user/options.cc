@@ -7,9 +7,11 @@
 
 #include <cstring>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "lib/base/units.h"
 #include "lib/os/file_descriptor.h"
 #include "lib/verbs/soft/udp/udp_socket.h"
 
@@ -21,6 +23,12 @@ Address FromInternet(const sockaddr* address) {
   if (address->sa_family == AF_INET) std::memcpy(&storage, address, sizeof(sockaddr_in));
   if (address->sa_family == AF_INET6) std::memcpy(&storage, address, sizeof(sockaddr_in6));
   return soft::FromSocketAddress(storage);
+}
+
+template <typename T>
+absl::Status Take(const absl::StatusOr<T>& value, T* option) {
+  if (value.ok()) *option = *value;
+  return value.status();
 }
 
 absl::Status Take(absl::string_view key, absl::string_view value, Options* options) {
@@ -44,8 +52,21 @@ absl::Status Take(absl::string_view key, absl::string_view value, Options* optio
     options->explain = true;
     return absl::OkStatus();
   }
+  if (key == "counters") {
+    options->counters = true;
+    return absl::OkStatus();
+  }
+  soft::FabricFaults& faults = options->faults;
+  if (key == "loss") return Take(base::ParseShare(value), &faults.loss);
+  if (key == "corrupt") return Take(base::ParseShare(value), &faults.corruption);
+  if (key == "delay") return Take(base::ParseDuration(value), &faults.delay);
+  if (key == "seed") {
+    if (absl::SimpleAtoi(value, &faults.seed)) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("'", value, "' is no seed: give a number"));
+  }
   return absl::InvalidArgumentError(
-      absl::StrCat("no option \"", key, "\" in ", kOptionsVariable, ": address, pcap, log, explain"));
+      absl::StrCat("no option \"", key, "\" in ", kOptionsVariable,
+                   ": address, pcap, log, explain, counters, loss, corrupt, delay, seed"));
 }
 
 }  // namespace
@@ -72,6 +93,11 @@ std::string Options::ToString() const {
   if (!pcap.empty()) items.push_back("pcap=" + pcap);
   if (log) items.push_back("log");
   if (explain) items.push_back("explain");
+  if (counters) items.push_back("counters");
+  if (faults.loss > 0) items.push_back(absl::StrCat("loss=", faults.loss));
+  if (faults.corruption > 0) items.push_back(absl::StrCat("corrupt=", faults.corruption));
+  if (faults.delay > base::Duration()) items.push_back(absl::StrCat("delay=", faults.delay.nanoseconds(), "ns"));
+  if (faults.any()) items.push_back(absl::StrCat("seed=", faults.seed));
   return absl::StrJoin(items, ",");
 }
 

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "lib/verbs/soft/faulty_fabric.h"
 #include "lib/verbs/types.h"
 
 namespace tokamak::verbs::user {
@@ -27,6 +28,11 @@ struct Options {
   bool log = false;
   // explain: each command to a device goes to standard error, as a line.
   bool explain = false;
+  // counters: what each device carried goes to standard error, as a line, when the process ends.
+  bool counters = false;
+  // loss=SHARE, corrupt=SHARE, delay=TIME, seed=NUMBER: of what the process sends. Each device has
+  // faults of its own.
+  soft::FabricFaults faults;
 
   // kInvalidArgument: an unknown word, or a value that is none.
   static absl::StatusOr<Options> Parse(absl::string_view text);

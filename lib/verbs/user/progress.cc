@@ -33,7 +33,10 @@ constexpr base::Duration kLong = base::Seconds(3600);
 }  // namespace
 
 Progress::Progress(os::EpollLoop& loop, std::function<void()> before_round)
-    : loop_(loop), before_round_(std::move(before_round)), control_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    : loop_(loop),
+      before_round_(std::move(before_round)),
+      control_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      waiter_control_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   thread_ = os::StartThread({"tokamak-nic"}, [this] { RunThread(); });
 }
 
@@ -55,7 +58,8 @@ bool Progress::RunRounds(int most) {
   return true;
 }
 
-// Does what is due. Returns how long there is nothing to do unless something comes.
+// Does what is due. Returns how long there is nothing to do unless something comes. Who sleeps for
+// longer than that is woken: a timer was set since.
 base::Duration Progress::Settle() {
   RunRounds(kMostRounds);
   const base::Duration wait = loop_.PrepareToWait();
@@ -63,12 +67,16 @@ base::Duration Progress::Settle() {
     watches_until_ = base::Time();
     WakeThread();
   }
+  if (waiter_ && loop_.Now() + wait < waits_until_) {
+    waits_until_ = base::Time();
+    Wake(waiter_control_);
+  }
   return wait;
 }
 
-void Progress::WakeThread() {
+void Progress::Wake(const os::FileDescriptor& control) {
   const uint64_t one = 1;
-  if (write(control_.get(), &one, sizeof(one)) != sizeof(one)) return;  // it is woken already
+  if (write(control.get(), &one, sizeof(one)) != sizeof(one)) return;  // it is woken already
 }
 
 void Progress::Poll() {
@@ -98,13 +106,16 @@ int Progress::WaitReadable(int descriptor) {
       return WaitFor(one, kLong) ? 0 : EINTR;
     }
     waiter_ = true;
+    waits_until_ = loop_.Now() + wait;
     ++waits_;
     if (mode_ == Mode::kWatching) WakeThread();
     lock.unlock();
-    pollfd both[] = {{descriptor, POLLIN, 0}, {loop_.descriptor(), POLLIN, 0}};
-    const bool waited = WaitFor(both, wait);
+    pollfd all[] = {{descriptor, POLLIN, 0}, {loop_.descriptor(), POLLIN, 0}, {waiter_control_.get(), POLLIN, 0}};
+    const bool waited = WaitFor(all, wait);
     lock.lock();
     waiter_ = false;
+    uint64_t woken = 0;
+    if (read(waiter_control_.get(), &woken, sizeof(woken)) < 0) woken = 0;  // nobody did
     ++waits_;
     if (mode_ == Mode::kResting) WakeThread();
     if (!waited) {

@@ -79,13 +79,15 @@ class Progress final {
 
   bool RunRounds(int most) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   base::Duration Settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void WakeThread();
+  void WakeThread() { Wake(control_); }
+  static void Wake(const os::FileDescriptor& control);
   void RunThread();
   Mode NextMode() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   os::EpollLoop& loop_;
   const std::function<void()> before_round_;
-  const os::FileDescriptor control_;  // wakes the thread
+  const os::FileDescriptor control_;         // wakes the thread
+  const os::FileDescriptor waiter_control_;  // wakes a program's thread that waits for the loop
   std::mutex mutex_;
   std::atomic<uint64_t> polls_{0};
   std::atomic<uint32_t> empty_polls_{0};  // in a row
@@ -93,6 +95,7 @@ class Progress final {
   Mode mode_ ABSL_GUARDED_BY(mutex_) = Mode::kAtWork;
   base::Time watches_until_ ABSL_GUARDED_BY(mutex_);  // when watching
   bool waiter_ ABSL_GUARDED_BY(mutex_) = false;       // a program's thread waits for the loop
+  base::Time waits_until_ ABSL_GUARDED_BY(mutex_);    // the same
   uint64_t waits_ ABSL_GUARDED_BY(mutex_) = 0;        // comings and goings of such threads
   uint64_t polls_seen_ ABSL_GUARDED_BY(mutex_) = 0;   // by the thread
   uint64_t waits_seen_ ABSL_GUARDED_BY(mutex_) = 0;

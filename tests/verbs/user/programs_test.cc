@@ -1,5 +1,6 @@
 // Unmodified programs of rdma-core and perftest, between two addresses of this test's loopback, over
 // our shared object alone.
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -25,19 +26,23 @@ constexpr char kServer[] = "127.0.0.1";
 constexpr char kClient[] = "127.0.0.2";
 constexpr base::Duration kLongest = base::Seconds(60);
 
-std::string SharedObject() {
-  return absl::StrCat(std::getenv("TEST_SRCDIR"), "/", std::getenv("TEST_WORKSPACE"),
-                      "/lib/verbs/user/preload/libtokamak-verbs.so");
+std::string Built(const char* file) {
+  return absl::StrCat(std::getenv("TEST_SRCDIR"), "/", std::getenv("TEST_WORKSPACE"), "/", file);
 }
+
+std::string SharedObject() { return Built("lib/verbs/user/preload/libtokamak-verbs.so"); }
 
 class ProgramsTest : public ::testing::Test {
  protected:
   static std::string FileFor(const std::string& name) { return absl::StrCat(std::getenv("TEST_TMPDIR"), "/", name); }
 
   std::unique_ptr<ChildProcess> Start(const std::string& address, const Words& words) {
+    Words command = {Built("lib/cli/tok"), "verbs", "--address", address, "--library", SharedObject()};
+    command.insert(command.end(), flags.begin(), flags.end());
+    command.emplace_back("--");
+    command.insert(command.end(), words.begin(), words.end());
     os::ChildOptions options;
-    options.argv = words;
-    options.environment = {{"LD_PRELOAD", SharedObject()}, {"TOKAMAK_VERBS", absl::StrCat("address=", address)}};
+    options.argv = std::move(command);
     options.output = FileFor(absl::StrCat("output-", ++started_));
     options.die_with_parent = true;
     outputs_.push_back(options.output);
@@ -122,6 +127,8 @@ class ProgramsTest : public ::testing::Test {
     RunPair(options, client, 18515);
   }
 
+  Words flags;  // for tok verbs
+
  private:
   static inline int started_ = 0;
   Words outputs_;
@@ -164,6 +171,50 @@ TEST_F(ProgramsTest, AnAddressThatIsNotOursIsSaidInOneLine) {
   ASSERT_TRUE(end.ok());
   EXPECT_FALSE(end->ok());
   EXPECT_NE(Output().find("no interface of this machine has the address 192.0.2.7"), std::string::npos) << Output();
+}
+
+TEST_F(ProgramsTest, TokBecomesTheProgram) {
+  EXPECT_EQ(Start(kServer, {"sh", "-c", "exit 7"})->Wait(kLongest)->code, 7);
+  EXPECT_EQ(Start(kServer, {"sh", "-c", "kill -USR1 $$"})->Wait(kLongest)->signal, SIGUSR1);
+  EXPECT_EQ(Start(kServer, {"there-is-no-such-program"})->Wait(kLongest)->code, 127);
+  EXPECT_NE(Output().find("tok: there-is-no-such-program: No such file"), std::string::npos) << Output();
+  flags = {"--loss", "much"};
+  EXPECT_EQ(Start(kServer, {"true"})->Wait(kLongest)->code, 2);
+  EXPECT_NE(Output().find("--loss: 'much' is no share"), std::string::npos) << Output();
+}
+
+TEST_F(ProgramsTest, SeveralDevicesHaveAddressesThatFollowEachOther) {
+  flags = {"--devices", "3"};
+  ASSERT_TRUE(Start(kServer, {"ibv_devinfo", "-v"})->Wait(kLongest)->ok()) << Output();
+  for (const char* gid : {"::ffff:127.0.0.1", "::ffff:127.0.0.2", "::ffff:127.0.0.3"}) {
+    EXPECT_NE(Output().find(gid), std::string::npos) << Output();
+  }
+}
+
+TEST_F(ProgramsTest, CommandsToADeviceAreExplained) {
+  flags = {"--explain"};
+  RunPingPong("ibv_rc_pingpong", {"-e"});
+  for (const char* line : {"rxe_tok0: alloc_pd() = pd ", "access local_write) = mr ", "create_qp(type RC, pd ",
+                           "state RTS", "req_notify_cq(cq ", "destroy_qp(qp "}) {
+    EXPECT_NE(Output().find(line), std::string::npos) << line << "\n" << Output();
+  }
+}
+
+TEST_F(ProgramsTest, CommandsToTheConnectionManagerAreExplained) {
+  flags = {"--explain"};
+  RunUntilAnswered({"rping", "-s", "-a", kServer, "-C", "1"}, {"rping", "-c", "-a", kServer, "-C", "1"});
+  for (const char* line : {"rdma_cm: create_id(port space TCP) = id ", "get_event() = CONNECT_REQUEST, id ",
+                           "get_event() = ESTABLISHED"}) {
+    EXPECT_NE(Output().find(line), std::string::npos) << line << "\n" << Output();
+  }
+}
+
+TEST_F(ProgramsTest, AProgramSurvivesABadNetwork) {
+  flags = {"--loss", "2%", "--corrupt", "1%", "--delay", "100us", "--counters"};
+  RunPingPong("ibv_rc_pingpong", {"-c", "-s", "65536"});
+  EXPECT_NE(Output().find("; of those sent, faults lost "), std::string::npos) << Output();
+  EXPECT_EQ(Output().find("faults lost 0 "), std::string::npos) << Output();
+  EXPECT_EQ(Output().find("retransmitted 0,"), std::string::npos) << Output();
 }
 
 // Of programs that listen with rdma_cm alone nothing shows that they are ready, so the client asks

@@ -105,6 +105,19 @@ TEST_F(ProgressTest, TimersAreDueWhoeverSetsThem) {
   EXPECT_TRUE(due);
 }
 
+// A request for a connection that is lost is sent again, though one thread connects and another one
+// already waits for what comes of it.
+TEST_F(ProgressTest, ATimerThatIsSetWhileAThreadWaitsIsDue) {
+  base::Timer timer;
+  std::thread waiter([this] { EXPECT_EQ(progress_.WaitReadable(channel_.get()), 0); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  {
+    const Progress::Hold hold(progress_);
+    timer = loop_.RunAfter(base::Milliseconds(20), [this] { Write(channel_); });
+  }
+  waiter.join();
+}
+
 TEST_F(ProgressTest, ManyThreadsThatWaitAreAllWoken) {
   std::atomic<int> woken{0};
   std::vector<std::thread> threads;

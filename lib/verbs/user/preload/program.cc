@@ -99,6 +99,7 @@ Kernel* KernelOf(Once& state) {
   }
   state.log = options->log;
   state.kernel = new Kernel(*options);
+  state.kernel->set_on_line([](const std::string& line) { Say(line, true); });
   state.kernel->set_on_channel([](int descriptor) { SetKind(descriptor, Kind::kChannel); });
   return state.kernel;
 }

@@ -1,0 +1,58 @@
+// FaultyFabric is another fabric on a bad day: of what its ports send it loses some, damages some,
+// and holds all of it back for a while, as a seed has it.
+//
+// What becomes of a packet follows from the seed and from its number (how many its port had sent
+// before it) alone: who sends the same packets in the same order sees the same faults again.
+// Packets are never put into another order.
+//
+// Thread rule: as the fabric inside, which must outlive this one, as this one must its ports.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/time.h"
+#include "lib/verbs/soft/fabric.h"
+
+namespace tokamak::verbs::soft {
+
+struct FabricFaults {
+  double loss = 0;        // the share of packets that is lost, 0 to 1
+  double corruption = 0;  // the share of the others that arrives damaged: its receiver drops it
+  base::Duration delay;   // of each packet
+  uint64_t seed = 1;
+
+  bool any() const { return loss > 0 || corruption > 0 || delay > base::Duration(); }
+};
+
+enum class PacketFate : uint8_t { kArrives, kIsLost, kIsDamaged };
+
+PacketFate FateOf(const FabricFaults& faults, uint64_t number);
+
+// Of all ports of a fabric.
+struct FaultCounters {
+  uint64_t lost = 0;
+  uint64_t damaged = 0;
+};
+
+class FaultyFabric final : public Fabric {
+ public:
+  // Packets that a port holds back; then it is busy.
+  static constexpr size_t kMaxHeldBack = 4096;
+
+  FaultyFabric(Fabric& inner, const FabricFaults& faults) : inner_(inner), faults_(faults) {}
+
+  absl::StatusOr<std::unique_ptr<Port>> Open(base::EventLoop& loop, const Address& address,
+                                             PortCallbacks callbacks) override;
+
+  const FaultCounters& counters() const { return counters_; }
+
+ private:
+  Fabric& inner_;
+  const FabricFaults faults_;
+  FaultCounters counters_;
+};
+
+}  // namespace tokamak::verbs::soft
