@@ -38,6 +38,8 @@ def _header_folder(repository_ctx, modules):
     return folders[0]
 
 def _link_options(repository_ctx, modules):
+    if modules[0].startswith("-l"):
+        return modules
     result = repository_ctx.execute(["pkg-config", "--libs"] + modules)
     if result.return_code != 0:
         fail("pkg-config does not know %s; run ci/setup: %s" % (modules, result.stderr))
@@ -64,7 +66,7 @@ system_libraries = repository_rule(
     doc = "One cc_library for each entry of `libraries`.",
     local = True,
     attrs = {
-        "libraries": attr.string_list_dict(doc = "Name of the target to its pkg-config modules."),
+        "libraries": attr.string_list_dict(doc = "Name of the target to its pkg-config modules, or to linker options."),
         "own_headers": attr.string_list(doc = "Targets whose headers are in a folder of their own."),
         "unsanitized_only": attr.string_list(doc = "Targets that are empty under a sanitizer."),
         "whole": attr.string_list(doc = "Targets linked even where no symbol of theirs is used."),

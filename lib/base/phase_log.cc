@@ -20,7 +20,7 @@ void PhaseLog::Record(const TraceEvent& event) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = open_.find(key);
   if (found == open_.end()) {
-    if (next != Phase::kDirectory) return;
+    if (next != Phase::kDirectory && next != Phase::kSession) return;
     if (open_.size() == kMaxOpen) {
       ++dropped_;
     } else {
@@ -31,8 +31,11 @@ void PhaseLog::Record(const TraceEvent& event) {
   Open& open = found->second;
   if (next == open.phase) return;
   const Duration length = now - open.began;
-  Duration& spent = open.spent[static_cast<size_t>(open.phase)];
-  spent = spent + length;
+  const bool is_get = open.phase == Phase::kSession;
+  if (!is_get) {
+    Duration& spent = open.spent[static_cast<size_t>(open.phase)];
+    spent = spent + length;
+  }
   if (entries_.size() < most_) {
     entries_.push_back({event.node, event.activity, open.phase, open.began, length});
   } else {
@@ -41,8 +44,10 @@ void PhaseLog::Record(const TraceEvent& event) {
   open.phase = next;
   open.began = now;
   if (next != Phase::kOver) return;
-  ++totals_.activities;
-  for (size_t i = 0; i < kPhases; ++i) totals_.phases[i] = totals_.phases[i] + open.spent[i];
+  if (!is_get) {
+    ++totals_.activities;
+    for (size_t i = 0; i < kPhases; ++i) totals_.phases[i] = totals_.phases[i] + open.spent[i];
+  }
   open_.erase(found);
 }
 
@@ -67,9 +72,9 @@ void PhaseLog::WriteTraceEvents(std::ostream& out) const {
   const char* separator = "\n";
   const auto write = [&](const Entry& entry, char kind, Time time) {
     out << std::exchange(separator, ",\n")
-        << absl::StrFormat(R"({"name":"%s","cat":"pull","ph":"%c","id":"%d.%d","pid":%d,"tid":0,"ts":%.3f})",
-                           ToString(entry.phase), kind, entry.node, entry.activity, entry.node,
-                           static_cast<double>((time - Time()).nanoseconds()) / 1e3);
+        << absl::StrFormat(R"({"name":"%s","cat":"%s","ph":"%c","id":"%d.%d","pid":%d,"tid":0,"ts":%.3f})",
+                           ToString(entry.phase), entry.phase == Phase::kSession ? "get" : "pull", kind, entry.node,
+                           entry.activity, entry.node, static_cast<double>((time - Time()).nanoseconds()) / 1e3);
   };
   for (const Entry& entry : entries_) {
     write(entry, 'b', entry.begin);

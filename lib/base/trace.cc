@@ -26,6 +26,8 @@ const char* ToString(Phase phase) {
       return "notify";
     case Phase::kOver:
       return "over";
+    case Phase::kSession:
+      return "session";
   }
   return "?";
 }

@@ -41,8 +41,9 @@ enum class Phase : uint32_t {
   kSeal,       // makes it visible
   kNotify,     // tells who waits
   kOver,
+  kSession,  // the one phase of a get of a program, an activity of its own beside the pulls that it waits for
 };
-constexpr size_t kPhases = static_cast<size_t>(Phase::kOver);
+constexpr size_t kPhases = static_cast<size_t>(Phase::kOver);  // of a pull
 const char* ToString(Phase phase);
 
 struct TraceEvent {

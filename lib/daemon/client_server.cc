@@ -13,6 +13,13 @@ namespace {
 // From here on events are left out for a client, so that its answers still find room.
 constexpr size_t kCongestedBytes = os::kMaxQueued / 4;
 
+// What is said of garbage once, and then at each power of ten: a client that sends it again and
+// again does not fill the log.
+bool IsWorthSaying(uint64_t count) {
+  while (count % 10 == 0) count /= 10;
+  return count == 1;
+}
+
 // "pid 1234 python3", for those who ask who holds the memory.
 std::string ProgramOf(pid_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/comm"));
@@ -46,9 +53,11 @@ void ClientServer::StopListening() { listener_.reset(); }
 void ClientServer::Accept(os::FileDescriptor socket) {
   CHECK(context_ != nullptr) << "the loop ran before Serve";
   if (clients_.size() >= kMaxClients) {
-    LOG_EVERY_N(WARNING, 100) << "refused a client: " << kMaxClients << " are connected";
+    LOG_IF(WARNING, IsWorthSaying(++counters_.refused))
+        << "refused a client: " << kMaxClients << " are connected; " << counters_.refused << " refused so far";
     return;
   }
+  ++counters_.accepted;
   const uint64_t number = ++last_number_;
   Client& client = clients_[number];
   client.connection = std::make_unique<os::UnixConnection>(
@@ -85,9 +94,20 @@ void ClientServer::Drop(uint64_t number, const absl::Status& why) {
   const auto client = clients_.find(number);
   if (client == clients_.end()) return;
   VLOG(1) << "client " << number << " (pid " << client->second.connection->peer_pid() << ") is gone: " << why;
+  CountEnd(client->second, why);
   leaving_.push_back(std::move(client->second));
   clients_.erase(client);
   if (!bury_.armed()) bury_ = loop_.Post([this] { Bury(); });
+}
+
+void ClientServer::CountEnd(const Client& client, const absl::Status& why) {
+  if (absl::IsUnavailable(why)) return;  // it left
+  const bool stalled = absl::IsResourceExhausted(why);
+  uint64_t& count = stalled ? counters_.stalled : counters_.protocol_errors;
+  LOG_IF(WARNING, IsWorthSaying(++count))
+      << "ended the connection of " << ProgramOf(client.connection->peer_pid()) << ", which "
+      << (stalled ? "does not take its answers: " : "broke the protocol: ") << why.message() << "; " << count
+      << " such so far";
 }
 
 void ClientServer::Bury() {

@@ -25,6 +25,14 @@ namespace tokamak::daemon {
 
 constexpr size_t kMaxClients = 1024;
 
+// Totals since the server began.
+struct ClientCounters {
+  uint64_t accepted = 0;
+  uint64_t refused = 0;          // kMaxClients were connected
+  uint64_t protocol_errors = 0;  // connections that ended since the client broke the protocol
+  uint64_t stalled = 0;          // since it did not take its answers
+};
+
 class ClientServer final {
  public:
   // Takes the path; clients wait until Serve and until the loop runs. kAlreadyExists: another
@@ -41,6 +49,7 @@ class ClientServer final {
   void StopListening();
 
   size_t clients() const { return clients_.size(); }
+  const ClientCounters& counters() const { return counters_; }
   // Programs without a connection that may still write to memory.
   size_t departed() const { return departed_ == nullptr ? 0 : departed_->programs(); }
 
@@ -57,6 +66,7 @@ class ClientServer final {
   void Send(uint64_t number, const std::vector<uint8_t>& frame, Descriptors descriptors);
   bool Congested(uint64_t number) const;
   void Drop(uint64_t number, const absl::Status& why);
+  void CountEnd(const Client& client, const absl::Status& why);
   void Bury();
 
   os::EpollLoop& loop_;
@@ -64,6 +74,7 @@ class ClientServer final {
   int arena_ = -1;
   os::FileDescriptor read_only_;
   uint64_t last_number_ = 0;
+  ClientCounters counters_;
   std::unique_ptr<Departed> departed_;  // from Serve on
   std::map<uint64_t, Client> clients_;
   std::vector<Client> leaving_;  // dropped by a task of its own: what drops a client may be running in it

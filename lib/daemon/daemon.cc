@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "glog/logging.h"
 #include "lib/base/units.h"
+#include "lib/base/version.h"
 #include "lib/daemon/directory_host.h"
 #include "lib/daemon/engine_thread.h"
 #include "lib/daemon/numbers.h"
@@ -45,6 +46,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(os::EpollLoop& loop, const
 
 absl::Status Daemon::Open(const std::function<bool()>& stop_asked) {
   incarnation_ = NewIncarnation();
+  began_ = loop_.Now();
   if (!options_.trace.empty()) {
     auto trace = TraceFile::Create(options_.trace);
     if (!trace.ok()) return trace.status();
@@ -56,6 +58,7 @@ absl::Status Daemon::Open(const std::function<bool()>& stop_asked) {
   auto clients = ClientServer::Listen(loop_, options_.socket);
   if (!clients.ok()) return clients.status();
   clients_ = *std::move(clients);
+  if (absl::Status status = ServeHttp(); !status.ok()) return status;
   if (absl::Status status = OpenMemory(stop_asked); !status.ok()) return status;
   if (absl::Status status = OpenMachine(); !status.ok()) return status;
   return ServeClients();
@@ -170,9 +173,9 @@ base::Duration Daemon::AckTimeout() const {
 }
 
 absl::Status Daemon::ServeClients() {
-  session_context_.reset(
-      new SessionContext{loop_, machine_->node(), memory_->size(), options_.device,
-                         [this](std::vector<client::NumberEntry>& numbers) { AddNumbers(numbers); }});
+  session_context_.reset(new SessionContext{loop_, machine_->node(), memory_->size(), options_.device,
+                                            [this](std::vector<client::NumberEntry>& numbers) { AddNumbers(numbers); },
+                                            trace_ == nullptr ? nullptr : &trace_->log()});
   os::FileDescriptor read_only(
       open(absl::StrCat("/proc/self/fd/", memory_->descriptor()).c_str(), O_RDONLY | O_CLOEXEC));
   if (!read_only.valid())
@@ -181,7 +184,49 @@ absl::Status Daemon::ServeClients() {
   return absl::OkStatus();
 }
 
+// What is asked before the loop runs waits for it.
+absl::Status Daemon::ServeHttp() {
+  if (!options_.http.has_value()) return absl::OkStatus();
+  desk_ = std::make_unique<LoopDesk>(loop_);
+  site_ = std::make_unique<StatusSite>(
+      *desk_,
+      StatusSite::Questions{
+          [this] { return Snapshot(); },
+          [this](directory::Directory::NodesCallback done) { return node().Nodes(std::move(done)); },
+          [this](HotObjects::Done done) { return HotObjects::Find(loop_, machine_->store(), std::move(done)); }});
+  auto http = HttpServer::Start(*options_.http, [this](absl::string_view path) { return site_->Get(path); });
+  if (!http.ok()) return http.status();
+  http_ = *std::move(http);
+  LOG(INFO) << "metrics, health and the page of the cluster: " << http_->url();
+  return absl::OkStatus();
+}
+
+NodeSnapshot Daemon::Snapshot() const {
+  NodeSnapshot snapshot = SnapshotOf(machine_->node());
+  static constexpr const char* kDirectories[] = {"serve", "tokd", "redis"};
+  snapshot.directory_kind = kDirectories[static_cast<size_t>(options_.directory.kind)];
+  snapshot.uptime = loop_.Now() - began_;
+  snapshot.draining = draining_;
+  snapshot.clients = clients_->clients();
+  snapshot.departed_programs = clients_->departed();
+  snapshot.client_counters = clients_->counters();
+  snapshot.loop_waits = loop_.waits();
+  for (size_t i = 0; i < machine_->engines(); ++i) {
+    const transport::Endpoint* endpoint = machine_->endpoint(i);
+    if (endpoint != nullptr) snapshot.engines.push_back(endpoint->counters());
+  }
+  snapshot.rails = rails_->NumbersOfEach();
+  return snapshot;
+}
+
 void Daemon::AddNumbers(std::vector<client::NumberEntry>& numbers) const {
+  numbers.push_back({absl::StrCat("build_info{", base::kVersion, "}"), 1});
+  numbers.push_back({"uptime_seconds", static_cast<uint64_t>((loop_.Now() - began_).seconds())});
+  numbers.push_back({"clients", clients_->clients()});
+  numbers.push_back({"clients_accepted_total", clients_->counters().accepted});
+  numbers.push_back({"clients_refused_total", clients_->counters().refused});
+  numbers.push_back({"clients_protocol_errors_total", clients_->counters().protocol_errors});
+  numbers.push_back({"clients_stalled_total", clients_->counters().stalled});
   numbers.push_back({"loop_waits_total", loop_.waits()});
   numbers.push_back({"store_page_bytes", memory_->page_size()});
   rails_->AddNumbers(numbers);
@@ -192,6 +237,8 @@ void Daemon::AddNumbers(std::vector<client::NumberEntry>& numbers) const {
 }
 
 Daemon::~Daemon() {
+  if (desk_ != nullptr) desk_->Close();
+  http_.reset();
   evacuation_.reset();
   clients_.reset();
   machine_.reset();
@@ -205,6 +252,7 @@ void Daemon::Reload(const DaemonOptions& options) {
 }
 
 void Daemon::Drain(std::function<void()> done) {
+  draining_ = true;
   clients_->StopListening();
   if (!options_.evacuate) return machine_->Drain(options_.drain, std::move(done));
   const auto say = [](const char* what, const node::EvacuationReport& report) {

@@ -14,9 +14,13 @@
 #include "absl/status/statusor.h"
 #include "lib/base/trace.h"
 #include "lib/daemon/client_server.h"
+#include "lib/daemon/http_server.h"
+#include "lib/daemon/loop_desk.h"
+#include "lib/daemon/node_snapshot.h"
 #include "lib/daemon/options.h"
 #include "lib/daemon/rails.h"
 #include "lib/daemon/session.h"
+#include "lib/daemon/status_site.h"
 #include "lib/daemon/trace_file.h"
 #include "lib/node/machine.h"
 #include "lib/os/epoll_loop.h"
@@ -57,6 +61,8 @@ class Daemon final {
   transport::Policy TransferPolicy() const;
   base::Duration AckTimeout() const;
   absl::Status ServeClients();
+  absl::Status ServeHttp();
+  NodeSnapshot Snapshot() const;
   void AddNumbers(std::vector<client::NumberEntry>& numbers) const;
 
   os::EpollLoop& loop_;
@@ -71,6 +77,12 @@ class Daemon final {
   std::unique_ptr<SessionContext> session_context_;
   std::unique_ptr<ClientServer> clients_;
   base::Pending evacuation_;
+  base::Time began_;
+  bool draining_ = false;
+  // What --http shows; null without it. The server's threads ask the desk, which is closed first.
+  std::unique_ptr<LoopDesk> desk_;
+  std::unique_ptr<StatusSite> site_;
+  std::unique_ptr<HttpServer> http_;
 };
 
 }  // namespace tokamak::daemon

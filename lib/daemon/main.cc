@@ -7,6 +7,7 @@
 #include <iostream>
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lib/base/units.h"
 #include "lib/daemon/daemon.h"
@@ -16,6 +17,7 @@
 #include "lib/os/descriptor_limit.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/file_descriptor.h"
+#include "lib/os/service_manager.h"
 
 namespace tokamak::daemon {
 namespace {
@@ -56,8 +58,12 @@ int Main(int argc, char** argv) {
     std::cerr << "tokd: " << daemon.status().message() << std::endl;
     return 2;
   }
-  std::cout << "tokd " << flags.options.name << " ready: " << flags.options.device << ", "
-            << base::FormatSize(flags.options.memory) << ", socket " << flags.options.socket << std::endl;
+  const std::string ready = absl::StrCat(flags.options.device, ", ", base::FormatSize(flags.options.memory),
+                                         ", socket ", flags.options.socket);
+  std::cout << "tokd " << flags.options.name << " ready: " << ready << std::endl;
+  os::ServiceManager manager;
+  manager.Ready(ready);
+  manager.KeepAlive(loop);
 
   // SIGHUP reads the flags again. Of the others the first drains; a second one ends at once.
   Reload reload(argc, argv, flags);
@@ -66,7 +72,9 @@ int Main(int argc, char** argv) {
     signalfd_siginfo info{};
     if (read(signals.get(), &info, sizeof info) != sizeof info) return;
     if (info.ssi_signo == SIGHUP) {
+      manager.Reloading();
       const std::optional<DaemonOptions> options = reload.Read();
+      manager.Ready(ready);
       if (!options.has_value()) return;
       (*daemon)->Reload(*options);
       FLAGS_minloglevel = options->log.level;
@@ -74,6 +82,7 @@ int Main(int argc, char** argv) {
     }
     if (draining) return loop.Stop();
     draining = true;
+    manager.Stopping("draining");
     LOG(INFO) << "draining; a second signal ends at once";
     (*daemon)->Drain([&] { loop.Stop(); });
   });

@@ -41,7 +41,7 @@ constexpr char kExample[] =
 struct Texts {
   std::string listen, memory = "512MiB", quota = "0", directory = "serve", detection = "auto", policy, drain = "10s",
                       lease = "10s", grace = "60s", cm = "rdma", ack_timeout, congestion, chunk_size = "1MiB",
-                      log_level = "info", log_format = "text";
+                      log_level = "info", log_format = "text", http;
   RedisTexts redis;
 };
 
@@ -121,6 +121,10 @@ absl::Status Check(const Texts& texts, DaemonOptions& options) {
   if (!texts.policy.empty()) {
     status.Update(read("--policy", ParsePolicyChoice(texts.policy), options.policy));
   }
+  if (!texts.http.empty()) {
+    options.http.emplace();
+    status.Update(read("--http", ParseHttpAddress(texts.http), *options.http));
+  }
   options.log.level = texts.log_level == "info" ? 0 : texts.log_level == "warning" ? 1 : 2;
   options.log.json = texts.log_format == "json";
   options.connect_by = texts.cm == "tcp" ? ConnectBy::kTcp : ConnectBy::kRdmaCm;
@@ -198,6 +202,19 @@ absl::StatusOr<DirectoryChoice> ParseDirectory(const std::string& text) {
                                                  "sentinel://HOST,.../MASTER or cluster://HOST,..."));
 }
 
+absl::StatusOr<base::HostPort> ParseHttpAddress(const std::string& text) {
+  if (text == "0") return base::HostPort{"127.0.0.1", 0};
+  const bool is_port = text.find_first_not_of("0123456789") == std::string::npos;
+  const std::string full = is_port ? absl::StrCat("127.0.0.1:", text) : text;
+  auto address = base::HostPort::Parse(full);
+  if (!address.ok() || !verbs::Address::Parse(full).ok()) {  // the latter takes no name of a host
+    return absl::InvalidArgumentError(absl::StrCat("'", text,
+                                                   "' is neither a PORT, which is taken on 127.0.0.1, nor "
+                                                   "IP:PORT: give such as 9464 or 10.0.0.1:9464"));
+  }
+  return address;
+}
+
 ParsedFlags ParseFlags(int argc, const char* const* argv, std::ostream& errors) {
   ParsedFlags parsed;
   DaemonOptions& options = parsed.options;
@@ -257,9 +274,10 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, std::ostream& errors) 
   app.add_option("--pcap", options.pcap,
                  "write the software NIC's packets to this file, for Wireshark; bulk, which has a UDP port "
                  "of its own, to FILE.bulk; those of a second device to FILE.1");
-  app.add_option("--trace", options.trace,
-                 "at the end, write what each pull of this node spent its time on to this file, for Perfetto "
-                 "(ui.perfetto.dev)");
+  app.add_option(
+      "--trace", options.trace,
+      "at the end, write how long each get of a program took, and what each pull of this node spent its time on, "
+      "to this file, for Perfetto (ui.perfetto.dev)");
   app.add_option("--congestion", texts.congestion,
                  "how fast the software NIC sends: additive (a window that finds out, unless given), dcqcn:RATE "
                  "(by the marks of switches, from this rate down, such as 10Gb/s), fixed (a window) or none");
@@ -326,6 +344,11 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, std::ostream& errors) 
                  "of the log on standard error: text, or json: one object in each line")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
+  app.add_option(
+      "--http", texts.http,
+      "serve metrics for Prometheus (/metrics), health (/healthz, /readyz) and a page of the cluster (/) at "
+      "PORT of 127.0.0.1 (0: one that is free, which the log names), or at IP:PORT, to everybody who reaches "
+      "it; see docs/operations.md");
   bool print_config = false;
   app.add_flag("--print-config", print_config, "print all flags as a file for --config, and end")->configurable(false);
   const auto refuse = [&](absl::string_view what) {

@@ -68,7 +68,11 @@ struct DaemonOptions {
   base::Duration grace = base::Seconds(60);
   std::optional<base::Duration> ack_timeout;  // none: what suits the devices
   LogChoice log;
+  std::optional<base::HostPort> http;  // where the metrics and the page are; none: nowhere
 };
+
+// "PORT", on loopback, or "IP:PORT".
+absl::StatusOr<base::HostPort> ParseHttpAddress(const std::string& text);
 
 // Of --lease and --grace. A shorter lease would end between two renewals on a busy machine; a
 // directory takes none that is longer.

@@ -97,13 +97,21 @@ std::vector<int> Rails::Place(uint32_t number) const {
 }
 
 void Rails::AddNumbers(std::vector<client::NumberEntry>& numbers) const {
-  for (size_t i = 0; i < rails_.size(); ++i) {
-    const size_t before = numbers.size();
-    rails_[i].device->AddNumbers(numbers);
-    for (size_t n = before; i > 0 && n < numbers.size(); ++n) {
-      numbers[n].name = absl::StrCat("rail", i, "_", numbers[n].name);
+  const std::vector<std::vector<client::NumberEntry>> each = NumbersOfEach();
+  for (size_t i = 0; i < each.size(); ++i) {
+    for (const client::NumberEntry& number : each[i]) {
+      numbers.push_back({i == 0 ? number.name : absl::StrCat("rail", i, "_", number.name), number.value});
     }
   }
+}
+
+std::vector<std::vector<client::NumberEntry>> Rails::NumbersOfEach() const {
+  std::vector<std::vector<client::NumberEntry>> each;
+  for (const One& one : rails_) {
+    each.emplace_back();
+    one.device->AddNumbers(each.back());
+  }
+  return each;
 }
 
 }  // namespace tokamak::daemon

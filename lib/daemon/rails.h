@@ -43,6 +43,8 @@ class Rails final {
 
   // Those of a device beside the first begin with its number: "rail1_".
   void AddNumbers(std::vector<client::NumberEntry>& numbers) const;
+  // The same, by device, without that.
+  std::vector<std::vector<client::NumberEntry>> NumbersOfEach() const;
 
  private:
   // Of one device, what its engines share.

@@ -13,6 +13,9 @@ namespace tokamak::daemon {
 
 namespace {
 
+// Pulls have the lower numbers.
+constexpr uint64_t kGetActivities = uint64_t{1} << 63;
+
 absl::Status IdTaken(const base::ObjectId& id, const directory::ObjectInfo& info) {
   return absl::AlreadyExistsError(absl::StrCat("object ", id.ToHex(), " exists already in the cluster, on ",
                                                info.holders.empty() ? "another node" : info.holders.front(),
@@ -75,7 +78,13 @@ Session::Waiting* Session::Begin(const client::Header& header, size_t ids) {
   return begun;
 }
 
+void Session::Record(base::Phase phase, const Waiting& waiting) const {
+  context_.trace->Record(
+      {context_.loop.Now(), base::TraceKind::kPhase, 0, static_cast<uint32_t>(phase), 0, waiting.activity});
+}
+
 void Session::End(Waiting* waiting) {
+  if (waiting->activity != 0) Record(base::Phase::kOver, *waiting);
   waiting_ids_ -= waiting->ids;
   waiting_.Remove(waiting);
   const std::unique_ptr<Waiting> last = std::move(waiting->self);
@@ -298,6 +307,10 @@ void Session::EndOne(Waiting& waiting) {
 void Session::Get(const client::Header& header, const client::GetRequest& request) {
   Waiting* const waiting = Begin(header, request.ids.size());
   if (waiting == nullptr) return;
+  if (context_.trace != nullptr) {
+    waiting->activity = kGetActivities | ++context_.gets_traced;
+    Record(base::Phase::kSession, *waiting);
+  }
   node::GetOptions options;
   options.timeout = base::Microseconds(static_cast<int64_t>(request.timeout_microseconds));
   options.protocol = static_cast<transport::Protocol>(request.protocol);

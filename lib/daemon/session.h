@@ -19,6 +19,7 @@
 #include "lib/base/event_loop.h"
 #include "lib/base/handle.h"
 #include "lib/base/intrusive_list.h"
+#include "lib/base/trace.h"
 #include "lib/client/frame.h"
 #include "lib/client/messages.h"
 #include "lib/daemon/event_feed.h"
@@ -39,6 +40,9 @@ struct SessionContext {
   std::string device;
   // Numbers of the device and the engines, for NodeStats.
   std::function<void(std::vector<client::NumberEntry>&)> add_numbers;
+  // Is told of each get from its request to its end; null: nobody is.
+  base::Trace* trace = nullptr;
+  mutable uint64_t gets_traced = 0;
 };
 
 // What a session sends. The first frame of a welcome takes the arena's descriptors along.
@@ -80,6 +84,7 @@ class Session final {
     absl::Status trouble;  // of a question that had no answer
     uint32_t ready = 0;
     uint32_t unanswered = 0;
+    uint64_t activity = 0;          // for the trace; 0: is not traced
     std::unique_ptr<Waiting> self;  // while it is on the list
     base::Link<Waiting> link;
   };
@@ -118,6 +123,7 @@ class Session final {
   // answered.
   Waiting* Begin(const client::Header& header, size_t ids = 1);
   void End(Waiting* waiting);
+  void Record(base::Phase phase, const Waiting& waiting) const;
 
   const SessionContext& context_;
   store::Store& store_;

@@ -1,5 +1,5 @@
-// TraceFile keeps what the pulls of this process spent their time on, and writes it, for Perfetto
-// (ui.perfetto.dev) or chrome://tracing, when it is dropped.
+// TraceFile keeps what the gets and pulls of this process spent their time on, and writes it, for
+// Perfetto (ui.perfetto.dev) or chrome://tracing, when it is dropped.
 //
 // Bound: the first kMaxPhases phases of a life, some 40 bytes each; what comes later only counts in
 // the totals, and a line of the log says so.

@@ -223,7 +223,7 @@ base::Pending Node::Get(absl::Span<const base::ObjectId> ids, const GetOptions& 
                         GetCallback done) {
   membership_.EndOverdue();
   if (!membership_.fenced() && !membership_.left()) {
-    return std::make_unique<RemoteGet>(loop_, store_, pulls_, ids, options, who, std::move(done));
+    return std::make_unique<RemoteGet>(loop_, store_, pulls_, latency_, ids, options, who, std::move(done));
   }
   const absl::Status why = absl::UnavailableError(
       membership_.left()

@@ -32,6 +32,7 @@
 #include "lib/node/dropped_versions.h"
 #include "lib/node/engine_link.h"
 #include "lib/node/evacuation.h"
+#include "lib/node/get_latency.h"
 #include "lib/node/location_cache.h"
 #include "lib/node/membership.h"
 #include "lib/node/object_delete.h"
@@ -134,6 +135,7 @@ class Node final : public Copies {
   const Membership& membership() const { return membership_; }
   const PullTable& pulls() const { return pulls_; }
   const LocationCache& places() const { return places_; }
+  const GetLatency& latency() const { return latency_; }
   const NodeOptions& options() const { return options_; }
 
   // Copies: what membership asks of the pulls.
@@ -185,6 +187,7 @@ class Node final : public Copies {
   base::Answers answers_;
   DroppedVersions dropped_;
   LocationCache places_;
+  GetLatency latency_;  // of gets
   Peers peers_;
   Membership membership_;
   ServiceCaller object_caller_;

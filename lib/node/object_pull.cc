@@ -20,6 +20,19 @@ bool IsTroubleOfPeer(const absl::Status& status) {
 // not bulk.
 size_t EngineOf(size_t engines, uint64_t turn) { return turn == 0 || engines == 1 ? 0 : 1 + turn % (engines - 1); }
 
+Via ViaOf(transport::Protocol protocol) {
+  switch (protocol) {
+    case transport::Protocol::kRead:
+      return Via::kRead;
+    case transport::Protocol::kWrite:
+      return Via::kWrite;
+    case transport::Protocol::kEager:
+    case transport::Protocol::kAuto:
+      break;
+  }
+  return Via::kEager;
+}
+
 }  // namespace
 
 ObjectPull::WaiterHandle::~WaiterHandle() {
@@ -27,6 +40,7 @@ ObjectPull::WaiterHandle::~WaiterHandle() {
 }
 
 void ObjectPull::WaiterHandle::Tell(const absl::Status& status) {
+  via_ = pull_->via_;
   pull_ = nullptr;
   const PullTable::Callback done = std::move(done_);
   done(status);
@@ -230,6 +244,7 @@ void ObjectPull::TakeContents(absl::Span<const uint8_t> contents) {
   report_ = transport::TransferReport();
   report_.protocol = transport::Protocol::kEager;
   report_.size = {info_.data_size, info_.metadata_size};
+  via_ = Via::kBrought;
   SealHere();
 }
 
@@ -525,6 +540,7 @@ void ObjectPull::SealHere() {
   ++table_.counters_.pulled;
   ++table_.counters_.pulled_by[static_cast<size_t>(report_.protocol)];
   table_.counters_.pulled_bytes += report_.size.total();
+  if (via_ != Via::kBrought) via_ = ViaOf(report_.protocol);
   if (table_.options_.on_pulled) table_.options_.on_pulled(id_, holder_, report_.protocol);
   if (!registered_) {
     ++table_.counters_.vouched_for;

@@ -79,6 +79,7 @@ class ObjectPull final {
     WaiterHandle(ObjectPull& pull, PullTable::Callback done) : pull_(&pull), done_(std::move(done)) {}
     ~WaiterHandle() override;
     absl::Status trouble() const override { return pull_ == nullptr ? absl::OkStatus() : pull_->trouble(); }
+    Via via() const override { return via_; }
 
     // It is off the list. May be dropped in the call.
     void Tell(const absl::Status& status);
@@ -89,6 +90,7 @@ class ObjectPull final {
 
    private:
     ObjectPull* pull_;  // null: off the list
+    Via via_ = Via::kLocal;
     PullTable::Callback done_;
   };
 
@@ -176,6 +178,7 @@ class ObjectPull final {
   EngineLink* engine_ = nullptr;                               // kMoving
   uint64_t token_ = 0;                                         // kMoving
   transport::TransferReport report_;                           // kRegistering
+  Via via_ = Via::kLocal;                                      // kOver
   // The unsealed copy of version_, pinned: while it is moving, and between attempts as long as
   // something of it has arrived.
   absl::optional<store::Location> place_;

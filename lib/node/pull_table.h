@@ -21,6 +21,7 @@
 #include "lib/node/copies.h"
 #include "lib/node/dropped_versions.h"
 #include "lib/node/engine_link.h"
+#include "lib/node/get_latency.h"
 #include "lib/node/location_cache.h"
 #include "lib/node/membership.h"
 #include "lib/node/peers.h"
@@ -112,6 +113,8 @@ class PullTable final {
    public:
     // What went wrong last while it goes on trying; ok when nothing did.
     virtual absl::Status trouble() const = 0;
+    // Once it was told ok: what brought the object.
+    virtual Via via() const = 0;
   };
 
   // Pulls `id`, or joins the pull that runs. Goes on until it worked, cannot work or the waiters

@@ -6,18 +6,21 @@
 
 namespace tokamak::node {
 
-RemoteGet::RemoteGet(base::EventLoop& loop, store::Store& store, PullTable& pulls, absl::Span<const base::ObjectId> ids,
-                     const GetOptions& options, store::Owner who, Node::GetCallback done)
+RemoteGet::RemoteGet(base::EventLoop& loop, store::Store& store, PullTable& pulls, GetLatency& latency,
+                     absl::Span<const base::ObjectId> ids, const GetOptions& options, store::Owner who,
+                     Node::GetCallback done)
     : loop_(loop),
       store_(store),
       pulls_(pulls),
+      latency_(latency),
+      began_(loop.Now()),
       ids_(ids.begin(), ids.end()),
       options_(options),
       who_(who),
       done_(std::move(done)),
       waiters_(ids_.size()),
       failures_(ids_.size()) {
-  AnswerAt(loop_.Now() + options_.timeout);
+  AnswerAt(began_ + options_.timeout);
   if (options_.local_only || options_.timeout <= base::Duration()) return;
   for (size_t i = 0; i < ids_.size(); ++i) {
     if (!store_.Contains(ids_[i])) Pull(i);
@@ -47,13 +50,20 @@ void RemoteGet::Answer(absl::Span<const store::GetEntry> entries) {
   for (size_t i = 0; i < entries.size(); ++i) {
     results[i].id = entries[i].id;
     results[i].location = entries[i].location;
-    if (!entries[i].location.has_value()) {
+    if (entries[i].location.has_value()) {
+      Count(i, *entries[i].location);
+    } else {
       results[i].status = entries[i].refused.ok() ? WhyMissing(i) : entries[i].refused;
     }
   }
   waiters_.clear();
   const Node::GetCallback done = std::move(done_);
   done(results);  // may destroy this
+}
+
+void RemoteGet::Count(size_t index, const store::Location& location) const {
+  const Via via = waiters_[index] == nullptr ? Via::kLocal : waiters_[index]->via();
+  latency_.Add(via, location.total_size(), loop_.Now() - began_);
 }
 
 absl::Status RemoteGet::WhyMissing(size_t index) const {

@@ -13,9 +13,10 @@ namespace tokamak::node {
 
 class RemoteGet final : public base::Handle {
  public:
-  // References must outlive it. Starts at once; `done` runs once, later.
-  RemoteGet(base::EventLoop& loop, store::Store& store, PullTable& pulls, absl::Span<const base::ObjectId> ids,
-            const GetOptions& options, store::Owner who, Node::GetCallback done);
+  // References must outlive it. Starts at once; `done` runs once, later. How long it took is counted
+  // in `latency`, for each object that it found.
+  RemoteGet(base::EventLoop& loop, store::Store& store, PullTable& pulls, GetLatency& latency,
+            absl::Span<const base::ObjectId> ids, const GetOptions& options, store::Owner who, Node::GetCallback done);
 
  private:
   template <typename T>
@@ -25,11 +26,14 @@ class RemoteGet final : public base::Handle {
   void Pulled(size_t index, const absl::Status& status);
   void AnswerAt(base::Time deadline);
   void Answer(absl::Span<const store::GetEntry> entries);
+  void Count(size_t index, const store::Location& location) const;
   absl::Status WhyMissing(size_t index) const;
 
   base::EventLoop& loop_;
   store::Store& store_;
   PullTable& pulls_;
+  GetLatency& latency_;
+  const base::Time began_;
   const Few<base::ObjectId> ids_;
   const GetOptions options_;
   const store::Owner who_;

@@ -297,6 +297,7 @@ absl::StatusOr<Location> Store::Pin(const base::ObjectId& id, Owner who) {
 void Store::PinObject(Object& object, Owner who) {
   if (object.sealed() && object.info.pins == 0) eviction_.Remove(object);
   table_.Pin(object, who);
+  if (object.sealed()) ++object.info.uses;
 }
 
 absl::Status Store::Release(const base::ObjectId& id, Owner who) {
@@ -384,6 +385,7 @@ absl::Status Store::Touch(const base::ObjectId& id) {
   Object* object = FindSealed(id);
   if (object == nullptr) return NotHere(id);
   if (object->info.pins == 0) eviction_.Touch(*object);
+  ++object->info.uses;
   return absl::OkStatus();
 }
 

@@ -54,6 +54,7 @@ struct ObjectInfo {
   State state = State::kCreated;
   Origin origin = Origin::kCreatedHere;
   uint64_t pins = 0;      // of all owners together
+  uint64_t uses = 0;      // since its seal: pins that were taken, and touches
   base::Time created_at;  // on the store's loop
 
   base::ObjectVersion version() const { return {id, location.generation}; }

@@ -2,6 +2,7 @@
 // it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <string>
@@ -37,9 +38,11 @@ TEST(TraceFileTest, HasThePhasesOfEachPullInOrder) {
 
   struct Pull {
     std::map<std::string, double> spent;  // microseconds
+    double began = 0;
     double end = 0;
   };
   std::map<std::string, Pull> pulls;
+  std::vector<std::pair<double, double>> gets;
   std::ifstream in(file);
   const nlohmann::json events = nlohmann::json::parse(in)["traceEvents"];
   ASSERT_EQ(events.size() % 2, 0u);
@@ -50,9 +53,15 @@ TEST(TraceFileTest, HasThePhasesOfEachPullInOrder) {
     ASSERT_EQ(end["ph"], "e");
     ASSERT_EQ(begin["id"], end["id"]);
     ASSERT_EQ(begin["name"], end["name"]);
-    Pull& pull = pulls[begin["id"]];
     const double from = begin["ts"], to = end["ts"];
     EXPECT_LE(from, to);
+    if (begin["cat"] == "get") {
+      EXPECT_EQ(begin["name"], "session");
+      gets.emplace_back(from, to);
+      continue;
+    }
+    Pull& pull = pulls[begin["id"]];
+    if (pull.end == 0) pull.began = from;
     if (pull.end > 0) {
       EXPECT_NEAR(from, pull.end, 0.01) << "one phase follows the other";
     }
@@ -60,9 +69,14 @@ TEST(TraceFileTest, HasThePhasesOfEachPullInOrder) {
     pull.spent[begin["name"]] += to - from;
   }
   EXPECT_EQ(pulls.size(), 3u);
+  ASSERT_EQ(gets.size(), 3u);
+  for (const auto& [id, pull] : pulls) {
+    const auto around = [&began = pull.began](const auto& get) { return get.first <= began && began <= get.second; };
+    EXPECT_EQ(std::count_if(gets.begin(), gets.end(), around), 1) << "a get that waited for it";
+  }
   size_t copied = 0, opened = 0;
   for (const auto& [id, pull] : pulls) {
-    for (const char* phase : {"directory", "reserve", "request", "seal"})
+    for (const char* phase : {"directory", "reserve", "request", "data", "seal"})
       EXPECT_EQ(pull.spent.count(phase), 1u) << phase;
     copied += pull.spent.count("copy");
     opened += pull.spent.count("register");

@@ -1,0 +1,113 @@
+// LoopDesk has an event loop answer the questions of other threads, which wait for the answer no
+// longer than a deadline.
+//
+// What belongs to the loop is touched by the loop alone: the answer is a copy. A question whose
+// asker has gone away ends by itself, or with the desk.
+// Bound: kMaxQuestions wait at once; beyond, and from Close on, there is no answer.
+// Thread rule: made, closed and dropped on the loop's thread; Ask from any other.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/handle.h"
+
+namespace tokamak::daemon {
+
+class LoopDesk final {
+ public:
+  static constexpr size_t kMaxQuestions = 64;
+
+  explicit LoopDesk(base::EventLoop& loop) : asked_(loop.MakeSignal([this] { TakeQuestions(); })) {}
+  // Nobody asks any more.
+  ~LoopDesk() { Close(); }
+  LoopDesk(const LoopDesk&) = delete;
+  LoopDesk& operator=(const LoopDesk&) = delete;
+
+  // Runs `question` on the loop and returns what it tells its argument, at once or later: once.
+  // What it returns is kept until then. Nothing: no answer within `deadline`.
+  template <typename Answer>
+  std::optional<Answer> Ask(std::function<base::Pending(std::function<void(Answer)>)> question,
+                            std::chrono::milliseconds deadline) {
+    const auto slot = std::make_shared<std::optional<Answer>>();
+    const auto asked = std::make_shared<Question>();
+    asked->begin = [question = std::move(question), slot](const std::function<void()>& answered) {
+      return question([slot, answered](Answer answer) {
+        *slot = std::move(answer);
+        answered();
+      });
+    };
+    if (!Await(asked, deadline)) return std::nullopt;
+    return std::move(*slot);
+  }
+
+  // Those who wait are told that there is no answer.
+  void Close() {
+    running_.clear();
+    std::lock_guard<std::mutex> lock(mutex_);
+    closed_ = true;
+    waiting_.clear();
+    ended_.notify_all();
+  }
+
+ private:
+  struct Question {
+    std::function<base::Pending(const std::function<void()>& answered)> begin;
+    bool answered = false;  // guarded by the desk's mutex_
+  };
+
+  bool Await(const std::shared_ptr<Question>& question, std::chrono::milliseconds deadline) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (closed_ || open_ >= kMaxQuestions) return false;
+    ++open_;
+    waiting_.push_back(question);
+    asked_->Raise();
+    ended_.wait_for(lock, deadline, [&] { return question->answered || closed_; });
+    return question->answered;
+  }
+
+  // On the loop.
+  void TakeQuestions() {
+    std::vector<std::shared_ptr<Question>> questions;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      questions.swap(waiting_);
+    }
+    for (const auto& question : questions) {
+      const uint64_t number = ++last_number_;
+      running_[number] = nullptr;
+      base::Pending pending = question->begin([this, question, number] { Answered(*question, number); });
+      const auto running = running_.find(number);
+      if (running != running_.end()) running->second = std::move(pending);
+    }
+  }
+
+  void Answered(Question& question, uint64_t number) {
+    const auto ended = running_.extract(number);  // dropped without the lock
+    std::lock_guard<std::mutex> lock(mutex_);
+    question.answered = true;
+    --open_;
+    ended_.notify_all();
+  }
+
+  const std::unique_ptr<base::Signal> asked_;
+  std::map<uint64_t, base::Pending> running_;  // the loop's
+  uint64_t last_number_ = 0;                   // the loop's
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  size_t open_ ABSL_GUARDED_BY(mutex_) = 0;  // asked, and not answered
+  std::vector<std::shared_ptr<Question>> waiting_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tokamak::daemon

@@ -1,0 +1,280 @@
+// What --http is made of: questions to a loop, an HTTP server with bounds, and what they show.
+#include "lib/daemon/status_site.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "lib/daemon/loop_desk.h"
+#include "lib/daemon/metrics.h"
+#include "lib/daemon/options.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/os/file_descriptor.h"
+#include "lib/os/loop_thread.h"
+#include "nlohmann/json.hpp"
+
+namespace tokamak::daemon {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr std::chrono::milliseconds kPatience(60000);
+
+// ---- LoopDesk
+
+class LoopDeskTest : public testing::Test {
+ protected:
+  LoopDeskTest() {
+    thread_.CallOn([&] { desk_ = std::make_unique<LoopDesk>(thread_.loop()); });
+  }
+  ~LoopDeskTest() override {
+    thread_.CallOn([&] { desk_.reset(); });
+  }
+
+  os::LoopThread thread_{os::ThreadOptions{"desk", {}}};
+  std::unique_ptr<LoopDesk> desk_;
+};
+
+TEST_F(LoopDeskTest, AnswersAtOnceAndLater) {
+  EXPECT_EQ(desk_->Ask<int>(
+                [](const std::function<void(int)>& answer) -> base::Pending {
+                  answer(7);
+                  return nullptr;
+                },
+                kPatience),
+            7);
+  struct Later final : base::Handle {
+    base::Timer timer;
+  };
+  EXPECT_EQ(desk_->Ask<std::string>(
+                [&](std::function<void(std::string)> answer) -> base::Pending {
+                  auto later = std::make_unique<Later>();
+                  later->timer = thread_.loop().RunAfter(base::Milliseconds(1), [answer] { answer("later"); });
+                  return later;
+                },
+                kPatience),
+            "later");
+}
+
+TEST_F(LoopDeskTest, WhoWaitsTooLongGoesWithoutAnAnswer) {
+  const auto never = [](const std::function<void(int)>&) -> base::Pending { return nullptr; };
+  EXPECT_EQ(desk_->Ask<int>(never, std::chrono::milliseconds(1)), std::nullopt);
+}
+
+TEST_F(LoopDeskTest, NoMoreThanItsBoundWait) {
+  const auto never = [](const std::function<void(int)>&) -> base::Pending { return nullptr; };
+  for (size_t i = 0; i < LoopDesk::kMaxQuestions; ++i) {
+    EXPECT_EQ(desk_->Ask<int>(never, std::chrono::milliseconds(0)), std::nullopt);
+  }
+  EXPECT_EQ(desk_->Ask<int>(never, kPatience), std::nullopt) << "at once";
+}
+
+TEST_F(LoopDeskTest, ClosingEndsTheWait) {
+  std::atomic<bool> asked{false};
+  std::thread asker([&] {
+    const auto never = [&](const std::function<void(int)>&) -> base::Pending {
+      asked = true;
+      return nullptr;
+    };
+    EXPECT_EQ(desk_->Ask<int>(never, kPatience), std::nullopt);
+  });
+  while (!asked) std::this_thread::yield();
+  thread_.CallOn([&] { desk_->Close(); });
+  asker.join();
+  EXPECT_EQ(desk_->Ask<int>([](const std::function<void(int)>&) -> base::Pending { return nullptr; }, kPatience),
+            std::nullopt);
+}
+
+// ---- HttpServer
+
+class HttpServerTest : public testing::Test {
+ protected:
+  HttpServerTest() {
+    auto server = HttpServer::Start({"127.0.0.1", 0}, [](absl::string_view path) {
+      return HttpAnswer{200, "text/plain", absl::StrCat("at ", path)};
+    });
+    CHECK(server.ok()) << server.status();
+    server_ = *std::move(server);
+    const std::vector<std::string> parts = absl::StrSplit(server_->url(), absl::ByAnyChar(":/"));
+    port_ = static_cast<uint16_t>(std::stoi(parts[4]));
+  }
+
+  os::FileDescriptor Connect() const {
+    os::FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port_);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK_EQ(connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    return socket;
+  }
+  static void Send(const os::FileDescriptor& socket, const std::string& text) {
+    (void)!send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL);  // it may have ended meanwhile
+  }
+  // Until the server ends the connection.
+  static std::string Rest(const os::FileDescriptor& socket) {
+    std::string all;
+    char some[4096];
+    for (ssize_t size; (size = recv(socket.get(), some, sizeof some, 0)) > 0;) all.append(some, size);
+    return all;
+  }
+  std::string Ask(const std::string& request) const {
+    const os::FileDescriptor socket = Connect();
+    Send(socket, request);
+    return Rest(socket);
+  }
+
+  std::unique_ptr<HttpServer> server_;
+  uint16_t port_ = 0;
+};
+
+TEST_F(HttpServerTest, AnswersGetAndHeadAndNothingElse) {
+  const std::string got = Ask("GET /a%20b?c=d HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_THAT(got, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(got, HasSubstr("\r\nContent-Security-Policy: default-src 'none'; "));
+  EXPECT_THAT(got, testing::EndsWith("\r\n\r\nat /a b"));
+  const std::string head = Ask("HEAD / HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_THAT(head, HasSubstr("\r\nContent-Length: 4\r\n"));
+  EXPECT_THAT(head, testing::EndsWith("\r\n\r\n"));
+  for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS"}) {
+    const std::string answer = Ask(absl::StrCat(method, " / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"));
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 405 ")) << method;
+  }
+}
+
+TEST_F(HttpServerTest, ARequestThatIsTooLongIsRefused) {
+  const std::string long_header(2 * HttpServer::kMaxRequestBytes, 'x');
+  const std::string answer = Ask(absl::StrCat("GET / HTTP/1.1\r\nHost: x\r\nX: ", long_header, "\r\n\r\n"));
+  EXPECT_THAT(answer, testing::Not(HasSubstr("at /")));
+  EXPECT_THAT(Ask("nothing that is HTTP\r\n\r\n"), testing::Not(HasSubstr("at /")));
+  EXPECT_THAT(Ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), HasSubstr("at /")) << "and others are served";
+}
+
+// More half requests than there are threads; each ends at its deadline, and then others are served.
+TEST_F(HttpServerTest, WhoSendsHalfARequestIsLeftAtTheDeadline) {
+  std::vector<os::FileDescriptor> slow;
+  for (int i = 0; i < 2 * HttpServer::kThreads; ++i) {
+    slow.push_back(Connect());
+    Send(slow.back(), "GET / HTTP/1.1\r\nHost:");
+  }
+  EXPECT_THAT(Ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), HasSubstr("at /"));
+  EXPECT_THAT(Rest(slow.front()), testing::Not(HasSubstr("at /")));
+}
+
+TEST_F(HttpServerTest, APortThatIsTakenIsSaid) {
+  const auto second = HttpServer::Start({"127.0.0.1", port_}, [](absl::string_view) { return HttpAnswer(); });
+  ASSERT_FALSE(second.ok());
+  EXPECT_THAT(std::string(second.status().message()),
+              StartsWith(absl::StrCat("--http: cannot listen at 127.0.0.1:", port_)));
+}
+
+TEST(HttpAddressTest, IsAPortOrAnAddressWithOne) {
+  EXPECT_EQ(ParseHttpAddress("9464")->ToString(), "127.0.0.1:9464");
+  EXPECT_EQ(ParseHttpAddress("10.0.0.1:80")->ToString(), "10.0.0.1:80");
+  for (const char* wrong : {"", "x", "localhost:80", "10.0.0.1", ":80", "99999", "1.2.3.4:99999"}) {
+    EXPECT_FALSE(ParseHttpAddress(wrong).ok()) << wrong;
+  }
+}
+
+// ---- What is shown of a node
+
+class StatusSiteTest : public LoopDeskTest {
+ protected:
+  StatusSiteTest()
+      : site_(*desk_, {[this] { return snapshot_; },
+                       [this](const directory::Directory::NodesCallback& done) -> base::Pending {
+                         done(nodes_);
+                         return nullptr;
+                       },
+                       [this](const HotObjects::Done& done) -> base::Pending {
+                         ++looks_;
+                         done(hot_);
+                         return nullptr;
+                       }}) {
+    snapshot_.node = "node1";
+    snapshot_.joined = true;
+  }
+
+  NodeSnapshot snapshot_;
+  absl::StatusOr<std::vector<directory::NodeInfo>> nodes_ = std::vector<directory::NodeInfo>();
+  HotObjects::Report hot_;
+  int looks_ = 0;
+  StatusSite site_;
+};
+
+TEST_F(StatusSiteTest, ReadinessNamesWhatIsMissing) {
+  EXPECT_EQ(site_.Get("/healthz").body, "ok\n");
+  EXPECT_EQ(site_.Get("/readyz").status, 200);
+  snapshot_.directory_away = true;
+  EXPECT_EQ(site_.Get("/readyz").status, 503);
+  EXPECT_EQ(site_.Get("/readyz").body, "the directory is out of reach\n");
+  snapshot_.fenced = true;
+  EXPECT_THAT(site_.Get("/readyz").body, StartsWith("fenced: "));
+  snapshot_.draining = true;
+  EXPECT_THAT(site_.Get("/readyz").body, StartsWith("draining: "));
+  EXPECT_EQ(site_.Get("/healthz").status, 200) << "it is alive";
+  snapshot_ = NodeSnapshot();
+  EXPECT_EQ(site_.Get("/readyz").body, "the directory has not answered yet\n");
+}
+
+TEST_F(StatusSiteTest, ALoopThatIsGoneIsNotHealthy) {
+  thread_.CallOn([&] { desk_->Close(); });
+  for (const char* path : {"/healthz", "/readyz", "/metrics", "/api/node", "/api/nodes", "/api/objects"}) {
+    EXPECT_EQ(site_.Get(path).status, 503) << path;
+  }
+  EXPECT_EQ(site_.Get("/").status, 200) << "a file";
+  EXPECT_EQ(site_.Get("/..").status, 404);
+  EXPECT_EQ(site_.Get("").status, 404);
+}
+
+TEST_F(StatusSiteTest, LatencyIsAHistogramByProtocolAndSize) {
+  snapshot_.latency.Add(node::Via::kEager, 4096, base::Microseconds(250));
+  snapshot_.latency.Add(node::Via::kEager, 4097, base::Seconds(60));
+  const std::string text = site_.Get("/metrics").body;
+  const std::string name = "\ntokamak_get_duration_seconds";
+  EXPECT_THAT(text, HasSubstr(name + "_bucket{protocol=\"eager\",size=\"4KiB\",le=\"0.0001\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr(name + "_count{protocol=\"eager\",size=\"4KiB\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr(name + "_bucket{protocol=\"eager\",size=\"64KiB\",le=\"10\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr(name + "_bucket{protocol=\"eager\",size=\"64KiB\",le=\"+Inf\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr(name + "_sum{protocol=\"eager\",size=\"64KiB\"} 60\n"));
+}
+
+TEST_F(StatusSiteTest, WhatOthersSayStaysValidJson) {
+  store::OwnerUsage usage;
+  usage.label = "pid 1 </script>\xff\"";
+  snapshot_.programs = {usage};
+  directory::NodeInfo peer;
+  peer.id = "peer";
+  peer.device = "\x80<img src=x>";
+  nodes_ = std::vector<directory::NodeInfo>{peer};
+  EXPECT_EQ(nlohmann::json::parse(site_.Get("/api/node").body)["programs"].size(), 1u);
+  EXPECT_EQ(nlohmann::json::parse(site_.Get("/api/nodes").body)[0]["node"], "peer");
+  nodes_ = absl::UnavailableError("away");
+  EXPECT_EQ(site_.Get("/api/nodes").status, 503);
+}
+
+TEST_F(StatusSiteTest, OneLookAtTheObjectsServesManyViewers) {
+  hot_.objects.resize(2);
+  hot_.seen = 5;
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(nlohmann::json::parse(site_.Get("/api/objects").body)["objects"].size(), 2u);
+  }
+  EXPECT_LT(looks_, 5);
+}
+
+}  // namespace
+}  // namespace tokamak::daemon
