@@ -54,7 +54,7 @@ ABOUT = {
 CROWD_RANKS = 8
 
 Plan = collections.namedtuple("Plan", "sizes rounds registration_sizes registration_rounds fetches cluster_sizes cluster_budget crowd_sizes "
-                                      "simulated_sizes simulated_times guest_sizes guest_fetches guest_rounds guest_budget fabric_sizes "
+                                      "simulated_sizes guest_sizes guest_fetches guest_rounds guest_budget fabric_sizes "
                                       "loopback_sizes loopback_rounds tuned_times tuning_budget policy_sizes adaptive_files training_steps "
                                       "training_turns")
 PLANS = {
@@ -64,7 +64,6 @@ PLANS = {
         cluster_sizes=["64", "1KiB", "4KiB", "16KiB", "64KiB", "256KiB", "1MiB", "4MiB", "16MiB"], cluster_budget="1s",
         crowd_sizes=["64", "16KiB", "256KiB", "4MiB"],
         simulated_sizes=["64", "1KiB", "4KiB", "16KiB", "32KiB", "64KiB", "128KiB", "256KiB", "1MiB", "4MiB", "16MiB"],
-        simulated_times=3,
         guest_sizes=[64, 4 * KIB, 32 * KIB, 128 * KIB, 512 * KIB, 4 * MIB], guest_fetches=15, guest_rounds=1, guest_budget="1s",
         fabric_sizes=["1KiB", "2KiB", "4KiB", "8KiB", "16KiB", "32KiB", "64KiB", "128KiB", "256KiB", "1MiB"],
         loopback_sizes=[64, 64 * KIB, MIB], loopback_rounds=2,
@@ -80,7 +79,6 @@ PLANS = {
         crowd_sizes=["64", "1KiB", "4KiB", "16KiB", "64KiB", "256KiB", "1MiB", "4MiB", "16MiB"],
         simulated_sizes=["1", "64", "256", "1KiB", "2KiB", "4KiB", "8KiB", "16KiB", "24KiB", "32KiB", "48KiB", "64KiB", "96KiB", "128KiB", "192KiB",
                          "256KiB", "512KiB", "1MiB", "4MiB", "16MiB", "64MiB"],
-        simulated_times=6,
         guest_sizes=[64, KIB, 4 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 512 * KIB, MIB, 4 * MIB], guest_fetches=50,
         guest_rounds=10, guest_budget="30s",
         fabric_sizes=["64", "512", "1KiB", "1536", "2KiB", "3KiB", "4KiB", "6KiB", "8KiB", "12KiB", "14KiB", "16KiB", "24KiB", "32KiB", "64KiB",
@@ -171,8 +169,8 @@ def simulated(bench, plan):
                    strategy, "--protocols", protocols, "--budget", "60s", *more, "--json", answer]
         return bench.run(f"{name}, {rate}", command, taken(answer), limit(bench, 300), cwd=bench.root)
 
-    # Times differ by little more than whose turn it is.
-    times = ["--warm-up", "1", "--least-repetitions", str(plan.simulated_times), "--repetitions", str(2 * plan.simulated_times)]
+    # Times differ by little more than whose turn it is: as few as there may be.
+    times = ["--warm-up", "1", "--least-repetitions", "6", "--repetitions", "12"]
     for rate in RATES:
         for strategy in STRATEGIES:
             measured = run(rate, strategy, ["one-to-one"], 2, plan.simulated_sizes, strategy, PROTOCOLS, *times)
