@@ -64,6 +64,13 @@ class Client final {
   // order.
   std::vector<Status> Put(Span<const PutObject> objects, const PutOptions& options = {});
 
+  // All or none: they appear together, or the status says why none did. At most PutOptions::kSmall
+  // with all metadata, and kMaxTogether objects: kInvalidArgument. Does not wait for room, and is not
+  // confirmed: where another content has the id of one of them elsewhere in the cluster, that one
+  // alone is dropped later, as after an unconfirmed put.
+  Status PutTogether(Span<const PutObject> objects);
+  static constexpr size_t kMaxTogether = 2048;
+
   // ---- getting ----
 
   // The object, from here or from another node, waiting up to `timeout` for one that does not exist
@@ -76,6 +83,24 @@ class Client final {
   // Many at once: answers when all are here, or at `timeout` with those that are. As many as `ids`,
   // in their order.
   std::vector<Result<Buffer>> Get(Span<const ObjectId> ids, Timeout timeout, const GetOptions& options = {});
+
+  // Brings objects to this node, as Get does, and hands them to nobody: later gets find them here,
+  // unless they were evicted. As many answers as `ids`, in their order.
+  std::vector<Status> Prefetch(Span<const ObjectId> ids, Timeout timeout);
+
+  // The same, and none of them is evicted from this node from then on, whether it is a copy or was
+  // put here. That is this node's alone, belongs to no client, and outlives this one; Unpin ends it,
+  // by whichever program, and so do the object's deletion and the daemon's end. Once pinned it stays
+  // so, however often it is pinned: one Unpin is enough. No quota counts it.
+  std::vector<Status> Pin(Span<const ObjectId> ids, Timeout timeout);
+  // OK also where the object is here and was not pinned. kNotFound: it is not here.
+  Status Unpin(const ObjectId& id);
+
+  // Has the node of that name, which Nodes lists, bring objects to itself from whoever has them; it
+  // gives them to no program. Answered when they are there, or at `timeout`: as many as `ids`, in
+  // their order. kNotFound: of all of them, there is no such node; of one, no node holds it.
+  // kInvalidArgument: it is this client's own node, where Prefetch does the same.
+  std::vector<Status> Push(Span<const ObjectId> ids, const std::string& node, Timeout timeout);
 
   // Waits until `count` of at most kMaxWaited objects exist, on this node or anywhere, or until
   // `timeout`. Says which do. Nothing is moved.
@@ -96,7 +121,7 @@ class Client final {
   Result<uint64_t> Hash(const ObjectId& id);
 
   // What is sealed, deleted and evicted from now on.
-  Result<Subscription> Subscribe();
+  Result<Subscription> Subscribe(const SubscribeOptions& options = {});
 
   // ---- managing ----
 
@@ -134,6 +159,7 @@ class Client final {
   void PutSmall(Span<const PutObject> objects, const std::vector<size_t>& which, const PutOptions& options,
                 std::vector<Status>& statuses);
   std::vector<Result<Buffer>> GetSome(Span<const ObjectId> ids, Timeout timeout, const GetOptions& options);
+  std::vector<Status> Bring(Span<const ObjectId> ids, Timeout timeout, bool pin);
 
   std::shared_ptr<client::Connection> connection_;
 };

@@ -39,6 +39,11 @@ struct ClientOptions {
 
   // For the daemon's log. At most 128 bytes count.
   std::string name = "client";
+
+  // The most bytes that this client may hold, in objects that it has not sealed and in buffers that
+  // it reads: a create or a get beyond it fails with kResourceExhausted. Zero: no bound beside that
+  // which tokd --quota sets for all clients of a program together.
+  uint64_t quota = 0;
 };
 
 // How an object is put.
@@ -76,6 +81,12 @@ struct WaitOptions {
   Scope scope = Scope::kAnywhere;
 };
 
+struct SubscribeOptions {
+  // What is sealed already comes first, each object once, as if it were sealed now; and what happens
+  // to it meanwhile behind that.
+  bool existing = false;
+};
+
 // ---- objects
 
 // An object to be put; its bytes are only read during the call.
@@ -107,6 +118,7 @@ struct ObjectInfo {
   std::chrono::microseconds age{};  // since its creation on this node
   ObjectState state = ObjectState::kCreated;
   Origin origin = Origin::kCreatedHere;
+  bool pinned_here = false;  // by Client::Pin; one of the pins
 };
 
 // An object in the cluster.
@@ -164,6 +176,9 @@ struct Event {
 
 struct Events {
   uint64_t dropped = 0;  // left out before these, because the subscriber did not keep up
+  // With these all that existed was told, if SubscribeOptions::existing asked for that. Events may be
+  // none where this is all that there is to say.
+  bool caught_up = true;
   std::vector<Event> events;
 };
 

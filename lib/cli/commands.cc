@@ -5,7 +5,6 @@
 #include <iostream>
 #include <utility>
 
-#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "lib/base/units.h"
 #include "lib/cli/as_absl.h"
@@ -44,6 +43,7 @@ json ToJson(const ObjectInfo& object, const std::string& name) {
           {"data_bytes", object.data_size},
           {"metadata_bytes", object.metadata_size},
           {"pins", object.pins},
+          {"pinned", object.pinned_here},
           {"state", StateText(object.state)},
           {"origin", OriginText(object.origin)},
           {"age_seconds", std::chrono::duration<double>(object.age).count()}};
@@ -71,23 +71,6 @@ void PrintMoved(const CommandContext& context, std::ostream& out, const char* ve
   if (moved.skipped.size() > kSkippedShown) {
     std::cerr << "tok: skipped " << moved.skipped.size() - kSkippedShown << " more that are not files" << std::endl;
   }
-}
-
-// Does all, one after the other. What fails does not stop the others, unless it would be the same
-// with them.
-absl::Status ForEach(const CommandContext& context, const std::vector<std::string>& items, const char* verb,
-                     absl::FunctionRef<absl::Status(const std::string& item)> work) {
-  if (items.size() == 1) return work(items.front());
-  size_t failed = 0;
-  for (const std::string& item : items) {
-    const absl::Status status = work(item);
-    if (status.ok()) continue;
-    if (absl::IsCancelled(status) || !context.client.status().ok()) return status;
-    PrintError(context.json, status);
-    ++failed;
-  }
-  if (failed == 0) return absl::OkStatus();
-  return absl::UnknownError(absl::StrCat("could not ", verb, " ", failed, " of ", items.size()));
 }
 
 absl::Status PutOne(const CommandContext& context, const std::string& path, const std::string& as) {
@@ -118,6 +101,21 @@ absl::Status RemoveOne(const CommandContext& context, const std::string& name) {
 }
 
 }  // namespace
+
+absl::Status ForEach(const CommandContext& context, const std::vector<std::string>& items, const char* verb,
+                     absl::FunctionRef<absl::Status(const std::string& item)> work) {
+  if (items.size() == 1) return work(items.front());
+  size_t failed = 0;
+  for (const std::string& item : items) {
+    const absl::Status status = work(item);
+    if (status.ok()) continue;
+    if (absl::IsCancelled(status) || !context.client.status().ok()) return status;
+    PrintError(context.json, status);
+    ++failed;
+  }
+  if (failed == 0) return absl::OkStatus();
+  return absl::UnknownError(absl::StrCat("could not ", verb, " ", failed, " of ", items.size()));
+}
 
 absl::Status Put(const CommandContext& context, const std::vector<std::string>& paths, const std::string& as) {
   if (!as.empty() && paths.size() > 1)
@@ -197,8 +195,9 @@ absl::Status Stat(const CommandContext& context, const std::string& name) {
                                                 {"metadata", absl::StrCat(stat->object.metadata_size, " bytes")},
                                                 {"holders", holders}};
   if (stat->here) {
-    rows.push_back({"here", absl::StrCat(StateText(stat->object.state), ", ", OriginText(stat->object.origin), ", ",
-                                         stat->object.pins, " pins")});
+    rows.push_back(
+        {"here", absl::StrCat(StateText(stat->object.state), ", ", OriginText(stat->object.origin), ", ",
+                              stat->object.pins, " pins", stat->object.pinned_here ? ", kept by tok pin" : "")});
   } else {
     rows.push_back({"here", "no"});
   }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "lib/cli/undo.h"
 #include "tokamak/client.h"
@@ -23,6 +24,11 @@ struct CommandContext {
   Undo& undo;
   bool json = false;
 };
+
+// Does all, one after the other. What fails does not stop the others, unless it would be the same
+// with them.
+absl::Status ForEach(const CommandContext& context, const std::vector<std::string>& items, const char* verb,
+                     absl::FunctionRef<absl::Status(const std::string& item)> work);
 
 absl::Status Put(const CommandContext& context, const std::vector<std::string>& paths, const std::string& as);
 

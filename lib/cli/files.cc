@@ -389,22 +389,27 @@ absl::StatusOr<Moved> GetPath(Client& client, Undo& undo, const std::string& nam
   return WholeOrNothing(undo, GetInto(client, undo, name, settings));
 }
 
-absl::StatusOr<uint64_t> RemovePath(Client& client, const std::string& name) {
-  uint64_t removed = 0;
-  // Only what is small enough to be a listing is looked at, so that nothing large is pulled here to
-  // be deleted.
+absl::StatusOr<std::vector<std::string>> NamesBelow(Client& client, const std::string& name) {
+  std::vector<std::string> names;
   const auto stat = AsAbsl(client.Stat(IdOf(name)));
   if (!stat.ok()) return Explain(stat.status(), name);
-  if (stat->object.data_size <= kMaxListingBytes) {
-    const auto buffer = AsAbsl(client.Get(IdOf(name), kListingTimeout));
-    if (buffer.ok() && IsFolder(*buffer)) {
-      for (const std::string& file : ListedIn(*buffer, "files")) {
-        const std::string path = absl::StrCat(NameIn(buffer->metadata()), "/", file);
-        const absl::Status status = AsAbsl(client.Delete(IdOf(path)));
-        if (!status.ok() && !absl::IsNotFound(status)) return Explain(status, path);
-        if (status.ok()) ++removed;
-      }
-    }
+  if (stat->object.data_size > kMaxListingBytes) return names;
+  const auto buffer = AsAbsl(client.Get(IdOf(name), kListingTimeout));
+  if (!buffer.ok() || !IsFolder(*buffer)) return names;
+  for (const std::string& file : ListedIn(*buffer, "files")) {
+    names.push_back(absl::StrCat(NameIn(buffer->metadata()), "/", file));
+  }
+  return names;
+}
+
+absl::StatusOr<uint64_t> RemovePath(Client& client, const std::string& name) {
+  uint64_t removed = 0;
+  const auto below = NamesBelow(client, name);
+  if (!below.ok()) return below.status();
+  for (const std::string& path : *below) {
+    const absl::Status status = AsAbsl(client.Delete(IdOf(path)));
+    if (!status.ok() && !absl::IsNotFound(status)) return Explain(status, path);
+    if (status.ok()) ++removed;
   }
   if (absl::Status status = AsAbsl(client.Delete(IdOf(name))); !status.ok()) return Explain(status, name);
   return removed + 1;

@@ -52,6 +52,10 @@ struct GetSettings {
 // Names that would leave the output's folder are refused.
 absl::StatusOr<Moved> GetPath(Client& client, Undo& undo, const std::string& name, const GetSettings& settings);
 
+// The names of the files that a folder's object lists, NAME/PATH; none where the object is not a
+// folder's. What is too large to be a listing is not pulled for this. kNotFound.
+absl::StatusOr<std::vector<std::string>> NamesBelow(Client& client, const std::string& name);
+
 // Deletes every copy of an object in the cluster; a folder's with the files that it lists. Returns
 // how many objects.
 absl::StatusOr<uint64_t> RemovePath(Client& client, const std::string& name);

@@ -19,6 +19,7 @@
 #include "lib/cli/as_absl.h"
 #include "lib/cli/cluster.h"
 #include "lib/cli/commands.h"
+#include "lib/cli/copies.h"
 #include "lib/cli/demo.h"
 #include "lib/cli/doctor/command.h"
 #include "lib/cli/interruption.h"
@@ -68,6 +69,7 @@ struct Flags {
   std::string protocol = "auto";
   std::vector<std::string> names;
   std::string prefix;
+  CopiesFlags copies;
 };
 
 int Fail(const Flags& flags, const absl::Status& status, int code) {
@@ -168,6 +170,7 @@ absl::Status RunCommand(const Flags& flags, const std::string& command, base::Du
   if (command == "stat") return Stat(context, flags.name);
   if (command == "rm" && !flags.prefix.empty()) return RemoveByPrefix(context, flags.prefix);
   if (command == "rm") return Remove(context, flags.names);
+  if (IsCopiesCommand(command)) return RunCopiesCommand(context, command, flags.copies);
   return Nodes(context);
 }
 
@@ -315,6 +318,7 @@ int Run(int argc, char** argv) {
   rm->add_option("--prefix", flags.prefix,
                  "delete all objects that the node holds and whose names begin like this, such as dict/")
       ->excludes(names);
+  AddCopiesCommands(app, flags.copies);
   app.add_subcommand("nodes", "list the nodes of the cluster");
 
   doctor::AddCommand(app, flags.doctor);

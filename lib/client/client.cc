@@ -22,6 +22,7 @@ using client::ToPublic;
 namespace {
 
 static_assert(Client::kMaxWaited == client::kMaxIds, "one request takes them");
+static_assert(Client::kMaxTogether == client::kMaxIds, "one request takes them");
 static_assert(PutOptions::kSmall == client::kMaxInlineBytes, "one message takes it");
 
 size_t SizeOf(const PutObject& object) { return object.data.size() + object.metadata.size(); }
@@ -41,12 +42,39 @@ absl::StatusOr<typename R::Reply> CallAbout(Connection& connection, const Object
   return connection.Call(request, connection.CallDeadline());
 }
 
+// A call about many objects, in requests of at most `most`: an answer for each, in their order.
+template <typename R>
+std::vector<Status> CallInParts(Connection& connection, R request, Span<const ObjectId> ids, size_t most,
+                                Timeout timeout) {
+  const client::Deadline deadline = client::Deadline::After(FromPublic(timeout));
+  std::vector<Status> statuses;
+  statuses.reserve(ids.size());
+  while (!ids.empty()) {
+    const Span<const ObjectId> some = ids.first(std::min(ids.size(), most));
+    const base::Duration left = statuses.empty() ? FromPublic(timeout) : deadline.remaining();
+    request.timeout_microseconds = TimeoutMicroseconds(left);
+    request.ids.assign(some.begin(), some.end());
+    const absl::StatusOr<typename R::Reply> reply = connection.Call(request, connection.AnswerDeadline(left));
+    const bool counted = reply.ok() && reply->outcomes.size() == some.size();
+    for (size_t i = 0; i < some.size(); ++i) {
+      if (counted) {
+        statuses.push_back(ToPublic(reply->outcomes[i].ToStatus()));
+      } else {
+        statuses.push_back(ToPublic(reply.ok() ? Connection::WrongCount() : reply.status()));
+      }
+    }
+    ids = ids.subspan(some.size());
+  }
+  return statuses;
+}
+
 }  // namespace
 
 Result<Client> Client::Connect(const std::string& socket_path, const ClientOptions& options) {
   client::HelloRequest hello;
   hello.access = options.access;
   hello.name = options.name.substr(0, client::kMaxName);
+  hello.quota = options.quota;
   absl::StatusOr<std::shared_ptr<Connection>> connection =
       Connection::Open(socket_path, hello, FromPublic(options.call_timeout), SpinOf(options));
   if (!connection.ok()) return ToPublic(connection.status());
@@ -141,6 +169,20 @@ void Client::PutSmall(Span<const PutObject> objects, const std::vector<size_t>& 
   }
 }
 
+Status Client::PutTogether(Span<const PutObject> objects) {
+  size_t size = 0;
+  for (const PutObject& object : objects) size += SizeOf(object);
+  if (objects.size() > kMaxTogether || size > PutOptions::kSmall) {
+    return Status(StatusCode::kInvalidArgument,
+                  absl::StrCat(objects.size(), " objects of ", size, " bytes are too many to be put together (at most ",
+                               kMaxTogether, " and ", PutOptions::kSmall, "): put fewer or smaller ones"));
+  }
+  client::CreateAndSealRequest request;
+  request.together = true;
+  for (const PutObject& object : objects) request.objects.push_back({object.id, object.data, object.metadata});
+  return ToPublic(connection_->Call(request, connection_->CallDeadline()).status());
+}
+
 // ---- getting
 
 Result<Buffer> Client::Get(const ObjectId& id, Timeout timeout, const GetOptions& options) {
@@ -179,6 +221,29 @@ std::vector<Result<Buffer>> Client::GetSome(Span<const ObjectId> ids, Timeout ti
     buffers.push_back(BufferMaker::Of(connection_, ids[i], reply->entries[i]));
   }
   return buffers;
+}
+
+std::vector<Status> Client::Prefetch(Span<const ObjectId> ids, Timeout timeout) { return Bring(ids, timeout, false); }
+
+std::vector<Status> Client::Pin(Span<const ObjectId> ids, Timeout timeout) { return Bring(ids, timeout, true); }
+
+std::vector<Status> Client::Bring(Span<const ObjectId> ids, Timeout timeout, bool pin) {
+  client::PrefetchRequest prefetch;
+  prefetch.pin = pin;
+  return CallInParts(*connection_, prefetch, ids, client::kMaxIds, timeout);
+}
+
+std::vector<Status> Client::Push(Span<const ObjectId> ids, const std::string& node, Timeout timeout) {
+  if (node.size() > client::kMaxName) {
+    return std::vector<Status>(ids.size(), Status(StatusCode::kNotFound, "no node has a name as long as this"));
+  }
+  client::PushRequest push;
+  push.node = node;
+  return CallInParts(*connection_, push, ids, client::kMaxPushed, timeout);
+}
+
+Status Client::Unpin(const ObjectId& id) {
+  return ToPublic(CallAbout<client::UnpinRequest>(*connection_, id).status());
 }
 
 Result<std::vector<bool>> Client::Wait(Span<const ObjectId> ids, size_t count, Timeout timeout,
@@ -236,14 +301,16 @@ Result<uint64_t> Client::Hash(const ObjectId& id) {
   return reply->hash;
 }
 
-Result<Subscription> Client::Subscribe() {
+Result<Subscription> Client::Subscribe(const SubscribeOptions& options) {
   client::HelloRequest hello;
   hello.access = Access::kRead;
   hello.name = absl::StrCat(connection_->hello().name, " (subscription)").substr(0, client::kMaxName);
   absl::StatusOr<std::shared_ptr<Connection>> connection =
       Connection::Open(connection_->path(), hello, connection_->call_timeout(), base::Duration());
   if (!connection.ok()) return ToPublic(connection.status());
-  const auto reply = (*connection)->Call(client::SubscribeRequest(), (*connection)->CallDeadline());
+  client::SubscribeRequest subscribe;
+  subscribe.existing = options.existing;
+  const auto reply = (*connection)->Call(subscribe, (*connection)->CallDeadline());
   if (!reply.ok()) return ToPublic(reply.status());
   return Subscription(*std::move(connection));
 }

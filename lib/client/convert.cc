@@ -22,6 +22,7 @@ ObjectInfo ToPublic(const ObjectEntry& entry) {
   info.age = std::chrono::microseconds(entry.age_microseconds);
   info.state = entry.state;
   info.origin = entry.origin;
+  info.pinned_here = entry.pinned_here;
   return info;
 }
 
@@ -57,6 +58,7 @@ NodeInfo ToPublic(NodeEntry entry) {
 Events ToPublic(const EventsNotification& notification) {
   Events events;
   events.dropped = notification.dropped;
+  events.caught_up = notification.caught_up;
   events.events.reserve(notification.events.size());
   for (const EventEntry& entry : notification.events) {
     events.events.push_back({entry.kind, entry.origin, entry.id, entry.data_size, entry.metadata_size});

@@ -51,6 +51,7 @@ struct ObjectEntry {
   uint64_t age_microseconds = 0;  // since its creation on this node
   ObjectState state = ObjectState::kCreated;
   Origin origin = Origin::kCreatedHere;
+  bool pinned_here = false;  // by a Prefetch that said so; one of the pins
 
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
@@ -61,6 +62,7 @@ struct ObjectEntry {
     v.Integer(m.age_microseconds);
     v.Enum(m.state);
     v.Enum(m.origin);
+    v.Bool(m.pinned_here);
   }
 };
 

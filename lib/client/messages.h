@@ -47,6 +47,7 @@ struct ObjectRequest : Request<kind> {
 using AbortRequest = ObjectRequest<Kind::kAbort>;
 using DeleteRequest = ObjectRequest<Kind::kDelete>;
 using TouchRequest = ObjectRequest<Kind::kTouch>;
+using UnpinRequest = ObjectRequest<Kind::kUnpin>;  // the end of Prefetch's pin
 
 // Confirmed: answered when the directory has taken this content for the one of its id. Where it did
 // not, nothing is left.
@@ -79,11 +80,13 @@ struct WelcomeReply : ReplyTo<Kind::kHello> {
 struct HelloRequest : Request<Kind::kHello> {
   using Reply = WelcomeReply;
   Access access = Access::kReadAndCreate;
-  std::string name;  // of the client, for logs
+  std::string name;    // of the client, for logs
+  uint64_t quota = 0;  // the most bytes that it may hold, unsealed and pinned together; 0: no bound of its own
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
     v.Enum(m.access);
     v.Text(m.name, kMaxName);
+    v.Integer(m.quota);
   }
 };
 
@@ -124,11 +127,14 @@ struct CreateAndSealRequest : Request<Kind::kCreateAndSeal> {
   std::vector<InlineObject> objects;
   uint64_t timeout_microseconds = 0;  // to wait for room, all together
   bool confirmed = false;             // as in SealRequest, each for itself
+  // All or none, at once or not at all, and not confirmed: an error says why none was.
+  bool together = false;
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
     v.Parts(m.objects, kMaxIds);
     v.Bounded(m.timeout_microseconds, kMaxTimeoutMicroseconds);
     v.Bool(m.confirmed);
+    v.Bool(m.together);
   }
 };
 
@@ -160,6 +166,49 @@ struct GetRequest : Request<Kind::kGet> {
     v.Bounded(m.timeout_microseconds, kMaxTimeoutMicroseconds);
     v.Enum(m.protocol);
     v.Ids(m.ids, kMaxIds);
+  }
+};
+
+struct PrefetchReply : ReplyTo<Kind::kPrefetch> {
+  std::vector<Outcome> outcomes;  // as many as ids, in their order
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Parts(m.outcomes, kMaxIds);
+  }
+};
+// As Get, but the objects are pinned for nobody. With `pin` each stays on this node until an Unpin or
+// its deletion, whatever becomes of this connection.
+struct PrefetchRequest : Request<Kind::kPrefetch> {
+  using Reply = PrefetchReply;
+  uint64_t timeout_microseconds = 0;
+  bool pin = false;
+  std::vector<base::ObjectId> ids;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Bounded(m.timeout_microseconds, kMaxTimeoutMicroseconds);
+    v.Bool(m.pin);
+    v.Ids(m.ids, kMaxIds);
+  }
+};
+
+struct PushReply : ReplyTo<Kind::kPush> {
+  std::vector<Outcome> outcomes;  // as many as ids, in their order
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Parts(m.outcomes, kMaxPushed);
+  }
+};
+// Another node shall bring the objects to itself.
+struct PushRequest : Request<Kind::kPush> {
+  using Reply = PushReply;
+  uint64_t timeout_microseconds = 0;
+  std::string node;  // its name
+  std::vector<base::ObjectId> ids;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Bounded(m.timeout_microseconds, kMaxTimeoutMicroseconds);
+    v.Text(m.node, kMaxName);
+    v.Ids(m.ids, kMaxPushed);
   }
 };
 
@@ -283,18 +332,25 @@ struct WaitRequest : Request<Kind::kWait> {
   }
 };
 
-// Events follow the reply, until the connection ends.
+// Events follow the reply, until the connection ends. With `existing` they begin with what is sealed
+// already, each once, as if it were sealed now; what happens meanwhile is told in its order.
 struct SubscribeRequest : Request<Kind::kSubscribe> {
+  bool existing = false;
   template <typename M, typename V>
-  static void Visit(M&, V&) {}
+  static void Visit(M& m, V& v) {
+    v.Bool(m.existing);
+  }
 };
 struct EventsNotification {
   static constexpr uint16_t kKind = static_cast<uint16_t>(Kind::kEvents);
   uint64_t dropped = 0;  // events left out before these, because the client did not keep up
+  // With these events all that existed at the Subscribe has been told, if that was asked for.
+  bool caught_up = true;
   std::vector<EventEntry> events;
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
     v.Integer(m.dropped);
+    v.Bool(m.caught_up);
     v.Parts(m.events, kMaxEvents);
   }
 };

@@ -17,11 +17,12 @@
 namespace tokamak::client {
 
 constexpr uint32_t kMagic = 0x4b414d54;  // "TMAK"
-constexpr uint16_t kVersion = 3;
+constexpr uint16_t kVersion = 4;
 
 constexpr size_t kMaxBody = 1024 * 1024;       // bytes behind a header
 constexpr size_t kMaxInlineBytes = 64 * 1024;  // data and metadata of one CreateAndSeal, all objects together
 constexpr size_t kMaxIds = 2048;               // objects of one request
+constexpr size_t kMaxPushed = 256;             // objects of one Push
 constexpr size_t kMaxListed = 1024;            // objects of one List reply
 constexpr size_t kMaxEvents = 1024;            // events of one notification
 constexpr size_t kMaxNodes = 1024;             // of one Nodes reply
@@ -57,6 +58,9 @@ enum class Kind : uint16_t {
   kNodes = 18,
   kNodeStats = 19,
   kCancel = 20,
+  kPrefetch = 21,
+  kUnpin = 22,
+  kPush = 23,
 };
 constexpr uint16_t kReplyBit = 0x8000;  // set in the kind of a reply
 

@@ -3,7 +3,7 @@
 //
 // Events are not kept for a client that does not take them: while it is congested they are left out
 // and counted, and the next frame says how many were. Nobody else waits for such a client, and
-// nothing grows.
+// nothing grows. What existed when the client subscribed waits for it instead, in the store.
 // Thread rule: the control loop.
 #pragma once
 
@@ -13,7 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "lib/base/event_loop.h"
 #include "lib/store/store.h"
 
 namespace tokamak::daemon {
@@ -23,21 +25,35 @@ class EventFeed final {
   using Send = std::function<void(std::vector<uint8_t> frame)>;
   using Congested = std::function<bool()>;
 
-  EventFeed(Send send, Congested congested) : send_(std::move(send)), congested_(std::move(congested)) {}
+  EventFeed(base::EventLoop& loop, Send send, Congested congested)
+      : loop_(loop), send_(std::move(send)), congested_(std::move(congested)) {}
   EventFeed(const EventFeed&) = delete;
   EventFeed& operator=(const EventFeed&) = delete;
 
-  // From now on the store's events go out as answers to this request, and to no earlier one.
-  void Start(store::Store& store, uint64_t request_id);
-  void Stop() { subscription_.reset(); }
+  // From now on the store's events go out as answers to this request, and to no earlier one; with
+  // `existing` behind what is sealed already, by id. Of that each object is told once, and what
+  // becomes of it behind that; what happens to one that was not told yet shows when it is.
+  void Start(store::Store& store, uint64_t request_id, bool existing);
+  void Stop();
 
   void Tell(uint64_t request_id, absl::Span<const store::Event> events);
 
  private:
+  static constexpr base::Duration kRetry = base::Milliseconds(10);
+
+  void OnEvents(absl::Span<const store::Event> events);
+  void TellNextPage();
+
+  base::EventLoop& loop_;
   const Send send_;
   const Congested congested_;
   uint64_t dropped_ = 0;  // left out since the last frame
-  std::unique_ptr<store::Handle> subscription_;
+  store::Store* store_ = nullptr;
+  uint64_t request_id_ = 0;
+  bool caught_up_ = true;
+  absl::optional<base::ObjectId> told_to_;  // what existed and comes behind it by id was not told yet
+  base::Timer retry_;
+  std::unique_ptr<store::Subscription> subscription_;
 };
 
 }  // namespace tokamak::daemon

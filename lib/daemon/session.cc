@@ -29,8 +29,9 @@ Session::Session(const SessionContext& context, const std::string& program, Send
       store_(context.node.store()),
       send_(std::move(send)),
       owner_(store_.NewOwner(program)),
-      feed_([this](std::vector<uint8_t> frame) { send_(std::move(frame), Descriptors::kNone); }, std::move(congested)) {
-}
+      feed_(
+          context.loop, [this](std::vector<uint8_t> frame) { send_(std::move(frame), Descriptors::kNone); },
+          std::move(congested)) {}
 
 Session::~Session() {
   if (!left_) store_.DropOwner(Leave());
@@ -135,6 +136,13 @@ absl::Status Session::Dispatch(const client::Header& header, absl::Span<const ui
                         [&](const auto& request) { AnswerStatus(header, store_.Abort(request.id, owner_)); });
     case client::Kind::kGet:
       return as(client::GetRequest(), [&](const auto& request) { Get(header, request); });
+    case client::Kind::kPrefetch:
+      return as(client::PrefetchRequest(), [&](const auto& request) { Prefetch(header, request); });
+    case client::Kind::kUnpin:
+      return as_creator(client::UnpinRequest(),
+                        [&](const auto& request) { AnswerStatus(header, store_.UnpinHere(request.id)); });
+    case client::Kind::kPush:
+      return as_creator(client::PushRequest(), [&](const auto& request) { Push(header, request); });
     case client::Kind::kCancel:
       return as(client::CancelRequest(), [&](const auto& request) { Cancel(header, request); });
     case client::Kind::kRelease:
@@ -160,7 +168,7 @@ absl::Status Session::Dispatch(const client::Header& header, absl::Span<const ui
     case client::Kind::kWait:
       return as(client::WaitRequest(), [&](const auto& request) { Wait(header, request); });
     case client::Kind::kSubscribe:
-      return as(client::SubscribeRequest(), [&](const auto&) { Subscribe(header); });
+      return as(client::SubscribeRequest(), [&](const auto& request) { Subscribe(header, request); });
     case client::Kind::kNodes:
       return as(client::NodesRequest(), [&](const auto&) { Nodes(header); });
     case client::Kind::kNodeStats:
@@ -174,6 +182,7 @@ absl::Status Session::Dispatch(const client::Header& header, absl::Span<const ui
 void Session::Greet(const client::Header& header, const client::HelloRequest& request) {
   greeted_ = true;
   read_only_ = request.access == client::Access::kRead;
+  if (request.quota != 0) store_.Limit(owner_, request.quota);
   client::WelcomeReply reply;
   reply.arena_size = context_.arena_size;
   reply.capacity = store_.statistics().capacity_bytes;
@@ -247,8 +256,16 @@ void Session::CreateAndSeal(const client::Header& header, const client::CreateAn
   for (const client::InlineObject& object : request.objects) {
     objects.push_back({object.id, object.data, object.metadata});
   }
-  const auto places = store_.CreateAndSealBatch(objects, owner_);
   client::CreateAndSealReply reply;
+  if (request.together) {
+    const absl::Status status =
+        request.confirmed ? absl::InvalidArgumentError("what is put together cannot be confirmed: put one by one")
+                          : store_.CreateAndSealTogether(objects, owner_);
+    if (!status.ok()) return AnswerStatus(header, status);
+    reply.outcomes.resize(objects.size());
+    return Answer(header, reply);
+  }
+  const auto places = store_.CreateAndSealBatch(objects, owner_);
   for (const auto& place : places) reply.outcomes.push_back(client::Outcome::Of(place.status()));
   const auto waits = [&](const absl::StatusOr<store::Location>& place) {
     if (place.ok()) return request.confirmed;
@@ -325,6 +342,46 @@ void Session::Get(const client::Header& header, const client::GetRequest& reques
         Answer(waiting->header, reply);
         End(waiting);
       });
+}
+
+// Each for itself, so that none is pinned until the last has come.
+void Session::Prefetch(const client::Header& header, const client::PrefetchRequest& request) {
+  if (request.pin && read_only_) {
+    return AnswerStatus(header, absl::PermissionDeniedError("this connection is for reading only, and pins nothing on "
+                                                            "the node: connect to create as well"));
+  }
+  if (request.ids.empty()) return Answer(header, client::PrefetchReply());
+  Waiting* const waiting = Begin(header, request.ids.size());
+  if (waiting == nullptr) return;
+  node::GetOptions options;
+  options.timeout = base::Microseconds(static_cast<int64_t>(request.timeout_microseconds));
+  waiting->unanswered = static_cast<uint32_t>(request.ids.size());
+  waiting->prefetched.outcomes.resize(request.ids.size());
+  for (size_t i = 0; i < request.ids.size(); ++i) {
+    waiting->handles.push_back(
+        context_.node.Prefetch(request.ids[i], options, request.pin, [this, waiting, i](const absl::Status& status) {
+          waiting->prefetched.outcomes[i] = client::Outcome::Of(status);
+          if (--waiting->unanswered > 0) return;
+          Answer(waiting->header, waiting->prefetched);
+          End(waiting);
+        }));
+  }
+}
+
+void Session::Push(const client::Header& header, const client::PushRequest& request) {
+  if (request.ids.empty()) return Answer(header, client::PushReply());
+  Waiting* const waiting = Begin(header, request.ids.size());
+  if (waiting == nullptr) return;
+  const base::Duration timeout = base::Microseconds(static_cast<int64_t>(request.timeout_microseconds));
+  waiting->handle = context_.node.Push(request.node, {timeout, request.ids},
+                                       [this, waiting](absl::Span<const absl::Status> statuses) {
+                                         client::PushReply reply;
+                                         for (const absl::Status& status : statuses) {
+                                           reply.outcomes.push_back(client::Outcome::Of(status));
+                                         }
+                                         Answer(waiting->header, reply);
+                                         End(waiting);
+                                       });
 }
 
 void Session::Cancel(const client::Header& header, const client::CancelRequest& request) {
@@ -463,9 +520,9 @@ void Session::WaitAnywhere(const client::Header& header, const client::WaitReque
   }
 }
 
-void Session::Subscribe(const client::Header& header) {
+void Session::Subscribe(const client::Header& header, const client::SubscribeRequest& request) {
   AnswerStatus(header, absl::OkStatus());
-  feed_.Start(store_, header.request_id);
+  feed_.Start(store_, header.request_id, request.existing);
 }
 
 void Session::Nodes(const client::Header& header) {

@@ -80,6 +80,7 @@ class Session final {
     client::StatReply stat;
     client::WaitReply wait;
     client::CreateAndSealReply sealed;
+    client::PrefetchReply prefetched;
     bool confirmed = false;
     absl::Status trouble;  // of a question that had no answer
     uint32_t ready = 0;
@@ -99,6 +100,8 @@ class Session final {
   void CreateAndSeal(const client::Header& header, const client::CreateAndSealRequest& request);
   void Seal(const client::Header& header, const client::SealRequest& request);
   void Get(const client::Header& header, const client::GetRequest& request);
+  void Prefetch(const client::Header& header, const client::PrefetchRequest& request);
+  void Push(const client::Header& header, const client::PushRequest& request);
   void Cancel(const client::Header& header, const client::CancelRequest& request);
   void Release(const client::Header& header, const client::ReleaseRequest& request);
   void Delete(const client::Header& header, const client::DeleteRequest& request);
@@ -108,7 +111,7 @@ class Session final {
   void Hash(const client::Header& header, const client::HashRequest& request);
   void Wait(const client::Header& header, const client::WaitRequest& request);
   void WaitAnywhere(const client::Header& header, const client::WaitRequest& request);
-  void Subscribe(const client::Header& header);
+  void Subscribe(const client::Header& header, const client::SubscribeRequest& request);
   void Nodes(const client::Header& header);
   void NodeStats(const client::Header& header);
 

@@ -22,6 +22,7 @@ client::ObjectEntry ToWire(const store::ObjectInfo& info, base::Time now) {
   entry.age_microseconds = static_cast<uint64_t>((now - info.created_at).microseconds());
   entry.state = static_cast<client::ObjectState>(info.state);
   entry.origin = static_cast<client::Origin>(info.origin);
+  entry.pinned_here = info.pinned_here;
   return entry;
 }
 

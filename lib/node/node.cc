@@ -15,6 +15,7 @@ Node::Node(base::EventLoop& loop, store::Store& store, directory::Directory& dir
       store_(store),
       directory_(directory),
       options_(options),
+      prefetcher_(store.NewOwner()),
       answers_(loop),
       peers_(loop, directory, options.peers),
       membership_(loop, store, directory, *this, SelfInfo(engines, store.arena().size(), options), options.membership),
@@ -41,6 +42,7 @@ Node::~Node() {
     served->engine->StopServing();
     store_.DropOwner(served->owner);
   }
+  store_.DropOwner(prefetcher_);
 }
 
 directory::NodeInfo Node::SelfInfo(const std::vector<EngineLink*>& engines, uint64_t capacity,
@@ -122,6 +124,7 @@ size_t Node::pins_of_peers() const {
 base::Pending Node::HandleObjectCall(absl::Span<const uint8_t> request, const Services::Reply& reply) {
   membership_.EndOverdue();
   if (const auto keep = Evacuation::DecodeRequest(request)) return KeepFor(*keep, reply);
+  if (const auto push = ObjectPush::DecodeRequest(request)) return BringFor(*push, reply);
   if (const auto copy = VouchedCopies::DecodeRequest(request)) {
     if (copy->node.has_value()) {
       VouchFor(*copy, reply);
@@ -205,6 +208,18 @@ base::Pending Node::KeepFor(const Evacuation::Request& request, const Services::
   return steps;
 }
 
+// Another node's program wishes them here.
+base::Pending Node::BringFor(const ObjectPush::Request& request, const Services::Reply& reply) {
+  auto served = std::make_unique<ObjectPush::Served>(request.ids.size(), reply);
+  GetOptions options;
+  options.timeout = request.timeout;
+  for (size_t i = 0; i < request.ids.size(); ++i) {
+    served->Add(Prefetch(request.ids[i], options, /*pin=*/false,
+                         [served = served.get(), i](const absl::Status& status) { served->Ended(i, status); }));
+  }
+  return served;
+}
+
 // What is kept is never given up: the directory must know of it, or a deletion would not find it.
 base::Pending Node::KeepWhenAnnounced(const base::ObjectVersion& version, const Services::Reply& reply) {
   const auto keep = [this, version, reply](const absl::Status& status) {
@@ -236,6 +251,31 @@ base::Pending Node::Get(absl::Span<const base::ObjectId> ids, const GetOptions& 
     results[i].status = why;
   }
   return AnswerSoon([results = std::move(results), done = std::move(done)] { done(results); });
+}
+
+base::Pending Node::Prefetch(const base::ObjectId& id, const GetOptions& options, bool pin,
+                             std::function<void(const absl::Status&)> done) {
+  return Get({id}, options, prefetcher_, [this, pin, done = std::move(done)](absl::Span<const GetResult> results) {
+    const GetResult& result = results.front();
+    if (!result.location.has_value()) return done(result.status);
+    const absl::Status status = pin ? store_.PinHere(result.id) : absl::OkStatus();
+    CHECK(store_.Release(result.id, prefetcher_).ok());
+    done(status);
+  });
+}
+
+base::Pending Node::Push(const directory::NodeId& to, ObjectPush::Request request, ObjectPush::Callback done) {
+  if (pushes_ < kMaxPushes && to != options_.id) {
+    return std::make_unique<ObjectPush>(
+        ObjectPush::Services{peers_, object_caller_, pushes_, options_.membership.directory_deadline}, to,
+        std::move(request), std::move(done));
+  }
+  const std::vector<absl::Status> refused(
+      request.ids.size(),
+      to == options_.id
+          ? absl::InvalidArgumentError(absl::StrCat("node ", to, " is the one that was asked: prefetch instead"))
+          : absl::ResourceExhaustedError(absl::StrCat(kMaxPushes, " pushes of this node are under way: await some")));
+  return AnswerSoon([refused, done = std::move(done)] { done(refused); });
 }
 
 base::Pending Node::Delete(const base::ObjectId& id, DeleteCallback done) {

@@ -36,6 +36,7 @@
 #include "lib/node/location_cache.h"
 #include "lib/node/membership.h"
 #include "lib/node/object_delete.h"
+#include "lib/node/object_push.h"
 #include "lib/node/peers.h"
 #include "lib/node/pull_table.h"
 #include "lib/node/services.h"
@@ -94,6 +95,15 @@ class Node final : public Copies {
   // pins.
   [[nodiscard]] base::Pending Get(absl::Span<const base::ObjectId> ids, const GetOptions& options, store::Owner who,
                                   GetCallback done);
+
+  // Brings the object to this node, as a get does, and pins it for nobody; with `pin` it stays here
+  // (Store::PinHere). Asks for no quota.
+  [[nodiscard]] base::Pending Prefetch(const base::ObjectId& id, const GetOptions& options, bool pin,
+                                       std::function<void(const absl::Status&)> done);
+
+  // Has node `to` bring the objects to itself. kNotFound: there is no such node. kInvalidArgument: it
+  // is this one. kResourceExhausted: kMaxPushes are under way.
+  [[nodiscard]] base::Pending Push(const directory::NodeId& to, ObjectPush::Request request, ObjectPush::Callback done);
 
   // Deletes the object on every node. kNotFound: nobody has it. kUnavailable: the directory cannot
   // be asked, or a node that may hold a copy cannot; the text says which.
@@ -160,6 +170,7 @@ class Node final : public Copies {
   void Serve(Served& served);
   void PinFor(Served& served, uint64_t pin, const base::ObjectVersion& version);
   void UnpinFor(Served& served, uint64_t pin);
+  base::Pending BringFor(const ObjectPush::Request& request, const Services::Reply& reply);
   base::Pending KeepFor(const Evacuation::Request& request, const Services::Reply& reply);
   base::Pending KeepWhenAnnounced(const base::ObjectVersion& version, const Services::Reply& reply);
   void VouchFor(const VouchedCopies::Request& request, const Services::Reply& reply);
@@ -175,15 +186,19 @@ class Node final : public Copies {
   store::Store& store_;
   directory::Directory& directory_;
   const NodeOptions options_;
+  const store::Owner prefetcher_;
   Services services_;
   std::vector<std::unique_ptr<Served>> served_;
   uint64_t pins_of_peers_total_ = 0;
   uint64_t brought_to_peers_total_ = 0;
   static constexpr size_t kMaxCarriedOn = 64;
+  // A call of each is open at its peer, which answers kMaxCallsServed at once.
+  static constexpr size_t kMaxPushes = 32;
 
   ObjectDelete::Services DeleteServices();
   static VouchedCopies::Options VouchOptions(const NodeOptions& options);
 
+  size_t pushes_ = 0;  // under way
   base::Answers answers_;
   DroppedVersions dropped_;
   LocationCache places_;

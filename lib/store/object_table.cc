@@ -62,6 +62,7 @@ Object& ObjectTable::Insert(const ObjectInfo& info, Owner creator, const Allocat
   const auto [it, inserted] = objects_.emplace(info.id, std::move(object));
   CHECK(inserted) << "two records for " << info.id.ToHex();
   unsealed_.insert({creator, info.id});
+  programs_.AddUnsealed(creator, info.location.total_size());
   ++counts_.created;
   Count(*it->second, +1);
   return *it->second;
@@ -71,7 +72,10 @@ void ObjectTable::Enter(Object& object, State state) {
   ObjectInfo& info = object.info;
   CHECK(MayEnter(info.state, state)) << info.id.ToHex() << " cannot be " << StateName(state) << ": it is "
                                      << StateName(info.state);
-  if (info.state == State::kCreated) unsealed_.erase({object.creator, info.id});
+  if (info.state == State::kCreated) {
+    unsealed_.erase({object.creator, info.id});
+    programs_.RemoveUnsealed(object.creator, info.location.total_size());
+  }
   Count(object, -1);
   info.state = state;
   Count(object, +1);
@@ -99,7 +103,7 @@ void ObjectTable::Erase(Object& object) {
 
 void ObjectTable::Pin(Object& object, Owner who) {
   if (++pins_[{who, object.info.id}] == 1) {
-    programs_.Of(who).usage.pinned_bytes += object.info.location.total_size();
+    programs_.AddPinned(who, object.info.location.total_size());
   }
   if (object.info.pins++ == 0) ++counts_.pinned_objects;
   ++counts_.pins;
@@ -110,7 +114,7 @@ bool ObjectTable::Unpin(Object& object, Owner who) {
   if (it == pins_.end()) return false;
   if (--it->second == 0) {
     pins_.erase(it);
-    programs_.Of(who).usage.pinned_bytes -= object.info.location.total_size();
+    programs_.RemovePinned(who, object.info.location.total_size());
   }
   if (--object.info.pins == 0) --counts_.pinned_objects;
   --counts_.pins;

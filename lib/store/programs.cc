@@ -19,12 +19,29 @@ void Programs::Join(Owner who, const std::string& label) {
 }
 
 void Programs::Leave(Owner who) {
+  limits_.erase(who);
   const auto it = members_.find(who);
   if (it == members_.end()) return;
   Account& account = *it->second;
   members_.erase(it);
   --account.owners;
   DropIfUnused(account);
+}
+
+absl::optional<uint64_t> Programs::LeftOf(Owner who) const {
+  const auto it = limits_.find(who);
+  if (it == limits_.end()) return absl::nullopt;
+  return it->second.bytes - std::min(it->second.bytes, it->second.held);
+}
+
+void Programs::AddPinned(Owner who, uint64_t bytes) {
+  Of(who).usage.pinned_bytes += bytes;
+  AddHeld(who, bytes);
+}
+
+void Programs::RemovePinned(Owner who, uint64_t bytes) {
+  Of(who).usage.pinned_bytes -= bytes;
+  AddHeld(who, -bytes);
 }
 
 Programs::Account& Programs::Of(Owner who) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/container/btree_map.h"
+#include "absl/types/optional.h"
 #include "lib/store/types.h"
 
 namespace tokamak::store {
@@ -38,6 +39,18 @@ class Programs final {
   Account& Of(Owner who);
   const Account& Of(Owner who) const { return const_cast<Programs*>(this)->Of(who); }
 
+  // `who` may itself hold at most this much, unsealed and pinned together, whatever its program may.
+  void Limit(Owner who, uint64_t bytes) { limits_[who].bytes = bytes; }
+  // Of an owner with a limit: what is left of it.
+  absl::optional<uint64_t> LeftOf(Owner who) const;
+  bool limited() const { return !limits_.empty(); }
+
+  // What `who` has not sealed became more, or what it pins; or less.
+  void AddUnsealed(Owner who, uint64_t bytes) { AddHeld(who, bytes); }
+  void RemoveUnsealed(Owner who, uint64_t bytes) { AddHeld(who, -bytes); }
+  void AddPinned(Owner who, uint64_t bytes);
+  void RemovePinned(Owner who, uint64_t bytes);
+
   // An object of that program is there, or is gone.
   void AddObject(Account& account) { ++account.objects; }
   void RemoveObject(Account& account);
@@ -47,11 +60,22 @@ class Programs final {
   std::vector<OwnerUsage> usage() const;
 
  private:
+  struct OwnLimit {
+    uint64_t bytes = 0;
+    uint64_t held = 0;
+  };
+
   void DropIfUnused(Account& account);
+  // Wraps around for less.
+  void AddHeld(Owner who, uint64_t bytes) {
+    if (limits_.empty()) return;
+    if (const auto it = limits_.find(who); it != limits_.end()) it->second.held += bytes;
+  }
 
   Account nameless_;
   absl::btree_map<std::string, std::unique_ptr<Account>> accounts_;
   absl::btree_map<Owner, Account*> members_;
+  absl::btree_map<Owner, OwnLimit> limits_;
 };
 
 }  // namespace tokamak::store

@@ -47,7 +47,8 @@ Store::Store(absl::Span<uint8_t> arena, Options options, base::EventLoop& loop, 
       subscribers_(loop),
       waits_(*this, loop),
       creates_(*this, loop),
-      hashing_(*this, loop, NewOwner()) {
+      hashing_(*this, loop, NewOwner()),
+      pinner_(NewOwner("tok pin")) {
   CHECK_EQ(reinterpret_cast<uintptr_t>(arena.data()) % Allocator::kAlignment, 0u);
 }
 
@@ -150,6 +151,12 @@ absl::Status Store::CheckCreate(const base::ObjectId& id, const Location& place)
 }
 
 absl::Status Store::CheckQuota(Owner who, uint64_t more) const {
+  if (const absl::optional<uint64_t> left = table_.programs().LeftOf(who); left.has_value() && more > *left) {
+    return absl::ResourceExhaustedError(absl::StrCat(more, " bytes more would exceed the client's own quota, of which ",
+                                                     *left,
+                                                     " are left: seal or release objects, or connect with a "
+                                                     "larger quota"));
+  }
   if (options_.quota_bytes == 0) return absl::OkStatus();
   const OwnerUsage& usage = table_.programs().Of(who).usage;
   if (usage.label.empty()) return absl::OkStatus();
@@ -272,6 +279,36 @@ std::vector<absl::StatusOr<Location>> Store::CreateAndSealBatch(absl::Span<const
   return locations;
 }
 
+absl::Status Store::CreateAndSealTogether(absl::Span<const SmallObject> objects, Owner who) {
+  uint64_t size = 0;
+  for (const SmallObject& object : objects) size += object.data.size() + object.metadata.size();
+  if (size > kMaxSmallBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(size, " bytes are too many to be put together (at most ",
+                                                   kMaxSmallBytes, "): put fewer or smaller objects"));
+  }
+  if (size > available_bytes()) return RefuseForRoom(size);  // before anything is evicted
+  absl::Status trouble;
+  std::vector<Location> places;
+  for (const SmallObject& object : objects) {
+    const Location place = {0, object.data.size(), object.metadata.size(), base::kNoGeneration};
+    const absl::optional<absl::StatusOr<Location>> created = InsertInTurn(object.id, place, who);
+    trouble = created.has_value() ? created->status() : RefuseForRoom(place.total_size());
+    if (!trouble.ok()) break;
+    places.push_back(**created);
+  }
+  if (!trouble.ok()) {
+    for (size_t i = 0; i < places.size(); ++i) CHECK(Abort(objects[i].id, who).ok());
+    return trouble;
+  }
+  for (size_t i = 0; i < places.size(); ++i) {
+    uint8_t* const memory = Memory(places[i]).data();
+    base::Copy(loop_, memory, objects[i].data.data(), objects[i].data.size());
+    base::Copy(loop_, memory + objects[i].data.size(), objects[i].metadata.data(), objects[i].metadata.size());
+    CHECK(Seal(objects[i].id, who).ok());
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Location> Store::Acquire(const base::ObjectId& id, Owner who) {
   Object* object = FindSealed(id);
   if (object == nullptr) return NotHere(id);
@@ -320,8 +357,23 @@ absl::Status Store::PassPin(const base::ObjectId& id, Owner from, Owner to) {
 }
 
 absl::Status Store::CheckPin(const Object& object, Owner who) const {
-  if (options_.quota_bytes == 0 || table_.IsPinnedBy(object, who)) return absl::OkStatus();
+  const bool bounded = options_.quota_bytes != 0 || table_.programs().limited();
+  if (!bounded || table_.IsPinnedBy(object, who)) return absl::OkStatus();
   return CheckQuota(who, object.info.location.total_size());
+}
+
+absl::Status Store::PinHere(const base::ObjectId& id) {
+  Object* object = FindSealed(id);
+  if (object == nullptr) return NotHere(id);
+  if (!std::exchange(object->info.pinned_here, true)) PinObject(*object, pinner_);
+  return absl::OkStatus();
+}
+
+absl::Status Store::UnpinHere(const base::ObjectId& id) {
+  Object* object = FindSealed(id);
+  if (object == nullptr) return NotHere(id);
+  if (std::exchange(object->info.pinned_here, false)) CHECK(Release(id, pinner_).ok());
+  return absl::OkStatus();
 }
 
 absl::Status Store::Delete(const base::ObjectId& id) {
@@ -357,6 +409,7 @@ void Store::EndSealed(Object& object, Event::Kind reason) {
   table_.Enter(object, State::kDeleted);
   Record(base::TraceKind::kObject, static_cast<uint32_t>(State::kDeleted), object.info.location.total_size());
   Publish(reason, object);
+  if (std::exchange(object.info.pinned_here, false)) CHECK(table_.Unpin(object, pinner_));
   FreeIfUnpinned(object);
 }
 

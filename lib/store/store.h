@@ -23,6 +23,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -96,6 +97,10 @@ class Store final {
   // Of each program from now on, as Options has it. One that holds more keeps it, and gets no more.
   void SetQuota(uint64_t bytes) { options_.quota_bytes = bytes; }
 
+  // What `who` itself may hold, unsealed and pinned together: less than its program may, if that has
+  // a quota.
+  void Limit(Owner who, uint64_t bytes) { table_.programs().Limit(who, bytes); }
+
   // `who` is gone: aborts its unsealed objects, ends its gets without an answer, gives back its
   // pins.
   void DropOwner(Owner who);
@@ -147,6 +152,11 @@ class Store final {
   // together, all fail.
   std::vector<absl::StatusOr<Location>> CreateAndSealBatch(absl::Span<const SmallObject> objects, Owner who);
 
+  // All or none: the first that cannot be created says why, and then none was. Nobody sees some of
+  // them without the others. kInvalidArgument beyond kMaxSmallBytes together; otherwise errors as
+  // Create.
+  absl::Status CreateAndSealTogether(absl::Span<const SmallObject> objects, Owner who);
+
   // Pins a sealed object for reading. Every Acquire and Pin needs one Release. kNotFound when there
   // is no sealed one; kResourceExhausted beyond the quota.
   absl::StatusOr<Location> Acquire(const base::ObjectId& id, Owner who);
@@ -164,6 +174,12 @@ class Store final {
   // One pin of `from`, which must have it, is one of `to` from now on. kResourceExhausted, changing
   // nothing, beyond its quota.
   absl::Status PassPin(const base::ObjectId& id, Owner from, Owner to);
+
+  // Keeps a sealed object from being evicted, until UnpinHere or until it is deleted, whoever comes
+  // and goes meanwhile. It is pinned so once, however often that is asked for. kNotFound.
+  absl::Status PinHere(const base::ObjectId& id);
+  // It may be evicted again, as others may. OK also where it was not pinned so. kNotFound.
+  absl::Status UnpinHere(const base::ObjectId& id);
 
   // Makes a sealed object invisible at once; its memory is freed with its last pin. kNotFound;
   // kFailedPrecondition when it is not sealed (abort it instead).
@@ -195,7 +211,9 @@ class Store final {
   absl::Status Touch(const base::ObjectId& id);
 
   // Reports what is sealed, deleted and evicted from now on, in order.
-  [[nodiscard]] base::Pending Subscribe(EventCallback callback) { return subscribers_.Add(std::move(callback)); }
+  [[nodiscard]] std::unique_ptr<Subscription> Subscribe(EventCallback callback) {
+    return subscribers_.Add(std::move(callback));
+  }
 
   // Answers when all of `ids` are sealed, or at `deadline` with those that are. Each is pinned from
   // when it was there; with the answer the pins are those of `who`, to be released. Until the
@@ -281,6 +299,7 @@ class Store final {
   Waits waits_;
   CreateQueue creates_;
   Hashing hashing_;
+  const Owner pinner_;  // of PinHere
 };
 
 }  // namespace tokamak::store

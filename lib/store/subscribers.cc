@@ -8,7 +8,7 @@
 
 namespace tokamak::store {
 
-class Subscribers::Subscriber final : public base::Handle {
+class Subscribers::Subscriber final : public Subscription {
  public:
   Subscriber(Subscribers& all, EventCallback callback)
       : all_(all),
@@ -25,7 +25,11 @@ class Subscribers::Subscriber final : public base::Handle {
 
   void Enqueue(const Event& event) {
     events_.push_back(event);
-    if (!timer_.armed()) timer_ = all_.loop_.Post([this] { Deliver(); });
+    CallSoon();
+  }
+
+  void CallSoon() override {
+    if (!all_gone_.over() && !timer_.armed()) timer_ = all_.loop_.Post([this] { Deliver(); });
   }
 
  private:
@@ -49,7 +53,7 @@ class Subscribers::Subscriber final : public base::Handle {
   const base::Lifetime lifetime_;
 };
 
-base::Pending Subscribers::Add(EventCallback callback) {
+std::unique_ptr<Subscription> Subscribers::Add(EventCallback callback) {
   return std::make_unique<Subscriber>(*this, std::move(callback));
 }
 

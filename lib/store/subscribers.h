@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -18,6 +19,14 @@ namespace tokamak::store {
 // All that happened since the last call. The span is valid during the call.
 using EventCallback = std::function<void(absl::Span<const Event> events)>;
 
+// Dropping it ends the calls.
+class Subscription : public base::Handle {
+ public:
+  // The callback runs in a later task, also where nothing has happened by then. In it the store is
+  // as the events say: nothing happened that the callback has not been told.
+  virtual void CallSoon() = 0;
+};
+
 class Subscribers final {
  public:
   explicit Subscribers(base::EventLoop& loop) : loop_(loop) {}
@@ -25,7 +34,7 @@ class Subscribers final {
   Subscribers& operator=(const Subscribers&) = delete;
 
   // `callback` hears of what is published from now on, until the handle is dropped.
-  base::Pending Add(EventCallback callback);
+  std::unique_ptr<Subscription> Add(EventCallback callback);
 
   void Publish(const Event& event);
 

@@ -53,9 +53,10 @@ struct ObjectInfo {
   Location location;
   State state = State::kCreated;
   Origin origin = Origin::kCreatedHere;
-  uint64_t pins = 0;      // of all owners together
-  uint64_t uses = 0;      // since its seal: pins that were taken, and touches
-  base::Time created_at;  // on the store's loop
+  uint64_t pins = 0;         // of all owners together
+  bool pinned_here = false;  // one of these is the node's own: Store::PinHere
+  uint64_t uses = 0;         // since its seal: pins that were taken, and touches
+  base::Time created_at;     // on the store's loop
 
   base::ObjectVersion version() const { return {id, location.generation}; }
 };

@@ -147,6 +147,30 @@ TEST_F(TokTest, FilesGoInOnOneNodeAndComeOutOnAnother) {
   EXPECT_FALSE(fs::exists(State()));
 }
 
+TEST_F(TokTest, ObjectsAreBroughtPinnedAndPushedWithTheFilesOfAFolder) {
+  Up({"--nodes", "2"});
+  Make("d/a", "1");
+  Make("d/b/c", "22");
+  Do({"put", Path("d"), "--as", "tree"});
+  EXPECT_EQ(DoJson({"--node", "2", "prefetch", "tree"})["objects"], 3);
+  EXPECT_EQ(DoJson({"--node", "2", "ls"}).size(), 3u);
+  EXPECT_EQ(DoJson({"--node", "2", "pin", "tree/a"})["objects"], 1);
+  EXPECT_EQ(DoJson({"--node", "2", "stat", "tree/a"})["pinned"], true);
+  EXPECT_EQ(DoJson({"--node", "2", "unpin", "tree"})["objects"], 3) << "those that were not pinned, too";
+  EXPECT_EQ(DoJson({"--node", "2", "stat", "tree/a"})["pinned"], false);
+
+  Make("more", "3");
+  Do({"--node", "2", "put", Path("more")});
+  Do({"--node", "2", "push", "more", "--to", "node1"});
+  EXPECT_TRUE(absl::StrContains(text_, "pushed to node1 more")) << text_;
+  EXPECT_EQ(DoJson({"stat", "more"})["here"], true);
+  ExpectFailure(1, {"push", "more", "--to", "node9"}, {"more", "node9", "tok nodes"});
+  ExpectFailure(1, {"prefetch", "nowhere", "--timeout", "50ms"}, {"nowhere"});
+  ExpectFailure(2, {"pin", "more", "--timeout", "soon"}, {"--timeout", "soon"});
+  ExpectFailure(1, {"unpin", "nowhere"}, {"nowhere"});
+  Do({"down"});
+}
+
 TEST_F(TokTest, ASecondUpIsRefusedAndTheFirstGoesOn) {
   Up({"--nodes", "1"});
   ExpectFailure(2, {"up"}, {"runs already", "tok down", "--state"});

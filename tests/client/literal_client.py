@@ -7,7 +7,7 @@ import os
 import socket
 import struct
 
-MAGIC, VERSION, REPLY = 0x4B414D54, 3, 0x8000
+MAGIC, VERSION, REPLY = 0x4B414D54, 4, 0x8000
 MASK = (1 << 64) - 1
 
 
@@ -65,7 +65,7 @@ class Body:
 
     def object(self):
         return {"id": self.id(), "data": self.u64(), "metadata": self.u64(), "pins": self.u64(), "age": self.u64(),
-                "state": self.u8(), "origin": self.u8()}
+                "state": self.u8(), "origin": self.u8(), "pinned": self.u8()}
 
     def event(self):
         return {"kind": self.u8(), "origin": self.u8(), "id": self.id(), "data": self.u64(), "metadata": self.u64()}
@@ -109,7 +109,7 @@ class Client:
         self.socket.connect(path)
         self.received, self.descriptors = b"", []
         self.numbers = itertools.count(1)
-        welcome = self.call(1, struct.pack("<B", creates) + text("literal client"))
+        welcome = self.call(1, struct.pack("<B", creates) + text("literal client") + struct.pack("<Q", 0))
         self.arena_size, self.capacity, self.incarnation, self.node = (welcome.u64(), welcome.u64(), welcome.u64(),
                                                                        welcome.text())
         welcome.end()
@@ -171,7 +171,7 @@ class Client:
         body = struct.pack("<I", len(objects))
         for name, data in objects.items():
             body += id_of(name) + counted(data) + counted(b"")
-        reply = self.call(3, body + struct.pack("<QB", 1_000_000, False))
+        reply = self.call(3, body + struct.pack("<QBB", 1_000_000, False, False))
         return reply.many(reply.outcome)
 
     def get(self, name, seconds=30.0):
@@ -185,6 +185,21 @@ class Client:
         found = self.readable[at["offset"]:middle], self.readable[middle:middle + at["metadata"]]
         self.call(7, ids(id_of(name))).end()
         return found
+
+    def prefetch(self, name, seconds=30.0, pin=False):
+        reply = self.call(21, struct.pack("<QB", int(seconds * 1e6), pin) + ids(id_of(name)))
+        outcome, = reply.many(reply.outcome)
+        reply.end()
+        return outcome["status"]
+
+    def unpin(self, name):
+        self.call(22, id_of(name)).end()
+
+    def push(self, name, node, seconds=30.0):
+        reply = self.call(23, struct.pack("<Q", int(seconds * 1e6)) + text(node) + ids(id_of(name)))
+        outcome, = reply.many(reply.outcome)
+        reply.end()
+        return outcome["status"]
 
     def delete(self, name):
         self.call(8, id_of(name)).end()
@@ -219,7 +234,7 @@ class Client:
 
     def subscribe(self):
         """The request id that events will have."""
-        self.call(16).end()
+        self.call(16, struct.pack("<B", False)).end()
         return next(self.numbers) - 1
 
     def next_events(self, subscribed):
@@ -227,9 +242,9 @@ class Client:
             kind, request, _, body = self.receive()
             if (kind, request) == (17, subscribed):
                 reply = Body(body)
-                found = reply.u64(), reply.many(reply.event)
+                dropped, _, events = reply.u64(), reply.u8(), reply.many(reply.event)
                 reply.end()
-                return found
+                return dropped, events
 
     def nodes(self):
         reply = self.call(18)

@@ -83,6 +83,10 @@ class LiteralClientTest(unittest.TestCase):
         self.assertEqual(client.wait([*names, "missing"], 5, 10), [1, 1, 1, 1, 1, 0])
         self.assertEqual(client.wait(["missing"], 1, 0, anywhere=False), [0])
         self.assertEqual(client.evict(1 << 20), (0, 0))
+        self.assertEqual((client.prefetch(names[0], pin=True), client.prefetch("missing", 0)), (0, 5))
+        self.assertEqual([one["pinned"] for one in client.list() if one["id"] == id_of(names[0])], [1])
+        client.unpin(names[0])
+        self.assertEqual([one["pinned"] for one in client.list()], [0] * 5)
         for name in names:
             client.delete(name)
 
@@ -116,9 +120,9 @@ class LiteralClientTest(unittest.TestCase):
 
     def test_hello_comes_first(self):
         client = self.connect()
-        client.call(16)
+        client.call(16, struct.pack("<B", False))
         with self.assertRaises(AssertionError):  # the daemon ends the connection
-            client.call(1, struct.pack("<B", 1) + literal_client.text("again"))
+            client.call(1, struct.pack("<B", 1) + literal_client.text("again") + struct.pack("<Q", 0))
 
     def test_the_page_names_every_kind_and_bound(self):
         page, protocol = read("docs/client-protocol.md"), read("lib/client/protocol.h")
@@ -127,7 +131,7 @@ class LiteralClientTest(unittest.TestCase):
         self.assertEqual([(name, number) for number, name in named], kinds)
         self.assertIn(f"**version** {re.search(r'kVersion = (.*);', protocol).group(1)}.", page)
         for bound in ("kMaxIds = 2048", "kMaxInlineBytes = 64 * 1024", "kMaxListed = 1024", "kMaxEvents = 1024", "kMaxNodes = 1024",
-                      "kMaxHolders = 64", "kMaxNumbers = 1024", "kMaxName = 128", "kMaxAddress = 128", "kMaxErrorText = 400"):
+                      "kMaxHolders = 64", "kMaxPushed = 256", "kMaxNumbers = 1024", "kMaxName = 128", "kMaxAddress = 128", "kMaxErrorText = 400"):
             self.assertIn(bound, protocol, "the page has another")
 
 

@@ -48,7 +48,7 @@ TEST(ProtocolTest, EveryMessageComesBackAsItWasSent) {
     EXPECT_EQ(Encode(42, *decoded), frame) << "kind " << header->kind;
     ++messages;
   });
-  EXPECT_EQ(messages, 2 * 19 + 1) << "a request and a reply for each, and the notification";
+  EXPECT_EQ(messages, 2 * 22 + 1) << "a request and a reply for each, and the notification";
 }
 
 TEST(ProtocolTest, NoTwoMessagesShareAKind) {
@@ -76,7 +76,7 @@ TEST(ProtocolTest, TheBytesAreThoseOfTheDrawing) {
   create.timeout_microseconds = 0x4455;
   create.confirmed = true;
   EXPECT_EQ(Encode(0x0102030405060708, create), Hex("544d414b"          // magic
-                                                    "0300"              // version
+                                                    "0400"              // version
                                                     "0200"              // kind: Create
                                                     "0807060504030201"  // request id
                                                     "2d000000"          // length

@@ -19,7 +19,7 @@ inline const std::vector<uint8_t>& SampleBytes() {
 }
 
 inline ObjectEntry SampleObject() {
-  return {SampleId(1), 1 << 20, 77, 3, 123456, ObjectState::kSealed, Origin::kPulled};
+  return {SampleId(1), 1 << 20, 77, 3, 123456, ObjectState::kSealed, Origin::kPulled, true};
 }
 
 template <typename M>
@@ -35,6 +35,7 @@ void ForEachSample(Visitor visit) {
   HelloRequest hello;
   hello.access = Access::kReadAndCreate;
   hello.name = "a client";
+  hello.quota = 1 << 20;
   visit(hello);
   WelcomeReply welcome;
   welcome.arena_size = uint64_t{1} << 40;
@@ -52,6 +53,7 @@ void ForEachSample(Visitor visit) {
   visit(created);
   CreateAndSealRequest create_and_seal;
   create_and_seal.objects = {{SampleId(1), SampleBytes(), {}}, {SampleId(2), {}, SampleBytes()}};
+  create_and_seal.together = true;
   visit(create_and_seal);
   CreateAndSealReply create_and_sealed;
   create_and_sealed.outcomes = {{}, {absl::StatusCode::kAlreadyExists, "exists"}};
@@ -65,6 +67,8 @@ void ForEachSample(Visitor visit) {
   visit(DeleteRequest::Reply());
   visit(AboutObject<TouchRequest>());
   visit(TouchRequest::Reply());
+  visit(AboutObject<UnpinRequest>());
+  visit(UnpinRequest::Reply());
 
   GetRequest get;
   get.timeout_microseconds = 1'000'000;
@@ -74,6 +78,22 @@ void ForEachSample(Visitor visit) {
   GetReply got;
   got.entries = {{{}, {64, 10, 20}}, {{absl::StatusCode::kDeadlineExceeded, "not in time"}, {}}};
   visit(got);
+  PrefetchRequest prefetch;
+  prefetch.timeout_microseconds = 2'000'000;
+  prefetch.pin = true;
+  prefetch.ids = {SampleId(1), SampleId(2)};
+  visit(prefetch);
+  PrefetchReply prefetched;
+  prefetched.outcomes = {{}, {absl::StatusCode::kNotFound, "nowhere"}};
+  visit(prefetched);
+  PushRequest push;
+  push.timeout_microseconds = 3'000'000;
+  push.node = "node-2";
+  push.ids = {SampleId(1)};
+  visit(push);
+  PushReply pushed;
+  pushed.outcomes = {{absl::StatusCode::kUnavailable, "it does not answer"}};
+  visit(pushed);
   CancelRequest cancel;
   cancel.request_id = 8;
   visit(cancel);
@@ -125,10 +145,13 @@ void ForEachSample(Visitor visit) {
   waited.ready = {1, 0};
   visit(waited);
 
-  visit(SubscribeRequest());
+  SubscribeRequest subscribe;
+  subscribe.existing = true;
+  visit(subscribe);
   visit(SubscribeRequest::Reply());
   EventsNotification events;
   events.dropped = 4;
+  events.caught_up = false;
   events.events = {{EventKind::kEvicted, Origin::kPulled, SampleId(1), 10, 20}};
   visit(events);
 

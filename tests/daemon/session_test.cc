@@ -84,6 +84,16 @@ TEST_F(SessionTest, AReaderMayChangeNothing) {
   expect_denied();
   Ask(client::EvictRequest());
   expect_denied();
+  Ask(About<client::UnpinRequest>("a"));
+  expect_denied();
+  client::PrefetchRequest pin;
+  pin.pin = true;
+  Ask(pin);
+  expect_denied();
+  Ask(client::PushRequest());
+  expect_denied();
+  Ask(client::PrefetchRequest());
+  EXPECT_TRUE(Answered().ok());
   Ask(client::ListRequest());
   EXPECT_TRUE(Answered().ok());
 }
@@ -190,6 +200,67 @@ TEST_F(SessionTest, ListGoesOnWhereItEnded) {
   const auto second = Body<client::ListReply>();
   EXPECT_EQ(second.objects.size(), 1u);
   EXPECT_FALSE(second.more);
+}
+
+TEST_F(SessionTest, WhatIsPutTogetherIsThereTogetherOrNotAtAll) {
+  OpenAndGreet();
+  Put("b", {1});
+  client::CreateAndSealRequest request;
+  const Bytes data = {1, 2, 3};
+  request.objects = {{Id("a"), data, {}}, {Id("b"), data, {}}};
+  request.together = true;
+  Ask(request);
+  EXPECT_TRUE(absl::IsAlreadyExists(Answered()));
+  EXPECT_FALSE(node_.store().Contains(Id("a")));
+  request.objects[1].id = Id("c");
+  request.confirmed = true;
+  Ask(request);
+  EXPECT_TRUE(absl::IsInvalidArgument(Answered()));
+  request.confirmed = false;
+  Ask(request);
+  EXPECT_TRUE(Answered().ok());
+  EXPECT_EQ(Body<client::CreateAndSealReply>().outcomes.size(), 2u);
+  EXPECT_TRUE(node_.store().Contains(Id("a")) && node_.store().Contains(Id("c")));
+}
+
+TEST_F(SessionTest, WhatIsPrefetchedIsPinnedForNobodyAndWhatIsPinnedStaysAfterTheSession) {
+  OpenAndGreet();
+  Put("a", {1, 2, 3});
+  client::PrefetchRequest prefetch;
+  prefetch.ids = {Id("a"), Id("nowhere")};
+  Ask(prefetch);
+  ASSERT_TRUE(Answered().ok());
+  auto outcomes = Body<client::PrefetchReply>().outcomes;
+  ASSERT_EQ(outcomes.size(), 2u);
+  EXPECT_EQ(outcomes[0].code, absl::StatusCode::kOk);
+  EXPECT_EQ(outcomes[1].code, absl::StatusCode::kNotFound);
+  EXPECT_EQ(node_.store().statistics().pins, 0u);
+
+  prefetch.pin = true;
+  Ask(prefetch);
+  ASSERT_TRUE(Answered().ok());
+  Ask(About<client::StatRequest>("a"));
+  ASSERT_TRUE(Answered().ok());
+  EXPECT_TRUE(Body<client::StatReply>().object.pinned_here);
+  OpenAndGreet();
+  EXPECT_EQ(node_.store().Evict(SIZE_MAX).objects, 0u);
+  Ask(About<client::UnpinRequest>("a"));
+  EXPECT_TRUE(Answered().ok());
+  EXPECT_EQ(node_.store().Evict(SIZE_MAX).objects, 1u);
+  Ask(About<client::UnpinRequest>("a"));
+  EXPECT_TRUE(absl::IsNotFound(Answered()));
+}
+
+TEST_F(SessionTest, APrefetchEndsWithItsSession) {
+  OpenAndGreet();
+  client::PrefetchRequest prefetch;
+  prefetch.ids = {Id("later")};
+  prefetch.timeout_microseconds = kTimeout;
+  Ask(prefetch);
+  EXPECT_TRUE(sent_.empty());
+  Open();
+  Settle();
+  EXPECT_EQ(node_.store().statistics().waiting, 0u);
 }
 
 TEST_F(SessionTest, HashEvictNodesAndNumbersAreAnswered) {

@@ -50,6 +50,8 @@ class Player final {
     for (int step = 0; step < kMostSteps && !in_.empty(); ++step) Step();
     for (Program& program : programs_) Leave(program);
     scheduler_.RunFor(base::Seconds(1));
+    // What was pinned on the node outlives whoever asked for it.
+    for (uint32_t i = 0; i < kObjects; ++i) node_.store().UnpinHere(Id(i)).IgnoreError();
     const absl::Status consistent = node_.store().CheckConsistency();
     CHECK(consistent.ok()) << consistent;
     CHECK_EQ(node_.store().statistics().pins, 0u);
@@ -160,7 +162,7 @@ class Player final {
   }
 
   void Whatever(Program& program, uint64_t id) {
-    switch (in_.Below(6)) {
+    switch (in_.Below(8)) {
       case 0: {
         ListRequest list;
         list.limit = in_.Below(kObjects + 2);
@@ -183,6 +185,19 @@ class Player final {
         CancelRequest cancel;
         cancel.request_id = last_id_ - in_.Below(16);
         return Tell(program, id, cancel);
+      }
+      case 6: {
+        PrefetchRequest prefetch;
+        prefetch.timeout_microseconds = in_.Flag() ? in_.Take<uint16_t>() : 0;
+        prefetch.pin = in_.Flag();
+        for (uint32_t count = in_.Below(4); count > 0; --count) prefetch.ids.push_back(Id(in_.Below(kObjects)));
+        return Tell(program, id, prefetch);
+      }
+      case 7: {
+        if (in_.Flag()) return AboutOne(program, id, UnpinRequest());
+        SubscribeRequest subscribe;
+        subscribe.existing = true;
+        return Tell(program, id, subscribe);
       }
     }
   }

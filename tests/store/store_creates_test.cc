@@ -333,6 +333,29 @@ TEST_F(QuotaTest, TwoConnectionsOfAProgramShareItAndAnotherProgramHasItsOwn) {
   EXPECT_TRUE(store_->Create(Id("z"), 2 * kQuota, 0, alice_).ok()) << "the node itself has none";
 }
 
+TEST_F(QuotaTest, AnOwnerMayHaveALimitOfItsOwn) {
+  const Owner one = store_->NewOwner("pid 1 a"), other = store_->NewOwner("pid 1 a");
+  store_->Limit(one, 2000);
+  ASSERT_TRUE(store_->Create(Id("o1"), 1500, 0, one).ok());
+  const absl::Status beyond = store_->Create(Id("o2"), 501, 0, one).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(beyond));
+  EXPECT_THAT(beyond.message(), HasSubstr("500 are left"));
+  ASSERT_TRUE(store_->Create(Id("o2"), 501, 0, other).ok()) << "it is not the program's";
+  ASSERT_TRUE(store_->Seal(Id("o1"), one).ok());
+  ASSERT_TRUE(store_->Seal(Id("o2"), other).ok());
+  ASSERT_TRUE(store_->Acquire(Id("o1"), one).ok());
+  EXPECT_TRUE(store_->Acquire(Id("o1"), one).ok()) << "what it has pinned costs nothing more";
+  EXPECT_TRUE(absl::IsResourceExhausted(store_->Acquire(Id("o2"), one).status()));
+  ASSERT_TRUE(store_->Release(Id("o1"), one).ok());
+  ASSERT_TRUE(store_->Release(Id("o1"), one).ok());
+  EXPECT_TRUE(store_->Acquire(Id("o2"), one).ok());
+  ASSERT_TRUE(store_->Create(Id("o3"), 1000, 0, one).ok());
+  ASSERT_TRUE(store_->Abort(Id("o3"), one).ok());
+  EXPECT_TRUE(store_->Create(Id("o4"), 1499, 0, one).ok());
+  store_->DropOwner(one);
+  store_->DropOwner(other);
+}
+
 TEST_F(QuotaTest, AGetSaysWhichObjectItRefused) {
   std::vector<GetEntry> entries;
   const auto get = store_->GetLater({Id("a"), Id("b")}, In(base::Seconds(1)), program_,

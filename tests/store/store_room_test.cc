@@ -109,6 +109,31 @@ TEST_F(StoreRoomTest, PinnedAndUnsealedObjectsAreNotEvicted) {
   EXPECT_EQ(store_->statistics().creates_refused, 1u);
 }
 
+TEST_F(StoreRoomTest, WhatIsPinnedHereIsNotEvictedUntilItIsUnpinnedOrDeleted) {
+  Put("a", kCapacity / 2, Origin::kPulled);
+  Put("b", kCapacity / 2, Origin::kPulled);
+  ASSERT_TRUE(store_->PinHere(Id("a")).ok());
+  EXPECT_TRUE(store_->PinHere(Id("a")).ok()) << "it is pinned once";
+  EXPECT_TRUE(store_->Stat(Id("a"))->pinned_here);
+  store_->DropOwner(alice_);
+  EXPECT_EQ(store_->Evict(kCapacity).objects, 1u);
+  EXPECT_TRUE(Has("a"));
+  ASSERT_TRUE(store_->UnpinHere(Id("a")).ok());
+  EXPECT_TRUE(store_->UnpinHere(Id("a")).ok());
+  EXPECT_EQ(store_->Evict(kCapacity).objects, 1u);
+  EXPECT_TRUE(absl::IsNotFound(store_->PinHere(Id("a"))));
+  EXPECT_TRUE(absl::IsNotFound(store_->UnpinHere(Id("a"))));
+
+  alice_ = store_->NewOwner();
+  Put("c", 1000);
+  ASSERT_TRUE(store_->PinHere(Id("c")).ok());
+  ASSERT_TRUE(store_->Acquire(Id("c"), bob_).ok());
+  ASSERT_TRUE(store_->Delete(Id("c")).ok());
+  EXPECT_EQ(store_->statistics().pins, 1u) << "the reader's";
+  ASSERT_TRUE(store_->Release(Id("c"), bob_).ok());
+  EXPECT_EQ(store_->statistics().used_bytes, 0u);
+}
+
 TEST_F(StoreRoomTest, NothingIsEvictedWhereItCannotHelp) {
   Put("pinned", kCapacity / 2);
   ASSERT_TRUE(store_->Acquire(Id("pinned"), bob_).ok());

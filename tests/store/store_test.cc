@@ -209,6 +209,25 @@ TEST_F(StoreTest, EachObjectOfABatchSucceedsOrFailsAlone) {
   EXPECT_TRUE(Has("a") && Has("c"));
 }
 
+TEST_F(StoreTest, WhatIsPutTogetherIsThereTogetherOrNotAtAll) {
+  const auto together = [&](std::vector<std::string> names, size_t size = 100) {
+    std::vector<SmallObject> objects;
+    const std::vector<uint8_t> bytes(size, 7);
+    for (const std::string& name : names) objects.push_back({Id(name), bytes, AsBytes("m")});
+    return store_->CreateAndSealTogether(objects, alice_);
+  };
+  ASSERT_EQ(together({"a", "b"}), absl::OkStatus());
+  EXPECT_EQ(store_->Find(Id("b"))->metadata_size, 1u);
+  EXPECT_TRUE(absl::IsAlreadyExists(together({"c", "d", "a"})));
+  EXPECT_TRUE(absl::IsAlreadyExists(together({"e", "e"}))) << "one id twice";
+  EXPECT_TRUE(absl::IsResourceExhausted(together({"f", "g", "h"}, kCapacity / 3)));
+  EXPECT_TRUE(absl::IsInvalidArgument(together({"i"}, Store::kMaxSmallBytes)));
+  EXPECT_EQ(together({}), absl::OkStatus());
+  EXPECT_EQ(store_->statistics().sealed_objects, 2u);
+  EXPECT_EQ(store_->statistics().unsealed_objects, 0u);
+  EXPECT_EQ(store_->statistics().used_bytes, 2u * 128);
+}
+
 TEST_F(StoreTest, ABatchThatIsTooLargeCreatesNothing) {
   const std::vector<uint8_t> half(Store::kMaxSmallBytes / 2 + 1);
   const auto locations = store_->CreateAndSealBatch({{Id("a"), half, {}}, {Id("b"), half, {}}}, alice_);

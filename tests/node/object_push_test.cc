@@ -1,0 +1,132 @@
+// A node that has another one bring objects to itself.
+#include "lib/node/object_push.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tests/node/node_fixture.h"
+
+namespace tokamak::node {
+namespace {
+
+using base::Milliseconds;
+using base::Seconds;
+
+class ObjectPushTest : public NodeTest {
+ protected:
+  struct Pushed {
+    bool answered = false;
+    std::vector<absl::Status> statuses;
+    base::Pending call;
+  };
+
+  std::unique_ptr<Pushed> Begin(size_t from, const directory::NodeId& to, const std::vector<std::string>& names,
+                                base::Duration timeout = Seconds(5)) {
+    auto pushed = std::make_unique<Pushed>();
+    ObjectPush::Request request;
+    request.timeout = timeout;
+    for (const std::string& name : names) request.ids.push_back(Id(name));
+    pushed->call = at(from).node().Push(to, request, [pushed = pushed.get()](absl::Span<const absl::Status> statuses) {
+      pushed->answered = true;
+      pushed->statuses.assign(statuses.begin(), statuses.end());
+    });
+    EXPECT_FALSE(pushed->answered) << "answered inside the call";
+    return pushed;
+  }
+  std::vector<absl::Status> Push(size_t from, const directory::NodeId& to, const std::vector<std::string>& names,
+                                 base::Duration timeout = Seconds(5)) {
+    const auto pushed = Begin(from, to, names, timeout);
+    EXPECT_TRUE(cluster_->RunUntil([&] { return pushed->answered; }, timeout + Seconds(10)));
+    return pushed->statuses;
+  }
+  const directory::NodeId& NameOf(size_t i) { return at(i).node().options().id; }
+};
+
+TEST_F(ObjectPushTest, WhatOneNodeHasIsBroughtToAnotherAndPinnedForNobody) {
+  Build(3);
+  Put(1, "small", 1000);
+  Put(1, "large", 3 << 20, 17);
+  for (const absl::Status& status : Push(1, NameOf(2), {"small", "large"})) EXPECT_EQ(status, absl::OkStatus());
+  EXPECT_TRUE(at(2).Has("small") && at(2).Has("large"));
+  EXPECT_EQ(at(2).store().statistics().pins, 0u);
+  EXPECT_GT(at(2).store().Evict(1 << 30).objects, 0u) << "copies like others";
+  // Who pushes need not hold it.
+  EXPECT_EQ(Push(0, NameOf(2), {"large"}).front(), absl::OkStatus());
+  EXPECT_TRUE(at(2).Has("large"));
+  EXPECT_FALSE(at(0).Has("large"));
+}
+
+TEST_F(ObjectPushTest, EachObjectSaysHowItWent) {
+  Build(2);
+  Put(0, "there", 1000);
+  const auto statuses = Push(0, NameOf(1), {"nowhere", "there"}, Milliseconds(50));
+  ASSERT_EQ(statuses.size(), 2u);
+  EXPECT_FALSE(statuses[0].ok());
+  EXPECT_TRUE(absl::StrContains(statuses[0].message(), NameOf(1))) << statuses[0];
+  EXPECT_EQ(statuses[1], absl::OkStatus());
+}
+
+TEST_F(ObjectPushTest, ItWaitsForWhatDoesNotExistYet) {
+  Build(2);
+  const auto pushed = Begin(0, NameOf(1), {"later"});
+  cluster_->RunFor(Milliseconds(100));
+  EXPECT_FALSE(pushed->answered);
+  Put(0, "later", 1000);
+  EXPECT_TRUE(cluster_->RunUntil([&] { return pushed->answered; }, Seconds(5)));
+  EXPECT_EQ(pushed->statuses.front(), absl::OkStatus());
+}
+
+TEST_F(ObjectPushTest, DroppingItCancelsAtTheOtherNode) {
+  Build(2);
+  auto pushed = Begin(0, NameOf(1), {"later"});
+  EXPECT_TRUE(cluster_->RunUntil([&] { return at(1).node().pulls().running() == 1; }, Seconds(1)));
+  pushed->call.reset();
+  EXPECT_TRUE(cluster_->RunUntil([&] { return at(1).node().pulls().running() == 0; }, Seconds(1)));
+  EXPECT_FALSE(pushed->answered);
+}
+
+TEST_F(ObjectPushTest, ANodeThatIsNotThereAndThisNodeAreRefused) {
+  Build(2);
+  EXPECT_TRUE(absl::IsNotFound(Push(0, "nobody", {"a"}).front()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Push(0, NameOf(0), {"a"}).front()));
+}
+
+TEST_F(ObjectPushTest, PushesUnderWayAreBounded) {
+  Build(2);
+  std::vector<std::unique_ptr<Pushed>> pushed;
+  for (int i = 0; i < 33; ++i) pushed.push_back(Begin(0, NameOf(1), {absl::StrCat("later", i)}));
+  EXPECT_TRUE(cluster_->RunUntil([&] { return pushed.back()->answered; }, Seconds(1)));
+  EXPECT_TRUE(absl::IsResourceExhausted(pushed.back()->statuses.front()));
+  EXPECT_FALSE(pushed.front()->answered);
+  pushed.clear();
+  Put(0, "there", 1000);
+  EXPECT_EQ(Push(0, NameOf(1), {"there"}).front(), absl::OkStatus());
+}
+
+TEST_F(ObjectPushTest, ARequestIsReadAsItWasWritten) {
+  Build(1);
+  ObjectPush::Request request;
+  request.timeout = Seconds(3);
+  request.ids = {Id("a"), Id("b")};
+  const std::vector<uint8_t> bytes = ObjectPush::EncodeRequest(request);
+  const auto decoded = ObjectPush::DecodeRequest(bytes);
+  ASSERT_TRUE(decoded.has_value());
+  EXPECT_EQ(decoded->timeout, request.timeout);
+  EXPECT_EQ(decoded->ids, request.ids);
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_FALSE(ObjectPush::DecodeRequest(absl::MakeConstSpan(bytes).first(size)).has_value()) << size;
+  }
+  request.ids.clear();
+  EXPECT_FALSE(ObjectPush::DecodeRequest(ObjectPush::EncodeRequest(request)).has_value()) << "of nothing";
+  request.ids.resize(ObjectPush::kMaxPushed + 1);
+  EXPECT_FALSE(ObjectPush::DecodeRequest(ObjectPush::EncodeRequest(request)).has_value());
+  request.ids.resize(1);
+  request.timeout = Seconds(86401);
+  EXPECT_FALSE(ObjectPush::DecodeRequest(ObjectPush::EncodeRequest(request)).has_value());
+}
+
+}  // namespace
+}  // namespace tokamak::node
