@@ -1,0 +1,23 @@
+// What ci/full_store does for minutes, for some seconds.
+#include "tests/daemon/full_store.h"
+
+#include <iostream>
+
+#include "gtest/gtest.h"
+#include "tests/support/test_devices.h"
+
+namespace tokamak::daemon {
+namespace {
+
+TEST(FullStoreTest, AddsUpWhateverProgramsDoAndWhereverTheyAreKilled) {
+  if (!testing_support::OnSoftwareNic()) GTEST_SKIP() << "a guest has one processor, of which eight programs take all";
+  FullStoreOptions options;
+  options.memory = "4MiB";  // full within a moment, also on a machine with other things to do
+  FullStore store(options);
+  const FullStoreReport report = store.Run(std::cout);
+  std::cout << report.Summary() << std::endl;
+  for (const std::string& what : report.wrong) ADD_FAILURE() << what;
+}
+
+}  // namespace
+}  // namespace tokamak::daemon
