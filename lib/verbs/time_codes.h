@@ -1,4 +1,5 @@
-// The two ways in which InfiniBand writes a delay in five bits, on the wire as in ibv_qp_attr.
+// The two ways in which InfiniBand writes a delay in five bits, on the wire as in ibv_qp_attr, and
+// the one in which it says for ever.
 #pragma once
 
 #include <cstdint>
@@ -33,5 +34,10 @@ constexpr uint8_t NotReadyCode(base::Duration delay) {
   }
   return 0;
 }
+
+// As an RNR retry count: the requester tries until the peer has a receive posted. (9.7.5.2.8) Only
+// for queue pairs that are walked by Modify, as other people's programs do; our own waits have a
+// deadline.
+constexpr uint8_t kRnrRetryForever = 7;
 
 }  // namespace tokamak::verbs

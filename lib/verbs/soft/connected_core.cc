@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lib/verbs/soft/psn.h"
+#include "lib/verbs/time_codes.h"
 
 namespace tokamak::verbs::soft {
 namespace {
@@ -25,7 +26,8 @@ bool IsData(PacketOpcode opcode) {
 }
 
 absl::Status CheckReliability(const ReliabilityOptions& reliability, const Limits& limits) {
-  if (reliability.retry_count > kMaxRetryCount || reliability.rnr_retry_count > kMaxRetryCount) {
+  const bool forever = reliability.rnr_retry_count == kRnrRetryForever;
+  if (reliability.retry_count > kMaxRetryCount || (reliability.rnr_retry_count > kMaxRetryCount && !forever)) {
     return absl::InvalidArgumentError(absl::StrCat("retry counts end at ", kMaxRetryCount));
   }
   if (reliability.reads_outstanding > limits.max_reads || reliability.reads_served > limits.max_reads) {

@@ -541,7 +541,8 @@ void Requester::MeasureRoundTrip() {
 
 void Requester::WaitUntilReady(uint8_t timer) {
   if (ready_again_.set()) return;
-  if (not_ready_ >= queue_pair_.reliability().rnr_retry_count) {
+  const uint8_t tries = queue_pair_.reliability().rnr_retry_count;
+  if (tries != kRnrRetryForever && not_ready_ >= tries) {
     Fail(CompletionStatus::kRnrRetryExceeded, 0);
     return;
   }

@@ -286,7 +286,7 @@ QueuePairAttributes UserQueuePair::Attributes() const {
   ReliabilityOptions& reliability = attributes.reliability;
   reliability.ack_timeout = AckTimeout(set.timeout == 0 ? kLongestTimeout : set.timeout);
   reliability.retry_count = std::min(set.retry_cnt, kMaxRetryCount);
-  reliability.rnr_retry_count = std::min(set.rnr_retry, kMaxRetryCount);
+  reliability.rnr_retry_count = set.rnr_retry;  // 7: for ever, as programs are promised
   reliability.rnr_delay = NotReadyDelay(set.min_rnr_timer);
   reliability.reads_outstanding = set.max_rd_atomic;
   reliability.reads_served = set.max_dest_rd_atomic;

@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "lib/verbs/soft/congestion.h"
 #include "lib/verbs/soft/requester.h"
+#include "lib/verbs/time_codes.h"
 #include "tests/verbs/soft/one_nic.h"
 
 namespace tokamak::verbs::soft {
@@ -96,6 +97,19 @@ TEST_F(RequesterLossTest, APeerThatIsNotReadyIsAskedAgainAfterTheTimeItNamed) {
   EXPECT_THAT(TakeSent(), IsEmpty()) << "nor a time-out meanwhile";
   Run(base::Nanoseconds(1));
   EXPECT_THAT(Psns(TakeSent()), ElementsAre(0xfffffeu, 0xffffffu));
+}
+
+TEST_F(RequesterLossTest, NotReadyForEverIsWaitedForForEver) {
+  reliability_.rnr_retry_count = kRnrRetryForever;
+  Open();
+  Post(Opcode::kSend, 1, Piece(0, 1));
+  TakeSent();
+  for (int i = 0; i < 100; ++i) {
+    Arrive({Ack(0, kNotReadyNak | 1)});
+    Run(base::Milliseconds(1));
+    EXPECT_EQ(TakeSent().size(), 1u);
+  }
+  EXPECT_THAT(Poll(), IsEmpty());
 }
 
 TEST_F(RequesterLossTest, NotReadyTooOftenFailsTheRequest) {
