@@ -6,6 +6,7 @@
 
 #include "glog/logging.h"
 #include "lib/verbs/soft/datagram.h"
+#include "lib/verbs/soft/forwarding_port.h"
 
 namespace tokamak::sim {
 namespace {
@@ -16,6 +17,7 @@ using verbs::soft::DecodeResult;
 using verbs::soft::DestinationOf;
 using verbs::soft::EncodeDatagram;
 using verbs::soft::Fabric;
+using verbs::soft::ForwardingPort;
 using verbs::soft::IcrcFlow;
 using verbs::soft::IdentificationSolver;
 using verbs::soft::kBthMaskedByte;
@@ -28,7 +30,7 @@ using verbs::soft::WithRocePort;
 
 constexpr size_t kBatch = 64;
 
-class BytePort final : public Port {
+class BytePort final : public ForwardingPort {
  public:
   explicit BytePort(base::Random random) : random_(random), bytes_(kBatch * kMaxDatagram), packets_(kBatch) {}
 
@@ -41,10 +43,7 @@ class BytePort final : public Port {
       }
       theirs(packets);
     };
-    absl::StatusOr<std::unique_ptr<Port>> port = inner.Open(loop, address, std::move(ours));
-    if (!port.ok()) return port.status();
-    inner_ = *std::move(port);
-    return absl::OkStatus();
+    return OpenInner(inner, loop, address, std::move(ours));
   }
 
   size_t Send(absl::Span<const Packet> packets) override {
@@ -52,23 +51,16 @@ class BytePort final : public Port {
     while (taken < packets.size()) {
       const absl::Span<const Packet> batch = packets.subspan(taken, kBatch);
       for (size_t i = 0; i < batch.size(); ++i) packets_[i] = ThroughBytes(batch[i], &bytes_[i * kMaxDatagram]);
-      const size_t sent = inner_->Send(absl::MakeConstSpan(packets_).first(batch.size()));
+      const size_t sent = inner().Send(absl::MakeConstSpan(packets_).first(batch.size()));
       taken += sent;
       if (sent < batch.size()) break;
     }
     return taken;
   }
-  size_t room() const override { return inner_->room(); }
-  uint64_t line_rate() const override { return inner_->line_rate(); }
-  const Address& address() const override { return inner_->address(); }
-  absl::Status Join(const Address& group) override { return inner_->Join(group); }
-  void Leave(const Address& group) override { inner_->Leave(group); }
-  uint32_t max_mtu() const override { return inner_->max_mtu(); }
-  uint64_t receive_window() const override { return inner_->receive_window(); }
 
  private:
   Packet ThroughBytes(const Packet& packet, uint8_t* bytes) {
-    const IcrcFlow flow(WithRocePort(inner_->address()), DestinationOf(packet.peer, inner_->address()));
+    const IcrcFlow flow(WithRocePort(inner().address()), DestinationOf(packet.peer, inner().address()));
     const auto identification = static_cast<uint16_t>(random_.Next());
     Packet sound = packet;
     sound.corrupt = false;
@@ -94,7 +86,7 @@ class BytePort final : public Port {
 
   // A flipped bit, in any but the masked byte, as bits flip on wires.
   void CheckDamageIsSeen(const Packet& packet) {
-    const IcrcFlow flow(DestinationOf(packet.peer, inner_->address()), WithRocePort(inner_->address()));
+    const IcrcFlow flow(DestinationOf(packet.peer, inner().address()), WithRocePort(inner().address()));
     Packet sound = packet;
     sound.corrupt = false;
     const uint32_t length = EncodeDatagram(sound, flow, 0, bytes_.data());
@@ -108,7 +100,6 @@ class BytePort final : public Port {
   IdentificationSolver solver_;
   std::vector<uint8_t> bytes_;
   std::vector<Packet> packets_;
-  std::unique_ptr<Port> inner_;
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "sim/cut_fabric.h"
 
+#include "lib/verbs/soft/forwarding_port.h"
+
 namespace tokamak::sim {
 
 using verbs::soft::Packet;
@@ -28,28 +30,19 @@ size_t InParts(absl::Span<const Packet> packets, const Passes& passes, const Tak
 
 }  // namespace
 
-class CutFabric::CutPort final : public Port {
+class CutFabric::CutPort final : public verbs::soft::ForwardingPort {
  public:
-  CutPort(const CutFabric& fabric, const Address& address, std::unique_ptr<Port> port)
-      : fabric_(fabric), own_(address), port_(std::move(port)) {}
+  CutPort(const CutFabric& fabric, const Address& address) : fabric_(fabric), own_(address) {}
 
   size_t Send(absl::Span<const Packet> packets) override {
     return InParts(
         packets, [this](const Packet& packet) { return fabric_.Passes(own_, packet.peer); },
-        [this](absl::Span<const Packet> part) { return port_->Send(part); });
+        [this](absl::Span<const Packet> part) { return inner().Send(part); });
   }
-  size_t room() const override { return port_->room(); }
-  uint64_t line_rate() const override { return port_->line_rate(); }
-  const Address& address() const override { return port_->address(); }
-  absl::Status Join(const Address& group) override { return port_->Join(group); }
-  void Leave(const Address& group) override { port_->Leave(group); }
-  uint32_t max_mtu() const override { return port_->max_mtu(); }
-  uint64_t receive_window() const override { return port_->receive_window(); }
 
  private:
   const CutFabric& fabric_;
   const Address own_;
-  const std::unique_ptr<Port> port_;
 };
 
 absl::StatusOr<std::unique_ptr<Port>> CutFabric::Open(base::EventLoop& loop, const Address& address,
@@ -64,9 +57,9 @@ absl::StatusOr<std::unique_ptr<Port>> CutFabric::Open(base::EventLoop& loop, con
           return part.size();
         });
   };
-  auto port = fabric_.Open(loop, address, std::move(below));
-  if (!port.ok()) return port.status();
-  return std::make_unique<CutPort>(*this, address, *std::move(port));
+  auto port = std::make_unique<CutPort>(*this, address);
+  if (absl::Status status = port->OpenInner(fabric_, loop, address, std::move(below)); !status.ok()) return status;
+  return port;
 }
 
 void CutFabric::Partition(absl::Span<const Address> side) {

@@ -65,9 +65,9 @@ class Client final {
   std::vector<Status> Put(Span<const PutObject> objects, const PutOptions& options = {});
 
   // All or none: they appear together, or the status says why none did. At most PutOptions::kSmall
-  // with all metadata, and kMaxTogether objects: kInvalidArgument. Does not wait for room, and is not
-  // confirmed: where another content has the id of one of them elsewhere in the cluster, that one
-  // alone is dropped later, as after an unconfirmed put.
+  // with all metadata, and kMaxTogether objects: kInvalidArgument. Does not wait for room, and is
+  // not confirmed: where another content has the id of one of them elsewhere in the cluster, that
+  // one alone is dropped later, as after an unconfirmed put.
   Status PutTogether(Span<const PutObject> objects);
   static constexpr size_t kMaxTogether = 2048;
 
@@ -89,9 +89,9 @@ class Client final {
   std::vector<Status> Prefetch(Span<const ObjectId> ids, Timeout timeout);
 
   // The same, and none of them is evicted from this node from then on, whether it is a copy or was
-  // put here. That is this node's alone, belongs to no client, and outlives this one; Unpin ends it,
-  // by whichever program, and so do the object's deletion and the daemon's end. Once pinned it stays
-  // so, however often it is pinned: one Unpin is enough. No quota counts it.
+  // put here. That is this node's alone, belongs to no client, and outlives this one; Unpin ends
+  // it, by whichever program, and so do the object's deletion and the daemon's end. Once pinned it
+  // stays so, however often it is pinned: one Unpin is enough. No quota counts it.
   std::vector<Status> Pin(Span<const ObjectId> ids, Timeout timeout);
   // OK also where the object is here and was not pinned. kNotFound: it is not here.
   Status Unpin(const ObjectId& id);

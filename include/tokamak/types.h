@@ -82,8 +82,8 @@ struct WaitOptions {
 };
 
 struct SubscribeOptions {
-  // What is sealed already comes first, each object once, as if it were sealed now; and what happens
-  // to it meanwhile behind that.
+  // What is sealed already comes first, each object once, as if it were sealed now; and what
+  // happens to it meanwhile behind that.
   bool existing = false;
 };
 
@@ -176,8 +176,8 @@ struct Event {
 
 struct Events {
   uint64_t dropped = 0;  // left out before these, because the subscriber did not keep up
-  // With these all that existed was told, if SubscribeOptions::existing asked for that. Events may be
-  // none where this is all that there is to say.
+  // With these all that existed was told, if SubscribeOptions::existing asked for that. Events may
+  // be none where this is all that there is to say.
   bool caught_up = true;
   std::vector<Event> events;
 };

@@ -1,11 +1,12 @@
 // PhaseLog keeps what pulls spent their time on: each phase of each, with its beginning and its
-// length (trace.h), and from when to when programs waited for gets. Where the time goes is a table of its totals, or a file for Perfetto.
+// length (trace.h), and from when to when programs waited for gets. Where the time goes is a table
+// of its totals, or a file for Perfetto.
 //
 // A loop's time stands still while a task runs, and each loop counts from its own beginning: so a
 // log of real loops is given a clock. Without one the time of the events counts, as in simulations.
 //
-// An activity begins with kDirectory, or is a get of a program with kSession. What is said of one that has not begun, or is over, counts
-// for nothing: an engine on another thread may say it late.
+// An activity begins with kDirectory, or is a get of a program with kSession. What is said of one
+// that has not begun, or is over, counts for nothing: an engine on another thread may say it late.
 // Bounds: kMaxOpen activities at once, and `most` phases; what comes beyond is counted.
 // Thread rule: any thread.
 #pragma once

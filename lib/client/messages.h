@@ -34,6 +34,16 @@ struct ReplyTo {
   static constexpr uint16_t kKind = static_cast<uint16_t>(kind) | kReplyBit;
 };
 
+// What became of each object of a request, in their order.
+template <Kind kind, size_t most>
+struct OutcomesReply : ReplyTo<kind> {
+  std::vector<Outcome> outcomes;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Parts(m.outcomes, most);
+  }
+};
+
 // A request that is about one object.
 template <Kind kind>
 struct ObjectRequest : Request<kind> {
@@ -114,13 +124,7 @@ struct CreateRequest : Request<Kind::kCreate> {
   }
 };
 
-struct CreateAndSealReply : ReplyTo<Kind::kCreateAndSeal> {
-  std::vector<Outcome> outcomes;  // as many as objects, in their order
-  template <typename M, typename V>
-  static void Visit(M& m, V& v) {
-    v.Parts(m.outcomes, kMaxIds);
-  }
-};
+using CreateAndSealReply = OutcomesReply<Kind::kCreateAndSeal, kMaxIds>;
 // Small objects, copied into the arena by the daemon. At most kMaxInlineBytes together.
 struct CreateAndSealRequest : Request<Kind::kCreateAndSeal> {
   using Reply = CreateAndSealReply;
@@ -169,15 +173,9 @@ struct GetRequest : Request<Kind::kGet> {
   }
 };
 
-struct PrefetchReply : ReplyTo<Kind::kPrefetch> {
-  std::vector<Outcome> outcomes;  // as many as ids, in their order
-  template <typename M, typename V>
-  static void Visit(M& m, V& v) {
-    v.Parts(m.outcomes, kMaxIds);
-  }
-};
-// As Get, but the objects are pinned for nobody. With `pin` each stays on this node until an Unpin or
-// its deletion, whatever becomes of this connection.
+using PrefetchReply = OutcomesReply<Kind::kPrefetch, kMaxIds>;
+// As Get, but the objects are pinned for nobody. With `pin` each stays on this node until an Unpin
+// or its deletion, whatever becomes of this connection.
 struct PrefetchRequest : Request<Kind::kPrefetch> {
   using Reply = PrefetchReply;
   uint64_t timeout_microseconds = 0;
@@ -191,13 +189,7 @@ struct PrefetchRequest : Request<Kind::kPrefetch> {
   }
 };
 
-struct PushReply : ReplyTo<Kind::kPush> {
-  std::vector<Outcome> outcomes;  // as many as ids, in their order
-  template <typename M, typename V>
-  static void Visit(M& m, V& v) {
-    v.Parts(m.outcomes, kMaxPushed);
-  }
-};
+using PushReply = OutcomesReply<Kind::kPush, kMaxPushed>;
 // Another node shall bring the objects to itself.
 struct PushRequest : Request<Kind::kPush> {
   using Reply = PushReply;
@@ -332,8 +324,8 @@ struct WaitRequest : Request<Kind::kWait> {
   }
 };
 
-// Events follow the reply, until the connection ends. With `existing` they begin with what is sealed
-// already, each once, as if it were sealed now; what happens meanwhile is told in its order.
+// Events follow the reply, until the connection ends. With `existing` they begin with what is
+// sealed already, each once, as if it were sealed now; what happens meanwhile is told in its order.
 struct SubscribeRequest : Request<Kind::kSubscribe> {
   bool existing = false;
   template <typename M, typename V>

@@ -1,11 +1,10 @@
 // HttpServer answers GET requests at one address: civetweb, with everything that it does beside
 // that left out, and with bounds.
 //
-// It reads from whoever reaches the address, and believes nothing: a request has kRequestDeadline to
-// arrive and as much to be taken away, at most kMaxRequestBytes, and one connection each; what is
-// more than kThreads at once waits.
-// Thread rule: made and dropped by one thread. The handler runs on threads of the server's own,
-// several at once.
+// It reads from whoever reaches the address, and believes nothing: a request has kRequestDeadline
+// to arrive and as much to be taken away, at most kMaxRequestBytes, and one connection each; what
+// is more than kThreads at once waits. Thread rule: made and dropped by one thread. The handler
+// runs on threads of the server's own, several at once.
 #pragma once
 
 #include <chrono>

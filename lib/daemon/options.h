@@ -71,7 +71,7 @@ struct DaemonOptions {
   std::optional<base::HostPort> http;  // where the metrics and the page are; none: nowhere
 };
 
-// "PORT", on loopback, or "IP:PORT".
+// "PORT", on loopback (0: one that is free), or "IP:PORT".
 absl::StatusOr<base::HostPort> ParseHttpAddress(const std::string& text);
 
 // Of --lease and --grace. A shorter lease would end between two renewals on a busy machine; a

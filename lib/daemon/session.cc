@@ -368,6 +368,8 @@ void Session::Prefetch(const client::Header& header, const client::PrefetchReque
   }
 }
 
+static_assert(client::kMaxPushed <= node::ObjectPush::kMaxPushed, "a request of one is a request of the other");
+
 void Session::Push(const client::Header& header, const client::PushRequest& request) {
   if (request.ids.empty()) return Answer(header, client::PushReply());
   Waiting* const waiting = Begin(header, request.ids.size());

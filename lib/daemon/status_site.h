@@ -1,5 +1,5 @@
-// StatusSite is what --http shows of a node: its metrics, its health, and a page of the cluster with
-// the JSON behind it. All of it only shows; nothing here changes the node.
+// StatusSite is what --http shows of a node: its metrics, its health, and a page of the cluster
+// with the JSON behind it. All of it only shows; nothing here changes the node.
 //
 //   /metrics   Prometheus' text              /healthz  200: the control loop turns
 //   /          the page of the cluster       /readyz   200: in the cluster, and not draining

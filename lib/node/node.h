@@ -101,8 +101,8 @@ class Node final : public Copies {
   [[nodiscard]] base::Pending Prefetch(const base::ObjectId& id, const GetOptions& options, bool pin,
                                        std::function<void(const absl::Status&)> done);
 
-  // Has node `to` bring the objects to itself. kNotFound: there is no such node. kInvalidArgument: it
-  // is this one. kResourceExhausted: kMaxPushes are under way.
+  // Has node `to` bring the objects to itself. kNotFound: there is no such node. kInvalidArgument:
+  // it is this one. kResourceExhausted: kMaxPushes are under way.
   [[nodiscard]] base::Pending Push(const directory::NodeId& to, ObjectPush::Request request, ObjectPush::Callback done);
 
   // Deletes the object on every node. kNotFound: nobody has it. kUnavailable: the directory cannot

@@ -1,5 +1,5 @@
-// ObjectPush has another node bring objects to itself: it is told which, pulls them from whoever has
-// them, as for a program of its own, and says how each went.
+// ObjectPush has another node bring objects to itself: it is told which, pulls them from whoever
+// has them, as for a program of its own, and says how each went.
 //
 // No byte moves on this way: who pushes need not hold what it names. Dropping the handle cancels at
 // the other node as well: what is not there yet is not brought for this.

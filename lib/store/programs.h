@@ -39,7 +39,8 @@ class Programs final {
   Account& Of(Owner who);
   const Account& Of(Owner who) const { return const_cast<Programs*>(this)->Of(who); }
 
-  // `who` may itself hold at most this much, unsealed and pinned together, whatever its program may.
+  // `who` may itself hold at most this much, unsealed and pinned together, whatever its program
+  // may.
   void Limit(Owner who, uint64_t bytes) { limits_[who].bytes = bytes; }
   // Of an owner with a limit: what is left of it.
   absl::optional<uint64_t> LeftOf(Owner who) const;

@@ -97,8 +97,8 @@ class Store final {
   // Of each program from now on, as Options has it. One that holds more keeps it, and gets no more.
   void SetQuota(uint64_t bytes) { options_.quota_bytes = bytes; }
 
-  // What `who` itself may hold, unsealed and pinned together: less than its program may, if that has
-  // a quota.
+  // What `who` itself may hold, unsealed and pinned together: less than its program may, if that
+  // has a quota.
   void Limit(Owner who, uint64_t bytes) { table_.programs().Limit(who, bytes); }
 
   // `who` is gone: aborts its unsealed objects, ends its gets without an answer, gives back its

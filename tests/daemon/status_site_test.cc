@@ -184,6 +184,7 @@ TEST_F(HttpServerTest, APortThatIsTakenIsSaid) {
 
 TEST(HttpAddressTest, IsAPortOrAnAddressWithOne) {
   EXPECT_EQ(ParseHttpAddress("9464")->ToString(), "127.0.0.1:9464");
+  EXPECT_EQ(*ParseHttpAddress("0"), (base::HostPort{"127.0.0.1", 0}));
   EXPECT_EQ(ParseHttpAddress("10.0.0.1:80")->ToString(), "10.0.0.1:80");
   for (const char* wrong : {"", "x", "localhost:80", "10.0.0.1", ":80", "99999", "1.2.3.4:99999"}) {
     EXPECT_FALSE(ParseHttpAddress(wrong).ok()) << wrong;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/base/random.h"
+#include "lib/verbs/soft/forwarding_port.h"
 
 namespace tokamak::verbs::soft {
 namespace {
@@ -36,7 +37,7 @@ class KeptPacket final {
   std::vector<uint8_t> bytes_;
 };
 
-class FaultyPort final : public Port {
+class FaultyPort final : public ForwardingPort {
  public:
   FaultyPort(base::EventLoop& loop, const FabricFaults& faults, FaultCounters& counters)
       : loop_(loop), faults_(faults), counters_(counters) {}
@@ -44,10 +45,7 @@ class FaultyPort final : public Port {
   absl::Status Open(Fabric& inner, const Address& address, PortCallbacks callbacks) {
     on_ready_ = std::move(callbacks.on_ready);
     callbacks.on_ready = [this] { OnInnerReady(); };
-    absl::StatusOr<std::unique_ptr<Port>> port = inner.Open(loop_, address, std::move(callbacks));
-    if (!port.ok()) return port.status();
-    inner_ = *std::move(port);
-    return absl::OkStatus();
+    return OpenInner(inner, loop_, address, std::move(callbacks));
   }
 
   size_t Send(absl::Span<const Packet> packets) override {
@@ -64,16 +62,10 @@ class FaultyPort final : public Port {
   }
 
   size_t room() const override {
-    if (!delays()) return inner_->room();
+    if (!delays()) return ForwardingPort::room();
     if (held_.size() >= FaultyFabric::kMaxHeldBack) busy_ = true;
     return FaultyFabric::kMaxHeldBack - held_.size();
   }
-  uint64_t line_rate() const override { return inner_->line_rate(); }
-  const Address& address() const override { return inner_->address(); }
-  absl::Status Join(const Address& group) override { return inner_->Join(group); }
-  void Leave(const Address& group) override { inner_->Leave(group); }
-  uint32_t max_mtu() const override { return inner_->max_mtu(); }
-  uint64_t receive_window() const override { return inner_->receive_window(); }
 
  private:
   // Packets that are handed on in one Send.
@@ -109,7 +101,7 @@ class FaultyPort final : public Port {
   }
 
   size_t Pass(absl::Span<const Packet> packets) {
-    if (!delays()) return inner_->Send(packets);
+    if (!delays()) return inner().Send(packets);
     const size_t taken = std::min(packets.size(), FaultyFabric::kMaxHeldBack - held_.size());
     const base::Time due = loop_.Now() + faults_.delay;
     for (const Packet& packet : packets.first(taken)) held_.emplace_back(packet, due);
@@ -130,7 +122,7 @@ class FaultyPort final : public Port {
         if (kept.due() > loop_.Now() || batch_.size() == kBatch) break;
         batch_.push_back(kept.packet());
       }
-      const size_t taken = inner_->Send(batch_);
+      const size_t taken = inner().Send(batch_);
       held_.erase(held_.begin(), held_.begin() + static_cast<ptrdiff_t>(taken));
       waits_for_inner_ = taken < batch_.size();
       if (waits_for_inner_) break;
@@ -164,7 +156,6 @@ class FaultyPort final : public Port {
   bool waits_for_inner_ = false;
   mutable bool busy_ = false;  // somebody was told so
   base::Timer timer_;
-  std::unique_ptr<Port> inner_;
 };
 
 }  // namespace

@@ -4,11 +4,12 @@
 #include <utility>
 
 #include "lib/verbs/soft/datagram.h"
+#include "lib/verbs/soft/forwarding_port.h"
 
 namespace tokamak::verbs::soft {
 namespace {
 
-class TapPort final : public Port {
+class TapPort final : public ForwardingPort {
  public:
   TapPort(base::EventLoop& loop, WireTap& tap, TapFabric::Shows shows) : loop_(loop), tap_(tap), shows_(shows) {}
 
@@ -20,31 +21,21 @@ class TapPort final : public Port {
         theirs(packets);
       };
     }
-    absl::StatusOr<std::unique_ptr<Port>> port = inner.Open(loop_, address, std::move(ours));
-    if (!port.ok()) return port.status();
-    inner_ = *std::move(port);
-    return absl::OkStatus();
+    return OpenInner(inner, loop_, address, std::move(ours));
   }
 
   size_t Send(absl::Span<const Packet> packets) override {
-    const size_t taken = inner_->Send(packets);
+    const size_t taken = inner().Send(packets);
     if (shows_ != TapFabric::Shows::kReceived) {
-      for (const Packet& packet : packets.first(taken)) Show(packet, inner_->address(), packet.peer);
+      for (const Packet& packet : packets.first(taken)) Show(packet, inner().address(), packet.peer);
     }
     return taken;
   }
-  size_t room() const override { return inner_->room(); }
-  uint64_t line_rate() const override { return inner_->line_rate(); }
-  const Address& address() const override { return inner_->address(); }
-  absl::Status Join(const Address& group) override { return inner_->Join(group); }
-  void Leave(const Address& group) override { inner_->Leave(group); }
-  uint32_t max_mtu() const override { return inner_->max_mtu(); }
-  uint64_t receive_window() const override { return inner_->receive_window(); }
 
  private:
   // Of a packet that was received.
   Address DestinationOf(const Packet& packet) const {
-    Address destination = inner_->address();
+    Address destination = inner().address();
     if (packet.came_to_group()) destination.ip = packet.group;
     return destination;
   }
@@ -52,8 +43,8 @@ class TapPort final : public Port {
   void Show(const Packet& packet, const Address& source, const Address& destination) {
     Datagram datagram;
     datagram.time = loop_.Now();
-    datagram.source = soft::DestinationOf(source, inner_->address());
-    datagram.destination = soft::DestinationOf(destination, inner_->address());
+    datagram.source = soft::DestinationOf(source, inner().address());
+    datagram.destination = soft::DestinationOf(destination, inner().address());
     datagram.traffic_class = TrafficClassOf(packet);
     const IcrcFlow flow(datagram.source, datagram.destination);
     const PayloadSlice piece = {bytes_.data(), EncodeDatagram(packet, flow, datagram.identification, bytes_.data())};
@@ -65,7 +56,6 @@ class TapPort final : public Port {
   WireTap& tap_;
   const TapFabric::Shows shows_;
   std::array<uint8_t, kMaxDatagram> bytes_;
-  std::unique_ptr<Port> inner_;
 };
 
 }  // namespace

@@ -26,8 +26,8 @@ uint64_t SecretSeed() {
   return seed;
 }
 
-// A thread that waits for an event when its descriptor is closed, or the process ends, is told nothing,
-// as a kernel would tell it nothing: it ends with the process.
+// A thread that waits for an event when its descriptor is closed, or the process ends, is told
+// nothing, as a kernel would tell it nothing: it ends with the process.
 [[noreturn]] void WaitForTheEnd() {
   for (;;) pause();
 }

@@ -93,15 +93,6 @@ absl::Status CanWrite(const std::string& path) {
   return absl::InvalidArgumentError(absl::StrCat("cannot write to ", path, ": name a file in a folder of yours"));
 }
 
-absl::Status WriteFile(const std::string& path, const std::string& text) {
-  if (path.empty()) return absl::OkStatus();
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (file.good()) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("could not write ", path));
-}
-
 // This rank's node, with what it offers to others.
 class Rank final {
  public:
@@ -243,9 +234,7 @@ class Rank final {
     const Report report(
         {static_cast<uint32_t>(ranks_), neighbours_.hosts, DescribeMachine(), DescribeKernel(), command_},
         plan_.contenders, std::move(results));
-    std::cout << report.Table() << std::flush;
-    if (absl::Status status = WriteFile(settings_.csv, report.Csv()); !status.ok()) return status;
-    return WriteFile(settings_.json, report.Json(settings_));
+    return report.Tell(std::cout, settings_);
   }
 
   const Settings settings_;

@@ -22,6 +22,15 @@ namespace {
 
 using nlohmann::ordered_json;
 
+absl::Status WriteFile(const std::string& path, const std::string& text) {
+  if (path.empty()) return absl::OkStatus();
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (file.good()) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("could not write ", path, ": name a file in a folder of yours"));
+}
+
 std::string Seconds(double seconds) {
   return base::FormatDuration(base::Duration::Picoseconds(static_cast<int64_t>(seconds * 1e12)));
 }
@@ -148,6 +157,13 @@ std::string Report::Json(const Settings& settings) const {
                               {"seed", settings.seed}}},
                             {"results", results}};
   return absl::StrCat(all.dump(2), "\n");
+}
+
+absl::Status Report::Tell(std::ostream& out, const Settings& settings) const {
+  out << Table() << std::flush;
+  absl::Status status = WriteFile(settings.csv, Csv());
+  if (status.ok()) status = WriteFile(settings.json, Json(settings));
+  return status;
 }
 
 std::string Report::Line(const CaseResult& result, const Contender& contender) {

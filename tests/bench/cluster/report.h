@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <ostream>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "tests/bench/cluster/plan.h"
 #include "tests/bench/cluster/result.h"
 #include "tests/bench/cluster/settings.h"
@@ -32,6 +34,10 @@ class Report final {
   std::string Csv() const;
   // An object: "run", "settings", "results".
   std::string Json(const Settings& settings) const;
+
+  // The table to `out`, and the rest to the files that --csv and --json name. kUnavailable: a file
+  // cannot be written.
+  absl::Status Tell(std::ostream& out, const Settings& settings) const;
 
   // One line on one result, for progress.
   static std::string Line(const CaseResult& result, const Contender& contender);

@@ -5,7 +5,6 @@
 //
 // Everything but the hosts, their network and their sockets is as in main.cc; see virtual_run.h.
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <string>
 #include <utility>
@@ -24,15 +23,6 @@ namespace {
 int Fail(const absl::Status& status, int code) {
   std::cerr << "simulated: " << status.message() << std::endl;
   return code;
-}
-
-absl::Status WriteFile(const std::string& path, const std::string& text) {
-  if (path.empty()) return absl::OkStatus();
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (file.good()) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("could not write ", path, ": name a file in a folder of yours"));
 }
 
 int Main(int argc, char** argv) {
@@ -72,12 +62,8 @@ int Main(int argc, char** argv) {
       {ranks, /*hosts=*/ranks, absl::StrCat("simulated hosts, ", parsed.settings.costs, ", ", rate->ToString()),
        "virtual time", command},
       plan->contenders, *std::move(results));
-  std::cout << report.Table() << std::flush;
-  if (absl::Status status = WriteFile(parsed.settings.csv, report.Csv()); !status.ok()) return Fail(status, 1);
-  if (absl::Status status = WriteFile(parsed.settings.json, report.Json(parsed.settings)); !status.ok()) {
-    return Fail(status, 1);
-  }
-  return 0;
+  const absl::Status told = report.Tell(std::cout, parsed.settings);
+  return told.ok() ? 0 : Fail(told, 1);
 }
 
 }  // namespace

@@ -27,8 +27,8 @@ struct StreamCosts {
   // TCP_DELACK_MIN.
   base::Duration delayed_acknowledgement = base::Milliseconds(40);
 
-  // Of each end, where it is left to the kernel. Source: Linux, half of the largest net.ipv4.tcp_rmem
-  // of 6 MiB, which streams of a fast network soon reach.
+  // Of each end, where it is left to the kernel. Source: Linux, half of the largest
+  // net.ipv4.tcp_rmem of 6 MiB, which streams of a fast network soon reach.
   uint32_t buffer = 3 << 20;
 
   // Where no processor takes time.

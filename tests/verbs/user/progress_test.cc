@@ -5,6 +5,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <future>
+#include <map>
+#include <mutex>
 #include <thread>
 
 #include "gtest/gtest.h"
@@ -16,13 +20,17 @@ namespace {
 // The network is an eventfd, whose events the loop counts, and tells through a channel.
 class ProgressTest : public ::testing::Test {
  protected:
-  ProgressTest() : progress_(loop_, [this] { ++rounds_; }) {
+  ProgressTest() : progress_(loop_, [this] { CountRound(); }) {
     const Progress::Hold hold(progress_);
     watch_ = loop_.Watch(network_.get(), EPOLLIN, [this](uint32_t) {
       uint64_t count = 0;
       if (read(network_.get(), &count, sizeof(count)) < 0) return;
       ran_on_ = std::this_thread::get_id();
-      arrived_ += count;
+      {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        arrived_ += count;
+      }
+      changed_.notify_all();
       Write(channel_);
     });
   }
@@ -36,15 +44,37 @@ class ProgressTest : public ::testing::Test {
     ASSERT_EQ(write(to.get(), &one, sizeof(one)), static_cast<ssize_t>(sizeof(one)));
   }
   bool Comes(uint64_t count) {
-    for (int i = 0; i < 10000 && arrived_ < count; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return arrived_ >= count;
+    std::unique_lock<std::mutex> lock(mutex_);
+    return changed_.wait_for(lock, kLongest, [&] { return arrived_ >= count; });
   }
+
+  void CountRound() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      ++rounds_[std::this_thread::get_id()];
+    }
+    changed_.notify_all();
+  }
+  uint64_t RoundsOf(std::thread::id thread) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return rounds_[thread];
+  }
+  // A thread that waits runs a round first, under the lock of Progress, and gives that back when it
+  // sleeps.
+  void AwaitRoundOf(std::thread::id thread, uint64_t after) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, kLongest, [&] { return rounds_[thread] > after; }));
+  }
+
+  static constexpr std::chrono::seconds kLongest{10};
 
   const os::FileDescriptor network_{eventfd(0, EFD_NONBLOCK)};
   const os::FileDescriptor channel_{eventfd(0, EFD_NONBLOCK)};
   os::EpollLoop loop_;
-  std::atomic<uint64_t> rounds_{0};
-  std::atomic<uint64_t> arrived_{0};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::thread::id, uint64_t> rounds_;
+  uint64_t arrived_ = 0;
   std::thread::id ran_on_;
   os::FdWatch watch_;
   Progress progress_;
@@ -66,8 +96,9 @@ TEST_F(ProgressTest, APollDoesItOnTheCallersThread) {
 
 TEST_F(ProgressTest, WhoWaitsIsWokenByTheNetworkAndDoesItsWork) {
   progress_.Stop();
-  std::thread peer([this] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const std::thread::id waiter = std::this_thread::get_id();
+  std::thread peer([this, waiter, before = RoundsOf(waiter)] {
+    AwaitRoundOf(waiter, before);
     Write(network_);
   });
   EXPECT_EQ(progress_.WaitReadable(channel_.get()), 0);
@@ -95,14 +126,13 @@ TEST_F(ProgressTest, AProgramThatStopsWaitingIsStoodInFor) {
 }
 
 TEST_F(ProgressTest, TimersAreDueWhoeverSetsThem) {
-  std::atomic<bool> due{false};
+  std::promise<void> due;
   base::Timer timer;
   {
     const Progress::Hold hold(progress_);
-    timer = loop_.RunAfter(base::Milliseconds(5), [&] { due = true; });
+    timer = loop_.RunAfter(base::Milliseconds(5), [&] { due.set_value(); });
   }
-  for (int i = 0; i < 10000 && !due; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  EXPECT_TRUE(due);
+  EXPECT_EQ(due.get_future().wait_for(kLongest), std::future_status::ready);
 }
 
 // A request for a connection that is lost is sent again, though one thread connects and another one
@@ -110,7 +140,7 @@ TEST_F(ProgressTest, TimersAreDueWhoeverSetsThem) {
 TEST_F(ProgressTest, ATimerThatIsSetWhileAThreadWaitsIsDue) {
   base::Timer timer;
   std::thread waiter([this] { EXPECT_EQ(progress_.WaitReadable(channel_.get()), 0); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  AwaitRoundOf(waiter.get_id(), 0);
   {
     const Progress::Hold hold(progress_);
     timer = loop_.RunAfter(base::Milliseconds(20), [this] { Write(channel_); });

@@ -8,6 +8,7 @@
 
 #include "lib/base/random.h"
 #include "lib/base/time.h"
+#include "lib/verbs/soft/forwarding_port.h"
 
 namespace tokamak::verbs::conformance {
 namespace {
@@ -18,7 +19,7 @@ constexpr base::Duration kLongestBusy = base::Microseconds(3);
 
 }  // namespace
 
-class FaultyFabric::FaultyPort final : public soft::Port {
+class FaultyFabric::FaultyPort final : public soft::ForwardingPort {
  public:
   FaultyPort(base::EventLoop& loop, const std::atomic<bool>& gone, const Faults& faults, uint64_t index,
              std::function<void()> on_ready)
@@ -27,8 +28,6 @@ class FaultyFabric::FaultyPort final : public soft::Port {
         faults_(faults),
         random_(base::Random(faults.seed).Fork(index)),
         on_ready_(std::move(on_ready)) {}
-
-  void Attach(std::unique_ptr<soft::Port> below) { below_ = std::move(below); }
 
   size_t Send(absl::Span<const soft::Packet> packets) override {
     if (gone_) return packets.size();
@@ -41,22 +40,14 @@ class FaultyFabric::FaultyPort final : public soft::Port {
     return Pass(packets);
   }
 
-  size_t room() const override { return below_->room(); }
-  uint64_t line_rate() const override { return below_->line_rate(); }
-  const Address& address() const override { return below_->address(); }
-  absl::Status Join(const Address& group) override { return below_->Join(group); }
-  void Leave(const Address& group) override { below_->Leave(group); }
-  uint32_t max_mtu() const override { return below_->max_mtu(); }
-  uint64_t receive_window() const override { return below_->receive_window(); }
-
  private:
   using Name = std::tuple<Address, uint32_t, soft::PacketOpcode, uint32_t>;
 
   size_t Pass(absl::Span<const soft::Packet> packets) {
-    if (faults_.loss == 0) return below_->Send(packets);
+    if (faults_.loss == 0) return inner().Send(packets);
     for (size_t i = 0; i < packets.size(); ++i) {
       if (Loses(packets[i])) continue;
-      if (below_->Send(packets.subspan(i, 1)) == 0) return i;
+      if (inner().Send(packets.subspan(i, 1)) == 0) return i;
     }
     return packets.size();
   }
@@ -74,7 +65,6 @@ class FaultyFabric::FaultyPort final : public soft::Port {
   base::Random random_;
   const std::function<void()> on_ready_;
   std::map<Name, int> losses_;
-  std::unique_ptr<soft::Port> below_;
   base::Timer ready_again_;  // armed while busy
 };
 
@@ -87,9 +77,7 @@ absl::StatusOr<std::unique_ptr<soft::Port>> FaultyFabric::Open(base::EventLoop& 
                           receive = std::move(callbacks.on_packets)](absl::Span<const soft::Packet> packets) {
     if (!gone) receive(packets);
   };
-  auto below = below_.Open(loop, address, std::move(callbacks));
-  if (!below.ok()) return below.status();
-  port->Attach(*std::move(below));
+  if (absl::Status status = port->OpenInner(below_, loop, address, std::move(callbacks)); !status.ok()) return status;
   return port;
 }
 

@@ -1,0 +1,46 @@
+// ForwardingPort does all that another port does, by that port: what derives from it changes some of
+// it.
+//
+// Thread rule: as Port.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/verbs/soft/fabric.h"
+
+namespace tokamak::verbs::soft {
+
+class ForwardingPort : public Port {
+ public:
+  // Opens the port inside, at `fabric`, before all else. `callbacks` run as long as that port lives,
+  // which is beyond the members of what derives from it: they are of the loop on which this is
+  // dropped.
+  absl::Status OpenInner(Fabric& fabric, base::EventLoop& loop, const Address& address, PortCallbacks callbacks) {
+    absl::StatusOr<std::unique_ptr<Port>> port = fabric.Open(loop, address, std::move(callbacks));
+    if (port.ok()) inner_ = *std::move(port);
+    return port.status();
+  }
+
+  size_t Send(absl::Span<const Packet> packets) override { return inner_->Send(packets); }
+  size_t room() const override { return inner_->room(); }
+  uint64_t line_rate() const override { return inner_->line_rate(); }
+  const Address& address() const override { return inner_->address(); }
+  absl::Status Join(const Address& group) override { return inner_->Join(group); }
+  void Leave(const Address& group) override { inner_->Leave(group); }
+  uint32_t max_mtu() const override { return inner_->max_mtu(); }
+  uint64_t receive_window() const override { return inner_->receive_window(); }
+
+ protected:
+  Port& inner() const { return *inner_; }
+
+ private:
+  std::unique_ptr<Port> inner_;
+};
+
+}  // namespace tokamak::verbs::soft
