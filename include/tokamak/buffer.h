@@ -8,7 +8,7 @@
 // read.
 // Alignment: data begins at 64 bytes; metadata follows it without a gap.
 // Thread rule: const methods from any thread; otherwise one at a time. Dropping is safe on any
-// thread. Not across fork().
+// thread. Fork rule: client.h's.
 #pragma once
 
 #include <cstdint>

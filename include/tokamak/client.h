@@ -13,7 +13,10 @@
 // none. A call that waits for objects is given call_timeout beyond its time-out for the daemon to
 // answer. Sizes are in bytes.
 // Thread rule: any thread, any number at once. A Client may be moved only while nobody calls it;
-// one that was moved from may only be dropped or assigned to. Not across fork().
+// one that was moved from may only be dropped or assigned to.
+// Fork rule: what a process made is its own. A child of fork() may drop it, of which the daemon
+// does not hear, and read its buffers for as long as the parent keeps them; its calls fail with
+// kFailedPrecondition. It connects anew.
 //
 // Errors of every call: kUnavailable (no daemon, or the connection is gone for good: connect
 // again), kDeadlineExceeded, and what the daemon says: kNotFound, kAlreadyExists,

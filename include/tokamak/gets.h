@@ -16,7 +16,7 @@
 //
 // Bound: kMaxPending of one client, all its Gets together.
 // Thread rule: one thread at a time; any number of Gets of one client, each on a thread of its own.
-// It may outlive the Client. Not across fork().
+// It may outlive the Client. Fork rule: client.h's.
 #pragma once
 
 #include <cstddef>

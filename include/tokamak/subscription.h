@@ -7,7 +7,7 @@
 //   }
 //
 // It has a connection of its own, and may outlive its Client. Dropping it unsubscribes.
-// Thread rule: one thread at a time. Not across fork().
+// Thread rule: one thread at a time. Fork rule: client.h's.
 #pragma once
 
 #include <memory>

@@ -17,10 +17,21 @@ absl::StatusOr<std::shared_ptr<Connection>> Connection::Open(const std::string& 
   }
   if (!socket.ok()) return socket.status();
   socket->SetSpin(spin);
-  // Not make_shared: the constructor is private.
-  std::shared_ptr<Connection> connection(new Connection(socket_path, hello, call_timeout, *std::move(socket)));
+  std::shared_ptr<Connection> connection(new Connection(socket_path, hello, call_timeout, *std::move(socket)), &Drop);
   if (absl::Status s = connection->SayHello(); !s.ok()) return s;
   return connection;
+}
+
+// What a child has of its parent's connection may be in the middle of anything, and locks and
+// condition variables with waiters must not be destroyed: that memory stays.
+void Connection::Drop(Connection* connection) {
+  if (!connection->forked()) {
+    delete connection;
+    return;
+  }
+  connection->socket_.Close();
+  connection->readable_ = os::MemoryMapping();
+  connection->writable_ = os::MemoryMapping();
 }
 
 // Nobody else uses the connection yet.
@@ -66,6 +77,7 @@ absl::Status Connection::MapArena(absl::Span<const os::FileDescriptor> descripto
 
 absl::StatusOr<Connection::Bytes> Connection::Exchange(uint16_t reply_kind, const MakeFrame& make, Deadline deadline,
                                                        Late late, Bytes otherwise) {
+  if (forked()) return RefuseForked();
   Inbox inbox;
   std::unique_lock<std::mutex> lock(mutex_);
   if (!broken_.ok()) return broken_;
@@ -98,6 +110,7 @@ absl::StatusOr<Connection::Bytes> Connection::Exchange(uint16_t reply_kind, cons
 }
 
 absl::StatusOr<uint64_t> Connection::ExpectGet(Inbox& inbox) {
+  if (forked()) return RefuseForked();
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!broken_.ok()) return broken_;
   if (pending_gets_ >= kMaxPendingGets) {
@@ -111,6 +124,7 @@ absl::StatusOr<uint64_t> Connection::ExpectGet(Inbox& inbox) {
 }
 
 bool Connection::GiveUpGet(uint64_t request_id, Late late) {
+  if (forked()) return true;
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto expected = expected_.find(request_id);
   if (expected == expected_.end()) return false;
@@ -129,6 +143,7 @@ void Connection::Forget(std::map<uint64_t, Expected>::iterator expected) {
 }
 
 absl::StatusOr<EventsNotification> Connection::NextEvents(Deadline deadline) {
+  if (forked()) return RefuseForked();
   std::unique_lock<std::mutex> lock(mutex_);
   while (events_.empty() && broken_.ok() && !deadline.passed()) WaitOrRead(lock, deadline);
   changed_.notify_all();
@@ -141,6 +156,7 @@ absl::StatusOr<EventsNotification> Connection::NextEvents(Deadline deadline) {
 // ---- sending
 
 absl::Status Connection::Send(absl::Span<const Bytes> frames, Deadline deadline) {
+  if (forked()) return RefuseForked();
   const Deadline end = CallDeadline();
   std::unique_lock<std::mutex> lock(mutex_);
   if (absl::Status s = BeginTurn(lock, deadline); !s.ok()) return s;
@@ -153,6 +169,7 @@ absl::Status Connection::Send(absl::Span<const Bytes> frames, Deadline deadline)
 }
 
 void Connection::TellAll(std::vector<Bytes> frames) {
+  if (forked()) return;
   std::unique_lock<std::mutex> lock(mutex_);
   SendUnanswered(lock, std::move(frames));
 }
@@ -207,6 +224,7 @@ void Connection::Write(std::unique_lock<std::mutex>& lock, absl::Span<const Byte
 // ---- receiving
 
 absl::StatusOr<Connection::Inbox> Connection::Await(Inbox& inbox, Deadline deadline) {
+  if (forked()) return RefuseForked();
   std::unique_lock<std::mutex> lock(mutex_);
   WaitFor(lock, inbox, deadline);
   if (inbox.empty() && !broken_.ok()) return broken_;
@@ -284,7 +302,13 @@ absl::Status Connection::Explain(const absl::Status& why) const {
       absl::StrCat("the connection to the daemon at ", path_, " is lost: ", why.message(), "; connect again"));
 }
 
+absl::Status Connection::RefuseForked() const {
+  return absl::FailedPreconditionError(
+      absl::StrCat("the connection to the daemon at ", path_, " is of the parent process: connect again after fork()"));
+}
+
 absl::Status Connection::status() const {
+  if (forked()) return RefuseForked();
   const std::lock_guard<std::mutex> lock(mutex_);
   if (broken_.ok() && socket_.ended()) return Explain(absl::UnavailableError("the other side ended"));
   return broken_;

@@ -4,7 +4,9 @@
 // There is no thread of its own. Of the threads that wait, one reads for all; when it has its
 // answer, another takes over. A reply that nobody waits for any more may still have pinned objects
 // here: what to give back is kept with its request.
-// Thread rule: any thread, any number at once. Buffers keep it alive by shared ownership.
+// Thread rule: any thread, any number at once. Buffers keep it alive by shared ownership. A child
+// after fork() may only drop it: it does not look at the locks, which another thread of its parent
+// may have held.
 #pragma once
 
 #include <condition_variable>
@@ -28,6 +30,7 @@
 #include "lib/client/frame.h"
 #include "lib/client/messages.h"
 #include "lib/client/protocol.h"
+#include "lib/os/forks.h"
 #include "lib/os/shared_memory.h"
 #include "lib/os/unix_socket.h"
 
@@ -64,6 +67,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
+  ~Connection() = default;
 
   // Sends a request and waits for its reply. The daemon's error is the call's. kDeadlineExceeded:
   // it may still be carried out; `late` says what follows from a reply that comes after all.
@@ -146,6 +150,10 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // OK until the connection is gone, which the socket knows before a call does.
   absl::Status status() const;
 
+  // Whether this is a child of the process that connected, by fork(): the connection is its
+  // parent's. Then whoever calls is refused, and what is dropped is told to nobody.
+  bool forked() const { return os::ForkCount() != forks_; }
+
   // Of a reply that is about another number of objects than its request.
   static absl::Status WrongCount();
 
@@ -184,10 +192,13 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void Break(const absl::Status& why);
   absl::Status Explain(const absl::Status& why) const;
   absl::Status CheckLocation(const Location& location, uint64_t size) const;
+  absl::Status RefuseForked() const;
+  static void Drop(Connection* connection);
 
   const std::string path_;
   const HelloRequest hello_;
   const base::Duration call_timeout_;
+  const uint64_t forks_ = os::ForkCount();
   os::UnixSocket socket_;
   WelcomeReply welcome_;
   os::MemoryMapping readable_;

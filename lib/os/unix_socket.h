@@ -154,6 +154,10 @@ class UnixSocket final {
   // Makes a Receive that waits return kUnavailable, from any thread.
   void Shutdown();
 
+  // Leaves the connection to whoever shares it, such as the parent process. Nothing else may be
+  // called after.
+  void Close() { socket_ = FileDescriptor(); }
+
   // The other side has ended; what it sent before may still have to be received. Never waits. From
   // any thread.
   bool ended() const;

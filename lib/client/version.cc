@@ -1,0 +1,9 @@
+#include "tokamak/version.h"
+
+#include "lib/base/version.h"
+
+namespace tokamak {
+
+const char* Version() { return base::kVersion; }
+
+}  // namespace tokamak
