@@ -12,6 +12,7 @@
 // Every call may block, and ends by its time-out, or by ClientOptions::call_timeout where it takes
 // none. A call that waits for objects is given call_timeout beyond its time-out for the daemon to
 // answer. Sizes are in bytes.
+// Those that wait can be interrupted, by another thread or a signal handler: interrupt.h.
 // Thread rule: any thread, any number at once. A Client may be moved only while nobody calls it;
 // one that was moved from may only be dropped or assigned to.
 // Fork rule: what a process made is its own. A child of fork() may drop it, of which the daemon
@@ -19,8 +20,8 @@
 // kFailedPrecondition. It connects anew.
 //
 // Errors of every call: kUnavailable (no daemon, or the connection is gone for good: connect
-// again), kDeadlineExceeded, and what the daemon says: kNotFound, kAlreadyExists,
-// kResourceExhausted, kFailedPrecondition, kInvalidArgument.
+// again), kDeadlineExceeded, kCancelled (interrupted), and what the daemon says: kNotFound,
+// kAlreadyExists, kResourceExhausted, kFailedPrecondition, kInvalidArgument.
 #pragma once
 
 #include <cstddef>

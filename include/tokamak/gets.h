@@ -25,6 +25,7 @@
 
 #include "tokamak/buffer.h"
 #include "tokamak/client.h"
+#include "tokamak/interrupt.h"
 #include "tokamak/object_id.h"
 #include "tokamak/status.h"
 #include "tokamak/timeout.h"
@@ -60,8 +61,15 @@ class Gets final {
   // The next get that has ended; sends what was begun, and waits up to `timeout`, zero for not at
   // all: kDeadlineExceeded. What the daemon did not take in that time, or in that of a call, is
   // sent with the next. kFailedPrecondition: none is pending. Where the connection is lost, each
-  // that is pending ends with that.
-  Result<Answer> Next(Timeout timeout);
+  // that is pending ends with that. kCancelled: `interrupt` was fired while it waited; all goes on.
+  Result<Answer> Next(Timeout timeout, const Interrupt* interrupt = nullptr);
+
+  // For poll, epoll and asyncio: readable while Next may have something without waiting. Then call
+  // Next with a time-out of zero until it returns an error; in vain once is normal, as other threads
+  // share the connection. A program that only polls calls Send after Begin, and Next now and then,
+  // so that a daemon that says nothing ends no get late. It is closed with this.
+  // kResourceExhausted: the process has no descriptors left.
+  Result<int> descriptor();
 
   // How many Next returns before it reads on: what came together.
   size_t ended() const;
@@ -76,7 +84,10 @@ class Gets final {
 
  private:
   class Impl;
-  std::unique_ptr<Impl> impl_;
+  struct Drop {
+    void operator()(Impl* impl) const;
+  };
+  std::unique_ptr<Impl, Drop> impl_;
 };
 
 }  // namespace tokamak

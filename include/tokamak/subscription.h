@@ -13,6 +13,7 @@
 #include <memory>
 #include <utility>
 
+#include "tokamak/interrupt.h"
 #include "tokamak/status.h"
 #include "tokamak/timeout.h"
 #include "tokamak/types.h"
@@ -32,7 +33,12 @@ class Subscription final {
   // What happened since the last call, in order, waiting up to `timeout` for something to happen
   // (kDeadlineExceeded). A subscriber that is too slow loses events: `dropped` says how many,
   // before the ones that it gets. kUnavailable: the connection is lost; subscribe again.
-  Result<Events> Next(Timeout timeout);
+  // kCancelled: `interrupt` was fired while it waited.
+  Result<Events> Next(Timeout timeout, const Interrupt* interrupt = nullptr);
+
+  // For poll, epoll and asyncio: readable while Next has something without waiting. Then call Next
+  // with a time-out of zero until it returns an error. It is closed with this.
+  int descriptor() const;
 
  private:
   friend class Client;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tokamak/interrupt.h"
 #include "tokamak/object_id.h"
 #include "tokamak/span.h"
 #include "tokamak/timeout.h"
@@ -64,6 +65,10 @@ struct PutOptions {
   // would have refused, Seal does, and waits for room. Larger ones are always claimed.
   bool claim = true;
   static constexpr size_t kSmall = 64 * 1024;
+
+  // Ends Create and Put with kCancelled when it is fired while they wait. What Create would have
+  // made is dropped; a small Put may still be carried out.
+  const Interrupt* interrupt = nullptr;
 };
 
 // What moves the bytes of an object that another node has. kAuto: what suits its size best.
@@ -72,6 +77,10 @@ enum class Protocol : uint8_t { kAuto = 0, kEager = 1, kRead = 2, kWrite = 3 };
 struct GetOptions {
   // For measuring; the holder may choose kEager instead.
   Protocol protocol = Protocol::kAuto;
+
+  // Ends Client::Get with kCancelled when it is fired while that waits, here and at the daemon. Gets
+  // have their own ways: Cancel, and the interrupt of Next.
+  const Interrupt* interrupt = nullptr;
 };
 
 // Where an object is waited for.
@@ -79,6 +88,9 @@ enum class Scope : uint8_t { kLocal = 0, kAnywhere = 1 };
 
 struct WaitOptions {
   Scope scope = Scope::kAnywhere;
+
+  // Ends it with kCancelled when it is fired meanwhile, here and at the daemon.
+  const Interrupt* interrupt = nullptr;
 };
 
 struct SubscribeOptions {

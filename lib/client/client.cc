@@ -101,9 +101,9 @@ Result<MutableBuffer> Client::Create(const ObjectId& id, uint64_t data_size, Spa
   create.confirmed = options.confirmed;
   client::AbortRequest abort;
   abort.id = id;
-  const absl::StatusOr<client::CreateReply> reply =
-      connection_->Call(create, connection_->AnswerDeadline(timeout),
-                        [abort](absl::Span<const uint8_t>) { return client::Encode(0, abort); });
+  const absl::StatusOr<client::CreateReply> reply = connection_->Call(
+      create, connection_->AnswerDeadline(timeout),
+      [abort](absl::Span<const uint8_t>) { return client::Encode(0, abort); }, options.interrupt);
   if (!reply.ok()) return ToPublic(reply.status());
   if (reply->location.data_size != data_size || reply->location.metadata_size != metadata.size()) {
     connection_->Tell(abort);
@@ -158,7 +158,7 @@ void Client::PutSmall(Span<const PutObject> objects, const std::vector<size_t>& 
   request.confirmed = options.confirmed;
   for (const size_t i : which) request.objects.push_back({objects[i].id, objects[i].data, objects[i].metadata});
   const absl::StatusOr<client::CreateAndSealReply> reply =
-      connection_->Call(request, connection_->AnswerDeadline(timeout));
+      connection_->Call(request, connection_->AnswerDeadline(timeout), /*late=*/nullptr, options.interrupt);
   const bool counted = reply.ok() && reply->outcomes.size() == which.size();
   for (size_t k = 0; k < which.size(); ++k) {
     if (counted) {
@@ -209,7 +209,8 @@ std::vector<Result<Buffer>> Client::GetSome(Span<const ObjectId> ids, Timeout ti
   get.ids.assign(ids.begin(), ids.end());
   const absl::StatusOr<client::GetReply> reply = connection_->Call(
       get, connection_->AnswerDeadline(FromPublic(timeout)),
-      [asked = get.ids](absl::Span<const uint8_t> late) { return BufferMaker::ReleaseOf(asked, late); });
+      [asked = get.ids](absl::Span<const uint8_t> late) { return BufferMaker::ReleaseOf(asked, late); },
+      options.interrupt);
 
   std::vector<Result<Buffer>> buffers;
   buffers.reserve(ids.size());
@@ -258,7 +259,7 @@ Result<std::vector<bool>> Client::Wait(Span<const ObjectId> ids, size_t count, T
   wait.scope = options.scope;
   wait.ids.assign(ids.begin(), ids.end());
   const absl::StatusOr<client::WaitReply> reply =
-      connection_->Call(wait, connection_->AnswerDeadline(FromPublic(timeout)));
+      connection_->Call(wait, connection_->AnswerDeadline(FromPublic(timeout)), /*late=*/nullptr, options.interrupt);
   if (!reply.ok()) return ToPublic(reply.status());
   if (reply->ready.size() != ids.size()) return ToPublic(Connection::WrongCount());
   return std::vector<bool>(reply->ready.begin(), reply->ready.end());

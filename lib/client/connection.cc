@@ -1,10 +1,20 @@
 #include "lib/client/connection.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
 namespace tokamak::client {
+
+namespace {
+
+// How long a process without descriptors lets a fired interrupt wait.
+constexpr base::Duration kSleepWithoutDescriptor = base::Milliseconds(20);
+
+absl::Status Interrupted() { return absl::CancelledError("interrupted"); }
+
+}  // namespace
 
 static_assert(kHeaderSize + kMaxBody <= os::kMaxFrame, "the socket carries our longest frame");
 
@@ -76,10 +86,12 @@ absl::Status Connection::MapArena(absl::Span<const os::FileDescriptor> descripto
 }
 
 absl::StatusOr<Connection::Bytes> Connection::Exchange(uint16_t reply_kind, const MakeFrame& make, Deadline deadline,
-                                                       Late late, Bytes otherwise) {
+                                                       Late late, const Interrupt* interrupt, Bytes otherwise) {
   if (forked()) return RefuseForked();
   Inbox inbox;
   std::unique_lock<std::mutex> lock(mutex_);
+  // What was given up counts until the daemon's word of it has been read.
+  if (abandoned_ >= kMaxAbandoned) WaitOrRead(lock, Deadline::After(base::Duration()), nullptr);
   if (!broken_.ok()) return broken_;
   if (abandoned_ >= kMaxAbandoned) {
     if (!otherwise.empty()) SendUnanswered(lock, {std::move(otherwise)});
@@ -92,13 +104,13 @@ absl::StatusOr<Connection::Bytes> Connection::Exchange(uint16_t reply_kind, cons
   const Bytes request = make(id);
   lock.lock();
   if (absl::Status s = SendInTurn(lock, absl::MakeConstSpan(&request, 1), deadline); !s.ok()) {
-    if (inbox.empty()) Forget(expected);
+    if (inbox.answers.empty()) Forget(expected);
     if (broken_.ok() && !otherwise.empty()) SendUnanswered(lock, {std::move(otherwise)});
     return s;
   }
 
-  WaitFor(lock, inbox, deadline);
-  if (!inbox.empty()) return std::move(inbox.front().frame);
+  const bool interrupted = WaitFor(lock, inbox, deadline, interrupt);
+  if (!inbox.answers.empty()) return std::move(inbox.answers.front().frame);
   if (!broken_.ok()) {
     Forget(expected);
     return broken_;
@@ -106,7 +118,14 @@ absl::StatusOr<Connection::Bytes> Connection::Exchange(uint16_t reply_kind, cons
   expected->second.inbox = nullptr;
   expected->second.late = std::move(late);
   ++abandoned_;
-  return absl::DeadlineExceededError(absl::StrCat("the daemon at ", path_, " did not answer in time"));
+  if (!interrupted)
+    return absl::DeadlineExceededError(absl::StrCat("the daemon at ", path_, " did not answer in time"));
+  if (reply_kind == GetReply::kKind || reply_kind == WaitReply::kKind) {
+    CancelRequest cancel;
+    cancel.request_id = id;
+    SendUnanswered(lock, {Encode(0, cancel)});
+  }
+  return Interrupted();
 }
 
 absl::StatusOr<uint64_t> Connection::ExpectGet(Inbox& inbox) {
@@ -142,11 +161,16 @@ void Connection::Forget(std::map<uint64_t, Expected>::iterator expected) {
   expected_.erase(expected);
 }
 
-absl::StatusOr<EventsNotification> Connection::NextEvents(Deadline deadline) {
+absl::StatusOr<EventsNotification> Connection::NextEvents(Deadline deadline, const Interrupt* interrupt) {
   if (forked()) return RefuseForked();
   std::unique_lock<std::mutex> lock(mutex_);
-  while (events_.empty() && broken_.ok() && !deadline.passed()) WaitOrRead(lock, deadline);
-  changed_.notify_all();
+  bool interrupted = false;
+  for (bool last = false; events_.empty() && broken_.ok() && !last && !interrupted;) {
+    last = deadline.passed();
+    interrupted = WaitOrRead(lock, deadline, interrupt);
+  }
+  TellWaiting();
+  if (events_.empty() && interrupted) return Interrupted();
   if (events_.empty()) return broken_.ok() ? absl::DeadlineExceededError("nothing happened in time") : broken_;
   EventsNotification events = std::move(events_.front());
   events_.pop_front();
@@ -223,44 +247,79 @@ void Connection::Write(std::unique_lock<std::mutex>& lock, absl::Span<const Byte
 
 // ---- receiving
 
-absl::StatusOr<Connection::Inbox> Connection::Await(Inbox& inbox, Deadline deadline) {
+absl::StatusOr<absl::InlinedVector<Connection::Answer, 1>> Connection::Await(Inbox& inbox, Deadline deadline,
+                                                                             const Interrupt* interrupt) {
   if (forked()) return RefuseForked();
   std::unique_lock<std::mutex> lock(mutex_);
-  WaitFor(lock, inbox, deadline);
-  if (inbox.empty() && !broken_.ok()) return broken_;
-  return std::exchange(inbox, {});
+  const bool interrupted = WaitFor(lock, inbox, deadline, interrupt);
+  if (inbox.answers.empty() && !broken_.ok()) return broken_;
+  if (inbox.answers.empty() && interrupted) return Interrupted();
+  return std::exchange(inbox.answers, {});
 }
 
-// At the deadline as well it looks once at what is there.
-void Connection::WaitFor(std::unique_lock<std::mutex>& lock, const Inbox& inbox, Deadline deadline) {
-  for (bool last = false; inbox.empty() && broken_.ok() && !last;) {
+void Connection::RingFor(Inbox& inbox, const Interrupt& came) {
+  if (forked()) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  inbox.came = &came;
+  if (!inbox.answers.empty()) came.Fire();
+}
+
+// At the deadline as well it looks once at what is there. True: it was interrupted.
+bool Connection::WaitFor(std::unique_lock<std::mutex>& lock, const Inbox& inbox, Deadline deadline,
+                         const Interrupt* interrupt) {
+  bool interrupted = false;
+  for (bool last = false; inbox.answers.empty() && broken_.ok() && !last && !interrupted;) {
     last = deadline.passed();
-    WaitOrRead(lock, deadline);
+    interrupted = WaitOrRead(lock, deadline, interrupt);
   }
-  changed_.notify_all();  // somebody else may have to read now
+  TellWaiting();  // somebody else may have to read now
+  return interrupted;
 }
 
-// Makes some progress: waits while another thread reads, else reads for whomever it is.
-void Connection::WaitOrRead(std::unique_lock<std::mutex>& lock, Deadline deadline) {
+// Makes some progress: waits while another thread reads, else reads for whomever it is. True: it was interrupted.
+bool Connection::WaitOrRead(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt* interrupt) {
   if (reading_) {
+    if (interrupt != nullptr) return WaitForReader(lock, deadline, *interrupt);
     changed_.wait_until(lock, deadline.time());
-    return;
+    return false;
   }
   reading_ = true;
   lock.unlock();
-  absl::StatusOr<os::Frame> frame = socket_.Receive(deadline.remaining());
+  absl::StatusOr<os::Frame> frame =
+      socket_.Receive(deadline.remaining(), interrupt == nullptr ? -1 : interrupt->descriptor());
   lock.lock();
   std::vector<Bytes> told;
   if (frame.ok()) {
     do {
       Dispatch(std::move(frame->body), told);
     } while (broken_.ok() && socket_.Next(&*frame));
-  } else if (!absl::IsDeadlineExceeded(frame.status())) {
+  } else if (!absl::IsDeadlineExceeded(frame.status()) && !absl::IsCancelled(frame.status())) {
     Break(frame.status());
   }
   reading_ = false;
-  changed_.notify_all();
+  TellWaiting();
   if (!told.empty()) SendUnanswered(lock, std::move(told));
+  return absl::IsCancelled(frame.status());
+}
+
+// A condition variable knows nothing of descriptors: who can be interrupted sleeps on two of them.
+bool Connection::WaitForReader(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt& interrupt) {
+  const Result<Interrupt> woken = Interrupt::Make();
+  if (!woken.ok()) {
+    changed_.wait_until(lock, Deadline::Earlier(deadline, Deadline::After(kSleepWithoutDescriptor)).time());
+    return interrupt.fired();
+  }
+  sleepers_.push_back(&*woken);
+  lock.unlock();
+  const bool interrupted = os::AwaitReadable(interrupt.descriptor(), woken->descriptor(), deadline.remaining());
+  lock.lock();
+  sleepers_.erase(std::find(sleepers_.begin(), sleepers_.end(), &*woken));
+  return interrupted;
+}
+
+void Connection::TellWaiting() {
+  changed_.notify_all();
+  for (const Interrupt* const sleeper : sleepers_) sleeper->Fire();
 }
 
 // `told`: what the daemon is to be told about what came too late.
@@ -280,7 +339,8 @@ void Connection::Dispatch(Bytes frame, std::vector<Bytes>& told) {
   const bool of_this_kind = expected->second.kind == header->kind;
   if (Inbox* const inbox = expected->second.inbox) {
     if (!of_this_kind) return Break(absl::InternalError("it answered another question"));
-    inbox->push_back({header->request_id, status.ok() ? absl::StatusOr<Bytes>(std::move(frame)) : status});
+    inbox->answers.push_back({header->request_id, status.ok() ? absl::StatusOr<Bytes>(std::move(frame)) : status});
+    if (inbox->came != nullptr) inbox->came->Fire();
   } else if (of_this_kind && status.ok() && expected->second.late) {
     Bytes tell = expected->second.late(frame);
     if (!tell.empty()) told.push_back(std::move(tell));
@@ -293,7 +353,7 @@ void Connection::Break(const absl::Status& why) {
   if (!broken_.ok()) return;
   broken_ = Explain(why);
   socket_.Shutdown();
-  changed_.notify_all();
+  TellWaiting();
   sent_.notify_all();
 }
 

@@ -33,6 +33,7 @@
 #include "lib/os/forks.h"
 #include "lib/os/shared_memory.h"
 #include "lib/os/unix_socket.h"
+#include "tokamak/interrupt.h"
 
 namespace tokamak::client {
 
@@ -54,7 +55,10 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     uint64_t request_id = 0;
     absl::StatusOr<Bytes> frame;
   };
-  using Inbox = absl::InlinedVector<Answer, 1>;
+  struct Inbox {
+    absl::InlinedVector<Answer, 1> answers;
+    const Interrupt* came = nullptr;  // fired with each, where there is one: RingFor
+  };
 
   // What the daemon is told, a frame, when a reply comes for which nobody waits any more; may be
   // empty.
@@ -71,11 +75,13 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   // Sends a request and waits for its reply. The daemon's error is the call's. kDeadlineExceeded:
   // it may still be carried out; `late` says what follows from a reply that comes after all.
-  // kUnavailable: the connection is gone, for good.
+  // kCancelled: the same, because `interrupt`, if there is one, was fired; what can be cancelled at
+  // the daemon is. kUnavailable: the connection is gone, for good.
   template <typename R>
-  absl::StatusOr<typename R::Reply> Call(const R& request, Deadline deadline, Late late = nullptr) {
+  absl::StatusOr<typename R::Reply> Call(const R& request, Deadline deadline, Late late = nullptr,
+                                         const Interrupt* interrupt = nullptr) {
     const absl::StatusOr<Bytes> frame = Exchange(
-        R::Reply::kKind, [&](uint64_t id) { return Encode(id, request); }, deadline, std::move(late));
+        R::Reply::kKind, [&](uint64_t id) { return Encode(id, request); }, deadline, std::move(late), interrupt);
     if (!frame.ok()) return frame.status();
     return Read<typename R::Reply>(*frame);
   }
@@ -88,7 +94,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     abort.id = request.id;
     const absl::StatusOr<Bytes> frame = Exchange(
         R::Reply::kKind, [&](uint64_t id) { return Encode(id, request); }, CallDeadline(), /*late=*/nullptr,
-        /*otherwise=*/Encode(0, abort));
+        /*interrupt=*/nullptr, /*otherwise=*/Encode(0, abort));
     if (!frame.ok()) return frame.status();
     return Read<typename R::Reply>(*frame).status();
   }
@@ -117,7 +123,13 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   absl::Status Send(absl::Span<const Bytes> frames, Deadline deadline);
 
   // All that has come for `inbox`, waiting for the first until `deadline`: then nothing.
-  absl::StatusOr<Inbox> Await(Inbox& inbox, Deadline deadline);
+  // kCancelled: `interrupt` was fired before.
+  absl::StatusOr<absl::InlinedVector<Answer, 1>> Await(Inbox& inbox, Deadline deadline,
+                                                       const Interrupt* interrupt = nullptr);
+
+  // From now on `came` is fired with each answer that comes for `inbox`, whoever reads it. It lives
+  // as long as the inbox.
+  void RingFor(Inbox& inbox, const Interrupt& came);
 
   // Nobody waits for this get any more. False: it is answered.
   bool GiveUpGet(uint64_t request_id, Late late);
@@ -126,7 +138,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   template <typename M>
   absl::StatusOr<M> Read(absl::Span<const uint8_t> frame) {
     absl::StatusOr<M> message = DecodeBody<M>(frame);
-    if (!message.ok()) {
+    if (!message.ok() && !forked()) {
       const std::lock_guard<std::mutex> lock(mutex_);
       Break(message.status());
     }
@@ -135,7 +147,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   // Waits for a notification. They are kept from when the daemon sends them, so for a connection
   // that subscribed.
-  absl::StatusOr<EventsNotification> NextEvents(Deadline deadline);
+  absl::StatusOr<EventsNotification> NextEvents(Deadline deadline, const Interrupt* interrupt = nullptr);
 
   // For calls that take no time-out of their own.
   Deadline CallDeadline() const { return Deadline::After(call_timeout_); }
@@ -146,6 +158,9 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   const HelloRequest& hello() const { return hello_; }  // what was said
   base::Duration call_timeout() const { return call_timeout_; }
   const WelcomeReply& welcome() const { return welcome_; }  // what was answered
+
+  // Readable when something came, for whomever, or the connection is gone.
+  int descriptor() const { return socket_.descriptor(); }
 
   // OK until the connection is gone, which the socket knows before a call does.
   absl::Status status() const;
@@ -177,8 +192,10 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   absl::Status SayHello();
   absl::Status MapArena(absl::Span<const os::FileDescriptor> descriptors);
+  // Of the connection that nobody uses any more.
+  static void Drop(Connection* connection);
   absl::StatusOr<Bytes> Exchange(uint16_t reply_kind, const MakeFrame& make, Deadline deadline, Late late,
-                                 Bytes otherwise = {});
+                                 const Interrupt* interrupt, Bytes otherwise = {});
   void Forget(std::map<uint64_t, Expected>::iterator expected);
   absl::Status SendInTurn(std::unique_lock<std::mutex>& lock, absl::Span<const Bytes> frames, Deadline deadline);
   absl::Status BeginTurn(std::unique_lock<std::mutex>& lock, Deadline deadline);
@@ -186,14 +203,15 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   absl::Status TakesNothing() const;
   void SendUnanswered(std::unique_lock<std::mutex>& lock, std::vector<Bytes> frames);
   void Write(std::unique_lock<std::mutex>& lock, absl::Span<const Bytes> frames, Deadline deadline);
-  void WaitFor(std::unique_lock<std::mutex>& lock, const Inbox& inbox, Deadline deadline);
-  void WaitOrRead(std::unique_lock<std::mutex>& lock, Deadline deadline);
+  bool WaitFor(std::unique_lock<std::mutex>& lock, const Inbox& inbox, Deadline deadline, const Interrupt* interrupt);
+  bool WaitOrRead(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt* interrupt);
+  bool WaitForReader(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt& interrupt);
+  void TellWaiting();
   void Dispatch(Bytes frame, std::vector<Bytes>& told);
   void Break(const absl::Status& why);
   absl::Status Explain(const absl::Status& why) const;
   absl::Status CheckLocation(const Location& location, uint64_t size) const;
   absl::Status RefuseForked() const;
-  static void Drop(Connection* connection);
 
   const std::string path_;
   const HelloRequest hello_;
@@ -204,10 +222,11 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   os::MemoryMapping readable_;
   os::MemoryMapping writable_;  // empty for a client that only reads
 
-  mutable std::mutex mutex_;         // for everything below
-  std::condition_variable changed_;  // an answer came, or somebody else may read
-  std::condition_variable sent_;     // somebody else may send
-  absl::Status broken_;              // why the connection is gone; OK while it is not
+  mutable std::mutex mutex_;                // for everything below
+  std::condition_variable changed_;         // an answer came, or somebody else may read
+  std::vector<const Interrupt*> sleepers_;  // fired with changed_: of those who can be interrupted
+  std::condition_variable sent_;            // somebody else may send
+  absl::Status broken_;                     // why the connection is gone; OK while it is not
   bool reading_ = false;
   bool sending_ = false;
   std::vector<Bytes> unsent_;  // what is not answered: whoever is sending sends it. Empty while nobody is

@@ -1,8 +1,11 @@
 #include "tokamak/gets.h"
 
+#include <sys/epoll.h>
+
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -11,6 +14,7 @@
 #include "lib/client/connection.h"
 #include "lib/client/convert.h"
 #include "lib/client/deadline.h"
+#include "lib/os/file_descriptor.h"
 
 namespace tokamak {
 
@@ -37,10 +41,19 @@ class Gets::Impl final {
   // As in the header.
   absl::StatusOr<uint64_t> Begin(const ObjectId& id, base::Duration timeout, Protocol protocol);
   absl::Status Send() { return SendUntil(connection_->CallDeadline()); }
-  absl::StatusOr<Answer> Next(base::Duration timeout);
+  absl::StatusOr<Answer> Next(base::Duration timeout, const Interrupt* interrupt);
+  absl::StatusOr<int> descriptor();
   size_t ended() const { return ended_.size(); }
   void Cancel(uint64_t number);
   size_t pending() const { return pending_.size() + ended_.size(); }
+
+  // What a child of fork() has of its parent's is left as it is, but for what it shares with it.
+  bool forked() const { return connection_->forked(); }
+  void LeaveToParent() {
+    connection_.reset();
+    came_.reset();
+    ready_.Close();
+  }
 
  private:
   using Bytes = Connection::Bytes;
@@ -55,18 +68,23 @@ class Gets::Impl final {
   absl::Status SendUntil(Deadline deadline);
   bool GiveUp(Pending::iterator get);
   void End(Pending::iterator get, Result<Buffer> buffer);
-  absl::Status ReadUntil(Deadline deadline);
+  absl::Status ReadUntil(Deadline deadline, const Interrupt* interrupt = nullptr);
   void Take(const Connection::Answer& answer);
   void EndAll(const absl::Status& why);
   void EndOverdue();
 
-  const std::shared_ptr<Connection> connection_;
+  std::shared_ptr<Connection> connection_;
   Connection::Inbox inbox_;  // the connection's, while anything is pending
   Pending pending_;          // by number, which is the request's id
   std::deque<Answer> ended_;
   std::vector<Bytes> unsent_;
   std::vector<uint64_t> unsent_gets_;      // whose frames are among unsent_
   Deadline earliest_ = Deadline::Never();  // no get's deadline is before it
+
+  // Where the program has asked for a descriptor: what is ready when something came for these, by whatever thread, or the
+  // socket has something to read.
+  std::optional<Interrupt> came_;
+  os::FileDescriptor ready_;
 };
 
 Gets::Impl::~Impl() {
@@ -108,7 +126,7 @@ absl::Status Gets::Impl::SendUntil(Deadline deadline) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Gets::Answer> Gets::Impl::Next(base::Duration timeout) {
+absl::StatusOr<Gets::Answer> Gets::Impl::Next(base::Duration timeout, const Interrupt* interrupt) {
   const Deadline deadline = Deadline::After(timeout);
   const Deadline sent_by = ended_.empty() ? Deadline::Earlier(deadline, connection_->CallDeadline()) : Now();
   // That nothing was sent does not keep what has ended, or what has come, from the program.
@@ -117,7 +135,9 @@ absl::StatusOr<Gets::Answer> Gets::Impl::Next(base::Duration timeout) {
   while (ended_.empty()) {
     if (pending_.empty()) return absl::FailedPreconditionError("no get is under way: begin one");
     const bool last = deadline.passed();
-    ReadUntil(Deadline::Earlier(deadline, earliest_)).IgnoreError();  // then all have ended
+    const absl::Status read = ReadUntil(Deadline::Earlier(deadline, earliest_), interrupt);
+    if (absl::IsCancelled(read)) return read;
+    // After any other error all have ended.
     if (ended_.empty() && last) return absl::DeadlineExceededError("no get has ended in time");
   }
   Answer next = std::move(ended_.front());
@@ -148,16 +168,37 @@ bool Gets::Impl::GiveUp(Pending::iterator get) {
   return true;
 }
 
-// An error: the connection is lost, and all have ended with that.
-absl::Status Gets::Impl::ReadUntil(Deadline deadline) {
-  const absl::StatusOr<Connection::Inbox> came = connection_->Await(inbox_, deadline);
+// kCancelled: it was interrupted. Any other error: the connection is lost, and all have ended with that.
+absl::Status Gets::Impl::ReadUntil(Deadline deadline, const Interrupt* interrupt) {
+  if (came_.has_value()) came_->Reset();
+  const auto came = connection_->Await(inbox_, deadline, interrupt);
+  if (absl::IsCancelled(came.status())) return came.status();
   if (!came.ok()) {
     EndAll(came.status());
-    return came.status();
+  } else if (came->empty()) {
+    EndOverdue();
+  } else {
+    for (const Connection::Answer& answer : *came) Take(answer);
   }
-  for (const Connection::Answer& answer : *came) Take(answer);
-  if (came->empty()) EndOverdue();
-  return absl::OkStatus();
+  if (came_.has_value() && !ended_.empty()) came_->Fire();
+  return came.status();
+}
+
+absl::StatusOr<int> Gets::Impl::descriptor() {
+  if (ready_.valid()) return ready_.get();
+  Result<Interrupt> came = Interrupt::Make();
+  os::FileDescriptor ready(epoll_create1(EPOLL_CLOEXEC));
+  epoll_event readable{};
+  readable.events = EPOLLIN;
+  if (!came.ok() || !ready.valid() || epoll_ctl(ready.get(), EPOLL_CTL_ADD, came->descriptor(), &readable) != 0 ||
+      epoll_ctl(ready.get(), EPOLL_CTL_ADD, connection_->descriptor(), &readable) != 0) {
+    return absl::ResourceExhaustedError("this process has no descriptors left: raise ulimit -n");
+  }
+  came_.emplace(std::move(*came));
+  ready_ = std::move(ready);
+  connection_->RingFor(inbox_, *came_);
+  if (!ended_.empty()) came_->Fire();
+  return ready_.get();
 }
 
 void Gets::Impl::Take(const Connection::Answer& answer) {
@@ -201,10 +242,18 @@ void Gets::Impl::EndOverdue() {
 
 // ---- what programs see
 
-Gets::Gets(const Client& client) : impl_(std::make_unique<Impl>(client.connection_)) {}
+Gets::Gets(const Client& client) : impl_(new Impl(client.connection_)) {}
 Gets::Gets(Gets&&) noexcept = default;
 Gets& Gets::operator=(Gets&&) noexcept = default;
 Gets::~Gets() = default;
+
+void Gets::Drop::operator()(Impl* impl) const {
+  if (impl->forked()) {
+    impl->LeaveToParent();
+  } else {
+    delete impl;
+  }
+}
 
 Result<uint64_t> Gets::Begin(const ObjectId& id, Timeout timeout, const GetOptions& options) {
   const absl::StatusOr<uint64_t> number = impl_->Begin(id, FromPublic(timeout), options.protocol);
@@ -214,10 +263,16 @@ Result<uint64_t> Gets::Begin(const ObjectId& id, Timeout timeout, const GetOptio
 
 Status Gets::Send() { return ToPublic(impl_->Send()); }
 
-Result<Gets::Answer> Gets::Next(Timeout timeout) {
-  absl::StatusOr<Answer> answer = impl_->Next(FromPublic(timeout));
+Result<Gets::Answer> Gets::Next(Timeout timeout, const Interrupt* interrupt) {
+  absl::StatusOr<Answer> answer = impl_->Next(FromPublic(timeout), interrupt);
   if (!answer.ok()) return ToPublic(answer.status());
   return *std::move(answer);
+}
+
+Result<int> Gets::descriptor() {
+  const absl::StatusOr<int> descriptor = impl_->descriptor();
+  if (!descriptor.ok()) return ToPublic(descriptor.status());
+  return *descriptor;
 }
 
 size_t Gets::ended() const { return impl_->ended(); }

@@ -204,9 +204,10 @@ struct PushRequest : Request<Kind::kPush> {
   }
 };
 
-// Nobody waits for a Get any more: it is answered with kCancelled, unless it was answered before.
+// Nobody waits for a Get or a Wait any more: it is answered with kCancelled, unless it was answered
+// before.
 struct CancelRequest : Request<Kind::kCancel> {
-  uint64_t request_id = 0;  // the Get's
+  uint64_t request_id = 0;  // the Get's or Wait's
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
     v.Integer(m.request_id);

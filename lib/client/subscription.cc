@@ -6,10 +6,12 @@
 
 namespace tokamak {
 
-Result<Events> Subscription::Next(Timeout timeout) {
-  const auto events = connection_->NextEvents(client::Deadline::After(client::FromPublic(timeout)));
+Result<Events> Subscription::Next(Timeout timeout, const Interrupt* interrupt) {
+  const auto events = connection_->NextEvents(client::Deadline::After(client::FromPublic(timeout)), interrupt);
   if (!events.ok()) return client::ToPublic(events.status());
   return client::ToPublic(*events);
 }
+
+int Subscription::descriptor() const { return connection_->descriptor(); }
 
 }  // namespace tokamak

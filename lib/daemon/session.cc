@@ -388,8 +388,10 @@ void Session::Push(const client::Header& header, const client::PushRequest& requ
 
 void Session::Cancel(const client::Header& header, const client::CancelRequest& request) {
   for (Waiting* waiting = waiting_.first(); waiting != nullptr; waiting = waiting_.Next(waiting)) {
-    if (waiting->header.kind != client::GetRequest::kKind || waiting->header.request_id != request.request_id) continue;
-    AnswerStatus(waiting->header, absl::CancelledError("the program cancelled the get"));
+    const uint16_t kind = waiting->header.kind;
+    if (kind != client::GetRequest::kKind && kind != client::WaitRequest::kKind) continue;
+    if (waiting->header.request_id != request.request_id) continue;
+    AnswerStatus(waiting->header, absl::CancelledError("the program cancelled it"));
     End(waiting);
     break;
   }

@@ -33,13 +33,15 @@ class DeadlineClock final {
     return base::Nanoseconds(std::max<int64_t>(0, std::chrono::nanoseconds(end_ - Clock::now()).count()));
   }
 
-  // Waits for an event on `fd`; false at the deadline.
-  bool Await(int fd, short events) const {
+  // Waits for an event on `fd`; false at the deadline. Also true when `interrupt` is readable: then
+  // that is said.
+  bool Await(int fd, short events, int interrupt = -1, bool* interrupted = nullptr) const {
     for (;;) {
       const int64_t left = this->left().nanoseconds();
       const timespec wait = {left / 1'000'000'000, left % 1'000'000'000};
-      pollfd polled = {fd, events, 0};
-      const int ready = ppoll(&polled, 1, &wait, nullptr);
+      pollfd polled[] = {{fd, events, 0}, {interrupt, POLLIN, 0}};
+      const int ready = ppoll(polled, interrupt < 0 ? 1 : 2, &wait, nullptr);
+      if (ready > 0 && interrupted != nullptr) *interrupted = polled[1].revents != 0;
       if (ready > 0) return true;
       if (ready == 0) return false;
       if (errno != EINTR) return true;  // the next call on `fd` says what is wrong
@@ -182,6 +184,12 @@ void UnixListener::Accept() {
 
 // ---- the client's end
 
+bool AwaitReadable(int first, int second, base::Duration deadline) {
+  bool is_first = false;
+  DeadlineClock(deadline).Await(second, POLLIN, first, &is_first);
+  return is_first;
+}
+
 absl::StatusOr<UnixSocket> UnixSocket::Connect(const std::string& path, base::Duration deadline) {
   absl::StatusOr<FileDescriptor> socket = ConnectSocketPath(path, deadline);
   if (!socket.ok()) return socket.status();
@@ -249,8 +257,8 @@ absl::StatusOr<bool> UnixSocket::Spin(base::Duration deadline) {
   return read;
 }
 
-// Far from the deadline one system call waits and reads.
-absl::StatusOr<Frame> UnixSocket::Receive(base::Duration deadline) {
+// Far from the deadline one system call waits and reads, where nothing else is looked at.
+absl::StatusOr<Frame> UnixSocket::Receive(base::Duration deadline, int interrupt) {
   const DeadlineClock clock(deadline);
   Frame frame;
   for (bool spun = spin_ <= base::Duration(); !assembler_.Next(&frame); spun = true) {
@@ -259,9 +267,11 @@ absl::StatusOr<Frame> UnixSocket::Receive(base::Duration deadline) {
       if (!came.ok()) return came.status();
       if (*came) continue;
     }
-    const bool far = clock.left() > kWaitTick;
-    if (!far && !assembler_.bad() && !clock.Await(socket_.get(), POLLIN))
+    const bool far = interrupt < 0 && clock.left() > kWaitTick;
+    bool interrupted = false;
+    if (!far && !assembler_.bad() && !clock.Await(socket_.get(), POLLIN, interrupt, &interrupted))
       return absl::DeadlineExceededError("nothing came in time");
+    if (interrupted) return absl::CancelledError("interrupted");
     const absl::StatusOr<bool> read = assembler_.ReadSome(socket_.get(), /*may_wait=*/far);
     if (!read.ok()) return read.status();
   }

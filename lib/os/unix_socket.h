@@ -125,6 +125,9 @@ class UnixListener final {
   FdWatch watch_;
 };
 
+// Waits until one of two descriptors is readable, or `deadline` has passed. True: the first is.
+bool AwaitReadable(int first, int second, base::Duration deadline);
+
 // The client's end, which waits. One thread may send while another receives.
 class UnixSocket final {
  public:
@@ -144,8 +147,9 @@ class UnixSocket final {
                                      base::Duration deadline);
 
   // The next frame. kDeadlineExceeded: none was complete; ask again. kUnavailable: the other side
-  // ended. kInvalidArgument: it broke the format.
-  absl::StatusOr<Frame> Receive(base::Duration deadline);
+  // ended. kInvalidArgument: it broke the format. kCancelled: it would have waited, and the
+  // descriptor `interrupt` is readable; -1 is none.
+  absl::StatusOr<Frame> Receive(base::Duration deadline, int interrupt = -1);
   // From now on Receive looks again and again for this long before it sleeps.
   void SetSpin(base::Duration spin) { spin_ = spin; }
   // One that came together with the last; never waits, and reads nothing.
@@ -157,6 +161,9 @@ class UnixSocket final {
   // Leaves the connection to whoever shares it, such as the parent process. Nothing else may be
   // called after.
   void Close() { socket_ = FileDescriptor(); }
+
+  // Readable when Receive has something to read, or the other side has ended.
+  int descriptor() const { return socket_.get(); }
 
   // The other side has ended; what it sent before may still have to be received. Never waits. From
   // any thread.

@@ -47,22 +47,41 @@ TEST_F(SessionWaitingTest, AGetThatIsCancelledIsAnsweredOnceAndHoldsNothing) {
   EXPECT_EQ(node_.store().statistics().pins, 0u);
 }
 
-TEST_F(SessionWaitingTest, OnlyAGetThatWaitsIsCancelled) {
+TEST_F(SessionWaitingTest, AWaitThatIsCancelledIsAnsweredOnceAndHoldsNothing) {
   OpenAndGreet();
-  client::CancelRequest cancel;
-  for (cancel.request_id = 0; cancel.request_id < 4; ++cancel.request_id) Ask(cancel, 0);
   client::WaitRequest wait;
   wait.timeout_microseconds = kTimeout;
   wait.count = 1;
   wait.ids = {Id("late")};
-  Ask(wait, 5);
+  client::CancelRequest cancel;
+  cancel.request_id = 5;
+  for (wait.scope = client::Scope::kLocal;; wait.scope = client::Scope::kAnywhere) {
+    Ask(wait, 5);
+    ASSERT_TRUE(Tell(cancel, 0).ok());
+    EXPECT_TRUE(absl::IsCancelled(Answered(5)));
+    scheduler_.RunFor(base::Seconds(2));
+    EXPECT_TRUE(sent_.empty());
+    if (wait.scope == client::Scope::kAnywhere) break;
+  }
+}
+
+TEST_F(SessionWaitingTest, OnlyAGetOrAWaitIsCancelled) {
+  OpenAndGreet();
+  client::CancelRequest cancel;
+  for (cancel.request_id = 0; cancel.request_id < 4; ++cancel.request_id) Ask(cancel, 0);
+  client::CreateRequest create = CreateOf("takes most", 200 * 1024);
+  Ask(create, 4);
+  ASSERT_TRUE(Answered(4).ok());
+  create = CreateOf("waits for room", 200 * 1024);
+  create.timeout_microseconds = kTimeout;
+  Ask(create, 5);
   cancel.request_id = 5;
   Ask(cancel, 0);
   EXPECT_TRUE(sent_.empty());
   Ask(cancel, 6);
   EXPECT_TRUE(Answered(6).ok()) << "who asks is told that this was done";
   scheduler_.RunFor(base::Seconds(2));
-  EXPECT_TRUE(Answered(5).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(Answered(5))) << "by its own time-out";
 }
 
 TEST_F(SessionWaitingTest, RequestsThatWaitAreBounded) {
