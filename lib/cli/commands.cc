@@ -11,6 +11,7 @@
 #include "lib/cli/files.h"
 #include "lib/cli/output.h"
 #include "lib/cli/output_file.h"
+#include "lib/cli/wording.h"
 #include "nlohmann/json.hpp"
 
 namespace tokamak::cli {
@@ -18,36 +19,6 @@ namespace tokamak::cli {
 using nlohmann::json;
 
 namespace {
-
-const char* StateText(ObjectState state) {
-  switch (state) {
-    case ObjectState::kCreated:
-      return "unsealed";
-    case ObjectState::kSealed:
-      return "sealed";
-    case ObjectState::kEvicted:
-      return "evicted";
-    case ObjectState::kDeleted:
-      return "deleted";
-    case ObjectState::kAborted:
-      return "aborted";
-  }
-  return "?";
-}
-
-const char* OriginText(Origin origin) { return origin == Origin::kPulled ? "pulled" : "created here"; }
-
-json ToJson(const ObjectInfo& object, const std::string& name) {
-  return {{"id", object.id.ToHex()},
-          {"name", name},
-          {"data_bytes", object.data_size},
-          {"metadata_bytes", object.metadata_size},
-          {"pins", object.pins},
-          {"pinned", object.pinned_here},
-          {"state", StateText(object.state)},
-          {"origin", OriginText(object.origin)},
-          {"age_seconds", std::chrono::duration<double>(object.age).count()}};
-}
 
 constexpr size_t kSkippedShown = 10;  // on a terminal; JSON has all
 
@@ -136,27 +107,6 @@ absl::Status Get(const CommandContext& context, const GetFlags& flags) {
   return absl::OkStatus();
 }
 
-absl::Status List(const CommandContext& context) {
-  const auto objects = AsAbsl(context.client.List());
-  if (!objects.ok()) return objects.status();
-  json all = json::array();
-  std::vector<std::vector<std::string>> rows = {{"OBJECT", "DATA", "META", "STATE", "ORIGIN", "PINS", "NAME"}};
-  for (const ObjectInfo& object : *objects) {
-    const std::string name = NameOf(context.client, object);
-    all.push_back(ToJson(object, name));
-    rows.push_back({object.id.ToHex(), base::FormatSize(object.data_size), base::FormatSize(object.metadata_size),
-                    StateText(object.state), OriginText(object.origin), absl::StrCat(object.pins), name});
-  }
-  if (context.json) {
-    std::cout << ToText(std::move(all), 2) << "\n";
-  } else if (objects->empty()) {
-    std::cout << "no objects on node " << context.client.node() << "\n";
-  } else {
-    std::cout << FormatTable(rows, {1, 2, 5});
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Stat(const CommandContext& context, const std::string& name) {
   if (name.empty()) {
     const auto stats = AsAbsl(context.client.NodeStats());
@@ -177,7 +127,8 @@ absl::Status Stat(const CommandContext& context, const std::string& name) {
   }
   const auto stat = AsAbsl(context.client.Stat(IdOf(name)));
   if (!stat.ok()) return absl::Status(stat.status().code(), absl::StrCat(name, ": ", stat.status().message()));
-  const std::string own_name = stat->here ? NameOf(context.client, stat->object) : "";
+  const std::string own_name =
+      stat->here ? NamesOf(context.client, Span<const ObjectInfo>(&stat->object, 1)).front() : "";
   if (context.json) {
     json object = ToJson(stat->object, own_name);
     object["here"] = stat->here;
@@ -196,8 +147,8 @@ absl::Status Stat(const CommandContext& context, const std::string& name) {
                                                 {"holders", holders}};
   if (stat->here) {
     rows.push_back(
-        {"here", absl::StrCat(StateText(stat->object.state), ", ", OriginText(stat->object.origin), ", ",
-                              stat->object.pins, " pins", stat->object.pinned_here ? ", kept by tok pin" : "")});
+        {"here", absl::StrCat(Wording(stat->object.state), ", ", Wording(stat->object.origin), ", ", stat->object.pins,
+                              " pins", stat->object.pinned_here ? ", kept by tok pin" : "")});
   } else {
     rows.push_back({"here", "no"});
   }

@@ -1,5 +1,4 @@
-// The commands of tok that talk to one daemon: put, get, ls, stat, rm, nodes. Each prints for
-// people, or JSON.
+// The commands put, get, stat, rm and nodes, as they are run.
 //
 // Put and Remove go on with the others where one of several fails, as cp and rm do: each failure is
 // printed, and the status says how many there were.
@@ -11,19 +10,11 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "lib/cli/undo.h"
-#include "tokamak/client.h"
+#include "lib/cli/command.h"
 #include "tokamak/timeout.h"
 #include "tokamak/types.h"
 
 namespace tokamak::cli {
-
-// What all commands share.
-struct CommandContext {
-  Client& client;
-  Undo& undo;
-  bool json = false;
-};
 
 // Does all, one after the other. What fails does not stop the others, unless it would be the same
 // with them.
@@ -40,8 +31,6 @@ struct GetFlags {
 };
 // Where the object goes to standard output, nothing else does: what is said goes to standard error.
 absl::Status Get(const CommandContext& context, const GetFlags& flags);
-
-absl::Status List(const CommandContext& context);
 
 // With a name: one object. Without: the numbers of the node.
 absl::Status Stat(const CommandContext& context, const std::string& name);

@@ -3,7 +3,6 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
-#include "lib/base/units.h"
 #include "lib/cli/as_absl.h"
 #include "lib/cli/files.h"
 #include "lib/cli/output.h"
@@ -62,22 +61,22 @@ std::string WhatWasDone(const std::string& command, const CopiesFlags& flags) {
 }  // namespace
 
 void AddCopiesCommands(CLI::App& app, CopiesFlags& flags) {
-  const auto add = [&](const char* name, const char* help) {
-    CLI::App* const command = app.add_subcommand(name, help);
+  const auto add = [&](const char* name, const char* about, const char* example) {
+    CLI::App* const command = NewCommand(app, name, about, example);
     command->add_option("name", flags.names, "names or 40-digit ids; a folder with its files")->required();
     return command;
   };
   const auto add_timeout = [&](CLI::App* command) {
-    command->add_option("--timeout", flags.timeout, "how long to wait for each to appear and arrive")
-        ->check([](const std::string& text) { return std::string(base::ParseDuration(text).status().message()); })
-        ->capture_default_str();
+    AddDuration(*command, "--timeout", flags.timeout, "how long to wait for each to appear and arrive");
   };
-  add_timeout(add("prefetch", "bring objects to this node, before they are needed there"));
+  add_timeout(
+      add("prefetch", "bring objects to this node, before they are needed there", "tok --node 2 prefetch release"));
   add_timeout(add("pin",
                   "bring objects to this node and keep them there: they are not evicted before unpin, rm or the "
-                  "end of its daemon"));
-  add("unpin", "let objects of this node be evicted again");
-  CLI::App* const push = add("push", "bring objects to another node");
+                  "end of its daemon",
+                  "tok pin release"));
+  add("unpin", "let objects of this node be evicted again", "tok unpin release");
+  CLI::App* const push = add("push", "bring objects to another node", "tok push release --to node-2");
   add_timeout(push);
   push->add_option("--to", flags.to, "that node, as tok nodes lists it")->required();
 }
@@ -87,10 +86,8 @@ bool IsCopiesCommand(const std::string& command) {
 }
 
 absl::Status RunCopiesCommand(const CommandContext& context, const std::string& command, const CopiesFlags& flags) {
-  const auto timeout = base::ParseDuration(flags.timeout);
-  if (!timeout.ok()) return timeout.status();
   const auto work = [&](const std::string& name) -> absl::Status {
-    const auto objects = BringOne(context.client, command, flags, AsTimeout(*timeout), name);
+    const auto objects = BringOne(context.client, command, flags, AsTimeout(flags.timeout), name);
     if (!objects.ok()) return objects.status();
     if (context.json) {
       std::cout << ToText({{"name", name}, {"objects", *objects}}) << std::endl;

@@ -7,13 +7,14 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+#include "lib/base/time.h"
 #include "lib/cli/commands.h"
 
 namespace tokamak::cli {
 
 struct CopiesFlags {
   std::vector<std::string> names;
-  std::string timeout = "30s";
+  base::Duration timeout = base::Seconds(30);
   std::string to;  // a node's name
 };
 

@@ -34,6 +34,7 @@ PutOptions Confirmed() {
 }
 
 constexpr size_t kStep = 4 << 20;  // bytes read between two looks at the progress bar
+constexpr size_t kNamesAtOnce = 1024;
 constexpr uint64_t kMaxListingBytes = 16 << 20;
 constexpr std::chrono::seconds kListingTimeout(5);
 
@@ -373,10 +374,28 @@ ObjectId IdOf(const std::string& name_or_id) {
   return id.has_value() ? *id : ObjectId::FromName(name_or_id);
 }
 
-std::string NameOf(Client& client, const ObjectInfo& object) {
-  if (object.state != ObjectState::kSealed || object.metadata_size == 0) return "";
-  const auto buffer = AsAbsl(client.Get(object.id, Timeout()));
-  return buffer.ok() ? NameIn(buffer->metadata()) : "";
+std::vector<std::string> NamesOf(Client& client, Span<const ObjectInfo> objects) {
+  std::vector<std::string> names(objects.size());
+  std::vector<size_t> asked;  // those that may have a name, a batch of them
+  const auto read = [&] {
+    std::vector<ObjectId> ids;
+    for (const size_t i : asked) ids.push_back(objects[i].id);
+    std::vector<Buffer> here;
+    std::vector<Result<Buffer>> got = client.Get(ids, Timeout());
+    for (size_t i = 0; i < got.size(); ++i) {
+      if (!got[i].ok()) continue;
+      names[asked[i]] = NameIn(got[i]->metadata());
+      here.push_back(*std::move(got[i]));
+    }
+    Buffer::ReleaseAll(here);
+    asked.clear();
+  };
+  for (size_t i = 0; i < objects.size(); ++i) {
+    if (objects[i].state == ObjectState::kSealed && objects[i].metadata_size > 0) asked.push_back(i);
+    if (asked.size() == kNamesAtOnce) read();
+  }
+  if (!asked.empty()) read();
+  return names;
 }
 
 absl::StatusOr<Moved> PutPath(Client& client, Undo& undo, const std::string& path, const std::string& name) {
@@ -418,11 +437,12 @@ absl::StatusOr<uint64_t> RemovePath(Client& client, const std::string& name) {
 absl::StatusOr<uint64_t> RemovePrefix(Client& client, const std::string& prefix) {
   const auto objects = AsAbsl(client.List());
   if (!objects.ok()) return objects.status();
+  const std::vector<std::string> names = NamesOf(client, *objects);
   uint64_t removed = 0;
-  for (const ObjectInfo& object : *objects) {
-    const std::string name = NameOf(client, object);
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string& name = names[i];
     if (name.empty() || !absl::StartsWith(name, prefix)) continue;
-    const absl::Status status = AsAbsl(client.Delete(object.id));
+    const absl::Status status = AsAbsl(client.Delete((*objects)[i].id));
     if (!status.ok() && !absl::IsNotFound(status)) {
       return absl::Status(status.code(), absl::StrCat(name, ": ", status.message(), "; removed before: ", removed));
     }

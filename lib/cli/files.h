@@ -21,6 +21,7 @@
 #include "lib/cli/undo.h"
 #include "tokamak/client.h"
 #include "tokamak/object_id.h"
+#include "tokamak/span.h"
 #include "tokamak/timeout.h"
 #include "tokamak/types.h"
 
@@ -64,8 +65,8 @@ absl::StatusOr<uint64_t> RemovePath(Client& client, const std::string& name);
 // Returns how many objects.
 absl::StatusOr<uint64_t> RemovePrefix(Client& client, const std::string& prefix);
 
-// The name that an object's metadata gives it, or "". Only an object of this node is looked at, so
-// nothing is pulled.
-std::string NameOf(Client& client, const ObjectInfo& object);
+// The names that objects' metadata gives them, or "", in their order. Only sealed objects of this
+// node are looked at, so nothing is pulled.
+std::vector<std::string> NamesOf(Client& client, Span<const ObjectInfo> objects);
 
 }  // namespace tokamak::cli

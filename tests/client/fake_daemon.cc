@@ -247,6 +247,13 @@ absl::optional<FakeDaemon::Bytes> FakeDaemon::Reply(uint64_t number, Peer& peer,
       reply.nodes = {{"fake", "nowhere", "none", 1, kCapacity, true}};
       return Encode(header.request_id, reply);
     }
+    case Kind::kNodeStats: {
+      NodeStatsReply reply;
+      reply.node = "fake";
+      reply.device = "none";
+      reply.numbers = {{"store_sealed_objects", store_->statistics().sealed_objects}};
+      return Encode(header.request_id, reply);
+    }
     default:
       return EncodeError(header, absl::UnimplementedError("the fake daemon does not do this"));
   }

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "lib/base/units.h"
+#include "lib/cli/command.h"
 #include "lib/cli/doctor/child_prober.h"
 #include "lib/cli/doctor/doctor.h"
 #include "lib/cli/doctor/listen.h"
@@ -28,7 +29,8 @@ int Probe(const CommandFlags& flags, const DoctorSettings& settings) {
 }  // namespace
 
 void AddCommand(CLI::App& app, CommandFlags& flags) {
-  CLI::App* doctor = app.add_subcommand("doctor", "say whether RDMA works here, and what to do if not");
+  CLI::App* const doctor =
+      NewCommand(app, "doctor", "say whether RDMA works here, and what to do if not", "tok doctor --memory 16GiB");
   doctor
       ->add_option("--device", flags.devices,
                    "as for tokd: ibv:NAME[:PORT][@GID_INDEX] or soft:udp@IP, or several (A,B); all RDMA devices unless "
@@ -37,6 +39,7 @@ void AddCommand(CLI::App& app, CommandFlags& flags) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   doctor->add_option("--memory", flags.memory, "store that tokd will have, held against the limit on locked memory")
+      ->type_name("SIZE")
       ->capture_default_str();
   doctor
       ->add_option("--peers", flags.peers,

@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "lib/base/units.h"
 #include "lib/cli/as_absl.h"
+#include "lib/cli/command.h"
 #include "lib/cli/output.h"
 #include "lib/cli/output_file.h"
 #include "lib/cli/tune/serve.h"
@@ -108,13 +109,16 @@ absl::Status WriteFile(const std::string& path, const std::string& text, Undo& u
 }  // namespace
 
 void AddCommand(CLI::App& app, CommandFlags& flags) {
-  CLI::App* tune = app.add_subcommand(
-      "tune", "measure by which protocol objects of which size come fastest from another node, and write the table");
+  CLI::App* const tune =
+      NewCommand(app, "tune",
+                 "measure by which protocol objects of which size come fastest from another node, and write the table",
+                 "tok tune --budget 1s -o policy.json");
   auto* const peer = tune->add_option(
       "--peer", flags.peer,
       "the other node's name, on another machine; there runs tok tune --serve. Objects come from there");
   auto* const socket = tune->add_option("--peer-socket", flags.peer_socket,
                                         "the other node's Unix socket, on this machine; objects are put there");
+  socket->type_name("FILE");
   auto* const node = tune->add_option(
       "--peer-node", flags.peer_node,
       "the other node is this one of the cluster in --state, from 1; the first other one unless given");
@@ -124,10 +128,13 @@ void AddCommand(CLI::App& app, CommandFlags& flags) {
   socket->excludes(peer)->excludes(serve);
   peer->excludes(serve);
   tune->add_option("--budget", flags.budget, "time to measure for; less where all is known before")
+      ->type_name("TIME")
       ->capture_default_str();
   tune->add_option("--largest", flags.largest,
-                   "sizes from 1KiB to this, at most an eighth of a node's memory; unless given that, or 16MiB");
+                   "sizes from 1KiB to this, at most an eighth of a node's memory; unless given that, or 16MiB")
+      ->type_name("SIZE");
   tune->add_option("-o,--output", flags.output, "file of the table, for tokd --policy FILE.json; - for standard output")
+      ->type_name("FILE")
       ->capture_default_str();
 }
 

@@ -1,0 +1,177 @@
+#include "lib/cli/bench.h"
+
+#include <chrono>
+#include <iostream>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "lib/base/units.h"
+#include "lib/cli/as_absl.h"
+#include "lib/cli/latencies.h"
+#include "lib/cli/output.h"
+#include "nlohmann/json.hpp"
+#include "tokamak/object_id.h"
+
+namespace tokamak::cli {
+
+using nlohmann::json;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr uint64_t kMaxCount = 1'000'000;
+constexpr std::chrono::seconds kGetTimeout(10);
+
+struct SizeResult {
+  uint64_t size = 0;
+  Latencies puts;
+  Latencies gets;
+};
+
+template <typename Call>
+double SecondsOf(Call call) {
+  const auto began = Clock::now();
+  call();
+  return std::chrono::duration<double>(Clock::now() - began).count();
+}
+
+class Runner final {
+ public:
+  Runner(const CommandContext& context, const BenchFlags& flags) : context_(context), flags_(flags) {
+    std::random_device seed;
+    prefix_ = absl::StrFormat("tok-bench/%08x%08x/", seed(), seed());
+  }
+
+  absl::StatusOr<std::vector<SizeResult>> Run() {
+    std::vector<SizeResult> results;
+    const auto began = Clock::now();
+    const auto share = AsTimeout(flags_.budget).duration() / flags_.sizes.size();
+    for (size_t i = 0; i < flags_.sizes.size(); ++i) {
+      SizeResult& result = results.emplace_back();
+      result.size = flags_.sizes[i];
+      data_.assign(result.size, 0x5a);
+      SizeResult warming_up = result;
+      if (absl::Status status = MoveOne(warming_up); !status.ok()) return status;
+      const auto end = began + share * (i + 1);
+      do {
+        if (absl::Status status = MoveOne(result); !status.ok()) return status;
+      } while (result.puts.count() < flags_.count && Clock::now() < end);
+    }
+    return results;
+  }
+
+ private:
+  absl::Status MoveOne(SizeResult& result) {
+    const absl::Status moved = PutAndGet(result);
+    const absl::Status deleted = context_.undo.TakeBack();
+    return moved.ok() ? deleted : moved;
+  }
+
+  absl::Status PutAndGet(SizeResult& result) {
+    const std::string name = absl::StrCat(prefix_, ++number_);
+    const ObjectId id = ObjectId::FromName(name);
+    const std::string metadata = json({{"name", name}}).dump();
+    const absl::Status put = context_.undo.Do(
+        [&] {
+          Status status;
+          const double seconds = SecondsOf([&] { status = context_.client.Put(id, data_, metadata); });
+          if (status.ok()) result.puts.Add(seconds);
+          return AsAbsl(status);
+        },
+        [this, id] { return AsAbsl(context_.client.Delete(id)); });
+    if (!put.ok()) return put;
+    Result<Buffer> buffer = Status(StatusCode::kUnknown, "not got");
+    const double seconds = SecondsOf([&] { buffer = context_.client.Get(id, kGetTimeout); });
+    if (!buffer.ok()) return AsAbsl(buffer.status());
+    if (buffer->data().size() != result.size) return absl::DataLossError(absl::StrCat(name, " has another size"));
+    result.gets.Add(seconds);
+    return absl::OkStatus();
+  }
+
+  const CommandContext& context_;
+  const BenchFlags& flags_;
+  std::string prefix_;
+  uint64_t number_ = 0;
+  std::vector<uint8_t> data_;
+};
+
+std::string Time(double seconds) {
+  return base::FormatDuration(base::Duration::Picoseconds(static_cast<int64_t>(seconds * 1e12)));
+}
+
+double BytesPerSecond(const SizeResult& result, const Latencies& latencies) {
+  const double total = latencies.total();
+  return total > 0 ? static_cast<double>(result.size * latencies.count()) / total : 0;
+}
+
+json ToJson(const SizeResult& result, const Latencies& latencies) {
+  const double total = latencies.total();
+  return {{"p50_seconds", latencies.Quantile(0.5)},
+          {"p99_seconds", latencies.Quantile(0.99)},
+          {"max_seconds", latencies.Quantile(1)},
+          {"per_second", total > 0 ? static_cast<double>(latencies.count()) / total : 0},
+          {"bytes_per_second", BytesPerSecond(result, latencies)}};
+}
+
+void Print(const CommandContext& context, const std::vector<SizeResult>& results) {
+  if (context.json) {
+    json sizes = json::array();
+    for (const SizeResult& result : results) {
+      sizes.push_back({{"bytes", result.size},
+                       {"objects", result.puts.count()},
+                       {"put", ToJson(result, result.puts)},
+                       {"get", ToJson(result, result.gets)}});
+    }
+    std::cout << ToText({{"node", context.client.node()}, {"sizes", sizes}}, 2) << "\n";
+    return;
+  }
+  std::vector<std::vector<std::string>> rows = {
+      {"SIZE", "OBJECTS", "PUT p50", "p99", "BYTES/S", "GET p50", "p99", "BYTES/S"}};
+  for (const SizeResult& result : results) {
+    std::vector<std::string> row = {base::FormatSize(result.size), absl::StrCat(result.puts.count())};
+    for (const Latencies* latencies : {&result.puts, &result.gets}) {
+      row.push_back(Time(latencies->Quantile(0.5)));
+      row.push_back(Time(latencies->Quantile(0.99)));
+      row.push_back(base::FormatSize(static_cast<uint64_t>(BytesPerSecond(result, *latencies))));
+    }
+    rows.push_back(std::move(row));
+  }
+  std::cout << FormatTable(rows, {0, 1, 2, 3, 4, 5, 6, 7});
+}
+
+}  // namespace
+
+void AddBench(CLI::App& app, BenchFlags& flags) {
+  CLI::App* const bench =
+      NewCommand(app, "bench", "measure how fast a program puts objects on a node and gets them there",
+                 "tok bench --sizes 1KiB,1MiB --budget 1s");
+  const auto read_sizes = [&flags](const std::vector<std::string>& texts) {
+    flags.sizes.clear();
+    for (const std::string& text : texts) {
+      const auto size = base::ParseSize(text);
+      if (!size.ok()) throw CLI::ValidationError("--sizes", std::string(size.status().message()));
+      flags.sizes.push_back(*size);
+    }
+  };
+  bench->add_option_function<std::vector<std::string>>("--sizes", read_sizes, "sizes of the objects")
+      ->type_name("SIZE,...")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->default_str("1KiB,64KiB,1MiB");
+  bench->add_option("--count", flags.count, "objects of each size, at most")
+      ->check(CLI::Range(uint64_t{1}, kMaxCount))
+      ->capture_default_str();
+  AddDuration(*bench, "--budget", flags.budget, "time for all sizes together; less where --count is reached");
+}
+
+absl::Status Bench(const CommandContext& context, const BenchFlags& flags) {
+  const auto results = Runner(context, flags).Run();
+  if (!results.ok()) return results.status();
+  Print(context, *results);
+  return absl::OkStatus();
+}
+
+}  // namespace tokamak::cli

@@ -1,0 +1,43 @@
+#include "lib/cli/command.h"
+
+#include "absl/strings/str_cat.h"
+#include "lib/base/units.h"
+
+namespace tokamak::cli {
+
+namespace {
+
+// As people write it: 30s, not 30.00 s.
+std::string Short(base::Duration duration) {
+  const int64_t milliseconds = duration.milliseconds();
+  return milliseconds % 1000 == 0 ? absl::StrCat(milliseconds / 1000, "s") : absl::StrCat(milliseconds, "ms");
+}
+
+}  // namespace
+
+CLI::App* NewCommand(CLI::App& app, const std::string& name, const std::string& about, const std::string& example) {
+  CLI::App* const command = app.add_subcommand(name, about);
+  command->footer(
+      absl::StrCat("Example:\n  ", example, "\nFlags of every command, such as --node and --json: tok --help."));
+  return command;
+}
+
+CLI::Option* AddDuration(CLI::App& command, const std::string& names, base::Duration& value, const std::string& about) {
+  const auto read = [&value, names](const std::string& text) {
+    const auto parsed = base::ParseDuration(text);
+    if (!parsed.ok()) throw CLI::ValidationError(names, std::string(parsed.status().message()));
+    value = *parsed;
+  };
+  return command.add_option_function<std::string>(names, read, about)->type_name("TIME")->default_str(Short(value));
+}
+
+CLI::Option* AddSize(CLI::App& command, const std::string& names, uint64_t& value, const std::string& about) {
+  const auto read = [&value, names](const std::string& text) {
+    const auto parsed = base::ParseSize(text);
+    if (!parsed.ok()) throw CLI::ValidationError(names, std::string(parsed.status().message()));
+    value = *parsed;
+  };
+  return command.add_option_function<std::string>(names, read, about)->type_name("SIZE");
+}
+
+}  // namespace tokamak::cli

@@ -1,0 +1,43 @@
+// `tok ls`: the objects of a node, those that are asked for, in the order that is asked for, a page
+// at a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "lib/cli/command.h"
+#include "tokamak/types.h"
+
+namespace tokamak::cli {
+
+struct ListFlags {
+  std::string prefix;
+  std::string glob;    // of names, as the shell's, where * takes / as well
+  std::string state;   // as Wordings has it; empty: any
+  std::string origin;  // the same
+  uint64_t least = 0;  // bytes of data
+  uint64_t most = UINT64_MAX;
+  std::string sort = "id";
+  bool reverse = false;
+  uint64_t limit = 0;  // objects of a page; 0: all
+  uint64_t page = 1;
+  bool quiet = false;  // names alone
+};
+
+// An object and the name that its metadata gives it, or "".
+struct NamedObject {
+  ObjectInfo object;
+  std::string name;
+};
+
+void AddList(CLI::App& app, ListFlags& flags);
+
+absl::Status List(const CommandContext& context, const ListFlags& flags);
+
+// Those that the flags ask for, sorted, of all pages.
+std::vector<NamedObject> Select(std::vector<NamedObject> objects, const ListFlags& flags);
+
+}  // namespace tokamak::cli

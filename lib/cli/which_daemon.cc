@@ -1,0 +1,49 @@
+#include "lib/cli/which_daemon.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "lib/cli/cluster.h"
+
+namespace tokamak::cli {
+
+absl::StatusOr<std::string> FindSocket(const Flags& flags) {
+  if (!flags.socket.empty()) return flags.socket;
+  const char* const socket = std::getenv("TOKAMAK_SOCKET");
+  if (!flags.cluster_chosen && socket != nullptr && *socket != '\0') return std::string(socket);
+  const auto cluster = LoadCluster(flags.state);
+  if (!cluster.ok()) return cluster.status();
+  if (flags.node < 1 || flags.node > cluster->nodes.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--node ", flags.node, ": the cluster has nodes 1 to ", cluster->nodes.size()));
+  }
+  return cluster->nodes[flags.node - 1].socket;
+}
+
+absl::StatusOr<std::string> FindPeerSocket(const Flags& flags) {
+  if (!flags.tune.peer_socket.empty()) return flags.tune.peer_socket;
+  const auto cluster = LoadCluster(flags.state);
+  if (!cluster.ok() || !flags.socket.empty()) {
+    return absl::InvalidArgumentError("tune: give the other node, by --peer or --peer-socket (see tok tune --help)");
+  }
+  const uint32_t peer = flags.tune.peer_node > 0 ? flags.tune.peer_node : flags.node == 1 ? 2 : 1;
+  if (peer > cluster->nodes.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tune: there is no node ", peer, ", the cluster has ", cluster->nodes.size(), ": two are needed"));
+  }
+  return cluster->nodes[peer - 1].socket;
+}
+
+std::vector<std::string> FindSocketsBeside(const Flags& flags, const std::string& socket) {
+  const auto cluster = LoadCluster(flags.state);
+  if (!cluster.ok()) return {};
+  std::vector<std::string> sockets;
+  for (const ClusterProcess& node : cluster->nodes) sockets.push_back(node.socket);
+  const auto own = std::find(sockets.begin(), sockets.end(), socket);
+  if (own == sockets.end()) return {};
+  sockets.erase(own);
+  return sockets;
+}
+
+}  // namespace tokamak::cli

@@ -1,0 +1,49 @@
+#include "lib/cli/wording.h"
+
+namespace tokamak::cli {
+
+const char* Wording(ObjectState state) {
+  switch (state) {
+    case ObjectState::kCreated:
+      return "unsealed";
+    case ObjectState::kSealed:
+      return "sealed";
+    case ObjectState::kEvicted:
+      return "evicted";
+    case ObjectState::kDeleted:
+      return "deleted";
+    case ObjectState::kAborted:
+      return "aborted";
+  }
+  return "?";
+}
+
+const char* Wording(Origin origin) { return origin == Origin::kPulled ? "pulled" : "created here"; }
+
+const char* Wording(EventKind kind) {
+  switch (kind) {
+    case EventKind::kSealed:
+      return "sealed";
+    case EventKind::kDeleted:
+      return "deleted";
+    case EventKind::kEvicted:
+      return "evicted";
+    case EventKind::kRefused:
+      return "refused";
+  }
+  return "?";
+}
+
+nlohmann::json ToJson(const ObjectInfo& object, const std::string& name) {
+  return {{"id", object.id.ToHex()},
+          {"name", name},
+          {"data_bytes", object.data_size},
+          {"metadata_bytes", object.metadata_size},
+          {"pins", object.pins},
+          {"pinned", object.pinned_here},
+          {"state", Wording(object.state)},
+          {"origin", Wording(object.origin)},
+          {"age_seconds", std::chrono::duration<double>(object.age).count()}};
+}
+
+}  // namespace tokamak::cli

@@ -1,0 +1,17 @@
+// How tok says what the client has as enums and structs: in words for people, and in JSON.
+#pragma once
+
+#include <string>
+
+#include "nlohmann/json.hpp"
+#include "tokamak/types.h"
+
+namespace tokamak::cli {
+
+const char* Wording(ObjectState state);  // "sealed"
+const char* Wording(Origin origin);      // "created here"
+const char* Wording(EventKind kind);     // "deleted"
+
+nlohmann::json ToJson(const ObjectInfo& object, const std::string& name);
+
+}  // namespace tokamak::cli
