@@ -65,9 +65,9 @@ class Gets final {
   Result<Answer> Next(Timeout timeout, const Interrupt* interrupt = nullptr);
 
   // For poll, epoll and asyncio: readable while Next may have something without waiting. Then call
-  // Next with a time-out of zero until it returns an error; in vain once is normal, as other threads
-  // share the connection. A program that only polls calls Send after Begin, and Next now and then,
-  // so that a daemon that says nothing ends no get late. It is closed with this.
+  // Next with a time-out of zero until it returns an error; in vain once is normal, as other
+  // threads share the connection. A program that only polls calls Send after Begin, and Next now
+  // and then, so that a daemon that says nothing ends no get late. It is closed with this.
   // kResourceExhausted: the process has no descriptors left.
   Result<int> descriptor();
 

@@ -1,13 +1,15 @@
 // Interrupt ends calls that wait: another thread or a signal handler fires it, and they return
 // kCancelled at once.
 //
-//   tokamak::Interrupt interrupt = *tokamak::Interrupt::Make();   // where a handler of SIGINT finds it
+//   // Where a handler of SIGINT finds it:
+//   tokamak::Interrupt interrupt = *tokamak::Interrupt::Make();
 //   tokamak::GetOptions options;
 //   options.interrupt = &interrupt;
-//   auto buffer = client.Get(id, std::chrono::hours(1), options);   // kCancelled when the handler fired it
+//   // kCancelled when the handler fired it:
+//   auto buffer = client.Get(id, std::chrono::hours(1), options);
 //
-// It stays fired until Reset, and ends calls that begin meanwhile as well; one whose answer has come
-// returns that.
+// It stays fired until Reset, and ends calls that begin meanwhile as well; one whose answer has
+// come returns that.
 // Thread rule: any thread, any number of calls at once; it lives longer than they. Fire may be
 // called by a signal handler. Not across fork(): where a child fires it, its parent's is fired.
 #pragma once

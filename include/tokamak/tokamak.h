@@ -246,8 +246,9 @@ const char* tokamak_names_at(const tokamak_names* names, size_t number); /* beyo
 void tokamak_names_free(tokamak_names* names);
 
 /* How an object is on this node, and which nodes hold it. TOKAMAK_NOT_FOUND: no node does. *here is
- * 1 where it is here, else only id and sizes of `object` count. *holders has names of nodes, at most
- * 64, or is NULL where the directory did not answer. Outputs that are NULL are not asked for. */
+ * 1 where it is here, else only id and sizes of `object` count. *holders has names of nodes, at
+ * most 64, or is NULL where the directory did not answer. Outputs that are NULL are not asked
+ * for. */
 tokamak_code tokamak_stat(tokamak_client* client, const tokamak_id* id, tokamak_object_info* object, int* here,
                           tokamak_names** holders);
 

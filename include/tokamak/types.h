@@ -56,7 +56,8 @@ struct PutOptions {
   // OK means that the id was free, and that this content is the one of its id in the whole cluster:
   // the call waits for the directory's word. Otherwise kAlreadyExists, or kUnavailable (the
   // directory is away), and nothing is stored. Without it OK means that the object is on this node;
-  // if its id is taken elsewhere it is dropped when the directory says so, and an event says so too.
+  // if its id is taken elsewhere it is dropped when the directory says so, and an event says so
+  // too.
   bool confirmed = false;
 
   // Of Create: takes the id and the room at once, so that what stands against them is known before
@@ -78,8 +79,8 @@ struct GetOptions {
   // For measuring; the holder may choose kEager instead.
   Protocol protocol = Protocol::kAuto;
 
-  // Ends Client::Get with kCancelled when it is fired while that waits, here and at the daemon. Gets
-  // have their own ways: Cancel, and the interrupt of Next.
+  // Ends Client::Get with kCancelled when it is fired while that waits, here and at the daemon.
+  // Gets have their own ways: Cancel, and the interrupt of Next.
   const Interrupt* interrupt = nullptr;
 };
 

@@ -168,6 +168,12 @@ void AddBench(CLI::App& app, BenchFlags& flags) {
 }
 
 absl::Status Bench(const CommandContext& context, const BenchFlags& flags) {
+  for (const uint64_t size : flags.sizes) {
+    if (size <= context.client.capacity()) continue;
+    return absl::InvalidArgumentError(absl::StrCat("--sizes ", base::FormatSize(size), ": the store of node ",
+                                                   context.client.node(), " has ",
+                                                   base::FormatSize(context.client.capacity())));
+  }
   const auto results = Runner(context, flags).Run();
   if (!results.ok()) return results.status();
   Print(context, *results);

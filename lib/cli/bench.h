@@ -1,7 +1,7 @@
 // `tok bench`: how fast one program puts objects on this node and gets them there.
 //
-// Each object is put, got and deleted before the next. What is there when it ends, is interrupted or
-// fails is deleted, too; what a killed one leaves goes with `tok rm --prefix tok-bench/`.
+// Each object is put, got and deleted before the next. What is there when it ends, is interrupted
+// or fails is deleted, too; what a killed one leaves goes with `tok rm --prefix tok-bench/`.
 #pragma once
 
 #include <cstdint>

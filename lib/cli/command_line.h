@@ -1,5 +1,5 @@
-// The one table of tok's commands and flags. `tok help` prints it; man pages and completion are made
-// of that (lib/cli/help_pages.py).
+// The one table of tok's commands and flags. `tok help` prints it; man pages and completion are
+// made of that (lib/cli/help_pages.py).
 #pragma once
 
 #include "CLI/CLI.hpp"

@@ -5,15 +5,21 @@ Flags, commands and choices are written out; names of objects are asked of the d
 
 import re
 
-OF_OBJECTS = {"get", "stat", "rm", "wait"}  # commands whose arguments are names of objects
-
-
 def quoted(text):
     return "'" + text.replace("'", "'\\''") + "'"
 
 
 def flags_of(help_):
     return [one for one in help_.entries("Options") if one.is_flag]
+
+
+def takes_objects(help_):
+    return any(is_object(one) for one in help_.entries("Positionals"))
+
+
+def is_object(one):
+    """tok calls an argument that names an object so, in every command."""
+    return one.names == ["name"]
 
 
 def patterns(entries):
@@ -60,7 +66,7 @@ def bash(program, helps):
         own = " ".join(name for one in flags_of(help_) for name in one.names)
         both = " ".join(dict.fromkeys(f"{own} {every}".split()))
         lines.append(f"    {command}:-*) words={quoted(both)} ;;")
-        if command in OF_OBJECTS:
+        if takes_objects(help_):
             lines.append(f'    {command}:*) words=$("${{COMP_WORDS[@]:0:at}}" ls --quiet --prefix "$current" --limit 200 '
                          "2>/dev/null) ;;")
         elif command == "help":
@@ -99,7 +105,7 @@ def zsh_specs(help_, command):
             value = f":{zsh_text(one.value.lower())}:{zsh_action(one)}" if one.value else ""
             specs.append(quoted(f"*{name}[{zsh_text(one.about)}]{value}"))
     for one in help_.entries("Positionals"):
-        action = f"_{command[0]}_objects" if command[1:] and command[1] in OF_OBJECTS else \
+        action = f"_{command[0]}_objects" if is_object(one) else \
             f"_{command[0]}_commands" if command[1:] == ["help"] else zsh_action(one)
         specs.append(quoted(f"{'*' if one.repeats else ''}:{zsh_text(one.names[0])}:{action}"))
     return specs

@@ -1,5 +1,5 @@
-// `tok events`: follows what happens, one event a line: to the objects of one node, and to the nodes
-// of the cluster.
+// `tok events`: follows what happens, one event a line: to the objects of one node, and to the
+// nodes of the cluster.
 #pragma once
 
 #include <cstdint>

@@ -276,7 +276,8 @@ bool Connection::WaitFor(std::unique_lock<std::mutex>& lock, const Inbox& inbox,
   return interrupted;
 }
 
-// Makes some progress: waits while another thread reads, else reads for whomever it is. True: it was interrupted.
+// Makes some progress: waits while another thread reads, else reads for whomever it is. True: it
+// was interrupted.
 bool Connection::WaitOrRead(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt* interrupt) {
   if (reading_) {
     if (interrupt != nullptr) return WaitForReader(lock, deadline, *interrupt);

@@ -81,8 +81,8 @@ class Gets::Impl final {
   std::vector<uint64_t> unsent_gets_;      // whose frames are among unsent_
   Deadline earliest_ = Deadline::Never();  // no get's deadline is before it
 
-  // Where the program has asked for a descriptor: what is ready when something came for these, by whatever thread, or the
-  // socket has something to read.
+  // Where the program has asked for a descriptor: what is ready when something came for these, by
+  // whatever thread, or the socket has something to read.
   std::optional<Interrupt> came_;
   os::FileDescriptor ready_;
 };
@@ -168,7 +168,8 @@ bool Gets::Impl::GiveUp(Pending::iterator get) {
   return true;
 }
 
-// kCancelled: it was interrupted. Any other error: the connection is lost, and all have ended with that.
+// kCancelled: it was interrupted. Any other error: the connection is lost, and all have ended with
+// that.
 absl::Status Gets::Impl::ReadUntil(Deadline deadline, const Interrupt* interrupt) {
   if (came_.has_value()) came_->Reset();
   const auto came = connection_->Await(inbox_, deadline, interrupt);

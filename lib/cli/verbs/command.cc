@@ -26,9 +26,10 @@ constexpr char kHelp[] =
     "run an RDMA program over the software NIC: no RDMA hardware, kernel module or privileges are needed";
 
 constexpr char kFooter[] =
-    "Programs of one machine need an address each, as programs on different machines have:\n"
+    "Example:\n"
     "  tok verbs --address 127.0.0.1 -- ib_write_bw &\n"
     "  tok verbs --address 127.0.0.2 --loss 1% -- ib_write_bw 127.0.0.1\n"
+    "Programs of one machine need an address each, as programs on different machines have.\n"
     "tok becomes the command, so the exit code is the command's; 127: there is none, 2: wrong flags.\n"
     "What is statically linked, or has its owner's rights (setuid), is not reached.";
 
@@ -96,15 +97,19 @@ void AddCommand(CLI::App& app, CommandFlags& flags) {
       ->capture_default_str();
   verbs->add_option("--loss", flags.loss, "share of the packets sent that is lost, such as 1%");
   verbs->add_option("--corrupt", flags.corrupt, "share of them that arrives damaged, and is dropped there");
-  verbs->add_option("--delay", flags.delay, "time that each packet is held back, such as 50us");
+  verbs->add_option("--delay", flags.delay, "time that each packet is held back, such as 50us")->type_name("TIME");
   verbs->add_option("--seed", flags.seed, "which packets: the same seed, the same ones of those sent")
       ->capture_default_str();
-  verbs->add_option("--pcap", flags.pcap,
-                    "write the packets of each process to this file's name, a dot and the process's number");
+  verbs
+      ->add_option("--pcap", flags.pcap,
+                   "write the packets of each process to this file's name, a dot and the process's number")
+      ->type_name("FILE");
   verbs->add_flag("--explain", flags.explain, "print each command that the program gives to a device, as strace does");
   verbs->add_flag("--counters", flags.counters, "print what each device carried when its process exits");
-  verbs->add_option("--library", flags.library,
-                    absl::StrCat("the ", kSharedObject, " to use, in place of that beside tok or in ../lib/tokamak"));
+  verbs
+      ->add_option("--library", flags.library,
+                   absl::StrCat("the ", kSharedObject, " to use, in place of that beside tok or in ../lib/tokamak"))
+      ->type_name("FILE");
   verbs->add_option("command", flags.command, "the program with its arguments, after --")->required();
 }
 

@@ -1,10 +1,11 @@
 #include "tokamak/tokamak.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <deque>
-#include <exception>
+#include <memory>
 #include <new>
 #include <optional>
 #include <string>

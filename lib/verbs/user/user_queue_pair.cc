@@ -145,7 +145,8 @@ UserQueuePair::~UserQueuePair() {
   RetireAsyncEvents();
 }
 
-// What has completed so far is the program's; the rest of what it posted is over without completions.
+// What has completed so far is the program's; the rest of what it posted is over without
+// completions.
 void UserQueuePair::Forget() {
   sends_to_.Drain();
   receives_to_.Drain();
