@@ -247,9 +247,13 @@ TEST_F(InterruptTest, TheDescriptorOfGetsIsReadableWhileTheyHaveSomething) {
   EXPECT_FALSE(Readable(descriptor));
   Client elsewhere = *Client::Connect(daemon_.path());
   for (int n = 1; n <= 2; ++n) ASSERT_TRUE(elsewhere.Put(SampleId(n), SampleBytes()).ok());
-  for (int n = 1; n <= 2; ++n) {
+  // The second may come after the first was taken: then once in vain.
+  for (int came = 0, in_vain = 0; came < 2;) {
     ASSERT_TRUE(Readable(descriptor, kPatience));
-    ASSERT_TRUE(gets.Next(kNow).ok());
+    const auto next = gets.Next(kNow);
+    ASSERT_TRUE(next.ok() || next.status().code() == StatusCode::kDeadlineExceeded) << next.status().message();
+    next.ok() ? ++came : ++in_vain;
+    ASSERT_LE(in_vain, 1);
   }
   EXPECT_EQ(gets.Next(kNow).status().code(), StatusCode::kDeadlineExceeded);
   EXPECT_FALSE(Readable(descriptor));
