@@ -7,7 +7,7 @@ they are elsewhere, it has a link to their folder.
 _LIBRARY = """
 cc_library(
     name = "{name}",
-    hdrs = glob(["{name}_headers/*.h"]),
+    hdrs = glob(["{name}_headers/**/*.h"]),
     includes = {includes},
     linkopts = {linkopts},
     deps = {deps},

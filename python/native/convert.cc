@@ -1,0 +1,64 @@
+#include "python/native/convert.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <string>
+#include <string_view>
+
+namespace py = pybind11;
+
+namespace tokamak::python {
+
+py::object ErrorOf(const Status& status) {
+  return py::module_::import("tokamak.errors").attr("error_of")(static_cast<int>(status.code()), status.message());
+}
+
+void Check(const Status& status) {
+  if (status.ok()) return;
+  const py::object error = ErrorOf(status);
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
+  throw py::error_already_set();
+}
+
+PyObject* CheckedNew(PyObject* made) {
+  if (made == nullptr) throw py::error_already_set();
+  return made;
+}
+
+ObjectId IdOf(const py::handle& id) {
+  if (py::isinstance<ObjectId>(id)) return id.cast<ObjectId>();
+  if (py::isinstance<py::str>(id)) return ObjectId::FromName(id.cast<std::string_view>());
+  if (!py::isinstance<py::bytes>(id)) throw py::type_error("an id is an ObjectId, 20 bytes, or a str that names one");
+  const std::string_view text = py::reinterpret_borrow<py::bytes>(id);
+  if (text.size() != ObjectId::kSize) {
+    throw py::value_error("an id has 20 bytes, not " + std::to_string(text.size()) + ": give a str to name one");
+  }
+  std::array<uint8_t, ObjectId::kSize> bytes;
+  std::copy(text.begin(), text.end(), bytes.begin());
+  return ObjectId(bytes);
+}
+
+std::vector<ObjectId> IdsOf(const py::iterable& ids) {
+  if (py::isinstance<py::str>(ids) || py::isinstance<py::bytes>(ids)) {
+    throw py::type_error("give a list of ids, such as [id]");
+  }
+  std::vector<ObjectId> found;
+  for (const py::handle& id : ids) found.push_back(IdOf(id));
+  return found;
+}
+
+Timeout TimeoutOf(const py::object& seconds) {
+  if (seconds.is_none()) return Timeout::Longest();
+  return std::chrono::duration<double>(seconds.cast<double>());
+}
+
+py::bytes BytesOf(Span<const uint8_t> bytes) {
+  return py::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+ReadableBytes::ReadableBytes(const py::handle& exporter) {
+  if (PyObject_GetBuffer(exporter.ptr(), &view_, PyBUF_SIMPLE) != 0) throw py::error_already_set();
+}
+
+}  // namespace tokamak::python

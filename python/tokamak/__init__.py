@@ -1,0 +1,25 @@
+"""Tokamak: a distributed in-memory store of immutable objects, read in place in shared memory.
+
+    import tokamak
+
+    client = tokamak.Client("/run/tokamak.sock")
+    client.put("greeting", b"hello")
+    bytes(client.get("greeting"))
+
+docs/python.md is the guide; tokamak.aio is for asyncio, tokamak.testing starts clusters for tests, tokamak.arrow reads and
+writes tables.
+"""
+
+from . import errors
+from ._native import (Event, EventKind, Events, Evicted, Interrupt, NodeInfo, Object, ObjectId, ObjectInfo, ObjectStat,
+                      ObjectState, Origin, Subscription, Writer, __version__)
+from .client import Client
+from .errors import (AlreadyExists, Cancelled, DeadlineExceeded, Error, FailedPrecondition, InvalidArgument, NotFound,
+                     PermissionDenied, ResourceExhausted, Unavailable)
+
+__all__ = [
+    "AlreadyExists", "Cancelled", "Client", "DeadlineExceeded", "Error", "Event", "EventKind", "Events", "Evicted",
+    "FailedPrecondition", "Interrupt", "InvalidArgument", "NodeInfo", "NotFound", "Object", "ObjectId", "ObjectInfo",
+    "ObjectStat", "ObjectState", "Origin", "PermissionDenied", "ResourceExhausted", "Subscription", "Unavailable", "Writer",
+    "__version__", "errors",
+]

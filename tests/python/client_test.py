@@ -1,0 +1,186 @@
+"""What a client does: the calls, their errors, and what goes to another process."""
+
+import os
+import pickle
+import subprocess
+
+import pytest
+
+import tokamak
+from conftest import PATIENCE, eventually
+
+
+def test_what_one_node_puts_another_gets(client, other, name):
+    client.put(name, b"some bytes", b"metadata")
+    got = other.get(name, PATIENCE)
+    assert bytes(got) == b"some bytes"
+    assert got.metadata == b"metadata"
+    assert len(got) == 10
+    assert got.id == tokamak.ObjectId.from_name(name)
+
+
+def test_an_id_is_a_name_or_bytes_or_itself(client):
+    id = tokamak.ObjectId.from_name("by all three")
+    client.put("by all three", b"x")
+    for same in (id, bytes(id), tokamak.ObjectId(bytes(id)), tokamak.ObjectId.from_hex(id.hex()), pickle.loads(pickle.dumps(id))):
+        assert bytes(client.get(same)) == b"x"
+        assert tokamak.ObjectId.from_name("by all three") == id and hash(id) == hash(tokamak.ObjectId.from_name("by all three"))
+    assert id != "by all three"
+    assert repr(id) == f"ObjectId.from_hex('{id.hex()}')"
+    assert sorted([tokamak.ObjectId(b"b" * 20), tokamak.ObjectId(b"a" * 20)])[0] == tokamak.ObjectId(b"a" * 20)
+
+
+@pytest.mark.parametrize("wrong, error", [(b"short", ValueError), (7, TypeError), (None, TypeError)])
+def test_what_is_no_id_is_refused(client, wrong, error):
+    with pytest.raises(error):
+        client.get(wrong)
+    with pytest.raises(TypeError):
+        client.get_many("a str is no list of ids")
+
+
+def test_errors_have_a_class_each_below_one_and_name_the_remedy(client, name):
+    with pytest.raises(tokamak.NotFound, match="no node") as missing:
+        client.delete(name)
+    assert isinstance(missing.value, KeyError) and isinstance(missing.value, tokamak.Error)
+    assert "'" != str(missing.value)[0]
+    with pytest.raises(tokamak.Error) as late:
+        client.get(name, timeout=0.01)
+    assert isinstance(late.value, (TimeoutError, KeyError))
+    client.put(name, b"1")
+    with pytest.raises(tokamak.AlreadyExists):
+        client.put(name, b"2", confirmed=True)
+    with pytest.raises(tokamak.ResourceExhausted):
+        client.create(name + " large", 10**10, timeout=0)
+    with pytest.raises(tokamak.Unavailable, match="start one with tokd --socket"):
+        tokamak.Client("/tmp/no-such-tokamak-socket")
+
+
+def test_a_client_that_only_reads_creates_nothing(cluster, client, name):
+    client.put(name, b"x")
+    reader = cluster.connect(read_only=True)
+    assert bytes(reader.get(name)) == b"x"
+    with pytest.raises(tokamak.FailedPrecondition, match="only reads"):
+        reader.create(name + " more", 10)
+
+
+def test_many_are_put_and_got_at_once(client, name):
+    errors = client.put_many([(f"{name} {i}", bytes([i])) for i in range(100)] + [(f"{name} 0", b"again", b"metadata")])
+    assert errors[:100] == [None] * 100
+    assert isinstance(errors[100], tokamak.AlreadyExists)
+    got = client.get_many([f"{name} {i}" for i in range(100)] + [f"{name} missing"], timeout=0)
+    assert [bytes(one) for one in got[:100]] == [bytes([i]) for i in range(100)]
+    assert got[100] is None
+
+
+def test_waiting_says_which_are_there(client, other, name):
+    other.put(f"{name} b", b"x")
+    ids = [f"{name} a", f"{name} b"]
+    assert client.wait(ids, count=1, timeout=PATIENCE) == [False, True]
+    assert client.wait(ids, timeout=0, anywhere=False) == [False, False]
+
+
+def test_looking_and_deleting(client, other, name):
+    client.put(name, b"12345", b"m")
+    assert client.contains(name) and not other.contains(name)
+    stat = client.stat(name)
+    assert (stat.here, stat.located, stat.holders) == (True, True, ["node1"])
+    assert (stat.object.data_size, stat.object.metadata_size) == (5, 1)
+    assert stat.object.state == tokamak.ObjectState.SEALED and stat.object.origin == tokamak.Origin.CREATED_HERE
+    assert stat.object.age >= 0
+    id = tokamak.ObjectId.from_name(name)
+    assert id in [info.id for info in client.list()]
+    assert len(client.list(limit=1)) == 1
+    assert id not in [info.id for info in client.list(after=id)]
+    assert client.hash(name) == client.hash(id)
+    client.touch(name)
+    copy = other.get(name, PATIENCE)
+    assert other.stat(name).object.origin == tokamak.Origin.PULLED
+    client.delete(name)
+    assert bytes(copy) == b"12345"
+    assert not client.contains(name)
+    copy.release()
+    assert other.evict(0).objects >= 0
+
+
+def test_copies_go_where_they_are_wanted(client, other, name):
+    client.put_many([(f"{name} {i}", b"x") for i in range(3)])
+    first, second, third = [f"{name} {i}" for i in range(3)]
+    errors = other.prefetch([first, name], timeout=0.2)
+    assert errors[0] is None and isinstance(errors[1], (tokamak.NotFound, tokamak.DeadlineExceeded))
+    assert other.contains(first)
+    assert other.pin([second], PATIENCE) == [None] and other.contains(second)
+    other.evict(other.capacity)
+    assert other.contains(second) and not other.contains(first)
+    other.unpin(second)
+    assert client.push([third], "node2", PATIENCE) == [None] and other.contains(third)
+    assert isinstance(client.push([third], "nobody")[0], tokamak.NotFound)
+    with pytest.raises(tokamak.NotFound):
+        client.unpin(name)
+
+
+def test_the_version_is_that_of_the_daemon(cluster):
+    assert tokamak.__version__[0].isdigit()
+    said = subprocess.run([os.environ["TOKAMAK_TOKD"], "--version"], capture_output=True, text=True, check=True).stdout
+    assert tokamak.__version__ in said
+
+
+def test_the_cluster_is_seen(client):
+    nodes = {node.name: node for node in client.nodes()}
+    assert set(nodes) == {"node1", "node2"}
+    assert nodes["node1"].is_this and nodes["node1"].device.startswith("soft:udp@")
+    assert client.node == "node1" and client.capacity > 2**20
+    assert client.node_stats()["store_capacity_bytes"] == client.capacity
+    client.check()
+
+
+def test_a_subscriber_hears_what_is_sealed_and_deleted(client, name):
+    subscription = client.subscribe()
+    id = tokamak.ObjectId.from_name(name)
+    client.put(name, b"123")
+    client.delete(name)
+    seen = []
+    while len(seen) < 2:
+        seen += [event for event in subscription.next(PATIENCE).events if event.id == id]
+    assert [event.kind for event in seen] == [tokamak.EventKind.SEALED, tokamak.EventKind.DELETED]
+    assert seen[0].data_size == 3
+    with pytest.raises(tokamak.DeadlineExceeded):
+        while True:
+            subscription.next(0)
+
+
+def test_a_client_goes_to_another_process_by_pickle(client, name):
+    client.put(name, b"x")
+    again = pickle.loads(pickle.dumps(client))
+    assert bytes(again.get(name)) == b"x"
+
+
+def test_the_socket_is_that_of_the_environment(cluster, monkeypatch):
+    monkeypatch.setenv("TOKAMAK_SOCKET", cluster.nodes[1].socket)
+    assert tokamak.Client().node == "node2"
+
+
+def test_a_daemon_that_died_is_unavailable_and_what_was_got_stays_readable(name):
+    with tokamak.testing.Cluster() as lonely:
+        client = lonely.connect()
+        client.put(name, b"stays")
+        got = client.get(name)
+        lonely.nodes[0].kill()
+        with pytest.raises(tokamak.Unavailable, match="connect again"):
+            client.contains(name)
+        with pytest.raises(tokamak.Unavailable):
+            client.check()
+        assert bytes(got) == b"stays"
+
+
+def test_a_cluster_says_why_it_does_not_start():
+    with pytest.raises(tokamak.Error, match="--no-such-flag"):
+        tokamak.testing.Cluster(flags=["--no-such-flag"]).start()
+    with pytest.raises(ValueError):
+        tokamak.testing.Cluster(nodes=0)
+
+
+def test_a_cluster_ends_with_its_block():
+    with tokamak.testing.Cluster() as short:
+        process = short.nodes[0].process
+        assert process.poll() is None
+    eventually(lambda: process.poll() is not None)
