@@ -11,7 +11,8 @@
 namespace tokamak {
 
 // Aligned as memory of the arena is.
-struct MutableBuffer::Unclaimed {
+// Hidden: the shared library shows the members of MutableBuffer.
+struct __attribute__((visibility("hidden"))) MutableBuffer::Unclaimed {
   struct alignas(64) Line {
     uint8_t bytes[64] = {};
   };

@@ -33,7 +33,8 @@ Deadline Now() { return Deadline::After(base::Duration()); }
 
 }  // namespace
 
-class Gets::Impl final {
+// Hidden: the shared library shows the members of Gets.
+class __attribute__((visibility("hidden"))) Gets::Impl final {
  public:
   explicit Impl(std::shared_ptr<Connection> connection) : connection_(std::move(connection)) {}
   ~Impl();

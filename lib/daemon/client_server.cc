@@ -30,10 +30,11 @@ std::string ProgramOf(pid_t pid) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ClientServer>> ClientServer::Listen(os::EpollLoop& loop, const std::string& path) {
+absl::StatusOr<std::unique_ptr<ClientServer>> ClientServer::Listen(os::EpollLoop& loop, const std::string& path,
+                                                                   os::SocketAccess access) {
   auto server = std::unique_ptr<ClientServer>(new ClientServer(loop));
   auto listener = os::UnixListener::Listen(
-      loop, path, [server = server.get()](os::FileDescriptor socket) { server->Accept(std::move(socket)); });
+      loop, path, [server = server.get()](os::FileDescriptor socket) { server->Accept(std::move(socket)); }, access);
   if (!listener.ok()) return listener.status();
   server->listener_ = *std::move(listener);
   return server;

@@ -37,7 +37,8 @@ class ClientServer final {
  public:
   // Takes the path; clients wait until Serve and until the loop runs. kAlreadyExists: another
   // daemon listens at `path`.
-  static absl::StatusOr<std::unique_ptr<ClientServer>> Listen(os::EpollLoop& loop, const std::string& path);
+  static absl::StatusOr<std::unique_ptr<ClientServer>> Listen(os::EpollLoop& loop, const std::string& path,
+                                                              os::SocketAccess access = os::SocketAccess::kUser);
   ~ClientServer();
 
   // Once, before the loop runs. `context` must outlive it. `arena` is the memfd of the store, which

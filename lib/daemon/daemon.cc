@@ -55,7 +55,7 @@ absl::Status Daemon::Open(const std::function<bool()>& stop_asked) {
   // What may be taken already is found out before the memory is touched, which takes seconds; peers
   // find us only after that.
   if (absl::Status status = OpenDevices(); !status.ok()) return status;
-  auto clients = ClientServer::Listen(loop_, options_.socket);
+  auto clients = ClientServer::Listen(loop_, options_.socket, options_.socket_access);
   if (!clients.ok()) return clients.status();
   clients_ = *std::move(clients);
   if (absl::Status status = ServeHttp(); !status.ok()) return status;

@@ -41,7 +41,7 @@ constexpr char kExample[] =
 struct Texts {
   std::string listen, memory = "512MiB", quota = "0", directory = "serve", detection = "auto", policy, drain = "10s",
                       lease = "10s", grace = "60s", cm = "rdma", ack_timeout, congestion, chunk_size = "1MiB",
-                      log_level = "info", log_format = "text", http;
+                      log_level = "info", log_format = "text", socket_access = "user", http;
   RedisTexts redis;
 };
 
@@ -126,6 +126,7 @@ absl::Status Check(const Texts& texts, DaemonOptions& options) {
     status.Update(read("--http", ParseHttpAddress(texts.http), *options.http));
   }
   options.log.level = texts.log_level == "info" ? 0 : texts.log_level == "warning" ? 1 : 2;
+  options.socket_access = texts.socket_access == "group" ? os::SocketAccess::kGroup : os::SocketAccess::kUser;
   options.log.json = texts.log_format == "json";
   options.connect_by = texts.cm == "tcp" ? ConnectBy::kTcp : ConnectBy::kRdmaCm;
   status.Update(CheckFabric(options.fabric, options.connect_by));
@@ -234,6 +235,10 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, std::ostream& errors) 
       ->required();
   app.add_option("--memory", texts.memory, "size of the object store, such as 512MiB or 16GiB")->capture_default_str();
   app.add_option("--socket", options.socket, "path of the Unix socket for the programs of this machine")->required();
+  app.add_option("--socket-access", texts.socket_access,
+                 "whose programs may use the socket: user (this one's alone), or group (those of its group as well)")
+      ->check(CLI::IsMember({"user", "group"}))
+      ->capture_default_str();
   app.add_option(
          "--directory", texts.directory,
          "who knows where objects are: serve (this node, for others too); tokd@HOST:PORT (the node that serves); "

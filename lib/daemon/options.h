@@ -14,6 +14,7 @@
 #include "lib/daemon/store_memory.h"
 #include "lib/directory/redis/redis_directory.h"
 #include "lib/os/epoll_loop.h"
+#include "lib/os/socket_access.h"
 #include "lib/verbs/soft/congestion.h"
 #include "lib/verbs/types.h"
 
@@ -44,6 +45,7 @@ struct DaemonOptions {
   std::string device;     // or several, with commas between
   uint64_t memory = 0;    // bytes
   std::string socket;     // path
+  os::SocketAccess socket_access = os::SocketAccess::kUser;
   DirectoryChoice directory;
   uint32_t engines = 1;           // for bulk; 0: the first engine moves everything
   uint32_t bulk_queue_pairs = 1;  // on each device

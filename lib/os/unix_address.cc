@@ -83,7 +83,7 @@ absl::StatusOr<FileDescriptor> LockSocketPath(const std::string& path) {
   }
 }
 
-absl::StatusOr<FileDescriptor> BindSocketPath(const std::string& path, int most_waiting) {
+absl::StatusOr<FileDescriptor> BindSocketPath(const std::string& path, int most_waiting, SocketAccess access) {
   const absl::StatusOr<sockaddr_un> address = ToAddress(path);
   if (!address.ok()) return address.status();
   if (absl::Status s = RemoveStale(path, *address); !s.ok()) return s;
@@ -93,7 +93,9 @@ absl::StatusOr<FileDescriptor> BindSocketPath(const std::string& path, int most_
       bind(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) != 0) {
     return SystemError(absl::StrCat("cannot make a socket at ", path));
   }
-  if (listen(socket.get(), most_waiting) != 0) {
+  // Widened afterwards: the umask, which a service sets to its user alone, narrows what bind makes.
+  const bool shared = access == SocketAccess::kUser || chmod(path.c_str(), kMode | S_IRGRP | S_IWGRP) == 0;
+  if (!shared || listen(socket.get(), most_waiting) != 0) {
     const absl::Status status = SystemError(absl::StrCat("cannot listen at ", path));
     unlink(path.c_str());
     return status;

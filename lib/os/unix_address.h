@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "lib/base/time.h"
 #include "lib/os/file_descriptor.h"
+#include "lib/os/socket_access.h"
 
 namespace tokamak::os {
 
@@ -18,10 +19,10 @@ namespace tokamak::os {
 // has it.
 absl::StatusOr<FileDescriptor> LockSocketPath(const std::string& path);
 
-// A socket that listens at `path` (file mode 0600) and does not block, in place of one that nobody
-// listens at any more. For the holder of the lock. kAlreadyExists: somebody without a lock listens
+// A socket that listens at `path` and does not block, in place of one that nobody listens at any
+// more. For the holder of the lock. kAlreadyExists: somebody without a lock listens
 // there. kInvalidArgument: no path for a socket.
-absl::StatusOr<FileDescriptor> BindSocketPath(const std::string& path, int most_waiting);
+absl::StatusOr<FileDescriptor> BindSocketPath(const std::string& path, int most_waiting, SocketAccess access);
 
 // A socket that is connected to who listens at `path`. kNotFound: no such path. kPermissionDenied.
 // kUnavailable: nobody listens there, or nobody accepted within `deadline`.

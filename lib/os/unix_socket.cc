@@ -153,10 +153,10 @@ UnixListener::~UnixListener() {
 }
 
 absl::StatusOr<std::unique_ptr<UnixListener>> UnixListener::Listen(EpollLoop& loop, const std::string& path,
-                                                                   Handler handler) {
+                                                                   Handler handler, SocketAccess access) {
   absl::StatusOr<FileDescriptor> lock = LockSocketPath(path);
   if (!lock.ok()) return lock.status();
-  absl::StatusOr<FileDescriptor> socket = BindSocketPath(path, kMaxWaitingConnects);
+  absl::StatusOr<FileDescriptor> socket = BindSocketPath(path, kMaxWaitingConnects, access);
   if (!socket.ok()) {
     RemoveSocketLock(path);
     return socket.status();

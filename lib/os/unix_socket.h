@@ -26,6 +26,7 @@
 #include "lib/base/time.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/file_descriptor.h"
+#include "lib/os/socket_access.h"
 #include "lib/os/unix_frame.h"
 
 namespace tokamak::os {
@@ -101,12 +102,11 @@ class UnixListener final {
   // Runs with each connection, a socket that does not block; may drop the listener.
   using Handler = std::function<void(FileDescriptor socket)>;
 
-  // Only this user may connect (file mode 0600). A socket file that a dead process left is
-  // replaced. kAlreadyExists: somebody listens there. kInvalidArgument: the path is too long (107
-  // bytes), or is a file that is no socket. Beside the path stands a lock, `path`.lock, while the
-  // listener lives.
-  static absl::StatusOr<std::unique_ptr<UnixListener>> Listen(EpollLoop& loop, const std::string& path,
-                                                              Handler handler);
+  // A socket file that a dead process left is replaced. kAlreadyExists: somebody listens there.
+  // kInvalidArgument: the path is too long (107 bytes), or is a file that is no socket. Beside the
+  // path stands a lock, `path`.lock, while the listener lives.
+  static absl::StatusOr<std::unique_ptr<UnixListener>> Listen(EpollLoop& loop, const std::string& path, Handler handler,
+                                                              SocketAccess access = SocketAccess::kUser);
   ~UnixListener();
   UnixListener(const UnixListener&) = delete;
   UnixListener& operator=(const UnixListener&) = delete;

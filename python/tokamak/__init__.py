@@ -2,7 +2,7 @@
 
     import tokamak
 
-    client = tokamak.Client("/run/tokamak.sock")
+    client = tokamak.Client("/run/tokamak/tokd.sock")
     client.put("greeting", b"hello")
     bytes(client.get("greeting"))
 

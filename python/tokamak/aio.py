@@ -1,6 +1,6 @@
 """Tokamak for asyncio.
 
-    async with tokamak.aio.Client("/run/tokamak.sock") as client:
+    async with tokamak.aio.Client("/run/tokamak/tokd.sock") as client:
         first, second = await asyncio.gather(client.get("first"), client.get("second"))
         async for event in client.subscribe():
             ...

@@ -11,7 +11,7 @@ from ._types import IdLike, Seconds
 
 def default_socket() -> str:
     """$TOKAMAK_SOCKET, else where tokd as a service listens."""
-    return os.environ.get("TOKAMAK_SOCKET", "/run/tokamak.sock")
+    return os.environ.get("TOKAMAK_SOCKET", "/run/tokamak/tokd.sock")
 
 
 class Client(_native.Client):

@@ -187,6 +187,17 @@ TEST_F(UnixSocketTest, AnothersFileInItsPlaceIsNotRemoved) {
   EXPECT_EQ(unlink(path_.c_str()), 0);
 }
 
+TEST_F(UnixSocketTest, ItsFileIsOpenToTheUserAloneOrToTheGroupAsWell) {
+  for (const auto& [access, mode] : {std::pair(SocketAccess::kUser, 0600), std::pair(SocketAccess::kGroup, 0660)}) {
+    const auto listener = UnixListener::Listen(
+        loop_, path_, [](FileDescriptor) {}, access);
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    struct stat file;
+    ASSERT_EQ(stat(path_.c_str(), &file), 0);
+    EXPECT_EQ(file.st_mode & 0777, static_cast<mode_t>(mode));
+  }
+}
+
 TEST_F(UnixSocketTest, PathsThatAreNoneAreRefused) {
   for (const std::string& path : {std::string(), std::string(200, 'x')}) {
     EXPECT_TRUE(absl::IsInvalidArgument(UnixListener::Listen(loop_, path, [](FileDescriptor) {}).status()));
