@@ -1,7 +1,7 @@
 """Counts test cases over any number of test runs and judges the skipped ones.
 
   count_tests.py collect CASES --events FILE --exit-code N [--under CONFIG]   one `bazel test`, by its build event file
-  count_tests.py add CASES passed|failed NAME [REASON]                        one check that Bazel did not run
+  count_tests.py add CASES passed|failed|skipped NAME [REASON]                one check that Bazel did not run
   count_tests.py report CASES --allowed-skips FILE                            prints what is wrong, and last the totals
 
 CASES holds one JSON object a line: status, name, reason. What a case is, its test.xml says; a target that timed out, did not
@@ -177,7 +177,7 @@ def main():
     commands.choices["collect"].add_argument("--events", required=True)
     commands.choices["collect"].add_argument("--exit-code", type=int, required=True)
     commands.choices["collect"].add_argument("--under", default="")
-    commands.choices["add"].add_argument("status", choices=[PASSED, FAILED])
+    commands.choices["add"].add_argument("status", choices=[PASSED, FAILED, SKIPPED])
     commands.choices["add"].add_argument("name")
     commands.choices["add"].add_argument("reason", nargs="?", default="")
     commands.choices["report"].add_argument("--allowed-skips", required=True)

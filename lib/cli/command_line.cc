@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kFooter[] =
     "Which daemon: --socket PATH; or node --node of the cluster in --state, if one of the two is given; or\n"
-    "$TOKAMAK_SOCKET; or node 1 of the cluster that tok up started.\n"
+    "$TOKAMAK_SOCKET; or node 1 of the cluster that tok up started; or the service at /run/tokamak/tokd.sock.\n"
     "Example:\n"
     "  tok up --nodes 3\n"
     "  tok put /usr/share/dict --as dict\n"

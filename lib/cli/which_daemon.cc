@@ -1,5 +1,7 @@
 #include "lib/cli/which_daemon.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -7,12 +9,21 @@
 #include "lib/cli/cluster.h"
 
 namespace tokamak::cli {
+namespace {
+
+// Of tokd as a service: packaging/tokd.json.
+constexpr char kServiceSocket[] = "/run/tokamak/tokd.sock";
+
+}  // namespace
 
 absl::StatusOr<std::string> FindSocket(const Flags& flags) {
   if (!flags.socket.empty()) return flags.socket;
   const char* const socket = std::getenv("TOKAMAK_SOCKET");
   if (!flags.cluster_chosen && socket != nullptr && *socket != '\0') return std::string(socket);
   const auto cluster = LoadCluster(flags.state);
+  if (!flags.cluster_chosen && absl::IsNotFound(cluster.status()) && access(kServiceSocket, F_OK) == 0) {
+    return std::string(kServiceSocket);
+  }
   if (!cluster.ok()) return cluster.status();
   if (flags.node < 1 || flags.node > cluster->nodes.size()) {
     return absl::InvalidArgumentError(

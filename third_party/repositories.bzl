@@ -1,0 +1,62 @@
+"""What a workspace needs that uses Tokamak's library as an external repository, all from Debian packages: bazel-rules-cc and the like,
+libabsl-dev, libgoogle-glog-dev.
+
+    local_repository(
+        name = "tokamak",
+        path = "/path/to/tokamak",
+    )
+
+    load("@tokamak//third_party:repositories.bzl", "tokamak_repositories")
+
+    tokamak_repositories()
+
+The name has to be `tokamak`. What the workspace has defined before under one of these names is left as it is.
+"""
+
+load(":debian_rules_cc.bzl", "debian_rules_cc")
+load(":system_libraries.bzl", "system_libraries")
+
+# What Bazel itself loads, from Debian's packages of it.
+_DEBIAN_RULES = {
+    "bazel_skylib": "/usr/share/bazel/tools/skylib",
+    "platforms": "/usr/share/bazel/platforms",
+    "rules_java": "/usr/share/bazel/rules/java",
+    "rules_proto": "/usr/share/bazel/rules/proto",
+}
+
+# pkg-config's names of what we use of Abseil.
+ABSEIL = [
+    "absl_algorithm_container",
+    "absl_cleanup",
+    "absl_flat_hash_map",
+    "absl_flat_hash_set",
+    "absl_function_ref",
+    "absl_hash",
+    "absl_inlined_vector",
+    "absl_span",
+    "absl_status",
+    "absl_statusor",
+    "absl_str_format",
+    "absl_strings",
+    "absl_time",
+]
+
+def bazel_rules():
+    """Defines the repositories that Bazel itself loads."""
+    if not native.existing_rule("rules_cc"):
+        debian_rules_cc(name = "rules_cc")
+    for name, path in _DEBIAN_RULES.items():
+        if not native.existing_rule(name):
+            native.local_repository(name = name, path = path)
+
+def tokamak_repositories():
+    """Defines what @tokamak//include/tokamak is built with."""
+    bazel_rules()
+    if not native.existing_rule("system"):
+        system_libraries(
+            name = "system",
+            libraries = {
+                "absl": ABSEIL,
+                "glog": ["libglog"],
+            },
+        )
