@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "lib/client/frame.h"
 
 namespace tokamak::daemon {
 
@@ -56,6 +57,7 @@ void ClientServer::Accept(os::FileDescriptor socket) {
   if (clients_.size() >= kMaxClients) {
     LOG_IF(WARNING, IsWorthSaying(++counters_.refused))
         << "refused a client: " << kMaxClients << " are connected; " << counters_.refused << " refused so far";
+    Refuse(std::move(socket));
     return;
   }
   ++counters_.accepted;
@@ -68,6 +70,32 @@ void ClientServer::Accept(os::FileDescriptor socket) {
       *context_, ProgramOf(client.connection->peer_pid()),
       [this, number](const std::vector<uint8_t>& frame, Descriptors descriptors) { Send(number, frame, descriptors); },
       [this, number] { return Congested(number); });
+}
+
+void ClientServer::Refuse(os::FileDescriptor socket) {
+  if (refused_.size() >= kMaxRefused) refused_.erase(refused_.begin());
+  const uint64_t number = ++last_number_;
+  refused_[number].connection = std::make_unique<os::UnixConnection>(
+      loop_, std::move(socket),
+      [this, number](const os::Frame& frame) {
+        const auto refused = refused_.find(number);
+        const auto header = client::DecodeHeader(frame.body);
+        if (refused == refused_.end()) return;
+        if (!header.ok()) return EndRefused(number);
+        // It hangs up when it has read this.
+        const absl::Status why = absl::ResourceExhaustedError(
+            absl::StrCat(kMaxClients, " programs are connected to this tokd, and it takes no more: end some"));
+        refused->second.connection->Send(client::EncodeError(*header, why), {});
+      },
+      [this, number](const absl::Status&) { EndRefused(number); });
+}
+
+void ClientServer::EndRefused(uint64_t number) {
+  const auto refused = refused_.find(number);
+  if (refused == refused_.end()) return;
+  leaving_.push_back(std::move(refused->second));
+  refused_.erase(refused);
+  if (!bury_.armed()) bury_ = loop_.Post([this] { Bury(); });
 }
 
 void ClientServer::Handle(uint64_t number, os::Frame frame) {
@@ -112,7 +140,9 @@ void ClientServer::CountEnd(const Client& client, const absl::Status& why) {
 }
 
 void ClientServer::Bury() {
-  for (const Client& client : leaving_) departed_->Add(client.session->Leave(), client.connection->peer_pid());
+  for (const Client& client : leaving_) {
+    if (client.session != nullptr) departed_->Add(client.session->Leave(), client.connection->peer_pid());
+  }
   leaving_.clear();
 }
 

@@ -24,6 +24,9 @@
 namespace tokamak::daemon {
 
 constexpr size_t kMaxClients = 1024;
+// Clients beyond these, which are told why when they say hello. Where more come, the oldest is ended
+// without a word.
+constexpr size_t kMaxRefused = 64;
 
 // Totals since the server began.
 struct ClientCounters {
@@ -57,12 +60,14 @@ class ClientServer final {
  private:
   struct Client {
     std::unique_ptr<os::UnixConnection> connection;
-    std::unique_ptr<Session> session;
+    std::unique_ptr<Session> session;  // none: it is refused
   };
 
   explicit ClientServer(os::EpollLoop& loop) : loop_(loop) {}
 
   void Accept(os::FileDescriptor socket);
+  void Refuse(os::FileDescriptor socket);
+  void EndRefused(uint64_t number);
   void Handle(uint64_t number, os::Frame frame);
   void Send(uint64_t number, const std::vector<uint8_t>& frame, Descriptors descriptors);
   bool Congested(uint64_t number) const;
@@ -78,6 +83,7 @@ class ClientServer final {
   ClientCounters counters_;
   std::unique_ptr<Departed> departed_;  // from Serve on
   std::map<uint64_t, Client> clients_;
+  std::map<uint64_t, Client> refused_;
   std::vector<Client> leaving_;  // dropped by a task of its own: what drops a client may be running in it
   base::Timer bury_;
   std::unique_ptr<os::UnixListener> listener_;

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "glog/logging.h"
 #include "lib/os/unix_address.h"
 
 namespace tokamak::os {
@@ -170,12 +172,16 @@ void UnixListener::Accept() {
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
     FileDescriptor socket(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket.valid()) {
+      starved_ = false;
       (*handler)(std::move(socket));
       if (handler.use_count() == 1) return;  // which dropped this
       continue;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
     if (errno == EAGAIN || errno == EWOULDBLOCK) return;
+    LOG_IF(WARNING, !starved_) << "cannot take a program that connects to " << path_ << ": " << std::strerror(errno)
+                               << "; it waits until descriptors are free (ulimit -n, LimitNOFILE of the service)";
+    starved_ = true;
     watch_.SetEvents(0);
     retry_ = loop_.RunAfter(kAcceptRetry, [this] { watch_.SetEvents(EPOLLIN); });
     return;

@@ -121,6 +121,7 @@ class UnixListener final {
   const FileDescriptor socket_;
   const ino_t inode_;  // of the socket's file: another's in its place is not ours to remove
   const std::shared_ptr<const Handler> handler_;
+  bool starved_ = false;  // the process has no descriptor left for who connects
   base::Timer retry_;
   FdWatch watch_;
 };

@@ -335,8 +335,21 @@ TEST_F(ClientServerTest, TheNumberOfClientsIsBounded) {
     if (sockets.size() % 64 != 0) continue;
     ASSERT_TRUE(RunUntil([&] { return server_->clients() == sockets.size(); }));
   }
-  os::UnixSocket one_more = Connect();
-  EXPECT_TRUE(absl::IsUnavailable(Receive(one_more).status()));
+  for (int i = 0; i < 3; ++i) {
+    os::UnixSocket one_more = Connect();
+    Send(one_more, client::HelloRequest());
+    const auto answer = Receive(one_more);
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    const auto header = client::DecodeHeader(answer->body);
+    ASSERT_TRUE(header.ok());
+    const absl::Status why = client::StatusOf(*header, answer->body);
+    EXPECT_TRUE(absl::IsResourceExhausted(why)) << why;
+    EXPECT_NE(why.message().find("1024 programs are connected"), absl::string_view::npos) << why;
+  }
+  // Those who say nothing are not kept without a bound.
+  std::vector<os::UnixSocket> silent;
+  for (size_t i = 0; i <= kMaxRefused; ++i) silent.push_back(Connect());
+  EXPECT_TRUE(absl::IsUnavailable(Receive(silent.front()).status()));
   EXPECT_EQ(server_->clients(), kMaxClients);
   sockets.pop_back();
   ASSERT_TRUE(RunUntil([&] { return server_->clients() == kMaxClients - 1; }));
