@@ -116,7 +116,8 @@ int main(int argc, char** argv) {
     std::cerr << "usage: cpp_contenders SOCKET SIZE TIMES FOLDER" << std::endl;
     return 2;
   }
-  std::cout << nlohmann::json(tokamak::bench::Measure(argv[1], std::strtoull(argv[2], nullptr, 10), std::atoi(argv[3]), argv[4]))
+  std::cout << nlohmann::json(
+                   tokamak::bench::Measure(argv[1], std::strtoull(argv[2], nullptr, 10), std::atoi(argv[3]), argv[4]))
             << std::endl;
   return 0;
 }
