@@ -26,6 +26,23 @@ namespace {
 constexpr absl::Duration kTouchStep = absl::Seconds(1);  // between two words of how far it is
 constexpr base::Duration kTouchLimit = base::Seconds(120);
 
+void LogPeerChange(const directory::NodeId& peer, node::PeerChange change) {
+  switch (change) {
+    case node::PeerChange::kFails:
+      LOG(WARNING) << "node " << peer << " does not answer: pulls from it fail, and others are asked meanwhile";
+      return;
+    case node::PeerChange::kAnswers:
+      LOG(INFO) << "node " << peer << " answers again";
+      return;
+    case node::PeerChange::kRestarted:
+      LOG(INFO) << "node " << peer << " was restarted";
+      return;
+    case node::PeerChange::kLeft:
+      LOG(INFO) << "node " << peer << " has left the cluster";
+      return;
+  }
+}
+
 // A later life of a node has a higher number, also after a restart of the machine: microseconds of
 // the calendar.
 uint64_t NewIncarnation() {
@@ -117,6 +134,7 @@ absl::Status Daemon::OpenMachine() {
   machine.node.id = options_.name;
   machine.node.incarnation = incarnation_;
   machine.node.device = options_.device;
+  machine.node.peers.on_change = &LogPeerChange;
   machine.node.membership.lease = options_.lease;
   machine.node.membership.grace = options_.grace;
   machine.node.membership.renew = options_.lease * 3 / 10;

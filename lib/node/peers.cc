@@ -30,11 +30,16 @@ void Peers::Ended(const directory::NodeId& id, End end) {
   Peer& peer = found->second;
   CHECK_GT(peer.pulls, 0u);
   --peer.pulls;
-  if (end == End::kOk) peer.back_off = base::Duration();
+  const bool failed_before = peer.back_off > base::Duration();
+  if (end == End::kOk && failed_before) {
+    peer.back_off = base::Duration();
+    Tell(id, PeerChange::kAnswers);
+  }
   if (end != End::kFailed) return;
   peer.suspect = true;
   // Many that fail together fail once.
-  if (peer.back_off > base::Duration() && loop_.Now() < peer.shunned_until) return;
+  if (failed_before && loop_.Now() < peer.shunned_until) return;
+  if (!failed_before) Tell(id, PeerChange::kFails);
   peer.back_off = std::clamp(peer.back_off * 2, options_.first_back_off, options_.max_back_off);
   peer.shunned_until = loop_.Now() + peer.back_off;
 }
@@ -84,7 +89,11 @@ void Peers::Update(const std::vector<directory::NodeInfo>& nodes) {
     // life are counted on.
     if (const Peer* known = Find(node.id)) {
       peer.pulls = known->pulls;
-      if (known->incarnation == node.incarnation) peer = *known;
+      if (known->incarnation == node.incarnation) {
+        peer = *known;
+      } else {
+        Tell(node.id, PeerChange::kRestarted);
+      }
     }
     peer.incarnation = node.incarnation;
     peer.suspect = false;
@@ -96,6 +105,7 @@ void Peers::Update(const std::vector<directory::NodeInfo>& nodes) {
   }
   for (const auto& [id, peer] : peers_) {
     if (peer.pulls > 0) updated.emplace(id, peer);  // gone from the directory, but still being pulled from
+    if (updated.count(id) == 0) Tell(id, PeerChange::kLeft);
   }
   peers_ = std::move(updated);
 }

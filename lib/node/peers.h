@@ -31,12 +31,22 @@ namespace tokamak::node {
 constexpr uint32_t kMaxPullsOfPeer = 64;
 static_assert(kMaxPullsOfPeer <= transport::kMaxTransfers / transport::kPeerPart);
 
+// What an operator wants to read of another node, as far as this one has to do with it.
+enum class PeerChange : uint8_t {
+  kFails,    // pulls from it fail; it is left alone for a while
+  kAnswers,  // it failed before
+  kRestarted,
+  kLeft,  // the directory does not know it any more
+};
+
 struct PeersOptions {
   base::Duration directory_deadline = base::Seconds(2);
   base::Duration first_back_off = base::Milliseconds(100);
   base::Duration max_back_off = base::Seconds(10);
   base::Duration bulk_rest = base::Seconds(10);
   uint32_t max_pulls = kMaxPullsOfPeer;
+  // May be empty. Runs within the calls of Peers, and must not call it.
+  std::function<void(const directory::NodeId&, PeerChange)> on_change;
 };
 
 class Peers final {
@@ -91,6 +101,9 @@ class Peers final {
     base::Link<Asker> link;
   };
 
+  void Tell(const directory::NodeId& id, PeerChange change) const {
+    if (options_.on_change) options_.on_change(id, change);
+  }
   void Update(const std::vector<directory::NodeInfo>& nodes);
   void Refreshed(const absl::StatusOr<std::vector<directory::NodeInfo>>& nodes);
 

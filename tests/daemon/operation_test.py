@@ -202,6 +202,20 @@ class OperationTest(unittest.TestCase):
         self.assertRegex(stat, r"build_info\{[0-9]+\.[0-9]+\.[0-9]+[^}]*\} +1\b")
         self.assertRegex(stat, r"uptime_seconds +[0-9]+\b")
 
+    def test_a_peer_that_dies_is_named_in_the_log(self):
+        three = Node(self.folder, 3, "--directory", "tokd@127.0.0.1:7000", "--lease", "1s")
+        try:
+            for name in ("of three", "more of three"):
+                three.tok("put", f"{self.folder}/small", "--as", name)
+            self.two.tok("get", "of three", "-o", f"{self.folder}/got")
+        finally:
+            three.process.kill()
+            three.process.wait(timeout=PATIENCE)
+        with self.assertRaises(subprocess.CalledProcessError):
+            self.two.tok("get", "more of three", "-o", f"{self.folder}/got", "--timeout", "1s")
+        eventually(lambda: self.two.log().count("node node3 does not answer") == 1, self.two.log())
+        eventually(lambda: b"node3" not in self.two.tok("nodes"), "node3's lease ends")
+
     # ---- what is shipped for Prometheus and Grafana
 
     def known(self):

@@ -179,6 +179,31 @@ TEST_F(PeersTest, APeerThatIsGoneIsForgottenWhenItsLastPullEnds) {
   EXPECT_EQ(peers_->Find("b"), nullptr);
 }
 
+TEST_F(PeersTest, WhatBecomesOfAPeerIsToldOnce) {
+  std::vector<PeerChange> told;
+  options_.on_change = [&](const directory::NodeId& id, PeerChange change) {
+    EXPECT_EQ(id, "b");
+    told.push_back(change);
+  };
+  peers_ = std::make_unique<Peers>(loop_, directory_, options_);
+  Join("b", 1, {"10.0.0.2:7000"}, Seconds(3));
+  EXPECT_TRUE(Refresh().ok());
+  for (int i = 0; i < 3; ++i) {
+    Pull("b", End::kFailed);
+    scheduler_.RunUntil(peers_->Find("b")->shunned_until);
+  }
+  Pull("b", End::kOk);
+  Pull("b", End::kOk);
+  scheduler_.RunFor(Seconds(3));
+  Join("b", 2, {"10.0.0.2:7000"}, Seconds(3));
+  EXPECT_TRUE(Refresh().ok());
+  scheduler_.RunFor(Seconds(3));
+  EXPECT_TRUE(Refresh().ok());
+  EXPECT_TRUE(Refresh().ok());
+  EXPECT_EQ(told, (std::vector<PeerChange>{PeerChange::kFails, PeerChange::kAnswers, PeerChange::kRestarted,
+                                           PeerChange::kLeft}));
+}
+
 TEST_F(PeersTest, MayBeDroppedWhileTheDirectoryIsAsked) {
   const base::Pending asked = peers_->Refresh([](const absl::Status&) { FAIL(); });
   peers_.reset();
