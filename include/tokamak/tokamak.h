@@ -192,6 +192,58 @@ size_t tokamak_buffer_metadata_size(const tokamak_buffer* buffer);
 
 void tokamak_buffer_release(tokamak_buffer* buffer);
 
+/* ---- Gets under way: tokamak_gets_make ... tokamak_gets_free ---- */
+
+/* Ends calls that wait with it: they return TOKAMAK_CANCELLED. It stays fired until it is reset.
+ * Given back by tokamak_interrupt_free, when no call waits with it. It takes two descriptors of the
+ * process. */
+typedef struct tokamak_interrupt tokamak_interrupt;
+tokamak_code tokamak_interrupt_make(tokamak_interrupt** interrupt);
+void tokamak_interrupt_fire(const tokamak_interrupt* interrupt); /* also from a signal handler */
+void tokamak_interrupt_reset(const tokamak_interrupt* interrupt);
+int tokamak_interrupt_fired(const tokamak_interrupt* interrupt); /* 1 or 0; of NULL: 0 */
+void tokamak_interrupt_free(tokamak_interrupt* interrupt);
+
+#define TOKAMAK_MAX_PENDING 2048
+
+/* Gets of one client that are under way at once, without a thread for each; tokamak/gets.h says
+ * more. At most TOKAMAK_MAX_PENDING of a client. May outlive the client. */
+typedef struct tokamak_gets tokamak_gets;
+
+/* How one get ended. */
+typedef struct tokamak_answer {
+  uint64_t number; /* that tokamak_gets_begin gave it */
+  tokamak_id id;
+  int32_t code;           /* a tokamak_code; of an error tokamak_error() has the words */
+  tokamak_buffer* buffer; /* TOKAMAK_OK: the object, to be given back; else NULL */
+  uint64_t reserved[4];   /* 0 */
+} tokamak_answer;
+
+tokamak_code tokamak_gets_make(tokamak_client* client, tokamak_gets** gets);
+
+/* Begins a get, which leaves with the next send, next or cancel: what is begun together leaves
+ * together. `number` may be NULL. */
+tokamak_code tokamak_gets_begin(tokamak_gets* gets, const tokamak_id* id, int64_t timeout, uint64_t* number);
+tokamak_code tokamak_gets_send(tokamak_gets* gets);
+
+/* The next get that has ended, waiting up to `timeout`: TOKAMAK_OK, whatever became of it.
+ * TOKAMAK_DEADLINE_EXCEEDED: none yet. TOKAMAK_FAILED_PRECONDITION: none is pending. `interrupt`
+ * may be NULL. */
+tokamak_code tokamak_gets_next(tokamak_gets* gets, int64_t timeout, const tokamak_interrupt* interrupt,
+                               tokamak_answer* answer);
+
+void tokamak_gets_cancel(tokamak_gets* gets, uint64_t number);
+size_t tokamak_gets_pending(const tokamak_gets* gets); /* of NULL: 0 */
+
+/* For poll and epoll: readable while tokamak_gets_next may have something without waiting. It is
+ * closed with the gets. */
+tokamak_code tokamak_gets_descriptor(tokamak_gets* gets, int* descriptor);
+
+/* Cancels what is pending. */
+void tokamak_gets_free(tokamak_gets* gets);
+
+/* ---- Waiting ---- */
+
 /* Where objects are waited for. */
 typedef enum tokamak_scope { TOKAMAK_SCOPE_LOCAL = 0, TOKAMAK_SCOPE_ANYWHERE = 1 } tokamak_scope;
 
@@ -202,6 +254,26 @@ typedef enum tokamak_scope { TOKAMAK_SCOPE_LOCAL = 0, TOKAMAK_SCOPE_ANYWHERE = 1
  * moved. */
 tokamak_code tokamak_wait(tokamak_client* client, const tokamak_id* ids, size_t count, size_t wanted, int64_t timeout,
                           tokamak_scope scope, uint8_t* ready);
+
+/* ---- Where copies are ----
+ *
+ * codes[i], unless `codes` is NULL, says what became of ids[i]. TOKAMAK_OK: all went well.
+ * Otherwise the first error; only where an argument is wrong nothing is written. */
+
+/* Brings objects to this node, and hands them to nobody. */
+tokamak_code tokamak_prefetch(tokamak_client* client, const tokamak_id* ids, size_t count, int64_t timeout,
+                              tokamak_code* codes);
+
+/* The same, and none of them is evicted from this node until it is unpinned, by whichever
+ * program. */
+tokamak_code tokamak_pin(tokamak_client* client, const tokamak_id* ids, size_t count, int64_t timeout,
+                         tokamak_code* codes);
+tokamak_code tokamak_unpin(tokamak_client* client, const tokamak_id* id);
+
+/* Has the node of that name bring objects to itself. tokamak::Client::Push says what each error
+ * means. */
+tokamak_code tokamak_push(tokamak_client* client, const tokamak_id* ids, size_t count, const char* node,
+                          int64_t timeout, tokamak_code* codes);
 
 /* ---- Looking ---- */
 
@@ -312,6 +384,10 @@ tokamak_code tokamak_subscribe(tokamak_client* client, tokamak_subscription** su
  * TOKAMAK_UNAVAILABLE: the connection is lost; subscribe again. */
 tokamak_code tokamak_next_events(tokamak_subscription* subscription, int64_t timeout, tokamak_event* events,
                                  size_t capacity, size_t* count, uint64_t* dropped);
+
+/* For poll and epoll: readable while tokamak_next_events has something without waiting, unless the
+ * last call left some for want of room. Closed with the subscription. Of NULL: -1. */
+int tokamak_subscription_descriptor(const tokamak_subscription* subscription);
 
 void tokamak_unsubscribe(tokamak_subscription* subscription);
 

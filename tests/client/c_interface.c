@@ -180,6 +180,7 @@ static void events_are_told(tokamak_client* client) {
   size_t count = 0;
   uint64_t dropped = 9;
   EXPECT(tokamak_subscribe(client, &subscription) == TOKAMAK_OK);
+  EXPECT(tokamak_subscription_descriptor(subscription) >= 0 && tokamak_subscription_descriptor(NULL) == -1);
   EXPECT(tokamak_next_events(subscription, 0, &event, 1, &count, &dropped) == TOKAMAK_DEADLINE_EXCEEDED);
   EXPECT(tokamak_put(client, &id, "x", 1, NULL, 0, NULL) == TOKAMAK_OK);
   EXPECT(tokamak_delete(client, &id) == TOKAMAK_OK);
@@ -189,6 +190,65 @@ static void events_are_told(tokamak_client* client) {
   EXPECT(tokamak_next_events(subscription, soon, &event, 1, &count, NULL) == TOKAMAK_OK);
   EXPECT(event.kind == TOKAMAK_EVENT_DELETED);
   tokamak_unsubscribe(subscription);
+}
+
+static void gets_are_under_way_at_once(tokamak_client* client) {
+  const tokamak_id here = tokamak_id_of_name("here"), later = tokamak_id_of_name("later"), never = tokamak_id_of_name("never");
+  tokamak_gets* gets = NULL;
+  tokamak_answer answer;
+  uint64_t numbers[3];
+  int descriptor = -1;
+  EXPECT(tokamak_put(client, &here, "1", 1, NULL, 0, NULL) == TOKAMAK_OK);
+  EXPECT(tokamak_gets_make(client, &gets) == TOKAMAK_OK && tokamak_gets_pending(gets) == 0);
+  EXPECT(tokamak_gets_next(gets, soon, NULL, &answer) == TOKAMAK_FAILED_PRECONDITION);
+  EXPECT(tokamak_gets_descriptor(gets, &descriptor) == TOKAMAK_OK && descriptor >= 0);
+  EXPECT(tokamak_gets_begin(gets, &later, soon, &numbers[0]) == TOKAMAK_OK);
+  EXPECT(tokamak_gets_begin(gets, &here, soon, &numbers[1]) == TOKAMAK_OK);
+  EXPECT(tokamak_gets_begin(gets, &never, soon, &numbers[2]) == TOKAMAK_OK && tokamak_gets_pending(gets) == 3);
+  EXPECT(tokamak_gets_send(gets) == TOKAMAK_OK);
+  EXPECT(tokamak_gets_next(gets, soon, NULL, &answer) == TOKAMAK_OK && answer.number == numbers[1]);
+  EXPECT(answer.code == TOKAMAK_OK && memcmp(&answer.id, &here, sizeof(here)) == 0);
+  EXPECT(tokamak_buffer_size(answer.buffer) == 1);
+  tokamak_buffer_release(answer.buffer);
+  EXPECT(tokamak_gets_next(gets, 0, NULL, &answer) == TOKAMAK_DEADLINE_EXCEEDED);
+
+  tokamak_interrupt* interrupt = NULL;
+  EXPECT(tokamak_interrupt_make(&interrupt) == TOKAMAK_OK && tokamak_interrupt_fired(interrupt) == 0);
+  tokamak_interrupt_fire(interrupt);
+  EXPECT(tokamak_interrupt_fired(interrupt) == 1);
+  EXPECT(tokamak_gets_next(gets, soon, interrupt, &answer) == TOKAMAK_CANCELLED);
+  tokamak_interrupt_reset(interrupt);
+  tokamak_gets_cancel(gets, numbers[2]);
+  EXPECT(tokamak_put(client, &later, "22", 2, NULL, 0, NULL) == TOKAMAK_OK);
+  EXPECT(tokamak_gets_next(gets, soon, interrupt, &answer) == TOKAMAK_OK && answer.number == numbers[0]);
+  EXPECT(tokamak_buffer_size(answer.buffer) == 2 && tokamak_gets_pending(gets) == 0);
+  tokamak_buffer_release(answer.buffer);
+  tokamak_interrupt_free(interrupt);
+
+  EXPECT(tokamak_gets_begin(gets, &never, 0, NULL) == TOKAMAK_OK);
+  EXPECT(tokamak_gets_next(gets, soon, NULL, &answer) == TOKAMAK_OK && answer.buffer == NULL);
+  EXPECT(answer.code == TOKAMAK_NOT_FOUND && strlen(tokamak_error()) > 0);
+  EXPECT(tokamak_gets_begin(gets, &never, soon, NULL) == TOKAMAK_OK);
+  tokamak_gets_free(gets);
+  tokamak_gets_free(NULL);
+  tokamak_interrupt_free(NULL);
+  EXPECT(tokamak_gets_begin(NULL, &never, 0, NULL) == TOKAMAK_INVALID_ARGUMENT);
+  EXPECT(tokamak_delete(client, &here) == TOKAMAK_OK && tokamak_delete(client, &later) == TOKAMAK_OK);
+}
+
+static void objects_are_brought_and_pinned(tokamak_client* client) {
+  const tokamak_id ids[2] = {tokamak_id_of_name("pinned"), tokamak_id_of_name("missing")};
+  tokamak_code codes[2];
+  EXPECT(tokamak_put(client, &ids[0], "1", 1, NULL, 0, NULL) == TOKAMAK_OK);
+  EXPECT(tokamak_prefetch(client, ids, 2, 20 * TOKAMAK_MILLISECOND, codes) == TOKAMAK_NOT_FOUND);
+  EXPECT(codes[0] == TOKAMAK_OK && codes[1] == TOKAMAK_NOT_FOUND);
+  EXPECT(tokamak_pin(client, ids, 1, soon, NULL) == TOKAMAK_OK);
+  EXPECT(tokamak_unpin(client, &ids[0]) == TOKAMAK_OK && tokamak_unpin(client, &ids[1]) == TOKAMAK_NOT_FOUND);
+  EXPECT(tokamak_push(client, ids, 1, "nobody", soon, codes) == TOKAMAK_NOT_FOUND && codes[0] == TOKAMAK_NOT_FOUND);
+  EXPECT(tokamak_push(client, ids, 1, tokamak_node(client), soon, NULL) == TOKAMAK_INVALID_ARGUMENT);
+  EXPECT(tokamak_push(client, ids, 1, NULL, soon, NULL) == TOKAMAK_INVALID_ARGUMENT);
+  EXPECT(tokamak_pin(client, NULL, 1, soon, NULL) == TOKAMAK_INVALID_ARGUMENT);
+  EXPECT(tokamak_delete(client, &ids[0]) == TOKAMAK_OK);
 }
 
 static void a_reader_cannot_create(const char* socket) {
@@ -262,6 +322,8 @@ int main(int argc, char** argv) {
   many_are_got_at_once(client);
   the_cluster_is_known(client);
   events_are_told(client);
+  gets_are_under_way_at_once(client);
+  objects_are_brought_and_pinned(client);
   a_reader_cannot_create(argv[1]);
   a_child_drops_nothing_of_its_parents(client);
   tokamak_disconnect(client);

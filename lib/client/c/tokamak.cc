@@ -1,12 +1,9 @@
 #include "tokamak/tokamak.h"
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <cstring>
 #include <deque>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/client/c/call.h"
 #include "tokamak/client.h"
 #include "tokamak/version.h"
 
@@ -37,19 +35,17 @@ using tokamak::StatusCode;
 using tokamak::Subscription;
 using tokamak::Timeout;
 using tokamak::WaitOptions;
+using tokamak::client::c::Guarded;
+using tokamak::client::c::IdOf;
+using tokamak::client::c::IdsOf;
+using tokamak::client::c::LastError;
+using tokamak::client::c::NoneNull;
+using tokamak::client::c::TimeoutOf;
 
 // ---- what is behind the handles
 
-struct tokamak_client {
-  Client client;
-};
-
 struct tokamak_writer {
   MutableBuffer buffer;
-};
-
-struct tokamak_buffer {
-  Buffer buffer;
 };
 
 struct tokamak_names {
@@ -77,57 +73,12 @@ static_assert(TOKAMAK_STATE_ABORTED == static_cast<int>(tokamak::ObjectState::kA
 static_assert(TOKAMAK_ORIGIN_PULLED == static_cast<int>(tokamak::Origin::kPulled));
 static_assert(TOKAMAK_EVENT_REFUSED == static_cast<int>(tokamak::EventKind::kRefused));
 
-thread_local std::string last_error;
-
-tokamak_code Told(const Status& status) {
-  if (!status.ok()) last_error = status.message();
-  return static_cast<tokamak_code>(status.code());
-}
-
-// Runs a call. Nothing but memory that ran out is expected to be thrown.
-template <typename Call>
-tokamak_code Guarded(const Call& call) noexcept {
-  try {
-    return Told(call());
-  } catch (const std::bad_alloc&) {
-    last_error = "out of memory";  // short enough to need none
-    return TOKAMAK_RESOURCE_EXHAUSTED;
-  } catch (...) {
-    last_error = "internal error";
-    return TOKAMAK_INTERNAL;
-  }
-}
-
-// kInvalidArgument where one of `arguments` is null.
-template <typename... Arguments>
-Status NoneNull(const Arguments*... arguments) {
-  if ((... && (arguments != nullptr))) return Status();
-  return Status(StatusCode::kInvalidArgument, "an argument that must not be NULL is");
-}
-
 // Bytes may be NULL where there are none.
 Status CheckBytes(const void* data, size_t size) { return size == 0 ? Status() : NoneNull(data); }
 
 Span<const uint8_t> BytesOf(const void* data, size_t size) { return {static_cast<const uint8_t*>(data), size}; }
 
-ObjectId IdOf(const tokamak_id& id) {
-  std::array<uint8_t, ObjectId::kSize> bytes;
-  std::memcpy(bytes.data(), id.bytes, bytes.size());
-  return ObjectId(bytes);
-}
-
-std::vector<ObjectId> IdsOf(const tokamak_id* ids, size_t count) {
-  std::vector<ObjectId> all;
-  all.reserve(count);
-  for (size_t i = 0; i < count; ++i) all.push_back(IdOf(ids[i]));
-  return all;
-}
-
-tokamak_id ToC(const ObjectId& id) {
-  tokamak_id c;
-  std::memcpy(c.bytes, id.data(), sizeof(c.bytes));
-  return c;
-}
+using tokamak::client::c::ToC;
 
 tokamak_object_info ToC(const ObjectInfo& object) {
   tokamak_object_info c{};
@@ -162,8 +113,6 @@ tokamak_event ToC(const Event& event) {
   return c;
 }
 
-Timeout TimeoutOf(int64_t nanoseconds) { return std::chrono::nanoseconds(nanoseconds); }
-
 // Options as this library knows them, of a program that may know fewer or more of them.
 template <typename Options>
 Status ReadOptions(const Options* given, Options* options) {
@@ -194,7 +143,34 @@ Status ReadClientOptions(const tokamak_client_options* given, ClientOptions* opt
   return Status();
 }
 
+// Runs a call that has a status for each of many objects.
+template <typename Call>
+tokamak_code ForMany(const tokamak_client* client, const tokamak_id* ids, size_t count, tokamak_code* codes,
+                     const Call& call) {
+  return Guarded([&]() -> Status {
+    if (Status s = NoneNull(client); !s.ok()) return s;
+    if (count == 0) return Status();
+    if (Status s = NoneNull(ids); !s.ok()) return s;
+    const std::vector<Status> statuses = call(IdsOf(ids, count));
+    Status first;
+    for (size_t i = 0; i < count; ++i) {
+      if (codes != nullptr) codes[i] = static_cast<tokamak_code>(statuses[i].code());
+      if (first.ok()) first = statuses[i];
+    }
+    return first;
+  });
+}
+
 }  // namespace
+
+namespace tokamak::client::c {
+
+std::string& LastError() {
+  thread_local std::string last_error;
+  return last_error;
+}
+
+}  // namespace tokamak::client::c
 
 extern "C" {
 
@@ -202,7 +178,7 @@ extern "C" {
 
 const char* tokamak_code_name(tokamak_code code) { return tokamak::NameOf(static_cast<StatusCode>(code)); }
 
-const char* tokamak_error(void) { return last_error.c_str(); }
+const char* tokamak_error(void) { return LastError().c_str(); }
 
 const char* tokamak_version(void) { return tokamak::Version(); }
 
@@ -395,6 +371,34 @@ tokamak_code tokamak_wait(tokamak_client* client, const tokamak_id* ids, size_t 
   });
 }
 
+// ---- where copies are
+
+tokamak_code tokamak_prefetch(tokamak_client* client, const tokamak_id* ids, size_t count, int64_t timeout,
+                              tokamak_code* codes) {
+  return ForMany(client, ids, count, codes,
+                 [&](const auto& named) { return client->client.Prefetch(named, TimeoutOf(timeout)); });
+}
+
+tokamak_code tokamak_pin(tokamak_client* client, const tokamak_id* ids, size_t count, int64_t timeout,
+                         tokamak_code* codes) {
+  return ForMany(client, ids, count, codes,
+                 [&](const auto& named) { return client->client.Pin(named, TimeoutOf(timeout)); });
+}
+
+tokamak_code tokamak_unpin(tokamak_client* client, const tokamak_id* id) {
+  return Guarded([&]() -> Status {
+    if (Status s = NoneNull(client, id); !s.ok()) return s;
+    return client->client.Unpin(IdOf(*id));
+  });
+}
+
+tokamak_code tokamak_push(tokamak_client* client, const tokamak_id* ids, size_t count, const char* node,
+                          int64_t timeout, tokamak_code* codes) {
+  if (node == nullptr) return Guarded([&] { return NoneNull(node); });
+  return ForMany(client, ids, count, codes,
+                 [&](const auto& named) { return client->client.Push(named, node, TimeoutOf(timeout)); });
+}
+
 // ---- looking
 
 tokamak_code tokamak_contains(tokamak_client* client, const tokamak_id* id, int* here) {
@@ -517,6 +521,10 @@ tokamak_code tokamak_next_events(tokamak_subscription* subscription, int64_t tim
     if (dropped != nullptr) *dropped = lost;
     return Status();
   });
+}
+
+int tokamak_subscription_descriptor(const tokamak_subscription* subscription) {
+  return subscription == nullptr ? -1 : subscription->subscription.descriptor();
 }
 
 void tokamak_unsubscribe(tokamak_subscription* subscription) { delete subscription; }
