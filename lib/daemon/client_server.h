@@ -24,8 +24,8 @@
 namespace tokamak::daemon {
 
 constexpr size_t kMaxClients = 1024;
-// Clients beyond these, which are told why when they say hello. Where more come, the oldest is ended
-// without a word.
+// Clients beyond these, which are told why when they say hello. Where more come, the oldest is
+// ended without a word.
 constexpr size_t kMaxRefused = 64;
 
 // Totals since the server began.

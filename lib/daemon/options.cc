@@ -125,8 +125,8 @@ absl::Status Check(const Texts& texts, DaemonOptions& options) {
     options.http.emplace();
     status.Update(read("--http", ParseHttpAddress(texts.http), *options.http));
   }
-  options.log.level = texts.log_level == "info" ? 0 : texts.log_level == "warning" ? 1 : 2;
   options.socket_access = texts.socket_access == "group" ? os::SocketAccess::kGroup : os::SocketAccess::kUser;
+  options.log.level = texts.log_level == "info" ? 0 : texts.log_level == "warning" ? 1 : 2;
   options.log.json = texts.log_format == "json";
   options.connect_by = texts.cm == "tcp" ? ConnectBy::kTcp : ConnectBy::kRdmaCm;
   status.Update(CheckFabric(options.fabric, options.connect_by));

@@ -20,8 +20,8 @@ namespace tokamak::os {
 absl::StatusOr<FileDescriptor> LockSocketPath(const std::string& path);
 
 // A socket that listens at `path` and does not block, in place of one that nobody listens at any
-// more. For the holder of the lock. kAlreadyExists: somebody without a lock listens
-// there. kInvalidArgument: no path for a socket.
+// more. For the holder of the lock. kAlreadyExists: somebody without a lock listens there.
+// kInvalidArgument: no path for a socket.
 absl::StatusOr<FileDescriptor> BindSocketPath(const std::string& path, int most_waiting, SocketAccess access);
 
 // A socket that is connected to who listens at `path`. kNotFound: no such path. kPermissionDenied.

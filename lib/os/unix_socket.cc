@@ -179,9 +179,11 @@ void UnixListener::Accept() {
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
     if (errno == EAGAIN || errno == EWOULDBLOCK) return;
-    LOG_IF(WARNING, !starved_) << "cannot take a program that connects to " << path_ << ": " << std::strerror(errno)
-                               << "; it waits until descriptors are free (ulimit -n, LimitNOFILE of the service)";
-    starved_ = true;
+    if (!std::exchange(starved_, true)) {
+      const std::string why = std::strerror(errno);
+      LOG(WARNING) << "cannot take a program that connects to " << path_ << ": " << why
+                   << "; it waits until descriptors are free (ulimit -n, LimitNOFILE of the service)";
+    }
     watch_.SetEvents(0);
     retry_ = loop_.RunAfter(kAcceptRetry, [this] { watch_.SetEvents(EPOLLIN); });
     return;

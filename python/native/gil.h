@@ -1,8 +1,8 @@
 // Waiting without the GIL, in such a way that signals are handled meanwhile.
 //
 // Python handles a signal in its main thread, between two steps of the interpreter: a thread that
-// waits in C++ makes none. So while the main thread waits, Python writes the signals that it gets to
-// an Interrupt (signal.set_wakeup_fd), which ends the call; then the handlers run, and what they
+// waits in C++ makes none. So while the main thread waits, Python writes the signals that it gets
+// to an Interrupt (signal.set_wakeup_fd), which ends the call; then the handlers run, and what they
 // raise, as that of Ctrl-C does, is raised here. Where they raise nothing the call goes on with the
 // time that is left.
 // Thread rule: with the GIL.

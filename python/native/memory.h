@@ -2,7 +2,8 @@
 // their bytes by the buffer protocol, so that memoryview and NumPy see shared memory itself.
 //
 // A view keeps what it came from, and with it the pin, alive. What views still see is neither given
-// back, sealed nor aborted: release() and seal() refuse, and what is dropped waits for the last view.
+// back, sealed nor aborted: release() and seal() refuse, and what is dropped waits for the last
+// view.
 // Thread rule: with the GIL.
 #pragma once
 

@@ -2,8 +2,8 @@
 
     async with tokamak.aio.Client("/run/tokamak/tokd.sock") as client:
         first, second = await asyncio.gather(client.get("first"), client.get("second"))
-        async for event in client.subscribe():
-            ...
+        async for events in client.subscribe():
+            print(events.dropped, events.events)
 
 Gets wait on a descriptor of the C++ client, without a thread: what one turn of the loop begins leaves in one write, and
 cancelling a task cancels its get, here and at the daemon. Calls that are answered soon, and puts, run in the loop's executor;
@@ -19,7 +19,7 @@ from typing import Any, Callable, TypeVar
 
 from . import client as blocking
 from . import pickling
-from ._native import Event, Gets, Interrupt, Object, ObjectInfo, ObjectStat, Writer
+from ._native import Events, Gets, Interrupt, Object, ObjectInfo, ObjectStat, Writer
 from ._types import IdLike, Seconds
 from .errors import DeadlineExceeded, Error, NotFound
 
@@ -156,8 +156,8 @@ class Client:
     async def delete(self, id: IdLike) -> None:
         await self._in_executor(self.blocking.delete, id)
 
-    async def subscribe(self) -> AsyncIterator[Event]:
-        """What is sealed, deleted and evicted on this node from the first step on. Events that were lost are left out."""
+    async def subscribe(self) -> AsyncIterator[Events]:
+        """What is sealed, deleted and evicted on this node from the first step on: as it comes, what came together together."""
         subscription = await self._in_executor(self.blocking.subscribe)
         loop = asyncio.get_running_loop()
         readable = asyncio.Event()
@@ -167,11 +167,9 @@ class Client:
                 await readable.wait()
                 readable.clear()
                 try:
-                    events = subscription.next(0).events
+                    yield subscription.next(0)
                 except DeadlineExceeded:
                     continue
-                for event in events:
-                    yield event
                 readable.set()  # there may be more
         finally:
             loop.remove_reader(subscription.fileno())

@@ -14,7 +14,9 @@ from __future__ import annotations
 import atexit
 import os
 import random
+import select
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -31,24 +33,44 @@ class Node:
 
     def __init__(self, folder: str, number: int, address: str, directory: str, flags: Sequence[str], tokd: str) -> None:
         self.name = f"node{number}"
+        self._ready = False
         self.socket = os.path.join(folder, f"{self.name}.sock")
         self._log_file = os.path.join(folder, f"{self.name}.log")
+        # It tells us when it is ready, as a service tells systemd.
+        self._told = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._told.bind(os.path.join(folder, f"{self.name}.notify"))
+        environment = {**os.environ, "NOTIFY_SOCKET": self._told.getsockname()}
+        environment.pop("WATCHDOG_USEC", None)
         with open(self._log_file, "wb") as log:
             self.process = subprocess.Popen(
                 [tokd, "--name", self.name, "--listen", f"{address}:7000", "--device", f"soft:udp@{address}", "--socket",
-                 self.socket, "--directory", directory, *flags], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                 self.socket, "--directory", directory, *flags], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
 
     def log(self) -> str:
         with open(self._log_file, encoding="utf-8", errors="replace") as file:
             return file.read()
 
     def await_ready(self, deadline: float) -> None:
-        while " ready: " not in self.log():
-            if self.process.poll() is not None:
-                raise Error(f"tokd of {self.name} ended at once: {self.log().strip()}")
-            if time.monotonic() > deadline:
-                raise Error(f"tokd of {self.name} is not ready in time: {self.log().strip()}")
-            time.sleep(0.01)
+        if self._ready:
+            return
+        ended = os.pidfd_open(self.process.pid)
+        try:
+            while True:
+                left = max(0.0, deadline - time.monotonic())
+                readable, _, _ = select.select([self._told, ended], [], [], left)
+                if self._told in readable:
+                    if self._told.recv(4096).startswith(b"READY=1"):
+                        self._ready = True
+                        return
+                elif ended in readable:
+                    raise Error(f"tokd of {self.name} ended at once: {self.log().strip()}")
+                else:
+                    raise Error(f"tokd of {self.name} is not ready in time: {self.log().strip()}")
+        finally:
+            os.close(ended)
+
+    def close(self) -> None:
+        self._told.close()
 
     def kill(self) -> None:
         """As a crash does."""
@@ -102,6 +124,7 @@ class Cluster:
                 node.process.wait(timeout=10)
             except subprocess.TimeoutExpired:
                 node.kill()
+            node.close()
         self.nodes.clear()
         if self._folder is not None:
             self._folder.cleanup()
