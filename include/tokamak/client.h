@@ -121,6 +121,11 @@ class Client final {
   // How an object is on this node, and which nodes hold it. kNotFound: no node does.
   Result<ObjectStat> Stat(const ObjectId& id);
 
+  // How far an object is that is on its way here, for a get of whatever program or a Prefetch. Asks
+  // nobody but this node. What has moved may become less: where another holder has to begin anew.
+  // kNotFound: it is not on its way; it may be here already.
+  Result<PullProgress> Progress(const ObjectId& id);
+
   // XXH64 of data and metadata of an object on this node.
   Result<uint64_t> Hash(const ObjectId& id);
 

@@ -142,6 +142,12 @@ struct ObjectStat {
   std::vector<std::string> holders;  // names of nodes, at most 64
 };
 
+// How far the move of an object to this node is, in bytes of data and metadata.
+struct PullProgress {
+  uint64_t moved = 0;
+  uint64_t total = 0;  // 0: it is looked for, and nothing is moving yet
+};
+
 struct Evicted {
   uint64_t objects = 0;
   uint64_t bytes = 0;

@@ -71,7 +71,7 @@ void DescribeObjects(CLI::App& app, Flags& flags) {
   get->add_option("-o,--output", flags.output,
                   "where to: a file, a folder, or - for standard output; the object's own name here unless given")
       ->type_name("FILE");
-  AddDuration(*get, "--timeout", flags.timeout, "how long to wait for it to appear and arrive");
+  AddDuration(*get, "--timeout", flags.timeout, "how long to wait while nothing of it comes");
   get->add_option("--protocol", flags.protocol, "what moves it")
       ->check(CLI::IsMember({"auto", "eager", "read", "write"}))
       ->capture_default_str();

@@ -16,6 +16,7 @@
 #include "lib/cli/file_tree.h"
 #include "lib/cli/output.h"
 #include "lib/cli/output_file.h"
+#include "lib/cli/watched_get.h"
 #include "lib/os/file_descriptor.h"
 #include "nlohmann/json.hpp"
 
@@ -317,7 +318,7 @@ absl::StatusOr<Moved> GetFolder(Client& client, Undo& undo, const std::string& n
     const fs::path target = fs::path(output) / path;
     if (absl::Status status = MakeFolders(target.parent_path(), undo); !status.ok()) return status;
     const std::string object = absl::StrCat(name, "/", path);
-    const auto buffer = AsAbsl(client.Get(IdOf(object), settings.timeout, {settings.protocol}));
+    const auto buffer = WatchedGet(client, object, IdOf(object), settings.timeout, {settings.protocol});
     if (!buffer.ok()) return Explain(buffer.status(), object);
     auto file = WriteFile(undo, *buffer, target.string());
     if (!file.ok()) return file.status();
@@ -335,7 +336,7 @@ absl::StatusOr<Moved> GetFolder(Client& client, Undo& undo, const std::string& n
 }
 
 absl::StatusOr<Moved> GetInto(Client& client, Undo& undo, const std::string& name, const GetSettings& settings) {
-  const auto buffer = AsAbsl(client.Get(IdOf(name), settings.timeout, {settings.protocol}));
+  const auto buffer = WatchedGet(client, name, IdOf(name), settings.timeout, {settings.protocol});
   if (!buffer.ok()) return Explain(buffer.status(), name);
   const std::string full_name = NameIn(buffer->metadata());
   const std::string own_name = fs::path(full_name.empty() ? name : full_name).filename().string();

@@ -45,7 +45,7 @@ absl::StatusOr<Moved> PutPath(Client& client, Undo& undo, const std::string& pat
 
 struct GetSettings {
   std::string output;  // see OutputFile; a folder takes a file under its own name; empty: the object's own name, here
-  Timeout timeout = std::chrono::seconds(30);
+  Timeout timeout = std::chrono::seconds(30);  // of an object, while nothing of it comes
   Protocol protocol = Protocol::kAuto;
 };
 

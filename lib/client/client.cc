@@ -296,6 +296,12 @@ Result<ObjectStat> Client::Stat(const ObjectId& id) {
   return ToPublic(*std::move(reply));
 }
 
+Result<PullProgress> Client::Progress(const ObjectId& id) {
+  const absl::StatusOr<client::ProgressReply> reply = CallAbout<client::ProgressRequest>(*connection_, id);
+  if (!reply.ok()) return ToPublic(reply.status());
+  return PullProgress{reply->moved, reply->total};
+}
+
 Result<uint64_t> Client::Hash(const ObjectId& id) {
   const absl::StatusOr<client::HashReply> reply = CallAbout<client::HashRequest>(*connection_, id);
   if (!reply.ok()) return ToPublic(reply.status());

@@ -204,6 +204,20 @@ struct PushRequest : Request<Kind::kPush> {
   }
 };
 
+struct ProgressReply : ReplyTo<Kind::kProgress> {
+  uint64_t moved = 0;  // bytes of data and metadata
+  uint64_t total = 0;  // 0: nothing of it is moving yet
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Integer(m.moved);
+    v.Integer(m.total);
+  }
+};
+// How far the pull of an object to this node is. kNotFound: it is not on its way here.
+struct ProgressRequest : ObjectRequest<Kind::kProgress> {
+  using Reply = ProgressReply;
+};
+
 // Nobody waits for a Get or a Wait any more: it is answered with kCancelled, unless it was answered
 // before.
 struct CancelRequest : Request<Kind::kCancel> {

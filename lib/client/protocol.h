@@ -61,6 +61,7 @@ enum class Kind : uint16_t {
   kPrefetch = 21,
   kUnpin = 22,
   kPush = 23,
+  kProgress = 24,
 };
 constexpr uint16_t kReplyBit = 0x8000;  // set in the kind of a reply
 

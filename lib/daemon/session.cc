@@ -157,6 +157,8 @@ absl::Status Session::Dispatch(const client::Header& header, absl::Span<const ui
       });
     case client::Kind::kList:
       return as(client::ListRequest(), [&](const auto& request) { List(header, request); });
+    case client::Kind::kProgress:
+      return as(client::ProgressRequest(), [&](const auto& request) { Progress(header, request); });
     case client::Kind::kStat:
       return as(client::StatRequest(), [&](const auto& request) { Stat(header, request); });
     case client::Kind::kTouch:
@@ -447,6 +449,17 @@ void Session::Stat(const client::Header& header, const client::StatRequest& requ
                                            }
                                            End(waiting);
                                          });
+}
+
+void Session::Progress(const client::Header& header, const client::ProgressRequest& request) {
+  const auto progress = context_.node.pulls().Progress(request.id);
+  if (!progress.has_value()) {
+    return AnswerStatus(header, absl::NotFoundError("the object is not on its way to this node"));
+  }
+  client::ProgressReply reply;
+  reply.moved = progress->moved;
+  reply.total = progress->total;
+  Answer(header, reply);
 }
 
 void Session::Evict(const client::Header& header, const client::EvictRequest& request) {

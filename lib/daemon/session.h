@@ -107,6 +107,7 @@ class Session final {
   void Delete(const client::Header& header, const client::DeleteRequest& request);
   void List(const client::Header& header, const client::ListRequest& request);
   void Stat(const client::Header& header, const client::StatRequest& request);
+  void Progress(const client::Header& header, const client::ProgressRequest& request);
   void Evict(const client::Header& header, const client::EvictRequest& request);
   void Hash(const client::Header& header, const client::HashRequest& request);
   void Wait(const client::Header& header, const client::WaitRequest& request);

@@ -11,11 +11,12 @@ namespace tokamak::node {
 // Where a pull lands: memory that came with it.
 class EngineHost::PullSink final : public transport::Sink {
  public:
-  PullSink(EngineHost& host, uint64_t token, absl::Span<uint8_t> memory)
-      : host_(host), token_(token), memory_(memory) {}
+  PullSink(EngineHost& host, const PullCommand& command)
+      : host_(host), token_(command.pull), memory_(command.memory), moved_(*command.moved) {}
   ~PullSink() override { host_.pulls_.erase(token_); }
 
   absl::Span<uint8_t> memory() const override { return memory_; }
+  void Moved(uint64_t moved) override { moved_.store(moved, std::memory_order_relaxed); }
 
   void Done(const absl::Status& status, const transport::TransferReport& transfer) override {
     host_.Report(PullDoneReport{token_, status, transfer});
@@ -25,6 +26,7 @@ class EngineHost::PullSink final : public transport::Sink {
   EngineHost& host_;
   const uint64_t token_;
   const absl::Span<uint8_t> memory_;
+  std::atomic<uint64_t>& moved_;
 };
 
 // Dropped before the call was answered, it tells the control loop.
@@ -86,7 +88,7 @@ void EngineHost::Handle(const DrainCommand&) {
 // ---- what we ask of peers
 
 void EngineHost::Handle(const PullCommand& command) {
-  auto sink = std::make_unique<PullSink>(*this, command.pull, command.memory);
+  auto sink = std::make_unique<PullSink>(*this, command);
   pulls_[command.pull] = endpoint_->StartPull(command.request, std::move(sink));  // the sink ends in a task of its own
 }
 

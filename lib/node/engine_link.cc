@@ -72,14 +72,14 @@ void EngineLink::StopServing() {
 // ---- what the node asks of the engine
 
 absl::StatusOr<uint64_t> EngineLink::Pull(const transport::PullRequest& request, absl::Span<uint8_t> memory,
-                                          PullCallback done) {
+                                          std::atomic<uint64_t>& moved, PullCallback done) {
   if (to_engine_ == nullptr) return Gone();
   if (pulls_.size() >= kMaxEnginePulls) {
     return absl::ResourceExhaustedError("too many objects are on their way here: waiting for some to arrive");
   }
   const uint64_t token = ++last_token_;
   pulls_.Bind(token, pulls_.Claim(token, std::move(done)));
-  Send(PullCommand{token, request, memory});
+  Send(PullCommand{token, request, memory, &moved});
   return token;
 }
 

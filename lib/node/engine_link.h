@@ -10,6 +10,7 @@
 // Thread rule: the node's control loop.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -57,10 +58,11 @@ class EngineLink final : public transport::Caller {
   const verbs::Address& address() const { return address_; }
   size_t pulls() const { return pulls_.size(); }
 
-  // Returns a token for Cancel. `memory` is the object's place; it must stay reserved until `done`,
-  // which says that nobody touches it any more. kResourceExhausted: kMaxEnginePulls run already;
+  // Returns a token for Cancel. `memory` is the object's place, and `moved` becomes how many of its
+  // bytes have come so far; both must stay until `done`, which says that nobody touches them any more. kResourceExhausted: kMaxEnginePulls run already;
   // kUnavailable: the engine is gone.
-  absl::StatusOr<uint64_t> Pull(const transport::PullRequest& request, absl::Span<uint8_t> memory, PullCallback done);
+  absl::StatusOr<uint64_t> Pull(const transport::PullRequest& request, absl::Span<uint8_t> memory,
+                                std::atomic<uint64_t>& moved, PullCallback done);
   // `done` comes as soon as the memory is safe.
   void Cancel(uint64_t token);
 

@@ -2,7 +2,8 @@
 // EngineHost on the engine's.
 //
 // The store, the directory and the clients live on the control loop; each transport endpoint lives
-// on its engine's. They talk through two bounded mailboxes and share nothing else:
+// on its engine's. They talk through two bounded mailboxes and share nothing else but the memory of
+// pulls, and of each the count of what has moved:
 //
 //   control loop               mailboxes                 engine loop
 //   EngineLink        --  EngineCommand  -->             EngineHost, transport::Endpoint
@@ -14,6 +15,7 @@
 // are refused while kMaxReportsWaiting reports wait for the control loop.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <variant>
@@ -38,6 +40,7 @@ struct PullCommand {
   uint64_t pull;
   transport::PullRequest request;
   absl::Span<uint8_t> memory;
+  std::atomic<uint64_t>* moved;
 };
 struct CancelPullCommand {
   uint64_t pull;

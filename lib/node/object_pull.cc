@@ -119,6 +119,11 @@ void ObjectPull::Leave() {
   for (const directory::NodeId& holder : std::exchange(queued_for_, {})) table_.Dequeue(holder, *this);
 }
 
+PullProgress ObjectPull::progress() const {
+  if (!place_.has_value()) return {};
+  return {moved_.load(std::memory_order_relaxed), info_.data_size + info_.metadata_size};
+}
+
 // ---- where it is
 
 // The first look is at once, so that "nobody has it" is known soon; the next ones wait for a holder
@@ -405,7 +410,7 @@ void ObjectPull::MoveFrom(const directory::NodeId& holder) {
   const uint64_t turn = bulk_ ? ++table_.bulk_pulls_ : 0;
   engine_ = services_.engines[EngineOf(services_.engines.size(), turn)];
   const auto token = engine_->Pull(
-      RequestTo(peer, turn), services_.store.Memory(*place_),
+      RequestTo(peer, turn), services_.store.Memory(*place_), moved_,
       [this](const absl::Status& status, const transport::TransferReport& report) { Moved(status, report); });
   if (!token.ok()) {
     trouble_ = token.status();
@@ -427,6 +432,7 @@ absl::Status ObjectPull::ReservePlace() {
   CHECK(services_.store.Pin(id_, owner_).ok());
   place_ = *place;
   arrived_ = 0;
+  moved_ = 0;
   return absl::OkStatus();
 }
 
@@ -479,6 +485,7 @@ void ObjectPull::Moved(const absl::Status& status, const transport::TransferRepo
   if (status.ok() && !dropped_) return Arrived();
   const bool may_go_on = report.arrived < info_.data_size + info_.metadata_size;
   arrived_ = may_go_on ? report.arrived : 0;
+  moved_ = arrived_;
   if (arrived_ == 0 || dropped_) GiveUpPlace();
   if (waiters_.empty()) return Finish(status);
   if (dropped_) return Enter(State::kBackOff);
@@ -557,6 +564,7 @@ void ObjectPull::SealHere() {
 void ObjectPull::GiveUpPlace() {
   if (!std::exchange(place_, absl::nullopt).has_value()) return;
   arrived_ = 0;
+  moved_ = 0;
   CHECK(services_.store.Abort(id_, owner_).ok());
   CHECK(services_.store.Release(id_, owner_).ok());
 }

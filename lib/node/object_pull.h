@@ -30,6 +30,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -64,6 +65,8 @@ class ObjectPull final {
   }
   void OnWithdraw(const base::ObjectVersion& version);
   void Drop(const base::ObjectVersion& version);
+
+  PullProgress progress() const;
 
   uint64_t number() const { return number_; }
   const absl::Status& trouble() const { return trouble_; }
@@ -182,7 +185,8 @@ class ObjectPull final {
   // The unsealed copy of version_, pinned: while it is moving, and between attempts as long as
   // something of it has arrived.
   absl::optional<store::Location> place_;
-  uint64_t arrived_ = 0;  // bytes of it, from the start, that are certainly right
+  uint64_t arrived_ = 0;            // bytes of it, from the start, that are certainly right
+  std::atomic<uint64_t> moved_{0};  // bytes of it; while it is moving, the engine counts
   base::IntrusiveList<WaiterHandle, &WaiterHandle::link> waiters_;
 };
 

@@ -38,6 +38,12 @@ bool PullTable::IsComing(const base::ObjectVersion& version) const {
   return pull != nullptr && pull->IsComing(version);
 }
 
+absl::optional<PullProgress> PullTable::Progress(const base::ObjectId& id) const {
+  const ObjectPull* pull = Find(id);
+  if (pull == nullptr) return absl::nullopt;
+  return pull->progress();
+}
+
 void PullTable::OnWithdraw(const base::ObjectVersion& version) {
   if (ObjectPull* pull = Find(version.id)) pull->OnWithdraw(version);
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/optional.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/generation.h"
 #include "lib/base/random.h"
@@ -61,6 +62,12 @@ struct PullOptions {
   // looks on, as experiments do; it must not call the node.
   std::function<void(const base::ObjectId& id, const directory::NodeId& holder, transport::Protocol protocol)>
       on_pulled;
+};
+
+// How far a pull is, in bytes of data and metadata.
+struct PullProgress {
+  uint64_t moved = 0;
+  uint64_t total = 0;  // 0: nothing of it is moving yet
 };
 
 struct PullCounters {
@@ -128,6 +135,9 @@ class PullTable final {
   // A pull of `version` will not seal it. Those who wait for its id go on waiting, for another
   // content.
   void Drop(const base::ObjectVersion& version);
+
+  // Nothing where the object is not on its way here.
+  absl::optional<PullProgress> Progress(const base::ObjectId& id) const;
 
   size_t running() const { return pulls_.size(); }
   const PullCounters& counters() const { return counters_; }

@@ -78,6 +78,10 @@ class Sink {
   // the sink lives.
   virtual absl::Span<uint8_t> memory() const = 0;
 
+  // `moved` bytes of the object are here, in whatever order they came, with those of an earlier pull
+  // that this one goes on from. Told as they come, many at once; for who looks on.
+  virtual void Moved(uint64_t /*moved*/) {}
+
   // The transfer is over: all bytes are in place (ok) or not (the object must be aborted). Called
   // once, unless the endpoint itself is dropped, right before destruction; no peer and no device
   // can touch the memory any more.

@@ -210,6 +210,7 @@ absl::Status Pull::OnChunk(const Message& message, CopyBudget& budget) {
   Moves();
   Record(base::Phase::kCopy);
   if (absl::Status s = eager_.Accept(message, budget); !s.ok()) return s;
+  sink_->Moved(eager_.copied());
   Record(base::Phase::kData);
   EndIfComplete();
   return absl::OkStatus();
@@ -249,6 +250,7 @@ absl::Status Pull::OnProgress(const Header& header) {
   }
   written_ = header.offset;
   arrived_ = std::max(arrived_, header.arrived);
+  sink_->Moved(request_.arrived + written_);
   BulkMoves();
   return absl::OkStatus();
 }

@@ -80,7 +80,10 @@ class Pull final : public BulkJob::Owner, private WriteTarget::Owner {
   // The bulk queue pairs, which it needs, do not come up.
   void OnBulkFailed(const absl::Status& status) { Stop(status); }
 
-  void OnJobProgress() override { BulkMoves(); }
+  void OnJobProgress() override {
+    BulkMoves();
+    sink_->Moved(request_.arrived + read_.job().bytes_done);
+  }
   void OnJobOver() override;
 
   // Asked for by write, and still waiting for notes.

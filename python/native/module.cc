@@ -249,6 +249,10 @@ void DefineValues(py::module_& m) {
       .def_property_readonly("age", [](const ObjectInfo& info) { return Seconds(info.age); })
       .def_readonly("state", &ObjectInfo::state)
       .def_readonly("origin", &ObjectInfo::origin);
+  py::class_<PullProgress>(m, "PullProgress")
+      .def_readonly("moved", &PullProgress::moved)
+      .def_readonly("total", &PullProgress::total);
+
   py::class_<ObjectStat>(m, "ObjectStat")
       .def_readonly("here", &ObjectStat::here)
       .def_readonly("located", &ObjectStat::located)
@@ -299,6 +303,7 @@ void DefineClient(py::module_& m) {
       .def("contains", &About<&Client::Contains>, arg("id"))
       .def("list", &List, arg("limit") = py::none(), arg("after") = py::none())
       .def("stat", &About<&Client::Stat>, arg("id"))
+      .def("progress", &About<&Client::Progress>, arg("id"))
       .def("hash", &About<&Client::Hash>, arg("id"))
       .def("delete", &About<&Client::Delete>, arg("id"))
       .def("touch", &About<&Client::Touch>, arg("id"))

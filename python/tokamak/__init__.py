@@ -12,7 +12,7 @@ writes tables.
 
 from . import errors
 from ._native import (Event, EventKind, Events, Evicted, Interrupt, NodeInfo, Object, ObjectId, ObjectInfo, ObjectStat,
-                      ObjectState, Origin, Subscription, Writer, __version__)
+                      ObjectState, Origin, PullProgress, Subscription, Writer, __version__)
 from .client import Client
 from .errors import (AlreadyExists, Cancelled, DeadlineExceeded, Error, FailedPrecondition, InvalidArgument, NotFound,
                      PermissionDenied, ResourceExhausted, Unavailable)
@@ -20,6 +20,6 @@ from .errors import (AlreadyExists, Cancelled, DeadlineExceeded, Error, FailedPr
 __all__ = [
     "AlreadyExists", "Cancelled", "Client", "DeadlineExceeded", "Error", "Event", "EventKind", "Events", "Evicted",
     "FailedPrecondition", "Interrupt", "InvalidArgument", "NodeInfo", "NotFound", "Object", "ObjectId", "ObjectInfo",
-    "ObjectStat", "ObjectState", "Origin", "PermissionDenied", "ResourceExhausted", "Subscription", "Unavailable", "Writer",
-    "__version__", "errors",
+    "ObjectStat", "ObjectState", "Origin", "PermissionDenied", "PullProgress", "ResourceExhausted", "Subscription", "Unavailable",
+    "Writer", "__version__", "errors",
 ]

@@ -19,7 +19,7 @@ from typing import Any, Callable, TypeVar
 
 from . import client as blocking
 from . import pickling
-from ._native import Events, Gets, Interrupt, Object, ObjectInfo, ObjectStat, Writer
+from ._native import Events, Gets, Interrupt, Object, ObjectInfo, ObjectStat, PullProgress, Writer
 from ._types import IdLike, Seconds
 from .errors import DeadlineExceeded, Error, NotFound
 
@@ -152,6 +152,9 @@ class Client:
 
     async def stat(self, id: IdLike) -> ObjectStat:
         return await self._in_executor(self.blocking.stat, id)
+
+    async def progress(self, id: IdLike) -> PullProgress:
+        return await self._in_executor(self.blocking.progress, id)
 
     async def delete(self, id: IdLike) -> None:
         await self._in_executor(self.blocking.delete, id)

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -168,6 +169,25 @@ TEST_F(TokTest, ObjectsAreBroughtPinnedAndPushedWithTheFilesOfAFolder) {
   ExpectFailure(1, {"prefetch", "nowhere", "--timeout", "50ms"}, {"nowhere"});
   ExpectFailure(2, {"pin", "more", "--timeout", "soon"}, {"--timeout", "soon"});
   ExpectFailure(1, {"unpin", "nowhere"}, {"nowhere"});
+  Do({"down"});
+}
+
+// The time-out counts from when something came last.
+TEST_F(TokTest, AGetOverASlowLinkLastsAsLongAsBytesCome) {
+  DoJson({"up", "--nodes", "2", "--memory", "128MiB", "--tokd=--congestion=dcqcn:100Mb/s"});
+  Make("large", std::string(24 << 20, 'x'));
+  const auto link_seconds = std::chrono::duration<double>((24 << 20) * 8 / 100e6);
+  // By read nothing has come before the first of 8 requests of 1 MiB that are under way has all.
+  for (const char* protocol : {"eager", "read"}) {
+    Do({"put", Path("large"), "--as", protocol});
+    const auto began = std::chrono::steady_clock::now();
+    Do({"--node", "2", "get", protocol, "-o", Path("out"), "--protocol", protocol, "--timeout", "1500ms"});
+    EXPECT_GT(std::chrono::steady_clock::now() - began, link_seconds * 0.9) << "the link is not slow";
+    EXPECT_EQ(Run({"cmp", Path("out"), Path("large")}), 0) << text_;
+  }
+  const auto began = std::chrono::steady_clock::now();
+  ExpectFailure(1, {"get", "nothing", "--timeout", "200ms"}, {"nothing", "no node"});
+  EXPECT_GT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(200));
   Do({"down"});
 }
 

@@ -131,6 +131,11 @@ void ForEachSample(Visitor visit) {
   evicted.objects = 2;
   evicted.bytes = 8192;
   visit(evicted);
+  visit(AboutObject<ProgressRequest>());
+  ProgressReply progress;
+  progress.moved = 1 << 20;
+  progress.total = uint64_t{5} << 30;
+  visit(progress);
   visit(AboutObject<HashRequest>());
   HashReply hash;
   hash.hash = 0x0123456789abcdef;

@@ -269,6 +269,8 @@ TEST_F(SessionTest, HashEvictNodesAndNumbersAreAnswered) {
   Ask(About<client::HashRequest>("a"));
   EXPECT_TRUE(Answered().ok());
   EXPECT_NE(Body<client::HashReply>().hash, 0u);
+  Ask(About<client::ProgressRequest>("a"));
+  EXPECT_TRUE(absl::IsNotFound(Answered())) << "it is here";
   Ask(About<client::HashRequest>("nobody's"));
   EXPECT_TRUE(absl::IsNotFound(Answered()));
   Ask(About<client::TouchRequest>("a"));

@@ -43,7 +43,7 @@ void Try(absl::Span<const uint8_t> given) {
   if (header->version != kVersion) return;
   TryAll<HelloRequest, CreateRequest, CreateAndSealRequest, SealRequest, AbortRequest, GetRequest, CancelRequest,
          ReleaseRequest, DeleteRequest, ContainsRequest, ListRequest, StatRequest, TouchRequest, EvictRequest,
-         HashRequest, WaitRequest, SubscribeRequest, NodesRequest, NodeStatsRequest>(*header, frame);
+         HashRequest, ProgressRequest, WaitRequest, SubscribeRequest, NodesRequest, NodeStatsRequest>(*header, frame);
   TryBody<EventsNotification>(*header, frame);
 }
 

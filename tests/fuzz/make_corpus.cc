@@ -187,8 +187,8 @@ void AddClientMessages(Corpus& corpus) {
 void AddClientMessages(Corpus& corpus) {
   using namespace client;  // NOLINT: in a function
   AddClientMessages<HelloRequest, CreateRequest, CreateAndSealRequest, SealRequest, GetRequest, CancelRequest,
-                    ContainsRequest, ListRequest, StatRequest, EvictRequest, HashRequest, WaitRequest, NodesRequest,
-                    NodeStatsRequest>(corpus);
+                    ContainsRequest, ListRequest, StatRequest, EvictRequest, HashRequest, ProgressRequest, WaitRequest,
+                    NodesRequest, NodeStatsRequest>(corpus);
   GetRequest get;
   get.ids.resize(2);
   corpus.Add("client_message", Encode(3, get));

@@ -128,7 +128,8 @@ class Player final {
       case 11:
         return in_.Flag() ? AboutOne(program, id, ContainsRequest()) : AboutOne(program, id, TouchRequest());
       case 12:
-        return in_.Flag() ? AboutOne(program, id, HashRequest()) : AboutOne(program, id, StatRequest());
+        if (in_.Flag()) return AboutOne(program, id, HashRequest());
+        return in_.Flag() ? AboutOne(program, id, ProgressRequest()) : AboutOne(program, id, StatRequest());
       case 13: {
         WaitRequest wait;
         wait.timeout_microseconds = in_.Take<uint16_t>();

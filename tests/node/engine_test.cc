@@ -1,4 +1,5 @@
 // What joins the control loop and the engines, under load and at its end.
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -265,7 +266,8 @@ TEST_F(EngineTest, WhenTheEngineEndsWhatRunsAndWhatComesAfterIsAnswered) {
   EXPECT_TRUE(answers_.empty());
   EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 2; }, Milliseconds(1)));
   EXPECT_EQ(Count(absl::StatusCode::kUnavailable), 2u);
-  EXPECT_TRUE(absl::IsUnavailable(at(0).link().Pull({}, {}, nullptr).status()));
+  std::atomic<uint64_t> moved = 0;
+  EXPECT_TRUE(absl::IsUnavailable(at(0).link().Pull({}, {}, moved, nullptr).status()));
 }
 
 }  // namespace

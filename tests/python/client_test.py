@@ -82,6 +82,8 @@ def test_waiting_says_which_are_there(client, other, name):
 def test_looking_and_deleting(client, other, name):
     client.put(name, b"12345", b"m")
     assert client.contains(name) and not other.contains(name)
+    with pytest.raises(tokamak.NotFound, match="not on its way"):
+        client.progress(name)
     stat = client.stat(name)
     assert (stat.here, stat.located, stat.holders) == (True, True, ["node1"])
     assert (stat.object.data_size, stat.object.metadata_size) == (5, 1)

@@ -1,0 +1,64 @@
+#include "lib/cli/watched_get.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "lib/cli/as_absl.h"
+#include "lib/cli/output.h"
+#include "tokamak/gets.h"
+
+namespace tokamak::cli {
+
+namespace {
+
+constexpr std::chrono::nanoseconds kLook = std::chrono::milliseconds(100);  // between two looks, or sooner
+
+// What comes of one object, and the bar that shows it.
+class Watch final {
+ public:
+  Watch(Client& client, const std::string& name, const ObjectId& id) : client_(client), name_(name), id_(id) {}
+
+  // More has come than at any look before.
+  bool Look() {
+    const Result<PullProgress> progress = client_.Progress(id_);
+    if (!progress.ok() || progress->moved <= most_) return false;
+    if (!bar_.has_value()) bar_.emplace("get  " + Printable(name_), progress->total);
+    bar_->Advance(progress->moved - most_);
+    most_ = progress->moved;
+    return true;
+  }
+
+ private:
+  Client& client_;
+  const std::string& name_;
+  const ObjectId& id_;
+  uint64_t most_ = 0;
+  std::optional<Progress> bar_;
+};
+
+}  // namespace
+
+// The daemon ends a get at its time-out, and says best why. So the get is not given a longer one:
+// where something has come another takes its place, and only then it is cancelled, as a pull that
+// nobody waits for ends.
+absl::StatusOr<Buffer> WatchedGet(Client& client, const std::string& name, const ObjectId& id, Timeout timeout,
+                                  const GetOptions& options) {
+  const Timeout look = std::min(kLook, timeout.duration() / 10);
+  Gets gets(client);
+  Watch watch(client, name, id);
+  Result<uint64_t> get = gets.Begin(id, timeout, options);
+  while (get.ok()) {
+    Result<Gets::Answer> answer = gets.Next(look);
+    if (answer.ok()) return AsAbsl(std::move(answer->buffer));
+    if (answer.status().code() != StatusCode::kDeadlineExceeded) return AsAbsl(answer.status());
+    if (!watch.Look()) continue;
+    const uint64_t before = *get;
+    get = gets.Begin(id, timeout, options);
+    gets.Cancel(before);
+  }
+  return AsAbsl(get.status());
+}
+
+}  // namespace tokamak::cli
