@@ -23,7 +23,7 @@
 
 namespace tokamak::verbs::soft {
 
-constexpr uint32_t kMaxSges = 4;
+constexpr uint32_t kMaxSges = 8;
 constexpr uint32_t kMaxInline = 256;
 
 // The bytes that a request sends: what Gather makes packets of.

@@ -5,12 +5,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
+#include "lib/verbs/datagrams.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::verbs::user {
 
-enum class ObjectKind : uint8_t { kDomain, kRegion, kWindow, kCompletionQueue, kSharedReceives, kQueuePair };
+enum class ObjectKind : uint8_t { kDomain, kRegion, kWindow, kCompletionQueue, kSharedReceives, kQueuePair, kAddress };
 
 struct Object {
   explicit Object(ObjectKind object_kind) : kind(object_kind) {}
@@ -53,6 +55,15 @@ struct RegionObject final : Object {
 
   const Use domain;
   const std::unique_ptr<MemoryRegion> region;
+};
+
+struct AddressObject final : Object {
+  static constexpr ObjectKind kKind = ObjectKind::kAddress;
+  AddressObject(DomainObject& of, std::unique_ptr<AddressHandle> made)
+      : Object(kKind), domain(&of), address(std::move(made)) {}
+
+  const Use domain;
+  const std::unique_ptr<AddressHandle> address;
 };
 
 }  // namespace tokamak::verbs::user

@@ -28,6 +28,9 @@ uint32_t StatusNumber(CompletionStatus status);
 // ibv_wc_opcode.
 uint32_t OpcodeNumber(CompletionOpcode opcode);
 
+// What the specification calls "wait for ever" (0) is the longest time here: 2.4 hours.
+constexpr uint8_t kLongestTimeout = 31;
+
 // ibv_mtu, 1 to 5, from bytes and back; 0 for what is none.
 uint8_t MtuNumber(uint32_t bytes);
 uint32_t MtuBytes(uint8_t number);

@@ -97,6 +97,16 @@ int UserContext::ExecuteBasic(const Command& command) {
       return QueryQueuePair(command);
     case IB_USER_VERBS_CMD_DESTROY_QP:
       return DestroyQueuePair(command);
+    case IB_USER_VERBS_CMD_CREATE_AH:
+      return CreateAddress(command);
+    case IB_USER_VERBS_CMD_DESTROY_AH: {
+      ib_uverbs_destroy_ah request;
+      if (const int error = command.Get(&request)) return error;
+      return objects_.Destroy<AddressObject>(request.ah_handle);
+    }
+    case IB_USER_VERBS_CMD_ATTACH_MCAST:
+    case IB_USER_VERBS_CMD_DETACH_MCAST:
+      return ChangeGroups(command);
     case IB_USER_VERBS_CMD_POST_SEND: {
       ib_uverbs_post_send request;
       if (const int error = command.Get(&request)) return error;
@@ -395,8 +405,8 @@ int UserContext::MakeQueuePair(const Request& request, UserQueuePair** made) {
   wish.max_inline_data = request.max_inline_data;
   wish.all_signaled = request.sq_sig_all != 0;
   std::unique_ptr<UserQueuePair> queue_pair;
-  if (const int error = UserQueuePair::Make(device_, *memory_, wish, *domain, *sends_to, *receives_to, shared, *async_,
-                                            &queue_pair)) {
+  if (const int error = UserQueuePair::Make(device_, *memory_, wish, *domain, *sends_to, *receives_to, shared, objects_,
+                                            *async_, &queue_pair)) {
     return error;
   }
   *made = objects_.Add(std::move(queue_pair));
@@ -455,6 +465,40 @@ int UserContext::DestroyQueuePair(const Command& command) {
   response.events_reported = queue_pair->RetireAsyncEvents();
   objects_.Destroy<UserQueuePair>(request.qp_handle);
   return command.Put(response);
+}
+
+// ---- Datagrams.
+
+// A provider names the handle by our number for it in what it posts.
+int UserContext::CreateAddress(const Command& command) {
+  ib_uverbs_create_ah request;
+  if (const int error = command.Get(&request)) return error;
+  auto* const domain = objects_.Find<DomainObject>(request.pd_handle);
+  if (domain == nullptr) return EINVAL;
+  const ib_uverbs_ah_attr& wanted = request.attr;
+  if (wanted.is_global == 0 || wanted.port_num != kPort || wanted.grh.sgid_index != 0) return EINVAL;
+  DatagramAddress address;
+  address.peer = AddressOfGid(wanted.grh.dgid);
+  address.traffic_class = wanted.grh.traffic_class;
+  absl::StatusOr<std::unique_ptr<AddressHandle>> handle =
+      device_.nic().datagrams()->CreateAddressHandle(*domain->domain, address);
+  if (!handle.ok()) return ErrnoOf(handle.status());
+  AddressObject* const made = objects_.Add(std::make_unique<AddressObject>(*domain, *std::move(handle)));
+  if (made == nullptr) return ENOMEM;
+  ib_uverbs_create_ah_resp response{};
+  response.ah_handle = made->handle;
+  const int error = command.Put(response, rxe_create_ah_resp{made->handle, 0});
+  if (error != 0) objects_.Destroy<AddressObject>(made->handle);
+  return error;
+}
+
+int UserContext::ChangeGroups(const Command& command) {
+  ib_uverbs_attach_mcast request;  // ib_uverbs_detach_mcast has the same form
+  if (const int error = command.Get(&request)) return error;
+  auto* const queue_pair = objects_.Find<UserQueuePair>(request.qp_handle);
+  if (queue_pair == nullptr) return EINVAL;
+  const Address group = AddressOfGid(request.gid);
+  return command.number() == IB_USER_VERBS_CMD_ATTACH_MCAST ? queue_pair->Attach(group) : queue_pair->Detach(group);
 }
 
 int UserContext::PostSend(uint32_t handle) {

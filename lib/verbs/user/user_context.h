@@ -89,6 +89,8 @@ class UserContext final : public PortListener {
   int ModifyQueuePair(const Command& command);
   int QueryQueuePair(const Command& command);
   int DestroyQueuePair(const Command& command);
+  int CreateAddress(const Command& command);
+  int ChangeGroups(const Command& command);
 
   UserDevice& device_;
   const std::unique_ptr<RingMemory> memory_;

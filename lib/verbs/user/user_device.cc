@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "lib/verbs/soft/multicast_groups.h"
 #include "lib/verbs/user/translate.h"
 
 namespace tokamak::verbs::user {
@@ -88,6 +89,9 @@ ib_uverbs_query_device_resp UserDevice::Attributes() const {
   attributes.atomic_cap = limits.atomics ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE;
   attributes.max_mw = limits.memory_windows ? kMaxObjects : 0;
   attributes.max_ah = kMaxObjects;
+  attributes.max_mcast_grp = soft::MulticastGroups::kMaxGroups;
+  attributes.max_mcast_qp_attach = soft::MulticastGroups::kMaxMembers;
+  attributes.max_total_mcast_qp_attach = soft::MulticastGroups::kMaxGroups * soft::MulticastGroups::kMaxMembers;
   attributes.max_srq = kMaxObjects;
   attributes.max_srq_wr = kMaxRequests;
   attributes.max_srq_sge = limits.max_sges;

@@ -1,6 +1,5 @@
 #include "lib/verbs/user/user_queue_pair.h"
 
-#include <arpa/inet.h>
 #include <infiniband/verbs.h>
 
 #include <algorithm>
@@ -9,7 +8,6 @@
 #include <utility>
 
 #include "glog/logging.h"
-#include "lib/verbs/time_codes.h"
 #include "lib/verbs/user/receive_wqe.h"
 #include "lib/verbs/user/translate.h"
 
@@ -19,41 +17,12 @@ namespace {
 constexpr uint32_t kPsnMask = 0xffffff;
 constexpr uint8_t kPort = 1;
 
-// What the specification calls "wait for ever" is the longest time here: 2.4 hours.
-constexpr uint8_t kLongestTimeout = 31;
+// Which IP header a datagram's packet had is said in the completion (A17.4.5.1). Hardware says it in
+// these bits of the service level, which RoCE does not use otherwise, and UCX looks there.
+constexpr uint8_t kFromIpv6 = 1;
+constexpr uint8_t kFromIpv4 = 2;
 
 bool Has(uint32_t mask, uint32_t attribute) { return (mask & attribute) != 0; }
-
-bool OpcodeOf(uint32_t number, Opcode* opcode) {
-  switch (number) {
-    case IBV_WR_RDMA_WRITE:
-      *opcode = Opcode::kWrite;
-      return true;
-    case IBV_WR_RDMA_WRITE_WITH_IMM:
-      *opcode = Opcode::kWriteWithImm;
-      return true;
-    case IBV_WR_SEND:
-      *opcode = Opcode::kSend;
-      return true;
-    case IBV_WR_SEND_WITH_IMM:
-      *opcode = Opcode::kSendWithImm;
-      return true;
-    case IBV_WR_RDMA_READ:
-      *opcode = Opcode::kRead;
-      return true;
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-      *opcode = Opcode::kCompareSwap;
-      return true;
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
-      *opcode = Opcode::kFetchAdd;
-      return true;
-    case IBV_WR_SEND_WITH_INV:
-      *opcode = Opcode::kSendWithInvalidate;
-      return true;
-    default:
-      return false;
-  }
-}
 
 SendFlags FlagsOf(uint32_t flags) {
   SendFlags ours = kSignaled;
@@ -66,17 +35,15 @@ SendFlags FlagsOf(uint32_t flags) {
 }  // namespace
 
 struct UserQueuePair::Batch {
-  size_t count = 0;
-  std::array<SendRequest, kBatch> requests;
-  std::array<std::array<Sge, kMostSges>, kBatch> sges;
-  std::array<std::array<uint8_t, 512>, kBatch> bytes;  // inline
+  std::array<std::array<Sge, kMostSges>, NicQueuePair::kBatch> sges;
+  std::array<std::array<uint8_t, 512>, NicQueuePair::kBatch> bytes;  // inline
 };
 
 int UserQueuePair::Make(UserDevice& device, RingMemory& memory, const QueuePairWish& wish, DomainObject& domain,
                         UserCompletionQueue& sends_to, UserCompletionQueue& receives_to, UserSharedReceives* shared,
-                        AsyncEvents& async, std::unique_ptr<UserQueuePair>* made) {
+                        const ObjectTable& objects, AsyncEvents& async, std::unique_ptr<UserQueuePair>* made) {
   const Limits& limits = device.nic().limits();
-  if (wish.type != IBV_QPT_RC) return EOPNOTSUPP;
+  if (wish.type != IBV_QPT_RC && wish.type != IBV_QPT_UD) return EOPNOTSUPP;
   if (wish.max_send_wr > UserDevice::kMaxRequests || wish.max_send_sge > limits.max_sges) return EINVAL;
   if (wish.max_inline_data > limits.max_inline) return EINVAL;
   if (shared == nullptr && (wish.max_recv_wr > UserDevice::kMaxRequests || wish.max_recv_sge > limits.max_sges)) {
@@ -84,7 +51,7 @@ int UserQueuePair::Make(UserDevice& device, RingMemory& memory, const QueuePairW
   }
   std::unique_ptr<UserQueuePair> self(new UserQueuePair(device, wish, domain, sends_to, receives_to, shared, async));
   if (const int error = self->MakeRings(memory)) return error;
-  if (const int error = self->MakeQueuePair()) return error;
+  if (const int error = self->MakeQueuePair(objects)) return error;
   *made = std::move(self);
   return 0;
 }
@@ -116,20 +83,19 @@ int UserQueuePair::MakeRings(RingMemory& memory) {
   return 0;
 }
 
-int UserQueuePair::MakeQueuePair() {
+int UserQueuePair::MakeQueuePair(const ObjectTable& objects) {
   const Limits& limits = device_.nic().limits();
-  QueuePairOptions options;
+  NicQueuePairOptions options;
   options.send_queue = &sends_to_.queue();
   options.receive_queue = &receives_to_.queue();
   options.shared_receives = shared_ != nullptr ? &shared_->queue() : nullptr;
   options.max_send_requests = std::min(send_ring_->capacity() + 1, limits.max_send_requests);
   options.max_receive_requests =
       shared_ != nullptr ? 0 : std::min(receive_ring_->capacity() + 1, limits.max_receive_requests);
-  options.max_sges = limits.max_sges;
-  options.max_inline = limits.max_inline;
-  absl::StatusOr<std::unique_ptr<QueuePair>> made = domain_.domain->CreateQueuePair(options);
-  if (!made.ok()) return ErrnoOf(made.status());
-  queue_pair_ = *std::move(made);
+  const int error = options_.type == IBV_QPT_UD
+                        ? MakeDatagramQueuePair(device_, domain_, objects, options, &queue_pair_)
+                        : MakeConnectedQueuePair(device_, domain_, options, &queue_pair_);
+  if (error != 0) return error;
   sends_to_.Add(number(), *this);
   receives_to_.Add(number(), *this);
   device_.Add(*this);
@@ -182,7 +148,7 @@ int UserQueuePair::Modify(const ib_uverbs_modify_qp& request) {
   const uint32_t from = state();
   if (Has(mask, IBV_QP_CUR_STATE) && request.cur_qp_state != from) return EINVAL;
   const uint32_t to = Has(mask, IBV_QP_STATE) ? request.qp_state : from;
-  if (!IsLegalStep(Service::kConnected, from, to, mask)) return EINVAL;
+  if (!IsLegalStep(queue_pair_->service(), from, to, mask)) return EINVAL;
   if (const int error = Check(request, to)) return error;
   const ib_uverbs_modify_qp before = attributes_;
   Take(request);
@@ -232,6 +198,7 @@ void UserQueuePair::Take(const ib_uverbs_modify_qp& request) {
   if (Has(mask, IBV_QP_TIMEOUT)) kept.timeout = request.timeout;
   if (Has(mask, IBV_QP_RETRY_CNT)) kept.retry_cnt = request.retry_cnt;
   if (Has(mask, IBV_QP_RNR_RETRY)) kept.rnr_retry = request.rnr_retry;
+  if (Has(mask, IBV_QP_QKEY)) kept.qkey = request.qkey;
   if (Has(mask, IBV_QP_PATH_MIG_STATE)) kept.path_mig_state = request.path_mig_state;
 }
 
@@ -240,7 +207,7 @@ int UserQueuePair::Step(uint32_t from, uint32_t to) {
   switch (to) {
     case IBV_QPS_RESET:
       Forget();
-      status = queue_pair_->Modify(QueuePairState::kReset);
+      status = queue_pair_->Modify(QueuePairState::kReset, attributes_);
       sends_taken_ = sends_over_ = send_ring_->producer();
       send_ring_->SetConsumer(sends_over_);
       if (receive_ring_ != nullptr) {
@@ -251,20 +218,23 @@ int UserQueuePair::Step(uint32_t from, uint32_t to) {
       attributes_ = {};
       break;
     case IBV_QPS_INIT:
-      status = queue_pair_->Modify(QueuePairState::kInit, Attributes());
+      status = queue_pair_->Modify(QueuePairState::kInit, attributes_);
       break;
     case IBV_QPS_RTR:
-      status = queue_pair_->Modify(QueuePairState::kReadyToReceive, Attributes());
+      status = queue_pair_->Modify(QueuePairState::kReadyToReceive, attributes_);
       break;
     case IBV_QPS_RTS:
       draining_ = false;
-      if (from == IBV_QPS_RTR) status = queue_pair_->Modify(QueuePairState::kReadyToSend, Attributes());
+      // Of one of datagrams the Q_Key may be another from now on.
+      if (from == IBV_QPS_RTR || is_datagram()) {
+        status = queue_pair_->Modify(QueuePairState::kReadyToSend, attributes_);
+      }
       break;
     case IBV_QPS_SQD:
       draining_ = true;
       break;
     case IBV_QPS_ERR:
-      status = queue_pair_->Modify(QueuePairState::kError);
+      status = queue_pair_->Modify(QueuePairState::kError, attributes_);
       break;
     default:
       return EINVAL;
@@ -273,25 +243,6 @@ int UserQueuePair::Step(uint32_t from, uint32_t to) {
   state_ = to;
   Pull();
   return 0;
-}
-
-QueuePairAttributes UserQueuePair::Attributes() const {
-  const ib_uverbs_modify_qp& set = attributes_;
-  QueuePairAttributes attributes;
-  attributes.remote_access = AccessOf(set.qp_access_flags);
-  attributes.peer = AddressOfGid(set.dest.dgid);
-  attributes.peer_number = set.dest_qp_num;
-  attributes.receive_psn = set.rq_psn;
-  attributes.path_mtu = MtuBytes(set.path_mtu);
-  attributes.send_psn = set.sq_psn;
-  ReliabilityOptions& reliability = attributes.reliability;
-  reliability.ack_timeout = AckTimeout(set.timeout == 0 ? kLongestTimeout : set.timeout);
-  reliability.retry_count = std::min(set.retry_cnt, kMaxRetryCount);
-  reliability.rnr_retry_count = set.rnr_retry;  // 7: for ever, as programs are promised
-  reliability.rnr_delay = NotReadyDelay(set.min_rnr_timer);
-  reliability.reads_outstanding = set.max_rd_atomic;
-  reliability.reads_served = set.max_dest_rd_atomic;
-  return attributes;
 }
 
 ib_uverbs_query_qp_resp UserQueuePair::Query() const {
@@ -304,6 +255,7 @@ ib_uverbs_query_qp_resp UserQueuePair::Query() const {
   answer.max_send_sge = granted.max_send_sge;
   answer.max_recv_sge = granted.max_recv_sge;
   answer.max_inline_data = granted.max_inline_data;
+  answer.qkey = set.qkey;
   answer.rq_psn = set.rq_psn;
   answer.sq_psn = set.sq_psn;
   answer.dest_qp_num = set.dest_qp_num;
@@ -345,16 +297,13 @@ void UserQueuePair::PullSends() {
   if (sends_taken_ == producer || (draining_ && state() != IBV_QPS_ERR)) return;
   Batch batch;
   while (sends_taken_ != producer && !refused_) {
-    batch.count = 0;
     uint32_t index = sends_taken_;
     bool readable = true;
-    while (index != producer && batch.count < kBatch && readable) {
-      readable = ReadSend(index, batch.count, &batch);
-      if (!readable) break;
-      ++batch.count;
-      index = send_ring_->Next(index);
+    while (index != producer && queue_pair_->batched() < NicQueuePair::kBatch && readable) {
+      readable = ReadSend(index, &batch);
+      if (readable) index = send_ring_->Next(index);
     }
-    const PostResult posted = queue_pair_->PostSend(absl::MakeConstSpan(batch.requests.data(), batch.count));
+    const PostResult posted = queue_pair_->PostBatch();
     sends_taken_ = (sends_taken_ + static_cast<uint32_t>(posted.accepted)) & send_ring_->capacity();
     if (absl::IsResourceExhausted(posted.status)) return;  // the next that is over makes room
     refused_ = !posted.ok() || !readable;
@@ -363,54 +312,29 @@ void UserQueuePair::PullSends() {
   if (refused_ && sends_over_ == sends_taken_) RefuseNext();
 }
 
-// Copies the request at `index` of the ring to place `at` of the batch. False: no request that a
-// device takes.
-bool UserQueuePair::ReadSend(uint32_t index, size_t at, Batch* batch) {
+// Adds the request at `index` of the ring to the NIC's batch, for which `batch` has room. False: no
+// request that a device takes.
+bool UserQueuePair::ReadSend(uint32_t index, Batch* batch) {
   rxe_send_wqe wqe;
   const auto* const element = static_cast<const uint8_t*>(send_ring_->at(index));
   std::memcpy(&wqe, element, kSendHeader);
-  SendRequest& request = batch->requests[at];
-  request = SendRequest();
   sends_[index] = {wqe.wr.wr_id, options_.all_signaled || Has(wqe.wr.send_flags, IBV_SEND_SIGNALED)};
-  request.id = index;
-  request.flags = FlagsOf(wqe.wr.send_flags);
-  if (!OpcodeOf(wqe.wr.opcode, &request.opcode)) return false;
-
+  const SendFlags flags = FlagsOf(wqe.wr.send_flags);
+  const size_t at = queue_pair_->batched();
   const uint8_t* const data = element + kSendHeader;
   const uint32_t room = send_ring_->element_size() - static_cast<uint32_t>(kSendHeader);
-  if (Has(request.flags, kInline)) {
+  auto& sges = batch->sges[at];
+  uint32_t count = 1;
+  if (Has(flags, kInline)) {
     auto& bytes = batch->bytes[at];
     if (wqe.dma.length > std::min<size_t>(room, bytes.size())) return false;
     std::memcpy(bytes.data(), data, wqe.dma.length);
-    batch->sges[at][0] = {bytes.data(), wqe.dma.length, 0};
-    request.sges = absl::MakeConstSpan(batch->sges[at].data(), 1);
+    sges[0] = {bytes.data(), wqe.dma.length, 0};
   } else {
-    const uint32_t count = CopySges(data, room, wqe.dma.num_sge, &batch->sges[at]);
+    count = CopySges(data, room, wqe.dma.num_sge, &sges);
     if (count != wqe.dma.num_sge) return false;
-    request.sges = absl::MakeConstSpan(batch->sges[at].data(), count);
   }
-
-  switch (request.opcode) {
-    case Opcode::kCompareSwap:
-      request.compare = wqe.wr.wr.atomic.compare_add;
-      request.swap_or_add = wqe.wr.wr.atomic.swap;
-      request.remote_address = wqe.wr.wr.atomic.remote_addr;
-      request.rkey = wqe.wr.wr.atomic.rkey;
-      break;
-    case Opcode::kFetchAdd:
-      request.swap_or_add = wqe.wr.wr.atomic.compare_add;
-      request.remote_address = wqe.wr.wr.atomic.remote_addr;
-      request.rkey = wqe.wr.wr.atomic.rkey;
-      break;
-    case Opcode::kSendWithInvalidate:
-      request.rkey = wqe.wr.ex.invalidate_rkey;
-      break;
-    default:
-      request.immediate = ntohl(wqe.wr.ex.imm_data);
-      request.remote_address = wqe.wr.wr.rdma.remote_addr;
-      request.rkey = wqe.wr.wr.rdma.rkey;
-  }
-  return true;
+  return queue_pair_->Add(index, wqe.wr, flags, absl::MakeConstSpan(sges.data(), count));
 }
 
 // The request at sends_taken_ is none that a device takes, and those before it are over.
@@ -423,7 +347,7 @@ void UserQueuePair::RefuseNext() {
   sends_taken_ = sends_over_ = send_ring_->Next(sends_taken_);
   send_ring_->SetConsumer(sends_over_);
   sends_to_.Push(work_completion, false);
-  queue_pair_->Modify(QueuePairState::kError).IgnoreError();  // always legal
+  queue_pair_->Modify(QueuePairState::kError, attributes_).IgnoreError();  // always legal
   PullSends();
 }
 
@@ -442,14 +366,22 @@ void UserQueuePair::PullReceives() {
 
 bool UserQueuePair::Finish(const Completion& completion, ib_uverbs_wc* work_completion) {
   if ((completion.id & kReceiveId) == 0) return FinishSend(completion, work_completion);
-  if (shared_ != nullptr) {
-    *work_completion = ToWorkCompletion(completion, shared_->Finish(completion.id));
-    return true;
+  *work_completion = ToWorkCompletion(completion, FinishReceive(completion.id));
+  if (is_datagram() && completion.status == CompletionStatus::kSuccess) {
+    work_completion->src_qp = completion.source_queue_pair;
+    work_completion->wc_flags |= IBV_WC_GRH;
+    work_completion->port_num = kPort;
+    work_completion->sl = device_.identity().address.is_ipv4() ? kFromIpv4 : kFromIpv6;
   }
-  const auto index = static_cast<uint32_t>(completion.id & ~kReceiveId);
-  receive_ring_->SetConsumer(receive_ring_->Next(index));
-  *work_completion = ToWorkCompletion(completion, receives_[index]);
   return true;
+}
+
+// The program's number for it.
+uint64_t UserQueuePair::FinishReceive(uint64_t id) {
+  if (shared_ != nullptr) return shared_->Finish(id);
+  const auto index = static_cast<uint32_t>(id & ~kReceiveId);
+  receive_ring_->SetConsumer(receive_ring_->Next(index));
+  return receives_[index];
 }
 
 bool UserQueuePair::FinishSend(const Completion& completion, ib_uverbs_wc* work_completion) {
@@ -465,7 +397,7 @@ bool UserQueuePair::FinishSend(const Completion& completion, ib_uverbs_wc* work_
 }
 
 void UserQueuePair::OnQueueLost() {
-  queue_pair_->Modify(QueuePairState::kError).IgnoreError();  // always legal
+  queue_pair_->Modify(QueuePairState::kError, attributes_).IgnoreError();  // always legal
   async_.Raise(IBV_EVENT_QP_FATAL, options_.name);
 }
 

@@ -20,9 +20,10 @@
 #include <vector>
 
 #include "lib/verbs/user/async_events.h"
+#include "lib/verbs/user/nic_queue_pair.h"
 #include "lib/verbs/user/object.h"
+#include "lib/verbs/user/object_table.h"
 #include "lib/verbs/user/provider_ring.h"
-#include "lib/verbs/user/queue_pair_rules.h"
 #include "lib/verbs/user/user_completion_queue.h"
 #include "lib/verbs/user/user_device.h"
 #include "lib/verbs/user/user_shared_receives.h"
@@ -45,11 +46,11 @@ class UserQueuePair final : public Object, public CompletionOwner, public Pulled
  public:
   static constexpr ObjectKind kKind = ObjectKind::kQueuePair;
 
-  // `shared` may be null. Errors: EINVAL beyond the device's limits, EOPNOTSUPP for a type that it
-  // lacks, ENOMEM.
+  // `shared` may be null; `objects` has the address handles that requests name. Errors: EINVAL
+  // beyond the device's limits, EOPNOTSUPP for a type that it lacks, ENOMEM.
   static int Make(UserDevice& device, RingMemory& memory, const QueuePairWish& wish, DomainObject& domain,
                   UserCompletionQueue& sends_to, UserCompletionQueue& receives_to, UserSharedReceives* shared,
-                  AsyncEvents& async, std::unique_ptr<UserQueuePair>* made);
+                  const ObjectTable& objects, AsyncEvents& async, std::unique_ptr<UserQueuePair>* made);
   ~UserQueuePair() override;
 
   uint32_t number() const { return queue_pair_->number(); }
@@ -66,6 +67,10 @@ class UserQueuePair final : public Object, public CompletionOwner, public Pulled
   // The doorbell. EINVAL: not in this state.
   int PostSend();
 
+  // A multicast group. EINVAL: it is none, the queue pair is not of datagrams, or not in the group.
+  int Attach(const Address& group) { return queue_pair_->Attach(group); }
+  int Detach(const Address& group) { return queue_pair_->Detach(group); }
+
   void Pull() override;
   bool Finish(const Completion& completion, ib_uverbs_wc* work_completion) override;
   void OnQueueLost() override;
@@ -73,8 +78,6 @@ class UserQueuePair final : public Object, public CompletionOwner, public Pulled
   uint32_t RetireAsyncEvents() { return async_.Retire(options_.name); }
 
  private:
-  // Requests that are handed over in one call.
-  static constexpr size_t kBatch = 8;
   struct Batch;
 
   // A request that the NIC has, or had.
@@ -86,20 +89,21 @@ class UserQueuePair final : public Object, public CompletionOwner, public Pulled
   UserQueuePair(UserDevice& device, const QueuePairWish& wish, DomainObject& domain, UserCompletionQueue& sends_to,
                 UserCompletionQueue& receives_to, UserSharedReceives* shared, AsyncEvents& async);
   int MakeRings(RingMemory& memory);
-  int MakeQueuePair();
+  int MakeQueuePair(const ObjectTable& objects);
 
   int Check(const ib_uverbs_modify_qp& request, uint32_t to) const;
   void Take(const ib_uverbs_modify_qp& request);
   int Step(uint32_t from, uint32_t to);
-  QueuePairAttributes Attributes() const;
   uint32_t state() const;
   void Forget();
 
   void PullSends();
-  bool ReadSend(uint32_t index, size_t at, Batch* batch);
+  bool ReadSend(uint32_t index, Batch* batch);
   void PullReceives();
   void RefuseNext();
   bool FinishSend(const Completion& completion, ib_uverbs_wc* work_completion);
+  uint64_t FinishReceive(uint64_t id);
+  bool is_datagram() const { return queue_pair_->service() == Service::kDatagram; }
 
   UserDevice& device_;
   const QueuePairWish options_;
@@ -122,7 +126,7 @@ class UserQueuePair final : public Object, public CompletionOwner, public Pulled
   uint32_t state_ = 0;  // as the program set it
   bool draining_ = false;
   ib_uverbs_modify_qp attributes_{};  // all that were ever set
-  std::unique_ptr<QueuePair> queue_pair_;
+  std::unique_ptr<NicQueuePair> queue_pair_;
 };
 
 }  // namespace tokamak::verbs::user

@@ -237,6 +237,36 @@ TEST_F(ProgramsTest, RcPingPongByTheNewPostSend) { RunPingPong("ibv_rc_pingpong"
 TEST_F(ProgramsTest, SrqPingPong) { RunPingPong("ibv_srq_pingpong", {"-c"}); }
 TEST_F(ProgramsTest, SrqPingPongWithEvents) { RunPingPong("ibv_srq_pingpong", {"-c", "-e"}); }
 
+TEST_F(ProgramsTest, UdPingPong) { RunPingPong("ibv_ud_pingpong", {"-c"}); }
+TEST_F(ProgramsTest, UdPingPongWithEvents) { RunPingPong("ibv_ud_pingpong", {"-c", "-e"}); }
+
+TEST_F(ProgramsTest, PerftestByDatagrams) {
+  for (const char* program : {"ib_send_lat", "ib_send_bw"}) RunPerf(program, {"-c", "UD", "-n", "100"});
+}
+
+// It makes its own connections by datagrams.
+TEST_F(ProgramsTest, Ucx) {
+  for (const char* transports : {"ud_verbs", "rc_verbs,ud_verbs"}) {
+    for (const char* test : {"tag_lat", "ucp_get"}) {
+      Words options = {"env",
+                       absl::StrCat("UCX_TLS=", transports),
+                       "UCX_NET_DEVICES=rxe_tok0:1",
+                       "ucx_perftest",
+                       "-t",
+                       test,
+                       "-s",
+                       "4096",
+                       "-n",
+                       "100",
+                       "-w",
+                       "10"};
+      Words client = options;
+      client.push_back(kServer);
+      RunPair(options, client, 13337);
+    }
+  }
+}
+
 TEST_F(ProgramsTest, PerftestLatencies) {
   for (const char* program : {"ib_send_lat", "ib_write_lat", "ib_read_lat", "ib_atomic_lat"}) {
     RunPerf(program, {"-n", "100"});
