@@ -53,6 +53,8 @@ class SoftConnectionManager final : public ConnectionManager, public ManagementH
   absl::Status ConfirmOutside(ConnectionOwner& owner) REQUIRES_NIC_MUTEX;
   void RejectOutside(uint64_t request, const RejMad& rej) REQUIRES_NIC_MUTEX;
   uint32_t NewPsn() REQUIRES_NIC_MUTEX;
+  // One that nobody listens at, for whoever will listen later. kResourceExhausted: there is none.
+  absl::StatusOr<uint16_t> ChoosePort() REQUIRES_NIC_MUTEX;
   void Forget(ConnectionOwner& owner) override REQUIRES_NIC_MUTEX;
   void Forget(ConnectionListener& listener) override REQUIRES_NIC_MUTEX;
   std::optional<PendingRequest> TakeRequest(ConnectionListener& listener) override REQUIRES_NIC_MUTEX;
@@ -101,7 +103,6 @@ class SoftConnectionManager final : public ConnectionManager, public ManagementH
   void Unwatch(ConnectionRecord& record) REQUIRES_NIC_MUTEX;
 
   uint32_t NewLocalId() REQUIRES_NIC_MUTEX;
-  absl::StatusOr<uint16_t> ChoosePort() REQUIRES_NIC_MUTEX;
 
   Management& nic_;
   const uint64_t ca_guid_;

@@ -227,4 +227,14 @@ absl::StatusOr<std::unique_ptr<SoftDevice>> OpenSoftDevice(base::EventLoop& nic_
   return std::make_unique<SoftDeviceHandle>(*std::move(nic), options.name, connection_manager);
 }
 
+absl::Status Reregister(MemoryRegion& region, ProtectionDomain& domain, absl::Span<uint8_t> memory, Access access) {
+  return static_cast<SoftMemoryRegion&>(region).Change(static_cast<SoftProtectionDomain&>(domain).id(), memory, access);
+}
+
+bool ChooseNextKey(MemoryWindow& window, uint32_t next) {
+  if (!KeyTable::MayFollow(window.rkey(), next)) return false;
+  static_cast<SoftMemoryWindow&>(window).Choose(next);
+  return true;
+}
+
 }  // namespace tokamak::verbs::soft

@@ -25,6 +25,18 @@ void KeyTable::Remove(uint32_t key) {
   --regions_;
 }
 
+void KeyTable::Change(uint32_t key, DomainId domain, uint8_t* address, uint64_t length, Access access) {
+  CHECK(Find(key) != nullptr);
+  Entry& region = entries_[key >> kTagBits];
+  CHECK(region.kind == Kind::kRegion);
+  region.domain = domain;
+  region.access = access;
+  region.address = address;
+  region.length = length;
+  region.life = next_life_++;
+  any_phantom_ = any_phantom_ || (access & kPhantom) != 0;
+}
+
 WindowId KeyTable::AddWindow(DomainId domain) {
   Entry* window = Take();
   if (window == nullptr) return {};

@@ -44,7 +44,7 @@ struct WindowId {
 
 // What a bind asks for. (10.6.7.2.4)
 struct WindowBinding {
-  WindowId window;          // with the key that it is to have: NextKey of the one that it had
+  WindowId window;          // with the key that it is to have: the one that it had, with another tag
   uint32_t region_key = 0;  // of the region below it
   uint64_t address = 0;
   uint64_t length = 0;  // bytes, not 0
@@ -64,6 +64,9 @@ class KeyTable final {
   uint32_t Add(DomainId domain, uint8_t* address, uint64_t length, Access access);
   void Remove(uint32_t key);
 
+  // The region keeps its key, and is another one below it: no window is bound in it any more.
+  void Change(uint32_t key, DomainId domain, uint8_t* address, uint64_t length, Access access);
+
   // A window that is not bound: its key, which opens nothing yet, is 0 when kMaxKeys live.
   WindowId AddWindow(DomainId domain);
 
@@ -73,6 +76,9 @@ class KeyTable final {
 
   // The key of a window after its next bind. Any thread.
   uint32_t NextKey(uint32_t key) const { return (key & ~kTagMask) | ((key + tag_step_) & kTagMask); }
+
+  // Whether `next` may follow `key`, where its owner chooses: the last 8 bits are his. (10.6.7.2.1)
+  static bool MayFollow(uint32_t key, uint32_t next) { return (key & ~kOwnersBits) == (next & ~kOwnersBits); }
 
   // A queue pair's life begins; once it has ended, windows that were bound in it are free to be
   // bound in another.
@@ -145,6 +151,7 @@ class KeyTable final {
     uint32_t region = 0;  // index
     uint64_t region_life = 0;
   };
+  static constexpr uint32_t kOwnersBits = 0xff;
   static constexpr uint32_t kTagBits = 12;
   static constexpr uint32_t kTagMask = (1u << kTagBits) - 1;
 

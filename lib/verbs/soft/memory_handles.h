@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/types/span.h"
@@ -28,10 +29,17 @@ class SoftMemoryRegion final : public MemoryRegion {
 
   const Nic* nic() const { return nic_.get(); }
 
+  absl::Status Change(DomainId domain, absl::Span<uint8_t> memory, Access access) {
+    Nic::Control control(*nic_);
+    if (absl::Status s = nic_->Reregister(key_, domain, memory, access); !s.ok()) return s;
+    memory_ = memory;
+    return absl::OkStatus();
+  }
+
  private:
   const std::shared_ptr<Nic> nic_;
   const uint32_t key_;
-  const absl::Span<uint8_t> memory_;
+  absl::Span<uint8_t> memory_;
 };
 
 // The key after a bind is known here when the bind is posted; the NIC learns it with the request.
@@ -47,12 +55,17 @@ class SoftMemoryWindow final : public MemoryWindow {
   const Nic* nic() const { return nic_.get(); }
 
   // The window as the next bind makes it.
-  WindowId Next() const { return {nic_->NextKey(window_.key), window_.life}; }
-  void Posted(const WindowId& next) { window_ = next; }
+  WindowId Next() const { return {chosen_.value_or(nic_->NextKey(window_.key)), window_.life}; }
+  void Posted(const WindowId& next) {
+    window_ = next;
+    chosen_.reset();
+  }
+  void Choose(uint32_t next) { chosen_ = next; }
 
  private:
   const std::shared_ptr<Nic> nic_;
   WindowId window_;
+  std::optional<uint32_t> chosen_;
 };
 
 }  // namespace tokamak::verbs::soft

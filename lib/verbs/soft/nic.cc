@@ -391,7 +391,9 @@ void Nic::LeaveControl() {
   if (!in_turn_ && has_work()) Wake();
 }
 
-absl::StatusOr<uint32_t> Nic::Register(DomainId domain, absl::Span<uint8_t> memory, Access access) {
+namespace {
+
+absl::Status CheckRegion(absl::Span<uint8_t> memory, Access access) {
   if (memory.empty() || memory.data() == nullptr) return absl::InvalidArgumentError("no memory to register");
   if ((access & (kRemoteWrite | kRemoteAtomic)) != 0 && (access & kLocalWrite) == 0) {
     return absl::InvalidArgumentError("remote write and remote atomic access need local write");
@@ -402,9 +404,23 @@ absl::StatusOr<uint32_t> Nic::Register(DomainId domain, absl::Span<uint8_t> memo
   if ((access & kRelaxedOrdering) != 0 && (access & kRemoteAtomic) != 0) {
     return absl::InvalidArgumentError("kRelaxedOrdering does not go with kRemoteAtomic");
   }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<uint32_t> Nic::Register(DomainId domain, absl::Span<uint8_t> memory, Access access) {
+  if (absl::Status s = CheckRegion(memory, access); !s.ok()) return s;
   const uint32_t key = engine_.keys.Add(domain, memory.data(), memory.size(), access);
   if (key == 0) return NoMoreKeys();
   return key;
+}
+
+absl::Status Nic::Reregister(uint32_t key, DomainId domain, absl::Span<uint8_t> memory, Access access) {
+  if (absl::Status s = CheckRegion(memory, access); !s.ok()) return s;
+  engine_.keys.Change(key, domain, memory.data(), memory.size(), access);
+  engine_.counters.dropped_before_send += engine_.outbox.DropKey(key);
+  return absl::OkStatus();
 }
 
 void Nic::Deregister(uint32_t key) {

@@ -122,7 +122,20 @@ int CmId::Bind(const sockaddr* address) {
     if (device_ == nullptr) return ENODEV;
   }
   source_ = bound;
+  // Programs tell their peers the port before they listen.
+  if (source_.port == 0) source_.port = ChoosePort();
   state_ = State::kBound;
+  return 0;
+}
+
+// One that no device of ours listens at; 0 where there is none, and Listen says so.
+uint16_t CmId::ChoosePort() const {
+  for (UserDevice* device : devices_) {
+    if (device == nullptr || (device_ != nullptr && device != device_)) continue;
+    absl::StatusOr<uint16_t> port = uint16_t{0};
+    device->nic().WithManager([&](soft::SoftConnectionManager& manager) { port = manager.ChoosePort(); });
+    return port.value_or(0);
+  }
   return 0;
 }
 

@@ -118,6 +118,7 @@ class CmId final : public soft::ConnectionOwner {
   void OnRequest(UserDevice& device, const soft::PendingRequest& request);
   soft::ConnectionOffer Offer(const rdma_ucm_conn_param& parameters) const;
   void Raise(CmEvent type, int status = 0, const rdma_ucm_conn_param* connection = nullptr);
+  uint16_t ChoosePort() const;
   UserDevice* DeviceAt(const Address& address) const;
   UserDevice* DeviceTowards(const Address& address) const;
 

@@ -13,6 +13,9 @@
 namespace tokamak::verbs::user {
 namespace {
 
+// What a window gives; a program may say more.
+constexpr uint32_t kRemoteAccess = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+
 bool OpcodeOf(uint32_t number, Opcode* opcode) {
   switch (number) {
     case IBV_WR_RDMA_WRITE:
@@ -39,6 +42,12 @@ bool OpcodeOf(uint32_t number, Opcode* opcode) {
     case IBV_WR_SEND_WITH_INV:
       *opcode = Opcode::kSendWithInvalidate;
       return true;
+    case IBV_WR_LOCAL_INV:
+      *opcode = Opcode::kLocalInvalidate;
+      return true;
+    case IBV_WR_BIND_MW:
+      *opcode = Opcode::kBindWindow;
+      return true;
     default:
       return false;
   }
@@ -64,7 +73,8 @@ QueuePairAttributes AttributesOf(const ib_uverbs_modify_qp& set) {
 
 class ConnectedNicQueuePair final : public NicQueuePair {
  public:
-  explicit ConnectedNicQueuePair(std::unique_ptr<QueuePair> queue_pair) : queue_pair_(std::move(queue_pair)) {}
+  ConnectedNicQueuePair(const ObjectTable& objects, std::unique_ptr<QueuePair> queue_pair)
+      : objects_(objects), queue_pair_(std::move(queue_pair)) {}
 
   Service service() const override { return Service::kConnected; }
   uint32_t number() const override { return queue_pair_->number(); }
@@ -75,10 +85,10 @@ class ConnectedNicQueuePair final : public NicQueuePair {
     return has_attributes ? queue_pair_->Modify(to, AttributesOf(set)) : queue_pair_->Modify(to);
   }
 
-  bool Add(uint64_t id, const rxe_send_wr& from, SendFlags flags, absl::Span<const Sge> sges) override {
+  Added Add(uint64_t id, const rxe_send_wr& from, SendFlags flags, absl::Span<const Sge> sges) override {
     SendRequest& request = batch_[batched_];
     request = SendRequest();
-    if (!OpcodeOf(from.opcode, &request.opcode)) return false;
+    if (!OpcodeOf(from.opcode, &request.opcode)) return Added::kRefused;
     request.id = id;
     request.flags = flags;
     request.sges = sges;
@@ -95,7 +105,12 @@ class ConnectedNicQueuePair final : public NicQueuePair {
         request.rkey = from.wr.atomic.rkey;
         break;
       case Opcode::kSendWithInvalidate:
+      case Opcode::kLocalInvalidate:
         request.rkey = from.ex.invalidate_rkey;
+        break;
+      case Opcode::kBindWindow:
+        if (batched_ > 0) return Added::kLater;  // a window's key is that of the last bind once it is posted
+        if (!ToBind(from, &request)) return Added::kRefused;
         break;
       default:
         request.immediate = ntohl(from.ex.imm_data);
@@ -103,7 +118,7 @@ class ConnectedNicQueuePair final : public NicQueuePair {
         request.rkey = from.wr.rdma.rkey;
     }
     ++batched_;
-    return true;
+    return Added::kYes;
   }
   size_t batched() const override { return batched_; }
 
@@ -118,6 +133,29 @@ class ConnectedNicQueuePair final : public NicQueuePair {
   int Detach(const Address&) override { return EINVAL; }
 
  private:
+  // A bind of nothing, as windows of type 1 are closed, is an invalidate of ours.
+  bool ToBind(const rxe_send_wr& from, SendRequest* request) const {
+    const auto& wanted = from.wr.mw;
+    const auto* const window =
+        objects_.FindIf<WindowObject>([&](const WindowObject& one) { return one.window->rkey() == wanted.mw_rkey; });
+    if (window == nullptr) return false;
+    if (wanted.length == 0) {
+      request->opcode = Opcode::kLocalInvalidate;
+      request->rkey = wanted.mw_rkey;
+      return true;
+    }
+    const auto* const region =
+        objects_.FindIf<RegionObject>([&](const RegionObject& one) { return one.region->lkey() == wanted.mr_lkey; });
+    if (region == nullptr || !soft::ChooseNextKey(*window->window, wanted.rkey)) return false;
+    request->bind.window = window->window.get();
+    request->bind.region = region->region.get();
+    request->bind.address = reinterpret_cast<uint8_t*>(wanted.addr);
+    request->bind.length = wanted.length;
+    request->bind.access = AccessOf(wanted.access & kRemoteAccess);
+    return true;
+  }
+
+  const ObjectTable& objects_;
   std::array<SendRequest, kBatch> batch_;
   size_t batched_ = 0;
   const std::unique_ptr<QueuePair> queue_pair_;
@@ -125,8 +163,8 @@ class ConnectedNicQueuePair final : public NicQueuePair {
 
 }  // namespace
 
-int MakeConnectedQueuePair(UserDevice& device, DomainObject& domain, const NicQueuePairOptions& wanted,
-                           std::unique_ptr<NicQueuePair>* made) {
+int MakeConnectedQueuePair(UserDevice& device, DomainObject& domain, const ObjectTable& objects,
+                           const NicQueuePairOptions& wanted, std::unique_ptr<NicQueuePair>* made) {
   const Limits& limits = device.nic().limits();
   QueuePairOptions options;
   options.send_queue = wanted.send_queue;
@@ -138,7 +176,7 @@ int MakeConnectedQueuePair(UserDevice& device, DomainObject& domain, const NicQu
   options.max_inline = limits.max_inline;
   absl::StatusOr<std::unique_ptr<QueuePair>> queue_pair = domain.domain->CreateQueuePair(options);
   if (!queue_pair.ok()) return ErrnoOf(queue_pair.status());
-  *made = std::make_unique<ConnectedNicQueuePair>(*std::move(queue_pair));
+  *made = std::make_unique<ConnectedNicQueuePair>(objects, *std::move(queue_pair));
   return 0;
 }
 

@@ -27,10 +27,10 @@ class DatagramNicQueuePair final : public NicQueuePair {
     return queue_pair_->Modify(to, attributes);
   }
 
-  bool Add(uint64_t id, const rxe_send_wr& from, SendFlags flags, absl::Span<const Sge> sges) override {
-    if (from.opcode != IBV_WR_SEND && from.opcode != IBV_WR_SEND_WITH_IMM) return false;
+  Added Add(uint64_t id, const rxe_send_wr& from, SendFlags flags, absl::Span<const Sge> sges) override {
+    if (from.opcode != IBV_WR_SEND && from.opcode != IBV_WR_SEND_WITH_IMM) return Added::kRefused;
     const auto* const to = objects_.Find<AddressObject>(from.wr.ud.ah_num);
-    if (to == nullptr) return false;
+    if (to == nullptr) return Added::kRefused;
     DatagramRequest& request = batch_[batched_];
     request = DatagramRequest();
     request.id = id;
@@ -41,7 +41,7 @@ class DatagramNicQueuePair final : public NicQueuePair {
     request.queue_pair_number = from.wr.ud.remote_qpn;
     request.qkey = from.wr.ud.remote_qkey;
     ++batched_;
-    return true;
+    return Added::kYes;
   }
   size_t batched() const override { return batched_; }
 

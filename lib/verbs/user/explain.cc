@@ -197,6 +197,24 @@ std::string Arguments(const Command& command) {
                           request.hca_va == request.start ? "" : ", iova " + Hex(request.hca_va), ", access ",
                           Access(request.access_flags));
     }
+    case IB_USER_VERBS_CMD_REREG_MR: {
+      const auto request = Request<ib_uverbs_rereg_mr>(command);
+      std::string text = absl::StrCat("mr ", request.mr_handle);
+      if ((request.flags & IBV_REREG_MR_CHANGE_PD) != 0) absl::StrAppend(&text, ", pd ", request.pd_handle);
+      if ((request.flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {
+        absl::StrAppend(&text, ", address ", Hex(request.start), ", length ", request.length);
+      }
+      if ((request.flags & IBV_REREG_MR_CHANGE_ACCESS) != 0) {
+        absl::StrAppend(&text, ", access ", Access(request.access_flags));
+      }
+      return text;
+    }
+    case IB_USER_VERBS_CMD_ALLOC_MW: {
+      const auto request = Request<ib_uverbs_alloc_mw>(command);
+      return absl::StrCat("pd ", request.pd_handle, ", type ", request.mw_type);
+    }
+    case IB_USER_VERBS_CMD_DEALLOC_MW:
+      return absl::StrCat("mw ", Request<ib_uverbs_dealloc_mw>(command).mw_handle);
     case IB_USER_VERBS_CMD_DEREG_MR:
       return absl::StrCat("mr ", Request<ib_uverbs_dereg_mr>(command).mr_handle);
     case IB_USER_VERBS_CMD_CREATE_AH: {
@@ -263,6 +281,11 @@ std::string Made(const Command& command) {
     case IB_USER_VERBS_CMD_REG_MR:
       if (ib_uverbs_reg_mr_resp made; command.GetResponse(&made)) {
         return absl::StrCat("mr ", made.mr_handle, ", lkey ", Hex(made.lkey), ", rkey ", Hex(made.rkey));
+      }
+      break;
+    case IB_USER_VERBS_CMD_ALLOC_MW:
+      if (ib_uverbs_alloc_mw_resp made; command.GetResponse(&made)) {
+        return absl::StrCat("mw ", made.mw_handle, ", rkey ", Hex(made.rkey));
       }
       break;
     case IB_USER_VERBS_CMD_CREATE_AH:

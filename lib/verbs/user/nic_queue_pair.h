@@ -43,10 +43,16 @@ class NicQueuePair {
   // `set`: all that the program has set so far.
   virtual absl::Status Modify(QueuePairState to, const ib_uverbs_modify_qp& set) = 0;
 
-  // Makes a request that completes with `id`, and adds it to the batch, which has room. Returns
-  // false, adding nothing, where it is none that a device takes. What `sges` looks at stays until
-  // PostBatch.
-  virtual bool Add(uint64_t id, const rxe_send_wr& request, SendFlags flags, absl::Span<const Sge> sges) = 0;
+  // What became of a request.
+  enum class Added : uint8_t {
+    kYes,
+    kLater,    // once the batch is posted
+    kRefused,  // it is none that a device takes
+  };
+
+  // Makes a request that completes with `id`, and adds it to the batch, which has room. What `sges`
+  // looks at stays until PostBatch.
+  virtual Added Add(uint64_t id, const rxe_send_wr& request, SendFlags flags, absl::Span<const Sge> sges) = 0;
   virtual size_t batched() const = 0;
 
   // Posts the batch; it is empty then.
@@ -58,10 +64,10 @@ class NicQueuePair {
   virtual int Detach(const Address& group) = 0;
 };
 
-int MakeConnectedQueuePair(UserDevice& device, DomainObject& domain, const NicQueuePairOptions& options,
-                           std::unique_ptr<NicQueuePair>* made);
-
-// Of `objects` are the address handles that requests name; it outlives the queue pair.
+// Of `objects` are the windows, regions and address handles that requests name; it outlives the
+// queue pair.
+int MakeConnectedQueuePair(UserDevice& device, DomainObject& domain, const ObjectTable& objects,
+                           const NicQueuePairOptions& options, std::unique_ptr<NicQueuePair>* made);
 int MakeDatagramQueuePair(UserDevice& device, DomainObject& domain, const ObjectTable& objects,
                           const NicQueuePairOptions& options, std::unique_ptr<NicQueuePair>* made);
 

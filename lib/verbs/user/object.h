@@ -51,10 +51,21 @@ struct DomainObject final : Object {
 struct RegionObject final : Object {
   static constexpr ObjectKind kKind = ObjectKind::kRegion;
   RegionObject(DomainObject& of, std::unique_ptr<MemoryRegion> made)
-      : Object(kKind), domain(&of), region(std::move(made)) {}
+      : Object(kKind), use(std::make_unique<Use>(&of)), domain(&of), region(std::move(made)) {}
+
+  std::unique_ptr<Use> use;  // of its domain
+  DomainObject* domain;      // another one, once the program has said so
+  const std::unique_ptr<MemoryRegion> region;
+  uint32_t access = 0;  // as the program gave it
+};
+
+struct WindowObject final : Object {
+  static constexpr ObjectKind kKind = ObjectKind::kWindow;
+  WindowObject(DomainObject& of, std::unique_ptr<MemoryWindow> made)
+      : Object(kKind), domain(&of), window(std::move(made)) {}
 
   const Use domain;
-  const std::unique_ptr<MemoryRegion> region;
+  const std::unique_ptr<MemoryWindow> window;
 };
 
 struct AddressObject final : Object {

@@ -38,6 +38,16 @@ class ObjectTable final {
     return found == objects_.end() || found->second->kind != T::kKind ? nullptr : static_cast<T*>(found->second.get());
   }
 
+  // The first T that `is` says is the one, or null: looks through all objects.
+  template <typename T, typename Predicate>
+  T* FindIf(Predicate is) const {
+    for (const auto& [handle, object] : objects_) {
+      if (object->kind != T::kKind) continue;
+      if (T* const one = static_cast<T*>(object.get()); is(*one)) return one;
+    }
+    return nullptr;
+  }
+
   // ENOENT: no such handle. EINVAL: it is something else's. EBUSY: something was made of it.
   template <typename T>
   int Destroy(uint32_t handle) {

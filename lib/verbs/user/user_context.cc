@@ -17,10 +17,22 @@ constexpr uint32_t kVectors = 1;
 constexpr uint8_t kPort = 1;
 constexpr uint32_t kPageMask = 4095;
 
-int CheckRegion(const ib_uverbs_reg_mr& request) {
+// `Request` is ib_uverbs_reg_mr or ib_uverbs_rereg_mr. Regions are named by the addresses that the
+// memory has: no others can be given to them.
+template <typename Request>
+int CheckMemory(const Request& request) {
   if (request.length == 0 || request.length > UINT64_MAX - request.start) return EINVAL;
   if ((request.start & kPageMask) != (request.hca_va & kPageMask)) return EINVAL;
+  return request.start == request.hca_va ? 0 : EOPNOTSUPP;
+}
+
+int CheckRegion(const ib_uverbs_reg_mr& request) {
+  if (const int error = CheckMemory(request)) return error;
   return IsRegionAccess(request.access_flags) ? 0 : EINVAL;
+}
+
+absl::Span<uint8_t> MemoryAt(uint64_t start, uint64_t length) {
+  return absl::MakeSpan(reinterpret_cast<uint8_t*>(start), length);
 }
 
 }  // namespace
@@ -37,7 +49,15 @@ UserContext::~UserContext() {
 }
 
 int UserContext::Prepare(const Command& command) {
-  if (command.extended() || command.number() != IB_USER_VERBS_CMD_REG_MR) return 0;
+  if (command.extended()) return 0;
+  if (command.number() == IB_USER_VERBS_CMD_REREG_MR) {
+    ib_uverbs_rereg_mr request;
+    if (const int error = command.Get(&request)) return error;
+    if ((request.flags & IBV_REREG_MR_CHANGE_TRANSLATION) == 0) return 0;
+    if (const int error = CheckMemory(request)) return error;
+    return Populate(request.start, request.length, (request.access_flags & IBV_ACCESS_LOCAL_WRITE) != 0);
+  }
+  if (command.number() != IB_USER_VERBS_CMD_REG_MR) return 0;
   ib_uverbs_reg_mr request;
   if (const int error = command.Get(&request)) return error;
   if (const int error = CheckRegion(request)) return error;
@@ -66,6 +86,15 @@ int UserContext::ExecuteBasic(const Command& command) {
     }
     case IB_USER_VERBS_CMD_REG_MR:
       return RegisterRegion(command);
+    case IB_USER_VERBS_CMD_REREG_MR:
+      return ReregisterRegion(command);
+    case IB_USER_VERBS_CMD_ALLOC_MW:
+      return AllocateWindow(command);
+    case IB_USER_VERBS_CMD_DEALLOC_MW: {
+      ib_uverbs_dealloc_mw request;
+      if (const int error = command.Get(&request)) return error;
+      return objects_.Destroy<WindowObject>(request.mw_handle);
+    }
     case IB_USER_VERBS_CMD_DEREG_MR: {
       ib_uverbs_dereg_mr request;
       if (const int error = command.Get(&request)) return error;
@@ -195,17 +224,70 @@ int UserContext::RegisterRegion(const Command& command) {
   if (const int error = CheckRegion(request)) return error;
   auto* const domain = objects_.Find<DomainObject>(request.pd_handle);
   if (domain == nullptr) return EINVAL;
-  absl::StatusOr<std::unique_ptr<MemoryRegion>> region = domain->domain->RegisterMemory(
-      absl::MakeSpan(reinterpret_cast<uint8_t*>(request.start), request.length), AccessOf(request.access_flags));
+  absl::StatusOr<std::unique_ptr<MemoryRegion>> region =
+      domain->domain->RegisterMemory(MemoryAt(request.start, request.length), AccessOf(request.access_flags));
   if (!region.ok()) return ErrnoOf(region.status());
   auto* const made = objects_.Add(std::make_unique<RegionObject>(*domain, *std::move(region)));
   if (made == nullptr) return ENOMEM;
+  made->access = request.access_flags;
   ib_uverbs_reg_mr_resp response{};
   response.mr_handle = made->handle;
   response.lkey = made->region->lkey();
   response.rkey = made->region->rkey();
   const int error = command.Put(response);
   if (error != 0) objects_.Destroy<RegionObject>(made->handle);
+  return error;
+}
+
+// It keeps its keys, as with the kernel's Soft-RoCE.
+int UserContext::ReregisterRegion(const Command& command) {
+  ib_uverbs_rereg_mr request;
+  if (const int error = command.Get(&request)) return error;
+  auto* const region = objects_.Find<RegionObject>(request.mr_handle);
+  if (region == nullptr || request.flags == 0) return EINVAL;
+  constexpr uint32_t kKnown = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
+  if ((request.flags & ~kKnown) != 0) return EINVAL;
+
+  DomainObject* domain = region->domain;
+  if ((request.flags & IBV_REREG_MR_CHANGE_PD) != 0) domain = objects_.Find<DomainObject>(request.pd_handle);
+  if (domain == nullptr) return EINVAL;
+  const bool moves = (request.flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
+  if (moves) {
+    if (const int error = CheckMemory(request)) return error;
+  }
+  const uint32_t access = (request.flags & IBV_REREG_MR_CHANGE_ACCESS) != 0 ? request.access_flags : region->access;
+  if (!IsRegionAccess(access)) return EINVAL;
+
+  ib_uverbs_rereg_mr_resp response{};
+  response.lkey = region->region->lkey();
+  response.rkey = region->region->rkey();
+  if (const int error = command.Put(response)) return error;
+  MemoryRegion& nics = *region->region;
+  const absl::Span<uint8_t> memory =
+      moves ? MemoryAt(request.start, request.length) : absl::MakeSpan(nics.address(), nics.length());
+  const absl::Status changed = soft::Reregister(nics, *domain->domain, memory, AccessOf(access));
+  if (!changed.ok()) return ErrnoOf(changed);
+  region->access = access;
+  region->domain = domain;
+  region->use = std::make_unique<Use>(domain);
+  return 0;
+}
+
+int UserContext::AllocateWindow(const Command& command) {
+  ib_uverbs_alloc_mw request;
+  if (const int error = command.Get(&request)) return error;
+  if (request.mw_type != IBV_MW_TYPE_1 && request.mw_type != IBV_MW_TYPE_2) return EINVAL;
+  auto* const domain = objects_.Find<DomainObject>(request.pd_handle);
+  if (domain == nullptr) return EINVAL;
+  absl::StatusOr<std::unique_ptr<MemoryWindow>> window = domain->domain->CreateMemoryWindow();
+  if (!window.ok()) return ErrnoOf(window.status());
+  auto* const made = objects_.Add(std::make_unique<WindowObject>(*domain, *std::move(window)));
+  if (made == nullptr) return ENOMEM;
+  ib_uverbs_alloc_mw_resp response{};
+  response.mw_handle = made->handle;
+  response.rkey = made->window->rkey();
+  const int error = command.Put(response);
+  if (error != 0) objects_.Destroy<WindowObject>(made->handle);
   return error;
 }
 

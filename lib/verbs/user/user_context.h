@@ -70,6 +70,8 @@ class UserContext final : public PortListener {
   int QueryPort(const Command& command);
   int AllocateDomain(const Command& command);
   int RegisterRegion(const Command& command);
+  int ReregisterRegion(const Command& command);
+  int AllocateWindow(const Command& command);
   int CreateChannel(const Command& command);
   int CreateCompletionQueue(const Command& command);
   int CreateCompletionQueueExtended(const Command& command);

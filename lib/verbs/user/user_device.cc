@@ -24,10 +24,14 @@ std::string Groups(absl::Span<const uint8_t> bytes) {
 }
 
 constexpr uint32_t kCapabilities = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID |
-                                   IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_MEM_WINDOW;
+                                   IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_MEM_WINDOW |
+                                   IBV_DEVICE_MEM_WINDOW_TYPE_2B;
 
 // RoCE: GIDs are IP addresses, and a GRH is needed. (port capability bits of the specification)
 constexpr uint32_t kPortCapabilities = 1u << 16 /* CM */ | 1u << 26 /* IP-based GIDs */;
+
+// That of the kernel's Soft-RoCE, whose provider programs have.
+constexpr uint32_t kVendor = 0xffffff;
 
 constexpr uint8_t kLinkUp = 5;
 constexpr uint8_t kLinkDisabled = 3;
@@ -73,6 +77,7 @@ ib_uverbs_query_device_resp UserDevice::Attributes() const {
   const Limits& limits = nic_.limits();
   ib_uverbs_query_device_resp attributes{};
   attributes.node_guid = attributes.sys_image_guid = htobe64(identity_.guid);
+  attributes.vendor_id = kVendor;
   attributes.max_mr_size = UINT64_MAX;
   attributes.page_size_cap = 0xfffff000;
   attributes.max_qp = std::min(limits.max_queue_pairs, kMaxObjects);

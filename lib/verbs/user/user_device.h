@@ -81,7 +81,7 @@ class UserDevice final {
 
   // What a program may ask for.
   static constexpr uint32_t kMaxRequests = 16383;
-  static constexpr uint32_t kMaxCompletions = 65535;
+  static constexpr uint32_t kMaxCompletions = (1 << 20) - 1;
   static constexpr uint32_t kMaxObjects = 65536;  // of each kind
 
  private:

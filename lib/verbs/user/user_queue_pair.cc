@@ -94,7 +94,7 @@ int UserQueuePair::MakeQueuePair(const ObjectTable& objects) {
       shared_ != nullptr ? 0 : std::min(receive_ring_->capacity() + 1, limits.max_receive_requests);
   const int error = options_.type == IBV_QPT_UD
                         ? MakeDatagramQueuePair(device_, domain_, objects, options, &queue_pair_)
-                        : MakeConnectedQueuePair(device_, domain_, options, &queue_pair_);
+                        : MakeConnectedQueuePair(device_, domain_, objects, options, &queue_pair_);
   if (error != 0) return error;
   sends_to_.Add(number(), *this);
   receives_to_.Add(number(), *this);
@@ -298,23 +298,22 @@ void UserQueuePair::PullSends() {
   Batch batch;
   while (sends_taken_ != producer && !refused_) {
     uint32_t index = sends_taken_;
-    bool readable = true;
-    while (index != producer && queue_pair_->batched() < NicQueuePair::kBatch && readable) {
-      readable = ReadSend(index, &batch);
-      if (readable) index = send_ring_->Next(index);
+    NicQueuePair::Added added = NicQueuePair::Added::kYes;
+    while (index != producer && queue_pair_->batched() < NicQueuePair::kBatch && added == NicQueuePair::Added::kYes) {
+      added = ReadSend(index, &batch);
+      if (added == NicQueuePair::Added::kYes) index = send_ring_->Next(index);
     }
     const PostResult posted = queue_pair_->PostBatch();
     sends_taken_ = (sends_taken_ + static_cast<uint32_t>(posted.accepted)) & send_ring_->capacity();
     if (absl::IsResourceExhausted(posted.status)) return;  // the next that is over makes room
-    refused_ = !posted.ok() || !readable;
+    refused_ = !posted.ok() || added == NicQueuePair::Added::kRefused;
     if (refused_) LOG(WARNING) << "queue pair " << number() << " refuses a request: " << posted.status;
   }
   if (refused_ && sends_over_ == sends_taken_) RefuseNext();
 }
 
-// Adds the request at `index` of the ring to the NIC's batch, for which `batch` has room. False: no
-// request that a device takes.
-bool UserQueuePair::ReadSend(uint32_t index, Batch* batch) {
+// Adds the request at `index` of the ring to the NIC's batch, for which `batch` has room.
+NicQueuePair::Added UserQueuePair::ReadSend(uint32_t index, Batch* batch) {
   rxe_send_wqe wqe;
   const auto* const element = static_cast<const uint8_t*>(send_ring_->at(index));
   std::memcpy(&wqe, element, kSendHeader);
@@ -325,14 +324,16 @@ bool UserQueuePair::ReadSend(uint32_t index, Batch* batch) {
   const uint32_t room = send_ring_->element_size() - static_cast<uint32_t>(kSendHeader);
   auto& sges = batch->sges[at];
   uint32_t count = 1;
-  if (Has(flags, kInline)) {
+  if (wqe.wr.opcode == IBV_WR_BIND_MW || wqe.wr.opcode == IBV_WR_LOCAL_INV) {
+    count = 0;  // whatever the program left there
+  } else if (Has(flags, kInline)) {
     auto& bytes = batch->bytes[at];
-    if (wqe.dma.length > std::min<size_t>(room, bytes.size())) return false;
+    if (wqe.dma.length > std::min<size_t>(room, bytes.size())) return NicQueuePair::Added::kRefused;
     std::memcpy(bytes.data(), data, wqe.dma.length);
     sges[0] = {bytes.data(), wqe.dma.length, 0};
   } else {
     count = CopySges(data, room, wqe.dma.num_sge, &sges);
-    if (count != wqe.dma.num_sge) return false;
+    if (count != wqe.dma.num_sge) return NicQueuePair::Added::kRefused;
   }
   return queue_pair_->Add(index, wqe.wr, flags, absl::MakeConstSpan(sges.data(), count));
 }

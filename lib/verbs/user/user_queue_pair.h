@@ -98,7 +98,7 @@ class UserQueuePair final : public Object, public CompletionOwner, public Pulled
   void Forget();
 
   void PullSends();
-  bool ReadSend(uint32_t index, Batch* batch);
+  NicQueuePair::Added ReadSend(uint32_t index, Batch* batch);
   void PullReceives();
   void RefuseNext();
   bool FinishSend(const Completion& completion, ib_uverbs_wc* work_completion);

@@ -121,6 +121,26 @@ TEST_F(WindowTableTest, ARegionThatGoesClosesItsWindowsForGood) {
   EXPECT_TRUE(Bind(&window_, 0, 100, kRemoteWrite)) << "it is free";
 }
 
+TEST_F(WindowTableTest, ARegionThatIsChangedKeepsItsKeyAndClosesItsWindows) {
+  ASSERT_TRUE(Bind(&window_, 100, 50, kRemoteWrite));
+  std::vector<uint8_t> other(100);
+  keys_.Change(region_, 1, other.data(), other.size(), kLocalWrite | kRemoteWrite);
+  EXPECT_FALSE(Opens(window_.key, 100, 50));
+  const uint64_t at = reinterpret_cast<uint64_t>(other.data());
+  EXPECT_NE(keys_.Remote({1, 7}, region_, at, 100, kRemoteWrite), nullptr);
+  EXPECT_EQ(keys_.Remote({1, 7}, region_, begin_, 1, kRemoteWrite), nullptr) << "what it was";
+  keys_.Change(region_, 2, other.data(), other.size(), kLocalWrite);
+  EXPECT_EQ(keys_.Remote({2, 7}, region_, at, 1, kRemoteWrite), nullptr) << "the right was taken";
+  EXPECT_FALSE(keys_.LocalAllows(1, {other.data(), 1, region_}, false)) << "the domain has lost it";
+  EXPECT_TRUE(keys_.LocalAllows(2, {other.data(), 1, region_}, true));
+}
+
+TEST_F(WindowTableTest, OfAKeyThatIsChosenTheLastByteMayDiffer) {
+  EXPECT_TRUE(KeyTable::MayFollow(0x1234, 0x1235));
+  EXPECT_TRUE(KeyTable::MayFollow(0x12ff, 0x1200));
+  EXPECT_FALSE(KeyTable::MayFollow(0x12ff, 0x1300));
+}
+
 TEST_F(WindowTableTest, ABindThatComesAfterItsWindowWentBindsNobodyElses) {
   WindowId late = window_;
   late.key = keys_.NextKey(late.key);
