@@ -45,7 +45,7 @@ absl::Status WrongState(QueuePairState from, QueuePairState to) {
 ConnectedCore::ConnectedCore(Engine& engine, QueuePairParts parts, const QueuePairOptions& options,
                              std::unique_ptr<Congestion> congestion)
     : QueuePairCore(engine, std::move(parts)),
-      sends(options.max_send_requests, options.max_inline),
+      sends(options.max_send_requests, options.max_sges, options.max_inline),
       life_(engine.keys.BeginLife()),
       congestion_(std::move(congestion)),
       paces_(congestion_->paces()),

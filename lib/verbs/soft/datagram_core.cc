@@ -14,7 +14,7 @@ namespace tokamak::verbs::soft {
 DatagramCore::DatagramCore(Engine& engine, QueuePairParts parts, const DatagramQueuePairOptions& options,
                            const Address& port, uint32_t mtu)
     : QueuePairCore(engine, std::move(parts)),
-      sends(options.max_send_requests, options.max_inline),
+      sends(options.max_send_requests, options.max_sges, options.max_inline),
       port_(port),
       mtu_(mtu),
       qkey_(options.qkey),
@@ -206,7 +206,7 @@ void DatagramCore::Take(const Packet& packet, uint32_t length) {
 
   receives_.Take();
   const ReceiveSlot& slot = receives_.present();
-  const ScatterResult result = Scatter(engine_.keys, domain(), absl::MakeConstSpan(slot.sges.data(), slot.sge_count), 0,
+  const ScatterResult result = Scatter(engine_.keys, domain(), absl::MakeConstSpan(slot.sges, slot.sge_count), 0,
                                        absl::MakeConstSpan(pieces.data(), packet.slices + 1));
   if (result != ScatterResult::kDone) {
     ++counters.requests_rejected;

@@ -69,6 +69,7 @@ absl::StatusOr<QueuePairParts> PartsFor(const Nic& nic, DomainId domain, const O
   parts.send_ring = send_queue->ring();
   parts.receive_ring = receive_queue->ring();
   parts.max_receive_requests = options.max_receive_requests;
+  parts.max_sges = options.max_sges;
   if (options.shared_receives == nullptr) return parts;
   const auto* shared = dynamic_cast<SoftSharedReceiveQueue*>(options.shared_receives);
   if (shared == nullptr || shared->nic() != &nic || shared->receives()->domain() != domain ||

@@ -19,7 +19,7 @@ absl::Status Prepare(const ReceiveRequest& request, uint32_t max_sges, const Lim
   slot.id = request.id;
   slot.length = static_cast<uint32_t>(length);
   slot.sge_count = static_cast<uint8_t>(request.sges.size());
-  std::copy(request.sges.begin(), request.sges.end(), slot.sges.begin());
+  std::copy(request.sges.begin(), request.sges.end(), slot.sges);
   queue.Prepare();
   return absl::OkStatus();
 }
@@ -53,7 +53,7 @@ void SetSource(absl::Span<const Sge> sges, bool is_inline, uint64_t length, uint
   slot->length = static_cast<uint32_t>(length);
   slot->is_inline = is_inline;
   slot->sge_count = static_cast<uint8_t>(sges.size());
-  std::copy(sges.begin(), sges.end(), slot->sges.begin());
+  std::copy(sges.begin(), sges.end(), slot->sges);
   if (!is_inline) return;
   for (const Sge& sge : sges) {
     if (sge.length > 0) std::memcpy(inline_bytes, sge.address, sge.length);

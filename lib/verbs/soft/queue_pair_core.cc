@@ -5,7 +5,7 @@
 namespace tokamak::verbs::soft {
 
 QueuePairCore::QueuePairCore(Engine& engine, QueuePairParts parts)
-    : receives(parts.shared_receives != nullptr ? 0 : parts.max_receive_requests, 0),
+    : receives(parts.shared_receives != nullptr ? 0 : parts.max_receive_requests, parts.max_sges, 0),
       engine_(engine),
       parts_(std::move(parts)) {}
 

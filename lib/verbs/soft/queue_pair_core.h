@@ -36,6 +36,7 @@ struct QueuePairParts {
   std::shared_ptr<CompletionRing> receive_ring;
   std::shared_ptr<SharedReceives> shared_receives;  // null: it has receives of its own
   uint32_t max_receive_requests = 0;                // of its own
+  uint32_t max_sges = 0;                            // of each of these
 };
 
 class QueuePairCore {

@@ -5,7 +5,11 @@
 namespace tokamak::verbs::soft {
 
 Receives::Receives(Engine& engine, QueuePairCore& queue_pair)
-    : engine_(engine), queue_pair_(queue_pair), own_(queue_pair.receives), shared_(queue_pair.shared_receives()) {}
+    : engine_(engine), queue_pair_(queue_pair), own_(queue_pair.receives), shared_(queue_pair.shared_receives()) {
+  if (shared_ == nullptr) return;
+  taken_sges_.resize(kMaxSges);
+  taken_.sges = taken_sges_.data();
+}
 
 void Receives::Take() {
   if (shared_ == nullptr) {

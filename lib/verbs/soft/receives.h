@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "lib/verbs/soft/engine.h"
 #include "lib/verbs/soft/nic_mutex.h"
@@ -52,7 +53,8 @@ class Receives final {
   SharedReceives* const shared_;  // null: own_ is used
   uint64_t oldest_ = 0;           // in own_: the first that has not completed
   const ReceiveSlot* present_ = nullptr;
-  ReceiveSlot taken_;  // of a shared queue
+  ReceiveSlot taken_;            // of a shared queue
+  std::vector<Sge> taken_sges_;  // its
 };
 
 }  // namespace tokamak::verbs::soft

@@ -384,7 +384,7 @@ void Requester::OnReadResponse(const Packet& packet) {
   }
   ++queue_pair_.counters.answers_taken;
   const ScatterResult result =
-      Scatter(engine_.keys, queue_pair_.domain(), absl::MakeConstSpan(slot->sges.data(), slot->sge_count),
+      Scatter(engine_.keys, queue_pair_.domain(), absl::MakeConstSpan(slot->sges, slot->sge_count),
               static_cast<uint32_t>(offset), packet.pieces());
   if (result != ScatterResult::kDone) {
     Fail(CompletionStatus::kLocalProtection, 0);

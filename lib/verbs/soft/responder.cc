@@ -148,7 +148,7 @@ bool Responder::ExecuteSend(const Packet& packet) {
   if (length > slot.length - bytes_) return Refuse(kInvalidRequestNak, CompletionStatus::kLocalLength);
   const bool invalidates = HasIeth(packet.opcode);
   if (invalidates && !engine_.keys.IsWindowOf(queue_pair_.asker(), packet.rkey)) return Refuse(kRemoteAccessNak);
-  switch (Scatter(engine_.keys, queue_pair_.domain(), absl::MakeConstSpan(slot.sges.data(), slot.sge_count), bytes_,
+  switch (Scatter(engine_.keys, queue_pair_.domain(), absl::MakeConstSpan(slot.sges, slot.sge_count), bytes_,
                   packet.pieces())) {
     case ScatterResult::kDone:
       break;

@@ -21,7 +21,9 @@ namespace tokamak::verbs::soft {
 class SoftSharedReceiveQueue final : public SharedReceiveQueue {
  public:
   SoftSharedReceiveQueue(std::shared_ptr<Nic> nic, DomainId domain, uint32_t depth, uint32_t max_sges)
-      : nic_(std::move(nic)), max_sges_(max_sges), receives_(std::make_shared<SharedReceives>(depth, domain, this)) {}
+      : nic_(std::move(nic)),
+        max_sges_(max_sges),
+        receives_(std::make_shared<SharedReceives>(depth, max_sges, domain, this)) {}
   ~SoftSharedReceiveQueue() override {
     Nic::Control control(*nic_);
     nic_->CloseShared(*receives_);

@@ -9,6 +9,7 @@
 // Thread rule: as ReceiveQueue: posting on the owner's thread, the rest under the NIC's mutex.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "glog/logging.h"
@@ -26,8 +27,8 @@ namespace tokamak::verbs::soft {
 class SharedReceives final {
  public:
   // `handle` is what device events name.
-  SharedReceives(uint32_t depth, DomainId domain, const SharedReceiveQueue* handle)
-      : queue(depth, 0), domain_(domain), handle_(handle) {}
+  SharedReceives(uint32_t depth, uint32_t max_sges, DomainId domain, const SharedReceiveQueue* handle)
+      : queue(depth, max_sges, 0), domain_(domain), handle_(handle) {}
 
   DomainId domain() const { return domain_; }
   const SharedReceiveQueue* handle() const { return handle_; }
@@ -44,10 +45,14 @@ class SharedReceives final {
   // Of the oldest, in bytes; there must be one left.
   uint32_t next_length() REQUIRES_NIC_MUTEX { return queue.at(taken_).length; }
 
-  // The oldest; there must be one left.
+  // Copies the oldest, of which there must be one left, to `to`, whose sges have room for kMaxSges.
   void Take(ReceiveSlot* to) REQUIRES_NIC_MUTEX {
     DCHECK_GT(left(), 0u);
-    *to = queue.at(taken_++);
+    const ReceiveSlot& oldest = queue.at(taken_++);
+    Sge* const sges = to->sges;
+    *to = oldest;
+    to->sges = sges;
+    std::copy_n(oldest.sges, oldest.sge_count, sges);
   }
 
   // One that was taken completes, or ends without: polling that releases it up to the count that is

@@ -11,7 +11,6 @@
 // mutex.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +30,7 @@ struct SourceBytes {
   uint32_t length = 0;  // bytes, all sges
   uint8_t sge_count = 0;
   bool is_inline = false;  // they lie in the queue
-  std::array<Sge, kMaxSges> sges;
+  Sge* sges = nullptr;     // as many as the queue gives each request
 };
 
 struct SendSlot : SourceBytes {
@@ -82,18 +81,21 @@ struct ReceiveSlot {
   uint64_t id = 0;
   uint8_t sge_count = 0;
   uint32_t length = 0;  // bytes, all sges
-  std::array<Sge, kMaxSges> sges;
+  Sge* sges = nullptr;  // as many as the queue gives each
 };
 
 template <typename Slot>
 class WorkQueue final {
  public:
-  WorkQueue(uint32_t depth, uint32_t inline_bytes)
+  WorkQueue(uint32_t depth, uint32_t max_sges, uint32_t inline_bytes)
       : depth_(depth),
         inline_bytes_(inline_bytes),
         slots_(RoundUp(depth)),
         mask_(slots_.size() - 1),
-        inline_(slots_.size() * inline_bytes) {}
+        sges_(slots_.size() * max_sges),
+        inline_(slots_.size() * inline_bytes) {
+    for (size_t i = 0; i < slots_.size(); ++i) slots_[i].sges = sges_.data() + i * max_sges;
+  }
 
   // Owner. Prepared slots are seen by the NIC only after Publish.
   bool full() const { return prepared_ - released_ >= depth_; }
@@ -128,6 +130,7 @@ class WorkQueue final {
   const uint32_t inline_bytes_;
   std::vector<Slot> slots_;
   const size_t mask_;
+  std::vector<Sge> sges_;
   std::vector<uint8_t> inline_;
   uint64_t prepared_ = 0;
   uint64_t released_ = 0;

@@ -30,8 +30,8 @@ constexpr uint32_t kCapabilities = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IM
 // RoCE: GIDs are IP addresses, and a GRH is needed. (port capability bits of the specification)
 constexpr uint32_t kPortCapabilities = 1u << 16 /* CM */ | 1u << 26 /* IP-based GIDs */;
 
-// That of the kernel's Soft-RoCE, whose provider programs have.
-constexpr uint32_t kVendor = 0xffffff;
+// Locally administered, as the GUID: not the kernel's Soft-RoCE, whose faults programs work around.
+constexpr uint32_t kVendor = 0x02746b;
 
 constexpr uint8_t kLinkUp = 5;
 constexpr uint8_t kLinkDisabled = 3;
