@@ -146,14 +146,9 @@ class Player final {
   void Answer() {
     if (wire_.sent.empty()) return;
     const Mad sent = wire_.sent[wire_.sent.size() - 1 - in_.Below(32) % wire_.sent.size()];
-    uint32_t ours = 0;    // the manager's ID
-    uint32_t theirs = 0;  // the stranger's
-    std::visit(
-        [&](const auto& body) {
-          ours = body.local_id;
-          if constexpr (!std::is_same_v<std::decay_t<decltype(body)>, ReqMad>) theirs = body.remote_id;
-        },
-        sent.body);
+    const ConnectionIds ids = IdsOf(sent).value_or(ConnectionIds());
+    const uint32_t ours = ids.local;  // the manager's ID
+    uint32_t theirs = ids.remote;     // the stranger's
     uint8_t host = HostOf(theirs);
     if (theirs == 0) {
       host = AnyHost();
@@ -233,7 +228,7 @@ class Player final {
     MadBytes bytes{};
     const uint8_t header[] = {1, 7, 2, 3};
     std::copy(std::begin(header), std::end(header), bytes.begin());
-    bytes[17] = static_cast<uint8_t>(0x10 + in_.Below(8));
+    bytes[17] = static_cast<uint8_t>(0x10 + in_.Below(10));
     const absl::Span<const uint8_t> body = in_.Bytes(bytes.size() - 24);
     std::copy(body.begin(), body.end(), bytes.begin() + 24);
     DeliverBytes(AnyHost(), bytes);

@@ -34,9 +34,19 @@ void CheckReq(const ReqMad& req) {
   }
   // What nobody has anything against can become a connection.
   CHECK(header.ok());
-  CHECK(ServicePort(req.service_id).ok());
+  CHECK(ServicePort(PortSpace::kTcp, req.service_id).ok());
   CHECK(MtuOf(req.mtu_code) >= verbs::kMinMtu && MtuOf(req.mtu_code) <= 1024u);
   CHECK(req.queue_pair > 1u);
+}
+
+void CheckSidrReq(const SidrReqMad& req) {
+  ServiceData user;
+  const absl::StatusOr<IpHeader> header = SplitPrivateData(req.private_data, &user);
+  if (!header.ok()) return;
+  ServiceData user_again;
+  const absl::StatusOr<IpHeader> again = SplitPrivateData(JoinPrivateData(*header, user), &user_again);
+  CHECK(again.ok() && again->source == header->source && again->destination.ip == header->destination.ip);
+  CHECK(user == user_again);
 }
 
 void CheckRej(const RejMad& rej) {
@@ -57,6 +67,7 @@ void Try(absl::Span<const uint8_t> given) {
   CHECK(EncodeMad(*again) == encoded) << NameOf(*mad);
   if (const auto* req = std::get_if<ReqMad>(&mad->body)) CheckReq(*req);
   if (const auto* rej = std::get_if<RejMad>(&mad->body)) CheckRej(*rej);
+  if (const auto* sidr_req = std::get_if<SidrReqMad>(&mad->body)) CheckSidrReq(*sidr_req);
   if (const std::optional<Mad> answer = AnswerForUnknown(*mad)) {
     CHECK(!AnswerForUnknown(*answer)) << "two managers could answer each other for ever";
     EncodeMad(*answer);

@@ -21,6 +21,7 @@
 #include "lib/transport/hello.h"
 #include "lib/transport/message.h"
 #include "lib/transport/rail_messages.h"
+#include "lib/verbs/datagrams.h"
 #include "lib/verbs/soft/connection_rules.h"
 #include "lib/verbs/soft/datagram.h"
 #include "lib/verbs/soft/mad.h"
@@ -94,9 +95,19 @@ void AddMads(Corpus& corpus) {
   offer.max_path_mtu = 1024;
   const ReqMad req =
       MakeReq(offer, *verbs::Address::Parse("10.0.0.9:40000"), *verbs::Address::Parse("10.0.0.2:7000"), 99, 1);
+  SidrReqMad sidr_req;
+  sidr_req.request_id = 1;
+  sidr_req.service_id = ServiceId(PortSpace::kUdp, 7000);
+  sidr_req.private_data =
+      JoinPrivateData({*verbs::Address::Parse("10.0.0.9:40000"), *verbs::Address::Parse("10.0.0.2")}, ServiceData{});
+  SidrRepMad sidr_rep;
+  sidr_rep.request_id = 1;
+  sidr_rep.queue_pair = 17;
+  sidr_rep.service_id = sidr_req.service_id;
+  sidr_rep.qkey = verbs::kServiceQkey;
   for (const Mad& mad :
        {Mad{1, req}, Mad{1, MraMad{1, 2}}, Mad{1, MakeMtuRej(req, 512)}, Mad{1, MakeRep(offer, req, 7, 3)},
-        Mad{1, RtuMad{1, 2}}, Mad{1, DreqMad{1, 2, 3}}, Mad{1, DrepMad{1, 2}}}) {
+        Mad{1, RtuMad{1, 2}}, Mad{1, DreqMad{1, 2, 3}}, Mad{1, DrepMad{1, 2}}, Mad{1, sidr_req}, Mad{1, sidr_rep}}) {
     const MadBytes bytes = EncodeMad(mad);
     corpus.Add("mad", Bytes(bytes.begin(), bytes.end()));
   }

@@ -392,7 +392,7 @@ class Player final {
     MadBytes mad{};
     const uint8_t header[] = {1, 7, 2, 3};
     std::copy(std::begin(header), std::end(header), mad.begin());
-    mad[17] = static_cast<uint8_t>(0x10 + in_.Below(8));
+    mad[17] = static_cast<uint8_t>(0x10 + in_.Below(10));
     const absl::Span<const uint8_t> body = in_.Bytes(mad.size() - 24);
     std::copy(body.begin(), body.end(), mad.begin() + 24);
     Send(packet, absl::MakeConstSpan(mad).first(in_.Below(16) == 15 ? in_.Take<uint8_t>() : mad.size()));

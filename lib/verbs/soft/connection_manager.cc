@@ -14,19 +14,11 @@ using Phase = ConnectionPhase;
 
 static_assert(kMadLength == kMadSize);
 
-constexpr uint16_t kFirstChosenPort = 32768;
-constexpr uint16_t kChosenPorts = 28232;
-
 // A voucher is good for this period and the next. So is what a peer's answer tells.
 constexpr base::Duration kVoucherPeriod = base::Seconds(8);
 
 uint64_t VoucherPeriod(base::Time now) {
   return static_cast<uint64_t>((now - base::Time()).picoseconds() / kVoucherPeriod.picoseconds());
-}
-
-bool IsUnspecified(const Address& address) {
-  const size_t from = address.is_ipv4() ? 12 : 0;
-  return std::all_of(address.ip.begin() + from, address.ip.end(), [](uint8_t byte) { return byte == 0; });
 }
 
 Address WithPort(const Address& address, uint16_t port) {
@@ -50,32 +42,24 @@ uint64_t MakeGuid(Management& nic) REQUIRES_NIC_MUTEX {
 
 }  // namespace
 
-SoftConnectionManager::SoftConnectionManager(Management& nic) : nic_(nic), ca_guid_(MakeGuid(nic)) {}
+SoftConnectionManager::SoftConnectionManager(Management& nic) : nic_(nic), ca_guid_(MakeGuid(nic)), services_(nic) {}
 
 SoftConnectionManager::~SoftConnectionManager() = default;
 
 absl::StatusOr<std::unique_ptr<Listener>> SoftConnectionManager::Listen(base::EventLoop& loop, const Address& address,
                                                                         RequestHandler handler) {
   NicLock lock(nic_.mutex());
-  if ((address.ip != nic_.address().ip && !IsUnspecified(address)) || DeviceAt(address).udp_port != 0) {
+  if ((address.ip != nic_.address().ip && !address.is_unspecified()) ||
+      DeviceAt(address, nic_.address()).udp_port != 0) {
     return absl::InvalidArgumentError(absl::StrCat("cannot listen at ", address.ToString(),
                                                    ": this device's address is ", nic_.address().ToString()));
   }
-  const absl::StatusOr<uint16_t> port = TakePort(address.port);
+  const absl::StatusOr<uint16_t> port = listeners_.Choose(address.port, nic_.numbers());
   if (!port.ok()) return port.status();
   auto listener =
       std::make_unique<SoftListener>(nic_.Share(), *this, loop, WithPort(nic_.address(), *port), std::move(handler));
-  listeners_.emplace(*port, listener.get());
+  listeners_.Add(*port, *listener);
   return listener;
-}
-
-// One that nobody listens at; `port`, where it is not 0.
-absl::StatusOr<uint16_t> SoftConnectionManager::TakePort(uint16_t port) {
-  if (port == 0) return ChoosePort();
-  if (listeners_.count(port) > 0) {
-    return absl::AlreadyExistsError(absl::StrCat("somebody listens at port ", port, " of this device already"));
-  }
-  return port;
 }
 
 absl::StatusOr<std::unique_ptr<Connection>> SoftConnectionManager::Connect(QueuePair& queue_pair,
@@ -86,45 +70,35 @@ absl::StatusOr<std::unique_ptr<Connection>> SoftConnectionManager::Connect(Queue
   const uint32_t number = queue_pair.number();
   if (absl::Status status = CheckOptions(options); !status.ok()) return status;
   if (absl::Status status = CheckQueuePair(number); !status.ok()) return status;
-  if (absl::Status status = CheckPeer(address); !status.ok()) return status;
+  if (absl::Status status = CheckPeer(address, nic_.address()); !status.ok()) return status;
   ConnectionRecord& record = AddAsker(address);
   auto handle = MakeHandle(record, number, address, std::move(handler));
   Apply(record, record.state.Connect(MakeOffer(number, options)));
   return handle;
 }
 
-absl::Status SoftConnectionManager::CheckPeer(const Address& address) const {
-  if (address.port != 0 && !IsUnspecified(address) && address.is_ipv4() == nic_.address().is_ipv4()) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat("cannot connect to ", address.ToString(), " from ",
-                                                 nic_.address().ToString(),
-                                                 ": an address of the same family and a port are needed"));
-}
-
 // A connection that is about to be asked for.
 ConnectionRecord& SoftConnectionManager::AddAsker(const Address& address) {
   ConnectionState::Identity identity;
-  identity.local =
-      WithPort(nic_.address(), kFirstChosenPort + static_cast<uint16_t>(nic_.numbers().Below(kChosenPorts)));
+  identity.local = WithPort(nic_.address(), AnyPort(nic_.numbers()));
   identity.peer = address;
   identity.ca_guid = ca_guid_;
   identity.local_id = NewLocalId();
   identity.transaction = nic_.numbers().Next();
-  return AddRecord(ConnectionState(identity), DeviceAt(address));
+  return AddRecord(ConnectionState(identity), DeviceAt(address, nic_.address()));
 }
 
 // ---- Connections in messages alone.
 
 absl::StatusOr<uint16_t> SoftConnectionManager::ListenOutside(ConnectionListener& listener, uint16_t port) {
-  const absl::StatusOr<uint16_t> taken = TakePort(port);
-  if (taken.ok()) listeners_.emplace(*taken, &listener);
+  const absl::StatusOr<uint16_t> taken = listeners_.Choose(port, nic_.numbers());
+  if (taken.ok()) listeners_.Add(*taken, listener);
   return taken;
 }
 
 absl::Status SoftConnectionManager::ConnectOutside(ConnectionOwner& owner, const Address& address,
                                                    const ConnectionOffer& offer) {
-  if (absl::Status status = CheckPeer(address); !status.ok()) return status;
+  if (absl::Status status = CheckPeer(address, nic_.address()); !status.ok()) return status;
   ConnectionRecord& record = AddAsker(address);
   owner.key = record.key;
   record.owner = &owner;
@@ -204,7 +178,7 @@ void SoftConnectionManager::Forget(ConnectionOwner& owner) {
 }
 
 void SoftConnectionManager::Forget(ConnectionListener& listener) {
-  listeners_.erase(listener.listens_at().port);
+  listeners_.Erase(listener.listens_at().port);
   const std::set<uint64_t> unanswered = listener.unanswered;
   const std::set<uint64_t> unknown(listener.waiting.begin(), listener.waiting.end());
   for (const uint64_t key : unanswered) {
@@ -240,8 +214,13 @@ DatagramResult SoftConnectionManager::OnMad(const Packet& packet) {
   }
   const absl::StatusOr<Mad> mad = DecodeMad(bytes);
   if (!mad.ok()) return DatagramResult::kNoMessage;  // strangers' noise; a kernel ignores it as well
-  const Address peer = DeviceAt(FromFabricAddress(packet.peer));
+  const Address peer = DeviceAt(FromFabricAddress(packet.peer), nic_.address());
   if (std::holds_alternative<ReqMad>(mad->body)) return OnReq(peer, *mad);
+  if (const auto* req = std::get_if<SidrReqMad>(&mad->body)) return services_.OnRequest(peer, mad->transaction, *req);
+  if (const auto* rep = std::get_if<SidrRepMad>(&mad->body)) {
+    services_.OnAnswer(peer, mad->transaction, *rep);
+    return DatagramResult::kTaken;
+  }
   if (ConnectionRecord* const record = table_.Find(peer, *mad)) {
     Apply(*record, record->state.OnMad(*mad));
   } else if (std::holds_alternative<DrepMad>(mad->body)) {
@@ -279,8 +258,8 @@ DatagramResult SoftConnectionManager::OnReq(const Address& peer, const Mad& mad)
     Doubt(*stale, mad);
     return DatagramResult::kTaken;
   }
-  const auto listener = listeners_.find(ServicePort(req.service_id).value());
-  if (listener == listeners_.end()) return reject(MakeRej(req, RejectReason::kInvalidServiceId));
+  ConnectionListener* const listener = listeners_.Find(ServicePort(PortSpace::kTcp, req.service_id).value());
+  if (listener == nullptr) return reject(MakeRej(req, RejectReason::kInvalidServiceId));
   const std::optional<Standing> standing = Place(peer, mad.transaction);
   if (!standing) {
     // No rejection: whoever asks will repeat the request, and there may be room then.
@@ -291,14 +270,14 @@ DatagramResult SoftConnectionManager::OnReq(const Address& peer, const Mad& mad)
 
   UserData user;
   ConnectionState::Identity identity;
-  identity.local = listener->second->listens_at();
+  identity.local = listener->listens_at();
   identity.peer = WithPort(peer, SplitPrivateData(req.private_data, &user).value().source.port);
   identity.ca_guid = ca_guid_;
   identity.local_id = NewLocalId();
   identity.transaction = mad.transaction;
   ConnectionRecord& record = AddRecord(ConnectionState(identity, req), peer);
   record.standing = *standing;
-  record.listener = listener->second;
+  record.listener = listener;
   record.listener->unanswered.insert(record.key);
   record.listener->waiting.push_back(record.key);
   record.listener->Wake();
@@ -401,13 +380,6 @@ absl::Status SoftConnectionManager::Walk(ConnectionRecord& record, ConnectionAct
 
 void SoftConnectionManager::Send(const Address& peer, const Mad& mad) { nic_.SendMad(peer, EncodeMad(mad)); }
 
-Address SoftConnectionManager::DeviceAt(const Address& address) const {
-  const uint16_t own = nic_.address().udp_port == 0 ? kRoceUdpPort : nic_.address().udp_port;
-  Address device = WithPort(address, 0);
-  if (device.udp_port == own) device.udp_port = 0;
-  return device;
-}
-
 ConnectionRecord& SoftConnectionManager::AddRecord(ConnectionState state, const Address& peer) {
   const uint64_t key = next_key_++;
   return table_.Add(std::make_unique<ConnectionRecord>(
@@ -506,14 +478,6 @@ uint32_t SoftConnectionManager::NewLocalId() {
   for (;;) {
     const auto id = static_cast<uint32_t>(nic_.numbers().Next());
     if (id != 0 && !table_.HasLocalId(id)) return id;
-  }
-}
-
-absl::StatusOr<uint16_t> SoftConnectionManager::ChoosePort() {
-  if (listeners_.size() >= kChosenPorts) return absl::ResourceExhaustedError("no port is free");
-  for (;;) {
-    const auto port = static_cast<uint16_t>(kFirstChosenPort + nic_.numbers().Below(kChosenPorts));
-    if (listeners_.count(port) == 0) return port;
   }
 }
 

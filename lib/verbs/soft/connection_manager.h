@@ -4,7 +4,7 @@
 // Every connection is a ConnectionState; this class finds out which one a message, an expired
 // alarm, news of a queue pair or a call is about, and carries out what the state says. What is for
 // an application goes to its handle (connection_handles.h), which tells it on its own loop.
-// docs/connection.md has the whole picture.
+// Messages about no connection are ServiceResolution's. docs/connection.md has the whole picture.
 //
 // Thread rule: all state is under the NIC's mutex. Listen and Connect take it; what
 // ManagementHandler and the handles call expects it to be held.
@@ -21,7 +21,9 @@
 #include "lib/verbs/soft/connection_table.h"
 #include "lib/verbs/soft/management.h"
 #include "lib/verbs/soft/nic_mutex.h"
+#include "lib/verbs/soft/port_table.h"
 #include "lib/verbs/soft/present_peers.h"
+#include "lib/verbs/soft/service_resolution.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::verbs::soft {
@@ -54,10 +56,13 @@ class SoftConnectionManager final : public ConnectionManager, public ManagementH
   void RejectOutside(uint64_t request, const RejMad& rej) REQUIRES_NIC_MUTEX;
   uint32_t NewPsn() REQUIRES_NIC_MUTEX;
   // One that nobody listens at, for whoever will listen later. kResourceExhausted: there is none.
-  absl::StatusOr<uint16_t> ChoosePort() REQUIRES_NIC_MUTEX;
+  absl::StatusOr<uint16_t> ChoosePort() REQUIRES_NIC_MUTEX { return listeners_.Choose(0, nic_.numbers()); }
   void Forget(ConnectionOwner& owner) override REQUIRES_NIC_MUTEX;
   void Forget(ConnectionListener& listener) override REQUIRES_NIC_MUTEX;
   std::optional<PendingRequest> TakeRequest(ConnectionListener& listener) override REQUIRES_NIC_MUTEX;
+
+  // The UDP port space, for whoever walks queue pairs itself.
+  ServiceResolution& services() REQUIRES_NIC_MUTEX { return services_; }
 
   DatagramResult OnMad(const Packet& packet) override REQUIRES_NIC_MUTEX;
   void OnFirstData(uint32_t number) override REQUIRES_NIC_MUTEX;
@@ -81,9 +86,6 @@ class SoftConnectionManager final : public ConnectionManager, public ManagementH
   std::optional<Standing> Place(const Address& peer, uint64_t transaction) REQUIRES_NIC_MUTEX;
   ConnectionRecord& AddRecord(ConnectionState state, const Address& peer) REQUIRES_NIC_MUTEX;
 
-  // The device at the IP address and UDP port of `address`; an udp_port that is ours is 0.
-  Address DeviceAt(const Address& address) const;
-
   void LeaveListener(ConnectionRecord& record) REQUIRES_NIC_MUTEX;
 
   absl::Status CheckOptions(const ConnectOptions& options) const;
@@ -91,8 +93,6 @@ class SoftConnectionManager final : public ConnectionManager, public ManagementH
   ConnectionOffer MakeOffer(uint32_t queue_pair, const ConnectOptions& options) REQUIRES_NIC_MUTEX;
   bool Heard(const ConnectionRecord& record) const REQUIRES_NIC_MUTEX;
   ConnectionRecord& AddAsker(const Address& address) REQUIRES_NIC_MUTEX;
-  absl::Status CheckPeer(const Address& address) const;
-  absl::StatusOr<uint16_t> TakePort(uint16_t port) REQUIRES_NIC_MUTEX;
   std::unique_ptr<SoftConnection> MakeHandle(ConnectionRecord& record, uint32_t queue_pair, const Address& peer,
                                              ConnectionHandler handler) REQUIRES_NIC_MUTEX;
 
@@ -109,8 +109,9 @@ class SoftConnectionManager final : public ConnectionManager, public ManagementH
   uint64_t next_key_ GUARDED_BY_NIC_MUTEX = 1;
   ConnectionTable table_ GUARDED_BY_NIC_MUTEX;
   PresentPeers present_ GUARDED_BY_NIC_MUTEX;
-  std::map<uint16_t, ConnectionListener*> listeners_ GUARDED_BY_NIC_MUTEX;
+  PortTable<ConnectionListener> listeners_ GUARDED_BY_NIC_MUTEX;
   std::map<uint32_t, int> held_ GUARDED_BY_NIC_MUTEX;  // queue pair numbers, and by how many connections
+  ServiceResolution services_ GUARDED_BY_NIC_MUTEX;
 };
 
 }  // namespace tokamak::verbs::soft

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
+#include "lib/verbs/soft/packet.h"
 #include "lib/verbs/time_codes.h"
 
 namespace tokamak::verbs::soft {
@@ -15,19 +16,33 @@ constexpr uint8_t kReliableConnected = 0;
 // Queue pairs of connections have other numbers.
 constexpr uint32_t kNoQueuePair = 0;
 
-bool IsDefaultPkey(uint16_t pkey) { return (pkey | kPkeyMembership) == 0xffff; }
-
 bool IsMulticastOrBroadcast(const Address& address) {
   return address.is_multicast() || (address.is_ipv4() && address.ip[12] >= 0xf0);
 }
 
 }  // namespace
 
+Address DeviceAt(const Address& address, const Address& own) {
+  const uint16_t own_udp_port = own.udp_port == 0 ? kRoceUdpPort : own.udp_port;
+  Address device = address;
+  device.port = 0;
+  if (device.udp_port == own_udp_port) device.udp_port = 0;
+  return device;
+}
+
+absl::Status CheckPeer(const Address& peer, const Address& own) {
+  if (peer.port != 0 && !peer.is_unspecified() && peer.is_ipv4() == own.is_ipv4()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("cannot connect to ", peer.ToString(), " from ", own.ToString(),
+                                                 ": an address of the same family and a port are needed"));
+}
+
+bool IsDefaultPkey(uint16_t pkey) { return (pkey | kPkeyMembership) == 0xffff; }
+
 ReqMad MakeReq(const ConnectionOffer& offer, const Address& local, const Address& peer, uint64_t ca_guid,
                uint32_t local_id) {
   ReqMad req;
   req.local_id = local_id;
-  req.service_id = ServiceId(peer.port);
+  req.service_id = ServiceId(PortSpace::kTcp, peer.port);
   req.ca_guid = ca_guid;
   req.queue_pair = offer.queue_pair;
   req.responder_resources = offer.reliability.reads_served;
@@ -84,7 +99,7 @@ RejMad MakeMtuRej(const ReqMad& req, uint32_t max_mtu) {
 std::optional<RejMad> Refuse(const ReqMad& req, const Address& local, const Address& sender, uint32_t max_mtu) {
   if (req.local_id == 0) return MakeRej(req, RejectReason::kInvalidCommunicationId);
   if (req.transport_type != kReliableConnected) return MakeRej(req, RejectReason::kInvalidTransportType);
-  if (!ServicePort(req.service_id).ok()) return MakeRej(req, RejectReason::kInvalidServiceId);
+  if (!ServicePort(PortSpace::kTcp, req.service_id).ok()) return MakeRej(req, RejectReason::kInvalidServiceId);
   if (!IsDefaultPkey(req.pkey) || req.remote_gid != local.ip) {
     RejMad rej = MakeRej(req, RejectReason::kInvalidGid);
     rej.information_length = static_cast<uint8_t>(local.ip.size());

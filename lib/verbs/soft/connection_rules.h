@@ -21,6 +21,16 @@ namespace tokamak::verbs::soft {
 constexpr uint8_t kCmTimeoutCode = 15;
 constexpr uint8_t kMaxCmRetries = 15;
 
+// The device at the IP address and UDP port of `address`, as one of a network with `own` is written:
+// a udp_port that is that one's too is 0, and so is the service's port.
+Address DeviceAt(const Address& address, const Address& own);
+
+// kInvalidArgument unless `peer` can be asked by the device `own`: a port at an address of its family.
+absl::Status CheckPeer(const Address& peer, const Address& own);
+
+// The default partition, the only one here, as a full or a limited member.
+bool IsDefaultPkey(uint16_t pkey);
+
 // What one side brings to a connection.
 struct ConnectionOffer {
   uint32_t queue_pair = 0;

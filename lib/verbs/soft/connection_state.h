@@ -159,6 +159,8 @@ class ConnectionState final {
   void On(const RtuMad& rtu, uint64_t transaction, ConnectionActions* actions);
   void On(const DreqMad& dreq, uint64_t transaction, ConnectionActions* actions);
   void On(const DrepMad& drep, uint64_t transaction, ConnectionActions* actions);
+  void On(const SidrReqMad&, uint64_t, ConnectionActions*) {}  // about no connection
+  void On(const SidrRepMad&, uint64_t, ConnectionActions*) {}
 
   Identity identity_;
   bool passive_ = false;

@@ -98,16 +98,9 @@ ConnectionRecord* ConnectionTable::FindByPeerQueuePair(const Address& peer, uint
 }
 
 ConnectionRecord* ConnectionTable::Find(const Address& peer, const Mad& mad) {
-  uint32_t sender_id = 0;
-  uint32_t our_id = 0;
-  std::visit(
-      [&](const auto& body) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(body)>, ReqMad>) {
-          sender_id = body.local_id;
-          our_id = body.remote_id;
-        }
-      },
-      mad.body);
+  const ConnectionIds ids = IdsOf(mad).value_or(ConnectionIds());
+  const uint32_t sender_id = ids.local;
+  const uint32_t our_id = ids.remote;
   const bool rej = std::holds_alternative<RejMad>(mad.body);
   if (rej && our_id == 0 && sender_id != 0) return FindByReq(peer, sender_id);
 

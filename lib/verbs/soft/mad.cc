@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -30,10 +31,8 @@ constexpr uint8_t kMethodSend = 3;
 
 // In the order of Mad::body.
 constexpr uint16_t kFirstAttribute = 0x10;
-constexpr const char* kNames[] = {"REQ", "MRA", "REJ", "REP", "RTU", "DREQ", "DREP"};
-static_assert(std::variant_size_v<decltype(Mad::body)> == 7);
-
-constexpr uint64_t kTcpServices = 0x0000000001060000;  // RDMA IP CM, protocol 6 (A11.2)
+constexpr const char* kNames[] = {"REQ", "MRA", "REJ", "REP", "RTU", "DREQ", "DREP", "SIDR_REQ", "SIDR_REP"};
+static_assert(std::variant_size_v<decltype(Mad::body)> == 9);
 
 // A number at bits [shift, shift + width) of a byte.
 uint8_t Bits(uint8_t byte, int shift, int width) { return static_cast<uint8_t>(byte >> shift & ((1 << width) - 1)); }
@@ -178,6 +177,43 @@ void Get(const uint8_t* p, DreqMad* m) {
   m->remote_queue_pair = LoadBig24(p + 8);
 }
 
+void Put(const SidrReqMad& m, uint8_t* p) {
+  StoreBig32(p, m.request_id);
+  StoreBig16(p + 4, m.pkey);
+  StoreBig64(p + 8, m.service_id);
+  std::copy(m.private_data.begin(), m.private_data.end(), p + 16);
+}
+
+void Get(const uint8_t* p, SidrReqMad* m) {
+  m->request_id = LoadBig32(p);
+  m->pkey = LoadBig16(p + 4);
+  m->service_id = LoadBig64(p + 8);
+  std::copy_n(p + 16, m->private_data.size(), m->private_data.begin());
+}
+
+void Put(const SidrRepMad& m, uint8_t* p) {
+  CHECK_LE(m.information_length, kSidrRepInformation);
+  StoreBig32(p, m.request_id);
+  p[4] = static_cast<uint8_t>(m.status);
+  p[5] = m.information_length;
+  PlaceQueuePair(p + 8, m.queue_pair);
+  StoreBig64(p + 12, m.service_id);
+  StoreBig32(p + 20, m.qkey);
+  std::copy(m.information.begin(), m.information.end(), p + 24);
+  std::copy(m.private_data.begin(), m.private_data.end(), p + 96);
+}
+
+void Get(const uint8_t* p, SidrRepMad* m) {
+  m->request_id = LoadBig32(p);
+  m->status = static_cast<SidrStatus>(p[4]);
+  m->information_length = p[5];
+  m->queue_pair = LoadBig24(p + 8);
+  m->service_id = LoadBig64(p + 12);
+  m->qkey = LoadBig32(p + 20);
+  std::copy_n(p + 24, m->information.size(), m->information.begin());
+  std::copy_n(p + 96, m->private_data.size(), m->private_data.begin());
+}
+
 // Reads the alternative of Mad::body with this index.
 template <size_t kIndex = 0>
 void GetBody(size_t index, const uint8_t* p, Mad* mad) {
@@ -189,6 +225,52 @@ void GetBody(size_t index, const uint8_t* p, Mad* mad) {
 
 absl::Status Wrong(absl::string_view field, uint64_t value) {
   return absl::InvalidArgumentError(absl::StrCat("management datagram with ", field, " ", value));
+}
+
+// The IP CM header (A11.3): version 0.0 | IP version, reserved | source port | source 16 |
+// destination 16. An IPv4 address is the last four bytes of its field, behind zeros.
+void PutIpHeader(const IpHeader& header, uint8_t* p) {
+  const bool ipv4 = header.source.is_ipv4() && header.destination.is_ipv4();
+  const size_t skip = ipv4 ? 12 : 0;
+  p[1] = ipv4 ? 0x40 : 0x60;
+  StoreBig16(p + 2, header.source.port);
+  std::copy(header.source.ip.begin() + skip, header.source.ip.end(), p + 4 + skip);
+  std::copy(header.destination.ip.begin() + skip, header.destination.ip.end(), p + 20 + skip);
+}
+
+absl::StatusOr<IpHeader> GetIpHeader(const uint8_t* p) {
+  const uint8_t ip_version = Bits(p[1], 4, 4);
+  if (p[0] != 0) return Wrong("IP CM version", p[0]);
+  if (ip_version != 4 && ip_version != 6) return Wrong("IP version", ip_version);
+
+  const auto get_ip = [ip_version](const uint8_t* from) {
+    std::array<uint8_t, 16> ip{};
+    if (ip_version == 4) ip[10] = ip[11] = 0xff;
+    const size_t skip = ip_version == 4 ? 12 : 0;
+    std::copy(from + skip, from + 16, ip.begin() + skip);
+    return ip;
+  };
+  IpHeader header;
+  header.source.port = LoadBig16(p + 2);
+  header.source.ip = get_ip(p + 4);
+  header.destination.ip = get_ip(p + 20);
+  return header;
+}
+
+template <size_t kUser>
+std::array<uint8_t, kIpHeaderSize + kUser> Join(const IpHeader& header, const std::array<uint8_t, kUser>& user) {
+  std::array<uint8_t, kIpHeaderSize + kUser> data{};
+  PutIpHeader(header, data.data());
+  std::copy(user.begin(), user.end(), data.begin() + kIpHeaderSize);
+  return data;
+}
+
+template <size_t kUser>
+absl::StatusOr<IpHeader> Split(const std::array<uint8_t, kIpHeaderSize + kUser>& data,
+                               std::array<uint8_t, kUser>* user) {
+  absl::StatusOr<IpHeader> header = GetIpHeader(data.data());
+  if (header.ok()) std::copy(data.begin() + kIpHeaderSize, data.end(), user->begin());
+  return header;
 }
 
 }  // namespace
@@ -223,48 +305,49 @@ absl::StatusOr<Mad> DecodeMad(absl::Span<const uint8_t> bytes) {
   if (const auto* rej = std::get_if<RejMad>(&mad.body); rej != nullptr && rej->information_length > kRejInformation) {
     return Wrong("information length", rej->information_length);
   }
+  if (const auto* rep = std::get_if<SidrRepMad>(&mad.body);
+      rep != nullptr && rep->information_length > kSidrRepInformation) {
+    return Wrong("information length", rep->information_length);
+  }
   return mad;
 }
 
-uint64_t ServiceId(uint16_t port) { return kTcpServices | port; }
+std::optional<ConnectionIds> IdsOf(const Mad& mad) {
+  return std::visit(
+      [](const auto& body) -> std::optional<ConnectionIds> {
+        using Body = std::decay_t<decltype(body)>;
+        if constexpr (std::is_same_v<Body, SidrReqMad> || std::is_same_v<Body, SidrRepMad>) {
+          return std::nullopt;
+        } else if constexpr (std::is_same_v<Body, ReqMad>) {
+          return ConnectionIds{body.local_id, 0};
+        } else {
+          return ConnectionIds{body.local_id, body.remote_id};
+        }
+      },
+      mad.body);
+}
 
-absl::StatusOr<uint16_t> ServicePort(uint64_t service_id) {
-  if ((service_id & ~uint64_t{0xffff}) != kTcpServices) return Wrong("service id", service_id);
+uint64_t ServiceId(PortSpace space, uint16_t port) { return uint64_t{static_cast<uint16_t>(space)} << 16 | port; }
+
+absl::StatusOr<uint16_t> ServicePort(PortSpace space, uint64_t service_id) {
+  if (service_id >> 16 != static_cast<uint16_t>(space)) return Wrong("service id", service_id);
   return static_cast<uint16_t>(service_id & 0xffff);
 }
 
-// The IP CM header (A11.3): version 0.0 | IP version, reserved | source port | source 16 |
-// destination 16. An IPv4 address is the last four bytes of its field, behind zeros.
 std::array<uint8_t, kReqPrivateData> JoinPrivateData(const IpHeader& header, const UserData& user) {
-  std::array<uint8_t, kReqPrivateData> data{};
-  const bool ipv4 = header.source.is_ipv4() && header.destination.is_ipv4();
-  const size_t skip = ipv4 ? 12 : 0;
-  data[1] = ipv4 ? 0x40 : 0x60;
-  StoreBig16(&data[2], header.source.port);
-  std::copy(header.source.ip.begin() + skip, header.source.ip.end(), data.begin() + 4 + skip);
-  std::copy(header.destination.ip.begin() + skip, header.destination.ip.end(), data.begin() + 20 + skip);
-  std::copy(user.begin(), user.end(), data.begin() + kIpHeaderSize);
-  return data;
+  return Join(header, user);
 }
 
 absl::StatusOr<IpHeader> SplitPrivateData(const std::array<uint8_t, kReqPrivateData>& data, UserData* user) {
-  const uint8_t ip_version = Bits(data[1], 4, 4);
-  if (data[0] != 0) return Wrong("IP CM version", data[0]);
-  if (ip_version != 4 && ip_version != 6) return Wrong("IP version", ip_version);
+  return Split(data, user);
+}
 
-  const auto get_ip = [&data, ip_version](size_t at) {
-    std::array<uint8_t, 16> ip{};
-    if (ip_version == 4) ip[10] = ip[11] = 0xff;
-    const size_t skip = ip_version == 4 ? 12 : 0;
-    std::copy(data.begin() + at + skip, data.begin() + at + 16, ip.begin() + skip);
-    return ip;
-  };
-  IpHeader header;
-  header.source.port = LoadBig16(&data[2]);
-  header.source.ip = get_ip(4);
-  header.destination.ip = get_ip(20);
-  std::copy(data.begin() + kIpHeaderSize, data.end(), user->begin());
-  return header;
+std::array<uint8_t, kSidrReqPrivateData> JoinPrivateData(const IpHeader& header, const ServiceData& user) {
+  return Join(header, user);
+}
+
+absl::StatusOr<IpHeader> SplitPrivateData(const std::array<uint8_t, kSidrReqPrivateData>& data, ServiceData* user) {
+  return Split(data, user);
 }
 
 uint8_t MtuCode(uint32_t mtu) {

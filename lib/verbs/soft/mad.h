@@ -1,9 +1,10 @@
-// The messages with which two connection managers make and end a connection: IB CM MADs (12.6), 256
-// bytes on QP 1.
+// The messages with which two connection managers make and end a connection (12.6), or one asks the
+// other for a datagram queue pair (12.11): IB CM MADs, 256 bytes on QP 1.
 //
 // Values are as the Linux kernel's rdma_cm sends and expects them over RoCEv2; docs/connection.md
-// draws the bytes. Sent over IP, a REQ's private data starts with the RDMA IP CM header (annex A11)
-// that carries addresses and ports, which leaves 56 bytes to the application.
+// draws the bytes. Sent over IP, the private data of a REQ or SIDR_REQ starts with the RDMA IP CM
+// header (annex A11) that carries addresses and ports, which leaves 56, or 180, bytes to the
+// application.
 //
 // Law: DecodeMad(EncodeMad(mad)) == mad in every field that the wire has.
 // Law: DecodeMad looks at 256 bytes and trusts none; what it returns is within the fields' ranges,
@@ -12,6 +13,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <variant>
 
 #include "absl/status/statusor.h"
@@ -28,6 +30,9 @@ constexpr size_t kRejInformation = 72;
 constexpr size_t kIpHeaderSize = 36;
 constexpr size_t kUserPrivateData = kReqPrivateData - kIpHeaderSize;
 static_assert(kUserPrivateData == 56, "Limits::max_private_data");
+constexpr size_t kSidrReqPrivateData = 216;
+constexpr size_t kSidrRepPrivateData = 136;
+constexpr size_t kSidrRepInformation = 72;
 
 using MadBytes = std::array<uint8_t, kMadLength>;
 // What an application sends along. The wire has no length, so the receiver sees all 56 bytes, zeros
@@ -35,6 +40,8 @@ using MadBytes = std::array<uint8_t, kMadLength>;
 using UserData = std::array<uint8_t, kUserPrivateData>;
 // The same with any message: a REQ has room for the first 56 bytes, a REJ for 148.
 using AnyData = std::array<uint8_t, kRepPrivateData>;
+// The same with a SIDR_REQ.
+using ServiceData = std::array<uint8_t, kSidrReqPrivateData - kIpHeaderSize>;
 
 // What a REJ rejects, or an MRA asks to wait for.
 enum class MadKind : uint8_t { kReq = 0, kRep = 1, kOther = 2 };
@@ -128,10 +135,45 @@ struct DrepMad {
   uint32_t remote_id = 0;
 };
 
+// 12.11.2.2. Others exist and are passed through.
+enum class SidrStatus : uint8_t {
+  kSuccess = 0,
+  kUnsupportedService = 1,
+  kRejected = 2,  // by who serves
+  kNoQueuePair = 3,
+};
+
+// Which datagram queue pair serves this?
+struct SidrReqMad {
+  uint32_t request_id = 0;
+  uint16_t pkey = 0xffff;
+  uint64_t service_id = 0;
+  std::array<uint8_t, kSidrReqPrivateData> private_data{};
+};
+
+struct SidrRepMad {
+  uint32_t request_id = 0;  // the question's
+  SidrStatus status = SidrStatus::kSuccess;
+  uint8_t information_length = 0;  // at most kSidrRepInformation
+  uint32_t queue_pair = 0;
+  uint64_t service_id = 0;
+  uint32_t qkey = 0;
+  std::array<uint8_t, kSidrRepInformation> information{};
+  std::array<uint8_t, kSidrRepPrivateData> private_data{};
+};
+
 struct Mad {
   uint64_t transaction = 0;  // answers repeat the question's
-  std::variant<ReqMad, MraMad, RejMad, RepMad, RtuMad, DreqMad, DrepMad> body;
+  std::variant<ReqMad, MraMad, RejMad, RepMad, RtuMad, DreqMad, DrepMad, SidrReqMad, SidrRepMad> body;
 };
+
+// The IDs by which a message's sender and its receiver know the connection that it is about; 0: the
+// message has none. Nothing, where it is about no connection.
+struct ConnectionIds {
+  uint32_t local = 0;  // the sender's
+  uint32_t remote = 0;
+};
+std::optional<ConnectionIds> IdsOf(const Mad& mad);
 
 // A name for logs and tests: "REQ".
 const char* NameOf(const Mad& mad);
@@ -143,18 +185,27 @@ MadBytes EncodeMad(const Mad& mad);
 // 256 bytes, base version 1, class CM, class version 2, method Send.
 absl::StatusOr<Mad> DecodeMad(absl::Span<const uint8_t> bytes);
 
-// The RDMA IP CM service id of a TCP-like port, and back; kInvalidArgument for any other service.
-uint64_t ServiceId(uint16_t port);
-absl::StatusOr<uint16_t> ServicePort(uint64_t service_id);
+// Each has ports of its own. (A11.2; RDMA_PS_TCP and RDMA_PS_UDP)
+enum class PortSpace : uint16_t {
+  kTcp = 0x0106,  // connections
+  kUdp = 0x0111,  // datagrams
+};
 
-// The IP CM header and the application's bytes as a REQ's private data, and back. kInvalidArgument
-// for another version of the header or of IP. `destination` has no port: the service id has it.
+// The RDMA IP CM service id of a port, and back; kInvalidArgument for any other service.
+uint64_t ServiceId(PortSpace space, uint16_t port);
+absl::StatusOr<uint16_t> ServicePort(PortSpace space, uint64_t service_id);
+
+// The IP CM header and the application's bytes as the private data of a REQ or SIDR_REQ, and back.
+// kInvalidArgument for another version of the header or of IP. `destination` has no port: the
+// service id has it.
 struct IpHeader {
   Address source;
   Address destination;
 };
 std::array<uint8_t, kReqPrivateData> JoinPrivateData(const IpHeader& header, const UserData& user);
 absl::StatusOr<IpHeader> SplitPrivateData(const std::array<uint8_t, kReqPrivateData>& data, UserData* user);
+std::array<uint8_t, kSidrReqPrivateData> JoinPrivateData(const IpHeader& header, const ServiceData& user);
+absl::StatusOr<IpHeader> SplitPrivateData(const std::array<uint8_t, kSidrReqPrivateData>& data, ServiceData* user);
 
 // 256 = 1 ... 4096 = 5. MtuOf returns 0 for another code.
 uint8_t MtuCode(uint32_t mtu);

@@ -79,7 +79,7 @@ TEST_F(ConnectionStateTest, ConnectAsksForWhatWasOffered) {
   const ReqMad& req = As<ReqMad>(actions.send);
   EXPECT_EQ(actions.send->transaction, 77u);
   EXPECT_EQ(req.local_id, 11u);
-  EXPECT_EQ(req.service_id, ServiceId(7000));
+  EXPECT_EQ(req.service_id, ServiceId(PortSpace::kTcp, 7000));
   EXPECT_EQ(req.queue_pair, 101u);
   EXPECT_EQ(req.starting_psn, 1010u);
   EXPECT_EQ(req.mtu_code, 3);

@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -256,17 +255,10 @@ class World final {
   }
 
   static bool Names(const ConnectionState& state, const Mad& mad) {
-    return std::visit(
-        [&state](const auto& body) {
-          if constexpr (std::is_same_v<std::decay_t<decltype(body)>, ReqMad>) {
-            return false;
-          } else {
-            if (body.remote_id == 0) return state.passive() && body.local_id == state.remote_id();
-            return body.remote_id == state.identity().local_id &&
-                   (state.remote_id() == 0 || body.local_id == state.remote_id());
-          }
-        },
-        mad.body);
+    if (std::holds_alternative<ReqMad>(mad.body)) return false;
+    const ConnectionIds ids = IdsOf(mad).value();
+    if (ids.remote == 0) return state.passive() && ids.local == state.remote_id();
+    return ids.remote == state.identity().local_id && (state.remote_id() == 0 || ids.local == state.remote_id());
   }
 
   const Script script_;

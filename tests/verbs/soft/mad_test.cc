@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "lib/base/bytes.h"
 #include "lib/base/random.h"
+#include "lib/verbs/datagrams.h"
 
 namespace tokamak::verbs::soft {
 namespace {
@@ -42,7 +43,7 @@ UserData User(absl::string_view text) {
 ReqMad SomeReq() {
   ReqMad req;
   req.local_id = 0x01020304;
-  req.service_id = ServiceId(7471);
+  req.service_id = ServiceId(PortSpace::kTcp, 7471);
   req.ca_guid = 0x1122334455667788;
   req.queue_pair = 0xabcdef;
   req.responder_resources = 16;
@@ -155,6 +156,64 @@ TEST(MadTest, DreqNamesTheReceiversQueuePair) {
   EXPECT_EQ(LoadBig24(&bytes[kBody + 8]), 0x123456u);
 }
 
+TEST(MadTest, SidrReqLiesOnTheWireAsTheKernelReadsIt) {
+  SidrReqMad req;
+  req.request_id = 0x01020304;
+  req.service_id = ServiceId(PortSpace::kUdp, 7174);
+  ServiceData user{};
+  user.front() = 'h';
+  user.back() = 'o';
+  req.private_data = JoinPrivateData({Ipv4(1, 40000), Ipv4(2)}, user);
+  const MadBytes bytes = EncodeMad({1, req});
+  const uint8_t* p = &bytes[kBody];
+  EXPECT_EQ(LoadBig16(&bytes[16]), 0x17);
+  EXPECT_EQ(LoadBig32(p), 0x01020304u);
+  EXPECT_EQ(LoadBig16(p + 4), 0xffff);
+  EXPECT_EQ(LoadBig16(p + 6), 0);
+  EXPECT_EQ(LoadBig64(p + 8), 0x0000000001111c06u);
+  EXPECT_EQ(LoadBig16(p + 16), 0x0040);
+  EXPECT_EQ(LoadBig16(p + 18), 40000);
+  EXPECT_EQ(LoadBig32(p + 32), 0x0a4d0001u);
+  EXPECT_EQ(LoadBig32(p + 48), 0x0a4d0002u);
+  EXPECT_EQ(p[52], 'h');
+  EXPECT_EQ(p[231], 'o');
+}
+
+TEST(MadTest, SidrRepLiesOnTheWireAsTheKernelReadsIt) {
+  SidrRepMad rep;
+  rep.request_id = 0x01020304;
+  rep.status = SidrStatus::kNoQueuePair;
+  rep.information_length = 3;
+  rep.queue_pair = 0xabcdef;
+  rep.service_id = ServiceId(PortSpace::kUdp, 7174);
+  rep.qkey = kServiceQkey;
+  rep.information[0] = 0xaa;
+  rep.private_data.front() = 'h';
+  rep.private_data.back() = 'o';
+  const MadBytes bytes = EncodeMad({1, rep});
+  const uint8_t* p = &bytes[kBody];
+  EXPECT_EQ(LoadBig16(&bytes[16]), 0x18);
+  EXPECT_EQ(LoadBig32(p), 0x01020304u);
+  EXPECT_EQ(p[4], 3);
+  EXPECT_EQ(p[5], 3);
+  EXPECT_EQ(LoadBig16(p + 6), 0);
+  EXPECT_EQ(LoadBig24(p + 8), 0xabcdefu);
+  EXPECT_EQ(p[11], 0);
+  EXPECT_EQ(LoadBig64(p + 12), 0x0000000001111c06u);
+  EXPECT_EQ(LoadBig32(p + 20), 0x01234567u);
+  EXPECT_EQ(p[24], 0xaa);
+  EXPECT_EQ(p[96], 'h');
+  EXPECT_EQ(p[231], 'o');
+}
+
+TEST(MadTest, OnlyMessagesAboutConnectionsNameOne) {
+  EXPECT_EQ(IdsOf({1, SomeReq()})->local, SomeReq().local_id);
+  EXPECT_EQ(IdsOf({1, SomeReq()})->remote, 0u);
+  EXPECT_EQ(IdsOf({1, DrepMad{1, 2}})->remote, 2u);
+  EXPECT_FALSE(IdsOf({1, SidrReqMad()}));
+  EXPECT_FALSE(IdsOf({1, SidrRepMad()}));
+}
+
 TEST(MadTest, DecodingReturnsWhatWasEncoded) {
   const absl::StatusOr<Mad> mad = DecodeMad(EncodeMad({77, SomeReq()}));
   ASSERT_TRUE(mad.ok()) << mad.status();
@@ -174,11 +233,12 @@ TEST(MadTest, DecodingReturnsWhatWasEncoded) {
 TEST(MadTest, EveryKindSurvivesARoundTrip) {
   base::Random random(1);
   for (int round = 0; round < 2000; ++round) {
-    for (uint8_t attribute = 0x10; attribute <= 0x16; ++attribute) {
+    for (uint8_t attribute = 0x10; attribute <= 0x18; ++attribute) {
       MadBytes bytes = EncodeMad({random.Next(), RtuMad{}});
       for (size_t i = kBody; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(random.Next());
       bytes[17] = attribute;
       if (attribute == 0x12) bytes[kBody + 9] = static_cast<uint8_t>(random.Below(kRejInformation + 1) << 1);
+      if (attribute == 0x18) bytes[kBody + 5] = static_cast<uint8_t>(random.Below(kSidrRepInformation + 1));
       const absl::StatusOr<Mad> first = DecodeMad(bytes);
       ASSERT_TRUE(first.ok()) << first.status();
       EXPECT_EQ(first->body.index(), attribute - 0x10u);
@@ -207,7 +267,7 @@ TEST(MadTest, AnotherLengthClassVersionOrMethodIsRefused) {
     bad[offset] ^= 0x80;
     EXPECT_THAT(DecodeMad(bad).status().ToString(), HasSubstr(name));
   }
-  for (const uint8_t attribute : {0x0f, 0x17, 0x19, 0x01}) {
+  for (const uint8_t attribute : {0x0f, 0x19, 0x1a, 0x01}) {
     MadBytes bad = good;
     bad[17] = attribute;
     EXPECT_THAT(DecodeMad(bad).status().ToString(), HasSubstr("attribute"));
@@ -217,6 +277,12 @@ TEST(MadTest, AnotherLengthClassVersionOrMethodIsRefused) {
 TEST(MadTest, RejWithMoreInformationThanFitsIsRefused) {
   MadBytes bytes = EncodeMad({1, RejMad{}});
   bytes[kBody + 9] = (kRejInformation + 1) << 1;
+  EXPECT_FALSE(DecodeMad(bytes).ok());
+}
+
+TEST(MadTest, SidrRepWithMoreInformationThanFitsIsRefused) {
+  MadBytes bytes = EncodeMad({1, SidrRepMad{}});
+  bytes[kBody + 5] = kSidrRepInformation + 1;
   EXPECT_FALSE(DecodeMad(bytes).ok());
 }
 
@@ -232,18 +298,28 @@ TEST(MadTest, RandomBytesDoNoHarm) {
     const absl::StatusOr<Mad> mad = DecodeMad(bytes);
     if (!mad.ok()) continue;
     EXPECT_TRUE(DecodeMad(EncodeMad(*mad)).ok());
+    if (const auto* req = std::get_if<SidrReqMad>(&mad->body)) {
+      ServiceData user;
+      SplitPrivateData(req->private_data, &user).IgnoreError();
+      ServicePort(PortSpace::kUdp, req->service_id).IgnoreError();
+    }
     if (const auto* req = std::get_if<ReqMad>(&mad->body)) {
       UserData user;
       SplitPrivateData(req->private_data, &user).IgnoreError();
-      ServicePort(req->service_id).IgnoreError();
+      ServicePort(PortSpace::kTcp, req->service_id).IgnoreError();
     }
   }
 }
 
-TEST(MadTest, OnlyTcpLikeServicesHaveAPort) {
-  EXPECT_EQ(ServicePort(ServiceId(7000)).value(), 7000);
-  EXPECT_FALSE(ServicePort(0x0000000001110000 | 7000).ok());
-  EXPECT_FALSE(ServicePort(0x1000000001060000 | 7000).ok());
+TEST(MadTest, EachPortSpaceHasServicesOfItsOwn) {
+  EXPECT_EQ(ServiceId(PortSpace::kTcp, 7000), 0x0000000001060000u | 7000u);
+  EXPECT_EQ(ServiceId(PortSpace::kUdp, 7000), 0x0000000001110000u | 7000u);
+  for (const PortSpace space : {PortSpace::kTcp, PortSpace::kUdp}) {
+    EXPECT_EQ(ServicePort(space, ServiceId(space, 7000)).value(), 7000);
+    EXPECT_FALSE(ServicePort(space, 0x1000000000000000 | ServiceId(space, 7000)).ok());
+  }
+  EXPECT_FALSE(ServicePort(PortSpace::kTcp, ServiceId(PortSpace::kUdp, 7000)).ok());
+  EXPECT_FALSE(ServicePort(PortSpace::kUdp, ServiceId(PortSpace::kTcp, 7000)).ok());
 }
 
 TEST(MadTest, PrivateDataCarriesAddressesOfBothFamilies) {
@@ -256,12 +332,20 @@ TEST(MadTest, PrivateDataCarriesAddressesOfBothFamilies) {
     EXPECT_EQ(header->source, source);
     EXPECT_EQ(header->destination, destination);
     EXPECT_EQ(user, User("data"));
+
+    ServiceData service_user;
+    const auto service_data = JoinPrivateData({source, destination}, ServiceData{1, 2, 3});
+    const absl::StatusOr<IpHeader> service_header = SplitPrivateData(service_data, &service_user);
+    ASSERT_TRUE(service_header.ok()) << service_header.status();
+    EXPECT_EQ(service_header->source, source);
+    EXPECT_EQ(service_header->destination, destination);
+    EXPECT_EQ(service_user, (ServiceData{1, 2, 3}));
   }
 }
 
 TEST(MadTest, PrivateDataOfAnotherVersionIsRefused) {
   UserData user;
-  auto data = JoinPrivateData({Ipv4(1), Ipv4(2)}, {});
+  auto data = JoinPrivateData({Ipv4(1), Ipv4(2)}, UserData{});
   data[0] = 0x10;
   EXPECT_FALSE(SplitPrivateData(data, &user).ok());
   data[0] = 0;
