@@ -7,14 +7,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
+#include "lib/verbs/user/connected_cm_id.h"
+#include "lib/verbs/user/datagram_cm_id.h"
 #include "lib/verbs/user/program_memory.h"
 
 namespace tokamak::verbs::user {
 namespace {
 
-// Ids have one number space for all channels, since they may move from one to another.
+// Ids and memberships have one number space for all channels, since they may move from one to
+// another.
 uint32_t NextHandle() {
   static uint32_t last = 0;
   return ++last;
@@ -84,6 +88,12 @@ int CmContext::Execute(const void* buffer, size_t size) {
       return Notify(request, length);
     case RDMA_USER_CM_CMD_MIGRATE_ID:
       return Migrate(request, length);
+    case RDMA_USER_CM_CMD_JOIN_IP_MCAST:
+      return JoinIpGroup(request, length);
+    case RDMA_USER_CM_CMD_JOIN_MCAST:
+      return JoinGroup(request, length);
+    case RDMA_USER_CM_CMD_LEAVE_MCAST:
+      return LeaveGroup(request, length);
     default:
       return header.cmd <= RDMA_USER_CM_CMD_JOIN_MCAST ? ENOSYS : EINVAL;
   }
@@ -102,13 +112,9 @@ CmId* CmContext::Find(uint32_t handle) const {
   return found == ids_.end() ? nullptr : found->second.get();
 }
 
-CmId* CmContext::Add(uint64_t uid, uint16_t port_space) {
-  if (ids_.size() >= kMaxIds) return nullptr;
-  const uint32_t handle = NextHandle();
-  return ids_.emplace(handle, std::make_unique<CmId>(*this, devices_, handle, uid, port_space)).first->second.get();
-}
+uint32_t CmContext::NewHandle() { return ids_.size() < kMaxIds ? NextHandle() : 0; }
 
-CmId* CmContext::AddRequest(CmId&) { return Add(0, RDMA_PS_TCP); }
+void CmContext::Adopt(std::unique_ptr<CmId> id) { ids_.emplace(id->handle(), std::move(id)); }
 
 // ---- Events.
 
@@ -126,14 +132,17 @@ int CmContext::GetEvent(const void* buffer, size_t size) {
   if (const int error = Put(request.response, event.event, sizeof(event.event))) return error;
   events_.pop_front();
   ++event.id->events_reported;
+  if (const auto joined = memberships_.find(event.event.id); joined != memberships_.end()) {
+    ++joined->second.events_reported;
+  }
   uint64_t one = 0;
   if (read(count_.get(), &one, sizeof(one)) != sizeof(one)) return 0;
   return 0;
 }
 
-void CmContext::TakeEventsOf(const CmId& id, std::deque<Event>* taken) {
+void CmContext::TakeEvents(absl::FunctionRef<bool(const Event&)> wanted, std::deque<Event>* taken) {
   std::deque<Event> kept;
-  for (const Event& event : events_) (event.id == &id ? *taken : kept).push_back(event);
+  for (const Event& event : events_) (wanted(event) ? *taken : kept).push_back(event);
   events_.swap(kept);
   for (size_t i = 0; i < taken->size(); ++i) {
     uint64_t one = 0;
@@ -146,12 +155,17 @@ void CmContext::TakeEventsOf(const CmId& id, std::deque<Event>* taken) {
 int CmContext::CreateId(const void* buffer, size_t size) {
   rdma_ucm_create_id request;
   if (const int error = Get(buffer, size, &request)) return error;
-  if (request.ps != RDMA_PS_TCP) return EINVAL;
-  CmId* const id = Add(request.uid, request.ps);
-  if (id == nullptr) return ENOMEM;
-  const int error = Put(request.response, rdma_ucm_create_id_resp{id->handle()}, sizeof(rdma_ucm_create_id_resp));
-  if (error != 0) ids_.erase(id->handle());
-  return error;
+  if (request.ps != RDMA_PS_TCP && request.ps != RDMA_PS_UDP) return EINVAL;
+  const uint32_t handle = NewHandle();
+  if (handle == 0) return ENOMEM;
+  const rdma_ucm_create_id_resp response{handle};
+  if (const int error = Put(request.response, response, sizeof(response))) return error;
+  if (request.ps == RDMA_PS_TCP) {
+    Adopt(std::make_unique<ConnectedCmId>(*this, devices_, handle, request.uid));
+  } else {
+    Adopt(std::make_unique<DatagramCmId>(*this, devices_, handle, request.uid));
+  }
+  return 0;
 }
 
 int CmContext::DestroyId(const void* buffer, size_t size) {
@@ -160,11 +174,14 @@ int CmContext::DestroyId(const void* buffer, size_t size) {
   CmId* const id = Find(request.id);
   if (id == nullptr) return ENOENT;
   std::deque<Event> unread;
-  TakeEventsOf(*id, &unread);
+  TakeEvents([id](const Event& event) { return event.id == id; }, &unread);
   const uint32_t reported = id->events_reported;
   // Requests that the program never heard of go with the one that was asked.
   for (const Event& event : unread) {
     if (event.event.event == static_cast<uint32_t>(CmEvent::kConnectRequest)) ids_.erase(event.event.id);
+  }
+  for (auto joined = memberships_.begin(); joined != memberships_.end();) {
+    joined = joined->second.id == id ? memberships_.erase(joined) : std::next(joined);
   }
   ids_.erase(request.id);
   return Put(request.response, rdma_ucm_destroy_id_resp{reported}, sizeof(rdma_ucm_destroy_id_resp));
@@ -290,12 +307,53 @@ int CmContext::Migrate(const void* buffer, size_t size) {
   const uint32_t reported = id.events_reported;
   if (from != this) {
     std::deque<Event> moved;
-    from->TakeEventsOf(id, &moved);
+    from->TakeEvents([&id](const Event& event) { return event.id == &id; }, &moved);
     ids_.insert(from->ids_.extract(found));
+    for (auto joined = from->memberships_.begin(); joined != from->memberships_.end();) {
+      const auto next = std::next(joined);
+      if (joined->second.id == &id) memberships_.insert(from->memberships_.extract(joined));
+      joined = next;
+    }
     id.MoveTo(*this);
     for (const Event& event : moved) Raise(id, event.event);
   }
   return Put(request.response, rdma_ucm_migrate_resp{reported}, sizeof(rdma_ucm_migrate_resp));
+}
+
+int CmContext::JoinIpGroup(const void* buffer, size_t size) {
+  rdma_ucm_join_ip_mcast request;
+  if (const int error = Get(buffer, size, &request)) return error;
+  return Join(request.id, reinterpret_cast<const sockaddr*>(&request.addr), request.uid, request.response);
+}
+
+int CmContext::JoinGroup(const void* buffer, size_t size) {
+  rdma_ucm_join_mcast request;
+  if (const int error = Get(buffer, size, &request)) return error;
+  if (request.join_flags >= RDMA_MC_JOIN_FLAG_RESERVED) return EINVAL;
+  return Join(request.id, reinterpret_cast<const sockaddr*>(&request.addr), request.uid, request.response);
+}
+
+int CmContext::Join(uint32_t id, const sockaddr* group, uint64_t uid, uint64_t response) {
+  CmId* const joining = Find(id);
+  if (joining == nullptr) return ENOENT;
+  if (memberships_.size() >= kMaxMemberships) return ENOMEM;
+  const rdma_ucm_create_id_resp made{NextHandle()};
+  if (const int error = Put(response, made, sizeof(made))) return error;
+  if (const int error = joining->Join(group, made.id, uid)) return error;
+  memberships_.emplace(made.id, Membership{joining, 0});
+  return 0;
+}
+
+int CmContext::LeaveGroup(const void* buffer, size_t size) {
+  rdma_ucm_destroy_id request;
+  if (const int error = Get(buffer, size, &request)) return error;
+  const auto left = memberships_.find(request.id);
+  if (left == memberships_.end()) return ENOENT;
+  const rdma_ucm_destroy_id_resp response{left->second.events_reported};
+  std::deque<Event> unread;
+  TakeEvents([&request](const Event& event) { return event.event.id == request.id; }, &unread);
+  memberships_.erase(left);
+  return Put(request.response, response, sizeof(response));
 }
 
 }  // namespace tokamak::verbs::user

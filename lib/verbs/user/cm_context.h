@@ -16,6 +16,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "lib/os/file_descriptor.h"
 #include "lib/verbs/user/cm_id.h"
 
@@ -25,6 +26,8 @@ class CmContext final : public CmEvents {
  public:
   // Ids, of one channel.
   static constexpr size_t kMaxIds = 65536;
+  // The same of memberships in multicast groups.
+  static constexpr size_t kMaxMemberships = 65536;
 
   // `find`: the channel that has a descriptor, for ids that move. `devices` outlive it.
   CmContext(const std::vector<UserDevice*>& devices, std::function<CmContext*(int descriptor)> find);
@@ -39,7 +42,8 @@ class CmContext final : public CmEvents {
   int Execute(const void* buffer, size_t size);
 
   void Raise(CmId& id, const rdma_ucm_event_resp& event) override;
-  CmId* AddRequest(CmId& listener) override;
+  uint32_t NewHandle() override;
+  void Adopt(std::unique_ptr<CmId> id) override;
 
  private:
   struct Event {
@@ -47,10 +51,15 @@ class CmContext final : public CmEvents {
     rdma_ucm_event_resp event;
   };
 
+  // In a multicast group.
+  struct Membership {
+    CmId* id;
+    uint32_t events_reported;  // that the program has taken
+  };
+
   template <typename Request>
   int Get(const void* buffer, size_t size, Request* request) const;
   CmId* Find(uint32_t handle) const;
-  CmId* Add(uint64_t uid, uint16_t port_space);
 
   int CreateId(const void* buffer, size_t size);
   int DestroyId(const void* buffer, size_t size);
@@ -70,13 +79,18 @@ class CmContext final : public CmEvents {
   int SetOption(const void* buffer, size_t size);
   int Notify(const void* buffer, size_t size);
   int Migrate(const void* buffer, size_t size);
+  int JoinIpGroup(const void* buffer, size_t size);
+  int JoinGroup(const void* buffer, size_t size);
+  int LeaveGroup(const void* buffer, size_t size);
 
-  void TakeEventsOf(const CmId& id, std::deque<Event>* taken);
+  int Join(uint32_t id, const sockaddr* group, uint64_t uid, uint64_t response);
+  void TakeEvents(absl::FunctionRef<bool(const Event&)> wanted, std::deque<Event>* taken);
 
   const std::vector<UserDevice*>& devices_;
   const std::function<CmContext*(int)> find_;
   const os::FileDescriptor count_;  // of events_
   std::map<uint32_t, std::unique_ptr<CmId>> ids_;
+  std::map<uint32_t, Membership> memberships_;
   std::deque<Event> events_;
 };
 

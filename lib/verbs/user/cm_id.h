@@ -1,6 +1,7 @@
-// CmId is an rdma_cm_id as the kernel has it: an end of a connection that is bound, listens, asks or
-// is asked. Its queue pair is not known here but by its number: the program's librdmacm walks that
-// by itself, with the attributes that QueuePairAttributes gives.
+// CmId is an rdma_cm_id as the kernel has it: an end that is bound, listens, asks or is asked. Here is
+// what it knows of addresses; what it asks for is a connection (ConnectedCmId) or the queue pair that
+// takes datagrams (DatagramCmId). Its own queue pair is not known but by its number: the program's
+// librdmacm walks that by itself, with the attributes that QueuePairAttributes gives.
 //
 // Addresses are those of the program: an id that resolved or was bound to one of a device is that
 // device's.
@@ -16,11 +17,8 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
-#include "lib/base/event_loop.h"
-#include "lib/verbs/soft/connection_handles.h"
 #include "lib/verbs/soft/connection_manager.h"
 #include "lib/verbs/user/user_device.h"
 
@@ -39,6 +37,7 @@ enum class CmEvent : uint32_t {
   kRejected = 8,
   kEstablished = 9,
   kDisconnected = 10,
+  kMulticastJoin = 12,
 };
 
 // Where an id's events go: the program's event channel that it belongs to.
@@ -46,18 +45,21 @@ class CmEvents {
  public:
   virtual void Raise(CmId& id, const rdma_ucm_event_resp& event) = 0;
 
-  // Somebody asks for a connection: a new id of the channel.
-  virtual CmId* AddRequest(CmId& listener) = 0;
+  // Somebody asks: a new id of the channel. The handle 0: there are too many.
+  virtual uint32_t NewHandle() = 0;
+  virtual void Adopt(std::unique_ptr<CmId> id) = 0;
 
  protected:
   ~CmEvents() = default;
 };
 
-class CmId final : public soft::ConnectionOwner {
+class CmId {
  public:
   // `devices`: all of them, those that are not open as null.
-  CmId(CmEvents& events, const std::vector<UserDevice*>& devices, uint32_t handle, uint64_t uid, uint16_t port_space);
-  ~CmId();
+  CmId(CmEvents& events, const std::vector<UserDevice*>& devices, uint32_t handle, uint64_t uid);
+  virtual ~CmId();
+  CmId(const CmId&) = delete;
+  CmId& operator=(const CmId&) = delete;
 
   uint32_t handle() const { return handle_; }
   uint64_t uid() const { return uid_; }
@@ -70,18 +72,20 @@ class CmId final : public soft::ConnectionOwner {
   int ResolveAddress(const sockaddr* source, const sockaddr* destination);
   int ResolveRoute();
   int Listen();
-  int Connect(const rdma_ucm_conn_param& parameters);
-  int Accept(const rdma_ucm_conn_param& parameters, uint64_t uid);
-  int Reject(const rdma_ucm_reject& rejection);
-  int Disconnect();
+  virtual int Connect(const rdma_ucm_conn_param& parameters) = 0;
+  virtual int Accept(const rdma_ucm_conn_param& parameters, uint64_t uid) = 0;
+  virtual int Reject(const rdma_ucm_reject& rejection) = 0;
+  virtual int Disconnect() = 0;
+
+  // The program's queue pair will be in the group, as the membership of these names: an event says
+  // how to address it.
+  virtual int Join(const sockaddr* group, uint32_t membership, uint64_t uid) = 0;
 
   // How to walk the queue pair to `state`, as far as is known. EINVAL: not yet.
-  int QueuePairAttributes(uint32_t state, ib_uverbs_qp_attr* attributes) const;
+  virtual int QueuePairAttributes(uint32_t state, ib_uverbs_qp_attr* attributes) const = 0;
   rdma_ucm_query_route_resp Route() const;
 
-  void Tell(const soft::ConnectionNews& news, const soft::ConnectionState& state) override;
-
- private:
+ protected:
   enum class State : uint8_t {
     kIdle,
     kBound,
@@ -96,45 +100,50 @@ class CmId final : public soft::ConnectionOwner {
     kOver,
   };
 
-  // Listens at one device.
-  class Port final : public soft::ConnectionListener {
+  // Listens at one device for as long as it lives.
+  class Port {
    public:
-    Port(CmId& id, UserDevice& device);
-    ~Port();
-    int Open(uint16_t port);
-    void Wake() override { signal_->Raise(); }
-    const Address& listens_at() const override { return address_; }
-
-   private:
-    void Deliver();
-
-    CmId& id_;
-    UserDevice& device_;
-    Address address_;
-    bool open_ = false;
-    const std::unique_ptr<base::Signal> signal_;
+    virtual ~Port() = default;
   };
 
-  void OnRequest(UserDevice& device, const soft::PendingRequest& request);
-  soft::ConnectionOffer Offer(const rdma_ucm_conn_param& parameters) const;
-  void Raise(CmEvent type, int status = 0, const rdma_ucm_conn_param* connection = nullptr);
-  uint16_t ChoosePort() const;
-  UserDevice* DeviceAt(const Address& address) const;
-  UserDevice* DeviceTowards(const Address& address) const;
+  static constexpr uint8_t kOnlyPort = 1;
+
+  // What the kernel's manager gives queue pairs: 2.1 s.
+  static constexpr uint8_t kAckTimeoutCode = 19;
+
+  // A port that nobody listens at.
+  virtual absl::StatusOr<uint16_t> ChoosePort(soft::SoftConnectionManager& manager) const REQUIRES_NIC_MUTEX = 0;
+
+  // Listens at a device; the port 0 is chosen.
+  virtual int Open(UserDevice& device, uint16_t* port, std::unique_ptr<Port>* opened) = 0;
+
+  // Before anything that they call is gone.
+  void CloseAll() { ports_.clear(); }
+
+  // By `peer`, at a port of `device`.
+  void BecomeAsked(UserDevice& device, uint16_t port, const Address& peer);
+
+  rdma_ucm_event_resp MakeEvent(CmEvent type, int status = 0) const;
+  void Raise(CmEvent type, int status = 0) { events_->Raise(*this, MakeEvent(type, status)); }
+
+  // EINVAL: another family than the Internet's.
+  static int ToAddress(const sockaddr* from, Address* to);
+  static ib_uverbs_ah_attr Towards(const Address& address);
 
   CmEvents* events_;
   const std::vector<UserDevice*>& devices_;
-  const uint32_t handle_;
   uint64_t uid_;
-  const uint16_t port_space_;
   State state_ = State::kIdle;
   Address source_;       // ip and port; unspecified until bound
   Address destination_;  // the same
   UserDevice* device_ = nullptr;
-  uint32_t own_psn_ = 0;
-  std::optional<soft::PendingRequest> request_;  // of the peer that asks
-  std::optional<soft::ConnectionState> peer_;    // as it was when the peer's answer came
-  soft::ConnectionOffer offer_;                  // of ours, once made
+
+ private:
+  uint16_t ChoosePortOfDevice() const;
+  UserDevice* DeviceAt(const Address& address) const;
+  UserDevice* DeviceTowards(const Address& address) const;
+
+  const uint32_t handle_;
   std::vector<std::unique_ptr<Port>> ports_;
 };
 

@@ -119,6 +119,8 @@ constexpr Name kEvents[] = {
     {12, "MULTICAST_JOIN"}, {13, "MULTICAST_ERROR"}, {14, "ADDR_CHANGE"},   {15, "TIMEWAIT_EXIT"},
 };
 
+constexpr uint32_t kMulticastJoin = 12;
+
 template <size_t kCount>
 std::string NameOf(const Name (&names)[kCount], uint32_t value) {
   for (const Name& name : names) {
@@ -422,12 +424,19 @@ std::string ManagerMade(uint32_t command, const void* buffer, size_t size) {
     const uint64_t from = ManagerRequest<rdma_ucm_create_id>(buffer, size).response;
     if (CopyFromProgram(from, &made, sizeof(made)) == 0) return absl::StrCat("id ", made.id);
   }
+  if (command == RDMA_USER_CM_CMD_JOIN_IP_MCAST || command == RDMA_USER_CM_CMD_JOIN_MCAST) {
+    rdma_ucm_create_id_resp made;
+    // Both begin with where the answer goes.
+    const uint64_t from = ManagerRequest<rdma_ucm_join_ip_mcast>(buffer, size).response;
+    if (CopyFromProgram(from, &made, sizeof(made)) == 0) return absl::StrCat("membership ", made.id);
+  }
   if (command == RDMA_USER_CM_CMD_GET_EVENT) {
     rdma_ucm_event_resp event;
     const uint64_t from = ManagerRequest<rdma_ucm_get_event>(buffer, size).response;
     if (CopyFromProgram(from, &event, offsetof(rdma_ucm_event_resp, param)) != 0) return "";
     const auto status = static_cast<int32_t>(event.status);
-    return absl::StrCat(NameOf(kEvents, event.event), ", id ", event.id,
+    const bool of_group = event.event == kMulticastJoin;
+    return absl::StrCat(NameOf(kEvents, event.event), of_group ? ", membership " : ", id ", event.id,
                         status == 0 ? "" : absl::StrCat(", status ", status));
   }
   return "";

@@ -77,6 +77,7 @@ ROWS = [
     Row("rping", f"rping -s -a {SERVER} -C 10 -v", "rping -c -a {host} -C 10 -v"),
     Row("ucmatose", f"ucmatose -b {SERVER}", "ucmatose -s {host}"),
     Row("rdma_server, rdma_client", "rdma_server", "rdma_client -s {host}"),
+    Row("udaddy", f"udaddy -b {SERVER}", "udaddy -s {host}"),
     Row("rstream", f"rstream -b {SERVER} -S 4096", "rstream -s {host} -S 4096"),
     *[perftest(name) for name in PERFTEST],
     *[perftest(name, "-R") for name in PERFTEST],

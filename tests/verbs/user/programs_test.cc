@@ -227,6 +227,24 @@ TEST_F(ProgramsTest, RdmaServerAndClient) { RunUntilAnswered({"rdma_server"}, {"
 TEST_F(ProgramsTest, Rstream) {
   RunUntilAnswered({"rstream", "-b", kServer, "-S", "4096"}, {"rstream", "-s", kServer, "-S", "4096"});
 }
+TEST_F(ProgramsTest, Udaddy) {
+  RunUntilAnswered({"udaddy", "-b", kServer, "-c", "4"}, {"udaddy", "-s", kServer, "-c", "4"});
+}
+
+// Nobody asks a receiver whether it is there, but its commands show when its queue pair is in the group.
+TEST_F(ProgramsTest, Mckey) {
+  flags = {"--explain"};
+  std::unique_ptr<ChildProcess> receiver = Start(kServer, {"mckey", "-m", "239.77.0.1", "-b", kServer});
+  ASSERT_NE(receiver, nullptr);
+  for (int i = 0; i < 1000 && Output().find("attach_mcast(") == std::string::npos && receiver->running(); ++i) {
+    const timespec moment{0, 10'000'000};
+    nanosleep(&moment, nullptr);
+  }
+  const auto sent = Start(kClient, {"mckey", "-m", "239.77.0.1", "-b", kClient, "-s"})->Wait(kLongest);
+  const auto received = receiver->Wait(kLongest);
+  ASSERT_TRUE(sent.ok() && received.ok()) << Output();
+  EXPECT_TRUE(sent->ok() && received->ok()) << Output();
+}
 TEST_F(ProgramsTest, PerftestByTheConnectionManager) {
   RunUntilAnswered({"ib_write_bw", "-R", "-n", "100"}, {"ib_write_bw", "-R", "-n", "100", kServer});
 }
