@@ -21,9 +21,12 @@ TEST(TokVerbsTest, FaultsAreHandedOn) {
   flags.corrupt = "0.5%";
   flags.delay = "2ms";
   flags.seed = 12;
+  flags.error_at = "3:flushed";
+  flags.port_down = "1s";
   const auto options = OptionsOf(flags);
   ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_EQ(options->ToString(), "loss=0.01,corrupt=0.005,delay=2000000ns,seed=12");
+  EXPECT_EQ(options->ToString(),
+            "loss=0.01,corrupt=0.005,delay=2000000ns,seed=12,error-at=3:flushed,port-down=1000000000ns");
 }
 
 TEST(TokVerbsTest, AWrongFlagIsNamed) {
@@ -33,6 +36,12 @@ TEST(TokVerbsTest, AWrongFlagIsNamed) {
   flags = CommandFlags();
   flags.addresses = {"nowhere"};
   EXPECT_NE(OptionsOf(flags).status().message().find("--address"), std::string::npos);
+  flags = CommandFlags();
+  flags.error_at = "0";
+  EXPECT_NE(OptionsOf(flags).status().message().find("--error-at"), std::string::npos);
+  flags = CommandFlags();
+  flags.port_down = "soon";
+  EXPECT_NE(OptionsOf(flags).status().message().find("--port-down"), std::string::npos);
   flags = CommandFlags();
   flags.pcap = "/tmp/a,b";
   EXPECT_NE(OptionsOf(flags).status().message().find("--pcap"), std::string::npos);

@@ -19,6 +19,8 @@ namespace tokamak::cli::verbs {
 using tokamak::verbs::Address;
 using tokamak::verbs::user::kOptionsVariable;
 using tokamak::verbs::user::Options;
+using tokamak::verbs::user::PortFault;
+using tokamak::verbs::user::RequestFault;
 
 namespace {
 
@@ -101,6 +103,15 @@ void AddCommand(CLI::App& app, CommandFlags& flags) {
   verbs->add_option("--seed", flags.seed, "which packets: the same seed, the same ones of those sent")
       ->capture_default_str();
   verbs
+      ->add_option(
+          "--error-at", flags.error_at,
+          "the N-th request to send fails, and its queue pair goes to Error: retry-exceeded, or the status given")
+      ->type_name("N[:STATUS]");
+  verbs
+      ->add_option("--port-down", flags.port_down,
+                   "after this time the port of the first device goes down, and after the second comes up again")
+      ->type_name("AFTER[:FOR]");
+  verbs
       ->add_option("--pcap", flags.pcap,
                    "write the packets of each process to this file's name, a dot and the process's number")
       ->type_name("FILE");
@@ -122,6 +133,8 @@ absl::StatusOr<Options> OptionsOf(const CommandFlags& flags) {
   if (status.ok()) status = Take("--loss", flags.loss, &base::ParseShare, &options.faults.loss);
   if (status.ok()) status = Take("--corrupt", flags.corrupt, &base::ParseShare, &options.faults.corruption);
   if (status.ok()) status = Take("--delay", flags.delay, &base::ParseDuration, &options.faults.delay);
+  if (status.ok()) status = Take("--error-at", flags.error_at, &RequestFault::Parse, &options.request_fault);
+  if (status.ok()) status = Take("--port-down", flags.port_down, &PortFault::Parse, &options.port_fault);
   if (status.ok()) status = TakePcap(flags.pcap, &options.pcap);
   if (!status.ok()) return status;
   return options;

@@ -18,6 +18,8 @@ struct CommandFlags {
   std::string corrupt;
   std::string delay;
   uint64_t seed = 1;
+  std::string error_at;
+  std::string port_down;
   std::string pcap;
   bool explain = false;
   bool counters = false;

@@ -39,12 +39,16 @@ class KeptPacket final {
 
 class FaultyPort final : public ForwardingPort {
  public:
-  FaultyPort(base::EventLoop& loop, const FabricFaults& faults, FaultCounters& counters)
-      : loop_(loop), faults_(faults), counters_(counters) {}
+  FaultyPort(base::EventLoop& loop, const FabricFaults& faults, FaultyLink& link)
+      : loop_(loop), faults_(faults), link_(link) {}
 
   absl::Status Open(Fabric& inner, const Address& address, PortCallbacks callbacks) {
     on_ready_ = std::move(callbacks.on_ready);
     callbacks.on_ready = [this] { OnInnerReady(); };
+    callbacks.on_packets = [this, on_packets = std::move(callbacks.on_packets)](absl::Span<const Packet> packets) {
+      if (link_.up) return on_packets(packets);
+      link_.counters.while_down += packets.size();
+    };
     return OpenInner(inner, loop_, address, std::move(callbacks));
   }
 
@@ -85,13 +89,13 @@ class FaultyPort final : public ForwardingPort {
   size_t SendPart(absl::Span<const Packet> packets) {
     switch (FateOf(faults_, number_)) {
       case PacketFate::kIsLost:
-        counters_.lost += packets.size();
+        link_.counters.lost += packets.size();
         return packets.size();
       case PacketFate::kIsDamaged: {
         Packet damaged = packets[0];
         damaged.corrupt = true;
         const size_t taken = Pass(absl::MakeConstSpan(&damaged, 1));
-        counters_.damaged += taken;
+        link_.counters.damaged += taken;
         return taken;
       }
       case PacketFate::kArrives:
@@ -101,12 +105,18 @@ class FaultyPort final : public ForwardingPort {
   }
 
   size_t Pass(absl::Span<const Packet> packets) {
-    if (!delays()) return inner().Send(packets);
+    if (!delays()) return SendNow(packets);
     const size_t taken = std::min(packets.size(), FaultyFabric::kMaxHeldBack - held_.size());
     const base::Time due = loop_.Now() + faults_.delay;
     for (const Packet& packet : packets.first(taken)) held_.emplace_back(packet, due);
     ArmTimer();
     return taken;
+  }
+
+  size_t SendNow(absl::Span<const Packet> packets) {
+    if (link_.up) return inner().Send(packets);
+    link_.counters.while_down += packets.size();
+    return packets.size();
   }
 
   void ArmTimer() {
@@ -122,7 +132,7 @@ class FaultyPort final : public ForwardingPort {
         if (kept.due() > loop_.Now() || batch_.size() == kBatch) break;
         batch_.push_back(kept.packet());
       }
-      const size_t taken = inner().Send(batch_);
+      const size_t taken = SendNow(batch_);
       held_.erase(held_.begin(), held_.begin() + static_cast<ptrdiff_t>(taken));
       waits_for_inner_ = taken < batch_.size();
       if (waits_for_inner_) break;
@@ -148,7 +158,7 @@ class FaultyPort final : public ForwardingPort {
 
   base::EventLoop& loop_;
   const FabricFaults faults_;
-  FaultCounters& counters_;
+  FaultyLink& link_;
   std::function<void()> on_ready_;
   uint64_t number_ = 0;  // of the next packet
   std::deque<KeptPacket> held_;
@@ -169,7 +179,7 @@ PacketFate FateOf(const FabricFaults& faults, uint64_t number) {
 
 absl::StatusOr<std::unique_ptr<Port>> FaultyFabric::Open(base::EventLoop& loop, const Address& address,
                                                          PortCallbacks callbacks) {
-  auto port = std::make_unique<FaultyPort>(loop, faults_, counters_);
+  auto port = std::make_unique<FaultyPort>(loop, faults_, link_);
   if (absl::Status status = port->Open(inner_, address, std::move(callbacks)); !status.ok()) return status;
   return port;
 }

@@ -5,6 +5,8 @@
 // before it) alone: who sends the same packets in the same order sees the same faults again.
 // Packets are never put into another order.
 //
+// While it is down, its ports send and receive nothing, and nobody is told.
+//
 // Thread rule: as the fabric inside, which must outlive this one, as this one must its ports.
 #pragma once
 
@@ -35,6 +37,13 @@ PacketFate FateOf(const FabricFaults& faults, uint64_t number);
 struct FaultCounters {
   uint64_t lost = 0;
   uint64_t damaged = 0;
+  uint64_t while_down = 0;  // sent and received
+};
+
+// What a faulty fabric and its ports share.
+struct FaultyLink {
+  bool up = true;
+  FaultCounters counters;
 };
 
 class FaultyFabric final : public Fabric {
@@ -47,12 +56,14 @@ class FaultyFabric final : public Fabric {
   absl::StatusOr<std::unique_ptr<Port>> Open(base::EventLoop& loop, const Address& address,
                                              PortCallbacks callbacks) override;
 
-  const FaultCounters& counters() const { return counters_; }
+  void set_up(bool up) { link_.up = up; }
+
+  const FaultCounters& counters() const { return link_.counters; }
 
  private:
   Fabric& inner_;
   const FabricFaults faults_;
-  FaultCounters counters_;
+  FaultyLink link_;
 };
 
 }  // namespace tokamak::verbs::soft

@@ -15,6 +15,7 @@
 #include "lib/base/units.h"
 #include "lib/verbs/user/command.h"
 #include "lib/verbs/user/explain.h"
+#include "lib/verbs/user/port_outage.h"
 #include "lib/verbs/user/translate.h"
 
 namespace tokamak::verbs::user {
@@ -40,9 +41,10 @@ struct Kernel::Device {
   std::unique_ptr<soft::FaultyFabric> faulty;  // null without faults
   std::unique_ptr<soft::SoftDevice> nic;
   std::unique_ptr<UserDevice> device;
+  std::unique_ptr<PortOutage> outage;  // null without one
 };
 
-Kernel::Kernel(const Options& options) : options_(options) {
+Kernel::Kernel(const Options& options) : options_(options), failing_(options.request_fault) {
   std::vector<Address> addresses = options.addresses;
   if (addresses.empty()) addresses.push_back(DefaultAddress());
   for (const Address& address : addresses) {
@@ -85,7 +87,8 @@ absl::Status Kernel::MakeDevice(size_t index) {
   }
   made->network = std::make_unique<soft::UdpFabric>(loop_, fabric_options);
   soft::Fabric* fabric = made->network.get();
-  if (options_.faults.any()) {
+  const bool goes_down = options_.port_fault.any() && index == 0;
+  if (options_.faults.any() || goes_down) {
     soft::FabricFaults faults = options_.faults;
     faults.seed = base::Random(faults.seed).Fork(index).Next();
     made->faulty = std::make_unique<soft::FaultyFabric>(*fabric, faults);
@@ -98,7 +101,8 @@ absl::Status Kernel::MakeDevice(size_t index) {
   auto nic = soft::OpenSoftDevice(loop_, *fabric, trace_, device_options);
   if (!nic.ok()) return nic.status();
   made->nic = *std::move(nic);
-  made->device = std::make_unique<UserDevice>(identities_[index], *made->nic, loop_);
+  made->device = std::make_unique<UserDevice>(identities_[index], *made->nic, loop_, failing_);
+  if (goes_down) made->outage = std::make_unique<PortOutage>(*made->device, *made->faulty, options_.port_fault);
   open_devices_[index] = made->device.get();
   devices_[index] = std::move(made);
   return absl::OkStatus();
@@ -115,11 +119,17 @@ void Kernel::SayCounters() {
                      " with ", base::FormatSize(sums.bytes_received), ", retransmitted ", sums.packets_retransmitted,
                      ", received damaged ", counters.dropped_corrupt);
     if (device->faulty != nullptr) {
-      absl::StrAppend(&line, "; of those sent, faults lost ", device->faulty->counters().lost, " and damaged ",
-                      device->faulty->counters().damaged);
+      const soft::FaultCounters& faults = device->faulty->counters();
+      absl::StrAppend(&line, "; of those sent, faults lost ", faults.lost, " and damaged ", faults.damaged);
+      if (device->outage != nullptr)
+        absl::StrAppend(&line, "; while the port was down, ", faults.while_down, " more were lost");
     }
     on_line_(line);
   }
+  const RequestFault& fault = options_.request_fault;
+  if (fault.number == 0) return;
+  on_line_(absl::StrCat("request ", fault.number, " of process ", getpid(),
+                        failing_.has_failed() ? " failed as asked for" : " was not posted: nothing failed"));
 }
 
 int Kernel::OpenDeviceHeld(size_t index) {

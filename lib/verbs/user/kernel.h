@@ -28,6 +28,7 @@
 #include "lib/verbs/soft/pcap.h"
 #include "lib/verbs/soft/udp/udp_fabric.h"
 #include "lib/verbs/user/cm_context.h"
+#include "lib/verbs/user/failing_request.h"
 #include "lib/verbs/user/options.h"
 #include "lib/verbs/user/progress.h"
 #include "lib/verbs/user/user_context.h"
@@ -95,6 +96,7 @@ class Kernel final {
   std::vector<Identity> identities_;
   base::NoTrace trace_;
   os::EpollLoop loop_;
+  FailingRequest failing_;
   std::vector<std::unique_ptr<Device>> devices_;  // by index; null until opened
   std::vector<UserDevice*> open_devices_;         // the same
   std::map<int, std::unique_ptr<UserContext>> contexts_;

@@ -60,13 +60,15 @@ absl::Status Take(absl::string_view key, absl::string_view value, Options* optio
   if (key == "loss") return Take(base::ParseShare(value), &faults.loss);
   if (key == "corrupt") return Take(base::ParseShare(value), &faults.corruption);
   if (key == "delay") return Take(base::ParseDuration(value), &faults.delay);
+  if (key == "error-at") return Take(RequestFault::Parse(value), &options->request_fault);
+  if (key == "port-down") return Take(PortFault::Parse(value), &options->port_fault);
   if (key == "seed") {
     if (absl::SimpleAtoi(value, &faults.seed)) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat("'", value, "' is no seed: give a number"));
   }
   return absl::InvalidArgumentError(
       absl::StrCat("no option \"", key, "\" in ", kOptionsVariable,
-                   ": address, pcap, log, explain, counters, loss, corrupt, delay, seed"));
+                   ": address, pcap, log, explain, counters, loss, corrupt, delay, seed, error-at, port-down"));
 }
 
 }  // namespace
@@ -98,6 +100,8 @@ std::string Options::ToString() const {
   if (faults.corruption > 0) items.push_back(absl::StrCat("corrupt=", faults.corruption));
   if (faults.delay > base::Duration()) items.push_back(absl::StrCat("delay=", faults.delay.nanoseconds(), "ns"));
   if (faults.any()) items.push_back(absl::StrCat("seed=", faults.seed));
+  if (request_fault.number != 0) items.push_back("error-at=" + request_fault.ToString());
+  if (port_fault.any()) items.push_back("port-down=" + port_fault.ToString());
   return absl::StrJoin(items, ",");
 }
 

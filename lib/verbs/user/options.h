@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "lib/verbs/soft/faulty_fabric.h"
 #include "lib/verbs/types.h"
+#include "lib/verbs/user/program_faults.h"
 
 namespace tokamak::verbs::user {
 
@@ -33,6 +34,9 @@ struct Options {
   // loss=SHARE, corrupt=SHARE, delay=TIME, seed=NUMBER: of what the process sends. Each device has
   // faults of its own.
   soft::FabricFaults faults;
+  // error-at=N[:STATUS], port-down=AFTER[:FOR].
+  RequestFault request_fault;
+  PortFault port_fault;
 
   // kInvalidArgument: an unknown word, or a value that is none.
   static absl::StatusOr<Options> Parse(absl::string_view text);

@@ -18,6 +18,7 @@
 
 #include "lib/base/event_loop.h"
 #include "lib/verbs/soft/device.h"
+#include "lib/verbs/user/failing_request.h"
 
 namespace tokamak::verbs::user {
 
@@ -57,12 +58,13 @@ class PortListener {
 
 class UserDevice final {
  public:
-  // `nic` and `loop` outlive it.
-  UserDevice(Identity identity, soft::SoftDevice& nic, base::EventLoop& loop);
+  // All but `identity` outlive it; `failing` is of all devices of the process.
+  UserDevice(Identity identity, soft::SoftDevice& nic, base::EventLoop& loop, FailingRequest& failing);
 
   const Identity& identity() const { return identity_; }
   soft::SoftDevice& nic() { return nic_; }
   base::EventLoop& loop() { return loop_; }
+  FailingRequest& failing() { return failing_; }
 
   // Before each round of the loop.
   void PullAll() {
@@ -88,6 +90,7 @@ class UserDevice final {
   const Identity identity_;
   soft::SoftDevice& nic_;
   base::EventLoop& loop_;
+  FailingRequest& failing_;
   std::vector<Pulled*> pulled_;
   std::set<PortListener*> listeners_;
   bool port_active_ = true;

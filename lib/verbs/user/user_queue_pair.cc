@@ -214,7 +214,8 @@ int UserQueuePair::Step(uint32_t from, uint32_t to) {
         receives_taken_ = receive_ring_->producer();
         receive_ring_->SetConsumer(receives_taken_);
       }
-      refused_ = draining_ = false;
+      refusal_ = CompletionStatus::kSuccess;
+      draining_ = false;
       attributes_ = {};
       break;
     case IBV_QPS_INIT:
@@ -296,20 +297,29 @@ void UserQueuePair::PullSends() {
   const uint32_t producer = send_ring_->producer();
   if (sends_taken_ == producer || (draining_ && state() != IBV_QPS_ERR)) return;
   Batch batch;
-  while (sends_taken_ != producer && !refused_) {
+  while (sends_taken_ != producer && refusal_ == CompletionStatus::kSuccess) {
+    const bool flushes = state() == IBV_QPS_ERR;
+    const auto fails = [&](uint64_t ahead) { return !flushes && device_.failing().IsAfter(ahead); };
     uint32_t index = sends_taken_;
     NicQueuePair::Added added = NicQueuePair::Added::kYes;
-    while (index != producer && queue_pair_->batched() < NicQueuePair::kBatch && added == NicQueuePair::Added::kYes) {
+    while (index != producer && queue_pair_->batched() < NicQueuePair::kBatch && added == NicQueuePair::Added::kYes &&
+           !fails(queue_pair_->batched())) {
       added = ReadSend(index, &batch);
       if (added == NicQueuePair::Added::kYes) index = send_ring_->Next(index);
     }
     const PostResult posted = queue_pair_->PostBatch();
     sends_taken_ = (sends_taken_ + static_cast<uint32_t>(posted.accepted)) & send_ring_->capacity();
+    if (!flushes) device_.failing().Take(posted.accepted);
     if (absl::IsResourceExhausted(posted.status)) return;  // the next that is over makes room
-    refused_ = !posted.ok() || added == NicQueuePair::Added::kRefused;
-    if (refused_) LOG(WARNING) << "queue pair " << number() << " refuses a request: " << posted.status;
+    if (!posted.ok() || added == NicQueuePair::Added::kRefused) {
+      refusal_ = CompletionStatus::kLocalQpOperation;
+      LOG(WARNING) << "queue pair " << number() << " refuses a request: " << posted.status;
+    } else if (sends_taken_ != producer && fails(0)) {
+      refusal_ = device_.failing().fault().status;
+    }
+    if (!flushes && refusal_ != CompletionStatus::kSuccess) device_.failing().Take(1);
   }
-  if (refused_ && sends_over_ == sends_taken_) RefuseNext();
+  if (refusal_ != CompletionStatus::kSuccess && sends_over_ == sends_taken_) RefuseNext();
 }
 
 // Adds the request at `index` of the ring to the NIC's batch, for which `batch` has room.
@@ -338,12 +348,13 @@ NicQueuePair::Added UserQueuePair::ReadSend(uint32_t index, Batch* batch) {
   return queue_pair_->Add(index, wqe.wr, flags, absl::MakeConstSpan(sges.data(), count));
 }
 
-// The request at sends_taken_ is none that a device takes, and those before it are over.
+// The request at sends_taken_ is refused, and those before it are over.
 void UserQueuePair::RefuseNext() {
-  refused_ = false;
+  rxe_send_wqe wqe;
+  std::memcpy(&wqe, send_ring_->at(sends_taken_), kSendHeader);
   ib_uverbs_wc work_completion{};
-  work_completion.wr_id = sends_[sends_taken_].request;
-  work_completion.status = IBV_WC_LOC_QP_OP_ERR;
+  work_completion.wr_id = wqe.wr.wr_id;
+  work_completion.status = StatusNumber(std::exchange(refusal_, CompletionStatus::kSuccess));
   work_completion.qp_num = number();
   sends_taken_ = sends_over_ = send_ring_->Next(sends_taken_);
   send_ring_->SetConsumer(sends_over_);

@@ -121,7 +121,8 @@ class UserQueuePair final : public Object, public CompletionOwner, public Pulled
   uint32_t sends_taken_ = 0;        // the first place in the ring that the NIC has not been given
   uint32_t sends_over_ = 0;         // the ring's consumer index
   uint32_t receives_taken_ = 0;
-  bool refused_ = false;  // the send at sends_taken_ is none that a device takes
+  // Other than success: the send at sends_taken_ is refused, and completes with this.
+  CompletionStatus refusal_ = CompletionStatus::kSuccess;
 
   uint32_t state_ = 0;  // as the program set it
   bool draining_ = false;

@@ -150,6 +150,45 @@ TEST_F(FaultyFabricTest, HoldsBackWithWhatPacketsCarryAndInOrder) {
   }
 }
 
+TEST_F(FaultyFabricTest, NothingPassesEitherWayWhileItIsDown) {
+  sim::Scheduler scheduler;
+  sim::SimLoop network(scheduler), loop(scheduler), far(scheduler);
+  base::NoTrace trace;
+  sim::SimFabric inner(network, 1, {}, trace);
+  FabricFaults faults;
+  faults.delay = base::Microseconds(50);
+  FaultyFabric fabric(inner, faults);
+  std::vector<uint32_t> here, there;
+  const auto noted_in = [](std::vector<uint32_t>* psns) {
+    return [psns](absl::Span<const Packet> packets) {
+      for (const Packet& packet : packets) psns->push_back(packet.psn);
+    };
+  };
+  const auto own = fabric.Open(loop, At(1), {noted_in(&here), [] {}}).value();
+  const auto others = inner.Open(far, At(2), {noted_in(&there), [] {}}).value();
+  const auto exchange = [&](uint32_t psn) {
+    Packet packet;
+    packet.opcode = PacketOpcode::kSendOnly;
+    packet.psn = psn;
+    packet.peer = At(2);
+    EXPECT_EQ(own->Send(absl::MakeConstSpan(&packet, 1)), 1u);
+    packet.peer = At(1);
+    EXPECT_EQ(others->Send(absl::MakeConstSpan(&packet, 1)), 1u);
+  };
+  exchange(1);
+  scheduler.RunUntilIdle();
+  exchange(2);
+  fabric.set_up(false);  // while one is held back, and the other on its way
+  exchange(3);
+  scheduler.RunUntilIdle();
+  EXPECT_EQ(fabric.counters().while_down, 4u);
+  fabric.set_up(true);
+  exchange(4);
+  scheduler.RunUntilIdle();
+  EXPECT_EQ(here, (std::vector<uint32_t>{1, 4}));
+  EXPECT_EQ(there, (std::vector<uint32_t>{1, 4}));
+}
+
 TEST_F(FaultyFabricTest, WhatTheFabricInsideDoesNotTakeIsOfferedAgain) {
   sim::Scheduler scheduler;
   sim::SimLoop loop(scheduler);

@@ -49,7 +49,7 @@ class Program final {
     options.address = Address::Parse(address).value();
     options.seed = static_cast<uint64_t>(options.address.ip[15]);
     nic_ = soft::OpenSoftDevice(loop_, fabric, trace_, options).value();
-    device_ = std::make_unique<UserDevice>(MakeIdentity(0, options.address, "lo"), *nic_, loop_);
+    device_ = std::make_unique<UserDevice>(MakeIdentity(0, options.address, "lo"), *nic_, loop_, failing_);
     devices_ = {device_.get()};
     channel = std::make_unique<CmContext>(devices_, [this](int) { return channel.get(); });
   }
@@ -163,6 +163,7 @@ class Program final {
   sim::SimLoop loop_;
   base::TraceHash trace_;
   std::unique_ptr<soft::SoftDevice> nic_;
+  FailingRequest failing_{RequestFault()};
   std::unique_ptr<UserDevice> device_;
   std::vector<UserDevice*> devices_;
 };

@@ -15,7 +15,7 @@ TEST(UserOptionsTest, NothingSaidIsTheDefault) {
 TEST(UserOptionsTest, WhatIsWrittenIsUnderstoodAgain) {
   const auto options = Options::Parse(
       "address=127.0.0.1+127.0.0.2,pcap=/tmp/x,log,explain,counters,"
-      "loss=1%,corrupt=0.25,delay=50us,seed=9");
+      "loss=1%,corrupt=0.25,delay=50us,seed=9,error-at=3:remote-access,port-down=2s:500ms");
   ASSERT_TRUE(options.ok()) << options.status();
   ASSERT_EQ(options->addresses.size(), 2u);
   const auto again = Options::Parse(options->ToString());
@@ -29,6 +29,10 @@ TEST(UserOptionsTest, WhatIsWrittenIsUnderstoodAgain) {
   EXPECT_DOUBLE_EQ(again->faults.corruption, 0.25);
   EXPECT_EQ(again->faults.delay, base::Microseconds(50));
   EXPECT_EQ(again->faults.seed, 9u);
+  EXPECT_EQ(again->request_fault.number, 3u);
+  EXPECT_EQ(again->request_fault.status, CompletionStatus::kRemoteAccess);
+  EXPECT_EQ(again->port_fault.after, base::Seconds(2));
+  EXPECT_EQ(again->port_fault.lasts, base::Milliseconds(500));
 }
 
 TEST(UserOptionsTest, AnUnknownWordIsNamedWithThoseThatAreKnown) {
@@ -39,8 +43,24 @@ TEST(UserOptionsTest, AnUnknownWordIsNamedWithThoseThatAreKnown) {
 }
 
 TEST(UserOptionsTest, AFaultThatIsNoneIsRefused) {
-  for (const char* text : {"loss=2", "corrupt=some", "delay=5days", "seed=-1"}) {
+  for (const char* text : {"loss=2", "corrupt=some", "delay=5days", "seed=-1", "error-at=0", "error-at=some",
+                           "error-at=1:success", "port-down=0s", "port-down=", "port-down=1s:0s"}) {
     EXPECT_FALSE(Options::Parse(text).ok()) << text;
+  }
+}
+
+TEST(UserOptionsTest, AFaultHasADefaultWhereItMay) {
+  const auto options = Options::Parse("error-at=1,port-down=1ms");
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->request_fault.status, CompletionStatus::kRetryExceeded);
+  EXPECT_EQ(options->port_fault.lasts, base::Duration());
+}
+
+TEST(UserOptionsTest, AnUnknownStatusIsSaidWithThoseThatAreKnown) {
+  const auto options = Options::Parse("error-at=1:remote");
+  ASSERT_FALSE(options.ok());
+  for (const char* status : {"'remote'", "local-protection", "remote-access", "rnr-retry-exceeded", "flushed"}) {
+    EXPECT_NE(options.status().message().find(status), std::string::npos) << options.status();
   }
 }
 

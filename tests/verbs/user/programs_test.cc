@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -75,14 +76,19 @@ class ProgramsTest : public ::testing::Test {
     return all;
   }
 
+  // Until `done`, or the program ends.
+  static void WaitUntil(ChildProcess& program, const std::function<bool()>& done) {
+    for (int i = 0; i < 1000 && !done() && program.running(); ++i) {
+      const timespec moment{0, 10'000'000};
+      nanosleep(&moment, nullptr);
+    }
+  }
+
   // Runs the two, and expects that both end well. `port` is where the server listens.
   void RunPair(const Words& server_words, const Words& client_words, int port) {
     std::unique_ptr<ChildProcess> server = Start(kServer, server_words);
     ASSERT_NE(server, nullptr);
-    for (int i = 0; i < 1000 && !Listens(port) && server->running(); ++i) {
-      const timespec moment{0, 10'000'000};
-      nanosleep(&moment, nullptr);
-    }
+    WaitUntil(*server, [port] { return Listens(port); });
     std::unique_ptr<ChildProcess> client = Start(kClient, client_words);
     ASSERT_NE(client, nullptr);
     const auto client_end = client->Wait(kLongest);
@@ -109,6 +115,23 @@ class ProgramsTest : public ::testing::Test {
     const auto server_end = server->Wait(kLongest);
     ASSERT_TRUE(server_end.ok()) << absl::StrJoin(server_words, " ") << "\n" << Output();
     EXPECT_TRUE(server_end->ok()) << server_end->ToString() << "\n" << Output();
+  }
+
+  // The client of a pingpong is run with `fault`. One of the two prints `error`: the other waits for
+  // more, until it is ended.
+  void RunFailing(const Words& fault, const std::string& error) {
+    const std::unique_ptr<ChildProcess> server = Start(kServer, {"ibv_rc_pingpong", "-g", "0", "-n", "1000000"});
+    ASSERT_NE(server, nullptr);
+    WaitUntil(*server, [] { return Listens(18515); });
+    flags = fault;
+    const std::unique_ptr<ChildProcess> client =
+        Start(kClient, {"ibv_rc_pingpong", "-g", "0", "-n", "1000000", kServer});
+    flags = {};
+    ASSERT_NE(client, nullptr);
+    WaitUntil(*client, [&] { return !server->running(); });
+    ChildProcess& failed = server->running() ? *client : *server;
+    EXPECT_EQ(failed.Wait(kLongest)->code, 1) << Output();
+    EXPECT_NE(Output().find("Failed status " + error), std::string::npos) << error << "\n" << Output();
   }
 
   // One of rdma-core's pingpongs with these options.
@@ -217,6 +240,40 @@ TEST_F(ProgramsTest, AProgramSurvivesABadNetwork) {
   EXPECT_EQ(Output().find("retransmitted 0,"), std::string::npos) << Output();
 }
 
+TEST_F(ProgramsTest, ARequestFailsAsAskedFor) {
+  RunFailing({"--error-at", "1"}, "transport retry counter exceeded (12) for wr_id 2");
+  RunFailing({"--error-at", "200:rnr-retry-exceeded"}, "RNR retry counter exceeded (13) for wr_id 2");
+  RunFailing({"--error-at", "3:remote-access", "--counters"}, "remote access error (10) for wr_id 2");
+  EXPECT_NE(Output().find("request 3 of process "), std::string::npos) << Output();
+  RunFailing({"--error-at", "4:local-protection"}, "local protection error (4) for wr_id 2");
+  RunFailing({"--error-at", "5:flushed"}, "Work Request Flushed Error (5) for wr_id 2");
+}
+
+TEST_F(ProgramsTest, AProgramWhosePortGoesDownFails) {
+  RunFailing({"--port-down", "20ms"}, "transport retry counter exceeded (12)");
+}
+
+TEST_F(ProgramsTest, AProgramSurvivesAPortThatIsDownForAMoment) {
+  flags = {"--port-down", "20ms:100ms", "--counters"};
+  RunPingPong("ibv_rc_pingpong", {"-c", "-n", "2000"});
+  EXPECT_NE(Output().find("; while the port was down, "), std::string::npos) << Output();
+}
+
+TEST_F(ProgramsTest, AProgramIsToldThatItsPortGoesDownAndUp) {
+  flags = {"--port-down", "20ms:100ms"};
+  const std::unique_ptr<ChildProcess> watch = Start(kServer, {"stdbuf", "-oL", "ibv_asyncwatch", "-d", "rxe_tok0"});
+  ASSERT_NE(watch, nullptr);
+  WaitUntil(*watch, [this] { return Output().find("IBV_EVENT_PORT_ACTIVE") != std::string::npos; });
+  EXPECT_LT(Output().find("IBV_EVENT_PORT_ERR (10), port 1"), Output().find("IBV_EVENT_PORT_ACTIVE (9), port 1"))
+      << Output();
+}
+
+TEST_F(ProgramsTest, APortThatIsDownIsSaidToBe) {
+  flags = {"--port-down", "1ns"};
+  ASSERT_TRUE(Start(kServer, {"ibv_devinfo"})->Wait(kLongest)->ok()) << Output();
+  EXPECT_NE(Output().find("PORT_DOWN (1)"), std::string::npos) << Output();
+}
+
 // Of programs that listen with rdma_cm alone nothing shows that they are ready, so the client asks
 // until somebody answers.
 TEST_F(ProgramsTest, Rping) {
@@ -236,10 +293,7 @@ TEST_F(ProgramsTest, Mckey) {
   flags = {"--explain"};
   std::unique_ptr<ChildProcess> receiver = Start(kServer, {"mckey", "-m", "239.77.0.1", "-b", kServer});
   ASSERT_NE(receiver, nullptr);
-  for (int i = 0; i < 1000 && Output().find("attach_mcast(") == std::string::npos && receiver->running(); ++i) {
-    const timespec moment{0, 10'000'000};
-    nanosleep(&moment, nullptr);
-  }
+  WaitUntil(*receiver, [this] { return Output().find("attach_mcast(") != std::string::npos; });
   const auto sent = Start(kClient, {"mckey", "-m", "239.77.0.1", "-b", kClient, "-s"})->Wait(kLongest);
   const auto received = receiver->Wait(kLongest);
   ASSERT_TRUE(sent.ok() && received.ok()) << Output();
