@@ -80,15 +80,23 @@ absl::StatusOr<QueuePairParts> PartsFor(const Nic& nic, DomainId domain, const O
   return parts;
 }
 
+absl::Status CheckBase(uint64_t base, absl::Span<uint8_t> memory) {
+  if (memory.size() <= UINT64_MAX - base) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(memory.size(), " bytes named from ", base, " on: beyond 64 bits"));
+}
+
 class SoftProtectionDomain final : public ProtectionDomain {
  public:
   SoftProtectionDomain(std::shared_ptr<Nic> nic, DomainId id) : nic_(std::move(nic)), id_(id) {}
 
   absl::StatusOr<std::unique_ptr<MemoryRegion>> RegisterMemory(absl::Span<uint8_t> memory, Access access) override {
+    return Register(RegionMemory(memory), access);
+  }
+  absl::StatusOr<std::unique_ptr<MemoryRegion>> Register(const RegionMemory& memory, Access access) {
     Nic::Control control(*nic_);
     const absl::StatusOr<uint32_t> key = nic_->Register(id_, memory, access);
     if (!key.ok()) return key.status();
-    return std::make_unique<SoftMemoryRegion>(nic_, *key, memory);
+    return std::make_unique<SoftMemoryRegion>(nic_, *key, memory.bytes);
   }
 
   absl::StatusOr<std::unique_ptr<MemoryWindow>> CreateMemoryWindow() override {
@@ -228,13 +236,22 @@ absl::StatusOr<std::unique_ptr<SoftDevice>> OpenSoftDevice(base::EventLoop& nic_
   return std::make_unique<SoftDeviceHandle>(*std::move(nic), options.name, connection_manager);
 }
 
-absl::Status Reregister(MemoryRegion& region, ProtectionDomain& domain, absl::Span<uint8_t> memory, Access access) {
-  return static_cast<SoftMemoryRegion&>(region).Change(static_cast<SoftProtectionDomain&>(domain).id(), memory, access);
+absl::StatusOr<std::unique_ptr<MemoryRegion>> RegisterFrom(uint64_t base, ProtectionDomain& domain,
+                                                           absl::Span<uint8_t> memory, Access access) {
+  if (absl::Status s = CheckBase(base, memory); !s.ok()) return s;
+  return static_cast<SoftProtectionDomain&>(domain).Register(RegionMemory(memory, base), access);
 }
 
-bool ChooseNextKey(MemoryWindow& window, uint32_t next) {
+absl::Status Reregister(MemoryRegion& region, uint64_t base, ProtectionDomain& domain, absl::Span<uint8_t> memory,
+                        Access access) {
+  if (absl::Status s = CheckBase(base, memory); !s.ok()) return s;
+  return static_cast<SoftMemoryRegion&>(region).Change(static_cast<SoftProtectionDomain&>(domain).id(),
+                                                       RegionMemory(memory, base), access);
+}
+
+bool ChooseNextKey(MemoryWindow& window, uint32_t next, bool zero_based) {
   if (!KeyTable::MayFollow(window.rkey(), next)) return false;
-  static_cast<SoftMemoryWindow&>(window).Choose(next);
+  static_cast<SoftMemoryWindow&>(window).Choose(next, zero_based);
   return true;
 }
 

@@ -99,14 +99,21 @@ class SoftDevice : public Device {
 absl::StatusOr<std::unique_ptr<SoftDevice>> OpenSoftDevice(base::EventLoop& nic_loop, Fabric& fabric,
                                                            base::Trace& trace, const DeviceOptions& options);
 
-// Makes another region of one of a software NIC, which keeps its key: of that domain, memory and
-// access. Nothing of what it was is touched any more when this returns; windows that were bound in
+// As ProtectionDomain::RegisterMemory, of a software NIC, but that sges and peers name the first byte
+// `base`, and others from there on. (ibv_reg_mr_iova) kInvalidArgument: also where base + size wraps.
+absl::StatusOr<std::unique_ptr<MemoryRegion>> RegisterFrom(uint64_t base, ProtectionDomain& domain,
+                                                           absl::Span<uint8_t> memory, Access access);
+
+// Makes another region of one of a software NIC, which keeps its key: of that domain, memory, base
+// and access. Nothing of what it was is touched any more when this returns; windows that were bound in
 // it open nothing. (10.6.6.2; ibv_rereg_mr) kInvalidArgument: as of RegisterMemory, and then it is
 // as it was.
-absl::Status Reregister(MemoryRegion& region, ProtectionDomain& domain, absl::Span<uint8_t> memory, Access access);
+absl::Status Reregister(MemoryRegion& region, uint64_t base, ProtectionDomain& domain, absl::Span<uint8_t> memory,
+                        Access access);
 
 // The next bind of a software NIC's window gives it the key `next`, as programs of ibverbs choose it,
-// and not one of the device's choice. False: only the last 8 bits may differ. (10.6.7.2.1)
-bool ChooseNextKey(MemoryWindow& window, uint32_t next);
+// and not one of the device's choice. With `zero_based` peers name its first byte 0. False: only the
+// last 8 bits may differ. (10.6.7.2.1)
+bool ChooseNextKey(MemoryWindow& window, uint32_t next, bool zero_based);
 
 }  // namespace tokamak::verbs::soft

@@ -34,7 +34,7 @@ void Gather(const KeyTable& keys, const SourceBytes& source, const uint8_t* inli
     }
     const uint32_t part = std::min(length, sge.length - offset);
     const bool phantom = keys.IsPhantom(sge.lkey);
-    packet->payload[packet->slices++] = {phantom ? nullptr : sge.address + offset, part};
+    packet->payload[packet->slices++] = {phantom ? nullptr : keys.MemoryOf(sge) + offset, part};
     outbox.Uses(sge.lkey);
     length -= part;
     offset = 0;

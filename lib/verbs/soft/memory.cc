@@ -4,18 +4,24 @@
 
 namespace tokamak::verbs::soft {
 
-uint32_t KeyTable::Add(DomainId domain, uint8_t* address, uint64_t length, Access access) {
+uint32_t KeyTable::Add(DomainId domain, const RegionMemory& memory, Access access) {
   Entry* region = Take();
   if (region == nullptr) return 0;
   region->kind = Kind::kRegion;
   region->open = true;
-  region->domain = domain;
-  region->access = access;
-  region->address = address;
-  region->length = length;
-  any_phantom_ = any_phantom_ || (access & kPhantom) != 0;
+  Fill(region, domain, memory, access);
   ++regions_;
   return region->key;
+}
+
+void KeyTable::Fill(Entry* region, DomainId domain, const RegionMemory& memory, Access access) {
+  region->domain = domain;
+  region->access = access;
+  region->memory = memory.bytes.data();
+  region->base = memory.base;
+  region->length = memory.bytes.size();
+  any_phantom_ = any_phantom_ || (access & kPhantom) != 0;
+  any_base_ = any_base_ || memory.base != reinterpret_cast<uint64_t>(memory.bytes.data());
 }
 
 void KeyTable::Remove(uint32_t key) {
@@ -25,16 +31,12 @@ void KeyTable::Remove(uint32_t key) {
   --regions_;
 }
 
-void KeyTable::Change(uint32_t key, DomainId domain, uint8_t* address, uint64_t length, Access access) {
+void KeyTable::Change(uint32_t key, DomainId domain, const RegionMemory& memory, Access access) {
   CHECK(Find(key) != nullptr);
   Entry& region = entries_[key >> kTagBits];
   CHECK(region.kind == Kind::kRegion);
-  region.domain = domain;
-  region.access = access;
-  region.address = address;
-  region.length = length;
+  Fill(&region, domain, memory, access);
   region.life = next_life_++;
-  any_phantom_ = any_phantom_ || (access & kPhantom) != 0;
 }
 
 WindowId KeyTable::AddWindow(DomainId domain) {
@@ -67,7 +69,8 @@ bool KeyTable::Bind(const Asker& asker, const WindowBinding& binding) {
   window->open = true;
   window->key = binding.window.key;
   window->access = binding.access;
-  window->address = reinterpret_cast<uint8_t*>(binding.address);
+  window->memory = MemoryAt(*region, binding.address);
+  window->base = binding.zero_based ? 0 : binding.address;
   window->length = binding.length;
   window->queue_pair = asker.queue_pair;
   window->region = binding.region_key >> kTagBits;

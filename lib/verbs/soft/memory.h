@@ -4,6 +4,9 @@
 // key is an index and a tag that changes each time the index is used again, and each time a window
 // is bound: a key that was revoked opens nothing, until its index was used 4096 times.
 //
+// Requests and sges name a byte of a region by its address, or by another number, where it was
+// registered with a base of its own: then they count from there.
+//
 // A region's key opens it to the whole domain. A window's key opens a part of a region to peers of
 // one queue pair, from its bind on until it is invalidated, or the window, the region or the queue
 // pair is gone. (10.6.7, type 2B) Nobody looks for the windows of a region or of a queue pair that
@@ -18,6 +21,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "lib/verbs/soft/secret_numbers.h"
 #include "lib/verbs/types.h"
 
@@ -49,6 +53,16 @@ struct WindowBinding {
   uint64_t address = 0;
   uint64_t length = 0;  // bytes, not 0
   Access access = kLocalRead;
+  bool zero_based = false;  // peers count from 0, and not from `address`
+};
+
+// What a region is made of. Its first byte is named `base`.
+struct RegionMemory {
+  explicit RegionMemory(absl::Span<uint8_t> memory) : RegionMemory(memory, reinterpret_cast<uint64_t>(memory.data())) {}
+  RegionMemory(absl::Span<uint8_t> memory, uint64_t first) : bytes(memory), base(first) {}
+
+  absl::Span<uint8_t> bytes;
+  uint64_t base;  // and base + size does not wrap
 };
 
 class KeyTable final {
@@ -61,11 +75,11 @@ class KeyTable final {
   }
 
   // Returns a region's key, for local and remote use alike; 0 when kMaxKeys live.
-  uint32_t Add(DomainId domain, uint8_t* address, uint64_t length, Access access);
+  uint32_t Add(DomainId domain, const RegionMemory& memory, Access access);
   void Remove(uint32_t key);
 
   // The region keeps its key, and is another one below it: no window is bound in it any more.
-  void Change(uint32_t key, DomainId domain, uint8_t* address, uint64_t length, Access access);
+  void Change(uint32_t key, DomainId domain, const RegionMemory& memory, Access access);
 
   // A window that is not bound: its key, which opens nothing yet, is 0 when kMaxKeys live.
   WindowId AddWindow(DomainId domain);
@@ -97,8 +111,8 @@ class KeyTable final {
   // is not bound.
   [[nodiscard]] bool Invalidate(DomainId domain, uint32_t key);
 
-  // The memory of an sge, or null when its key does not cover it. With `write` the region must be
-  // kLocalWrite. An empty sge is always good.
+  // Whether an sge's key covers its memory. With `write` the region must be kLocalWrite. An empty sge
+  // is always good.
   bool LocalAllows(DomainId domain, const Sge& sge, bool write) const {
     if (sge.length == 0) return true;
     const Entry* region = Find(sge.lkey);
@@ -110,6 +124,12 @@ class KeyTable final {
   // True when the sge's key covers its memory, whether or not it may be written.
   bool LocalCovers(DomainId domain, const Sge& sge) const { return LocalAllows(domain, sge, false); }
 
+  // Where the bytes of an sge lie that is allowed, and not empty.
+  uint8_t* MemoryOf(const Sge& sge) const {
+    if (!any_base_) return sge.address;
+    return MemoryAt(entries_[sge.lkey >> kTagBits], reinterpret_cast<uint64_t>(sge.address));
+  }
+
   // Where a peer's access goes, or null when `key` does not allow it. `length` must not be 0: then
   // no key is looked at.
   uint8_t* Remote(const Asker& asker, uint32_t key, uint64_t address, uint64_t length, Access access) const {
@@ -117,7 +137,7 @@ class KeyTable final {
     if (entry == nullptr || entry->domain != asker.domain) return nullptr;
     if (entry->kind == Kind::kWindow && entry->queue_pair != asker.queue_pair) return nullptr;
     if ((entry->access & access) != static_cast<uint32_t>(access)) return nullptr;
-    return Covers(*entry, address, length) ? reinterpret_cast<uint8_t*>(address) : nullptr;
+    return Covers(*entry, address, length) ? MemoryAt(*entry, address) : nullptr;
   }
 
   // The key of the region that is opened by `key`, its own or a window's; 0 when it opens nothing.
@@ -143,7 +163,8 @@ class KeyTable final {
     uint32_t key = 0;   // with the tag of its current or next use
     DomainId domain = 0;
     Access access = kLocalRead;
-    uint8_t* address = nullptr;
+    uint8_t* memory = nullptr;
+    uint64_t base = 0;  // the name of its first byte
     uint64_t length = 0;
     uint64_t life = 0;  // of this use of the index; never used again, 0 is none
     // Windows, while bound.
@@ -171,11 +192,12 @@ class KeyTable final {
 
   // Neither sum nor difference can wrap: `length` is compared with what is left of the region.
   static bool Covers(const Entry& entry, uint64_t address, uint64_t length) {
-    const uint64_t begin = reinterpret_cast<uint64_t>(entry.address);
-    if (address < begin) return false;
-    const uint64_t offset = address - begin;
+    if (address < entry.base) return false;
+    const uint64_t offset = address - entry.base;
     return offset <= entry.length && length <= entry.length - offset;
   }
+  static uint8_t* MemoryAt(const Entry& entry, uint64_t address) { return entry.memory + (address - entry.base); }
+  void Fill(Entry* region, DomainId domain, const RegionMemory& memory, Access access);
 
   Entry* Window(const WindowId& window);
   Entry* Take();  // null when kMaxKeys live
@@ -189,6 +211,7 @@ class KeyTable final {
   std::vector<Entry> entries_;  // 0 is never used
   std::deque<uint32_t> free_;   // oldest first, so that an index rests before it is used again
   bool any_phantom_ = false;    // ever
+  bool any_base_ = false;       // the same: a region whose bytes are named by other than their addresses
   size_t regions_ = 0;
   size_t windows_ = 0;
 };

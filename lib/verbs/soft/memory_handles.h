@@ -29,10 +29,10 @@ class SoftMemoryRegion final : public MemoryRegion {
 
   const Nic* nic() const { return nic_.get(); }
 
-  absl::Status Change(DomainId domain, absl::Span<uint8_t> memory, Access access) {
+  absl::Status Change(DomainId domain, const RegionMemory& memory, Access access) {
     Nic::Control control(*nic_);
     if (absl::Status s = nic_->Reregister(key_, domain, memory, access); !s.ok()) return s;
-    memory_ = memory;
+    memory_ = memory.bytes;
     return absl::OkStatus();
   }
 
@@ -59,13 +59,19 @@ class SoftMemoryWindow final : public MemoryWindow {
   void Posted(const WindowId& next) {
     window_ = next;
     chosen_.reset();
+    zero_based_ = false;
   }
-  void Choose(uint32_t next) { chosen_ = next; }
+  bool zero_based() const { return zero_based_; }
+  void Choose(uint32_t next, bool zero_based) {
+    chosen_ = next;
+    zero_based_ = zero_based;
+  }
 
  private:
   const std::shared_ptr<Nic> nic_;
   WindowId window_;
   std::optional<uint32_t> chosen_;
+  bool zero_based_ = false;
 };
 
 }  // namespace tokamak::verbs::soft

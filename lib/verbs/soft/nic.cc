@@ -409,16 +409,16 @@ absl::Status CheckRegion(absl::Span<uint8_t> memory, Access access) {
 
 }  // namespace
 
-absl::StatusOr<uint32_t> Nic::Register(DomainId domain, absl::Span<uint8_t> memory, Access access) {
-  if (absl::Status s = CheckRegion(memory, access); !s.ok()) return s;
-  const uint32_t key = engine_.keys.Add(domain, memory.data(), memory.size(), access);
+absl::StatusOr<uint32_t> Nic::Register(DomainId domain, const RegionMemory& memory, Access access) {
+  if (absl::Status s = CheckRegion(memory.bytes, access); !s.ok()) return s;
+  const uint32_t key = engine_.keys.Add(domain, memory, access);
   if (key == 0) return NoMoreKeys();
   return key;
 }
 
-absl::Status Nic::Reregister(uint32_t key, DomainId domain, absl::Span<uint8_t> memory, Access access) {
-  if (absl::Status s = CheckRegion(memory, access); !s.ok()) return s;
-  engine_.keys.Change(key, domain, memory.data(), memory.size(), access);
+absl::Status Nic::Reregister(uint32_t key, DomainId domain, const RegionMemory& memory, Access access) {
+  if (absl::Status s = CheckRegion(memory.bytes, access); !s.ok()) return s;
+  engine_.keys.Change(key, domain, memory, access);
   engine_.counters.dropped_before_send += engine_.outbox.DropKey(key);
   return absl::OkStatus();
 }

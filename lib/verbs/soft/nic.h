@@ -82,8 +82,8 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
 
   // The rest: any thread, inside a Control.
   DomainId NewDomain() REQUIRES_NIC_MUTEX { return next_domain_++; }
-  absl::StatusOr<uint32_t> Register(DomainId domain, absl::Span<uint8_t> memory, Access access) REQUIRES_NIC_MUTEX;
-  absl::Status Reregister(uint32_t key, DomainId domain, absl::Span<uint8_t> memory, Access access) REQUIRES_NIC_MUTEX;
+  absl::StatusOr<uint32_t> Register(DomainId domain, const RegionMemory& memory, Access access) REQUIRES_NIC_MUTEX;
+  absl::Status Reregister(uint32_t key, DomainId domain, const RegionMemory& memory, Access access) REQUIRES_NIC_MUTEX;
   void Deregister(uint32_t key) REQUIRES_NIC_MUTEX;
   absl::StatusOr<WindowId> CreateWindow(DomainId domain) REQUIRES_NIC_MUTEX;
   void DestroyWindow(const WindowId& window) REQUIRES_NIC_MUTEX;

@@ -60,8 +60,8 @@ absl::Status SoftQueuePair::Prepare(const SendRequest& request) {
   SetSource(request.sges, (request.flags & kInline) != 0, length, sends.next_inline(), &slot);
   if (request.opcode == Opcode::kBindWindow) {
     auto& window = static_cast<SoftMemoryWindow&>(*request.bind.window);
-    slot.bind = {window.Next(), request.bind.region->rkey(), reinterpret_cast<uint64_t>(request.bind.address),
-                 request.bind.length, request.bind.access};
+    slot.bind = {window.Next(),       request.bind.region->rkey(), reinterpret_cast<uint64_t>(request.bind.address),
+                 request.bind.length, request.bind.access,         window.zero_based()};
     window.Posted(slot.bind.window);
   }
   sends.Prepare();

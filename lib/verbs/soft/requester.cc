@@ -409,7 +409,7 @@ void Requester::OnAtomicAcknowledge(const Packet& packet) {
     return;
   }
   if (!engine_.keys.IsPhantom(slot->sges[0].lkey)) {
-    std::memcpy(slot->sges[0].address, &packet.original, sizeof(packet.original));
+    std::memcpy(engine_.keys.MemoryOf(slot->sges[0]), &packet.original, sizeof(packet.original));
   }
   Progress(slot->end);
   expected_.RemoveUpTo(unacked_);

@@ -28,7 +28,7 @@ ScatterResult Scatter(const KeyTable& keys, DomainId domain, absl::Span<const Sg
       }
       const uint32_t part = std::min(slice.length, sge.length - offset);
       if (slice.data != nullptr) {
-        if (!phantom) std::memcpy(sge.address + offset, slice.data, part);
+        if (!phantom) std::memcpy(keys.MemoryOf(sge) + offset, slice.data, part);
         slice.data += part;
       }
       slice.length -= part;

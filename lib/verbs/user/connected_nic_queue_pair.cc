@@ -146,7 +146,8 @@ class ConnectedNicQueuePair final : public NicQueuePair {
     }
     const auto* const region =
         objects_.FindIf<RegionObject>([&](const RegionObject& one) { return one.region->lkey() == wanted.mr_lkey; });
-    if (region == nullptr || !soft::ChooseNextKey(*window->window, wanted.rkey)) return false;
+    const bool zero_based = (wanted.access & IBV_ACCESS_ZERO_BASED) != 0;
+    if (region == nullptr || !soft::ChooseNextKey(*window->window, wanted.rkey, zero_based)) return false;
     request->bind.window = window->window.get();
     request->bind.region = region->region.get();
     request->bind.address = reinterpret_cast<uint8_t*>(wanted.addr);

@@ -57,6 +57,7 @@ struct RegionObject final : Object {
   DomainObject* domain;      // another one, once the program has said so
   const std::unique_ptr<MemoryRegion> region;
   uint32_t access = 0;  // as the program gave it
+  uint64_t base = 0;    // what the program calls the first byte in requests
 };
 
 struct WindowObject final : Object {

@@ -17,14 +17,15 @@ constexpr uint32_t kVectors = 1;
 constexpr uint8_t kPort = 1;
 constexpr uint32_t kPageMask = 4095;
 
-// `Request` is ib_uverbs_reg_mr or ib_uverbs_rereg_mr. Regions are named by the addresses that the
-// memory has: no others can be given to them.
+// `Request` is ib_uverbs_reg_mr or ib_uverbs_rereg_mr.
 template <typename Request>
 int CheckMemory(const Request& request) {
   if (request.length == 0 || request.length > UINT64_MAX - request.start) return EINVAL;
-  if ((request.start & kPageMask) != (request.hca_va & kPageMask)) return EINVAL;
-  return request.start == request.hca_va ? 0 : EOPNOTSUPP;
+  return (request.start & kPageMask) == (request.hca_va & kPageMask) ? 0 : EINVAL;
 }
+
+// What requests call the first byte of a region.
+uint64_t BaseOf(uint64_t hca_va, uint32_t access) { return (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : hca_va; }
 
 int CheckRegion(const ib_uverbs_reg_mr& request) {
   if (const int error = CheckMemory(request)) return error;
@@ -225,11 +226,13 @@ int UserContext::RegisterRegion(const Command& command) {
   auto* const domain = objects_.Find<DomainObject>(request.pd_handle);
   if (domain == nullptr) return EINVAL;
   absl::StatusOr<std::unique_ptr<MemoryRegion>> region =
-      domain->domain->RegisterMemory(MemoryAt(request.start, request.length), AccessOf(request.access_flags));
+      soft::RegisterFrom(BaseOf(request.hca_va, request.access_flags), *domain->domain,
+                         MemoryAt(request.start, request.length), AccessOf(request.access_flags));
   if (!region.ok()) return ErrnoOf(region.status());
   auto* const made = objects_.Add(std::make_unique<RegionObject>(*domain, *std::move(region)));
   if (made == nullptr) return ENOMEM;
   made->access = request.access_flags;
+  made->base = BaseOf(request.hca_va, request.access_flags);
   ib_uverbs_reg_mr_resp response{};
   response.mr_handle = made->handle;
   response.lkey = made->region->lkey();
@@ -265,9 +268,11 @@ int UserContext::ReregisterRegion(const Command& command) {
   MemoryRegion& nics = *region->region;
   const absl::Span<uint8_t> memory =
       moves ? MemoryAt(request.start, request.length) : absl::MakeSpan(nics.address(), nics.length());
-  const absl::Status changed = soft::Reregister(nics, *domain->domain, memory, AccessOf(access));
+  const uint64_t base = moves ? BaseOf(request.hca_va, access) : region->base;
+  const absl::Status changed = soft::Reregister(nics, base, *domain->domain, memory, AccessOf(access));
   if (!changed.ok()) return ErrnoOf(changed);
   region->access = access;
+  region->base = base;
   region->domain = domain;
   region->use = std::make_unique<Use>(domain);
   return 0;

@@ -57,7 +57,7 @@ class KeyTableTest : public ::testing::Test {
 };
 
 TEST_F(KeyTableTest, AKeyOpensItsRegionUpToTheLastByte) {
-  const uint32_t key = keys_.Add(1, memory_.data(), memory_.size(), kLocalWrite | kRemoteWrite);
+  const uint32_t key = keys_.Add(1, RegionMemory(absl::MakeSpan(memory_)), kLocalWrite | kRemoteWrite);
   const auto begin = reinterpret_cast<uint64_t>(memory_.data());
   EXPECT_EQ(keys_.Remote({1, 5}, key, begin + 990, 10, kRemoteWrite), memory_.data() + 990);
   EXPECT_EQ(keys_.Remote({1, 5}, key, begin + 991, 10, kRemoteWrite), nullptr);
@@ -70,7 +70,7 @@ TEST_F(KeyTableTest, AKeyOpensItsRegionUpToTheLastByte) {
 TEST_F(KeyTableTest, ARevokedKeyOpensNothingForALongTime) {
   std::vector<uint32_t> old;
   for (int i = 0; i < 2000; ++i) {
-    const uint32_t key = keys_.Add(1, memory_.data(), memory_.size(), kLocalRead);
+    const uint32_t key = keys_.Add(1, RegionMemory(absl::MakeSpan(memory_)), kLocalRead);
     for (uint32_t revoked : old) {
       ASSERT_NE(revoked, key);
       ASSERT_FALSE(keys_.LocalAllows(1, {memory_.data(), 1, revoked}, false));

@@ -30,7 +30,7 @@ class WindowTableTest : public ::testing::Test {
   KeyTable keys_{SecretNumbers(1, 1)};
   std::vector<uint8_t> memory_ = std::vector<uint8_t>(1000);
   const uint64_t begin_ = reinterpret_cast<uint64_t>(memory_.data());
-  uint32_t region_ = keys_.Add(1, memory_.data(), memory_.size(), kWindowed);
+  uint32_t region_ = keys_.Add(1, RegionMemory(absl::MakeSpan(memory_)), kWindowed);
   WindowId window_ = keys_.AddWindow(1);
 };
 
@@ -52,9 +52,9 @@ TEST_F(WindowTableTest, AWindowsKeyIsNoLocalKey) {
 }
 
 TEST_F(WindowTableTest, WhatMayNotBeBoundIsNot) {
-  const uint32_t plain = keys_.Add(1, memory_.data(), memory_.size(), kLocalWrite | kRemoteWrite);
-  const uint32_t readable = keys_.Add(1, memory_.data(), memory_.size(), kWindowBind);
-  const uint32_t foreign = keys_.Add(2, memory_.data(), memory_.size(), kWindowed);
+  const uint32_t plain = keys_.Add(1, RegionMemory(absl::MakeSpan(memory_)), kLocalWrite | kRemoteWrite);
+  const uint32_t readable = keys_.Add(1, RegionMemory(absl::MakeSpan(memory_)), kWindowBind);
+  const uint32_t foreign = keys_.Add(2, RegionMemory(absl::MakeSpan(memory_)), kWindowed);
   const auto try_bind = [&](uint32_t region, uint64_t at, uint64_t length, Access access, Asker asker = {1, 7}) {
     return keys_.Bind(asker, {window_, region, begin_ + at, length, access});
   };
@@ -113,7 +113,7 @@ TEST_F(WindowTableTest, ARegionThatGoesClosesItsWindowsForGood) {
   // Until the region's very key names another one.
   uint32_t again = 0;
   for (int i = 0; i < 5000 * 70 && again != region_; ++i) {
-    again = keys_.Add(1, memory_.data(), memory_.size(), kWindowed);
+    again = keys_.Add(1, RegionMemory(absl::MakeSpan(memory_)), kWindowed);
     if (again != region_) keys_.Remove(again);
   }
   ASSERT_EQ(again, region_);
@@ -124,15 +124,45 @@ TEST_F(WindowTableTest, ARegionThatGoesClosesItsWindowsForGood) {
 TEST_F(WindowTableTest, ARegionThatIsChangedKeepsItsKeyAndClosesItsWindows) {
   ASSERT_TRUE(Bind(&window_, 100, 50, kRemoteWrite));
   std::vector<uint8_t> other(100);
-  keys_.Change(region_, 1, other.data(), other.size(), kLocalWrite | kRemoteWrite);
+  keys_.Change(region_, 1, RegionMemory(absl::MakeSpan(other)), kLocalWrite | kRemoteWrite);
   EXPECT_FALSE(Opens(window_.key, 100, 50));
   const uint64_t at = reinterpret_cast<uint64_t>(other.data());
   EXPECT_NE(keys_.Remote({1, 7}, region_, at, 100, kRemoteWrite), nullptr);
   EXPECT_EQ(keys_.Remote({1, 7}, region_, begin_, 1, kRemoteWrite), nullptr) << "what it was";
-  keys_.Change(region_, 2, other.data(), other.size(), kLocalWrite);
+  keys_.Change(region_, 2, RegionMemory(absl::MakeSpan(other)), kLocalWrite);
   EXPECT_EQ(keys_.Remote({2, 7}, region_, at, 1, kRemoteWrite), nullptr) << "the right was taken";
   EXPECT_FALSE(keys_.LocalAllows(1, {other.data(), 1, region_}, false)) << "the domain has lost it";
   EXPECT_TRUE(keys_.LocalAllows(2, {other.data(), 1, region_}, true));
+}
+
+TEST_F(WindowTableTest, ARegionWithABaseIsNamedFromThereOn) {
+  constexpr uint64_t kBase = 0x7000;
+  const uint32_t region = keys_.Add(1, RegionMemory(absl::MakeSpan(memory_), kBase), kWindowed | kRemoteWrite);
+  EXPECT_EQ(keys_.Remote({1, 7}, region, kBase + 10, 990, kRemoteWrite), memory_.data() + 10);
+  EXPECT_EQ(keys_.Remote({1, 7}, region, kBase + 10, 991, kRemoteWrite), nullptr);
+  EXPECT_EQ(keys_.Remote({1, 7}, region, begin_, 1, kRemoteWrite), nullptr) << "its address";
+  const Sge named{reinterpret_cast<uint8_t*>(kBase + 10), 5, region};
+  EXPECT_TRUE(keys_.LocalAllows(1, named, true));
+  EXPECT_EQ(keys_.MemoryOf(named), memory_.data() + 10);
+  EXPECT_FALSE(keys_.LocalAllows(1, {memory_.data(), 5, region}, true));
+  EXPECT_EQ(keys_.MemoryOf({memory_.data() + 10, 5, region_}), memory_.data() + 10) << "others are as they were";
+
+  ASSERT_TRUE(keys_.Bind({1, 7}, {window_, region, kBase + 100, 50, kRemoteWrite}));
+  EXPECT_EQ(keys_.Remote({1, 7}, window_.key, kBase + 100, 50, kRemoteWrite), memory_.data() + 100);
+  EXPECT_EQ(keys_.Remote({1, 7}, window_.key, kBase + 100, 51, kRemoteWrite), nullptr);
+
+  keys_.Change(region, 1, RegionMemory(absl::MakeSpan(memory_), 2 * kBase), kWindowed | kRemoteWrite);
+  EXPECT_EQ(keys_.Remote({1, 7}, region, kBase + 10, 1, kRemoteWrite), nullptr);
+  EXPECT_EQ(keys_.Remote({1, 7}, region, 2 * kBase + 10, 1, kRemoteWrite), memory_.data() + 10);
+}
+
+TEST_F(WindowTableTest, PeersCountFromZeroInAWindowThatIsBoundSo) {
+  const uint32_t region = keys_.Add(1, RegionMemory(absl::MakeSpan(memory_), 0), kWindowed);
+  EXPECT_FALSE(keys_.Bind({1, 7}, {window_, region, 951, 50, kRemoteWrite, true}));
+  ASSERT_TRUE(keys_.Bind({1, 7}, {window_, region, 950, 50, kRemoteWrite, true}));
+  EXPECT_EQ(keys_.Remote({1, 7}, window_.key, 0, 50, kRemoteWrite), memory_.data() + 950);
+  EXPECT_EQ(keys_.Remote({1, 7}, window_.key, 49, 1, kRemoteWrite), memory_.data() + 999);
+  EXPECT_EQ(keys_.Remote({1, 7}, window_.key, 1, 50, kRemoteWrite), nullptr);
 }
 
 TEST_F(WindowTableTest, OfAKeyThatIsChosenTheLastByteMayDiffer) {
