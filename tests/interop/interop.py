@@ -1,22 +1,26 @@
 #!/usr/bin/env python3
 """The kernel's Soft-RoCE and our software NIC talk to each other, in one guest of ci/softroce: ci/interop runs this there.
 
-  interop.py [--programs DIR] [--only TEXT] [--netem 'loss 1%']...
+  interop.py [--programs DIR] [--only TEXT]... [--netem 'loss 1%']...
 
 rdma_rxe is in the root network namespace, the software NIC in another across a virtual cable (two_worlds.py). Debian's rping, unmodified,
-speaks with our peer; our peer runs all operations between rxe and the software NIC; a tokd on each exchange objects. Prints a line
-for each case and a table; the exit code is 0 when all went well. Packets of cases that failed are kept in $TOKAMAK_LAB_OUT.
+speaks with our peer; our peer runs all operations between rxe and the software NIC; a tokd on each exchange objects; unmodified programs
+run over both (programs.py). Prints a line for each case and a table; the exit code is 0 when all went well. Packets of cases that failed
+are kept in $TOKAMAK_LAB_OUT.
 """
 
 import argparse
 import collections
+import glob
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
 
+import programs
 import two_worlds
 from two_worlds import NAMESPACE, RXE_ADDRESS, RXE_ADDRESS6, RXE_DEVICE, SOFT_ADDRESS, SOFT_ADDRESS6, Failed, Program
 
@@ -39,7 +43,7 @@ class Interop:
     def __init__(self, programs, folder):
         self.programs = programs
         self.folder = folder
-        self.pcap = ""
+        self.pcap = f"{folder}/peer.pcap"  # of the case that runs; tok verbs puts the process after it
 
     # --- Our peer and rping ---
 
@@ -48,7 +52,6 @@ class Interop:
         namespace = None
         if device.startswith("soft:"):
             namespace = NAMESPACE
-            self.pcap = f"{self.folder}/peer.pcap"
             command += ["--pcap", self.pcap]
         return Program([*command, *words], namespace)
 
@@ -122,7 +125,6 @@ class Interop:
             raise Failed(f"tok {' '.join(words)} on {node}: {(done.stderr or done.stdout).strip()}")
 
     def cluster(self, soft):
-        self.pcap = f"{self.folder}/peer.pcap"
         objects = {}
         for size in OBJECT_BYTES:
             objects[f"o{size}"] = os.urandom(size)
@@ -152,12 +154,14 @@ class Interop:
                 count += 1
         return count
 
-    def cases(self):
+    def cases(self, netem):
         yield from self.cases_of("udp")
         yield from self.cases_of("raw")
         soft6 = f"soft:udp@[{SOFT_ADDRESS6}]"
         yield Case("IPv6: rping -c connects to soft:udp", lambda: self.rping_connects(soft6, rxe=RXE_ADDRESS6, soft=SOFT_ADDRESS6))
         yield Case("IPv6: soft:udp connects to rping -s", lambda: self.rping_listens(soft6, rxe=RXE_ADDRESS6))
+        if not netem:
+            yield from (Case(*case) for case in programs.cases(self.programs, self.pcap))
 
     def cases_of(self, kind):
         rxe = f"ibv:{RXE_DEVICE}"
@@ -174,25 +178,22 @@ class Interop:
         yield Case(f"tokd on {short} and tokd on ibv:rxe", lambda: self.cluster(soft))
 
     def show_packets(self):
-        """The last packets of a case that failed, and the file with all of them."""
-        if not self.pcap or not os.path.exists(self.pcap):
-            return
+        """The last packets of a case that failed, and files with all of them."""
         out = os.environ.get("TOKAMAK_LAB_OUT")
-        if out:
-            kept = f"{out}/failed-{time.monotonic_ns()}.pcap"
-            with open(self.pcap, "rb") as source, open(kept, "wb") as target:
-                target.write(source.read())
-            print(f"  packets: {kept}")
-        try:
-            lines = subprocess.run(["tshark", "-r", self.pcap], capture_output=True, text=True, timeout=CASE_SECONDS).stdout.splitlines()
-        except FileNotFoundError:
-            return
-        for line in lines[-12:]:
-            print("  " + line)
+        for file in sorted(glob.glob(self.pcap + "*")):
+            if out:
+                kept = f"{out}/failed-{time.monotonic_ns()}.pcap"
+                shutil.copyfile(file, kept)
+                print(f"  packets: {kept}")
+            if shutil.which("tshark"):
+                packets = subprocess.run(["tshark", "-r", file], capture_output=True, text=True, timeout=CASE_SECONDS).stdout
+                for line in packets.splitlines()[-12:]:
+                    print("  " + line)
 
     def run(self, case, netem):
         began = time.monotonic()
-        self.pcap = ""
+        for file in glob.glob(self.pcap + "*"):
+            os.remove(file)
         two_worlds.set_netem(netem)
         failure, detail = "", ""
         try:
@@ -232,8 +233,8 @@ def table(results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--programs", default=".", help="the folder with tests/interop/peer, lib/daemon/tokd and lib/cli/tok")
-    parser.add_argument("--only", default="", help="cases whose name contains this text")
+    parser.add_argument("--programs", default=".", help="the folder with tests/interop/peer, lib/daemon/tokd, lib/cli/tok and lib/verbs/user/preload")
+    parser.add_argument("--only", action="append", help="cases whose name contains this text, or that of another --only")
     parser.add_argument("--netem", action="append", help="a network to run the cases on, '' for a clean one; '' and 'loss 1%%' unless given")
     flags = parser.parse_args()
     folder = "/run/interop"
@@ -241,9 +242,10 @@ def main():
     interop = Interop(os.path.abspath(flags.programs), folder)
     two_worlds.lay_cable()
     networks = ["", "loss 1%"] if flags.netem is None else flags.netem
-    results = [interop.run(case, netem) for netem in networks for case in interop.cases() if flags.only in case.name]
+    results = [interop.run(case, netem) for netem in networks for case in interop.cases(netem)
+               if any(text in case.name for text in flags.only or [""])]
     if not results:
-        print(f"no case contains '{flags.only}'", file=sys.stderr)
+        print(f"no case contains {' or '.join(flags.only)}", file=sys.stderr)
         return 2
     if "XML_OUTPUT_FILE" in os.environ:
         write_xml(results, os.environ["XML_OUTPUT_FILE"])

@@ -141,6 +141,9 @@ class Program:
             raise Failed(f"{self.name()} ended with {code}: {self.last_line()}")
         return self.last_line()
 
+    def ended(self):
+        return self.process.poll() is not None
+
     def stop(self, seconds):
         self.process.send_signal(signal.SIGTERM)
         return self.await_end(seconds)
