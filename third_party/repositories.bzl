@@ -1,5 +1,5 @@
 """What a workspace needs that uses Tokamak's library as an external repository, all from Debian packages: bazel-rules-cc and the like,
-libabsl-dev, libgoogle-glog-dev.
+libabsl-dev, libgoogle-glog-dev; for rdma_test also libcli11-dev, libdeflate-dev, libisal-dev, nlohmann-json3-dev.
 
     local_repository(
         name = "tokamak",
@@ -14,6 +14,7 @@ The name has to be `tokamak`. What the workspace has defined before under one of
 """
 
 load(":debian_rules_cc.bzl", "debian_rules_cc")
+load(":static_libraries.bzl", "static_libraries")
 load(":system_libraries.bzl", "system_libraries")
 
 # What Bazel itself loads, from Debian's packages of it.
@@ -49,14 +50,35 @@ def bazel_rules():
         if not native.existing_rule(name):
             native.local_repository(name = name, path = path)
 
-def tokamak_repositories():
-    """Defines what @tokamak//include/tokamak is built with."""
+def shared_object_parts():
+    """Defines what a shared object takes into itself (//lib/verbs/user/preload)."""
+    static_libraries(
+        name = "static_libraries",
+        libraries = [
+            "libabsl_",
+            "libdeflate.",
+            "libstdc++.",
+        ],
+    )
+
+def tokamak_repositories(rdma_test = False):
+    """Defines what @tokamak//include/tokamak is built with.
+
+    Args:
+      rdma_test: also what @tokamak//lib/verbs/user:rdma_test.bzl is built with, which is more.
+    """
     bazel_rules()
+    libraries = {
+        "absl": ABSEIL,
+        "glog": ["libglog"],
+    }
+    if rdma_test:
+        libraries.update({
+            "cli11": ["CLI11"],
+            "isal": ["libisal"],
+            "json": ["nlohmann_json"],
+        })
+        if not native.existing_rule("static_libraries"):
+            shared_object_parts()
     if not native.existing_rule("system"):
-        system_libraries(
-            name = "system",
-            libraries = {
-                "absl": ABSEIL,
-                "glog": ["libglog"],
-            },
-        )
+        system_libraries(name = "system", libraries = libraries)

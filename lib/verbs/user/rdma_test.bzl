@@ -14,7 +14,7 @@ def rdma_test(name, program, args = [], flags = [], data = [], tags = [], **kwar
       tags: beside block-network, which gives the test its loopback interface.
       **kwargs: as for any test.
     """
-    tok = Label("//lib/cli:tok")
+    tok = Label("//lib/cli/verbs:tok_verbs")
     library = Label("//lib/verbs/user/preload:libtokamak-verbs.so")
     native.sh_test(
         name = name,

@@ -1,0 +1,25 @@
+// `tok verbs` by itself, for rdma_test (//lib/verbs/user:rdma_test.bzl), which builds sooner so.
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "lib/cli/output.h"
+#include "lib/cli/verbs/command.h"
+
+int main(int argc, char** argv) {
+  CLI::App app("tok verbs, without the other commands.", "tok");
+  app.require_subcommand(1);
+  tokamak::cli::verbs::CommandFlags flags;
+  tokamak::cli::verbs::AddCommand(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // for help
+    return app.exit(asked);
+  } catch (const CLI::ParseError& error) {
+    const std::string message = absl::StrCat(error.what(), " (see tok verbs --help)");
+    tokamak::cli::PrintError(false, absl::InvalidArgumentError(message));
+    return 2;
+  }
+  return tokamak::cli::verbs::RunCommand(flags, false);
+}
