@@ -17,6 +17,8 @@ SYSTEM = (
     "lib/directory/redis",
     "lib/os/",
     "lib/verbs/ibv/",
+    "lib/verbs/soft/shared",
+    "lib/verbs/soft/shm",
     "lib/verbs/soft/udp",
     "lib/verbs/user/",
 )

@@ -125,9 +125,19 @@ bool EpollLoop::RunDue() {
   return any;
 }
 
+bool EpollLoop::ArmPollers() {
+  CHECK(!in_round_) << "a task must not wait for its loop";
+  for (size_t i = 0; i < pollers_.size(); ++i) {
+    if (pollers_[i].poller != nullptr) pollers_[i].poller->Arm();
+  }
+  in_round_ = true;
+  const bool any = RunPollers();
+  in_round_ = false;
+  return any;
+}
+
 base::Duration EpollLoop::PrepareToWait() {
   CHECK(!in_round_) << "a task must not wait for its loop";
-  CHECK(pollers_.empty()) << "pollers are polled by the loop's own waiting";
   LookAtClock();
   return AnnounceSleep(nullptr);
 }

@@ -124,12 +124,19 @@ class EpollLoop final : public base::EventLoop {
   // For whoever has threads of its own that now and then do the loop's work, and wait for it
   // elsewhere; one at a time, which a lock of theirs sees to:
   //
-  //   while (loop.RunDue()) {}                          // all that is due, without waiting
+  //   do {
+  //     while (loop.RunDue()) {}                        // all that is due, without waiting
+  //   } while (loop.ArmPollers());                      // where the loop has pollers
   //   const base::Duration most = loop.PrepareToWait();
   //   poll(loop.descriptor() and others, most);         // here without the lock
   //
   // One round that does not wait. Returns whether anything ran.
   bool RunDue();
+
+  // From now on work of pollers makes descriptor() readable, see Poller. Returns whether one had some
+  // already, which is done. Who does not wait need not call it: pollers are then looked at by RunDue
+  // alone, and whoever gives them work need not wake anybody.
+  bool ArmPollers();
 
   // From now on a raised signal makes descriptor() readable. Returns how long there is nothing to
   // do unless it is: not at all where something was raised meanwhile.

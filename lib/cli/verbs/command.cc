@@ -31,7 +31,7 @@ constexpr char kFooter[] =
     "Example:\n"
     "  tok verbs --address 127.0.0.1 -- ib_write_bw &\n"
     "  tok verbs --address 127.0.0.2 --loss 1% -- ib_write_bw 127.0.0.1\n"
-    "Programs of one machine need an address each, as programs on different machines have.\n"
+    "Programs of one machine may share an address, and are then as one host to others.\n"
     "tok becomes the command, so the exit code is the command's; 127: there is none, 2: wrong flags.\n"
     "What is statically linked, or has its owner's rights (setuid), is not reached.";
 
@@ -97,6 +97,8 @@ void AddCommand(CLI::App& app, CommandFlags& flags) {
                    "how many, at addresses that follow each other; the first 127.0.0.1 unless given")
       ->check(CLI::Range(1, 16))
       ->capture_default_str();
+  verbs->add_flag("--shm", flags.shared_memory,
+                  "packets through shared memory, faster, to programs of this machine that have --shm alone");
   verbs->add_option("--loss", flags.loss, "share of the packets sent that is lost, such as 1%");
   verbs->add_option("--corrupt", flags.corrupt, "share of them that arrives damaged, and is dropped there");
   verbs->add_option("--delay", flags.delay, "time that each packet is held back, such as 50us")->type_name("TIME");
@@ -128,6 +130,7 @@ absl::StatusOr<Options> OptionsOf(const CommandFlags& flags) {
   Options options;
   options.explain = flags.explain;
   options.counters = flags.counters;
+  options.shared_memory = flags.shared_memory;
   options.faults.seed = flags.seed;
   absl::Status status = TakeAddresses(flags, &options.addresses);
   if (status.ok()) status = Take("--loss", flags.loss, &base::ParseShare, &options.faults.loss);

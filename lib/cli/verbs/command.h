@@ -23,6 +23,7 @@ struct CommandFlags {
   std::string pcap;
   bool explain = false;
   bool counters = false;
+  bool shared_memory = false;
   std::string library;
   std::vector<std::string> command;
 };

@@ -42,7 +42,8 @@ uint64_t MakeGuid(Management& nic) REQUIRES_NIC_MUTEX {
 
 }  // namespace
 
-SoftConnectionManager::SoftConnectionManager(Management& nic) : nic_(nic), ca_guid_(MakeGuid(nic)), services_(nic) {}
+SoftConnectionManager::SoftConnectionManager(Management& nic)
+    : nic_(nic), ca_guid_(MakeGuid(nic)), listeners_(nic, PortSpace::kTcp), services_(nic) {}
 
 SoftConnectionManager::~SoftConnectionManager() = default;
 
@@ -54,7 +55,7 @@ absl::StatusOr<std::unique_ptr<Listener>> SoftConnectionManager::Listen(base::Ev
     return absl::InvalidArgumentError(absl::StrCat("cannot listen at ", address.ToString(),
                                                    ": this device's address is ", nic_.address().ToString()));
   }
-  const absl::StatusOr<uint16_t> port = listeners_.Choose(address.port, nic_.numbers());
+  const absl::StatusOr<uint16_t> port = listeners_.Choose(address.port);
   if (!port.ok()) return port.status();
   auto listener =
       std::make_unique<SoftListener>(nic_.Share(), *this, loop, WithPort(nic_.address(), *port), std::move(handler));
@@ -91,7 +92,7 @@ ConnectionRecord& SoftConnectionManager::AddAsker(const Address& address) {
 // ---- Connections in messages alone.
 
 absl::StatusOr<uint16_t> SoftConnectionManager::ListenOutside(ConnectionListener& listener, uint16_t port) {
-  const absl::StatusOr<uint16_t> taken = listeners_.Choose(port, nic_.numbers());
+  const absl::StatusOr<uint16_t> taken = listeners_.Choose(port);
   if (taken.ok()) listeners_.Add(*taken, listener);
   return taken;
 }
@@ -476,7 +477,7 @@ ConnectionOffer SoftConnectionManager::MakeOffer(uint32_t queue_pair, const Conn
 
 uint32_t SoftConnectionManager::NewLocalId() {
   for (;;) {
-    const auto id = static_cast<uint32_t>(nic_.numbers().Next());
+    const uint32_t id = nic_.share().Place(static_cast<uint32_t>(nic_.numbers().Next()), kCommunicationIdBits);
     if (id != 0 && !table_.HasLocalId(id)) return id;
   }
 }

@@ -56,7 +56,7 @@ class SoftConnectionManager final : public ConnectionManager, public ManagementH
   void RejectOutside(uint64_t request, const RejMad& rej) REQUIRES_NIC_MUTEX;
   uint32_t NewPsn() REQUIRES_NIC_MUTEX;
   // One that nobody listens at, for whoever will listen later. kResourceExhausted: there is none.
-  absl::StatusOr<uint16_t> ChoosePort() REQUIRES_NIC_MUTEX { return listeners_.Choose(0, nic_.numbers()); }
+  absl::StatusOr<uint16_t> ChoosePort() REQUIRES_NIC_MUTEX { return listeners_.ChooseFree(); }
   void Forget(ConnectionOwner& owner) override REQUIRES_NIC_MUTEX;
   void Forget(ConnectionListener& listener) override REQUIRES_NIC_MUTEX;
   std::optional<PendingRequest> TakeRequest(ConnectionListener& listener) override REQUIRES_NIC_MUTEX;

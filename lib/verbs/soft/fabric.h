@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "lib/base/event_loop.h"
+#include "lib/verbs/soft/number_share.h"
 #include "lib/verbs/soft/packet.h"
 #include "lib/verbs/types.h"
 
@@ -58,6 +59,14 @@ class Port {
     return absl::UnimplementedError("the network of this device carries no multicast");
   }
   virtual void Leave(const Address& /*group*/) {}
+
+  // Which numbers the NIC may give out, where others have its address. The same for the port's life.
+  virtual NumberShare numbers() const { return NumberShare(); }
+
+  // From now on, until Withdraw, what asks for the service of this ID (A11.2) arrives here, of all
+  // NICs that share the address. kAlreadyExists: one of the others serves it.
+  virtual absl::Status Serve(uint64_t /*service_id*/) { return absl::OkStatus(); }
+  virtual void Withdraw(uint64_t /*service_id*/) {}
 
   // The largest path MTU (256 to 4096) whose packets fit the link below.
   virtual uint32_t max_mtu() const = 0;

@@ -33,6 +33,9 @@ class ForwardingPort : public Port {
   const Address& address() const override { return inner_->address(); }
   absl::Status Join(const Address& group) override { return inner_->Join(group); }
   void Leave(const Address& group) override { inner_->Leave(group); }
+  NumberShare numbers() const override { return inner_->numbers(); }
+  absl::Status Serve(uint64_t service_id) override { return inner_->Serve(service_id); }
+  void Withdraw(uint64_t service_id) override { inner_->Withdraw(service_id); }
   uint32_t max_mtu() const override { return inner_->max_mtu(); }
   uint64_t receive_window() const override { return inner_->receive_window(); }
 

@@ -18,6 +18,7 @@
 #include "lib/base/trace.h"
 #include "lib/verbs/soft/alarm.h"
 #include "lib/verbs/soft/nic_mutex.h"
+#include "lib/verbs/soft/number_share.h"
 #include "lib/verbs/soft/packet.h"
 #include "lib/verbs/soft/secret_numbers.h"
 #include "lib/verbs/verbs.h"
@@ -46,6 +47,13 @@ class Management {
 
   // A stream for the connection manager alone.
   virtual SecretNumbers& numbers() REQUIRES_NIC_MUTEX = 0;
+
+  // Of which share the IDs are that it gives out. The same for the NIC's life.
+  virtual NumberShare share() const REQUIRES_NIC_MUTEX = 0;
+
+  // As of Port.
+  virtual absl::Status Serve(uint64_t service_id) REQUIRES_NIC_MUTEX = 0;
+  virtual void Withdraw(uint64_t service_id) REQUIRES_NIC_MUTEX = 0;
 
   virtual void Trace(base::TraceKind kind, uint32_t number, uint64_t size) REQUIRES_NIC_MUTEX = 0;
 

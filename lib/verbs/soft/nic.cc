@@ -367,6 +367,7 @@ absl::Status Nic::Plug(base::EventLoop& loop, Fabric& fabric, const DeviceOption
   if (!port.ok()) return port.status();
   NicLock lock(mutex_);
   port_ = *std::move(port);
+  table_.set_share(port_->numbers());
   address_ = FromFabricAddress(port_->address());
   if (address_.udp_port == kRoceUdpPort) address_.udp_port = 0;
   limits_ = MakeLimits(RoundMtu(std::min(port_->max_mtu(), options.max_mtu)));

@@ -120,6 +120,9 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   const Address& address() const override { return address_; }
   AlarmClock& alarms() override REQUIRES_NIC_MUTEX { return engine_.alarms; }
   SecretNumbers& numbers() override REQUIRES_NIC_MUTEX { return manager_numbers_; }
+  NumberShare share() const override REQUIRES_NIC_MUTEX { return port_->numbers(); }
+  absl::Status Serve(uint64_t service_id) override REQUIRES_NIC_MUTEX { return port_->Serve(service_id); }
+  void Withdraw(uint64_t service_id) override REQUIRES_NIC_MUTEX { port_->Withdraw(service_id); }
   void Trace(base::TraceKind kind, uint32_t number, uint64_t size) override REQUIRES_NIC_MUTEX {
     engine_.Trace(kind, number, size);
   }

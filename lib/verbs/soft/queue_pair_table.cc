@@ -19,10 +19,12 @@ static_assert(QueuePairTable::kMaxQueuePairs <= kNumbers / 2, "drawing finds a f
 QueuePairTable::QueuePairTable(const SecretNumbers& numbers) : numbers_(numbers), slots_(kFirstSlots) {}
 
 uint32_t QueuePairTable::Reserve() {
-  if (taken_ >= kMaxQueuePairs) return 0;
+  if (taken_ >= most_) return 0;
   if (2 * (taken_ + 1) > slots_.size()) Grow();
   for (;;) {
-    const uint32_t number = kFirstNumber + static_cast<uint32_t>(numbers_.Below(kNumbers));
+    const uint32_t drawn = kFirstNumber + static_cast<uint32_t>(numbers_.Below(kNumbers));
+    const uint32_t number = share_.Place(drawn, kQueuePairNumberBits);
+    if (number < kFirstNumber || number - kFirstNumber >= kNumbers) continue;
     Slot& slot = slots_[SlotOf(number)];
     if (slot.number != 0) continue;
     slot.number = number;

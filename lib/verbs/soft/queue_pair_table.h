@@ -16,6 +16,7 @@
 #include <functional>
 #include <vector>
 
+#include "lib/verbs/soft/number_share.h"
 #include "lib/verbs/soft/packet.h"
 #include "lib/verbs/soft/secret_numbers.h"
 
@@ -26,10 +27,18 @@ class QueuePairCore;
 class QueuePairTable final {
  public:
   static constexpr uint32_t kMaxQueuePairs = 1 << 16;
+  // Where addresses are shared: half of the numbers that a NIC has, so that drawing finds one soon.
+  static constexpr uint32_t kMaxOfShare = 1 << 15;
 
   explicit QueuePairTable(const SecretNumbers& numbers);
 
-  // A number that nobody has; 0 when kMaxQueuePairs are in use or held.
+  // Before the first number: they are of this share.
+  void set_share(NumberShare share) {
+    share_ = share;
+    most_ = share.whole() ? kMaxQueuePairs : kMaxOfShare;
+  }
+
+  // A number that nobody has; 0 when as many as there may be are in use or held.
   uint32_t Reserve();
 
   // `queue_pair` has the reserved `number` until Remove.
@@ -69,6 +78,8 @@ class QueuePairTable final {
   void FreeIfIdle(size_t slot);
 
   SecretNumbers numbers_;
+  NumberShare share_;
+  size_t most_ = kMaxQueuePairs;
   std::vector<Slot> slots_;  // a power of two of them
   size_t taken_ = 0;
 };

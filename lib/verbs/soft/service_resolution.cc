@@ -17,14 +17,14 @@ SidrRepMad Refusal(SidrStatus status) {
 
 }  // namespace
 
-ServiceResolution::ServiceResolution(Management& nic) : nic_(nic) {}
+ServiceResolution::ServiceResolution(Management& nic) : nic_(nic), listeners_(nic, PortSpace::kUdp) {}
 
 ServiceResolution::~ServiceResolution() = default;
 
 // ---- Who serves.
 
 absl::StatusOr<uint16_t> ServiceResolution::Listen(ServiceListener& listener, uint16_t port) {
-  const absl::StatusOr<uint16_t> chosen = listeners_.Choose(port, nic_.numbers());
+  const absl::StatusOr<uint16_t> chosen = listeners_.Choose(port);
   if (!chosen.ok()) return chosen;
   listener.port = *chosen;
   listeners_.Add(*chosen, listener);
@@ -153,7 +153,7 @@ absl::Status ServiceResolution::Ask(ServiceAsker& asker, const Address& address,
   source.port = port != 0 ? port : AnyPort(nic_.numbers());
   SidrReqMad req;
   while (req.request_id == 0 || questions_.count(req.request_id) > 0) {
-    req.request_id = static_cast<uint32_t>(nic_.numbers().Next());
+    req.request_id = nic_.share().Place(static_cast<uint32_t>(nic_.numbers().Next()), kCommunicationIdBits);
   }
   req.service_id = ServiceId(PortSpace::kUdp, address.port);
   req.private_data = JoinPrivateData({source, address}, private_data);

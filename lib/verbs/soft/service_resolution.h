@@ -92,7 +92,7 @@ class ServiceResolution final {
   void Forget(ServiceListener& listener) REQUIRES_NIC_MUTEX;
 
   // One that nobody listens at, for whoever will listen later. kResourceExhausted: there is none.
-  absl::StatusOr<uint16_t> ChoosePort() REQUIRES_NIC_MUTEX { return listeners_.Choose(0, nic_.numbers()); }
+  absl::StatusOr<uint16_t> ChoosePort() REQUIRES_NIC_MUTEX { return listeners_.ChooseFree(); }
 
   // The oldest request that the listener does not know of. Each is to be answered.
   std::optional<ServiceRequest> Take(ServiceListener& listener) REQUIRES_NIC_MUTEX;

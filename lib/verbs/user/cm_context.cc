@@ -280,11 +280,20 @@ int CmContext::InitAttributes(const void* buffer, size_t size) {
   return Put(request.response, attributes, sizeof(attributes));
 }
 
-// Type of service, reuse of addresses, time-outs, paths: nothing here depends on them.
+// Type of service, reuse of addresses, paths: nothing here depends on them.
 int CmContext::SetOption(const void* buffer, size_t size) {
   rdma_ucm_set_option request;
   if (const int error = Get(buffer, size, &request)) return error;
-  if (Find(request.id) == nullptr) return ENOENT;
+  CmId* const id = Find(request.id);
+  if (id == nullptr) return ENOENT;
+  if (request.level == RDMA_OPTION_ID && request.optname == RDMA_OPTION_ID_ACK_TIMEOUT) {
+    uint8_t code = 0;
+    if (request.optlen != sizeof(code)) return EINVAL;
+    if (const int error = CopyFromProgram(request.optval, &code, sizeof(code))) return error;
+    if (code > CmId::kMostAckTimeout) return EINVAL;
+    id->set_ack_timeout(code);
+    return 0;
+  }
   const bool of_id = request.level == RDMA_OPTION_ID && request.optname <= RDMA_OPTION_ID_ACK_TIMEOUT;
   const bool of_path = request.level == RDMA_OPTION_IB && request.optname == RDMA_OPTION_IB_PATH;
   return of_id || of_path ? 0 : ENOSYS;

@@ -201,7 +201,7 @@ rdma_ucm_query_route_resp CmId::Route() const {
   path.mtu = MtuNumber(device_->nic().limits().active_mtu);
   path.mtu_selector = 2;
   path.rate_selector = 2;
-  path.packet_life_time = kAckTimeoutCode - 1;
+  path.packet_life_time = ack_timeout_ > 0 ? ack_timeout_ - 1 : 0;
   path.packet_life_time_selector = 2;
   path.hop_limit = kHopLimit;
   path.reversible = 1;

@@ -65,6 +65,10 @@ class CmId {
   uint64_t uid() const { return uid_; }
   void MoveTo(CmEvents& events) { events_ = &events; }
 
+  // How long queue pairs wait for an acknowledgement, as a time code (lib/verbs/time_codes.h).
+  static constexpr uint8_t kMostAckTimeout = 31;
+  void set_ack_timeout(uint8_t code) { ack_timeout_ = code; }
+
   // Events that the program has taken.
   uint32_t events_reported = 0;
 
@@ -108,9 +112,6 @@ class CmId {
 
   static constexpr uint8_t kOnlyPort = 1;
 
-  // What the kernel's manager gives queue pairs: 2.1 s.
-  static constexpr uint8_t kAckTimeoutCode = 19;
-
   // A port that nobody listens at.
   virtual absl::StatusOr<uint16_t> ChoosePort(soft::SoftConnectionManager& manager) const REQUIRES_NIC_MUTEX = 0;
 
@@ -134,8 +135,9 @@ class CmId {
   const std::vector<UserDevice*>& devices_;
   uint64_t uid_;
   State state_ = State::kIdle;
-  Address source_;       // ip and port; unspecified until bound
-  Address destination_;  // the same
+  uint8_t ack_timeout_ = 19;  // what the kernel's manager gives queue pairs: 2.1 s
+  Address source_;            // ip and port; unspecified until bound
+  Address destination_;       // the same
   UserDevice* device_ = nullptr;
 
  private:

@@ -150,7 +150,7 @@ soft::ConnectionOffer ConnectedCmId::Offer(const rdma_ucm_conn_param& parameters
   offer.queue_pair = parameters.qp_num;
   offer.receive_psn = own_psn_;
   offer.max_path_mtu = limits.active_mtu;
-  offer.reliability.ack_timeout = AckTimeout(kAckTimeoutCode);
+  offer.reliability.ack_timeout = AckTimeout(ack_timeout_);
   offer.reliability.retry_count = std::min<uint8_t>(parameters.retry_count, 7);
   offer.reliability.rnr_retry_count = std::min<uint8_t>(parameters.rnr_retry_count, 7);
   offer.reliability.reads_served = std::min(parameters.responder_resources, most_reads);
@@ -174,7 +174,9 @@ int ConnectedCmId::Connect(const rdma_ucm_conn_param& parameters) {
   return 0;
 }
 
+// The peer may have been faster: as the kernel has it, that is no error.
 int ConnectedCmId::Disconnect() {
+  if (state_ == State::kOver) return 0;
   if (state_ != State::kConnected && state_ != State::kAccepted && state_ != State::kAnswered) return EINVAL;
   device_->nic().WithManager([this](soft::SoftConnectionManager& manager) { manager.Forget(*this); });
   state_ = State::kOver;
@@ -254,7 +256,7 @@ int ConnectedCmId::QueuePairAttributes(uint32_t state, ib_uverbs_qp_attr* attrib
     attributes->qp_attr_mask =
         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
     attributes->sq_psn = req != nullptr ? req->starting_psn : peer_->rep().starting_psn;
-    attributes->timeout = kAckTimeoutCode;
+    attributes->timeout = ack_timeout_;
     attributes->retry_cnt = req != nullptr ? req->retry_count : offer_.reliability.retry_count;
     attributes->rnr_retry = req != nullptr ? req->rnr_retry_count : peer_->rep().rnr_retry_count;
     attributes->max_rd_atomic =

@@ -13,6 +13,10 @@
 #include "absl/strings/str_cat.h"
 #include "lib/base/random.h"
 #include "lib/base/units.h"
+#include "lib/verbs/soft/shared/shared_address_fabric.h"
+#include "lib/verbs/soft/shm/names.h"
+#include "lib/verbs/soft/shm/shm_fabric.h"
+#include "lib/verbs/soft/udp/udp_socket.h"
 #include "lib/verbs/user/command.h"
 #include "lib/verbs/user/explain.h"
 #include "lib/verbs/user/port_outage.h"
@@ -37,7 +41,8 @@ uint64_t SecretSeed() {
 
 struct Kernel::Device {
   std::unique_ptr<soft::PcapWriter> pcap;
-  std::unique_ptr<soft::UdpFabric> network;
+  std::unique_ptr<soft::Fabric> network;
+  std::unique_ptr<soft::TapFabric> tapped;     // null without a capture
   std::unique_ptr<soft::FaultyFabric> faulty;  // null without faults
   std::unique_ptr<soft::SoftDevice> nic;
   std::unique_ptr<UserDevice> device;
@@ -73,7 +78,12 @@ void Kernel::Depart() {
 
 absl::Status Kernel::MakeDevice(size_t index) {
   auto made = std::make_unique<Device>();
-  soft::UdpFabricOptions fabric_options;
+  if (options_.shared_memory) {
+    made->network = std::make_unique<soft::ShmFabric>(loop_);
+  } else {
+    made->network = std::make_unique<soft::SharedAddressFabric>(loop_);
+  }
+  soft::Fabric* fabric = made->network.get();
   if (!options_.pcap.empty()) {
     timespec now{};
     clock_gettime(CLOCK_REALTIME, &now);
@@ -83,10 +93,9 @@ absl::Status Kernel::MakeDevice(size_t index) {
     auto pcap = soft::PcapWriter::Create(loop_, absl::StrCat(options_.pcap, ".", getpid()), pcap_options);
     if (!pcap.ok()) return pcap.status();
     made->pcap = *std::move(pcap);
-    fabric_options.tap = made->pcap.get();
+    made->tapped = std::make_unique<soft::TapFabric>(*fabric, *made->pcap, soft::TapFabric::Shows::kBoth);
+    fabric = made->tapped.get();
   }
-  made->network = std::make_unique<soft::UdpFabric>(loop_, fabric_options);
-  soft::Fabric* fabric = made->network.get();
   const bool goes_down = options_.port_fault.any() && index == 0;
   if (options_.faults.any() || goes_down) {
     soft::FabricFaults faults = options_.faults;
@@ -223,11 +232,15 @@ void Kernel::Close(int descriptor) {
   for (const auto& [number, context] : contexts_) context->OnClosed(descriptor);
 }
 
-bool Kernel::IsPort(const sockaddr_storage& address) const {
-  const Address bound = soft::FromSocketAddress(address);
+bool Kernel::IsPort(int socket) const {
+  if (soft::HasNicName(socket)) return true;
+  sockaddr_storage name{};
+  socklen_t length = sizeof(name);
+  if (getsockname(socket, reinterpret_cast<sockaddr*>(&name), &length) != 0) return false;
+  if (name.ss_family != AF_INET && name.ss_family != AF_INET6) return false;
+  const Address bound = soft::FromSocketAddress(name);
   for (const Identity& identity : identities_) {
-    const uint16_t port = identity.address.udp_port == 0 ? soft::kRoceUdpPort : identity.address.udp_port;
-    if (bound.ip == identity.address.ip && bound.port == port) return true;
+    if (bound.ip == identity.address.ip && bound.port == soft::kRoceUdpPort) return true;
   }
   return false;
 }

@@ -26,7 +26,7 @@
 #include "lib/verbs/soft/device.h"
 #include "lib/verbs/soft/faulty_fabric.h"
 #include "lib/verbs/soft/pcap.h"
-#include "lib/verbs/soft/udp/udp_fabric.h"
+#include "lib/verbs/soft/tap_fabric.h"
 #include "lib/verbs/user/cm_context.h"
 #include "lib/verbs/user/failing_request.h"
 #include "lib/verbs/user/options.h"
@@ -77,8 +77,8 @@ class Kernel final {
   // The process ends: everything is closed, and nothing can be opened any more.
   void Depart();
 
-  // Whether a socket that is bound to `address` is one of our devices'.
-  bool IsPort(const sockaddr_storage& address) const;
+  // Whether a socket is one of our devices', by which others find this process.
+  bool IsPort(int socket) const;
 
   // Why a device could not be opened, in a line.
   const std::string& trouble() const { return trouble_; }

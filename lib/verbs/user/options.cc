@@ -44,6 +44,10 @@ absl::Status Take(absl::string_view key, absl::string_view value, Options* optio
     options->pcap = std::string(value);
     return absl::OkStatus();
   }
+  if (key == "shm") {
+    options->shared_memory = true;
+    return absl::OkStatus();
+  }
   if (key == "log") {
     options->log = true;
     return absl::OkStatus();
@@ -68,7 +72,7 @@ absl::Status Take(absl::string_view key, absl::string_view value, Options* optio
   }
   return absl::InvalidArgumentError(
       absl::StrCat("no option \"", key, "\" in ", kOptionsVariable,
-                   ": address, pcap, log, explain, counters, loss, corrupt, delay, seed, error-at, port-down"));
+                   ": address, shm, pcap, log, explain, counters, loss, corrupt, delay, seed, error-at, port-down"));
 }
 
 }  // namespace
@@ -92,6 +96,7 @@ std::string Options::ToString() const {
     };
     items.push_back("address=" + absl::StrJoin(addresses, "+", write));
   }
+  if (shared_memory) items.push_back("shm");
   if (!pcap.empty()) items.push_back("pcap=" + pcap);
   if (log) items.push_back("log");
   if (explain) items.push_back("explain");

@@ -23,6 +23,9 @@ constexpr char kOptionsVariable[] = "TOKAMAK_VERBS";
 struct Options {
   // address=IP[+IP...]: one device at each. None: one at DefaultAddress().
   std::vector<Address> addresses;
+  // shm: packets go through memory to the programs of this machine, and to no others; the addresses
+  // need not be of any interface.
+  bool shared_memory = false;
   // pcap=FILE: the packets of each process go to FILE.PID.
   std::string pcap;
   // log: errors of ours go to standard error.

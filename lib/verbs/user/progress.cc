@@ -59,9 +59,13 @@ bool Progress::RunRounds(int most) {
 }
 
 // Does what is due. Returns how long there is nothing to do unless something comes. Who sleeps for
-// longer than that is woken: a timer was set since.
-base::Duration Progress::Settle() {
+// longer than that is woken: a timer was set since. Only where somebody waits, or will, peers are to
+// wake us.
+base::Duration Progress::Settle(Waits waits) {
   RunRounds(kMostRounds);
+  if (waits == Waits::kWill || mode_ == Mode::kWatching || waiter_) {
+    while (loop_.ArmPollers()) RunRounds(kMostRounds);
+  }
   const base::Duration wait = loop_.PrepareToWait();
   if (mode_ == Mode::kWatching && loop_.Now() + wait < watches_until_) {
     watches_until_ = base::Time();
@@ -84,7 +88,7 @@ void Progress::Poll() {
   if (empty_polls_.fetch_add(1, std::memory_order_relaxed) % kPollsPerYield == kPollsPerYield - 1) sched_yield();
   if (!mutex_.try_lock()) return;
   if (RunRounds(kMostRounds)) empty_polls_.store(0, std::memory_order_relaxed);
-  Settle();
+  Settle(Waits::kNobody);
   mutex_.unlock();
 }
 
@@ -98,7 +102,7 @@ void Progress::ExpectSleep() {
 int Progress::WaitReadable(int descriptor) {
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
-    const base::Duration wait = Settle();
+    const base::Duration wait = Settle(Waits::kWill);
     if (IsReadable(descriptor)) return 0;
     if (waiter_) {
       lock.unlock();
@@ -119,7 +123,7 @@ int Progress::WaitReadable(int descriptor) {
     ++waits_;
     if (mode_ == Mode::kResting) WakeThread();
     if (!waited) {
-      Settle();
+      Settle(Waits::kNobody);
       return EINTR;
     }
   }
@@ -142,7 +146,7 @@ void Progress::RunThread() {
     const Mode next = NextMode();
     base::Duration wait = next == Mode::kStandby ? kGrace : kLong;
     if (next == Mode::kWatching) {
-      wait = Settle();
+      wait = Settle(Waits::kWill);
       watches_until_ = loop_.Now() + wait;
     }
     mode_ = next;
@@ -154,7 +158,7 @@ void Progress::RunThread() {
     if ((both[0].revents & POLLIN) != 0 && read(control_.get(), &woken, sizeof(woken)) < 0) woken = 0;
     lock.lock();
     mode_ = Mode::kAtWork;
-    if (next == Mode::kWatching) Settle();
+    if (next == Mode::kWatching) Settle(Waits::kNobody);
   }
 }
 

@@ -44,7 +44,7 @@ class Progress final {
       progress_.mutex_.lock();
     }
     ~Hold() ABSL_UNLOCK_FUNCTION() {
-      progress_.Settle();
+      progress_.Settle(Waits::kNobody);
       progress_.mutex_.unlock();
     }
     Hold(const Hold&) = delete;
@@ -78,7 +78,9 @@ class Progress final {
   enum class Mode : uint8_t { kAtWork, kWatching, kStandby, kResting };
 
   bool RunRounds(int most) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  base::Duration Settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  enum class Waits : uint8_t { kNobody, kWill };  // this thread
+
+  base::Duration Settle(Waits waits) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WakeThread() { Wake(control_); }
   static void Wake(const os::FileDescriptor& control);
   void RunThread();

@@ -1,5 +1,6 @@
 #include "lib/verbs/user/sysfs_tree.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <sys/stat.h>
@@ -8,9 +9,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <map>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "lib/os/file_descriptor.h"
 
 namespace tokamak::verbs::user {
@@ -46,6 +50,9 @@ void AddDevice(const Identity& device, Tree* tree) {
   (*tree)[port + "cap_mask"] = "0x04010000";
 }
 
+// Nobody needs so long to make the folder, and hardly a program that found the name taken runs so long.
+constexpr time_t kLeftOver = 24 * 3600;  // seconds
+
 // FNV-1a.
 uint64_t HashOf(const Tree& tree) {
   uint64_t hash = 0xcbf29ce484222325;
@@ -79,6 +86,22 @@ bool IsOwn(const std::string& folder) {
          (found.st_mode & 0022) == 0;
 }
 
+// Of a process that was killed while it made its folder.
+void RemoveLeftovers(const std::string& parent, const std::string& prefix) {
+  DIR* const folder = opendir(parent.c_str());
+  if (folder == nullptr) return;
+  while (const dirent* entry = readdir(folder)) {
+    const absl::string_view name = entry->d_name;
+    if (!absl::StartsWith(name, prefix) || !absl::StrContains(name, '.')) continue;
+    const std::string path = absl::StrCat(parent, "/", name);
+    struct stat found {};
+    if (lstat(path.c_str(), &found) != 0 || found.st_uid != geteuid()) continue;
+    if (time(nullptr) - found.st_mtime < kLeftOver) continue;
+    nftw(path.c_str(), RemoveEntry, 8, FTW_DEPTH | FTW_PHYS);
+  }
+  closedir(folder);
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> MakeSysfsTree(const std::string& parent, absl::Span<const Identity> devices) {
@@ -87,8 +110,10 @@ absl::StatusOr<std::string> MakeSysfsTree(const std::string& parent, absl::Span<
   tree["class/misc/rdma_cm/abi_version"] = "4";
   for (const Identity& device : devices) AddDevice(device, &tree);
 
-  const std::string name = absl::StrCat(parent, "/tokamak-verbs-", geteuid(), "-", absl::Hex(HashOf(tree)));
+  const std::string prefix = absl::StrCat("tokamak-verbs-", geteuid(), "-");
+  const std::string name = absl::StrCat(parent, "/", prefix, absl::Hex(HashOf(tree)));
   if (IsOwn(name)) return name;
+  RemoveLeftovers(parent, prefix);
   std::string made = name + ".XXXXXX";
   if (mkdtemp(made.data()) == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("make a folder in ", parent));
   for (const auto& [path, content] : tree) {

@@ -90,6 +90,9 @@ class FakeNic final : public Management, public std::enable_shared_from_this<Fak
   const Address& address() const override { return address_; }
   AlarmClock& alarms() override { return alarms_; }
   SecretNumbers& numbers() override { return numbers_; }
+  NumberShare share() const override { return NumberShare(); }
+  absl::Status Serve(uint64_t) override { return absl::OkStatus(); }
+  void Withdraw(uint64_t) override {}
   void Trace(base::TraceKind, uint32_t, uint64_t) override {}
   void SendMad(const Address& peer, absl::Span<const uint8_t> mad) override { wire_.Send(address_, peer, mad); }
   bool Exists(uint32_t number) const override { return queue_pairs.count(number) > 0; }

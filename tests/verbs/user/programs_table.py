@@ -102,7 +102,7 @@ ROWS = [
 # docs/verbs-for-everyone.md.
 PYVERBS = {
     "addr": 3, "atomic": 7, "cq": 4, "cq_events": 2, "cqex": 4, "device": 12, "flow": 0, "fork": 1, "mr": 8, "odp": 0,
-    "parent_domain": 0, "pd": 4, "qp": 16, "qpex": 17, "rdmacm": 0, "relaxed_ordering": 2, "rss_traffic": 0,
+    "parent_domain": 0, "pd": 4, "qp": 16, "qpex": 17, "rdmacm": 10, "relaxed_ordering": 2, "rss_traffic": 0,
     "shared_pd": 0, "tag_matching": 0,
 }
 PYVERBS_TESTS = pathlib.Path("/usr/share/doc/rdma-core/tests")

@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
+#include "lib/base/random.h"
 #include "lib/base/time.h"
 #include "lib/os/child_process.h"
 #include "tests/support/command_output.h"
@@ -89,7 +90,7 @@ class ProgramsTest : public ::testing::Test {
     std::unique_ptr<ChildProcess> server = Start(kServer, server_words);
     ASSERT_NE(server, nullptr);
     WaitUntil(*server, [port] { return Listens(port); });
-    std::unique_ptr<ChildProcess> client = Start(kClient, client_words);
+    std::unique_ptr<ChildProcess> client = Start(client_address, client_words);
     ASSERT_NE(client, nullptr);
     const auto client_end = client->Wait(kLongest);
     const auto server_end = server->Wait(kLongest);
@@ -105,7 +106,7 @@ class ProgramsTest : public ::testing::Test {
     for (int attempt = 0; attempt < 100; ++attempt) {
       const timespec moment{0, 50'000'000};
       nanosleep(&moment, nullptr);
-      std::unique_ptr<ChildProcess> client = Start(kClient, client_words);
+      std::unique_ptr<ChildProcess> client = Start(client_address, client_words);
       ASSERT_NE(client, nullptr);
       client_end = client->Wait(kLongest);
       ASSERT_TRUE(client_end.ok()) << absl::StrJoin(client_words, " ") << "\n" << Output();
@@ -150,7 +151,25 @@ class ProgramsTest : public ::testing::Test {
     RunPair(options, client, 18515);
   }
 
+  // One of the pingpongs of a pair, at a TCP port of its own; of the client with the server's address.
+  static Words CheckedPingPong(int port, Words options) {
+    Words words = {"ibv_rc_pingpong", "-c", "-g", "0", "-n", "500", "-p", absl::StrCat(port)};
+    words.insert(words.end(), options.begin(), options.end());
+    return words;
+  }
+
+  // Names by which NICs of this network namespace find each other.
+  static std::string NicNames() {
+    std::ifstream table("/proc/net/unix");
+    std::string found;
+    for (std::string line; std::getline(table, line);) {
+      if (line.find("tokamak-nic") != std::string::npos) absl::StrAppend(&found, line, "\n");
+    }
+    return found;
+  }
+
   Words flags;  // for tok verbs
+  std::string client_address = kClient;
 
  private:
   static inline int started_ = 0;
@@ -311,6 +330,58 @@ TEST_F(ProgramsTest, SrqPingPongWithEvents) { RunPingPong("ibv_srq_pingpong", {"
 
 TEST_F(ProgramsTest, UdPingPong) { RunPingPong("ibv_ud_pingpong", {"-c"}); }
 TEST_F(ProgramsTest, UdPingPongWithEvents) { RunPingPong("ibv_ud_pingpong", {"-c", "-e"}); }
+
+TEST_F(ProgramsTest, ProgramsMayShareAnAddress) {
+  client_address = kServer;
+  RunPingPong("ibv_rc_pingpong", {"-c"});
+  RunPingPong("ibv_ud_pingpong", {"-c"});
+  RunPerf("ib_write_bw", {"-n", "100", "-b", "-q", "8"});
+  RunUntilAnswered({"rping", "-s", "-a", kServer, "-C", "10", "-V"}, {"rping", "-c", "-a", kServer, "-C", "10", "-V"});
+  RunUntilAnswered({"udaddy", "-b", kServer, "-c", "4"}, {"udaddy", "-s", kServer, "-c", "4"});
+}
+
+TEST_F(ProgramsTest, SharedMemoryInPlaceOfANetwork) {
+  for (const char* address : {kServer, kClient}) {
+    flags = {"--shm"};
+    client_address = address;
+    RunPingPong("ibv_rc_pingpong", {"-c"});
+    RunPingPong("ibv_rc_pingpong", {"-c", "-e"});
+    RunPingPong("ibv_ud_pingpong", {"-c"});
+    RunPerf("ib_write_bw", {"-n", "100", "-b", "-q", "8"});
+    RunUntilAnswered({"rping", "-s", "-a", kServer, "-C", "10", "-V"},
+                     {"rping", "-c", "-a", kServer, "-C", "10", "-V"});
+    flags = {"--shm", "--loss", "1%", "--corrupt", "1%", "--seed", "3"};
+    RunPingPong("ibv_rc_pingpong", {"-c"});
+  }
+}
+
+// Whoever is killed, at whatever moment, hinders nobody who starts after that; nor, where it had the
+// UDP port of its address, those who share the address with it.
+TEST_F(ProgramsTest, FiftyKillsHinderNobody) {
+  base::Random random(50);
+  for (int round = 0; round < 50; ++round) {
+    const int port = 20000 + 2 * round;
+    const std::unique_ptr<ChildProcess> holder = Start(kServer, CheckedPingPong(port + 1, {}));
+    ASSERT_NE(holder, nullptr);
+    WaitUntil(*holder, [port] { return Listens(port + 1); });
+    const std::unique_ptr<ChildProcess> server = Start(kServer, CheckedPingPong(port, {}));
+    ASSERT_NE(server, nullptr);
+    WaitUntil(*server, [port] { return Listens(port); });
+    const std::unique_ptr<ChildProcess> client = Start(kClient, CheckedPingPong(port, {kServer}));
+    ASSERT_NE(client, nullptr);
+
+    ChildProcess* const victim = std::vector<ChildProcess*>{holder.get(), server.get(), client.get()}[random.Below(3)];
+    const auto ended = client->Wait(base::Microseconds(static_cast<int64_t>(random.Below(150'000))));
+    victim->Signal(SIGKILL).IgnoreError();  // unless it has ended
+    if (victim != holder.get()) continue;   // the other of the pair waits for nobody; the test ends it
+    const auto client_end = ended.ok() ? ended : client->Wait(kLongest);
+    const auto server_end = server->Wait(kLongest);
+    ASSERT_TRUE(client_end.ok() && server_end.ok()) << "round " << round << "\n" << Output();
+    EXPECT_TRUE(client_end->ok() && server_end->ok()) << "round " << round << "\n" << Output();
+  }
+  RunPingPong("ibv_rc_pingpong", {"-c"});
+  EXPECT_EQ(NicNames(), "");
+}
 
 TEST_F(ProgramsTest, PerftestByDatagrams) {
   for (const char* program : {"ib_send_lat", "ib_send_bw"}) RunPerf(program, {"-c", "UD", "-n", "100"});

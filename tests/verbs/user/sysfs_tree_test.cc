@@ -1,5 +1,6 @@
 #include "lib/verbs/user/sysfs_tree.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #include <fstream>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 namespace tokamak::verbs::user {
@@ -60,6 +62,19 @@ TEST_F(SysfsTreeTest, AFolderThatOthersMayWriteIsNotUsed) {
   const auto again = MakeSysfsTree(parent_, devices_);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_NE(*again, *tree_);
+}
+
+TEST_F(SysfsTreeTest, WhatAKilledProcessLeftIsRemovedWhenItIsOld) {
+  const std::string left = absl::StrCat(parent_, "/tokamak-verbs-", geteuid(), "-1234.abcdef");
+  const std::string fresh = absl::StrCat(parent_, "/tokamak-verbs-", geteuid(), "-1234.ghijkl");
+  for (const std::string& folder : {left, fresh}) ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
+  std::ofstream(left + "/file") << "half";
+  const timespec long_ago[2] = {{1'000'000'000, 0}, {1'000'000'000, 0}};
+  ASSERT_EQ(utimensat(AT_FDCWD, left.c_str(), long_ago, 0), 0);
+  tree_ = MakeSysfsTree(parent_, devices_);
+  ASSERT_TRUE(tree_.ok()) << tree_.status();
+  EXPECT_NE(access(left.c_str(), F_OK), 0);
+  EXPECT_EQ(access(fresh.c_str(), F_OK), 0) << "perhaps somebody is at it";
 }
 
 TEST_F(SysfsTreeTest, AParentThatIsNotThereIsSaid) { EXPECT_FALSE(MakeSysfsTree(parent_ + "/nowhere", devices_).ok()); }

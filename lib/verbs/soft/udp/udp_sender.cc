@@ -24,6 +24,11 @@ void FillControl(cmsghdr* control, int level, int type, T value) {
   std::memcpy(CMSG_DATA(control), &value, sizeof(value));
 }
 
+Address AtPort(Address address, uint16_t port) {
+  address.port = port;
+  return address;
+}
+
 }  // namespace
 
 UdpSender::UdpSender(const UdpSocket& socket, bool segment, const base::EventLoop& loop, UdpCounters& counters,
@@ -33,6 +38,7 @@ UdpSender::UdpSender(const UdpSocket& socket, bool segment, const base::EventLoo
       counters_(counters),
       tap_(tap),
       segment_(segment && socket.can_segment),
+      named_(AtPort(socket.local, socket.peers_port)),
       source_(socket.local),
       peer_(socket.local),
       flow_(source_, peer_) {}
@@ -75,11 +81,11 @@ bool UdpSender::StartsMessage(const Packet& packet, uint32_t length) const {
 
 // Without a copy: this is asked for each packet.
 bool UdpSender::IsPeer(const Address& peer) const {
-  return (peer.port == 0 ? socket_.local.port : peer.port) == peer_.port && peer.ip == peer_.ip;
+  return (peer.port == 0 ? named_.port : peer.port) == peer_.port && peer.ip == peer_.ip;
 }
 
 void UdpSender::OpenMessage(const Packet& packet, uint32_t length) {
-  const Address peer = DestinationOf(packet.peer, socket_.local);
+  const Address peer = DestinationOf(packet.peer, named_);
   const Address source = SourceOf(packet);
   if (peer != peer_ || source != source_) {
     peer_ = peer;
@@ -277,7 +283,7 @@ void UdpSender::ShowSent(absl::Span<const Packet> packets, const Message& messag
     Datagram datagram;
     datagram.time = loop_.Now();
     datagram.source = SourceOf(packet);
-    datagram.destination = DestinationOf(packet.peer, socket_.local);
+    datagram.destination = DestinationOf(packet.peer, named_);
     datagram.identification = encoded.identification;
     datagram.traffic_class = message.traffic_class;
     datagram.pieces = absl::MakeConstSpan(pieces, count);

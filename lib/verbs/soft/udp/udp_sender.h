@@ -118,6 +118,7 @@ class UdpSender final {
   uint16_t identification_ = 0;  // raw: the last one
 
   // The ends of the message that is being filled.
+  const Address named_;  // where peers take this port to be
   Address source_;
   Address peer_;
   IcrcFlow flow_;

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <random>
 #include <set>
 #include <string>
 
@@ -23,6 +24,7 @@ namespace tokamak::verbs::soft {
 namespace {
 
 constexpr int kOn = 1;
+constexpr int kFlowTries = 100;
 
 bool Set(int fd, int level, int option, int value) { return setsockopt(fd, level, option, &value, sizeof(value)) == 0; }
 
@@ -126,6 +128,7 @@ absl::Status SetUpWire(int fd, bool is_ipv4) {
 absl::StatusOr<UdpSocket> MakeSocket(const Address& local) {
   UdpSocket result;
   result.local = local;
+  result.peers_port = local.port;
   const int family = local.is_ipv4() ? AF_INET : AF_INET6;
   result.fd = os::FileDescriptor(socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!result.fd.valid()) return ErrnoStatus(absl::StatusCode::kUnavailable, "cannot make a UDP socket");
@@ -137,6 +140,17 @@ bool Bind(const UdpSocket& socket, uint32_t scope) {
   sockaddr_storage name;
   const socklen_t length = ToSocketAddress(socket.local, scope, &name);
   return bind(socket.fd.get(), reinterpret_cast<sockaddr*>(&name), length) == 0;
+}
+
+// A port of flows that is free.
+bool BindFlow(UdpSocket* socket) {
+  std::random_device random;
+  for (int tries = 0; tries < kFlowTries; ++tries) {
+    socket->local.port = static_cast<uint16_t>(kFlowPorts + random() % (UINT16_MAX - kFlowPorts));
+    if (Bind(*socket, socket->scope)) return true;
+    if (errno != EADDRINUSE) return false;
+  }
+  return false;
 }
 
 absl::Status SetUpReceiving(UdpSocket* socket, const UdpSocketOptions& options) {
@@ -205,7 +219,9 @@ absl::StatusOr<UdpSocket> OpenUdpSocket(const Address& address, const UdpSocketO
     result->on_loopback = (interface->ifa_flags & IFF_LOOPBACK) != 0;
   }
   if (address.is_link_local()) result->scope = result->interface;
-  if (!Bind(*result, result->scope)) return BindError(result->local, interfaces);
+  if (!(options.sends_only ? BindFlow(&*result) : Bind(*result, result->scope))) {
+    return BindError(result->local, interfaces);
+  }
   const int fd = result->fd.get();
   result->link_mtu = interface != nullptr ? LinkMtu(fd, interface->ifa_name) : 1500;
   if (PathMtuFor(result->link_mtu, address.is_ipv4()) == 0) {
@@ -224,7 +240,7 @@ absl::StatusOr<UdpSocket> OpenGroupSocket(const UdpSocket& port, const Address& 
     return absl::UnimplementedError("the loopback interface carries no multicast of IPv6; other interfaces do");
   }
   Address local = group;
-  local.port = port.local.port;
+  local.port = port.peers_port;
   absl::StatusOr<UdpSocket> result = MakeSocket(local);
   if (!result.ok()) return result;
   // Without REUSEADDR one device of the machine alone could be in a group; without the second line

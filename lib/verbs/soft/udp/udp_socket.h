@@ -24,12 +24,16 @@ constexpr uint16_t kFlowPorts = 0xc000;
 struct UdpSocketOptions {
   uint32_t receive_buffer = 8 << 20;  // bytes asked of the kernel, which may give less
   uint32_t send_buffer = 4 << 20;
+  // Binds a port of RDMA NICs' flows that is free, and only sends: where another process has the port
+  // that peers send to. (kFlowPorts)
+  bool sends_only = false;
 };
 
 struct UdpSocket {
   os::FileDescriptor fd;
   os::FileDescriptor raw;       // soft:raw: packets pass through this one, and `fd` keeps the port (raw_socket.h)
   Address local;                // with the port that is bound
+  uint16_t peers_port = 0;      // where peers are that name no port: that one, unless the socket only sends
   uint32_t interface = 0;       // index of the one that has the address; 0: not known
   bool on_loopback = false;     // that is the machine's own
   uint32_t scope = 0;           // the same, where `local` is an IPv6 link-local address
@@ -42,7 +46,7 @@ struct UdpSocket {
   int wire() const { return is_raw() ? raw.get() : fd.get(); }
 };
 
-// Binds `address`; port 0 is kRoceUdpPort, ports from kFlowPorts on are refused. Errors say what an
+// Binds `address`, or the IP address of it (sends_only); port 0 is kRoceUdpPort, ports from kFlowPorts on are refused. Errors say what an
 // operator can do: kAlreadyExists when the port is taken, kNotFound when no interface has the
 // address.
 absl::StatusOr<UdpSocket> OpenUdpSocket(const Address& address, const UdpSocketOptions& options);

@@ -37,19 +37,13 @@ struct Once {
 Once* once = nullptr;
 pthread_once_t once_made = PTHREAD_ONCE_INIT;
 
-// The parent's NIC keeps its port for itself.
+// The parent's NIC keeps for itself what others know it by.
 void CloseInheritedPorts(const Kernel& kernel) {
   DIR* const folder = opendir("/proc/self/fd");
   if (folder == nullptr) return;
   while (const dirent* entry = readdir(folder)) {
     const int descriptor = std::atoi(entry->d_name);
-    sockaddr_storage bound{};
-    socklen_t length = sizeof(bound);
-    int type = 0;
-    socklen_t type_length = sizeof(type);
-    if (getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &type_length) != 0 || type != SOCK_DGRAM) continue;
-    if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&bound), &length) != 0) continue;
-    if (kernel.IsPort(bound)) close(descriptor);
+    if (kernel.IsPort(descriptor)) close(descriptor);
   }
   closedir(folder);
 }

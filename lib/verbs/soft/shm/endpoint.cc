@@ -1,0 +1,225 @@
+#include "lib/verbs/soft/shm/endpoint.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "lib/verbs/soft/datagram.h"
+#include "lib/verbs/soft/shm/mad_route.h"
+#include "lib/verbs/soft/shm/names.h"
+
+namespace tokamak::verbs::soft {
+
+ShmEndpoint::ShmEndpoint(os::EpollLoop& loop, const Address& address, NumberShare share, os::FileDescriptor listener,
+                         PortCallbacks callbacks)
+    : loop_(loop),
+      address_(address),
+      share_(share),
+      listener_(std::move(listener)),
+      messenger_(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)),
+      callbacks_(std::move(callbacks)) {}
+
+void ShmEndpoint::Start() {
+  listener_watch_ = loop_.Watch(listener_.get(), EPOLLIN, [this](uint32_t) { Accept(); });
+  poller_ = loop_.AddPoller(*this);
+}
+
+void ShmEndpoint::Close() {
+  open_ = false;
+  poller_.Reset();
+  listener_watch_.Reset();
+  services_.clear();
+  outgoing_.clear();
+  for (auto& [key, link] : incoming_) ended_.push_back(std::move(link));
+  incoming_.clear();
+}
+
+// ---- From others.
+
+void ShmEndpoint::Accept() {
+  for (;;) {
+    os::FileDescriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket.valid()) return;
+    if (incoming_.size() >= kMostLinks) continue;
+    auto key = std::make_shared<const IncomingLink*>(nullptr);
+    auto link = std::make_unique<IncomingLink>(loop_, std::move(socket), [this, key] {
+      const auto keep = shared_from_this();
+      const auto found = incoming_.find(*key);
+      if (found == incoming_.end()) return;
+      while (open_ && Drain(*found->second)) {
+      }
+      if (!open_) return;
+      ended_.push_back(std::move(found->second));
+      incoming_.erase(found);
+    });
+    *key = link.get();
+    incoming_.emplace(link.get(), std::move(link));
+  }
+}
+
+bool ShmEndpoint::Poll() {
+  const auto keep = shared_from_this();
+  ended_.clear();
+  bool any = false;
+  for (const auto& [key, link] : incoming_) {
+    any |= Drain(*link);
+    if (!open_) return true;  // and the links are not there any more
+  }
+  return any;
+}
+
+void ShmEndpoint::Arm() {
+  for (const auto& [key, link] : incoming_) link->Arm();
+}
+
+// A batch of a link. Returns whether there was anything.
+bool ShmEndpoint::Drain(IncomingLink& link) {
+  size_t count = 0;
+  while (count < kBatch && link.Next(&batch_[count])) ++count;
+  if (count == 0) return false;
+  Deliver(absl::MakeConstSpan(batch_.data(), count));
+  link.Release();
+  return true;
+}
+
+void ShmEndpoint::Deliver(absl::Span<const Packet> packets) { callbacks_.on_packets(packets); }
+
+void ShmEndpoint::OnService(uint64_t service_id) {
+  const auto keep = shared_from_this();
+  for (size_t count = 0; open_ && count < kBatch; ++count) {
+    const auto service = services_.find(service_id);
+    if (service == services_.end()) return;
+    const ssize_t length = recv(service->second.socket.get(), record_.data(), record_.size(), 0);
+    if (length < 0) return;
+    Packet packet;
+    const absl::Span<const uint8_t> record(record_.data(), static_cast<size_t>(length));
+    if (ReadRecord(record, &packet) && packet.destination == kManagementQueuePair) Deliver({&packet, 1});
+  }
+}
+
+absl::Status ShmEndpoint::Serve(uint64_t service_id) {
+  Service service;
+  service.socket = BindName(SOCK_DGRAM, ServiceName(address_, service_id));
+  if (!service.socket.valid()) {
+    if (errno == EADDRINUSE) return absl::AlreadyExistsError("another program at this address serves it");
+    return absl::UnavailableError(absl::StrCat("cannot make a Unix socket: ", std::strerror(errno)));
+  }
+  service.watch = loop_.Watch(service.socket.get(), EPOLLIN, [this, service_id](uint32_t) { OnService(service_id); });
+  services_[service_id] = std::move(service);
+  return absl::OkStatus();
+}
+
+// ---- To others.
+
+size_t ShmEndpoint::Send(absl::Span<const Packet> packets) {
+  size_t taken = 0;
+  for (const Packet& packet : packets) {
+    const Address to = DestinationOf(packet.peer, address_);
+    OutgoingLink::Result result = OutgoingLink::Result::kLost;
+    if (packet.destination == kManagementQueuePair) {
+      result = WriteMad(packet, to, address_);
+    } else {
+      result = Write(LinkTo(to, NumberShare::IndexOf(packet.destination, kQueuePairNumberBits)), packet, address_);
+    }
+    if (result == OutgoingLink::Result::kFull) break;
+    ++taken;
+  }
+  Publish();
+  return taken;
+}
+
+bool ShmEndpoint::HandOn(const Packet& packet) {
+  if (packet.came_to_group()) return false;
+  if (packet.destination == kManagementQueuePair) {
+    const MadRoute route = RouteOf(packet);
+    if (route.service_id) {
+      return services_.count(*route.service_id) == 0 && AskService(*route.service_id, packet, address_, packet.peer);
+    }
+    if (!route.share || *route.share == share_.index()) return false;
+    OutgoingLink* const link = LinkTo(address_, *route.share);
+    Write(link, packet, packet.peer);
+    return link != nullptr;
+  }
+  const uint32_t share = NumberShare::IndexOf(packet.destination, kQueuePairNumberBits);
+  if (share == share_.index()) return false;
+  OutgoingLink* const link = LinkTo(address_, share);
+  Write(link, packet, packet.peer);
+  return link != nullptr;
+}
+
+void ShmEndpoint::Publish() {
+  for (OutgoingLink* link : written_) link->Publish();
+  written_.clear();
+}
+
+OutgoingLink::Result ShmEndpoint::Write(OutgoingLink* link, const Packet& packet, const Address& source) {
+  if (link == nullptr) return OutgoingLink::Result::kLost;
+  const OutgoingLink::Result result = link->Write(packet, source);
+  if (result == OutgoingLink::Result::kTaken && (written_.empty() || written_.back() != link)) written_.push_back(link);
+  return result;
+}
+
+// A question that nobody serves is any NIC's to refuse.
+OutgoingLink::Result ShmEndpoint::WriteMad(const Packet& packet, const Address& to, const Address& source) {
+  const MadRoute route = RouteOf(packet);
+  if (route.service_id && AskService(*route.service_id, packet, to, source)) return OutgoingLink::Result::kTaken;
+  return Write(route.share ? LinkTo(to, *route.share) : LinkToAnyAt(to), packet, source);
+}
+
+bool ShmEndpoint::AskService(uint64_t service_id, const Packet& packet, const Address& to, const Address& source) {
+  std::array<uint8_t, kMaxRecord> record;
+  const uint32_t length = RecordLength(packet);
+  WriteRecord(packet, source, record.data());
+  const AbstractName name(ServiceName(to, service_id));
+  // What does not fit there any more is lost.
+  return sendto(messenger_.get(), record.data(), length, MSG_NOSIGNAL, name.get(), name.length) >= 0 || errno == EAGAIN;
+}
+
+OutgoingLink* ShmEndpoint::LinkTo(const Address& address, uint32_t share) {
+  if (last_peer_ != nullptr && last_peer_->second == share && last_peer_->first == address) return last_link_;
+  const Peer peer(address, share);
+  auto found = outgoing_.find(peer);
+  if (found == outgoing_.end()) {
+    if (outgoing_.size() >= kMostLinks) return nullptr;
+    const auto absent = absent_until_.find(peer);
+    if (absent != absent_until_.end() && loop_.Now() < absent->second) return nullptr;
+    std::unique_ptr<OutgoingLink> link = OutgoingLink::Connect(
+        loop_, NicName(address, share), [this] { TellReady(); },
+        [this, peer] {
+          const auto ended = outgoing_.find(peer);
+          if (ended == outgoing_.end()) return;
+          last_peer_ = nullptr;
+          written_.erase(std::remove(written_.begin(), written_.end(), ended->second.get()), written_.end());
+          outgoing_.erase(ended);
+          TellReady();
+        });
+    if (link == nullptr) {
+      if (absent_until_.size() >= kMostLinks) absent_until_.clear();
+      absent_until_[peer] = loop_.Now() + kAbsence;
+      return nullptr;
+    }
+    absent_until_.erase(peer);
+    found = outgoing_.emplace(peer, std::move(link)).first;
+  }
+  last_peer_ = &found->first;
+  last_link_ = found->second.get();
+  return last_link_;
+}
+
+OutgoingLink* ShmEndpoint::LinkToAnyAt(const Address& address) {
+  for (uint32_t share = 0; share < NumberShare::kShares; ++share) {
+    if (OutgoingLink* const link = LinkTo(address, share)) return link;
+  }
+  return nullptr;
+}
+
+void ShmEndpoint::TellReady() {
+  const auto keep = shared_from_this();
+  if (open_ && callbacks_.on_ready) callbacks_.on_ready();
+}
+
+}  // namespace tokamak::verbs::soft

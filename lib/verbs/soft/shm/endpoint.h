@@ -1,0 +1,101 @@
+// ShmEndpoint is one NIC's end of a ShmFabric: the links to and from others, and the services that
+// others may ask it for.
+//
+// Law: what was written to a link is published when Send returns.
+// Bounds: kMostLinks in each direction; a service's socket holds what the kernel lets it.
+// Thread rule: one loop's.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/os/file_descriptor.h"
+#include "lib/os/poller.h"
+#include "lib/verbs/soft/fabric.h"
+#include "lib/verbs/soft/shm/link.h"
+#include "lib/verbs/soft/shm/packet_record.h"
+
+namespace tokamak::verbs::soft {
+
+class ShmEndpoint final : public os::Poller, public std::enable_shared_from_this<ShmEndpoint> {
+ public:
+  static constexpr size_t kMostLinks = 4096;
+
+  // `listener` has the name of the NIC at `address` of the share, and listens.
+  ShmEndpoint(os::EpollLoop& loop, const Address& address, NumberShare share, os::FileDescriptor listener,
+              PortCallbacks callbacks);
+
+  void Start();
+  void Close();
+
+  const Address& address() const { return address_; }
+  NumberShare share() const { return share_; }
+
+  size_t Send(absl::Span<const Packet> packets);
+  bool HandOn(const Packet& packet);
+  void Publish();
+
+  absl::Status Serve(uint64_t service_id);
+  void Withdraw(uint64_t service_id) { services_.erase(service_id); }
+
+  // Poller
+  bool Poll() override;
+  void Arm() override;
+  int descriptor() const override { return -1; }
+
+ private:
+  // A NIC of the machine.
+  using Peer = std::pair<Address, uint32_t>;
+
+  struct Service {
+    os::FileDescriptor socket;
+    os::FdWatch watch;
+  };
+
+  // Packets that are delivered together.
+  static constexpr size_t kBatch = 128;
+  // A NIC that was not there is not looked for again for so long.
+  static constexpr base::Duration kAbsence = base::Milliseconds(1);
+
+  void Accept();
+  bool Drain(IncomingLink& link);
+  void Deliver(absl::Span<const Packet> packets);
+  void OnService(uint64_t service_id);
+
+  OutgoingLink* LinkTo(const Address& address, uint32_t share);
+  OutgoingLink* LinkToAnyAt(const Address& address);
+  OutgoingLink::Result Write(OutgoingLink* link, const Packet& packet, const Address& source);
+  OutgoingLink::Result WriteMad(const Packet& packet, const Address& to, const Address& source);
+  bool AskService(uint64_t service_id, const Packet& packet, const Address& to, const Address& source);
+  void TellReady();
+
+  os::EpollLoop& loop_;
+  const Address address_;
+  const NumberShare share_;
+  const os::FileDescriptor listener_;
+  const os::FileDescriptor messenger_;  // sends to services
+  const PortCallbacks callbacks_;
+  bool open_ = true;
+  os::FdWatch listener_watch_;
+  os::PollerHandle poller_;
+  std::map<uint64_t, Service> services_;
+  std::map<const IncomingLink*, std::unique_ptr<IncomingLink>> incoming_;
+  std::vector<std::unique_ptr<IncomingLink>> ended_;  // while they may be in use
+  std::map<Peer, std::unique_ptr<OutgoingLink>> outgoing_;
+  std::map<Peer, base::Time> absent_until_;
+  const Peer* last_peer_ = nullptr;  // of outgoing_, with its link
+  OutgoingLink* last_link_ = nullptr;
+  std::vector<OutgoingLink*> written_;  // and not published
+  std::array<Packet, kBatch> batch_;
+  std::array<uint8_t, kMaxRecord> record_;  // of a service
+};
+
+}  // namespace tokamak::verbs::soft

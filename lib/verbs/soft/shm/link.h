@@ -1,0 +1,85 @@
+// One direction between two NICs of a machine: a ring of packets that one writes and the other
+// reads, with a socket that ends when either of them does.
+//
+// The writer makes the ring and hands it over by the socket's first message. All others say nothing
+// but that there is something to read, or, in the other direction, room again: they are sent to who
+// waits for it, and to nobody else.
+// Thread rule: one loop's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "lib/base/time.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/os/file_descriptor.h"
+#include "lib/verbs/soft/packet.h"
+#include "lib/verbs/soft/shm/ring.h"
+
+namespace tokamak::verbs::soft {
+
+class OutgoingLink final {
+ public:
+  // A reader that takes nothing for so long gets no more until it does: what is for it is lost, as
+  // on a network, and does not hold up what is for others.
+  static constexpr base::Duration kPatience = base::Milliseconds(10);
+
+  enum class Result : uint8_t { kTaken, kFull, kLost };
+
+  // To the NIC of that name. `on_room` runs after kFull; `on_end` when the other side is gone, and
+  // may drop the link. Null: nobody has the name, or this process can have no more memory or
+  // descriptors.
+  static std::unique_ptr<OutgoingLink> Connect(os::EpollLoop& loop, const std::string& name,
+                                               std::function<void()> on_room, std::function<void()> on_end);
+
+  // The packet comes from `source`. It waits for Publish.
+  Result Write(const Packet& packet, const Address& source);
+  // The other side is to have what was written; wakes it where it waits.
+  void Publish();
+
+ private:
+  OutgoingLink(os::EpollLoop& loop, os::FileDescriptor socket, RingWriter ring, std::function<void()> on_room,
+               std::function<void()> on_end);
+  void OnSocket();
+
+  os::EpollLoop& loop_;
+  const os::FileDescriptor socket_;
+  const std::function<void()> on_room_;
+  const std::function<void()> on_end_;
+  RingWriter ring_;
+  std::optional<base::Time> full_since_;
+  bool unpublished_ = false;
+  base::Timer patience_;
+  os::FdWatch watch_;
+};
+
+class IncomingLink final {
+ public:
+  // `socket` is one that another NIC connected. `on_end` runs when that is gone, or does not keep
+  // to what is agreed, after all that it had written was there to be read; it may drop the link.
+  IncomingLink(os::EpollLoop& loop, os::FileDescriptor socket, std::function<void()> on_end);
+
+  // The next packet that is whole; it lives until Release. False: there is none.
+  bool Next(Packet* packet);
+  // The writer may have the room of what Next gave.
+  void Release();
+  // Whoever waits for the loop is woken when there is something.
+  void Arm() {
+    if (ring_) ring_->Arm();
+  }
+
+ private:
+  void OnSocket();
+  bool TakeHello();
+
+  const os::FileDescriptor socket_;
+  const std::function<void()> on_end_;
+  std::optional<RingReader> ring_;  // once the hello has come
+  os::FdWatch watch_;
+};
+
+}  // namespace tokamak::verbs::soft

@@ -1,0 +1,23 @@
+// Which of the NICs that share an address a management datagram is for: a question is for the one
+// that serves what it asks for, anything else for the one that gave out the ID that it answers.
+//
+// Thread rule: none, pure functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "lib/verbs/soft/packet.h"
+
+namespace tokamak::verbs::soft {
+
+struct MadRoute {
+  std::optional<uint64_t> service_id;
+  std::optional<uint32_t> share;  // NumberShare::index
+};
+
+// `packet` is to kManagementQueuePair. Neither: it is no message of a connection manager, or one
+// that any NIC may answer.
+MadRoute RouteOf(const Packet& packet);
+
+}  // namespace tokamak::verbs::soft

@@ -1,0 +1,44 @@
+// How NICs on one machine find each other: by names of Unix sockets in the abstract namespace.
+//
+// A name is of one network namespace, as an IP address is, needs no file and no right, can be taken
+// by one socket at a time, and goes with it however its process ends: so there is nothing to clean
+// up, and no list to keep.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cstdint>
+#include <string>
+
+#include "lib/os/file_descriptor.h"
+#include "lib/verbs/types.h"
+
+namespace tokamak::verbs::soft {
+
+// The first bytes of all of them, after the 0.
+constexpr char kNamePrefix[] = "tokamak-nic/1/";
+
+// `address` is as fabrics write it, with its port.
+std::string NicName(const Address& address, uint32_t share);           // a NIC
+std::string ServiceName(const Address& address, uint64_t service_id);  // where a service is asked for
+std::string WireName(const Address& address);                          // the NIC that has the UDP port
+
+// Whether the socket, or what it is connected to, has such a name.
+bool HasNicName(int socket);
+
+// A socket of that type (SOCK_SEQPACKET, SOCK_DGRAM) that does not block and has the name, or is
+// connected to the one that has it. None: the name is taken, or nobody has it; errno says more.
+os::FileDescriptor BindName(int type, const std::string& name);
+os::FileDescriptor ConnectName(int type, const std::string& name);
+
+// The kernel's form of a name.
+struct AbstractName {
+  explicit AbstractName(const std::string& name);
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&form); }
+
+  sockaddr_un form{};
+  socklen_t length = 0;
+};
+
+}  // namespace tokamak::verbs::soft

@@ -1,0 +1,45 @@
+// ShmFabric carries packets between the NICs of one machine, or one container, through memory that
+// their processes share: no packet asks the kernel for anything while both sides are at work.
+//
+// Addresses are names here, which need not be of any interface; several NICs may have one. Each is
+// then one of its NumberShare: a packet says by the number of its queue pair which of them it is
+// for, and a connection manager's message by what it answers or asks for.
+//
+// Whoever shares the network namespace can send to a NIC, as with UDP; nobody is believed more than
+// a network would be. There is no multicast.
+// Thread rule: the fabric and its ports belong to the one thread of their loop. The fabric must
+// outlive its ports.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/verbs/soft/fabric.h"
+
+namespace tokamak::verbs::soft {
+
+class ShmPort : public Port {
+ public:
+  // Hands a packet that came by another way to the NIC at this address that it is for, with
+  // `packet.peer` as its source. False: it is for this one, or there is none that it is for.
+  virtual bool HandOn(const Packet& packet) = 0;
+  // After the last of several that were handed on.
+  virtual void Publish() = 0;
+};
+
+class ShmFabric final : public Fabric {
+ public:
+  explicit ShmFabric(os::EpollLoop& loop) : loop_(loop) {}
+
+  // `loop` is the one that the fabric was made with. kResourceExhausted: NumberShare::kShares NICs
+  // have the address already.
+  absl::StatusOr<std::unique_ptr<Port>> Open(base::EventLoop& loop, const Address& address,
+                                             PortCallbacks callbacks) override;
+  absl::StatusOr<std::unique_ptr<ShmPort>> OpenShm(const Address& address, PortCallbacks callbacks);
+
+ private:
+  os::EpollLoop& loop_;
+};
+
+}  // namespace tokamak::verbs::soft

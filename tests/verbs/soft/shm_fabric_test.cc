@@ -1,0 +1,265 @@
+// The fabrics of one machine: ports at their own addresses and several at one, in one loop, with
+// and without a wire.
+#include "lib/verbs/soft/shm/shm_fabric.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/verbs/soft/mad.h"
+#include "lib/verbs/soft/shared/shared_address_fabric.h"
+#include "lib/verbs/soft/shm/link.h"
+#include "lib/verbs/soft/shm/names.h"
+
+namespace tokamak::verbs::soft {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+struct Received {
+  Packet packet;
+  Bytes payload;
+};
+
+// A port that keeps what arrives.
+template <typename Kind>
+class Station final {
+ public:
+  Station(os::EpollLoop& loop, const char* address) : fabric_(loop) {
+    auto port = fabric_.Open(loop, Address::Parse(address).value(),
+                             {[this](absl::Span<const Packet> packets) {
+                                for (const Packet& packet : packets) Take(packet);
+                              },
+                              [this] { ++ready; }});
+    EXPECT_TRUE(port.ok()) << port.status();
+    port_ = *std::move(port);
+  }
+
+  Port& port() { return *port_; }
+  // One of the numbers that are this one's.
+  uint32_t Number(uint32_t drawn) const { return port_->numbers().Place(drawn, kQueuePairNumberBits); }
+  const std::vector<Received>& received() const { return received_; }
+  void Unplug() { port_.reset(); }
+
+  int ready = 0;
+
+ private:
+  void Take(const Packet& packet) {
+    received_.push_back({packet, {}});
+    for (const PayloadSlice& slice : packet.pieces()) {
+      received_.back().payload.insert(received_.back().payload.end(), slice.data, slice.data + slice.length);
+    }
+  }
+
+  Kind fabric_;
+  std::vector<Received> received_;
+  std::unique_ptr<Port> port_;
+};
+
+template <typename Kind>
+class OneMachineTest : public testing::Test {
+ protected:
+  using Nic = Station<Kind>;
+
+  static Packet Make(const Nic& to, const char* address, const Bytes& payload) {
+    Packet packet;
+    packet.opcode = PacketOpcode::kSendOnly;
+    packet.destination = to.Number(77);
+    packet.peer.ip = Address::Parse(address)->ip;
+    packet.slices = 1;
+    packet.payload[0] = {payload.data(), static_cast<uint32_t>(payload.size())};
+    return packet;
+  }
+
+  Packet MakeMad(const Mad& mad, const char* address) {
+    bytes_.push_back(std::make_unique<MadBytes>(EncodeMad(mad)));
+    Packet packet;
+    packet.opcode = PacketOpcode::kDatagramSendOnly;
+    packet.destination = kManagementQueuePair;
+    packet.qkey = kManagementQkey;
+    packet.source_queue_pair = kManagementQueuePair;
+    packet.peer.ip = Address::Parse(address)->ip;
+    packet.slices = 1;
+    packet.payload[0] = {bytes_.back()->data(), kMadLength};
+    return packet;
+  }
+
+  bool WaitFor(const std::function<bool()>& done) { return loop.RunUntil(done, loop.Now() + base::Seconds(20)); }
+
+  os::EpollLoop loop;
+
+ private:
+  std::vector<std::unique_ptr<MadBytes>> bytes_;
+};
+
+using Kinds = testing::Types<ShmFabric, SharedAddressFabric>;
+TYPED_TEST_SUITE(OneMachineTest, Kinds);
+
+constexpr char kHere[] = "127.0.0.1";
+constexpr char kThere[] = "127.0.0.2";
+
+TYPED_TEST(OneMachineTest, PacketsReachTheNicWhoseNumberTheyHave) {
+  typename TestFixture::Nic first(this->loop, kHere), second(this->loop, kHere), third(this->loop, kHere);
+  typename TestFixture::Nic far(this->loop, kThere);
+  const Bytes payload(3000, 9);
+  for (auto* from : {&first, &second, &third, &far}) {
+    for (auto* to : {&first, &second, &third}) {
+      const size_t before = to->received().size();
+      const Packet packet = this->Make(*to, kHere, payload);
+      ASSERT_EQ(from->port().Send({&packet, 1}), 1u);
+      ASSERT_TRUE(this->WaitFor([&] { return to->received().size() > before; }));
+      EXPECT_EQ(to->received().back().payload, payload);
+      EXPECT_EQ(to->received().back().packet.peer.ip, from->port().address().ip);
+      EXPECT_EQ(to->received().back().packet.peer.port, kRoceUdpPort);
+    }
+  }
+  EXPECT_EQ(first.received().size() + second.received().size() + third.received().size(), 12u);
+}
+
+TYPED_TEST(OneMachineTest, AQuestionReachesTheNicThatServesAndItsAnswerTheOneThatAsked) {
+  typename TestFixture::Nic first(this->loop, kHere), second(this->loop, kHere);
+  typename TestFixture::Nic far(this->loop, kThere), asker(this->loop, kThere);
+  ASSERT_TRUE(second.port().Serve(ServiceId(PortSpace::kTcp, 7000)).ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(first.port().Serve(ServiceId(PortSpace::kTcp, 7000))));
+
+  ReqMad req;
+  req.local_id = asker.port().numbers().Place(5, kCommunicationIdBits);
+  req.service_id = ServiceId(PortSpace::kTcp, 7000);
+  const Packet question = this->MakeMad({1, req}, kHere);
+  ASSERT_EQ(asker.port().Send({&question, 1}), 1u);
+  ASSERT_TRUE(this->WaitFor([&] { return !second.received().empty(); }));
+
+  RejMad rej;
+  rej.remote_id = req.local_id;
+  const Packet answer = this->MakeMad({1, rej}, kThere);
+  ASSERT_EQ(second.port().Send({&answer, 1}), 1u);
+  ASSERT_TRUE(this->WaitFor([&] { return !asker.received().empty(); }));
+  EXPECT_TRUE(first.received().empty());
+  EXPECT_TRUE(far.received().empty());
+
+  // The one that nobody serves is somebody's, who will refuse it.
+  second.port().Withdraw(ServiceId(PortSpace::kTcp, 7000));
+  ASSERT_EQ(asker.port().Send({&question, 1}), 1u);
+  ASSERT_TRUE(this->WaitFor([&] { return first.received().size() + second.received().size() == 2; }));
+  EXPECT_TRUE(first.port().Serve(ServiceId(PortSpace::kTcp, 7000)).ok());
+}
+
+TYPED_TEST(OneMachineTest, AnotherTakesOverWhenOneGoes) {
+  auto first = std::make_unique<typename TestFixture::Nic>(this->loop, kHere);
+  typename TestFixture::Nic second(this->loop, kHere), third(this->loop, kHere), far(this->loop, kThere);
+  const Bytes payload(100, 1);
+  const Packet to_second = this->Make(second, kHere, payload);
+  const Packet to_third = this->Make(third, kHere, payload);
+  const uint32_t index = first->port().numbers().index();
+  first->Unplug();
+  // What comes before somebody has taken over is lost, as in a network.
+  ASSERT_TRUE(this->WaitFor([&] {
+    far.port().Send({&to_second, 1});
+    far.port().Send({&to_third, 1});
+    return !second.received().empty() && !third.received().empty();
+  }));
+  typename TestFixture::Nic next(this->loop, kHere);
+  EXPECT_EQ(next.port().numbers().index(), index) << "the place that was free";
+  const Packet to_next = this->Make(next, kHere, payload);
+  ASSERT_EQ(far.port().Send({&to_next, 1}), 1u);
+  EXPECT_TRUE(this->WaitFor([&] { return !next.received().empty(); }));
+}
+
+TYPED_TEST(OneMachineTest, WhatIsForNobodyIsLost) {
+  typename TestFixture::Nic only(this->loop, kHere);
+  Packet packet = this->Make(only, kHere, Bytes(10));
+  packet.destination = NumberShare(200).Place(5, kQueuePairNumberBits);
+  EXPECT_EQ(only.port().Send({&packet, 1}), 1u);
+  packet.peer.ip = Address::Parse(kThere)->ip;
+  EXPECT_EQ(only.port().Send({&packet, 1}), 1u);
+}
+
+class ShmFabricTest : public OneMachineTest<ShmFabric> {};
+
+TEST_F(ShmFabricTest, ThereAreAsManyNicsAtAnAddressAsShares) {
+  std::vector<std::unique_ptr<Nic>> nics;
+  for (uint32_t i = 0; i < NumberShare::kShares; ++i) nics.push_back(std::make_unique<Nic>(loop, kHere));
+  ShmFabric fabric(loop);
+  EXPECT_TRUE(absl::IsResourceExhausted(fabric.Open(loop, Address::Parse(kHere).value(), {}).status()));
+}
+
+// A reader that takes nothing does not hold up what is for others.
+TEST_F(ShmFabricTest, AReaderThatHangsLosesItsPackets) {
+  os::EpollLoop stopped;
+  Nic hanging(stopped, kHere), other(loop, kThere), sender(loop, "127.0.0.3");
+  const Bytes payload(4096);
+  const Packet to_hanging = Make(hanging, kHere, payload);
+  const Packet to_other = Make(other, kThere, payload);
+  size_t sent = 0;
+  while (sender.port().Send({&to_hanging, 1}) == 1) ASSERT_LT(++sent, kRingBytes / payload.size());
+  ASSERT_TRUE(WaitFor([&] { return sender.ready > 0; }));
+  EXPECT_EQ(sender.port().Send({&to_hanging, 1}), 1u);  // lost
+  EXPECT_EQ(sender.port().Send({&to_other, 1}), 1u);
+  EXPECT_TRUE(WaitFor([&] { return !other.received().empty(); }));
+  // Once it goes on it gets what it had room for, and then more.
+  stopped.RunUntil([&] { return hanging.received().size() == sent; }, stopped.Now() + base::Seconds(20));
+  EXPECT_EQ(hanging.received().size(), sent);
+  ASSERT_EQ(sender.port().Send({&to_hanging, 1}), 1u);
+  stopped.RunUntil([&] { return hanging.received().size() > sent; }, stopped.Now() + base::Seconds(20));
+  EXPECT_EQ(hanging.received().size(), sent + 1);
+}
+
+TEST_F(ShmFabricTest, ASenderThatFillsTheRingIsToldWhenThereIsRoom) {
+  Nic from(loop, kThere), to(loop, kHere);
+  const Bytes payload(4096);
+  const Packet packet = Make(to, kHere, payload);
+  size_t sent = 0;
+  while (from.port().Send({&packet, 1}) == 1) ++sent;
+  ASSERT_TRUE(WaitFor([&] { return to.received().size() == sent && from.ready > 0; }));
+  EXPECT_EQ(from.port().Send({&packet, 1}), 1u);
+}
+
+// Who connects and says something else than what is agreed is dropped, and others are served.
+TEST_F(ShmFabricTest, AStrangerIsDropped) {
+  Nic nic(loop, kHere), sender(loop, kThere);
+  const std::string name = NicName(nic.port().address(), nic.port().numbers().index());
+  const os::FileDescriptor silent = ConnectName(SOCK_SEQPACKET, name);
+  const os::FileDescriptor loud = ConnectName(SOCK_SEQPACKET, name);
+  ASSERT_TRUE(silent.valid() && loud.valid());
+  ASSERT_EQ(send(loud.get(), "hello", 5, 0), 5);
+  char byte = 0;
+  EXPECT_TRUE(WaitFor([&] { return recv(loud.get(), &byte, 1, MSG_DONTWAIT) == 0; }));
+  const Bytes payload(10);
+  const Packet packet = Make(nic, kHere, payload);
+  ASSERT_EQ(sender.port().Send({&packet, 1}), 1u);
+  EXPECT_TRUE(WaitFor([&] { return !nic.received().empty(); }));
+}
+
+// Nothing is asked of the kernel while both sides look by themselves; who waits is woken once.
+TEST_F(ShmFabricTest, OnlyWhoWaitsIsWoken) {
+  os::EpollLoop reading;
+  Nic from(loop, kThere), to(reading, kHere);
+  const Bytes payload(64);
+  const Packet packet = Make(to, kHere, payload);
+  from.port().Send({&packet, 1});
+  while (to.received().empty()) reading.RunDue();
+  pollfd wait[] = {{reading.descriptor(), POLLIN, 0}};
+  while (reading.RunDue()) {
+  }
+  from.port().Send({&packet, 1});
+  EXPECT_EQ(poll(wait, 1, 0), 0) << "nobody waited";
+  while (reading.RunDue()) {
+  }
+  while (reading.ArmPollers()) {
+  }
+  from.port().Send({&packet, 1});
+  EXPECT_EQ(poll(wait, 1, 10'000), 1);
+  while (reading.RunDue()) {
+  }
+  EXPECT_EQ(to.received().size(), 3u);
+}
+
+}  // namespace
+}  // namespace tokamak::verbs::soft
