@@ -53,6 +53,11 @@ TEST(TokVerbsTest, TheSharedObjectStandsBeforeOthersThatArePreloaded) {
   EXPECT_EQ(WithPreload("/x/ours.so", "a.so:/x/ours.so"), "/x/ours.so:a.so");
 }
 
+TEST(TokVerbsTest, ASanitizersRuntimeStaysBeforeIt) {
+  EXPECT_EQ(WithPreload("/x/ours.so", "a.so:/usr/lib/libasan.so.8"), "/usr/lib/libasan.so.8:/x/ours.so:a.so");
+  EXPECT_EQ(WithPreload("/x/ours.so", "libtsan.so.2"), "libtsan.so.2:/x/ours.so");
+}
+
 TEST(TokVerbsTest, ASharedObjectThatIsNotThereIsSaidWithItsPlace) {
   const auto found = FindSharedObject("/nowhere/ours.so");
   ASSERT_FALSE(found.ok());

@@ -4,8 +4,10 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -13,6 +15,19 @@
 namespace tokamak::cli::verbs {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+// Whether this is the runtime of a sanitizer of gcc or clang.
+bool IsSanitizer(absl::string_view library) {
+  const absl::string_view name = library.substr(library.rfind('/') + 1);
+  for (const char* runtime : {"libasan", "libtsan", "liblsan", "libclang_rt."}) {
+    if (absl::StartsWith(name, runtime)) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 absl::StatusOr<std::string> FindSharedObject(const std::string& wanted) {
   std::error_code error;
@@ -36,10 +51,13 @@ absl::StatusOr<std::string> FindSharedObject(const std::string& wanted) {
 }
 
 std::string WithPreload(absl::string_view path, absl::string_view preload) {
-  std::vector<absl::string_view> libraries = {path};
+  std::vector<absl::string_view> sanitizers, others;
   for (const absl::string_view library : absl::StrSplit(preload, absl::ByAnyChar(": "), absl::SkipEmpty())) {
-    if (library != path) libraries.push_back(library);
+    if (library != path) (IsSanitizer(library) ? sanitizers : others).push_back(library);
   }
+  std::vector<absl::string_view> libraries = std::move(sanitizers);
+  libraries.push_back(path);
+  libraries.insert(libraries.end(), others.begin(), others.end());
   return absl::StrJoin(libraries, ":");
 }
 

@@ -18,7 +18,8 @@ constexpr char kSharedObjectVariable[] = "TOKAMAK_VERBS_LIBRARY";
 // ../lib/tokamak of it, or where Bazel builds it. kNotFound names the places.
 absl::StatusOr<std::string> FindSharedObject(const std::string& wanted);
 
-// LD_PRELOAD with `path` in front of what is in it, once.
+// LD_PRELOAD with `path` in front of what is in it, once; but for the runtimes of sanitizers, which
+// refuse to start behind others.
 std::string WithPreload(absl::string_view path, absl::string_view preload);
 
 }  // namespace tokamak::cli::verbs
