@@ -120,7 +120,8 @@ bool EpollLoop::RunDue() {
   bool any = RunTimers();
   any |= RunSignals();
   any |= RunPollers();
-  any |= RunDescriptors(base::Duration());
+  // Descriptors cost a system call: they are looked at when there is nothing else, or for long.
+  if (!any || ++rounds_since_ >= kBusyRounds) any |= RunDescriptors(base::Duration());
   in_round_ = false;
   return any;
 }

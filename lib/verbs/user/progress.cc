@@ -87,6 +87,7 @@ void Progress::Poll() {
   polls_.fetch_add(1, std::memory_order_relaxed);
   if (empty_polls_.fetch_add(1, std::memory_order_relaxed) % kPollsPerYield == kPollsPerYield - 1) sched_yield();
   if (!mutex_.try_lock()) return;
+  loop_.Attend();
   if (RunRounds(kMostRounds)) empty_polls_.store(0, std::memory_order_relaxed);
   Settle(Waits::kNobody);
   mutex_.unlock();
@@ -140,10 +141,34 @@ Progress::Mode Progress::NextMode() {
   return polled || waited || waiter_ ? Mode::kStandby : Mode::kWatching;
 }
 
+// Looks a little longer at a network that was busy when the thread last looked, in place of going to
+// sleep and being woken at once.
+void Progress::SpinABit(std::unique_lock<std::mutex>& lock) {
+  const uint64_t waits = waits_;
+  const uint64_t polls = polls_.load(std::memory_order_relaxed);
+  const auto others_work = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return waiter_ || waits_ != waits || polls_.load(std::memory_order_relaxed) - polls >= kBusyPolls;
+  };
+  const base::Time longest = loop_.Now() + kGrace;
+  base::Time until = loop_.Now() + kSpin;
+  while (loop_.Now() < std::min(until, longest) && !others_work() && !stopping_.load()) {
+    lock.unlock();
+    sched_yield();
+    lock.lock();
+    loop_.Attend();
+    if (RunRounds(1)) until = loop_.Now() + kSpin;
+  }
+  Settle(Waits::kNobody);
+}
+
 void Progress::RunThread() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!stopping_.load()) {
     const Mode next = NextMode();
+    if (next == Mode::kWatching && std::exchange(worked_, false)) {
+      SpinABit(lock);
+      continue;
+    }
     base::Duration wait = next == Mode::kStandby ? kGrace : kLong;
     if (next == Mode::kWatching) {
       wait = Settle(Waits::kWill);
@@ -158,7 +183,10 @@ void Progress::RunThread() {
     if ((both[0].revents & POLLIN) != 0 && read(control_.get(), &woken, sizeof(woken)) < 0) woken = 0;
     lock.lock();
     mode_ = Mode::kAtWork;
-    if (next == Mode::kWatching) Settle(Waits::kNobody);
+    if (next == Mode::kWatching) {
+      worked_ = (both[1].revents & POLLIN) != 0;
+      Settle(Waits::kNobody);
+    }
   }
 }
 

@@ -42,6 +42,8 @@ class Progress final {
    public:
     explicit Hold(Progress& progress) ABSL_EXCLUSIVE_LOCK_FUNCTION(progress.mutex_) : progress_(progress) {
       progress_.mutex_.lock();
+      progress_.loop_.Attend();
+      progress_.polls_.fetch_add(kPollsPerCall, std::memory_order_relaxed);
     }
     ~Hold() ABSL_UNLOCK_FUNCTION() {
       progress_.Settle(Waits::kNobody);
@@ -69,9 +71,13 @@ class Progress final {
  private:
   // A program that polls less often than this in kGrace, or between two packets, may sleep.
   static constexpr uint64_t kBusyPolls = 32;
+  // A call does as much for the network as so many polls.
+  static constexpr uint64_t kPollsPerCall = 4;
   // Empty polls in a row, after which another process gets the processor: its packet may be what is
   // waited for.
   static constexpr uint32_t kPollsPerYield = 8;
+  // For how long the thread looks on after something came, while it lets others run.
+  static constexpr base::Duration kSpin = base::Microseconds(20);
   // Rounds that one caller runs for others before it goes on.
   static constexpr int kMostRounds = 64;
 
@@ -84,6 +90,7 @@ class Progress final {
   void WakeThread() { Wake(control_); }
   static void Wake(const os::FileDescriptor& control);
   void RunThread();
+  void SpinABit(std::unique_lock<std::mutex>& lock) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Mode NextMode() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   os::EpollLoop& loop_;
@@ -101,6 +108,7 @@ class Progress final {
   uint64_t waits_ ABSL_GUARDED_BY(mutex_) = 0;        // comings and goings of such threads
   uint64_t polls_seen_ ABSL_GUARDED_BY(mutex_) = 0;   // by the thread
   uint64_t waits_seen_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool worked_ ABSL_GUARDED_BY(mutex_) = false;  // the thread, when it last looked
   std::thread thread_;
 };
 

@@ -116,8 +116,9 @@ class Programs:
         self._library = library
         self.folder = pathlib.Path(folder)
 
-    def start(self, address: str, command: str, side: str, environment: dict[str, str]) -> subprocess.Popen:
-        words = [self._tok, "verbs", "--library", self._library, "--address", address, "--", *command.split()]
+    def start(self, address: str, command: str, side: str, environment: dict[str, str],
+              flags: list[str] | None = None) -> subprocess.Popen:
+        words = [self._tok, "verbs", "--library", self._library, "--address", address, *(flags or []), "--", *command.split()]
         with open(self.folder / side, "wb") as output:
             return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
                                     cwd=self.folder, env=os.environ | environment, start_new_session=True)

@@ -55,6 +55,7 @@ void ShmEndpoint::Accept() {
       if (!open_) return;
       ended_.push_back(std::move(found->second));
       incoming_.erase(found);
+      clearing_ = loop_.RunAfter(base::Duration(), [this] { ended_.clear(); });
     });
     *key = link.get();
     incoming_.emplace(link.get(), std::move(link));
@@ -63,17 +64,22 @@ void ShmEndpoint::Accept() {
 
 bool ShmEndpoint::Poll() {
   const auto keep = shared_from_this();
-  ended_.clear();
   bool any = false;
   for (const auto& [key, link] : incoming_) {
     any |= Drain(*link);
     if (!open_) return true;  // and the links are not there any more
+  }
+  if (full_link_ != nullptr && full_link_->has_room()) {
+    full_link_ = nullptr;
+    TellReady();
+    any = true;
   }
   return any;
 }
 
 void ShmEndpoint::Arm() {
   for (const auto& [key, link] : incoming_) link->Arm();
+  if (full_link_ != nullptr) full_link_->Arm();
 }
 
 // A batch of a link. Returns whether there was anything.
@@ -117,15 +123,19 @@ absl::Status ShmEndpoint::Serve(uint64_t service_id) {
 
 size_t ShmEndpoint::Send(absl::Span<const Packet> packets) {
   size_t taken = 0;
+  full_link_ = nullptr;
   for (const Packet& packet : packets) {
-    const Address to = DestinationOf(packet.peer, address_);
     OutgoingLink::Result result = OutgoingLink::Result::kLost;
     if (packet.destination == kManagementQueuePair) {
-      result = WriteMad(packet, to, address_);
+      result = WriteMad(packet, DestinationOf(packet.peer, address_), address_);
     } else {
-      result = Write(LinkTo(to, NumberShare::IndexOf(packet.destination, kQueuePairNumberBits)), packet, address_);
+      const uint32_t share = NumberShare::IndexOf(packet.destination, kQueuePairNumberBits);
+      result = Write(LinkTo(packet.peer, share), packet, address_);
     }
-    if (result == OutgoingLink::Result::kFull) break;
+    if (result == OutgoingLink::Result::kFull) {
+      full_link_ = last_link_;
+      break;
+    }
     ++taken;
   }
   Publish();
@@ -180,19 +190,23 @@ bool ShmEndpoint::AskService(uint64_t service_id, const Packet& packet, const Ad
 }
 
 OutgoingLink* ShmEndpoint::LinkTo(const Address& address, uint32_t share) {
-  if (last_peer_ != nullptr && last_peer_->second == share && last_peer_->first == address) return last_link_;
-  const Peer peer(address, share);
+  if (last_peer_ != nullptr && last_peer_->second == share && last_peer_->first.ip == address.ip &&
+      last_peer_->first.port == (address.port == 0 ? address_.port : address.port)) {
+    return last_link_;
+  }
+  const Peer peer(DestinationOf(address, address_), share);
   auto found = outgoing_.find(peer);
   if (found == outgoing_.end()) {
     if (outgoing_.size() >= kMostLinks) return nullptr;
     const auto absent = absent_until_.find(peer);
     if (absent != absent_until_.end() && loop_.Now() < absent->second) return nullptr;
     std::unique_ptr<OutgoingLink> link = OutgoingLink::Connect(
-        loop_, NicName(address, share), [this] { TellReady(); },
+        loop_, NicName(peer.first, share), [this] { TellReady(); },
         [this, peer] {
           const auto ended = outgoing_.find(peer);
           if (ended == outgoing_.end()) return;
           last_peer_ = nullptr;
+          if (full_link_ == ended->second.get()) full_link_ = nullptr;
           written_.erase(std::remove(written_.begin(), written_.end(), ended->second.get()), written_.end());
           outgoing_.erase(ended);
           TellReady();

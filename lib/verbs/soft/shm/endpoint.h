@@ -89,10 +89,12 @@ class ShmEndpoint final : public os::Poller, public std::enable_shared_from_this
   std::map<uint64_t, Service> services_;
   std::map<const IncomingLink*, std::unique_ptr<IncomingLink>> incoming_;
   std::vector<std::unique_ptr<IncomingLink>> ended_;  // while they may be in use
+  base::Timer clearing_;
   std::map<Peer, std::unique_ptr<OutgoingLink>> outgoing_;
   std::map<Peer, base::Time> absent_until_;
   const Peer* last_peer_ = nullptr;  // of outgoing_, with its link
   OutgoingLink* last_link_ = nullptr;
+  OutgoingLink* full_link_ = nullptr;   // that had no room when Send returned
   std::vector<OutgoingLink*> written_;  // and not published
   std::array<Packet, kBatch> batch_;
   std::array<uint8_t, kMaxRecord> record_;  // of a service

@@ -109,11 +109,7 @@ void OutgoingLink::OnSocket() {
 
 OutgoingLink::Result OutgoingLink::Write(const Packet& packet, const Address& source) {
   const uint32_t length = RecordLength(packet);
-  uint8_t* record = ring_.Reserve(length);
-  if (record == nullptr) {
-    Publish();
-    if (!ring_.WaitForRoom()) record = ring_.Reserve(length);
-  }
+  uint8_t* const record = ring_.Reserve(length);
   if (record != nullptr) {
     full_since_.reset();
     WriteRecord(packet, source, record);
@@ -121,6 +117,7 @@ OutgoingLink::Result OutgoingLink::Write(const Packet& packet, const Address& so
     unpublished_ = true;
     return Result::kTaken;
   }
+  Publish();
   const base::Time now = loop_.Now();
   if (!full_since_) full_since_ = now;
   if (now - *full_since_ >= kPatience) return Result::kLost;

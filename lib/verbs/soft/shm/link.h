@@ -30,7 +30,8 @@ class OutgoingLink final {
 
   enum class Result : uint8_t { kTaken, kFull, kLost };
 
-  // To the NIC of that name. `on_room` runs after kFull; `on_end` when the other side is gone, and
+  // To the NIC of that name. `on_room` runs after kFull when it is armed and there is room, and
+  // after kPatience; `on_end` when the other side is gone, and
   // may drop the link. Null: nobody has the name, or this process can have no more memory or
   // descriptors.
   static std::unique_ptr<OutgoingLink> Connect(os::EpollLoop& loop, const std::string& name,
@@ -40,6 +41,11 @@ class OutgoingLink final {
   Result Write(const Packet& packet, const Address& source);
   // The other side is to have what was written; wakes it where it waits.
   void Publish();
+
+  // After kFull: whether there is room again.
+  bool has_room() const { return ring_.has_room(); }
+  // Whoever waits for the loop is woken when there is.
+  void Arm() { ring_.WaitForRoom(); }
 
  private:
   OutgoingLink(os::EpollLoop& loop, os::FileDescriptor socket, RingWriter ring, std::function<void()> on_room,
