@@ -63,10 +63,12 @@ bool Progress::RunRounds(int most) {
 // wake us.
 base::Duration Progress::Settle(Waits waits) {
   RunRounds(kMostRounds);
+  bool more = false;
   if (waits == Waits::kWill || mode_ == Mode::kWatching || waiter_) {
-    while (loop_.ArmPollers()) RunRounds(kMostRounds);
+    for (int round = 0; (more = loop_.ArmPollers()) && round < kMostRounds; ++round) RunRounds(1);
   }
-  const base::Duration wait = loop_.PrepareToWait();
+  const base::Duration prepared = loop_.PrepareToWait();
+  const base::Duration wait = more ? base::Duration() : prepared;
   if (mode_ == Mode::kWatching && loop_.Now() + wait < watches_until_) {
     watches_until_ = base::Time();
     WakeThread();

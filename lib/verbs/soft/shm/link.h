@@ -31,9 +31,8 @@ class OutgoingLink final {
   enum class Result : uint8_t { kTaken, kFull, kLost };
 
   // To the NIC of that name. `on_room` runs after kFull when it is armed and there is room, and
-  // after kPatience; `on_end` when the other side is gone, and
-  // may drop the link. Null: nobody has the name, or this process can have no more memory or
-  // descriptors.
+  // after kPatience; `on_end` when the other side is gone, and may drop the link. Null: nobody has
+  // the name, or this process can have no more memory or descriptors.
   static std::unique_ptr<OutgoingLink> Connect(os::EpollLoop& loop, const std::string& name,
                                                std::function<void()> on_room, std::function<void()> on_end);
 
