@@ -292,6 +292,8 @@ TEST_P(RegressionTest, WithoutTheDirectoryWhatIsKnownGoesOnAndTheRestIsRefusedAt
   EXPECT_FALSE(*two.Contains(Id("sure")));
   ContinueDirectory();
   EXPECT_TRUE(Same(Read(three, "new"), bytes)) << "announced when it is back";
+  // Each node finds out by itself that it is back.
+  EXPECT_TRUE(Eventually([&] { return Number(two, "directory_away") == 0; }));
   EXPECT_TRUE(two.Delete(Id("own")).ok());
 }
 
