@@ -18,8 +18,8 @@ class Poller {
   virtual bool Poll() = 0;
 
   // From now on work that arrives makes descriptor() readable, or, where there is none, raises a
-  // Signal of the loop or makes another descriptor readable that the loop watches. Holds until the first such event; called before each sleep, so also when
-  // armed already. Runs nothing itself.
+  // Signal of the loop or makes another descriptor readable that the loop watches. Holds until the
+  // first such event; called before each sleep, so also when armed already. Runs nothing itself.
   virtual void Arm() = 0;
 
   // What becomes readable, the same for the life of the poller, or -1 where something else wakes

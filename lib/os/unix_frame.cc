@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "lib/base/bytes.h"
+#include "lib/os/passed_descriptors.h"
 
 namespace tokamak::os {
 namespace {
@@ -20,9 +21,11 @@ constexpr size_t kHeaderSize = 4;
 constexpr uint32_t kLengthMask = 0xffffff;
 constexpr int kDescriptorsShift = 24;
 
-struct alignas(cmsghdr) Control {
-  char bytes[CMSG_SPACE(kMaxDescriptors * sizeof(int))];
-};
+std::vector<int> Numbers(const std::vector<FileDescriptor>& descriptors) {
+  std::vector<int> numbers;
+  for (const FileDescriptor& descriptor : descriptors) numbers.push_back(descriptor.get());
+  return numbers;
+}
 
 msghdr Message(iovec* piece) {
   msghdr message{};
@@ -31,50 +34,23 @@ msghdr Message(iovec* piece) {
   return message;
 }
 
-void Attach(const std::vector<FileDescriptor>& descriptors, Control* control, msghdr* message) {
-  const size_t size = descriptors.size() * sizeof(int);
-  message->msg_control = control->bytes;
-  message->msg_controllen = CMSG_SPACE(size);
-  cmsghdr* header = CMSG_FIRSTHDR(message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(size);
-  int raw[kMaxDescriptors];
-  for (size_t i = 0; i < descriptors.size(); ++i) raw[i] = descriptors[i].get();
-  std::memcpy(CMSG_DATA(header), raw, size);
-}
-
-void TakeDescriptors(msghdr* message, std::vector<FileDescriptor>* descriptors) {
-  for (cmsghdr* header = CMSG_FIRSTHDR(message); header != nullptr; header = CMSG_NXTHDR(message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; ++i) {
-      int fd;
-      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
-      descriptors->emplace_back(fd);
-    }
-  }
-}
-
 }  // namespace
 
 absl::StatusOr<bool> FrameAssembler::ReadSome(int fd, bool may_wait) {
   if (bad_) return absl::InvalidArgumentError("the other side sent no frame");
   MakeRoom();
   iovec piece = {bytes_.data() + end_, bytes_.size() - end_};
-  Control control;
   msghdr message = Message(&piece);
-  message.msg_control = control.bytes;
-  message.msg_controllen = sizeof(control.bytes);
+  PassedDescriptors passed;
+  passed.Expect(&message);
   ssize_t got;
   do {
     got = recvmsg(fd, &message, (may_wait ? 0 : MSG_DONTWAIT) | MSG_CMSG_CLOEXEC);
   } while (got < 0 && errno == EINTR);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
   if (got <= 0) return absl::UnavailableError("the other side ended the connection");
-  TakeDescriptors(&message, &descriptors_);
   end_ += static_cast<size_t>(got);
-  bad_ = (message.msg_flags & MSG_CTRUNC) != 0;
+  bad_ = !PassedDescriptors::Take(&message, &descriptors_);
   if (bad_) return absl::InvalidArgumentError("the other side sent too many descriptors");
   return true;
 }
@@ -148,10 +124,10 @@ absl::Status FrameQueue::Add(absl::Span<const uint8_t> body, absl::Span<const in
 absl::StatusOr<bool> FrameQueue::Flush(int fd) {
   while (!empty()) {
     iovec piece = {bytes_.data() + begin_, bytes()};
-    Control control = {};
     msghdr message = Message(&piece);
+    PassedDescriptors passed;
     const bool attach = !attached_.empty() && attached_.front().position == position_;
-    if (attach) Attach(attached_.front().descriptors, &control, &message);
+    if (attach) passed.Attach(Numbers(attached_.front().descriptors), &message);
     // A frame with descriptors begins a call of its own.
     const size_t next = attach ? 1 : 0;
     if (attached_.size() > next) piece.iov_len = static_cast<size_t>(attached_[next].position - position_);

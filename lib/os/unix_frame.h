@@ -22,7 +22,6 @@
 namespace tokamak::os {
 
 constexpr size_t kMaxFrame = 1024 * 1024 + 64;  // bytes of a body
-constexpr size_t kMaxDescriptors = 4;           // with one frame
 static_assert(kMaxFrame < size_t{1} << 24, "a length has three bytes");
 
 struct Frame {

@@ -12,6 +12,7 @@
 
 #include "glog/logging.h"
 #include "lib/base/bytes.h"
+#include "lib/os/passed_descriptors.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
 

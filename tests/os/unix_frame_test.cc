@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "lib/base/bytes.h"
 #include "lib/base/random.h"
+#include "lib/os/passed_descriptors.h"
 
 namespace tokamak::os {
 namespace {

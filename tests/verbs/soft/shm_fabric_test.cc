@@ -2,6 +2,7 @@
 // and without a wire.
 #include "lib/verbs/soft/shm/shm_fabric.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -13,6 +14,8 @@
 
 #include "gtest/gtest.h"
 #include "lib/os/epoll_loop.h"
+#include "lib/os/file_descriptor.h"
+#include "lib/os/passed_descriptors.h"
 #include "lib/verbs/soft/mad.h"
 #include "lib/verbs/soft/shared/shared_address_fabric.h"
 #include "lib/verbs/soft/shm/link.h"
@@ -235,6 +238,28 @@ TEST_F(ShmFabricTest, AStrangerIsDropped) {
   const Packet packet = Make(nic, kHere, payload);
   ASSERT_EQ(sender.port().Send({&packet, 1}), 1u);
   EXPECT_TRUE(WaitFor([&] { return !nic.received().empty(); }));
+}
+
+TEST_F(ShmFabricTest, WhatAStrangerSendsAlongIsClosed) {
+  Nic nic(loop, kHere);
+  const os::FileDescriptor stranger =
+      ConnectName(SOCK_SEQPACKET, NicName(nic.port().address(), nic.port().numbers().index()));
+  ASSERT_TRUE(stranger.valid());
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+  const os::FileDescriptor reading(ends[0]);
+  os::FileDescriptor writing(ends[1]);
+  char word[] = "hello";
+  iovec piece{word, sizeof(word)};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  os::PassedDescriptors passed;
+  passed.Attach({writing.get(), writing.get()}, &message);
+  ASSERT_EQ(sendmsg(stranger.get(), &message, 0), static_cast<ssize_t>(sizeof(word)));
+  writing.Close();
+  char byte = 0;
+  EXPECT_TRUE(WaitFor([&] { return read(reading.get(), &byte, 1) == 0; }));
 }
 
 // Nothing is asked of the kernel while both sides look by themselves; who waits is woken once.

@@ -3,8 +3,11 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include <cstring>
+#include <cerrno>
+#include <utility>
+#include <vector>
 
+#include "lib/os/passed_descriptors.h"
 #include "lib/verbs/soft/shm/names.h"
 #include "lib/verbs/soft/shm/packet_record.h"
 
@@ -14,25 +17,14 @@ namespace {
 // The first message; it has the ring with it.
 constexpr uint32_t kHello = 0x746b6e31;
 
-union DescriptorControl {
-  cmsghdr header;
-  char bytes[CMSG_SPACE(sizeof(int))];
-};
-
 bool SendHello(int socket, int ring) {
   uint32_t hello = kHello;
   iovec piece{&hello, sizeof(hello)};
-  DescriptorControl control{};
   msghdr message{};
   message.msg_iov = &piece;
   message.msg_iovlen = 1;
-  message.msg_control = &control;
-  message.msg_controllen = sizeof(control);
-  cmsghdr* const part = CMSG_FIRSTHDR(&message);
-  part->cmsg_level = SOL_SOCKET;
-  part->cmsg_type = SCM_RIGHTS;
-  part->cmsg_len = CMSG_LEN(sizeof(ring));
-  std::memcpy(CMSG_DATA(part), &ring, sizeof(ring));
+  os::PassedDescriptors passed;
+  passed.Attach({ring}, &message);
   return sendmsg(socket, &message, MSG_NOSIGNAL) == sizeof(hello);
 }
 
@@ -40,21 +32,17 @@ bool SendHello(int socket, int ring) {
 os::FileDescriptor ReceiveHello(int socket) {
   uint32_t hello = 0;
   iovec piece{&hello, sizeof(hello)};
-  DescriptorControl control{};
   msghdr message{};
   message.msg_iov = &piece;
   message.msg_iovlen = 1;
-  message.msg_control = &control;
-  message.msg_controllen = sizeof(control);
+  os::PassedDescriptors passed;
+  passed.Expect(&message);
   const ssize_t length = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
   if (length < 0) return os::FileDescriptor();
-  const cmsghdr* const part = CMSG_FIRSTHDR(&message);
-  if (part == nullptr || part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) return os::FileDescriptor();
-  int number = -1;
-  std::memcpy(&number, CMSG_DATA(part), sizeof(number));
-  os::FileDescriptor ring(number);
-  if (length != sizeof(hello) || hello != kHello) return os::FileDescriptor();
-  return ring;
+  std::vector<os::FileDescriptor> came;
+  const bool all = os::PassedDescriptors::Take(&message, &came);
+  if (!all || came.size() != 1 || length != sizeof(hello) || hello != kHello) return os::FileDescriptor();
+  return std::move(came.front());
 }
 
 // Of a socket that is full there is one to be read already.
