@@ -96,13 +96,23 @@ UserDevice* CmId::DeviceTowards(const Address& address) const {
   return nullptr;
 }
 
+// Whether the address stands for the device's own: where that is none of the loopback network's,
+// all of those are this machine. A program that binds one is told the device's, so that it can tell
+// its peers.
+bool CmId::IsOwn(const Address& address) const {
+  return address.is_unspecified() || (IsLoopback(address) && !IsLoopback(device_->identity().address));
+}
+
 int CmId::Bind(const sockaddr* address) {
   if (state_ != State::kIdle) return EINVAL;
   Address bound;
   if (const int error = ToAddress(address, &bound)) return error;
   if (!bound.is_unspecified()) {
     device_ = DeviceAt(bound);
-    if (device_ == nullptr && IsLoopback(bound)) device_ = DeviceTowards(bound);
+    if (device_ == nullptr && IsLoopback(bound)) {
+      device_ = DeviceTowards(bound);
+      if (device_ != nullptr && IsOwn(bound)) bound.ip = device_->identity().address.ip;
+    }
     if (device_ == nullptr) return ENODEV;
   }
   source_ = bound;
@@ -135,8 +145,7 @@ int CmId::ResolveAddress(const sockaddr* source, const sockaddr* destination) {
     return 0;
   }
   source_.ip = device_->identity().address.ip;
-  // A peer at a loopback address that no device has is this one's own.
-  if (destination_.is_unspecified()) destination_.ip = source_.ip;
+  if (IsOwn(destination_)) destination_.ip = source_.ip;
   state_ = State::kAddressResolved;
   Raise(CmEvent::kAddressResolved);
   return 0;

@@ -144,6 +144,7 @@ class CmId {
   uint16_t ChoosePortOfDevice() const;
   UserDevice* DeviceAt(const Address& address) const;
   UserDevice* DeviceTowards(const Address& address) const;
+  bool IsOwn(const Address& address) const;
 
   const uint32_t handle_;
   std::vector<std::unique_ptr<Port>> ports_;

@@ -22,6 +22,14 @@ soft::AnyData ToData(const uint8_t* bytes, size_t length) {
   return data;
 }
 
+// As seen from the program: what it may have outstanding is what its peer serves.
+// (rdma_get_cm_event(3))
+template <typename Message>
+void TellReads(const Message& message, rdma_ucm_conn_param* connection) {
+  connection->initiator_depth = message.responder_resources;
+  connection->responder_resources = message.initiator_depth;
+}
+
 }  // namespace
 
 ConnectedCmId::~ConnectedCmId() {
@@ -96,8 +104,7 @@ void ConnectedCmId::OnRequest(UserDevice& device, const soft::PendingRequest& re
   connection.qp_num = req.queue_pair;
   connection.private_data_len = kRequestData;
   std::copy(request.private_data.begin(), request.private_data.end(), connection.private_data);
-  connection.responder_resources = req.responder_resources;
-  connection.initiator_depth = req.initiator_depth;
+  TellReads(req, &connection);
   connection.flow_control = 1;
   connection.retry_count = req.retry_count;
   connection.rnr_retry_count = req.rnr_retry_count;
@@ -207,8 +214,7 @@ void ConnectedCmId::Tell(const soft::ConnectionNews& news, const soft::Connectio
       state_ = State::kAnswered;
       connection.private_data_len = kAnswerData;
       connection.qp_num = peer_->rep().queue_pair;
-      connection.responder_resources = peer_->rep().responder_resources;
-      connection.initiator_depth = peer_->rep().initiator_depth;
+      TellReads(peer_->rep(), &connection);
       connection.flow_control = 1;
       connection.rnr_retry_count = peer_->rep().rnr_retry_count;
       return Raise(CmEvent::kConnectResponse, 0, connection);

@@ -98,6 +98,14 @@ class Program final {
     ASSERT_EQ(Do(RDMA_USER_CM_CMD_RESOLVE_ROUTE, rdma_ucm_resolve_route{id, 0}), 0);
     ASSERT_EQ(KindOf(Next()), CmEvent::kRouteResolved);
   }
+  rdma_ucm_query_route_resp Route(uint32_t id) {
+    rdma_ucm_query_route_resp route{};
+    rdma_ucm_query request{};
+    request.response = reinterpret_cast<uint64_t>(&route);
+    request.id = id;
+    EXPECT_EQ(Do(RDMA_USER_CM_CMD_QUERY_ROUTE, request), 0);
+    return route;
+  }
   static rdma_ucm_conn_param Parameters(uint32_t number, const std::string& text) {
     rdma_ucm_conn_param parameters{};
     parameters.qp_num = number;
@@ -242,6 +250,20 @@ TEST_F(DatagramCmIdTest, ARequestThatIsDestroyedIsRejected) {
   const auto answer = client_.Next();
   ASSERT_EQ(Program::KindOf(answer), CmEvent::kUnreachable);
   EXPECT_EQ(answer->status, static_cast<uint32_t>(soft::SidrStatus::kRejected));
+}
+
+// As Linux does: libfabric binds 127.0.0.1, and tells its peers the address that it is told in
+// turn.
+TEST_F(DatagramCmIdTest, ALoopbackAddressIsTheDevicesOwn) {
+  const uint32_t bound = server_.Create(1, RDMA_PS_TCP);
+  ASSERT_EQ(server_.Bind(bound, Name("127.0.0.1", kPort)), 0);
+  const sockaddr_in6 own = Name(kServer, kPort);
+  const rdma_ucm_query_route_resp from = server_.Route(bound);
+  EXPECT_EQ(std::memcmp(&from.src_addr, &own, sizeof(sockaddr_in)), 0);
+  const uint32_t asking = server_.Create(2);
+  server_.Resolve(asking, Name("127.0.0.1", kPort));
+  const rdma_ucm_query_route_resp to = server_.Route(asking);
+  EXPECT_EQ(std::memcmp(&to.dst_addr, &own, sizeof(sockaddr_in)), 0);
 }
 
 TEST_F(DatagramCmIdTest, APortOfConnectionsServesNoDatagrams) {

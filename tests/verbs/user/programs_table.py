@@ -95,7 +95,9 @@ ROWS = [
       for transport, tests in (("rc_verbs", ("am_lat", "put_bw", "add_lat")), ("ud_verbs", ("am_lat", "am_bw")))
       for test in tests],
     *[ucx(f"-t {test} -s 4096", f"ucx_perftest -t {test}") for test in ("tag_lat", "tag_bw", "ucp_put_lat", "ucp_get")],
-    Row("fi_pingpong -e dgram", "fi_pingpong -p verbs -e dgram", "fi_pingpong -p verbs -e dgram {host}"),
+    *[Row(f"fi_pingpong -p {provider} -e {endpoint}", f"fi_pingpong -p {provider} -e {endpoint} -c",
+          f"fi_pingpong -p {provider} -e {endpoint} -c {{host}}")
+      for provider, endpoint in (("verbs", "dgram"), ("verbs", "msg"), ("verbs;ofi_rxm", "rdm"))],
 ]
 
 # Modules of rdma-core's tests that are of no vendor, and how many of each pass; what does not, and why, is in
