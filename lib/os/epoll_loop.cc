@@ -126,6 +126,15 @@ bool EpollLoop::RunDue() {
   return any;
 }
 
+bool EpollLoop::RunRaised() {
+  CHECK(!in_round_) << "a task must not run its loop";
+  in_round_ = true;
+  fresh_ = false;
+  const bool any = RunSignals();
+  in_round_ = false;
+  return any;
+}
+
 bool EpollLoop::ArmPollers() {
   CHECK(!in_round_) << "a task must not wait for its loop";
   for (size_t i = 0; i < pollers_.size(); ++i) {

@@ -133,13 +133,17 @@ class EpollLoop final : public base::EventLoop {
   // One round that does not wait. Returns whether anything ran.
   bool RunDue();
 
+  // Only what was raised, and no look at anything else: for whoever gave the loop's users work and
+  // wants it done now. Returns whether anything ran.
+  bool RunRaised();
+
   // The caller will run what is due before it waits, or lets others wait: until PrepareToWait a
   // signal that is raised wakes nobody.
   void Attend() { asleep_.store(false, std::memory_order_seq_cst); }
 
-  // From now on work of pollers makes descriptor() readable, see Poller. Returns whether one had some
-  // already, which is done. Who does not wait need not call it: pollers are then looked at by RunDue
-  // alone, and whoever gives them work need not wake anybody.
+  // From now on work of pollers makes descriptor() readable, see Poller. Returns whether one had
+  // some already, which is done. Who does not wait need not call it: pollers are then looked at by
+  // RunDue alone, and whoever gives them work need not wake anybody.
   bool ArmPollers();
 
   // From now on a raised signal makes descriptor() readable. Returns how long there is nothing to

@@ -193,15 +193,22 @@ int Kernel::Write(int descriptor, const void* buffer, size_t size) {
 
 int Kernel::Run(int descriptor, const Command& command) {
   if (const int error = UserContext::Prepare(command)) return error;
+  if (!command.extended() && command.number() == IB_USER_VERBS_CMD_POST_SEND) {
+    const Progress::Doorbell doorbell(*progress_);
+    return RunHeld(descriptor, command);
+  }
   int error = 0;
   {
     const Progress::Hold hold(*progress_);
-    const auto context = contexts_.find(descriptor);
-    if (context == contexts_.end()) return EIO;
-    error = context->second->Execute(command);
+    error = RunHeld(descriptor, command);
   }
   if (!command.extended() && command.number() == IB_USER_VERBS_CMD_REQ_NOTIFY_CQ) progress_->ExpectSleep();
   return error;
+}
+
+int Kernel::RunHeld(int descriptor, const Command& command) {
+  const auto context = contexts_.find(descriptor);
+  return context == contexts_.end() ? EIO : context->second->Execute(command);
 }
 
 int Kernel::WriteToManager(int descriptor, const void* buffer, size_t size) {

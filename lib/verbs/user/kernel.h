@@ -88,6 +88,7 @@ class Kernel final {
 
   int OpenDeviceHeld(size_t index);
   int Run(int descriptor, const Command& command);
+  int RunHeld(int descriptor, const Command& command);
   int RunManager(int descriptor, const void* buffer, size_t size);
   void SayCounters();
   absl::Status MakeDevice(size_t index);

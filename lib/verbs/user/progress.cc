@@ -48,6 +48,14 @@ void Progress::Stop() {
   if (thread_.joinable()) thread_.join();
 }
 
+void Progress::RunRaised() {
+  int round = 0;
+  do {
+    before_round_();
+  } while (loop_.RunRaised() && ++round < kMostRounds);
+  Announce(Waits::kNobody);
+}
+
 bool Progress::RunRounds(int most) {
   bool any = false;
   for (int round = 0; round < most; ++round) {
@@ -58,11 +66,15 @@ bool Progress::RunRounds(int most) {
   return true;
 }
 
-// Does what is due. Returns how long there is nothing to do unless something comes. Who sleeps for
-// longer than that is woken: a timer was set since. Only where somebody waits, or will, peers are to
-// wake us.
+// Does what is due, and announces that the caller is about to leave the loop.
 base::Duration Progress::Settle(Waits waits) {
   RunRounds(kMostRounds);
+  return Announce(waits);
+}
+
+// Returns how long there is nothing to do unless something comes. Who sleeps for longer than that
+// is woken: a timer was set since. Only where somebody waits, or will, peers are to wake us.
+base::Duration Progress::Announce(Waits waits) {
   bool more = false;
   if (waits == Waits::kWill || mode_ == Mode::kWatching || waiter_) {
     for (int round = 0; (more = loop_.ArmPollers()) && round < kMostRounds; ++round) RunRounds(1);
@@ -104,13 +116,39 @@ void Progress::ExpectSleep() {
 
 int Progress::WaitReadable(int descriptor) {
   std::unique_lock<std::mutex> lock(mutex_);
+  const base::Time began = loop_.Now();
+  const bool spins = !waiter_ && last_wait_ <= kShortWait;
+  const int error = spins && SpinUntilReadable(descriptor, lock) ? 0 : SleepUntilReadable(descriptor, lock);
+  last_wait_ = loop_.Now() - began;
+  return error;
+}
+
+bool Progress::SpinUntilReadable(int descriptor, std::unique_lock<std::mutex>& lock) {
+  ++waits_;
+  if (mode_ == Mode::kWatching) WakeThread();
+  const base::Time until = loop_.Now() + kSpin;
+  while (!IsReadable(descriptor)) {
+    if (loop_.Now() >= until) return false;
+    lock.unlock();
+    sched_yield();
+    lock.lock();
+    loop_.Attend();
+    RunRounds(1);
+  }
+  Settle(Waits::kNobody);
+  return true;
+}
+
+int Progress::SleepUntilReadable(int descriptor, std::unique_lock<std::mutex>& lock) {
   for (;;) {
     const base::Duration wait = Settle(Waits::kWill);
     if (IsReadable(descriptor)) return 0;
     if (waiter_) {
       lock.unlock();
       pollfd one[] = {{descriptor, POLLIN, 0}};
-      return WaitFor(one, kLong) ? 0 : EINTR;
+      const bool waited = WaitFor(one, kLong);
+      lock.lock();
+      return waited ? 0 : EINTR;
     }
     waiter_ = true;
     waits_until_ = loop_.Now() + wait;
@@ -143,8 +181,8 @@ Progress::Mode Progress::NextMode() {
   return polled || waited || waiter_ ? Mode::kStandby : Mode::kWatching;
 }
 
-// Looks a little longer at a network that was busy when the thread last looked, in place of going to
-// sleep and being woken at once.
+// Looks a little longer at a network that was busy when the thread last looked, in place of going
+// to sleep and being woken at once.
 void Progress::SpinABit(std::unique_lock<std::mutex>& lock) {
   const uint64_t waits = waits_;
   const uint64_t polls = polls_.load(std::memory_order_relaxed);
@@ -152,13 +190,13 @@ void Progress::SpinABit(std::unique_lock<std::mutex>& lock) {
     return waiter_ || waits_ != waits || polls_.load(std::memory_order_relaxed) - polls >= kBusyPolls;
   };
   const base::Time longest = loop_.Now() + kGrace;
-  base::Time until = loop_.Now() + kSpin;
+  base::Time until = loop_.Now() + kThreadSpin;
   while (loop_.Now() < std::min(until, longest) && !others_work() && !stopping_.load()) {
     lock.unlock();
     sched_yield();
     lock.lock();
     loop_.Attend();
-    if (RunRounds(1)) until = loop_.Now() + kSpin;
+    if (RunRounds(1)) until = loop_.Now() + kThreadSpin;
   }
   Settle(Waits::kNobody);
 }

@@ -3,8 +3,10 @@
 //
 // There is one loop and one lock, and whoever holds the lock runs the loop. So what a program asks
 // for is done before its call returns, an empty poll looks at the network itself, and a thread that
-// sleeps for an event is woken by the packet and not by another thread. The thread of its own is a
-// stand-in, and keeps away while others do its work:
+// sleeps for an event is woken by the packet and not by another thread. One whose last wait was a
+// short one looks on for kSpin before it sleeps, as Linux does where net.core.busy_read is set: to
+// be woken takes longer than most answers. The thread of its own is a stand-in, and keeps away
+// while others do its work:
 //
 //   watching   waits for the loop's descriptor and does what comes
 //   standby    the program polls, or waits for the loop itself: looks every kGrace whether it still
@@ -56,6 +58,25 @@ class Progress final {
     Progress& progress_;
   };
 
+  // Holds the lock while a queue pair is given requests; at the end they have left. What has come
+  // meanwhile is left for the polls of the program, or for the thread: to look costs a system call.
+  class ABSL_SCOPED_LOCKABLE Doorbell final {
+   public:
+    explicit Doorbell(Progress& progress) ABSL_EXCLUSIVE_LOCK_FUNCTION(progress.mutex_) : progress_(progress) {
+      progress_.mutex_.lock();
+      progress_.loop_.Attend();
+    }
+    ~Doorbell() ABSL_UNLOCK_FUNCTION() {
+      progress_.RunRaised();
+      progress_.mutex_.unlock();
+    }
+    Doorbell(const Doorbell&) = delete;
+    Doorbell& operator=(const Doorbell&) = delete;
+
+   private:
+    Progress& progress_;
+  };
+
   // A program's poll found nothing: looks at the network, unless another thread is at it.
   void Poll();
 
@@ -77,16 +98,24 @@ class Progress final {
   // waited for.
   static constexpr uint32_t kPollsPerYield = 8;
   // For how long the thread looks on after something came, while it lets others run.
-  static constexpr base::Duration kSpin = base::Microseconds(20);
+  static constexpr base::Duration kThreadSpin = base::Microseconds(20);
+  // The same of a program's thread before it sleeps, where its last wait was no longer than
+  // kShortWait: such a wait may be as short as kSpin when nobody has to be woken.
+  static constexpr base::Duration kSpin = base::Microseconds(50);
+  static constexpr base::Duration kShortWait = base::Microseconds(100);
   // Rounds that one caller runs for others before it goes on.
   static constexpr int kMostRounds = 64;
 
   enum class Mode : uint8_t { kAtWork, kWatching, kStandby, kResting };
 
+  void RunRaised() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool RunRounds(int most) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   enum class Waits : uint8_t { kNobody, kWill };  // this thread
 
   base::Duration Settle(Waits waits) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  base::Duration Announce(Waits waits) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool SpinUntilReadable(int descriptor, std::unique_lock<std::mutex>& lock) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int SleepUntilReadable(int descriptor, std::unique_lock<std::mutex>& lock) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WakeThread() { Wake(control_); }
   static void Wake(const os::FileDescriptor& control);
   void RunThread();
@@ -105,6 +134,7 @@ class Progress final {
   base::Time watches_until_ ABSL_GUARDED_BY(mutex_);  // when watching
   bool waiter_ ABSL_GUARDED_BY(mutex_) = false;       // a program's thread waits for the loop
   base::Time waits_until_ ABSL_GUARDED_BY(mutex_);    // the same
+  base::Duration last_wait_ ABSL_GUARDED_BY(mutex_);  // of a program's thread, how long it was
   uint64_t waits_ ABSL_GUARDED_BY(mutex_) = 0;        // comings and goings of such threads
   uint64_t polls_seen_ ABSL_GUARDED_BY(mutex_) = 0;   // by the thread
   uint64_t waits_seen_ ABSL_GUARDED_BY(mutex_) = 0;

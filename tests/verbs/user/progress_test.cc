@@ -1,13 +1,16 @@
 #include "lib/verbs/user/progress.h"
 
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <future>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -49,6 +52,7 @@ class ProgressTest : public ::testing::Test {
   }
 
   void CountRound() {
+    if (on_round_) on_round_();
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       ++rounds_[std::this_thread::get_id()];
@@ -58,6 +62,23 @@ class ProgressTest : public ::testing::Test {
   uint64_t RoundsOf(std::thread::id thread) {
     const std::lock_guard<std::mutex> lock(mutex_);
     return rounds_[thread];
+  }
+  // How often this thread has gone to sleep.
+  static int64_t Sleeps() {
+    rusage usage{};
+    EXPECT_EQ(getrusage(RUSAGE_THREAD, &usage), 0);
+    return usage.ru_nvcsw;
+  }
+  // A wait that a timer ends.
+  void WaitFor(base::Duration duration) {
+    base::Timer timer;
+    {
+      const Progress::Hold hold(progress_);
+      timer = loop_.RunAfter(duration, [this] { Write(channel_); });
+    }
+    EXPECT_EQ(progress_.WaitReadable(channel_.get()), 0);
+    uint64_t count = 0;
+    ASSERT_EQ(read(channel_.get(), &count, sizeof(count)), static_cast<ssize_t>(sizeof(count)));
   }
   // A thread that waits runs a round first, under the lock of Progress, and gives that back when it
   // sleeps.
@@ -73,6 +94,7 @@ class ProgressTest : public ::testing::Test {
   os::EpollLoop loop_;
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::function<void()> on_round_;
   std::map<std::thread::id, uint64_t> rounds_;
   uint64_t arrived_ = 0;
   std::thread::id ran_on_;
@@ -104,6 +126,45 @@ TEST_F(ProgressTest, WhoWaitsIsWokenByTheNetworkAndDoesItsWork) {
   EXPECT_EQ(progress_.WaitReadable(channel_.get()), 0);
   EXPECT_EQ(ran_on_, std::this_thread::get_id());
   peer.join();
+}
+
+TEST_F(ProgressTest, WhatComesSoonIsFoundWithoutSleeping) {
+  progress_.Stop();
+  int rounds = 0;
+  on_round_ = [&] {
+    if (++rounds == 3) Write(network_);
+  };
+  const int64_t sleeps = Sleeps();
+  EXPECT_EQ(progress_.WaitReadable(channel_.get()), 0);
+  EXPECT_EQ(arrived_, 1u);
+  EXPECT_EQ(Sleeps(), sleeps);
+}
+
+TEST_F(ProgressTest, WhoWaitsLongSleepsAtOnce) {
+  progress_.Stop();
+  const std::thread::id self = std::this_thread::get_id();
+  WaitFor(base::Milliseconds(20));
+  const uint64_t before = RoundsOf(self);
+  const int64_t sleeps = Sleeps();
+  WaitFor(base::Milliseconds(20));
+  EXPECT_LE(RoundsOf(self) - before, 8u);
+  EXPECT_GE(Sleeps(), sleeps + 1);
+}
+
+TEST_F(ProgressTest, ADoorbellHasItsWorkDoneAndLooksAtNothingElse) {
+  progress_.Stop();
+  Write(network_);
+  int ran = 0;
+  const std::unique_ptr<base::Signal> signal = loop_.MakeSignal([&] { ++ran; });
+  const uint64_t looks = loop_.waits();
+  {
+    const Progress::Doorbell doorbell(progress_);
+    signal->Raise();
+    EXPECT_EQ(ran, 0);
+  }
+  EXPECT_EQ(ran, 1);
+  EXPECT_EQ(loop_.waits(), looks);
+  EXPECT_EQ(arrived_, 0u);
 }
 
 TEST_F(ProgressTest, AProgramThatStopsPollingIsStoodInFor) {

@@ -19,11 +19,11 @@ namespace {
 using tokamak::verbs::user::preload::Forget;
 using tokamak::verbs::user::preload::Kind;
 using tokamak::verbs::user::preload::KindOf;
-using tokamak::verbs::user::preload::TheKernel;
+using tokamak::verbs::user::preload::RunningKernel;
 
 // A command. 0, or an errno value.
 int Command(int descriptor, const void* buffer, size_t size) {
-  tokamak::verbs::user::Kernel* const kernel = TheKernel();
+  tokamak::verbs::user::Kernel* const kernel = RunningKernel();
   if (kernel == nullptr) return EIO;
   return KindOf(descriptor) == Kind::kDevice ? kernel->Write(descriptor, buffer, size)
                                              : kernel->WriteToManager(descriptor, buffer, size);
@@ -44,7 +44,7 @@ EXPORT ssize_t write(int descriptor, const void* buffer, size_t size) {
 EXPORT ssize_t read(int descriptor, void* buffer, size_t size) {
   if (KindOf(descriptor) == Kind::kChannel) {
     const int flags = REAL(fcntl)(descriptor, F_GETFL);
-    tokamak::verbs::user::Kernel* const kernel = TheKernel();
+    tokamak::verbs::user::Kernel* const kernel = RunningKernel();
     if (kernel != nullptr && (flags & O_NONBLOCK) == 0) {
       if (const int error = kernel->WaitForEvent(descriptor)) {
         errno = error;

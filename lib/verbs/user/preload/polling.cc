@@ -18,7 +18,7 @@
 
 namespace {
 
-using tokamak::verbs::user::preload::TheKernel;
+using tokamak::verbs::user::preload::RunningKernel;
 
 // All devices of ours have one provider, and so the same functions.
 std::atomic<int (*)(ibv_cq*, int, ibv_wc*)> real_poll{nullptr};
@@ -26,7 +26,7 @@ std::atomic<ibv_cq_ex* (*)(ibv_context*, ibv_cq_init_attr_ex*)> real_create_exte
 std::atomic<int (*)(ibv_cq_ex*, ibv_poll_cq_attr*)> real_start_poll{nullptr};
 
 void LookAtNetwork() {
-  if (tokamak::verbs::user::Kernel* const kernel = TheKernel()) kernel->Poll();
+  if (tokamak::verbs::user::Kernel* const kernel = RunningKernel()) kernel->Poll();
 }
 
 int PollQueue(ibv_cq* queue, int count, ibv_wc* completions) {

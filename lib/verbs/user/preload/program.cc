@@ -35,6 +35,7 @@ struct Once {
   bool log = false;
 };
 Once* once = nullptr;
+std::atomic<Kernel*> running{nullptr};  // once->kernel, for those who ask often
 pthread_once_t once_made = PTHREAD_ONCE_INIT;
 
 // The parent's NIC keeps for itself what others know it by.
@@ -55,6 +56,7 @@ void AfterForkInChild() {
     kinds[static_cast<size_t>(descriptor)].store(0, std::memory_order_relaxed);
   }
   if (once->kernel != nullptr) CloseInheritedPorts(*once->kernel);
+  running.store(nullptr, std::memory_order_relaxed);
   once = new Once;
   once->owner = getpid();
 }
@@ -95,6 +97,7 @@ Kernel* KernelOf(Once& state) {
   state.kernel = new Kernel(*options);
   state.kernel->set_on_line([](const std::string& line) { Say(line, true); });
   state.kernel->set_on_channel([](int descriptor) { SetKind(descriptor, Kind::kChannel); });
+  running.store(state.kernel, std::memory_order_release);
   return state.kernel;
 }
 
@@ -108,6 +111,11 @@ __attribute__((destructor)) void OnExit() {
 Kernel* TheKernel() {
   Once& state = Get();
   return IsForeign(state) ? nullptr : KernelOf(state);
+}
+
+Kernel* RunningKernel() {
+  Kernel* const kernel = running.load(std::memory_order_acquire);
+  return kernel != nullptr ? kernel : TheKernel();
 }
 
 Kind KindOf(int descriptor) {

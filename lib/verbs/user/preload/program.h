@@ -27,6 +27,10 @@ enum class Kind : uint8_t {
 // the process has inherited a kernel that is another's (fork).
 Kernel* TheKernel();
 
+// The same for whoever holds a descriptor or a queue of its: without a look at whose process this
+// is, since the child of a vfork() must not do more than close descriptors.
+Kernel* RunningKernel();
+
 // What `descriptor` is. One look at a table, for each write() and read() of the program.
 Kind KindOf(int descriptor);
 void SetKind(int descriptor, Kind kind);
