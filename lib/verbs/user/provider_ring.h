@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "lib/verbs/user/program_order.h"
 #include "lib/verbs/user/ring_memory.h"
 #include "lib/verbs/user/rxe_abi.h"
 
@@ -47,8 +48,15 @@ class ProviderRing final {
   ProviderRing(std::unique_ptr<RingMemory::Block> block, uint32_t mask, uint32_t log2_size);
 
   rxe_queue_buf& header() const { return *static_cast<rxe_queue_buf*>(block_->address()); }
-  uint32_t Load(const uint32_t& index) const { return __atomic_load_n(&index, __ATOMIC_ACQUIRE) & mask_; }
-  static void Store(uint32_t& index, uint32_t value) { __atomic_store_n(&index, value, __ATOMIC_RELEASE); }
+  uint32_t Load(const uint32_t& index) const {
+    const uint32_t loaded = __atomic_load_n(&index, __ATOMIC_ACQUIRE);
+    ProgramOrder::DeviceLoads();
+    return loaded & mask_;
+  }
+  static void Store(uint32_t& index, uint32_t value) {
+    ProgramOrder::DeviceStores();
+    __atomic_store_n(&index, value, __ATOMIC_RELEASE);
+  }
 
   const std::unique_ptr<RingMemory::Block> block_;
   const uint32_t mask_;

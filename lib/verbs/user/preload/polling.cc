@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "lib/verbs/user/preload/program.h"
+#include "lib/verbs/user/program_order.h"
 
 #undef ibv_open_device
 
@@ -18,6 +19,7 @@
 
 namespace {
 
+using tokamak::verbs::user::ProgramOrder;
 using tokamak::verbs::user::preload::RunningKernel;
 
 // All devices of ours have one provider, and so the same functions.
@@ -29,18 +31,57 @@ void LookAtNetwork() {
   if (tokamak::verbs::user::Kernel* const kernel = RunningKernel()) kernel->Poll();
 }
 
-int PollQueue(ibv_cq* queue, int count, ibv_wc* completions) {
+int RealPoll(ibv_cq* queue, int count, ibv_wc* completions) {
   const int polled = real_poll.load(std::memory_order_relaxed)(queue, count, completions);
+  ProgramOrder::ProgramLoads();
+  return polled;
+}
+
+int PollQueue(ibv_cq* queue, int count, ibv_wc* completions) {
+  const int polled = RealPoll(queue, count, completions);
   if (polled != 0 || count == 0) return polled;
   LookAtNetwork();
-  return real_poll.load(std::memory_order_relaxed)(queue, count, completions);
+  return RealPoll(queue, count, completions);
+}
+
+int RealStartPoll(ibv_cq_ex* queue, ibv_poll_cq_attr* attributes) {
+  const int started = real_start_poll.load(std::memory_order_relaxed)(queue, attributes);
+  ProgramOrder::ProgramLoads();
+  return started;
 }
 
 int StartPoll(ibv_cq_ex* queue, ibv_poll_cq_attr* attributes) {
-  const int started = real_start_poll.load(std::memory_order_relaxed)(queue, attributes);
+  const int started = RealStartPoll(queue, attributes);
   if (started != ENOENT) return started;
   LookAtNetwork();
-  return real_start_poll.load(std::memory_order_relaxed)(queue, attributes);
+  return RealStartPoll(queue, attributes);
+}
+
+// Posting needs no look at the network: these are for the thread sanitizer alone.
+std::atomic<int (*)(ibv_qp*, ibv_send_wr*, ibv_send_wr**)> real_post_send{nullptr};
+std::atomic<int (*)(ibv_qp*, ibv_recv_wr*, ibv_recv_wr**)> real_post_receive{nullptr};
+std::atomic<int (*)(ibv_srq*, ibv_recv_wr*, ibv_recv_wr**)> real_post_shared{nullptr};
+
+int PostSend(ibv_qp* queue_pair, ibv_send_wr* requests, ibv_send_wr** refused) {
+  ProgramOrder::ProgramStores();
+  return real_post_send.load(std::memory_order_relaxed)(queue_pair, requests, refused);
+}
+
+int PostReceive(ibv_qp* queue_pair, ibv_recv_wr* requests, ibv_recv_wr** refused) {
+  ProgramOrder::ProgramStores();
+  return real_post_receive.load(std::memory_order_relaxed)(queue_pair, requests, refused);
+}
+
+int PostShared(ibv_srq* queue, ibv_recv_wr* requests, ibv_recv_wr** refused) {
+  ProgramOrder::ProgramStores();
+  return real_post_shared.load(std::memory_order_relaxed)(queue, requests, refused);
+}
+
+template <typename Function>
+void ReplaceOne(Function** place, Function* ours, std::atomic<Function*>* real) {
+  if (*place == ours) return;
+  real->store(*place);
+  *place = ours;
 }
 
 ibv_cq_ex* CreateExtended(ibv_context* context, ibv_cq_init_attr_ex* attributes) {
@@ -52,15 +93,14 @@ ibv_cq_ex* CreateExtended(ibv_context* context, ibv_cq_init_attr_ex* attributes)
 }
 
 void Replace(ibv_context* context) {
-  if (context->ops.poll_cq != &PollQueue) {
-    real_poll.store(context->ops.poll_cq);
-    context->ops.poll_cq = &PollQueue;
+  ReplaceOne(&context->ops.poll_cq, &PollQueue, &real_poll);
+  if (ProgramOrder::kTold) {
+    ReplaceOne(&context->ops.post_send, &PostSend, &real_post_send);
+    ReplaceOne(&context->ops.post_recv, &PostReceive, &real_post_receive);
+    ReplaceOne(&context->ops.post_srq_recv, &PostShared, &real_post_shared);
   }
   verbs_context* const extended = verbs_get_ctx_op(context, create_cq_ex);
-  if (extended != nullptr && extended->create_cq_ex != &CreateExtended) {
-    real_create_extended.store(extended->create_cq_ex);
-    extended->create_cq_ex = &CreateExtended;
-  }
+  if (extended != nullptr) ReplaceOne(&extended->create_cq_ex, &CreateExtended, &real_create_extended);
 }
 
 using Open = ibv_context*(ibv_device*);
