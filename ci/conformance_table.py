@@ -28,6 +28,7 @@ BACKENDS = [
     ("ns-3", f"{SUITE}:ns3_test"),
     ("rxe", "//tests/verbs:rxe_conformance_test"),
     ("siw", "//tests/verbs:siw_conformance_test"),
+    ("tok verbs", "//tests/verbs:user_conformance_test"),
 ]
 TABLE = pathlib.Path("docs/conformance.md")
 COMMAND = "ci/conformance_table"
@@ -176,6 +177,7 @@ def render(suites, backends, before="", absent=()):
         "| ns-3 | the same on ns-3's scheduler and devices (`sim/ns3`) |",
         "| rxe | real verbs over the kernel's Soft-RoCE, in the lab's guest: by rdma_cm and by an exchange over TCP |",
         "| siw | real verbs over the kernel's SoftiWARP, in the lab's guest: by rdma_cm |",
+        "| tok verbs | real verbs, and the kernel's place below rdma-core is the software NIC's: by rdma_cm and by an exchange over TCP |",
         "| hardware | real verbs: `tests/verbs:ibv_conformance_test` runs there, its answers are not yet written down |",
     ]
     troubles = []
