@@ -97,10 +97,11 @@ UserDevice* CmId::DeviceTowards(const Address& address) const {
 }
 
 // Whether the address stands for the device's own: where that is none of the loopback network's,
-// all of those are this machine. A program that binds one is told the device's, so that it can tell
-// its peers.
+// all of those are this machine, but for one that is another device's. A program that binds one is
+// told the device's, so that it can tell its peers.
 bool CmId::IsOwn(const Address& address) const {
-  return address.is_unspecified() || (IsLoopback(address) && !IsLoopback(device_->identity().address));
+  if (address.is_unspecified()) return true;
+  return IsLoopback(address) && !IsLoopback(device_->identity().address) && DeviceAt(address) == nullptr;
 }
 
 int CmId::Bind(const sockaddr* address) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_cm.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -217,16 +218,25 @@ int Kernel::WriteToManager(int descriptor, const void* buffer, size_t size) {
   return error;
 }
 
-// Only asking for an event may wait.
+// Only asking for an event may wait. Whoever asked before the channel was closed waits on, however
+// late it is heard.
 int Kernel::RunManager(int descriptor, const void* buffer, size_t size) {
-  for (bool waited = false;; waited = true) {
+  rdma_ucm_cmd_hdr header{};
+  if (size >= sizeof(header)) std::memcpy(&header, buffer, sizeof(header));
+  for (;;) {
     int error = EBADF;
     {
       const Progress::Hold hold(*progress_);
       const auto manager = managers_.find(descriptor);
       if (manager != managers_.end()) error = manager->second->Execute(buffer, size);
     }
-    if (error == EBADF && waited) WaitForTheEnd();
+    if (error == EBADF && header.cmd == RDMA_USER_CM_CMD_GET_EVENT) WaitForTheEnd();
+    // Linux sleeps here. A thread that has just been told of the id's end comes to ask for the next
+    // event meanwhile, and not once the program has closed the channel.
+    if (header.cmd == RDMA_USER_CM_CMD_DESTROY_ID) {
+      const timespec moment{0, 50'000};
+      nanosleep(&moment, nullptr);
+    }
     if (error != EAGAIN) return error;
     const int flags = fcntl(descriptor, F_GETFL);
     if (flags >= 0 && (flags & O_NONBLOCK) != 0) return EAGAIN;

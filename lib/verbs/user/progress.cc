@@ -1,6 +1,7 @@
 #include "lib/verbs/user/progress.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -14,13 +15,34 @@
 namespace tokamak::verbs::user {
 namespace {
 
-// Waits for one of the descriptors, or for `most`. False: a signal came.
+// While there is one, signals wait: for WaitFor, which they end, so that none is missed that comes
+// before it. Those that a thread brings on itself do not wait.
+class SignalsWait final {
+ public:
+  SignalsWait() {
+    sigset_t most;
+    sigfillset(&most);
+    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP}) sigdelset(&most, own);
+    pthread_sigmask(SIG_BLOCK, &most, &before_);
+  }
+  ~SignalsWait() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsWait(const SignalsWait&) = delete;
+  SignalsWait& operator=(const SignalsWait&) = delete;
+
+  const sigset_t* before() const { return &before_; }
+
+ private:
+  sigset_t before_;
+};
+
+// Waits for one of the descriptors, or for `most`. False: a signal came that is not in `blocked`,
+// where given.
 template <size_t kCount>
-bool WaitFor(pollfd (&descriptors)[kCount], base::Duration most) {
+bool WaitFor(pollfd (&descriptors)[kCount], base::Duration most, const sigset_t* blocked = nullptr) {
   timespec limit;
   limit.tv_sec = static_cast<time_t>(most.nanoseconds() / 1'000'000'000);
   limit.tv_nsec = static_cast<long>(most.nanoseconds() % 1'000'000'000);  // NOLINT(runtime/int): timespec's type
-  return ppoll(descriptors, kCount, &limit, nullptr) >= 0 || errno != EINTR;
+  return ppoll(descriptors, kCount, &limit, blocked) >= 0 || errno != EINTR;
 }
 
 bool IsReadable(int descriptor) {
@@ -115,10 +137,12 @@ void Progress::ExpectSleep() {
 }
 
 int Progress::WaitReadable(int descriptor) {
+  const SignalsWait signals;
   std::unique_lock<std::mutex> lock(mutex_);
   const base::Time began = loop_.Now();
   const bool spins = !waiter_ && last_wait_ <= kShortWait;
-  const int error = spins && SpinUntilReadable(descriptor, lock) ? 0 : SleepUntilReadable(descriptor, lock);
+  const int error =
+      spins && SpinUntilReadable(descriptor, lock) ? 0 : SleepUntilReadable(descriptor, signals.before(), lock);
   last_wait_ = loop_.Now() - began;
   return error;
 }
@@ -139,14 +163,14 @@ bool Progress::SpinUntilReadable(int descriptor, std::unique_lock<std::mutex>& l
   return true;
 }
 
-int Progress::SleepUntilReadable(int descriptor, std::unique_lock<std::mutex>& lock) {
+int Progress::SleepUntilReadable(int descriptor, const sigset_t* blocked, std::unique_lock<std::mutex>& lock) {
   for (;;) {
     const base::Duration wait = Settle(Waits::kWill);
     if (IsReadable(descriptor)) return 0;
     if (waiter_) {
       lock.unlock();
       pollfd one[] = {{descriptor, POLLIN, 0}};
-      const bool waited = WaitFor(one, kLong);
+      const bool waited = WaitFor(one, kLong, blocked);
       lock.lock();
       return waited ? 0 : EINTR;
     }
@@ -156,7 +180,7 @@ int Progress::SleepUntilReadable(int descriptor, std::unique_lock<std::mutex>& l
     if (mode_ == Mode::kWatching) WakeThread();
     lock.unlock();
     pollfd all[] = {{descriptor, POLLIN, 0}, {loop_.descriptor(), POLLIN, 0}, {waiter_control_.get(), POLLIN, 0}};
-    const bool waited = WaitFor(all, wait);
+    const bool waited = WaitFor(all, wait, blocked);
     lock.lock();
     waiter_ = false;
     uint64_t woken = 0;

@@ -17,6 +17,8 @@
 // Thread rule: any thread.
 #pragma once
 
+#include <signal.h>
+
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -115,7 +117,8 @@ class Progress final {
   base::Duration Settle(Waits waits) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   base::Duration Announce(Waits waits) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool SpinUntilReadable(int descriptor, std::unique_lock<std::mutex>& lock) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  int SleepUntilReadable(int descriptor, std::unique_lock<std::mutex>& lock) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int SleepUntilReadable(int descriptor, const sigset_t* blocked, std::unique_lock<std::mutex>& lock)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WakeThread() { Wake(control_); }
   static void Wake(const os::FileDescriptor& control);
   void RunThread();

@@ -1,10 +1,12 @@
 #include "lib/verbs/user/progress.h"
 
+#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -147,6 +149,27 @@ TEST_F(ProgressTest, WhatComesSoonIsFoundWithoutSleeping) {
   EXPECT_EQ(progress_.WaitReadable(channel_.get()), 0);
   EXPECT_EQ(arrived_, 1u);
   EXPECT_EQ(Sleeps(), sleeps);
+}
+
+// As it ends a read() of the kernel's: a program bounds its wait by alarm().
+TEST_F(ProgressTest, ASignalThatComesBeforeTheSleepEndsTheWait) {
+  progress_.Stop();
+  struct sigaction action {};
+  action.sa_handler = [](int) {};
+  struct sigaction before {};
+  ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
+  int rounds = 0;
+  on_round_ = [&] {
+    if (++rounds == 1) raise(SIGUSR1);
+  };
+  base::Timer rescue;  // whoever misses it would wait for ever
+  {
+    const Progress::Hold hold(progress_);
+    rescue = loop_.RunAfter(base::Seconds(5), [this] { Write(channel_); });
+  }
+  rounds = 0;
+  EXPECT_EQ(progress_.WaitReadable(channel_.get()), EINTR);
+  EXPECT_EQ(sigaction(SIGUSR1, &before, nullptr), 0);
 }
 
 TEST_F(ProgressTest, WhoWaitsLongSleepsAtOnce) {
