@@ -16,13 +16,13 @@ namespace tokamak::example {
 namespace {
 
 // Between two attempts at what another node's outage is in the way of.
-constexpr Seconds kRetryDelay = Seconds(0.2);
+constexpr Seconds kRetryRead = Seconds(0.2);
 // Between two looks at whether the thread is to end, and the run is still ours.
-constexpr Seconds kLook = Seconds(0.5);
+constexpr Seconds kLookForParts = Seconds(0.5);
 // The daemon ends a get after this; it is begun again.
 constexpr Seconds kSavedTimeout = Seconds(60);
 
-absl::string_view Text(const Buffer& buffer) {
+absl::string_view TextOf(const Buffer& buffer) {
   return {reinterpret_cast<const char*>(buffer.data().data()), buffer.data().size()};
 }
 
@@ -90,11 +90,11 @@ Status Snapshots::DeleteEarlier() {
   const ObjectName name = Session::NameOf(options_.run);
   Result<Session> earlier = Status(StatusCode::kNotFound, "");
   {
-    const auto buffer = client_.Get(name.id(), kRetryDelay);
+    const auto buffer = client_.Get(name.id(), kRetryRead);
     if (buffer.status().code() == StatusCode::kNotFound)
       return Status(StatusCode::kUnavailable, "its session is held where it cannot be read");
     if (!buffer.ok()) return buffer.status();
-    earlier = Session::Parse(options_.run, Text(*buffer));
+    earlier = Session::Parse(options_.run, TextOf(*buffer));
   }
   if (!earlier.ok()) return earlier.status();
   for (uint64_t slot = 0; slot < Session::kSlots; ++slot) {
@@ -127,7 +127,7 @@ Status Snapshots::StillOurs() {
   if (*here) {
     const auto buffer = client_.Get(id, Seconds(0));
     if (!buffer.ok()) return client_.status();
-    const auto session = Session::Parse(options_.run, Text(*buffer));
+    const auto session = Session::Parse(options_.run, TextOf(*buffer));
     if (session.ok() && session->life == session_.life) return Status();
   }
   for (uint64_t slot = 0; slot < Session::kSlots; ++slot) DeleteSlot(session_, slot).IgnoreError();
@@ -137,7 +137,7 @@ Status Snapshots::StillOurs() {
 // False: the thread is to end.
 bool Snapshots::Pause() {
   std::unique_lock<std::mutex> lock(mutex_);
-  return !changed_.wait_for(lock, kRetryDelay, [&] { return stop_; });
+  return !changed_.wait_for(lock, kRetryRead, [&] { return stop_; });
 }
 
 // ---- the loop
@@ -288,7 +288,7 @@ Status Snapshots::AwaitSaved() {
     if (gets.pending() == 0) {
       if (const auto begun = gets.Begin(saved.id(), kSavedTimeout); !begun.ok()) return begun.status();
     }
-    const auto answer = gets.Next(kLook);
+    const auto answer = gets.Next(kLookForParts);
     if (answer.ok() && answer->buffer.ok()) return Status();
     if (!client_.status().ok()) return client_.status();
     if (answer.ok()) Pause();  // the daemon could not wait: perhaps its directory is away

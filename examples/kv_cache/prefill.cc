@@ -16,7 +16,7 @@ namespace {
 // The prompt is looked for again after this, should the event of its deletion have been lost.
 constexpr Seconds kLook = Seconds(1);
 
-Span<float> Floats(MutableBuffer& block) {
+Span<float> FloatsIn(MutableBuffer& block) {
   return {reinterpret_cast<float*>(block.data().data()), block.data().size() / sizeof(float)};
 }
 
@@ -66,7 +66,7 @@ Status Prefill::PutAsComputed(const RequestNames& names, const Prompt& prompt) {
     auto block = Create(names, prompt, layer);
     if (!block.ok()) return block.status();
     Tell(absl::StrCat("layer ", number_, " ", layer));
-    model.ComputeLayer(Floats(*block));
+    model.ComputeLayer(FloatsIn(*block));
     if (Status s = Put(names, *std::move(block), layer); !s.ok()) return s;
     if (Status s = StillWanted(names); !s.ok()) return s;
   }
@@ -81,7 +81,7 @@ Status Prefill::PutTogether(const RequestNames& names, const Prompt& prompt) {
     auto block = Create(names, prompt, layer);
     if (!block.ok()) return block.status();
     Tell(absl::StrCat("layer ", number_, " ", layer));
-    model.ComputeLayer(Floats(*block));
+    model.ComputeLayer(FloatsIn(*block));
     blocks.push_back(*std::move(block));
     if (Status s = StillWanted(names); !s.ok()) return s;
   }

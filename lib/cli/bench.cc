@@ -107,7 +107,7 @@ double BytesPerSecond(const SizeResult& result, const Latencies& latencies) {
   return total > 0 ? static_cast<double>(result.size * latencies.count()) / total : 0;
 }
 
-json ToJson(const SizeResult& result, const Latencies& latencies) {
+json SizeToJson(const SizeResult& result, const Latencies& latencies) {
   const double total = latencies.total();
   return {{"p50_seconds", latencies.Quantile(0.5)},
           {"p99_seconds", latencies.Quantile(0.99)},
@@ -122,8 +122,8 @@ void Print(const CommandContext& context, const std::vector<SizeResult>& results
     for (const SizeResult& result : results) {
       sizes.push_back({{"bytes", result.size},
                        {"objects", result.puts.count()},
-                       {"put", ToJson(result, result.puts)},
-                       {"get", ToJson(result, result.gets)}});
+                       {"put", SizeToJson(result, result.puts)},
+                       {"get", SizeToJson(result, result.gets)}});
     }
     std::cout << ToText({{"node", context.client.node()}, {"sizes", sizes}}, 2) << "\n";
     return;

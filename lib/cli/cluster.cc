@@ -103,7 +103,7 @@ absl::Status AwaitReady(os::ChildProcess& child, const std::string& name, const 
   }
 }
 
-json ToJson(const ClusterProcess& process) {
+json ProcessToJson(const ClusterProcess& process) {
   return {{"name", process.name}, {"pid", process.pid}, {"started", process.started}, {"socket", process.socket}};
 }
 
@@ -128,8 +128,8 @@ absl::optional<std::vector<ClusterProcess>> FromJson(const json& saved, const ch
 absl::Status Save(const Cluster& cluster, const std::string& folder) {
   json nodes = json::array();
   json helpers = json::array();
-  for (const ClusterProcess& node : cluster.nodes) nodes.push_back(ToJson(node));
-  for (const ClusterProcess& helper : cluster.helpers) helpers.push_back(ToJson(helper));
+  for (const ClusterProcess& node : cluster.nodes) nodes.push_back(ProcessToJson(node));
+  for (const ClusterProcess& helper : cluster.helpers) helpers.push_back(ProcessToJson(helper));
   const std::string path = StatePath(folder);
   const std::string part = path + ".part";
   std::ofstream file(part);

@@ -25,7 +25,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kGetTimeout(60);
+constexpr std::chrono::seconds kDemoGetTimeout(60);
 constexpr int kKillTries = 20;
 // What a stopped holder's device had to send already arrives well within this time, also on a busy
 // machine. A software NIC stops with its holder, and the getter soon gives that up; the kernel's
@@ -39,7 +39,7 @@ struct ProtocolName {
 constexpr ProtocolName kProtocols[] = {
     {Protocol::kEager, "eager"}, {Protocol::kRead, "read"}, {Protocol::kWrite, "write"}};
 
-ObjectId IdOf(const DemoFile& file) { return ObjectId::FromName(absl::StrCat("demo", file.path)); }
+ObjectId IdOfFile(const DemoFile& file) { return ObjectId::FromName(absl::StrCat("demo", file.path)); }
 
 uint64_t Number(const NodeStats& stats, absl::string_view name) {
   for (const NodeNumber& number : stats.numbers) {
@@ -107,7 +107,7 @@ class Demo final {
   absl::Status Put(const DemoFile& file) {
     const auto bytes = ReadFile(file.path);
     if (!bytes.ok()) return bytes.status();
-    return AsAbsl(clients_[0].Put(IdOf(file), *bytes));
+    return AsAbsl(clients_[0].Put(IdOfFile(file), *bytes));
   }
 
   absl::Status PutAll() {
@@ -134,7 +134,7 @@ class Demo final {
       for (size_t node = 1; node < clients_.size(); ++node) {
         for (const DemoFile& file : files_) {
           const Clock::time_point begin = Clock::now();
-          const auto buffer = AsAbsl(clients_[node].Get(IdOf(file), kGetTimeout, {protocol.protocol}));
+          const auto buffer = AsAbsl(clients_[node].Get(IdOfFile(file), kDemoGetTimeout, {protocol.protocol}));
           const std::chrono::duration<double> took = Clock::now() - begin;
           if (!buffer.ok()) {
             return absl::Status(buffer.status().code(), absl::StrCat("get of ", file.path, " by ", protocol.name, ": ",
@@ -198,8 +198,8 @@ class Demo final {
   }
 
   absl::StatusOr<bool> KillOnce(const DemoFile& file) {
-    const ObjectId id = IdOf(file);
-    if (const auto held = AsAbsl(clients_[1].Get(id, kGetTimeout)); !held.ok()) return held.status();
+    const ObjectId id = IdOfFile(file);
+    if (const auto held = AsAbsl(clients_[1].Get(id, kDemoGetTimeout)); !held.ok()) return held.status();
     if (const auto evicted = AsAbsl(clients_[2].Evict(UINT64_MAX)); !evicted.ok()) return evicted.status();
     const auto before = AsAbsl(clients_[2].NodeStats());
     if (!before.ok()) return before.status();
@@ -207,7 +207,7 @@ class Demo final {
     // By write: READs of a holder that is frozen are answered by the kernel's device all the same,
     // to the end.
     const auto protocol = software_nic_ ? Protocol::kAuto : Protocol::kWrite;
-    auto get = std::async(std::launch::async, [&] { return AsAbsl(clients_[2].Get(id, kGetTimeout, {protocol})); });
+    auto get = std::async(std::launch::async, [&] { return AsAbsl(clients_[2].Get(id, kDemoGetTimeout, {protocol})); });
     const absl::StatusOr<size_t> victim = FreezeServing(get);
     if (!victim.ok()) {
       get.wait();

@@ -88,7 +88,7 @@ class Row final {
   const double seconds_;
 };
 
-std::string BytesPerSecond(std::optional<double> rate) {
+std::string RateText(std::optional<double> rate) {
   return rate.has_value() ? absl::StrCat(base::FormatSize(static_cast<uint64_t>(*rate)), "/s") : "-";
 }
 
@@ -161,11 +161,11 @@ std::string FormatTop(const TopSample& now, const TopSample& before) {
       continue;
     }
     std::string rails;
-    for (const auto& rate : row.Rails()) absl::StrAppend(&rails, rails.empty() ? "" : " + ", BytesPerSecond(rate));
+    for (const auto& rate : row.Rails()) absl::StrAppend(&rails, rails.empty() ? "" : " + ", RateText(rate));
     rows.push_back({node.name, node.device, base::FormatSize(row.Number("store_used_bytes")),
                     base::FormatSize(node.capacity), absl::StrCat(row.Number("store_sealed_objects")),
                     absl::StrCat(row.Number("store_pins")), absl::StrCat(row.Number("pulls_running")),
-                    BytesPerSecond(row.Rate("pulled_bytes_total")), rails, row.State()});
+                    RateText(row.Rate("pulled_bytes_total")), rails, row.State()});
   }
   return FormatTable(rows, {2, 3, 4, 5, 6, 7, 8});
 }

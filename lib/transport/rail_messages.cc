@@ -15,7 +15,7 @@ static_assert(kHeaderSize + kMaxWantedWrites * kWantedSize <= kMinSlotSize,
               "every control message fits the smallest slot");
 static_assert(kHeaderSize + kMaxRails * kRailSize <= kMinSlotSize, "every control message fits the smallest slot");
 
-absl::Status Malformed(const char* what, uint64_t value) {
+absl::Status MalformedRail(const char* what, uint64_t value) {
   return absl::InvalidArgumentError(absl::StrCat("rails with ", what, " ", value));
 }
 
@@ -36,13 +36,13 @@ std::vector<uint8_t> EncodeRails(absl::Span<const verbs::Address> rails) {
 
 absl::StatusOr<std::vector<verbs::Address>> DecodeRails(absl::Span<const uint8_t> body) {
   const size_t count = body.size() / kRailSize;
-  if (body.size() % kRailSize != 0 || count < 2 || count > kMaxRails) return Malformed("bytes:", body.size());
+  if (body.size() % kRailSize != 0 || count < 2 || count > kMaxRails) return MalformedRail("bytes:", body.size());
   std::vector<verbs::Address> rails(count);
   for (verbs::Address& rail : rails) {
     std::copy_n(body.begin(), rail.ip.size(), rail.ip.begin());
     rail.port = base::LoadLittle<uint16_t>(body.data() + rail.ip.size());
     rail.udp_port = base::LoadLittle<uint16_t>(body.data() + rail.ip.size() + 2);
-    if (rail.port == 0) return Malformed("port", 0);
+    if (rail.port == 0) return MalformedRail("port", 0);
     body.remove_prefix(kRailSize);
   }
   return rails;
@@ -62,13 +62,13 @@ std::vector<uint8_t> EncodeWanted(absl::Span<const WantedWrite> writes) {
 
 absl::StatusOr<std::vector<WantedWrite>> DecodeWanted(absl::Span<const uint8_t> body) {
   const size_t count = body.size() / kWantedSize;
-  if (body.size() % kWantedSize != 0 || count > kMaxWantedWrites) return Malformed("bytes of writes:", body.size());
+  if (body.size() % kWantedSize != 0 || count > kMaxWantedWrites) return MalformedRail("bytes of writes:", body.size());
   std::vector<WantedWrite> writes(count);
   uint64_t last = 0;
   for (WantedWrite& write : writes) {
     write = {base::LoadLittle<uint64_t>(body.data()), base::LoadLittle<uint32_t>(body.data() + 8)};
-    if (write.transfer <= last) return Malformed("a write out of order:", write.transfer);
-    if (write.shares_seen >= 1u << Note::kMaxShares) return Malformed("shares", write.shares_seen);
+    if (write.transfer <= last) return MalformedRail("a write out of order:", write.transfer);
+    if (write.shares_seen >= 1u << Note::kMaxShares) return MalformedRail("shares", write.shares_seen);
     last = write.transfer;
     body.remove_prefix(kWantedSize);
   }

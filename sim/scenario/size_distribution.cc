@@ -11,7 +11,7 @@
 namespace tokamak::sim {
 namespace {
 
-constexpr double kMostBytes = 1 << 30;
+constexpr double kMostBytesDrawn = 1 << 30;
 
 }  // namespace
 
@@ -26,7 +26,7 @@ absl::StatusOr<SizeDistribution> SizeDistribution::Parse(absl::string_view text)
     Point point{};
     const Point last = result.points_.empty() ? Point{} : result.points_.back();
     if (words.size() != 2 || !absl::SimpleAtod(words[0], &point.bytes) || !absl::SimpleAtod(words[1], &point.percent) ||
-        !(point.bytes >= last.bytes && point.bytes <= kMostBytes) ||
+        !(point.bytes >= last.bytes && point.bytes <= kMostBytesDrawn) ||
         !(point.percent >= last.percent && point.percent <= 100)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "line ", number, ": a size of at most 1 GiB and a percentage are needed here, both at least those before"));

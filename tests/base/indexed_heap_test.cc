@@ -11,26 +11,26 @@
 namespace tokamak::base {
 namespace {
 
-struct Item {
+struct HeapItem {
   uint64_t rank = 0;
   uint64_t number = 0;  // decides among equal ranks
   size_t position = SIZE_MAX;
 };
 
 struct ByRank {
-  bool Before(const Item* a, const Item* b) const {
+  bool Before(const HeapItem* a, const HeapItem* b) const {
     return a->rank != b->rank ? a->rank < b->rank : a->number < b->number;
   }
-  void Place(Item* item, size_t position) const { item->position = position; }
+  void Place(HeapItem* item, size_t position) const { item->position = position; }
 };
 
-using Heap = IndexedHeap<Item*, ByRank>;
+using Heap = IndexedHeap<HeapItem*, ByRank>;
 
 TEST(IndexedHeapTest, TheFirstIsTheLeast) {
   Heap heap;
-  Item a{3, 1}, b{1, 2}, c{2, 3};
-  for (Item* item : {&a, &b, &c}) heap.Push(item);
-  for (Item* item : {&b, &c, &a}) {
+  HeapItem a{3, 1}, b{1, 2}, c{2, 3};
+  for (HeapItem* item : {&a, &b, &c}) heap.Push(item);
+  for (HeapItem* item : {&b, &c, &a}) {
     EXPECT_EQ(heap.front(), item);
     EXPECT_EQ(item->position, 0u);
     heap.Remove(0);
@@ -41,7 +41,7 @@ TEST(IndexedHeapTest, TheFirstIsTheLeast) {
 
 TEST(IndexedHeapTest, TheLastOneIsRemovedLikeAnyOther) {
   Heap heap;
-  Item a{1, 1}, b{2, 2};
+  HeapItem a{1, 1}, b{2, 2};
   heap.Push(&a);
   heap.Push(&b);
   heap.Remove(b.position);
@@ -54,10 +54,10 @@ TEST(IndexedHeapTest, TheLastOneIsRemovedLikeAnyOther) {
 TEST(IndexedHeapTest, ItemsThatAreMovedAndRemovedAtRandomKeepTheirOrder) {
   Random random(1);
   Heap heap;
-  std::vector<Item> items(60);
+  std::vector<HeapItem> items(60);
   for (size_t i = 0; i < items.size(); ++i) items[i].number = i;
   for (int step = 0; step < 50'000; ++step) {
-    Item& item = items[random.Below(items.size())];
+    HeapItem& item = items[random.Below(items.size())];
     if (item.position == Heap::kNowhere) {
       item.rank = random.Below(20);
       heap.Push(&item);
@@ -67,9 +67,9 @@ TEST(IndexedHeapTest, ItemsThatAreMovedAndRemovedAtRandomKeepTheirOrder) {
       item.rank = random.Below(20);
       heap.Update(item.position, &item);
     }
-    Item* least = nullptr;
+    HeapItem* least = nullptr;
     size_t held = 0;
-    for (Item& one : items) {
+    for (HeapItem& one : items) {
       if (one.position == Heap::kNowhere) continue;
       ++held;
       if (least == nullptr || ByRank().Before(&one, least)) least = &one;

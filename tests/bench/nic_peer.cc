@@ -20,7 +20,7 @@ namespace {
 constexpr uint16_t kService = 7;
 constexpr size_t kOfferLength = 12;     // private data: where the arena is, and its key
 constexpr size_t kMostConnecting = 32;  // at once; a listener holds 64
-constexpr base::Duration kPatience = base::Seconds(30);
+constexpr base::Duration kPeerPatience = base::Seconds(30);
 
 // The other process's end: accepts, keeps, echoes.
 class Passive final {
@@ -80,7 +80,7 @@ class Connector final {
   absl::StatusOr<RemoteArena> Run() {
     const auto done = [this] { return !status_.ok() || established_ == setting_.queue_pairs; };
     for (uint32_t i = 0; i < std::min<size_t>(kMostConnecting, setting_.queue_pairs); ++i) ConnectNext();
-    if (!end_.loop().RunUntil(done, end_.loop().Now() + kPatience)) {
+    if (!end_.loop().RunUntil(done, end_.loop().Now() + kPeerPatience)) {
       return absl::DeadlineExceededError(absl::StrCat(established_, " of ", setting_.queue_pairs, " connected"));
     }
     if (!status_.ok()) return status_;
@@ -92,7 +92,7 @@ class Connector final {
     auto queue_pair = end_.AddQueuePair(setting_.echo);
     if (!queue_pair.ok()) return Fail(queue_pair.status());
     verbs::ConnectOptions options;
-    options.deadline = kPatience;
+    options.deadline = kPeerPatience;
     auto connection = end_.manager().Connect(**queue_pair, service_, options,
                                              [this](const verbs::ConnectionEvent& event) { OnEvent(event); });
     if (!connection.ok()) return Fail(connection.status());
@@ -204,7 +204,7 @@ NicPeer::Reply NicPeer::ServeOpened(int fd, const verbs::Address& address, const
     answer.memory = MeasureMemory();
     ended = send(fd, &answer, sizeof answer, MSG_NOSIGNAL) != sizeof answer;
   });
-  while (!ended) passive.loop().RunUntil([&] { return ended; }, passive.loop().Now() + kPatience);
+  while (!ended) passive.loop().RunUntil([&] { return ended; }, passive.loop().Now() + kPeerPatience);
   return reply;
 }
 

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
-constexpr base::Duration kPatience = base::Seconds(60);
+constexpr base::Duration kInterruptionPatience = base::Seconds(60);
 constexpr char kSaid[] = "tok: interrupted\n";
 
 class InterruptionTest : public testing::Test {
@@ -80,7 +80,7 @@ class InterruptionTest : public testing::Test {
   // The program ends by the signal that it got; what it said.
   std::string Interrupt(int signal) {
     EXPECT_TRUE(tok_->Signal(signal).ok());
-    const auto ended = tok_->Wait(kPatience);
+    const auto ended = tok_->Wait(kInterruptionPatience);
     EXPECT_TRUE(ended.ok()) << ended.status();
     EXPECT_EQ(ended.ok() ? ended->signal : 0, signal);
     return Read(Path("output"));

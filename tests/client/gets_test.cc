@@ -19,14 +19,15 @@ namespace {
 using testing::HasSubstr;
 using Bytes = FakeDaemon::Bytes;
 
-constexpr std::chrono::nanoseconds kSoon = std::chrono::seconds(10);  // long before it, unless something is broken
+constexpr std::chrono::nanoseconds kSoonEnough =
+    std::chrono::seconds(10);  // long before it, unless something is broken
 constexpr std::chrono::nanoseconds kNow(0);
 constexpr int kMost = static_cast<int>(Gets::kMaxPending);
 
 class GetsTest : public testing::Test {
  protected:
   void Put(int n) { ASSERT_TRUE(client_.Put(SampleId(n), SampleBytes()).ok()); }
-  uint64_t Begin(Gets& gets, int n, Timeout timeout = kSoon) { return *gets.Begin(SampleId(n), timeout); }
+  uint64_t Begin(Gets& gets, int n, Timeout timeout = kSoonEnough) { return *gets.Begin(SampleId(n), timeout); }
   // What was sent before has been handled, and what came of it has been read.
   void Settle() { ASSERT_TRUE(client_.Contains(SampleId(0)).ok()); }
   uint64_t pins() {
@@ -46,9 +47,9 @@ TEST_F(GetsTest, AnswersComeInTheOrderOfTheObjects) {
   const uint64_t first = Begin(gets, 1), second = Begin(gets, 2);
   ASSERT_TRUE(gets.Send().ok());
   Put(2);
-  const Gets::Answer two = *gets.Next(kSoon);
+  const Gets::Answer two = *gets.Next(kSoonEnough);
   Put(1);
-  const Gets::Answer one = *gets.Next(kSoon);
+  const Gets::Answer one = *gets.Next(kSoonEnough);
   EXPECT_EQ(two.number, second);
   EXPECT_EQ(two.id, SampleId(2));
   EXPECT_EQ(two.buffer->data(), Span<const uint8_t>(SampleBytes()));
@@ -66,24 +67,24 @@ TEST_F(GetsTest, NextPolls) {
   AwaitPins(1);
   Settle();
   EXPECT_TRUE(gets.Next(kNow)->buffer.ok());
-  EXPECT_EQ(gets.Next(kSoon).status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(gets.Next(kSoonEnough).status().code(), StatusCode::kFailedPrecondition);
 }
 
 TEST_F(GetsTest, EachEndsByItsOwnTimeOut) {
   Gets gets(client_);
   const uint64_t patient = Begin(gets, 1);
   const uint64_t hasty = Begin(gets, 2, std::chrono::milliseconds(20));
-  const Gets::Answer ended = *gets.Next(kSoon);
+  const Gets::Answer ended = *gets.Next(kSoonEnough);
   EXPECT_EQ(ended.number, hasty);
   EXPECT_EQ(ended.buffer.status().code(), StatusCode::kDeadlineExceeded);
   Put(1);
-  EXPECT_EQ(gets.Next(kSoon)->number, patient);
+  EXPECT_EQ(gets.Next(kSoonEnough)->number, patient);
 }
 
 TEST_F(GetsTest, ThousandsAreUnderWayAndNotOneMore) {
   Gets gets(client_);
   for (int i = 0; i < kMost; ++i) Begin(gets, i);
-  const Status full = gets.Begin(SampleId(kMost), kSoon).status();
+  const Status full = gets.Begin(SampleId(kMost), kSoonEnough).status();
   EXPECT_EQ(full.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(full.message(), HasSubstr("await some"));
   std::vector<PutObject> objects;
@@ -92,13 +93,13 @@ TEST_F(GetsTest, ThousandsAreUnderWayAndNotOneMore) {
   std::set<uint64_t> numbers;
   std::vector<Buffer> buffers;
   while (gets.pending() > 0) {
-    Gets::Answer answer = *gets.Next(kSoon);
+    Gets::Answer answer = *gets.Next(kSoonEnough);
     ASSERT_TRUE(answer.buffer.ok()) << answer.buffer.status();
     numbers.insert(answer.number);
     buffers.push_back(*std::move(answer.buffer));
   }
   EXPECT_EQ(numbers.size(), size_t{kMost});
-  EXPECT_TRUE(gets.Begin(SampleId(0), kSoon).ok()) << "there is room again";
+  EXPECT_TRUE(gets.Begin(SampleId(0), kSoonEnough).ok()) << "there is room again";
   EXPECT_EQ(pins(), uint64_t{kMost});
   Buffer::ReleaseAll(buffers);
   EXPECT_EQ(pins(), 0u);
@@ -115,7 +116,7 @@ TEST_F(GetsTest, CancelledGetsAreOverAtTheDaemonToo) {
   EXPECT_EQ(daemon_.statistics().waiting, 1u);
   Put(1);
   Put(2);
-  EXPECT_EQ(gets.Next(kSoon)->number, kept);
+  EXPECT_EQ(gets.Next(kSoonEnough)->number, kept);
   EXPECT_EQ(gets.pending(), 0u);
   EXPECT_EQ(pins(), 0u);
 }
@@ -135,7 +136,7 @@ TEST_F(GetsTest, CancellingAllMakesRoomForAsMany) {
   for (int round = 0; round < 2; ++round) {
     std::vector<uint64_t> numbers;
     while (numbers.size() < size_t{kMost}) {
-      const auto begun = gets.Begin(SampleId(static_cast<int>(numbers.size())), kSoon);
+      const auto begun = gets.Begin(SampleId(static_cast<int>(numbers.size())), kSoonEnough);
       if (begun.ok()) numbers.push_back(*begun);  // else the daemon has not said yet that those before are over
     }
     for (const uint64_t number : numbers) gets.Cancel(number);
@@ -170,7 +171,7 @@ TEST_F(GetsTest, WhatACancelledGetBringsAfterAllIsGivenBack) {
   ASSERT_TRUE(gets.Send().ok());
   AwaitPins(2);
   Settle();
-  EXPECT_EQ(gets.Next(kSoon)->number, wanted);
+  EXPECT_EQ(gets.Next(kSoonEnough)->number, wanted);
   gets.Cancel(looked_at);
   EXPECT_EQ(gets.pending(), 0u);
   EXPECT_EQ(pins(), 0u);
@@ -199,12 +200,12 @@ TEST_F(GetsTest, ADyingDaemonEndsEachOfThem) {
   ASSERT_TRUE(daemon_.AwaitGets(100));
   daemon_.Disconnect();
   for (int i = 0; i < 100; ++i) {
-    const auto answer = gets.Next(kSoon);
+    const auto answer = gets.Next(kSoonEnough);
     ASSERT_TRUE(answer.ok()) << answer.status();
     EXPECT_EQ(answer->buffer.status().code(), StatusCode::kUnavailable);
   }
-  EXPECT_EQ(gets.Next(kSoon).status().code(), StatusCode::kFailedPrecondition);
-  EXPECT_EQ(gets.Begin(SampleId(1), kSoon).status(), client_.status());
+  EXPECT_EQ(gets.Next(kSoonEnough).status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(gets.Begin(SampleId(1), kSoonEnough).status(), client_.status());
 }
 
 TEST_F(GetsTest, ASilentDaemonEndsThemInTimeAndWhatItSaysLateIsGivenBack) {
@@ -219,7 +220,7 @@ TEST_F(GetsTest, ASilentDaemonEndsThemInTimeAndWhatItSaysLateIsGivenBack) {
   });
   Gets gets(client);
   ASSERT_TRUE(gets.Begin(SampleId(1), kNow).ok());
-  const Result<Gets::Answer> answer = gets.Next(kSoon);
+  const Result<Gets::Answer> answer = gets.Next(kSoonEnough);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_THAT(answer->buffer.status().message(), HasSubstr("did not answer in time"));
 
@@ -242,7 +243,7 @@ TEST_F(GetsTest, AMalformedAnswerEndsTheConnection) {
   });
   Gets gets(client_);
   Begin(gets, 1);
-  EXPECT_FALSE(gets.Next(kSoon)->buffer.ok());
+  EXPECT_FALSE(gets.Next(kSoonEnough)->buffer.ok());
   EXPECT_EQ(client_.status().code(), StatusCode::kUnavailable);
 }
 
@@ -256,7 +257,7 @@ TEST_F(GetsTest, ThreadsHaveTheirOwnOverOneConnection) {
       ASSERT_TRUE(gets.Send().ok());
       for (int i = 0; i < kEach; ++i) Put(t * kEach + i);
       while (gets.pending() > 0) {
-        const auto answer = gets.Next(kSoon);
+        const auto answer = gets.Next(kSoonEnough);
         ASSERT_TRUE(answer.ok() && answer->buffer.ok());
       }
     });

@@ -27,7 +27,7 @@ namespace {
 using Bytes = FakeDaemon::Bytes;
 
 constexpr std::chrono::seconds kForever(3600);  // of calls that must end before
-constexpr std::chrono::nanoseconds kNow(0);
+constexpr std::chrono::nanoseconds kWithoutWaiting(0);
 constexpr int kPatience = 60'000;  // milliseconds
 
 bool Readable(int descriptor, int milliseconds = 0) {
@@ -250,12 +250,12 @@ TEST_F(InterruptTest, TheDescriptorOfGetsIsReadableWhileTheyHaveSomething) {
   // The second may come after the first was taken: then once in vain.
   for (int came = 0, in_vain = 0; came < 2;) {
     ASSERT_TRUE(Readable(descriptor, kPatience));
-    const auto next = gets.Next(kNow);
+    const auto next = gets.Next(kWithoutWaiting);
     ASSERT_TRUE(next.ok() || next.status().code() == StatusCode::kDeadlineExceeded) << next.status().message();
     next.ok() ? ++came : ++in_vain;
     ASSERT_LE(in_vain, 1);
   }
-  EXPECT_EQ(gets.Next(kNow).status().code(), StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(gets.Next(kWithoutWaiting).status().code(), StatusCode::kDeadlineExceeded);
   EXPECT_FALSE(Readable(descriptor));
 }
 
@@ -268,7 +268,7 @@ TEST_F(InterruptTest, TheDescriptorOfGetsIsReadableForWhatAnotherThreadRead) {
   Put(1);
   Settle();  // the daemon had answered before, and this thread has read it
   ASSERT_TRUE(Readable(descriptor));
-  EXPECT_TRUE(gets.Next(kNow)->buffer.ok());
+  EXPECT_TRUE(gets.Next(kWithoutWaiting)->buffer.ok());
 }
 
 TEST_F(InterruptTest, TheDescriptorOfGetsIsReadableForWhatCancelOrBeginRead) {
@@ -282,7 +282,7 @@ TEST_F(InterruptTest, TheDescriptorOfGetsIsReadableForWhatCancelOrBeginRead) {
   gets.Cancel(second);
   EXPECT_EQ(gets.ended(), 1u);
   EXPECT_TRUE(Readable(descriptor));
-  EXPECT_TRUE(gets.Next(kNow)->buffer.ok());
+  EXPECT_TRUE(gets.Next(kWithoutWaiting)->buffer.ok());
 }
 
 TEST_F(InterruptTest, TheDescriptorOfGetsIsReadableWhenTheDaemonHasGone) {
@@ -292,16 +292,16 @@ TEST_F(InterruptTest, TheDescriptorOfGetsIsReadableWhenTheDaemonHasGone) {
   ASSERT_TRUE(gets.Send().ok());
   daemon_.Disconnect();
   ASSERT_TRUE(Readable(descriptor, kPatience));
-  EXPECT_EQ(gets.Next(kNow)->buffer.status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(gets.Next(kWithoutWaiting)->buffer.status().code(), StatusCode::kUnavailable);
 }
 
 TEST_F(InterruptTest, TheDescriptorOfASubscriptionIsReadableWhenItHasEvents) {
   Subscription subscription = *client_.Subscribe();
   EXPECT_FALSE(Readable(subscription.descriptor()));
-  EXPECT_EQ(subscription.Next(kNow).status().code(), StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(subscription.Next(kWithoutWaiting).status().code(), StatusCode::kDeadlineExceeded);
   Put(1);
   ASSERT_TRUE(Readable(subscription.descriptor(), kPatience));
-  EXPECT_TRUE(subscription.Next(kNow).ok());
+  EXPECT_TRUE(subscription.Next(kWithoutWaiting).ok());
   EXPECT_FALSE(Readable(subscription.descriptor()));
 }
 

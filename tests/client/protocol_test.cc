@@ -11,10 +11,10 @@
 namespace tokamak::client {
 namespace {
 
-using Bytes = std::vector<uint8_t>;
+using Encoded = std::vector<uint8_t>;
 
-Bytes Hex(const std::string& digits) {
-  Bytes bytes;
+Encoded Hex(const std::string& digits) {
+  Encoded bytes;
   for (size_t i = 0; i + 1 < digits.size(); i += 2) {
     bytes.push_back(static_cast<uint8_t>(std::stoi(digits.substr(i, 2), nullptr, 16)));
   }
@@ -23,14 +23,14 @@ Bytes Hex(const std::string& digits) {
 
 // Puts a body behind a correct header.
 template <typename M>
-Bytes FrameOf(const Bytes& body) {
+Encoded FrameOf(const Encoded& body) {
   Header header;
   header.kind = M::kKind;
   return Frame(header, body);
 }
 
 template <typename M>
-bool Decodes(const Bytes& body) {
+bool Decodes(const Encoded& body) {
   return DecodeBody<M>(FrameOf<M>(body)).ok();
 }
 
@@ -38,7 +38,7 @@ TEST(ProtocolTest, EveryMessageComesBackAsItWasSent) {
   int messages = 0;
   ForEachSample([&](const auto& message) {
     using Message = std::decay_t<decltype(message)>;
-    const Bytes frame = Encode(42, message);
+    const Encoded frame = Encode(42, message);
     const absl::StatusOr<Header> header = DecodeHeader(frame);
     ASSERT_TRUE(header.ok()) << header.status();
     EXPECT_EQ(header->kind, Message::kKind);
@@ -89,8 +89,8 @@ TEST(ProtocolTest, TheBytesAreThoseOfTheDrawing) {
 }
 
 TEST(ProtocolTest, AnErrorBelongsToItsRequestAndKeepsItsText) {
-  const Bytes request = Encode(7, AboutObject<DeleteRequest>());
-  const Bytes frame = EncodeError(*DecodeHeader(request), absl::NotFoundError("no such object"));
+  const Encoded request = Encode(7, AboutObject<DeleteRequest>());
+  const Encoded frame = EncodeError(*DecodeHeader(request), absl::NotFoundError("no such object"));
   const Header header = *DecodeHeader(frame);
   EXPECT_EQ(header.kind, DeleteRequest::Reply::kKind);
   EXPECT_EQ(header.request_id, 7u);
@@ -98,16 +98,16 @@ TEST(ProtocolTest, AnErrorBelongsToItsRequestAndKeepsItsText) {
 }
 
 TEST(ProtocolTest, ALongErrorTextIsCut) {
-  const Bytes frame = EncodeError(Header(), absl::InternalError(std::string(10'000, 'x')));
+  const Encoded frame = EncodeError(Header(), absl::InternalError(std::string(10'000, 'x')));
   EXPECT_EQ(frame.size(), kHeaderSize + kMaxErrorText);
   EXPECT_EQ(Outcome::Of(absl::InternalError(std::string(10'000, 'x'))).message.size(), kMaxErrorText);
 }
 
 TEST(ProtocolTest, AHeaderThatIsNotOursIsRefused) {
-  const Bytes good = Encode(1, NodesRequest());
+  const Encoded good = Encode(1, NodesRequest());
   EXPECT_FALSE(DecodeHeader({}).ok());
   EXPECT_FALSE(DecodeHeader(absl::MakeSpan(good).first(kHeaderSize - 1)).ok());
-  Bytes bad = good;
+  Encoded bad = good;
   bad[0] ^= 1;
   EXPECT_FALSE(DecodeHeader(bad).ok()) << "magic";
   bad = good;
@@ -119,7 +119,7 @@ TEST(ProtocolTest, AHeaderThatIsNotOursIsRefused) {
 }
 
 TEST(ProtocolTest, AnotherVersionIsReadableEnoughToBeAnswered) {
-  Bytes frame = Encode(5, HelloRequest());
+  Encoded frame = Encode(5, HelloRequest());
   frame[4] = 99;
   const absl::StatusOr<Header> header = DecodeHeader(frame);
   ASSERT_TRUE(header.ok());
@@ -130,8 +130,8 @@ TEST(ProtocolTest, AnotherVersionIsReadableEnoughToBeAnswered) {
 TEST(ProtocolTest, ABodyThatIsTooShortOrTooLongIsMalformed) {
   ForEachSample([](const auto& message) {
     using Message = std::decay_t<decltype(message)>;
-    const Bytes frame = Encode(0, message);
-    Bytes body(frame.begin() + kHeaderSize, frame.end());
+    const Encoded frame = Encode(0, message);
+    Encoded body(frame.begin() + kHeaderSize, frame.end());
     body.push_back(0);
     EXPECT_FALSE(Decodes<Message>(body)) << Message::kKind;
     body.pop_back();
@@ -143,11 +143,11 @@ TEST(ProtocolTest, ABodyThatIsTooShortOrTooLongIsMalformed) {
 }
 
 TEST(ProtocolTest, ValuesOutsideTheirBoundsAreMalformed) {
-  Bytes get(8 + 1 + 4);
+  Encoded get(8 + 1 + 4);
   EXPECT_TRUE(Decodes<GetRequest>(get));
   get[8] = 4;
   EXPECT_FALSE(Decodes<GetRequest>(get)) << "no such protocol";
-  get = Bytes(8 + 1 + 4);
+  get = Encoded(8 + 1 + 4);
   get[7] = 1;
   EXPECT_FALSE(Decodes<GetRequest>(get)) << "a time-out of years";
   EXPECT_FALSE(Decodes<ContainsReply>({2})) << "neither true nor false";
@@ -157,24 +157,24 @@ TEST(ProtocolTest, ValuesOutsideTheirBoundsAreMalformed) {
 TEST(ProtocolTest, AListThatAnnouncesMoreThanFollowsIsMalformed) {
   EXPECT_FALSE(Decodes<ReleaseRequest>({255, 255, 255, 255}));
   EXPECT_FALSE(Decodes<ListReply>({1, 4, 0, 0, 0}));
-  Bytes too_many((kMaxIds + 1) * base::ObjectId::kSize + 4);
+  Encoded too_many((kMaxIds + 1) * base::ObjectId::kSize + 4);
   base::StoreLittle(too_many.data(), static_cast<uint32_t>(kMaxIds + 1));
   EXPECT_FALSE(Decodes<ReleaseRequest>(too_many));
 }
 
 // Decodes `frame` as M. What is accepted must be exactly what an encoder makes.
 template <typename M>
-void ExpectCanonical(const Bytes& frame) {
+void ExpectCanonical(const Encoded& frame) {
   const absl::StatusOr<M> message = DecodeBody<M>(frame);
   if (message.ok()) {
-    EXPECT_EQ(Encode(0, *message), FrameOf<M>(Bytes(frame.begin() + kHeaderSize, frame.end())));
+    EXPECT_EQ(Encode(0, *message), FrameOf<M>(Encoded(frame.begin() + kHeaderSize, frame.end())));
   }
 }
 
 TEST(ProtocolTest, RandomBytesNeverHarmADecoder) {
   base::Random random(20);
   for (int round = 0; round < 3000; ++round) {
-    Bytes body(random.Below(200));
+    Encoded body(random.Below(200));
     for (uint8_t& byte : body) byte = static_cast<uint8_t>(random.Chance(0.7) ? random.Below(3) : random.Next());
     ForEachSample([&](const auto& message) {
       using Message = std::decay_t<decltype(message)>;
@@ -187,7 +187,7 @@ TEST(ProtocolTest, DamagedFramesNeverHarmADecoder) {
   base::Random random(21);
   for (int round = 0; round < 2000; ++round) {
     ForEachSample([&](const auto& message) {
-      Bytes frame = Encode(round, message);
+      Encoded frame = Encode(round, message);
       for (uint64_t hits = 1 + random.Below(4); hits != 0; --hits) {
         frame[random.Below(frame.size())] = static_cast<uint8_t>(random.Next());
       }

@@ -21,7 +21,7 @@
 namespace tokamak {
 namespace {
 
-using Bytes = Span<const uint8_t>;
+using ByteSpan = Span<const uint8_t>;
 
 // ---- Status
 
@@ -84,42 +84,42 @@ TEST(SpanTest, LooksAtContainersOfBytes) {
   const std::string string = "abc";
   const std::array<uint8_t, 2> array = {4, 5};
   const uint8_t plain[] = {6};
-  EXPECT_EQ(Bytes(vector).data(), vector.data());
-  EXPECT_EQ(Bytes(string)[0], 'a');
-  EXPECT_EQ(Bytes(array).size(), 2u);
-  EXPECT_EQ(Bytes(plain).back(), 6);
-  EXPECT_EQ(Bytes(std::string_view("xyz")).size_bytes(), 3u);
-  EXPECT_EQ(Bytes(Span<uint8_t>(vector)), Bytes(vector));
+  EXPECT_EQ(ByteSpan(vector).data(), vector.data());
+  EXPECT_EQ(ByteSpan(string)[0], 'a');
+  EXPECT_EQ(ByteSpan(array).size(), 2u);
+  EXPECT_EQ(ByteSpan(plain).back(), 6);
+  EXPECT_EQ(ByteSpan(std::string_view("xyz")).size_bytes(), 3u);
+  EXPECT_EQ(ByteSpan(Span<uint8_t>(vector)), ByteSpan(vector));
   const Span<uint8_t> writable = vector;
   writable[0] = 9;
   EXPECT_EQ(vector[0], 9);
 }
 
 TEST(SpanTest, WhatMayNotBeLookedAtIsNoSpan) {
-  EXPECT_FALSE((std::is_convertible_v<std::vector<int>&, Bytes>));
+  EXPECT_FALSE((std::is_convertible_v<std::vector<int>&, ByteSpan>));
   EXPECT_FALSE((std::is_convertible_v<const std::vector<uint8_t>&, Span<uint8_t>>)) << "it is const";
   EXPECT_FALSE((std::is_convertible_v<std::vector<uint8_t>, Span<uint8_t>>)) << "it is a temporary";
-  EXPECT_TRUE((std::is_convertible_v<std::vector<uint8_t>, Bytes>)) << "as an argument";
-  EXPECT_FALSE((std::is_convertible_v<const char(&)[4], Bytes>)) << "with or without the zero?";
+  EXPECT_TRUE((std::is_convertible_v<std::vector<uint8_t>, ByteSpan>)) << "as an argument";
+  EXPECT_FALSE((std::is_convertible_v<const char(&)[4], ByteSpan>)) << "with or without the zero?";
   EXPECT_FALSE((std::is_constructible_v<std::string, Span<int>>));
 }
 
 TEST(SpanTest, CopiesToStringsAndVectorsWhenAsked) {
   const std::string text = "hello";
-  const Bytes bytes = text;
+  const ByteSpan bytes = text;
   EXPECT_EQ(std::string(bytes), text);
   EXPECT_EQ(std::vector<uint8_t>(bytes), (std::vector<uint8_t>{'h', 'e', 'l', 'l', 'o'}));
   EXPECT_EQ(AsText(bytes).data(), text.data());
-  EXPECT_FALSE((std::is_convertible_v<Bytes, std::string>)) << "a copy is asked for";
+  EXPECT_FALSE((std::is_convertible_v<ByteSpan, std::string>)) << "a copy is asked for";
 }
 
 TEST(SpanTest, ItsPartsAreWithinIt) {
   const std::vector<uint8_t> vector = {1, 2, 3, 4};
-  const Bytes bytes = vector;
-  EXPECT_EQ(bytes.first(1), (Bytes{{1}}));
-  EXPECT_EQ(bytes.last(2), (Bytes{{3, 4}}));
-  EXPECT_EQ(bytes.subspan(1, 2), (Bytes{{2, 3}}));
-  EXPECT_EQ(bytes.subspan(4), Bytes());
+  const ByteSpan bytes = vector;
+  EXPECT_EQ(bytes.first(1), (ByteSpan{{1}}));
+  EXPECT_EQ(bytes.last(2), (ByteSpan{{3, 4}}));
+  EXPECT_EQ(bytes.subspan(1, 2), (ByteSpan{{2, 3}}));
+  EXPECT_EQ(bytes.subspan(4), ByteSpan());
   EXPECT_NE(bytes.first(2), bytes.last(2));
 }
 

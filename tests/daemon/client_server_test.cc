@@ -28,7 +28,7 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-constexpr base::Duration kPatience = base::Seconds(60);
+constexpr base::Duration kClientPatience = base::Seconds(60);
 constexpr base::Duration kAtOnce = base::Milliseconds(1);
 constexpr uint64_t kMemory = 4 << 20;
 
@@ -38,15 +38,15 @@ constexpr uint8_t kLateByte = 0xee;
 // is told to by a byte from `ask`, says so to `answer`, and ends with the end of `ask`.
 [[noreturn]] void WriteWithoutConnection(const std::string& path, uint64_t size, int ask, int answer) {
   auto socket = os::UnixSocket::Connect(path);
-  if (!socket.ok() || !socket->Send(client::Encode(1, client::HelloRequest()), kPatience).ok()) _exit(1);
-  auto welcome = socket->Receive(kPatience);
+  if (!socket.ok() || !socket->Send(client::Encode(1, client::HelloRequest()), kClientPatience).ok()) _exit(1);
+  auto welcome = socket->Receive(kClientPatience);
   if (!welcome.ok() || welcome->descriptors.size() != 2) _exit(2);
   auto arena = os::SharedMemory::Attach(welcome->descriptors[1].get(), kMemory, /*writable=*/true);
   client::CreateRequest create;
   create.id = base::ObjectId::FromName("half");
   create.data_size = size;
-  if (!arena.ok() || !socket->Send(client::Encode(2, create), kPatience).ok()) _exit(3);
-  auto created = socket->Receive(kPatience);
+  if (!arena.ok() || !socket->Send(client::Encode(2, create), kClientPatience).ok()) _exit(3);
+  auto created = socket->Receive(kClientPatience);
   if (!created.ok()) _exit(4);
   const auto place = client::DecodeBody<client::CreateReply>(created->body);
   if (!place.ok()) _exit(5);
@@ -81,7 +81,7 @@ class ClientServerTest : public testing::Test {
     return os::FileDescriptor(open(absl::StrCat("/proc/self/fd/", memory_.descriptor()).c_str(), O_RDONLY | O_CLOEXEC));
   }
 
-  bool RunUntil(const std::function<bool()>& done) { return loop_.RunUntil(done, loop_.Now() + kPatience); }
+  bool RunUntil(const std::function<bool()>& done) { return loop_.RunUntil(done, loop_.Now() + kClientPatience); }
 
   os::UnixSocket Connect() {
     auto socket = os::UnixSocket::Connect(Path());
@@ -101,7 +101,7 @@ class ClientServerTest : public testing::Test {
 
   template <typename Request>
   void Send(os::UnixSocket& socket, const Request& request, uint64_t id = 1) {
-    const absl::Status status = socket.Send(client::Encode(id, request), kPatience);
+    const absl::Status status = socket.Send(client::Encode(id, request), kClientPatience);
     EXPECT_TRUE(status.ok()) << status;
   }
 
@@ -153,7 +153,7 @@ TEST_F(ClientServerTest, ACreatorSeesWhatItWritesInTheStore) {
 TEST_F(ClientServerTest, AClientThatBreaksTheProtocolLosesItsConnection) {
   os::UnixSocket socket = Connect();
   Greet(socket);
-  ASSERT_TRUE(socket.Send(Bytes(100, 0xee), kPatience).ok());
+  ASSERT_TRUE(socket.Send(Bytes(100, 0xee), kClientPatience).ok());
   EXPECT_TRUE(absl::IsUnavailable(Receive(socket).status()));
   EXPECT_EQ(server_->clients(), 0u);
 }
@@ -162,7 +162,7 @@ TEST_F(ClientServerTest, AClientOfAnotherVersionHearsWhy) {
   os::UnixSocket socket = Connect();
   Bytes hello = client::Encode(1, client::HelloRequest());
   ++hello[4];
-  ASSERT_TRUE(socket.Send(hello, kPatience).ok());
+  ASSERT_TRUE(socket.Send(hello, kClientPatience).ok());
   const auto answer = Receive(socket);
   ASSERT_TRUE(answer.ok()) << answer.status();
   const auto header = client::DecodeHeader(answer->body);

@@ -32,7 +32,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr std::chrono::milliseconds kPatience(60000);
+constexpr std::chrono::milliseconds kSitePatience(60000);
 
 // ---- LoopDesk
 
@@ -55,7 +55,7 @@ TEST_F(LoopDeskTest, AnswersAtOnceAndLater) {
                   answer(7);
                   return nullptr;
                 },
-                kPatience),
+                kSitePatience),
             7);
   struct Later final : base::Handle {
     base::Timer timer;
@@ -66,7 +66,7 @@ TEST_F(LoopDeskTest, AnswersAtOnceAndLater) {
                   later->timer = thread_.loop().RunAfter(base::Milliseconds(1), [answer] { answer("later"); });
                   return later;
                 },
-                kPatience),
+                kSitePatience),
             "later");
 }
 
@@ -80,7 +80,7 @@ TEST_F(LoopDeskTest, NoMoreThanItsBoundWait) {
   for (size_t i = 0; i < LoopDesk::kMaxQuestions; ++i) {
     EXPECT_EQ(desk_->Ask<int>(never, std::chrono::milliseconds(0)), std::nullopt);
   }
-  EXPECT_EQ(desk_->Ask<int>(never, kPatience), std::nullopt) << "at once";
+  EXPECT_EQ(desk_->Ask<int>(never, kSitePatience), std::nullopt) << "at once";
 }
 
 TEST_F(LoopDeskTest, ClosingEndsTheWait) {
@@ -90,12 +90,12 @@ TEST_F(LoopDeskTest, ClosingEndsTheWait) {
       asked = true;
       return nullptr;
     };
-    EXPECT_EQ(desk_->Ask<int>(never, kPatience), std::nullopt);
+    EXPECT_EQ(desk_->Ask<int>(never, kSitePatience), std::nullopt);
   });
   while (!asked) std::this_thread::yield();
   thread_.CallOn([&] { desk_->Close(); });
   asker.join();
-  EXPECT_EQ(desk_->Ask<int>([](const std::function<void(int)>&) -> base::Pending { return nullptr; }, kPatience),
+  EXPECT_EQ(desk_->Ask<int>([](const std::function<void(int)>&) -> base::Pending { return nullptr; }, kSitePatience),
             std::nullopt);
 }
 

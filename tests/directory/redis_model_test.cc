@@ -19,7 +19,7 @@
 namespace tokamak::directory::redis {
 namespace {
 
-constexpr base::Duration kPatience = base::Seconds(30);
+constexpr base::Duration kModelPatience = base::Seconds(30);
 constexpr base::Duration kLong = base::Seconds(3600);
 constexpr int kSteps = 1500;
 
@@ -77,7 +77,7 @@ class RedisModelTest : public testing::TestWithParam<uint64_t> {
     bool answers = false;
     while (!answers) {
       answers = Run<absl::StatusOr<std::vector<NodeInfo>>>(*redis_, [](Directory& directory, auto done) {
-                  return directory.Nodes(kPatience, done);
+                  return directory.Nodes(kModelPatience, done);
                 }).ok();
       Pass(base::Milliseconds(1));
     }
@@ -87,7 +87,7 @@ class RedisModelTest : public testing::TestWithParam<uint64_t> {
   void Pass(base::Duration duration) {
     bool passed = false;
     const base::Timer timer = loop_.RunAfter(duration, [&] { passed = true; });
-    loop_.RunUntil([&] { return passed; }, loop_.Now() + kPatience);
+    loop_.RunUntil([&] { return passed; }, loop_.Now() + kModelPatience);
   }
 
   template <typename T>
@@ -100,7 +100,7 @@ class RedisModelTest : public testing::TestWithParam<uint64_t> {
       result = std::move(value);
       answered = true;
     });
-    EXPECT_TRUE(loop_.RunUntil([&] { return answered; }, loop_.Now() + kPatience));
+    EXPECT_TRUE(loop_.RunUntil([&] { return answered; }, loop_.Now() + kModelPatience));
     return result;
   }
   // Makes a call at both; what one answers the other answers too.
@@ -132,7 +132,7 @@ class RedisModelTest : public testing::TestWithParam<uint64_t> {
     Both<absl::StatusOr<JoinReply>>(
         absl::StrCat("Join ", node, " ", incarnation, request.returning ? " returning" : "",
                      request.complete ? " complete" : "", lease == kLong ? "" : " shortly"),
-        [&](Directory& directory, auto done) { return directory.Join(request, kPatience, done); });
+        [&](Directory& directory, auto done) { return directory.Join(request, kModelPatience, done); });
     if (lease != kLong || request.returning) Pass(base::Milliseconds(10));  // what then ends has ended at both
   }
 
@@ -144,8 +144,8 @@ class RedisModelTest : public testing::TestWithParam<uint64_t> {
     model_ = std::make_unique<LocalDirectory>(loop_, local);
     bool flushed = false;
     const base::Pending flush = operator_->connection().Call(
-        {"FLUSHALL"}, kPatience, [&](const absl::StatusOr<Reply>& reply) { flushed = reply.ok(); });
-    EXPECT_TRUE(loop_.RunUntil([&] { return flushed; }, loop_.Now() + kPatience));
+        {"FLUSHALL"}, kModelPatience, [&](const absl::StatusOr<Reply>& reply) { flushed = reply.ok(); });
+    EXPECT_TRUE(loop_.RunUntil([&] { return flushed; }, loop_.Now() + kModelPatience));
     Join(DrawNode(), incarnation_, kLong, kLong, /*returning=*/true);
   }
 
@@ -164,7 +164,7 @@ class RedisModelTest : public testing::TestWithParam<uint64_t> {
       case 4:
         if (Draw(4) == 0) {
           Both<absl::Status>(absl::StrCat("Leave ", node), [&](Directory& directory, auto done) {
-            return directory.Leave(node, incarnation_, kPatience, done);
+            return directory.Leave(node, incarnation_, kModelPatience, done);
           });
         }
         return;
@@ -177,7 +177,7 @@ class RedisModelTest : public testing::TestWithParam<uint64_t> {
       case 10:
       case 11: {
         const NodeId puller = Draw(3) == 0 ? "" : node;
-        const LocateRequest request{DrawVersion().id, {}, kPatience, puller};
+        const LocateRequest request{DrawVersion().id, {}, kModelPatience, puller};
         Both<absl::StatusOr<ObjectInfo>>(
             absl::StrCat("Locate ", request.id.ToHex(), " by ", puller),
             [&](Directory& directory, auto done) { return directory.Locate(request, done); });
@@ -187,7 +187,7 @@ class RedisModelTest : public testing::TestWithParam<uint64_t> {
         return Verify(node);
       case 13:
         Both<absl::StatusOr<std::vector<NodeInfo>>>(
-            "Nodes", [](Directory& directory, auto done) { return directory.Nodes(kPatience, done); });
+            "Nodes", [](Directory& directory, auto done) { return directory.Nodes(kModelPatience, done); });
         return;
       default:
         return Delete();
@@ -210,7 +210,7 @@ class RedisModelTest : public testing::TestWithParam<uint64_t> {
       updates.push_back(update);
     }
     Both<absl::StatusOr<UpdateStatuses>>(
-        text, [&](Directory& directory, auto done) { return directory.Update(node, updates, kPatience, done); });
+        text, [&](Directory& directory, auto done) { return directory.Update(node, updates, kModelPatience, done); });
   }
   void Verify(const NodeId& node) {
     std::vector<base::ObjectVersion> versions;
@@ -218,7 +218,7 @@ class RedisModelTest : public testing::TestWithParam<uint64_t> {
     std::string text = absl::StrCat("Verify ", node);
     for (const base::ObjectVersion& version : versions) absl::StrAppend(&text, " ", Describe(version));
     Both<absl::StatusOr<std::vector<uint32_t>>>(
-        text, [&](Directory& directory, auto done) { return directory.Verify(node, versions, kPatience, done); });
+        text, [&](Directory& directory, auto done) { return directory.Verify(node, versions, kModelPatience, done); });
   }
   void Delete() {
     const base::ObjectVersion version = DrawVersion();
@@ -230,7 +230,7 @@ class RedisModelTest : public testing::TestWithParam<uint64_t> {
     Both<absl::StatusOr<DeleteReply>>(
         absl::StrCat("Delete ", request.id.ToHex(), " ", static_cast<uint64_t>(request.generation), " dropped ",
                      absl::StrJoin(request.dropped, " "), " after ", request.after),
-        [&](Directory& directory, auto done) { return directory.Delete(request, kPatience, done); });
+        [&](Directory& directory, auto done) { return directory.Delete(request, kModelPatience, done); });
   }
 
   const base::Duration recovery_;

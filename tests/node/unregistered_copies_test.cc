@@ -10,13 +10,15 @@ namespace {
 
 using base::Seconds;
 
-base::ObjectVersion Version(uint64_t generation) {
+base::ObjectVersion UnregisteredVersion(uint64_t generation) {
   return {base::ObjectId::FromName("x"), base::Generation{generation}};
 }
 
 class UnregisteredCopiesTest : public testing::Test {
  protected:
-  void Add(uint64_t generation, base::Duration good_for) { copies_.Add(Version(generation), loop_.Now() + good_for); }
+  void Add(uint64_t generation, base::Duration good_for) {
+    copies_.Add(UnregisteredVersion(generation), loop_.Now() + good_for);
+  }
   void RunFor(base::Duration time) {
     scheduler_.RunUntil([] { return false; }, scheduler_.Now() + time);
   }
@@ -35,9 +37,10 @@ TEST_F(UnregisteredCopiesTest, EachIsOverAtItsOwnTime) {
   Add(2, Seconds(1));
   Add(3, Seconds(2));
   RunFor(Seconds(1));
-  EXPECT_EQ(over_, std::vector<base::ObjectVersion>{Version(2)});
+  EXPECT_EQ(over_, std::vector<base::ObjectVersion>{UnregisteredVersion(2)});
   RunFor(Seconds(2));
-  EXPECT_EQ(over_, (std::vector<base::ObjectVersion>{Version(2), Version(3), Version(1)}));
+  EXPECT_EQ(over_,
+            (std::vector<base::ObjectVersion>{UnregisteredVersion(2), UnregisteredVersion(3), UnregisteredVersion(1)}));
   EXPECT_TRUE(copies_.empty());
 }
 
@@ -51,7 +54,7 @@ TEST_F(UnregisteredCopiesTest, ALateTimerIsNotWaitedFor) {
     loop_.Spend(Seconds(2));
     EXPECT_TRUE(over_.empty());
     copies_.EndOverdue();
-    EXPECT_EQ(over_, std::vector<base::ObjectVersion>{Version(1)});
+    EXPECT_EQ(over_, std::vector<base::ObjectVersion>{UnregisteredVersion(1)});
   });
   RunFor(Seconds(5));
   EXPECT_EQ(over_.size(), 1u);
@@ -60,20 +63,20 @@ TEST_F(UnregisteredCopiesTest, ALateTimerIsNotWaitedFor) {
 TEST_F(UnregisteredCopiesTest, WhatWasRegisteredInTimeIsNeverOver) {
   Add(1, Seconds(1));
   Add(2, Seconds(1));
-  copies_.Remove(Version(1));
+  copies_.Remove(UnregisteredVersion(1));
   RunFor(Seconds(5));
-  EXPECT_EQ(over_, std::vector<base::ObjectVersion>{Version(2)});
+  EXPECT_EQ(over_, std::vector<base::ObjectVersion>{UnregisteredVersion(2)});
 }
 
 TEST_F(UnregisteredCopiesTest, OneThatIsVouchedForAgainHasTheNewTime) {
   Add(1, Seconds(1));
   Add(1, Seconds(3));
-  EXPECT_EQ(copies_.Until(Version(1)), loop_.Now() + Seconds(3));
-  EXPECT_EQ(copies_.Until(Version(2)), absl::nullopt);
+  EXPECT_EQ(copies_.Until(UnregisteredVersion(1)), loop_.Now() + Seconds(3));
+  EXPECT_EQ(copies_.Until(UnregisteredVersion(2)), absl::nullopt);
   RunFor(Seconds(2));
   EXPECT_TRUE(over_.empty());
   RunFor(Seconds(1));
-  EXPECT_EQ(over_, std::vector<base::ObjectVersion>{Version(1)});
+  EXPECT_EQ(over_, std::vector<base::ObjectVersion>{UnregisteredVersion(1)});
 }
 
 TEST_F(UnregisteredCopiesTest, OthersCanBeAddedAfterTheFirstAreOver) {
@@ -81,7 +84,7 @@ TEST_F(UnregisteredCopiesTest, OthersCanBeAddedAfterTheFirstAreOver) {
   RunFor(Seconds(2));
   Add(2, Seconds(1));
   RunFor(Seconds(1));
-  EXPECT_EQ(over_, (std::vector<base::ObjectVersion>{Version(1), Version(2)}));
+  EXPECT_EQ(over_, (std::vector<base::ObjectVersion>{UnregisteredVersion(1), UnregisteredVersion(2)}));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ using base::Milliseconds;
 using base::Seconds;
 
 verbs::Address Node(int number) { return *verbs::Address::Parse(absl::StrCat("10.0.0.", number, ":7000")); }
-base::ObjectVersion Version(uint64_t generation) {
+base::ObjectVersion VouchedVersion(uint64_t generation) {
   return {base::ObjectId::FromName("x"), base::Generation{generation}};
 }
 
@@ -81,50 +81,50 @@ class VouchedCopiesTest : public testing::Test {
 TEST_F(VouchedCopiesTest, ADropIsToldToEachNodeAndEndsWhenAllHaveAnswered) {
   nodes_.answers[Node(2)] = Names({});
   nodes_.answers[Node(3)] = Names({});
-  ASSERT_TRUE(Vouch(Version(1), Node(2)));
-  ASSERT_TRUE(Vouch(Version(1), Node(3)));
-  vouched_.Drop(Version(1));
-  vouched_.Drop(Version(1));
+  ASSERT_TRUE(Vouch(VouchedVersion(1), Node(2)));
+  ASSERT_TRUE(Vouch(VouchedVersion(1), Node(3)));
+  vouched_.Drop(VouchedVersion(1));
+  vouched_.Drop(VouchedVersion(1));
   int told = 0;
-  const base::Pending waits = vouched_.Await(Version(1), [&] { ++told; });
+  const base::Pending waits = vouched_.Await(VouchedVersion(1), [&] { ++told; });
   ASSERT_NE(waits, nullptr);
   scheduler_.RunFor(Milliseconds(2));
   EXPECT_EQ(nodes_.told.size(), 2u);
   EXPECT_EQ(told, 1);
-  EXPECT_EQ(gone_, std::vector<base::ObjectVersion>{Version(1)});
-  EXPECT_FALSE(vouched_.Contains(Version(1)));
+  EXPECT_EQ(gone_, std::vector<base::ObjectVersion>{VouchedVersion(1)});
+  EXPECT_FALSE(vouched_.Contains(VouchedVersion(1)));
 }
 
 TEST_F(VouchedCopiesTest, AnotherGenerationIsNotMeant) {
-  ASSERT_TRUE(Vouch(Version(1), Node(2)));
-  vouched_.Drop(Version(2));
-  EXPECT_EQ(vouched_.Await(Version(2), [] { FAIL(); }), nullptr);
+  ASSERT_TRUE(Vouch(VouchedVersion(1), Node(2)));
+  vouched_.Drop(VouchedVersion(2));
+  EXPECT_EQ(vouched_.Await(VouchedVersion(2), [] { FAIL(); }), nullptr);
   scheduler_.RunFor(Seconds(5));
   EXPECT_TRUE(nodes_.told.empty());
-  EXPECT_TRUE(vouched_.Contains(Version(1)));
+  EXPECT_TRUE(vouched_.Contains(VouchedVersion(1)));
 }
 
 TEST_F(VouchedCopiesTest, WhoDoesNotAnswerIsToldAgain) {
-  ASSERT_TRUE(Vouch(Version(1), Node(2)));
-  vouched_.Drop(Version(1));
+  ASSERT_TRUE(Vouch(VouchedVersion(1), Node(2)));
+  vouched_.Drop(VouchedVersion(1));
   scheduler_.RunFor(Seconds(10));
   EXPECT_GE(nodes_.told.size(), 3u);
   EXPECT_LE(nodes_.told.size(), 5u);
-  EXPECT_TRUE(vouched_.Contains(Version(1)));
+  EXPECT_TRUE(vouched_.Contains(VouchedVersion(1)));
   nodes_.answers[Node(2)] = Names({});
   scheduler_.RunFor(Seconds(4));
-  EXPECT_FALSE(vouched_.Contains(Version(1)));
+  EXPECT_FALSE(vouched_.Contains(VouchedVersion(1)));
 }
 
 TEST_F(VouchedCopiesTest, ThoseThatTheNodesNameAreToldToo) {
   nodes_.answers[Node(2)] = Names({Node(3), Node(1)});  // this node is told by itself
   nodes_.answers[Node(3)] = Names({Node(2)});           // in a circle
-  ASSERT_TRUE(Vouch(Version(1), Node(2)));
-  vouched_.Drop(Version(1));
-  EXPECT_EQ(vouched_.AnswerDrop(Version(1)), Names({Node(2)}));
+  ASSERT_TRUE(Vouch(VouchedVersion(1), Node(2)));
+  vouched_.Drop(VouchedVersion(1));
+  EXPECT_EQ(vouched_.AnswerDrop(VouchedVersion(1)), Names({Node(2)}));
   scheduler_.RunFor(Milliseconds(5));
   EXPECT_EQ(nodes_.told, (std::vector<verbs::Address>{Node(2), Node(3)}));
-  EXPECT_FALSE(vouched_.Contains(Version(1)));
+  EXPECT_FALSE(vouched_.Contains(VouchedVersion(1)));
 }
 
 TEST_F(VouchedCopiesTest, AnAnswerSaysForHowLong) {
@@ -141,72 +141,72 @@ TEST_F(VouchedCopiesTest, AnAnswerSaysForHowLong) {
 TEST_F(VouchedCopiesTest, MalformedAnswersDoNotCount) {
   const std::vector<FakeNodes::Bytes> malformed = {
       {}, {1}, {1, 0, 0, 0}, {1, 0, 0, 0, 1, 0, 0, 0, 'x'}, {255, 255, 255, 255}};
-  ASSERT_TRUE(Vouch(Version(1), Node(2)));
-  vouched_.Drop(Version(1));
+  ASSERT_TRUE(Vouch(VouchedVersion(1), Node(2)));
+  vouched_.Drop(VouchedVersion(1));
   for (const FakeNodes::Bytes& answer : malformed) {
     nodes_.answers[Node(2)] = answer;
     scheduler_.RunFor(Seconds(4));
-    EXPECT_TRUE(vouched_.Contains(Version(1)));
+    EXPECT_TRUE(vouched_.Contains(VouchedVersion(1)));
   }
 }
 
 TEST_F(VouchedCopiesTest, WhatWasOutlivedIsGoneUnlessItWasVouchedForAgain) {
-  ASSERT_TRUE(Vouch(Version(1), Node(2)));
-  ASSERT_TRUE(Vouch(Version(2), Node(2)));
+  ASSERT_TRUE(Vouch(VouchedVersion(1), Node(2)));
+  ASSERT_TRUE(Vouch(VouchedVersion(2), Node(2)));
   scheduler_.RunFor(Seconds(40));
-  ASSERT_TRUE(Vouch(Version(2), Node(2)));
+  ASSERT_TRUE(Vouch(VouchedVersion(2), Node(2)));
   scheduler_.RunFor(Seconds(31));
-  EXPECT_EQ(gone_, std::vector<base::ObjectVersion>{Version(1)});
-  EXPECT_TRUE(vouched_.Contains(Version(2)));
+  EXPECT_EQ(gone_, std::vector<base::ObjectVersion>{VouchedVersion(1)});
+  EXPECT_TRUE(vouched_.Contains(VouchedVersion(2)));
   scheduler_.RunFor(Seconds(40));
-  EXPECT_FALSE(vouched_.Contains(Version(2)));
+  EXPECT_FALSE(vouched_.Contains(VouchedVersion(2)));
   EXPECT_TRUE(nodes_.told.empty());
 }
 
 TEST_F(VouchedCopiesTest, EachWordLastsAsLongAsItWasGivenFor) {
-  ASSERT_TRUE(Vouch(Version(1), Node(2)));
-  ASSERT_TRUE(vouched_.Vouch(Version(1), Node(2), Seconds(4)));
-  ASSERT_TRUE(vouched_.Vouch(Version(2), Node(2), Seconds(4)));
+  ASSERT_TRUE(Vouch(VouchedVersion(1), Node(2)));
+  ASSERT_TRUE(vouched_.Vouch(VouchedVersion(1), Node(2), Seconds(4)));
+  ASSERT_TRUE(vouched_.Vouch(VouchedVersion(2), Node(2), Seconds(4)));
   scheduler_.RunFor(Seconds(5));
-  EXPECT_EQ(gone_, std::vector<base::ObjectVersion>{Version(2)});
+  EXPECT_EQ(gone_, std::vector<base::ObjectVersion>{VouchedVersion(2)});
   scheduler_.RunFor(Seconds(66));
-  EXPECT_EQ(gone_, (std::vector<base::ObjectVersion>{Version(2), Version(1)}));
+  EXPECT_EQ(gone_, (std::vector<base::ObjectVersion>{VouchedVersion(2), VouchedVersion(1)}));
 }
 
 TEST_F(VouchedCopiesTest, TooManyNodesOfOneObjectAreRefused) {
   for (size_t i = 0; i < VouchedCopies::kMaxNodes; ++i) {
-    ASSERT_TRUE(Vouch(Version(1), Node(static_cast<int>(i) + 2)));
+    ASSERT_TRUE(Vouch(VouchedVersion(1), Node(static_cast<int>(i) + 2)));
   }
-  EXPECT_FALSE(Vouch(Version(1), Node(100)));
-  EXPECT_TRUE(Vouch(Version(1), Node(2)));
-  EXPECT_TRUE(Vouch(Version(2), Node(100)));
+  EXPECT_FALSE(Vouch(VouchedVersion(1), Node(100)));
+  EXPECT_TRUE(Vouch(VouchedVersion(1), Node(2)));
+  EXPECT_TRUE(Vouch(VouchedVersion(2), Node(100)));
 }
 
 TEST_F(VouchedCopiesTest, AWaiterThatIsDroppedIsNotTold) {
   nodes_.answers[Node(2)] = Names({});
-  ASSERT_TRUE(Vouch(Version(1), Node(2)));
-  vouched_.Drop(Version(1));
-  base::Pending dropped = vouched_.Await(Version(1), [] { FAIL(); });
+  ASSERT_TRUE(Vouch(VouchedVersion(1), Node(2)));
+  vouched_.Drop(VouchedVersion(1));
+  base::Pending dropped = vouched_.Await(VouchedVersion(1), [] { FAIL(); });
   base::Pending second;
-  const base::Pending first = vouched_.Await(Version(1), [&] { second.reset(); });
-  second = vouched_.Await(Version(1), [] { FAIL() << "the first dropped it"; });
+  const base::Pending first = vouched_.Await(VouchedVersion(1), [&] { second.reset(); });
+  second = vouched_.Await(VouchedVersion(1), [] { FAIL() << "the first dropped it"; });
   dropped.reset();
   scheduler_.RunFor(Milliseconds(2));
-  EXPECT_FALSE(vouched_.Contains(Version(1)));
+  EXPECT_FALSE(vouched_.Contains(VouchedVersion(1)));
 }
 
 TEST_F(VouchedCopiesTest, RequestsAreReadBackAndOthersAreNot) {
-  const auto drop = VouchedCopies::DecodeRequest(VouchedCopies::EncodeRequest({Version(7), {}}));
+  const auto drop = VouchedCopies::DecodeRequest(VouchedCopies::EncodeRequest({VouchedVersion(7), {}}));
   ASSERT_TRUE(drop.has_value());
-  EXPECT_EQ(drop->version, Version(7));
+  EXPECT_EQ(drop->version, VouchedVersion(7));
   EXPECT_FALSE(drop->node.has_value());
-  const FakeNodes::Bytes vouch = VouchedCopies::EncodeRequest({Version(7), Node(9)});
+  const FakeNodes::Bytes vouch = VouchedCopies::EncodeRequest({VouchedVersion(7), Node(9)});
   ASSERT_TRUE(VouchedCopies::DecodeRequest(vouch).has_value());
   EXPECT_EQ(VouchedCopies::DecodeRequest(vouch)->node, Node(9));
   for (size_t size = 0; size < vouch.size(); ++size) {
     EXPECT_FALSE(VouchedCopies::DecodeRequest(absl::MakeConstSpan(vouch.data(), size)).has_value()) << size;
   }
-  EXPECT_FALSE(VouchedCopies::DecodeRequest(VouchedCopies::EncodeRequest({Version(0), Node(9)})).has_value());
+  EXPECT_FALSE(VouchedCopies::DecodeRequest(VouchedCopies::EncodeRequest({VouchedVersion(0), Node(9)})).has_value());
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace tokamak::os {
 namespace {
 
-constexpr base::Duration kPatience = base::Seconds(60);
+constexpr base::Duration kLookupPatience = base::Seconds(60);
 
 class NameLookupTest : public testing::Test {
  protected:
@@ -23,7 +23,7 @@ class NameLookupTest : public testing::Test {
       answered = true;
     });
     EXPECT_FALSE(answered);
-    loop_.RunUntil([&] { return answered; }, loop_.Now() + kPatience);
+    loop_.RunUntil([&] { return answered; }, loop_.Now() + kLookupPatience);
     return result;
   }
 
@@ -57,7 +57,7 @@ TEST_F(NameLookupTest, AllWhoAskForOneNameAreAnsweredButNotWhoDroppedTheHandle) 
     calls.push_back(names_.Lookup("localhost", [&answered, i](const auto&) { ++answered[i]; }));
   }
   calls[1].reset();
-  EXPECT_TRUE(loop_.RunUntil([&] { return answered[0] + answered[2] == 2; }, loop_.Now() + kPatience));
+  EXPECT_TRUE(loop_.RunUntil([&] { return answered[0] + answered[2] == 2; }, loop_.Now() + kLookupPatience));
   EXPECT_EQ(answered[1], 0);
 }
 
@@ -69,7 +69,7 @@ TEST_F(NameLookupTest, LookupsBeyondTheBoundAreRefused) {
     calls.push_back(names_.Lookup(host, [&](const auto&) { ++answered; }));
   }
   EXPECT_TRUE(absl::IsResourceExhausted(Lookup("one-more.invalid").status()));
-  EXPECT_TRUE(loop_.RunUntil([&] { return answered == NameLookup::kMaxLookups; }, loop_.Now() + kPatience));
+  EXPECT_TRUE(loop_.RunUntil([&] { return answered == NameLookup::kMaxLookups; }, loop_.Now() + kLookupPatience));
 }
 
 TEST_F(NameLookupTest, ItMayBeDroppedWhileANameIsLookedUp) {

@@ -14,7 +14,7 @@
 namespace tokamak::os {
 namespace {
 
-constexpr base::Duration kPatience = base::Seconds(60);
+constexpr base::Duration kWatchPatience = base::Seconds(60);
 
 class ProcessWatchTest : public testing::Test {
  protected:
@@ -29,7 +29,7 @@ class ProcessWatchTest : public testing::Test {
   }
 
   bool RunUntilEnded() {
-    return loop_.RunUntil([this] { return ended_ > 0; }, loop_.Now() + kPatience);
+    return loop_.RunUntil([this] { return ended_ > 0; }, loop_.Now() + kWatchPatience);
   }
 
   EpollLoop loop_;

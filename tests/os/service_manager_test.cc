@@ -17,7 +17,7 @@
 namespace tokamak::os {
 namespace {
 
-constexpr base::Duration kPatience = base::Seconds(60);
+constexpr base::Duration kManagerPatience = base::Seconds(60);
 
 // Plays systemd: a socket for the words of the service.
 class ServiceManagerTest : public testing::Test {
@@ -82,7 +82,7 @@ TEST_F(ServiceManagerTest, KeepsAliveTwiceInTheTimeOfTheWatchdog) {
         for (std::string words; !(words = Heard()).empty(); ++heard) EXPECT_EQ(words, "WATCHDOG=1");
         return heard >= 3;
       },
-      loop.Now() + kPatience));
+      loop.Now() + kManagerPatience));
 }
 
 TEST_F(ServiceManagerTest, AWatchdogOfAnotherProcessIsNotOurs) {

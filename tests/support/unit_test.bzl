@@ -1,5 +1,7 @@
 """A package's tests: one program for all suites that can share it."""
 
+load("//build:cc.bzl", "cc_test")
+
 def unit_test(name, deps = [], size = "small", own_loopback = False, tags = [], **kwargs):
     """A cc_test with what every test of ours uses: GoogleTest's main, //lib/base, Abseil and glog.
 
@@ -14,7 +16,7 @@ def unit_test(name, deps = [], size = "small", own_loopback = False, tags = [], 
       tags: of the test.
       **kwargs: as for cc_test.
     """
-    native.cc_test(
+    cc_test(
         name = name,
         size = size,
         tags = tags + (["block-network"] if own_loopback else []),

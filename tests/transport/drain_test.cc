@@ -14,7 +14,7 @@ using base::Milliseconds;
 using base::Seconds;
 
 // 500 Mb/s: a transfer has a middle.
-WorldOptions SlowWorld() {
+WorldOptions SlowDrainWorld() {
   WorldOptions options;
   options.link.picoseconds_per_byte = 16000;
   return options;
@@ -22,7 +22,7 @@ WorldOptions SlowWorld() {
 
 class DrainTest : public ::testing::Test {
  protected:
-  explicit DrainTest(const WorldOptions& options = SlowWorld())
+  explicit DrainTest(const WorldOptions& options = SlowDrainWorld())
       : world_(options), owner_(world_.Add()), puller_(world_.Add()) {
     auto first = puller_.Pull(owner_, owner_.AddObject(1000), Protocol::kEager);
     EXPECT_TRUE(world_.Finish(first));
@@ -78,7 +78,7 @@ TEST_F(DrainTest, AnswersArriveToo) {
   world_.ExpectClean();
 }
 
-std::string NameOf(const ::testing::TestParamInfo<Protocol>& info) { return ToString(info.param); }
+std::string NameOfDrain(const ::testing::TestParamInfo<Protocol>& info) { return ToString(info.param); }
 
 class ServedDrainTest : public DrainTest, public ::testing::WithParamInterface<Protocol> {};
 
@@ -101,7 +101,7 @@ TEST_P(ServedDrainTest, ItWaitsForTransfersThatAreServedAndRefusesFurtherOnes) {
   world_.ExpectClean();
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ServedDrainTest, ::testing::Values(Protocol::kRead, Protocol::kWrite), NameOf);
+INSTANTIATE_TEST_SUITE_P(All, ServedDrainTest, ::testing::Values(Protocol::kRead, Protocol::kWrite), NameOfDrain);
 
 TEST_F(DrainTest, ACallThatIsHeldDelaysNothing) {
   Reply held;

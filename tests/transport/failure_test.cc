@@ -47,7 +47,7 @@ class FailureTest : public ::testing::TestWithParam<Protocol> {
   }
 };
 
-std::string NameOf(const ::testing::TestParamInfo<Protocol>& info) { return ToString(info.param); }
+std::string NameOfFailure(const ::testing::TestParamInfo<Protocol>& info) { return ToString(info.param); }
 
 TEST_P(FailureTest, AnObjectThatIsNotThereIsNotFound) {
   World world;
@@ -237,7 +237,7 @@ TEST_P(FailureTest, AnOwnerThatTakesTooLongToPin) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FailureTest, ::testing::Values(Protocol::kEager, Protocol::kRead, Protocol::kWrite),
-                         NameOf);
+                         NameOfFailure);
 
 TEST(ConnectTest, NobodyThereIsUnavailable) {
   World world;

@@ -27,14 +27,14 @@ Hello Sample() {
   return hello;
 }
 
-std::vector<uint8_t> Bytes(const Hello& hello) {
+std::vector<uint8_t> HelloBytes(const Hello& hello) {
   std::vector<uint8_t> bytes(kHelloSize);
   EncodeHello(hello, absl::MakeSpan(bytes));
   return bytes;
 }
 
 TEST(HelloTest, WhatIsEncodedIsDecoded) {
-  auto hello = DecodeHello(Bytes(Sample()));
+  auto hello = DecodeHello(HelloBytes(Sample()));
   ASSERT_TRUE(hello.ok()) << hello.status();
   EXPECT_EQ(hello->version, kProtocolVersion);
   EXPECT_EQ(hello->queue, 3);
@@ -56,12 +56,12 @@ TEST(HelloTest, TheQueuePairsOfARailFollowThoseOfTheRailBefore) {
   for (uint8_t queue = 1; queue <= 8; ++queue) {
     hello.queue = queue;
     EXPECT_EQ(RailOf(hello), queue <= 4 ? 0u : 1u);
-    EXPECT_TRUE(DecodeHello(Bytes(hello)).ok());
+    EXPECT_TRUE(DecodeHello(HelloBytes(hello)).ok());
   }
 }
 
 TEST(HelloTest, PaddingIsIgnored) {
-  std::vector<uint8_t> bytes = Bytes(Sample());
+  std::vector<uint8_t> bytes = HelloBytes(Sample());
   bytes.resize(196);
   EXPECT_TRUE(DecodeHello(bytes).ok());
 }
@@ -69,7 +69,7 @@ TEST(HelloTest, PaddingIsIgnored) {
 TEST(HelloTest, AnotherVersionIsNamedOnBothSides) {
   Hello newer = Sample();
   newer.version = kProtocolVersion + 1;
-  const auto hello = DecodeHello(Bytes(newer));
+  const auto hello = DecodeHello(HelloBytes(newer));
   EXPECT_EQ(hello.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_NE(hello.status().message().find(absl::StrCat("version ", newer.version)), absl::string_view::npos)
       << hello.status();
@@ -78,14 +78,14 @@ TEST(HelloTest, AnotherVersionIsNamedOnBothSides) {
 }
 
 TEST(HelloTest, AnotherProtocolIsSaidToBeOne) {
-  std::vector<uint8_t> bytes = Bytes(Sample());
+  std::vector<uint8_t> bytes = HelloBytes(Sample());
   bytes[0] ^= 1;
   EXPECT_EQ(DecodeHello(bytes).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(DecodeHello({}).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST(HelloTest, TooShortIsRefused) {
-  const std::vector<uint8_t> bytes = Bytes(Sample());
+  const std::vector<uint8_t> bytes = HelloBytes(Sample());
   for (size_t size = 0; size < kHelloSize; ++size) {
     EXPECT_FALSE(DecodeHello(absl::MakeConstSpan(bytes.data(), size)).ok()) << size;
   }
@@ -95,7 +95,7 @@ TEST(HelloTest, ValuesOutOfBoundsAreRefused) {
   const auto refused = [](auto change) {
     Hello hello = Sample();
     change(hello);
-    return DecodeHello(Bytes(hello)).status().code() == absl::StatusCode::kInvalidArgument;
+    return DecodeHello(HelloBytes(hello)).status().code() == absl::StatusCode::kInvalidArgument;
   };
   EXPECT_TRUE(refused([](Hello& h) { h.bulk_queue_pairs = 0; }));
   EXPECT_TRUE(refused([](Hello& h) { h.bulk_queue_pairs = kMaxBulkQueuePairs + 1; }));

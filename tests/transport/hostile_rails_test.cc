@@ -14,7 +14,7 @@ namespace {
 using base::Milliseconds;
 using base::Seconds;
 
-constexpr uint64_t kSize = 65000;
+constexpr uint64_t kRailsSize = 65000;
 
 NodeOptions TwoRails() {
   NodeOptions options;
@@ -72,8 +72,8 @@ class HostilePullersRailsTest : public HostileRailsTest {
 
   // A TRANSFER by write with a key of `rail`.
   Header TransferWithKeyOf(uint32_t rail) {
-    const base::ObjectId id = node.AddObject(kSize);
-    Header header = Transfer(1, id, kSize, Protocol::kWrite);
+    const base::ObjectId id = node.AddObject(kRailsSize);
+    Header header = Transfer(1, id, kRailsSize, Protocol::kWrite);
     header.flags = kProtocolGiven;
     header.remote = peer.range();
     header.remote.further = {1, {{{rail, 4711}}}};
@@ -145,7 +145,7 @@ TEST_F(HostilePullersRailsTest, AKeyOfARailThatHasNotJoinedIsNotUsed) {
   peer.Bulk(verbs::Opcode::kSend, {}, 4);  // the greeting
   peer.Send(TransferWithKeyOf(1));
   EXPECT_TRUE(world.RunUntil([&] { return node.endpoint->counters().serves_ok == 1; }, Seconds(1)));
-  EXPECT_EQ(node.endpoint->counters().rail_bytes[0], kSize);
+  EXPECT_EQ(node.endpoint->counters().rail_bytes[0], kRailsSize);
   ExpectNothing();
 }
 
@@ -186,17 +186,17 @@ class HostileOwnersRailsTest : public HostileRailsTest {
     PullRequest request;
     request.id = base::ObjectId::FromName("x");
     request.owner = peer.service();
-    request.size = {kSize, 0};
+    request.size = {kRailsSize, 0};
     request.protocol = Protocol::kRead;
     outcome = node.Pull(request);
     const RawPeer::Received* transfer = peer.Await(MessageKind::kTransfer);
     if (transfer != nullptr) number = transfer->header.transfer;
-    FillObject(request.id, peer.memory().subspan(0, kSize));
+    FillObject(request.id, peer.memory().subspan(0, kRailsSize));
   }
   Header DataWithKeyOf(uint32_t rail) {
     Header header = Plain(MessageKind::kData, number, Protocol::kRead);
     header.deadline_ms = 5000;
-    header.size = {kSize, 0};
+    header.size = {kRailsSize, 0};
     header.remote = peer.range();
     header.remote.further = {1, {{{rail, 4711}}}};
     return header;

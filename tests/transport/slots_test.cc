@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr uint32_t kSize = 64;
+constexpr uint32_t kSlotSize = 64;
 
 // Takes `room` receives, and remembers them and how they came.
 class TakingQueuePair final : public verbs::QueuePair {
@@ -29,7 +29,7 @@ class TakingQueuePair final : public verbs::QueuePair {
       EXPECT_TRUE(id.receive);
       EXPECT_EQ(id.queue, 3);
       EXPECT_EQ(request.sges.size(), 1u);
-      EXPECT_EQ(request.sges[0].length, kSize);
+      EXPECT_EQ(request.sges[0].length, kSlotSize);
       entries.push_back(id.entry);
     }
     if (taken == requests.size()) return {taken, absl::OkStatus()};
@@ -48,11 +48,11 @@ class PostReceivesTest : public ::testing::Test {
 
   verbs::PostResult Post(absl::Span<const uint32_t> entries) {
     return PostReceives(queue_pair_, entries, 3, [this](uint32_t entry) {
-      return verbs::Sge{memory_.data() + entry * kSize, kSize, 7};
+      return verbs::Sge{memory_.data() + entry * kSlotSize, kSlotSize, 7};
     });
   }
 
-  std::vector<uint8_t> memory_ = std::vector<uint8_t>(40 * kSize);
+  std::vector<uint8_t> memory_ = std::vector<uint8_t>(40 * kSlotSize);
   std::vector<uint32_t> entries_;
   TakingQueuePair queue_pair_;
 };

@@ -15,7 +15,7 @@ namespace {
 
 using base::Milliseconds;
 
-constexpr uint64_t kLarge = 64 << 20;  // a second on the way, and more than is posted at once
+constexpr uint64_t kLargeWrite = 64 << 20;  // a second on the way, and more than is posted at once
 
 class StoppedWriteTest : public ::testing::TestWithParam<bool> {
  protected:
@@ -33,7 +33,7 @@ class StoppedWriteTest : public ::testing::TestWithParam<bool> {
                           });
     };
     puller_ = &world_.Add(options);
-    id_ = owner_->AddObject(kLarge);
+    id_ = owner_->AddObject(kLargeWrite);
   }
 
   static WorldOptions SlowWorld() {
@@ -98,7 +98,7 @@ TEST_P(StoppedWriteTest, WhatIsAlmostThereIsAwaitedOverTheConnection) {
 
 TEST_P(StoppedWriteTest, ARefusalBeforeTheFirstByteKeepsTheConnection) {
   PullRequest request = puller_->Request(*owner_, base::ObjectId::FromName("nowhere"), Protocol::kWrite);
-  request.size = {kLarge, 0};
+  request.size = {kLargeWrite, 0};
   const auto outcome = puller_->Pull(request);
   ASSERT_TRUE(world_.Finish(outcome));
   EXPECT_TRUE(absl::IsNotFound(outcome->status)) << outcome->status;

@@ -24,7 +24,7 @@ using base::Milliseconds;
 using base::Seconds;
 using verbs::Opcode;
 
-constexpr uint64_t kMiB = 1 << 20;
+constexpr uint64_t kTargetMiB = 1 << 20;
 
 class WriteTargetTest : public ::testing::Test {
  protected:
@@ -187,7 +187,7 @@ TEST_F(WriteTargetTest, ADeviceThatFailsToBindIsNotAskedAgain) {
   Node& puller = AddPuller();
   Warm(puller);
   spoil_binds = true;
-  auto outcome = puller.Pull(owner, owner.AddObject(kMiB), Protocol::kWrite);
+  auto outcome = puller.Pull(owner, owner.AddObject(kTargetMiB), Protocol::kWrite);
   ASSERT_TRUE(world.Finish(outcome));
   EXPECT_TRUE(absl::IsUnavailable(outcome->status)) << outcome->status;
   for (int i = 0; i < 3; ++i) PullWell(world, puller, owner, Protocol::kWrite);
@@ -204,7 +204,7 @@ TEST_F(WriteTargetTest, TheOwnerHearsOfAKeyWhenItIsBound) {
   Warm(puller);
   const uint64_t asked = owner.source.pins_ever();
   Hold(Opcode::kBindWindow);
-  auto outcome = puller.Pull(owner, owner.AddObject(kMiB), Protocol::kWrite);
+  auto outcome = puller.Pull(owner, owner.AddObject(kTargetMiB), Protocol::kWrite);
   world.RunFor(Seconds(1));
   EXPECT_EQ(held.size(), 1u);
   EXPECT_EQ(owner.source.pins_ever(), asked);
@@ -219,7 +219,7 @@ TEST_F(WriteTargetTest, APullIsDoneWhenItsWindowIsClosed) {
   Node& puller = AddPuller();
   Warm(puller);
   Hold(Opcode::kLocalInvalidate);
-  auto outcome = puller.Pull(owner, owner.AddObject(kMiB), Protocol::kWrite);
+  auto outcome = puller.Pull(owner, owner.AddObject(kTargetMiB), Protocol::kWrite);
   world.RunFor(Milliseconds(100));
   EXPECT_EQ(held.size(), 1u);
   EXPECT_EQ(owner.source.pins(), 0u) << "all of it is written";
@@ -237,7 +237,7 @@ TEST_F(WriteTargetTest, CancelledWhileItIsOpening) {
   Warm(puller);
   const uint64_t asked = owner.source.pins_ever();
   Hold(Opcode::kBindWindow);
-  auto outcome = puller.Pull(owner, owner.AddObject(kMiB), Protocol::kWrite);
+  auto outcome = puller.Pull(owner, owner.AddObject(kTargetMiB), Protocol::kWrite);
   world.RunFor(Microseconds(100));
   puller.endpoint->CancelPull(outcome->pull);
   world.RunFor(Milliseconds(10));
@@ -258,7 +258,7 @@ TEST_F(WriteTargetTest, CancelledInTheMiddleItKeepsTheConnectionAndTheWindow) {
   Warm(puller);
   const uint64_t before = registrations;
   for (int64_t after = 0; after < 120; after += 3) {
-    auto outcome = puller.Pull(owner, owner.AddObject(kMiB), Protocol::kWrite);
+    auto outcome = puller.Pull(owner, owner.AddObject(kTargetMiB), Protocol::kWrite);
     world.RunFor(Microseconds(after));
     puller.endpoint->CancelPull(outcome->pull);
     ASSERT_TRUE(world.Finish(outcome));
@@ -277,7 +277,7 @@ TEST_F(WriteTargetTest, AConnectionThatFailsInTheMiddleTakesItsWindowsAlong) {
   Node& puller = AddPuller(options);
   Warm(puller);
   std::vector<std::shared_ptr<Outcome>> outcomes;
-  for (int i = 0; i < 5; ++i) outcomes.push_back(puller.Pull(owner, owner.AddObject(2 * kMiB), Protocol::kWrite));
+  for (int i = 0; i < 5; ++i) outcomes.push_back(puller.Pull(owner, owner.AddObject(2 * kTargetMiB), Protocol::kWrite));
   world.RunFor(Microseconds(60));  // of the 170 that the first takes
   world.CutRail(puller, owner, 0);
   for (const auto& outcome : outcomes) {
@@ -298,7 +298,7 @@ TEST_F(WriteTargetTest, AnEndpointMayEndWhileWindowsAreOpening) {
     Node& puller = AddPuller();
     Warm(puller);
     Hold(held_back);
-    auto outcome = puller.Pull(owner, owner.AddObject(kMiB), Protocol::kWrite);
+    auto outcome = puller.Pull(owner, owner.AddObject(kTargetMiB), Protocol::kWrite);
     world.RunFor(Milliseconds(10));
     EXPECT_EQ(held.size(), 1u);
     puller.DropEndpoint();
@@ -438,13 +438,13 @@ TEST_F(WriteTargetRailsTest, EachRailHasAWindowOfItsOwn) {
   Node& puller = AddPuller(WithRails(3));
   Warm(puller, from, 2);
   const uint64_t before = registrations;
-  for (int i = 0; i < 10; ++i) PullWell(world, puller, from, Protocol::kWrite, 4 * kMiB);
+  for (int i = 0; i < 10; ++i) PullWell(world, puller, from, Protocol::kWrite, 4 * kTargetMiB);
   EXPECT_EQ(registrations, before);
   EXPECT_EQ(Bound(puller), 30u);
   EXPECT_EQ(Windows(puller), 3u);
   world.RunFor(Milliseconds(1));
   for (uint32_t rail = 0; rail < 3; ++rail) {
-    EXPECT_GT(from.endpoint->counters().rail_bytes[rail], 10 * kMiB) << "over each of them";
+    EXPECT_GT(from.endpoint->counters().rail_bytes[rail], 10 * kTargetMiB) << "over each of them";
   }
   world.ExpectClean();
 }
@@ -457,7 +457,7 @@ TEST_F(WriteTargetRailsTest, ARailThatDropsOutTakesItsWindowAlong) {
     PullWell(w, puller, from, Protocol::kRead);
     ASSERT_TRUE(w.RunUntil([&] { return from.endpoint->counters().rails_joined == 1; }, Seconds(1)));
     w.RunFor(Milliseconds(1));
-    auto outcome = puller.Pull(from, from.AddObject(4 * kMiB), Protocol::kWrite);
+    auto outcome = puller.Pull(from, from.AddObject(4 * kTargetMiB), Protocol::kWrite);
     w.RunFor(Microseconds(after));
     w.CutRail(puller, from, 1);
     ASSERT_TRUE(w.Finish(outcome, Seconds(3)));
@@ -475,14 +475,14 @@ TEST_F(WriteTargetRailsTest, ARailThatDropsOutWhileItsWindowIsOpeningIsLeftOut) 
   Node& puller = AddPuller(WithRails(2));
   Warm(puller, from, 1);
   Hold(Opcode::kBindWindow);
-  auto outcome = puller.Pull(from, from.AddObject(kMiB), Protocol::kWrite);
+  auto outcome = puller.Pull(from, from.AddObject(kTargetMiB), Protocol::kWrite);
   world.RunFor(Microseconds(10));
   ASSERT_EQ(held.size(), 2u);
   EXPECT_TRUE(held[0].first->PostSend(absl::MakeConstSpan(&held[0].second, 1)).ok());  // the primary rail's
   held.clear();
   world.RunFor(Microseconds(10));
   world.CutRail(puller, from, 1);
-  auto next = puller.Pull(from, from.AddObject(4 * kMiB), Protocol::kRead);  // by which the cut is noticed
+  auto next = puller.Pull(from, from.AddObject(4 * kTargetMiB), Protocol::kRead);  // by which the cut is noticed
   ASSERT_TRUE(world.Finish(next, Seconds(3)));
   ASSERT_TRUE(world.Finish(outcome, Seconds(3)));
   EXPECT_TRUE(outcome->status.ok() && outcome->right) << outcome->status;
@@ -504,7 +504,7 @@ TEST_F(WriteTargetRailsTest, AWriteDoesNotReturnToARailThatCameBack) {
   PullWell(w, puller, from, Protocol::kRead);
   ASSERT_TRUE(w.RunUntil([&] { return from.endpoint->counters().rails_joined == 2; }, Seconds(1)));
   w.RunFor(Milliseconds(1));
-  auto outcome = puller.Pull(from, from.AddObject(80 * kMiB), Protocol::kWrite);
+  auto outcome = puller.Pull(from, from.AddObject(80 * kTargetMiB), Protocol::kWrite);
   w.RunFor(Milliseconds(100));
   w.CutRail(puller, from, 1);
   ASSERT_TRUE(w.RunUntil([&] { return from.endpoint->counters().rails_lost == 1; }, Seconds(3)));

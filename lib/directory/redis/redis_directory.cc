@@ -24,7 +24,7 @@ constexpr size_t kObjectsPerCleaning = 256;
 constexpr base::Duration kLoadDeadline = base::Seconds(5);
 
 // Whose random numbers.
-enum Stream : uint64_t { kCalls, kSubscriptions, kSentinels };
+enum RandomStream : uint64_t { kCalls, kSubscriptions, kSentinels };
 
 // As text these compare as the numbers do.
 std::string Incarnation(uint64_t incarnation) { return absl::StrFormat("%020d", incarnation); }

@@ -143,7 +143,7 @@ class TlsStream final : public Stream {
   std::string outgoing_;  // encrypted, not yet sent
 };
 
-absl::Status Wrong(absl::string_view flag, const std::string& file, absl::string_view why) {
+absl::Status WrongFile(absl::string_view flag, const std::string& file, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(flag, ": ", file, ": ", why));
 }
 
@@ -174,7 +174,8 @@ absl::Status Tls::Load() {
     const bool is_folder = stat(options_.ca.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
     if (SSL_CTX_load_verify_locations(context_, is_folder ? nullptr : options_.ca.c_str(),
                                       is_folder ? options_.ca.c_str() : nullptr) != 1) {
-      return Wrong("--redis-tls-ca", options_.ca, absl::StrCat(LastError(), "; it is to be a PEM file, or a folder"));
+      return WrongFile("--redis-tls-ca", options_.ca,
+                       absl::StrCat(LastError(), "; it is to be a PEM file, or a folder"));
     }
   }
   if (options_.cert.empty() != options_.key.empty()) {
@@ -182,11 +183,11 @@ absl::Status Tls::Load() {
   }
   if (options_.cert.empty()) return absl::OkStatus();
   if (SSL_CTX_use_certificate_chain_file(context_, options_.cert.c_str()) != 1) {
-    return Wrong("--redis-tls-cert", options_.cert, absl::StrCat(LastError(), "; it is to be a PEM file"));
+    return WrongFile("--redis-tls-cert", options_.cert, absl::StrCat(LastError(), "; it is to be a PEM file"));
   }
   if (SSL_CTX_use_PrivateKey_file(context_, options_.key.c_str(), SSL_FILETYPE_PEM) != 1) {
-    return Wrong("--redis-tls-key", options_.key,
-                 absl::StrCat(LastError(), "; it is to be a PEM file with the key of --redis-tls-cert"));
+    return WrongFile("--redis-tls-key", options_.key,
+                     absl::StrCat(LastError(), "; it is to be a PEM file with the key of --redis-tls-cert"));
   }
   return absl::OkStatus();
 }

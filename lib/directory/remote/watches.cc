@@ -14,12 +14,12 @@ constexpr base::Duration kAnswerTime = base::Seconds(2);         // for a reply,
 constexpr base::Duration kRetryDelay = base::Milliseconds(100);  // after a session was lost
 
 // Of a request, beside what it begins, with a puller and no more that is ended than begun.
-constexpr size_t kRequestOverhead = 128;
+constexpr size_t kWatchOverhead = 128;
 constexpr size_t kEndedRoom = sizeof(uint64_t);
 constexpr size_t kBegunRoom = sizeof(uint64_t) + base::ObjectId::kSize + 1;
 
 size_t MostBegun(size_t max_request) {
-  const size_t room = std::max(max_request, kRequestOverhead) - kRequestOverhead;
+  const size_t room = std::max(max_request, kWatchOverhead) - kWatchOverhead;
   return std::clamp<size_t>(room / (kEndedRoom + kBegunRoom), 1, kMaxWatched);
 }
 

@@ -154,7 +154,7 @@ uint32_t PathMtu(const DeviceOptions& options, const ibv_port_attr& port) {
   return std::min(MtuBytes(port.active_mtu), options.max_path_mtu.value_or(kMaxMtu));
 }
 
-absl::Status CheckLink(const DeviceOptions& options, LinkKind link) {
+absl::Status CheckLinkKind(const DeviceOptions& options, LinkKind link) {
   if (options.router_lid.has_value() && link != LinkKind::kInfiniBand) {
     return absl::InvalidArgumentError(absl::StrCat(ToString(link), " has no LIDs, and so no router's"));
   }
@@ -183,7 +183,7 @@ absl::StatusOr<std::shared_ptr<Context>> Context::Open(const DeviceOptions& opti
   if (!chosen.ok()) return chosen.status();
   const auto& [number, queried] = *chosen;
   const LinkKind link = LinkOf(device->device->transport_type, queried.link_layer);
-  if (absl::Status s = CheckLink(options, link); !s.ok()) return s;
+  if (absl::Status s = CheckLinkKind(options, link); !s.ok()) return s;
   const auto gid = FindGid(device, link, number, options.name);
   if (!gid.ok()) return gid.status();
 

@@ -13,7 +13,7 @@ namespace tokamak::verbs::ibv {
 namespace {
 
 using DeviceList = std::unique_ptr<ibv_device*, decltype(&ibv_free_device_list)>;
-using Context = std::unique_ptr<ibv_context, decltype(&ibv_close_device)>;
+using OpenDevice = std::unique_ptr<ibv_context, decltype(&ibv_close_device)>;
 
 absl::StatusOr<DeviceList> ReadList(int* count) {
   DeviceList list(ibv_get_device_list(count), &ibv_free_device_list);
@@ -27,14 +27,14 @@ std::vector<std::string> Names(const DeviceList& list, int count) {
   return names;
 }
 
-absl::StatusOr<Context> Open(const std::string& name) {
+absl::StatusOr<OpenDevice> Open(const std::string& name) {
   int count = 0;
   const absl::StatusOr<DeviceList> list = ReadList(&count);
   if (!list.ok()) return list.status();
   for (int i = 0; i < count; ++i) {
     ibv_device* const device = list->get()[i];
     if (name != ibv_get_device_name(device)) continue;
-    Context context(ibv_open_device(device), &ibv_close_device);
+    OpenDevice context(ibv_open_device(device), &ibv_close_device);
     if (context == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("ibv_open_device(", name, ")"));
     return context;
   }
@@ -53,7 +53,7 @@ absl::StatusOr<std::vector<std::string>> ListDevices() {
 }
 
 absl::StatusOr<DeviceInventory> Inspect(const std::string& name) {
-  const absl::StatusOr<Context> context = Open(name);
+  const absl::StatusOr<OpenDevice> context = Open(name);
   if (!context.ok()) return context.status();
   ibv_device_attr device = {};
   if (const int error = ibv_query_device(context->get(), &device); error != 0) {

@@ -7,7 +7,7 @@ namespace tokamak::verbs::soft {
 namespace {
 
 constexpr uint32_t kInitialWindow = 32;
-constexpr uint32_t kLeastWindow = 4;
+constexpr uint32_t kLeastAdditiveWindow = 4;
 
 class AdditiveWindow final : public Congestion {
  public:
@@ -49,11 +49,11 @@ class AdditiveWindow final : public Congestion {
   void OnLoss(Loss loss) override {
     if (loss == Loss::kOverdue) {
       threshold_ = std::max(threshold_, window_);
-      window_ = std::min(max_, kLeastWindow);
+      window_ = std::min(max_, kLeastAdditiveWindow);
       return;
     }
-    threshold_ = std::min(max_, std::max(window_ / 2, kLeastWindow));
-    window_ = loss == Loss::kGap ? threshold_ : std::min(max_, kLeastWindow);
+    threshold_ = std::min(max_, std::max(window_ / 2, kLeastAdditiveWindow));
+    window_ = loss == Loss::kGap ? threshold_ : std::min(max_, kLeastAdditiveWindow);
     acknowledged_ = 0;
   }
 

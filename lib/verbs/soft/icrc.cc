@@ -14,10 +14,10 @@ namespace tokamak::verbs::soft {
 namespace {
 
 constexpr uint32_t kOnes = 8;
-constexpr uint32_t kIpv4Header = 20;
+constexpr uint32_t kIpv4HeaderBytes = 20;
 constexpr uint32_t kIpv6Header = 40;
 constexpr uint32_t kUdpHeader = 8;
-constexpr uint16_t kDontFragment = 0x4000;
+constexpr uint16_t kIpv4DontFragment = 0x4000;
 
 constexpr uint32_t kIpv4TotalLength = kOnes + 2;
 constexpr uint32_t kIpv4Identification = kOnes + 4;
@@ -42,13 +42,13 @@ uint32_t FillIpv4(const Address& source, const Address& destination, bool dont_f
   ip[1] = 0xff;                 // type of service
   base::StoreBig16(ip + 2, 0);  // total length: by packet
   base::StoreBig16(ip + 4, 0);  // identification: by packet
-  base::StoreBig16(ip + 6, dont_fragment ? kDontFragment : 0);
+  base::StoreBig16(ip + 6, dont_fragment ? kIpv4DontFragment : 0);
   ip[8] = 0xff;                       // time to live
   ip[9] = 17;                         // UDP
   base::StoreBig16(ip + 10, 0xffff);  // header checksum
   std::memcpy(ip + 12, &source.ip[12], 4);
   std::memcpy(ip + 16, &destination.ip[12], 4);
-  return kIpv4Header;
+  return kIpv4HeaderBytes;
 }
 
 uint32_t FillIpv6(const Address& source, const Address& destination, uint8_t* ip) {
@@ -81,7 +81,7 @@ uint32_t IcrcFlow::Start(uint16_t identification, absl::Span<const uint8_t> head
   std::memcpy(bytes, prefix_.data(), kMaxPrefixLength);
   const auto udp_length = static_cast<uint16_t>(kUdpHeader + datagram_length);
   if (is_ipv4_) {
-    base::StoreBig16(bytes + kIpv4TotalLength, static_cast<uint16_t>(kIpv4Header + udp_length));
+    base::StoreBig16(bytes + kIpv4TotalLength, static_cast<uint16_t>(kIpv4HeaderBytes + udp_length));
     base::StoreBig16(bytes + kIpv4Identification, identification);
   } else {
     base::StoreBig16(bytes + kIpv6PayloadLength, udp_length);
@@ -124,9 +124,9 @@ std::optional<uint16_t> IdentificationSolver::Solve(uint16_t assumed, uint32_t c
 }
 
 IdentificationSolver::Columns IdentificationSolver::Eliminate(uint32_t datagram_length) {
-  static constexpr uint8_t kZeros[kMaxDatagram + kIpv4Header + kUdpHeader] = {};
+  static constexpr uint8_t kZeros[kMaxDatagram + kIpv4HeaderBytes + kUdpHeader] = {};
   const uint64_t after =
-      kIpv4Header - 6 + kUdpHeader + datagram_length - kIcrcLength;  // bytes behind the identification
+      kIpv4HeaderBytes - 6 + kUdpHeader + datagram_length - kIcrcLength;  // bytes behind the identification
 
   Columns columns;
   columns.datagram_length = datagram_length;

@@ -14,14 +14,14 @@ namespace tokamak::verbs::user {
 namespace {
 
 template <size_t kSize>
-std::array<uint8_t, kSize> ToData(const uint8_t* bytes, size_t length) {
+std::array<uint8_t, kSize> ToServiceData(const uint8_t* bytes, size_t length) {
   std::array<uint8_t, kSize> data{};
   std::copy_n(bytes, std::min(length, kSize), data.begin());
   return data;
 }
 
-constexpr uint8_t kRequestData = std::tuple_size_v<soft::ServiceData>;
-constexpr uint8_t kAnswerData = soft::kSidrRepPrivateData;
+constexpr uint8_t kServiceRequestData = std::tuple_size_v<soft::ServiceData>;
+constexpr uint8_t kServiceAnswerData = soft::kSidrRepPrivateData;
 
 }  // namespace
 
@@ -92,7 +92,7 @@ void DatagramCmId::OnRequest(UserDevice& device, const soft::ServiceRequest& req
 
   rdma_ucm_event_resp event = MakeEvent(CmEvent::kConnectRequest);
   event.id = handle;
-  event.param.ud.private_data_len = kRequestData;
+  event.param.ud.private_data_len = kServiceRequestData;
   std::copy(request.private_data.begin(), request.private_data.end(), event.param.ud.private_data);
   events_->Adopt(std::move(asked));
   events_->Raise(*this, event);
@@ -108,22 +108,22 @@ int DatagramCmId::Answer(const soft::SidrRepMad& answer) {
 
 int DatagramCmId::Accept(const rdma_ucm_conn_param& parameters, uint64_t uid) {
   if (state_ != State::kAsked || parameters.valid == 0) return EINVAL;
-  if (parameters.private_data_len > kAnswerData) return EINVAL;
+  if (parameters.private_data_len > kServiceAnswerData) return EINVAL;
   uid_ = uid;
   soft::SidrRepMad answer;
   answer.queue_pair = parameters.qp_num & 0xffffff;
   answer.qkey = kServiceQkey;
-  answer.private_data = ToData<kAnswerData>(parameters.private_data, parameters.private_data_len);
+  answer.private_data = ToServiceData<kServiceAnswerData>(parameters.private_data, parameters.private_data_len);
   if (const int error = Answer(answer)) return error;
   state_ = State::kConnected;
   return 0;
 }
 
 int DatagramCmId::Reject(const rdma_ucm_reject& rejection) {
-  if (state_ != State::kAsked || rejection.private_data_len > kAnswerData) return EINVAL;
+  if (state_ != State::kAsked || rejection.private_data_len > kServiceAnswerData) return EINVAL;
   soft::SidrRepMad answer;
   answer.status = soft::SidrStatus::kRejected;
-  answer.private_data = ToData<kAnswerData>(rejection.private_data, rejection.private_data_len);
+  answer.private_data = ToServiceData<kServiceAnswerData>(rejection.private_data, rejection.private_data_len);
   state_ = State::kOver;
   return Answer(answer);
 }
@@ -132,11 +132,12 @@ int DatagramCmId::Reject(const rdma_ucm_reject& rejection) {
 
 int DatagramCmId::Connect(const rdma_ucm_conn_param& parameters) {
   if (state_ != State::kRouteResolved || parameters.valid == 0) return EINVAL;
-  if (parameters.private_data_len > kRequestData) return EINVAL;
+  if (parameters.private_data_len > kServiceRequestData) return EINVAL;
   absl::Status asked;
   device_->nic().WithManager([&](soft::SoftConnectionManager& manager) {
-    asked = manager.services().Ask(*this, destination_, source_.port,
-                                   ToData<kRequestData>(parameters.private_data, parameters.private_data_len));
+    asked = manager.services().Ask(
+        *this, destination_, source_.port,
+        ToServiceData<kServiceRequestData>(parameters.private_data, parameters.private_data_len));
   });
   if (!asked.ok()) return EINVAL;
   state_ = State::kAsking;
@@ -157,7 +158,7 @@ void DatagramCmId::Tell(const soft::SidrRepMad* answer) {
   rdma_ucm_event_resp event =
       MakeEvent(served ? CmEvent::kEstablished : CmEvent::kUnreachable, static_cast<int>(answer->status));
   rdma_ucm_ud_param& datagrams = event.param.ud;
-  datagrams.private_data_len = kAnswerData;
+  datagrams.private_data_len = kServiceAnswerData;
   std::copy(answer->private_data.begin(), answer->private_data.end(), datagrams.private_data);
   if (served) {
     datagrams.qp_num = answer->queue_pair;

@@ -15,7 +15,7 @@ namespace tokamak::verbs::user {
 namespace {
 
 constexpr uint32_t kPsnMask = 0xffffff;
-constexpr uint8_t kPort = 1;
+constexpr uint8_t kPortOfQueuePair = 1;
 
 // Which IP header a datagram's packet had is said in the completion (A17.4.5.1). Hardware says it in
 // these bits of the service level, which RoCE does not use otherwise, and UCX looks there.
@@ -161,12 +161,12 @@ int UserQueuePair::Check(const ib_uverbs_modify_qp& request, uint32_t to) const 
   const uint32_t mask = request.attr_mask;
   const Limits& limits = device_.nic().limits();
   if (to > IBV_QPS_ERR) return EINVAL;
-  if (Has(mask, IBV_QP_PORT) && request.port_num != kPort) return EINVAL;
+  if (Has(mask, IBV_QP_PORT) && request.port_num != kPortOfQueuePair) return EINVAL;
   if (Has(mask, IBV_QP_PKEY_INDEX) && request.pkey_index != 0) return EINVAL;
   if (Has(mask, IBV_QP_ALT_PATH)) return EINVAL;  // RoCE devices have none
   if (Has(mask, IBV_QP_AV)) {
     const ib_uverbs_qp_dest& to_peer = request.dest;
-    if (to_peer.is_global == 0 || to_peer.port_num != kPort || to_peer.sgid_index != 0) return EINVAL;
+    if (to_peer.is_global == 0 || to_peer.port_num != kPortOfQueuePair || to_peer.sgid_index != 0) return EINVAL;
   }
   if (Has(mask, IBV_QP_PATH_MTU)) {
     const uint32_t mtu = MtuBytes(request.path_mtu);
@@ -382,7 +382,7 @@ bool UserQueuePair::Finish(const Completion& completion, ib_uverbs_wc* work_comp
   if (is_datagram() && completion.status == CompletionStatus::kSuccess) {
     work_completion->src_qp = completion.source_queue_pair;
     work_completion->wc_flags |= IBV_WC_GRH;
-    work_completion->port_num = kPort;
+    work_completion->port_num = kPortOfQueuePair;
     work_completion->sl = device_.identity().address.is_ipv4() ? kFromIpv4 : kFromIpv6;
   }
   return true;

@@ -10,7 +10,7 @@
 namespace tokamak::bench {
 namespace {
 
-const std::vector<Contender> kContenders = {{"read", "arena"}, {"socket", "tuned"}};
+const std::vector<Contender> kReportedContenders = {{"read", "arena"}, {"socket", "tuned"}};
 
 // Ranks 1 and 2 get 1,000 bytes each; rank 2 takes twice as long.
 CaseResult Make(Pattern pattern, uint64_t size, size_t contender, int count = 3) {
@@ -22,7 +22,8 @@ CaseResult Make(Pattern pattern, uint64_t size, size_t contender, int count = 3)
 }
 
 Report MakeReport() {
-  return Report({3, 1, "a \"fast\" machine, 24 GiB", "Linux 6", "mpirun -np 3 cluster --sizes 1,2"}, kContenders,
+  return Report({3, 1, "a \"fast\" machine, 24 GiB", "Linux 6", "mpirun -np 3 cluster --sizes 1,2"},
+                kReportedContenders,
                 {Make(Pattern::kAllToAll, 1, 0, /*count=*/6), Make(Pattern::kOneToMany, 1000, 1),
                  Make(Pattern::kOneToMany, 1000, 0), Make(Pattern::kOneToMany, 64, 0)});
 }

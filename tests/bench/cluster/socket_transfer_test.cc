@@ -83,7 +83,7 @@ struct Side {
   std::unique_ptr<SocketTransfer> transfer;
 };
 
-Content Make(uint32_t number) { return {1, number, 0, {0, 1}}; }
+Content MakeContent(uint32_t number) { return {1, number, 0, {0, 1}}; }
 
 // A peer that is no SocketTransfer: one stream, by hand.
 class RawPeer final {
@@ -173,7 +173,7 @@ class SocketTransferTest : public ::testing::TestWithParam<SocketVariant> {
 TEST_P(SocketTransferTest, ObjectsOfAllSizesArriveWhole) {
   uint32_t number = 0;
   for (const uint64_t size : {0, 1, 55, 4095, 4096, 4097, 300'000, 3'000'001}) {
-    const Content content = Make(++number);
+    const Content content = MakeContent(++number);
     holder->Put(content, size);
     puller->ExpectHolds(content, size, Pull(content));
     EXPECT_EQ(puller->store.Stat(content.id())->location.generation,
@@ -190,7 +190,7 @@ TEST_P(SocketTransferTest, ManyWaitOnOneStreamAndComeInTheirOrder) {
   std::vector<uint32_t> order;
   std::vector<std::optional<Result>> results(100);
   for (uint32_t i = 0; i < 100; ++i) {
-    contents.push_back(Make(i));
+    contents.push_back(MakeContent(i));
     holder->Put(contents.back(), i * 100);
     pulls.push_back(puller->transfer->Pull(holder->transfer->address(), contents[i].id(), puller->me, base::Seconds(20),
                                            [&results, &order, i](const Result& result) {
@@ -206,7 +206,7 @@ TEST_P(SocketTransferTest, ManyWaitOnOneStreamAndComeInTheirOrder) {
 }
 
 TEST_P(SocketTransferTest, BothMayPullOfEachOtherAtATime) {
-  const Content here = Make(1), there = Make(2);
+  const Content here = MakeContent(1), there = MakeContent(2);
   puller->Put(here, 2'000'000);
   holder->Put(there, 2'000'000);
   std::optional<Result> mine, other;
@@ -219,7 +219,7 @@ TEST_P(SocketTransferTest, BothMayPullOfEachOtherAtATime) {
 }
 
 TEST_P(SocketTransferTest, WhatThePeerDoesNotHoldIsNotFoundAndHarmsNoOther) {
-  const Content there = Make(1), missing = Make(2);
+  const Content there = MakeContent(1), missing = MakeContent(2);
   holder->Put(there, 100);
   EXPECT_EQ(Pull(missing).status().code(), absl::StatusCode::kNotFound);
   puller->ExpectHolds(there, 100, Pull(there));
@@ -228,12 +228,12 @@ TEST_P(SocketTransferTest, WhatThePeerDoesNotHoldIsNotFoundAndHarmsNoOther) {
 TEST_P(SocketTransferTest, WhereNobodyListensAPullFails) {
   const verbs::Address gone = holder->transfer->address();
   holder.reset();
-  const Result result = Pull(gone, Make(1));
+  const Result result = Pull(gone, MakeContent(1));
   EXPECT_EQ(result.status().code(), absl::StatusCode::kUnavailable) << result.status();
 }
 
 TEST_P(SocketTransferTest, APeerThatDiesInTheMiddleLeavesNothingHalf) {
-  const Content content = Make(1), next = Make(2);
+  const Content content = MakeContent(1), next = MakeContent(2);
   holder->Put(content, 20'000'000);
   std::optional<Result> result, waiting;
   const base::Pending pull = Start(holder->transfer->address(), content, &result);
@@ -247,7 +247,7 @@ TEST_P(SocketTransferTest, APeerThatDiesInTheMiddleLeavesNothingHalf) {
 }
 
 TEST_P(SocketTransferTest, APullerThatDiesInTheMiddleLeavesNoPin) {
-  const Content content = Make(1);
+  const Content content = MakeContent(1);
   holder->Put(content, 20'000'000);
   std::optional<Result> result;
   base::Pending pull = Start(holder->transfer->address(), content, &result);
@@ -259,7 +259,7 @@ TEST_P(SocketTransferTest, APullerThatDiesInTheMiddleLeavesNoPin) {
 }
 
 TEST_P(SocketTransferTest, DroppingAPullEndsItAtBothEnds) {
-  const Content content = Make(1), other = Make(2);
+  const Content content = MakeContent(1), other = MakeContent(2);
   holder->Put(content, 20'000'000);
   holder->Put(other, 64);
   std::optional<Result> result, beside;
@@ -275,7 +275,7 @@ TEST_P(SocketTransferTest, DroppingAPullEndsItAtBothEnds) {
 }
 
 TEST_P(SocketTransferTest, AnAnswerThatNobodyTakesGivesItsPinBack) {
-  const Content content = Make(1);
+  const Content content = MakeContent(1);
   holder->Put(content, 64);
   std::optional<Result> result;
   base::Pending pull = Start(holder->transfer->address(), content, &result);
@@ -288,19 +288,19 @@ TEST_P(SocketTransferTest, AnAnswerThatNobodyTakesGivesItsPinBack) {
 TEST_P(SocketTransferTest, ASilentPeerIsGivenUpAtTheDeadline) {
   RawPeer silent;
   const base::Time began = loop.Now();
-  const Result result = Pull(silent.address(), Make(1), base::Milliseconds(50));
+  const Result result = Pull(silent.address(), MakeContent(1), base::Milliseconds(50));
   EXPECT_EQ(result.status().code(), absl::StatusCode::kDeadlineExceeded) << result.status();
   EXPECT_GE(loop.Now() - began, base::Milliseconds(50));
 }
 
 TEST_P(SocketTransferTest, AMalformedHeaderEndsTheStream) {
-  const Content content = Make(1);
+  const Content content = MakeContent(1);
   Header good;
   good.id = content.id();
   good.data_size = 64;
   std::vector<Header> all(6, good);
   all[0].magic = 0x47455420;
-  all[1].id = Make(2).id();
+  all[1].id = MakeContent(2).id();
   all[2].status = 3;
   all[3].generation = 0;
   all[4].data_size = UINT64_MAX;
@@ -314,7 +314,7 @@ TEST_P(SocketTransferTest, AMalformedHeaderEndsTheStream) {
 }
 
 TEST_P(SocketTransferTest, AnObjectThatHasNoRoomIsRefused) {
-  const Content content = Make(1);
+  const Content content = MakeContent(1);
   Header header;
   header.id = content.id();
   header.data_size = 2 * kArena;
@@ -324,7 +324,7 @@ TEST_P(SocketTransferTest, AnObjectThatHasNoRoomIsRefused) {
 }
 
 TEST_P(SocketTransferTest, AStreamThatEndsWithinAHeaderOrAnObjectFails) {
-  const Content content = Make(1);
+  const Content content = MakeContent(1);
   Header header;
   header.id = content.id();
   header.data_size = 5000;
@@ -339,7 +339,7 @@ TEST_P(SocketTransferTest, AStreamThatEndsWithinAHeaderOrAnObjectFails) {
 }
 
 TEST_P(SocketTransferTest, AnAnswerThatNobodyAskedForEndsTheStream) {
-  const Content content = Make(1), other = Make(2);
+  const Content content = MakeContent(1), other = MakeContent(2);
   RawPeer peer;
   std::optional<Result> result;
   base::Pending pull = Start(peer.address(), content, &result);
@@ -356,7 +356,7 @@ TEST_P(SocketTransferTest, AnAnswerThatNobodyAskedForEndsTheStream) {
 }
 
 TEST_P(SocketTransferTest, ARequestThatIsNoneEndsThatStreamAndNoOther) {
-  const Content content = Make(1);
+  const Content content = MakeContent(1);
   holder->Put(content, 64);
   const os::FileDescriptor stranger(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};

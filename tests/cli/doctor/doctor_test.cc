@@ -15,7 +15,7 @@
 namespace tokamak::cli::doctor {
 namespace {
 
-ProbeOutcome Well() {
+ProbeOutcome WellProbed() {
   ProbeOutcome probe;
   probe.steps = {"inspect", "open", "listen", "domain", "completion queue", "memory", "queue pair",
                  "connect", "send", "write",  "read",   "compare",          "close"};
@@ -35,7 +35,7 @@ ProbeOutcome Hung() {
 }
 
 ProbeOutcome WellWithPeer() {
-  ProbeOutcome probe = Well();
+  ProbeOutcome probe = WellProbed();
   probe.steps.insert(probe.steps.begin() + 2, "ask");
   probe.peer = PeerHello();
   probe.peer->active_mtu = 4096;
@@ -43,7 +43,7 @@ ProbeOutcome WellWithPeer() {
   return probe;
 }
 
-// Well, unless the test says otherwise for a device; remembers what was asked.
+// WellProbed, unless the test says otherwise for a device; remembers what was asked.
 class FakeProber final : public Prober {
  public:
   ProbeOutcome Probe(const ProbeRequest& request) override {
@@ -52,7 +52,7 @@ class FakeProber final : public Prober {
     if (const std::string fabric = FlagsOf(request.fabric); !fabric.empty()) asked.back() += " " + fabric;
     const auto outcome = outcomes.find(asked.back());
     if (outcome != outcomes.end()) return outcome->second;
-    return request.peer.empty() ? Well() : WellWithPeer();
+    return request.peer.empty() ? WellProbed() : WellWithPeer();
   }
 
   std::map<std::string, ProbeOutcome> outcomes;

@@ -10,7 +10,7 @@
 namespace tokamak::cli::doctor {
 namespace {
 
-constexpr base::Duration kPatience = base::Seconds(20);
+constexpr base::Duration kDeskPatience = base::Seconds(20);
 
 PeerHello Hello() {
   PeerHello hello;
@@ -65,7 +65,7 @@ TEST(PeerDeskTest, WhoAsksHearsWhereTheDeviceIs) {
   std::unique_ptr<PeerDesk> desk;
   thread.CallOn([&] { desk = *PeerDesk::Open(thread.loop(), 0, Hello()); });
   for (const char* host : {"127.0.0.1", "localhost"}) {
-    const auto hello = AskPeer(host, desk->port(), kPatience);
+    const auto hello = AskPeer(host, desk->port(), kDeskPatience);
     ASSERT_TRUE(hello.ok()) << host << ": " << hello.status();
     EXPECT_EQ(hello->device, "ibv:rxe1");
     EXPECT_EQ(hello->service.ToString(), "10.0.0.2:4711");
@@ -85,11 +85,11 @@ TEST(PeerDeskTest, APortThatIsTakenIsSaid) {
 TEST(PeerDeskTest, NobodyThereIsUnavailable) {
   uint16_t port = 0;
   { port = Stranger("x").port(); }
-  EXPECT_EQ(AskPeer("127.0.0.1", port, kPatience).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(AskPeer("127.0.0.1", port, kDeskPatience).status().code(), absl::StatusCode::kUnavailable);
 }
 
 TEST(PeerDeskTest, AHostWithoutANameIsNotFound) {
-  EXPECT_EQ(AskPeer("no host", 1, kPatience).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(AskPeer("no host", 1, kDeskPatience).status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST(PeerDeskTest, ASilentPeerEndsAtTheDeadline) {
@@ -101,7 +101,7 @@ TEST(PeerDeskTest, ASilentPeerEndsAtTheDeadline) {
 TEST(PeerDeskTest, AStrangersWordsAreRefused) {
   for (const std::string& words : {std::string("SSH-2.0-OpenSSH_9.2\r\n"), std::string(2 * kMaxHello, 'x')}) {
     const Stranger stranger(words);
-    const auto hello = AskPeer("127.0.0.1", stranger.port(), kPatience);
+    const auto hello = AskPeer("127.0.0.1", stranger.port(), kDeskPatience);
     EXPECT_EQ(hello.status().code(), absl::StatusCode::kFailedPrecondition) << hello.status();
   }
 }

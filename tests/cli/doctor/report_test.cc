@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-Report Healthy() {
+Report HealthyReport() {
   Report report;
   report.store = 512 << 20;
   report.machine = {Ok("modules", "all are loaded"), NotApplicable("huge pages", "none reserved")};
@@ -33,20 +33,20 @@ DeviceReport Phantom() {
 }
 
 TEST(ReportTest, AMachineAndADeviceThatAreWellWork) {
-  const Report report = Healthy();
+  const Report report = HealthyReport();
   EXPECT_TRUE(Works(report));
   EXPECT_EQ(WorkingDevice(report)->name, "ibv:rxe0");
 }
 
 TEST(ReportTest, APhantomBesideAHealthyDeviceDoesNotMatter) {
-  Report report = Healthy();
+  Report report = HealthyReport();
   report.devices.insert(report.devices.begin(), Phantom());
   EXPECT_TRUE(Works(report));
   EXPECT_EQ(WorkingDevice(report)->name, "ibv:rxe0");
 }
 
 TEST(ReportTest, OfNamedDevicesEachMustWork) {
-  Report report = Healthy();
+  Report report = HealthyReport();
   report.named = true;
   EXPECT_TRUE(absl::StrContains(FormatReport(report), "it works: tokd --device ibv:rxe0\n"));
   report.by_tcp = true;
@@ -58,7 +58,7 @@ TEST(ReportTest, OfNamedDevicesEachMustWork) {
 }
 
 TEST(ReportTest, OnlyPhantomsOrNoDevicesDoNotWork) {
-  Report report = Healthy();
+  Report report = HealthyReport();
   report.devices = {Phantom()};
   EXPECT_FALSE(Works(report));
   EXPECT_EQ(WorkingDevice(report), nullptr);
@@ -67,14 +67,14 @@ TEST(ReportTest, OnlyPhantomsOrNoDevicesDoNotWork) {
 }
 
 TEST(ReportTest, AFailureOfTheMachineCountsWhateverTheDevices) {
-  Report report = Healthy();
+  Report report = HealthyReport();
   report.machine.push_back(Failed("memlock", "8 MiB", "more"));
   EXPECT_FALSE(Works(report));
   EXPECT_TRUE(absl::StrContains(FormatReport(report), "it does not work: see what failed"));
 }
 
 TEST(ReportTest, AFailureWithThePeerCountsToo) {
-  Report report = Healthy();
+  Report report = HealthyReport();
   report.peer = "host2";
   report.with_peer = {Warning("mtu", "differs", "make them equal")};
   EXPECT_TRUE(Works(report));
@@ -84,7 +84,7 @@ TEST(ReportTest, AFailureWithThePeerCountsToo) {
 }
 
 TEST(ReportTest, ThePageHasEverythingOnce) {
-  Report report = Healthy();
+  Report report = HealthyReport();
   report.devices.push_back(Phantom());
   EXPECT_EQ(FormatReport(report),
             "this machine, for a store of 512 MiB\n"
@@ -114,7 +114,7 @@ TEST(ReportTest, LongSentencesAreWrappedUnderTheirColumn) {
 }
 
 TEST(ReportTest, JsonHasVerdictsNumbersAndTheGidTable) {
-  Report report = Healthy();
+  Report report = HealthyReport();
   report.devices[0].findings[0].numbers = {{"active_bytes", 4096}};
   const json whole = json::parse(ReportToJson(report));
   EXPECT_EQ(whole["works"], true);
@@ -128,7 +128,7 @@ TEST(ReportTest, JsonHasVerdictsNumbersAndTheGidTable) {
 }
 
 TEST(ReportTest, JsonOfAMachineThatDoesNotWorkNamesNoDevice) {
-  Report report = Healthy();
+  Report report = HealthyReport();
   report.devices = {Phantom()};
   const json whole = json::parse(ReportToJson(report));
   EXPECT_EQ(whole["works"], false);
@@ -138,7 +138,7 @@ TEST(ReportTest, JsonOfAMachineThatDoesNotWorkNamesNoDevice) {
 }
 
 TEST(ReportTest, WhatIsNoTextInAProvidersWordsDoesNotBreakJson) {
-  Report report = Healthy();
+  Report report = HealthyReport();
   report.machine.push_back(Ok("modules", "\xff\xfe"));
   EXPECT_TRUE(json::accept(ReportToJson(report)));
 }

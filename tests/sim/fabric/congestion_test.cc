@@ -17,7 +17,7 @@ struct Outcome {
 };
 
 // Eight to one at 100 Gb/s, long enough for rates to settle.
-Outcome Incast(verbs::soft::CongestionControl congestion) {
+Outcome RunIncast(verbs::soft::CongestionControl congestion) {
   constexpr uint32_t kSenders = 8;
   constexpr uint32_t kBytes = 8 << 20;
   GeneratorOptions options;
@@ -52,8 +52,8 @@ Outcome Incast(verbs::soft::CongestionControl congestion) {
 }
 
 TEST(CongestionTest, DcqcnKeepsTheQueueShortAndPausesAway) {
-  const Outcome plain = Incast(verbs::soft::CongestionControl::kFixed);
-  const Outcome dcqcn = Incast(verbs::soft::CongestionControl::kDcqcn);
+  const Outcome plain = RunIncast(verbs::soft::CongestionControl::kFixed);
+  const Outcome dcqcn = RunIncast(verbs::soft::CongestionControl::kDcqcn);
   EXPECT_EQ(plain.marked, 0u) << "who does not react is not marked";
   EXPECT_GT(dcqcn.marked, 0u);
   EXPECT_GT(dcqcn.notifications, 0u);

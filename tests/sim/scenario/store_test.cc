@@ -10,7 +10,7 @@
 namespace tokamak::sim {
 namespace {
 
-std::string AllCsv(const FinishedRun& run) {
+std::string AllStoreCsv(const FinishedRun& run) {
   return TransfersCsv(run.run()) + PortsCsv(run.run()) + QueuesCsv(run.run()) + RatesCsv(run.run());
 }
 
@@ -58,15 +58,15 @@ TEST(StoreScenarioTest, APolicyPicksBySizeAndAGroupMayAskForAProtocol) {
 TEST(StoreScenarioTest, PayloadWithAndWithoutBytesTakesTheSameTime) {
   for (const char* protocol : {"eager", "read", "write"}) {
     const auto small = With(SmallShuffle("50KB"), absl::StrCat("store.policy=", protocol));
-    EXPECT_EQ(AllCsv(FinishedRun("store_shuffle64", small)),
-              AllCsv(FinishedRun("store_shuffle64", With(small, "payload=real"))))
+    EXPECT_EQ(AllStoreCsv(FinishedRun("store_shuffle64", small)),
+              AllStoreCsv(FinishedRun("store_shuffle64", With(small, "payload=real"))))
         << protocol;
   }
 }
 
 TEST(StoreScenarioTest, TheSameSeedGivesTheSameBytes) {
   const auto small = SmallShuffle("50KB");
-  EXPECT_EQ(AllCsv(FinishedRun("store_shuffle64", small)), AllCsv(FinishedRun("store_shuffle64", small)));
+  EXPECT_EQ(AllStoreCsv(FinishedRun("store_shuffle64", small)), AllStoreCsv(FinishedRun("store_shuffle64", small)));
 }
 
 TEST(StoreScenarioTest, WhoeverComesLaterFindsCopiesOfAHotObject) {

@@ -15,7 +15,7 @@ using testing::ElementsAre;
 using testing::Field;
 using testing::IsEmpty;
 
-constexpr size_t kSize = 64;
+constexpr size_t kDatagramSize = 64;
 
 class DatagramsTest : public ConformanceTest {
  protected:
@@ -38,9 +38,9 @@ TOKAMAK_CONFORMANCE(DatagramsTest);
 TEST_P(DatagramsTest, ADatagramArrivesBehindItsRouteHeader) {
   DatagramEnd a(backend(), 0), b(backend(), 1);
   b.PostSlots();
-  const auto arrival = a.Passes(b, a.To(b, 1, {a.outbox->piece(0, kSize)}));
+  const auto arrival = a.Passes(b, a.To(b, 1, {a.outbox->piece(0, kDatagramSize)}));
   ASSERT_TRUE(arrival.has_value()) << backend().Counters();
-  EXPECT_EQ(arrival->completion.byte_count, kGlobalRouteHeader + kSize);
+  EXPECT_EQ(arrival->completion.byte_count, kGlobalRouteHeader + kDatagramSize);
   EXPECT_EQ(arrival->completion.opcode, CompletionOpcode::kReceive);
   EXPECT_FALSE(arrival->completion.has_immediate);
   EXPECT_EQ(arrival->completion.queue_pair_number, b.number());
@@ -50,7 +50,7 @@ TEST_P(DatagramsTest, ADatagramArrivesBehindItsRouteHeader) {
 TEST_P(DatagramsTest, TheRouteHeaderNamesBothEnds) {
   DatagramEnd a(backend(), 0), b(backend(), 1);
   b.PostSlots();
-  const auto arrival = a.Passes(b, a.To(b, 1, {a.outbox->piece(0, kSize)}));
+  const auto arrival = a.Passes(b, a.To(b, 1, {a.outbox->piece(0, kDatagramSize)}));
   ASSERT_TRUE(arrival.has_value()) << backend().Counters();
   const uint8_t* const header = arrival->header.data();
   const Address &from = a.device.address(), &to = b.device.address();
@@ -106,7 +106,7 @@ TEST_P(DatagramsTest, WhatIsLongerThanThePathMtuIsCompleteAndSendsNothing) {
 TEST_P(DatagramsTest, SendsCompleteInOrderWhenTheyHaveLeft) {
   DatagramEnd a(backend(), 0), b(backend(), 1);
   Memory large(*a.domain, 2 * kMaxMtu, 7);
-  const Sge piece = a.outbox->piece(0, kSize);
+  const Sge piece = a.outbox->piece(0, kDatagramSize);
   a.MustPost({a.To(b, 1, {piece}), a.To(b, 2, {large.whole()}), a.To(b, 3, {piece}).Unsignaled(),
               a.To(b, 4, {large.whole()}), a.To(b, 5, {piece})});
   EXPECT_THAT(a.AwaitSends(4), ElementsAre(Done(1, CompletionOpcode::kSend), Done(2, CompletionOpcode::kSend),
@@ -126,7 +126,7 @@ TEST_P(DatagramsTest, AFullQueueOfSendsCompletesAndTakesAsManyAgain) {
 TEST_P(DatagramsTest, AnotherQkeyIsNotLetIn) {
   DatagramEnd a(backend(), 0), b(backend(), 1);
   b.PostSlots();
-  a.MustPost({a.To(b, 1, {a.outbox->piece(0, kSize)}).Qkey(kServiceQkey + 1)});
+  a.MustPost({a.To(b, 1, {a.outbox->piece(0, kDatagramSize)}).Qkey(kServiceQkey + 1)});
   EXPECT_THAT(a.AwaitSends(1), ElementsAre(Done(1, CompletionOpcode::kSend)));
   ExpectNothing(b);
   EXPECT_TRUE(a.Reaches(b)) << backend().Counters();
@@ -146,7 +146,7 @@ TEST_P(DatagramsTest, AQkeyMayBeChanged) {
   DatagramAttributes attributes;
   attributes.qkey = 0x2222;
   EXPECT_TRUE(b.queue_pair->Modify(QueuePairState::kReadyToSend, attributes).ok());
-  a.MustPost({a.To(b, 1, {a.outbox->piece(0, kSize)})});
+  a.MustPost({a.To(b, 1, {a.outbox->piece(0, kDatagramSize)})});
   a.AwaitSends(1);
   ExpectNothing(b);
   EXPECT_TRUE(a.Reaches(b, 0x2222)) << backend().Counters();
@@ -154,7 +154,7 @@ TEST_P(DatagramsTest, AQkeyMayBeChanged) {
 
 TEST_P(DatagramsTest, WithoutAReceiveADatagramIsLost) {
   DatagramEnd a(backend(), 0), b(backend(), 1);
-  a.MustPost({a.To(b, 1, {a.outbox->piece(0, kSize)})});
+  a.MustPost({a.To(b, 1, {a.outbox->piece(0, kDatagramSize)})});
   EXPECT_THAT(a.AwaitSends(1), ElementsAre(Done(1, CompletionOpcode::kSend)));
   LookOn();
   b.PostSlots();
@@ -164,12 +164,12 @@ TEST_P(DatagramsTest, WithoutAReceiveADatagramIsLost) {
 
 TEST_P(DatagramsTest, AReceiveThatIsTooShortStaysForTheNext) {
   DatagramEnd a(backend(), 0), b(backend(), 1);
-  b.MustPostReceives({{0, {b.slots->piece(0, kGlobalRouteHeader + kSize - 1)}}});
-  a.MustPost({a.To(b, 1, {a.outbox->piece(0, kSize)})});
+  b.MustPostReceives({{0, {b.slots->piece(0, kGlobalRouteHeader + kDatagramSize - 1)}}});
+  a.MustPost({a.To(b, 1, {a.outbox->piece(0, kDatagramSize)})});
   EXPECT_THAT(a.AwaitSends(1), ElementsAre(Done(1, CompletionOpcode::kSend)));
   ExpectNothing(b);
   EXPECT_TRUE(b.slots->Untouched());
-  const auto arrival = a.Passes(b, a.To(b, 2, {a.outbox->piece(1, kSize - 1)}));
+  const auto arrival = a.Passes(b, a.To(b, 2, {a.outbox->piece(1, kDatagramSize - 1)}));
   ASSERT_TRUE(arrival.has_value()) << backend().Counters();
   EXPECT_EQ(arrival->completion.id, 0u);
 }
@@ -208,16 +208,16 @@ TEST_P(DatagramsTest, ADatagramIsGatheredAndScattered) {
 
 TEST_P(DatagramsTest, InlineBytesMayChangeWhenPosted) {
   DatagramQueuePairOptions options;
-  options.max_inline = kSize;
+  options.max_inline = kDatagramSize;
   DatagramEnd a(backend(), 0, options), b(backend(), 1);
   b.PostSlots();
-  uint8_t bytes[kSize];
-  const auto expected = Pattern(33, kSize);
+  uint8_t bytes[kDatagramSize];
+  const auto expected = Pattern(33, kDatagramSize);
   bool arrived = false;
   for (int i = 0; i < 100 && !arrived; ++i) {
-    std::memcpy(bytes, expected.data(), kSize);
-    a.MustPost({a.To(b, 1, {{bytes, kSize, 0}}).With(kInline)});
-    std::memset(bytes, 0, kSize);
+    std::memcpy(bytes, expected.data(), kDatagramSize);
+    a.MustPost({a.To(b, 1, {{bytes, kDatagramSize, 0}}).With(kInline)});
+    std::memset(bytes, 0, kDatagramSize);
     a.AwaitSends(1);
     backend().Drive(
         [&] {
@@ -227,7 +227,7 @@ TEST_P(DatagramsTest, InlineBytesMayChangeWhenPosted) {
         backend().quiet());
   }
   EXPECT_TRUE(arrived) << backend().Counters();
-  EXPECT_FALSE(a.Post({a.To(b, 1, {a.outbox->piece(0, kSize + 1)}).With(kInline)}).ok());
+  EXPECT_FALSE(a.Post({a.To(b, 1, {a.outbox->piece(0, kDatagramSize + 1)}).With(kInline)}).ok());
 }
 
 TEST_P(DatagramsTest, OneQueuePairHearsManyAndTellsThemApart) {
@@ -235,7 +235,7 @@ TEST_P(DatagramsTest, OneQueuePairHearsManyAndTellsThemApart) {
   b.PostSlots();
   for (DatagramEnd* sender : {&a, &a2, &last}) {
     sender->outbox->Fill(sender->number());
-    const auto arrival = sender->Passes(b, sender->To(b, 1, {sender->outbox->piece(0, kSize)}));
+    const auto arrival = sender->Passes(b, sender->To(b, 1, {sender->outbox->piece(0, kDatagramSize)}));
     ASSERT_TRUE(arrival.has_value()) << backend().Counters();
     EXPECT_EQ(arrival->completion.source_queue_pair, sender->number());
   }
@@ -264,7 +264,7 @@ TEST_P(DatagramsTest, SharedReceivesTakeDatagramsInTheOrderPosted) {
   uint64_t next = 0;
   for (DatagramEnd* receiver : {&b, &b2, &b}) {
     a.outbox->Fill(next + 50);
-    Datagram message = a.To(*receiver, 1, {a.outbox->piece(0, kSize)});
+    Datagram message = a.To(*receiver, 1, {a.outbox->piece(0, kDatagramSize)});
     const auto arrival = a.Passes(home, message);
     ASSERT_TRUE(arrival.has_value()) << backend().Counters();
     EXPECT_GE(arrival->completion.id, next);
@@ -276,7 +276,7 @@ TEST_P(DatagramsTest, SharedReceivesTakeDatagramsInTheOrderPosted) {
 TEST_P(DatagramsTest, ASourceWithoutItsKeyEndsTheQueuePair) {
   DatagramEnd a(backend(), 0), b(backend(), 1);
   a.PostSlots(2);
-  const Sge good = a.outbox->piece(0, kSize);
+  const Sge good = a.outbox->piece(0, kDatagramSize);
   Sge bad = good;
   bad.lkey = 0;
   a.MustPost({a.To(b, 1, {good}), a.To(b, 2, {bad}), a.To(b, 3, {good})});
@@ -296,7 +296,7 @@ TEST_P(DatagramsTest, AReceiveWithoutItsKeyEndsTheQueuePair) {
   bad.lkey = 0;
   b.MustPostReceives({{5, {bad}}, {6, {bad}}});
   for (int i = 0; i < 200 && b.state() != QueuePairState::kError; ++i) {
-    a.MustPost({a.To(b, 1, {a.outbox->piece(0, kSize)})});
+    a.MustPost({a.To(b, 1, {a.outbox->piece(0, kDatagramSize)})});
     a.AwaitSends(1);
     backend().Drive([&] { return b.state() == QueuePairState::kError; }, backend().quiet());
   }
@@ -313,7 +313,7 @@ TEST_P(DatagramsTest, AReceiveThatMayNotBeWrittenEndsTheQueuePair) {
   Memory closed(*b.domain, 1024, 8, kLocalRead);
   b.MustPostReceives({{5, {closed.whole()}}});
   for (int i = 0; i < 200 && b.state() != QueuePairState::kError; ++i) {
-    a.MustPost({a.To(b, 1, {a.outbox->piece(0, kSize)})});
+    a.MustPost({a.To(b, 1, {a.outbox->piece(0, kDatagramSize)})});
     a.AwaitSends(1);
     backend().Drive([&] { return b.state() == QueuePairState::kError; }, backend().quiet());
   }
@@ -353,7 +353,7 @@ TEST_P(DatagramsTest, ReadyToReceiveIsEnoughToReceiveAndInitIsNot) {
   EXPECT_TRUE(b.queue_pair->Modify(QueuePairState::kReset).ok());
   EXPECT_TRUE(b.queue_pair->Modify(QueuePairState::kInit).ok());
   b.PostSlots();
-  a.MustPost({a.To(b, 1, {a.outbox->piece(0, kSize)})});
+  a.MustPost({a.To(b, 1, {a.outbox->piece(0, kDatagramSize)})});
   a.AwaitSends(1);
   ExpectNothing(b);
   EXPECT_FALSE(b.Post({b.To(a, 1, {})}).ok());
@@ -388,7 +388,7 @@ TEST_P(DatagramsTest, OnlyASolicitedDatagramWakesWhoWaitsForThatAlone) {
   LookOn();
   EXPECT_EQ(b.receive_events, 0);
   a.outbox->Fill(77);
-  EXPECT_TRUE(a.Passes(b, a.To(b, 1, {a.outbox->piece(0, kSize)}).With(kSolicited)));
+  EXPECT_TRUE(a.Passes(b, a.To(b, 1, {a.outbox->piece(0, kDatagramSize)}).With(kSolicited)));
   EXPECT_TRUE(Drive([&] { return b.receive_events == 1; }));
 }
 
@@ -397,7 +397,7 @@ TEST_P(DatagramsTest, AConnectionsEndGetsNoDatagrams) {
   DatagramEnd a(backend(), 0), b(backend(), 1);
   Memory to(*pair->passive.domain, 256, 3);
   pair->passive.MustPostReceives({{1, {to.whole()}}});
-  Datagram message = a.To(b, 1, {a.outbox->piece(0, kSize)});
+  Datagram message = a.To(b, 1, {a.outbox->piece(0, kDatagramSize)});
   message.request.queue_pair_number = pair->passive.queue_pair->number();
   a.MustPost({message});
   a.AwaitSends(1);
@@ -414,11 +414,11 @@ TEST_P(DatagramsTest, DroppingItWithSendsInFlightLeavesTheirMemoryAlone) {
   DatagramEnd b(backend(), 1);
   b.PostSlots();
   auto a = std::make_unique<DatagramEnd>(backend(), 0);
-  const Sge piece = a->outbox->piece(0, kSize);
+  const Sge piece = a->outbox->piece(0, kDatagramSize);
   for (uint64_t i = 0; i < 64; ++i) a->MustPost({a->To(b, i, {piece})});
   a->queue_pair.reset();
   a->outbox->Fill(999);
-  const auto after = Pattern(999, kSize);
+  const auto after = Pattern(999, kDatagramSize);
   LookOn();
   for (const Arrival& arrival : b.Arrivals()) EXPECT_NE(arrival.payload, after);
 }
@@ -426,7 +426,7 @@ TEST_P(DatagramsTest, DroppingItWithSendsInFlightLeavesTheirMemoryAlone) {
 TEST_P(DatagramsTest, ARegionThatGoesTakesItsDatagramsWithIt) {
   DatagramEnd a(backend(), 0), b(backend(), 1);
   b.PostSlots();
-  Memory from(*a.domain, kSize, 5);
+  Memory from(*a.domain, kDatagramSize, 5);
   for (uint64_t i = 0; i < 32; ++i) a.MustPost({a.To(b, i, {from.whole()})});
   from.Deregister();
   from.Fill(999);
@@ -437,7 +437,7 @@ TEST_P(DatagramsTest, ARegionThatGoesTakesItsDatagramsWithIt) {
   EXPECT_TRUE(failed == done.end() || failed->status == CompletionStatus::kLocalProtection);
   for (size_t i = 0; i < done.size(); ++i) EXPECT_EQ(done[i].id, i);
   LookOn();
-  for (const Arrival& arrival : b.Arrivals()) EXPECT_NE(arrival.payload, Pattern(999, kSize));
+  for (const Arrival& arrival : b.Arrivals()) EXPECT_NE(arrival.payload, Pattern(999, kDatagramSize));
 }
 
 // Messages to groups, of which every member gets one.
@@ -471,7 +471,7 @@ TEST_P(MulticastTest, EveryMemberGetsTheMessage) {
   int seed = 0;
   for (DatagramEnd* member : {&b, &c, &c2}) {
     sender.outbox->Fill(++seed);
-    const auto arrival = sender.Passes(*member, sender.ToGroup(group(), 1, {sender.outbox->piece(0, kSize)}));
+    const auto arrival = sender.Passes(*member, sender.ToGroup(group(), 1, {sender.outbox->piece(0, kDatagramSize)}));
     ASSERT_TRUE(arrival.has_value()) << backend().Counters();
     EXPECT_EQ(arrival->completion.source_queue_pair, sender.number());
     const size_t at = group().is_ipv4() ? 36 : 24;
@@ -484,7 +484,7 @@ TEST_P(MulticastTest, WhoSendsToAGroupThatItIsInHearsItself) {
   DatagramEnd a(backend(), 0);
   ASSERT_TRUE(a.queue_pair->Attach(group()).ok());
   a.PostSlots();
-  EXPECT_TRUE(a.Passes(a, a.ToGroup(group(), 1, {a.outbox->piece(0, kSize)}))) << backend().Counters();
+  EXPECT_TRUE(a.Passes(a, a.ToGroup(group(), 1, {a.outbox->piece(0, kDatagramSize)}))) << backend().Counters();
 }
 
 TEST_P(MulticastTest, WhoIsInNoGroupOrInAnotherHearsNothing) {
@@ -492,7 +492,7 @@ TEST_P(MulticastTest, WhoIsInNoGroupOrInAnotherHearsNothing) {
   for (DatagramEnd* end : {&none, &other, &member}) end->PostSlots();
   ASSERT_TRUE(other.queue_pair->Attach(group(2)).ok());
   ASSERT_TRUE(member.queue_pair->Attach(group()).ok());
-  EXPECT_TRUE(sender.Passes(member, sender.ToGroup(group(), 1, {sender.outbox->piece(0, kSize)})));
+  EXPECT_TRUE(sender.Passes(member, sender.ToGroup(group(), 1, {sender.outbox->piece(0, kDatagramSize)})));
   ExpectNothing(none);
   ExpectNothing(other);
 }
@@ -506,12 +506,12 @@ TEST_P(MulticastTest, WhoLeavesHearsNoMoreAndTheOthersDo) {
   }
   EXPECT_TRUE(leaver.queue_pair->Detach(group()).ok());
   dropped.reset();
-  EXPECT_TRUE(sender.Passes(member, sender.ToGroup(group(), 1, {sender.outbox->piece(0, kSize)})));
+  EXPECT_TRUE(sender.Passes(member, sender.ToGroup(group(), 1, {sender.outbox->piece(0, kDatagramSize)})));
   ExpectNothing(leaver);
   EXPECT_TRUE(member.queue_pair->Detach(group()).ok());
   LookOn();
   member.Arrivals();
-  sender.MustPost({sender.ToGroup(group(), 2, {sender.outbox->piece(9, kSize)})});
+  sender.MustPost({sender.ToGroup(group(), 2, {sender.outbox->piece(9, kDatagramSize)})});
   EXPECT_THAT(sender.AwaitSends(1), ElementsAre(Done(2, CompletionOpcode::kSend)));
   ExpectNothing(member);
 }
@@ -524,7 +524,7 @@ TEST_P(MulticastTest, AMemberWithAnotherQkeyHearsNothing) {
     ASSERT_TRUE(end->queue_pair->Attach(group()).ok());
     end->PostSlots();
   }
-  EXPECT_TRUE(sender.Passes(member, sender.ToGroup(group(), 1, {sender.outbox->piece(0, kSize)})));
+  EXPECT_TRUE(sender.Passes(member, sender.ToGroup(group(), 1, {sender.outbox->piece(0, kDatagramSize)})));
   ExpectNothing(other);
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr auto kEstablished = ConnectionEvent::Kind::kEstablished;
+constexpr auto kConnected = ConnectionEvent::Kind::kEstablished;
 constexpr auto kDisconnected = ConnectionEvent::Kind::kDisconnected;
 
 class DisconnectTest : public ConformanceTest {
@@ -36,8 +36,8 @@ TEST_P(DisconnectTest, ThePassiveSideIsToldThatTheActiveSideLeft) {
   EXPECT_TRUE(Drive([&] { return pair->passive.Saw(kDisconnected); }));
   EXPECT_EQ(pair->passive.state(), QueuePairState::kError);
   EXPECT_EQ(pair->active.state(), QueuePairState::kError);
-  EXPECT_THAT(pair->passive.events, ElementsAre(kEstablished, kDisconnected));
-  EXPECT_THAT(pair->active.events, ElementsAre(kEstablished));
+  EXPECT_THAT(pair->passive.events, ElementsAre(kConnected, kDisconnected));
+  EXPECT_THAT(pair->active.events, ElementsAre(kConnected));
 }
 
 TEST_P(DisconnectTest, TheActiveSideIsToldThatThePassiveSideLeft) {
@@ -46,8 +46,8 @@ TEST_P(DisconnectTest, TheActiveSideIsToldThatThePassiveSideLeft) {
   EXPECT_TRUE(Drive([&] { return pair->active.Saw(kDisconnected); }));
   EXPECT_EQ(pair->active.state(), QueuePairState::kError);
   EXPECT_EQ(pair->passive.state(), QueuePairState::kError);
-  EXPECT_THAT(pair->active.events, ElementsAre(kEstablished, kDisconnected));
-  EXPECT_THAT(pair->passive.events, ElementsAre(kEstablished));
+  EXPECT_THAT(pair->active.events, ElementsAre(kConnected, kDisconnected));
+  EXPECT_THAT(pair->passive.events, ElementsAre(kConnected));
 }
 
 TEST_P(DisconnectTest, BothSidesMayLeaveAtOnce) {
@@ -57,8 +57,8 @@ TEST_P(DisconnectTest, BothSidesMayLeaveAtOnce) {
   LookOn();
   EXPECT_EQ(pair->active.state(), QueuePairState::kError);
   EXPECT_EQ(pair->passive.state(), QueuePairState::kError);
-  EXPECT_THAT(pair->active.events, ElementsAre(kEstablished));
-  EXPECT_THAT(pair->passive.events, ElementsAre(kEstablished));
+  EXPECT_THAT(pair->active.events, ElementsAre(kConnected));
+  EXPECT_THAT(pair->passive.events, ElementsAre(kConnected));
 }
 
 TEST_P(DisconnectTest, PostedReceivesOfBothSidesAreFlushedInOrder) {
@@ -106,7 +106,7 @@ TEST_P(DisconnectTest, ADropInsideTheHandlerIsAllowed) {
     leaves.connection.reset();
     EXPECT_TRUE(Drive([&] { return stays.Saw(kDisconnected); }));
     LookOn();
-    EXPECT_THAT(stays.events, ElementsAre(kEstablished, kDisconnected));
+    EXPECT_THAT(stays.events, ElementsAre(kConnected, kDisconnected));
   }
 }
 
@@ -117,7 +117,7 @@ TEST_P(DisconnectTest, AConnectionMayBeDroppedAsSoonAsItIsUp) {
   service.accept_options = ConnectDefaults();
   active.on_event = [&](const ConnectionEvent&) { active.connection.reset(); };
   ASSERT_TRUE(active.Connect(service.address(), ConnectDefaults()).ok());
-  EXPECT_TRUE(Drive([&] { return active.Saw(kEstablished) && passive.Saw(kDisconnected); })) << backend().Counters();
+  EXPECT_TRUE(Drive([&] { return active.Saw(kConnected) && passive.Saw(kDisconnected); })) << backend().Counters();
   EXPECT_EQ(passive.state(), QueuePairState::kError);
 }
 
@@ -149,7 +149,7 @@ TEST_P(DisconnectTest, OneConnectionsEndLeavesItsNeighboursAlone) {
   pair->active.connection.reset();
   EXPECT_TRUE(Drive([&] { return pair->passive.Saw(kDisconnected); }));
   ExpectWorks(neighbour->active, neighbour->passive);
-  EXPECT_THAT(neighbour->active.events, ElementsAre(kEstablished));
+  EXPECT_THAT(neighbour->active.events, ElementsAre(kConnected));
 }
 
 TEST_P(DisconnectTest, LeavingAPeerThatVanishedHarmsNobody) {
@@ -159,7 +159,7 @@ TEST_P(DisconnectTest, LeavingAPeerThatVanishedHarmsNobody) {
   pair->active.connection.reset();
   EXPECT_THAT(pair->active.AwaitReceives(1), ElementsAre(Flushed(1)));
   LookOn();
-  EXPECT_THAT(pair->active.events, ElementsAre(kEstablished));
+  EXPECT_THAT(pair->active.events, ElementsAre(kConnected));
 }
 
 TEST_P(DisconnectTest, AQueuePairThatWasResetConnectsAgain) {

@@ -11,7 +11,7 @@ namespace {
 using testing::ElementsAre;
 
 constexpr size_t kSize = 20000;  // many packets at any MTU: the denial must come before the first byte
-constexpr Access kAtomic = kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic;
+constexpr Access kWithAtomics = kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic;
 
 // A pair with memory on both sides, and a remote request that is to fail.
 class RemoteProtectionTest : public ConformanceTest {
@@ -86,7 +86,7 @@ TEST_P(RemoteProtectionTest, AReadWithAnUnknownKeyIsDenied) {
 
 TEST_P(RemoteProtectionTest, AnAtomicWithAnUnknownKeyIsDenied) {
   TOKAMAK_NEEDS(atomics);
-  Prepare(kAtomic);
+  Prepare(kWithAtomics);
   ExpectDenied(Fault::kRemoteKey, FetchAdd(0, here().piece(0, 8), there().remote(), there().rkey() ^ 0x5a5a5a, 1));
 }
 
@@ -127,14 +127,14 @@ TEST_P(RemoteProtectionTest, AReadWhoseAddressOverflowsIsDenied) {
 
 TEST_P(RemoteProtectionTest, AnAtomicBehindTheRegionIsDenied) {
   TOKAMAK_NEEDS(atomics);
-  Prepare(kAtomic);
+  Prepare(kWithAtomics);
   ExpectDenied(Fault::kRemoteBounds, FetchAdd(0, here().piece(0, 8), there().remote(kSize), there().rkey(), 1));
 }
 
 // A device may see it before the peer does.
 TEST_P(RemoteProtectionTest, AMisalignedAtomicIsRefusedOrDenied) {
   TOKAMAK_NEEDS(atomics);
-  Prepare(kAtomic);
+  Prepare(kWithAtomics);
   const PostResult result = pair().active.Post({FetchAdd(1, here().piece(0, 8), there().remote(4), there().rkey(), 1)});
   if (result.ok()) {
     ExpectFault(pair().active, Fault::kRemoteAlignment, 1);
@@ -177,7 +177,7 @@ TEST_P(RemoteProtectionTest, AReadThroughAQueuePairWithoutTheRightIsDenied) {
 TEST_P(RemoteProtectionTest, AnAtomicThroughAQueuePairWithoutTheRightIsDenied) {
   TOKAMAK_NEEDS(queue_pair_rights);
   TOKAMAK_NEEDS(atomics);
-  Prepare(kAtomic, kRemoteRead | kRemoteWrite);
+  Prepare(kWithAtomics, kRemoteRead | kRemoteWrite);
   ExpectDenied(Fault::kQueuePairRight, FetchAdd(0, here().piece(0, 8), there().remote(), there().rkey(), 1));
 }
 
@@ -341,7 +341,8 @@ TEST_P(LocalProtectionTest, AnAtomicsSinkThatMayNotBeWrittenIsDenied) {
   PairOptions options;
   options.passive.remote_access = kRemoteAtomic;
   auto atomic_pair = Connect(options);
-  Memory constant(*atomic_pair->active.domain, 8, 3, kRemoteRead), word(*atomic_pair->passive.domain, 8, 4, kAtomic);
+  Memory constant(*atomic_pair->active.domain, 8, 3, kRemoteRead),
+      word(*atomic_pair->passive.domain, 8, 4, kWithAtomics);
   atomic_pair->active.MustPost({FetchAdd(1, constant.whole(), word.remote(), word.rkey(), 1)});
   ExpectFault(atomic_pair->active, Fault::kLocalRight, 1);
   EXPECT_TRUE(constant.Untouched());

@@ -11,7 +11,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::Field;
 
-constexpr auto kWritten = CompletionOpcode::kWrite;
+constexpr auto kWriteDone = CompletionOpcode::kWrite;
 
 CompletionMatcher ReadDone(uint64_t id, uint32_t bytes) {
   return AllOf(Done(id, CompletionOpcode::kRead), Field("byte_count", &Completion::byte_count, bytes));
@@ -38,7 +38,7 @@ class FencedReader final {
     const Completions done = end_.AwaitSends(count);
     ASSERT_EQ(done.size(), count);
     for (uint64_t id = 1; id <= count; ++id) {
-      EXPECT_THAT(done[id - 1], IsWrite(id) ? Done(id, kWritten) : ReadDone(id, kSize));
+      EXPECT_THAT(done[id - 1], IsWrite(id) ? Done(id, kWriteDone) : ReadDone(id, kSize));
     }
     EXPECT_TRUE(back_.Holds(seed_));
   }
@@ -125,8 +125,8 @@ TEST_P(ReadTest, ReadsOfNothingAmongOthersBringNothing) {
                            Read(4, {}, 0, 0)});
     pair->passive.MustPost({Write(5, {from.piece(0, 100)}, to.remote(), to.rkey()), Read(6, {}, 0, 0)});
     EXPECT_THAT(pair->active.AwaitSends(4),
-                ElementsAre(Done(1, kWritten), ReadDone(2, kSize), ReadDone(3, 0), ReadDone(4, 0)));
-    EXPECT_THAT(pair->passive.AwaitSends(2), ElementsAre(Done(5, kWritten), ReadDone(6, 0)));
+                ElementsAre(Done(1, kWriteDone), ReadDone(2, kSize), ReadDone(3, 0), ReadDone(4, 0)));
+    EXPECT_THAT(pair->passive.AwaitSends(2), ElementsAre(Done(5, kWriteDone), ReadDone(6, 0)));
   }
   EXPECT_TRUE(source.Untouched());
   EXPECT_TRUE(from.Untouched());
@@ -190,7 +190,7 @@ TEST_P(ReadTest, AReadSeesTheWritesBeforeIt) {
   for (size_t i = 0; i < kRounds; ++i) {
     pair->active.MustPost({Write(1, {from.piece(i * kSize, kSize)}, there.remote(), there.rkey()),
                            Read(2, {back.whole()}, there.remote(), there.rkey())});
-    EXPECT_THAT(pair->active.AwaitSends(2), ElementsAre(Done(1, kWritten), ReadDone(2, kSize)));
+    EXPECT_THAT(pair->active.AwaitSends(2), ElementsAre(Done(1, kWriteDone), ReadDone(2, kSize)));
     EXPECT_TRUE(Same(back.bytes(), from.bytes(i * kSize, kSize)));
   }
 }
@@ -202,7 +202,7 @@ TEST_P(ReadTest, AFencedRequestSendsWhatTheReadsBeforeItBrought) {
   Memory from(*pair->passive.domain, kSize, 2), to(*pair->passive.domain, kSize, 3);
   pair->active.MustPost({Read(1, {middle.whole()}, from.remote(), from.rkey()),
                          Write(2, {middle.whole()}, to.remote(), to.rkey()).With(kFence)});
-  EXPECT_THAT(pair->active.AwaitSends(2), ElementsAre(ReadDone(1, kSize), Done(2, kWritten)));
+  EXPECT_THAT(pair->active.AwaitSends(2), ElementsAre(ReadDone(1, kSize), Done(2, kWriteDone)));
   EXPECT_TRUE(to.Holds(2));
 }
 
@@ -213,7 +213,7 @@ TEST_P(ReadTest, AFencedWriteDoesNotOvertakeTheReadBeforeIt) {
   Memory there(*pair->passive.domain, kSize, 3);
   pair->active.MustPost({Read(1, {old.whole()}, there.remote(), there.rkey()),
                          Write(2, {news.whole()}, there.remote(), there.rkey()).With(kFence)});
-  EXPECT_THAT(pair->active.AwaitSends(2), ElementsAre(ReadDone(1, kSize), Done(2, kWritten)));
+  EXPECT_THAT(pair->active.AwaitSends(2), ElementsAre(ReadDone(1, kSize), Done(2, kWriteDone)));
   EXPECT_TRUE(old.Holds(3));
   EXPECT_TRUE(there.Holds(1));
 }

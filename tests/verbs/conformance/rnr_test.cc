@@ -9,7 +9,7 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr auto kSent = CompletionOpcode::kSend;
+constexpr auto kSendDone = CompletionOpcode::kSend;
 
 class RnrTest : public ConformanceTest {
  protected:
@@ -39,7 +39,7 @@ TEST_P(RnrTest, ASendWaitsForItsReceive) {
   EXPECT_TRUE(to.Untouched());
   pair->passive.MustPostReceives({{2, {to.whole()}}});
   EXPECT_THAT(pair->passive.AwaitReceives(1), ElementsAre(Received(2, 10000)));
-  EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(1, kSent)));
+  EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(1, kSendDone)));
   EXPECT_TRUE(to.Holds(1));
 }
 
@@ -54,7 +54,7 @@ TEST_P(RnrTest, WhatIsBehindAWaitingSendKeepsItsOrder) {
   EXPECT_TRUE(written.Untouched());
   pair->passive.MustPostReceives({{1, {to.piece(0, 10)}}, {2, {to.piece(20, 10)}}});
   EXPECT_THAT(pair->active.AwaitSends(3),
-              ElementsAre(Done(1, kSent), Done(2, CompletionOpcode::kWrite), Done(3, kSent)));
+              ElementsAre(Done(1, kSendDone), Done(2, CompletionOpcode::kWrite), Done(3, kSendDone)));
   EXPECT_THAT(pair->passive.AwaitReceives(2), ElementsAre(Received(1, 10), Received(2, 10)));
   EXPECT_TRUE(Same(to.bytes(0, 10), from.bytes(0, 10)));
   EXPECT_TRUE(Same(to.bytes(20, 10), from.bytes(20, 10)));
@@ -166,7 +166,7 @@ TEST_P(RnrTest, TheWaitsOfOneMessageAreNotChargedToTheNext) {
     pair->active.MustPost({Send(i, {})});
     backend().Drive([] { return false; }, backend().quiet() / 4);
     pair->passive.MustPostReceives({{i, {}}});
-    EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(i, kSent)));
+    EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(i, kSendDone)));
   }
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr size_t kSize = 64;
+constexpr size_t kReceiveSize = 64;
 
 class SharedReceiveTest : public ConformanceTest {
  protected:
@@ -52,15 +52,16 @@ TOKAMAK_CONFORMANCE(SharedReceiveTest);
 TEST_P(SharedReceiveTest, QueuePairsDrawFromOneQueueInTheOrderPosted) {
   TOKAMAK_NEEDS(shared_receive);
   ASSERT_NO_FATAL_FAILURE(Prepare(16));
-  Memory to(*home().domain, 4 * kSize, 2), from(*senders[0]->domain, kSize, 5), other(*senders[1]->domain, kSize, 6);
-  for (uint64_t i = 0; i < 4; ++i) EXPECT_TRUE(PostShared(i, to.piece(i * kSize, kSize)).ok());
+  Memory to(*home().domain, 4 * kReceiveSize, 2), from(*senders[0]->domain, kReceiveSize, 5),
+      other(*senders[1]->domain, kReceiveSize, 6);
+  for (uint64_t i = 0; i < 4; ++i) EXPECT_TRUE(PostShared(i, to.piece(i * kReceiveSize, kReceiveSize)).ok());
   for (uint64_t i = 0; i < 4; ++i) {
     senders[i % 2]->MustPost({Send(i, {i % 2 == 0 ? from.whole() : other.whole()})});
     const Completions received = home().AwaitReceives(1);
-    EXPECT_THAT(received, ElementsAre(Received(i, kSize)));
+    EXPECT_THAT(received, ElementsAre(Received(i, kReceiveSize)));
     ASSERT_EQ(received.size(), 1u);
     EXPECT_EQ(received[0].queue_pair_number, receivers[i % 2]->queue_pair->number());
-    EXPECT_TRUE(Same(to.bytes(i * kSize, kSize), Pattern(i % 2 == 0 ? 5 : 6, kSize)));
+    EXPECT_TRUE(Same(to.bytes(i * kReceiveSize, kReceiveSize), Pattern(i % 2 == 0 ? 5 : 6, kReceiveSize)));
   }
 }
 
@@ -68,11 +69,11 @@ TEST_P(SharedReceiveTest, AMessageWaitsWhileTheSharedQueueIsEmpty) {
   TOKAMAK_NEEDS(acknowledgements);
   TOKAMAK_NEEDS(shared_receive);
   ASSERT_NO_FATAL_FAILURE(Prepare(16));
-  Memory to(*home().domain, kSize, 2), from(*senders[0]->domain, kSize, 5);
+  Memory to(*home().domain, kReceiveSize, 2), from(*senders[0]->domain, kReceiveSize, 5);
   senders[0]->MustPost({Send(1, {from.whole()})});
   EXPECT_TRUE(PollNow(*senders[0]->sends).empty());
   EXPECT_TRUE(PostShared(7, to.whole()).ok());
-  EXPECT_THAT(home().AwaitReceives(1), ElementsAre(Received(7, kSize)));
+  EXPECT_THAT(home().AwaitReceives(1), ElementsAre(Received(7, kReceiveSize)));
   EXPECT_TRUE(to.Holds(5));
 }
 
@@ -85,13 +86,13 @@ TEST_P(SharedReceiveTest, AQueuePairOfASharedQueueTakesNoReceivesOfItsOwn) {
 TEST_P(SharedReceiveTest, OneEndsErrorLeavesTheSharedReceivesToTheOthers) {
   TOKAMAK_NEEDS(shared_receive);
   ASSERT_NO_FATAL_FAILURE(Prepare(16));
-  Memory to(*home().domain, kSize, 2), from(*senders[1]->domain, kSize, 5);
+  Memory to(*home().domain, kReceiveSize, 2), from(*senders[1]->domain, kReceiveSize, 5);
   EXPECT_TRUE(PostShared(7, to.whole()).ok());
   EXPECT_TRUE(receivers[0]->queue_pair->Modify(QueuePairState::kError).ok());
   LookOn();
   EXPECT_TRUE(PollNow(*home().receives).empty()) << "receives of a shared queue are not flushed";
   senders[1]->MustPost({Send(1, {from.whole()})});
-  EXPECT_THAT(home().AwaitReceives(1), ElementsAre(Received(7, kSize)));
+  EXPECT_THAT(home().AwaitReceives(1), ElementsAre(Received(7, kReceiveSize)));
 }
 
 TEST_P(SharedReceiveTest, TheOwnerHearsOnceWhenFewAreLeft) {
@@ -100,7 +101,7 @@ TEST_P(SharedReceiveTest, TheOwnerHearsOnceWhenFewAreLeft) {
   int low = 0;
   auto watch = backend().device(1).Watch(
       backend().loop(1), [&](const DeviceEventInfo& info) { low += info.event == DeviceEvent::kReceiveLimit; });
-  Memory to(*home().domain, kSize, 2);
+  Memory to(*home().domain, kReceiveSize, 2);
   for (uint64_t i = 0; i < 8; ++i) EXPECT_TRUE(PostShared(i, to.whole()).ok());
   EXPECT_TRUE(shared->Arm(5).ok());
   for (uint64_t i = 0; i < 3; ++i) senders[0]->MustPost({Send(i, {})});
@@ -117,7 +118,7 @@ TEST_P(SharedReceiveTest, TheOwnerHearsOnceWhenFewAreLeft) {
 TEST_P(SharedReceiveTest, AFullSharedQueueRefuses) {
   TOKAMAK_NEEDS(shared_receive);
   ASSERT_NO_FATAL_FAILURE(Prepare(4));
-  Memory to(*home().domain, kSize, 2);
+  Memory to(*home().domain, kReceiveSize, 2);
   for (uint64_t i = 0; i < 4; ++i) EXPECT_TRUE(PostShared(i, to.whole()).ok());
   EXPECT_TRUE(absl::IsResourceExhausted(PostShared(4, to.whole()).status));
 }
@@ -125,7 +126,7 @@ TEST_P(SharedReceiveTest, AFullSharedQueueRefuses) {
 TEST_P(SharedReceiveTest, ASlotIsFreeAgainWhenItsCompletionWasPolled) {
   TOKAMAK_NEEDS(shared_receive);
   ASSERT_NO_FATAL_FAILURE(Prepare(2));
-  Memory to(*home().domain, kSize, 2);
+  Memory to(*home().domain, kReceiveSize, 2);
   for (uint64_t i = 0; i < 20; ++i) {
     while (PostShared(i, to.whole()).ok()) {
     }
@@ -173,27 +174,27 @@ TEST_P(SharedReceiveTest, AQueueThatStaysEmptyEndsTheConnectionThatNeedsItAlone)
   TOKAMAK_NEEDS(acknowledgements);
   TOKAMAK_NEEDS(shared_receive);
   ASSERT_NO_FATAL_FAILURE(Prepare(16));
-  Memory to(*home().domain, kSize, 2), from(*senders[1]->domain, kSize, 5);
+  Memory to(*home().domain, kReceiveSize, 2), from(*senders[1]->domain, kReceiveSize, 5);
   senders[0]->MustPost({Send(1, {})});
   ExpectFault(*senders[0], Fault::kNotReady, 1);
   senders[1]->MustPost({Write(2, {from.whole()}, to.remote(), to.rkey())});
   EXPECT_THAT(senders[1]->AwaitSends(1), ElementsAre(Done(2, CompletionOpcode::kWrite)));
   EXPECT_TRUE(PostShared(7, to.whole()).ok());
   senders[1]->MustPost({Send(3, {from.whole()})});
-  EXPECT_THAT(home().AwaitReceives(1), ElementsAre(Received(7, kSize)));
+  EXPECT_THAT(home().AwaitReceives(1), ElementsAre(Received(7, kReceiveSize)));
 }
 
 TEST_P(SharedReceiveTest, WritesWithImmediateTakeReceives) {
   TOKAMAK_NEEDS(shared_receive);
   TOKAMAK_NEEDS(immediate);
   ASSERT_NO_FATAL_FAILURE(Prepare(16));
-  Memory to(*home().domain, kSize, 2), from(*senders[0]->domain, kSize, 5);
+  Memory to(*home().domain, kReceiveSize, 2), from(*senders[0]->domain, kReceiveSize, 5);
   for (uint64_t i = 0; i < 2; ++i) EXPECT_TRUE(PostShared(i, {}).ok());
   for (uint64_t i = 0; i < 2; ++i) {
-    Memory source(*senders[i]->domain, kSize, 5);
+    Memory source(*senders[i]->domain, kReceiveSize, 5);
     senders[i]->MustPost({WriteWithImm(1, {source.whole()}, to.remote(), to.rkey(), 77)});
     EXPECT_THAT(home().AwaitReceives(1),
-                ElementsAre(ReceivedImm(i, kSize, 77, CompletionOpcode::kReceiveWriteWithImm)));
+                ElementsAre(ReceivedImm(i, kReceiveSize, 77, CompletionOpcode::kReceiveWriteWithImm)));
     EXPECT_THAT(senders[i]->AwaitSends(1), ElementsAre(Done(1, CompletionOpcode::kWrite)));
   }
 }
@@ -202,8 +203,9 @@ TEST_P(SharedReceiveTest, AReceiveThatIsTooShortEndsTheConnectionThatTookItAlone
   TOKAMAK_NEEDS(acknowledgements);
   TOKAMAK_NEEDS(shared_receive);
   ASSERT_NO_FATAL_FAILURE(Prepare(16));
-  Memory to(*home().domain, kSize, 2), from(*senders[0]->domain, kSize, 5), other(*senders[1]->domain, kSize, 6);
-  EXPECT_TRUE(PostShared(1, to.piece(0, kSize - 1)).ok());
+  Memory to(*home().domain, kReceiveSize, 2), from(*senders[0]->domain, kReceiveSize, 5),
+      other(*senders[1]->domain, kReceiveSize, 6);
+  EXPECT_TRUE(PostShared(1, to.piece(0, kReceiveSize - 1)).ok());
   EXPECT_TRUE(PostShared(2, to.whole()).ok());
   senders[0]->MustPost({Send(1, {from.whole()})});
   ExpectFault(*senders[0], Fault::kPeerReceiveShort, 1);
@@ -212,7 +214,7 @@ TEST_P(SharedReceiveTest, AReceiveThatIsTooShortEndsTheConnectionThatTookItAlone
   EXPECT_EQ(failed[0].id, 1u);
   EXPECT_TRUE(backend().Accepts(Fault::kReceiveShort, failed[0].status)) << ToString(failed[0].status);
   senders[1]->MustPost({Send(1, {other.whole()})});
-  EXPECT_THAT(home().AwaitReceives(1), ElementsAre(Received(2, kSize)));
+  EXPECT_THAT(home().AwaitReceives(1), ElementsAre(Received(2, kReceiveSize)));
 }
 
 TEST_P(SharedReceiveTest, ALimitIsArmedAgainAndAgain) {
@@ -238,7 +240,7 @@ TEST_P(SharedReceiveTest, ALimitIsArmedAgainAndAgain) {
 TEST_P(SharedReceiveTest, QueuePairsGoAndTheirReceivesServeTheOthers) {
   TOKAMAK_NEEDS(shared_receive);
   ASSERT_NO_FATAL_FAILURE(Prepare(2));
-  Memory to(*home().domain, kSize, 2), from(*senders[1]->domain, kSize, 5);
+  Memory to(*home().domain, kReceiveSize, 2), from(*senders[1]->domain, kReceiveSize, 5);
   for (uint64_t i = 0; i < 2; ++i) EXPECT_TRUE(PostShared(i, to.whole()).ok());
   senders[0]->MustPost({Send(1, {})});
   EXPECT_THAT(senders[0]->AwaitSends(1), ElementsAre(Done(1, CompletionOpcode::kSend)));
@@ -248,7 +250,7 @@ TEST_P(SharedReceiveTest, QueuePairsGoAndTheirReceivesServeTheOthers) {
   EXPECT_TRUE(PollNow(*home().receives).empty());
   EXPECT_TRUE(PostShared(2, to.whole()).ok()) << "its slot is free";
   senders[1]->MustPost({Send(1, {from.whole()}), Send(2, {from.whole()})});
-  EXPECT_THAT(home().AwaitReceives(2), ElementsAre(Received(1, kSize), Received(2, kSize)));
+  EXPECT_THAT(home().AwaitReceives(2), ElementsAre(Received(1, kReceiveSize), Received(2, kReceiveSize)));
 }
 
 TEST_P(SharedReceiveTest, DroppingItWithReceivesPostedTouchesNothingAfter) {

@@ -8,7 +8,7 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr auto kWritten = CompletionOpcode::kWrite;
+constexpr auto kWriteOpcode = CompletionOpcode::kWrite;
 constexpr auto kImmediate = CompletionOpcode::kReceiveWriteWithImm;
 
 class WriteTest : public ConformanceTest {};
@@ -18,7 +18,7 @@ TEST_P(WriteTest, AWritePutsBytesIntoThePeersMemory) {
   auto pair = Connect();
   Memory from(*pair->active.domain, 3000, 1), to(*pair->passive.domain, 3000, 2);
   pair->active.MustPost({Write(5, {from.whole()}, to.remote(), to.rkey())});
-  EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(5, kWritten)));
+  EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(5, kWriteOpcode)));
   EXPECT_TRUE(to.Holds(1));
   EXPECT_TRUE(from.Untouched());
 }
@@ -29,7 +29,7 @@ TEST_P(WriteTest, AWriteIsNotNoticedByThePeer) {
   pair->passive.MustPostReceives({{1, {sink.whole()}}});
   pair->passive.Arm(*pair->passive.receives);
   pair->active.MustPost({Write(5, {from.whole()}, to.remote(), to.rkey())});
-  EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(5, kWritten)));
+  EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(5, kWriteOpcode)));
   LookOn();
   EXPECT_TRUE(PollNow(*pair->passive.receives).empty());
   EXPECT_TRUE(PollNow(*pair->passive.sends).empty());
@@ -40,7 +40,7 @@ TEST_P(WriteTest, AWriteTouchesItsRangeAndNothingElse) {
   auto pair = Connect();
   Memory from(*pair->active.domain, 5000, 1), to(*pair->passive.domain, 20000, 2);
   pair->active.MustPost({Write(5, {from.whole()}, to.remote(7001), to.rkey())});
-  EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(5, kWritten)));
+  EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(5, kWriteOpcode)));
   EXPECT_TRUE(Same(to.bytes(7001, 5000), from.bytes()));
   EXPECT_TRUE(to.Untouched(0, 7001));
   EXPECT_TRUE(to.Untouched(12001, 20000 - 12001));
@@ -51,7 +51,7 @@ TEST_P(WriteTest, TheFirstAndTheLastByteOfARegionMayBeWritten) {
   Memory from(*pair->active.domain, 2, 1), to(*pair->passive.domain, 999, 2);
   pair->active.MustPost(
       {Write(1, {from.piece(0, 1)}, to.remote(0), to.rkey()), Write(2, {from.piece(1, 1)}, to.remote(998), to.rkey())});
-  EXPECT_THAT(pair->active.AwaitSends(2), ElementsAre(Done(1, kWritten), Done(2, kWritten)));
+  EXPECT_THAT(pair->active.AwaitSends(2), ElementsAre(Done(1, kWriteOpcode), Done(2, kWriteOpcode)));
   EXPECT_TRUE(Same(to.bytes(0, 1), from.bytes(0, 1)));
   EXPECT_TRUE(Same(to.bytes(998, 1), from.bytes(1, 1)));
   EXPECT_TRUE(to.Untouched(1, 997));
@@ -65,7 +65,7 @@ TEST_P(WriteTest, OfManyWritesToOnePlaceTheLastStays) {
     pair->active.MustPost({Write(i, {from.piece(i * kSize, kSize)}, to.remote(), to.rkey())});
   }
   const Completions written = pair->active.AwaitSends(kCount);
-  for (size_t i = 0; i < written.size(); ++i) EXPECT_THAT(written[i], Done(i, kWritten));
+  for (size_t i = 0; i < written.size(); ++i) EXPECT_THAT(written[i], Done(i, kWriteOpcode));
   EXPECT_TRUE(Same(to.bytes(), from.bytes((kCount - 1) * kSize, kSize)));
 }
 
@@ -88,7 +88,7 @@ TEST_P(WriteTest, AWriteOfNothingTouchesNothingAndNeedsNoKey) {
   auto pair = Connect();
   Memory to(*pair->passive.domain, 100, 2);
   pair->active.MustPost({Write(1, {}, to.remote(), to.rkey()), Write(2, {}, 0, 0)});
-  EXPECT_THAT(pair->active.AwaitSends(2), ElementsAre(Done(1, kWritten), Done(2, kWritten)));
+  EXPECT_THAT(pair->active.AwaitSends(2), ElementsAre(Done(1, kWriteOpcode), Done(2, kWriteOpcode)));
   EXPECT_TRUE(to.Untouched());
 }
 
@@ -107,7 +107,7 @@ TEST_P(WriteTest, AWriteIsGatheredFromPieces) {
     message.insert(message.end(), bytes.begin(), bytes.end());
   }
   pair->active.MustPost({Write(1, gather, to.remote(), to.rkey())});
-  EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(1, kWritten)));
+  EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(1, kWriteOpcode)));
   EXPECT_TRUE(Same(to.bytes(0, message.size()), message));
   EXPECT_TRUE(to.Untouched(message.size(), to.size() - message.size()));
 }
@@ -117,7 +117,7 @@ TEST_P(WriteTest, AWriteOfSeveralMegabytesArrives) {
   auto pair = Connect();
   Memory from(*pair->active.domain, kSize, 1), to(*pair->passive.domain, kSize, 2);
   pair->active.MustPost({Write(1, {from.whole()}, to.remote(), to.rkey())});
-  EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(1, kWritten)));
+  EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(1, kWriteOpcode)));
   EXPECT_TRUE(to.Holds(1));
 }
 
@@ -128,8 +128,8 @@ TEST_P(WriteTest, BothSidesWriteAtOnce) {
   Memory a_to(*pair->active.domain, kSize, 3), b_to(*pair->passive.domain, kSize, 4);
   pair->active.MustPost({Write(1, {a_from.whole()}, b_to.remote(), b_to.rkey())});
   pair->passive.MustPost({Write(2, {b_from.whole()}, a_to.remote(), a_to.rkey())});
-  EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(1, kWritten)));
-  EXPECT_THAT(pair->passive.AwaitSends(1), ElementsAre(Done(2, kWritten)));
+  EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(1, kWriteOpcode)));
+  EXPECT_THAT(pair->passive.AwaitSends(1), ElementsAre(Done(2, kWriteOpcode)));
   EXPECT_TRUE(b_to.Holds(1));
   EXPECT_TRUE(a_to.Holds(2));
 }
@@ -143,7 +143,7 @@ TEST_P(WriteTest, AWriteWithImmediateTakesAReceiveAndLeavesItsMemoryAlone) {
   EXPECT_THAT(pair->passive.AwaitReceives(1), ElementsAre(ReceivedImm(1, 7000, 0xdeadbeef, kImmediate)));
   EXPECT_TRUE(to.Holds(1));
   EXPECT_TRUE(sink.Untouched());
-  EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(5, kWritten)));
+  EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(5, kWriteOpcode)));
 }
 
 TEST_P(WriteTest, AWriteWithImmediateOfNothingDeliversTheImmediate) {
@@ -152,7 +152,7 @@ TEST_P(WriteTest, AWriteWithImmediateOfNothingDeliversTheImmediate) {
   pair->passive.MustPostReceives({{1, {}}});
   pair->active.MustPost({WriteWithImm(5, {}, 0, 0, 77)});
   EXPECT_THAT(pair->passive.AwaitReceives(1), ElementsAre(ReceivedImm(1, 0, 77, kImmediate)));
-  EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(5, kWritten)));
+  EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(5, kWriteOpcode)));
 }
 
 TEST_P(WriteTest, WhenAnImmediateArrivesAllWritesBeforeItAreThere) {

@@ -19,7 +19,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr base::Duration kPatience = base::Seconds(20);
+constexpr base::Duration kCallPatience = base::Seconds(20);
 
 class RdmaCallsTest : public testing::Test {
  protected:
@@ -52,7 +52,7 @@ class RdmaCallsTest : public testing::Test {
     const auto connection =
         manager.Connect(queue_pair, *Address::Parse(peer), {}, [&](const ConnectionEvent&) { over = true; });
     EXPECT_TRUE(connection.ok()) << connection.status();
-    EXPECT_TRUE(loop_.RunUntil([&] { return over; }, loop_.Now() + kPatience));
+    EXPECT_TRUE(loop_.RunUntil([&] { return over; }, loop_.Now() + kCallPatience));
     Calls calls;
     for (const std::string& call : RecordingRdmaCm::Get().TakeCalls()) {
       if (call == "rdma_resolve_route" || call.find("path to") != std::string::npos) calls.push_back(call);
@@ -70,7 +70,7 @@ class RdmaCallsTest : public testing::Test {
           up = true;
         });
     EXPECT_TRUE(connection.ok()) << connection.status();
-    EXPECT_TRUE(loop_.RunUntil([&] { return up; }, loop_.Now() + kPatience));
+    EXPECT_TRUE(loop_.RunUntil([&] { return up; }, loop_.Now() + kCallPatience));
     return RecordingRdmaCm::Get().TakeCalls();
   }
 
@@ -111,7 +111,7 @@ TEST_F(RdmaCallsTest, ARouteFromAnotherGidThanTheOneAskedForIsSaid) {
   const auto connection = manager->Connect(queue_pair_, *Address::Parse("10.0.0.2:7000"), {},
                                            [&](const ConnectionEvent& event) { end = event.status; });
   ASSERT_TRUE(connection.ok()) << connection.status();
-  EXPECT_TRUE(loop_.RunUntil([&] { return !end.ok(); }, loop_.Now() + kPatience));
+  EXPECT_TRUE(loop_.RunUntil([&] { return !end.ok(); }, loop_.Now() + kCallPatience));
   EXPECT_THAT(std::string(end.message()), HasSubstr("from GID 0, not from @3"));
 }
 

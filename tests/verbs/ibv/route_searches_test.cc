@@ -16,9 +16,9 @@
 namespace tokamak::verbs::ibv {
 namespace {
 
-constexpr auto kEstablished = ConnectionEvent::Kind::kEstablished;
-constexpr auto kUnreachable = ConnectionEvent::Kind::kUnreachable;
-constexpr auto kRejected = ConnectionEvent::Kind::kRejected;
+constexpr auto kRouteEstablished = ConnectionEvent::Kind::kEstablished;
+constexpr auto kRouteUnreachable = ConnectionEvent::Kind::kUnreachable;
+constexpr auto kRouteRejected = ConnectionEvent::Kind::kRejected;
 
 // Peers are told apart by the last byte of their GID: the first side of a pair is 1.
 class RouteSearchesTest : public TcpPair {
@@ -73,7 +73,7 @@ TEST_F(RouteSearchesTest, OthersArePresentedWhileTheWayToOneIsLookedFor) {
 TEST_F(RouteSearchesTest, WhoCannotBeReachedIsRejectedAndNobodyIsAsked) {
   ListenWith([](const PeerPort&) { return absl::UnavailableError("nobody answers"); });
   ASSERT_TRUE(Connect(active_).ok());
-  EXPECT_TRUE(Drive([this] { return active_.Saw(kRejected); }));
+  EXPECT_TRUE(Drive([this] { return active_.Saw(kRouteRejected); }));
   EXPECT_TRUE(requests_.empty());
 }
 
@@ -111,7 +111,7 @@ TEST_F(RouteSearchesTest, WhoIsNotFoundByTheDeadlineIsDisconnected) {
   ConnectOptions options;
   options.deadline = kAskDeadline * 2;
   ASSERT_TRUE(Connect(active_, options).ok());
-  EXPECT_TRUE(Drive([this] { return active_.Saw(kRejected); }));
+  EXPECT_TRUE(Drive([this] { return active_.Saw(kRouteRejected); }));
   answer.set_value();
   LookOn();
   EXPECT_TRUE(requests_.empty());
@@ -130,7 +130,7 @@ TEST_F(RouteSearchesTest, AListenerThatIsDroppedMeanwhileHearsNothing) {
   ASSERT_TRUE(AwaitSet(asked));
   listener_.reset();
   answer.set_value();
-  EXPECT_TRUE(Drive([this] { return active_.Saw(kRejected); })) << "its line was closed";
+  EXPECT_TRUE(Drive([this] { return active_.Saw(kRouteRejected); })) << "its line was closed";
   door_.reset();  // waits for the search
   LookOn();
   EXPECT_TRUE(requests_.empty());
@@ -157,7 +157,7 @@ TEST_F(RouteSearchesTest, AnAskerLooksForTheWayToWhoAcceptedAndGoesOnWithOthers)
   EXPECT_TRUE(asker.events.empty());
   EXPECT_EQ(asker.queue_pair.state(), QueuePairState::kInit);
   answer.set_value();
-  EXPECT_TRUE(Drive([&] { return asker.Saw(kEstablished) && accepter.Saw(kEstablished); }));
+  EXPECT_TRUE(Drive([&] { return asker.Saw(kRouteEstablished) && accepter.Saw(kRouteEstablished); }));
 }
 
 TEST_F(RouteSearchesTest, WhoAcceptedAndCannotBeReachedIsUnreachable) {
@@ -167,8 +167,8 @@ TEST_F(RouteSearchesTest, WhoAcceptedAndCannotBeReachedIsUnreachable) {
   ASSERT_NE(request, nullptr);
   ASSERT_TRUE(Accept(*request).ok());
   ASSERT_TRUE(Drive([&] { return !asker.events.empty() && !passive_.events.empty(); }));
-  EXPECT_TRUE(asker.Saw(kUnreachable));
-  EXPECT_FALSE(passive_.Saw(kEstablished));
+  EXPECT_TRUE(asker.Saw(kRouteUnreachable));
+  EXPECT_FALSE(passive_.Saw(kRouteEstablished));
   EXPECT_EQ(asker.queue_pair.state(), QueuePairState::kInit) << "good for another attempt";
 }
 
@@ -193,11 +193,11 @@ TEST_F(RouteSearchesTest, AnAskerThatLooksForTheWayMayBeDroppedOrEndByItsDeadlin
     ASSERT_TRUE(AwaitSet(asked));
     if (dropped) asker.connection.reset();
     ASSERT_TRUE(Drive([&] { return !accepter.events.empty(); }));
-    EXPECT_FALSE(accepter.Saw(kEstablished));
+    EXPECT_FALSE(accepter.Saw(kRouteEstablished));
     EXPECT_EQ(asker.events.size(), dropped ? 0u : 1u);
     answer.set_value();
     LookOn();
-    EXPECT_FALSE(asker.Saw(kEstablished));
+    EXPECT_FALSE(asker.Saw(kRouteEstablished));
   }
 }
 
@@ -229,7 +229,7 @@ TEST_F(RouteSearchesTest, AnAskerWaitsForItsTurnToLook) {
   EXPECT_EQ(begun, RouteSearches::kMaxSearches);
   answer.set_value();
   EXPECT_TRUE(Drive([&] {
-    return std::all_of(askers.begin(), askers.end(), [](const auto& asker) { return asker->Saw(kEstablished); });
+    return std::all_of(askers.begin(), askers.end(), [](const auto& asker) { return asker->Saw(kRouteEstablished); });
   }));
 }
 

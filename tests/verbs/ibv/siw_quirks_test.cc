@@ -21,13 +21,13 @@
 namespace tokamak::verbs::ibv {
 namespace {
 
-constexpr int kPatience = 20000;  // milliseconds
-constexpr int kLookOn = 300;      // milliseconds
+constexpr int kSiwPatience = 20000;  // milliseconds
+constexpr int kLookOn = 300;         // milliseconds
 constexpr int kTries = 20;
 constexpr size_t kSize = 4000;
 
 // What takes seconds, and more than a socket holds.
-constexpr size_t kLong = 8 << 20;
+constexpr size_t kLongWrite = 8 << 20;
 constexpr char kSlow[] = "rate 20mbit";
 
 // What a failure says.
@@ -36,7 +36,7 @@ std::string Mended(const std::string& quirk) {
 }
 
 bool Spin(const std::function<bool()>& done) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatience);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(kSiwPatience);
   while (!done()) {
     if (std::chrono::steady_clock::now() > until) return false;
   }
@@ -47,7 +47,7 @@ bool Spin(const std::function<bool()>& done) {
 rdma_cm_id* Expect(rdma_event_channel* channel, rdma_cm_event_type type) {
   pollfd readable = {channel->fd, POLLIN, 0};
   rdma_cm_event* event = nullptr;
-  if (poll(&readable, 1, kPatience) != 1 || rdma_get_cm_event(channel, &event) != 0) {
+  if (poll(&readable, 1, kSiwPatience) != 1 || rdma_get_cm_event(channel, &event) != 0) {
     ADD_FAILURE() << "no event where this one was expected: " << rdma_event_str(type);
     return nullptr;
   }
@@ -141,7 +141,7 @@ class SiwQuirksTest : public testing::Test {
     there.sin_port = rdma_get_src_port(listener_);
 
     ASSERT_TRUE(Resolve(here, there));
-    ASSERT_EQ(rdma_resolve_route(active_.id, kPatience), 0);
+    ASSERT_EQ(rdma_resolve_route(active_.id, kSiwPatience), 0);
     Expect(active_channel_.get(), RDMA_CM_EVENT_ROUTE_RESOLVED);
     ASSERT_NO_FATAL_FAILURE(active_.Prepare());
     rdma_conn_param parameters{};
@@ -160,7 +160,7 @@ class SiwQuirksTest : public testing::Test {
     for (int tries = 0; tries < kTries; ++tries) {
       if (rdma_create_id(active_channel_.get(), &active_.id, nullptr, RDMA_PS_TCP) != 0) return false;
       if (rdma_resolve_addr(active_.id, reinterpret_cast<sockaddr*>(&here), reinterpret_cast<sockaddr*>(&there),
-                            kPatience / kTries) != 0) {
+                            kSiwPatience / kTries) != 0) {
         return false;
       }
       rdma_cm_event* event = nullptr;
@@ -269,7 +269,7 @@ TEST_F(SiwQuirksTest, ASolicitedReceiveRaisesNoEvent) {
 
 // Quirks::finishes_what_has_begun
 TEST_F(SiwQuirksTest, AReadThatHasBegunGoesOnIntoARegionThatWasDropped) {
-  Region sink(active_, 1, kAll, kLong), source(passive_, 2, kAll, kLong);
+  Region sink(active_, 1, kAll, kLongWrite), source(passive_, 2, kAll, kLongWrite);
   ASSERT_NO_FATAL_FAILURE(Begin(IBV_WR_RDMA_READ, &sink, &source, source, sink));
   sink.Drop();
   sink.Fill(3);
@@ -278,7 +278,7 @@ TEST_F(SiwQuirksTest, AReadThatHasBegunGoesOnIntoARegionThatWasDropped) {
 }
 
 TEST_F(SiwQuirksTest, AReadThatHasBegunGoesOnOutOfARegionThatWasDropped) {
-  Region sink(active_, 1, kAll, kLong), source(passive_, 2, kAll, kLong);
+  Region sink(active_, 1, kAll, kLongWrite), source(passive_, 2, kAll, kLongWrite);
   ASSERT_NO_FATAL_FAILURE(Begin(IBV_WR_RDMA_READ, &sink, &source, source, sink));
   source.Drop();
   source.Fill(3);
@@ -287,7 +287,7 @@ TEST_F(SiwQuirksTest, AReadThatHasBegunGoesOnOutOfARegionThatWasDropped) {
 }
 
 TEST_F(SiwQuirksTest, AWriteThatHasBegunGoesOnOutOfARegionThatWasDropped) {
-  Region source(active_, 1, kAll, kLong), sink(passive_, 2, kAll, kLong);
+  Region source(active_, 1, kAll, kLongWrite), sink(passive_, 2, kAll, kLongWrite);
   ASSERT_NO_FATAL_FAILURE(Begin(IBV_WR_RDMA_WRITE, &source, &sink, source, sink));
   source.Drop();
   source.Fill(3);
@@ -296,7 +296,7 @@ TEST_F(SiwQuirksTest, AWriteThatHasBegunGoesOnOutOfARegionThatWasDropped) {
 }
 
 TEST_F(SiwQuirksTest, ASendThatHasBegunGoesOnOutOfARegionThatWasDropped) {
-  Region source(active_, 1, kAll, kLong), sink(passive_, 2, kAll, kLong);
+  Region source(active_, 1, kAll, kLongWrite), sink(passive_, 2, kAll, kLongWrite);
   PostReceive(&sink);
   ASSERT_NO_FATAL_FAILURE(Begin(IBV_WR_SEND, &source, nullptr, source, sink));
   source.Drop();
@@ -308,7 +308,7 @@ TEST_F(SiwQuirksTest, ASendThatHasBegunGoesOnOutOfARegionThatWasDropped) {
 // No quirk, but what siw keeps of that promise, and the transport counts on. (Once the connection
 // has ended the last piece is placed.)
 TEST_F(SiwQuirksTest, WhatAPeerWritesStopsWhenItsRegionWasDropped) {
-  Region source(active_, 1, kAll, kLong), sink(passive_, 2, kAll, kLong);
+  Region source(active_, 1, kAll, kLongWrite), sink(passive_, 2, kAll, kLongWrite);
   ASSERT_NO_FATAL_FAILURE(Begin(IBV_WR_RDMA_WRITE, &source, &sink, source, sink));
   sink.Drop();
   Expect(channel_.get(), RDMA_CM_EVENT_DISCONNECTED);

@@ -11,15 +11,15 @@ namespace tokamak::verbs::ibv {
 namespace {
 
 using testing::ElementsAre;
-constexpr auto kEstablished = ConnectionEvent::Kind::kEstablished;
-constexpr auto kRejected = ConnectionEvent::Kind::kRejected;
+constexpr auto kCmEstablished = ConnectionEvent::Kind::kEstablished;
+constexpr auto kCmRejected = ConnectionEvent::Kind::kRejected;
 
 using TcpCmTest = TcpPair;
 
 TEST_F(TcpCmTest, BothSidesWalkToReadyToSendTowardsEachOther) {
   Establish();
-  EXPECT_THAT(active_.events, ElementsAre(kEstablished));
-  EXPECT_THAT(passive_.events, ElementsAre(kEstablished));
+  EXPECT_THAT(active_.events, ElementsAre(kCmEstablished));
+  EXPECT_THAT(passive_.events, ElementsAre(kCmEstablished));
   EXPECT_EQ(active_.queue_pair.state(), QueuePairState::kReadyToSend);
   EXPECT_EQ(passive_.queue_pair.state(), QueuePairState::kReadyToSend);
   const auto& a = active_.queue_pair.steps;
@@ -46,7 +46,7 @@ TEST_F(TcpCmTest, ThePassiveSideIsReadyBeforeTheActiveSideHears) {
   active_.on_event = [&] { seen = passive_.queue_pair.state(); };
   ASSERT_TRUE(Accept(*request).ok());
   EXPECT_TRUE(passive_.events.empty()) << "no callback runs inside a call";
-  ASSERT_TRUE(Drive([this] { return active_.Saw(kEstablished); }));
+  ASSERT_TRUE(Drive([this] { return active_.Saw(kCmEstablished); }));
   EXPECT_EQ(seen, QueuePairState::kReadyToSend);
 }
 
@@ -61,7 +61,7 @@ TEST_F(TcpCmTest, MtuAndReadsAreTheSmallerOfBothSides) {
   auto request = AwaitRequest();
   ASSERT_NE(request, nullptr);
   ASSERT_TRUE(Accept(*request, agree).ok());
-  ASSERT_TRUE(Drive([this] { return active_.Saw(kEstablished) && passive_.Saw(kEstablished); }));
+  ASSERT_TRUE(Drive([this] { return active_.Saw(kCmEstablished) && passive_.Saw(kCmEstablished); }));
   EXPECT_EQ(active_.path_mtu, 512u);
   EXPECT_EQ(passive_.path_mtu, 512u);
   EXPECT_EQ(active_.queue_pair.steps[0].attributes.path_mtu, IBV_MTU_512);
@@ -80,7 +80,7 @@ TEST_F(TcpCmTest, PrivateDataTravelsBothWaysAndWithARejection) {
   ASSERT_NE(request, nullptr);
   EXPECT_THAT(request->private_data(), testing::ElementsAreArray(question));
   ASSERT_TRUE(Accept(*request, agree).ok());
-  ASSERT_TRUE(Drive([this] { return active_.Saw(kEstablished); }));
+  ASSERT_TRUE(Drive([this] { return active_.Saw(kCmEstablished); }));
   EXPECT_EQ(active_.private_data, answer);
 
   TcpSide other(loop_, 3);
@@ -89,7 +89,7 @@ TEST_F(TcpCmTest, PrivateDataTravelsBothWaysAndWithARejection) {
   ASSERT_NE(request, nullptr);
   request->Reject(answer);
   ASSERT_TRUE(Drive([&] { return !other.events.empty(); }));
-  EXPECT_THAT(other.events, ElementsAre(kRejected));
+  EXPECT_THAT(other.events, ElementsAre(kCmRejected));
   EXPECT_EQ(other.private_data, answer);
   EXPECT_EQ(other.queue_pair.state(), QueuePairState::kInit) << "good for another attempt";
 }
@@ -101,7 +101,7 @@ TEST_F(TcpCmTest, SidesOfDifferentLinksAreNotConnected) {
   auto request = AwaitRequest();
   ASSERT_NE(request, nullptr);
   EXPECT_TRUE(absl::IsFailedPrecondition(Accept(*request)));
-  ASSERT_TRUE(Drive([this] { return active_.Saw(kRejected); }));
+  ASSERT_TRUE(Drive([this] { return active_.Saw(kCmRejected); }));
 }
 
 TEST_F(TcpCmTest, InfiniBandTellsItsLid) {

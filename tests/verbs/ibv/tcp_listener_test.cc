@@ -17,9 +17,9 @@ namespace tokamak::verbs::ibv {
 namespace {
 
 using testing::ElementsAre;
-constexpr auto kEstablished = ConnectionEvent::Kind::kEstablished;
-constexpr auto kRejected = ConnectionEvent::Kind::kRejected;
-constexpr auto kDisconnected = ConnectionEvent::Kind::kDisconnected;
+constexpr auto kListenerEstablished = ConnectionEvent::Kind::kEstablished;
+constexpr auto kListenerRejected = ConnectionEvent::Kind::kRejected;
+constexpr auto kListenerDisconnected = ConnectionEvent::Kind::kDisconnected;
 
 class TcpListenerTest : public TcpPair {
  protected:
@@ -38,7 +38,7 @@ TEST_F(TcpListenerTest, NoMoreThanSixtyFourRequestsWaitForAnAnswer) {
     sides.push_back(std::make_unique<TcpSide>(loop_, 1));
     ASSERT_TRUE(Connect(*sides.back()).ok());
   }
-  const auto rejected = [](const std::unique_ptr<TcpSide>& side) { return side->Saw(kRejected); };
+  const auto rejected = [](const std::unique_ptr<TcpSide>& side) { return side->Saw(kListenerRejected); };
   EXPECT_TRUE(Drive([&] {
     return requests_.size() == kMaxUnanswered &&
            std::count_if(sides.begin(), sides.end(), rejected) == kCount - kMaxUnanswered;
@@ -127,8 +127,8 @@ TEST_F(TcpListenerTest, APeerThatGoesOnTalkingIsDisconnected) {
   auto request = AwaitRequest();
   ASSERT_NE(request, nullptr);
   ASSERT_TRUE(Accept(*request).ok());
-  ASSERT_TRUE(Drive([this] { return passive_.Saw(kDisconnected); }));
-  EXPECT_THAT(passive_.events, ElementsAre(kEstablished, kDisconnected));
+  ASSERT_TRUE(Drive([this] { return passive_.Saw(kListenerDisconnected); }));
+  EXPECT_THAT(passive_.events, ElementsAre(kListenerEstablished, kListenerDisconnected));
 }
 
 TEST_F(TcpListenerTest, APortHasOneListenerAndIsFreeAfterIt) {
@@ -141,7 +141,7 @@ TEST_F(TcpListenerTest, APortHasOneListenerAndIsFreeAfterIt) {
   listener_.reset();
   EXPECT_TRUE(listen().ok());
   LookOn();
-  EXPECT_THAT(active_.events, ElementsAre(kEstablished)) << "connections outlive their listener";
+  EXPECT_THAT(active_.events, ElementsAre(kListenerEstablished)) << "connections outlive their listener";
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace tokamak::verbs::soft {
 namespace {
 
-Address At(uint8_t host) {
+Address AddressOf(uint8_t host) {
   Address address;
   address.ip = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, host};
   address.port = kRoceUdpPort;
@@ -60,7 +60,7 @@ class NarrowFabric final : public Fabric {
 
    private:
     NarrowFabric& fabric_;
-    const Address address_ = At(1);
+    const Address address_ = AddressOf(1);
   };
 
   base::EventLoop& loop_;
@@ -85,8 +85,8 @@ class FaultyFabricTest : public testing::Test {
         arrived.push_back({packet.psn, packet.corrupt, far.Now(), std::move(bytes)});
       }
     };
-    const auto receiver = inner.Open(far, At(2), {take, [] {}}).value();
-    const auto sender = fabric.Open(loop, At(1), {[](absl::Span<const Packet>) {}, [] {}}).value();
+    const auto receiver = inner.Open(far, AddressOf(2), {take, [] {}}).value();
+    const auto sender = fabric.Open(loop, AddressOf(1), {[](absl::Span<const Packet>) {}, [] {}}).value();
     std::vector<uint8_t> bytes(batch);
     for (uint32_t psn = 0; psn < count;) {
       std::vector<Packet> packets(std::min<size_t>(batch, count - psn));
@@ -94,7 +94,7 @@ class FaultyFabricTest : public testing::Test {
         bytes[i] = static_cast<uint8_t>(psn);
         packets[i].opcode = PacketOpcode::kSendOnly;
         packets[i].psn = psn++;
-        packets[i].peer = At(2);
+        packets[i].peer = AddressOf(2);
         packets[i].slices = 1;
         packets[i].payload[0] = {&bytes[i], 1};
       }
@@ -164,15 +164,15 @@ TEST_F(FaultyFabricTest, NothingPassesEitherWayWhileItIsDown) {
       for (const Packet& packet : packets) psns->push_back(packet.psn);
     };
   };
-  const auto own = fabric.Open(loop, At(1), {noted_in(&here), [] {}}).value();
-  const auto others = inner.Open(far, At(2), {noted_in(&there), [] {}}).value();
+  const auto own = fabric.Open(loop, AddressOf(1), {noted_in(&here), [] {}}).value();
+  const auto others = inner.Open(far, AddressOf(2), {noted_in(&there), [] {}}).value();
   const auto exchange = [&](uint32_t psn) {
     Packet packet;
     packet.opcode = PacketOpcode::kSendOnly;
     packet.psn = psn;
-    packet.peer = At(2);
+    packet.peer = AddressOf(2);
     EXPECT_EQ(own->Send(absl::MakeConstSpan(&packet, 1)), 1u);
-    packet.peer = At(1);
+    packet.peer = AddressOf(1);
     EXPECT_EQ(others->Send(absl::MakeConstSpan(&packet, 1)), 1u);
   };
   exchange(1);
@@ -196,7 +196,7 @@ TEST_F(FaultyFabricTest, WhatTheFabricInsideDoesNotTakeIsOfferedAgain) {
   FabricFaults faults;
   faults.delay = base::Microseconds(1);
   FaultyFabric fabric(narrow, faults);
-  const auto port = fabric.Open(loop, At(1), {[](absl::Span<const Packet>) {}, [] {}}).value();
+  const auto port = fabric.Open(loop, AddressOf(1), {[](absl::Span<const Packet>) {}, [] {}}).value();
   std::vector<Packet> packets(8);
   for (uint32_t i = 0; i < packets.size(); ++i) packets[i].psn = i;
   EXPECT_EQ(port->Send(packets), packets.size());
@@ -218,7 +218,7 @@ TEST_F(FaultyFabricTest, APortThatHoldsBackItsMostIsBusyUntilSomeHaveLeft) {
   faults.delay = base::Microseconds(1);
   FaultyFabric fabric(narrow, faults);
   int ready = 0;
-  const auto port = fabric.Open(loop, At(1), {[](absl::Span<const Packet>) {}, [&] { ++ready; }}).value();
+  const auto port = fabric.Open(loop, AddressOf(1), {[](absl::Span<const Packet>) {}, [&] { ++ready; }}).value();
   const std::vector<Packet> packets(FaultyFabric::kMaxHeldBack + 10);
   EXPECT_EQ(port->Send(packets), FaultyFabric::kMaxHeldBack);
   EXPECT_EQ(port->room(), 0u);

@@ -13,7 +13,7 @@
 namespace tokamak::verbs::soft {
 namespace {
 
-constexpr uint16_t kService = 7000;
+constexpr uint16_t kPortsService = 7000;
 
 // A device of soft:udp with one queue pair.
 class Host final {
@@ -38,7 +38,7 @@ class Host final {
   // Accepts the one who asks.
   void Serve() {
     Address service = device_->address();
-    service.port = kService;
+    service.port = kPortsService;
     listener_ =
         *device_->connection_manager().Listen(loop_, service, [this](std::unique_ptr<ConnectionRequest> request) {
           asker_ = request->peer();

@@ -14,7 +14,7 @@
 namespace tokamak::verbs::soft {
 namespace {
 
-constexpr int kOn = 1;
+constexpr int kRawOn = 1;
 constexpr int kOff = 0;
 
 bool Attach(int fd, sock_filter* code, size_t instructions) {
@@ -42,14 +42,14 @@ bool LetPortIn(int fd, uint16_t port) {
   return Attach(fd, code, std::size(code));
 }
 
-absl::Status ErrnoStatus(const char* what) {
+absl::Status RawErrnoStatus(const char* what) {
   return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
 }
 
 absl::StatusOr<os::FileDescriptor> MakeRaw() {
   os::FileDescriptor raw(socket(AF_INET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_UDP));
   if (raw.valid()) return raw;
-  if (errno != EPERM && errno != EACCES) return ErrnoStatus("cannot make a raw socket");
+  if (errno != EPERM && errno != EACCES) return RawErrnoStatus("cannot make a raw socket");
   return absl::PermissionDeniedError(
       "soft:raw needs the capability CAP_NET_RAW: run as root, or give it to the program (`setcap cap_net_raw+ep "
       "PROGRAM`, "
@@ -73,21 +73,21 @@ absl::StatusOr<UdpSocket> OpenRawSocket(const Address& address, const UdpSocketO
   // With UDP_GRO the kernel would join packets, also for the raw socket.
   const int port = result->fd.get();
   if (!LetNothingIn(port) || setsockopt(port, SOL_UDP, UDP_GRO, &kOff, sizeof(kOff)) != 0) {
-    return ErrnoStatus("cannot keep the UDP port of a raw socket empty");
+    return RawErrnoStatus("cannot keep the UDP port of a raw socket empty");
   }
   const int fd = raw->get();
   sockaddr_storage name;
   Address ip = result->local;
   ip.port = 0;
   const socklen_t length = ToSocketAddress(ip, 0, &name);
-  if (!LetPortIn(fd, result->local.port) || setsockopt(fd, IPPROTO_IP, IP_HDRINCL, &kOn, sizeof(kOn)) != 0 ||
+  if (!LetPortIn(fd, result->local.port) || setsockopt(fd, IPPROTO_IP, IP_HDRINCL, &kRawOn, sizeof(kRawOn)) != 0 ||
       bind(fd, reinterpret_cast<sockaddr*>(&name), length) != 0) {
-    return ErrnoStatus("cannot set up a raw socket");
+    return RawErrnoStatus("cannot set up a raw socket");
   }
   const absl::StatusOr<uint64_t> receive_buffer = SetUpBuffers(fd, options, result->local);
   if (!receive_buffer.ok()) return receive_buffer.status();
   result->receive_buffer = *receive_buffer;
-  setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &kOn, sizeof(kOn));  // uncounted without
+  setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &kRawOn, sizeof(kRawOn));  // uncounted without
   result->can_segment = false;
   result->raw = *std::move(raw);
   return result;
