@@ -125,6 +125,18 @@ absl::optional<std::vector<ClusterProcess>> FromJson(const json& saved, const ch
   return processes;
 }
 
+// What is told of the folders above `folder`: none by who made none.
+absl::optional<std::vector<std::string>> FoldersFromJson(const json& saved, const std::string& folder) {
+  if (!saved.is_object() || !saved.contains("folders")) return std::vector<std::string>();
+  if (!saved["folders"].is_array()) return absl::nullopt;
+  std::vector<std::string> folders;
+  for (const json& value : saved["folders"]) {
+    if (!value.is_string() || !absl::StartsWith(folder, value.get<std::string>() + "/")) return absl::nullopt;
+    folders.push_back(value);
+  }
+  return folders;
+}
+
 absl::Status Save(const Cluster& cluster, const std::string& folder) {
   json nodes = json::array();
   json helpers = json::array();
@@ -133,13 +145,45 @@ absl::Status Save(const Cluster& cluster, const std::string& folder) {
   const std::string path = StatePath(folder);
   const std::string part = path + ".part";
   std::ofstream file(part);
-  file << json({{"nodes", nodes}, {"helpers", helpers}}).dump(2) << "\n";
+  file << json({{"nodes", nodes}, {"helpers", helpers}, {"folders", cluster.folders}}).dump(2) << "\n";
   file.close();
   if (file && rename(part.c_str(), path.c_str()) == 0) return absl::OkStatus();
   return absl::UnknownError(absl::StrCat("cannot write ", path));
 }
 
-// Removes what the processes of a cluster left, then the folder if nothing else is in it.
+// Those that are empty, from the innermost on.
+void RemoveFolders(const std::vector<std::string>& folders) {
+  for (auto folder = folders.rbegin(); folder != folders.rend() && rmdir(folder->c_str()) == 0; ++folder) {
+  }
+}
+
+// Makes a folder and those above it that are missing, and returns these, the outermost first. On an
+// error none of them is left.
+absl::StatusOr<std::vector<std::string>> MakeFolder(const std::string& path) {
+  std::vector<std::string> above;
+  std::error_code error;
+  for (fs::path parent = fs::path(path).parent_path(); !fs::exists(parent, error); parent = parent.parent_path()) {
+    if (error || parent == parent.parent_path()) break;  // mkdir says what is wrong
+    above.insert(above.begin(), parent.string());
+  }
+  std::vector<std::string> made;
+  for (const std::string& folder : above) {
+    if (mkdir(folder.c_str(), 0700) == 0) {
+      made.push_back(folder);
+    } else if (errno != EEXIST) {
+      const int reason = errno;
+      RemoveFolders(made);
+      return absl::UnknownError(absl::StrCat("cannot make ", folder, ": ", std::strerror(reason)));
+    }
+  }
+  if (mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return made;
+  const int reason = errno;
+  RemoveFolders(made);
+  return absl::UnknownError(absl::StrCat("cannot make ", path, ": ", std::strerror(reason)));
+}
+
+// Removes what the processes of a cluster left, then the folder if nothing else is in it, and those
+// that were made for it.
 void Clean(const Cluster& cluster, const std::string& folder) {
   std::error_code error;
   for (const auto* processes : {&cluster.nodes, &cluster.helpers}) {
@@ -150,7 +194,7 @@ void Clean(const Cluster& cluster, const std::string& folder) {
     }
   }
   fs::remove(StatePath(folder), error);
-  fs::remove(folder, error);
+  if (rmdir(folder.c_str()) == 0) RemoveFolders(cluster.folders);
 }
 
 bool Runs(const ClusterProcess& process) {
@@ -180,7 +224,10 @@ absl::StatusOr<os::FileDescriptor> LockFolder(const std::string& folder) {
 
 class Starter final {
  public:
-  explicit Starter(const ClusterSettings& settings) : settings_(settings) {}
+  // `made`: the folders above the state folder that were made for this cluster.
+  Starter(const ClusterSettings& settings, std::vector<std::string> made) : settings_(settings) {
+    cluster_.folders = std::move(made);
+  }
 
   absl::StatusOr<Cluster> Run() {
     if (absl::Status status = StartAll(); !status.ok()) {
@@ -284,9 +331,8 @@ absl::StatusOr<Cluster> StartCluster(const ClusterSettings& settings) {
     return absl::InvalidArgumentError(
         absl::StrCat(settings.folder, " is not UTF-8, in which the paths of a cluster are kept: name another --state"));
   }
-  if (mkdir(settings.folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    return absl::UnknownError(absl::StrCat("cannot make ", settings.folder, ": ", std::strerror(errno)));
-  }
+  auto made = MakeFolder(settings.folder);
+  if (!made.ok()) return made.status();
   struct stat info {};
   if (stat(settings.folder.c_str(), &info) != 0 || info.st_uid != getuid() || (info.st_mode & 022) != 0) {
     return absl::PermissionDeniedError(
@@ -301,10 +347,11 @@ absl::StatusOr<Cluster> StartCluster(const ClusterSettings& settings) {
                                                      ": stop it with tok down, or name another --state"));
       }
     }
+    if (made->empty()) made = known->folders;  // it ended without tidying up
   } else if (!absl::IsNotFound(known.status())) {
     return known.status();
   }
-  return Starter(settings).Run();
+  return Starter(settings, *std::move(made)).Run();
 }
 
 absl::StatusOr<Cluster> LoadCluster(const std::string& folder) {
@@ -317,7 +364,10 @@ absl::StatusOr<Cluster> LoadCluster(const std::string& folder) {
   const json saved = json::parse(ReadText(path), nullptr, /*allow_exceptions=*/false);
   auto nodes = FromJson(saved, "nodes");
   auto helpers = FromJson(saved, "helpers");
-  if (nodes.has_value() && helpers.has_value()) return Cluster{*std::move(nodes), *std::move(helpers)};
+  auto folders = FoldersFromJson(saved, folder);
+  if (nodes.has_value() && helpers.has_value() && folders.has_value()) {
+    return Cluster{*std::move(nodes), *std::move(helpers), *std::move(folders)};
+  }
   return absl::DataLossError(absl::StrCat(path,
                                           " is damaged, so what tok up started is not known: look for it with "
                                           "pgrep -a tokd and end it, then remove the file"));

@@ -40,20 +40,22 @@ struct ClusterProcess {
 struct Cluster {
   std::vector<ClusterProcess> nodes;
   std::vector<ClusterProcess> helpers;  // redis
+  std::vector<std::string> folders;     // above the state folder that were made for it, the outermost first
 };
 
 // $XDG_RUNTIME_DIR/tokamak, or /tmp/tokamak-UID.
 std::string DefaultFolder();
 
-// Starts all, each once the one before is ready. On an error nothing is left running.
-// kAlreadyExists: one runs already.
+// Starts all, each once the one before is ready, and makes the state folder, with those above it that
+// are missing. On an error nothing is left running, nor of what was made. kAlreadyExists: one runs
+// already.
 absl::StatusOr<Cluster> StartCluster(const ClusterSettings& settings);
 
 // What runs, from the folder. kNotFound: nothing was started there. kDataLoss: what the folder says
 // is damaged.
 absl::StatusOr<Cluster> LoadCluster(const std::string& folder);
 
-// Stops all (SIGTERM, and after a time SIGKILL) and removes what they left, and the folder if that
+// Stops all (SIGTERM, and after a time SIGKILL) and removes what they left, and the folders if that
 // was all. Returns how many processes were stopped.
 absl::StatusOr<uint32_t> StopCluster(const std::string& folder);
 

@@ -230,6 +230,33 @@ TEST_F(TokTest, AClusterThatCannotStartLeavesNothing) {
   EXPECT_FALSE(fs::exists(State()));
 }
 
+TEST_F(TokTest, FoldersAboveTheStateFolderAreMadeAndThoseThatWereMadeRemoved) {
+  const auto tok = [&](const Strings& arguments) {
+    Strings argv = {"lib/cli/tok", "--state", Path("new/deeper/st")};
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
+    return Run(argv);
+  };
+  EXPECT_EQ(tok({"up", "--nodes", "1"}), 0) << text_;
+  EXPECT_EQ(tok({"nodes"}), 0) << text_;
+  EXPECT_EQ(tok({"down"}), 0) << text_;
+  EXPECT_FALSE(fs::exists(Path("new")));
+
+  EXPECT_EQ(tok({"up", "--memory", "lots"}), 2) << text_;
+  EXPECT_FALSE(fs::exists(Path("new")));
+
+  fs::create_directory(Path("new"));
+  EXPECT_EQ(tok({"up", "--nodes", "1"}), 0) << text_;
+  Make("new/deeper/mine", "kept");
+  EXPECT_EQ(tok({"down"}), 0) << text_;
+  EXPECT_EQ(Read(Path("new/deeper/mine")), "kept");
+  EXPECT_FALSE(fs::exists(Path("new/deeper/st")));
+  fs::remove(Path("new/deeper/mine"));
+  EXPECT_EQ(tok({"up", "--nodes", "1"}), 0) << text_;
+  EXPECT_EQ(tok({"down"}), 0) << text_;
+  EXPECT_TRUE(fs::exists(Path("new/deeper")));  // was there
+  fs::remove_all(Path("new"));
+}
+
 TEST_F(TokTest, FilesOfOthersInTheStateFolderStay) {
   fs::create_directory(State());
   fs::permissions(State(), fs::perms::owner_all);
@@ -248,6 +275,7 @@ TEST_F(TokTest, ADamagedStateIsNamed) {
   fs::create_directory(State());
   fs::permissions(State(), fs::perms::owner_all);
   for (const char* text : {"", "{", "[]", R"({"nodes": 7})", R"({"nodes": [], "helpers": [7]})",
+                           R"({"nodes": [], "helpers": [], "folders": ["/elsewhere"]})",
                            R"({"nodes": [{"name": 1, "pid": "x"}], "helpers": []})"}) {
     Make("st/cluster.json", text);
     for (const char* command : {"nodes", "up", "down"}) {
