@@ -1,16 +1,21 @@
 #include "lib/cli/demo.h"
 
+#include <sys/wait.h>
+
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <future>
+#include <cstring>
 #include <iostream>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/optional.h"
+#include "lib/base/random.h"
 #include "lib/base/units.h"
 #include "lib/cli/as_absl.h"
 #include "lib/cli/cluster.h"
@@ -18,6 +23,7 @@
 #include "lib/cli/output.h"
 #include "nlohmann/json.hpp"
 #include "tokamak/client.h"
+#include "tokamak/gets.h"
 
 namespace tokamak::cli {
 
@@ -26,11 +32,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kDemoGetTimeout(60);
-constexpr int kKillTries = 20;
-// What a stopped holder's device had to send already arrives well within this time, also on a busy
-// machine. A software NIC stops with its holder, and the getter soon gives that up; the kernel's
-// goes on, on a processor that may be emulated.
-constexpr std::chrono::milliseconds kSettle(300), kSettleOfKernel(1000);
+constexpr int kKillTries = 20;  // with one object
+// What a holder that is stopped, or its device, may have sent already and the getter not yet
+// counted: eager messages of a whole window, twice (transport::EndpointOptions, 128 of 16 KiB).
+constexpr uint64_t kMostOnItsWay = uint64_t{4} << 20;
 
 struct ProtocolName {
   Protocol protocol;
@@ -46,6 +51,18 @@ uint64_t Number(const NodeStats& stats, absl::string_view name) {
     if (number.name == name) return number.value;
   }
   return 0;
+}
+
+// Stops a program of ours, and returns once all its threads stand still.
+absl::Status Suspend(const ClusterProcess& process) {
+  kill(process.pid, SIGSTOP);
+  siginfo_t info{};
+  while (waitid(P_PID, static_cast<id_t>(process.pid), &info, WSTOPPED | WEXITED | WNOWAIT) != 0) {
+    if (errno != EINTR) return absl::UnknownError(absl::StrCat("waitid: ", std::strerror(errno)));
+  }
+  if (info.si_code == CLD_STOPPED) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat(process.name, " ended by itself: its log in the state folder may say why"));
 }
 
 class Demo final {
@@ -96,7 +113,6 @@ class Demo final {
     }
     const auto stats = AsAbsl(clients_[0].NodeStats());
     if (!stats.ok()) return stats.status();
-    software_nic_ = absl::StartsWith(stats->device, "soft:");
     Say(absl::StrCat("cluster: 3 tokd of ", base::FormatSize(settings_.memory), ", ",
                      settings_.devices.empty() ? absl::StrCat("on 127.0.0.1 to .3, device ", stats->device)
                                                : "devices " + absl::StrJoin(settings_.devices, ", "),
@@ -186,67 +202,121 @@ class Demo final {
   }
 
   // Two nodes hold the largest file; the third gets it, and whoever of the two is serving is
-  // killed.
+  // killed. Where the file is through each time before that, an object takes its place that is as
+  // large as the stores allow.
   absl::Status KillAHolder() {
-    for (int attempt = 0; attempt < kKillTries; ++attempt) {
-      const auto killed = KillOnce(files_.back());
+    for (int attempt = 0; attempt < 2 * kKillTries; ++attempt) {
+      if (attempt == kKillTries) {
+        if (absl::Status status = PutMadeUp(); !status.ok()) return status;
+      }
+      const DemoFile& target = made_up_.has_value() ? *made_up_ : files_.back();
+      if (target.bytes <= kMostOnItsWay) continue;
+      const auto killed = KillOnce(target);
       if (!killed.ok()) return killed.status();
       if (*killed) return absl::OkStatus();
     }
     return absl::InternalError(
-        "no transfer lasted long enough to be cut off: name a folder with a larger file with --from");
+        "no transfer lasted long enough to be cut off: give each node more --memory, for a larger object");
   }
 
+  // In place of the files, so that there is room for it.
+  absl::Status PutMadeUp() {
+    Say("kill: the files are moved too fast to be cut off, so a larger object is made up");
+    for (const DemoFile& file : files_) {
+      if (absl::Status status = AsAbsl(clients_[0].Delete(IdOfFile(file))); !status.ok()) return status;
+    }
+    std::vector<uint8_t> bytes(settings_.memory / 2);
+    base::Random random(1);
+    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random.Next());
+    made_up_ = DemoFile{"an object made up", bytes.size(), Sha256(bytes)};
+    return AsAbsl(clients_[0].Put(IdOfFile(*made_up_), bytes));
+  }
+
+  // False: the get was over before its holder was stopped, or all but over.
   absl::StatusOr<bool> KillOnce(const DemoFile& file) {
     const ObjectId id = IdOfFile(file);
-    if (const auto held = AsAbsl(clients_[1].Get(id, kDemoGetTimeout)); !held.ok()) return held.status();
+    const auto held = AsAbsl(clients_[1].Get(id, kDemoGetTimeout));
+    if (!held.ok()) return held.status();
     if (const auto evicted = AsAbsl(clients_[2].Evict(UINT64_MAX)); !evicted.ok()) return evicted.status();
-    const auto before = AsAbsl(clients_[2].NodeStats());
+    const auto before = Served();
     if (!before.ok()) return before.status();
 
-    // By write: READs of a holder that is frozen are answered by the kernel's device all the same,
-    // to the end.
-    const auto protocol = software_nic_ ? Protocol::kAuto : Protocol::kWrite;
-    auto get = std::async(std::launch::async, [&] { return AsAbsl(clients_[2].Get(id, kDemoGetTimeout, {protocol})); });
-    const absl::StatusOr<size_t> victim = FreezeServing(get);
-    if (!victim.ok()) {
-      get.wait();
-      return absl::IsNotFound(victim.status()) ? absl::StatusOr<bool>(false) : victim.status();
-    }
-    kill(cluster_.nodes[*victim].pid, SIGKILL);
-    const auto buffer = get.get();
+    // By eager messages: they end with the process that sends them, on any device, and the getter
+    // knows to a few MiB what it has. READs of a holder that is stopped are answered by an RDMA
+    // device all the same, and of WRITEs the getter does not know how far they are.
+    Gets gets(clients_[2]);
+    auto began = AsAbsl(gets.Begin(id, kDemoGetTimeout, {Protocol::kEager}));
+    if (!began.ok()) return began.status();
+    const auto victim = StopServing(gets, id, *before);
+    if (!victim.ok()) return victim.status();
+    if (victim->has_value()) kill(cluster_.nodes[**victim].pid, SIGKILL);
+    auto answer = AsAbsl(gets.Next(kDemoGetTimeout));
+    if (!answer.ok()) return answer.status();
+    const auto buffer = AsAbsl(std::move(answer->buffer));
     if (!buffer.ok()) return buffer.status();
+    if (!victim->has_value()) return false;
+
     Check(file, *buffer);
-    const auto after = AsAbsl(clients_[2].NodeStats());
+    const size_t survivor = **victim == 0 ? 1 : 0;
+    const auto after = ServedBy(survivor);
     if (!after.ok()) return after.status();
-    if (Number(*after, "pull_next_holder_total") == Number(*before, "pull_next_holder_total")) {
-      return absl::InternalError(
-          absl::StrCat(cluster_.nodes[*victim].name, " was killed, but no transfer went on elsewhere"));
+    const std::string name = cluster_.nodes[**victim].name;
+    if (*after == (*before)[survivor]) {
+      return absl::InternalError(absl::StrCat(name, " was killed, but no transfer went on elsewhere"));
     }
-    result_.killed = absl::StrCat(cluster_.nodes[*victim].name, " was killed in the middle of serving ",
-                                  base::FormatSize(file.bytes), "; the get went on from the other holder");
+    result_.killed = absl::StrCat(name, " was killed in the middle of serving ", base::FormatSize(file.bytes),
+                                  "; the get went on from the other holder");
     Say("kill: " + result_.killed);
     return true;
   }
 
-  // Which of the first two nodes serves the get, stopped in the middle of it. kNotFound: it was
-  // over before.
-  absl::StatusOr<size_t> FreezeServing(const std::future<absl::StatusOr<Buffer>>& get) {
-    while (get.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
-      for (size_t node : {1, 0}) {
-        const auto stats = AsAbsl(clients_[node].NodeStats());
-        if (!stats.ok()) return stats.status();
-        if (Number(*stats, "pins_of_peers") == 0) continue;
-        kill(cluster_.nodes[node].pid, SIGSTOP);
-        // What it had sent already, or its device has to send, may still finish the transfer; what
-        // then still runs needs another holder.
-        const auto settle = software_nic_ ? kSettle : kSettleOfKernel;
-        if (get.wait_for(settle) != std::future_status::ready) return node;
-        kill(cluster_.nodes[node].pid, SIGCONT);
-        return absl::NotFoundError("the get was over before");
-      }
+  // How many transfers a node has served, or is serving.
+  absl::StatusOr<uint64_t> ServedBy(size_t node) {
+    const auto stats = AsAbsl(clients_[node].NodeStats());
+    if (!stats.ok()) return stats.status();
+    return Number(*stats, "pins_of_peers_total");
+  }
+
+  // The same of the two holders.
+  absl::StatusOr<std::array<uint64_t, 2>> Served() {
+    std::array<uint64_t, 2> served{};
+    for (size_t node : {0, 1}) {
+      const auto of_node = ServedBy(node);
+      if (!of_node.ok()) return of_node.status();
+      served[node] = *of_node;
     }
-    return absl::NotFoundError("the get was over before");
+    return served;
+  }
+
+  // Stops the one of the two holders that serves the get, and returns which it is: it stays stopped,
+  // and what is missing is more than it can have sent. None: the get is over, or so nearly over that
+  // this cannot be said; then nobody is stopped.
+  absl::StatusOr<absl::optional<size_t>> StopServing(Gets& gets, const ObjectId& id,
+                                                     const std::array<uint64_t, 2>& before) {
+    if (absl::Status status = AsAbsl(gets.Send()); !status.ok()) return status;
+    Part part = Part::kNone;
+    while (part == Part::kNone) part = Look(id);
+    const auto served = Served();
+    if (!served.ok()) return served.status();
+    const size_t victim = (*served)[0] > before[0] ? 0 : 1;
+    const size_t other = 1 - victim;
+    // Both: it went on from another holder already.
+    if ((*served)[victim] == before[victim] || (*served)[other] > before[other]) return absl::nullopt;
+    const ClusterProcess& process = cluster_.nodes[victim];
+    if (absl::Status status = Suspend(process); !status.ok()) return status;
+    if (Look(id) == Part::kMiddle) return victim;
+    kill(process.pid, SIGCONT);
+    return absl::nullopt;
+  }
+
+  // How much of an object has come to the third node. A get that has begun is looked at, so one that
+  // is not on its way is over.
+  enum class Part { kNone, kMiddle, kAllButAll };
+  Part Look(const ObjectId& id) {
+    const auto progress = AsAbsl(clients_[2].Progress(id));
+    if (!progress.ok()) return Part::kAllButAll;
+    if (progress->moved == 0) return Part::kNone;
+    return progress->total - progress->moved > kMostOnItsWay ? Part::kMiddle : Part::kAllButAll;
   }
 
   absl::Status Stop() {
@@ -263,7 +333,7 @@ class Demo final {
   Cluster cluster_;
   std::vector<Client> clients_;
   std::vector<DemoFile> files_;
-  bool software_nic_ = true;
+  absl::optional<DemoFile> made_up_;
   DemoResult result_;
 };
 

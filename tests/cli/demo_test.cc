@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
 #include "tests/daemon/tokd_process.h"
@@ -40,7 +41,7 @@ class DemoTest : public testing::Test {
 
   int Run(const std::vector<std::string>& before, const std::vector<std::string>& after) {
     os::ChildOptions options;
-    options.argv = {"lib/cli/tok", "--state", folder_.Path("st")};
+    options.argv = {"lib/cli/tok", "--state", folder_.Path("new/deeper/st")};  // made, and removed
     options.argv.insert(options.argv.end(), before.begin(), before.end());
     options.argv.push_back("demo");
     options.argv.insert(options.argv.end(), after.begin(), after.end());
@@ -73,6 +74,16 @@ TEST_F(DemoTest, EveryProtocolIsVerifiedAndAKilledHolderIsReplaced) {
   EXPECT_EQ(result["verified"], 4 * 2 * 3 + 1);
   EXPECT_TRUE(absl::StrContains(result["killed"].get<std::string>(), "was killed in the middle of serving")) << text_;
   EXPECT_EQ(result["rows"].size(), 4u * 3);
+  EXPECT_EQ(folder_.Files(), (std::vector<std::string>{"files", "output"}));
+}
+
+// Not one of these lasts until its holder could be stopped.
+TEST_F(DemoTest, FilesThatAreThroughAtOnceAreReplacedByALargerObject) {
+  fs::remove(folder_.Path("files/large"));
+  ASSERT_EQ(Run({}, {"--from", folder_.Path("files"), "--memory", "192MiB"}), 0) << text_;
+  EXPECT_TRUE(absl::StrContains(text_, "a larger object is made up")) << text_;
+  EXPECT_TRUE(absl::StrContains(text_, "was killed in the middle of serving 96 MiB")) << text_;
+  EXPECT_TRUE(absl::StrContains(text_, absl::StrCat("verified ", 3 * 2 * 3 + 1, " objects, 0 mismatches"))) << text_;
   EXPECT_EQ(folder_.Files(), (std::vector<std::string>{"files", "output"}));
 }
 
