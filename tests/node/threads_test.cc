@@ -26,6 +26,7 @@ using transport::Protocol;
 
 constexpr base::Duration kPatience = Seconds(60);
 constexpr size_t kMemory = 16 << 20;
+static_assert(2 * kMaxPullsOfPeer * (96 << 10) <= kMemory);
 
 struct alignas(64) Block {
   uint8_t bytes[64];
@@ -216,14 +217,21 @@ TEST_P(ThreadsTest, GetsThatComeAndGoInBothDirectionsLeaveNothing) {
   EXPECT_TRUE(loop_.RunUntil(quiet, loop_.Now() + kPatience));
 }
 
+// More objects than are moved at a time: however fast the first arrive, the next begin in a turn of
+// the control loop, and there is none before the engines end.
 TEST_P(ThreadsTest, EnginesThatEndInTheMiddleGiveEverythingBack) {
-  machines_[0]->Put("x", 8 << 20);
-  const auto got = StartGet(*machines_[1], {"x"}, Protocol::kAuto);
+  std::vector<std::string> names;
+  for (uint32_t i = 0; i < 2 * kMaxPullsOfPeer; ++i) {
+    names.push_back(absl::StrCat(i));
+    machines_[0]->Put(names.back(), 96 << 10);  // bulk, where that has an engine of its own
+  }
+  const auto got = StartGet(*machines_[1], names, Protocol::kAuto);
   EXPECT_TRUE(loop_.RunUntil([this] { return machines_[0]->node().pins_of_peers() > 0; }, loop_.Now() + kPatience));
   machines_[1]->EndEngines();
   loop_.RunUntil([] { return false; }, loop_.Now() + Milliseconds(50));
   EXPECT_FALSE(got->done);  // it goes on trying
   got->handle.reset();
+  (void)machines_[1]->store().Evict(kMemory);  // what had come
   EXPECT_EQ(machines_[1]->store().statistics().used_bytes, 0u);
   EXPECT_TRUE(loop_.RunUntil([this] { return machines_[0]->node().pins_of_peers() == 0; }, loop_.Now() + kPatience));
 }
