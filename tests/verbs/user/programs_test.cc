@@ -1,5 +1,12 @@
 // Unmodified programs of rdma-core and perftest, between two addresses of this test's loopback, over
 // our shared object alone.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -16,6 +23,7 @@
 #include "lib/base/random.h"
 #include "lib/base/time.h"
 #include "lib/os/child_process.h"
+#include "lib/os/file_descriptor.h"
 #include "tests/support/command_output.h"
 
 namespace tokamak::verbs::user {
@@ -46,6 +54,7 @@ class ProgramsTest : public ::testing::Test {
     os::ChildOptions options;
     options.argv = std::move(command);
     options.output = FileFor(absl::StrCat("output-", ++started_));
+    options.environment = environment;
     options.die_with_parent = true;
     outputs_.push_back(options.output);
     auto child = ChildProcess::Start(options);
@@ -67,29 +76,56 @@ class ProgramsTest : public ::testing::Test {
     return false;
   }
 
+  static std::string Said(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  }
+
+  // Of the program that was started last.
+  const std::string& LastOutput() const { return outputs_.back(); }
+
   std::string Output() const {
     std::string all;
-    for (const std::string& path : outputs_) {
-      std::ifstream file(path);
-      absl::StrAppend(&all, "---- ", path, "\n",
-                      std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()));
-    }
+    for (const std::string& path : outputs_) absl::StrAppend(&all, "---- ", path, "\n", Said(path));
     return all;
   }
 
-  // Until `done`, or the program ends.
-  static void WaitUntil(ChildProcess& program, const std::function<bool()>& done) {
-    for (int i = 0; i < 1000 && !done() && program.running(); ++i) {
+  // Until somebody listens at a TCP port, of which nothing tells, or the program ends.
+  static void WaitUntilListens(ChildProcess& program, int port) {
+    for (int i = 0; i < 1000 && !Listens(port) && program.running(); ++i) {
       const timespec moment{0, 10'000'000};
       nanosleep(&moment, nullptr);
     }
+  }
+
+  // Until the program, which was started last, has said `sign`, or ends.
+  void WaitUntilSaid(ChildProcess& program, const std::string& sign) { WaitUntilSaid(program, sign, LastOutput()); }
+  // The same of any, by the file of what it says.
+  static void WaitUntilSaid(ChildProcess& program, const std::string& sign, const std::string& output) {
+    const os::FileDescriptor said(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+    inotify_add_watch(said.get(), output.c_str(), IN_MODIFY);
+    // Where inotify has nothing left to give, the file is looked at each second.
+    for (int64_t seconds = 0; seconds < kLongest.milliseconds() / 1000;) {
+      const bool running = program.running();
+      if (Said(output).find(sign) != std::string::npos || !running) return;
+      pollfd waits[] = {{said.get(), POLLIN, 0}, {program.descriptor(), POLLIN, 0}};
+      if (poll(waits, 2, 1000) == 0) ++seconds;
+      char drained[4096];
+      while (read(said.get(), drained, sizeof(drained)) > 0) {
+      }
+    }
+  }
+
+  static void WaitForEither(ChildProcess& one, ChildProcess& other) {
+    pollfd waits[] = {{one.descriptor(), POLLIN, 0}, {other.descriptor(), POLLIN, 0}};
+    poll(waits, 2, static_cast<int>(kLongest.milliseconds()));
   }
 
   // Runs the two, and expects that both end well. `port` is where the server listens.
   void RunPair(const Words& server_words, const Words& client_words, int port) {
     std::unique_ptr<ChildProcess> server = Start(kServer, server_words);
     ASSERT_NE(server, nullptr);
-    WaitUntil(*server, [port] { return Listens(port); });
+    WaitUntilListens(*server, port);
     std::unique_ptr<ChildProcess> client = Start(client_address, client_words);
     ASSERT_NE(client, nullptr);
     const auto client_end = client->Wait(kLongest);
@@ -99,22 +135,26 @@ class ProgramsTest : public ::testing::Test {
     EXPECT_TRUE(server_end->ok()) << server_end->ToString() << "\n" << Output();
   }
 
-  void RunUntilAnswered(const Words& server_words, const Words& client_words) {
-    std::unique_ptr<ChildProcess> server = Start(kServer, server_words);
+  // A program that listens with rdma_cm, once it does: its commands show that.
+  std::unique_ptr<ChildProcess> StartListener(const Words& words) {
+    const Words before = flags;
+    flags.emplace_back("--explain");
+    std::unique_ptr<ChildProcess> server = Start(kServer, words);
+    flags = before;
+    if (server != nullptr) WaitUntilSaid(*server, "rdma_cm: listen(");
+    return server;
+  }
+
+  // The same as RunPair, for those.
+  void RunByConnectionManager(const Words& server_words, const Words& client_words) {
+    std::unique_ptr<ChildProcess> server = StartListener(server_words);
     ASSERT_NE(server, nullptr);
-    absl::StatusOr<os::ExitStatus> client_end;
-    for (int attempt = 0; attempt < 100; ++attempt) {
-      const timespec moment{0, 50'000'000};
-      nanosleep(&moment, nullptr);
-      std::unique_ptr<ChildProcess> client = Start(client_address, client_words);
-      ASSERT_NE(client, nullptr);
-      client_end = client->Wait(kLongest);
-      ASSERT_TRUE(client_end.ok()) << absl::StrJoin(client_words, " ") << "\n" << Output();
-      if (client_end->ok() || !server->running()) break;
-    }
-    EXPECT_TRUE(client_end->ok()) << client_end->ToString() << "\n" << Output();
+    std::unique_ptr<ChildProcess> client = Start(client_address, client_words);
+    ASSERT_NE(client, nullptr);
+    const auto client_end = client->Wait(kLongest);
     const auto server_end = server->Wait(kLongest);
-    ASSERT_TRUE(server_end.ok()) << absl::StrJoin(server_words, " ") << "\n" << Output();
+    ASSERT_TRUE(client_end.ok() && server_end.ok()) << absl::StrJoin(client_words, " ") << "\n" << Output();
+    EXPECT_TRUE(client_end->ok()) << client_end->ToString() << "\n" << Output();
     EXPECT_TRUE(server_end->ok()) << server_end->ToString() << "\n" << Output();
   }
 
@@ -123,13 +163,13 @@ class ProgramsTest : public ::testing::Test {
   void RunFailing(const Words& fault, const std::string& error) {
     const std::unique_ptr<ChildProcess> server = Start(kServer, {"ibv_rc_pingpong", "-g", "0", "-n", "1000000"});
     ASSERT_NE(server, nullptr);
-    WaitUntil(*server, [] { return Listens(18515); });
+    WaitUntilListens(*server, 18515);
     flags = fault;
     const std::unique_ptr<ChildProcess> client =
         Start(kClient, {"ibv_rc_pingpong", "-g", "0", "-n", "1000000", kServer});
     flags = {};
     ASSERT_NE(client, nullptr);
-    WaitUntil(*client, [&] { return !server->running(); });
+    WaitForEither(*client, *server);
     ChildProcess& failed = server->running() ? *client : *server;
     EXPECT_EQ(failed.Wait(kLongest)->code, 1) << Output();
     EXPECT_NE(Output().find("Failed status " + error), std::string::npos) << error << "\n" << Output();
@@ -169,6 +209,7 @@ class ProgramsTest : public ::testing::Test {
   }
 
   Words flags;  // for tok verbs
+  std::vector<std::pair<std::string, std::string>> environment;
   std::string client_address = kClient;
 
  private:
@@ -244,7 +285,7 @@ TEST_F(ProgramsTest, CommandsToADeviceAreExplained) {
 
 TEST_F(ProgramsTest, CommandsToTheConnectionManagerAreExplained) {
   flags = {"--explain"};
-  RunUntilAnswered({"rping", "-s", "-a", kServer, "-C", "1"}, {"rping", "-c", "-a", kServer, "-C", "1"});
+  RunByConnectionManager({"rping", "-s", "-a", kServer, "-C", "1"}, {"rping", "-c", "-a", kServer, "-C", "1"});
   for (const char* line : {"rdma_cm: create_id(port space TCP) = id ", "get_event() = CONNECT_REQUEST, id ",
                            "get_event() = ESTABLISHED"}) {
     EXPECT_NE(Output().find(line), std::string::npos) << line << "\n" << Output();
@@ -282,7 +323,7 @@ TEST_F(ProgramsTest, AProgramIsToldThatItsPortGoesDownAndUp) {
   flags = {"--port-down", "20ms:100ms"};
   const std::unique_ptr<ChildProcess> watch = Start(kServer, {"stdbuf", "-oL", "ibv_asyncwatch", "-d", "rxe_tok0"});
   ASSERT_NE(watch, nullptr);
-  WaitUntil(*watch, [this] { return Output().find("IBV_EVENT_PORT_ACTIVE") != std::string::npos; });
+  WaitUntilSaid(*watch, "IBV_EVENT_PORT_ACTIVE");
   EXPECT_LT(Output().find("IBV_EVENT_PORT_ERR (10), port 1"), Output().find("IBV_EVENT_PORT_ACTIVE (9), port 1"))
       << Output();
 }
@@ -293,18 +334,17 @@ TEST_F(ProgramsTest, APortThatIsDownIsSaidToBe) {
   EXPECT_NE(Output().find("PORT_DOWN (1)"), std::string::npos) << Output();
 }
 
-// Of programs that listen with rdma_cm alone nothing shows that they are ready, so the client asks
-// until somebody answers.
 TEST_F(ProgramsTest, Rping) {
-  RunUntilAnswered({"rping", "-s", "-a", kServer, "-C", "5", "-v"}, {"rping", "-c", "-a", kServer, "-C", "5", "-v"});
+  RunByConnectionManager({"rping", "-s", "-a", kServer, "-C", "5", "-v"},
+                         {"rping", "-c", "-a", kServer, "-C", "5", "-v"});
 }
-TEST_F(ProgramsTest, Ucmatose) { RunUntilAnswered({"ucmatose", "-b", kServer}, {"ucmatose", "-s", kServer}); }
-TEST_F(ProgramsTest, RdmaServerAndClient) { RunUntilAnswered({"rdma_server"}, {"rdma_client", "-s", kServer}); }
+TEST_F(ProgramsTest, Ucmatose) { RunByConnectionManager({"ucmatose", "-b", kServer}, {"ucmatose", "-s", kServer}); }
+TEST_F(ProgramsTest, RdmaServerAndClient) { RunByConnectionManager({"rdma_server"}, {"rdma_client", "-s", kServer}); }
 TEST_F(ProgramsTest, Rstream) {
-  RunUntilAnswered({"rstream", "-b", kServer, "-S", "4096"}, {"rstream", "-s", kServer, "-S", "4096"});
+  RunByConnectionManager({"rstream", "-b", kServer, "-S", "4096"}, {"rstream", "-s", kServer, "-S", "4096"});
 }
 TEST_F(ProgramsTest, Udaddy) {
-  RunUntilAnswered({"udaddy", "-b", kServer, "-c", "4"}, {"udaddy", "-s", kServer, "-c", "4"});
+  RunByConnectionManager({"udaddy", "-b", kServer, "-c", "4"}, {"udaddy", "-s", kServer, "-c", "4"});
 }
 
 // Nobody asks a receiver whether it is there, but its commands show when its queue pair is in the group.
@@ -312,14 +352,46 @@ TEST_F(ProgramsTest, Mckey) {
   flags = {"--explain"};
   std::unique_ptr<ChildProcess> receiver = Start(kServer, {"mckey", "-m", "239.77.0.1", "-b", kServer});
   ASSERT_NE(receiver, nullptr);
-  WaitUntil(*receiver, [this] { return Output().find("attach_mcast(") != std::string::npos; });
+  WaitUntilSaid(*receiver, "attach_mcast(");
   const auto sent = Start(kClient, {"mckey", "-m", "239.77.0.1", "-b", kClient, "-s"})->Wait(kLongest);
   const auto received = receiver->Wait(kLongest);
   ASSERT_TRUE(sent.ok() && received.ok()) << Output();
   EXPECT_TRUE(sent->ok() && received->ok()) << Output();
 }
+// Whoever of a shared address has the port refuses what nobody there serves.
+TEST_F(ProgramsTest, ARequestThatNobodyListensForIsRejected) {
+  const std::unique_ptr<ChildProcess> first = StartListener({"ucmatose", "-b", kServer});
+  const std::unique_ptr<ChildProcess> second = StartListener({"rdma_server"});
+  ASSERT_TRUE(first != nullptr && second != nullptr);
+  flags = {"--explain"};
+  for (const char* address : {kClient, kServer}) {
+    const auto client = Start(address, {"rping", "-c", "-a", kServer, "-C", "1"})->Wait(kLongest);
+    ASSERT_TRUE(client.ok()) << Output();
+    EXPECT_NE(Said(LastOutput()).find("get_event() = REJECTED, id 1, status 8"), std::string::npos) << Output();
+  }
+}
+
+// perftest 4.5 connects twice. Where its client is faster than its server listens again it is refused,
+// as it should be, and goes on with an id that it has freed. So the second time the server's address
+// takes until then to be resolved.
 TEST_F(ProgramsTest, PerftestByTheConnectionManager) {
-  RunUntilAnswered({"ib_write_bw", "-R", "-n", "100"}, {"ib_write_bw", "-R", "-n", "100", kServer});
+  const std::string resolved = FileFor("resolved");
+  ASSERT_EQ(mkfifo(resolved.c_str(), 0600), 0);
+  const os::FileDescriptor pipe(open(resolved.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(pipe.valid());
+  const std::unique_ptr<ChildProcess> server = StartListener({"ib_write_bw", "-R", "-n", "100"});
+  ASSERT_NE(server, nullptr);
+  const std::string server_output = LastOutput();
+  environment = {{"LD_PRELOAD", Built("tests/verbs/user/liblate_resolver.so")}, {"TOKAMAK_TEST_RESOLVED", resolved}};
+  const std::unique_ptr<ChildProcess> client = Start(kClient, {"ib_write_bw", "-R", "-n", "100", kServer});
+  ASSERT_NE(client, nullptr);
+  WaitUntilSaid(*server, "rdma_cm: listen(id 3", server_output);
+  ASSERT_EQ(write(pipe.get(), "", 1), 1);
+  const auto client_end = client->Wait(kLongest);
+  const auto server_end = server->Wait(kLongest);
+  ASSERT_TRUE(client_end.ok() && server_end.ok()) << Output();
+  EXPECT_TRUE(client_end->ok()) << client_end->ToString() << "\n" << Output();
+  EXPECT_TRUE(server_end->ok()) << server_end->ToString() << "\n" << Output();
 }
 
 TEST_F(ProgramsTest, RcPingPong) { RunPingPong("ibv_rc_pingpong", {"-c"}); }
@@ -336,8 +408,9 @@ TEST_F(ProgramsTest, ProgramsMayShareAnAddress) {
   RunPingPong("ibv_rc_pingpong", {"-c"});
   RunPingPong("ibv_ud_pingpong", {"-c"});
   RunPerf("ib_write_bw", {"-n", "100", "-b", "-q", "8"});
-  RunUntilAnswered({"rping", "-s", "-a", kServer, "-C", "10", "-V"}, {"rping", "-c", "-a", kServer, "-C", "10", "-V"});
-  RunUntilAnswered({"udaddy", "-b", kServer, "-c", "4"}, {"udaddy", "-s", kServer, "-c", "4"});
+  RunByConnectionManager({"rping", "-s", "-a", kServer, "-C", "10", "-V"},
+                         {"rping", "-c", "-a", kServer, "-C", "10", "-V"});
+  RunByConnectionManager({"udaddy", "-b", kServer, "-c", "4"}, {"udaddy", "-s", kServer, "-c", "4"});
 }
 
 TEST_F(ProgramsTest, SharedMemoryInPlaceOfANetwork) {
@@ -348,8 +421,8 @@ TEST_F(ProgramsTest, SharedMemoryInPlaceOfANetwork) {
     RunPingPong("ibv_rc_pingpong", {"-c", "-e"});
     RunPingPong("ibv_ud_pingpong", {"-c"});
     RunPerf("ib_write_bw", {"-n", "100", "-b", "-q", "8"});
-    RunUntilAnswered({"rping", "-s", "-a", kServer, "-C", "10", "-V"},
-                     {"rping", "-c", "-a", kServer, "-C", "10", "-V"});
+    RunByConnectionManager({"rping", "-s", "-a", kServer, "-C", "10", "-V"},
+                           {"rping", "-c", "-a", kServer, "-C", "10", "-V"});
     flags = {"--shm", "--loss", "1%", "--corrupt", "1%", "--seed", "3"};
     RunPingPong("ibv_rc_pingpong", {"-c"});
   }
@@ -363,10 +436,10 @@ TEST_F(ProgramsTest, FiftyKillsHinderNobody) {
     const int port = 20000 + 2 * round;
     const std::unique_ptr<ChildProcess> holder = Start(kServer, CheckedPingPong(port + 1, {}));
     ASSERT_NE(holder, nullptr);
-    WaitUntil(*holder, [port] { return Listens(port + 1); });
+    WaitUntilListens(*holder, port + 1);
     const std::unique_ptr<ChildProcess> server = Start(kServer, CheckedPingPong(port, {}));
     ASSERT_NE(server, nullptr);
-    WaitUntil(*server, [port] { return Listens(port); });
+    WaitUntilListens(*server, port);
     const std::unique_ptr<ChildProcess> client = Start(kClient, CheckedPingPong(port, {kServer}));
     ASSERT_NE(client, nullptr);
 
