@@ -103,7 +103,8 @@ TEST_P(RegressionTest, AnObjectThatIsDeletedWhileItIsPulledIsNotBackAfterwards) 
   Client one = Connect(1), two = Connect(2), looker = Connect(2);
   const std::vector<uint8_t> large = Pattern(size_t{12} << 20, 1), other = Pattern(large.size(), 2);
   int in_the_middle = 0;
-  for (int round = 0; round < 6; ++round) {
+  // Six times, and on until a deletion has met one.
+  for (int round = 0; round < 6 || (in_the_middle == 0 && round < 60); ++round) {
     const std::string id = absl::StrCat("large", round);
     ASSERT_TRUE(one.Put(Id(id), large, {}, Confirmed()).ok());
     std::thread getter([&] {
