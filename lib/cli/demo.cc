@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstring>
 #include <iostream>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -32,7 +33,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kDemoGetTimeout(60);
-constexpr int kKillTries = 20;  // with one object
+constexpr std::chrono::milliseconds kLook(5);  // between two looks at copies that are to be evicted
+constexpr int kKillTries = 20;                 // with one object
 // What a holder that is stopped, or its device, may have sent already and the getter not yet
 // counted: eager messages of a whole window, twice (transport::EndpointOptions, 128 of 16 KiB).
 constexpr uint64_t kMostOnItsWay = uint64_t{4} << 20;
@@ -181,9 +183,31 @@ class Demo final {
 
   absl::Status EvictCopies() {
     for (size_t node = 1; node < clients_.size(); ++node) {
-      if (const auto evicted = AsAbsl(clients_[node].Evict(UINT64_MAX)); !evicted.ok()) return evicted.status();
+      const Clock::time_point deadline = Clock::now() + kDemoGetTimeout;
+      while (true) {
+        if (const auto evicted = AsAbsl(clients_[node].Evict(UINT64_MAX)); !evicted.ok()) return evicted.status();
+        const auto held = HeldBy(node);
+        if (!held.ok()) return held.status();
+        if (*held == 0) break;
+        // Whoever has just served the last of them holds it until it is told that all has arrived.
+        if (Clock::now() > deadline) {
+          return absl::InternalError(absl::StrCat(cluster_.nodes[node].name, " evicts ", *held, " copies never"));
+        }
+        std::this_thread::sleep_for(kLook);
+      }
     }
     return absl::OkStatus();
+  }
+
+  // How many of the files are on a node.
+  absl::StatusOr<size_t> HeldBy(size_t node) {
+    size_t held = 0;
+    for (const DemoFile& file : files_) {
+      const auto contains = AsAbsl(clients_[node].Contains(IdOfFile(file)));
+      if (!contains.ok()) return contains.status();
+      held += *contains ? 1 : 0;
+    }
+    return held;
   }
 
   void Summarise(const std::string& protocol, std::vector<std::vector<double>>& seconds,
