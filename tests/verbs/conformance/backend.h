@@ -73,6 +73,11 @@ class Backend {
   // How much earlier, for counting in ticks and rounding down.
   virtual base::Duration tick() const { return {}; }
 
+  // How often a time may be measured until it is right. More than once where the machine can have a
+  // measurement be wrong: an emulated processor whose timer interrupts come late counts its ticks
+  // in bursts, and what is armed just before such a burst ends at once.
+  virtual int measurements() const { return 1; }
+
   // Short time-outs that suit this world, so that a test with losses ends soon.
   virtual ReliabilityOptions reliability() const = 0;
 

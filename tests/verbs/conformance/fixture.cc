@@ -76,6 +76,19 @@ void ConformanceTest::ExpectFaultIn(End& end, const Completions& completions, Fa
   EXPECT_EQ(end.state(), QueuePairState::kError);
 }
 
+void ConformanceTest::ExpectTakes(base::Duration least, base::Duration most,
+                                  const std::function<void(base::Duration* took)>& measure) {
+  std::vector<int64_t> all;
+  for (const int count = backend().measurements(); static_cast<int>(all.size()) < count;) {
+    base::Duration took;
+    measure(&took);
+    if (IsSkipped() || HasFailure() || (least <= took && took <= most)) return;
+    all.push_back(took.microseconds());
+  }
+  ADD_FAILURE() << testing::PrintToString(all) << " us, where from " << least.microseconds() << " to "
+                << most.microseconds() << " are right";
+}
+
 void ConformanceTest::ExpectWorks(End& a, End& b) {
   constexpr size_t kSize = 24;
   constexpr uint64_t kReceiveId = 9001, kSendId = 9002;

@@ -78,6 +78,10 @@ class ConformanceTest : public testing::TestWithParam<Profile> {
   // The same for the receive queue.
   void ExpectReceiveFault(End& end, Fault fault, uint64_t bad, const std::vector<uint64_t>& rest = {});
 
+  // What `measure` sets `took` to is from `least` to `most`: at once in a world whose time is its
+  // own, else in one of Backend::measurements(). A device that counts wrongly does it each time.
+  void ExpectTakes(base::Duration least, base::Duration most, const std::function<void(base::Duration* took)>& measure);
+
   // A short message in both directions arrives.
   void ExpectWorks(End& a, End& b);
 

@@ -131,6 +131,7 @@ class IbvBackend final : public Backend {
   base::Duration slack() const override { return base::Seconds(10); }
   // Soft-RoCE counts its time-outs in the kernel's ticks, 250 in a second (nsecs_to_jiffies).
   base::Duration tick() const override { return base::Milliseconds(4); }
+  int measurements() const override { return 10; }
 
   // Short enough for tests that wait for its end, and long enough for an emulated processor that
   // has more to do.

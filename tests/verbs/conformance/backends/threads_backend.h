@@ -28,6 +28,7 @@ class ThreadsBackend : public Backend {
   bool Drive(const std::function<bool()>& done, base::Duration limit) final;
   base::Duration quiet() const final { return base::Milliseconds(20); }
   base::Duration slack() const final { return base::Seconds(3); }
+  int measurements() const final { return 3; }
   ReliabilityOptions reliability() const final;
   bool Vanish(size_t index) final;
   std::string Counters() const final;
