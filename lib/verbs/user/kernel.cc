@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <ctime>
 #include <utility>
@@ -32,6 +33,9 @@ uint64_t SecretSeed() {
   return seed;
 }
 
+// For how long a thread for events may stay away before it is not waited for.
+constexpr std::chrono::milliseconds kComesBack(10);
+
 // A thread that waits for an event when its descriptor is closed, or the process ends, is told
 // nothing, as a kernel would tell it nothing: it ends with the process.
 [[noreturn]] void WaitForTheEnd() {
@@ -50,7 +54,7 @@ struct Kernel::Device {
   std::unique_ptr<PortOutage> outage;  // null without one
 };
 
-Kernel::Kernel(const Options& options) : options_(options), failing_(options.request_fault) {
+Kernel::Kernel(const Options& options) : options_(options), failing_(options.request_fault), event_takers_(kComesBack) {
   std::vector<Address> addresses = options.addresses;
   if (addresses.empty()) addresses.push_back(DefaultAddress());
   for (const Address& address : addresses) {
@@ -223,20 +227,18 @@ int Kernel::WriteToManager(int descriptor, const void* buffer, size_t size) {
 int Kernel::RunManager(int descriptor, const void* buffer, size_t size) {
   rdma_ucm_cmd_hdr header{};
   if (size >= sizeof(header)) std::memcpy(&header, buffer, sizeof(header));
+  const bool asks = header.cmd == RDMA_USER_CM_CMD_GET_EVENT;
+  if (asks) event_takers_.Asks(descriptor);
   for (;;) {
     int error = EBADF;
     {
       const Progress::Hold hold(*progress_);
       const auto manager = managers_.find(descriptor);
       if (manager != managers_.end()) error = manager->second->Execute(buffer, size);
+      if (asks && error == 0) event_takers_.IsTold(descriptor);
     }
-    if (error == EBADF && header.cmd == RDMA_USER_CM_CMD_GET_EVENT) WaitForTheEnd();
-    // Linux sleeps here. A thread that has just been told of the id's end comes to ask for the next
-    // event meanwhile, and not once the program has closed the channel.
-    if (header.cmd == RDMA_USER_CM_CMD_DESTROY_ID) {
-      const timespec moment{0, 50'000};
-      nanosleep(&moment, nullptr);
-    }
+    if (error == EBADF && asks) WaitForTheEnd();
+    if (header.cmd == RDMA_USER_CM_CMD_DESTROY_ID) event_takers_.AwaitOthers(descriptor);
     if (error != EAGAIN) return error;
     const int flags = fcntl(descriptor, F_GETFL);
     if (flags >= 0 && (flags & O_NONBLOCK) != 0) return EAGAIN;
@@ -245,6 +247,7 @@ int Kernel::RunManager(int descriptor, const void* buffer, size_t size) {
 }
 
 void Kernel::Close(int descriptor) {
+  event_takers_.Forget(descriptor);
   const Progress::Hold hold(*progress_);
   managers_.erase(descriptor);
   contexts_.erase(descriptor);

@@ -28,6 +28,7 @@
 #include "lib/verbs/soft/pcap.h"
 #include "lib/verbs/soft/tap_fabric.h"
 #include "lib/verbs/user/cm_context.h"
+#include "lib/verbs/user/event_takers.h"
 #include "lib/verbs/user/failing_request.h"
 #include "lib/verbs/user/options.h"
 #include "lib/verbs/user/progress.h"
@@ -102,6 +103,7 @@ class Kernel final {
   std::vector<UserDevice*> open_devices_;         // the same
   std::map<int, std::unique_ptr<UserContext>> contexts_;
   std::map<int, std::unique_ptr<CmContext>> managers_;
+  EventTakers event_takers_;  // of these
   std::function<void(int)> on_channel_;
   std::function<void(const std::string&)> on_line_ = [](const std::string&) {};
   std::atomic<bool> departed_{false};
