@@ -203,7 +203,7 @@ void Membership::MarkDirty(const base::ObjectVersion& version, bool swept) {
   }
   if (is_new) {
     queue_.PushBack(&dirty);
-    if (dirty_.size() > kMaxDirty) Overflow();
+    if (dirty_.size() > options_.max_dirty) Overflow();
   } else if (dirty.state == Dirty::State::kInFlight) {
     dirty.again = true;
   }
@@ -221,7 +221,7 @@ void Membership::Overflow() {
   ++counters_.overflows;
   ++self_info_.incarnation;
   join_.reset();
-  LOG(WARNING) << "more than " << kMaxDirty
+  LOG(WARNING) << "more than " << options_.max_dirty
                << " objects came and went that the directory has not heard of: everything is "
                << "announced again when it is back";
   overflowed_ = true;

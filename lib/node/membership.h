@@ -17,9 +17,9 @@
 // Law: when lease and grace are over without a renewal the node is fenced: what it holds may have
 //      been deleted, or its id given to another content (docs/consistency.md). It stays so until
 //      everything was announced again.
-// Bound: kMaxDirty versions are dirty at once. Beyond (a long outage) they are forgotten, and the
-// node joins as a later life of itself: the directory forgets what the earlier one held, and
-// everything is announced anew.
+// Bound: MembershipOptions::max_dirty versions are dirty at once. Beyond (a long outage) they are
+// forgotten, and the node joins as a later life of itself: the directory forgets what the earlier
+// one held, and everything is announced anew.
 // Thread rule: the node's control loop.
 #pragma once
 
@@ -50,6 +50,9 @@
 
 namespace tokamak::node {
 
+// Versions of which the directory is yet to hear: see the bound above.
+constexpr size_t kMaxDirty = 65536;
+
 struct MembershipOptions {
   base::Duration lease = base::Seconds(10);
   base::Duration grace = base::Seconds(60);
@@ -65,6 +68,7 @@ struct MembershipOptions {
   // What is made here is announced at once, and what is made within this time after that together:
   // a program that puts one small object after another would wait for as many announcements.
   base::Duration gather_announcements = base::Microseconds(250);
+  size_t max_dirty = kMaxDirty;  // fewer in simulated lives, which come to their bound then
 };
 
 struct MembershipCounters {
@@ -76,12 +80,11 @@ struct MembershipCounters {
   uint64_t dropped = 0;           // contents dropped since they were deleted elsewhere
   uint64_t repaired = 0;          // announcements that the directory had lost
   uint64_t re_announcements = 0;  // times that everything was announced again
-  uint64_t overflows = 0;         // times that more than kMaxDirty were dirty
+  uint64_t overflows = 0;         // times that more than max_dirty were dirty
 };
 
 class Membership final {
  public:
-  static constexpr size_t kMaxDirty = 65536;
   static constexpr size_t kBatchesInFlight = 4;
 
   using StatusCallback = std::function<void(const absl::Status&)>;

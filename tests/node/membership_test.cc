@@ -446,8 +446,8 @@ TEST_F(MembershipTest, BeyondItsBoundEverythingIsAnnouncedAnew) {
   Put(1);
   scheduler_.RunFor(Seconds(1));
   directory_.out_of_reach = true;
-  for (uint64_t i = 0; i <= Membership::kMaxDirty; ++i) membership_->Recheck({Id(2), base::Generation{i + 1}});
-  EXPECT_LE(membership_->behind(), Membership::kMaxDirty);
+  for (uint64_t i = 0; i <= kMaxDirty; ++i) membership_->Recheck({Id(2), base::Generation{i + 1}});
+  EXPECT_LE(membership_->behind(), kMaxDirty);
   EXPECT_EQ(membership_->counters().overflows, 1u);
   directory_.out_of_reach = false;
   scheduler_.RunFor(Seconds(5));
