@@ -246,7 +246,7 @@ void Membership::Flush() {
   if (!joined_ || overflowed_ || retry_timer_.armed()) return;
   gather_timer_.Cancel();
   do {
-    if (sweeping_ && queue_.size() < directory::kMaxUpdates) MarkNextPage();
+    if (sweeping_ && queue_.size() < options_.words_at_once) MarkNextPage();
   } while (batches_.size() < kBatchesInFlight && !queue_.empty() && SendBatch());
 }
 
@@ -255,7 +255,7 @@ void Membership::Flush() {
 void Membership::MarkNextPage() {
   const size_t dirty_before = queue_.size();
   while (sweeping_ && queue_.size() == dirty_before) {
-    const std::vector<store::ObjectInfo> page = store_.List(directory::kMaxUpdates, swept_to_);
+    const std::vector<store::ObjectInfo> page = store_.List(options_.words_at_once, swept_to_);
     for (const store::ObjectInfo& object : page) {
       if (object.state == store::State::kSealed) MarkDirty({object.id, object.location.generation}, true);
     }
@@ -285,7 +285,7 @@ absl::optional<directory::Update> Membership::Word(const base::ObjectVersion& ve
 bool Membership::SendBatch() {
   Batch batch;
   absl::InlinedVector<directory::Update, 1> words;
-  while (!queue_.empty() && words.size() < directory::kMaxUpdates) {
+  while (!queue_.empty() && words.size() < options_.words_at_once) {
     Dirty& dirty = *queue_.PopFront();
     const absl::optional<directory::Update> word = Word(dirty.version);
     if (!word.has_value()) {

@@ -68,7 +68,8 @@ struct MembershipOptions {
   // What is made here is announced at once, and what is made within this time after that together:
   // a program that puts one small object after another would wait for as many announcements.
   base::Duration gather_announcements = base::Microseconds(250);
-  size_t max_dirty = kMaxDirty;  // fewer in simulated lives, which come to their bound then
+  size_t max_dirty = kMaxDirty;                   // fewer in simulated lives, which come to their bound then
+  size_t words_at_once = directory::kMaxUpdates;  // in one call; fewer where announcing everything is to take long
 };
 
 struct MembershipCounters {
