@@ -50,6 +50,8 @@ constexpr size_t kMaxDeviceText = 256;
 constexpr size_t kMaxNodes = 4096;        // alive or silent at once; further ones are refused (kResourceExhausted)
 constexpr size_t kMaxUpdates = 64;        // in one Update
 constexpr size_t kMaxVerified = 256;      // in one Verify
+constexpr size_t kHeldPage = 256;         // versions that one answer to Held names, or some more
+constexpr size_t kMaxHeldCursor = 64;     // bytes of where that goes on
 constexpr size_t kMaxDropsTold = 64;      // in one JoinReply
 constexpr size_t kMaxBrought = 4096;      // bytes of an object that come with the word where it is
 constexpr size_t kMaxTombstones = 65536;  // deleted generations that are remembered when nobody holds them any more
@@ -149,6 +151,12 @@ struct DeleteReply {
   std::vector<NodeId> silent;
 };
 
+// A page of what the directory takes a node to hold: see Held.
+struct HeldReply {
+  std::vector<base::ObjectVersion> versions;
+  std::string next;  // where the next page begins; empty: this was the last
+};
+
 class Directory {
  public:
   using StatusCallback = std::function<void(absl::Status)>;
@@ -157,6 +165,7 @@ class Directory {
   using LocateCallback = std::function<void(absl::StatusOr<ObjectInfo>)>;
   using DeleteCallback = std::function<void(absl::StatusOr<DeleteReply>)>;
   using VerifyCallback = std::function<void(absl::StatusOr<std::vector<uint32_t>>)>;
+  using HeldCallback = std::function<void(absl::StatusOr<HeldReply>)>;
   using NodesCallback = std::function<void(absl::StatusOr<std::vector<NodeInfo>>)>;
 
   virtual ~Directory() = default;
@@ -202,6 +211,13 @@ class Directory {
   // hold, though it may: lost by a server that evicts, say.
   [[nodiscard]] virtual base::Pending Verify(const NodeId& node, absl::Span<const base::ObjectVersion> versions,
                                              base::Duration deadline, VerifyCallback done) = 0;
+
+  // The other way round: what the directory takes this node to have, or to be coming to. A page of
+  // it, the first one where `after` is empty, then what `next` of the page before says; it is opaque.
+  // A page may be empty and not the last, and may name what another has named. What is so from the
+  // first page to the last is named.
+  [[nodiscard]] virtual base::Pending Held(const NodeId& node, const std::string& after, base::Duration deadline,
+                                           HeldCallback done) = 0;
 
   // All nodes with a lease, by id.
   [[nodiscard]] virtual base::Pending Nodes(base::Duration deadline, NodesCallback done) = 0;

@@ -1,6 +1,7 @@
 #include "lib/directory/local.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
@@ -268,6 +269,27 @@ base::Pending LocalDirectory::Verify(const NodeId& node, absl::Span<const base::
     if (holder == nullptr || !holder->has) unknown.push_back(static_cast<uint32_t>(i));
   }
   return Answer(std::move(done), Places(std::move(unknown)));
+}
+
+base::Pending LocalDirectory::Held(const NodeId& node, const std::string& after, base::Duration, HeldCallback done) {
+  return Answer(std::move(done), HeldNow(node, after, kHeldPage));
+}
+
+// A cursor is the bytes of the id that was looked at last.
+absl::StatusOr<HeldReply> LocalDirectory::HeldNow(const NodeId& node, const std::string& after, size_t most) const {
+  const Member* const member = members_.FindAlive(node);
+  if (member == nullptr) return JoinFirst(node);
+  absl::optional<base::ObjectId> looked_at;
+  if (!after.empty()) {
+    std::array<uint8_t, base::ObjectId::kSize> id;
+    if (after.size() != id.size()) return absl::InvalidArgumentError("this is no place in what a node holds");
+    std::copy(after.begin(), after.end(), id.begin());
+    looked_at = base::ObjectId(id);
+  }
+  HeldReply reply;
+  reply.versions = objects_.HeldBy(member->number, most, &looked_at);
+  if (looked_at.has_value()) reply.next.assign(reinterpret_cast<const char*>(looked_at->data()), base::ObjectId::kSize);
+  return reply;
 }
 
 base::Pending LocalDirectory::Nodes(base::Duration, NodesCallback done) {

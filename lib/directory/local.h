@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "lib/base/answers.h"
@@ -56,6 +57,7 @@ class LocalDirectory final : public Directory {
   base::Pending Delete(const DeleteRequest& request, base::Duration deadline, DeleteCallback done) override;
   base::Pending Verify(const NodeId& node, absl::Span<const base::ObjectVersion> versions, base::Duration deadline,
                        VerifyCallback done) override;
+  base::Pending Held(const NodeId& node, const std::string& after, base::Duration deadline, HeldCallback done) override;
   base::Pending Nodes(base::Duration deadline, NodesCallback done) override;
 
   // For the server, which asks for others. LocateNow is a Locate without a wait that is answered
@@ -64,6 +66,8 @@ class LocalDirectory final : public Directory {
   // kMaxWaitsOfPeer.
   absl::StatusOr<ObjectInfo> LocateNow(const base::ObjectId& id, const NodeId& puller);
   Waits::Result Find(const base::ObjectId& id, const NodeId& puller);
+  // Held, with at most `most` versions, which is not zero.
+  absl::StatusOr<HeldReply> HeldNow(const NodeId& node, const std::string& after, size_t most) const;
   [[nodiscard]] base::Pending Watch(const base::ObjectId& id, StatusCallback done);
 
   // What is kept, until it is forgotten: of nodes that are gone, and of deletions that have ended

@@ -9,7 +9,8 @@ namespace tokamak::directory {
 
 namespace {
 
-auto Place(ObjectEntry& entry, uint64_t member) {
+template <typename Entry>
+auto Place(Entry& entry, uint64_t member) {
   return std::lower_bound(entry.holders.begin(), entry.holders.end(), member,
                           [](const Holder& holder, uint64_t number) { return holder.member < number; });
 }
@@ -88,6 +89,21 @@ void ObjectEntries::DropGone(ObjectEntry& entry) const {
   const auto is_gone = [this](const Holder& holder) { return members_.Find(holder.member) == nullptr; };
   const auto gone = std::remove_if(entry.holders.begin(), entry.holders.end(), is_gone);
   entry.holders.erase(gone, entry.holders.end());
+}
+
+std::vector<base::ObjectVersion> ObjectEntries::HeldBy(uint64_t member, size_t most,
+                                                       absl::optional<base::ObjectId>* looked_at) const {
+  std::vector<base::ObjectVersion> held;
+  auto entry = looked_at->has_value() ? entries_.upper_bound(**looked_at) : entries_.begin();
+  for (size_t looked = 0; looked < kForgottenAtOnce && held.size() < most && entry != entries_.end(); ++looked) {
+    const auto place = Place(entry->second, member);
+    const bool holds = place != entry->second.holders.end() && place->member == member;
+    if (holds) held.push_back({entry->first, entry->second.generation});
+    *looked_at = entry->first;
+    ++entry;
+  }
+  if (entry == entries_.end()) looked_at->reset();
+  return held;
 }
 
 bool ObjectEntries::Forget(bool first) {

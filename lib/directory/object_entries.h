@@ -11,8 +11,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/types/optional.h"
 #include "lib/base/generation.h"
 #include "lib/base/object_id.h"
 #include "lib/directory/directory.h"
@@ -38,7 +40,7 @@ struct ObjectEntry {
 
 class ObjectEntries final {
  public:
-  static constexpr size_t kForgottenAtOnce = 1000;  // entries that one step looks at
+  static constexpr size_t kForgottenAtOnce = 1000;  // entries that one step looks at; HeldBy as well
 
   // `members` must outlive it.
   explicit ObjectEntries(const Members& members) : members_(members) {}
@@ -70,6 +72,12 @@ class ObjectEntries final {
   // For an answer: the sizes, and those alive that have it. Where they are more than can be named,
   // the next answer begins where this one ended, so that all are named in turn.
   ObjectInfo Name(ObjectEntry& entry) const;
+
+  // What this life has or is coming to, at most `most`, of a part of all entries: those after
+  // `looked_at`, from the beginning where that is nothing. It is then where the next part begins;
+  // nothing: there are no more.
+  std::vector<base::ObjectVersion> HeldBy(uint64_t member, size_t most,
+                                          absl::optional<base::ObjectId>* looked_at) const;
 
   // Takes out those that are gone: a part of all entries, from the beginning where `first` is set.
   // Returns whether there are more.

@@ -189,6 +189,23 @@ TEST_F(RedisDirectoryTest, VerifyFindsWhatTheServerHasLost) {
   EXPECT_TRUE(absl::IsNotFound(Verify("c", held).status()));
 }
 
+TEST_F(RedisDirectoryTest, HeldNamesNothingThatIsLostAndGoesOnInTheSameLifeOnly) {
+  ASSERT_TRUE(Join("a").ok());
+  for (int i = 0; i < 600; ++i) ASSERT_TRUE(Announce(Version(std::to_string(i)), "a").ok());
+  const auto first = Held("a");
+  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_FALSE(first->next.empty());
+  ASSERT_TRUE(Join("a", 2).ok());
+  for (const char* object : {"x", "y"}) ASSERT_TRUE(Announce(Version(object), "a").ok());
+  AskServer({"DEL", "tokamak:object:" + Version("y").id.ToHex()});
+  for (const std::string& after : {std::string(), first->next, std::string("no place")}) {
+    const auto held = Held("a", after);
+    ASSERT_TRUE(held.ok()) << held.status();
+    EXPECT_EQ(held->versions, std::vector<base::ObjectVersion>{Version("x")}) << after;
+    EXPECT_EQ(held->next, "");
+  }
+}
+
 // Where a key names a life (":EPOCH:NODE", of 16 digits).
 size_t FindLife(const std::string& key) {
   for (size_t at = key.find(':'); at != std::string::npos; at = key.find(':', at + 1)) {

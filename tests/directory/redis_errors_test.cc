@@ -157,6 +157,7 @@ TEST_F(AclTest, TheUserOfTheDocumentMayDoAllThatIsNeededAndNoMore) {
   EXPECT_TRUE(waits->result.ok()) << waits->result.status();
   ASSERT_TRUE(Locate("x", "b").ok());
   EXPECT_EQ(*Verify("a", {Version("x"), Version("z")}), Places{1});
+  EXPECT_EQ(Held("a").status(), absl::OkStatus());
   EXPECT_TRUE(Withdraw(Version("y"), "b").ok());
   EXPECT_TRUE(Return("a", true).ok());
   EXPECT_TRUE(Delete("x").ok());

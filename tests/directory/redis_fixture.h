@@ -177,6 +177,9 @@ class RedisDirectoryTest : public testing::Test {
     request.id = base::ObjectId::FromName(object);
     return Delete(request);
   }
+  absl::StatusOr<HeldReply> Held(const NodeId& node, const std::string& after = "") {
+    return Run<absl::StatusOr<HeldReply>>([&](auto done) { return directory_->Held(node, after, kPatience, done); });
+  }
   absl::StatusOr<std::vector<uint32_t>> Verify(const NodeId& node, const std::vector<base::ObjectVersion>& versions) {
     return Run<absl::StatusOr<Places>>([&](auto done) { return directory_->Verify(node, versions, kPatience, done); });
   }

@@ -61,6 +61,10 @@ class RemoteDirectoryTest : public testing::Test {
     return Answered<absl::StatusOr<std::vector<uint32_t>>>(
         [&](auto done) { return remote_.Verify(node, versions, kDeadline, std::move(done)); });
   }
+  absl::StatusOr<HeldReply> Held(const NodeId& node, const std::string& after = "") {
+    return Answered<absl::StatusOr<HeldReply>>(
+        [&](auto done) { return remote_.Held(node, after, kDeadline, std::move(done)); });
+  }
   absl::StatusOr<std::vector<NodeInfo>> Nodes() {
     return Answered<absl::StatusOr<std::vector<NodeInfo>>>(
         [&](auto done) { return remote_.Nodes(kDeadline, std::move(done)); });

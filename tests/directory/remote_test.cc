@@ -106,6 +106,41 @@ TEST_F(RemoteDirectoryTest, VerdictsAndDropsAreToldWithSmallReplies) {
   EXPECT_GT(joined->drops.size(), 10u);
 }
 
+TEST_F(RemoteDirectoryTest, WhatANodeHoldsIsToldWithSmallReplies) {
+  UseSmallReplies();
+  ASSERT_TRUE(Join("a").ok());
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(Announce(std::to_string(i), "a").ok());
+  size_t told = 0, pages = 0;
+  HeldReply page;
+  do {
+    auto next = Held("a", page.next);
+    ASSERT_TRUE(next.ok()) << next.status();
+    page = *std::move(next);
+    told += page.versions.size();
+    ++pages;
+  } while (!page.next.empty());
+  EXPECT_EQ(told, 50u);
+  EXPECT_GT(pages, 3u);
+  EXPECT_TRUE(absl::IsInvalidArgument(Held("a", "no place").status()));
+  EXPECT_TRUE(absl::IsNotFound(Held("b").status()));
+}
+
+TEST_F(RemoteDirectoryTest, WhatIsHeldHasAGenerationAndItsPagesGoOn) {
+  const auto answer = [this](base::Generation generation, const std::string& next) {
+    base::Writer held;
+    WriteStatus(held, absl::OkStatus());
+    held.Text(next);
+    held.Integer<uint32_t>(1);
+    WriteVersion(held, {Id("x"), generation});
+    AnswerWith({held.bytes().begin(), held.bytes().end()});
+    return Held("a", "here").status();
+  };
+  EXPECT_EQ(answer(base::Generation{7}, "there"), absl::OkStatus());
+  EXPECT_EQ(answer(base::Generation{7}, ""), absl::OkStatus());
+  EXPECT_TRUE(absl::IsUnavailable(answer(base::kNoGeneration, "there")));
+  EXPECT_TRUE(absl::IsUnavailable(answer(base::Generation{7}, "here")));
+}
+
 TEST_F(RemoteDirectoryTest, AMalformedReplyIsUnavailable) {
   const std::vector<FakeCaller::Bytes> malformed = {
       {},                                              // nothing
@@ -122,6 +157,7 @@ TEST_F(RemoteDirectoryTest, AMalformedReplyIsUnavailable) {
     EXPECT_TRUE(absl::IsUnavailable(Locate("x").status()));
     EXPECT_TRUE(absl::IsUnavailable(Delete("x").status()));
     EXPECT_TRUE(absl::IsUnavailable(Verify("a", {Announcement("x").version}).status()));
+    EXPECT_TRUE(absl::IsUnavailable(Held("a").status()));
     EXPECT_TRUE(absl::IsUnavailable(Nodes().status()));
   }
   AnswerWith({0, 0, 0, 0, 0, 7});  // more than was asked
@@ -206,10 +242,11 @@ TEST_F(RemoteDirectoryTest, GarbledRepliesHarmNothing) {
     calls.push_back(remote_.Locate({Id("x"), {}, kDeadline, ""}, count));
     calls.push_back(remote_.Verify("a", {&update.version, 1}, kDeadline, count));
     calls.push_back(remote_.Delete({Id("y"), base::kNoGeneration, {"a"}, "b"}, kDeadline, count));
+    calls.push_back(remote_.Held("a", "", kDeadline, count));
     calls.push_back(remote_.Nodes(kDeadline, count));
     scheduler_.RunFor(kDeadline);
   }
-  EXPECT_EQ(answers, 6 * kRounds);
+  EXPECT_EQ(answers, 7 * kRounds);
   caller_.garble = nullptr;
   EXPECT_TRUE(Join("a").ok());
   EXPECT_TRUE(Announce("x", "a").ok());

@@ -67,9 +67,14 @@ class Words final {
     for (base::ObjectVersion& version : versions) version = Version();
     return versions;
   }
+  std::string Cursor() {
+    const base::ObjectId id = Id();
+    return in_.Flag() ? std::string(in_.Below(70), 'x')
+                      : std::string(reinterpret_cast<const char*>(id.data()), base::ObjectId::kSize);
+  }
 
   std::vector<uint8_t> Request() {
-    const uint32_t kind = in_.Below(11);
+    const uint32_t kind = in_.Below(12);
     base::Writer writer = BeginRequest(static_cast<RequestKind>(kind));
     switch (static_cast<RequestKind>(kind)) {
       case RequestKind::kJoin: {
@@ -131,6 +136,10 @@ class Words final {
       }
       case RequestKind::kPoll:
         WriteSession(writer, Session());
+        break;
+      case RequestKind::kHeld:
+        writer.Text(Name());
+        writer.Text(Cursor());
         break;
     }
     std::vector<uint8_t> bytes = writer.Take();
@@ -236,7 +245,7 @@ void TryClient(Input input) {
       CHECK(!call.cancelled);
       ++call.answers;
     };
-    switch (input.Below(7)) {
+    switch (input.Below(8)) {
       case 0:
         call.handle = remote.Join(words.Join(), kDeadline, done);
         break;
@@ -259,6 +268,9 @@ void TryClient(Input input) {
         break;
       case 6:
         call.handle = remote.Nodes(kDeadline, done);
+        break;
+      case 7:
+        call.handle = remote.Held(words.Name(), words.Cursor(), kDeadline, done);
         break;
     }
     CHECK_EQ(call.answers, 0) << "answered inside the call";

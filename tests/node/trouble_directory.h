@@ -29,7 +29,7 @@ class TroubleDirectory final : public directory::Directory {
   // It forgets everything.
   void Restart() { local_ = std::make_unique<directory::LocalDirectory>(loop_); }
 
-  // "join", "leave", "announce", "withdraw", "locate", "delete", "verify", "nodes", in order.
+  // "join", "leave", "announce", "withdraw", "locate", "delete", "verify", "held", "nodes", in order.
   std::vector<std::string> said;
   size_t Count(const std::string& what) const {
     return static_cast<size_t>(std::count(said.begin(), said.end(), what));
@@ -95,6 +95,13 @@ class TroubleDirectory final : public directory::Directory {
     const std::vector<base::ObjectVersion> all(versions.begin(), versions.end());
     return Run<absl::StatusOr<std::vector<uint32_t>>>(deadline, std::move(done), [=](VerifyCallback answer) {
       return local_->Verify(node, all, deadline, std::move(answer));
+    });
+  }
+  base::Pending Held(const directory::NodeId& node, const std::string& after, base::Duration deadline,
+                     HeldCallback done) override {
+    said.push_back("held");
+    return Run<absl::StatusOr<directory::HeldReply>>(deadline, std::move(done), [=](HeldCallback answer) {
+      return local_->Held(node, after, deadline, std::move(answer));
     });
   }
   base::Pending Nodes(base::Duration deadline, NodesCallback done) override {

@@ -138,6 +138,7 @@ RedisDirectory::RedisDirectory(os::EpollLoop& loop, const Options& options, std:
   set(kLocateStep, kLocate);
   set(kDeleteStep, kDelete);
   set(kVerifyStep, kVerify);
+  set(kHeldStep, kHeld);
   set(kNodesStep, kNodes);
   connection_->Start();
 }
@@ -320,6 +321,13 @@ base::Pending RedisDirectory::Verify(const NodeId& node, absl::Span<const base::
              [node, count = versions.size(), done = std::move(done)](const absl::StatusOr<Reply>& reply) {
                done(ToVerified(reply, node, count));
              });
+}
+
+base::Pending RedisDirectory::Held(const NodeId& node, const std::string& after, base::Duration deadline,
+                                   HeldCallback done) {
+  if (absl::Status status = CheckNodeId(node); !status.ok()) return Refuse(std::move(done), std::move(status));
+  return Run(kHeldStep, {node, after, absl::StrCat(kHeldPage)}, deadline,
+             [node, done = std::move(done)](const absl::StatusOr<Reply>& reply) { done(ToHeld(reply, node)); });
 }
 
 base::Pending RedisDirectory::Nodes(base::Duration deadline, NodesCallback done) {

@@ -70,6 +70,7 @@ class RedisDirectory final : public Directory {
   base::Pending Delete(const DeleteRequest& request, base::Duration deadline, DeleteCallback done) override;
   base::Pending Verify(const NodeId& node, absl::Span<const base::ObjectVersion> versions, base::Duration deadline,
                        VerifyCallback done) override;
+  base::Pending Held(const NodeId& node, const std::string& after, base::Duration deadline, HeldCallback done) override;
   base::Pending Nodes(base::Duration deadline, NodesCallback done) override;
 
   uint64_t connection_attempts() const { return connection_->attempts(); }
@@ -84,6 +85,7 @@ class RedisDirectory final : public Directory {
     kLocateStep,
     kDeleteStep,
     kVerifyStep,
+    kHeldStep,
     kNodesStep,
     kSteps
   };

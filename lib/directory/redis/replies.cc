@@ -170,6 +170,21 @@ absl::StatusOr<std::vector<uint32_t>> ToVerified(const absl::StatusOr<Reply>& re
   return places;
 }
 
+absl::StatusOr<HeldReply> ToHeld(const absl::StatusOr<Reply>& reply, const NodeId& node) {
+  if (!reply.ok()) return reply.status();
+  if (Says(*reply, "no lease")) return JoinFirst(node);
+  if (reply->kind != Kind::kArray || reply->elements.empty()) return Malformed();
+  HeldReply held;
+  held.next = reply->elements[0].text;
+  if (held.next.size() > kMaxHeldCursor) return Malformed();
+  for (size_t i = 1; i < reply->elements.size(); ++i) {
+    const absl::StatusOr<base::ObjectVersion> version = ToVersion(reply->elements[i]);
+    if (!version.ok()) return Malformed();
+    held.versions.push_back(*version);
+  }
+  return held;
+}
+
 absl::StatusOr<std::vector<NodeInfo>> ToNodes(const absl::StatusOr<Reply>& reply) {
   if (!reply.ok()) return reply.status();
   std::vector<NodeInfo> nodes;

@@ -512,6 +512,24 @@ end
 return lost
 )lua";
 
+// node, cursor: "" | "EPOCH:NUMBER", how many
+//   -> "no lease" | {cursor or "", "HEX:GENERATION"...}
+constexpr char kHeld[] = R"lua(
+local life = LifeOf(ARGV[2])
+if not life then return 'no lease' end
+-- A place in what another life held is none in this one's.
+local epoch = string.match(life, '^%d+')
+local from, at = string.match(ARGV[3], '^(%d+):(%d+)$')
+if from ~= epoch then at = '0' end
+local page = call('SSCAN', Key('held', life), at, 'COUNT', ARGV[4])
+local held = {page[1] ~= '0' and epoch .. ':' .. page[1] or ''}
+for _, hex in ipairs(page[2]) do
+  local known = call('HMGET', Key('object', hex), 'g', life)
+  if known[1] and known[2] then table.insert(held, hex .. ':' .. known[1]) end
+end
+return held
+)lua";
+
 // -> {{id, incarnation, engines, device, capacity}...}, those alive
 constexpr char kNodes[] = R"lua(
 local nodes = {}

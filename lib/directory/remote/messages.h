@@ -31,6 +31,7 @@ enum class RequestKind : uint8_t {
   kNodes = 7,
   kWatch = 8,  // begins and ends waits for objects
   kPoll = 9,   // held until one of them appears
+  kHeld = 10,
 };
 
 constexpr size_t kMaxStatusText = 512;   // bytes; longer texts are cut

@@ -198,6 +198,27 @@ base::Pending RemoteDirectory::Verify(const NodeId& node, absl::Span<const base:
   });
 }
 
+base::Pending RemoteDirectory::Held(const NodeId& node, const std::string& after, base::Duration deadline,
+                                    HeldCallback done) {
+  base::Writer request = BeginRequest(RequestKind::kHeld);
+  request.Text(node);
+  request.Text(after);
+  return Ask(request, deadline, [after, done = std::move(done)](const absl::Status& status, base::Reader& reader) {
+    if (!status.ok()) return done(status);
+    HeldReply reply;
+    reply.next = reader.Text(kMaxHeldCursor);
+    reply.versions.resize(reader.Count(kHeldPage, base::ObjectId::kSize + sizeof(uint64_t)));
+    bool any_without = false;
+    for (base::ObjectVersion& version : reply.versions) {
+      version = ReadVersion(reader);
+      any_without |= version.generation == base::kNoGeneration;
+    }
+    const bool stands_still = !reply.next.empty() && reply.next == after;
+    if (!reader.Complete() || any_without || stands_still) return done(MalformedReply());
+    done(std::move(reply));
+  });
+}
+
 // Asks for the nodes after those known already, as many as fit a reply, until there are no more.
 class RemoteDirectory::NodesCall final : public base::Handle {
  public:

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "lib/base/answers.h"
@@ -46,6 +47,7 @@ class RemoteDirectory final : public Directory {
   base::Pending Delete(const DeleteRequest& request, base::Duration deadline, DeleteCallback done) override;
   base::Pending Verify(const NodeId& node, absl::Span<const base::ObjectVersion> versions, base::Duration deadline,
                        VerifyCallback done) override;
+  base::Pending Held(const NodeId& node, const std::string& after, base::Duration deadline, HeldCallback done) override;
   base::Pending Nodes(base::Duration deadline, NodesCallback done) override;
 
  private:

@@ -25,6 +25,7 @@ constexpr size_t kObjectOverhead = 48;  // with its status and the length of its
 constexpr size_t kStatusRoom = kMaxLocatedText + 5;
 static_assert(DirectoryServer::kMinReply > kReplyOverhead + kObjectOverhead + 2 * kNameRoom, "room for some names");
 static_assert(DirectoryServer::kMinReply > kReplyOverhead + kMaxUpdates * 5, "room for all statuses of an update");
+static_assert(DirectoryServer::kMinReply > kReplyOverhead + kMaxHeldCursor + kVersionRoom, "room for a version");
 
 base::Pending ReplyStatus(const transport::Reply& reply, const absl::Status& status) {
   base::Writer writer;
@@ -74,6 +75,8 @@ base::Pending DirectoryServer::Handle(absl::Span<const uint8_t> request, transpo
       return HandleWatch(reader, std::move(reply));
     case RequestKind::kPoll:
       return HandlePoll(reader, std::move(reply));
+    case RequestKind::kHeld:
+      return HandleHeld(reader, reply);
   }
   return Refuse(reply);
 }
@@ -220,6 +223,20 @@ base::Pending DirectoryServer::HandleVerify(base::Reader& reader, transport::Rep
           for (const uint32_t place : places) writer.Integer(place);
         });
       });
+}
+
+// As many as the reply has room for; the asker comes back for more.
+base::Pending DirectoryServer::HandleHeld(base::Reader& reader, const transport::Reply& reply) {
+  const NodeId node = reader.Text(kMaxNodeName);
+  const std::string after = reader.Text(kMaxHeldCursor);
+  if (!reader.Complete()) return Refuse(reply);
+  const size_t most = std::min(kHeldPage, (max_reply_ - kReplyOverhead - kMaxHeldCursor) / kVersionRoom);
+  ReplyResult(reply, directory_.HeldNow(node, after, most), [](base::Writer& writer, const HeldReply& held) {
+    writer.Text(held.next);
+    writer.Integer(static_cast<uint32_t>(held.versions.size()));
+    for (const base::ObjectVersion& version : held.versions) WriteVersion(writer, version);
+  });
+  return nullptr;
 }
 
 // As many as fit the reply, after the name that was given; the asker comes back for more.

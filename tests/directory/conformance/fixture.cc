@@ -106,6 +106,25 @@ DirectoryConformance::Verified DirectoryConformance::Verify(const NodeId& node,
   return Await(Start<Verified>([&](auto done) { return here().Verify(node, versions, kDeadline, done); }));
 }
 
+absl::StatusOr<HeldReply> DirectoryConformance::HeldPage(const NodeId& node, const std::string& after) {
+  return Await(Start<absl::StatusOr<HeldReply>>([&](auto done) { return here().Held(node, after, kDeadline, done); }));
+}
+
+std::vector<base::ObjectVersion> DirectoryConformance::Held(const NodeId& node) {
+  std::vector<base::ObjectVersion> held;
+  HeldReply page;
+  do {
+    auto next = HeldPage(node, page.next);
+    EXPECT_TRUE(next.ok()) << next.status();
+    if (!next.ok()) break;
+    page = *std::move(next);
+    EXPECT_LE(page.versions.size(), 2 * kHeldPage);
+    held.insert(held.end(), page.versions.begin(), page.versions.end());
+  } while (!page.next.empty());
+  std::sort(held.begin(), held.end());
+  return held;
+}
+
 DirectoryConformance::NodeList DirectoryConformance::Nodes() {
   return Await(Start<NodeList>([&](auto done) { return here().Nodes(kDeadline, done); }));
 }

@@ -119,6 +119,9 @@ class DirectoryConformance : public testing::TestWithParam<BackendCase> {
   }
   Deleted Delete(const std::string& object, uint64_t generation = 0, const Ids& dropped = {}, const NodeId& after = "");
   Verified Verify(const NodeId& node, const std::vector<base::ObjectVersion>& versions);
+  // All pages of what `node` is taken to hold, sorted.
+  std::vector<base::ObjectVersion> Held(const NodeId& node);
+  absl::StatusOr<HeldReply> HeldPage(const NodeId& node, const std::string& after = "");
   NodeList Nodes();
 
   // Joins these nodes, and has each announce generation 1 of `object`, which another node put

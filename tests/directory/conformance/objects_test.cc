@@ -1,4 +1,5 @@
 // What every directory promises about objects and who holds them.
+#include <algorithm>
 #include <set>
 
 #include "tests/directory/conformance/fixture.h"
@@ -205,6 +206,59 @@ TEST_P(DirectoryConformance, VerifyTellsWhatTheDirectoryDoesNotKnowANodeToHold) 
   EXPECT_TRUE(Verify("a", {})->empty());
   EXPECT_TRUE(absl::IsInvalidArgument(
       Verify("a", std::vector<base::ObjectVersion>(kMaxVerified + 1, Version("x", 1))).status()));
+}
+
+TEST_P(DirectoryConformance, HeldTellsWhatANodeIsTakenToHoldOrToBeComingTo) {
+  JoinAndAnnounce({"a", "b"}, "x");
+  ASSERT_TRUE(Announce("a", "gone").ok());
+  ASSERT_TRUE(Withdraw("a", "gone").ok());
+  ASSERT_TRUE(Announce("a", "deleted").ok());
+  ASSERT_TRUE(Delete("deleted").ok());
+  ASSERT_TRUE(Announce("b", "y", 2).ok());
+  ASSERT_TRUE(Locate("y", {}, "a").ok());
+  ASSERT_TRUE(Announce("b", "z").ok());
+  std::vector<base::ObjectVersion> expected = {Version("x", 1), Version("y", 2)};
+  std::sort(expected.begin(), expected.end());
+  EXPECT_EQ(Held("a"), expected);
+  EXPECT_TRUE(absl::IsNotFound(HeldPage("c").status()));
+}
+
+// What is announced and withdrawn meanwhile may be named or not; the rest is.
+TEST_P(DirectoryConformance, HeldNamesPageByPageWhatIsThereAllTheTime) {
+  constexpr int kObjects = 1500;
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Join("b").ok());
+  std::vector<base::ObjectVersion> expected;
+  const auto announce = [&](const NodeId& node, int first, int end) {
+    std::vector<directory::Update> updates;
+    for (int i = first; i < end; ++i) updates.push_back(AnnouncementOf(std::to_string(i)));
+    for (size_t at = 0; at < updates.size(); at += kMaxUpdates) {
+      const size_t count = std::min(updates.size() - at, kMaxUpdates);
+      const auto from = updates.begin() + static_cast<ptrdiff_t>(at);
+      Update(node, {from, from + static_cast<ptrdiff_t>(count)});
+    }
+  };
+  announce("a", 0, kObjects);
+  announce("b", kObjects, 3 * kObjects);
+  for (int i = 0; i < kObjects; i += 2) expected.push_back(Version(std::to_string(i), 1));
+  std::sort(expected.begin(), expected.end());
+  std::vector<base::ObjectVersion> held;
+  std::string after;
+  int pages = 0, changed = 1;
+  do {
+    const auto page = HeldPage("a", after);
+    ASSERT_TRUE(page.ok()) << page.status();
+    held.insert(held.end(), page->versions.begin(), page->versions.end());
+    after = page->next;
+    for (int i = 0; i < 20 && changed < kObjects; ++i, changed += 2) {
+      ASSERT_TRUE(Withdraw("a", std::to_string(changed)).ok());
+    }
+    announce("a", 3 * kObjects + 100 * pages, 3 * kObjects + 100 * (pages + 1));
+    ASSERT_LT(++pages, 100);
+  } while (!after.empty());
+  EXPECT_GT(pages, 1);
+  std::sort(held.begin(), held.end());
+  EXPECT_TRUE(std::includes(held.begin(), held.end(), expected.begin(), expected.end()));
 }
 
 TEST_P(DirectoryConformance, ManyCallsAtOnceAreAllAnswered) {

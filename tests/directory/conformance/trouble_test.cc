@@ -150,6 +150,7 @@ TEST_P(DirectoryOutageConformance, OutOfReachEveryCallEndsByItsDeadline) {
   const auto wait = StartLocate(here(), "x", kShort / 2, kShort);
   const auto deleted = StartDelete(here(), {x.id, base::kNoGeneration, {}, ""}, kShort);
   const auto verified = Start<Verified>([&](auto done) { return here().Verify("a", {&x, 1}, kShort, done); });
+  const auto held = Start<absl::StatusOr<HeldReply>>([&](auto done) { return here().Held("a", "", kShort, done); });
   const auto nodes = Start<NodeList>([&](auto done) { return here().Nodes(kShort, done); });
   EXPECT_TRUE(IsOutage(Await(join).status()));
   EXPECT_TRUE(IsOutage(Await(leave)));
@@ -158,6 +159,7 @@ TEST_P(DirectoryOutageConformance, OutOfReachEveryCallEndsByItsDeadline) {
   EXPECT_TRUE(IsOutage(Await(wait).status()));
   EXPECT_TRUE(IsOutage(Await(deleted).status()));
   EXPECT_TRUE(IsOutage(Await(verified).status()));
+  EXPECT_TRUE(IsOutage(Await(held).status()));
   EXPECT_TRUE(IsOutage(Await(nodes).status()));
   EXPECT_LE(loop().Now() - asked, kShort + backend_->tardiness());
 }
