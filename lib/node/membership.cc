@@ -58,7 +58,8 @@ Membership::Membership(base::EventLoop& loop, store::Store& store, directory::Di
       copies_(copies),
       self_info_(std::move(self)),
       options_(options),
-      unregistered_(loop, [this](const base::ObjectVersion& version) { GiveUpUnregistered(version); }) {
+      unregistered_(loop, [this](const base::ObjectVersion& version) { GiveUpUnregistered(version); }),
+      comparison_({loop, store, directory, self_info_.id, options.directory_deadline}, ComparisonCallbacks()) {
   subscription_ = store_.Subscribe([this](absl::Span<const store::Event> events) { Mark(events); });
 }
 
@@ -67,18 +68,18 @@ Membership::~Membership() = default;
 void Membership::Start(StatusCallback joined) {
   on_first_answer_ = std::move(joined);
   Renew();
-  VerifyLater();
+  CompareLater();
 }
 
 void Membership::Leave(StatusCallback left) {
   leaving_ = true;
   joined_ = false;
   join_.reset();
-  verifying_.reset();
+  comparison_.Stop();
   batches_.clear();
   renew_timer_.Cancel();
   retry_timer_.Cancel();
-  verify_timer_.Cancel();
+  compare_timer_.Cancel();
   back_off_timer_.Cancel();
   leave_ = directory_.Leave(self_info_.id, self_info_.incarnation, options_.directory_deadline, std::move(left));
 }
@@ -86,7 +87,7 @@ void Membership::Leave(StatusCallback left) {
 bool Membership::fenced() const { return fence_due_ || (fenced_at_.has_value() && loop_.Now() >= *fenced_at_); }
 
 absl::optional<base::Time> Membership::DeletionsReachUntil(const base::ObjectVersion& version) const {
-  if (leaving_ || overflowed_ || sweeping_ || !fenced_at_.has_value()) return absl::nullopt;
+  if (leaving_ || sweeping_ || !fenced_at_.has_value()) return absl::nullopt;
   return std::min(*fenced_at_, unregistered_.Until(version).value_or(*fenced_at_));
 }
 
@@ -98,7 +99,7 @@ void Membership::Renew() {
   request.lease = options_.lease;
   request.grace = options_.grace;
   request.returning = returning_;
-  request.complete = complete() && !overflowed_;
+  request.complete = complete();
   join_ = directory_.Join(
       request, options_.directory_deadline,
       [this, sent = loop_.Now(), complete = request.complete](const absl::StatusOr<directory::JoinReply>& reply) {
@@ -114,19 +115,20 @@ void Membership::Renewed(base::Time sent, bool complete, const absl::StatusOr<di
     ++counters_.renewals;
     LOG_IF(INFO, !joined_ || unanswered) << self_info_.id << " is in the directory";
     fence_due_ = fenced();
+    const bool was_silent = fenced_at_.has_value() && sent - (*fenced_at_ - FenceAfter(options_)) > options_.lease;
+    if (was_silent) LookForLosses();
     fenced_at_ = sent + FenceAfter(options_);
     joined_ = true;
     told_complete_ = complete;
     // A renewal that was not answered may have been what entered us.
-    if (reply->entered || unanswered || overflowed_) Entered();
-    overflowed_ = false;
+    if (reply->entered || unanswered) Entered();
     returning_ = true;
     size_t confirmed = 0;
     for (const base::ObjectVersion& version : reply->drops) {
       ++counters_.dropped;
       copies_.Drop(version, absl::AbortedError("it was deleted"));
-      confirmed += copies_.StaysEntered(version) ? 0 : 1;
-      MarkDirty(version);  // says so
+      const bool says_so = MarkDirty(version);
+      confirmed += says_so && !copies_.StaysEntered(version) ? 1 : 0;
     }
     if (reply->drops.size() >= directory::kMaxDropsTold && confirmed > 0)
       renew_timer_ = loop_.Post([this] { Renew(); });
@@ -171,8 +173,9 @@ void Membership::Mark(absl::Span<const store::Event> events) {
     } else if (IsUnannounced(version)) {
       unregistered_.Remove(version);
       const auto dirty = dirty_.find(version);
-      const bool in_flight = dirty != dirty_.end() && dirty->second->state == Dirty::State::kInFlight;
-      if (fresh_.erase(version) != 0 && !in_flight) {  // the directory never knew it
+      const bool was_said =
+          dirty != dirty_.end() && (dirty->second->state == Dirty::State::kInFlight || dirty->second->may_be_known);
+      if (fresh_.erase(version) != 0 && !was_said) {  // the directory never knew it
         if (dirty != dirty_.end()) Done(*dirty->second);
         Conclude(version, absl::NotFoundError("the object was deleted before the directory knew it"));
         continue;
@@ -192,8 +195,13 @@ void Membership::Recheck(const base::ObjectVersion& version) {
   Flush();
 }
 
-void Membership::MarkDirty(const base::ObjectVersion& version, bool swept) {
-  if (leaving_ || overflowed_) return;
+// Returns whether it is noted.
+bool Membership::MarkDirty(const base::ObjectVersion& version, bool swept) {
+  if (leaving_) return false;
+  if (room() == 0 && !IsConfirming(version) && !dirty_.contains(version)) {
+    Overflow();
+    return false;
+  }
   auto [found, is_new] = dirty_.try_emplace(version, nullptr);
   if (is_new) found->second = std::make_unique<Dirty>(version);
   Dirty& dirty = *found->second;
@@ -202,11 +210,16 @@ void Membership::MarkDirty(const base::ObjectVersion& version, bool swept) {
     ++swept_outstanding_;
   }
   if (is_new) {
-    queue_.PushBack(&dirty);
-    if (dirty_.size() > options_.max_dirty) Overflow();
+    Enqueue(dirty);
   } else if (dirty.state == Dirty::State::kInFlight) {
     dirty.again = true;
   }
+  return true;
+}
+
+void Membership::Enqueue(Dirty& dirty) {
+  dirty.first = IsConfirming(dirty.version);
+  (dirty.first ? first_ : queue_).PushBack(&dirty);
 }
 
 // What a node that left has handed over stays: there may be no other.
@@ -216,22 +229,12 @@ void Membership::GiveUpUnregistered(const base::ObjectVersion& version) {
   store_.DeleteVersion(version, store::Event::Kind::kEvicted).IgnoreError();  // kNotFound: it is not here
 }
 
-// The store knows what is here.
 void Membership::Overflow() {
+  if (std::exchange(overflowed_, true)) return;
   ++counters_.overflows;
-  ++self_info_.incarnation;
-  join_.reset();
-  LOG(WARNING) << "more than " << options_.max_dirty
-               << " objects came and went that the directory has not heard of: everything is "
-               << "announced again when it is back";
-  overflowed_ = true;
-  batches_.clear();
-  while (!queue_.empty()) queue_.PopFront();
-  backing_off_.clear();
-  dirty_.clear();
-  swept_outstanding_ = 0;
-  sweeping_ = false;
-  if (joined_ || away_) Suspect();
+  LOG_EVERY_N(WARNING, 100) << "more than " << options_.max_dirty
+                            << " objects came and went that the directory has not heard of: what it knows of this "
+                            << "node is compared with what is here when it has heard of these";
 }
 
 // ---- telling the directory
@@ -243,19 +246,22 @@ void Membership::FlushAt(base::Time time) {
 }
 
 void Membership::Flush() {
-  if (!joined_ || overflowed_ || retry_timer_.armed()) return;
+  if (!joined_ || retry_timer_.armed()) return;
   gather_timer_.Cancel();
   do {
-    if (sweeping_ && queue_.size() < options_.words_at_once) MarkNextPage();
-  } while (batches_.size() < kBatchesInFlight && !queue_.empty() && SendBatch());
+    if (sweeping_ && queued() < options_.words_at_once) MarkNextPage();
+  } while (batches_.size() < kBatchesInFlight && queued() > 0 && SendBatch());
+  if (!MayCompare() || room() == 0) return;
+  if (overflowed_ && !comparison_.running() && !comparison_failed_) Compare();
+  comparison_.Continue();
 }
 
-// Never empty but at the end, so that there is always something in flight whose end calls for the
-// next page.
+// Never empty but at the end, and where there is no room, so that there is always something whose
+// end calls for the next page.
 void Membership::MarkNextPage() {
-  const size_t dirty_before = queue_.size();
-  while (sweeping_ && queue_.size() == dirty_before) {
-    const std::vector<store::ObjectInfo> page = store_.List(options_.words_at_once, swept_to_);
+  const size_t queued_before = queued();
+  while (sweeping_ && queued() == queued_before && room() > 0) {
+    const std::vector<store::ObjectInfo> page = store_.List(std::min(room(), options_.words_at_once), swept_to_);
     for (const store::ObjectInfo& object : page) {
       if (object.state == store::State::kSealed) MarkDirty({object.id, object.location.generation}, true);
     }
@@ -285,8 +291,8 @@ absl::optional<directory::Update> Membership::Word(const base::ObjectVersion& ve
 bool Membership::SendBatch() {
   Batch batch;
   absl::InlinedVector<directory::Update, 1> words;
-  while (!queue_.empty() && words.size() < options_.words_at_once) {
-    Dirty& dirty = *queue_.PopFront();
+  while (queued() > 0 && words.size() < options_.words_at_once) {
+    Dirty& dirty = *(first_.empty() ? queue_ : first_).PopFront();
     const absl::optional<directory::Update> word = Word(dirty.version);
     if (!word.has_value()) {
       Done(dirty);
@@ -314,17 +320,19 @@ void Membership::Answered(uint64_t number, const absl::StatusOr<directory::Updat
   auto batch = batches_.extract(number);
   const auto& words = batch.mapped().words;
   if (!statuses.ok() || statuses->size() != words.size()) {
-    for (const Said& said : words) Requeue(*said.dirty);
+    for (const Said& said : words) {
+      said.dirty->may_be_known |= said.announces;
+      Requeue(*said.dirty);
+    }
     retry_timer_ = loop_.RunAfter(options_.retry, [this] { Flush(); });
     if (absl::IsNotFound(statuses.status())) joined_ = false;  // it lost our lease: join again
     Suspect();
     return;
   }
   const base::Lifetime::Watch watch = lifetime_.Watched();
-  const uint64_t overflows = counters_.overflows;
   for (size_t i = 0; i < words.size(); ++i) {
     Told(*words[i].dirty, words[i].announces, (*statuses)[i]);
-    if (watch.over() || counters_.overflows != overflows) return;
+    if (watch.over()) return;
   }
   Flush();
   SayIfComplete();
@@ -349,7 +357,9 @@ void Membership::Told(Dirty& dirty, bool announced, const absl::Status& status) 
     ++(announced ? counters_.announced : counters_.withdrawn);
     fresh_.erase(version);
     unregistered_.Remove(version);
-    return Conclude(version, absl::OkStatus());
+    return Conclude(version, announced
+                                 ? absl::OkStatus()
+                                 : absl::NotFoundError("the object was deleted before the directory confirmed it"));
   }
   if (absl::IsInvalidArgument(status)) {
     LOG_EVERY_N(WARNING, 100) << "object " << version.id.ToHex()
@@ -368,7 +378,7 @@ void Membership::Told(Dirty& dirty, bool announced, const absl::Status& status) 
 void Membership::Requeue(Dirty& dirty) {
   dirty.state = Dirty::State::kQueued;
   dirty.again = false;
-  queue_.PushBack(&dirty);
+  Enqueue(dirty);
 }
 
 void Membership::BackOff(Dirty& dirty) {
@@ -389,7 +399,7 @@ void Membership::EndBackOffs() {
 
 void Membership::Done(Dirty& dirty) {
   if (dirty.swept) --swept_outstanding_;
-  if (base::IntrusiveList<Dirty, &Dirty::link>::Listed(&dirty)) queue_.Remove(&dirty);
+  if (base::IntrusiveList<Dirty, &Dirty::link>::Listed(&dirty)) (dirty.first ? first_ : queue_).Remove(&dirty);
   if (dirty.state == Dirty::State::kBackingOff) {
     const auto waits = std::find_if(backing_off_.begin(), backing_off_.end(),
                                     [&dirty](const auto& entry) { return entry.second == &dirty; });
@@ -403,6 +413,11 @@ base::Pending Membership::Confirm(const base::ObjectVersion& version, base::Dura
   auto confirmation = std::make_unique<Confirmation>(*this, version, deadline, std::move(done));
   fresh_.insert(version);
   MarkDirty(version);
+  const auto dirty = dirty_.find(version);  // none: this node leaves
+  if (dirty != dirty_.end() && dirty->second->state == Dirty::State::kQueued && !dirty->second->first) {
+    queue_.Remove(dirty->second.get());
+    Enqueue(*dirty->second);
+  }
   FlushAt(loop_.Now());
   return confirmation;
 }
@@ -412,56 +427,59 @@ void Membership::Conclude(const base::ObjectVersion& version, const absl::Status
   if (!confirmation.empty()) confirmation.mapped()->Answer(status);  // may drop us
 }
 
-// ---- what the directory may have lost
+// ---- where the directory and the store differ
 
-void Membership::VerifyLater() {
-  verify_timer_ = loop_.RunAfter(options_.verify_every, [this] {
-    verified_to_.reset();
-    lost_ = 0;
-    VerifyNextPage();
-  });
+Comparison::Callbacks Membership::ComparisonCallbacks() {
+  Comparison::Callbacks callbacks;
+  callbacks.room = [this] { return MayCompare() ? room() : 0; };
+  callbacks.is_told = [this](const base::ObjectVersion& version) { return dirty_.contains(version); };
+  callbacks.differs = [this](const base::ObjectVersion& version, bool here) { Differs(version, here); };
+  callbacks.ended = [this](const absl::Status& status) { Compared(status); };
+  return callbacks;
 }
 
-// A page after another, then a pause. While something is being told anyhow, this is no time to
-// look.
-void Membership::VerifyNextPage() {
-  if (!joined_ || away_ || sweeping_) return VerifyLater();
-  const std::vector<store::ObjectInfo> page = store_.List(directory::kMaxVerified, verified_to_);
-  if (page.empty()) {
-    LOG_IF(WARNING, lost_ > 0) << "the directory had lost " << lost_ << " objects of this node, and is told again";
-    return VerifyLater();
-  }
-  verified_to_ = page.back().id;
-  std::vector<base::ObjectVersion> versions;
-  for (const store::ObjectInfo& object : page) {
-    const base::ObjectVersion version{object.id, object.location.generation};
-    if (object.state == store::State::kSealed && !dirty_.contains(version)) versions.push_back(version);
-  }
-  if (versions.empty()) {
-    verify_timer_ = loop_.Post([this] { VerifyNextPage(); });
-    return;
-  }
-  verifying_ = directory_.Verify(self_info_.id, versions, options_.directory_deadline,
-                                 [this, versions](const absl::StatusOr<std::vector<uint32_t>>& unknown) {
-                                   verifying_.reset();
-                                   Verified(versions, unknown);
-                                 });
+// While something is being told anyhow, this is no time to look.
+bool Membership::MayCompare() const {
+  return joined_ && !away_ && !sweeping_ && !retry_timer_.armed() && queued() < options_.words_at_once;
 }
 
-void Membership::Verified(const std::vector<base::ObjectVersion>& versions,
-                          const absl::StatusOr<std::vector<uint32_t>>& unknown) {
-  if (!unknown.ok()) {
-    Suspect();
-    return VerifyLater();
-  }
-  for (const uint32_t place : *unknown) {
-    if (place >= versions.size() || dirty_.contains(versions[place])) continue;
+void Membership::CompareLater() {
+  compare_timer_ = loop_.RunAfter(options_.verify_every, [this] { Compare(); });
+}
+
+void Membership::LookForLosses() {
+  if (!leaving_ && !comparison_.running()) Compare();
+}
+
+void Membership::Compare() {
+  compare_timer_.Cancel();
+  comparison_failed_ = false;
+  lost_ = 0;
+  compares_all_ |= std::exchange(overflowed_, false);
+  comparison_.Begin(compares_all_);
+}
+
+// What was not noted was not lost.
+void Membership::Differs(const base::ObjectVersion& version, bool here) {
+  if (here && !compares_all_) {
     ++counters_.repaired;
     ++lost_;
-    MarkDirty(versions[place]);
   }
-  Flush();
-  verify_timer_ = loop_.Post([this] { VerifyNextPage(); });
+  MarkDirty(version);
+  FlushAt(loop_.Now());
+}
+
+void Membership::Compared(const absl::Status& status) {
+  LOG_IF(WARNING, lost_ > 0) << "the directory had lost " << lost_ << " objects of this node, and is told again";
+  const bool compared_all = std::exchange(compares_all_, false);
+  if (status.ok() && overflowed_) return Compare();
+  CompareLater();
+  if (status.ok()) return;
+  LOG(WARNING) << "what the directory knows of this node was not compared to the end with what is here: " << status;
+  Suspect();
+  comparison_failed_ = true;
+  overflowed_ |= compared_all;
+  if (overflowed_) compare_timer_ = loop_.RunAfter(options_.renew, [this] { Compare(); });
 }
 
 }  // namespace tokamak::node

@@ -4,10 +4,10 @@
 // out what the directory says back: a generation that was deleted, or that lost its id to another,
 // is dropped. What could not be said because the directory was away is said later; a directory that
 // forgot us (a restart) is told everything again, a page of the store at a time. From time to time
-// it has the directory verify what it knows, and says again what was lost there.
+// the store and what the directory knows are compared, and what differs is said again.
 //
-//   dirty: queued --> in a batch --> confirmed              in the order in which they became dirty
-//             ^           |
+//   dirty: queued --> in a batch --> confirmed              in the order in which they became dirty,
+//             ^           |                                 but what is to be confirmed first
 //             +-- backing off: each for itself
 //
 // Law: one word about a version is under way at a time, and it says what was true when it left: the
@@ -17,12 +17,15 @@
 // Law: when lease and grace are over without a renewal the node is fenced: what it holds may have
 //      been deleted, or its id given to another content (docs/consistency.md). It stays so until
 //      everything was announced again.
-// Bound: MembershipOptions::max_dirty versions are dirty at once. Beyond (a long outage) they are
-// forgotten, and the node joins as a later life of itself: the directory forgets what the earlier
-// one held, and everything is announced anew.
+// Law: what was said without an answer may have been taken in. It stays dirty until an answer has
+//      come to what is true then.
+// Bound: MembershipOptions::max_dirty versions are dirty at once, and those that are to be
+// confirmed. Further ones are not noted: none of them was ever said, and what the store and the
+// directory know of them is compared when there is room (comparison.h).
 // Thread rule: the node's control loop.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -44,13 +47,14 @@
 #include "lib/base/intrusive_list.h"
 #include "lib/base/lifetime.h"
 #include "lib/directory/directory.h"
+#include "lib/node/comparison.h"
 #include "lib/node/copies.h"
 #include "lib/node/unregistered_copies.h"
 #include "lib/store/store.h"
 
 namespace tokamak::node {
 
-// Versions of which the directory is yet to hear: see the bound above.
+// Versions of which the directory is yet to hear: see the bound of Membership.
 constexpr size_t kMaxDirty = 65536;
 
 struct MembershipOptions {
@@ -81,7 +85,7 @@ struct MembershipCounters {
   uint64_t dropped = 0;           // contents dropped since they were deleted elsewhere
   uint64_t repaired = 0;          // announcements that the directory had lost
   uint64_t re_announcements = 0;  // times that everything was announced again
-  uint64_t overflows = 0;         // times that more than max_dirty were dirty
+  uint64_t overflows = 0;         // times that more than max_dirty were dirty, and all is compared
 };
 
 class Membership final {
@@ -119,6 +123,9 @@ class Membership final {
 
   bool IsConfirming(const base::ObjectVersion& version) const { return confirmations_.count(version) != 0; }
 
+  // The directory was found to have lost something: looks at once what else, and says it again.
+  void LookForLosses();
+
   // A call of the directory's was not answered: finds out at once whether it is away.
   void Suspect();
 
@@ -133,6 +140,9 @@ class Membership final {
   bool IsUnannounced(const base::ObjectVersion& version) const {
     return fresh_.contains(version) || unregistered_.Contains(version);
   }
+  // A directory has accepted it, here or where it comes from: what is here and was not accepted is
+  // nowhere else.
+  bool WasAccepted(const base::ObjectVersion& version) const { return !fresh_.contains(version); }
   // Until when every deletion of `version`, which is here, is certain to be told to this node, or
   // refused for its sake: then it is fenced, or its copy was not registered in time. Nothing: it
   // never joined, has left, or the directory does not know all that is here.
@@ -140,8 +150,8 @@ class Membership final {
   bool left() const { return leaving_; }
 
   // Updates that the directory has not confirmed yet, as far as they are known: while everything is
-  // announced again, one page.
-  size_t behind() const { return dirty_.size() + (sweeping_ ? 1 : 0); }
+  // announced again or compared, one page.
+  size_t behind() const { return dirty_.size() + (sweeping_ || overflowed_ || compares_all_ ? 1 : 0); }
   const directory::NodeInfo& self() const { return self_info_; }
   const MembershipCounters& counters() const { return counters_; }
 
@@ -153,8 +163,10 @@ class Membership final {
 
     const base::ObjectVersion version;
     State state = State::kQueued;
-    bool again = false;  // in flight, and changed since
-    bool swept = false;  // part of a sweep
+    bool again = false;         // in flight, and changed since
+    bool swept = false;         // part of a sweep
+    bool first = false;         // on the list of those that go first
+    bool may_be_known = false;  // was announced, and no answer came
     base::Duration back_off;
     base::Link<Dirty> link;  // kQueued
   };
@@ -172,9 +184,12 @@ class Membership final {
   void Renewed(base::Time sent, bool complete, const absl::StatusOr<directory::JoinReply>& reply);
   void Entered();
   void Mark(absl::Span<const store::Event> events);
-  void MarkDirty(const base::ObjectVersion& version, bool swept = false);
+  bool MarkDirty(const base::ObjectVersion& version, bool swept = false);
+  void Enqueue(Dirty& dirty);
   void GiveUpUnregistered(const base::ObjectVersion& version);
   void Overflow();
+  size_t queued() const { return first_.size() + queue_.size(); }
+  size_t room() const { return options_.max_dirty - std::min(options_.max_dirty, dirty_.size()); }
   void Flush();
   // At `time`, in a task of its own, unless it is to run before that anyhow.
   void FlushAt(base::Time time);
@@ -190,9 +205,12 @@ class Membership final {
   void Conclude(const base::ObjectVersion& version, const absl::Status& status);
   bool complete() const { return !sweeping_ && swept_outstanding_ == 0 && unregistered_.empty(); }
   void SayIfComplete();
-  void VerifyLater();
-  void VerifyNextPage();
-  void Verified(const std::vector<base::ObjectVersion>& versions, const absl::StatusOr<std::vector<uint32_t>>& unknown);
+  Comparison::Callbacks ComparisonCallbacks();
+  bool MayCompare() const;
+  void CompareLater();
+  void Compare();
+  void Differs(const base::ObjectVersion& version, bool here);
+  void Compared(const absl::Status& status);
 
   base::EventLoop& loop_;
   store::Store& store_;
@@ -205,7 +223,6 @@ class Membership final {
   bool away_ = false;       // the last call was not answered
   bool returning_ = false;  // was in a directory before, in this life
   bool leaving_ = false;
-  bool overflowed_ = false;
   bool fence_due_ = false;                // the lease and grace ended once: fenced until complete
   bool told_complete_ = false;            // what the last renewal said
   std::string last_trouble_;              // of a renewal that failed
@@ -219,6 +236,7 @@ class Membership final {
   base::Time announced_at_;   // last
 
   absl::flat_hash_map<base::ObjectVersion, std::unique_ptr<Dirty>> dirty_;  // never visited in its own order
+  base::IntrusiveList<Dirty, &Dirty::link> first_;                          // to be confirmed
   base::IntrusiveList<Dirty, &Dirty::link> queue_;
   std::multimap<base::Time, Dirty*> backing_off_;
   base::Timer back_off_timer_;
@@ -232,10 +250,12 @@ class Membership final {
   absl::optional<base::ObjectId> swept_to_;
   size_t swept_outstanding_ = 0;
 
-  absl::optional<base::ObjectId> verified_to_;
-  uint64_t lost_ = 0;  // found since the first page
-  base::Pending verifying_;
-  base::Timer verify_timer_;
+  bool overflowed_ = false;         // something is dirty that was not noted: all is to be compared
+  bool compares_all_ = false;       // for that reason
+  bool comparison_failed_ = false;  // until it is tried again
+  uint64_t lost_ = 0;               // by the directory, as this round has found
+  base::Timer compare_timer_;
+  Comparison comparison_;
 
   MembershipCounters counters_;
   base::Pending leave_;

@@ -44,11 +44,18 @@ class MembershipTest : public testing::Test {
     uint8_t bytes[64];
   };
 
-  MembershipTest() {
+  MembershipTest() { Make(); }
+
+  void Make() {
+    membership_.reset();
     membership_ = std::make_unique<Membership>(
         loop_, store_, directory_, copies_, directory::NodeInfo{"a", 1, {"10.0.0.1:7000"}, "soft", kArena}, options_);
   }
 
+  void UseMaxDirty(size_t versions) {
+    options_.max_dirty = versions;
+    Make();
+  }
   static base::ObjectId Id(int number) { return base::ObjectId::FromName(std::to_string(number)); }
   void Start() {
     membership_->Start([this](const absl::Status& status) { joined_.push_back(status); });
@@ -441,18 +448,170 @@ TEST_F(MembershipTest, WhatCameAndWentInAnOutageIsNotRemembered) {
   EXPECT_LE(membership_->behind(), directory::kMaxUpdates * Membership::kBatchesInFlight);
 }
 
-TEST_F(MembershipTest, BeyondItsBoundEverythingIsAnnouncedAnew) {
+// More comes and goes than is noted: what the directory knows stays known all the while.
+TEST_F(MembershipTest, BeyondItsBoundNothingIsForgotten) {
+  UseMaxDirty(32);
   Start();
-  Put(1);
+  for (int i = 0; i < 200; ++i) Put(i);
   scheduler_.RunFor(Seconds(1));
-  directory_.out_of_reach = true;
-  for (uint64_t i = 0; i <= kMaxDirty; ++i) membership_->Recheck({Id(2), base::Generation{i + 1}});
-  EXPECT_LE(membership_->behind(), kMaxDirty);
-  EXPECT_EQ(membership_->counters().overflows, 1u);
-  directory_.out_of_reach = false;
-  scheduler_.RunFor(Seconds(5));
-  EXPECT_TRUE(Announced(1));
   EXPECT_EQ(membership_->behind(), 0u);
+  EXPECT_EQ(directory_.local().objects(), 200u);
+  directory_.delay = Milliseconds(1);
+  for (int i = 100; i < 200; ++i) ASSERT_TRUE(store_.Delete(Id(i)).ok());
+  for (int i = 200; i < 500; ++i) Put(i);
+  scheduler_.RunFor(base::Nanoseconds(1));
+  EXPECT_EQ(membership_->behind(), 33u);
+  EXPECT_GE(membership_->counters().overflows, 1u);
+  for (int step = 0; step < 100; ++step) {
+    for (int i = 0; i < 100; ++i) ASSERT_TRUE(Announced(i)) << i << " in step " << step;
+    scheduler_.RunFor(Milliseconds(5));
+  }
+  scheduler_.RunFor(Seconds(5));
+  for (int i = 0; i < 500; ++i) EXPECT_EQ(Announced(i), i < 100 || i >= 200) << i;
+  EXPECT_EQ(directory_.local().objects(), 400u);
+  EXPECT_EQ(membership_->behind(), 0u);
+  EXPECT_EQ(membership_->counters().re_announcements, 1u) << "it is the same life";
+  EXPECT_EQ(membership_->counters().repaired, 0u) << "nothing was lost";
+}
+
+// What was never accepted stays so, noted or not: another content has the better right.
+TEST_F(MembershipTest, WhatWasNotNotedIsAnnouncedAsNew) {
+  UseMaxDirty(32);
+  Start();
+  scheduler_.RunFor(Seconds(1));
+  OtherJoins();
+  Say("b", directory::Update::Kind::kAnnounce, {Id(99), base::Generation{5}});
+  for (int i = 0; i < 100; ++i) Put(i);
+  scheduler_.RunFor(base::Nanoseconds(1));
+  EXPECT_EQ(membership_->counters().overflows, 1u);
+  scheduler_.RunFor(Seconds(2));
+  ASSERT_EQ(copies_.dropped.size(), 1u);
+  EXPECT_EQ(copies_.dropped[0].first.id, Id(99));
+  EXPECT_EQ(membership_->behind(), 0u);
+}
+
+TEST_F(MembershipTest, OutagesWithMoreThanIsNotedEndWithTheTruth) {
+  UseMaxDirty(32);
+  Start();
+  for (int i = 0; i < 100; ++i) Put(i);
+  scheduler_.RunFor(Seconds(1));
+  for (int round = 0; round < 3; ++round) {
+    directory_.out_of_reach = round < 2;
+    directory_.answers_get_lost = round == 2;
+    for (int i = round * 30; i < 100; ++i) {
+      ASSERT_TRUE(store_.Delete(Id(i)).ok());
+      scheduler_.RunFor(Milliseconds(1));
+      if (i % 3 != 0 || round == 2) continue;
+      Put(i);
+    }
+    for (int i = 0; i < 100; ++i) {
+      if (!store_.Contains(Id(i))) Put(i);
+    }
+    for (int i = 90; i < 100; ++i) ASSERT_TRUE(store_.Delete(Id(i)).ok());
+    scheduler_.RunFor(round == 1 ? options_.lease * 10 : Seconds(4));
+    directory_.out_of_reach = directory_.answers_get_lost = false;
+    scheduler_.RunFor(Seconds(10));
+    EXPECT_EQ(membership_->behind(), 0u);
+    EXPECT_EQ(directory_.local().objects(), 90u);
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(Announced(i), i < 90) << i << " in round " << round;
+    for (int i = 90; i < 100; ++i) Put(i);
+    scheduler_.RunFor(Seconds(1));
+  }
+}
+
+TEST_F(MembershipTest, WhatIsToBeConfirmedWaitsForNoBurst) {
+  UseMaxDirty(300);
+  Start();
+  scheduler_.RunFor(Seconds(1));
+  OtherJoins();
+  Say("b", directory::Update::Kind::kAnnounce, {Id(1001), base::Generation{5}});
+  directory_.delay = Milliseconds(5);
+  for (int i = 0; i < 1000; ++i) Put(i);
+  std::vector<absl::Status> answers(2, absl::InternalError("no answer"));
+  std::vector<base::Pending> handles;
+  for (int i = 0; i < 2; ++i) {
+    Put(1000 + i);
+    handles.push_back(membership_->Confirm(Version(1000 + i), Seconds(2),
+                                           [&answers, i](const absl::Status& status) { answers[i] = status; }));
+  }
+  scheduler_.RunFor(Milliseconds(12));
+  EXPECT_EQ(answers[0], absl::OkStatus());
+  EXPECT_TRUE(absl::IsAlreadyExists(answers[1])) << answers[1];
+  scheduler_.RunFor(Seconds(2));
+  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(Announced(i)) << i;
+}
+
+// Nobody asked for an object whose entry is wrong, and it had kept its id taken for good.
+TEST_F(MembershipTest, AnEntryOfWhatIsNotHereIsFoundOutAndWithdrawn) {
+  Start();
+  for (int i = 0; i < 1000; ++i) Put(i);
+  scheduler_.RunFor(Seconds(1));
+  Say("a", directory::Update::Kind::kAnnounce, {Id(2000), base::Generation{2}});
+  OtherJoins();
+  Say("b", directory::Update::Kind::kAnnounce, {Id(2001), base::Generation{2}});
+  scheduler_.RunFor(options_.verify_every + Seconds(1));
+  EXPECT_FALSE(Announced(2000));
+  EXPECT_TRUE(Announced(2001));
+  EXPECT_EQ(directory_.local().objects(), 1001u);
+}
+
+// The directory may have taken it in.
+TEST_F(MembershipTest, WhatWasAnnouncedWithoutAnAnswerAndIsGoneIsWithdrawn) {
+  Start();
+  scheduler_.RunFor(Seconds(1));
+  directory_.answers_get_lost = true;
+  Put(1);
+  const base::ObjectVersion version = Version(1);
+  absl::Status answer = absl::InternalError("no answer");
+  const base::Pending handle =
+      membership_->Confirm(version, options_.directory_deadline + options_.retry / 2, [&](const absl::Status& status) {
+        answer = status;  // and the node drops it
+        store_.DeleteVersion(version).IgnoreError();
+      });
+  scheduler_.RunFor(options_.directory_deadline + options_.retry * 3 / 4);
+  EXPECT_TRUE(absl::IsUnavailable(answer)) << answer;
+  EXPECT_TRUE(Announced(1)) << "what this is about";
+  directory_.answers_get_lost = false;
+  scheduler_.RunFor(Seconds(5));
+  EXPECT_FALSE(Announced(1));
+  EXPECT_EQ(directory_.local().objects(), 0u);
+}
+
+// A withdrawal that was not answered is said again.
+TEST_F(MembershipTest, AWithdrawalIsSaidUntilItIsAnswered) {
+  Start();
+  scheduler_.RunFor(Seconds(1));
+  directory_.answers_get_lost = true;
+  Put(1);
+  scheduler_.RunFor(options_.directory_deadline + options_.retry / 2);
+  directory_.answers_get_lost = false;
+  directory_.out_of_reach = true;
+  ASSERT_TRUE(store_.Delete(Id(1)).ok());
+  scheduler_.RunFor(options_.directory_deadline * 4);
+  EXPECT_TRUE(Announced(1));
+  directory_.out_of_reach = false;
+  scheduler_.RunFor(Seconds(3));
+  EXPECT_FALSE(Announced(1));
+  EXPECT_EQ(membership_->behind(), 0u);
+}
+
+// Deleted while its confirmation was under way: nobody knows whether the id was free.
+TEST_F(MembershipTest, AWithdrawalConfirmsNothing) {
+  Start();
+  scheduler_.RunFor(Seconds(1));
+  OtherJoins();
+  Say("b", directory::Update::Kind::kAnnounce, {Id(1), base::Generation{5}});
+  directory_.answers_get_lost = true;
+  Put(1);
+  absl::Status answer = absl::InternalError("no answer");
+  const base::Pending handle =
+      membership_->Confirm(Version(1), Seconds(10), [&](const absl::Status& status) { answer = status; });
+  scheduler_.RunFor(Milliseconds(1));
+  ASSERT_TRUE(store_.Delete(Id(1)).ok());
+  scheduler_.RunFor(options_.directory_deadline);
+  directory_.answers_get_lost = false;
+  scheduler_.RunFor(Seconds(3));
+  EXPECT_TRUE(absl::IsNotFound(answer)) << answer;
 }
 
 TEST_F(MembershipTest, BeyondLeaseAndGraceTheNodeIsFencedUntilAllIsAnnouncedAgain) {
