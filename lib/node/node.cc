@@ -297,8 +297,9 @@ VouchedCopies::Options Node::VouchOptions(const NodeOptions& options) {
 }
 
 ObjectDelete::Services Node::DeleteServices() {
-  return {loop_,          store_, directory_,  peers_,
-          object_caller_, *this,  options_.id, options_.membership.directory_deadline};
+  return {loop_,       store_,         directory_,
+          peers_,      object_caller_, *this,
+          membership_, options_.id,    options_.membership.directory_deadline};
 }
 
 // Beyond the bound whoever finds the next one named will do it.

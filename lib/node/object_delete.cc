@@ -87,16 +87,19 @@ void ObjectDelete::Marked(const absl::StatusOr<directory::DeleteReply>& reply) {
     return Mark();
   }
   silent_.insert(silent_.end(), reply->silent.begin(), reply->silent.end());
+  if (std::exchange(tells_all_, false)) return TellAll();
   if (!DeletesWhatIsHereNext()) Finish(absl::OkStatus());
 }
 
 // What was here in the beginning and still is: another content than the directory's, or one that it
-// does not know yet.
+// does not know yet, or has lost.
 bool ObjectDelete::DeletesWhatIsHereNext() {
   const base::Generation next = std::exchange(here_, base::kNoGeneration);
   const auto place = services_.store.Find(id_);
   if (next == base::kNoGeneration || !place.has_value() || place->generation != next) return false;
   generation_ = next;
+  tells_all_ = services_.membership.WasAccepted({id_, next});
+  if (tells_all_) services_.membership.LookForLosses();
   dropped_here_ = false;
   after_.clear();
   Mark();
@@ -108,6 +111,23 @@ void ObjectDelete::DropHere() {
   if (!place.has_value() || place->generation != generation_) return;
   services_.copies.Drop({id_, generation_}, absl::AbortedError("it was deleted"));
   ++copies_;
+}
+
+// From the directory's answer on nobody announces it, so those who are alive now are all who may hold
+// it, but for the silent ones: these find that it was deleted when they are back.
+void ObjectDelete::TellAll() {
+  question_ = services_.peers.Refresh([this](const absl::Status& status) {
+    if (!status.ok()) return Finish(status);
+    all_ = services_.peers.Names();
+    TellSomeOfAll();
+  });
+}
+
+void ObjectDelete::TellSomeOfAll() {
+  const size_t rest = all_.size() - std::min(all_.size(), directory::kMaxHoldersNamed);
+  to_tell_.assign(all_.begin() + static_cast<ptrdiff_t>(rest), all_.end());
+  all_.resize(rest);
+  to_tell_.empty() ? Mark() : TellHolders();
 }
 
 void ObjectDelete::TellHolders() {
@@ -156,7 +176,10 @@ void ObjectDelete::Told(const directory::NodeId& holder, bool confirmed, bool ha
   if (confirmed) confirmed_.push_back(holder);
   if (!confirmed) failed_.insert(holder);
   copies_ += had_it;
-  if (--unanswered_ == 0) Mark();
+  if (--unanswered_ > 0) return;
+  if (!all_.empty()) return TellSomeOfAll();
+  confirmed_.resize(std::min(confirmed_.size(), directory::kMaxHoldersNamed));  // nobody asked for those of all
+  Mark();
 }
 
 void ObjectDelete::Finish(const absl::Status& directory_status) {

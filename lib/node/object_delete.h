@@ -7,6 +7,8 @@
 // From the first answer of the directory on nobody locates the object or announces it; so the names
 // can only become fewer. A holder that does not answer, or is silent, makes the end kUnavailable,
 // with its name; it is told when it is back.
+// A content that a directory has accepted, that is here, and of which it knows nothing, was lost
+// there, with whoever else holds it: then all nodes are told.
 // Thread rule: the node's control loop.
 #pragma once
 
@@ -24,6 +26,7 @@
 #include "lib/base/handle.h"
 #include "lib/directory/directory.h"
 #include "lib/node/copies.h"
+#include "lib/node/membership.h"
 #include "lib/node/peers.h"
 #include "lib/store/store.h"
 #include "lib/transport/caller.h"
@@ -43,6 +46,7 @@ class ObjectDelete final : public base::Handle {
     Peers& peers;
     transport::Caller& holders;  // of the service kObjects
     Copies& copies;
+    Membership& membership;
     directory::NodeId self;
     base::Duration deadline;  // of each question
   };
@@ -65,6 +69,8 @@ class ObjectDelete final : public base::Handle {
   void Marked(const absl::StatusOr<directory::DeleteReply>& reply);
   bool DeletesWhatIsHereNext();
   void DropHere();
+  void TellAll();
+  void TellSomeOfAll();
   void TellHolders();
   void Tell(const directory::NodeId& holder);
   void AwaitVouched();
@@ -78,6 +84,8 @@ class ObjectDelete final : public base::Handle {
   base::Generation generation_ = base::kNoGeneration;  // that is being deleted
   bool marked_ = false;                                // the directory has known one
   bool dropped_here_ = false;
+  bool tells_all_ = false;              // the directory does not know who holds it
+  std::vector<directory::NodeId> all_;  // still to be told then
   std::vector<directory::NodeId> to_tell_;
   std::vector<directory::NodeId> confirmed_;  // since the last question
   std::set<directory::NodeId> failed_;        // were told without an answer

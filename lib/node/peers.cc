@@ -19,6 +19,13 @@ Peers::Use Peers::UseOf(const directory::NodeId& id) const {
   return peer->pulls < options_.max_pulls ? Use::kReady : Use::kBusy;
 }
 
+std::vector<directory::NodeId> Peers::Names() const {
+  std::vector<directory::NodeId> names;
+  names.reserve(peers_.size());
+  for (const auto& [id, peer] : peers_) names.push_back(id);
+  return names;
+}
+
 void Peers::Begin(const directory::NodeId& id) {
   CHECK(UseOf(id) == Use::kReady);
   ++peers_[id].pulls;

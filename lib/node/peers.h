@@ -76,6 +76,8 @@ class Peers final {
   // nullptr: not known. The pointer is valid until the next task.
   const Peer* Find(const directory::NodeId& id) const;
   Use UseOf(const directory::NodeId& id) const;
+  // Of all that are known, in order.
+  std::vector<directory::NodeId> Names() const;
 
   // A pull from a ready peer begins; how it ended. kFailed: the peer could not be reached or did
   // not keep up.

@@ -54,6 +54,54 @@ TEST_F(ObjectDeleteTest, WhatIsNotAnnouncedYetIsDeletedHere) {
   EXPECT_TRUE(Holders("x").empty());
 }
 
+// The directory has lost what it knew of the object, as a server that evicts does.
+TEST_F(ObjectDeleteTest, WhatTheDirectoryHasLostIsDeletedOnEveryNode) {
+  BuildWithCopies(4);
+  const base::Generation lost = GenerationOn(1, "x");
+  for (const char* node : {"n1", "n2"}) {
+    ASSERT_EQ(Say(directory::Update::Kind::kWithdraw, "x", node, lost), absl::OkStatus());
+  }
+  ASSERT_TRUE(Holders("x").empty());
+  const auto deleted = cluster_->Delete(at(1), "x");
+  ASSERT_TRUE(deleted.ok()) << deleted.status();
+  EXPECT_EQ(*deleted, 2u);
+  EXPECT_FALSE(at(1).Has("x"));
+  EXPECT_FALSE(at(2).Has("x"));
+  Put(3, "x", 500);
+  EXPECT_EQ(Read(2, "x"), GenerationOn(3, "x"));
+}
+
+TEST_F(ObjectDeleteTest, WhoDoesNotAnswerIsNamedWhereTheDirectoryHasLostTheHolders) {
+  BuildWithCopies(4);
+  const base::Generation lost = GenerationOn(1, "x");
+  for (const char* node : {"n1", "n2"}) {
+    ASSERT_EQ(Say(directory::Update::Kind::kWithdraw, "x", node, lost), absl::OkStatus());
+  }
+  at(2).Freeze({Seconds(8), Seconds(8), Seconds(8)});
+  const absl::Status status = cluster_->Delete(at(1), "x").status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_NE(status.message().find("n2"), std::string::npos) << status;
+  EXPECT_FALSE(at(1).Has("x"));
+  cluster_->RunFor(Seconds(45));
+  EXPECT_FALSE(at(2).Has("x")) << "it finds that its copy was deleted";
+}
+
+// It was silent when all were told.
+TEST_F(ObjectDeleteTest, WhoComesBackLooksAtOnceWhatTheDirectoryHasLost) {
+  BuildWithCopies(4);
+  const base::Generation lost = GenerationOn(1, "x");
+  for (const char* node : {"n1", "n2"}) {
+    ASSERT_EQ(Say(directory::Update::Kind::kWithdraw, "x", node, lost), absl::OkStatus());
+  }
+  at(2).Freeze({Seconds(14), Seconds(14), Seconds(14)});
+  cluster_->RunFor(Seconds(12));
+  const auto deleted = cluster_->Delete(at(1), "x");
+  ASSERT_TRUE(deleted.ok()) << deleted.status();
+  EXPECT_TRUE(at(2).Has("x"));
+  cluster_->RunFor(Seconds(4));
+  EXPECT_FALSE(at(2).Has("x"));
+}
+
 TEST_F(ObjectDeleteTest, AHolderThatDoesNotAnswerIsNamed) {
   BuildWithCopies(4);
   cluster_->Crash(2);
