@@ -13,7 +13,7 @@ namespace tokamak::cli {
 
 namespace {
 
-constexpr std::chrono::nanoseconds kLook = std::chrono::milliseconds(100);  // between two looks, or sooner
+constexpr std::chrono::nanoseconds kLookAtProgress = std::chrono::milliseconds(100);  // between two looks, or sooner
 
 // What comes of one object, and the bar that shows it.
 class Watch final {
@@ -45,7 +45,7 @@ class Watch final {
 // nobody waits for ends.
 absl::StatusOr<Buffer> WatchedGet(Client& client, const std::string& name, const ObjectId& id, Timeout timeout,
                                   const GetOptions& options) {
-  const Timeout look = std::min(kLook, timeout.duration() / 10);
+  const Timeout look = std::min(kLookAtProgress, timeout.duration() / 10);
   Gets gets(client);
   Watch watch(client, name, id);
   Result<uint64_t> get = gets.Begin(id, timeout, options);
