@@ -32,8 +32,8 @@ find_daemon() {
 }
 
 start_daemon() {
-  (( EUID == 0 )) || die "no Docker daemon answers, and only root can start one: run as root, or start Docker"
-  ci/setup --docker
+  (( EUID == 0 )) || unable "no Docker daemon answers, and only root can start one: run as root, or start Docker"
+  ci/setup --for docker
   # Debian's client fits Debian's daemon; another in PATH may be years newer. Nor does the user's configuration count.
   export PATH="/usr/bin:/usr/sbin:$PATH" DOCKER_HOST="unix://$work/docker.sock" DOCKER_CONFIG="$work/config"
   unset DOCKER_CONTEXT DOCKER_TLS_VERIFY
@@ -47,7 +47,7 @@ start_daemon() {
     --cgroup-parent "/$tag" --exec-opt native.cgroupdriver=cgroupfs >"$work/dockerd.log" 2>&1 &
   daemon=$!
   grep -q -m1 'API listen on' < <(exec timeout 60 tail --pid="$daemon" -n +1 -f "$work/dockerd.log") \
-    || { tail -n 5 "$work/dockerd.log" >&2; die "dockerd did not start"; }
+    || { tail -n 5 "$work/dockerd.log" >&2; unable "dockerd did not start"; }
 }
 
 # Stops a private daemon; then its socket, control groups and mounts are gone.

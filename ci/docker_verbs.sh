@@ -6,7 +6,7 @@ verbs_tries=20                               # of a client whose server does not
 
 build_library() {
   if [[ -z "$programs" ]]; then
-    ci/setup
+    ci/setup --for test
     # shellcheck disable=SC2206  # startup options are a list
     local bazel=(bazel ${BAZEL_STARTUP_OPTIONS:-}) package=lib/verbs/user/preload
     "${bazel[@]}" build --config=opt --show_result=0 --ui_event_filters=-info --noshow_progress //$package:libtokamak-verbs.so

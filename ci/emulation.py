@@ -418,7 +418,7 @@ def main(arguments):
         if not os.path.exists("/dev/net/tun"):
             raise Missing("/dev/net/tun: modprobe tun")
         if options.guest and shutil.which("qemu-system-x86_64") is None:
-            raise Missing("QEMU: run ci/setup")
+            raise Missing("QEMU: run ci/setup --for lab")
         return run(options)
     except Missing as missing:
         say(f"skipped: this machine lacks {missing}")

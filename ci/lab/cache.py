@@ -37,7 +37,7 @@ def locked(cache):
         cache.mkdir(parents=True, exist_ok=True)
         lock = open(cache / "lock", "w", encoding="ascii")
     except OSError as error:
-        raise LabError(f"the cache {cache} cannot be written ({error.strerror}): run ci/setup, or set TOKAMAK_LAB_CACHE") from error
+        raise LabError(f"the cache {cache} cannot be written ({error.strerror}): run ci/setup --for lab, or set TOKAMAK_LAB_CACHE") from error
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

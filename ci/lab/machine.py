@@ -52,7 +52,7 @@ def mac(rank):
 
 def find_qemu():
     if shutil.which(QEMU) is None:
-        raise LabError(f"{QEMU} is missing: run ci/setup")
+        raise LabError(f"{QEMU} is missing: run ci/setup --for lab")
     return QEMU
 
 

@@ -23,7 +23,7 @@ def output(command, what, directory=None):
         done = subprocess.run(command, cwd=directory, env=ENVIRONMENT, capture_output=True, text=True, errors="replace",
                               timeout=SECONDS_TO_FETCH, stdin=subprocess.DEVNULL, check=False)
     except FileNotFoundError:
-        raise LabError(f"{what}: {command[0]} is missing; run ci/setup") from None
+        raise LabError(f"{what}: {command[0]} is missing; run ci/setup --for lab") from None
     except subprocess.TimeoutExpired:
         raise LabError(f"{what}: {command[0]} did not end within {SECONDS_TO_FETCH} s; try again") from None
     if done.returncode != 0:

@@ -244,7 +244,7 @@ def with_server(bench, name, server, client, read, environment=None):
         process = subprocess.Popen(server, env={**os.environ, **(environment or {})}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL)
     except OSError as error:
-        bench.fail(name, f"{server[0]}: {error.strerror}; run ci/setup")
+        bench.fail(name, f"{server[0]}: {error.strerror}; run ci/setup --for study")
         return
     try:
         await_listener(process)

@@ -8,7 +8,7 @@ from . import curves, phases, words
 try:
     import matplotlib
 except ImportError:
-    sys.exit("ci/paper: python3-matplotlib is missing; run ci/setup")
+    sys.exit("ci/paper: python3-matplotlib is missing; run ci/setup --for study")
 
 matplotlib.use("svg")
 import matplotlib.pyplot as plt  # noqa: E402  (after the back end is chosen)

@@ -47,7 +47,7 @@ def copy_data(source, target):
 
 def build(parts):
     """Installs and builds what these parts need; where the programs are, and which targets do not build."""
-    subprocess.run([os.path.join(ROOT, "ci/setup")], check=True, cwd=ROOT)
+    subprocess.run([os.path.join(ROOT, "ci/setup"), "--for", "study", "--for", "lab"], check=True, cwd=ROOT)
     bazel = ["bazel", *shlex.split(os.environ.get("BAZEL_STARTUP_OPTIONS", ""))]
     broken = []
     for target in dict.fromkeys(target for part in parts for target in PARTS[part][1]):

@@ -303,7 +303,7 @@ class Starter final {
     auto child = os::ChildProcess::Start(options);
     if (!child.ok()) {
       return absl::Status(child.status().code(), absl::StrCat(process.name, ": ", child.status().message(),
-                                                              " (ci/setup installs all that is needed)"));
+                                                              " (ci/setup --for demo installs all that is needed)"));
     }
     children_.push_back(*std::move(child));
     into.back().pid = children_.back()->pid();

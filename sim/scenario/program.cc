@@ -42,7 +42,7 @@ int MakeReport(const std::string& script, const std::string& folder) {
   if (pid < 0 || waitpid(pid, &state, 0) != pid || state != 0) {
     return Fail(kBroken,
                 "report.html could not be made, the other files are complete; see the messages above "
-                "(without python3-matplotlib: ci/setup, or --no-report)");
+                "(without python3-matplotlib: ci/setup --for study, or --no-report)");
   }
   std::cerr << "see " << folder << "/report.html\n";
   return kDone;

@@ -17,7 +17,7 @@ import sys
 try:
     import matplotlib
 except ImportError:
-    sys.exit("report.py: python3-matplotlib is missing; run ci/setup, or apt-get install python3-matplotlib")
+    sys.exit("report.py: python3-matplotlib is missing; run ci/setup --for study, or apt-get install python3-matplotlib")
 
 matplotlib.use("svg")
 import matplotlib.pyplot as plt  # noqa: E402  (after the back end is chosen)

@@ -120,7 +120,7 @@ class KernelTest(unittest.TestCase):
     def test_apts_reason_is_what_is_told(self):
         said = "Reading package lists...\nErr:1 http://deb  404\nE: Failed to fetch http://deb/x  404  Not Found\nE: Unable"
         self.assertEqual(packages.last_error(said), "Failed to fetch http://deb/x  404  Not Found")
-        with self.assertRaisesRegex(errors.LabError, "no-such-program is missing; run ci/setup"):
+        with self.assertRaisesRegex(errors.LabError, "no-such-program is missing; run ci/setup --for lab"):
             packages.output(["no-such-program"], "it fails")
 
     def test_the_cache_is_found_whatever_home_says(self):

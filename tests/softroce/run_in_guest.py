@@ -124,7 +124,7 @@ def write_xml(suites):
 
 def main(arguments):
     if shutil.which(machine.QEMU) is None:
-        reason = f"{machine.QEMU} is missing, so nothing was tested on real verbs: run ci/setup"
+        reason = f"{machine.QEMU} is missing, so nothing was tested on real verbs: run ci/setup --for lab"
         print(f"SKIPPED: {reason}")
         write_xml(skipped(reason))
         return 0
