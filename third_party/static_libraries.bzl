@@ -24,6 +24,9 @@ def _find(repository_ctx, names):
 
 def _static_libraries_impl(repository_ctx):
     found = _find(repository_ctx, repository_ctx.attr.libraries)
+    for name in repository_ctx.attr.libraries:
+        if not [file for file in found if file.startswith(name)]:
+            fail("no static library's name begins with %s: run ci/setup --for test" % name)
     for name, path in found.items():
         repository_ctx.symlink(path, "lib/" + name)
     repository_ctx.file("BUILD", _BUILD, executable = False)
