@@ -207,12 +207,18 @@ def render(suites, backends, before="", absent=()):
     return "\n".join(lines) + "\n", troubles
 
 
-def from_events(root, events, before):
+def absent_backends(cases, promises, partly):
+    """Those that did not come to run the suite: without QEMU a test in the lab is one skipped case. `partly`: or their test was not
+    among these. `cases`: by label; `promises`: by backend."""
+    return [name for name, label in BACKENDS
+            if not promises.get(name) and (is_skipped(cases.get(label, [])) or (partly and label not in cases))]
+
+
+def from_events(root, events, before, partly=False):
+    """As render. `partly`: backends whose test was not among these are as before."""
     cases = count_tests.cases_by_label(events)
     backends = [(name, promises_of(cases.get(label, []))) for name, label in BACKENDS]
-    # Without QEMU a test in the lab is one skipped case.
-    absent = [name for (name, label), (_, promises) in zip(BACKENDS, backends) if not promises and is_skipped(cases.get(label, []))]
-    return render(read_suites(root), backends, before, absent)
+    return render(read_suites(root), backends, before, absent_backends(cases, dict(backends), partly))
 
 
 def main():
@@ -224,7 +230,7 @@ def main():
     table = root / TABLE
     before = table.read_text(encoding="utf-8") if table.exists() else ""
     with open(args.events, encoding="utf-8", errors="replace") as events:
-        text, troubles = from_events(root, events, before)
+        text, troubles = from_events(root, events, before, partly=args.command == "check")
     for trouble in troubles:
         print(f"{COMMAND}: {trouble}", file=sys.stderr)
     if args.command == "write":

@@ -1,11 +1,11 @@
 """Counts test cases over any number of test runs and judges the skipped ones.
 
   count_tests.py collect CASES --events FILE --exit-code N [--under CONFIG]   one `bazel test`, by its build event file
-  count_tests.py add CASES passed|failed|skipped NAME [REASON]                one check that Bazel did not run
+  count_tests.py add CASES passed|failed|skipped|"left out" NAME [REASON]     one check that Bazel did not run
   count_tests.py report CASES --allowed-skips FILE                            prints what is wrong, and last the totals
 
 CASES holds one JSON object a line: status, name, reason. What a case is, its test.xml says; a target that timed out, did not
-build or failed outside of its cases counts as one failed case.
+build or failed outside of its cases counts as one failed case. What a run had no time for is `left out`: named, not counted.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import sys
 import urllib.parse
 import xml.etree.ElementTree as ElementTree
 
-PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+PASSED, FAILED, SKIPPED, LEFT_OUT = "passed", "failed", "skipped", "left out"
 
 
 def case(status, name, reason=""):
@@ -156,6 +156,9 @@ def report(cases, patterns):
         c for c in cases if c["status"] == SKIPPED and not any(fnmatch.fnmatchcase(c["name"], p) for p in patterns)
     ]
     lines += [f"SKIPPED but not in tests/allowed_skips.txt: {c['name']}: {c['reason']}" for c in unlisted]
+    left_out = [c for c in cases if c["status"] == LEFT_OUT]
+    if left_out:
+        lines.append(f"{len(left_out)} left out: " + "; ".join(f"{c['name']} ({c['reason']})" for c in left_out))
     if not cases:
         lines.append("FAILED: no test ran")
     lines.append(f"{count[PASSED]} passed, {count[FAILED]} failed, {count[SKIPPED]} skipped")
@@ -177,7 +180,7 @@ def main():
     commands.choices["collect"].add_argument("--events", required=True)
     commands.choices["collect"].add_argument("--exit-code", type=int, required=True)
     commands.choices["collect"].add_argument("--under", default="")
-    commands.choices["add"].add_argument("status", choices=[PASSED, FAILED, SKIPPED])
+    commands.choices["add"].add_argument("status", choices=[PASSED, FAILED, SKIPPED, LEFT_OUT])
     commands.choices["add"].add_argument("name")
     commands.choices["add"].add_argument("reason", nargs="?", default="")
     commands.choices["report"].add_argument("--allowed-skips", required=True)

@@ -44,7 +44,8 @@ class Progress:
 
     def __init__(self):
         self.steps = self.all_steps = 0
-        self.all_tests = 0
+        self.all_tests = 0  # as Bazel says, after the first has finished
+        self.known_tests = 0  # until then: those that were looked at
         self.finished = []  # (label, seconds)
 
     def take_message(self, line):
@@ -60,6 +61,8 @@ class Progress:
     def take_event(self, text):
         """A line of the build event file; returns what to say of a test target that has finished."""
         event = json.loads(text)
+        if "testSize" in event.get("configured", {}):
+            self.known_tests += 1
         summary = event.get("testSummary")
         if summary is None or "testSummary" not in event["id"]:
             return None
@@ -68,11 +71,8 @@ class Progress:
             return None  # not built, or interrupted; what did not build has said so
         seconds = int(summary.get("totalRunDurationMillis", 0)) / 1000
         cached = summary.get("totalNumCached", 0) > 0
-        if not cached:
-            self.finished.append((label, seconds))
-        else:
-            self.finished.append((label, 0))
-        count = f"{len(self.finished)} of {max(self.all_tests, len(self.finished))}"
+        self.finished.append((label, 0 if cached else seconds))
+        count = f"{len(self.finished)} of {max(self.all_tests or self.known_tests, len(self.finished))}"
         taken = "as before" if cached else f"{seconds:.0f} s"
         return f"{label} {WORDS.get(status, status)}, {taken} ({count})"
 

@@ -86,6 +86,16 @@ class ConformanceTableTest(unittest.TestCase):
         self.assertTrue(conformance_table.is_skipped([{"status": "skipped"}]))
         self.assertFalse(conformance_table.is_skipped([]))
 
+    def test_a_check_of_a_run_without_the_guests_keeps_their_columns(self):
+        labels = dict(conformance_table.BACKENDS)
+        cases = {labels["udp"]: [count_tests.case("passed", "Conformance/SendTest.ASend/udp")], labels["raw"]: []}
+        promises = {"udp": conformance_table.promises_of(cases[labels["udp"]])}
+        absent = conformance_table.absent_backends(cases, promises, partly=True)
+        self.assertIn("rxe", absent)
+        self.assertNotIn("udp", absent)
+        self.assertNotIn("raw", absent)  # its test ran, and should have had cases
+        self.assertEqual(conformance_table.absent_backends(cases, promises, partly=False), [])
+
     def test_a_suite_without_tests_is_trouble(self):
         _, troubles = conformance_table.render(SUITES, [("sim", {})])
         self.assertEqual(troubles, ["SendTest has no test that ran"])

@@ -27,6 +27,7 @@ class FlagsTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name)
         shutil.copytree(CI, self.root / "ci", symlinks=False, ignore=lambda _, names: [n for n in names if n == "lab"])
+        (self.root / "tests/ci").mkdir(parents=True)
         (self.root / ".bazelrc").write_text("build:asan --copt=-g\n")
         # Where the script goes on it sets up first.
         setup = self.root / "ci/setup"

@@ -35,7 +35,7 @@ def softroce_test(
       args: of the program.
       env: variables of the program's environment, beside those of the lab.
       data: files that the program needs beside its own.
-      tags: beside softroce and those that leave each guest a processor of its own.
+      tags: beside softroce, system (ci/system runs it) and those that leave each guest a processor of its own.
       size: of the test; remember that an emulated CPU is some twenty times slower.
       **kwargs: as for any test.
     """
@@ -59,7 +59,7 @@ def softroce_test(
         main = "//tests/softroce:run_in_guest.py",
         # An emulated processor keeps one of this machine's busy: only as many guests at a time as there are. Local: QEMU hands this
         # machine's files to the guest, and the lab's cache is outside of a sandbox.
-        tags = tags + ["cpu:%d" % (hosts * cpus), "local", "softroce"],
+        tags = tags + ["cpu:%d" % (hosts * cpus), "local", "softroce", "system"],
         deps = ["//ci:lab"],
         **kwargs
     )
