@@ -75,7 +75,7 @@ class ScriptsTest(unittest.TestCase):
         self.fake("bazel-bin/lib/cli/tok", 'echo "tok ${*:3}" >>mark')
         done = self.run_here("ci/demo", "--least", "1.5GiB", "--device=soft:udp", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(self.marks(), ["ci/setup --for demo", "built build -- --config=opt //lib/cli:tok //lib/daemon:tokd",
+        self.assertEqual(self.marks(), ["ci/setup --for demo", "built build -- --config=opt --config=units //lib/cli:tok //lib/daemon:tokd",
                                         "tok demo --least 1.5GiB --device=soft:udp --json"])
 
     def test_the_demo_in_a_guest_installs_the_lab_and_moves_less_unless_told_how_much(self):
