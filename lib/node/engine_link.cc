@@ -40,8 +40,9 @@ class EngineLink::CallHandle final : public base::Handle {
   OneCall* call_;
 };
 
-EngineLink::EngineLink(base::EventLoop& control_loop)
+EngineLink::EngineLink(base::EventLoop& control_loop, size_t max_calls)
     : loop_(control_loop),
+      max_calls_(max_calls),
       from_engine_(control_loop, kEngineMailbox, [this](const EngineReport& report) { HandleAny(report); }),
       closed_(control_loop.MakeSignal([this] { Closed(); })),
       handlers_(Refusal()),
@@ -100,7 +101,7 @@ void EngineLink::Drain(std::function<void()> done) {
 base::Pending EngineLink::Call(const verbs::Address& peer, absl::Span<const uint8_t> request, base::Duration deadline,
                                CallCallback done) {
   if (to_engine_ == nullptr) return refused_.Add([done = std::move(done)] { done(Gone()); });
-  if (calls_.size() >= kMaxEngineCalls) {
+  if (calls_.size() >= max_calls_) {
     return refused_.Add([done = std::move(done)] {
       done(absl::ResourceExhaustedError("too many calls to other nodes wait for an answer: try again later"));
     });

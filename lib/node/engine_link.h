@@ -45,7 +45,8 @@ class EngineLink final : public transport::Caller {
   };
   using PullCallback = std::function<void(const absl::Status&, const transport::TransferReport&)>;
 
-  explicit EngineLink(base::EventLoop& control_loop);
+  // At most `max_calls` calls to other nodes are under way at once.
+  explicit EngineLink(base::EventLoop& control_loop, size_t max_calls = kMaxEngineCalls);
   ~EngineLink() override;
 
   // Without handlers, before and after, peers are refused. StopServing drops the work on answers.
@@ -125,6 +126,7 @@ class EngineLink final : public transport::Caller {
   void Send(EngineCommand command);
 
   base::EventLoop& loop_;
+  const size_t max_calls_;
   base::Mailbox<EngineReport> from_engine_;
   std::unique_ptr<Outbox<EngineCommand>> to_engine_;  // while the host lives
   std::vector<EngineReport> last_reports_;            // left by a host that is gone

@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<Machine>> Machine::Assemble(MachineParts parts, c
 absl::Status Machine::OpenEngines(MachineParts& parts, const MachineOptions& options) {
   const base::Random random(options.seed);
   for (size_t i = 0; i <= parts.bulk.size(); ++i) {
-    engines_.push_back(std::make_unique<Engine>(parts.control));
+    engines_.push_back(std::make_unique<Engine>(parts.control, options.max_engine_calls));
     Engine& engine = *engines_.back();
     if (i > 0) engine.own = std::move(parts.bulk[i - 1]);
     base::EventLoop& loop = engine.own == nullptr ? parts.control : engine.own->loop();

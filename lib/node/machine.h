@@ -75,7 +75,8 @@ struct MachineOptions {
   store::Options store;
   verbs::Address listen;  // engine i listens on port + i; port 0: any
   transport::EndpointOptions endpoint;
-  uint64_t seed = 1;  // a stream of its own for each life of each node
+  size_t max_engine_calls = kMaxEngineCalls;  // of each engine; fewer where a test is to reach the bound
+  uint64_t seed = 1;                          // a stream of its own for each life of each node
 };
 
 class Machine final {
@@ -112,7 +113,7 @@ class Machine final {
 
  private:
   struct Engine {
-    explicit Engine(base::EventLoop& control) : link(control) {}
+    Engine(base::EventLoop& control, size_t max_calls) : link(control, max_calls) {}
 
     std::unique_ptr<EngineLoop> own;  // null: the first, which shares the control loop
     EngineLink link;
