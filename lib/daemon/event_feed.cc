@@ -22,6 +22,7 @@ void EventFeed::Start(store::Store& store, uint64_t request_id, bool existing) {
 
 void EventFeed::Stop() {
   retry_.Cancel();
+  telling_dropped_.Cancel();
   subscription_.reset();
 }
 
@@ -60,10 +61,11 @@ void EventFeed::TellNextPage() {
 }
 
 void EventFeed::Tell(uint64_t request_id, absl::Span<const store::Event> events) {
-  while (!events.empty()) {
+  while (!events.empty() || dropped_ > 0) {
     if (congested_()) {
       dropped_ += events.size();
-      return;
+      request_id_ = request_id;
+      return TellDroppedLater();
     }
     const size_t count = std::min(events.size(), client::kMaxEvents);
     client::EventsNotification notification;
@@ -73,6 +75,16 @@ void EventFeed::Tell(uint64_t request_id, absl::Span<const store::Event> events)
     send_(client::Encode(request_id, notification));
     events.remove_prefix(count);
   }
+}
+
+// Otherwise it would not know that it missed any until something else happens.
+void EventFeed::TellDroppedLater() {
+  if (telling_dropped_.armed()) return;
+  telling_dropped_ = loop_.RunAfter(kRetry, [this] {
+    if (dropped_ == 0) return;
+    if (congested_()) return TellDroppedLater();
+    Tell(request_id_, {});
+  });
 }
 
 }  // namespace tokamak::daemon

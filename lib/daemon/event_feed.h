@@ -2,8 +2,8 @@
 // client::kMaxEvents events.
 //
 // Events are not kept for a client that does not take them: while it is congested they are left out
-// and counted, and the next frame says how many were. Nobody else waits for such a client, and
-// nothing grows. What existed when the client subscribed waits for it instead, in the store.
+// and counted. How many were is said as soon as it has caught up: with the next event, or in a frame
+// of its own. Nobody else waits for such a client, and nothing grows. What existed when the client subscribed waits for it instead, in the store.
 // Thread rule: the control loop.
 #pragma once
 
@@ -43,6 +43,7 @@ class EventFeed final {
 
   void OnEvents(absl::Span<const store::Event> events);
   void TellNextPage();
+  void TellDroppedLater();
 
   base::EventLoop& loop_;
   const Send send_;
@@ -53,6 +54,7 @@ class EventFeed final {
   bool caught_up_ = true;
   absl::optional<base::ObjectId> told_to_;  // what existed and comes behind it by id was not told yet
   base::Timer retry_;
+  base::Timer telling_dropped_;
   std::unique_ptr<store::Subscription> subscription_;
 };
 

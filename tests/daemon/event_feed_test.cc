@@ -74,6 +74,21 @@ TEST_F(EventFeedTest, WhatIsLeftOutIsCountedOnce) {
   EXPECT_EQ(said_[1].events.dropped, 0u);
 }
 
+TEST_F(EventFeedTest, AClientThatCatchesUpIsToldWhatItMissedThoughNothingElseHappens) {
+  congested_ = true;
+  feed_.Tell(kRequest, Sealed(3));
+  scheduler_.RunFor(base::Seconds(1));
+  EXPECT_TRUE(said_.empty());
+  congested_ = false;
+  scheduler_.RunFor(base::Milliseconds(20));
+  ASSERT_EQ(said_.size(), 1u);
+  EXPECT_EQ(said_[0].request_id, kRequest);
+  EXPECT_EQ(said_[0].events.dropped, 3u);
+  EXPECT_TRUE(said_[0].events.events.empty());
+  scheduler_.RunFor(base::Seconds(1));
+  EXPECT_EQ(said_.size(), 1u) << "once";
+}
+
 TEST_F(EventFeedTest, AClientThatOneFrameCongestsMissesTheRest) {
   after_a_frame_ = [this] { congested_ = true; };
   feed_.Tell(kRequest, Sealed(2 * client::kMaxEvents + 1));
