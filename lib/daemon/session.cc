@@ -409,7 +409,7 @@ void Session::Release(const client::Header& header, const client::ReleaseRequest
 void Session::Delete(const client::Header& header, const client::DeleteRequest& request) {
   Waiting* const waiting = Begin(header);
   if (waiting == nullptr) return;
-  waiting->handle = context_.node.Delete(request.id, [this, waiting](const absl::StatusOr<uint32_t>& copies) {
+  waiting->handle = context_.node.Delete(request.id, owner_, [this, waiting](const absl::StatusOr<uint32_t>& copies) {
     AnswerStatus(waiting->header, copies.status());
     End(waiting);
   });

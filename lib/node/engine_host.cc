@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "lib/node/services.h"
 
 namespace tokamak::node {
 
@@ -97,9 +98,11 @@ void EngineHost::Handle(const CancelPullCommand& command) {
 }
 
 void EngineHost::Handle(const CallCommand& command) {
-  calls_[command.call] = endpoint_->Call(
-      command.peer, command.request, command.deadline,
-      [this, token = command.call](const absl::StatusOr<absl::Span<const uint8_t>>& reply) { EndCall(token, reply); });
+  const auto end = [this, token = command.call](const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
+    EndCall(token, reply);
+  };
+  calls_[command.call] = command.own ? endpoint_->CallFirst(command.peer, command.request, command.deadline, end)
+                                     : endpoint_->Call(command.peer, command.request, command.deadline, end);
 }
 
 void EngineHost::Handle(const CancelCallCommand& command) {
@@ -115,7 +118,8 @@ void EngineHost::EndCall(uint64_t token, const absl::StatusOr<absl::Span<const u
 // ---- what peers ask of us
 
 base::Pending EngineHost::HandleCalled(absl::Span<const uint8_t> request, transport::Reply reply) {
-  if (to_control_.waiting() >= kMaxReportsWaiting) return nullptr;  // a reply that is dropped tells the peer
+  const size_t most = IsOfOwnLife(request) ? kMaxOwnReports : kMaxReportsWaiting;
+  if (to_control_.waiting() >= most) return nullptr;  // a reply that is dropped tells the peer
   const uint64_t number = ++last_called_;
   replies_.emplace(number, std::move(reply));
   Report(CalledReport{number, {request.begin(), request.end()}});

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 
 namespace tokamak::node {
@@ -42,10 +43,10 @@ class EngineLink::CallHandle final : public base::Handle {
 
 EngineLink::EngineLink(base::EventLoop& control_loop, size_t max_calls)
     : loop_(control_loop),
-      max_calls_(max_calls),
       from_engine_(control_loop, kEngineMailbox, [this](const EngineReport& report) { HandleAny(report); }),
       closed_(control_loop.MakeSignal([this] { Closed(); })),
       handlers_(Refusal()),
+      turns_(max_calls, kMaxCallsOfPeer),
       refused_(control_loop) {}
 
 EngineLink::~EngineLink() {
@@ -98,25 +99,75 @@ void EngineLink::Drain(std::function<void()> done) {
   Send(DrainCommand{});
 }
 
-base::Pending EngineLink::Call(const verbs::Address& peer, absl::Span<const uint8_t> request, base::Duration deadline,
-                               CallCallback done) {
-  if (to_engine_ == nullptr) return refused_.Add([done = std::move(done)] { done(Gone()); });
-  if (calls_.size() >= max_calls_) {
-    return refused_.Add([done = std::move(done)] {
-      done(absl::ResourceExhaustedError("too many calls to other nodes wait for an answer: try again later"));
-    });
-  }
+base::Pending EngineLink::RefuseCall(absl::Status why, CallCallback done) {
+  return refused_.Add([why = std::move(why), done = std::move(done)] { done(why); });
+}
+
+EngineLink::OneCall* EngineLink::AddCall(CallCallback done) {
   const uint64_t token = ++last_token_;
   OneCall* call = calls_.Claim(token, std::move(done));
   calls_.Bind(token, call);
-  Send(CallCommand{token, peer, deadline, {request.begin(), request.end()}});
+  return call;
+}
+
+base::Pending EngineLink::Call(const verbs::Address& peer, absl::Span<const uint8_t> request, base::Duration deadline,
+                               CallCallback done) {
+  if (to_engine_ == nullptr) return RefuseCall(Gone(), std::move(done));
+  if (own_calls_ >= kOwnCalls) {
+    return RefuseCall(absl::ResourceExhaustedError(absl::StrCat(own_calls_, " calls of this node wait for an answer")),
+                      std::move(done));
+  }
+  OneCall* call = AddCall(std::move(done));
+  call->own = true;
+  ++own_calls_;
+  Send(CallCommand{call->token, /*own=*/true, peer, deadline, {request.begin(), request.end()}});
   return std::make_unique<CallHandle>(*this, call);
 }
 
-// It counts until the engine has reported its end.
+base::Pending EngineLink::CallInTurn(CallCommand command, CallCallback done) {
+  if (to_engine_ == nullptr) return RefuseCall(Gone(), std::move(done));
+  if (turns_.waiting() >= kMaxCallsWaiting) {
+    return RefuseCall(absl::ResourceExhaustedError(absl::StrCat(
+                          kMaxCallsWaiting, " calls to other nodes wait for their turn already: try again later")),
+                      std::move(done));
+  }
+  OneCall* call = AddCall(std::move(done));
+  command.call = call->token;
+  if (turns_.Begin(command.peer, *call)) {
+    Send(std::move(command));
+  } else {
+    call->deadline = loop_.Now() + command.deadline;
+    call->overdue = loop_.RunAt(call->deadline, [this, call] { OverdueCall(call); });
+    call->command = std::move(command);
+  }
+  return std::make_unique<CallHandle>(*this, call);
+}
+
+void EngineLink::SendNextCalls() {
+  while (Turns::Turn* const turn = turns_.Next()) {
+    OneCall& call = static_cast<OneCall&>(*turn);
+    call.overdue.Cancel();
+    call.command.deadline = call.deadline - loop_.Now();
+    Send(std::move(call.command));
+  }
+}
+
+void EngineLink::OverdueCall(OneCall* call) {
+  const CallCallback done = TakeOut(call);
+  done(
+      absl::DeadlineExceededError("as many calls to other nodes as may be are under way, and until its deadline it was "
+                                  "not this one's turn"));
+}
+
+// One of a program's counts until the engine has reported its end, if that has heard of it.
 void EngineLink::CancelCall(OneCall* call) {
   TakeCallback(call);
-  Send(CancelCallCommand{call->token});
+  if (std::exchange(call->own, false)) --own_calls_;
+  if (call->waits()) {
+    TakeOut(call);
+  } else {
+    Send(CancelCallCommand{call->token});
+  }
 }
 
 // To an engine that is gone nothing need be said: what this is about went with it.
@@ -133,8 +184,12 @@ transport::Caller::CallCallback EngineLink::TakeCallback(OneCall* call) {
 transport::Caller::CallCallback EngineLink::TakeOut(OneCall* call) {
   CHECK(call != nullptr);
   CallCallback done = TakeCallback(call);
+  const bool in_turn = call->waits() || call->runs();
+  if (in_turn) turns_.End(*call);
+  if (call->own) --own_calls_;
   calls_.Unbind(call->token);
   calls_.Release(call);
+  if (in_turn) SendNextCalls();
   return done;
 }
 

@@ -7,6 +7,9 @@
 // kUnavailable.
 // Law: memory of a pull and pins of peers are given back only when the engine has said so, or is
 // gone.
+// Law: what this node's life needs of other nodes (its lease, and what it holds) has calls of its
+// own, Call; what programs ask for has the others, programs(), and waits for its turn there: peers
+// take turns, and none has the last places. So a lease is not lost because programs are busy.
 // Thread rule: the node's control loop.
 #pragma once
 
@@ -21,6 +24,7 @@
 #include "absl/types/span.h"
 #include "lib/base/answers.h"
 #include "lib/base/event_loop.h"
+#include "lib/base/fair_turns.h"
 #include "lib/base/handle.h"
 #include "lib/base/intrusive_list.h"
 #include "lib/base/lifetime.h"
@@ -45,7 +49,7 @@ class EngineLink final : public transport::Caller {
   };
   using PullCallback = std::function<void(const absl::Status&, const transport::TransferReport&)>;
 
-  // At most `max_calls` calls to other nodes are under way at once.
+  // At most `max_calls` calls for programs are under way at once.
   explicit EngineLink(base::EventLoop& control_loop, size_t max_calls = kMaxEngineCalls);
   ~EngineLink() override;
 
@@ -74,15 +78,35 @@ class EngineLink final : public transport::Caller {
   // more and the peers have all that it sent them, or when it is gone.
   void Drain(std::function<void()> done);
 
+  // For this node's own life, which knows how many it has under way: kResourceExhausted beyond
+  // kOwnCalls.
   [[nodiscard]] base::Pending Call(const verbs::Address& peer, absl::Span<const uint8_t> request,
                                    base::Duration deadline, CallCallback done) override;
   uint32_t max_call_size() const override { return max_call_size_; }
+
+  // For all else. What waits for its turn until its deadline was not sent (kDeadlineExceeded);
+  // kResourceExhausted: kMaxCallsWaiting wait already.
+  transport::Caller& programs() { return programs_; }
 
  private:
   friend class EngineHost;
 
   class Ticket;      // the right to answer one call
   class CallHandle;  // what the asker of one call holds
+  using Turns = base::FairTurns<verbs::Address>;
+
+  class Programs final : public transport::Caller {
+   public:
+    explicit Programs(EngineLink& link) : link_(link) {}
+    [[nodiscard]] base::Pending Call(const verbs::Address& peer, absl::Span<const uint8_t> request,
+                                     base::Duration deadline, CallCallback done) override {
+      return link_.CallInTurn({0, /*own=*/false, peer, deadline, {request.begin(), request.end()}}, std::move(done));
+    }
+    uint32_t max_call_size() const override { return link_.max_call_size_; }
+
+   private:
+    EngineLink& link_;
+  };
 
   struct OnePull {
     OnePull(uint64_t t, PullCallback d) : token(t), done(std::move(d)) {}
@@ -90,12 +114,16 @@ class EngineLink final : public transport::Caller {
     PullCallback done;
     base::Link<OnePull> table_link;
   };
-  // A call of ours, until the engine has reported its end.
-  struct OneCall {
+  // A call of ours, until the engine has reported its end. The turn is a program's; idle: ours.
+  struct OneCall : Turns::Turn {
     OneCall(uint64_t t, CallCallback d) : token(t), done(std::move(d)) {}
     const uint64_t token;
     CallCallback done;
     CallHandle* handle = nullptr;  // null: nobody waits for it any more
+    bool own = false;              // of this node's life, and waited for
+    CallCommand command;           // while it waits for its turn
+    base::Time deadline;           // the same
+    base::Timer overdue;           // the same
     base::Link<OneCall> table_link;
   };
   // A call of a peer that is being answered.
@@ -116,6 +144,11 @@ class EngineLink final : public transport::Caller {
   void Handle(const CallCancelledReport& report);
   void HandleAny(const EngineReport& report);
 
+  base::Pending RefuseCall(absl::Status why, CallCallback done);
+  OneCall* AddCall(CallCallback done);
+  base::Pending CallInTurn(CallCommand command, CallCallback done);
+  void SendNextCalls();
+  void OverdueCall(OneCall* call);
   void CancelCall(OneCall* call);
   CallCallback TakeCallback(OneCall* call);
   CallCallback TakeOut(OneCall* call);
@@ -126,7 +159,7 @@ class EngineLink final : public transport::Caller {
   void Send(EngineCommand command);
 
   base::EventLoop& loop_;
-  const size_t max_calls_;
+  Programs programs_{*this};
   base::Mailbox<EngineReport> from_engine_;
   std::unique_ptr<Outbox<EngineCommand>> to_engine_;  // while the host lives
   std::vector<EngineReport> last_reports_;            // left by a host that is gone
@@ -137,6 +170,8 @@ class EngineLink final : public transport::Caller {
   uint64_t last_token_ = 0;
   base::NumberedTable<OnePull> pulls_;  // by token
   base::NumberedTable<OneCall> calls_;
+  Turns turns_;           // of the programs'; after the calls: it is dropped before them
+  size_t own_calls_ = 0;  // of calls_
   base::NumberedTable<OneCalled> called_;
   std::vector<std::function<void()>> draining_;
   base::Answers refused_;

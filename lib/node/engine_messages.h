@@ -11,8 +11,9 @@
 //
 // Pulls and our calls are named by the link's tokens, pins by the endpoint's PinId, calls of peers
 // by the host's tokens.
-// Bounds: kMaxEnginePulls pulls and kMaxEngineCalls calls of ours at once; peers' pins and calls
-// are refused while kMaxReportsWaiting reports wait for the control loop.
+// Bounds: kMaxEnginePulls pulls and kMaxEngineCalls + kOwnCalls calls of ours at once; peers' pins
+// and calls are refused while kMaxReportsWaiting reports wait for the control loop, but not what a
+// node says of its own life.
 #pragma once
 
 #include <atomic>
@@ -31,9 +32,17 @@
 namespace tokamak::node {
 
 constexpr size_t kMaxEnginePulls = 1024;
+// Calls to other nodes: what programs ask for, and in a part of its own what this node's life needs
+// (its lease, and what it holds). Of the programs' more wait for their turn.
 constexpr size_t kMaxEngineCalls = 1024;
-constexpr size_t kMaxReportsWaiting = 1024;  // beyond those in the mailbox
-constexpr size_t kEngineMailbox = 256;       // a burst; more waits in an Outbox
+constexpr size_t kMaxCallsOfPeer = 160;     // of these, to one peer
+constexpr size_t kMaxCallsWaiting = 65536;  // for their turn
+constexpr size_t kOwnCalls = 96;            // beside these
+static_assert(kMaxCallsOfPeer + kOwnCalls <= transport::kMaxCallsServed, "none of a node's own waits for a program's");
+
+constexpr size_t kMaxReportsWaiting = 1024;   // beyond those in the mailbox
+constexpr size_t kMaxOwnReports = 64 * 1024;  // the same, of what nodes say of their own lives
+constexpr size_t kEngineMailbox = 256;        // a burst; more waits in an Outbox
 
 struct DrainCommand {};
 struct PullCommand {
@@ -51,6 +60,7 @@ struct PinnedCommand {
 };
 struct CallCommand {
   uint64_t call;
+  bool own;  // of this node's life
   verbs::Address peer;
   base::Duration deadline;
   std::vector<uint8_t> request;

@@ -19,12 +19,14 @@ Node::Node(base::EventLoop& loop, store::Store& store, directory::Directory& dir
       answers_(loop),
       peers_(loop, directory, options.peers),
       membership_(loop, store, directory, *this, SelfInfo(engines, store.arena().size(), options), options.membership),
-      object_caller_(*engines.front(), Service::kObjects),
+      object_caller_(engines.front()->programs(), Service::kObjects),
       vouched_({loop, object_caller_, engines.front()->address()}, VouchOptions(options),
                [this](const base::ObjectVersion& version) { membership_.Recheck(version); }),
       pulls_({loop, store, directory, peers_, membership_, places_, dropped_, *this, object_caller_, engines,
               options.id, trace, options.trace_node},
-             random, options.pulls) {
+             random, options.pulls),
+      deletes_(loop,
+               [this](const base::ObjectId& id, DeleteCallback done) { return BeginDelete(id, std::move(done)); }) {
   for (EngineLink* engine : engines) {
     served_.push_back(std::make_unique<Served>());
     served_.back()->engine = engine;
@@ -278,7 +280,7 @@ base::Pending Node::Push(const directory::NodeId& to, ObjectPush::Request reques
   return AnswerSoon([refused, done = std::move(done)] { done(refused); });
 }
 
-base::Pending Node::Delete(const base::ObjectId& id, DeleteCallback done) {
+base::Pending Node::BeginDelete(const base::ObjectId& id, DeleteCallback done) {
   if (membership_.directory_away()) {
     return AnswerSoon([done = std::move(done)] {
       done(absl::UnavailableError(

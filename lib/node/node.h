@@ -29,6 +29,7 @@
 #include "lib/base/random.h"
 #include "lib/directory/directory.h"
 #include "lib/node/copies.h"
+#include "lib/node/deletes.h"
 #include "lib/node/dropped_versions.h"
 #include "lib/node/engine_link.h"
 #include "lib/node/evacuation.h"
@@ -106,8 +107,14 @@ class Node final : public Copies {
   [[nodiscard]] base::Pending Push(const directory::NodeId& to, ObjectPush::Request request, ObjectPush::Callback done);
 
   // Deletes the object on every node. kNotFound: nobody has it. kUnavailable: the directory cannot
-  // be asked, or a node that may hold a copy cannot; the text says which.
-  [[nodiscard]] base::Pending Delete(const base::ObjectId& id, DeleteCallback done);
+  // be asked, or a node that may hold a copy cannot; the text says which. Those of many owners take
+  // turns (deletes.h).
+  [[nodiscard]] base::Pending Delete(const base::ObjectId& id, store::Owner who, DeleteCallback done) {
+    return deletes_.Add(id, who, std::move(done));
+  }
+  [[nodiscard]] base::Pending Delete(const base::ObjectId& id, DeleteCallback done) {
+    return Delete(id, prefetcher_, std::move(done));
+  }
 
   // To be called in the task that seals `version` here: answers when the directory has taken it for
   // the content of its id. kAlreadyExists: another one is, and this one was dropped. kUnavailable:
@@ -195,6 +202,7 @@ class Node final : public Copies {
   // A call of each is open at its peer, which answers kMaxCallsServed at once.
   static constexpr size_t kMaxPushes = 32;
 
+  base::Pending BeginDelete(const base::ObjectId& id, DeleteCallback done);
   ObjectDelete::Services DeleteServices();
   static VouchedCopies::Options VouchOptions(const NodeOptions& options);
 
@@ -208,6 +216,7 @@ class Node final : public Copies {
   ServiceCaller object_caller_;
   VouchedCopies vouched_;
   PullTable pulls_;
+  Deletes deletes_;                                          // of programs
   std::map<base::ObjectVersion, base::Pending> carried_on_;  // deletions that the directory had forgotten
 };
 

@@ -20,6 +20,16 @@ namespace tokamak::node {
 enum class Service : uint8_t { kDirectory = 1, kObjects = 2 };
 constexpr size_t kServices = 3;
 
+// The kinds of a directory's requests, from 1 on, by which a node says that it lives and what it
+// holds (docs/directory.md).
+constexpr uint8_t kLastKindOfOwnLife = 3;
+
+// Whether a request is such a word: these are refused last.
+inline bool IsOfOwnLife(absl::Span<const uint8_t> request) {
+  return request.size() >= 2 && request[0] == static_cast<uint8_t>(Service::kDirectory) && request[1] >= 1 &&
+         request[1] <= kLastKindOfOwnLife;
+}
+
 class Services final {
  public:
   using Reply = transport::Reply;

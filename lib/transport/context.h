@@ -36,9 +36,6 @@ static_assert(kFlushGrace < kDrainGrace && kDrainGrace < kProbeInterval && kProb
                   kRejoinInterval < kPatience && kPatience < kServeDeadline,
               "in this order docs/bounds.md has them");
 
-// Calls of one peer that we answer at once.
-constexpr uint32_t kMaxCallsServed = 256;
-
 struct Context {
   base::EventLoop& loop;
   std::vector<Rail> rails;  // 1 to kMaxRails

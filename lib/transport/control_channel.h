@@ -67,6 +67,8 @@ class ControlChannel final {
 
   // Queues a message. kResourceExhausted: the peer has let too many wait.
   absl::Status Send(const Header& header, std::vector<uint8_t> body = {});
+  // Messages that wait for the peer's slots, or to be pumped.
+  size_t queued() const { return queue_.size(); }
   void Add(Stream* stream) { streams_.PushBack(stream); }
   void Remove(Stream* stream) {
     if (streams_.Listed(stream)) streams_.Remove(stream);

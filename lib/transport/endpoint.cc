@@ -120,12 +120,22 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
 
   base::Pending Call(const verbs::Address& peer, absl::Span<const uint8_t> request, base::Duration deadline,
                      CallCallback done) override {
+    return Call(peer, request, deadline, OutgoingCalls::Urgency::kUsual, std::move(done));
+  }
+
+  base::Pending CallFirst(const verbs::Address& peer, absl::Span<const uint8_t> request, base::Duration deadline,
+                          CallCallback done) override {
+    return Call(peer, request, deadline, OutgoingCalls::Urgency::kFirst, std::move(done));
+  }
+
+  base::Pending Call(const verbs::Address& peer, absl::Span<const uint8_t> request, base::Duration deadline,
+                     OutgoingCalls::Urgency urgency, CallCallback done) {
     absl::Status refusal;
     if (request.size() > max_call_size()) {
       refusal = absl::InvalidArgumentError(
           absl::StrCat("a request of ", request.size(), " bytes, possible are ", max_call_size()));
     } else if (Outbound* outbound = OutboundTo(peer, &refusal); outbound != nullptr) {
-      if (outbound->has_room_for_call()) return outbound->Call(request, deadline, std::move(done));
+      if (outbound->has_room_for_call()) return outbound->Call(request, deadline, urgency, std::move(done));
       refusal = absl::ResourceExhaustedError("too many calls to this peer wait");
     }
     return refused_calls_.Add([done = std::move(done), refusal] { done(refusal); });

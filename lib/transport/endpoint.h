@@ -119,6 +119,10 @@ class Endpoint : public Caller {
   // that is over.
   virtual void CancelPull(PullId pull) = 0;
 
+  // As Call, before all calls that wait for this peer; of such calls the first asked is the first.
+  [[nodiscard]] virtual base::Pending CallFirst(const verbs::Address& peer, absl::Span<const uint8_t> request,
+                                                base::Duration deadline, CallCallback done) = 0;
+
   // For an endpoint that is about to be dropped: from now on peers' transfers are refused
   // (kUnavailable), so that they go elsewhere. Runs `done` in a task of its own, as soon as nothing
   // is served and the peers have all that was sent to them: then no transfer is lost by dropping

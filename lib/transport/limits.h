@@ -34,6 +34,9 @@ constexpr base::Duration kRejoinInterval = base::Seconds(5);
 // without work gives way.
 constexpr uint32_t kMaxInboundOfPeer = 128;
 
+// Calls of one connection that we answer at once.
+constexpr uint32_t kMaxCallsServed = 256;
+
 // A connection that has been idle for this long gives up the window that it grew to.
 constexpr base::Duration kWindowRest = base::Seconds(10);
 

@@ -39,8 +39,9 @@ void Outbound::StartPull(PullId id, const PullRequest& request, std::unique_ptr<
   pull->Start();
 }
 
-base::Pending Outbound::Call(absl::Span<const uint8_t> request, base::Duration deadline, Caller::CallCallback done) {
-  base::Pending pending = calls_->Add(request, deadline, std::move(done));
+base::Pending Outbound::Call(absl::Span<const uint8_t> request, base::Duration deadline, OutgoingCalls::Urgency urgency,
+                             Caller::CallCallback done) {
+  base::Pending pending = calls_->Add(request, deadline, urgency, std::move(done));
   if (!connection_->up()) return pending;
   connection_->Watch();
   calls_->SendWaiting();

@@ -42,7 +42,7 @@ class Outbound final : public Connection::User, public Pull::Host {
   void StartPull(PullId id, const PullRequest& request, std::unique_ptr<Sink> sink);
   // Not when too many calls are under way.
   [[nodiscard]] base::Pending Call(absl::Span<const uint8_t> request, base::Duration deadline,
-                                   Caller::CallCallback done);
+                                   OutgoingCalls::Urgency urgency, Caller::CallCallback done);
   bool has_room_for_call() const { return !calls_->full(); }
   // As it was asked for.
   const verbs::Address& peer() const { return peer_; }

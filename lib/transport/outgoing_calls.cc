@@ -27,9 +27,10 @@ OutgoingCalls::~OutgoingCalls() {
     if (call->handle != nullptr) call->handle->Detach();
   }
   while (!waiting_.empty()) waiting_.PopFront();
+  while (!urgent_.empty()) urgent_.PopFront();
 }
 
-base::Pending OutgoingCalls::Add(absl::Span<const uint8_t> request, base::Duration deadline,
+base::Pending OutgoingCalls::Add(absl::Span<const uint8_t> request, base::Duration deadline, Urgency urgency,
                                  Caller::CallCallback done) {
   CHECK(!full());
   OneCall* call = calls_.Claim();
@@ -37,13 +38,22 @@ base::Pending OutgoingCalls::Add(absl::Span<const uint8_t> request, base::Durati
   call->deadline_time = context_.loop.Now() + deadline;
   call->deadline = context_.loop.RunAt(call->deadline_time, [this, call] { OnDeadline(call); });
   call->done = std::move(done);
-  waiting_.PushBack(call);
+  call->urgency = urgency;
+  ListOf(*call).PushBack(call);
   return std::make_unique<CallHandle>(*this, call);
 }
 
+OutgoingCalls::OneCall* OutgoingCalls::TakeNext() {
+  if (asked_ >= connection_.peer_hello().max_calls) return nullptr;  // a reply brings the next turn
+  if (!urgent_.empty()) return urgent_.PopFront();
+  if (waiting_.empty()) return nullptr;
+  if (connection_.control().queued() < kMostQueued) return waiting_.PopFront();
+  if (!looking_again_.armed()) looking_again_ = context_.loop.RunAfter(kLookAgain, [this] { SendWaiting(); });
+  return nullptr;
+}
+
 void OutgoingCalls::SendWaiting() {
-  while (!waiting_.empty() && asked_ < connection_.peer_hello().max_calls) {
-    OneCall* call = waiting_.PopFront();
+  while (OneCall* const call = TakeNext()) {
     if (call->request.size() > connection_.control().max_body()) {
       call->deadline = context_.loop.Post([this, call] { Refuse(call); });
       continue;
@@ -105,7 +115,7 @@ Caller::CallCallback OutgoingCalls::TakeCallback(OneCall* call) {
 }
 
 void OutgoingCalls::Forget(OneCall* call) {
-  if (waiting_.Listed(call)) waiting_.Remove(call);
+  if (List::Listed(call)) ListOf(*call).Remove(call);
   if (call->number != 0) {
     calls_.Unbind(call->number);
     --asked_;

@@ -1,6 +1,8 @@
 // OutgoingCalls are the short requests that we ask of one peer, until their replies come.
 //
-// The peer answers a number of them at once (its hello says how many); others wait here. A call
+// The peer answers a number of them at once (its hello says how many); others wait here, and so does
+// what would only wait for the peer's slots behind kMostQueued messages: what is urgent goes before it.
+// A call
 // that was sent and then passes its deadline or is cancelled is over for the caller, but counts
 // until the peer has answered it.
 #pragma once
@@ -23,6 +25,9 @@ namespace tokamak::transport {
 class OutgoingCalls final {
  public:
   static constexpr size_t kMaxCalls = 16384;  // under way and waiting
+  static constexpr size_t kMostQueued = 32;
+
+  enum class Urgency { kUsual, kFirst };
 
   // Numbers come from `last_number`, shared with the pulls.
   OutgoingCalls(Context& context, Connection& connection, uint64_t& last_number)
@@ -31,7 +36,7 @@ class OutgoingCalls final {
 
   bool full() const { return calls_.size() >= kMaxCalls; }
   // Not when full.
-  [[nodiscard]] base::Pending Add(absl::Span<const uint8_t> request, base::Duration deadline,
+  [[nodiscard]] base::Pending Add(absl::Span<const uint8_t> request, base::Duration deadline, Urgency urgency,
                                   Caller::CallCallback done);
 
   // Sends what may be sent, when the connection is up.
@@ -40,7 +45,7 @@ class OutgoingCalls final {
   // The reply, or a refusal, of a call that we made; false: no such call.
   [[nodiscard]] bool OnReply(uint64_t number, absl::StatusOr<absl::Span<const uint8_t>> reply);
 
-  // The connection is gone.
+  // The connection is gone; nothing is sent any more.
   void OnBroken(const absl::Status& status);
 
   bool empty() const { return calls_.empty(); }
@@ -53,10 +58,18 @@ class OutgoingCalls final {
     base::Timer deadline;
     Caller::CallCallback done;
     CallHandle* handle = nullptr;  // null: the caller has its answer, or wants none
-    uint64_t number = 0;           // 0: was not sent
+    Urgency urgency = Urgency::kUsual;
+    uint64_t number = 0;  // 0: was not sent
     base::Link<OneCall> table_link;
     base::Link<OneCall> waiting_link;
   };
+  // Messages that wait are mostly gone within this time.
+  static constexpr base::Duration kLookAgain = base::Microseconds(20);
+  using List = base::IntrusiveList<OneCall, &OneCall::waiting_link>;
+
+  List& ListOf(const OneCall& call) { return call.urgency == Urgency::kFirst ? urgent_ : waiting_; }
+  // The next that may be sent; null: none.
+  OneCall* TakeNext();
   void Refuse(OneCall* call);
   void OnDeadline(OneCall* call);
   void Cancel(OneCall* call);
@@ -67,7 +80,9 @@ class OutgoingCalls final {
   Connection& connection_;
   uint64_t& last_number_;
   base::NumberedTable<OneCall> calls_;
-  base::IntrusiveList<OneCall, &OneCall::waiting_link> waiting_;
+  List urgent_;
+  List waiting_;
+  base::Timer looking_again_;
   uint32_t asked_ = 0;
 };
 

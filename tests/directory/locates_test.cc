@@ -65,6 +65,45 @@ TEST_F(LocatesTest, ARequestIsBounded) {
   for (const auto& asked : all_) EXPECT_EQ(asked->answers, 1);
 }
 
+TEST_F(LocatesTest, BeyondSoManyRequestsTheNextWaitAndNoneIsRefused) {
+  Hold(1);
+  constexpr size_t kMany = (Locates::kMaxCalls * 3 + 1) * kMaxLocated;
+  for (size_t i = 0; i < kMany; ++i) Ask("0");
+  scheduler_.RunFor(caller_.one_way);
+  EXPECT_EQ(caller_.pending(), Locates::kMaxCalls);
+  scheduler_.RunFor(kDeadline);
+  EXPECT_EQ(calls(), Locates::kMaxCalls * 3 + 1);
+  for (const auto& asked : all_) {
+    ASSERT_EQ(asked->answers, 1);
+    ASSERT_TRUE(asked->told.ok()) << asked->told.status();
+  }
+}
+
+TEST_F(LocatesTest, WhatWaitsToBeSentEndsAtItsDeadline) {
+  Hold(1);
+  caller_.cut = true;
+  constexpr size_t kFirst = Locates::kMaxCalls * kMaxLocated;
+  for (size_t i = 0; i < kFirst; ++i) Ask("0", kDeadline * 2);
+  for (size_t i = 0; i < kMaxLocated; ++i) Ask("0", kDeadline);
+  scheduler_.RunFor(kDeadline);
+  for (size_t i = 0; i < kMaxLocated; ++i) {
+    ASSERT_EQ(all_[kFirst + i]->answers, 1);
+    EXPECT_TRUE(absl::IsDeadlineExceeded(all_[kFirst + i]->told.status())) << all_[kFirst + i]->told.status();
+  }
+  EXPECT_EQ(all_[0]->answers, 0);
+}
+
+TEST_F(LocatesTest, ManyThatAreDroppedAtOnceAreNotAskedOneAfterTheOther) {
+  Hold(1);
+  for (size_t i = 0; i < Locates::kMaxCalls * kMaxLocated * 3; ++i) Ask("0");
+  scheduler_.RunFor(caller_.one_way);
+  for (const auto& asked : all_) asked->handle.reset();
+  Ask("0");
+  scheduler_.RunFor(kDeadline);
+  EXPECT_LE(calls(), Locates::kMaxCalls + 1);
+  EXPECT_EQ(all_.back()->answers, 1);
+}
+
 TEST_F(LocatesTest, WhatAReplyHasNoRoomForIsAskedAgain) {
   UseSmallReplies();
   Hold(20);

@@ -157,8 +157,13 @@ TEST_F(RedisConnectionTest, CallsBeyondTheBoundAreRefused) {
                                             [&](const absl::StatusOr<Reply>& reply) { answered += reply.ok(); }));
   }
   EXPECT_TRUE(absl::IsResourceExhausted(Ask(*line, {"PING"}).status()));
+  // What the node's own life needs has room beside these.
+  bool own_answered = false;
+  const base::Pending own = line->connection().CallForNode(
+      {"PING"}, kPatience, [&](const absl::StatusOr<Reply>& reply) { own_answered = reply.ok(); });
   server.Thaw();
-  EXPECT_TRUE(loop_.RunUntil([&] { return answered == Connection::kMaxPending; }, loop_.Now() + kPatience));
+  EXPECT_TRUE(
+      loop_.RunUntil([&] { return answered == Connection::kMaxPending && own_answered; }, loop_.Now() + kPatience));
   EXPECT_TRUE(Ask(*line, {"PING"}).ok());
 }
 

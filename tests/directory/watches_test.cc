@@ -1,6 +1,7 @@
 // Locates that wait, asked of the server together.
 #include "lib/directory/remote/watches.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -99,6 +100,48 @@ TEST_F(WatchesTest, WhatAppearsIsToldAtOnceToWhoWaits) {
     ASSERT_TRUE(wait.done);
     EXPECT_TRUE(wait.result.ok());
     EXPECT_EQ(wait.ended - appeared, caller_.one_way);
+  }
+}
+
+TEST_F(WatchesTest, AFloodOfWaitsIsToldInFewCallsAtOnce) {
+  caller_.one_way = Milliseconds(1);
+  const auto waits = StartMany(20000, Seconds(60));
+  size_t most = 0;
+  for (int i = 0; i < 500; ++i) {
+    scheduler_.RunFor(base::Microseconds(100));
+    most = std::max(most, caller_.pending());
+  }
+  EXPECT_LE(most, Watches::kMaxBegins + 1) << "with the poll";
+  EXPECT_EQ(local_.waiting(), 20000u);
+}
+
+// A puller that waited no longer, and then said that nothing is coming to it, must not be entered
+// as coming after that.
+TEST_F(WatchesTest, WhoStoppedWaitingIsOutBeforeWhatIsAskedNextHoweverManyCallsAreUnderWay) {
+  ASSERT_TRUE(Join("p").ok());
+  puller_ = "p";
+  caller_.one_way = Milliseconds(10);
+  auto waits = StartMany(100, Seconds(60));
+  scheduler_.RunFor(Seconds(1));
+  ASSERT_EQ(local_.waiting(), 100u);
+  std::vector<base::Pending> said;
+  size_t most = 0;
+  for (size_t i = 0; i < 60; ++i) {
+    waits[i]->handle.reset();
+    const Update nothing{Update::Kind::kWithdraw, {Id(std::to_string(i)), base::kNoGeneration}, 0, 0, false};
+    said.push_back(remote_.Update("p", {&nothing, 1}, kDeadline, [](const auto&) {}));
+    scheduler_.RunFor(base::Microseconds(10));
+    most = std::max(most, caller_.pending() - said.size());
+  }
+  EXPECT_LE(most, Watches::kMaxCalls + 1);
+  scheduler_.RunFor(Milliseconds(11));  // the last of these is there
+  for (int i = 0; i < 60; ++i) Appear(i);
+  scheduler_.RunFor(Seconds(1));
+  EXPECT_EQ(local_.waiting(), 40u);
+  for (int i = 0; i < 60; ++i) {
+    const auto deleted = Delete(std::to_string(i));
+    ASSERT_TRUE(deleted.ok()) << deleted.status();
+    EXPECT_EQ(deleted->holders, std::vector<NodeId>{"a"}) << i;
   }
 }
 

@@ -18,15 +18,19 @@ class EngineTest : public NodeTest {
   // Calls the objects' service of node `to` with a request of `size` bytes that it has no answer
   // to.
   void Call(size_t from, size_t to, size_t size = 10, base::Duration deadline = Seconds(20)) {
+    CallBy(at(from).link().programs(), to, size, deadline);
+  }
+  // For the node's own life.
+  void CallForItself(size_t from, size_t to) { CallBy(at(from).link(), to, 10, Seconds(20)); }
+  void CallBy(transport::Caller& caller, size_t to, size_t size, base::Duration deadline) {
     const std::vector<uint8_t> request(size, static_cast<uint8_t>(Service::kObjects));
     verbs::Address peer = at(to).address;
     peer.port = 7000;
     in_call_ = true;
-    calls_.push_back(
-        at(from).link().Call(peer, request, deadline, [this](absl::StatusOr<absl::Span<const uint8_t>> reply) {
-          EXPECT_FALSE(in_call_);
-          answers_.push_back(reply.status());
-        }));
+    calls_.push_back(caller.Call(peer, request, deadline, [this](absl::StatusOr<absl::Span<const uint8_t>> reply) {
+      EXPECT_FALSE(in_call_);
+      answers_.push_back(reply.status());
+    }));
     in_call_ = false;
   }
   size_t Count(absl::StatusCode code) const {
@@ -125,19 +129,58 @@ TEST_F(EngineWorkTest, AReplyThatCrossesTheCancellationCountsForNothing) {
 }
 
 TEST_F(EngineWorkTest, CancelledCallsMakeRoomWhenTheEngineHasHeardOfThem) {
-  for (size_t i = 1; i < kMaxEngineCalls; ++i) Call(0, 1);
+  for (size_t i = 1; i < kMaxCallsOfPeer; ++i) Call(0, 1);
   calls_.clear();
   cluster_->RunFor(Milliseconds(1));
-  for (size_t i = 0; i < kMaxEngineCalls; ++i) Call(0, 1);
+  for (size_t i = 0; i < kMaxCallsOfPeer; ++i) Call(0, 1);
   cluster_->RunFor(Milliseconds(1));
+  EXPECT_EQ(working_, static_cast<int>(kMaxCallsOfPeer));
   EXPECT_TRUE(answers_.empty()) << answers_[0];
 }
 
-TEST_F(EngineTest, OwnCallsBeyondTheBoundAreRefused) {
+TEST_F(EngineWorkTest, BeyondTheBoundProgramsCallsWaitForTheirTurnAndTheNodesOwnDoNot) {
+  for (size_t i = 1; i < kMaxCallsOfPeer + 10; ++i) Call(0, 1);
+  cluster_->RunFor(Milliseconds(1));
+  EXPECT_EQ(working_, static_cast<int>(kMaxCallsOfPeer));
+  for (size_t i = 0; i < kOwnCalls; ++i) CallForItself(0, 1);
+  cluster_->RunFor(Milliseconds(1));
+  EXPECT_EQ(working_, static_cast<int>(kMaxCallsOfPeer + kOwnCalls)) << "at the peer, too, they have room";
+  last_->reply({});
+  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 1; }));
+  calls_.erase(calls_.begin());
+  cluster_->RunFor(Milliseconds(1));
+  EXPECT_EQ(working_, static_cast<int>(kMaxCallsOfPeer + kOwnCalls) - 1) << "one gone, and one whose turn it is";
+}
+
+TEST_F(EngineWorkTest, WhoWaitsForATurnUntilItsDeadlineIsToldSo) {
+  for (size_t i = 1; i < kMaxCallsOfPeer; ++i) Call(0, 1);
+  const base::Time asked = cluster_->time.Now();
+  Call(0, 1, 10, Seconds(2));
+  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 1; }));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(answers_[0])) << answers_[0];
+  EXPECT_EQ(cluster_->time.Now() - asked, Seconds(2));
+}
+
+TEST_F(EngineWorkTest, APeerThatDoesNotAnswerLeavesTurnsForOthers) {
+  cluster_->Add();
+  cluster_->Settle();
+  for (size_t i = 0; i < 5000; ++i) Call(0, 1);
+  Call(0, 2);
+  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 1; }, Milliseconds(10)));
+  EXPECT_TRUE(answers_[0].ok()) << answers_[0];
+}
+
+TEST_F(EngineWorkTest, TheNodesOwnCallsHaveABoundToo) {
+  for (size_t i = 0; i < kOwnCalls + 5; ++i) CallForItself(0, 1);
+  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 5; }));
+  EXPECT_EQ(Count(absl::StatusCode::kResourceExhausted), 5u);
+}
+
+TEST_F(EngineTest, WhatWaitsForItsTurnEndsWithTheEngine) {
   Build(2);
-  for (size_t i = 0; i < kMaxEngineCalls + 5; ++i) Call(0, 1);
-  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == kMaxEngineCalls + 5; }));
-  EXPECT_GE(Count(absl::StatusCode::kResourceExhausted), 5u);
+  for (size_t i = 0; i < 5000; ++i) Call(0, 1);
+  at(0).EndEngines();
+  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 5000; }));
 }
 
 TEST_F(EngineTest, ARequestThatIsTooLongIsRefused) {
@@ -153,8 +196,8 @@ TEST_F(EngineTest, ACallToNobodyEndsByItsDeadline) {
   cluster_->Add();
   verbs::Address nobody = *verbs::Address::Parse("10.0.0.99:7000");
   const base::Time asked = cluster_->time.Now();
-  const base::Pending call = at(0).link().Call(nobody, std::vector<uint8_t>{1}, Seconds(2),
-                                               [this](const auto& reply) { answers_.push_back(reply.status()); });
+  const base::Pending call = at(0).link().programs().Call(
+      nobody, std::vector<uint8_t>{1}, Seconds(2), [this](const auto& reply) { answers_.push_back(reply.status()); });
   EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 1; }));
   EXPECT_TRUE(absl::IsDeadlineExceeded(answers_[0]) || absl::IsUnavailable(answers_[0])) << answers_[0];
   EXPECT_LE(cluster_->time.Now() - asked, Seconds(2) + Milliseconds(1));
@@ -190,6 +233,32 @@ TEST_F(BurstTest, PeersThatAskMoreThanFitsAreRefusedAndNothingBreaks) {
   EXPECT_GT(Count(absl::StatusCode::kUnavailable), 100u);
   EXPECT_GT(Count(absl::StatusCode::kOk), 1000u);
   EXPECT_EQ(Count(absl::StatusCode::kUnavailable) + Count(absl::StatusCode::kOk), answers_.size());
+}
+
+// As a directory's node is when all its nodes' programs ask at once: nobody's lease is refused.
+TEST_F(BurstTest, WhatNodesSayOfThemselvesIsRefusedLast) {
+  sim::ClusterOptions options;
+  options.endpoint.first_slots = options.endpoint.receive_slots;
+  options.membership.renew = Milliseconds(300);
+  Build(9, {}, options);
+  for (size_t i = 1; i < 9; ++i) Call(i, 0);  // connections are up
+  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 8; }));
+  std::vector<MembershipCounters> before;
+  for (size_t i = 1; i < 9; ++i) before.push_back(at(i).node().membership().counters());
+  for (int second = 0; second < 2; ++second) {
+    const base::Timer busy = at(0).loop.Post([this] { at(0).loop.Spend(Milliseconds(700)); });
+    cluster_->RunFor(base::Microseconds(1));
+    for (int n = 0; n < 250; ++n) {
+      for (size_t i = 1; i < 9; ++i) Call(i, 0);
+    }
+    cluster_->RunFor(Seconds(1));
+  }
+  EXPECT_GT(Count(absl::StatusCode::kUnavailable), 100u) << "some of the programs' were refused";
+  for (size_t i = 1; i < 9; ++i) {
+    const MembershipCounters& after = at(i).node().membership().counters();
+    EXPECT_GT(after.renewals, before[i - 1].renewals) << i;
+    EXPECT_EQ(after.failed_renewals, before[i - 1].failed_renewals) << i;
+  }
 }
 
 TEST_F(EngineTest, ABusyControlLoopDelaysPullsAndLosesNone) {

@@ -1,10 +1,13 @@
 // Calls: short requests and their replies.
+#include <algorithm>
+#include <cctype>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "lib/transport/outgoing_calls.h"
 #include "tests/transport/world.h"
 
 namespace tokamak::transport::testing {
@@ -65,6 +68,34 @@ TEST_F(CallTest, ARequestGetsItsReply) {
     EXPECT_TRUE(result->status.ok()) << result->status;
     EXPECT_EQ(result->reply, request + request);
   }
+}
+
+TEST_F(CallTest, WhatIsUrgentGoesBeforeTheCallsThatWaitForThePeer) {
+  std::vector<std::string> came;
+  server.endpoint->SetCallHandler(Handler([&](absl::Span<const uint8_t> request, Reply reply) {
+    came.emplace_back(request.begin(), request.end());
+    reply({});
+  }));
+  Finish(Call("connected"));
+  std::vector<std::shared_ptr<CallResult>> results;
+  for (int i = 0; i < 1000; ++i) results.push_back(Call(absl::StrCat(i)));
+  std::vector<base::Pending> urgent;
+  int answers = 0;
+  for (const std::string text : {"first", "second"}) {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(text.data());
+    urgent.push_back(client.endpoint->CallFirst(server.service, absl::MakeConstSpan(bytes, text.size()), Seconds(5),
+                                                [&](const auto& reply) { answers += reply.ok(); }));
+  }
+  for (const auto& result : results) Finish(result);
+  EXPECT_EQ(answers, 2);
+  const auto first = std::find(came.begin(), came.end(), "first"),
+             second = std::find(came.begin(), came.end(), "second");
+  EXPECT_LE(first - came.begin(), 1 + static_cast<int>(OutgoingCalls::kMostQueued));
+  EXPECT_EQ(second - first, 1) << "in their order";
+  came.erase(came.begin());
+  came.erase(std::remove_if(came.begin(), came.end(), [](const auto& one) { return !isdigit(one[0]); }), came.end());
+  ASSERT_EQ(came.size(), 1000u);
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(came[static_cast<size_t>(i)], absl::StrCat(i));
 }
 
 TEST_F(CallTest, RequestAndReplyMayBeAsLongAsSaid) {

@@ -137,7 +137,7 @@ void Connection::Greet(std::unique_ptr<Stream> stream) {
   for (Command& question : finder_.Questions()) commands.push_back(std::move(question));
   greeting_.clear();
   greeting_outstanding_ = commands.size();
-  for (const Command& command : commands) Append(command, &output_);
+  for (const Command& command : commands) Append(command, kMaxUnsent + kOwnUnsent, &output_);
   if (greeting_outstanding_ == 0) return Greeted();
   Flush();
 }
@@ -207,8 +207,8 @@ void Connection::Break(const std::string& why) {
 
 // ---- bytes
 
-bool Connection::Append(const Command& command, std::string* bytes) {
-  if (output_.size() - output_gone_ + held_.size() > kMaxUnsent) return false;
+bool Connection::Append(const Command& command, size_t most_unsent, std::string* bytes) {
+  if (output_.size() - output_gone_ + held_.size() > most_unsent) return false;
   std::vector<const char*> starts;
   std::vector<size_t> sizes;
   for (const std::string& argument : command) {
@@ -314,7 +314,7 @@ void Connection::Take(Reply reply) {
 
 // ---- calls
 
-base::Pending Connection::Call(const Command& command, base::Duration deadline, Callback done) {
+base::Pending Connection::Call(const Command& command, base::Duration deadline, bool own, Callback done) {
   auto question = std::make_unique<Question>();
   question->done = std::move(done);
   if (state_ == State::kWaiting) {
@@ -322,7 +322,8 @@ base::Pending Connection::Call(const Command& command, base::Duration deadline, 
     return question;
   }
   const bool ready = state_ == State::kReady;
-  if (pending_.size() >= kMaxPending || !Append(command, ready ? &output_ : &held_)) {
+  const size_t most_pending = kMaxPending + (own ? kOwnPending : 0), most_unsent = kMaxUnsent + (own ? kOwnUnsent : 0);
+  if (pending_.size() >= most_pending || !Append(command, most_unsent, ready ? &output_ : &held_)) {
     Answer(*question, absl::ResourceExhaustedError("too many calls wait for the Redis server: try again later"));
     return question;
   }
@@ -346,7 +347,7 @@ void Connection::Answer(Question& question, absl::StatusOr<Reply> reply) {
 bool Connection::Subscribe(const Command& command) {
   if (state_ == State::kWaiting) return false;
   const bool ready = state_ == State::kReady;
-  if (!Append(command, ready ? &output_ : &held_)) return false;
+  if (!Append(command, kMaxUnsent, ready ? &output_ : &held_)) return false;
   if (ready) FlushSoon();
   return true;
 }

@@ -15,7 +15,8 @@
 // Law: the server hears nothing of ours before it was judged: neither another database nor another
 // server is touched.
 // Bounds: kMaxPending calls wait at once, also those that were dropped or whose deadline has passed,
-// and kMaxUnsent bytes of commands (kResourceExhausted); kMaxReply bytes of one reply.
+// and kMaxUnsent bytes of commands (kResourceExhausted), and beside these what the node's own life
+// needs, kOwnPending and kOwnUnsent; kMaxReply bytes of one reply.
 // Thread rule: its loop.
 #pragma once
 
@@ -62,6 +63,8 @@ class Connection final {
 
   static constexpr size_t kMaxPending = 16384;
   static constexpr size_t kMaxUnsent = 64 << 20;
+  static constexpr size_t kOwnPending = 256;
+  static constexpr size_t kOwnUnsent = 4 << 20;
   static constexpr size_t kMaxReply = 64 << 20;
   static constexpr int kMaxRedirects = 8;  // of one attempt
   static constexpr base::Duration kMaxSilence = base::Seconds(2);
@@ -83,7 +86,13 @@ class Connection final {
 
   // Sends a command; its arguments are bytes. An error that the server reports is a status
   // (kUnavailable) that says what to do, where that is known.
-  [[nodiscard]] base::Pending Call(const Command& command, base::Duration deadline, Callback done);
+  [[nodiscard]] base::Pending Call(const Command& command, base::Duration deadline, Callback done) {
+    return Call(command, deadline, /*own=*/false, std::move(done));
+  }
+  // For the node's own life: it has room, however much programs ask.
+  [[nodiscard]] base::Pending CallForNode(const Command& command, base::Duration deadline, Callback done) {
+    return Call(command, deadline, /*own=*/true, std::move(done));
+  }
 
   // For a connection that subscribes: sends SUBSCRIBE, UNSUBSCRIBE or PING; what comes of it, and
   // every message, goes to `heard`. Returns false when there is no connection.
@@ -116,7 +125,8 @@ class Connection final {
   void Greeted();
   std::string WithoutPassword(std::string text) const;
   void HangUp();
-  bool Append(const Command& command, std::string* bytes);
+  base::Pending Call(const Command& command, base::Duration deadline, bool own, Callback done);
+  bool Append(const Command& command, size_t most_unsent, std::string* bytes);
   void FlushSoon();
   void Flush();
   void WatchForRoom();

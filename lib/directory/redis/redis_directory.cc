@@ -177,11 +177,11 @@ void RedisDirectory::Began() {
 void RedisDirectory::Load(Script& script) {
   script.digest.clear();
   script.is_loading = true;
-  script.loading =
-      connection_->Call({"SCRIPT", "LOAD", script.text}, kLoadDeadline, [&script](const absl::StatusOr<Reply>& reply) {
-        script.is_loading = false;
-        if (reply.ok()) script.digest = reply->text;
-      });
+  script.loading = connection_->CallForNode({"SCRIPT", "LOAD", script.text}, kLoadDeadline,
+                                            [&script](const absl::StatusOr<Reply>& reply) {
+                                              script.is_loading = false;
+                                              if (reply.ok()) script.digest = reply->text;
+                                            });
 }
 
 // Where an operator has made the server forget its scripts one call fails: to send it again now
@@ -200,10 +200,12 @@ base::Pending RedisDirectory::Run(Step step, std::vector<std::string> arguments,
   if (in_cluster) command.push_back(absl::StrCat(prefix_, ":server"));
   command.push_back(prefix_);
   for (std::string& argument : arguments) command.push_back(std::move(argument));
-  return connection_->Call(command, deadline, [this, &script, done = std::move(done)](absl::StatusOr<Reply> reply) {
+  auto replied = [this, &script, done = std::move(done)](absl::StatusOr<Reply> reply) {
     if (absl::StrContains(reply.status().message(), "NOSCRIPT") && !script.digest.empty()) Load(script);
     done(std::move(reply));
-  });
+  };
+  return IsOfOwnLife(step) ? connection_->CallForNode(command, deadline, std::move(replied))
+                           : connection_->Call(command, deadline, std::move(replied));
 }
 
 class RedisDirectory::ConfirmedCall final : public base::Handle {

@@ -89,6 +89,8 @@ class RedisDirectory final : public Directory {
     kNodesStep,
     kSteps
   };
+  // Whether it is what a node says of itself: not refused for what programs ask.
+  static bool IsOfOwnLife(Step step) { return step != kLocateStep && step != kDeleteStep && step != kNodesStep; }
   struct Script {
     std::string text;
     std::string digest;  // empty: the server may not know it yet

@@ -61,26 +61,48 @@ void Locates::Flush() {
   flushing_.Cancel();
   Call* const call = std::exchange(gathering_, nullptr);
   if (call == nullptr) return;
+  waiting_.push_back(call);
+  SendWaiting();
+  if (call->under_way != nullptr) return;
+  call->overdue = loop_.RunAt(call->deadline, [this, call] {
+    base::Reader nothing({});
+    OnReply(*call, absl::DeadlineExceededError("as many questions to the directory as may be are under way"), nothing);
+  });
+}
+
+void Locates::SendWaiting() {
+  while (sent_ < kMaxCalls && !waiting_.empty()) {
+    Call& next = *waiting_.front();
+    waiting_.pop_front();
+    Send(next);
+  }
+}
+
+void Locates::Send(Call& call) {
+  call.overdue.Cancel();
   // Those that were dropped meanwhile are not asked.
-  auto& asked = call->asked;
+  auto& asked = call.asked;
   asked.erase(std::remove(asked.begin(), asked.end(), nullptr), asked.end());
   base::Writer request = BeginRequest(RequestKind::kLocate);
-  request.Text(call->puller);
+  request.Text(call.puller);
   request.Integer(static_cast<uint32_t>(asked.size()));
   for (size_t i = 0; i < asked.size(); ++i) {
     asked[i]->place = i;
     request.Id(asked[i]->id);
     request.Integer<uint8_t>(asked[i]->may_bring ? 1 : 0);
   }
-  call->under_way =
-      ask_(request, std::max(call->deadline - loop_.Now(), base::Duration()),
-           [this, call](const absl::Status& status, base::Reader& reader) { OnReply(*call, status, reader); });
+  ++sent_;
+  call.under_way =
+      ask_(request, std::max(call.deadline - loop_.Now(), base::Duration()),
+           [this, &call](const absl::Status& status, base::Reader& reader) { OnReply(call, status, reader); });
 }
 
 std::unique_ptr<Locates::Call> Locates::Take(const Call& call) {
   const auto found = std::find_if(calls_.begin(), calls_.end(), [&](const auto& one) { return one.get() == &call; });
   std::unique_ptr<Call> taken = std::move(*found);
   calls_.erase(found);
+  if (taken->under_way != nullptr) --sent_;
+  if (taken->under_way == nullptr) waiting_.erase(std::remove(waiting_.begin(), waiting_.end(), &call), waiting_.end());
   return taken;
 }
 
@@ -94,6 +116,8 @@ void Locates::Drop(Locating& locating) {
     flushing_.Cancel();
   }
   const std::unique_ptr<Call> ended = Take(call);  // its handle cancels the request
+  // Later: the next ones may be dropped now, too.
+  if (!waiting_.empty() && !sending_.armed()) sending_ = loop_.Post([this] { SendWaiting(); });
 }
 
 // Any of those that are told their answer may drop others, or all of this.
@@ -122,6 +146,7 @@ void Locates::OnReply(const Call& ended, const absl::Status& status, base::Reade
     if (gone.over()) return Orphan(*call);
   }
   Flush();
+  SendWaiting();
 }
 
 void Locates::Orphan(const Call& call) {

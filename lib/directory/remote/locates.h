@@ -3,10 +3,12 @@
 //
 // A reply answers the first of them, as many as it has room for; the rest is asked for again at
 // once. All of a request have one puller and one deadline.
-// Bound: kMaxWaitsOfPeer Locates are under way. Thread rule: the loop of the Caller.
+// Bound: kMaxWaitsOfPeer Locates are under way, in kMaxCalls requests; what comes meanwhile gathers.
+// Thread rule: the loop of the Caller.
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -24,6 +26,8 @@ namespace tokamak::directory {
 
 class Locates final {
  public:
+  static constexpr size_t kMaxCalls = 32;
+
   // As in watches.h.
   using Read = std::function<void(const absl::Status&, base::Reader&)>;
   using Ask = std::function<base::Pending(const base::Writer& request, base::Duration deadline, Read read)>;
@@ -37,7 +41,7 @@ class Locates final {
   // See Directory::Locate; its wait is zero.
   [[nodiscard]] base::Pending Locate(const LocateRequest& request, Directory::LocateCallback done);
 
-  // Sends what was not sent yet, so that whatever is asked next comes after it.
+  // Sends what was not sent yet, as far as it may be, so that whatever is asked next comes after it.
   void Flush();
 
  private:
@@ -61,11 +65,14 @@ class Locates final {
     absl::InlinedVector<Locating*, 1> asked;  // null: dropped
     size_t live = 0;                          // of them
     base::Pending under_way;                  // null: not sent yet
+    base::Timer overdue;                      // while it waits to be sent
   };
 
   void Add(Locating& locating, const NodeId& puller, base::Time deadline);
   void Drop(Locating& locating);
   std::unique_ptr<Call> Take(const Call& call);
+  void SendWaiting();
+  void Send(Call& call);
   void OnReply(const Call& ended, const absl::Status& status, base::Reader& reader);
   static void Orphan(const Call& call);
   static void Answer(Locating& locating, absl::StatusOr<ObjectInfo> result);
@@ -76,8 +83,11 @@ class Locates final {
   base::Answers answers_;
   size_t under_way_ = 0;
   std::vector<std::unique_ptr<Call>> calls_;
+  std::deque<Call*> waiting_;  // full, and not sent yet
+  size_t sent_ = 0;            // of calls_
   Call* gathering_ = nullptr;  // not sent yet; of calls_
   base::Timer flushing_;
+  base::Timer sending_;
   const base::Lifetime lifetime_;
 };
 

@@ -14,18 +14,19 @@ constexpr size_t kVerifyOverhead = 128;  // of a request, beside its versions
 
 }  // namespace
 
-RemoteDirectory::RemoteDirectory(base::EventLoop& loop, transport::Caller& caller, const verbs::Address& server,
-                                 base::Random random)
+RemoteDirectory::RemoteDirectory(base::EventLoop& loop, transport::Caller& caller, transport::Caller& programs,
+                                 const verbs::Address& server, base::Random random)
     : loop_(loop),
       caller_(caller),
+      programs_(programs),
       server_(server),
       watches_(loop, caller.max_call_size(), random,
                [this](const base::Writer& request, base::Duration deadline, Watches::Read read) {
-                 return Call(request, deadline, std::move(read));
+                 return Call(caller_, request, deadline, std::move(read));
                }),
       locates_(loop, caller.max_call_size(),
                [this](const base::Writer& request, base::Duration deadline, Locates::Read read) {
-                 return Call(request, deadline, std::move(read));
+                 return Call(caller_, request, deadline, std::move(read));
                }),
       answers_(loop) {}
 
@@ -33,11 +34,19 @@ template <typename Read>
 base::Pending RemoteDirectory::Ask(const base::Writer& request, base::Duration deadline, Read read) {
   watches_.Flush();
   locates_.Flush();
-  return Call(request, deadline, std::move(read));
+  return Call(caller_, request, deadline, std::move(read));
 }
 
 template <typename Read>
-base::Pending RemoteDirectory::Call(const base::Writer& request, base::Duration deadline, Read read) {
+base::Pending RemoteDirectory::AskForProgram(const base::Writer& request, base::Duration deadline, Read read) {
+  watches_.Flush();
+  locates_.Flush();
+  return Call(programs_, request, deadline, std::move(read));
+}
+
+template <typename Read>
+base::Pending RemoteDirectory::Call(transport::Caller& caller, const base::Writer& request, base::Duration deadline,
+                                    Read read) {
   if (server_.port == 0) {
     return answers_.Add([this, read = std::move(read)] {
       unanswered_ = true;
@@ -46,7 +55,7 @@ base::Pending RemoteDirectory::Call(const base::Writer& request, base::Duration 
            nothing);
     });
   }
-  return caller_.Call(
+  return caller.Call(
       server_, request.bytes(), deadline,
       [this, gone = lifetime_.Watched(), read = std::move(read)](absl::StatusOr<absl::Span<const uint8_t>> reply) {
         if (gone.over()) return;
@@ -122,7 +131,7 @@ base::Pending RemoteDirectory::Delete(const DeleteRequest& step, base::Duration 
   WriteVersion(request, {step.id, step.generation});
   WriteNames(request, step.dropped);
   request.Text(step.after);
-  return Ask(request, deadline, [done = std::move(done)](const absl::Status& status, base::Reader& reader) {
+  return AskForProgram(request, deadline, [done = std::move(done)](const absl::Status& status, base::Reader& reader) {
     if (!status.ok()) return done(status);
     DeleteReply reply;
     reply.generation = base::Generation{reader.Integer<uint64_t>()};
@@ -231,15 +240,15 @@ class RemoteDirectory::NodesCall final : public base::Handle {
   void AskNext() {
     base::Writer request = BeginRequest(RequestKind::kNodes);
     request.Text(nodes_.empty() ? NodeId() : nodes_.back().id);
-    step_ = directory_.Ask(request, deadline_ - directory_.loop_.Now(),
-                           [this](const absl::Status& status, base::Reader& reader) {
-                             bool more = false;
-                             const absl::Status read = status.ok() ? Read(reader, &more) : status;
-                             if (read.ok() && more) return AskNext();
-                             const NodesCallback done = std::move(done_);  // may drop us
-                             if (!read.ok()) return done(read);
-                             done(std::move(nodes_));
-                           });
+    step_ = directory_.AskForProgram(request, deadline_ - directory_.loop_.Now(),
+                                     [this](const absl::Status& status, base::Reader& reader) {
+                                       bool more = false;
+                                       const absl::Status read = status.ok() ? Read(reader, &more) : status;
+                                       if (read.ok() && more) return AskNext();
+                                       const NodesCallback done = std::move(done_);  // may drop us
+                                       if (!read.ok()) return done(read);
+                                       done(std::move(nodes_));
+                                     });
   }
 
   // Names must rise, or a reply could make us ask for ever.

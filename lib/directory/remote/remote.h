@@ -26,10 +26,19 @@ namespace tokamak::directory {
 
 class RemoteDirectory final : public Directory {
  public:
+  static constexpr size_t kMostCallsOfNode = 16;
+  static constexpr size_t kMostCalls = kMostCallsOfNode + Locates::kMaxCalls + Watches::kMaxCalls + 2;  // polls
+
   // `loop` and `caller` must outlive it. `server` is where the serving node's first engine listens.
   // Without a port it is not known yet, and calls fail (kUnavailable). `random` names us to it, so no
   // two askers may have the same.
-  RemoteDirectory(base::EventLoop& loop, transport::Caller& caller, const verbs::Address& server, base::Random random);
+  RemoteDirectory(base::EventLoop& loop, transport::Caller& caller, const verbs::Address& server, base::Random random)
+      : RemoteDirectory(loop, caller, caller, server, random) {}
+  // The same, where Delete and Nodes, which programs may ask for as often as they like, go by
+  // `programs`. All else is at most kMostCalls calls of `caller` at once, while its user has at most
+  // `kMostCallsOfNode` Joins, Leaves, Updates and Verifies under way.
+  RemoteDirectory(base::EventLoop& loop, transport::Caller& caller, transport::Caller& programs,
+                  const verbs::Address& server, base::Random random);
   RemoteDirectory(const RemoteDirectory&) = delete;
   RemoteDirectory& operator=(const RemoteDirectory&) = delete;
 
@@ -59,10 +68,13 @@ class RemoteDirectory final : public Directory {
   template <typename Read>
   base::Pending Ask(const base::Writer& request, base::Duration deadline, Read read);
   template <typename Read>
-  base::Pending Call(const base::Writer& request, base::Duration deadline, Read read);
+  base::Pending AskForProgram(const base::Writer& request, base::Duration deadline, Read read);
+  template <typename Read>
+  base::Pending Call(transport::Caller& caller, const base::Writer& request, base::Duration deadline, Read read);
 
   base::EventLoop& loop_;
   transport::Caller& caller_;
+  transport::Caller& programs_;
   verbs::Address server_;
   bool unanswered_ = false;
   Watches watches_;

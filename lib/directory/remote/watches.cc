@@ -64,7 +64,7 @@ void Watches::Queue(Locating& locating) {
 
 // What comes in one task, or before the next, goes together.
 void Watches::FlushSoon() {
-  if (!flushing_.armed()) flushing_ = loop_.Post([this] { Flush(); });
+  if (!flushing_.armed()) flushing_ = loop_.Post([this] { SendWhatMayBe(); });
 }
 
 // It is not answered by the server.
@@ -97,14 +97,25 @@ void Watches::WaitOver(Locating& locating) {
   if (locating.told) Queue(locating);
 }
 
+// Where as many requests are under way as may be a new session ends all at once.
 void Watches::Flush() {
+  SendWhatMayBe();
+  if (dropped_.empty() || outage_.armed()) return;
+  WatchAnew();
+  SendWhatMayBe();
+}
+
+void Watches::SendWhatMayBe() {
   flushing_.Cancel();
   const auto ends = [this] { return must_end_ && state_ == Session::kLost; };
   if (outage_.armed()) {
     if (ends()) SendBatch(0);
     return;
   }
-  while (!queue_.empty() || !dropped_.empty() || ends()) SendBatch(most_begun_);
+  while ((!queue_.empty() && calls_.size() < kMaxBegins) || (!dropped_.empty() && calls_.size() < kMaxCalls) ||
+         ends()) {
+    SendBatch(calls_.size() < kMaxBegins ? most_begun_ : 0);
+  }
 }
 
 // What is not waited for any more, then at most `most_begun` of what is, for one puller.
@@ -146,6 +157,7 @@ void Watches::OnWatched(const absl::Status& status, base::Reader& reader) {
   if (!TakeResults(status, reader)) return;
   must_end_ = false;
   Continue();
+  if (!queue_.empty() || !dropped_.empty()) SendWhatMayBe();
 }
 
 void Watches::OnPolled(const absl::Status& status, base::Reader& reader) {
@@ -193,18 +205,25 @@ bool Watches::TakeResults(const absl::Status& status, base::Reader& reader) {
 
 // Everything is watched again; who has asked for the last time is told of the outage.
 void Watches::LoseSession(const absl::Status& status) {
-  state_ = Session::kLost;
-  calls_.clear();
-  poll_.reset();
-  while (!queue_.empty()) queue_.PopFront()->told = true;
+  WatchAnew();
   const bool forgotten = absl::IsAborted(status);  // by a server that was restarted, say
   for (auto next = locates_.begin(); next != locates_.end();) {
     Locating& locating = *(next++)->second;
-    locating.told = false;
-    queue_.PushBack(&locating);
     if (locating.request.once && !forgotten) Answer(locating, status);
   }
   outage_ = loop_.RunAfter(kRetryDelay, [this] { Flush(); });
+}
+
+void Watches::WatchAnew() {
+  state_ = Session::kLost;
+  if (!dropped_.empty()) must_end_ = true;
+  calls_.clear();
+  poll_.reset();
+  while (!queue_.empty()) queue_.PopFront()->told = true;
+  for (const auto& [number, locating] : locates_) {
+    locating->told = false;
+    queue_.PushBack(locating);
+  }
 }
 
 }  // namespace tokamak::directory

@@ -13,7 +13,8 @@
 // So "nobody has it" is the server's word, not ours.
 //
 // A session without watches is forgotten here, and at the server after some time.
-// Bound: kMaxWaitsOfPeer Locates wait. Thread rule: the loop of the Caller.
+// Bound: kMaxWaitsOfPeer Locates wait. At most kMaxCalls requests are under way beside the poll, and
+// of these kMaxBegins that begin watches: what comes meanwhile goes with the next. Thread rule: the loop of the Caller.
 #pragma once
 
 #include <cstddef>
@@ -36,6 +37,10 @@ namespace tokamak::directory {
 
 class Watches final {
  public:
+  static constexpr size_t kMaxCalls = 24;
+  static constexpr size_t kMaxBegins = 8;
+  static_assert(kMaxBegins < kMaxCalls, "the server hears what is not waited for any more all the same");
+
   // Sends a request; `read` gets the status and, where that is ok, what follows it in the reply.
   using Read = std::function<void(const absl::Status&, base::Reader&)>;
   using Ask = std::function<base::Pending(const base::Writer& request, base::Duration deadline, Read read)>;
@@ -49,9 +54,9 @@ class Watches final {
   // See Directory::Locate; its wait is more than zero.
   [[nodiscard]] base::Pending Locate(const LocateRequest& request, Directory::LocateCallback done);
 
-  // Tells the server what it has not been told yet, so that whatever is asked next comes after it.
-  // During an outage only that the session has ended, where somebody stopped waiting: the server
-  // must not enter it as coming any more.
+  // Tells the server what is not waited for any more, and what is, as far as it may be, so that
+  // whatever is asked next comes after it. During an outage only that the session has ended, where
+  // somebody stopped waiting: the server must not enter it as coming any more.
   void Flush();
 
   size_t waiting() const { return locates_.size(); }
@@ -85,6 +90,7 @@ class Watches final {
   void Answer(Locating& locating, absl::StatusOr<ObjectInfo> result);
   void WaitOver(Locating& locating);
 
+  void SendWhatMayBe();
   void SendBatch(size_t most_begun);
   void OnWatched(const absl::Status& status, base::Reader& reader);
   void OnPolled(const absl::Status& status, base::Reader& reader);
@@ -92,6 +98,7 @@ class Watches final {
   bool TakeResults(const absl::Status& status, base::Reader& reader);
   void Continue();
   void LoseSession(const absl::Status& status);
+  void WatchAnew();
 
   base::EventLoop& loop_;
   const size_t most_begun_;

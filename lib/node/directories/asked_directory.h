@@ -12,7 +12,9 @@ class AskedDirectory final : public DirectoryHost {
  public:
   // `loop` and `link` must outlive it.
   AskedDirectory(base::EventLoop& loop, EngineLink& link, const verbs::Address& server, base::Random random)
-      : caller_(link, Service::kDirectory), remote_(loop, caller_, server, random) {}
+      : caller_(link, Service::kDirectory),
+        programs_(link.programs(), Service::kDirectory),
+        remote_(loop, caller_, programs_, server, random) {}
 
   // See RemoteDirectory.
   void MoveTo(const verbs::Address& server) { remote_.MoveTo(server); }
@@ -22,8 +24,14 @@ class AskedDirectory final : public DirectoryHost {
   void Serve(Node&) override {}
 
  private:
+  using Remote = directory::RemoteDirectory;
+  // Beside its batches a node has a Join or a Leave under way, and looks what the directory knows.
+  static_assert(Membership::kBatchesInFlight + 4 <= Remote::kMostCallsOfNode && Remote::kMostCalls <= kOwnCalls,
+                "what a node says of itself is never refused");
+
   ServiceCaller caller_;
-  directory::RemoteDirectory remote_;
+  ServiceCaller programs_;
+  Remote remote_;
 };
 
 }  // namespace tokamak::node

@@ -4,6 +4,12 @@
 
 namespace tokamak::node {
 
+// What a busy node refuses last.
+static_assert(static_cast<uint8_t>(directory::RequestKind::kJoin) == 1 &&
+                  static_cast<uint8_t>(directory::RequestKind::kLeave) == 2 &&
+                  static_cast<uint8_t>(directory::RequestKind::kUpdate) == kLastKindOfOwnLife,
+              "services.h knows a node's words of itself by their kinds");
+
 void ServedDirectory::Serve(Node& node) {
   server_.BringFrom(node.options().id,
                     [&node](const base::ObjectVersion& version) { return node.ContentsForPeer(version); });

@@ -1,0 +1,131 @@
+// FairTurns shares a number of places among parties that do not know of each other: who may begin,
+// and who waits.
+//
+// A party has at most as many places as are free beside its own, so that nobody takes the last ones:
+// one that wants all gets half of them, and n such leave an (n + 1)th part for whoever comes next.
+// What finds no place waits: of one party in the order in which it came, and parties take turns.
+// Law: a party that has nothing under way waits only while every place is taken.
+// Thread rule: one loop.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+
+#include "glog/logging.h"
+#include "lib/base/intrusive_list.h"
+
+namespace tokamak::base {
+
+template <typename Party>
+class FairTurns final {
+ public:
+  // What begins and ends. It is taken off with End before it is dropped, unless it is idle.
+  class Turn {
+   public:
+    Turn() = default;
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    bool waits() const { return state_ == State::kWaits; }
+    bool runs() const { return state_ == State::kRuns; }
+
+   private:
+    friend class FairTurns;
+    enum class State { kIdle, kWaits, kRuns };
+    State state_ = State::kIdle;
+    typename std::map<Party, typename FairTurns::Row>::iterator row_;
+    Link<Turn> link_;
+  };
+
+  // Of one party at most `most_of_one` are under way, whatever is free.
+  FairTurns(size_t places, size_t most_of_one) : places_(places), most_of_one_(std::max<size_t>(most_of_one, 1)) {
+    CHECK_GT(places, 0u);
+  }
+  FairTurns(const FairTurns&) = delete;
+  FairTurns& operator=(const FairTurns&) = delete;
+  // What waits still, and what runs, is not told.
+  ~FairTurns() {
+    for (auto& [party, row] : rows_) {
+      while (!row.waiting.empty()) row.waiting.PopFront();
+      if (ring_.Listed(&row)) ring_.Remove(&row);
+    }
+  }
+
+  // True: it runs from now on. False: it waits until Next gives it out.
+  [[nodiscard]] bool Begin(const Party& party, Turn& turn) {
+    CHECK(turn.state_ == Turn::State::kIdle);
+    turn.row_ = rows_.try_emplace(party).first;
+    Row& row = turn.row_->second;
+    if (row.waiting.empty() && MayRun(row)) {
+      Run(row, turn);
+      return true;
+    }
+    turn.state_ = Turn::State::kWaits;
+    if (row.waiting.empty()) ring_.PushBack(&row);
+    row.waiting.PushBack(&turn);
+    ++waiting_;
+    return false;
+  }
+
+  // It is over, or waits no longer. Ask for the next ones after it.
+  void End(Turn& turn) {
+    CHECK(turn.state_ != Turn::State::kIdle);
+    Row& row = turn.row_->second;
+    if (turn.waits()) {
+      TakeOut(row, turn);
+    } else {
+      --row.running;
+      --running_;
+    }
+    turn.state_ = Turn::State::kIdle;
+    if (row.running == 0 && row.waiting.empty()) rows_.erase(turn.row_);
+  }
+
+  // The next that may run, which it does from now on; null: none.
+  Turn* Next() {
+    for (size_t rows = ring_.size(); rows > 0 && running_ < places_; --rows) {
+      Row& row = *ring_.first();
+      ring_.Remove(&row);
+      ring_.PushBack(&row);
+      if (!MayRun(row)) continue;
+      Turn* const turn = row.waiting.first();
+      TakeOut(row, *turn);
+      Run(row, *turn);
+      return turn;
+    }
+    return nullptr;
+  }
+
+  size_t running() const { return running_; }
+  size_t waiting() const { return waiting_; }
+
+ private:
+  struct Row {
+    size_t running = 0;
+    IntrusiveList<Turn, &Turn::link_> waiting;
+    Link<Row> ring_link;  // while something waits
+  };
+
+  bool MayRun(const Row& row) const { return row.running < std::min(places_ - running_, most_of_one_); }
+
+  void Run(Row& row, Turn& turn) {
+    turn.state_ = Turn::State::kRuns;
+    ++row.running;
+    ++running_;
+  }
+
+  void TakeOut(Row& row, Turn& turn) {
+    row.waiting.Remove(&turn);
+    --waiting_;
+    if (row.waiting.empty()) ring_.Remove(&row);
+  }
+
+  const size_t places_;
+  const size_t most_of_one_;
+  size_t running_ = 0;
+  size_t waiting_ = 0;
+  std::map<Party, Row> rows_;
+  IntrusiveList<Row, &Row::ring_link> ring_;
+};
+
+}  // namespace tokamak::base
