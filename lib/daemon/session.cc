@@ -8,6 +8,7 @@
 #include "lib/base/bytes.h"
 #include "lib/daemon/numbers.h"
 #include "lib/daemon/wire.h"
+#include "lib/directory/local.h"
 
 namespace tokamak::daemon {
 
@@ -15,6 +16,8 @@ namespace {
 
 // Pulls have the lower numbers.
 constexpr uint64_t kGetActivities = uint64_t{1} << 63;
+
+static_assert(kMaxLookedFor < directory::kMaxWaitsOfPeer, "some are left to other nodes");
 
 absl::Status IdTaken(const base::ObjectId& id, const directory::ObjectInfo& info) {
   return absl::AlreadyExistsError(absl::StrCat("object ", id.ToHex(), " exists already in the cluster, on ",
@@ -67,6 +70,25 @@ bool Session::MayBegin(const client::Header& header, size_t ids) {
   return false;
 }
 
+// What of its requests is not here is not counted apart: of what many programs wait for, too, it is
+// taken to have as many as there are.
+bool Session::MayLookFor(const client::Header& header, absl::Span<const base::ObjectId> ids, uint64_t timeout) {
+  const size_t all = context_.node.pulls().looked_for() + context_.watched;
+  const size_t own = std::min(waiting_ids_, all);
+  const auto may = [&](size_t more) { return own + all + 2 * more <= kMaxLookedFor; };
+  if (timeout == 0 || may(ids.size())) return true;  // as nearly always
+  const auto is_missing = [this](const base::ObjectId& id) { return !store_.Contains(id); };
+  const auto missing = static_cast<size_t>(std::count_if(ids.begin(), ids.end(), is_missing));
+  if (missing == 0 || may(missing)) return true;
+  AnswerStatus(header, absl::ResourceExhaustedError(absl::StrCat(
+                           "this program waits for ", own,
+                           " objects that no node is known to hold, and all programs of "
+                           "this node for ",
+                           all, " of at most ", kMaxLookedFor,
+                           ": what is left is for others as well; await some, or wait for fewer at once")));
+  return false;
+}
+
 Session::Waiting* Session::Begin(const client::Header& header, size_t ids) {
   if (!MayBegin(header, ids)) return nullptr;
   auto waiting = std::make_unique<Waiting>();
@@ -87,6 +109,7 @@ void Session::Record(base::Phase phase, const Waiting& waiting) const {
 void Session::End(Waiting* waiting) {
   if (waiting->activity != 0) Record(base::Phase::kOver, *waiting);
   waiting_ids_ -= waiting->ids;
+  context_.watched -= waiting->watched;
   waiting_.Remove(waiting);
   const std::unique_ptr<Waiting> last = std::move(waiting->self);
 }
@@ -324,6 +347,7 @@ void Session::EndOne(Waiting& waiting) {
 }
 
 void Session::Get(const client::Header& header, const client::GetRequest& request) {
+  if (!MayLookFor(header, request.ids, request.timeout_microseconds)) return;
   Waiting* const waiting = Begin(header, request.ids.size());
   if (waiting == nullptr) return;
   if (context_.trace != nullptr) {
@@ -353,6 +377,7 @@ void Session::Prefetch(const client::Header& header, const client::PrefetchReque
                                                             "the node: connect to create as well"));
   }
   if (request.ids.empty()) return Answer(header, client::PrefetchReply());
+  if (!MayLookFor(header, request.ids, request.timeout_microseconds)) return;
   Waiting* const waiting = Begin(header, request.ids.size());
   if (waiting == nullptr) return;
   node::GetOptions options;
@@ -505,6 +530,7 @@ void Session::Wait(const client::Header& header, const client::WaitRequest& requ
 // Asks the directory for each that is not here; answers when enough were found, or all have
 // answered.
 void Session::WaitAnywhere(const client::Header& header, const client::WaitRequest& request) {
+  if (!MayLookFor(header, request.ids, request.timeout_microseconds)) return;
   Waiting* const waiting = Begin(header, request.ids.size());
   if (waiting == nullptr) return;
   const base::Duration timeout = base::Microseconds(static_cast<int64_t>(request.timeout_microseconds));
@@ -517,6 +543,8 @@ void Session::WaitAnywhere(const client::Header& header, const client::WaitReque
     Answer(header, waiting->wait);
     return End(waiting);
   }
+  if (request.timeout_microseconds > 0) waiting->watched = waiting->unanswered;
+  context_.watched += waiting->watched;
   for (size_t i = 0; i < request.ids.size(); ++i) {
     if (waiting->wait.ready[i] != 0) continue;
     waiting->handles.push_back(context_.node.Locate(

@@ -31,6 +31,10 @@ namespace tokamak::daemon {
 // Requests of one client that wait for an answer; further ones are refused (kResourceExhausted).
 constexpr size_t kMaxWaitingRequests = 4096;
 constexpr size_t kMaxWaitingIds = 65536;  // objects that all of these are about, together
+// Objects of which nobody knows a holder, and that the programs of a node wait for together. The rest
+// of what a node may wait for in its directory is left to what other nodes have it bring. One client
+// waits for at most as many as are free for others: so nobody has them all.
+constexpr size_t kMaxLookedFor = 49152;
 
 // What a client may ask about the daemon that no node knows.
 struct SessionContext {
@@ -43,6 +47,8 @@ struct SessionContext {
   // Is told of each get from its request to its end; null: nobody is.
   base::Trace* trace = nullptr;
   mutable uint64_t gets_traced = 0;
+  // Objects that Wait has the directory watch, for all sessions.
+  mutable size_t watched = 0;
 };
 
 // What a session sends. The first frame of a welcome takes the arena's descriptors along.
@@ -75,6 +81,7 @@ class Session final {
   struct Waiting {
     client::Header header;
     size_t ids = 0;
+    size_t watched = 0;  // of SessionContext::watched
     base::Pending handle;
     std::vector<base::Pending> handles;  // of requests about many objects
     client::StatReply stat;
@@ -122,6 +129,9 @@ class Session final {
 
   // Whether one more request can wait; where it cannot, that was answered.
   bool MayBegin(const client::Header& header, size_t ids = 1);
+  // Whether it may wait, for `timeout` microseconds, for those that are not here; where not, that was
+  // answered.
+  bool MayLookFor(const client::Header& header, absl::Span<const base::ObjectId> ids, uint64_t timeout);
 
   // Registers a request that is answered later; nullptr when there are too many, which was
   // answered.

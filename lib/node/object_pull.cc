@@ -55,6 +55,7 @@ ObjectPull::ObjectPull(PullTable& table, const base::ObjectId& id)
 
 ObjectPull::~ObjectPull() {
   while (!waiters_.empty()) waiters_.PopFront()->Orphan();
+  if (state_ == State::kLocating || state_ == State::kBackOff) --table_.looked_for_;
   CHECK(state_ != State::kMoving || !engine_->open())
       << "the engines' hosts must be dropped before the pulls: they still write to the store";
   GiveUpPlace();
@@ -79,6 +80,9 @@ void ObjectPull::DropWaiter(WaiterHandle& waiter) {
 void ObjectPull::Enter(State state) {
   CHECK(state_ != State::kOver);
   Leave();
+  const auto is_looked_for = [](State one) { return one == State::kLocating || one == State::kBackOff; };
+  if (is_looked_for(state_)) --table_.looked_for_;
+  if (is_looked_for(state)) ++table_.looked_for_;
   state_ = state;
   switch (state) {
     case State::kLocating:

@@ -140,6 +140,8 @@ class PullTable final {
   absl::optional<PullProgress> Progress(const base::ObjectId& id) const;
 
   size_t running() const { return pulls_.size(); }
+  // Of these the ones of which no holder is known: they wait in the directory, or are about to.
+  size_t looked_for() const { return looked_for_; }
   const PullCounters& counters() const { return counters_; }
   uint64_t bundles_sent() const { return bundles_.sent(); }
 
@@ -157,6 +159,7 @@ class PullTable final {
   const PullOptions options_;
   uint64_t bulk_pulls_ = 0;  // begun
   uint64_t last_number_ = 0;
+  size_t looked_for_ = 0;
   PullCounters counters_;
   Bundles bundles_;
   // A pull that nobody waits for stays here until its engine has let go of the memory.

@@ -1,4 +1,6 @@
 // What a session answers later: gets and waits for objects that are not here yet, and events.
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -123,6 +125,59 @@ TEST_F(SessionWaitingTest, ObjectsThatAreWaitedForAreBounded) {
   EXPECT_TRUE(Tell(GetOf({"never"}), 7).ok());
   const absl::Status refused = Answered(7);
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+}
+
+// As many as one program may wait for, by `ask(number of the first id)` for each kMaxIds of them.
+template <typename Request>
+std::vector<Request> RequestsForAll(Request request) {
+  std::vector<Request> requests;
+  for (size_t first = 0; first < kMaxWaitingIds; first += client::kMaxIds) {
+    request.ids.clear();
+    for (size_t i = 0; i < client::kMaxIds; ++i) request.ids.push_back(Id("never " + std::to_string(first + i)));
+    requests.push_back(request);
+  }
+  return requests;
+}
+
+TEST_F(SessionWaitingTest, WhoGetsAllThatItMayLeavesWaitsForOthers) {
+  OpenAndGreet();
+  uint64_t number = 10;
+  for (const auto& get : RequestsForAll(GetOf({}))) EXPECT_TRUE(Tell(get, ++number).ok());
+  ASSERT_FALSE(sent_.empty());
+  const auto header = client::DecodeHeader(sent_.front().frame);
+  const absl::Status refused = client::StatusOf(*header, sent_.front().frame);
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_NE(refused.message().find("this program waits for"), std::string::npos) << refused;
+  EXPECT_GT(header->request_id, 15u) << "many were taken";
+
+  const std::unique_ptr<Session> first = std::move(session_);
+  OpenAndGreet();
+  EXPECT_TRUE(Tell(GetOf({"also never"}), 5).ok());
+  client::WaitRequest wait;
+  wait.ids = {Id("neither")};
+  wait.count = 1;
+  wait.timeout_microseconds = kTimeout;
+  wait.scope = client::Scope::kAnywhere;
+  EXPECT_TRUE(Tell(wait, 6).ok());
+  scheduler_.RunFor(base::Milliseconds(100));
+  EXPECT_TRUE(sent_.empty()) << "they wait";
+  Settle();
+}
+
+TEST_F(SessionWaitingTest, WhoWaitsForAllThatItMayLeavesWaitsForOthers) {
+  OpenAndGreet();
+  client::WaitRequest wait;
+  wait.count = 1;
+  wait.timeout_microseconds = kTimeout;
+  wait.scope = client::Scope::kAnywhere;
+  uint64_t number = 10;
+  for (const auto& one : RequestsForAll(wait)) EXPECT_TRUE(Tell(one, ++number).ok());
+  EXPECT_FALSE(sent_.empty());
+  const std::unique_ptr<Session> first = std::move(session_);
+  OpenAndGreet();
+  EXPECT_TRUE(Tell(GetOf({"also never"}), 5).ok());
+  scheduler_.RunFor(base::Milliseconds(100));
+  EXPECT_TRUE(sent_.empty()) << "it waits";
 }
 
 TEST_F(SessionWaitingTest, WaitAnywhereCountsWhatIsHere) {
