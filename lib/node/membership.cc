@@ -347,7 +347,11 @@ void Membership::Told(Dirty& dirty, bool announced, const absl::Status& status) 
   }
   const bool is_final =
       status.ok() || absl::IsAlreadyExists(status) || absl::IsAborted(status) || absl::IsInvalidArgument(status);
-  if (!is_final) return BackOff(dirty);
+  if (!is_final) {
+    BackOff(dirty);
+    if (absl::IsResourceExhausted(status)) Conclude(version, status);  // it will not have room by the deadline
+    return;
+  }
   if (dirty.again) {
     Requeue(dirty);
   } else {

@@ -319,7 +319,7 @@ base::Pending Node::Evacuate(base::Duration limit, Evacuation::Callback progress
 
 base::Pending Node::Confirm(const base::ObjectVersion& version, std::function<void(const absl::Status&)> done) {
   const auto confirmed = [this, version, done = std::move(done)](const absl::Status& status) {
-    if (absl::IsUnavailable(status)) Drop(version, status);
+    if (absl::IsUnavailable(status) || absl::IsResourceExhausted(status)) Drop(version, status);
     done(status);
   };
   const base::Duration deadline =
@@ -338,6 +338,8 @@ base::Pending Node::Locate(const base::ObjectId& id, base::Duration wait, Locate
   return directory_.Locate(request, [this, id, done = std::move(done)](absl::StatusOr<directory::ObjectInfo> info) {
     if (info.ok()) places_.Remember(id, *info, loop_.Now());
     if (absl::IsUnavailable(info.status()) || absl::IsDeadlineExceeded(info.status())) membership_.Suspect();
+    // A time-out would be the asker's own.
+    if (absl::IsDeadlineExceeded(info.status())) info = absl::UnavailableError(info.status().message());
     done(std::move(info));
   });
 }

@@ -118,7 +118,8 @@ class Node final : public Copies {
 
   // To be called in the task that seals `version` here: answers when the directory has taken it for
   // the content of its id. kAlreadyExists: another one is, and this one was dropped. kUnavailable:
-  // the directory cannot be asked; it was dropped, too.
+  // the directory cannot be asked; it was dropped, too. kResourceExhausted: so it was where the
+  // directory has no room for another object.
   [[nodiscard]] base::Pending Confirm(const base::ObjectVersion& version,
                                       std::function<void(const absl::Status&)> done);
 
@@ -126,7 +127,7 @@ class Node final : public Copies {
   [[nodiscard]] base::Pending Evacuate(base::Duration limit, Evacuation::Callback progress, Evacuation::Callback done);
 
   // Who holds `id`: asks the directory, waiting for a holder to appear where `wait` says so. While
-  // the directory is away it says so at once.
+  // the directory is away it says so at once; where it does not answer in time it counts as away.
   [[nodiscard]] base::Pending Locate(const base::ObjectId& id, base::Duration wait, LocateCallback done);
 
   // All nodes of the cluster.

@@ -186,8 +186,8 @@ void ObjectDelete::Finish(const absl::Status& directory_status) {
   const Callback done = std::move(done_);
   if (!directory_status.ok()) {
     if (absl::IsNotFound(directory_status)) return done(directory_status);
-    return done(absl::Status(directory_status.code(),
-                             absl::StrCat("the object may not be deleted: ", directory_status.message())));
+    // Whether it has refused or has not answered in time: it cannot be asked.
+    return done(absl::UnavailableError(absl::StrCat("the object may not be deleted: ", directory_status.message())));
   }
   std::vector<directory::NodeId> left(failed_.begin(), failed_.end());
   left.insert(left.end(), silent_.begin(), silent_.end());

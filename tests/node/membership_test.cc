@@ -634,6 +634,18 @@ TEST_F(MembershipTest, BeyondLeaseAndGraceTheNodeIsFencedUntilAllIsAnnouncedAgai
   for (int i = 0; i < 300; ++i) EXPECT_TRUE(Announced(i));
 }
 
+TEST_F(MembershipTest, WhereTheDirectoryHasNoRoomAConfirmationSaysSo) {
+  directory_.RestartWithoutRoom();
+  Start();
+  scheduler_.RunFor(Seconds(1));
+  Put(1);
+  absl::Status answer = absl::InternalError("no answer");
+  const base::Pending handle =
+      membership_->Confirm(Version(1), Seconds(2), [&](const absl::Status& status) { answer = status; });
+  scheduler_.RunFor(base::Milliseconds(100));
+  EXPECT_TRUE(absl::IsResourceExhausted(answer)) << answer;
+}
+
 TEST_F(MembershipTest, ConfirmsThatAnIdWasFree) {
   Start();
   scheduler_.RunFor(Seconds(1));

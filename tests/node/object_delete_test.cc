@@ -111,6 +111,18 @@ TEST_F(ObjectDeleteTest, AHolderThatDoesNotAnswerIsNamed) {
   EXPECT_FALSE(at(1).Has("x"));
 }
 
+TEST_F(ObjectDeleteTest, AHolderThatStandsStillIsNamedWithinOneDeadline) {
+  BuildWithCopies(4);
+  at(2).Freeze({Seconds(30), Seconds(30), Seconds(30)});
+  for (const size_t node : {3, 1, 0}) {  // again and again
+    const base::Time asked = cluster_->time.Now();
+    const absl::Status status = cluster_->Delete(at(node), "x").status();
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_NE(status.message().find("n2"), std::string::npos) << status;
+    EXPECT_LT(cluster_->time.Now() - asked, base::Milliseconds(2100)) << node;
+  }
+}
+
 // A1 (b): a holder that was stopped past its lease has a copy of what was deleted meanwhile.
 TEST_F(ObjectDeleteTest, ACopyOnANodeThatStoodStillPastItsLeaseNeverComesBack) {
   BuildWithCopies(4);

@@ -28,6 +28,11 @@ class TroubleDirectory final : public directory::Directory {
 
   // It forgets everything.
   void Restart() { local_ = std::make_unique<directory::LocalDirectory>(loop_); }
+  void RestartWithoutRoom() {
+    directory::LocalOptions options;
+    options.objects = 0;
+    local_ = std::make_unique<directory::LocalDirectory>(loop_, options);
+  }
 
   // "join", "leave", "announce", "withdraw", "locate", "delete", "verify", "held", "nodes", in order.
   std::vector<std::string> said;

@@ -313,6 +313,26 @@ TEST_F(NodeTroubleTest, WhileTheDirectoryIsAwayNobodyWaitsForIt) {
   EXPECT_TRUE(at(1).Has("x"));
 }
 
+// In the first moments of an outage, before the node has noticed it.
+TEST_F(NodeTroubleTest, ADirectoryThatDoesNotAnswerInTimeIsUnavailable) {
+  Build(2);
+  Put(1, "x", 1000);
+  cluster_->network.Cut(at(1).address, at(0).address);
+  absl::optional<absl::Status> located, waited, deleted;
+  const base::Pending locate =
+      at(1).node().Locate(Id("x"), base::Duration(), [&](const auto& info) { located = info.status(); });
+  const base::Pending wait =
+      at(1).node().Locate(Id("y"), Seconds(1), [&](const auto& info) { waited = info.status(); });
+  const base::Pending deletion = at(1).node().Delete(Id("x"), [&](const auto& gone) { deleted = gone.status(); });
+  cluster_->RunFor(Seconds(2));
+  ASSERT_TRUE(located.has_value() && deleted.has_value());
+  EXPECT_TRUE(absl::IsUnavailable(*located)) << *located;
+  EXPECT_TRUE(absl::IsUnavailable(*deleted)) << *deleted;
+  cluster_->RunFor(Seconds(1));
+  ASSERT_TRUE(waited.has_value()) << "by its own time-out and one deadline of the directory's";
+  EXPECT_TRUE(absl::IsUnavailable(*waited)) << *waited;
+}
+
 TEST_F(NodeTroubleTest, WhileTheDirectoryIsAwayTheSecondHolderIsAskedWhereTheFirstHasItNoLonger) {
   for (uint64_t seed = 1; seed <= 4; ++seed) {  // which holder is asked first is up to chance
     sim::ClusterOptions options;
