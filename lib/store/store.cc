@@ -80,6 +80,12 @@ void Store::EndQuarantine(Owner keeper) {
   for (const Allocation& allocation : quarantine_.Close(keeper)) Free(allocation);
 }
 
+void Store::CloseToPuts(const absl::Status& why) {
+  CHECK(!why.ok());
+  closed_to_puts_ = why;
+  creates_.RoomAppeared();  // they find no way in
+}
+
 absl::StatusOr<Location> Store::Create(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size,
                                        Owner who) {
   absl::optional<absl::StatusOr<Location>> created = CreateIfRoom({id, data_size, metadata_size, who});
@@ -133,6 +139,8 @@ absl::optional<absl::StatusOr<Location>> Store::InsertIfRoom(const base::ObjectI
 }
 
 absl::Status Store::CheckCreate(const base::ObjectId& id, const Location& place) const {
+  const bool is_copy = place.generation != base::kNoGeneration;
+  if (closed_to_puts() && !is_copy) return closed_to_puts_;
   const uint64_t capacity = allocator_.capacity();
   if (place.data_size > capacity || place.metadata_size > capacity || place.total_size() > capacity) {
     return absl::ResourceExhaustedError(absl::StrCat("an object of ", place.data_size, " bytes of data and ",
@@ -201,6 +209,7 @@ absl::Status Store::RefuseForRoom(uint64_t size) {
 absl::Status Store::Seal(const base::ObjectId& id, Owner who) {
   absl::StatusOr<Object*> object = FindUnsealed(id, who, "sealed");
   if (!object.ok()) return object.status();
+  if (closed_to_puts() && (*object)->info.origin == Origin::kCreatedHere) return closed_to_puts_;
   SealObject(**object);
   return absl::OkStatus();
 }
@@ -286,6 +295,7 @@ absl::Status Store::CreateAndSealTogether(absl::Span<const SmallObject> objects,
     return absl::InvalidArgumentError(absl::StrCat(size, " bytes are too many to be put together (at most ",
                                                    kMaxSmallBytes, "): put fewer or smaller objects"));
   }
+  if (closed_to_puts()) return closed_to_puts_;
   if (size > available_bytes()) return RefuseForRoom(size);  // before anything is evicted
   absl::Status trouble;
   std::vector<Location> places;

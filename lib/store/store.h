@@ -12,13 +12,16 @@
 // Law: memory that an owner may still write to is never another object's.
 // Law: what was created here is kept until it is deleted, unless the store is a cache.
 // Law: nothing is evicted unless that makes the room which is asked for.
+// Law: while it is closed to puts nothing new is kept: what was created here was sealed before, or
+// never is.
 // Law: abuse by one owner (a foreign Seal, a Release too many) is refused and changes nothing for
 // another.
 // Thread rule: one loop, the control loop. No callback runs inside the call that asked for it.
 //
 // Errors, as in Plasma: kAlreadyExists, kNotFound, kResourceExhausted (no room, or the quota of a
 // program is used up; the text names who holds the memory, and the remedy), kFailedPrecondition
-// (not in the right state, or not yours), kInvalidArgument.
+// (not in the right state, or not yours), kInvalidArgument. While it is closed to puts each Create
+// and Seal of a program says why, with the status that CloseToPuts was given.
 #pragma once
 
 #include <cstdint>
@@ -96,6 +99,12 @@ class Store final {
 
   // Of each program from now on, as Options has it. One that holds more keeps it, and gets no more.
   void SetQuota(uint64_t bytes) { options_.quota_bytes = bytes; }
+
+  // From now on, until OpenToPuts, no program creates or seals anything; creates that wait for room
+  // end. Copies come and go as before.
+  void CloseToPuts(const absl::Status& why);
+  void OpenToPuts() { closed_to_puts_ = absl::OkStatus(); }
+  bool closed_to_puts() const { return !closed_to_puts_.ok(); }
 
   // What `who` itself may hold, unsealed and pinned together: less than its program may, if that
   // has a quota.
@@ -288,6 +297,7 @@ class Store final {
   base::Random random_;
   uint64_t next_owner_ = 1;
   uint64_t creates_refused_ = 0;
+  absl::Status closed_to_puts_;  // why; ok: it is not
   // No room was found for this many bytes, and none has appeared since: nothing larger need search.
   uint64_t no_room_for_ = UINT64_MAX;
 

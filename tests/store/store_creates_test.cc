@@ -376,5 +376,41 @@ TEST_F(QuotaTest, ACreateThatWaitsIsRefusedAtOnceToo) {
   EXPECT_THAT(last_.status().message(), HasSubstr("quota"));
 }
 
+// ---- a store that is closed to puts
+
+TEST_F(StoreCreatesTest, WhileItIsClosedToPutsNothingIsCreatedOrSealed) {
+  ASSERT_EQ(Create("unsealed", 100), absl::OkStatus());
+  ASSERT_EQ(Create("copy", 100, Origin::kPulled), absl::OkStatus());
+  store_->CloseToPuts(absl::UnavailableError("it leaves"));
+  EXPECT_EQ(Create("x", 100), absl::UnavailableError("it leaves"));
+  EXPECT_EQ(store_->CreateIfRoom({Id("x"), 100, 0, bob_})->status(), absl::UnavailableError("it leaves"));
+  EXPECT_EQ(store_->Seal(Id("unsealed"), alice_), absl::UnavailableError("it leaves"));
+  const SmallObject small{Id("small"), AsBytes("12"), AsBytes("")};
+  EXPECT_EQ(store_->CreateAndSeal(small, bob_).status(), absl::UnavailableError("it leaves"));
+  EXPECT_EQ(store_->CreateAndSealBatch({small}, bob_).front().status(), absl::UnavailableError("it leaves"));
+  EXPECT_EQ(store_->CreateAndSealTogether({small}, bob_), absl::UnavailableError("it leaves"));
+  EXPECT_FALSE(Has("unsealed") || Has("small"));
+  // Copies come and go.
+  EXPECT_EQ(store_->Seal(Id("copy"), alice_), absl::OkStatus());
+  EXPECT_EQ(Create("another", 100, Origin::kPulled), absl::OkStatus());
+  EXPECT_EQ(store_->Delete(Id("copy")), absl::OkStatus());
+  store_->OpenToPuts();
+  EXPECT_EQ(store_->Seal(Id("unsealed"), alice_), absl::OkStatus());
+}
+
+TEST_F(StoreCreatesTest, WhenItIsClosedToPutsThoseWhoWaitForRoomAreTold) {
+  Fill();
+  for (const char* name : {"a", "b", "c", "d", "e", "f"}) Later(name, kPart);
+  RunABit();
+  EXPECT_THAT(failed_, IsEmpty());
+  store_->CloseToPuts(absl::UnavailableError("it leaves"));
+  RunABit();
+  EXPECT_THAT(failed_, ElementsAre("a", "b", "c", "d", "e", "f"));
+  EXPECT_EQ(last_.status(), absl::UnavailableError("it leaves"));
+  Later("g", kPart);
+  RunABit();
+  EXPECT_EQ(failed_.back(), "g");
+}
+
 }  // namespace
 }  // namespace tokamak::store
