@@ -61,9 +61,10 @@ ObjectPull::~ObjectPull() {
   GiveUpPlace();
 }
 
-std::unique_ptr<PullTable::Waiter> ObjectPull::AddWaiter(transport::Protocol protocol, PullTable::Callback done) {
+std::unique_ptr<PullTable::Waiter> ObjectPull::AddWaiter(transport::Protocol protocol, base::Generation once,
+                                                         PullTable::Callback done) {
   if (protocol != transport::Protocol::kAuto) protocol_ = protocol;
-  auto waiter = std::make_unique<WaiterHandle>(*this, std::move(done));
+  auto waiter = std::make_unique<WaiterHandle>(*this, once, std::move(done));
   waiters_.PushBack(waiter.get());
   return waiter;
 }
@@ -74,6 +75,22 @@ void ObjectPull::DropWaiter(WaiterHandle& waiter) {
   if (state_ == State::kMoving) return engine_->Cancel(token_);  // ends in Moved
   if (state_ == State::kRegistering) return;                     // it is here, for the next who wants it
   Finish(absl::CancelledError("nobody waits for it any more"));
+}
+
+// In any state but kMoving: nothing is under way, or not for them. Those who wait for generation
+// `but` are left. False: nobody else waits, and the pull is over.
+bool ObjectPull::TellWhoDoesNotWait(const absl::Status& why, base::Generation but) {
+  for (WaiterHandle* next = waiters_.first(); next != nullptr;) {
+    WaiterHandle& one = *std::exchange(next, waiters_.Next(next));
+    if (one.waits() || one.once() == but) continue;
+    if (waiters_.size() == 1) {
+      Finish(why);
+      return false;
+    }
+    waiters_.Remove(&one);
+    one.Tell(why);
+  }
+  return true;
 }
 
 // The one place where the state changes; most states start their work here.
@@ -228,6 +245,7 @@ void ObjectPull::Located(const absl::StatusOr<directory::ObjectInfo>& info) {
     if (!absl::IsNotFound(trouble_)) return Enter(State::kBackOff);  // an outage is waited out
     answered_ = true;
     GiveUpPlace();  // nobody can bring the rest; a program may put it here again
+    if (!TellWhoDoesNotWait(trouble_)) return;
     return Enter(State::kLocating);
   }
   answered_ = true;
@@ -240,6 +258,7 @@ void ObjectPull::Located(const absl::StatusOr<directory::ObjectInfo>& info) {
   Take(*info);
   registered_ = true;
   if (absl::IsNotFound(trouble_)) trouble_ = absl::OkStatus();  // somebody has it now
+  if (!TellWhoDoesNotWait(absl::AlreadyExistsError("another content has its id"), version.generation)) return;
   if (info->contents.empty() || place_.has_value()) return TryNextHolder();
   holder_ = info_.holders.front();
   TakeContents(info->contents);
@@ -368,6 +387,9 @@ void ObjectPull::RefreshPeers() {
 // Nothing is on its way meanwhile: another content may take the id.
 void ObjectPull::BackOff() {
   Unregister();
+  const absl::StatusCode code = absl::IsNotFound(trouble_) ? trouble_.code() : absl::StatusCode::kUnavailable;
+  if (!TellWhoDoesNotWait(absl::Status(code, trouble_.ok() ? "no holder can be asked now" : trouble_.message())))
+    return;
   retry_delay_ = std::clamp(retry_delay_ * 2, table_.options_.first_retry, table_.options_.max_retry);
   timer_ = services_.loop.RunAfter(retry_delay_, [this] { Enter(State::kLocating); });
 }
@@ -467,13 +489,13 @@ transport::PullRequest ObjectPull::RequestTo(const Peers::Peer& peer, uint64_t t
 void ObjectPull::NoPlace(const absl::Status& status) {
   trouble_ = status;
   // A program of this node is creating it, or an earlier object of this id is still read.
-  if (absl::IsAlreadyExists(status) || absl::IsFailedPrecondition(status)) return Enter(State::kBackOff);
-  if (!absl::IsResourceExhausted(status)) return Finish(status);
+  const bool in_use = absl::IsAlreadyExists(status) || absl::IsFailedPrecondition(status);
+  if (!in_use && !absl::IsResourceExhausted(status)) return Finish(status);
   const uint64_t whole = services_.store.arena().size();
-  if (info_.data_size > whole || info_.metadata_size > whole || info_.data_size + info_.metadata_size > whole) {
-    return Finish(status);  // it says that this can never be
-  }
-  ++table_.counters_.waited_for_room;
+  const bool fits = info_.data_size <= whole && info_.metadata_size <= whole - info_.data_size;
+  if (!in_use && !fits) return Finish(status);  // it says that this can never be
+  if (!TellWhoDoesNotWait(status)) return;
+  table_.counters_.waited_for_room += !in_use;
   Enter(State::kBackOff);
 }
 

@@ -53,7 +53,9 @@ class ObjectPull final {
 
   void Begin() { Enter(State::kLocating); }
 
-  std::unique_ptr<PullTable::Waiter> AddWaiter(transport::Protocol protocol, PullTable::Callback done);
+  // `once`: the generation that one waits for who does not wait (PullTable::StartOnce); kNoGeneration: waits.
+  std::unique_ptr<PullTable::Waiter> AddWaiter(transport::Protocol protocol, base::Generation once,
+                                               PullTable::Callback done);
 
   // A holder that it queues for has a slot.
   void TakeTurn();
@@ -79,10 +81,13 @@ class ObjectPull final {
   // On its pull's list until it is dropped or told the end.
   class WaiterHandle final : public PullTable::Waiter {
    public:
-    WaiterHandle(ObjectPull& pull, PullTable::Callback done) : pull_(&pull), done_(std::move(done)) {}
+    WaiterHandle(ObjectPull& pull, base::Generation once, PullTable::Callback done)
+        : once_(once), pull_(&pull), done_(std::move(done)) {}
     ~WaiterHandle() override;
     absl::Status trouble() const override { return pull_ == nullptr ? absl::OkStatus() : pull_->trouble(); }
     Via via() const override { return via_; }
+    bool waits() const { return once_ == base::kNoGeneration; }
+    base::Generation once() const { return once_; }
 
     // It is off the list. May be dropped in the call.
     void Tell(const absl::Status& status);
@@ -92,6 +97,7 @@ class ObjectPull final {
     base::Link<WaiterHandle> link;
 
    private:
+    const base::Generation once_;
     ObjectPull* pull_;  // null: off the list
     Via via_ = Via::kLocal;
     PullTable::Callback done_;
@@ -108,6 +114,7 @@ class ObjectPull final {
   void Record(base::Phase phase) const;
   void Leave();
   void DropWaiter(WaiterHandle& waiter);
+  bool TellWhoDoesNotWait(const absl::Status& why, base::Generation but = base::kNoGeneration);
   bool Tried(const directory::NodeId& holder) const {
     return std::find(tried_.begin(), tried_.end(), holder) != tried_.end();
   }

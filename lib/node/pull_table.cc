@@ -20,10 +20,20 @@ PullTable::~PullTable() = default;
 
 std::unique_ptr<PullTable::Waiter> PullTable::Start(const base::ObjectId& id, transport::Protocol protocol,
                                                     Callback done) {
+  return AddWaiter(id, protocol, base::kNoGeneration, std::move(done));
+}
+
+std::unique_ptr<PullTable::Waiter> PullTable::StartOnce(const base::ObjectVersion& version, Callback done) {
+  CHECK(version.generation != base::kNoGeneration);
+  return AddWaiter(version.id, transport::Protocol::kAuto, version.generation, std::move(done));
+}
+
+std::unique_ptr<PullTable::Waiter> PullTable::AddWaiter(const base::ObjectId& id, transport::Protocol protocol,
+                                                        base::Generation once, Callback done) {
   std::unique_ptr<ObjectPull>& pull = pulls_[id];
   const bool is_new = pull == nullptr;
   if (is_new) pull = std::make_unique<ObjectPull>(*this, id);
-  auto waiter = pull->AddWaiter(protocol, std::move(done));
+  auto waiter = pull->AddWaiter(protocol, once, std::move(done));
   if (is_new) pull->Begin();
   return waiter;
 }

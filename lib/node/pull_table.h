@@ -129,6 +129,13 @@ class PullTable final {
   // kAuto leaves it to the policy.
   [[nodiscard]] std::unique_ptr<Waiter> Start(const base::ObjectId& id, transport::Protocol protocol, Callback done);
 
+  // The same for one who does not wait: the pull goes on only as long as it is under way. Where it
+  // would pause, `done` is told why: kNotFound (nobody has this content, or it was deleted),
+  // kResourceExhausted (no room), kAlreadyExists or kFailedPrecondition (the id is in use here, or
+  // another content has it), kUnavailable (anything else: later it may work). What ok means is as
+  // above: of which generation is for the caller to see. `done` must not drop other waiters of `id`.
+  [[nodiscard]] std::unique_ptr<Waiter> StartOnce(const base::ObjectVersion& version, Callback done);
+
   // See Copies.
   bool IsComing(const base::ObjectVersion& version) const;
   void OnWithdraw(const base::ObjectVersion& version);
@@ -148,6 +155,8 @@ class PullTable final {
  private:
   friend class ObjectPull;
 
+  std::unique_ptr<Waiter> AddWaiter(const base::ObjectId& id, transport::Protocol protocol, base::Generation once,
+                                    Callback done);
   ObjectPull* Find(const base::ObjectId& id) const;
   void Enqueue(const directory::NodeId& holder, ObjectPull& pull);
   void Dequeue(const directory::NodeId& holder, const ObjectPull& pull);
