@@ -274,7 +274,9 @@ void Daemon::Drain(std::function<void()> done) {
   clients_->StopListening();
   if (!options_.evacuate) return machine_->Drain(options_.drain, std::move(done));
   const auto say = [](const char* what, const node::EvacuationReport& report) {
-    LOG(INFO) << what << " " << report.objects << " objects (" << base::FormatSize(report.bytes) << ") to other nodes";
+    const bool some_wait = report.left_objects == 0 && !report.trouble.ok();
+    LOG(INFO) << what << " " << report.objects << " objects (" << base::FormatSize(report.bytes) << ") to other nodes"
+              << (some_wait ? absl::StrCat("; still here: ", report.trouble.message()) : "");
   };
   evacuation_ = machine_->node().Evacuate(
       options_.drain, [say](const node::EvacuationReport& report) { say("evacuating: handed over", report); },
@@ -282,7 +284,7 @@ void Daemon::Drain(std::function<void()> done) {
         say("evacuated: handed over", report);
         LOG_IF(ERROR, report.left_objects > 0)
             << report.left_objects << " objects (" << base::FormatSize(report.left_bytes)
-            << ") that were put here could not be saved: " << report.trouble << "; more time: --drain";
+            << ") that were put here could not be saved: " << report.trouble.message() << "; more time: --drain";
         machine_->Drain(options_.drain, done);
       });
 }

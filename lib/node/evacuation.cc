@@ -1,169 +1,438 @@
 #include "lib/node/evacuation.h"
 
 #include <algorithm>
-#include <utility>
+#include <array>
+#include <memory>
+#include <string>
 
 #include "absl/strings/str_cat.h"
-#include "lib/base/codec.h"
+#include "absl/strings/str_join.h"
 
 namespace tokamak::node {
 
 namespace {
 
-// The first byte of a request of the objects service; object_delete.cc has the other.
-constexpr uint8_t kKeep = 2;
-
-constexpr size_t kPage = 64;  // objects listed at once
-constexpr base::Duration kReportInterval = base::Seconds(1);
-constexpr base::Duration kRetryDelay = base::Milliseconds(200);  // after a connection broke
+constexpr size_t kListedAtOnce = 64;   // objects
+constexpr size_t kListedAhead = 256;   // objects that are due, while nobody may be asked
+constexpr size_t kLookedAtOnce = 256;  // objects in one task
+constexpr base::Duration kNodesAgain = base::Seconds(2);
+constexpr base::Duration kListAgainAfter = base::Seconds(1);
+constexpr base::Duration kFirstPause = base::Milliseconds(10);
+constexpr base::Duration kLongestPause = base::Seconds(2);
+constexpr base::Duration kTargetsAgain = base::Milliseconds(50);  // while nobody may be asked
+constexpr size_t kMaxRefusedBy = 16;                              // then the object waits
 
 }  // namespace
 
 Evacuation::Evacuation(const Services& services, base::Duration limit, Callback progress, Callback done)
     : services_(services),
-      limit_(services.loop.Now() + limit),
+      began_(services.loop.Now()),
+      limit_(began_ + limit),
       progress_(std::move(progress)),
       done_(std::move(done)),
-      sealed_(services.store.Subscribe([this](absl::Span<const store::Event> events) { Put(events); })),
-      end_(services.loop.RunAt(limit_, [this] { Finish(); })) {
-  report_timer_ = services_.loop.RunAfter(kReportInterval, [this] { Report(); });
-  question_ = services_.directory.Nodes(
-      services_.deadline, [this](const absl::StatusOr<std::vector<directory::NodeInfo>>& nodes) { Known(nodes); });
+      events_(services.store.Subscribe([this](absl::Span<const store::Event> events) { Heard(events); })) {
+  ++services_.evacuations;
+  end_ = services_.loop.RunAt(limit_, [this] { Finish(); });
+  door_timer_ = services_.loop.RunAt(limit_ - limit / kDoorShare, [this] { CloseDoor(); });
+  report_timer_ = services_.loop.RunAfter(kLookInterval, [this] { Report(); });
+  AskForNodes();
 }
 
-std::vector<uint8_t> Evacuation::EncodeRequest(const Request& request) {
-  base::Writer writer;
-  writer.Integer(kKeep);
-  writer.Id(request.version.id);
-  writer.Integer(static_cast<uint64_t>(request.version.generation));
-  writer.Integer(request.data_size);
-  writer.Integer(request.metadata_size);
-  return writer.Take();
+Evacuation::~Evacuation() {
+  --services_.evacuations;
+  if (done_ != nullptr && door_closed_) services_.store.OpenToPuts();
 }
 
-absl::optional<Evacuation::Request> Evacuation::DecodeRequest(absl::Span<const uint8_t> bytes) {
-  base::Reader reader(bytes);
-  const auto what = reader.Integer<uint8_t>();
-  Request request;
-  request.version.id = reader.Id();
-  request.version.generation = base::Generation{reader.Integer<uint64_t>()};
-  request.data_size = reader.Integer<uint64_t>();
-  request.metadata_size = reader.Integer<uint64_t>();
-  if (!reader.Complete() || what != kKeep || request.version.generation == base::kNoGeneration) return absl::nullopt;
-  return request;
+// ---- whom to ask
+
+void Evacuation::AskForNodes() {
+  question_timer_ = services_.loop.RunAfter(kNodesAgain, [this] { AskForNodes(); });
+  if (question_ != nullptr) return;
+  question_ = services_.directory.Nodes(services_.deadline,
+                                        [this](const absl::StatusOr<std::vector<directory::NodeInfo>>& nodes) {
+                                          const base::Pending asked = std::move(question_);
+                                          if (!nodes.ok()) return;
+                                          targets_.Update(*nodes, services_.self);
+                                          targets_known_ = true;
+                                          seen_others_ |= !targets_.empty();
+                                          FillSoon();
+                                        });
 }
 
-void Evacuation::Known(const absl::StatusOr<std::vector<directory::NodeInfo>>& nodes) {
-  report_.trouble = nodes.status();
-  for (const directory::NodeInfo& node : nodes.value_or(std::vector<directory::NodeInfo>())) {
-    if (node.id != services_.self) nodes_.push_back(node.id);
-  }
-  if (nodes_.empty() && nodes.ok()) report_.trouble = absl::NotFoundError("there is no other node");
-  // Their addresses, for Ask.
-  question_ = services_.peers.Refresh([this](const absl::Status& status) {
-    if (!status.ok()) report_.trouble = status;
-    asking_ = true;
-    Fill();
-  });
-}
+// ---- what is here
 
-void Evacuation::Put(absl::Span<const store::Event> events) {
+void Evacuation::Heard(absl::Span<const store::Event> events) {
   for (const store::Event& event : events) {
-    if (event.kind != store::Event::Kind::kSealed || event.origin != store::Origin::kCreatedHere) continue;
-    put_.push_back(event.version());
+    const base::ObjectVersion version = event.version();
+    if (event.kind == store::Event::Kind::kSealed) {
+      if (event.origin != store::Origin::kCreatedHere) continue;
+      ++put_;
+      Add(version, {0, event.data_size, event.metadata_size, event.generation}, services_.loop.Now());
+      continue;
+    }
+    handed_.erase(version);
+    const auto object = objects_.find(version);
+    if (object != objects_.end()) Forget(object);
   }
-  if (asking_) Fill();
+  FillSoon();
 }
 
-void Evacuation::Fill() {
-  while (moving_.size() < kAtOnce) {
-    absl::optional<Request> object = NextObject();
-    if (!object.has_value()) break;
-    const uint64_t number = ++last_number_;
-    moving_[number].request = *object;
-    Ask(number);
+void Evacuation::Add(const base::ObjectVersion& version, const store::Location& place, base::Time due) {
+  if (handed_.contains(version) || objects_.count(version) != 0) return;
+  if (due_.size() >= kMaxWaiting) {
+    list_again_ = true;
+    return;
   }
-  if (moving_.empty() && done_ != nullptr) end_ = services_.loop.Post([this] { Finish(); });
+  Object object;
+  object.request = {version, place.data_size, place.metadata_size, base::Duration()};
+  object.due = due;
+  objects_.emplace(version, std::move(object));
+  due_.emplace(due, version);
 }
 
 void Evacuation::ListNextPage() {
-  const std::vector<store::ObjectInfo> page = services_.store.List(kPage, listed_to_);
+  const std::vector<store::ObjectInfo> page = services_.store.List(kListedAtOnce, listed_to_);
   listed_ = page.empty();
   if (!listed_) listed_to_ = page.back().id;
   for (const store::ObjectInfo& object : page) {
     if (object.state != store::State::kSealed || object.origin != store::Origin::kCreatedHere) continue;
-    if (!taken_.insert(object.version()).second) continue;
-    page_.push_back({object.version(), object.location.data_size, object.location.metadata_size});
+    Add(object.version(), object.location, services_.loop.Now());
   }
-  std::reverse(page_.begin(), page_.end());
 }
 
-absl::optional<Evacuation::Request> Evacuation::NextObject() {
-  while (page_.empty() && !listed_) ListNextPage();
-  while (page_.empty() && !put_.empty()) {
-    const base::ObjectVersion version = put_.front();
-    put_.pop_front();
-    const absl::optional<store::Location> here = services_.store.Find(version.id);
-    if (!here.has_value() || here->generation != version.generation) continue;  // it was deleted
-    if (taken_.insert(version).second) page_.push_back({version, here->data_size, here->metadata_size});
-  }
-  if (page_.empty()) return absl::nullopt;
-  const Request next = page_.back();
-  page_.pop_back();
-  return next;
+void Evacuation::ListAgain() {
+  listed_ = list_again_ = false;
+  listed_to_.reset();
+  list_again_at_ = services_.loop.Now() + kListAgainAfter;
 }
 
-// One node after the other, as long as none has taken it.
-void Evacuation::Ask(uint64_t number) {
-  Moving& moving = moving_[number];
-  while (moving.asked < nodes_.size()) {
-    ++moving.asked;
-    const Peers::Peer* peer = services_.peers.Find(nodes_[next_node_++ % nodes_.size()]);
-    if (peer == nullptr) continue;
-    moving.call = services_.holders.Call(
-        peer->engines.front(), EncodeRequest(moving.request), limit_ - services_.loop.Now(),
-        [this, number](const absl::StatusOr<absl::Span<const uint8_t>>& reply) { Answered(number, reply); });
+// ---- handing over
+
+void Evacuation::FillAt(base::Time time) {
+  if (fill_timer_.armed() && fill_at_ <= time) return;
+  fill_at_ = time;
+  fill_timer_ = services_.loop.RunAt(time, [this] { Fill(); });
+}
+
+void Evacuation::Fill() {
+  if (done_ == nullptr || !targets_known_) return;
+  for (size_t looked = 0; looked < kLookedAtOnce; ++looked) {
+    if (!LookAtNext()) return StepOrEnd();
+  }
+  FillSoon();
+}
+
+// False: nothing can be done now.
+bool Evacuation::LookAtNext() {
+  const base::Time now = services_.loop.Now();
+  const bool is_due = !due_.empty() && due_.begin()->first <= now;
+  const bool may_ask = moving_ < kAtOnce && targets_.AnyOpen(now);
+  if (is_due && may_ask) return Start(objects_.find(due_.begin()->second));
+  if (listed_ || (is_due && due_.size() >= kListedAhead)) return false;
+  ListNextPage();
+  return true;
+}
+
+// Where who may take it has enough to do it stays the next. Of what the directory does not know yet
+// nobody could find this node.
+bool Evacuation::Start(Objects::iterator object) {
+  Object& one = object->second;
+  if (services_.membership.IsUnannounced(object->first)) return Pause(object, Why::kUnannounced), true;
+  directory::NodeId target;
+  using Choice = EvacuationTargets::Choice;
+  switch (targets_.Choose(one.request.total_size(), one.refused_by, services_.loop.Now(), &target)) {
+    case Choice::kFound:
+      return Ask(object, target), true;
+    case Choice::kBusy:
+      return false;
+    case Choice::kRefused:
+      return Pause(object, one.why), true;
+    case Choice::kNoRoom:
+      return Pause(object, Why::kNoRoom), true;
+    case Choice::kSetAside:
+      return Pause(object, one.why == Why::kNoTime ? Why::kNoAnswer : one.why), true;
+    case Choice::kTooLarge:
+      return Pause(object, Why::kTooLarge), true;
+    case Choice::kNobody:
+      return Pause(object, Why::kNoNode), true;
+  }
+  return false;
+}
+
+void Evacuation::Ask(Objects::iterator object, const directory::NodeId& target) {
+  Object& one = object->second;
+  EvacuationTargets::Target& at = *targets_.Find(target);
+  due_.erase({one.due, object->first});
+  ++moving_;
+  at.asks.insert(object->first);
+  one.target = target;
+  one.come = 0;
+  one.came_at = services_.loop.Now();
+  const std::vector<uint8_t> request =
+      at.is_old ? ObjectKeep::EncodeOldRequest(one.request) : ObjectKeep::EncodeRequest(one.request);
+  one.call =
+      services_.holders.Call(at.address, request, limit_ - services_.loop.Now(),
+                             [this, version = object->first](const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
+                               Answered(version, reply);
+                             });
+}
+
+// It is waiting again, and due at once.
+void Evacuation::Stop(Objects::iterator object, Why why) {
+  Object& one = object->second;
+  one.call.reset();
+  one.why = why;
+  --moving_;
+  targets_.Find(std::exchange(one.target, {}))->asks.erase(object->first);
+  one.due = services_.loop.Now();
+  due_.emplace(one.due, object->first);
+}
+
+// All that may be asked have refused it, or nobody may be asked.
+void Evacuation::Pause(Objects::iterator object, Why why) {
+  Object& one = object->second;
+  due_.erase({one.due, object->first});
+  if (due_.size() >= kMaxWaiting / 2 && !listed_) {  // there is room for what is listed next
+    list_again_ = true;
+    forgotten_why_ = why;
+    objects_.erase(object);
     return;
   }
-  Leave(moving.request);
-  moving_.erase(number);
+  one.why = why;
+  one.refused_by.clear();
+  one.pause = std::clamp(one.pause * 2, kFirstPause, kLongestPause);
+  one.due = services_.loop.Now() + one.pause;
+  due_.emplace(one.due, object->first);
 }
 
-void Evacuation::Answered(uint64_t number, const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
-  Moving& moving = moving_[number];
-  const Request request = moving.request;
-  if (reply.ok() && reply->size() == 1 && (*reply)[0] == 1) {
-    ++report_.objects;
-    report_.bytes += request.data_size + request.metadata_size;
-    moving_.erase(number);
+void Evacuation::Forget(Objects::iterator object) {
+  if (object->second.moves()) Stop(object, Why::kNoTime);
+  due_.erase({object->second.due, object->first});
+  objects_.erase(object);
+}
+
+void Evacuation::HandedOver(Objects::iterator object) {
+  ++report_.objects;
+  report_.bytes += object->second.request.total_size();
+  handed_.insert(object->first);
+  Forget(object);
+}
+
+void Evacuation::Answered(const base::ObjectVersion& version, const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
+  const auto object = objects_.find(version);
+  EvacuationTargets::Target& target = *targets_.Find(object->second.target);
+  const base::Pending call = std::move(object->second.call);
+  if (reply.ok()) {
+    TakeAnswer(object, target, ObjectKeep::DecodeAnswer(*reply));
   } else {
-    report_.trouble = reply.ok() ? absl::ResourceExhaustedError("a node has no room for it") : reply.status();
-    const bool broke = absl::IsUnavailable(reply.status());
-    if (broke) --moving.asked;  // that was no answer
-    moving.retry = services_.loop.RunAfter(broke ? kRetryDelay : base::Duration(), [this, number] {
-      Ask(number);
-      Fill();
-    });
+    const bool unreached = absl::IsUnavailable(reply.status());
+    if (unreached) targets_.SetAside(target, services_.loop.Now());
+    if (!unreached) object->second.refused_by.push_back(object->second.target);
+    Stop(object, Why::kNoAnswer);
   }
-  Fill();
+  FillSoon();
 }
 
-void Evacuation::Leave(const Request& request) {
-  ++report_.left_objects;
-  report_.left_bytes += request.data_size + request.metadata_size;
+void Evacuation::TakeAnswer(Objects::iterator object, EvacuationTargets::Target& target,
+                            absl::optional<ObjectKeep::Answer> answer) {
+  using Answer = ObjectKeep::Answer;
+  Object& one = object->second;
+  const auto refused = [&](Why why) {
+    one.refused_by.push_back(one.target);
+    Stop(object, why);
+    if (one.refused_by.size() >= kMaxRefusedBy) Pause(object, why);
+  };
+  if (!answer.has_value()) {
+    if (target.is_old) return refused(Why::kLater);
+    target.is_old = true;
+    return Stop(object, one.why);
+  }
+  targets_.Answers(target);
+  switch (*answer) {
+    case Answer::kKept:
+      return HandedOver(object);
+    case Answer::kNoRoom:
+      targets_.HasNoRoom(target, one.request.total_size(), services_.loop.Now());
+      return Stop(object, Why::kNoRoom);
+    case Answer::kRefused:
+      return refused(Why::kNoRoom);
+    case Answer::kInUse:
+      return refused(Why::kInUse);
+    case Answer::kGone:  // for that node: whether it is gone here is the store's to say
+    case Answer::kLater:
+      return refused(Why::kLater);
+    case Answer::kLeaving:
+      targets_.Leaves(target, services_.loop.Now());
+      return Stop(object, Why::kNoNode);
+  }
+}
+
+// ---- nobody is waited for without looking
+
+void Evacuation::LookAtTargets() {
+  for (auto& [id, target] : targets_.all()) {
+    if (target.look != nullptr || target.asks.empty()) continue;
+    const std::vector<base::ObjectVersion> asked(target.asks.begin(), target.asks.end());
+    target.look = services_.holders.Call(
+        target.address, ObjectKeep::EncodeHowFar(asked), kLookDeadline,
+        [this, id = id, asked](const absl::StatusOr<absl::Span<const uint8_t>>& reply) { Looked(id, asked, reply); });
+  }
+}
+
+void Evacuation::Looked(const directory::NodeId& id, const std::vector<base::ObjectVersion>& asked,
+                        const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
+  EvacuationTargets::Target& target = *targets_.Find(id);
+  const base::Pending look = std::move(target.look);
+  if (!reply.ok()) {
+    targets_.SetAside(target, services_.loop.Now());
+    const std::set<base::ObjectVersion> asks = target.asks;
+    for (const base::ObjectVersion& version : asks) Stop(objects_.find(version), Why::kNoAnswer);
+    return FillSoon();
+  }
+  const absl::optional<std::vector<uint64_t>> far = ObjectKeep::DecodeFar(*reply, asked.size());
+  if (!far.has_value()) return;
+  for (size_t i = 0; i < asked.size(); ++i) {
+    const auto object = objects_.find(asked[i]);
+    if (object == objects_.end() || object->second.target != id) continue;
+    if (std::exchange(object->second.come, (*far)[i]) != (*far)[i]) object->second.came_at = services_.loop.Now();
+  }
+}
+
+void Evacuation::EndStalled() {
+  const base::Time now = services_.loop.Now();
+  for (const auto& [id, target] : targets_.all()) {
+    const std::set<base::ObjectVersion> asks = target.asks;
+    for (const base::ObjectVersion& version : asks) {
+      const auto object = objects_.find(version);
+      Object& one = object->second;
+      const auto mebibytes = static_cast<int64_t>(one.request.total_size() >> 20);
+      const base::Duration more = target.is_old ? kStallOfOld * mebibytes : base::Duration();
+      if (now - one.came_at < kStall + more) continue;
+      one.refused_by.push_back(id);
+      Stop(object, Why::kNoAnswer);
+    }
+  }
+  FillSoon();
 }
 
 void Evacuation::Report() {
-  report_timer_ = services_.loop.RunAfter(kReportInterval, [this] { Report(); });
-  progress_(report_);
+  report_timer_ = services_.loop.RunAfter(kLookInterval, [this] { Report(); });
+  EndStalled();
+  LookAtTargets();
+  if (targets_known_ && !seen_others_ && services_.loop.Now() - began_ >= kAloneFor) {
+    end_ = services_.loop.Post([this] { Finish(); });
+  }
+  if (put_ > report_.objects + report_.objects / kDoorShare + kAtOnce) CloseDoor();
+  Counts counts{};
+  for (const auto& [version, object] : objects_) ++counts[static_cast<size_t>(object.why)];
+  counts[static_cast<size_t>(Why::kNoTime)] = 0;  // their turn has not come
+  report_.trouble = Summary(counts);
+  progress_(report_);  // may drop us
+}
+
+// ---- the end
+
+// Nothing more can be done now: what is next, and when.
+void Evacuation::StepOrEnd() {
+  const base::Time now = services_.loop.Now();
+  if (listed_ && list_again_ && list_again_at_ <= now) {
+    ListAgain();
+    return FillSoon();
+  }
+  const bool nothing_left = listed_ && !list_again_ && objects_.empty();
+  if (nothing_left && !door_closed_) return CloseDoor();
+  if (nothing_left) {
+    end_ = services_.loop.Post([this] { Finish(); });
+    return;
+  }
+  if (list_again_) FillAt(std::max(now, list_again_at_) + kTargetsAgain);
+  if (!targets_.AnyOpen(now)) return FillAt(now + kTargetsAgain);
+  if (!due_.empty()) FillAt(std::max(due_.begin()->first, now + kTargetsAgain / 10));
+}
+
+// What was put before is in the store: it is looked through once more.
+void Evacuation::CloseDoor() {
+  if (std::exchange(door_closed_, true)) return;
+  door_timer_.Cancel();
+  services_.store.CloseToPuts(absl::UnavailableError("this node is leaving the cluster: put it on another one"));
+  list_again_ = true;
+  list_again_at_ = services_.loop.Now();
+  FillSoon();
+}
+
+absl::Status Evacuation::Describe(Why why, uint64_t count) {
+  switch (why) {
+    case Why::kNoTime:
+      return absl::DeadlineExceededError(absl::StrCat(count, " for want of time"));
+    case Why::kNoNode:
+      return absl::NotFoundError(absl::StrCat(count, " since there is no other node that stays"));
+    case Why::kNoDirectory:
+      return absl::UnavailableError(
+          absl::StrCat(count, " since the directory did not say which other nodes there are"));
+    case Why::kNoRoom:
+      return absl::ResourceExhaustedError(absl::StrCat(count, " since no other node has room"));
+    case Why::kTooLarge:
+      return absl::ResourceExhaustedError(absl::StrCat(count, " since no other node's memory is large enough"));
+    case Why::kInUse:
+      return absl::FailedPreconditionError(absl::StrCat(count, " since the ids are in use on the other nodes"));
+    case Why::kNoAnswer:
+      return absl::UnavailableError(absl::StrCat(count, " since other nodes did not answer in time"));
+    case Why::kUnannounced:
+      return absl::UnavailableError(absl::StrCat(count, " since the directory has not heard of them yet"));
+    case Why::kLater:
+      return absl::UnavailableError(absl::StrCat(count, " since other nodes could not get them"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Evacuation::Summary(const Counts& counts) {
+  std::vector<std::pair<uint64_t, size_t>> order;
+  for (size_t why = 0; why < kWhys; ++why) {
+    if (counts[why] > 0) order.emplace_back(counts[why], why);
+  }
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  if (order.empty()) return absl::OkStatus();
+  std::vector<std::string> texts;
+  for (const auto& [count, why] : order) texts.emplace_back(Describe(static_cast<Why>(why), count).message());
+  return absl::Status(Describe(static_cast<Why>(order.front().second), 1).code(), absl::StrJoin(texts, ", "));
+}
+
+// The store knows what is here; what was asked for has its reason.
+void Evacuation::CountLeft() {
+  const Why others = !targets_known_    ? Why::kNoDirectory
+                     : targets_.empty() ? Why::kNoNode
+                     : list_again_      ? forgotten_why_
+                                        : Why::kNoTime;
+  Counts counts{};
+  absl::optional<base::ObjectId> to;
+  for (bool more = true; more;) {
+    const std::vector<store::ObjectInfo> page = services_.store.List(kListedAtOnce, to);
+    more = !page.empty();
+    if (more) to = page.back().id;
+    for (const store::ObjectInfo& info : page) {
+      if (info.state != store::State::kSealed || info.origin != store::Origin::kCreatedHere) continue;
+      if (handed_.contains(info.version())) continue;
+      const auto object = objects_.find(info.version());
+      const bool has_reason = object != objects_.end() && object->second.why != Why::kNoTime;
+      ++counts[static_cast<size_t>(has_reason ? object->second.why : others)];
+      ++report_.left_objects;
+      report_.left_bytes += info.location.total_size();
+    }
+  }
+  report_.trouble = Summary(counts);
 }
 
 void Evacuation::Finish() {
-  report_timer_.Cancel();
-  for (const auto& [number, moving] : moving_) Leave(moving.request);
-  moving_.clear();
-  while (const absl::optional<Request> object = NextObject()) Leave(*object);
+  CloseDoor();
+  CountLeft();
+  for (base::Timer* timer : {&report_timer_, &fill_timer_, &question_timer_, &end_}) timer->Cancel();
+  question_.reset();
+  events_.reset();
+  for (auto& [id, target] : targets_.all()) target.look.reset();
+  objects_.clear();  // and with them the calls
+  due_.clear();
   const Callback done = std::move(done_);
+  done_ = nullptr;
   done(report_);  // may drop us
 }
 

@@ -60,6 +60,11 @@ directory::NodeInfo Node::SelfInfo(const std::vector<EngineLink*>& engines, uint
 
 void Node::Start(std::function<void(const absl::Status&)> joined) { membership_.Start(std::move(joined)); }
 
+void Node::Leave(std::function<void(const absl::Status&)> left) {
+  store_.CloseToPuts(absl::UnavailableError("this node is leaving the cluster: put it on another one"));
+  membership_.Leave(std::move(left));
+}
+
 // ---- what the peers of one engine ask of us
 
 void Node::Serve(Served& served) {
@@ -125,7 +130,17 @@ size_t Node::pins_of_peers() const {
 
 base::Pending Node::HandleObjectCall(absl::Span<const uint8_t> request, const Services::Reply& reply) {
   membership_.EndOverdue();
-  if (const auto keep = Evacuation::DecodeRequest(request)) return KeepFor(*keep, reply);
+  if (const auto keep = ObjectKeep::DecodeRequest(request)) {
+    return std::make_unique<ObjectKeep>(KeepServices(), *keep, reply);
+  }
+  if (const auto asked = ObjectKeep::DecodeHowFar(request)) {
+    std::vector<uint64_t> far;
+    for (const base::ObjectVersion& version : *asked) {
+      far.push_back(pulls_.Progress(version.id).value_or(PullProgress()).moved);
+    }
+    reply(ObjectKeep::EncodeFar(far));
+    return nullptr;
+  }
   if (const auto push = ObjectPush::DecodeRequest(request)) return BringFor(*push, reply);
   if (const auto copy = VouchedCopies::DecodeRequest(request)) {
     if (copy->node.has_value()) {
@@ -186,30 +201,6 @@ base::Duration Node::VouchLifetime(const VouchedCopies::Request& request) const 
   return entered_soon ? options_.membership.directory_deadline * 3 : VouchOptions(options_).lifetime;
 }
 
-// A node that leaves asks us to keep what was put on it. Where there is no room it asks the next.
-base::Pending Node::KeepFor(const Evacuation::Request& request, const Services::Reply& reply) {
-  // The pull, then the directory's word.
-  struct Steps final : base::Handle {
-    base::Pending step;
-  };
-  const base::ObjectVersion version = request.version;
-  const absl::optional<store::Location> here = store_.Find(version.id);
-  if (here.has_value() && here->generation == version.generation) return KeepWhenAnnounced(version, reply);
-  const uint64_t room = store_.available_bytes();
-  if (membership_.left() || request.data_size > room || request.metadata_size > room - request.data_size) {
-    reply(Evacuation::EncodeAnswer(false));
-    return nullptr;
-  }
-  auto steps = std::make_unique<Steps>();
-  const auto pulled = [this, version, reply, steps = steps.get()](const absl::Status& status) {
-    if (!status.ok()) return reply(Evacuation::EncodeAnswer(false));
-    base::Pending next = KeepWhenAnnounced(version, reply);
-    if (next != nullptr) steps->step = std::move(next);
-  };
-  steps->step = pulls_.Start(version.id, transport::Protocol::kAuto, pulled);
-  return steps;
-}
-
 // Another node's program wishes them here.
 base::Pending Node::BringFor(const ObjectPush::Request& request, const Services::Reply& reply) {
   auto served = std::make_unique<ObjectPush::Served>(request.ids.size(), reply);
@@ -220,18 +211,6 @@ base::Pending Node::BringFor(const ObjectPush::Request& request, const Services:
                          [served = served.get(), i](const absl::Status& status) { served->Ended(i, status); }));
   }
   return served;
-}
-
-// What is kept is never given up: the directory must know of it, or a deletion would not find it.
-base::Pending Node::KeepWhenAnnounced(const base::ObjectVersion& version, const Services::Reply& reply) {
-  const auto keep = [this, version, reply](const absl::Status& status) {
-    reply(Evacuation::EncodeAnswer(status.ok() && store_.Keep(version).ok()));
-  };
-  if (!membership_.IsUnannounced(version)) return keep(absl::OkStatus()), nullptr;
-  if (membership_.directory_away() || membership_.IsConfirming(version)) {
-    return keep(absl::UnavailableError("the directory does not know of it yet")), nullptr;
-  }
-  return membership_.Confirm(version, options_.membership.directory_deadline, keep);
 }
 
 // ---- what the programs of this machine ask
@@ -304,6 +283,10 @@ ObjectDelete::Services Node::DeleteServices() {
           membership_, options_.id,    options_.membership.directory_deadline};
 }
 
+ObjectKeep::Services Node::KeepServices() {
+  return {loop_, store_, pulls_, membership_, dropped_, evacuations_, options_.membership.directory_deadline};
+}
+
 // Beyond the bound whoever finds the next one named will do it.
 void Node::OnDeletedIsNamed(const base::ObjectVersion& version) {
   if (carried_on_.size() >= kMaxCarriedOn || carried_on_.count(version) != 0) return;
@@ -312,9 +295,10 @@ void Node::OnDeletedIsNamed(const base::ObjectVersion& version) {
 }
 
 base::Pending Node::Evacuate(base::Duration limit, Evacuation::Callback progress, Evacuation::Callback done) {
-  return std::make_unique<Evacuation>(Evacuation::Services{loop_, store_, directory_, peers_, object_caller_,
-                                                           options_.id, options_.membership.directory_deadline},
-                                      limit, std::move(progress), std::move(done));
+  return std::make_unique<Evacuation>(
+      Evacuation::Services{loop_, store_, directory_, membership_, object_caller_, evacuations_, options_.id,
+                           options_.membership.directory_deadline},
+      limit, std::move(progress), std::move(done));
 }
 
 base::Pending Node::Confirm(const base::ObjectVersion& version, std::function<void(const absl::Status&)> done) {

@@ -37,6 +37,7 @@
 #include "lib/node/location_cache.h"
 #include "lib/node/membership.h"
 #include "lib/node/object_delete.h"
+#include "lib/node/object_keep.h"
 #include "lib/node/object_push.h"
 #include "lib/node/peers.h"
 #include "lib/node/pull_table.h"
@@ -87,9 +88,9 @@ class Node final : public Copies {
   // that was an error.
   void Start(std::function<void(const absl::Status&)> joined);
 
-  // Leaves the directory, so that nobody new asks for our objects, and answers no get from now on.
-  // Transfers that run go on.
-  void Leave(std::function<void(const absl::Status&)> left) { membership_.Leave(std::move(left)); }
+  // Leaves the directory, so that nobody new asks for our objects, and answers no get and takes no
+  // put from now on. Transfers that run go on.
+  void Leave(std::function<void(const absl::Status&)> left);
 
   // Answers when all of `ids` are here and sealed, when the missing ones can never come, or at the
   // time-out. Results come in the order asked. Dropping the handle ends the get and gives back its
@@ -123,7 +124,8 @@ class Node final : public Copies {
   [[nodiscard]] base::Pending Confirm(const base::ObjectVersion& version,
                                       std::function<void(const absl::Status&)> done);
 
-  // Hands what was put on this node over to others, for at most `limit`. See Evacuation.
+  // Hands what was put on this node over to others, for at most `limit`. From its end on, and a
+  // little before, this node takes no puts; it keeps nothing for others meanwhile. See Evacuation.
   [[nodiscard]] base::Pending Evacuate(base::Duration limit, Evacuation::Callback progress, Evacuation::Callback done);
 
   // Who holds `id`: asks the directory, waiting for a holder to appear where `wait` says so. While
@@ -179,8 +181,6 @@ class Node final : public Copies {
   void PinFor(Served& served, uint64_t pin, const base::ObjectVersion& version);
   void UnpinFor(Served& served, uint64_t pin);
   base::Pending BringFor(const ObjectPush::Request& request, const Services::Reply& reply);
-  base::Pending KeepFor(const Evacuation::Request& request, const Services::Reply& reply);
-  base::Pending KeepWhenAnnounced(const base::ObjectVersion& version, const Services::Reply& reply);
   void VouchFor(const VouchedCopies::Request& request, const Services::Reply& reply);
   bool MayBring(const store::Location& here) const;
   base::Duration VouchLifetime(const VouchedCopies::Request& request) const;
@@ -205,9 +205,11 @@ class Node final : public Copies {
 
   base::Pending BeginDelete(const base::ObjectId& id, DeleteCallback done);
   ObjectDelete::Services DeleteServices();
+  ObjectKeep::Services KeepServices();
   static VouchedCopies::Options VouchOptions(const NodeOptions& options);
 
-  size_t pushes_ = 0;  // under way
+  size_t pushes_ = 0;       // under way
+  size_t evacuations_ = 0;  // under way
   base::Answers answers_;
   DroppedVersions dropped_;
   LocationCache places_;

@@ -1,0 +1,192 @@
+// What a node that leaves asks of another, and what it is answered.
+#include "lib/node/object_keep.h"
+
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "tests/node/node_fixture.h"
+
+namespace tokamak::node {
+namespace {
+
+using base::Milliseconds;
+using base::Seconds;
+using Answer = ObjectKeep::Answer;
+
+const ObjectKeep::Request kRequest{{base::ObjectId::FromName("x"), base::Generation{7}}, 100, 3, Milliseconds(250)};
+
+TEST(ObjectKeepMessages, RequestsAreTakenAsTheyWereWrittenAndNothingElse) {
+  for (const std::vector<uint8_t>& bytes :
+       {ObjectKeep::EncodeRequest(kRequest), ObjectKeep::EncodeOldRequest(kRequest)}) {
+    const auto decoded = ObjectKeep::DecodeRequest(bytes);
+    ASSERT_TRUE(decoded.has_value());
+    EXPECT_EQ(decoded->version, kRequest.version);
+    EXPECT_EQ(decoded->data_size, 100u);
+    EXPECT_EQ(decoded->metadata_size, 3u);
+    EXPECT_EQ(decoded->patience, bytes[0] == 2 ? ObjectKeep::kUsualPatience : Milliseconds(250));
+    for (size_t size = 0; size < bytes.size(); ++size) {
+      EXPECT_FALSE(ObjectKeep::DecodeRequest(absl::MakeConstSpan(bytes).first(size)).has_value()) << size;
+    }
+  }
+  ObjectKeep::Request patient = kRequest;
+  patient.patience = Seconds(61);
+  EXPECT_FALSE(ObjectKeep::DecodeRequest(ObjectKeep::EncodeRequest(patient)).has_value());
+}
+
+// One byte says kept or not, to an earlier release as well.
+TEST(ObjectKeepMessages, AnswersHaveAReasonAndAnEarlierReleaseUnderstandsThem) {
+  EXPECT_EQ(ObjectKeep::EncodeAnswer(Answer::kKept), std::vector<uint8_t>({1}));
+  for (uint8_t i = 2; i <= static_cast<uint8_t>(ObjectKeep::kLastAnswer); ++i) {
+    const std::vector<uint8_t> bytes = ObjectKeep::EncodeAnswer(static_cast<Answer>(i));
+    EXPECT_NE(bytes, std::vector<uint8_t>({1}));
+    EXPECT_EQ(ObjectKeep::DecodeAnswer(bytes), static_cast<Answer>(i));
+  }
+  EXPECT_EQ(ObjectKeep::DecodeAnswer({1}), Answer::kKept);
+  EXPECT_EQ(ObjectKeep::DecodeAnswer({0}), Answer::kRefused);
+  EXPECT_EQ(ObjectKeep::DecodeAnswer({0, 1}), Answer::kRefused);
+  EXPECT_EQ(ObjectKeep::DecodeAnswer({0, 99}), Answer::kRefused);
+  EXPECT_EQ(ObjectKeep::DecodeAnswer({1, 1}), Answer::kRefused);
+  EXPECT_EQ(ObjectKeep::DecodeAnswer({}), absl::nullopt);
+}
+
+TEST(ObjectKeepMessages, HowFarItIsIsAskedAndToldForMany) {
+  const std::vector<base::ObjectVersion> versions = {kRequest.version,
+                                                     {base::ObjectId::FromName("y"), base::Generation{8}}};
+  const std::vector<uint8_t> bytes = ObjectKeep::EncodeHowFar(versions);
+  EXPECT_EQ(ObjectKeep::DecodeHowFar(bytes), versions);
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_FALSE(ObjectKeep::DecodeHowFar(absl::MakeConstSpan(bytes).first(size)).has_value()) << size;
+  }
+  const std::vector<base::ObjectVersion> many(ObjectKeep::kMaxAskedAbout + 1, kRequest.version);
+  EXPECT_FALSE(ObjectKeep::DecodeHowFar(ObjectKeep::EncodeHowFar(many)).has_value());
+  const std::vector<uint64_t> far = {5, uint64_t{1} << 40};
+  EXPECT_EQ(ObjectKeep::DecodeFar(ObjectKeep::EncodeFar(far), 2), far);
+  EXPECT_EQ(ObjectKeep::DecodeFar(ObjectKeep::EncodeFar(far), 1), absl::nullopt);
+  EXPECT_EQ(ObjectKeep::DecodeFar({}, 1), absl::nullopt);
+}
+
+// Node 0 is asked by node 1.
+class ObjectKeepTest : public NodeTest {
+ protected:
+  ObjectKeep::Request RequestFor(const std::string& name, base::Duration patience = {}) {
+    const auto place = at(1).store().Find(Id(name));
+    return {{Id(name), place->generation}, place->data_size, place->metadata_size, patience};
+  }
+  struct Asked {
+    absl::optional<Answer> answer;
+    base::Duration took;
+    base::Pending call;
+  };
+  std::unique_ptr<Asked> Ask(const ObjectKeep::Request& request) {
+    auto asked = std::make_unique<Asked>();
+    std::vector<uint8_t> bytes = ObjectKeep::EncodeRequest(request);
+    bytes.insert(bytes.begin(), static_cast<uint8_t>(Service::kObjects));
+    asked->call = at(1).link().Call(at(0).link().address(), bytes, Seconds(100),
+                                    [asked = asked.get(), began = cluster_->time.Now(),
+                                     this](const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
+                                      ASSERT_TRUE(reply.ok()) << reply.status();
+                                      asked->answer = ObjectKeep::DecodeAnswer(*reply);
+                                      asked->took = cluster_->time.Now() - began;
+                                    });
+    return asked;
+  }
+  Answer AnswerTo(const ObjectKeep::Request& request) {
+    const auto asked = Ask(request);
+    EXPECT_TRUE(cluster_->RunUntil([&] { return asked->answer.has_value(); }, Seconds(100)));
+    took_ = asked->took;
+    return asked->answer.value_or(Answer::kRefused);
+  }
+
+  base::Duration took_;
+};
+
+TEST_F(ObjectKeepTest, KeepsWhatItCanGet) {
+  Build(2);
+  Put(1, "x", 100'000);
+  EXPECT_EQ(AnswerTo(RequestFor("x")), Answer::kKept);
+  EXPECT_EQ(at(0).store().statistics().kept_bytes, 100'000u);
+}
+
+TEST_F(ObjectKeepTest, OnlyTheContentThatIsAskedFor) {
+  Build(2);
+  Put(1, "x", 100);
+  ObjectKeep::Request other = RequestFor("x");
+  other.version.generation = base::Generation{7};
+  EXPECT_EQ(AnswerTo(other), Answer::kInUse);
+  EXPECT_EQ(at(0).store().statistics().kept_bytes, 0u);
+}
+
+TEST_F(ObjectKeepTest, WhatIsGoneIsNotWaitedFor) {
+  Build(2);
+  Put(1, "x", 100);
+  const ObjectKeep::Request request = RequestFor("x");
+  ASSERT_TRUE(cluster_->Delete(at(1), "x").ok());
+  EXPECT_EQ(AnswerTo(request), Answer::kGone);
+  EXPECT_LT(took_, Milliseconds(100));
+}
+
+TEST_F(ObjectKeepTest, WhatIsDeletedOnItsWayIsNotWaitedFor) {
+  sim::ClusterOptions options;
+  options.link.picoseconds_per_byte = 100'000;  // 80 Mb/s
+  Build(2, {}, options);
+  Put(1, "x", 7'000'000);
+  ObjectKeep::Request request = RequestFor("x", Seconds(60));
+  const auto asked = Ask(request);
+  ASSERT_TRUE(Serves(1));
+  ASSERT_TRUE(cluster_->Delete(at(1), "x").ok());
+  ASSERT_TRUE(cluster_->RunUntil([&] { return asked->answer.has_value(); }, Seconds(3)));
+  EXPECT_EQ(asked->answer, Answer::kGone);
+}
+
+TEST_F(ObjectKeepTest, RoomIsWaitedForAsLongAsWasAsked) {
+  Build(2);
+  ASSERT_EQ(at(0).Put("there", 8'000'000), absl::OkStatus());
+  Put(1, "x", 1'000'000);
+  EXPECT_EQ(AnswerTo(RequestFor("x")), Answer::kNoRoom);
+  EXPECT_LT(took_, Milliseconds(100));
+  EXPECT_EQ(AnswerTo(RequestFor("x", Seconds(3))), Answer::kNoRoom);
+  EXPECT_GT(took_, Milliseconds(2500));
+  EXPECT_LT(took_, Milliseconds(3100));
+  const auto asked = Ask(RequestFor("x", Seconds(3)));
+  cluster_->RunFor(Seconds(1));
+  ASSERT_EQ(at(0).store().Delete(Id("there")), absl::OkStatus());
+  ASSERT_TRUE(cluster_->RunUntil([&] { return asked->answer.has_value(); }, Seconds(3)));
+  EXPECT_EQ(asked->answer, Answer::kKept);
+}
+
+TEST_F(ObjectKeepTest, AnIdThatIsInUseHereIsRefused) {
+  Build(2);
+  Put(1, "x", 100'000);
+  ASSERT_EQ(at(0).Create("x", 10), absl::OkStatus());
+  EXPECT_EQ(AnswerTo(RequestFor("x")), Answer::kInUse);
+  ASSERT_EQ(at(0).store().Abort(Id("x"), at(0).me), absl::OkStatus());
+  EXPECT_EQ(AnswerTo(RequestFor("x")), Answer::kKept);
+}
+
+// A program of node 0 waits for the object on and on; who asks it to keep that does not.
+TEST_F(ObjectKeepTest, IsAnsweredWhileAProgramHereGoesOnWaiting) {
+  Build(2);
+  ASSERT_EQ(at(0).Put("there", 8'000'000), absl::OkStatus());
+  Put(1, "x", 1'000'000);
+  const auto got = at(0).StartGet({"x"}, Within(Seconds(20)));
+  cluster_->RunFor(Seconds(2));
+  EXPECT_EQ(AnswerTo(RequestFor("x")), Answer::kNoRoom);
+  EXPECT_LT(took_, Seconds(1));
+  ASSERT_FALSE(got->done);
+  ASSERT_EQ(at(0).store().Delete(Id("there")), absl::OkStatus());
+  cluster_->Await(got);
+  EXPECT_TRUE(got->results.front().location.has_value());
+  at(0).Release(*got);
+}
+
+TEST_F(ObjectKeepTest, ANodeThatHasLeftKeepsNothing) {
+  Build(2);
+  Put(1, "x", 100);
+  const ObjectKeep::Request request = RequestFor("x", Seconds(30));
+  at(0).node().Leave([](const absl::Status&) {});
+  EXPECT_EQ(AnswerTo(request), Answer::kLeaving);
+  EXPECT_LT(took_, Seconds(1));
+}
+
+}  // namespace
+}  // namespace tokamak::node
