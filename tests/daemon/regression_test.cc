@@ -329,5 +329,83 @@ TEST_P(RegressionTest, ASecondDaemonOfANameThatIsAliveDoesNotDisplaceTheFirst) {
   if (second.running()) second.Kill();
 }
 
+// Row 21: a program deletes while a node is told to end.
+TEST_P(RegressionTest, WhatIsKeptOutlivesItsNodeWhateverIsDeletedMeanwhile) {
+  constexpr int kObjects = 600;
+  std::vector<std::string> flags = Flags(4);
+  flags.insert(flags.end(), {"--evacuate", "--drain", "30s"});
+  TokdProcess leaving(folder_, 4, flags);
+  leaving.AwaitReady();
+  Client one = Connect(1), three = Connect(3);
+  const auto bytes = [](int i) {
+    return Pattern(i % 3 == 0 ? 10 : i % 3 == 1 ? 5000 : 70'000, static_cast<uint8_t>(i));
+  };
+  std::vector<int> order;
+  {
+    Client four = leaving.Connect();
+    for (int i = 0; i < kObjects; ++i) {
+      ASSERT_TRUE(four.Put(Id(absl::StrCat("object", i)), bytes(i)).ok());
+      order.push_back(i);
+    }
+    ASSERT_TRUE(Eventually([&] { return AllIsAnnounced(four); }));
+  }
+  const auto id = [](int i) { return Id(absl::StrCat("object", i)); };
+  std::sort(order.begin(), order.end(), [&](int a, int b) { return id(a) < id(b); });
+  leaving.Signal(SIGTERM);
+  const auto began = Clock::now();
+  // In the order in which they are handed over.
+  for (int i = 0; i < kObjects; i += 5) {
+    const Status deleted = one.Delete(id(order[static_cast<size_t>(i)]));
+    EXPECT_TRUE(deleted.ok()) << deleted;
+  }
+  const Ended ended = leaving.AwaitEnd();
+  EXPECT_EQ(ended.status.code, 0) << ended.text;
+  EXPECT_LT(Clock::now() - began, std::chrono::seconds(20)) << ended.text;
+  EXPECT_FALSE(absl::StrContains(ended.text, "could not be saved")) << ended.text;
+  for (int i = 0; i < kObjects; ++i) {
+    const int object = order[static_cast<size_t>(i)];
+    if (i % 5 == 0) continue;
+    EXPECT_TRUE(Same(Read(three, absl::StrCat("object", object)), bytes(object)));
+  }
+}
+
+// Row 21: programs put until they are refused.
+TEST_P(RegressionTest, APutOnANodeThatLeavesIsKeptElsewhereOrRefused) {
+  std::vector<std::string> flags = Flags(4);
+  flags.insert(flags.end(), {"--evacuate", "--drain", "20s"});
+  TokdProcess leaving(folder_, 4, flags);
+  leaving.AwaitReady();
+  std::array<std::vector<std::string>, 3> put;
+  std::array<Status, 3> end;
+  std::vector<std::thread> programs;
+  for (size_t i = 0; i < put.size(); ++i) {
+    programs.emplace_back([&leaving, i, &put = put[i], &end = end[i]] {
+      Client four = leaving.Connect();
+      PutOptions options;
+      options.confirmed = i == 2;
+      while (end.ok()) {
+        const std::string name = absl::StrCat("program", i, "-", put.size());
+        end = four.Put(Id(name), Pattern(i == 1 ? 7000 : 1000, static_cast<uint8_t>(put.size())), {}, options);
+        if (end.ok()) put.push_back(name);
+      }
+    });
+  }
+  LetLive(base::Milliseconds(300));
+  const Ended ended = leaving.Terminate();
+  for (std::thread& program : programs) program.join();
+  EXPECT_EQ(ended.status.code, 0) << ended.text;
+  EXPECT_FALSE(absl::StrContains(ended.text, "could not be saved")) << ended.text;
+  Client three = Connect(3);
+  for (size_t i = 0; i < put.size(); ++i) {
+    EXPECT_EQ(end[i].code(), StatusCode::kUnavailable) << end[i];
+    EXPECT_GT(put[i].size(), 1u);
+    for (size_t k = 0; k < put[i].size(); ++k) {
+      const auto buffer = three.Get(Id(put[i][k]), kPatience);
+      ASSERT_TRUE(buffer.ok()) << put[i][k] << " of " << put[i].size() << ": " << buffer.status() << "\n" << ended.text;
+      EXPECT_TRUE(Same(buffer->data(), Pattern(i == 1 ? 7000 : 1000, static_cast<uint8_t>(k))));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tokamak::daemon
