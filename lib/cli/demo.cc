@@ -251,7 +251,10 @@ class Demo final {
     }
     std::vector<uint8_t> bytes(settings_.memory / 2);
     base::Random random(1);
-    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random.Next());
+    for (size_t at = 0; at + sizeof(uint64_t) <= bytes.size(); at += sizeof(uint64_t)) {
+      const uint64_t drawn = random.Next();
+      std::memcpy(&bytes[at], &drawn, sizeof(drawn));
+    }
     made_up_ = DemoFile{"an object made up", bytes.size(), Sha256(bytes)};
     return AsAbsl(clients_[0].Put(IdOfFile(*made_up_), bytes));
   }
