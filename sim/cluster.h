@@ -34,6 +34,7 @@ struct ClusterOptions {
   transport::EndpointOptions endpoint;
   base::Duration directory_recovery = base::Seconds(10);
   size_t directory_waiting = directory::LocalOptions().waiting;
+  size_t directory_tombstones = directory::LocalOptions().tombstones;
   std::function<void(const std::string&)> on_wrong;  // none: ends the program
   NetworkMaker network = MakeSimNetwork;
   uint32_t most_hosts = NetworkOptions().hosts;

@@ -54,6 +54,7 @@ SimulatedNodeOptions Host::NodeOptions(uint64_t incarnation) const {
   node.serves_directory = index == 0;
   node.served.recovery = cluster.options.directory_recovery;
   node.served.waiting = cluster.options.directory_waiting;
+  node.served.tombstones = cluster.options.directory_tombstones;
   node.directory = *verbs::Address::Parse(Cluster::IpOf(0));
   node.directory.port = kPort;
   node::MachineOptions& machine = node.machine;

@@ -1,5 +1,5 @@
 // Deletions remember what was deleted: while nodes may still hold it, and among the latest
-// kMaxTombstones after that.
+// tombstones after that.
 //
 // A deletion is under way while some life may hold the deleted generation and has not confirmed
 // that it does not. Lives that are gone do not count, and are taken out when a deletion is looked
@@ -28,8 +28,8 @@ class Deletions final {
  public:
   static constexpr size_t kForgottenAtOnce = 1000;  // confirmations of those gone that one step enters
 
-  // `members` must outlive it.
-  explicit Deletions(const Members& members) : members_(members) {}
+  // Remembers the latest `most_tombstones`, at least 1. `members` must outlive it.
+  Deletions(const Members& members, size_t most_tombstones) : members_(members), most_tombstones_(most_tombstones) {}
   Deletions(const Deletions&) = delete;
   Deletions& operator=(const Deletions&) = delete;
 
@@ -82,6 +82,7 @@ class Deletions final {
   void Finish(UnderWayMap::iterator deletion);
 
   const Members& members_;
+  const size_t most_tombstones_;
   UnderWayMap under_way_;
   std::set<std::pair<uint64_t, base::ObjectVersion>> drops_;  // the same, by life
   std::deque<uint64_t> gone_;                                 // to be forgotten

@@ -35,7 +35,7 @@ LocalDirectory::LocalDirectory(base::EventLoop& loop, const LocalOptions& option
                  forgetting_.Ask();
                }),
       objects_(members_),
-      deletions_(members_),
+      deletions_(members_, options.tombstones),
       waits_(loop, answers_, [this](const Waits::Asker& asker) { return FindFor(asker); }),
       forgetting_(loop,
                   [this](bool first) {

@@ -8,7 +8,7 @@
 //
 // Law: what a call does is done when it returns; only its answer comes later.
 // Law: no task looks at more than some 1,000 objects, whatever happens to nodes that hold millions.
-// Bounds: kMaxNodes, kMaxTombstones, LocalOptions (kResourceExhausted beyond).
+// Bounds: kMaxNodes, LocalOptions (kResourceExhausted beyond).
 // Thread rule: its loop.
 #pragma once
 
@@ -40,6 +40,8 @@ struct LocalOptions {
   // after each return of a node. As long as the nodes' lease, after which all that live have
   // renewed it.
   base::Duration recovery = base::Seconds(10);
+
+  size_t tombstones = kMaxTombstones;  // at least 1
 };
 
 class LocalDirectory final : public Directory {

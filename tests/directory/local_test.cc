@@ -228,11 +228,25 @@ TEST_F(LocalDirectoryTest, NoTaskIsLargeWhenASilentNodeIsBackAndManyWait) {
   EXPECT_EQ(told, kObjects);
 }
 
-TEST_F(LocalDirectoryTest, TheLatestDeletionsAreRemembered) {
+class FewTombstonesTest : public LocalDirectoryTest {
+ protected:
+  static constexpr int kTombstones = 16;
+
+  FewTombstonesTest() : LocalDirectoryTest(Few()) {}
+
+ private:
+  static LocalOptions Few() {
+    LocalOptions options;
+    options.tombstones = kTombstones;
+    return options;
+  }
+};
+
+TEST_F(FewTombstonesTest, TheLatestDeletionsAreRemembered) {
   Join("a", Seconds(3600));
-  const int most = static_cast<int>(kMaxTombstones);
+  const int most = kTombstones;
   for (int i = 0; i < most + 10; ++i) ASSERT_TRUE(Delete(Version(i)).ok());
-  EXPECT_EQ(local_.tombstones(), kMaxTombstones);
+  EXPECT_EQ(local_.tombstones(), size_t{kTombstones});
   EXPECT_TRUE(Announce("a", 9).ok()) << "the oldest ones are forgotten";
   EXPECT_TRUE(absl::IsAborted(Announce("a", 10)));
   EXPECT_TRUE(absl::IsAborted(Announce("a", most + 9)));
@@ -240,11 +254,11 @@ TEST_F(LocalDirectoryTest, TheLatestDeletionsAreRemembered) {
   EXPECT_TRUE(absl::IsAborted(Announce("a", 11)));
 }
 
-TEST_F(LocalDirectoryTest, WhatADeletionWaitsForIsRememberedWithoutABound) {
+TEST_F(FewTombstonesTest, WhatADeletionWaitsForIsRememberedWithoutABound) {
   Join("a", Seconds(3600));
   ASSERT_TRUE(Announce("a", -1).ok());
   ASSERT_TRUE(Delete(Version(-1)).ok());
-  for (int i = 0; i < static_cast<int>(kMaxTombstones); ++i) ASSERT_TRUE(Delete(Version(i)).ok());
+  for (int i = 0; i < kTombstones; ++i) ASSERT_TRUE(Delete(Version(i)).ok());
   EXPECT_TRUE(absl::IsAborted(Announce("a", -1)));
   EXPECT_EQ(Join("a").drops, std::vector<base::ObjectVersion>{Version(-1)});
 }

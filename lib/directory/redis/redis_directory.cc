@@ -42,8 +42,8 @@ std::string Milliseconds(base::Duration duration) {
 
 std::string Flag(bool flag) { return flag ? "1" : "0"; }
 
-std::string Bounds() {
-  return absl::StrCat("local most_tombstones, most_named, most_lives, most_drops = ", kMaxTombstones, ", ",
+std::string Bounds(const Options& options) {
+  return absl::StrCat("local most_tombstones, most_named, most_lives, most_drops = ", options.tombstones, ", ",
                       kMaxHoldersNamed, ", ", kMaxNodes, ", ", kMaxDropsTold,
                       "\nlocal most_looked_at, most_cleaned = ", kLivesPerCleaning, ", ", kObjectsPerCleaning,
                       "\nlocal no_generation = '", Generation(base::kNoGeneration), "'\n");
@@ -127,8 +127,8 @@ RedisDirectory::RedisDirectory(os::EpollLoop& loop, const Options& options, std:
           prefix_,
           [this](const LocateRequest& request, LocateCallback done) { return Ask(request, std::move(done)); }) {
   const absl::string_view begin = options.target.kind == Target::Kind::kCluster ? kInCluster : "";
-  const auto set = [this, begin](Step step, absl::string_view text) {
-    scripts_[step].text = absl::StrCat(Bounds(), kCommon, begin, text);
+  const auto set = [this, begin, &options](Step step, absl::string_view text) {
+    scripts_[step].text = absl::StrCat(Bounds(options), kCommon, begin, text);
   };
   const std::string meeting = absl::StrCat("local recovery_ms = ", Milliseconds(options.recovery), "\n", kMeeting);
   set(kMeetStep, absl::StrCat(meeting, kMeet));

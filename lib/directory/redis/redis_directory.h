@@ -50,6 +50,8 @@ struct Options {
   // For this long after its start a server that was restarted learns who holds what; and so after
   // each return of a node.
   base::Duration recovery = base::Seconds(10);
+
+  size_t tombstones = kMaxTombstones;  // at least 1; the same for all clients of a server
 };
 
 class RedisDirectory final : public Directory {
