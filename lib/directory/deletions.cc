@@ -96,6 +96,7 @@ bool Deletions::StillUnderWay(UnderWayMap::iterator deletion) {
 }
 
 void Deletions::Finish(UnderWayMap::iterator deletion) {
+  ++finished_;
   if (tombstone_order_.size() == most_tombstones_) {
     tombstones_.erase(tombstone_order_.front());
     tombstone_order_.pop_front();

@@ -5,6 +5,9 @@
 // that it does not. Lives that are gone do not count, and are taken out when a deletion is looked
 // at, or by Forget. After the last one it is a tombstone.
 //
+// Deletions are counted as they end. A node that was told of the first N may have missed one that
+// nobody can tell it of any more only if more than N have been forgotten.
+//
 // Thread rule: the directory's loop.
 #pragma once
 
@@ -64,6 +67,9 @@ class Deletions final {
   // Returns whether there is more.
   bool Forget();
 
+  uint64_t finished() const { return finished_; }
+  uint64_t forgotten() const { return finished_ - tombstone_order_.size(); }  // the first of those
+
   size_t under_way() const { return under_way_.size(); }
   size_t tombstones() const { return tombstones_.size(); }
 
@@ -88,6 +94,7 @@ class Deletions final {
   std::deque<uint64_t> gone_;                                 // to be forgotten
   absl::flat_hash_set<base::ObjectVersion> tombstones_;       // never visited in its own order
   std::deque<base::ObjectVersion> tombstone_order_;           // the oldest first
+  uint64_t finished_ = 0;
 };
 
 }  // namespace tokamak::directory

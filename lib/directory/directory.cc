@@ -4,8 +4,17 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 namespace tokamak::directory {
+
+namespace {
+
+std::string InSeconds(base::Duration duration) {
+  return absl::StrFormat("%.1f s", static_cast<double>(duration.milliseconds()) / 1000);
+}
+
+}  // namespace
 
 absl::Status CheckNodeId(const NodeId& node) {
   const bool length_ok = !node.empty() && node.size() <= kMaxNodeName;
@@ -29,6 +38,21 @@ absl::Status CheckNode(const NodeInfo& node) {
   }
   if (node.device.size() <= kMaxDeviceText) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("a device's name has at most ", kMaxDeviceText, " bytes"));
+}
+
+absl::Status HasJustBegun(base::Duration ago, base::Duration left) {
+  return absl::UnavailableError(absl::StrCat("the directory began ", InSeconds(ago),
+                                             " ago and is learning who holds what: try again in ", InSeconds(left)));
+}
+
+absl::Status HasNotToldAll(const NodeId& node) {
+  return absl::UnavailableError(
+      absl::StrCat("node ", node, " came back and has not told yet all that it holds: try again in some seconds"));
+}
+
+absl::Status MayHaveBeenDeleted() {
+  return absl::AbortedError(
+      "it may have been deleted while this node was gone: more was deleted since than the directory remembers");
 }
 
 }  // namespace tokamak::directory

@@ -54,6 +54,7 @@ constexpr size_t kHeldPage = 256;         // versions that one answer to Held na
 constexpr size_t kMaxHeldCursor = 64;     // bytes of where that goes on
 constexpr size_t kMaxDropsTold = 64;      // in one JoinReply
 constexpr size_t kMaxBrought = 4096;      // bytes of an object that come with the word where it is
+constexpr size_t kMaxMark = 64;           // bytes of JoinReply::mark
 constexpr size_t kMaxTombstones = 65536;  // deleted generations that are remembered when nobody holds them any more
 
 // kInvalidArgument says what is wrong with a name.
@@ -70,6 +71,13 @@ struct NodeInfo {
 // kInvalidArgument says which bound it breaks.
 absl::Status CheckNode(const NodeInfo& node);
 
+// What a directory says (kUnavailable) that cannot know yet who holds what: it began this long ago,
+// and will have learnt it after `left`; or this node has not told all.
+absl::Status HasJustBegun(base::Duration ago, base::Duration left);
+absl::Status HasNotToldAll(const NodeId& node);
+// To a node that is outdated: kAborted.
+absl::Status MayHaveBeenDeleted();
+
 struct JoinRequest {
   NodeInfo node;
   base::Duration lease;  // alive for this long from now
@@ -79,8 +87,11 @@ struct JoinRequest {
   // It was in a directory before, in this life: its objects may be older than what this directory
   // knows.
   bool returning = false;
-  // Everything that it holds has been announced, or located for pulling.
+  // Everything that it holds has been announced, or located for pulling. Not of a node that cannot
+  // know whether this directory has just entered it: a Join before this one was not answered.
   bool complete = false;
+  // What the last reply said.
+  std::string mark = {};
 };
 
 struct JoinReply {
@@ -90,6 +101,12 @@ struct JoinReply {
   // Deleted, and not yet confirmed by this node: drop these and withdraw them. At most
   // kMaxDropsTold; join again for more.
   std::vector<base::ObjectVersion> drops;
+  // Up to which deletion this node knows them: to be said with the next Join. Only the directory can
+  // read it; at most kMaxMark bytes.
+  std::string mark;
+  // The node was gone while more was deleted than is remembered. Until it is complete, what it
+  // announces as established is refused (kAborted) unless the directory knows it.
+  bool outdated = false;
 };
 
 // A word of a node about one object that it holds, or no longer holds.
@@ -183,8 +200,8 @@ class Directory {
 
   // What `node` holds now and what it does not hold any more, in order; at most kMaxUpdates. A
   // status for each. Of an announcement: kAlreadyExists (another generation has the id, or is being
-  // deleted: drop this one), kAborted (this generation was deleted: drop it), kUnavailable
-  // (established, and another is being deleted: say it again later), kResourceExhausted (the same,
+  // deleted: drop this one), kAborted (this generation was deleted, or may have been while the node
+  // was gone: drop it), kUnavailable (established, and another is being deleted: say it again later), kResourceExhausted (the same,
   // for want of room), kInvalidArgument (known with other sizes). Where the node has no lease all
   // fail with kNotFound: join first. An established generation that meets one that was accepted
   // while the directory had yet to learn what is older (it had been restarted, or a node came back)
@@ -202,8 +219,8 @@ class Directory {
   // (`dropped`) and the last name that it was given (`after`), until `holders` is empty; then, with
   // `after` empty, once more: an answer without holders and without silent ones means that no node
   // holds it any more, and that the id is free. kNotFound: neither this generation nor a deletion
-  // of it that is still under way is known. kUnavailable: a directory that has been restarted, or a
-  // node that comes back, has not learned yet who holds what.
+  // of it that is still under way is known. kUnavailable: it may be held by somebody of whom the
+  // directory does not know that: it has just begun, or a node that came back has not told all yet.
   [[nodiscard]] virtual base::Pending Delete(const DeleteRequest& request, base::Duration deadline,
                                              DeleteCallback done) = 0;
 

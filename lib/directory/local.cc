@@ -5,7 +5,9 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 namespace tokamak::directory {
 
@@ -27,9 +29,12 @@ void Shorten(std::vector<NodeId>& names) {
 }  // namespace
 
 LocalDirectory::LocalDirectory(base::EventLoop& loop, const LocalOptions& options)
-    : options_(options),
+    : loop_(loop),
+      options_(options),
+      begun_(loop.Now()),
+      learnt_(loop.RunAfter(options.recovery, [this] { finished_when_learnt_ = deletions_.finished(); })),
       answers_(loop),
-      members_(loop, options.recovery,
+      members_(loop,
                [this](uint64_t member) {
                  deletions_.Gone(member);
                  forgetting_.Ask();
@@ -57,9 +62,39 @@ absl::StatusOr<JoinReply> LocalDirectory::Enter(const JoinRequest& request) {
   const absl::StatusOr<Members::Joined> joined = members_.Join(request);
   if (!joined.ok()) return joined.status();
   if (joined->back) asking_.Ask();
-  JoinReply reply{joined->entered, deletions_.DropsOf(joined->member->number, joined->member->told, kMaxDropsTold)};
-  if (!reply.drops.empty()) joined->member->told = reply.drops.back();
+  Member& member = *joined->member;
+  if (joined->entered && request.returning) member.outdated = MayHaveMissedADeletion(request.mark);
+  JoinReply reply;
+  reply.entered = joined->entered;
+  reply.drops = deletions_.DropsOf(member.number, member.told, kMaxDropsTold);
+  if (!reply.drops.empty()) member.told = reply.drops.back();
+  // What it has yet to tell may have been deleted before now.
+  reply.mark = member.learning ? request.mark : Mark();
+  reply.outdated = member.outdated;
   return reply;
+}
+
+// Of this life of the directory: no two begin at one moment.
+std::string LocalDirectory::Mark() const { return absl::StrCat(begun_.picoseconds(), ".", deletions_.finished()); }
+
+// A node with the mark of another directory was not here before this one had learnt who holds what.
+// Until then nothing was deleted that a directory before this one can have accepted.
+bool LocalDirectory::MayHaveMissedADeletion(const std::string& mark) const {
+  const std::vector<std::string> parts = absl::StrSplit(mark, '.');
+  uint64_t begun = 0, known = 0;
+  const bool is_ours = parts.size() == 2 && absl::SimpleAtoi(parts[0], &begun) && absl::SimpleAtoi(parts[1], &known) &&
+                       begun == begun_.picoseconds();
+  if (!is_ours && has_just_begun()) return false;
+  return deletions_.forgotten() > (is_ours ? known : finished_when_learnt_);
+}
+
+absl::Status LocalDirectory::KnowsAll() {
+  if (has_just_begun()) {
+    const base::Duration ago = loop_.Now() - begun_;
+    return HasJustBegun(ago, options_.recovery - ago);
+  }
+  const Member* const learning = members_.Learning();
+  return learning == nullptr ? absl::OkStatus() : HasNotToldAll(learning->info.id);
 }
 
 base::Pending LocalDirectory::Leave(const NodeId& node, uint64_t incarnation, base::Duration, StatusCallback done) {
@@ -101,10 +136,11 @@ absl::Status LocalDirectory::Announce(const Member& node, const directory::Updat
   }
   ObjectEntry* entry = objects_.Find(version.id);
   if (entry == nullptr || entry->generation != version.generation) {
+    if (node.outdated && update.established) return MayHaveBeenDeleted();
     if (absl::Status status = MakeFree(node, update); !status.ok()) return status;
     entry = &objects_.Add(version, update.data_size, update.metadata_size);
     entry->fresh = !update.established;
-    entry->provisional = entry->fresh && members_.may_lack();
+    entry->provisional = entry->fresh && may_lack();
   } else if (entry->data_size != update.data_size || entry->metadata_size != update.metadata_size) {
     return absl::InvalidArgumentError(absl::StrCat("the cluster knows this content with ", entry->data_size, " + ",
                                                    entry->metadata_size, " bytes: this copy is not one of it"));
@@ -214,8 +250,8 @@ absl::StatusOr<base::Generation> LocalDirectory::ChooseDeletion(const DeleteRequ
     if (any && deletions_.FindUnderWay(id) != base::kNoGeneration) return deletions_.FindUnderWay(id);
     if (!any && (deletions_.UnderWay({id, wanted}) || deletions_.Finished({id, wanted}))) return wanted;
   }
-  if (!(is_live && entry->fresh) && members_.recovering()) {
-    return absl::UnavailableError("the directory is learning who holds what: try again in some seconds");
+  if (!(is_live && entry->fresh)) {
+    if (absl::Status status = KnowsAll(); !status.ok()) return status;
   }
   if (is_live) {
     const base::Generation generation = entry->generation;

@@ -36,9 +36,8 @@ struct LocalOptions {
   size_t objects = size_t{1} << 24;  // known at once, or being deleted
   size_t waiting = size_t{1} << 20;  // for an object to appear
 
-  // For this long after its start a directory that was restarted learns who holds what; and so
-  // after each return of a node. As long as the nodes' lease, after which all that live have
-  // renewed it.
+  // For this long after its start the directory cannot know who holds what: there may have been one
+  // before. As long as the nodes' lease, after which all that live have renewed it.
   base::Duration recovery = base::Seconds(10);
 
   size_t tombstones = kMaxTombstones;  // at least 1
@@ -86,7 +85,15 @@ class LocalDirectory final : public Directory {
   base::Pending Wait(const Waits::Asker& asker, std::optional<base::Duration> wait, size_t* count, LocateCallback done);
   Waits::Result FindFor(const Waits::Asker& asker);
 
+  // Not all that were in a directory before have had the time to come back.
+  bool has_just_begun() const { return learnt_.armed(); }
+  // Whether somebody may hold what it does not know, and who (kUnavailable).
+  bool may_lack() { return has_just_begun() || members_.Learning() != nullptr; }
+  absl::Status KnowsAll();
+
   absl::StatusOr<JoinReply> Enter(const JoinRequest& request);
+  std::string Mark() const;
+  bool MayHaveMissedADeletion(const std::string& mark) const;
   absl::Status Announce(const Member& node, const directory::Update& update);
   absl::Status MakeFree(const Member& node, const directory::Update& update);
   void Withdraw(const Member& node, const base::ObjectVersion& version);
@@ -94,7 +101,11 @@ class LocalDirectory final : public Directory {
   absl::StatusOr<base::Generation> ChooseDeletion(const DeleteRequest& request);
   DeleteReply NameForDeletion(const base::ObjectVersion& version, const NodeId& after);
 
+  base::EventLoop& loop_;
   const LocalOptions options_;
+  const base::Time begun_;
+  const base::Timer learnt_;
+  uint64_t finished_when_learnt_ = 0;  // deletions
   base::Answers answers_;
   Members members_;
   ObjectEntries objects_;

@@ -27,11 +27,12 @@ absl::StatusOr<Members::Joined> Members::Join(const JoinRequest& request) {
   joined.entered = member == nullptr;
   joined.back = member != nullptr && !member->alive;
   joined.member = joined.entered ? &Enter(node) : member;
-  if (request.returning && (joined.entered || joined.back)) {
-    joined.member->learning = loop_.RunAfter(recovery_, [] {});
+  if (request.returning && (joined.entered || joined.back) && !joined.member->learning) {
+    joined.member->learning = true;
     learning_.push_back(joined.member->number);
-    returning_joined_ = true;
   }
+  // A life that was not known has told us nothing yet, whatever it has told a directory before.
+  if (request.complete && !joined.entered) joined.member->learning = joined.member->outdated = false;
   Renew(*joined.member, request);
   return joined;
 }
@@ -57,7 +58,6 @@ void Members::Renew(Member& member, const JoinRequest& request) {
   member.info = request.node;
   member.alive = true;
   member.grace = request.grace;
-  if (request.complete) member.learning.Cancel();
   member.next = loop_.RunAfter(request.lease, [this, &member] { FallSilent(member); });
 }
 
@@ -89,13 +89,13 @@ const Member* Members::FindAlive(const NodeId& node) const {
   return known != by_name_.end() && known->second->alive ? known->second : nullptr;
 }
 
-bool Members::learning() {
+const Member* Members::Learning() {
   const auto has_told = [this](uint64_t number) {
     const Member* member = Find(number);
-    return member == nullptr || !member->alive || !member->learning.armed();
+    return member == nullptr || !member->learning;
   };
   learning_.erase(std::remove_if(learning_.begin(), learning_.end(), has_told), learning_.end());
-  return !learning_.empty();
+  return learning_.empty() ? nullptr : Find(learning_.front());
 }
 
 std::vector<NodeInfo> Members::Alive() const {

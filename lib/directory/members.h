@@ -8,6 +8,9 @@
 // A name belongs to the latest life. An earlier one that fell silent at other addresses may still
 // run, cut off from us: it stays silent under its number until its grace is over.
 //
+// A life that comes back may hold what the directory does not know. The directory learns from it
+// until it says that it has told all, or is gone: however long that takes, silent or not.
+//
 // Bound: kMaxNodes lives are alive or silent. Thread rule: the directory's loop.
 #pragma once
 
@@ -32,7 +35,8 @@ struct Member {
   base::Duration grace;
   base::ObjectVersion told;  // the last of its drops that it was told of
   base::Timer next;          // the end of its lease, then of its grace
-  base::Timer learning;      // armed: it came back, and may hold what the directory does not know
+  bool learning = false;     // it came back, and may hold what the directory does not know
+  bool outdated = false;     // JoinReply::outdated
 };
 
 class Members final {
@@ -43,10 +47,8 @@ class Members final {
     bool back = false;     // it had fallen silent
   };
 
-  // `gone` runs when a life has ended for good, with its number. Nodes that come back, and a
-  // directory that has just begun, get `recovery` to tell what they hold. `loop` must outlive it.
-  Members(base::EventLoop& loop, base::Duration recovery, std::function<void(uint64_t number)> gone)
-      : loop_(loop), recovery_(recovery), gone_(std::move(gone)), young_(loop.RunAfter(recovery, [] {})) {}
+  // `gone` runs when a life has ended for good, with its number. `loop` must outlive it.
+  Members(base::EventLoop& loop, std::function<void(uint64_t number)> gone) : loop_(loop), gone_(std::move(gone)) {}
   Members(const Members&) = delete;
   Members& operator=(const Members&) = delete;
 
@@ -59,18 +61,13 @@ class Members final {
   // Null where it is silent or gone.
   const Member* FindAlive(const NodeId& node) const;
 
-  // Whether somebody may hold what the directory does not know: it has just begun, or a node came
-  // back and has not told all.
-  bool may_lack() { return young_.armed() || learning(); }
-  // The same where it is known that there was a directory before: a cluster that is new waits for
-  // nobody.
-  bool recovering() { return learning() || (returning_joined_ && young_.armed()); }
+  // One that the directory is learning from; null: there is none.
+  const Member* Learning();
 
   std::vector<NodeInfo> Alive() const;  // by name
   size_t size() const { return by_number_.size(); }
 
  private:
-  bool learning();
   absl::Status MayFollow(const Member& earlier, const NodeInfo& node) const;
   Member& Enter(const NodeInfo& node);
   void Renew(Member& member, const JoinRequest& request);
@@ -78,15 +75,11 @@ class Members final {
   void End(Member& member);
 
   base::EventLoop& loop_;
-  const base::Duration recovery_;
   const std::function<void(uint64_t number)> gone_;
-  const base::Timer young_;  // armed: the directory has just begun
   uint64_t last_number_ = 0;
-  bool returning_joined_ = false;
   absl::flat_hash_map<uint64_t, std::unique_ptr<Member>> by_number_;  // never visited in its own order
   std::map<NodeId, Member*> by_name_;                                 // the latest life of each name
-  std::vector<uint64_t>
-      learning_;  // those that came back and have not told all; others are weeded out when it is asked for
+  std::vector<uint64_t> learning_;  // and some that have told all, or are gone: weeded out when it is asked for
 };
 
 }  // namespace tokamak::directory

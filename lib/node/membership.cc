@@ -99,7 +99,8 @@ void Membership::Renew() {
   request.lease = options_.lease;
   request.grace = options_.grace;
   request.returning = returning_;
-  request.complete = complete();
+  request.complete = complete() && !away_;
+  request.mark = mark_;
   join_ = directory_.Join(
       request, options_.directory_deadline,
       [this, sent = loop_.Now(), complete = request.complete](const absl::StatusOr<directory::JoinReply>& reply) {
@@ -119,7 +120,12 @@ void Membership::Renewed(base::Time sent, bool complete, const absl::StatusOr<di
     if (was_silent) LookForLosses();
     fenced_at_ = sent + FenceAfter(options_);
     joined_ = true;
-    told_complete_ = complete;
+    told_complete_ = complete && !(reply->entered && returning_);  // that was of the directory before
+    mark_ = reply->mark;
+    LOG_IF(WARNING, reply->outdated && !outdated_)
+        << self_info_.id << " was gone while more was deleted than the directory remembers: what it holds and no "
+        << "other node has is dropped";
+    outdated_ = reply->outdated;
     // A renewal that was not answered may have been what entered us.
     if (reply->entered || unanswered) Entered();
     returning_ = true;
@@ -371,7 +377,7 @@ void Membership::Told(Dirty& dirty, bool announced, const absl::Status& status) 
     return Conclude(version, status);
   }
   ++(absl::IsAborted(status) ? counters_.dropped : counters_.refused);
-  LOG_IF(WARNING, absl::IsAlreadyExists(status))
+  LOG_IF(WARNING, absl::IsAlreadyExists(status) || (outdated_ && absl::IsAborted(status)))
       << "object " << version.id.ToHex() << " of this node is dropped: " << status.message();
   fresh_.erase(version);
   unregistered_.Remove(version);

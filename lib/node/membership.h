@@ -225,6 +225,8 @@ class Membership final {
   bool leaving_ = false;
   bool fence_due_ = false;                // the lease and grace ended once: fenced until complete
   bool told_complete_ = false;            // what the last renewal said
+  std::string mark_;                      // JoinReply::mark, the last one
+  bool outdated_ = false;                 // the same
   std::string last_trouble_;              // of a renewal that failed
   absl::optional<base::Time> fenced_at_;  // unless renewed before; none: never joined
   StatusCallback on_first_answer_;

@@ -244,6 +244,7 @@ class FewTombstonesTest : public LocalDirectoryTest {
 
 TEST_F(FewTombstonesTest, TheLatestDeletionsAreRemembered) {
   Join("a", Seconds(3600));
+  scheduler_.RunFor(LocalOptions().recovery);
   const int most = kTombstones;
   for (int i = 0; i < most + 10; ++i) ASSERT_TRUE(Delete(Version(i)).ok());
   EXPECT_EQ(local_.tombstones(), size_t{kTombstones});
@@ -256,6 +257,7 @@ TEST_F(FewTombstonesTest, TheLatestDeletionsAreRemembered) {
 
 TEST_F(FewTombstonesTest, WhatADeletionWaitsForIsRememberedWithoutABound) {
   Join("a", Seconds(3600));
+  scheduler_.RunFor(LocalOptions().recovery);
   ASSERT_TRUE(Announce("a", -1).ok());
   ASSERT_TRUE(Delete(Version(-1)).ok());
   for (int i = 0; i < kTombstones; ++i) ASSERT_TRUE(Delete(Version(i)).ok());

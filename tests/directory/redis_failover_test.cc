@@ -150,6 +150,7 @@ class ReplacedMasterTest : public SentinelsTest {
     for (Played& sentinel : sentinels_) sentinel.master = {{"127.0.0.1", server_.port()}, ""};
     Options options;
     options.target = SentinelTarget();
+    options.recovery = base::Milliseconds(1);
     directory_ = *RedisDirectory::Open(loop_, options);
   }
   absl::Status Join() {

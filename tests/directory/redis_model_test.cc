@@ -34,7 +34,8 @@ std::string Describe(const base::ObjectVersion& version) {
 std::string Describe(const JoinReply& reply) {
   std::vector<std::string> drops;
   for (const base::ObjectVersion& drop : reply.drops) drops.push_back(Describe(drop));
-  return absl::StrCat(reply.entered ? "entered" : "renewed", " drops: ", Sorted(drops));
+  return absl::StrCat(reply.entered ? "entered" : "renewed", reply.outdated ? " outdated" : "",
+                      " drops: ", Sorted(drops));
 }
 std::string Describe(const UpdateStatuses& statuses) {
   std::string text;
@@ -143,9 +144,18 @@ class RedisModelTest : public testing::TestWithParam<uint64_t> {
     local.recovery = recovery_;
     model_ = std::make_unique<LocalDirectory>(loop_, local);
     bool flushed = false;
-    const base::Pending flush = operator_->connection().Call(
-        {"FLUSHALL"}, kModelPatience, [&](const absl::StatusOr<Reply>& reply) { flushed = reply.ok(); });
-    EXPECT_TRUE(loop_.RunUntil([&] { return flushed; }, loop_.Now() + kModelPatience));
+    const base::Time limit = loop_.Now() + kModelPatience;
+    while (!flushed && loop_.Now() < limit) {  // the operator's connection may not be up yet
+      bool answered = false;
+      const base::Pending flush =
+          operator_->connection().Call({"FLUSHALL"}, kModelPatience, [&](const absl::StatusOr<Reply>& reply) {
+            answered = true;
+            flushed = reply.ok();
+          });
+      loop_.RunUntil([&] { return answered; }, limit);
+      if (!flushed) Pass(base::Milliseconds(1));
+    }
+    EXPECT_TRUE(flushed);
     Join(DrawNode(), incarnation_, kLong, kLong, /*returning=*/true);
   }
 

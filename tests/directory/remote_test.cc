@@ -184,10 +184,27 @@ TEST_F(RemoteDirectoryTest, WhatIsToBeDroppedHasAGeneration) {
     base::Writer joined;
     WriteStatus(joined, absl::OkStatus());
     joined.Integer<uint8_t>(0);
+    joined.Text("mark");
     joined.Integer<uint32_t>(1);
     WriteVersion(joined, {Id("x"), generation});
     AnswerWith({joined.bytes().begin(), joined.bytes().end()});
     EXPECT_EQ(Join("a").ok(), generation != base::kNoGeneration);
+  }
+}
+
+TEST_F(RemoteDirectoryTest, AMarkHasABound) {
+  for (const size_t size : {kMaxMark, kMaxMark + 1}) {
+    base::Writer joined;
+    WriteStatus(joined, absl::OkStatus());
+    joined.Integer<uint8_t>(2);
+    joined.Text(std::string(size, 'm'));
+    joined.Integer<uint32_t>(0);
+    AnswerWith({joined.bytes().begin(), joined.bytes().end()});
+    const absl::StatusOr<JoinReply> reply = Join("a");
+    EXPECT_EQ(reply.ok(), size <= kMaxMark);
+    if (!reply.ok()) continue;
+    EXPECT_EQ(reply->mark.size(), size);
+    EXPECT_TRUE(reply->outdated && !reply->entered);
   }
 }
 

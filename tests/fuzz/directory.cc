@@ -45,6 +45,7 @@ class Words final {
     join.grace = base::Milliseconds(in_.Take<uint16_t>());
     join.returning = in_.Flag();
     join.complete = in_.Flag();
+    join.mark = Mark();
     return join;
   }
   directory::Update Update() {
@@ -83,6 +84,7 @@ class Words final {
         writer.Integer(join.lease.picoseconds());
         writer.Integer(join.grace.picoseconds());
         writer.Integer(static_cast<uint8_t>(in_.Below(5)));
+        writer.Text(join.mark);
         break;
       }
       case RequestKind::kLeave:
@@ -155,6 +157,12 @@ class Words final {
   }
 
  private:
+  // Of the server, which begins at the moment zero, or anything.
+  std::string Mark() {
+    if (in_.Below(4) != 3) return absl::StrCat("0.", in_.Below(4));
+    const absl::Span<const uint8_t> bytes = in_.Bytes(100);
+    return {bytes.begin(), bytes.end()};
+  }
   SessionName Session() { return {in_.Below(3), in_.Below(3)}; }
 
   Input& in_;

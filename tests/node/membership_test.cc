@@ -96,6 +96,24 @@ class MembershipTest : public testing::Test {
     return held;
   }
 
+  absl::Status DeleteAtDirectory(const base::ObjectId& id, const std::vector<directory::NodeId>& dropped = {}) {
+    absl::Status status = absl::InternalError("no answer");
+    const base::Pending call = directory_.local().Delete({id, base::kNoGeneration, dropped, ""}, Seconds(1),
+                                                         [&](const auto& reply) { status = reply.status(); });
+    scheduler_.RunFor(base::Nanoseconds(1));
+    return status;
+  }
+  // Whether the directory waits for this node until it has told all, and no longer.
+  void ExpectWaitedForUntilAllIsTold(int objects) {
+    absl::Status why = DeleteAtDirectory(Id(-1));
+    for (int i = 0; i < 500 && absl::IsUnavailable(why); ++i) {
+      scheduler_.RunFor(Milliseconds(10));
+      why = DeleteAtDirectory(Id(-1));
+    }
+    EXPECT_TRUE(absl::IsNotFound(why)) << why;
+    for (int i = 0; i < objects; ++i) ASSERT_TRUE(Announced(i)) << i;
+  }
+
   sim::Scheduler scheduler_;
   sim::SimLoop loop_{scheduler_};
   base::NoTrace trace_;
@@ -212,6 +230,70 @@ TEST_F(MembershipTest, TellsEverythingAgainToADirectoryThatForgot) {
   for (int i = 0; i < 1000; ++i) EXPECT_TRUE(Announced(i));
   EXPECT_EQ(membership_->counters().re_announcements, 2u);
   EXPECT_EQ(membership_->behind(), 0u);
+}
+
+// What it says when it does not know yet that the directory has forgotten it.
+TEST_F(MembershipTest, WhatIsCompleteIsSaidOfTheDirectoryThatKnowsIt) {
+  constexpr int kObjects = 2000;
+  Start();
+  for (int i = 0; i < kObjects; ++i) Put(i);
+  scheduler_.RunFor(Seconds(1));
+  directory_.delay = Milliseconds(50);
+  directory_.options.recovery = Milliseconds(1);
+  directory_.Restart();
+  ASSERT_TRUE(scheduler_.RunUntil([&] { return directory_.local().nodes() == 1; }, scheduler_.Now() + Seconds(10)));
+  ExpectWaitedForUntilAllIsTold(kObjects);
+}
+
+TEST_F(MembershipTest, WhatIsCompleteIsNotSaidBeforeItIsKnownWhatAnUnansweredRenewalDid) {
+  constexpr int kObjects = 2000;
+  Start();
+  for (int i = 0; i < kObjects; ++i) Put(i);
+  scheduler_.RunFor(Seconds(1));
+  directory_.delay = Milliseconds(50);
+  directory_.options.recovery = Milliseconds(1);
+  directory_.Restart();
+  directory_.answers_get_lost = true;
+  ASSERT_TRUE(scheduler_.RunUntil([&] { return membership_->directory_away(); }, scheduler_.Now() + Seconds(10)));
+  ASSERT_EQ(directory_.local().nodes(), 1u) << "the answer was lost, not the call";
+  directory_.answers_get_lost = false;
+  ASSERT_TRUE(scheduler_.RunUntil([&] { return !membership_->directory_away(); }, scheduler_.Now() + Seconds(10)));
+  ExpectWaitedForUntilAllIsTold(kObjects);
+}
+
+TEST_F(MembershipTest, WhatMayHaveBeenDeletedWhileTheNodeWasGoneIsDropped) {
+  constexpr int kTombstones = 16;
+  directory_.options.tombstones = kTombstones;
+  directory_.Restart();
+  Start();
+  Put(1);
+  Put(2);
+  scheduler_.RunFor(Seconds(20));  // the directory has learnt all
+  directory_.out_of_reach = true;
+  scheduler_.RunFor(options_.lease + options_.grace + Seconds(1));
+  ASSERT_EQ(directory_.local().nodes(), 0u);
+  Put(3);
+  OtherJoins();
+  for (int i = 0; i <= kTombstones; ++i) {
+    Say("b", directory::Update::Kind::kAnnounce, {Id(100 + i), base::Generation{5}});
+    ASSERT_TRUE(DeleteAtDirectory(Id(100 + i)).ok());
+    Say("b", directory::Update::Kind::kWithdraw, {Id(100 + i), base::Generation{5}});
+  }
+  directory_.out_of_reach = false;
+  scheduler_.RunFor(Seconds(5));
+  EXPECT_FALSE(store_.Find(Id(1)).has_value());
+  EXPECT_FALSE(store_.Find(Id(2)).has_value());
+  ASSERT_EQ(copies_.dropped.size(), 2u);
+  for (const auto& [version, why] : copies_.dropped) EXPECT_TRUE(absl::IsAborted(why)) << why;
+  EXPECT_EQ(membership_->counters().dropped, 2u);
+  EXPECT_TRUE(Announced(3)) << "it was never announced before: nobody can have deleted it";
+  EXPECT_FALSE(membership_->fenced());
+
+  directory_.out_of_reach = true;  // gone again, while nothing is deleted
+  scheduler_.RunFor(options_.lease + options_.grace + Seconds(1));
+  directory_.out_of_reach = false;
+  scheduler_.RunFor(Seconds(5));
+  EXPECT_TRUE(Announced(3));
 }
 
 TEST_F(MembershipTest, AnAnnouncementFindsOutEarlyThatTheDirectoryForgot) {

@@ -39,13 +39,30 @@ TEST_F(ObjectDeleteTest, DeletesTheOwnCopyToo) {
   EXPECT_FALSE(at(2).Has("x"));
 }
 
-TEST_F(ObjectDeleteTest, WhatNobodyHasIsNotFound) {
+TEST_F(ObjectDeleteTest, WhatNobodyHasIsNotFoundOnceTheDirectoryCanKnow) {
   Build(2);
+  const absl::Status status = cluster_->Delete(at(1), "x").status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_NE(status.message().find("is learning who holds what: try again in"), std::string::npos) << status;
+  cluster_->RunFor(cluster_->options.directory_recovery);
   EXPECT_TRUE(absl::IsNotFound(cluster_->Delete(at(1), "x").status()));
+}
+
+TEST_F(ObjectDeleteTest, WhatWasPutAMomentAgoIsDeletedThoughTheDirectoryHasJustBegun) {
+  Build(2);
+  ASSERT_EQ(at(1).Put("x", 100), absl::OkStatus());
+  ASSERT_EQ(at(1).Put("y", 100), absl::OkStatus());
+  cluster_->RunFor(base::Nanoseconds(1));  // the node knows, but gathers what it announces
+  for (const char* object : {"y", "x"}) {
+    const auto deleted = cluster_->Delete(at(1), object);
+    ASSERT_TRUE(deleted.ok()) << deleted.status();
+    EXPECT_EQ(*deleted, 1u);
+  }
 }
 
 TEST_F(ObjectDeleteTest, WhatIsNotAnnouncedYetIsDeletedHere) {
   Build(2);
+  cluster_->RunFor(cluster_->options.directory_recovery);
   ASSERT_EQ(at(1).Put("x", 100), absl::OkStatus());
   const auto deleted = cluster_->Delete(at(1), "x");
   ASSERT_TRUE(deleted.ok()) << deleted.status();

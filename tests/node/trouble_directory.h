@@ -26,13 +26,13 @@ class TroubleDirectory final : public directory::Directory {
   bool out_of_reach = false;
   bool answers_get_lost = false;
 
-  // It forgets everything.
-  void Restart() { local_ = std::make_unique<directory::LocalDirectory>(loop_); }
+  // It forgets everything. From then on it is as `options` say.
+  void Restart() { local_ = std::make_unique<directory::LocalDirectory>(loop_, options); }
   void RestartWithoutRoom() {
-    directory::LocalOptions options;
     options.objects = 0;
-    local_ = std::make_unique<directory::LocalDirectory>(loop_, options);
+    Restart();
   }
+  directory::LocalOptions options;
 
   // "join", "leave", "announce", "withdraw", "locate", "delete", "verify", "held", "nodes", in order.
   std::vector<std::string> said;

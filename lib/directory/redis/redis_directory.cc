@@ -170,7 +170,7 @@ std::unique_ptr<Connection> RedisDirectory::MakeConnection(uint64_t stream, std:
 // It may be another server, which does not know the scripts.
 void RedisDirectory::Began() {
   for (Script& script : scripts_) Load(script);
-  meeting_ = Run(kMeetStep, {Flag(has_joined_)}, kLoadDeadline, [](const auto&) {});  // Join sees to it, too
+  meeting_ = Run(kMeetStep, {}, kLoadDeadline, [](const auto&) {});  // Join sees to it, too
   watch_.Look();
 }
 
@@ -244,15 +244,13 @@ base::Pending RedisDirectory::Refuse(Callback done, absl::Status status) {
 base::Pending RedisDirectory::Join(const JoinRequest& request, base::Duration deadline, JoinCallback done) {
   if (absl::Status status = CheckJoin(request); !status.ok()) return Refuse(std::move(done), std::move(status));
   const NodeInfo& node = request.node;
-  return RunConfirmed(kJoinStep,
-                      {node.id, Incarnation(node.incarnation), absl::StrJoin(node.engines, " "), node.device,
-                       absl::StrCat(node.capacity), Milliseconds(request.lease),
-                       Milliseconds(request.lease + request.grace), Flag(request.returning), Flag(request.complete)},
-                      deadline, [this, id = node.id, done = std::move(done)](const absl::StatusOr<Reply>& reply) {
-                        const absl::StatusOr<JoinReply> joined = ToJoined(reply, id);
-                        has_joined_ |= joined.ok();
-                        done(joined);
-                      });
+  return RunConfirmed(
+      kJoinStep,
+      {node.id, Incarnation(node.incarnation), absl::StrJoin(node.engines, " "), node.device,
+       absl::StrCat(node.capacity), Milliseconds(request.lease), Milliseconds(request.lease + request.grace),
+       Flag(request.returning), Flag(request.complete), request.mark},
+      deadline,
+      [id = node.id, done = std::move(done)](const absl::StatusOr<Reply>& reply) { done(ToJoined(reply, id)); });
 }
 
 base::Pending RedisDirectory::Leave(const NodeId& node, uint64_t incarnation, base::Duration deadline,
@@ -302,11 +300,12 @@ base::Pending RedisDirectory::Delete(const DeleteRequest& request, base::Duratio
   if (absl::Status status = CheckNodeIds(request.dropped); !status.ok()) {
     return Refuse(std::move(done), std::move(status));
   }
-  std::vector<std::string> arguments = {request.id.ToHex(), GenerationOrNone(request.generation), request.after,
-                                        Flag(has_joined_)};
+  std::vector<std::string> arguments = {request.id.ToHex(), GenerationOrNone(request.generation), request.after};
   arguments.insert(arguments.end(), request.dropped.begin(), request.dropped.end());
   return RunConfirmed(kDeleteStep, std::move(arguments), deadline,
-                      [done = std::move(done)](const absl::StatusOr<Reply>& reply) { done(ToDeleted(reply)); });
+                      [recovery = options_.recovery, done = std::move(done)](const absl::StatusOr<Reply>& reply) {
+                        done(ToDeleted(reply, recovery));
+                      });
 }
 
 base::Pending RedisDirectory::Verify(const NodeId& node, absl::Span<const base::ObjectVersion> versions,

@@ -47,8 +47,8 @@ struct Options {
   std::string prefix = "tokamak";
   base::Random random = base::Random(0);  // no two nodes have the same: so that they do not come back as one
 
-  // For this long after its start a server that was restarted learns who holds what; and so after
-  // each return of a node.
+  // For this long after its start it cannot be known who holds what: there may have been a server
+  // before.
   base::Duration recovery = base::Seconds(10);
 
   size_t tombstones = kMaxTombstones;  // at least 1; the same for all clients of a server
@@ -119,7 +119,6 @@ class RedisDirectory final : public Directory {
   const Options options_;
   const std::string prefix_;  // of all keys, with what makes it a hash tag
   base::Answers answers_;
-  bool has_joined_ = false;  // some node, through this client
   std::array<Script, kSteps> scripts_;
   base::Pending meeting_;
   Dialer dialer_;

@@ -63,6 +63,7 @@ absl::Status ToUpdateStatus(const Reply& reply) {
   if (Says(reply, "deleting")) return absl::AlreadyExistsError(kDeleting);
   if (Says(reply, "deleting first")) return absl::UnavailableError(kDeleting);
   if (Says(reply, "deleted")) return absl::AbortedError("this content was deleted");
+  if (Says(reply, "outdated")) return MayHaveBeenDeleted();
   if (Says(reply, "no generation")) {
     return absl::InvalidArgumentError("an object that is announced has a generation");
   }
@@ -107,7 +108,10 @@ absl::StatusOr<JoinReply> ToJoined(const absl::StatusOr<Reply>& reply, const Nod
   if (!Says(said, "entered") && !Says(said, "renewed")) return Malformed();
   JoinReply joined;
   joined.entered = Says(said, "entered");
-  for (size_t i = 1; i < reply->elements.size(); ++i) {
+  if (reply->elements.size() < 3 || reply->elements[1].text.size() > kMaxMark) return Malformed();
+  joined.mark = reply->elements[1].text;
+  joined.outdated = Says(reply->elements[2], "outdated");
+  for (size_t i = 3; i < reply->elements.size(); ++i) {
     const absl::StatusOr<base::ObjectVersion> drop = ToVersion(reply->elements[i]);
     if (!drop.ok() || joined.drops.size() == kMaxDropsTold) return Malformed();
     joined.drops.push_back(*drop);
@@ -140,12 +144,18 @@ absl::StatusOr<ObjectInfo> ToObject(const absl::StatusOr<Reply>& reply, const No
   return object;
 }
 
-absl::StatusOr<DeleteReply> ToDeleted(const absl::StatusOr<Reply>& reply) {
+absl::StatusOr<DeleteReply> ToDeleted(const absl::StatusOr<Reply>& reply, base::Duration recovery) {
   if (!reply.ok()) return reply.status();
   if (Says(*reply, "unknown")) return absl::NotFoundError("no node holds the object");
-  if (Says(*reply, "recovering")) {
-    return absl::UnavailableError("the directory is learning who holds what: try again in some seconds");
+  if (reply->elements.size() == 2 && Says(reply->elements[0], "begun")) {
+    uint64_t left = 0;  // microseconds
+    if (!IsNumber(reply->elements[1], &left)) return HasJustBegun(base::Duration(), recovery);
+    // By the server's clock, which may not be trusted.
+    const auto most = static_cast<uint64_t>(recovery.microseconds());
+    const base::Duration learnt_in = base::Microseconds(static_cast<int64_t>(std::min(most, left)));
+    return HasJustBegun(recovery - learnt_in, learnt_in);
   }
+  if (reply->elements.size() == 2 && Says(reply->elements[0], "node")) return HasNotToldAll(reply->elements[1].text);
   DeleteReply deleted;
   if (reply->elements.size() != 3 || !IsGeneration(reply->elements[0].text, &deleted.generation)) return Malformed();
   absl::StatusOr<std::vector<NodeId>> holders = ToNames(reply->elements[1]);

@@ -107,8 +107,13 @@ end
 
 local function IsBuried(hex, g) return call('ZSCORE', Key('tombstones'), hex .. ':' .. g) end
 local function Bury(hex, g)
-  call('ZADD', Key('tombstones'), Now(), hex .. ':' .. g)
-  call('ZREMRANGEBYRANK', Key('tombstones'), 0, -1 - most_tombstones)
+  local tombstones = Key('tombstones')
+  call('ZADD', tombstones, Now(), hex .. ':' .. g)
+  local beyond = call('ZCARD', tombstones) - most_tombstones
+  if beyond <= 0 then return end
+  -- Whoever was not here since may have missed one that it will not be told of.
+  call('SET', Key('forgotten'), call('ZRANGE', tombstones, beyond - 1, beyond - 1, 'WITHSCORES')[2])
+  call('ZREMRANGEBYRANK', tombstones, 0, beyond - 1)
 end
 
 -- The deletions of `hex` that are under way: {generation -> {lives = {life...}, provisional =
@@ -138,16 +143,18 @@ end
 -- accepted before, can have been accepted in no life of it but this one.
 local function IsFresh(of) return of and of ~= '' and of == Run() end
 
--- Who may have to tell what the server does not know: those that came back, '*begun' while the
--- server has just begun, and '*' where it is known besides that there was one before.
-local function Recovering()
-  local recovering = {}
-  if call('EXISTS', Key('recovery')) == 0 then return recovering end
-  for _, who in ipairs(call('ZRANGEBYSCORE', Key('recovery'), Now(), '+inf')) do
-    recovering[who] = true
-    if string.sub(who, 1, 1) ~= '*' and StateOf(who) == 'alive' then recovering.node = true end
+-- Why somebody may hold what the server does not know; nothing where nobody may. The server has
+-- just begun: {'begun', microseconds left}. A life came back and has not told all: {'node', name}.
+local function Lacks()
+  if call('EXISTS', Key('recovery')) == 0 then return nil end
+  local now, lacks = Now(), nil
+  local waited_for = call('ZRANGEBYSCORE', Key('recovery'), now, '+inf', 'WITHSCORES')
+  for i = 1, #waited_for, 2 do
+    local who, until_when = waited_for[i], waited_for[i + 1]
+    if who == '*begun' then return {'begun', string.format('%.0f', tonumber(until_when) - tonumber(now))} end
+    if StateOf(who) ~= 'gone' then lacks = {'node', (string.match(who, '^%d+:(.+)$'))} end
   end
-  return recovering
+  return lacks
 end
 
 local function AddToDeletion(hex, g, provisional, life)
@@ -195,38 +202,48 @@ local function EndOfRecovery() return string.format('%.0f', tonumber(Now()) + 10
 
 -- A server that we do not know: it has no memory, or that of another, of some time ago, and by the
 -- other's clock. So lives count that are gone by this one's.
-local function MeetServer(has_joined)
-  local before = call('GET', Key('server'))
-  if before == Run() then return end
+local function MeetServer()
+  if call('GET', Key('server')) == Run() then return end
   call('SET', Key('server'), Run())
-  call('DEL', recovery)
+  call('DEL', recovery, Key('forgotten'))
   call('ZADD', recovery, EndOfRecovery(), '*begun')
-  if has_joined or (before and call('EXISTS', Key('lives')) == 1) then call('ZADD', recovery, EndOfRecovery(), '*') end
+  call('SET', Key('learnt'), EndOfRecovery())
 end
 )lua";
 
-// whether this client has joined before -> nothing. The first that is said on each
-// connection: what is accepted before the server is known to be new would not count as such.
+// -> nothing. The first that is said on each connection: what is accepted before the server is known
+// to be new would not count as such.
 constexpr char kMeet[] = R"lua(
 GoOnWithoutMemory()
-MeetServer(ARGV[2] == '1')
+MeetServer()
 )lua";
 
 // id, incarnation, engines, device, capacity, lease in ms, lease and grace in ms, returning,
-// complete
-//   -> {"entered" | "renewed", "HEX:GENERATION" to drop...} | {"taken", address} | {"full"} |
-//      {"later"}: a later life is known
+// complete, mark
+//   -> {"entered" | "renewed", mark, "outdated" | "", "HEX:GENERATION" to drop...} |
+//      {"taken", address} | {"full"} | {"later"}: a later life is known
 constexpr char kJoin[] = R"lua(
 local id, incarnation, engines, device, capacity = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local lease, hold, returning, complete = ARGV[7], ARGV[8], ARGV[9] == '1', ARGV[10] == '1'
+local lease, hold, returning, complete, mark = ARGV[7], ARGV[8], ARGV[9] == '1', ARGV[10] == '1', ARGV[11]
 local node, alive = Key('node', id), Key('alive', id)
 GoOnWithoutMemory()
+
+-- A mark is "REIGN.MICROSECOND". A node with one of another reign was not here before this one had
+-- learnt who holds what. Until then nothing was deleted that an earlier reign can have accepted.
+local function MayHaveMissedADeletion()
+  local forgotten = call('GET', Key('forgotten'))
+  if not forgotten then return false end
+  local reign, known = string.match(mark, '^(%x+)%.(%d+)$')
+  if reign ~= Run() then known = call('GET', Key('learnt')) end
+  return known and tonumber(forgotten) >= tonumber(known)
+end
 
 local function EndGone(lives)
   for _, life in ipairs(lives) do
     if StateOf(life) == 'gone' then
       call('SADD', Key('ended'), life)
       call('SREM', Key('lives'), life)
+      call('ZREM', recovery, life)
     end
   end
 end
@@ -260,7 +277,7 @@ local function Clean()
   if call('EXISTS', Key('held', life), Key('drops', life)) == 0 then call('SREM', Key('ended'), life) end
 end
 
-MeetServer(returning)
+MeetServer()
 local known = call('HMGET', node, 'incarnation', 'epoch', 'run', 'engines')
 local earlier, epoch = known[1], known[2]
 local was_alive = epoch and call('GET', alive) == epoch
@@ -291,16 +308,20 @@ states = {}
 if entered and earlier == incarnation then TakeOverDrops(epoch_before .. ':' .. id, life) end
 
 local back = not entered and not was_alive
-if returning and (entered or back) then
-  call('ZADD', recovery, EndOfRecovery(), life)
-  local begun = call('ZSCORE', recovery, '*begun')
-  if begun then call('ZADD', recovery, begun, '*') end
+if returning and (entered or back) then call('ZADD', recovery, '+inf', life) end
+if returning and entered and MayHaveMissedADeletion() then call('HSET', node, 'outdated', '1') end
+-- A life that was not known has told us nothing yet, whatever it has told a server before.
+if complete and not entered then
+  call('ZREM', recovery, life)
+  call('HDEL', node, 'outdated')
 end
-if complete then call('ZREM', recovery, life) end
 call('ZREMRANGEBYSCORE', recovery, '-inf', '(' .. Now())
 if back then call('PUBLISH', Key('awake'), '') end
 Clean()
-return {entered and 'entered' or 'renewed', unpack(call('SRANDMEMBER', Key('drops', life), most_drops))}
+-- What it has yet to tell may have been deleted before now.
+if not call('ZSCORE', recovery, life) then mark = Run() .. '.' .. Now() end
+return {entered and 'entered' or 'renewed', mark, call('HEXISTS', node, 'outdated') == 1 and 'outdated' or '',
+        unpack(call('SRANDMEMBER', Key('drops', life), most_drops))}
 )lua";
 
 // id, incarnation -> nothing
@@ -313,13 +334,14 @@ if known[1] == incarnation then
   call('DEL', node, Key('alive', id))
   call('SREM', Key('lives'), life)
   call('SADD', Key('ended'), life)
+  call('ZREM', Key('recovery'), life)
 end
 )lua";
 
 // node, then for each update: "announce" | "withdraw", object in hex, generation, data size,
 // metadata size, established
-//   -> "no lease" | {"ok" | "exists" | "deleting" | "deleting first" | "deleted" | "no generation" | "full" |
-//                    "sizes DATA METADATA"...}
+//   -> "no lease" | {"ok" | "exists" | "deleting" | "deleting first" | "deleted" | "outdated" | "no generation" |
+//                    "full" | "sizes DATA METADATA"...}
 constexpr char kUpdate[] = R"lua(
 local life = LifeOf(ARGV[2])
 if not life then return 'no lease' end
@@ -350,10 +372,17 @@ end
 
 -- Whether a generation that was accepted before may be announced yet, which has the better right to
 -- the id.
-local recovering, server
+local lacks, server
 local function MayLack()
-  recovering = recovering or Recovering()
-  return recovering['*begun'] or recovering.node
+  if lacks == nil then lacks = Lacks() or false end
+  return lacks
+end
+
+-- The node was gone while more was deleted than is remembered.
+local is_outdated
+local function IsOutdated()
+  if is_outdated == nil then is_outdated = call('HEXISTS', Key('node', ARGV[2]), 'outdated') == 1 end
+  return is_outdated
 end
 
 local function Announce(hex, g, data, metadata, established)
@@ -368,6 +397,7 @@ local function Announce(hex, g, data, metadata, established)
   local object = Key('object', hex)
   local known = Live(hex)
   if not (known and known.g == g) then
+    if established and IsOutdated() then return 'outdated' end
     local why_not = MakeFree(hex, known, deletions, established)
     if why_not then return why_not end
     server = server or call('GET', Key('server')) or ''
@@ -431,19 +461,11 @@ end
 return {known.g, known.d, known.m, unpack(holders)}
 )lua";
 
-// object in hex, generation or "", after, whether this client has joined before,
-// node that has dropped...
-//   -> "recovering" | "unknown" | {generation, {holder...}, {silent...}}
+// object in hex, generation or "", after, node that has dropped...
+//   -> {"begun", microseconds left or ""} | {"node", name}: somebody may hold it of whom the server
+//      does not know that | "unknown" | {generation, {holder...}, {silent...}}
 constexpr char kDelete[] = R"lua(
-local hex, g, after, has_joined = ARGV[2], ARGV[3], ARGV[4], ARGV[5] == '1'
-
--- Whether somebody may hold what the server does not know.
-local function MayBeHeld()
-  local server = call('GET', Key('server'))
-  if server ~= Run() and (server or has_joined) then return true end
-  local recovering = Recovering()
-  return recovering['*'] or recovering.node
-end
+local hex, g, after = ARGV[2], ARGV[3], ARGV[4]
 
 -- Byte by byte: Lua compares as the server's locale does.
 local function Less(a, b)
@@ -469,7 +491,11 @@ if g == '' and not is_live then
   end
 end
 if is_live or g == '' or not (deletions[g] or IsBuried(hex, g)) then
-  if not (is_live and IsFresh(known.f)) and MayBeHeld() then return 'recovering' end
+  if not (is_live and IsFresh(known.f)) then
+    if call('GET', Key('server')) ~= Run() then return {'begun', ''} end  -- nobody has met it
+    local lacks = Lacks()
+    if lacks then return lacks end
+  end
   if is_live then
     g = known.g
     BeginDeletion(hex)
@@ -479,7 +505,7 @@ if is_live or g == '' or not (deletions[g] or IsBuried(hex, g)) then
     Bury(hex, g)  -- its announcement may be on its way
   end
 end
-for i = 6, #ARGV do
+for i = 5, #ARGV do
   local life = LifeOf(ARGV[i])
   if life then Confirm(hex, g, life) end
 end

@@ -74,17 +74,21 @@ base::Pending RemoteDirectory::Join(const JoinRequest& join, base::Duration dead
   request.Integer(join.lease.picoseconds());
   request.Integer(join.grace.picoseconds());
   request.Integer(static_cast<uint8_t>((join.returning ? 1 : 0) | (join.complete ? 2 : 0)));
+  request.Text(join.mark);
   return Ask(request, deadline, [done = std::move(done)](const absl::Status& status, base::Reader& reader) {
     if (!status.ok()) return done(status);
     JoinReply reply;
-    reply.entered = reader.Integer<uint8_t>() != 0;
+    const auto flags = reader.Integer<uint8_t>();
+    reply.entered = (flags & 1) != 0;
+    reply.outdated = (flags & 2) != 0;
+    reply.mark = reader.Text(kMaxMark);
     reply.drops.resize(reader.Count(kMaxDropsTold, base::ObjectId::kSize + sizeof(uint64_t)));
     bool any_without = false;
     for (base::ObjectVersion& version : reply.drops) {
       version = ReadVersion(reader);
       any_without |= version.generation == base::kNoGeneration;
     }
-    if (!reader.Complete() || any_without) return done(MalformedReply());
+    if (!reader.Complete() || any_without || flags > 3) return done(MalformedReply());
     done(std::move(reply));
   });
 }

@@ -20,10 +20,12 @@ constexpr base::Duration kMaxLease = base::Seconds(3600);  // and grace
 // holders.
 constexpr size_t kReplyOverhead = 32;
 constexpr size_t kNameRoom = sizeof(uint32_t) + kMaxNodeName;
+constexpr size_t kMarkRoom = sizeof(uint32_t) + kMaxMark;
 constexpr size_t kVersionRoom = base::ObjectId::kSize + sizeof(uint64_t);
 constexpr size_t kObjectOverhead = 48;  // with its status and the length of its contents
 constexpr size_t kStatusRoom = kMaxLocatedText + 5;
 static_assert(DirectoryServer::kMinReply > kReplyOverhead + kObjectOverhead + 2 * kNameRoom, "room for some names");
+static_assert(DirectoryServer::kMinReply > kReplyOverhead + kMarkRoom + kVersionRoom, "room for a drop");
 static_assert(DirectoryServer::kMinReply > kReplyOverhead + kMaxUpdates * 5, "room for all statuses of an update");
 static_assert(DirectoryServer::kMinReply > kReplyOverhead + kMaxHeldCursor + kVersionRoom, "room for a version");
 
@@ -89,14 +91,16 @@ base::Pending DirectoryServer::HandleJoin(base::Reader& reader, transport::Reply
   const auto flags = reader.Integer<uint8_t>();
   request.returning = (flags & 1) != 0;
   request.complete = (flags & 2) != 0;
+  request.mark = reader.Text(kMaxMark);
   if (!reader.Complete() || flags > 3 || request.lease > kMaxLease || request.grace > kMaxLease) return Refuse(reply);
   // Drops that do not fit are told next time.
-  const size_t most_drops = (max_reply_ - kReplyOverhead) / kVersionRoom;
+  const size_t most_drops = (max_reply_ - kReplyOverhead - kMarkRoom) / kVersionRoom;
   return directory_.Join(request, kLocalDeadline,
                          [reply = std::move(reply), most_drops](const absl::StatusOr<JoinReply>& joined) {
                            ReplyResult(reply, joined, [most_drops](base::Writer& writer, const JoinReply& result) {
                              const auto drops = FirstOf(result.drops, most_drops);
-                             writer.Integer<uint8_t>(result.entered ? 1 : 0);
+                             writer.Integer(static_cast<uint8_t>((result.entered ? 1 : 0) | (result.outdated ? 2 : 0)));
+                             writer.Text(result.mark);
                              writer.Integer(static_cast<uint32_t>(drops.size()));
                              for (const base::ObjectVersion& version : drops) WriteVersion(writer, version);
                            });

@@ -44,7 +44,8 @@ class EventTakers final {
   const std::chrono::milliseconds longest_;
   std::mutex mutex_;
   std::condition_variable asked_;
-  std::map<int, pid_t> told_ ABSL_GUARDED_BY(mutex_);  // by channel, the thread that was told last and has not asked since
+  std::map<int, pid_t> told_
+      ABSL_GUARDED_BY(mutex_);  // by channel, the thread that was told last and has not asked since
 };
 
 }  // namespace tokamak::verbs::user

@@ -10,8 +10,17 @@
 
 #include "lib/base/event_loop.h"
 #include "lib/directory/directory.h"
+#include "lib/directory/local.h"
 
 namespace tokamak::directory {
+
+// Deletions that have ended and are remembered: so few that tests come to the bound.
+constexpr size_t kFewTombstones = 32;
+inline LocalOptions WithFewTombstones() {
+  LocalOptions options;
+  options.tombstones = kFewTombstones;
+  return options;
+}
 
 class Backend {
  public:
@@ -36,7 +45,7 @@ class Backend {
   // The directory forgets everything.
   virtual void Restart() = 0;
 
-  // How long it takes a directory that was restarted, at most, to learn who holds what.
+  // For how long a directory that has just begun cannot know who holds what.
   virtual base::Duration recovery() const { return base::Seconds(10); }
 
   // Nothing reaches the directory until Heal. For directories that can be out of reach.

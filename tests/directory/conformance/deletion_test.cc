@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "absl/strings/match.h"
 #include "tests/directory/conformance/fixture.h"
 
 namespace tokamak::directory {
@@ -53,7 +54,7 @@ TEST_P(DirectoryConformance, WhoeverAnnouncesADeletedContentIsToldAndMustDropItT
 // What was put is kept: it is only told to wait.
 TEST_P(DirectoryConformance, AnEstablishedContentMayComeWhenADeletionHasEnded) {
   ASSERT_TRUE(Join("b").ok());
-  Pass(backend_->recovery());
+  PassRecovery();
   JoinAndAnnounce({"a"}, "x");
   ASSERT_TRUE(Delete("x").ok());
   EXPECT_TRUE(absl::IsUnavailable(Announce("b", "x", 2, true)));
@@ -80,6 +81,7 @@ TEST_P(DirectoryConformance, AnObjectOfWhichOnlyAPullIsUnderWayCanBeDeleted) {
 
 TEST_P(DirectoryConformance, DeletingWhatIsNotThereIsNotFound) {
   ASSERT_TRUE(Join("a").ok());
+  PassRecovery();
   EXPECT_TRUE(absl::IsNotFound(Delete("x").status()));
   ASSERT_TRUE(Announce("a", "x").ok());
   ASSERT_TRUE(Delete("x").ok());
@@ -91,6 +93,7 @@ TEST_P(DirectoryConformance, DeletingWhatIsNotThereIsNotFound) {
 
 TEST_P(DirectoryConformance, AContentMayBeDeletedBeforeItIsAnnounced) {
   JoinAndAnnounce({"a"}, "x");
+  PassRecovery();
   const Deleted deleted = Delete("x", 2);
   ASSERT_TRUE(deleted.ok()) << deleted.status();
   EXPECT_TRUE(deleted->holders.empty() && deleted->silent.empty());
@@ -162,6 +165,103 @@ TEST_P(DirectoryConformance, ANodeThatIsGoneDelaysNoDeletion) {
   EXPECT_TRUE(Announce("b", "x", 2).ok());
   EXPECT_TRUE(Join("a")->drops.empty());
   EXPECT_TRUE(absl::IsAborted(Announce("a", "x", 1, true)));
+}
+
+// ---- more deletions than are remembered
+
+// `x` is on `a` and `b`, `left` on `a` alone. `a` is gone when `x` is deleted.
+void DirectoryConformance::DeleteWhileGone(std::string* mark) {
+  JoinAndAnnounce({"a", "b"}, "x");
+  PassRecovery();
+  ASSERT_TRUE(Announce("a", "left").ok());
+  ASSERT_TRUE(Announce("a", "shared").ok());
+  ASSERT_TRUE(Announce("b", "shared", 1, true).ok());
+  const Joined last = Join("a", 1, kShort, kShort);
+  ASSERT_TRUE(last.ok()) << last.status();
+  *mark = last->mark;
+  Pass(kShort * 3);
+  ASSERT_EQ(Delete("x")->holders, Ids{"b"});
+  ASSERT_TRUE(Delete("x", 1, {"b"})->holders.empty());
+}
+
+TEST_P(DirectoryConformance, WhatWasDeletedWhileANodeWasGoneStaysDeletedHoweverMuchWasDeletedSince) {
+  std::string mark;
+  ASSERT_NO_FATAL_FAILURE(DeleteWhileGone(&mark));
+  DeleteMoreThanIsRemembered("b");
+  const Joined back = Return("a", false, mark);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_TRUE(back->entered && back->outdated);
+  EXPECT_EQ(back->mark, mark) << "it has not told all yet";
+  const absl::Status why = Announce("a", "x", 1, true);
+  EXPECT_TRUE(absl::IsAborted(why)) << why;
+  EXPECT_TRUE(absl::StrContains(why.message(), "may have been deleted while this node was gone")) << why;
+  EXPECT_TRUE(absl::IsAborted(Announce("a", "left", 1, true))) << "nobody knows whether it was deleted";
+  EXPECT_EQ(Holders("x"), Ids());
+  EXPECT_TRUE(Announce("a", "shared", 1, true).ok()) << "it was not";
+  EXPECT_EQ(Holders("shared"), (Ids{"a", "b"}));
+  EXPECT_TRUE(Announce("a", "new").ok());
+  EXPECT_TRUE(Return("a", false, mark)->outdated) << "a renewal changes nothing";
+  EXPECT_TRUE(absl::IsAborted(Announce("a", "left", 1, true)));
+  const Joined complete = Return("a", true, mark);
+  ASSERT_TRUE(complete.ok()) << complete.status();
+  EXPECT_FALSE(complete->outdated);
+  EXPECT_NE(complete->mark, mark);
+  EXPECT_TRUE(Announce("a", "brought", 1, true).ok());
+}
+
+TEST_P(DirectoryConformance, ANodeThatWasGoneWhileLittleWasDeletedKeepsWhatWasNot) {
+  std::string mark;
+  ASSERT_NO_FATAL_FAILURE(DeleteWhileGone(&mark));
+  const Joined back = Return("a", false, mark);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_TRUE(back->entered && !back->outdated);
+  EXPECT_TRUE(absl::IsAborted(Announce("a", "x", 1, true)));
+  EXPECT_TRUE(Announce("a", "left", 1, true).ok());
+  EXPECT_EQ(Holders("left"), Ids{"a"});
+}
+
+TEST_P(DirectoryConformance, ANodeThatWasGoneAgainBeforeItHadToldAllHasStillMissedWhatItHadMissed) {
+  std::string mark;
+  ASSERT_NO_FATAL_FAILURE(DeleteWhileGone(&mark));
+  JoinRequest request = JoinOf(Node("a"), kShort, kShort);
+  request.returning = true;
+  request.mark = mark;
+  const Joined back = Join(request);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_FALSE(back->outdated);
+  Pass(kShort * 3);
+  DeleteMoreThanIsRemembered("b");
+  EXPECT_TRUE(Return("a", false, back->mark)->outdated);
+  EXPECT_TRUE(absl::IsAborted(Announce("a", "x", 1, true)));
+}
+
+TEST_P(DirectoryConformance, AfterARestartNobodyIsOutdatedWhoIsBackInTime) {
+  JoinAndAnnounce({"a"}, "x");
+  const std::string mark = Join("a")->mark;
+  Pass(kShort);
+  backend_->Restart();
+  ASSERT_TRUE(Join("b").ok());
+  ASSERT_NO_FATAL_FAILURE(DeleteMoreThanIsRemembered("b"));
+  ASSERT_NO_FATAL_FAILURE(DeleteMoreThanIsRemembered("b"));
+  EXPECT_FALSE(Return("a", false, mark)->outdated) << "only what is new was deleted";
+  EXPECT_TRUE(Announce("a", "x", 1, true).ok());
+}
+
+TEST_P(DirectoryConformance, AfterARestartANodeIsOutdatedThatIsBackAfterMoreDeletionsThanAreRemembered) {
+  JoinAndAnnounce({"a"}, "x");
+  const std::string mark = Join("a")->mark;
+  Pass(kShort);
+  backend_->Restart();
+  ASSERT_TRUE(Join("b").ok());
+  PassRecovery();
+  ASSERT_NO_FATAL_FAILURE(DeleteMoreThanIsRemembered("b"));
+  EXPECT_FALSE(Return("c", false, mark)->outdated) << "all of them are remembered";
+  ASSERT_NO_FATAL_FAILURE(DeleteMoreThanIsRemembered("b"));
+  for (const char* said : {mark.c_str(), "", "no mark of ours", "1.", ".1"}) {
+    ASSERT_TRUE(Leave("a").ok());
+    EXPECT_TRUE(Return("a", false, said)->outdated) << said;
+    EXPECT_TRUE(absl::IsAborted(Announce("a", "x", 1, true)));
+  }
 }
 
 TEST_P(DirectoryConformance, ALaterLifeHasNothingToDrop) {

@@ -138,6 +138,24 @@ void DirectoryConformance::JoinAndAnnounce(const Ids& nodes, const std::string& 
   }
 }
 
+DirectoryConformance::Joined DirectoryConformance::Return(const NodeId& node, bool complete, const std::string& mark) {
+  JoinRequest request = JoinOf(Node(node));
+  request.returning = true;
+  request.complete = complete;
+  request.mark = mark;
+  return Join(request);
+}
+
+void DirectoryConformance::DeleteMoreThanIsRemembered(const NodeId& holder) {
+  for (size_t i = 0; i < kFewTombstones; ++i) {
+    const std::string object = "short-lived " + std::to_string(i);
+    const uint64_t generation = ++last_generation_;
+    ASSERT_TRUE(Announce(holder, object, generation).ok());
+    ASSERT_TRUE(Delete(object).ok());
+    ASSERT_TRUE(Delete(object, generation, {holder}).ok());
+  }
+}
+
 Ids DirectoryConformance::Holders(const std::string& object) {
   const Located info = Locate(object);
   EXPECT_TRUE(info.ok() || absl::IsNotFound(info.status())) << info.status();

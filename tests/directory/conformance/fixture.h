@@ -128,6 +128,18 @@ class DirectoryConformance : public testing::TestWithParam<BackendCase> {
   // first.
   void JoinAndAnnounce(const Ids& nodes, const std::string& object);
 
+  // The directory no longer counts as one that has just begun.
+  void PassRecovery() { Pass(backend_->recovery()); }
+
+  // A node that was in a directory before comes back. `mark`: what that directory said.
+  Joined Return(const NodeId& node, bool complete = false, const std::string& mark = "");
+
+  // `holder` puts as many contents as are remembered when they are deleted, and deletes them.
+  void DeleteMoreThanIsRemembered(const NodeId& holder);
+
+  // deletion_test.cc. `mark` is what `a` was told last.
+  void DeleteWhileGone(std::string* mark);
+
   // Sorted, so that tests need not know an order that nobody promises; empty where the object is
   // not found.
   Ids Holders(const std::string& object);
@@ -136,6 +148,7 @@ class DirectoryConformance : public testing::TestWithParam<BackendCase> {
   std::unique_ptr<Backend> backend_;
   bool calling_ = false;
   bool dropped_ = false;  // calls may stay without an answer
+  uint64_t last_generation_ = 1000;
   std::vector<std::function<void()>> checks_;
 };
 

@@ -200,6 +200,7 @@ class History final {
 };
 
 TEST_P(DirectoryConformance, NothingDeletedComesBackAndAnIdHasOneContent) {
+  PassRecovery();
   for (const uint64_t seed : {1, 2, 3}) {
     History(*this, std::to_string(seed)).Run(seed);
   }

@@ -16,12 +16,12 @@ class LocalBackend final : public Backend {
   Directory& here() override { return *directory_; }
   Directory& there() override { return *directory_; }
   void DropHere() override { directory_.reset(); }
-  void Restart() override { directory_ = std::make_unique<LocalDirectory>(loop_); }
+  void Restart() override { directory_ = std::make_unique<LocalDirectory>(loop_, WithFewTombstones()); }
 
  private:
   sim::Scheduler scheduler_;
   sim::SimLoop loop_{scheduler_};
-  std::unique_ptr<LocalDirectory> directory_ = std::make_unique<LocalDirectory>(loop_);
+  std::unique_ptr<LocalDirectory> directory_ = std::make_unique<LocalDirectory>(loop_, WithFewTombstones());
 };
 
 }  // namespace

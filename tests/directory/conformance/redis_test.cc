@@ -35,6 +35,7 @@ class RedisBackend final : public Backend {
     redis::Options options;
     options.target = server_.target();
     options.recovery = recovery();
+    options.tombstones = kFewTombstones;
     auto directory = redis::RedisDirectory::Open(loop_, options);
     return directory.ok() ? *std::move(directory) : nullptr;
   }

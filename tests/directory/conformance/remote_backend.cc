@@ -21,7 +21,7 @@ class RemoteBackend final : public Backend {
   void DropHere() override { here_.reset(); }
   void Restart() override {
     server_.reset();
-    directory_ = std::make_unique<LocalDirectory>(server_loop_);
+    directory_ = std::make_unique<LocalDirectory>(server_loop_, WithFewTombstones());
     server_ = std::make_unique<DirectoryServer>(server_loop_, *directory_, caller_.max_call_size());
   }
   void CutOff() override { caller_.cut = true; }
@@ -31,7 +31,7 @@ class RemoteBackend final : public Backend {
   sim::Scheduler scheduler_;
   sim::SimLoop loop_{scheduler_};
   sim::SimLoop server_loop_{scheduler_};
-  std::unique_ptr<LocalDirectory> directory_ = std::make_unique<LocalDirectory>(server_loop_);
+  std::unique_ptr<LocalDirectory> directory_ = std::make_unique<LocalDirectory>(server_loop_, WithFewTombstones());
   std::unique_ptr<DirectoryServer> server_ = std::make_unique<DirectoryServer>(server_loop_, *directory_, 16 * 1024);
   FakeCaller caller_{loop_, [this](absl::Span<const uint8_t> request, transport::Reply reply) {
                        return server_->Handle(request, std::move(reply));

@@ -33,7 +33,7 @@ class TransportBackend final : public Backend {
   void DropHere() override { here_.reset(); }
   void Restart() override {
     server_.reset();
-    directory_ = std::make_unique<LocalDirectory>(world_.node(0).loop);
+    directory_ = std::make_unique<LocalDirectory>(world_.node(0).loop, WithFewTombstones());
     server_ =
         std::make_unique<DirectoryServer>(world_.node(0).loop, *directory_, world_.node(0).endpoint->max_call_size());
   }

@@ -1,6 +1,7 @@
 // What every directory promises when it was restarted, is out of reach or is dropped.
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "tests/directory/conformance/fixture.h"
 
 namespace tokamak::directory {
@@ -9,17 +10,10 @@ static bool IsOutage(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
 
-// A node that was in the directory before it was restarted.
-static JoinRequest Returning(JoinRequest request, bool complete = false) {
-  request.returning = true;
-  request.complete = complete;
-  return request;
-}
-
 TEST_P(DirectoryConformance, AfterARestartANodeEntersAgain) {
   JoinAndAnnounce({"a"}, "x");
   backend_->Restart();
-  EXPECT_TRUE(Join(Returning(JoinOf(Node("a"))))->entered);
+  EXPECT_TRUE(Return("a")->entered);
   EXPECT_EQ(Holders("x"), Ids());
   ASSERT_TRUE(Announce("a", "x", 1, true).ok());
   EXPECT_EQ(Holders("x"), Ids{"a"});
@@ -34,40 +28,85 @@ TEST_P(DirectoryConformance, AfterARestartNothingIsAnnouncedBeforeJoining) {
 TEST_P(DirectoryConformance, AfterARestartWhatMayBeOlderIsDeletedOnlyWhenAllIsKnown) {
   JoinAndAnnounce({"a"}, "x");
   backend_->Restart();
-  ASSERT_TRUE(Join(Returning(JoinOf(Node("a")))).ok());
+  ASSERT_TRUE(Return("a").ok());
   EXPECT_TRUE(absl::IsUnavailable(Delete("x").status())) << "it has not been announced yet";
   EXPECT_TRUE(absl::IsUnavailable(Delete("x", 1).status()));
   ASSERT_TRUE(Announce("a", "x", 1, true).ok());
   EXPECT_TRUE(absl::IsUnavailable(Delete("x").status())) << "others may hold it";
   ASSERT_TRUE(Announce("a", "new").ok());
   EXPECT_EQ(Delete("new")->holders, Ids{"a"}) << "nobody else can";
-  ASSERT_TRUE(Join(Returning(JoinOf(Node("a")), /*complete=*/true)).ok());
+  ASSERT_TRUE(Return("a", /*complete=*/true).ok());
   EXPECT_TRUE(absl::IsUnavailable(Delete("x").status())) << "nodes that have not joined yet may hold it";
-  Pass(backend_->recovery());
+  PassRecovery();
   EXPECT_EQ(Delete("x")->holders, Ids{"a"});
   EXPECT_TRUE(absl::IsNotFound(Delete("y").status()));
 }
 
-TEST_P(DirectoryConformance, ADirectoryThatNobodyWasInBeforeHasNothingToLearn) {
+// There may have been another before it, and nobody has had the time to say so.
+TEST_P(DirectoryConformance, ADirectoryThatHasJustBegunCannotSayThatNobodyHoldsAnObject) {
   ASSERT_TRUE(Join("a").ok());
-  EXPECT_TRUE(absl::IsNotFound(Delete("x").status()));
+  const absl::Status why = Delete("x").status();
+  EXPECT_TRUE(absl::IsUnavailable(why)) << why;
+  EXPECT_TRUE(absl::StartsWith(why.message(), "the directory began ")) << why;
+  EXPECT_TRUE(absl::StrContains(why.message(), " ago and is learning who holds what: try again in ")) << why;
+  EXPECT_TRUE(absl::IsUnavailable(Delete("x", 1).status()));
+  ASSERT_TRUE(Announce("a", "x").ok());
+  EXPECT_EQ(Delete("x")->holders, Ids{"a"}) << "what it accepted first is deleted at once";
+  PassRecovery();
+  EXPECT_TRUE(absl::IsNotFound(Delete("y").status()));
 }
 
 TEST_P(DirectoryConformance, ANodeThatComesBackIsWaitedForUntilItHasToldAll) {
   ASSERT_TRUE(Join("a").ok());
-  Pass(backend_->recovery());
-  ASSERT_TRUE(Join(Returning(JoinOf(Node("b")))).ok());
-  EXPECT_TRUE(absl::IsUnavailable(Delete("x").status()));
-  ASSERT_TRUE(Join(Returning(JoinOf(Node("b")), /*complete=*/true)).ok());
+  PassRecovery();
+  ASSERT_TRUE(Return("b").ok());
+  const absl::Status why = Delete("x").status();
+  EXPECT_TRUE(absl::IsUnavailable(why)) << why;
+  EXPECT_TRUE(absl::StrContains(why.message(), "node b came back and has not told yet all that it holds")) << why;
+  ASSERT_TRUE(Return("b", /*complete=*/true).ok());
   EXPECT_TRUE(absl::IsNotFound(Delete("x").status()));
 }
 
-TEST_P(DirectoryConformance, ANodeThatNeverTellsAllIsWaitedForAWhileOnly) {
+TEST_P(DirectoryConformance, ANodeThatComesBackIsWaitedForHoweverLongThatTakes) {
   ASSERT_TRUE(Join("a").ok());
-  Pass(backend_->recovery());
-  ASSERT_TRUE(Join(Returning(JoinOf(Node("b")))).ok());
-  Pass(backend_->recovery());
-  ASSERT_TRUE(Join(Returning(JoinOf(Node("b")))).ok()) << "a renewal begins nothing again";
+  PassRecovery();
+  ASSERT_TRUE(Return("b").ok());
+  for (int i = 0; i < 3; ++i) {
+    PassRecovery();
+    ASSERT_FALSE(Return("b")->entered);
+    EXPECT_TRUE(absl::IsUnavailable(Delete("x").status()));
+  }
+  ASSERT_TRUE(Announce("a", "x", 2).ok());
+  EXPECT_TRUE(Announce("b", "x", 1, true).ok()) << "what was put and kept comes before what is new";
+  EXPECT_EQ(Holders("x"), Ids{"b"});
+  EXPECT_EQ(Join("a")->drops, std::vector<base::ObjectVersion>{Version("x", 2)});
+  ASSERT_TRUE(Return("b", /*complete=*/true).ok());
+  EXPECT_TRUE(absl::IsNotFound(Delete("y").status()));
+}
+
+TEST_P(DirectoryConformance, ANodeThatFellSilentBeforeItHadToldAllCountsUntilItIsGone) {
+  ASSERT_TRUE(Join("a").ok());
+  PassRecovery();
+  ASSERT_TRUE(Return("b").ok());
+  ASSERT_TRUE(Join("b", 1, kShort, kLong).ok());
+  Pass(kShort * 2);
+  EXPECT_TRUE(absl::IsUnavailable(Delete("x").status()));
+  ASSERT_TRUE(Announce("a", "x", 2).ok());
+  ASSERT_FALSE(Return("b")->entered);
+  EXPECT_TRUE(Announce("b", "x", 1, true).ok());
+  EXPECT_EQ(Holders("x"), Ids{"b"});
+  ASSERT_TRUE(Join("b", 1, kShort, kShort).ok());
+  Pass(kShort * 3);
+  EXPECT_TRUE(absl::IsNotFound(Delete("y").status())) << "it is gone";
+}
+
+// Its first words are still those to the directory before.
+TEST_P(DirectoryConformance, ANodeThatTheDirectoryDoesNotKnowHasNotToldAllWhateverItSays) {
+  ASSERT_TRUE(Join("a").ok());
+  PassRecovery();
+  ASSERT_TRUE(Return("b", /*complete=*/true)->entered);
+  EXPECT_TRUE(absl::IsUnavailable(Delete("x").status()));
+  ASSERT_FALSE(Return("b", /*complete=*/true)->entered);
   EXPECT_TRUE(absl::IsNotFound(Delete("x").status()));
 }
 
@@ -76,7 +115,7 @@ TEST_P(DirectoryConformance, AfterARestartWhatWasPutBeforeDisplacesWhatIsNew) {
   backend_->Restart();
   ASSERT_TRUE(Join("b").ok());
   ASSERT_TRUE(Announce("b", "x", 2).ok());
-  ASSERT_TRUE(Join(Returning(JoinOf(Node("a")))).ok());
+  ASSERT_TRUE(Return("a").ok());
   EXPECT_TRUE(Announce("a", "x", 1, true).ok());
   EXPECT_EQ(Locate("x")->generation, base::Generation{1});
   EXPECT_EQ(Holders("x"), Ids{"a"});
@@ -90,7 +129,7 @@ TEST_P(DirectoryConformance, AfterARestartWhatWasPutBeforeDisplacesWhatIsNew) {
 
 TEST_P(DirectoryConformance, AfterARestartTheOrderOfTheAnnouncementsDecidesNothing) {
   backend_->Restart();
-  for (const char* node : {"a", "b", "c"}) ASSERT_TRUE(Join(Returning(JoinOf(Node(node)))).ok());
+  for (const char* node : {"a", "b", "c"}) ASSERT_TRUE(Return(node).ok());
   // `a` and `c` hold what was put before, `b` has put another content meanwhile.
   std::vector<NodeId> order = {"a", "b", "c"};
   int number = 0;
@@ -108,12 +147,12 @@ TEST_P(DirectoryConformance, AfterARestartTheOrderOfTheAnnouncementsDecidesNothi
 
 TEST_P(DirectoryConformance, WhatWasPutAgainWhenItsHolderWasGoneIsNotDisplacedByIt) {
   JoinAndAnnounce({"a"}, "x");
-  Pass(backend_->recovery());
+  PassRecovery();
   ASSERT_TRUE(Join("b").ok());
   ASSERT_TRUE(Join("a", 1, kShort, kShort).ok());
   Pass(kShort * 3);
   ASSERT_TRUE(Announce("b", "x", 2).ok());
-  ASSERT_TRUE(Join(Returning(JoinOf(Node("a"))))->entered);
+  ASSERT_TRUE(Return("a")->entered);
   EXPECT_TRUE(absl::IsAlreadyExists(Announce("a", "x", 1, true)));
   EXPECT_EQ(Locate("x")->generation, base::Generation{2});
   EXPECT_EQ(Holders("x"), Ids{"b"});
