@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <map>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +16,8 @@ namespace tokamak::example {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kRetryDelay(100);
 
 double SecondsSince(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
@@ -120,9 +123,15 @@ Result<DecodeReport> DecodeWith(Client& client, const DecodeOptions& options, Cl
 // and deletes the layer itself.
 Status CleanUp(Client& client, const DecodeOptions& options) {
   const RequestNames names(options.name, options.number);
+  const Deadline deadline = Deadline::After(options.deadline);
   Status first;
   const auto remove = [&](const ObjectName& name) {
-    const Status status = client.Delete(name.id());
+    Status status = client.Delete(name.id());
+    // A directory that has just begun cannot know yet that the prefill was faster.
+    while (status.code() == StatusCode::kUnavailable && client.status().ok() && !deadline.passed()) {
+      std::this_thread::sleep_for(kRetryDelay);
+      status = client.Delete(name.id());
+    }
     if (status.ok() || status.code() == StatusCode::kNotFound || !first.ok()) return;
     first = Status(status.code(), absl::StrCat(name.text(), " could not be deleted: ", status.message()));
   };

@@ -135,9 +135,10 @@ Status Prefill::AwaitDone(const RequestNames& names, Subscription& events) {
   }
 }
 
-// The decoder may be doing the same.
+// The decoder may be doing the same: what was put here and is not here any more is deleted.
 Status Prefill::DeleteLayers(const RequestNames& names, const Prompt& prompt) {
   for (uint32_t layer = 0; layer < prompt.shape.layers; ++layer) {
+    if (const auto here = client_.Contains(names.Layer(layer).id()); here.ok() && !*here) continue;
     const Status status = client_.Delete(names.Layer(layer).id());
     if (!status.ok() && status.code() != StatusCode::kNotFound) {
       return Status(status.code(), absl::StrCat(names.Layer(layer).text(), " is left: ", status.message()));
