@@ -271,7 +271,7 @@ TEST_F(EvacuationTest, NodesThatStandStillAreSetAside) {
   const auto run = StartEvacuation(1, Seconds(20));
   const EvacuationReport report = End(*run, Seconds(20));
   EXPECT_EQ(report.objects, 200u) << report.trouble;
-  EXPECT_LT(run->took, Seconds(8));
+  EXPECT_LT(run->took, Seconds(5));
   EXPECT_EQ(at(0).store().statistics().kept_bytes, 2'000'000u);
   cluster_->RunFor(Seconds(30));
 }
