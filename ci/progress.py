@@ -29,7 +29,7 @@ STEPS = re.compile(r"\[([\d,]+) / ([\d,]+)\] (?:([\d,]+) / ([\d,]+) tests)?")
 # What Bazel says of itself; with the summary of tests, each of which had its line.
 ITS_OWN = re.compile(
     r"Loading:|Analyzing:|INFO:|Computing main repo|Starting local Bazel|WARNING: (Running Bazel server|Waiting for server)"
-    r"|\s+currently loading:|\s+Fetching |(FAIL|TIMEOUT|FLAKY|INCOMPLETE): //|//\S+ .*(PASSED|NO STATUS)|Executed \d+ out of"
+    r"|\s+currently loading:|\s+Fetching |(FAIL|TIMEOUT|FLAKY|INCOMPLETE): //|//\S+ .*(PASSED|SKIPPED|NO STATUS)|Executed \d+ out of"
     r"|There were tests whose specified size|\s*$"
 )
 WORDS = {"PASSED": "passed", "FLAKY": "passed at another try", "FAILED": "FAILED", "TIMEOUT": "TIMED OUT"}

@@ -21,7 +21,8 @@ class ProgressTest(unittest.TestCase):
         seen = progress.Progress()
         for line in ("Loading: 3 packages loaded", "Analyzing: 2 targets (15 packages loaded)", "INFO: Found 2 targets...", "",
                      "    currently loading: @system//", "[1,123 / 2,456] Compiling a.cc; 3s linux-sandbox ... (2 actions running)",
-                     "//tests/base:base_test                     PASSED in 0.8s", "Executed 1 out of 1 test: 1 test passes."):
+                     "//tests/base:base_test                     PASSED in 0.8s", "//tests/python:python_test                 SKIPPED",
+                     "Executed 1 out of 1 test: 1 test passes."):
             self.assertIsNone(seen.take_message(line), line)
         self.assertEqual(seen.line(80), "building: 1123 of 2456 steps, 1:20")
 
