@@ -23,10 +23,10 @@ class Deletes::One final : public base::Handle, public Turns::Turn {
 
   void Wait() {
     overdue_ = deletes_.loop_.RunAfter(kTurnDeadline, [this] {
-      Answer(absl::UnavailableError(absl::StrCat(
-          "nothing was deleted: ", deletes_.running(),
-          " Deletes of this node's programs are under way, and it was not this one's turn within ",
-          kTurnDeadline.milliseconds() / 1000, " s: try again with fewer at once")));
+      Answer(absl::UnavailableError(
+          absl::StrCat("nothing was deleted: ", deletes_.running(),
+                       " Deletes of this node's programs are under way, and it was not this one's turn within ",
+                       kTurnDeadline.milliseconds() / 1000, " s: try again with fewer at once")));
     });
   }
 

@@ -31,7 +31,8 @@ class Deletes final {
   using Begin = std::function<base::Pending(const base::ObjectId& id, ObjectDelete::Callback done)>;
 
   // `loop` must outlive it.
-  Deletes(base::EventLoop& loop, Begin begin) : loop_(loop), begin_(std::move(begin)), turns_(kMaxDeletes, kMaxDeletes) {}
+  Deletes(base::EventLoop& loop, Begin begin)
+      : loop_(loop), begin_(std::move(begin)), turns_(kMaxDeletes, kMaxDeletes) {}
   Deletes(const Deletes&) = delete;
   Deletes& operator=(const Deletes&) = delete;
 

@@ -226,10 +226,10 @@ TEST_F(OptionsTest, RedisIsNamedByHostOrBySocket) {
 }
 
 // A variable of the environment, while it lives.
-class Variable final {
+class EnvironmentVariable final {
  public:
-  Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
-  ~Variable() { unsetenv(name_); }
+  EnvironmentVariable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~EnvironmentVariable() { unsetenv(name_); }
 
  private:
   const char* const name_;
@@ -251,7 +251,7 @@ TEST_F(OptionsTest, RedisFlagsAreRead) {
   EXPECT_EQ(redis.sentinel.user, "watcher");
   EXPECT_EQ(*redis.sentinel.password.Read(), "from a file");
 
-  const Variable variable("TOKD_REDIS_PASSWORD", "from the environment");
+  const EnvironmentVariable variable("TOKD_REDIS_PASSWORD", "from the environment");
   parsed = Parse({"--directory", "rediss://db1", "--redis-tls-name", "n", "--redis-tls-no-verify"});
   ASSERT_TRUE(parsed.run) << error_;
   EXPECT_EQ(*parsed.options.directory.redis.password.Read(), "from the environment");
@@ -274,7 +274,7 @@ TEST_F(OptionsTest, ARedisFlagThatIsOutOfPlaceOrWrongIsNamed) {
   ExpectRefused(Parse({"--directory", "redis://db1", "--redis-password-file", "/no/such"}), {"/no/such"});
   ExpectRefused(Parse({"--directory", "redis://db1", "--redis-prefix", "a:b"}), {"prefix", "colon"});
   ExpectRefused(Parse({"--directory", "rediss://db1", "--redis-tls-ca", "/no/such"}), {"--redis-tls-ca", "/no/such"});
-  const Variable variable("TOKD_REDIS_PASWORD", "x");
+  const EnvironmentVariable variable("TOKD_REDIS_PASWORD", "x");
   ExpectRefused(Parse({}), {"TOKD_REDIS_PASWORD", "did you mean TOKD_REDIS_PASSWORD?"});
 }
 

@@ -15,7 +15,7 @@
 namespace tokamak::directory::redis {
 namespace {
 
-constexpr base::Duration kPatience = base::Seconds(30);
+constexpr base::Duration kConnectionPatience = base::Seconds(30);
 
 class RedisConnectionTest : public testing::Test {
  protected:
@@ -24,7 +24,8 @@ class RedisConnectionTest : public testing::Test {
   }
   std::unique_ptr<Line> Open(const std::string& target) { return Open(*Target::Parse(target)); }
 
-  absl::StatusOr<Reply> Ask(Line& line, const std::vector<std::string>& command, base::Duration deadline = kPatience) {
+  absl::StatusOr<Reply> Ask(Line& line, const std::vector<std::string>& command,
+                            base::Duration deadline = kConnectionPatience) {
     absl::StatusOr<Reply> result = absl::InternalError("no answer");
     bool answered = false;
     const base::Pending call = line.connection().Call(command, deadline, [&](absl::StatusOr<Reply> reply) {
@@ -32,12 +33,12 @@ class RedisConnectionTest : public testing::Test {
       result = std::move(reply);
     });
     EXPECT_FALSE(answered);
-    loop_.RunUntil([&] { return answered; }, loop_.Now() + kPatience);
+    loop_.RunUntil([&] { return answered; }, loop_.Now() + kConnectionPatience);
     return result;
   }
   // Asks until the server answers.
   void Await(Line& line) {
-    const base::Time limit = loop_.Now() + kPatience;
+    const base::Time limit = loop_.Now() + kConnectionPatience;
     while (!Ask(line, {"PING"}).ok() && loop_.Now() < limit) Pass(base::Milliseconds(1));
   }
   void Pass(base::Duration duration) {
@@ -93,7 +94,7 @@ TEST_F(RedisConnectionTest, ARefusedTcpConnectionIsTriedAgain) {
   ConnectionOptions options;
   options.first_retry = base::Milliseconds(1);
   const auto line = Open(*Target::Parse("redis@127.0.0.1:1"), options);
-  EXPECT_TRUE(loop_.RunUntil([&] { return line->connection().attempts() >= 4; }, loop_.Now() + kPatience));
+  EXPECT_TRUE(loop_.RunUntil([&] { return line->connection().attempts() >= 4; }, loop_.Now() + kConnectionPatience));
   const absl::Status status = Ask(*line, {"PING"}).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_NE(status.message().find("Connection refused"), std::string::npos) << status;
@@ -107,14 +108,14 @@ TEST_F(RedisConnectionTest, WhenTheServerDiesWhatWaitsFailsAndANewServerIsFound)
   int failed = 0;
   std::vector<base::Pending> calls;
   for (int i = 0; i < 10; ++i) {
-    calls.push_back(line->connection().Call({"PING"}, kPatience, [&](const absl::StatusOr<Reply>& reply) {
+    calls.push_back(line->connection().Call({"PING"}, kConnectionPatience, [&](const absl::StatusOr<Reply>& reply) {
       failed += absl::IsUnavailable(reply.status());
     }));
   }
   Pass(base::Milliseconds(5));
   EXPECT_EQ(failed, 0);
   server.Kill();
-  EXPECT_TRUE(loop_.RunUntil([&] { return failed == 10; }, loop_.Now() + kPatience));
+  EXPECT_TRUE(loop_.RunUntil([&] { return failed == 10; }, loop_.Now() + kConnectionPatience));
   server.Start();
   Await(*line);
   EXPECT_TRUE(Ask(*line, {"PING"}).ok());
@@ -140,7 +141,8 @@ TEST_F(RedisConnectionTest, AServerThatIsSilentForLongCountsAsLost) {
   server.Freeze();
   const absl::Status late = Ask(*line, {"PING"}, Connection::kMaxSilence + base::Milliseconds(100)).status();
   EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
-  EXPECT_TRUE(loop_.RunUntil([&] { return line->connection().attempts() > before; }, loop_.Now() + kPatience));
+  EXPECT_TRUE(
+      loop_.RunUntil([&] { return line->connection().attempts() > before; }, loop_.Now() + kConnectionPatience));
   server.Thaw();
   Await(*line);
 }
@@ -153,24 +155,24 @@ TEST_F(RedisConnectionTest, CallsBeyondTheBoundAreRefused) {
   size_t answered = 0;
   std::vector<base::Pending> calls;
   for (size_t i = 0; i < Connection::kMaxPending; ++i) {
-    calls.push_back(line->connection().Call({"PING"}, kPatience,
+    calls.push_back(line->connection().Call({"PING"}, kConnectionPatience,
                                             [&](const absl::StatusOr<Reply>& reply) { answered += reply.ok(); }));
   }
   EXPECT_TRUE(absl::IsResourceExhausted(Ask(*line, {"PING"}).status()));
   // What the node's own life needs has room beside these.
   bool own_answered = false;
   const base::Pending own = line->connection().CallForNode(
-      {"PING"}, kPatience, [&](const absl::StatusOr<Reply>& reply) { own_answered = reply.ok(); });
+      {"PING"}, kConnectionPatience, [&](const absl::StatusOr<Reply>& reply) { own_answered = reply.ok(); });
   server.Thaw();
-  EXPECT_TRUE(
-      loop_.RunUntil([&] { return answered == Connection::kMaxPending && own_answered; }, loop_.Now() + kPatience));
+  EXPECT_TRUE(loop_.RunUntil([&] { return answered == Connection::kMaxPending && own_answered; },
+                             loop_.Now() + kConnectionPatience));
   EXPECT_TRUE(Ask(*line, {"PING"}).ok());
 }
 
 TEST_F(RedisConnectionTest, APasswordIsGivenFirst) {
   RedisServer server({"--requirepass", "secret"});
   const auto without = Open(server.target());
-  const base::Time limit = loop_.Now() + kPatience;
+  const base::Time limit = loop_.Now() + kConnectionPatience;
   absl::Status status = Ask(*without, {"PING"}).status();
   while (status.message().find("NOAUTH") == std::string::npos && loop_.Now() < limit) {
     Pass(base::Milliseconds(1));
@@ -189,8 +191,8 @@ TEST_F(RedisConnectionTest, WhatIsCalledAtTheStartOfAConnectionIsHeardFirst) {
   base::Pending greeting;
   const auto began = [&] {
     if (connection == nullptr) return;  // the first attempt: it is being made
-    greeting =
-        connection->Call({"SET", "greeting", std::to_string(connection->attempts())}, kPatience, [](const auto&) {});
+    greeting = connection->Call({"SET", "greeting", std::to_string(connection->attempts())}, kConnectionPatience,
+                                [](const auto&) {});
   };
   const auto line = std::make_unique<Line>(loop_, server.target(), ConnectionOptions(), nullptr, began);
   connection = &line->connection();
@@ -209,7 +211,7 @@ TEST_F(RedisConnectionTest, ACallWhoseHandleIsDroppedIsNotAnswered) {
   std::vector<base::Pending> calls;
   for (int i = 0; i < 3; ++i) {
     calls.push_back(
-        line->connection().Call({"INCR", "n"}, kPatience, [&](const absl::StatusOr<Reply>&) { ++answered; }));
+        line->connection().Call({"INCR", "n"}, kConnectionPatience, [&](const absl::StatusOr<Reply>&) { ++answered; }));
   }
   calls[1].reset();
   EXPECT_EQ(Ask(*line, {"GET", "n"})->text, "3");  // the server had it already
@@ -223,14 +225,14 @@ TEST_F(RedisConnectionTest, AHandleMayBeDroppedInsideTheCallbackOfAnother) {
   server.Freeze();
   base::Pending first, second;
   bool answered = false;
-  first = line->connection().Call({"PING"}, kPatience, [&](const absl::StatusOr<Reply>&) {
+  first = line->connection().Call({"PING"}, kConnectionPatience, [&](const absl::StatusOr<Reply>&) {
     answered = true;
     first.reset();
     second.reset();
   });
-  second = line->connection().Call({"PING"}, kPatience, [](const absl::StatusOr<Reply>&) { FAIL(); });
+  second = line->connection().Call({"PING"}, kConnectionPatience, [](const absl::StatusOr<Reply>&) { FAIL(); });
   server.Thaw();
-  EXPECT_TRUE(loop_.RunUntil([&] { return answered; }, loop_.Now() + kPatience));
+  EXPECT_TRUE(loop_.RunUntil([&] { return answered; }, loop_.Now() + kConnectionPatience));
   EXPECT_TRUE(Ask(*line, {"PING"}).ok());
 }
 
@@ -251,14 +253,15 @@ TEST_F(RedisConnectionTest, ItMayBeDroppedInsideACallback) {
   bool dropped = false;
   int others = 0;
   std::vector<base::Pending> calls;
-  calls.push_back(line->connection().Call({"PING"}, kPatience, [&](const absl::StatusOr<Reply>&) {
+  calls.push_back(line->connection().Call({"PING"}, kConnectionPatience, [&](const absl::StatusOr<Reply>&) {
     dropped = true;
     line.reset();
   }));
   for (int i = 0; i < 3; ++i) {
-    calls.push_back(line->connection().Call({"PING"}, kPatience, [&](const absl::StatusOr<Reply>&) { ++others; }));
+    calls.push_back(
+        line->connection().Call({"PING"}, kConnectionPatience, [&](const absl::StatusOr<Reply>&) { ++others; }));
   }
-  EXPECT_TRUE(loop_.RunUntil([&] { return dropped; }, loop_.Now() + kPatience));
+  EXPECT_TRUE(loop_.RunUntil([&] { return dropped; }, loop_.Now() + kConnectionPatience));
   Pass(base::Milliseconds(5));
   EXPECT_EQ(others, 0);
 }
@@ -269,7 +272,7 @@ TEST_F(RedisConnectionTest, ItMayBeDroppedWhileItConnects) {
   line.reset();
   line = Open(server.target());
   const base::Pending waits =
-      line->connection().Call({"PING"}, kPatience, [](const absl::StatusOr<Reply>&) { FAIL(); });
+      line->connection().Call({"PING"}, kConnectionPatience, [](const absl::StatusOr<Reply>&) { FAIL(); });
   line.reset();
   Pass(base::Milliseconds(5));
 }

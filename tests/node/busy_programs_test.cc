@@ -40,7 +40,8 @@ class DeletingProgram final {
                                            [this, number](const absl::StatusOr<uint32_t>& copies) {
                                              ++answered_;
                                              over_.push_back(number);
-                                             if (!absl::IsNotFound(copies.status())) surprises_.push_back(copies.status());
+                                             if (!absl::IsNotFound(copies.status()))
+                                               surprises_.push_back(copies.status());
                                            });
     }
     timer_ = host_.loop.RunAfter(Milliseconds(50), [this] { Refill(); });
@@ -109,8 +110,8 @@ TEST_F(BusyProgramsTest, WhatIsPutIsAnnouncedAsFastAsEver) {
     const std::string name = absl::StrCat("x", i);
     ASSERT_EQ(at(1).Put(name, 100), absl::OkStatus());
     absl::Status confirmed = absl::InternalError("no answer");
-    const base::Pending call =
-        at(1).node().Confirm({Id(name), GenerationOn(1, name)}, [&](const absl::Status& status) { confirmed = status; });
+    const base::Pending call = at(1).node().Confirm({Id(name), GenerationOn(1, name)},
+                                                    [&](const absl::Status& status) { confirmed = status; });
     cluster_->RunFor(Milliseconds(100));
     EXPECT_TRUE(confirmed.ok()) << confirmed;
   }

@@ -15,7 +15,7 @@ namespace {
 using base::Milliseconds;
 using base::Seconds;
 
-constexpr uint64_t kSize = 8 << 20;  // more than three seconds at 2.5 MB/s
+constexpr uint64_t kResumedSize = 8 << 20;  // more than three seconds at 2.5 MB/s
 
 struct Setting {
   Protocol protocol;
@@ -37,11 +37,11 @@ WorldOptions SlowWorld() {
 class ResumeTest : public ::testing::TestWithParam<Setting> {
  protected:
   ResumeTest() : owner_(world_.Add(Options())), puller_(world_.Add(Options())) {
-    request_ = puller_.Request(owner_, owner_.AddObject(kSize - 100, 100), GetParam().protocol);
+    request_ = puller_.Request(owner_, owner_.AddObject(kResumedSize - 100, 100), GetParam().protocol);
     request_.deadline = Seconds(30);
     sink_.keep = true;
-    sink_.memory = puller_.arena.Take(kSize);
-    std::memset(sink_.memory.data(), 0x11, kSize);
+    sink_.memory = puller_.arena.Take(kResumedSize);
+    std::memset(sink_.memory.data(), 0x11, kResumedSize);
   }
 
   static NodeOptions Options() {
@@ -69,10 +69,10 @@ class ResumeTest : public ::testing::TestWithParam<Setting> {
     ASSERT_TRUE(world_.Finish(outcome));
     ASSERT_FALSE(outcome->status.ok());
     const uint64_t arrived = outcome->report.arrived;
-    ASSERT_LT(arrived, kSize);
+    ASSERT_LT(arrived, kResumedSize);
     ASSERT_GE(arrived, request_.arrived);
     EXPECT_TRUE(IsObject(request_.id, sink_.memory.subspan(0, arrived)));
-    std::memset(sink_.memory.data() + arrived, 0x22, kSize - arrived);
+    std::memset(sink_.memory.data() + arrived, 0x22, kResumedSize - arrived);
     request_.arrived = arrived;
   }
   void ExpectTheRestComes() {
@@ -82,12 +82,12 @@ class ResumeTest : public ::testing::TestWithParam<Setting> {
     ASSERT_TRUE(world_.Finish(outcome));
     ASSERT_TRUE(outcome->status.ok()) << outcome->status;
     EXPECT_TRUE(outcome->right);
-    EXPECT_EQ(outcome->report.arrived, kSize);
+    EXPECT_EQ(outcome->report.arrived, kResumedSize);
     EXPECT_EQ(outcome->report.protocol, GetParam().protocol);
-    EXPECT_EQ(Moved() - before, kSize - request_.arrived);
+    EXPECT_EQ(Moved() - before, kResumedSize - request_.arrived);
     world_.RunFor(Seconds(1));  // the owner hears a little later of its last WRITE
     if (GetParam().protocol != Protocol::kEager) {
-      EXPECT_EQ(MovedByDevices() - before_by_devices, kSize - request_.arrived);
+      EXPECT_EQ(MovedByDevices() - before_by_devices, kResumedSize - request_.arrived);
     }
     world_.ExpectClean();
   }
@@ -105,7 +105,7 @@ TEST_P(ResumeTest, AfterThePullWasCancelled) {
   puller_.endpoint->CancelPull(outcome->pull);
   Take(outcome);
   if (!GetParam().like_iwarp || !by_write()) {
-    EXPECT_GT(request_.arrived, kSize / 3);
+    EXPECT_GT(request_.arrived, kResumedSize / 3);
   }
   ExpectTheRestComes();
 }
@@ -129,14 +129,14 @@ TEST_P(ResumeTest, AfterTheOwnerEnded) {
   owner_.DropEndpoint();
   Take(outcome);
   if (!GetParam().like_iwarp || !by_write()) {
-    EXPECT_GT(request_.arrived, kSize / 8);
+    EXPECT_GT(request_.arrived, kResumedSize / 8);
   }
   owner_.Reopen();
   ExpectTheRestComes();
 }
 
 TEST_P(ResumeTest, WhereAllButOneByteHasArrived) {
-  request_.arrived = kSize - 1;
+  request_.arrived = kResumedSize - 1;
   FillObject(request_.id, sink_.memory);
   sink_.memory.back() ^= 1;
   ExpectTheRestComes();

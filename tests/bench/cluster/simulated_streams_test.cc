@@ -17,7 +17,7 @@ using Bytes = std::vector<uint8_t>;
 
 constexpr base::Duration kLatency = base::Microseconds(2);
 
-Bytes Pattern(size_t size) {
+Bytes Numbered(size_t size) {
   Bytes bytes(size);
   for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<uint8_t>(i * 7 + i / 251);
   return bytes;
@@ -117,7 +117,7 @@ class SimulatedStreamsTest : public ::testing::Test {
 
 TEST_F(SimulatedStreamsTest, BytesArriveWholeAndInOrderBothWays) {
   Connect();
-  const Bytes there = Pattern(5'000'001), back = Pattern(70'000);
+  const Bytes there = Numbered(5'000'001), back = Numbered(70'000);
   connected->Send(there);
   accepted->Send(back);
   ASSERT_TRUE(RunUntil([&] { return accepted->received.size() == there.size() && connected->received == back; }));
@@ -130,7 +130,7 @@ TEST_F(SimulatedStreamsTest, AProgramThatDoesNotReadHoldsUpItsPeerAndLosesNothin
   Connect(options);
   accepted->reads = false;
   accepted->Send({1});  // so that it says what it wants
-  const Bytes all = Pattern(1'000'000);
+  const Bytes all = Numbered(1'000'000);
   connected->Send(all);
   network.time().RunFor(base::Seconds(1));
   EXPECT_TRUE(accepted->received.empty());
@@ -151,7 +151,7 @@ TEST_F(SimulatedStreamsTest, WhereNobodyListensAStreamBreaks) {
 
 TEST_F(SimulatedStreamsTest, APeerThatClosesBreaksTheStreamAfterWhatItSent) {
   Connect();
-  accepted->Send(Pattern(100));
+  accepted->Send(Numbered(100));
   ASSERT_TRUE(RunUntil([this] { return connected->received.size() == 100; }));
   accepted->Close();
   ASSERT_TRUE(RunUntil([this] { return !connected->status.ok(); }));
@@ -165,9 +165,9 @@ TEST_F(SimulatedStreamsTest, TwoSmallPiecesTakeADelayedAcknowledgementUnlessTher
     options.no_delay = no_delay;
     Connect(options);
     const base::Time began = network.time().Now();
-    connected->Send(Pattern(10));
+    connected->Send(Numbered(10));
     network.time().RunFor(base::Microseconds(1));
-    connected->Send(Pattern(10));
+    connected->Send(Numbered(10));
     ASSERT_TRUE(RunUntil([this] { return accepted->received.size() == 20; }));
     const base::Duration took = network.time().Now() - began;
     EXPECT_EQ(took >= StreamCosts().delayed_acknowledgement, !no_delay);

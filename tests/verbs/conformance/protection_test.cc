@@ -10,7 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr size_t kSize = 20000;  // many packets at any MTU: the denial must come before the first byte
+constexpr size_t kDeniedSize = 20000;  // many packets at any MTU: the denial must come before the first byte
 constexpr Access kWithAtomics = kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic;
 
 // A pair with memory on both sides, and a remote request that is to fail.
@@ -22,8 +22,8 @@ class RemoteProtectionTest : public ConformanceTest {
     options.passive.remote_access = remote_access;
     writes_allowed_ = (remote_access & kRemoteWrite) != 0;
     pair_ = Connect(options);
-    here_ = std::make_unique<Memory>(*pair_->active.domain, kSize, 1);
-    there_ = std::make_unique<Memory>(*pair_->passive.domain, kSize, 2, access);
+    here_ = std::make_unique<Memory>(*pair_->active.domain, kDeniedSize, 1);
+    there_ = std::make_unique<Memory>(*pair_->passive.domain, kDeniedSize, 2, access);
   }
 
   Memory& here() { return *here_; }
@@ -102,7 +102,7 @@ TEST_P(RemoteProtectionTest, AWriteThatBeginsBeforeTheRegionIsDenied) {
 
 TEST_P(RemoteProtectionTest, AWriteBehindTheRegionIsDenied) {
   Prepare();
-  ExpectDenied(Fault::kRemoteBounds, Write(0, {here().piece(0, 1)}, there().remote(kSize), there().rkey()));
+  ExpectDenied(Fault::kRemoteBounds, Write(0, {here().piece(0, 1)}, there().remote(kDeniedSize), there().rkey()));
 }
 
 TEST_P(RemoteProtectionTest, AWriteWhoseAddressOverflowsIsDenied) {
@@ -128,7 +128,7 @@ TEST_P(RemoteProtectionTest, AReadWhoseAddressOverflowsIsDenied) {
 TEST_P(RemoteProtectionTest, AnAtomicBehindTheRegionIsDenied) {
   TOKAMAK_NEEDS(atomics);
   Prepare(kWithAtomics);
-  ExpectDenied(Fault::kRemoteBounds, FetchAdd(0, here().piece(0, 8), there().remote(kSize), there().rkey(), 1));
+  ExpectDenied(Fault::kRemoteBounds, FetchAdd(0, here().piece(0, 8), there().remote(kDeniedSize), there().rkey(), 1));
 }
 
 // A device may see it before the peer does.
@@ -203,7 +203,7 @@ TEST_P(RemoteProtectionTest, TheKeyOfADeadRegionDoesNotOpenItsSuccessors) {
   std::unique_ptr<MemoryRegion> successor;
   for (int i = 0; i < 300; ++i) {
     successor.reset();
-    auto made = pair().passive.domain->RegisterMemory(absl::MakeSpan(there().data(), kSize), kEverything);
+    auto made = pair().passive.domain->RegisterMemory(absl::MakeSpan(there().data(), kDeniedSize), kEverything);
     ASSERT_TRUE(made.ok()) << made.status();
     successor = *std::move(made);
     ASSERT_NE(successor->rkey(), rkey) << "after " << i << " others";
@@ -215,7 +215,7 @@ TEST_P(RemoteProtectionTest, AKeyOfAnotherProtectionDomainIsDenied) {
   Prepare();
   auto other = pair().passive.device.CreateProtectionDomain();
   ASSERT_TRUE(other.ok()) << other.status();
-  Memory foreign(**other, kSize, 5);
+  Memory foreign(**other, kDeniedSize, 5);
   ExpectDenied(Fault::kRemoteKey, Write(0, {here().whole()}, foreign.remote(), foreign.rkey()));
   EXPECT_TRUE(foreign.Untouched());
 }
@@ -224,7 +224,7 @@ TEST_P(RemoteProtectionTest, AReadWithAKeyOfAnotherProtectionDomainIsDenied) {
   Prepare();
   auto other = pair().passive.device.CreateProtectionDomain();
   ASSERT_TRUE(other.ok()) << other.status();
-  Memory foreign(**other, kSize, 5);
+  Memory foreign(**other, kDeniedSize, 5);
   ExpectDenied(Fault::kRemoteKey, Read(0, {here().whole()}, foreign.remote(), foreign.rkey()));
 }
 
@@ -253,8 +253,8 @@ class LocalProtectionTest : public ConformanceTest {
     ConformanceTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
     pair_ = Connect();
-    here_ = std::make_unique<Memory>(*pair_->active.domain, kSize, 1);
-    there_ = std::make_unique<Memory>(*pair_->passive.domain, kSize, 2);
+    here_ = std::make_unique<Memory>(*pair_->active.domain, kDeniedSize, 1);
+    there_ = std::make_unique<Memory>(*pair_->passive.domain, kDeniedSize, 2);
   }
 
   Memory& here() { return *here_; }
@@ -308,11 +308,11 @@ TEST_P(LocalProtectionTest, ASourceWithAnUnknownKeyIsDenied) {
 }
 
 TEST_P(LocalProtectionTest, ASourceThatLeavesItsRegionIsDenied) {
-  ExpectDeniedAtLast(Fault::kLocalKey, Write(0, {here().piece(1, kSize)}, there().remote(), there().rkey()));
-  const std::vector<uint8_t> before = Pattern(2, kSize);
-  for (size_t i = 0; i < kSize; ++i) {
+  ExpectDeniedAtLast(Fault::kLocalKey, Write(0, {here().piece(1, kDeniedSize)}, there().remote(), there().rkey()));
+  const std::vector<uint8_t> before = Pattern(2, kDeniedSize);
+  for (size_t i = 0; i < kDeniedSize; ++i) {
     const uint8_t byte = there().bytes()[i];
-    ASSERT_TRUE(byte == before[i] || (i + 1 < kSize && byte == here().bytes()[i + 1])) << "byte " << i;
+    ASSERT_TRUE(byte == before[i] || (i + 1 < kDeniedSize && byte == here().bytes()[i + 1])) << "byte " << i;
   }
 }
 
@@ -349,7 +349,7 @@ TEST_P(LocalProtectionTest, AnAtomicsSinkThatMayNotBeWrittenIsDenied) {
 }
 
 TEST_P(LocalProtectionTest, ASinkThatLeavesItsRegionIsDenied) {
-  ExpectDenied(Fault::kLocalKey, Read(0, {here().piece(kSize - 99, 100)}, there().remote(), there().rkey()));
+  ExpectDenied(Fault::kLocalKey, Read(0, {here().piece(kDeniedSize - 99, 100)}, there().remote(), there().rkey()));
 }
 
 TEST_P(LocalProtectionTest, AReceiveWithAnUnknownKeyFailsBothSides) {
@@ -359,7 +359,7 @@ TEST_P(LocalProtectionTest, AReceiveWithAnUnknownKeyFailsBothSides) {
 }
 
 TEST_P(LocalProtectionTest, AReceiveThatLeavesItsRegionFailsBothSides) {
-  ExpectReceiveDenied(Fault::kReceiveKey, Fault::kPeerReceiveKey, {0, {there().piece(kSize - 50, 100)}},
+  ExpectReceiveDenied(Fault::kReceiveKey, Fault::kPeerReceiveKey, {0, {there().piece(kDeniedSize - 50, 100)}},
                       here().piece(0, 100));
 }
 
@@ -372,13 +372,13 @@ TEST_P(LocalProtectionTest, AReceiveThatMayNotBeWrittenFailsBothSides) {
 TEST_P(LocalProtectionTest, AMessageLongerThanItsReceiveFailsBothSides) {
   ExpectReceiveDenied(Fault::kReceiveShort, Fault::kPeerReceiveShort, {0, {there().piece(0, 99)}},
                       here().piece(0, 100));
-  EXPECT_TRUE(there().Untouched(99, kSize - 99));
+  EXPECT_TRUE(there().Untouched(99, kDeniedSize - 99));
 }
 
 TEST_P(LocalProtectionTest, AMessageOfManyPacketsLongerThanItsReceiveFailsBothSides) {
-  ExpectReceiveDenied(Fault::kReceiveShort, Fault::kPeerReceiveShort, {0, {there().piece(0, kSize - 1)}},
+  ExpectReceiveDenied(Fault::kReceiveShort, Fault::kPeerReceiveShort, {0, {there().piece(0, kDeniedSize - 1)}},
                       here().whole());
-  EXPECT_TRUE(there().Untouched(kSize - 1, 1));
+  EXPECT_TRUE(there().Untouched(kDeniedSize - 1, 1));
 }
 
 TEST_P(LocalProtectionTest, MemoryMustNotBeEmpty) {
@@ -401,7 +401,7 @@ TEST_P(LocalProtectionTest, RemoteAtomicsNeedLocalWriting) {
 
 TEST_P(LocalProtectionTest, ARegionSaysWhatItCovers) {
   EXPECT_EQ(here().region()->address(), here().data());
-  EXPECT_EQ(here().region()->length(), kSize);
+  EXPECT_EQ(here().region()->length(), kDeniedSize);
 }
 
 TEST_P(LocalProtectionTest, AByteForAReceiveOfNothingFailsBothSides) {

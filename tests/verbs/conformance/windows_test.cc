@@ -12,7 +12,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::Field;
 
-constexpr size_t kSize = 10000;
+constexpr size_t kWindowSize = 10000;
 constexpr auto kBound = CompletionOpcode::kBindWindow;
 constexpr auto kInvalidated = CompletionOpcode::kLocalInvalidate;
 constexpr auto kWritten = CompletionOpcode::kWrite;
@@ -46,8 +46,8 @@ class WindowsTest : public ConformanceTest {
     if (IsSkipped() || HasFatalFailure()) return;
     TOKAMAK_NEEDS(memory_windows);
     pair_ = Connect();
-    here_ = std::make_unique<Memory>(*owner().domain, kSize, 1, kLocalWrite | kWindowBind);
-    there_ = std::make_unique<Memory>(*user().domain, kSize, 2);
+    here_ = std::make_unique<Memory>(*owner().domain, kWindowSize, 1, kLocalWrite | kWindowBind);
+    there_ = std::make_unique<Memory>(*user().domain, kWindowSize, 2);
     auto window = owner().domain->CreateMemoryWindow();
     ASSERT_TRUE(window.ok()) << window.status();
     window_ = *std::move(window);
@@ -82,11 +82,11 @@ class WindowsTest : public ConformanceTest {
   // The user's writes fill the window over and over; once the window is closed nothing changes the
   // owner's memory any more.
   void ExpectNothingIsWrittenAfter(const std::function<void()>& close) {
-    MustBind(0, kSize, kRemoteWrite);
+    MustBind(0, kWindowSize, kRemoteWrite);
     std::vector<Work> writes;
     for (uint64_t i = 0; i < 60; ++i) writes.push_back(Write(i, {users().whole()}, owned().remote(), window().rkey()));
     user().MustPost(writes);
-    Drive([&] { return owned().Peek(kSize - 1) == users().bytes()[kSize - 1]; });
+    Drive([&] { return owned().Peek(kWindowSize - 1) == users().bytes()[kWindowSize - 1]; });
     close();
     owned().Fill(9);
     LookOn();
@@ -117,7 +117,7 @@ TEST_P(WindowsTest, AWindowOpensItsPartOfTheRegion) {
   EXPECT_THAT(user().AwaitSends(2), ElementsAre(Done(1, kWritten), Done(2, CompletionOpcode::kRead)));
   EXPECT_TRUE(owned().Untouched(0, 100));
   EXPECT_TRUE(Same(owned().bytes(100, 5000), users().bytes(0, 5000)));
-  EXPECT_TRUE(owned().Untouched(5100, kSize - 5100));
+  EXPECT_TRUE(owned().Untouched(5100, kWindowSize - 5100));
   EXPECT_TRUE(back.Holds(2));
 }
 
@@ -132,12 +132,12 @@ TEST_P(WindowsTest, WhatIsBeforeAWindowIsDenied) {
 }
 
 TEST_P(WindowsTest, AWindowForReadingCannotBeWritten) {
-  MustBind(0, kSize, kRemoteRead);
+  MustBind(0, kWindowSize, kRemoteRead);
   ExpectDenied(Fault::kRemoteRight, Write(0, {users().piece(0, 10)}, owned().remote(), window().rkey()));
 }
 
 TEST_P(WindowsTest, TheRegionsOwnKeyStaysClosed) {
-  MustBind(0, kSize, kRemoteWrite);
+  MustBind(0, kWindowSize, kRemoteWrite);
   ExpectDenied(Fault::kRemoteRight, Write(0, {users().piece(0, 10)}, owned().remote(), owned().rkey()));
 }
 
@@ -146,7 +146,7 @@ TEST_P(WindowsTest, AnUnboundWindowOpensNothing) {
 }
 
 TEST_P(WindowsTest, InvalidatingClosesAWindow) {
-  MustBind(0, kSize, kRemoteWrite);
+  MustBind(0, kWindowSize, kRemoteWrite);
   const uint32_t rkey = window().rkey();
   owner().MustPost({LocalInvalidate(5, rkey)});
   EXPECT_THAT(owner().AwaitSends(1), ElementsAre(Done(5, kInvalidated)));
@@ -154,7 +154,7 @@ TEST_P(WindowsTest, InvalidatingClosesAWindow) {
 }
 
 TEST_P(WindowsTest, DroppingAWindowClosesIt) {
-  MustBind(0, kSize, kRemoteWrite);
+  MustBind(0, kWindowSize, kRemoteWrite);
   const uint32_t rkey = window().rkey();
   DropWindow();
   ExpectDenied(Fault::kRemoteKey, Write(0, {users().piece(0, 10)}, owned().remote(), rkey));
@@ -177,7 +177,7 @@ TEST_P(WindowsTest, EachBindGivesAnotherKey) {
 TEST_P(WindowsTest, TheKeyIsKnownWhenBindHasBeenPosted) {
   Memory bell(*user().domain, 4, 7), word(*owner().domain, 4, 8);
   user().MustPostReceives({{1, {bell.whole()}}});
-  owner().MustPost({Bind(1, window(), owned(), 0, kSize, kRemoteWrite), Send(2, {word.whole()})});
+  owner().MustPost({Bind(1, window(), owned(), 0, kWindowSize, kRemoteWrite), Send(2, {word.whole()})});
   const uint32_t rkey = window().rkey();
   EXPECT_THAT(user().AwaitReceives(1), ElementsAre(Received(1, 4)));
   user().MustPost({Write(3, {users().whole()}, owned().remote(), rkey)});
@@ -186,7 +186,7 @@ TEST_P(WindowsTest, TheKeyIsKnownWhenBindHasBeenPosted) {
 }
 
 TEST_P(WindowsTest, APeerMayHandAKeyBackWithItsLastMessage) {
-  MustBind(0, kSize, kRemoteWrite);
+  MustBind(0, kWindowSize, kRemoteWrite);
   const uint32_t rkey = window().rkey();
   Memory sink(*owner().domain, 10, 5);
   owner().MustPostReceives({{1, {sink.whole()}}});
@@ -202,7 +202,7 @@ TEST_P(WindowsTest, APeerMayHandAKeyBackWithItsLastMessage) {
 }
 
 TEST_P(WindowsTest, APeerHandsBackNoKeyButThatOfAWindowOfItsConnection) {
-  MustBind(0, kSize, kRemoteWrite);
+  MustBind(0, kWindowSize, kRemoteWrite);
   Memory sink(*owner().domain, 10, 5);
   Memory open(*owner().domain, 10, 6);
   owner().MustPostReceives({{1, {sink.whole()}}});
@@ -211,7 +211,7 @@ TEST_P(WindowsTest, APeerHandsBackNoKeyButThatOfAWindowOfItsConnection) {
 }
 
 TEST_P(WindowsTest, AWindowServesThePeerOfItsQueuePairOnly) {
-  MustBind(0, kSize, kRemoteWrite);
+  MustBind(0, kWindowSize, kRemoteWrite);
   End other_owner(backend(), 1, EndOptions(), &owner());
   End other_user(backend(), 0);
   Establish(backend(), other_user, other_owner, ConnectDefaults(), ConnectDefaults());
@@ -245,21 +245,21 @@ TEST_P(WindowsTest, BindsInvalidatesAndMessagesKeepTheirOrder) {
 }
 
 TEST_P(WindowsTest, BindingDisturbsNoWriteThatIsInFlight) {
-  MustBind(0, kSize / 2, kRemoteWrite);
+  MustBind(0, kWindowSize / 2, kRemoteWrite);
   auto second = owner().domain->CreateMemoryWindow();
   ASSERT_TRUE(second.ok()) << second.status();
   std::vector<Work> writes;
   for (uint64_t i = 0; i < 20; ++i) {
-    writes.push_back(Write(i, {users().piece(0, kSize / 2)}, owned().remote(), window().rkey()).Unsignaled());
+    writes.push_back(Write(i, {users().piece(0, kWindowSize / 2)}, owned().remote(), window().rkey()).Unsignaled());
   }
-  writes.push_back(Write(20, {users().piece(0, kSize / 2)}, owned().remote(), window().rkey()));
+  writes.push_back(Write(20, {users().piece(0, kWindowSize / 2)}, owned().remote(), window().rkey()));
   user().MustPost(writes);
-  owner().MustPost({Bind(7, **second, owned(), kSize / 2, kSize / 2, kRemoteWrite)});
+  owner().MustPost({Bind(7, **second, owned(), kWindowSize / 2, kWindowSize / 2, kRemoteWrite)});
   EXPECT_THAT(owner().AwaitSends(1), ElementsAre(Done(7, kBound)));
-  user().MustPost({Write(21, {users().piece(0, kSize / 2)}, owned().remote(kSize / 2), (*second)->rkey())});
+  user().MustPost({Write(21, {users().piece(0, kWindowSize / 2)}, owned().remote(kWindowSize / 2), (*second)->rkey())});
   EXPECT_THAT(user().AwaitSends(2), ElementsAre(Done(20, kWritten), Done(21, kWritten)));
-  EXPECT_TRUE(Same(owned().bytes(0, kSize / 2), users().bytes(0, kSize / 2)));
-  EXPECT_TRUE(Same(owned().bytes(kSize / 2, kSize / 2), users().bytes(0, kSize / 2)));
+  EXPECT_TRUE(Same(owned().bytes(0, kWindowSize / 2), users().bytes(0, kWindowSize / 2)));
+  EXPECT_TRUE(Same(owned().bytes(kWindowSize / 2, kWindowSize / 2), users().bytes(0, kWindowSize / 2)));
 }
 
 TEST_P(WindowsTest, NothingIsWrittenAfterAnInvalidateCompleted) {
@@ -281,13 +281,13 @@ TEST_P(WindowsTest, NothingIsWrittenAfterTheRegionBelowAWindowWasDropped) {
 }
 
 TEST_P(WindowsTest, AWindowOfARegionThatIsGoneOpensNothing) {
-  MustBind(0, kSize, kRemoteWrite);
+  MustBind(0, kWindowSize, kRemoteWrite);
   owned().Deregister();
   ExpectDenied(Fault::kRemoteKey, Write(0, {users().piece(0, 10)}, owned().remote(), window().rkey()));
 }
 
 TEST_P(WindowsTest, AWindowOutlivesItsOtherHandles) {
-  MustBind(0, kSize, kRemoteWrite);
+  MustBind(0, kWindowSize, kRemoteWrite);
   auto kept = TakeWindow();
   owner().connection.reset();
   owner().queue_pair.reset();
@@ -315,7 +315,7 @@ TEST_P(WindowsTest, AWindowOfNothingIsNotBound) {
 }
 
 TEST_P(WindowsTest, AWindowIsBoundInsideItsRegionOnly) {
-  owner().MustPost({Bind(1, window(), owned(), 1, kSize, kRemoteWrite)});
+  owner().MustPost({Bind(1, window(), owned(), 1, kWindowSize, kRemoteWrite)});
   ExpectWindowFault(1);
 }
 

@@ -59,8 +59,8 @@ rdma_cm_id* Expect(rdma_event_channel* channel, rdma_cm_event_type type) {
 
 // One end of a connection: a queue pair of one place for sends, so that each is put where the one
 // before was.
-struct End {
-  ~End() {
+struct SiwEnd {
+  ~SiwEnd() {
     if (id != nullptr && id->qp != nullptr) rdma_destroy_qp(id);
     if (queue != nullptr) ibv_destroy_cq(queue);
     if (events != nullptr) ibv_destroy_comp_channel(events);
@@ -94,7 +94,7 @@ struct End {
 
 class Region final {
  public:
-  Region(const End& end, uint8_t fill, int access, size_t size = kSize)
+  Region(const SiwEnd& end, uint8_t fill, int access, size_t size = kSize)
       : bytes_(size, fill), region_(ibv_reg_mr(end.domain, bytes_.data(), size, access), ibv_dereg_mr) {
     EXPECT_NE(region_, nullptr);
   }
@@ -221,7 +221,7 @@ class SiwQuirksTest : public testing::Test {
   const Channel channel_{rdma_create_event_channel(), rdma_destroy_event_channel};
   const Channel active_channel_{rdma_create_event_channel(), rdma_destroy_event_channel};
   rdma_cm_id* listener_ = nullptr;
-  End active_, passive_;
+  SiwEnd active_, passive_;
   std::unique_ptr<faults::Netem> slow_;
 };
 

@@ -39,8 +39,8 @@ uint8_t Pattern(uint64_t position) { return static_cast<uint8_t>(position * 7 + 
 
 // A NIC over UDP on a thread of its own, with an owner's queue pairs, each with a part of the
 // memory.
-struct Host {
-  Host(os::EpollLoop& loop, int number) : thread({"nic"}), memory(uint64_t{kQueuePairs} * kSize) {
+struct CrowdedHost {
+  CrowdedHost(os::EpollLoop& loop, int number) : thread({"nic"}), memory(uint64_t{kQueuePairs} * kSize) {
     thread.CallOn([&] {
       fabric = std::make_unique<UdpFabric>(thread.loop());
       DeviceOptions options;
@@ -53,7 +53,7 @@ struct Host {
     region = *domain->RegisterMemory(absl::MakeSpan(memory), kLocalWrite | kRemoteWrite | kRemoteRead);
     completions = *device->CreateCompletionQueue(loop, 2 * kQueuePairs, [] {});
   }
-  ~Host() {
+  ~CrowdedHost() {
     connections.clear();
     queue_pairs.clear();
     completions.reset();
@@ -135,8 +135,8 @@ class ManyQueuePairsTest : public ::testing::Test {
   bool RunUntil(const std::function<bool()>& done) { return loop_.RunUntil(done, loop_.Now() + kPatience); }
 
   os::EpollLoop loop_;
-  Host active_{loop_, 1};
-  Host passive_{loop_, 2};
+  CrowdedHost active_{loop_, 1};
+  CrowdedHost passive_{loop_, 2};
   std::unique_ptr<Listener> listener_;
   uint32_t established_ = 0;
   uint32_t disconnected_ = 0;
