@@ -283,6 +283,7 @@ void Evacuation::Looked(const directory::NodeId& id, const std::vector<base::Obj
                         const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
   EvacuationTargets::Target& target = *targets_.Find(id);
   const base::Pending look = std::move(target.look);
+  if (absl::IsResourceExhausted(reply.status())) return;  // this node has too many calls under way
   if (!reply.ok()) {
     targets_.SetAside(target, services_.loop.Now());
     const std::set<base::ObjectVersion> asks = target.asks;
