@@ -74,6 +74,7 @@ TEST_F(ObjectDeleteTest, WhatIsNotAnnouncedYetIsDeletedHere) {
 // The directory has lost what it knew of the object, as a server that evicts does.
 TEST_F(ObjectDeleteTest, WhatTheDirectoryHasLostIsDeletedOnEveryNode) {
   BuildWithCopies(4);
+  cluster_->RunFor(cluster_->options.directory_recovery);  // it has learned what there is
   const base::Generation lost = GenerationOn(1, "x");
   for (const char* node : {"n1", "n2"}) {
     ASSERT_EQ(Say(directory::Update::Kind::kWithdraw, "x", node, lost), absl::OkStatus());
@@ -90,6 +91,7 @@ TEST_F(ObjectDeleteTest, WhatTheDirectoryHasLostIsDeletedOnEveryNode) {
 
 TEST_F(ObjectDeleteTest, WhoDoesNotAnswerIsNamedWhereTheDirectoryHasLostTheHolders) {
   BuildWithCopies(4);
+  cluster_->RunFor(cluster_->options.directory_recovery);  // it has learned what there is
   const base::Generation lost = GenerationOn(1, "x");
   for (const char* node : {"n1", "n2"}) {
     ASSERT_EQ(Say(directory::Update::Kind::kWithdraw, "x", node, lost), absl::OkStatus());
@@ -106,12 +108,13 @@ TEST_F(ObjectDeleteTest, WhoDoesNotAnswerIsNamedWhereTheDirectoryHasLostTheHolde
 // It was silent when all were told.
 TEST_F(ObjectDeleteTest, WhoComesBackLooksAtOnceWhatTheDirectoryHasLost) {
   BuildWithCopies(4);
+  cluster_->RunFor(cluster_->options.directory_recovery);  // it has learned what there is
   const base::Generation lost = GenerationOn(1, "x");
   for (const char* node : {"n1", "n2"}) {
     ASSERT_EQ(Say(directory::Update::Kind::kWithdraw, "x", node, lost), absl::OkStatus());
   }
   at(2).Freeze({Seconds(14), Seconds(14), Seconds(14)});
-  cluster_->RunFor(Seconds(12));
+  cluster_->RunFor(Seconds(11));
   const auto deleted = cluster_->Delete(at(1), "x");
   ASSERT_TRUE(deleted.ok()) << deleted.status();
   EXPECT_TRUE(at(2).Has("x"));
