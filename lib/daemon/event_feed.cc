@@ -81,7 +81,7 @@ void EventFeed::Tell(uint64_t request_id, absl::Span<const store::Event> events)
 void EventFeed::TellDroppedLater() {
   if (telling_dropped_.armed()) return;
   telling_dropped_ = loop_.RunAfter(kRetry, [this] {
-    if (dropped_ == 0) return;
+    if (dropped_ == 0 || !caught_up_) return;  // the next page says it
     if (congested_()) return TellDroppedLater();
     Tell(request_id_, {});
   });
