@@ -2,11 +2,15 @@
 
   ci/mutants                  all of them
   ci/mutants NAME...          these: tests/mutants/NAME.patch
+  ci/mutants --seeds [NAME]   how many lives of clusters it takes to notice each (docs/testing.md, Lives of clusters)
   ci/mutants --in DIR         works in DIR and leaves it there, so that the next run starts faster
 
 A patch begins with two lines, `Breaks: <the promise>` and `Tests: <targets>`; the targets run in that order until one fails.
 First all of them must pass without any bug. Works in a private copy of the files that git tracks, as they are in the working
 tree, with an output base of its own; both are removed. Bazel's startup options are taken from BAZEL_STARTUP_OPTIONS.
+
+With --seeds, of the mutants that name //tests/sim:world_test: lives from 1, from 201 and so on, each until one notices; the
+median of these counts is printed. The seeds of ci/test must be enough.
 
 The last line is `N mutants, M caught`. A mutant that survives fails the run: a test is missing. So does a patch that does not
 apply or does not build any more.
@@ -19,6 +23,7 @@ import re
 import shlex
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -29,6 +34,10 @@ import count_tests
 PATCHES = pathlib.Path("tests/mutants")
 SECONDS_PER_TARGET = 240  # a mutant may well hang
 CAUGHT, SURVIVED = "caught", "SURVIVED"
+WORLDS = "//tests/sim:world_test"
+LIVES_OF_TEST = 40  # in ci/test
+LIVES, RANGES = 200, 5  # at most, from each of these first seeds
+SECONDS_PER_RANGE = 600
 
 
 class Mutant:
@@ -133,6 +142,15 @@ class Workshop:
         with open(self.events, encoding="utf-8", errors="replace") as events:
             return count_tests.collect(events, code)
 
+    def build_worlds(self):
+        """The optimised program, or None."""
+        build = [*self.bazel, "build", "-c", "opt", "--noshow_progress", "--experimental_convenience_symlinks=ignore", WORLDS]
+        with open(self.log, "w", encoding="utf-8") as log:
+            if subprocess.run(build, cwd=self.tree, stdout=log, stderr=subprocess.STDOUT, check=False).returncode != 0:
+                return None
+        info = subprocess.run([*self.bazel, "info", "-c", "opt", "bazel-bin"], cwd=self.tree, check=True, capture_output=True)
+        return pathlib.Path(info.stdout.decode().strip()) / "tests/sim/world_test"
+
     def close(self):
         subprocess.run([*self.bazel, "shutdown"], cwd=self.tree, check=False)
 
@@ -170,24 +188,58 @@ def run(mutants, workshop):
     return caught == len(mutants)
 
 
+def lives_until_noticed(program, first):
+    """How many lives from seed `first` it took, or None."""
+    environment = {**os.environ, "TOKAMAK_SEEDS": f"{first}-{first + LIVES - 1}", "GTEST_FAIL_FAST": "1"}
+    command = ["timeout", str(SECONDS_PER_RANGE), str(program), "--gtest_filter=Seeds/*", "--gtest_brief=0"]
+    life = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    return count_lives(life.stdout.decode(errors="replace"), life.returncode)
+
+
+def count_lives(output, code):
+    return None if code == 0 else 1 + len(re.findall(r"^\[ +OK \] Seeds/.* ms\)$", output, re.MULTILINE))
+
+
+def run_seeds(mutants, workshop):
+    width = max(len(mutant.name) for mutant in mutants)
+    caught = 0
+    for mutant in mutants:
+        applied = workshop.apply(mutant)
+        program = workshop.build_worlds() if applied else None
+        counts = [lives_until_noticed(program, 1 + LIVES * i) for i in range(RANGES)] if program else []
+        workshop.restore(mutant)
+        if program is None:
+            print(f"{mutant.name:{width}}  does not {'build' if applied else 'apply'}", flush=True)
+            continue
+        caught += counts[0] is not None and counts[0] <= LIVES_OF_TEST
+        median = statistics.median(LIVES + 1 if count is None else count for count in counts)
+        words = " ".join(f"{count or 'none'}" for count in counts)
+        print(f"{mutant.name:{width}}  noticed by life {words}; median {median:.0f}", flush=True)
+    print(f"{len(mutants)} mutants, {caught} caught by the first {LIVES_OF_TEST} lives")
+    return caught == len(mutants)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--seeds", action="store_true")
     parser.add_argument("--in", dest="folder", type=pathlib.Path, metavar="DIR")
     args = parser.parse_args()
     try:
         mutants = read_mutants(PATCHES, args.names)
     except (OSError, ValueError) as error:
         parser.error(str(error))
+    if args.seeds:
+        mutants = [mutant for mutant in mutants if WORLDS in mutant.targets]
     if not mutants:
-        parser.error(f"no patch in {PATCHES}")
+        parser.error(f"no patch in {PATCHES}" + (f" that names {WORLDS}" if args.seeds else ""))
     subprocess.run(["ci/setup"], check=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was made is removed
     folder = args.folder.resolve() if args.folder else pathlib.Path(tempfile.mkdtemp(prefix="tokamak-mutants."))
     workshop = None
     try:
         workshop = Workshop(folder)
-        good = run(mutants, workshop)
+        good = run_seeds(mutants, workshop) if args.seeds else run(mutants, workshop)
     finally:
         if args.folder:
             workshop and workshop.close()

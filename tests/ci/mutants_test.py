@@ -55,6 +55,13 @@ class MutantsTest(unittest.TestCase):
     def test_what_no_test_notices_survived(self):
         self.assertEqual(self.judge(PASSED, PASSED)[0], mutants.SURVIVED)
 
+    def test_lives_are_counted_to_the_first_that_notices(self):
+        kept = "[       OK ] Seeds/WorldTest.KeepsTheContract/0 (3 ms)\n"
+        noticed = "[  FAILED  ] Seeds/WorldTest.KeepsTheContract/2, where GetParam() = 3 (9 ms)\n"
+        self.assertEqual(mutants.count_lives(kept * 2 + noticed, 1), 3)
+        self.assertEqual(mutants.count_lives(kept, -11), 2)  # it died
+        self.assertIsNone(mutants.count_lives(kept * 3, 0))
+
     def test_what_does_not_apply_or_build_is_not_caught(self):
         self.assertEqual(self.judge(applies=False)[0], "does not apply")
         self.assertEqual(self.judge(BROKEN)[0], "does not build")
