@@ -35,6 +35,7 @@ struct ClusterOptions {
   base::Duration directory_recovery = base::Seconds(10);
   size_t directory_waiting = directory::LocalOptions().waiting;
   size_t directory_tombstones = directory::LocalOptions().tombstones;
+  size_t max_engine_calls = node::kMaxEngineCalls;
   std::function<void(const std::string&)> on_wrong;  // none: ends the program
   NetworkMaker network = MakeSimNetwork;
   uint32_t most_hosts = NetworkOptions().hosts;

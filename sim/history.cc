@@ -12,8 +12,6 @@ namespace {
 using Kind = Operation::Kind;
 using Outcome = Operation::Outcome;
 
-constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-
 bool IsRead(const Operation& operation) { return operation.kind == Kind::kGet && operation.outcome == Outcome::kOk; }
 
 std::string Words(const Operation& operation) {
@@ -33,9 +31,10 @@ const Operation* PutOf(const std::vector<const Operation*>& operations, uint64_t
 }
 
 // Whether `deletion` may have deleted something between these moments. One without an answer may
-// act later than it was given up.
+// act later than it was given up; one that says NOT_FOUND has deleted nothing.
 bool MayAct(const Operation& deletion, int64_t from, int64_t until) {
   if (deletion.kind != Kind::kDelete || deletion.begin > until) return false;
+  if (deletion.outcome == Outcome::kNothing || deletion.undone) return false;
   const bool open =
       deletion.outcome == Outcome::kUnknown || (deletion.outcome == Outcome::kFailed && !deletion.decided);
   return open || deletion.end >= from;
@@ -43,7 +42,7 @@ bool MayAct(const Operation& deletion, int64_t from, int64_t until) {
 
 // From when on a content counts as visible.
 int64_t VisibleFrom(const std::vector<const Operation*>& operations, const Operation& put) {
-  int64_t from = kNever;
+  int64_t from = std::numeric_limits<int64_t>::max();
   if (put.confirmed && put.outcome == Outcome::kOk) from = put.end;
   for (const Operation* read : operations) {
     if (IsRead(*read) && read->content == put.content && read->node != put.node) from = std::min(from, read->end);
@@ -89,6 +88,7 @@ std::vector<std::string> History::Violations() const {
     CheckFree(operations, wrong);
     CheckTwo(operations, wrong);
     CheckSeen(operations, wrong);
+    CheckFound(operations, wrong);
   }
   return wrong;
 }
@@ -158,8 +158,10 @@ void History::CheckOne(const Operations& operations, std::vector<std::string>& w
 void History::CheckRefused(const Operations& operations, std::vector<std::string>& wrong) const {
   for (const Operation* put : operations) {
     if (put->kind != Kind::kPut || put->outcome != Outcome::kRefused || put->content == 0) continue;
-    if (complete_ && (InOutage(put->begin) || WasLost(*put, put->end)))
-      continue;  // it had been accepted, and was displaced
+    const bool was_forgotten = std::any_of(outages_.begin(), outages_.end(), [put](const Outage& o) {
+      return o.forgot <= put->end && MayNotBeKnownAgain(o, *put);
+    });
+    if (complete_ && (was_forgotten || WasLost(*put, put->end))) continue;  // it had been accepted, and was displaced
     for (const Operation* read : operations) {
       if (!IsRead(*read) || read->content != put->content) continue;
       if (read->begin > put->end || (read->node != put->node && !InOutage(put->end))) {
@@ -215,12 +217,19 @@ void History::CheckListed(const Operations& operations, std::vector<std::string>
   }
 }
 
-// The content of `put` has the id all the time until then: nothing has deleted it, and its node and
-// the directory have remembered it.
+// What was put while the directory was about to forget, or was learning what is older; and what is
+// on a node that it does not know of.
+bool History::MayNotBeKnownAgain(const Outage& outage, const Operation& put) {
+  if (put.begin > outage.end) return false;
+  return put.end >= outage.begin || outage.cut_off.count(put.node) != 0;
+}
+
+// The content of `put` stays, and has the id all the time until then: nothing has deleted it, and
+// its node has remembered it, and has told the directory where that has not.
 bool History::StandsUntil(const Operations& operations, const Operation& put, int64_t until) const {
   if (put.kind != Kind::kPut || put.outcome != Outcome::kOk || put.end > until || WasLost(put, until)) return false;
   if (std::any_of(outages_.begin(), outages_.end(),
-                  [&](const Outage& o) { return o.begin <= until && o.end >= put.begin; })) {
+                  [&](const Outage& o) { return o.begin <= until && MayNotBeKnownAgain(o, put); })) {
     return false;
   }
   return std::none_of(operations.begin(), operations.end(),
@@ -232,6 +241,8 @@ void History::CheckOwn(const Operations& operations, std::vector<std::string>& w
     if (read->kind != Kind::kGet || (read->outcome != Outcome::kOk && read->outcome != Outcome::kNothing)) continue;
     for (const Operation* put : operations) {
       if (put->node != read->node || put->content == read->content || put->end >= read->begin) continue;
+      const Leaving* const leaving = LeavingAfter(*put);
+      if (leaving != nullptr && leaving->begin <= read->end) continue;  // it is elsewhere
       if (StandsUntil(operations, *put, read->end)) {
         wrong.push_back(absl::StrCat("own: ", Words(*put), ", then ", Words(*read)));
       }
@@ -243,10 +254,12 @@ void History::CheckOwn(const Operations& operations, std::vector<std::string>& w
 bool History::MayHaveTheId(const Operations& operations, const Operation& other, const Operation& put) const {
   if (other.kind != Kind::kPut || &other == &put || other.begin > put.end) return false;
   if (other.outcome == Outcome::kRefused) return other.end >= put.begin;
+  if (other.outcome == Outcome::kFailed) return put.begin < healed_;  // it is withdrawn
   if (other.outcome != Outcome::kOk) return true;
   const int64_t visible = VisibleFrom(operations, other);
   return std::none_of(operations.begin(), operations.end(), [&](const Operation* o) {
     if (o->kind != Kind::kDelete || o->outcome != Outcome::kOk || o->end >= put.begin) return false;
+    if (WasLost(other, o->end)) return false;  // given up then, and back
     return visible < o->begin || (o->node == other.node && other.end < o->begin);
   });
 }
@@ -265,6 +278,7 @@ void History::CheckTwo(const Operations& operations, std::vector<std::string>& w
     if (first->kind != Kind::kPut || !first->confirmed) continue;
     for (const Operation* second : operations) {
       if (second->kind != Kind::kPut || !second->confirmed || second->outcome != Outcome::kOk) continue;
+      if (InOutage(second->begin) || InOutage(second->end)) continue;  // it is the second that is dropped
       if (second->begin > first->end && StandsUntil(operations, *first, second->end)) {
         wrong.push_back(absl::StrCat("two: ", Words(*first), ", and ", Words(*second)));
       }
@@ -284,9 +298,31 @@ void History::CheckSeen(const Operations& operations, std::vector<std::string>& 
   }
 }
 
+void History::CheckFound(const Operations& operations, std::vector<std::string>& wrong) const {
+  for (const Operation* deletion : operations) {
+    if (deletion->kind != Kind::kDelete || deletion->outcome != Outcome::kNothing) continue;
+    for (const Operation* put : operations) {
+      if (put->kind != Kind::kPut || !put->confirmed || put->end >= deletion->begin) continue;
+      if (StandsUntil(operations, *put, deletion->end)) {
+        wrong.push_back(absl::StrCat("found: ", Words(*put), ", then ", Words(*deletion)));
+      }
+    }
+  }
+}
+
+const History::Leaving* History::LeavingAfter(const Operation& put) const {
+  for (const Leaving& leaving : leavings_) {
+    if (leaving.node == put.node && put.begin <= leaving.when) return &leaving;
+  }
+  return nullptr;
+}
+
 bool History::WasLost(const Operation& put, int64_t until) const {
+  const Leaving* const leaving = LeavingAfter(put);
   return std::any_of(losses_.begin(), losses_.end(), [&](const Loss& loss) {
-    return loss.node == put.node && put.begin <= loss.when && loss.when <= until;
+    if (loss.when < put.begin || loss.when > until) return false;
+    if (leaving == nullptr || loss.when <= leaving->begin) return loss.node == put.node;
+    return loss.node != put.node || loss.when <= leaving->when;
   });
 }
 
@@ -300,10 +336,10 @@ bool History::InOutage(int64_t time) const {
 bool History::MayComeBack(const Operations& operations, const Operation& put, const Operation& read) const {
   return std::any_of(outages_.begin(), outages_.end(), [&](const Outage& outage) {
     if (put.begin > outage.forgot || read.end < outage.forgot) return false;
-    return outage.some_given_up || std::any_of(operations.begin(), operations.end(), [&](const Operation* o) {
-             const bool has_it = o == &put || (IsRead(*o) && o->content == put.content);
-             return has_it && outage.cut_off.count(o->node) != 0;
-           });
+    return std::any_of(operations.begin(), operations.end(), [&](const Operation* o) {
+      const bool has_it = o == &put || (IsRead(*o) && o->content == put.content);
+      return has_it && outage.cut_off.count(o->node) != 0;
+    });
   });
 }
 
@@ -321,7 +357,6 @@ bool History::MayNotBeKnownTo(const Operations& operations, const Operation& del
   return std::any_of(outages_.begin(), outages_.end(), [&](const Outage& outage) {
     if (outage.cut_off.count(read.node) != 0 && put.begin <= outage.forgot && deletion.end >= outage.forgot)
       return true;
-    if (outage.some_given_up && put.begin <= outage.forgot && read.end >= outage.forgot) return true;
     if (put.begin > outage.end || deletion.end < outage.forgot || deletion.begin > outage.end) return false;
     return std::any_of(operations.begin(), operations.end(), [&](const Operation* o) {
       return o->kind == Kind::kPut && outage.begin <= o->begin && o->begin <= std::min(outage.end, deletion.end);

@@ -18,6 +18,7 @@
 //   free        a put is refused only while another content may have the id: never after its deletion has said OK
 //   two         of two confirmed puts the second says OK only when the first may have been deleted
 //   seen        in a calm life, what was confirmed is read by everybody from then on
+//   found       a Delete says NOT_FOUND only where nothing that was confirmed stands
 //
 // A content is visible once another node than its creator's has read it, or a confirmed put of it
 // has said OK. What only its own node has read may still be refused (docs/consistency.md, One
@@ -25,6 +26,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -53,6 +55,7 @@ struct Operation {
   bool confirmed = false;  // put
   bool last = false;       // get: at the end, when everything has healed
   bool decided = false;    // delete that failed: its text says what it did, and it does nothing later
+  bool undone = false;     // delete that failed: its text says that it did nothing
   std::string error = {};  // for people
 };
 
@@ -75,6 +78,8 @@ class History final {
 
   // The delete at `place` failed, with a text that says what was done.
   void MarkDecided(size_t place) { operations_[place].decided = true; }
+  // The same, and nothing was.
+  void MarkUndone(size_t place) { operations_[place].undone = true; }
 
   // The creator of a content was told that it is refused, which had been put without asking.
   void Refused(const std::string& id, uint64_t content, int64_t when);
@@ -90,18 +95,23 @@ class History final {
   // content may have got the id.
   void Lost(uint32_t node, int64_t when) { losses_.push_back({node, when}); }
 
-  // The directory lost its memory at `when`, and knew everything again at `end`. What was put from
-  // `begin` on and not announced before, or put before the end, may be seen for a while and then be
-  // refused; and a deletion in between may not know what is older.
-  void DirectoryForgot(int64_t begin, int64_t when, int64_t end) { outages_.push_back({begin, when, end, {}, false}); }
+  // `node` ended in order at `when`, after it had handed over what it kept, from `begin` on. What
+  // was put on it is elsewhere: lost only with some other node.
+  void Left(uint32_t node, int64_t begin, int64_t when) { leavings_.push_back({node, begin, when}); }
 
-  // `node` was cut off from the directory then, for longer than a lease: what it has may be read
-  // though the id was deleted meanwhile.
+  // The directory lost its memory at `when`. All that was put before `begin` had been announced
+  // then: it stands. What was put later, until everybody has told everything again
+  // (DirectoryKnows), may be seen for a while and then be refused.
+  void DirectoryForgot(int64_t begin, int64_t when) { outages_.push_back({begin, when, kNever, {}}); }
+  void DirectoryKnows(int64_t when) { outages_.back().end = when; }
+
+  // `node` was cut off from the directory then, for longer than a lease, or had been given up: what
+  // it has may be read though the id was deleted meanwhile, or lose its id to what is newer.
   void WasCutOff(uint32_t node) { outages_.back().cut_off.insert(node); }
 
-  // Some node had been given up then, and comes back to a directory that no longer knows what was
-  // deleted meanwhile.
-  void SomeWereGivenUp() { outages_.back().some_given_up = true; }
+  // All faults are over, and have been for longer than anything may wait for: a put that failed
+  // holds its id no more.
+  void Healed(int64_t when) { healed_ = when; }
 
   size_t size() const { return operations_.size(); }
 
@@ -116,13 +126,18 @@ class History final {
     uint32_t node;
     int64_t when;
   };
+  struct Leaving {
+    uint32_t node;
+    int64_t begin;
+    int64_t when;
+  };
   struct Outage {
     int64_t begin;
     int64_t forgot;
     int64_t end;
     std::set<uint32_t> cut_off;
-    bool some_given_up;
   };
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
   using Operations = std::vector<const Operation*>;  // one id's, in the order they began
 
   void CheckDeleted(const Operations& operations, std::vector<std::string>& wrong) const;
@@ -135,9 +150,12 @@ class History final {
   void CheckFree(const Operations& operations, std::vector<std::string>& wrong) const;
   void CheckTwo(const Operations& operations, std::vector<std::string>& wrong) const;
   void CheckSeen(const Operations& operations, std::vector<std::string>& wrong) const;
+  void CheckFound(const Operations& operations, std::vector<std::string>& wrong) const;
   bool StandsUntil(const Operations& operations, const Operation& put, int64_t until) const;
   bool MayHaveTheId(const Operations& operations, const Operation& other, const Operation& put) const;
   bool WasLost(const Operation& put, int64_t until) const;
+  static bool MayNotBeKnownAgain(const Outage& outage, const Operation& put);
+  const Leaving* LeavingAfter(const Operation& put) const;
   bool InOutage(int64_t time) const;
   bool MayComeBack(const Operations& operations, const Operation& put, const Operation& read) const;
   bool MayNotBeKnownTo(const Operations& operations, const Operation& deletion, const Operation& put,
@@ -145,7 +163,9 @@ class History final {
 
   std::vector<Operation> operations_;
   std::vector<Loss> losses_;
+  std::vector<Leaving> leavings_;
   std::vector<Outage> outages_;
+  int64_t healed_ = kNever;
   bool complete_ = false;
   int64_t patience_ = INT64_MAX;
 };

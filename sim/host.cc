@@ -70,6 +70,7 @@ SimulatedNodeOptions Host::NodeOptions(uint64_t incarnation) const {
   machine.listen.port = kPort;
   machine.endpoint = cluster.options.endpoint;
   machine.endpoint.trace_node = index;
+  machine.max_engine_calls = cluster.options.max_engine_calls;
   machine.node.trace_node = index;
   machine.seed = cluster.options.seed * 1'000'003 + index * 1009 + incarnation;
   return node;
@@ -176,6 +177,16 @@ uint64_t Host::transfers_served() const {
   uint64_t sum = 0;
   for (size_t i = 0; i < machine().engines(); ++i) sum += machine().endpoint(i)->counters().serves_started;
   return sum;
+}
+
+base::Pending Host::Leave(base::Duration limit, node::Evacuation::Callback evacuated, std::function<void()> drained) {
+  const auto drain = [this, limit, evacuated = std::move(evacuated),
+                      drained = std::move(drained)](const node::EvacuationReport& report) {
+    evacuated(report);
+    machine().Drain(limit, drained);
+  };
+  return node().Evacuate(
+      limit, [](const node::EvacuationReport&) {}, drain);
 }
 
 void Host::Freeze(const Freezes& freezes) {

@@ -70,6 +70,11 @@ class Host final {
   // The program ends: peers see its connections close.
   void EndEngines() { machine().StopEngines(); }
 
+  // Ends in order, as a daemon does that is told to hand over first what it keeps: `evacuated` runs
+  // when that is over, `drained` when nobody needs the machine any more. Programs may go on.
+  [[nodiscard]] base::Pending Leave(base::Duration limit, node::Evacuation::Callback evacuated,
+                                    std::function<void()> drained);
+
   // From now on its processors stand still, each for this long. What arrives or becomes due
   // meanwhile waits.
   struct Freezes {

@@ -239,10 +239,99 @@ TEST_F(CompleteHistoryTest, ThatTheLastPutIsNotReadAtTheEndIsFound) {
   EXPECT_THAT(Violations(), ElementsAre(HasSubstr("not kept: "), HasSubstr("own: ")));
 }
 
+TEST_F(CompleteHistoryTest, ADeletionThatDoesNotFindWhatStandsIsFound) {
+  Put(1, 10, 0, Outcome::kOk, true);
+  Delete(3, 4, Outcome::kNothing);
+  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("found: ")));
+}
+
+TEST_F(CompleteHistoryTest, ADeletionNeedNotFindWhatWasNotConfirmedOrMayBeDeletedOrLost) {
+  Put(1, 10, 0);
+  Delete(3, 2, Outcome::kNothing);  // nobody was told that it is known
+  Put(2, 11, 4, Outcome::kOk, true);
+  Delete(3, 6);
+  Delete(2, 6, Outcome::kNothing);  // the other was faster
+  Put(2, 12, 8, Outcome::kOk, true);
+  history_.Lost(2, 9);
+  Delete(3, 10, Outcome::kNothing);
+  EXPECT_THAT(Violations(), IsEmpty());
+}
+
+TEST_F(CompleteHistoryTest, ADirectoryThatForgotFindsWhatWasKnownBeforeOrSaysThatItLearns) {
+  Put(1, 10, 0, Outcome::kOk, true);
+  history_.DirectoryForgot(4, 5);
+  Delete(3, 6, Outcome::kFailed);
+  history_.MarkUndone(1);
+  EXPECT_THAT(Violations(), IsEmpty());
+  Delete(3, 8, Outcome::kNothing);
+  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("found: ")));
+  history_.WasCutOff(1);
+  EXPECT_THAT(Violations(), IsEmpty());
+}
+
+TEST_F(CompleteHistoryTest, WhatIsPutWhileTheDirectoryLearnsMayLoseAndWhatIsOlderMayNot) {
+  Put(1, 10, 0, Outcome::kOk, true);
+  history_.DirectoryForgot(4, 5);
+  Put(2, 11, 6, Outcome::kOk, true);
+  history_.DirectoryKnows(10);
+  Get(2, 10, 12);
+  LastGet(1, 10);
+  LastGet(2, 10);
+  EXPECT_THAT(Violations(), IsEmpty());
+  Get(1, 0, 14);
+  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("own: ")));
+}
+
+TEST_F(CompleteHistoryTest, ASecondConfirmedPutIsFoundOnceTheDirectoryKnowsEverything) {
+  Put(1, 10, 0, Outcome::kOk, true);
+  history_.DirectoryForgot(4, 5);
+  history_.DirectoryKnows(10);
+  Put(2, 11, 12, Outcome::kOk, true);
+  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("two: ")));
+}
+
+TEST_F(CompleteHistoryTest, APutThatFailedHoldsItsIdNoMoreOnceAllHasHealed) {
+  Put(1, 10, 0, Outcome::kFailed, true);
+  Put(2, 11, 4, Outcome::kRefused, true);
+  history_.Healed(6);
+  EXPECT_THAT(Violations(), IsEmpty());
+  Put(2, 12, 8, Outcome::kRefused, true);
+  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("free: ")));
+}
+
+TEST_F(CompleteHistoryTest, APutMayBeRefusedForWhatWasGivenUpWhenItsIdWasDeleted) {
+  Put(1, 10, 0, Outcome::kOk, true);
+  history_.Lost(1, 2);
+  Put(2, 11, 4, Outcome::kOk, true);
+  Delete(3, 6);  // means that of node 2
+  Put(2, 12, 8, Outcome::kRefused, true);
+  EXPECT_THAT(Violations(), IsEmpty());
+}
+
+TEST_F(CompleteHistoryTest, WhatWasPutOnANodeThatLeftInOrderIsKeptElsewhere) {
+  Put(1, 10, 0);
+  history_.Left(1, 4, 6);
+  Get(1, 0, 8);  // it asked no other node
+  LastGet(1, 10);
+  LastGet(2, 10);
+  EXPECT_THAT(Violations(), IsEmpty());
+}
+
+TEST_F(CompleteHistoryTest, WhatGoesWithANodeThatLeftInOrderIsFoundUnlessSomeOtherNodeWasLost) {
+  Put(1, 10, 0);
+  history_.Left(1, 4, 6);
+  history_.Lost(1, 8);  // a later life
+  LastGet(2, 0);
+  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("not kept: ")));
+  history_.Lost(3, 8);
+  EXPECT_THAT(Violations(), IsEmpty());
+}
+
 TEST_F(CompleteHistoryTest, WhoWasCutOffWhileTheDirectoryForgotMayStillReadWhatIsDeleted) {
   Put(1, 10, 0);
   Get(2, 10, 2);
-  history_.DirectoryForgot(4, 5, 8);
+  history_.DirectoryForgot(4, 5);
+  history_.DirectoryKnows(8);
   Delete(3, 10);
   Get(2, 10, 12);
   EXPECT_THAT(Violations(), ElementsAre(HasSubstr("deleted: ")));

@@ -3,10 +3,11 @@
 //
 //   TOKAMAK_SEEDS=1000-1499 bazel test //tests/sim:world_test
 //
-// ci/worlds runs many. A life that fails prints its seed; TOKAMAK_SEEDS=N repeats it, and
+// ci/worlds runs many. TOKAMAK_TRIALS=burst,stall leaves only these trials (sim/trials.h). A life that fails prints its seed; TOKAMAK_SEEDS=N repeats it, and
 // TOKAMAK_DESCRIBE=object1 prints what was asked about that object.
 #include "sim/world.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -38,10 +39,18 @@ std::vector<uint64_t> Seeds() {
   return seeds;
 }
 
+WorldOptions OptionsOf(uint64_t seed) {
+  WorldOptions options = WorldOptions::OfSeed(seed);
+  const char* const names = std::getenv("TOKAMAK_TRIALS");
+  if (names == nullptr || *names == '\0') return options;
+  options.trials &= Trials::Named(absl::StrSplit(names, ','));
+  return options;
+}
+
 class WorldTest : public testing::TestWithParam<uint64_t> {};
 
 TEST_P(WorldTest, KeepsTheContract) {
-  World world(WorldOptions::OfSeed(GetParam()));
+  World world(OptionsOf(GetParam()));
   const std::vector<std::string> wrong = world.Run();
   for (size_t i = 0; i < std::min(wrong.size(), kMostPrinted); ++i) ADD_FAILURE() << wrong[i];
   EXPECT_EQ(wrong.size(), 0u) << "seed " << GetParam();
