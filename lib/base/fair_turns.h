@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "glog/logging.h"
 #include "lib/base/intrusive_list.h"
@@ -40,6 +42,7 @@ class FairTurns final {
   // Of one party at most `most_of_one` are under way, whatever is free.
   FairTurns(size_t places, size_t most_of_one) : places_(places), most_of_one_(std::max<size_t>(most_of_one, 1)) {
     CHECK_GT(places, 0u);
+    spare_.reserve(kSpareRows);
   }
   FairTurns(const FairTurns&) = delete;
   FairTurns& operator=(const FairTurns&) = delete;
@@ -54,7 +57,7 @@ class FairTurns final {
   // True: it runs from now on. False: it waits until Next gives it out.
   [[nodiscard]] bool Begin(const Party& party, Turn& turn) {
     CHECK(turn.state_ == Turn::State::kIdle);
-    turn.row_ = rows_.try_emplace(party).first;
+    turn.row_ = RowOf(party);
     Row& row = turn.row_->second;
     if (row.waiting.empty() && MayRun(row)) {
       Run(row, turn);
@@ -78,7 +81,7 @@ class FairTurns final {
       --running_;
     }
     turn.state_ = Turn::State::kIdle;
-    if (row.running == 0 && row.waiting.empty()) rows_.erase(turn.row_);
+    if (row.running == 0 && row.waiting.empty()) Forget(turn.row_);
   }
 
   // The next that may run, which it does from now on; null: none.
@@ -106,6 +109,25 @@ class FairTurns final {
     Link<Row> ring_link;  // while something waits
   };
 
+  using Rows = std::map<Party, Row>;
+
+  // Parties come and go with each call: their rows keep their memory.
+  static constexpr size_t kSpareRows = 16;
+
+  typename Rows::iterator RowOf(const Party& party) {
+    if (const auto found = rows_.find(party); found != rows_.end()) return found;
+    if (spare_.empty()) return rows_.try_emplace(party).first;
+    typename Rows::node_type row = std::move(spare_.back());
+    spare_.pop_back();
+    row.key() = party;
+    return rows_.insert(std::move(row)).position;
+  }
+
+  void Forget(typename Rows::iterator row) {
+    typename Rows::node_type idle = rows_.extract(row);
+    if (spare_.size() < kSpareRows) spare_.push_back(std::move(idle));
+  }
+
   bool MayRun(const Row& row) const { return row.running < std::min(places_ - running_, most_of_one_); }
 
   void Run(Row& row, Turn& turn) {
@@ -124,7 +146,8 @@ class FairTurns final {
   const size_t most_of_one_;
   size_t running_ = 0;
   size_t waiting_ = 0;
-  std::map<Party, Row> rows_;
+  Rows rows_;
+  std::vector<typename Rows::node_type> spare_;
   IntrusiveList<Row, &Row::ring_link> ring_;
 };
 

@@ -79,16 +79,16 @@ void ObjectPull::DropWaiter(WaiterHandle& waiter) {
 
 // In any state but kMoving: nothing is under way, or not for them. Those who wait for generation
 // `but` are left. False: nobody else waits, and the pull is over.
-bool ObjectPull::TellWhoDoesNotWait(const absl::Status& why, base::Generation but) {
+bool ObjectPull::TellWhoDoesNotWait(absl::StatusCode code, absl::string_view why, base::Generation but) {
   for (WaiterHandle* next = waiters_.first(); next != nullptr;) {
     WaiterHandle& one = *std::exchange(next, waiters_.Next(next));
     if (one.waits() || one.once() == but) continue;
     if (waiters_.size() == 1) {
-      Finish(why);
+      Finish(absl::Status(code, why));
       return false;
     }
     waiters_.Remove(&one);
-    one.Tell(why);
+    one.Tell(absl::Status(code, why));
   }
   return true;
 }
@@ -245,7 +245,7 @@ void ObjectPull::Located(const absl::StatusOr<directory::ObjectInfo>& info) {
     if (!absl::IsNotFound(trouble_)) return Enter(State::kBackOff);  // an outage is waited out
     answered_ = true;
     GiveUpPlace();  // nobody can bring the rest; a program may put it here again
-    if (!TellWhoDoesNotWait(trouble_)) return;
+    if (!TellWhoDoesNotWait(trouble_.code(), trouble_.message())) return;
     return Enter(State::kLocating);
   }
   answered_ = true;
@@ -258,7 +258,7 @@ void ObjectPull::Located(const absl::StatusOr<directory::ObjectInfo>& info) {
   Take(*info);
   registered_ = true;
   if (absl::IsNotFound(trouble_)) trouble_ = absl::OkStatus();  // somebody has it now
-  if (!TellWhoDoesNotWait(absl::AlreadyExistsError("another content has its id"), version.generation)) return;
+  if (!TellWhoDoesNotWait(absl::StatusCode::kAlreadyExists, "another content has its id", version.generation)) return;
   if (info->contents.empty() || place_.has_value()) return TryNextHolder();
   holder_ = info_.holders.front();
   TakeContents(info->contents);
@@ -388,8 +388,7 @@ void ObjectPull::RefreshPeers() {
 void ObjectPull::BackOff() {
   Unregister();
   const absl::StatusCode code = absl::IsNotFound(trouble_) ? trouble_.code() : absl::StatusCode::kUnavailable;
-  if (!TellWhoDoesNotWait(absl::Status(code, trouble_.ok() ? "no holder can be asked now" : trouble_.message())))
-    return;
+  if (!TellWhoDoesNotWait(code, trouble_.ok() ? "no holder can be asked now" : trouble_.message())) return;
   retry_delay_ = std::clamp(retry_delay_ * 2, table_.options_.first_retry, table_.options_.max_retry);
   timer_ = services_.loop.RunAfter(retry_delay_, [this] { Enter(State::kLocating); });
 }
@@ -494,7 +493,7 @@ void ObjectPull::NoPlace(const absl::Status& status) {
   const uint64_t whole = services_.store.arena().size();
   const bool fits = info_.data_size <= whole && info_.metadata_size <= whole - info_.data_size;
   if (!in_use && !fits) return Finish(status);  // it says that this can never be
-  if (!TellWhoDoesNotWait(status)) return;
+  if (!TellWhoDoesNotWait(status.code(), status.message())) return;
   table_.counters_.waited_for_room += !in_use;
   Enter(State::kBackOff);
 }

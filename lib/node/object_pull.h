@@ -114,7 +114,7 @@ class ObjectPull final {
   void Record(base::Phase phase) const;
   void Leave();
   void DropWaiter(WaiterHandle& waiter);
-  bool TellWhoDoesNotWait(const absl::Status& why, base::Generation but = base::kNoGeneration);
+  bool TellWhoDoesNotWait(absl::StatusCode code, absl::string_view why, base::Generation but = base::kNoGeneration);
   bool Tried(const directory::NodeId& holder) const {
     return std::find(tried_.begin(), tried_.end(), holder) != tried_.end();
   }
