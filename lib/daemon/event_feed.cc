@@ -32,8 +32,8 @@ void EventFeed::OnEvents(absl::Span<const store::Event> events) {
   std::vector<store::Event> of_told;
   std::copy_if(events.begin(), events.end(), std::back_inserter(of_told),
                [this](const store::Event& event) { return told_to_.has_value() && !(*told_to_ < event.id); });
-  Tell(request_id_, of_told);
-  TellNextPage();
+  if (!of_told.empty()) Tell(request_id_, of_told);
+  TellNextPage();  // with what was dropped
 }
 
 void EventFeed::TellNextPage() {

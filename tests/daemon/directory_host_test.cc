@@ -21,13 +21,14 @@ class DirectoryHostTest : public testing::Test {
     ASSERT_TRUE(host.ok()) << host.status();
     host_ = *std::move(host);
   }
-  // A node that was in a directory before this one, and has not announced all that it holds.
-  absl::Status Return() {
+  // A node that was in a directory before this one, and has or has not announced all that it holds.
+  absl::Status Return(bool complete = false) {
     directory::JoinRequest request;
     request.node.id = "a";
     request.node.engines = {"10.0.0.1:7000"};
     request.lease = request.grace = base::Seconds(60);
     request.returning = true;
+    request.complete = complete;
     return Answer([&](auto done) {
       return host_->directory().Join(request, kPatience, [done](const auto& joined) { done(joined.status()); });
     });
@@ -58,9 +59,10 @@ class DirectoryHostTest : public testing::Test {
 TEST_F(DirectoryHostTest, ADirectoryThatWasRestartedLearnsForALease) {
   Serve(base::Milliseconds(100));
   ASSERT_EQ(Return(), absl::OkStatus());
-  const base::Time returned = loop_.Now();
   absl::Status deleted = Delete();
   EXPECT_TRUE(absl::IsUnavailable(deleted)) << deleted;
+  ASSERT_EQ(Return(/*complete=*/true), absl::OkStatus());
+  const base::Time returned = loop_.Now();
   while (absl::IsUnavailable(deleted) && loop_.Now() < returned + kPatience) deleted = Delete();
   EXPECT_TRUE(absl::IsNotFound(deleted)) << deleted;
 }

@@ -179,6 +179,7 @@ TEST_F(SessionTest, DeleteTakesTheObjectAway) {
   Ask(About<client::DeleteRequest>("a"));
   EXPECT_TRUE(Answered().ok());
   EXPECT_FALSE(node_.store().Contains(Id("a")));
+  scheduler_.RunFor(base::Seconds(10));  // the directory's time to learn
   Ask(About<client::DeleteRequest>("a"));
   EXPECT_TRUE(absl::IsNotFound(Answered()));
 }

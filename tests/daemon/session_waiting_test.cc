@@ -235,7 +235,7 @@ TEST_F(SessionWaitingTest, WhatWaitsEndsWithTheSessionAndIsNotAnswered) {
   EXPECT_TRUE(sent_.empty());
 }
 
-TEST_F(SessionWaitingTest, EventsThatACongestedClientMissedAreCountedInTheNextOnes) {
+TEST_F(SessionWaitingTest, EventsThatACongestedClientMissedAreCountedAsSoonAsItTakesThem) {
   OpenAndGreet();
   Ask(client::SubscribeRequest(), 9);
   ASSERT_TRUE(Answered(9).ok());
@@ -249,11 +249,15 @@ TEST_F(SessionWaitingTest, EventsThatACongestedClientMissedAreCountedInTheNextOn
   seal("b");
   EXPECT_TRUE(sent_.empty());
   congested_ = false;
-  seal("c");
+  Settle();
   ASSERT_EQ(sent_.size(), 1u);
   last_ = sent_[0].frame;
+  EXPECT_EQ(Body<client::EventsNotification>().dropped, 2u);
+  seal("c");
+  ASSERT_EQ(sent_.size(), 2u);
+  last_ = sent_[1].frame;
   const auto events = Body<client::EventsNotification>();
-  EXPECT_EQ(events.dropped, 2u);
+  EXPECT_EQ(events.dropped, 0u);
   ASSERT_EQ(events.events.size(), 1u);
   EXPECT_EQ(events.events[0].id, Id("c"));
 }

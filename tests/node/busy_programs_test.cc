@@ -68,6 +68,7 @@ class BusyProgramsTest : public NodeTest {
     options.membership.renew = Milliseconds(200);
     options.membership.directory_deadline = Milliseconds(300);
     Build(hosts, {}, options);
+    cluster_->RunFor(options.directory_recovery);  // until then nobody is told that an object is not there
   }
   // When the answer came.
   base::Duration DeleteTakes(size_t node, const std::string& name) {
