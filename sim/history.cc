@@ -146,7 +146,8 @@ void History::CheckOne(const Operations& operations, std::vector<std::string>& w
         if (!IsRead(*read) || read->content != b || read->node == PutOf(operations, b)->node) continue;
         if (of_a.first->end >= read->begin || read->end >= of_a.last->begin) continue;
         if (MayComeBack(operations, *PutOf(operations, a), *of_a.last)) continue;
-        if (WasLost(*PutOf(operations, a), of_a.last->begin)) continue;  // given up, and back
+        if (MayComeBack(operations, *PutOf(operations, b), *read)) continue;  // and is dropped again
+        if (WasLost(*PutOf(operations, a), of_a.last->begin)) continue;       // given up, and back
         wrong.push_back(
             absl::StrCat("one content: ", Words(*of_a.first), ", then ", Words(*read), ", then ", Words(*of_a.last)));
         break;
@@ -232,8 +233,21 @@ bool History::StandsUntil(const Operations& operations, const Operation& put, in
                   [&](const Outage& o) { return o.begin <= until && MayNotBeKnownAgain(o, put); })) {
     return false;
   }
+  if (MayBeDisplaced(operations, put, until)) return false;
   return std::none_of(operations.begin(), operations.end(),
                       [&](const Operation* o) { return MayAct(*o, put.begin, until); });
+}
+
+// By an older content, on a node that was cut off while the directory forgot: what is put before
+// that node has told all again loses its id to it.
+bool History::MayBeDisplaced(const Operations& operations, const Operation& put, int64_t until) const {
+  return std::any_of(outages_.begin(), outages_.end(), [&](const Outage& outage) {
+    if (outage.forgot > until || outage.cut_off.empty()) return false;
+    return std::any_of(operations.begin(), operations.end(), [&](const Operation* o) {
+      const bool has_it = o->kind == Kind::kPut || IsRead(*o);
+      return has_it && o->content != put.content && o->begin < put.end && outage.cut_off.count(o->node) != 0;
+    });
+  });
 }
 
 void History::CheckOwn(const Operations& operations, std::vector<std::string>& wrong) const {

@@ -154,6 +154,7 @@ class History final {
   bool StandsUntil(const Operations& operations, const Operation& put, int64_t until) const;
   bool MayHaveTheId(const Operations& operations, const Operation& other, const Operation& put) const;
   bool WasLost(const Operation& put, int64_t until) const;
+  bool MayBeDisplaced(const Operations& operations, const Operation& put, int64_t until) const;
   static bool MayNotBeKnownAgain(const Outage& outage, const Operation& put);
   const Leaving* LeavingAfter(const Operation& put) const;
   bool InOutage(int64_t time) const;

@@ -119,6 +119,7 @@ void Life::Pass(base::Duration time) {
 void Life::PassUntil(base::Time end) {
   while (true) {
     base::Time stop = std::min(end, Now() + options.lease / 8);
+    if (outage_.has_value() && !outage_->counted) stop = std::min(stop, outage_->begin + options.directory_deadline());
     if (outage_.has_value() && !outage_->looked) stop = std::min(stop, outage_->begin + options.lease);
     const bool any_deleted = cluster_->RunUntil([this] { return !deleted_.empty(); }, stop - Now());
     LookWhoIsFenced();
@@ -140,10 +141,20 @@ bool Life::HasToldAll(uint32_t node) {
   const node::Membership& membership = MembershipOf(node);
   if (!membership.joined() || membership.behind() != 0 || frozen_until_[node] >= Now()) return false;
   // Until then it has not noticed that the directory was restarted.
-  return !outage_.has_value() || membership.counters().renewals > outage_->renewals[node];
+  return !outage_.has_value() || (outage_->counted && membership.counters().renewals > outage_->renewals[node]);
+}
+
+void Life::CountRenewals() {
+  for (uint32_t node = 0; node < options.nodes; ++node) {
+    outage_->renewals[node] = node == 0 ? 0 : MembershipOf(node).counters().renewals;
+  }
 }
 
 void Life::LookAtOutage() {
+  if (outage_.has_value() && !outage_->counted && Now() >= outage_->begin + options.directory_deadline()) {
+    outage_->counted = true;
+    CountRenewals();
+  }
   if (!outage_.has_value() || Now() < outage_->begin + options.lease) return;
   if (!std::exchange(outage_->looked, true)) {
     for (uint32_t node = 1; node < options.nodes; ++node) {
@@ -216,6 +227,7 @@ void Life::GetOn(uint32_t node, const std::string& id, base::Duration timeout) {
 void Life::DeleteFrom(uint32_t node, const std::string& id) {
   auto asked = std::make_shared<Asked>();
   const size_t place = asked->place = Begin(Kind::kDelete, node, id);
+  asked_to_delete_.insert(base::ObjectId::FromName(id));
   asked->handle = (*cluster_)[node].node().Delete(
       base::ObjectId::FromName(id),
       [this, place, node, id, asked = asked.get()](const absl::StatusOr<uint32_t>& copies) {
@@ -402,9 +414,10 @@ void Life::Crash(uint32_t node) {
     outage_.emplace();
     outage_->begin = Now();
     outage_->cut_off.resize(options.nodes);
-    for (uint32_t i = 0; i < options.nodes; ++i) {
-      outage_->renewals.push_back(i == 0 ? 0 : MembershipOf(i).counters().renewals);
-      if (i > 0 && MembershipOf(i).fenced()) history.WasCutOff(i);
+    outage_->renewals.resize(options.nodes);
+    CountRenewals();
+    for (uint32_t i = 1; i < options.nodes; ++i) {
+      if (MembershipOf(i).fenced()) history.WasCutOff(i);
     }
   } else if (outage_.has_value()) {
     outage_->renewals[node] = 0;
@@ -481,6 +494,7 @@ void Life::Evacuate(uint32_t node, const std::function<void(bool evacuated)>& me
   constexpr uint64_t kPutMeanwhile = 64 << 10;  // and what lies between objects
   Host& host = (*cluster_)[node];
   const base::Time begin = Now();
+  asked_to_delete_.clear();
   const bool had_room = HasRoom(node, host.store().statistics().used_bytes + kPutMeanwhile);
   absl::optional<node::EvacuationReport> report;
   bool drained = false;
@@ -517,6 +531,7 @@ void Life::LookWhatIsLeft(uint32_t node, const node::EvacuationReport& report, b
   std::string one;
   for (const store::ObjectInfo& object : (*cluster_)[node].store().List(SIZE_MAX)) {
     if (object.state != store::State::kSealed || object.origin != store::Origin::kCreatedHere) continue;
+    if (asked_to_delete_.count(object.id) != 0) continue;  // when this node had left perhaps
     bool is_kept = false;
     for (uint32_t other = 0; other < options.nodes; ++other) {
       if (other == node) continue;

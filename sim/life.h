@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -117,7 +118,7 @@ class Life final {
   Cluster& cluster() { return *cluster_; }
   std::vector<std::string> Violations() const;
 
-  static constexpr uint32_t kPassingIds = 112;
+  static constexpr uint32_t kPassingIds = 116;
   static constexpr uint32_t kMostReaders = 9;
 
   const WorldOptions options;
@@ -128,8 +129,9 @@ class Life final {
   // A restart of the directory that not all have got over.
   struct Outage {
     base::Time begin;
-    std::vector<uint64_t> renewals;  // of each node, when it began
-    bool looked = false;             // a lease after: who is cut off is known
+    std::vector<uint64_t> renewals;  // of each node, when no earlier directory can answer any more
+    bool counted = false;            // these are known: a deadline after
+    bool looked = false;             // who is cut off is known: a lease after
     std::vector<bool> cut_off;
   };
 
@@ -140,6 +142,7 @@ class Life final {
   void PassUntil(base::Time end);
   void LookWhoIsFenced();
   void LookAtOutage();
+  void CountRenewals();
   bool HasToldAll(uint32_t node);
   void EndOutage();
   void Subscribe(uint32_t node);
@@ -157,6 +160,7 @@ class Life final {
   std::vector<std::pair<uint32_t, std::string>> deleted_;  // just now, from these nodes
   std::vector<base::Time> frozen_until_;                   // by node
   std::vector<int64_t> all_announced_;                     // by node: until then, as far as is known
+  std::set<base::ObjectId> asked_to_delete_;               // since an evacuation began
   std::vector<uint32_t> loads_;                            // by node: objects of Load
   absl::optional<Outage> outage_;
   std::map<std::string, Last> last_;

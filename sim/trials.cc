@@ -141,11 +141,12 @@ void Stall(Life& life) {
 void Lose(Life& life) {
   if (!life.Recover()) return life.Wrong("a cluster that is well does not get up to date");
   const uint32_t node = life.AnyNode();
-  const std::vector<std::string> ids = Settle(life, node, 80, 4);
+  const std::vector<std::string> ids = Settle(life, node, 112, 4);
   for (const std::string& id : ids) {
     for (uint64_t copies = life.random.Below(3); copies > 0; --copies) life.Fetch(life.AnyNode(), id);
   }
-  life.Pass(life.UpTo(kRoundTrips));
+  if (!life.Recover()) return life.Wrong("a cluster that is well does not get up to date");
+  if (!std::all_of(ids.begin(), ids.end(), [&](const std::string& id) { return life.cluster()[node].Has(id); })) return;
   for (const std::string& id : ids) life.LoseEntry(id);
   DeleteAll(life, node, ids);
   for (const std::string& id : ids) life.ReadEverywhere(id);
@@ -157,19 +158,20 @@ void Lose(Life& life) {
 void Hog(Life& life) {
   const uint32_t node = life.AnyNodeButTheDirectorys();
   if (!life.Recover()) return life.Wrong("a cluster that is well does not get up to date");
-  // Acknowledgements are in time all the same: what is slow here shall be the program's calls.
-  const base::Duration lag = std::min(life.options.directory_deadline() / 4, life.options.ack_timeout / 8);
+  // So that calls are under way for a while; the first messages of a connection wait for slots for
+  // some round trips.
+  const base::Duration lag = life.options.directory_deadline() / 24;
   life.Lag(node, 0, lag);
   life.Lag(0, node, lag);
-  life.Pass(lag * 4);
+  life.Pass(lag * 8);
   const uint64_t failed = life.MembershipOf(node).counters().failed_renewals;
-  const base::Time end = life.Now() + life.options.lease;
+  const base::Time end = life.Now() + life.options.lease * 2 / 5;  // there is a renewal in it
   uint32_t next = 0;
   while (life.Now() < end) {
     while (life.asked(node) < life.options.engine_calls * 5 / 4) {
       life.DeleteFrom(node, Life::PassingId(48 + next++ % 32));
     }
-    life.Pass(lag / 2);
+    life.Pass(lag);
     life.Collect();
   }
   if (life.MembershipOf(node).counters().failed_renewals != failed && life.options.loss == 0) {

@@ -282,6 +282,32 @@ TEST_F(CompleteHistoryTest, WhatIsPutWhileTheDirectoryLearnsMayLoseAndWhatIsOlde
   EXPECT_THAT(Violations(), ElementsAre(HasSubstr("own: ")));
 }
 
+TEST_F(CompleteHistoryTest, WhatIsPutBeforeANodeThatWasCutOffIsBackMayLoseItsIdToWhatThatHas) {
+  Put(1, 10, 0, Outcome::kOk, true);
+  history_.DirectoryForgot(4, 5);
+  history_.DirectoryKnows(8);
+  Put(2, 11, 10, Outcome::kOk, true);
+  Get(2, 10, 12);
+  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("own: "), HasSubstr("two: ")));
+  history_.WasCutOff(1);
+  EXPECT_THAT(Violations(), IsEmpty());
+}
+
+TEST_F(CompleteHistoryTest, WhoWasCutOffWhileTheDirectoryForgotMayStillReadWhatAnotherContentHasReplaced) {
+  Put(1, 10, 0, Outcome::kOk, true);
+  Get(2, 10, 2);
+  history_.DirectoryForgot(4, 5);
+  history_.DirectoryKnows(8);
+  Put(3, 11, 10, Outcome::kOk, true);
+  Get(4, 11, 12);
+  Get(2, 10, 14);
+  Get(4, 11, 16);
+  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("one content: "), HasSubstr("two: ")));
+  history_.WasCutOff(2);
+  history_.WasCutOff(1);
+  EXPECT_THAT(Violations(), IsEmpty());
+}
+
 TEST_F(CompleteHistoryTest, ASecondConfirmedPutIsFoundOnceTheDirectoryKnowsEverything) {
   Put(1, 10, 0, Outcome::kOk, true);
   history_.DirectoryForgot(4, 5);
