@@ -2,7 +2,7 @@
 
 Parsing headers is what compiling costs here: 14 files of lib/node take 68 seconds of a processor one by one, and 20 as one unit.
 So ci/demo and ci/test build in units. Whoever edits builds file by file, which is the default: then one file is compiled anew, and
-each has to include what it uses; ci/system builds everything so, too.
+each has to include what it uses; `ci/system files` builds everything so.
 
 Files of one target share a translation unit, so names in their anonymous namespaces must differ, and `using` declarations of one
 are seen by the next. Where a source cannot live with others (macros, say), name it in `apart`.

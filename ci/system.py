@@ -32,6 +32,7 @@ class Part:
     setup: tuple  # parts of ci/setup
     targets: tuple = ()  # of bazel test
     builds: tuple = ()  # of bazel build
+    in_units: bool = True  # several sources of a target are compiled as one (build/cc.bzl)
     commands: tuple = ()  # scripts, after them; $EVENTS is the events of the targets
 
 
@@ -57,6 +58,7 @@ PARTS = (
     Part("interop", "the software NIC beside Soft-RoCE, the demo on Soft-RoCE: what takes minutes in a guest", 20, ("test", "lab"),
          ("//tests/cli:rxe_demo_test", "//tests/interop:exchange_with_rxe_test", "//tests/interop:rping_with_rxe_test",
           "//tests/interop:tokd_with_rxe_test")),
+    Part("files", "each source is compiled by itself: it includes what it uses", 30, ("system",), builds=("//...",), in_units=False),
 )
 
 
@@ -152,7 +154,8 @@ class Run:
         if not self.script(setup, f"{part.name}: ci/setup", only_failures=True):
             return
         if part.builds:
-            self.script(["ci/progress.py", "build", "--", "--config=units", "--keep_going", *part.builds], f"{part.name}: bazel build")
+            units = ["--config=units"] if part.in_units else []
+            self.script(["ci/progress.py", "build", "--", *units, "--keep_going", *part.builds], f"{part.name}: bazel build")
         if part.targets and not self.bazel_test(part):
             return
         for command in part.commands:
