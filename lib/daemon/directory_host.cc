@@ -30,6 +30,7 @@ absl::StatusOr<std::unique_ptr<node::DirectoryHost>> OpenDirectory(os::EpollLoop
     case DirectoryChoice::Kind::kServe: {
       directory::LocalOptions local;
       local.recovery = lease;
+      local.life = random.Next();
       return std::make_unique<node::ServedDirectory>(loop, local, link.max_call_size());
     }
     case DirectoryChoice::Kind::kRemote:

@@ -32,6 +32,7 @@ LocalDirectory::LocalDirectory(base::EventLoop& loop, const LocalOptions& option
     : loop_(loop),
       options_(options),
       begun_(loop.Now()),
+      life_(options.life != 0 ? options.life : static_cast<uint64_t>(begun_.picoseconds())),
       learnt_(loop.RunAfter(options.recovery, [this] { finished_when_learnt_ = deletions_.finished(); })),
       answers_(loop),
       members_(loop,
@@ -74,16 +75,16 @@ absl::StatusOr<JoinReply> LocalDirectory::Enter(const JoinRequest& request) {
   return reply;
 }
 
-// Of this life of the directory: no two begin at one moment.
-std::string LocalDirectory::Mark() const { return absl::StrCat(begun_.picoseconds(), ".", deletions_.finished()); }
+// Up to where the deletions of this life of the directory have ended.
+std::string LocalDirectory::Mark() const { return absl::StrCat(life_, ".", deletions_.finished()); }
 
 // A node with the mark of another directory was not here before this one had learnt who holds what.
 // Until then nothing was deleted that a directory before this one can have accepted.
 bool LocalDirectory::MayHaveMissedADeletion(const std::string& mark) const {
   const std::vector<std::string> parts = absl::StrSplit(mark, '.');
-  uint64_t begun = 0, known = 0;
-  const bool is_ours = parts.size() == 2 && absl::SimpleAtoi(parts[0], &begun) && absl::SimpleAtoi(parts[1], &known) &&
-                       begun == begun_.picoseconds();
+  uint64_t life = 0, known = 0;
+  const bool is_ours =
+      parts.size() == 2 && absl::SimpleAtoi(parts[0], &life) && absl::SimpleAtoi(parts[1], &known) && life == life_;
   if (!is_ours && has_just_begun()) return false;
   return deletions_.forgotten() > (is_ours ? known : finished_when_learnt_);
 }

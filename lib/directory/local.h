@@ -41,6 +41,10 @@ struct LocalOptions {
   base::Duration recovery = base::Seconds(10);
 
   size_t tombstones = kMaxTombstones;  // at least 1
+
+  // Tells this life of the directory from all others, in marks: drawn by whoever opens it. 0: the
+  // moment at which it begins does, as in virtual time.
+  uint64_t life = 0;
 };
 
 class LocalDirectory final : public Directory {
@@ -104,6 +108,7 @@ class LocalDirectory final : public Directory {
   base::EventLoop& loop_;
   const LocalOptions options_;
   const base::Time begun_;
+  const uint64_t life_;
   const base::Timer learnt_;
   uint64_t finished_when_learnt_ = 0;  // deletions
   base::Answers answers_;
