@@ -159,10 +159,9 @@ void History::CheckOne(const Operations& operations, std::vector<std::string>& w
 void History::CheckRefused(const Operations& operations, std::vector<std::string>& wrong) const {
   for (const Operation* put : operations) {
     if (put->kind != Kind::kPut || put->outcome != Outcome::kRefused || put->content == 0) continue;
-    const bool was_forgotten = std::any_of(outages_.begin(), outages_.end(), [put](const Outage& o) {
-      return o.forgot <= put->end && MayNotBeKnownAgain(o, *put);
-    });
-    if (complete_ && (was_forgotten || WasLost(*put, put->end))) continue;  // it had been accepted, and was displaced
+    if (complete_ && (MayHaveBeenUnknown(*put, put->end) || WasLost(*put, put->end))) {
+      continue;  // it had been accepted, and was displaced
+    }
     for (const Operation* read : operations) {
       if (!IsRead(*read) || read->content != put->content) continue;
       if (read->begin > put->end || (read->node != put->node && !InOutage(put->end))) {
@@ -268,12 +267,12 @@ void History::CheckOwn(const Operations& operations, std::vector<std::string>& w
 bool History::MayHaveTheId(const Operations& operations, const Operation& other, const Operation& put) const {
   if (other.kind != Kind::kPut || &other == &put || other.begin > put.end) return false;
   if (other.outcome == Outcome::kRefused) return other.end >= put.begin;
-  if (other.outcome == Outcome::kFailed) return put.begin < healed_;  // it is withdrawn
+  if (other.outcome == Outcome::kFailed) return !IsWithdrawn(other, put.begin);
   if (other.outcome != Outcome::kOk) return true;
   const int64_t visible = VisibleFrom(operations, other);
   return std::none_of(operations.begin(), operations.end(), [&](const Operation* o) {
     if (o->kind != Kind::kDelete || o->outcome != Outcome::kOk || o->end >= put.begin) return false;
-    if (WasLost(other, o->end)) return false;  // given up then, and back
+    if (WasLost(other, o->end) || MayHaveBeenUnknown(other, o->end)) return false;  // the deletion meant another
     return visible < o->begin || (o->node == other.node && other.end < o->begin);
   });
 }
@@ -310,6 +309,19 @@ void History::CheckSeen(const Operations& operations, std::vector<std::string>& 
       }
     }
   }
+}
+
+// A directory that had forgotten may not have known the content of `put` then.
+bool History::MayHaveBeenUnknown(const Operation& put, int64_t when) const {
+  return std::any_of(outages_.begin(), outages_.end(),
+                     [&](const Outage& outage) { return outage.forgot <= when && MayNotBeKnownAgain(outage, put); });
+}
+
+// That `put` failed has been told, by then.
+bool History::IsWithdrawn(const Operation& put, int64_t when) const {
+  return std::any_of(told_.begin(), told_.end(), [&](const Told& told) {
+    return told.node == put.node && told.when >= put.end && told.when <= when;
+  });
 }
 
 void History::CheckFound(const Operations& operations, std::vector<std::string>& wrong) const {

@@ -109,9 +109,9 @@ class History final {
   // it has may be read though the id was deleted meanwhile, or lose its id to what is newer.
   void WasCutOff(uint32_t node) { outages_.back().cut_off.insert(node); }
 
-  // All faults are over, and have been for longer than anything may wait for: a put that failed
-  // holds its id no more.
-  void Healed(int64_t when) { healed_ = when; }
+  // `node` is in the directory, which has heard of all that came and went there: a put that had
+  // failed there holds its id no more.
+  void HasToldAll(uint32_t node, int64_t when) { told_.push_back({node, when}); }
 
   size_t size() const { return operations_.size(); }
 
@@ -123,6 +123,10 @@ class History final {
 
  private:
   struct Loss {
+    uint32_t node;
+    int64_t when;
+  };
+  struct Told {
     uint32_t node;
     int64_t when;
   };
@@ -155,6 +159,8 @@ class History final {
   bool MayHaveTheId(const Operations& operations, const Operation& other, const Operation& put) const;
   bool WasLost(const Operation& put, int64_t until) const;
   bool MayBeDisplaced(const Operations& operations, const Operation& put, int64_t until) const;
+  bool MayHaveBeenUnknown(const Operation& put, int64_t when) const;
+  bool IsWithdrawn(const Operation& put, int64_t when) const;
   static bool MayNotBeKnownAgain(const Outage& outage, const Operation& put);
   const Leaving* LeavingAfter(const Operation& put) const;
   bool InOutage(int64_t time) const;
@@ -166,7 +172,7 @@ class History final {
   std::vector<Loss> losses_;
   std::vector<Leaving> leavings_;
   std::vector<Outage> outages_;
-  int64_t healed_ = kNever;
+  std::vector<Told> told_;
   bool complete_ = false;
   int64_t patience_ = INT64_MAX;
 };

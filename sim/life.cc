@@ -473,7 +473,9 @@ bool Life::Recover() {
     for (uint32_t node = 0; node < options.nodes; ++node) {
       all = all && HasToldAll(node) && !MembershipOf(node).fenced() && !MembershipOf(node).directory_away();
     }
-    if (all) return true;
+    if (!all) continue;
+    NoteThatAllIsTold();
+    return true;
   }
   return false;
 }
@@ -566,7 +568,11 @@ void Life::Heal() {
   cluster_->RunFor(options.grace() + options.lease * 4);  // who was given up is gone; deletions have been told
   cluster_->Settle();
   if (outage_.has_value()) EndOutage();
-  history.Healed(When());
+  NoteThatAllIsTold();
+}
+
+void Life::NoteThatAllIsTold() {
+  for (uint32_t node = 0; node < options.nodes; ++node) history.HasToldAll(node, When());
 }
 
 }  // namespace tokamak::sim

@@ -143,6 +143,7 @@ class Life final {
   void LookWhoIsFenced();
   void LookAtOutage();
   void CountRenewals();
+  void NoteThatAllIsTold();
   bool HasToldAll(uint32_t node);
   void EndOutage();
   void Subscribe(uint32_t node);

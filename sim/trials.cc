@@ -133,7 +133,14 @@ void Stall(Life& life) {
     life.PutOn(node, Life::PassingId(i), 64, /*confirmed=*/true);
     life.Pass(life.UpTo(life.options.lease / 20));
   }
+  if (life.random.Chance(0.3)) return life.Pass(life.options.lease);
+  if (!life.Recover()) return life.Wrong("a cluster that is well does not get up to date");
+  for (uint32_t i = kFirstOfStall; i <= kLastOfStall; ++i) {
+    life.PutOn(life.AnyNodeBut(node), Life::PassingId(i), 64, /*confirmed=*/true);
+  }
   life.Pass(life.options.lease);
+  for (uint32_t i = kFirstOfStall; i <= kLastOfStall; ++i) life.DeleteFrom(node, Life::PassingId(i));
+  life.Await(node, life.options.lease * 2);
 }
 
 // The directory loses what it knows of objects, as when keys of Redis go. Who holds such an object

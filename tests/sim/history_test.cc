@@ -302,7 +302,7 @@ TEST_F(CompleteHistoryTest, WhoWasCutOffWhileTheDirectoryForgotMayStillReadWhatA
   Get(4, 11, 12);
   Get(2, 10, 14);
   Get(4, 11, 16);
-  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("one content: "), HasSubstr("two: ")));
+  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("one content: "), HasSubstr("one content: "), HasSubstr("two: ")));
   history_.WasCutOff(2);
   history_.WasCutOff(1);
   EXPECT_THAT(Violations(), IsEmpty());
@@ -316,13 +316,25 @@ TEST_F(CompleteHistoryTest, ASecondConfirmedPutIsFoundOnceTheDirectoryKnowsEvery
   EXPECT_THAT(Violations(), ElementsAre(HasSubstr("two: ")));
 }
 
-TEST_F(CompleteHistoryTest, APutThatFailedHoldsItsIdNoMoreOnceAllHasHealed) {
+TEST_F(CompleteHistoryTest, APutThatFailedHoldsItsIdNoMoreOnceItsNodeHasToldAll) {
   Put(1, 10, 0, Outcome::kFailed, true);
   Put(2, 11, 4, Outcome::kRefused, true);
-  history_.Healed(6);
+  history_.HasToldAll(2, 6);
   EXPECT_THAT(Violations(), IsEmpty());
   Put(2, 12, 8, Outcome::kRefused, true);
+  EXPECT_THAT(Violations(), IsEmpty());
+  history_.HasToldAll(1, 6);
   EXPECT_THAT(Violations(), ElementsAre(HasSubstr("free: ")));
+}
+
+TEST_F(CompleteHistoryTest, APutMayBeRefusedForWhatADeletionDidNotKnowOfWhileTheDirectoryLearnt) {
+  Put(1, 10, 2, Outcome::kOk, true);
+  history_.DirectoryForgot(1, 5);
+  Put(2, 11, 6, Outcome::kOk, true);
+  Delete(2, 8);  // means that of node 2
+  history_.DirectoryKnows(10);
+  Put(2, 12, 12, Outcome::kRefused, true);
+  EXPECT_THAT(Violations(), IsEmpty());
 }
 
 TEST_F(CompleteHistoryTest, APutMayBeRefusedForWhatWasGivenUpWhenItsIdWasDeleted) {
