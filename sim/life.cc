@@ -499,9 +499,16 @@ void Life::Evacuate(uint32_t node, const std::function<void(bool evacuated)>& me
   asked_to_delete_.clear();
   const bool had_room = HasRoom(node, host.store().statistics().used_bytes + kPutMeanwhile);
   absl::optional<node::EvacuationReport> report;
+  base::Time evacuated_at;
   bool drained = false;
   base::Pending evacuation = host.Leave(
-      kLimit, [&report](const node::EvacuationReport& r) { report = r; }, [&drained] { drained = true; });
+      kLimit,
+      [&](const node::EvacuationReport& r) {
+        report = r;
+        evacuated_at = Now();
+        meanwhile(/*evacuated=*/true);  // programs may put until the machine ends
+      },
+      [&drained] { drained = true; });
   base::Duration step = base::Microseconds(100);
   while (!drained && Now() < begin + kLimit * 2) {
     meanwhile(report.has_value());
@@ -515,6 +522,9 @@ void Life::Evacuate(uint32_t node, const std::function<void(bool evacuated)>& me
     return Crash(node);
   }
   LookWhatIsLeft(node, *report, had_room);
+  if (had_room && evacuated_at - begin >= kLimit * 9 / 10) {
+    Wrong(absl::StrCat("evacuated: n", node, " took all of its time though there was room"));
+  }
   asked_[node].clear();
   events_[node].reset();
   loads_[node] = 0;
