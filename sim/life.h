@@ -89,6 +89,8 @@ class Life final {
   void Mend();
   void LoseEntry(const std::string& id);  // the directory no longer knows who has it
 
+  // `node` is in the directory, which has heard all that came and went there.
+  bool HasToldAll(uint32_t node);
   // No fault is left, and every node has told the directory what it has. False: not in time.
   bool Recover();
 
@@ -144,7 +146,6 @@ class Life final {
   void LookAtOutage();
   void CountRenewals();
   void NoteThatAllIsTold();
-  bool HasToldAll(uint32_t node);
   void EndOutage();
   void Subscribe(uint32_t node);
   bool HasRoom(uint32_t leaving, uint64_t bytes) const;

@@ -457,6 +457,12 @@ void Membership::CompareLater() {
   compare_timer_ = loop_.RunAfter(options_.verify_every, [this] { Compare(); });
 }
 
+void Membership::DirectoryHasLost() {
+  // Every node has begun a comparison by half of that.
+  others_may_be_lost_until_ = loop_.Now() + options_.verify_every * 2;
+  LookForLosses();
+}
+
 void Membership::LookForLosses() {
   if (!leaving_ && !comparison_.running()) Compare();
 }
@@ -474,6 +480,7 @@ void Membership::Differs(const base::ObjectVersion& version, bool here) {
   if (here && !compares_all_) {
     ++counters_.repaired;
     ++lost_;
+    others_may_be_lost_until_ = loop_.Now() + options_.verify_every * 2;
   }
   MarkDirty(version);
   FlushAt(loop_.Now());

@@ -123,8 +123,11 @@ class Membership final {
 
   bool IsConfirming(const base::ObjectVersion& version) const { return confirmations_.count(version) != 0; }
 
-  // The directory was found to have lost something: looks at once what else, and says it again.
-  void LookForLosses();
+  // The directory was found to have lost something of this node's: looks at once what else, and says
+  // it again.
+  void DirectoryHasLost();
+  // The same loss may have met other nodes, which have not said again yet what they hold.
+  bool OthersMayBeLost() const { return loop_.Now() < others_may_be_lost_until_; }
 
   // A call of the directory's was not answered: finds out at once whether it is away.
   void Suspect();
@@ -209,6 +212,7 @@ class Membership final {
   bool MayCompare() const;
   void CompareLater();
   void Compare();
+  void LookForLosses();
   void Differs(const base::ObjectVersion& version, bool here);
   void Compared(const absl::Status& status);
 
@@ -256,6 +260,7 @@ class Membership final {
   bool compares_all_ = false;       // for that reason
   bool comparison_failed_ = false;  // until it is tried again
   uint64_t lost_ = 0;               // by the directory, as this round has found
+  base::Time others_may_be_lost_until_;
   base::Timer compare_timer_;
   Comparison comparison_;
 

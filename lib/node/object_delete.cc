@@ -76,7 +76,11 @@ void ObjectDelete::Marked(const absl::StatusOr<directory::DeleteReply>& reply) {
   }
   generation_ = reply->generation;
   marked_ = true;
-  if (!std::exchange(dropped_here_, true)) DropHere();
+  if (!std::exchange(dropped_here_, true)) {
+    if (HasLostThisNode(*reply)) services_.membership.DirectoryHasLost();
+    tells_all_ = services_.membership.OthersMayBeLost();
+    DropHere();
+  }
   to_tell_.clear();
   for (const directory::NodeId& holder : reply->holders) {
     if (failed_.count(holder) == 0) to_tell_.push_back(holder);
@@ -91,6 +95,23 @@ void ObjectDelete::Marked(const absl::StatusOr<directory::DeleteReply>& reply) {
   if (!DeletesWhatIsHereNext()) Finish(absl::OkStatus());
 }
 
+// What it has accepted is here, and it does not name this node, nor will later: it has lost that,
+// and perhaps who else has it. (What was brought here a moment ago is its holder's to name.)
+bool ObjectDelete::HasLostThisNode(const directory::DeleteReply& reply) const {
+  const base::ObjectVersion version{id_, generation_};
+  const auto place = services_.store.Find(id_);
+  if (!place.has_value() || place->generation != generation_) return false;
+  const Membership& membership = services_.membership;
+  const bool was_accepted =
+      reply.holders.empty() ? membership.WasAccepted(version) : !membership.IsUnannounced(version);
+  const bool may_come = reply.holders.size() >= directory::kMaxHoldersNamed && reply.holders.back() < services_.self;
+  if (!was_accepted || may_come) return false;
+  const auto names_us = [this](const std::vector<directory::NodeId>& nodes) {
+    return std::find(nodes.begin(), nodes.end(), services_.self) != nodes.end();
+  };
+  return !names_us(reply.holders) && !names_us(reply.silent);
+}
+
 // What was here in the beginning and still is: another content than the directory's, or one that it
 // does not know yet, or has lost.
 bool ObjectDelete::DeletesWhatIsHereNext() {
@@ -98,8 +119,6 @@ bool ObjectDelete::DeletesWhatIsHereNext() {
   const auto place = services_.store.Find(id_);
   if (next == base::kNoGeneration || !place.has_value() || place->generation != next) return false;
   generation_ = next;
-  tells_all_ = services_.membership.WasAccepted({id_, next});
-  if (tells_all_) services_.membership.LookForLosses();
   dropped_here_ = false;
   after_.clear();
   Mark();
@@ -113,8 +132,8 @@ void ObjectDelete::DropHere() {
   ++copies_;
 }
 
-// From the directory's answer on nobody announces it, so those who are alive now are all who may hold
-// it, but for the silent ones: these find that it was deleted when they are back.
+// From the directory's answer on nobody announces it, so those who are alive now are all who may
+// hold it, but for the silent ones: these find that it was deleted when they are back.
 void ObjectDelete::TellAll() {
   question_ = services_.peers.Refresh([this](const absl::Status& status) {
     if (!status.ok()) return Finish(status);

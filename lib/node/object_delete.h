@@ -7,8 +7,9 @@
 // From the first answer of the directory on nobody locates the object or announces it; so the names
 // can only become fewer. A holder that does not answer, or is silent, makes the end kUnavailable,
 // with its name; it is told when it is back.
-// A content that a directory has accepted, that is here, and of which it knows nothing, was lost
-// there, with whoever else holds it: then all nodes are told.
+// Where a content that a directory has accepted is here, and the directory does not know that, it
+// has lost this node's entry, and perhaps those of others: then all nodes are told, of this deletion
+// and of others until each node has compared what it holds (Membership::OthersMayBeLost).
 // Thread rule: the node's control loop.
 #pragma once
 
@@ -67,6 +68,7 @@ class ObjectDelete final : public base::Handle {
  private:
   void Mark();
   void Marked(const absl::StatusOr<directory::DeleteReply>& reply);
+  bool HasLostThisNode(const directory::DeleteReply& reply) const;
   bool DeletesWhatIsHereNext();
   void DropHere();
   void TellAll();

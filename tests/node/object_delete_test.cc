@@ -89,6 +89,45 @@ TEST_F(ObjectDeleteTest, WhatTheDirectoryHasLostIsDeletedOnEveryNode) {
   EXPECT_EQ(Read(2, "x"), GenerationOn(3, "x"));
 }
 
+// One holder was found again before the deletion; the others were not.
+TEST_F(ObjectDeleteTest, WhatTheDirectoryHasLostInPartIsDeletedOnEveryNode) {
+  BuildWithCopies(5);
+  ASSERT_EQ(cluster_->Get(at(3), "x"), absl::OkStatus());
+  cluster_->Settle();
+  cluster_->RunFor(cluster_->options.directory_recovery);  // it has learned what there is
+  const base::Generation lost = GenerationOn(1, "x");
+  for (const char* node : {"n1", "n2", "n3"}) {
+    ASSERT_EQ(Say(directory::Update::Kind::kWithdraw, "x", node, lost), absl::OkStatus());
+  }
+  ASSERT_EQ(Say(directory::Update::Kind::kAnnounce, "x", "n2", lost), absl::OkStatus());
+  const auto deleted = cluster_->Delete(at(1), "x");
+  ASSERT_TRUE(deleted.ok()) << deleted.status();
+  EXPECT_EQ(*deleted, 3u);
+  for (const size_t node : {1, 2, 3}) EXPECT_FALSE(at(node).Has("x")) << node;
+}
+
+// The first deletion finds the loss out; meanwhile its node has said again what else it holds, and the
+// others have not.
+TEST_F(ObjectDeleteTest, OnceALossWasFoundAllIsDeletedOnEveryNode) {
+  BuildWithCopies(4);
+  Put(1, "y", 500);
+  ASSERT_EQ(cluster_->Get(at(2), "y"), absl::OkStatus());
+  cluster_->Settle();
+  cluster_->RunFor(cluster_->options.directory_recovery);  // it has learned what there is
+  for (const char* id : {"x", "y"}) {
+    for (const char* node : {"n1", "n2"}) {
+      ASSERT_EQ(Say(directory::Update::Kind::kWithdraw, id, node, GenerationOn(1, id)), absl::OkStatus());
+    }
+  }
+  ASSERT_TRUE(cluster_->Delete(at(1), "x").ok());
+  cluster_->RunFor(Seconds(1));
+  ASSERT_EQ(Holders("y"), std::vector<directory::NodeId>{"n1"});
+  const auto deleted = cluster_->Delete(at(1), "y");
+  ASSERT_TRUE(deleted.ok()) << deleted.status();
+  EXPECT_EQ(*deleted, 2u);
+  EXPECT_FALSE(at(2).Has("y"));
+}
+
 TEST_F(ObjectDeleteTest, WhoDoesNotAnswerIsNamedWhereTheDirectoryHasLostTheHolders) {
   BuildWithCopies(4);
   cluster_->RunFor(cluster_->options.directory_recovery);  // it has learned what there is
