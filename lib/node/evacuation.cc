@@ -84,7 +84,7 @@ void Evacuation::Add(const base::ObjectVersion& version, const store::Location& 
     return;
   }
   Object object;
-  object.request = {version, place.data_size, place.metadata_size, base::Duration()};
+  object.request = {version, place.data_size, place.metadata_size};
   object.due = due;
   objects_.emplace(version, std::move(object));
   due_.emplace(due, version);
@@ -168,10 +168,8 @@ void Evacuation::Ask(Objects::iterator object, const directory::NodeId& target) 
   one.target = target;
   one.come = 0;
   one.came_at = services_.loop.Now();
-  const std::vector<uint8_t> request =
-      at.is_old ? ObjectKeep::EncodeOldRequest(one.request) : ObjectKeep::EncodeRequest(one.request);
   one.call =
-      services_.holders.Call(at.address, request, limit_ - services_.loop.Now(),
+      services_.holders.Call(at.address, ObjectKeep::EncodeRequest(one.request), limit_ - services_.loop.Now(),
                              [this, version = object->first](const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
                                Answered(version, reply);
                              });
@@ -242,11 +240,7 @@ void Evacuation::TakeAnswer(Objects::iterator object, EvacuationTargets::Target&
     Stop(object, why);
     if (one.refused_by.size() >= kMaxRefusedBy) Pause(object, why);
   };
-  if (!answer.has_value()) {
-    if (target.is_old) return refused(Why::kLater);
-    target.is_old = true;
-    return Stop(object, one.why);
-  }
+  if (!answer.has_value()) return refused(Why::kLater);  // it broke the protocol
   targets_.Answers(target);
   switch (*answer) {
     case Answer::kKept:
@@ -254,8 +248,6 @@ void Evacuation::TakeAnswer(Objects::iterator object, EvacuationTargets::Target&
     case Answer::kNoRoom:
       targets_.HasNoRoom(target, one.request.total_size(), services_.loop.Now());
       return Stop(object, Why::kNoRoom);
-    case Answer::kRefused:
-      return refused(Why::kNoRoom);
     case Answer::kInUse:
       return refused(Why::kInUse);
     case Answer::kGone:  // for that node: whether it is gone here is the store's to say
@@ -306,9 +298,7 @@ void Evacuation::EndStalled() {
     for (const base::ObjectVersion& version : asks) {
       const auto object = objects_.find(version);
       Object& one = object->second;
-      const auto mebibytes = static_cast<int64_t>(one.request.total_size() >> 20);
-      const base::Duration more = target.is_old ? kStallOfOld * mebibytes : base::Duration();
-      if (now - one.came_at < kStall + more) continue;
+      if (now - one.came_at < kStall) continue;
       one.refused_by.push_back(id);
       Stop(object, Why::kNoAnswer);
     }

@@ -9,13 +9,14 @@
 //   the store's list, what is put meanwhile --> waiting <--> moving --> handed over
 //                                                  ^____________|  refused, no answer
 //
-// What is put meanwhile goes the same way. When nothing is left, or more is put than handed over, or
-// three quarters of the time are over, the store is closed to puts; what was put until then is
+// What is put meanwhile goes the same way. When nothing is left, or more is put than handed over,
+// or three quarters of the time are over, the store is closed to puts; what was put until then is
 // handed over as well, and only then it ends: whatever a program was told is kept is elsewhere, or
 // counted in the report.
 //
 // Law: an object is given up at the end of the time only, unless there never was another node.
-// Law: no answer is waited for without looking: every kLookInterval each node that is asked says how
+// Law: no answer is waited for without looking: every kLookInterval each node that is asked says
+// how
 //      far it is. One that does not is set aside, and what it was to keep is asked of others.
 // Bound: kAtOnce objects move, kMaxWaiting are remembered to be asked for again; further ones are
 // forgotten, and found again in the store's list. What was handed over is remembered as long as it
@@ -70,12 +71,10 @@ class Evacuation final : public base::Handle {
   // node says so itself.
   static constexpr base::Duration kStall = base::Seconds(12);
   static_assert(kStall > transport::kPatience);
-  // An earlier release does not say how far it is: each MiB may take this much longer.
-  static constexpr base::Duration kStallOfOld = base::Seconds(1);
-  // A node that the directory names no other beside for so long is alone, and does not wait.
+  // Where the directory names no other node for this long, this one is alone and does not wait.
   static constexpr base::Duration kAloneFor = base::Seconds(2);
-  // The store is closed to puts when one part of so many of the time is left; and when the puts are
-  // by more than such a part, and kAtOnce, ahead of what was handed over.
+  // The store is closed to puts when 1 / kDoorShare of the time is left, and when there were more
+  // puts than were handed over, by more than that share of these and kAtOnce.
   static constexpr int kDoorShare = 4;
 
   using Callback = std::function<void(const EvacuationReport&)>;

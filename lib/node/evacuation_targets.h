@@ -35,7 +35,6 @@ class EvacuationTargets final {
     verbs::Address address;
     uint64_t capacity = 0;
     bool left = false;                   // the directory does not name it any more
-    bool is_old = false;                 // of a release that answers ObjectKeep's old request only
     std::set<base::ObjectVersion> asks;  // that it is asked to keep now
     base::Duration set_aside;            // zero: it answered last
     absl::optional<base::Time> set_aside_until;

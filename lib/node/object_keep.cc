@@ -10,12 +10,8 @@ namespace tokamak::node {
 namespace {
 
 // The first byte of a request of the objects service.
-constexpr uint8_t kKeepOld = 2;
-constexpr uint8_t kKeepSoon = 8;
-constexpr uint8_t kHowFar = 9;
-
-constexpr uint8_t kSaysKept = 1;
-constexpr uint8_t kSaysRefused = 0;
+constexpr uint8_t kKeep = 2;
+constexpr uint8_t kHowFar = 8;
 
 void WriteVersion(base::Writer& writer, const base::ObjectVersion& version) {
   writer.Id(version.id);
@@ -29,56 +25,35 @@ base::ObjectVersion ReadVersion(base::Reader& reader) {
   return version;
 }
 
-base::Writer StartOfRequest(uint8_t what, const ObjectKeep::Request& request) {
+}  // namespace
+
+std::vector<uint8_t> ObjectKeep::EncodeRequest(const Request& request) {
   base::Writer writer;
-  writer.Integer(what);
+  writer.Integer(kKeep);
   WriteVersion(writer, request.version);
   writer.Integer(request.data_size);
   writer.Integer(request.metadata_size);
-  return writer;
-}
-
-}  // namespace
-
-std::vector<uint8_t> ObjectKeep::EncodeOldRequest(const Request& request) {
-  return StartOfRequest(kKeepOld, request).Take();
-}
-
-std::vector<uint8_t> ObjectKeep::EncodeRequest(const Request& request) {
-  base::Writer writer = StartOfRequest(kKeepSoon, request);
-  writer.Integer(static_cast<uint32_t>(request.patience.milliseconds()));
   return writer.Take();
 }
 
 absl::optional<ObjectKeep::Request> ObjectKeep::DecodeRequest(absl::Span<const uint8_t> bytes) {
   base::Reader reader(bytes);
-  const auto what = reader.Integer<uint8_t>();
-  if (what != kKeepOld && what != kKeepSoon) return absl::nullopt;
+  if (reader.Integer<uint8_t>() != kKeep) return absl::nullopt;
   Request request;
   request.version = ReadVersion(reader);
   request.data_size = reader.Integer<uint64_t>();
   request.metadata_size = reader.Integer<uint64_t>();
-  request.patience = kUsualPatience;
-  if (what == kKeepSoon) {
-    const uint32_t patience = reader.Integer<uint32_t>();
-    if (patience > kMaxPatience) return absl::nullopt;
-    request.patience = base::Milliseconds(patience);
-  }
   if (!reader.Complete() || request.version.generation == base::kNoGeneration) return absl::nullopt;
   return request;
 }
 
-std::vector<uint8_t> ObjectKeep::EncodeAnswer(Answer answer) {
-  if (answer == Answer::kKept) return {kSaysKept};
-  return {kSaysRefused, static_cast<uint8_t>(answer)};
-}
+std::vector<uint8_t> ObjectKeep::EncodeAnswer(Answer answer) { return {static_cast<uint8_t>(answer)}; }
 
 absl::optional<ObjectKeep::Answer> ObjectKeep::DecodeAnswer(absl::Span<const uint8_t> bytes) {
-  if (bytes.empty()) return absl::nullopt;
-  if (bytes[0] == kSaysKept && bytes.size() == 1) return Answer::kKept;
-  if (bytes[0] != kSaysRefused || bytes.size() != 2) return Answer::kRefused;
-  const bool known = bytes[1] > static_cast<uint8_t>(Answer::kKept) && bytes[1] <= static_cast<uint8_t>(kLastAnswer);
-  return known ? static_cast<Answer>(bytes[1]) : Answer::kRefused;
+  if (bytes.size() != 1) return absl::nullopt;
+  const bool known = bytes[0] >= static_cast<uint8_t>(Answer::kKept) && bytes[0] <= static_cast<uint8_t>(kLastAnswer);
+  if (!known) return absl::nullopt;
+  return static_cast<Answer>(bytes[0]);
 }
 
 std::vector<uint8_t> ObjectKeep::EncodeHowFar(absl::Span<const base::ObjectVersion> versions) {
@@ -114,7 +89,7 @@ absl::optional<std::vector<uint64_t>> ObjectKeep::DecodeFar(absl::Span<const uin
 }
 
 ObjectKeep::ObjectKeep(const Services& services, const Request& request, transport::Reply reply)
-    : services_(services), request_(request), reply_(std::move(reply)), until_(services.loop.Now() + request.patience) {
+    : services_(services), request_(request), reply_(std::move(reply)) {
   Try();
 }
 
@@ -124,9 +99,9 @@ bool ObjectKeep::IsHere() const {
 }
 
 void ObjectKeep::Try() {
-  if (leaving()) return Refuse(Answer::kLeaving);
+  if (leaving()) return Say(Answer::kLeaving);
   if (IsHere()) return KeepWhenAnnounced();
-  if (const Answer why = WhyNot(); why != Answer::kKept) return Refuse(why);
+  if (const Answer why = WhyNot(); why != Answer::kKept) return Say(why);
   step_ = services_.pulls.StartOnce(request_.version, [this](const absl::Status& status) { Pulled(status); });
 }
 
@@ -145,14 +120,14 @@ void ObjectKeep::Pulled(const absl::Status& status) {
     case absl::StatusCode::kOk:
       return KeepWhenAnnounced();
     case absl::StatusCode::kNotFound:
-      return Refuse(Answer::kGone);
+      return Say(Answer::kGone);
     case absl::StatusCode::kResourceExhausted:
-      return Refuse(Answer::kNoRoom);
+      return Say(Answer::kNoRoom);
     case absl::StatusCode::kAlreadyExists:
     case absl::StatusCode::kFailedPrecondition:
-      return Refuse(Answer::kInUse);
+      return Say(Answer::kInUse);
     default:
-      return Refuse(Answer::kLater);
+      return Say(Answer::kLater);
   }
 }
 
@@ -161,22 +136,16 @@ void ObjectKeep::KeepWhenAnnounced() {
   Membership& membership = services_.membership;
   const base::ObjectVersion& version = request_.version;
   if (!membership.IsUnannounced(version)) return Keep(absl::OkStatus());
-  if (membership.directory_away() || membership.IsConfirming(version)) return Refuse(Answer::kLater);
+  if (membership.directory_away() || membership.IsConfirming(version)) return Say(Answer::kLater);
   step_ = membership.Confirm(version, services_.deadline, [this](const absl::Status& status) { Keep(status); });
 }
 
 void ObjectKeep::Keep(const absl::Status& announced) {
-  if (leaving()) return Refuse(Answer::kLeaving);
-  if (!announced.ok()) return Refuse(Answer::kLater);
+  if (leaving()) return Say(Answer::kLeaving);
+  if (!announced.ok()) return Say(Answer::kLater);
   // Another content may have come, or it is gone again.
-  if (!services_.store.Keep(request_.version).ok()) return Refuse(Answer::kLater);
-  reply_(EncodeAnswer(Answer::kKept));
-}
-
-void ObjectKeep::Refuse(Answer answer) {
-  const bool for_good = answer == Answer::kLeaving || services_.dropped.Contains(request_.version);
-  if (for_good || services_.loop.Now() + kPause > until_) return reply_(EncodeAnswer(answer));
-  pause_ = services_.loop.RunAfter(kPause, [this] { Try(); });
+  if (!services_.store.Keep(request_.version).ok()) return Say(Answer::kLater);
+  Say(Answer::kKept);
 }
 
 }  // namespace tokamak::node

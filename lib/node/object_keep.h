@@ -1,19 +1,16 @@
 // ObjectKeep is one object that a node which leaves asks this one to keep: it is pulled as for a
 // program of this node, the directory knows of it, and it is never evicted.
 //
-// It answers as soon as it can tell, with a reason: a node that leaves has little time, and asks the
-// next. What is not certain to be refused for long is tried again until Request::patience is over;
-// who asks with none hears at once, and asks again when it likes. Nothing waits for ever: not for
-// what was deleted, not for room, not for an id that is in use here.
+// It answers as soon as it can tell, with a reason: a node that leaves has little time, asks the
+// next one, and asks again when it likes. Nothing is waited for here but the bytes and the
+// directory's word: not what was deleted, not room, not an id that is in use.
 // Law: kKept is said of what is sealed here, kept, and known to the directory: a deletion finds it.
 // Law: a node that leaves itself keeps nothing for others.
 //
 //   on the wire, service kObjects:
-//   keep     [8]  id  generation  data size  metadata size  patience (ms)   -> [1], or [0] [Answer]
-//   keep     [2]  id  generation  data size  metadata size                  -> the same: an earlier release asks so
-//   how far  [9]  count  (id  generation) ...                               -> bytes that have come, of each
+//   keep     [2]  id  generation  data size  metadata size   -> [Answer]
+//   how far  [8]  count  (id  generation) ...                -> bytes that have come, of each
 //
-// An earlier release answers [8] and [9] with nothing, and [2] with one byte.
 // Thread rule: the node's control loop.
 #pragma once
 
@@ -38,7 +35,6 @@ namespace tokamak::node {
 class ObjectKeep final : public base::Handle {
  public:
   enum class Answer : uint8_t {
-    kRefused = 0,  // an earlier release gives no reason
     kKept = 1,
     kNoRoom = 2,
     kInUse = 3,    // the id: another content has it, or a program is creating or still reading one
@@ -48,27 +44,20 @@ class ObjectKeep final : public base::Handle {
   };
   static constexpr Answer kLastAnswer = Answer::kLeaving;
 
-  // Of a release that does not say for how long it would wait.
-  static constexpr base::Duration kUsualPatience = base::Seconds(5);
-  static constexpr uint32_t kMaxPatience = 60'000;                   // milliseconds; more is malformed
-  static constexpr base::Duration kPause = base::Milliseconds(200);  // until it is tried again
-  static constexpr size_t kMaxAskedAbout = 64;                       // objects of one HowFar; more is malformed
+  static constexpr size_t kMaxAskedAbout = 64;  // objects of one HowFar; more is malformed
 
   struct Request {
     base::ObjectVersion version;
     uint64_t data_size = 0;
     uint64_t metadata_size = 0;
-    base::Duration patience;
 
     uint64_t total_size() const { return data_size + metadata_size; }
   };
-  // As an earlier release takes it: it waits as long as the caller does.
-  static std::vector<uint8_t> EncodeOldRequest(const Request& request);
   static std::vector<uint8_t> EncodeRequest(const Request& request);
-  // Either. Nothing: no request that a peer would send.
+  // Nothing: no request that a peer would send.
   static absl::optional<Request> DecodeRequest(absl::Span<const uint8_t> bytes);
   static std::vector<uint8_t> EncodeAnswer(Answer answer);
-  // Nothing: an earlier release does not know the request.
+  // Nothing: no answer that a peer would send.
   static absl::optional<Answer> DecodeAnswer(absl::Span<const uint8_t> bytes);
 
   static std::vector<uint8_t> EncodeHowFar(absl::Span<const base::ObjectVersion> versions);
@@ -99,14 +88,12 @@ class ObjectKeep final : public base::Handle {
   void Pulled(const absl::Status& status);
   void KeepWhenAnnounced();
   void Keep(const absl::Status& announced);
-  void Refuse(Answer answer);
+  void Say(Answer answer) { reply_(EncodeAnswer(answer)); }
 
   const Services services_;
   const Request request_;
   const transport::Reply reply_;
-  const base::Time until_;
   base::Pending step_;  // the pull, then the directory's word
-  base::Timer pause_;
 };
 
 }  // namespace tokamak::node
