@@ -1,137 +1,12 @@
 #include "lib/node/membership.h"
 
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "gtest/gtest.h"
-#include "lib/base/random.h"
-#include "lib/base/trace.h"
-#include "sim/sim_loop.h"
-#include "tests/node/trouble_directory.h"
+#include "tests/node/membership_fixture.h"
 
 namespace tokamak::node {
 namespace {
 
 using base::Milliseconds;
 using base::Seconds;
-
-// What membership has the node do.
-class FakeCopies final : public Copies {
- public:
-  explicit FakeCopies(store::Store& store) : store_(store) {}
-  bool StaysEntered(const base::ObjectVersion& version) const override { return coming == version; }
-  void OnWithdraw(const base::ObjectVersion& version) override { withdrawn.push_back(version); }
-  void OnDeletedIsNamed(const base::ObjectVersion&) override {}
-  void Drop(const base::ObjectVersion& version, const absl::Status& why) override {
-    dropped.emplace_back(version, why);
-    store_.DeleteVersion(version).IgnoreError();
-  }
-  base::Pending AwaitVouched(const base::ObjectVersion&, base::Task) override { return nullptr; }
-
-  absl::optional<base::ObjectVersion> coming;
-  std::vector<base::ObjectVersion> withdrawn;
-  std::vector<std::pair<base::ObjectVersion, absl::Status>> dropped;
-
- private:
-  store::Store& store_;
-};
-
-class MembershipTest : public testing::Test {
- protected:
-  static constexpr size_t kArena = 1 << 20;
-  struct alignas(64) Block {
-    uint8_t bytes[64];
-  };
-
-  MembershipTest() { Make(); }
-
-  void Make() {
-    membership_.reset();
-    membership_ = std::make_unique<Membership>(
-        loop_, store_, directory_, copies_, directory::NodeInfo{"a", 1, {"10.0.0.1:7000"}, "soft", kArena}, options_);
-  }
-
-  void UseMaxDirty(size_t versions) {
-    options_.max_dirty = versions;
-    Make();
-  }
-  static base::ObjectId Id(int number) { return base::ObjectId::FromName(std::to_string(number)); }
-  void Start() {
-    membership_->Start([this](const absl::Status& status) { joined_.push_back(status); });
-  }
-  void Put(int number, uint64_t size = 100) {
-    ASSERT_TRUE(store_.Create(Id(number), size, 0, me_).ok());
-    ASSERT_TRUE(store_.Seal(Id(number), me_).ok());
-  }
-  base::ObjectVersion Version(int number) const { return {Id(number), store_.Find(Id(number))->generation}; }
-  // Another node, "b", is alive and says a word.
-  void OtherJoins() {
-    directory::JoinRequest request;
-    request.node = {"b", 1, {"10.0.0.2:7000"}, "soft", 0};
-    request.lease = Seconds(1000);
-    calls_.push_back(
-        directory_.local().Join(request, Seconds(1), [](const auto& joined) { EXPECT_TRUE(joined.ok()); }));
-  }
-  void Say(const directory::NodeId& node, directory::Update::Kind kind, const base::ObjectVersion& version,
-           uint64_t size = 100) {
-    directory::Update word;
-    word.kind = kind;
-    word.version = version;
-    word.data_size = size;
-    calls_.push_back(directory_.local().Update(node, {word}, Seconds(1), [](const auto& statuses) {
-      ASSERT_TRUE(statuses.ok());
-      EXPECT_EQ(statuses->front(), absl::OkStatus());
-    }));
-    scheduler_.RunFor(base::Nanoseconds(1));
-  }
-  // Whether the directory says that this node holds it.
-  bool Announced(int number) {
-    bool held = false;
-    directory::LocateRequest request;
-    request.id = Id(number);
-    request.deadline = Seconds(1);
-    const base::Pending call = directory_.local().Locate(request, [&](const auto& info) { held = info.ok(); });
-    scheduler_.RunFor(base::Nanoseconds(1));
-    return held;
-  }
-
-  absl::Status DeleteAtDirectory(const base::ObjectId& id, const std::vector<directory::NodeId>& dropped = {}) {
-    absl::Status status = absl::InternalError("no answer");
-    const base::Pending call = directory_.local().Delete({id, base::kNoGeneration, dropped, ""}, Seconds(1),
-                                                         [&](const auto& reply) { status = reply.status(); });
-    scheduler_.RunFor(base::Nanoseconds(1));
-    return status;
-  }
-  // Whether the directory waits for this node until it has told all, and no longer.
-  void ExpectWaitedForUntilAllIsTold(int objects) {
-    absl::Status why = DeleteAtDirectory(Id(-1));
-    for (int i = 0; i < 500 && absl::IsUnavailable(why); ++i) {
-      scheduler_.RunFor(Milliseconds(10));
-      why = DeleteAtDirectory(Id(-1));
-    }
-    EXPECT_TRUE(absl::IsNotFound(why)) << why;
-    for (int i = 0; i < objects; ++i) ASSERT_TRUE(Announced(i)) << i;
-  }
-
-  sim::Scheduler scheduler_;
-  sim::SimLoop loop_{scheduler_};
-  base::NoTrace trace_;
-  std::vector<Block> arena_ = std::vector<Block>(kArena / sizeof(Block));
-  static store::Options Cache() {
-    store::Options options;
-    options.cache = true;  // so that something can be evicted
-    return options;
-  }
-  store::Store store_{{arena_[0].bytes, kArena}, Cache(), loop_, trace_};
-  const store::Owner me_ = store_.NewOwner();
-  TroubleDirectory directory_{loop_};
-  FakeCopies copies_{store_};
-  std::vector<base::Pending> calls_;
-  MembershipOptions options_;
-  std::unique_ptr<Membership> membership_;
-  std::vector<absl::Status> joined_;
-};
 
 TEST_F(MembershipTest, SaysOnceThatItJoined) {
   Start();
@@ -491,17 +366,6 @@ TEST_F(MembershipTest, WhatAPullIsBringingIsNotWithdrawn) {
 }
 
 // A17: the directory has lost entries.
-TEST_F(MembershipTest, WhatTheDirectoryHasLostIsFoundOutAndSaidAgain) {
-  Start();
-  for (int i = 0; i < 1000; ++i) Put(i);
-  scheduler_.RunFor(Seconds(1));
-  for (int i = 0; i < 1000; i += 100) Say("a", directory::Update::Kind::kWithdraw, Version(i));
-  EXPECT_FALSE(Announced(100));
-  scheduler_.RunFor(options_.verify_every + Seconds(1));
-  for (int i = 0; i < 1000; i += 100) EXPECT_TRUE(Announced(i)) << i;
-  EXPECT_EQ(membership_->counters().repaired, 10u);
-}
-
 // A9: what became dirty first is said first, whatever its id.
 TEST_F(MembershipTest, WordsGoOutInTheOrderInWhichTheyBecameDirty) {
   directory_.delay = Milliseconds(5);
@@ -531,76 +395,7 @@ TEST_F(MembershipTest, WhatCameAndWentInAnOutageIsNotRemembered) {
 }
 
 // More comes and goes than is noted: what the directory knows stays known all the while.
-TEST_F(MembershipTest, BeyondItsBoundNothingIsForgotten) {
-  UseMaxDirty(32);
-  Start();
-  for (int i = 0; i < 200; ++i) Put(i);
-  scheduler_.RunFor(Seconds(1));
-  EXPECT_EQ(membership_->behind(), 0u);
-  EXPECT_EQ(directory_.local().objects(), 200u);
-  directory_.delay = Milliseconds(1);
-  for (int i = 100; i < 200; ++i) ASSERT_TRUE(store_.Delete(Id(i)).ok());
-  for (int i = 200; i < 500; ++i) Put(i);
-  scheduler_.RunFor(base::Nanoseconds(1));
-  EXPECT_EQ(membership_->behind(), 33u);
-  EXPECT_GE(membership_->counters().overflows, 1u);
-  for (int step = 0; step < 100; ++step) {
-    for (int i = 0; i < 100; ++i) ASSERT_TRUE(Announced(i)) << i << " in step " << step;
-    scheduler_.RunFor(Milliseconds(5));
-  }
-  scheduler_.RunFor(Seconds(5));
-  for (int i = 0; i < 500; ++i) EXPECT_EQ(Announced(i), i < 100 || i >= 200) << i;
-  EXPECT_EQ(directory_.local().objects(), 400u);
-  EXPECT_EQ(membership_->behind(), 0u);
-  EXPECT_EQ(membership_->counters().re_announcements, 1u) << "it is the same life";
-  EXPECT_EQ(membership_->counters().repaired, 0u) << "nothing was lost";
-}
-
 // What was never accepted stays so, noted or not: another content has the better right.
-TEST_F(MembershipTest, WhatWasNotNotedIsAnnouncedAsNew) {
-  UseMaxDirty(32);
-  Start();
-  scheduler_.RunFor(Seconds(1));
-  OtherJoins();
-  Say("b", directory::Update::Kind::kAnnounce, {Id(99), base::Generation{5}});
-  for (int i = 0; i < 100; ++i) Put(i);
-  scheduler_.RunFor(base::Nanoseconds(1));
-  EXPECT_EQ(membership_->counters().overflows, 1u);
-  scheduler_.RunFor(Seconds(2));
-  ASSERT_EQ(copies_.dropped.size(), 1u);
-  EXPECT_EQ(copies_.dropped[0].first.id, Id(99));
-  EXPECT_EQ(membership_->behind(), 0u);
-}
-
-TEST_F(MembershipTest, OutagesWithMoreThanIsNotedEndWithTheTruth) {
-  UseMaxDirty(32);
-  Start();
-  for (int i = 0; i < 100; ++i) Put(i);
-  scheduler_.RunFor(Seconds(1));
-  for (int round = 0; round < 3; ++round) {
-    directory_.out_of_reach = round < 2;
-    directory_.answers_get_lost = round == 2;
-    for (int i = round * 30; i < 100; ++i) {
-      ASSERT_TRUE(store_.Delete(Id(i)).ok());
-      scheduler_.RunFor(Milliseconds(1));
-      if (i % 3 != 0 || round == 2) continue;
-      Put(i);
-    }
-    for (int i = 0; i < 100; ++i) {
-      if (!store_.Contains(Id(i))) Put(i);
-    }
-    for (int i = 90; i < 100; ++i) ASSERT_TRUE(store_.Delete(Id(i)).ok());
-    scheduler_.RunFor(round == 1 ? options_.lease * 10 : Seconds(4));
-    directory_.out_of_reach = directory_.answers_get_lost = false;
-    scheduler_.RunFor(Seconds(10));
-    EXPECT_EQ(membership_->behind(), 0u);
-    EXPECT_EQ(directory_.local().objects(), 90u);
-    for (int i = 0; i < 100; ++i) EXPECT_EQ(Announced(i), i < 90) << i << " in round " << round;
-    for (int i = 90; i < 100; ++i) Put(i);
-    scheduler_.RunFor(Seconds(1));
-  }
-}
-
 TEST_F(MembershipTest, WhatIsToBeConfirmedWaitsForNoBurst) {
   UseMaxDirty(300);
   Start();
@@ -624,19 +419,6 @@ TEST_F(MembershipTest, WhatIsToBeConfirmedWaitsForNoBurst) {
 }
 
 // Nobody asked for an object whose entry is wrong, and it had kept its id taken for good.
-TEST_F(MembershipTest, AnEntryOfWhatIsNotHereIsFoundOutAndWithdrawn) {
-  Start();
-  for (int i = 0; i < 1000; ++i) Put(i);
-  scheduler_.RunFor(Seconds(1));
-  Say("a", directory::Update::Kind::kAnnounce, {Id(2000), base::Generation{2}});
-  OtherJoins();
-  Say("b", directory::Update::Kind::kAnnounce, {Id(2001), base::Generation{2}});
-  scheduler_.RunFor(options_.verify_every + Seconds(1));
-  EXPECT_FALSE(Announced(2000));
-  EXPECT_TRUE(Announced(2001));
-  EXPECT_EQ(directory_.local().objects(), 1001u);
-}
-
 // The directory may have taken it in.
 TEST_F(MembershipTest, WhatWasAnnouncedWithoutAnAnswerAndIsGoneIsWithdrawn) {
   Start();

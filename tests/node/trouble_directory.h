@@ -34,7 +34,8 @@ class TroubleDirectory final : public directory::Directory {
   }
   directory::LocalOptions options;
 
-  // "join", "leave", "announce", "withdraw", "locate", "delete", "verify", "held", "nodes", in order.
+  // "join", "leave", "announce", "withdraw", "locate", "delete", "verify", "held", "nodes", in
+  // order.
   std::vector<std::string> said;
   size_t Count(const std::string& what) const {
     return static_cast<size_t>(std::count(said.begin(), said.end(), what));
