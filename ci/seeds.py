@@ -138,7 +138,7 @@ def main():
     if args.of_commit:
         commit = subprocess.run(["git", "rev-parse", "HEAD"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
         first, seeds = first_of_commit(commit), SEEDS_OF_COMMIT
-        config = config or "units"  # as ci/test has built it
+        config = config or "tested"  # as ci/test has built it
     if seeds < 1 or first < 0:
         parser.error("at least one seed is needed, and none below 0")
 

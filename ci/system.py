@@ -154,8 +154,8 @@ class Run:
         if not self.script(setup, f"{part.name}: ci/setup", only_failures=True):
             return
         if part.builds:
-            units = ["--config=units"] if part.in_units else []
-            self.script(["ci/progress.py", "build", "--", *units, "--keep_going", *part.builds], f"{part.name}: bazel build")
+            as_built = ["--config=tested"] if part.in_units else []
+            self.script(["ci/progress.py", "build", "--", *as_built, "--keep_going", *part.builds], f"{part.name}: bazel build")
         if part.targets and not self.bazel_test(part):
             return
         for command in part.commands:
@@ -181,7 +181,7 @@ class Run:
         """The cases of these targets; returns whether all of them came to their end."""
         left = self.budget.seconds_left()
         limit = [] if left is None else [f"--seconds={max(left, 1):.0f}"]
-        command = ["ci/progress.py", "test", f"--events={self.events}", *limit, "--", "--config=units", "--keep_going", "--", *part.targets]
+        command = ["ci/progress.py", "test", f"--events={self.events}", *limit, "--", "--config=tested", "--keep_going", "--", *part.targets]
         code = call(command, None if left is None else max(left, 1) + 3 * SECONDS_TO_END)
         with open(self.events, encoding="utf-8", errors="replace") as file:
             events = file.readlines()
