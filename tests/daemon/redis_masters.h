@@ -2,14 +2,9 @@
 // Redis Cluster, and whose masters come and go.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "tests/daemon/three_daemons.h"
-#include "tests/daemon/witness.h"
 
 namespace tokamak::daemon {
 
@@ -37,19 +32,6 @@ class RedisMasters : public ThreeDaemons {
   // Another server could take the master's place.
   bool AwaitReplicas() {
     return is_cluster() ? server(Master()).Await({"INFO", "replication"}, "state=online") : group_->AwaitWhole();
-  }
-
-  // Every node reads all of `ids`, and what was answered is as promised.
-  void ReadAllAndJudge(Witness& witness, const std::vector<std::string>& ids) {
-    std::vector<std::thread> readers;
-    for (int node = 1; node <= kNodes; ++node) {
-      readers.emplace_back([&, node] {
-        Client client = Connect(node);
-        witness.GetLast(client, static_cast<uint32_t>(node), ids, std::chrono::seconds(10));
-      });
-    }
-    for (std::thread& reader : readers) reader.join();
-    for (const std::string& wrong : witness.Violations()) ADD_FAILURE() << wrong;
   }
 };
 

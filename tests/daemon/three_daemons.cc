@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <iostream>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 
@@ -33,7 +34,7 @@ void ThreeDaemons::SetUp() {
   if (GetParam() == DirectoryKind::kRedis) redis_ = std::make_unique<directory::redis::RedisServer>();
   if (GetParam() == DirectoryKind::kSentinel) group_ = std::make_unique<directory::redis::RedisGroup>();
   if (GetParam() == DirectoryKind::kCluster) cluster_ = std::make_unique<directory::redis::RedisCluster>();
-  for (int index = 1; index <= kNodes; ++index) Start(index);
+  for (size_t index = 1; index < nodes_.size(); ++index) Start(static_cast<int>(index));
 }
 
 void ThreeDaemons::TearDown() {
@@ -82,11 +83,11 @@ bool ThreeDaemons::Knows(Client& client, const std::string& name) {
 }
 
 void ThreeDaemons::AwaitHealed() {
-  for (int index = 1; index <= kNodes; ++index) {
-    Client client = Connect(index);
+  for (size_t index = 1; index < nodes_.size(); ++index) {
+    Client client = Connect(static_cast<int>(index));
     EXPECT_TRUE(Eventually([&] {
       const auto nodes = client.Nodes();
-      return nodes.ok() && nodes->size() == kNodes && Number(client, "directory_away") == 0 &&
+      return nodes.ok() && nodes->size() == nodes_.size() - 1 && Number(client, "directory_away") == 0 &&
              Number(client, "fenced") == 0 && AllIsAnnounced(client);
     })) << "node "
         << index;
@@ -94,6 +95,20 @@ void ThreeDaemons::AwaitHealed() {
 }
 
 bool ThreeDaemons::AllIsAnnounced(Client& client) { return Number(client, "directory_updates_behind") == 0; }
+
+void ThreeDaemons::ReadAllAndJudge(Witness& witness, const std::vector<std::string>& ids) {
+  std::vector<std::thread> readers;
+  for (size_t node = 1; node < nodes_.size(); ++node) {
+    readers.emplace_back([&, node] {
+      Client client = Connect(static_cast<int>(node));
+      // A holder that is silent is left after transport::kPatience, 10 s: only then is the next
+      // asked.
+      witness.GetLast(client, static_cast<uint32_t>(node), ids, std::chrono::seconds(30));
+    });
+  }
+  for (std::thread& reader : readers) reader.join();
+  for (const std::string& wrong : witness.Violations()) ADD_FAILURE() << wrong;
+}
 
 std::vector<uint8_t> ThreeDaemons::Read(Client& client, const std::string& name, Timeout timeout) {
   const auto buffer = client.Get(Id(name), timeout);

@@ -1,5 +1,5 @@
 // ThreeDaemons is the fixture of tests that have real tokd processes and each directory: three
-// nodes with short leases.
+// nodes, or more, with short leases.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,6 +12,7 @@
 #include "lib/base/object_id.h"
 #include "lib/base/time.h"
 #include "tests/daemon/tokd_process.h"
+#include "tests/daemon/witness.h"
 #include "tests/directory/redis_group.h"
 #include "tests/directory/redis_server.h"
 #include "tokamak/client.h"
@@ -59,6 +60,9 @@ class ThreeDaemons : public testing::TestWithParam<DirectoryKind> {
   // The directory has heard everything of the node that `client` talks to.
   static bool AllIsAnnounced(Client& client);
 
+  // Every node reads all of `ids`, and what was answered is as promised.
+  void ReadAllAndJudge(Witness& witness, const std::vector<std::string>& ids);
+
   // The bytes that `client` reads; empty, and a failure of the test, if it reads none.
   static std::vector<uint8_t> Read(Client& client, const std::string& name, Timeout timeout = kPatience);
 
@@ -67,7 +71,8 @@ class ThreeDaemons : public testing::TestWithParam<DirectoryKind> {
   std::unique_ptr<directory::redis::RedisGroup> group_;
   std::unique_ptr<directory::redis::RedisCluster> cluster_;
   std::vector<std::string> more_flags_;  // of each node
-  std::vector<std::unique_ptr<TokdProcess>> nodes_ = std::vector<std::unique_ptr<TokdProcess>>(kNodes + 1);  // from 1
+  // From 1 on. Who wants more than three says so before SetUp.
+  std::vector<std::unique_ptr<TokdProcess>> nodes_ = std::vector<std::unique_ptr<TokdProcess>>(kNodes + 1);
 };
 
 }  // namespace tokamak::daemon

@@ -6,7 +6,6 @@
 
 #include <iostream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/daemon/programs.h"
@@ -50,16 +49,7 @@ TEST_P(TruthTest, ProgramsUnderTroubleReadWhatWasPromised) {
     ids = programs.AllIds();
   }
   AwaitHealed();
-  std::vector<std::thread> readers;
-  for (int node = 1; node <= kNodes; ++node) {
-    readers.emplace_back([&, node] {
-      Client client = Connect(node);
-      // A holder that is silent is left after transport::kPatience, 10 s: only then is the next
-      // asked.
-      witness.GetLast(client, static_cast<uint32_t>(node), ids, std::chrono::seconds(30));
-    });
-  }
-  for (std::thread& reader : readers) reader.join();
+  ReadAllAndJudge(witness, ids);
 
   using sim::Operation;
   EXPECT_GT(witness.Count(Operation::Kind::kGet, Operation::Outcome::kOk), 200u) << witness.Summary();
@@ -67,7 +57,6 @@ TEST_P(TruthTest, ProgramsUnderTroubleReadWhatWasPromised) {
   EXPECT_GT(witness.Count(Operation::Kind::kPut, Operation::Outcome::kRefused), 20u) << witness.Summary();
   EXPECT_GT(witness.Count(Operation::Kind::kDelete, Operation::Outcome::kOk), 20u) << witness.Summary();
   std::cout << witness.Summary();
-  for (const std::string& wrong : witness.Violations()) ADD_FAILURE() << wrong;
 }
 
 }  // namespace

@@ -18,11 +18,6 @@ using Outcome = sim::Operation::Outcome;
 // engines for bulk, and several of one size.
 constexpr size_t kSizes[] = {64, 3000, 3000, 60'000, 1'200'000};
 
-int64_t Now() {
-  const auto since = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
-}
-
 Outcome OutcomeOf(const Status& status) {
   if (status.ok()) return Outcome::kOk;
   if (status.code() == StatusCode::kNotFound) return Outcome::kNothing;
@@ -37,6 +32,11 @@ uint64_t ContentOf(Span<const uint8_t> data) {
 }
 
 }  // namespace
+
+int64_t Witness::Now() {
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
+}
 
 std::vector<uint8_t> Witness::Bytes(uint64_t content) {
   std::vector<uint8_t> bytes(kSizes[content % std::size(kSizes)]);
@@ -85,6 +85,25 @@ Status Witness::Put(Client& client, uint32_t node, const std::string& id, bool c
   const Status status = client.Put(ObjectId::FromName(id), bytes, {}, options);
   End(client, Kind::kPut, place, status);
   return status;
+}
+
+void Witness::PutSmall(Client& client, uint32_t node, const std::vector<std::string>& ids) {
+  std::vector<std::vector<uint8_t>> contents;
+  std::vector<PutObject> objects(ids.size());
+  std::vector<size_t> places;
+  for (const std::string& id : ids) {
+    uint64_t content = 0;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      last_content_ += std::size(kSizes) - last_content_ % std::size(kSizes);
+      content = last_content_;
+    }
+    contents.push_back(Bytes(content));
+    places.push_back(Begin(Kind::kPut, node, id, content, false));
+  }
+  for (size_t i = 0; i < ids.size(); ++i) objects[i] = {ObjectId::FromName(ids[i]), contents[i], {}};
+  const std::vector<Status> statuses = client.Put(objects);
+  for (size_t i = 0; i < ids.size(); ++i) End(client, Kind::kPut, places[i], statuses[i]);
 }
 
 Status Witness::Delete(Client& client, uint32_t node, const std::string& id) {
@@ -136,6 +155,11 @@ void Witness::GetLast(Client& client, uint32_t node, const std::vector<std::stri
 void Witness::Lost(uint32_t node) {
   const std::lock_guard<std::mutex> lock(mutex_);
   history_.Lost(node, Now());
+}
+
+void Witness::Left(uint32_t node, int64_t begin) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  history_.Left(node, begin, Now());
 }
 
 size_t Witness::Count(Kind kind, Outcome outcome) const {

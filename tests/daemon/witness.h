@@ -31,11 +31,19 @@ class Witness final {
   Status Get(Client& client, uint32_t node, const std::string& id, Timeout timeout);
   Status Delete(Client& client, uint32_t node, const std::string& id);
 
+  // Puts a new content of the smallest size under each, all at once and not confirmed.
+  void PutSmall(Client& client, uint32_t node, const std::vector<std::string>& ids);
+
   // Gets all of `ids` when everything has healed: each must be answered.
   void GetLast(Client& client, uint32_t node, const std::vector<std::string>& ids, Timeout timeout);
 
   // What `node` has put is gone with it.
   void Lost(uint32_t node);
+  // `node` has ended in order; it was told to at `begin`, and has handed over what it kept.
+  void Left(uint32_t node, int64_t begin);
+
+  // The clock of the history.
+  static int64_t Now();
 
   // How many were answered so: a history in which nothing succeeds, or nothing is refused, judges
   // nothing.
