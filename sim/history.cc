@@ -224,8 +224,8 @@ bool History::MayNotBeKnownAgain(const Outage& outage, const Operation& put) {
   return put.end >= outage.begin || outage.cut_off.count(put.node) != 0;
 }
 
-// The content of `put` stays, and has the id all the time until then: nothing has deleted it, and
-// its node has remembered it, and has told the directory where that has not.
+// The content of `put` has the id all the time until then: nothing has deleted it, its node has not
+// lost it, and a directory that had forgotten it was told again.
 bool History::StandsUntil(const Operations& operations, const Operation& put, int64_t until) const {
   if (put.kind != Kind::kPut || put.outcome != Outcome::kOk || put.end > until || WasLost(put, until)) return false;
   if (std::any_of(outages_.begin(), outages_.end(),

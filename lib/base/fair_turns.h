@@ -1,9 +1,10 @@
 // FairTurns shares a number of places among parties that do not know of each other: who may begin,
 // and who waits.
 //
-// A party has at most as many places as are free beside its own, so that nobody takes the last ones:
-// one that wants all gets half of them, and n such leave an (n + 1)th part for whoever comes next.
-// What finds no place waits: of one party in the order in which it came, and parties take turns.
+// A party has at most as many places as are free beside its own, so that nobody takes the last
+// ones: one that wants all gets half of them, and n such leave an (n + 1)th part for whoever comes
+// next. What finds no place waits: of one party in the order in which it came, and parties take
+// turns.
 // Law: a party that has nothing under way waits only while every place is taken.
 // Thread rule: one loop.
 #pragma once

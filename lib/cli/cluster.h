@@ -46,9 +46,9 @@ struct Cluster {
 // $XDG_RUNTIME_DIR/tokamak, or /tmp/tokamak-UID.
 std::string DefaultFolder();
 
-// Starts all, each once the one before is ready, and makes the state folder, with those above it that
-// are missing. On an error nothing is left running, nor of what was made. kAlreadyExists: one runs
-// already.
+// Starts all, each once the one before is ready, and makes the state folder, with those above it
+// that are missing. On an error nothing is left running, nor of what was made. kAlreadyExists: one
+// runs already.
 absl::StatusOr<Cluster> StartCluster(const ClusterSettings& settings);
 
 // What runs, from the folder. kNotFound: nothing was started there. kDataLoss: what the folder says

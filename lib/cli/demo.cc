@@ -191,7 +191,8 @@ class Demo final {
         if (*held == 0) break;
         // Whoever has just served the last of them holds it until it is told that all has arrived.
         if (Clock::now() > deadline) {
-          return absl::InternalError(absl::StrCat(cluster_.nodes[node].name, " evicts ", *held, " copies never"));
+          return absl::InternalError(
+              absl::StrCat(cluster_.nodes[node].name, " still holds ", *held, " copies that it cannot evict"));
         }
         std::this_thread::sleep_for(kLook);
       }
@@ -315,9 +316,9 @@ class Demo final {
     return served;
   }
 
-  // Stops the one of the two holders that serves the get, and returns which it is: it stays stopped,
-  // and what is missing is more than it can have sent. None: the get is over, or so nearly over that
-  // this cannot be said; then nobody is stopped.
+  // Stops the one of the two holders that serves the get, and returns which it is: it stays
+  // stopped, and what is missing is more than it can have sent. None: the get is over, or so nearly
+  // over that this cannot be said; then nobody is stopped.
   absl::StatusOr<absl::optional<size_t>> StopServing(Gets& gets, const ObjectId& id,
                                                      const std::array<uint64_t, 2>& before) {
     if (absl::Status status = AsAbsl(gets.Send()); !status.ok()) return status;
@@ -336,8 +337,8 @@ class Demo final {
     return absl::nullopt;
   }
 
-  // How much of an object has come to the third node. A get that has begun is looked at, so one that
-  // is not on its way is over.
+  // How much of an object has come to the third node. A get that has begun is looked at, so one
+  // that is not on its way is over.
   enum class Part { kNone, kMiddle, kAllButAll };
   Part Look(const ObjectId& id) {
     const auto progress = AsAbsl(clients_[2].Progress(id));

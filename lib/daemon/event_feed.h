@@ -2,8 +2,9 @@
 // client::kMaxEvents events.
 //
 // Events are not kept for a client that does not take them: while it is congested they are left out
-// and counted. How many were is said as soon as it has caught up: with the next event, or in a frame
-// of its own. Nobody else waits for such a client, and nothing grows. What existed when the client subscribed waits for it instead, in the store.
+// and counted. How many were is said as soon as it has caught up: with the next event, or in a
+// frame of its own. Nobody else waits for such a client, and nothing grows. What existed when the
+// client subscribed waits for it instead, in the store.
 // Thread rule: the control loop.
 #pragma once
 

@@ -31,9 +31,9 @@ namespace tokamak::daemon {
 // Requests of one client that wait for an answer; further ones are refused (kResourceExhausted).
 constexpr size_t kMaxWaitingRequests = 4096;
 constexpr size_t kMaxWaitingIds = 65536;  // objects that all of these are about, together
-// Objects of which nobody knows a holder, and that the programs of a node wait for together. The rest
-// of what a node may wait for in its directory is left to what other nodes have it bring. One client
-// waits for at most as many as are free for others: so nobody has them all.
+// Objects of which nobody knows a holder, and that the programs of a node wait for together. The
+// rest of what a node may wait for in its directory is left to what other nodes have it bring. One
+// client waits for at most as many as are free for others: so nobody has them all.
 constexpr size_t kMaxLookedFor = 49152;
 
 // What a client may ask about the daemon that no node knows.
@@ -129,8 +129,8 @@ class Session final {
 
   // Whether one more request can wait; where it cannot, that was answered.
   bool MayBegin(const client::Header& header, size_t ids = 1);
-  // Whether it may wait, for `timeout` microseconds, for those that are not here; where not, that was
-  // answered.
+  // Whether it may wait, for `timeout` microseconds, for those that are not here; where not, that
+  // was answered.
   bool MayLookFor(const client::Header& header, absl::Span<const base::ObjectId> ids, uint64_t timeout);
 
   // Registers a request that is answered later; nullptr when there are too many, which was

@@ -17,8 +17,9 @@
 // transport), redis.h. All pass tests/directory/conformance.
 //
 // Every call returns a handle (lib/base/handle.h): dropping it cancels the call, at the server as
-// well where it waits there. Calls take effect in the order in which they are made. Deadlines count
-// from the call.
+// well where it waits there. Calls take effect in the order in which they are made; but Delete and
+// Nodes, which programs ask for, may wait for their turn and be overtaken by later calls. Deadlines
+// count from the call.
 // Errors of every call: kDeadlineExceeded and kUnavailable (the directory is out of reach; it may
 // or may not have acted).
 // Thread rule: one loop, the node's.
@@ -101,8 +102,8 @@ struct JoinReply {
   // Deleted, and not yet confirmed by this node: drop these and withdraw them. At most
   // kMaxDropsTold; join again for more.
   std::vector<base::ObjectVersion> drops;
-  // Up to which deletion this node knows them: to be said with the next Join. Only the directory can
-  // read it; at most kMaxMark bytes.
+  // Up to which deletion this node knows them: to be said with the next Join. Only the directory
+  // can read it; at most kMaxMark bytes.
   std::string mark;
   // The node was gone while more was deleted than is remembered. Until it is complete, what it
   // announces as established is refused (kAborted) unless the directory knows it.
@@ -201,12 +202,13 @@ class Directory {
   // What `node` holds now and what it does not hold any more, in order; at most kMaxUpdates. A
   // status for each. Of an announcement: kAlreadyExists (another generation has the id, or is being
   // deleted: drop this one), kAborted (this generation was deleted, or may have been while the node
-  // was gone: drop it), kUnavailable (established, and another is being deleted: say it again later), kResourceExhausted (the same,
-  // for want of room), kInvalidArgument (known with other sizes). Where the node has no lease all
-  // fail with kNotFound: join first. An established generation that meets one that was accepted
-  // while the directory had yet to learn what is older (it had been restarted, or a node came back)
-  // displaces it: the other is deleted. A withdrawal without a generation withdraws the node where
-  // it is coming, but not what it has: for one that asked in order to pull and heard no answer.
+  // was gone: drop it), kUnavailable (established, and another is being deleted: say it again
+  // later), kResourceExhausted (the same, for want of room), kInvalidArgument (known with other
+  // sizes). Where the node has no lease all fail with kNotFound: join first. An established
+  // generation that meets one that was accepted while the directory had yet to learn what is older
+  // (it had been restarted, or a node came back) displaces it: the other is deleted. A withdrawal
+  // without a generation withdraws the node where it is coming, but not what it has: for one that
+  // asked in order to pull and heard no answer.
   [[nodiscard]] virtual base::Pending Update(const NodeId& node, absl::Span<const directory::Update> updates,
                                              base::Duration deadline, UpdateCallback done) = 0;
 
@@ -230,9 +232,9 @@ class Directory {
                                              base::Duration deadline, VerifyCallback done) = 0;
 
   // The other way round: what the directory takes this node to have, or to be coming to. A page of
-  // it, the first one where `after` is empty, then what `next` of the page before says; it is opaque.
-  // A page may be empty and not the last, and may name what another has named. What is so from the
-  // first page to the last is named.
+  // it, the first one where `after` is empty, then what `next` of the page before says; it is
+  // opaque. A page may be empty and not the last, and may name what another has named. What is so
+  // from the first page to the last is named.
   [[nodiscard]] virtual base::Pending Held(const NodeId& node, const std::string& after, base::Duration deadline,
                                            HeldCallback done) = 0;
 

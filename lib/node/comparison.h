@@ -1,8 +1,8 @@
 // Comparison finds where the directory and this node's store differ: what is here and is not known
 // there, and what is known there and is not here.
 //
-//   Begin --> pages of the store, which the directory verifies --> pages of what the directory takes
-//             this node to hold --> ended
+//   Begin --> pages of the store, which the directory verifies
+//         --> pages of what the directory takes this node to hold --> ended
 //
 // A thorough round goes over all of both. Another goes over the whole store, and over at most as
 // many pages of the directory's from where the last round ended: a directory of many nodes looks

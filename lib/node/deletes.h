@@ -1,9 +1,9 @@
 // Deletes are the Deletes that the programs of this node ask for: some run at once, the others wait
 // for their turn, programs in turn.
 //
-// A program that asks for thousands has half of the places at most (base::FairTurns), so that another
-// one's Delete begins at once. Each that runs asks a few other nodes; what these calls share is
-// EngineLink::programs().
+// A program that asks for thousands has half of the places at most (base::FairTurns), so that
+// another one's Delete begins at once. Each that runs asks a few other nodes; what these calls
+// share is EngineLink::programs().
 // Bound: kMaxDeletes run. What has not begun after kTurnDeadline has not deleted anything
 // (kUnavailable).
 // Thread rule: the node's control loop.

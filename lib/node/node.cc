@@ -266,8 +266,8 @@ base::Pending Node::BeginDelete(const base::ObjectId& id, DeleteCallback done) {
           "nothing was deleted: the directory is away, so the holders are not known; try again"));
     });
   }
-  // What was put a moment ago is announced first: what a directory that has just begun does not know
-  // it cannot delete.
+  // What was put a moment ago is announced first: what a directory that has just begun does not
+  // know it cannot delete.
   if (const auto here = store_.Find(id); here.has_value() && membership_.IsUnannounced({id, here->generation})) {
     membership_.Recheck({id, here->generation});
   }

@@ -53,7 +53,8 @@ class ObjectPull final {
 
   void Begin() { Enter(State::kLocating); }
 
-  // `once`: the generation that one waits for who does not wait (PullTable::StartOnce); kNoGeneration: waits.
+  // `once`: the generation that one waits for who does not wait (PullTable::StartOnce);
+  // kNoGeneration: waits.
   std::unique_ptr<PullTable::Waiter> AddWaiter(transport::Protocol protocol, base::Generation once,
                                                PullTable::Callback done);
 

@@ -133,7 +133,8 @@ class PullTable final {
   // would pause, `done` is told why: kNotFound (nobody has this content, or it was deleted),
   // kResourceExhausted (no room), kAlreadyExists or kFailedPrecondition (the id is in use here, or
   // another content has it), kUnavailable (anything else: later it may work). What ok means is as
-  // above: of which generation is for the caller to see. `done` must not drop other waiters of `id`.
+  // above: of which generation is for the caller to see. `done` must not drop other waiters of
+  // `id`.
   [[nodiscard]] std::unique_ptr<Waiter> StartOnce(const base::ObjectVersion& version, Callback done);
 
   // See Copies.

@@ -1,8 +1,8 @@
 // OutgoingCalls are the short requests that we ask of one peer, until their replies come.
 //
-// The peer answers a number of them at once (its hello says how many); others wait here, and so does
-// what would only wait for the peer's slots behind kMostQueued messages: what is urgent goes before it.
-// A call
+// The peer answers a number of them at once (its hello says how many); others wait here, and so
+// does what would only wait for the peer's slots behind kMostQueued messages: what is urgent goes
+// before it. A call
 // that was sent and then passes its deadline or is cancelled is over for the caller, but counts
 // until the peer has answered it.
 #pragma once

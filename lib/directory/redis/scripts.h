@@ -211,8 +211,8 @@ local function MeetServer()
 end
 )lua";
 
-// -> nothing. The first that is said on each connection: what is accepted before the server is known
-// to be new would not count as such.
+// -> nothing. The first that is said on each connection: what is accepted before the server is
+// known to be new would not count as such.
 constexpr char kMeet[] = R"lua(
 GoOnWithoutMemory()
 MeetServer()

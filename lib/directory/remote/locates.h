@@ -3,7 +3,8 @@
 //
 // A reply answers the first of them, as many as it has room for; the rest is asked for again at
 // once. All of a request have one puller and one deadline.
-// Bound: kMaxWaitsOfPeer Locates are under way, in kMaxCalls requests; what comes meanwhile gathers.
+// Bound: kMaxWaitsOfPeer Locates are under way, in kMaxCalls requests; what comes meanwhile
+// gathers.
 // Thread rule: the loop of the Caller.
 #pragma once
 
@@ -41,7 +42,8 @@ class Locates final {
   // See Directory::Locate; its wait is zero.
   [[nodiscard]] base::Pending Locate(const LocateRequest& request, Directory::LocateCallback done);
 
-  // Sends what was not sent yet, as far as it may be, so that whatever is asked next comes after it.
+  // Sends what was not sent yet, as far as it may be, so that whatever is asked next comes after
+  // it.
   void Flush();
 
  private:

@@ -35,8 +35,8 @@ class RemoteDirectory final : public Directory {
   RemoteDirectory(base::EventLoop& loop, transport::Caller& caller, const verbs::Address& server, base::Random random)
       : RemoteDirectory(loop, caller, caller, server, random) {}
   // The same, where Delete and Nodes, which programs may ask for as often as they like, go by
-  // `programs`. All else is at most kMostCalls calls of `caller` at once, while its user has at most
-  // `kMostCallsOfNode` Joins, Leaves, Updates and Verifies under way.
+  // `programs`. All else is at most kMostCalls calls of `caller` at once, while its user has at
+  // most `kMostCallsOfNode` Joins, Leaves, Updates and Verifies under way.
   RemoteDirectory(base::EventLoop& loop, transport::Caller& caller, transport::Caller& programs,
                   const verbs::Address& server, base::Random random);
   RemoteDirectory(const RemoteDirectory&) = delete;

@@ -13,8 +13,9 @@
 // So "nobody has it" is the server's word, not ours.
 //
 // A session without watches is forgotten here, and at the server after some time.
-// Bound: kMaxWaitsOfPeer Locates wait. At most kMaxCalls requests are under way beside the poll, and
-// of these kMaxBegins that begin watches: what comes meanwhile goes with the next. Thread rule: the loop of the Caller.
+// Bound: kMaxWaitsOfPeer Locates wait. At most kMaxCalls requests are under way beside the poll,
+// and of these kMaxBegins that begin watches: what comes meanwhile goes with the next. Thread rule:
+// the loop of the Caller.
 #pragma once
 
 #include <cstddef>

@@ -1,10 +1,10 @@
 // EventTakers knows which threads were told an event of a channel of rdma_cm and have not asked for
 // the next one yet.
 //
-// Linux sleeps when an id is destroyed. A thread for events, which has just been told of the id's end,
-// comes to ask for the next event meanwhile, and not only once the program has closed the channel. So
-// whoever destroys an id waits for the others here; those that ended, or that do something else for
-// long, are not waited for.
+// Linux sleeps when an id is destroyed. A thread for events, which has just been told of the id's
+// end, comes to ask for the next event meanwhile, and not only once the program has closed the
+// channel. So whoever destroys an id waits for the others here; those that ended, or that do
+// something else for long, are not waited for.
 //
 // Thread rule: any thread.
 #pragma once

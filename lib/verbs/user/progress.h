@@ -94,7 +94,7 @@ class Progress final {
  private:
   // A program that polls less often than this in kGrace, or between two packets, may sleep.
   static constexpr uint64_t kBusyPolls = 32;
-  // A call does as much for the network as so many polls.
+  // A call does as much for the network as this many polls.
   static constexpr uint64_t kPollsPerCall = 4;
   // Empty polls in a row, after which another process gets the processor: its packet may be what is
   // waited for.

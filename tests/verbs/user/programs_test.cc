@@ -371,9 +371,9 @@ TEST_F(ProgramsTest, ARequestThatNobodyListensForIsRejected) {
   }
 }
 
-// perftest 4.5 connects twice. Where its client is faster than its server listens again it is refused,
-// as it should be, and goes on with an id that it has freed. So the second time the server's address
-// takes until then to be resolved.
+// perftest 4.5 connects twice. Where its client is faster than its server listens again it is
+// refused, as it should be, and goes on with an id that it has freed. So the second time the
+// server's address takes until then to be resolved.
 TEST_F(ProgramsTest, PerftestByTheConnectionManager) {
   const std::string resolved = FileFor("resolved");
   ASSERT_EQ(mkfifo(resolved.c_str(), 0600), 0);

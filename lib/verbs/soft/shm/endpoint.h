@@ -62,7 +62,7 @@ class ShmEndpoint final : public os::Poller, public std::enable_shared_from_this
 
   // Packets that are delivered together.
   static constexpr size_t kBatch = 128;
-  // A NIC that was not there is not looked for again for so long.
+  // After a NIC was not there, it is looked for again this much later.
   static constexpr base::Duration kAbsence = base::Milliseconds(1);
 
   void Accept();

@@ -24,8 +24,8 @@ namespace tokamak::verbs::soft {
 
 class OutgoingLink final {
  public:
-  // A reader that takes nothing for so long gets no more until it does: what is for it is lost, as
-  // on a network, and does not hold up what is for others.
+  // A reader that has taken nothing for this long gets no more until it does: its packets are lost,
+  // as on a network, and do not hold up those of others.
   static constexpr base::Duration kPatience = base::Milliseconds(10);
 
   enum class Result : uint8_t { kTaken, kFull, kLost };
