@@ -14,6 +14,8 @@ constexpr base::Duration kRoundTrips = base::Milliseconds(40);  // some, at the 
 
 bool HasFewWords(const WorldOptions& options) { return options.words_at_once < directory::kMaxUpdates; }
 
+bool HasALongQueue(const WorldOptions& o) { return !o.calm && HasFewWords(o) && o.max_dirty > 1000; }
+
 // Ids that every node knows of, confirmed on `node`.
 std::vector<std::string> Settle(Life& life, uint32_t node, uint32_t first, uint32_t count) {
   std::vector<std::string> ids;
@@ -52,6 +54,27 @@ void Burst(Life& life) {
   life.Pass(base::Milliseconds(2));
   life.Unload(node);
   DeleteAll(life, node, ids);
+}
+
+// A node has much to say, and meanwhile gets what is not there yet, gives up, and gets it when it is.
+void Queue(Life& life) {
+  const uint32_t node = life.AnyNode();
+  const uint32_t other = life.AnyNodeBut(node);
+  std::vector<std::string> ids;
+  for (uint32_t i = 116; i < 120; ++i) ids.push_back(Life::PassingId(i));
+  life.Load(node, 200);
+  for (const std::string& id : ids) life.GetOn(node, id, life.UpTo(life.options.latency * 2));
+  life.Pass(life.options.latency * 2);
+  life.Load(node, 200);
+  Settle(life, other, 116, 4);
+  for (const std::string& id : ids) life.Fetch(node, id);
+  life.Pass(life.UpTo(life.options.latency * 20));
+  for (const std::string& id : ids) life.DeleteFrom(other, id);
+  life.Await(other, life.options.lease);
+  for (const std::string& id : ids) life.GetOn(node, id, base::Milliseconds(1));
+  life.Pass(base::Milliseconds(2));
+  life.Unload(node);
+  DeleteAll(life, other, ids);
 }
 
 // The directory is restarted, and a node takes longer than a lease to tell it all.
@@ -242,6 +265,7 @@ const Trials::Trial kTrials[] = {
     {"silence", 1, [](const WorldOptions& o) { return !o.calm; }, Silence},
     {"stall", 3, [](const WorldOptions& o) { return !o.calm; }, Stall},
     {"lose", 1, [](const WorldOptions& o) { return !o.calm; }, Lose},
+    {"queue", 3, HasALongQueue, Queue},
     {"hog", 1, [](const WorldOptions& o) { return o.engine_calls < node::kMaxEngineCalls; }, Hog},
     {"evacuate", 1, [](const WorldOptions& o) { return !o.calm; }, Evacuate},
 };

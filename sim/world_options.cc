@@ -22,7 +22,7 @@ void DrawBounds(base::Random random, WorldOptions& options) {
   }
   if (random.Chance(0.8)) options.tombstones = 16;
   if (random.Chance(0.8)) options.words_at_once = 4;
-  if (options.words_at_once < directory::kMaxUpdates && random.Chance(0.8)) options.max_dirty = 32;
+  if (options.words_at_once < directory::kMaxUpdates && random.Chance(0.6)) options.max_dirty = 32;
   if (random.Chance(0.8)) options.engine_calls = 64;
   for (size_t trial = 0; trial < Trials::All().size(); ++trial) {
     if (random.Chance(0.8)) options.trials |= uint32_t{1} << trial;

@@ -276,11 +276,13 @@ void Membership::MarkNextPage() {
   }
 }
 
-// What is true now: nothing where a pull is just bringing it.
+// What is true now: nothing where a pull is just bringing it; nor that none is coming, where one has
+// come: the directory may know of that by this alone until its own word is accepted.
 absl::optional<directory::Update> Membership::Word(const base::ObjectVersion& version) {
   directory::Update word;
   word.version = version;
   const absl::optional<store::Location> place = store_.Find(version.id);
+  if (place.has_value() && version.generation == base::kNoGeneration) return absl::nullopt;
   if (place.has_value() && place->generation == version.generation) {
     word.kind = directory::Update::Kind::kAnnounce;
     word.data_size = place->data_size;

@@ -1,6 +1,7 @@
 // A membership with a store and a directory that may be away; the test moves the clock.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -93,6 +94,17 @@ class MembershipTest : public testing::Test {
     const base::Pending call = directory_.local().Locate(request, [&](const auto& info) { held = info.ok(); });
     scheduler_.RunFor(base::Nanoseconds(1));
     return held;
+  }
+
+  // Whether a deletion would be told to this node.
+  bool IsHeldOrComing(const base::ObjectVersion& version) {
+    bool found = false;
+    const base::Pending call =
+        directory_.local().Held("a", "", base::Seconds(1), [&](const absl::StatusOr<directory::HeldReply>& held) {
+          found = held.ok() && std::count(held->versions.begin(), held->versions.end(), version) != 0;
+        });
+    scheduler_.RunFor(base::Nanoseconds(1));
+    return found;
   }
 
   absl::Status DeleteAtDirectory(const base::ObjectId& id, const std::vector<directory::NodeId>& dropped = {}) {

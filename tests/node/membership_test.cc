@@ -559,5 +559,32 @@ TEST_F(MembershipTest, MayBeDroppedAtAnyTime) {
   EXPECT_EQ(joined_.size(), 1u);
 }
 
+// A pull has ended before it heard the answer to its Locate. Until the copy is announced, behind much
+// else, the directory knows of it by that Locate alone.
+TEST_F(MembershipTest, WhatMayBeComingIsNotTakenBackBeforeWhatHasComeIsAnnounced) {
+  options_.words_at_once = 1;
+  Make();
+  Start();
+  scheduler_.RunFor(Seconds(1));
+  OtherJoins();
+  const base::ObjectVersion copy{Id(0), base::Generation{7}};
+  Say("b", directory::Update::Kind::kAnnounce, copy);
+  directory_.delay = Milliseconds(1);
+  for (int i = 1; i <= 20; ++i) Put(i);
+  directory::LocateRequest request;
+  request.id = Id(0);
+  request.puller = "a";
+  request.deadline = Seconds(1);
+  calls_.push_back(directory_.local().Locate(request, [](const auto& info) { EXPECT_TRUE(info.ok()); }));
+  ASSERT_TRUE(store_.CreateCopy(copy, 100, 0, me_).ok());
+  ASSERT_TRUE(store_.Seal(Id(0), me_).ok());
+  membership_->Recheck({Id(0), base::kNoGeneration});
+  do {
+    scheduler_.RunFor(base::Microseconds(100));
+    ASSERT_TRUE(IsHeldOrComing(copy)) << membership_->behind();
+  } while (membership_->behind() > 0);
+  EXPECT_EQ(directory_.Count("announce"), 21u);
+}
+
 }  // namespace
 }  // namespace tokamak::node
