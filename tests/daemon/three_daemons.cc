@@ -6,6 +6,7 @@
 #include <iostream>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace tokamak::daemon {
@@ -48,7 +49,7 @@ void ThreeDaemons::TearDown() {
 }
 
 std::vector<std::string> ThreeDaemons::Flags(int index) const {
-  std::vector<std::string> flags = {"--lease", "1s", "--grace", "4s", "--memory", "64MiB", "--drain", "1s"};
+  std::vector<std::string> flags = {"--lease", "1s", "--grace", "4s", "--memory", "64MiB", "--drain", drain_};
   if (redis_ != nullptr) {
     flags.insert(flags.end(), {"--directory", "redis@" + redis_->address()});
   } else if (group_ != nullptr) {
@@ -107,7 +108,12 @@ void ThreeDaemons::ReadAllAndJudge(Witness& witness, const std::vector<std::stri
     });
   }
   for (std::thread& reader : readers) reader.join();
-  for (const std::string& wrong : witness.Violations()) ADD_FAILURE() << wrong;
+  const std::vector<std::string> wrong = witness.Violations();
+  for (const std::string& one : wrong) ADD_FAILURE() << one;
+  for (const std::string& id : ids) {
+    if (wrong.empty() || !absl::StrContains(wrong.front(), absl::StrCat("(", id, ")"))) continue;
+    std::cout << "all that was asked about " << id << ":\n" << witness.Describe(id);
+  }
 }
 
 std::vector<uint8_t> ThreeDaemons::Read(Client& client, const std::string& name, Timeout timeout) {

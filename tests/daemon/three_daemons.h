@@ -70,7 +70,9 @@ class ThreeDaemons : public testing::TestWithParam<DirectoryKind> {
   std::unique_ptr<directory::redis::RedisServer> redis_;
   std::unique_ptr<directory::redis::RedisGroup> group_;
   std::unique_ptr<directory::redis::RedisCluster> cluster_;
-  std::vector<std::string> more_flags_;  // of each node
+  // Of each node.
+  std::string drain_ = "1s";
+  std::vector<std::string> more_flags_;
   // From 1 on. Who wants more than three says so before SetUp.
   std::vector<std::unique_ptr<TokdProcess>> nodes_ = std::vector<std::unique_ptr<TokdProcess>>(kNodes + 1);
 };

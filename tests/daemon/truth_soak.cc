@@ -18,6 +18,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "lib/base/random.h"
 #include "lib/node/membership.h"
 #include "tests/daemon/programs.h"
@@ -52,7 +53,8 @@ class TruthSoak : public RedisMasters {
   };
 
   void SetUp() override {
-    more_flags_ = {"--evacuate", "--drain", "30s"};
+    drain_ = "120s";  // of a burst, too
+    more_flags_ = {"--evacuate"};
     const uint64_t asked = FromEnvironment("TOKAMAK_SOAK_NODES", 0);
     nodes_.resize((asked != 0 ? asked : 3 + random_.Below(4)) + 1);
     RedisMasters::SetUp();
@@ -62,6 +64,7 @@ class TruthSoak : public RedisMasters {
 
   // ---- the directory ----
   void FreezeDirectory() {
+    if (GetParam() == DirectoryKind::kTokd) stood_still_.insert(1);
     StopDirectory();
     LetLive(Drawn(100, 6000));
     ContinueDirectory();
@@ -103,7 +106,9 @@ class TruthSoak : public RedisMasters {
   // The first is no node like the others where it is the directory.
   size_t AnyNode() {
     const size_t first = GetParam() == DirectoryKind::kTokd ? 2 : 1;
-    return first + random_.Below(nodes_.size() - first);
+    const size_t node = first + random_.Below(nodes_.size() - first);
+    std::cout << ", n" << node << std::flush;
+    return node;
   }
   void KillNode(size_t node) {
     nodes_[node]->Kill();
@@ -138,6 +143,7 @@ class TruthSoak : public RedisMasters {
     const bool is_away = !has_masters() && random_.Chance(0.5);
     Client client = Connect(static_cast<int>(node));
     std::vector<std::string> put;
+    if (is_away && GetParam() == DirectoryKind::kTokd) stood_still_.insert(1);
     if (is_away) StopDirectory();
     while (put.size() < kBurst) {
       std::vector<std::string> ids;
@@ -195,6 +201,13 @@ TEST_P(TruthSoak, Runs) {
   }
   if (group_ != nullptr) troubles.push_back({"Sentinel killed", [this] { KillSentinel(); }});
 
+  if (const char* const names = std::getenv("TOKAMAK_SOAK_TROUBLES"); names != nullptr && *names != '\0') {
+    const std::set<std::string> asked = absl::StrSplit(names, ',');
+    troubles.erase(std::remove_if(troubles.begin(), troubles.end(),
+                                  [&asked](const Trouble& trouble) { return asked.count(trouble.name) == 0; }),
+                   troubles.end());
+  }
+  ASSERT_FALSE(troubles.empty());
   const auto end = Clock::now() + std::chrono::seconds(FromEnvironment("TOKAMAK_SOAK_SECONDS", 60));
   uint64_t series = 0;
   std::cout << nodes_.size() - 1 << " nodes\n";
@@ -213,7 +226,7 @@ TEST_P(TruthSoak, Runs) {
           ASSERT_TRUE(AwaitReplicas());
         }
         const Trouble& trouble = troubles[random_.Below(troubles.size())];
-        std::cout << " " << trouble.name << "," << std::flush;
+        std::cout << "\n  " << Witness::Now() << " " << trouble.name << std::flush;
         trouble.make();
       }
       LetLive(base::Seconds(2));
@@ -223,7 +236,7 @@ TEST_P(TruthSoak, Runs) {
     }
     const auto healing = Clock::now();
     AwaitHealed();
-    std::cout << " healed " << std::fixed << std::setprecision(1)
+    std::cout << "\n  healed " << std::fixed << std::setprecision(1)
               << std::chrono::duration<double>(Clock::now() - healing).count()
               << " s after the last program; a get took " << beyond.milliseconds()
               << " ms beyond its time-out at most\n";

@@ -177,6 +177,11 @@ std::string Witness::Summary() const {
   return absl::StrCat(of("puts", Kind::kPut), of("gets", Kind::kGet), of("deletes", Kind::kDelete));
 }
 
+std::string Witness::Describe(const std::string& id) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return history_.Describe(id);
+}
+
 std::vector<std::string> Witness::Violations() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<std::string> wrong = history_.Violations();

@@ -49,6 +49,8 @@ class Witness final {
   // nothing.
   size_t Count(sim::Operation::Kind kind, sim::Operation::Outcome outcome) const;
   std::string Summary() const;
+  // All that was asked about one id (sim::History::Describe).
+  std::string Describe(const std::string& id) const;
 
   // In words; none: everything was as promised.
   std::vector<std::string> Violations() const;
