@@ -208,8 +208,9 @@ void ObjectDelete::Finish(const absl::Status& directory_status) {
     // Whether it has refused or has not answered in time: it cannot be asked.
     return done(absl::UnavailableError(absl::StrCat("the object may not be deleted: ", directory_status.message())));
   }
-  std::vector<directory::NodeId> left(failed_.begin(), failed_.end());
-  left.insert(left.end(), silent_.begin(), silent_.end());
+  // One may have fallen silent after it did not answer.
+  failed_.insert(silent_.begin(), silent_.end());
+  const std::vector<directory::NodeId> left(failed_.begin(), failed_.end());
   if (left.empty()) return done(copies_);
   done(absl::UnavailableError(absl::StrCat(
       "deleted on all nodes that could be asked (", copies_, "), but ", Names(left), left.size() == 1 ? " does" : " do",

@@ -182,6 +182,17 @@ TEST_F(ObjectDeleteTest, AHolderThatStandsStillIsNamedWithinOneDeadline) {
   }
 }
 
+TEST_F(ObjectDeleteTest, AHolderThatFallsSilentWhileItIsAskedIsNamedOnce) {
+  BuildWithCopies(4);
+  at(2).Freeze({Seconds(30), Seconds(30), Seconds(30)});
+  const base::Time end = cluster_->time.Now() + Seconds(14);  // its lease ends on the way
+  while (cluster_->time.Now() < end) {
+    const absl::Status status = cluster_->Delete(at(3), "x").status();
+    EXPECT_NE(status.message().find("n2 does not answer"), std::string::npos) << status;
+    cluster_->RunFor(base::Milliseconds(100));
+  }
+}
+
 // A1 (b): a holder that was stopped past its lease has a copy of what was deleted meanwhile.
 TEST_F(ObjectDeleteTest, ACopyOnANodeThatStoodStillPastItsLeaseNeverComesBack) {
   BuildWithCopies(4);
