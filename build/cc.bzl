@@ -1,8 +1,8 @@
 """cc_library, cc_binary and cc_test that compile a target's sources in units of several files where --config=units asks for it.
 
 Parsing headers is what compiling costs here: 14 files of lib/node take 68 seconds of a processor one by one, and 20 as one unit.
-So ci/demo and ci/test (--config=tested) build in units. Whoever edits builds file by file, which is the default: then one file is compiled anew, and
-each has to include what it uses; `ci/system files` builds everything so.
+So ci/demo and ci/test (--config=tested) build in units. Whoever edits builds file by file, which is the default: then one file is
+compiled anew, and each has to include what it uses; `ci/system files` builds everything so.
 
 Files of one target share a translation unit, so names in their anonymous namespaces must differ, and `using` declarations of one
 are seen by the next. Where a source cannot live with others (macros, say), name it in `apart`.

@@ -56,7 +56,8 @@ void Burst(Life& life) {
   DeleteAll(life, node, ids);
 }
 
-// A node has much to say, and meanwhile gets what is not there yet, gives up, and gets it when it is.
+// A node has much to say, and meanwhile gets what is not there yet, gives up, and gets it when it
+// is.
 void Queue(Life& life) {
   const uint32_t node = life.AnyNode();
   const uint32_t other = life.AnyNodeBut(node);

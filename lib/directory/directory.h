@@ -133,8 +133,8 @@ struct ObjectInfo {
   uint64_t metadata_size = 0;
   std::vector<NodeId> holders;  // alive, and have it; at most kMaxHoldersNamed of them
 
-  // Of an answer that brings them (LocateRequest::may_bring): data and then metadata, from the first
-  // of `holders`. Valid while that is told. Empty: to be pulled.
+  // Of an answer that brings them (LocateRequest::may_bring): data and then metadata, from the
+  // first of `holders`. Valid while that is told. Empty: to be pulled.
   absl::Span<const uint8_t> contents = {};
 };
 

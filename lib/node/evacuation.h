@@ -16,8 +16,7 @@
 //
 // Law: an object is given up at the end of the time only, unless there never was another node.
 // Law: no answer is waited for without looking: every kLookInterval each node that is asked says
-// how
-//      far it is. One that does not is set aside, and what it was to keep is asked of others.
+//      how far it is. One that does not is set aside, and what it was to keep is asked of others.
 // Bound: kAtOnce objects move, kMaxWaiting are remembered to be asked for again; further ones are
 // forgotten, and found again in the store's list. What was handed over is remembered as long as it
 // is in the store.

@@ -276,8 +276,8 @@ void Membership::MarkNextPage() {
   }
 }
 
-// What is true now: nothing where a pull is just bringing it; nor that none is coming, where one has
-// come: the directory may know of that by this alone until its own word is accepted.
+// What is true now: nothing where a pull is just bringing it; nor that none is coming, where one
+// has come: the directory may know of that by this alone until its own word is accepted.
 absl::optional<directory::Update> Membership::Word(const base::ObjectVersion& version) {
   directory::Update word;
   word.version = version;

@@ -123,8 +123,8 @@ class Membership final {
 
   bool IsConfirming(const base::ObjectVersion& version) const { return confirmations_.count(version) != 0; }
 
-  // The directory was found to have lost something of this node's: looks at once what else, and says
-  // it again.
+  // The directory was found to have lost something of this node's: looks at once what else, and
+  // says it again.
   void DirectoryHasLost();
   // The same loss may have met other nodes, which have not said again yet what they hold.
   bool OthersMayBeLost() const { return loop_.Now() < others_may_be_lost_until_; }

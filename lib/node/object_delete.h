@@ -8,8 +8,8 @@
 // can only become fewer. A holder that does not answer, or is silent, makes the end kUnavailable,
 // with its name; it is told when it is back.
 // Where a content that a directory has accepted is here, and the directory does not know that, it
-// has lost this node's entry, and perhaps those of others: then all nodes are told, of this deletion
-// and of others until each node has compared what it holds (Membership::OthersMayBeLost).
+// has lost this node's entry, and perhaps those of others: then all nodes are told, of this
+// deletion and of others until each node has compared what it holds (Membership::OthersMayBeLost).
 // Thread rule: the node's control loop.
 #pragma once
 

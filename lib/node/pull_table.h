@@ -35,8 +35,8 @@ namespace tokamak::node {
 class ObjectPull;
 
 // Objects of at most this size, in bytes, take the short way: from one control loop to the other.
-// Handing a pull to threads of its own on both nodes cost up to 300 us on two processors, most of it
-// in waking them (docs/performance.md): as much as 1 MiB takes to move.
+// Handing a pull to threads of its own on both nodes cost up to 300 us on two processors, most of
+// it in waking them (docs/performance.md): as much as 1 MiB takes to move.
 constexpr uint64_t kShortWay = 1 << 20;
 
 // One attempt at one holder ends at last after this time, however slowly bytes still come.

@@ -1,6 +1,6 @@
-// Nodes and their directory stop, die, leave and come back for a long time, drawn from a seed; after
-// each round everything is healed, and sim::History judges what the programs were told. Run by
-// ci/truth. A directory that loses what it knows is not among the troubles: sim/life.h has that.
+// Nodes and their directory stop, die, leave and come back for a long time, drawn from a seed;
+// after each round everything is healed, and sim::History judges what the programs were told. Run
+// by ci/truth. A directory that loses what it knows is not among the troubles: sim/life.h has that.
 #include <gtest/gtest.h>
 #include <signal.h>
 

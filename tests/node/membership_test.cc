@@ -559,8 +559,8 @@ TEST_F(MembershipTest, MayBeDroppedAtAnyTime) {
   EXPECT_EQ(joined_.size(), 1u);
 }
 
-// A pull has ended before it heard the answer to its Locate. Until the copy is announced, behind much
-// else, the directory knows of it by that Locate alone.
+// A pull has ended before it heard the answer to its Locate. Until the copy is announced, behind
+// much else, the directory knows of it by that Locate alone.
 TEST_F(MembershipTest, WhatMayBeComingIsNotTakenBackBeforeWhatHasComeIsAnnounced) {
   options_.words_at_once = 1;
   Make();

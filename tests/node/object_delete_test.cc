@@ -106,8 +106,8 @@ TEST_F(ObjectDeleteTest, WhatTheDirectoryHasLostInPartIsDeletedOnEveryNode) {
   for (const size_t node : {1, 2, 3}) EXPECT_FALSE(at(node).Has("x")) << node;
 }
 
-// The first deletion finds the loss out; meanwhile its node has said again what else it holds, and the
-// others have not.
+// The first deletion finds the loss out; meanwhile its node has said again what else it holds, and
+// the others have not.
 TEST_F(ObjectDeleteTest, OnceALossWasFoundAllIsDeletedOnEveryNode) {
   BuildWithCopies(4);
   Put(1, "y", 500);

@@ -188,9 +188,9 @@ local function Confirm(hex, g, life)
 end
 )lua";
 
-// In a Redis Cluster, before the first write. While the slot is being moved to another server its keys
-// are on two of them, and a script that comes to one that is away ends in the middle. This key never
-// exists, so it is the first to be away.
+// In a Redis Cluster, before the first write. While the slot is being moved to another server its
+// keys are on two of them, and a script that comes to one that is away ends in the middle. This key
+// never exists, so it is the first to be away.
 constexpr char kInCluster[] = R"lua(
 call('EXISTS', Key('nothing'))
 )lua";

@@ -30,8 +30,8 @@ class RemoteDirectory final : public Directory {
   static constexpr size_t kMostCalls = kMostCallsOfNode + Locates::kMaxCalls + Watches::kMaxCalls + 2;  // polls
 
   // `loop` and `caller` must outlive it. `server` is where the serving node's first engine listens.
-  // Without a port it is not known yet, and calls fail (kUnavailable). `random` names us to it, so no
-  // two askers may have the same.
+  // Without a port it is not known yet, and calls fail (kUnavailable). `random` names us to it, so
+  // no two askers may have the same.
   RemoteDirectory(base::EventLoop& loop, transport::Caller& caller, const verbs::Address& server, base::Random random)
       : RemoteDirectory(loop, caller, caller, server, random) {}
   // The same, where Delete and Nodes, which programs may ask for as often as they like, go by

@@ -1,5 +1,5 @@
-// Unmodified programs of rdma-core and perftest, between two addresses of this test's loopback, over
-// our shared object alone.
+// Unmodified programs of rdma-core and perftest, between two addresses of this test's loopback,
+// over our shared object alone.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/inotify.h>
@@ -158,8 +158,8 @@ class ProgramsTest : public ::testing::Test {
     EXPECT_TRUE(server_end->ok()) << server_end->ToString() << "\n" << Output();
   }
 
-  // The client of a pingpong is run with `fault`. One of the two prints `error`: the other waits for
-  // more, until it is ended.
+  // The client of a pingpong is run with `fault`. One of the two prints `error`: the other waits
+  // for more, until it is ended.
   void RunFailing(const Words& fault, const std::string& error) {
     const std::unique_ptr<ChildProcess> server = Start(kServer, {"ibv_rc_pingpong", "-g", "0", "-n", "1000000"});
     ASSERT_NE(server, nullptr);
@@ -191,7 +191,8 @@ class ProgramsTest : public ::testing::Test {
     RunPair(options, client, 18515);
   }
 
-  // One of the pingpongs of a pair, at a TCP port of its own; of the client with the server's address.
+  // One of the pingpongs of a pair, at a TCP port of its own; of the client with the server's
+  // address.
   static Words CheckedPingPong(int port, Words options) {
     Words words = {"ibv_rc_pingpong", "-c", "-g", "0", "-n", "500", "-p", absl::StrCat(port)};
     words.insert(words.end(), options.begin(), options.end());
@@ -347,7 +348,8 @@ TEST_F(ProgramsTest, Udaddy) {
   RunByConnectionManager({"udaddy", "-b", kServer, "-c", "4"}, {"udaddy", "-s", kServer, "-c", "4"});
 }
 
-// Nobody asks a receiver whether it is there, but its commands show when its queue pair is in the group.
+// Nobody asks a receiver whether it is there, but its commands show when its queue pair is in the
+// group.
 TEST_F(ProgramsTest, Mckey) {
   flags = {"--explain"};
   std::unique_ptr<ChildProcess> receiver = Start(kServer, {"mckey", "-m", "239.77.0.1", "-b", kServer});
@@ -428,8 +430,8 @@ TEST_F(ProgramsTest, SharedMemoryInPlaceOfANetwork) {
   }
 }
 
-// Whoever is killed, at whatever moment, hinders nobody who starts after that; nor, where it had the
-// UDP port of its address, those who share the address with it.
+// Whoever is killed, at whatever moment, hinders nobody who starts after that; nor, where it had
+// the UDP port of its address, those who share the address with it.
 TEST_F(ProgramsTest, FiftyKillsHinderNobody) {
   base::Random random(50);
   for (int round = 0; round < 50; ++round) {
