@@ -145,8 +145,8 @@ void History::CheckOne(const Operations& operations, std::vector<std::string>& w
       for (const Operation* read : operations) {
         if (!IsRead(*read) || read->content != b || read->node == PutOf(operations, b)->node) continue;
         if (of_a.first->end >= read->begin || read->end >= of_a.last->begin) continue;
-        if (MayComeBack(operations, *PutOf(operations, a), *of_a.last)) continue;
-        if (MayComeBack(operations, *PutOf(operations, b), *read)) continue;  // and is dropped again
+        if (MayComeBack(operations, *PutOf(operations, a), of_a.last->end)) continue;
+        if (MayComeBack(operations, *PutOf(operations, b), read->end)) continue;  // and is dropped again
         if (WasLost(*PutOf(operations, a), of_a.last->begin)) continue;       // given up, and back
         wrong.push_back(
             absl::StrCat("one content: ", Words(*of_a.first), ", then ", Words(*read), ", then ", Words(*of_a.last)));
@@ -268,7 +268,7 @@ bool History::MayHaveTheId(const Operations& operations, const Operation& other,
   if (other.kind != Kind::kPut || &other == &put || other.begin > put.end) return false;
   if (other.outcome == Outcome::kRefused) return other.end >= put.begin;
   if (other.outcome == Outcome::kFailed) return !IsWithdrawn(other, put.begin);
-  if (other.outcome != Outcome::kOk) return true;
+  if (other.outcome != Outcome::kOk || MayComeBack(operations, other, put.end)) return true;
   const int64_t visible = VisibleFrom(operations, other);
   return std::none_of(operations.begin(), operations.end(), [&](const Operation* o) {
     if (o->kind != Kind::kDelete || o->outcome != Outcome::kOk || o->end >= put.begin) return false;
@@ -359,9 +359,9 @@ bool History::InOutage(int64_t time) const {
 
 // A node that is cut off while the directory forgets comes back to one that does not know what was
 // deleted before or meanwhile.
-bool History::MayComeBack(const Operations& operations, const Operation& put, const Operation& read) const {
+bool History::MayComeBack(const Operations& operations, const Operation& put, int64_t until) const {
   return std::any_of(outages_.begin(), outages_.end(), [&](const Outage& outage) {
-    if (put.begin > outage.forgot || read.end < outage.forgot) return false;
+    if (put.begin > outage.forgot || until < outage.forgot) return false;
     return std::any_of(operations.begin(), operations.end(), [&](const Operation* o) {
       const bool has_it = o == &put || (IsRead(*o) && o->content == put.content);
       return has_it && outage.cut_off.count(o->node) != 0;
@@ -373,7 +373,7 @@ bool History::MayComeBack(const Operations& operations, const Operation& put, co
 // means; or which the older one displaces, so that it is dropped soon after.
 bool History::MayNotBeKnownTo(const Operations& operations, const Operation& deletion, const Operation& put,
                               const Operation& read) const {
-  if (MayComeBack(operations, put, read)) return true;
+  if (MayComeBack(operations, put, read.end)) return true;
   // What a node has that was given up is not known while it is away: the deletion meant what had
   // been put since.
   const bool replaced = std::any_of(operations.begin(), operations.end(), [&](const Operation* o) {

@@ -164,7 +164,7 @@ class History final {
   static bool MayNotBeKnownAgain(const Outage& outage, const Operation& put);
   const Leaving* LeavingAfter(const Operation& put) const;
   bool InOutage(int64_t time) const;
-  bool MayComeBack(const Operations& operations, const Operation& put, const Operation& read) const;
+  bool MayComeBack(const Operations& operations, const Operation& put, int64_t until) const;
   bool MayNotBeKnownTo(const Operations& operations, const Operation& deletion, const Operation& put,
                        const Operation& read) const;
 

@@ -460,7 +460,7 @@ void Life::LoseEntry(const std::string& id) {
     directory::Update lost;
     lost.kind = directory::Update::Kind::kWithdraw;
     lost.version = here->version();
-    (*cluster_)[0].served()->Update((*cluster_)[node].name, {lost}, base::Duration(), [](const auto&) {}).reset();
+    (*cluster_)[0].served()->Update((*cluster_)[node].name, {}, {lost}, base::Duration(), [](const auto&) {}).reset();
   }
 }
 

@@ -55,4 +55,8 @@ absl::Status MayHaveBeenDeleted() {
       "it may have been deleted while this node was gone: more was deleted since than the directory remembers");
 }
 
+absl::Status SaidTooLongAgo() {
+  return absl::FailedPreconditionError("this was said before deletions that the directory has forgotten: say it again");
+}
+
 }  // namespace tokamak::directory

@@ -33,6 +33,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "lib/base/generation.h"
 #include "lib/base/handle.h"
@@ -55,7 +56,7 @@ constexpr size_t kHeldPage = 256;         // versions that one answer to Held na
 constexpr size_t kMaxHeldCursor = 64;     // bytes of where that goes on
 constexpr size_t kMaxDropsTold = 64;      // in one JoinReply
 constexpr size_t kMaxBrought = 4096;      // bytes of an object that come with the word where it is
-constexpr size_t kMaxMark = 64;           // bytes of JoinReply::mark
+constexpr size_t kMaxMark = 64;           // bytes of JoinReply::mark, and of as_of
 constexpr size_t kMaxTombstones = 65536;  // deleted generations that are remembered when nobody holds them any more
 
 // kInvalidArgument says what is wrong with a name.
@@ -78,6 +79,8 @@ absl::Status HasJustBegun(base::Duration ago, base::Duration left);
 absl::Status HasNotToldAll(const NodeId& node);
 // To a node that is outdated: kAborted.
 absl::Status MayHaveBeenDeleted();
+// Of an announcement that was long on its way: kFailedPrecondition.
+absl::Status SaidTooLongAgo();
 
 struct JoinRequest {
   NodeInfo node;
@@ -105,8 +108,12 @@ struct JoinReply {
   // Up to which deletion this node knows them: to be said with the next Join. Only the directory
   // can read it; at most kMaxMark bytes.
   std::string mark;
+  // The deletion that ended last, whether this node knows of it or not: to be said with each
+  // Update. As `mark` to read, and as long.
+  std::string as_of;
   // The node was gone while more was deleted than is remembered. Until it is complete, what it
-  // announces as established is refused (kAborted) unless the directory knows it.
+  // announces as established is refused (kAborted) unless the directory knows it. It may become so
+  // while it is telling.
   bool outdated = false;
 };
 
@@ -199,18 +206,20 @@ class Directory {
   [[nodiscard]] virtual base::Pending Leave(const NodeId& node, uint64_t incarnation, base::Duration deadline,
                                             StatusCallback done) = 0;
 
-  // What `node` holds now and what it does not hold any more, in order; at most kMaxUpdates. A
-  // status for each. Of an announcement: kAlreadyExists (another generation has the id, or is being
+  // What `node` holds now and what it does not hold any more, in order; at most kMaxUpdates.
+  // `as_of`: what the last JoinReply said. A status for each. Of an announcement: kAlreadyExists (another generation has the id, or is being
   // deleted: drop this one), kAborted (this generation was deleted, or may have been while the node
   // was gone: drop it), kUnavailable (established, and another is being deleted: say it again
-  // later), kResourceExhausted (the same, for want of room), kInvalidArgument (known with other
-  // sizes). Where the node has no lease all fail with kNotFound: join first. An established
+  // later), kResourceExhausted (the same, for want of room), kFailedPrecondition (what was deleted since
+  // `as_of` has been forgotten in part, this generation perhaps: join, and say it again),
+  // kInvalidArgument (known with other sizes). Where the node has no lease all fail with kNotFound: join first. An established
   // generation that meets one that was accepted while the directory had yet to learn what is older
   // (it had been restarted, or a node came back) displaces it: the other is deleted. A withdrawal
   // without a generation withdraws the node where it is coming, but not what it has: for one that
   // asked in order to pull and heard no answer.
-  [[nodiscard]] virtual base::Pending Update(const NodeId& node, absl::Span<const directory::Update> updates,
-                                             base::Duration deadline, UpdateCallback done) = 0;
+  [[nodiscard]] virtual base::Pending Update(const NodeId& node, absl::string_view as_of,
+                                             absl::Span<const directory::Update> updates, base::Duration deadline,
+                                             UpdateCallback done) = 0;
 
   // Who holds `id`. Waits for somebody to do, where asked to. kNotFound: nobody does.
   // kFailedPrecondition: the puller has no lease, join first. Never names a deleted generation.
@@ -220,7 +229,9 @@ class Directory {
   // every holder must be told. The caller tells `holders`, calls again with those that confirmed
   // (`dropped`) and the last name that it was given (`after`), until `holders` is empty; then, with
   // `after` empty, once more: an answer without holders and without silent ones means that no node
-  // holds it any more, and that the id is free. kNotFound: neither this generation nor a deletion
+  // holds it any more, and that the id is free. Where another content that had the id before is
+  // being deleted as well, the answer goes on with that once this one is deleted: it has another
+  // generation. kNotFound: neither this generation nor a deletion
   // of it that is still under way is known. kUnavailable: it may be held by somebody of whom the
   // directory does not know that: it has just begun, or a node that came back has not told all yet.
   [[nodiscard]] virtual base::Pending Delete(const DeleteRequest& request, base::Duration deadline,

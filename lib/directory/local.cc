@@ -64,29 +64,34 @@ absl::StatusOr<JoinReply> LocalDirectory::Enter(const JoinRequest& request) {
   if (!joined.ok()) return joined.status();
   if (joined->back) asking_.Ask();
   Member& member = *joined->member;
-  if (joined->entered && request.returning) member.outdated = MayHaveMissedADeletion(request.mark);
+  if (joined->entered && request.returning) member.mark = request.mark;
   JoinReply reply;
   reply.entered = joined->entered;
   reply.drops = deletions_.DropsOf(member.number, member.told, kMaxDropsTold);
   if (!reply.drops.empty()) member.told = reply.drops.back();
   // What it has yet to tell may have been deleted before now.
-  reply.mark = member.learning ? request.mark : Mark();
-  reply.outdated = member.outdated;
+  reply.as_of = Mark();
+  reply.mark = member.learning ? request.mark : reply.as_of;
+  reply.outdated = IsOutdated(member);
   return reply;
 }
 
 // Up to where the deletions of this life of the directory have ended.
 std::string LocalDirectory::Mark() const { return absl::StrCat(life_, ".", deletions_.finished()); }
 
-// A node with the mark of another directory was not here before this one had learnt who holds what.
+// Whoever has the mark of another directory was not here before this one had learnt who holds what.
 // Until then nothing was deleted that a directory before this one can have accepted.
-bool LocalDirectory::MayHaveMissedADeletion(const std::string& mark) const {
-  const std::vector<std::string> parts = absl::StrSplit(mark, '.');
+bool LocalDirectory::MayHaveForgottenOneAfter(absl::string_view mark) const {
+  const std::vector<absl::string_view> parts = absl::StrSplit(mark, '.');
   uint64_t life = 0, known = 0;
   const bool is_ours =
       parts.size() == 2 && absl::SimpleAtoi(parts[0], &life) && absl::SimpleAtoi(parts[1], &known) && life == life_;
   if (!is_ours && has_just_begun()) return false;
   return deletions_.forgotten() > (is_ours ? known : finished_when_learnt_);
+}
+
+bool LocalDirectory::IsOutdated(const Member& node) const {
+  return node.mark.has_value() && MayHaveForgottenOneAfter(*node.mark);
 }
 
 absl::Status LocalDirectory::KnowsAll() {
@@ -103,8 +108,8 @@ base::Pending LocalDirectory::Leave(const NodeId& node, uint64_t incarnation, ba
   return Answer(std::move(done), absl::OkStatus());
 }
 
-base::Pending LocalDirectory::Update(const NodeId& node, absl::Span<const directory::Update> updates, base::Duration,
-                                     UpdateCallback done) {
+base::Pending LocalDirectory::Update(const NodeId& node, absl::string_view as_of,
+                                     absl::Span<const directory::Update> updates, base::Duration, UpdateCallback done) {
   using Statuses = absl::StatusOr<UpdateStatuses>;
   if (updates.size() > kMaxUpdates) {
     return Answer(std::move(done),
@@ -117,7 +122,7 @@ base::Pending LocalDirectory::Update(const NodeId& node, absl::Span<const direct
     if (member == nullptr) {
       statuses.push_back(JoinFirst(node));
     } else if (update.kind == directory::Update::Kind::kAnnounce) {
-      statuses.push_back(Announce(*member, update));
+      statuses.push_back(Announce(*member, as_of, update));
     } else {
       Withdraw(*member, update.version);
       statuses.push_back(absl::OkStatus());
@@ -126,7 +131,7 @@ base::Pending LocalDirectory::Update(const NodeId& node, absl::Span<const direct
   return Answer(std::move(done), Statuses(std::move(statuses)));
 }
 
-absl::Status LocalDirectory::Announce(const Member& node, const directory::Update& update) {
+absl::Status LocalDirectory::Announce(const Member& node, absl::string_view as_of, const directory::Update& update) {
   const base::ObjectVersion& version = update.version;
   if (version.generation == base::kNoGeneration) {
     return absl::InvalidArgumentError("an object that is announced has a generation");
@@ -137,7 +142,8 @@ absl::Status LocalDirectory::Announce(const Member& node, const directory::Updat
   }
   ObjectEntry* entry = objects_.Find(version.id);
   if (entry == nullptr || entry->generation != version.generation) {
-    if (node.outdated && update.established) return MayHaveBeenDeleted();
+    if (update.established && IsOutdated(node)) return MayHaveBeenDeleted();
+    if (MayHaveForgottenOneAfter(as_of)) return SaidTooLongAgo();
     if (absl::Status status = MakeFree(node, update); !status.ok()) return status;
     entry = &objects_.Add(version, update.data_size, update.metadata_size);
     entry->fresh = !update.established;
@@ -271,11 +277,17 @@ void LocalDirectory::BeginDeletion(const base::ObjectId& id) {
   deletions_.Begin({id, entry.generation}, entry.provisional, std::move(members));
 }
 
-DeleteReply LocalDirectory::NameForDeletion(const base::ObjectVersion& version, const NodeId& after) {
+// The id is free when whatever had it is deleted.
+DeleteReply LocalDirectory::NameForDeletion(base::ObjectVersion version, NodeId after) {
   DeleteReply reply;
   reply.generation = version.generation;
+  if (!deletions_.UnderWay(version)) {
+    version.generation = deletions_.FindUnderWay(version.id);
+    if (version.generation == base::kNoGeneration) return reply;
+    reply.generation = version.generation;
+    after.clear();
+  }
   const std::set<uint64_t>* const pending = deletions_.Pending(version);
-  if (pending == nullptr) return reply;
   for (const uint64_t number : *pending) {
     const Member& member = *members_.Find(number);
     if (!member.alive) {

@@ -56,8 +56,8 @@ class LocalDirectory final : public Directory {
 
   base::Pending Join(const JoinRequest& request, base::Duration deadline, JoinCallback done) override;
   base::Pending Leave(const NodeId& node, uint64_t incarnation, base::Duration deadline, StatusCallback done) override;
-  base::Pending Update(const NodeId& node, absl::Span<const directory::Update> updates, base::Duration deadline,
-                       UpdateCallback done) override;
+  base::Pending Update(const NodeId& node, absl::string_view as_of, absl::Span<const directory::Update> updates,
+                       base::Duration deadline, UpdateCallback done) override;
   base::Pending Locate(const LocateRequest& request, LocateCallback done) override;
   base::Pending Delete(const DeleteRequest& request, base::Duration deadline, DeleteCallback done) override;
   base::Pending Verify(const NodeId& node, absl::Span<const base::ObjectVersion> versions, base::Duration deadline,
@@ -97,13 +97,14 @@ class LocalDirectory final : public Directory {
 
   absl::StatusOr<JoinReply> Enter(const JoinRequest& request);
   std::string Mark() const;
-  bool MayHaveMissedADeletion(const std::string& mark) const;
-  absl::Status Announce(const Member& node, const directory::Update& update);
+  bool MayHaveForgottenOneAfter(absl::string_view mark) const;
+  bool IsOutdated(const Member& node) const;
+  absl::Status Announce(const Member& node, absl::string_view as_of, const directory::Update& update);
   absl::Status MakeFree(const Member& node, const directory::Update& update);
   void Withdraw(const Member& node, const base::ObjectVersion& version);
   void BeginDeletion(const base::ObjectId& id);
   absl::StatusOr<base::Generation> ChooseDeletion(const DeleteRequest& request);
-  DeleteReply NameForDeletion(const base::ObjectVersion& version, const NodeId& after);
+  DeleteReply NameForDeletion(base::ObjectVersion version, NodeId after);
 
   base::EventLoop& loop_;
   const LocalOptions options_;

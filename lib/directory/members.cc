@@ -32,7 +32,10 @@ absl::StatusOr<Members::Joined> Members::Join(const JoinRequest& request) {
     learning_.push_back(joined.member->number);
   }
   // A life that was not known has told us nothing yet, whatever it has told a directory before.
-  if (request.complete && !joined.entered) joined.member->learning = joined.member->outdated = false;
+  if (request.complete && !joined.entered) {
+    joined.member->learning = false;
+    joined.member->mark.reset();
+  }
   Renew(*joined.member, request);
   return joined;
 }

@@ -18,6 +18,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -36,7 +38,9 @@ struct Member {
   base::ObjectVersion told;  // the last of its drops that it was told of
   base::Timer next;          // the end of its lease, then of its grace
   bool learning = false;     // it came back, and may hold what the directory does not know
-  bool outdated = false;     // JoinReply::outdated
+  // JoinRequest::mark, with which it came back; nothing once it has told all, or had nothing to
+  // tell.
+  std::optional<std::string> mark;
 };
 
 class Members final {

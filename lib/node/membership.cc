@@ -122,6 +122,7 @@ void Membership::Renewed(base::Time sent, bool complete, const absl::StatusOr<di
     joined_ = true;
     told_complete_ = complete && !(reply->entered && returning_);  // that was of the directory before
     mark_ = reply->mark;
+    as_of_ = reply->as_of;
     LOG_IF(WARNING, reply->outdated && !outdated_)
         << self_info_.id << " was gone while more was deleted than the directory remembers: what it holds and no "
         << "other node has is dropped";
@@ -316,7 +317,7 @@ bool Membership::SendBatch() {
   const uint64_t number = ++last_batch_;
   Batch& sent = batches_[number] = std::move(batch);
   sent.call = directory_.Update(
-      self_info_.id, words, options_.directory_deadline,
+      self_info_.id, as_of_, words, options_.directory_deadline,
       [this, number](const absl::StatusOr<directory::UpdateStatuses>& statuses) { Answered(number, statuses); });
   for (const directory::Update& word : words) {
     if (word.kind == directory::Update::Kind::kWithdraw) copies_.OnWithdraw(word.version);
@@ -357,6 +358,7 @@ void Membership::Told(Dirty& dirty, bool announced, const absl::Status& status) 
       status.ok() || absl::IsAlreadyExists(status) || absl::IsAborted(status) || absl::IsInvalidArgument(status);
   if (!is_final) {
     BackOff(dirty);
+    if (absl::IsFailedPrecondition(status)) Suspect();  // it was said too long ago
     if (absl::IsResourceExhausted(status)) Conclude(version, status);  // it will not have room by the deadline
     return;
   }
@@ -460,10 +462,12 @@ void Membership::CompareLater() {
 }
 
 void Membership::DirectoryHasLost() {
-  // Every node has begun a comparison by half of that.
-  others_may_be_lost_until_ = loop_.Now() + options_.verify_every * 2;
+  SuspectOthers();
   LookForLosses();
 }
+
+// Every node has begun a comparison by half of that.
+void Membership::SuspectOthers() { others_may_be_lost_until_ = loop_.Now() + options_.verify_every * 2; }
 
 void Membership::LookForLosses() {
   if (!leaving_ && !comparison_.running()) Compare();
@@ -482,7 +486,7 @@ void Membership::Differs(const base::ObjectVersion& version, bool here) {
   if (here && !compares_all_) {
     ++counters_.repaired;
     ++lost_;
-    others_may_be_lost_until_ = loop_.Now() + options_.verify_every * 2;
+    SuspectOthers();
   }
   MarkDirty(version);
   FlushAt(loop_.Now());

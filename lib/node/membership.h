@@ -213,6 +213,7 @@ class Membership final {
   void CompareLater();
   void Compare();
   void LookForLosses();
+  void SuspectOthers();
   void Differs(const base::ObjectVersion& version, bool here);
   void Compared(const absl::Status& status);
 
@@ -230,6 +231,7 @@ class Membership final {
   bool fence_due_ = false;                // the lease and grace ended once: fenced until complete
   bool told_complete_ = false;            // what the last renewal said
   std::string mark_;                      // JoinReply::mark, the last one
+  std::string as_of_;                     // the same
   bool outdated_ = false;                 // the same
   std::string last_trouble_;              // of a renewal that failed
   absl::optional<base::Time> fenced_at_;  // unless renewed before; none: never joined

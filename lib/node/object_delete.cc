@@ -74,7 +74,10 @@ void ObjectDelete::Marked(const absl::StatusOr<directory::DeleteReply>& reply) {
     if (over && DeletesWhatIsHereNext()) return;
     return Finish(marked_ && over ? absl::OkStatus() : reply.status());
   }
-  generation_ = reply->generation;
+  if (std::exchange(generation_, reply->generation) != reply->generation) {
+    dropped_here_ = false;
+    after_.clear();
+  }
   marked_ = true;
   if (!std::exchange(dropped_here_, true)) {
     if (HasLostThisNode(*reply)) services_.membership.DirectoryHasLost();

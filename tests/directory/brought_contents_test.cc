@@ -22,7 +22,7 @@ class BroughtContentsTest : public RemoteDirectoryTest {
     update.metadata_size = kMetadata;
     for (const char* node : {"other", "server"}) {
       const auto statuses = Answered<absl::StatusOr<UpdateStatuses>>([&](auto done) {
-        return remote_.Update(node, {&update, 1}, kDeadline, std::move(done));
+        return remote_.Update(node, {}, {&update, 1}, kDeadline, std::move(done));
       });
       ASSERT_TRUE(statuses.ok() && statuses->front().ok());
     }

@@ -3,6 +3,7 @@
 #include "lib/directory/local.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -36,12 +37,13 @@ class LocalDirectoryTest : public testing::Test {
     Answered(local_.Join({{id, 1, {"10.0.0.1:7000"}, "", 0}, lease, kGrace, false, false}, kDeadline,
                          [&](absl::StatusOr<JoinReply> joined) { reply = std::move(joined); }));
     EXPECT_TRUE(reply.ok()) << reply.status();
+    as_of_[id] = reply->as_of;
     return *reply;
   }
   absl::Status Update(const NodeId& node, Update::Kind kind, const base::ObjectVersion& version) {
     absl::Status status = absl::InternalError("no answer");
     const directory::Update update{kind, version, 1, 1, false};
-    Answered(local_.Update(node, {&update, 1}, kDeadline,
+    Answered(local_.Update(node, as_of_[node], {&update, 1}, kDeadline,
                            [&](const absl::StatusOr<UpdateStatuses>& all) { status = all->front(); }));
     return status;
   }
@@ -66,6 +68,7 @@ class LocalDirectoryTest : public testing::Test {
   sim::Scheduler scheduler_;
   sim::SimLoop loop_{scheduler_};
   LocalDirectory local_;
+  std::map<NodeId, std::string> as_of_;  // JoinReply::as_of, the last
 };
 
 class SmallDirectoryTest : public LocalDirectoryTest {
@@ -179,7 +182,7 @@ TEST_F(LocalDirectoryTest, NoTaskIsLargeWhenANodeWithManyObjectsIsGone) {
   const std::vector<directory::Update> updates = {{Update::Kind::kAnnounce, Version(kObjects - 1, 2), 1, 1, false},
                                                   {Update::Kind::kAnnounce, Version(kDeleted - 1, 2), 1, 1, false}};
   const base::Pending update =
-      local_.Update("b", updates, kDeadline, [&](const absl::StatusOr<UpdateStatuses>& statuses) { free = *statuses; });
+      local_.Update("b", {}, updates, kDeadline, [&](const absl::StatusOr<UpdateStatuses>& statuses) { free = *statuses; });
   int steps = 0;
   for (size_t kept = local_.objects() + local_.deletions(); kept > updates.size(); ++steps) {
     const size_t before = kept;
@@ -248,6 +251,7 @@ TEST_F(FewTombstonesTest, TheLatestDeletionsAreRemembered) {
   const int most = kTombstones;
   for (int i = 0; i < most + 10; ++i) ASSERT_TRUE(Delete(Version(i)).ok());
   EXPECT_EQ(local_.tombstones(), size_t{kTombstones});
+  Join("a", Seconds(3600));
   EXPECT_TRUE(Announce("a", 9).ok()) << "the oldest ones are forgotten";
   EXPECT_TRUE(absl::IsAborted(Announce("a", 10)));
   EXPECT_TRUE(absl::IsAborted(Announce("a", most + 9)));

@@ -223,7 +223,7 @@ class ReignTest : public testing::Test {
     const base::Time limit = loop_.Now() + kPatience;
     while (absl::IsUnavailable(status) && loop_.Now() < limit) {
       bool answered = false;
-      const base::Pending call = directory.Update(node, {{Update::Kind::kAnnounce, version, 10, 2, established}},
+      const base::Pending call = directory.Update(node, {}, {{Update::Kind::kAnnounce, version, 10, 2, established}},
                                                   kPatience, [&](const absl::StatusOr<UpdateStatuses>& statuses) {
                                                     status = statuses.ok() ? statuses->front() : statuses.status();
                                                     answered = true;
@@ -333,7 +333,7 @@ TEST_F(RedisClusterTest, WhileItsSlotIsMovedNothingIsDoneByHalvesAndThenAllIsTol
       absl::Status status;
       const base::Pending call =
           (*directory)
-              ->Update("a", {{Update::Kind::kWithdraw, Version(absl::StrCat("x", i)), 0, 0, false}}, kPatience,
+              ->Update("a", {}, {{Update::Kind::kWithdraw, Version(absl::StrCat("x", i)), 0, 0, false}}, kPatience,
                        [&](const absl::StatusOr<UpdateStatuses>& statuses) { status = statuses.status(); });
       ASSERT_TRUE(loop_.RunUntil([&] { return !status.ok(); }, loop_.Now() + kPatience)) << i;
       EXPECT_TRUE(absl::StrContains(status.message(), "its hash slot is being moved to another server")) << status;

@@ -133,7 +133,7 @@ class RedisDirectoryTest : public testing::Test {
   std::unique_ptr<Call<absl::StatusOr<UpdateStatuses>>> StartUpdate(Directory& directory, const NodeId& node,
                                                                     const std::vector<Update>& updates) {
     return Start<absl::StatusOr<UpdateStatuses>>(
-        [&](auto done) { return directory.Update(node, updates, kPatience, done); });
+        [&](auto done) { return directory.Update(node, {}, updates, kPatience, done); });
   }
   absl::Status UpdateOne(Directory& directory, const NodeId& node, const Update& update) {
     const auto call = StartUpdate(directory, node, {update});

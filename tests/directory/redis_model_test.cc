@@ -220,7 +220,7 @@ class RedisModelTest : public testing::TestWithParam<uint64_t> {
       updates.push_back(update);
     }
     Both<absl::StatusOr<UpdateStatuses>>(
-        text, [&](Directory& directory, auto done) { return directory.Update(node, updates, kModelPatience, done); });
+        text, [&](Directory& directory, auto done) { return directory.Update(node, {}, updates, kModelPatience, done); });
   }
   void Verify(const NodeId& node) {
     std::vector<base::ObjectVersion> versions;

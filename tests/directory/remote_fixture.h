@@ -42,7 +42,7 @@ class RemoteDirectoryTest : public testing::Test {
   absl::Status Announce(const std::string& object, const NodeId& node) {
     const Update update = Announcement(object);
     const auto statuses = Answered<absl::StatusOr<UpdateStatuses>>([&](auto done) {
-      return remote_.Update(node, {&update, 1}, kDeadline, std::move(done));
+      return remote_.Update(node, {}, {&update, 1}, kDeadline, std::move(done));
     });
     return statuses.ok() ? statuses->front() : statuses.status();
   }

@@ -89,7 +89,7 @@ TEST_F(RemoteDirectoryTest, VerdictsAndDropsAreToldWithSmallReplies) {
   for (size_t i = 0; i < kMaxUpdates; ++i) updates.push_back(Announcement(std::to_string(i)));
   for (const char* node : {"a", "b"}) {
     const auto statuses = Answered<absl::StatusOr<UpdateStatuses>>(
-        [&](auto done) { return remote_.Update(node, updates, kDeadline, std::move(done)); });
+        [&](auto done) { return remote_.Update(node, {}, updates, kDeadline, std::move(done)); });
     ASSERT_TRUE(statuses.ok()) << statuses.status();
     for (Update& update : updates) update.version.generation = base::Generation{2};
     for (const absl::Status& status : *statuses) EXPECT_EQ(status.ok(), node[0] == 'a') << status;
@@ -185,6 +185,7 @@ TEST_F(RemoteDirectoryTest, WhatIsToBeDroppedHasAGeneration) {
     WriteStatus(joined, absl::OkStatus());
     joined.Integer<uint8_t>(0);
     joined.Text("mark");
+    joined.Text("as of");
     joined.Integer<uint32_t>(1);
     WriteVersion(joined, {Id("x"), generation});
     AnswerWith({joined.bytes().begin(), joined.bytes().end()});
@@ -194,17 +195,21 @@ TEST_F(RemoteDirectoryTest, WhatIsToBeDroppedHasAGeneration) {
 
 TEST_F(RemoteDirectoryTest, AMarkHasABound) {
   for (const size_t size : {kMaxMark, kMaxMark + 1}) {
-    base::Writer joined;
-    WriteStatus(joined, absl::OkStatus());
-    joined.Integer<uint8_t>(2);
-    joined.Text(std::string(size, 'm'));
-    joined.Integer<uint32_t>(0);
-    AnswerWith({joined.bytes().begin(), joined.bytes().end()});
-    const absl::StatusOr<JoinReply> reply = Join("a");
-    EXPECT_EQ(reply.ok(), size <= kMaxMark);
-    if (!reply.ok()) continue;
-    EXPECT_EQ(reply->mark.size(), size);
-    EXPECT_TRUE(reply->outdated && !reply->entered);
+    for (const auto& [mark, as_of] : {std::make_pair(size, kMaxMark), std::make_pair(kMaxMark, size)}) {
+      base::Writer joined;
+      WriteStatus(joined, absl::OkStatus());
+      joined.Integer<uint8_t>(2);
+      joined.Text(std::string(mark, 'm'));
+      joined.Text(std::string(as_of, 'n'));
+      joined.Integer<uint32_t>(0);
+      AnswerWith({joined.bytes().begin(), joined.bytes().end()});
+      const absl::StatusOr<JoinReply> reply = Join("a");
+      EXPECT_EQ(reply.ok(), size <= kMaxMark);
+      if (!reply.ok()) continue;
+      EXPECT_EQ(reply->mark, std::string(mark, 'm'));
+      EXPECT_EQ(reply->as_of, std::string(as_of, 'n'));
+      EXPECT_TRUE(reply->outdated && !reply->entered);
+    }
   }
 }
 
@@ -255,7 +260,7 @@ TEST_F(RemoteDirectoryTest, GarbledRepliesHarmNothing) {
   for (int i = 0; i < kRounds; ++i) {
     std::vector<base::Pending> calls;
     calls.push_back(remote_.Join(Node("a"), kDeadline, count));
-    calls.push_back(remote_.Update("a", {&update, 1}, kDeadline, count));
+    calls.push_back(remote_.Update("a", {}, {&update, 1}, kDeadline, count));
     calls.push_back(remote_.Locate({Id("x"), {}, kDeadline, ""}, count));
     calls.push_back(remote_.Verify("a", {&update.version, 1}, kDeadline, count));
     calls.push_back(remote_.Delete({Id("y"), base::kNoGeneration, {"a"}, "b"}, kDeadline, count));

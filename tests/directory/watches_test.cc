@@ -49,7 +49,7 @@ class WatchesTest : public RemoteDirectoryTest {
   }
   void Appear(int number) {
     const Update update = Announcement(std::to_string(number));
-    appearing_.push_back(local_.Update("a", {&update, 1}, kDeadline, [](const auto& statuses) {
+    appearing_.push_back(local_.Update("a", {}, {&update, 1}, kDeadline, [](const auto& statuses) {
       for (const absl::Status& status : *statuses) EXPECT_TRUE(status.ok()) << status;
     }));
   }
@@ -129,7 +129,7 @@ TEST_F(WatchesTest, WhoStoppedWaitingIsOutBeforeWhatIsAskedNextHoweverManyCallsA
   for (size_t i = 0; i < 60; ++i) {
     waits[i]->handle.reset();
     const Update nothing{Update::Kind::kWithdraw, {Id(std::to_string(i)), base::kNoGeneration}, 0, 0, false};
-    said.push_back(remote_.Update("p", {&nothing, 1}, kDeadline, [](const auto&) {}));
+    said.push_back(remote_.Update("p", {}, {&nothing, 1}, kDeadline, [](const auto&) {}));
     scheduler_.RunFor(base::Microseconds(10));
     most = std::max(most, caller_.pending() - said.size());
   }
@@ -226,7 +226,7 @@ TEST_F(WatchesTest, WhatWasDroppedIsKnownToTheServerBeforeWhatIsAskedNext) {
   scheduler_.RunFor(Seconds(1));
   wait.reset();
   const Update withdrawal{Update::Kind::kWithdraw, {Id("1"), base::kNoGeneration}, 0, 0, false};
-  const base::Pending update = remote_.Update("b", {&withdrawal, 1}, kDeadline, [](const auto&) {});
+  const base::Pending update = remote_.Update("b", {}, {&withdrawal, 1}, kDeadline, [](const auto&) {});
   const base::Duration one_way = std::exchange(caller_.one_way, Milliseconds(5));  // of what leaves after it
   scheduler_.RunFor(one_way);
   Appear(1);

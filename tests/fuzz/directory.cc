@@ -68,6 +68,12 @@ class Words final {
     for (base::ObjectVersion& version : versions) version = Version();
     return versions;
   }
+  // Of the server, which begins at the moment zero, or anything.
+  std::string Mark() {
+    if (in_.Below(4) != 3) return absl::StrCat("0.", in_.Below(4));
+    const absl::Span<const uint8_t> bytes = in_.Bytes(100);
+    return {bytes.begin(), bytes.end()};
+  }
   std::string Cursor() {
     const base::ObjectId id = Id();
     return in_.Flag() ? std::string(in_.Below(70), 'x')
@@ -93,6 +99,7 @@ class Words final {
         break;
       case RequestKind::kUpdate: {
         writer.Text(Name());
+        writer.Text(Mark());
         const std::vector<directory::Update> updates = Updates();
         writer.Integer(static_cast<uint32_t>(updates.size()));
         for (const directory::Update& update : updates) WriteUpdate(writer, update);
@@ -157,12 +164,6 @@ class Words final {
   }
 
  private:
-  // Of the server, which begins at the moment zero, or anything.
-  std::string Mark() {
-    if (in_.Below(4) != 3) return absl::StrCat("0.", in_.Below(4));
-    const absl::Span<const uint8_t> bytes = in_.Bytes(100);
-    return {bytes.begin(), bytes.end()};
-  }
   SessionName Session() { return {in_.Below(3), in_.Below(3)}; }
 
   Input& in_;
@@ -261,7 +262,7 @@ void TryClient(Input input) {
         call.handle = remote.Leave(words.Name(), input.Below(4), kDeadline, done);
         break;
       case 2:
-        call.handle = remote.Update(words.Name(), words.Updates(), kDeadline, done);
+        call.handle = remote.Update(words.Name(), words.Mark(), words.Updates(), kDeadline, done);
         break;
       case 3:
         call.handle = remote.Delete(words.Delete(), kDeadline, done);

@@ -79,7 +79,7 @@ class MembershipTest : public testing::Test {
     word.kind = kind;
     word.version = version;
     word.data_size = size;
-    calls_.push_back(directory_.local().Update(node, {word}, base::Seconds(1), [](const auto& statuses) {
+    calls_.push_back(directory_.local().Update(node, {}, {word}, base::Seconds(1), [](const auto& statuses) {
       ASSERT_TRUE(statuses.ok());
       EXPECT_EQ(statuses->front(), absl::OkStatus());
     }));

@@ -171,6 +171,28 @@ TEST_F(MembershipTest, WhatMayHaveBeenDeletedWhileTheNodeWasGoneIsDropped) {
   EXPECT_TRUE(Announced(3));
 }
 
+// As far as the directory can see it was made before deletions that it has forgotten.
+TEST_F(MembershipTest, WhatWasSaidTooLongAgoIsSaidAgainAtOnce) {
+  constexpr int kTombstones = 16;
+  directory_.options.tombstones = kTombstones;
+  directory_.Restart();
+  Start();
+  scheduler_.RunFor(Seconds(20));
+  OtherJoins();
+  for (int i = 0; i <= kTombstones; ++i) {
+    Say("b", directory::Update::Kind::kAnnounce, {Id(100 + i), base::Generation{5}});
+    ASSERT_TRUE(DeleteAtDirectory(Id(100 + i)).ok());
+    Say("b", directory::Update::Kind::kWithdraw, {Id(100 + i), base::Generation{5}});
+  }
+  const uint64_t renewals = membership_->counters().renewals;
+  Put(1);
+  scheduler_.RunFor(base::Milliseconds(1));
+  EXPECT_FALSE(Announced(1));
+  scheduler_.RunFor(options_.first_back_off + base::Milliseconds(1));
+  EXPECT_TRUE(Announced(1));
+  EXPECT_EQ(membership_->counters().renewals, renewals + 1);
+}
+
 TEST_F(MembershipTest, AnAnnouncementFindsOutEarlyThatTheDirectoryForgot) {
   Start();
   Put(1);

@@ -62,8 +62,18 @@ class NodeTest : public testing::Test {
     word.kind = kind;
     word.version = {Id(name), generation};
     word.data_size = size;
+    return Say(word, node);
+  }
+  // That it has what a directory has accepted.
+  absl::Status Announce(const std::string& name, const directory::NodeId& node) {
+    directory::Update word;
+    word.version = {Id(name), base::Generation{77}};
+    word.established = true;
+    return Say(word, node);
+  }
+  absl::Status Say(const directory::Update& word, const directory::NodeId& node) {
     absl::Status said = absl::InternalError("no answer");
-    const base::Pending call = at(0).served()->Update(node, {word}, base::Seconds(1),
+    const base::Pending call = at(0).served()->Update(node, {}, {word}, base::Seconds(1),
                                                       [&](const absl::StatusOr<directory::UpdateStatuses>& statuses) {
                                                         said = statuses.ok() ? statuses->front() : statuses.status();
                                                       });

@@ -71,6 +71,19 @@ TEST_F(ObjectDeleteTest, WhatIsNotAnnouncedYetIsDeletedHere) {
   EXPECT_TRUE(Holders("x").empty());
 }
 
+// n1 is told of that with its next renewal only.
+TEST_F(ObjectDeleteTest, WhatAnOlderContentHasDisplacedIsDeletedBeforeTheIdIsFree) {
+  Build(4);
+  cluster_->RunFor(cluster_->options.directory_recovery - base::Milliseconds(500));
+  Put(1, "x", 1000);
+  ASSERT_EQ(Announce("x", "n2"), absl::OkStatus()) << "accepted by a directory before this one";
+  cluster_->RunFor(base::Milliseconds(600));
+  ASSERT_EQ(Holders("x"), std::vector<directory::NodeId>{"n2"});
+  ASSERT_TRUE(at(1).Has("x"));
+  ASSERT_TRUE(cluster_->Delete(at(3), "x").ok());
+  EXPECT_FALSE(at(1).Has("x"));
+}
+
 // The directory has lost what it knew of the object, as a server that evicts does.
 TEST_F(ObjectDeleteTest, WhatTheDirectoryHasLostIsDeletedOnEveryNode) {
   BuildWithCopies(4);

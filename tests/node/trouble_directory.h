@@ -61,8 +61,9 @@ class TroubleDirectory final : public directory::Directory {
       return local_->Leave(node, incarnation, deadline, std::move(answer));
     });
   }
-  base::Pending Update(const directory::NodeId& node, absl::Span<const directory::Update> updates,
-                       base::Duration deadline, UpdateCallback done) override {
+  base::Pending Update(const directory::NodeId& node, absl::string_view as_of,
+                       absl::Span<const directory::Update> updates, base::Duration deadline,
+                       UpdateCallback done) override {
     const std::vector<directory::Update> words(updates.begin(), updates.end());
     ++update_calls;
     for (const directory::Update& word : words) {
@@ -79,8 +80,8 @@ class TroubleDirectory final : public directory::Directory {
       }
       done(std::move(statuses));
     };
-    return Run<absl::StatusOr<directory::UpdateStatuses>>(deadline, counted, [=](UpdateCallback answer) {
-      return local_->Update(node, words, deadline, std::move(answer));
+    return Run<absl::StatusOr<directory::UpdateStatuses>>(deadline, counted, [=, as_of = std::string(as_of)](UpdateCallback answer) {
+      return local_->Update(node, as_of, words, deadline, std::move(answer));
     });
   }
   base::Pending Locate(const directory::LocateRequest& request, LocateCallback done) override {

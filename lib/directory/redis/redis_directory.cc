@@ -260,12 +260,13 @@ base::Pending RedisDirectory::Leave(const NodeId& node, uint64_t incarnation, ba
              [done = std::move(done)](const absl::StatusOr<Reply>& reply) { done(reply.status()); });
 }
 
-base::Pending RedisDirectory::Update(const NodeId& node, absl::Span<const directory::Update> updates,
-                                     base::Duration deadline, UpdateCallback done) {
+base::Pending RedisDirectory::Update(const NodeId& node, absl::string_view as_of,
+                                     absl::Span<const directory::Update> updates, base::Duration deadline,
+                                     UpdateCallback done) {
   if (absl::Status status = CheckUpdates(node, updates); !status.ok()) {
     return Refuse(std::move(done), std::move(status));
   }
-  std::vector<std::string> arguments = {node};
+  std::vector<std::string> arguments = {node, std::string(as_of)};
   for (const directory::Update& update : updates) {
     const bool announces = update.kind == directory::Update::Kind::kAnnounce;
     for (std::string argument : {std::string(announces ? "announce" : "withdraw"), update.version.id.ToHex(),

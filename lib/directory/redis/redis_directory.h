@@ -66,8 +66,8 @@ class RedisDirectory final : public Directory {
 
   base::Pending Join(const JoinRequest& request, base::Duration deadline, JoinCallback done) override;
   base::Pending Leave(const NodeId& node, uint64_t incarnation, base::Duration deadline, StatusCallback done) override;
-  base::Pending Update(const NodeId& node, absl::Span<const directory::Update> updates, base::Duration deadline,
-                       UpdateCallback done) override;
+  base::Pending Update(const NodeId& node, absl::string_view as_of, absl::Span<const directory::Update> updates,
+                       base::Duration deadline, UpdateCallback done) override;
   base::Pending Locate(const LocateRequest& request, LocateCallback done) override;
   base::Pending Delete(const DeleteRequest& request, base::Duration deadline, DeleteCallback done) override;
   base::Pending Verify(const NodeId& node, absl::Span<const base::ObjectVersion> versions, base::Duration deadline,

@@ -64,6 +64,7 @@ absl::Status ToUpdateStatus(const Reply& reply) {
   if (Says(reply, "deleting first")) return absl::UnavailableError(kDeleting);
   if (Says(reply, "deleted")) return absl::AbortedError("this content was deleted");
   if (Says(reply, "outdated")) return MayHaveBeenDeleted();
+  if (Says(reply, "too long ago")) return SaidTooLongAgo();
   if (Says(reply, "no generation")) {
     return absl::InvalidArgumentError("an object that is announced has a generation");
   }
@@ -108,10 +109,12 @@ absl::StatusOr<JoinReply> ToJoined(const absl::StatusOr<Reply>& reply, const Nod
   if (!Says(said, "entered") && !Says(said, "renewed")) return Malformed();
   JoinReply joined;
   joined.entered = Says(said, "entered");
-  if (reply->elements.size() < 3 || reply->elements[1].text.size() > kMaxMark) return Malformed();
+  if (reply->elements.size() < 4) return Malformed();
   joined.mark = reply->elements[1].text;
-  joined.outdated = Says(reply->elements[2], "outdated");
-  for (size_t i = 3; i < reply->elements.size(); ++i) {
+  joined.as_of = reply->elements[2].text;
+  joined.outdated = Says(reply->elements[3], "outdated");
+  if (joined.mark.size() > kMaxMark || joined.as_of.size() > kMaxMark) return Malformed();
+  for (size_t i = 4; i < reply->elements.size(); ++i) {
     const absl::StatusOr<base::ObjectVersion> drop = ToVersion(reply->elements[i]);
     if (!drop.ok() || joined.drops.size() == kMaxDropsTold) return Malformed();
     joined.drops.push_back(*drop);

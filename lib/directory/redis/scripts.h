@@ -116,6 +116,23 @@ local function Bury(hex, g)
   call('ZREMRANGEBYRANK', tombstones, 0, beyond - 1)
 end
 
+-- A mark is "REIGN.MICROSECOND". Whoever has one of another reign was not here before this one had
+-- learnt who holds what. Until then nothing was deleted that an earlier reign can have accepted.
+local function MayHaveForgottenOneAfter(mark)
+  local forgotten = call('GET', Key('forgotten'))
+  if not forgotten then return false end
+  local reign, known = string.match(mark, '^(%x+)%.(%d+)$')
+  if reign ~= Run() then known = call('GET', Key('learnt')) end
+  return known and tonumber(forgotten) >= tonumber(known)
+end
+
+-- The node was gone while more was deleted than is remembered: the mark with which it came back is
+-- kept until it has told all.
+local function IsOutdated(node)
+  local mark = call('HGET', Key('node', node), 'mark')
+  return mark and MayHaveForgottenOneAfter(mark)
+end
+
 -- The deletions of `hex` that are under way: {generation -> {lives = {life...}, provisional =
 -- ...}}. Those that nobody has to confirm any more are over.
 local function Deletions(hex)
@@ -220,23 +237,13 @@ MeetServer()
 
 // id, incarnation, engines, device, capacity, lease in ms, lease and grace in ms, returning,
 // complete, mark
-//   -> {"entered" | "renewed", mark, "outdated" | "", "HEX:GENERATION" to drop...} |
+//   -> {"entered" | "renewed", mark, as of, "outdated" | "", "HEX:GENERATION" to drop...} |
 //      {"taken", address} | {"full"} | {"later"}: a later life is known
 constexpr char kJoin[] = R"lua(
 local id, incarnation, engines, device, capacity = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local lease, hold, returning, complete, mark = ARGV[7], ARGV[8], ARGV[9] == '1', ARGV[10] == '1', ARGV[11]
 local node, alive = Key('node', id), Key('alive', id)
 GoOnWithoutMemory()
-
--- A mark is "REIGN.MICROSECOND". A node with one of another reign was not here before this one had
--- learnt who holds what. Until then nothing was deleted that an earlier reign can have accepted.
-local function MayHaveMissedADeletion()
-  local forgotten = call('GET', Key('forgotten'))
-  if not forgotten then return false end
-  local reign, known = string.match(mark, '^(%x+)%.(%d+)$')
-  if reign ~= Run() then known = call('GET', Key('learnt')) end
-  return known and tonumber(forgotten) >= tonumber(known)
-end
 
 local function EndGone(lives)
   for _, life in ipairs(lives) do
@@ -309,18 +316,19 @@ if entered and earlier == incarnation then TakeOverDrops(epoch_before .. ':' .. 
 
 local back = not entered and not was_alive
 if returning and (entered or back) then call('ZADD', recovery, '+inf', life) end
-if returning and entered and MayHaveMissedADeletion() then call('HSET', node, 'outdated', '1') end
+if returning and entered then call('HSET', node, 'mark', mark) end
 -- A life that was not known has told us nothing yet, whatever it has told a server before.
 if complete and not entered then
   call('ZREM', recovery, life)
-  call('HDEL', node, 'outdated')
+  call('HDEL', node, 'mark')
 end
 call('ZREMRANGEBYSCORE', recovery, '-inf', '(' .. Now())
 if back then call('PUBLISH', Key('awake'), '') end
 Clean()
 -- What it has yet to tell may have been deleted before now.
-if not call('ZSCORE', recovery, life) then mark = Run() .. '.' .. Now() end
-return {entered and 'entered' or 'renewed', mark, call('HEXISTS', node, 'outdated') == 1 and 'outdated' or '',
+local as_of = Run() .. '.' .. Now()
+if not call('ZSCORE', recovery, life) then mark = as_of end
+return {entered and 'entered' or 'renewed', mark, as_of, IsOutdated(id) and 'outdated' or '',
         unpack(call('SRANDMEMBER', Key('drops', life), most_drops))}
 )lua";
 
@@ -338,10 +346,10 @@ if known[1] == incarnation then
 end
 )lua";
 
-// node, then for each update: "announce" | "withdraw", object in hex, generation, data size,
+// node, as of, then for each update: "announce" | "withdraw", object in hex, generation, data size,
 // metadata size, established
-//   -> "no lease" | {"ok" | "exists" | "deleting" | "deleting first" | "deleted" | "outdated" | "no generation" |
-//                    "full" | "sizes DATA METADATA"...}
+//   -> "no lease" | {"ok" | "exists" | "deleting" | "deleting first" | "deleted" | "outdated" | "too long ago" |
+//                    "no generation" | "full" | "sizes DATA METADATA"...}
 constexpr char kUpdate[] = R"lua(
 local life = LifeOf(ARGV[2])
 if not life then return 'no lease' end
@@ -378,13 +386,6 @@ local function MayLack()
   return lacks
 end
 
--- The node was gone while more was deleted than is remembered.
-local is_outdated
-local function IsOutdated()
-  if is_outdated == nil then is_outdated = call('HEXISTS', Key('node', ARGV[2]), 'outdated') == 1 end
-  return is_outdated
-end
-
 local function Announce(hex, g, data, metadata, established)
   if g == no_generation then return 'no generation' end
   local deletions = Deletions(hex)
@@ -397,7 +398,8 @@ local function Announce(hex, g, data, metadata, established)
   local object = Key('object', hex)
   local known = Live(hex)
   if not (known and known.g == g) then
-    if established and IsOutdated() then return 'outdated' end
+    if established and IsOutdated(ARGV[2]) then return 'outdated' end
+    if MayHaveForgottenOneAfter(ARGV[3]) then return 'too long ago' end
     local why_not = MakeFree(hex, known, deletions, established)
     if why_not then return why_not end
     server = server or call('GET', Key('server')) or ''
@@ -423,7 +425,7 @@ local function Withdraw(hex, g)
 end
 
 local said = {}
-for i = 3, #ARGV, 6 do
+for i = 4, #ARGV, 6 do
   local hex, g = ARGV[i + 1], ARGV[i + 2]
   if ARGV[i] == 'announce' then
     table.insert(said, Announce(hex, g, ARGV[i + 3], ARGV[i + 4], ARGV[i + 5] == '1'))
@@ -510,9 +512,16 @@ for i = 5, #ARGV do
   if life then Confirm(hex, g, life) end
 end
 
+-- The id is free when whatever had it is deleted.
+deletions = Deletions(hex)
+if not deletions[g] and next(deletions) then
+  g, after = next(deletions), ''
+  for other in pairs(deletions) do
+    if other < g then g = other end
+  end
+end
 local holders, silent = {}, {}
-local deletion = Deletions(hex)[g]
-for _, life in ipairs(deletion and deletion.lives or {}) do
+for _, life in ipairs(deletions[g] and deletions[g].lives or {}) do
   local name = string.match(life, '^%d+:(.+)$')
   if StateOf(life) == 'silent' then
     Insert(silent, name)

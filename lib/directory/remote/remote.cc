@@ -82,6 +82,7 @@ base::Pending RemoteDirectory::Join(const JoinRequest& join, base::Duration dead
     reply.entered = (flags & 1) != 0;
     reply.outdated = (flags & 2) != 0;
     reply.mark = reader.Text(kMaxMark);
+    reply.as_of = reader.Text(kMaxMark);
     reply.drops.resize(reader.Count(kMaxDropsTold, base::ObjectId::kSize + sizeof(uint64_t)));
     bool any_without = false;
     for (base::ObjectVersion& version : reply.drops) {
@@ -103,10 +104,12 @@ base::Pending RemoteDirectory::Leave(const NodeId& node, uint64_t incarnation, b
   });
 }
 
-base::Pending RemoteDirectory::Update(const NodeId& node, absl::Span<const directory::Update> updates,
-                                      base::Duration deadline, UpdateCallback done) {
+base::Pending RemoteDirectory::Update(const NodeId& node, absl::string_view as_of,
+                                      absl::Span<const directory::Update> updates, base::Duration deadline,
+                                      UpdateCallback done) {
   base::Writer request = BeginRequest(RequestKind::kUpdate);
   request.Text(node);
+  request.Text(as_of);
   request.Integer(static_cast<uint32_t>(updates.size()));
   for (const directory::Update& update : updates) WriteUpdate(request, update);
   return Ask(request, deadline,

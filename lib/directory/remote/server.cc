@@ -20,7 +20,7 @@ constexpr base::Duration kMaxLease = base::Seconds(3600);  // and grace
 // holders.
 constexpr size_t kReplyOverhead = 32;
 constexpr size_t kNameRoom = sizeof(uint32_t) + kMaxNodeName;
-constexpr size_t kMarkRoom = sizeof(uint32_t) + kMaxMark;
+constexpr size_t kMarkRoom = 2 * (sizeof(uint32_t) + kMaxMark);  // and as_of
 constexpr size_t kVersionRoom = base::ObjectId::kSize + sizeof(uint64_t);
 constexpr size_t kObjectOverhead = 48;  // with its status and the length of its contents
 constexpr size_t kStatusRoom = kMaxLocatedText + 5;
@@ -101,6 +101,7 @@ base::Pending DirectoryServer::HandleJoin(base::Reader& reader, transport::Reply
                              const auto drops = FirstOf(result.drops, most_drops);
                              writer.Integer(static_cast<uint8_t>((result.entered ? 1 : 0) | (result.outdated ? 2 : 0)));
                              writer.Text(result.mark);
+                             writer.Text(result.as_of);
                              writer.Integer(static_cast<uint32_t>(drops.size()));
                              for (const base::ObjectVersion& version : drops) WriteVersion(writer, version);
                            });
@@ -117,13 +118,14 @@ base::Pending DirectoryServer::HandleLeave(base::Reader& reader, transport::Repl
 
 base::Pending DirectoryServer::HandleUpdate(base::Reader& reader, transport::Reply reply) {
   const NodeId node = reader.Text(kMaxNodeName);
+  const std::string as_of = reader.Text(kMaxMark);
   std::vector<Update> updates(reader.Count(kMaxUpdates, sizeof(uint8_t) + kVersionRoom));
   for (Update& update : updates) {
     if (!ReadUpdate(reader, &update)) return Refuse(reply);
   }
   if (!reader.Complete()) return Refuse(reply);
   return directory_.Update(
-      node, updates, kLocalDeadline,
+      node, as_of, updates, kLocalDeadline,
       [reply = std::move(reply), room = max_reply_](const absl::StatusOr<UpdateStatuses>& updated) {
         ReplyResult(reply, updated, [room](base::Writer& writer, const UpdateStatuses& statuses) {
           const size_t room_of_each = (room - kReplyOverhead) / std::max<size_t>(statuses.size(), 1);

@@ -167,6 +167,31 @@ TEST_P(DirectoryConformance, ANodeThatIsGoneDelaysNoDeletion) {
   EXPECT_TRUE(absl::IsAborted(Announce("a", "x", 1, true)));
 }
 
+// A content that is displaced is deleted as well, and nobody waits for that until somebody wants
+// the id.
+TEST_P(DirectoryConformance, DeletingGoesOnWithWhatHadTheIdBefore) {
+  ASSERT_TRUE(Join("b").ok());
+  ASSERT_TRUE(Announce("b", "x", 2).ok());
+  ASSERT_TRUE(Return("a").ok());
+  ASSERT_TRUE(Announce("a", "x", 1, true).ok());
+  ASSERT_EQ(Holders("x"), Ids{"a"});
+  ASSERT_TRUE(Return("a", true).ok());
+  PassRecovery();
+  const Deleted begun = Delete("x");
+  ASSERT_TRUE(begun.ok()) << begun.status();
+  EXPECT_EQ(begun->generation, kFirst);
+  EXPECT_EQ(begun->holders, Ids{"a"});
+  const Deleted next = Delete("x", 1, {"a"}, "z");
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ(next->generation, base::Generation{2});
+  EXPECT_EQ(next->holders, Ids{"b"}) << "names after z were of the other";
+  EXPECT_TRUE(absl::IsAlreadyExists(Announce("a", "x", 3)));
+  const Deleted ended = Delete("x", 2, {"b"});
+  ASSERT_TRUE(ended.ok()) << ended.status();
+  EXPECT_TRUE(ended->holders.empty() && ended->silent.empty());
+  EXPECT_TRUE(Announce("a", "x", 3).ok());
+}
+
 // ---- more deletions than are remembered
 
 // `x` is on `a` and `b`, `left` on `a` alone. `a` is gone when `x` is deleted.
@@ -207,6 +232,39 @@ TEST_P(DirectoryConformance, WhatWasDeletedWhileANodeWasGoneStaysDeletedHoweverM
   EXPECT_FALSE(complete->outdated);
   EXPECT_NE(complete->mark, mark);
   EXPECT_TRUE(Announce("a", "brought", 1, true).ok());
+}
+
+TEST_P(DirectoryConformance, WhoIsStillTellingWhenWhatItMissedIsForgottenIsOutdatedFromThenOn) {
+  std::string mark;
+  ASSERT_NO_FATAL_FAILURE(DeleteWhileGone(&mark));
+  ASSERT_FALSE(Return("a", false, mark)->outdated);
+  ASSERT_NO_FATAL_FAILURE(DeleteMoreThanIsRemembered("b"));
+  EXPECT_TRUE(absl::IsAborted(Announce("a", "x", 1, true)));
+  EXPECT_TRUE(absl::IsAborted(Announce("a", "left", 1, true)));
+  EXPECT_TRUE(Return("a", false, mark)->outdated);
+  EXPECT_FALSE(Return("a", true, mark)->outdated);
+}
+
+TEST_P(DirectoryConformance, AnAnnouncementThatWasLongOnItsWayDoesNotBringBackWhatWasDeletedMeanwhile) {
+  JoinAndAnnounce({"a", "b"}, "x");
+  ASSERT_TRUE(Announce("b", "shared").ok());
+  PassRecovery();
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Delete("x").ok());
+  ASSERT_TRUE(Delete("x", 1, {"a", "b"})->holders.empty());
+  EXPECT_TRUE(absl::IsAborted(Announce("a", "x", 1, true)));
+  ASSERT_NO_FATAL_FAILURE(DeleteMoreThanIsRemembered("b"));
+  for (const bool established : {true, false}) {
+    const absl::Status late = Announce("a", "x", 1, established);
+    EXPECT_TRUE(absl::IsFailedPrecondition(late)) << late;
+    EXPECT_TRUE(absl::StrContains(late.message(), "say it again")) << late;
+  }
+  EXPECT_EQ(Holders("x"), Ids());
+  EXPECT_TRUE(absl::IsFailedPrecondition(Announce("a", "new")));
+  EXPECT_TRUE(Announce("a", "shared", 1, true).ok()) << "it was not deleted";
+  EXPECT_TRUE(Withdraw("a", "shared").ok());
+  ASSERT_TRUE(Join("a").ok());
+  EXPECT_TRUE(Announce("a", "new").ok());
 }
 
 TEST_P(DirectoryConformance, ANodeThatWasGoneWhileLittleWasDeletedKeepsWhatWasNot) {

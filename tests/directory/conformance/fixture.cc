@@ -64,7 +64,7 @@ AnswerOf<DirectoryConformance::Joined> DirectoryConformance::StartJoin(Directory
 AnswerOf<DirectoryConformance::Updated> DirectoryConformance::StartUpdate(Directory& directory, const NodeId& node,
                                                                           const std::vector<directory::Update>& updates,
                                                                           base::Duration deadline) {
-  return Start<Updated>([&](auto done) { return directory.Update(node, updates, deadline, done); });
+  return Start<Updated>([&](auto done) { return directory.Update(node, as_of_[node], updates, deadline, done); });
 }
 
 AnswerOf<DirectoryConformance::Located> DirectoryConformance::StartLocate(Directory& directory,
@@ -80,6 +80,12 @@ AnswerOf<DirectoryConformance::Deleted> DirectoryConformance::StartDelete(Direct
                                                                           const DeleteRequest& request,
                                                                           base::Duration deadline) {
   return Start<Deleted>([&](auto done) { return directory.Delete(request, deadline, done); });
+}
+
+DirectoryConformance::Joined DirectoryConformance::Join(const JoinRequest& request) {
+  const Joined joined = Await(StartJoin(here(), request));
+  if (joined.ok()) as_of_[request.node.id] = joined->as_of;
+  return joined;
 }
 
 absl::Status DirectoryConformance::Leave(const NodeId& node, uint64_t incarnation) {
@@ -150,6 +156,7 @@ void DirectoryConformance::DeleteMoreThanIsRemembered(const NodeId& holder) {
   for (size_t i = 0; i < kFewTombstones; ++i) {
     const std::string object = "short-lived " + std::to_string(i);
     const uint64_t generation = ++last_generation_;
+    ASSERT_TRUE(Join(holder).ok());
     ASSERT_TRUE(Announce(holder, object, generation).ok());
     ASSERT_TRUE(Delete(object).ok());
     ASSERT_TRUE(Delete(object, generation, {holder}).ok());

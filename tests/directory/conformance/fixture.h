@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -92,6 +93,7 @@ class DirectoryConformance : public testing::TestWithParam<BackendCase> {
   static directory::Update WithdrawalOf(const std::string& object, uint64_t generation = 1);
 
   AnswerOf<Joined> StartJoin(Directory& directory, const JoinRequest& request, base::Duration deadline = kDeadline);
+  // As of what its last Join said.
   AnswerOf<Updated> StartUpdate(Directory& directory, const NodeId& node, const std::vector<Update>& updates,
                                 base::Duration deadline = kDeadline);
   AnswerOf<Located> StartLocate(Directory& directory, const std::string& object, base::Duration wait,
@@ -100,7 +102,7 @@ class DirectoryConformance : public testing::TestWithParam<BackendCase> {
                                 base::Duration deadline = kDeadline);
 
   // Calls through here() that are waited for.
-  Joined Join(const JoinRequest& request) { return Await(StartJoin(here(), request)); }
+  Joined Join(const JoinRequest& request);
   Joined Join(const NodeId& node, uint64_t incarnation = 1, base::Duration lease = kLong,
               base::Duration grace = kLong) {
     return Join(JoinOf(Node(node, incarnation), lease, grace));
@@ -149,6 +151,7 @@ class DirectoryConformance : public testing::TestWithParam<BackendCase> {
   bool calling_ = false;
   bool dropped_ = false;  // calls may stay without an answer
   uint64_t last_generation_ = 1000;
+  std::map<NodeId, std::string> as_of_;  // JoinReply::as_of, the last
   std::vector<std::function<void()>> checks_;
 };
 

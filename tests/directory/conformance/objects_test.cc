@@ -294,7 +294,7 @@ TEST_P(DirectoryConformance, ACallbackMayCallAgain) {
   const std::vector<directory::Update> announcement = {AnnouncementOf("x")};
   bool found = false;
   handles.push_back(here().Join(JoinOf(Node("a")), kDeadline, [&](const Joined&) {
-    handles.push_back(here().Update("a", announcement, kDeadline, [&](const Updated&) {
+    handles.push_back(here().Update("a", {}, announcement, kDeadline, [&](const Updated&) {
       handles.push_back(here().Locate({x, {}, kDeadline, ""}, [&](const Located& info) { found = info.ok(); }));
     }));
   }));
