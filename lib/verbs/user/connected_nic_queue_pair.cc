@@ -53,6 +53,15 @@ bool OpcodeOf(uint32_t number, Opcode* opcode) {
   }
 }
 
+// A device answers whatever becomes of its program; here the peer has to be given a processor for
+// that. A timeout may be noticed when up to four times of it have passed (9.7.6.1.3), and short
+// ones are.
+uint8_t PatientTimeoutCode(uint8_t code) {
+  constexpr uint8_t kPatient = 16;  // 268 ms
+  if (code == 0) return kLongestTimeout;
+  return std::max(code, std::min<uint8_t>(code + 2, kPatient));
+}
+
 QueuePairAttributes AttributesOf(const ib_uverbs_modify_qp& set) {
   QueuePairAttributes attributes;
   attributes.remote_access = AccessOf(set.qp_access_flags);
@@ -62,7 +71,7 @@ QueuePairAttributes AttributesOf(const ib_uverbs_modify_qp& set) {
   attributes.path_mtu = MtuBytes(set.path_mtu);
   attributes.send_psn = set.sq_psn;
   ReliabilityOptions& reliability = attributes.reliability;
-  reliability.ack_timeout = AckTimeout(set.timeout == 0 ? kLongestTimeout : set.timeout);
+  reliability.ack_timeout = AckTimeout(PatientTimeoutCode(set.timeout));
   reliability.retry_count = std::min(set.retry_cnt, kMaxRetryCount);
   reliability.rnr_retry_count = set.rnr_retry;  // 7: for ever, as programs are promised
   reliability.rnr_delay = NotReadyDelay(set.min_rnr_timer);

@@ -458,6 +458,27 @@ TEST_F(ProgramsTest, FiftyKillsHinderNobody) {
   EXPECT_EQ(NicNames(), "");
 }
 
+// As with a device, which answers meanwhile: a busy machine stops programs for as long.
+TEST_F(ProgramsTest, APeerThatStandsStillForAMomentIsWaitedFor) {
+  const Words words = {"ibv_rc_pingpong", "-c", "-g", "0", "-n", "10000"};
+  const std::unique_ptr<ChildProcess> server = Start(kServer, words);
+  ASSERT_NE(server, nullptr);
+  WaitUntilListens(*server, 18515);
+  flags = {"--explain"};
+  Words to_server = words;
+  to_server.emplace_back(kServer);
+  const std::unique_ptr<ChildProcess> client = Start(kClient, to_server);
+  ASSERT_NE(client, nullptr);
+  WaitUntilSaid(*client, "state RTS");
+  ASSERT_TRUE(server->Signal(SIGSTOP).ok());
+  EXPECT_FALSE(client->Wait(base::Seconds(1)).ok()) << "nobody stopped it\n" << Output();
+  ASSERT_TRUE(server->Signal(SIGCONT).ok());
+  const auto client_end = client->Wait(kLongest);
+  const auto server_end = server->Wait(kLongest);
+  ASSERT_TRUE(client_end.ok() && server_end.ok()) << Output();
+  EXPECT_TRUE(client_end->ok() && server_end->ok()) << Output();
+}
+
 TEST_F(ProgramsTest, PerftestByDatagrams) {
   for (const char* program : {"ib_send_lat", "ib_send_bw"}) RunPerf(program, {"-c", "UD", "-n", "100"});
 }
