@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "lib/base/trace.h"
 #include "lib/daemon/client_server.h"
+#include "lib/daemon/heap_trimmer.h"
 #include "lib/daemon/http_server.h"
 #include "lib/daemon/loop_desk.h"
 #include "lib/daemon/node_snapshot.h"
@@ -52,7 +53,7 @@ class Daemon final {
   base::PhaseLog* phases() { return trace_ == nullptr ? nullptr : &trace_->log(); }
 
  private:
-  Daemon(os::EpollLoop& loop, const DaemonOptions& options) : loop_(loop), options_(options) {}
+  Daemon(os::EpollLoop& loop, const DaemonOptions& options) : loop_(loop), options_(options), trimmer_(loop) {}
   absl::Status Open(const std::function<bool()>& stop_asked);
   absl::Status OpenDevices();
   absl::Status OpenMemory(const std::function<bool()>& stop_asked);
@@ -67,6 +68,7 @@ class Daemon final {
 
   os::EpollLoop& loop_;
   DaemonOptions options_;
+  const HeapTrimmer trimmer_;
   uint64_t incarnation_ = 0;
   base::NoTrace no_trace_;
   std::unique_ptr<TraceFile> trace_;  // null: none
