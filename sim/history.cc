@@ -147,7 +147,7 @@ void History::CheckOne(const Operations& operations, std::vector<std::string>& w
         if (of_a.first->end >= read->begin || read->end >= of_a.last->begin) continue;
         if (MayComeBack(operations, *PutOf(operations, a), of_a.last->end)) continue;
         if (MayComeBack(operations, *PutOf(operations, b), read->end)) continue;  // and is dropped again
-        if (WasLost(*PutOf(operations, a), of_a.last->begin)) continue;       // given up, and back
+        if (WasLost(*PutOf(operations, a), of_a.last->begin)) continue;           // given up, and back
         wrong.push_back(
             absl::StrCat("one content: ", Words(*of_a.first), ", then ", Words(*read), ", then ", Words(*of_a.last)));
         break;

@@ -358,7 +358,7 @@ void Membership::Told(Dirty& dirty, bool announced, const absl::Status& status) 
       status.ok() || absl::IsAlreadyExists(status) || absl::IsAborted(status) || absl::IsInvalidArgument(status);
   if (!is_final) {
     BackOff(dirty);
-    if (absl::IsFailedPrecondition(status)) Suspect();  // it was said too long ago
+    if (absl::IsFailedPrecondition(status)) Suspect();                 // it was said too long ago
     if (absl::IsResourceExhausted(status)) Conclude(version, status);  // it will not have room by the deadline
     return;
   }

@@ -181,8 +181,8 @@ TEST_F(LocalDirectoryTest, NoTaskIsLargeWhenANodeWithManyObjectsIsGone) {
   UpdateStatuses free;
   const std::vector<directory::Update> updates = {{Update::Kind::kAnnounce, Version(kObjects - 1, 2), 1, 1, false},
                                                   {Update::Kind::kAnnounce, Version(kDeleted - 1, 2), 1, 1, false}};
-  const base::Pending update =
-      local_.Update("b", {}, updates, kDeadline, [&](const absl::StatusOr<UpdateStatuses>& statuses) { free = *statuses; });
+  const base::Pending update = local_.Update("b", {}, updates, kDeadline,
+                                             [&](const absl::StatusOr<UpdateStatuses>& statuses) { free = *statuses; });
   int steps = 0;
   for (size_t kept = local_.objects() + local_.deletions(); kept > updates.size(); ++steps) {
     const size_t before = kept;

@@ -219,8 +219,9 @@ class RedisModelTest : public testing::TestWithParam<uint64_t> {
                       "/", update.data_size, update.established ? " established" : "");
       updates.push_back(update);
     }
-    Both<absl::StatusOr<UpdateStatuses>>(
-        text, [&](Directory& directory, auto done) { return directory.Update(node, {}, updates, kModelPatience, done); });
+    Both<absl::StatusOr<UpdateStatuses>>(text, [&](Directory& directory, auto done) {
+      return directory.Update(node, {}, updates, kModelPatience, done);
+    });
   }
   void Verify(const NodeId& node) {
     std::vector<base::ObjectVersion> versions;

@@ -80,9 +80,10 @@ class TroubleDirectory final : public directory::Directory {
       }
       done(std::move(statuses));
     };
-    return Run<absl::StatusOr<directory::UpdateStatuses>>(deadline, counted, [=, as_of = std::string(as_of)](UpdateCallback answer) {
-      return local_->Update(node, as_of, words, deadline, std::move(answer));
-    });
+    return Run<absl::StatusOr<directory::UpdateStatuses>>(
+        deadline, counted, [=, as_of = std::string(as_of)](UpdateCallback answer) {
+          return local_->Update(node, as_of, words, deadline, std::move(answer));
+        });
   }
   base::Pending Locate(const directory::LocateRequest& request, LocateCallback done) override {
     said.push_back("locate");
