@@ -26,6 +26,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/optional.h"
+#include "lib/base/printable.h"
 #include "lib/cli/output.h"
 #include "lib/os/child_process.h"
 #include "lib/os/file_descriptor.h"
@@ -147,8 +148,15 @@ absl::Status Save(const Cluster& cluster, const std::string& folder) {
   std::ofstream file(part);
   file << json({{"nodes", nodes}, {"helpers", helpers}, {"folders", cluster.folders}}).dump(2) << "\n";
   file.close();
-  if (file && rename(part.c_str(), path.c_str()) == 0) return absl::OkStatus();
+  if (file && chmod(part.c_str(), 0600) == 0 && rename(part.c_str(), path.c_str()) == 0) return absl::OkStatus();
   return absl::UnknownError(absl::StrCat("cannot write ", path));
+}
+
+// Unless a file or folder is this user's, and nobody else may change it.
+absl::Status CheckOurs(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) == 0 && info.st_uid == getuid() && (info.st_mode & 022) == 0) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(path, " is not ours alone: name another --state folder"));
 }
 
 // Those that are empty, from the innermost on.
@@ -327,17 +335,13 @@ std::string DefaultFolder() {
 }
 
 absl::StatusOr<Cluster> StartCluster(const ClusterSettings& settings) {
-  if (!IsUtf8(settings.folder)) {
+  if (!base::IsUtf8(settings.folder)) {
     return absl::InvalidArgumentError(
         absl::StrCat(settings.folder, " is not UTF-8, in which the paths of a cluster are kept: name another --state"));
   }
   auto made = MakeFolder(settings.folder);
   if (!made.ok()) return made.status();
-  struct stat info {};
-  if (stat(settings.folder.c_str(), &info) != 0 || info.st_uid != getuid() || (info.st_mode & 022) != 0) {
-    return absl::PermissionDeniedError(
-        absl::StrCat(settings.folder, " is not ours alone: name another --state folder"));
-  }
+  if (absl::Status status = CheckOurs(settings.folder); !status.ok()) return status;
   const auto lock = LockFolder(settings.folder);
   if (!lock.ok()) return lock.status();
   if (const auto known = LoadCluster(settings.folder); known.ok()) {
@@ -360,6 +364,10 @@ absl::StatusOr<Cluster> LoadCluster(const std::string& folder) {
     if (errno != ENOENT) return absl::UnknownError(absl::StrCat("cannot read ", path, ": ", std::strerror(errno)));
     return absl::NotFoundError(
         absl::StrCat("no cluster was started in ", folder, ": start one with tok up, or name a --socket"));
+  }
+  // It names processes to be ended, files to be removed, and whom programs give their objects.
+  for (const std::string& part : {folder, path}) {
+    if (absl::Status status = CheckOurs(part); !status.ok()) return status;
   }
   const json saved = json::parse(ReadText(path), nullptr, /*allow_exceptions=*/false);
   auto nodes = FromJson(saved, "nodes");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "lib/base/printable.h"
 #include "lib/base/units.h"
 #include "lib/cli/as_absl.h"
 #include "lib/cli/files.h"
@@ -34,10 +35,10 @@ void PrintMoved(const CommandContext& context, std::ostream& out, const char* ve
     out << ToText(words) << std::endl;
     return;
   }
-  out << verb << " " << Printable(name) << ": " << moved.files << (moved.files == 1 ? " file, " : " files, ")
+  out << verb << " " << base::Printable(name) << ": " << moved.files << (moved.files == 1 ? " file, " : " files, ")
       << base::FormatSize(moved.bytes) << std::endl;
   for (size_t i = 0; i < std::min(moved.skipped.size(), kSkippedShown); ++i) {
-    std::cerr << "tok: skipped " << Printable(moved.skipped[i]) << std::endl;
+    std::cerr << "tok: skipped " << base::Printable(moved.skipped[i]) << std::endl;
   }
   if (moved.skipped.size() > kSkippedShown) {
     std::cerr << "tok: skipped " << moved.skipped.size() - kSkippedShown << " more that are not files" << std::endl;
@@ -65,7 +66,7 @@ absl::Status RemoveOne(const CommandContext& context, const std::string& name) {
   if (context.json) {
     std::cout << ToText({{"name", name}, {"objects", *removed}}) << std::endl;
   } else {
-    std::cout << "removed " << Printable(name) << (*removed > 1 ? absl::StrCat(": ", *removed, " objects") : "")
+    std::cout << "removed " << base::Printable(name) << (*removed > 1 ? absl::StrCat(": ", *removed, " objects") : "")
               << std::endl;
   }
   return absl::OkStatus();
@@ -103,7 +104,7 @@ absl::Status Get(const CommandContext& context, const GetFlags& flags) {
   const auto moved = GetPath(context.client, context.undo, flags.name, settings);
   if (!moved.ok()) return moved.status();
   PrintMoved(context, to_standard_output ? std::cerr : std::cout, "got", flags.name, *moved);
-  if (!context.json && !to_standard_output) std::cout << "written to " << Printable(moved->path) << std::endl;
+  if (!context.json && !to_standard_output) std::cout << "written to " << base::Printable(moved->path) << std::endl;
   return absl::OkStatus();
 }
 
@@ -120,7 +121,7 @@ absl::Status Stat(const CommandContext& context, const std::string& name) {
     if (context.json) {
       std::cout << ToText({{"node", stats->node}, {"device", stats->device}, {"numbers", numbers}}, 2) << "\n";
     } else {
-      std::cout << "node " << Printable(stats->node) << " on " << Printable(stats->device) << "\n"
+      std::cout << "node " << base::Printable(stats->node) << " on " << base::Printable(stats->device) << "\n"
                 << FormatTable(rows, {1});
     }
     return absl::OkStatus();

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "lib/base/printable.h"
 #include "lib/cli/as_absl.h"
 #include "lib/cli/files.h"
 #include "lib/cli/output.h"
@@ -54,7 +55,7 @@ absl::StatusOr<size_t> BringOne(Client& client, const std::string& command, cons
 std::string WhatWasDone(const std::string& command, const CopiesFlags& flags) {
   if (command == "pin") return "pinned";
   if (command == "unpin") return "unpinned";
-  if (command == "push") return absl::StrCat("pushed to ", Printable(flags.to));
+  if (command == "push") return absl::StrCat("pushed to ", base::Printable(flags.to));
   return "prefetched";
 }
 
@@ -92,7 +93,7 @@ absl::Status RunCopiesCommand(const CommandContext& context, const std::string& 
     if (context.json) {
       std::cout << ToText({{"name", name}, {"objects", *objects}}) << std::endl;
     } else {
-      std::cout << WhatWasDone(command, flags) << " " << Printable(name)
+      std::cout << WhatWasDone(command, flags) << " " << base::Printable(name)
                 << (*objects > 1 ? absl::StrCat(": ", *objects, " objects") : "") << std::endl;
     }
     return absl::OkStatus();

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "lib/base/printable.h"
 #include "lib/base/units.h"
 #include "lib/cli/as_absl.h"
 #include "lib/cli/files.h"
@@ -53,7 +54,7 @@ class Follower final {
     auto subscription = AsAbsl(client_.Subscribe());
     if (!subscription.ok()) return subscription.status();
     LookAtNodes();
-    Print("following", {{"node", client_.node()}}, Printable(client_.node()));
+    Print("following", {{"node", client_.node()}}, base::Printable(client_.node()));
     printed_ = 0;
     auto look_at = Clock::now() + kLookAtNodes;
     while (!Ended()) {
@@ -105,7 +106,7 @@ class Follower final {
              {"metadata_bytes", event.metadata_size},
              {"origin", Wording(event.origin)}},
             absl::StrCat(event.id.ToHex(), " ", base::FormatSize(event.data_size), ", ", Wording(event.origin),
-                         name.empty() ? "" : ": ", Printable(name)));
+                         name.empty() ? "" : ": ", base::Printable(name)));
     }
   }
 
@@ -130,7 +131,7 @@ class Follower final {
     if (nodes.ok() != directory_answers_) {
       directory_answers_ = nodes.ok();
       Print(nodes.ok() ? "directory_back" : "directory_away", {{"message", nodes.status().message()}},
-            Printable(nodes.status().message()));
+            base::Printable(nodes.status().message()));
     }
     if (!nodes.ok()) return;
     std::map<std::string, NodeInfo> now;
@@ -150,7 +151,7 @@ class Follower final {
 
   void PrintNode(const char* what, const NodeInfo& node) {
     Print(what, {{"node", node.name}, {"address", node.address}, {"device", node.device}},
-          absl::StrCat(Printable(node.name), " at ", Printable(node.address)));
+          absl::StrCat(base::Printable(node.name), " at ", base::Printable(node.address)));
   }
 
   Client& client_;

@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "lib/base/printable.h"
 #include "lib/base/units.h"
 #include "lib/cli/as_absl.h"
 #include "lib/cli/file_tree.h"
@@ -51,7 +52,7 @@ absl::Status Explain(const absl::Status& status, const std::string& name) {
 // Names travel as JSON.
 absl::Status CheckName(const std::string& name) {
   if (name.empty()) return absl::InvalidArgumentError("an object's name has at least one byte: give one with --as");
-  if (IsUtf8(name)) return absl::OkStatus();
+  if (base::IsUtf8(name)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the name '", name, "' is no UTF-8: rename it, or give another with --as"));
 }

@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "lib/base/printable.h"
 #include "lib/base/units.h"
 #include "lib/cli/as_absl.h"
 #include "lib/cli/files.h"
@@ -48,7 +49,7 @@ void PrintNames(const std::vector<NamedObject>& page, bool as_json) {
   json all = json::array();
   for (const NamedObject& one : page) {
     const std::string name = one.name.empty() ? one.object.id.ToHex() : one.name;
-    as_json ? all.push_back(name) : static_cast<void>(std::cout << Printable(name) << "\n");
+    as_json ? all.push_back(name) : static_cast<void>(std::cout << base::Printable(name) << "\n");
   }
   if (as_json) std::cout << ToText(std::move(all), 2) << "\n";
 }
@@ -120,7 +121,7 @@ absl::Status List(const CommandContext& context, const ListFlags& flags) {
   } else if (context.json) {
     PrintJson(page);
   } else if (all == 0) {
-    std::cout << "no objects on node " << Printable(context.client.node()) << "\n";
+    std::cout << "no objects on node " << base::Printable(context.client.node()) << "\n";
   } else {
     PrintTable(page);
     if (end < all) std::cout << end - begin << " of " << all << "; the next with --page " << flags.page + 1 << "\n";

@@ -13,6 +13,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "lib/base/printable.h"
 #include "lib/cli/as_absl.h"
 #include "lib/cli/cluster.h"
 #include "lib/cli/command_line.h"
@@ -50,7 +51,7 @@ void PrintCluster(const Flags& flags, const Cluster& cluster) {
     return;
   }
   for (const ClusterProcess& node : cluster.nodes) {
-    std::cout << node.name << "  pid " << node.pid << "  " << Printable(node.socket) << "\n";
+    std::cout << node.name << "  pid " << node.pid << "  " << base::Printable(node.socket) << "\n";
   }
   std::cout << cluster.nodes.size() << " nodes are up; stop them with tok down\n";
 }

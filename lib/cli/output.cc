@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "lib/base/printable.h"
 #include "lib/base/units.h"
 
 namespace tokamak::cli {
@@ -27,77 +28,16 @@ uint64_t NowNanoseconds() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// The length of the UTF-8 character that `text` begins with; 0: it begins with none.
-size_t CharacterLength(absl::string_view text) {
-  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0}; };
-  const auto continues = [&](size_t from, size_t to) {
-    for (size_t i = from; i <= to; ++i) {
-      if ((byte(i) & 0xc0) != 0x80) return false;
-    }
-    return true;
-  };
-  const uint8_t first = byte(0);
-  if (text.empty()) return 0;
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first <= 0xdf) return continues(1, 1) ? 2 : 0;
-  if (first >= 0xe0 && first <= 0xef) {
-    const bool overlong = first == 0xe0 && byte(1) < 0xa0;
-    const bool surrogate = first == 0xed && byte(1) > 0x9f;
-    return continues(1, 2) && !overlong && !surrogate ? 3 : 0;
-  }
-  if (first >= 0xf0 && first <= 0xf4) {
-    const bool overlong = first == 0xf0 && byte(1) < 0x90;
-    const bool beyond = first == 0xf4 && byte(1) > 0x8f;
-    return continues(1, 3) && !overlong && !beyond ? 4 : 0;
-  }
-  return 0;
-}
-
-// ASCII's, and those of Latin 1, which some terminals obey as well.
-bool IsControl(absl::string_view character) {
-  const uint8_t first = static_cast<uint8_t>(character[0]);
-  if (character.size() == 1) return first < 0x20 || first == 0x7f;
-  return first == 0xc2 && static_cast<uint8_t>(character[1]) < 0xa0;
-}
-
-// The text, with \xHH for each byte that is not UTF-8, and of control characters as well if asked
-// for.
-std::string Escape(absl::string_view text, bool controls) {
-  std::string escaped;
-  while (!text.empty()) {
-    const size_t length = CharacterLength(text);
-    const absl::string_view next = text.substr(0, std::max<size_t>(length, 1));
-    if (length == 0 || (controls && IsControl(next))) {
-      for (const char c : next) absl::StrAppendFormat(&escaped, "\\x%02x", static_cast<uint8_t>(c));
-    } else {
-      absl::StrAppend(&escaped, next);
-    }
-    text.remove_prefix(next.size());
-  }
-  return escaped;
-}
-
 void MakeUtf8(nlohmann::json& value) {
   if (value.is_string()) {
     auto& text = value.get_ref<std::string&>();
-    if (!IsUtf8(text)) text = Escape(text, /*controls=*/false);
+    text = base::ToUtf8(text);
   } else if (value.is_structured()) {
     for (nlohmann::json& part : value) MakeUtf8(part);
   }
 }
 
 }  // namespace
-
-bool IsUtf8(absl::string_view text) {
-  while (!text.empty()) {
-    const size_t length = CharacterLength(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
-
-std::string Printable(absl::string_view text) { return Escape(text, /*controls=*/true); }
 
 std::string ToText(nlohmann::json value, int indent) {
   MakeUtf8(value);
@@ -109,7 +49,7 @@ void PrintError(bool json, const absl::Status& status) {
   if (json) {
     std::cerr << ToText({{"error", absl::StatusCodeToString(status.code())}, {"message", message}}) << std::endl;
   } else {
-    std::cerr << "tok: " << Printable(message) << std::endl;
+    std::cerr << "tok: " << base::Printable(message) << std::endl;
   }
 }
 
@@ -125,7 +65,7 @@ int FinishOutput(bool json, int code) {
 std::string FormatTable(std::vector<std::vector<std::string>> rows, const std::vector<size_t>& right) {
   std::vector<size_t> widths;
   for (auto& row : rows) {
-    for (std::string& text : row) text = Printable(text);
+    for (std::string& text : row) text = base::Printable(text);
     widths.resize(std::max(widths.size(), row.size()));
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }

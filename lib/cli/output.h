@@ -16,11 +16,6 @@
 
 namespace tokamak::cli {
 
-bool IsUtf8(absl::string_view text);
-
-// The text in one line, for people.
-std::string Printable(absl::string_view text);
-
 // The value as text. `indent` as for json::dump.
 std::string ToText(nlohmann::json value, int indent = -1);
 

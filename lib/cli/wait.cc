@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "lib/base/printable.h"
 #include "lib/base/units.h"
 #include "lib/cli/as_absl.h"
 #include "lib/cli/files.h"
@@ -41,7 +42,7 @@ absl::Status Wait(const CommandContext& context, const WaitFlags& flags) {
   if (context.json) {
     std::cout << ToText({{"ready", ready}, {"missing", missing}}) << std::endl;
   } else {
-    for (const std::string& name : ready) std::cout << Printable(name) << "\n";
+    for (const std::string& name : ready) std::cout << base::Printable(name) << "\n";
     std::cout << std::flush;
   }
   if (ready.size() >= count) return absl::OkStatus();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "lib/base/printable.h"
 #include "lib/cli/as_absl.h"
 #include "lib/cli/output.h"
 #include "tokamak/gets.h"
@@ -24,7 +25,7 @@ class Watch final {
   bool Look() {
     const Result<PullProgress> progress = client_.Progress(id_);
     if (!progress.ok() || progress->moved <= most_) return false;
-    if (!bar_.has_value()) bar_.emplace("get  " + Printable(name_), progress->total);
+    if (!bar_.has_value()) bar_.emplace("get  " + base::Printable(name_), progress->total);
     bar_->Advance(progress->moved - most_);
     most_ = progress->moved;
     return true;

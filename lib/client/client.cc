@@ -282,10 +282,15 @@ Result<std::vector<ObjectInfo>> Client::List(size_t limit, const std::optional<O
     list.limit = static_cast<uint32_t>(std::min(limit - objects.size(), client::kMaxListed));
     const absl::StatusOr<client::ListReply> reply = connection_->Call(list, connection_->CallDeadline());
     if (!reply.ok()) return ToPublic(reply.status());
-    for (const client::ObjectEntry& entry : reply->objects) objects.push_back(ToPublic(entry));
+    for (const client::ObjectEntry& entry : reply->objects) {
+      if (list.continued && !(list.after < entry.id)) {  // it may have no end
+        return ToPublic(absl::InternalError("the daemon sent a list that is not in the order of ids"));
+      }
+      list.continued = true;
+      list.after = entry.id;
+      objects.push_back(ToPublic(entry));
+    }
     if (!reply->more || reply->objects.empty()) break;
-    list.continued = true;
-    list.after = objects.back().id;
   }
   return objects;
 }

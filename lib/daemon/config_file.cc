@@ -92,6 +92,8 @@ std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& input) const 
     object = Json::parse(text, once, /*allow_exceptions=*/true, /*ignore_comments=*/true);
   } catch (const Json::parse_error& error) {
     throw CLI::ConfigError(absl::StrCat("it is no JSON from byte ", error.byte, " on"));
+  } catch (const Json::exception&) {  // as a number that no double holds
+    throw CLI::ConfigError("it is no JSON that can be read: a number is out of range");
   }
   if (!object.is_object()) throw CLI::ConfigError("it is no JSON object: {\"listen\": \"10.0.0.1:7000\", ...}");
   const std::vector<std::string> names = NamesOf(app_);

@@ -16,8 +16,8 @@
 #include "lib/daemon/directory_host.h"
 #include "lib/daemon/engine_thread.h"
 #include "lib/daemon/numbers.h"
-#include "lib/daemon/secret_seed.h"
 #include "lib/daemon/store_memory.h"
+#include "lib/os/secret_seed.h"
 
 namespace tokamak::daemon {
 
@@ -142,7 +142,7 @@ absl::Status Daemon::OpenMachine() {
   machine.store.cache = options_.cache;
   machine.store.quota_bytes = options_.quota;
   machine.listen = options_.listen;
-  machine.seed = SecretSeed();
+  machine.seed = os::SecretSeed();
   machine.endpoint.policy = TransferPolicy();
   machine.endpoint.adaptive_policy = options_.policy.adaptive;
   machine.endpoint.bulk_queue_pairs = options_.bulk_queue_pairs;

@@ -19,8 +19,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "lib/client/messages.h"
-#include "lib/daemon/secret_seed.h"
 #include "lib/os/epoll_loop.h"
+#include "lib/os/secret_seed.h"
 #include "lib/verbs/soft/congestion.h"
 #include "lib/verbs/verbs.h"
 
@@ -53,9 +53,9 @@ struct DeviceSettings {
   // With `loop`: there is a second software NIC for bulk, on a thread of its own and the next UDP
   // port.
   bool bulk = false;
-  os::Detection detection;       // of the software NIC's thread
-  uint64_t seed = SecretSeed();  // of the software NIC
-  std::string pcap_path;         // the software NIC's packets go there, as RoCEv2; empty: nowhere
+  os::Detection detection;           // of the software NIC's thread
+  uint64_t seed = os::SecretSeed();  // of the software NIC
+  std::string pcap_path;             // the software NIC's packets go there, as RoCEv2; empty: nowhere
   std::optional<verbs::soft::CongestionChoice> congestion;  // of the software NIC; none: its own choice
   ConnectBy connect_by = ConnectBy::kRdmaCm;
   verbs::Address address;  // with kTcp: where peers reach this host

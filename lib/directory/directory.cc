@@ -5,6 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "lib/base/printable.h"
 
 namespace tokamak::directory {
 
@@ -31,13 +32,15 @@ absl::Status CheckNode(const NodeInfo& node) {
     return absl::InvalidArgumentError(absl::StrCat("a node has 1 to ", kMaxEngines, " engines"));
   }
   for (const std::string& engine : node.engines) {
-    if (engine.empty() || engine.size() > kMaxAddressText || engine.find(' ') != std::string::npos) {
+    if (engine.empty() || engine.size() > kMaxAddressText || engine.find(' ') != std::string::npos ||
+        base::Printable(engine) != engine) {
       return absl::InvalidArgumentError(
-          absl::StrCat("an engine's address has 1 to ", kMaxAddressText, " bytes and no space"));
+          absl::StrCat("an engine's address has 1 to ", kMaxAddressText, " bytes, no space and no control character"));
     }
   }
-  if (node.device.size() <= kMaxDeviceText) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("a device's name has at most ", kMaxDeviceText, " bytes"));
+  if (node.device.size() <= kMaxDeviceText && base::Printable(node.device) == node.device) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a device's name has at most ", kMaxDeviceText, " bytes and no control character"));
 }
 
 absl::Status HasJustBegun(base::Duration ago, base::Duration left) {

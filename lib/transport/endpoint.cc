@@ -307,7 +307,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
 
   // The peer learns who we are, and so what does not fit.
   void Reject(verbs::ConnectionRequest& request, const absl::Status& why) {
-    LOG(WARNING) << "refused a connection of " << request.peer().ToString() << ": " << why;
+    LOG_EVERY_T(WARNING, 1) << "refused a connection of " << request.peer().ToString() << ": " << why;
     if (why.code() == absl::StatusCode::kFailedPrecondition) ++context_.counters.protocol_errors;
     Hello ours;
     ours.slot_size = context_.options.slot_size;

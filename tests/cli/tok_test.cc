@@ -93,6 +93,25 @@ class TokTest : public testing::Test {
   std::string text_;
 };
 
+// It names processes to be ended and files to be removed.
+TEST_F(TokTest, AClusterIsNotBelievedThatAnotherUserMayHaveWritten) {
+  Up({"--nodes", "1"});
+  const std::string file = Path("st/cluster.json");
+  for (const std::string& path : {file, State()}) {
+    const fs::perms before = fs::status(path).permissions();
+    fs::permissions(path, fs::perms::others_write, fs::perm_options::add);
+    ExpectFailure(2, {"ls"}, {path, "is not ours alone", "--state"});
+    ExpectFailure(2, {"down"}, {path, "is not ours alone", "--state"});
+    fs::permissions(path, before);
+  }
+  EXPECT_EQ(DoJson({"down"})["stopped"], 1);
+}
+
+TEST_F(TokTest, AClusterIsOurOwnWhateverTheUmask) {
+  EXPECT_EQ(Shell("umask 000 && $tok up --nodes 1 --memory 32MiB && $tok ls"), 0) << text_;
+  Do({"down"});
+}
+
 TEST_F(TokTest, FilesGoInOnOneNodeAndComeOutOnAnother) {
   const json up = Up({"--nodes", "2"});
   ASSERT_EQ(up["nodes"].size(), 2u);

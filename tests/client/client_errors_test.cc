@@ -1,4 +1,5 @@
 // The client against a daemon that is missing, silent, late, dying or lying.
+#include <algorithm>
 #include <chrono>
 #include <future>
 #include <string>
@@ -88,6 +89,20 @@ TEST_F(ClientErrorsTest, AnArenaOfAnotherSizeIsRefused) {
 TEST_F(ClientErrorsTest, AMissingDescriptorIsRefused) {
   daemon_.Answer(Kind::kHello, Always(WelcomeReply()));
   EXPECT_THAT(Client::Connect(daemon_.path()).status().message(), HasSubstr("sent 1 descriptors"));
+}
+
+TEST_F(ClientErrorsTest, AListThatDoesNotGoOnEnds) {
+  ListReply again;
+  again.objects.resize(2);
+  again.objects[0].id = SampleId(1);
+  again.objects[1].id = SampleId(2);
+  std::sort(again.objects.begin(), again.objects.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  again.more = true;
+  daemon_.Answer(Kind::kList, Always(again));
+  Client client = Connect();
+  const Status status = client.List(1'000'000'000).status();
+  EXPECT_EQ(status.code(), StatusCode::kInternal);
+  EXPECT_THAT(status.message(), HasSubstr("not in the order of ids"));
 }
 
 TEST_F(ClientErrorsTest, ASilentDaemonEndsTheCallInTime) {

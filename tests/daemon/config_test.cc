@@ -137,6 +137,7 @@ TEST_F(ConfigTest, WhatIsWrongInAFileIsSaidInOneLine) {
   ExpectRefused(R"({"memory": "1GiB", "memory": "2GiB"})", R"("memory" stands there twice)");
   ExpectRefused("[]", R"(it is no JSON object: {"listen": "10.0.0.1:7000", ...})");
   ExpectRefused("", "it is no JSON from byte 1 on");
+  ExpectRefused(R"({"chunk-size": 1e999})", "it is no JSON that can be read: a number is out of range");
   ExpectRefused(std::string(100'000, '['), "it is no JSON from byte 100001 on");
   ExpectRefused(std::string(ConfigFile::kMax + 1, ' '), "it has more than 1 MiB");
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "lib/base/random.h"
 #include "tests/directory/remote_fixture.h"
 
@@ -191,6 +192,14 @@ TEST_F(RemoteDirectoryTest, WhatIsToBeDroppedHasAGeneration) {
     AnswerWith({joined.bytes().begin(), joined.bytes().end()});
     EXPECT_EQ(Join("a").ok(), generation != base::kNoGeneration);
   }
+}
+
+// They are for our log.
+TEST_F(RemoteDirectoryTest, TextsOfTheServerHaveNoControlCharacters) {
+  base::Writer refused;
+  WriteStatus(refused, absl::UnavailableError("no\x1b[2J\nroom"));
+  AnswerWith({refused.bytes().begin(), refused.bytes().end()});
+  EXPECT_TRUE(absl::StrContains(Join("a").status().message(), "no\\x1b[2J\\x0aroom")) << Join("a").status();
 }
 
 TEST_F(RemoteDirectoryTest, AMarkHasABound) {

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "lib/base/printable.h"
 #include "lib/base/units.h"
 #include "lib/cli/as_absl.h"
 #include "lib/cli/command.h"
@@ -210,15 +211,15 @@ absl::Status MeasureAndWrite(const CommandFlags& flags, const LinkSettings& sett
   const bool to_standard_output = IsStandardOutput(flags.output);
   std::ostream& out = to_standard_output ? std::cerr : std::cout;
   if (!json) {
-    out << Printable(puller.node()) << " pulls from " << Printable(holder.node()) << ": " << times->pulls
+    out << base::Printable(puller.node()) << " pulls from " << base::Printable(holder.node()) << ": " << times->pulls
         << " pulls in " << base::FormatDuration(times->took) << "\n"
         << FormatTimes(*times) << "policy " << policy->ToString() << std::endl;
   }
   if (absl::Status status = WriteFile(flags.output, file, undo); !status.ok()) return status;
   if (json && !to_standard_output) std::cout << file << std::flush;
   if (!json && !to_standard_output) {
-    out << "written to " << Printable(flags.output) << "; for every node: tokd --policy " << Printable(flags.output)
-        << std::endl;
+    out << "written to " << base::Printable(flags.output) << "; for every node: tokd --policy "
+        << base::Printable(flags.output) << std::endl;
   }
   return absl::OkStatus();
 }
@@ -234,8 +235,8 @@ absl::Status RunCommand(const CommandFlags& flags, const LinkSettings& settings,
 
 absl::Status RunServe(Client& client, Undo& undo, bool json) {
   if (!json) {
-    std::cout << "waits on node " << Printable(client.node()) << " for: tok tune --peer " << Printable(client.node())
-              << std::endl;
+    std::cout << "waits on node " << base::Printable(client.node()) << " for: tok tune --peer "
+              << base::Printable(client.node()) << std::endl;
   }
   const absl::Status served = Serve(client, kServePatience, undo);
   if (served.ok() && !json) std::cout << "served" << std::endl;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "lib/base/printable.h"
+
 namespace tokamak::directory {
 
 namespace {
@@ -147,9 +149,9 @@ void WriteStatus(base::Writer& writer, const absl::Status& status, size_t most_t
 
 absl::Status ReadStatus(base::Reader& reader) {
   const auto code = reader.Integer<uint8_t>();
-  const std::string text = reader.Text(kMaxStatusText);
+  const std::string text = reader.Text(kMaxStatusText);  // of a stranger, and for our log
   if (!reader.ok() || code > static_cast<uint8_t>(absl::StatusCode::kUnauthenticated)) return MalformedReply();
-  return absl::Status(static_cast<absl::StatusCode>(code), text);
+  return absl::Status(static_cast<absl::StatusCode>(code), base::Printable(text));
 }
 
 absl::Status MalformedReply() {

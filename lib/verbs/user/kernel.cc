@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_cm.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "lib/base/random.h"
 #include "lib/base/units.h"
+#include "lib/os/secret_seed.h"
 #include "lib/verbs/soft/shared/shared_address_fabric.h"
 #include "lib/verbs/soft/shm/names.h"
 #include "lib/verbs/soft/shm/shm_fabric.h"
@@ -26,12 +26,6 @@
 
 namespace tokamak::verbs::user {
 namespace {
-
-uint64_t SecretSeed() {
-  uint64_t seed = 0;
-  if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed)) seed = static_cast<uint64_t>(getpid());
-  return seed;
-}
 
 // For how long a thread for events may stay away before it is not waited for.
 constexpr std::chrono::milliseconds kComesBack(10);
@@ -111,7 +105,7 @@ absl::Status Kernel::MakeDevice(size_t index) {
   soft::DeviceOptions device_options;
   device_options.name = identities_[index].name;
   device_options.address = identities_[index].address;
-  device_options.seed = SecretSeed();
+  device_options.seed = os::SecretSeed();
   // A ring that is full says so, and nobody else's packets suffer.
   if (options_.shared_memory) device_options.congestion = soft::CongestionControl::kNone;
   auto nic = soft::OpenSoftDevice(loop_, *fabric, trace_, device_options);

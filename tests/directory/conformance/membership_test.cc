@@ -88,6 +88,13 @@ TEST_P(DirectoryConformance, NamesAndAddressesAreChecked) {
   EXPECT_TRUE(absl::IsInvalidArgument(Join(JoinOf(node)).status()));
   node.engines.assign(kMaxEngines, "10.0.0.1:7000");
   EXPECT_TRUE(Join(JoinOf(node)).ok());
+  for (const char* odd : {"10.0.0.1:7000 ", "10.0.0.1:7\x1b[2J", "10.0.0.1\n"}) {
+    node.engines = {odd};
+    EXPECT_TRUE(absl::IsInvalidArgument(Join(JoinOf(node)).status())) << odd;
+  }
+  node = Node("a");
+  node.device = "soft\n";
+  EXPECT_TRUE(absl::IsInvalidArgument(Join(JoinOf(node)).status())) << "others print it";
   node.device.assign(kMaxDeviceText + 1, 'd');
   EXPECT_TRUE(absl::IsInvalidArgument(Join(JoinOf(node)).status()));
 }

@@ -1,11 +1,11 @@
-#include "lib/daemon/secret_seed.h"
+#include "lib/os/secret_seed.h"
 
 #include <sys/random.h>
 #include <sys/types.h>
 
 #include "glog/logging.h"
 
-namespace tokamak::daemon {
+namespace tokamak::os {
 
 uint64_t SecretSeed() {
   uint64_t seed = 0;
@@ -13,4 +13,4 @@ uint64_t SecretSeed() {
   return seed;
 }
 
-}  // namespace tokamak::daemon
+}  // namespace tokamak::os

@@ -1,0 +1,21 @@
+// Texts of others, which may have any bytes, for a terminal, a log or JSON.
+//
+// Thread rule: none, pure functions.
+#pragma once
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace tokamak::base {
+
+bool IsUtf8(absl::string_view text);
+
+// With \\xHH for each byte that is not UTF-8.
+std::string ToUtf8(absl::string_view text);
+
+// The same, and for each byte of a control character: in one line, and nothing that a terminal
+// obeys.
+std::string Printable(absl::string_view text);
+
+}  // namespace tokamak::base
