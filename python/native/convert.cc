@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -50,7 +51,13 @@ std::vector<ObjectId> IdsOf(const py::iterable& ids) {
 
 Timeout TimeoutOf(const py::object& seconds) {
   if (seconds.is_none()) return Timeout::Longest();
-  return std::chrono::duration<double>(seconds.cast<double>());
+  const double number = PyFloat_AsDouble(seconds.ptr());
+  if (PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    throw py::type_error("a time-out is a number of seconds, or None, not " + py::repr(seconds).cast<std::string>());
+  }
+  if (!(number >= 0)) throw py::value_error("a time-out is no less than 0, not " + std::to_string(number));
+  return std::chrono::duration<double>(number);
 }
 
 py::bytes BytesOf(Span<const uint8_t> bytes) {
@@ -58,7 +65,22 @@ py::bytes BytesOf(Span<const uint8_t> bytes) {
 }
 
 ReadableBytes::ReadableBytes(const py::handle& exporter) {
-  if (PyObject_GetBuffer(exporter.ptr(), &view_, PyBUF_SIMPLE) != 0) throw py::error_already_set();
+  if (!PyObject_CheckBuffer(exporter.ptr())) {
+    throw py::type_error("give what has the buffer protocol, such as bytes, not " +
+                         py::repr(py::type::of(exporter)).cast<std::string>() + "; put_object() takes any object");
+  }
+  // Some say nothing of their format, and some have none that there is a letter for.
+  if (PyObject_GetBuffer(exporter.ptr(), &view_, PyBUF_FORMAT | PyBUF_STRIDES) != 0) {
+    PyErr_Clear();
+    if (PyObject_GetBuffer(exporter.ptr(), &view_, PyBUF_SIMPLE) != 0) throw py::error_already_set();
+    return;
+  }
+  const bool has_references = view_.format != nullptr && std::strchr(view_.format, 'O') != nullptr;
+  const bool in_one_piece = PyBuffer_IsContiguous(&view_, 'C') != 0;
+  if (!has_references && in_one_piece) return;
+  PyBuffer_Release(&view_);
+  if (has_references) throw py::type_error("it holds references to Python objects: use put_object()");
+  throw py::value_error("its bytes are not in one piece, in C order: use put_array(), or copy it first");
 }
 
 }  // namespace tokamak::python

@@ -1,9 +1,12 @@
 #include "python/native/gil.h"
 
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <memory>
+#include <thread>
 
 namespace py = pybind11;
 
@@ -29,7 +32,34 @@ int SetWakeup(int descriptor) {
   return py::handle(set)(descriptor).cast<int>();
 }
 
+std::atomic<bool> others_stay_away{false};
+std::atomic<int> coming_back{0};
+std::thread::id last_thread;
+
 }  // namespace
+
+ReleasedGil::~ReleasedGil() {
+  coming_back.fetch_add(1);
+  if (others_stay_away.load() && std::this_thread::get_id() != last_thread) {
+    coming_back.fetch_sub(1);
+    for (;;) pause();
+  }
+  PyEval_RestoreThread(state_);
+  coming_back.fetch_sub(1);
+}
+
+void ReleasedGil::ForgetOthersAfterFork() {
+  pthread_atfork(nullptr, nullptr, [] { coming_back.store(0); });
+}
+
+void ReleasedGil::KeepOthersAway() {
+  last_thread = std::this_thread::get_id();
+  others_stay_away.store(true);
+  // Those who are at it get the GIL from us.
+  PyThreadState* const state = PyEval_SaveThread();
+  while (coming_back.load() > 0) std::this_thread::yield();
+  PyEval_RestoreThread(state);
+}
 
 SignalWatch::SignalWatch() {
   if (syscall(SYS_gettid) != getpid()) return;

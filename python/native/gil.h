@@ -55,9 +55,29 @@ bool IsCancelled(const std::vector<T>& results) {
   return false;
 }
 
+// Without the GIL while it lives. When the interpreter ends a thread that comes back waits for the
+// end of the process: to have the GIL is no longer possible, and Python would end the thread in the
+// midst of C++, which cannot be unwound so.
+class ReleasedGil final {
+ public:
+  ReleasedGil() : state_(PyEval_SaveThread()) {}
+  ~ReleasedGil();
+  ReleasedGil(const ReleasedGil&) = delete;
+  ReleasedGil& operator=(const ReleasedGil&) = delete;
+
+  // From now on no thread but this one comes back. To be called when the interpreter is about to
+  // end (atexit).
+  static void KeepOthersAway();
+  // A forked child has none of its parent's other threads. Once.
+  static void ForgetOthersAfterFork();
+
+ private:
+  PyThreadState* const state_;
+};
+
 template <typename Call>
 auto WithoutGil(Call call) {
-  const pybind11::gil_scoped_release released;
+  const ReleasedGil released;
   return call();
 }
 

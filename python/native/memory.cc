@@ -51,6 +51,10 @@ py::object ViewOf(const py::object& self) {
   return py::reinterpret_steal<py::object>(CheckedNew(PyMemoryView_FromObject(self.ptr())));
 }
 
+void RequireBytes(const Object& object) {
+  if (object.over()) throw py::value_error("the object was released before: get it again");
+}
+
 template <typename T>
 std::string Repr(const char* type, T& object) {
   if (object.over()) return std::string("<tokamak.") + type + ", over>";
@@ -97,24 +101,42 @@ void Writer::OnLastView() {
 }
 
 void DefineMemory(py::module_& module) {
-  py::class_<Object>(module, "Object", ExportsBytes<Object>())
-      .def_property_readonly("id", [](const Object& self) { return self.buffer.id(); })
-      .def_property_readonly("data", &ViewOf)
-      .def_property_readonly("metadata", [](const Object& self) { return BytesOf(self.buffer.metadata()); })
-      .def_property_readonly("released", &Object::over)
-      .def("release", &Object::Release)
-      .def("__len__", [](const Object& self) { return self.buffer.data().size(); })
-      .def("__bytes__", [](const Object& self) { return BytesOf(self.buffer.data()); })
+  py::class_<Object>(module, "Object", ExportsBytes<Object>(),
+                     "An object that was got: its bytes in shared memory, pinned while this or a view of it lives.")
+      .def_property_readonly(
+          "id", [](const Object& self) { return self.buffer.id(); }, "Its ObjectId.")
+      .def_property_readonly("data", &ViewOf, "A read-only memoryview of its bytes.")
+      .def_property_readonly(
+          "metadata",
+          [](const Object& self) {
+            RequireBytes(self);
+            return BytesOf(self.buffer.metadata());
+          },
+          "A copy of its metadata.")
+      .def_property_readonly("released", &Object::over, "Whether it was given back.")
+      .def("release", &Object::Release, "Gives it back. BufferError: views of it live.")
+      .def("__len__",
+           [](const Object& self) {
+             RequireBytes(self);
+             return self.buffer.data().size();
+           })
+      .def("__bytes__",
+           [](const Object& self) {
+             RequireBytes(self);
+             return BytesOf(self.buffer.data());
+           })
       .def("__enter__", [](py::object self) { return self; })
       .def("__exit__", [](Object& self, const py::args&) { self.Release(); })
       .def("__repr__", [](Object& self) { return Repr("Object", self); });
 
-  py::class_<Writer>(module, "Writer", ExportsBytes<Writer>())
-      .def_property_readonly("id", [](const Writer& self) { return self.buffer.id(); })
-      .def_property_readonly("data", &ViewOf)
-      .def_property_readonly("done", &Writer::over)
-      .def("seal", &Writer::Seal)
-      .def("abort", &Writer::Abort)
+  py::class_<Writer>(module, "Writer", ExportsBytes<Writer>(),
+                     "An object that is being made: its bytes in shared memory, to be filled and sealed.")
+      .def_property_readonly(
+          "id", [](const Writer& self) { return self.buffer.id(); }, "Its ObjectId.")
+      .def_property_readonly("data", &ViewOf, "A writable memoryview of its bytes.")
+      .def_property_readonly("done", &Writer::over, "Whether it was sealed or aborted.")
+      .def("seal", &Writer::Seal, "Makes it whole, and seen by others. BufferError: views of it live.")
+      .def("abort", &Writer::Abort, "Drops it, when the last view of it is gone.")
       .def("__len__", [](Writer& self) { return self.buffer.data().size(); })
       .def("__enter__", [](py::object self) { return self; })
       .def("__exit__",

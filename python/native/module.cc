@@ -198,10 +198,11 @@ Events NextEvents(Subscription& subscription, const py::object& timeout) {
 double Seconds(std::chrono::microseconds duration) { return std::chrono::duration<double>(duration).count(); }
 
 void DefineValues(py::module_& m) {
-  py::class_<ObjectId>(m, "ObjectId")
+  py::class_<ObjectId>(m, "ObjectId", "20 bytes that name an object.")
       .def(py::init([](const py::bytes& bytes) { return IdOf(bytes); }), arg("bytes"))
       .def_static(
-          "from_name", [](const std::string& name) { return ObjectId::FromName(name); }, arg("name"))
+          "from_name", [](const std::string& name) { return ObjectId::FromName(name); }, arg("name"),
+          "The id that a str stands for.")
       .def_static(
           "from_hex",
           [](const std::string& hex) {
@@ -209,8 +210,8 @@ void DefineValues(py::module_& m) {
             if (!id.has_value()) throw py::value_error("an id is 40 hexadecimal digits, not " + hex);
             return *id;
           },
-          arg("hex"))
-      .def("hex", &ObjectId::ToHex)
+          arg("hex"), "From 40 hexadecimal digits.")
+      .def("hex", &ObjectId::ToHex, "40 hexadecimal digits.")
       .def("__bytes__",
            [](const ObjectId& id) {
              return BytesOf({id.data(), ObjectId::kSize});
@@ -278,11 +279,12 @@ void DefineValues(py::module_& m) {
 void DefineClient(py::module_& m) {
   const py::object ten = py::float_(10.0), five = py::float_(5.0), nothing = py::bytes();
 
-  py::class_<Interrupt>(m, "Interrupt")
+  py::class_<Interrupt>(m, "Interrupt",
+                        "Ends a call of another thread: give it to the call, which then raises Cancelled.")
       .def(py::init([] { return Value(Interrupt::Make()); }))
-      .def("fire", &Interrupt::Fire)
-      .def("reset", &Interrupt::Reset)
-      .def("fired", &Interrupt::fired);
+      .def("fire", &Interrupt::Fire, "Ends the calls that have it, and those that are given it until reset().")
+      .def("reset", &Interrupt::Reset, "From now on it ends nothing.")
+      .def("fired", &Interrupt::fired, "Whether fire() was called, and not reset() since.");
 
   py::class_<Client>(m, "Client")
       .def(py::init(&Connect), arg("socket"), kw_only(), arg("call_timeout") = ten, arg("read_only") = false,
@@ -315,6 +317,7 @@ void DefineClient(py::module_& m) {
       .def("nodes", [](Client& client) { return Value(WithoutGil([&] { return client.Nodes(); })); })
       .def("node_stats", &NodeStatsOf)
       .def("check", [](const Client& client) { Check(client.status()); })
+      .def_property_readonly("connected", [](const Client& client) { return client.status().ok(); })
       .def_property_readonly("node", &Client::node)
       .def_property_readonly("capacity", &Client::capacity);
 
@@ -334,9 +337,10 @@ void DefineClient(py::module_& m) {
       .def("fileno", [](Gets& gets) { return Value(gets.descriptor()); })
       .def("__len__", &Gets::pending);
 
-  py::class_<Subscription>(m, "Subscription")
-      .def("next", &NextEvents, arg("timeout") = ten)
-      .def("fileno", &Subscription::descriptor);
+  py::class_<Subscription>(m, "Subscription", "What happens to objects of this node, as it comes.")
+      .def("next", &NextEvents, arg("timeout") = ten,
+           "What came since; waits for something. DeadlineExceeded: nothing did.")
+      .def("fileno", &Subscription::descriptor, "A descriptor that is readable when there is something.");
 }
 
 }  // namespace
@@ -345,6 +349,8 @@ void DefineClient(py::module_& m) {
 PYBIND11_MODULE(_native, m) {
   m.doc() = "The C++ client of Tokamak for Python; programs import tokamak.";
   m.attr("__version__") = tokamak::Version();
+  tokamak::python::ReleasedGil::ForgetOthersAfterFork();
+  py::module_::import("atexit").attr("register")(py::cpp_function(&tokamak::python::ReleasedGil::KeepOthersAway));
   tokamak::python::DefineValues(m);
   tokamak::python::DefineMemory(m);
   tokamak::python::DefineClient(m);

@@ -7,10 +7,8 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, Final
 
-from ._types import IdLike, Seconds
+from ._types import IdLike, Readable, Seconds
 from .errors import Error
-
-Readable = Any  # what has the buffer protocol, in one piece
 
 __version__: str
 
@@ -182,6 +180,7 @@ class Client:
     def nodes(self) -> Sequence[NodeInfo]: ...
     def node_stats(self) -> dict[str, int]: ...
     def check(self) -> None: ...
+    connected: Final[bool]
     node: Final[str]
     capacity: Final[int]
 

@@ -13,6 +13,7 @@ cancelling interrupts them there.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Iterable
 from types import TracebackType
 from typing import Any, Callable, TypeVar
@@ -32,10 +33,14 @@ class Client:
     # A daemon that says nothing, or takes nothing, is looked after this often while gets are pending.
     TICK = 1.0
 
-    def __init__(self, socket: str | None = None, *, call_timeout: Seconds = 10.0, read_only: bool = False,
+    # Of one get_many() at most so many are pending; a connection has room for 2,048.
+    MOST_OF_ONE = 1024
+
+    def __init__(self, socket: str | os.PathLike[str] | None = None, *, call_timeout: Seconds = 10.0, read_only: bool = False,
                  name: str = "python") -> None:
         self.blocking = blocking.Client(socket, call_timeout=call_timeout, read_only=read_only, name=name)
-        self._gets = Gets(self.blocking)
+        self._line = self.blocking._connected()  # of the gets
+        self._gets = Gets(self._line)
         self._futures: dict[int, asyncio.Future[Object]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None  # while gets are pending
         self._tick: asyncio.TimerHandle | None = None
@@ -49,14 +54,16 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Cancels the gets that are pending. Objects that were got live on."""
+        """Cancels the gets that are pending, and ends the connection. Objects that were got live on."""
         for number, future in list(self._futures.items()):
             future.cancel()
             self._forget(number)
+        self.blocking.close()
 
     # ---- getting
 
     async def get(self, id: IdLike, timeout: Seconds = 10.0) -> Object:
+        """As tokamak.Client.get()."""
         number = self._begin(id, timeout)
         try:
             return await self._futures[number]
@@ -65,7 +72,13 @@ class Client:
 
     async def get_many(self, ids: Iterable[IdLike], timeout: Seconds = 10.0) -> list[Object | None]:
         """As many as ids, in their order; those that did not come are None."""
-        got = await asyncio.gather(*(self.get(id, timeout) for id in ids), return_exceptions=True)
+        turns = asyncio.Semaphore(self.MOST_OF_ONE)
+
+        async def in_turn(id: IdLike) -> Object:
+            async with turns:
+                return await self.get(id, timeout)
+
+        got = await asyncio.gather(*(in_turn(id) for id in ids), return_exceptions=True)
         objects: list[Object | None] = []
         for one in got:
             if isinstance(one, BaseException) and not isinstance(one, (NotFound, DeadlineExceeded)):
@@ -74,11 +87,13 @@ class Client:
         return objects
 
     async def get_object(self, id: IdLike, timeout: Seconds = 10.0) -> Any:
+        """As tokamak.Client.get_object()."""
         return pickling.load(await self.get(id, timeout))
 
     def _begin(self, id: IdLike, timeout: Seconds) -> int:
         loop = asyncio.get_running_loop()
         if self._loop is None:
+            self._look_for_another_line()
             self._loop = loop
             loop.add_reader(self._gets.fileno(), self._read)
             self._tick = loop.call_later(self.TICK, self._look)
@@ -90,6 +105,12 @@ class Client:
             self._unsent = True
             loop.call_soon(self._send)
         return number
+
+    def _look_for_another_line(self) -> None:
+        """After the daemon was restarted, or in a forked child. Nothing is pending."""
+        line = self.blocking._connected()
+        if line is not self._line:
+            self._line, self._gets = line, Gets(line)
 
     def _send(self) -> None:
         self._unsent = False
@@ -128,13 +149,16 @@ class Client:
     # ---- the rest
 
     async def put(self, id: IdLike, data: Any, metadata: Any = b"", *, timeout: Seconds = 5.0, confirmed: bool = False) -> None:
+        """As tokamak.Client.put()."""
         await self._interruptible(self.blocking.put, id, data, metadata, timeout=timeout, confirmed=confirmed)
 
     async def create(self, id: IdLike, size: int, metadata: Any = b"", *, timeout: Seconds = 5.0,
                      confirmed: bool = False) -> Writer:
+        """As tokamak.Client.create()."""
         return await self._interruptible(self.blocking.create, id, size, metadata, timeout=timeout, confirmed=confirmed)
 
     async def put_object(self, id: IdLike, value: Any, *, timeout: Seconds = 5.0, confirmed: bool = False) -> None:
+        """As tokamak.Client.put_object()."""
         pickled = pickling.Pickled(value)
         writer = await self.create(id, pickled.size, pickled.metadata, timeout=timeout, confirmed=confirmed)
         pickled.write(writer)
@@ -142,21 +166,27 @@ class Client:
 
     async def wait(self, ids: Iterable[IdLike], count: int | None = None, timeout: Seconds = 10.0, *,
                    anywhere: bool = True) -> list[bool]:
+        """As tokamak.Client.wait()."""
         return await self._interruptible(self.blocking.wait, ids, count, timeout, anywhere=anywhere)
 
     async def contains(self, id: IdLike) -> bool:
+        """As tokamak.Client.contains()."""
         return await self._in_executor(self.blocking.contains, id)
 
     async def list(self, limit: int | None = None, after: IdLike | None = None) -> Iterable[ObjectInfo]:
+        """As tokamak.Client.list()."""
         return await self._in_executor(self.blocking.list, limit, after)
 
     async def stat(self, id: IdLike) -> ObjectStat:
+        """As tokamak.Client.stat()."""
         return await self._in_executor(self.blocking.stat, id)
 
     async def progress(self, id: IdLike) -> PullProgress:
+        """As tokamak.Client.progress()."""
         return await self._in_executor(self.blocking.progress, id)
 
     async def delete(self, id: IdLike) -> None:
+        """As tokamak.Client.delete()."""
         await self._in_executor(self.blocking.delete, id)
 
     async def subscribe(self) -> AsyncIterator[Events]:

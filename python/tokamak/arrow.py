@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow
 
-from ._native import Client
 from ._types import IdLike, Seconds
+from .client import Client
 
 
 def put_table(client: Client, id: IdLike, table: Any, *, timeout: Seconds = 5.0, confirmed: bool = False) -> None:

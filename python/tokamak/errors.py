@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class Error(Exception):
-    """Anything that went wrong in the store or on the way to it; the text names the remedy."""
+    """Anything that went wrong in the store or on the way to it; the text names the remedy.
+
+    errors: of a call about several objects, what each of them met, or None; else empty.
+    """
+
+    errors: Sequence[Error | None] = ()
 
     def __str__(self) -> str:  # KeyError would quote it
         return str(self.args[0]) if self.args else ""
+
+    def among(self, errors: Sequence[Error | None]) -> Error:
+        """Of its kind, for a call of which this was the first error."""
+        failed = sum(error is not None for error in errors)
+        whole = type(self)(str(self) if len(errors) == 1 else f"{failed} of {len(errors)} failed, the first: {self}")
+        whole.errors = errors
+        return whole
 
 
 class Cancelled(Error):

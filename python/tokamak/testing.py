@@ -39,12 +39,15 @@ class Node:
         # It tells us when it is ready, as a service tells systemd.
         self._told = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._told.bind(os.path.join(folder, f"{self.name}.notify"))
+        self._command = [tokd, "--name", self.name, "--listen", f"{address}:7000", "--device", f"soft:udp@{address}", "--socket",
+                         self.socket, "--directory", directory, *flags]
+        self.process = self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
         environment = {**os.environ, "NOTIFY_SOCKET": self._told.getsockname()}
         environment.pop("WATCHDOG_USEC", None)
         with open(self._log_file, "wb") as log:
-            self.process = subprocess.Popen(
-                [tokd, "--name", self.name, "--listen", f"{address}:7000", "--device", f"soft:udp@{address}", "--socket",
-                 self.socket, "--directory", directory, *flags], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+            return subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
 
     def log(self) -> str:
         with open(self._log_file, encoding="utf-8", errors="replace") as file:
@@ -76,6 +79,12 @@ class Node:
         """As a crash does."""
         self.process.kill()
         self.process.wait()
+
+    def restart(self, timeout: float = 60.0) -> None:
+        """After kill(): the same node, which has lost what it held."""
+        self._ready = False
+        self.process = self._start()
+        self.await_ready(time.monotonic() + timeout)
 
 
 class Cluster:

@@ -6,6 +6,7 @@ import pytest
 
 import tokamak
 import tokamak.aio
+import tokamak.testing
 from conftest import PATIENCE, pins
 
 LONG = 3600.0
@@ -158,3 +159,34 @@ def test_a_daemon_that_dies_ends_the_gets(name):
                 await get
 
         run(main())
+
+
+def test_five_thousand_are_got_by_one_call(socket, client, name):
+    names = [f"{name} {i}" for i in range(5000)]
+    client.put_many([(one, b"x") for one in names])
+
+    async def main():
+        async with tokamak.aio.Client(socket) as aio:
+            return await aio.get_many(names, PATIENCE)
+
+    assert [bytes(one) for one in run(main())] == [b"x"] * 5000
+
+
+def test_gets_go_on_with_the_next_daemon(name):
+    with tokamak.testing.Cluster() as lonely:
+        async def main():
+            async with tokamak.aio.Client(lonely.nodes[0].socket) as aio:
+                await aio.put(name, b"old")
+                old = await aio.get(name)
+                under_way = asyncio.create_task(aio.get(name + " missing", LONG))
+                await asyncio.sleep(0)
+                lonely.nodes[0].kill()
+                with pytest.raises(tokamak.Unavailable):
+                    await under_way
+                with pytest.raises(tokamak.Unavailable):
+                    await aio.get(name)
+                lonely.nodes[0].restart()
+                await aio.put(name, b"new")
+                return bytes(old) + bytes(await aio.get(name))
+
+        assert run(main()) == b"oldnew"

@@ -1,13 +1,17 @@
 """What a client does: the calls, their errors, and what goes to another process."""
 
+import inspect
 import os
+import pathlib
 import pickle
 import subprocess
+import sys
 
 import pytest
 
 import tokamak
-from conftest import PATIENCE, eventually
+import tokamak.aio
+from conftest import PATIENCE, eventually, pins
 
 
 def test_what_one_node_puts_another_gets(client, other, name):
@@ -42,7 +46,10 @@ def test_errors_have_a_class_each_below_one_and_name_the_remedy(client, name):
     with pytest.raises(tokamak.NotFound) as missing:
         client.stat(name)
     assert isinstance(missing.value, KeyError) and isinstance(missing.value, tokamak.Error)
-    assert "'" != str(missing.value)[0]
+    assert str(missing.value).startswith(f"'{name}': ")
+    with pytest.raises(tokamak.NotFound) as missing:
+        client.stat(tokamak.ObjectId.from_name(name))
+    assert "'" not in str(missing.value)
     with pytest.raises(tokamak.Error) as late:
         client.get(name, timeout=0.01)
     assert isinstance(late.value, (TimeoutError, KeyError))
@@ -64,12 +71,16 @@ def test_a_client_that_only_reads_creates_nothing(cluster, client, name):
 
 
 def test_many_are_put_and_got_at_once(client, name):
-    errors = client.put_many([(f"{name} {i}", bytes([i])) for i in range(100)] + [(f"{name} 0", b"again", b"metadata")])
+    errors = client.put_many([(f"{name} {i}", bytes([i])) for i in range(100)] + [(f"{name} 0", b"again", b"metadata")],
+                             check=False)
     assert errors[:100] == [None] * 100
     assert isinstance(errors[100], tokamak.AlreadyExists)
     got = client.get_many([f"{name} {i}" for i in range(100)] + [f"{name} missing"], timeout=0)
     assert [bytes(one) for one in got[:100]] == [bytes([i]) for i in range(100)]
     assert got[100] is None
+    with pytest.raises(tokamak.AlreadyExists, match="1 of 2 failed, the first: ") as failed:
+        client.put_many([(f"{name} 0", b"again"), (f"{name} new", b"x")])
+    assert isinstance(failed.value.errors[0], tokamak.AlreadyExists) and failed.value.errors[1] is None
 
 
 def test_waiting_says_which_are_there(client, other, name):
@@ -107,7 +118,7 @@ def test_looking_and_deleting(client, other, name):
 def test_copies_go_where_they_are_wanted(client, other, name):
     client.put_many([(f"{name} {i}", b"x") for i in range(3)])
     first, second, third = [f"{name} {i}" for i in range(3)]
-    errors = other.prefetch([first, name], timeout=0.2)
+    errors = other.prefetch([first, name], timeout=0.2, check=False)
     assert errors[0] is None and isinstance(errors[1], (tokamak.NotFound, tokamak.DeadlineExceeded))
     assert other.contains(first)
     assert other.pin([second], PATIENCE) == [None] and other.contains(second)
@@ -115,7 +126,10 @@ def test_copies_go_where_they_are_wanted(client, other, name):
     assert other.contains(second) and not other.contains(first)
     other.unpin(second)
     assert client.push([third], "node2", PATIENCE) == [None] and other.contains(third)
-    assert isinstance(client.push([third], "nobody")[0], tokamak.NotFound)
+    for call in (lambda: client.push([third], "nobody"), lambda: other.pin([name], 0.1), lambda: other.prefetch([name], 0.1)):
+        with pytest.raises((tokamak.NotFound, tokamak.DeadlineExceeded)) as failed:
+            call()
+        assert failed.value.errors == [failed.value.errors[0]] and "failed" not in str(failed.value)
     with pytest.raises(tokamak.NotFound):
         client.unpin(name)
 
@@ -161,17 +175,88 @@ def test_the_socket_is_that_of_the_environment(cluster, monkeypatch):
     assert tokamak.Client().node == "node2"
 
 
-def test_a_daemon_that_died_is_unavailable_and_what_was_got_stays_readable(name):
+def test_a_client_lives_through_a_restart_of_the_daemon_and_what_was_got_stays_readable(name):
     with tokamak.testing.Cluster() as lonely:
-        client = lonely.connect()
+        client, strict = lonely.connect(), lonely.connect(reconnect=False)
         client.put(name, b"stays")
         got = client.get(name)
         lonely.nodes[0].kill()
-        with pytest.raises(tokamak.Unavailable, match="connect again"):
+        with pytest.raises(tokamak.Unavailable, match="start one with tokd"):
             client.contains(name)
         with pytest.raises(tokamak.Unavailable):
             client.check()
-        assert bytes(got) == b"stays"
+        assert "not connected" in repr(client)
+        lonely.nodes[0].restart()
+        assert not client.contains(name) and client.node == "node1"
+        client.put(name, b"new")
+        assert bytes(client.get(name)) == b"new" and bytes(got) == b"stays"
+        with pytest.raises(tokamak.Unavailable, match="connect again"):
+            strict.contains(name)
+
+
+def test_a_thread_that_waits_when_the_interpreter_ends_is_left_alone(cluster):
+    program = """if True:
+        import threading, time, tokamak
+        client = tokamak.Client()
+        def get():
+            while True:
+                for timeout in (0, 0.001, 60):
+                    try:
+                        client.get("never", timeout=timeout)
+                    except tokamak.Error:
+                        pass
+        for _ in range(4):
+            threading.Thread(target=get, daemon=True).start()
+        client.put_many([(f"end {i}", b"x") for i in range(100)], check=False)
+    """
+    for _ in range(10):
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE,
+                              env={**os.environ, "TOKAMAK_SOCKET": cluster.nodes[0].socket})
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_client_is_closed_by_a_block_and_then_refuses(cluster, client, name):
+    with cluster.connect() as short:
+        short.put(name, b"x")
+        got = short.get(name)
+        assert repr(short) == f"<tokamak.Client {cluster.nodes[0].socket}, of node node1>"
+    assert bytes(got) == b"x" and pins(client, name) == 1
+    for call in (lambda: short.get(name), short.check, lambda: short.node):
+        with pytest.raises(tokamak.FailedPrecondition, match="was closed"):
+            call()
+    assert "closed" in repr(short)
+
+
+class Named(tokamak.Client):
+    """A class of the program's own."""
+
+
+def test_a_class_of_the_programs_own_stays_one_by_pickle(cluster):
+    assert type(pickle.loads(pickle.dumps(Named(cluster.nodes[0].socket)))) is Named
+
+
+def test_a_socket_is_a_path(cluster):
+    assert tokamak.Client(pathlib.Path(cluster.nodes[0].socket)).node == "node1"
+    for wrong in ("a\0b", b"bytes"):
+        with pytest.raises(ValueError, match="path without NUL"):
+            tokamak.Client(wrong)
+
+
+@pytest.mark.parametrize("wrong, error", [("1s", TypeError), (-1, ValueError), (float("nan"), ValueError), ([], TypeError)])
+def test_a_timeout_is_a_number_of_seconds(client, name, wrong, error):
+    with pytest.raises(error, match="a time-out is"):
+        client.get(name, timeout=wrong)
+
+
+@pytest.mark.parametrize("kind", [tokamak.Client, tokamak.aio.Client, tokamak.Object, tokamak.Writer, tokamak.Subscription, tokamak.Interrupt])
+def test_help_says_what_each_call_does(kind):
+    assert inspect.getdoc(kind)
+    for member, what in vars(kind).items():
+        if member.startswith("_") or not (callable(what) or isinstance(what, property)):
+            continue
+        assert inspect.getdoc(what), member
+        if kind in (tokamak.Client, tokamak.aio.Client) and callable(what):
+            assert inspect.signature(what).parameters, member
 
 
 def test_a_cluster_says_why_it_does_not_start():

@@ -78,6 +78,9 @@ def test_an_object_is_released_with_its_last_view_or_before(client, name):
     assert got.released and pins(client, name) == 0
     with pytest.raises(BufferError, match="released"):
         got.data
+    for look in (bytes, len, lambda released: released.metadata):
+        with pytest.raises(ValueError, match="was released before"):
+            look(got)
     got.release()
     got = client.get(name)
     view = got.data
