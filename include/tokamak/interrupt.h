@@ -14,6 +14,7 @@
 // called by a signal handler. Not across fork(): where a child fires it, its parent's is fired.
 #pragma once
 
+#include <functional>
 #include <utility>
 
 #include "tokamak/status.h"
@@ -26,7 +27,9 @@ class Interrupt final {
   static Result<Interrupt> Make();
 
   Interrupt(Interrupt&& other) noexcept
-      : descriptor_(std::exchange(other.descriptor_, -1)), trigger_(std::exchange(other.trigger_, -1)) {}
+      : descriptor_(std::exchange(other.descriptor_, -1)),
+        trigger_(std::exchange(other.trigger_, -1)),
+        asked_first_(std::move(other.asked_first_)) {}
   Interrupt& operator=(Interrupt&& other) noexcept;
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
@@ -39,6 +42,12 @@ class Interrupt final {
   void Reset() const;
 
   bool fired() const;
+
+  // From now on a call that waits and is interrupted asks this first, on its own thread, with
+  // nothing locked: where it returns true, after Reset, the call goes on with what it has begun. So
+  // a put is not sent twice because a signal came. To be set before any call has the interrupt.
+  void AskFirst(std::function<bool()> goes_on) { asked_first_ = std::move(goes_on); }
+  bool GoesOn() const { return asked_first_ && asked_first_(); }
 
   // Readable while it is fired.
   int descriptor() const { return descriptor_; }
@@ -53,6 +62,7 @@ class Interrupt final {
 
   int descriptor_;  // a pipe's end to read from
   int trigger_;     // and the one to write to
+  std::function<bool()> asked_first_;
 };
 
 }  // namespace tokamak

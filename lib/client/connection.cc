@@ -277,8 +277,18 @@ bool Connection::WaitFor(std::unique_lock<std::mutex>& lock, const Inbox& inbox,
 }
 
 // Makes some progress: waits while another thread reads, else reads for whomever it is. True: it
-// was interrupted.
+// was interrupted, and is to end.
 bool Connection::WaitOrRead(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt* interrupt) {
+  if (!WaitOrReadOnce(lock, deadline, interrupt)) return false;
+  lock.unlock();
+  const bool goes_on = interrupt->GoesOn();
+  lock.lock();
+  // What has come is read, however often it is fired.
+  if (goes_on && broken_.ok()) WaitOrReadOnce(lock, Deadline::After(base::Duration()), nullptr);
+  return !goes_on;
+}
+
+bool Connection::WaitOrReadOnce(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt* interrupt) {
   if (reading_) {
     if (interrupt != nullptr) return WaitForReader(lock, deadline, *interrupt);
     changed_.wait_until(lock, deadline.time());

@@ -205,6 +205,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void Write(std::unique_lock<std::mutex>& lock, absl::Span<const Bytes> frames, Deadline deadline);
   bool WaitFor(std::unique_lock<std::mutex>& lock, const Inbox& inbox, Deadline deadline, const Interrupt* interrupt);
   bool WaitOrRead(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt* interrupt);
+  bool WaitOrReadOnce(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt* interrupt);
   bool WaitForReader(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt& interrupt);
   void TellWaiting();
   void Dispatch(Bytes frame, std::vector<Bytes>& told);

@@ -22,6 +22,7 @@ Interrupt& Interrupt::operator=(Interrupt&& other) noexcept {
   Close();
   descriptor_ = std::exchange(other.descriptor_, -1);
   trigger_ = std::exchange(other.trigger_, -1);
+  asked_first_ = std::move(other.asked_first_);
   return *this;
 }
 

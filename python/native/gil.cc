@@ -13,6 +13,26 @@ namespace py = pybind11;
 namespace tokamak::python {
 namespace {
 
+const Interrupt* OfThisProcess();
+
+// What a handler has raised in the main thread, until its call has ended.
+struct Raised {
+  PyObject* type = nullptr;
+  PyObject* value = nullptr;
+  PyObject* trace = nullptr;
+};
+Raised raised;
+
+// In the main thread, without the GIL. False: a handler has raised something.
+bool RunHandlers() {
+  const PyGILState_STATE state = PyGILState_Ensure();
+  OfThisProcess()->Reset();
+  if (raised.type == nullptr && PyErr_CheckSignals() != 0) PyErr_Fetch(&raised.type, &raised.value, &raised.trace);
+  const bool goes_on = raised.type == nullptr;
+  PyGILState_Release(state);
+  return goes_on;
+}
+
 // The main thread's, one for each process: a forked child's signals are no business of its parent.
 const Interrupt* OfThisProcess() {
   static pid_t made_by = 0;
@@ -20,6 +40,7 @@ const Interrupt* OfThisProcess() {
   if (made_by == getpid()) return interrupt.get();
   Result<Interrupt> made = Interrupt::Make();
   if (!made.ok()) return nullptr;
+  made->AskFirst([] { return RunHandlers(); });
   interrupt = std::make_unique<const Interrupt>(*std::move(made));
   made_by = getpid();
   return interrupt.get();
@@ -78,7 +99,10 @@ SignalWatch::SignalWatch() {
 }
 
 void SignalWatch::End() {
-  if (std::exchange(interrupt_, nullptr) != nullptr) SetWakeup(-1);
+  if (std::exchange(interrupt_, nullptr) == nullptr) return;
+  SetWakeup(-1);
+  const Raised in_the_call = std::exchange(raised, Raised());
+  if (in_the_call.type != nullptr) PyErr_Restore(in_the_call.type, in_the_call.value, in_the_call.trace);
 }
 
 }  // namespace tokamak::python

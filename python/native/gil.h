@@ -2,22 +2,16 @@
 //
 // Python handles a signal in its main thread, between two steps of the interpreter: a thread that
 // waits in C++ makes none. So while the main thread waits, Python writes the signals that it gets
-// to an Interrupt (signal.set_wakeup_fd), which ends the call; then the handlers run, and what they
-// raise, as that of Ctrl-C does, is raised here. Where they raise nothing the call goes on with the
-// time that is left.
+// to an Interrupt (signal.set_wakeup_fd), which has the call ask the handlers; what they raise, as
+// that of Ctrl-C does, ends it and is raised here. Where they raise nothing it goes on.
 // Thread rule: with the GIL.
 #pragma once
 
 #include <pybind11/pybind11.h>
 
-#include <chrono>
-#include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "tokamak/interrupt.h"
-#include "tokamak/status.h"
-#include "tokamak/timeout.h"
 
 namespace tokamak::python {
 
@@ -26,10 +20,14 @@ namespace tokamak::python {
 class SignalWatch final {
  public:
   SignalWatch();
-  ~SignalWatch() { End(); }
+  ~SignalWatch() {
+    End();
+    PyErr_Clear();
+  }
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;
 
+  // Sets what a handler has raised meanwhile as Python's error.
   void End();
   const Interrupt* interrupt() const { return interrupt_; }
 
@@ -40,19 +38,6 @@ class SignalWatch final {
 // Runs handlers of signals that came, and raises what they raise.
 inline void HandleSignals() {
   if (PyErr_CheckSignals() != 0) throw pybind11::error_already_set();
-}
-
-inline bool IsCancelled(const Status& status) { return status.code() == StatusCode::kCancelled; }
-template <typename T>
-bool IsCancelled(const Result<T>& result) {
-  return !result.ok() && IsCancelled(result.status());
-}
-template <typename T>
-bool IsCancelled(const std::vector<T>& results) {
-  for (const T& result : results) {
-    if (IsCancelled(result)) return true;
-  }
-  return false;
 }
 
 // Without the GIL while it lives. When the interpreter ends a thread that comes back waits for the
@@ -81,24 +66,16 @@ auto WithoutGil(Call call) {
   return call();
 }
 
-// Returns call(left, interrupt), which may wait as long as `timeout`. With `given`, that alone
-// interrupts it.
+// Returns call(interrupt), which may wait. With `given`, that alone interrupts it.
 template <typename Call>
-auto WaitWithoutGil(Timeout timeout, const Interrupt* given, Call call) {
-  using Clock = std::chrono::steady_clock;
-  if (given != nullptr || timeout.duration() == timeout.duration().zero()) {
-    return WithoutGil([&] { return call(timeout, given); });
-  }
-  const Clock::time_point end = Clock::now() + timeout.duration();
-  for (;;) {
-    SignalWatch watch;
-    HandleSignals();  // what came before the watch began
-    auto result = WithoutGil([&] { return call(timeout, watch.interrupt()); });
-    watch.End();
-    if (!IsCancelled(result)) return result;
-    HandleSignals();
-    timeout = end - Clock::now();
-  }
+auto WaitWithoutGil(const Interrupt* given, Call call) {
+  if (given != nullptr) return WithoutGil([&] { return call(given); });
+  SignalWatch watch;
+  HandleSignals();  // what came before the watch began
+  auto result = WithoutGil([&] { return call(watch.interrupt()); });
+  watch.End();
+  if (PyErr_Occurred() != nullptr) throw pybind11::error_already_set();  // a handler raised it
+  return result;
 }
 
 }  // namespace tokamak::python

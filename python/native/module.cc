@@ -57,8 +57,7 @@ void Put(Client& client, const py::handle& id, const py::handle& data, const py:
          const py::object& timeout, bool confirmed, const Interrupt* interrupt) {
   const Putting putting(id, data, metadata);
   PutOptions options = OptionsOf(timeout, confirmed);
-  Check(WaitWithoutGil(options.timeout, interrupt, [&](Timeout left, const Interrupt* by) {
-    options.timeout = left;
+  Check(WaitWithoutGil(interrupt, [&](const Interrupt* by) {
     options.interrupt = by;
     return client.Put(putting.object.id, putting.object.data, putting.object.metadata, options);
   }));
@@ -105,33 +104,32 @@ std::unique_ptr<Writer> Create(Client& client, const py::handle& id, uint64_t si
   const ObjectId named = IdOf(id);
   PutOptions options = OptionsOf(timeout, confirmed);
   options.claim = claim;
-  return std::make_unique<Writer>(
-      Value(WaitWithoutGil(options.timeout, interrupt, [&](Timeout left, const Interrupt* by) {
-        options.timeout = left;
-        options.interrupt = by;
-        return client.Create(named, size, tail.bytes(), options);
-      })));
+  return std::make_unique<Writer>(Value(WaitWithoutGil(interrupt, [&](const Interrupt* by) {
+    options.interrupt = by;
+    return client.Create(named, size, tail.bytes(), options);
+  })));
 }
 
 std::unique_ptr<Object> Get(Client& client, const py::handle& id, const py::object& timeout,
                             const Interrupt* interrupt) {
   const ObjectId named = IdOf(id);
-  return Pinned(Value(WaitWithoutGil(TimeoutOf(timeout), interrupt, [&](Timeout left, const Interrupt* by) {
+  const Timeout wait = TimeoutOf(timeout);
+  return Pinned(Value(WaitWithoutGil(interrupt, [&](const Interrupt* by) {
     GetOptions options;
     options.interrupt = by;
-    return client.Get(named, left, options);
+    return client.Get(named, wait, options);
   })));
 }
 
 // Those that did not come are None.
 py::list GetMany(Client& client, const py::iterable& ids, const py::object& timeout, const Interrupt* interrupt) {
   const std::vector<ObjectId> named = IdsOf(ids);
-  std::vector<Result<Buffer>> buffers =
-      WaitWithoutGil(TimeoutOf(timeout), interrupt, [&](Timeout left, const Interrupt* by) {
-        GetOptions options;
-        options.interrupt = by;
-        return client.Get(Span<const ObjectId>(named), left, options);
-      });
+  const Timeout wait = TimeoutOf(timeout);
+  std::vector<Result<Buffer>> buffers = WaitWithoutGil(interrupt, [&](const Interrupt* by) {
+    GetOptions options;
+    options.interrupt = by;
+    return client.Get(Span<const ObjectId>(named), wait, options);
+  });
   py::list objects;
   for (Result<Buffer>& buffer : buffers) {
     const StatusCode code = buffer.status().code();
@@ -147,11 +145,12 @@ py::list GetMany(Client& client, const py::iterable& ids, const py::object& time
 std::vector<bool> Wait(Client& client, const py::iterable& ids, const std::optional<size_t>& count,
                        const py::object& timeout, bool anywhere, const Interrupt* interrupt) {
   const std::vector<ObjectId> named = IdsOf(ids);
-  return Value(WaitWithoutGil(TimeoutOf(timeout), interrupt, [&](Timeout left, const Interrupt* by) {
+  const Timeout wait = TimeoutOf(timeout);
+  return Value(WaitWithoutGil(interrupt, [&](const Interrupt* by) {
     WaitOptions options;
     options.scope = anywhere ? Scope::kAnywhere : Scope::kLocal;
     options.interrupt = by;
-    return client.Wait(named, count.value_or(named.size()), left, options);
+    return client.Wait(named, count.value_or(named.size()), wait, options);
   }));
 }
 
@@ -181,8 +180,8 @@ auto About(Client& client, const py::handle& id) {
 
 // None: none has ended in time, or none is pending.
 py::object NextOf(Gets& gets, const py::object& timeout) {
-  Result<Gets::Answer> next = WaitWithoutGil(TimeoutOf(timeout), nullptr,
-                                             [&](Timeout left, const Interrupt* by) { return gets.Next(left, by); });
+  const Timeout wait = TimeoutOf(timeout);
+  Result<Gets::Answer> next = WaitWithoutGil(nullptr, [&](const Interrupt* by) { return gets.Next(wait, by); });
   const StatusCode code = next.status().code();
   if (code == StatusCode::kDeadlineExceeded || code == StatusCode::kFailedPrecondition) return py::none();
   Gets::Answer answer = Value(std::move(next));
@@ -191,8 +190,8 @@ py::object NextOf(Gets& gets, const py::object& timeout) {
 }
 
 Events NextEvents(Subscription& subscription, const py::object& timeout) {
-  return Value(WaitWithoutGil(TimeoutOf(timeout), nullptr,
-                              [&](Timeout left, const Interrupt* by) { return subscription.Next(left, by); }));
+  const Timeout wait = TimeoutOf(timeout);
+  return Value(WaitWithoutGil(nullptr, [&](const Interrupt* by) { return subscription.Next(wait, by); }));
 }
 
 double Seconds(std::chrono::microseconds duration) { return std::chrono::duration<double>(duration).count(); }

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -55,6 +56,35 @@ class InterruptTest : public testing::Test {
   WaitOptions wait_;
   PutOptions put_;
 };
+
+TEST_F(InterruptTest, ACallGoesOnWhereItsInterruptIsAskedFirstAndSaysSo) {
+  Interrupt asking = *Interrupt::Make();
+  std::promise<void> was_asked;
+  asking.AskFirst([&] {
+    asking.Reset();
+    EXPECT_TRUE(client_.Contains(SampleId(0)).ok()) << "nothing is locked";
+    was_asked.set_value();
+    return true;
+  });
+  get_.interrupt = &asking;
+  std::thread firing([&] {
+    EXPECT_TRUE(daemon_.AwaitGets(1));
+    asking.Fire();
+    was_asked.get_future().wait();
+    Client other = *Client::Connect(daemon_.path());
+    EXPECT_TRUE(other.Put(SampleId(1), SampleBytes()).ok());
+  });
+  EXPECT_EQ(Get(1), StatusCode::kOk);
+  firing.join();
+}
+
+TEST_F(InterruptTest, ACallEndsWhereItsInterruptIsAskedFirstAndSaysSo) {
+  Interrupt asking = *Interrupt::Make();
+  asking.AskFirst([] { return false; });
+  get_.interrupt = &asking;
+  asking.Fire();
+  EXPECT_EQ(Get(1), StatusCode::kCancelled);
+}
 
 TEST_F(InterruptTest, StaysFiredUntilItIsReset) {
   EXPECT_FALSE(interrupt_.fired());

@@ -106,6 +106,21 @@ def test_an_interrupt_ends_the_calls_that_it_is_given_to(client, name, after_a_m
     assert len(client.get_many([name], LONG, interrupt=interrupt)) == 1
 
 
+def test_a_put_is_not_sent_again_because_a_signal_came(client, name):
+    came = []
+    before = signal.signal(signal.SIGALRM, lambda *_: came.append(client.contains(name)))
+    signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+    try:
+        for i in range(100):
+            client.put_object(f"{name} {i}", bytes(200_000))
+            client.put(f"{name} small {i}", b"x", confirmed=True)
+            client.delete(f"{name} {i}")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert came
+
+
 def in_child(run):
     """What run() raises in a forked child, and "" for nothing."""
     reading, writing = os.pipe()
