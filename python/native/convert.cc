@@ -29,7 +29,12 @@ PyObject* CheckedNew(PyObject* made) {
 
 ObjectId IdOf(const py::handle& id) {
   if (py::isinstance<ObjectId>(id)) return id.cast<ObjectId>();
-  if (py::isinstance<py::str>(id)) return ObjectId::FromName(id.cast<std::string_view>());
+  if (py::isinstance<py::str>(id)) {
+    Py_ssize_t length = 0;
+    const char* const name = PyUnicode_AsUTF8AndSize(id.ptr(), &length);
+    if (name == nullptr) throw py::error_already_set();  // UnicodeEncodeError, which is a ValueError
+    return ObjectId::FromName(std::string_view(name, static_cast<size_t>(length)));
+  }
   if (!py::isinstance<py::bytes>(id)) throw py::type_error("an id is an ObjectId, 20 bytes, or a str that names one");
   const std::string_view text = py::reinterpret_borrow<py::bytes>(id);
   if (text.size() != ObjectId::kSize) {

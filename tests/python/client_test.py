@@ -34,7 +34,7 @@ def test_an_id_is_a_name_or_bytes_or_itself(client):
     assert sorted([tokamak.ObjectId(b"b" * 20), tokamak.ObjectId(b"a" * 20)])[0] == tokamak.ObjectId(b"a" * 20)
 
 
-@pytest.mark.parametrize("wrong, error", [(b"short", ValueError), (7, TypeError), (None, TypeError)])
+@pytest.mark.parametrize("wrong, error", [(b"short", ValueError), (7, TypeError), (None, TypeError), ("\ud800", ValueError)])
 def test_what_is_no_id_is_refused(client, wrong, error):
     with pytest.raises(error):
         client.get(wrong)
