@@ -138,9 +138,15 @@ Status Prefill::AwaitDone(const RequestNames& names, Subscription& events) {
 // The decoder may be doing the same: what was put here and is not here any more is deleted.
 Status Prefill::DeleteLayers(const RequestNames& names, const Prompt& prompt) {
   for (uint32_t layer = 0; layer < prompt.shape.layers; ++layer) {
-    if (const auto here = client_.Contains(names.Layer(layer).id()); here.ok() && !*here) continue;
-    const Status status = client_.Delete(names.Layer(layer).id());
-    if (!status.ok() && status.code() != StatusCode::kNotFound) {
+    const ObjectId id = names.Layer(layer).id();
+    const auto is_gone = [&] {
+      const auto here = client_.Contains(id);
+      return here.ok() && !*here;
+    };
+    if (is_gone()) continue;
+    const Status status = client_.Delete(id);
+    // A directory that has just begun cannot say NOT_FOUND of what the decoder has just deleted.
+    if (!status.ok() && status.code() != StatusCode::kNotFound && !is_gone()) {
       return Status(status.code(), absl::StrCat(names.Layer(layer).text(), " is left: ", status.message()));
     }
   }
