@@ -11,7 +11,7 @@ namespace tokamak::base {
 
 bool IsUtf8(absl::string_view text);
 
-// With \\xHH for each byte that is not UTF-8.
+// With \xHH for each byte that is not UTF-8.
 std::string ToUtf8(absl::string_view text);
 
 // The same, and for each byte of a control character: in one line, and nothing that a terminal

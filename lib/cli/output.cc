@@ -31,7 +31,7 @@ uint64_t NowNanoseconds() {
 void MakeUtf8(nlohmann::json& value) {
   if (value.is_string()) {
     auto& text = value.get_ref<std::string&>();
-    text = base::ToUtf8(text);
+    if (!base::IsUtf8(text)) text = base::ToUtf8(text);
   } else if (value.is_structured()) {
     for (nlohmann::json& part : value) MakeUtf8(part);
   }

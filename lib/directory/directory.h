@@ -207,16 +207,17 @@ class Directory {
                                             StatusCallback done) = 0;
 
   // What `node` holds now and what it does not hold any more, in order; at most kMaxUpdates.
-  // `as_of`: what the last JoinReply said. A status for each. Of an announcement: kAlreadyExists (another generation has the id, or is being
-  // deleted: drop this one), kAborted (this generation was deleted, or may have been while the node
-  // was gone: drop it), kUnavailable (established, and another is being deleted: say it again
-  // later), kResourceExhausted (the same, for want of room), kFailedPrecondition (what was deleted since
-  // `as_of` has been forgotten in part, this generation perhaps: join, and say it again),
-  // kInvalidArgument (known with other sizes). Where the node has no lease all fail with kNotFound: join first. An established
-  // generation that meets one that was accepted while the directory had yet to learn what is older
-  // (it had been restarted, or a node came back) displaces it: the other is deleted. A withdrawal
-  // without a generation withdraws the node where it is coming, but not what it has: for one that
-  // asked in order to pull and heard no answer.
+  // `as_of`: what the last JoinReply said. A status for each. Of an announcement: kAlreadyExists
+  // (another generation has the id, or is being deleted: drop this one), kAborted (this generation
+  // was deleted, or may have been while the node was gone: drop it), kUnavailable (established, and
+  // another is being deleted: say it again later), kResourceExhausted (the same, for want of room),
+  // kFailedPrecondition (what was deleted since `as_of` has been forgotten in part, this generation
+  // perhaps: join, and say it again), kInvalidArgument (known with other sizes). Where the node has
+  // no lease all fail with kNotFound: join first. An established generation that meets one that was
+  // accepted while the directory had yet to learn what is older (it had been restarted, or a node
+  // came back) displaces it: the other is deleted. A withdrawal without a generation withdraws the
+  // node where it is coming, but not what it has: for one that asked in order to pull and heard no
+  // answer.
   [[nodiscard]] virtual base::Pending Update(const NodeId& node, absl::string_view as_of,
                                              absl::Span<const directory::Update> updates, base::Duration deadline,
                                              UpdateCallback done) = 0;

@@ -6,8 +6,8 @@
 namespace tokamak::os {
 
 // From the kernel's random numbers: processes that start at the same moment have different seeds,
-// and nobody on the network can guess them. Ends the process where the kernel has none: nothing that
-// can be guessed takes their place.
+// and nobody on the network can guess them. Ends the process where the kernel has none: nothing
+// that can be guessed takes their place.
 uint64_t SecretSeed();
 
 }  // namespace tokamak::os

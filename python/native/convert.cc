@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -69,6 +68,20 @@ py::bytes BytesOf(Span<const uint8_t> bytes) {
   return py::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
+namespace {
+
+// Whether a buffer's format (PEP 3118) has references to objects: an O that is in no field's name.
+bool HasReferences(const char* format) {
+  bool in_name = false;
+  for (; format != nullptr && *format != '\0'; ++format) {
+    if (*format == ':') in_name = !in_name;
+    if (*format == 'O' && !in_name) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 ReadableBytes::ReadableBytes(const py::handle& exporter) {
   if (!PyObject_CheckBuffer(exporter.ptr())) {
     throw py::type_error("give what has the buffer protocol, such as bytes, not " +
@@ -80,7 +93,7 @@ ReadableBytes::ReadableBytes(const py::handle& exporter) {
     if (PyObject_GetBuffer(exporter.ptr(), &view_, PyBUF_SIMPLE) != 0) throw py::error_already_set();
     return;
   }
-  const bool has_references = view_.format != nullptr && std::strchr(view_.format, 'O') != nullptr;
+  const bool has_references = HasReferences(view_.format);
   const bool in_one_piece = PyBuffer_IsContiguous(&view_, 'C') != 0;
   if (!has_references && in_one_piece) return;
   PyBuffer_Release(&view_);

@@ -33,8 +33,8 @@ class Client:
     # A daemon that says nothing, or takes nothing, is looked after this often while gets are pending.
     TICK = 1.0
 
-    # Of one get_many() at most so many are pending; a connection has room for 2,048.
-    MOST_OF_ONE = 1024
+    # Of all get_many() at most so many are pending; a connection has room for 2,048.
+    MOST_OF_MANY = 1024
 
     def __init__(self, socket: str | os.PathLike[str] | None = None, *, call_timeout: Seconds = 10.0, read_only: bool = False,
                  name: str = "python") -> None:
@@ -45,6 +45,7 @@ class Client:
         self._loop: asyncio.AbstractEventLoop | None = None  # while gets are pending
         self._tick: asyncio.TimerHandle | None = None
         self._unsent = False  # this turn of the loop will send what it began
+        self._turns: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None  # of get_many(), and whose they are
 
     async def __aenter__(self) -> Client:
         return self
@@ -54,7 +55,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Cancels the gets that are pending, and ends the connection. Objects that were got live on."""
+        """Cancels the gets that are pending; further calls raise. Objects that were got live on."""
         for number, future in list(self._futures.items()):
             future.cancel()
             self._forget(number)
@@ -71,12 +72,16 @@ class Client:
             self._forget(number)
 
     async def get_many(self, ids: Iterable[IdLike], timeout: Seconds = 10.0) -> list[Object | None]:
-        """As many as ids, in their order; those that did not come are None."""
-        turns = asyncio.Semaphore(self.MOST_OF_ONE)
+        """As many as ids, in their order; those that did not come are None. Any number: they take turns."""
+        loop = asyncio.get_running_loop()
+        if self._turns is None or self._turns[0] is not loop:
+            self._turns = (loop, asyncio.Semaphore(self.MOST_OF_MANY))
+        turns = self._turns[1]
+        end = None if timeout is None else loop.time() + timeout
 
         async def in_turn(id: IdLike) -> Object:
             async with turns:
-                return await self.get(id, timeout)
+                return await self.get(id, None if end is None else max(0.0, end - loop.time()))
 
         got = await asyncio.gather(*(in_turn(id) for id in ids), return_exceptions=True)
         objects: list[Object | None] = []

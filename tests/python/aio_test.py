@@ -172,6 +172,18 @@ def test_five_thousand_are_got_by_one_call(socket, client, name):
     assert [bytes(one) for one in run(main())] == [b"x"] * 5000
 
 
+def test_many_gets_of_many_take_turns_and_end_by_their_time_out(socket, name):
+    async def main():
+        async with tokamak.aio.Client(socket) as aio:
+            begun = asyncio.get_running_loop().time()
+            got = await asyncio.gather(*(aio.get_many([f"{name} {i} {j}" for j in range(1024)], 3.0) for i in range(3)))
+            return got, asyncio.get_running_loop().time() - begun
+
+    got, took = run(main())
+    assert got == [[None] * 1024] * 3
+    assert took < 8  # one after the other: 9
+
+
 def test_gets_go_on_with_the_next_daemon(name):
     with tokamak.testing.Cluster() as lonely:
         async def main():

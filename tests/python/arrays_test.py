@@ -63,5 +63,8 @@ def test_what_put_cannot_keep_names_what_can(client, name):
         client.put(name, numpy.asfortranarray(numpy.zeros((3, 4))))
     with pytest.raises(TypeError, match="put_object.. takes any object"):
         client.put(name, {"a": 1})
+    with pytest.raises(TypeError, match="use put_object"):
+        client.put(name, numpy.zeros(2, [("a", "i4"), ("b", object)]))
+    client.put(name + " fields", numpy.zeros(2, [("Open", "i4"), ("O", "i4")]))
     client.put(name, numpy.zeros((3, 4)))
     assert len(client.get(name)) == 96
