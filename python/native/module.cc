@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "python/native/convert.h"
+#include "python/native/dlpack.h"
 #include "python/native/gil.h"
 #include "python/native/memory.h"
 #include "tokamak/client.h"
@@ -352,5 +353,6 @@ PYBIND11_MODULE(_native, m) {
   py::module_::import("atexit").attr("register")(py::cpp_function(&tokamak::python::ReleasedGil::KeepOthersAway));
   tokamak::python::DefineValues(m);
   tokamak::python::DefineMemory(m);
+  tokamak::python::DefineDlpack(m);
   tokamak::python::DefineClient(m);
 }

@@ -184,6 +184,9 @@ class Client:
     node: Final[str]
     capacity: Final[int]
 
+# For tokamak.arrays: a PyCapsule.
+def dlpack_capsule(array: Any, code: int, versioned: bool) -> Any: ...
+
 # One thread at a time: for tokamak.aio.
 class Gets:
     def __init__(self, client: Client) -> None: ...

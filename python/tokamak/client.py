@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
-from . import _native, arrays, pickling
+from . import _native, arrays, pickling, waiting
 from ._native import Evicted, Interrupt, NodeInfo, Object, ObjectInfo, ObjectStat, PullProgress, Subscription, Writer
 from ._types import IdLike, Readable, Seconds
 from .errors import AlreadyExists, Error, FailedPrecondition, NotFound, Unavailable
@@ -143,7 +143,7 @@ class Client:
         pickling.dump(value, lambda size, metadata: self.create(id, size, metadata, timeout=timeout, confirmed=confirmed))
 
     def put_array(self, id: IdLike, array: Any, *, timeout: Seconds = 5.0, confirmed: bool = False) -> None:
-        """Puts a NumPy array, or what numpy.asarray() takes, with its type, shape and order (C or Fortran)."""
+        """Puts a NumPy array, what has __dlpack__() (tensors), or what numpy.asarray() takes, with type, shape and order."""
         arrays.dump(array, lambda size, metadata: self.create(id, size, metadata, timeout=timeout, confirmed=confirmed))
 
     # ---- getting
@@ -170,11 +170,25 @@ class Client:
         """The array that put_array() put: a read-only view of shared memory, which keeps the object pinned."""
         return arrays.load(self.get(id, timeout))
 
+    def get_tensor(self, id: IdLike, timeout: Seconds = 10.0) -> arrays.Tensor:
+        """The same array for from_dlpack() of torch, JAX and others, in place: torch.from_dlpack(client.get_tensor(id))."""
+        return arrays.Tensor(arrays.load(self.get(id, timeout)))
+
     def wait(self, ids: Iterable[IdLike], count: int | None = None, timeout: Seconds = 10.0, *, anywhere: bool = True,
              interrupt: Interrupt | None = None) -> list[bool]:
         """Waits until `count` of them exist (all), on some node or on this one, and says for each whether it does."""
         named = _list_of(ids)
-        return self._look(lambda line: line.wait(named, count, timeout, anywhere=anywhere, interrupt=interrupt))
+
+        def look(line: _native.Client) -> list[bool]:
+            if not isinstance(named, list) or len(named) <= waiting.BATCH:
+                return line.wait(named, count, timeout, anywhere=anywhere, interrupt=interrupt)
+
+            def some(ids: list[IdLike], count: int, timeout: Seconds) -> list[bool]:
+                return line.wait(ids, count, timeout, anywhere=anywhere, interrupt=interrupt)
+
+            return waiting.wait_for_many(some, named, len(named) if count is None else count, timeout)
+
+        return self._look(look)
 
     # ---- where copies are
 
@@ -219,7 +233,7 @@ class Client:
             return self._look(lambda line: line.progress(id))
 
     def hash(self, id: IdLike) -> int:
-        """XXH3 of an object of this node: data, then metadata."""
+        """XXH64 of an object of this node: data, then metadata."""
         with _about(id):
             return self._look(lambda line: line.hash(id))
 
@@ -228,7 +242,7 @@ class Client:
         return self._look(lambda line: line.nodes())
 
     def node_stats(self) -> dict[str, int]:
-        """This node's numbers, as `tok stats` shows them."""
+        """This node's numbers, as `tok stat` shows them."""
         return self._look(lambda line: line.node_stats())
 
     def subscribe(self) -> Subscription:

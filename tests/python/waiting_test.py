@@ -1,4 +1,4 @@
-"""Calls that wait: without the GIL, interrupted by signals and by an Interrupt; and forked children."""
+"""Calls that wait: without the GIL, interrupted by signals and by an Interrupt, in batches; and forked children."""
 
 import multiprocessing
 import os
@@ -169,3 +169,22 @@ def test_workers_of_multiprocessing_get_what_their_parent_put(client, name, meth
     client.put(name, bytes(1000))
     with multiprocessing.get_context(method).Pool(2) as pool:
         assert pool.map(length_of, [(client, name)] * 4) == [1000] * 4
+
+
+def test_more_than_one_call_waits_for_are_waited_for_in_batches(client, other, name, after_a_moment):
+    ids = [f"{name} {number}" for number in range(5_000)]
+    client.put_many([(id, b"") for id in ids[:4_000:2]])
+    there = [number < 4_000 and number % 2 == 0 for number in range(5_000)]
+    assert other.wait(ids, timeout=0) == there
+    assert other.wait(ids, count=2_000, timeout=LONG) == there
+    after_a_moment(lambda: client.put(ids[4_999], b""))
+    found = other.wait(ids, count=2_001, timeout=LONG)
+    assert sum(found) == 2_001 and found[4_999]
+    after_a_moment(lambda: client.put_many([(id, b"") for number, id in enumerate(ids[:4_999]) if not there[number]]))
+    assert all(other.wait(ids, timeout=LONG))
+
+
+def test_a_wait_in_batches_ends_by_its_time_out(client, name):
+    begun = time.monotonic()
+    assert client.wait([f"{name} {number}" for number in range(3_000)], count=1, timeout=0.2) == [False] * 3_000
+    assert time.monotonic() - begun >= 0.2
