@@ -126,6 +126,18 @@ TEST_F(InterruptionTest, ASecondSignalEndsItAtOnce) {
   EXPECT_EQ(Interrupt(SIGTERM), "");
 }
 
+// As timeout(1) does, which signals its child, and then the group that this is in.
+TEST_F(InterruptionTest, ASignalThatOneProcessSendsTwiceIsOneRequest) {
+  StartPut();
+  const pid_t pid = tok_->pid();
+  daemon_.Screen(client::Kind::kDelete, [pid] {
+    kill(pid, SIGTERM);  // while it tidies up
+    return true;
+  });
+  EXPECT_EQ(Interrupt(SIGTERM), kSaid);
+  EXPECT_EQ(daemon_.statistics().sealed_objects, 0u);
+}
+
 TEST_F(InterruptionTest, WhatAGetHasWrittenIsRemovedAndWhatWasThereStays) {
   PutRaw("tree", R"({"files": ["a", "sub/b", "third"], "folders": ["empty"]})",
          R"({"name": "tree", "kind": "directory"})");
