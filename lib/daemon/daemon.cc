@@ -272,7 +272,13 @@ void Daemon::Reload(const DaemonOptions& options) {
 void Daemon::Drain(std::function<void()> done) {
   draining_ = true;
   clients_->StopListening();
-  if (!options_.evacuate) return machine_->Drain(options_.drain, std::move(done));
+  if (!options_.evacuate) {
+    const store::Statistics now = machine_->store().statistics();
+    LOG_IF(WARNING, now.kept_objects > 0)
+        << now.kept_objects << (now.kept_objects == 1 ? " object (" : " objects (") << base::FormatSize(now.kept_bytes)
+        << ") put on this node: what no other node has copied is gone with it; --evacuate hands all over first";
+    return machine_->Drain(options_.drain, std::move(done));
+  }
   const auto say = [](const char* what, const node::EvacuationReport& report) {
     const bool some_wait = report.left_objects == 0 && !report.trouble.ok();
     LOG(INFO) << what << " " << report.objects << " objects (" << base::FormatSize(report.bytes) << ") to other nodes"

@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "absl/time/time.h"
 #include "glog/logging.h"
 
 namespace tokamak::daemon {
@@ -20,10 +21,16 @@ class JsonLog final : public google::LogSink {
   JsonLog(const JsonLog&) = delete;
   JsonLog& operator=(const JsonLog&) = delete;
 
+  // As a line of the log, without its end: for what goes elsewhere.
+  std::string Line(const std::string& level, const std::string& source, const std::string& message) const;
+
   void send(google::LogSeverity severity, const char* full_filename, const char* base_filename, int line,
             const google::LogMessageTime& time, const char* message, size_t message_len) override;
 
  private:
+  std::string LineAt(absl::Time at, const std::string& level, const std::string& source,
+                     const std::string& message) const;
+
   const std::string node_;
 };
 

@@ -60,7 +60,9 @@ int Main(int argc, char** argv) {
   }
   const std::string ready = absl::StrCat(flags.options.device, ", ", base::FormatSize(flags.options.memory),
                                          ", socket ", flags.options.socket);
-  std::cout << "tokd " << flags.options.name << " ready: " << ready << std::endl;
+  const std::string told = absl::StrCat("tokd ", flags.options.name, " ready: ", ready);
+  std::cout << (json_log.has_value() ? json_log->Line("info", absl::StrCat("main.cc:", __LINE__), told) : told)
+            << std::endl;
   os::ServiceManager manager;
   manager.Ready(ready);
   manager.KeepAlive(loop);

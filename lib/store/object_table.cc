@@ -158,6 +158,7 @@ void ObjectTable::Count(const Object& object, int64_t sign) {
       Add(counts_.sealed_objects, sign);
       Add(counts_.sealed_bytes, sign, bytes);
       if (object.info.origin == Origin::kPulled) return;
+      Add(counts_.kept_objects, sign);
       Add(counts_.kept_bytes, sign, bytes);
       Add(object.account->usage.kept_bytes, sign, bytes);
       return;

@@ -31,7 +31,7 @@ std::string Describe(const OwnerUsage& usage) {
   add(usage.unsealed_bytes, " unsealed");
   add(usage.pinned_bytes, " pinned");
   add(usage.kept_bytes, " created and kept");
-  return absl::StrCat(name, " has ", absl::StrJoin(parts, ", "));
+  return absl::StrCat(name, usage.ended ? " have " : " has ", absl::StrJoin(parts, ", "));
 }
 
 }  // namespace
@@ -160,10 +160,10 @@ absl::Status Store::CheckCreate(const base::ObjectId& id, const Location& place)
 
 absl::Status Store::CheckQuota(Owner who, uint64_t more) const {
   if (const absl::optional<uint64_t> left = table_.programs().LeftOf(who); left.has_value() && more > *left) {
-    return absl::ResourceExhaustedError(absl::StrCat(more, " bytes more would exceed the client's own quota, of which ",
-                                                     *left,
-                                                     " are left: seal or release objects, or connect with a "
-                                                     "larger quota"));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        base::FormatSize(more), " more would exceed the client's own quota, of which ", base::FormatSize(*left),
+        " are left: seal or release objects, or connect with a "
+        "larger quota"));
   }
   if (options_.quota_bytes == 0) return absl::OkStatus();
   const OwnerUsage& usage = table_.programs().Of(who).usage;
@@ -171,7 +171,7 @@ absl::Status Store::CheckQuota(Owner who, uint64_t more) const {
   const uint64_t held = usage.held_bytes();
   if (held <= options_.quota_bytes && more <= options_.quota_bytes - held) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
-      more, " bytes more would exceed the quota of ", usage.label, ": it holds ",
+      base::FormatSize(more), " more would exceed the quota of ", usage.label, ": it holds ",
       base::FormatSize(usage.unsealed_bytes), " unsealed and ", base::FormatSize(usage.pinned_bytes), " pinned of ",
       base::FormatSize(options_.quota_bytes), ": seal or release objects, or start tokd with a larger --quota"));
 }
@@ -192,11 +192,13 @@ absl::optional<Allocation> Store::Reserve(uint64_t size) {
 absl::Status Store::RefuseForRoom(uint64_t size) {
   ++creates_refused_;
   std::string text =
-      absl::StrCat("no room for ", size, " bytes: of ", allocator_.capacity(), " bytes ", allocator_.used(),
-                   " are used, and ", eviction_.evictable_bytes(), " of those may be evicted");
+      absl::StrCat("no room for ", base::FormatSize(size), ": of ", base::FormatSize(allocator_.capacity()), " ",
+                   base::FormatSize(allocator_.used()), " are used, and ",
+                   base::FormatSize(eviction_.evictable_bytes()), " of those may be evicted");
   if (creates_.size() != 0) absl::StrAppend(&text, "; ", creates_.size(), " other creates wait for room");
   if (quarantine_.bytes() != 0) {
-    absl::StrAppend(&text, "; programs which lost their connection may still write to ", quarantine_.bytes());
+    absl::StrAppend(&text, "; programs which lost their connection may still write to ",
+                    base::FormatSize(quarantine_.bytes()));
   }
   std::vector<OwnerUsage> holders = usage();
   if (holders.size() > kNamedHolders) holders.resize(kNamedHolders);

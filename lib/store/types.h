@@ -131,7 +131,8 @@ struct Statistics {
   uint64_t pins = 0;
   uint64_t waiting = 0;          // gets and waits that have not ended
   uint64_t waiting_creates = 0;  // for room
-  uint64_t kept_bytes = 0;       // of sealed_bytes: created here
+  uint64_t kept_objects = 0;     // of sealed_objects: created here
+  uint64_t kept_bytes = 0;       // of sealed_bytes: theirs
 
   // Totals.
   uint64_t created = 0;

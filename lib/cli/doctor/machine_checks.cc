@@ -109,7 +109,10 @@ Finding CheckMemlock(const MachineFacts& machine, uint64_t store, size_t devices
   const bool unlimited = machine.lock_limit == kUnlimited;
   const std::string limit = unlimited ? "no limit" : FormatSize(machine.lock_limit);
   Finding finding;
-  if (machine.locks_without_limit && !unlimited) {
+  if (machine.memory != 0 && store > machine.memory) {
+    finding = Failed("memlock", absl::StrCat("this machine has ", FormatSize(machine.memory), "; ", need),
+                     "a smaller tokd --memory");
+  } else if (machine.locks_without_limit && !unlimited) {
     finding = Ok("memlock", absl::StrCat("this process may lock any amount (CAP_IPC_LOCK); others: ", limit));
   } else if (unlimited || machine.lock_limit >= needed) {
     finding = Ok("memlock", absl::StrCat(limit, " on locked memory; ", need));

@@ -54,8 +54,9 @@ void ReadCapabilities(const SystemFiles& files, MachineFacts& facts) {
   facts.exceeds_buffer_limit = ((effective >> kNetAdmin) & 1) != 0;
 }
 
-void ReadHugePages(const SystemFiles& files, MachineFacts& facts) {
+void ReadMemory(const SystemFiles& files, MachineFacts& facts) {
   const std::string meminfo = files.Read("/proc/meminfo").value_or("");
+  facts.memory = os::MeminfoValue(meminfo, "MemTotal").value_or(0) * 1024;
   facts.huge_page_size = os::MeminfoValue(meminfo, "Hugepagesize").value_or(0) * 1024;
   facts.huge_pages = os::MeminfoValue(meminfo, "HugePages_Total").value_or(0);
   const uint64_t free = os::MeminfoValue(meminfo, "HugePages_Free").value_or(0);
@@ -109,7 +110,7 @@ MachineFacts ReadMachine(const SystemFiles& files) {
   MachineFacts facts;
   ReadLimits(files, facts);
   ReadCapabilities(files, facts);
-  ReadHugePages(files, facts);
+  ReadMemory(files, facts);
   ReadModules(files, facts);
   ReadCards(files, facts);
   for (const std::string& name : files.List("/dev/infiniband")) {

@@ -21,6 +21,7 @@ struct DeviceNode {
 };
 
 struct MachineFacts {
+  uint64_t memory = 0;  // bytes of the machine; 0: not known
   // Memory that a process may lock, bytes; kUnlimited.
   uint64_t lock_limit = 0;
   uint64_t lock_limit_hard = 0;

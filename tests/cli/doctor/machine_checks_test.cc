@@ -122,6 +122,14 @@ TEST(MachineChecksTest, LockedMemoryMustHoldTheStoreAndItsBuffers) {
   ExpectFinding(CheckMemlock(machine, kStore), Verdict::kOk, "CAP_IPC_LOCK", "");
 }
 
+TEST(MachineChecksTest, AStoreLargerThanTheMachineIsRefusedWhateverMayBeLocked) {
+  MachineFacts machine = Healthy();
+  machine.locks_without_limit = true;
+  machine.memory = kStore;
+  EXPECT_EQ(CheckMemlock(machine, kStore).verdict, Verdict::kOk);
+  ExpectFinding(CheckMemlock(machine, kStore + 1), Verdict::kFailed, "this machine has 512 MiB", "--memory");
+}
+
 TEST(MachineChecksTest, PeersAreCountedWhereTheyLockMemory) {
   MachineFacts machine = Healthy();
   machine.lock_limit = machine.lock_limit_hard = kStore + kLockedBuffers;
