@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "absl/strings/str_cat.h"
+
 namespace tokamak::base {
 namespace {
 
@@ -35,6 +37,11 @@ std::string NearestName(absl::string_view written, const std::vector<std::string
     nearest = name;
   }
   return nearest;
+}
+
+std::string DidYouMean(absl::string_view written, const std::vector<std::string>& names, absl::string_view prefix) {
+  const std::string nearest = NearestName(written, names);
+  return nearest.empty() ? "" : absl::StrCat("; did you mean ", prefix, nearest, "?");
 }
 
 }  // namespace tokamak::base

@@ -13,4 +13,8 @@ namespace tokamak::base {
 // nothing is proposed that has little to do with it.
 std::string NearestName(absl::string_view written, const std::vector<std::string>& names);
 
+// "; did you mean memory?", to stand behind what is wrong; empty where nothing is near. `prefix`
+// stands before the name, as -- does.
+std::string DidYouMean(absl::string_view written, const std::vector<std::string>& names, absl::string_view prefix = "");
+
 }  // namespace tokamak::base

@@ -81,7 +81,7 @@ std::string FindProgram(const std::string& name, const std::string& package) {
 // Waits until the log says `sign`, or the program ends. What it says last is why it ended, so that
 // is read after it has.
 absl::Status AwaitReady(os::ChildProcess& child, const std::string& name, const std::string& log,
-                        const std::string& sign) {
+                        const std::string& sign, int interrupted) {
   const os::FileDescriptor changes(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   inotify_add_watch(changes.get(), fs::path(log).parent_path().c_str(), IN_MODIFY | IN_CREATE);
   const int64_t deadline = NowMilliseconds() + kReadyMilliseconds;
@@ -95,8 +95,10 @@ absl::Status AwaitReady(os::ChildProcess& child, const std::string& name, const 
       return absl::UnavailableError(
           absl::StrCat(name, left <= 0 ? " is not ready after a minute" : " did not start", ": ", lines.back()));
     }
-    pollfd waits[2] = {{changes.get(), POLLIN, 0}, {child.descriptor(), POLLIN, 0}};
-    if (poll(waits, 2, static_cast<int>(std::min(left, kLookMilliseconds))) > 0) {
+    // Of a descriptor that is -1 nothing is heard.
+    pollfd waits[3] = {{changes.get(), POLLIN, 0}, {child.descriptor(), POLLIN, 0}, {interrupted, POLLIN, 0}};
+    if (poll(waits, 3, static_cast<int>(std::min(left, kLookMilliseconds))) > 0) {
+      if (waits[2].revents != 0) return absl::CancelledError("interrupted");
       char drained[4096];
       while (read(changes.get(), drained, sizeof drained) > 0) {
       }
@@ -318,7 +320,7 @@ class Starter final {
     into.back().started = StartTime(into.back().pid);
     // Saved each time: also when tok is killed in between, tok down finds what runs.
     if (absl::Status status = Save(cluster_, settings_.folder); !status.ok()) return status;
-    return AwaitReady(*children_.back(), process.name, options.output, sign);
+    return AwaitReady(*children_.back(), process.name, options.output, sign, settings_.interrupted);
   }
 
   const ClusterSettings& settings_;

@@ -26,6 +26,7 @@ struct ClusterSettings {
   std::string memory = "512MiB";   // of each
   std::string directory = "tokd";  // "tokd": the first node serves it; "redis": a private redis-server
   Places places;
+  int interrupted = -1;            // a descriptor that is readable once the start shall be given up; none unless given
   bool end_with_us = false;        // however this program ends, its cluster ends with it; StopCluster tidies up
   std::vector<std::string> extra;  // flags for each tokd, as they are
 };
@@ -48,7 +49,7 @@ std::string DefaultFolder();
 
 // Starts all, each once the one before is ready, and makes the state folder, with those above it
 // that are missing. On an error nothing is left running, nor of what was made. kAlreadyExists: one
-// runs already.
+// runs already. kCancelled: interrupted.
 absl::StatusOr<Cluster> StartCluster(const ClusterSettings& settings);
 
 // What runs, from the folder. kNotFound: nothing was started there. kDataLoss: what the folder says

@@ -31,6 +31,15 @@ CLI::Option* AddDuration(CLI::App& command, const std::string& names, base::Dura
   return command.add_option_function<std::string>(names, read, about)->type_name("TIME")->default_str(Short(value));
 }
 
+CLI::Validator AtLeastOne() {
+  const auto check = [](const std::string& text) {
+    const bool is_number = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+    const bool is_zero = is_number && text.find_first_not_of('0') == std::string::npos;
+    return is_number && !is_zero ? std::string() : absl::StrCat("'", text, "' is no number from 1 on");
+  };
+  return CLI::Validator(check, "", "at least one");
+}
+
 CLI::Option* AddSize(CLI::App& command, const std::string& names, uint64_t& value, const std::string& about) {
   const auto read = [&value, names](const std::string& text) {
     const auto parsed = base::ParseSize(text);

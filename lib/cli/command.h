@@ -26,6 +26,9 @@ CLI::App* NewCommand(CLI::App& app, const std::string& name, const std::string& 
 // A flag for a span of time, such as 250ms; what `value` is now is said to be its default.
 CLI::Option* AddDuration(CLI::App& command, const std::string& names, base::Duration& value, const std::string& about);
 
+// Of a number that counts something.
+CLI::Validator AtLeastOne();
+
 // A flag for bytes, such as 64KiB.
 CLI::Option* AddSize(CLI::App& command, const std::string& names, uint64_t& value, const std::string& about);
 

@@ -1,8 +1,10 @@
 #include "lib/cli/command_line.h"
 
+#include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "lib/base/help_format.h"
 #include "lib/base/version.h"
 #include "lib/cli/command.h"
 
@@ -11,14 +13,14 @@ namespace tokamak::cli {
 namespace {
 
 constexpr char kFooter[] =
-    "Which daemon: --socket PATH; or node --node of the cluster in --state, if one of the two is given; or\n"
+    "Which daemon: --socket PATH; or node --node of the cluster in --state, if one of the two is given; or "
     "$TOKAMAK_SOCKET; or node 1 of the cluster that tok up started; or the service at /run/tokamak/tokd.sock.\n"
     "Example:\n"
     "  tok up --nodes 3\n"
     "  tok put /usr/share/dict --as dict\n"
     "  tok --node 2 get dict -o /tmp/dict --protocol read\n"
     "  tok down\n"
-    "Exit codes: 0 done, 1 it failed, 2 wrong flags or no daemon; of doctor: 0 RDMA works here, 1 it does not;\n"
+    "Exit codes: 0 done, 1 it failed, 2 wrong flags or no daemon; of doctor: 0 RDMA works here, 1 it does not; "
     "of verbs: the command's.\n"
     "Errors are one line on standard error; with --json that is {\"error\": CODE, \"message\": TEXT}.\n"
     "Control characters, and bytes that are not UTF-8, are printed as \\xHH; JSON has the latter as \\xHH, too.";
@@ -27,8 +29,10 @@ constexpr char kDevices[] =
     "RDMA devices that the nodes take in turn, such as ibv:rxe0,ibv:rxe1; the software NIC unless given";
 
 void DescribeClusters(CLI::App& app, Flags& flags) {
-  CLI::App* const up =
-      NewCommand(app, "up", "start a cluster on this machine: node i on 127.0.0.i", "tok up --nodes 2 --memory 64MiB");
+  CLI::App* const up = NewCommand(
+      app, "up",
+      "start a cluster on this machine: node i on 127.0.0.i, or another loopback network where that is taken",
+      "tok up --nodes 2 --memory 64MiB");
   up->add_option("--device", flags.cluster.places.devices, kDevices)->delimiter(',')->allow_extra_args(false);
   up->add_option("--nodes", flags.cluster.nodes, "how many")->check(CLI::Range(1, 64))->capture_default_str();
   up->add_option("--memory", flags.cluster.memory, "store of each node")->type_name("SIZE")->capture_default_str();
@@ -36,7 +40,9 @@ void DescribeClusters(CLI::App& app, Flags& flags) {
       ->check(CLI::IsMember({"tokd", "redis"}))
       ->capture_default_str();
   up->add_option("--port", flags.cluster.places.port, "port that each node listens on")->capture_default_str();
-  up->add_option("--udp-port", flags.cluster.places.udp_port, "UDP port of the software NICs")->capture_default_str();
+  up->add_option("--udp-port", flags.cluster.places.udp_port,
+                 "UDP port of the software NICs; they take the next one as well, for bulk")
+      ->capture_default_str();
   up->add_option("--tokd", flags.cluster.extra,
                  "a further flag for each tokd (again for each; % stands for the node's name)")
       ->allow_extra_args(false);
@@ -59,7 +65,8 @@ void DescribeClusters(CLI::App& app, Flags& flags) {
 void DescribeObjects(CLI::App& app, Flags& flags) {
   CLI::App* const put = NewCommand(app, "put", "put files or folders, each as an object named like it",
                                    "tok put /etc/os-release --as release");
-  put->add_option("path", flags.paths, "files or folders; one that fails or is interrupted leaves nothing")
+  put->add_option("path", flags.paths,
+                  "files or folders, or - for standard input; one that fails or is interrupted leaves nothing")
       ->type_name("FILE")
       ->required();
   put->add_option("--as", flags.as, "the object's name");
@@ -93,6 +100,7 @@ void DescribeObjects(CLI::App& app, Flags& flags) {
 }  // namespace
 
 void DescribeCommandLine(CLI::App& app, Flags& flags) {
+  app.formatter(std::make_shared<base::HelpFormat>());  // of every command: they inherit it
   app.footer(kFooter);
   app.require_subcommand(1);
   app.fallthrough();

@@ -47,6 +47,9 @@ void PrintMoved(const CommandContext& context, std::ostream& out, const char* ve
 
 absl::Status PutOne(const CommandContext& context, const std::string& path, const std::string& as) {
   if (path.empty()) return absl::InvalidArgumentError("an empty path names no file: give a FILE or DIR to put");
+  if (as.empty() && IsStream(path)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " has no name that an object could have: give one with --as"));
+  }
   std::error_code error;
   std::filesystem::path plain = std::filesystem::absolute(path, error).lexically_normal();  // "." has a name as well
   if (error)

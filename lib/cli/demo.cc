@@ -67,6 +67,12 @@ absl::Status Suspend(const ClusterProcess& process) {
       absl::StrCat(process.name, " ended by itself: its log in the state folder may say why"));
 }
 
+// Of a software NIC, "soft:udp@127.0.0.1:4791".
+std::string IpOfNic(const std::string& device) {
+  const size_t begin = device.find('@') + 1;
+  return device.substr(begin, device.rfind(':') - begin);
+}
+
 class Demo final {
  public:
   explicit Demo(const DemoSettings& settings) : settings_(settings) {}
@@ -116,8 +122,9 @@ class Demo final {
     const auto stats = AsAbsl(clients_[0].NodeStats());
     if (!stats.ok()) return stats.status();
     Say(absl::StrCat("cluster: 3 tokd of ", base::FormatSize(settings_.memory), ", ",
-                     settings_.devices.empty() ? absl::StrCat("on 127.0.0.1 to .3, device ", stats->device)
-                                               : "devices " + absl::StrJoin(settings_.devices, ", "),
+                     settings_.devices.empty()
+                         ? absl::StrCat("on ", IpOfNic(stats->device), " to .3, device ", stats->device)
+                         : "devices " + absl::StrJoin(settings_.devices, ", "),
                      ", directory in a private redis-server"));
     return absl::OkStatus();
   }

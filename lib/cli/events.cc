@@ -172,7 +172,7 @@ void AddEvents(CLI::App& app, EventsFlags& flags) {
       app, "events",
       "follow what is sealed, deleted and evicted on a node, and which nodes join and leave; one event a line",
       "tok events --for 1s");
-  events->add_option("-n,--count", flags.count, "end after this many events")->check(CLI::PositiveNumber);
+  events->add_option("-n,--count", flags.count, "end after this many events")->check(AtLeastOne());
   AddDuration(*events, "--for", flags.duration, "end after this long; neither: until it is interrupted")
       ->default_str("");
 }

@@ -1,6 +1,7 @@
 #include "lib/cli/files.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,6 +37,7 @@ PutOptions Confirmed() {
 }
 
 constexpr size_t kStep = 4 << 20;  // bytes read between two looks at the progress bar
+constexpr char kStandardInput[] = "-";
 constexpr size_t kNamesAtOnce = 1024;
 constexpr uint64_t kMaxListingBytes = 16 << 20;
 constexpr std::chrono::seconds kListingTimeout(5);
@@ -79,27 +81,47 @@ absl::Status Outcome(Client& client, const std::string& name, const absl::Status
 // One file on its way into an object.
 class FilePut final {
  public:
-  FilePut(Client& client, Undo& undo, std::string path, std::string name, Progress& progress)
-      : client_(client), undo_(undo), path_(std::move(path)), name_(std::move(name)), progress_(progress) {}
+  // `may_be_stream`: somebody named it. What a folder had was a file; should it be a pipe by now,
+  // nobody waits for its writer.
+  FilePut(Client& client, Undo& undo, std::string path, std::string name, bool may_be_stream, Progress& progress)
+      : client_(client),
+        undo_(undo),
+        path_(std::move(path)),
+        name_(std::move(name)),
+        may_be_stream_(may_be_stream),
+        progress_(progress) {}
 
   // Returns the file's size.
   absl::StatusOr<uint64_t> Run() {
     if (absl::Status status = CheckName(name_); !status.ok()) return status;
-    file_ = os::FileDescriptor(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe waits for a writer
-    if (!file_.valid() || fstat(file_.get(), &info_) != 0) return FileError("read", path_);
-    if (!S_ISREG(info_.st_mode)) {
-      return absl::InvalidArgumentError(absl::StrCat(path_, " is neither a file nor a folder"));
-    }
-    metadata_ = ToBytes(json({{"name", name_}, {"kind", "file"}, {"mode", info_.st_mode & 0777}}).dump());
-    return info_.st_size > 0 ? PutInPlace() : PutToTheEnd();
+    if (absl::Status status = Open(); !status.ok()) return status;
+    const mode_t mode = is_stream_ ? 0644 : info_.st_mode & 0777;
+    metadata_ = ToBytes(json({{"name", name_}, {"kind", "file"}, {"mode", mode}}).dump());
+    return info_.st_size > 0 && !is_stream_ ? PutInPlace() : PutToTheEnd();
   }
 
  private:
+  absl::Status Open() {
+    is_stream_ = may_be_stream_ && IsStream(path_);
+    const int descriptor = path_ == kStandardInput
+                               ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                               : open(path_.c_str(), O_RDONLY | O_CLOEXEC | (is_stream_ ? 0 : O_NONBLOCK));
+    file_ = os::FileDescriptor(descriptor);
+    if (!file_.valid() || fstat(file_.get(), &info_) != 0) return FileError("read", path_);
+    if (is_stream_ || S_ISREG(info_.st_mode)) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(path_, " is neither a file nor a folder"));
+  }
+
   // Reads up to the end, or until `rest` is full; leaves what is left of it.
   absl::Status Read(Span<uint8_t>& rest) {
     while (!rest.empty()) {
       const ssize_t got = read(file_.get(), rest.data(), std::min(rest.size(), kStep));
       if (got < 0 && errno == EINTR) continue;
+      if (got < 0 && errno == EAGAIN && is_stream_) {  // somebody made it non-blocking
+        pollfd readable = {file_.get(), POLLIN, 0};
+        poll(&readable, 1, -1);
+        continue;
+      }
       if (got < 0) return FileError("read", path_);
       if (got == 0) break;
       rest = rest.subspan(static_cast<size_t>(got));
@@ -109,6 +131,7 @@ class FilePut final {
   }
 
   absl::Status CheckUnchanged() const {
+    if (is_stream_) return absl::OkStatus();
     struct stat now {};
     if (fstat(file_.get(), &now) != 0) return FileError("read", path_);
     const bool same = now.st_size == info_.st_size && now.st_mtim.tv_sec == info_.st_mtim.tv_sec &&
@@ -168,6 +191,8 @@ class FilePut final {
   Undo& undo_;
   const std::string path_;
   const std::string name_;
+  const bool may_be_stream_;
+  bool is_stream_ = false;
   Progress& progress_;
   os::FileDescriptor file_;
   struct stat info_ {};
@@ -197,8 +222,9 @@ absl::StatusOr<Moved> PutFolder(Client& client, Undo& undo, const std::string& p
   Progress progress("put", tree->bytes);
   Moved moved{0, 0, std::move(tree->skipped), path};
   for (const std::string& file : tree->files) {
-    const auto bytes =
-        FilePut(client, undo, absl::StrCat(path, "/", file), absl::StrCat(name, "/", file), progress).Run();
+    const auto bytes = FilePut(client, undo, absl::StrCat(path, "/", file), absl::StrCat(name, "/", file),
+                               /*may_be_stream=*/false, progress)
+                           .Run();
     if (!bytes.ok()) return bytes.status();
     ++moved.files;
     moved.bytes += *bytes;
@@ -214,7 +240,7 @@ absl::StatusOr<Moved> PutFile(Client& client, Undo& undo, const std::string& pat
   std::error_code error;
   const uint64_t size = fs::file_size(path, error);
   Progress progress("put", error ? 0 : size);
-  const auto bytes = FilePut(client, undo, path, name, progress).Run();
+  const auto bytes = FilePut(client, undo, path, name, /*may_be_stream=*/true, progress).Run();
   if (!bytes.ok()) return bytes.status();
   if (absl::Status status = undo.Complete(); !status.ok()) return status;
   return Moved{1, *bytes, {}, path};
@@ -400,9 +426,15 @@ std::vector<std::string> NamesOf(Client& client, Span<const ObjectInfo> objects)
   return names;
 }
 
+bool IsStream(const std::string& path) {
+  if (path == kStandardInput) return true;
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISCHR(info.st_mode) || S_ISSOCK(info.st_mode));
+}
+
 absl::StatusOr<Moved> PutPath(Client& client, Undo& undo, const std::string& path, const std::string& name) {
   std::error_code error;
-  const bool folder = fs::is_directory(path, error);
+  const bool folder = path != kStandardInput && fs::is_directory(path, error);
   return WholeOrNothing(undo, folder ? PutFolder(client, undo, path, name) : PutFile(client, undo, path, name));
 }
 

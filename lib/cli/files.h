@@ -38,8 +38,12 @@ struct Moved {
 // 40 hexadecimal digits are an id; anything else is a name.
 ObjectId IdOf(const std::string& name_or_id);
 
-// Puts a file, or a folder with all files below it (the folder's own object last, so that whoever
-// sees it finds the files). Links to files are followed. A file that changes while it is read is an
+// What is read to its end, and has no name that an object could have: "-", which is standard input,
+// a pipe or a device.
+bool IsStream(const std::string& path);
+
+// Puts a file, a stream, or a folder with all files below it (the folder's own object last, so that
+// whoever sees it finds the files). Links to files are followed. A file that changes while it is read is an
 // error. kAlreadyExists: objects never change, so remove the old one or choose another name.
 absl::StatusOr<Moved> PutPath(Client& client, Undo& undo, const std::string& path, const std::string& name);
 

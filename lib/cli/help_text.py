@@ -76,9 +76,11 @@ def parse(text):
     help_ = Help(" ".join(line for line in lines[:usage] if line), lines[usage][len("Usage:"):].strip(), {}, [])
     section, last = None, None
     for i, line in enumerate(lines[usage + 1:], usage + 1):
-        title = re.fullmatch(r"(Options|Positionals|Subcommands):", line)
-        if title and lines[i - 1] == "":
-            section, last = help_.sections.setdefault(title.group(1), []), None
+        title = re.fullmatch(r"([A-Z][A-Za-z ]*):", line)
+        if title and lines[i - 1] == "" and not help_.footer and title.group(1) != "Example":
+            # Flags may stand in groups, each with a title of its own.
+            kind = title.group(1) if title.group(1) in ("Positionals", "Subcommands") else "Options"
+            section, last = help_.sections.setdefault(kind, []), None
         elif section is None or line == "":
             continue
         elif help_.footer or not line.startswith("  "):

@@ -25,7 +25,7 @@ namespace {
 
 bool MayMatch(const ObjectInfo& object, const ListFlags& flags) {
   if (!flags.state.empty() && flags.state != Wording(object.state)) return false;
-  if (!flags.origin.empty() && flags.origin != Wording(object.origin)) return false;
+  if (!flags.origin.empty() && (flags.origin == "pulled") != (object.origin == Origin::kPulled)) return false;
   return flags.least <= object.data_size && object.data_size <= flags.most;
 }
 
@@ -38,6 +38,7 @@ bool Matches(const NamedObject& one, const ListFlags& flags) {
 bool Before(const NamedObject& a, const NamedObject& b, const std::string& sort) {
   const ObjectInfo& x = a.object;
   const ObjectInfo& y = b.object;
+  if (sort == "name" && a.name.empty() != b.name.empty()) return b.name.empty();  // what has none comes last
   if (sort == "name" && a.name != b.name) return a.name < b.name;
   if (sort == "size" && x.data_size != y.data_size) return x.data_size < y.data_size;
   if (sort == "age" && x.age != y.age) return x.age < y.age;
@@ -73,20 +74,20 @@ void PrintJson(const std::vector<NamedObject>& page) {
 
 void AddList(CLI::App& app, ListFlags& flags) {
   CLI::App* const list = NewCommand(app, "ls", "list the objects of a node", "tok ls --sort size --reverse --limit 10");
-  list->add_option("--prefix", flags.prefix, "whose names begin like this");
+  list->add_option("prefix,--prefix", flags.prefix, "whose names begin like this");
   list->add_option("--glob", flags.glob, "whose names match this, as in the shell: 'dict/*.txt'; * takes / as well");
-  list->add_option("--state", flags.state, "those in this state")
+  list->add_option("--object-state", flags.state, "those in this state")
       ->check(CLI::IsMember({"unsealed", "sealed", "evicted", "deleted", "aborted"}));
   list->add_option("--origin", flags.origin, "put on this node, or copied from another")
-      ->check(CLI::IsMember({"created here", "pulled"}));
+      ->check(CLI::IsMember({"created", "pulled"}));
   AddSize(*list, "--min-size", flags.least, "with this many bytes of data or more");
   AddSize(*list, "--max-size", flags.most, "with this many or less");
   list->add_option("--sort", flags.sort, "by what")
       ->check(CLI::IsMember({"id", "name", "size", "age", "pins"}))
       ->capture_default_str();
   list->add_flag("-r,--reverse", flags.reverse, "the largest, oldest or last first");
-  auto* const limit = list->add_option("--limit", flags.limit, "at most this many")->check(CLI::PositiveNumber);
-  list->add_option("--page", flags.page, "of --limit objects each, from 1")->check(CLI::PositiveNumber)->needs(limit);
+  auto* const limit = list->add_option("--limit", flags.limit, "at most this many")->check(AtLeastOne());
+  list->add_option("--page", flags.page, "of --limit objects each, from 1")->check(AtLeastOne())->needs(limit);
   list->add_flag("-q,--quiet", flags.quiet, "names alone, one a line; the id of what has none");
 }
 
@@ -102,6 +103,7 @@ std::vector<NamedObject> Select(std::vector<NamedObject> objects, const ListFlag
 absl::Status List(const CommandContext& context, const ListFlags& flags) {
   auto objects = AsAbsl(context.client.List());
   if (!objects.ok()) return objects.status();
+  const size_t on_node = objects->size();
   // Reading a name takes an object in hand: only where it may be shown.
   const auto unwanted = [&](const ObjectInfo& object) { return !MayMatch(object, flags); };
   objects->erase(std::remove_if(objects->begin(), objects->end(), unwanted), objects->end());
@@ -121,7 +123,9 @@ absl::Status List(const CommandContext& context, const ListFlags& flags) {
   } else if (context.json) {
     PrintJson(page);
   } else if (all == 0) {
-    std::cout << "no objects on node " << base::Printable(context.client.node()) << "\n";
+    std::cout << (on_node == 0 ? "no objects"
+                               : absl::StrCat("none of the ", on_node, on_node == 1 ? " object" : " objects"))
+              << " on node " << base::Printable(context.client.node()) << (on_node == 0 ? "" : " is asked for") << "\n";
   } else {
     PrintTable(page);
     if (end < all) std::cout << end - begin << " of " << all << "; the next with --page " << flags.page + 1 << "\n";

@@ -16,11 +16,11 @@ namespace tokamak::cli {
 struct ListFlags {
   std::string prefix;
   std::string glob;    // of names, as the shell's, where * takes / as well
-  std::string state;   // as Wordings has it; empty: any
-  std::string origin;  // the same
+  std::string state;   // as Wording has it; empty: any
+  std::string origin;  // "created" or "pulled"; empty: any
   uint64_t least = 0;  // bytes of data
   uint64_t most = UINT64_MAX;
-  std::string sort = "id";
+  std::string sort = "name";
   bool reverse = false;
   uint64_t limit = 0;  // objects of a page; 0: all
   uint64_t page = 1;

@@ -1,19 +1,24 @@
 // tok: the command line of Tokamak. `tok up` starts a cluster on this machine; the other commands
 // talk to one daemon.
 #include <fcntl.h>
+#include <glog/logging.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <future>
 #include <iostream>
 #include <string>
 #include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "lib/base/nearest_name.h"
 #include "lib/base/printable.h"
+#include "lib/base/wrong_flags.h"
 #include "lib/cli/as_absl.h"
 #include "lib/cli/cluster.h"
 #include "lib/cli/command_line.h"
@@ -30,6 +35,7 @@
 #include "lib/cli/undo.h"
 #include "lib/cli/verbs/command.h"
 #include "lib/cli/which_daemon.h"
+#include "lib/os/file_descriptor.h"
 #include "nlohmann/json.hpp"
 #include "tokamak/client.h"
 
@@ -53,12 +59,25 @@ void PrintCluster(const Flags& flags, const Cluster& cluster) {
   for (const ClusterProcess& node : cluster.nodes) {
     std::cout << node.name << "  pid " << node.pid << "  " << base::Printable(node.socket) << "\n";
   }
-  std::cout << cluster.nodes.size() << " nodes are up; stop them with tok down\n";
+  const bool one = cluster.nodes.size() == 1;
+  std::cout << cluster.nodes.size() << (one ? " node is up; stop it" : " nodes are up; stop them")
+            << " with tok down\n";
 }
 
 int Up(Flags& flags) {
   flags.cluster.folder = flags.state;
+  const os::FileDescriptor interrupted(eventfd(0, EFD_CLOEXEC));
+  std::promise<absl::StatusOr<Cluster>> started;
+  const Interruption interruption([&flags, &interrupted, result = started.get_future().share()] {
+    const uint64_t one = 1;
+    PCHECK(write(interrupted.get(), &one, sizeof one) == sizeof one);
+    if (result.get().ok()) StopCluster(flags.state).IgnoreError();  // it was up just before
+    PrintError(flags.json, absl::CancelledError("interrupted; what was started has been stopped"));
+  });
+  flags.cluster.interrupted = interrupted.get();
   const auto cluster = StartCluster(flags.cluster);
+  started.set_value(cluster);
+  if (absl::IsCancelled(cluster.status())) return 1;  // what cancelled it says so
   if (!cluster.ok()) return Fail(flags, cluster.status(), 2);
   PrintCluster(flags, *cluster);
   return 0;
@@ -70,7 +89,7 @@ int Down(const Flags& flags) {
   if (flags.json) {
     std::cout << ToText({{"stopped", *stopped}}) << "\n";
   } else {
-    std::cout << "stopped " << *stopped << " processes\n";
+    std::cout << "stopped " << *stopped << (*stopped == 1 ? " process\n" : " processes\n");
   }
   return 0;
 }
@@ -210,12 +229,17 @@ int Help(const CLI::App& app, const Flags& flags) {
     std::cout << app.help();
     return 0;
   }
+  std::vector<std::string> names;
   for (const CLI::App* const command : app.get_subcommands({})) {
-    if (command->get_name() != flags.help_for) continue;
+    names.push_back(command->get_name());
+    if (names.back() != flags.help_for) continue;
     std::cout << command->help(app.get_name());
     return 0;
   }
-  return Fail(flags, absl::NotFoundError(absl::StrCat("there is no command ", flags.help_for, " (see tok --help)")), 2);
+  return Fail(flags,
+              absl::NotFoundError(absl::StrCat("there is no command ", flags.help_for,
+                                               base::DidYouMean(flags.help_for, names), " (see tok --help)")),
+              2);
 }
 
 int Run(int argc, char** argv) {
@@ -228,7 +252,7 @@ int Run(int argc, char** argv) {
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {
     flags.json = WantsJson(argc, argv);
-    return Fail(flags, absl::InvalidArgumentError(absl::StrCat(error.what(), " (see tok --help)")), 2);
+    return Fail(flags, absl::InvalidArgumentError(base::ExplainWrongFlags(app, error)), 2);
   }
   if (absl::Status status = Complete(flags); !status.ok()) return Fail(flags, status, 2);
   flags.cluster_chosen = app.count("--state") + app.count("--node") > 0;

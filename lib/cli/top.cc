@@ -146,7 +146,7 @@ absl::StatusOr<TopSample> Look(Client& client, std::vector<Client>& others) {
 void AddTop(CLI::App& app, TopFlags& flags) {
   CLI::App* const top =
       NewCommand(app, "top", "watch the nodes of the cluster: memory, objects, transfers, rails", "tok top -n 1");
-  top->add_option("-n,--count", flags.count, "end after this many views")->check(CLI::PositiveNumber);
+  top->add_option("-n,--count", flags.count, "end after this many views")->check(AtLeastOne());
   AddDuration(*top, "--interval", flags.interval, "from one view to the next");
 }
 

@@ -1,8 +1,11 @@
 #include "lib/cli/watched_get.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <iostream>
 #include <optional>
 
 #include "lib/base/printable.h"
@@ -14,6 +17,7 @@ namespace tokamak::cli {
 
 namespace {
 
+constexpr std::chrono::seconds kSilence(1);                                           // that nobody takes for a fault
 constexpr std::chrono::nanoseconds kLookAtProgress = std::chrono::milliseconds(100);  // between two looks, or sooner
 
 // What comes of one object, and the bar that shows it.
@@ -23,6 +27,7 @@ class Watch final {
 
   // More has come than at any look before.
   bool Look() {
+    SayWhatIsMissing();
     const Result<PullProgress> progress = client_.Progress(id_);
     if (!progress.ok() || progress->moved <= most_) return false;
     if (!bar_.has_value()) bar_.emplace("get  " + base::Printable(name_), progress->total);
@@ -32,9 +37,24 @@ class Watch final {
   }
 
  private:
+  // Once: a name that was typed wrong is never there.
+  void SayWhatIsMissing() {
+    const bool is_time = !said_ && most_ == 0 && std::chrono::steady_clock::now() - began_ >= kSilence;
+    if (!is_time) return;
+    said_ = true;
+    if (isatty(STDERR_FILENO) == 0) return;
+    const StatusCode code = client_.Stat(id_).status().code();
+    std::cerr << "tok: " << base::Printable(name_)
+              << (code == StatusCode::kNotFound ? ": no node holds it yet, tok ls lists what there is here"
+                                                : ": nothing of it has come yet")
+              << "; waiting for it, Ctrl-C ends that" << std::endl;
+  }
+
   Client& client_;
   const std::string& name_;
   const ObjectId& id_;
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  bool said_ = false;
   uint64_t most_ = 0;
   std::optional<Progress> bar_;
 };

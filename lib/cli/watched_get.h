@@ -1,5 +1,6 @@
 // WatchedGet gets an object for a person who looks on: it draws what has come of it, and gives up
-// only when nothing more comes.
+// only when nothing more comes. Where nothing has come for a second, it says on a terminal what it
+// waits for.
 #pragma once
 
 #include <string>

@@ -32,9 +32,12 @@ std::vector<std::string> NamesOf(const CLI::App& app) {
   return names;
 }
 
-std::string MeantOf(const std::string& written, const std::vector<std::string>& names) {
-  const std::string nearest = base::NearestName(written, names);
-  return nearest.empty() ? std::string() : absl::StrCat("; did you mean ", nearest, "?");
+// Of the byte at which the parser gave up, from 1.
+std::string PlaceIn(const std::string& text, size_t byte) {
+  const size_t at = std::min(byte > 0 ? byte - 1 : 0, text.size());
+  const size_t line_begin = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;  // npos + 1 is 0
+  const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+  return absl::StrCat("line ", line, ", column ", at - line_begin + 1);
 }
 
 // In one line, whatever it has.
@@ -91,7 +94,7 @@ std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& input) const 
   try {
     object = Json::parse(text, once, /*allow_exceptions=*/true, /*ignore_comments=*/true);
   } catch (const Json::parse_error& error) {
-    throw CLI::ConfigError(absl::StrCat("it is no JSON from byte ", error.byte, " on"));
+    throw CLI::ConfigError(absl::StrCat("it is no JSON from ", PlaceIn(text, error.byte), " on"));
   } catch (const Json::exception&) {  // as a number that no double holds
     throw CLI::ConfigError("it is no JSON that can be read: a number is out of range");
   }
@@ -100,7 +103,7 @@ std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& input) const 
   std::vector<CLI::ConfigItem> read;
   for (const auto& [key, value] : object.items()) {
     if (std::find(names.begin(), names.end(), key) == names.end()) {
-      throw CLI::ConfigError(absl::StrCat("unknown key ", Quoted(key), MeantOf(key, names)));
+      throw CLI::ConfigError(absl::StrCat("unknown key ", Quoted(key), base::DidYouMean(key, names)));
     }
     const char* const variable = std::getenv(VariableOf(key).c_str());
     if (variable != nullptr && *variable != '\0') continue;
@@ -138,7 +141,7 @@ absl::Status ReadEnvironment(CLI::App& app, absl::Span<const char* const> others
     if (!absl::StartsWith(name, kPrefix)) continue;
     if (std::find(variables.begin(), variables.end(), name) == variables.end()) {
       return absl::InvalidArgumentError(
-          absl::StrCat(name, " in the environment is no flag of tokd", MeantOf(name, variables)));
+          absl::StrCat(name, " in the environment is no flag of tokd", base::DidYouMean(name, variables)));
     }
   }
   return absl::OkStatus();

@@ -4,13 +4,17 @@
 #include <iostream>
 #include <memory>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "lib/base/help_format.h"
 #include "lib/base/units.h"
 #include "lib/base/version.h"
+#include "lib/base/wrong_flags.h"
 #include "lib/daemon/config_file.h"
 #include "lib/daemon/redis_flags.h"
 #include "lib/directory/directory.h"
@@ -22,19 +26,17 @@ namespace {
 
 constexpr char kAbout[] =
     "tokd keeps immutable objects in shared memory for the programs of this machine, and moves them between machines "
-    "over\n"
-    "RDMA verbs. One tokd runs for each node; programs reach it through --socket, other nodes through --listen.";
+    "over RDMA verbs. One tokd runs for each node; programs reach it through --socket, other nodes through --listen.";
 constexpr char kExample[] =
     "Example, two nodes on one machine, without RDMA hardware:\n"
-    "  tokd --listen 127.0.0.1:7000 --device soft:udp@127.0.0.1 --memory 512MiB --socket /tmp/node1.sock &\n"
-    "  tokd --listen 127.0.0.2:7000 --device soft:udp@127.0.0.2 --memory 512MiB --socket /tmp/node2.sock \\\n"
-    "       --directory tokd@127.0.0.1:7000 &\n"
+    "  tokd --listen 127.0.0.1:7000 --device soft:udp@127.0.0.1 --memory 512MiB \\\n"
+    "       --socket /tmp/node1.sock &\n"
+    "  tokd --listen 127.0.0.2:7000 --device soft:udp@127.0.0.2 --memory 512MiB \\\n"
+    "       --socket /tmp/node2.sock --directory tokd@127.0.0.1:7000 &\n"
     "Each flag may also stand in the environment, as TOKD_MEMORY=1GiB, or in a JSON file (--config), as "
-    "{\"memory\": \"1GiB\"};\n"
-    "the command line goes before the environment, and that before the file.\n"
+    "{\"memory\": \"1GiB\"}; the command line goes before the environment, and that before the file.\n"
     "SIGTERM or SIGINT drains (--drain) and ends; a second one ends at once. SIGHUP reads --config again: drain, "
-    "evacuate,\n"
-    "quota and log-level change at once, what else is new there is named in the log and needs a restart.\n"
+    "evacuate, quota and log-level change at once, what else is new there is named in the log and needs a restart.\n"
     "Exit codes: 0 after SIGTERM or SIGINT, 2 when it could not start, 1 after an error of its own.";
 
 // As given on the command line, before it is checked.
@@ -176,6 +178,27 @@ void TakeConfigFile(CLI::App& app) {
   app.config_formatter(std::make_shared<ConfigFile>(app));
 }
 
+// In --help, where those that stand in no group come first.
+void GroupFlags(CLI::App& app) {
+  const std::pair<const char*, std::vector<const char*>> groups[] = {
+      {"Directory",
+       {"--directory", "--redis-prefix", "--redis-password-file", "--redis-sentinel-user",
+        "--redis-sentinel-password-file", "--redis-tls-ca", "--redis-tls-cert", "--redis-tls-key", "--redis-tls-name",
+        "--redis-tls-no-verify", "--lease", "--grace"}},
+      {"Transfers",
+       {"--engines", "--bulk-queue-pairs", "--chunk-size", "--chunks-in-flight", "--detection", "--registration",
+        "--policy", "--congestion", "--ack-timeout"}},
+      {"Fabric",
+       {"--cm", "--pkey-index", "--path-mtu", "--router-lid", "--service-level", "--traffic-class", "--require-rdma"}},
+      {"Memory", {"--cache", "--quota", "--huge-pages", "--no-huge-pages", "--no-prefault"}},
+      {"Ending", {"--drain", "--evacuate"}},
+      {"Looking on", {"--log-level", "--log-format", "--http", "--pcap", "--trace"}},
+  };
+  for (const auto& [name, flags] : groups) {
+    for (const char* const flag : flags) app.get_option(flag)->group(name);
+  }
+}
+
 std::string ConfigFileOf(const CLI::App& app) { return app.get_config_ptr()->as<std::string>(); }
 
 }  // namespace
@@ -221,6 +244,7 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, std::ostream& errors) 
   DaemonOptions& options = parsed.options;
   Texts texts;
   CLI::App app(kAbout, "tokd");
+  app.formatter(std::make_shared<base::HelpFormat>());
   app.footer(kExample);
   app.set_version_flag("--version", absl::StrCat("tokd ", base::kVersion));
   app.add_option("--listen", texts.listen, "IP:PORT at which other nodes connect; engine i listens on PORT + i")
@@ -356,6 +380,7 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, std::ostream& errors) 
       "it; see docs/operations.md");
   bool print_config = false;
   app.add_flag("--print-config", print_config, "print all flags as a file for --config, and end")->configurable(false);
+  GroupFlags(app);
   const auto refuse = [&](absl::string_view what) {
     errors << "tokd: " << what << std::endl;
     parsed.exit_code = 2;
@@ -374,7 +399,7 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, std::ostream& errors) 
   } catch (const CLI::ConfigError& error) {
     return refuse(absl::StrCat("--config: ", ConfigFileOf(app), ": ", error.what()));
   } catch (const CLI::ParseError& error) {
-    return refuse(absl::StrCat(error.what(), " (see tokd --help)"));
+    return refuse(base::ExplainWrongFlags(app, error));
   }
   options.prefault = !no_prefault;
   if (huge_pages) options.huge_pages = HugePagesChoice::kAlways;

@@ -107,9 +107,14 @@ TEST_F(CommandsTest, AListFiltersSortsAndPages) {
             (Strings{"dict/a", ObjectId::FromName("nameless").ToHex()}));
   EXPECT_EQ(Lines({"ls", "-q", "--limit", "2", "--page", "3"}), Strings());
   EXPECT_EQ(RunJson({"ls", "-q", "--prefix", "o"}), (json{"other"}));
-  EXPECT_EQ(RunJson({"ls", "--state", "unsealed"}).size(), 0u);
+  EXPECT_EQ(RunJson({"ls", "--object-state", "unsealed"}).size(), 0u);
   EXPECT_EQ(RunJson({"ls", "--origin", "pulled"}).size(), 0u);
-  EXPECT_EQ(RunJson({"ls", "--origin", "created here"}).size(), 4u);
+  EXPECT_EQ(RunJson({"ls", "--origin", "created"}).size(), 4u);
+  EXPECT_EQ(Lines({"ls", "-q"}), (Strings{"dict/a", "dict/b", "other", ObjectId::FromName("nameless").ToHex()}));
+  EXPECT_EQ(Lines({"ls", "-q", "dict/"}), (Strings{"dict/a", "dict/b"}));
+  EXPECT_EQ(Lines({"ls", "nothing"}), Strings{"none of the 4 objects on node fake is asked for"});
+  EXPECT_EQ(Run({"ls", "--limit", "0"}), 2);
+  EXPECT_EQ(Output(), "tok: --limit: '0' is no number from 1 on (see tok --help)\n");
   const Strings table = Lines({"ls", "--sort", "name", "--limit", "3"});
   ASSERT_EQ(table.size(), 5u);
   EXPECT_EQ(table.back(), "3 of 4; the next with --page 2");

@@ -160,10 +160,22 @@ TEST_F(FilesTest, LinksToFilesAreFollowedUnderTheirOwnNamesAndOthersAreSkipped) 
   EXPECT_FALSE(fs::is_symlink(Path("e/link")));
 }
 
-TEST_F(FilesTest, APipeIsRefusedAndNotWaitedFor) {
+// That somebody named; one in a folder is skipped.
+TEST_F(FilesTest, APipeIsReadToItsEnd) {
   ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
-  const auto put = PutPath(client_, undo_, Path("pipe"), "pipe");
-  EXPECT_TRUE(absl::IsInvalidArgument(put.status())) << put.status();
+  const std::string text(300'000, 'p');  // more than a pipe holds, and than is read at once
+  std::thread writer([&] { std::ofstream(Path("pipe")) << text; });
+  const auto put = PutPath(client_, undo_, Path("pipe"), "piped");
+  writer.join();
+  ASSERT_TRUE(put.ok()) << put.status();
+  EXPECT_EQ(put->bytes, text.size());
+  EXPECT_EQ(Object("piped"), text);
+}
+
+TEST_F(FilesTest, ASocketIsRefused) {
+  const auto put = PutPath(client_, undo_, daemon_.path(), "socket");
+  ASSERT_FALSE(put.ok());
+  EXPECT_NE(put.status().message().find("cannot read"), std::string::npos) << put.status();
 }
 
 TEST_F(FilesTest, WhatIsMissingIsSaid) {

@@ -1,7 +1,16 @@
 // Which device and which address each node of a cluster gets.
 #include "lib/cli/places.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "lib/os/file_descriptor.h"
 
 namespace tokamak::cli {
 namespace {
@@ -17,6 +26,27 @@ TEST(PlacesTest, WithoutDevicesEachNodeHasASoftwareNicOfItsOwn) {
   EXPECT_EQ((*placed)[0].listen.ToString(), "127.0.0.1:7100");
   EXPECT_EQ((*placed)[1].device, "soft:udp@127.0.0.2:4800");
   EXPECT_EQ((*placed)[1].listen.ToString(), "127.0.0.2:7100");
+}
+
+// As where another user, or another state folder, has a cluster already.
+TEST(PlacesTest, ANetworkOfWhichAPortIsTakenIsLeftToWhoeverHasIt) {
+  Places places;
+  places.udp_port = 4810;
+  const os::FileDescriptor taken(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(4811);  // of bulk
+  ASSERT_EQ(inet_pton(AF_INET, "127.0.0.2", &address.sin_addr), 1);
+  ASSERT_EQ(bind(taken.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  const auto one = PlaceNodes(places, 1);
+  const auto two = PlaceNodes(places, 2);
+  ASSERT_TRUE(one.ok() && two.ok()) << one.status() << two.status();
+  EXPECT_EQ((*one)[0].device, "soft:udp@127.0.0.1:4810");
+  for (size_t i = 0; i < 2; ++i) {
+    const std::string ip = absl::StrCat("127.", 1 + getuid() % 250, ".1.", i + 1);
+    EXPECT_EQ((*two)[i].device, absl::StrCat("soft:udp@", ip, ":4810"));
+    EXPECT_EQ((*two)[i].listen.ToString(), absl::StrCat(ip, ":7000"));
+  }
 }
 
 TEST(PlacesTest, NodesTakeDevicesInTurnAndThoseThatShareOneAreAllPortsApart) {

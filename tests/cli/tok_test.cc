@@ -13,6 +13,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "lib/base/version.h"
 #include "nlohmann/json.hpp"
 #include "tests/daemon/tokd_process.h"
@@ -210,6 +211,59 @@ TEST_F(TokTest, AGetOverASlowLinkLastsAsLongAsBytesCome) {
   Do({"down"});
 }
 
+// As two users have, and one with two state folders.
+TEST_F(TokTest, TwoClustersStandBesideEachOther) {
+  Up({"--nodes", "1"});
+  const Strings other = {"lib/cli/tok", "--state", Path("other")};
+  const auto also = [&](Strings arguments) {
+    arguments.insert(arguments.begin(), other.begin(), other.end());
+    return Run(arguments);
+  };
+  EXPECT_EQ(also({"up", "--nodes", "1", "--memory", "32MiB"}), 0) << text_;
+  EXPECT_TRUE(absl::StrContains(text_, "1 node is up; stop it with tok down")) << text_;
+  Make("a", "text");
+  Do({"put", Path("a")});
+  EXPECT_EQ(also({"get", "a", "--timeout", "100ms", "-o", Path("b")}), 1) << text_;
+  EXPECT_EQ(also({"down"}), 0) << text_;
+  Do({"down"});
+}
+
+TEST_F(TokTest, AnUpThatIsInterruptedStopsWhatItStarted) {
+  os::ChildOptions options;
+  options.argv = {"lib/cli/tok", "--state", State(), "up", "--nodes", "2", "--memory", "32MiB"};
+  options.output = Path("output");
+  auto tok = os::ChildProcess::Start(options);
+  ASSERT_TRUE(tok.ok()) << tok.status();
+  ASSERT_TRUE(daemon::Eventually([&] { return fs::exists(Path("st/cluster.json")); }));
+  ASSERT_TRUE((*tok)->Signal(SIGINT).ok());
+  const auto ended = (*tok)->Wait(base::Seconds(60));
+  ASSERT_TRUE(ended.ok()) << ended.status();
+  EXPECT_EQ(ended->signal, SIGINT);
+  EXPECT_EQ(Read(Path("output")), "tok: interrupted; what was started has been stopped\n");
+  EXPECT_FALSE(fs::exists(State()));
+}
+
+// On a terminal; nothing is said elsewhere.
+TEST_F(TokTest, AGetThatWaitsSaysForWhat) {
+  Up({"--nodes", "1"});
+  EXPECT_EQ(Shell("script -qec \"$tok get tpyo --timeout 2s\" /dev/null"), 1);
+  EXPECT_TRUE(absl::StrContains(text_, "tok: tpyo: no node holds it yet")) << text_;
+  ExpectFailure(1, {"get", "tpyo", "--timeout", "1500ms"}, {"tpyo", "no node"});
+  Do({"down"});
+}
+
+TEST_F(TokTest, StandardInputAndPipesArePutToTheirEnd) {
+  Up({"--nodes", "1"});
+  ASSERT_EQ(Shell("printf %0100000d 7 | $tok put - --as piped && $tok get piped -o - | tail -c 1"), 0) << text_;
+  EXPECT_TRUE(absl::StrContains(text_, "put piped: 1 file")) << text_;
+  EXPECT_EQ(Run({"bash", "-c", absl::StrCat("lib/cli/tok --state ", State(), " put <(echo hello) --as said")}), 0)
+      << text_;
+  ASSERT_EQ(Shell("$tok get said -o - 2>/dev/null"), 0);
+  EXPECT_EQ(text_, "hello\n");
+  ExpectFailure(1, {"put", "-"}, {"- has no name that an object could have", "--as"});
+  Do({"down"});
+}
+
 TEST_F(TokTest, ASecondUpIsRefusedAndTheFirstGoesOn) {
   Up({"--nodes", "1"});
   ExpectFailure(2, {"up"}, {"runs already", "tok down", "--state"});
@@ -377,8 +431,11 @@ TEST_F(TokTest, FlagsReachEachDaemonWithItsName) {
 }
 
 TEST_F(TokTest, WrongUseIsSaidInOneLine) {
-  ExpectFailure(2, {}, {"tok --help"});
-  ExpectFailure(2, {"frobnicate"}, {"tok --help"});
+  ExpectFailure(2, {}, {"give a command: up, down,", "tok --help"});
+  ExpectFailure(2, {"frobnicate"}, {"there is no command frobnicate (see tok --help)"});
+  ExpectFailure(2, {"lss"}, {"did you mean ls?", "tok --help"});
+  ExpectFailure(2, {"help", "lss"}, {"did you mean ls?", "tok --help"});
+  ExpectFailure(2, {"up", "--noeds", "2"}, {"there is no flag --noeds; did you mean --nodes?"});
   ExpectFailure(2, {"put"}, {"path", "tok --help"});
   ExpectFailure(2, {"get", "x", "--protocol", "pigeon"}, {"--protocol", "eager"});
   ExpectFailure(2, {"up", "--nodes", "0"}, {"--nodes"});
@@ -386,6 +443,23 @@ TEST_F(TokTest, WrongUseIsSaidInOneLine) {
   ExpectFailure(2, {"ls"}, {"tok up", "--socket"});
   ExpectFailure(2, {"--socket", Path("none"), "ls"}, {Path("none")});
   ExpectFailure(2, {"--socket", Path("none"), "get", "x", "--timeout", "soon"}, {"soon"});
+}
+
+TEST_F(TokTest, HelpFitsIntoEightyColumns) {
+  Do({"--help"});
+  Strings commands = {"--help"};
+  for (const absl::string_view line : absl::StrSplit(text_.substr(text_.find("Subcommands:")), '\n')) {
+    if (absl::StartsWith(line, "  ") && line.size() > 2 && line[2] != ' ' && absl::StrContains(line, "   ")) {
+      commands.push_back(std::string(*absl::StrSplit(line.substr(2), ' ').begin()));
+    }
+  }
+  EXPECT_GT(commands.size(), 15u);
+  for (const std::string& command : commands) {
+    Do(command == "--help" ? Strings{command} : Strings{"help", command});
+    for (const absl::string_view line : absl::StrSplit(text_, '\n')) {
+      EXPECT_LE(line.size(), 80u) << command << ": " << line;
+    }
+  }
 }
 
 TEST_F(TokTest, HelpNamesEveryCommand) {

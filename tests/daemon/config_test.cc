@@ -136,9 +136,10 @@ TEST_F(ConfigTest, WhatIsWrongInAFileIsSaidInOneLine) {
   ExpectRefused(R"({"evacuate": 1})", R"("evacuate": give true or false)");
   ExpectRefused(R"({"memory": "1GiB", "memory": "2GiB"})", R"("memory" stands there twice)");
   ExpectRefused("[]", R"(it is no JSON object: {"listen": "10.0.0.1:7000", ...})");
-  ExpectRefused("", "it is no JSON from byte 1 on");
+  ExpectRefused("", "it is no JSON from line 1, column 1 on");
   ExpectRefused(R"({"chunk-size": 1e999})", "it is no JSON that can be read: a number is out of range");
-  ExpectRefused(std::string(100'000, '['), "it is no JSON from byte 100001 on");
+  ExpectRefused("{\n  \"memory\": \"1GiB\",\n  oops\n}", "it is no JSON from line 3, column 3 on");
+  ExpectRefused(std::string(100'000, '['), "it is no JSON from line 1, column 100001 on");
   ExpectRefused(std::string(ConfigFile::kMax + 1, ' '), "it has more than 1 MiB");
 }
 

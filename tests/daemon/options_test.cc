@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "lib/base/version.h"
 #include "tests/support/short_folder.h"
 
@@ -311,6 +312,7 @@ TEST_F(OptionsTest, HelpNamesEveryFlagAndEndsWell) {
                            "Example"}) {
     EXPECT_NE(output_.find(flag), std::string::npos) << flag;
   }
+  for (const absl::string_view line : absl::StrSplit(output_, '\n')) EXPECT_LE(line.size(), 80u) << line;
 }
 
 TEST_F(OptionsTest, WhatIsRequiredIsSaid) {
@@ -352,7 +354,8 @@ TEST_F(OptionsTest, AWrongValueIsRefusedInOneLineThatNamesTheFlag) {
   ExpectRefused(Parse({"--cm", "tcp", "--service-level", "16"}), {"--service-level", "0 to 15"});
   ExpectRefused(Parse({"--cm", "tcp", "--traffic-class", "256"}), {"--traffic-class", "255"});
   ExpectRefused(Parse({"--cm", "tcp", "--pkey-index", "65536"}), {"--pkey-index", "65535"});
-  ExpectRefused(Parse({"--frobnicate"}), {"--frobnicate", "--help"});
+  ExpectRefused(Parse({"--frobnicate"}), {"there is no flag --frobnicate (see tokd --help)"});
+  ExpectRefused(Parse({"--memroy=1GiB"}), {"there is no flag --memroy; did you mean --memory?"});
   ExpectRefused(Parse({"stray"}), {"stray", "--help"});
 }
 
