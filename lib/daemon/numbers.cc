@@ -30,6 +30,8 @@ void AddNodeNumbers(const node::Node& node, std::vector<client::NumberEntry>& nu
   for (const store::OwnerUsage& usage : node.store().usage()) {
     if (usage.label.empty()) continue;
     add(absl::StrCat("store_unsealed_bytes{", usage.label, "}").c_str(), usage.unsealed_bytes);
+    const uint64_t quarantined = usage.quarantined_bytes;
+    if (quarantined != 0) add(absl::StrCat("store_quarantined_bytes{", usage.label, "}").c_str(), quarantined);
     add(absl::StrCat("store_pinned_bytes{", usage.label, "}").c_str(), usage.pinned_bytes);
   }
   add("pulls_running", node.pulls().running());

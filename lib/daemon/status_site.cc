@@ -81,6 +81,7 @@ HttpAnswer NodeJson(const NodeSnapshot& node) {
     if (usage.label.empty() && !usage.ended) continue;
     programs.push_back({{"program", usage.ended ? "(programs that ended)" : usage.label},
                         {"unsealed_bytes", usage.unsealed_bytes},
+                        {"quarantined_bytes", usage.quarantined_bytes},
                         {"pinned_bytes", usage.pinned_bytes},
                         {"kept_bytes", usage.kept_bytes}});
   }

@@ -54,8 +54,14 @@ void Programs::RemoveObject(Account& account) {
   DropIfUnused(account);
 }
 
+void Programs::RemoveQuarantined(Account& account, uint64_t bytes) {
+  account.usage.quarantined_bytes -= bytes;
+  DropIfUnused(account);
+}
+
 void Programs::DropIfUnused(Account& account) {
-  if (account.owners == 0 && account.objects == 0 && &account != &nameless_) accounts_.erase(account.usage.label);
+  if (account.owners != 0 || account.objects != 0 || account.usage.quarantined_bytes != 0) return;
+  if (&account != &nameless_) accounts_.erase(account.usage.label);
 }
 
 std::vector<OwnerUsage> Programs::usage() const {
@@ -63,7 +69,7 @@ std::vector<OwnerUsage> Programs::usage() const {
   OwnerUsage ended;
   ended.ended = true;
   for (const auto& [label, account] : accounts_) {
-    if (account->owners != 0) {
+    if (account->owners != 0 || account->usage.quarantined_bytes != 0) {
       all.push_back(account->usage);
     } else {
       ended += account->usage;

@@ -1,5 +1,6 @@
 // Programs keeps account of who holds the memory of the store: of each program, the bytes that it
-// has not sealed, those that it pins, and those that are kept because it created them.
+// has not sealed, those that it pins, those that are kept because it created them, and those in
+// quarantine since it may still write there.
 //
 // A program is a label: owners of one label count together. Owners without a label are the node
 // itself (its transfers, the gets that wait) and have one account in common.
@@ -20,7 +21,8 @@ namespace tokamak::store {
 
 class Programs final {
  public:
-  // The address is stable while an owner or an object of the program is there.
+  // The address is stable while an owner or an object of the program is there, or memory is held
+  // back from it.
   struct Account {
     OwnerUsage usage;
     uint64_t owners = 0;
@@ -55,6 +57,10 @@ class Programs final {
   // An object of that program is there, or is gone.
   void AddObject(Account& account) { ++account.objects; }
   void RemoveObject(Account& account);
+
+  // Memory is held back from that program, or no longer.
+  void AddQuarantined(Account& account, uint64_t bytes) { account.usage.quarantined_bytes += bytes; }
+  void RemoveQuarantined(Account& account, uint64_t bytes);
 
   // Of all that hold something, the one that holds most first. Programs that have ended are one
   // together.

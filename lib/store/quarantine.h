@@ -1,7 +1,8 @@
 // Quarantine is memory that no object has, and that no object may get: a program that is out of
 // reach may still write there.
 //
-// Each range is held back for a keeper, until the keeper is told that the writing has ended.
+// Each range is held back for a keeper, until the keeper is told that the writing has ended. It
+// counts for the program that left it.
 // Not thread-safe: the store's loop.
 #pragma once
 
@@ -11,45 +12,52 @@
 
 #include "absl/container/btree_map.h"
 #include "lib/store/allocator.h"
+#include "lib/store/programs.h"
 #include "lib/store/types.h"
 
 namespace tokamak::store {
 
 class Quarantine final {
  public:
+  struct Range {
+    Allocation allocation;
+    Programs::Account* account = nullptr;  // of the program that may still write there
+    uint64_t bytes = 0;                    // of the object that lay there
+  };
+
   // From now on ranges may be held back for `keeper`.
   void Open(Owner keeper) { held_[keeper]; }
 
   // Holds a range back. False, and nothing is done: nobody writes there any more, for the keeper
   // was closed.
-  [[nodiscard]] bool Hold(Owner keeper, const Allocation& allocation) {
+  [[nodiscard]] bool Hold(Owner keeper, const Range& range) {
     const auto it = held_.find(keeper);
     if (it == held_.end()) return false;
-    it->second.push_back(allocation);
-    bytes_ += allocation.size;
+    it->second.push_back(range);
+    bytes_ += range.allocation.size;
     return true;
   }
 
   // Nobody writes there any more: gives the ranges to the caller.
-  std::vector<Allocation> Close(Owner keeper) {
+  std::vector<Range> Close(Owner keeper) {
     const auto it = held_.find(keeper);
     if (it == held_.end()) return {};
-    std::vector<Allocation> ranges = std::move(it->second);
+    std::vector<Range> ranges = std::move(it->second);
     held_.erase(it);
-    for (const Allocation& range : ranges) bytes_ -= range.size;
+    for (const Range& range : ranges) bytes_ -= range.allocation.size;
     return ranges;
   }
 
   uint64_t bytes() const { return bytes_; }
 
-  std::vector<Allocation> ranges() const {
-    std::vector<Allocation> all;
+  std::vector<Range> ranges() const {
+    std::vector<Range> all;
     for (const auto& [keeper, ranges] : held_) all.insert(all.end(), ranges.begin(), ranges.end());
     return all;
   }
 
  private:
-  absl::btree_map<Owner, std::vector<Allocation>> held_;
+  absl::btree_map<Owner, std::vector<Range>> held_;
   uint64_t bytes_ = 0;
 };
 

@@ -29,6 +29,7 @@ std::string Describe(const OwnerUsage& usage) {
     if (bytes != 0) parts.push_back(absl::StrCat(base::FormatSize(bytes), what));
   };
   add(usage.unsealed_bytes, " unsealed");
+  add(usage.quarantined_bytes, " left unsealed by connections that ended");
   add(usage.pinned_bytes, " pinned");
   add(usage.kept_bytes, " created and kept");
   return absl::StrCat(name, usage.ended ? " have " : " has ", absl::StrJoin(parts, ", "));
@@ -77,7 +78,10 @@ bool Store::AbandonOwner(Owner who, Owner keeper) {
 }
 
 void Store::EndQuarantine(Owner keeper) {
-  for (const Allocation& allocation : quarantine_.Close(keeper)) Free(allocation);
+  for (const Quarantine::Range& range : quarantine_.Close(keeper)) {
+    table_.programs().RemoveQuarantined(*range.account, range.bytes);
+    Free(range.allocation);
+  }
 }
 
 void Store::CloseToPuts(const absl::Status& why) {
@@ -170,10 +174,15 @@ absl::Status Store::CheckQuota(Owner who, uint64_t more) const {
   if (usage.label.empty()) return absl::OkStatus();
   const uint64_t held = usage.held_bytes();
   if (held <= options_.quota_bytes && more <= options_.quota_bytes - held) return absl::OkStatus();
+  const bool left = usage.quarantined_bytes != 0;
   return absl::ResourceExhaustedError(absl::StrCat(
       base::FormatSize(more), " more would exceed the quota of ", usage.label, ": it holds ",
-      base::FormatSize(usage.unsealed_bytes), " unsealed and ", base::FormatSize(usage.pinned_bytes), " pinned of ",
-      base::FormatSize(options_.quota_bytes), ": seal or release objects, or start tokd with a larger --quota"));
+      base::FormatSize(usage.unsealed_bytes), " unsealed and ", base::FormatSize(usage.pinned_bytes), " pinned",
+      left ? absl::StrCat(", beside ", base::FormatSize(usage.quarantined_bytes),
+                          " that connections of it left unsealed")
+           : "",
+      ", of ", base::FormatSize(options_.quota_bytes), ": seal or release objects, ",
+      left ? "end the program, which gives back what it left, " : "", "or start tokd with a larger --quota"));
 }
 
 // Allocates, evicting what is in the way. Where that cannot help, nothing is evicted.
@@ -456,11 +465,11 @@ absl::Status Store::Touch(const base::ObjectId& id) {
 
 void Store::FreeIfUnpinned(Object& object) {
   if (object.info.pins != 0) return;
-  const Allocation allocation = object.allocation;
-  const absl::optional<Owner> keeper = object.quarantine;
+  const Quarantine::Range range = {object.allocation, object.account, object.info.location.total_size()};
+  const bool held = object.quarantine.has_value() && quarantine_.Hold(*object.quarantine, range);
+  if (held) table_.programs().AddQuarantined(*range.account, range.bytes);
   table_.Erase(object);
-  if (keeper.has_value() && quarantine_.Hold(*keeper, allocation)) return;
-  Free(allocation);
+  if (!held) Free(range.allocation);
 }
 
 void Store::Free(const Allocation& allocation) {
@@ -533,7 +542,14 @@ absl::Status Store::CheckConsistency() const {
 
   const std::vector<const Object*> objects = table_.List(nullptr, std::numeric_limits<size_t>::max());
   uint64_t used = 0, evictable = 0;
-  std::vector<Allocation> taken = quarantine_.ranges();
+  std::vector<Allocation> taken;
+  uint64_t quarantined = 0;
+  for (const Quarantine::Range& range : quarantine_.ranges()) {
+    taken.push_back(range.allocation);
+    quarantined += range.bytes;
+  }
+  for (const OwnerUsage& one : usage()) quarantined -= one.quarantined_bytes;
+  if (quarantined != 0) return absl::InternalError("what programs left in quarantine does not add up");
   for (const Object* object : objects) {
     const Allocation& allocation = object->allocation;
     const Location& location = object->info.location;

@@ -57,8 +57,8 @@ struct Options {
   // Objects that were created here may be evicted, too, although they are perhaps the only copies.
   bool cache = false;
 
-  // The most bytes that a program may hold, unsealed and pinned together; 0: no limit. A program is
-  // a label, see NewOwner.
+  // The most bytes that a program may hold, unsealed, quarantined and pinned together; 0: no limit.
+  // A program is a label, see NewOwner.
   uint64_t quota_bytes = 0;
 
   // This node in traces.
@@ -115,7 +115,8 @@ class Store final {
   void DropOwner(Owner who);
 
   // `who` is gone, but may still write to its unsealed objects: as DropOwner, except that their
-  // memory is given out again only after EndQuarantine(keeper). Their ids are free at once.
+  // memory is given out again only after EndQuarantine(keeper), and counts for the program of `who`
+  // until then. Their ids are free at once.
   // `keeper`, a number of its own, may keep for several. Returns whether anything is held back; if
   // not, there is nothing to end.
   [[nodiscard]] bool AbandonOwner(Owner who, Owner keeper);

@@ -98,14 +98,16 @@ struct OwnerUsage {
   std::string label;   // empty: the node itself, or `ended`
   bool ended = false;  // all programs together that are gone, of which only kept objects are left
   uint64_t unsealed_bytes = 0;
-  uint64_t pinned_bytes = 0;  // of any object, lingering ones included
-  uint64_t kept_bytes = 0;    // sealed objects that it created here
+  uint64_t quarantined_bytes = 0;  // left unsealed by owners that are gone, and held back (Store::AbandonOwner)
+  uint64_t pinned_bytes = 0;       // of any object, lingering ones included
+  uint64_t kept_bytes = 0;         // sealed objects that it created here
 
-  // What the program itself can give back at once: its quota bounds this.
-  uint64_t held_bytes() const { return unsealed_bytes + pinned_bytes; }
+  // What the program itself can give back, the quarantined by its end: its quota bounds this.
+  uint64_t held_bytes() const { return unsealed_bytes + quarantined_bytes + pinned_bytes; }
   uint64_t total_bytes() const { return held_bytes() + kept_bytes; }
   OwnerUsage& operator+=(const OwnerUsage& o) {
     unsealed_bytes += o.unsealed_bytes;
+    quarantined_bytes += o.quarantined_bytes;
     pinned_bytes += o.pinned_bytes;
     kept_bytes += o.kept_bytes;
     return *this;

@@ -13,9 +13,12 @@
 namespace tokamak::store {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
+using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 class StoreCreatesTest : public StoreTest {
  protected:
@@ -324,6 +327,24 @@ TEST_F(QuotaTest, SealingAndReleasingGiveItBack) {
   EXPECT_FALSE(store_->Create(Id("y"), 1, 0, program_).ok());
   ASSERT_TRUE(store_->Release(Id("x"), program_).ok());
   EXPECT_TRUE(store_->Create(Id("y"), kQuota, 0, program_).ok());
+}
+
+TEST_F(QuotaTest, WhatAConnectionLeftUnsealedCountsForItsProgramUntilItIsGivenBack) {
+  const Owner keeper = store_->NewOwner();
+  ASSERT_TRUE(store_->Create(Id("x"), kQuota - 100, 0, program_).ok());
+  ASSERT_TRUE(store_->AbandonOwner(program_, keeper));
+  const Owner again = store_->NewOwner("pid 1 program");
+  const absl::Status status = store_->Create(Id("y"), 101, 0, again).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_THAT(status.message(), HasSubstr("connections of it left unsealed"));
+  EXPECT_TRUE(store_->Create(Id("y"), 100, 0, again).ok()) << "what is left of it";
+  EXPECT_TRUE(store_->Create(Id("other"), kQuota, 0, store_->NewOwner("pid 2 program")).ok());
+  store_->DropOwner(again);
+  EXPECT_THAT(store_->usage(), Contains(Field(&OwnerUsage::label, "pid 1 program"))) << "it lives, and may write";
+  EXPECT_EQ(store_->CheckConsistency(), absl::OkStatus());
+  store_->EndQuarantine(keeper);
+  EXPECT_THAT(store_->usage(), Not(Contains(Field(&OwnerUsage::label, "pid 1 program"))));
+  EXPECT_TRUE(store_->Create(Id("z"), kQuota, 0, store_->NewOwner("pid 1 program")).ok());
 }
 
 TEST_F(QuotaTest, TwoConnectionsOfAProgramShareItAndAnotherProgramHasItsOwn) {
