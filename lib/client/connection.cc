@@ -49,6 +49,10 @@ absl::Status Connection::SayHello() {
   const Deadline deadline = CallDeadline();
   if (absl::Status s = socket_.Send(Encode(next_id_++, hello_), deadline.remaining()); !s.ok()) return Explain(s);
   absl::StatusOr<os::Frame> frame = socket_.Receive(deadline.remaining());
+  if (absl::IsResourceExhausted(frame.status())) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot connect to the daemon at ", path_, ": ", frame.status().message()));
+  }
   if (!frame.ok()) return Explain(frame.status());
 
   const absl::StatusOr<Header> header = DecodeHeader(frame->body);

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "lib/os/file_descriptor.h"
 
@@ -27,9 +28,10 @@ class PassedDescriptors final {
   // Before recvmsg() (with MSG_CMSG_CLOEXEC): room for what comes with `message`.
   void Expect(msghdr* message);
 
-  // After it: adds all that came, so that none stays open unseen. False: there were more than
-  // kMaxDescriptors, and the kernel closed the others.
-  static bool Take(msghdr* message, std::vector<FileDescriptor>* descriptors);
+  // After it: adds all that came, so that none stays open unseen. An error: the kernel closed the
+  // others. kInvalidArgument: there were more than kMaxDescriptors. kResourceExhausted: this
+  // process may have no more.
+  static absl::Status Take(msghdr* message, std::vector<FileDescriptor>* descriptors);
 
  private:
   alignas(cmsghdr) char control_[CMSG_SPACE(kMaxDescriptors * sizeof(int))];

@@ -26,6 +26,7 @@ absl::Status SystemError(const std::string& what) {
   const std::string text = absl::StrCat(what, ": ", std::strerror(errno));
   if (errno == ENOENT) return absl::NotFoundError(text);
   if (errno == EACCES || errno == EPERM) return absl::PermissionDeniedError(text);
+  if (errno == EMFILE) return absl::ResourceExhaustedError(absl::StrCat(text, ": close some, or raise ulimit -n"));
   return absl::UnavailableError(text);
 }
 
@@ -94,7 +95,10 @@ absl::StatusOr<FileDescriptor> BindSocketPath(const std::string& path, int most_
     return SystemError(absl::StrCat("cannot make a socket at ", path));
   }
   // Widened afterwards: the umask, which a service sets to its user alone, narrows what bind makes.
-  const bool shared = access == SocketAccess::kUser || chmod(path.c_str(), kMode | S_IRGRP | S_IWGRP) == 0;
+  // Whoever may write in the folder may have put a link there meanwhile: what that leads to is not
+  // ours to open.
+  const bool shared = access == SocketAccess::kUser ||
+                      fchmodat(AT_FDCWD, path.c_str(), kMode | S_IRGRP | S_IWGRP, AT_SYMLINK_NOFOLLOW) == 0;
   if (!shared || listen(socket.get(), most_waiting) != 0) {
     const absl::Status status = SystemError(absl::StrCat("cannot listen at ", path));
     unlink(path.c_str());

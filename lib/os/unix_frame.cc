@@ -50,9 +50,16 @@ absl::StatusOr<bool> FrameAssembler::ReadSome(int fd, bool may_wait) {
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
   if (got <= 0) return absl::UnavailableError("the other side ended the connection");
   end_ += static_cast<size_t>(got);
-  bad_ = !PassedDescriptors::Take(&message, &descriptors_);
-  if (bad_) return absl::InvalidArgumentError("the other side sent too many descriptors");
+  const absl::Status taken = PassedDescriptors::Take(&message, &descriptors_);
+  bad_ = !taken.ok();
+  if (bad_) return taken;
   return true;
+}
+
+void FrameAssembler::Shrink() {
+  if (held() != 0) return;
+  begin_ = end_ = 0;
+  bytes_ = std::vector<uint8_t>();
 }
 
 bool FrameAssembler::Next(Frame* frame) {
@@ -144,6 +151,10 @@ absl::StatusOr<bool> FrameQueue::Flush(int fd) {
   }
   Clear();
   return true;
+}
+
+void FrameQueue::Shrink() {
+  if (empty()) std::vector<uint8_t>().swap(bytes_);
 }
 
 void FrameQueue::Clear() {

@@ -34,7 +34,8 @@ class FrameAssembler final {
  public:
   // Reads what is there, at most one read. True when something came, false when there is nothing
   // now; with `may_wait` only after the socket's own time-out, if it has one. kUnavailable: the
-  // other side ended. kInvalidArgument: it broke the format.
+  // other side ended. kInvalidArgument: it broke the format. kResourceExhausted: this process may
+  // have no more descriptors, and some came.
   absl::StatusOr<bool> ReadSome(int fd, bool may_wait = false);
 
   // Takes the next whole frame out; false when there is none.
@@ -42,6 +43,11 @@ class FrameAssembler final {
 
   // The stream is malformed; nothing more comes out of it.
   bool bad() const { return bad_; }
+
+  // Bytes that it takes, those that wait to be filled included.
+  size_t memory() const { return bytes_.capacity(); }
+  // Where it holds nothing it gives them back, instead of being ready for more.
+  void Shrink();
 
  private:
   static constexpr size_t kReadSize = 64 * 1024;
@@ -71,6 +77,10 @@ class FrameQueue final {
   size_t bytes() const { return bytes_.size() - begin_; }
   bool empty() const { return bytes() == 0; }
   void Clear();
+
+  // As FrameAssembler has them.
+  size_t memory() const { return bytes_.capacity(); }
+  void Shrink();
 
  private:
   static constexpr size_t kKeptSize = 256 * 1024;  // a larger buffer is given back once it is empty

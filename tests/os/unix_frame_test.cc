@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -261,6 +262,22 @@ TEST_F(UnixFrameTest, DescriptorsThatDoNotComeAreRefused) {
   SendRaw(Header(0, 1));
   EXPECT_TRUE(ReadFrames().empty());
   EXPECT_TRUE(assembler_.bad());
+}
+
+TEST_F(UnixFrameTest, AProcessWithoutDescriptorsForThemHearsWhatToDo) {
+  FrameQueue queue;
+  const int two[] = {here_.get(), here_.get()};
+  ASSERT_TRUE(queue.Add({{1}}, two).ok());
+  ASSERT_TRUE(*queue.Flush(here_.get()));
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const FileDescriptor lowest(dup(STDIN_FILENO));
+  const rlimit one_more = {static_cast<rlim_t>(lowest.get() + 2), before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &one_more), 0);
+  const absl::Status why = assembler_.ReadSome(there_.get()).status();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(absl::IsResourceExhausted(why)) << why;
+  EXPECT_NE(why.message().find("ulimit -n"), absl::string_view::npos) << why;
 }
 
 TEST_F(UnixFrameTest, AFrameThatNeverEndsGathersNoDescriptors) {

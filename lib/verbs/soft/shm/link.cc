@@ -40,7 +40,7 @@ os::FileDescriptor ReceiveHello(int socket) {
   const ssize_t length = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
   if (length < 0) return os::FileDescriptor();
   std::vector<os::FileDescriptor> came;
-  const bool all = os::PassedDescriptors::Take(&message, &came);
+  const bool all = os::PassedDescriptors::Take(&message, &came).ok();
   if (!all || came.size() != 1 || length != sizeof(hello) || hello != kHello) return os::FileDescriptor();
   return std::move(came.front());
 }
