@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "lib/base/units.h"
 #include "lib/client/frame.h"
 
 namespace tokamak::daemon {
@@ -32,10 +33,11 @@ std::string ProgramOf(pid_t pid) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ClientServer>> ClientServer::Listen(os::EpollLoop& loop, const std::string& path,
-                                                                   os::SocketAccess access) {
-  auto server = std::unique_ptr<ClientServer>(new ClientServer(loop));
+                                                                   const ClientServerOptions& options) {
+  auto server = std::unique_ptr<ClientServer>(new ClientServer(loop, options));
   auto listener = os::UnixListener::Listen(
-      loop, path, [server = server.get()](os::FileDescriptor socket) { server->Accept(std::move(socket)); }, access);
+      loop, path, [server = server.get()](os::FileDescriptor socket) { server->Accept(std::move(socket)); },
+      options.access);
   if (!listener.ok()) return listener.status();
   server->listener_ = *std::move(listener);
   return server;
@@ -54,27 +56,34 @@ void ClientServer::StopListening() { listener_.reset(); }
 
 void ClientServer::Accept(os::FileDescriptor socket) {
   CHECK(context_ != nullptr) << "the loop ran before Serve";
-  if (clients_.size() >= kMaxClients) {
+  const os::PeerCredentials peer = os::PeerOf(socket.get());
+  // One that has left something in quarantine is still called what it was called then.
+  const std::string* const known = departed_->LabelOf(peer.pid);
+  absl::StatusOr<ClientPrograms::Place> place = programs_.Enter(peer, known != nullptr ? *known : ProgramOf(peer.pid));
+  if (!place.ok()) {
     LOG_IF(WARNING, IsWorthSaying(++counters_.refused))
-        << "refused a client: " << kMaxClients << " are connected; " << counters_.refused << " refused so far";
-    Refuse(std::move(socket));
-    return;
+        << "refused a connection of " << ProgramOf(peer.pid) << ": " << place.status().message() << "; "
+        << counters_.refused << " refused so far";
+    return Refuse(std::move(socket), place.status());
   }
   ++counters_.accepted;
   const uint64_t number = ++last_number_;
   Client& client = clients_[number];
+  client.place = *std::move(place);
   client.connection = std::make_unique<os::UnixConnection>(
       loop_, std::move(socket), [this, number](os::Frame frame) { Handle(number, std::move(frame)); },
-      [this, number](const absl::Status& why) { Drop(number, why); });
+      [this, number](const absl::Status& why) { Drop(number, why); }, &client.place.memory());
   client.session = std::make_unique<Session>(
-      *context_, ProgramOf(client.connection->peer_pid()),
+      *context_, client.place.label(),
       [this, number](const std::vector<uint8_t>& frame, Descriptors descriptors) { Send(number, frame, descriptors); },
-      [this, number] { return Congested(number); });
+      [this, number] { return Congested(number); }, &client.place.memory());
+  client.hello_deadline = loop_.RunAfter(options_.hello_deadline, [this, number] { DropSilent(number); });
 }
 
-void ClientServer::Refuse(os::FileDescriptor socket) {
+void ClientServer::Refuse(os::FileDescriptor socket, const absl::Status& why) {
   if (refused_.size() >= kMaxRefused) refused_.erase(refused_.begin());
   const uint64_t number = ++last_number_;
+  refused_[number].why = why;
   refused_[number].connection = std::make_unique<os::UnixConnection>(
       loop_, std::move(socket),
       [this, number](const os::Frame& frame) {
@@ -83,17 +92,15 @@ void ClientServer::Refuse(os::FileDescriptor socket) {
         if (refused == refused_.end()) return;
         if (!header.ok()) return EndRefused(number);
         // It hangs up when it has read this.
-        const absl::Status why = absl::ResourceExhaustedError(
-            absl::StrCat(kMaxClients, " programs are connected to this tokd, and it takes no more: end some"));
-        refused->second.connection->Send(client::EncodeError(*header, why), {});
+        refused->second.connection->Send(client::EncodeError(*header, refused->second.why), {});
       },
-      [this, number](const absl::Status&) { EndRefused(number); });
+      [this, number](const absl::Status&) { EndRefused(number); }, &refused_memory_);
 }
 
 void ClientServer::EndRefused(uint64_t number) {
   const auto refused = refused_.find(number);
   if (refused == refused_.end()) return;
-  leaving_.push_back(std::move(refused->second));
+  refused_leaving_.push_back(std::move(refused->second));
   refused_.erase(refused);
   if (!bury_.armed()) bury_ = loop_.Post([this] { Bury(); });
 }
@@ -101,8 +108,10 @@ void ClientServer::EndRefused(uint64_t number) {
 void ClientServer::Handle(uint64_t number, os::Frame frame) {
   const auto client = clients_.find(number);
   if (client == clients_.end()) return;
-  const absl::Status status = client->second.session->Handle(frame.body);
-  if (!status.ok()) Drop(number, status);
+  Session& session = *client->second.session;
+  const absl::Status status = session.Handle(frame.body);
+  if (!status.ok()) return Drop(number, status);
+  if (session.greeted()) client->second.hello_deadline.Cancel();
 }
 
 void ClientServer::Send(uint64_t number, const std::vector<uint8_t>& frame, Descriptors descriptors) {
@@ -116,7 +125,8 @@ void ClientServer::Send(uint64_t number, const std::vector<uint8_t>& frame, Desc
 
 bool ClientServer::Congested(uint64_t number) const {
   const auto client = clients_.find(number);
-  return client != clients_.end() && client->second.connection->queued_bytes() > kCongestedBytes;
+  if (client == clients_.end()) return false;
+  return client->second.connection->queued_bytes() > kCongestedBytes || client->second.place.memory().tight();
 }
 
 void ClientServer::Drop(uint64_t number, const absl::Status& why) {
@@ -124,26 +134,36 @@ void ClientServer::Drop(uint64_t number, const absl::Status& why) {
   if (client == clients_.end()) return;
   VLOG(1) << "client " << number << " (pid " << client->second.connection->peer_pid() << ") is gone: " << why;
   CountEnd(client->second, why);
+  client->second.hello_deadline.Cancel();
   leaving_.push_back(std::move(client->second));
   clients_.erase(client);
   if (!bury_.armed()) bury_ = loop_.Post([this] { Bury(); });
+}
+
+void ClientServer::DropSilent(uint64_t number) {
+  const auto client = clients_.find(number);
+  if (client == clients_.end()) return;
+  LOG_IF(WARNING, IsWorthSaying(++counters_.silent))
+      << "ended the connection of " << client->second.place.label() << ", which said no hello for "
+      << base::FormatDuration(options_.hello_deadline) << "; " << counters_.silent << " such so far";
+  Drop(number, absl::UnavailableError("it said no hello"));
 }
 
 void ClientServer::CountEnd(const Client& client, const absl::Status& why) {
   if (absl::IsUnavailable(why)) return;  // it left
   const bool stalled = absl::IsResourceExhausted(why);
   uint64_t& count = stalled ? counters_.stalled : counters_.protocol_errors;
-  LOG_IF(WARNING, IsWorthSaying(++count))
-      << "ended the connection of " << ProgramOf(client.connection->peer_pid()) << ", which "
-      << (stalled ? "does not take its answers: " : "broke the protocol: ") << why.message() << "; " << count
-      << " such so far";
+  LOG_IF(WARNING, IsWorthSaying(++count)) << "ended the connection of " << client.place.label() << ", which "
+                                          << (stalled ? "has too much under way: " : "broke the protocol: ")
+                                          << why.message() << "; " << count << " such so far";
 }
 
 void ClientServer::Bury() {
   for (const Client& client : leaving_) {
-    if (client.session != nullptr) departed_->Add(client.session->Leave(), client.connection->peer_pid());
+    departed_->Add(client.session->Leave(), client.connection->peer_pid(), client.place.label());
   }
   leaving_.clear();
+  refused_leaving_.clear();
 }
 
 }  // namespace tokamak::daemon

@@ -1,9 +1,9 @@
 // ClientServer is the daemon's Unix socket: it accepts programs of this machine and gives each a
 // Session.
 //
-// A client that breaks the protocol, or does not take its answers, loses its connection; what it
-// held goes back, the memory of what it had not sealed only when its program has ended
-// (departed.h). The number of clients is bounded.
+// A client that breaks the protocol, does not take its answers, or says no hello, loses its
+// connection; what it held goes back, the memory of what it had not sealed only when its program has
+// ended (departed.h). What a program and a user may have of it is bounded (client_programs.h).
 // Thread rule: the control loop.
 #pragma once
 
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "lib/daemon/client_programs.h"
 #include "lib/daemon/departed.h"
 #include "lib/daemon/session.h"
 #include "lib/os/epoll_loop.h"
@@ -23,17 +24,26 @@
 
 namespace tokamak::daemon {
 
-constexpr size_t kMaxClients = 1024;
-// Clients beyond these, which are told why when they say hello. Where more come, the oldest is
+// Clients beyond the bounds, which are told why when they say hello. Where more come, the oldest is
 // ended without a word.
 constexpr size_t kMaxRefused = 64;
+constexpr uint64_t kMaxMemoryOfRefused = 16 << 20;
+// A client that has said no hello for this long loses its place.
+constexpr base::Duration kHelloDeadline = base::Seconds(10);
 
 // Totals since the server began.
 struct ClientCounters {
   uint64_t accepted = 0;
-  uint64_t refused = 0;          // kMaxClients were connected
+  uint64_t refused = 0;          // too many were connected, or too many of that program or user
   uint64_t protocol_errors = 0;  // connections that ended since the client broke the protocol
-  uint64_t stalled = 0;          // since it did not take its answers
+  uint64_t stalled = 0;          // since it did not take its answers, or did not complete its messages
+  uint64_t silent = 0;           // since it said no hello
+};
+
+struct ClientServerOptions {
+  os::SocketAccess access = os::SocketAccess::kUser;
+  ClientPrograms::Bounds bounds;
+  base::Duration hello_deadline = kHelloDeadline;
 };
 
 class ClientServer final {
@@ -41,7 +51,7 @@ class ClientServer final {
   // Takes the path; clients wait until Serve and until the loop runs. kAlreadyExists: another
   // daemon listens at `path`.
   static absl::StatusOr<std::unique_ptr<ClientServer>> Listen(os::EpollLoop& loop, const std::string& path,
-                                                              os::SocketAccess access = os::SocketAccess::kUser);
+                                                              const ClientServerOptions& options = {});
   ~ClientServer();
 
   // Once, before the loop runs. `context` must outlive it. `arena` is the memfd of the store, which
@@ -54,28 +64,40 @@ class ClientServer final {
 
   size_t clients() const { return clients_.size(); }
   const ClientCounters& counters() const { return counters_; }
+  // That all clients have us hold, beside the store's.
+  uint64_t client_memory() const { return programs_.memory(); }
   // Programs without a connection that may still write to memory.
   size_t departed() const { return departed_ == nullptr ? 0 : departed_->programs(); }
 
  private:
   struct Client {
+    ClientPrograms::Place place;  // which the others claim memory of
     std::unique_ptr<os::UnixConnection> connection;
-    std::unique_ptr<Session> session;  // none: it is refused
+    std::unique_ptr<Session> session;
+    base::Timer hello_deadline;
+  };
+  struct Refused {
+    absl::Status why;
+    std::unique_ptr<os::UnixConnection> connection;
   };
 
-  explicit ClientServer(os::EpollLoop& loop) : loop_(loop) {}
+  ClientServer(os::EpollLoop& loop, const ClientServerOptions& options) : loop_(loop), options_(options) {}
 
   void Accept(os::FileDescriptor socket);
-  void Refuse(os::FileDescriptor socket);
+  void Refuse(os::FileDescriptor socket, const absl::Status& why);
   void EndRefused(uint64_t number);
   void Handle(uint64_t number, os::Frame frame);
   void Send(uint64_t number, const std::vector<uint8_t>& frame, Descriptors descriptors);
   bool Congested(uint64_t number) const;
   void Drop(uint64_t number, const absl::Status& why);
+  void DropSilent(uint64_t number);
   void CountEnd(const Client& client, const absl::Status& why);
   void Bury();
 
   os::EpollLoop& loop_;
+  const ClientServerOptions options_;
+  ClientPrograms programs_{options_.bounds};
+  base::ByteBudget refused_memory_{kMaxMemoryOfRefused};
   const SessionContext* context_ = nullptr;  // until Serve
   int arena_ = -1;
   os::FileDescriptor read_only_;
@@ -83,8 +105,10 @@ class ClientServer final {
   ClientCounters counters_;
   std::unique_ptr<Departed> departed_;  // from Serve on
   std::map<uint64_t, Client> clients_;
-  std::map<uint64_t, Client> refused_;
-  std::vector<Client> leaving_;  // dropped by a task of its own: what drops a client may be running in it
+  std::map<uint64_t, Refused> refused_;
+  // Dropped by a task of its own: what drops a client may be running in it.
+  std::vector<Client> leaving_;
+  std::vector<Refused> refused_leaving_;
   base::Timer bury_;
   std::unique_ptr<os::UnixListener> listener_;
 };

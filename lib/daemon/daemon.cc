@@ -72,7 +72,7 @@ absl::Status Daemon::Open(const std::function<bool()>& stop_asked) {
   // What may be taken already is found out before the memory is touched, which takes seconds; peers
   // find us only after that.
   if (absl::Status status = OpenDevices(); !status.ok()) return status;
-  auto clients = ClientServer::Listen(loop_, options_.socket, options_.socket_access);
+  auto clients = ClientServer::Listen(loop_, options_.socket, {options_.socket_access, {}, kHelloDeadline});
   if (!clients.ok()) return clients.status();
   clients_ = *std::move(clients);
   if (absl::Status status = ServeHttp(); !status.ok()) return status;
@@ -228,6 +228,7 @@ NodeSnapshot Daemon::Snapshot() const {
   snapshot.clients = clients_->clients();
   snapshot.departed_programs = clients_->departed();
   snapshot.client_counters = clients_->counters();
+  snapshot.client_memory = clients_->client_memory();
   snapshot.loop_waits = loop_.waits();
   for (size_t i = 0; i < machine_->engines(); ++i) {
     const transport::Endpoint* endpoint = machine_->endpoint(i);
@@ -245,6 +246,8 @@ void Daemon::AddNumbers(std::vector<client::NumberEntry>& numbers) const {
   numbers.push_back({"clients_refused_total", clients_->counters().refused});
   numbers.push_back({"clients_protocol_errors_total", clients_->counters().protocol_errors});
   numbers.push_back({"clients_stalled_total", clients_->counters().stalled});
+  numbers.push_back({"clients_silent_total", clients_->counters().silent});
+  numbers.push_back({"client_memory_bytes", clients_->client_memory()});
   numbers.push_back({"loop_waits_total", loop_.waits()});
   numbers.push_back({"store_page_bytes", memory_->page_size()});
   rails_->AddNumbers(numbers);

@@ -7,7 +7,7 @@
 
 namespace tokamak::daemon {
 
-void Departed::Add(store::Owner who, pid_t pid) {
+void Departed::Add(store::Owner who, pid_t pid, const std::string& label) {
   const Program* known = Find(pid);
   const store::Owner keeper = known != nullptr ? known->keeper : store_.NewOwner();
   if (!store_.AbandonOwner(who, keeper) || known != nullptr) return;
@@ -24,7 +24,12 @@ void Departed::Add(store::Owner who, pid_t pid) {
   }
   LOG_IF(INFO, (*watch)->running()) << "a program (pid " << pid << ") lost its connection before it sealed all that it "
                                     << "created: that memory is held back until the program ends";
-  programs_.emplace(pid, Program{keeper, *std::move(watch)});
+  programs_.emplace(pid, Program{keeper, label, *std::move(watch)});
+}
+
+const std::string* Departed::LabelOf(pid_t pid) {
+  const Program* const program = Find(pid);
+  return program == nullptr ? nullptr : &program->label;
 }
 
 // The number of a process that has ended may be another's by now.

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 
 #include "lib/os/epoll_loop.h"
 #include "lib/os/process_watch.h"
@@ -29,9 +30,12 @@ class Departed final {
   // Both must outlive it.
   Departed(os::EpollLoop& loop, store::Store& store) : loop_(loop), store_(store) {}
 
-  // The connection of process `pid` is over: gives back what `who`, its owner, has, at once or
-  // later.
-  void Add(store::Owner who, pid_t pid);
+  // The connection of process `pid` is over, whose program is called `label`: gives back what `who`,
+  // its owner, has, at once or later.
+  void Add(store::Owner who, pid_t pid, const std::string& label);
+
+  // What the process was called when it lost its connection; null: nothing is held back from it.
+  const std::string* LabelOf(pid_t pid);
 
   // Programs that live on, and that some memory is held back from.
   size_t programs() const { return programs_.size(); }
@@ -39,6 +43,7 @@ class Departed final {
  private:
   struct Program {
     store::Owner keeper{};
+    std::string label;
     std::unique_ptr<os::ProcessWatch> watch;
   };
 

@@ -168,13 +168,19 @@ void AddDirectory(const NodeSnapshot& node, Families& families) {
 
 void AddClients(const NodeSnapshot& node, Families& families) {
   families.Gauge("clients", "Programs that are connected.", static_cast<double>(node.clients));
+  families.Gauge("client_memory_bytes", "What programs have tokd hold: answers, messages in part, requests that wait.",
+                 static_cast<double>(node.client_memory));
   families.Gauge("departed_programs", "Programs without a connection that may still write to memory.",
                  static_cast<double>(node.departed_programs));
   const ClientCounters& counters = node.client_counters;
   families.Counter("clients_accepted_total", "Connections of programs.", counters.accepted);
-  families.Counter("clients_refused_total", "Connections refused, since there were too many.", counters.refused);
+  families.Counter("clients_refused_total",
+                   "Connections refused, since there were too many, or too many of that program or user.",
+                   counters.refused);
   families.Counter("clients_protocol_errors_total", "Connections ended for garbage.", counters.protocol_errors);
-  families.Counter("clients_stalled_total", "Connections ended since the program took no answers.", counters.stalled);
+  families.Counter("clients_stalled_total",
+                   "Connections ended since the program took no answers, or completed no messages.", counters.stalled);
+  families.Counter("clients_silent_total", "Connections ended since the program said no hello.", counters.silent);
 }
 
 void AddEngines(const NodeSnapshot& node, Families& families) {

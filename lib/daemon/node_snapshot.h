@@ -44,6 +44,7 @@ struct NodeSnapshot {
   uint64_t clients = 0;
   uint64_t departed_programs = 0;
   ClientCounters client_counters;
+  uint64_t client_memory = 0;
 
   uint64_t loop_waits = 0;
   std::vector<transport::EndpointCounters> engines;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lib/base/bytes.h"
+#include "lib/base/units.h"
 #include "lib/daemon/numbers.h"
 #include "lib/daemon/wire.h"
 #include "lib/directory/local.h"
@@ -19,6 +20,8 @@ constexpr uint64_t kGetActivities = uint64_t{1} << 63;
 
 static_assert(kMaxLookedFor < directory::kMaxWaitsOfPeer, "some are left to other nodes");
 
+uint64_t MemoryOf(size_t ids, uint64_t bytes) { return kRequestMemory + ids * kIdMemory + bytes; }
+
 absl::Status IdTaken(const base::ObjectId& id, const directory::ObjectInfo& info) {
   return absl::AlreadyExistsError(absl::StrCat("object ", id.ToHex(), " exists already in the cluster, on ",
                                                info.holders.empty() ? "another node" : info.holders.front(),
@@ -27,11 +30,13 @@ absl::Status IdTaken(const base::ObjectId& id, const directory::ObjectInfo& info
 
 }  // namespace
 
-Session::Session(const SessionContext& context, const std::string& program, Send send, EventFeed::Congested congested)
+Session::Session(const SessionContext& context, const std::string& program, Send send, EventFeed::Congested congested,
+                 base::ByteBudget* memory)
     : context_(context),
       store_(context.node.store()),
       send_(std::move(send)),
       owner_(store_.NewOwner(program)),
+      memory_(memory),
       feed_(
           context.loop, [this](std::vector<uint8_t> frame) { send_(std::move(frame), Descriptors::kNone); },
           std::move(congested)) {}
@@ -61,13 +66,23 @@ void Session::AnswerStatus(const client::Header& header, const absl::Status& sta
   send_(client::Frame(reply, {}), Descriptors::kNone);
 }
 
-bool Session::MayBegin(const client::Header& header, size_t ids) {
-  if (waiting_.size() < kMaxWaitingRequests && waiting_ids_ + ids <= kMaxWaitingIds) return true;
-  AnswerStatus(header,
-               absl::ResourceExhaustedError(absl::StrCat(
-                   waiting_.size(), " requests of this client about ", waiting_ids_, " objects wait already (at most ",
-                   kMaxWaitingRequests, " and ", kMaxWaitingIds, "): await some")));
-  return false;
+absl::Status Session::CheckBegin(size_t ids, uint64_t bytes) const {
+  if (waiting_.size() >= kMaxWaitingRequests || waiting_ids_ + ids > kMaxWaitingIds) {
+    return absl::ResourceExhaustedError(absl::StrCat(waiting_.size(), " requests of this client about ", waiting_ids_,
+                                                     " objects wait already (at most ", kMaxWaitingRequests, " and ",
+                                                     kMaxWaitingIds, "): await some"));
+  }
+  if (memory_ == nullptr || memory_->has(MemoryOf(ids, bytes))) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "requests, messages and answers of this program's connections take ", base::FormatSize(memory_->used()),
+      " of tokd's memory already, and it or its user may have no more: read answers, and await some "
+      "requests"));
+}
+
+bool Session::MayBegin(const client::Header& header, size_t ids, uint64_t bytes) {
+  const absl::Status status = CheckBegin(ids, bytes);
+  if (!status.ok()) AnswerStatus(header, status);
+  return status.ok();
 }
 
 // What of its requests is not here is not counted apart: of what many programs wait for, too, it is
@@ -89,9 +104,11 @@ bool Session::MayLookFor(const client::Header& header, absl::Span<const base::Ob
   return false;
 }
 
-Session::Waiting* Session::Begin(const client::Header& header, size_t ids) {
-  if (!MayBegin(header, ids)) return nullptr;
+Session::Waiting* Session::Begin(const client::Header& header, size_t ids, uint64_t bytes) {
+  if (!MayBegin(header, ids, bytes)) return nullptr;
   auto waiting = std::make_unique<Waiting>();
+  waiting->memory = base::ByteClaim(memory_);
+  CHECK(waiting->memory.Resize(MemoryOf(ids, bytes)));
   waiting->ids = ids;
   waiting_ids_ += ids;
   waiting->header = header;
@@ -276,11 +293,13 @@ void Session::Seal(const client::Header& header, const client::SealRequest& requ
 // Most are sealed at once; what finds no room waits for it, and what is to be confirmed for the
 // directory's word.
 void Session::CreateAndSeal(const client::Header& header, const client::CreateAndSealRequest& request) {
-  if (request.confirmed && !MayBegin(header, request.objects.size())) return;
   std::vector<store::SmallObject> objects;
+  uint64_t size = 0;
   for (const client::InlineObject& object : request.objects) {
     objects.push_back({object.id, object.data, object.metadata});
+    size += object.data.size() + object.metadata.size();
   }
+  if (request.confirmed && !MayBegin(header, objects.size(), size)) return;
   client::CreateAndSealReply reply;
   if (request.together) {
     const absl::Status status =
@@ -298,8 +317,14 @@ void Session::CreateAndSeal(const client::Header& header, const client::CreateAn
   };
   const auto later = std::count_if(places.begin(), places.end(), waits);
   if (later == 0) return Answer(header, reply);
-  Waiting* const waiting = Begin(header, request.objects.size());
-  if (waiting == nullptr) return;
+  // What may not wait is refused; what was put already is not.
+  if (const absl::Status refused = CheckBegin(objects.size(), size); !refused.ok()) {
+    for (size_t i = 0; i < places.size(); ++i) {
+      if (waits(places[i])) reply.outcomes[i] = client::Outcome::Of(refused);
+    }
+    return Answer(header, reply);
+  }
+  Waiting* const waiting = Begin(header, objects.size(), size);
   waiting->sealed = std::move(reply);
   waiting->unanswered = static_cast<uint32_t>(later);
   waiting->confirmed = request.confirmed;

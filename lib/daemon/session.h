@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "lib/base/byte_budget.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/handle.h"
 #include "lib/base/intrusive_list.h"
@@ -31,6 +32,10 @@ namespace tokamak::daemon {
 // Requests of one client that wait for an answer; further ones are refused (kResourceExhausted).
 constexpr size_t kMaxWaitingRequests = 4096;
 constexpr size_t kMaxWaitingIds = 65536;  // objects that all of these are about, together
+// What they take of the program's memory, together with the bytes that are put as soon as there is
+// room: somewhat more than is measured.
+constexpr uint64_t kRequestMemory = 1024;
+constexpr uint64_t kIdMemory = 256;
 // Objects of which nobody knows a holder, and that the programs of a node wait for together. The
 // rest of what a node may wait for in its directory is left to what other nodes have it bring. One
 // client waits for at most as many as are free for others: so nobody has them all.
@@ -60,8 +65,10 @@ class Session final {
 
   // `context` must outlive it. `program` names the client where memory is accounted for. `send` may
   // drop what it cannot deliver. `congested`: whether the client is so far behind that events are
-  // left out; answers never are.
-  Session(const SessionContext& context, const std::string& program, Send send, EventFeed::Congested congested);
+  // left out; answers never are. `memory`: what the program may have us hold; outlives it (null: any
+  // amount).
+  Session(const SessionContext& context, const std::string& program, Send send, EventFeed::Congested congested,
+          base::ByteBudget* memory = nullptr);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -75,11 +82,15 @@ class Session final {
   // connection.
   absl::Status Handle(absl::Span<const uint8_t> frame);
 
+  // It said hello.
+  bool greeted() const { return greeted_; }
+
  private:
   // One request that is answered later. Lives until then, or until the session ends: with its
   // handles what it waits for is cancelled.
   struct Waiting {
     client::Header header;
+    base::ByteClaim memory;
     size_t ids = 0;
     size_t watched = 0;  // of SessionContext::watched
     base::Pending handle;
@@ -127,15 +138,17 @@ class Session final {
   void Answer(const client::Header& header, const Reply& reply);
   void AnswerStatus(const client::Header& header, const absl::Status& status);
 
-  // Whether one more request can wait; where it cannot, that was answered.
-  bool MayBegin(const client::Header& header, size_t ids = 1);
+  // Whether one more request can wait, and `bytes` with it; the error is for the client.
+  absl::Status CheckBegin(size_t ids, uint64_t bytes) const;
+  // The same; where it cannot, that was answered.
+  bool MayBegin(const client::Header& header, size_t ids = 1, uint64_t bytes = 0);
   // Whether it may wait, for `timeout` microseconds, for those that are not here; where not, that
   // was answered.
   bool MayLookFor(const client::Header& header, absl::Span<const base::ObjectId> ids, uint64_t timeout);
 
   // Registers a request that is answered later; nullptr when there are too many, which was
   // answered.
-  Waiting* Begin(const client::Header& header, size_t ids = 1);
+  Waiting* Begin(const client::Header& header, size_t ids = 1, uint64_t bytes = 0);
   void End(Waiting* waiting);
   void Record(base::Phase phase, const Waiting& waiting) const;
 
@@ -143,6 +156,7 @@ class Session final {
   store::Store& store_;
   const Send send_;
   const store::Owner owner_;
+  base::ByteBudget* const memory_;
   bool left_ = false;
   bool greeted_ = false;
   bool read_only_ = false;

@@ -19,13 +19,6 @@ constexpr int kAcceptsPerTurn = 16;
 // A process that has no descriptor left looks again after this time.
 constexpr base::Duration kAcceptRetry = base::Milliseconds(100);
 
-PeerCredentials ReadPeer(int fd) {
-  ucred peer{};
-  socklen_t length = sizeof(peer);
-  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return {};
-  return {peer.pid, peer.uid, peer.gid};
-}
-
 class DeadlineClock final {
  public:
   explicit DeadlineClock(base::Duration deadline)
@@ -57,13 +50,22 @@ class DeadlineClock final {
 
 }  // namespace
 
+PeerCredentials PeerOf(int socket) {
+  ucred peer{};
+  socklen_t length = sizeof(peer);
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return {};
+  return {peer.pid, peer.uid, peer.gid};
+}
+
 // ---- the daemon's end
 
-UnixConnection::UnixConnection(EpollLoop& loop, FileDescriptor socket, FrameHandler on_frame, EndHandler on_end)
+UnixConnection::UnixConnection(EpollLoop& loop, FileDescriptor socket, FrameHandler on_frame, EndHandler on_end,
+                               base::ByteBudget* budget)
     : loop_(loop),
       socket_(std::move(socket)),
       handlers_(std::make_shared<const Handlers>(Handlers{std::move(on_frame), std::move(on_end)})),
-      peer_(ReadPeer(socket_.get())),
+      peer_(PeerOf(socket_.get())),
+      claim_(budget),
       watch_(loop.Watch(socket_.get(), EPOLLIN, [this](uint32_t events) { OnEvents(events); })) {}
 
 UnixConnection::~UnixConnection() {
@@ -74,6 +76,8 @@ void UnixConnection::Send(absl::Span<const uint8_t> body, absl::Span<const int> 
   if (ended_ || deaf_) return;
   if (absl::Status s = queue_.Add(body, descriptors); !s.ok()) return End(s);
   if (queue_.bytes() > kMaxQueued) return End(absl::ResourceExhaustedError("the other side does not read"));
+  Claim();
+  if (ended_) return;
   if (!flush_waits_ && !flush_.armed()) flush_ = loop_.Post([this] { Flush(); });
 }
 
@@ -89,6 +93,17 @@ void UnixConnection::Read() {
   if (*read) HandleFrames();
 }
 
+void UnixConnection::Claim() {
+  if (claim_.tight()) {
+    assembler_.Shrink();
+    queue_.Shrink();
+  }
+  if (claim_.Resize(assembler_.memory() + queue_.memory())) return;
+  End(absl::ResourceExhaustedError(
+      "all connections of the other side together have too many answers that are not read, and frames that are not "
+      "whole"));
+}
+
 void UnixConnection::HandleFrames() {
   const std::shared_ptr<const Handlers> handlers = handlers_;
   const base::Lifetime::Watch watch = lifetime_.Watched();
@@ -96,12 +111,14 @@ void UnixConnection::HandleFrames() {
   for (int i = 0; i < kFramesPerTurn; ++i) {
     if (!assembler_.Next(&frame)) {
       if (assembler_.bad()) return End(absl::InvalidArgumentError("the other side sent no frame"));
+      Claim();
       return WatchWhatIsNeeded();
     }
     handlers->on_frame(std::move(frame));
     if (watch.over() || ended_) return;
   }
   more_frames_ = loop_.Post([this] { HandleFrames(); });
+  Claim();
   WatchWhatIsNeeded();
 }
 
@@ -115,10 +132,12 @@ void UnixConnection::Flush() {
     return End(flushed.status());
   }
   flush_waits_ = flushed.ok() && !*flushed;
+  Claim();
   WatchWhatIsNeeded();
 }
 
 void UnixConnection::WatchWhatIsNeeded() {
+  if (ended_) return;
   uint32_t events = 0;
   if (!more_frames_.armed()) events |= EPOLLIN;
   if (flush_waits_) events |= EPOLLOUT;
@@ -293,6 +312,6 @@ bool UnixSocket::ended() const {
   return poll(&polled, 1, 0) > 0;
 }
 
-PeerCredentials UnixSocket::peer() const { return ReadPeer(socket_.get()); }
+PeerCredentials UnixSocket::peer() const { return PeerOf(socket_.get()); }
 
 }  // namespace tokamak::os

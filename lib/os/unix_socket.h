@@ -6,7 +6,8 @@
 // small frames.
 //
 // The other side is untrusted: frames and their descriptors are bounded, what waits to be sent is
-// bounded by kMaxQueued, and what one client sends is handled kFramesPerTurn at a time.
+// bounded by kMaxQueued, and what one client sends is handled kFramesPerTurn at a time. Whoever may
+// have many connections gets a budget for all of them.
 #pragma once
 
 #include <sys/types.h>
@@ -22,6 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "lib/base/byte_budget.h"
 #include "lib/base/lifetime.h"
 #include "lib/base/time.h"
 #include "lib/os/epoll_loop.h"
@@ -42,6 +44,9 @@ struct PeerCredentials {
   gid_t gid = 0;
 };
 
+// Of a connected socket.
+PeerCredentials PeerOf(int socket);
+
 // The daemon's end of one client. Dropping it closes, after one try to send what waits.
 class UnixConnection final {
  public:
@@ -51,8 +56,11 @@ class UnixConnection final {
   // after all whole frames that came before; may drop the connection.
   using EndHandler = std::function<void(const absl::Status& why)>;
 
-  // Takes over a connected socket. Handlers run on `loop`, never inside a call.
-  UnixConnection(EpollLoop& loop, FileDescriptor socket, FrameHandler on_frame, EndHandler on_end);
+  // Takes over a connected socket. Handlers run on `loop`, never inside a call. What the connection
+  // holds, answers that are not taken and frames that are not whole, it claims of `budget`, which
+  // outlives it (null: nothing is counted); where that has no more, the connection ends.
+  UnixConnection(EpollLoop& loop, FileDescriptor socket, FrameHandler on_frame, EndHandler on_end,
+                 base::ByteBudget* budget = nullptr);
   ~UnixConnection();
   UnixConnection(const UnixConnection&) = delete;
   UnixConnection& operator=(const UnixConnection&) = delete;
@@ -78,6 +86,7 @@ class UnixConnection final {
   void HandleFrames();
   void Flush();
   void WatchWhatIsNeeded();
+  void Claim();
   void End(const absl::Status& why);
 
   EpollLoop& loop_;
@@ -86,6 +95,7 @@ class UnixConnection final {
   PeerCredentials peer_;
   FrameAssembler assembler_;
   FrameQueue queue_;
+  base::ByteClaim claim_;     // of what both hold
   bool flush_waits_ = false;  // for the socket to take more
   bool deaf_ = false;         // the other side reads no more
   bool ended_ = false;
@@ -133,7 +143,7 @@ bool AwaitReadable(int first, int second, base::Duration deadline);
 class UnixSocket final {
  public:
   // kNotFound: no such path. kUnavailable: nobody listens there, or nobody accepted within
-  // `deadline`.
+  // `deadline`. kResourceExhausted: this process may have no more descriptors.
   static absl::StatusOr<UnixSocket> Connect(const std::string& path, base::Duration deadline = base::Seconds(5));
 
   // Sends one frame. kInvalidArgument: it is too long. kDeadlineExceeded: nothing, or only a part
@@ -148,8 +158,9 @@ class UnixSocket final {
                                      base::Duration deadline);
 
   // The next frame. kDeadlineExceeded: none was complete; ask again. kUnavailable: the other side
-  // ended. kInvalidArgument: it broke the format. kCancelled: it would have waited, and the
-  // descriptor `interrupt` is readable; -1 is none.
+  // ended. kInvalidArgument: it broke the format. kResourceExhausted: some of its descriptors came,
+  // and this process may have no more. kCancelled: it would have waited, and the descriptor
+  // `interrupt` is readable; -1 is none.
   absl::StatusOr<Frame> Receive(base::Duration deadline, int interrupt = -1);
   // From now on Receive looks again and again for this long before it sleeps.
   void SetSpin(base::Duration spin) { spin_ = spin; }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -62,18 +63,21 @@ constexpr uint8_t kLateByte = 0xee;
 // The server runs on the test's own loop, between the calls of the clients.
 class ClientServerTest : public testing::Test {
  protected:
-  ClientServerTest() : memory_(*os::SharedMemory::Create("test", kMemory)), node_(loop_, memory_.bytes()) {
-    auto server = ClientServer::Listen(loop_, Path());
-    EXPECT_TRUE(server.ok()) << server.status();
-    server_ = *std::move(server);
-    server_->Serve(node_.context(), memory_.descriptor(), ReadOnly());
-  }
+  ClientServerTest() : memory_(*os::SharedMemory::Create("test", kMemory)), node_(loop_, memory_.bytes()) { Start({}); }
   ~ClientServerTest() override {
     server_.reset();
     const absl::Status consistent = node_.store().CheckConsistency();
     EXPECT_TRUE(consistent.ok()) << consistent;
     EXPECT_EQ(node_.store().statistics().unsealed_objects, 0u);
     EXPECT_TRUE(folder_.Files().empty()) << "something is left";
+  }
+
+  void Start(const ClientServerOptions& options) {
+    server_.reset();
+    auto server = ClientServer::Listen(loop_, Path(), options);
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    server_->Serve(node_.context(), memory_.descriptor(), ReadOnly());
   }
 
   std::string Path() const { return folder_.Path("s"); }
@@ -329,12 +333,11 @@ TEST_F(ClientServerTest, ASubscriberThatFellBehindHearsAgainAndHowMuchItMissed) 
 }
 
 TEST_F(ClientServerTest, TheNumberOfClientsIsBounded) {
+  constexpr size_t kMost = 8;
+  Start({os::SocketAccess::kUser, {kMost, kMost, kMost}});
   std::vector<os::UnixSocket> sockets;
-  while (sockets.size() < kMaxClients) {
-    sockets.push_back(Connect());
-    if (sockets.size() % 64 != 0) continue;
-    ASSERT_TRUE(RunUntil([&] { return server_->clients() == sockets.size(); }));
-  }
+  while (sockets.size() < kMost) sockets.push_back(Connect());
+  ASSERT_TRUE(RunUntil([&] { return server_->clients() == kMost; }));
   for (int i = 0; i < 3; ++i) {
     os::UnixSocket one_more = Connect();
     Send(one_more, client::HelloRequest());
@@ -344,17 +347,104 @@ TEST_F(ClientServerTest, TheNumberOfClientsIsBounded) {
     ASSERT_TRUE(header.ok());
     const absl::Status why = client::StatusOf(*header, answer->body);
     EXPECT_TRUE(absl::IsResourceExhausted(why)) << why;
-    EXPECT_NE(why.message().find("1024 programs are connected"), absl::string_view::npos) << why;
+    EXPECT_NE(why.message().find("this program has 8 connections"), absl::string_view::npos) << why;
   }
   // Those who say nothing are not kept without a bound.
   std::vector<os::UnixSocket> silent;
   for (size_t i = 0; i <= kMaxRefused; ++i) silent.push_back(Connect());
   EXPECT_TRUE(absl::IsUnavailable(Receive(silent.front()).status()));
-  EXPECT_EQ(server_->clients(), kMaxClients);
+  EXPECT_EQ(server_->clients(), kMost);
   sockets.pop_back();
-  ASSERT_TRUE(RunUntil([&] { return server_->clients() == kMaxClients - 1; }));
+  ASSERT_TRUE(RunUntil([&] { return server_->clients() == kMost - 1; }));
   os::UnixSocket next = Connect();
   Greet(next);
+}
+
+// Another process connects and says hello: 0 where it is welcome.
+int AnotherProgramsHello(const std::string& path) {
+  auto socket = os::UnixSocket::Connect(path);
+  if (!socket.ok() || !socket->Send(client::Encode(1, client::HelloRequest()), kClientPatience).ok()) return 1;
+  const auto welcome = socket->Receive(kClientPatience);
+  return welcome.ok() && welcome->descriptors.size() == 2 ? 0 : 2;
+}
+
+TEST_F(ClientServerTest, AProgramThatHasAllItMayLeavesPlacesToOthers) {
+  Start({os::SocketAccess::kUser, {/*clients=*/8, /*clients_of_user=*/6, /*clients_of_program=*/4}});
+  std::vector<os::UnixSocket> sockets;
+  while (sockets.size() < 20) sockets.push_back(Connect());
+  ASSERT_TRUE(RunUntil([&] { return server_->clients() + server_->counters().refused == sockets.size(); }));
+  EXPECT_EQ(server_->clients(), 4u);
+  const pid_t pid = fork();
+  ASSERT_GE(pid, 0);
+  if (pid == 0) _exit(AnotherProgramsHello(Path()));
+  int status = -1;
+  ASSERT_TRUE(RunUntil([&] { return waitpid(pid, &status, WNOHANG) == pid; }));
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(ClientServerTest, WhoSaysNoHelloLosesItsPlace) {
+  Start({os::SocketAccess::kUser, {}, base::Milliseconds(20)});
+  os::UnixSocket silent = Connect();
+  os::UnixSocket greeted = Connect();
+  Greet(greeted);
+  EXPECT_TRUE(absl::IsUnavailable(Receive(silent).status()));
+  EXPECT_EQ(server_->counters().silent, 1u);
+  EXPECT_EQ(server_->counters().protocol_errors, 0u);
+  Send(greeted, client::ListRequest());
+  EXPECT_TRUE(Receive(greeted).ok()) << "it may be silent from now on";
+}
+
+TEST_F(ClientServerTest, ConnectionsOfAProgramTogetherHoldNoMoreThanOneMay) {
+  constexpr uint64_t kMost = 2 << 20;
+  ClientServerOptions options;
+  options.bounds.memory_of_program = kMost;
+  Start(options);
+  const Bytes data = {1};
+  for (int i = 0; i < 1000; ++i) {
+    const auto id = base::ObjectId::FromName(absl::StrCat(i));
+    ASSERT_TRUE(node_.store().CreateAndSeal({id, data, {}}, node_.store().NewOwner()).ok());
+  }
+  // None takes its answers, and each alone has less than a connection may.
+  std::vector<os::UnixSocket> sockets;
+  for (int i = 0; i < 16; ++i) sockets.push_back(Connect());
+  for (os::UnixSocket& socket : sockets) Greet(socket);
+  for (int asked = 0; asked < 20; ++asked) {
+    for (os::UnixSocket& socket : sockets) {
+      const absl::Status sent = socket.Send(client::Encode(1, client::ListRequest()), kClientPatience);
+      EXPECT_TRUE(sent.ok() || absl::IsUnavailable(sent)) << sent;
+    }
+    loop_.RunUntil([] { return false; }, loop_.Now() + base::Milliseconds(1));
+    EXPECT_LE(server_->client_memory(), kMost);
+  }
+  EXPECT_GT(server_->counters().stalled, 0u);
+  sockets.clear();
+  ASSERT_TRUE(RunUntil([&] { return server_->clients() == 0; }));
+  EXPECT_EQ(server_->client_memory(), 0u);
+  os::UnixSocket next = Connect();
+  Greet(next);
+}
+
+TEST_F(ClientServerTest, AProgramIsNotAnotherByANewName) {
+  const auto leave_unsealed = [this](const std::string& name) {
+    os::UnixSocket socket = Connect();
+    Greet(socket);
+    client::CreateRequest create;
+    create.id = base::ObjectId::FromName(name);
+    create.data_size = 1000;
+    Send(socket, create);
+    EXPECT_TRUE(Receive(socket).ok());
+  };
+  char before[16];
+  ASSERT_EQ(prctl(PR_GET_NAME, before), 0);
+  leave_unsealed("a");
+  ASSERT_TRUE(RunUntil([&] { return server_->departed() == 1; }));
+  ASSERT_EQ(prctl(PR_SET_NAME, "other"), 0);
+  leave_unsealed("b");
+  ASSERT_TRUE(RunUntil([&] { return node_.store().statistics().quarantined_bytes == 2 * 1024; }));
+  ASSERT_EQ(prctl(PR_SET_NAME, before), 0);
+  const std::vector<store::OwnerUsage> usage = node_.store().usage();
+  ASSERT_EQ(usage.size(), 1u);
+  EXPECT_EQ(usage[0].quarantined_bytes, 2000u);
 }
 
 TEST_F(ClientServerTest, NobodyNewComesOnceItStopsListening) {

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
+#include "lib/base/byte_budget.h"
 #include "lib/client/frame.h"
 #include "lib/daemon/session.h"
 #include "sim/sim_loop.h"
@@ -48,7 +49,7 @@ class OneSession : public testing::Test {
         [this](Bytes frame, Descriptors descriptors) {
           sent_.push_back({std::move(frame), descriptors});
         },
-        [this] { return congested_; });
+        [this] { return congested_; }, memory_.get());
   }
 
   // A new session that has said hello.
@@ -128,6 +129,8 @@ class OneSession : public testing::Test {
   sim::Scheduler scheduler_;
   sim::SimLoop loop_{scheduler_};
   LonelyNode node_{loop_, absl::MakeSpan(arena_)};
+  // Of the program's connections together.
+  std::unique_ptr<base::ByteBudget> memory_ = std::make_unique<base::ByteBudget>(64 << 20);
   bool congested_ = false;
   std::vector<Sent> sent_;
   Bytes last_;

@@ -116,6 +116,32 @@ TEST_F(SessionWaitingTest, NothingIsStoredWhereAConfirmationCannotBeAwaited) {
   EXPECT_FALSE(node_.store().Contains(Id("put")));
 }
 
+TEST_F(SessionWaitingTest, BytesOfPutsThatWaitForRoomCountInTheProgramsMemory) {
+  session_.reset();
+  memory_ = std::make_unique<base::ByteBudget>(100'000);
+  OpenAndGreet();
+  Ask(CreateOf("in the way", 250 * 1024));
+  ASSERT_TRUE(Answered().ok());
+  const Bytes data(60'000);
+  client::CreateAndSealRequest put;
+  put.timeout_microseconds = 100 * kTimeout;
+  put.objects.push_back({Id("first"), data, {}});
+  Ask(put, 2);
+  EXPECT_TRUE(sent_.empty()) << "it waits";
+  EXPECT_GT(memory_->used(), data.size());
+  put.objects = {{Id("second"), data, {}}, {Id("small"), {}, {}}};
+  Ask(put, 3);
+  ASSERT_TRUE(Answered(3).ok());
+  const auto outcomes = Body<client::CreateAndSealReply>().outcomes;
+  EXPECT_EQ(outcomes.at(0).code, absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(outcomes.at(0).message.find("tokd's memory"), std::string::npos) << outcomes.at(0).message;
+  Ask(About<client::AbortRequest>("in the way"), 4);
+  EXPECT_EQ(sent_.size(), 2u) << "the abort's, and the first put's, which has room now";
+  sent_.clear();
+  EXPECT_TRUE(node_.store().Contains(Id("first")));
+  EXPECT_EQ(memory_->used(), 0u);
+}
+
 TEST_F(SessionWaitingTest, ObjectsThatAreWaitedForAreBounded) {
   OpenAndGreet();
   client::GetRequest get = GetOf({"never"});

@@ -13,11 +13,14 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "lib/base/byte_budget.h"
+#include "lib/base/bytes.h"
 #include "tests/support/short_folder.h"
 
 namespace tokamak::os {
@@ -55,7 +58,8 @@ class UnixSocketTest : public testing::Test {
         [this](const absl::Status& why) {
           ended_.push_back(why);
           if (on_end_) on_end_();
-        }));
+        },
+        budget_ ? &*budget_ : nullptr));
   }
 
   UnixSocket Connect() {
@@ -68,18 +72,24 @@ class UnixSocketTest : public testing::Test {
 
   bool RunUntil(const std::function<bool()>& done) { return loop_.RunUntil(done, loop_.Now() + Seconds(60)); }
 
-  // A listening socket as another program makes it: without a lock, and staying behind when closed.
-  FileDescriptor Stranger() {
+  // A socket as another program makes it: without a lock, and staying behind when closed; or one that
+  // is connected, and says what it likes.
+  FileDescriptor Stranger(bool listens = true) {
     FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::strcpy(address.sun_path, path_.c_str());
+    if (!listens) {
+      EXPECT_EQ(connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+      return socket;
+    }
     EXPECT_EQ(bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
     EXPECT_EQ(listen(socket.get(), 1), 0);
     return socket;
   }
 
   EpollLoop loop_;
+  std::optional<base::ByteBudget> budget_;  // of connections from now on
   const testing_support::ShortFolder folder_;
   const std::string directory_, path_;
   std::unique_ptr<UnixListener> listener_;
@@ -277,6 +287,48 @@ TEST_F(UnixSocketTest, AClientThatDoesNotReadIsEnded) {
   ASSERT_TRUE(RunUntil([this] { return !ended_.empty(); }));
   EXPECT_TRUE(absl::IsResourceExhausted(ended_[0])) << ended_[0];
   EXPECT_EQ(ended_.size(), 1u);
+}
+
+TEST_F(UnixSocketTest, ConnectionsOfOneBudgetTogetherStayWithinIt) {
+  budget_.emplace(1 << 20);
+  Listen();
+  std::vector<UnixSocket> clients;
+  for (int i = 0; i < 3; ++i) clients.push_back(Connect());
+  const Bytes body(64 * 1024);
+  // None of them reads.
+  for (int sent = 0; sent < 100 && ended_.empty(); ++sent) {
+    for (const auto& connection : connections_) connection->Send(body);
+    loop_.RunUntil([] { return false; }, loop_.Now() + Milliseconds(1));
+    EXPECT_LE(budget_->used(), budget_->limit());
+  }
+  ASSERT_FALSE(ended_.empty());
+  EXPECT_TRUE(absl::IsResourceExhausted(ended_[0])) << ended_[0];
+  connections_.clear();
+  EXPECT_EQ(budget_->used(), 0u);
+}
+
+TEST_F(UnixSocketTest, FramesThatAreNotWholeCountInTheBudget) {
+  budget_.emplace(1 << 20);
+  Listen();
+  // Each says that a frame of 700,000 bytes comes, and sends a tenth of it.
+  std::vector<uint8_t> tenth(70'000);
+  base::StoreLittle<uint32_t>(tenth.data(), 700'000);
+  FileDescriptor first = Stranger(/*listens=*/false);
+  ASSERT_EQ(write(first.get(), tenth.data(), tenth.size()), static_cast<ssize_t>(tenth.size()));
+  ASSERT_TRUE(RunUntil([&] { return budget_->used() > 700'000; }));
+  const FileDescriptor second = Stranger(/*listens=*/false);
+  ASSERT_EQ(write(second.get(), tenth.data(), tenth.size()), static_cast<ssize_t>(tenth.size()));
+  ASSERT_TRUE(RunUntil([this] { return !ended_.empty(); }));
+  EXPECT_TRUE(absl::IsResourceExhausted(ended_[0])) << ended_[0];
+  EXPECT_LE(budget_->used(), budget_->limit());
+  // Once the first has gone there is room for others.
+  first = FileDescriptor();
+  ASSERT_TRUE(RunUntil([this] { return ended_.size() == 2; }));
+  connections_.clear();
+  EXPECT_EQ(budget_->used(), 0u);
+  UnixSocket third = Connect();
+  ASSERT_TRUE(third.Send(Bytes(1000), Seconds(10)).ok());
+  EXPECT_TRUE(RunUntil([this] { return got_.size() == 1; }));
 }
 
 TEST_F(UnixSocketTest, ASlowReaderGetsEverything) {
