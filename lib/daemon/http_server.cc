@@ -1,16 +1,30 @@
 #include "lib/daemon/http_server.h"
 
-#include <civetweb.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "lib/daemon/http_request.h"
 
 namespace tokamak::daemon {
 
 namespace {
+
+constexpr int kHttpBacklog = 512;
+constexpr int kHttpAcceptsPerTurn = 16;
+// A process that has no descriptor left looks again after this time.
+constexpr base::Duration kHttpAcceptRetry = base::Milliseconds(100);
 
 // Nothing but what this server has; nobody else's page may show it, and a browser asks again.
 constexpr char kHeaders[] =
@@ -26,87 +40,208 @@ const char* ReasonOf(int status) {
   switch (status) {
     case 200:
       return "OK";
+    case 400:
+      return "Bad Request";
     case 404:
       return "Not Found";
     case 405:
       return "Method Not Allowed";
+    case 431:
+      return "Request Header Fields Too Large";
     default:
       return "Service Unavailable";
   }
 }
 
-// Of the library: the log is not a place for what strangers send.
-int LogMessage(const mg_connection*, const char* message) {
-  VLOG(1) << "http: " << message;
-  return 1;
+std::string ToBytes(const HttpAnswer& answer, bool with_body = true) {
+  return absl::StrCat("HTTP/1.1 ", answer.status, " ", ReasonOf(answer.status), "\r\nContent-Type: ", answer.type,
+                      "\r\nContent-Length: ", answer.body.size(), "\r\n", kHeaders, "\r\n",
+                      with_body ? answer.body : "");
+}
+
+std::string AnswerTo(const HttpRequest& request, const HttpServer::Handler& handler) {
+  const bool is_head = request.method == "HEAD";
+  if (!is_head && request.method != "GET") return ToBytes({405, "text/plain; charset=utf-8", "only GET\n"});
+  return ToBytes(handler(request.path), !is_head);
+}
+
+// As the kernel has it, without the port.
+std::string AddressOf(const sockaddr_storage& peer) {
+  if (peer.ss_family == AF_INET) {
+    const auto& address = reinterpret_cast<const sockaddr_in&>(peer).sin_addr;
+    return std::string(reinterpret_cast<const char*>(&address), sizeof(address));
+  }
+  // Of IPv6 a host has its network's 64 bits to choose from.
+  const auto& address = reinterpret_cast<const sockaddr_in6&>(peer).sin6_addr;
+  const bool is_v4 = IN6_IS_ADDR_V4MAPPED(&address);
+  return std::string(reinterpret_cast<const char*>(&address), is_v4 ? sizeof(address) : sizeof(address) / 2);
+}
+
+// None: errno says why.
+os::FileDescriptor ListenAt(const base::HostPort& address) {
+  addrinfo wanted{};
+  wanted.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
+  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(address.host.c_str(), absl::StrCat(address.port).c_str(), &wanted, &found) != 0) {
+    errno = EADDRNOTAVAIL;
+    return os::FileDescriptor();
+  }
+  os::FileDescriptor socket(::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const int yes = 1;
+  const bool listens = socket.valid() && setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) == 0 &&
+                       bind(socket.get(), found->ai_addr, found->ai_addrlen) == 0 &&
+                       listen(socket.get(), kHttpBacklog) == 0;
+  const int error = errno;
+  freeaddrinfo(found);
+  if (!listens) socket.Close();
+  errno = error;
+  return socket;
+}
+
+uint16_t PortOf(const os::FileDescriptor& socket) {
+  sockaddr_storage bound{};
+  socklen_t length = sizeof(bound);
+  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &length) != 0) return 0;
+  return ntohs(bound.ss_family == AF_INET ? reinterpret_cast<const sockaddr_in&>(bound).sin_port
+                                          : reinterpret_cast<const sockaddr_in6&>(bound).sin6_port);
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const base::HostPort& address, Handler handler) {
-  auto server = std::unique_ptr<HttpServer>(new HttpServer(address, std::move(handler)));
-  const std::string listen = address.ToString(), threads = absl::StrCat(kThreads),
-                    queue = absl::StrCat(kMaxWaitingConnections), bytes = absl::StrCat(kMaxRequestBytes),
-                    deadline = absl::StrCat(kRequestDeadline.count());
-  const char* options[] = {"listening_ports",
-                           listen.c_str(),
-                           "num_threads",
-                           threads.c_str(),
-                           "connection_queue",
-                           queue.c_str(),
-                           "listen_backlog",
-                           queue.c_str(),
-                           "max_request_size",
-                           bytes.c_str(),
-                           "request_timeout_ms",
-                           deadline.c_str(),
-                           "enable_keep_alive",
-                           "no",
-                           nullptr};
-  mg_callbacks callbacks{};
-  callbacks.begin_request = &HttpServer::OnRequest;
-  callbacks.log_message = &LogMessage;
-  char text[256] = "";
-  mg_error_data error{};
-  error.text = text;
-  error.text_buffer_size = sizeof text;
-  mg_init_data init{};
-  init.callbacks = &callbacks;
-  init.user_data = server.get();
-  init.configuration_options = options;
-  server->context_ = mg_start2(&init, &error);
-  if (server->context_ == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat("--http: cannot listen at ", listen, " (", text,
+  os::FileDescriptor listener = ListenAt(address);
+  if (!listener.valid()) {
+    return absl::InvalidArgumentError(absl::StrCat("--http: cannot listen at ", address.ToString(), " (",
+                                                   std::strerror(errno),
                                                    "): give an address of this host, and a port that is free"));
   }
-  mg_server_port port{};
-  if (mg_get_server_ports(server->context_, 1, &port) == 1) server->address_.port = static_cast<uint16_t>(port.port);
-  return server;
+  const base::HostPort taken = {address.host, PortOf(listener)};
+  return std::unique_ptr<HttpServer>(new HttpServer(taken, std::move(listener), std::move(handler)));
+}
+
+HttpServer::HttpServer(const base::HostPort& address, os::FileDescriptor listener, Handler handler)
+    : address_(address), thread_({"tokamak-http"}), listener_(std::move(listener)) {
+  thread_.CallOn([&] {
+    workers_ = std::make_unique<HttpWorkers>(
+        thread_.loop(), kThreads,
+        [handler = std::move(handler)](const HttpRequest& request) { return AnswerTo(request, handler); },
+        [this](uint64_t number, std::string answer) { Answer(number, std::move(answer)); });
+    listener_watch_ = thread_.loop().Watch(listener_.get(), EPOLLIN, [this](uint32_t) { Accept(); });
+  });
 }
 
 HttpServer::~HttpServer() {
-  if (context_ != nullptr) mg_stop(context_);
+  thread_.CallOn([&] {
+    retry_.Cancel();
+    listener_watch_.Reset();
+    workers_.reset();
+    connections_.clear();
+  });
 }
 
 std::string HttpServer::url() const { return absl::StrCat("http://", address_.ToString(), "/"); }
 
-int HttpServer::OnRequest(mg_connection* connection) {
-  static_cast<const HttpServer*>(mg_get_request_info(connection)->user_data)->Answer(connection);
-  return 1;
+void HttpServer::Accept() {
+  for (int i = 0; i < kHttpAcceptsPerTurn; ++i) {
+    sockaddr_storage peer{};
+    socklen_t length = sizeof(peer);
+    os::FileDescriptor socket(
+        accept4(listener_.get(), reinterpret_cast<sockaddr*>(&peer), &length, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.valid()) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return;
+      listener_watch_.SetEvents(0);
+      retry_ = thread_.loop().RunAfter(kHttpAcceptRetry, [this] { listener_watch_.SetEvents(EPOLLIN); });
+      return;
+    }
+    std::string from = AddressOf(peer);
+    if (!MakeRoom(from)) continue;
+    const uint64_t number = ++last_number_;
+    Connection& connection = connections_[number];
+    connection.socket = std::move(socket);
+    connection.from = std::move(from);
+    connection.deadline = thread_.loop().RunAfter(kRequestDeadline, [this, number] { connections_.erase(number); });
+    connection.watch = thread_.loop().Watch(connection.socket.get(), EPOLLIN,
+                                            [this, number](uint32_t events) { OnEvents(number, events); });
+  }
 }
 
-void HttpServer::Answer(mg_connection* connection) const {
-  const mg_request_info& request = *mg_get_request_info(connection);
-  const bool head = std::strcmp(request.request_method, "HEAD") == 0;
-  HttpAnswer answer{405, "text/plain; charset=utf-8", "only GET\n"};
-  if (head || std::strcmp(request.request_method, "GET") == 0) {
-    answer = handler_(request.local_uri == nullptr ? "" : request.local_uri);
+// For one more. False: all that count have asked, and are being answered.
+bool HttpServer::MakeRoom(const std::string& from) {
+  const auto of_it = std::count_if(connections_.begin(), connections_.end(),
+                                   [&](const auto& entry) { return entry.second.from == from; });
+  const bool is_full_of_it = static_cast<size_t>(of_it) >= kMaxConnectionsOfAddress;
+  if (!is_full_of_it && connections_.size() < kMaxConnections) return true;
+  const auto oldest = std::find_if(connections_.begin(), connections_.end(), [&](const auto& entry) {
+    return !entry.second.is_asking && (!is_full_of_it || entry.second.from == from);
+  });
+  if (oldest == connections_.end()) return false;
+  connections_.erase(oldest);
+  return true;
+}
+
+void HttpServer::OnEvents(uint64_t number, uint32_t events) {
+  const auto found = connections_.find(number);
+  if (found == connections_.end()) return;
+  Connection& connection = found->second;
+  // It has hung up. Its place is free when its request is done: so no more are asked than have one.
+  if (connection.is_asking) return connection.watch.Reset();
+  if (!connection.answer.empty()) return Write(number, connection);
+  if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) Read(number, connection);
+}
+
+void HttpServer::Read(uint64_t number, Connection& connection) {
+  std::array<char, 4096> bytes;
+  const ssize_t size = recv(connection.socket.get(), bytes.data(), bytes.size(), 0);
+  if (size < 0 && (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK)) return;
+  if (size <= 0) {
+    connections_.erase(number);
+    return;
   }
-  const std::string front =
-      absl::StrCat("HTTP/1.1 ", answer.status, " ", ReasonOf(answer.status), "\r\n", "Content-Type: ", answer.type,
-                   "\r\nContent-Length: ", answer.body.size(), "\r\n", kHeaders, "\r\n");
-  mg_write(connection, front.data(), front.size());
-  if (!head) mg_write(connection, answer.body.data(), answer.body.size());
+  if (connection.is_leaving) return;
+  connection.come.append(bytes.data(), static_cast<size_t>(size));
+  const size_t end = EndOfHead(connection.come);
+  if (end == std::string::npos && connection.come.size() < kMaxRequestBytes) return;
+  if (end == std::string::npos || end > kMaxRequestBytes) {
+    return Answer(number, ToBytes({431, "text/plain; charset=utf-8", "the request is too long\n"}));
+  }
+  std::optional<HttpRequest> request = HttpRequest::Parse(connection.come);
+  connection.come = std::string();
+  if (!request) return Answer(number, ToBytes({400, "text/plain; charset=utf-8", "that is no request\n"}));
+  connection.is_asking = true;
+  connection.deadline.Cancel();  // the handler has its own
+  connection.watch.SetEvents(0);
+  workers_->Ask(number, *std::move(request));
+}
+
+void HttpServer::Answer(uint64_t number, std::string answer) {
+  const auto found = connections_.find(number);
+  if (found == connections_.end()) return;
+  Connection& connection = found->second;
+  connection.is_asking = false;
+  connection.answer = std::move(answer);
+  connection.deadline = thread_.loop().RunAfter(kRequestDeadline, [this, number] { connections_.erase(number); });
+  Write(number, connection);
+}
+
+void HttpServer::Write(uint64_t number, Connection& connection) {
+  while (!connection.answer.empty()) {
+    const ssize_t sent =
+        send(connection.socket.get(), connection.answer.data(), connection.answer.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return connection.watch.SetEvents(EPOLLOUT);
+    if (sent < 0) {
+      connections_.erase(number);
+      return;
+    }
+    connection.answer.erase(0, static_cast<size_t>(sent));
+  }
+  // It is closed when the other side has taken all: before that the kernel might throw it away,
+  // where something else has come.
+  connection.is_leaving = true;
+  shutdown(connection.socket.get(), SHUT_WR);
+  connection.watch.SetEvents(EPOLLIN);
 }
 
 }  // namespace tokamak::daemon

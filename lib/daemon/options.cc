@@ -234,7 +234,7 @@ absl::StatusOr<base::HostPort> ParseHttpAddress(const std::string& text) {
   if (!address.ok() || !verbs::Address::Parse(full).ok()) {  // the latter takes no name of a host
     return absl::InvalidArgumentError(absl::StrCat("'", text,
                                                    "' is neither a PORT, which is taken on 127.0.0.1, nor "
-                                                   "IP:PORT: give such as 9464 or 10.0.0.1:9464"));
+                                                   "IP:PORT: give such as 9464, 10.0.0.1:9464 or [::1]:9464"));
   }
   return address;
 }

@@ -113,8 +113,12 @@ class HttpServerTest : public testing::Test {
     port_ = static_cast<uint16_t>(std::stoi(parts[4]));
   }
 
-  os::FileDescriptor Connect() const {
+  os::FileDescriptor Connect(const char* from = "127.0.0.1") const {
     os::FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in own{};
+    own.sin_family = AF_INET;
+    own.sin_addr.s_addr = inet_addr(from);
+    CHECK_EQ(bind(socket.get(), reinterpret_cast<const sockaddr*>(&own), sizeof own), 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port_);
@@ -164,7 +168,6 @@ TEST_F(HttpServerTest, ARequestThatIsTooLongIsRefused) {
   EXPECT_THAT(Ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), HasSubstr("at /")) << "and others are served";
 }
 
-// More half requests than there are threads; each ends at its deadline, and then others are served.
 TEST_F(HttpServerTest, WhoSendsHalfARequestIsLeftAtTheDeadline) {
   std::vector<os::FileDescriptor> slow;
   for (int i = 0; i < 2 * HttpServer::kThreads; ++i) {
@@ -173,6 +176,48 @@ TEST_F(HttpServerTest, WhoSendsHalfARequestIsLeftAtTheDeadline) {
   }
   EXPECT_THAT(Ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), HasSubstr("at /"));
   EXPECT_THAT(Rest(slow.front()), testing::Not(HasSubstr("at /")));
+}
+
+TEST_F(HttpServerTest, HoweverManyAreSilentWhoAsksIsAnswered) {
+  std::vector<os::FileDescriptor> silent;
+  for (size_t i = 0; i < 3 * HttpServer::kMaxConnections; ++i) silent.push_back(Connect());
+  const auto before = std::chrono::steady_clock::now();
+  EXPECT_THAT(Ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), HasSubstr("at /"));
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(30)) << "not after the others' deadlines";
+  EXPECT_EQ(Rest(silent.front()), "") << "the oldest gave way";
+}
+
+TEST_F(HttpServerTest, OneAddressDoesNotTakeThePlacesOfOthers) {
+  std::vector<os::FileDescriptor> greedy;
+  const os::FileDescriptor other = Connect("127.0.0.2");
+  for (size_t i = 0; i < 2 * HttpServer::kMaxConnections; ++i) greedy.push_back(Connect());
+  EXPECT_EQ(Rest(greedy.front()), "");
+  Send(other, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_THAT(Rest(other), HasSubstr("at /")) << "it was there before them, and still is";
+}
+
+TEST_F(HttpServerTest, WhatIsNoRequestIsToldSo) {
+  for (const char* request : {"GET /a%00b HTTP/1.1\r\n\r\n", "GET /%zz HTTP/1.1\r\n\r\n", "GET a HTTP/1.1\r\n\r\n",
+                              "GET /a\r\n\r\n", "\r\n\r\n", "GET /a b\x01 HTTP/1.1\r\n\r\n"}) {
+    EXPECT_THAT(Ask(request), StartsWith("HTTP/1.1 400 ")) << request;
+  }
+  EXPECT_THAT(Ask("GET /a HTTP/1.0\n\n"), testing::EndsWith("at /a"));
+}
+
+TEST_F(HttpServerTest, ListensAtAnAddressOfIpv6AsWell) {
+  auto server = HttpServer::Start({"::1", 0}, [](absl::string_view) {
+    return HttpAnswer{200, "text/plain", "over IPv6"};
+  });
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_THAT((*server)->url(), StartsWith("http://[::1]:"));
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_addr = in6addr_loopback;
+  address.sin6_port = htons(static_cast<uint16_t>(std::stoi((*server)->url().substr(13))));
+  const os::FileDescriptor socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  Send(socket, "GET / HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(Rest(socket), testing::EndsWith("over IPv6"));
 }
 
 TEST_F(HttpServerTest, APortThatIsTakenIsSaid) {
@@ -186,6 +231,7 @@ TEST(HttpAddressTest, IsAPortOrAnAddressWithOne) {
   EXPECT_EQ(ParseHttpAddress("9464")->ToString(), "127.0.0.1:9464");
   EXPECT_EQ(*ParseHttpAddress("0"), (base::HostPort{"127.0.0.1", 0}));
   EXPECT_EQ(ParseHttpAddress("10.0.0.1:80")->ToString(), "10.0.0.1:80");
+  EXPECT_EQ(ParseHttpAddress("[::1]:9464")->ToString(), "[::1]:9464");
   for (const char* wrong : {"", "x", "localhost:80", "10.0.0.1", ":80", "99999", "1.2.3.4:99999"}) {
     EXPECT_FALSE(ParseHttpAddress(wrong).ok()) << wrong;
   }
