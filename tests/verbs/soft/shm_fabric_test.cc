@@ -4,8 +4,12 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,10 +20,13 @@
 #include "lib/os/epoll_loop.h"
 #include "lib/os/file_descriptor.h"
 #include "lib/os/passed_descriptors.h"
+#include "lib/os/shared_memory.h"
 #include "lib/verbs/soft/mad.h"
 #include "lib/verbs/soft/shared/shared_address_fabric.h"
 #include "lib/verbs/soft/shm/link.h"
 #include "lib/verbs/soft/shm/names.h"
+#include "lib/verbs/soft/shm/packet_record.h"
+#include "lib/verbs/soft/shm/ring.h"
 
 namespace tokamak::verbs::soft {
 namespace {
@@ -260,6 +267,106 @@ TEST_F(ShmFabricTest, WhatAStrangerSendsAlongIsClosed) {
   writing.Close();
   char byte = 0;
   EXPECT_TRUE(WaitFor([&] { return read(reading.get(), &byte, 1) == 0; }));
+}
+
+// Another user's program connects to the NIC's name: 0 where it is sent away.
+int ConnectAsSomebodyElse(const std::string& name) {
+  constexpr uid_t kNobody = 65534;
+  if (setresuid(kNobody, kNobody, kNobody) != 0) return 77;
+  const os::FileDescriptor socket = ConnectName(SOCK_SEQPACKET, name);
+  if (!socket.valid()) return errno == EACCES ? 78 : 79;  // the NIC's user is none that it would trust itself
+  pollfd ended{socket.get(), POLLRDHUP, 0};
+  return poll(&ended, 1, 20'000) == 1 && (ended.revents & (POLLRDHUP | POLLHUP)) != 0 ? 0 : 1;
+}
+
+TEST_F(ShmFabricTest, AProgramOfAnotherUserIsSentAway) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
+  Nic nic(loop, kHere);
+  const std::string name = NicName(nic.port().address(), nic.port().numbers().index());
+  const pid_t pid = fork();
+  ASSERT_GE(pid, 0);
+  if (pid == 0) _exit(ConnectAsSomebodyElse(name));
+  int status = -1;
+  while (waitpid(pid, &status, WNOHANG) == 0) loop.RunUntil([] { return false; }, loop.Now() + base::Milliseconds(1));
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "this namespace has no other user";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST_F(ShmFabricTest, ANameOfAnotherUserIsNotSpokenWith) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
+  int held[2];
+  ASSERT_EQ(pipe2(held, O_CLOEXEC), 0);
+  const pid_t pid = fork();
+  ASSERT_GE(pid, 0);
+  const Address address = Address::Parse("127.0.0.9:4791").value();
+  if (pid == 0) {
+    if (setresuid(65534, 65534, 65534) != 0) _exit(77);
+    const os::FileDescriptor squatted = BindName(SOCK_SEQPACKET, WireName(address));
+    const bool listens = squatted.valid() && listen(squatted.get(), 1) == 0;
+    const char word = listens ? 'y' : 'n';
+    if (write(held[1], &word, 1) != 1) _exit(1);
+    pause();
+  }
+  const os::FileDescriptor reading(held[0]);
+  { const os::FileDescriptor writing(held[1]); }
+  char word = 0;
+  const bool is_held = read(reading.get(), &word, 1) == 1 && word == 'y';
+  if (is_held) {
+    SharedAddressFabric fabric(loop);
+    const auto port = fabric.Open(loop, address, {[](absl::Span<const Packet>) {}, [] {}});
+    EXPECT_TRUE(absl::IsPermissionDenied(port.status())) << port.status();
+  }
+  kill(pid, SIGKILL);
+  EXPECT_EQ(waitpid(pid, nullptr, 0), pid);
+  if (!is_held) GTEST_SKIP() << "this namespace has no other user";
+}
+
+// A program closes its link, keeps the memory, and goes on writing whenever some was read.
+TEST_F(ShmFabricTest, AClosedLinkIsReadToWhereItWasThenAndNoFurther) {
+  constexpr uint64_t kRecords = 1000;
+  int taken = 0;
+  std::function<void()> write_more;
+  ShmFabric fabric(loop);
+  const auto port = fabric.Open(loop, Address::Parse(kHere).value(),
+                                {[&](absl::Span<const Packet> packets) {
+                                   taken += static_cast<int>(packets.size());
+                                   if (taken < 20'000) write_more();
+                                 },
+                                 [] {}});
+  ASSERT_TRUE(port.ok()) << port.status();
+  os::SharedMemory memory = os::SharedMemory::Create("stranger", kRingMemory).value();
+  RingWriter writer(os::SharedMemory::Attach(memory.descriptor(), kRingMemory, true).value());
+  const Bytes payload(10);
+  Packet packet;
+  packet.opcode = PacketOpcode::kSendOnly;
+  packet.slices = 1;
+  packet.payload[0] = {payload.data(), static_cast<uint32_t>(payload.size())};
+  write_more = [&] {
+    for (uint64_t i = 0; i < kRecords; ++i) {
+      uint8_t* const record = writer.Reserve(RecordLength(packet));
+      if (record == nullptr) break;
+      WriteRecord(packet, Address::Parse(kThere).value(), record);
+      writer.Add(RecordLength(packet));
+    }
+    writer.Publish();
+  };
+  write_more();
+  os::FileDescriptor socket = ConnectName(SOCK_SEQPACKET, NicName((*port)->address(), (*port)->numbers().index()));
+  ASSERT_TRUE(socket.valid());
+  uint32_t hello = 0x746b6e31;
+  iovec piece{&hello, sizeof(hello)};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  os::PassedDescriptors passed;
+  passed.Attach({memory.descriptor()}, &message);
+  ASSERT_EQ(sendmsg(socket.get(), &message, 0), static_cast<ssize_t>(sizeof(hello)));
+  socket.Close();
+  ASSERT_TRUE(WaitFor([&] { return taken >= static_cast<int>(kRecords); }));
+  while (loop.RunDue()) {
+  }
+  EXPECT_LT(taken, 20'000);
 }
 
 // Nothing is asked of the kernel while both sides look by themselves; who waits is woken once.

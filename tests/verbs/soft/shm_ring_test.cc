@@ -129,6 +129,27 @@ TEST_F(ShmRingTest, AWriterThatLiesIsNotFollowedOutOfTheRing) {
   }
 }
 
+TEST_F(ShmRingTest, AWriterThatGoesOnWithoutRoomBreaksTheRing) {
+  ASSERT_TRUE(Write(Bytes(4096)));
+  writer.Publish();
+  ASSERT_FALSE(reader.Next().empty());
+  control().written.store(4096 + kRingBytes);
+  EXPECT_TRUE(reader.Next().empty());
+  EXPECT_TRUE(reader.broken()) << "nothing was released yet";
+}
+
+TEST_F(ShmRingTest, WhatComesAfterTheEndIsNotRead) {
+  ASSERT_TRUE(Write(Bytes(8)));
+  writer.Publish();
+  reader.End();
+  ASSERT_TRUE(Write(Bytes(8)));
+  writer.Publish();
+  EXPECT_FALSE(reader.Next().empty()) << "what it had published before";
+  EXPECT_TRUE(reader.Next().empty());
+  reader.Release();
+  EXPECT_TRUE(reader.Next().empty());
+}
+
 TEST_F(ShmRingTest, AReaderThatLiesGetsNothing) {
   ASSERT_TRUE(Write(Bytes(4096)));
   writer.Publish();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lib/os/file_descriptor.h"
 #include "lib/verbs/soft/datagram.h"
@@ -41,6 +42,7 @@ class SharedPort final : public Port {
     if (!port.ok()) return port.status();
     neighbours_ = *std::move(port);
     Elect();
+    if (is_anothers_) return AnothersName();
     return holds_name() ? Hold() : OpenWire(sending_);
   }
 
@@ -86,6 +88,11 @@ class SharedPort final : public Port {
   }
   bool holds_name() const { return name_.valid(); }
 
+  absl::Status AnothersName() const {
+    return absl::PermissionDeniedError(
+        absl::StrCat("a program of another user has the address ", address_.ToString(), ": choose another"));
+  }
+
   // Takes the name, or waits for its owner's end.
   void Elect() {
     name_ = BindName(SOCK_SEQPACKET, WireName(address_));
@@ -93,6 +100,10 @@ class SharedPort final : public Port {
     if (holds_name() && listen(name_.get(), NumberShare::kShares) == 0) return;
     name_.Close();
     holder_ = ConnectName(SOCK_SEQPACKET, WireName(address_));
+    const int error = holder_.valid() ? 0 : errno;
+    const bool was_anothers = std::exchange(is_anothers_, error == EACCES);
+    LOG_IF(WARNING, is_anothers_ && !was_anothers && wire_ != nullptr)
+        << "no packet arrives from other machines: " << AnothersName().message();
     if (holder_.valid()) {
       holder_watch_ = loop_.Watch(holder_.get(), EPOLLIN | EPOLLRDHUP, [this](uint32_t) {
         holder_watch_.Reset();
@@ -101,7 +112,9 @@ class SharedPort final : public Port {
       });
       return;
     }
-    retry_ = loop_.RunAfter(kRetry, [this] { Succeed(); });
+    // A holder that many wait for, or a stranger, is not looked for again and again.
+    const bool is_between_two = error != EACCES && error != EAGAIN;
+    retry_ = loop_.RunAfter(is_between_two ? kRetry : kLongestRetry, [this] { Succeed(); });
   }
 
   // The owner of the name is gone, or was not to be found.
@@ -161,6 +174,7 @@ class SharedPort final : public Port {
   std::set<Address> groups_;
   os::FileDescriptor name_;    // of the wire, when we hold it
   os::FileDescriptor holder_;  // ends with who holds it
+  bool is_anothers_ = false;   // who holds it is a stranger
   os::FdWatch holder_watch_;
   base::Timer retry_;
 };

@@ -6,13 +6,41 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "lib/os/unix_socket.h"
 #include "lib/verbs/soft/datagram.h"
 #include "lib/verbs/soft/shm/mad_route.h"
 #include "lib/verbs/soft/shm/names.h"
 
 namespace tokamak::verbs::soft {
+namespace {
+
+// A process that has no descriptor left looks again after this time.
+constexpr base::Duration kAcceptRetry = base::Milliseconds(100);
+
+// The next message; nothing of it where it is a stranger's. Negative: there is none.
+ssize_t ReceiveTrusted(int socket, absl::Span<uint8_t> to) {
+  iovec piece{to.data(), to.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred))];  // no room for descriptors: they are not let in
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  const ssize_t length = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  if (length < 0) return length;
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_CREDENTIALS) continue;
+    ucred from{};
+    std::memcpy(&from, CMSG_DATA(part), sizeof(from));
+    if (IsTrusted(from.uid)) return length;
+  }
+  return 0;
+}
+
+}  // namespace
 
 ShmEndpoint::ShmEndpoint(os::EpollLoop& loop, const Address& address, NumberShare share, os::FileDescriptor listener,
                          PortCallbacks callbacks)
@@ -34,40 +62,34 @@ void ShmEndpoint::Close() {
   listener_watch_.Reset();
   services_.clear();
   outgoing_.clear();
-  for (auto& [key, link] : incoming_) ended_.push_back(std::move(link));
-  incoming_.clear();
+  accept_again_.Cancel();
+  closed_.splice(closed_.end(), incoming_);
 }
 
 // ---- From others.
 
 void ShmEndpoint::Accept() {
-  for (;;) {
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
     os::FileDescriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket.valid() && (errno == EMFILE || errno == ENFILE)) {
+      listener_watch_.SetEvents(0);
+      accept_again_ = loop_.RunAfter(kAcceptRetry, [this] { listener_watch_.SetEvents(EPOLLIN); });
+    }
     if (!socket.valid()) return;
-    if (incoming_.size() >= kMostLinks) continue;
-    auto key = std::make_shared<const IncomingLink*>(nullptr);
-    auto link = std::make_unique<IncomingLink>(loop_, std::move(socket), [this, key] {
-      const auto keep = shared_from_this();
-      const auto found = incoming_.find(*key);
-      if (found == incoming_.end()) return;
-      while (open_ && Drain(*found->second)) {
-      }
-      if (!open_) return;
-      ended_.push_back(std::move(found->second));
-      incoming_.erase(found);
-      clearing_ = loop_.RunAfter(base::Duration(), [this] { ended_.clear(); });
-    });
-    *key = link.get();
-    incoming_.emplace(link.get(), std::move(link));
+    if (incoming_.size() >= kMostLinks || !IsTrusted(os::PeerOf(socket.get()).uid)) continue;
+    incoming_.emplace_back(loop_, std::move(socket));
   }
 }
 
 bool ShmEndpoint::Poll() {
   const auto keep = shared_from_this();
   bool any = false;
-  for (const auto& [key, link] : incoming_) {
-    any |= Drain(*link);
+  for (auto link = incoming_.begin(); link != incoming_.end();) {
+    const bool drained = Drain(*link);
     if (!open_) return true;  // and the links are not there any more
+    const bool is_over = link->ended() && !drained;
+    any |= drained || is_over;
+    link = is_over ? incoming_.erase(link) : std::next(link);
   }
   if (full_link_ != nullptr && full_link_->has_room()) {
     full_link_ = nullptr;
@@ -78,17 +100,21 @@ bool ShmEndpoint::Poll() {
 }
 
 void ShmEndpoint::Arm() {
-  for (const auto& [key, link] : incoming_) link->Arm();
+  for (IncomingLink& link : incoming_) link.Arm();
   if (full_link_ != nullptr) full_link_->Arm();
 }
 
 // A batch of a link. Returns whether there was anything.
 bool ShmEndpoint::Drain(IncomingLink& link) {
-  size_t count = 0;
-  while (count < kBatch && link.Next(&batch_[count])) ++count;
-  if (count == 0) return false;
-  Deliver(absl::MakeConstSpan(batch_.data(), count));
-  link.Release();
+  size_t looked_at = 0, count = 0;
+  for (; looked_at < kBatch; ++looked_at) {
+    const IncomingLink::Found found = link.Next(&batch_[count]);
+    if (found == IncomingLink::Found::kNothing) break;
+    if (found == IncomingLink::Found::kPacket) ++count;
+  }
+  if (looked_at == 0) return false;
+  if (count > 0) Deliver(absl::MakeConstSpan(batch_.data(), count));
+  if (open_) link.Release();
   return true;
 }
 
@@ -99,7 +125,7 @@ void ShmEndpoint::OnService(uint64_t service_id) {
   for (size_t count = 0; open_ && count < kBatch; ++count) {
     const auto service = services_.find(service_id);
     if (service == services_.end()) return;
-    const ssize_t length = recv(service->second.socket.get(), record_.data(), record_.size(), 0);
+    const ssize_t length = ReceiveTrusted(service->second.socket.get(), absl::MakeSpan(record_));
     if (length < 0) return;
     Packet packet;
     const absl::Span<const uint8_t> record(record_.data(), static_cast<size_t>(length));
@@ -112,6 +138,10 @@ absl::Status ShmEndpoint::Serve(uint64_t service_id) {
   service.socket = BindName(SOCK_DGRAM, ServiceName(address_, service_id));
   if (!service.socket.valid()) {
     if (errno == EADDRINUSE) return absl::AlreadyExistsError("another program at this address serves it");
+    return absl::UnavailableError(absl::StrCat("cannot make a Unix socket: ", std::strerror(errno)));
+  }
+  const int yes = 1;  // each message says whose it is
+  if (setsockopt(service.socket.get(), SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) != 0) {
     return absl::UnavailableError(absl::StrCat("cannot make a Unix socket: ", std::strerror(errno)));
   }
   service.watch = loop_.Watch(service.socket.get(), EPOLLIN, [this, service_id](uint32_t) { OnService(service_id); });

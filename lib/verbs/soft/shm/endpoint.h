@@ -2,12 +2,15 @@
 // others may ask it for.
 //
 // Law: what was written to a link is published when Send returns.
+// Law: one turn takes a bounded part of what a link brings, whatever its writer does. Links, and
+// what comes to services, are of programs of our user, or of root; others are not looked at.
 // Bounds: kMostLinks in each direction; a service's socket holds what the kernel lets it.
 // Thread rule: one loop's.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
 #include <string>
@@ -60,8 +63,9 @@ class ShmEndpoint final : public os::Poller, public std::enable_shared_from_this
     os::FdWatch watch;
   };
 
-  // Packets that are delivered together.
+  // Packets that are delivered together, and of a link in one turn.
   static constexpr size_t kBatch = 128;
+  static constexpr int kAcceptsPerTurn = 16;
   // After a NIC was not there, it is looked for again this much later.
   static constexpr base::Duration kAbsence = base::Milliseconds(1);
 
@@ -87,9 +91,9 @@ class ShmEndpoint final : public os::Poller, public std::enable_shared_from_this
   os::FdWatch listener_watch_;
   os::PollerHandle poller_;
   std::map<uint64_t, Service> services_;
-  std::map<const IncomingLink*, std::unique_ptr<IncomingLink>> incoming_;
-  std::vector<std::unique_ptr<IncomingLink>> ended_;  // while they may be in use
-  base::Timer clearing_;
+  std::list<IncomingLink> incoming_;
+  std::list<IncomingLink> closed_;  // with the port, while one may be in use
+  base::Timer accept_again_;
   std::map<Peer, std::unique_ptr<OutgoingLink>> outgoing_;
   std::map<Peer, base::Time> absent_until_;
   const Peer* last_peer_ = nullptr;  // of outgoing_, with its link

@@ -16,6 +16,7 @@ namespace {
 
 // The first message; it has the ring with it.
 constexpr uint32_t kHello = 0x746b6e31;
+constexpr int kMostWakes = 64;  // that are read in one turn
 
 bool SendHello(int socket, int ring) {
   uint32_t hello = kHello;
@@ -51,14 +52,15 @@ void Wake(int socket) {
   if (send(socket, &woken, sizeof(woken), MSG_NOSIGNAL) != sizeof(woken)) return;
 }
 
-// Reads all that came, which says nothing but that we are woken. False: the other side is gone.
+// Reads what came, which says nothing but that we are woken. False: the other side is gone.
 bool TakeWakes(int socket) {
-  for (;;) {
+  for (int i = 0; i < kMostWakes; ++i) {
     uint8_t woken = 0;
     const ssize_t length = recv(socket, &woken, sizeof(woken), 0);
     if (length > 0) continue;
     return length < 0 && (errno == EAGAIN || errno == EINTR);
   }
+  return true;
 }
 
 }  // namespace
@@ -120,15 +122,15 @@ void OutgoingLink::Publish() {
 
 // ---- The reader's.
 
-IncomingLink::IncomingLink(os::EpollLoop& loop, os::FileDescriptor socket, std::function<void()> on_end)
-    : socket_(std::move(socket)), on_end_(std::move(on_end)) {
+IncomingLink::IncomingLink(os::EpollLoop& loop, os::FileDescriptor socket) : socket_(std::move(socket)) {
   watch_ = loop.Watch(socket_.get(), EPOLLIN, [this](uint32_t) { OnSocket(); });
 }
 
 void IncomingLink::OnSocket() {
   if (ring_ ? TakeWakes(socket_.get()) : TakeHello()) return;
-  const std::function<void()> end = on_end_;
-  end();
+  watch_.Reset();
+  if (ring_) ring_->End();
+  ended_ = true;
 }
 
 bool IncomingLink::TakeHello() {
@@ -139,13 +141,11 @@ bool IncomingLink::TakeHello() {
   return mapping.ok();
 }
 
-bool IncomingLink::Next(Packet* packet) {
-  if (!ring_) return false;
-  for (;;) {
-    const absl::Span<const uint8_t> record = ring_->Next();
-    if (record.empty()) return false;
-    if (ReadRecord(record, packet)) return true;
-  }
+IncomingLink::Found IncomingLink::Next(Packet* packet) {
+  if (!ring_) return Found::kNothing;
+  const absl::Span<const uint8_t> record = ring_->Next();
+  if (record.empty()) return Found::kNothing;
+  return ReadRecord(record, packet) ? Found::kPacket : Found::kNoPacket;
 }
 
 void IncomingLink::Release() {

@@ -64,12 +64,16 @@ class OutgoingLink final {
 
 class IncomingLink final {
  public:
-  // `socket` is one that another NIC connected. `on_end` runs when that is gone, or does not keep
-  // to what is agreed, after all that it had written was there to be read; it may drop the link.
-  IncomingLink(os::EpollLoop& loop, os::FileDescriptor socket, std::function<void()> on_end);
+  enum class Found : uint8_t { kNothing, kPacket, kNoPacket };
 
-  // The next packet that is whole; it lives until Release. False: there is none.
-  bool Next(Packet* packet);
+  // `socket` is one that another NIC connected.
+  IncomingLink(os::EpollLoop& loop, os::FileDescriptor socket);
+
+  // The next record; a packet of it lives until Release.
+  Found Next(Packet* packet);
+  // The other NIC is gone, or did not keep to what is agreed: what Next finds is all that it had
+  // written until then.
+  bool ended() const { return ended_; }
   // The writer may have the room of what Next gave.
   void Release();
   // Whoever waits for the loop is woken when there is something.
@@ -82,8 +86,8 @@ class IncomingLink final {
   bool TakeHello();
 
   const os::FileDescriptor socket_;
-  const std::function<void()> on_end_;
   std::optional<RingReader> ring_;  // once the hello has come
+  bool ended_ = false;
   os::FdWatch watch_;
 };
 

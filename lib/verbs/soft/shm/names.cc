@@ -1,6 +1,9 @@
 #include "lib/verbs/soft/shm/names.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
 
@@ -8,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "glog/logging.h"
+#include "lib/os/unix_socket.h"
 
 namespace tokamak::verbs::soft {
 namespace {
@@ -62,7 +66,14 @@ os::FileDescriptor ConnectName(int type, const std::string& name) {
   os::FileDescriptor made = MakeSocket(type);
   const AbstractName form(name);
   if (!made.valid() || connect(made.get(), form.get(), form.length) != 0) return os::FileDescriptor();
+  if (!IsTrusted(os::PeerOf(made.get()).uid)) {
+    made.Close();
+    errno = EACCES;
+  }
   return made;
 }
+
+// Of a message the kernel names the real user.
+bool IsTrusted(uid_t user) { return user == geteuid() || user == getuid() || user == 0; }
 
 }  // namespace tokamak::verbs::soft

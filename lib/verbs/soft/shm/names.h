@@ -2,7 +2,8 @@
 //
 // A name is of one network namespace, as an IP address is, needs no file and no right, can be taken
 // by one socket at a time, and goes with it however its process ends: so there is nothing to clean
-// up, and no list to keep.
+// up, and no list to keep. Anybody may take one: who has it, or comes to it, is believed only where
+// it runs as our user, or as root.
 #pragma once
 
 #include <sys/socket.h>
@@ -28,9 +29,13 @@ std::string WireName(const Address& address);                          // the NI
 bool HasNicName(int socket);
 
 // A socket of that type (SOCK_SEQPACKET, SOCK_DGRAM) that does not block and has the name, or is
-// connected to the one that has it. None: the name is taken, or nobody has it; errno says more.
+// connected to the one that has it. None: the name is taken, or nobody has it; errno says more
+// (EACCES: a program of another user has it).
 os::FileDescriptor BindName(int type, const std::string& name);
 os::FileDescriptor ConnectName(int type, const std::string& name);
+
+// Whether a user, as the kernel names him, is ours, or root.
+bool IsTrusted(uid_t user);
 
 // The kernel's form of a name.
 struct AbstractName {

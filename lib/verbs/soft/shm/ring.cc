@@ -81,10 +81,8 @@ RingReader::RingReader(os::MemoryMapping memory)
 absl::Span<const uint8_t> RingReader::Next() {
   while (!broken_) {
     if (read_ == written_) {
-      written_ = control_.written.load(std::memory_order_seq_cst);
-      if (read_ == written_) return {};
-      broken_ = written_ < read_ || written_ - read_ > kRingBytes;
-      if (broken_) return {};
+      if (!ended_) Look();
+      if (broken_ || read_ == written_) return {};
     }
     const uint32_t place = PlaceOf(read_);
     RecordHead head;
@@ -98,7 +96,18 @@ absl::Span<const uint8_t> RingReader::Next() {
   return {};
 }
 
+void RingReader::Look() {
+  written_ = control_.written.load(std::memory_order_seq_cst);
+  broken_ = written_ < read_ || written_ - released_ > kRingBytes;
+}
+
+void RingReader::End() {
+  if (!broken_) Look();
+  ended_ = true;
+}
+
 bool RingReader::Release() {
+  released_ = read_;
   control_.read.store(read_, std::memory_order_seq_cst);
   if (control_.writer_waits.load(std::memory_order_seq_cst) == 0) return false;
   if (written_ - read_ > kRingBytes / 2) return false;

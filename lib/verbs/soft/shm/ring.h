@@ -67,8 +67,12 @@ class RingReader final {
   // `memory` has kRingMemory bytes and is writable.
   explicit RingReader(os::MemoryMapping memory);
 
-  // The next record, which lives until Release. Nothing: there is none, or the ring is broken.
+  // The next record, which lives until Release. Nothing: there is none, or the ring is broken. Before
+  // a Release it returns no more than the ring holds.
   absl::Span<const uint8_t> Next();
+
+  // The writer is gone: what it has published is all that there is, whoever still has the memory.
+  void End();
 
   // The writer may have the room of all that Next returned. Returns whether it waits, and is to be
   // woken.
@@ -81,12 +85,16 @@ class RingReader final {
   bool broken() const { return broken_; }
 
  private:
+  void Look();
+
   os::MemoryMapping memory_;
   RingControl& control_;
   const uint8_t* const records_;
   uint64_t read_ = 0;
+  uint64_t released_ = 0;
   uint64_t written_ = 0;  // as far as is known
   bool broken_ = false;
+  bool ended_ = false;
 };
 
 }  // namespace tokamak::verbs::soft

@@ -55,6 +55,10 @@ absl::StatusOr<std::unique_ptr<ShmPort>> ShmFabric::OpenShm(const Address& addre
     return std::make_unique<EndpointPort>(
         std::make_shared<ShmEndpoint>(loop_, local, NumberShare(share), std::move(listener), std::move(callbacks)));
   }
+  if (!ConnectName(SOCK_SEQPACKET, NicName(local, 0)).valid() && errno == EACCES) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("programs of another user have all names of address ", address.ToString(), ": choose another"));
+  }
   return absl::ResourceExhaustedError(
       absl::StrCat(NumberShare::kShares, " programs have the address ", address.ToString(), " already"));
 }
