@@ -273,7 +273,9 @@ absl::StatusOr<base::Generation> LocalDirectory::ChooseDeletion(const DeleteRequ
 void LocalDirectory::BeginDeletion(const base::ObjectId& id) {
   const ObjectEntry entry = objects_.Extract(id);
   std::set<uint64_t> members;
-  for (const Holder& holder : entry.holders) members.insert(holder.member);
+  for (const Holder& holder : entry.holders) {
+    if (members_.Find(holder.member) != nullptr) members.insert(holder.member);
+  }
   deletions_.Begin({id, entry.generation}, entry.provisional, std::move(members));
 }
 
@@ -342,7 +344,7 @@ absl::StatusOr<HeldReply> LocalDirectory::HeldNow(const NodeId& node, const std:
 }
 
 base::Pending LocalDirectory::Nodes(base::Duration, NodesCallback done) {
-  return Answer(std::move(done), absl::StatusOr<std::vector<NodeInfo>>(members_.Alive()));
+  return Answer(std::move(done), absl::StatusOr<std::vector<NodeInfo>>(members_.Alive(NodeId(), kMaxNodes)));
 }
 
 }  // namespace tokamak::directory

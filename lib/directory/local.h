@@ -73,6 +73,8 @@ class LocalDirectory final : public Directory {
   Waits::Result Find(const base::ObjectId& id, const NodeId& puller);
   // Held, with at most `most` versions, which is not zero.
   absl::StatusOr<HeldReply> HeldNow(const NodeId& node, const std::string& after, size_t most) const;
+  // A part of Nodes: those after `after`, at most `most`.
+  std::vector<NodeInfo> NodesNow(const NodeId& after, size_t most) const { return members_.Alive(after, most); }
   [[nodiscard]] base::Pending Watch(const base::ObjectId& id, StatusCallback done);
 
   // What is kept, until it is forgotten: of nodes that are gone, and of deletions that have ended

@@ -101,10 +101,10 @@ const Member* Members::Learning() {
   return learning_.empty() ? nullptr : Find(learning_.front());
 }
 
-std::vector<NodeInfo> Members::Alive() const {
+std::vector<NodeInfo> Members::Alive(const NodeId& after, size_t most) const {
   std::vector<NodeInfo> nodes;
-  for (const auto& [name, member] : by_name_) {
-    if (member->alive) nodes.push_back(member->info);
+  for (auto named = by_name_.upper_bound(after); named != by_name_.end() && nodes.size() < most; ++named) {
+    if (named->second->alive) nodes.push_back(named->second->info);
   }
   return nodes;
 }

@@ -68,7 +68,8 @@ class Members final {
   // One that the directory is learning from; null: there is none.
   const Member* Learning();
 
-  std::vector<NodeInfo> Alive() const;  // by name
+  // By name, those after `after`, at most `most`.
+  std::vector<NodeInfo> Alive(const NodeId& after, size_t most) const;
   size_t size() const { return by_number_.size(); }
 
  private:

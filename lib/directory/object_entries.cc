@@ -20,8 +20,10 @@ auto Place(Entry& entry, uint64_t member) {
 ObjectEntry* ObjectEntries::Find(const base::ObjectId& id) {
   const auto found = entries_.find(id);
   if (found == entries_.end()) return nullptr;
-  DropGone(found->second);
-  if (!found->second.holders.empty()) return &found->second;
+  auto& holders = found->second.holders;
+  const auto counts = [this](const Holder& holder) { return !IsGone(holder); };
+  holders.erase(holders.begin(), std::find_if(holders.begin(), holders.end(), counts));
+  if (!holders.empty()) return &found->second;
   entries_.erase(found);
   return nullptr;
 }
@@ -85,12 +87,6 @@ ObjectInfo ObjectEntries::Name(ObjectEntry& entry) const {
   return info;
 }
 
-void ObjectEntries::DropGone(ObjectEntry& entry) const {
-  const auto is_gone = [this](const Holder& holder) { return members_.Find(holder.member) == nullptr; };
-  const auto gone = std::remove_if(entry.holders.begin(), entry.holders.end(), is_gone);
-  entry.holders.erase(gone, entry.holders.end());
-}
-
 std::vector<base::ObjectVersion> ObjectEntries::HeldBy(uint64_t member, size_t most,
                                                        absl::optional<base::ObjectId>* looked_at) const {
   std::vector<base::ObjectVersion> held;
@@ -110,8 +106,12 @@ bool ObjectEntries::Forget(bool first) {
   auto entry = first ? entries_.begin() : entries_.upper_bound(forgotten_);
   for (size_t looked = 0; looked < kForgottenAtOnce && entry != entries_.end(); ++looked) {
     forgotten_ = entry->first;
-    DropGone(entry->second);
-    entry = entry->second.holders.empty() ? entries_.erase(entry) : std::next(entry);
+    auto& holders = entry->second.holders;
+    looked += holders.size() / kHoldersAsOne;
+    const auto gone =
+        std::remove_if(holders.begin(), holders.end(), [this](const Holder& holder) { return IsGone(holder); });
+    holders.erase(gone, holders.end());
+    entry = holders.empty() ? entries_.erase(entry) : std::next(entry);
   }
   return entry != entries_.end();
 }

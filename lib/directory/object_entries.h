@@ -2,8 +2,9 @@
 // and who holds it.
 //
 // A holder has the object, or is coming: it was told where the object is, in order to pull it.
-// Lives that are gone do not count, and are taken out when an entry is looked at, or by Forget. An
-// entry without holders does not exist.
+// Lives that are gone do not count, and are taken out by Forget; of an entry that is looked at those
+// before the first that is not gone are. An entry without holders does not exist.
+// Law: to look at an entry costs the same however many hold it.
 //
 // Thread rule: the directory's loop.
 #pragma once
@@ -40,7 +41,9 @@ struct ObjectEntry {
 
 class ObjectEntries final {
  public:
-  static constexpr size_t kForgottenAtOnce = 1000;  // entries that one step looks at; HeldBy as well
+  // Entries that one step looks at; HeldBy as well. One with many holders counts as several.
+  static constexpr size_t kForgottenAtOnce = 1000;
+  static constexpr size_t kHoldersAsOne = 8;
 
   // `members` must outlive it.
   explicit ObjectEntries(const Members& members) : members_(members) {}
@@ -88,7 +91,7 @@ class ObjectEntries final {
  private:
   // Null: this holder cannot be named.
   const Member* Alive(const Holder& holder) const;
-  void DropGone(ObjectEntry& entry) const;
+  bool IsGone(const Holder& holder) const { return members_.Find(holder.member) == nullptr; }
 
   const Members& members_;
   std::map<base::ObjectId, ObjectEntry> entries_;

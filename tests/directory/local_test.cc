@@ -3,6 +3,7 @@
 #include "lib/directory/local.h"
 
 #include <algorithm>
+#include <ctime>
 #include <map>
 #include <string>
 #include <vector>
@@ -70,6 +71,51 @@ class LocalDirectoryTest : public testing::Test {
   LocalDirectory local_;
   std::map<NodeId, std::string> as_of_;  // JoinReply::as_of, the last
 };
+
+TEST_F(LocalDirectoryTest, APartOfTheNodesBeginsAfterANameAndHasNoMoreThanAreAskedFor) {
+  for (const char* const node : {"d", "b", "a", "c"}) Join(node, node[0] == 'b' ? kTick : kLease);
+  scheduler_.RunFor(Seconds(1));
+  const auto names = [this](const NodeId& after, size_t most) {
+    std::string all;
+    for (const NodeInfo& node : local_.NodesNow(after, most)) all += node.id;
+    return all;
+  };
+  EXPECT_EQ(names("", 2), "ac") << "b is silent";
+  EXPECT_EQ(names("a", 2), "cd");
+  EXPECT_EQ(names("bb", 1), "c");
+  EXPECT_EQ(names("d", 2), "");
+}
+
+// Some 1 us for each holder at each look would be 2 s here.
+TEST_F(LocalDirectoryTest, WhereAnObjectIsIsSaidAsFastHoweverManyHaveIt) {
+  constexpr int kHolders = 4000, kObjects = 8, kLooks = 64;
+  for (int node = 0; node < kHolders; ++node) {
+    Join(std::to_string(node));
+    for (int object = 0; object < kObjects; ++object) ASSERT_TRUE(Announce(std::to_string(node), object).ok());
+  }
+  const std::clock_t before = std::clock();
+  for (int look = 0; look < kLooks; ++look) {
+    for (int object = 0; object < kObjects; ++object) {
+      EXPECT_EQ(local_.LocateNow(Id(object), "")->holders.size(), kMaxHoldersNamed);
+    }
+  }
+  EXPECT_LT(static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC, 0.5) << "seconds of the processor";
+}
+
+TEST_F(LocalDirectoryTest, AHolderThatIsGoneBehindOneThatIsNotHoldsUpNoDeletion) {
+  Join("a");
+  Join("b");
+  ASSERT_TRUE(Announce("a", 1).ok());
+  ASSERT_TRUE(Announce("b", 1).ok());
+  Answered(local_.Leave("b", 1, kDeadline, [](const absl::Status&) {}));
+  EXPECT_EQ(local_.LocateNow(Id(1), "")->holders, std::vector<NodeId>{"a"});
+  scheduler_.RunFor(Seconds(1));
+  const auto deleted = Delete(Version(1));
+  ASSERT_TRUE(deleted.ok()) << deleted.status();
+  EXPECT_EQ(deleted->holders, std::vector<NodeId>{"a"});
+  EXPECT_TRUE(Withdraw("a", 1).ok());
+  EXPECT_EQ(local_.deletions(), 0u);
+}
 
 class SmallDirectoryTest : public LocalDirectoryTest {
  protected:

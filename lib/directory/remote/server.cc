@@ -19,6 +19,7 @@ constexpr base::Duration kMaxLease = base::Seconds(3600);  // and grace
 // Of a reply, beside a list; what a name and a version take in one; and of an object, beside its
 // holders.
 constexpr size_t kReplyOverhead = 32;
+constexpr size_t kNodesPage = 256;  // nodes that one reply has room for at most
 constexpr size_t kNameRoom = sizeof(uint32_t) + kMaxNodeName;
 constexpr size_t kMarkRoom = 2 * (sizeof(uint32_t) + kMaxMark);  // and as_of
 constexpr size_t kVersionRoom = base::ObjectId::kSize + sizeof(uint64_t);
@@ -249,26 +250,23 @@ base::Pending DirectoryServer::HandleHeld(base::Reader& reader, const transport:
 base::Pending DirectoryServer::HandleNodes(base::Reader& reader, transport::Reply reply) {
   const NodeId after = reader.Text(kMaxNodeName);
   if (!reader.Complete()) return Refuse(reply);
-  return directory_.Nodes(kLocalDeadline, [reply = std::move(reply), after,
-                                           room = max_reply_](const absl::StatusOr<std::vector<NodeInfo>>& nodes) {
-    ReplyResult(reply, nodes, [&after, room](base::Writer& writer, const std::vector<NodeInfo>& all) {
-      base::Writer entries;
-      uint32_t count = 0;
-      bool more = false;
-      for (const NodeInfo& node : all) {
-        if (node.id <= after) continue;
-        base::Writer entry;
-        WriteNode(entry, node);
-        more = entries.size() + entry.size() + kReplyOverhead > room;
-        if (more) break;
-        entries.Raw(entry.bytes());
-        ++count;
-      }
-      writer.Integer<uint8_t>(more ? 1 : 0);
-      writer.Integer(count);
-      writer.Raw(entries.bytes());
-    });
+  const std::vector<NodeInfo> page = directory_.NodesNow(after, kNodesPage);
+  base::Writer entries;
+  uint32_t count = 0;
+  for (const NodeInfo& node : page) {
+    base::Writer entry;
+    WriteNode(entry, node);
+    if (entries.size() + entry.size() + kReplyOverhead > max_reply_) break;
+    entries.Raw(entry.bytes());
+    ++count;
+  }
+  const bool more = count < page.size() || page.size() == kNodesPage;
+  ReplyResult(reply, absl::StatusOr<bool>(more), [&](base::Writer& writer, bool there_are_more) {
+    writer.Integer<uint8_t>(there_are_more ? 1 : 0);
+    writer.Integer(count);
+    writer.Raw(entries.bytes());
   });
+  return nullptr;
 }
 
 base::Pending DirectoryServer::HandleWatch(base::Reader& reader, transport::Reply reply) {
