@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <glog/logging.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "lib/base/units.h"
 #include "lib/os/memory_limits.h"
 
 namespace tokamak::os {
@@ -108,6 +110,14 @@ absl::StatusOr<SharedMemory> SharedMemory::Create(const std::string& name, uint6
     if (size / page_size > pages.free) return HugePagesMissing(size, pages);
   } else if (absl::Status s = CheckOrdinary(size); !s.ok()) {
     return s;
+  }
+
+  // Asking for more than that is answered by a signal.
+  rlimit files;
+  if (getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur < size) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no room for ", base::FormatSize(size), " of shared memory: this process may have files of ",
+                     base::FormatSize(files.rlim_cur), "; raise that limit (ulimit -f, LimitFSIZE of a service)"));
   }
 
   const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING | (options.huge_pages ? MFD_HUGETLB : 0u);

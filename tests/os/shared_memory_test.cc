@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <linux/capability.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -255,6 +256,17 @@ TEST(AttachTest, WhatIsNoMemfdIsRefused) {
   const FileDescriptor null(open("/dev/null", O_RDWR | O_CLOEXEC));
   EXPECT_EQ(SharedMemory::Attach(null.get(), kSize, false).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(SharedMemory::Attach(-1, kSize, false).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(SharedMemoryTest, MoreThanAFileMayHaveIsAnErrorThatNamesTheLimit) {
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small = {kSize - 1, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const absl::Status status = SharedMemory::Create("test", kSize).status();
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_NE(status.message().find("ulimit -f"), absl::string_view::npos) << status;
 }
 
 TEST(MemoryLimitsTest, ReadsNumbersFromMeminfo) {
