@@ -18,7 +18,8 @@ namespace {
 // Pulls have the lower numbers.
 constexpr uint64_t kGetActivities = uint64_t{1} << 63;
 
-static_assert(kMaxLookedFor < directory::kMaxWaitsOfPeer, "some are left to other nodes");
+static_assert(kMaxLookedFor + node::ObjectPush::kMaxBrought <= directory::kMaxWaitsOfPeer,
+              "some are left to other nodes");
 
 uint64_t MemoryOf(size_t ids, uint64_t bytes) { return kRequestMemory + ids * kIdMemory + bytes; }
 

@@ -121,8 +121,9 @@ base::Pending EngineHost::HandleCalled(absl::Span<const uint8_t> request, transp
   const size_t most = IsOfOwnLife(request) ? kMaxOwnReports : kMaxReportsWaiting;
   if (to_control_.waiting() >= most) return nullptr;  // a reply that is dropped tells the peer
   const uint64_t number = ++last_called_;
+  const verbs::Address peer = reply.peer();
   replies_.emplace(number, std::move(reply));
-  Report(CalledReport{number, {request.begin(), request.end()}});
+  Report(CalledReport{number, {request.begin(), request.end()}, peer});
   return std::make_unique<Called>(*this, number);
 }
 

@@ -235,10 +235,11 @@ void EngineLink::Handle(const CalledReport& report) {
   base::Pending work;
   {
     const auto ticket = std::make_shared<Ticket>(*this, report.called);
-    work = handlers_.call(report.request, [ticket](absl::Span<const uint8_t> reply) {
+    const auto answer = [ticket](absl::Span<const uint8_t> reply) {
       const std::shared_ptr<Ticket> self = ticket;  // the reply may be part of the work, and end with it
       self->Answer(std::vector<uint8_t>(reply.begin(), reply.end()));
-    });
+    };
+    work = handlers_.call(report.request, transport::Reply(answer, report.peer));
   }
   if (watch.over()) return;
   if (OneCalled* called = called_.Find(report.called)) called->work = std::move(work);

@@ -100,6 +100,7 @@ struct CallDoneReport {
 struct CalledReport {
   uint64_t called;
   std::vector<uint8_t> request;
+  verbs::Address peer;
 };
 struct CallCancelledReport {
   uint64_t called;

@@ -208,7 +208,8 @@ class Node final : public Copies {
   ObjectKeep::Services KeepServices();
   static VouchedCopies::Options VouchOptions(const NodeOptions& options);
 
-  size_t pushes_ = 0;       // under way
+  size_t pushes_ = 0;  // under way
+  PeerParts brought_{ObjectPush::kMaxBrought};
   size_t evacuations_ = 0;  // under way
   base::Answers answers_;
   DroppedVersions dropped_;

@@ -8,6 +8,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,6 +20,7 @@
 #include "lib/base/handle.h"
 #include "lib/base/object_id.h"
 #include "lib/directory/directory.h"
+#include "lib/node/peer_parts.h"
 #include "lib/node/peers.h"
 #include "lib/transport/caller.h"
 
@@ -53,16 +56,22 @@ class ObjectPush final : public base::Handle {
   static absl::optional<Request> DecodeRequest(absl::Span<const uint8_t> bytes);
   static std::vector<uint8_t> EncodeAnswer(absl::Span<const absl::Status> statuses);
 
+  // Objects that a node brings to itself for peers at once. As many as its directory lets it wait
+  // for beside what its programs do.
+  static constexpr size_t kMaxBrought = 16384;
+
   // A peer's request that is being worked on: one more of its objects has ended. Owned by whoever
   // brings them.
   class Served final : public base::Handle {
    public:
-    Served(size_t objects, transport::Reply reply) : reply_(std::move(reply)), statuses_(objects), left_(objects) {}
+    Served(size_t objects, transport::Reply reply, std::unique_ptr<PeerParts::Claim> claim)
+        : claim_(std::move(claim)), reply_(std::move(reply)), statuses_(objects), left_(objects) {}
 
     void Add(base::Pending one) { brought_.push_back(std::move(one)); }
     void Ended(size_t place, const absl::Status& status);
 
    private:
+    const std::unique_ptr<PeerParts::Claim> claim_;
     const transport::Reply reply_;
     std::vector<absl::Status> statuses_;
     size_t left_;

@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "lib/base/handle.h"
 #include "lib/base/time.h"
+#include "lib/transport/reply.h"
 #include "lib/verbs/types.h"
 
 namespace tokamak::transport {
@@ -31,10 +32,6 @@ class Caller {
 
   virtual uint32_t max_call_size() const = 0;
 };
-
-// Answers a call, at most once; does nothing after that, or when nobody waits for it any more.
-// Where all copies of it are dropped unused, the caller is told that there is no answer.
-using Reply = std::function<void(absl::Span<const uint8_t>)>;
 
 // `request` is looked at during the call; `reply` may be kept and run later, on this loop. What is
 // returned is the work on the answer, null where there is none: it is dropped after the reply, or

@@ -90,6 +90,7 @@ class Connection final : private RailLinks::User,
     if (!broken()) home_->Moved();
   }
   const Hello& peer_hello() const { return peer_hello_; }
+  const verbs::Address& peer() const { return peer_; }
 
   // Something was added to a channel: work will be done.
   void Wake() override;

@@ -46,10 +46,11 @@ absl::Status IncomingCalls::OnCall(const Message& message) {
   base::Pending work;
   {
     const auto ticket = std::make_shared<Ticket>(*this, number);
-    work = context_.call_handler(message.body, [ticket](absl::Span<const uint8_t> reply) {
+    const auto answer = [ticket](absl::Span<const uint8_t> reply) {
       const std::shared_ptr<Ticket> self = ticket;  // the reply may be part of the work, and end with it
       self->Answer(reply);
-    });
+    };
+    work = context_.call_handler(message.body, Reply(answer, connection_.peer()));
   }
   if (OneCall* open = calls_.Find(number)) open->work = std::move(work);
   return absl::OkStatus();

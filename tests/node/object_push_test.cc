@@ -1,6 +1,7 @@
 // A node that has another one bring objects to itself.
 #include "lib/node/object_push.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -104,6 +105,34 @@ TEST_F(ObjectPushTest, PushesUnderWayAreBounded) {
   pushed.clear();
   Put(0, "there", 1000);
   EXPECT_EQ(Push(0, NameOf(1), {"there"}).front(), absl::OkStatus());
+}
+
+TEST_F(ObjectPushTest, APeerThatPushesAllThatItMayLeavesSomeToOthers) {
+  Build(3);
+  const auto begin = [&](size_t from, int number) {
+    std::vector<std::string> names;
+    for (size_t i = 0; i < ObjectPush::kMaxPushed; ++i) names.push_back(absl::StrCat(from, "/", number, "/", i));
+    return Begin(from, NameOf(2), names, Seconds(60));
+  };
+  std::vector<std::unique_ptr<Pushed>> first, second;
+  for (int i = 0; i < 32; ++i) first.push_back(begin(0, i));  // as many as a node may
+  cluster_->RunFor(Seconds(5));
+  for (int i = 0; i < 32; ++i) second.push_back(begin(1, i));
+  cluster_->RunFor(Seconds(5));
+  const auto refused = [](const std::vector<std::unique_ptr<Pushed>>& pushes) {
+    return std::count_if(pushes.begin(), pushes.end(), [](const auto& one) {
+      return one->answered && absl::IsResourceExhausted(one->statuses.front());
+    });
+  };
+  EXPECT_EQ(refused(first), 0);
+  EXPECT_EQ(refused(second), 16) << "half of what the first has";
+  EXPECT_LE(at(2).node().pulls().looked_for(), ObjectPush::kMaxBrought);
+  first.clear();
+  second.resize(1);
+  cluster_->RunFor(Seconds(1));
+  const auto again = begin(1, 99);
+  cluster_->RunFor(Seconds(1));
+  EXPECT_FALSE(again->answered) << "what the first gave back is there for others";
 }
 
 TEST_F(ObjectPushTest, ARequestIsReadAsItWasWritten) {

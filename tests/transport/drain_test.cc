@@ -109,7 +109,7 @@ TEST_F(DrainTest, ACallThatIsHeldDelaysNothing) {
   absl::Status end;
   const base::Pending pending = puller_.endpoint->Call(
       owner_.service, {}, Seconds(60), [&](absl::StatusOr<absl::Span<const uint8_t>> reply) { end = reply.status(); });
-  ASSERT_TRUE(world_.RunUntil([&] { return held != nullptr; }, Seconds(1)));
+  ASSERT_TRUE(world_.RunUntil([&] { return static_cast<bool>(held); }, Seconds(1)));
   Drain();
   ASSERT_TRUE(RunUntilDrained());
   EXPECT_TRUE(end.ok()) << end;
