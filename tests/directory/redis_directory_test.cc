@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "gtest/gtest.h"
 #include "tests/directory/redis_fixture.h"
 
@@ -275,13 +276,58 @@ TEST_F(RedisDirectoryTest, WhateverKeyIsLostTheAnswersAreRightOnceAllHaveVerifie
   }
 }
 
-TEST_F(RedisDirectoryTest, ForeignKeysAreAnErrorAndNoCrash) {
+TEST_F(RedisDirectoryTest, ForeignKeysAreAnErrorThatNamesThemAndNoCrash) {
   ASSERT_TRUE(Join("a").ok());
+  const std::string key = "tokamak:object:" + Version("x").id.ToHex();
+  const auto names_it = [&key](const absl::Status& status) {
+    return absl::IsUnavailable(status) && absl::StrContains(status.message(), key) &&
+           absl::StrContains(status.message(), "redis-cli DEL");
+  };
+  AskServer({"SET", key, "text"});
+  EXPECT_PRED1(names_it, Locate("x").status());
+  EXPECT_PRED1(names_it, Announce(Version("x"), "a"));
+  AskServer({"DEL", key});
+  ASSERT_TRUE(Announce(Version("x"), "a").ok());
+  AskServer({"HSET", key, "d", "-5"});
+  EXPECT_PRED1(names_it, Locate("x").status());
+}
+
+TEST_F(RedisDirectoryTest, WhatOthersWroteOfANodeHidesThatNodeAloneAndOnlyUntilItRenewsItsLease) {
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Join("b").ok());
+  const auto names = [this] {
+    std::string all;
+    const auto nodes = Nodes(*directory_);
+    EXPECT_TRUE(nodes.ok()) << nodes.status();
+    for (const NodeInfo& node : nodes.value_or(std::vector<NodeInfo>())) all += node.id;
+    return all;
+  };
   AskServer({"HSET", "tokamak:node:a", "capacity", "much"});
-  EXPECT_TRUE(absl::IsUnavailable(Nodes(*directory_).status()));
-  AskServer({"SET", "tokamak:object:" + Version("x").id.ToHex(), "text"});
-  EXPECT_TRUE(absl::IsUnavailable(Locate("x").status()));
-  EXPECT_TRUE(absl::IsUnavailable(Announce(Version("x"), "a")));
+  EXPECT_EQ(names(), "b");
+  ASSERT_TRUE(Join("a").ok());
+  EXPECT_EQ(names(), "ab");
+  AskServer({"DEL", "tokamak:alive:a"});
+  AskServer({"RPUSH", "tokamak:alive:a", "x"});
+  EXPECT_EQ(names(), "b");
+  ASSERT_TRUE(Join("a").ok());
+  EXPECT_EQ(names(), "ab");
+  AskServer({"SET", "tokamak:node:a", "x"});
+  EXPECT_EQ(names(), "b");
+  const absl::Status status = Join("a").status();
+  EXPECT_TRUE(absl::StrContains(status.message(), "tokamak:node:a")) << status;
+}
+
+TEST_F(RedisDirectoryTest, AForeignMemberOfItsDropsKeepsNoNodeFromItsLease) {
+  ASSERT_TRUE(Join("a").ok());
+  const std::string drops = "tokamak:drops:" + AskServer({"SMEMBERS", "tokamak:lives"}).elements.front().text;
+  AskServer({"SADD", drops, "poison", "ab:cd", ":"});
+  EXPECT_TRUE(Join("a").ok());
+  EXPECT_EQ(AskServer({"EXISTS", drops}).integer, 0) << "they are gone";
+  // Of a life that has ended as well: whoever cleans after it goes on.
+  AskServer({"SADD", "tokamak:ended", "1:gone"});
+  AskServer({"SADD", "tokamak:drops:1:gone", "poison", "ab:cd"});
+  EXPECT_TRUE(Join("a").ok());
+  EXPECT_EQ(AskServer({"EXISTS", "tokamak:drops:1:gone"}).integer, 0);
 }
 
 // --- Leases ---

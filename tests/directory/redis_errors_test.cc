@@ -1,5 +1,7 @@
 // What a person is told when Redis cannot keep the directory: one line that says what to do. From
 // real servers where they can be made to say it, else from one that is played.
+#include <sys/stat.h>
+
 #include <fstream>
 #include <memory>
 #include <string>
@@ -74,6 +76,20 @@ TEST_F(RedisErrorsTest, Passwords) {
   RedisServer without;
   options.target = without.target();
   TroubleWith(options, "the server wants no password: give none");
+}
+
+TEST_F(RedisErrorsTest, APasswordsFileThatEverybodyMayReadIsSaidToBeSo) {
+  const testing_support::ShortFolder folder;
+  const std::string file = folder.Path("password");
+  std::ofstream(file) << "secret";
+  const Secret secret = Secret::FromFile(file);
+  ASSERT_EQ(chmod(file.c_str(), 0640), 0);
+  EXPECT_EQ(secret.Exposure(), "");
+  ASSERT_EQ(chmod(file.c_str(), 0644), 0);
+  EXPECT_TRUE(absl::StrContains(secret.Exposure(), absl::StrCat("may read the password file ", file)));
+  ASSERT_EQ(chmod(file.c_str(), 0602), 0);
+  EXPECT_TRUE(absl::StrContains(secret.Exposure(), "may change"));
+  EXPECT_EQ(Secret::FromText("secret").Exposure(), "");
 }
 
 TEST_F(RedisErrorsTest, APasswordIsReadAnewFromItsFileForEachConnection) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "glog/logging.h"
 #include "lib/directory/redis/cluster_slot.h"
 #include "lib/directory/redis/named_server.h"
 #include "lib/directory/redis/replies.h"
@@ -104,6 +105,9 @@ absl::Status RedisDirectory::Check(const Options& options) {
 
 absl::StatusOr<std::unique_ptr<RedisDirectory>> RedisDirectory::Open(os::EpollLoop& loop, const Options& options) {
   if (absl::Status status = Check(options); !status.ok()) return status;
+  for (const Secret* secret : {&options.password, &options.sentinel.password}) {
+    if (const std::string exposure = secret->Exposure(); !exposure.empty()) LOG(WARNING) << exposure;
+  }
   std::unique_ptr<Tls> tls;
   if (options.target.tls) {
     auto created = Tls::Create(options.tls);
@@ -292,9 +296,8 @@ base::Pending RedisDirectory::Locate(const LocateRequest& request, LocateCallbac
 
 base::Pending RedisDirectory::Ask(const LocateRequest& request, LocateCallback done) {
   return Run(kLocateStep, {request.id.ToHex(), request.puller}, request.deadline,
-             [puller = request.puller, done = std::move(done)](const absl::StatusOr<Reply>& reply) {
-               done(ToObject(reply, puller));
-             });
+             [puller = request.puller, key = absl::StrCat(prefix_, ":object:", request.id.ToHex()),
+              done = std::move(done)](const absl::StatusOr<Reply>& reply) { done(ToObject(reply, puller, key)); });
 }
 
 base::Pending RedisDirectory::Delete(const DeleteRequest& request, base::Duration deadline, DeleteCallback done) {

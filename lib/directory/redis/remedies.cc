@@ -18,7 +18,7 @@ struct Remedy {
 };
 
 // The first that fits.
-constexpr std::array<Remedy, 29> kRemedies = {{
+constexpr std::array<Remedy, 30> kRemedies = {{
     {"NOAUTH", "it asks for a password: give --redis-password-file, or TOKD_REDIS_PASSWORD in the environment", true},
     {"WRONGPASS", "correct the user in --directory, or the password"},
     {"invalid password", "correct the password"},
@@ -36,6 +36,8 @@ constexpr std::array<Remedy, 29> kRemedies = {{
     {"CLUSTERDOWN", "the Redis Cluster lacks a master: see redis-cli cluster nodes", true},
     {"READONLY", "it is a read-only replica: name the master, or the Sentinels", true},
     {"MASTERDOWN", "it is a replica that has lost its master: see to the master", true},
+    {"WRONGTYPE",
+     "somebody else writes to this server: remove that key (redis-cli DEL), or give another --redis-prefix"},
     {"NOREPLICAS", "too few replicas follow the server (min-replicas-to-write): start them"},
     {"OOM", "it is out of memory: raise its maxmemory, or delete objects"},
     {"MISCONF", "it cannot save its snapshot: make room on its disk, or set stop-writes-on-bgsave-error no"},

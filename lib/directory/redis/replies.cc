@@ -131,18 +131,23 @@ absl::StatusOr<UpdateStatuses> ToUpdated(const absl::StatusOr<Reply>& reply, con
   return statuses;
 }
 
-absl::StatusOr<ObjectInfo> ToObject(const absl::StatusOr<Reply>& reply, const NodeId& puller) {
+absl::StatusOr<ObjectInfo> ToObject(const absl::StatusOr<Reply>& reply, const NodeId& puller, const std::string& key) {
+  const auto malformed = [&key] {
+    return absl::UnavailableError(absl::StrCat("what Redis has under ", key,
+                                               " is malformed: somebody else has written ",
+                                               "there; remove it (redis-cli DEL), or give another --redis-prefix"));
+  };
   if (!reply.ok()) return reply.status();
   if (Says(*reply, "no lease")) return absl::FailedPreconditionError(JoinFirst(puller).message());
-  if (reply->kind != Kind::kArray) return Malformed();
+  if (reply->kind != Kind::kArray) return malformed();
   if (reply->elements.empty()) return absl::NotFoundError("no node holds the object");
   ObjectInfo object;
   if (reply->elements.size() < 4 || !IsGeneration(reply->elements[0].text, &object.generation) ||
       !IsNumber(reply->elements[1], &object.data_size) || !IsNumber(reply->elements[2], &object.metadata_size)) {
-    return Malformed();
+    return malformed();
   }
   absl::StatusOr<std::vector<NodeId>> holders = ToNames(*reply, 3);
-  if (!holders.ok()) return holders.status();
+  if (!holders.ok()) return malformed();
   object.holders = *std::move(holders);
   return object;
 }
@@ -203,8 +208,9 @@ absl::StatusOr<std::vector<NodeInfo>> ToNodes(const absl::StatusOr<Reply>& reply
   std::vector<NodeInfo> nodes;
   for (const Reply& element : reply->elements) {
     absl::StatusOr<NodeInfo> node = ToNode(element);
-    if (!node.ok() || nodes.size() == kMaxNodes) return Malformed();
-    nodes.push_back(*std::move(node));
+    if (nodes.size() == kMaxNodes) return Malformed();
+    // What somebody else has written of a node is replaced when that renews its lease.
+    if (node.ok()) nodes.push_back(*std::move(node));
   }
   std::sort(nodes.begin(), nodes.end(), [](const NodeInfo& a, const NodeInfo& b) { return a.id < b.id; });
   return nodes;

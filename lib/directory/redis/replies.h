@@ -15,10 +15,12 @@ namespace tokamak::directory::redis {
 
 absl::StatusOr<JoinReply> ToJoined(const absl::StatusOr<Reply>& reply, const NodeId& node);
 absl::StatusOr<UpdateStatuses> ToUpdated(const absl::StatusOr<Reply>& reply, const NodeId& node, size_t count);
-absl::StatusOr<ObjectInfo> ToObject(const absl::StatusOr<Reply>& reply, const NodeId& puller);
+// `key` is the object's, for errors.
+absl::StatusOr<ObjectInfo> ToObject(const absl::StatusOr<Reply>& reply, const NodeId& puller, const std::string& key);
 absl::StatusOr<DeleteReply> ToDeleted(const absl::StatusOr<Reply>& reply, base::Duration recovery);
 absl::StatusOr<std::vector<uint32_t>> ToVerified(const absl::StatusOr<Reply>& reply, const NodeId& node, size_t count);
 absl::StatusOr<HeldReply> ToHeld(const absl::StatusOr<Reply>& reply, const NodeId& node);
+// Without nodes of which something else is written there than they said.
 absl::StatusOr<std::vector<NodeInfo>> ToNodes(const absl::StatusOr<Reply>& reply);
 
 }  // namespace tokamak::directory::redis

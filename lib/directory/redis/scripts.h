@@ -12,8 +12,38 @@ namespace tokamak::directory::redis {
 // What all scripts know.
 constexpr char kCommon[] = R"lua(
 local prefix = ARGV[1]
-local call = redis.call
 local function Key(...) return prefix .. ':' .. table.concat({...}, ':') end
+
+-- Others may write to the server, too. Where they have put something of another kind under one of our
+-- keys, whoever reads the error is told which it is.
+local function IsOfAnotherKind(err) return string.find(tostring(err), 'WRONGTYPE', 1, true) end
+local function call(...)
+  local result = redis.pcall(...)
+  if type(result) ~= 'table' or not result.err then return result end
+  if IsOfAnotherKind(result.err) then error('WRONGTYPE: ' .. tostring(select(2, ...)) .. ' is not what we write there') end
+  error(result.err)
+end
+
+-- A text of ours; what is of another kind counts as nothing, and the next that is written replaces it.
+local function Get(key)
+  local result = redis.pcall('GET', key)
+  if type(result) ~= 'table' or not result.err then return result end
+  if not IsOfAnotherKind(result.err) then error(result.err) end
+  return false
+end
+
+-- What a function says of something, or nothing where a key of it is of another kind.
+local function IfOurs(say, ...)
+  local is_fine, said = pcall(say, ...)
+  if is_fine then return said end
+  if not IsOfAnotherKind(said) then error(said, 0) end
+end
+
+-- The parts of "HEX:GENERATION"; nothing where somebody else has written it.
+local function Version(text)
+  local hex, g = string.match(text, '^(%x+):(%x+)$')
+  if hex and #hex == 40 and #g == 16 then return hex, g end
+end
 
 -- Microseconds since 1970, as text.
 local function Now()
@@ -43,7 +73,7 @@ local function StateOf(life)
   if not state then
     local epoch, node = string.match(life, '^(%d+):(.+)$')
     if call('HGET', Key('node', node), 'epoch') == epoch then
-      state = call('GET', Key('alive', node)) == epoch and 'alive' or 'silent'
+      state = Get(Key('alive', node)) == epoch and 'alive' or 'silent'
     else
       state = call('EXISTS', Key('former', life)) == 1 and 'silent' or 'gone'
     end
@@ -55,7 +85,7 @@ end
 -- The life of a node that has a lease.
 local function LifeOf(node)
   local epoch = call('HGET', Key('node', node), 'epoch')
-  if epoch and call('GET', Key('alive', node)) == epoch then return epoch .. ':' .. node end
+  if epoch and Get(Key('alive', node)) == epoch then return epoch .. ':' .. node end
 end
 
 -- An object's own fields, and its lives, among them such as are gone: {life, 'has' | 'coming'}...
@@ -119,10 +149,10 @@ end
 -- A mark is "REIGN.MICROSECOND". Whoever has one of another reign was not here before this one had
 -- learnt who holds what. Until then nothing was deleted that an earlier reign can have accepted.
 local function MayHaveForgottenOneAfter(mark)
-  local forgotten = call('GET', Key('forgotten'))
+  local forgotten = Get(Key('forgotten'))
   if not forgotten then return false end
   local reign, known = string.match(mark, '^(%x+)%.(%d+)$')
-  if reign ~= Run() then known = call('GET', Key('learnt')) end
+  if reign ~= Run() then known = Get(Key('learnt')) end
   return known and tonumber(forgotten) >= tonumber(known)
 end
 
@@ -220,7 +250,7 @@ local function EndOfRecovery() return string.format('%.0f', tonumber(Now()) + 10
 -- A server that we do not know: it has no memory, or that of another, of some time ago, and by the
 -- other's clock. So lives count that are gone by this one's.
 local function MeetServer()
-  if call('GET', Key('server')) == Run() then return end
+  if Get(Key('server')) == Run() then return end
   call('SET', Key('server'), Run())
   call('DEL', recovery, Key('forgotten'))
   call('ZADD', recovery, EndOfRecovery(), '*begun')
@@ -258,10 +288,12 @@ end
 -- The same node, which the server enters anew, has yet to drop what it was to drop.
 local function TakeOverDrops(from, to)
   for _, drop in ipairs(call('SMEMBERS', Key('drops', from))) do
-    local hex, g = string.match(drop, '^(%x+):(%x+)$')
-    local provisional = call('HGET', Key('deleting', hex), g .. ':' .. from)
-    AddToDeletion(hex, g, provisional or '', to)
-    Confirm(hex, g, from)
+    local hex, g = Version(drop)
+    if hex then
+      local provisional = call('HGET', Key('deleting', hex), g .. ':' .. from)
+      AddToDeletion(hex, g, provisional or '', to)
+      Confirm(hex, g, from)
+    end
   end
 end
 
@@ -271,6 +303,19 @@ local function Full()
   return call('SCARD', Key('lives')) >= most_lives
 end
 
+-- Some of what this life is to drop. What is none, somebody else has put there: it goes.
+local function SomeDrops(life)
+  local drops = {}
+  for _, drop in ipairs(call('SRANDMEMBER', Key('drops', life), most_drops)) do
+    if Version(drop) then
+      table.insert(drops, drop)
+    else
+      call('SREM', Key('drops', life), drop)
+    end
+  end
+  return drops
+end
+
 -- A bounded step of cleaning after lives that have ended.
 local function Clean()
   EndGone(call('SRANDMEMBER', Key('lives'), most_looked_at))
@@ -278,8 +323,8 @@ local function Clean()
   if not life then return end
   for _, hex in ipairs(call('SPOP', Key('held', life), most_cleaned)) do TakeOut(hex, life) end
   for _, drop in ipairs(call('SPOP', Key('drops', life), most_cleaned)) do
-    local hex, g = string.match(drop, '^(%x+):(%x+)$')
-    Confirm(hex, g, life)
+    local hex, g = Version(drop)
+    if hex then Confirm(hex, g, life) end
   end
   if call('EXISTS', Key('held', life), Key('drops', life)) == 0 then call('SREM', Key('ended'), life) end
 end
@@ -287,7 +332,7 @@ end
 MeetServer()
 local known = call('HMGET', node, 'incarnation', 'epoch', 'run', 'engines')
 local earlier, epoch = known[1], known[2]
-local was_alive = epoch and call('GET', alive) == epoch
+local was_alive = epoch and Get(alive) == epoch
 if earlier and earlier > incarnation then return {'later'} end
 if earlier and earlier < incarnation and was_alive and known[4] ~= engines then return {'taken', known[4]} end
 
@@ -329,7 +374,7 @@ Clean()
 local as_of = Run() .. '.' .. Now()
 if not call('ZSCORE', recovery, life) then mark = as_of end
 return {entered and 'entered' or 'renewed', mark, as_of, IsOutdated(id) and 'outdated' or '',
-        unpack(call('SRANDMEMBER', Key('drops', life), most_drops))}
+        unpack(SomeDrops(life))}
 )lua";
 
 // id, incarnation -> nothing
@@ -402,7 +447,7 @@ local function Announce(hex, g, data, metadata, established)
     if MayHaveForgottenOneAfter(ARGV[3]) then return 'too long ago' end
     local why_not = MakeFree(hex, known, deletions, established)
     if why_not then return why_not end
-    server = server or call('GET', Key('server')) or ''
+    server = server or Get(Key('server')) or ''
     local fresh = established and '' or server
     local provisional = fresh ~= '' and MayLack() and '1' or ''
     if not Enter(object, 'g', g, 'd', data, 'm', metadata, 'f', fresh, 'p', provisional, life, 'has') then
@@ -494,7 +539,7 @@ if g == '' and not is_live then
 end
 if is_live or g == '' or not (deletions[g] or IsBuried(hex, g)) then
   if not (is_live and IsFresh(known.f)) then
-    if call('GET', Key('server')) ~= Run() then return {'begun', ''} end  -- nobody has met it
+    if Get(Key('server')) ~= Run() then return {'begun', ''} end  -- nobody has met it
     local lacks = Lacks()
     if lacks then return lacks end
   end
@@ -569,7 +614,7 @@ return held
 constexpr char kNodes[] = R"lua(
 local nodes = {}
 for _, life in ipairs(call('SMEMBERS', Key('lives'))) do
-  if StateOf(life) == 'alive' then
+  if IfOurs(StateOf, life) == 'alive' then
     local id = string.match(life, '^%d+:(.+)$')
     table.insert(nodes, {id, unpack(call('HMGET', Key('node', id), 'incarnation', 'engines', 'device', 'capacity'))})
   end

@@ -1,6 +1,7 @@
 #include "lib/directory/redis/secret.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -22,6 +23,14 @@ Secret Secret::FromFile(std::string path) {
   Secret secret;
   secret.path_ = std::move(path);
   return secret;
+}
+
+std::string Secret::Exposure() const {
+  struct stat file;
+  if (path_.empty() || stat(path_.c_str(), &file) != 0 || !S_ISREG(file.st_mode)) return std::string();
+  if ((file.st_mode & (S_IROTH | S_IWOTH)) == 0) return std::string();
+  return absl::StrCat("everybody on this machine may ", (file.st_mode & S_IWOTH) != 0 ? "change" : "read",
+                      " the password file ", path_, ": chmod 600, or 640 for tokd's group");
 }
 
 absl::StatusOr<std::string> Secret::Read() const {

@@ -24,6 +24,10 @@ class Secret final {
   // file.
   absl::StatusOr<std::string> Read() const;
 
+  // What is wrong with the file, in one line: others of this machine may read or change it. Empty:
+  // nothing.
+  std::string Exposure() const;
+
  private:
   std::string text_;
   std::string path_;
