@@ -97,7 +97,10 @@ class SharedPort final : public Port {
   void Elect() {
     name_ = BindName(SOCK_SEQPACKET, WireName(address_));
     // Nobody is accepted: those who connect only wait for the end.
-    if (holds_name() && listen(name_.get(), NumberShare::kShares) == 0) return;
+    if (holds_name() && listen(name_.get(), NumberShare::kShares) == 0) {
+      election_retry_ = kRetry;
+      return;
+    }
     name_.Close();
     holder_ = ConnectName(SOCK_SEQPACKET, WireName(address_));
     const int error = holder_.valid() ? 0 : errno;
@@ -105,6 +108,7 @@ class SharedPort final : public Port {
     LOG_IF(WARNING, is_anothers_ && !was_anothers && wire_ != nullptr)
         << "no packet arrives from other machines: " << AnothersName().message();
     if (holder_.valid()) {
+      election_retry_ = kRetry;
       holder_watch_ = loop_.Watch(holder_.get(), EPOLLIN | EPOLLRDHUP, [this](uint32_t) {
         holder_watch_.Reset();
         holder_.Close();
@@ -112,9 +116,13 @@ class SharedPort final : public Port {
       });
       return;
     }
-    // A holder that many wait for, or a stranger, is not looked for again and again.
-    const bool is_between_two = error != EACCES && error != EAGAIN;
-    retry_ = loop_.RunAfter(is_between_two ? kRetry : kLongestRetry, [this] { Succeed(); });
+    // Between two owners a name is for a moment. A stranger's, or one that nobody lets us wait for, is
+    // looked for less and less often.
+    LOG_IF(WARNING, election_retry_ == kLongestRetry && !is_anothers_)
+        << "no packet may arrive from other machines: who has the address " << address_.ToString()
+        << " does not say when it ends";
+    retry_ = loop_.RunAfter(election_retry_, [this] { Succeed(); });
+    election_retry_ = election_retry_ < kLongestRetry ? std::min(election_retry_ * 2, kLongestRetry) : kSettled;
   }
 
   // The owner of the name is gone, or was not to be found.
@@ -175,6 +183,7 @@ class SharedPort final : public Port {
   os::FileDescriptor name_;    // of the wire, when we hold it
   os::FileDescriptor holder_;  // ends with who holds it
   bool is_anothers_ = false;   // who holds it is a stranger
+  base::Duration election_retry_ = kRetry;
   os::FdWatch holder_watch_;
   base::Timer retry_;
 };
