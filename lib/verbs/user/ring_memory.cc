@@ -10,11 +10,12 @@ namespace tokamak::verbs::user {
 namespace {
 
 constexpr size_t kPage = 4096;
+constexpr size_t kBeforeName = sizeof("/memfd:") - 1;
 
 }  // namespace
 
 std::unique_ptr<RingMemory> RingMemory::Make() {
-  os::FileDescriptor file(memfd_create("uverbs", MFD_CLOEXEC));
+  os::FileDescriptor file(memfd_create(kRingMapping + kBeforeName, MFD_CLOEXEC));
   if (!file.valid()) return nullptr;
   return std::unique_ptr<RingMemory>(new RingMemory(std::move(file)));
 }

@@ -14,6 +14,9 @@
 
 namespace tokamak::verbs::user {
 
+// What mappings of it are called in /proc/PID/maps begins with this.
+constexpr char kRingMapping[] = "/memfd:tokamak-uverbs";
+
 class RingMemory final {
  public:
   class Block final {

@@ -21,8 +21,12 @@ using tokamak::verbs::user::preload::Kind;
 using tokamak::verbs::user::preload::KindOf;
 using tokamak::verbs::user::preload::RunningKernel;
 
-// A command. 0, or an errno value.
+bool TakesCommands(Kind kind) { return kind == Kind::kDevice || kind == Kind::kManager || kind == Kind::kInherited; }
+
+// A command. 0, or an errno value. A kernel refuses whoever has not opened the device itself with
+// EACCES: its ib_safe_file_access().
 int Command(int descriptor, const void* buffer, size_t size) {
+  if (KindOf(descriptor) == Kind::kInherited) return EACCES;
   tokamak::verbs::user::Kernel* const kernel = RunningKernel();
   if (kernel == nullptr) return EIO;
   return KindOf(descriptor) == Kind::kDevice ? kernel->Write(descriptor, buffer, size)
@@ -32,8 +36,7 @@ int Command(int descriptor, const void* buffer, size_t size) {
 }  // namespace
 
 EXPORT ssize_t write(int descriptor, const void* buffer, size_t size) {
-  const Kind kind = KindOf(descriptor);
-  if (kind != Kind::kDevice && kind != Kind::kManager) return REAL(write)(descriptor, buffer, size);
+  if (!TakesCommands(KindOf(descriptor))) return REAL(write)(descriptor, buffer, size);
   if (const int error = Command(descriptor, buffer, size)) {
     errno = error;
     return -1;
@@ -61,8 +64,7 @@ EXPORT int ioctl(int descriptor, unsigned long request, ...) noexcept {  // NOLI
   va_start(arguments, request);
   void* const argument = va_arg(arguments, void*);
   va_end(arguments);
-  const Kind kind = KindOf(descriptor);
-  if (kind == Kind::kDevice || kind == Kind::kManager) {
+  if (TakesCommands(KindOf(descriptor))) {
     errno = ENOTTY;
     return -1;
   }

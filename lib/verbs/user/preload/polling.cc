@@ -20,6 +20,8 @@
 namespace {
 
 using tokamak::verbs::user::ProgramOrder;
+using tokamak::verbs::user::preload::Kind;
+using tokamak::verbs::user::preload::KindOf;
 using tokamak::verbs::user::preload::RunningKernel;
 
 // All devices of ours have one provider, and so the same functions.
@@ -27,8 +29,11 @@ std::atomic<int (*)(ibv_cq*, int, ibv_wc*)> real_poll{nullptr};
 std::atomic<ibv_cq_ex* (*)(ibv_context*, ibv_cq_init_attr_ex*)> real_create_extended{nullptr};
 std::atomic<int (*)(ibv_cq_ex*, ibv_poll_cq_attr*)> real_start_poll{nullptr};
 
-void LookAtNetwork() {
+// False: the device is not this process's any more, after a fork.
+bool LookAtNetwork(const ibv_context* context) {
+  if (KindOf(context->cmd_fd) != Kind::kDevice) return false;
   if (tokamak::verbs::user::Kernel* const kernel = RunningKernel()) kernel->Poll();
+  return true;
 }
 
 int RealPoll(ibv_cq* queue, int count, ibv_wc* completions) {
@@ -40,8 +45,7 @@ int RealPoll(ibv_cq* queue, int count, ibv_wc* completions) {
 int PollQueue(ibv_cq* queue, int count, ibv_wc* completions) {
   const int polled = RealPoll(queue, count, completions);
   if (polled != 0 || count == 0) return polled;
-  LookAtNetwork();
-  return RealPoll(queue, count, completions);
+  return LookAtNetwork(queue->context) ? RealPoll(queue, count, completions) : -1;
 }
 
 int RealStartPoll(ibv_cq_ex* queue, ibv_poll_cq_attr* attributes) {
@@ -53,8 +57,7 @@ int RealStartPoll(ibv_cq_ex* queue, ibv_poll_cq_attr* attributes) {
 int StartPoll(ibv_cq_ex* queue, ibv_poll_cq_attr* attributes) {
   const int started = RealStartPoll(queue, attributes);
   if (started != ENOENT) return started;
-  LookAtNetwork();
-  return RealStartPoll(queue, attributes);
+  return LookAtNetwork(queue->context) ? RealStartPoll(queue, attributes) : EACCES;
 }
 
 // Posting needs no look at the network: these are for the thread sanitizer alone.

@@ -1,17 +1,23 @@
 #include "lib/verbs/user/preload/program.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <cinttypes>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
+#include "lib/verbs/user/ring_memory.h"
 #include "lib/verbs/user/sysfs_tree.h"
 
 namespace tokamak::verbs::user::preload {
@@ -38,6 +44,24 @@ Once* once = nullptr;
 std::atomic<Kernel*> running{nullptr};  // once->kernel, for those who ask often
 pthread_once_t once_made = PTHREAD_ONCE_INIT;
 
+// What the parent's NIC and program share of the rings, which is the child's too, is so no longer:
+// there are zeros, as which a queue is full for who posts, and empty for who polls.
+void LeaveInheritedRings() {
+  std::FILE* const mappings = std::fopen("/proc/self/maps", "re");
+  if (mappings == nullptr) return;
+  char line[PATH_MAX + 128];
+  while (std::fgets(line, sizeof(line), mappings) != nullptr) {
+    uintptr_t begin = 0;
+    uintptr_t end = 0;
+    if (std::strstr(line, kRingMapping) == nullptr || std::sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &begin, &end) != 2) {
+      continue;
+    }
+    mmap(reinterpret_cast<void*>(begin), end - begin, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+         -1, 0);
+  }
+  std::fclose(mappings);
+}
+
 // The parent's NIC keeps for itself what others know it by.
 void CloseInheritedPorts(const Kernel& kernel) {
   DIR* const folder = opendir("/proc/self/fd");
@@ -50,12 +74,17 @@ void CloseInheritedPorts(const Kernel& kernel) {
 }
 
 // After a fork the child has neither the NIC's thread nor what the parent's rings lead to: it opens
-// devices of its own, or none. (ibv_fork_init(3))
+// devices of its own, or none, and is refused at those that it inherited. (ibv_fork_init(3))
 void AfterForkInChild() {
   for (int descriptor = 0; descriptor <= last_kind.load(); ++descriptor) {
-    kinds[static_cast<size_t>(descriptor)].store(0, std::memory_order_relaxed);
+    const Kind kind = KindOf(descriptor);
+    const bool refuses = kind == Kind::kDevice || kind == Kind::kManager || kind == Kind::kInherited;
+    SetKind(descriptor, refuses ? Kind::kInherited : Kind::kOther);
   }
-  if (once->kernel != nullptr) CloseInheritedPorts(*once->kernel);
+  if (once->kernel != nullptr) {
+    LeaveInheritedRings();
+    CloseInheritedPorts(*once->kernel);
+  }
   running.store(nullptr, std::memory_order_relaxed);
   once = new Once;
   once->owner = getpid();
@@ -133,7 +162,9 @@ void SetKind(int descriptor, Kind kind) {
 
 void Forget(int descriptor) {
   if (KindOf(descriptor) == Kind::kOther || IsForeign(Get())) return;
+  const bool inherited = KindOf(descriptor) == Kind::kInherited;
   SetKind(descriptor, Kind::kOther);
+  if (inherited) return;
   if (Kernel* const kernel = TheKernel()) kernel->Close(descriptor);
 }
 

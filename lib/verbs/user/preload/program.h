@@ -17,10 +17,11 @@
 namespace tokamak::verbs::user::preload {
 
 enum class Kind : uint8_t {
-  kOther,    // none of ours
-  kDevice,   // /dev/infiniband/uverbsN
-  kManager,  // /dev/infiniband/rdma_cm
-  kChannel,  // a completion channel or asynchronous events
+  kOther,      // none of ours
+  kDevice,     // /dev/infiniband/uverbsN
+  kManager,    // /dev/infiniband/rdma_cm
+  kChannel,    // a completion channel or asynchronous events
+  kInherited,  // a device or manager that the parent of this process opened: it takes no commands
 };
 
 // The kernel of this process; made when it is first asked for. Null where the options are wrong, or
