@@ -5,6 +5,8 @@
 
 #include <cerrno>
 
+#include "lib/os/no_cancellation.h"
+
 namespace tokamak::verbs::user {
 namespace {
 
@@ -28,6 +30,7 @@ void EventTakers::IsTold(int channel) {
 }
 
 void EventTakers::AwaitOthers(int channel) {
+  const os::NoCancellation no_cancellation;
   std::unique_lock<std::mutex> lock(mutex_);
   const auto until = std::chrono::steady_clock::now() + longest_;
   while (Owes(channel)) {

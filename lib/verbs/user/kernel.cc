@@ -36,6 +36,15 @@ constexpr std::chrono::milliseconds kComesBack(10);
   for (;;) pause();
 }
 
+// Which command to the connection manager it is. One that is too short is refused later.
+uint32_t NumberOf(const void* buffer, size_t size) {
+  rdma_ucm_cmd_hdr header{};
+  if (size >= sizeof(header)) std::memcpy(&header, buffer, sizeof(header));
+  return header.cmd;
+}
+
+bool AsksForEvent(const void* buffer, size_t size) { return NumberOf(buffer, size) == RDMA_USER_CM_CMD_GET_EVENT; }
+
 }  // namespace
 
 struct Kernel::Device {
@@ -210,34 +219,35 @@ int Kernel::RunHeld(int descriptor, const Command& command) {
   return context == contexts_.end() ? EIO : context->second->Execute(command);
 }
 
+// Only asking for an event may wait. Whoever asked before the channel was closed waits on, however
+// late it is heard.
 int Kernel::WriteToManager(int descriptor, const void* buffer, size_t size) {
-  const int error = RunManager(descriptor, buffer, size);
-  if (options_.explain) on_line_(absl::StrCat("rdma_cm: ", ExplainManager(buffer, size, error)));
+  const bool asks = AsksForEvent(buffer, size);
+  int error = RunManager(descriptor, buffer, size, /*asks_first=*/asks);
+  while (error == EAGAIN && asks && (fcntl(descriptor, F_GETFL) & O_NONBLOCK) == 0) {
+    error = WaitForEvent(descriptor);
+    if (error == 0) error = RunManager(descriptor, buffer, size, /*asks_first=*/false);
+  }
+  if (error == EBADF && asks) WaitForTheEnd();
+  if (options_.explain) ExplainToUser(buffer, size, error);
   return error;
 }
 
-// Only asking for an event may wait. Whoever asked before the channel was closed waits on, however
-// late it is heard.
-int Kernel::RunManager(int descriptor, const void* buffer, size_t size) {
-  rdma_ucm_cmd_hdr header{};
-  if (size >= sizeof(header)) std::memcpy(&header, buffer, sizeof(header));
-  const bool asks = header.cmd == RDMA_USER_CM_CMD_GET_EVENT;
-  if (asks) event_takers_.Asks(descriptor);
-  for (;;) {
-    int error = EBADF;
-    {
-      const Progress::Hold hold(*progress_);
-      const auto manager = managers_.find(descriptor);
-      if (manager != managers_.end()) error = manager->second->Execute(buffer, size);
-      if (asks && error == 0) event_takers_.IsTold(descriptor);
-    }
-    if (error == EBADF && asks) WaitForTheEnd();
-    if (header.cmd == RDMA_USER_CM_CMD_DESTROY_ID) event_takers_.AwaitOthers(descriptor);
-    if (error != EAGAIN) return error;
-    const int flags = fcntl(descriptor, F_GETFL);
-    if (flags >= 0 && (flags & O_NONBLOCK) != 0) return EAGAIN;
-    if (const int interrupted = WaitForEvent(descriptor)) return interrupted;
+int Kernel::RunManager(int descriptor, const void* buffer, size_t size, bool asks_first) {
+  if (asks_first) event_takers_.Asks(descriptor);
+  int error = EBADF;
+  {
+    const Progress::Hold hold(*progress_);
+    const auto manager = managers_.find(descriptor);
+    if (manager != managers_.end()) error = manager->second->Execute(buffer, size);
+    if (error == 0 && AsksForEvent(buffer, size)) event_takers_.IsTold(descriptor);
   }
+  if (NumberOf(buffer, size) == RDMA_USER_CM_CMD_DESTROY_ID) event_takers_.AwaitOthers(descriptor);
+  return error;
+}
+
+void Kernel::ExplainToUser(const void* buffer, size_t size, int error) {
+  on_line_(absl::StrCat("rdma_cm: ", ExplainManager(buffer, size, error)));
 }
 
 void Kernel::Close(int descriptor) {
@@ -263,6 +273,7 @@ bool Kernel::IsPort(int socket) const {
 
 void Kernel::Poll() { progress_->Poll(); }
 
+// Nothing to clean up, see cancellable_sleep.h.
 int Kernel::WaitForEvent(int descriptor) {
   const bool departed_before = departed_;
   const int error = progress_->WaitReadable(descriptor);

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/attributes.h"
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "lib/base/trace.h"
@@ -61,7 +62,9 @@ class Kernel final {
   // Lines for the user (Options::explain, Options::counters) are told to this.
   void set_on_line(std::function<void(const std::string& line)> on_line) { on_line_ = std::move(on_line); }
 
-  // A command that the program wrote to `descriptor`, which OpenDevice, or OpenManager, gave.
+  // A command that the program wrote to `descriptor`, which OpenDevice, or OpenManager, gave. One
+  // that asks for an event may wait for it; the thread may be cancelled there, and callers have
+  // nothing to clean up then (cancellable_sleep.h).
   int Write(int descriptor, const void* buffer, size_t size);
   int WriteToManager(int descriptor, const void* buffer, size_t size);
 
@@ -72,7 +75,7 @@ class Kernel final {
   void Poll();
 
   // The program reads a channel and would wait there: sees to the network until there is something
-  // to read. 0, or EINTR.
+  // to read. 0, or EINTR. The thread may be cancelled, as in WriteToManager.
   int WaitForEvent(int descriptor);
 
   // The process ends: everything is closed, and nothing can be opened any more.
@@ -90,7 +93,8 @@ class Kernel final {
   int OpenDeviceHeld(size_t index);
   int Run(int descriptor, const Command& command);
   int RunHeld(int descriptor, const Command& command);
-  int RunManager(int descriptor, const void* buffer, size_t size);
+  ABSL_ATTRIBUTE_NOINLINE int RunManager(int descriptor, const void* buffer, size_t size, bool asks_first);
+  ABSL_ATTRIBUTE_NOINLINE void ExplainToUser(const void* buffer, size_t size, int error);
   void SayCounters();
   absl::Status MakeDevice(size_t index);
 

@@ -3,46 +3,42 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <type_traits>
 #include <utility>
 
 #include "lib/os/thread.h"
+#include "lib/verbs/user/cancellable_sleep.h"
 
 namespace tokamak::verbs::user {
 namespace {
 
-// While there is one, signals wait: for WaitFor, which they end, so that none is missed that comes
-// before it. Those that a thread brings on itself do not wait.
-class SignalsWait final {
- public:
-  SignalsWait() {
-    sigset_t most;
-    sigfillset(&most);
-    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP}) sigdelset(&most, own);
-    pthread_sigmask(SIG_BLOCK, &most, &before_);
-  }
-  ~SignalsWait() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsWait(const SignalsWait&) = delete;
-  SignalsWait& operator=(const SignalsWait&) = delete;
+// From now on signals wait, but for those that a thread brings on itself: for the sleep, which they
+// end, so that none is missed that comes before it.
+void LetSignalsWait(sigset_t* before) {
+  sigset_t most;
+  sigfillset(&most);
+  for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP}) sigdelset(&most, own);
+  pthread_sigmask(SIG_BLOCK, &most, before);
+}
 
-  const sigset_t* before() const { return &before_; }
+timespec TimespecOf(base::Duration duration) {
+  timespec time;
+  time.tv_sec = static_cast<time_t>(duration.nanoseconds() / 1'000'000'000);
+  time.tv_nsec = static_cast<long>(duration.nanoseconds() % 1'000'000'000);  // NOLINT(runtime/int): timespec's type
+  return time;
+}
 
- private:
-  sigset_t before_;
-};
-
-// Waits for one of the descriptors, or for `most`. False: a signal came that is not in `blocked`,
-// where given.
+// Waits for one of the descriptors, or for `most`.
 template <size_t kCount>
-bool WaitFor(pollfd (&descriptors)[kCount], base::Duration most, const sigset_t* blocked = nullptr) {
-  timespec limit;
-  limit.tv_sec = static_cast<time_t>(most.nanoseconds() / 1'000'000'000);
-  limit.tv_nsec = static_cast<long>(most.nanoseconds() % 1'000'000'000);  // NOLINT(runtime/int): timespec's type
-  return ppoll(descriptors, kCount, &limit, blocked) >= 0 || errno != EINTR;
+void WaitFor(pollfd (&descriptors)[kCount], base::Duration most) {
+  const timespec limit = TimespecOf(most);
+  ppoll(descriptors, kCount, &limit, nullptr);
 }
 
 bool IsReadable(int descriptor) {
@@ -53,6 +49,45 @@ bool IsReadable(int descriptor) {
 constexpr base::Duration kLong = base::Seconds(3600);
 
 }  // namespace
+
+// One call of WaitReadable, in steps between which its thread sleeps. What it takes, it gives back by
+// itself: it has no destructor, see cancellable_sleep.h.
+class Progress::Wait final {
+ public:
+  Wait(Progress& progress, int descriptor) : progress_(progress), descriptor_(descriptor) {}
+
+  int Run() {
+    tokamak_wait wait{this, &Step, &Abandon, PTHREAD_CANCEL_ENABLE};
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &wait.cancel_state);
+    LetSignalsWait(&signals_);
+    tokamak_sleep_in_steps(&wait);
+    pthread_sigmask(SIG_SETMASK, &signals_, nullptr);
+    pthread_setcancelstate(wait.cancel_state, nullptr);
+    return error_;
+  }
+
+ private:
+  enum class Slept : uint8_t {
+    kNot,
+    kAtLoop,  // sees to the network
+    kBeside,  // another thread does
+  };
+
+  static int Step(void* self, tokamak_sleep* sleep) { return static_cast<Wait*>(self)->TakeStep(sleep) ? 1 : 0; }
+  static void Abandon(void* self) { static_cast<Wait*>(self)->BeCancelled(); }
+
+  // Returns whether to sleep.
+  bool TakeStep(tokamak_sleep* sleep);
+  bool End(int error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(progress_.mutex_);
+  void BeCancelled();
+
+  Progress& progress_;
+  const int descriptor_;
+  sigset_t signals_;  // blocked by the program
+  base::Time began_;
+  Slept slept_ = Slept::kNot;
+  int error_ = 0;
+};
 
 Progress::Progress(os::EpollLoop& loop, std::function<void()> before_round)
     : loop_(loop),
@@ -65,6 +100,7 @@ Progress::Progress(os::EpollLoop& loop, std::function<void()> before_round)
 Progress::~Progress() { Stop(); }
 
 void Progress::Stop() {
+  const os::NoCancellation no_cancellation;
   stopping_.store(true);
   WakeThread();
   if (thread_.joinable()) thread_.join();
@@ -120,6 +156,7 @@ void Progress::Wake(const os::FileDescriptor& control) {
 }
 
 void Progress::Poll() {
+  const os::NoCancellation no_cancellation;
   polls_.fetch_add(1, std::memory_order_relaxed);
   if (empty_polls_.fetch_add(1, std::memory_order_relaxed) % kPollsPerYield == kPollsPerYield - 1) sched_yield();
   if (!mutex_.try_lock()) return;
@@ -130,6 +167,7 @@ void Progress::Poll() {
 }
 
 void Progress::ExpectSleep() {
+  const os::NoCancellation no_cancellation;
   const std::lock_guard<std::mutex> lock(mutex_);
   polls_.store(0, std::memory_order_relaxed);
   polls_seen_ = 0;
@@ -137,14 +175,9 @@ void Progress::ExpectSleep() {
 }
 
 int Progress::WaitReadable(int descriptor) {
-  const SignalsWait signals;
-  std::unique_lock<std::mutex> lock(mutex_);
-  const base::Time began = loop_.Now();
-  const bool spins = !waiter_ && last_wait_ <= kShortWait;
-  const int error =
-      spins && SpinUntilReadable(descriptor, lock) ? 0 : SleepUntilReadable(descriptor, signals.before(), lock);
-  last_wait_ = loop_.Now() - began;
-  return error;
+  static_assert(std::is_trivially_destructible_v<Wait>);
+  Wait wait(*this, descriptor);
+  return wait.Run();
 }
 
 bool Progress::SpinUntilReadable(int descriptor, std::unique_lock<std::mutex>& lock) {
@@ -163,35 +196,65 @@ bool Progress::SpinUntilReadable(int descriptor, std::unique_lock<std::mutex>& l
   return true;
 }
 
-int Progress::SleepUntilReadable(int descriptor, const sigset_t* blocked, std::unique_lock<std::mutex>& lock) {
-  for (;;) {
-    const base::Duration wait = Settle(Waits::kWill);
-    if (IsReadable(descriptor)) return 0;
-    if (waiter_) {
-      lock.unlock();
-      pollfd one[] = {{descriptor, POLLIN, 0}};
-      const bool waited = WaitFor(one, kLong, blocked);
-      lock.lock();
-      return waited ? 0 : EINTR;
-    }
-    waiter_ = true;
-    waits_until_ = loop_.Now() + wait;
-    ++waits_;
-    if (mode_ == Mode::kWatching) WakeThread();
-    lock.unlock();
-    pollfd all[] = {{descriptor, POLLIN, 0}, {loop_.descriptor(), POLLIN, 0}, {waiter_control_.get(), POLLIN, 0}};
-    const bool waited = WaitFor(all, wait, blocked);
-    lock.lock();
-    waiter_ = false;
-    uint64_t woken = 0;
-    if (read(waiter_control_.get(), &woken, sizeof(woken)) < 0) woken = 0;  // nobody did
-    ++waits_;
-    if (mode_ == Mode::kResting) WakeThread();
-    if (!waited) {
-      Settle(Waits::kNobody);
-      return EINTR;
+bool Progress::Wait::TakeStep(tokamak_sleep* sleep) {
+  std::unique_lock<std::mutex> lock(progress_.mutex_);
+  if (slept_ == Slept::kNot) {
+    began_ = progress_.loop_.Now();
+    const bool spins = !progress_.waiter_ && progress_.last_wait_ <= kShortWait;
+    if (spins && progress_.SpinUntilReadable(descriptor_, lock)) return End(0);
+  }
+  if (slept_ == Slept::kAtLoop) {
+    progress_.LeaveLoop();
+    if (sleep->interrupted != 0) {
+      progress_.Settle(Waits::kNobody);
+      return End(EINTR);
     }
   }
+  if (slept_ == Slept::kBeside) return End(sleep->interrupted != 0 ? EINTR : 0);
+
+  base::Duration longest = progress_.Settle(Waits::kWill);
+  if (IsReadable(descriptor_)) return End(0);
+  sleep->count = 0;
+  sleep->descriptors[sleep->count++] = {descriptor_, POLLIN, 0};
+  if (progress_.waiter_) {
+    slept_ = Slept::kBeside;
+    longest = kLong;
+  } else {
+    slept_ = Slept::kAtLoop;
+    sleep->descriptors[sleep->count++] = {progress_.loop_.descriptor(), POLLIN, 0};
+    sleep->descriptors[sleep->count++] = {progress_.waiter_control_.get(), POLLIN, 0};
+    progress_.waiter_ = true;
+    progress_.waits_until_ = progress_.loop_.Now() + longest;
+    ++progress_.waits_;
+    if (progress_.mode_ == Mode::kWatching) progress_.WakeThread();
+  }
+  sleep->longest = TimespecOf(longest);
+  sleep->blocked = &signals_;
+  return true;
+}
+
+bool Progress::Wait::End(int error) {
+  progress_.last_wait_ = progress_.loop_.Now() - began_;
+  error_ = error;
+  return false;
+}
+
+void Progress::Wait::BeCancelled() {
+  if (slept_ == Slept::kAtLoop) {
+    const std::lock_guard<std::mutex> lock(progress_.mutex_);
+    progress_.LeaveLoop();
+    progress_.Settle(Waits::kNobody);
+  }
+  pthread_sigmask(SIG_SETMASK, &signals_, nullptr);
+}
+
+// A program's thread that waited for the loop does so no more.
+void Progress::LeaveLoop() {
+  waiter_ = false;
+  uint64_t woken = 0;
+  if (read(waiter_control_.get(), &woken, sizeof(woken)) < 0) woken = 0;  // nobody did
+  ++waits_;
+  if (mode_ == Mode::kResting) WakeThread();
 }
 
 // What the thread is to do after what it has seen since it last asked.

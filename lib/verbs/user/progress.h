@@ -14,10 +14,11 @@
 //   resting    one thread of the program has waited for longer than kGrace, and sees to everything:
 //              wakes when that thread leaves
 //
+// A program may cancel a thread of its own (pthread_cancel(3)) that waits here, and nowhere else: it
+// leaves no lock behind.
+//
 // Thread rule: any thread.
 #pragma once
-
-#include <signal.h>
 
 #include <atomic>
 #include <cstdint>
@@ -29,6 +30,7 @@
 #include "lib/base/time.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/file_descriptor.h"
+#include "lib/os/no_cancellation.h"
 
 namespace tokamak::verbs::user {
 
@@ -57,6 +59,7 @@ class Progress final {
     Hold& operator=(const Hold&) = delete;
 
    private:
+    const os::NoCancellation no_cancellation_;
     Progress& progress_;
   };
 
@@ -76,6 +79,7 @@ class Progress final {
     Doorbell& operator=(const Doorbell&) = delete;
 
    private:
+    const os::NoCancellation no_cancellation_;
     Progress& progress_;
   };
 
@@ -85,13 +89,16 @@ class Progress final {
   // The program is about to sleep somewhere else, where it polled before.
   void ExpectSleep();
 
-  // Waits until `descriptor` is readable, and sees to the network meanwhile. 0, or EINTR.
+  // Waits until `descriptor` is readable, and sees to the network meanwhile. 0, or EINTR. Callers
+  // have nothing to clean up where their thread may be cancelled, see cancellable_sleep.h.
   int WaitReadable(int descriptor);
 
   // The thread ends. What others ask for is still done, in their calls.
   void Stop();
 
  private:
+  class Wait;
+
   // A program that polls less often than this in kGrace, or between two packets, may sleep.
   static constexpr uint64_t kBusyPolls = 32;
   // A call does as much for the network as this many polls.
@@ -117,8 +124,7 @@ class Progress final {
   base::Duration Settle(Waits waits) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   base::Duration Announce(Waits waits) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool SpinUntilReadable(int descriptor, std::unique_lock<std::mutex>& lock) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  int SleepUntilReadable(int descriptor, const sigset_t* blocked, std::unique_lock<std::mutex>& lock)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LeaveLoop() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WakeThread() { Wake(control_); }
   static void Wake(const os::FileDescriptor& control);
   void RunThread();

@@ -17,6 +17,7 @@
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
+#include "lib/os/no_cancellation.h"
 #include "lib/verbs/user/ring_memory.h"
 #include "lib/verbs/user/sysfs_tree.h"
 
@@ -76,6 +77,7 @@ void CloseInheritedPorts(const Kernel& kernel) {
 // After a fork the child has neither the NIC's thread nor what the parent's rings lead to: it opens
 // devices of its own, or none, and is refused at those that it inherited. (ibv_fork_init(3))
 void AfterForkInChild() {
+  const os::NoCancellation no_cancellation;
   for (int descriptor = 0; descriptor <= last_kind.load(); ++descriptor) {
     const Kind kind = KindOf(descriptor);
     const bool refuses = kind == Kind::kDevice || kind == Kind::kManager || kind == Kind::kInherited;
@@ -113,6 +115,7 @@ std::string FolderForFiles() {
 bool IsForeign(const Once& state) { return state.owner != getpid(); }
 
 Kernel* KernelOf(Once& state) {
+  const os::NoCancellation no_cancellation;
   const std::lock_guard<std::mutex> lock(state.mutex);
   if (state.tried) return state.kernel;
   state.tried = true;
@@ -182,6 +185,7 @@ const std::string& SysfsFolder() {
   if (IsForeign(state)) return *none;
   Kernel* const kernel = KernelOf(state);
   if (kernel == nullptr) return *none;
+  const os::NoCancellation no_cancellation;
   const std::lock_guard<std::mutex> lock(state.mutex);
   if (!state.tried_folder) {
     state.tried_folder = true;
