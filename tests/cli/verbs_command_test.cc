@@ -1,4 +1,9 @@
 // tok verbs: what its flags mean, and where it finds its shared object.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
 #include "gtest/gtest.h"
 #include "lib/cli/verbs/command.h"
 #include "lib/cli/verbs/shared_object.h"
@@ -56,6 +61,19 @@ TEST(TokVerbsTest, TheSharedObjectStandsBeforeOthersThatArePreloaded) {
 TEST(TokVerbsTest, ASanitizersRuntimeStaysBeforeIt) {
   EXPECT_EQ(WithPreload("/x/ours.so", "a.so:/usr/lib/libasan.so.8"), "/usr/lib/libasan.so.8:/x/ours.so:a.so");
   EXPECT_EQ(WithPreload("/x/ours.so", "libtsan.so.2"), "libtsan.so.2:/x/ours.so");
+}
+
+TEST(TokVerbsTest, APathThatTheDynamicLinkerWouldTakeApartIsRefused) {
+  for (const char* folder : {"a b", "a:b"}) {
+    const std::string path = std::string(std::getenv("TEST_TMPDIR")) + "/" + folder;
+    ASSERT_TRUE(std::filesystem::create_directories(path));
+    std::ofstream(path + "/ours.so") << "";
+    const auto found = FindSharedObject(path + "/ours.so");
+    ASSERT_FALSE(found.ok());
+    EXPECT_NE(found.status().message().find(path), std::string::npos) << found.status();
+    EXPECT_NE(found.status().message().find("--library"), std::string::npos) << found.status();
+    EXPECT_EQ(found.status().message().find('\n'), std::string::npos) << found.status();
+  }
 }
 
 TEST(TokVerbsTest, ASharedObjectThatIsNotThereIsSaidWithItsPlace) {

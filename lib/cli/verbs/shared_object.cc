@@ -27,6 +27,16 @@ bool IsSanitizer(absl::string_view library) {
   return false;
 }
 
+// The dynamic linker takes LD_PRELOAD apart at these, and knows no way to quote them.
+constexpr char kSeparators[] = ": ";
+
+absl::StatusOr<std::string> Preloadable(std::string path) {
+  if (path.find_first_of(kSeparators) == std::string::npos) return path;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", path, "' cannot be preloaded, as there is a space or a colon in its path; give --library FILE, or $",
+      kSharedObjectVariable, ", of a copy or link elsewhere"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> FindSharedObject(const std::string& wanted) {
@@ -44,7 +54,7 @@ absl::StatusOr<std::string> FindSharedObject(const std::string& wanted) {
   }
   for (const std::string& place : places) {
     const fs::path whole = fs::absolute(place, error).lexically_normal();
-    if (access(whole.c_str(), R_OK) == 0) return whole.string();
+    if (access(whole.c_str(), R_OK) == 0) return Preloadable(whole.string());
   }
   return absl::NotFoundError(absl::StrCat("there is no ", absl::StrJoin(places, ", nor "),
                                           "; give --library FILE, or $", kSharedObjectVariable));
@@ -52,7 +62,7 @@ absl::StatusOr<std::string> FindSharedObject(const std::string& wanted) {
 
 std::string WithPreload(absl::string_view path, absl::string_view preload) {
   std::vector<absl::string_view> sanitizers, others;
-  for (const absl::string_view library : absl::StrSplit(preload, absl::ByAnyChar(": "), absl::SkipEmpty())) {
+  for (const absl::string_view library : absl::StrSplit(preload, absl::ByAnyChar(kSeparators), absl::SkipEmpty())) {
     if (library != path) (IsSanitizer(library) ? sanitizers : others).push_back(library);
   }
   std::vector<absl::string_view> libraries = std::move(sanitizers);

@@ -15,7 +15,8 @@ constexpr char kSharedObject[] = "libtokamak-verbs.so";
 constexpr char kSharedObjectVariable[] = "TOKAMAK_VERBS_LIBRARY";
 
 // `wanted`, which may be empty; else what $TOKAMAK_VERBS_LIBRARY says; else beside tok, in
-// ../lib/tokamak of it, or where Bazel builds it. kNotFound names the places.
+// ../lib/tokamak of it, or where Bazel builds it. kNotFound names the places. kInvalidArgument: the
+// dynamic linker cannot be told its path.
 absl::StatusOr<std::string> FindSharedObject(const std::string& wanted);
 
 // LD_PRELOAD with `path` in front of what is in it, once; but for the runtimes of sanitizers, which
