@@ -255,6 +255,29 @@ TEST_F(ProgramsTest, AProgramWithoutRdmaRunsAsBefore) {
   EXPECT_EQ(Output().find("tokamak-verbs: "), std::string::npos) << Output();
 }
 
+TEST_F(ProgramsTest, WhatStandsForSysIsMadeWholeAndGoesWithTheLastProgram) {
+  const std::string folder = FileFor("runtime");
+  ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
+  environment = {{"XDG_RUNTIME_DIR", folder}};
+  // The shell, which is killed, leaves it; and then somebody removes some of its files.
+  ASSERT_EQ(Start(kServer, {"bash", "-c", "read line < /sys/class/infiniband_verbs/abi_version; kill -KILL $$"})
+                ->Wait(kLongest)
+                ->signal,
+            SIGKILL);
+  ASSERT_NE(support::OutputOf(absl::StrCat("find ", folder, " -name abi_version -print -delete")), "");
+  EXPECT_TRUE(Start(kServer, {"ibv_devinfo"})->Wait(kLongest)->ok()) << Output();
+  EXPECT_EQ(support::OutputOf(absl::StrCat("ls -A ", folder)), "");
+}
+
+TEST_F(ProgramsTest, AProviderThatIsMissingIsSaidInOneLine) {
+  const std::string folder = FileFor("libibverbs.d");
+  ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
+  ASSERT_TRUE(Start(kServer, {"ls", folder, "/etc/libibverbs.d"})->Wait(kLongest)->ok()) << Output();
+  EXPECT_NE(Said(LastOutput()).find("there is no " + folder + "/rxe.driver); install the package ibverbs-providers"),
+            std::string::npos)
+      << Output();
+}
+
 TEST_F(ProgramsTest, AnAddressThatIsNotOursIsSaidInOneLine) {
   std::unique_ptr<ChildProcess> program = Start("192.0.2.7", {"ibv_devinfo"});
   const auto end = program->Wait(kLongest);

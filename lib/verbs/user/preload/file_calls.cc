@@ -18,6 +18,7 @@
 #include "lib/verbs/user/preload/opening.h"
 #include "lib/verbs/user/preload/paths.h"
 #include "lib/verbs/user/preload/program.h"
+#include "lib/verbs/user/preload/provider_hint.h"
 #include "lib/verbs/user/preload/real.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
@@ -26,6 +27,7 @@ namespace {
 
 using tokamak::verbs::user::preload::DeviceAt;
 using tokamak::verbs::user::preload::DeviceFile;
+using tokamak::verbs::user::preload::HintAtProvider;
 using tokamak::verbs::user::preload::Kind;
 using tokamak::verbs::user::preload::KindOf;
 using tokamak::verbs::user::preload::OpenDeviceFile;
@@ -98,7 +100,10 @@ EXPORT int __openat64_2(int folder, const char* path, int flags) { return openat
 
 EXPORT FILE* fopen(const char* path, const char* mode) { return REAL(fopen)(SystemPath(path).get(), mode); }
 EXPORT FILE* fopen64(const char* path, const char* mode) { return REAL(fopen64)(SystemPath(path).get(), mode); }
-EXPORT DIR* opendir(const char* path) { return REAL(opendir)(SystemPath(path).get()); }
+EXPORT DIR* opendir(const char* path) {
+  HintAtProvider(path);
+  return REAL(opendir)(SystemPath(path).get());
+}
 EXPORT int scandir(const char* path, dirent*** names, int (*selects)(const dirent*),
                    int (*compares)(const dirent**, const dirent**)) {
   return REAL(scandir)(SystemPath(path).get(), names, selects, compares);

@@ -32,7 +32,8 @@ SystemPath::SystemPath(const char* path) : path_(path) {
   if (path == nullptr || std::strncmp(path, kSysfs, sizeof(kSysfs) - 1) != 0) return;
   for (const char* folder : kOurs) {
     if (!IsBelow(path, folder)) continue;
-    const std::string& ours = SysfsFolder();
+    // A program that begins to look for devices finds all files.
+    const std::string ours = SysfsFolder(/*whole=*/std::strcmp(path, folder) == 0);
     if (ours.empty()) return;
     const int length = std::snprintf(mapped_, sizeof(mapped_), "%s%s", ours.c_str(), path + sizeof(kSysfs) - 1);
     if (length < static_cast<int>(sizeof(mapped_))) path_ = mapped_;

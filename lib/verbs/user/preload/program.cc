@@ -14,8 +14,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <mutex>
+#include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "lib/os/no_cancellation.h"
 #include "lib/verbs/user/ring_memory.h"
@@ -37,8 +40,8 @@ struct Once {
   pid_t owner = 0;
   bool tried = false;
   Kernel* kernel = nullptr;
-  bool tried_folder = false;
-  std::string* folder = nullptr;
+  SysfsTree* tree = nullptr;
+  bool said_no_tree = false;
   bool log = false;
 };
 Once* once = nullptr;
@@ -136,6 +139,8 @@ Kernel* KernelOf(Once& state) {
 __attribute__((destructor)) void OnExit() {
   if (once == nullptr || IsForeign(*once) || once->kernel == nullptr) return;
   once->kernel->Depart();
+  const std::lock_guard<std::mutex> lock(once->mutex);
+  delete std::exchange(once->tree, nullptr);
 }
 
 }  // namespace
@@ -179,24 +184,24 @@ void ForgetRange(unsigned first, unsigned last) {
   }
 }
 
-const std::string& SysfsFolder() {
-  static const std::string* const none = new std::string;
+std::string SysfsFolder(bool whole) {
   Once& state = Get();
-  if (IsForeign(state)) return *none;
-  Kernel* const kernel = KernelOf(state);
-  if (kernel == nullptr) return *none;
+  Kernel* const kernel = IsForeign(state) ? nullptr : KernelOf(state);
+  if (kernel == nullptr) return "";
   const os::NoCancellation no_cancellation;
   const std::lock_guard<std::mutex> lock(state.mutex);
-  if (!state.tried_folder) {
-    state.tried_folder = true;
-    absl::StatusOr<std::string> made = MakeSysfsTree(FolderForFiles(), kernel->devices());
-    if (made.ok()) {
-      state.folder = new std::string(*std::move(made));
-    } else {
-      Say(absl::StrCat("no place for the files of /sys: ", made.status().message(), "; set TMPDIR"), true);
+  if (state.tree != nullptr && (!state.tree->is_there() || (whole && !state.tree->Complete().ok()))) {
+    delete std::exchange(state.tree, nullptr);
+  }
+  if (state.tree == nullptr) {
+    absl::StatusOr<std::unique_ptr<SysfsTree>> tree = SysfsTree::Open(FolderForFiles(), kernel->devices());
+    if (tree.ok()) {
+      state.tree = tree->release();
+    } else if (!std::exchange(state.said_no_tree, true)) {
+      Say(absl::StrCat("no place for the files of /sys: ", tree.status().message(), "; set TMPDIR"), true);
     }
   }
-  return state.folder != nullptr ? *state.folder : *none;
+  return state.tree != nullptr ? state.tree->path() : "";
 }
 
 void Say(const std::string& line, bool always) {

@@ -41,8 +41,8 @@ void Forget(int descriptor);
 
 void ForgetRange(unsigned first, unsigned last);
 
-// The real folder that stands for /sys; empty where there is none.
-const std::string& SysfsFolder();
+// The real folder that stands for /sys, as whole as ever where `whole`; empty where there is none.
+std::string SysfsFolder(bool whole);
 
 // A line for the user, where asked for (Options::log) or `always`.
 void Say(const std::string& line, bool always = false);
