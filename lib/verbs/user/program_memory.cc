@@ -5,7 +5,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <string>
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
@@ -21,6 +25,19 @@ bool Forbidden(ssize_t copied) { return copied < 0 && (errno == EPERM || errno =
 uint64_t PageSize() {
   static const auto size = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   return size;
+}
+
+// Whether all that is mapped there may be written.
+bool MayBeWritten(uint64_t begin, uint64_t end) {
+  std::ifstream mappings("/proc/self/maps");
+  for (std::string line; std::getline(mappings, line);) {
+    uint64_t from = 0;
+    uint64_t to = 0;
+    char rights[8] = "";
+    if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %7s", &from, &to, rights) != 3) continue;
+    if (from < end && begin < to && rights[1] != 'w') return false;
+  }
+  return true;
 }
 
 // Kernels before 5.14 cannot be asked for pages; that a page can be read is all that is found out
@@ -59,12 +76,13 @@ int CopyToProgram(uint64_t to, const void* from, size_t size) {
 
 int Populate(uint64_t address, uint64_t length, bool writable) {
   const uint64_t begin = address & ~(PageSize() - 1);
-  if (length > UINT64_MAX - address - PageSize()) return EFAULT;
+  if (address > UINT64_MAX - PageSize() || length > UINT64_MAX - PageSize() - address) return EFAULT;
   const uint64_t end = (address + length + PageSize() - 1) & ~(PageSize() - 1);
   const int advice = writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
   while (madvise(reinterpret_cast<void*>(begin), end - begin, advice) != 0) {
     if (errno == EINTR || errno == EAGAIN) continue;
-    if (errno != EINVAL) return EFAULT;
+    // A kernel that can be asked says the same of memory that may not be touched like this.
+    if (errno != EINVAL || (writable && !MayBeWritten(begin, end))) return EFAULT;
     return Probe(begin, end);
   }
   return 0;
