@@ -6,7 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdarg>
 
 #include "lib/verbs/user/preload/program.h"
@@ -16,7 +18,10 @@
 
 namespace {
 
+using tokamak::verbs::user::preload::CloseAround;
 using tokamak::verbs::user::preload::Forget;
+using tokamak::verbs::user::preload::ForgetRange;
+using tokamak::verbs::user::preload::IsHidden;
 using tokamak::verbs::user::preload::Kind;
 using tokamak::verbs::user::preload::KindOf;
 using tokamak::verbs::user::preload::RunningKernel;
@@ -80,22 +85,51 @@ EXPORT int socket(int domain, int type, int protocol) noexcept {
   return REAL(socket)(domain, type, protocol);
 }
 
+// What is ours is not open, as far as the program can know.
 EXPORT int close(int descriptor) {
+  if (IsHidden(descriptor)) {
+    errno = EBADF;
+    return -1;
+  }
   Forget(descriptor);
   return REAL(close)(descriptor);
 }
 
 EXPORT int close_range(unsigned first, unsigned last, int flags) noexcept {
-  if ((flags & ~static_cast<int>(CLOSE_RANGE_UNSHARE)) == 0) tokamak::verbs::user::preload::ForgetRange(first, last);
-  return REAL(close_range)(first, last, flags);
+  const bool closes = (flags & ~static_cast<int>(CLOSE_RANGE_UNSHARE)) == 0 && first <= last;
+  if (!closes) return REAL(close_range)(first, last, flags);
+  ForgetRange(first, last);
+  return CloseAround(first, last, [flags](unsigned from, unsigned to) { return REAL(close_range)(from, to, flags); });
 }
 
+EXPORT void closefrom(int first) noexcept {
+  const auto from = static_cast<unsigned>(std::max(first, 0));
+  ForgetRange(from, UINT_MAX);
+  const int closed =
+      CloseAround(from, UINT_MAX, [](unsigned begin, unsigned end) { return REAL(close_range)(begin, end, 0); });
+  if (closed == 0) return;
+  // A kernel, or a sandbox, without close_range().
+  const auto limit = static_cast<unsigned>(sysconf(_SC_OPEN_MAX));
+  for (unsigned descriptor = from; descriptor < limit; ++descriptor) {
+    if (!IsHidden(static_cast<int>(descriptor))) REAL(close)(static_cast<int>(descriptor));
+  }
+}
+
+// A number that is taken is one that another thread has just been given.
 EXPORT int dup2(int from, int to) noexcept {
+  if (IsHidden(to) && from != to) {
+    errno = EBUSY;
+    return -1;
+  }
   if (from != to) Forget(to);
   return REAL(dup2)(from, to);
 }
 
 EXPORT int dup3(int from, int to, int flags) noexcept {
+  if (IsHidden(to) && from != to) {
+    errno = EBUSY;
+    return -1;
+  }
   if (from != to) Forget(to);
   return REAL(dup3)(from, to, flags);
 }

@@ -29,7 +29,7 @@ std::atomic<int (*)(ibv_cq*, int, ibv_wc*)> real_poll{nullptr};
 std::atomic<ibv_cq_ex* (*)(ibv_context*, ibv_cq_init_attr_ex*)> real_create_extended{nullptr};
 std::atomic<int (*)(ibv_cq_ex*, ibv_poll_cq_attr*)> real_start_poll{nullptr};
 
-// False: the device is not this process's any more, after a fork.
+// False: the device is not this process's any more: it has closed it, or was forked.
 bool LookAtNetwork(const ibv_context* context) {
   if (KindOf(context->cmd_fd) != Kind::kDevice) return false;
   if (tokamak::verbs::user::Kernel* const kernel = RunningKernel()) kernel->Poll();

@@ -145,6 +145,16 @@ __attribute__((destructor)) void OnExit() {
 
 }  // namespace
 
+}  // namespace tokamak::verbs::user::preload
+
+// What was released is the program's, or nobody's, until it is said what it is.
+extern "C" void tokamak_on_descriptor(int descriptor, bool owned) noexcept {
+  using tokamak::verbs::user::preload::Kind;
+  tokamak::verbs::user::preload::SetKind(descriptor, owned ? Kind::kHidden : Kind::kOther);
+}
+
+namespace tokamak::verbs::user::preload {
+
 Kernel* TheKernel() {
   Once& state = Get();
   return IsForeign(state) ? nullptr : KernelOf(state);
@@ -168,6 +178,9 @@ void SetKind(int descriptor, Kind kind) {
   kinds[static_cast<size_t>(descriptor)].store(static_cast<uint8_t>(kind), std::memory_order_relaxed);
 }
 
+// The child of a vfork() has descriptors of its own, in our memory.
+bool IsHidden(int descriptor) { return KindOf(descriptor) == Kind::kHidden && !IsForeign(Get()); }
+
 void Forget(int descriptor) {
   if (KindOf(descriptor) == Kind::kOther || IsForeign(Get())) return;
   const bool inherited = KindOf(descriptor) == Kind::kInherited;
@@ -180,8 +193,22 @@ void ForgetRange(unsigned first, unsigned last) {
   const int ours = last_kind.load();
   for (unsigned descriptor = first; ours >= 0 && descriptor <= last && descriptor <= static_cast<unsigned>(ours);
        ++descriptor) {
-    Forget(static_cast<int>(descriptor));
+    if (KindOf(static_cast<int>(descriptor)) != Kind::kHidden) Forget(static_cast<int>(descriptor));
   }
+}
+
+int CloseAround(unsigned first, unsigned last, absl::FunctionRef<int(unsigned, unsigned)> close_all) {
+  if (IsForeign(Get())) return close_all(first, last);
+  int result = 0;
+  unsigned begin = first;
+  const int ours = last_kind.load();
+  for (unsigned descriptor = first; ours >= 0 && descriptor <= last && descriptor <= static_cast<unsigned>(ours);
+       ++descriptor) {
+    if (KindOf(static_cast<int>(descriptor)) != Kind::kHidden) continue;
+    if (begin < descriptor) result = close_all(begin, descriptor - 1);
+    begin = descriptor + 1;
+  }
+  return begin <= last ? close_all(begin, last) : result;
 }
 
 std::string SysfsFolder(bool whole) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "lib/verbs/user/kernel.h"
 
 namespace tokamak::verbs::user::preload {
@@ -22,6 +23,7 @@ enum class Kind : uint8_t {
   kManager,    // /dev/infiniband/rdma_cm
   kChannel,    // a completion channel or asynchronous events
   kInherited,  // a device or manager that the parent of this process opened: it takes no commands
+  kHidden,     // of our own: the program does not know it
 };
 
 // The kernel of this process; made when it is first asked for. Null where the options are wrong, or
@@ -36,10 +38,19 @@ Kernel* RunningKernel();
 Kind KindOf(int descriptor);
 void SetKind(int descriptor, Kind kind);
 
-// The program closes `descriptor`, or puts another file there.
+// Whether `descriptor` is one that the program cannot have from us: it closes whatever there is, or
+// takes a number of its own choice.
+bool IsHidden(int descriptor);
+
+// The program closes `descriptor`, which is not hidden, or puts another file there.
 void Forget(int descriptor);
 
+// The same of all that it can have from `first` to `last`.
 void ForgetRange(unsigned first, unsigned last);
+
+// Calls `close_all` for the ranges that are left of `first` to `last` when what is hidden stays. Returns
+// what that returned last; 0 where nothing is left.
+int CloseAround(unsigned first, unsigned last, absl::FunctionRef<int(unsigned first, unsigned last)> close_all);
 
 // The real folder that stands for /sys, as whole as ever where `whole`; empty where there is none.
 std::string SysfsFolder(bool whole);
