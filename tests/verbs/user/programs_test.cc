@@ -269,6 +269,22 @@ TEST_F(ProgramsTest, WhatStandsForSysIsMadeWholeAndGoesWithTheLastProgram) {
   EXPECT_EQ(support::OutputOf(absl::StrCat("ls -A ", folder)), "");
 }
 
+TEST_F(ProgramsTest, FilesOfDevicesAreListedAsOthers) {
+  const Words commands[] = {
+      {"ls", "-l", "/sys/class/infiniband/rxe_tok0/"},
+      {"sh", "-c", "cd /sys/class/infiniband && ls && cat rxe_tok0/ports/1/sm_sl"},
+      {"ls", "-l", "/dev/infiniband"},
+      {"ls", "-l", "/dev/infiniband/uverbs0"},
+  };
+  for (const Words& command : commands) {
+    EXPECT_TRUE(Start(kServer, command)->Wait(kLongest)->ok()) << Output();
+    EXPECT_EQ(Said(LastOutput()).find("No such file"), std::string::npos) << Output();
+  }
+  for (const char* line : {"node_guid\n", "rxe_tok0\n0\n", "231, 192", "10,  58", " uverbs0\n", " rdma_cm\n"}) {
+    EXPECT_NE(Output().find(line), std::string::npos) << line << "\n" << Output();
+  }
+}
+
 TEST_F(ProgramsTest, AProviderThatIsMissingIsSaidInOneLine) {
   const std::string folder = FileFor("libibverbs.d");
   ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);

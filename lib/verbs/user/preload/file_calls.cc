@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -51,6 +52,11 @@ int StatDescriptor(int descriptor, int result, Stat* stat) {
   file.kind = kind == Kind::kDevice ? DeviceFile::Kind::kUverbs : DeviceFile::Kind::kManager;
   file.index = tokamak::verbs::user::preload::DeviceIndexOf(descriptor);
   return StatDevice(file, stat);
+}
+
+ssize_t NoAttribute() {
+  errno = ENODATA;
+  return -1;
 }
 
 }  // namespace
@@ -111,6 +117,22 @@ EXPORT int scandir(const char* path, dirent*** names, int (*selects)(const diren
 EXPORT int scandir64(const char* path, dirent64*** names, int (*selects)(const dirent64*),
                      int (*compares)(const dirent64**, const dirent64**)) {
   return REAL(scandir64)(SystemPath(path).get(), names, selects, compares);
+}
+
+EXPORT int chdir(const char* path) noexcept { return REAL(chdir)(SystemPath(path).get()); }
+
+// Those of a device: there are none. `ls -l` asks.
+EXPORT ssize_t getxattr(const char* path, const char* name, void* value, size_t size) noexcept {
+  return DeviceAt(path) ? NoAttribute() : REAL(getxattr)(SystemPath(path).get(), name, value, size);
+}
+EXPORT ssize_t lgetxattr(const char* path, const char* name, void* value, size_t size) noexcept {
+  return DeviceAt(path) ? NoAttribute() : REAL(lgetxattr)(SystemPath(path).get(), name, value, size);
+}
+EXPORT ssize_t listxattr(const char* path, char* names, size_t size) noexcept {
+  return DeviceAt(path) ? 0 : REAL(listxattr)(SystemPath(path).get(), names, size);
+}
+EXPORT ssize_t llistxattr(const char* path, char* names, size_t size) noexcept {
+  return DeviceAt(path) ? 0 : REAL(llistxattr)(SystemPath(path).get(), names, size);
 }
 
 EXPORT int access(const char* path, int mode) noexcept {

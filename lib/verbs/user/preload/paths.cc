@@ -14,6 +14,7 @@ namespace {
 
 constexpr char kSysfs[] = "/sys";
 constexpr const char* kOurs[] = {"/sys/class/infiniband", "/sys/class/infiniband_verbs", "/sys/class/misc/rdma_cm"};
+constexpr char kDevices[] = "/dev/infiniband";
 constexpr char kUverbs[] = "/dev/infiniband/uverbs";
 constexpr char kManager[] = "/dev/infiniband/rdma_cm";
 
@@ -29,16 +30,20 @@ bool IsBelow(const char* path, const char* folder) {
 }  // namespace
 
 SystemPath::SystemPath(const char* path) : path_(path) {
-  if (path == nullptr || std::strncmp(path, kSysfs, sizeof(kSysfs) - 1) != 0) return;
+  if (path == nullptr) return;
+  if (IsBelow(path, kDevices)) Map(kDevices, path);
+  if (std::strncmp(path, kSysfs, sizeof(kSysfs) - 1) != 0) return;
   for (const char* folder : kOurs) {
-    if (!IsBelow(path, folder)) continue;
-    // A program that begins to look for devices finds all files.
-    const std::string ours = SysfsFolder(/*whole=*/std::strcmp(path, folder) == 0);
-    if (ours.empty()) return;
-    const int length = std::snprintf(mapped_, sizeof(mapped_), "%s%s", ours.c_str(), path + sizeof(kSysfs) - 1);
-    if (length < static_cast<int>(sizeof(mapped_))) path_ = mapped_;
-    return;
+    if (IsBelow(path, folder)) Map(folder, path + sizeof(kSysfs) - 1);
   }
+}
+
+void SystemPath::Map(const char* folder, const char* below) {
+  // A program that begins to look for devices finds all files.
+  const std::string ours = SysfsFolder(/*whole=*/std::strcmp(path_, folder) == 0);
+  if (ours.empty()) return;
+  const int length = std::snprintf(mapped_, sizeof(mapped_), "%s%s", ours.c_str(), below);
+  if (length < static_cast<int>(sizeof(mapped_))) path_ = mapped_;
 }
 
 dev_t DeviceFile::number() const {

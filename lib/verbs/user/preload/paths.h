@@ -10,13 +10,16 @@
 
 namespace tokamak::verbs::user::preload {
 
-// A path as the system shall see it: one below /sys that is about RDMA leads to our files.
+// A path as the system shall see it: one below /sys that is about RDMA, or /dev/infiniband, leads to
+// our files.
 class SystemPath final {
  public:
   explicit SystemPath(const char* path);
   const char* get() const { return path_; }
 
  private:
+  void Map(const char* folder, const char* below);
+
   const char* path_;
   char mapped_[PATH_MAX];
 };
