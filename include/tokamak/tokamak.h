@@ -28,6 +28,8 @@
  * Thread rule: a client may be used by any number of threads at once, and is given back when none
  * uses it. Of other handles, what takes a pointer to const is free to any thread, and the rest one
  * at a time.
+ * Cancellation (pthread_cancel): a thread that waits in a call ends there, within two seconds, as if
+ * the call had been interrupted; in all else it goes on to the end of the call.
  * Fork rule: a child of fork() may only give handles back, of which the daemon does not hear, and
  * read buffers for as long as the parent keeps them. Its other calls fail with
  * TOKAMAK_FAILED_PRECONDITION; it connects anew.

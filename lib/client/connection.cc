@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "lib/client/cancellation.h"
 
 namespace tokamak::client {
 
@@ -92,6 +94,7 @@ absl::Status Connection::MapArena(absl::Span<const os::FileDescriptor> descripto
 absl::StatusOr<Connection::Bytes> Connection::Exchange(uint16_t reply_kind, const MakeFrame& make, Deadline deadline,
                                                        Late late, const Interrupt* interrupt, Bytes otherwise) {
   if (forked()) return RefuseForked();
+  const Uncancelled uncancelled;
   Inbox inbox;
   std::unique_lock<std::mutex> lock(mutex_);
   // What was given up counts until the daemon's word of it has been read.
@@ -113,23 +116,40 @@ absl::StatusOr<Connection::Bytes> Connection::Exchange(uint16_t reply_kind, cons
     return s;
   }
 
+  auto cancelled = absl::MakeCleanup([&] {
+    if (!inbox.answers.empty()) return DropAnswer(lock, inbox.answers.front(), late);
+    broken_.ok() ? GiveUp(lock, expected, std::move(late), /*tells=*/true) : Forget(expected);
+  });
   const bool interrupted = WaitFor(lock, inbox, deadline, interrupt);
+  std::move(cancelled).Cancel();
   if (!inbox.answers.empty()) return std::move(inbox.answers.front().frame);
   if (!broken_.ok()) {
     Forget(expected);
     return broken_;
   }
+  GiveUp(lock, expected, std::move(late), /*tells=*/interrupted);
+  if (interrupted) return Interrupted();
+  return absl::DeadlineExceededError(absl::StrCat("the daemon at ", path_, " did not answer in time"));
+}
+
+// Nobody waits for the reply any more; what can be cancelled at the daemon is where it `tells`.
+void Connection::GiveUp(std::unique_lock<std::mutex>& lock, std::map<uint64_t, Expected>::iterator expected, Late late,
+                        bool tells) {
   expected->second.inbox = nullptr;
   expected->second.late = std::move(late);
   ++abandoned_;
-  if (!interrupted)
-    return absl::DeadlineExceededError(absl::StrCat("the daemon at ", path_, " did not answer in time"));
-  if (reply_kind == GetReply::kKind || reply_kind == WaitReply::kKind) {
-    CancelRequest cancel;
-    cancel.request_id = id;
-    SendUnanswered(lock, {Encode(0, cancel)});
-  }
-  return Interrupted();
+  const uint16_t kind = expected->second.kind;
+  if (!tells || (kind != GetReply::kKind && kind != WaitReply::kKind)) return;
+  CancelRequest cancel;
+  cancel.request_id = expected->first;
+  SendUnanswered(lock, {Encode(0, cancel)});
+}
+
+// An answer that came for a thread which was cancelled just then.
+void Connection::DropAnswer(std::unique_lock<std::mutex>& lock, const Answer& answer, const Late& late) {
+  if (!answer.frame.ok() || !late) return;
+  Bytes tell = late(*answer.frame);
+  if (!tell.empty()) SendUnanswered(lock, {std::move(tell)});
 }
 
 absl::StatusOr<uint64_t> Connection::ExpectGet(Inbox& inbox) {
@@ -167,11 +187,12 @@ void Connection::Forget(std::map<uint64_t, Expected>::iterator expected) {
 
 absl::StatusOr<EventsNotification> Connection::NextEvents(Deadline deadline, const Interrupt* interrupt) {
   if (forked()) return RefuseForked();
+  const Uncancelled uncancelled;
   std::unique_lock<std::mutex> lock(mutex_);
   bool interrupted = false;
   for (bool last = false; events_.empty() && broken_.ok() && !last && !interrupted;) {
     last = deadline.passed();
-    interrupted = WaitOrRead(lock, deadline, interrupt);
+    interrupted = WaitAWhile(lock, deadline, interrupt);
   }
   TellWaiting();
   if (events_.empty() && interrupted) return Interrupted();
@@ -185,6 +206,7 @@ absl::StatusOr<EventsNotification> Connection::NextEvents(Deadline deadline, con
 
 absl::Status Connection::Send(absl::Span<const Bytes> frames, Deadline deadline) {
   if (forked()) return RefuseForked();
+  const Uncancelled uncancelled;
   const Deadline end = CallDeadline();
   std::unique_lock<std::mutex> lock(mutex_);
   if (absl::Status s = BeginTurn(lock, deadline); !s.ok()) return s;
@@ -198,6 +220,7 @@ absl::Status Connection::Send(absl::Span<const Bytes> frames, Deadline deadline)
 
 void Connection::TellAll(std::vector<Bytes> frames) {
   if (forked()) return;
+  const Uncancelled uncancelled;
   std::unique_lock<std::mutex> lock(mutex_);
   SendUnanswered(lock, std::move(frames));
 }
@@ -254,6 +277,7 @@ void Connection::Write(std::unique_lock<std::mutex>& lock, absl::Span<const Byte
 absl::StatusOr<absl::InlinedVector<Connection::Answer, 1>> Connection::Await(Inbox& inbox, Deadline deadline,
                                                                              const Interrupt* interrupt) {
   if (forked()) return RefuseForked();
+  const Uncancelled uncancelled;
   std::unique_lock<std::mutex> lock(mutex_);
   const bool interrupted = WaitFor(lock, inbox, deadline, interrupt);
   if (inbox.answers.empty() && !broken_.ok()) return broken_;
@@ -274,10 +298,18 @@ bool Connection::WaitFor(std::unique_lock<std::mutex>& lock, const Inbox& inbox,
   bool interrupted = false;
   for (bool last = false; inbox.answers.empty() && broken_.ok() && !last && !interrupted;) {
     last = deadline.passed();
-    interrupted = WaitOrRead(lock, deadline, interrupt);
+    interrupted = WaitAWhile(lock, deadline, interrupt);
   }
   TellWaiting();  // somebody else may have to read now
   return interrupted;
+}
+
+// As WaitOrRead, and looks before whether the thread was cancelled, as often as that is to be looked at.
+bool Connection::WaitAWhile(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt* interrupt) {
+  Uncancelled::Look();
+  const bool looks_again = Uncancelled::may_end();
+  return WaitOrRead(lock, looks_again ? Deadline::Earlier(deadline, Deadline::After(kLookForCancellation)) : deadline,
+                    interrupt);
 }
 
 // Makes some progress: waits while another thread reads, else reads for whomever it is. True: it

@@ -4,6 +4,9 @@
 // There is no thread of its own. Of the threads that wait, one reads for all; when it has its
 // answer, another takes over. A reply that nobody waits for any more may still have pinned objects
 // here: what to give back is kept with its request.
+// A thread that is cancelled (pthread_cancel(3)) while it waits gives its call up as one that is
+// interrupted; it ends within kLookForCancellation. Nowhere else is it cancelled.
+//
 // Thread rule: any thread, any number at once. Buffers keep it alive by shared ownership. A child
 // after fork() may only drop it: it does not look at the locks, which another thread of its parent
 // may have held.
@@ -46,6 +49,10 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // Gets without a thread that waits for each (gets.h), those among them that were cancelled until
   // the daemon has said so. Further ones are refused.
   static constexpr size_t kMaxPendingGets = 2048;
+
+  // How often a thread that waits looks whether it was cancelled, of which nothing tells. A little
+  // longer than a system call of the socket waits (UnixSocket), so that there are no more of these.
+  static constexpr base::Duration kLookForCancellation = base::Milliseconds(1100);
 
   using Bytes = std::vector<uint8_t>;
 
@@ -197,6 +204,9 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   absl::StatusOr<Bytes> Exchange(uint16_t reply_kind, const MakeFrame& make, Deadline deadline, Late late,
                                  const Interrupt* interrupt, Bytes otherwise = {});
   void Forget(std::map<uint64_t, Expected>::iterator expected);
+  void GiveUp(std::unique_lock<std::mutex>& lock, std::map<uint64_t, Expected>::iterator expected, Late late,
+              bool tells);
+  void DropAnswer(std::unique_lock<std::mutex>& lock, const Answer& answer, const Late& late);
   absl::Status SendInTurn(std::unique_lock<std::mutex>& lock, absl::Span<const Bytes> frames, Deadline deadline);
   absl::Status BeginTurn(std::unique_lock<std::mutex>& lock, Deadline deadline);
   absl::Status EndTurn(std::unique_lock<std::mutex>& lock, Deadline deadline);
@@ -204,6 +214,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void SendUnanswered(std::unique_lock<std::mutex>& lock, std::vector<Bytes> frames);
   void Write(std::unique_lock<std::mutex>& lock, absl::Span<const Bytes> frames, Deadline deadline);
   bool WaitFor(std::unique_lock<std::mutex>& lock, const Inbox& inbox, Deadline deadline, const Interrupt* interrupt);
+  bool WaitAWhile(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt* interrupt);
   bool WaitOrRead(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt* interrupt);
   bool WaitOrReadOnce(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt* interrupt);
   bool WaitForReader(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt& interrupt);

@@ -2,6 +2,7 @@
  * and ends with 1; otherwise how many promises held. */
 #define _POSIX_C_SOURCE 200809L
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -304,6 +305,47 @@ static void a_child_drops_nothing_of_its_parents(tokamak_client* client) {
   EXPECT(tokamak_delete(client, &id) == TOKAMAK_OK && tokamak_delete(client, &begun) == TOKAMAK_OK);
 }
 
+static void* waits_for_nothing(void* client) {
+  const tokamak_id id = tokamak_id_of_name("that nobody puts");
+  tokamak_buffer* buffer = NULL;
+  tokamak_get(client, &id, soon, &buffer);
+  return NULL;
+}
+
+static void* waits_for_events(void* subscription) {
+  tokamak_event event;
+  size_t count = 0;
+  while (tokamak_next_events(subscription, soon, &event, 1, &count, NULL) == TOKAMAK_OK) {
+  }
+  return NULL;
+}
+
+/* Of two threads that wait one reads for both. */
+static void a_cancelled_thread_leaves_nothing_behind(tokamak_client* client) {
+  tokamak_subscription* subscription = NULL;
+  EXPECT(tokamak_subscribe(client, &subscription) == TOKAMAK_OK);
+  const tokamak_id id = tokamak_id_of_name("beside those that wait");
+  for (int calls = 0; calls <= 100; calls += 100) {
+    pthread_t waiting[3];
+    EXPECT(pthread_create(&waiting[0], NULL, waits_for_nothing, client) == 0);
+    EXPECT(pthread_create(&waiting[1], NULL, waits_for_nothing, client) == 0);
+    EXPECT(pthread_create(&waiting[2], NULL, waits_for_events, subscription) == 0);
+    int here = 1;
+    for (int i = 0; i < calls; ++i) EXPECT(tokamak_contains(client, &id, &here) == TOKAMAK_OK && here == 0);
+    for (int i = 0; i < 3; ++i) EXPECT(pthread_cancel(waiting[i]) == 0);
+    for (int i = 0; i < 3; ++i) {
+      void* result = NULL;
+      EXPECT(pthread_join(waiting[i], &result) == 0 && result == PTHREAD_CANCELED);
+    }
+    EXPECT(tokamak_put(client, &id, "x", 1, NULL, 0, NULL) == TOKAMAK_OK);
+    tokamak_buffer* buffer = NULL;
+    EXPECT(tokamak_get(client, &id, soon, &buffer) == TOKAMAK_OK);
+    tokamak_buffer_release(buffer);
+    EXPECT(tokamak_delete(client, &id) == TOKAMAK_OK);
+  }
+  tokamak_unsubscribe(subscription);
+}
+
 int main(int argc, char** argv) {
   if (argc != 2) {
     fprintf(stderr, "usage: c_interface SOCKET | --version\n");
@@ -327,6 +369,7 @@ int main(int argc, char** argv) {
   gets_are_under_way_at_once(client);
   objects_are_brought_and_pinned(client);
   a_reader_cannot_create(argv[1]);
+  a_cancelled_thread_leaves_nothing_behind(client);
   a_child_drops_nothing_of_its_parents(client);
   tokamak_disconnect(client);
   if (failures == 0) printf("%d promises of tokamak.h hold\n", checks);

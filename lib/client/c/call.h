@@ -2,6 +2,8 @@
 // times, and how an error becomes a code.
 #pragma once
 
+#include <cxxabi.h>
+
 #include <array>
 #include <chrono>
 #include <cstring>
@@ -35,11 +37,14 @@ inline tokamak_code Told(const Status& status) {
   return static_cast<tokamak_code>(status.code());
 }
 
-// Runs a call. Nothing but memory that ran out is expected to be thrown.
+// Runs a call. Nothing but memory that ran out is expected to be thrown; but a thread that is
+// cancelled (pthread_cancel(3)) is unwound like one that throws, and must come out here.
 template <typename Call>
-tokamak_code Guarded(const Call& call) noexcept {
+tokamak_code Guarded(const Call& call) {
   try {
     return Told(call());
+  } catch (const abi::__forced_unwind&) {
+    throw;
   } catch (const std::bad_alloc&) {
     LastError() = "out of memory";  // short enough to need none
     return TOKAMAK_RESOURCE_EXHAUSTED;
