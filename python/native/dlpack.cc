@@ -101,8 +101,8 @@ py::object CapsuleOf(const py::object& array, uint8_t code) {
                        exported->strides.data(),
                        0};
   if (view.readonly != 0) managed.BeReadOnly();
-  py::object capsule = py::reinterpret_steal<py::object>(
-      CheckedNew(PyCapsule_New(&managed, Managed::kName, &DropCapsule<Managed>)));
+  py::object capsule =
+      py::reinterpret_steal<py::object>(CheckedNew(PyCapsule_New(&managed, Managed::kName, &DropCapsule<Managed>)));
   exported.release();  // the capsule's now
   return capsule;
 }
