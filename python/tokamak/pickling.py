@@ -46,7 +46,7 @@ class _Pickler(pickle.Pickler):
         if torch is None or type(value) is not torch.Tensor or value.device.type != "cpu" or value.layout != torch.strided:
             return NotImplemented
         try:
-            return _tensor_of, (value.detach().numpy(), value.requires_grad)
+            return _tensor_of, (value.detach().resolve_conj().resolve_neg().numpy(), value.requires_grad)
         except (RuntimeError, TypeError):  # such as bfloat16, which NumPy does not have
             return NotImplemented
 
