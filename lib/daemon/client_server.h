@@ -2,8 +2,8 @@
 // Session.
 //
 // A client that breaks the protocol, does not take its answers, or says no hello, loses its
-// connection; what it held goes back, the memory of what it had not sealed only when its program has
-// ended (departed.h). What a program and a user may have of it is bounded (client_programs.h).
+// connection; what it held goes back, the memory of what it had not sealed only when its program
+// has ended (departed.h). What a program and a user may have of it is bounded (client_programs.h).
 // Thread rule: the control loop.
 #pragma once
 

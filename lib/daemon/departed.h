@@ -30,8 +30,8 @@ class Departed final {
   // Both must outlive it.
   Departed(os::EpollLoop& loop, store::Store& store) : loop_(loop), store_(store) {}
 
-  // The connection of process `pid` is over, whose program is called `label`: gives back what `who`,
-  // its owner, has, at once or later.
+  // The connection of process `pid` is over, whose program is called `label`: gives back what
+  // `who`, its owner, has, at once or later.
   void Add(store::Owner who, pid_t pid, const std::string& label);
 
   // What the process was called when it lost its connection; null: nothing is held back from it.

@@ -65,8 +65,8 @@ class Session final {
 
   // `context` must outlive it. `program` names the client where memory is accounted for. `send` may
   // drop what it cannot deliver. `congested`: whether the client is so far behind that events are
-  // left out; answers never are. `memory`: what the program may have us hold; outlives it (null: any
-  // amount).
+  // left out; answers never are. `memory`: what the program may have us hold; outlives it (null:
+  // any amount).
   Session(const SessionContext& context, const std::string& program, Send send, EventFeed::Congested congested,
           base::ByteBudget* memory = nullptr);
   ~Session();

@@ -2,8 +2,8 @@
 // and who holds it.
 //
 // A holder has the object, or is coming: it was told where the object is, in order to pull it.
-// Lives that are gone do not count, and are taken out by Forget; of an entry that is looked at those
-// before the first that is not gone are. An entry without holders does not exist.
+// Lives that are gone do not count, and are taken out by Forget; of an entry that is looked at
+// those before the first that is not gone are. An entry without holders does not exist.
 // Law: to look at an entry costs the same however many hold it.
 //
 // Thread rule: the directory's loop.

@@ -25,8 +25,8 @@ absl::StatusOr<FileDescriptor> LockSocketPath(const std::string& path);
 absl::StatusOr<FileDescriptor> BindSocketPath(const std::string& path, int most_waiting, SocketAccess access);
 
 // A socket that is connected to who listens at `path`. kNotFound: no such path. kPermissionDenied.
-// kUnavailable: nobody listens there, or nobody accepted within `deadline`. kResourceExhausted: this
-// process may have no more descriptors.
+// kUnavailable: nobody listens there, or nobody accepted within `deadline`. kResourceExhausted:
+// this process may have no more descriptors.
 absl::StatusOr<FileDescriptor> ConnectSocketPath(const std::string& path, base::Duration deadline);
 
 // Which file `path` is now; 0 where there is none.

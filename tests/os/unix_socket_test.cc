@@ -72,8 +72,8 @@ class UnixSocketTest : public testing::Test {
 
   bool RunUntil(const std::function<bool()>& done) { return loop_.RunUntil(done, loop_.Now() + Seconds(60)); }
 
-  // A socket as another program makes it: without a lock, and staying behind when closed; or one that
-  // is connected, and says what it likes.
+  // A socket as another program makes it: without a lock, and staying behind when closed; or one
+  // that is connected, and says what it likes.
   FileDescriptor Stranger(bool listens = true) {
     FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address{};

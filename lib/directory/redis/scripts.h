@@ -20,8 +20,8 @@ local function IsOfAnotherKind(err) return string.find(tostring(err), 'WRONGTYPE
 local function call(...)
   local result = redis.pcall(...)
   if type(result) ~= 'table' or not result.err then return result end
-  if IsOfAnotherKind(result.err) then error('WRONGTYPE: ' .. tostring(select(2, ...)) .. ' is not what we write there') end
-  error(result.err)
+  if not IsOfAnotherKind(result.err) then error(result.err) end
+  error('WRONGTYPE: ' .. tostring(select(2, ...)) .. ' is not what we write there')
 end
 
 -- A text of ours; what is of another kind counts as nothing, and the next that is written replaces it.

@@ -116,8 +116,8 @@ class SharedPort final : public Port {
       });
       return;
     }
-    // Between two owners a name is for a moment. A stranger's, or one that nobody lets us wait for, is
-    // looked for less and less often.
+    // Between two owners a name is for a moment. A stranger's, or one that nobody lets us wait for,
+    // is looked for less and less often.
     LOG_IF(WARNING, election_retry_ == kLongestRetry && !is_anothers_)
         << "no packet may arrive from other machines: who has the address " << address_.ToString()
         << " does not say when it ends";

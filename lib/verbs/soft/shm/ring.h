@@ -67,8 +67,8 @@ class RingReader final {
   // `memory` has kRingMemory bytes and is writable.
   explicit RingReader(os::MemoryMapping memory);
 
-  // The next record, which lives until Release. Nothing: there is none, or the ring is broken. Before
-  // a Release it returns no more than the ring holds.
+  // The next record, which lives until Release. Nothing: there is none, or the ring is broken.
+  // Before a Release it returns no more than the ring holds.
   absl::Span<const uint8_t> Next();
 
   // The writer is gone: what it has published is all that there is, whoever still has the memory.
