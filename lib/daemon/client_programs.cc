@@ -53,7 +53,7 @@ uint64_t ClientPrograms::memory() const {
 
 const std::string& ClientPrograms::Place::label() const { return programs_->programs_.at(program_).label; }
 
-base::ByteBudget& ClientPrograms::Place::memory() const { return programs_->programs_.at(program_).memory; }
+ProgramShare& ClientPrograms::Place::share() const { return programs_->programs_.at(program_).share; }
 
 void ClientPrograms::Place::Leave() {
   if (programs_ != nullptr) std::exchange(programs_, nullptr)->Leave(program_);

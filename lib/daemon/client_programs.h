@@ -21,6 +21,7 @@
 
 #include "absl/status/statusor.h"
 #include "lib/base/byte_budget.h"
+#include "lib/daemon/session.h"
 #include "lib/os/unix_socket.h"
 
 namespace tokamak::daemon {
@@ -59,7 +60,7 @@ class ClientPrograms final {
     ~Place() { Leave(); }
 
     const std::string& label() const;
-    base::ByteBudget& memory() const;
+    ProgramShare& share() const;
 
    private:
     friend class ClientPrograms;
@@ -91,10 +92,10 @@ class ClientPrograms final {
     base::ByteBudget memory;
   };
   struct Program {
-    Program(std::string name, uint64_t most, base::ByteBudget* whole) : label(std::move(name)), memory(most, whole) {}
+    Program(std::string name, uint64_t most, base::ByteBudget* user) : label(std::move(name)), share(most, user) {}
     const std::string label;
     size_t clients = 0;
-    base::ByteBudget memory;
+    ProgramShare share;
   };
 
   void Leave(const Place::Key& key);

@@ -72,11 +72,11 @@ void ClientServer::Accept(os::FileDescriptor socket) {
   client.place = *std::move(place);
   client.connection = std::make_unique<os::UnixConnection>(
       loop_, std::move(socket), [this, number](os::Frame frame) { Handle(number, std::move(frame)); },
-      [this, number](const absl::Status& why) { Drop(number, why); }, &client.place.memory());
+      [this, number](const absl::Status& why) { Drop(number, why); }, &client.place.share().memory);
   client.session = std::make_unique<Session>(
       *context_, client.place.label(),
       [this, number](const std::vector<uint8_t>& frame, Descriptors descriptors) { Send(number, frame, descriptors); },
-      [this, number] { return Congested(number); }, &client.place.memory());
+      [this, number] { return Congested(number); }, &client.place.share());
   client.hello_deadline = loop_.RunAfter(options_.hello_deadline, [this, number] { DropSilent(number); });
 }
 
@@ -126,7 +126,7 @@ void ClientServer::Send(uint64_t number, const std::vector<uint8_t>& frame, Desc
 bool ClientServer::Congested(uint64_t number) const {
   const auto client = clients_.find(number);
   if (client == clients_.end()) return false;
-  return client->second.connection->queued_bytes() > kCongestedBytes || client->second.place.memory().tight();
+  return client->second.connection->queued_bytes() > kCongestedBytes || client->second.place.share().memory.tight();
 }
 
 void ClientServer::Drop(uint64_t number, const absl::Status& why) {

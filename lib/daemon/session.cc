@@ -32,12 +32,12 @@ absl::Status IdTaken(const base::ObjectId& id, const directory::ObjectInfo& info
 }  // namespace
 
 Session::Session(const SessionContext& context, const std::string& program, Send send, EventFeed::Congested congested,
-                 base::ByteBudget* memory)
+                 ProgramShare* share)
     : context_(context),
       store_(context.node.store()),
       send_(std::move(send)),
       owner_(store_.NewOwner(program)),
-      memory_(memory),
+      share_(share),
       feed_(
           context.loop, [this](std::vector<uint8_t> frame) { send_(std::move(frame), Descriptors::kNone); },
           std::move(congested)) {}
@@ -73,9 +73,9 @@ absl::Status Session::CheckBegin(size_t ids, uint64_t bytes) const {
                                                      " objects wait already (at most ", kMaxWaitingRequests, " and ",
                                                      kMaxWaitingIds, "): await some"));
   }
-  if (memory_ == nullptr || memory_->has(MemoryOf(ids, bytes))) return absl::OkStatus();
+  if (share_ == nullptr || share_->memory.has(MemoryOf(ids, bytes))) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
-      "requests, messages and answers of this program's connections take ", base::FormatSize(memory_->used()),
+      "requests, messages and answers of this program's connections take ", base::FormatSize(share_->memory.used()),
       " of tokd's memory already, and it or its user may have no more: read answers, and await some "
       "requests"));
 }
@@ -90,7 +90,7 @@ bool Session::MayBegin(const client::Header& header, size_t ids, uint64_t bytes)
 // taken to have as many as there are.
 bool Session::MayLookFor(const client::Header& header, absl::Span<const base::ObjectId> ids, uint64_t timeout) {
   const size_t all = context_.node.pulls().looked_for() + context_.watched;
-  const size_t own = std::min(waiting_ids_, all);
+  const size_t own = std::min(share_ == nullptr ? waiting_ids_ : share_->waiting_ids, all);
   const auto may = [&](size_t more) { return own + all + 2 * more <= kMaxLookedFor; };
   if (timeout == 0 || may(ids.size())) return true;  // as nearly always
   const auto is_missing = [this](const base::ObjectId& id) { return !store_.Contains(id); };
@@ -108,10 +108,11 @@ bool Session::MayLookFor(const client::Header& header, absl::Span<const base::Ob
 Session::Waiting* Session::Begin(const client::Header& header, size_t ids, uint64_t bytes) {
   if (!MayBegin(header, ids, bytes)) return nullptr;
   auto waiting = std::make_unique<Waiting>();
-  waiting->memory = base::ByteClaim(memory_);
+  waiting->memory = base::ByteClaim(share_ == nullptr ? nullptr : &share_->memory);
   CHECK(waiting->memory.Resize(MemoryOf(ids, bytes)));
   waiting->ids = ids;
   waiting_ids_ += ids;
+  if (share_ != nullptr) share_->waiting_ids += ids;
   waiting->header = header;
   waiting_.PushBack(waiting.get());
   Waiting* const begun = waiting.get();
@@ -127,6 +128,7 @@ void Session::Record(base::Phase phase, const Waiting& waiting) const {
 void Session::End(Waiting* waiting) {
   if (waiting->activity != 0) Record(base::Phase::kOver, *waiting);
   waiting_ids_ -= waiting->ids;
+  if (share_ != nullptr) share_->waiting_ids -= waiting->ids;
   context_.watched -= waiting->watched;
   waiting_.Remove(waiting);
   const std::unique_ptr<Waiting> last = std::move(waiting->self);

@@ -38,8 +38,17 @@ constexpr uint64_t kRequestMemory = 1024;
 constexpr uint64_t kIdMemory = 256;
 // Objects of which nobody knows a holder, and that the programs of a node wait for together. The
 // rest of what a node may wait for in its directory is left to what other nodes have it bring. One
-// client waits for at most as many as are free for others: so nobody has them all.
+// program waits for at most as many as are free for others: so nobody has them all.
 constexpr size_t kMaxLookedFor = 49152;
+
+// What all connections of one program have under way together.
+struct ProgramShare {
+  // `most`: bytes; of `user`, who may have several programs.
+  explicit ProgramShare(uint64_t most, base::ByteBudget* user = nullptr) : memory(most, user) {}
+
+  base::ByteBudget memory;
+  size_t waiting_ids = 0;  // objects that requests which wait are about
+};
 
 // What a client may ask about the daemon that no node knows.
 struct SessionContext {
@@ -65,10 +74,10 @@ class Session final {
 
   // `context` must outlive it. `program` names the client where memory is accounted for. `send` may
   // drop what it cannot deliver. `congested`: whether the client is so far behind that events are
-  // left out; answers never are. `memory`: what the program may have us hold; outlives it (null:
-  // any amount).
+  // left out; answers never are. `share`: of the program; outlives it (null: it is the only one,
+  // and may have us hold any amount).
   Session(const SessionContext& context, const std::string& program, Send send, EventFeed::Congested congested,
-          base::ByteBudget* memory = nullptr);
+          ProgramShare* share = nullptr);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -156,7 +165,7 @@ class Session final {
   store::Store& store_;
   const Send send_;
   const store::Owner owner_;
-  base::ByteBudget* const memory_;
+  ProgramShare* const share_;
   bool left_ = false;
   bool greeted_ = false;
   bool read_only_ = false;

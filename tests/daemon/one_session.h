@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
-#include "lib/base/byte_budget.h"
 #include "lib/client/frame.h"
 #include "lib/daemon/session.h"
 #include "sim/sim_loop.h"
@@ -49,7 +48,7 @@ class OneSession : public testing::Test {
         [this](Bytes frame, Descriptors descriptors) {
           sent_.push_back({std::move(frame), descriptors});
         },
-        [this] { return congested_; }, memory_.get());
+        [this] { return congested_; }, share_.get());
   }
 
   // A new session that has said hello.
@@ -130,7 +129,7 @@ class OneSession : public testing::Test {
   sim::SimLoop loop_{scheduler_};
   LonelyNode node_{loop_, absl::MakeSpan(arena_)};
   // Of the program's connections together.
-  std::unique_ptr<base::ByteBudget> memory_ = std::make_unique<base::ByteBudget>(64 << 20);
+  std::unique_ptr<ProgramShare> share_ = std::make_unique<ProgramShare>(64 << 20);
   bool congested_ = false;
   std::vector<Sent> sent_;
   Bytes last_;

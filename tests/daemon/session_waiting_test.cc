@@ -1,6 +1,7 @@
 // What a session answers later: gets and waits for objects that are not here yet, and events.
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -118,7 +119,7 @@ TEST_F(SessionWaitingTest, NothingIsStoredWhereAConfirmationCannotBeAwaited) {
 
 TEST_F(SessionWaitingTest, BytesOfPutsThatWaitForRoomCountInTheProgramsMemory) {
   session_.reset();
-  memory_ = std::make_unique<base::ByteBudget>(100'000);
+  share_ = std::make_unique<ProgramShare>(100'000);
   OpenAndGreet();
   Ask(CreateOf("in the way", 250 * 1024));
   ASSERT_TRUE(Answered().ok());
@@ -128,7 +129,7 @@ TEST_F(SessionWaitingTest, BytesOfPutsThatWaitForRoomCountInTheProgramsMemory) {
   put.objects.push_back({Id("first"), data, {}});
   Ask(put, 2);
   EXPECT_TRUE(sent_.empty()) << "it waits";
-  EXPECT_GT(memory_->used(), data.size());
+  EXPECT_GT(share_->memory.used(), data.size());
   put.objects = {{Id("second"), data, {}}, {Id("small"), {}, {}}};
   Ask(put, 3);
   ASSERT_TRUE(Answered(3).ok());
@@ -139,7 +140,7 @@ TEST_F(SessionWaitingTest, BytesOfPutsThatWaitForRoomCountInTheProgramsMemory) {
   EXPECT_EQ(sent_.size(), 2u) << "the abort's, and the first put's, which has room now";
   sent_.clear();
   EXPECT_TRUE(node_.store().Contains(Id("first")));
-  EXPECT_EQ(memory_->used(), 0u);
+  EXPECT_EQ(share_->memory.used(), 0u);
 }
 
 TEST_F(SessionWaitingTest, ObjectsThatAreWaitedForAreBounded) {
@@ -176,7 +177,15 @@ TEST_F(SessionWaitingTest, WhoGetsAllThatItMayLeavesWaitsForOthers) {
   EXPECT_NE(refused.message().find("this program waits for"), std::string::npos) << refused;
   EXPECT_GT(header->request_id, 15u) << "many were taken";
 
+  // Nor has it more with another connection.
+  std::unique_ptr<ProgramShare> of_first;
   const std::unique_ptr<Session> first = std::move(session_);
+  OpenAndGreet();
+  EXPECT_TRUE(Tell(RequestsForAll(GetOf({})).back(), 5).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(Answered(5)));
+
+  session_.reset();
+  of_first = std::exchange(share_, std::make_unique<ProgramShare>(64 << 20));
   OpenAndGreet();
   EXPECT_TRUE(Tell(GetOf({"also never"}), 5).ok());
   client::WaitRequest wait;
@@ -199,6 +208,7 @@ TEST_F(SessionWaitingTest, WhoWaitsForAllThatItMayLeavesWaitsForOthers) {
   uint64_t number = 10;
   for (const auto& one : RequestsForAll(wait)) EXPECT_TRUE(Tell(one, ++number).ok());
   EXPECT_FALSE(sent_.empty());
+  const std::unique_ptr<ProgramShare> of_first = std::exchange(share_, std::make_unique<ProgramShare>(64 << 20));
   const std::unique_ptr<Session> first = std::move(session_);
   OpenAndGreet();
   EXPECT_TRUE(Tell(GetOf({"also never"}), 5).ok());
