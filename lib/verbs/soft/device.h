@@ -23,6 +23,7 @@
 #include "lib/verbs/soft/congestion.h"
 #include "lib/verbs/soft/counters.h"
 #include "lib/verbs/soft/fabric.h"
+#include "lib/verbs/soft/host_memory.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::verbs::soft {
@@ -74,6 +75,9 @@ struct DeviceOptions {
   // Of the queue pairs' packets. Congestion notifications have kNotificationDscp, the connection
   // manager's few messages 0.
   uint8_t dscp = 0;
+
+  // What is asked before each access to registered memory; outlives the device. Null: nobody.
+  const HostMemory* host_memory = nullptr;
 
   // Runs a call on the NIC loop's thread and returns when it has returned: LoopThread::CallOn,
   // where that loop has a thread of its own. Without it the call is made directly: the last handle

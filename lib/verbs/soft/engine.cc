@@ -9,7 +9,7 @@ namespace tokamak::verbs::soft {
 Engine::Engine(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& device_options,
                const SecretNumbers& key_numbers, std::function<void()> wake_up, base::Task on_timer)
     : options(device_options),
-      keys(key_numbers),
+      keys(key_numbers, options.host_memory),
       outbox(device_options.batch_packets),
       alarms(loop, std::move(wake_up), std::move(on_timer)),
       stall_(alarms, [this]() REQUIRES_NIC_MUTEX { OnStall(); }),

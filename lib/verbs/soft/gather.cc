@@ -13,7 +13,9 @@ bool MayGather(const KeyTable& keys, DomainId domain, const SourceBytes& source,
       continue;
     }
     if (!keys.LocalAllows(domain, sge, false)) return false;
-    length -= std::min(length, sge.length - offset);
+    const uint32_t part = std::min(length, sge.length - offset);
+    if (!keys.IsPhantom(sge.lkey) && !keys.MayRead(keys.MemoryOf(sge) + offset, part)) return false;
+    length -= part;
     offset = 0;
   }
   return true;

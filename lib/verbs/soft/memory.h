@@ -17,11 +17,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <unordered_set>
 #include <vector>
 
 #include "absl/types/span.h"
+#include "lib/verbs/soft/host_memory.h"
 #include "lib/verbs/soft/secret_numbers.h"
 #include "lib/verbs/types.h"
 
@@ -69,8 +71,9 @@ class KeyTable final {
  public:
   static constexpr size_t kMaxKeys = (size_t{1} << 20) - 1;  // regions and windows
 
-  explicit KeyTable(const SecretNumbers& numbers)
-      : numbers_(numbers), tag_step_(1 | static_cast<uint32_t>(numbers_.Below(kTagMask))) {
+  // `host_memory` may be null; it outlives the table.
+  explicit KeyTable(const SecretNumbers& numbers, const HostMemory* host_memory = nullptr)
+      : host_memory_(host_memory), numbers_(numbers), tag_step_(1 | static_cast<uint32_t>(numbers_.Below(kTagMask))) {
     entries_.emplace_back();
   }
 
@@ -140,6 +143,20 @@ class KeyTable final {
     return Covers(*entry, address, length) ? MemoryAt(*entry, address) : nullptr;
   }
 
+  // Whether the host still has memory that a key allows, which is not phantom: before each access,
+  // or as a part of it.
+  bool MayRead(const uint8_t* memory, size_t length) const {
+    return host_memory_ == nullptr || length == 0 || host_memory_->MayRead(memory, length);
+  }
+  bool MayChange(uint8_t* memory, size_t length) const {
+    return host_memory_ == nullptr || host_memory_->MayChange(memory, length);
+  }
+  bool Write(uint8_t* to, const void* from, size_t length) const {
+    if (host_memory_ != nullptr) return host_memory_->Write(to, static_cast<const uint8_t*>(from), length);
+    std::memcpy(to, from, length);
+    return true;
+  }
+
   // The key of the region that is opened by `key`, its own or a window's; 0 when it opens nothing.
   uint32_t RegionOf(uint32_t key) const;
 
@@ -203,6 +220,7 @@ class KeyTable final {
   Entry* Take();  // null when kMaxKeys live
   void Free(uint32_t key);
 
+  const HostMemory* const host_memory_;
   SecretNumbers numbers_;
   const uint32_t tag_step_;  // odd: an index goes through all tags before one comes again
   uint64_t next_life_ = 1;

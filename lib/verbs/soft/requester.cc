@@ -1,7 +1,6 @@
 #include "lib/verbs/soft/requester.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "lib/verbs/soft/connected_core.h"
@@ -409,7 +408,11 @@ void Requester::OnAtomicAcknowledge(const Packet& packet) {
     return;
   }
   if (!engine_.keys.IsPhantom(slot->sges[0].lkey)) {
-    std::memcpy(engine_.keys.MemoryOf(slot->sges[0]), &packet.original, sizeof(packet.original));
+    uint8_t* const to = engine_.keys.MemoryOf(slot->sges[0]);
+    if (!engine_.keys.Write(to, &packet.original, sizeof(packet.original))) {
+      Fail(CompletionStatus::kLocalProtection, 0);
+      return;
+    }
   }
   Progress(slot->end);
   expected_.RemoveUpTo(unacked_);

@@ -196,7 +196,8 @@ bool Responder::ExecuteWrite(const Packet& packet) {
     uint8_t* memory = engine_.keys.Remote(queue_pair_.asker(), write_key_, write_address_ + bytes_,
                                           begins ? write_length_ : length, kRemoteWrite);
     if (memory == nullptr) return Refuse(kRemoteAccessNak);
-    if (!engine_.keys.IsPhantom(write_key_)) CopyPayload(packet, memory);
+    const bool phantom = engine_.keys.IsPhantom(write_key_);
+    if (!phantom && !CopyPayload(engine_.keys, packet, memory)) return Refuse(kRemoteAccessNak);
   }
   message_ = Message::kWrite;
   bytes_ += length;
@@ -240,7 +241,7 @@ bool Responder::ExecuteAtomic(const Packet& packet) {
   if (packet.remote_address % sizeof(uint64_t) != 0) return Refuse(kInvalidRequestNak);
   uint8_t* memory =
       engine_.keys.Remote(queue_pair_.asker(), packet.rkey, packet.remote_address, sizeof(uint64_t), kRemoteAtomic);
-  if (memory == nullptr) return Refuse(kRemoteAccessNak);
+  if (memory == nullptr || !engine_.keys.MayChange(memory, sizeof(uint64_t))) return Refuse(kRemoteAccessNak);
   Response response;
   response.atomic = true;
   response.first = response.position = expected_;
@@ -437,10 +438,11 @@ bool Responder::EmitResponse(Response& response, Share* share) {
   const uint32_t mtu = queue_pair_.mtu();
   const uint64_t offset = (response.position - response.base) * mtu;
   const uint32_t length = static_cast<uint32_t>(std::min<uint64_t>(mtu, response.length - offset));
+  const bool phantom = engine_.keys.IsPhantom(response.key);
   const uint8_t* memory = nullptr;
   if (length > 0) {
     memory = engine_.keys.Remote(queue_pair_.asker(), response.key, response.address + offset, length, kRemoteRead);
-    if (memory == nullptr) {
+    if (memory == nullptr || (!phantom && !engine_.keys.MayRead(memory, length))) {
       RefuseResponse(response);
       return false;
     }
@@ -455,7 +457,7 @@ bool Responder::EmitResponse(Response& response, Share* share) {
     packet.msn = response.msn;
   }
   if (length > 0) {
-    packet.payload[packet.slices++] = {engine_.keys.IsPhantom(response.key) ? nullptr : memory, length};
+    packet.payload[packet.slices++] = {phantom ? nullptr : memory, length};
     engine_.outbox.Uses(response.key);
     engine_.outbox.Uses(engine_.keys.RegionOf(response.key));
   }

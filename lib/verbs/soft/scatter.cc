@@ -1,7 +1,6 @@
 #include "lib/verbs/soft/scatter.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace tokamak::verbs::soft {
 
@@ -28,7 +27,7 @@ ScatterResult Scatter(const KeyTable& keys, DomainId domain, absl::Span<const Sg
       }
       const uint32_t part = std::min(slice.length, sge.length - offset);
       if (slice.data != nullptr) {
-        if (!phantom) std::memcpy(keys.MemoryOf(sge) + offset, slice.data, part);
+        if (!phantom && !keys.Write(keys.MemoryOf(sge) + offset, slice.data, part)) return ScatterResult::kNoKey;
         slice.data += part;
       }
       slice.length -= part;
@@ -38,12 +37,12 @@ ScatterResult Scatter(const KeyTable& keys, DomainId domain, absl::Span<const Sg
   return ScatterResult::kDone;
 }
 
-void CopyPayload(const Packet& packet, uint8_t* to) {
-  for (uint32_t s = 0; s < packet.slices; ++s) {
-    if (packet.payload[s].length == 0) continue;
-    if (packet.payload[s].data != nullptr) std::memcpy(to, packet.payload[s].data, packet.payload[s].length);
-    to += packet.payload[s].length;
+bool CopyPayload(const KeyTable& keys, const Packet& packet, uint8_t* to) {
+  for (const PayloadSlice& slice : packet.pieces()) {
+    if (slice.length > 0 && slice.data != nullptr && !keys.Write(to, slice.data, slice.length)) return false;
+    to += slice.length;
   }
+  return true;
 }
 
 }  // namespace tokamak::verbs::soft

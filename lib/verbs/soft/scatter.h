@@ -12,7 +12,7 @@ namespace tokamak::verbs::soft {
 
 enum class ScatterResult : uint8_t {
   kDone,
-  kNoKey,        // a local key that does not cover the memory
+  kNoKey,        // a local key that does not cover the memory, or memory that the host has no more
   kNotWritable,  // memory that may not be written
 };
 
@@ -22,7 +22,7 @@ enum class ScatterResult : uint8_t {
 ScatterResult Scatter(const KeyTable& keys, DomainId domain, absl::Span<const Sge> sges, uint32_t offset,
                       absl::Span<const PayloadSlice> payload);
 
-// The same into one piece of memory, which has bytes.
-void CopyPayload(const Packet& packet, uint8_t* to);
+// The same into one piece of memory, which has bytes. False: the host has not all of it any more.
+[[nodiscard]] bool CopyPayload(const KeyTable& keys, const Packet& packet, uint8_t* to);
 
 }  // namespace tokamak::verbs::soft

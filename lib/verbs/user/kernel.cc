@@ -115,6 +115,8 @@ absl::Status Kernel::MakeDevice(size_t index) {
   device_options.name = identities_[index].name;
   device_options.address = identities_[index].address;
   device_options.seed = os::SecretSeed();
+  ProgramPages::TakeFaults();
+  device_options.host_memory = &program_pages_;
   // A ring that is full says so, and nobody else's packets suffer.
   if (options_.shared_memory) device_options.congestion = soft::CongestionControl::kNone;
   auto nic = soft::OpenSoftDevice(loop_, *fabric, trace_, device_options);

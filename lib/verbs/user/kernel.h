@@ -32,6 +32,7 @@
 #include "lib/verbs/user/event_takers.h"
 #include "lib/verbs/user/failing_request.h"
 #include "lib/verbs/user/options.h"
+#include "lib/verbs/user/program_pages.h"
 #include "lib/verbs/user/progress.h"
 #include "lib/verbs/user/user_context.h"
 #include "lib/verbs/user/user_device.h"
@@ -103,6 +104,7 @@ class Kernel final {
   base::NoTrace trace_;
   os::EpollLoop loop_;
   FailingRequest failing_;
+  const ProgramPages program_pages_;
   std::vector<std::unique_ptr<Device>> devices_;  // by index; null until opened
   std::vector<UserDevice*> open_devices_;         // the same
   std::map<int, std::unique_ptr<UserContext>> contexts_;
