@@ -4,9 +4,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "lib/base/help_format.h"
 #include "lib/base/version.h"
 #include "lib/cli/command.h"
+#include "lib/daemon/help_format.h"
 
 namespace tokamak::cli {
 
@@ -100,7 +100,7 @@ void DescribeObjects(CLI::App& app, Flags& flags) {
 }  // namespace
 
 void DescribeCommandLine(CLI::App& app, Flags& flags) {
-  app.formatter(std::make_shared<base::HelpFormat>());  // of every command: they inherit it
+  app.formatter(std::make_shared<daemon::HelpFormat>());  // of every command: they inherit it
   app.footer(kFooter);
   app.require_subcommand(1);
   app.fallthrough();

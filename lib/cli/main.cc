@@ -18,7 +18,6 @@
 #include "absl/strings/str_cat.h"
 #include "lib/base/nearest_name.h"
 #include "lib/base/printable.h"
-#include "lib/base/wrong_flags.h"
 #include "lib/cli/as_absl.h"
 #include "lib/cli/cluster.h"
 #include "lib/cli/command_line.h"
@@ -35,6 +34,7 @@
 #include "lib/cli/undo.h"
 #include "lib/cli/verbs/command.h"
 #include "lib/cli/which_daemon.h"
+#include "lib/daemon/wrong_flags.h"
 #include "lib/os/file_descriptor.h"
 #include "nlohmann/json.hpp"
 #include "tokamak/client.h"
@@ -252,7 +252,7 @@ int Run(int argc, char** argv) {
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {
     flags.json = WantsJson(argc, argv);
-    return Fail(flags, absl::InvalidArgumentError(base::ExplainWrongFlags(app, error)), 2);
+    return Fail(flags, absl::InvalidArgumentError(daemon::ExplainWrongFlags(app, error)), 2);
   }
   if (absl::Status status = Complete(flags); !status.ok()) return Fail(flags, status, 2);
   flags.cluster_chosen = app.count("--state") + app.count("--node") > 0;

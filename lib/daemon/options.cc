@@ -11,12 +11,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "lib/base/help_format.h"
 #include "lib/base/units.h"
 #include "lib/base/version.h"
-#include "lib/base/wrong_flags.h"
 #include "lib/daemon/config_file.h"
+#include "lib/daemon/help_format.h"
 #include "lib/daemon/redis_flags.h"
+#include "lib/daemon/wrong_flags.h"
 #include "lib/directory/directory.h"
 #include "lib/transport/limits.h"
 
@@ -244,7 +244,7 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, std::ostream& errors) 
   DaemonOptions& options = parsed.options;
   Texts texts;
   CLI::App app(kAbout, "tokd");
-  app.formatter(std::make_shared<base::HelpFormat>());
+  app.formatter(std::make_shared<HelpFormat>());
   app.footer(kExample);
   app.set_version_flag("--version", absl::StrCat("tokd ", base::kVersion));
   app.add_option("--listen", texts.listen, "IP:PORT at which other nodes connect; engine i listens on PORT + i")
@@ -399,7 +399,7 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, std::ostream& errors) 
   } catch (const CLI::ConfigError& error) {
     return refuse(absl::StrCat("--config: ", ConfigFileOf(app), ": ", error.what()));
   } catch (const CLI::ParseError& error) {
-    return refuse(base::ExplainWrongFlags(app, error));
+    return refuse(ExplainWrongFlags(app, error));
   }
   options.prefault = !no_prefault;
   if (huge_pages) options.huge_pages = HugePagesChoice::kAlways;

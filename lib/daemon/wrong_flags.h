@@ -6,9 +6,9 @@
 
 #include "CLI/CLI.hpp"
 
-namespace tokamak::base {
+namespace tokamak::daemon {
 
 // Of what `app` threw when it parsed. Ends with where the help is.
 std::string ExplainWrongFlags(const CLI::App& app, const CLI::ParseError& error);
 
-}  // namespace tokamak::base
+}  // namespace tokamak::daemon

@@ -1,4 +1,4 @@
-#include "lib/base/wrong_flags.h"
+#include "lib/daemon/wrong_flags.h"
 
 #include <algorithm>
 #include <string>
@@ -6,7 +6,7 @@
 
 #include "gtest/gtest.h"
 
-namespace tokamak::base {
+namespace tokamak::daemon {
 namespace {
 
 // What is said of a command line of `program`, which has a flag, and a command with a flag and an
@@ -50,4 +50,4 @@ TEST(WrongFlagsTest, ElseItIsTheParsersOwnText) {
 }
 
 }  // namespace
-}  // namespace tokamak::base
+}  // namespace tokamak::daemon

@@ -1,4 +1,4 @@
-#include "lib/base/wrong_flags.h"
+#include "lib/daemon/wrong_flags.h"
 
 #include <vector>
 
@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "lib/base/nearest_name.h"
 
-namespace tokamak::base {
+namespace tokamak::daemon {
 
 namespace {
 
@@ -35,9 +35,9 @@ std::string Explain(const CLI::App& app, const CLI::ParseError& error) {
     AddFlagsOf(app, flags);
     for (const CLI::App* const command : app.get_subcommands()) AddFlagsOf(*command, flags);
     const std::string written = wrong.substr(2, wrong.find('=') - 2);
-    return absl::StrCat("there is no flag --", written, DidYouMean(written, flags, "--"));
+    return absl::StrCat("there is no flag --", written, base::DidYouMean(written, flags, "--"));
   }
-  if (lacks_command) return absl::StrCat("there is no command ", wrong, DidYouMean(wrong, commands));
+  if (lacks_command) return absl::StrCat("there is no command ", wrong, base::DidYouMean(wrong, commands));
   return error.what();
 }
 
@@ -47,4 +47,4 @@ std::string ExplainWrongFlags(const CLI::App& app, const CLI::ParseError& error)
   return absl::StrCat(Explain(app, error), " (see ", app.get_name(), " --help)");
 }
 
-}  // namespace tokamak::base
+}  // namespace tokamak::daemon

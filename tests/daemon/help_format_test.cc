@@ -1,11 +1,11 @@
-#include "lib/base/help_format.h"
+#include "lib/daemon/help_format.h"
 
 #include <memory>
 #include <string>
 
 #include "gtest/gtest.h"
 
-namespace tokamak::base {
+namespace tokamak::daemon {
 namespace {
 
 const std::string kFill(30, ' ');
@@ -42,4 +42,4 @@ TEST(HelpFormatTest, IsOfCommandsAsWell) {
 }
 
 }  // namespace
-}  // namespace tokamak::base
+}  // namespace tokamak::daemon

@@ -1,4 +1,4 @@
-#include "lib/base/help_format.h"
+#include "lib/daemon/help_format.h"
 
 #include <cstddef>
 #include <vector>
@@ -8,7 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 
-namespace tokamak::base {
+namespace tokamak::daemon {
 
 namespace {
 
@@ -52,4 +52,4 @@ std::string WrapHelp(const std::string& text) {
   return absl::StrJoin(lines, "\n");
 }
 
-}  // namespace tokamak::base
+}  // namespace tokamak::daemon

@@ -8,7 +8,7 @@
 
 #include "CLI/CLI.hpp"
 
-namespace tokamak::base {
+namespace tokamak::daemon {
 
 // The same text, with what entries do, and paragraphs, broken between words. Lines that begin with
 // spaces and are no entries, such as commands of an example, stay as they are. Of empty lines behind
@@ -22,4 +22,4 @@ class HelpFormat final : public CLI::Formatter {
   }
 };
 
-}  // namespace tokamak::base
+}  // namespace tokamak::daemon
