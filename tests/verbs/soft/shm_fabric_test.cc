@@ -184,7 +184,8 @@ TYPED_TEST(OneMachineTest, AnotherTakesOverWhenOneGoes) {
 
 TYPED_TEST(OneMachineTest, WhatIsForNobodyIsLost) {
   typename TestFixture::Nic only(this->loop, kHere);
-  Packet packet = this->Make(only, kHere, Bytes(10));
+  const Bytes payload(10);
+  Packet packet = this->Make(only, kHere, payload);
   packet.destination = NumberShare(200).Place(5, kQueuePairNumberBits);
   EXPECT_EQ(only.port().Send({&packet, 1}), 1u);
   packet.peer.ip = Address::Parse(kThere)->ip;
