@@ -44,10 +44,12 @@ std::string Wrap(absl::string_view line) {
 }  // namespace
 
 std::string WrapHelp(const std::string& text) {
+  const std::vector<absl::string_view> all = absl::StrSplit(text, '\n');
   std::vector<std::string> lines;
-  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
-    if (line.empty() && !lines.empty() && lines.back().empty()) continue;  // CLI11 has two before a group
-    lines.push_back(Wrap(line));
+  for (size_t i = 0; i < all.size(); ++i) {
+    const bool is_last = i + 1 == all.size();
+    if (all[i].empty() && !is_last && !lines.empty() && lines.back().empty()) continue;  // CLI11 has two before a group
+    lines.push_back(Wrap(all[i]));
   }
   return absl::StrJoin(lines, "\n");
 }
