@@ -191,6 +191,12 @@ int ConnectedCmId::Disconnect() {
   return 0;
 }
 
+// Nothing to do once it is over.
+void ConnectedCmId::WatchOverPeer(uint32_t queue_pair) {
+  if (device_->neighbours() == nullptr) return;
+  peer_watch_ = device_->neighbours()->WatchOver(destination_, queue_pair, [this] { Disconnect(); });
+}
+
 void ConnectedCmId::Raise(CmEvent type, int status, const rdma_ucm_conn_param& connection) {
   rdma_ucm_event_resp event = MakeEvent(type, status);
   event.param.conn = connection;
@@ -208,10 +214,12 @@ void ConnectedCmId::Tell(const soft::ConnectionNews& news, const soft::Connectio
     case Kind::kEstablished:
       if (passive) {
         state_ = State::kConnected;
+        WatchOverPeer(request_->req.queue_pair);
         return CmId::Raise(CmEvent::kEstablished);
       }
       peer_ = state;
       state_ = State::kAnswered;
+      WatchOverPeer(peer_->rep().queue_pair);
       connection.private_data_len = kAnswerData;
       connection.qp_num = peer_->rep().queue_pair;
       TellReads(peer_->rep(), &connection);

@@ -1,4 +1,5 @@
 // ConnectedCmId is a CmId of RDMA_PS_TCP: an end of a connection of reliable connected queue pairs.
+// Where the peer's process ends without a word, it is as if it had disconnected (Neighbours).
 //
 // Errors are errno values, 0 is success.
 // Thread rule: one lock's.
@@ -14,6 +15,7 @@
 #include "lib/base/event_loop.h"
 #include "lib/verbs/soft/connection_handles.h"
 #include "lib/verbs/soft/connection_manager.h"
+#include "lib/verbs/user/neighbours.h"
 #include "lib/verbs/user/user_device.h"
 
 namespace tokamak::verbs::user {
@@ -56,11 +58,13 @@ class ConnectedCmId final : public CmId, public soft::ConnectionOwner {
   void OnRequest(UserDevice& device, const soft::PendingRequest& request);
   soft::ConnectionOffer Offer(const rdma_ucm_conn_param& parameters) const;
   void Raise(CmEvent type, int status, const rdma_ucm_conn_param& connection);
+  void WatchOverPeer(uint32_t queue_pair);
 
   uint32_t own_psn_ = 0;
-  std::optional<soft::PendingRequest> request_;  // of the peer that asks
-  std::optional<soft::ConnectionState> peer_;    // as it was when the peer's answer came
-  soft::ConnectionOffer offer_;                  // of ours, once made
+  std::optional<soft::PendingRequest> request_;    // of the peer that asks
+  std::optional<soft::ConnectionState> peer_;      // as it was when the peer's answer came
+  soft::ConnectionOffer offer_;                    // of ours, once made
+  std::unique_ptr<Neighbours::Watch> peer_watch_;  // while connected to one of this machine
 };
 
 }  // namespace tokamak::verbs::user

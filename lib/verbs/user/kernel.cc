@@ -122,7 +122,7 @@ absl::Status Kernel::MakeDevice(size_t index) {
   auto nic = soft::OpenSoftDevice(loop_, *fabric, trace_, device_options);
   if (!nic.ok()) return nic.status();
   made->nic = *std::move(nic);
-  made->device = std::make_unique<UserDevice>(identities_[index], *made->nic, loop_, failing_);
+  made->device = std::make_unique<UserDevice>(identities_[index], *made->nic, loop_, failing_, &neighbours_);
   if (goes_down) made->outage = std::make_unique<PortOutage>(*made->device, *made->faulty, options_.port_fault);
   open_devices_[index] = made->device.get();
   devices_[index] = std::move(made);

@@ -31,6 +31,7 @@
 #include "lib/verbs/user/cm_context.h"
 #include "lib/verbs/user/event_takers.h"
 #include "lib/verbs/user/failing_request.h"
+#include "lib/verbs/user/neighbours.h"
 #include "lib/verbs/user/options.h"
 #include "lib/verbs/user/program_pages.h"
 #include "lib/verbs/user/progress.h"
@@ -103,6 +104,7 @@ class Kernel final {
   std::vector<Identity> identities_;
   base::NoTrace trace_;
   os::EpollLoop loop_;
+  Neighbours neighbours_{loop_};
   FailingRequest failing_;
   const ProgramPages program_pages_;
   std::vector<std::unique_ptr<Device>> devices_;  // by index; null until opened

@@ -62,8 +62,9 @@ Identity MakeIdentity(uint32_t index, const Address& address, std::string netdev
   return identity;
 }
 
-UserDevice::UserDevice(Identity identity, soft::SoftDevice& nic, base::EventLoop& loop, FailingRequest& failing)
-    : identity_(std::move(identity)), nic_(nic), loop_(loop), failing_(failing) {}
+UserDevice::UserDevice(Identity identity, soft::SoftDevice& nic, base::EventLoop& loop, FailingRequest& failing,
+                       Neighbours* neighbours)
+    : identity_(std::move(identity)), nic_(nic), loop_(loop), failing_(failing), neighbours_(neighbours) {}
 
 void UserDevice::Remove(Pulled& pulled) { pulled_.erase(std::find(pulled_.begin(), pulled_.end(), &pulled)); }
 

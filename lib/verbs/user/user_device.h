@@ -19,6 +19,7 @@
 #include "lib/base/event_loop.h"
 #include "lib/verbs/soft/device.h"
 #include "lib/verbs/user/failing_request.h"
+#include "lib/verbs/user/neighbours.h"
 
 namespace tokamak::verbs::user {
 
@@ -58,13 +59,16 @@ class PortListener {
 
 class UserDevice final {
  public:
-  // All but `identity` outlive it; `failing` is of all devices of the process.
-  UserDevice(Identity identity, soft::SoftDevice& nic, base::EventLoop& loop, FailingRequest& failing);
+  // All but `identity` outlive it; `failing` and `neighbours`, which may be null, are of all devices of
+  // the process.
+  UserDevice(Identity identity, soft::SoftDevice& nic, base::EventLoop& loop, FailingRequest& failing,
+             Neighbours* neighbours = nullptr);
 
   const Identity& identity() const { return identity_; }
   soft::SoftDevice& nic() { return nic_; }
   base::EventLoop& loop() { return loop_; }
   FailingRequest& failing() { return failing_; }
+  Neighbours* neighbours() { return neighbours_; }
 
   // Before each round of the loop.
   void PullAll() {
@@ -91,6 +95,7 @@ class UserDevice final {
   soft::SoftDevice& nic_;
   base::EventLoop& loop_;
   FailingRequest& failing_;
+  Neighbours* const neighbours_;
   std::vector<Pulled*> pulled_;
   std::set<PortListener*> listeners_;
   bool port_active_ = true;

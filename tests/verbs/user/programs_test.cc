@@ -511,6 +511,31 @@ TEST_F(ProgramsTest, FiftyKillsHinderNobody) {
   EXPECT_EQ(NicNames(), "");
 }
 
+// A kernel closes the devices of a process that ends, however it does, and its peer is told.
+TEST_F(ProgramsTest, APeerThatEndsIsToldOfOnAnIdleConnection) {
+  const std::string program = Built("tests/verbs/user/idle_connection");
+  for (const Words& mode : {Words{}, Words{"--shm"}}) {
+    for (const char* address : {kClient, kServer}) {
+      for (const char* how : {"wait", "_exit", "exec"}) {
+        flags = mode;
+        const std::unique_ptr<ChildProcess> server = StartListener({program, "serve", kServer, how});
+        ASSERT_NE(server, nullptr);
+        const std::unique_ptr<ChildProcess> client = Start(address, {program, "connect", kServer});
+        ASSERT_NE(client, nullptr);
+        WaitUntilSaid(*client, "RDMA_CM_EVENT_ESTABLISHED");
+        if (std::string(how) == "wait") {
+          ASSERT_TRUE(server->Signal(SIGKILL).ok());
+        }
+        const auto end = client->Wait(kLongest);
+        ASSERT_TRUE(end.ok()) << how << "\n" << Output();
+        EXPECT_TRUE(end->ok()) << how << ": " << end->ToString() << "\n" << Output();
+        EXPECT_NE(Said(LastOutput()).find("RDMA_CM_EVENT_DISCONNECTED"), std::string::npos) << Output();
+        server->Wait(kLongest).status().IgnoreError();
+      }
+    }
+  }
+}
+
 // As with a device, which answers meanwhile: a busy machine stops programs for as long.
 TEST_F(ProgramsTest, APeerThatStandsStillForAMomentIsWaitedFor) {
   const Words words = {"ibv_rc_pingpong", "-c", "-g", "0", "-n", "10000"};
