@@ -57,12 +57,21 @@ struct Kernel::Device {
   std::unique_ptr<PortOutage> outage;  // null without one
 };
 
-Kernel::Kernel(const Options& options) : options_(options), failing_(options.request_fault), event_takers_(kComesBack) {
+std::vector<Identity> Kernel::IdentitiesOf(const Options& options) {
   std::vector<Address> addresses = options.addresses;
   if (addresses.empty()) addresses.push_back(DefaultAddress());
+  std::vector<Identity> identities;
   for (const Address& address : addresses) {
-    identities_.push_back(MakeIdentity(static_cast<uint32_t>(identities_.size()), address, InterfaceOf(address)));
+    identities.push_back(MakeIdentity(static_cast<uint32_t>(identities.size()), address, InterfaceOf(address)));
   }
+  return identities;
+}
+
+Kernel::Kernel(const Options& options, std::vector<Identity> identities)
+    : options_(options),
+      identities_(std::move(identities)),
+      failing_(options.request_fault),
+      event_takers_(kComesBack) {
   devices_.resize(identities_.size());
   open_devices_.resize(identities_.size());
   progress_ = std::make_unique<Progress>(loop_, [this] {

@@ -42,10 +42,12 @@ namespace tokamak::verbs::user {
 
 class Kernel final {
  public:
-  explicit Kernel(const Options& options);
-  ~Kernel();
+  // What the devices look like that `options` ask for.
+  static std::vector<Identity> IdentitiesOf(const Options& options);
 
-  const std::vector<Identity>& devices() const { return identities_; }
+  // `identities` are those of the options.
+  Kernel(const Options& options, std::vector<Identity> identities);
+  ~Kernel();
 
   // Opens the device of that index for the program. EADDRINUSE, ENODEV and the like: it has no
   // network; trouble() says why.
@@ -101,7 +103,7 @@ class Kernel final {
   absl::Status MakeDevice(size_t index);
 
   const Options options_;
-  std::vector<Identity> identities_;
+  const std::vector<Identity> identities_;
   base::NoTrace trace_;
   os::EpollLoop loop_;
   Neighbours neighbours_{loop_};

@@ -120,6 +120,16 @@ void RemoveLeftovers(const std::string& parent, const std::string& prefix) {
   closedir(folder);
 }
 
+// The program may count on low numbers: shells give them to what it opens by itself.
+constexpr int kLeastDescriptor = 100;
+
+os::FileDescriptor OpenFolder(const std::string& path) {
+  os::FileDescriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!folder.valid()) return folder;
+  os::FileDescriptor aside(fcntl(folder.get(), F_DUPFD_CLOEXEC, kLeastDescriptor));
+  return aside.valid() ? std::move(aside) : std::move(folder);
+}
+
 // A file system that has no locks keeps its folders.
 void Lock(const os::FileDescriptor& folder) {
   while (flock(folder.get(), LOCK_SH) != 0 && errno == EINTR) {
@@ -149,7 +159,7 @@ absl::StatusOr<std::unique_ptr<SysfsTree>> SysfsTree::Open(const std::string& pa
 // user has removed it.
 absl::StatusOr<std::unique_ptr<SysfsTree>> SysfsTree::Share(const std::string& path, const Files& files) {
   if (!IsOwn(path)) return absl::NotFoundError(path);
-  os::FileDescriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  os::FileDescriptor folder = OpenFolder(path);
   if (!folder.valid()) return absl::UnavailableError(path);
   Lock(folder);
   std::unique_ptr<SysfsTree> tree(new SysfsTree(path, files, std::move(folder)));
@@ -162,7 +172,7 @@ absl::StatusOr<std::unique_ptr<SysfsTree>> SysfsTree::Share(const std::string& p
 absl::StatusOr<std::unique_ptr<SysfsTree>> SysfsTree::Make(const std::string& path, const Files& files) {
   std::string aside = path + ".XXXXXX";
   if (mkdtemp(aside.data()) == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("make ", aside));
-  os::FileDescriptor folder(open(aside.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  os::FileDescriptor folder = OpenFolder(aside);
   if (!folder.valid()) return absl::ErrnoToStatus(errno, aside);
   Lock(folder);
   std::unique_ptr<SysfsTree> tree(new SysfsTree(aside, files, std::move(folder)));

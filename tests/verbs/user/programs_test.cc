@@ -294,6 +294,16 @@ TEST_F(ProgramsTest, AProviderThatIsMissingIsSaidInOneLine) {
       << Output();
 }
 
+// A shell gives descriptors numbers of its own choice.
+TEST_F(ProgramsTest, AProgramThatOnlyLooksHasItsDescriptorsToItself) {
+  const std::string script =
+      "[ -e /sys/class/infiniband ] && read version < /sys/class/infiniband_verbs/abi_version && exec 3>&1 4>&1 5>&1 "
+      "6>&1 7>&1 8>&1 9>&1 && "
+      "ls /proc/$$/task | wc -l";
+  ASSERT_TRUE(Start(kServer, {"bash", "-c", script})->Wait(kLongest)->ok()) << Output();
+  EXPECT_EQ(Said(LastOutput()), "1\n") << "threads";
+}
+
 TEST_F(ProgramsTest, AnAddressThatIsNotOursIsSaidInOneLine) {
   std::unique_ptr<ChildProcess> program = Start("192.0.2.7", {"ibv_devinfo"});
   const auto end = program->Wait(kLongest);

@@ -61,8 +61,7 @@ DeviceFile DeviceAt(const char* path) {
   if (std::strncmp(path, kUverbs, sizeof(kUverbs) - 1) != 0) return file;
   char* end = nullptr;
   const unsigned long index = std::strtoul(path + sizeof(kUverbs) - 1, &end, 10);  // NOLINT(runtime/int): strtoul's
-  Kernel* const kernel = TheKernel();
-  if (*end != '\0' || kernel == nullptr || index >= kernel->devices().size()) return file;
+  if (*end != '\0' || index >= DeviceCount()) return file;
   file.kind = DeviceFile::Kind::kUverbs;
   file.index = index;
   return file;

@@ -17,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -39,6 +40,8 @@ struct Once {
   std::mutex mutex;
   pid_t owner = 0;
   bool tried = false;
+  const Options* options = nullptr;  // null where they are wrong
+  std::vector<Identity> devices;     // of options
   Kernel* kernel = nullptr;
   SysfsTree* tree = nullptr;
   bool said_no_tree = false;
@@ -117,19 +120,27 @@ std::string FolderForFiles() {
 // A process that shares our memory, but is not us: the child of vfork(), until it executes.
 bool IsForeign(const Once& state) { return state.owner != getpid(); }
 
-Kernel* KernelOf(Once& state) {
-  const os::NoCancellation no_cancellation;
-  const std::lock_guard<std::mutex> lock(state.mutex);
-  if (state.tried) return state.kernel;
-  state.tried = true;
+// Reads the options, once. What there is to see of devices needs no kernel: a program that only looks,
+// such as a shell, gets no thread and next to no descriptors.
+void ReadOptions(Once& state) {
+  if (std::exchange(state.tried, true)) return;
   const char* const text = std::getenv(kOptionsVariable);
   absl::StatusOr<Options> options = Options::Parse(text == nullptr ? "" : text);
   if (!options.ok()) {
     Say(std::string(options.status().message()), true);
-    return nullptr;
+    return;
   }
   state.log = options->log;
-  state.kernel = new Kernel(*options);
+  state.devices = Kernel::IdentitiesOf(*options);
+  state.options = new Options(*std::move(options));
+}
+
+Kernel* KernelOf(Once& state) {
+  const os::NoCancellation no_cancellation;
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  ReadOptions(state);
+  if (state.kernel != nullptr || state.options == nullptr) return state.kernel;
+  state.kernel = new Kernel(*state.options, state.devices);
   state.kernel->set_on_line([](const std::string& line) { Say(line, true); });
   state.kernel->set_on_channel([](int descriptor) { SetKind(descriptor, Kind::kChannel); });
   running.store(state.kernel, std::memory_order_release);
@@ -137,8 +148,8 @@ Kernel* KernelOf(Once& state) {
 }
 
 __attribute__((destructor)) void OnExit() {
-  if (once == nullptr || IsForeign(*once) || once->kernel == nullptr) return;
-  once->kernel->Depart();
+  if (once == nullptr || IsForeign(*once)) return;
+  if (once->kernel != nullptr) once->kernel->Depart();
   const std::lock_guard<std::mutex> lock(once->mutex);
   delete std::exchange(once->tree, nullptr);
 }
@@ -158,6 +169,15 @@ namespace tokamak::verbs::user::preload {
 Kernel* TheKernel() {
   Once& state = Get();
   return IsForeign(state) ? nullptr : KernelOf(state);
+}
+
+size_t DeviceCount() {
+  Once& state = Get();
+  if (IsForeign(state)) return 0;
+  const os::NoCancellation no_cancellation;
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  ReadOptions(state);
+  return state.devices.size();
 }
 
 Kernel* RunningKernel() {
@@ -213,15 +233,16 @@ int CloseAround(unsigned first, unsigned last, absl::FunctionRef<int(unsigned, u
 
 std::string SysfsFolder(bool whole) {
   Once& state = Get();
-  Kernel* const kernel = IsForeign(state) ? nullptr : KernelOf(state);
-  if (kernel == nullptr) return "";
+  if (IsForeign(state)) return "";
   const os::NoCancellation no_cancellation;
   const std::lock_guard<std::mutex> lock(state.mutex);
+  ReadOptions(state);
+  if (state.options == nullptr) return "";
   if (state.tree != nullptr && (!state.tree->is_there() || (whole && !state.tree->Complete().ok()))) {
     delete std::exchange(state.tree, nullptr);
   }
   if (state.tree == nullptr) {
-    absl::StatusOr<std::unique_ptr<SysfsTree>> tree = SysfsTree::Open(FolderForFiles(), kernel->devices());
+    absl::StatusOr<std::unique_ptr<SysfsTree>> tree = SysfsTree::Open(FolderForFiles(), state.devices);
     if (tree.ok()) {
       state.tree = tree->release();
     } else if (!std::exchange(state.said_no_tree, true)) {

@@ -9,6 +9,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -26,13 +27,16 @@ enum class Kind : uint8_t {
   kHidden,     // of our own: the program does not know it
 };
 
-// The kernel of this process; made when it is first asked for. Null where the options are wrong, or
+// The kernel of this process; made when it is first asked for, to open something. Null where the options are wrong, or
 // the process has inherited a kernel that is another's (fork).
 Kernel* TheKernel();
 
 // The same for whoever holds a descriptor or a queue of its: without a look at whose process this
 // is, since the child of a vfork() must not do more than close descriptors.
 Kernel* RunningKernel();
+
+// How many devices there are, whether or not there is a kernel yet.
+size_t DeviceCount();
 
 // What `descriptor` is. One look at a table, for each write() and read() of the program.
 Kind KindOf(int descriptor);
