@@ -37,7 +37,10 @@ void OnFault(int fault, siginfo_t* info, void* context) {
   std::longjmp(*back, 1);
 }
 
-// A handler that does not return leaves its signal blocked.
+// This thread has not blocked these signals: a fault that is blocked ends the process, whatever handler
+// there is. Threads block all signals to leave them to others, and mean no faults by that.
+thread_local bool faults_open = false;
+
 void UnblockFaults() {
   sigset_t faults;
   sigemptyset(&faults);
@@ -61,9 +64,13 @@ __attribute__((noinline, no_sanitize("address", "thread", "undefined"))) void To
 // False: `access` faulted.
 template <typename Access>
 bool Guarded(const Access& access) {
+  if (!faults_open) {
+    UnblockFaults();
+    faults_open = true;
+  }
   std::jmp_buf back;
   if (_setjmp(back) != 0) {
-    UnblockFaults();
+    UnblockFaults();  // a handler that does not return leaves its own blocked
     return false;
   }
   way_back = &back;

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -79,6 +80,18 @@ TEST_F(ProgramPagesTest, AWriteGoesAsFarAsItMay) {
   ASSERT_EQ(mprotect(memory_ + page_, page_, PROT_READ), 0);
   EXPECT_FALSE(pages_.Write(memory_, bytes.data(), bytes.size()));
   EXPECT_TRUE(pages_.Write(memory_, bytes.data(), page_));
+}
+
+TEST_F(ProgramPagesTest, AThreadThatHasBlockedAllSignalsAsksAsWell) {
+  ASSERT_EQ(mprotect(memory_, page_, PROT_NONE), 0);
+  sigset_t all;
+  sigfillset(&all);
+  bool may = true;
+  std::thread([&] {
+    pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    may = pages_.MayRead(memory_, 1) || pages_.MayRead(memory_, 1);
+  }).join();
+  EXPECT_FALSE(may);
 }
 
 // What a program takes later comes to it, and it is asked nothing then.
