@@ -1,6 +1,7 @@
 """What a program's --help says, as data: the one table that manual pages and completion are made of.
 
-CLI11 writes it: an entry is indented by two spaces, and what it does stands from column 30 on, or on the next line.
+CLI11 writes it, and HelpFormat breaks its lines: an entry is indented by two spaces, and what it does stands from column 30 on, or on
+the next lines.
 """
 
 import dataclasses
@@ -86,7 +87,8 @@ def parse(text):
         elif help_.footer or not line.startswith("  "):
             help_.footer.append(line)
         elif line[2] != " ":
-            is_long = lines[i + 1:i + 2] and lines[i + 1].startswith(" " * COLUMN)
+            # What it does begins on the next line where its names are too long, and goes on there where that is.
+            is_long = line[COLUMN - 2:COLUMN] != "  " and lines[i + 1:i + 2] and lines[i + 1].startswith(" " * COLUMN)
             last = entry((line if is_long else line[:COLUMN]).strip())
             last.about = "" if is_long else line[COLUMN:].strip()
             section.append(last)

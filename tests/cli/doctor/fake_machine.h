@@ -35,7 +35,7 @@ class FakeMachine final {
     Put("/proc/self/uid_map", "         0          0 4294967295");
     Put("/proc/self/cgroup", "0::/user.slice");
     Put("/proc/meminfo",
-        "MemTotal: 1000 kB\nHugePages_Total:       0\nHugePages_Free:        0\n"
+        "MemTotal: 32000000 kB\nHugePages_Total:       0\nHugePages_Free:        0\n"
         "HugePages_Rsvd:        0\nHugepagesize:       2048 kB");
     Put("/proc/sys/kernel/osrelease", "6.1.0-56-amd64");
     Put("/proc/sys/net/core/netdev_max_backlog", "1000");
