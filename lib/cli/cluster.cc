@@ -256,7 +256,13 @@ class Starter final {
     if (settings_.directory == "redis") {
       if (absl::Status status = StartRedis(); !status.ok()) return status;
     }
-    const auto places = PlaceNodes(settings_.places, settings_.nodes);
+    Places where = settings_.places;
+    if (where.devices.empty()) {
+      auto network = FreeNetwork(where, settings_.nodes);
+      if (!network.ok()) return network.status();
+      where.network = *std::move(network);
+    }
+    const auto places = PlaceNodes(where, settings_.nodes);
     if (!places.ok()) return places.status();
     for (uint32_t i = 1; i <= settings_.nodes; ++i) {
       if (absl::Status status = StartNode(i, *places); !status.ok()) return status;

@@ -27,25 +27,8 @@ bool IsFree(const std::string& ip, uint32_t port) {
 
 std::string IpOf(const std::string& network, uint32_t node) { return absl::StrCat(network, ".", node); }
 
-// "127.0.0", or another one whose nodes have both their ports free. Users begin elsewhere, so that
-// they are not in each other's way.
-absl::StatusOr<std::string> FreeNetwork(const Places& places, uint32_t nodes) {
-  for (uint32_t tried = 0; tried <= kNetworksTried; ++tried) {
-    const std::string network = tried == 0 ? "127.0.0" : absl::StrCat("127.", 1 + getuid() % 250, ".", tried);
-    bool free = true;
-    for (uint32_t node = 1; free && node <= nodes; ++node) {
-      const std::string ip = IpOf(network, node);
-      free = IsFree(ip, places.udp_port) && (places.udp_port == UINT16_MAX || IsFree(ip, places.udp_port + 1u));
-    }
-    if (free) return network;
-  }
-  return absl::ResourceExhaustedError(
-      absl::StrCat("the UDP ports ", places.udp_port, " and ", places.udp_port + 1, " of ", kNetworksTried,
-                   " loopback networks are taken: end what has them, or give another --udp-port"));
-}
-
-absl::StatusOr<NodePlace> SoftwareNic(const Places& places, const std::string& network, uint32_t node) {
-  const std::string ip = IpOf(network, node);
+absl::StatusOr<NodePlace> SoftwareNic(const Places& places, uint32_t node) {
+  const std::string ip = IpOf(places.network, node);
   auto listen = verbs::Address::Parse(ip);
   if (!listen.ok()) return listen.status();
   listen->port = places.port;
@@ -57,10 +40,8 @@ absl::StatusOr<NodePlace> SoftwareNic(const Places& places, const std::string& n
 absl::StatusOr<std::vector<NodePlace>> PlaceNodes(const Places& places, uint32_t nodes) {
   std::vector<NodePlace> placed;
   if (places.devices.empty()) {
-    const auto network = FreeNetwork(places, nodes);
-    if (!network.ok()) return network.status();
     for (uint32_t node = 1; node <= nodes; ++node) {
-      auto place = SoftwareNic(places, *network, node);
+      auto place = SoftwareNic(places, node);
       if (!place.ok()) return place.status();
       placed.push_back(*std::move(place));
     }
@@ -81,6 +62,21 @@ absl::StatusOr<std::vector<NodePlace>> PlaceNodes(const Places& places, uint32_t
     placed.back().listen.port = static_cast<uint16_t>(port);
   }
   return placed;
+}
+
+absl::StatusOr<std::string> FreeNetwork(const Places& places, uint32_t nodes) {
+  for (uint32_t tried = 0; tried <= kNetworksTried; ++tried) {
+    const std::string network = tried == 0 ? places.network : absl::StrCat("127.", 1 + getuid() % 250, ".", tried);
+    bool free = true;
+    for (uint32_t node = 1; free && node <= nodes; ++node) {
+      const std::string ip = IpOf(network, node);
+      free = IsFree(ip, places.udp_port) && (places.udp_port == UINT16_MAX || IsFree(ip, places.udp_port + 1u));
+    }
+    if (free) return network;
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the UDP ports ", places.udp_port, " and ", places.udp_port + 1, " of ", kNetworksTried,
+                   " loopback networks are taken: end what has them, or give another --udp-port"));
 }
 
 }  // namespace tokamak::cli

@@ -38,15 +38,16 @@ TEST(PlacesTest, ANetworkOfWhichAPortIsTakenIsLeftToWhoeverHasIt) {
   address.sin_port = htons(4811);  // of bulk
   ASSERT_EQ(inet_pton(AF_INET, "127.0.0.2", &address.sin_addr), 1);
   ASSERT_EQ(bind(taken.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  const auto one = PlaceNodes(places, 1);
-  const auto two = PlaceNodes(places, 2);
-  ASSERT_TRUE(one.ok() && two.ok()) << one.status() << two.status();
-  EXPECT_EQ((*one)[0].device, "soft:udp@127.0.0.1:4810");
-  for (size_t i = 0; i < 2; ++i) {
-    const std::string ip = absl::StrCat("127.", 1 + getuid() % 250, ".1.", i + 1);
-    EXPECT_EQ((*two)[i].device, absl::StrCat("soft:udp@", ip, ":4810"));
-    EXPECT_EQ((*two)[i].listen.ToString(), absl::StrCat(ip, ":7000"));
-  }
+  const auto of_one = FreeNetwork(places, 1);
+  const auto of_two = FreeNetwork(places, 2);
+  ASSERT_TRUE(of_one.ok() && of_two.ok()) << of_one.status() << of_two.status();
+  EXPECT_EQ(*of_one, "127.0.0");
+  EXPECT_EQ(*of_two, absl::StrCat("127.", 1 + getuid() % 250, ".1"));
+  places.network = *of_two;
+  const auto placed = PlaceNodes(places, 2);
+  ASSERT_TRUE(placed.ok()) << placed.status();
+  EXPECT_EQ((*placed)[1].device, absl::StrCat("soft:udp@", *of_two, ".2:4810"));
+  EXPECT_EQ((*placed)[1].listen.ToString(), absl::StrCat(*of_two, ".2:7000"));
 }
 
 TEST(PlacesTest, NodesTakeDevicesInTurnAndThoseThatShareOneAreAllPortsApart) {

@@ -360,7 +360,7 @@ TEST_F(QuotaTest, AnOwnerMayHaveALimitOfItsOwn) {
   ASSERT_TRUE(store_->Create(Id("o1"), 1500, 0, one).ok());
   const absl::Status beyond = store_->Create(Id("o2"), 501, 0, one).status();
   EXPECT_TRUE(absl::IsResourceExhausted(beyond));
-  EXPECT_THAT(beyond.message(), HasSubstr("500 are left"));
+  EXPECT_THAT(beyond.message(), HasSubstr("500 B are left"));
   ASSERT_TRUE(store_->Create(Id("o2"), 501, 0, other).ok()) << "it is not the program's";
   ASSERT_TRUE(store_->Seal(Id("o1"), one).ok());
   ASSERT_TRUE(store_->Seal(Id("o2"), other).ok());
