@@ -49,9 +49,9 @@ class InterruptTest : public testing::Test {
   void Settle() { ASSERT_TRUE(client_.Contains(SampleId(0)).ok()); }
   StatusCode Get(int n) { return client_.Get(SampleId(n), kForever, get_).status().code(); }
 
+  const Interrupt interrupt_ = *Interrupt::Make();  // outlives the daemon, whose thread may be firing it
   FakeDaemon daemon_;
   Client client_ = *Client::Connect(daemon_.path());
-  const Interrupt interrupt_ = *Interrupt::Make();
   GetOptions get_;
   WaitOptions wait_;
   PutOptions put_;
