@@ -74,7 +74,9 @@ void ObjectDelete::Marked(const absl::StatusOr<directory::DeleteReply>& reply) {
     if (over && DeletesWhatIsHereNext()) return;
     return Finish(marked_ && over ? absl::OkStatus() : reply.status());
   }
-  if (std::exchange(generation_, reply->generation) != reply->generation) {
+  const base::Generation asked = std::exchange(generation_, reply->generation);
+  if (asked != generation_) {
+    DropHere(asked);  // that is over for the directory, which names another that is not
     dropped_here_ = false;
     after_.clear();
   }
@@ -82,7 +84,7 @@ void ObjectDelete::Marked(const absl::StatusOr<directory::DeleteReply>& reply) {
   if (!std::exchange(dropped_here_, true)) {
     if (HasLostThisNode(*reply)) services_.membership.DirectoryHasLost();
     tells_all_ = services_.membership.OthersMayBeLost();
-    DropHere();
+    DropHere(generation_);
   }
   to_tell_.clear();
   for (const directory::NodeId& holder : reply->holders) {
@@ -128,10 +130,10 @@ bool ObjectDelete::DeletesWhatIsHereNext() {
   return true;
 }
 
-void ObjectDelete::DropHere() {
+void ObjectDelete::DropHere(base::Generation generation) {
   const auto place = services_.store.Find(id_);
-  if (!place.has_value() || place->generation != generation_) return;
-  services_.copies.Drop({id_, generation_}, absl::AbortedError("it was deleted"));
+  if (!place.has_value() || place->generation != generation) return;
+  services_.copies.Drop({id_, generation}, absl::AbortedError("it was deleted"));
   ++copies_;
 }
 

@@ -70,7 +70,7 @@ class ObjectDelete final : public base::Handle {
   void Marked(const absl::StatusOr<directory::DeleteReply>& reply);
   bool HasLostThisNode(const directory::DeleteReply& reply) const;
   bool DeletesWhatIsHereNext();
-  void DropHere();
+  void DropHere(base::Generation generation);
   void TellAll();
   void TellSomeOfAll();
   void TellHolders();

@@ -71,6 +71,20 @@ TEST_F(ObjectDeleteTest, WhatIsNotAnnouncedYetIsDeletedHere) {
   EXPECT_TRUE(Holders("x").empty());
 }
 
+// Beside a deletion of another content that has not ended: the directory names that one, whatever it
+// is asked of.
+TEST_F(ObjectDeleteTest, WhatIsNotAnnouncedYetIsDeletedHereBesideAnotherDeletion) {
+  BuildWithCopies(4);
+  at(2).Freeze({Seconds(30), Seconds(30), Seconds(30)});
+  cluster_->RunFor(Seconds(12));  // past its lease: it is silent, and nobody waits for it
+  ASSERT_TRUE(absl::IsUnavailable(cluster_->Delete(at(3), "x").status()));
+  ASSERT_FALSE(at(1).Has("x"));
+  ASSERT_EQ(at(1).Put("x", 100), absl::OkStatus());
+  const absl::Status status = cluster_->Delete(at(1), "x").status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_FALSE(at(1).Has("x"));
+}
+
 // n1 is told of that with its next renewal only.
 TEST_F(ObjectDeleteTest, WhatAnOlderContentHasDisplacedIsDeletedBeforeTheIdIsFree) {
   Build(4);
