@@ -43,8 +43,9 @@ ObjectId IdOf(const std::string& name_or_id);
 bool IsStream(const std::string& path);
 
 // Puts a file, a stream, or a folder with all files below it (the folder's own object last, so that
-// whoever sees it finds the files). Links to files are followed. A file that changes while it is read is an
-// error. kAlreadyExists: objects never change, so remove the old one or choose another name.
+// whoever sees it finds the files). Links to files are followed. A file that changes while it is
+// read is an error. kAlreadyExists: objects never change, so remove the old one or choose another
+// name.
 absl::StatusOr<Moved> PutPath(Client& client, Undo& undo, const std::string& path, const std::string& name);
 
 struct GetSettings {

@@ -2,9 +2,9 @@
 // listens on.
 //
 // Without devices node I has the software NIC soft:udp@NETWORK.I, NETWORK being 127.0.0 unless that
-// is taken: so that two users, or one twice, can have a cluster each. With devices, say ibv:rxe0 and
-// ibv:rxe1, the nodes take them in turn; each listens at its device's address, and those that share
-// a device are kPortsPerNode ports apart.
+// is taken: so that two users, or one twice, can have a cluster each. With devices, say ibv:rxe0
+// and ibv:rxe1, the nodes take them in turn; each listens at its device's address, and those that
+// share a device are kPortsPerNode ports apart.
 #pragma once
 
 #include <cstdint>

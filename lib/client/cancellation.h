@@ -1,5 +1,5 @@
-// Uncancelled is a part of a call in which its thread is cancelled (pthread_cancel(3)) at Look alone,
-// where nothing is half done: not in whatever system call it happens to make.
+// Uncancelled is a part of a call in which its thread is cancelled (pthread_cancel(3)) at Look
+// alone, where nothing is half done: not in whatever system call it happens to make.
 //
 // Thread rule: of the thread that made it, and dropped in reverse order of making.
 #pragma once

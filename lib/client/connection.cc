@@ -304,7 +304,8 @@ bool Connection::WaitFor(std::unique_lock<std::mutex>& lock, const Inbox& inbox,
   return interrupted;
 }
 
-// As WaitOrRead, and looks before whether the thread was cancelled, as often as that is to be looked at.
+// As WaitOrRead, and looks before whether the thread was cancelled, as often as that is to be
+// looked at.
 bool Connection::WaitAWhile(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt* interrupt) {
   Uncancelled::Look();
   const bool looks_again = Uncancelled::may_end();

@@ -1,5 +1,5 @@
-// HelpFormat is how our programs print their --help: as CLI11 has it, in lines that a terminal of 80
-// columns does not break.
+// HelpFormat is how our programs print their --help: as CLI11 has it, in lines that a terminal of
+// 80 columns does not break.
 //
 // What an entry does stands from column 30 on (lib/cli/help_text.py reads it there).
 #pragma once
@@ -11,8 +11,8 @@
 namespace tokamak::daemon {
 
 // The same text, with what entries do, and paragraphs, broken between words. Lines that begin with
-// spaces and are no entries, such as commands of an example, stay as they are. Of empty lines behind
-// each other one is left.
+// spaces and are no entries, such as commands of an example, stay as they are. Of empty lines
+// behind each other one is left.
 std::string WrapHelp(const std::string& text);
 
 class HelpFormat final : public CLI::Formatter {

@@ -1,6 +1,6 @@
 // NoCancellation: while there is one, its thread is not cancelled (pthread_cancel(3)), but at the
-// next cancellation point after it. Nearly every system call is such a point, and a thread that ends
-// in one would leave behind what it was in the middle of.
+// next cancellation point after it. Nearly every system call is such a point, and a thread that
+// ends in one would leave behind what it was in the middle of.
 //
 // Thread rule: of the thread that made it, and dropped in reverse order of making.
 #pragma once

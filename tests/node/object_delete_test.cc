@@ -71,8 +71,8 @@ TEST_F(ObjectDeleteTest, WhatIsNotAnnouncedYetIsDeletedHere) {
   EXPECT_TRUE(Holders("x").empty());
 }
 
-// Beside a deletion of another content that has not ended: the directory names that one, whatever it
-// is asked of.
+// Beside a deletion of another content that has not ended: the directory names that one, whatever
+// it is asked of.
 TEST_F(ObjectDeleteTest, WhatIsNotAnnouncedYetIsDeletedHereBesideAnotherDeletion) {
   BuildWithCopies(4);
   at(2).Freeze({Seconds(30), Seconds(30), Seconds(30)});

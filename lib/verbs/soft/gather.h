@@ -11,7 +11,8 @@
 
 namespace tokamak::verbs::soft {
 
-// Whether the keys of `source`, and the host, still let the NIC read `length` bytes from `offset` on.
+// Whether the keys of `source`, and the host, still let the NIC read `length` bytes from `offset`
+// on.
 bool MayGather(const KeyTable& keys, DomainId domain, const SourceBytes& source, uint32_t offset,
                uint32_t length) REQUIRES_NIC_MUTEX;
 

@@ -1,6 +1,6 @@
-// HostMemory is what a NIC asks before it touches memory of its host, where that may be gone while it
-// is registered: below programs that own it, and that nobody keeps from unmapping it. A NIC without
-// one takes what is registered for there.
+// HostMemory is what a NIC asks before it touches memory of its host, where that may be gone while
+// it is registered: below programs that own it, and that nobody keeps from unmapping it. A NIC
+// without one takes what is registered for there.
 //
 // Thread rule: any thread.
 #pragma once

@@ -2,8 +2,8 @@
 //
 // Whoever is cancelled is unwound by the C library with the system's libgcc, which cannot run the
 // destructors of a shared object that has its C++ runtime inside. So a thread sleeps here, in a
-// function of C, and on the way to it there is no frame with anything to clean up. What the wait has
-// to take back is taken back by `abandon`.
+// function of C, and on the way to it there is no frame with anything to clean up. What the wait
+// has to take back is taken back by `abandon`.
 //
 // Thread rule: any thread.
 #pragma once
@@ -18,7 +18,8 @@ extern "C" {
 
 enum { TOKAMAK_SLEEP_DESCRIPTORS = 3 };
 
-// One sleep: until one of the descriptors is ready, a signal comes that is not blocked, or it was long enough.
+// One sleep: until one of the descriptors is ready, a signal comes that is not blocked, or it was
+// long enough.
 struct tokamak_sleep {
   struct pollfd descriptors[TOKAMAK_SLEEP_DESCRIPTORS];
   nfds_t count;

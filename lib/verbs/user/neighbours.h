@@ -33,9 +33,9 @@ class Neighbours final {
 
   explicit Neighbours(os::EpollLoop& loop) : loop_(loop) {}
 
-  // `gone` runs once, on the loop, when the NIC at `address` that has this queue pair is gone. Null:
-  // there is no such NIC on this machine, or this process has no descriptors. The port does not
-  // count. The watch must not outlive the loop.
+  // `gone` runs once, on the loop, when the NIC at `address` that has this queue pair is gone.
+  // Null: there is no such NIC on this machine, or this process has no descriptors. The port does
+  // not count. The watch must not outlive the loop.
   std::unique_ptr<Watch> WatchOver(const Address& address, uint32_t queue_pair, std::function<void()> gone);
 
  private:

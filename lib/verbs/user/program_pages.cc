@@ -37,8 +37,8 @@ void OnFault(int fault, siginfo_t* info, void* context) {
   std::longjmp(*back, 1);
 }
 
-// This thread has not blocked these signals: a fault that is blocked ends the process, whatever handler
-// there is. Threads block all signals to leave them to others, and mean no faults by that.
+// This thread has not blocked these signals: a fault that is blocked ends the process, whatever
+// handler there is. Threads block all signals to leave them to others, and mean no faults by that.
 thread_local bool faults_open = false;
 
 void UnblockFaults() {

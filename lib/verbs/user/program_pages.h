@@ -1,11 +1,11 @@
-// ProgramPages says whether the program's memory is still what it registered: a program may unmap or
-// protect it meanwhile, or cut off the file behind it. A kernel has pinned its pages; here an access
-// would end the process. So the NIC asks before each access, and a request fails as if its key
-// were none.
+// ProgramPages says whether the program's memory is still what it registered: a program may unmap
+// or protect it meanwhile, or cut off the file behind it. A kernel has pinned its pages; here an
+// access would end the process. So the NIC asks before each access, and a request fails as if its
+// key were none.
 //
-// To ask is to touch each page, or to write there, which costs some ten nanoseconds more than to write
-// unasked. Where that faults, the signal (SIGSEGV or SIGBUS) leads back to who asked; all others go on
-// to the handler that there was.
+// To ask is to touch each page, or to write there, which costs some ten nanoseconds more than to
+// write unasked. Where that faults, the signal (SIGSEGV or SIGBUS) leads back to who asked; all
+// others go on to the handler that there was.
 //
 // What the program has mapped at the same place instead is not told apart.
 // Thread rule: any thread.

@@ -50,8 +50,8 @@ constexpr base::Duration kLong = base::Seconds(3600);
 
 }  // namespace
 
-// One call of WaitReadable, in steps between which its thread sleeps. What it takes, it gives back by
-// itself: it has no destructor, see cancellable_sleep.h.
+// One call of WaitReadable, in steps between which its thread sleeps. What it takes, it gives back
+// by itself: it has no destructor, see cancellable_sleep.h.
 class Progress::Wait final {
  public:
   Wait(Progress& progress, int descriptor) : progress_(progress), descriptor_(descriptor) {}

@@ -14,8 +14,8 @@
 //   resting    one thread of the program has waited for longer than kGrace, and sees to everything:
 //              wakes when that thread leaves
 //
-// A program may cancel a thread of its own (pthread_cancel(3)) that waits here, and nowhere else: it
-// leaves no lock behind.
+// A program may cancel a thread of its own (pthread_cancel(3)) that waits here, and nowhere else:
+// it leaves no lock behind.
 //
 // Thread rule: any thread.
 #pragma once

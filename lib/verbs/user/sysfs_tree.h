@@ -1,11 +1,11 @@
 // SysfsTree is the part of /sys in which rdma-core and others look for RDMA devices, as a folder of
-// ordinary files: class/infiniband, class/infiniband_verbs and class/misc/rdma_cm, as the kernel has
-// them. Beside them is dev/infiniband, for who lists that.
+// ordinary files: class/infiniband, class/infiniband_verbs and class/misc/rdma_cm, as the kernel
+// has them. Beside them is dev/infiniband, for who lists that.
 //
 // The folder is of one user, for all to read, and named after what is in it: all processes with the
 // same devices share one, and the last of them that ends removes it. Who uses it has a lock of it
-// (flock(2)), which also keeps away cleaners of temporary files that look at that. What one that was
-// killed left, or somebody else removed, the next one makes whole.
+// (flock(2)), which also keeps away cleaners of temporary files that look at that. What one that
+// was killed left, or somebody else removed, the next one makes whole.
 //
 // Thread rule: none but for whole paths, which are any thread's.
 #pragma once

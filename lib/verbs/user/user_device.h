@@ -59,8 +59,8 @@ class PortListener {
 
 class UserDevice final {
  public:
-  // All but `identity` outlive it; `failing` and `neighbours`, which may be null, are of all devices of
-  // the process.
+  // All but `identity` outlive it; `failing` and `neighbours`, which may be null, are of all
+  // devices of the process.
   UserDevice(Identity identity, soft::SoftDevice& nic, base::EventLoop& loop, FailingRequest& failing,
              Neighbours* neighbours = nullptr);
 

@@ -1,5 +1,5 @@
-// Threads that are cancelled (pthread_cancel(3)) in the middle of calls: they end, and leave nothing
-// behind that another call would wait for.
+// Threads that are cancelled (pthread_cancel(3)) in the middle of calls: they end, and leave
+// nothing behind that another call would wait for.
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>

@@ -1,5 +1,5 @@
-// LoopPair is what programs of ibverbs in these tests begin with: a device, and two queue pairs of it
-// that are each other's peers.
+// LoopPair is what programs of ibverbs in these tests begin with: a device, and two queue pairs of
+// it that are each other's peers.
 //
 // Thread rule: none.
 #pragma once

@@ -1,5 +1,5 @@
-// Memory that a program takes away below a region: whoever reads or writes it is told so, and nobody
-// is ended.
+// Memory that a program takes away below a region: whoever reads or writes it is told so, and
+// nobody is ended.
 #include <infiniband/verbs.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -10,8 +10,8 @@
 
 namespace tokamak::verbs::user::preload {
 
-// A path as the system shall see it: one below /sys that is about RDMA, or /dev/infiniband, leads to
-// our files.
+// A path as the system shall see it: one below /sys that is about RDMA, or /dev/infiniband, leads
+// to our files.
 class SystemPath final {
  public:
   explicit SystemPath(const char* path);

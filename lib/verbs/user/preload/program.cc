@@ -120,8 +120,8 @@ std::string FolderForFiles() {
 // A process that shares our memory, but is not us: the child of vfork(), until it executes.
 bool IsForeign(const Once& state) { return state.owner != getpid(); }
 
-// Reads the options, once. What there is to see of devices needs no kernel: a program that only looks,
-// such as a shell, gets no thread and next to no descriptors.
+// Reads the options, once. What there is to see of devices needs no kernel: a program that only
+// looks, such as a shell, gets no thread and next to no descriptors.
 void ReadOptions(Once& state) {
   if (std::exchange(state.tried, true)) return;
   const char* const text = std::getenv(kOptionsVariable);

@@ -27,8 +27,8 @@ enum class Kind : uint8_t {
   kHidden,     // of our own: the program does not know it
 };
 
-// The kernel of this process; made when it is first asked for, to open something. Null where the options are wrong, or
-// the process has inherited a kernel that is another's (fork).
+// The kernel of this process; made when it is first asked for, to open something. Null where the
+// options are wrong, or the process has inherited a kernel that is another's (fork).
 Kernel* TheKernel();
 
 // The same for whoever holds a descriptor or a queue of its: without a look at whose process this
@@ -52,8 +52,8 @@ void Forget(int descriptor);
 // The same of all that it can have from `first` to `last`.
 void ForgetRange(unsigned first, unsigned last);
 
-// Calls `close_all` for the ranges that are left of `first` to `last` when what is hidden stays. Returns
-// what that returned last; 0 where nothing is left.
+// Calls `close_all` for the ranges that are left of `first` to `last` when what is hidden stays.
+// Returns what that returned last; 0 where nothing is left.
 int CloseAround(unsigned first, unsigned last, absl::FunctionRef<int(unsigned first, unsigned last)> close_all);
 
 // The real folder that stands for /sys, as whole as ever where `whole`; empty where there is none.

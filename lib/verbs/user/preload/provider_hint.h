@@ -5,8 +5,8 @@
 
 namespace tokamak::verbs::user::preload {
 
-// The program lists `folder`. Where that is libibverbs' list of providers, which it reads once it has
-// found devices that it knows none of, and ours is not in it, the user is told once.
+// The program lists `folder`. Where that is libibverbs' list of providers, which it reads once it
+// has found devices that it knows none of, and ours is not in it, the user is told once.
 void HintAtProvider(const char* folder);
 
 }  // namespace tokamak::verbs::user::preload
