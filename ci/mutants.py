@@ -2,6 +2,7 @@
 
   ci/mutants                  all of them
   ci/mutants NAME...          these: tests/mutants/NAME.patch
+  ci/mutants --check          whether each still applies; runs nothing
   ci/mutants --seeds [NAME]   how many lives of clusters it takes to notice each (docs/testing.md, Lives of clusters)
   ci/mutants --in DIR         works in DIR and leaves it there, so that the next run starts faster
 
@@ -108,6 +109,16 @@ def copy_file(source, target):
         shutil.copymode(source, target)
 
 
+# -C1: whoever edits near a patch does not invalidate it.
+APPLY = ["git", "apply", "-C1", "--whitespace=nowarn"]
+
+
+def those_that_do_not_apply(mutants):
+    """To the files as they are."""
+    check = [*APPLY, "--check"]
+    return [mutant for mutant in mutants if subprocess.run([*check, str(mutant.path)], check=False, capture_output=True).returncode != 0]
+
+
 class Workshop:
     """The private copy, and Bazel in it."""
 
@@ -121,10 +132,8 @@ class Workshop:
         copy_tree(self.tree)
 
     def apply(self, mutant):
-        # -C1: whoever edits near a patch does not invalidate it.
-        command = ["git", "apply", "-C1", "--whitespace=nowarn", str(mutant.path)]
         environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(self.tree.parent)}
-        return subprocess.run(command, cwd=self.tree, env=environment, check=False).returncode == 0
+        return subprocess.run([*APPLY, str(mutant.path)], cwd=self.tree, env=environment, check=False).returncode == 0
 
     def restore(self, mutant):
         for name in mutant.files:
@@ -222,6 +231,7 @@ def run_seeds(mutants, workshop):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--check", action="store_true")
     parser.add_argument("--seeds", action="store_true")
     parser.add_argument("--in", dest="folder", type=pathlib.Path, metavar="DIR")
     args = parser.parse_args()
@@ -233,6 +243,11 @@ def main():
         mutants = [mutant for mutant in mutants if WORLDS in mutant.targets]
     if not mutants:
         parser.error(f"no patch in {PATCHES}" + (f" that names {WORLDS}" if args.seeds else ""))
+    if args.check:
+        rotten = those_that_do_not_apply(mutants)
+        for mutant in rotten:
+            print(f"ci/mutants: {PATCHES / mutant.name}.patch does not apply any more: write it anew", file=sys.stderr)
+        sys.exit(1 if rotten else 0)
     subprocess.run(["ci/setup"], check=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was made is removed
     folder = args.folder.resolve() if args.folder else pathlib.Path(tempfile.mkdtemp(prefix="tokamak-mutants."))

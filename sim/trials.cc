@@ -223,6 +223,24 @@ void Hog(Life& life) {
   life.Await(node, life.options.lease * 4);
 }
 
+// One id is put and deleted on all nodes at once, while one of them has much to announce.
+void Contest(Life& life) {
+  const uint32_t busy = life.AnyNode();
+  const std::string id = life.AnyId();
+  life.Load(busy, 400);
+  for (int i = 0; i < 64; ++i) {
+    const uint32_t node = life.random.Chance(0.4) ? busy : life.AnyNode();
+    if (life.random.Chance(0.5)) {
+      life.PutOn(node, id, 64, /*confirmed=*/life.random.Chance(0.3));
+    } else {
+      life.DeleteFrom(node, id);
+    }
+    life.Pass(life.UpTo(life.options.latency * 6));
+  }
+  life.Await(busy, life.options.lease);
+  life.Unload(busy);
+}
+
 // A node is told to end, and to hand over first what it keeps.
 void Evacuate(Life& life) {
   if (!life.Recover()) return life.Wrong("a cluster that is well does not get up to date");
@@ -270,6 +288,7 @@ const Trials::Trial kTrials[] = {
     {"lose", 1, [](const WorldOptions& o) { return !o.calm; }, Lose},
     {"queue", 3, HasALongQueue, Queue},
     {"hog", 1, [](const WorldOptions& o) { return o.engine_calls < node::kMaxEngineCalls; }, Hog},
+    {"contest", 3, HasFewWords, Contest},
     {"evacuate", 1, [](const WorldOptions& o) { return !o.calm; }, Evacuate},
 };
 

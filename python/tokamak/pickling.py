@@ -10,6 +10,7 @@ Unpickling runs what the pickle says: get objects only of those whom you would l
 
 from __future__ import annotations
 
+import importlib
 import io
 import pickle
 import struct
@@ -31,7 +32,7 @@ def _padded(size: int) -> int:
 
 def _tensor_of(array: Any, requires_grad: bool) -> Any:
     """What a pickled tensor of torch is made of anew."""
-    import torch
+    torch = importlib.import_module("torch")  # only whoever has a tensor in a pickle needs it
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that the array is read-only, as everything of the store is
         tensor = torch.from_numpy(array)

@@ -1,6 +1,8 @@
 """ci/mutants judges the tests: a survivor, a patch that rotted and a build that broke must not pass for a bug that was caught."""
 
+import contextlib
 import pathlib
+import tempfile
 import unittest
 
 from ci import count_tests, mutants
@@ -65,6 +67,15 @@ class MutantsTest(unittest.TestCase):
     def test_what_does_not_apply_or_build_is_not_caught(self):
         self.assertEqual(self.judge(applies=False)[0], "does not apply")
         self.assertEqual(self.judge(BROKEN)[0], "does not build")
+
+    def test_a_patch_that_rotted_is_found(self):
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            path = pathlib.Path("m.patch")
+            path.write_text(PATCH, encoding="utf-8")
+            pathlib.Path("lib").mkdir()
+            for text, rotten in (("one\n", []), ("three\n", ["m"])):
+                pathlib.Path("lib/a.cc").write_text(text, encoding="utf-8")
+                self.assertEqual([mutant.name for mutant in mutants.those_that_do_not_apply([mutants.Mutant(path, PATCH)])], rotten)
 
     def test_every_patch_of_the_tree_can_be_read(self):
         found = mutants.read_mutants(pathlib.Path("tests/mutants"), [])
