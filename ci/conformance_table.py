@@ -5,7 +5,8 @@
 
 FILE is the build event file of a `bazel test` that ran the suite on all backends; nothing is built or run here. A promise is a
 test; its sentence is the test's name. Its suite is introduced by the comment at the head of its file, or, for a further suite of
-the same file, by the comment at its class. A backend that cannot be had on this machine keeps the column that it has.
+the same file, by the comment at its class. Of each promise the page names the backends that do not keep it. A backend that cannot
+be had on this machine keeps the answers that the page has.
 """
 
 import argparse
@@ -33,6 +34,8 @@ BACKENDS = [
 TABLE = pathlib.Path("docs/conformance.md")
 COMMAND = "ci/conformance_table"
 
+KEPT = "kept"
+
 # Names of tests have no apostrophes; here the first word wants one.
 POSSESSIVES = [
     "actives reads",
@@ -49,7 +52,9 @@ POSSESSIVES = [
     "regions own",
 ]
 
-Suite = collections.namedtuple("Suite", "name text")
+Suite = collections.namedtuple("Suite", "name text path")
+# What the page says: {(suite's heading, sentence, backend): answer}, and how many cases passed, {backend: number}.
+Page = collections.namedtuple("Page", "answers passed")
 
 
 def sentence(name):
@@ -79,14 +84,14 @@ def suites_of(path, text):
         index = first_code
         if suites:
             index = next(i for i, line in enumerate(lines) if re.match(rf"class {match.group(1)}\b", line))
-        suites.append(Suite(match.group(1), comment_before(lines, index) or str(path)))
+        suites.append(Suite(match.group(1), comment_before(lines, index), path))
     return suites
 
 
 def read_suites(root):
     suites = []
     for path in sorted((root / SUITE.lstrip("/")).glob("*_test.cc")):
-        suites += suites_of(path, path.read_text(encoding="utf-8"))
+        suites += suites_of(path.relative_to(root), path.read_text(encoding="utf-8"))
     return suites
 
 
@@ -107,7 +112,7 @@ def lacking(reason):
     return match.group(1) if match else None
 
 
-def cell(profiles):
+def answer(profiles):
     """What one backend makes of one promise, and what is wrong with that, if anything."""
     if not profiles:
         return "**not run**", "was not run"
@@ -118,11 +123,11 @@ def cell(profiles):
     unnamed = [reason for reason in skips if lacking(reason) is None]
     if unnamed:
         return "**skipped**", f"is skipped without naming a capability ({unnamed[0]})"
-    kept = count[count_tests.PASSED]
     if not skips:
-        return ("kept" if kept == 1 else f"kept, {kept} of {kept}"), None
-    lacks = "lacks " + ", ".join(f"`{name}`" for name in sorted({lacking(reason) for reason in skips}))
-    return (f"kept, {kept} of {len(profiles)}; else {lacks}" if kept else lacks), None
+        return KEPT, None
+    lacks = "no " + ", ".join(f"`{name}`" for name in sorted({lacking(reason) for reason in skips}))
+    kept = count[count_tests.PASSED]
+    return (f"{KEPT} on {kept} of {len(profiles)}, else {lacks}" if kept else lacks), None
 
 
 def unavailable(promises):
@@ -137,35 +142,107 @@ def is_skipped(cases):
     return bool(cases) and all(case["status"] == count_tests.SKIPPED for case in cases)
 
 
-def cells_of(table):
-    """{(suite's heading, sentence, backend): cell} of a document that render wrote."""
-    cells, heading, columns = {}, None, []
-    for line in table.splitlines():
+def exceptions(answers):
+    """" (rxe, siw: no `datagrams`)" of {backend: answer}: those that do not keep a promise; "" where all do."""
+    backends = {}
+    for backend, text in answers.items():
+        if text != KEPT:
+            backends.setdefault(text, []).append(backend)
+    return f" ({'; '.join(', '.join(names) + ': ' + text for text, names in backends.items())})" if backends else ""
+
+
+def read_exceptions(text):
+    """{backend: answer} of what exceptions wrote, without its parentheses."""
+    return {backend: said for part in text.split("; ") if part
+            for names, said in [part.split(": ", 1)] for backend in names.split(", ")}
+
+
+def page_of(text):
+    """The Page that render wrote."""
+    answers, passed, heading, backends, whole = {}, {}, None, [], {}
+    for line in text.splitlines():
         fields = [field.strip() for field in line.strip("|").split(" | ")]
+        promise = re.fullmatch(r"- ([^(]+?)(?: \((.*)\))?", line)
         if line.startswith("## "):
-            heading = line[3:]
-        elif line.startswith("| promise |"):
-            columns = fields[1:]
-        elif line.startswith("| ") and heading:
-            cells.update({(heading, fields[0], column): text for column, text in zip(columns, fields[1:])})
-    return cells
+            heading, whole = line[3:], {}
+        elif line.startswith("| suite |"):
+            backends = fields[2:]
+        elif line.startswith("| cases that passed |"):
+            passed = {backend: int(number) for backend, number in zip(backends, fields[2:])}
+        elif line.startswith("The whole suite ("):
+            whole = read_exceptions(line[len("The whole suite ("):-len("):")])
+        elif promise and heading:
+            own = read_exceptions(promise.group(2) or "")
+            for backend in backends:
+                answers[heading, promise.group(1), backend] = own.get(backend, whole.get(backend, KEPT))
+    return Page(answers, passed)
+
+
+def section(suite, heading, promises):
+    """The lines of one suite. `promises`: {sentence: {backend: answer}}."""
+    everywhere = list(promises.values())
+    whole = {backend: text for backend, text in everywhere[0].items() if all(each[backend] == text for each in everywhere)}
+    source = f"[{pathlib.Path(suite.path).name}](../{suite.path})"
+    lines = ["", f"## {heading}", "", f"{suite.text} ({source})", ""]
+    if exceptions(whole):
+        lines += [f"The whole suite{exceptions(whole)}:", ""]
+    return lines + [f"- {said}" + exceptions({backend: text for backend, text in each.items() if backend not in whole})
+                    for said, each in promises.items()]
+
+
+def overview(suites, backends, passed):
+    """The lines of the table of suites and backends. `suites`: {heading: {sentence: {backend: answer}}}; `passed`: as of a Page."""
+    lines = ["| suite | promises | " + " | ".join(backends) + " |", "|---|---|" + "---|" * len(backends)]
+    for heading, promises in suites.items():
+        kept = {backend: sum(each[backend].startswith(KEPT) for each in promises.values()) for backend in backends}
+        cells = ["all" if number == len(promises) else str(number) for number in kept.values()]
+        lines.append(f"| [{heading}](#{heading.lower().replace(' ', '-')}) | {len(promises)} | " + " | ".join(cells) + " |")
+    total = sum(len(promises) for promises in suites.values())
+    return lines + [f"| cases that passed | {total} promises | " + " | ".join(str(passed[backend]) for backend in backends) + " |"]
 
 
 def render(suites, backends, before="", absent=()):
     """The document, and the lines that say what is wrong. `backends`: [(name, promises)]; `before`: the last document; `absent`:
     backends whose test did not come to run the suite."""
-    kept_cells = cells_of(before)
+    last = page_of(before)
     absent = {*absent, *(name for name, promises in backends if unavailable(promises))}
     known = {}
     for _, promises in backends:
         for promise in promises:
             known.setdefault(promise[0], {})[promise[1]] = True
+    passed = {backend: sum(case["status"] == count_tests.PASSED for profiles in promises.values() for case in profiles.values())
+              for backend, promises in backends}
+    passed.update({backend: number for backend, number in last.passed.items() if backend in absent})
+    troubles, sections, found = [], [], {}
+    for suite in suites:
+        names = known.pop(suite.name, {})
+        if not names:
+            troubles.append(f"{suite.name} has no test that ran")
+            continue
+        heading = sentence(re.sub("Test$", "", suite.name))
+        found[heading] = {}
+        for name in names:
+            answers = {}
+            for backend, promises in backends:
+                text, trouble = answer(promises.get((suite.name, name), {}))
+                if backend in absent and (heading, sentence(name), backend) in last.answers:
+                    text, trouble = last.answers[heading, sentence(name), backend], None
+                answers[backend] = text
+                if trouble:
+                    troubles.append(f"{suite.name}.{name} {trouble} on {backend}")
+            found[heading][sentence(name)] = answers
+        sections += section(suite, heading, found[heading])
+    troubles += [f"{name} is no suite of {SUITE}" for name in known]
     lines = [
         "# What a device promises, and which keep it",
         "",
-        f"Written by `{COMMAND}` from a run of `tests/verbs/conformance`, not by hand; `ci/test` fails where it is not that of",
-        "its own run. One row is one test. `kept`: it passed (of several networks: in how many); `lacks`: the backend lacks",
-        "that capability of `verbs::Limits` (or of the test's backend) and says so.",
+        "What programs may rely on with any RDMA device, and where they may not. A promise is a test of `tests/verbs/conformance`, its",
+        "sentence the test's name.",
+        "",
+        *overview(found, [name for name, _ in backends], passed),
+        "",
+        "A number: the backend keeps so many of them. Behind a promise stands which backends do not keep it, and which capability of",
+        "`verbs::Limits` (or of the test's backend) they say they lack.",
         "",
         "| backend | is |",
         "|---|---|",
@@ -175,35 +252,14 @@ def render(suites, backends, before="", absent=()):
         "| raw | software NICs over raw sockets |",
         "| switched | software NICs behind a simulated switch (`sim/fabric`): clean, on loops of their own, slow, lossy, with DCQCN |",
         "| ns-3 | the same on ns-3's scheduler and devices (`sim/ns3`) |",
-        "| rxe | real verbs over the kernel's Soft-RoCE, in the lab's guest: by rdma_cm and by an exchange over TCP |",
+        "| rxe | real verbs over the kernel's Soft-RoCE, in the lab's guest: by rdma_cm, some also by an exchange over TCP |",
         "| siw | real verbs over the kernel's SoftiWARP, in the lab's guest: by rdma_cm |",
-        "| tok verbs | real verbs, and the kernel's place below rdma-core is the software NIC's: by rdma_cm and by an exchange over TCP |",
+        "| tok verbs | real verbs over the software NIC, in the kernel's place below rdma-core: as rxe |",
         "| hardware | real verbs: `tests/verbs:ibv_conformance_test` runs there, its answers are not yet written down |",
+        "",
+        f"`{COMMAND}` wrote this page from a run; `ci/test` fails where it is not that of its own run.",
+        *sections,
     ]
-    troubles = []
-    total = 0
-    for suite in suites:
-        names = known.pop(suite.name, {})
-        if not names:
-            troubles.append(f"{suite.name} has no test that ran")
-            continue
-        heading = sentence(re.sub("Test$", "", suite.name))
-        lines += ["", f"## {heading}", "", suite.text, ""]
-        lines.append("| promise | " + " | ".join(name for name, _ in backends) + " |")
-        lines.append("|---|" + "---|" * len(backends))
-        for name in names:
-            total += 1
-            cells = []
-            for backend, promises in backends:
-                text, trouble = cell(promises.get((suite.name, name), {}))
-                if backend in absent and (heading, sentence(name), backend) in kept_cells:
-                    text, trouble = kept_cells[heading, sentence(name), backend], None
-                cells.append(text)
-                if trouble:
-                    troubles.append(f"{suite.name}.{name} {trouble} on {backend}")
-            lines.append(f"| {sentence(name)} | " + " | ".join(cells) + " |")
-    troubles += [f"{name} is no suite of {SUITE}" for name in known]
-    lines += ["", f"{total} promises."]
     return "\n".join(lines) + "\n", troubles
 
 
