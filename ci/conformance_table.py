@@ -18,23 +18,29 @@ import sys
 import count_tests
 
 SUITE = "//tests/verbs/conformance"
-# A backend and the test target that runs the suite on it. One target may do so in several profiles.
+# A backend, the test target that runs the suite on it, and what it is. One target may do so in several profiles.
 BACKENDS = [
-    ("loopback", f"{SUITE}:loopback_test"),
-    ("sim", f"{SUITE}:sim_test"),
-    ("udp", f"{SUITE}:udp_test"),
-    ("udp6", f"{SUITE}:udp6_test"),
-    ("raw", f"{SUITE}:raw_test"),
-    ("switched", f"{SUITE}:switched_test"),
-    ("ns-3", f"{SUITE}:ns3_test"),
-    ("rxe", "//tests/verbs:rxe_conformance_test"),
-    ("siw", "//tests/verbs:siw_conformance_test"),
-    ("tok verbs", "//tests/verbs:user_conformance_test"),
+    ("loopback", f"{SUITE}:loopback_test", "software NICs within one process, on threads of their own"),
+    ("sim", f"{SUITE}:sim_test", "software NICs on simulated networks in virtual time: clean, busy, with loss, duplicates, disorder"),
+    ("udp", f"{SUITE}:udp_test", "software NICs over UDP sockets, IPv4; also with all on one address, at UDP ports of their own"),
+    ("udp6", f"{SUITE}:udp6_test", "the same, IPv6"),
+    ("raw", f"{SUITE}:raw_test", "software NICs over raw sockets"),
+    (
+        "switched",
+        f"{SUITE}:switched_test",
+        "software NICs behind a simulated switch (`sim/fabric`): clean, on loops of their own, slow, lossy, with DCQCN",
+    ),
+    ("ns-3", f"{SUITE}:ns3_test", "the same on ns-3's scheduler and devices (`sim/ns3`)"),
+    ("rxe", "//tests/verbs:rxe_conformance_test", "the kernel's Soft-RoCE, in the lab's guest: by rdma_cm, some also by an exchange over TCP"),
+    ("siw", "//tests/verbs:siw_conformance_test", "the kernel's SoftiWARP, in the lab's guest: by rdma_cm"),
+    ("tok verbs", "//tests/verbs:user_conformance_test", "rdma-core over the software NIC in the kernel's place: as rxe"),
 ]
 TABLE = pathlib.Path("docs/conformance.md")
 COMMAND = "ci/conformance_table"
 
 KEPT = "kept"
+COLUMNS = ["backend", "is", "keeps", "cases that passed", "lacks"]
+CASES = COLUMNS.index("cases that passed")
 
 # Names of tests have no apostrophes; here the first word wants one.
 POSSESSIVES = [
@@ -165,10 +171,9 @@ def page_of(text):
         promise = re.fullmatch(r"- ([^(]+?)(?: \((.*)\))?", line)
         if line.startswith("## "):
             heading, whole = line[3:], {}
-        elif line.startswith("| suite |"):
-            backends = fields[2:]
-        elif line.startswith("| cases that passed |"):
-            passed = {backend: int(number) for backend, number in zip(backends, fields[2:])}
+        elif len(fields) == len(COLUMNS) and fields[CASES].isdigit():
+            backends.append(fields[0])
+            passed[fields[0]] = int(fields[CASES])
         elif line.startswith("The whole suite ("):
             whole = read_exceptions(line[len("The whole suite ("):-len("):")])
         elif promise and heading:
@@ -191,14 +196,22 @@ def section(suite, heading, promises):
 
 
 def overview(suites, backends, passed):
-    """The lines of the table of suites and backends. `suites`: {heading: {sentence: {backend: answer}}}; `passed`: as of a Page."""
-    lines = ["| suite | promises | " + " | ".join(backends) + " |", "|---|---|" + "---|" * len(backends)]
-    for heading, promises in suites.items():
-        kept = {backend: sum(each[backend].startswith(KEPT) for each in promises.values()) for backend in backends}
-        cells = ["all" if number == len(promises) else str(number) for number in kept.values()]
-        lines.append(f"| [{heading}](#{heading.lower().replace(' ', '-')}) | {len(promises)} | " + " | ".join(cells) + " |")
-    total = sum(len(promises) for promises in suites.values())
-    return lines + [f"| cases that passed | {total} promises | " + " | ".join(str(passed[backend]) for backend in backends) + " |"]
+    """The lines of the table of backends. `suites`: {heading: {sentence: {backend: answer}}}; `passed`: as of a Page."""
+    descriptions = {name: text for name, _, text in BACKENDS}
+    promises = [answers for suite in suites.values() for answers in suite.values()]
+    lines = ["| " + " | ".join(COLUMNS) + " |", "|---" * len(COLUMNS) + "|"]
+    for backend in backends:
+        said = [answers[backend] for answers in promises]
+        lacks = collections.Counter(name for text in said for name in re.findall(r"`\w+`", text))
+        row = [
+            backend,
+            descriptions[backend],
+            f"{sum(text.startswith(KEPT) for text in said)} of {len(said)}",
+            str(passed[backend]),
+            ", ".join(f"{name} {number}" for name, number in lacks.most_common()) or "nothing",
+        ]
+        lines.append("| " + " | ".join(row) + " |")
+    return lines
 
 
 def render(suites, backends, before="", absent=()):
@@ -237,25 +250,12 @@ def render(suites, backends, before="", absent=()):
         "# What a device promises, and which keep it",
         "",
         "What programs may rely on with any RDMA device, and where they may not. A promise is a test of `tests/verbs/conformance`, its",
-        "sentence the test's name.",
+        "sentence the test's name. Behind it stands which backends do not keep it, and which capability of `verbs::Limits` (or of the",
+        "test's backend) they say they lack; the table counts the promises for each lack.",
         "",
         *overview(found, [name for name, _ in backends], passed),
         "",
-        "A number: the backend keeps so many of them. Behind a promise stands which backends do not keep it, and which capability of",
-        "`verbs::Limits` (or of the test's backend) they say they lack.",
-        "",
-        "| backend | is |",
-        "|---|---|",
-        "| loopback | software NICs within one process, on threads of their own |",
-        "| sim | software NICs on simulated networks in virtual time: clean, busy, with loss, duplicates, disorder |",
-        "| udp, udp6 | software NICs over UDP sockets, IPv4 and IPv6; udp also with all on one address, at UDP ports of their own |",
-        "| raw | software NICs over raw sockets |",
-        "| switched | software NICs behind a simulated switch (`sim/fabric`): clean, on loops of their own, slow, lossy, with DCQCN |",
-        "| ns-3 | the same on ns-3's scheduler and devices (`sim/ns3`) |",
-        "| rxe | real verbs over the kernel's Soft-RoCE, in the lab's guest: by rdma_cm, some also by an exchange over TCP |",
-        "| siw | real verbs over the kernel's SoftiWARP, in the lab's guest: by rdma_cm |",
-        "| tok verbs | real verbs over the software NIC, in the kernel's place below rdma-core: as rxe |",
-        "| hardware | real verbs: `tests/verbs:ibv_conformance_test` runs there, its answers are not yet written down |",
+        "On RDMA hardware `tests/verbs:ibv_conformance_test` runs; its answers are not yet written down.",
         "",
         f"`{COMMAND}` wrote this page from a run; `ci/test` fails where it is not that of its own run.",
         *sections,
@@ -266,14 +266,14 @@ def render(suites, backends, before="", absent=()):
 def absent_backends(cases, promises, partly):
     """Those that did not come to run the suite: without QEMU a test in the lab is one skipped case. `partly`: or their test was not
     among these. `cases`: by label; `promises`: by backend."""
-    return [name for name, label in BACKENDS
+    return [name for name, label, _ in BACKENDS
             if not promises.get(name) and (is_skipped(cases.get(label, [])) or (partly and label not in cases))]
 
 
 def from_events(root, events, before, partly=False):
     """As render. `partly`: backends whose test was not among these are as before."""
     cases = count_tests.cases_by_label(events)
-    backends = [(name, promises_of(cases.get(label, []))) for name, label in BACKENDS]
+    backends = [(name, promises_of(cases.get(label, []))) for name, label, _ in BACKENDS]
     return render(read_suites(root), backends, before, absent_backends(cases, dict(backends), partly))
 
 
