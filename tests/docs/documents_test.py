@@ -18,6 +18,22 @@ def read(path):
         return file.read()
 
 
+def prose_of(document):
+    """A document without its blocks of code."""
+    return re.sub(r"^```.*?^```", "", read(document), flags=re.S | re.M)
+
+
+def anchors_of(document):
+    """Where `document#anchor` may lead: what GitHub makes of each heading, a number behind those that are there twice."""
+    anchors = set()
+    for heading in re.findall(r"^#+ (.*)", prose_of(document), re.M):
+        text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
+        name = re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+        same = sum(1 for anchor in anchors if re.fullmatch(re.escape(name) + r"(-\d+)?", anchor))
+        anchors.add(f"{name}-{same}" if same else name)
+    return anchors
+
+
 class DocumentsTest(unittest.TestCase):
 
     def test_the_readme_shows_the_example_as_it_is(self):
@@ -27,12 +43,29 @@ class DocumentsTest(unittest.TestCase):
     def test_links_between_documents_lead_somewhere(self):
         self.assertGreater(len(DOCUMENTS), 8)
         for document in DOCUMENTS:
-            prose = re.sub(r"```.*?```", "", read(document), flags=re.S)
-            for link in re.findall(r"\]\(([^)#]+)[^)]*\)", prose):
+            for link in re.findall(r"\]\(([^)#]+)[^)]*\)", prose_of(document)):
                 if not link.endswith(".md"):
                     continue  # sources are not beside this test
                 target = os.path.join(os.path.dirname(document), link)
                 self.assertTrue(os.path.exists(target), f"{document} links to {link}")
+
+    def test_links_into_documents_lead_to_a_heading(self):
+        links = 0
+        for document in DOCUMENTS:
+            for page, anchor in re.findall(r"\]\(([^)#\s:]*)#([^)]+)\)", prose_of(document)):
+                target = os.path.join(os.path.dirname(document), page) if page else document
+                if target.endswith(".md"):
+                    self.assertIn(anchor, anchors_of(target), f"{document} links to {page}#{anchor}")
+                    links += 1
+        self.assertGreater(links, 50)
+
+    def test_pages_begin_with_what_is_looked_for(self):
+        pages = [page for page in DOCUMENTS if os.sep + "decisions" + os.sep not in page]  # these argue
+        self.assertGreater(len(pages), 30)
+        for page in pages:
+            lines = read(page).splitlines()
+            first = next((i for i, line in enumerate(lines, 1) if line.startswith(("```", "|"))), len(lines))
+            self.assertLessEqual(first, 30, f"{page}: its first command, table or drawing stands in line {first}")
 
     def test_the_readme_has_exactly_the_two_commands(self):
         commands = re.findall(r"^\$ (\S+)", read("README.md"), re.M)
