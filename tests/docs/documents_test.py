@@ -1,5 +1,6 @@
 """What the documents say is true: examples are the tested files, links lead somewhere, README's commands exist."""
 
+import glob
 import json
 import os
 import re
@@ -35,10 +36,6 @@ def anchors_of(document):
 
 
 class DocumentsTest(unittest.TestCase):
-
-    def test_the_readme_shows_the_example_as_it_is(self):
-        blocks = re.findall(r"```cpp\n(.*?)```", read("README.md"), re.S)
-        self.assertIn(read("examples/put_and_get.cc"), blocks, "copy examples/put_and_get.cc into README.md")
 
     def test_links_between_documents_lead_somewhere(self):
         self.assertGreater(len(DOCUMENTS), 8)
@@ -98,9 +95,77 @@ class DocumentsTest(unittest.TestCase):
             self.assertEqual(named - known, set(), page)
 
 
+def blocks(page):
+    """What a page shows between lines of ``` without a language."""
+    return [text for language, text in re.findall(r"^```(\w*)\n(.*?)^```$", read(page), re.M | re.S) if not language]
+
+
+def block_with(words):
+    found = [block for block in blocks("README.md") if words in block]
+    assert len(found) == 1, f"README.md has {len(found)} blocks with {words!r}"
+    return found[0]
+
+
+class ReadmeTest(unittest.TestCase):
+    """Commands of README, run as they are printed; tests/python/docs_test.py runs its Python, tests/cli/demo_test its demo."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(dir="/tmp")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        os.makedirs(self.folder + "/bin")
+        for program in ("lib/cli/tok", "lib/daemon/tokd"):
+            os.symlink(os.path.join(ROOT, program), os.path.join(self.folder, "bin", os.path.basename(program)))
+        self.environment = {**os.environ,
+                            "PATH": f"{self.folder}/bin:{os.environ['PATH']}",
+                            "XDG_RUNTIME_DIR": self.folder,
+                            "TOKAMAK_VERBS_LIBRARY": os.path.join(ROOT, "lib/verbs/user/preload/libtokamak-verbs.so")}
+
+    def shell(self, commands, **options):
+        return subprocess.Popen(["bash", "-euo", "pipefail", "-c", commands], env=self.environment, stdout=subprocess.PIPE, text=True,
+                                **options)
+
+    def test_by_hand(self):
+        commands = block_with("tok up").replace("/tmp/", self.folder + "/")
+        shell = self.shell("trap 'tok down || true' ERR\n" + commands)
+        output, _ = shell.communicate(timeout=200)
+        self.assertEqual(shell.returncode, 0, output)
+        self.assertIn("GNU GENERAL PUBLIC LICENSE", output)
+        with open("/usr/share/common-licenses/GPL-2", "rb") as here, open(self.folder + "/law/GPL-2", "rb") as there:
+            self.assertEqual(here.read(), there.read())
+
+    def test_a_program_of_others_over_a_lossy_network(self):
+        first, second = block_with("tok verbs").splitlines()
+        server = self.shell("exec stdbuf -oL " + first)
+        self.addCleanup(server.stdout.close)
+        self.addCleanup(server.kill)
+        shown = ""
+        while "Waiting for client" not in shown:
+            line = server.stdout.readline()
+            self.assertTrue(line, shown)
+            shown += line
+        client = self.shell("exec " + second)
+        output, _ = client.communicate(timeout=200)
+        self.assertEqual(client.returncode, 0, output)
+        self.assertRegex(output, r"65536 +5000 +[0-9.]+ +[0-9.]+")
+        self.assertEqual(server.wait(timeout=60), 0)
+
+    def test_the_sweep_shows_what_is_said_of_it(self):
+        command = block_with("sweep").split(" -- ", 1)[1].replace("/tmp/victim", self.folder + "/victim").split()
+        subprocess.run([os.path.join(ROOT, "sim/scenario/experiment"), *command, "--no-report"], check=True, stdout=subprocess.DEVNULL,
+                       timeout=250)
+        slowdowns = {}
+        for summary in glob.glob(self.folder + "/victim/*/summary.json"):
+            with open(summary, encoding="utf-8") as file:
+                values = json.load(file)
+            slowdowns[os.path.basename(os.path.dirname(summary))] = round(values["groups"]["victim"]["slowdown"]["mean"], 2)
+        self.assertEqual(sorted(slowdowns.values()), [1.00, 3.93], slowdowns)
+        self.assertIn("slowed down 3.93 times", read("README.md"))
+
+
 class ExampleTest(unittest.TestCase):
 
-    def test_the_readme_example_moves_an_object_between_two_nodes(self):
+    def test_it_moves_an_object_between_two_nodes(self):
         with tempfile.TemporaryDirectory(dir="/tmp") as folder:
             tok = [os.path.join(ROOT, "lib/cli/tok"), "--state", folder + "/c"]
             subprocess.run(tok + ["up", "--nodes", "2", "--memory", "16MiB"], check=True, timeout=120)

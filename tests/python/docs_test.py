@@ -1,4 +1,4 @@
-"""The examples of docs/python.md, run as they stand."""
+"""The examples of README and docs/python.md, run as they stand."""
 
 import os
 import re
@@ -7,12 +7,20 @@ import sys
 
 import pytest
 
-with open("docs/python.md", encoding="utf-8") as file:
-    EXAMPLES = re.findall(r"```python\n(.*?)```", file.read(), re.DOTALL)
+
+
+def examples_of(page):
+    with open(page, encoding="utf-8") as file:
+        return re.findall(r"```python\n(.*?)```", file.read(), re.DOTALL)
+
+
+OF_README = examples_of("README.md")
+EXAMPLES = OF_README + examples_of("docs/python.md")
 
 
 def test_there_are_examples():
-    assert len(EXAMPLES) >= 7
+    assert len(OF_README) == 1
+    assert len(EXAMPLES) >= 8
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=[str(number) for number in range(len(EXAMPLES))])
