@@ -83,12 +83,14 @@ class MutableBuffer final {
   //     the object instead, before anything that this client asks later.
   //   kDeadlineExceeded, "did not answer": the seal was sent. The daemon seals the object when it
   //     comes to it.
-  //   kUnavailable, with Client::status() not OK: sealed, if the daemon read the seal before the
-  //     connection ended; else aborted.
+  //   kUnavailable, "not answered": sealed, if the daemon read the seal before the connection
+  //     ended; else aborted.
+  //   kUnavailable, "create the object anew": the connection was lost before, and with it what was
+  //     filled; also where the client reconnects.
   //   What the daemon says, such as kAlreadyExists or kUnavailable of a confirmed put: the object
   //     is dropped.
-  // One that is not claimed is put by this: it says what Put says, may wait for room as long, and
-  // has left nothing if it was not sent.
+  // One that is not claimed is put by this, on the connection that the client has by then: it says
+  // what Put says, may wait for room as long, and has left nothing if it was not sent.
   Status Seal();
 
   // Drops the object; this becomes empty. After an error it is dropped all the same, once the

@@ -17,11 +17,13 @@
 // one that was moved from may only be dropped or assigned to.
 // Fork rule: what a process made is its own. A child of fork() may drop it, of which the daemon
 // does not hear, and read its buffers for as long as the parent keeps them; its calls fail with
-// kFailedPrecondition. It connects anew.
+// kFailedPrecondition. It connects anew, or its first call does (ClientOptions::reconnect).
+// Reconnecting: with ClientOptions::reconnect a client outlives its daemon; docs/library.md says
+// what becomes of calls, buffers, gets and subscriptions.
 //
-// Errors of every call: kUnavailable (no daemon, or the connection is gone for good: connect
-// again), kDeadlineExceeded, kCancelled (interrupted), and what the daemon says: kNotFound,
-// kAlreadyExists, kResourceExhausted, kFailedPrecondition, kInvalidArgument.
+// Errors of every call: kUnavailable (no daemon, or the connection is gone: for good, connect
+// again, unless this client does), kDeadlineExceeded, kCancelled (interrupted), and what the daemon
+// says: kNotFound, kAlreadyExists, kResourceExhausted, kFailedPrecondition, kInvalidArgument.
 #pragma once
 
 #include <cstddef>
@@ -41,6 +43,11 @@
 #include "tokamak/types.h"
 
 namespace tokamak {
+
+// The library's own.
+namespace client {
+class Line;
+}  // namespace client
 
 class Client final {
  public:
@@ -153,16 +160,18 @@ class Client final {
   Result<std::vector<NodeInfo>> Nodes();
   Result<tokamak::NodeStats> NodeStats();
 
-  const std::string& node() const;  // its name
-  uint64_t capacity() const;        // that objects of the node may take together
+  // Its name, and what objects of the node may take together. After a restart: as the daemon has
+  // said to the last connection. The text lives as long as the client.
+  const std::string& node() const;
+  uint64_t capacity() const;
 
   // OK while connected; afterwards why not, also when nobody calls. Lost once, a connection stays
-  // lost. Never waits.
+  // lost; where this client reconnects the next call makes another. Never waits.
   Status status() const;
 
  private:
   friend class Gets;
-  explicit Client(std::shared_ptr<client::Connection> connection) : connection_(std::move(connection)) {}
+  explicit Client(std::shared_ptr<client::Line> line) : line_(std::move(line)) {}
 
   Status PutLarge(const PutObject& object, const PutOptions& options);
   void PutSmall(Span<const PutObject> objects, const std::vector<size_t>& which, const PutOptions& options,
@@ -170,7 +179,7 @@ class Client final {
   std::vector<Result<Buffer>> GetSome(Span<const ObjectId> ids, Timeout timeout, const GetOptions& options);
   std::vector<Status> Bring(Span<const ObjectId> ids, Timeout timeout, bool pin);
 
-  std::shared_ptr<client::Connection> connection_;
+  std::shared_ptr<client::Line> line_;
 };
 
 }  // namespace tokamak

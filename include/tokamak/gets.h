@@ -16,7 +16,8 @@
 //
 // Bound: kMaxPending of one client, all its Gets together.
 // Thread rule: one thread at a time; any number of Gets of one client, each on a thread of its own.
-// It may outlive the Client. Fork rule: client.h's.
+// It may outlive the Client. Fork rule: client.h's; a child makes gets of its own, also of a client
+// that reconnects.
 #pragma once
 
 #include <cstddef>
@@ -51,7 +52,8 @@ class Gets final {
 
   // Begins a get, which leaves with the next Send, Next or Cancel; `timeout` counts from then on.
   // Returns its number, which no other get of this client has. kResourceExhausted: too many are
-  // under way. kUnavailable: the connection is gone.
+  // under way. kUnavailable: the connection is gone. Of a client that reconnects this connects
+  // anew, for which it may wait as long as a call; what is pending ends with the old connection.
   Result<uint64_t> Begin(const ObjectId& id, Timeout timeout, const GetOptions& options = {});
 
   // Sends what was begun. May wait as long as a call where the daemon is busy. kDeadlineExceeded:
@@ -67,7 +69,8 @@ class Gets final {
   // For poll, epoll and asyncio: readable while Next may have something without waiting. Then call
   // Next with a time-out of zero until it returns an error; in vain once is normal, as other
   // threads share the connection. A program that only polls calls Send after Begin, and Next now
-  // and then, so that a daemon that says nothing ends no get late. It is closed with this.
+  // and then, so that a daemon that says nothing ends no get late. It is closed with this. Once the
+  // connection is lost it is readable until a get is begun on another: poll while gets are pending.
   // kResourceExhausted: the process has no descriptors left.
   Result<int> descriptor();
 

@@ -32,7 +32,8 @@
  * the call had been interrupted; in all else it goes on to the end of the call.
  * Fork rule: a child of fork() may only give handles back, of which the daemon does not hear, and
  * read buffers for as long as the parent keeps them. Its other calls fail with
- * TOKAMAK_FAILED_PRECONDITION; it connects anew.
+ * TOKAMAK_FAILED_PRECONDITION; it connects anew, or the first call of a client that reconnects
+ * does.
  * ABI: within one 0.N of the version functions, numbers and layouts stay, and are only added to
  * (docs/library.md). Structs that come from the library have room left for that; those that go
  * to it begin with their size.
@@ -64,7 +65,7 @@ typedef enum tokamak_code {
   TOKAMAK_OUT_OF_RANGE = 11,
   TOKAMAK_UNIMPLEMENTED = 12,
   TOKAMAK_INTERNAL = 13,
-  TOKAMAK_UNAVAILABLE = 14, /* no daemon, or the connection is gone for good: connect again */
+  TOKAMAK_UNAVAILABLE = 14, /* no daemon, or the connection is gone, for good unless the client reconnects */
   TOKAMAK_DATA_LOSS = 15,
   TOKAMAK_UNAUTHENTICATED = 16
 } tokamak_code;
@@ -115,15 +116,20 @@ typedef struct tokamak_client_options {
   int64_t call_timeout; /* of calls that take none, and beyond their own of those that do; 10 s */
   int read_only;        /* not 0: this client creates nothing, and cannot write by mistake */
   const char* name;     /* for the daemon's log; "client" */
+  int reconnect;        /* not 0: where the connection is lost, the next call connects anew */
 } tokamak_client_options;
 
-/* Connects to the daemon that listens at `socket_path`. `options` may be NULL. */
+/* Connects to the daemon that listens at `socket_path`. `options` may be NULL.
+ * With `reconnect` a client outlives its daemon: tokamak::ClientOptions says how. A call that was
+ * under way when the daemon ended is TOKAMAK_UNAVAILABLE, and so are calls until there is a daemon
+ * again. Buffers can be read on; a writer of before is TOKAMAK_UNAVAILABLE to seal; a subscription
+ * ends; gets go on with the next tokamak_gets_begin. */
 tokamak_code tokamak_connect(const char* socket_path, const tokamak_client_options* options, tokamak_client** client);
 
 void tokamak_disconnect(tokamak_client* client);
 
-/* TOKAMAK_OK while connected; afterwards why not. Lost once, a connection stays lost. Never
- * waits. */
+/* TOKAMAK_OK while connected; afterwards why not. Lost once, a connection stays lost; the next call
+ * of a client that reconnects makes another. Never waits. */
 tokamak_code tokamak_status(const tokamak_client* client);
 
 /* The node's name, which lives as long as the client; and what its objects may take together, in

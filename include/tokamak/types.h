@@ -45,6 +45,12 @@ struct ClientOptions {
   // it reads: a create or a get beyond it fails with kResourceExhausted. Zero: no bound beside that
   // which tokd --quota sets for all clients of a program together.
   uint64_t quota = 0;
+
+  // When the connection is lost, as the daemon was restarted, the next call connects anew, also in
+  // a child of fork(): within its time-out, and at most ten times a second. A call that was sent
+  // and not answered ends with kUnavailable ("not answered: ..."): it may have been carried out,
+  // and is not made again. Without it the connection is lost for good.
+  bool reconnect = false;
 };
 
 // How an object is put.

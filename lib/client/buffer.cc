@@ -4,21 +4,24 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "lib/client/buffer_maker.h"
 #include "lib/client/connection.h"
 #include "lib/client/convert.h"
+#include "lib/client/line.h"
 
 namespace tokamak {
 
 // Aligned as memory of the arena is.
 // Hidden: the shared library shows the members of MutableBuffer.
 struct __attribute__((visibility("hidden"))) MutableBuffer::Unclaimed {
-  struct alignas(64) Line {
+  struct alignas(64) CacheLine {
     uint8_t bytes[64] = {};
   };
 
-  std::vector<Line> memory;  // data, then metadata
-  base::Duration timeout;    // to wait for room
+  std::shared_ptr<client::Line> line;  // where it will be put
+  std::vector<CacheLine> memory;       // data, then metadata
+  base::Duration timeout;              // to wait for room
 };
 
 // ---- reading
@@ -83,7 +86,7 @@ Status MutableBuffer::Seal() {
     put.objects = {object};
     put.timeout_microseconds = client::TimeoutMicroseconds(unclaimed->timeout);
     put.confirmed = confirmed_;
-    const auto reply = connection->Call(put, connection->AnswerDeadline(unclaimed->timeout));
+    const auto reply = unclaimed->line->Call(put, unclaimed->line->AnswerDeadline(unclaimed->timeout));
     if (!reply.ok()) return client::ToPublic(reply.status());
     if (reply->outcomes.size() == 1) return client::ToPublic(reply->outcomes.front().ToStatus());
     return client::ToPublic(client::Connection::WrongCount());
@@ -91,7 +94,12 @@ Status MutableBuffer::Seal() {
   client::SealRequest seal;
   seal.id = id_;
   seal.confirmed = confirmed_;
-  return client::ToPublic(connection->Finish(seal));
+  bool unsent = false;
+  const absl::Status sealed = connection->Finish(seal, &unsent);
+  if (!unsent || !absl::IsUnavailable(sealed)) return client::ToPublic(sealed);
+  return Status(StatusCode::kUnavailable, absl::StrCat("what this buffer was filled with is dropped, create the object "
+                                                       "anew: ",
+                                                       sealed.message()));
 }
 
 Status MutableBuffer::Abort() {
@@ -150,16 +158,16 @@ MutableBuffer BufferMaker::Claimed(std::shared_ptr<Connection> connection, const
   return buffer;
 }
 
-MutableBuffer BufferMaker::Unclaimed(std::shared_ptr<Connection> connection, const base::ObjectId& id,
-                                     uint64_t data_size, absl::Span<const uint8_t> metadata, base::Duration timeout,
-                                     bool confirmed) {
-  using Line = MutableBuffer::Unclaimed::Line;
+MutableBuffer BufferMaker::Unclaimed(std::shared_ptr<Line> line, const base::ObjectId& id, uint64_t data_size,
+                                     absl::Span<const uint8_t> metadata, base::Duration timeout, bool confirmed) {
+  using CacheLine = MutableBuffer::Unclaimed::CacheLine;
   const size_t size = data_size + metadata.size();
   auto unclaimed = std::make_unique<MutableBuffer::Unclaimed>();
   unclaimed->timeout = timeout;
-  unclaimed->memory.resize((size + sizeof(Line) - 1) / sizeof(Line));
+  unclaimed->memory.resize((size + sizeof(CacheLine) - 1) / sizeof(CacheLine));
   const absl::Span<uint8_t> memory(reinterpret_cast<uint8_t*>(unclaimed->memory.data()), size);
-  MutableBuffer buffer = Claimed(std::move(connection), id, memory, data_size, confirmed);
+  MutableBuffer buffer = Claimed(line->connection(), id, memory, data_size, confirmed);
+  unclaimed->line = std::move(line);
   std::copy(metadata.begin(), metadata.end(), buffer.metadata_.begin());
   buffer.unclaimed_ = std::move(unclaimed);
   return buffer;

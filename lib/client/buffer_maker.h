@@ -10,6 +10,7 @@
 #include "lib/base/time.h"
 #include "lib/client/connection.h"
 #include "lib/client/entries.h"
+#include "lib/client/line.h"
 #include "lib/client/messages.h"
 #include "tokamak/buffer.h"
 #include "tokamak/status.h"
@@ -30,8 +31,9 @@ class BufferMaker final {
   static MutableBuffer Claimed(std::shared_ptr<Connection> connection, const base::ObjectId& id,
                                absl::Span<uint8_t> memory, uint64_t data_size, bool confirmed);
 
-  // One that will be put when it is sealed, and waits for room up to `timeout` then.
-  static MutableBuffer Unclaimed(std::shared_ptr<Connection> connection, const base::ObjectId& id, uint64_t data_size,
+  // One that will be put when it is sealed, on the connection of then, and waits for room up to
+  // `timeout` then.
+  static MutableBuffer Unclaimed(std::shared_ptr<Line> line, const base::ObjectId& id, uint64_t data_size,
                                  absl::Span<const uint8_t> metadata, base::Duration timeout, bool confirmed);
 };
 

@@ -9,6 +9,7 @@
 #include "lib/client/connection.h"
 #include "lib/client/convert.h"
 #include "lib/client/deadline.h"
+#include "lib/client/line.h"
 #include "lib/os/processors.h"
 
 namespace tokamak {
@@ -16,6 +17,7 @@ namespace tokamak {
 using client::BufferMaker;
 using client::Connection;
 using client::FromPublic;
+using client::Line;
 using client::TimeoutMicroseconds;
 using client::ToPublic;
 
@@ -36,16 +38,15 @@ base::Duration SpinOf(const ClientOptions& options) {
 
 // A call about one object that ends by the client's own time-out.
 template <typename R>
-absl::StatusOr<typename R::Reply> CallAbout(Connection& connection, const ObjectId& id) {
+absl::StatusOr<typename R::Reply> CallAbout(Line& line, const ObjectId& id) {
   R request;
   request.id = id;
-  return connection.Call(request, connection.CallDeadline());
+  return line.Call(request, line.CallDeadline());
 }
 
 // A call about many objects, in requests of at most `most`: an answer for each, in their order.
 template <typename R>
-std::vector<Status> CallInParts(Connection& connection, R request, Span<const ObjectId> ids, size_t most,
-                                Timeout timeout) {
+std::vector<Status> CallInParts(Line& line, R request, Span<const ObjectId> ids, size_t most, Timeout timeout) {
   const client::Deadline deadline = client::Deadline::After(FromPublic(timeout));
   std::vector<Status> statuses;
   statuses.reserve(ids.size());
@@ -54,7 +55,7 @@ std::vector<Status> CallInParts(Connection& connection, R request, Span<const Ob
     const base::Duration left = statuses.empty() ? FromPublic(timeout) : deadline.remaining();
     request.timeout_microseconds = TimeoutMicroseconds(left);
     request.ids.assign(some.begin(), some.end());
-    const absl::StatusOr<typename R::Reply> reply = connection.Call(request, connection.AnswerDeadline(left));
+    const absl::StatusOr<typename R::Reply> reply = line.Call(request, line.AnswerDeadline(left));
     const bool counted = reply.ok() && reply->outcomes.size() == some.size();
     for (size_t i = 0; i < some.size(); ++i) {
       if (counted) {
@@ -71,27 +72,29 @@ std::vector<Status> CallInParts(Connection& connection, R request, Span<const Ob
 }  // namespace
 
 Result<Client> Client::Connect(const std::string& socket_path, const ClientOptions& options) {
-  client::HelloRequest hello;
-  hello.access = options.access;
-  hello.name = options.name.substr(0, client::kMaxName);
-  hello.quota = options.quota;
-  absl::StatusOr<std::shared_ptr<Connection>> connection =
-      Connection::Open(socket_path, hello, FromPublic(options.call_timeout), SpinOf(options));
-  if (!connection.ok()) return ToPublic(connection.status());
-  return Client(*std::move(connection));
+  Connection::Options connection;
+  connection.hello.access = options.access;
+  connection.hello.name = options.name.substr(0, client::kMaxName);
+  connection.hello.quota = options.quota;
+  connection.call_timeout = FromPublic(options.call_timeout);
+  connection.spin = SpinOf(options);
+  connection.reconnects = options.reconnect;
+  absl::StatusOr<std::shared_ptr<Line>> line = Line::Open(socket_path, std::move(connection));
+  if (!line.ok()) return ToPublic(line.status());
+  return Client(*std::move(line));
 }
 
 // ---- putting
 
 Result<MutableBuffer> Client::Create(const ObjectId& id, uint64_t data_size, Span<const uint8_t> metadata,
                                      const PutOptions& options) {
-  if (connection_->hello().access == Access::kRead) {
+  if (line_->options().hello.access == Access::kRead) {
     return Status(StatusCode::kFailedPrecondition,
                   "this client only reads: connect with Access::kReadAndCreate to create");
   }
   const base::Duration timeout = FromPublic(options.timeout);
   if (!options.claim && data_size <= PutOptions::kSmall && metadata.size() <= PutOptions::kSmall - data_size) {
-    return BufferMaker::Unclaimed(connection_, id, data_size, metadata, timeout, options.confirmed);
+    return BufferMaker::Unclaimed(line_, id, data_size, metadata, timeout, options.confirmed);
   }
   client::CreateRequest create;
   create.id = id;
@@ -101,18 +104,19 @@ Result<MutableBuffer> Client::Create(const ObjectId& id, uint64_t data_size, Spa
   create.confirmed = options.confirmed;
   client::AbortRequest abort;
   abort.id = id;
-  const absl::StatusOr<client::CreateReply> reply = connection_->Call(
-      create, connection_->AnswerDeadline(timeout),
-      [abort](absl::Span<const uint8_t>) { return client::Encode(0, abort); }, options.interrupt);
+  std::shared_ptr<Connection> connection;
+  const absl::StatusOr<client::CreateReply> reply = line_->Call(
+      create, line_->AnswerDeadline(timeout), [abort](absl::Span<const uint8_t>) { return client::Encode(0, abort); },
+      options.interrupt, &connection);
   if (!reply.ok()) return ToPublic(reply.status());
   if (reply->location.data_size != data_size || reply->location.metadata_size != metadata.size()) {
-    connection_->Tell(abort);
+    connection->Tell(abort);
     return Status(StatusCode::kInternal, "the daemon reserved another size than it was asked for");
   }
-  const absl::StatusOr<absl::Span<uint8_t>> memory = connection_->WritableMemory(reply->location);
+  const absl::StatusOr<absl::Span<uint8_t>> memory = connection->WritableMemory(reply->location);
   if (!memory.ok()) return ToPublic(memory.status());
   if (!metadata.empty()) std::memcpy(memory->data() + data_size, metadata.data(), metadata.size());
-  return BufferMaker::Claimed(connection_, id, *memory, data_size, options.confirmed);
+  return BufferMaker::Claimed(std::move(connection), id, *memory, data_size, options.confirmed);
 }
 
 Status Client::Put(const ObjectId& id, Span<const uint8_t> data, Span<const uint8_t> metadata,
@@ -158,7 +162,7 @@ void Client::PutSmall(Span<const PutObject> objects, const std::vector<size_t>& 
   request.confirmed = options.confirmed;
   for (const size_t i : which) request.objects.push_back({objects[i].id, objects[i].data, objects[i].metadata});
   const absl::StatusOr<client::CreateAndSealReply> reply =
-      connection_->Call(request, connection_->AnswerDeadline(timeout), /*late=*/nullptr, options.interrupt);
+      line_->Call(request, line_->AnswerDeadline(timeout), /*late=*/nullptr, options.interrupt);
   const bool counted = reply.ok() && reply->outcomes.size() == which.size();
   for (size_t k = 0; k < which.size(); ++k) {
     if (counted) {
@@ -180,7 +184,7 @@ Status Client::PutTogether(Span<const PutObject> objects) {
   client::CreateAndSealRequest request;
   request.together = true;
   for (const PutObject& object : objects) request.objects.push_back({object.id, object.data, object.metadata});
-  return ToPublic(connection_->Call(request, connection_->CallDeadline()).status());
+  return ToPublic(line_->Call(request, line_->CallDeadline()).status());
 }
 
 // ---- getting
@@ -207,10 +211,11 @@ std::vector<Result<Buffer>> Client::GetSome(Span<const ObjectId> ids, Timeout ti
   get.timeout_microseconds = TimeoutMicroseconds(FromPublic(timeout));
   get.protocol = options.protocol;
   get.ids.assign(ids.begin(), ids.end());
-  const absl::StatusOr<client::GetReply> reply = connection_->Call(
-      get, connection_->AnswerDeadline(FromPublic(timeout)),
+  std::shared_ptr<Connection> connection;
+  const absl::StatusOr<client::GetReply> reply = line_->Call(
+      get, line_->AnswerDeadline(FromPublic(timeout)),
       [asked = get.ids](absl::Span<const uint8_t> late) { return BufferMaker::ReleaseOf(asked, late); },
-      options.interrupt);
+      options.interrupt, &connection);
 
   std::vector<Result<Buffer>> buffers;
   buffers.reserve(ids.size());
@@ -219,7 +224,7 @@ std::vector<Result<Buffer>> Client::GetSome(Span<const ObjectId> ids, Timeout ti
       buffers.emplace_back(ToPublic(reply.ok() ? Connection::WrongCount() : reply.status()));
       continue;
     }
-    buffers.push_back(BufferMaker::Of(connection_, ids[i], reply->entries[i]));
+    buffers.push_back(BufferMaker::Of(connection, ids[i], reply->entries[i]));
   }
   return buffers;
 }
@@ -231,7 +236,7 @@ std::vector<Status> Client::Pin(Span<const ObjectId> ids, Timeout timeout) { ret
 std::vector<Status> Client::Bring(Span<const ObjectId> ids, Timeout timeout, bool pin) {
   client::PrefetchRequest prefetch;
   prefetch.pin = pin;
-  return CallInParts(*connection_, prefetch, ids, client::kMaxIds, timeout);
+  return CallInParts(*line_, prefetch, ids, client::kMaxIds, timeout);
 }
 
 std::vector<Status> Client::Push(Span<const ObjectId> ids, const std::string& node, Timeout timeout) {
@@ -240,12 +245,10 @@ std::vector<Status> Client::Push(Span<const ObjectId> ids, const std::string& no
   }
   client::PushRequest push;
   push.node = node;
-  return CallInParts(*connection_, push, ids, client::kMaxPushed, timeout);
+  return CallInParts(*line_, push, ids, client::kMaxPushed, timeout);
 }
 
-Status Client::Unpin(const ObjectId& id) {
-  return ToPublic(CallAbout<client::UnpinRequest>(*connection_, id).status());
-}
+Status Client::Unpin(const ObjectId& id) { return ToPublic(CallAbout<client::UnpinRequest>(*line_, id).status()); }
 
 Result<std::vector<bool>> Client::Wait(Span<const ObjectId> ids, size_t count, Timeout timeout,
                                        const WaitOptions& options) {
@@ -259,7 +262,7 @@ Result<std::vector<bool>> Client::Wait(Span<const ObjectId> ids, size_t count, T
   wait.scope = options.scope;
   wait.ids.assign(ids.begin(), ids.end());
   const absl::StatusOr<client::WaitReply> reply =
-      connection_->Call(wait, connection_->AnswerDeadline(FromPublic(timeout)), /*late=*/nullptr, options.interrupt);
+      line_->Call(wait, line_->AnswerDeadline(FromPublic(timeout)), /*late=*/nullptr, options.interrupt);
   if (!reply.ok()) return ToPublic(reply.status());
   if (reply->ready.size() != ids.size()) return ToPublic(Connection::WrongCount());
   return std::vector<bool>(reply->ready.begin(), reply->ready.end());
@@ -268,7 +271,7 @@ Result<std::vector<bool>> Client::Wait(Span<const ObjectId> ids, size_t count, T
 // ---- looking
 
 Result<bool> Client::Contains(const ObjectId& id) {
-  const absl::StatusOr<client::ContainsReply> reply = CallAbout<client::ContainsRequest>(*connection_, id);
+  const absl::StatusOr<client::ContainsReply> reply = CallAbout<client::ContainsRequest>(*line_, id);
   if (!reply.ok()) return ToPublic(reply.status());
   return reply->here;
 }
@@ -280,7 +283,7 @@ Result<std::vector<ObjectInfo>> Client::List(size_t limit, const std::optional<O
   list.after = after.value_or(ObjectId());
   while (objects.size() < limit) {
     list.limit = static_cast<uint32_t>(std::min(limit - objects.size(), client::kMaxListed));
-    const absl::StatusOr<client::ListReply> reply = connection_->Call(list, connection_->CallDeadline());
+    const absl::StatusOr<client::ListReply> reply = line_->Call(list, line_->CallDeadline());
     if (!reply.ok()) return ToPublic(reply.status());
     for (const client::ObjectEntry& entry : reply->objects) {
       if (list.continued && !(list.after < entry.id)) {  // it may have no end
@@ -296,29 +299,29 @@ Result<std::vector<ObjectInfo>> Client::List(size_t limit, const std::optional<O
 }
 
 Result<ObjectStat> Client::Stat(const ObjectId& id) {
-  absl::StatusOr<client::StatReply> reply = CallAbout<client::StatRequest>(*connection_, id);
+  absl::StatusOr<client::StatReply> reply = CallAbout<client::StatRequest>(*line_, id);
   if (!reply.ok()) return ToPublic(reply.status());
   return ToPublic(*std::move(reply));
 }
 
 Result<PullProgress> Client::Progress(const ObjectId& id) {
-  const absl::StatusOr<client::ProgressReply> reply = CallAbout<client::ProgressRequest>(*connection_, id);
+  const absl::StatusOr<client::ProgressReply> reply = CallAbout<client::ProgressRequest>(*line_, id);
   if (!reply.ok()) return ToPublic(reply.status());
   return PullProgress{reply->moved, reply->total};
 }
 
 Result<uint64_t> Client::Hash(const ObjectId& id) {
-  const absl::StatusOr<client::HashReply> reply = CallAbout<client::HashRequest>(*connection_, id);
+  const absl::StatusOr<client::HashReply> reply = CallAbout<client::HashRequest>(*line_, id);
   if (!reply.ok()) return ToPublic(reply.status());
   return reply->hash;
 }
 
 Result<Subscription> Client::Subscribe(const SubscribeOptions& options) {
-  client::HelloRequest hello;
-  hello.access = Access::kRead;
-  hello.name = absl::StrCat(connection_->hello().name, " (subscription)").substr(0, client::kMaxName);
-  absl::StatusOr<std::shared_ptr<Connection>> connection =
-      Connection::Open(connection_->path(), hello, connection_->call_timeout(), base::Duration());
+  Connection::Options own;
+  own.hello.access = Access::kRead;
+  own.hello.name = absl::StrCat(line_->options().hello.name, " (subscription)").substr(0, client::kMaxName);
+  own.call_timeout = line_->options().call_timeout;
+  absl::StatusOr<std::shared_ptr<Connection>> connection = Connection::Open(line_->path(), own, line_->CallDeadline());
   if (!connection.ok()) return ToPublic(connection.status());
   client::SubscribeRequest subscribe;
   subscribe.existing = options.existing;
@@ -329,18 +332,14 @@ Result<Subscription> Client::Subscribe(const SubscribeOptions& options) {
 
 // ---- managing
 
-Status Client::Delete(const ObjectId& id) {
-  return ToPublic(CallAbout<client::DeleteRequest>(*connection_, id).status());
-}
+Status Client::Delete(const ObjectId& id) { return ToPublic(CallAbout<client::DeleteRequest>(*line_, id).status()); }
 
-Status Client::Touch(const ObjectId& id) {
-  return ToPublic(CallAbout<client::TouchRequest>(*connection_, id).status());
-}
+Status Client::Touch(const ObjectId& id) { return ToPublic(CallAbout<client::TouchRequest>(*line_, id).status()); }
 
 Result<Evicted> Client::Evict(uint64_t bytes) {
   client::EvictRequest evict;
   evict.bytes = bytes;
-  const absl::StatusOr<client::EvictReply> reply = connection_->Call(evict, connection_->CallDeadline());
+  const absl::StatusOr<client::EvictReply> reply = line_->Call(evict, line_->CallDeadline());
   if (!reply.ok()) return ToPublic(reply.status());
   return Evicted{reply->objects, reply->bytes};
 }
@@ -348,7 +347,7 @@ Result<Evicted> Client::Evict(uint64_t bytes) {
 // ---- the cluster
 
 Result<std::vector<NodeInfo>> Client::Nodes() {
-  absl::StatusOr<client::NodesReply> reply = connection_->Call(client::NodesRequest(), connection_->CallDeadline());
+  absl::StatusOr<client::NodesReply> reply = line_->Call(client::NodesRequest(), line_->CallDeadline());
   if (!reply.ok()) return ToPublic(reply.status());
   std::vector<NodeInfo> nodes;
   nodes.reserve(reply->nodes.size());
@@ -357,16 +356,15 @@ Result<std::vector<NodeInfo>> Client::Nodes() {
 }
 
 Result<NodeStats> Client::NodeStats() {
-  absl::StatusOr<client::NodeStatsReply> reply =
-      connection_->Call(client::NodeStatsRequest(), connection_->CallDeadline());
+  absl::StatusOr<client::NodeStatsReply> reply = line_->Call(client::NodeStatsRequest(), line_->CallDeadline());
   if (!reply.ok()) return ToPublic(reply.status());
   return ToPublic(*std::move(reply));
 }
 
-const std::string& Client::node() const { return connection_->welcome().node; }
+const std::string& Client::node() const { return line_->node(); }
 
-uint64_t Client::capacity() const { return connection_->welcome().capacity; }
+uint64_t Client::capacity() const { return line_->connection()->welcome().capacity; }
 
-Status Client::status() const { return ToPublic(connection_->status()); }
+Status Client::status() const { return ToPublic(line_->connection()->status()); }
 
 }  // namespace tokamak

@@ -11,26 +11,28 @@ namespace tokamak::client {
 
 namespace {
 
+// How long a daemon may leave who connects among those that it has not accepted yet.
+constexpr base::Duration kTakenWithin = base::Seconds(5);
 // How long a process without descriptors lets a fired interrupt wait.
 constexpr base::Duration kSleepWithoutDescriptor = base::Milliseconds(20);
-
-absl::Status Interrupted() { return absl::CancelledError("interrupted"); }
 
 }  // namespace
 
 static_assert(kHeaderSize + kMaxBody <= os::kMaxFrame, "the socket carries our longest frame");
 
-absl::StatusOr<std::shared_ptr<Connection>> Connection::Open(const std::string& socket_path, const HelloRequest& hello,
-                                                             base::Duration call_timeout, base::Duration spin) {
-  absl::StatusOr<os::UnixSocket> socket = os::UnixSocket::Connect(socket_path);
+absl::StatusOr<std::shared_ptr<Connection>> Connection::Open(const std::string& socket_path, const Options& options,
+                                                             Deadline deadline, const Interrupt* interrupt) {
+  const Uncancelled uncancelled;
+  absl::StatusOr<os::UnixSocket> socket =
+      os::UnixSocket::Connect(socket_path, std::min(kTakenWithin, deadline.remaining()));
   if (absl::IsNotFound(socket.status()) || absl::IsUnavailable(socket.status())) {
     return absl::UnavailableError(
         absl::StrCat("no tokd listens at ", socket_path, ": start one with tokd --socket ", socket_path));
   }
   if (!socket.ok()) return socket.status();
-  socket->SetSpin(spin);
-  std::shared_ptr<Connection> connection(new Connection(socket_path, hello, call_timeout, *std::move(socket)), &Drop);
-  if (absl::Status s = connection->SayHello(); !s.ok()) return s;
+  socket->SetSpin(options.spin);
+  std::shared_ptr<Connection> connection(new Connection(socket_path, options, *std::move(socket)), &Drop);
+  if (absl::Status s = connection->SayHello(deadline, interrupt); !s.ok()) return s;
   return connection;
 }
 
@@ -47,10 +49,11 @@ void Connection::Drop(Connection* connection) {
 }
 
 // Nobody else uses the connection yet.
-absl::Status Connection::SayHello() {
-  const Deadline deadline = CallDeadline();
-  if (absl::Status s = socket_.Send(Encode(next_id_++, hello_), deadline.remaining()); !s.ok()) return Explain(s);
-  absl::StatusOr<os::Frame> frame = socket_.Receive(deadline.remaining());
+absl::Status Connection::SayHello(Deadline deadline, const Interrupt* interrupt) {
+  const Bytes hello = Encode(next_id_++, options_.hello);
+  if (absl::Status s = socket_.Send(hello, deadline.remaining()); !s.ok()) return Explain(s);
+  absl::StatusOr<os::Frame> frame = AwaitWelcome(deadline, interrupt);
+  if (absl::IsCancelled(frame.status())) return Interrupted();
   if (absl::IsResourceExhausted(frame.status())) {
     return absl::ResourceExhaustedError(
         absl::StrCat("cannot connect to the daemon at ", path_, ": ", frame.status().message()));
@@ -73,8 +76,17 @@ absl::Status Connection::SayHello() {
   return MapArena(frame->descriptors);
 }
 
+absl::StatusOr<os::Frame> Connection::AwaitWelcome(Deadline deadline, const Interrupt* interrupt) {
+  while (true) {
+    const base::Duration wait = NextLook(deadline).remaining();
+    absl::StatusOr<os::Frame> frame = socket_.Receive(wait, interrupt == nullptr ? -1 : interrupt->descriptor());
+    const bool looks_on = absl::IsDeadlineExceeded(frame.status()) && !deadline.passed();
+    if (!looks_on && !(absl::IsCancelled(frame.status()) && interrupt->GoesOn())) return frame;
+  }
+}
+
 absl::Status Connection::MapArena(absl::Span<const os::FileDescriptor> descriptors) {
-  const size_t expected = hello_.access == Access::kReadAndCreate ? 2 : 1;
+  const size_t expected = options_.hello.access == Access::kReadAndCreate ? 2 : 1;
   if (descriptors.size() != expected) {
     return absl::FailedPreconditionError(absl::StrCat("the daemon at ", path_, " sent ", descriptors.size(),
                                                       " descriptors of its arena instead of ", expected));
@@ -83,7 +95,7 @@ absl::Status Connection::MapArena(absl::Span<const os::FileDescriptor> descripto
       os::SharedMemory::Attach(descriptors[0].get(), welcome_.arena_size, /*writable=*/false);
   if (!readable.ok()) return readable.status();
   readable_ = *std::move(readable);
-  if (hello_.access == Access::kRead) return absl::OkStatus();
+  if (options_.hello.access == Access::kRead) return absl::OkStatus();
   absl::StatusOr<os::MemoryMapping> writable =
       os::SharedMemory::Attach(descriptors[1].get(), welcome_.arena_size, /*writable=*/true);
   if (!writable.ok()) return writable.status();
@@ -92,14 +104,19 @@ absl::Status Connection::MapArena(absl::Span<const os::FileDescriptor> descripto
 }
 
 absl::StatusOr<Connection::Bytes> Connection::Exchange(uint16_t reply_kind, const MakeFrame& make, Deadline deadline,
-                                                       Late late, const Interrupt* interrupt, Bytes otherwise) {
-  if (forked()) return RefuseForked();
+                                                       const Late& late, const Interrupt* interrupt, bool* unsent,
+                                                       Bytes otherwise) {
+  const auto lost = [unsent](const absl::Status& why) {
+    if (unsent != nullptr) *unsent = true;
+    return why;
+  };
+  if (forked()) return lost(RefuseForked());
   const Uncancelled uncancelled;
   Inbox inbox;
   std::unique_lock<std::mutex> lock(mutex_);
   // What was given up counts until the daemon's word of it has been read.
   if (abandoned_ >= kMaxAbandoned) WaitOrRead(lock, Deadline::After(base::Duration()), nullptr);
-  if (!broken_.ok()) return broken_;
+  if (!broken_.ok()) return lost(broken_);
   if (abandoned_ >= kMaxAbandoned) {
     if (!otherwise.empty()) SendUnanswered(lock, {std::move(otherwise)});
     return absl::UnavailableError(
@@ -112,22 +129,23 @@ absl::StatusOr<Connection::Bytes> Connection::Exchange(uint16_t reply_kind, cons
   lock.lock();
   if (absl::Status s = SendInTurn(lock, absl::MakeConstSpan(&request, 1), deadline); !s.ok()) {
     if (inbox.answers.empty()) Forget(expected);
-    if (broken_.ok() && !otherwise.empty()) SendUnanswered(lock, {std::move(otherwise)});
+    if (!broken_.ok()) return lost(broken_);
+    if (!otherwise.empty()) SendUnanswered(lock, {std::move(otherwise)});
     return s;
   }
 
   auto cancelled = absl::MakeCleanup([&] {
     if (!inbox.answers.empty()) return DropAnswer(lock, inbox.answers.front(), late);
-    broken_.ok() ? GiveUp(lock, expected, std::move(late), /*tells=*/true) : Forget(expected);
+    broken_.ok() ? GiveUp(lock, expected, late, /*tells=*/true) : Forget(expected);
   });
   const bool interrupted = WaitFor(lock, inbox, deadline, interrupt);
   std::move(cancelled).Cancel();
   if (!inbox.answers.empty()) return std::move(inbox.answers.front().frame);
   if (!broken_.ok()) {
     Forget(expected);
-    return broken_;
+    return Unanswered();
   }
-  GiveUp(lock, expected, std::move(late), /*tells=*/interrupted);
+  GiveUp(lock, expected, late, /*tells=*/interrupted);
   if (interrupted) return Interrupted();
   return absl::DeadlineExceededError(absl::StrCat("the daemon at ", path_, " did not answer in time"));
 }
@@ -226,12 +244,14 @@ void Connection::TellAll(std::vector<Bytes> frames) {
 }
 
 // One thread after another. Without a turn in time nothing was sent; beyond that, a failure is the
-// end of the connection.
+// end of the connection, and the daemon has not all of the last frame. OK: it was sent, and the
+// connection may be lost since.
 absl::Status Connection::SendInTurn(std::unique_lock<std::mutex>& lock, absl::Span<const Bytes> frames,
                                     Deadline deadline) {
   if (absl::Status s = BeginTurn(lock, deadline); !s.ok()) return s;
-  Write(lock, frames, deadline);
-  return EndTurn(lock, deadline);
+  const absl::Status sent = Write(lock, frames, deadline);
+  EndTurn(lock, deadline).IgnoreError();
+  return sent;
 }
 
 absl::Status Connection::BeginTurn(std::unique_lock<std::mutex>& lock, Deadline deadline) {
@@ -246,7 +266,7 @@ absl::Status Connection::BeginTurn(std::unique_lock<std::mutex>& lock, Deadline 
 absl::Status Connection::EndTurn(std::unique_lock<std::mutex>& lock, Deadline deadline) {
   while (!unsent_.empty() && broken_.ok()) {
     const std::vector<Bytes> unanswered = std::exchange(unsent_, {});
-    Write(lock, unanswered, deadline);
+    Write(lock, unanswered, deadline).IgnoreError();  // it ends this
   }
   sending_ = false;
   sent_.notify_one();
@@ -265,11 +285,12 @@ void Connection::SendUnanswered(std::unique_lock<std::mutex>& lock, std::vector<
   }
 }
 
-void Connection::Write(std::unique_lock<std::mutex>& lock, absl::Span<const Bytes> frames, Deadline deadline) {
+absl::Status Connection::Write(std::unique_lock<std::mutex>& lock, absl::Span<const Bytes> frames, Deadline deadline) {
   lock.unlock();
-  const absl::Status sent = socket_.SendAll(frames, deadline.remaining());
+  absl::Status sent = socket_.SendAll(frames, deadline.remaining());
   lock.lock();
   if (!sent.ok()) Break(sent);
+  return sent;
 }
 
 // ---- receiving
@@ -307,10 +328,12 @@ bool Connection::WaitFor(std::unique_lock<std::mutex>& lock, const Inbox& inbox,
 // As WaitOrRead, and looks before whether the thread was cancelled, as often as that is to be
 // looked at.
 bool Connection::WaitAWhile(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt* interrupt) {
+  return WaitOrRead(lock, NextLook(deadline), interrupt);
+}
+
+Deadline Connection::NextLook(Deadline deadline) {
   Uncancelled::Look();
-  const bool looks_again = Uncancelled::may_end();
-  return WaitOrRead(lock, looks_again ? Deadline::Earlier(deadline, Deadline::After(kLookForCancellation)) : deadline,
-                    interrupt);
+  return Uncancelled::may_end() ? Deadline::Earlier(deadline, Deadline::After(kLookForCancellation)) : deadline;
 }
 
 // Makes some progress: waits while another thread reads, else reads for whomever it is. True: it
@@ -407,7 +430,13 @@ void Connection::Break(const absl::Status& why) {
 
 absl::Status Connection::Explain(const absl::Status& why) const {
   return absl::UnavailableError(
-      absl::StrCat("the connection to the daemon at ", path_, " is lost: ", why.message(), "; connect again"));
+      absl::StrCat("the connection to the daemon at ", path_, " is lost: ", why.message(),
+                   options_.reconnects ? "; the next call connects anew" : "; connect again"));
+}
+
+// Of a call that was sent. The daemon may have carried it out.
+absl::Status Connection::Unanswered() const {
+  return absl::UnavailableError(absl::StrCat("not answered: ", broken_.message()));
 }
 
 absl::Status Connection::RefuseForked() const {
@@ -421,6 +450,14 @@ absl::Status Connection::status() const {
   if (broken_.ok() && socket_.ended()) return Explain(absl::UnavailableError("the other side ended"));
   return broken_;
 }
+
+uint64_t Connection::next_id() const {
+  if (forked()) return options_.first_id;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return next_id_;
+}
+
+absl::Status Connection::Interrupted() { return absl::CancelledError("interrupted"); }
 
 absl::Status Connection::WrongCount() {
   return absl::InternalError("the daemon answered for another number of objects");

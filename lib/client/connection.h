@@ -1,5 +1,5 @@
-// Connection is one client's line to its daemon: requests out, each answer into the inbox of who
-// waits for it, and the arena.
+// Connection is a client's to its daemon, until either is gone: requests out, each answer into the
+// inbox of who waits for it, and the arena. Lost once, it stays lost; line.h has the next.
 //
 // There is no thread of its own. Of the threads that wait, one reads for all; when it has its
 // answer, another takes over. A reply that nobody waits for any more may still have pinned objects
@@ -56,6 +56,14 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   using Bytes = std::vector<uint8_t>;
 
+  struct Options {
+    HelloRequest hello;
+    base::Duration call_timeout;
+    base::Duration spin;
+    bool reconnects = false;  // the next call of whoever has it connects anew: what its errors say
+    uint64_t first_id = 1;    // of a request
+  };
+
   // What came for one who waits, in the order in which it came: the whole frame, or the daemon's
   // error. It belongs to the connection until all that it expects was answered or given up.
   struct Answer {
@@ -71,10 +79,11 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // empty.
   using Late = std::function<Bytes(absl::Span<const uint8_t> reply)>;
 
-  // Connects, says Hello, and maps the arena. kUnavailable: no daemon there. kFailedPrecondition:
-  // it speaks another version.
-  static absl::StatusOr<std::shared_ptr<Connection>> Open(const std::string& socket_path, const HelloRequest& hello,
-                                                          base::Duration call_timeout, base::Duration spin);
+  // Connects, says Hello, and maps the arena. kUnavailable: no daemon there, or none that answers
+  // by `deadline`. kFailedPrecondition: it speaks another version. kCancelled: `interrupt`, if
+  // there is one, was fired.
+  static absl::StatusOr<std::shared_ptr<Connection>> Open(const std::string& socket_path, const Options& options,
+                                                          Deadline deadline, const Interrupt* interrupt = nullptr);
 
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -83,25 +92,26 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // Sends a request and waits for its reply. The daemon's error is the call's. kDeadlineExceeded:
   // it may still be carried out; `late` says what follows from a reply that comes after all.
   // kCancelled: the same, because `interrupt`, if there is one, was fired; what can be cancelled at
-  // the daemon is. kUnavailable: the connection is gone, for good.
+  // the daemon is. kUnavailable: the connection is gone, for good; `unsent` says that it was before
+  // the request was sent, which may be made on another one.
   template <typename R>
-  absl::StatusOr<typename R::Reply> Call(const R& request, Deadline deadline, Late late = nullptr,
-                                         const Interrupt* interrupt = nullptr) {
+  absl::StatusOr<typename R::Reply> Call(const R& request, Deadline deadline, const Late& late = nullptr,
+                                         const Interrupt* interrupt = nullptr, bool* unsent = nullptr) {
     const absl::StatusOr<Bytes> frame = Exchange(
-        R::Reply::kKind, [&](uint64_t id) { return Encode(id, request); }, deadline, std::move(late), interrupt);
+        R::Reply::kKind, [&](uint64_t id) { return Encode(id, request); }, deadline, late, interrupt, unsent);
     if (!frame.ok()) return frame.status();
     return Read<typename R::Reply>(*frame);
   }
 
   // A call that seals or aborts the object that it names. If it cannot be sent, the daemon is told
-  // to abort the object.
+  // to abort the object. `unsent`: as of a call.
   template <typename R>
-  absl::Status Finish(const R& request) {
+  absl::Status Finish(const R& request, bool* unsent = nullptr) {
     AbortRequest abort;
     abort.id = request.id;
     const absl::StatusOr<Bytes> frame = Exchange(
         R::Reply::kKind, [&](uint64_t id) { return Encode(id, request); }, CallDeadline(), /*late=*/nullptr,
-        /*interrupt=*/nullptr, /*otherwise=*/Encode(0, abort));
+        /*interrupt=*/nullptr, unsent, /*otherwise=*/Encode(0, abort));
     if (!frame.ok()) return frame.status();
     return Read<typename R::Reply>(*frame).status();
   }
@@ -157,14 +167,14 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   absl::StatusOr<EventsNotification> NextEvents(Deadline deadline, const Interrupt* interrupt = nullptr);
 
   // For calls that take no time-out of their own.
-  Deadline CallDeadline() const { return Deadline::After(call_timeout_); }
+  Deadline CallDeadline() const { return Deadline::After(options_.call_timeout); }
   // For those that the daemon ends after `timeout`.
-  Deadline AnswerDeadline(base::Duration timeout) const { return Deadline::OfAnswer(timeout, call_timeout_); }
+  Deadline AnswerDeadline(base::Duration timeout) const { return Deadline::OfAnswer(timeout, options_.call_timeout); }
 
-  const std::string& path() const { return path_; }
-  const HelloRequest& hello() const { return hello_; }  // what was said
-  base::Duration call_timeout() const { return call_timeout_; }
-  const WelcomeReply& welcome() const { return welcome_; }  // what was answered
+  const WelcomeReply& welcome() const { return welcome_; }  // what the hello was answered
+
+  // Beyond those of all requests so far. Of a parent's connection the child knows none.
+  uint64_t next_id() const;
 
   // Readable when something came, for whomever, or the connection is gone.
   int descriptor() const { return socket_.descriptor(); }
@@ -178,6 +188,13 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   // Of a reply that is about another number of objects than its request.
   static absl::Status WrongCount();
+
+  // Of a call whose interrupt was fired.
+  static absl::Status Interrupted();
+
+  // Looks whether this thread was cancelled, and says how long it may wait then: until it has to
+  // look again, `deadline` at the latest.
+  static Deadline NextLook(Deadline deadline);
 
   // An object's bytes, data first. kInternal: the daemon named memory outside of the arena.
   absl::StatusOr<absl::Span<const uint8_t>> ReadableMemory(const Location& location) const;
@@ -194,15 +211,16 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     Late late;               // then
   };
 
-  Connection(std::string path, HelloRequest hello, base::Duration call_timeout, os::UnixSocket socket)
-      : path_(std::move(path)), hello_(std::move(hello)), call_timeout_(call_timeout), socket_(std::move(socket)) {}
+  Connection(std::string path, Options options, os::UnixSocket socket)
+      : path_(std::move(path)), options_(std::move(options)), socket_(std::move(socket)), next_id_(options_.first_id) {}
 
-  absl::Status SayHello();
+  absl::Status SayHello(Deadline deadline, const Interrupt* interrupt);
+  absl::StatusOr<os::Frame> AwaitWelcome(Deadline deadline, const Interrupt* interrupt);
   absl::Status MapArena(absl::Span<const os::FileDescriptor> descriptors);
   // Of the connection that nobody uses any more.
   static void Drop(Connection* connection);
-  absl::StatusOr<Bytes> Exchange(uint16_t reply_kind, const MakeFrame& make, Deadline deadline, Late late,
-                                 const Interrupt* interrupt, Bytes otherwise = {});
+  absl::StatusOr<Bytes> Exchange(uint16_t reply_kind, const MakeFrame& make, Deadline deadline, const Late& late,
+                                 const Interrupt* interrupt, bool* unsent, Bytes otherwise = {});
   void Forget(std::map<uint64_t, Expected>::iterator expected);
   void GiveUp(std::unique_lock<std::mutex>& lock, std::map<uint64_t, Expected>::iterator expected, Late late,
               bool tells);
@@ -212,7 +230,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   absl::Status EndTurn(std::unique_lock<std::mutex>& lock, Deadline deadline);
   absl::Status TakesNothing() const;
   void SendUnanswered(std::unique_lock<std::mutex>& lock, std::vector<Bytes> frames);
-  void Write(std::unique_lock<std::mutex>& lock, absl::Span<const Bytes> frames, Deadline deadline);
+  absl::Status Write(std::unique_lock<std::mutex>& lock, absl::Span<const Bytes> frames, Deadline deadline);
   bool WaitFor(std::unique_lock<std::mutex>& lock, const Inbox& inbox, Deadline deadline, const Interrupt* interrupt);
   bool WaitAWhile(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt* interrupt);
   bool WaitOrRead(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt* interrupt);
@@ -222,12 +240,12 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void Dispatch(Bytes frame, std::vector<Bytes>& told);
   void Break(const absl::Status& why);
   absl::Status Explain(const absl::Status& why) const;
+  absl::Status Unanswered() const;
   absl::Status CheckLocation(const Location& location, uint64_t size) const;
   absl::Status RefuseForked() const;
 
   const std::string path_;
-  const HelloRequest hello_;
-  const base::Duration call_timeout_;
+  const Options options_;
   const uint64_t forks_ = os::ForkCount();
   os::UnixSocket socket_;
   WelcomeReply welcome_;
@@ -242,7 +260,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   bool reading_ = false;
   bool sending_ = false;
   std::vector<Bytes> unsent_;  // what is not answered: whoever is sending sends it. Empty while nobody is
-  uint64_t next_id_ = 1;
+  uint64_t next_id_;
   std::map<uint64_t, Expected> expected_;
   size_t abandoned_ = 0;     // of these, calls that were given up
   size_t pending_gets_ = 0;  // of these, gets

@@ -14,7 +14,9 @@
 #include "lib/client/connection.h"
 #include "lib/client/convert.h"
 #include "lib/client/deadline.h"
+#include "lib/client/line.h"
 #include "lib/os/file_descriptor.h"
+#include "lib/os/forks.h"
 
 namespace tokamak {
 
@@ -22,6 +24,7 @@ using client::BufferMaker;
 using client::Connection;
 using client::Deadline;
 using client::FromPublic;
+using client::Line;
 using client::ToPublic;
 
 namespace {
@@ -31,17 +34,21 @@ static_assert(Gets::kMaxPending == Connection::kMaxPendingGets, "the connection 
 // For what must not wait.
 Deadline Now() { return Deadline::After(base::Duration()); }
 
+absl::Status NoDescriptors() {
+  return absl::ResourceExhaustedError("this process has no descriptors left: raise ulimit -n");
+}
+
 }  // namespace
 
 // Hidden: the shared library shows the members of Gets.
 class __attribute__((visibility("hidden"))) Gets::Impl final {
  public:
-  explicit Impl(std::shared_ptr<Connection> connection) : connection_(std::move(connection)) {}
+  explicit Impl(std::shared_ptr<Line> line) : line_(std::move(line)), connection_(line_->connection()) {}
   ~Impl();
 
   // As in the header.
   absl::StatusOr<uint64_t> Begin(const ObjectId& id, base::Duration timeout, Protocol protocol);
-  absl::Status Send() { return SendUntil(connection_->CallDeadline()); }
+  absl::Status Send() { return SendUntil(line_->CallDeadline()); }
   absl::StatusOr<Answer> Next(base::Duration timeout, const Interrupt* interrupt);
   absl::StatusOr<int> descriptor();
   size_t ended() const { return ended_.size(); }
@@ -49,9 +56,10 @@ class __attribute__((visibility("hidden"))) Gets::Impl final {
   size_t pending() const { return pending_.size() + ended_.size(); }
 
   // What a child of fork() has of its parent's is left as it is, but for what it shares with it.
-  bool forked() const { return connection_->forked(); }
+  bool forked() const { return os::ForkCount() != forks_; }
   void LeaveToParent() {
     connection_.reset();
+    line_.reset();
     came_.reset();
     ready_.Close();
   }
@@ -66,6 +74,9 @@ class __attribute__((visibility("hidden"))) Gets::Impl final {
   };
   using Pending = std::map<uint64_t, Get>;
 
+  absl::StatusOr<uint64_t> Expect();
+  absl::Status ConnectAnew();
+  bool Watch(int operation, const Connection& connection);
   absl::Status SendUntil(Deadline deadline);
   bool GiveUp(Pending::iterator get);
   void End(Pending::iterator get, Result<Buffer> buffer);
@@ -74,9 +85,11 @@ class __attribute__((visibility("hidden"))) Gets::Impl final {
   void EndAll(const absl::Status& why);
   void EndOverdue();
 
-  std::shared_ptr<Connection> connection_;
-  Connection::Inbox inbox_;  // the connection's, while anything is pending
-  Pending pending_;          // by number, which is the request's id
+  const uint64_t forks_ = os::ForkCount();
+  std::shared_ptr<Line> line_;
+  std::shared_ptr<Connection> connection_;  // of all that is pending
+  Connection::Inbox inbox_;                 // the connection's, while anything is pending
+  Pending pending_;                         // by number, which is the request's id
   std::deque<Answer> ended_;
   std::vector<Bytes> unsent_;
   std::vector<uint64_t> unsent_gets_;      // whose frames are among unsent_
@@ -96,12 +109,12 @@ Gets::Impl::~Impl() {
 }
 
 absl::StatusOr<uint64_t> Gets::Impl::Begin(const ObjectId& id, base::Duration timeout, Protocol protocol) {
-  absl::StatusOr<uint64_t> number = connection_->ExpectGet(inbox_);
+  absl::StatusOr<uint64_t> number = Expect();
   if (absl::IsResourceExhausted(number.status())) {
     // What was cancelled counts until the daemon's word of it has been read.
     if (absl::Status s = Send(); !s.ok()) return s;
     if (absl::Status s = ReadUntil(Now()); !s.ok()) return s;
-    number = connection_->ExpectGet(inbox_);
+    number = Expect();
   }
   if (!number.ok()) return number.status();
   client::GetRequest get;
@@ -114,6 +127,42 @@ absl::StatusOr<uint64_t> Gets::Impl::Begin(const ObjectId& id, base::Duration ti
   return number;
 }
 
+// On another connection where that of before is lost, which nobody has looked at while nothing was
+// pending.
+absl::StatusOr<uint64_t> Gets::Impl::Expect() {
+  if (forked()) return absl::FailedPreconditionError("these gets are of the parent process: make others after fork()");
+  if (line_->reconnects() && pending_.empty() && !connection_->status().ok()) {
+    if (absl::Status s = ConnectAnew(); !s.ok()) return s;
+  }
+  absl::StatusOr<uint64_t> number = connection_->ExpectGet(inbox_);
+  if (!line_->reconnects() || !absl::IsUnavailable(number.status())) return number;
+  if (absl::Status s = ConnectAnew(); !s.ok()) return s;
+  return connection_->ExpectGet(inbox_);
+}
+
+// What is pending ends with the old connection.
+absl::Status Gets::Impl::ConnectAnew() {
+  while (!pending_.empty()) ReadUntil(Now()).IgnoreError();
+  unsent_.clear();
+  unsent_gets_.clear();
+  if (absl::Status s = line_->Renew(*connection_, line_->CallDeadline()); !s.ok()) return s;
+  std::shared_ptr<Connection> next = line_->connection();
+  if (ready_.valid()) {
+    if (!Watch(EPOLL_CTL_ADD, *next)) return NoDescriptors();
+    Watch(EPOLL_CTL_DEL, *connection_);
+    next->RingFor(inbox_, *came_);
+  }
+  connection_ = std::move(next);
+  return absl::OkStatus();
+}
+
+// Has the descriptor tell of the connection's socket, or no more.
+bool Gets::Impl::Watch(int operation, const Connection& connection) {
+  epoll_event readable{};
+  readable.events = EPOLLIN;
+  return epoll_ctl(ready_.get(), operation, connection.descriptor(), &readable) == 0;
+}
+
 absl::Status Gets::Impl::SendUntil(Deadline deadline) {
   if (unsent_.empty()) return absl::OkStatus();
   if (absl::Status s = connection_->Send(unsent_, deadline); !s.ok()) return s;
@@ -121,7 +170,7 @@ absl::Status Gets::Impl::SendUntil(Deadline deadline) {
   for (const uint64_t number : std::exchange(unsent_gets_, {})) {
     const auto get = pending_.find(number);
     if (get == pending_.end()) continue;  // cancelled meanwhile
-    get->second.deadline = connection_->AnswerDeadline(get->second.timeout);
+    get->second.deadline = line_->AnswerDeadline(get->second.timeout);
     earliest_ = Deadline::Earlier(earliest_, get->second.deadline);
   }
   return absl::OkStatus();
@@ -129,7 +178,7 @@ absl::Status Gets::Impl::SendUntil(Deadline deadline) {
 
 absl::StatusOr<Gets::Answer> Gets::Impl::Next(base::Duration timeout, const Interrupt* interrupt) {
   const Deadline deadline = Deadline::After(timeout);
-  const Deadline sent_by = ended_.empty() ? Deadline::Earlier(deadline, connection_->CallDeadline()) : Now();
+  const Deadline sent_by = ended_.empty() ? Deadline::Earlier(deadline, line_->CallDeadline()) : Now();
   // That nothing was sent does not keep what has ended, or what has come, from the program.
   const absl::Status sent = SendUntil(sent_by);
   if (absl::IsDeadlineExceeded(sent) && ended_.empty() && !deadline.passed()) return sent;
@@ -192,12 +241,15 @@ absl::StatusOr<int> Gets::Impl::descriptor() {
   os::FileDescriptor ready(epoll_create1(EPOLL_CLOEXEC));
   epoll_event readable{};
   readable.events = EPOLLIN;
-  if (!came.ok() || !ready.valid() || epoll_ctl(ready.get(), EPOLL_CTL_ADD, came->descriptor(), &readable) != 0 ||
-      epoll_ctl(ready.get(), EPOLL_CTL_ADD, connection_->descriptor(), &readable) != 0) {
-    return absl::ResourceExhaustedError("this process has no descriptors left: raise ulimit -n");
+  if (!came.ok() || !ready.valid() || epoll_ctl(ready.get(), EPOLL_CTL_ADD, came->descriptor(), &readable) != 0) {
+    return NoDescriptors();
+  }
+  ready_ = std::move(ready);
+  if (!Watch(EPOLL_CTL_ADD, *connection_)) {
+    ready_.Close();
+    return NoDescriptors();
   }
   came_.emplace(std::move(*came));
-  ready_ = std::move(ready);
   connection_->RingFor(inbox_, *came_);
   if (!ended_.empty()) came_->Fire();
   return ready_.get();
@@ -244,7 +296,7 @@ void Gets::Impl::EndOverdue() {
 
 // ---- what programs see
 
-Gets::Gets(const Client& client) : impl_(new Impl(client.connection_)) {}
+Gets::Gets(const Client& client) : impl_(new Impl(client.line_)) {}
 Gets::Gets(Gets&&) noexcept = default;
 Gets& Gets::operator=(Gets&&) noexcept = default;
 Gets::~Gets() = default;

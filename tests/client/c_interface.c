@@ -256,7 +256,7 @@ static void objects_are_brought_and_pinned(tokamak_client* client) {
 
 static void a_reader_cannot_create(const char* socket) {
   const tokamak_id id = tokamak_id_of_name("read only");
-  tokamak_client_options options = {sizeof(options), soon, 1, "c_interface"};
+  tokamak_client_options options = {sizeof(options), soon, 1, "c_interface", 0};
   tokamak_client* reader = NULL;
   tokamak_writer* writer = NULL;
   EXPECT(tokamak_connect(socket, &options, &reader) == TOKAMAK_OK);
@@ -303,6 +303,44 @@ static void a_child_drops_nothing_of_its_parents(tokamak_client* client) {
   tokamak_unsubscribe(subscription);
   tokamak_buffer_release(buffer);
   EXPECT(tokamak_delete(client, &id) == TOKAMAK_OK && tokamak_delete(client, &begun) == TOKAMAK_OK);
+}
+
+static void* looks(void* client) {
+  const tokamak_id id = tokamak_id_of_name("that nobody puts");
+  int here = 1;
+  return tokamak_contains(client, &id, &here) == TOKAMAK_OK && here == 0 ? client : NULL;
+}
+
+/* Its threads call at once, and the parent's connection stays the parent's. A program that was made
+ * before there was `reconnect` says so by the size of its options. */
+static void a_child_of_a_client_that_reconnects_goes_on(const char* socket) {
+  tokamak_client_options options = {sizeof(options), soon, 0, "c_interface", 1};
+  tokamak_client *client = NULL, *of_an_earlier_program = NULL;
+  EXPECT(tokamak_connect(socket, &options, &client) == TOKAMAK_OK);
+  options.size = offsetof(tokamak_client_options, reconnect);
+  EXPECT(tokamak_connect(socket, &options, &of_an_earlier_program) == TOKAMAK_OK);
+  fflush(stderr);
+  const pid_t child = fork();
+  if (child == 0) {
+    failures = 0;
+    EXPECT(tokamak_status(client) == TOKAMAK_FAILED_PRECONDITION);
+    pthread_t threads[4];
+    for (int i = 0; i < 4; ++i) EXPECT(pthread_create(&threads[i], NULL, looks, client) == 0);
+    for (int i = 0; i < 4; ++i) {
+      void* result = NULL;
+      EXPECT(pthread_join(threads[i], &result) == 0 && result == client);
+    }
+    EXPECT(tokamak_status(client) == TOKAMAK_OK);
+    EXPECT(looks(of_an_earlier_program) == NULL && strstr(tokamak_error(), "connect again after fork") != NULL);
+    tokamak_disconnect(client);
+    tokamak_disconnect(of_an_earlier_program);
+    _exit(failures == 0 ? 0 : 1);
+  }
+  int ended = 1;
+  EXPECT(child > 0 && waitpid(child, &ended, 0) == child && ended == 0);
+  EXPECT(looks(client) == client && looks(of_an_earlier_program) == of_an_earlier_program);
+  tokamak_disconnect(client);
+  tokamak_disconnect(of_an_earlier_program);
 }
 
 static void* waits_for_nothing(void* client) {
@@ -371,6 +409,7 @@ int main(int argc, char** argv) {
   a_reader_cannot_create(argv[1]);
   a_cancelled_thread_leaves_nothing_behind(client);
   a_child_drops_nothing_of_its_parents(client);
+  a_child_of_a_client_that_reconnects_goes_on(argv[1]);
   tokamak_disconnect(client);
   if (failures == 0) printf("%d promises of tokamak.h hold\n", checks);
   return failures == 0 ? 0 : 1;

@@ -1,6 +1,7 @@
 """The C interface on a real daemon, and the one version that programs and library tell."""
 
 import os
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -17,6 +18,9 @@ class Tokd:
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(dir="/tmp")
         self.socket = os.path.join(self.folder.name, "tokd.sock")
+        return self.start()
+
+    def start(self):
         command = [TOKD, "--socket", self.socket, "--listen", "127.0.0.1:7000", "--memory", "32MiB", "--device", "soft:udp@127.0.0.1"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         # Its output ends where it cannot start.
@@ -27,9 +31,12 @@ class Tokd:
                 return self
         raise AssertionError("tokd did not start: " + "".join(said))
 
-    def __exit__(self, *_):
-        self.process.terminate()
+    def end(self, how=signal.SIGTERM):
+        self.process.send_signal(how)
         self.process.communicate(timeout=120)
+
+    def __exit__(self, *_):
+        self.end()
         self.folder.cleanup()
 
 

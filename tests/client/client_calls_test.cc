@@ -70,6 +70,15 @@ TEST_F(ClientCallsTest, ACallIsOneEachWay) {
   Expect(1, 1);
 }
 
+TEST_F(ClientCallsTest, ACallOfAClientThatReconnectsIsOneEachWayToo) {
+  ClientOptions reconnecting;
+  reconnecting.reconnect = true;
+  Client client = *Client::Connect(daemon_.path(), reconnecting);
+  calls = Calls();
+  ASSERT_TRUE(client.Contains(SampleId(1)).ok());
+  Expect(1, 1);
+}
+
 TEST_F(ClientCallsTest, WhoSpinsDoesNotSleepForWhatComesAtOnce) {
   ClientOptions spinning;
   spinning.spin = kSoon;

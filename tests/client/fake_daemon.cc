@@ -50,11 +50,15 @@ FakeDaemon::FakeDaemon() : path_(folder_.Path("socket")), memory_(MakeMemory()),
     options.cache = true;
     store_ = std::make_unique<store::Store>(absl::MakeSpan(mapping_.data(), mapping_.size()), options, thread_.loop(),
                                             trace_);
-    auto listener = os::UnixListener::Listen(thread_.loop(), path_,
-                                             [this](os::FileDescriptor socket) { Accept(std::move(socket)); });
-    CHECK(listener.ok()) << listener.status();
-    listener_ = *std::move(listener);
+    Listen();
   });
+}
+
+void FakeDaemon::Listen() {
+  auto listener =
+      os::UnixListener::Listen(thread_.loop(), path_, [this](os::FileDescriptor socket) { Accept(std::move(socket)); });
+  CHECK(listener.ok()) << listener.status();
+  listener_ = *std::move(listener);
 }
 
 FakeDaemon::~FakeDaemon() {
@@ -98,6 +102,17 @@ void FakeDaemon::Disconnect() {
   thread_.CallOn([&] {
     while (!peers_.empty()) End(peers_.begin()->first);
   });
+}
+
+void FakeDaemon::GoAway() {
+  thread_.CallOn([&] {
+    listener_.reset();
+    while (!peers_.empty()) End(peers_.begin()->first);
+  });
+}
+
+void FakeDaemon::ComeBack() {
+  thread_.CallOn([&] { Listen(); });
 }
 
 bool FakeDaemon::AwaitGets(uint64_t count) {

@@ -55,6 +55,10 @@ class FakeDaemon final {
   // Ends all connections; further ones are accepted.
   void Disconnect();
 
+  // The same, and nobody listens until it comes back.
+  void GoAway();
+  void ComeBack();
+
   // Returns when `count` gets wait for objects that do not exist yet; false where that takes too
   // long. From any thread.
   [[nodiscard]] bool AwaitGets(uint64_t count);
@@ -70,6 +74,7 @@ class FakeDaemon final {
     std::unique_ptr<store::Handle> subscription;
   };
 
+  void Listen();
   void Accept(os::FileDescriptor socket);
   void End(uint64_t number);
   void Handle(uint64_t number, const Bytes& frame);

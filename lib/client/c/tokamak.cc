@@ -140,6 +140,7 @@ Status ReadClientOptions(const tokamak_client_options* given, ClientOptions* opt
   if (read.call_timeout != 0) options->call_timeout = TimeoutOf(read.call_timeout);
   if (read.read_only != 0) options->access = Access::kRead;
   if (read.name != nullptr) options->name = read.name;
+  options->reconnect = read.reconnect != 0;
   return Status();
 }
 
