@@ -1,6 +1,7 @@
 #include "lib/directory/directory.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -41,6 +42,17 @@ absl::Status CheckNode(const NodeInfo& node) {
   if (node.device.size() <= kMaxDeviceText && base::Printable(node.device) == node.device) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("a device's name has at most ", kMaxDeviceText, " bytes and no control character"));
+}
+
+base::Pending Directory::Nodes(base::Duration deadline, NodesCallback done) {
+  return Roster(deadline, [done = std::move(done)](absl::StatusOr<std::vector<RosterEntry>> roster) {
+    if (!roster.ok()) return done(roster.status());
+    std::vector<NodeInfo> alive;
+    for (RosterEntry& entry : *roster) {
+      if (entry.liveness == Liveness::kAlive) alive.push_back(std::move(entry.node));
+    }
+    done(std::move(alive));
+  });
 }
 
 absl::Status HasJustBegun(base::Duration ago, base::Duration left) {

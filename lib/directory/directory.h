@@ -18,7 +18,7 @@
 //
 // Every call returns a handle (lib/base/handle.h): dropping it cancels the call, at the server as
 // well where it waits there. Calls take effect in the order in which they are made; but Delete and
-// Nodes, which programs ask for, may wait for their turn and be overtaken by later calls. Deadlines
+// Roster, which programs ask for, may wait for their turn and be overtaken by later calls. Deadlines
 // count from the call.
 // Errors of every call: kDeadlineExceeded and kUnavailable (the directory is out of reach; it may
 // or may not have acted).
@@ -72,6 +72,16 @@ struct NodeInfo {
 
 // kInvalidArgument says which bound it breaks.
 absl::Status CheckNode(const NodeInfo& node);
+
+// How a node stands with the directory; one that is gone is not known any more.
+enum class Liveness : uint8_t { kAlive = 0, kSilent = 1 };
+
+// A node that the directory counts with.
+struct RosterEntry {
+  NodeInfo node;
+  Liveness liveness = Liveness::kAlive;
+  base::Duration unheard_for;  // since it joined, or renewed its lease
+};
 
 // What a directory says (kUnavailable) that cannot know yet who holds what: it began this long ago,
 // and will have learnt it after `left`; or this node has not told all.
@@ -191,6 +201,7 @@ class Directory {
   using DeleteCallback = std::function<void(absl::StatusOr<DeleteReply>)>;
   using VerifyCallback = std::function<void(absl::StatusOr<std::vector<uint32_t>>)>;
   using HeldCallback = std::function<void(absl::StatusOr<HeldReply>)>;
+  using RosterCallback = std::function<void(absl::StatusOr<std::vector<RosterEntry>>)>;
   using NodesCallback = std::function<void(absl::StatusOr<std::vector<NodeInfo>>)>;
 
   virtual ~Directory() = default;
@@ -250,8 +261,11 @@ class Directory {
   [[nodiscard]] virtual base::Pending Held(const NodeId& node, const std::string& after, base::Duration deadline,
                                            HeldCallback done) = 0;
 
-  // All nodes with a lease, by id.
-  [[nodiscard]] virtual base::Pending Nodes(base::Duration deadline, NodesCallback done) = 0;
+  // All nodes that are alive or silent, by id: of each name its latest life.
+  [[nodiscard]] virtual base::Pending Roster(base::Duration deadline, RosterCallback done) = 0;
+
+  // Of these those that are alive.
+  [[nodiscard]] base::Pending Nodes(base::Duration deadline, NodesCallback done);
 };
 
 }  // namespace tokamak::directory

@@ -343,8 +343,8 @@ absl::StatusOr<HeldReply> LocalDirectory::HeldNow(const NodeId& node, const std:
   return reply;
 }
 
-base::Pending LocalDirectory::Nodes(base::Duration, NodesCallback done) {
-  return Answer(std::move(done), absl::StatusOr<std::vector<NodeInfo>>(members_.Alive(NodeId(), kMaxNodes)));
+base::Pending LocalDirectory::Roster(base::Duration, RosterCallback done) {
+  return Answer(std::move(done), absl::StatusOr<std::vector<RosterEntry>>(members_.Roster(NodeId(), kMaxNodes)));
 }
 
 }  // namespace tokamak::directory

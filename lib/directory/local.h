@@ -63,7 +63,7 @@ class LocalDirectory final : public Directory {
   base::Pending Verify(const NodeId& node, absl::Span<const base::ObjectVersion> versions, base::Duration deadline,
                        VerifyCallback done) override;
   base::Pending Held(const NodeId& node, const std::string& after, base::Duration deadline, HeldCallback done) override;
-  base::Pending Nodes(base::Duration deadline, NodesCallback done) override;
+  base::Pending Roster(base::Duration deadline, RosterCallback done) override;
 
   // For the server, which asks for others. LocateNow is a Locate without a wait that is answered
   // now; Find is the same, but tells nothing where nobody has the object. Watch tells, with no
@@ -73,8 +73,8 @@ class LocalDirectory final : public Directory {
   Waits::Result Find(const base::ObjectId& id, const NodeId& puller);
   // Held, with at most `most` versions, which is not zero.
   absl::StatusOr<HeldReply> HeldNow(const NodeId& node, const std::string& after, size_t most) const;
-  // A part of Nodes: those after `after`, at most `most`.
-  std::vector<NodeInfo> NodesNow(const NodeId& after, size_t most) const { return members_.Alive(after, most); }
+  // A part of Roster: those after `after`, at most `most`.
+  std::vector<RosterEntry> RosterNow(const NodeId& after, size_t most) const { return members_.Roster(after, most); }
   [[nodiscard]] base::Pending Watch(const base::ObjectId& id, StatusCallback done);
 
   // What is kept, until it is forgotten: of nodes that are gone, and of deletions that have ended

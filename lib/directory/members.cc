@@ -61,6 +61,7 @@ void Members::Renew(Member& member, const JoinRequest& request) {
   member.info = request.node;
   member.alive = true;
   member.grace = request.grace;
+  member.heard_of = loop_.Now();
   member.next = loop_.RunAfter(request.lease, [this, &member] { FallSilent(member); });
 }
 
@@ -101,12 +102,13 @@ const Member* Members::Learning() {
   return learning_.empty() ? nullptr : Find(learning_.front());
 }
 
-std::vector<NodeInfo> Members::Alive(const NodeId& after, size_t most) const {
-  std::vector<NodeInfo> nodes;
-  for (auto named = by_name_.upper_bound(after); named != by_name_.end() && nodes.size() < most; ++named) {
-    if (named->second->alive) nodes.push_back(named->second->info);
+std::vector<RosterEntry> Members::Roster(const NodeId& after, size_t most) const {
+  std::vector<RosterEntry> roster;
+  for (auto named = by_name_.upper_bound(after); named != by_name_.end() && roster.size() < most; ++named) {
+    const Member& member = *named->second;
+    roster.push_back({member.info, member.alive ? Liveness::kAlive : Liveness::kSilent, loop_.Now() - member.heard_of});
   }
-  return nodes;
+  return roster;
 }
 
 }  // namespace tokamak::directory

@@ -35,6 +35,7 @@ struct Member {
   NodeInfo info;
   bool alive = true;  // else silent
   base::Duration grace;
+  base::Time heard_of;       // when it joined, or renewed its lease
   base::ObjectVersion told;  // the last of its drops that it was told of
   base::Timer next;          // the end of its lease, then of its grace
   bool learning = false;     // it came back, and may hold what the directory does not know
@@ -68,8 +69,8 @@ class Members final {
   // One that the directory is learning from; null: there is none.
   const Member* Learning();
 
-  // By name, those after `after`, at most `most`.
-  std::vector<NodeInfo> Alive(const NodeId& after, size_t most) const;
+  // The latest life of each name, by name: those after `after`, at most `most`.
+  std::vector<RosterEntry> Roster(const NodeId& after, size_t most) const;
   size_t size() const { return by_number_.size(); }
 
  private:

@@ -77,11 +77,13 @@ TEST_F(LocalDirectoryTest, APartOfTheNodesBeginsAfterANameAndHasNoMoreThanAreAsk
   scheduler_.RunFor(Seconds(1));
   const auto names = [this](const NodeId& after, size_t most) {
     std::string all;
-    for (const NodeInfo& node : local_.NodesNow(after, most)) all += node.id;
+    for (const RosterEntry& entry : local_.RosterNow(after, most)) {
+      all += entry.node.id + (entry.liveness == Liveness::kSilent ? "?" : "");
+    }
     return all;
   };
-  EXPECT_EQ(names("", 2), "ac") << "b is silent";
-  EXPECT_EQ(names("a", 2), "cd");
+  EXPECT_EQ(names("", 2), "ab?");
+  EXPECT_EQ(names("a", 2), "b?c");
   EXPECT_EQ(names("bb", 1), "c");
   EXPECT_EQ(names("d", 2), "");
 }

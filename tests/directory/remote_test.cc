@@ -227,7 +227,7 @@ TEST_F(RemoteDirectoryTest, AServerThatRepeatsItselfIsNotAskedForEver) {
   WriteStatus(page, absl::OkStatus());
   page.Integer<uint8_t>(1);  // more to come
   page.Integer<uint32_t>(1);
-  WriteNode(page, Node("a").node);
+  WriteRosterEntry(page, {Node("a").node, Liveness::kAlive, base::Seconds(1)});
   AnswerWith({page.bytes().begin(), page.bytes().end()});
   EXPECT_TRUE(absl::IsUnavailable(Nodes().status()));
   EXPECT_LE(caller_.calls(), 2u);
@@ -236,6 +236,26 @@ TEST_F(RemoteDirectoryTest, AServerThatRepeatsItselfIsNotAskedForEver) {
   looked_at_none.Integer<uint64_t>(0);
   AnswerWith({looked_at_none.bytes().begin(), looked_at_none.bytes().end()});
   EXPECT_TRUE(absl::IsUnavailable(Verify("a", {Announcement("x").version}).status()));
+}
+
+TEST_F(RemoteDirectoryTest, ANodeIsAliveOrSilentAndWasHeardOfInThePast) {
+  const auto answer = [this](Liveness liveness, base::Duration unheard_for) {
+    base::Writer page;
+    WriteStatus(page, absl::OkStatus());
+    page.Integer<uint8_t>(0);
+    page.Integer<uint32_t>(1);
+    WriteRosterEntry(page, {Node("a").node, liveness, unheard_for});
+    AnswerWith({page.bytes().begin(), page.bytes().end()});
+    return Answered<absl::StatusOr<std::vector<RosterEntry>>>(
+        [&](auto done) { return remote_.Roster(kDeadline, done); });
+  };
+  const auto roster = answer(Liveness::kSilent, base::Milliseconds(7));
+  ASSERT_TRUE(roster.ok()) << roster.status();
+  ASSERT_EQ(roster->size(), 1u);
+  EXPECT_EQ(roster->front().liveness, Liveness::kSilent);
+  EXPECT_EQ(roster->front().unheard_for, base::Milliseconds(7));
+  EXPECT_TRUE(absl::IsUnavailable(answer(static_cast<Liveness>(2), base::Seconds(1)).status()));
+  EXPECT_TRUE(absl::IsUnavailable(answer(Liveness::kAlive, base::Seconds(-1)).status()));
 }
 
 TEST_F(RemoteDirectoryTest, HandlesMayOutliveTheDirectory) {

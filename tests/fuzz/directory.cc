@@ -129,7 +129,7 @@ class Words final {
         for (const base::ObjectVersion& version : versions) WriteVersion(writer, version);
         break;
       }
-      case RequestKind::kNodes:
+      case RequestKind::kRoster:
         writer.Text(NameOrNone());
         break;
       case RequestKind::kWatch: {
@@ -276,7 +276,7 @@ void TryClient(Input input) {
         call.handle = remote.Verify(words.Name(), words.Versions(), kDeadline, done);
         break;
       case 6:
-        call.handle = remote.Nodes(kDeadline, done);
+        call.handle = remote.Roster(kDeadline, done);
         break;
       case 7:
         call.handle = remote.Held(words.Name(), words.Cursor(), kDeadline, done);

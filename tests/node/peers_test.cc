@@ -72,9 +72,9 @@ TEST_F(PeersTest, SeveralRefreshesShareOneQuestion) {
   for (int i = 0; i < 10; ++i) calls_.push_back(peers_->Refresh([&](const absl::Status&) { ++answers; }));
   scheduler_.RunFor(Seconds(1));
   EXPECT_EQ(answers, 10);
-  EXPECT_EQ(directory_.Count("nodes"), 1u);
+  EXPECT_EQ(directory_.Count("roster"), 1u);
   EXPECT_TRUE(Refresh().ok());
-  EXPECT_EQ(directory_.Count("nodes"), 2u);
+  EXPECT_EQ(directory_.Count("roster"), 2u);
 }
 
 TEST_F(PeersTest, AnOutageLeavesTheBookAsItWas) {

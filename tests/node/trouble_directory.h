@@ -34,7 +34,7 @@ class TroubleDirectory final : public directory::Directory {
   }
   directory::LocalOptions options;
 
-  // "join", "leave", "announce", "withdraw", "locate", "delete", "verify", "held", "nodes", in
+  // "join", "leave", "announce", "withdraw", "locate", "delete", "verify", "held", "roster", in
   // order.
   std::vector<std::string> said;
   size_t Count(const std::string& what) const {
@@ -112,10 +112,10 @@ class TroubleDirectory final : public directory::Directory {
       return local_->Held(node, after, deadline, std::move(answer));
     });
   }
-  base::Pending Nodes(base::Duration deadline, NodesCallback done) override {
-    said.push_back("nodes");
-    return Run<absl::StatusOr<std::vector<directory::NodeInfo>>>(
-        deadline, std::move(done), [=](NodesCallback answer) { return local_->Nodes(deadline, std::move(answer)); });
+  base::Pending Roster(base::Duration deadline, RosterCallback done) override {
+    said.push_back("roster");
+    return Run<absl::StatusOr<std::vector<directory::RosterEntry>>>(
+        deadline, std::move(done), [=](RosterCallback answer) { return local_->Roster(deadline, std::move(answer)); });
   }
 
  private:

@@ -143,7 +143,7 @@ RedisDirectory::RedisDirectory(os::EpollLoop& loop, const Options& options, std:
   set(kDeleteStep, kDelete);
   set(kVerifyStep, kVerify);
   set(kHeldStep, kHeld);
-  set(kNodesStep, kNodes);
+  set(kRosterStep, kRoster);
   connection_->Start();
 }
 
@@ -335,9 +335,9 @@ base::Pending RedisDirectory::Held(const NodeId& node, const std::string& after,
              [node, done = std::move(done)](const absl::StatusOr<Reply>& reply) { done(ToHeld(reply, node)); });
 }
 
-base::Pending RedisDirectory::Nodes(base::Duration deadline, NodesCallback done) {
-  return Run(kNodesStep, {}, deadline,
-             [done = std::move(done)](const absl::StatusOr<Reply>& reply) { done(ToNodes(reply)); });
+base::Pending RedisDirectory::Roster(base::Duration deadline, RosterCallback done) {
+  return Run(kRosterStep, {}, deadline,
+             [done = std::move(done)](const absl::StatusOr<Reply>& reply) { done(ToRoster(reply)); });
 }
 
 }  // namespace tokamak::directory::redis

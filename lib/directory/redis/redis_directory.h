@@ -73,7 +73,7 @@ class RedisDirectory final : public Directory {
   base::Pending Verify(const NodeId& node, absl::Span<const base::ObjectVersion> versions, base::Duration deadline,
                        VerifyCallback done) override;
   base::Pending Held(const NodeId& node, const std::string& after, base::Duration deadline, HeldCallback done) override;
-  base::Pending Nodes(base::Duration deadline, NodesCallback done) override;
+  base::Pending Roster(base::Duration deadline, RosterCallback done) override;
 
   uint64_t connection_attempts() const { return connection_->attempts(); }
   size_t waiting() const { return waiting_.waiting(); }
@@ -88,11 +88,11 @@ class RedisDirectory final : public Directory {
     kDeleteStep,
     kVerifyStep,
     kHeldStep,
-    kNodesStep,
+    kRosterStep,
     kSteps
   };
   // Whether it is what a node says of itself: not refused for what programs ask.
-  static bool IsOfOwnLife(Step step) { return step != kLocateStep && step != kDeleteStep && step != kNodesStep; }
+  static bool IsOfOwnLife(Step step) { return step != kLocateStep && step != kDeleteStep && step != kRosterStep; }
   struct Script {
     std::string text;
     std::string digest;  // empty: the server may not know it yet

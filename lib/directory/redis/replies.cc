@@ -28,6 +28,14 @@ bool IsNumber(const Reply& reply, uint64_t* number) {
   return reply.kind == Kind::kText && absl::SimpleAtoi(reply.text, number);
 }
 
+// Up to a day: no lease and grace are longer.
+bool IsMilliseconds(const Reply& reply, base::Duration* duration) {
+  constexpr int64_t kMost = 86'400'000;
+  if (reply.kind != Kind::kInteger || reply.integer < 0 || reply.integer > kMost) return false;
+  *duration = base::Milliseconds(reply.integer);
+  return true;
+}
+
 bool IsGeneration(absl::string_view text, base::Generation* generation) {
   uint64_t number = 0;
   if (text.size() != 16 || !absl::SimpleHexAtoi(text, &number)) return false;
@@ -77,16 +85,18 @@ absl::Status ToUpdateStatus(const Reply& reply) {
                                                  " bytes: this copy is not one of it"));
 }
 
-absl::StatusOr<NodeInfo> ToNode(const Reply& reply) {
-  NodeInfo node;
-  if (reply.elements.size() != 5 || !IsNumber(reply.elements[1], &node.incarnation) ||
-      !IsNumber(reply.elements[4], &node.capacity)) {
+absl::StatusOr<RosterEntry> ToRosterEntry(const Reply& reply) {
+  RosterEntry entry;
+  NodeInfo& node = entry.node;
+  if (reply.elements.size() != 7 || !IsMilliseconds(reply.elements[2], &entry.unheard_for) ||
+      !IsNumber(reply.elements[3], &node.incarnation) || !IsNumber(reply.elements[6], &node.capacity)) {
     return Malformed();
   }
   node.id = reply.elements[0].text;
-  node.engines = absl::StrSplit(reply.elements[2].text, ' ', absl::SkipEmpty());
-  node.device = reply.elements[3].text;
-  return CheckNode(node).ok() ? absl::StatusOr<NodeInfo>(std::move(node)) : Malformed();
+  if (Says(reply.elements[1], "silent")) entry.liveness = Liveness::kSilent;
+  node.engines = absl::StrSplit(reply.elements[4].text, ' ', absl::SkipEmpty());
+  node.device = reply.elements[5].text;
+  return CheckNode(node).ok() ? absl::StatusOr<RosterEntry>(std::move(entry)) : Malformed();
 }
 
 }  // namespace
@@ -203,17 +213,18 @@ absl::StatusOr<HeldReply> ToHeld(const absl::StatusOr<Reply>& reply, const NodeI
   return held;
 }
 
-absl::StatusOr<std::vector<NodeInfo>> ToNodes(const absl::StatusOr<Reply>& reply) {
+absl::StatusOr<std::vector<RosterEntry>> ToRoster(const absl::StatusOr<Reply>& reply) {
   if (!reply.ok()) return reply.status();
-  std::vector<NodeInfo> nodes;
+  std::vector<RosterEntry> roster;
   for (const Reply& element : reply->elements) {
-    absl::StatusOr<NodeInfo> node = ToNode(element);
-    if (nodes.size() == kMaxNodes) return Malformed();
+    absl::StatusOr<RosterEntry> entry = ToRosterEntry(element);
+    if (roster.size() == kMaxNodes) return Malformed();
     // What somebody else has written of a node is replaced when that renews its lease.
-    if (node.ok()) nodes.push_back(*std::move(node));
+    if (entry.ok()) roster.push_back(*std::move(entry));
   }
-  std::sort(nodes.begin(), nodes.end(), [](const NodeInfo& a, const NodeInfo& b) { return a.id < b.id; });
-  return nodes;
+  std::sort(roster.begin(), roster.end(),
+            [](const RosterEntry& a, const RosterEntry& b) { return a.node.id < b.node.id; });
+  return roster;
 }
 
 }  // namespace tokamak::directory::redis

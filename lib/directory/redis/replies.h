@@ -21,6 +21,6 @@ absl::StatusOr<DeleteReply> ToDeleted(const absl::StatusOr<Reply>& reply, base::
 absl::StatusOr<std::vector<uint32_t>> ToVerified(const absl::StatusOr<Reply>& reply, const NodeId& node, size_t count);
 absl::StatusOr<HeldReply> ToHeld(const absl::StatusOr<Reply>& reply, const NodeId& node);
 // Without nodes of which something else is written there than they said.
-absl::StatusOr<std::vector<NodeInfo>> ToNodes(const absl::StatusOr<Reply>& reply);
+absl::StatusOr<std::vector<RosterEntry>> ToRoster(const absl::StatusOr<Reply>& reply);
 
 }  // namespace tokamak::directory::redis

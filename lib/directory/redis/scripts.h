@@ -352,7 +352,7 @@ if entered then
 end
 local life = epoch .. ':' .. id
 call('HMSET', node, 'incarnation', incarnation, 'epoch', epoch, 'run', Run(), 'engines', engines, 'device', device,
-     'capacity', capacity)
+     'capacity', capacity, 'hold', hold)
 call('PEXPIRE', node, hold)
 call('SET', alive, epoch, 'PX', lease)
 call('SADD', Key('lives'), life)
@@ -610,16 +610,27 @@ end
 return held
 )lua";
 
-// -> {{id, incarnation, engines, device, capacity}...}, those alive
-constexpr char kNodes[] = R"lua(
-local nodes = {}
-for _, life in ipairs(call('SMEMBERS', Key('lives'))) do
-  if IfOurs(StateOf, life) == 'alive' then
-    local id = string.match(life, '^%d+:(.+)$')
-    table.insert(nodes, {id, unpack(call('HMGET', Key('node', id), 'incarnation', 'engines', 'device', 'capacity'))})
-  end
+// -> {{id, "alive" | "silent", ms since it was heard of, incarnation, engines, device, capacity}...}
+constexpr char kRoster[] = R"lua(
+-- The life that has the name now; nothing of another, and of one that is gone.
+local function Entry(life)
+  local epoch, id = string.match(life, '^(%d+):(.+)$')
+  local state = StateOf(life)
+  if state == 'gone' then return nil end
+  local node = Key('node', id)
+  local known = call('HMGET', node, 'epoch', 'hold', 'incarnation', 'engines', 'device', 'capacity')
+  if known[1] ~= epoch then return nil end
+  local hold = tonumber(known[2] or '')
+  local unheard = hold and math.max(0, hold - call('PTTL', node)) or 0
+  return {id, state, unheard, unpack(known, 3)}
 end
-return nodes
+
+local roster = {}
+for _, life in ipairs(call('SMEMBERS', Key('lives'))) do
+  local entry = IfOurs(Entry, life)
+  if entry then table.insert(roster, entry) end
+end
+return roster
 )lua";
 
 }  // namespace tokamak::directory::redis

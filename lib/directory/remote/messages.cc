@@ -40,6 +40,21 @@ NodeInfo ReadNode(base::Reader& reader) {
   return node;
 }
 
+void WriteRosterEntry(base::Writer& writer, const RosterEntry& entry) {
+  WriteNode(writer, entry.node);
+  writer.Integer(static_cast<uint8_t>(entry.liveness));
+  writer.Integer(entry.unheard_for.picoseconds());
+}
+
+bool ReadRosterEntry(base::Reader& reader, RosterEntry* entry) {
+  entry->node = ReadNode(reader);
+  const auto liveness = reader.Integer<uint8_t>();
+  entry->liveness = static_cast<Liveness>(liveness);
+  entry->unheard_for = base::Duration::Picoseconds(reader.Integer<int64_t>());
+  return reader.ok() && CheckNode(entry->node).ok() && liveness <= static_cast<uint8_t>(Liveness::kSilent) &&
+         entry->unheard_for >= base::Duration();
+}
+
 void WriteVersion(base::Writer& writer, const base::ObjectVersion& version) {
   writer.Id(version.id);
   writer.Integer(static_cast<uint64_t>(version.generation));

@@ -28,7 +28,7 @@ enum class RequestKind : uint8_t {
   kLocate = 4,  // some objects, at once
   kDelete = 5,
   kVerify = 6,
-  kNodes = 7,
+  kRoster = 7,
   kWatch = 8,  // begins and ends waits for objects
   kPoll = 9,   // held until one of them appears
   kHeld = 10,
@@ -68,6 +68,10 @@ base::Writer BeginRequest(RequestKind kind);
 // Of a node that CheckNode finds in order.
 void WriteNode(base::Writer& writer, const NodeInfo& node);
 NodeInfo ReadNode(base::Reader& reader);
+
+void WriteRosterEntry(base::Writer& writer, const RosterEntry& entry);
+// False: no such entry.
+bool ReadRosterEntry(base::Reader& reader, RosterEntry* entry);
 
 void WriteVersion(base::Writer& writer, const base::ObjectVersion& version);
 base::ObjectVersion ReadVersion(base::Reader& reader);

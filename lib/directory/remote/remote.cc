@@ -236,25 +236,25 @@ base::Pending RemoteDirectory::Held(const NodeId& node, const std::string& after
 }
 
 // Asks for the nodes after those known already, as many as fit a reply, until there are no more.
-class RemoteDirectory::NodesCall final : public base::Handle {
+class RemoteDirectory::RosterCall final : public base::Handle {
  public:
-  NodesCall(RemoteDirectory& directory, base::Duration deadline, NodesCallback done)
+  RosterCall(RemoteDirectory& directory, base::Duration deadline, RosterCallback done)
       : directory_(directory), deadline_(directory.loop_.Now() + deadline), done_(std::move(done)) {
     AskNext();
   }
 
  private:
   void AskNext() {
-    base::Writer request = BeginRequest(RequestKind::kNodes);
-    request.Text(nodes_.empty() ? NodeId() : nodes_.back().id);
+    base::Writer request = BeginRequest(RequestKind::kRoster);
+    request.Text(roster_.empty() ? NodeId() : roster_.back().node.id);
     step_ = directory_.AskForProgram(request, deadline_ - directory_.loop_.Now(),
                                      [this](const absl::Status& status, base::Reader& reader) {
                                        bool more = false;
                                        const absl::Status read = status.ok() ? Read(reader, &more) : status;
                                        if (read.ok() && more) return AskNext();
-                                       const NodesCallback done = std::move(done_);  // may drop us
+                                       const RosterCallback done = std::move(done_);  // may drop us
                                        if (!read.ok()) return done(read);
-                                       done(std::move(nodes_));
+                                       done(std::move(roster_));
                                      });
   }
 
@@ -263,23 +263,24 @@ class RemoteDirectory::NodesCall final : public base::Handle {
     *more = reader.Integer<uint8_t>() != 0;
     const uint32_t count = reader.Integer<uint32_t>();
     for (uint32_t i = 0; i < count && reader.ok(); ++i) {
-      NodeInfo node = ReadNode(reader);
-      const bool rises = nodes_.empty() || nodes_.back().id < node.id;
-      if (!reader.ok() || !CheckNode(node).ok() || !rises || nodes_.size() == kMaxNodes) return MalformedReply();
-      nodes_.push_back(std::move(node));
+      RosterEntry entry;
+      if (!ReadRosterEntry(reader, &entry)) return MalformedReply();
+      const bool rises = roster_.empty() || roster_.back().node.id < entry.node.id;
+      if (!rises || roster_.size() == kMaxNodes) return MalformedReply();
+      roster_.push_back(std::move(entry));
     }
     return !reader.Complete() || (*more && count == 0) ? MalformedReply() : absl::OkStatus();
   }
 
   RemoteDirectory& directory_;
   const base::Time deadline_;
-  NodesCallback done_;
-  std::vector<NodeInfo> nodes_;
+  RosterCallback done_;
+  std::vector<RosterEntry> roster_;
   base::Pending step_;
 };
 
-base::Pending RemoteDirectory::Nodes(base::Duration deadline, NodesCallback done) {
-  return std::make_unique<NodesCall>(*this, deadline, std::move(done));
+base::Pending RemoteDirectory::Roster(base::Duration deadline, RosterCallback done) {
+  return std::make_unique<RosterCall>(*this, deadline, std::move(done));
 }
 
 }  // namespace tokamak::directory

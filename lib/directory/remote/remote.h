@@ -34,7 +34,7 @@ class RemoteDirectory final : public Directory {
   // no two askers may have the same.
   RemoteDirectory(base::EventLoop& loop, transport::Caller& caller, const verbs::Address& server, base::Random random)
       : RemoteDirectory(loop, caller, caller, server, random) {}
-  // The same, where Delete and Nodes, which programs may ask for as often as they like, go by
+  // The same, where Delete and Roster, which programs may ask for as often as they like, go by
   // `programs`. All else is at most kMostCalls calls of `caller` at once, while its user has at
   // most `kMostCallsOfNode` Joins, Leaves, Updates and Verifies under way.
   RemoteDirectory(base::EventLoop& loop, transport::Caller& caller, transport::Caller& programs,
@@ -57,10 +57,10 @@ class RemoteDirectory final : public Directory {
   base::Pending Verify(const NodeId& node, absl::Span<const base::ObjectVersion> versions, base::Duration deadline,
                        VerifyCallback done) override;
   base::Pending Held(const NodeId& node, const std::string& after, base::Duration deadline, HeldCallback done) override;
-  base::Pending Nodes(base::Duration deadline, NodesCallback done) override;
+  base::Pending Roster(base::Duration deadline, RosterCallback done) override;
 
  private:
-  class NodesCall;
+  class RosterCall;
   class VerifyCall;
 
   // `read` gets the status and, where that is ok, what follows it in the reply. What was waited for

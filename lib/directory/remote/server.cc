@@ -19,7 +19,7 @@ constexpr base::Duration kMaxLease = base::Seconds(3600);  // and grace
 // Of a reply, beside a list; what a name and a version take in one; and of an object, beside its
 // holders.
 constexpr size_t kReplyOverhead = 32;
-constexpr size_t kNodesPage = 256;  // nodes that one reply has room for at most
+constexpr size_t kRosterPage = 256;  // nodes that one reply has room for at most
 constexpr size_t kNameRoom = sizeof(uint32_t) + kMaxNodeName;
 constexpr size_t kMarkRoom = 2 * (sizeof(uint32_t) + kMaxMark);  // and as_of
 constexpr size_t kVersionRoom = base::ObjectId::kSize + sizeof(uint64_t);
@@ -72,8 +72,8 @@ base::Pending DirectoryServer::Handle(absl::Span<const uint8_t> request, transpo
       return HandleDelete(reader, std::move(reply));
     case RequestKind::kVerify:
       return HandleVerify(reader, std::move(reply));
-    case RequestKind::kNodes:
-      return HandleNodes(reader, std::move(reply));
+    case RequestKind::kRoster:
+      return HandleRoster(reader, reply);
     case RequestKind::kWatch:
       return HandleWatch(reader, std::move(reply));
     case RequestKind::kPoll:
@@ -247,20 +247,20 @@ base::Pending DirectoryServer::HandleHeld(base::Reader& reader, const transport:
 }
 
 // As many as fit the reply, after the name that was given; the asker comes back for more.
-base::Pending DirectoryServer::HandleNodes(base::Reader& reader, transport::Reply reply) {
+base::Pending DirectoryServer::HandleRoster(base::Reader& reader, const transport::Reply& reply) {
   const NodeId after = reader.Text(kMaxNodeName);
   if (!reader.Complete()) return Refuse(reply);
-  const std::vector<NodeInfo> page = directory_.NodesNow(after, kNodesPage);
+  const std::vector<RosterEntry> page = directory_.RosterNow(after, kRosterPage);
   base::Writer entries;
   uint32_t count = 0;
-  for (const NodeInfo& node : page) {
+  for (const RosterEntry& one : page) {
     base::Writer entry;
-    WriteNode(entry, node);
+    WriteRosterEntry(entry, one);
     if (entries.size() + entry.size() + kReplyOverhead > max_reply_) break;
     entries.Raw(entry.bytes());
     ++count;
   }
-  const bool more = count < page.size() || page.size() == kNodesPage;
+  const bool more = count < page.size() || page.size() == kRosterPage;
   ReplyResult(reply, absl::StatusOr<bool>(more), [&](base::Writer& writer, bool there_are_more) {
     writer.Integer<uint8_t>(there_are_more ? 1 : 0);
     writer.Integer(count);

@@ -65,7 +65,7 @@ class DirectoryServer final {
   base::Pending HandleDelete(base::Reader& reader, transport::Reply reply);
   base::Pending HandleVerify(base::Reader& reader, transport::Reply reply);
   base::Pending HandleHeld(base::Reader& reader, const transport::Reply& reply);
-  base::Pending HandleNodes(base::Reader& reader, transport::Reply reply);
+  base::Pending HandleRoster(base::Reader& reader, const transport::Reply& reply);
   base::Pending HandleWatch(base::Reader& reader, transport::Reply reply);
   base::Pending HandlePoll(base::Reader& reader, transport::Reply reply);
 

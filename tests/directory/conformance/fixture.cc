@@ -135,6 +135,10 @@ DirectoryConformance::NodeList DirectoryConformance::Nodes() {
   return Await(Start<NodeList>([&](auto done) { return here().Nodes(kDeadline, done); }));
 }
 
+DirectoryConformance::RosterList DirectoryConformance::Roster() {
+  return Await(Start<RosterList>([&](auto done) { return here().Roster(kDeadline, done); }));
+}
+
 void DirectoryConformance::JoinAndAnnounce(const Ids& nodes, const std::string& object) {
   bool first = true;
   for (const NodeId& node : nodes) {

@@ -85,6 +85,7 @@ class DirectoryConformance : public testing::TestWithParam<BackendCase> {
   using Deleted = absl::StatusOr<DeleteReply>;
   using Verified = absl::StatusOr<std::vector<uint32_t>>;
   using NodeList = absl::StatusOr<std::vector<NodeInfo>>;
+  using RosterList = absl::StatusOr<std::vector<RosterEntry>>;
 
   static NodeInfo Node(const NodeId& id, uint64_t incarnation = 1, const std::string& engine = "10.0.0.1:7000");
   static base::ObjectVersion Version(const std::string& object, uint64_t generation);
@@ -125,6 +126,7 @@ class DirectoryConformance : public testing::TestWithParam<BackendCase> {
   std::vector<base::ObjectVersion> Held(const NodeId& node);
   absl::StatusOr<HeldReply> HeldPage(const NodeId& node, const std::string& after = "");
   NodeList Nodes();
+  RosterList Roster();
 
   // Joins these nodes, and has each announce generation 1 of `object`, which another node put
   // first.

@@ -118,6 +118,41 @@ TEST_P(DirectoryConformance, ASilentNodeIsNamedNowhere) {
   EXPECT_EQ(Holders("y"), Ids());
 }
 
+TEST_P(DirectoryConformance, TheRosterHasSilentNodesAsWellAndSaysForHowLongEachIsUnheard) {
+  ASSERT_TRUE(Join("a", 1, kShort, kLong).ok());
+  ASSERT_TRUE(Join("c", 1, kShort, kShort).ok());
+  Pass(kShort * 3);
+  ASSERT_TRUE(Join("b").ok());
+  RosterList roster = Roster();
+  ASSERT_TRUE(roster.ok()) << roster.status();
+  ASSERT_EQ(roster->size(), 2u) << "c is gone";
+  const RosterEntry a = roster->front(), b = roster->back();
+  EXPECT_EQ(a.node.id + b.node.id, "ab");
+  EXPECT_EQ(a.node.engines, Node("a").engines);
+  EXPECT_EQ(a.liveness, Liveness::kSilent);
+  EXPECT_EQ(b.liveness, Liveness::kAlive);
+  EXPECT_GE(a.unheard_for, kShort * 2);
+  EXPECT_LT(b.unheard_for, a.unheard_for);
+  ASSERT_TRUE(Join("a").ok());
+  roster = Roster();
+  ASSERT_TRUE(roster.ok()) << roster.status();
+  EXPECT_EQ(roster->front().liveness, Liveness::kAlive);
+  EXPECT_LT(roster->front().unheard_for, a.unheard_for);
+  ASSERT_TRUE(Leave("a").ok());
+  EXPECT_EQ(Roster()->size(), 1u);
+}
+
+TEST_P(DirectoryConformance, TheRosterHasALaterLifeInPlaceOfASilentOneOfItsName) {
+  ASSERT_TRUE(Join("a", 1, kShort, kLong).ok());
+  Pass(kShort * 2);
+  ASSERT_TRUE(Join(JoinOf(Node("a", 2, "10.0.0.2:7000"))).ok());
+  const RosterList roster = Roster();
+  ASSERT_TRUE(roster.ok()) << roster.status();
+  ASSERT_EQ(roster->size(), 1u);
+  EXPECT_EQ(roster->front().node.incarnation, 2u);
+  EXPECT_EQ(roster->front().liveness, Liveness::kAlive);
+}
+
 TEST_P(DirectoryConformance, WhatASilentNodeHoldsKeepsItsId) {
   ASSERT_TRUE(Join("a", 1, kLong).ok());
   ASSERT_TRUE(Join("b", 1, kLong).ok());
