@@ -34,6 +34,13 @@ void LogPeerChange(const directory::NodeId& peer, node::PeerChange change) {
     case node::PeerChange::kAnswers:
       LOG(INFO) << "node " << peer << " answers again";
       return;
+    case node::PeerChange::kSilent:
+      LOG(WARNING) << "node " << peer << " is silent: the directory has not heard of it for longer than its lease, and "
+                   << "gives it up unless it comes back within its grace";
+      return;
+    case node::PeerChange::kBack:
+      LOG(INFO) << "node " << peer << " is back";
+      return;
     case node::PeerChange::kRestarted:
       LOG(INFO) << "node " << peer << " was restarted";
       return;
@@ -134,7 +141,11 @@ absl::Status Daemon::OpenMachine() {
   machine.node.id = options_.name;
   machine.node.incarnation = incarnation_;
   machine.node.device = options_.device;
-  machine.node.peers.on_change = &LogPeerChange;
+  machine.node.peers.on_change = [name = options_.name](const directory::NodeId& peer, node::PeerChange change) {
+    if (peer != name) LogPeerChange(peer, change);
+  };
+  machine.node.peers.watch_every = options_.lease * 3 / 10;
+  machine.node.peers.believe_left = options_.lease;
   machine.node.membership.lease = options_.lease;
   machine.node.membership.grace = options_.grace;
   machine.node.membership.renew = options_.lease * 3 / 10;

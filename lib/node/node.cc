@@ -58,7 +58,10 @@ directory::NodeInfo Node::SelfInfo(const std::vector<EngineLink*>& engines, uint
   return self;
 }
 
-void Node::Start(std::function<void(const absl::Status&)> joined) { membership_.Start(std::move(joined)); }
+void Node::Start(std::function<void(const absl::Status&)> joined) {
+  membership_.Start(std::move(joined));
+  peers_.Watch();
+}
 
 void Node::Leave(std::function<void(const absl::Status&)> left) {
   store_.CloseToPuts(absl::UnavailableError("this node is leaving the cluster: put it on another one"));

@@ -7,6 +7,14 @@
 
 namespace tokamak::node {
 
+namespace {
+
+// With the square of their number: whatever that is, all nodes that watch ask for 20,000 entries a
+// second together.
+constexpr base::Duration kWatchForEachPair = base::Microseconds(50);
+
+}  // namespace
+
 const Peers::Peer* Peers::Find(const directory::NodeId& id) const {
   const auto found = peers_.find(id);
   return found == peers_.end() ? nullptr : &found->second;
@@ -63,44 +71,50 @@ Peers::Asker::~Asker() {
   if (peers->askers_.empty()) peers->asking_.reset();
 }
 
+void Peers::Watch() {
+  if (options_.watch_every <= base::Duration()) return;
+  const auto nodes = static_cast<int64_t>(peers_.size());
+  watch_timer_ = loop_.RunAfter(std::max(options_.watch_every, kWatchForEachPair * (nodes * nodes)),
+                                [this] { watch_ = Refresh([this](const absl::Status&) { Watch(); }); });
+}
+
 base::Pending Peers::Refresh(std::function<void(const absl::Status&)> done) {
   auto asker = std::make_unique<Asker>(*this, std::move(done));
   askers_.PushBack(asker.get());
   if (asking_ == nullptr) {
-    asking_ =
-        directory_.Nodes(options_.directory_deadline,
-                         [this](const absl::StatusOr<std::vector<directory::NodeInfo>>& nodes) { Refreshed(nodes); });
+    asking_ = directory_.Roster(
+        options_.directory_deadline,
+        [this](const absl::StatusOr<std::vector<directory::RosterEntry>>& roster) { Refreshed(roster); });
   }
   return asker;
 }
 
 // Whoever asks from inside an answer asks anew.
-void Peers::Refreshed(const absl::StatusOr<std::vector<directory::NodeInfo>>& nodes) {
-  if (nodes.ok()) Update(*nodes);
+void Peers::Refreshed(const absl::StatusOr<std::vector<directory::RosterEntry>>& roster) {
+  if (roster.ok()) news_.Read(*roster, loop_.Now());
+  if (roster.ok()) Update(*roster);
   const base::Pending asked = std::move(asking_);
   const base::Lifetime::Watch watch = lifetime_.Watched();
   for (size_t left = askers_.size(); left > 0 && !askers_.empty(); --left) {
     Asker& asker = *askers_.PopFront();
     asker.peers = nullptr;
     const auto done = std::move(asker.done);
-    done(nodes.status());  // may drop us
+    done(roster.status());  // may drop us
     if (watch.over()) return;
   }
 }
 
-void Peers::Update(const std::vector<directory::NodeInfo>& nodes) {
+void Peers::Update(const std::vector<directory::RosterEntry>& roster) {
   std::map<directory::NodeId, Peer> updated;
-  for (const directory::NodeInfo& node : nodes) {
+  for (const directory::RosterEntry& entry : roster) {
+    if (entry.liveness != directory::Liveness::kAlive) continue;
+    const directory::NodeInfo& node = entry.node;
     Peer peer;
     // A peer that was restarted starts with a clean sheet; pulls that still run from its earlier
     // life are counted on.
     if (const Peer* known = Find(node.id)) {
       peer.pulls = known->pulls;
-      if (known->incarnation == node.incarnation) {
-        peer = *known;
-      } else {
-        Tell(node.id, PeerChange::kRestarted);
-      }
+      if (known->incarnation == node.incarnation) peer = *known;
     }
     peer.incarnation = node.incarnation;
     peer.suspect = false;
@@ -112,7 +126,6 @@ void Peers::Update(const std::vector<directory::NodeInfo>& nodes) {
   }
   for (const auto& [id, peer] : peers_) {
     if (peer.pulls > 0) updated.emplace(id, peer);  // gone from the directory, but still being pulled from
-    if (updated.count(id) == 0) Tell(id, PeerChange::kLeft);
   }
   peers_ = std::move(updated);
 }

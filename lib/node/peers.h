@@ -22,6 +22,7 @@
 #include "lib/base/intrusive_list.h"
 #include "lib/base/lifetime.h"
 #include "lib/directory/directory.h"
+#include "lib/node/peer_news.h"
 #include "lib/transport/limits.h"
 #include "lib/verbs/types.h"
 
@@ -31,20 +32,16 @@ namespace tokamak::node {
 constexpr uint32_t kMaxPullsOfPeer = 64;
 static_assert(kMaxPullsOfPeer <= transport::kMaxTransfers / transport::kPeerPart);
 
-// What an operator wants to read of another node, as far as this one has to do with it.
-enum class PeerChange : uint8_t {
-  kFails,    // pulls from it fail; it is left alone for a while
-  kAnswers,  // it failed before
-  kRestarted,
-  kLeft,  // the directory does not know it any more
-};
-
 struct PeersOptions {
   base::Duration directory_deadline = base::Seconds(2);
   base::Duration first_back_off = base::Milliseconds(100);
   base::Duration max_back_off = base::Seconds(10);
   base::Duration bulk_rest = base::Seconds(10);
   uint32_t max_pulls = kMaxPullsOfPeer;
+  // How often the directory is asked though nobody needs the book, so that changes are told; less
+  // often where there are many nodes, as all of them ask. Zero: never.
+  base::Duration watch_every;
+  base::Duration believe_left;  // that a node left which is not named for this long: PeerNews
   // May be empty. Runs within the calls of Peers, and must not call it.
   std::function<void(const directory::NodeId&, PeerChange)> on_change;
 };
@@ -68,7 +65,10 @@ class Peers final {
   };
 
   Peers(base::EventLoop& loop, directory::Directory& directory, const PeersOptions& options)
-      : loop_(loop), directory_(directory), options_(options) {}
+      : loop_(loop),
+        directory_(directory),
+        options_(options),
+        news_(options.believe_left, [this](const directory::NodeId& id, PeerChange change) { Tell(id, change); }) {}
   ~Peers();
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;
@@ -88,6 +88,9 @@ class Peers final {
   void RestBulk(const directory::NodeId& id);
   bool BulkRests(const Peer& peer) const { return loop_.Now() < peer.bulk_rests_until; }
 
+  // Keeps the book up to date from now on, see PeersOptions::watch_every.
+  void Watch();
+
   // Asks the directory for all nodes; `done` runs later, when the book is up to date or could not
   // be brought so. Several at once share one question.
   [[nodiscard]] base::Pending Refresh(std::function<void(const absl::Status&)> done);
@@ -106,15 +109,18 @@ class Peers final {
   void Tell(const directory::NodeId& id, PeerChange change) const {
     if (options_.on_change) options_.on_change(id, change);
   }
-  void Update(const std::vector<directory::NodeInfo>& nodes);
-  void Refreshed(const absl::StatusOr<std::vector<directory::NodeInfo>>& nodes);
+  void Update(const std::vector<directory::RosterEntry>& roster);
+  void Refreshed(const absl::StatusOr<std::vector<directory::RosterEntry>>& roster);
 
   base::EventLoop& loop_;
   directory::Directory& directory_;
   const PeersOptions options_;
+  PeerNews news_;
   std::map<directory::NodeId, Peer> peers_;
   base::IntrusiveList<Asker, &Asker::link> askers_;
   base::Pending asking_;
+  base::Timer watch_timer_;
+  base::Pending watch_;
   const base::Lifetime lifetime_;
 };
 

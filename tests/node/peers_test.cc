@@ -26,6 +26,15 @@ class PeersTest : public testing::Test {
                                              [](const auto& joined) { EXPECT_TRUE(joined.ok()) << joined.status(); }));
     scheduler_.RunFor(base::Nanoseconds(1));
   }
+  void JoinFor(const directory::NodeId& id, base::Duration lease, base::Duration grace) {
+    directory::JoinRequest request;
+    request.node = {id, 1, {"10.0.0.1:7000"}, "soft", 0};
+    request.lease = lease;
+    request.grace = grace;
+    calls_.push_back(directory_.local().Join(request, Seconds(1),
+                                             [](const auto& joined) { EXPECT_TRUE(joined.ok()) << joined.status(); }));
+    scheduler_.RunFor(base::Nanoseconds(1));
+  }
   absl::Status Refresh() {
     absl::Status status = absl::InternalError("no answer");
     const base::Pending asked = peers_->Refresh([&](const absl::Status& s) { status = s; });
@@ -202,6 +211,48 @@ TEST_F(PeersTest, WhatBecomesOfAPeerIsToldOnce) {
   EXPECT_TRUE(Refresh().ok());
   EXPECT_EQ(told, (std::vector<PeerChange>{PeerChange::kFails, PeerChange::kAnswers, PeerChange::kRestarted,
                                            PeerChange::kLeft}));
+}
+
+TEST_F(PeersTest, WhoWatchesHearsOfANodesSilenceAndItsReturnThoughNobodyNeedsIt) {
+  std::vector<PeerChange> told;
+  options_.on_change = [&](const directory::NodeId&, PeerChange change) { told.push_back(change); };
+  options_.watch_every = Seconds(1);
+  peers_ = std::make_unique<Peers>(loop_, directory_, options_);
+  peers_->Watch();
+  JoinFor("b", Seconds(3), Seconds(60));
+  scheduler_.RunFor(Milliseconds(2900));
+  EXPECT_EQ(peers_->UseOf("b"), Use::kReady);
+  scheduler_.RunFor(Seconds(5));
+  EXPECT_EQ(peers_->UseOf("b"), Use::kUnknown) << "nobody pulls from it";
+  EXPECT_EQ(told, std::vector<PeerChange>{PeerChange::kSilent});
+  JoinFor("b", Seconds(1000), Seconds(60));
+  scheduler_.RunFor(Seconds(5));
+  EXPECT_EQ(told, (std::vector<PeerChange>{PeerChange::kSilent, PeerChange::kBack}));
+  EXPECT_EQ(peers_->UseOf("b"), Use::kReady);
+}
+
+TEST_F(PeersTest, AWatchGoesOnAfterAnOutage) {
+  options_.watch_every = Seconds(1);
+  peers_ = std::make_unique<Peers>(loop_, directory_, options_);
+  directory_.out_of_reach = true;
+  peers_->Watch();
+  scheduler_.RunFor(Seconds(10));
+  directory_.out_of_reach = false;
+  Join("b");
+  scheduler_.RunFor(Seconds(4));
+  EXPECT_EQ(peers_->UseOf("b"), Use::kReady);
+}
+
+TEST_F(PeersTest, ManyNodesAskTheDirectoryLessOften) {
+  for (int i = 0; i < 200; ++i) Join("n" + std::to_string(i));
+  EXPECT_TRUE(Refresh().ok());
+  options_.watch_every = Milliseconds(100);
+  peers_ = std::make_unique<Peers>(loop_, directory_, options_);
+  peers_->Watch();
+  scheduler_.RunFor(Seconds(1));
+  const size_t before = directory_.Count("roster");
+  scheduler_.RunFor(Seconds(20));
+  EXPECT_EQ(directory_.Count("roster") - before, 10u) << "200 x 200 x 50 us is 2 s";
 }
 
 TEST_F(PeersTest, MayBeDroppedWhileTheDirectoryIsAsked) {
