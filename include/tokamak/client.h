@@ -160,6 +160,10 @@ class Client final {
   Result<std::vector<NodeInfo>> Nodes();
   Result<tokamak::NodeStats> NodeStats();
 
+  // All nodes with their states and what each says of itself, whichever node is asked. Takes some
+  // two seconds where one does not answer.
+  Result<ClusterView> Cluster();
+
   // Its name, and what objects of the node may take together. After a restart: as the daemon has
   // said to the last connection. The text lives as long as the client.
   const std::string& node() const;

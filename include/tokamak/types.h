@@ -181,6 +181,26 @@ struct NodeStats {
   std::vector<NodeNumber> numbers;
 };
 
+enum class NodeState : uint8_t {
+  kAlive = 0,
+  kSuspected = 1,  // it did not answer
+  kSilent = 2,     // the directory has not heard of it for its lease; it keeps its objects' ids for its grace
+};
+
+// A node as the others see it.
+struct ViewedNode {
+  NodeInfo info;
+  NodeState state = NodeState::kAlive;
+  std::chrono::microseconds unheard_for{0};  // since it answered, or the directory heard of it
+  std::string page;                          // "10.0.0.1:9464", where it answers HTTP; empty: nowhere, or unknown
+  std::vector<NodeNumber> numbers;           // some of NodeStats'; empty: it did not say
+};
+
+struct ClusterView {
+  bool located = false;           // the directory answered; else these are the nodes that it named last
+  std::vector<ViewedNode> nodes;  // by name
+};
+
 // ---- events
 
 enum class EventKind : uint8_t {

@@ -361,6 +361,20 @@ Result<NodeStats> Client::NodeStats() {
   return ToPublic(*std::move(reply));
 }
 
+Result<ClusterView> Client::Cluster() {
+  ClusterView view;
+  client::ClusterRequest request;
+  while (true) {
+    absl::StatusOr<client::ClusterReply> reply = line_->Call(request, line_->CallDeadline());
+    if (!reply.ok()) return ToPublic(reply.status());
+    view.located = reply->located;
+    for (client::ViewedEntry& entry : reply->nodes) view.nodes.push_back(ToPublic(std::move(entry)));
+    const bool goes_on = reply->more && !view.nodes.empty() && view.nodes.back().info.name > request.after;
+    if (!goes_on) return view;
+    request.after = view.nodes.back().info.name;
+  }
+}
+
 const std::string& Client::node() const { return line_->node(); }
 
 uint64_t Client::capacity() const { return line_->connection()->welcome().capacity; }

@@ -2,8 +2,20 @@
 
 #include <chrono>
 #include <utility>
+#include <vector>
 
 namespace tokamak::client {
+
+namespace {
+
+std::vector<NodeNumber> ToPublic(std::vector<NumberEntry> entries) {
+  std::vector<NodeNumber> numbers;
+  numbers.reserve(entries.size());
+  for (NumberEntry& entry : entries) numbers.push_back({std::move(entry.name), entry.value});
+  return numbers;
+}
+
+}  // namespace
 
 static_assert(static_cast<int>(StatusCode::kUnauthenticated) == static_cast<int>(absl::StatusCode::kUnauthenticated),
               "both have gRPC's numbers");
@@ -39,8 +51,7 @@ NodeStats ToPublic(NodeStatsReply reply) {
   NodeStats stats;
   stats.node = std::move(reply.node);
   stats.device = std::move(reply.device);
-  stats.numbers.reserve(reply.numbers.size());
-  for (NumberEntry& number : reply.numbers) stats.numbers.push_back({std::move(number.name), number.value});
+  stats.numbers = ToPublic(std::move(reply.numbers));
   return stats;
 }
 
@@ -53,6 +64,16 @@ NodeInfo ToPublic(NodeEntry entry) {
   info.capacity = entry.capacity;
   info.is_this = entry.is_this;
   return info;
+}
+
+ViewedNode ToPublic(ViewedEntry entry) {
+  ViewedNode node;
+  node.info = ToPublic(std::move(entry.node));
+  node.state = entry.state;
+  node.unheard_for = std::chrono::microseconds(entry.unheard_microseconds);
+  node.page = std::move(entry.page);
+  node.numbers = ToPublic(std::move(entry.numbers));
+  return node;
 }
 
 Events ToPublic(const EventsNotification& notification) {

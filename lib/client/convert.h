@@ -16,6 +16,7 @@ ObjectInfo ToPublic(const ObjectEntry& entry);
 ObjectStat ToPublic(StatReply reply);
 NodeStats ToPublic(NodeStatsReply reply);
 NodeInfo ToPublic(NodeEntry entry);
+ViewedNode ToPublic(ViewedEntry entry);
 Events ToPublic(const EventsNotification& notification);
 
 inline base::Duration FromPublic(Timeout timeout) { return base::Nanoseconds(timeout.duration().count()); }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -93,6 +94,24 @@ struct NumberEntry {
   static void Visit(M& m, V& v) {
     v.Text(m.name, kMaxName);
     v.Integer(m.value);
+  }
+};
+
+// A node as all of the cluster is seen: its state, and what it says of itself.
+struct ViewedEntry {
+  NodeEntry node;
+  NodeState state = NodeState::kAlive;
+  uint64_t unheard_microseconds = 0;  // since it answered, or the directory heard of it
+  std::string page;                   // "10.0.0.1:9464", where it answers HTTP; empty: nowhere, as far as is known
+  std::vector<NumberEntry> numbers;   // empty: it did not say
+
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Part(m.node);
+    v.Enum(m.state);
+    v.Integer(m.unheard_microseconds);
+    v.Text(m.page, kMaxAddress);
+    v.Parts(m.numbers, kMaxNumbersOfNode);
   }
 };
 

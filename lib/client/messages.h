@@ -375,6 +375,28 @@ struct NodesRequest : Request<Kind::kNodes> {
   static void Visit(M&, V&) {}
 };
 
+struct ClusterReply : ReplyTo<Kind::kCluster> {
+  bool located = false;            // the directory answered; else these are the nodes that it named last
+  std::vector<ViewedEntry> nodes;  // by name
+  bool more = false;               // continue after the last one
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Bool(m.located);
+    v.Parts(m.nodes, kMaxViewed);
+    v.Bool(m.more);
+  }
+};
+// All nodes, each asked what it says of itself. Takes up to some two seconds where one does not
+// answer.
+struct ClusterRequest : Request<Kind::kCluster> {
+  using Reply = ClusterReply;
+  std::string after;  // a name: those behind it; empty: from the first
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Text(m.after, kMaxName);
+  }
+};
+
 struct NodeStatsReply : ReplyTo<Kind::kNodeStats> {
   std::string node;
   std::string device;  // that the daemon uses

@@ -28,6 +28,8 @@ constexpr size_t kMaxEvents = 1024;            // events of one notification
 constexpr size_t kMaxNodes = 1024;             // of one Nodes reply
 constexpr size_t kMaxHolders = 64;             // named for one object
 constexpr size_t kMaxNumbers = 1024;           // of one NodeStats reply
+constexpr size_t kMaxViewed = 128;             // nodes of one Cluster reply
+constexpr size_t kMaxNumbersOfNode = 48;       // of each of these
 constexpr size_t kMaxName = 128;               // bytes of a node's, device's or number's name
 constexpr size_t kMaxAddress = 128;            // bytes of a node's address
 constexpr size_t kMaxErrorText = 400;          // bytes; a longer one is cut
@@ -36,6 +38,8 @@ constexpr uint64_t kMaxTimeoutMicroseconds = uint64_t{24} * 3600 * 1'000'000;
 static_assert(kMaxInlineBytes + kMaxIds * (base::ObjectId::kSize + 8) < kMaxBody, "a full batch fits into a frame");
 static_assert(kMaxIds * (kMaxErrorText + 32) < kMaxBody, "a Get in which everything fails fits into a frame");
 static_assert(kMaxNodes * (3 * kMaxName + 32) < kMaxBody, "all nodes fit into a frame");
+static_assert(kMaxViewed * (4 * kMaxName + 64 + kMaxNumbersOfNode * (kMaxName + 12)) < kMaxBody,
+              "a page fits into a frame");
 
 enum class Kind : uint16_t {
   kHello = 1,
@@ -62,6 +66,7 @@ enum class Kind : uint16_t {
   kUnpin = 22,
   kPush = 23,
   kProgress = 24,
+  kCluster = 25,
 };
 constexpr uint16_t kReplyBit = 0x8000;  // set in the kind of a reply
 
@@ -77,9 +82,10 @@ constexpr size_t kHeaderSize = 24;
 static_assert(sizeof(Header) == kHeaderSize, "the wire format has no holes");
 
 // Programs see these enums as they are on the wire. The same values as transport::Protocol,
-// store::State, store::Origin and store::Event::Kind.
+// store::State, store::Origin, store::Event::Kind and node::NodeState.
 using tokamak::Access;
 using tokamak::EventKind;
+using tokamak::NodeState;
 using tokamak::ObjectState;
 using tokamak::Origin;
 using tokamak::Protocol;
@@ -88,6 +94,7 @@ using tokamak::Scope;
 // The highest that the protocol knows.
 constexpr Access Last(Access) { return Access::kReadAndCreate; }
 constexpr EventKind Last(EventKind) { return EventKind::kRefused; }
+constexpr NodeState Last(NodeState) { return NodeState::kSilent; }
 constexpr ObjectState Last(ObjectState) { return ObjectState::kAborted; }
 constexpr Origin Last(Origin) { return Origin::kPulled; }
 constexpr Protocol Last(Protocol) { return Protocol::kWrite; }

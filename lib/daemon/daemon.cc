@@ -16,6 +16,7 @@
 #include "lib/daemon/directory_host.h"
 #include "lib/daemon/engine_thread.h"
 #include "lib/daemon/numbers.h"
+#include "lib/daemon/page_address.h"
 #include "lib/daemon/store_memory.h"
 #include "lib/os/secret_seed.h"
 
@@ -178,6 +179,7 @@ absl::Status Daemon::OpenMachine() {
   machine_ = *std::move(assembled);
   LOG(INFO) << "policy: " << (options_.policy.adaptive ? "adaptive, begins with " : "")
             << machine.endpoint.policy.ToString() << ", " << options_.policy.origin;
+  machine_->node().SayNumbers([this] { return NumbersForOthers(); });
   machine_->Start([](const absl::Status& status) {
     LOG_IF(WARNING, !status.ok()) << "the directory is out of reach, trying again: " << status;
   });
@@ -247,6 +249,21 @@ NodeSnapshot Daemon::Snapshot() const {
   }
   snapshot.rails = rails_->NumbersOfEach();
   return snapshot;
+}
+
+node::NodeNumbers Daemon::NumbersForOthers() const {
+  node::NodeNumbers own;
+  if (http_ != nullptr) own.page = PageForOthers(http_->address(), machine_->link(0).address());
+  own.numbers.push_back({"uptime_milliseconds", static_cast<uint64_t>((loop_.Now() - began_).milliseconds())});
+  own.numbers.push_back({"clients", clients_->clients()});
+  own.numbers.push_back({"draining", draining_ ? 1u : 0u});
+  std::vector<transport::EndpointCounters> engines;
+  for (size_t i = 0; i < machine_->engines(); ++i) {
+    const transport::Endpoint* endpoint = machine_->endpoint(i);
+    if (endpoint != nullptr) engines.push_back(endpoint->counters());
+  }
+  AddNumbersForOthers(machine_->node(), rails_->all().size(), engines, own.numbers);
+  return own;
 }
 
 void Daemon::AddNumbers(std::vector<client::NumberEntry>& numbers) const {

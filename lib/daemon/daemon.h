@@ -64,6 +64,7 @@ class Daemon final {
   absl::Status ServeClients();
   absl::Status ServeHttp();
   NodeSnapshot Snapshot() const;
+  node::NodeNumbers NumbersForOthers() const;
   void AddNumbers(std::vector<client::NumberEntry>& numbers) const;
 
   os::EpollLoop& loop_;

@@ -55,6 +55,7 @@ class HttpServer final {
   HttpServer& operator=(const HttpServer&) = delete;
 
   // With the port that was taken.
+  const base::HostPort& address() const { return address_; }
   std::string url() const;
 
  private:

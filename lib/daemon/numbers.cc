@@ -1,6 +1,10 @@
 #include "lib/daemon/numbers.h"
 
+#include <array>
+#include <string>
+
 #include "absl/strings/str_cat.h"
+#include "lib/transport/limits.h"
 
 namespace tokamak::daemon {
 
@@ -61,6 +65,31 @@ void AddNodeNumbers(const node::Node& node, std::vector<client::NumberEntry>& nu
   add("directory_entries_repaired_total", membership.repaired);
   add("directory_away", node.membership().directory_away() ? 1 : 0);
   add("fenced", node.membership().fenced() ? 1 : 0);
+}
+
+void AddNumbersForOthers(const node::Node& node, size_t rails, absl::Span<const transport::EndpointCounters> engines,
+                         std::vector<node::NodeNumber>& numbers) {
+  const store::Statistics store = node.store().statistics();
+  const auto add = [&numbers](const std::string& name, uint64_t value) { numbers.push_back({name, value}); };
+  add("store_capacity_bytes", store.capacity_bytes);
+  add("store_used_bytes", store.used_bytes);
+  add("store_kept_bytes", store.kept_bytes);
+  add("store_sealed_objects", store.sealed_objects);
+  add("store_pinned_objects", store.pinned_objects);
+  add("store_pins", store.pins);
+  add("pulls_running", node.pulls().running());
+  add("pulled_bytes_total", node.pulls().counters().pulled_bytes);
+  add("pins_of_peers", node.pins_of_peers());
+  add("directory_away", node.membership().directory_away() ? 1 : 0);
+  add("fenced", node.membership().fenced() ? 1 : 0);
+  uint64_t served = 0;
+  std::array<uint64_t, transport::kMaxRails> by_rail{};
+  for (const transport::EndpointCounters& engine : engines) {
+    for (const base::Counter& bytes : engine.bytes_served) served += bytes.value();
+    for (size_t rail = 0; rail < by_rail.size(); ++rail) by_rail[rail] += engine.rail_bytes[rail].value();
+  }
+  add("served_bytes_total", served);
+  for (size_t rail = 0; rail < rails; ++rail) add(absl::StrCat("rail", rail, "_bytes_total"), by_rail[rail]);
 }
 
 void AddEngineNumbers(size_t engine, size_t rails, const transport::EndpointCounters& counters,

@@ -218,6 +218,8 @@ absl::Status Session::Dispatch(const client::Header& header, absl::Span<const ui
       return as(client::NodesRequest(), [&](const auto&) { Nodes(header); });
     case client::Kind::kNodeStats:
       return as(client::NodeStatsRequest(), [&](const auto&) { NodeStats(header); });
+    case client::Kind::kCluster:
+      return as(client::ClusterRequest(), [&](const auto& request) { Cluster(header, request); });
     case client::Kind::kEvents:
       break;
   }
@@ -614,6 +616,24 @@ void Session::Nodes(const client::Header& header) {
     }
     End(waiting);
   });
+}
+
+void Session::Cluster(const client::Header& header, const client::ClusterRequest& request) {
+  Waiting* const waiting = Begin(header);
+  if (waiting == nullptr) return;
+  waiting->handle =
+      context_.node.LookAtCluster([this, waiting, after = request.after](const node::ClusterView::View& view) {
+        client::ClusterReply reply;
+        reply.located = view.located;
+        for (const node::ClusterView::Entry& entry : view.nodes) {
+          if (!after.empty() && entry.node.id <= after) continue;
+          reply.more = reply.nodes.size() == client::kMaxViewed;
+          if (reply.more) break;
+          reply.nodes.push_back(ToWire(entry, entry.node.id == context_.node.options().id));
+        }
+        Answer(waiting->header, reply);
+        End(waiting);
+      });
 }
 
 void Session::NodeStats(const client::Header& header) {

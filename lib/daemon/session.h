@@ -142,6 +142,7 @@ class Session final {
   void Subscribe(const client::Header& header, const client::SubscribeRequest& request);
   void Nodes(const client::Header& header);
   void NodeStats(const client::Header& header);
+  void Cluster(const client::Header& header, const client::ClusterRequest& request);
 
   template <typename Reply>
   void Answer(const client::Header& header, const Reply& reply);

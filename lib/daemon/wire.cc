@@ -9,6 +9,9 @@ static_assert(static_cast<int>(client::Protocol::kWrite) == static_cast<int>(tra
 static_assert(static_cast<int>(client::ObjectState::kAborted) == static_cast<int>(store::State::kAborted));
 static_assert(static_cast<int>(client::Origin::kPulled) == static_cast<int>(store::Origin::kPulled));
 static_assert(static_cast<int>(client::EventKind::kRefused) == static_cast<int>(store::Event::Kind::kRefused));
+static_assert(static_cast<int>(client::NodeState::kSilent) == static_cast<int>(node::NodeState::kSilent));
+static_assert(client::kMaxNumbersOfNode >= node::NodeNumbers::kMaxNumbers &&
+              client::kMaxName >= node::NodeNumbers::kMaxName && client::kMaxAddress >= node::NodeNumbers::kMaxPage);
 static_assert(client::kMaxHolders >= directory::kMaxHoldersNamed && client::kMaxName >= directory::kMaxNodeName);
 
 client::Location ToWire(const store::Location& place) { return {place.offset, place.data_size, place.metadata_size}; }
@@ -40,6 +43,17 @@ client::NodeEntry ToWire(const directory::NodeInfo& info, bool is_this) {
   entry.capacity = info.capacity;
   entry.is_this = is_this;
   return entry;
+}
+
+client::ViewedEntry ToWire(const node::ClusterView::Entry& entry, bool is_this) {
+  client::ViewedEntry viewed;
+  viewed.node = ToWire(entry.node, is_this);
+  viewed.state = static_cast<client::NodeState>(entry.state);
+  viewed.unheard_microseconds = static_cast<uint64_t>(entry.unheard_for.microseconds());
+  if (!entry.numbers.has_value()) return viewed;
+  viewed.page = entry.numbers->page;
+  for (const node::NodeNumber& number : entry.numbers->numbers) viewed.numbers.push_back({number.name, number.value});
+  return viewed;
 }
 
 }  // namespace tokamak::daemon

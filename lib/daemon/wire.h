@@ -6,6 +6,7 @@
 #include "lib/base/time.h"
 #include "lib/client/messages.h"
 #include "lib/directory/directory.h"
+#include "lib/node/cluster_view.h"
 #include "lib/store/types.h"
 
 namespace tokamak::daemon {
@@ -16,5 +17,6 @@ client::EventEntry ToWire(const store::Event& event);
 
 // Texts that are too long for the protocol are cut.
 client::NodeEntry ToWire(const directory::NodeInfo& info, bool is_this);
+client::ViewedEntry ToWire(const node::ClusterView::Entry& entry, bool is_this);
 
 }  // namespace tokamak::daemon

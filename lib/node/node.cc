@@ -20,6 +20,8 @@ Node::Node(base::EventLoop& loop, store::Store& store, directory::Directory& dir
       peers_(loop, directory, options.peers),
       membership_(loop, store, directory, *this, SelfInfo(engines, store.arena().size(), options), options.membership),
       object_caller_(engines.front()->programs(), Service::kObjects),
+      numbers_caller_(engines.front()->programs(), Service::kNumbers),
+      cluster_({loop, directory, numbers_caller_, membership_.self(), [this] { return own_numbers_(); }}),
       vouched_({loop, object_caller_, engines.front()->address()}, VouchOptions(options),
                [this](const base::ObjectVersion& version) { membership_.Recheck(version); }),
       pulls_({loop, store, directory, peers_, membership_, places_, dropped_, *this, object_caller_, engines,
@@ -35,6 +37,9 @@ Node::Node(base::EventLoop& loop, store::Store& store, directory::Directory& dir
   }
   services_.Register(Service::kObjects, [this](absl::Span<const uint8_t> request, const Services::Reply& reply) {
     return HandleObjectCall(request, reply);
+  });
+  services_.Register(Service::kNumbers, [this](absl::Span<const uint8_t> request, const Services::Reply& reply) {
+    return HandleNumbersCall(request, reply);
   });
 }
 
@@ -171,6 +176,15 @@ base::Pending Node::HandleObjectCall(absl::Span<const uint8_t> request, const Se
   base::Pending waits = vouched_.Await(*version, [reply, had_it] { reply(ObjectDelete::EncodeAnswer(had_it)); });
   if (waits == nullptr) reply(ObjectDelete::EncodeAnswer(had_it));
   return waits;
+}
+
+base::Pending Node::HandleNumbersCall(absl::Span<const uint8_t> request, const Services::Reply& reply) const {
+  if (request.empty()) {
+    reply(NodeNumbers::Encode(own_numbers_()));
+  } else {
+    reply({});
+  }
+  return nullptr;
 }
 
 // A peer has pulled what is here, or is brought it now, and the directory has not entered it. As

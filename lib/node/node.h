@@ -28,6 +28,7 @@
 #include "lib/base/handle.h"
 #include "lib/base/random.h"
 #include "lib/directory/directory.h"
+#include "lib/node/cluster_view.h"
 #include "lib/node/copies.h"
 #include "lib/node/deletes.h"
 #include "lib/node/dropped_versions.h"
@@ -137,6 +138,11 @@ class Node final : public Copies {
     return directory_.Nodes(options_.membership.directory_deadline, std::move(done));
   }
 
+  // The same with what each says of itself, see ClusterView.
+  [[nodiscard]] base::Pending LookAtCluster(ClusterView::Callback done) { return cluster_.Look(std::move(done)); }
+  // What this node says of itself from now on, whenever somebody looks; before, nothing.
+  void SayNumbers(std::function<NodeNumbers()> own) { own_numbers_ = std::move(own); }
+
   // Objects pinned for peers now; a draining daemon waits until there are none.
   size_t pins_of_peers() const;
   // How often a peer got an object pinned here to take it, since the node began.
@@ -186,6 +192,7 @@ class Node final : public Copies {
   base::Duration VouchLifetime(const VouchedCopies::Request& request) const;
   absl::optional<uint64_t> SizeInBundle(const base::ObjectVersion& version) const;
   base::Pending HandleObjectCall(absl::Span<const uint8_t> request, const Services::Reply& reply);
+  base::Pending HandleNumbersCall(absl::Span<const uint8_t> request, const Services::Reply& reply) const;
   base::Pending AnswerSoon(base::Task answer) { return answers_.Add(std::move(answer)); }
   static directory::NodeInfo SelfInfo(const std::vector<EngineLink*>& engines, uint64_t capacity,
                                       const NodeOptions& options);
@@ -218,6 +225,9 @@ class Node final : public Copies {
   Peers peers_;
   Membership membership_;
   ServiceCaller object_caller_;
+  ServiceCaller numbers_caller_;
+  std::function<NodeNumbers()> own_numbers_ = [] { return NodeNumbers(); };
+  ClusterView cluster_;
   VouchedCopies vouched_;
   PullTable pulls_;
   Deletes deletes_;                                          // of programs

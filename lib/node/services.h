@@ -17,8 +17,8 @@
 
 namespace tokamak::node {
 
-enum class Service : uint8_t { kDirectory = 1, kObjects = 2 };
-constexpr size_t kServices = 3;
+enum class Service : uint8_t { kDirectory = 1, kObjects = 2, kNumbers = 3 };
+constexpr size_t kServices = 4;
 
 // The kinds of a directory's requests, from 1 on, by which a node says that it lives and what it
 // holds (docs/directory.md).

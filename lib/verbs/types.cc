@@ -175,6 +175,11 @@ bool Address::is_unspecified() const {
   return std::all_of(ip.begin() + (is_ipv4() ? kIpv4Offset : 0), ip.end(), [](uint8_t byte) { return byte == 0; });
 }
 
+bool Address::is_loopback() const {
+  if (is_ipv4()) return ip[kIpv4Offset] == 127;
+  return ip.back() == 1 && std::all_of(ip.begin(), ip.end() - 1, [](uint8_t byte) { return byte == 0; });
+}
+
 bool Address::is_link_local() const { return ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80; }
 
 bool Address::is_multicast() const { return is_ipv4() ? ip[12] >> 4 == 0xe : ip[0] == 0xff; }

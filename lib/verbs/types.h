@@ -34,6 +34,7 @@ struct Address {
   std::string ToString() const;
   bool is_ipv4() const;
   bool is_unspecified() const;  // "0.0.0.0", "::": every address of a machine, and none that a peer could reach
+  bool is_loopback() const;     // 127.0.0.0/8, ::1
   bool is_link_local() const;   // IPv6 fe80::/10, which leads somewhere only together with an interface
   bool is_multicast() const;    // 224.0.0.0/4, ff00::/8: a group
 

@@ -272,6 +272,14 @@ TEST_F(ClientTest, ObjectsAreLookedAtDeletedAndEvicted) {
   ASSERT_TRUE(client_.Put(SampleId(2), AsBytes("x")).ok());
   EXPECT_EQ(client_.Evict(1)->objects, 1u);
   EXPECT_EQ(client_.Nodes()->at(0).name, "fake");
+  const Result<ClusterView> cluster = client_.Cluster();
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  EXPECT_TRUE(cluster->located);
+  ASSERT_EQ(cluster->nodes.size(), 2u) << "in two replies";
+  EXPECT_TRUE(cluster->nodes[0].info.is_this);
+  EXPECT_EQ(cluster->nodes[0].numbers.size(), 1u);
+  EXPECT_EQ(cluster->nodes[1].state, NodeState::kSuspected);
+  EXPECT_EQ(cluster->nodes[1].unheard_for, std::chrono::seconds(7));
 }
 
 TEST_F(ClientTest, AWaitSaysWhichObjectsExist) {

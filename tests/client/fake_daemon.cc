@@ -262,6 +262,18 @@ absl::optional<FakeDaemon::Bytes> FakeDaemon::Reply(uint64_t number, Peer& peer,
       reply.nodes = {{"fake", "nowhere", "none", 1, kCapacity, true}};
       return Encode(header.request_id, reply);
     }
+    case Kind::kCluster: {  // two nodes, each in a reply of its own
+      const bool is_first = DecodeBody<ClusterRequest>(frame)->after.empty();
+      ClusterReply reply;
+      reply.located = true;
+      reply.more = is_first;
+      ViewedEntry& node = reply.nodes.emplace_back();
+      node.node = {is_first ? "fake" : "other", "nowhere", "none", 1, kCapacity, is_first};
+      if (is_first) node.numbers = {{"store_sealed_objects", store_->statistics().sealed_objects}};
+      if (!is_first) node.state = NodeState::kSuspected;
+      if (!is_first) node.unheard_microseconds = 7'000'000;
+      return Encode(header.request_id, reply);
+    }
     case Kind::kNodeStats: {
       NodeStatsReply reply;
       reply.node = "fake";

@@ -48,7 +48,7 @@ TEST(ProtocolTest, EveryMessageComesBackAsItWasSent) {
     EXPECT_EQ(Encode(42, *decoded), frame) << "kind " << header->kind;
     ++messages;
   });
-  EXPECT_EQ(messages, 2 * 23 + 1) << "a request and a reply for each, and the notification";
+  EXPECT_EQ(messages, 2 * 24 + 1) << "a request and a reply for each, and the notification";
 }
 
 TEST(ProtocolTest, NoTwoMessagesShareAKind) {

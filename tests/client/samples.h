@@ -164,6 +164,18 @@ void ForEachSample(Visitor visit) {
   NodesReply nodes;
   nodes.nodes = {{"node-1", "10.0.0.1:7000", "ibv:mlx5_0", 3, 1 << 30, true}};
   visit(nodes);
+  ClusterRequest cluster;
+  cluster.after = "node-0";
+  visit(cluster);
+  ClusterReply viewed;
+  viewed.located = true;
+  viewed.nodes = {{{"node-1", "10.0.0.1:7000", "ibv:mlx5_0", 3, 1 << 30, true},
+                   NodeState::kSuspected,
+                   7'000'000,
+                   "10.0.0.1:9464",
+                   {{"store_used_bytes", 4096}}}};
+  viewed.more = true;
+  visit(viewed);
   visit(NodeStatsRequest());
   NodeStatsReply stats;
   stats.node = "node-1";

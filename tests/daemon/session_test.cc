@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_format.h"
 #include "gtest/gtest.h"
 #include "tests/daemon/one_session.h"
 
@@ -285,6 +286,13 @@ TEST_F(SessionTest, HashEvictNodesAndNumbersAreAnswered) {
   Ask(client::NodeStatsRequest());
   ASSERT_TRUE(Answered().ok());
   EXPECT_EQ(Body<client::NodeStatsReply>().numbers.back().name, "a_number_of_the_device");
+  Ask(client::ClusterRequest());
+  ASSERT_TRUE(Answered().ok());
+  const auto cluster = Body<client::ClusterReply>();
+  EXPECT_TRUE(cluster.located && !cluster.more);
+  ASSERT_EQ(cluster.nodes.size(), 1u);
+  EXPECT_EQ(cluster.nodes[0].node.name, "lonely");
+  EXPECT_EQ(cluster.nodes[0].state, client::NodeState::kAlive);
   client::EvictRequest evict;
   evict.bytes = 1;
   store::Store& store = node_.store();
@@ -294,6 +302,31 @@ TEST_F(SessionTest, HashEvictNodesAndNumbersAreAnswered) {
   Ask(evict);
   ASSERT_TRUE(Answered().ok());
   EXPECT_EQ(Body<client::EvictReply>().objects, 1u);
+}
+
+TEST_F(SessionTest, ALargeClusterIsToldInPages) {
+  OpenAndGreet();
+  std::vector<base::Pending> joins;
+  for (size_t i = 0; i < client::kMaxViewed + 10; ++i) {
+    directory::JoinRequest join;
+    join.node = {absl::StrFormat("n%03d", i), 1, {"10.0.0.1:7000"}, "soft", 0};
+    join.lease = base::Seconds(100);
+    joins.push_back(node_.directory().Join(join, base::Seconds(1), [](const auto&) {}));
+  }
+  client::ClusterRequest request;
+  Ask(request);
+  ASSERT_TRUE(Answered().ok());
+  const auto first = Body<client::ClusterReply>();
+  EXPECT_EQ(first.nodes.size(), client::kMaxViewed);
+  EXPECT_EQ(first.nodes[0].node.name, "lonely");
+  EXPECT_TRUE(first.more);
+  request.after = first.nodes.back().node.name;
+  Ask(request);
+  ASSERT_TRUE(Answered().ok());
+  const auto rest = Body<client::ClusterReply>();
+  EXPECT_EQ(rest.nodes.size(), 11u);
+  EXPECT_GT(rest.nodes[0].node.name, request.after);
+  EXPECT_FALSE(rest.more);
 }
 
 }  // namespace

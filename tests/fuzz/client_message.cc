@@ -43,7 +43,8 @@ void Try(absl::Span<const uint8_t> given) {
   if (header->version != kVersion) return;
   TryAll<HelloRequest, CreateRequest, CreateAndSealRequest, SealRequest, AbortRequest, GetRequest, CancelRequest,
          ReleaseRequest, DeleteRequest, ContainsRequest, ListRequest, StatRequest, TouchRequest, EvictRequest,
-         HashRequest, ProgressRequest, WaitRequest, SubscribeRequest, NodesRequest, NodeStatsRequest>(*header, frame);
+         HashRequest, ProgressRequest, WaitRequest, SubscribeRequest, NodesRequest, NodeStatsRequest, ClusterRequest>(
+      *header, frame);
   TryBody<EventsNotification>(*header, frame);
 }
 

@@ -18,6 +18,7 @@
 #include "lib/base/codec.h"
 #include "lib/base/random.h"
 #include "lib/client/frame.h"
+#include "lib/node/node_numbers.h"
 #include "lib/transport/hello.h"
 #include "lib/transport/message.h"
 #include "lib/transport/rail_messages.h"
@@ -199,7 +200,7 @@ void AddClientMessages(Corpus& corpus) {
   using namespace client;  // NOLINT: in a function
   AddClientMessages<HelloRequest, CreateRequest, CreateAndSealRequest, SealRequest, GetRequest, CancelRequest,
                     ContainsRequest, ListRequest, StatRequest, EvictRequest, HashRequest, ProgressRequest, WaitRequest,
-                    NodesRequest, NodeStatsRequest>(corpus);
+                    NodesRequest, NodeStatsRequest, ClusterRequest>(corpus);
   GetRequest get;
   get.ids.resize(2);
   corpus.Add("client_message", Encode(3, get));
@@ -224,6 +225,14 @@ void AddClientMessages(Corpus& corpus) {
   Header header;
   header.kind = SealRequest::kKind;
   corpus.Add("client_message", EncodeError(header, absl::NotFoundError("no such object")));
+}
+
+void AddNodeNumbers(Corpus& corpus) {
+  node::NodeNumbers numbers;
+  corpus.Add("node_numbers", node::NodeNumbers::Encode(numbers));
+  numbers.page = "10.0.0.1:9464";
+  numbers.numbers = {{"store_used_bytes", 4096}, {"rail0_bytes_total", UINT64_MAX}};
+  corpus.Add("node_numbers", node::NodeNumbers::Encode(numbers));
 }
 
 void AddTexts(Corpus& corpus) {
@@ -346,6 +355,7 @@ int main(int argc, char** argv) {
   AddMads(corpus);
   AddMessages(corpus);
   AddClientMessages(corpus);
+  AddNodeNumbers(corpus);
   AddTexts(corpus);
   AddStreams(corpus);
   AddPrograms(corpus);

@@ -181,7 +181,7 @@ class Player final {
       case 3:
         return Tell(program, id, NodesRequest());
       case 4:
-        return Tell(program, id, NodeStatsRequest());
+        return in_.Flag() ? Tell(program, id, NodeStatsRequest()) : Tell(program, id, ClusterRequest());
       case 5: {
         CancelRequest cancel;
         cancel.request_id = last_id_ - in_.Below(16);

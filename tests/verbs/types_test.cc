@@ -52,6 +52,10 @@ TEST(AddressTest, SomeLeadNowhereByThemselves) {
   for (const char* text : {"0.0.0.1", "1.0.0.0", "::1", "127.0.0.1"}) {
     EXPECT_FALSE(Address::Parse(text)->is_unspecified()) << text;
   }
+  for (const char* text : {"127.0.0.1", "127.200.0.9", "::1"}) EXPECT_TRUE(Address::Parse(text)->is_loopback()) << text;
+  for (const char* text : {"0.0.0.0", "128.0.0.1", "10.0.0.1", "::", "::2", "1::1"}) {
+    EXPECT_FALSE(Address::Parse(text)->is_loopback()) << text;
+  }
   for (const char* text : {"fe80::1", "febf::1"}) EXPECT_TRUE(Address::Parse(text)->is_link_local()) << text;
   for (const char* text : {"fec0::1", "fd00::1", "169.254.0.1"}) {
     EXPECT_FALSE(Address::Parse(text)->is_link_local()) << text;

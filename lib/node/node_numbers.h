@@ -1,0 +1,39 @@
+// NodeNumbers is what a node says of itself to others, for whoever looks at the cluster: some of
+// its numbers by name, and where its page is.
+//
+//   on the wire, service kNumbers:
+//   (nothing)   -> page text  [name text  value u64]
+//
+// What a peer says is untrusted: it is short, and has no letters that a terminal or a page takes
+// for anything but letters.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+
+namespace tokamak::node {
+
+struct NodeNumber {
+  std::string name;  // of a-z, 0-9 and _; unit last: store_used_bytes; totals since the start end in _total
+  uint64_t value = 0;
+};
+
+struct NodeNumbers {
+  static constexpr size_t kMaxNumbers = 48;  // further ones are not said
+  static constexpr size_t kMaxName = 48;     // bytes
+  static constexpr size_t kMaxPage = 64;     // bytes
+
+  std::string page;  // "10.0.0.1:9464", where the node answers HTTP; empty: nowhere
+  std::vector<NodeNumber> numbers;
+
+  static std::vector<uint8_t> Encode(const NodeNumbers& numbers);
+  // Nothing: no answer that a peer would give.
+  static absl::optional<NodeNumbers> Decode(absl::Span<const uint8_t> bytes);
+};
+
+}  // namespace tokamak::node

@@ -1,0 +1,18 @@
+// What a node says of itself to others: it is decoded as they do it, and is accepted only as a node
+// writes it.
+#include "lib/node/node_numbers.h"
+
+#include <vector>
+
+#include "glog/logging.h"
+#include "tests/fuzz/target.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using tokamak::node::NodeNumbers;
+  const std::vector<uint8_t> answer(data, data + size);  // of its exact size: a step beyond it is seen
+  const auto numbers = NodeNumbers::Decode(answer);
+  if (!numbers.has_value()) return 0;
+  CHECK_LE(numbers->numbers.size(), NodeNumbers::kMaxNumbers);
+  CHECK(NodeNumbers::Encode(*numbers) == answer);
+  return 0;
+}
