@@ -1,6 +1,7 @@
 #include "lib/cli/commands.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "lib/base/units.h"
 #include "lib/cli/as_absl.h"
 #include "lib/cli/files.h"
+#include "lib/cli/natural_order.h"
 #include "lib/cli/output.h"
 #include "lib/cli/output_file.h"
 #include "lib/cli/wording.h"
@@ -176,20 +178,26 @@ absl::Status RemoveByPrefix(const CommandContext& context, const std::string& pr
 }
 
 absl::Status Nodes(const CommandContext& context) {
-  const auto nodes = AsAbsl(context.client.Nodes());
-  if (!nodes.ok()) return nodes.status();
+  auto view = AsAbsl(context.client.Cluster());
+  if (!view.ok()) return view.status();
+  std::sort(view->nodes.begin(), view->nodes.end(),
+            [](const ViewedNode& a, const ViewedNode& b) { return NaturallyBefore(a.info.name, b.info.name); });
   json all = json::array();
-  std::vector<std::vector<std::string>> rows = {{"NODE", "ADDRESS", "DEVICE", "MEMORY", ""}};
-  for (const NodeInfo& node : *nodes) {
+  std::vector<std::vector<std::string>> rows = {{"NODE", "ADDRESS", "DEVICE", "MEMORY", "STATE", ""}};
+  for (const ViewedNode& viewed : view->nodes) {
+    const NodeInfo& node = viewed.info;
     all.push_back({{"name", node.name},
                    {"address", node.address},
                    {"device", node.device},
                    {"incarnation", node.incarnation},
                    {"capacity_bytes", node.capacity},
+                   {"state", Wording(viewed.state)},
+                   {"unheard_seconds", std::chrono::duration<double>(viewed.unheard_for).count()},
                    {"is_this", node.is_this}});
-    rows.push_back(
-        {node.name, node.address, node.device, base::FormatSize(node.capacity), node.is_this ? "(this)" : ""});
+    rows.push_back({node.name, node.address, node.device, base::FormatSize(node.capacity), StandingOf(viewed),
+                    node.is_this ? "(this)" : ""});
   }
+  if (!view->located) std::cerr << "tok: the directory is away: these are the nodes that it named last\n";
   std::cout << (context.json ? ToText(std::move(all), 2) + "\n" : FormatTable(rows, {3}));
   return absl::OkStatus();
 }

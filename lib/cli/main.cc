@@ -110,20 +110,7 @@ Protocol ParseProtocol(const std::string& name) {
   return Protocol::kAuto;
 }
 
-// Beside the one at `socket`. Those that do not answer are left out.
-std::vector<Client> ConnectBeside(const Flags& flags, const std::string& socket) {
-  ClientOptions options;
-  options.name = "tok";
-  std::vector<Client> clients;
-  for (const std::string& other : FindSocketsBeside(flags, socket)) {
-    auto client = Client::Connect(other, options);
-    if (client.ok()) clients.push_back(*std::move(client));
-  }
-  return clients;
-}
-
-absl::Status RunCommand(const Flags& flags, const std::string& command, const std::string& socket,
-                        const CommandContext& context) {
+absl::Status RunCommand(const Flags& flags, const std::string& command, const CommandContext& context) {
   if (command == "put") return Put(context, flags.paths, flags.as);
   if (command == "get")
     return Get(context, {flags.name, flags.output, AsTimeout(flags.timeout), ParseProtocol(flags.protocol)});
@@ -131,10 +118,7 @@ absl::Status RunCommand(const Flags& flags, const std::string& command, const st
   if (command == "wait") return Wait(context, flags.wait);
   if (command == "events") return FollowEvents(context, flags.events);
   if (command == "bench") return Bench(context, flags.bench);
-  if (command == "top") {
-    std::vector<Client> others = ConnectBeside(flags, socket);
-    return Top(context, flags.top, others);
-  }
+  if (command == "top") return Top(context, flags.top);
   if (command == "stat") return Stat(context, flags.name);
   if (command == "rm" && !flags.prefix.empty()) return RemoveByPrefix(context, flags.prefix);
   if (command == "rm") return Remove(context, flags.names);
@@ -193,7 +177,7 @@ int Talk(const Flags& flags, const std::string& command) {
   auto client = AsAbsl(Client::Connect(*socket, options));
   if (!client.ok()) return Fail(flags, client.status(), 2);
   if (command == "tune") return TuneWith(flags, *client, undo);
-  const absl::Status status = RunCommand(flags, command, *socket, {*client, undo, flags.json});
+  const absl::Status status = RunCommand(flags, command, {*client, undo, flags.json});
   if (status.ok()) return 0;
   return absl::IsCancelled(status) ? 1 : Fail(flags, status, 1);  // what cancelled it says so
 }

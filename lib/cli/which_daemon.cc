@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
@@ -44,17 +43,6 @@ absl::StatusOr<std::string> FindPeerSocket(const Flags& flags) {
         absl::StrCat("tune: there is no node ", peer, ", the cluster has ", cluster->nodes.size(), ": two are needed"));
   }
   return cluster->nodes[peer - 1].socket;
-}
-
-std::vector<std::string> FindSocketsBeside(const Flags& flags, const std::string& socket) {
-  const auto cluster = LoadCluster(flags.state);
-  if (!cluster.ok()) return {};
-  std::vector<std::string> sockets;
-  for (const ClusterProcess& node : cluster->nodes) sockets.push_back(node.socket);
-  const auto own = std::find(sockets.begin(), sockets.end(), socket);
-  if (own == sockets.end()) return {};
-  sockets.erase(own);
-  return sockets;
 }
 
 }  // namespace tokamak::cli

@@ -1,5 +1,9 @@
 #include "lib/cli/wording.h"
 
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+
 namespace tokamak::cli {
 
 const char* Wording(ObjectState state) {
@@ -32,6 +36,24 @@ const char* Wording(EventKind kind) {
       return "refused";
   }
   return "?";
+}
+
+const char* Wording(NodeState state) {
+  switch (state) {
+    case NodeState::kAlive:
+      return "alive";
+    case NodeState::kSuspected:
+      return "suspected";
+    case NodeState::kSilent:
+      return "silent";
+  }
+  return "?";
+}
+
+std::string StandingOf(const ViewedNode& node) {
+  if (node.state == NodeState::kAlive) return Wording(node.state);
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(node.unheard_for).count();
+  return absl::StrCat(Wording(node.state), ", seen ", seconds, " s ago");
 }
 
 nlohmann::json ToJson(const ObjectInfo& object, const std::string& name) {

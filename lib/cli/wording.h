@@ -11,6 +11,10 @@ namespace tokamak::cli {
 const char* Wording(ObjectState state);  // "sealed"
 const char* Wording(Origin origin);      // "created here"
 const char* Wording(EventKind kind);     // "deleted"
+const char* Wording(NodeState state);    // "alive"
+
+// "alive", or "suspected, seen 7 s ago".
+std::string StandingOf(const ViewedNode& node);
 
 nlohmann::json ToJson(const ObjectInfo& object, const std::string& name);
 

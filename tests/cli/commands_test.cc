@@ -17,7 +17,6 @@
 #include "lib/cli/files.h"
 #include "lib/cli/latencies.h"
 #include "lib/cli/list.h"
-#include "lib/cli/top.h"
 #include "lib/client/frame.h"
 #include "lib/os/child_process.h"
 #include "lib/os/file_descriptor.h"
@@ -260,31 +259,18 @@ TEST(LatenciesTest, AQuantileIsTheLeastThatSoManyDidNotExceed) {
   EXPECT_EQ(latencies.total(), 5050);
 }
 
-// ---- top
+// ---- nodes, top
 
-TEST(TopTest, RatesAreSinceTheViewBeforeAndOnlyOfNodesThatAreSeen) {
-  TopSample before, now;
-  now.at = before.at + std::chrono::seconds(2);
-  NodeInfo one, two;
-  one.name = "one";
-  one.capacity = 1 << 30;
-  two.name = "two";
-  now.nodes = {one, two};
-  before.numbers["one"] = {{"pulled_bytes_total", 1 << 20}, {"engine0_rail0_bytes_total", 0}};
-  now.numbers["one"] = {{"pulled_bytes_total", 5 << 20},
-                        {"engine0_rail0_bytes_total", 1 << 20},
-                        {"engine1_rail0_bytes_total", 1 << 20},
-                        {"store_sealed_objects", 7},
-                        {"directory_away", 1}};
-  const std::string text = FormatTop(now, before);
-  for (const char* part : {"2 MiB/s", "1 MiB/s", "directory away", "no numbers", " 7 "}) {
-    EXPECT_TRUE(absl::StrContains(text, part)) << text << " lacks " << part;
-  }
-  const json seen = TopToJson(now, before)["nodes"];
-  EXPECT_EQ(seen[0]["pulled_bytes_per_second"], 2 << 20);
-  EXPECT_EQ(seen[0]["rails_bytes_per_second"], json({1 << 20}));
-  EXPECT_FALSE(seen[1].contains("objects"));
-  EXPECT_EQ(TopToJson(now, TopSample())["nodes"][0]["pulled_bytes_per_second"], nullptr);
+TEST_F(CommandsTest, NodesHaveStates) {
+  const Strings lines = Lines({"nodes"});
+  ASSERT_EQ(lines.size(), 3u) << Output();
+  EXPECT_TRUE(absl::StrContains(lines[0], "STATE")) << lines[0];
+  EXPECT_TRUE(absl::StrContains(lines[1], "alive") && absl::StrContains(lines[1], "(this)")) << lines[1];
+  EXPECT_TRUE(absl::StrContains(lines[2], "suspected, seen 7 s ago")) << lines[2];
+  const json nodes = RunJson({"nodes"});
+  EXPECT_EQ(nodes[0]["state"], "alive");
+  EXPECT_EQ(nodes[1]["state"], "suspected");
+  EXPECT_EQ(nodes[1]["unheard_seconds"], 7);
 }
 
 TEST_F(CommandsTest, TopShowsTheNodeAsOftenAsAsked) {
