@@ -223,7 +223,7 @@ absl::Status Daemon::ServeHttp() {
       *desk_,
       StatusSite::Questions{
           [this] { return Snapshot(); },
-          [this](directory::Directory::NodesCallback done) { return node().Nodes(std::move(done)); },
+          [this](node::ClusterView::Callback done) { return node().LookAtCluster(std::move(done)); },
           [this](HotObjects::Done done) { return HotObjects::Find(loop_, machine_->store(), std::move(done)); }});
   auto http = HttpServer::Start(*options_.http, [this](absl::string_view path) { return site_->Get(path); });
   if (!http.ok()) return http.status();

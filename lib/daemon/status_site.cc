@@ -7,6 +7,7 @@
 #include "lib/base/version.h"
 #include "lib/daemon/metrics.h"
 #include "lib/daemon/page/files.h"
+#include "lib/daemon/page_address.h"
 #include "nlohmann/json.hpp"
 
 namespace tokamak::daemon {
@@ -106,6 +107,40 @@ HttpAnswer NodeJson(const NodeSnapshot& node) {
                {"programs", programs}});
 }
 
+PagePlace PlaceOf(const node::ClusterView::Entry& entry) {
+  PagePlace place;
+  if (entry.numbers.has_value()) place.page = entry.numbers->page;
+  if (!entry.node.engines.empty()) place.engine = entry.node.engines.front();
+  return place;
+}
+
+json ToJson(const node::ClusterView::View& view, const std::string& self) {
+  static constexpr std::array<const char*, 3> kStates = {"alive", "suspected", "silent"};
+  PagePlace own;
+  for (const node::ClusterView::Entry& entry : view.nodes) {
+    if (entry.node.id == self) own = PlaceOf(entry);
+  }
+  json nodes = json::array();
+  for (const node::ClusterView::Entry& entry : view.nodes) {
+    const directory::NodeInfo& node = entry.node;
+    json numbers = json::object();
+    if (entry.numbers.has_value()) {
+      for (const node::NodeNumber& number : entry.numbers->numbers) numbers[number.name] = number.value;
+    }
+    const bool is_this = node.id == self;
+    nodes.push_back({{"node", node.id},
+                     {"address", PlaceOf(entry).engine},
+                     {"device", node.device},
+                     {"capacity_bytes", node.capacity},
+                     {"state", kStates[static_cast<size_t>(entry.state)]},
+                     {"unheard_seconds", entry.unheard_for.seconds()},
+                     {"is_this", is_this},
+                     {"page", is_this ? "" : LinkToPage(PlaceOf(entry), own)},
+                     {"numbers", numbers}});
+  }
+  return {{"located", view.located}, {"nodes", nodes}};
+}
+
 json ToJson(const store::ObjectInfo& object, base::Time now) {
   return {{"id", object.id.ToHex()},
           {"bytes", object.location.total_size()},
@@ -143,19 +178,19 @@ HttpAnswer StatusSite::WithSnapshot(const Show& show) {
 }
 
 HttpAnswer StatusSite::Nodes() {
-  using Answer = absl::StatusOr<std::vector<directory::NodeInfo>>;
-  const std::optional<Answer> nodes = desk_.Ask<Answer>(
-      [this](std::function<void(Answer)> answer) { return questions_.nodes(std::move(answer)); }, kDeadline);
-  if (!nodes.has_value()) return Unavailable("the directory did not answer in time");
-  if (!nodes->ok()) return Unavailable(nodes->status().message());
-  json all = json::array();
-  for (const directory::NodeInfo& node : **nodes) {
-    all.push_back({{"node", node.id},
-                   {"address", node.engines.empty() ? "" : node.engines.front()},
-                   {"device", node.device},
-                   {"capacity_bytes", node.capacity}});
-  }
-  return Json(all);
+  struct Answer {
+    node::ClusterView::View view;
+    std::string self;
+  };
+  const std::optional<Answer> answer = desk_.Ask<Answer>(
+      [this](std::function<void(Answer)> tell) {
+        return questions_.cluster([this, tell = std::move(tell)](const node::ClusterView::View& view) {
+          tell({view, questions_.snapshot().node});
+        });
+      },
+      kDeadline);
+  if (!answer.has_value()) return NoAnswer();
+  return Json(ToJson(answer->view, answer->self));
 }
 
 // Whoever comes while one looks waits for that one's answer.

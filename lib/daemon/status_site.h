@@ -25,7 +25,7 @@
 #include "lib/daemon/http_server.h"
 #include "lib/daemon/loop_desk.h"
 #include "lib/daemon/node_snapshot.h"
-#include "lib/directory/directory.h"
+#include "lib/node/cluster_view.h"
 
 namespace tokamak::daemon {
 
@@ -39,7 +39,7 @@ class StatusSite final {
   // Run on the control loop.
   struct Questions {
     std::function<NodeSnapshot()> snapshot;
-    std::function<base::Pending(directory::Directory::NodesCallback)> nodes;
+    std::function<base::Pending(node::ClusterView::Callback)> cluster;
     std::function<base::Pending(HotObjects::Done)> objects;
   };
 

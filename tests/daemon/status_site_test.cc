@@ -243,8 +243,8 @@ class StatusSiteTest : public LoopDeskTest {
  protected:
   StatusSiteTest()
       : site_(*desk_, {[this] { return snapshot_; },
-                       [this](const directory::Directory::NodesCallback& done) -> base::Pending {
-                         done(nodes_);
+                       [this](const node::ClusterView::Callback& done) -> base::Pending {
+                         done(view_);
                          return nullptr;
                        },
                        [this](const HotObjects::Done& done) -> base::Pending {
@@ -257,7 +257,7 @@ class StatusSiteTest : public LoopDeskTest {
   }
 
   NodeSnapshot snapshot_;
-  absl::StatusOr<std::vector<directory::NodeInfo>> nodes_ = std::vector<directory::NodeInfo>();
+  node::ClusterView::View view_;
   HotObjects::Report hot_;
   int looks_ = 0;
   StatusSite site_;
@@ -304,14 +304,39 @@ TEST_F(StatusSiteTest, WhatOthersSayStaysValidJson) {
   store::OwnerUsage usage;
   usage.label = "pid 1 </script>\xff\"";
   snapshot_.programs = {usage};
-  directory::NodeInfo peer;
-  peer.id = "peer";
-  peer.device = "\x80<img src=x>";
-  nodes_ = std::vector<directory::NodeInfo>{peer};
+  node::ClusterView::Entry peer;
+  peer.node.id = "peer";
+  peer.node.device = "\x80<img src=x>";
+  view_.nodes = {peer};
   EXPECT_EQ(nlohmann::json::parse(site_.Get("/api/node").body)["programs"].size(), 1u);
-  EXPECT_EQ(nlohmann::json::parse(site_.Get("/api/nodes").body)[0]["node"], "peer");
-  nodes_ = absl::UnavailableError("away");
-  EXPECT_EQ(site_.Get("/api/nodes").status, 503);
+  EXPECT_EQ(nlohmann::json::parse(site_.Get("/api/nodes").body)["nodes"][0]["node"], "peer");
+}
+
+TEST_F(StatusSiteTest, NodesAreShownWithTheirStatesTheirNumbersAndLinksToTheirPages) {
+  const auto entry = [](const std::string& name, const std::string& engine, const std::string& page) {
+    node::ClusterView::Entry one;
+    one.node = {name, 1, {engine}, "soft", 4096};
+    one.numbers = node::NodeNumbers{page, {{"store_used_bytes", 7}}};
+    return one;
+  };
+  view_.located = true;
+  view_.nodes = {entry("node1", "127.0.0.1:7000", "127.0.0.1:1"), entry("node2", "127.0.0.2:7000", "127.0.0.1:2"),
+                 entry("node3", "127.0.0.3:7000", "")};
+  view_.nodes.push_back({{"node4", 1, {"127.0.0.4:7000"}, "soft", 4096},
+                         node::NodeState::kSuspected,
+                         base::Milliseconds(6500),
+                         absl::nullopt});
+  const nlohmann::json all = nlohmann::json::parse(site_.Get("/api/nodes").body);
+  EXPECT_EQ(all["located"], true);
+  EXPECT_EQ(all["nodes"][0]["is_this"], true);
+  EXPECT_EQ(all["nodes"][0]["page"], "") << "that is this one";
+  EXPECT_EQ(all["nodes"][1]["page"], "http://127.0.0.1:2/");
+  EXPECT_EQ(all["nodes"][1]["numbers"]["store_used_bytes"], 7);
+  EXPECT_EQ(all["nodes"][1]["state"], "alive");
+  EXPECT_EQ(all["nodes"][2]["page"], "");
+  EXPECT_EQ(all["nodes"][3]["state"], "suspected");
+  EXPECT_EQ(all["nodes"][3]["unheard_seconds"], 6.5);
+  EXPECT_TRUE(all["nodes"][3]["numbers"].empty());
 }
 
 TEST_F(StatusSiteTest, OneLookAtTheObjectsServesManyViewers) {

@@ -5,6 +5,8 @@
 
 const kEvery = 2000;    // ms
 const kHistory = 150;   // points of a chart
+const kShortest = 10;   // seconds that a chart shows at least
+const kLowest = 1024;   // bytes at the top of a chart, at least
 
 const byId = (id) => document.getElementById(id);
 
@@ -31,16 +33,17 @@ function element(name, text, kind) {
   return made;
 }
 
-// `columns`: [title, of a row to text, class]
+// `columns`: [title, of a row to text or an element, class or of a row to class, of a row to the part of the cell that is filled]
 function fill(table, columns, rows) {
   const head = element('tr');
-  for (const [title, , kind] of columns) head.append(element('th', title, kind));
+  for (const [title, , kind] of columns) head.append(element('th', title, typeof kind === 'string' ? kind : ''));
   const lines = rows.map((row) => {
     const line = element('tr');
-    for (const [, text, kind] of columns) {
-      const cell = element('td', text(row), kind);
-      if (kind === 'long') cell.title = text(row);
-      if (kind === 'number heat') cell.style.setProperty('--heat', 100 * row.heat + '%');
+    for (const [, text, kind, part] of columns) {
+      const cell = element('td', undefined, typeof kind === 'function' ? kind(row) : kind);
+      cell.append(text(row));
+      if (kind === 'long') cell.title = cell.textContent;
+      if (part) cell.style.setProperty('--part', 100 * Math.min(1, part(row)) + '%');
       line.append(cell);
     }
     return line;
@@ -48,8 +51,18 @@ function fill(table, columns, rows) {
   table.replaceChildren(head, ...lines);
 }
 
+// Steps from one tick to the next that are round in binary units, and the unit in which all of them are whole.
+const kSteps = Array.from({length: 50}, (_, power) => 2 ** power);
+function ticks(values, step, unit) {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  const power = Math.min(units.length - 1, Math.floor(Math.log2(step) / 10));
+  return values.map((value) => value === 0 ? '0' : value / 1024 ** power + ' ' + units[power] + unit);
+}
+
+// Of bytes, or of bytes a second where `unit` says so.
 class Chart {
   constructor(id, names, unit) {
+    const shown = (v) => bytes(v) + unit;
     this.at = byId(id);
     this.data = [[], ...names.map(() => [])];
     const colors = ['#2f6fde', '#e8590c', '#2b8a3e', '#9c36b5', '#0c8599', '#c2255c'];
@@ -58,9 +71,16 @@ class Chart {
     const axis = {stroke: quiet, grid: {stroke: line, width: 1}, ticks: {stroke: line, width: 1}};
     this.plot = new uPlot({
       width: this.at.clientWidth, height: 200,
-      series: [{}, ...names.map((name, i) => ({label: name, stroke: colors[i], width: 1.5, value: (_, v) => v === null ? '' : unit(v)}))],
-      axes: [axis, {...axis, size: 76, values: (_, values) => values.map(unit)}],
-      scales: {y: {range: (_, low, high) => [0, Math.max(high || 0, 1) * 1.05]}},
+      series: [{}, ...names.map((name, i) => ({label: name, stroke: colors[i], width: 1.5, value: (_, v) => v === null ? '' : shown(v)}))],
+      axes: [axis, {...axis, size: 76, incrs: kSteps, values: (_, values, axisIndex, space, step) => ticks(values, step, unit)}],
+      // What there is, and no more: of one point some seconds.
+      scales: {
+        x: {range: () => {
+          const first = this.data[0][0] || Date.now() / 1000, last = this.data[0][this.data[0].length - 1] || first;
+          return [Math.min(first, last - kShortest), last];
+        }},
+        y: {range: (_, low, high) => [0, Math.max(high || 0, kLowest) * 1.05]},
+      },
     }, this.data, this.at);
     addEventListener('resize', () => this.plot.setSize({width: this.at.clientWidth, height: 200}));
   }
@@ -71,10 +91,10 @@ class Chart {
   }
 }
 
-const memory = new Chart('memory', ['used', 'created here', 'capacity'], bytes);
+const memory = new Chart('memory', ['used', 'created here', 'capacity'], '');
 const protocols = ['eager', 'read', 'write'];
 const transfers = new Chart('transfers', [...protocols.map((p) => 'in, ' + p), ...protocols.map((p) => 'out, ' + p)],
-                            (n) => bytes(n) + '/s');
+                            '/s');
 
 // The time within which `part` of the gets were answered, as far as the histogram says.
 function quantile(counts, bounds, part) {
@@ -124,10 +144,64 @@ function showNode(node) {
   last = {node, now};
 }
 
-function showNodes(nodes) {
+const seenBefore = new Map();  // of each node its numbers of two moments
+
+// Bytes per second, over the node's own time: a view that is shown twice has the same rates. One that was started again begins from nothing.
+function rate(node, total) {
+  const {now, before} = seenBefore.get(node);
+  if (!now || !before) return '';
+  const restarted = now.uptime_milliseconds < before.uptime_milliseconds || now[total] < before[total];
+  const from = restarted ? {uptime_milliseconds: 0, [total]: 0} : before;
+  return bytes(1000 * (now[total] - from[total]) / Math.max(1, now.uptime_milliseconds - from.uptime_milliseconds)) + '/s';
+}
+
+function noteNumbers(nodes) {
+  for (const {node, numbers} of nodes) {
+    const seen = seenBefore.get(node) || {};
+    const is_new = numbers.uptime_milliseconds !== undefined && (!seen.now || numbers.uptime_milliseconds !== seen.now.uptime_milliseconds);
+    seenBefore.set(node, is_new ? {now: numbers, before: seen.now} : seen);
+  }
+  const names = new Set(nodes.map(({node}) => node));
+  for (const name of seenBefore.keys()) if (!names.has(name)) seenBefore.delete(name);
+}
+
+function standing(row) {
+  if (row.state !== 'alive') return `${row.state}, seen ${Math.floor(row.unheard_seconds)} s ago`;
+  return row.numbers.draining ? 'draining' : row.numbers.fenced ? 'fenced' : row.numbers.directory_away ? 'directory away' : row.state;
+}
+
+function nameOf(row) {
+  if (!row.page) return row.node + (row.is_this ? ' (this)' : '');
+  const link = element('a', row.node);
+  link.href = row.page;
+  return link;
+}
+
+function memoryOf(row) {
+  const {store_used_bytes: used, store_capacity_bytes: capacity} = row.numbers;
+  const text = element('span', used === undefined ? '' : bytes(used));
+  text.append(element('span', used === undefined ? bytes(row.capacity_bytes) : ' of ' + bytes(capacity), 'middle'));
+  return text;
+}
+
+function showNodes({located, nodes}) {
+  noteNumbers(nodes);
+  nodes.sort((a, b) => a.node.localeCompare(b.node, 'en', {numeric: true}));
+  const known = (row) => row.numbers.store_used_bytes !== undefined;
+  const ifKnown = (row, text) => known(row) ? text(row.numbers) : '';
+  const sum = (name) => nodes.filter(known).reduce((all, row) => all + row.numbers[name], 0);
+  const states = ['alive', 'suspected', 'silent'].map((state) => [nodes.filter((row) => row.state === state).length, state])
+      .filter(([count]) => count > 0).map(([count, state]) => `${count} ${state}`).join(', ');
+  byId('cluster').textContent = `${nodes.length} ${nodes.length === 1 ? 'node' : 'nodes'}: ${states} · ${bytes(sum('store_used_bytes'))} of ` +
+      `${bytes(sum('store_capacity_bytes'))} in use` + (located ? '' : ' · the directory is away: these are the nodes that it named last');
   fill(byId('nodes'), [
-    ['node', (row) => row.node + (last && row.node === last.node.node ? ' (this)' : ''), 'long'], ['address', (row) => row.address],
-    ['device', (row) => row.device, 'long'], ['memory', (row) => bytes(row.capacity_bytes), 'number'],
+    ['node', nameOf, 'long'], ['state', standing, (row) => 'words ' + (standing(row) === row.state ? row.state : row.state === 'alive' ? 'suspected' : row.state)],
+    ['memory in use', memoryOf, 'number part memory', (row) => known(row) ? row.numbers.store_used_bytes / Math.max(1, row.numbers.store_capacity_bytes) : 0],
+    ['objects', (row) => ifKnown(row, (n) => String(n.store_sealed_objects)), 'number middle'],
+    ['in', (row) => rate(row.node, 'pulled_bytes_total'), 'number'], ['out', (row) => rate(row.node, 'served_bytes_total'), 'number'],
+    ['pulls', (row) => ifKnown(row, (n) => String(n.pulls_running)), 'number wide'],
+    ['programs', (row) => ifKnown(row, (n) => String(n.clients)), 'number wide'],
+    ['address', (row) => row.address, 'wide'], ['device', (row) => row.device, 'long wide'],
   ], nodes);
 }
 
@@ -144,9 +218,9 @@ function showObjects(report) {
   for (const object of report.objects) usedBefore.set(object.id, {uses: object.uses, now});
   byId('seen').textContent = `of ${report.seen} objects that were looked at`;
   fill(byId('objects'), [
-    ['object', (row) => row.id, 'long'], ['size', (row) => bytes(row.bytes), 'number'], ['uses', (row) => String(row.uses), 'number heat'],
-    ['uses/s', (row) => row.rate.toFixed(1), 'number'], ['pins', (row) => String(row.pins), 'number'],
-    ['age', (row) => time(row.age_seconds), 'number'], ['origin', (row) => row.origin],
+    ['object', (row) => row.id, 'id'], ['size', (row) => bytes(row.bytes), 'number'], ['uses', (row) => String(row.uses), 'number part heat', (row) => row.heat],
+    ['uses/s', (row) => row.rate.toFixed(1), 'number middle'], ['pins', (row) => String(row.pins), 'number middle'],
+    ['age', (row) => time(row.age_seconds), 'number'], ['origin', (row) => row.origin, 'words'],
   ], report.objects);
 }
 
