@@ -160,11 +160,10 @@ std::vector<ObjectInfo> List(Client& client, const std::optional<size_t>& limit,
   return Value(WithoutGil([&] { return client.List(limit.value_or(SIZE_MAX), begin); }));
 }
 
-py::dict NodeStatsOf(Client& client) {
-  const NodeStats stats = Value(WithoutGil([&] { return client.NodeStats(); }));
-  py::dict numbers;
-  for (const NodeNumber& number : stats.numbers) numbers[py::str(number.name)] = number.value;
-  return numbers;
+py::dict NumbersOf(const std::vector<NodeNumber>& numbers) {
+  py::dict by_name;
+  for (const NodeNumber& number : numbers) by_name[py::str(number.name)] = number.value;
+  return by_name;
 }
 
 // A call about one object that answers soon.
@@ -242,6 +241,11 @@ void DefineValues(py::module_& m) {
       .value("EVICTED", EventKind::kEvicted)
       .value("REFUSED", EventKind::kRefused);
 
+  py::enum_<NodeState>(m, "NodeState")
+      .value("ALIVE", NodeState::kAlive)
+      .value("SUSPECTED", NodeState::kSuspected)
+      .value("SILENT", NodeState::kSilent);
+
   py::class_<ObjectInfo>(m, "ObjectInfo")
       .def_readonly("id", &ObjectInfo::id)
       .def_readonly("data_size", &ObjectInfo::data_size)
@@ -267,6 +271,15 @@ void DefineValues(py::module_& m) {
       .def_readonly("incarnation", &NodeInfo::incarnation)
       .def_readonly("capacity", &NodeInfo::capacity)
       .def_readonly("is_this", &NodeInfo::is_this);
+  py::class_<ViewedNode>(m, "ViewedNode")
+      .def_readonly("info", &ViewedNode::info)
+      .def_readonly("state", &ViewedNode::state)
+      .def_property_readonly("unheard_for", [](const ViewedNode& node) { return Seconds(node.unheard_for); })
+      .def_readonly("page", &ViewedNode::page)
+      .def_property_readonly("numbers", [](const ViewedNode& node) { return NumbersOf(node.numbers); });
+  py::class_<ClusterView>(m, "ClusterView")
+      .def_readonly("located", &ClusterView::located)
+      .def_readonly("nodes", &ClusterView::nodes);
   py::class_<Event>(m, "Event")
       .def_readonly("kind", &Event::kind)
       .def_readonly("origin", &Event::origin)
@@ -315,7 +328,9 @@ void DefineClient(py::module_& m) {
           arg("bytes"))
       .def("subscribe", [](Client& client) { return Value(WithoutGil([&] { return client.Subscribe(); })); })
       .def("nodes", [](Client& client) { return Value(WithoutGil([&] { return client.Nodes(); })); })
-      .def("node_stats", &NodeStatsOf)
+      .def("node_stats",
+           [](Client& client) { return NumbersOf(Value(WithoutGil([&] { return client.NodeStats(); })).numbers); })
+      .def("cluster", [](Client& client) { return Value(WithoutGil([&] { return client.Cluster(); })); })
       .def("check", [](const Client& client) { Check(client.status()); })
       .def_property_readonly("connected", [](const Client& client) { return client.status().ok(); })
       .def_property_readonly("node", &Client::node)

@@ -11,15 +11,15 @@ writes tables.
 """
 
 from . import errors
-from ._native import (Event, EventKind, Events, Evicted, Interrupt, NodeInfo, Object, ObjectId, ObjectInfo, ObjectStat,
-                      ObjectState, Origin, PullProgress, Subscription, Writer, __version__)
+from ._native import (ClusterView, Event, EventKind, Events, Evicted, Interrupt, NodeInfo, NodeState, Object, ObjectId,
+                      ObjectInfo, ObjectStat, ObjectState, Origin, PullProgress, Subscription, ViewedNode, Writer, __version__)
 from .client import Client
 from .errors import (AlreadyExists, Cancelled, DeadlineExceeded, Error, FailedPrecondition, InvalidArgument, NotFound,
                      PermissionDenied, ResourceExhausted, Unavailable)
 
 __all__ = [
-    "AlreadyExists", "Cancelled", "Client", "DeadlineExceeded", "Error", "Event", "EventKind", "Events", "Evicted",
-    "FailedPrecondition", "Interrupt", "InvalidArgument", "NodeInfo", "NotFound", "Object", "ObjectId", "ObjectInfo",
+    "AlreadyExists", "Cancelled", "Client", "ClusterView", "DeadlineExceeded", "Error", "Event", "EventKind", "Events", "Evicted",
+    "FailedPrecondition", "Interrupt", "InvalidArgument", "NodeInfo", "NodeState", "NotFound", "Object", "ObjectId", "ObjectInfo",
     "ObjectStat", "ObjectState", "Origin", "PermissionDenied", "PullProgress", "ResourceExhausted", "Subscription", "Unavailable",
-    "Writer", "__version__", "errors",
+    "ViewedNode", "Writer", "__version__", "errors",
 ]

@@ -41,6 +41,11 @@ class EventKind(enum.Enum):
     EVICTED = ...
     REFUSED = ...
 
+class NodeState(enum.Enum):
+    ALIVE = ...
+    SUSPECTED = ...
+    SILENT = ...
+
 class ObjectInfo:
     id: Final[ObjectId]
     data_size: Final[int]
@@ -71,6 +76,17 @@ class NodeInfo:
     incarnation: Final[int]
     capacity: Final[int]
     is_this: Final[bool]
+
+class ViewedNode:
+    info: Final[NodeInfo]
+    state: Final[NodeState]
+    unheard_for: Final[float]
+    page: Final[str]
+    numbers: Final[dict[str, int]]
+
+class ClusterView:
+    located: Final[bool]
+    nodes: Final[Sequence[ViewedNode]]
 
 class Event:
     kind: Final[EventKind]
@@ -179,6 +195,7 @@ class Client:
     def subscribe(self) -> Subscription: ...
     def nodes(self) -> Sequence[NodeInfo]: ...
     def node_stats(self) -> dict[str, int]: ...
+    def cluster(self) -> ClusterView: ...
     def check(self) -> None: ...
     connected: Final[bool]
     node: Final[str]

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from . import _native, arrays, pickling, waiting
-from ._native import Evicted, Interrupt, NodeInfo, Object, ObjectInfo, ObjectStat, PullProgress, Subscription, Writer
+from ._native import ClusterView, Evicted, Interrupt, NodeInfo, Object, ObjectInfo, ObjectStat, PullProgress, Subscription, Writer
 from ._types import IdLike, Readable, Seconds
 from .errors import AlreadyExists, Error, FailedPrecondition, NotFound, Unavailable
 
@@ -244,6 +244,10 @@ class Client:
     def node_stats(self) -> dict[str, int]:
         """This node's numbers, as `tok stat` shows them."""
         return self._look(lambda line: line.node_stats())
+
+    def cluster(self) -> ClusterView:
+        """All nodes, each with its state and what it says of itself. Takes some two seconds where one does not answer."""
+        return self._look(lambda line: line.cluster())
 
     def subscribe(self) -> Subscription:
         """What is sealed, deleted and evicted on this node from now on. Ends with the connection."""

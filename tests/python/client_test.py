@@ -146,6 +146,11 @@ def test_the_cluster_is_seen(client):
     assert nodes["node1"].is_this and nodes["node1"].device.startswith("soft:udp@")
     assert client.node == "node1" and client.capacity > 2**20
     assert client.node_stats()["store_capacity_bytes"] == client.capacity
+    view = client.cluster()
+    assert view.located and [node.info.name for node in view.nodes] == ["node1", "node2"]
+    for node in view.nodes:
+        assert node.state == tokamak.NodeState.ALIVE and node.unheard_for == 0
+        assert node.numbers["store_capacity_bytes"] == client.capacity
     client.check()
 
 

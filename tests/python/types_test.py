@@ -41,8 +41,8 @@ def test_mypy_is_content_with_the_package_and_with_a_program_that_uses_it(tmp_pa
     assert "Incompatible types" in run_mypy(tmp_path / "cache", str(program)).stdout
 
 
-@pytest.mark.parametrize("name", ["Client", "Event", "Events", "Evicted", "Gets", "Interrupt", "NodeInfo", "Object", "ObjectId", "ObjectInfo",
-                                  "ObjectStat", "Subscription", "Writer"])
+@pytest.mark.parametrize("name", ["Client", "ClusterView", "Event", "Events", "Evicted", "Gets", "Interrupt", "NodeInfo", "Object", "ObjectId", "ObjectInfo",
+                                  "ObjectStat", "Subscription", "ViewedNode", "Writer"])
 def test_the_stubs_have_what_the_extension_has(name):
     with open(os.path.join(PACKAGE, "_native.pyi"), encoding="utf-8") as file:
         stubs = file.read()
