@@ -180,10 +180,21 @@ absl::Status Daemon::OpenMachine() {
   LOG(INFO) << "policy: " << (options_.policy.adaptive ? "adaptive, begins with " : "")
             << machine.endpoint.policy.ToString() << ", " << options_.policy.origin;
   machine_->node().SayNumbers([this] { return NumbersForOthers(); });
-  machine_->Start([](const absl::Status& status) {
-    LOG_IF(WARNING, !status.ok()) << "the directory is out of reach, trying again: " << status;
-  });
+  standing_ = absl::UnavailableError("the directory has not answered yet");
+  machine_->Start([this](const absl::Status& status) { Answered(status); });
   return absl::OkStatus();
+}
+
+void Daemon::OnStanding(std::function<void(const absl::Status&)> told) {
+  on_standing_ = std::move(told);
+  patience_ = loop_.RunAfter(kJoinPatience, [this] { on_standing_(standing_); });
+}
+
+void Daemon::Answered(const absl::Status& status) {
+  standing_ = status;
+  if (!status.ok() && !absl::IsAlreadyExists(status)) return;
+  patience_.Cancel();
+  if (on_standing_ != nullptr) on_standing_(status);
 }
 
 transport::Policy Daemon::TransferPolicy() const {

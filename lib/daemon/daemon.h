@@ -29,15 +29,23 @@
 
 namespace tokamak::daemon {
 
+// A node that is not in the directory by then is ready all the same: its own programs are served.
+constexpr base::Duration kJoinPatience = base::Seconds(3);
+
 class Daemon final {
  public:
   // Opens everything, or says in one line what is wrong and what to do, leaving nothing behind.
-  // Enters the directory once the loop runs; a directory that is out of reach is waited for.
+  // Enters the directory once the loop runs; a directory that is out of reach is tried again and
+  // again.
   // Touching much memory takes seconds: `stop_asked` is looked at meanwhile, and ends the start
   // (kCancelled).
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(os::EpollLoop& loop, const DaemonOptions& options,
                                                        const std::function<bool()>& stop_asked);
   ~Daemon();
+
+  // Of the directory, on the loop. OK: the node is in it, which is the last word. kAlreadyExists:
+  // another node that is alive has its name. Else: it is not in it after kJoinPatience, and why.
+  void OnStanding(std::function<void(const absl::Status&)> told);
 
   // With --evacuate first hands what was put here over to other nodes. Leaves the directory, takes
   // no more clients, waits for peers that still read from us or have not all that we sent them (at
@@ -61,6 +69,7 @@ class Daemon final {
   absl::Status OpenMachine();
   transport::Policy TransferPolicy() const;
   base::Duration AckTimeout() const;
+  void Answered(const absl::Status& status);
   absl::Status ServeClients();
   absl::Status ServeHttp();
   NodeSnapshot Snapshot() const;
@@ -79,6 +88,9 @@ class Daemon final {
   std::unique_ptr<node::Machine> machine_;
   std::unique_ptr<SessionContext> session_context_;
   std::unique_ptr<ClientServer> clients_;
+  absl::Status standing_;  // what the directory answered last
+  std::function<void(const absl::Status&)> on_standing_;
+  base::Timer patience_;
   base::Pending evacuation_;
   base::Time began_;
   bool draining_ = false;

@@ -6,6 +6,8 @@
 #include <exception>
 #include <iostream>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
@@ -43,6 +45,8 @@ bool StopAsked() {
   return sigismember(&waiting, SIGTERM) == 1 || sigismember(&waiting, SIGINT) == 1;
 }
 
+enum class Phase { kStarting, kReady, kDraining };
+
 int Main(int argc, char** argv) {
   const ParsedFlags flags = ParseFlags(argc, argv);
   if (!flags.run) return flags.exit_code;
@@ -59,39 +63,53 @@ int Main(int argc, char** argv) {
     std::cerr << "tokd: " << daemon.status().message() << std::endl;
     return 2;
   }
-  const std::string ready = absl::StrCat(flags.options.device, ", ", base::FormatSize(flags.options.memory),
-                                         ", socket ", flags.options.socket);
-  const std::string told = absl::StrCat("tokd ", flags.options.name, " ready: ", ready);
-  std::cout << (json_log.has_value() ? json_log->Line("info", absl::StrCat("main.cc:", __LINE__), told) : told)
-            << std::endl;
   os::ServiceManager manager;
-  manager.Ready(ready);
   manager.KeepAlive(loop);
+
+  Phase phase = Phase::kStarting;
+  absl::Status refused;  // by the directory: the start ends with it
+  std::string ready;
+  (*daemon)->OnStanding([&](const absl::Status& standing) {
+    if (phase == Phase::kDraining || (phase == Phase::kReady && !standing.ok())) return;
+    if (absl::IsAlreadyExists(standing)) {
+      refused = standing;
+      return loop.Stop();
+    }
+    ready = absl::StrCat(flags.options.device, ", ", base::FormatSize(flags.options.memory), ", socket ",
+                         flags.options.socket);
+    if (!standing.ok()) absl::StrAppend(&ready, "; not in a cluster yet: ", standing.message());
+    manager.Ready(ready);
+    if (std::exchange(phase, Phase::kReady) == Phase::kReady) return;
+    const std::string told = absl::StrCat("tokd ", flags.options.name, " ready: ", ready);
+    std::cout << (json_log.has_value() ? json_log->Line("info", absl::StrCat("main.cc:", __LINE__), told) : told)
+              << std::endl;
+  });
 
   // SIGHUP reads the flags again. Of the others the first drains; a second one ends at once.
   Reload reload(argc, argv, flags);
-  bool draining = false;
   const os::FdWatch watch = loop.Watch(signals.get(), EPOLLIN, [&](uint32_t) {
     signalfd_siginfo info{};
     if (read(signals.get(), &info, sizeof info) != sizeof info) return;
     if (info.ssi_signo == SIGHUP) {
-      manager.Reloading();
+      if (phase == Phase::kReady) manager.Reloading();
       const std::optional<DaemonOptions> options = reload.Read();
-      manager.Ready(ready);
+      if (phase == Phase::kReady) manager.Ready(ready);
       if (!options.has_value()) return;
       (*daemon)->Reload(*options);
       FLAGS_minloglevel = options->log.level;
       return;
     }
-    if (draining) return loop.Stop();
-    draining = true;
+    if (phase == Phase::kDraining) return loop.Stop();
+    phase = Phase::kDraining;
     manager.Stopping("draining");
     LOG(INFO) << "draining; a second signal ends at once";
     (*daemon)->Drain([&] { loop.Stop(); });
   });
   loop.Run();
   daemon->reset();
-  return 0;
+  if (refused.ok()) return 0;
+  std::cerr << "tokd: " << refused.message() << std::endl;
+  return 2;
 }
 
 }  // namespace

@@ -88,7 +88,8 @@ class Machine final {
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
-  void Start(std::function<void(const absl::Status&)> joined) { node_->Start(std::move(joined)); }
+  // See Node::Start.
+  void Start(std::function<void(const absl::Status&)> answered) { node_->Start(std::move(answered)); }
 
   // Leaves the directory and waits for peers that still read from us or have not all that we sent
   // them, at most `limit`; then runs `done`. Drop the machine after.

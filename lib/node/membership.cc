@@ -65,8 +65,8 @@ Membership::Membership(base::EventLoop& loop, store::Store& store, directory::Di
 
 Membership::~Membership() = default;
 
-void Membership::Start(StatusCallback joined) {
-  on_first_answer_ = std::move(joined);
+void Membership::Start(StatusCallback answered) {
+  on_answer_ = std::move(answered);
   Renew();
   CompareLater();
 }
@@ -148,7 +148,9 @@ void Membership::Renewed(base::Time sent, bool complete, const absl::StatusOr<di
     const bool is_news = trouble != std::exchange(last_trouble_, trouble);
     LOG_IF(WARNING, !unanswered || is_news) << "the directory does not take this node's lease: " << reply.status();
   }
-  if (const auto first = std::exchange(on_first_answer_, nullptr)) first(reply.status());  // may drop us
+  if (on_answer_ == nullptr) return;
+  const StatusCallback answered = reply.ok() ? std::exchange(on_answer_, nullptr) : on_answer_;
+  answered(reply.status());  // may drop us
 }
 
 void Membership::Entered() {

@@ -101,9 +101,9 @@ class Membership final {
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
 
-  // Enters the directory and stays in it. `joined` runs once, with the first answer; on an error it
-  // goes on trying.
-  void Start(StatusCallback joined);
+  // Enters the directory and stays in it. `answered` runs with each answer until it is in: on an
+  // error it goes on trying.
+  void Start(StatusCallback answered);
 
   // Ends the lease; `left` runs by the directory deadline. Nothing is renewed or announced after.
   void Leave(StatusCallback left);
@@ -235,7 +235,7 @@ class Membership final {
   bool outdated_ = false;                 // the same
   std::string last_trouble_;              // of a renewal that failed
   absl::optional<base::Time> fenced_at_;  // unless renewed before; none: never joined
-  StatusCallback on_first_answer_;
+  StatusCallback on_answer_;              // null: it is in, or was not started
   base::Pending join_;
   base::Timer renew_timer_;
   base::Timer retry_timer_;

@@ -63,8 +63,8 @@ directory::NodeInfo Node::SelfInfo(const std::vector<EngineLink*>& engines, uint
   return self;
 }
 
-void Node::Start(std::function<void(const absl::Status&)> joined) {
-  membership_.Start(std::move(joined));
+void Node::Start(std::function<void(const absl::Status&)> answered) {
+  membership_.Start(std::move(answered));
   peers_.Watch();
 }
 

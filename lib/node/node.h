@@ -85,9 +85,9 @@ class Node final : public Copies {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  // Enters the directory; `joined` runs with the first answer, and the node goes on trying where
-  // that was an error.
-  void Start(std::function<void(const absl::Status&)> joined);
+  // Enters the directory; `answered` runs with each answer until the node is in: it goes on trying
+  // where that was an error.
+  void Start(std::function<void(const absl::Status&)> answered);
 
   // Leaves the directory, so that nobody new asks for our objects, and answers no get and takes no
   // put from now on. Transfers that run go on.

@@ -104,6 +104,42 @@ TEST_F(DaemonStartTest, APcapFileThatCannotBeWrittenIsSaid) {
   ExpectRefused({"--trace", folder_.Path("missing/x.json")}, {"cannot write", "missing/x.json"});
 }
 
+TEST_F(DaemonStartTest, AnotherLivingNodesNameEndsTheStart) {
+  TokdProcess one(folder_, 1, {});
+  one.AwaitReady();
+  TokdProcess two(folder_, 2, DirectoryOfNode1());
+  two.AwaitReady();
+  const Strings before = FilesButLog();
+  Strings flags = DirectoryOfNode1();
+  flags.insert(flags.end(), {"--name", "node2"});
+  TokdProcess three(folder_, 9, flags);
+  const Ended ended = three.AwaitEnd();
+  EXPECT_EQ(ended.status.code, 2) << ended.text;
+  const size_t last = ended.text.rfind('\n', ended.text.size() - 2) + 1;
+  EXPECT_TRUE(absl::StartsWith(ended.text.substr(last), "tokd: a node node2 is alive at ")) << ended.text;
+  EXPECT_TRUE(absl::EndsWith(ended.text, ": stop it, or give this one another name\n")) << ended.text;
+  EXPECT_FALSE(absl::StrContains(ended.text, " ready: ")) << ended.text;
+  EXPECT_EQ(FilesButLog(), before);
+  EXPECT_EQ(two.Connect().Nodes()->size(), 2u);
+}
+
+// Its own programs are served meanwhile, and it is in the cluster when there is one.
+TEST_F(DaemonStartTest, ANodeWhoseDirectoryIsAwayIsReadyAndSaysSo) {
+  const Strings flags = DirectoryOfNode1();
+  TokdProcess two(folder_, 2, flags);
+  two.AwaitReady();
+  const std::string place = flags.back().substr(flags.back().find('@') + 1);
+  EXPECT_TRUE(absl::StrContains(two.log(), absl::StrCat("; not in a cluster yet: directory at ", place, ": ")))
+      << two.log();
+  Client client = two.Connect();
+  EXPECT_TRUE(client.Put(ObjectId::FromName("a"), Pattern(10, 1)).ok());
+  EXPECT_TRUE(client.Get(ObjectId::FromName("a"), kPatience).ok());
+  TokdProcess one(folder_, 1, {});
+  one.AwaitReady();
+  EXPECT_FALSE(absl::StrContains(one.log(), "not in a cluster")) << one.log();
+  EXPECT_TRUE(Eventually([&] { return absl::StrContains(two.log(), "node2 is in the directory"); })) << two.log();
+}
+
 TEST_F(DaemonStartTest, SigtermEndsItCleanly) {
   TokdProcess tokd(folder_, 1, {});
   tokd.AwaitReady();

@@ -299,7 +299,7 @@ TEST_P(RegressionTest, WithoutTheDirectoryWhatIsKnownGoesOnAndTheRestIsRefusedAt
 }
 
 // Row 16: a second daemon with the name of one that is alive.
-TEST_P(RegressionTest, ASecondDaemonOfANameThatIsAliveDoesNotDisplaceTheFirst) {
+TEST_P(RegressionTest, ASecondDaemonOfANameThatIsAliveEndsAndDoesNotDisplaceTheFirst) {
   Client one = Connect(1), two = Connect(2);
   const auto life = [&] {
     const auto nodes = one.Nodes();
@@ -314,19 +314,20 @@ TEST_P(RegressionTest, ASecondDaemonOfANameThatIsAliveDoesNotDisplaceTheFirst) {
   std::vector<std::string> flags = Flags(4);
   flags.insert(flags.end(), {"--name", "node2"});
   TokdProcess second(folder_, 4, flags);
-  EXPECT_TRUE(Eventually([&] {
-    return absl::StrContains(second.log(), "the directory is out of reach") || !second.running();
-  })) << second.log();
+  const Ended ended = second.AwaitEnd();
+  EXPECT_EQ(ended.status.code, 2) << ended.text;
+  EXPECT_TRUE(absl::StrContains(ended.text, "\ntokd: a node node2 is alive at ")) << ended.text;
+  EXPECT_TRUE(absl::EndsWith(ended.text, ": stop it, or give this one another name\n")) << ended.text;
+  EXPECT_FALSE(absl::StrContains(ended.text, " ready: ")) << ended.text;
   // Three renewals of both and more.
   const auto end = Clock::now() + std::chrono::microseconds(kLease.microseconds());
   for (int i = 0; Clock::now() < end; ++i) {
     const std::string id = absl::StrCat("object", i);
     ASSERT_TRUE(two.Put(Id(id), Pattern(100, 1)).ok());
     ASSERT_TRUE(Same(Read(one, id), Pattern(100, 1)));
-    ASSERT_EQ(life(), first_life) << second.log();
+    ASSERT_EQ(life(), first_life) << ended.text;
   }
   EXPECT_EQ(Number(two, "directory_failed_renewals_total"), 0u);
-  if (second.running()) second.Kill();
 }
 
 std::vector<std::string> Evacuating(std::vector<std::string> flags) {
