@@ -159,6 +159,11 @@ void Membership::Entered() {
   swept_to_.reset();
 }
 
+absl::Status Membership::WhyDirectoryIsSilent() const {
+  return absl::UnavailableError(away_ ? absl::StrCat("the directory is away: ", last_trouble_)
+                                      : "the directory has not answered yet");
+}
+
 void Membership::Suspect() {
   if (leaving_ || join_ != nullptr) return;
   renew_timer_ = loop_.Post([this] { Renew(); });

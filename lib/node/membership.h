@@ -135,6 +135,9 @@ class Membership final {
   bool joined() const { return joined_; }
   // It did not answer when it was asked last.
   bool directory_away() const { return away_; }
+  // What is known of it where it leaves a question unanswered: kUnavailable, names it where it is
+  // away.
+  absl::Status WhyDirectoryIsSilent() const;
   // See the law above.
   bool fenced() const;
   // To be called before anything that is here is shown: UnregisteredCopies::EndOverdue.

@@ -140,6 +140,13 @@ void ObjectPull::Leave() {
   for (const directory::NodeId& holder : std::exchange(queued_for_, {})) table_.Dequeue(holder, *this);
 }
 
+absl::Status ObjectPull::trouble() const {
+  const bool is_looked_for = state_ == State::kLocating || state_ == State::kBackOff;
+  const bool asks = is_looked_for && !answered_;
+  return asks && (trouble_.ok() || services_.membership.directory_away()) ? services_.membership.WhyDirectoryIsSilent()
+                                                                          : trouble_;
+}
+
 PullProgress ObjectPull::progress() const {
   if (!place_.has_value()) return {};
   return {moved_.load(std::memory_order_relaxed), info_.data_size + info_.metadata_size};

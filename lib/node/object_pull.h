@@ -72,7 +72,8 @@ class ObjectPull final {
   PullProgress progress() const;
 
   uint64_t number() const { return number_; }
-  const absl::Status& trouble() const { return trouble_; }
+  // What is in its way, as far as that is known.
+  absl::Status trouble() const;
 
  private:
   static constexpr size_t kFewHolders = 2;  // are tried for most pulls, and need no memory of their own

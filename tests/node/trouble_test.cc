@@ -395,7 +395,15 @@ TEST_F(NodeTroubleTest, WhileTheDirectoryIsAwayATimeOutSaysSo) {
   cluster_->network.Cut(at(2).address, at(0).address);
   const absl::Status status = cluster_->Get(at(2), "x", Within(Seconds(10)));
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
-  EXPECT_NE(status.message().find("directory at 10.0.0.1:7000"), std::string::npos) << status;
+  EXPECT_NE(status.message().find("the directory is away: directory at 10.0.0.1:7000"), std::string::npos) << status;
+
+  // Also one that ends before the directory's own deadline, and before anybody has noticed.
+  EXPECT_NE(cluster_->Get(at(2), "x", Within(base::Milliseconds(500))).message().find("the directory is away: "),
+            std::string::npos);
+  cluster_->network.Cut(at(1).address, at(0).address);
+  ASSERT_FALSE(at(1).node().membership().directory_away());
+  const absl::Status early = cluster_->Get(at(1), "y", Within(base::Milliseconds(5)));
+  EXPECT_NE(early.message().find("the directory has not answered yet"), std::string::npos) << early;
 }
 
 TEST_F(NodeTroubleTest, AfterARestartOfTheDirectoryEverythingIsFoundAgain) {
