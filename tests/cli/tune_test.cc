@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -143,6 +144,26 @@ TEST_F(TuneTest, WhereNobodyServesNothingIsLeft) {
   const auto objects = two_->Connect().List();
   ASSERT_TRUE(objects.ok()) << objects.status();
   EXPECT_TRUE(objects->empty());
+}
+
+TEST_F(TuneTest, AStoreWithoutRoomIsSaidAtOnceAndNothingIsLeft) {
+  Start();
+  const Strings tune = {"--socket", two_->socket(), "tune", "--peer-socket", one_->socket(), "--budget", "2s"};
+  for (TokdProcess* full : {one_.get(), two_.get()}) {
+    Client client = full->Connect();
+    PutOptions now;
+    now.timeout = {};
+    size_t put = 0;
+    while (client.Put(ObjectId::FromName(absl::StrCat("object ", put)), daemon::Pattern(1 << 20, 1), {}, now).ok())
+      ++put;
+    const auto begin = std::chrono::steady_clock::now();
+    ExpectFailure(1, tune, {client.node(), "has room for ", "a test object takes 4 MiB", "--largest"});
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, kPatience / 4) << "nothing was waited for";
+    EXPECT_EQ(client.List()->size(), put);
+    for (size_t i = 0; i < put; ++i) ASSERT_TRUE(client.Delete(ObjectId::FromName(absl::StrCat("object ", i))).ok());
+  }
+  EXPECT_TRUE(one_->Connect().List()->empty());
+  EXPECT_TRUE(two_->Connect().List()->empty());
 }
 
 TEST_F(TuneTest, AnAdaptiveNodeCountsWhatItTries) {

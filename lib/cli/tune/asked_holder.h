@@ -25,6 +25,8 @@ class AskedHolder final : public Holder {
   absl::Status Make(absl::Span<const TestObject> objects) override;
   const std::string& node() const override { return node_; }
   uint64_t capacity() const override { return capacity_; }
+  // The other one says what its node has no room for.
+  absl::StatusOr<uint64_t> Room() override { return capacity_; }
 
  private:
   AskedHolder(Client& client, std::string node, uint64_t capacity, uint64_t session)

@@ -2,13 +2,18 @@
 // machine would.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "lib/cli/tune/holder.h"
 #include "tokamak/client.h"
 
 namespace tokamak::cli::tune {
+
+// Bytes that are free on the client's node, or may be evicted there.
+absl::StatusOr<uint64_t> RoomOf(Client& client);
 
 class ClientHolder final : public Holder {
  public:
@@ -18,6 +23,7 @@ class ClientHolder final : public Holder {
   absl::Status Make(absl::Span<const TestObject> objects) override;
   const std::string& node() const override { return client_.node(); }
   uint64_t capacity() const override { return client_.capacity(); }
+  absl::StatusOr<uint64_t> Room() override { return RoomOf(client_); }
 
  private:
   Client& client_;

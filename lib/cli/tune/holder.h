@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "tokamak/object_id.h"
 
@@ -26,6 +27,9 @@ class Holder {
 
   virtual const std::string& node() const = 0;
   virtual uint64_t capacity() const = 0;
+
+  // Bytes that objects may take there now, as far as that can be known from here: else all.
+  virtual absl::StatusOr<uint64_t> Room() = 0;
 };
 
 }  // namespace tokamak::cli::tune

@@ -10,6 +10,7 @@
 #include "lib/base/units.h"
 #include "lib/cli/as_absl.h"
 #include "lib/cli/tune/ask.h"
+#include "lib/cli/tune/client_holder.h"
 
 namespace tokamak::cli::tune {
 namespace {
@@ -28,12 +29,12 @@ Protocol ToClient(transport::Protocol protocol) { return static_cast<Protocol>(p
 
 class LinkMeasurement final {
  public:
-  LinkMeasurement(Client& puller, Holder& holder, const LinkSettings& settings, Undo& undo)
+  LinkMeasurement(Client& puller, Holder& holder, const LinkSettings& settings, uint64_t memory, Undo& undo)
       : puller_(puller),
         holder_(holder),
         settings_(settings),
         undo_(undo),
-        memory_(std::min(puller.capacity(), holder.capacity()) / kMemoryPart),
+        memory_(memory),
         plan_(settings.least, settings.most, base::Random(settings.seed)) {}
 
   absl::StatusOr<LinkTimes> Run(const OnRound& on_round) {
@@ -148,7 +149,18 @@ absl::StatusOr<LinkTimes> MeasureLink(Client& puller, Holder& holder, const Link
                                                    " is more than an eighth of a node's memory, which is ",
                                                    base::FormatSize(room)));
   }
-  return LinkMeasurement(puller, holder, known, undo).Run(on_round);
+  uint64_t memory = room;
+  const auto take = [&](const std::string& node, const absl::StatusOr<uint64_t>& now) {
+    if (!now.ok()) return now.status();
+    memory = std::min(memory, *now);
+    if (*now >= known.most) return absl::OkStatus();
+    return absl::ResourceExhaustedError(absl::StrCat("node ", node, " has room for ", base::FormatSize(*now),
+                                                     ", and a test object takes ", base::FormatSize(known.most),
+                                                     ": delete objects there (tok ls), or give a smaller --largest"));
+  };
+  if (absl::Status status = take(puller.node(), RoomOf(puller)); !status.ok()) return status;
+  if (absl::Status status = take(holder.node(), holder.Room()); !status.ok()) return status;
+  return LinkMeasurement(puller, holder, known, memory, undo).Run(on_round);
 }
 
 }  // namespace tokamak::cli::tune

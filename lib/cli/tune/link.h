@@ -42,8 +42,9 @@ struct LinkTimes {
 using OnRound = std::function<void(const TuningPlan& plan, base::Duration elapsed)>;
 
 // Ends when all crossovers are known well, or the budget is spent. kInvalidArgument: both are the
-// same node, or `most` is more than an eighth of a node's memory; kDeadlineExceeded: the budget
-// does not suffice for a table; and what the calls of `puller` and `holder` say.
+// same node, or `most` is more than an eighth of a node's memory; kResourceExhausted: a node has no
+// room for it now; kDeadlineExceeded: the budget does not suffice for a table; and what the calls
+// of `puller` and `holder` say.
 absl::StatusOr<LinkTimes> MeasureLink(Client& puller, Holder& holder, const LinkSettings& settings, Undo& undo,
                                       const OnRound& on_round);
 
