@@ -9,8 +9,8 @@
 #include "absl/strings/str_format.h"
 #include "lib/base/units.h"
 #include "lib/cli/as_absl.h"
-#include "lib/cli/latencies.h"
 #include "lib/cli/output.h"
+#include "lib/cli/timed_calls.h"
 #include "nlohmann/json.hpp"
 #include "tokamak/object_id.h"
 
@@ -26,17 +26,11 @@ constexpr uint64_t kMaxCount = 1'000'000;
 constexpr std::chrono::seconds kGetTimeout(10);
 
 struct SizeResult {
-  uint64_t size = 0;
-  Latencies puts;
-  Latencies gets;
-};
+  uint64_t size() const { return puts.size; }
 
-template <typename Call>
-double SecondsOf(Call call) {
-  const auto began = Clock::now();
-  call();
-  return std::chrono::duration<double>(Clock::now() - began).count();
-}
+  TimedCalls puts;
+  TimedCalls gets;
+};
 
 class Runner final {
  public:
@@ -51,14 +45,14 @@ class Runner final {
     const auto share = AsTimeout(flags_.budget).duration() / flags_.sizes.size();
     for (size_t i = 0; i < flags_.sizes.size(); ++i) {
       SizeResult& result = results.emplace_back();
-      result.size = flags_.sizes[i];
-      data_.assign(result.size, 0x5a);
+      result.puts.size = result.gets.size = flags_.sizes[i];
+      data_.assign(result.size(), 0x5a);
       SizeResult warming_up = result;
       if (absl::Status status = MoveOne(warming_up); !status.ok()) return status;
       const auto end = began + share * (i + 1);
       do {
         if (absl::Status status = MoveOne(result); !status.ok()) return status;
-      } while (result.puts.count() < flags_.count && Clock::now() < end);
+      } while (result.puts.latencies.count() < flags_.count && Clock::now() < end);
     }
     return results;
   }
@@ -78,7 +72,7 @@ class Runner final {
         [&] {
           Status status;
           const double seconds = SecondsOf([&] { status = context_.client.Put(id, data_, metadata); });
-          if (status.ok()) result.puts.Add(seconds);
+          if (status.ok()) result.puts.latencies.Add(seconds);
           return AsAbsl(status);
         },
         [this, id] { return AsAbsl(context_.client.Delete(id)); });
@@ -86,8 +80,8 @@ class Runner final {
     Result<Buffer> buffer = Status(StatusCode::kUnknown, "not got");
     const double seconds = SecondsOf([&] { buffer = context_.client.Get(id, kGetTimeout); });
     if (!buffer.ok()) return AsAbsl(buffer.status());
-    if (buffer->data().size() != result.size) return absl::DataLossError(absl::StrCat(name, " has another size"));
-    result.gets.Add(seconds);
+    if (buffer->data().size() != result.size()) return absl::DataLossError(absl::StrCat(name, " has another size"));
+    result.gets.latencies.Add(seconds);
     return absl::OkStatus();
   }
 
@@ -98,32 +92,14 @@ class Runner final {
   std::vector<uint8_t> data_;
 };
 
-std::string Time(double seconds) {
-  return base::FormatDuration(base::Duration::Picoseconds(static_cast<int64_t>(seconds * 1e12)));
-}
-
-double BytesPerSecond(const SizeResult& result, const Latencies& latencies) {
-  const double total = latencies.total();
-  return total > 0 ? static_cast<double>(result.size * latencies.count()) / total : 0;
-}
-
-json SizeToJson(const SizeResult& result, const Latencies& latencies) {
-  const double total = latencies.total();
-  return {{"p50_seconds", latencies.Quantile(0.5)},
-          {"p99_seconds", latencies.Quantile(0.99)},
-          {"max_seconds", latencies.Quantile(1)},
-          {"per_second", total > 0 ? static_cast<double>(latencies.count()) / total : 0},
-          {"bytes_per_second", BytesPerSecond(result, latencies)}};
-}
-
 void Print(const CommandContext& context, const std::vector<SizeResult>& results) {
   if (context.json) {
     json sizes = json::array();
     for (const SizeResult& result : results) {
-      sizes.push_back({{"bytes", result.size},
-                       {"objects", result.puts.count()},
-                       {"put", SizeToJson(result, result.puts)},
-                       {"get", SizeToJson(result, result.gets)}});
+      sizes.push_back({{"bytes", result.size()},
+                       {"objects", result.puts.latencies.count()},
+                       {"put", result.puts.ToJson()},
+                       {"get", result.gets.ToJson()}});
     }
     std::cout << ToText({{"node", context.client.node()}, {"sizes", sizes}}, 2) << "\n";
     return;
@@ -131,11 +107,11 @@ void Print(const CommandContext& context, const std::vector<SizeResult>& results
   std::vector<std::vector<std::string>> rows = {
       {"SIZE", "OBJECTS", "PUT p50", "p99", "BYTES/S", "GET p50", "p99", "BYTES/S"}};
   for (const SizeResult& result : results) {
-    std::vector<std::string> row = {base::FormatSize(result.size), absl::StrCat(result.puts.count())};
-    for (const Latencies* latencies : {&result.puts, &result.gets}) {
-      row.push_back(Time(latencies->Quantile(0.5)));
-      row.push_back(Time(latencies->Quantile(0.99)));
-      row.push_back(base::FormatSize(static_cast<uint64_t>(BytesPerSecond(result, *latencies))));
+    std::vector<std::string> row = {base::FormatSize(result.size()), absl::StrCat(result.puts.latencies.count())};
+    for (const TimedCalls* calls : {&result.puts, &result.gets}) {
+      row.push_back(calls->Time(0.5));
+      row.push_back(calls->Time(0.99));
+      row.push_back(calls->Rate());
     }
     rows.push_back(std::move(row));
   }
@@ -144,10 +120,12 @@ void Print(const CommandContext& context, const std::vector<SizeResult>& results
 
 }  // namespace
 
+bool IsSocket(const std::string& end) { return end.find('/') != std::string::npos; }
+
 void AddBench(CLI::App& app, BenchFlags& flags) {
-  CLI::App* const bench =
-      NewCommand(app, "bench", "measure how fast a program puts objects on a node and gets them there",
-                 "tok bench --sizes 1KiB,1MiB --budget 1s");
+  CLI::App* const bench = NewCommand(
+      app, "bench", "measure how fast a program puts objects on a node and gets them there, or moves them between two",
+      "tok bench --sizes 1KiB,1MiB --budget 1s");
   const auto read_sizes = [&flags](const std::vector<std::string>& texts) {
     flags.sizes.clear();
     for (const std::string& text : texts) {
@@ -165,6 +143,13 @@ void AddBench(CLI::App& app, BenchFlags& flags) {
       ->check(CLI::Range(uint64_t{1}, kMaxCount))
       ->capture_default_str();
   AddDuration(*bench, "--budget", flags.budget, "time for all sizes together; less where --count is reached");
+  bench
+      ->add_option("--between", flags.between,
+                   "measure between two nodes, or this one and another: their names as tok nodes lists them, or their "
+                   "Unix sockets. One of them is of this machine; what comes from the other one is measured where tok "
+                   "tune --serve runs there")
+      ->type_name("NODE [NODE]")
+      ->expected(1, 2);
 }
 
 absl::Status Bench(const CommandContext& context, const BenchFlags& flags) {

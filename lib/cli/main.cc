@@ -19,6 +19,7 @@
 #include "lib/base/nearest_name.h"
 #include "lib/base/printable.h"
 #include "lib/cli/as_absl.h"
+#include "lib/cli/bench_between.h"
 #include "lib/cli/cluster.h"
 #include "lib/cli/command_line.h"
 #include "lib/cli/commands.h"
@@ -110,13 +111,43 @@ Protocol ParseProtocol(const std::string& name) {
   return Protocol::kAuto;
 }
 
-absl::Status RunCommand(const Flags& flags, const std::string& command, const CommandContext& context) {
+// Beside the one at `socket`. Those that do not answer are left out.
+std::vector<Client> ConnectBeside(const Flags& flags, const std::string& socket) {
+  ClientOptions options;
+  options.name = "tok";
+  std::vector<Client> clients;
+  for (const std::string& other : FindSocketsBeside(flags, socket)) {
+    auto client = Client::Connect(other, options);
+    if (client.ok()) clients.push_back(*std::move(client));
+  }
+  return clients;
+}
+
+absl::Status BenchBetween(const Flags& flags, const std::string& socket, const CommandContext& context) {
+  std::vector<Client> others = ConnectBeside(flags, socket);
+  std::vector<std::string> nodes;
+  for (const std::string& end : flags.bench.between) {
+    nodes.push_back(end == socket ? context.client.node() : end);
+    if (!IsSocket(nodes.back())) continue;
+    ClientOptions options;
+    options.name = "tok";
+    auto client = AsAbsl(Client::Connect(end, options));
+    if (!client.ok()) return client.status();
+    nodes.back() = client->node();
+    others.push_back(*std::move(client));
+  }
+  return BenchBetween(context, flags.bench, std::move(nodes), others);
+}
+
+absl::Status RunCommand(const Flags& flags, const std::string& command, const std::string& socket,
+                        const CommandContext& context) {
   if (command == "put") return Put(context, flags.paths, flags.as);
   if (command == "get")
     return Get(context, {flags.name, flags.output, AsTimeout(flags.timeout), ParseProtocol(flags.protocol)});
   if (command == "ls") return List(context, flags.list);
   if (command == "wait") return Wait(context, flags.wait);
   if (command == "events") return FollowEvents(context, flags.events);
+  if (command == "bench" && !flags.bench.between.empty()) return BenchBetween(flags, socket, context);
   if (command == "bench") return Bench(context, flags.bench);
   if (command == "top") return Top(context, flags.top);
   if (command == "stat") return Stat(context, flags.name);
@@ -177,7 +208,7 @@ int Talk(const Flags& flags, const std::string& command) {
   auto client = AsAbsl(Client::Connect(*socket, options));
   if (!client.ok()) return Fail(flags, client.status(), 2);
   if (command == "tune") return TuneWith(flags, *client, undo);
-  const absl::Status status = RunCommand(flags, command, {*client, undo, flags.json});
+  const absl::Status status = RunCommand(flags, command, *socket, {*client, undo, flags.json});
   if (status.ok()) return 0;
   return absl::IsCancelled(status) ? 1 : Fail(flags, status, 1);  // what cancelled it says so
 }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +18,8 @@ constexpr char kServiceSocket[] = "/run/tokamak/tokd.sock";
 
 absl::StatusOr<std::string> FindSocket(const Flags& flags) {
   if (!flags.socket.empty()) return flags.socket;
+  const std::vector<std::string>& between = flags.bench.between;
+  if (between.size() == 2 && IsSocket(between[0])) return between[0];
   const char* const socket = std::getenv("TOKAMAK_SOCKET");
   if (!flags.cluster_chosen && socket != nullptr && *socket != '\0') return std::string(socket);
   const auto cluster = LoadCluster(flags.state);
@@ -43,6 +46,17 @@ absl::StatusOr<std::string> FindPeerSocket(const Flags& flags) {
         absl::StrCat("tune: there is no node ", peer, ", the cluster has ", cluster->nodes.size(), ": two are needed"));
   }
   return cluster->nodes[peer - 1].socket;
+}
+
+std::vector<std::string> FindSocketsBeside(const Flags& flags, const std::string& socket) {
+  const auto cluster = LoadCluster(flags.state);
+  if (!cluster.ok()) return {};
+  std::vector<std::string> sockets;
+  for (const ClusterProcess& node : cluster->nodes) sockets.push_back(node.socket);
+  const auto own = std::find(sockets.begin(), sockets.end(), socket);
+  if (own == sockets.end()) return {};
+  sockets.erase(own);
+  return sockets;
 }
 
 }  // namespace tokamak::cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "lib/cli/flags.h"
@@ -13,5 +14,8 @@ absl::StatusOr<std::string> FindSocket(const Flags& flags);
 
 // Of the other node, for tune.
 absl::StatusOr<std::string> FindPeerSocket(const Flags& flags);
+
+// Of the nodes that tok up started beside the one at `socket`; none where that is none of them.
+std::vector<std::string> FindSocketsBeside(const Flags& flags, const std::string& socket);
 
 }  // namespace tokamak::cli

@@ -119,6 +119,11 @@ void AddEngineNumbers(size_t engine, size_t rails, const transport::EndpointCoun
   add("adaptive_nanoseconds_total", counters.adaptive_nanoseconds);
   add("adaptive_explored_nanoseconds_total", counters.adaptive_explored_nanoseconds);
   add("adaptive_links_changed_total", counters.adaptive_links_changed);
+  static constexpr std::array<const char*, 4> kProtocols = {"", "eager", "read", "write"};
+  for (size_t protocol = 1; protocol < kProtocols.size(); ++protocol) {
+    add(absl::StrCat("pulled_", kProtocols[protocol], "_bytes_total").c_str(), counters.bytes_pulled[protocol]);
+    add(absl::StrCat("served_", kProtocols[protocol], "_bytes_total").c_str(), counters.bytes_served[protocol]);
+  }
   for (size_t rail = 0; rail < rails; ++rail) {
     add(absl::StrCat("rail", rail, "_bytes_total").c_str(), counters.rail_bytes[rail]);
   }

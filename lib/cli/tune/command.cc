@@ -124,7 +124,8 @@ void AddCommand(CLI::App& app, CommandFlags& flags) {
       "--peer-node", flags.peer_node,
       "the other node is this one of the cluster in --state, from 1; the first other one unless given");
   auto* const serve = tune->add_flag(
-      "--serve", flags.serve, "wait for a tok tune --peer that names this node, for an hour, and make objects for it");
+      "--serve", flags.serve,
+      "wait for a tok tune --peer or a tok bench --between that names this node, for an hour, and make objects for it");
   node->check(CLI::Range(1, 64))->excludes(peer)->excludes(socket)->excludes(serve);
   socket->excludes(peer)->excludes(serve);
   peer->excludes(serve);
@@ -235,8 +236,9 @@ absl::Status RunCommand(const CommandFlags& flags, const LinkSettings& settings,
 
 absl::Status RunServe(Client& client, Undo& undo, bool json) {
   if (!json) {
-    std::cout << "waits on node " << base::Printable(client.node()) << " for: tok tune --peer "
-              << base::Printable(client.node()) << std::endl;
+    const std::string node = base::Printable(client.node());
+    std::cout << "waits on node " << node << " for: tok tune --peer " << node << ", or tok bench --between " << node
+              << std::endl;
   }
   const absl::Status served = Serve(client, kServePatience, undo);
   if (served.ok() && !json) std::cout << "served" << std::endl;
