@@ -18,7 +18,9 @@
 #include "lib/daemon/numbers.h"
 #include "lib/daemon/page_address.h"
 #include "lib/daemon/store_memory.h"
+#include "lib/os/host_name.h"
 #include "lib/os/secret_seed.h"
+#include "lib/os/thread.h"
 
 namespace tokamak::daemon {
 
@@ -226,6 +228,17 @@ absl::Status Daemon::ServeClients() {
   return absl::OkStatus();
 }
 
+std::shared_ptr<const HttpHosts> Daemon::OwnHosts() const {
+  auto hosts = std::make_shared<HttpHosts>();
+  for (const std::string& name : options_.http_hosts) hosts->Add(name);
+  const std::string own = os::HostName();
+  hosts->Add(own);
+  hosts->Add(own.substr(0, own.find('.')));
+  // A resolver may take seconds, and cannot be stopped.
+  os::StartThread({"host name"}, [hosts] { hosts->Add(os::WholeHostName()); }).detach();
+  return hosts;
+}
+
 // What is asked before the loop runs waits for it.
 absl::Status Daemon::ServeHttp() {
   if (!options_.http.has_value()) return absl::OkStatus();
@@ -236,7 +249,8 @@ absl::Status Daemon::ServeHttp() {
           [this] { return Snapshot(); },
           [this](node::ClusterView::Callback done) { return node().LookAtCluster(std::move(done)); },
           [this](HotObjects::Done done) { return HotObjects::Find(loop_, machine_->store(), std::move(done)); }});
-  auto http = HttpServer::Start(*options_.http, [this](absl::string_view path) { return site_->Get(path); });
+  auto http =
+      HttpServer::Start(*options_.http, OwnHosts(), [this](absl::string_view path) { return site_->Get(path); });
   if (!http.ok()) return http.status();
   http_ = *std::move(http);
   LOG(INFO) << "metrics, health and the page of the cluster: " << http_->url();

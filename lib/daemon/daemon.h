@@ -15,6 +15,7 @@
 #include "lib/base/trace.h"
 #include "lib/daemon/client_server.h"
 #include "lib/daemon/heap_trimmer.h"
+#include "lib/daemon/http_hosts.h"
 #include "lib/daemon/http_server.h"
 #include "lib/daemon/loop_desk.h"
 #include "lib/daemon/node_snapshot.h"
@@ -71,6 +72,7 @@ class Daemon final {
   base::Duration AckTimeout() const;
   void Answered(const absl::Status& status);
   absl::Status ServeClients();
+  std::shared_ptr<const HttpHosts> OwnHosts() const;
   absl::Status ServeHttp();
   NodeSnapshot Snapshot() const;
   node::NodeNumbers NumbersForOthers() const;

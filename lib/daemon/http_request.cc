@@ -10,6 +10,35 @@
 namespace tokamak::daemon {
 namespace {
 
+bool IsVisible(absl::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return absl::ascii_isgraph(static_cast<unsigned char>(c)); });
+}
+
+// Up to the line's end; what follows it stays.
+absl::string_view TakeLine(absl::string_view& text) {
+  const size_t end = text.find('\n');
+  absl::string_view line = text.substr(0, end);
+  text.remove_prefix(end == absl::string_view::npos ? text.size() : end + 1);
+  absl::ConsumeSuffix(&line, "\r");
+  return line;
+}
+
+// False: it is named twice, or where one reader would see it and another would not.
+bool TakeHost(absl::string_view headers, std::optional<std::string>& host) {
+  while (!headers.empty()) {
+    const absl::string_view line = TakeLine(headers);
+    const size_t colon = line.find(':');
+    const absl::string_view name = line.substr(0, colon);
+    if (!absl::EqualsIgnoreCase(absl::StripAsciiWhitespace(name), "host")) continue;
+    const absl::string_view value =
+        colon == absl::string_view::npos ? "" : absl::StripAsciiWhitespace(line.substr(colon + 1));
+    if (host.has_value() || name.size() != 4 || value.empty() || !IsVisible(value)) return false;
+    host.emplace(value);
+  }
+  return true;
+}
+
 // Nothing: it is badly encoded, or has a 0 byte.
 std::optional<std::string> DecodePath(absl::string_view text) {
   std::string path;
@@ -33,8 +62,7 @@ std::optional<std::string> DecodePath(absl::string_view text) {
 }  // namespace
 
 std::optional<HttpRequest> HttpRequest::Parse(absl::string_view head) {
-  absl::string_view line = head.substr(0, head.find('\n'));
-  absl::ConsumeSuffix(&line, "\r");
+  const absl::string_view line = TakeLine(head);
   const size_t first = line.find(' '), last = line.rfind(' ');
   if (first == absl::string_view::npos || first == last || !absl::StartsWith(line.substr(last), " HTTP/1.")) {
     return std::nullopt;
@@ -42,13 +70,11 @@ std::optional<HttpRequest> HttpRequest::Parse(absl::string_view head) {
   HttpRequest request;
   request.method = std::string(line.substr(0, first));
   const absl::string_view target = line.substr(first + 1, last - first - 1);
-  const bool is_target = absl::StartsWith(target, "/") && std::none_of(target.begin(), target.end(), [](char c) {
-                           return !absl::ascii_isgraph(static_cast<unsigned char>(c));
-                         });
-  if (request.method.empty() || !is_target) return std::nullopt;
+  if (request.method.empty() || !absl::StartsWith(target, "/") || !IsVisible(target)) return std::nullopt;
   std::optional<std::string> path = DecodePath(target.substr(0, target.find_first_of("?#")));
   if (!path) return std::nullopt;
   request.path = *std::move(path);
+  if (!TakeHost(head, request.host)) return std::nullopt;
   return request;
 }
 

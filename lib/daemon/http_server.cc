@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "lib/base/printable.h"
 #include "lib/daemon/http_request.h"
 
 namespace tokamak::daemon {
@@ -25,6 +26,8 @@ constexpr int kHttpBacklog = 512;
 constexpr int kHttpAcceptsPerTurn = 16;
 // A process that has no descriptor left looks again after this time.
 constexpr base::Duration kHttpAcceptRetry = base::Milliseconds(100);
+// Bytes of a Host that is refused.
+constexpr size_t kHostShown = 256;
 
 // Nothing but what this server has; nobody else's page may show it, and a browser asks again.
 constexpr char kHeaders[] =
@@ -46,6 +49,8 @@ const char* ReasonOf(int status) {
       return "Not Found";
     case 405:
       return "Method Not Allowed";
+    case 421:
+      return "Misdirected Request";
     case 431:
       return "Request Header Fields Too Large";
     default:
@@ -57,6 +62,13 @@ std::string ToBytes(const HttpAnswer& answer, bool with_body = true) {
   return absl::StrCat("HTTP/1.1 ", answer.status, " ", ReasonOf(answer.status), "\r\nContent-Type: ", answer.type,
                       "\r\nContent-Length: ", answer.body.size(), "\r\n", kHeaders, "\r\n",
                       with_body ? answer.body : "");
+}
+
+HttpAnswer Misdirected(const std::string& host) {
+  return {421, "text/plain; charset=utf-8",
+          absl::StrCat(base::Printable(host.substr(0, kHostShown)),
+                       " is not known as a name of this machine: ask by its host name or address, or start tokd with "
+                       "--http-host NAME\n")};
 }
 
 std::string AnswerTo(const HttpRequest& request, const HttpServer::Handler& handler) {
@@ -109,7 +121,8 @@ uint16_t PortOf(const os::FileDescriptor& socket) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const base::HostPort& address, Handler handler) {
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const base::HostPort& address,
+                                                              std::shared_ptr<const HttpHosts> hosts, Handler handler) {
   os::FileDescriptor listener = ListenAt(address);
   if (!listener.valid()) {
     return absl::InvalidArgumentError(absl::StrCat("--http: cannot listen at ", address.ToString(), " (",
@@ -117,11 +130,12 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const base::HostPo
                                                    "): give an address of this host, and a port that is free"));
   }
   const base::HostPort taken = {address.host, PortOf(listener)};
-  return std::unique_ptr<HttpServer>(new HttpServer(taken, std::move(listener), std::move(handler)));
+  return std::unique_ptr<HttpServer>(new HttpServer(taken, std::move(listener), std::move(hosts), std::move(handler)));
 }
 
-HttpServer::HttpServer(const base::HostPort& address, os::FileDescriptor listener, Handler handler)
-    : address_(address), thread_({"tokamak-http"}), listener_(std::move(listener)) {
+HttpServer::HttpServer(const base::HostPort& address, os::FileDescriptor listener,
+                       std::shared_ptr<const HttpHosts> hosts, Handler handler)
+    : address_(address), hosts_(std::move(hosts)), thread_({"tokamak-http"}), listener_(std::move(listener)) {
   thread_.CallOn([&] {
     workers_ = std::make_unique<HttpWorkers>(
         thread_.loop(), kThreads,
@@ -209,6 +223,7 @@ void HttpServer::Read(uint64_t number, Connection& connection) {
   std::optional<HttpRequest> request = HttpRequest::Parse(connection.come);
   connection.come = std::string();
   if (!request) return Answer(number, ToBytes({400, "text/plain; charset=utf-8", "that is no request\n"}));
+  if (request->host && !hosts_->Allows(*request->host)) return Answer(number, ToBytes(Misdirected(*request->host)));
   connection.is_asking = true;
   connection.deadline.Cancel();  // the handler has its own
   connection.watch.SetEvents(0);

@@ -22,6 +22,7 @@
 #include "lib/base/event_loop.h"
 #include "lib/base/host_port.h"
 #include "lib/base/time.h"
+#include "lib/daemon/http_hosts.h"
 #include "lib/daemon/http_workers.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/file_descriptor.h"
@@ -47,8 +48,10 @@ class HttpServer final {
   // What is at a path, which is decoded and begins with '/'.
   using Handler = std::function<HttpAnswer(absl::string_view path)>;
 
-  // `address`: an IP address; port 0: any. The error is one line.
-  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const base::HostPort& address, Handler handler);
+  // `address`: an IP address; port 0: any. Who names a host that is none of `hosts` is refused. The
+  // error is one line.
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const base::HostPort& address,
+                                                           std::shared_ptr<const HttpHosts> hosts, Handler handler);
   // Waits for requests that are being answered.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
@@ -70,7 +73,8 @@ class HttpServer final {
     os::FdWatch watch;
   };
 
-  HttpServer(const base::HostPort& address, os::FileDescriptor listener, Handler handler);
+  HttpServer(const base::HostPort& address, os::FileDescriptor listener, std::shared_ptr<const HttpHosts> hosts,
+             Handler handler);
   void Accept();
   bool MakeRoom(const std::string& from);
   void OnEvents(uint64_t number, uint32_t events);
@@ -79,6 +83,7 @@ class HttpServer final {
   void Write(uint64_t number, Connection& connection);
 
   const base::HostPort address_;
+  const std::shared_ptr<const HttpHosts> hosts_;
   os::LoopThread thread_;
   const os::FileDescriptor listener_;
   // From here on the loop's.

@@ -15,6 +15,7 @@
 #include "lib/base/version.h"
 #include "lib/daemon/config_file.h"
 #include "lib/daemon/help_format.h"
+#include "lib/daemon/http_hosts.h"
 #include "lib/daemon/redis_flags.h"
 #include "lib/daemon/wrong_flags.h"
 #include "lib/directory/directory.h"
@@ -54,6 +55,19 @@ absl::Status CheckFabric(const FabricSettings& fabric, ConnectBy connect_by) {
   }
   if (fabric.pkey_index == 0) return absl::OkStatus();
   return absl::InvalidArgumentError("--pkey-index: goes with --cm tcp; rdma_cm takes the partition of its IP address");
+}
+
+absl::Status CheckHttpHosts(const DaemonOptions& options) {
+  if (options.http_hosts.empty()) return absl::OkStatus();
+  if (!options.http.has_value()) return absl::InvalidArgumentError("--http-host: goes with --http");
+  if (options.http_hosts.size() > HttpHosts::kMaxNames) {
+    return absl::InvalidArgumentError(absl::StrCat("--http-host: at most ", HttpHosts::kMaxNames, " names"));
+  }
+  for (const std::string& name : options.http_hosts) {
+    const absl::Status status = HttpHosts::Check(name);
+    if (!status.ok()) return absl::InvalidArgumentError(absl::StrCat("--http-host: ", status.message()));
+  }
+  return absl::OkStatus();
 }
 
 constexpr unsigned kProcessorsToSpin = 8;
@@ -127,6 +141,7 @@ absl::Status Check(const Texts& texts, DaemonOptions& options) {
     options.http.emplace();
     status.Update(read("--http", ParseHttpAddress(texts.http), *options.http));
   }
+  status.Update(CheckHttpHosts(options));
   options.socket_access = texts.socket_access == "group" ? os::SocketAccess::kGroup : os::SocketAccess::kUser;
   options.log.level = texts.log_level == "info" ? 0 : texts.log_level == "warning" ? 1 : 2;
   options.log.json = texts.log_format == "json";
@@ -192,7 +207,7 @@ void GroupFlags(CLI::App& app) {
        {"--cm", "--pkey-index", "--path-mtu", "--router-lid", "--service-level", "--traffic-class", "--require-rdma"}},
       {"Memory", {"--cache", "--quota", "--huge-pages", "--no-huge-pages", "--no-prefault"}},
       {"Ending", {"--drain", "--evacuate"}},
-      {"Looking on", {"--log-level", "--log-format", "--http", "--pcap", "--trace"}},
+      {"Looking on", {"--log-level", "--log-format", "--http", "--http-host", "--pcap", "--trace"}},
   };
   for (const auto& [name, flags] : groups) {
     for (const char* const flag : flags) app.get_option(flag)->group(name);
@@ -378,6 +393,11 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, std::ostream& errors) 
       "serve metrics for Prometheus (/metrics), health (/healthz, /readyz) and a page of the cluster (/) at "
       "PORT of 127.0.0.1 (0: one that is free, which the log names), or at IP:PORT, to everybody who reaches "
       "it; see docs/operations.md");
+  app.add_option("--http-host", options.http_hosts,
+                 "a further name of this machine by which a browser may ask there, such as a proxy's (again for each); "
+                 "its host name, its addresses and localhost are known")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
   bool print_config = false;
   app.add_flag("--print-config", print_config, "print all flags as a file for --config, and end")->configurable(false);
   GroupFlags(app);

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "lib/base/host_port.h"
@@ -70,7 +71,8 @@ struct DaemonOptions {
   base::Duration grace = base::Seconds(60);
   std::optional<base::Duration> ack_timeout;  // none: what suits the devices
   LogChoice log;
-  std::optional<base::HostPort> http;  // where the metrics and the page are; none: nowhere
+  std::optional<base::HostPort> http;   // where the metrics and the page are; none: nowhere
+  std::vector<std::string> http_hosts;  // further names by which browsers may ask there
 };
 
 // "PORT", on loopback (0: one that is free), or "IP:PORT".

@@ -52,10 +52,11 @@ def eventually(check, what):
         time.sleep(0.05)
 
 
-def fetch(url):
+def fetch(url, host=None):
     """Status and text."""
+    request = urllib.request.Request(url, headers={"Host": host} if host else {})
     try:
-        with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
@@ -282,6 +283,22 @@ class OperationTest(unittest.TestCase):
         finally:
             prometheus.terminate()
             prometheus.wait(timeout=PATIENCE)
+
+    def test_a_node_answers_to_its_own_machines_names_alone(self):
+        with tempfile.TemporaryDirectory(dir="/tmp", prefix="tokop") as folder:
+            node = Node(folder, 3, "--http-host", "proxy.example", "--http-host", "tokd.example")
+            try:
+                own = socket.gethostname()
+                for host in (own, own.upper() + ":9464", "localhost", "10.0.0.1:9464", "tokd.example", "proxy.example:80"):
+                    self.assertEqual(fetch(node.url + "/healthz", host), (200, "ok\n"), host)
+                whole = socket.getaddrinfo(own, None, flags=socket.AI_CANONNAME)[0][3]
+                eventually(lambda: fetch(node.url + "/healthz", whole) == (200, "ok\n"), f"{whole} is known")
+                for path_of in ("/", "/metrics", "/api/node"):
+                    status, text = fetch(node.url + path_of, "evil.example")
+                    self.assertEqual(status, 421, path_of)
+                    self.assertRegex(text, "^evil.example is not known as a name of this machine: .*--http-host NAME\n$")
+            finally:
+                node.stop()
 
     # ---- health
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "lib/base/version.h"
+#include "lib/daemon/http_hosts.h"
 #include "tests/support/short_folder.h"
 
 namespace tokamak::daemon {
@@ -141,7 +142,13 @@ TEST_F(OptionsTest, EveryFlagIsRead) {
                                     "--quota",
                                     "64MiB",
                                     "--huge-pages",
-                                    "--no-prefault"});
+                                    "--no-prefault",
+                                    "--http",
+                                    "[::1]:9464",
+                                    "--http-host",
+                                    "proxy.example",
+                                    "--http-host",
+                                    "proxy"});
   ASSERT_TRUE(parsed.run) << error_;
   const DaemonOptions& options = parsed.options;
   EXPECT_EQ(options.memory, uint64_t{2} << 30);
@@ -169,6 +176,8 @@ TEST_F(OptionsTest, EveryFlagIsRead) {
   EXPECT_EQ(options.quota, uint64_t{64} << 20);
   EXPECT_EQ(options.huge_pages, HugePagesChoice::kAlways);
   EXPECT_FALSE(options.prefault);
+  EXPECT_EQ(options.http->ToString(), "[::1]:9464");
+  EXPECT_EQ(options.http_hosts, (Strings{"proxy.example", "proxy"}));
 }
 
 TEST_F(OptionsTest, HugePagesAreAskedForOrForbiddenAndNotBoth) {
@@ -308,8 +317,8 @@ TEST_F(OptionsTest, HelpNamesEveryFlagAndEndsWell) {
                            "--detection",  "--registration", "--policy",       "--pcap",
                            "--drain",      "--cm",           "--require-rdma", "--cache",
                            "--huge-pages", "--no-prefault",  "--ack-timeout",  "--quota",
-                           "--lease",      "--grace",        "--congestion",   "Exit codes",
-                           "Example"}) {
+                           "--lease",      "--grace",        "--congestion",   "--http-host",
+                           "Exit codes",   "Example"}) {
     EXPECT_NE(output_.find(flag), std::string::npos) << flag;
   }
   for (const absl::string_view line : absl::StrSplit(output_, '\n')) EXPECT_LE(line.size(), 80u) << line;
@@ -354,6 +363,11 @@ TEST_F(OptionsTest, AWrongValueIsRefusedInOneLineThatNamesTheFlag) {
   ExpectRefused(Parse({"--cm", "tcp", "--service-level", "16"}), {"--service-level", "0 to 15"});
   ExpectRefused(Parse({"--cm", "tcp", "--traffic-class", "256"}), {"--traffic-class", "255"});
   ExpectRefused(Parse({"--cm", "tcp", "--pkey-index", "65536"}), {"--pkey-index", "65535"});
+  ExpectRefused(Parse({"--http-host", "proxy"}), {"--http-host", "goes with --http"});
+  ExpectRefused(Parse({"--http", "0", "--http-host", "http://proxy:80"}), {"--http-host", "without http://"});
+  Strings many = {"--http", "0"};
+  for (size_t i = 0; i <= HttpHosts::kMaxNames; ++i) many.push_back("--http-host=proxy");
+  ExpectRefused(Parse(many), {"--http-host", "at most 64"});
   ExpectRefused(Parse({"--frobnicate"}), {"there is no flag --frobnicate (see tokd --help)"});
   ExpectRefused(Parse({"--memroy=1GiB"}), {"there is no flag --memroy; did you mean --memory?"});
   ExpectRefused(Parse({"stray"}), {"stray", "--help"});

@@ -104,7 +104,9 @@ TEST_F(LoopDeskTest, ClosingEndsTheWait) {
 class HttpServerTest : public testing::Test {
  protected:
   HttpServerTest() {
-    auto server = HttpServer::Start({"127.0.0.1", 0}, [](absl::string_view path) {
+    auto hosts = std::make_shared<HttpHosts>();
+    hosts->Add("x");
+    auto server = HttpServer::Start({"127.0.0.1", 0}, hosts, [](absl::string_view path) {
       return HttpAnswer{200, "text/plain", absl::StrCat("at ", path)};
     });
     CHECK(server.ok()) << server.status();
@@ -204,8 +206,50 @@ TEST_F(HttpServerTest, WhatIsNoRequestIsToldSo) {
   EXPECT_THAT(Ask("GET /a HTTP/1.0\n\n"), testing::EndsWith("at /a"));
 }
 
+// As after DNS rebinding: a browser asks this machine by the name of somebody's web site.
+TEST_F(HttpServerTest, WhoAsksByANameThatIsNotThisMachinesIsRefused) {
+  for (const char* host : {"evil.example", "evil.example:9464", "x.evil.example", "127.0.0.1.evil.example", "[x]"}) {
+    const std::string answer = Ask(absl::StrCat("GET /a HTTP/1.1\r\nHost: ", host, "\r\n\r\n"));
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 421 Misdirected Request\r\n")) << host;
+    EXPECT_THAT(answer, HasSubstr(absl::StrCat("\r\n\r\n", host, " is not known"))) << host;
+    EXPECT_THAT(answer, HasSubstr("--http-host")) << host;
+    EXPECT_EQ(answer.find("at /a"), std::string::npos) << host;
+  }
+  for (const char* host : {"x", "X:80", "localhost:9464", "127.0.0.1", "10.1.2.3:1", "[::1]:9464"}) {
+    EXPECT_THAT(Ask(absl::StrCat("GET /a HTTP/1.1\r\nhost:  ", host, " \r\n\r\n")), testing::EndsWith("at /a")) << host;
+  }
+}
+
+TEST_F(HttpServerTest, AHostThatCouldBeTakenForTwoIsNone) {
+  for (const char* headers : {"Host: x\r\nHost: evil.example", "Host: x\r\nhost: x", "Host : x", " Host: x",
+                              "Host:", "Host: x y", "Host: x\x01", "Host"}) {
+    EXPECT_THAT(Ask(absl::StrCat("GET /a HTTP/1.1\r\n", headers, "\r\n\r\n")), StartsWith("HTTP/1.1 400 ")) << headers;
+  }
+}
+
+TEST(HttpHostsTest, KnowsAddressesLocalhostAndWhatItIsTold) {
+  HttpHosts hosts;
+  hosts.Add("Node1.cluster.example");
+  hosts.Add("");
+  for (const char* known : {"node1.cluster.example", "NODE1.cluster.example.:9464", "localhost", "LocalHost.",
+                            "1.2.3.4", "1.2.3.4:80", "[::ffff:1.2.3.4]:80", "node1.cluster.example:"}) {
+    EXPECT_TRUE(hosts.Allows(known)) << known;
+  }
+  for (const char* unknown : {"", ":", ":80", "node1", "cluster.example", "node1.cluster.example:x", "::1", "[::1",
+                              "[::1]x", "[::1]:x", "[]", "localhost.evil.example", "1.2.3.4.example"}) {
+    EXPECT_FALSE(hosts.Allows(unknown)) << unknown;
+  }
+}
+
+TEST(HttpHostsTest, ANameIsGivenWithoutSchemeAndPort) {
+  for (const char* good : {"grafana.example", "tokd-1", "a_b", "10.0.0.1"}) EXPECT_TRUE(HttpHosts::Check(good).ok());
+  for (const char* wrong : {"", "http://a", "a:80", "a b", "[::1]", "*.example"}) {
+    EXPECT_FALSE(HttpHosts::Check(wrong).ok()) << wrong;
+  }
+}
+
 TEST_F(HttpServerTest, ListensAtAnAddressOfIpv6AsWell) {
-  auto server = HttpServer::Start({"::1", 0}, [](absl::string_view) {
+  auto server = HttpServer::Start({"::1", 0}, std::make_shared<HttpHosts>(), [](absl::string_view) {
     return HttpAnswer{200, "text/plain", "over IPv6"};
   });
   ASSERT_TRUE(server.ok()) << server.status();
@@ -221,7 +265,8 @@ TEST_F(HttpServerTest, ListensAtAnAddressOfIpv6AsWell) {
 }
 
 TEST_F(HttpServerTest, APortThatIsTakenIsSaid) {
-  const auto second = HttpServer::Start({"127.0.0.1", port_}, [](absl::string_view) { return HttpAnswer(); });
+  const auto second = HttpServer::Start({"127.0.0.1", port_}, std::make_shared<HttpHosts>(),
+                                        [](absl::string_view) { return HttpAnswer(); });
   ASSERT_FALSE(second.ok());
   EXPECT_THAT(std::string(second.status().message()),
               StartsWith(absl::StrCat("--http: cannot listen at 127.0.0.1:", port_)));
