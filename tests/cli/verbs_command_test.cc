@@ -1,11 +1,16 @@
 // tok verbs: what its flags mean, and where it finds its shared object.
+#include <elf.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 
 #include "gtest/gtest.h"
 #include "lib/cli/verbs/command.h"
+#include "lib/cli/verbs/program_file.h"
 #include "lib/cli/verbs/shared_object.h"
 
 namespace tokamak::cli::verbs {
@@ -74,6 +79,96 @@ TEST(TokVerbsTest, APathThatTheDynamicLinkerWouldTakeApartIsRefused) {
     EXPECT_NE(found.status().message().find("--library"), std::string::npos) << found.status();
     EXPECT_EQ(found.status().message().find('\n'), std::string::npos) << found.status();
   }
+}
+
+class ProgramFileTest : public testing::Test {
+ protected:
+  // A copy of this very program, changed.
+  static std::string Copy(const std::string& name, const std::string& from, const std::string& to) {
+    std::ifstream self("/proc/self/exe", std::ios::binary);
+    std::string bytes{std::istreambuf_iterator<char>(self), std::istreambuf_iterator<char>()};
+    if (!from.empty()) {
+      const size_t at = bytes.find(from);
+      EXPECT_NE(at, std::string::npos);
+      std::string there = to;
+      there.resize(from.size());
+      bytes.replace(at, from.size(), there);
+    }
+    return Write(name, bytes);
+  }
+  static std::string Write(const std::string& name, const std::string& bytes) {
+    std::string path = std::string(std::getenv("TEST_TMPDIR")) + "/" + name;
+    std::ofstream(path, std::ios::binary) << bytes;
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    return path;
+  }
+  // The dynamic linker that this program names.
+  static std::string Linker() {
+    for (const char* linker : {"/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"}) {
+      if (std::filesystem::exists(linker)) return linker;
+    }
+    return {};
+  }
+};
+
+TEST_F(ProgramFileTest, AProgramOfMuslIsToldByItsDynamicLinker) {
+  const std::string own = Copy("own", "", "");
+  EXPECT_EQ(FindProgramFile(own).reach, Reach::kWhole);
+  const std::string musl = Copy("musl", Linker(), "/lib/ld-musl-any.so.1");
+  EXPECT_EQ(FindProgramFile(musl).reach, Reach::kMusl);
+  const ProgramFile script = FindProgramFile(Write("script", "#! " + musl + " -x\nls\n"));
+  EXPECT_EQ(script.reach, Reach::kMusl);
+  EXPECT_EQ(script.path, musl);
+  const ProgramFile itself =
+      FindProgramFile(Write("itself", std::string("#!") + std::getenv("TEST_TMPDIR") + "/itself\n"));
+  EXPECT_EQ(itself.reach, Reach::kWhole) << "it ends";
+}
+
+TEST_F(ProgramFileTest, AProgramWithoutADynamicLinkerIsStatic) {
+  // The segment that names it is another one now: PT_NULL.
+  const std::string own = Copy("own", "", "");
+  std::fstream file(own, std::ios::in | std::ios::out | std::ios::binary);
+  Elf64_Ehdr header;
+  file.read(reinterpret_cast<char*>(&header), sizeof header);
+  for (int i = 0; i < header.e_phnum; ++i) {
+    const auto at = static_cast<std::streamoff>(header.e_phoff + i * sizeof(Elf64_Phdr));
+    Elf64_Phdr segment;
+    file.seekg(at);
+    file.read(reinterpret_cast<char*>(&segment), sizeof segment);
+    if (segment.p_type != PT_INTERP) continue;
+    segment.p_type = PT_NULL;
+    file.seekp(at);
+    file.write(reinterpret_cast<const char*>(&segment), sizeof segment);
+  }
+  file.close();
+  EXPECT_EQ(FindProgramFile(own).reach, Reach::kStatic);
+}
+
+TEST_F(ProgramFileTest, AnotherUsersProgramThatGivesItsRightsIsTold) {
+  const std::string own = Copy("own", "", "");
+  std::filesystem::permissions(own, std::filesystem::perms::owner_all | std::filesystem::perms::set_uid);
+  EXPECT_EQ(FindProgramFile(own).reach, Reach::kWhole) << "it is ours";
+  if (geteuid() != 0 || chown(own.c_str(), 1, 1) != 0) GTEST_SKIP() << "only root can give a file away";
+  std::filesystem::permissions(own, std::filesystem::perms::owner_all | std::filesystem::perms::set_uid);
+  EXPECT_EQ(FindProgramFile(own).reach, Reach::kMoreRights);
+}
+
+TEST_F(ProgramFileTest, ProgramsAreFoundAsAShellFindsThem) {
+  const std::string folder = std::getenv("TEST_TMPDIR");
+  Copy("tok-test-musl", Linker(), "/lib/ld-musl-any.so.1");
+  const std::string path = std::getenv("PATH");
+  setenv("PATH", (path + ":" + folder).c_str(), 1);
+  EXPECT_EQ(FindProgramFile("tok-test-musl").path, folder + "/tok-test-musl");
+  setenv("PATH", path.c_str(), 1);
+  const ProgramFile missing = FindProgramFile("tok-test-musl");
+  EXPECT_EQ(missing.path, "tok-test-musl");
+  EXPECT_EQ(missing.reach, Reach::kWhole);
+  EXPECT_EQ(FindProgramFile(folder).reach, Reach::kWhole);
+  EXPECT_EQ(FindProgramFile(Write("cut",
+                                  "\x7f"
+                                  "ELF"))
+                .reach,
+            Reach::kWhole);
 }
 
 TEST(TokVerbsTest, ASharedObjectThatIsNotThereIsSaidWithItsPlace) {

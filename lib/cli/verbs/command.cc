@@ -6,12 +6,15 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iostream>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "lib/base/printable.h"
 #include "lib/base/units.h"
 #include "lib/cli/output.h"
+#include "lib/cli/verbs/program_file.h"
 #include "lib/cli/verbs/shared_object.h"
 
 namespace tokamak::cli::verbs {
@@ -33,7 +36,8 @@ constexpr char kFooter[] =
     "  tok verbs --address 127.0.0.2 --loss 1% -- ib_write_bw 127.0.0.1\n"
     "Programs of one machine may share an address, and are then as one host to others.\n"
     "tok becomes the command, so the exit code is the command's; 127: there is none, 2: wrong flags.\n"
-    "What is statically linked, or has its owner's rights (setuid), is not reached.";
+    "What is statically linked, or gets more rights than you have (setuid), is not reached; what is linked with musl "
+    "is refused.";
 
 // The address after this one.
 Address Next(Address address) {
@@ -77,6 +81,30 @@ absl::Status TakePcap(const std::string& text, std::string* path) {
   *path = std::filesystem::absolute(text, error).lexically_normal().string();
   if (!error && path->find(',') == std::string::npos) return absl::OkStatus();
   return absl::InvalidArgumentError("--pcap: give a path without commas");
+}
+
+// Whether the command would start with the shared object. What starts without it is said so.
+absl::Status CheckReach(const std::string& command) {
+  const ProgramFile program = FindProgramFile(command);
+  const std::string path = base::Printable(program.path);
+  switch (program.reach) {
+    case Reach::kWhole:
+      break;
+    case Reach::kMusl:
+      return absl::FailedPreconditionError(
+          absl::StrCat(path, " is linked with musl, whose dynamic linker cannot preload ", kSharedObject,
+                       ": run a build of it that is linked with glibc"));
+    case Reach::kStatic:
+      std::cerr << "tok: " << path << " is statically linked: it has no device of the software NIC; what it starts may "
+                << "have one" << std::endl;
+      break;
+    case Reach::kMoreRights:
+      std::cerr << "tok: " << path
+                << " gets more rights than you have (setuid, setgid or capabilities): nothing can be "
+                << "preloaded then, and it has no device of the software NIC" << std::endl;
+      break;
+  }
+  return absl::OkStatus();
 }
 
 int Fail(bool json, const absl::Status& status, int code) {
@@ -148,6 +176,7 @@ int RunCommand(const CommandFlags& flags, bool json) {
   if (!options.ok()) return Fail(json, options.status(), 2);
   const absl::StatusOr<std::string> library = FindSharedObject(flags.library);
   if (!library.ok()) return Fail(json, library.status(), 2);
+  if (const absl::Status reach = CheckReach(flags.command.front()); !reach.ok()) return Fail(json, reach, 126);
   const char* const preload = std::getenv("LD_PRELOAD");
   setenv("LD_PRELOAD", WithPreload(*library, preload == nullptr ? "" : preload).c_str(), 1);
   setenv(kOptionsVariable, options->ToString().c_str(), 1);

@@ -312,6 +312,24 @@ TEST_F(ProgramsTest, AnAddressThatIsNotOursIsSaidInOneLine) {
   EXPECT_NE(Output().find("no interface of this machine has the address 192.0.2.7"), std::string::npos) << Output();
 }
 
+TEST_F(ProgramsTest, AProgramThatCannotBePreloadedIsSaidInOneLine) {
+  std::ifstream tok(Built("lib/cli/tok"), std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(tok), std::istreambuf_iterator<char>()};
+  const std::string musl = "/lib/ld-musl-any.so.1";
+  const size_t at = std::min(bytes.find("/lib64/ld-linux-x86-64.so.2"), bytes.find("/lib/ld-linux-aarch64.so.1"));
+  ASSERT_NE(at, std::string::npos) << "its dynamic linker has another name";
+  bytes.replace(at, musl.size() + 1, musl.c_str(), musl.size() + 1);
+  const std::string path = FileFor("of-musl");
+  std::ofstream(path, std::ios::binary) << bytes;
+  ASSERT_EQ(chmod(path.c_str(), 0700), 0);
+  const std::unique_ptr<ChildProcess> program = Start(kServer, {path});
+  ASSERT_NE(program, nullptr);
+  EXPECT_EQ(program->Wait(kLongest)->code, 126) << Output();
+  EXPECT_EQ(Said(LastOutput()), absl::StrCat("tok: ", path,
+                                             " is linked with musl, whose dynamic linker cannot preload "
+                                             "libtokamak-verbs.so: run a build of it that is linked with glibc\n"));
+}
+
 TEST_F(ProgramsTest, TokBecomesTheProgram) {
   EXPECT_EQ(Start(kServer, {"sh", "-c", "exit 7"})->Wait(kLongest)->code, 7);
   EXPECT_EQ(Start(kServer, {"sh", "-c", "kill -USR1 $$"})->Wait(kLongest)->signal, SIGUSR1);
