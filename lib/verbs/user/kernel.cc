@@ -202,6 +202,12 @@ size_t Kernel::DeviceOf(int descriptor) {
   return context == contexts_.end() ? 0 : context->second->device_index();
 }
 
+uint32_t Kernel::CompletionsIn(int descriptor, uint32_t handle) {
+  const Progress::Hold hold(*progress_);
+  const auto context = contexts_.find(descriptor);
+  return context == contexts_.end() ? 0 : context->second->CompletionsIn(handle);
+}
+
 int Kernel::Write(int descriptor, const void* buffer, size_t size) {
   Command command;
   if (const int error = Command::Decode(buffer, size, &command)) return error;

@@ -66,6 +66,10 @@ class Kernel final {
   // Lines for the user (Options::explain, Options::counters) are told to this.
   void set_on_line(std::function<void(const std::string& line)> on_line) { on_line_ = std::move(on_line); }
 
+  // Completions that the program has not taken, in the queue of that handle of the device at
+  // `descriptor`; none where there is no such queue.
+  uint32_t CompletionsIn(int descriptor, uint32_t handle);
+
   // A command that the program wrote to `descriptor`, which OpenDevice, or OpenManager, gave. One
   // that asks for an event may wait for it; the thread may be cancelled there, and callers have
   // nothing to clean up then (cancellable_sleep.h).

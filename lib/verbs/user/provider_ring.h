@@ -40,6 +40,9 @@ class ProviderRing final {
   uint32_t producer() const { return Load(header().producer_index); }
   uint32_t consumer() const { return Load(header().consumer_index); }
 
+  // Elements between them; as much as the program can make of it.
+  uint32_t filled() const { return (producer() - consumer()) & mask_; }
+
   // As we move them.
   void SetProducer(uint32_t index) { Store(header().producer_index, index); }
   void SetConsumer(uint32_t index) { Store(header().consumer_index, index); }

@@ -588,6 +588,11 @@ int UserContext::ChangeGroups(const Command& command) {
   return command.number() == IB_USER_VERBS_CMD_ATTACH_MCAST ? queue_pair->Attach(group) : queue_pair->Detach(group);
 }
 
+uint32_t UserContext::CompletionsIn(uint32_t handle) const {
+  const auto* const queue = objects_.Find<UserCompletionQueue>(handle);
+  return queue == nullptr ? 0 : queue->ring().filled();
+}
+
 int UserContext::PostSend(uint32_t handle) {
   auto* const queue_pair = objects_.Find<UserQueuePair>(handle);
   return queue_pair == nullptr ? EINVAL : queue_pair->PostSend();

@@ -49,6 +49,9 @@ class UserContext final : public PortListener {
   // The doorbell of a queue pair, as Execute does it: the one command of the data path.
   int PostSend(uint32_t queue_pair);
 
+  // Completions in a queue that the program has not taken; none where there is no such queue.
+  uint32_t CompletionsIn(uint32_t handle) const;
+
   // The program has closed a descriptor that was a completion channel's, or another.
   void OnClosed(int descriptor) { channels_.erase(descriptor); }
 

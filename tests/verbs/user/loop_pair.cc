@@ -15,7 +15,7 @@ void LoopPair::SetUp() {
   domain_ = ibv_alloc_pd(context_);
   channel_ = ibv_create_comp_channel(context_);
   ASSERT_NE(channel_, nullptr);
-  queue_ = ibv_create_cq(context_, 16, nullptr, channel_, 0);
+  queue_ = MakeQueue();
   ASSERT_NE(queue_, nullptr);
   for (ibv_qp*& pair : pairs_) {
     ibv_qp_init_attr wanted{};

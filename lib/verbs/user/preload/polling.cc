@@ -1,6 +1,10 @@
 // Polling a completion queue is reading memory, which nobody sees. So when a program opens a device,
 // the functions by which it polls are replaced by ones that look at the network where the queue is
-// empty. They are public members of ibv_context and verbs_context.
+// empty. They are public members of ibv_context, verbs_context and ibv_cq_ex.
+//
+// ibv_next_poll() finds out here that there is no more: rxe's own moves past the last completion
+// then, and ibv_end_poll(), which has to follow, past one that is not there. So the next round would
+// read what no request left (rdma-core#1512), and the queue would count as full.
 //
 // A program that gets at ibv_open_device() by dlopen() and dlsym() goes past this, and is served by
 // the NIC's own thread.
@@ -28,6 +32,14 @@ using tokamak::verbs::user::preload::RunningKernel;
 std::atomic<int (*)(ibv_cq*, int, ibv_wc*)> real_poll{nullptr};
 std::atomic<ibv_cq_ex* (*)(ibv_context*, ibv_cq_init_attr_ex*)> real_create_extended{nullptr};
 std::atomic<int (*)(ibv_cq_ex*, ibv_poll_cq_attr*)> real_start_poll{nullptr};
+std::atomic<int (*)(ibv_cq_ex*)> real_next_poll{nullptr};
+
+// The queue that this thread goes through, and how many completions of it it has come to.
+struct Round {
+  const ibv_cq_ex* queue = nullptr;
+  uint32_t seen = 0;
+};
+thread_local Round round;
 
 // False: the device is not this process's any more: it has closed it, or was forked.
 bool LookAtNetwork(const ibv_context* context) {
@@ -55,9 +67,27 @@ int RealStartPoll(ibv_cq_ex* queue, ibv_poll_cq_attr* attributes) {
 }
 
 int StartPoll(ibv_cq_ex* queue, ibv_poll_cq_attr* attributes) {
-  const int started = RealStartPoll(queue, attributes);
-  if (started != ENOENT) return started;
-  return LookAtNetwork(queue->context) ? RealStartPoll(queue, attributes) : EACCES;
+  int started = RealStartPoll(queue, attributes);
+  if (started == ENOENT) started = LookAtNetwork(queue->context) ? RealStartPoll(queue, attributes) : EACCES;
+  round = started == 0 ? Round{queue, 1} : Round();
+  return started;
+}
+
+// Whether there is one behind those that were seen: what was seen is taken at the end of the round.
+bool HasNext(ibv_cq_ex* queue) {
+  tokamak::verbs::user::Kernel* const kernel = RunningKernel();
+  return kernel != nullptr && kernel->CompletionsIn(queue->context->cmd_fd, queue->handle) > round.seen;
+}
+
+int NextPoll(ibv_cq_ex* queue) {
+  if (round.queue == queue && !HasNext(queue)) {
+    if (!LookAtNetwork(queue->context)) return EACCES;
+    if (!HasNext(queue)) return ENOENT;
+  }
+  const int moved = real_next_poll.load(std::memory_order_relaxed)(queue);
+  ProgramOrder::ProgramLoads();
+  if (moved == 0) ++round.seen;
+  return moved;
 }
 
 // Posting needs no look at the network: these are for the thread sanitizer alone.
@@ -92,6 +122,8 @@ ibv_cq_ex* CreateExtended(ibv_context* context, ibv_cq_init_attr_ex* attributes)
   if (queue == nullptr) return nullptr;
   real_start_poll.store(queue->start_poll);
   queue->start_poll = &StartPoll;
+  real_next_poll.store(queue->next_poll);
+  queue->next_poll = &NextPoll;
   return queue;
 }
 
