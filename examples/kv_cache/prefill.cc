@@ -63,12 +63,14 @@ Status Prefill::ServeOne(const RequestNames& names, const Prompt& prompt) {
 Status Prefill::PutAsComputed(const RequestNames& names, const Prompt& prompt) {
   PrefillModel model(prompt.shape, prompt.seed);
   for (uint32_t layer = 0; layer < prompt.shape.layers; ++layer) {
+    if (layer > 0) {  // after the last the decoder may be done already
+      if (Status s = StillWanted(names); !s.ok()) return s;
+    }
     auto block = Create(names, prompt, layer);
     if (!block.ok()) return block.status();
     Tell(absl::StrCat("layer ", number_, " ", layer));
     model.ComputeLayer(FloatsIn(*block));
     if (Status s = Put(names, *std::move(block), layer); !s.ok()) return s;
-    if (Status s = StillWanted(names); !s.ok()) return s;
   }
   return Status();
 }
