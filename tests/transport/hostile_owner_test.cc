@@ -271,11 +271,12 @@ TEST_F(HostileOwnerTest, TheTextOfAFailureIsMadeSafe) {
 }
 
 TEST_F(HostileOwnerTest, AnotherVersionIsNamed) {
-  peer.hello.version = 9;
+  peer.hello.version = kProtocolVersion + 1;
   auto outcome = puller.Pull(request);
   ASSERT_TRUE(world.Finish(outcome, Seconds(1)));
   EXPECT_EQ(outcome->status.code(), absl::StatusCode::kFailedPrecondition) << outcome->status;
-  EXPECT_NE(outcome->status.message().find("version 9"), absl::string_view::npos) << outcome->status;
+  EXPECT_NE(outcome->status.message().find(absl::StrCat("version ", kProtocolVersion + 1)), absl::string_view::npos)
+      << outcome->status;
   EXPECT_NE(outcome->status.message().find(absl::StrCat("version ", kProtocolVersion)), absl::string_view::npos)
       << outcome->status;
 }

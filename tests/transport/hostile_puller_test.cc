@@ -277,7 +277,7 @@ TEST_F(HostilePullerTest, NoBulkQueuePairs) {
 }
 
 TEST_F(HostilePullerTest, AnotherVersionIsRefusedWithOurs) {
-  peer->hello.version = 9;
+  peer->hello.version = kProtocolVersion + 1;
   peer->Connect(owner->service);
   EXPECT_TRUE(world.RunUntil([&] { return peer->rejected(); }, Seconds(1)));
   EXPECT_TRUE(IsHello(peer->rejection()));
