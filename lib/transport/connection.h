@@ -111,7 +111,7 @@ class Connection final : private RailLinks::User,
   // A message came: it was not only made, which over TCP says nothing about the rail, but
   // has carried something.
   bool heard() const { return heard_; }
-  bool broken() const { return state_ == State::kBroken; }
+  bool broken() const override { return state_ == State::kBroken; }
   // The peer has left: what it sent before is still passed on, then OnBroken follows. Nothing new
   // should be started.
   bool leaving() const { return !leaving_.ok() || broken(); }

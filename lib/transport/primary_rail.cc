@@ -27,12 +27,13 @@ absl::Status PrimaryRail::Join() {
   return status;
 }
 
-// The puller: they do not come up.
+// The puller: they do not come up. Once the connection is broken, nobody stops what waits for them.
 void PrimaryRail::GiveUp(const absl::Status& status) {
+  if (host_.broken()) return;
   LOG(WARNING) << peer_.ToString() << ": the bulk queue pairs do not come up, and large objects wait: " << status;
   rests_until_ = context_.loop.Now() + kRejoinInterval;
   host_.OnBulkFailed(status);
-  Leave();
+  if (!host_.broken()) Leave();
 }
 
 absl::Status PrimaryRail::Prepare() {

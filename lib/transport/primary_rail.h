@@ -50,6 +50,8 @@ class PrimaryRail final : private RailLinks::User {
     virtual void OnLinkLost(const verbs::ConnectionEvent& event) = 0;
     virtual void OnBadHello(const absl::Status& status) = 0;
     virtual void Break(absl::Status status) = 0;
+    // It has ended, and will be torn down in a task of its own: with it, all that is under way.
+    virtual bool broken() const = 0;
   };
 
   // `bulk` is the connection's; it may go before us when our links have gone.
